@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ckpt/ (rank side): what a coordinated checkpoint means for one process: link to the agent,
+ * request by signal, suspend all participants, image, resume (seed 001, 2.2-2.3).
+ * May call: image/, base/, job/segment.h and job/proto.h (the agreement with the agent).
+ * Called by: channel/, coll/ (which register as participants), mpi/ (init, finalize).
+ *
+ * One checkpoint in one process:
+ *   suspend_start of all   RTC: no new sends or deposits; a Suspend marker goes out on every channel
+ *   suspend_poll until all say 1          drain: what arrives before the markers is private now
+ *   save of all            copy what this process still owns in shared memory (own coll cells)
+ *   count in, wait for all ranks of the node                CTC
+ *   image_park, image_capture
+ *   resume of all, in reverse order       CC: same segment, or (restored) a new and empty one
+ */
+#ifndef HALE_CKPT_RANK_H
+#define HALE_CKPT_RANK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "job/segment.h"
+
+struct ckpt_participant {
+	const char *name;
+	void (*suspend_start)(void);
+	/* Moves things on; true when nothing of this participant is in flight towards this process.
+	 * Called repeatedly, in turn with the others; must not sleep. */
+	bool (*suspend_poll)(void);
+	void (*save)(void);
+	/* restored: a new process and a new, zeroed segment (link()->segment), other peers' pids. */
+	void (*resume)(bool restored);
+	struct ckpt_participant *next;
+};
+
+/* In order of registration; resume runs in reverse order. The struct stays the caller's. */
+void ckpt_participate(struct ckpt_participant *p);
+
+/* This process's connection to its agent and its view of the job. */
+struct link {
+	bool connected;		/* false: a singleton, started without hale run */
+	uint32_t rank, nranks;
+	uint32_t generation;	/* of the segment: +1 at every restart of the job */
+	struct segment *segment; /* shared by all ranks of the node; never NULL after link_open */
+	struct mailbox *mailbox; /* this rank's */
+};
+const struct link *link(void);
+
+/* Connects to the agent named in the environment and maps the node's segment; without one makes
+ * a private segment for a job of one. Idempotent. */
+hale_status_t link_open(struct error *err);
+
+/* Tells the agent. abort does not return. */
+void link_mpi_initialized(void);
+void link_mpi_finalized(void);
+void link_abort(int code) __attribute__((noreturn));
+
+/* Waiting (see segment.h, mailbox): sleeps until somebody rings this process's bell, a signal
+ * comes, or max_ns pass. Call only after `mailbox_will_sleep` and one more look at all rings. */
+void link_sleep(uint32_t bell_seen, uint64_t max_ns);
+
+/* Each MPI function's name as it is entered, when a fault is to be injected at a call. */
+extern volatile int inject_armed;
+void inject_at_call(const char *function);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* image/: one engine that captures this process (threads, memory, descriptors, signals) as a
+ * stream of checksummed frames, and rebuilds it from such a stream in a fresh process of the same
+ * program. Knows nothing of MPI, jobs or checkpoints of several processes.
+ * May call: base/. Called by: ckpt/, job/ (reading side), cli/.
+ *
+ * Everything that runs inside the user's process is async-signal-safe: no malloc, no stdio.
+ *
+ *   ckpt/ (one thread, the coordinator)              image/
+ *   image_park()          ── signal ──▶ every other thread sleeps in its handler
+ *   image_capture()       fork; the child, a frozen copy, writes frames ──▶ file
+ *     == IMAGE_CAPTURED   (same process, milliseconds later)
+ *     == IMAGE_RESTORED   (another process, perhaps days later; other threads exist, parked)
+ *   image_unpark()        ── futex ──▶ every other thread returns from its handler
+ */
+#ifndef HALE_IMAGE_IMAGE_H
+#define HALE_IMAGE_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+
+enum { IMAGE_NAME_MAX = 64, IMAGE_NOTE_MAX = 4096, IMAGE_CHAIN_MAX = 64 };
+
+/* Who an image is of; stored in its header, checked by the sink. */
+struct image_identity {
+	char job[IMAGE_NAME_MAX];
+	uint32_t rank, nranks;
+	uint32_t id;   /* number of the checkpoint */
+	uint32_t base; /* number of the checkpoint that this one is a difference to; 0: it is full */
+};
+
+typedef enum image_mode {
+	IMAGE_FORKED, /* fork; the child writes; the pause is the fork */
+	IMAGE_SYNC,   /* the caller itself writes before image_capture returns */
+} image_mode_t;
+
+typedef enum image_compress { IMAGE_PLAIN, IMAGE_LZ4, IMAGE_ZSTD } image_compress_t;
+
+struct image_result {
+	struct error error;	/* code HALE_OK when the image is whole and synced */
+	uint64_t bytes;		/* length of the image */
+	uint64_t pages_saved;	/* 4 KiB pages whose content is in it */
+	uint64_t pages_zero;	/* skipped because they are zero */
+	uint64_t checksum;	/* XXH3-64 over all bytes of the file, what manifests carry */
+	double seconds;		/* from fork to the last byte synced */
+};
+
+struct image_params {
+	struct image_identity identity;
+	const char *path; /* file to create, O_EXCL, mode 0600; taken away again on failure */
+	image_mode_t mode;
+	image_compress_t compress;
+	bool incremental;	/* only what was written since the previous capture (identity.base) */
+	bool track;		/* start/renew dirty tracking with this capture, for a later difference */
+	bool sync;		/* fdatasync the file before it counts as written */
+	const void *note;	/* bytes of the layer above, kept in the header; at most IMAGE_NOTE_MAX */
+	size_t note_len;
+	/* Called once when the image is written or has failed: in the writing child (IMAGE_FORKED),
+	 * which then _exits, or in the caller (IMAGE_SYNC). Descriptors are those of the parent. */
+	void (*written)(void *arg, const struct image_result *result);
+	void *arg;
+};
+
+typedef enum image_return {
+	IMAGE_FAILED = -1, /* nothing was captured; err says why; threads are still parked */
+	IMAGE_CAPTURED = 0,
+	IMAGE_RESTORED = 1,
+} image_return_t;
+
+/* Once, early (library constructor): remembers which pipes are the standard streams, installs the
+ * park handler on a real-time signal, tests for dirty tracking. thread_busy(), called in a
+ * thread's park handler, says that this thread is inside the library and must not sleep there;
+ * image_park() then reports it. */
+void image_init(bool (*thread_busy)(void));
+
+/* The real-time signal that the park handler uses; a second one is left to ckpt/. */
+int image_park_signal(void);
+
+/* Memory and descriptors of the library itself that an image must not contain: the job's shared
+ * segment, the socket to the agent. At most 16 of each. */
+void image_exclude_add(const void *addr, size_t len);
+void image_exclude_remove(const void *addr);
+void image_fd_own(int fd);
+void image_fd_disown(int fd);
+
+/* Can process pid be captured? Looks at /proc/PID from outside and stops nothing. own[] are
+ * descriptor numbers to pass over. HALE_ERR_UNSUPPORTED with a sentence that names number, kind
+ * and target of the first descriptor or mapping that can't be saved (socket, GPU, …). */
+hale_status_t image_check(pid_t pid, const int *own, size_t own_count, struct error *err);
+
+/* Stops every other thread of this process in its park handler. Returns the number of threads
+ * that could not park because they were busy (0: all sleep), or -1 when one didn't answer within
+ * 5 s. Not 0: nobody is left parked. */
+int image_park(void);
+void image_unpark(void);
+
+/* Captures; see the picture above. All other threads are parked. *pause_ns gets the time that
+ * the call took in the original process. */
+image_return_t image_capture(const struct image_params *params, uint64_t *pause_ns,
+			     struct error *err);
+
+/* After IMAGE_RESTORED: the note that was captured, and its length. */
+const void *image_note(size_t *len);
+
+typedef enum image_restart { IMAGE_FULL, IMAGE_LAZY } image_restart_t;
+
+/* Becomes the process in the image: never returns on success. For a fresh process of the same
+ * program, before main, without address-space randomisation. paths[0] is the newest image, the
+ * following ones its bases, the last one full. On failure before the point of no return it
+ * returns with err filled; after it, it writes a sentence to stderr and exits with 70. */
+hale_status_t image_sink(const char *const *paths, size_t count, image_restart_t how,
+			 struct error *err);
+
+/* ---- reading side, for ordinary processes (malloc allowed) ---- */
+
+struct image_info {
+	struct image_identity identity;
+	char program[256];
+	uint32_t version, threads, maps, descriptors;
+	uint64_t bytes, pages, note_len;
+	image_compress_t compress;
+	unsigned char note[IMAGE_NOTE_MAX];
+};
+
+/* Reads header and structure. HALE_ERR_IMAGE_MISSING, _TORN, _CORRUPT with a sentence. */
+hale_status_t image_read_info(const char *path, struct image_info *info, struct error *err);
+
+/* Reads every frame and checks every checksum; *checksum gets the XXH3-64 of the file. */
+hale_status_t image_verify(const char *path, uint64_t *checksum, struct error *err);
+
+/* Prints what is in an image for people, or as JSON. */
+hale_status_t image_show(const char *path, bool json, struct error *err);
+
+/* Writes to out a full image with the content of the chain paths[0..count): consolidation. */
+hale_status_t image_consolidate(const char *const *paths, size_t count, const char *out,
+				struct error *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a rank and its agent say to each other: one AF_UNIX SOCK_SEQPACKET connection a rank, on
+ * an abstract address that the environment names; fixed little structs, one a packet. The agent
+ * checks the peer's uid by SO_PEERCRED and the token. Both run the same build, on one machine.
+ *
+ * Environment of a rank:
+ *   HALE_AGENT   name of the abstract socket, without the leading NUL
+ *   HALE_TOKEN   16 hex digits, must be in HELLO
+ *   HALE_RANK, HALE_NRANKS, HALE_JOB
+ *   HALE_LAUNCH_PID  pid of the process that the agent started (a shell's children differ)
+ *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
+ *   HALE_SINK        "full|lazy:PATH[:PATH…]" newest image first: become that process
+ */
+#ifndef HALE_JOB_PROTO_H
+#define HALE_JOB_PROTO_H
+
+#include <signal.h>
+#include <stdint.h>
+
+/* Sent by the agent to the process that said HELLO, after ckpt_wanted was written. */
+#define PROTO_CKPT_SIGNAL (SIGRTMAX - 3)
+
+enum { PROTO_VERSION = 1, PROTO_TEXT = 480 };
+
+enum proto_type {
+	/* rank → agent */
+	PROTO_HELLO = 1,     /* struct proto_hello; the first packet */
+	PROTO_INITIALIZED,   /* MPI_Init is through; struct proto_plain */
+	PROTO_FINALIZED,     /* MPI_Finalize is through; struct proto_plain */
+	PROTO_ABORT,	     /* MPI_Abort; proto_plain.value = code */
+	PROTO_CKPT_ASK,	     /* HALE_Checkpoint(); proto_plain.value = last id this rank took */
+	PROTO_CKPT_RESUMED,  /* the program runs on; struct proto_ckpt: pause_ns, position[] */
+	PROTO_CKPT_WRITTEN,  /* from the writing child: the image is whole; struct proto_ckpt */
+	PROTO_CKPT_FAILED,   /* from either: struct proto_ckpt with text */
+	/* agent → rank */
+	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
+	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
+};
+
+struct proto_plain {
+	uint32_t type;
+	int32_t value;
+	char text[PROTO_TEXT];
+};
+
+struct proto_hello {
+	uint32_t type, version;
+	char token[24];
+	uint32_t rank;
+	int32_t pid;
+	uint32_t restored; /* id of the checkpoint that this process was rebuilt from; 0: fresh */
+	uint32_t mpi;	   /* 1: an MPI rank, 0: --no-mpi */
+	/* where the streams stood in the image that it was rebuilt from */
+	uint64_t position[3];
+};
+
+struct proto_welcome {
+	uint32_t type, version;
+	uint32_t rank, nranks, generation;
+	uint32_t reserved;
+	uint64_t segment_bytes;
+};
+
+struct proto_ckpt {
+	uint32_t type, id;
+	int32_t status; /* hale_status_t */
+	uint32_t reserved;
+	uint64_t pause_ns;
+	uint64_t bytes, pages, pages_zero, checksum;
+	double seconds;
+	uint64_t position[3]; /* stdin consumed, stdout, stderr written, in bytes since the job began */
+	char text[PROTO_TEXT];
+};
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The node's shared segment: an anonymous memfd that the agent makes and owns, handed to each
+ * rank over its socket. Everything two processes of a node share is in it. It has no name, so
+ * nothing is ever left behind; it holds only zeroes when the job (re)starts.
+ *
+ *   | struct segment | mailbox[nranks] | channel/shm rings | coll/ cells |
+ *
+ * Each word has one writer, or is changed by atomic operations only. A dead process can leave
+ * nothing locked, because there are no locks.
+ */
+#ifndef HALE_JOB_SEGMENT_H
+#define HALE_JOB_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/base.h"
+
+enum { SEGMENT_VERSION = 1, MAILBOX_OWN_FDS = 8 };
+#define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
+
+/* Address at which every process maps it, so that pointers into it survive a restart. */
+#define SEGMENT_ADDRESS ((void *)0x610000000000ul)
+
+struct segment {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t generation;
+	uint32_t nranks;
+	uint32_t cores;		  /* that this node gives to the job */
+	uint32_t oversubscribed;  /* more ranks than cores: yield at once, don't spin */
+	uint32_t reserved;
+	uint64_t bytes;		  /* of the whole segment */
+	uint64_t mailbox_offset;
+	uint64_t channel_offset, channel_bytes;
+	uint64_t coll_offset, coll_bytes;
+	/* CTC: ranks that have drained and saved, per checkpoint (a running total over all) */
+	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
+	char pad[CACHE_LINE - sizeof(uint64_t)];
+};
+
+struct mailbox {
+	/* waiting: the owner sets asleep, looks once more, then futex-waits for bell to change */
+	_Atomic uint32_t bell __attribute__((aligned(CACHE_LINE)));
+	_Atomic uint32_t asleep;
+	/* written by the rank */
+	_Atomic int32_t pid __attribute__((aligned(CACHE_LINE)));
+	_Atomic uint32_t state;	       /* enum rank_state */
+	int32_t own_fd[MAILBOX_OWN_FDS]; /* descriptors of the library; -1: none */
+	_Atomic uint64_t calls;	       /* MPI functions entered, when counted */
+	/* written by the agent */
+	_Atomic uint32_t ckpt_wanted __attribute__((aligned(CACHE_LINE))); /* id; 0: none yet */
+	_Atomic uint32_t ckpt_base;	/* id it is a difference to; 0: full */
+	_Atomic uint32_t ckpt_flags;	/* enum ckpt_flag */
+	/* Id of a checkpoint that is given up (somebody did not answer): who is waiting in it lets
+	 * its participants resume and says PROTO_CKPT_FAILED; who has not begun it never does. */
+	_Atomic uint32_t ckpt_cancel;
+	char ckpt_path[512];		/* of this rank's image, valid before ckpt_wanted changes */
+	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
+	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
+	_Atomic uint32_t inject_signal; /* the signal that ends the rank, 9 usually */
+	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
+	/* Output positions. The agent makes lock odd, reads from the pipe, adds, makes it even: so
+	 * a stopped rank knows how much it has written: taken + what FIONREAD says is in the pipe. */
+	_Atomic uint32_t stream_lock __attribute__((aligned(CACHE_LINE)));
+	_Atomic uint64_t stream_taken[3]; /* [0]: bytes put into stdin's pipe; [1], [2]: taken out */
+};
+
+enum rank_state { RANK_STARTING = 0, RANK_RUNNING, RANK_CHECKPOINTING, RANK_FINALIZED };
+
+enum ckpt_flag {
+	CKPT_LZ4 = 1,
+	CKPT_ZSTD = 2,
+	CKPT_TRACK = 4,	 /* renew dirty tracking */
+	CKPT_SYNC = 8,	 /* write in the foreground */
+	CKPT_NOFSYNC = 16,
+};
+
+static inline struct mailbox *segment_mailbox(struct segment *s, uint32_t rank)
+{
+	return (struct mailbox *)((char *)s + s->mailbox_offset) + rank;
+}
+
+/* Length and offsets for so many ranks; fills every field but the atomic ones. The agent calls
+ * it on a fresh zeroed mapping of segment_bytes(nranks). */
+size_t segment_bytes(uint32_t nranks);
+void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t generation);
+
+/* Rings rank's bell if it said that it sleeps. Call after publishing something for it. */
+void mailbox_ring_slow(struct mailbox *m);
+static inline void mailbox_ring(struct mailbox *m)
+{
+	/* orders the publication before the look at asleep; pairs with mailbox_will_sleep */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (UNLIKELY(atomic_load_explicit(&m->asleep, memory_order_relaxed)))
+		mailbox_ring_slow(m);
+}
+
+/* Says "I am about to sleep"; returns the bell value to hand to link_sleep. */
+static inline uint32_t mailbox_will_sleep(struct mailbox *m)
+{
+	uint32_t seen = atomic_load_explicit(&m->bell, memory_order_relaxed);
+	atomic_store_explicit(&m->asleep, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	return seen;
+}
+
+static inline void mailbox_awake(struct mailbox *m)
+{
+	atomic_store_explicit(&m->asleep, 0, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Communicators. */
+#ifndef HALE_OBJECT_COMM_H
+#define HALE_OBJECT_COMM_H
+
+#include "object/group.h"
+
+struct errhandler;
+struct attributes;
+struct topology;
+struct info;
+struct coll_state; /* coll/'s part: shared cell, operation counter, schedules */
+
+/* Two contexts a communicator: what the user sends, and what collectives send. */
+enum { COMM_CONTEXTS = 2, COMM_CONTEXT_MAX = 8192 };
+
+struct comm {
+	struct object obj;
+	uint32_t context; /* even; context + 1 is the collective one */
+	int rank, size;	  /* in the local group */
+	const int *world; /* world rank of the members one can send to: group->world, or for an
+			   * intercommunicator remote->world */
+	int peers;	  /* how many: size, or remote size */
+	struct group *group;
+	struct group *remote; /* NULL for intracommunicators */
+	struct comm *local;   /* intercommunicators: an intracommunicator over the local group, made
+			       * with it, for collectives among ourselves; else NULL */
+	struct errhandler *errhandler;
+	struct attributes *attrs;
+	struct topology *topo;
+	struct info *info;
+	struct coll_state *coll;
+	bool freed; /* MPI_Comm_free was called; lives until pending operations end */
+	char name[MPI_MAX_OBJECT_NAME];
+};
+
+static inline void comm_retain(struct comm *c)
+{
+	object_retain(&c->obj);
+}
+/* Last one out destroys (mpi/comm/comm.c). */
+void comm_release(struct comm *c);
+
+/* The live communicator that uses this context (either of its two), or NULL. */
+struct comm *comm_by_context(uint32_t context);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups: an ordered set of ranks of the job ("world ranks", whatever communicator they meet in). */
+#ifndef HALE_OBJECT_GROUP_H
+#define HALE_OBJECT_GROUP_H
+
+#include "object/object.h"
+
+struct group {
+	struct object obj;
+	int size;
+	int rank;   /* this process's place, or MPI_UNDEFINED */
+	int *world; /* world[i]: world rank of member i; owned; NULL when size is 0 */
+};
+
+static inline void group_retain(struct group *g)
+{
+	object_retain(&g->obj);
+}
+void group_release(struct group *g);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reduction operations. */
+#ifndef HALE_OBJECT_OP_H
+#define HALE_OBJECT_OP_H
+
+#include "object/datatype.h"
+
+typedef void(op_kernel_t)(const void *in, void *inout, size_t count);
+
+struct op {
+	struct object obj;
+	bool commutative;
+	bool no_op, replace;	 /* MPI_NO_OP, MPI_REPLACE */
+	MPI_User_function *user; /* user's function, NULL for predefined */
+	bool fortran;		 /* user is a Fortran function: pointers to integers */
+	op_kernel_t *const *kernels; /* predefined: by basic_t; NULL entry: not defined for it */
+	/* C++ bindings: an interceptor that is called with the user's function (libmpi_cxx) */
+	void (*cxx_intercept)(void *, void *, int *, MPI_Datatype *, MPI_User_function *);
+	const char *name;
+};
+
+static inline void op_retain(struct op *o)
+{
+	object_retain(&o->obj);
+}
+void op_release(struct op *o);
+
+/* May op be used with that type? MPI_SUCCESS, MPI_ERR_OP, MPI_ERR_TYPE. */
+int op_check(const struct op *op, const struct datatype *t);
+
+/* inout[i] = in[i] op inout[i] for count elements of t. (MPI's argument order: `in` is the
+ * left operand.) */
+void op_apply(const struct op *op, const void *in, void *inout, size_t count, struct datatype *t);
+
+#endif
