@@ -522,7 +522,7 @@ int64_t json_number_int(const struct json_value *v, int64_t fallback)
 		return fallback;
 	if (v->whole)
 		return v->integer;
-	if (fabs(v->number) < 9.2e18 && v->number == floor(v->number))
+	if (fabs(v->number) < 9.2e18 && v->number == (double)(int64_t)v->number)
 		return (int64_t)v->number;
 	return fallback;
 }
