@@ -26,13 +26,16 @@ struct comm {
 	struct comm *local;   /* intercommunicators: an intracommunicator over the local group, made
 			       * with it, for collectives among ourselves; else NULL */
 	struct errhandler *errhandler;
-	struct attributes *attrs;
 	struct topology *topo;
 	struct info *info;
 	struct coll_state *coll;
 	bool freed; /* MPI_Comm_free was called; lives until pending operations end */
 	char name[MPI_MAX_OBJECT_NAME];
+	char reserved[103];
+	struct attributes *attrs; /* at Open MPI's offset: see object.h, FORTRAN_OFFSET */
+	char reserved_end[48];	  /* the Fortran library reads up to 0x144 */
 };
+FORTRAN_OFFSET(struct comm, attrs, 0x110);
 
 static inline void comm_retain(struct comm *c)
 {

@@ -50,7 +50,6 @@ struct datatype {
 	struct datatype_block *blocks; /* in type map order, adjacent ones merged; owned; NULL: one
 					* block {true_lb, size} */
 	struct datatype_recipe *recipe; /* NULL for predefined types */
-	struct attributes *attrs;
 	size_t basics;		    /* number of basic elements in one element */
 	uint16_t basic;		    /* basic_t when all basic elements are the same kind, else NONE */
 	bool committed;
@@ -58,7 +57,10 @@ struct datatype {
 	int combiner;		    /* MPI_COMBINER_NAMED for predefined */
 	char name[MPI_MAX_OBJECT_NAME];
 	struct datatype_signature *signature; /* engine's: basic counts in order, for get_elements */
+	char reserved[40];
+	struct attributes *attrs;
 };
+FORTRAN_OFFSET(struct datatype, attrs, 0xd0);
 
 static inline void datatype_retain(struct datatype *t)
 {

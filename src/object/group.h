@@ -9,8 +9,10 @@ struct group {
 	struct object obj;
 	int size;
 	int rank;   /* this process's place, or MPI_UNDEFINED */
+	int fortran_index; /* copy of obj.f_index, filled by object_to_fortran */
 	int *world; /* world[i]: world rank of member i; owned; NULL when size is 0 */
 };
+FORTRAN_OFFSET(struct group, fortran_index, 0x18);
 
 static inline void group_retain(struct group *g)
 {

@@ -13,6 +13,7 @@
 #define HALE_OBJECT_OBJECT_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include "base/base.h"
 
 enum object_kind {
@@ -52,6 +53,11 @@ static inline bool object_is(const void *handle, enum object_kind kind)
 	const struct object *o = handle;
 	return o && o->kind == (uint32_t)kind && !(o->flags & OBJECT_NULL);
 }
+
+/* Debian's libmpi_mpifh.so.40 reaches a few fields of Open MPI's objects without a function call.
+ * Ours have them at the same places, so that it works above this library as it is. */
+#define FORTRAN_OFFSET(type, field, offset) \
+	_Static_assert(offsetof(type, field) == (offset), #type ": libmpi_mpifh.so.40 reads " #field)
 
 static inline void object_init(struct object *o, enum object_kind kind)
 {

@@ -17,7 +17,11 @@ struct op {
 	/* C++ bindings: an interceptor that is called with the user's function (libmpi_cxx) */
 	void (*cxx_intercept)(void *, void *, int *, MPI_Datatype *, MPI_User_function *);
 	const char *name;
+	char reserved[20];
+	uint32_t fortran_flags; /* OP_FORTRAN: set by libmpi_mpifh.so.40, the same as fortran */
 };
+enum { OP_FORTRAN = 2 };
+FORTRAN_OFFSET(struct op, fortran_flags, 0x54);
 
 static inline void op_retain(struct op *o)
 {

@@ -32,6 +32,7 @@ struct request {
 	uint32_t mode;	       /* enum match_mode */
 	/* kinds other than messages */
 	int (*start)(struct request *r);    /* persistent; NULL: match_start */
+	int fortran_index;		    /* copy of obj.f_index, filled by object_to_fortran */
 	int (*cancel)(struct request *r);
 	void (*destroy)(struct request *r); /* frees what the kind added; not the request itself */
 	int (*query)(struct request *r);    /* generalized: fills status, at completion */
@@ -39,6 +40,8 @@ struct request {
 	/* match/'s part (list links, progress of a transfer) follows in its own struct, which begins
 	 * with this one */
 };
+
+FORTRAN_OFFSET(struct request, fortran_index, 0x68);
 
 static inline void request_complete(struct request *r, int error)
 {
