@@ -27,7 +27,7 @@ struct ckpt_participant {
 	 * Called repeatedly, in turn with the others; must not sleep. */
 	bool (*suspend_poll)(void);
 	void (*save)(void);
-	/* restored: a new process and a new, zeroed segment (link()->segment), other peers' pids. */
+	/* restored: a new process and a new, zeroed segment (link_self()->segment), other peers' pids. */
 	void (*resume)(bool restored);
 	struct ckpt_participant *next;
 };
@@ -43,7 +43,7 @@ struct link {
 	struct segment *segment; /* shared by all ranks of the node; never NULL after link_open */
 	struct mailbox *mailbox; /* this rank's */
 };
-const struct link *link(void);
+const struct link *link_self(void);
 
 /* Connects to the agent named in the environment and maps the node's segment; without one makes
  * a private segment for a job of one. Idempotent. */

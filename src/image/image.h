@@ -76,7 +76,7 @@ typedef enum image_return {
  * image_park() then reports it. */
 void image_init(bool (*thread_busy)(void));
 
-/* The real-time signal that the park handler uses; a second one is left to ckpt/. */
+/* The real-time signal that the park handler uses; ckpt/ has a second one (PROTO_CKPT_SIGNAL). */
 int image_park_signal(void);
 
 /* Memory and descriptors of the library itself that an image must not contain: the job's shared
@@ -113,6 +113,18 @@ typedef enum image_restart { IMAGE_FULL, IMAGE_LAZY } image_restart_t;
  * returns with err filled; after it, it writes a sentence to stderr and exits with 70. */
 hale_status_t image_sink(const char *const *paths, size_t count, image_restart_t how,
 			 struct error *err);
+
+/* Something small that the process before image_sink hands to the process after it (the agent's new
+ * address), since its own environment and memory vanish: at most IMAGE_PASS_MAX bytes, kept in the
+ * scratch region. image_passed() gives it after IMAGE_RESTORED, until the next image_capture. */
+enum { IMAGE_PASS_MAX = 1024 };
+hale_status_t image_pass(const void *bytes, size_t len);
+const void *image_passed(size_t *len);
+
+/* In a signal handler, before returning from it: if the signal interrupted a system call that
+ * would now fail with EINTR, arranges that the program doesn't notice (ucontext is the handler's
+ * third argument). */
+void image_restart_syscall(void *ucontext);
 
 /* ---- reading side, for ordinary processes (malloc allowed) ---- */
 

@@ -53,9 +53,8 @@ struct mailbox {
 	_Atomic uint32_t ckpt_wanted __attribute__((aligned(CACHE_LINE))); /* id; 0: none yet */
 	_Atomic uint32_t ckpt_base;	/* id it is a difference to; 0: full */
 	_Atomic uint32_t ckpt_flags;	/* enum ckpt_flag */
-	/* Id of a checkpoint that is given up (somebody did not answer): who is waiting in it lets
-	 * its participants resume and says PROTO_CKPT_FAILED; who has not begun it never does. */
-	_Atomic uint32_t ckpt_cancel;
+	_Atomic uint32_t ckpt_cancelled; /* highest id that was given up: a rank still suspending goes on */
+	_Atomic uint32_t ckpt_refused;	/* counts asks (PROTO_CKPT_ASK) of this rank that came to nothing */
 	char ckpt_path[512];		/* of this rank's image, valid before ckpt_wanted changes */
 	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */

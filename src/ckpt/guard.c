@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The library lock of MPI_THREAD_MULTIPLE, and who is inside. See guard.h. */
+#include "ckpt/guard.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ckpt/rank_private.h"
+
+__thread volatile int guard_inside;
+volatile int guard_attention;
+bool guard_multiple;
+
+/* 0 free, 1 held, 2 held and somebody sleeps on it */
+static _Atomic int lock_word;
+/* This thread holds the lock: then it must not be parked. */
+static __thread volatile int lock_held __attribute__((tls_model("initial-exec")));
+
+static bool lock_try(void)
+{
+	int free_word = 0;
+	return atomic_compare_exchange_strong_explicit(&lock_word, &free_word, 1,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
+void guard_lock_slow(void)
+{
+	for (int spin = 0; spin < 64; spin++) {
+		/* held is said first: a park signal between the two must see it */
+		lock_held = 1;
+		if (lock_try())
+			return;
+		lock_held = 0;
+		sched_yield();
+	}
+	for (;;) {
+		lock_held = 1;
+		if (atomic_exchange_explicit(&lock_word, 2, memory_order_acquire) == 0)
+			return;
+		lock_held = 0;
+		syscall(SYS_futex, &lock_word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+	}
+}
+
+void guard_unlock_slow(void)
+{
+	if (atomic_exchange_explicit(&lock_word, 0, memory_order_release) == 2)
+		syscall(SYS_futex, &lock_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	lock_held = 0;
+}
+
+bool guard_thread_busy(void)
+{
+	return guard_multiple ? lock_held != 0 : guard_inside != 0;
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* This process's connection to its agent, and the node's segment. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ckpt/rank_private.h"
+#include "image/image.h"
+
+/* Our socket lives above the numbers that programs get, so that their first open is still 3. */
+enum { LINK_FD_FLOOR = 900 };
+
+static struct {
+	struct link link;
+	struct link_address address;
+	int fd; /* to the agent; -1: none */
+	bool open;
+} self = {.fd = -1};
+
+const struct link *link_self(void)
+{
+	return &self.link;
+}
+
+static int env_int(const char *name, int fallback)
+{
+	long value;
+	const char *text = getenv(name);
+	return text && units_parse_int(text, 0, INT32_MAX, &value) ? (int)value : fallback;
+}
+
+bool link_address_from_env(struct link_address *address)
+{
+	const char *agent = getenv("HALE_AGENT"), *token = getenv("HALE_TOKEN");
+	memset(address, 0, sizeof(*address));
+	if (!agent || !token || strlen(agent) >= sizeof(address->agent) - 1 ||
+	    strlen(token) >= sizeof(address->token))
+		return false;
+	strcpy(address->agent, agent);
+	strcpy(address->token, token);
+	return true;
+}
+
+void link_address_set(const struct link_address *address)
+{
+	self.address = *address;
+}
+
+/* ---- the socket ---- */
+
+static int connect_agent(struct error *err)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	size_t n = strlen(self.address.agent);
+	memcpy(sa.sun_path + 1, self.address.agent, n);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		error_sys(err, HALE_ERR_SYSTEM, "can't make a socket to the agent");
+		return -1;
+	}
+	if (connect(fd, (struct sockaddr *)&sa,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
+		error_sys(err, HALE_ERR_NODE, "can't reach the agent of this job at @%s",
+			  self.address.agent);
+		close(fd);
+		return -1;
+	}
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, LINK_FD_FLOOR);
+	if (high < 0) /* a low RLIMIT_NOFILE: keep the number we got */
+		return fd;
+	close(fd);
+	return high;
+}
+
+bool link_tell(const void *packet, size_t len)
+{
+	ssize_t k;
+	if (self.fd < 0)
+		return false;
+	do
+		k = send(self.fd, packet, len, MSG_NOSIGNAL);
+	while (k < 0 && errno == EINTR);
+	return k == (ssize_t)len;
+}
+
+static int welcome_receive(struct proto_welcome *welcome, struct error *err)
+{
+	union {
+		struct proto_welcome welcome;
+		struct proto_plain plain;
+		uint32_t type;
+	} packet;
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {&packet, sizeof(packet)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	ssize_t k;
+	do
+		k = recvmsg(self.fd, &msg, MSG_CMSG_CLOEXEC);
+	while (k < 0 && errno == EINTR);
+	if (k >= (ssize_t)sizeof(struct proto_plain) && packet.type == PROTO_REFUSED) {
+		packet.plain.text[PROTO_TEXT - 1] = 0;
+		error_set(err, HALE_ERR_STATE, "the agent refuses this process: %s",
+			  packet.plain.text);
+		return -1;
+	}
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	if (k < (ssize_t)sizeof(struct proto_welcome) || packet.type != PROTO_WELCOME ||
+	    packet.welcome.version != PROTO_VERSION || !c || c->cmsg_type != SCM_RIGHTS) {
+		error_set(err, HALE_ERR_PROTOCOL,
+			  "the agent did not answer as expected; is `hale` of another version than "
+			  "its libraries?");
+		return -1;
+	}
+	int fd;
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	*welcome = packet.welcome;
+	return fd;
+}
+
+/* ---- the segment ---- */
+
+static hale_status_t segment_attach(int fd, uint64_t bytes, struct error *err)
+{
+	if (self.link.segment) {
+		image_exclude_remove(self.link.segment);
+		munmap(self.link.segment, self.link.segment->bytes);
+		self.link.segment = NULL;
+	}
+	void *p = mmap(SEGMENT_ADDRESS, bytes, PROT_READ | PROT_WRITE,
+		       (fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_FIXED_NOREPLACE |
+			   MAP_NORESERVE,
+		       fd, 0);
+	if (p == MAP_FAILED)
+		return error_sys(err, HALE_ERR_MEMORY, "can't map the node's segment of %lu bytes",
+				 (unsigned long)bytes);
+	/* images, which only an agent asks for, leave it out */
+	if (self.fd >= 0)
+		image_exclude_add(p, bytes);
+	self.link.segment = p;
+	return HALE_OK;
+}
+
+static hale_status_t segment_check(uint64_t bytes, struct error *err)
+{
+	const struct segment *s = self.link.segment;
+	if (s->magic != SEGMENT_MAGIC || s->version != SEGMENT_VERSION || s->bytes != bytes ||
+	    self.link.rank >= s->nranks)
+		return error_set(err, HALE_ERR_PROTOCOL,
+				 "the node's segment isn't one of this version of Hale");
+	self.link.nranks = s->nranks;
+	self.link.generation = s->generation;
+	self.link.mailbox = segment_mailbox(self.link.segment, self.link.rank);
+	return HALE_OK;
+}
+
+static void mailbox_take(void)
+{
+	struct mailbox *m = self.link.mailbox;
+	for (int i = 0; i < MAILBOX_OWN_FDS; i++)
+		m->own_fd[i] = -1;
+	m->own_fd[0] = self.fd;
+	atomic_store(&m->asleep, 0);
+	atomic_store(&m->pid, getpid());
+	inject_read_mailbox();
+}
+
+static hale_status_t join_agent(uint32_t restored, const uint64_t *position, struct error *err)
+{
+	int fd = connect_agent(err);
+	if (fd < 0)
+		return err->code;
+	self.fd = fd;
+	image_fd_own(fd);
+	struct proto_hello hello = {.type = PROTO_HELLO,
+				    .version = PROTO_VERSION,
+				    .rank = self.link.rank,
+				    .pid = getpid(),
+				    .restored = restored,
+				    .mpi = env_int("HALE_NO_MPI", 0) == 0};
+	memcpy(hello.token, self.address.token, sizeof(hello.token));
+	if (position)
+		memcpy(hello.position, position, sizeof(hello.position));
+	if (!link_tell(&hello, sizeof(hello)))
+		return error_sys(err, HALE_ERR_NODE, "the agent has closed the connection");
+	struct proto_welcome welcome;
+	int segment_fd = welcome_receive(&welcome, err);
+	if (segment_fd < 0)
+		return err->code;
+	hale_status_t rc = segment_attach(segment_fd, welcome.segment_bytes, err);
+	close(segment_fd);
+	if (rc == HALE_OK)
+		rc = segment_check(welcome.segment_bytes, err);
+	return rc;
+}
+
+/* Started by something else than an agent: a job of one, or ranks around an inherited segment. */
+static hale_status_t join_alone(struct error *err)
+{
+	int fd = env_int("HALE_SEGMENT_FD", -1);
+	if (fd < 0) {
+		self.link.rank = 0;
+		hale_status_t rc = segment_attach(-1, segment_bytes(1), err);
+		if (rc != HALE_OK)
+			return rc;
+		segment_layout(self.link.segment, 1, 1, 1);
+		return segment_check(segment_bytes(1), err);
+	}
+	uint64_t bytes = segment_bytes((uint32_t)env_int("HALE_NRANKS", 1));
+	hale_status_t rc = segment_attach(fd, bytes, err);
+	return rc == HALE_OK ? segment_check(bytes, err) : rc;
+}
+
+hale_status_t link_open(struct error *err)
+{
+	struct error local;
+	if (self.open)
+		return HALE_OK;
+	if (!err)
+		err = &local;
+	err->code = HALE_OK;
+	self.link.rank = (uint32_t)env_int("HALE_RANK", 0);
+	hale_status_t rc;
+	if (link_address_from_env(&self.address)) {
+		rc = join_agent(0, NULL, err);
+		self.link.connected = rc == HALE_OK;
+	} else {
+		rc = join_alone(err);
+	}
+	if (rc != HALE_OK)
+		return rc;
+	mailbox_take();
+	self.open = true;
+	if (self.link.connected)
+		rank_signal_install();
+	return HALE_OK;
+}
+
+hale_status_t link_reopen(uint32_t restored, const uint64_t position[3], struct error *err)
+{
+	/* the descriptor and the mapping belonged to the process of which this is a copy */
+	image_fd_disown(self.fd);
+	image_exclude_remove(self.link.segment);
+	self.fd = -1;
+	self.link.segment = NULL;
+	hale_status_t rc = join_agent(restored, position, err);
+	if (rc == HALE_OK)
+		mailbox_take();
+	return rc;
+}
+
+/* ---- telling ---- */
+
+static void tell_plain(enum proto_type type, int value)
+{
+	struct proto_plain p = {.type = type, .value = value};
+	link_tell(&p, sizeof(p));
+}
+
+void link_mpi_initialized(void)
+{
+	atomic_store(&self.link.mailbox->state, RANK_RUNNING);
+	tell_plain(PROTO_INITIALIZED, 0);
+}
+
+void link_mpi_finalized(void)
+{
+	atomic_store(&self.link.mailbox->state, RANK_FINALIZED);
+	tell_plain(PROTO_FINALIZED, 0);
+}
+
+void link_abort(int code)
+{
+	tell_plain(PROTO_ABORT, code);
+	/* the agent ends everybody with this code; without one we do it ourselves */
+	if (self.link.connected)
+		for (int i = 0; i < 500; i++)
+			usleep(10000);
+	_exit(code ? code & 0xff : 1);
+}
+
+/* ---- sleeping ---- */
+
+void link_sleep(uint32_t bell_seen, uint64_t max_ns)
+{
+	struct timespec t = {(time_t)(max_ns / 1000000000u), (long)(max_ns % 1000000000u)};
+	syscall(SYS_futex, &self.link.mailbox->bell, FUTEX_WAIT, bell_seen, &t, NULL, 0);
+}
+
+void link_wake_self(void)
+{
+	if (!self.link.mailbox)
+		return;
+	atomic_fetch_add(&self.link.mailbox->bell, 1);
+	syscall(SYS_futex, &self.link.mailbox->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* libhale.so is preloaded into every process under `hale run`, and its constructor runs before any
+ * other library's. It does nothing in a process that is no rank; becomes another process when it
+ * is a sink; connects at once when a program without MPI is the rank. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ckpt/rank_private.h"
+#include "image/image.h"
+
+enum { EXIT_NOT_RECOVERED = 70 };
+
+/* HALE_SINK = "full|lazy:PATH[:PATH…]" */
+static void sink(const char *spec)
+{
+	static char text[16384];
+	const char *paths[IMAGE_CHAIN_MAX];
+	size_t count = 0;
+	struct error err = {HALE_OK, "HALE_SINK can't be read"};
+	struct link_address address;
+	if (strlen(spec) < sizeof(text) && link_address_from_env(&address) &&
+	    image_pass(&address, sizeof(address)) == HALE_OK) {
+		strcpy(text, spec);
+		char *rest = strchr(text, ':');
+		while (rest && count < IMAGE_CHAIN_MAX) {
+			*rest++ = 0;
+			paths[count++] = rest;
+			rest = strchr(rest, ':');
+		}
+		if (count)
+			image_sink(paths, count, strcmp(text, "lazy") ? IMAGE_FULL : IMAGE_LAZY,
+				   &err);
+	}
+	log_warn("this process can't be rebuilt from its image: %s", err.text);
+	_exit(EXIT_NOT_RECOVERED);
+}
+
+__attribute__((constructor)) static void preload(void)
+{
+	const char *rank = getenv("HALE_RANK");
+	if (!rank || !getenv("HALE_AGENT"))
+		return;
+	log_init_from_env();
+	const char *spec = getenv("HALE_SINK");
+	if (spec)
+		sink(spec);
+	image_init(guard_thread_busy);
+	const char *launched = getenv("HALE_LAUNCH_PID");
+	if (!launched || atoi(launched) != getpid())
+		return;
+	/* as under a terminal or mpirun: people want to see lines when they are printed */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	struct error err = {HALE_OK, ""};
+	if (getenv("HALE_NO_MPI") && link_open(&err) != HALE_OK)
+		log_warn("rank %s runs without protection: %s", rank, err.text);
+}

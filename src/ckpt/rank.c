@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* One process's side of a coordinated checkpoint; the order of steps is in rank.h. */
+#include "ckpt/rank.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ckpt/rank_private.h"
+#include "image/image.h"
+
+enum { EXIT_NOT_RECOVERED = 70, DRAIN_YIELDS = 2000, DRAIN_SLEEP_NS = 1000000 };
+
+static struct ckpt_participant *participants, **participants_end = &participants;
+static _Atomic int coordinating; /* one thread of this process is doing a checkpoint */
+static uint32_t last_id;	 /* newest checkpoint taken, in this life or the one before */
+static bool last_restored;
+static uint64_t counted_in; /* checkpoints of this segment's generation that reached CTC */
+
+/* What travels in the image for us. */
+struct rank_note {
+	uint32_t id, rank;
+	uint64_t position[3];
+};
+
+void ckpt_participate(struct ckpt_participant *p)
+{
+	p->next = NULL;
+	*participants_end = p;
+	participants_end = &p->next;
+}
+
+uint32_t rank_checkpoint_last(bool *restored)
+{
+	*restored = last_restored;
+	return last_id;
+}
+
+static bool given_up(uint32_t id)
+{
+	return atomic_load(&link_self()->mailbox->ckpt_cancelled) >= id;
+}
+
+/* ---- suspend and resume ---- */
+
+/* Waits for peers that are stopped by the same request; sleeps when it takes long. */
+static void drain_pause(int round)
+{
+	struct mailbox *m = link_self()->mailbox;
+	if (round < DRAIN_YIELDS) {
+		sched_yield();
+		return;
+	}
+	uint32_t seen = mailbox_will_sleep(m);
+	link_sleep(seen, DRAIN_SLEEP_NS);
+	mailbox_awake(m);
+}
+
+static bool participants_suspend(uint32_t id)
+{
+	for (struct ckpt_participant *p = participants; p; p = p->next)
+		if (p->suspend_start)
+			p->suspend_start();
+	for (int round = 0;; round++) {
+		bool all = true;
+		for (struct ckpt_participant *p = participants; p; p = p->next)
+			all &= !p->suspend_poll || p->suspend_poll();
+		if (all)
+			return true;
+		if (given_up(id))
+			return false;
+		drain_pause(round);
+	}
+}
+
+static void participants_resume(struct ckpt_participant *p, bool restored)
+{
+	if (!p)
+		return;
+	participants_resume(p->next, restored);
+	if (p->resume)
+		p->resume(restored);
+}
+
+/* CTC: nobody runs on before everybody has saved what others could change. */
+static void count_in(void)
+{
+	if (!participants)
+		return;
+	counted_in++;
+	atomic_fetch_add(&link_self()->segment->ckpt_saved, 1);
+}
+
+static void count_in_wait(uint32_t id)
+{
+	const struct link *l = link_self();
+	if (!participants)
+		return;
+	for (int round = 0;
+	     atomic_load(&l->segment->ckpt_saved) < counted_in * l->nranks && !given_up(id);
+	     round++)
+		drain_pause(round);
+}
+
+/* ---- the image ---- */
+
+static void report_fill(struct proto_ckpt *packet, enum proto_type type, uint32_t id,
+			const struct error *error)
+{
+	memset(packet, 0, sizeof(*packet));
+	packet->type = type;
+	packet->id = id;
+	packet->status = (int32_t)error->code;
+	if (error->code != HALE_OK)
+		memcpy(packet->text, error->text, sizeof(packet->text));
+	packet->text[PROTO_TEXT - 1] = 0;
+}
+
+/* Called in the writing child. */
+static void image_written(void *arg, const struct image_result *result)
+{
+	const struct rank_note *note = arg;
+	struct proto_ckpt packet;
+	report_fill(&packet, result->error.code == HALE_OK ? PROTO_CKPT_WRITTEN : PROTO_CKPT_FAILED,
+		    note->id, &result->error);
+	packet.bytes = result->bytes;
+	packet.pages = result->pages_saved;
+	packet.pages_zero = result->pages_zero;
+	packet.checksum = result->checksum;
+	packet.seconds = result->seconds;
+	memcpy(packet.position, note->position, sizeof(packet.position));
+	link_tell(&packet, sizeof(packet));
+}
+
+static void params_from_mailbox(struct image_params *p, struct rank_note *note)
+{
+	const struct link *l = link_self();
+	const struct mailbox *m = l->mailbox;
+	uint32_t flags = atomic_load(&m->ckpt_flags);
+	const char *job = getenv("HALE_JOB");
+	memset(p, 0, sizeof(*p));
+	strncpy(p->identity.job, job ? job : "", sizeof(p->identity.job) - 1);
+	p->identity.rank = l->rank;
+	p->identity.nranks = l->nranks;
+	p->identity.id = note->id;
+	p->identity.base = atomic_load(&m->ckpt_base);
+	p->path = m->ckpt_path;
+	p->mode = flags & CKPT_SYNC ? IMAGE_SYNC : IMAGE_FORKED;
+	p->compress = flags & CKPT_LZ4 ? IMAGE_LZ4 : flags & CKPT_ZSTD ? IMAGE_ZSTD : IMAGE_PLAIN;
+	p->incremental = p->identity.base != 0;
+	p->track = (flags & CKPT_TRACK) != 0;
+	p->sync = !(flags & CKPT_NOFSYNC);
+	p->note = note;
+	p->note_len = sizeof(*note);
+	p->written = image_written;
+	p->arg = note;
+}
+
+static void tell_failed(uint32_t id, const struct error *error)
+{
+	struct proto_ckpt packet;
+	report_fill(&packet, PROTO_CKPT_FAILED, id, error);
+	link_tell(&packet, sizeof(packet));
+}
+
+/* A process that was just rebuilt: a new agent connection, a new segment. */
+static void rejoin(const struct rank_note *note)
+{
+	struct error err = {HALE_OK, ""};
+	size_t len;
+	const struct link_address *address = image_passed(&len);
+	if (address && len == sizeof(*address))
+		link_address_set(address);
+	if (link_reopen(note->id, note->position, &err) != HALE_OK) {
+		log_warn("rank %u can't rejoin its job after the restart: %s", note->rank,
+			 err.text);
+		_exit(EXIT_NOT_RECOVERED);
+	}
+	counted_in = 0;
+}
+
+static void tell_resumed(const struct rank_note *note, uint64_t pause_ns)
+{
+	struct error ok = {HALE_OK, ""};
+	struct proto_ckpt packet;
+	report_fill(&packet, PROTO_CKPT_RESUMED, note->id, &ok);
+	packet.pause_ns = pause_ns;
+	memcpy(packet.position, note->position, sizeof(packet.position));
+	link_tell(&packet, sizeof(packet));
+}
+
+/* All other threads are parked, this one is inside the guard. */
+static void checkpoint_run(uint32_t id, uint64_t began_ns)
+{
+	struct rank_note note = {.id = id, .rank = link_self()->rank};
+	struct image_params params;
+	struct error err = {HALE_OK, ""};
+	uint64_t image_ns = 0;
+
+	atomic_store(&link_self()->mailbox->state, RANK_CHECKPOINTING);
+	if (!participants_suspend(id)) {
+		participants_resume(participants, false);
+		atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
+		return;
+	}
+	for (struct ckpt_participant *p = participants; p; p = p->next)
+		if (p->save)
+			p->save();
+	count_in();
+	streams_position(note.position);
+	params_from_mailbox(&params, &note);
+	last_id = id;
+	last_restored = true; /* what the image will say */
+	image_return_t rc = image_capture(&params, &image_ns, &err);
+	if (rc == IMAGE_RESTORED) {
+		rejoin(&note);
+		began_ns = clock_ns();
+	} else {
+		last_restored = false;
+		count_in_wait(id);
+	}
+	participants_resume(participants, rc == IMAGE_RESTORED);
+	atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
+	if (rc == IMAGE_FAILED)
+		tell_failed(id, &err);
+	tell_resumed(&note, clock_ns() - began_ns);
+}
+
+/* ---- who does it, and when ---- */
+
+static uint32_t wanted(void)
+{
+	const struct mailbox *m = link_self()->mailbox;
+	uint32_t id = atomic_load(&m->ckpt_wanted);
+	return id != last_id && !given_up(id) ? id : 0;
+}
+
+/* Somebody is inside the library: that thread will do it at its next safe point. */
+static void leave_to_others(void)
+{
+	guard_attention = 1;
+	link_wake_self();
+}
+
+static void checkpoint_wanted(void)
+{
+	uint64_t began_ns = clock_ns();
+	uint32_t id = wanted();
+	if (!id)
+		return;
+	int busy = image_park();
+	if (busy > 0) {
+		leave_to_others();
+	} else if (busy < 0) {
+		struct error err;
+		error_set(&err, HALE_ERR_TIMEOUT,
+			  "a thread of rank %u (pid %d) could not be stopped within 5 s",
+			  link_self()->rank, (int)getpid());
+		tell_failed(id, &err);
+		last_id = id;
+	} else {
+		checkpoint_run(id, began_ns);
+		image_unpark();
+	}
+}
+
+/* Takes the coordinator's place if it is free; the guard keeps our own signal out meanwhile. */
+static void attend(void)
+{
+	int nobody = 0;
+	int saved_errno = errno;
+	if (!atomic_compare_exchange_strong(&coordinating, &nobody, 1))
+		return;
+	guard_attention = 0;
+	guard_inside = 1;
+	if (guard_multiple)
+		guard_lock_slow();
+	inject_read_mailbox();
+	checkpoint_wanted();
+	if (guard_multiple)
+		guard_unlock_slow();
+	guard_inside = 0;
+	atomic_store(&coordinating, 0);
+	errno = saved_errno;
+}
+
+void guard_attend(void)
+{
+	/* by system call: pthread_sigmask is ours (masks.c) and would leave out our own signals */
+	uint64_t all = ~0ull, before;
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
+	attend();
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+}
+
+static void on_request(int sig, siginfo_t *info, void *context)
+{
+	if (!link_self()->mailbox)
+		return;
+	if (guard_inside)
+		leave_to_others();
+	else
+		attend();
+	image_restart_syscall(context);
+}
+
+void rank_signal_install(void)
+{
+	struct sigaction sa = {.sa_sigaction = on_request, .sa_flags = SA_SIGINFO | SA_RESTART};
+	sigfillset(&sa.sa_mask);
+	sigaction(PROTO_CKPT_SIGNAL, &sa, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of ckpt/'s rank side share. */
+#ifndef HALE_CKPT_RANK_PRIVATE_H
+#define HALE_CKPT_RANK_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ckpt/guard.h"
+#include "ckpt/rank.h"
+#include "job/proto.h"
+
+/* guard.c: may this thread not be stopped where it is? */
+bool guard_thread_busy(void);
+
+/* link.c */
+/* Connects again after a restart: restored is the checkpoint's id, position its streams. */
+hale_status_t link_reopen(uint32_t restored, const uint64_t position[3], struct error *err);
+/* One packet to the agent. The writing child uses it too. False when the agent is gone. */
+bool link_tell(const void *packet, size_t len);
+/* The name and token under which the environment, or a sink's caller, says the agent is found. */
+struct link_address {
+	char agent[108];
+	char token[24];
+};
+bool link_address_from_env(struct link_address *address);
+/* The agent's address from now on; for a restored process. */
+void link_address_set(const struct link_address *address);
+/* Makes a sleeping link_sleep of this process return. Async-signal-safe. */
+void link_wake_self(void);
+
+/* rank.c */
+void rank_signal_install(void);
+/* Ids: the newest checkpoint that this process took part in; whether it was rebuilt from it. */
+uint32_t rank_checkpoint_last(bool *restored);
+
+/* streams.c: how many bytes this process has taken from stdin and written to stdout and stderr
+ * since the job began. Call with every other thread parked. */
+void streams_position(uint64_t position[3]);
+
+/* inject.c: takes what the agent has written into the mailbox. */
+void inject_read_mailbox(void);
+
+#endif
