@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The doors. Each target does all set-up by itself; Meson does the building.
+#   make              build into build/
+#   make demo         the story: a job loses a process and ends right
+#   make check        every test; one is enough: make check ONLY=jacobi; longer: HALE_LONG=1
+#   make bench        measures beside Open MPI and MPICH
+#   make install      PREFIX=/usr/local
+#   make asan         unit tests under AddressSanitizer and UBSan
+#   make lint         layering, format, clang-tidy, cppcheck
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+ONLY   ?=
+MESON  ?= /usr/bin/meson
+NINJA  ?= ninja
+PYTHON ?= /usr/bin/python3
+
+.DEFAULT_GOAL := build
+.PHONY: build demo check bench install asan lint clean deps
+
+deps:
+	@scripts/deps.sh build demo check bench
+
+# Configured once; later changes of meson.build are noticed by ninja itself.
+define configure
+	@scripts/deps.sh $(1)
+	@test -e $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix $(PREFIX) >$(BUILD).log 2>&1 || \
+		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+endef
+
+build:
+	$(call configure,build)
+	@$(NINJA) -C $(BUILD) --quiet
+
+demo:
+	$(call configure,build demo)
+	@$(NINJA) -C $(BUILD) --quiet
+	@HALE_BUILD=$(abspath $(BUILD)) examples/demo.sh
+
+# tests=enabled: a build folder from before libcmocka-dev was there has no unit tests yet.
+check:
+	$(call configure,build check)
+	@test -e $(BUILD)/.tests || { $(MESON) configure $(BUILD) -Dtests=enabled && touch $(BUILD)/.tests; }
+	@$(NINJA) -C $(BUILD) --quiet
+	@$(PYTHON) scripts/check.py --build $(BUILD) $(ONLY)
+
+bench:
+	$(call configure,build bench)
+	@$(NINJA) -C $(BUILD) --quiet
+	@HALE_BUILD=$(abspath $(BUILD)) bench/run
+
+# The prefix is compiled in: where hale finds its libraries.
+install:
+	$(call configure,build)
+	@$(MESON) configure $(BUILD) --prefix $(abspath $(PREFIX))
+	@$(NINJA) -C $(BUILD) --quiet
+	@$(MESON) install -C $(BUILD) --quiet
+	@echo "Installed under $(PREFIX): try  hale run -n 2 -- hostname"
+
+asan:
+	@scripts/deps.sh build check
+	@scripts/asan.sh
+
+lint:
+	@scripts/deps.sh build check lint
+	$(call configure,build)
+	@scripts/lint.sh $(BUILD)
+
+clean:
+	rm -rf $(BUILD) build-asan build-ubsan $(BUILD).log

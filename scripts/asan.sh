@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer. What takes over whole processes
+# (captures them, rebuilds them at fixed addresses) can't run beside ASan's shadow memory: those
+# tests are listed in without_asan and run under UBSan alone.
+set -eu
+cd "$(dirname "$0")/.."
+meson=${MESON:-/usr/bin/meson}
+without_asan='image_ ckpt_ rank_ sink_ capture_ restore_'
+
+run() { # FOLDER SANITIZERS TESTS…
+	dir=$1 sanitizers=$2
+	shift 2
+	[ $# -gt 0 ] || return 0
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_stack_use_after_return=0 \
+		$meson test -C "$dir" --no-rebuild --print-errorlogs "$@"
+	echo "$# test programs ran under $sanitizers"
+}
+
+setup() { # FOLDER SANITIZERS
+	[ -e "$1/build.ninja" ] || $meson setup "$1" -Dtests=enabled -Db_sanitize="$2" \
+		-Db_lundef=false -Dbuildtype=debugoptimized >/dev/null
+	ninja -C "$1" --quiet
+}
+
+list() {
+	$meson test -C "$1" --list 2>/dev/null | grep -v '^ninja' | sed 's/.* \/ //'
+}
+
+with='' without=''
+setup build-asan address,undefined
+for t in $(list build-asan); do
+	alone=''
+	for p in $without_asan; do
+		case $t in $p*) alone=yes ;; esac
+	done
+	if [ "$alone" ]; then without="$without $t"; else with="$with $t"; fi
+done
+run build-asan 'ASan and UBSan' $with
+if [ "$without" ]; then
+	setup build-ubsan undefined
+	run build-ubsan 'UBSan' $without
+fi

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs the Debian packages that are missing for what is asked: build, demo, check, bench, lint.
+# Usage: scripts/deps.sh build [check …]. Does nothing, and needs no rights, when all are there.
+set -eu
+
+build='gcc libc6-dev meson ninja-build pkg-config python3-minimal libxxhash-dev liblz4-dev
+	libzstd-dev libhwloc-dev libopenmpi-dev'
+demo='openmpi-bin lammps lammps-examples'
+check="$demo libcmocka-dev libmpich-dev gfortran hpcc netpipe-openmpi python3-mpi4py python3-numpy
+	libgomp1 binutils"
+bench='openmpi-bin mpich libmpich-dev gnuplot-nox'
+lint='clang clang-format clang-tidy cppcheck'
+
+wanted=''
+for what in "$@"; do
+	case $what in
+	build) wanted="$wanted $build" ;;
+	demo) wanted="$wanted $demo" ;;
+	check) wanted="$wanted $check" ;;
+	bench) wanted="$wanted $bench" ;;
+	lint) wanted="$wanted $lint" ;;
+	*)
+		echo "scripts/deps.sh: '$what' is none of build, demo, check, bench, lint" >&2
+		exit 64
+		;;
+	esac
+done
+
+if ! command -v dpkg-query >/dev/null; then
+	echo "This is not Debian: make sure that you have what these packages hold:" $wanted >&2
+	exit 0
+fi
+
+missing=''
+for p in $wanted; do
+	case " $missing " in *" $p "*) continue ;; esac
+	if [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" != installed ]; then
+		missing="$missing $p"
+	fi
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+	as_root=''
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+	as_root='sudo -n'
+elif command -v sudo >/dev/null && [ -t 0 ]; then
+	as_root='sudo'
+else
+	echo "Missing packages; have them installed, then run this again: apt-get install$missing" >&2
+	exit 1
+fi
+
+echo "Installing missing packages:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+# The lists may be absent (containers) or old: install with those that are there, else update.
+if $as_root env DEBIAN_FRONTEND=noninteractive \
+	apt-get install -y -q --no-install-recommends $missing >"$log" 2>&1; then
+	exit 0
+fi
+if $as_root apt-get update -q >"$log" 2>&1 &&
+	$as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -q --no-install-recommends $missing >>"$log" 2>&1; then
+	exit 0
+fi
+tail -n 20 "$log" >&2
+echo "Could not install:$missing. The last lines of apt-get are above." >&2
+exit 1

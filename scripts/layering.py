@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each layer includes headers of the layers below it only, and files stay readable.
+
+The order is that of the layers in docs/architecture.md; a file may include what stands in
+MAY_USE for its folder, and its own folder.
+"""
+
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Inside the user's process, from the bottom up. Each may use all that stand before it.
+RANK_SIDE = ["base", "image", "agreement", "ckpt", "channel", "deliver", "object", "match", "coll",
+             "mpi"]
+MAY_USE = {layer: set(RANK_SIDE[:i]) for i, layer in enumerate(RANK_SIDE)}
+# Beside it, in the processes of `hale` itself.
+MAY_USE["store"] = {"base", "image"}
+MAY_USE["job"] = {"base", "image", "agreement", "store"}
+MAY_USE["cli"] = {"base", "image", "agreement", "store", "job"}
+
+# What a rank and its agent agree on: the socket's packets and the layout of the segment. It
+# belongs to neither of them, and a layout header may include base/ only.
+AGREEMENT = {"job/segment.h", "job/segment.c", "job/proto.h", "channel/shm/layout.h",
+             "coll/layout.h"}
+
+LINES_MAX = 700
+
+
+def layer_of(path):
+    if path in AGREEMENT:
+        return "agreement"
+    return path.split("/")[0]
+
+
+def includes(path):
+    with open(path) as f:
+        for number, line in enumerate(f, 1):
+            m = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if m:
+                yield number, m[1]
+
+
+def check_file(src, rel):
+    layer = layer_of(rel)
+    if layer not in MAY_USE:
+        yield f"src/{rel}:1: folder '{layer}' has no place in the order of layers; give it one"
+        return
+    allowed = MAY_USE[layer] | {layer}
+    for number, name in includes(os.path.join(src, rel)):
+        if name.startswith("hale/"):
+            continue
+        if name.startswith("..") or not os.path.exists(os.path.join(src, name)):
+            yield f'src/{rel}:{number}: include "{name}" by its path from src/'
+            continue
+        used = layer_of(name)
+        if used not in allowed:
+            yield f'src/{rel}:{number}: {layer}/ is below {used}/ and may not include "{name}"'
+
+
+def main():
+    src = os.path.join(ROOT, "src")
+    problems = []
+    count = 0
+    for folder, _, files in sorted(os.walk(src)):
+        for file in sorted(files):
+            if not file.endswith((".c", ".h")):
+                continue
+            rel = os.path.relpath(os.path.join(folder, file), src)
+            count += 1
+            problems += check_file(src, rel)
+            with open(os.path.join(src, rel)) as f:
+                lines = f.readlines()
+            if not lines or "SPDX-License-Identifier: BSD-3-Clause" not in lines[0]:
+                problems.append(f"src/{rel}:1: the first line is not the SPDX line")
+            if len(lines) > LINES_MAX:
+                problems.append(f"src/{rel}: {len(lines)} lines; divide it (at most {LINES_MAX})")
+    for p in problems:
+        print(p)
+    print(f"{count} files, {len(problems)} problems")
+    sys.exit(1 if problems else 0)
+
+
+main()
