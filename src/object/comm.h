@@ -31,10 +31,14 @@ struct comm {
 	struct coll_state *coll;
 	bool freed; /* MPI_Comm_free was called; lives until pending operations end */
 	char name[MPI_MAX_OBJECT_NAME];
-	char reserved[103];
+	char reserved[63];
+	uint32_t cxx_flags;	  /* Open MPI's flags: libmpi_cxx.so.40 tells the kinds apart by them */
+	uint32_t agreements;	  /* nonblocking context agreements started on it so far */
+	char reserved_middle[32];
 	struct attributes *attrs; /* at Open MPI's offset: see object.h, FORTRAN_OFFSET */
 	char reserved_end[48];	  /* the Fortran library reads up to 0x144 */
 };
+FORTRAN_OFFSET(struct comm, cxx_flags, 0xe8);
 FORTRAN_OFFSET(struct comm, attrs, 0x110);
 
 static inline void comm_retain(struct comm *c)
