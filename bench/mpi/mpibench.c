@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Latency, bandwidth, message rate and collectives, measured the way the OSU benchmarks define
+ * them. One source, compiled once for each MPI; bench/run.py runs them in turn.
+ *
+ *   mpibench SECONDS TEST…     prints "test<TAB>bytes<TAB>value<TAB>unit" on rank 0
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 64, BIG = 1 << 20, TAG = 7, ACK = 8 };
+
+static int rank, size;
+static double budget; /* seconds for one measurement */
+static char *out, *in;
+static MPI_Request reqs[WINDOW];
+
+/* One unit of work of each test, repeated `n` times. */
+typedef void(test_body_t)(int bytes, int n);
+
+static void pingpong(int bytes, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (rank == 0) {
+			MPI_Send(out, bytes, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+			MPI_Recv(in, bytes, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		} else if (rank == 1) {
+			MPI_Recv(in, bytes, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Send(out, bytes, MPI_CHAR, 0, TAG, MPI_COMM_WORLD);
+		}
+	}
+}
+
+static void window(int bytes, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (rank == 0) {
+			for (int k = 0; k < WINDOW; k++)
+				MPI_Isend(out, bytes, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, &reqs[k]);
+			MPI_Waitall(WINDOW, reqs, MPI_STATUSES_IGNORE);
+			MPI_Recv(in, 4, MPI_CHAR, 1, ACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		} else if (rank == 1) {
+			for (int k = 0; k < WINDOW; k++)
+				MPI_Irecv(in, bytes, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &reqs[k]);
+			MPI_Waitall(WINDOW, reqs, MPI_STATUSES_IGNORE);
+			MPI_Send(out, 4, MPI_CHAR, 0, ACK, MPI_COMM_WORLD);
+		}
+	}
+}
+
+static void barrier(int bytes, int n)
+{
+	(void)bytes;
+	for (int i = 0; i < n; i++)
+		MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void bcast(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Bcast(out, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void allreduce(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void alltoall(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Alltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+/* Seconds that n units take, the slowest rank's. */
+static double timed(test_body_t *body, int bytes, int n)
+{
+	double mine, all;
+	MPI_Barrier(MPI_COMM_WORLD);
+	mine = MPI_Wtime();
+	body(bytes, n);
+	mine = MPI_Wtime() - mine;
+	MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	return all;
+}
+
+/* Seconds for one unit, from as many as fit the budget. */
+static double per_unit(test_body_t *body, int bytes)
+{
+	int n = 1;
+	double t = timed(body, bytes, n);
+	while (t < budget / 8 && n < 1 << 24) {
+		n *= 2;
+		t = timed(body, bytes, n);
+	}
+	n = (int)(n * budget / (t > 1e-9 ? t : 1e-9)) + 1;
+	MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return timed(body, bytes, n) / n;
+}
+
+static void report(const char *name, int bytes, double value, const char *unit)
+{
+	if (rank == 0)
+		printf("%s\t%d\t%.4f\t%s\n", name, bytes, value, unit);
+}
+
+static void measure(const char *name)
+{
+	const int sizes[] = {8, 1024, 65536, BIG};
+	if (!strcmp(name, "latency"))
+		report(name, 8, per_unit(pingpong, 8) * 1e6 / 2, "us");
+	else if (!strcmp(name, "pingpong"))
+		report(name, BIG, 2.0 * BIG / per_unit(pingpong, BIG) / 1e9, "GB/s");
+	else if (!strcmp(name, "bandwidth"))
+		report(name, BIG, (double)WINDOW * BIG / per_unit(window, BIG) / 1e9, "GB/s");
+	else if (!strcmp(name, "rate"))
+		report(name, 8, WINDOW / per_unit(window, 8) / 1e6, "M/s");
+	else if (!strcmp(name, "barrier"))
+		report(name, 0, per_unit(barrier, 0) * 1e6, "us");
+	else
+		for (int i = 0; i < 4; i++) {
+			if (!strcmp(name, "bcast"))
+				report(name, sizes[i], per_unit(bcast, sizes[i]) * 1e6, "us");
+			else if (!strcmp(name, "allreduce"))
+				report(name, sizes[i], per_unit(allreduce, sizes[i]) * 1e6, "us");
+			else if (!strcmp(name, "alltoall") && sizes[i] < BIG)
+				report(name, sizes[i], per_unit(alltoall, sizes[i]) * 1e6, "us");
+		}
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	budget = argc > 1 ? atof(argv[1]) : 0.2;
+	out = calloc((size_t)BIG, (size_t)size);
+	in = calloc((size_t)BIG, (size_t)size);
+	for (int i = 2; i < argc; i++)
+		measure(argv[i]);
+	MPI_Finalize();
+	free(out);
+	free(in);
+	return 0;
+}
