@@ -20,7 +20,6 @@ static struct ckpt_participant *participants, **participants_end = &participants
 static _Atomic int coordinating; /* one thread of this process is doing a checkpoint */
 static uint32_t last_id;	 /* newest checkpoint taken, in this life or the one before */
 static bool last_restored;
-static uint64_t counted_in; /* checkpoints of this segment's generation that reached CTC */
 
 /* What travels in the image for us. */
 struct rank_note {
@@ -87,23 +86,30 @@ static void participants_resume(struct ckpt_participant *p, bool restored)
 		p->resume(restored);
 }
 
-/* CTC: nobody runs on before everybody has saved what others could change. */
-static void count_in(void)
+/* CTC: nobody runs on before everybody has saved what others could change. The word holds the
+ * checkpoint's id above and a count below, so that what a given-up checkpoint left doesn't count.
+ */
+static void count_in(uint32_t id)
 {
-	if (!participants)
-		return;
-	counted_in++;
-	atomic_fetch_add(&link_self()->segment->ckpt_saved, 1);
+	_Atomic uint64_t *word = &link_self()->segment->ckpt_saved;
+	uint64_t seen = atomic_load(word), next;
+	do {
+		if ((seen >> 32) > id)
+			return;
+		next = (seen >> 32) == id ? seen + 1 : ((uint64_t)id << 32) + 1;
+	} while (!atomic_compare_exchange_weak(word, &seen, next));
 }
 
+static bool counted_in(uint32_t id)
+{
+	uint64_t seen = atomic_load(&link_self()->segment->ckpt_saved);
+	return seen >= ((uint64_t)id << 32) + link_self()->nranks;
+}
+
+/* Only a job whose processes share something has to wait for all. */
 static void count_in_wait(uint32_t id)
 {
-	const struct link *l = link_self();
-	if (!participants)
-		return;
-	for (int round = 0;
-	     atomic_load(&l->segment->ckpt_saved) < counted_in * l->nranks && !given_up(id);
-	     round++)
+	for (int round = 0; participants && !counted_in(id) && !given_up(id); round++)
 		drain_pause(round);
 }
 
@@ -181,7 +187,6 @@ static void rejoin(const struct rank_note *note)
 			 err.text);
 		_exit(EXIT_NOT_RECOVERED);
 	}
-	counted_in = 0;
 }
 
 static void tell_resumed(const struct rank_note *note, uint64_t pause_ns)
@@ -211,7 +216,7 @@ static void checkpoint_run(uint32_t id, uint64_t began_ns)
 	for (struct ckpt_participant *p = participants; p; p = p->next)
 		if (p->save)
 			p->save();
-	count_in();
+	count_in(id);
 	streams_position(note.position);
 	params_from_mailbox(&params, &note);
 	last_id = id;

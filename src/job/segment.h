@@ -35,7 +35,7 @@ struct segment {
 	uint64_t mailbox_offset;
 	uint64_t channel_offset, channel_bytes;
 	uint64_t coll_offset, coll_bytes;
-	/* CTC: ranks that have drained and saved, per checkpoint (a running total over all) */
+	/* CTC: id of the checkpoint << 32 | ranks that have drained and saved for it */
 	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
 	char pad[CACHE_LINE - sizeof(uint64_t)];
 };
