@@ -20,6 +20,7 @@ static struct ckpt_participant *participants, **participants_end = &participants
 static _Atomic int coordinating; /* one thread of this process is doing a checkpoint */
 static uint32_t last_id;	 /* newest checkpoint taken, in this life or the one before */
 static bool last_restored;
+static uint32_t round_id; /* of the checkpoint under way */
 
 /* What travels in the image for us. */
 struct rank_note {
@@ -60,8 +61,14 @@ static void drain_pause(int round)
 	mailbox_awake(m);
 }
 
+uint32_t ckpt_round(void)
+{
+	return round_id;
+}
+
 static bool participants_suspend(uint32_t id)
 {
+	round_id = id;
 	for (struct ckpt_participant *p = participants; p; p = p->next)
 		if (p->suspend_start)
 			p->suspend_start();

@@ -35,6 +35,10 @@ struct ckpt_participant {
 /* In order of registration; resume runs in reverse order. The struct stays the caller's. */
 void ckpt_participate(struct ckpt_participant *p);
 
+/* The id of the checkpoint that this process is in, valid in the callbacks above: what a marker
+ * must carry, so that one of a given-up checkpoint isn't taken for one of the next. */
+uint32_t ckpt_round(void);
+
 /* This process's connection to its agent and its view of the job. */
 struct link {
 	bool connected;		/* false: a singleton, started without hale run */
