@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checkpoints taken at awkward moments, restarts from them, and what they leave behind."""
+
+from lib import *
+
+
+def hold(s, place):
+    s.write(f"hold.{place}", "")
+
+
+def release(s, place):
+    os.unlink(s.path(f"hold.{place}"))
+
+
+def wait_all_at(s, job, place, ranks=4):
+    job.until(lambda: all(os.path.exists(s.path(f"at.{place}.{r}")) for r in range(ranks)),
+              f"all ranks are at {place}")
+    time.sleep(0.3)  # and deep inside: waiting, asleep
+
+
+def checkpoint_and_restart_at(s, place):
+    exe = s.compile("omp_mpi", flags=["-fopenmp"])
+    wanted = s.hale_run(4, exe)
+    expect(wanted.status == 0, wanted)
+    for old in glob.glob(s.path("at.*")):
+        os.unlink(old)
+    hold(s, place)
+    job = s.hale_start(4, exe)
+    wait_all_at(s, job, place)
+    path = job.checkpoint()
+    release(s, place)
+    r = job.wait()
+    expect(r.status == 0, "the checkpointed job did not end well", r)
+    expect(r.out == wanted.out, "checkpointed job: other results", r, wanted)
+
+    for old in glob.glob(s.path("at.*")):
+        os.unlink(old)
+    hold(s, place)
+    job = s.hale_start(4, exe)
+    wait_all_at(s, job, place)
+    path = job.checkpoint()
+    job.kill()
+    job.p.wait()
+    gone = [p for p in children(os.getpid())]
+    for _ in range(250):
+        if not children(os.getpid()):
+            break
+        time.sleep(0.02)
+    expect(not children(os.getpid()), f"ranks outlive hale run: {gone}")
+    before = job.out()
+    release(s, place)
+    r = s.hale("restart", path)
+    expect(r.status == 0, "restart", r)
+    expect(wanted.out.startswith(before) and wanted.out.endswith(r.out) and
+           before + r.out == wanted.out, f"other results after the restart; before it:\n{before}",
+           r, wanted)
+
+
+@test
+def four_threads_and_four_ranks_in_mid_collective(s):
+    checkpoint_and_restart_at(s, "collective")
+
+
+@test
+def four_threads_and_four_ranks_in_mid_rendezvous(s):
+    checkpoint_and_restart_at(s, "rendezvous")
+
+
+@test
+def a_hundred_checkpoints_leak_nothing(s):
+    exe = s.compile("steps")
+    job = s.hale_start(2, exe, "0", "2", "4", options=["--keep", "2", "--no-fsync"])
+    pids = list(job.ranks(2).values()) + [job.pid]
+    job.until_output("rank 0 step 5 ")
+    name = job.id()
+    first = []
+    for n in range(100):
+        r = s.hale("ckpt", name)
+        expect(r.status == 0, f"checkpoint {n}", r)
+        if n == 9:
+            first = [proc_figures(p) for p in pids]
+    last = [proc_figures(p) for p in pids]
+    kept = glob.glob(s.path("hale-ckpt", "**", "*manifest*"), recursive=True)
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0, r)
+    for who, a, b in zip(("rank 0", "rank 1", "hale run"), first, last):
+        about = f"{who}: after 10 checkpoints {a}, after 100 {b}"
+        expect(b["maps"] <= a["maps"] + 2, "mappings leak", about)
+        expect(b["fds"] <= a["fds"], "descriptors leak", about)
+        expect(b["rss"] <= a["rss"] * 1.03 + (512 << 10), "memory leaks", about)
+    expect(len(kept) <= 3, "checkpoints are not taken away", kept)
+    a, b = first[0], last[0]
+    return (f"rank 0 after 10 and 100: {a['maps']}/{b['maps']} mappings, {a['fds']}/{b['fds']} "
+            f"descriptors, {a['rss'] >> 10}/{b['rss'] >> 10} KiB")
+
+
+@test
+def hale_ckpt_then_hale_restart_in_another_process(s):
+    exe = s.compile("steps")
+    wanted = s.hale_run(3, exe, "50", "20")
+    for old in glob.glob(s.path("log.*")):
+        os.unlink(old)
+    job = s.hale_start(3, exe, "50", "20")
+    job.until_output("rank 0 step 15 ")
+    path = job.checkpoint()
+    job.until_output("rank 0 step 30 ")
+    job.kill()
+    job.p.wait()
+    for _ in range(250):
+        if not children(os.getpid()):
+            break
+        time.sleep(0.02)
+    r = s.hale("restart", path)
+    expect(r.status == 0, r)
+    lines = wanted.out.splitlines()
+    expect(set(r.out.splitlines()) <= set(lines) and lines[-1] in r.out.splitlines(), r, wanted)
+    last = re.findall(r"^rank 0 step (\d+) ", r.out, re.M)
+    expect(15 <= int(last[0]) <= 31 and last[-1] == "49", r)
+    log = s.read("log.1").splitlines()
+    expect([x.split()[1] for x in log] == [str(i) for i in range(50)], "log.1", log)
+
+
+@test
+def restart_lazy_is_the_same(s):
+    exe = s.compile("steps")
+    wanted = s.hale_run(2, exe, "40", "20", "16")
+    for old in glob.glob(s.path("log.*")):
+        os.unlink(old)
+    job = s.hale_start(2, exe, "40", "20", "16")
+    job.until_output("rank 0 step 15 ")
+    path = job.checkpoint()
+    job.kill()
+    job.p.wait()
+    r = s.hale("restart", "--restart", "lazy", path)
+    expect(r.status == 0, r)
+    expect(wanted.out.splitlines()[-1] in r.out.splitlines(), r)
+
+
+def roll_back_with(s, *options):
+    exe = s.compile("steps")
+    wanted = s.hale_run(3, exe, "60", "20", "16")
+    for old in glob.glob(s.path("log.*")):
+        os.unlink(old)
+    job = s.hale_start(3, exe, "60", "20", "16",
+                       options=["--ckpt-every", "200ms", "--report", "report.json", *options])
+    pids = job.ranks(3)
+    job.until_output("rank 0 step 40 ")
+    os.kill(pids[2], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0, r)
+    expect(sorted(r.out.splitlines()) == sorted(wanted.out.splitlines()), r)
+    report = s.report()
+    expect(report["restarts"] == 1, report)
+    return [c["bytes"] for c in report["checkpoints"] if c["complete"]]
+
+
+@test
+def incremental_checkpoints_are_small_and_restart_right(s):
+    sizes = roll_back_with(s, "--incremental")
+    expect(len(sizes) > 2 and min(sizes) * 2 < sizes[0], f"sizes {sizes}")
+    return f"{sizes[0]} bytes, then {min(sizes)}"
+
+
+@test
+def compressed_checkpoints_restart_right(s):
+    for how in ("lz4", "zstd"):
+        roll_back_with(s, "--compress", how)
+        for old in glob.glob(s.path("log.*")) + glob.glob(s.path("state.*")):
+            os.unlink(old)
+
+
+@test
+def a_program_without_mpi_rolls_back_too(s):
+    script = s.write("job.py", "import time\ntotal = 0\nfor i in range(80):\n"
+                     "    total += i * i\n    print(i, total, flush=True)\n    time.sleep(0.02)\n")
+    wanted = s.run(PYTHON, script)
+    job = s.start(HALE, "run", "--no-mpi", "--ckpt-every", "200ms", "--report", "report.json",
+                  "--", PYTHON, script)
+    pids = job.ranks(1)
+    job.until_output("^45 ")
+    os.kill(pids[0], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0, r)
+    expect(r.out == wanted.out, r)
+    expect(s.report()["restarts"] == 1, s.report())
+
+
+@test
+def a_program_asks_for_a_checkpoint_and_goes_back_to_it(s):
+    exe = s.compile("asks")
+    r = s.hale_run(3, exe, options=["--report", "report.json"])
+    expect(r.status == 0, r)
+    expect(sorted(r.out.splitlines()) == [f"rank {i}: restarted sum 126" for i in range(3)], r)
+    expect(s.report()["restarts"] == 1, s.report())
+
+
+@test
+def sigusr1_to_hale_run_takes_a_checkpoint(s):
+    exe = s.compile("steps")
+    job = s.hale_start(2, exe, "0", "5", options=["--report", "report.json"])
+    job.until_output("rank 0 step 5 ")
+    job.kill(signal.SIGUSR1)
+    job.until(lambda: glob.glob(s.path("hale-ckpt", "**", "*manifest*"), recursive=True),
+              "a checkpoint is there")
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0, r)
+    done = [c for c in s.report()["checkpoints"] if c["complete"]]
+    expect(len(done) == 1, s.report())
+
+
+@test
+def the_checkpoint_folder_is_private(s):
+    exe = s.compile("steps")
+    job = s.hale_start(2, exe, "0", "5")
+    job.until_output("rank 0 step 5 ")
+    path = job.checkpoint()
+    modes = {p: os.stat(p).st_mode & 0o777 for p in
+             [s.path("hale-ckpt")] + glob.glob(path + "/**", recursive=True)}
+    s.write("stop", "")
+    expect(job.wait().status == 0, job.result())
+    expect(all(m & 0o077 == 0 for m in modes.values()), modes)
+
+
+main()

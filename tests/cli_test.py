@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`hale run` as a launcher, and the commands around it."""
+
+from lib import *
+
+
+@test
+def output_can_be_tagged_with_the_rank(s):
+    r = s.hale_run(3, "/bin/sh", "-c", "echo one; echo two", options=["--tag"])
+    if r.status == EXIT_USAGE:
+        skip("needs an MPI program")
+    expect(r.status == 0, r)
+    expect(len(r.out.splitlines()) == 6, r)
+    for rank in range(3):
+        expect(len(re.findall(rf"^\[\D*{rank}\D*\].*(one|two)$", r.out, re.M)) == 2, r)
+
+
+@test
+def stdin_goes_to_rank_0(s):
+    script = s.write("read.py", "import sys\nfrom mpi4py import MPI\n"
+                     "text = sys.stdin.read()\n"
+                     "print(MPI.COMM_WORLD.rank, len(text), flush=True)\n")
+    r = s.hale_run(3, PYTHON, script, stdin="x" * 200000)
+    expect(r.status == 0, r)
+    expect(sorted(r.out.splitlines()) == ["0 200000", "1 0", "2 0"], r)
+
+
+@test
+def folder_and_environment_reach_the_ranks(s):
+    os.mkdir(s.path("elsewhere"))
+    script = s.write("where.py", "import os\nfrom mpi4py import MPI\n"
+                     "print(MPI.COMM_WORLD.rank, os.path.basename(os.getcwd()),"
+                     " os.environ['COLOUR'], os.environ['SHAPE'], flush=True)\n")
+    r = s.hale_run(2, PYTHON, script, options=["--wdir", s.path("elsewhere"), "-x", "COLOUR=blue",
+                                               "-x", "SHAPE"], env={"SHAPE": "round"})
+    expect(r.status == 0, r)
+    expect(sorted(r.out.splitlines()) == ["0 elsewhere blue round", "1 elsewhere blue round"], r)
+
+
+@test
+def options_of_mpirun_are_understood(s):
+    exe = s.compile("misuse")
+    r = s.hale("run", "-np", "2", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self",
+               exe, "nothing")
+    expect(r.status == 0 and not r.err, r)
+
+
+@test
+def large_outputs_of_all_ranks_arrive_whole(s):
+    script = s.write("much.py", "from mpi4py import MPI\nr = MPI.COMM_WORLD.rank\n"
+                     "for i in range(20000):\n    print(r, i, 'x' * 50)\n")
+    r = s.hale_run(4, PYTHON, script)
+    expect(r.status == 0, r)
+    expect(len(r.out.splitlines()) == 80000, f"{len(r.out.splitlines())} lines")
+    for rank in range(4):
+        mine = [x for x in r.out.splitlines() if x.startswith(f"{rank} ")]
+        expect(mine == [f"{rank} {i} {'x' * 50}" for i in range(20000)], f"rank {rank}")
+
+
+@test
+def ps_shows_the_job_for_people_and_as_json(s):
+    exe = s.compile("misuse")
+    job = s.hale_start(3, exe, "spin")
+    pids = job.ranks(3)
+    job.until_output("spinning")
+    info = job.info()
+    expect(set(info) >= {"id", "program", "state", "ranks"}, info)
+    expect("misuse" in info["program"], info)
+    for rank in info["ranks"]:
+        expect(set(rank) >= {"rank", "slot", "node", "pid", "state"}, info)
+    r = s.hale("ps")
+    expect(r.status == 0 and info["id"] in r.out and "misuse" in r.out, r)
+    expect(all(os.path.basename(os.readlink(f"/proc/{p}/exe")) == "misuse" for p in pids.values()),
+           pids)
+    job.kill(signal.SIGTERM)
+    job.wait()
+    r = s.hale("ps", "--json")
+    expect(info["id"] not in [j["id"] for j in json.loads(r.out)["jobs"]], r)
+
+
+@test
+def the_report_has_every_key(s):
+    exe = s.compile("steps")
+    r = s.hale_run(2, exe, "40", "20", options=["--ckpt-every", "200ms", "--report", "report.json"])
+    expect(r.status == 0, r)
+    report = s.report()
+    expect(set(report) >= {"job", "exit", "ranks", "wall_seconds", "restarts", "checkpoints",
+                           "failures"}, report)
+    expect(report["exit"] == 0 and report["ranks"] == 2 and report["restarts"] == 0, report)
+    done = [c for c in report["checkpoints"] if c["complete"]]
+    expect(done, report)
+    for c in done:
+        expect(set(c) >= {"id", "bytes", "pause_seconds", "seconds", "complete"}, report)
+        expect(c["bytes"] > 1 << 20 and c["seconds"] > 0 and c["pause_seconds"] > 0, report)
+
+
+@test
+def image_show_tells_what_is_in_an_image(s):
+    exe = s.compile("steps")
+    job = s.hale_start(2, exe, "0", "5", "3")
+    job.until_output("rank 0 step 5 ")
+    path = job.checkpoint()
+    s.write("stop", "")
+    expect(job.wait().status == 0, job.result())
+    files = sorted((f for f in glob.glob(path + "/**", recursive=True) if os.path.isfile(f)),
+                   key=os.path.getsize)
+    r = s.hale("image", "show", files[-1])
+    expect(r.status == 0 and "steps" in r.out, r)
+    r = s.hale("image", "show", "--json", files[-1])
+    expect(r.status == 0 and json.loads(r.out), r)
+
+
+@test
+def inject_kills_a_rank_of_a_running_job(s):
+    exe = s.compile("steps")
+    job = s.hale_start(2, exe, "0", "5", options=["--ckpt-every", "200ms", "--report",
+                                                  "report.json"])
+    job.ranks(2)
+    job.until(lambda: glob.glob(s.path("hale-ckpt", "**", "*manifest*"), recursive=True),
+              "a checkpoint is there")
+    r = s.hale("inject", "kill", job.id(), "--rank", "1", "--after", "100ms")
+    expect(r.status == 0, r)
+    job.until_says("rank 1")
+    job.until(lambda: len(job.ranks(2)) == 2, "the job runs again")
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0, r)
+    expect(s.report()["restarts"] == 1, s.report())
+    steps = [int(x) for x in re.findall(r"^rank 0 step (\d+) ", r.out, re.M)]
+    expect(steps == list(range(len(steps))), r)
+
+
+@test
+def help_and_version_are_there(s):
+    for argv in (["--help"], ["run", "--help"], ["--version"]):
+        r = s.hale(*argv)
+        expect(r.status == 0 and r.out and not r.err, r)
+    expect(s.hale("--version").out.startswith("hale "), s.hale("--version"))
+
+
+@test
+def hale_libraries_in_place_of_open_mpis_give_a_job_of_one(s):
+    exe = s.compile("steps")
+    r = s.run(exe, "5", env={"LD_LIBRARY_PATH": BUILD})
+    expect(r.status == 0 and "done " in r.out, r)
+
+
+main()

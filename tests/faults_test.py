@@ -1,0 +1,353 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bad input and faults: each gives one clear sentence and a defined exit status, and loses nothing."""
+
+from lib import *
+
+
+def hale_lines(r):
+    return [x for x in r.err.splitlines() if x.startswith("hale: ")]
+
+
+def refuses(r, status, *words):
+    """One sentence of Hale's that has these words, and this exit status."""
+    expect(r.status == status, f"status should be {status}", r)
+    said = hale_lines(r)
+    expect(len(said) == 1, f"{len(said)} sentences instead of one", r)
+    for w in words:
+        expect(re.search(w, said[0], re.I), f"no /{w}/ in: {said[0]}", r)
+
+
+# ---- programs that can't run ----
+
+@test
+def a_program_that_is_not_there_is_refused_with_127(s):
+    refuses(s.hale_run(2, "./no-such-program"), 127, "no-such-program", "not found|no such|there is no")
+    refuses(s.hale_run(2, "no-such-program-in-path"), 127, "no-such-program-in-path")
+
+
+@test
+def a_program_that_may_not_be_executed_is_refused_with_126(s):
+    s.write("plain.txt", "hello\n")
+    refuses(s.hale_run(2, "./plain.txt"), 126, "plain.txt", "execut")
+    refuses(s.hale_run(2, s.dir), 126, "execut|folder|directory")
+
+
+@test
+def a_program_built_for_mpich_is_refused_naming_it(s):
+    exe = s.compile("steps", mpi="mpich")
+    refuses(s.hale_run(2, exe, "3"), EXIT_USAGE, "MPICH", "steps")
+
+
+@test
+def a_program_without_mpi_is_named(s):
+    # mpirun starts such programs as well, so this is no error; but nothing of it can come back
+    r = s.hale_run(2, "/bin/echo", "hello")
+    expect(r.status in (0, EXIT_USAGE), r)
+    if r.status == 0:
+        expect(r.out == "hello\nhello\n", r)
+    else:
+        refuses(r, EXIT_USAGE, "echo", "MPI", "--no-mpi")
+
+
+@test
+def bad_options_are_refused_with_64(s):
+    refuses(s.hale("run", "--no-such-option", "x"), EXIT_USAGE, "no-such-option")
+    refuses(s.hale("run", "-n", "0", "--", "true"), EXIT_USAGE, "-n")
+    refuses(s.hale("run", "-n", "2x", "--", "true"), EXIT_USAGE, "2x")
+    refuses(s.hale("run", "--ckpt-every", "soon", "--", "true"), EXIT_USAGE, "soon")
+    refuses(s.hale("run", "-n", "2"), EXIT_USAGE, "program")
+    refuses(s.hale("no-such-command"), EXIT_USAGE, "no-such-command")
+    refuses(s.hale("run", "-n", "1000000", "--", "true"), EXIT_USAGE, "1000000")
+
+
+@test
+def a_job_that_is_not_there_is_said_to_be_not_there(s):
+    for command in ("ckpt", "inject"):
+        argv = [command, "no-such-job"] if command == "ckpt" else [command, "kill", "no-such-job",
+                                                                  "--rank", "0"]
+        r = s.hale(*argv)
+        expect(r.status != 0, r)
+        expect(len(hale_lines(r)) == 1 and "no-such-job" in r.err, r)
+
+
+# ---- programs that misuse MPI ----
+
+@test
+def a_call_before_init_ends_the_job_with_a_sentence(s):
+    exe = s.compile("misuse")
+    r = s.hale_run(2, exe, "before-init")
+    expect(r.status not in (0, 139), r)
+    expect("MPI_Comm_rank" in r.err and "MPI_Init" in r.err, r)
+
+
+@test
+def a_call_after_finalize_ends_the_job_with_a_sentence(s):
+    exe = s.compile("misuse")
+    r = s.hale_run(2, exe, "after-finalize")
+    expect(r.status not in (0, 139), r)
+    expect("MPI_Comm_rank" in r.err and "MPI_Finalize" in r.err, r)
+
+
+@test
+def mpi_abort_ends_all_ranks_with_its_code(s):
+    exe = s.compile("misuse")
+    r = s.hale_run(4, exe, "abort", options=["--report", "report.json"])
+    expect(r.status == 7, r)
+    expect(re.search(r"rank 1.*MPI_Abort|MPI_Abort.*rank 1", r.err), r)
+    expect(s.report()["restarts"] == 0, s.report())
+
+
+@test
+def a_rank_that_exits_without_finalize_ends_the_job(s):
+    exe = s.compile("misuse")
+    r = s.hale_run(4, exe, "exit-without-finalize")
+    expect(r.status == 3, r)
+    expect("rank 1" in r.err and "MPI_Finalize" in r.err, r)
+    r = s.hale_run(4, exe, "exit-0-without-finalize")
+    expect(r.status not in (0, 139), r)
+    expect("rank 1" in r.err and "MPI_Finalize" in r.err, r)
+
+
+@test
+def a_wrong_argument_is_an_mpi_error_never_a_crash(s):
+    exe = s.compile("misuse")
+    r = s.hale_run(2, exe, "bad-rank")
+    expect(r.status not in (0, 139, 134), r)
+    expect("MPI_Send" in r.err and "MPI_ERR_RANK" in r.err, r)
+    r = s.hale_run(2, exe, "bad-rank-returned")
+    expect(r.status == 0 and r.out == "class MPI_ERR_RANK\n", r)
+
+
+@test
+def exit_statuses_are_those_of_the_ranks(s):
+    exe = s.compile("misuse")
+    expect(s.hale_run(4, exe, "nothing").status == 0, "all zero")
+    r = s.hale_run(4, exe, "exit-5")
+    expect(r.status == 5, r)
+    r = s.hale_run(4, exe, "exits")
+    expect(r.status == 11, "the first non-zero rank's", r)
+
+
+@test
+def a_crash_of_the_program_itself_is_not_repeated_for_ever(s):
+    exe = s.compile("misuse")
+    r = s.hale_run(2, exe, "segv", options=["--max-restarts", "2", "--report", "report.json"])
+    expect(r.status in (139, EXIT_UNRECOVERED), r)
+    expect("rank 1" in r.err, r)
+    expect(s.report()["restarts"] <= 2, s.report())
+
+
+# ---- stores and images ----
+
+@test
+def a_full_checkpoint_disk_costs_neither_the_job_nor_the_last_checkpoint(s):
+    exe = s.compile("steps")
+    disk = s.tmpfs("disk", "64m")
+    # 2 x 14 MiB fit once or twice, not with a hog beside them
+    job = s.hale_start(2, exe, "0", "5", "14", options=["--ckpt-dir", disk, "--keep", "1",
+                                                        "--report", "report.json"])
+    job.until_output("rank 0 step 5 ")
+    good = job.checkpoint()
+    with open(os.path.join(disk, "hog"), "wb") as f:
+        try:
+            while True:
+                f.write(b"x" * (1 << 20))
+                f.flush()
+        except OSError:
+            pass
+    r = s.hale("ckpt", job.id())
+    expect(r.status != 0, "a checkpoint on a full disk?", r)
+    expect(re.search("full|no space|room", r.err, re.I), r)
+    step = re.findall(r"^rank 0 step (\d+) ", job.out(), re.M)[-1]
+    job.until_output(rf"rank 0 step {int(step) + 20} ")
+    os.kill(job.ranks(2)[1], signal.SIGKILL)  # and the good one serves
+    job.until_says("restart|roll")
+    job.until(lambda: len(job.ranks(2)) == 2, "the job runs again")
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0, r)
+    expect(s.report()["restarts"] == 1, s.report())
+    expect(os.path.exists(good), "the good checkpoint is gone")
+    steps = [int(x) for x in re.findall(r"^rank 0 step (\d+) ", r.out, re.M)]
+    expect(steps == list(range(len(steps))), r)
+
+
+def images_of(path):
+    """The files that hold the ranks' memory, largest first."""
+    files = [f for f in glob.glob(path + "/**", recursive=True) if os.path.isfile(f)]
+    return sorted(files, key=os.path.getsize, reverse=True)
+
+
+def two_checkpoints(s):
+    """A stopped job with two checkpoints: their paths, the older first."""
+    exe = s.compile("steps")
+    job = s.hale_start(2, exe, "60", "20", "2", options=["--keep", "2"])
+    job.until_output("rank 0 step 5 ")
+    older = job.checkpoint()
+    job.until_output("rank 0 step 20 ")
+    newer = job.checkpoint()
+    job.until_output("rank 0 step 25 ")
+    job.kill()
+    job.p.wait()
+    for _ in range(250):
+        if not children(os.getpid()):
+            break
+        time.sleep(0.02)
+    expect(older != newer and os.path.exists(older), "two checkpoints")
+    return older, newer
+
+
+def damage_truncate(path):
+    with open(path, "r+b") as f:
+        f.truncate(os.path.getsize(path) * 2 // 3)
+
+
+def damage_flip(path):
+    with open(path, "r+b") as f:
+        f.seek(os.path.getsize(path) // 2)
+        byte = f.read(1)[0]
+        f.seek(-1, 1)
+        f.write(bytes([byte ^ 0x10]))
+
+
+def damage_remove(path):
+    os.unlink(path)
+
+
+def the_one_before_serves(s, damage, *words):
+    older, newer = two_checkpoints(s)
+    image = images_of(newer)[0]
+    damage(image)
+    r = s.hale("restart", newer)
+    said = "\n".join(hale_lines(r))
+    for w in words:
+        expect(re.search(w, said, re.I), f"no /{w}/", r)
+    if r.status != 0:  # refused; then the one before, when asked for
+        expect(r.status == EXIT_UNRECOVERED or r.status == EXIT_USAGE, r)
+        expect(not r.out, "something ran although the image is damaged", r)
+        r = s.hale("restart", older)
+    expect(r.status == 0, r)
+    first = int(re.findall(r"^rank 0 step (\d+) ", r.out, re.M)[0])
+    expect(first < 20, f"continued from step {first}: not the older one", r)
+    expect("rank 0 step 59 " in r.out, r)
+
+
+@test
+def a_truncated_image_is_refused_and_the_one_before_used(s):
+    the_one_before_serves(s, damage_truncate, "truncated|torn|short|incomplete|ends")
+
+
+@test
+def a_flipped_bit_is_found_and_the_one_before_used(s):
+    the_one_before_serves(s, damage_flip, "checksum|corrupt|damaged")
+
+
+@test
+def a_missing_image_is_refused_and_the_one_before_used(s):
+    the_one_before_serves(s, damage_remove, "missing|not there|no such|no image")
+
+
+@test
+def a_running_job_passes_over_a_damaged_checkpoint(s):
+    exe = s.compile("steps")
+    wanted = s.hale_run(2, exe, "60", "20", "2")
+    for old in glob.glob(s.path("log.*")):
+        os.unlink(old)
+    job = s.hale_start(2, exe, "60", "20", "2", options=["--keep", "2", "--report", "report.json"])
+    job.until_output("rank 0 step 5 ")
+    job.checkpoint()
+    job.until_output("rank 0 step 20 ")
+    damage_flip(images_of(job.checkpoint())[0])
+    os.kill(job.ranks(2)[0], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0, r)
+    expect(sorted(r.out.splitlines()) == sorted(wanted.out.splitlines()), r)
+    expect(re.search("checksum|corrupt|damaged", r.err, re.I), r)
+
+
+@test
+def what_is_no_checkpoint_is_refused(s):
+    s.write("note.txt", "not a checkpoint\n")
+    for what in ("no-such-folder", "note.txt", "/etc"):
+        r = s.hale("restart", what)
+        expect(r.status in (EXIT_USAGE, EXIT_UNRECOVERED) and len(hale_lines(r)) == 1, r)
+    r = s.hale("image", "show", s.path("note.txt"))
+    expect(r.status != 0 and len(hale_lines(r)) == 1 and "note.txt" in r.err, r)
+
+
+# ---- what can't be captured ----
+
+@test
+def a_socket_in_the_program_is_refused_before_anything_stops(s):
+    exe = s.compile("misuse")
+    job = s.hale_start(2, exe, "socket", options=["--report", "report.json"])
+    m = job.until_output(r"socket is (\d+)")
+    r = s.hale("ckpt", job.id())
+    expect(r.status != 0, r)
+    expect("socket" in r.err and re.search(rf"\b{m[1]}\b", r.err) and "rank 1" in r.err, r)
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0, "the job went on", r)
+    expect(not [c for c in s.report()["checkpoints"] if c["complete"]], s.report())
+
+
+# ---- hale run itself ----
+
+@test
+def ranks_do_not_outlive_hale_run(s):
+    exe = s.compile("misuse")
+    job = s.hale_start(4, exe, "spin")
+    pids = list(job.ranks(4).values())
+    job.until_output("spinning")
+    job.kill(signal.SIGKILL)
+    job.p.wait()
+    for _ in range(250):
+        if not any(stat for stat in map(os.path.exists, [f"/proc/{p}/exe" for p in pids])):
+            break
+        time.sleep(0.02)
+    left = [p for p in pids if os.path.exists(f"/proc/{p}/exe") and p in children(os.getpid())]
+    expect(not left, f"ranks {left} run on")
+
+
+@test
+def sigint_and_sigterm_end_the_job_as_under_mpirun(s):
+    exe = s.compile("misuse")
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        job = s.hale_start(2, exe, "spin")
+        job.ranks(2)
+        job.until_output("spinning")
+        job.kill(sig)
+        r = job.wait(30)
+        expect(r.status in (128 + sig, -sig), r)
+
+
+@test
+def hale_run_killed_during_a_checkpoint_leaves_no_half_one(s):
+    exe = s.compile("steps")
+    rng = random.Random(SEED)
+    for n in range(3):
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+        for old in glob.glob(s.path("log.*")):
+            os.unlink(old)
+        job = s.hale_start(2, exe, "0", "5", "30")
+        job.until_output("rank 0 step 5 ")
+        first = job.checkpoint()
+        asks = s.start(HALE, "ckpt", job.id())
+        time.sleep(rng.uniform(0, 0.15))
+        job.kill()
+        job.p.wait()
+        asks.p.wait(60)
+        for _ in range(250):
+            if not children(os.getpid()):
+                break
+            time.sleep(0.02)
+        r = s.start(HALE, "restart", first)
+        r.until_output("rank 0 step ")
+        s.write("stop", "")
+        done = r.wait()
+        os.unlink(s.path("stop"))
+        expect(done.status == 0, f"round {n}", done)
+
+
+main()
