@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	if (failed || how == HALE_CKPT_FAILED)
 		sum = -1;
 	printf("rank %d: %s sum %d\n", rank, how == HALE_CKPT_RESTARTED ? "restarted" : "went on",
-	       all);
+	       sum);
 	MPI_Finalize();
 	return 0;
 }
