@@ -130,5 +130,8 @@ int datatype_module_init(void); /* what predefined types and ops need at run tim
 int object_to_fortran(struct object *o);
 struct object *object_from_fortran(int index, enum object_kind kind); /* NULL: no such */
 void object_forget_fortran(struct object *o); /* called by every destroy */
+/* Set at the first conversion from Fortran: the Fortran library is at work. It takes the integer of
+ * a new group without asking, so from then on groups get theirs when they are made. */
+extern bool object_fortran_used;
 
 #endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of the library in one process: MPI_Init to MPI_Finalize, and the questions about it. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "mpi/abi/abi.h"
+#include "mpi/api.h"
+#include "mpi/env/env.h"
+
+api_state_t api_state = API_BEFORE_INIT;
+
+/* Open MPI's words for the same states; its Fortran library compares them (2 to 4: running). */
+int ompi_mpi_state;
+enum { OMPI_NOT_INITIALIZED = 0, OMPI_INITIALIZED = 2, OMPI_FINALIZED = 5 };
+
+static int thread_level = MPI_THREAD_SINGLE;
+static pthread_t main_thread;
+
+void api_not_running(const char *function)
+{
+	if (api_state == API_FINALIZED)
+		log_warn("%s was called after MPI_Finalize; move the call before it", function);
+	else
+		log_warn("%s was called before MPI_Init; call MPI_Init first", function);
+	if (link_self()->connected && api_state != API_BEFORE_INIT)
+		link_abort(1);
+	exit(1);
+}
+
+/* From here on nothing can be told to an error handler: there is none yet. */
+static void init_failed(const char *what, const char *why)
+{
+	log_warn("MPI_Init: %s%s%s", what, why ? ": " : "", why ? why : "");
+	if (link_self()->connected)
+		link_abort(1);
+	exit(1);
+}
+
+/* In the order of the layers: each may use those before it. */
+static void init_layers(void)
+{
+	struct error err = {0};
+
+	if (link_open(&err) != HALE_OK)
+		init_failed(err.text, NULL);
+	static const struct {
+		int (*init)(void);
+		const char *what;
+	} layer[] = {
+	    {match_init, "messages could not be set up"},
+	    {coll_init, "collective operations could not be set up"},
+	    {comm_module_init, "MPI_COMM_WORLD could not be set up"},
+	    {datatype_module_init, "datatypes could not be set up"},
+	    {wtime_init, "the clock could not be set up"},
+	    {abi_init, "the Fortran handles could not be set up"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(layer); i++)
+		if (layer[i].init() != MPI_SUCCESS)
+			init_failed(layer[i].what, "out of memory");
+}
+
+static int init_at_level(int required, int *provided, const char *function)
+{
+	if (api_state == API_RUNNING)
+		return api_error(NULL, MPI_ERR_OTHER, function);
+	if (api_state == API_FINALIZED) {
+		log_warn("%s was called after MPI_Finalize; a program can do so only once",
+			 function);
+		exit(1);
+	}
+	if (required < MPI_THREAD_SINGLE)
+		required = MPI_THREAD_SINGLE;
+	if (required > MPI_THREAD_MULTIPLE)
+		required = MPI_THREAD_MULTIPLE;
+
+	log_init_from_env();
+	guard_enter();
+	init_layers();
+	main_thread = pthread_self();
+	thread_level = required;
+	api_state = API_RUNNING;
+	ompi_mpi_state = OMPI_INITIALIZED;
+	link_mpi_initialized();
+	guard_leave();
+	/* Outside the guard: entering and leaving must agree about the lock. */
+	guard_multiple = required == MPI_THREAD_MULTIPLE;
+	if (provided)
+		*provided = required;
+	return MPI_SUCCESS;
+}
+
+int PMPI_Init(int *argc, char ***argv)
+{
+	/* Open MPI lets the environment choose the level of a plain MPI_Init; some programs that
+	 * start threads rely on it. */
+	const char *level = getenv("OMPI_MPI_THREAD_LEVEL");
+	int required = level ? atoi(level) : MPI_THREAD_SINGLE;
+
+	return init_at_level(required, NULL, "MPI_Init");
+}
+API_ALIAS(Init);
+
+int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	return init_at_level(required, provided, "MPI_Init_thread");
+}
+API_ALIAS(Init_thread);
+
+int PMPI_Finalize(void)
+{
+	if (api_state != API_RUNNING)
+		api_not_running("MPI_Finalize");
+
+	guard_enter();
+	/* Nobody leaves while a peer may still want something from it: a rendezvous to read out of
+	 * its memory, an acknowledgement. After the barrier all have come, match_fini flushes. */
+	coll_barrier((struct comm *)MPI_COMM_WORLD);
+	comm_module_fini();
+	coll_fini();
+	match_fini();
+	api_state = API_FINALIZED;
+	ompi_mpi_state = OMPI_FINALIZED;
+	link_mpi_finalized();
+	guard_leave();
+	guard_multiple = false;
+	return MPI_SUCCESS;
+}
+API_ALIAS(Finalize);
+
+int PMPI_Initialized(int *flag)
+{
+	if (!flag)
+		return env_error(MPI_ERR_ARG, "MPI_Initialized");
+	*flag = api_state != API_BEFORE_INIT;
+	return MPI_SUCCESS;
+}
+API_ALIAS(Initialized);
+
+int PMPI_Finalized(int *flag)
+{
+	if (!flag)
+		return env_error(MPI_ERR_ARG, "MPI_Finalized");
+	*flag = api_state == API_FINALIZED;
+	return MPI_SUCCESS;
+}
+API_ALIAS(Finalized);
+
+int PMPI_Query_thread(int *provided)
+{
+	API_ENTER("MPI_Query_thread");
+	if (!provided)
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	*provided = thread_level;
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Query_thread);
+
+int PMPI_Is_thread_main(int *flag)
+{
+	API_ENTER("MPI_Is_thread_main");
+	if (!flag)
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	*flag = pthread_equal(pthread_self(), main_thread) != 0;
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Is_thread_main);
+
+int PMPI_Abort(MPI_Comm comm, int errorcode)
+{
+	API_ENTER("MPI_Abort");
+	struct comm *c = comm_of(comm);
+	log_warn("rank %u called MPI_Abort on %s with error code %d", link_self()->rank,
+		 comm_ok(c) && c->name[0] ? c->name : "a communicator", errorcode);
+	link_abort(errorcode);
+}
+API_ALIAS(Abort);
+
+int env_error(int cls, const char *function)
+{
+	if (api_state == API_RUNNING)
+		return api_error(NULL, cls, function);
+	log_warn("%s was called with an argument that is not valid", function);
+	return cls;
+}

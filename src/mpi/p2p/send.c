@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends in all modes, blocking, nonblocking and persistent. */
+#include "mpi/p2p/p2p.h"
+
+#define SEND_CHECKS()                                                                              \
+	struct comm *c = comm_of(comm);                                                            \
+	struct datatype *t = datatype_of(type);                                                    \
+	if (!comm_ok(c))                                                                           \
+		return API_FAIL(NULL, MPI_ERR_COMM);                                               \
+	int bad = p2p_check_send(buf, count, t, dst, tag, c);                                      \
+	if (UNLIKELY(bad))                                                                         \
+	return API_FAIL(c, bad)
+
+#define SEND_BLOCKING(name, mode)                                                                  \
+	int PMPI_##name(const void *buf, int count, MPI_Datatype type, int dst, int tag,           \
+			MPI_Comm comm)                                                             \
+	{                                                                                          \
+		API_ENTER("MPI_" #name);                                                           \
+		SEND_CHECKS();                                                                     \
+		return API_LEAVE(c, match_send(buf, (size_t)count, t, dst, tag, c, mode));         \
+	}                                                                                          \
+	API_ALIAS(name)
+
+#define SEND_NONBLOCKING(name, mode, start)                                                        \
+	int PMPI_##name(const void *buf, int count, MPI_Datatype type, int dst, int tag,           \
+			MPI_Comm comm, MPI_Request *request)                                       \
+	{                                                                                          \
+		API_ENTER("MPI_" #name);                                                           \
+		SEND_CHECKS();                                                                     \
+		if (UNLIKELY(!request))                                                            \
+			return API_FAIL(c, MPI_ERR_REQUEST);                                       \
+		struct request *r = NULL;                                                          \
+		int rc = start(buf, (size_t)count, t, dst, tag, c, mode, &r);                      \
+		if (LIKELY(rc == MPI_SUCCESS))                                                     \
+			*request = request_handle(r);                                              \
+		return API_LEAVE(c, rc);                                                           \
+	}                                                                                          \
+	API_ALIAS(name)
+
+SEND_BLOCKING(Send, MATCH_STANDARD);
+SEND_BLOCKING(Bsend, MATCH_BUFFERED);
+SEND_BLOCKING(Ssend, MATCH_SYNCHRONOUS);
+SEND_BLOCKING(Rsend, MATCH_READY);
+
+SEND_NONBLOCKING(Isend, MATCH_STANDARD, match_isend);
+SEND_NONBLOCKING(Ibsend, MATCH_BUFFERED, match_isend);
+SEND_NONBLOCKING(Issend, MATCH_SYNCHRONOUS, match_isend);
+SEND_NONBLOCKING(Irsend, MATCH_READY, match_isend);
+
+SEND_NONBLOCKING(Send_init, MATCH_STANDARD, match_send_init);
+SEND_NONBLOCKING(Bsend_init, MATCH_BUFFERED, match_send_init);
+SEND_NONBLOCKING(Ssend_init, MATCH_SYNCHRONOUS, match_send_init);
+SEND_NONBLOCKING(Rsend_init, MATCH_READY, match_send_init);
+
+int PMPI_Buffer_attach(void *buffer, int size)
+{
+	API_ENTER("MPI_Buffer_attach");
+	if (!buffer || size < 0)
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	return API_LEAVE(NULL, match_buffer_attach(buffer, (size_t)size));
+}
+API_ALIAS(Buffer_attach);
+
+int PMPI_Buffer_detach(void *buffer, int *size)
+{
+	API_ENTER("MPI_Buffer_detach");
+	if (!buffer || !size)
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	void *buf = NULL;
+	size_t bytes = 0;
+	int rc = match_buffer_detach(&buf, &bytes);
+	if (rc == MPI_SUCCESS) {
+		*(void **)buffer = buf;
+		*size = (int)bytes;
+	}
+	return API_LEAVE(NULL, rc);
+}
+API_ALIAS(Buffer_detach);
