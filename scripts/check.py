@@ -104,6 +104,17 @@ def run_units(tally, names, build):
 
 def run_scenarios(tally, names, build):
     folder = os.path.join(ROOT, "tests")
+    scripts = [f for f in sorted(os.listdir(folder)) if f.endswith(".sh") and wanted(names, f)]
+    for file in scripts:  # 0 passes, 77 says that something is missing
+        start = time.monotonic()
+        r = subprocess.run(["sh", os.path.join(folder, file)], cwd=ROOT,
+                           env=dict(os.environ, HALE_BUILD=build), stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        verdict = {0: "ok", 77: "skipped"}.get(r.returncode, "FAILED")
+        tally.line(verdict, file[:-3], time.monotonic() - start,
+                   r.stdout.strip() if verdict == "skipped" else "")
+        if verdict == "FAILED":
+            show(r.stdout)
     env = dict(os.environ, HALE_BUILD=build, PYTHONDONTWRITEBYTECODE="1")
     for file in sorted(os.listdir(folder)):
         if not file.endswith("_test.py"):

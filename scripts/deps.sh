@@ -8,7 +8,7 @@ build='gcc libc6-dev meson ninja-build pkg-config python3-minimal libxxhash-dev 
 	libzstd-dev libhwloc-dev libopenmpi-dev'
 demo='openmpi-bin lammps lammps-examples'
 check="$demo libcmocka-dev libmpich-dev gfortran hpcc netpipe-openmpi python3-mpi4py python3-numpy
-	libgomp1 binutils"
+	libgomp1 binutils spin"
 bench='openmpi-bin mpich libmpich-dev gnuplot-nox'
 lint='clang clang-format clang-tidy cppcheck'
 
