@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datatypes: a flattened list of (offset, length) blocks, plus the constructor tree that
+/* Datatypes: where the bytes lie (object/layout.h), plus the recipe that
  * MPI_Type_get_envelope/contents give back. A contiguous type never reaches the pack engine. */
 #ifndef HALE_OBJECT_DATATYPE_H
 #define HALE_OBJECT_DATATYPE_H
 
 #include <sys/uio.h>
+#include "object/layout.h"
 #include "object/object.h"
-
-/* What one basic element is, for reductions and for conversion-free checks. */
-typedef enum basic {
-	BASIC_NONE = 0, /* derived from several different basics, or not an element (LB, UB) */
-	BASIC_BYTE,	/* MPI_BYTE, MPI_PACKED: bit operations only */
-	BASIC_INT8, BASIC_INT16, BASIC_INT32, BASIC_INT64,
-	BASIC_UINT8, BASIC_UINT16, BASIC_UINT32, BASIC_UINT64,
-	BASIC_FLOAT, BASIC_DOUBLE, BASIC_LDOUBLE,
-	BASIC_CFLOAT, BASIC_CDOUBLE, BASIC_CLDOUBLE,
-	BASIC_BOOL,	/* one byte: C _Bool, C++ bool */
-	BASIC_LOGICAL,	/* Fortran LOGICAL, 4 bytes; 1, 2, 8 below */
-	BASIC_LOGICAL1, BASIC_LOGICAL2, BASIC_LOGICAL8,
-	BASIC_CHAR, BASIC_WCHAR, BASIC_CHARACTER, /* text: no reductions */
-	/* pairs for MINLOC and MAXLOC */
-	BASIC_FLOAT_INT, BASIC_DOUBLE_INT, BASIC_LONG_INT, BASIC_SHORT_INT, BASIC_2INT, BASIC_LDOUBLE_INT,
-	BASIC_2REAL, BASIC_2DOUBLE, BASIC_2INTEGER,
-	BASIC_COUNT
-} basic_t;
-
-struct datatype_block {
-	ptrdiff_t offset; /* bytes from the buffer address */
-	size_t length;	  /* bytes */
-};
+#include "object/signature.h"
 
 /* How a derived type was made; owns its copies and one reference to each type. */
 struct datatype_recipe {
@@ -43,22 +22,24 @@ struct attributes; /* mpi/comm/attr.c */
 
 struct datatype {
 	struct object obj;
-	size_t size;		    /* bytes of data in one element */
-	ptrdiff_t lb, extent;	    /* ub = lb + extent */
+	size_t size;	      /* bytes of data in one element */
+	ptrdiff_t lb, extent; /* ub = lb + extent */
 	ptrdiff_t true_lb, true_extent;
-	size_t nblocks;
-	struct datatype_block *blocks; /* in type map order, adjacent ones merged; owned; NULL: one
-					* block {true_lb, size} */
+	size_t nblocks;			/* runs of bytes in one element, adjacent ones merged */
+	struct layout_ref data;		/* where they lie, in type map order */
 	struct datatype_recipe *recipe; /* NULL for predefined types */
-	size_t basics;		    /* number of basic elements in one element */
-	uint16_t basic;		    /* basic_t when all basic elements are the same kind, else NONE */
+	struct signature_ref elements; /* the basic elements in order: .basic is their kind when all
+					* are the same, .count their number */
 	bool committed;
-	bool contiguous;	    /* one block at offset 0 with length == size == extent */
-	int combiner;		    /* MPI_COMBINER_NAMED for predefined */
+	bool contiguous; /* one block at offset 0 with length == size == extent; or empty */
+	bool lb_marked, ub_marked; /* lb or ub was set explicitly (resized, MPI_LB): it then also
+				    * holds in the types made from this one (MPI-3.1 4.1.6) */
+	uint8_t align;		   /* strictest alignment of the basic elements */
+	int combiner;		   /* MPI_COMBINER_NAMED for predefined */
 	char name[MPI_MAX_OBJECT_NAME];
-	struct datatype_signature *signature; /* engine's: basic counts in order, for get_elements */
-	char reserved[40];
 	struct attributes *attrs;
+	int handles; /* what the user can free: made or got from get_contents;
+		      * attributes are deleted when it falls to 0 */
 };
 FORTRAN_OFFSET(struct datatype, attrs, 0xd0);
 
@@ -67,6 +48,9 @@ static inline void datatype_retain(struct datatype *t)
 	object_retain(&t->obj);
 }
 void datatype_release(struct datatype *t);
+
+/* The last reference is gone: mpi/ forgets the Fortran handle. NULL until it is set. */
+extern void (*datatype_on_destroy)(struct datatype *t);
 
 /* Where count elements at buf lie, when they are one run of bytes (contiguous, or count 1 of one
  * block); NULL otherwise. *bytes is always count * size. */
@@ -97,5 +81,48 @@ size_t datatype_iov(const struct datatype *t, const void *buf, size_t count, siz
  * min of both sizes; returns the bytes copied. */
 size_t datatype_copy(const struct datatype *dt, void *dst, size_t dcount, const struct datatype *st,
 		     const void *src, size_t scount);
+
+/* ---- making types (object/datatype_make.c, datatype_array.c). Arguments have been checked; NULL:
+ * no memory. The new type has one reference and one handle, and no recipe yet. ---- */
+/* Takes over both references, also when it fails; bounds are to be set then. */
+struct datatype *datatype_make(struct layout_ref data, struct signature_ref elements);
+void datatype_set_bounds(struct datatype *t, ptrdiff_t lb, ptrdiff_t ub);
+struct datatype *datatype_make_dup(const struct datatype *old);
+struct datatype *datatype_make_resized(const struct datatype *old, ptrdiff_t lb, ptrdiff_t extent);
+/* count blocks of blocklength elements, `stride` bytes from start to start */
+struct datatype *datatype_make_vector(const struct datatype *old, size_t count, size_t blocklength,
+				      ptrdiff_t stride);
+/* count blocks in order; add them, then finish (which also cleans up when memory ran out). */
+struct datatype_builder {
+	struct layout_builder layout;
+	struct signature_builder elements;
+	bool bounded; /* something with an extent was added: the fields below hold */
+	bool lb_marked, ub_marked;
+	uint8_t align;
+	ptrdiff_t lb, ub;		/* natural bounds */
+	ptrdiff_t marked_lb, marked_ub; /* explicit ones, if marked */
+	struct layout_ref last;		/* the last block's layout at 0, to share it */
+	const struct datatype *last_old;
+	size_t last_length;
+};
+void datatype_builder_add(struct datatype_builder *b, const struct datatype *old,
+			  size_t blocklength, ptrdiff_t offset);
+struct datatype *datatype_builder_finish(struct datatype_builder *b);
+
+struct datatype *datatype_make_subarray(const struct datatype *old, int ndims, const int *sizes,
+					const int *subsizes, const int *starts, int order);
+struct datatype *datatype_make_darray(const struct datatype *old, int nprocs, int rank, int ndims,
+				      const int *sizes, const int *distribs, const int *dargs,
+				      const int *psizes, int order);
+
+/* Gives t its recipe; the caller fills the arrays at once, the types with references of their own
+ * (they start as NULL). Pointers that are not wanted may be NULL. False: no memory. */
+bool datatype_describe(struct datatype *t, int combiner, int nints, int naddrs, int ntypes,
+		       int **ints, MPI_Aint **addrs, struct datatype ***types);
+
+/* ---- external32 (MPI-3.1 13.5.2): big-endian, long double as IEEE binary128 ---- */
+/* Converts count elements to or from out/in[0 .. count * size); false: no memory. */
+bool datatype_pack_external(const struct datatype *t, const void *buf, size_t count, void *out);
+bool datatype_unpack_external(const struct datatype *t, void *buf, size_t count, const void *in);
 
 #endif

@@ -10,9 +10,9 @@ typedef void(op_kernel_t)(const void *in, void *inout, size_t count);
 struct op {
 	struct object obj;
 	bool commutative;
-	bool no_op, replace;	 /* MPI_NO_OP, MPI_REPLACE */
-	MPI_User_function *user; /* user's function, NULL for predefined */
-	bool fortran;		 /* user is a Fortran function: pointers to integers */
+	bool no_op, replace;	     /* MPI_NO_OP, MPI_REPLACE */
+	MPI_User_function *user;     /* user's function, NULL for predefined */
+	bool fortran;		     /* user is a Fortran function: pointers to integers */
 	op_kernel_t *const *kernels; /* predefined: by basic_t; NULL entry: not defined for it */
 	/* C++ bindings: an interceptor that is called with the user's function (libmpi_cxx) */
 	void (*cxx_intercept)(void *, void *, int *, MPI_Datatype *, MPI_User_function *);
@@ -28,6 +28,14 @@ static inline void op_retain(struct op *o)
 	object_retain(&o->obj);
 }
 void op_release(struct op *o);
+
+/* A user's operation; NULL: no memory. */
+struct op *op_create(MPI_User_function *user, bool commutative);
+
+/* Set by mpi/: the Fortran handle of a type, for user functions written in Fortran; and what is to
+ * be forgotten when an operation is destroyed. */
+extern int (*op_type_to_fortran)(struct datatype *t);
+extern void (*op_on_destroy)(struct op *op);
 
 /* May op be used with that type? MPI_SUCCESS, MPI_ERR_OP, MPI_ERR_TYPE. */
 int op_check(const struct op *op, const struct datatype *t);
