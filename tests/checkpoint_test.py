@@ -81,7 +81,7 @@ def a_hundred_checkpoints_leak_nothing(s):
         if n == 9:
             first = [proc_figures(p) for p in pids]
     last = [proc_figures(p) for p in pids]
-    kept = glob.glob(s.path("hale-ckpt", "**", "*manifest*"), recursive=True)
+    kept = s.complete()
     s.write("stop", "")
     r = job.wait()
     expect(r.status == 0, r)
@@ -202,7 +202,7 @@ def sigusr1_to_hale_run_takes_a_checkpoint(s):
     job = s.hale_start(2, exe, "0", "5", options=["--report", "report.json"])
     job.until_output("rank 0 step 5 ")
     job.kill(signal.SIGUSR1)
-    job.until(lambda: glob.glob(s.path("hale-ckpt", "**", "*manifest*"), recursive=True),
+    job.until(s.complete,
               "a checkpoint is there")
     s.write("stop", "")
     r = job.wait()

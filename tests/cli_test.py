@@ -117,7 +117,7 @@ def inject_kills_a_rank_of_a_running_job(s):
     job = s.hale_start(2, exe, "0", "5", options=["--ckpt-every", "200ms", "--report",
                                                   "report.json"])
     job.ranks(2)
-    job.until(lambda: glob.glob(s.path("hale-ckpt", "**", "*manifest*"), recursive=True),
+    job.until(s.complete,
               "a checkpoint is there")
     r = s.hale("inject", "kill", job.id(), "--rank", "1", "--after", "100ms")
     expect(r.status == 0, r)

@@ -328,6 +328,12 @@ class Scenario:
             shutil.rmtree(left, ignore_errors=True)
         return r
 
+    def complete(self, folder="hale-ckpt"):
+        """Folders of the complete checkpoints, oldest first."""
+        found = [os.path.dirname(m) for m in glob.glob(self.path(folder, "*", "*", "manifest.json"))]
+        return sorted((f for f in found if os.path.basename(f).isdigit()),
+                      key=lambda f: int(os.path.basename(f)))
+
     def report(self, name="report.json"):
         with open(self.path(name)) as f:
             return json.load(f)

@@ -154,7 +154,7 @@ def more_deaths_than_max_restarts_end_the_job_with_70(s):
     job = s.hale_start(2, exe, "0", "20", options=["--ckpt-every", "200ms", "--max-restarts", "1",
                                                    "--report", "report.json"])
     for restart in range(2):
-        job.until(lambda: len(glob.glob(s.path("hale-ckpt", "*", "*"))) > 0, "a checkpoint")
+        job.until(s.complete, "a checkpoint")
         time.sleep(0.5)
         os.kill(job.ranks(2)[1], signal.SIGKILL)
         if restart == 0:
