@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Dims_create: the prime factors of what is to be distributed, largest first, go one by one to
+ * the dimension that is smallest so far. */
+#include "mpi/comm/comm.h"
+
+enum { PRIME_FACTORS = 32 }; /* an int has fewer */
+
+/* In ascending order; returns how many. */
+static int factorize(int n, int *factors)
+{
+	int count = 0;
+	for (int p = 2; p <= n / p; p++) {
+		while (n % p == 0) {
+			factors[count++] = p;
+			n /= p;
+		}
+	}
+	if (n > 1)
+		factors[count++] = n;
+	return count;
+}
+
+static void sort_descending(int *values, int n)
+{
+	for (int i = 1; i < n; i++) {
+		int v = values[i], j = i;
+		for (; j > 0 && values[j - 1] < v; j--)
+			values[j] = values[j - 1];
+		values[j] = v;
+	}
+}
+
+/* Spreads n over bins, which come out in descending order. */
+static void spread(int n, int *bins, int nbins)
+{
+	int factors[PRIME_FACTORS], count = factorize(n, factors);
+	for (int i = 0; i < nbins; i++)
+		bins[i] = 1;
+	while (count--) {
+		int smallest = 0;
+		for (int i = 1; i < nbins; i++)
+			if (bins[i] < bins[smallest])
+				smallest = i;
+		bins[smallest] *= factors[count];
+	}
+	sort_descending(bins, nbins);
+}
+
+int dims_create(int nnodes, int ndims, int *dims)
+{
+	int open = 0, left = nnodes;
+	for (int i = 0; i < ndims; i++) {
+		if (dims[i] < 0 || (dims[i] > 0 && nnodes % dims[i] != 0))
+			return MPI_ERR_DIMS;
+		if (dims[i] > 0 && left % dims[i] != 0)
+			return MPI_ERR_DIMS;
+		if (dims[i] > 0)
+			left /= dims[i];
+		else
+			open++;
+	}
+	if (open == 0)
+		return left == 1 ? MPI_SUCCESS : MPI_ERR_DIMS;
+	int *bins = heap_alloc((size_t)open * sizeof(int));
+	if (!bins)
+		return MPI_ERR_NO_MEM;
+	spread(left, bins, open);
+	for (int i = 0, next = 0; i < ndims; i++)
+		if (dims[i] == 0)
+			dims[i] = bins[next++];
+	heap_free(bins);
+	return MPI_SUCCESS;
+}
+
+int PMPI_Dims_create(int nnodes, int ndims, int dims[])
+{
+	API_ENTER("MPI_Dims_create");
+	if (ndims < 0 || (ndims > 0 && !dims) || nnodes < 1)
+		return API_FAIL(NULL, MPI_ERR_DIMS);
+	return API_LEAVE(NULL, dims_create(nnodes, ndims, dims));
+}
+API_ALIAS(Dims_create);

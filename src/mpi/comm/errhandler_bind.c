@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_*_errhandler: create, set, get, call, free, for communicators, windows and files. */
+#include "mpi/comm/comm.h"
+
+static int create(enum errhandler_target target, void *function, MPI_Errhandler *errhandler)
+{
+	if (!function || !errhandler)
+		return MPI_ERR_ARG;
+	struct errhandler *e = errhandler_new(target, ERRHANDLER_C, function);
+	if (!e)
+		return MPI_ERR_NO_MEM;
+	*errhandler = errhandler_handle(e);
+	return MPI_SUCCESS;
+}
+
+int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function *function, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_Comm_create_errhandler");
+	return API_LEAVE(NULL, create(ERRHANDLER_COMM, (void *)function, errhandler));
+}
+API_ALIAS(Comm_create_errhandler);
+
+int PMPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_Errhandler_create");
+	return API_LEAVE(NULL, create(ERRHANDLER_COMM, (void *)function, errhandler));
+}
+API_ALIAS(Errhandler_create);
+
+int PMPI_Win_create_errhandler(MPI_Win_errhandler_function *function, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_Win_create_errhandler");
+	return API_LEAVE(NULL, create(ERRHANDLER_WIN, (void *)function, errhandler));
+}
+API_ALIAS(Win_create_errhandler);
+
+int PMPI_File_create_errhandler(MPI_File_errhandler_function *function, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_File_create_errhandler");
+	return API_LEAVE(NULL, create(ERRHANDLER_FILE, (void *)function, errhandler));
+}
+API_ALIAS(File_create_errhandler);
+
+/* Can e stand on an object of that kind? */
+static bool fits(const struct errhandler *e, enum errhandler_target target)
+{
+	return errhandler_ok(e) && (!e->target || e->target == (int)target);
+}
+
+static int comm_set(MPI_Comm comm, MPI_Errhandler errhandler)
+{
+	struct comm *c = comm_of(comm);
+	struct errhandler *e = errhandler_of(errhandler);
+	if (!comm_ok(c))
+		return MPI_ERR_COMM;
+	if (!fits(e, ERRHANDLER_COMM))
+		return MPI_ERR_ARG;
+	object_retain(&e->obj);
+	errhandler_release(c->errhandler);
+	c->errhandler = e;
+	return MPI_SUCCESS;
+}
+
+int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler)
+{
+	API_ENTER("MPI_Comm_set_errhandler");
+	return API_LEAVE(comm_of(comm), comm_set(comm, errhandler));
+}
+API_ALIAS(Comm_set_errhandler);
+
+int PMPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
+{
+	API_ENTER("MPI_Errhandler_set");
+	return API_LEAVE(comm_of(comm), comm_set(comm, errhandler));
+}
+API_ALIAS(Errhandler_set);
+
+static int comm_get(MPI_Comm comm, MPI_Errhandler *errhandler)
+{
+	struct comm *c = comm_of(comm);
+	if (!comm_ok(c))
+		return MPI_ERR_COMM;
+	if (!errhandler)
+		return MPI_ERR_ARG;
+	object_retain(&c->errhandler->obj);
+	*errhandler = errhandler_handle(c->errhandler);
+	return MPI_SUCCESS;
+}
+
+int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_Comm_get_errhandler");
+	return API_LEAVE(comm_of(comm), comm_get(comm, errhandler));
+}
+API_ALIAS(Comm_get_errhandler);
+
+int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_Errhandler_get");
+	return API_LEAVE(comm_of(comm), comm_get(comm, errhandler));
+}
+API_ALIAS(Errhandler_get);
+
+int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode)
+{
+	API_ENTER("MPI_Comm_call_errhandler");
+	struct comm *c = comm_of(comm);
+	if (!comm_ok(c))
+		return API_FAIL(NULL, MPI_ERR_COMM);
+	guard_leave();
+	errhandler_run(c->errhandler, ERRHANDLER_COMM, c, errorcode, api_name);
+	return MPI_SUCCESS;
+}
+API_ALIAS(Comm_call_errhandler);
+
+int PMPI_Errhandler_free(MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_Errhandler_free");
+	if (!errhandler || !errhandler_ok(errhandler_of(*errhandler)))
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	errhandler_release(errhandler_of(*errhandler));
+	*errhandler = MPI_ERRHANDLER_NULL;
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Errhandler_free);
+
+/* ---- files: there is only MPI_FILE_NULL, which stands for the default of files to come ---- */
+
+static int file_result(int code, const char *function)
+{
+	guard_leave();
+	return code ? errhandler_file_error(code, function) : code;
+}
+
+int PMPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler)
+{
+	API_ENTER("MPI_File_set_errhandler");
+	if (file != MPI_FILE_NULL)
+		return file_result(MPI_ERR_FILE, api_name);
+	if (!fits(errhandler_of(errhandler), ERRHANDLER_FILE))
+		return file_result(MPI_ERR_ARG, api_name);
+	errhandler_file_default_set(errhandler_of(errhandler));
+	return file_result(MPI_SUCCESS, api_name);
+}
+API_ALIAS(File_set_errhandler);
+
+int PMPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_File_get_errhandler");
+	if (file != MPI_FILE_NULL)
+		return file_result(MPI_ERR_FILE, api_name);
+	if (!errhandler)
+		return file_result(MPI_ERR_ARG, api_name);
+	struct errhandler *e = errhandler_file_default();
+	object_retain(&e->obj);
+	*errhandler = errhandler_handle(e);
+	return file_result(MPI_SUCCESS, api_name);
+}
+API_ALIAS(File_get_errhandler);
+
+int PMPI_File_call_errhandler(MPI_File file, int errorcode)
+{
+	API_ENTER("MPI_File_call_errhandler");
+	if (file != MPI_FILE_NULL)
+		return file_result(MPI_ERR_FILE, api_name);
+	file_result(errorcode, api_name);
+	return MPI_SUCCESS;
+}
+API_ALIAS(File_call_errhandler);
+
+/* ---- windows: there are none ---- */
+
+int PMPI_Win_set_errhandler(MPI_Win win, MPI_Errhandler errhandler)
+{
+	API_ENTER("MPI_Win_set_errhandler");
+	return API_FAIL(NULL, MPI_ERR_WIN);
+}
+API_ALIAS(Win_set_errhandler);
+
+int PMPI_Win_get_errhandler(MPI_Win win, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_Win_get_errhandler");
+	return API_FAIL(NULL, MPI_ERR_WIN);
+}
+API_ALIAS(Win_get_errhandler);
+
+int PMPI_Win_call_errhandler(MPI_Win win, int errorcode)
+{
+	API_ENTER("MPI_Win_call_errhandler");
+	return API_FAIL(NULL, MPI_ERR_WIN);
+}
+API_ALIAS(Win_call_errhandler);
