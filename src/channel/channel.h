@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* channel/: how bytes get from one rank to another. A channel carries records (an envelope and up
+ * to eager_max bytes) in order from each process to each other one, and may be able to copy
+ * straight between the memories of two processes. It knows nothing of what the records mean:
+ * matching, protocols and queueing of what can't leave yet are match/'s.
+ *
+ * May call: ckpt/ (link, guard), job/segment.h, base/. Called by: match/ (through deliver/'s
+ * numbering). Adding a channel is one folder with one `const struct channel_ops`, and one line in
+ * channel.c. channel/self is the example to start from. docs/channels.md has the pictures.
+ */
+#ifndef HALE_CHANNEL_CHANNEL_H
+#define HALE_CHANNEL_CHANNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include "base/error.h"
+
+/* What travels in front of each record. Channels look at nothing but length. */
+struct envelope {
+	uint8_t kind; /* match/'s enum record_kind */
+	uint8_t reserved[3];
+	uint32_t length; /* of the payload of this record */
+	uint32_t context;
+	int32_t source; /* rank of the sender in the communicator */
+	int32_t tag;
+	uint32_t number; /* the ledger's, low half */
+	uint64_t id;	 /* names a request at one of the two ends */
+};
+
+/* A word that two processes count up together, to divide the chunks of one big copy. Its owner is
+ * the receiver. All in one cache line; zeroed memory is a valid, unused one. */
+struct channel_share {
+	_Atomic uint64_t claim; /* generation in the upper half, next unclaimed chunk below */
+	_Atomic uint32_t done;	/* chunks that the helper has copied */
+	_Atomic uint32_t
+	    refused; /* chunk + 1 that the helper claimed and could not copy; 0: none */
+	char pad[48];
+};
+
+enum { CHANNEL_SHARES = 16 }; /* of each rank */
+
+/* Called for each record that has arrived, in order per sender. payload is valid during the call
+ * only. It may send, but never poll. */
+typedef void channel_arrive_t(uint32_t from, const struct envelope *e, const void *payload);
+
+/* The contract. One process calls all of these, alone (inside the guard, ckpt/guard.h), possibly
+ * from a signal handler: no malloc, no stdio, no locks, nothing may block. Mandatory: name, open,
+ * reaches, send, reserve, commit, close; the others may be NULL where it says so. */
+struct channel_ops {
+	const char *name;
+
+	/* Once, after link_open. eager_max is set. */
+	hale_status_t (*open)(channel_arrive_t *arrive, struct error *err);
+
+	/* Can this channel carry records to that rank? The first channel that says yes is used. */
+	bool (*reaches)(uint32_t rank);
+
+	/* Puts one record out; payload is copied, at most *eager_max bytes. False: would block, try
+	 * again later, nothing has happened. Wakes a sleeping receiver. */
+	bool (*send)(uint32_t rank, const struct envelope *e, const void *payload);
+
+	/* The same in two steps, for payloads that are put together in place: where `length` bytes
+	 * may be written, or NULL: would block. Nothing else may be sent to that rank before
+	 * commit; what is not committed was never there. */
+	void *(*reserve)(uint32_t rank, size_t length);
+	void (*commit)(uint32_t rank, const struct envelope *e);
+
+	/* Calls arrive for what has come; returns how many. Bounded work. NULL: arrivals happen
+	 * inside send. */
+	int (*poll)(void);
+
+	/* Between mailbox_will_sleep and the last poll before link_sleep: from its return on,
+	 * either that poll sees a record or its sender sees that we sleep. NULL: nothing to do. */
+	void (*before_sleep)(void);
+
+	/* Copies between this process's memory and that rank's. Returns bytes copied (perhaps fewer
+	 * than asked), 0: not now, try later, or -1: this can't be done for this memory or at all,
+	 * use records. Either may be NULL: use records. */
+	ssize_t (*get)(uint32_t rank, const struct iovec *local, size_t nlocal,
+		       const struct iovec *remote, size_t nremote);
+	ssize_t (*put)(uint32_t rank, const struct iovec *local, size_t nlocal,
+		       const struct iovec *remote, size_t nremote);
+
+	/* Share number i of that owner, or NULL: copies are not divided on this channel (NULL slot:
+	 * the same). */
+	struct channel_share *(*share)(uint32_t owner, uint32_t i);
+
+	/* A checkpoint (docs/channels.md). suspend says to every peer "nothing comes behind this",
+	 * stamped with the checkpoint's id; nothing may be sent until resume. drained: everything
+	 * that peers sent before their stamps has been through arrive. resume: go on; restored: in
+	 * a new process, with a new and zeroed segment. NULL: nothing is ever in flight. */
+	void (*suspend)(uint32_t round);
+	bool (*drained)(void);
+	void (*resume)(bool restored);
+
+	void (*close)(void);
+
+	/* Longest payload of a record; valid after open. */
+	const size_t *eager_max;
+};
+
+/* Opens every channel of the table. */
+hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err);
+void channel_close_all(void);
+
+/* The channel that carries to that rank; NULL: none reaches it. */
+const struct channel_ops *channel_for(uint32_t rank);
+
+/* All channels, one after the other. */
+int channel_poll_all(void);
+void channel_before_sleep_all(void);
+void channel_suspend_all(uint32_t round);
+bool channel_drained_all(void);
+void channel_resume_all(bool restored);
+
+#endif

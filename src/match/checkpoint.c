@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* match/'s and the channels' part in a coordinated checkpoint (seed 001, 2.3.1). States, invariants
+ * and the reasons: docs/channels.md; checked by docs/models/suspend.pml. */
+#include "match/internal.h"
+
+static void blocked_set(bool suspended)
+{
+	match.suspended = suspended;
+	for (uint32_t i = 0; i < match.nranks; i++)
+		match.peer[i].blocked = suspended || match.peer[i].busy;
+}
+
+/* From here on every send queues in private memory. */
+static void suspend_start(void)
+{
+	blocked_set(true);
+	rendezvous_suspend();
+	channel_suspend_all(ckpt_round());
+}
+
+static bool suspend_poll(void)
+{
+	channel_poll_all();
+	return channel_drained_all();
+}
+
+static void save(void)
+{
+	rendezvous_save();
+}
+
+static void resume(bool restored)
+{
+	channel_resume_all(restored);
+	if (restored) {
+		match.oversubscribed = link_self()->segment->oversubscribed;
+		wait_resumed();
+	}
+	blocked_set(false);
+}
+
+void match_checkpoint_init(void)
+{
+	static struct ckpt_participant participant = {
+	    .name = "messages",
+	    .suspend_start = suspend_start,
+	    .suspend_poll = suspend_poll,
+	    .save = save,
+	    .resume = resume,
+	};
+	ckpt_participate(&participant);
+}

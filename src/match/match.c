@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Beginning and end. */
+#include "match/internal.h"
+
+#include <string.h>
+
+struct match match;
+
+static hale_status_t peers_make(struct error *err)
+{
+	match.peer = heap_calloc(match.nranks, sizeof(*match.peer));
+	if (!match.peer)
+		return error_set(err, HALE_ERR_MEMORY, "no memory for %u peers", match.nranks);
+	for (uint32_t i = 0; i < match.nranks; i++) {
+		const struct channel_ops *c = channel_for(i);
+		if (!c)
+			return error_set(err, HALE_ERR_LINK, "no channel reaches rank %u", i);
+		match.peer[i].channel = c;
+		match.peer[i].eager_max = *c->eager_max;
+	}
+	return HALE_OK;
+}
+
+int match_init(void)
+{
+	struct error err;
+	match.rank = link_self()->rank;
+	match.nranks = link_self()->nranks;
+	match.oversubscribed = link_self()->segment->oversubscribed;
+	if (channel_open_all(match_arrive, &err) != HALE_OK) {
+		log_warn("rank %u can't open its channels: %s", match.rank, err.text);
+		return MPI_ERR_INTERN;
+	}
+	if (peers_make(&err) != HALE_OK) {
+		log_warn("rank %u can't reach everybody: %s", match.rank, err.text);
+		channel_close_all();
+		return MPI_ERR_INTERN;
+	}
+	match_checkpoint_init();
+	return MPI_SUCCESS;
+}
+
+static bool nothing_left(void *arg)
+{
+	return !match.busy && !match.reading.first && !match.pushing.first;
+}
+
+/* The caller has seen to it that every rank is here (a barrier): what is left are our own last
+ * words, an acknowledgement for instance. */
+void match_fini(void)
+{
+	match_wait_until(nothing_left, NULL);
+	progress_hooks_forget();
+	channel_close_all();
+	match_queues_free();
+	rendezvous_fini();
+	match_requests_free();
+	heap_free(match.peer);
+	memset(&match, 0, sizeof(match));
+}

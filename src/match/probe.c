@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Probes: looks at the messages that nobody has received yet, and taking one out by handle. */
+#include "match/internal.h"
+
+struct look {
+	uint32_t context, world;
+	int tag;
+	struct message *found;
+};
+
+static struct look look_for(int src, int tag, struct comm *c)
+{
+	return (struct look){context_of(c, 0), src >= 0 ? (uint32_t)c->world[src] : MATCH_ANY, tag,
+			     NULL};
+}
+
+static bool look(void *arg)
+{
+	struct look *l = arg;
+	l->found = unexpected_find(l->context, l->world, l->tag);
+	return l->found != NULL;
+}
+
+static void status_of(const struct message *m, MPI_Status *s)
+{
+	if (s == MPI_STATUS_IGNORE)
+		return;
+	s->MPI_SOURCE = m->envelope.source;
+	s->MPI_TAG = m->envelope.tag;
+	s->_cancelled = 0;
+	s->_ucount = message_length(m);
+}
+
+static void status_of_none(MPI_Status *s)
+{
+	if (s == MPI_STATUS_IGNORE)
+		return;
+	s->MPI_SOURCE = MPI_PROC_NULL;
+	s->MPI_TAG = MPI_ANY_TAG;
+	s->_cancelled = 0;
+	s->_ucount = 0;
+}
+
+int match_iprobe(int src, int tag, struct comm *c, int *flag, MPI_Status *status)
+{
+	struct look l = look_for(src, tag, c);
+	*flag = 1;
+	if (src == MPI_PROC_NULL) {
+		status_of_none(status);
+		return MPI_SUCCESS;
+	}
+	if (!look(&l)) {
+		match_progress();
+		look(&l);
+	}
+	*flag = l.found != NULL;
+	if (l.found)
+		status_of(l.found, status);
+	return MPI_SUCCESS;
+}
+
+int match_probe(int src, int tag, struct comm *c, MPI_Status *status)
+{
+	struct look l = look_for(src, tag, c);
+	if (src == MPI_PROC_NULL) {
+		status_of_none(status);
+		return MPI_SUCCESS;
+	}
+	match_wait_until(look, &l);
+	status_of(l.found, status);
+	return MPI_SUCCESS;
+}
+
+static void message_take(struct look *l, struct message **message, MPI_Status *status)
+{
+	status_of(l->found, status);
+	unexpected_remove(l->found);
+	*message = l->found;
+}
+
+int match_improbe(int src, int tag, struct comm *c, int *flag, struct message **message,
+		  MPI_Status *status)
+{
+	struct look l = look_for(src, tag, c);
+	*flag = 1;
+	if (src == MPI_PROC_NULL) {
+		*message = (struct message *)MPI_MESSAGE_NO_PROC;
+		status_of_none(status);
+		return MPI_SUCCESS;
+	}
+	if (!look(&l)) {
+		match_progress();
+		look(&l);
+	}
+	*flag = l.found != NULL;
+	*message = NULL;
+	if (l.found)
+		message_take(&l, message, status);
+	return MPI_SUCCESS;
+}
+
+int match_mprobe(int src, int tag, struct comm *c, struct message **message, MPI_Status *status)
+{
+	struct look l = look_for(src, tag, c);
+	if (src == MPI_PROC_NULL) {
+		*message = (struct message *)MPI_MESSAGE_NO_PROC;
+		status_of_none(status);
+		return MPI_SUCCESS;
+	}
+	match_wait_until(look, &l);
+	message_take(&l, message, status);
+	return MPI_SUCCESS;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What moves things on, and waiting.
+ *
+ * With a core for each rank a waiting rank spins, then yields, then sleeps. With more ranks than
+ * cores it yields at once, since whoever it waits for may need this core, and sleeps after some
+ * tens of microseconds. Asleep it costs nothing; a peer that has something for it rings its bell.
+ *
+ * Below MPI_THREAD_MULTIPLE a rank sleeps outside the guard, too: then a checkpoint needs nobody's
+ * cooperation, its signal handler finds everything consistent and does it at once.
+ */
+#include "match/internal.h"
+
+#include <sched.h>
+
+enum {
+	SPIN_ROUNDS = 4000,
+	ROUNDS_PER_CLOCK = 32,
+	YIELD_NS = 100000,
+	YIELD_OVERSUBSCRIBED_NS = 50000,
+	SLEEP_NS = 100000000, /* nothing depends on it: a net below what we did not think of */
+	HOOKS_MAX = 8,
+};
+
+static int (*hooks[HOOKS_MAX])(void);
+static unsigned nhooks;
+static int sleepers; /* threads of this process in link_sleep, or about to be */
+
+void match_progress_hook(int (*hook)(void))
+{
+	if (nhooks == HOOKS_MAX) {
+		log_warn("internal error: more than %d progress hooks", HOOKS_MAX);
+		link_abort(70);
+	}
+	hooks[nhooks++] = hook;
+	match.work++;
+}
+
+void progress_hooks_forget(void)
+{
+	match.work -= nhooks;
+	nhooks = 0;
+}
+
+static __attribute__((noinline)) int progress_work(void)
+{
+	int moved = 0;
+	if (match.suspended)
+		return 0;
+	if (match.busy)
+		moved += queues_flush();
+	moved += rendezvous_progress();
+	for (unsigned i = 0; i < nhooks; i++)
+		moved += hooks[i]();
+	if (match.orphans)
+		orphans_sweep();
+	return moved;
+}
+
+int match_progress(void)
+{
+	int moved = channel_poll_all();
+	if (UNLIKELY(match.work))
+		moved += progress_work();
+	/* another thread of ours may sleep until just this */
+	if (UNLIKELY(moved && sleepers))
+		mailbox_ring(link_self()->mailbox);
+	return moved;
+}
+
+/* ---- waiting ---- */
+
+struct waiter {
+	unsigned idle; /* rounds in which nothing moved, since something did */
+	uint64_t since;
+	bool slept;
+};
+
+static bool time_to_sleep(struct waiter *w)
+{
+	uint64_t limit = match.oversubscribed ? YIELD_OVERSUBSCRIBED_NS : YIELD_NS;
+	if (w->slept)
+		return true;
+	if (w->idle % ROUNDS_PER_CLOCK != 0)
+		return false;
+	uint64_t now = clock_ns();
+	if (!w->since)
+		w->since = now;
+	return now - w->since > limit;
+}
+
+/* Until the bell rings. done is asked once more after peers can see that we sleep. */
+static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
+{
+	struct mailbox *m = link_self()->mailbox;
+	uint32_t seen = mailbox_will_sleep(m);
+	sleepers++;
+	channel_before_sleep_all();
+	if (match_progress() || done(arg)) {
+		w->slept = false;
+		w->idle = 0;
+		w->since = 0;
+	} else if (guard_inside == 1) {
+		guard_leave();
+		link_sleep(seen, SLEEP_NS);
+		guard_enter();
+		w->slept = true;
+	} else {
+		link_sleep(seen, SLEEP_NS);
+		w->slept = true;
+	}
+	if (--sleepers == 0)
+		mailbox_awake(link_self()->mailbox);
+}
+
+/* After a round in which nothing moved. */
+static __attribute__((noinline)) void waiter_idle(struct waiter *w, bool (*done)(void *), void *arg)
+{
+	w->idle++;
+	if (!match.oversubscribed && w->idle < SPIN_ROUNDS && !w->slept) {
+		cpu_relax();
+		return;
+	}
+	if (time_to_sleep(w))
+		waiter_sleep(w, done, arg);
+	else
+		sched_yield();
+}
+
+static inline void waiter_round(struct waiter *w, bool (*done)(void *), void *arg)
+{
+	if (match_progress())
+		*w = (struct waiter){0};
+	else
+		waiter_idle(w, done, arg);
+	guard_safe_point();
+}
+
+static bool request_is_complete(void *arg)
+{
+	return ((struct request *)arg)->complete;
+}
+
+void match_wait(struct request *r)
+{
+	struct waiter w = {0};
+	while (!r->complete)
+		waiter_round(&w, request_is_complete, r);
+}
+
+void match_wait_until(bool (*done)(void *), void *arg)
+{
+	struct waiter w = {0};
+	while (!done(arg))
+		waiter_round(&w, done, arg);
+}
+
+struct word {
+	const _Atomic uint32_t *at;
+	uint32_t value;
+};
+
+static bool word_reached(void *arg)
+{
+	const struct word *w = arg;
+	return (int32_t)(atomic_load_explicit(w->at, memory_order_acquire) - w->value) >= 0;
+}
+
+void match_wait_word(const _Atomic uint32_t *at, uint32_t value)
+{
+	struct word word = {at, value};
+	struct waiter w = {0};
+	while (!word_reached(&word))
+		waiter_round(&w, word_reached, &word);
+}
+
+/* The bell that a sleeper has looked at was the old segment's. */
+void wait_resumed(void)
+{
+	struct mailbox *m = link_self()->mailbox;
+	atomic_fetch_add(&m->bell, link_self()->generation << 16 | 1);
+	if (sleepers)
+		atomic_store(&m->asleep, 1);
+}
