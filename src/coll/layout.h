@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many bytes of the node's segment the collectives' cells take; shared with the agent, which
- * makes the segment. */
+ * makes the segment. The agent's pages come to be only where they are touched. */
 #ifndef HALE_COLL_LAYOUT_H
 #define HALE_COLL_LAYOUT_H
 
@@ -9,7 +9,9 @@
 
 enum {
 	COLL_SHARED_CONTEXTS = 64, /* communicators that can have a cell a member */
-	COLL_CELL_BYTES = 16384,
+	COLL_CELL_HEADERS = 32,	   /* operations a process may run ahead */
+	COLL_CELL_RING = 65536,	   /* bytes of payloads */
+	COLL_CELL_BYTES = 256 + COLL_CELL_HEADERS * 64 + COLL_CELL_RING,
 };
 
 static inline size_t coll_shm_bytes(uint32_t nranks)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One collective call as data, so that shared cells and schedules see the same thing. */
+#ifndef HALE_COLL_ARGS_H
+#define HALE_COLL_ARGS_H
+
+#include "object/comm.h"
+#include "object/datatype.h"
+#include "object/op.h"
+#include "object/request.h"
+
+typedef enum coll_kind {
+	COLL_BARRIER,
+	COLL_BCAST, /* the buffer is rbuf */
+	COLL_GATHER,
+	COLL_SCATTER,
+	COLL_ALLGATHER,
+	COLL_ALLTOALL,
+	COLL_REDUCE, /* reductions: type and count are rtype, rcount */
+	COLL_ALLREDUCE,
+	COLL_REDUCE_SCATTER, /* rcounts, or rcount for each member */
+	COLL_SCAN,
+	COLL_EXSCAN,
+} coll_kind_t;
+
+struct coll_args {
+	coll_kind_t kind;
+	int root;
+	struct comm *comm;
+	struct op *op;
+	const void *sbuf;
+	void *rbuf;
+	/* one block, or the block of each member: displacements in extents, or with types of their
+	 * own in bytes */
+	size_t scount, rcount;
+	struct datatype *stype, *rtype;
+	const int *scounts, *sdispls, *rcounts, *rdispls;
+	struct datatype *const *stypes, *const *rtypes;
+};
+
+struct coll_block {
+	char *buf;
+	size_t count;
+	struct datatype *type;
+};
+
+static inline struct coll_block coll_block_of(const void *buf, size_t count, struct datatype *type,
+					      const int *counts, const int *displs,
+					      struct datatype *const *types, int member)
+{
+	char *p = (char *)(uintptr_t)buf;
+	if (types)
+		return (struct coll_block){p + displs[member], (size_t)counts[member],
+					   types[member]};
+	if (counts)
+		return (struct coll_block){p + (ptrdiff_t)displs[member] * type->extent,
+					   (size_t)counts[member], type};
+	return (struct coll_block){p + (ptrdiff_t)(count * (size_t)member) * type->extent, count,
+				   type};
+}
+
+/* What goes to, or comes from, a member in operations that have a block each. */
+static inline struct coll_block coll_send_block(const struct coll_args *a, int member)
+{
+	return coll_block_of(a->sbuf, a->scount, a->stype, a->scounts, a->sdispls, a->stypes,
+			     member);
+}
+static inline struct coll_block coll_recv_block(const struct coll_args *a, int member)
+{
+	return coll_block_of(a->rbuf, a->rcount, a->rtype, a->rcounts, a->rdispls, a->rtypes,
+			     member);
+}
+/* The single block of operations that send or receive one. */
+static inline struct coll_block coll_send_one(const struct coll_args *a)
+{
+	return (struct coll_block){(char *)(uintptr_t)a->sbuf, a->scount, a->stype};
+}
+static inline struct coll_block coll_recv_one(const struct coll_args *a)
+{
+	return (struct coll_block){a->rbuf, a->rcount, a->rtype};
+}
+static inline size_t coll_block_bytes(struct coll_block b)
+{
+	return b.count * b.type->size;
+}
+/* Copies between blocks; MPI_ERR_TRUNCATE when dst is too small (what fits is there). */
+static inline int coll_block_copy(struct coll_block dst, struct coll_block src)
+{
+	datatype_copy(dst.type, dst.buf, dst.count, src.type, src.buf, src.count);
+	return coll_block_bytes(src) > coll_block_bytes(dst) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+}
+
+static inline bool coll_in_place(const struct coll_args *a)
+{
+	return a->sbuf == MPI_IN_PLACE;
+}
+
+/* Memory that count elements of t span, from true_lb on, gaps included: reductions work on that,
+ * since their functions see elements in the type's own layout. */
+static inline size_t coll_span(const struct datatype *t, size_t count)
+{
+	if (LIKELY(t->contiguous))
+		return count * t->size;
+	return count ? (size_t)t->true_extent + (count - 1) * (size_t)t->extent : 0;
+}
+
+/* The largest power of two below n (n > 1): where the tree of coll.h splits n ranks. */
+static inline int coll_split(int n)
+{
+	return 1 << (31 - __builtin_clz((unsigned)n - 1));
+}
+
+/* count elements split over n members: member's first element. */
+static inline size_t coll_part(size_t count, int n, int member)
+{
+	return count / (size_t)n * (size_t)member +
+	       (count % (size_t)n < (size_t)member ? count % (size_t)n : (size_t)member);
+}
+
+/* The call over whatever suits it (coll.c). */
+int coll_run(const struct coll_args *a);
+int coll_start(const struct coll_args *a, struct request **req);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Homes, deposits, arrivals and waiting: what the operations over shared cells are made of. */
+#include "coll/cells.h"
+
+#include <sched.h>
+#include "ckpt/guard.h"
+#include "coll/coll.h"
+#include "coll/schedule.h"
+
+struct coll_home coll_homes[COLL_SHARED_CONTEXTS];
+unsigned coll_epoch;
+bool coll_messages_only;
+
+/* How long a wait looks at the word in each manner before it goes on to the next: pausing (only
+ * where every rank has a core), yielding, sleeping. From measurements on two cores. */
+enum { SPIN_NS = 20000, YIELD_NS = 60000, SLEEP_NS = 20000000, ROUNDS_A_LOOK = 8 };
+
+static struct coll_cell *cell_at(unsigned context, uint32_t world)
+{
+	struct segment *s = link_self()->segment;
+	return (struct coll_cell *)((char *)s + s->coll_offset) + (size_t)context * s->nranks +
+	       world;
+}
+
+/* ---- waiting ---- */
+
+/* Sleeps until the bell rings, unless the word changed or something moved meanwhile. */
+static void wait_asleep(const _Atomic uint64_t *word, uint64_t value)
+{
+	struct mailbox *own = link_self()->mailbox;
+	uint32_t seen = mailbox_will_sleep(own);
+	if (!cells_reached(word, value) && match_progress() == 0 && !guard_attention)
+		link_sleep(seen, SLEEP_NS);
+	mailbox_awake(own);
+}
+
+static bool spin(const _Atomic uint64_t *word, uint64_t value)
+{
+	for (int i = 0; i < 64; i++) {
+		if (cells_reached(word, value))
+			return true;
+		cpu_relax();
+	}
+	return false;
+}
+
+bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epoch)
+{
+	bool crowded = link_self()->segment->oversubscribed;
+	uint64_t begun = 0, waited = 0;
+	for (unsigned round = 1;; round++) {
+		if (!crowded && waited < SPIN_NS) {
+			if (spin(word, value))
+				return true;
+		} else if (waited < YIELD_NS) {
+			sched_yield();
+		} else {
+			wait_asleep(word, value);
+		}
+		if (cells_reached(word, value))
+			return true;
+		if (round % ROUNDS_A_LOOK == 0 && waited < YIELD_NS) {
+			uint64_t now = clock_ns();
+			begun = begun ? begun : now;
+			waited = now - begun;
+			match_progress();
+		}
+		guard_safe_point();
+		if (UNLIKELY(coll_epoch != epoch))
+			return cells_reached(word, value);
+	}
+}
+
+/* A word whose owner writes it again after a restore: only the time is longer. */
+void cells_wait_slow(const _Atomic uint64_t *word, uint64_t value)
+{
+	while (!cells_wait_epoch(word, value, coll_epoch))
+		;
+}
+
+void cells_ring(const struct coll_home *h)
+{
+	for (int i = 0; i < h->n; i++) {
+		struct mailbox *m = h->mail[i];
+		if (UNLIKELY(atomic_load_explicit(&m->asleep, memory_order_relaxed)) &&
+		    i != h->rank)
+			mailbox_ring_slow(m);
+	}
+}
+
+void cells_wait_all(struct coll_home *h, uint64_t value)
+{
+	for (int i = 0; i < h->n; i++)
+		if (i != h->rank)
+			cells_wait(&h->cells[i]->progress, value);
+}
+
+void cells_wait_deposits(struct coll_home *h, uint64_t k, int hi)
+{
+	unsigned epoch;
+	do {
+		epoch = coll_epoch;
+		for (int i = 0; i < hi; i++)
+			if (i != h->rank)
+				cells_wait(&cells_header(h, i, k)->seq, k);
+	} while (epoch != coll_epoch);
+}
+
+/* Until all are done with k; learns how far they are. */
+static void wait_done(struct coll_home *h, uint64_t k)
+{
+	cells_wait_all(h, cells_done(k));
+	uint64_t least = UINT64_MAX;
+	for (int i = 0; i < h->n; i++) {
+		uint64_t at = i == h->rank ? h->progress
+					   : atomic_load_explicit(&h->cells[i]->progress,
+								  memory_order_acquire);
+		least = at < least ? at : least;
+	}
+	uint64_t done = least / COLL_STAGES - 1;
+	if (done > h->known_done)
+		h->known_done = done;
+}
+
+/* ---- deposits ---- */
+
+void cells_header_wait(struct coll_home *h, uint64_t k)
+{
+	wait_done(h, k - COLL_CELL_HEADERS);
+}
+
+static void payloads_reclaim(struct coll_home *h)
+{
+	while (h->payloads && h->payload[h->first].seq <= h->known_done) {
+		h->tail = h->payload[h->first].end;
+		h->first = (h->first + 1) % COLL_CELL_HEADERS;
+		h->payloads--;
+	}
+	if (!h->payloads)
+		h->tail = h->head;
+}
+
+char *cells_room_slow(struct coll_home *h, uint64_t k, size_t bytes)
+{
+	uint64_t need = ALIGN_UP(bytes, CACHE_LINE), at;
+	for (;;) {
+		payloads_reclaim(h);
+		uint64_t in = h->head % COLL_CELL_RING;
+		at = in + need > COLL_CELL_RING ? h->head + COLL_CELL_RING - in : h->head;
+		if (at + need - h->tail <= COLL_CELL_RING && h->payloads < COLL_CELL_HEADERS)
+			break;
+		wait_done(h, h->payload[h->first].seq);
+	}
+	unsigned last = (h->first + h->payloads++) % COLL_CELL_HEADERS;
+	h->head = at + need;
+	h->payload[last].seq = k;
+	h->payload[last].end = h->head;
+	cells_header(h, h->rank, k)->offset = at % COLL_CELL_RING;
+	return h->cell->ring + at % COLL_CELL_RING;
+}
+
+void cells_publish_ring(struct coll_home *h, uint64_t k)
+{
+	atomic_exchange_explicit(&cells_header(h, h->rank, k)->seq, k, memory_order_seq_cst);
+	cells_ring(h);
+}
+
+void cells_stage_ring(struct coll_home *h, uint64_t value)
+{
+	h->progress = value;
+	atomic_exchange_explicit(&h->cell->progress, value, memory_order_seq_cst);
+	cells_ring(h);
+}
+
+/* ---- arrivals ---- */
+
+/* Arrivals are not restored but made again, each by the process that is still waiting: so none is
+ * lost or counted twice, in whatever order the processes come back. Whether the operation had
+ * completed before the checkpoint was seen by everybody while all stood still. */
+bool cells_arrive(struct coll_home *h, uint64_t k)
+{
+	struct coll_cell *lead = h->cells[0];
+	for (;;) {
+		uint32_t before =
+		    atomic_fetch_add_explicit(&lead->arrivals, 1, memory_order_acq_rel);
+		if (before + 1 == (uint32_t)h->n) {
+			atomic_store_explicit(&lead->arrivals, 0, memory_order_relaxed);
+			return true;
+		}
+		do {
+			if (cells_wait_epoch(&lead->completed, k << 16, coll_epoch))
+				return false;
+		} while (h->frozen_completed >> 16 >= k);
+	}
+}
+
+void cells_complete(struct coll_home *h, uint64_t k)
+{
+	atomic_exchange_explicit(&h->cells[0]->completed, k << 16 | (uint64_t)h->rank,
+				 memory_order_seq_cst);
+	cells_ring(h);
+}
+
+/* ---- homes ---- */
+
+void cells_home_free(struct coll_home *h)
+{
+	heap_free(h->world);
+	heap_free(h->cells);
+	heap_free(h->mail);
+	heap_free(h->saved);
+	h->world = NULL;
+	h->cells = NULL;
+	h->mail = NULL;
+	h->saved = NULL;
+	h->n = 0;
+}
+
+/* The last occupant's members may still read what this process deposited for it. */
+static void home_vacate(struct coll_home *h)
+{
+	if (!h->n)
+		return;
+	cells_wait_all(h, cells_done(h->seq));
+	cells_home_free(h);
+}
+
+static bool home_occupy(struct coll_home *h, const struct comm *c)
+{
+	unsigned context = c->context / COMM_CONTEXTS;
+	size_t n = (size_t)c->size;
+	h->world = heap_alloc(n * sizeof(*h->world));
+	h->cells = heap_alloc(n * sizeof(*h->cells));
+	h->mail = heap_alloc(n * sizeof(*h->mail));
+	h->saved = heap_alloc(sizeof(*h->saved));
+	if (!h->world || !h->cells || !h->mail || !h->saved) {
+		cells_home_free(h);
+		return false;
+	}
+	for (int i = 0; i < c->size; i++) {
+		h->world[i] = c->group->world[i];
+		h->cells[i] = cell_at(context, (uint32_t)h->world[i]);
+		h->mail[i] = segment_mailbox(link_self()->segment, (uint32_t)h->world[i]);
+	}
+	h->rank = c->rank;
+	h->cell = h->cells[h->rank];
+	h->n = c->size;
+	h->first = h->payloads = 0;
+	h->head = h->tail = 0;
+	h->frozen_completed = 0;
+	return true;
+}
+
+/* The maximum over the members of each value, by messages. */
+static int agree(struct comm *c, uint64_t *values, size_t count)
+{
+	struct coll_args a = {.kind = COLL_ALLREDUCE,
+			      .comm = c,
+			      .op = (struct op *)MPI_MAX,
+			      .sbuf = MPI_IN_PLACE,
+			      .rbuf = values,
+			      .rcount = count,
+			      .rtype = (struct datatype *)MPI_UINT64_T};
+	return schedule_run_args(&a);
+}
+
+/* Members go on counting above whatever any of them has used in its cell, find out whether they
+ * can read each other's memory, and all take the same ways from then on. Whoever lacks memory says
+ * so, and nobody uses the cells. */
+struct coll_home *cells_home_attach(struct comm *c)
+{
+	struct coll_state *s = c->coll;
+	struct coll_home *h = s->home;
+	if (!h)
+		return NULL;
+	home_vacate(h);
+	uint64_t agreed[2] = {h->seq, !home_occupy(h, c)};
+	if (h->n)
+		h->cell->probe = (uintptr_t)&coll_probe_word;
+	if (agree(c, agreed, 2) != MPI_SUCCESS || agreed[1]) {
+		s->home = NULL;
+		s->attached = true;
+		return NULL;
+	}
+	uint64_t base = agreed[0], unreadable;
+	h->seq = h->known_done = base;
+	cells_stage(h, cells_done(base));
+	unreadable = !cells_read_probe(h, (h->rank + 1) % h->n);
+	s->reads = agree(c, &unreadable, 1) == MPI_SUCCESS && !unreadable;
+	s->attached = true;
+	return h;
+}

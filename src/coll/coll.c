@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The front: each call goes over shared cells where it can, else by a schedule of messages. */
+#include "coll/coll.h"
+
+#include <stdlib.h>
+#include "coll/cells.h"
+#include "coll/plans.h"
+#include "coll/schedule.h"
+
+/* ---- schedules of calls ---- */
+
+static void plan(struct schedule *s, const struct coll_args *a)
+{
+	if (a->comm->remote) {
+		plan_inter(s, a);
+		return;
+	}
+	switch (a->kind) {
+	case COLL_BARRIER:
+		plan_barrier(s, a);
+		break;
+	case COLL_BCAST:
+		plan_bcast(s, a);
+		break;
+	case COLL_GATHER:
+		plan_gather(s, a);
+		break;
+	case COLL_SCATTER:
+		plan_scatter(s, a);
+		break;
+	case COLL_ALLGATHER:
+		plan_allgather(s, a);
+		break;
+	case COLL_ALLTOALL:
+		plan_alltoall(s, a);
+		break;
+	case COLL_REDUCE:
+		plan_reduce(s, a);
+		break;
+	case COLL_ALLREDUCE:
+		plan_allreduce(s, a);
+		break;
+	case COLL_REDUCE_SCATTER:
+		plan_reduce_scatter(s, a);
+		break;
+	case COLL_SCAN:
+	case COLL_EXSCAN:
+		plan_scan(s, a);
+		break;
+	}
+}
+
+static struct schedule *schedule_of(const struct coll_args *a)
+{
+	struct schedule *s = schedule_create(a->comm);
+	if (s)
+		plan(s, a);
+	return s;
+}
+
+int schedule_run_args(const struct coll_args *a)
+{
+	return schedule_run(schedule_of(a));
+}
+
+int schedule_start_args(const struct coll_args *a, struct request **req)
+{
+	return schedule_start(schedule_of(a), req);
+}
+
+/* ---- blocking calls over cells ---- */
+
+/* Do all members know from their own arguments that every payload goes through the cells? If not,
+ * shared cells need members that can read each other's memory. */
+static bool fits_cells(const struct coll_args *a)
+{
+	size_t n = (size_t)a->comm->size;
+	switch (a->kind) {
+	case COLL_BARRIER:
+		return true;
+	case COLL_BCAST:
+		return coll_block_bytes(coll_recv_one(a)) <= coll_inline_max;
+	case COLL_ALLGATHER:
+		for (size_t i = 0; i < n; i++)
+			if (coll_block_bytes(coll_recv_block(a, (int)i)) > coll_inline_max)
+				return false;
+		return true;
+	case COLL_REDUCE:
+	case COLL_ALLREDUCE:
+	case COLL_SCAN:
+	case COLL_EXSCAN:
+		return coll_span(a->rtype, a->rcount) <= coll_inline_max;
+	case COLL_REDUCE_SCATTER: {
+		size_t total = 0;
+		for (size_t i = 0; i < n; i++)
+			total += a->rcounts ? (size_t)a->rcounts[i] : a->rcount;
+		return coll_span(a->rtype, total) <= coll_inline_max;
+	}
+	default: /* only the owner of a block knows its size */
+		return false;
+	}
+}
+
+static int run_cells(struct coll_home *h, const struct coll_args *a)
+{
+	switch (a->kind) {
+	case COLL_BARRIER:
+		return cells_barrier(h);
+	case COLL_BCAST:
+		return cells_bcast(h, a);
+	case COLL_GATHER:
+		return cells_gather(h, a);
+	case COLL_SCATTER:
+		return cells_scatter(h, a);
+	case COLL_ALLGATHER:
+		return cells_allgather(h, a);
+	case COLL_ALLTOALL:
+		return cells_alltoall(h, a);
+	case COLL_REDUCE:
+		return cells_reduce(h, a);
+	case COLL_ALLREDUCE:
+		return cells_allreduce(h, a);
+	case COLL_REDUCE_SCATTER:
+		return cells_reduce_scatter(h, a);
+	default:
+		return cells_scan(h, a);
+	}
+}
+
+/* ---- a communicator of one ---- */
+
+static int run_alone(const struct coll_args *a)
+{
+	switch (a->kind) {
+	case COLL_GATHER:
+	case COLL_ALLGATHER:
+		if (coll_in_place(a))
+			return MPI_SUCCESS;
+		return coll_block_copy(coll_recv_block(a, 0), coll_send_one(a));
+	case COLL_SCATTER:
+		if (a->rbuf == MPI_IN_PLACE)
+			return MPI_SUCCESS;
+		return coll_block_copy(coll_recv_one(a), coll_send_block(a, 0));
+	case COLL_ALLTOALL:
+		if (coll_in_place(a))
+			return MPI_SUCCESS;
+		return coll_block_copy(coll_recv_block(a, 0), coll_send_block(a, 0));
+	case COLL_REDUCE:
+	case COLL_ALLREDUCE:
+	case COLL_REDUCE_SCATTER:
+	case COLL_SCAN: {
+		struct coll_block to = coll_recv_one(a);
+		if (a->rcounts)
+			to.count = (size_t)a->rcounts[0];
+		if (coll_in_place(a))
+			return MPI_SUCCESS;
+		return coll_block_copy(
+		    to, (struct coll_block){(char *)(uintptr_t)a->sbuf, to.count, a->rtype});
+	}
+	default: /* barrier, bcast; an exclusive scan has nothing before rank 0 */
+		return MPI_SUCCESS;
+	}
+}
+
+static bool alone(const struct comm *c)
+{
+	return c->size == 1 && !c->remote;
+}
+
+int coll_run(const struct coll_args *a)
+{
+	struct comm *c = a->comm;
+	if (UNLIKELY(c->remote))
+		return schedule_run_args(a);
+	if (UNLIKELY(c->size == 1))
+		return run_alone(a);
+	struct coll_home *h = cells_home(c);
+	if (LIKELY(h && (c->coll->reads || fits_cells(a))))
+		return run_cells(h, a);
+	return schedule_run_args(a);
+}
+
+int coll_start(const struct coll_args *a, struct request **req)
+{
+	if (!alone(a->comm))
+		return schedule_start_args(a, req);
+	int rc = run_alone(a);
+	if (rc)
+		return rc;
+	struct request *r = match_request_new(REQUEST_COLL, a->comm);
+	if (!r)
+		return MPI_ERR_NO_MEM;
+	r->active = true;
+	request_complete(r, MPI_SUCCESS);
+	*req = r;
+	return MPI_SUCCESS;
+}
+
+/* ---- life ---- */
+
+static void on_suspend(void)
+{
+	schedule_suspend(true);
+}
+
+static bool on_poll(void)
+{
+	return true;
+}
+
+static void on_resume(bool restored)
+{
+	cells_resume(restored);
+	schedule_suspend(false);
+}
+
+static struct ckpt_participant participant = {
+    .name = "collectives",
+    .suspend_start = on_suspend,
+    .suspend_poll = on_poll,
+    .save = cells_save,
+    .resume = on_resume,
+};
+
+int coll_init(void)
+{
+	const char *how = getenv("HALE_COLL");
+	coll_messages_only = how && strcmp(how, "messages") == 0;
+	cells_read_allow();
+	ckpt_participate(&participant);
+	match_progress_hook(schedule_progress);
+	return MPI_SUCCESS;
+}
+
+void coll_fini(void)
+{
+	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
+		cells_home_free(&coll_homes[i]);
+}
+
+int coll_comm_create(struct comm *c)
+{
+	unsigned context = c->context / COMM_CONTEXTS;
+	c->coll = heap_calloc(1, sizeof(*c->coll));
+	if (!c->coll)
+		return MPI_ERR_NO_MEM;
+	if (c->remote || c->size < 2 || context >= COLL_SHARED_CONTEXTS || coll_messages_only)
+		c->coll->attached = true;
+	else
+		c->coll->home = &coll_homes[context];
+	return MPI_SUCCESS;
+}
+
+/* Its cell stays as it is: others may still read what was deposited last. */
+void coll_comm_destroy(struct comm *c)
+{
+	heap_free(c->coll);
+	c->coll = NULL;
+}

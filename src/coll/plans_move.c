@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans of operations that move data. */
+#include "coll/plans.h"
+
+#include "coll/cells.h"
+
+enum { RING_BYTES = 32768, RING_MEMBERS = 8, PEERS_A_ROUND = 32 };
+
+static struct coll_block nothing(void)
+{
+	return (struct coll_block){NULL, 0, (struct datatype *)MPI_BYTE};
+}
+
+/* Dissemination: after round i everybody knows of 2^i others. */
+void plan_barrier(struct schedule *s, const struct coll_args *a)
+{
+	int n = a->comm->size, rank = a->comm->rank;
+	for (int far = 1; far < n; far *= 2) {
+		schedule_send(s, nothing(), (rank + far) % n);
+		schedule_recv(s, nothing(), (rank - far + n) % n);
+		schedule_round(s);
+	}
+}
+
+void plan_tree_down(struct schedule *s, int n, int rank, int root, struct coll_block b)
+{
+	int at = (rank - root + n) % n, mask = 1;
+	while (mask < n && !(at & mask))
+		mask *= 2;
+	if (at) {
+		schedule_recv(s, b, (at - mask + root) % n);
+		schedule_round(s);
+	}
+	for (mask /= 2; mask; mask /= 2)
+		if (at + mask < n)
+			schedule_send(s, b, (at + mask + root) % n);
+	schedule_round(s);
+}
+
+void plan_bcast(struct schedule *s, const struct coll_args *a)
+{
+	plan_tree_down(s, a->comm->size, a->comm->rank, a->root, coll_recv_one(a));
+}
+
+void plan_gather(struct schedule *s, const struct coll_args *a)
+{
+	int rank = a->comm->rank;
+	if (rank != a->root) {
+		schedule_send(s, coll_send_one(a), a->root);
+		return;
+	}
+	if (!coll_in_place(a))
+		schedule_copy(s, coll_recv_block(a, rank), coll_send_one(a));
+	for (int i = 0; i < a->comm->size; i++)
+		if (i != rank)
+			schedule_recv(s, coll_recv_block(a, i), i);
+}
+
+void plan_scatter(struct schedule *s, const struct coll_args *a)
+{
+	int rank = a->comm->rank;
+	if (rank != a->root) {
+		schedule_recv(s, coll_recv_one(a), a->root);
+		return;
+	}
+	if (a->rbuf != MPI_IN_PLACE)
+		schedule_copy(s, coll_recv_one(a), coll_send_block(a, rank));
+	for (int i = 0; i < a->comm->size; i++)
+		if (i != rank)
+			schedule_send(s, coll_send_block(a, i), i);
+}
+
+/* Each block goes once round the ring. */
+static void allgather_ring(struct schedule *s, const struct coll_args *a)
+{
+	int n = a->comm->size, rank = a->comm->rank;
+	for (int i = 0; i < n - 1; i++) {
+		schedule_send(s, coll_recv_block(a, (rank - i + n) % n), (rank + 1) % n);
+		schedule_recv(s, coll_recv_block(a, (rank - i - 1 + n) % n), (rank - 1 + n) % n);
+		schedule_round(s);
+	}
+}
+
+void plan_allgather(struct schedule *s, const struct coll_args *a)
+{
+	int n = a->comm->size, rank = a->comm->rank;
+	struct coll_block own = coll_recv_block(a, rank);
+	size_t total = 0;
+	if (!coll_in_place(a))
+		schedule_copy(s, own, coll_send_one(a));
+	for (int i = 0; i < n; i++)
+		total += coll_block_bytes(coll_recv_block(a, i));
+	/* both forms are chosen by what everybody knows: the whole */
+	if (n > RING_MEMBERS && total > (size_t)n * RING_BYTES) {
+		allgather_ring(s, a);
+		return;
+	}
+	for (int i = 1; i < n; i++)
+		schedule_recv(s, coll_recv_block(a, (rank + i) % n), (rank + i) % n);
+	for (int i = 1; i < n; i++)
+		schedule_send(s, own, (rank - i + n) % n);
+}
+
+/* What goes to each member: blocks of the send buffer, or copies of those about to be overwritten.
+ */
+static struct coll_block *outgoing(struct schedule *s, const struct coll_args *a)
+{
+	struct datatype *byte = (struct datatype *)MPI_BYTE;
+	int n = a->comm->size;
+	struct coll_block *b = heap_alloc((size_t)n * sizeof(*b));
+	for (int i = 0; b && i < n; i++) {
+		if (!coll_in_place(a)) {
+			b[i] = coll_send_block(a, i);
+			continue;
+		}
+		struct coll_block from = coll_recv_block(a, i);
+		b[i].count = i == a->comm->rank ? 0 : coll_block_bytes(from);
+		b[i].type = byte;
+		b[i].buf = schedule_temp(s, byte, b[i].count);
+		if (b[i].count)
+			schedule_copy(s, b[i], from);
+	}
+	return b;
+}
+
+/* In pairs at growing distance, a number of them at once. */
+void plan_alltoall(struct schedule *s, const struct coll_args *a)
+{
+	int n = a->comm->size, rank = a->comm->rank;
+	struct coll_block *out = outgoing(s, a);
+	if (!out) {
+		schedule_fail(s, MPI_ERR_NO_MEM);
+		return;
+	}
+	if (!coll_in_place(a))
+		schedule_copy(s, coll_recv_block(a, rank), out[rank]);
+	for (int from = 1; from < n; from += PEERS_A_ROUND) {
+		int to = from + PEERS_A_ROUND < n ? from + PEERS_A_ROUND : n;
+		for (int i = from; i < to; i++)
+			schedule_recv(s, coll_recv_block(a, (rank - i + n) % n),
+				      (rank - i + n) % n);
+		for (int i = from; i < to; i++)
+			schedule_send(s, out[(rank + i) % n], (rank + i) % n);
+		schedule_round(s);
+	}
+	heap_free(out);
+}
