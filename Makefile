@@ -7,6 +7,7 @@
 #   make install      PREFIX=/usr/local
 #   make asan         unit tests under AddressSanitizer and UBSan
 #   make lint         layering, format, clang-tidy, cppcheck
+#   make fuzz         libFuzzer on the parsers, 30 s each
 
 BUILD  ?= build
 PREFIX ?= /usr/local
@@ -16,7 +17,7 @@ NINJA  ?= ninja
 PYTHON ?= /usr/bin/python3
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check bench install asan lint clean deps
+.PHONY: build demo check bench install asan lint fuzz clean deps
 
 deps:
 	@scripts/deps.sh build demo check bench
@@ -67,5 +68,9 @@ lint:
 	$(call configure,build)
 	@scripts/lint.sh $(BUILD)
 
+fuzz:
+	@scripts/deps.sh build lint
+	@scripts/fuzz.sh
+
 clean:
-	rm -rf $(BUILD) build-asan build-ubsan $(BUILD).log
+	rm -rf $(BUILD) build-asan build-ubsan build-fuzz $(BUILD).log
