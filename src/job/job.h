@@ -18,8 +18,8 @@
 
 /* Exit statuses of `hale run` that are not the program's own. */
 enum {
-	EXIT_USAGE = 64,	 /* bad options, or a program that can't run here */
-	EXIT_UNRECOVERED = 70,	 /* a failure that no checkpoint could mend */
+	EXIT_USAGE = 64,	   /* bad options, or a program that can't run here */
+	EXIT_UNRECOVERED = 70,	   /* a failure that no checkpoint could mend */
 	EXIT_NOT_EXECUTABLE = 126, /* as shells have it */
 	EXIT_NOT_FOUND = 127,
 };

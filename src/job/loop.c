@@ -2,7 +2,6 @@
 #include "job/loop.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stddef.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -62,14 +61,14 @@ void loop_timer_clear(struct loop *l, struct loop_timer *t)
 	t->armed = false;
 }
 
-void loop_timer_set(struct loop *l, struct loop_timer *t, double seconds,
-		    void (*fire)(void *arg), void *arg)
+void loop_timer_set(struct loop *l, struct loop_timer *t, double seconds, void (*fire)(void *arg),
+		    void *arg)
 {
 	struct loop_timer **p = &l->timers;
 
 	loop_timer_clear(l, t);
 	*t = (struct loop_timer){
-		.armed = true, .at = clock_seconds() + seconds, .fire = fire, .arg = arg};
+	    .armed = true, .at = clock_seconds() + seconds, .fire = fire, .arg = arg};
 	while (*p && (*p)->at <= t->at)
 		p = &(*p)->next;
 	t->next = *p;
@@ -93,7 +92,8 @@ static int milliseconds_to_next(const struct loop *l)
 {
 	if (!l->timers)
 		return -1;
-	double left = ceil((l->timers->at - clock_seconds()) * 1e3);
+	/* rounded up: waking a little early would only spin */
+	double left = (l->timers->at - clock_seconds()) * 1e3 + 0.999;
 	return left <= 0 ? 0 : left > 3600e3 ? 3600000 : (int)left;
 }
 

@@ -40,8 +40,8 @@ void loop_change(struct loop *l, struct loop_source *s, uint32_t events);
 void loop_remove(struct loop *l, struct loop_source *s); /* does not close the descriptor */
 
 /* (Re)arms t to fire once, in so many seconds. */
-void loop_timer_set(struct loop *l, struct loop_timer *t, double seconds,
-		    void (*fire)(void *arg), void *arg);
+void loop_timer_set(struct loop *l, struct loop_timer *t, double seconds, void (*fire)(void *arg),
+		    void *arg);
 void loop_timer_clear(struct loop *l, struct loop_timer *t);
 
 /* Waits for the next events or deadline and handles them; runs until loop_stop. */

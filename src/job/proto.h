@@ -24,14 +24,14 @@ enum { PROTO_VERSION = 1, PROTO_TEXT = 480 };
 
 enum proto_type {
 	/* rank → agent */
-	PROTO_HELLO = 1,     /* struct proto_hello; the first packet */
-	PROTO_INITIALIZED,   /* MPI_Init is through; struct proto_plain */
-	PROTO_FINALIZED,     /* MPI_Finalize is through; struct proto_plain */
-	PROTO_ABORT,	     /* MPI_Abort; proto_plain.value = code */
-	PROTO_CKPT_ASK,	     /* HALE_Checkpoint(); proto_plain.value = last id this rank took */
-	PROTO_CKPT_RESUMED,  /* the program runs on; struct proto_ckpt: pause_ns, position[] */
-	PROTO_CKPT_WRITTEN,  /* from the writing child: the image is whole; struct proto_ckpt */
-	PROTO_CKPT_FAILED,   /* from either: struct proto_ckpt with text */
+	PROTO_HELLO = 1,    /* struct proto_hello; the first packet */
+	PROTO_INITIALIZED,  /* MPI_Init is through; struct proto_plain */
+	PROTO_FINALIZED,    /* MPI_Finalize is through; struct proto_plain */
+	PROTO_ABORT,	    /* MPI_Abort; proto_plain.value = code */
+	PROTO_CKPT_ASK,	    /* HALE_Checkpoint(); proto_plain.value = last id this rank took */
+	PROTO_CKPT_RESUMED, /* the program runs on; struct proto_ckpt: pause_ns, position[] */
+	PROTO_CKPT_WRITTEN, /* from the writing child: the image is whole; struct proto_ckpt */
+	PROTO_CKPT_FAILED,  /* from either: struct proto_ckpt with text */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
@@ -68,7 +68,8 @@ struct proto_ckpt {
 	uint64_t pause_ns;
 	uint64_t bytes, pages, pages_zero, checksum;
 	double seconds;
-	uint64_t position[3]; /* stdin consumed, stdout, stderr written, in bytes since the job began */
+	uint64_t
+	    position[3]; /* stdin consumed, stdout, stderr written, in bytes since the job began */
 	char text[PROTO_TEXT];
 };
 

@@ -28,10 +28,10 @@ struct segment {
 	uint32_t version;
 	uint32_t generation;
 	uint32_t nranks;
-	uint32_t cores;		  /* that this node gives to the job */
-	uint32_t oversubscribed;  /* more ranks than cores: yield at once, don't spin */
+	uint32_t cores;		 /* that this node gives to the job */
+	uint32_t oversubscribed; /* more ranks than cores: yield at once, don't spin */
 	uint32_t reserved;
-	uint64_t bytes;		  /* of the whole segment */
+	uint64_t bytes; /* of the whole segment */
 	uint64_t mailbox_offset;
 	uint64_t channel_offset, channel_bytes;
 	uint64_t coll_offset, coll_bytes;
@@ -46,24 +46,28 @@ struct mailbox {
 	_Atomic uint32_t asleep;
 	/* written by the rank */
 	_Atomic int32_t pid __attribute__((aligned(CACHE_LINE)));
-	_Atomic uint32_t state;	       /* enum rank_state */
+	_Atomic uint32_t state;		 /* enum rank_state */
 	int32_t own_fd[MAILBOX_OWN_FDS]; /* descriptors of the library; -1: none */
-	_Atomic uint64_t calls;	       /* MPI functions entered, when counted */
+	_Atomic uint64_t calls;		 /* MPI functions entered, when counted */
 	/* written by the agent */
 	_Atomic uint32_t ckpt_wanted __attribute__((aligned(CACHE_LINE))); /* id; 0: none yet */
-	_Atomic uint32_t ckpt_base;	/* id it is a difference to; 0: full */
-	_Atomic uint32_t ckpt_flags;	/* enum ckpt_flag */
-	_Atomic uint32_t ckpt_cancelled; /* highest id that was given up: a rank still suspending goes on */
-	_Atomic uint32_t ckpt_refused;	/* counts asks (PROTO_CKPT_ASK) of this rank that came to nothing */
-	char ckpt_path[512];		/* of this rank's image, valid before ckpt_wanted changes */
-	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
+	_Atomic uint32_t ckpt_base;  /* id it is a difference to; 0: full */
+	_Atomic uint32_t ckpt_flags; /* enum ckpt_flag */
+	_Atomic uint32_t
+	    ckpt_cancelled; /* highest id that was given up: a rank still suspending goes on */
+	_Atomic uint32_t
+	    ckpt_refused;     /* counts asks (PROTO_CKPT_ASK) of this rank that came to nothing */
+	char ckpt_path[512];  /* of this rank's image, valid before ckpt_wanted changes */
+	char inject_call[64]; /* "MPI_Allreduce"; empty: no fault at a call */
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
 	_Atomic uint32_t inject_signal; /* the signal that ends the rank, 9 usually */
 	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
 	/* Output positions. The agent makes lock odd, reads from the pipe, adds, makes it even: so
-	 * a stopped rank knows how much it has written: taken + what FIONREAD says is in the pipe. */
+	 * a stopped rank knows how much it has written: taken + what FIONREAD says is in the pipe.
+	 */
 	_Atomic uint32_t stream_lock __attribute__((aligned(CACHE_LINE)));
-	_Atomic uint64_t stream_taken[3]; /* [0]: bytes put into stdin's pipe; [1], [2]: taken out */
+	_Atomic uint64_t
+	    stream_taken[3]; /* [0]: bytes put into stdin's pipe; [1], [2]: taken out */
 };
 
 enum rank_state { RANK_STARTING = 0, RANK_RUNNING, RANK_CHECKPOINTING, RANK_FINALIZED };
@@ -71,8 +75,8 @@ enum rank_state { RANK_STARTING = 0, RANK_RUNNING, RANK_CHECKPOINTING, RANK_FINA
 enum ckpt_flag {
 	CKPT_LZ4 = 1,
 	CKPT_ZSTD = 2,
-	CKPT_TRACK = 4,	 /* renew dirty tracking */
-	CKPT_SYNC = 8,	 /* write in the foreground */
+	CKPT_TRACK = 4, /* renew dirty tracking */
+	CKPT_SYNC = 8,	/* write in the foreground */
 	CKPT_NOFSYNC = 16,
 };
 

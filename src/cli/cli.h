@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cli/: the `hale` command. Each subcommand is one function: arguments in, exit status out.
+ * May call: everything below. Called by nobody. */
+#ifndef HALE_CLI_CLI_H
+#define HALE_CLI_CLI_H
+
+/* argv[0] is the subcommand. */
+int cli_run(int argc, char **argv);
+int cli_restart(int argc, char **argv);
+int cli_ckpt(int argc, char **argv);
+int cli_ps(int argc, char **argv);
+int cli_inject(int argc, char **argv);
+int cli_image(int argc, char **argv);
+
+/* Prints the help of a command, or of all (NULL), on stdout; returns 0, or 64 for a name that is
+ * no command. */
+int cli_help(const char *command);
+int cli_version(void);
+
+#endif

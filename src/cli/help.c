@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+#include "base/base.h"
+#include "cli/cli.h"
+#include "job/job.h"
+
+static const char overview[] =
+    "hale - runs parallel programs through faults\n"
+    "\n"
+    "  hale run -n 4 --ckpt-every 30s -- ./program …   run a program, take checkpoints, go on\n"
+    "                                                  after a process has died\n"
+    "  hale ckpt [JOB]                                 take a checkpoint now\n"
+    "  hale restart CHECKPOINT                         go on from a checkpoint\n"
+    "  hale ps [--json]                                running jobs\n"
+    "  hale inject kill [JOB] --rank R [--after 3s | --at-call MPI_Allreduce:100]\n"
+    "                                                  let a rank die, to see what happens\n"
+    "  hale image show|verify FILE                     look into an image\n"
+    "  hale help COMMAND                               more about one of them\n";
+
+static const char run_help[] =
+    "hale run -n N [options] [--] program [arguments]\n"
+    "\n"
+    "Runs N ranks of a program that is built for Open MPI 4, unmodified. When a rank is killed\n"
+    "and there is a checkpoint, the job is rolled back to it and goes on by itself.\n"
+    "\n"
+    "  -n, -np, -c N          number of ranks (1)\n"
+    "  --no-mpi               the program does not use MPI: N independent processes\n"
+    "  --wdir DIR             working folder of the ranks\n"
+    "  -x VAR=VALUE           set a variable for the ranks (they get the others anyway)\n"
+    "  --bind-to none|core    by default ranks get equal shares of the cores when there are\n"
+    "                         enough; more ranks than cores are always fine\n"
+    "  --tag                  put \"[rank] \" before each line of output\n"
+    "\n"
+    "checkpoints\n"
+    "  --ckpt-every TIME      take one every so often: 30s, 500ms, 2min\n"
+    "                         (SIGUSR1 to hale run, `hale ckpt` and HALE_Checkpoint() take one\n"
+    "                         at once)\n"
+    "  --ckpt-dir DIR         where to (./hale-ckpt); made with mode 0700\n"
+    "  --keep K               keep the K newest (2)\n"
+    "  --incremental          write only what has changed, every 8th checkpoint whole\n"
+    "  --compress none|lz4|zstd\n"
+    "  --no-fsync             do not wait until the disk has them\n"
+    "  --max-restarts K       roll back at most K times (10); 0: never\n"
+    "  --restart full|lazy    read images before going on, or while; lazy trusts them without\n"
+    "                         looking at their checksums first (full)\n"
+    "\n"
+    "what happened\n"
+    "  --report FILE          write a report as JSON when the job ends\n"
+    "  --verbose, --quiet     tell more, or nothing but errors\n"
+    "\n"
+    "faults, to try it out\n"
+    "  --inject kill:rank=1,after=3s            WHEN is one of after=TIME, after=TIME-TIME (drawn\n"
+    "  --inject kill:rank=any,after=1s-5s       with the seed), at-call=FUNCTION:COUNT,\n"
+    "  --inject kill:rank=1,at-call=MPI_Allreduce:100,signal=SEGV\n"
+    "                                           at-ckpt=K, at-restart=K; repeatable\n"
+    "  --seed N               for what is drawn (1)\n"
+    "\n"
+    "Options of mpirun that mean nothing here (--oversubscribe, --map-by X, --mca A B,\n"
+    "--allow-run-as-root, …) are accepted and passed over.\n"
+    "\n"
+    "signals: INT, TERM, HUP, QUIT are passed on and end the job (the second time, or after 5 s,\n"
+    "by force); USR1 takes a checkpoint; USR2 is passed on; TSTP and CONT stop and continue it.\n"
+    "\n"
+    "exit status: that of the first rank that ends with another one than 0; 128 + signal when a\n"
+    "rank died of one; 64 wrong usage, or a program that can't run here; 70 could not recover;\n"
+    "126 not executable; 127 not found.\n"
+    "\n"
+    "environment: HALE_LOG=quiet|warn|info|debug; HALE_LIBDIR (folder of libhale.so);\n"
+    "HALE_CKPT_TIMEOUT (60s: a checkpoint in which nothing moves for so long is given up);\n"
+    "HALE_RESTART_TIMEOUT.\n";
+
+static const char restart_help[] =
+    "hale restart [options] CHECKPOINT\n"
+    "\n"
+    "Goes on from a checkpoint: the folder of one (hale-ckpt/lmp.4711/3), or the folder of a job\n"
+    "(hale-ckpt/lmp.4711), which means its newest good one. A damaged one is refused and the one\n"
+    "before it is used. Output goes on where it stood at the checkpoint.\n"
+    "Options are those of hale run except -n, --no-mpi, --wdir and -x; what is not given\n"
+    "(--ckpt-every, --keep, …) is as it was when the checkpoint was taken, and new checkpoints go\n"
+    "where the old ones are. The job keeps its name unless one of that name is running.\n";
+
+static const char ckpt_help[] =
+    "hale ckpt [JOB]\n"
+    "\n"
+    "Takes a checkpoint of a running job and prints its path when it is complete. JOB may be left\n"
+    "out when there is one. Exit status 1 with a sentence when there is none to be had.\n";
+
+static const char ps_help[] = "hale ps [--json]\n"
+			      "\n"
+			      "Shows your running jobs and their ranks.\n";
+
+static const char inject_help[] =
+    "hale inject kill [JOB] --rank R [--after TIME | --at-call FUNCTION:COUNT] [--signal SIG]\n"
+    "\n"
+    "Lets a rank of a running job die: now, after a while, or when it calls an MPI function for\n"
+    "the COUNTth time from now. R may be 'any'.\n";
+
+static const char image_help[] =
+    "hale image show [--json] FILE     what is in the image of a process\n"
+    "hale image verify FILE            read all of it and check every checksum; exit status 1\n"
+    "                                  when it is damaged\n";
+
+static const struct {
+	const char *name, *text;
+} helps[] = {{"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
+	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}};
+
+int cli_help(const char *command)
+{
+	if (!command) {
+		fputs(overview, stdout);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(helps); i++) {
+		if (strcmp(command, helps[i].name) == 0) {
+			fputs(helps[i].text, stdout);
+			return 0;
+		}
+	}
+	log_warn("'%s' is no command of hale; `hale help` lists them", command);
+	return EXIT_USAGE;
+}

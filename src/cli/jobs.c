@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands that talk to running jobs: hale ps, hale ckpt, hale inject. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "job/control.h"
+#include "job/job.h"
+#include "job/options.h"
+
+static int usage(const char *command, const char *what)
+{
+	log_warn("%s; `hale help %s` says how", what, command);
+	return EXIT_USAGE;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
+/* ---- hale ps ---- */
+
+static const char *text_of(const struct json_value *v, const char *key)
+{
+	return json_text(json_get(v, key), "?");
+}
+
+static void copy_job(struct json_out *j, const struct json_value *job)
+{
+	const struct json_value *ranks = json_get(job, "ranks");
+
+	json_open_object(j, NULL);
+	json_string(j, "id", text_of(job, "id"));
+	json_string(j, "program", text_of(job, "program"));
+	json_string(j, "state", text_of(job, "state"));
+	json_open_array(j, "ranks");
+	for (size_t i = 0; i < json_count(ranks); i++) {
+		const struct json_value *r = json_at(ranks, i);
+
+		json_open_object(j, NULL);
+		json_int(j, "rank", json_number_int(json_get(r, "rank"), -1));
+		json_int(j, "slot", json_number_int(json_get(r, "slot"), 0));
+		json_string(j, "node", text_of(r, "node"));
+		json_int(j, "pid", json_number_int(json_get(r, "pid"), 0));
+		json_string(j, "state", text_of(r, "state"));
+		json_close_object(j);
+	}
+	json_close_array(j);
+	json_int(j, "pid", json_number_int(json_get(job, "pid"), 0));
+	json_double(j, "seconds", json_number(json_get(job, "seconds"), 0));
+	json_int(j, "restarts", json_number_int(json_get(job, "restarts"), 0));
+	json_int(j, "checkpoint", json_number_int(json_get(job, "checkpoint"), 0));
+	json_close_object(j);
+}
+
+static void show_job(const struct json_value *job)
+{
+	const struct json_value *ranks = json_get(job, "ranks");
+	char age[16];
+
+	printf("%-24s %-14s %s, %zu ranks, checkpoint %" PRId64 ", %" PRId64 " restarts, %s\n",
+	       text_of(job, "id"), text_of(job, "state"), text_of(job, "program"),
+	       json_count(ranks), json_number_int(json_get(job, "checkpoint"), 0),
+	       json_number_int(json_get(job, "restarts"), 0),
+	       units_show_seconds(json_number(json_get(job, "seconds"), 0), age));
+	for (size_t i = 0; i < json_count(ranks); i++) {
+		const struct json_value *r = json_at(ranks, i);
+		printf("  rank %-4" PRId64 " pid %-8" PRId64 " %s\n",
+		       json_number_int(json_get(r, "rank"), -1),
+		       json_number_int(json_get(r, "pid"), 0), text_of(r, "state"));
+	}
+}
+
+int cli_ps(int argc, char **argv)
+{
+	bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
+	char(*jobs)[JOB_ID_MAX];
+	struct json_out j;
+	size_t count;
+
+	if (wants_help(argc, argv))
+		return cli_help("ps");
+	if (argc > 1 && !json)
+		return usage("ps", "hale ps takes --json and nothing else");
+	count = control_jobs(&jobs);
+	json_out_init(&j);
+	json_open_object(&j, NULL);
+	json_open_array(&j, "jobs");
+	for (size_t i = 0; i < count; i++) {
+		struct json_value *job;
+
+		/* one that has just ended is none */
+		if (control_ask(jobs[i], "{\"op\":\"ps\"}", &job, NULL) == HALE_OK) {
+			if (json)
+				copy_job(&j, job);
+			else
+				show_job(job);
+		}
+		json_free(job);
+	}
+	json_close_array(&j);
+	json_close_object(&j);
+	if (json && j.text)
+		puts(j.text);
+	json_out_fini(&j);
+	free(jobs);
+	return 0;
+}
+
+/* ---- hale ckpt ---- */
+
+int cli_ckpt(int argc, char **argv)
+{
+	char job[JOB_ID_MAX];
+	struct json_value *answer;
+	struct error err;
+	int status = 0;
+
+	if (wants_help(argc, argv))
+		return cli_help("ckpt");
+	if (argc > 2 || (argc == 2 && argv[1][0] == '-'))
+		return usage("ckpt", "hale ckpt takes a job and nothing else");
+	if (control_choose(argc == 2 ? argv[1] : NULL, job, &err) != HALE_OK) {
+		log_warn("%s", err.text);
+		return EXIT_USAGE;
+	}
+	if (control_ask(job, "{\"op\":\"ckpt\"}", &answer, &err) == HALE_OK) {
+		puts(text_of(answer, "path"));
+	} else {
+		log_warn("no checkpoint of %s: %s", job, err.text);
+		status = 1;
+	}
+	json_free(answer);
+	return status;
+}
+
+/* ---- hale inject ---- */
+
+struct injection {
+	const char *job, *rank, *after, *call, *signal;
+};
+
+static bool parse_injection(int argc, char **argv, struct injection *in)
+{
+	const struct {
+		const char *name;
+		const char **to;
+	} known[] = {{"--rank", &in->rank},
+		     {"--after", &in->after},
+		     {"--at-call", &in->call},
+		     {"--signal", &in->signal}};
+
+	*in = (struct injection){0};
+	for (int i = 2; i < argc; i++) {
+		size_t k = 0;
+
+		while (k < ARRAY_LEN(known) && strcmp(argv[i], known[k].name) != 0)
+			k++;
+		if (k < ARRAY_LEN(known) && i + 1 < argc)
+			*known[k].to = argv[++i];
+		else if (k == ARRAY_LEN(known) && argv[i][0] != '-' && !in->job)
+			in->job = argv[i];
+		else
+			return false;
+	}
+	return in->rank && !(in->after && in->call);
+}
+
+int cli_inject(int argc, char **argv)
+{
+	struct injection in;
+	char job[JOB_ID_MAX], fault[256];
+	struct fault checked;
+	struct json_value *answer = NULL;
+	struct json_out j;
+	struct error err;
+	int status = 0;
+
+	if (wants_help(argc, argv))
+		return cli_help("inject");
+	if (argc < 2 || strcmp(argv[1], "kill") != 0 || !parse_injection(argc, argv, &in))
+		return usage("inject", "that is no fault");
+	snprintf(fault, sizeof(fault), "kill:rank=%s,%s=%s%s%s", in.rank,
+		 in.call ? "at-call" : "after",
+		 in.call    ? in.call
+		 : in.after ? in.after
+			    : "0s",
+		 in.signal ? ",signal=" : "", in.signal ? in.signal : "");
+	if (options_parse_fault(fault, &checked, &err) != HALE_OK ||
+	    control_choose(in.job, job, &err) != HALE_OK) {
+		log_warn("%s", err.text);
+		return EXIT_USAGE;
+	}
+	json_out_init(&j);
+	json_open_object(&j, NULL);
+	json_string(&j, "op", "inject");
+	json_string(&j, "fault", fault);
+	json_close_object(&j);
+	if (control_ask(job, j.text, &answer, &err) != HALE_OK) {
+		log_warn("%s", err.text);
+		status = 1;
+	}
+	json_free(answer);
+	json_out_fini(&j);
+	return status;
+}

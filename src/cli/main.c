@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+#include "base/base.h"
+#include "cli/cli.h"
+#include "job/job.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+    {"run", cli_run}, {"restart", cli_restart}, {"ckpt", cli_ckpt},
+    {"ps", cli_ps},   {"inject", cli_inject},	{"image", cli_image},
+};
+
+int cli_version(void)
+{
+	printf("hale %s (runs programs built for Open MPI 4, libmpi.so.40)\n", HALE_VERSION);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "help";
+
+	log_init_from_env();
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		return cli_version();
+	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+		int status = cli_help(argc > 2 ? argv[2] : NULL);
+		return argc > 1 ? status : EXIT_USAGE;
+	}
+	log_warn("'%s' is no command of hale; `hale help` lists them", name);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hale run, hale restart: from a command line to the head of a job. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "cli/cli.h"
+#include "job/control.h"
+#include "job/environment.h"
+#include "job/head.h"
+#include "job/options.h"
+#include "job/program.h"
+#include "store/store.h"
+
+static int fail(const struct error *err, int status)
+{
+	log_warn("%s", err->text);
+	return status;
+}
+
+/* --verbose must be known before the other options are looked at: their notes depend on it. */
+static void set_log_level(int argc, char **argv)
+{
+	for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
+		if ((strcmp(argv[i], "--verbose") == 0 || strcmp(argv[i], "-v") == 0) &&
+		    log_level() < LOG_INFO)
+			log_set_level(LOG_INFO);
+}
+
+/* ---- hale run ---- */
+
+static int run_program(struct options *o)
+{
+	struct program *program = calloc(1, sizeof(*program));
+	char libdir[PATH_MAX];
+	struct error err;
+	struct stat st;
+	int status;
+
+	if (!program)
+		return EXIT_USAGE;
+	if (o->wdir && (stat(o->wdir, &st) != 0 || !S_ISDIR(st.st_mode))) {
+		error_set(&err, HALE_ERR_ARGUMENT, "the working folder '%s' is not there", o->wdir);
+		status = fail(&err, EXIT_USAGE);
+	} else if (program_examine(o->program[0], o->wdir, program, &status, &err) != HALE_OK) {
+		fail(&err, status);
+	} else if (environment_find_libdir(libdir, &err) != HALE_OK) {
+		status = fail(&err, EXIT_USAGE);
+	} else {
+		struct head_start start = {.options = o, .program = program, .libdir = libdir};
+		status = head_run(&start);
+	}
+	free(program);
+	return status;
+}
+
+int cli_run(int argc, char **argv)
+{
+	struct options o;
+	struct error err;
+	int status;
+
+	set_log_level(argc, argv);
+	if (options_parse(&o, OPTIONS_RUN, argc, argv, &err) != HALE_OK)
+		status = fail(&err, EXIT_USAGE);
+	else if (o.help)
+		status = cli_help("run");
+	else if (o.version)
+		status = cli_version();
+	else
+		status = run_program(&o);
+	options_fini(&o);
+	return status;
+}
+
+/* ---- hale restart ---- */
+
+struct restart {
+	struct store_manifest manifest;
+	char job_folder[PATH_MAX];
+	char ckpt_dir[PATH_MAX]; /* what holds job_folder */
+	char job[JOB_ID_MAX];
+	struct program program;
+};
+
+/* The checkpoint that path names: itself, or the newest of the job that it is the folder of. */
+static hale_status_t find_checkpoint(const char *path, struct restart *r, struct error *err)
+{
+	char real[PATH_MAX], manifest[PATH_MAX + 16];
+	hale_status_t status = HALE_OK;
+	uint32_t *ids;
+	size_t count;
+
+	if (!realpath(path, real))
+		return error_sys(err, HALE_ERR_IMAGE_MISSING, "the checkpoint '%s'", path);
+	snprintf(manifest, sizeof(manifest), "%s/manifest.json", real);
+	if (access(manifest, F_OK) == 0) {
+		snprintf(r->job_folder, sizeof(r->job_folder), "%s", real);
+		*strrchr(r->job_folder, '/') = '\0';
+		return store_manifest_read(real, &r->manifest, err);
+	}
+	snprintf(r->job_folder, sizeof(r->job_folder), "%s", real);
+	count = store_list(real, &ids);
+	if (count == 0)
+		status = error_set(err, HALE_ERR_IMAGE_MISSING,
+				   "'%s' is neither a complete checkpoint nor the folder of a job "
+				   "that has one",
+				   path);
+	for (size_t i = count; status == HALE_OK && i > 0; i--) {
+		store_path(real, ids[i - 1], manifest);
+		if (store_manifest_read(manifest, &r->manifest, err) == HALE_OK)
+			break;
+		log_warn("checkpoint %u is refused: %s", ids[i - 1], err->text);
+		if (i == 1)
+			status = error_set(err, HALE_ERR_IMAGE_MISSING,
+					   "no checkpoint in '%s' is whole", path);
+	}
+	free(ids);
+	return status;
+}
+
+/* What was not said on this command line is as it was. */
+static void take_over(struct options *o, struct restart *r)
+{
+	const struct store_manifest *m = &r->manifest;
+
+	o->ranks = m->nranks;
+	o->no_mpi = !m->mpi;
+	o->wdir = m->cwd;
+	o->program = m->argv;
+	if (!o->given_every)
+		o->ckpt_every = m->ckpt_every;
+	if (!o->given_keep)
+		o->keep = m->keep;
+	if (!o->given_max_restarts)
+		o->max_restarts = m->max_restarts;
+	if (!o->given_incremental)
+		o->incremental = m->incremental;
+	if (!o->given_compress)
+		o->compress = (image_compress_t)m->compress;
+	if (!o->given_tag)
+		o->tag = m->tag;
+	if (!o->given_dir)
+		o->ckpt_dir = r->ckpt_dir;
+}
+
+/* A running job keeps its name: then this is another one. */
+static void choose_name(struct restart *r)
+{
+	const char *name = strrchr(r->manifest.program, '/') + 1;
+	int fd = control_connect(r->manifest.job);
+
+	if (fd < 0) {
+		snprintf(r->job, sizeof(r->job), "%s", r->manifest.job);
+		return;
+	}
+	close(fd);
+	snprintf(r->job, sizeof(r->job), "%.40s.%d", name, (int)getpid());
+}
+
+static hale_status_t check_faults(const struct options *o, struct error *err)
+{
+	for (size_t i = 0; i < o->fault_count; i++)
+		if (o->faults[i].rank >= o->ranks)
+			return error_set(err, HALE_ERR_ARGUMENT,
+					 "--inject: there is no rank %ld among %ld",
+					 o->faults[i].rank, o->ranks);
+	return HALE_OK;
+}
+
+static int restart_job(struct options *o, struct restart *r)
+{
+	char libdir[PATH_MAX];
+	struct error err;
+	struct stat st;
+	struct head_start start = {.options = o,
+				   .program = &r->program,
+				   .libdir = libdir,
+				   .job = r->job,
+				   .manifest = &r->manifest,
+				   .job_folder = r->job_folder};
+
+	if (find_checkpoint(o->program[0], r, &err) != HALE_OK)
+		return fail(&err, EXIT_USAGE);
+	snprintf(r->ckpt_dir, sizeof(r->ckpt_dir), "%s", r->job_folder);
+	*strrchr(r->ckpt_dir, '/') = '\0';
+	choose_name(r);
+	take_over(o, r);
+	snprintf(r->program.path, sizeof(r->program.path), "%s", r->manifest.program);
+	r->program.elf = true;
+	r->program.preload_mpi = r->manifest.preload_mpi;
+	if (r->manifest.library_path)
+		setenv("LD_LIBRARY_PATH", r->manifest.library_path, 1);
+	if (stat(o->wdir, &st) != 0)
+		o->wdir = NULL; /* the image says what it needs of it */
+	if (check_faults(o, &err) != HALE_OK || environment_find_libdir(libdir, &err) != HALE_OK)
+		return fail(&err, EXIT_USAGE);
+	return head_run(&start);
+}
+
+int cli_restart(int argc, char **argv)
+{
+	struct options o;
+	struct error err;
+	struct restart *r = calloc(1, sizeof(*r));
+	int status = EXIT_USAGE;
+
+	set_log_level(argc, argv);
+	if (!r)
+		return status;
+	if (options_parse(&o, OPTIONS_RESTART, argc, argv, &err) != HALE_OK)
+		status = fail(&err, EXIT_USAGE);
+	else if (o.help)
+		status = cli_help("restart");
+	else if (o.version)
+		status = cli_version();
+	else
+		status = restart_job(&o, r);
+	options_fini(&o);
+	store_manifest_fini(&r->manifest);
+	free(r);
+	return status;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent's side of proto.h: its socket, who may connect, HELLO and WELCOME. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "job/agent_private.h"
+
+static void conn_close(struct agent_conn *c)
+{
+	struct agent *a = c->agent;
+	int fd = c->source.fd;
+
+	loop_remove(a->loop, &c->source);
+	close(fd);
+	for (struct agent_conn **p = &a->conns; *p; p = &(*p)->next) {
+		if (*p == c) {
+			*p = c->next;
+			break;
+		}
+	}
+	if (c->rank >= 0 && a->ranks[c->rank].conn == c)
+		a->ranks[c->rank].conn = NULL;
+	free(c);
+}
+
+void agent_conns_close(struct agent *a)
+{
+	while (a->conns)
+		conn_close(a->conns);
+}
+
+void agent_conn_drop(struct agent *a, struct agent_rank *r)
+{
+	if (r->conn)
+		conn_close(r->conn);
+}
+
+__attribute__((format(printf, 2, 3))) static void refuse(struct agent_conn *c, const char *fmt, ...)
+{
+	struct proto_plain p = {.type = PROTO_REFUSED};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p.text, sizeof(p.text), fmt, ap);
+	va_end(ap);
+	send(c->source.fd, &p, sizeof(p), MSG_DONTWAIT | MSG_NOSIGNAL);
+	conn_close(c);
+}
+
+static bool send_welcome(struct agent_conn *c, uint32_t rank)
+{
+	const struct segment *s = c->agent->segment;
+	struct proto_welcome w = {.type = PROTO_WELCOME,
+				  .version = PROTO_VERSION,
+				  .rank = rank,
+				  .nranks = s->nranks,
+				  .generation = s->generation,
+				  .segment_bytes = s->bytes};
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {.iov_base = &w, .iov_len = sizeof(w)};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.bytes,
+			   .msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(h), &c->agent->segment_fd, sizeof(int));
+	return sendmsg(c->source.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(w);
+}
+
+static void take_hello(struct agent_conn *c, const struct proto_hello *h)
+{
+	struct agent *a = c->agent;
+	struct agent_rank *r;
+
+	if (h->version != PROTO_VERSION) {
+		refuse(c, "it is of another version of hale than the agent");
+		return;
+	}
+	if (strncmp(h->token, a->token, sizeof(h->token)) != 0 || h->rank >= a->config.nranks) {
+		refuse(c, "it does not know the token of this job");
+		return;
+	}
+	r = &a->ranks[h->rank];
+	if (r->met || r->pid == 0) {
+		refuse(c,
+		       "rank %u has already run an MPI program in this job; start each MPI "
+		       "program by a `hale run` of its own",
+		       h->rank);
+		return;
+	}
+	if (!send_welcome(c, h->rank)) {
+		conn_close(c);
+		return;
+	}
+	c->rank = h->rank;
+	r->conn = c;
+	r->member = c->peer;
+	r->met = true;
+	r->mpi = h->mpi != 0;
+	/* checkpoints are only taken between Init and Finalize */
+	r->initialized = h->restored != 0;
+	a->handler.hello(a->handler.arg, h->rank, h);
+}
+
+static size_t size_of(uint32_t type)
+{
+	switch (type) {
+	case PROTO_INITIALIZED:
+	case PROTO_FINALIZED:
+	case PROTO_ABORT:
+	case PROTO_CKPT_ASK:
+		return sizeof(struct proto_plain);
+	case PROTO_CKPT_RESUMED:
+	case PROTO_CKPT_WRITTEN:
+	case PROTO_CKPT_FAILED:
+		return sizeof(struct proto_ckpt);
+	default:
+		return 0;
+	}
+}
+
+static void take_packet(struct agent_conn *c, union agent_packet *p, size_t len)
+{
+	struct agent *a = c->agent;
+
+	if (c->rank < 0) {
+		if (p->type == PROTO_HELLO && len == sizeof(p->hello))
+			take_hello(c, &p->hello);
+		else
+			conn_close(c);
+		return;
+	}
+	if (len == 0 || len != size_of(p->type)) {
+		log_warn("rank %d sent something that is no packet; its connection is closed",
+			 (int)c->rank);
+		conn_close(c);
+		return;
+	}
+	if (len == sizeof(p->plain))
+		p->plain.text[PROTO_TEXT - 1] = '\0';
+	else
+		p->ckpt.text[PROTO_TEXT - 1] = '\0';
+	if (p->type == PROTO_INITIALIZED)
+		a->ranks[c->rank].initialized = true;
+	if (p->type == PROTO_FINALIZED)
+		a->ranks[c->rank].finalized = true;
+	a->handler.packet(a->handler.arg, (uint32_t)c->rank, p);
+}
+
+/* The end of a connection means nothing by itself, unless the agent can't see the process that
+ * held it end: when it is a child of the launched one. */
+static void take_end(struct agent_conn *c)
+{
+	struct agent *a = c->agent;
+	struct agent_rank *r = c->rank >= 0 ? &a->ranks[c->rank] : NULL;
+	bool lost = r && r->pid > 0 && r->member != r->pid && !r->finalized && r->initialized;
+
+	conn_close(c);
+	if (lost)
+		a->handler.lost(a->handler.arg, r->rank);
+}
+
+static void conn_ready(void *arg, uint32_t events)
+{
+	struct agent_conn *c = arg;
+	union agent_packet p;
+	ssize_t n = recv(c->source.fd, &p, sizeof(p), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n >= (ssize_t)sizeof(p.type))
+		take_packet(c, &p, (size_t)n);
+	else if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+		take_end(c);
+}
+
+static void accept_one(void *arg, uint32_t events)
+{
+	struct agent *a = arg;
+	struct ucred who = {0};
+	socklen_t len = sizeof(who);
+	struct agent_conn *c;
+	int fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	c = calloc(1, sizeof(*c));
+	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0 ||
+	    who.uid != geteuid()) {
+		free(c);
+		close(fd);
+		return;
+	}
+	c->agent = a;
+	c->peer = who.pid;
+	c->rank = -1;
+	if (!loop_add(a->loop, &c->source, fd, EPOLLIN, conn_ready, c)) {
+		free(c);
+		close(fd);
+		return;
+	}
+	c->next = a->conns;
+	a->conns = c;
+}
+
+hale_status_t agent_listen(struct agent *a, struct error *err)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	uint64_t secret;
+	size_t len;
+
+	if (getrandom(&secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a token for the ranks");
+	snprintf(a->token, sizeof(a->token), "%016lx", (unsigned long)secret);
+	/* by our pid too: a job that was restarted may have the name of one that still ends */
+	snprintf(a->address, sizeof(a->address), "hale/%u/%.60s/agent.%d", (unsigned)geteuid(),
+		 a->config.job, (int)getpid());
+	len = strlen(a->address);
+	memcpy(sa.sun_path + 1, a->address,
+	       len < sizeof(sa.sun_path) - 1 ? len : sizeof(sa.sun_path) - 1);
+	a->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (a->listener < 0 ||
+	    bind(a->listener, (struct sockaddr *)&sa,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) != 0 ||
+	    listen(a->listener, SOMAXCONN) != 0 ||
+	    !loop_add(a->loop, &a->listening, a->listener, EPOLLIN, accept_one, a))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for the ranks");
+	return HALE_OK;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One coordinated checkpoint, the head's side: look, ask, wait until every rank runs on and every
+ * image is whole. The writing down is in checkpoint_write.c.
+ *
+ *   IDLE ──request──▶ CAPTURING ──all RESUMED──▶ WRITING ──all WRITTEN──▶ IDLE (complete)
+ *                         └── a failure, a death, no answer ──┴──▶ IDLE (given up)
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "image/image.h"
+#include "job/head.h"
+
+enum { CHAIN_LENGTH = 8 };
+
+void checkpoint_init(struct head *h)
+{
+	h->ckpt.ranks = calloc(h->nranks, sizeof(*h->ckpt.ranks));
+	h->ckpt.chain_broken = true;
+}
+
+void checkpoint_fini(struct head *h)
+{
+	checkpoint_abandon(h, "the job has ended");
+	control_checkpoint_over(h, NULL, "the job has ended");
+	loop_timer_clear(&h->loop, &h->ckpt.interval);
+	loop_timer_clear(&h->loop, &h->ckpt.watch);
+	free(h->ckpt.ranks);
+	h->ckpt.ranks = NULL;
+}
+
+/* ---- can it be done now? ---- */
+
+/* Asks of HALE_Checkpoint() that came to nothing: they are counted in each mailbox. */
+static void refuse_programs(struct head *h)
+{
+	for (uint32_t r = 0; h->agent.segment && r < h->nranks; r++) {
+		struct mailbox *m = agent_mailbox(&h->agent, r);
+
+		atomic_fetch_add(&m->ckpt_refused, 1);
+		mailbox_ring_slow(m);
+	}
+}
+
+static hale_status_t check_rank(struct head *h, uint32_t rank, struct error *err)
+{
+	const struct mailbox *m = agent_mailbox(&h->agent, rank);
+	int own[MAILBOX_OWN_FDS];
+	size_t count = 0;
+	struct error why;
+	hale_status_t status;
+
+	for (int i = 0; i < MAILBOX_OWN_FDS; i++)
+		if (m->own_fd[i] >= 0)
+			own[count++] = m->own_fd[i];
+	status = image_check(h->agent.ranks[rank].member, own, count, &why);
+	if (status == HALE_OK)
+		return HALE_OK;
+	return error_set(err, status, "rank %u can't be captured: %s", rank, why.text);
+}
+
+static hale_status_t check_ranks(struct head *h, struct error *err)
+{
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		hale_status_t status = head_rank_alive(h, r) ? check_rank(h, r, err) : HALE_OK;
+		if (status != HALE_OK)
+			return status;
+	}
+	return HALE_OK;
+}
+
+/* ---- asking ---- */
+
+static uint32_t flags_for(const struct head *h)
+{
+	uint32_t flags = 0;
+
+	if (h->o->compress == IMAGE_LZ4)
+		flags |= CKPT_LZ4;
+	if (h->o->compress == IMAGE_ZSTD)
+		flags |= CKPT_ZSTD;
+	if (h->o->incremental)
+		flags |= CKPT_TRACK;
+	if (h->o->no_fsync)
+		flags |= CKPT_NOFSYNC;
+	return flags;
+}
+
+static void write_mailbox(struct head *h, uint32_t rank)
+{
+	struct mailbox *m = agent_mailbox(&h->agent, rank);
+	struct store_part *p = &h->ckpt.ranks[rank].part;
+
+	snprintf(p->file, sizeof(p->file), "rank-%u.img", rank);
+	/* store_open has seen to it that it fits */
+	snprintf(m->ckpt_path, sizeof(m->ckpt_path), "%.*s/%.48s", STORE_FOLDER_MAX + 12,
+		 h->ckpt.folder, p->file);
+	atomic_store(&m->ckpt_base, h->ckpt.base);
+	atomic_store(&m->ckpt_flags, flags_for(h));
+}
+
+static uint64_t resident_bytes(pid_t pid)
+{
+	char path[64];
+	unsigned long size = 0, resident = 0, shared = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lu %lu %lu", &size, &resident, &shared) != 3)
+		resident = shared = 0;
+	fclose(f);
+	return (uint64_t)(resident > shared ? resident - shared : 0) * HALE_PAGE;
+}
+
+/* A rank without MPI may have ended already: its part says so. */
+static void ask_rank(struct head *h, uint32_t rank)
+{
+	struct checkpoint *c = &h->ckpt;
+	struct checkpoint_rank *k = &c->ranks[rank];
+	struct mailbox *m = agent_mailbox(&h->agent, rank);
+
+	if (!head_rank_alive(h, rank)) {
+		k->part.file[0] = '\0';
+		k->part.exit_status = h->ranks[rank].exit_status;
+		for (int i = 0; i < 2; i++)
+			k->part.position[i + 1] = h->agent.ranks[rank].out[i].history.printed;
+		return;
+	}
+	k->asked = true;
+	c->asked++;
+	c->bytes_expected += resident_bytes(h->agent.ranks[rank].member);
+	atomic_store(&m->ckpt_wanted, c->id);
+	agent_signal_member(&h->agent, rank, PROTO_CKPT_SIGNAL);
+	mailbox_ring_slow(m);
+}
+
+static uint32_t base_for(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	if (!h->o->incremental || c->chain_broken || c->chain_length + 1 >= CHAIN_LENGTH)
+		return 0;
+	return c->last_id;
+}
+
+static hale_status_t prepare(struct head *h, struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+	hale_status_t status = check_ranks(h, err);
+	uint32_t *ids;
+	size_t count;
+
+	if (status == HALE_OK)
+		status = head_open_store(h, err);
+	if (status != HALE_OK)
+		return status;
+	count = store_list(h->store.job_folder, &ids);
+	if (count > 0 && ids[count - 1] > c->id)
+		c->id = ids[count - 1];
+	free(ids);
+	c->id++;
+	c->base = base_for(h);
+	return store_begin(&h->store, c->id, c->folder, err);
+}
+
+static hale_status_t start(struct head *h, struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+	hale_status_t status = prepare(h, err);
+
+	if (status != HALE_OK)
+		return status;
+	memset(c->ranks, 0, h->nranks * sizeof(*c->ranks));
+	c->phase = CKPT_CAPTURING;
+	c->wanted = false;
+	c->resumed = c->written = c->asked = 0;
+	c->bytes_expected = c->bytes_seen = 0;
+	c->began = c->phase_began = c->moved_at = clock_seconds();
+	/* every mailbox before the first signal: a fast rank rings its peers */
+	for (uint32_t r = 0; r < h->nranks; r++)
+		write_mailbox(h, r);
+	for (uint32_t r = 0; r < h->nranks; r++)
+		ask_rank(h, r);
+	loop_timer_set(&h->loop, &c->watch, 0.25, checkpoint_watch, h);
+	inject_at_checkpoint(h, c->id);
+	return HALE_OK;
+}
+
+/* ---- requests ---- */
+
+static void refused(struct head *h, const struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+	bool said = strcmp(c->last_refusal, err->text) == 0;
+
+	c->wanted = false;
+	snprintf(c->last_refusal, sizeof(c->last_refusal), "%s", err->text);
+	if (c->origin != ORIGIN_TIMER || !said)
+		head_say(h, "no checkpoint: %s%s", err->text,
+			 c->origin == ORIGIN_TIMER ? "; the job goes on and it is tried again later"
+						   : "");
+	refuse_programs(h);
+	control_checkpoint_over(h, NULL, err->text);
+}
+
+void checkpoint_poll(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+	struct error err;
+
+	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING)
+		return;
+	if (head_any_finalized(h)) {
+		error_set(&err, HALE_ERR_STATE,
+			  "the program has called MPI_Finalize, so it is about to end");
+		refused(h, &err);
+		return;
+	}
+	if (!head_all_ready(h))
+		return;
+	if (start(h, &err) != HALE_OK)
+		refused(h, &err);
+}
+
+hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+		return error_set(err, HALE_ERR_STATE, "the job is ending");
+	if (c->phase != CKPT_IDLE) /* this one serves as well */
+		return HALE_OK;
+	if (origin == ORIGIN_USER && h->state == HEAD_RUNNING && !head_all_ready(h) &&
+	    !head_any_finalized(h))
+		return error_set(err, HALE_ERR_STATE,
+				 h->mpi_seen || h->o->no_mpi
+				     ? "not all ranks are through MPI_Init yet; try again"
+				     : "no rank has called MPI_Init; programs without MPI are "
+				       "checkpointed when started with --no-mpi");
+	c->wanted = true;
+	c->origin = origin;
+	checkpoint_poll(h);
+	return HALE_OK;
+}
+
+/* last_id: the newest checkpoint that this rank has taken part in; one that is under way and that
+ * it has not been through is the one it asks for. */
+void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id)
+{
+	struct error err;
+
+	if (h->ckpt.phase != CKPT_IDLE && h->ckpt.ranks[rank].asked && last_id < h->ckpt.id)
+		return;
+	if (h->ckpt.phase != CKPT_IDLE) { /* after this one: it is in it already */
+		h->ckpt.wanted = true;
+		h->ckpt.origin = ORIGIN_PROGRAM;
+		return;
+	}
+	if (h->ckpt.last_id > last_id) /* a peer's ask was served while this one travelled */
+		return;
+	if (checkpoint_request(h, ORIGIN_PROGRAM, &err) != HALE_OK)
+		refuse_programs(h);
+}
+
+static void interval_over(void *arg)
+{
+	struct head *h = arg;
+	struct error err;
+
+	checkpoint_request(h, ORIGIN_TIMER, &err);
+	loop_timer_set(&h->loop, &h->ckpt.interval, h->o->ckpt_every, interval_over, h);
+}
+
+void checkpoint_interval_start(struct head *h)
+{
+	if (h->o->ckpt_every > 0)
+		loop_timer_set(&h->loop, &h->ckpt.interval, h->o->ckpt_every, interval_over, h);
+}
+
+/* ---- its end ---- */
+
+static void cancel_ranks(struct head *h)
+{
+	for (uint32_t r = 0; h->agent.segment && r < h->nranks; r++) {
+		struct mailbox *m = agent_mailbox(&h->agent, r);
+
+		atomic_store(&m->ckpt_cancelled, h->ckpt.id);
+		mailbox_ring_slow(m);
+	}
+}
+
+static void report_given_up(struct head *h, const char *why)
+{
+	struct report_checkpoint c = {.id = h->ckpt.id,
+				      .base = h->ckpt.base,
+				      .bytes = h->ckpt.bytes_seen,
+				      .seconds = clock_seconds() - h->ckpt.began,
+				      .at_seconds = h->ckpt.began - h->job_began};
+	struct json_out j;
+
+	snprintf(c.why, sizeof(c.why), "%s", why);
+	report_add_checkpoint(&h->report, &c);
+	record_begin(&j, "checkpoint given up");
+	json_uint(&j, "id", h->ckpt.id);
+	json_string(&j, "why", why);
+	record_end(&h->record, &j);
+}
+
+void checkpoint_abandon(struct head *h, const char *why)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	if (c->phase == CKPT_IDLE)
+		return;
+	checkpoint_progress_clear(h);
+	c->phase = CKPT_IDLE;
+	c->chain_broken = true; /* dirty tracking was renewed for an image that isn't there */
+	loop_timer_clear(&h->loop, &c->watch);
+	cancel_ranks(h);
+	store_abandon(&h->store, c->id);
+	report_given_up(h, why);
+	refuse_programs(h);
+	control_checkpoint_over(h, NULL, why);
+	log_info("checkpoint %u was given up: %s", c->id, why);
+}
+
+static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
+{
+	char why[PROTO_TEXT + 64];
+
+	snprintf(why, sizeof(why), "rank %u: %s", rank,
+		 p->text[0] ? p->text : hale_status_name((hale_status_t)p->status));
+	head_say(h, "checkpoint %u failed, the job goes on: %s", h->ckpt.id, why);
+	checkpoint_abandon(h, why);
+}
+
+static void resumed(struct head *h, struct checkpoint_rank *k, const struct proto_ckpt *p)
+{
+	if (k->resumed)
+		return;
+	k->resumed = true;
+	k->part.pause_seconds = (double)p->pause_ns * 1e-9;
+	memcpy(k->part.position, p->position, sizeof(k->part.position));
+	if (++h->ckpt.resumed == h->ckpt.asked && h->ckpt.phase == CKPT_CAPTURING) {
+		h->ckpt.phase = CKPT_WRITING;
+		h->ckpt.phase_began = h->ckpt.moved_at = clock_seconds();
+	}
+}
+
+static void written(struct head *h, struct checkpoint_rank *k, const struct proto_ckpt *p)
+{
+	if (k->written)
+		return;
+	k->written = true;
+	k->part.bytes = p->bytes;
+	k->part.pages = p->pages;
+	k->part.pages_zero = p->pages_zero;
+	k->part.checksum = p->checksum;
+	k->part.seconds = p->seconds;
+	h->ckpt.written++;
+}
+
+void checkpoint_packet(struct head *h, uint32_t rank, const union agent_packet *packet)
+{
+	const struct proto_ckpt *p = &packet->ckpt;
+	struct checkpoint *c = &h->ckpt;
+	struct checkpoint_rank *k = &c->ranks[rank];
+
+	/* late news of one that was given up, or of the one that this rank was rebuilt from */
+	if (c->phase == CKPT_IDLE || p->id != c->id || !k->asked)
+		return;
+	switch (p->type) {
+	case PROTO_CKPT_RESUMED:
+		resumed(h, k, p);
+		break;
+	case PROTO_CKPT_WRITTEN:
+		written(h, k, p);
+		break;
+	default:
+		failed(h, rank, p);
+		return;
+	}
+	if (c->resumed == c->asked && c->written == c->asked) {
+		checkpoint_complete(h);
+		checkpoint_poll(h);
+	}
+}

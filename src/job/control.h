@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How other hale commands reach a running job: an abstract stream socket
+ * "hale/<uid>/<job>/ctl"; one JSON request in one line, one JSON answer, end.
+ *   {"op":"ps"}                          the object of the job in `hale ps --json`
+ *   {"op":"ckpt"}                        {"path":…} when it is complete, or {"error":…}
+ *   {"op":"inject","fault":"kill:…"}     {} or {"error":…}; "now":true kills at once
+ * Only the user that runs the job, and root, are answered.
+ */
+#ifndef HALE_JOB_CONTROL_H
+#define HALE_JOB_CONTROL_H
+
+#include <stddef.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "base/json.h"
+#include "job/job.h"
+
+enum { CONTROL_REQUEST_MAX = 4096 };
+
+/* ---- for the commands (control_client.c) ---- */
+
+/* Names of this user's running jobs; malloc'ed array of JOB_ID_MAX names. */
+size_t control_jobs(char (**jobs)[JOB_ID_MAX]);
+
+/* Connects to a job; -1 when nobody is there. */
+int control_connect(const char *job);
+
+/* Sends a request (one line of JSON) and waits for the answer. Text of an "error" in it becomes
+ * err. *answer is to be freed with json_free. */
+hale_status_t control_ask(const char *job, const char *request, struct json_value **answer,
+			  struct error *err);
+
+/* job may be NULL when exactly one runs: then name gets that one. */
+hale_status_t control_choose(const char *job, char name[JOB_ID_MAX], struct error *err);
+
+/* The address of a job's control socket; returns its length, for bind and connect. */
+struct sockaddr_un;
+size_t control_address(const char *job, unsigned uid, struct sockaddr_un *address);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The commands' side of the control socket. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "job/control.h"
+
+size_t control_address(const char *job, unsigned uid, struct sockaddr_un *address)
+{
+	int n;
+
+	memset(address, 0, sizeof(*address));
+	address->sun_family = AF_UNIX;
+	n = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "hale/%u/%.63s/ctl", uid,
+		     job);
+	return offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
+}
+
+/* "… @hale/<uid>/<job>/ctl" at the end of a line of /proc/net/unix */
+static bool job_in_line(char *line, const char *prefix, char job[JOB_ID_MAX])
+{
+	char *at = strstr(line, prefix);
+	char *slash;
+
+	if (!at)
+		return false;
+	at += strlen(prefix);
+	slash = strchr(at, '/');
+	if (!slash || strncmp(slash, "/ctl", 4) != 0 || slash - at >= JOB_ID_MAX)
+		return false;
+	snprintf(job, JOB_ID_MAX, "%.*s", (int)(slash - at), at);
+	return true;
+}
+
+static bool listed(char (*jobs)[JOB_ID_MAX], size_t count, const char *job)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(jobs[i], job) == 0)
+			return true;
+	return false;
+}
+
+size_t control_jobs(char (**jobs)[JOB_ID_MAX])
+{
+	char prefix[32], line[512], job[JOB_ID_MAX];
+	FILE *f = fopen("/proc/net/unix", "re");
+	size_t count = 0;
+
+	*jobs = NULL;
+	snprintf(prefix, sizeof(prefix), " @hale/%u/", (unsigned)geteuid());
+	/* a connected socket shows the same name as the listening one */
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!job_in_line(line, prefix, job) || listed(*jobs, count, job))
+			continue;
+		char(*more)[JOB_ID_MAX] = realloc(*jobs, (count + 1) * sizeof(**jobs));
+		if (!more)
+			break;
+		*jobs = more;
+		strcpy(more[count++], job);
+	}
+	if (f)
+		fclose(f);
+	return count;
+}
+
+int control_connect(const char *job)
+{
+	struct sockaddr_un address;
+	size_t len = control_address(job, geteuid(), &address);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, (socklen_t)len) != 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static char *read_answer(int fd, size_t *len)
+{
+	char *text = NULL;
+	size_t cap = 0;
+
+	*len = 0;
+	for (;;) {
+		if (cap - *len < 4096) {
+			char *more = realloc(text, cap + 65536);
+			if (!more)
+				break;
+			text = more;
+			cap += 65536;
+		}
+		ssize_t n = recv(fd, text + *len, cap - *len, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		*len += (size_t)n;
+	}
+	return text;
+}
+
+hale_status_t control_ask(const char *job, const char *request, struct json_value **answer,
+			  struct error *err)
+{
+	int fd = control_connect(job);
+	size_t len = 0;
+	char *text;
+
+	*answer = NULL;
+	if (fd < 0)
+		return error_set(err, HALE_ERR_STATE,
+				 "no job '%s' of yours is running here; `hale ps` lists them", job);
+	if (dprintf(fd, "%s\n", request) < 0) {
+		close(fd);
+		return error_sys(err, HALE_ERR_LINK, "cannot ask job %s", job);
+	}
+	text = read_answer(fd, &len);
+	close(fd);
+	*answer = text ? json_parse(text, len) : NULL;
+	free(text);
+	if (!*answer)
+		return error_set(err, HALE_ERR_PROTOCOL, "job %s ended before it answered", job);
+	const char *why = json_text(json_get(*answer, "error"), NULL);
+	return why ? error_set(err, HALE_ERR_STATE, "%s", why) : HALE_OK;
+}
+
+hale_status_t control_choose(const char *job, char name[JOB_ID_MAX], struct error *err)
+{
+	char(*jobs)[JOB_ID_MAX];
+	size_t count;
+
+	if (job) {
+		if (strlen(job) >= JOB_ID_MAX)
+			return error_set(err, HALE_ERR_ARGUMENT, "'%s' is no job", job);
+		strcpy(name, job);
+		return HALE_OK;
+	}
+	count = control_jobs(&jobs);
+	if (count == 1)
+		strcpy(name, jobs[0]);
+	free(jobs);
+	if (count == 1)
+		return HALE_OK;
+	return error_set(err, HALE_ERR_ARGUMENT,
+			 count ? "%zu jobs are running: say which (`hale ps` lists them)"
+			       : "no job of yours is running here",
+			 count);
+}

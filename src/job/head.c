@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state machine: states × events. */
+#include "job/head.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include "base/base.h"
+#include "job/head_private.h"
+
+enum { GRACE_SECONDS = 5 };
+
+typedef void (*head_action)(struct head *h, uint32_t rank);
+
+double head_seconds(const struct head *h)
+{
+	return clock_seconds() - h->job_began;
+}
+
+bool head_rank_alive(const struct head *h, uint32_t rank)
+{
+	return !h->ranks[rank].ended;
+}
+
+bool head_all_ready(const struct head *h)
+{
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		const struct agent_rank *k = &h->agent.ranks[r];
+
+		if (h->ranks[r].ended) {
+			if (!h->o->no_mpi)
+				return false;
+		} else if (!k->met || (!h->o->no_mpi && !k->initialized)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool head_any_finalized(const struct head *h)
+{
+	for (uint32_t r = 0; !h->o->no_mpi && r < h->nranks; r++)
+		if (h->agent.ranks[r].finalized)
+			return true;
+	return false;
+}
+
+const char *head_state_name(const struct head *h)
+{
+	switch (h->state) {
+	case HEAD_RUNNING:
+		if (h->ckpt.phase != CKPT_IDLE)
+			return "checkpointing";
+		return head_all_ready(h) || head_any_finalized(h) ? "running" : "starting";
+	case HEAD_CLEARING:
+	case HEAD_CHECKING:
+	case HEAD_RESTORING:
+		return "restoring";
+	default:
+		return "ending";
+	}
+}
+
+/* ---- ending ---- */
+
+static void kill_all(void *arg)
+{
+	struct head *h = arg;
+
+	agent_signal_all(&h->agent, SIGCONT);
+	agent_signal_all(&h->agent, SIGKILL);
+}
+
+static void all_gone_soon(struct head *h);
+
+void head_end(struct head *h, int exit_status)
+{
+	if (!h->exit_decided) {
+		h->exit_decided = true;
+		h->exit_status = exit_status;
+	}
+	head_end_by_request(h);
+}
+
+void head_end_by_request(struct head *h)
+{
+	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+		return;
+	checkpoint_abandon(h, "the job ends");
+	h->state = HEAD_ENDING;
+	loop_timer_clear(&h->loop, &h->recovery.deadline);
+	if (!h->stopping) {
+		agent_signal_all(&h->agent, SIGCONT);
+		agent_signal_all(&h->agent, SIGTERM);
+	}
+	loop_timer_set(&h->loop, &h->grace, GRACE_SECONDS, kill_all, h);
+	all_gone_soon(h);
+}
+
+static void finish(struct head *h, uint32_t rank)
+{
+	h->state = HEAD_ENDED;
+	loop_stop(&h->loop);
+}
+
+/* Launched processes are gone; what they left behind in their groups goes now, then everything
+ * is gone. */
+static void check_gone(void *arg)
+{
+	struct head *h = arg;
+
+	if (agent_alive(&h->agent) > 0)
+		return;
+	if (agent_clear(&h->agent))
+		head_event(h, EVENT_ALL_GONE, 0);
+	else
+		loop_timer_set(&h->loop, &h->clearing, 0.002, check_gone, h);
+}
+
+static void all_gone_soon(struct head *h)
+{
+	if (agent_alive(&h->agent) == 0 && !h->clearing.armed)
+		loop_timer_set(&h->loop, &h->clearing, 0, check_gone, h);
+}
+
+/* ---- what happens to ranks while the job runs ---- */
+
+static int shell_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void rank_done(struct head *h, uint32_t rank)
+{
+	if (!h->o->no_mpi)
+		checkpoint_abandon(h, "a rank has ended");
+	all_gone_soon(h);
+}
+
+static void fail_rank(struct head *h, uint32_t rank)
+{
+	struct head_rank *r = &h->ranks[rank];
+	const struct agent_rank *k = &h->agent.ranks[rank];
+	char what[96];
+
+	if (r->aborted)
+		snprintf(what, sizeof(what), "called MPI_Abort(%d)", r->abort_code);
+	else if (r->exit_status == 0)
+		snprintf(what, sizeof(what), "ended without calling MPI_Finalize");
+	else if (k->initialized && !k->finalized)
+		snprintf(what, sizeof(what), "exited with status %d without calling MPI_Finalize",
+			 r->exit_status);
+	else
+		snprintf(what, sizeof(what), "exited with status %d", r->exit_status);
+	report_add_failure(&h->report, rank, what, head_seconds(h));
+	head_say(h, "rank %u %s%s", rank, what, h->nranks > 1 ? "; the job ends" : "");
+	head_end(h, r->exit_status != 0 ? r->exit_status : 1);
+}
+
+static const char *signal_text(int sig, char buf[64])
+{
+	const char *name = sig < 32 ? sigabbrev_np(sig) : NULL;
+
+	if (name)
+		snprintf(buf, 64, "signal %d (SIG%s)", sig, name);
+	else
+		snprintf(buf, 64, "signal %d", sig);
+	return buf;
+}
+
+/* Why a job whose rank was killed can't go on; NULL: it can. *exit_status gets what it ends with.
+ */
+static const char *why_not_recover(struct head *h, uint32_t rank, int sig, int *exit_status)
+{
+	struct head_rank *r = &h->ranks[rank];
+
+	*exit_status = 128 + sig;
+	if (h->o->max_restarts == 0)
+		return "the job ends, as --max-restarts is 0";
+	if (!recover_possible(h))
+		return "the job ends: there is no checkpoint to roll back to (--ckpt-every makes "
+		       "some)";
+	if (sig != SIGKILL && r->last_signal == sig)
+		return "the job ends: it died of the same at the same place before, so another "
+		       "restart would not help";
+	*exit_status = EXIT_UNRECOVERED;
+	if (h->report.restarts >= (uint32_t)h->o->max_restarts)
+		return "the job ends: it was restarted as often as --max-restarts allows";
+	return NULL;
+}
+
+static double seconds_lost(const struct head *h, uint32_t newest)
+{
+	for (size_t i = h->report.checkpoint_count; newest && i-- > 0;)
+		if (h->report.checkpoints[i].id == newest)
+			return head_seconds(h) - h->report.checkpoints[i].at_seconds;
+	return newest ? clock_seconds() - h->began : head_seconds(h);
+}
+
+static void say_rollback(struct head *h, uint32_t rank, int sig, pid_t pid,
+			 struct report_failure *f)
+{
+	char text[64], place[32] = "the beginning", after[16], lost[16];
+	uint32_t newest = recover_newest(h);
+	double seconds = seconds_lost(h, newest);
+
+	if (newest)
+		snprintf(place, sizeof(place), "checkpoint %u", newest);
+	head_say(h, "rank %u (pid %d) was killed by %s after %s; rolling back to %s (%s lost)",
+		 rank, (int)pid, signal_text(sig, text), units_show_seconds(head_seconds(h), after),
+		 place, units_show_seconds(seconds, lost));
+	if (f) {
+		f->rolled_back_to = newest;
+		f->lost_seconds = seconds;
+	}
+}
+
+static void record_failure(struct head *h, uint32_t rank, int sig)
+{
+	struct json_out j;
+
+	record_begin(&j, "rank killed");
+	json_uint(&j, "rank", rank);
+	json_int(&j, "signal", sig);
+	json_double(&j, "job_seconds", head_seconds(h));
+	record_end(&h->record, &j);
+}
+
+static void begin_rollback(struct head *h)
+{
+	h->state = HEAD_CLEARING;
+	kill_all(h);
+	all_gone_soon(h);
+}
+
+static void kill_rank(struct head *h, uint32_t rank)
+{
+	struct head_rank *r = &h->ranks[rank];
+	int sig = r->exit_status - 128, exit_status;
+	pid_t pid = h->agent.ranks[rank].group;
+	char text[64];
+	struct report_failure *f;
+	const char *why;
+
+	f = report_add_failure(&h->report, rank, signal_text(sig, text), head_seconds(h));
+	record_failure(h, rank, sig);
+	inject_rank_killed(h, rank);
+	checkpoint_abandon(h, "a rank was killed");
+	why = why_not_recover(h, rank, sig, &exit_status);
+	if (why) {
+		head_say(h, "rank %u (pid %d) was killed by %s; %s", rank, (int)pid,
+			 signal_text(sig, text), why);
+		head_end(h, exit_status);
+		return;
+	}
+	r->last_signal = sig;
+	say_rollback(h, rank, sig, pid, f);
+	begin_rollback(h);
+}
+
+static void rank_ready(struct head *h, uint32_t rank)
+{
+	checkpoint_poll(h);
+}
+
+/* ---- while it is restored ---- */
+
+static void restored_one(struct head *h, uint32_t rank)
+{
+	struct json_out j;
+	char took[16];
+
+	for (uint32_t r = 0; r < h->nranks; r++)
+		if (!h->ranks[r].ended && !h->agent.ranks[r].met)
+			return;
+	loop_timer_clear(&h->loop, &h->recovery.deadline);
+	h->state = HEAD_RUNNING;
+	h->recovery.tries = 0;
+	if (h->recovery.target)
+		head_say(h, "all ranks run again from checkpoint %u, %s later", h->recovery.target,
+			 units_show_seconds(clock_seconds() - h->recovery.began, took));
+	record_begin(&j, "restored");
+	json_uint(&j, "checkpoint", h->recovery.target);
+	json_uint(&j, "generation", h->generation);
+	record_end(&h->record, &j);
+	checkpoint_interval_start(h);
+	checkpoint_poll(h);
+}
+
+static void restored_done(struct head *h, uint32_t rank)
+{
+	all_gone_soon(h);
+	restored_one(h, rank);
+}
+
+/* Before it had become the image: the image is to blame, unless somebody killed the process. */
+static void restored_failed(struct head *h, uint32_t rank)
+{
+	if (h->agent.ranks[rank].met) {
+		h->state = HEAD_RUNNING;
+		fail_rank(h, rank);
+		return;
+	}
+	head_say(h, "rank %u could not be restored from checkpoint %u", rank, h->recovery.target);
+	recover_reject(h);
+	begin_rollback(h);
+}
+
+static void restored_killed(struct head *h, uint32_t rank)
+{
+	loop_timer_clear(&h->loop, &h->recovery.deadline);
+	h->state = HEAD_RUNNING;
+	kill_rank(h, rank);
+}
+
+static void restored_late(struct head *h, uint32_t rank)
+{
+	head_say(h, "checkpoint %u was not restored in time", h->recovery.target);
+	recover_reject(h);
+	begin_rollback(h);
+}
+
+static void choose(struct head *h, uint32_t rank)
+{
+	h->state = HEAD_CHECKING;
+	recover_choose(h);
+}
+
+static void checked(struct head *h, uint32_t rank)
+{
+	recover_checked(h);
+}
+
+static void gone_on(struct head *h, uint32_t rank)
+{
+	all_gone_soon(h);
+}
+
+static void stop(struct head *h, uint32_t rank)
+{
+	head_end(h, 128 + SIGTERM);
+}
+
+/* In the table order of head_event_t; NULL: nothing to do. */
+static const head_action actions[HEAD_STATES][HEAD_EVENTS] = {
+    /*                   READY         DONE       FAILED           KILLED           */
+    [HEAD_RUNNING] = {rank_ready, rank_done, fail_rank, kill_rank,
+		      /* GONE  CHECKED  TIMEOUT  STOP */
+		      finish, NULL, NULL, stop},
+    [HEAD_CLEARING] = {NULL, gone_on, gone_on, gone_on, choose, NULL, NULL, stop},
+    [HEAD_CHECKING] = {NULL, NULL, NULL, NULL, NULL, checked, NULL, stop},
+    [HEAD_RESTORING] = {restored_one, restored_done, restored_failed, restored_killed, finish, NULL,
+			restored_late, stop},
+    [HEAD_ENDING] = {NULL, gone_on, gone_on, gone_on, finish, NULL, NULL, NULL},
+    [HEAD_ENDED] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+};
+
+void head_event(struct head *h, head_event_t event, uint32_t rank)
+{
+	head_action action = actions[h->state][event];
+
+	if (action)
+		action(h, rank);
+}
+
+/* What the end of a launched process means. */
+static head_event_t judge_end(struct head *h, uint32_t rank, int status)
+{
+	struct head_rank *r = &h->ranks[rank];
+	const struct agent_rank *k = &h->agent.ranks[rank];
+	bool in_between = k->initialized && !k->finalized && k->mpi;
+
+	r->ended = true;
+	r->exit_status = shell_status(status);
+	if (r->aborted) {
+		r->exit_status = r->abort_code & 0xff ? r->abort_code & 0xff : 1;
+		return EVENT_RANK_FAILED;
+	}
+	if (WIFSIGNALED(status))
+		return EVENT_RANK_KILLED;
+	/* a shell around the program says it this way */
+	if (in_between && k->member != k->group && r->exit_status > 128 &&
+	    r->exit_status < 128 + 65)
+		return EVENT_RANK_KILLED;
+	return r->exit_status != 0 || in_between ? EVENT_RANK_FAILED : EVENT_RANK_DONE;
+}
+
+/* The first rank with a bad end, in the order of their ends, gives hale's exit status. */
+void head_rank_ended(struct head *h, uint32_t rank, int status)
+{
+	head_event_t event = judge_end(h, rank, status);
+
+	if (h->state == HEAD_ENDING && !h->exit_decided && h->ranks[rank].exit_status != 0) {
+		h->exit_decided = true;
+		h->exit_status = h->ranks[rank].exit_status;
+	}
+	head_event(h, event, rank);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The head of a job: one state machine. What happened (the agent, signals, timers and requests
+ * say so) and the state decide what is done; the table is in head.c.
+ *
+ *                     a rank is killed             all gone            an image verifies
+ *   RUNNING ───────────────────────▶ CLEARING ─────────────▶ CHECKING ────────────▶ RESTORING
+ *      ▲                                                        │ none left             │
+ *      └────────────── all ranks are back ──────────────────────┼───────────────────────┘
+ *   any state ── a rank fails, a signal ──▶ ENDING ── all gone ──▶ ENDED ◀─ could not recover
+ */
+#ifndef HALE_JOB_HEAD_H
+#define HALE_JOB_HEAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "job/agent.h"
+#include "job/job.h"
+#include "job/options.h"
+#include "job/program.h"
+#include "job/report.h"
+#include "store/store.h"
+
+typedef enum head_state {
+	HEAD_RUNNING,
+	HEAD_CLEARING,	/* everybody is being killed, to be rolled back */
+	HEAD_CHECKING,	/* children look whether a checkpoint is whole */
+	HEAD_RESTORING, /* processes have been started that become the images */
+	HEAD_ENDING,	/* everybody is being ended, and then the job */
+	HEAD_ENDED,
+	HEAD_STATES
+} head_state_t;
+
+typedef enum head_event {
+	EVENT_RANK_READY,  /* HELLO or MPI_Init's end */
+	EVENT_RANK_DONE,   /* ended well */
+	EVENT_RANK_FAILED, /* ended with a status, or without MPI_Finalize */
+	EVENT_RANK_KILLED, /* died of a signal */
+	EVENT_ALL_GONE,	   /* no process of the job is left */
+	EVENT_CHECKED,	   /* a checkpoint was looked at; recovery.good says how */
+	EVENT_TIMEOUT,	   /* what the state waits for did not come */
+	EVENT_STOP,	   /* somebody wants the job to end */
+	HEAD_EVENTS
+} head_event_t;
+
+struct head_rank {
+	bool ended;
+	int exit_status; /* as a shell has it; valid when ended */
+	bool aborted;	 /* called MPI_Abort */
+	int abort_code;
+	int last_signal; /* that it died of, since the last checkpoint */
+	double launched_at;
+};
+
+enum checkpoint_phase { CKPT_IDLE, CKPT_CAPTURING, CKPT_WRITING };
+
+struct checkpoint_rank {
+	bool asked, resumed, written;
+	struct store_part part;
+};
+
+typedef enum ckpt_origin { ORIGIN_TIMER, ORIGIN_USER, ORIGIN_PROGRAM } ckpt_origin_t;
+
+struct checkpoint {
+	enum checkpoint_phase phase;
+	bool wanted; /* to be started as soon as the job can */
+	ckpt_origin_t origin;
+	uint32_t id, base, last_id;
+	bool chain_broken;     /* the next one must be full */
+	uint32_t chain_length; /* since the last full one */
+	char folder[PATH_MAX];
+	double began, phase_began, moved_at;
+	uint64_t bytes_seen, bytes_expected;
+	bool progress_shown;
+	uint32_t resumed, written, asked;
+	struct checkpoint_rank *ranks;
+	char last_refusal[480];
+	struct loop_timer interval, watch;
+};
+
+struct recovery {
+	uint32_t target;       /* checkpoint; 0: from the beginning */
+	char folder[PATH_MAX]; /* of the job's checkpoints; "": none yet */
+	/* `hale restart` from an older checkpoint: those between belong to a future that was
+	 * given up, and are not gone back to */
+	uint32_t skip_above, skip_to;
+	bool first; /* the restore that hale restart begins with */
+	bool good;  /* the last one looked at */
+	struct store_manifest manifest;
+	uint32_t chain[STORE_CHAIN_MAX];
+	size_t chain_count;
+	struct error *verdicts; /* shared with the checking children; [nranks] */
+	pid_t *checkers;	/* [nranks]; 0: done or not begun */
+	uint32_t next_check, checking;
+	bool bad;
+	uint32_t back; /* ranks that have said HELLO again */
+	double began;
+	uint32_t tries; /* since the job last ran */
+	struct loop_timer deadline;
+};
+
+struct armed_fault {
+	struct fault fault;
+	bool done;
+	struct loop_timer timer;
+	struct head *head;
+};
+
+struct control;
+
+struct head {
+	struct options *o;
+	const struct program *program;
+	const char *libdir;
+	char job[JOB_ID_MAX];
+	char node[64];
+	struct loop loop;
+	struct agent agent;
+	struct head_rank *ranks;
+	uint32_t nranks;
+	head_state_t state;
+	bool exit_decided;
+	int exit_status;
+	bool mpi_seen;	/* some rank called MPI_Init */
+	bool restarted; /* by hale restart: there is no beginning to go back to */
+	uint32_t generation;
+	double began, job_began; /* of this hale; of the job, before restarts too */
+	int signals;
+	struct loop_source signal_source;
+	struct loop_timer grace, clearing;
+	bool stopping;
+	struct store store;
+	bool store_is_open;
+	struct record record;
+	struct report report;
+	struct checkpoint ckpt;
+	struct recovery recovery;
+	struct armed_fault faults[OPTIONS_FAULTS_MAX];
+	size_t fault_count;
+	uint64_t random;
+	struct control *control;
+};
+
+/* Runs a job to its end; returns the exit status of hale. With a checkpoint (folder of a complete
+ * one, read into m) it goes on from there. */
+struct head_start {
+	struct options *options;
+	const struct program *program;
+	const char *libdir;
+	const char *job;		       /* its id; NULL: to be made */
+	const struct store_manifest *manifest; /* NULL: a fresh job */
+	const char *job_folder;		       /* of the manifest's checkpoint */
+};
+int head_run(const struct head_start *start);
+
+/* ---- for the files of the head ---- */
+
+/* A sentence about the life of the job, unless --quiet. */
+#define head_say(h, ...)                                                                           \
+	do {                                                                                       \
+		if (!(h)->o->quiet)                                                                \
+			log_warn(__VA_ARGS__);                                                     \
+	} while (0)
+
+void head_event(struct head *h, head_event_t event, uint32_t rank);
+/* Ends everybody and then the job, with this status unless one was decided before. */
+void head_end(struct head *h, int exit_status);
+double head_seconds(const struct head *h); /* since the job began */
+const char *head_state_name(const struct head *h);
+bool head_all_ready(const struct head *h);
+bool head_any_finalized(const struct head *h);
+bool head_rank_alive(const struct head *h, uint32_t rank);
+hale_status_t head_open_store(struct head *h, struct error *err);
+
+/* checkpoint.c */
+void checkpoint_init(struct head *h);
+void checkpoint_fini(struct head *h);
+/* HALE_OK: under way, or will be; the control and the program hear of the end. Otherwise refused.
+ */
+hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct error *err);
+void checkpoint_packet(struct head *h, uint32_t rank, const union agent_packet *p);
+void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id);
+/* The job can be checkpointed now, perhaps: starts what is wanted. */
+void checkpoint_poll(struct head *h);
+/* Something else has the job: the one under way is given up. */
+void checkpoint_abandon(struct head *h, const char *why);
+void checkpoint_interval_start(struct head *h);
+/* checkpoint_write.c */
+void checkpoint_complete(struct head *h);
+void checkpoint_watch(void *arg);
+void checkpoint_progress_clear(struct head *h);
+
+/* recover.c: from CLEARING on */
+void recover_init(struct head *h);
+void recover_fini(struct head *h);
+bool recover_possible(const struct head *h);
+void recover_choose(struct head *h);  /* a checkpoint to look at; then EVENT_CHECKED */
+void recover_checked(struct head *h); /* EVENT_CHECKED */
+bool recover_child(struct head *h, pid_t pid, int status); /* a checker ended */
+void recover_reject(struct head *h);	 /* the target could not be restored after all */
+uint32_t recover_newest(struct head *h); /* id; 0: none */
+
+/* inject.c */
+hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err);
+void inject_arm_mailboxes(struct head *h); /* a new segment */
+void inject_launched(struct head *h);
+void inject_at_checkpoint(struct head *h, uint32_t id);
+void inject_at_restart(struct head *h, uint32_t restart);
+void inject_rank_killed(struct head *h, uint32_t rank);
+void inject_fini(struct head *h);
+
+/* control.c */
+hale_status_t control_start(struct head *h, struct error *err);
+void control_stop(struct head *h);
+/* Answers everybody who waits for a checkpoint. folder NULL: it came to nothing, and why. */
+void control_checkpoint_over(struct head *h, const char *folder, const char *why);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What only the head's own files share. */
+#ifndef HALE_JOB_HEAD_PRIVATE_H
+#define HALE_JOB_HEAD_PRIVATE_H
+
+#include <sys/resource.h>
+#include "job/head.h"
+
+/* head.c: a launched process of this rank has ended; waitpid's status. */
+void head_rank_ended(struct head *h, uint32_t rank, int status);
+/* A signal has been sent to everybody: waits for their end, which gives the exit status. */
+void head_end_by_request(struct head *h);
+
+/* head_run.c: every rank from its beginning, in a new segment. */
+hale_status_t head_launch_all(struct head *h, struct error *err);
+
+/* recover.c: the job begins from a checkpoint. */
+hale_status_t recover_begin(struct head *h, const struct store_manifest *m, const char *job_folder,
+			    struct error *err);
+
+#endif

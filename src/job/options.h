@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the user asked for on the command line of `hale run` and `hale restart`. */
+#ifndef HALE_JOB_OPTIONS_H
+#define HALE_JOB_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "image/image.h"
+
+typedef enum bind_to { BIND_DEFAULT, BIND_NONE, BIND_CORE } bind_to_t;
+
+/* A fault to inject: who dies, of what, and when. Exactly one of the four whens is set. */
+struct fault {
+	long rank; /* -1: any, drawn with the seed */
+	int signal;
+	double after, after_max; /* seconds since launch, drawn between the two; < 0: not so */
+	char call[64];		 /* at the count'th call of this MPI function */
+	uint64_t count;
+	uint32_t at_checkpoint; /* when this checkpoint has been asked of the ranks */
+	uint32_t at_restart;	/* when this restart has spawned its processes */
+};
+
+enum { OPTIONS_FAULTS_MAX = 64 };
+
+struct options {
+	/* what to run */
+	long ranks;
+	char **program; /* argv of the program, NULL-terminated; points into main's argv */
+	const char *wdir;
+	bool no_mpi;
+	char **exports; /* VAR=VAL of -x, NULL-terminated; owned */
+	size_t export_count;
+	bind_to_t bind;
+	/* checkpoints */
+	double ckpt_every; /* seconds; 0: only on request */
+	const char *ckpt_dir;
+	long keep;
+	long max_restarts;
+	bool incremental;
+	bool no_fsync;
+	image_compress_t compress;
+	image_restart_t restart;
+	/* which of the above were on the command line: `hale restart` takes the others from the
+	 * checkpoint */
+	bool given_every, given_dir, given_keep, given_compress, given_incremental, given_tag,
+	    given_max_restarts;
+	/* what to show */
+	bool tag, verbose, quiet;
+	const char *report;
+	/* faults */
+	uint64_t seed;
+	struct fault faults[OPTIONS_FAULTS_MAX];
+	size_t fault_count;
+	/* instead of running */
+	bool help, version;
+};
+
+typedef enum options_for { OPTIONS_RUN, OPTIONS_RESTART } options_for_t;
+
+/* Parses argv[1..] (argv[0] is the command). HALE_ERR_ARGUMENT with a sentence. For
+ * OPTIONS_RESTART program[0] is the checkpoint. Notes about options that mean nothing here go to
+ * the log at info level. */
+hale_status_t options_parse(struct options *o, options_for_t which, int argc, char **argv,
+			    struct error *err);
+void options_fini(struct options *o);
+
+/* 'kill:rank=1,after=3s', 'kill:rank=any,at-call=MPI_Allreduce:100', … */
+hale_status_t options_parse_fault(const char *text, struct fault *f, struct error *err);
+
+/* "KILL", "SIGKILL" or "9"; 0: none of that name. */
+int options_signal_number(const char *name);
+
+#endif

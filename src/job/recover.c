@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way back: which checkpoint is whole, and processes that become its images. Everybody is
+ * gone when it begins. Images are read by children, one a rank, so that the head hears of signals
+ * and requests meanwhile. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "image/image.h"
+#include "job/head.h"
+#include "job/head_private.h"
+
+void recover_init(struct head *h)
+{
+	h->recovery.checkers = calloc(h->nranks, sizeof(*h->recovery.checkers));
+	h->recovery.verdicts = mmap(NULL, h->nranks * sizeof(struct error), PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (h->recovery.verdicts == MAP_FAILED)
+		h->recovery.verdicts = NULL;
+}
+
+static void stop_checkers(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+
+	for (uint32_t r = 0; v->checkers && r < h->nranks; r++) {
+		if (v->checkers[r] > 0) {
+			kill(v->checkers[r], SIGKILL);
+			waitpid(v->checkers[r], NULL, 0);
+			v->checkers[r] = 0;
+		}
+	}
+	v->checking = 0;
+}
+
+void recover_fini(struct head *h)
+{
+	loop_timer_clear(&h->loop, &h->recovery.deadline);
+	stop_checkers(h);
+	free(h->recovery.checkers);
+	if (h->recovery.verdicts)
+		munmap(h->recovery.verdicts, h->nranks * sizeof(struct error));
+	store_manifest_fini(&h->recovery.manifest);
+}
+
+/* Once this job has a folder of its own with something in it, that is where it goes back to. */
+static const char *folder(const struct head *h)
+{
+	return h->store_is_open ? h->store.job_folder : h->recovery.folder;
+}
+
+uint32_t recover_newest(struct head *h)
+{
+	const struct recovery *v = &h->recovery;
+	uint32_t *ids, newest = 0;
+	size_t count = folder(h)[0] ? store_list(folder(h), &ids) : 0;
+
+	if (count == 0 && h->restarted && v->folder[0]) /* nothing of its own yet */
+		count = store_list(v->folder, &ids);
+	else if (count == 0)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		if (ids[i] <= v->skip_above || ids[i] > v->skip_to)
+			newest = ids[i];
+	free(ids);
+	return newest;
+}
+
+static const char *folder_of(struct head *h, uint32_t id)
+{
+	char path[PATH_MAX];
+
+	store_path(folder(h), id, path);
+	return access(path, F_OK) == 0 ? folder(h) : h->recovery.folder;
+}
+
+static bool beginning_is_there(const struct head *h)
+{
+	return !h->restarted && h->o->ckpt_every > 0 && h->agent.feed.spool_begin == 0;
+}
+
+bool recover_possible(const struct head *h)
+{
+	return recover_newest((struct head *)(uintptr_t)h) != 0 || beginning_is_there(h);
+}
+
+/* ---- looking at a checkpoint ---- */
+
+static hale_status_t check_chain(const struct head *h, const char *job_folder, uint32_t rank,
+				 struct error *err)
+{
+	const struct recovery *v = &h->recovery;
+	hale_status_t status = HALE_OK;
+
+	for (size_t i = 0; status == HALE_OK && i < v->chain_count; i++) {
+		struct store_manifest m;
+		char path[PATH_MAX];
+
+		store_path(job_folder, v->chain[i], path);
+		status = store_manifest_read(path, &m, err);
+		if (status != HALE_OK)
+			break;
+		if (rank >= m.nranks)
+			status = error_set(err, HALE_ERR_IMAGE_MISMATCH,
+					   "checkpoint %u is of a job of %u ranks", v->chain[i],
+					   m.nranks);
+		else /* a lazy restart doesn't read the images first: that is what is lazy */
+			status =
+			    store_verify_part(path, &m, rank, h->o->restart == IMAGE_FULL, err);
+		store_manifest_fini(&m);
+	}
+	return status;
+}
+
+static void start_checkers(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+
+	while (v->checking < h->agent.pin.cores && v->next_check < h->nranks) {
+		uint32_t rank = v->next_check++;
+		pid_t pid;
+
+		v->verdicts[rank].code = HALE_ERR_SYSTEM;
+		strcpy(v->verdicts[rank].text, "the check of its image did not end");
+		pid = fork();
+		if (pid == 0) {
+			struct error err = {HALE_OK, ""};
+
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			check_chain(h, folder_of(h, v->target), rank, &err);
+			v->verdicts[rank] = err;
+			_exit(0);
+		}
+		if (pid < 0)
+			break;
+		v->checkers[rank] = pid;
+		v->checking++;
+	}
+}
+
+static void conclude(struct head *h)
+{
+	h->recovery.good = true;
+	for (uint32_t r = 0; h->recovery.target && r < h->nranks; r++) {
+		if (h->recovery.verdicts[r].code != HALE_OK) {
+			h->recovery.good = false;
+			head_say(h, "checkpoint %u is refused: %s", h->recovery.target,
+				 h->recovery.verdicts[r].text);
+			break;
+		}
+	}
+	head_event(h, EVENT_CHECKED, 0);
+}
+
+bool recover_child(struct head *h, pid_t pid, int status)
+{
+	struct recovery *v = &h->recovery;
+
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		if (v->checkers[r] != pid)
+			continue;
+		v->checkers[r] = 0;
+		v->checking--;
+		start_checkers(h);
+		if (v->checking == 0 && h->state == HEAD_CHECKING)
+			conclude(h);
+		return true;
+	}
+	return false;
+}
+
+static hale_status_t read_target(struct head *h, struct error *err)
+{
+	struct recovery *v = &h->recovery;
+	const char *job_folder = folder_of(h, v->target);
+	char path[PATH_MAX];
+	hale_status_t status;
+
+	store_manifest_fini(&v->manifest);
+	status = store_chain(job_folder, v->target, v->chain, &v->chain_count, err);
+	if (status != HALE_OK)
+		return status;
+	store_path(job_folder, v->target, path);
+	status = store_manifest_read(path, &v->manifest, err);
+	if (status == HALE_OK && v->manifest.nranks != h->nranks)
+		status = error_set(err, HALE_ERR_IMAGE_MISMATCH, "it is of a job of %u ranks",
+				   v->manifest.nranks);
+	return status;
+}
+
+static void give_up(struct head *h)
+{
+	head_say(h, "no checkpoint is left that could be restored; the job ends");
+	head_end(h, EXIT_UNRECOVERED);
+}
+
+void recover_choose(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+	struct error err;
+
+	v->began = v->began > 0 && v->tries > 0 ? v->began : clock_seconds();
+	while ((v->target = recover_newest(h)) != 0) {
+		if (read_target(h, &err) == HALE_OK)
+			break;
+		head_say(h, "checkpoint %u is refused: %s", v->target, err.text);
+		recover_reject(h);
+	}
+	if (v->target == 0) {
+		if (beginning_is_there(h))
+			conclude(h);
+		else
+			give_up(h);
+		return;
+	}
+	v->next_check = 0;
+	start_checkers(h);
+	if (v->checking == 0)
+		conclude(h);
+}
+
+void recover_reject(struct head *h)
+{
+	struct store s = {.sync = false};
+
+	if (h->recovery.target == 0)
+		return;
+	snprintf(s.job_folder, sizeof(s.job_folder), "%s", folder_of(h, h->recovery.target));
+	store_reject(&s, h->recovery.target);
+	h->recovery.target = 0;
+}
+
+/* ---- becoming it ---- */
+
+/* "full:newest:…:oldest" */
+static char *sink_spec(struct head *h, uint32_t rank)
+{
+	const struct recovery *v = &h->recovery;
+	const char *job_folder = folder_of(h, v->target);
+	char *spec = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&spec, &len);
+
+	if (!f)
+		return NULL;
+	fputs(h->o->restart == IMAGE_LAZY ? "lazy" : "full", f);
+	for (size_t i = 0; i < v->chain_count; i++)
+		fprintf(f, ":%s/%u/%s", job_folder, v->chain[i], v->manifest.parts[rank].file);
+	fclose(f);
+	return spec;
+}
+
+/* The program that was captured: for a script, or a rank started by a shell, not the one that
+ * hale was told to start. */
+static const char *program_of(struct head *h, uint32_t rank, struct image_info *info)
+{
+	char path[PATH_MAX + STORE_NAME_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/%u/%s", folder_of(h, h->recovery.target),
+		 h->recovery.target, h->recovery.manifest.parts[rank].file);
+	if (image_read_info(path, info, NULL) == HALE_OK && info->program[0] == '/')
+		return info->program;
+	return h->program->path;
+}
+
+static hale_status_t spawn_sink(struct head *h, uint32_t rank, struct image_info *info,
+				struct error *err)
+{
+	char *spec = sink_spec(h, rank);
+	hale_status_t status;
+
+	if (!spec)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	status = agent_spawn(&h->agent, rank, program_of(h, rank, info), spec,
+			     h->recovery.manifest.parts[rank].position, err);
+	free(spec);
+	return status;
+}
+
+static void restore_ended(struct head *h, uint32_t rank, const struct store_part *p)
+{
+	struct head_rank *r = &h->ranks[rank];
+
+	r->ended = true;
+	r->exit_status = p->exit_status;
+}
+
+static hale_status_t spawn_all(struct head *h, struct error *err)
+{
+	struct image_info *info = malloc(sizeof(*info));
+	hale_status_t status = agent_segment_renew(&h->agent, ++h->generation, err);
+
+	if (!info)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	if (status == HALE_OK)
+		inject_arm_mailboxes(h);
+	for (uint32_t r = 0; status == HALE_OK && r < h->nranks; r++) {
+		struct head_rank *k = &h->ranks[r];
+		const struct store_part *p = &h->recovery.manifest.parts[r];
+
+		*k = (struct head_rank){.last_signal = k->last_signal,
+					.launched_at = head_seconds(h)};
+		if (p->file[0])
+			status = spawn_sink(h, r, info, err);
+		else
+			restore_ended(h, r, p);
+	}
+	free(info);
+	return status;
+}
+
+/* Time enough to read the images from a slow disk. */
+static double restore_seconds(const struct head *h)
+{
+	const char *text = getenv("HALE_RESTART_TIMEOUT");
+	double seconds;
+
+	if (text && units_parse_seconds(text, &seconds) && seconds > 0)
+		return seconds;
+	return 60 + (double)h->recovery.manifest.bytes / 20e6;
+}
+
+static void restore_late(void *arg)
+{
+	head_event(arg, EVENT_TIMEOUT, 0);
+}
+
+static void restart_from_checkpoint(struct head *h)
+{
+	struct error err;
+
+	h->state = HEAD_RESTORING;
+	if (spawn_all(h, &err) != HALE_OK) {
+		head_say(h, "checkpoint %u can't be restored: %s", h->recovery.target, err.text);
+		head_end(h, EXIT_UNRECOVERED);
+		return;
+	}
+	loop_timer_set(&h->loop, &h->recovery.deadline, restore_seconds(h), restore_late, h);
+}
+
+static void restart_from_beginning(struct head *h)
+{
+	struct error err;
+
+	h->state = HEAD_RUNNING;
+	if (head_launch_all(h, &err) != HALE_OK) {
+		head_say(h, "the job can't be started again: %s", err.text);
+		head_end(h, EXIT_UNRECOVERED);
+		return;
+	}
+	checkpoint_interval_start(h);
+}
+
+void recover_checked(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+
+	if (!v->good) {
+		recover_reject(h);
+		recover_choose(h);
+		return;
+	}
+	if (v->first)
+		v->first = false;
+	else
+		h->report.restarts++;
+	v->tries++;
+	h->ckpt.last_id = v->target;
+	h->ckpt.chain_broken = true;
+	if (v->target)
+		restart_from_checkpoint(h);
+	else
+		restart_from_beginning(h);
+	inject_at_restart(h, h->report.restarts);
+}
+
+/* ---- hale restart ---- */
+
+hale_status_t recover_begin(struct head *h, const struct store_manifest *m, const char *job_folder,
+			    struct error *err)
+{
+	struct recovery *v = &h->recovery;
+	char path[PATH_MAX + 32];
+	uint32_t *ids;
+	size_t count;
+
+	snprintf(v->folder, sizeof(v->folder), "%s", job_folder);
+	count = store_list(job_folder, &ids);
+	v->skip_above = m->id;
+	v->skip_to = count > 0 ? ids[count - 1] : m->id;
+	free(ids);
+	v->first = true;
+	h->job_began = h->began - m->job_seconds;
+	h->ckpt.id = v->skip_to;
+	if (m->stdin_path[0]) {
+		feed_continue_file(&h->agent.feed, m->stdin_path, m->stdin_start);
+	} else {
+		snprintf(path, sizeof(path), "%s/%u/stdin-rest", job_folder, m->id);
+		feed_continue_rest(&h->agent.feed, path, m->parts[0].position[0]);
+	}
+	h->state = HEAD_CHECKING;
+	recover_choose(h);
+	return HALE_OK;
+}

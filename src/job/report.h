@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happened to a job: collected while it runs, written as JSON when it ends (--report), and
+ * line by line into the job's record on disk. */
+#ifndef HALE_JOB_REPORT_H
+#define HALE_JOB_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/json.h"
+
+struct report_checkpoint {
+	uint32_t id, base;
+	uint64_t bytes;
+	double pause_seconds, seconds, at_seconds;
+	bool complete;
+	char why[160]; /* not complete */
+};
+
+struct report_failure {
+	uint32_t rank;
+	char reason[80];
+	double at_seconds;
+	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
+	double lost_seconds;
+};
+
+struct report {
+	const char *job;
+	const char *node;
+	uint32_t ranks;
+	uint64_t seed;
+	uint32_t restarts;
+	struct report_checkpoint *checkpoints;
+	size_t checkpoint_count;
+	struct report_failure *failures;
+	size_t failure_count;
+};
+
+void report_fini(struct report *r);
+void report_add_checkpoint(struct report *r, const struct report_checkpoint *c);
+/* The added failure, to be completed; valid until the next one is added. NULL: no memory. */
+struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *reason,
+					  double at_seconds);
+
+/* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…]} into a new
+ * JSON text. */
+void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j);
+hale_status_t report_write(const struct report *r, const char *path, int exit_status,
+			   double wall_seconds, struct error *err);
+
+/* ---- the record: <job folder>/record.jsonl ---- */
+
+struct record {
+	int fd;	     /* -1: there is no folder yet */
+	char *early; /* what happened before there was one; owned */
+	size_t early_len;
+};
+
+void record_init(struct record *r);
+void record_fini(struct record *r);
+/* From now on into this folder, beginning with what happened before. */
+void record_open(struct record *r, const char *job_folder);
+/* One event: {"at": seconds since 1970, "event": …} begun; the caller adds keys, then record_end.
+ */
+void record_begin(struct json_out *j, const char *event);
+void record_end(struct record *r, struct json_out *j);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/base.h"
+
+static hale_status_t join(char out[PATH_MAX], const char *folder, const char *name,
+			  struct error *err)
+{
+	if (snprintf(out, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX)
+		return error_set(err, HALE_ERR_ARGUMENT, "the path '%s/%s' is too long", folder,
+				 name);
+	return HALE_OK;
+}
+
+static hale_status_t sync_folder(const char *folder, struct error *err)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int failed = fd < 0 || fsync(fd) != 0;
+
+	/* some file systems can't sync a folder and say so; it is not our loss */
+	if (failed && (errno == EINVAL || errno == ENOTSUP))
+		failed = 0;
+	if (failed)
+		error_sys(err, HALE_ERR_STORE, "cannot sync the folder '%s'", folder);
+	if (fd >= 0)
+		close(fd);
+	return failed ? HALE_ERR_STORE : HALE_OK;
+}
+
+static hale_status_t make_folder(const char *path, struct error *err)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) == 0)
+		return HALE_OK;
+	if (errno != EEXIST)
+		return error_sys(err, errno == ENOSPC ? HALE_ERR_STORE_FULL : HALE_ERR_STORE,
+				 "cannot make the checkpoint folder '%s'", path);
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+		return error_set(err, HALE_ERR_STORE, "'%s' is in the way: it is no folder", path);
+	return HALE_OK;
+}
+
+/* mkdir -p, so that --ckpt-dir can name a place that isn't there yet. */
+static hale_status_t make_folders(const char *path, struct error *err)
+{
+	char part[PATH_MAX];
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		return make_folder(path, err);
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		hale_status_t status = make_folder(part, err);
+		if (status != HALE_OK)
+			return status;
+		*slash = '/';
+	}
+	return make_folder(path, err);
+}
+
+static bool parse_id(const char *name, const char *suffix, uint32_t *id)
+{
+	char *end;
+	unsigned long v;
+
+	if (name[0] < '1' || name[0] > '9')
+		return false;
+	v = strtoul(name, &end, 10);
+	*id = (uint32_t)v;
+	return v <= UINT32_MAX && strcmp(end, suffix) == 0;
+}
+
+void store_remove_folder(const char *folder)
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(folder);
+}
+
+static void clear_half_written(const char *job_folder)
+{
+	DIR *d = opendir(job_folder);
+	struct dirent *e;
+	char path[PATH_MAX];
+	uint32_t id;
+
+	while (d && (e = readdir(d)))
+		if ((parse_id(e->d_name, ".tmp", &id) || parse_id(e->d_name, ".old", &id)) &&
+		    join(path, job_folder, e->d_name, NULL) == HALE_OK)
+			store_remove_folder(path);
+	if (d)
+		closedir(d);
+}
+
+hale_status_t store_open(struct store *s, const char *dir, const char *job, bool sync,
+			 struct error *err)
+{
+	char real[PATH_MAX];
+	hale_status_t status;
+
+	s->sync = sync;
+	status = make_folders(dir, err);
+	if (status != HALE_OK)
+		return status;
+	if (!realpath(dir, real))
+		return error_sys(err, HALE_ERR_STORE, "cannot use the checkpoint folder '%s'", dir);
+	status = join(s->job_folder, real, job, err);
+	/* the mailboxes carry names of images, and lists of them have colons between */
+	if (status == HALE_OK && (strlen(s->job_folder) >= STORE_FOLDER_MAX || strchr(real, ':')))
+		status = error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "the checkpoint folder '%s' %s; give another one with --ckpt-dir",
+		    s->job_folder,
+		    strchr(real, ':') ? "has a colon in its name" : "has too long a name");
+	if (status == HALE_OK)
+		status = make_folder(s->job_folder, err);
+	if (status == HALE_OK && access(s->job_folder, W_OK | X_OK) != 0)
+		status = error_sys(err, HALE_ERR_STORE,
+				   "cannot write to the checkpoint folder '%s'", s->job_folder);
+	if (status == HALE_OK)
+		clear_half_written(s->job_folder);
+	return status;
+}
+
+static void temporary_path(const struct store *s, uint32_t id, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%.*s/%u.tmp", STORE_FOLDER_MAX, s->job_folder, id);
+}
+
+void store_path(const char *job_folder, uint32_t id, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%.*s/%u", STORE_FOLDER_MAX, job_folder, id);
+}
+
+hale_status_t store_begin(struct store *s, uint32_t id, char *path, struct error *err)
+{
+	temporary_path(s, id, path);
+	store_remove_folder(path);
+	return make_folder(path, err);
+}
+
+static hale_status_t write_text(const struct store *s, const char *path, const char *text,
+				struct error *err)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	size_t left = strlen(text);
+	bool good = fd >= 0;
+
+	while (good && left > 0) {
+		ssize_t n = write(fd, text, left);
+		if (n < 0 && errno == EINTR)
+			continue;
+		good = n > 0;
+		text += n;
+		left -= (size_t)n;
+	}
+	good = good && (!s->sync || fsync(fd) == 0);
+	if (!good)
+		error_sys(err,
+			  errno == ENOSPC || errno == EDQUOT ? HALE_ERR_STORE_FULL : HALE_ERR_STORE,
+			  "cannot write '%s'", path);
+	if (fd >= 0)
+		close(fd);
+	return good ? HALE_OK : HALE_ERR_STORE;
+}
+
+/* The order is what makes it safe: parts are synced by who wrote them, then the manifest, then
+ * the folder that names them, then the rename, then the folder that holds the new name. */
+static hale_status_t commit(struct store *s, const struct store_manifest *m, const char *text,
+			    struct error *err)
+{
+	char from[PATH_MAX], to[PATH_MAX], path[PATH_MAX];
+	hale_status_t status;
+
+	temporary_path(s, m->id, from);
+	store_path(s->job_folder, m->id, to);
+	status = join(path, from, "manifest.json", err);
+	if (status == HALE_OK)
+		status = write_text(s, path, text, err);
+	if (status == HALE_OK && s->sync)
+		status = sync_folder(from, err);
+	if (status == HALE_OK && rename(from, to) != 0)
+		status = error_sys(err, HALE_ERR_STORE, "cannot give '%s' its final name", from);
+	if (status == HALE_OK && s->sync)
+		status = sync_folder(s->job_folder, err);
+	return status;
+}
+
+hale_status_t store_commit(struct store *s, const struct store_manifest *m, struct error *err)
+{
+	char *text = store_manifest_print(m);
+	hale_status_t status;
+
+	if (!text)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
+	status = commit(s, m, text, err);
+	free(text);
+	if (status != HALE_OK)
+		store_abandon(s, m->id);
+	return status;
+}
+
+void store_abandon(struct store *s, uint32_t id)
+{
+	char path[PATH_MAX];
+
+	temporary_path(s, id, path);
+	store_remove_folder(path);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+size_t store_list(const char *job_folder, uint32_t **ids)
+{
+	DIR *d = opendir(job_folder);
+	struct dirent *e;
+	size_t count = 0, cap = 0;
+	uint32_t id;
+
+	*ids = NULL;
+	while (d && (e = readdir(d))) {
+		if (!parse_id(e->d_name, "", &id))
+			continue;
+		if (count == cap) {
+			cap = cap ? 2 * cap : 16;
+			uint32_t *more = realloc(*ids, cap * sizeof(**ids));
+			if (!more)
+				break;
+			*ids = more;
+		}
+		(*ids)[count++] = id;
+	}
+	if (d)
+		closedir(d);
+	if (count > 0)
+		qsort(*ids, count, sizeof(**ids), compare_ids);
+	return count;
+}
+
+hale_status_t store_chain(const char *job_folder, uint32_t id, uint32_t chain[STORE_CHAIN_MAX],
+			  size_t *count, struct error *err)
+{
+	*count = 0;
+	while (id != 0) {
+		struct store_manifest m;
+		char path[PATH_MAX];
+		hale_status_t status;
+
+		if (*count == STORE_CHAIN_MAX)
+			return error_set(err, HALE_ERR_IMAGE_CORRUPT,
+					 "checkpoint %u stands on more than %d others", chain[0],
+					 STORE_CHAIN_MAX);
+		store_path(job_folder, id, path);
+		status = store_manifest_read(path, &m, err);
+		if (status != HALE_OK)
+			return status;
+		chain[(*count)++] = id;
+		id = m.base; /* smaller than the id, the parser sees to that: this ends */
+		store_manifest_fini(&m);
+	}
+	return HALE_OK;
+}
+
+static bool contains(const uint32_t *ids, size_t count, uint32_t id)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ids[i] == id)
+			return true;
+	return false;
+}
+
+/* Renamed first: a checkpoint that is half removed must not look complete. */
+static void remove_checkpoint(const struct store *s, uint32_t id)
+{
+	char path[PATH_MAX], dying[PATH_MAX];
+
+	store_path(s->job_folder, id, path);
+	snprintf(dying, sizeof(dying), "%.*s/%u.old", STORE_FOLDER_MAX, s->job_folder, id);
+	if (rename(path, dying) == 0)
+		store_remove_folder(dying);
+}
+
+void store_reject(struct store *s, uint32_t id)
+{
+	char path[PATH_MAX], bad[PATH_MAX];
+
+	store_path(s->job_folder, id, path);
+	snprintf(bad, sizeof(bad), "%.*s/%u.bad", STORE_FOLDER_MAX, s->job_folder, id);
+	rename(path, bad);
+}
+
+void store_prune(struct store *s, size_t keep)
+{
+	uint32_t *ids;
+	size_t count = store_list(s->job_folder, &ids), needed_count = 0;
+	uint32_t *needed = calloc((keep + 1) * STORE_CHAIN_MAX, sizeof(*needed));
+
+	for (size_t i = 0; needed && i < count; i++) {
+		uint32_t chain[STORE_CHAIN_MAX];
+		size_t n;
+
+		if (i + keep < count)
+			continue;
+		/* whatever could be read of a chain is kept */
+		store_chain(s->job_folder, ids[i], chain, &n, NULL);
+		memcpy(needed + needed_count, chain, n * sizeof(*chain));
+		needed_count += n;
+	}
+	for (size_t i = 0; needed && i + keep < count; i++)
+		if (!contains(needed, needed_count, ids[i]))
+			remove_checkpoint(s, ids[i]);
+	free(needed);
+	free(ids);
+}

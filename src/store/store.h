@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store/: checkpoints of a job in a folder, and the manifest that makes each of them whole.
+ *
+ *   <dir>/<job>/4.tmp/rank-0.img …      being written
+ *   <dir>/<job>/4/rank-0.img … manifest.json, by one rename once every part is synced
+ *   <dir>/<job>/record.jsonl            what happened, one JSON object a line
+ *
+ * A checkpoint is complete when its folder has the final name; its manifest carries a checksum of
+ * every part. May call: image/ (reading side), base/. Called by: job/, cli/.
+ */
+#ifndef HALE_STORE_STORE_H
+#define HALE_STORE_STORE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+
+enum {
+	STORE_MANIFEST_VERSION = 1,
+	STORE_NAME_MAX = 64,
+	STORE_CHAIN_MAX = 32,
+	STORE_FOLDER_MAX = 440
+};
+
+/* One rank's part of a checkpoint. */
+struct store_part {
+	char file[STORE_NAME_MAX]; /* within the checkpoint's folder; "": the rank had ended */
+	int32_t exit_status;	   /* of a rank that had ended */
+	uint64_t bytes, checksum;
+	uint64_t pages, pages_zero;
+	uint64_t position[3]; /* stdin consumed, stdout, stderr written since the job began */
+	double pause_seconds, seconds;
+};
+
+struct store_manifest {
+	char job[STORE_NAME_MAX];
+	uint32_t id, base; /* base 0: a full one */
+	uint32_t nranks;
+	bool mpi;
+	bool preload_mpi;
+	char program[PATH_MAX], cwd[PATH_MAX];
+	char **argv;		   /* NULL-terminated; owned */
+	char *library_path;	   /* LD_LIBRARY_PATH of the user; owned; NULL: none */
+	char stdin_path[PATH_MAX]; /* hale's stdin when it was a file; "": it was not */
+	uint64_t stdin_start;	   /* at this offset of it the job's input began */
+	uint64_t stdin_rest;	   /* bytes in the file stdin-rest: read by hale, not by rank 0 */
+	double written_at;	   /* seconds since 1970 */
+	double job_seconds;	   /* since the job began */
+	double pause_seconds, seconds; /* the longest of the ranks; the whole */
+	uint64_t bytes;
+	/* how the job was run, what a restart goes on with */
+	double ckpt_every;
+	long keep, max_restarts;
+	bool incremental, tag;
+	int compress;
+	struct store_part *parts; /* [nranks]; owned */
+};
+
+/* ---- manifests (manifest.c) ---- */
+
+void store_manifest_fini(struct store_manifest *m);
+/* malloc'ed JSON text; NULL: out of memory */
+char *store_manifest_print(const struct store_manifest *m);
+/* HALE_ERR_IMAGE_CORRUPT on anything that is not a manifest; then m is empty. */
+hale_status_t store_manifest_parse(const char *text, size_t len, struct store_manifest *m,
+				   struct error *err);
+/* Of the checkpoint in folder. HALE_ERR_IMAGE_MISSING, _CORRUPT. */
+hale_status_t store_manifest_read(const char *folder, struct store_manifest *m, struct error *err);
+
+/* ---- the folder of a job (store.c) ---- */
+
+struct store {
+	char job_folder[PATH_MAX]; /* absolute */
+	bool sync;		   /* what is complete has reached the disk */
+};
+
+/* Makes dir and dir/job with mode 0700 as needed, and clears what an earlier death left half
+ * written. */
+hale_status_t store_open(struct store *s, const char *dir, const char *job, bool sync,
+			 struct error *err);
+
+/* Makes the folder that checkpoint id is written into; path (PATH_MAX) gets its name. */
+hale_status_t store_begin(struct store *s, uint32_t id, char *path, struct error *err);
+/* Writes the manifest and gives the folder its final name. On failure nothing of it is left. */
+hale_status_t store_commit(struct store *s, const struct store_manifest *m, struct error *err);
+void store_abandon(struct store *s, uint32_t id);
+
+/* Ids of the complete checkpoints, oldest first; malloc'ed. */
+size_t store_list(const char *job_folder, uint32_t **ids);
+void store_path(const char *job_folder, uint32_t id, char path[PATH_MAX]);
+
+/* Removes all but the keep newest and what those are differences to. */
+void store_prune(struct store *s, size_t keep);
+
+/* Sets a damaged checkpoint aside, as <id>.bad, so that it is neither used nor counted again. */
+void store_reject(struct store *s, uint32_t id);
+
+/* Ids that id needs, itself first, the full one last. HALE_ERR_IMAGE_MISSING when one is gone. */
+hale_status_t store_chain(const char *job_folder, uint32_t id, uint32_t chain[STORE_CHAIN_MAX],
+			  size_t *count, struct error *err);
+
+/* Checks rank's part of one checkpoint against its manifest: its length, and with deep every
+ * checksum in it. */
+hale_status_t store_verify_part(const char *folder, const struct store_manifest *m, uint32_t rank,
+				bool deep, struct error *err);
+
+/* Removes a folder and the files in it (no deeper). */
+void store_remove_folder(const char *folder);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include "base/base.h"
+#include "image/image.h"
+#include "store/store.h"
+
+hale_status_t store_verify_part(const char *folder, const struct store_manifest *m, uint32_t rank,
+				bool deep, struct error *err)
+{
+	const struct store_part *p = &m->parts[rank];
+	char path[PATH_MAX];
+	struct stat st;
+	uint64_t checksum;
+
+	if (!p->file[0])
+		return HALE_OK;
+	snprintf(path, sizeof(path), "%s/%s", folder, p->file);
+	if (stat(path, &st) != 0)
+		return error_sys(err, HALE_ERR_IMAGE_MISSING, "the image of rank %u, '%s'", rank,
+				 path);
+	if ((uint64_t)st.st_size != p->bytes)
+		return error_set(err, HALE_ERR_IMAGE_TORN,
+				 "the image of rank %u, '%s', has %" PRIu64 " of %" PRIu64 " bytes",
+				 rank, path, (uint64_t)st.st_size, p->bytes);
+	if (!deep)
+		return HALE_OK;
+	hale_status_t status = image_verify(path, &checksum, err);
+	if (status == HALE_OK && checksum != p->checksum)
+		return error_set(err, HALE_ERR_IMAGE_CORRUPT,
+				 "the image of rank %u, '%s', is not the one that was written: its "
+				 "checksum differs from the manifest's",
+				 rank, path);
+	return status;
+}
