@@ -44,7 +44,7 @@ def lammps_ends_right_whichever_rank_is_killed_whenever(s):
         in_checkpoint = run % 3 == 2
         if in_checkpoint:
             n = rng.randint(1, 4)
-            options += ["--inject", f"kill:rank=any,at-checkpoint={n}"]
+            options += ["--inject", f"kill:rank=any,at-ckpt={n}"]
         job = s.hale_start(4, *lmp(), options=options)
         if not in_checkpoint:
             pids = job.ranks(4)
@@ -130,22 +130,33 @@ def after_rollbacks_output_comes_once_and_files_are_as_without(s):
 
 
 @test
-def without_a_checkpoint_the_job_starts_from_the_beginning(s):
+def before_the_first_checkpoint_the_job_starts_from_the_beginning(s):
     exe = s.compile("steps")
     wanted = s.hale_run(3, exe, "30", "20")
     clean(s)
-    job = s.hale_start(3, exe, "30", "20", options=["--report", "report.json"])
+    job = s.hale_start(3, exe, "30", "20", options=["--ckpt-every", "1h", "--report",
+                                                    "report.json"])
     pids = job.ranks(3)
     job.until_output(r"rank 0 step 10 ")
     os.kill(pids[1], signal.SIGKILL)
     r = job.wait()
-    report = s.report()
-    if r.status == 0:
-        expect(sorted(r.out.splitlines()) == sorted(wanted.out.splitlines()), r)
-        expect(report["restarts"] == 1, report)
-    else:  # or it says that it can't go back, and loses nothing by it
-        expect(r.status in (EXIT_UNRECOVERED, 137), r)
-        expect(re.search(r"^hale: .*checkpoint", r.err, re.M), r)
+    expect(r.status == 0, r)
+    expect(sorted(r.out.splitlines()) == sorted(wanted.out.splitlines()), r)
+    expect(s.report()["restarts"] == 1, s.report())
+
+
+@test
+def a_job_that_takes_no_checkpoints_ends_and_says_why(s):
+    exe = s.compile("steps")
+    job = s.hale_start(3, exe, "0", "20", options=["--report", "report.json"])
+    pids = job.ranks(3)
+    job.until_output(r"rank 0 step 10 ")
+    os.kill(pids[1], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 137, r)
+    expect(re.search(r"^hale: rank 1 .*checkpoint", r.err, re.M), r)
+    failures = s.report()["failures"]
+    expect(failures[0]["rank"] == 1, failures)
 
 
 @test
