@@ -112,9 +112,9 @@ int PMPI_Finalize(void)
 		api_not_running("MPI_Finalize");
 
 	guard_enter();
-	/* Nobody leaves while a peer may still want something from it: a rendezvous to read out of
-	 * its memory, an acknowledgement. After the barrier all have come, match_fini flushes. */
-	coll_barrier((struct comm *)MPI_COMM_WORLD);
+	/* Deletes MPI_COMM_SELF's attributes first (MPI-3.1 8.7.1: their callbacks are still in a
+	 * running MPI), then waits until all ranks have come: nobody leaves while a peer may still
+	 * want something from it, a rendezvous to read out of its memory for instance. */
 	comm_module_fini();
 	coll_fini();
 	match_fini();

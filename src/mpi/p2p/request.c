@@ -29,6 +29,14 @@ static void note_failure(struct failure *f, const struct request *r)
 		comm_retain(f->comm);
 }
 
+/* The integer that Fortran knew it by is free again; then the request itself is. */
+static void request_drop(struct request *r)
+{
+	if (UNLIKELY(r->obj.f_index != -1) && !(r->obj.flags & OBJECT_PREDEFINED))
+		object_forget_fortran(&r->obj);
+	match_request_free(r);
+}
+
 int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f)
 {
 	struct request *r = request_of(*handle);
@@ -52,7 +60,7 @@ int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f)
 			f->error = rc;
 		return error ? error : rc;
 	}
-	match_request_free(r);
+	request_drop(r);
 	return error;
 }
 
@@ -119,7 +127,7 @@ int PMPI_Request_free(MPI_Request *request)
 	*request = MPI_REQUEST_NULL;
 	if (r->kind == REQUEST_GENERALIZED)
 		return API_LEAVE(NULL, grequest_free(r));
-	match_request_free(r);
+	request_drop(r);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Request_free);
@@ -179,13 +187,3 @@ int PMPI_Test_cancelled(const MPI_Status *status, int *flag)
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Test_cancelled);
-
-int PMPI_Status_set_cancelled(MPI_Status *status, int flag)
-{
-	API_ENTER("MPI_Status_set_cancelled");
-	if (!status)
-		return API_FAIL(NULL, MPI_ERR_ARG);
-	status->_cancelled = flag;
-	return API_LEAVE(NULL, MPI_SUCCESS);
-}
-API_ALIAS(Status_set_cancelled);
