@@ -1,0 +1,711 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The datatype engine against type maps written out element by element. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "object/datatype.h"
+
+enum { ENTRIES_MAX = 4000, ROUNDS = 4000, REACH_MAX = 1 << 20 };
+
+static uint64_t seed = 20240501;
+
+static unsigned pick(unsigned n)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (unsigned)((seed >> 20) % n);
+}
+
+/* Mostly 1 to n - 1, now and then 0. */
+static unsigned some(unsigned n)
+{
+	return pick(12) ? 1 + pick(n - 1) : 0;
+}
+
+struct entry {
+	ptrdiff_t offset;
+	basic_t basic;
+};
+
+/* The type map by the book, beside the real type. */
+struct model {
+	struct datatype *type;
+	size_t count;
+	struct entry *entries;
+	bool any, lb_marked, ub_marked; /* any: it has natural bounds */
+	ptrdiff_t lb, ub;
+	ptrdiff_t align;
+};
+
+static struct datatype *handle(MPI_Datatype h)
+{
+	return (struct datatype *)h;
+}
+
+static size_t width(basic_t b)
+{
+	return basic_shapes[b].size;
+}
+
+static void model_free(struct model *m)
+{
+	free(m->entries);
+	datatype_release(m->type);
+}
+
+/* One copy of part at offset. */
+static void model_add(struct model *m, const struct model *part, ptrdiff_t offset)
+{
+	m->entries = realloc(m->entries, (m->count + part->count + 1) * sizeof(*m->entries));
+	for (size_t i = 0; i < part->count; i++) {
+		m->entries[m->count] = part->entries[i];
+		m->entries[m->count++].offset += offset;
+	}
+	if (!part->any)
+		return;
+	const ptrdiff_t lb = part->lb + offset, ub = part->ub + offset;
+	/* an explicit bound beats all natural ones */
+	if (part->lb_marked > m->lb_marked || !m->any ||
+	    (part->lb_marked == m->lb_marked && lb < m->lb))
+		m->lb = lb;
+	if (part->ub_marked > m->ub_marked || !m->any ||
+	    (part->ub_marked == m->ub_marked && ub > m->ub))
+		m->ub = ub;
+	m->lb_marked |= part->lb_marked;
+	m->ub_marked |= part->ub_marked;
+	m->any = true;
+	if (part->align > m->align)
+		m->align = part->align;
+}
+
+static void model_round(struct model *m)
+{
+	if (m->any && !m->ub_marked && m->align > 1) {
+		while ((m->ub - m->lb) % m->align != 0)
+			m->ub++;
+	}
+}
+
+static ptrdiff_t model_extent(const struct model *m)
+{
+	return m->ub - m->lb;
+}
+
+static struct model model_basic(void)
+{
+	static const MPI_Datatype all[] = {
+	    MPI_CHAR,
+	    MPI_SHORT,
+	    MPI_INT,
+	    MPI_DOUBLE,
+	    MPI_FLOAT,
+	    MPI_LONG_DOUBLE,
+	    MPI_C_DOUBLE_COMPLEX,
+	    MPI_BYTE,
+	    MPI_LONG,
+	    MPI_SHORT_INT,
+	    MPI_DOUBLE_INT,
+	    MPI_2INT,
+	    MPI_C_BOOL,
+	    MPI_LONG_DOUBLE_INT,
+	};
+	struct model m = {.type = handle(all[pick(ARRAY_LEN(all))]), .count = 1, .any = true};
+	m.entries = malloc(sizeof(*m.entries));
+	m.entries[0] = (struct entry){0, (basic_t)m.type->elements.basic};
+	m.ub = m.type->extent;
+	m.align = m.type->align;
+	return m;
+}
+
+static struct model model_vector(const struct model *old)
+{
+	const size_t n = some(5), length = some(4);
+	const ptrdiff_t stride =
+	    pick(3) ? (ptrdiff_t)pick(7) * model_extent(old) : (ptrdiff_t)pick(90) - 40;
+	struct model m = {.type = datatype_make_vector(old->type, n, length, stride)};
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < length; k++)
+			model_add(&m, old,
+				  (ptrdiff_t)i * stride + (ptrdiff_t)k * model_extent(old));
+	}
+	model_round(&m);
+	return m;
+}
+
+static struct model model_blocks(const struct model *olds, size_t nolds, bool regular)
+{
+	struct model m = {0};
+	struct datatype_builder b = {0};
+	const size_t n = some(7);
+	ptrdiff_t offset = (ptrdiff_t)pick(40) - 20;
+	for (size_t i = 0; i < n; i++) {
+		const struct model *old = &olds[pick((unsigned)nolds)];
+		const size_t length = regular ? 2 : some(4);
+		datatype_builder_add(&b, old->type, length, offset);
+		for (size_t k = 0; k < length; k++)
+			model_add(&m, old, offset + (ptrdiff_t)k * model_extent(old));
+		/* often touching the one before */
+		offset += pick(2) ? (ptrdiff_t)length * model_extent(old)
+				  : (regular ? 64 : (ptrdiff_t)pick(60) - 10);
+	}
+	m.type = datatype_builder_finish(&b);
+	model_round(&m);
+	return m;
+}
+
+static struct model model_resized(const struct model *old)
+{
+	const ptrdiff_t lb = (ptrdiff_t)pick(32) - 16, extent = (ptrdiff_t)pick(80) - 8;
+	struct model m = {.type = datatype_make_resized(old->type, lb, extent)};
+	model_add(&m, old, 0);
+	m.any = m.lb_marked = m.ub_marked = true;
+	m.lb = lb;
+	m.ub = lb + extent;
+	return m;
+}
+
+static void model_array_bounds(struct model *m, ptrdiff_t extent)
+{
+	m->any = m->lb_marked = m->ub_marked = true;
+	m->lb = 0;
+	m->ub = extent;
+}
+
+/* Calls add for each index of the array in storage order that `mine` says yes to. */
+static void model_array(struct model *m, const struct model *old, int ndims, const int *sizes,
+			int order, bool (*mine)(const int *index, const void *arg), const void *arg)
+{
+	long total = 1;
+	for (int d = 0; d < ndims; d++)
+		total *= sizes[d];
+	for (long k = 0; k < total; k++) {
+		int index[4];
+		long rest = k;
+		for (int i = 0; i < ndims; i++) {
+			const int d = order == MPI_ORDER_C ? ndims - 1 - i : i;
+			index[d] = (int)(rest % sizes[d]);
+			rest /= sizes[d];
+		}
+		if (mine(index, arg))
+			model_add(m, old, k * model_extent(old));
+	}
+	model_array_bounds(m, total * model_extent(old));
+}
+
+struct slice_test {
+	int ndims;
+	int sizes[4], subsizes[4], starts[4];
+	int distribs[4], dargs[4], psizes[4], coords[4];
+};
+
+static bool in_subarray(const int *index, const void *arg)
+{
+	const struct slice_test *s = arg;
+	for (int d = 0; d < s->ndims; d++) {
+		if (index[d] < s->starts[d] || index[d] >= s->starts[d] + s->subsizes[d])
+			return false;
+	}
+	return true;
+}
+
+static struct model model_subarray(const struct model *old)
+{
+	struct slice_test s = {.ndims = 1 + (int)pick(3)};
+	const int order = pick(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
+	for (int d = 0; d < s.ndims; d++) {
+		s.sizes[d] = 1 + (int)pick(5);
+		s.subsizes[d] = 1 + (int)pick((unsigned)s.sizes[d]);
+		s.starts[d] = (int)pick((unsigned)(s.sizes[d] - s.subsizes[d] + 1));
+	}
+	struct model m = {.type = datatype_make_subarray(old->type, s.ndims, s.sizes, s.subsizes,
+							 s.starts, order)};
+	model_array(&m, old, s.ndims, s.sizes, order, in_subarray, &s);
+	return m;
+}
+
+static bool in_darray(const int *index, const void *arg)
+{
+	const struct slice_test *s = arg;
+	for (int d = 0; d < s->ndims; d++) {
+		int block = s->dargs[d];
+		if (s->distribs[d] == MPI_DISTRIBUTE_NONE)
+			continue;
+		if (block == MPI_DISTRIBUTE_DFLT_DARG)
+			block = s->distribs[d] == MPI_DISTRIBUTE_CYCLIC
+				    ? 1
+				    : (s->sizes[d] + s->psizes[d] - 1) / s->psizes[d];
+		if (index[d] / block % s->psizes[d] != s->coords[d])
+			return false;
+	}
+	return true;
+}
+
+static struct model model_darray(const struct model *old)
+{
+	static const int kinds[] = {MPI_DISTRIBUTE_NONE, MPI_DISTRIBUTE_BLOCK,
+				    MPI_DISTRIBUTE_CYCLIC};
+	struct slice_test s = {.ndims = 1 + (int)pick(3)};
+	const int order = pick(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
+	int nprocs = 1, rank = 0;
+	for (int d = 0; d < s.ndims; d++) {
+		s.sizes[d] = 1 + (int)pick(7);
+		s.distribs[d] = kinds[pick(3)];
+		s.psizes[d] = s.distribs[d] == MPI_DISTRIBUTE_NONE ? 1 : 1 + (int)pick(3);
+		s.coords[d] = (int)pick((unsigned)s.psizes[d]);
+		s.dargs[d] = MPI_DISTRIBUTE_DFLT_DARG;
+		if (pick(2))
+			s.dargs[d] =
+			    s.distribs[d] == MPI_DISTRIBUTE_CYCLIC
+				? 1 + (int)pick(4)
+				: (s.sizes[d] + s.psizes[d] - 1) / s.psizes[d] + (int)pick(2);
+		nprocs *= s.psizes[d];
+		rank = rank * s.psizes[d] + s.coords[d];
+	}
+	struct model m = {.type = datatype_make_darray(old->type, nprocs, rank, s.ndims, s.sizes,
+						       s.distribs, s.dargs, s.psizes, order)};
+	model_array(&m, old, s.ndims, s.sizes, order, in_darray, &s);
+	return m;
+}
+
+static struct model model_dup(const struct model *old)
+{
+	struct model m = {.type = datatype_make_dup(old->type)};
+	model_add(&m, old, 0);
+	return m;
+}
+
+static struct model model_random(int depth)
+{
+	if (depth == 0)
+		return model_basic();
+	struct model olds[2] = {model_random(depth - 1), model_random((int)pick((unsigned)depth))};
+	struct model m;
+	switch (pick(8)) {
+	case 0:
+	case 1:
+		m = model_vector(&olds[0]);
+		break;
+	case 2:
+		m = model_blocks(olds, 2, false);
+		break;
+	case 3:
+		m = model_blocks(olds, 1, true);
+		break;
+	case 4:
+		m = model_resized(&olds[0]);
+		break;
+	case 5:
+		m = model_subarray(&olds[0]);
+		break;
+	case 6:
+		m = model_darray(&olds[0]);
+		break;
+	default:
+		m = model_dup(&olds[0]);
+	}
+	model_free(&olds[0]);
+	model_free(&olds[1]);
+	return m;
+}
+
+/* ---- bytes in type map order, one offset each ---- */
+struct bytes {
+	ptrdiff_t *at;
+	size_t count;
+	ptrdiff_t low, high;
+};
+
+static void bytes_add(struct bytes *b, ptrdiff_t at, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const ptrdiff_t x = at + (ptrdiff_t)i;
+		b->low = b->count == 0 || x < b->low ? x : b->low;
+		b->high = b->count == 0 || x + 1 > b->high ? x + 1 : b->high;
+		b->at[b->count++] = x;
+	}
+}
+
+static struct bytes bytes_of(const struct model *m, size_t count)
+{
+	struct bytes b = {0};
+	b.at = malloc((m->count * count * 32 + 1) * sizeof(*b.at));
+	for (size_t c = 0; c < count; c++) {
+		for (size_t i = 0; i < m->count; i++) {
+			const struct entry *e = &m->entries[i];
+			const ptrdiff_t at = e->offset + (ptrdiff_t)c * model_extent(m);
+			if (e->basic == BASIC_SHORT_INT) {
+				bytes_add(&b, at, 2);
+				bytes_add(&b, at + 4, 4);
+			} else {
+				bytes_add(&b, at, width(e->basic));
+			}
+		}
+	}
+	return b;
+}
+
+static void check_shape(const struct model *m)
+{
+	const struct datatype *t = m->type;
+	const struct bytes b = bytes_of(m, 1);
+	size_t runs = b.count > 0;
+	for (size_t i = 1; i < b.count; i++)
+		runs += b.at[i] != b.at[i - 1] + 1;
+	assert_int_equal(t->size, b.count);
+	assert_int_equal(t->elements.count, m->count);
+	assert_int_equal(t->elements.size, b.count);
+	assert_int_equal(t->lb, m->any ? m->lb : 0);
+	assert_int_equal(t->extent, m->any ? model_extent(m) : 0);
+	assert_int_equal(t->true_lb, b.low);
+	assert_int_equal(t->true_extent, b.high - b.low);
+	assert_true(t->nblocks >= runs);
+	assert_int_equal(t->nblocks == 1, runs == 1);
+	assert_int_equal(t->contiguous, b.count == 0 || (runs == 1 && b.low == 0 &&
+							 t->extent == (ptrdiff_t)b.count));
+	for (size_t i = 1; i < m->count; i++) {
+		if (m->entries[i].basic != m->entries[0].basic)
+			assert_int_equal(t->elements.basic, BASIC_NONE);
+	}
+	free(b.at);
+}
+
+static unsigned char *noise(size_t n)
+{
+	unsigned char *p = malloc(n + 1);
+	for (size_t i = 0; i < n; i++)
+		p[i] = (unsigned char)pick(256);
+	return p;
+}
+
+static void check_pack(const struct model *m, size_t count)
+{
+	const struct bytes b = bytes_of(m, count);
+	const size_t reach = (size_t)(b.high - b.low);
+	unsigned char *memory = noise(reach), *out = malloc(b.count + 1);
+	const unsigned char *base = memory - b.low;
+	/* in one go, and in pieces that begin anywhere */
+	for (int round = 0; round < 4; round++) {
+		const size_t skip = round ? pick((unsigned)b.count + 1) : 0;
+		const size_t max = round ? pick((unsigned)b.count + 9) : b.count;
+		const size_t expected = skip + max > b.count ? b.count - skip : max;
+		memset(out, 0xee, b.count + 1);
+		assert_int_equal(datatype_pack(m->type, base, count, skip, out, max), expected);
+		for (size_t i = 0; i < expected; i++)
+			assert_int_equal(out[i], base[b.at[skip + i]]);
+		assert_int_equal(out[expected], 0xee);
+	}
+	struct iovec iov[5];
+	size_t done = 0, bytes;
+	for (size_t n; (n = datatype_iov(m->type, base, count, done, iov, 1 + pick(5), &bytes));) {
+		for (size_t i = 0, k = done; i < n; i++) {
+			for (size_t j = 0; j < iov[i].iov_len; j++, k++)
+				assert_ptr_equal((unsigned char *)iov[i].iov_base + j,
+						 base + b.at[k]);
+		}
+		done += bytes;
+	}
+	assert_int_equal(done, b.count);
+	free(memory);
+	free(out);
+	free(b.at);
+}
+
+static void check_unpack(const struct model *m, size_t count)
+{
+	const struct bytes b = bytes_of(m, count);
+	const size_t reach = (size_t)(b.high - b.low);
+	unsigned char *in = noise(b.count), *memory = calloc(1, reach + 1);
+	unsigned char *expected = calloc(1, reach + 1);
+	for (size_t done = 0, step; done < b.count; done += step) {
+		step = 1 + pick((unsigned)(b.count - done));
+		assert_int_equal(
+		    datatype_unpack(m->type, memory - b.low, count, done, in + done, step), step);
+		for (size_t i = done; i < done + step; i++)
+			expected[b.at[i] - b.low] = in[i];
+		assert_memory_equal(memory, expected, reach + 1);
+	}
+	/* what is beyond the end is ignored */
+	assert_int_equal(datatype_unpack(m->type, memory - b.low, count, b.count, in, 1), 0);
+	free(in);
+	free(memory);
+	free(expected);
+	free(b.at);
+}
+
+static void check_elements(const struct model *m)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < m->count; i++) {
+		size_t n;
+		assert_true(signature_elements(m->type->elements, total, &n));
+		assert_int_equal(n, i);
+		assert_int_equal(signature_bytes(m->type->elements, i), total);
+		for (size_t k = 1; k < width(m->entries[i].basic); k++)
+			assert_false(signature_elements(m->type->elements, total + k, &n));
+		total += width(m->entries[i].basic);
+	}
+	if (total) {
+		size_t n;
+		assert_true(signature_elements(m->type->elements, 7 * total, &n));
+		assert_int_equal(n, 7 * m->count);
+		assert_int_equal(signature_bytes(m->type->elements, 3 * m->count), 3 * total);
+	}
+}
+
+static bool fits(const struct model *m)
+{
+	return m->count <= ENTRIES_MAX && labs(model_extent(m)) < REACH_MAX &&
+	       m->type->true_extent < REACH_MAX;
+}
+
+static void random_types_pack_as_their_type_maps_say(void **state)
+{
+	size_t before, after, mapped, tried = 0;
+	heap_stats(&before, &mapped);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct model m = model_random(1 + (int)pick(4));
+		if (fits(&m)) {
+			tried++;
+			check_shape(&m);
+			check_elements(&m);
+			for (size_t count = 0; count < 4; count++) {
+				check_pack(&m, count);
+				check_unpack(&m, count);
+			}
+		}
+		model_free(&m);
+	}
+	heap_stats(&after, &mapped);
+	assert_int_equal(before, after);
+	assert_true(tried > ROUNDS / 2);
+}
+
+static void copies_between_types_keep_the_packed_bytes(void **state)
+{
+	for (int i = 0; i < ROUNDS / 4; i++) {
+		struct model s = model_random((int)pick(4)), d = model_random((int)pick(4));
+		const size_t scount = pick(4), dcount = pick(4);
+		if (fits(&s) && fits(&d)) {
+			const struct bytes sb = bytes_of(&s, scount), db = bytes_of(&d, dcount);
+			const size_t n = sb.count < db.count ? sb.count : db.count;
+			unsigned char *from = noise((size_t)(sb.high - sb.low));
+			unsigned char *to = calloc(1, (size_t)(db.high - db.low) + 1);
+			unsigned char *expected = calloc(1, (size_t)(db.high - db.low) + 1);
+			assert_int_equal(datatype_copy(d.type, to - db.low, dcount, s.type,
+						       from - sb.low, scount),
+					 n);
+			for (size_t k = 0; k < n; k++)
+				expected[db.at[k] - db.low] = from[sb.at[k] - sb.low];
+			assert_memory_equal(to, expected, (size_t)(db.high - db.low) + 1);
+			free(from);
+			free(to);
+			free(expected);
+			free(sb.at);
+			free(db.at);
+		}
+		model_free(&s);
+		model_free(&d);
+	}
+}
+
+static void external32_is_big_endian_and_comes_back(void **state)
+{
+	for (int i = 0; i < ROUNDS / 8; i++) {
+		struct model m = model_random((int)pick(4));
+		const size_t count = pick(3);
+		const size_t bytes = m.type->size * count;
+		bool long_doubles = false;
+		for (size_t k = 0; k < m.count; k++)
+			long_doubles |= m.entries[k].basic == BASIC_LDOUBLE ||
+					m.entries[k].basic == BASIC_LDOUBLE_INT;
+		if (fits(&m) && !long_doubles) {
+			const struct bytes b = bytes_of(&m, count);
+			const size_t reach = (size_t)(b.high - b.low);
+			unsigned char *memory = noise(reach), *again = calloc(1, reach + 1);
+			unsigned char *native = malloc(bytes + 1), *out = malloc(bytes + 1);
+			datatype_pack(m.type, memory - b.low, count, 0, native, bytes);
+			assert_true(datatype_pack_external(m.type, memory - b.low, count, out));
+			const unsigned char *p = native, *q = out;
+			for (size_t k = 0; k < count * m.count; k++) {
+				const struct basic_shape *s =
+				    &basic_shapes[m.entries[k % m.count].basic];
+				for (int part = 0; part < s->parts + (s->tail > 0); part++) {
+					const int w = part < s->parts ? s->width : s->tail;
+					for (int x = 0; x < w; x++)
+						assert_int_equal(q[x], p[w - 1 - x]);
+					p += w;
+					q += w;
+				}
+			}
+			assert_true(datatype_unpack_external(m.type, again - b.low, count, out));
+			for (size_t k = 0; k < b.count; k++)
+				assert_int_equal(again[b.at[k] - b.low], memory[b.at[k] - b.low]);
+			free(memory);
+			free(again);
+			free(native);
+			free(out);
+			free(b.at);
+		}
+		model_free(&m);
+	}
+}
+
+static void external32_writes_long_double_as_binary128(void **state)
+{
+	const long double x[2] = {1.0L, -2.5L};
+	static const unsigned char expected[32] = {0x3f, 0xff, [16] = 0xc0, 0x00, 0x40};
+	unsigned char out[32];
+	long double back[2];
+	assert_true(datatype_pack_external(handle(MPI_LONG_DOUBLE), x, 2, out));
+	assert_memory_equal(out, expected, 32);
+	assert_true(datatype_unpack_external(handle(MPI_LONG_DOUBLE), back, 2, out));
+	assert_true(back[0] == 1.0L && back[1] == -2.5L);
+}
+
+static void huge_regular_types_are_small_and_exact(void **state)
+{
+	size_t before, after, mapped;
+	heap_stats(&before, &mapped);
+	/* 2^40 doubles, every other one */
+	struct datatype *inner = datatype_make_vector(handle(MPI_DOUBLE), 1 << 20, 1, 16);
+	struct datatype *outer = datatype_make_vector(inner, 1, 1 << 20, 0);
+	struct datatype *deep = datatype_make_vector(outer, 2, 1, (ptrdiff_t)1 << 50);
+	assert_int_equal(outer->size, 1ul << 43);
+	assert_int_equal(deep->size, 1ul << 44);
+	assert_int_equal(deep->nblocks, 1ul << 41);
+	heap_stats(&after, &mapped);
+	assert_true(after - before < 4096);
+	struct iovec iov[2];
+	size_t bytes;
+	char *base = (char *)0x10000;
+	assert_int_equal(datatype_iov(deep, base, 1, (1ul << 43) + 8, iov, 2, &bytes), 2);
+	assert_ptr_equal(iov[0].iov_base, base + ((ptrdiff_t)1 << 50) + 16);
+	assert_int_equal(bytes, 16);
+	size_t n;
+	assert_true(signature_elements(deep->elements, deep->size, &n));
+	assert_int_equal(n, 1ul << 41);
+	datatype_release(deep);
+	datatype_release(outer);
+	datatype_release(inner);
+	heap_stats(&after, &mapped);
+	assert_int_equal(before, after);
+}
+
+static void equal_blocks_at_equal_distances_become_a_loop(void **state)
+{
+	struct datatype_builder b = {0};
+	for (int i = 0; i < 1000; i++)
+		datatype_builder_add(&b, handle(MPI_INT), 2, i * 24);
+	struct datatype *t = datatype_builder_finish(&b);
+	assert_int_equal(t->data.node->kind, LAYOUT_LOOP);
+	assert_int_equal(t->data.node->count, 1000);
+	datatype_release(t);
+}
+
+static void types_grown_step_by_step_stay_shallow(void **state)
+{
+	/* each one the one before and a distant byte */
+	struct datatype *t = datatype_make_dup(handle(MPI_CHAR));
+	for (int i = 1; i < 2000; i++) {
+		struct datatype_builder b = {0};
+		datatype_builder_add(&b, t, 1, 0);
+		datatype_builder_add(&b, handle(MPI_CHAR), 1, (ptrdiff_t)i * i);
+		struct datatype *next = datatype_builder_finish(&b);
+		datatype_release(t);
+		t = next;
+	}
+	assert_int_equal(t->size, 2000);
+	assert_true(t->data.node->depth < 40);
+	char *memory = calloc(1, 2000 * 2000), out[2000];
+	for (int i = 0; i < 2000; i++)
+		memory[(ptrdiff_t)i * i] = (char)(i & 0x7f);
+	assert_int_equal(datatype_pack(t, memory, 1, 0, out, sizeof(out)), 2000);
+	for (int i = 0; i < 2000; i++)
+		assert_int_equal(out[i], i & 0x7f);
+	free(memory);
+	datatype_release(t);
+}
+
+static void more_than_two_gigabytes_are_packed_right(void **state)
+{
+	/* all elements lie on the same eight bytes, so that no memory is needed */
+	struct datatype *t = datatype_make_resized(handle(MPI_DOUBLE), 0, 0);
+	const size_t count = 600u << 20;
+	double one = 1.5, out[4];
+	assert_int_equal(datatype_pack(t, &one, count, count * 8 - 20, out, sizeof(out)), 20);
+	assert_memory_equal((char *)out + 4, &one, 8);
+	struct iovec iov[1];
+	size_t bytes;
+	assert_int_equal(datatype_iov(t, &one, count, count * 8 - 8, iov, 1, &bytes), 1);
+	assert_ptr_equal(iov[0].iov_base, &one);
+	datatype_release(t);
+	size_t n;
+	datatype_run(handle(MPI_DOUBLE), NULL, count, &n);
+	assert_int_equal(n, count * 8);
+}
+
+static void predefined_types_have_the_sizes_of_c(void **state)
+{
+	static const struct {
+		MPI_Datatype type;
+		size_t size, extent, align;
+	} expected[] = {
+#define C_TYPE(h, t) {h, sizeof(t), sizeof(t), _Alignof(t)}
+#define C_PAIR(h, t)                                                                               \
+	{                                                                                          \
+		h, sizeof(t) + sizeof(int), sizeof(struct {                                        \
+			t value;                                                                   \
+			int place;                                                                 \
+		}),                                                                                \
+		    _Alignof(struct {                                                              \
+			    t value;                                                               \
+			    int place;                                                             \
+		    })                                                                             \
+	}
+	    C_TYPE(MPI_CHAR, char),
+	    C_TYPE(MPI_SHORT, short),
+	    C_TYPE(MPI_INT, int),
+	    C_TYPE(MPI_LONG, long),
+	    C_TYPE(MPI_FLOAT, float),
+	    C_TYPE(MPI_DOUBLE, double),
+	    C_TYPE(MPI_LONG_DOUBLE, long double),
+	    C_TYPE(MPI_C_BOOL, _Bool),
+	    C_TYPE(MPI_WCHAR, wchar_t),
+	    C_TYPE(MPI_AINT, MPI_Aint),
+	    C_TYPE(MPI_COUNT, MPI_Count),
+	    C_TYPE(MPI_C_LONG_DOUBLE_COMPLEX, long double _Complex),
+	    C_TYPE(MPI_REAL16, __float128),
+	    C_PAIR(MPI_SHORT_INT, short),
+	    C_PAIR(MPI_2INT, int),
+	    C_PAIR(MPI_LONG_INT, long),
+	    C_PAIR(MPI_FLOAT_INT, float),
+	    C_PAIR(MPI_DOUBLE_INT, double),
+	    C_PAIR(MPI_LONG_DOUBLE_INT, long double),
+	};
+	for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+		const struct datatype *t = handle(expected[i].type);
+		assert_int_equal(t->size, expected[i].size);
+		assert_int_equal(t->extent, expected[i].extent);
+		assert_int_equal(t->align, expected[i].align);
+		assert_int_equal(t->size, width(t->elements.basic));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(predefined_types_have_the_sizes_of_c),
+	    cmocka_unit_test(random_types_pack_as_their_type_maps_say),
+	    cmocka_unit_test(copies_between_types_keep_the_packed_bytes),
+	    cmocka_unit_test(external32_is_big_endian_and_comes_back),
+	    cmocka_unit_test(external32_writes_long_double_as_binary128),
+	    cmocka_unit_test(huge_regular_types_are_small_and_exact),
+	    cmocka_unit_test(equal_blocks_at_equal_distances_become_a_loop),
+	    cmocka_unit_test(types_grown_step_by_step_stay_shallow),
+	    cmocka_unit_test(more_than_two_gigabytes_are_packed_right),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
