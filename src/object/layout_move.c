@@ -43,64 +43,99 @@ INLINE void move_run(char *memory, char *packed, size_t n, bool pack)
 	}
 }
 
-/* n equal runs at equal distances: what vectors and array slices come down to. */
-INLINE void move_runs_of(char *memory, char *packed, size_t n, ptrdiff_t stride, size_t size,
-			 bool pack)
+/* n equal runs at equal distances in memory and in the packed form: what vectors, array slices and
+ * arrays of structs come down to. */
+INLINE void move_runs_of(char *memory, char *packed, size_t n, ptrdiff_t stride, size_t step,
+			 size_t size, bool pack)
 {
 	for (size_t i = 0; i < n; i++) {
 		move(memory, packed, size, pack);
 		memory += stride;
-		packed += size;
+		packed += step;
 	}
 }
 
-INLINE void move_runs(char *memory, char *packed, size_t n, ptrdiff_t stride, size_t size,
-		      bool pack)
+INLINE void move_runs(char *memory, char *packed, size_t n, ptrdiff_t stride, size_t step,
+		      size_t size, bool pack)
 {
 	switch (size) {
 	case 1:
-		move_runs_of(memory, packed, n, stride, 1, pack);
+		move_runs_of(memory, packed, n, stride, step, 1, pack);
 		return;
 	case 2:
-		move_runs_of(memory, packed, n, stride, 2, pack);
+		move_runs_of(memory, packed, n, stride, step, 2, pack);
+		return;
+	case 3:
+		move_runs_of(memory, packed, n, stride, step, 3, pack);
 		return;
 	case 4:
-		move_runs_of(memory, packed, n, stride, 4, pack);
+		move_runs_of(memory, packed, n, stride, step, 4, pack);
 		return;
 	case 8:
-		move_runs_of(memory, packed, n, stride, 8, pack);
+		move_runs_of(memory, packed, n, stride, step, 8, pack);
 		return;
 	case 12:
-		move_runs_of(memory, packed, n, stride, 12, pack);
+		move_runs_of(memory, packed, n, stride, step, 12, pack);
 		return;
 	case 16:
-		move_runs_of(memory, packed, n, stride, 16, pack);
+		move_runs_of(memory, packed, n, stride, step, 16, pack);
 		return;
 	case 24:
-		move_runs_of(memory, packed, n, stride, 24, pack);
+		move_runs_of(memory, packed, n, stride, step, 24, pack);
 		return;
 	case 32:
-		move_runs_of(memory, packed, n, stride, 32, pack);
+		move_runs_of(memory, packed, n, stride, step, 32, pack);
 		return;
 	case 64:
-		move_runs_of(memory, packed, n, stride, 64, pack);
+		move_runs_of(memory, packed, n, stride, step, 64, pack);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
 		move_run(memory, packed, size, pack);
 		memory += stride;
-		packed += size;
+		packed += step;
+	}
+}
+
+/* n copies of a list of runs, field by field: the size is looked at once a field, not once a run.
+ * In batches that stay in the first-level cache. */
+INLINE void move_fields(const struct layout *l, char *memory, char *packed, size_t n,
+			ptrdiff_t stride, bool pack)
+{
+	enum { BATCH_BYTES = 8192 };
+	const size_t batch = BATCH_BYTES / l->size + 1;
+	for (size_t done = 0; done < n; done += batch) {
+		const size_t rounds = MIN(batch, n - done);
+		for (const struct layout_part *p = l->parts, *end = p + l->count; p < end; p++)
+			move_runs(memory + p->offset, packed + p->start, rounds, stride, l->size,
+				  p[1].start - p->start, pack);
+		memory += (ptrdiff_t)rounds * stride;
+		packed += rounds * l->size;
 	}
 }
 
 static void pack_whole(const struct layout *l, char *memory, char *packed);
 static void unpack_whole(const struct layout *l, char *memory, char *packed);
 
+/* May the rounds of a loop be moved field by field? Elements that overlap in memory have to be
+ * unpacked one after the other: the last one wins. */
+INLINE bool by_fields(const struct layout *l, size_t rounds, bool pack)
+{
+	const struct layout *c = l->child;
+	const ptrdiff_t apart = l->stride < 0 ? -l->stride : l->stride;
+	return rounds > 4 && c->kind == LAYOUT_LIST && c->depth == 1 && c->size <= 256 &&
+	       (pack || c->high - c->low <= apart);
+}
+
 INLINE void move_rounds(const struct layout *l, char *memory, char *packed, size_t rounds,
 			bool pack)
 {
 	if (!l->child) {
-		move_runs(memory, packed, rounds, l->stride, l->child_size, pack);
+		move_runs(memory, packed, rounds, l->stride, l->child_size, l->child_size, pack);
+		return;
+	}
+	if (by_fields(l, rounds, pack)) {
+		move_fields(l->child, memory, packed, rounds, l->stride, pack);
 		return;
 	}
 	for (size_t i = 0; i < rounds; i++) {
