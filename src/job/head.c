@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "job/head_private.h"
 
-enum { GRACE_SECONDS = 5 };
+enum { GRACE_SECONDS = 5, POLITE_SECONDS = 1 };
 
 typedef void (*head_action)(struct head *h, uint32_t rank);
 
@@ -72,6 +72,18 @@ static void kill_all(void *arg)
 	agent_signal_all(&h->agent, SIGKILL);
 }
 
+static void end_ranks(void *arg)
+{
+	struct head *h = arg;
+
+	h->polite = false;
+	if (!h->stopping) {
+		agent_signal_all(&h->agent, SIGCONT);
+		agent_signal_all(&h->agent, SIGTERM);
+	}
+	loop_timer_set(&h->loop, &h->grace, GRACE_SECONDS, kill_all, h);
+}
+
 static void all_gone_soon(struct head *h);
 
 void head_end(struct head *h, int exit_status)
@@ -90,11 +102,10 @@ void head_end_by_request(struct head *h)
 	checkpoint_abandon(h, "the job ends");
 	h->state = HEAD_ENDING;
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
-	if (!h->stopping) {
-		agent_signal_all(&h->agent, SIGCONT);
-		agent_signal_all(&h->agent, SIGTERM);
-	}
-	loop_timer_set(&h->loop, &h->grace, GRACE_SECONDS, kill_all, h);
+	if (h->polite)
+		loop_timer_set(&h->loop, &h->grace, POLITE_SECONDS, end_ranks, h);
+	else
+		end_ranks(h);
 	all_gone_soon(h);
 }
 
@@ -155,6 +166,8 @@ static void fail_rank(struct head *h, uint32_t rank)
 		snprintf(what, sizeof(what), "exited with status %d", r->exit_status);
 	report_add_failure(&h->report, rank, what, head_seconds(h));
 	head_say(h, "rank %u %s%s", rank, what, h->nranks > 1 ? "; the job ends" : "");
+	h->exit_rank = rank;
+	h->polite = k->finalized && !r->aborted;
 	head_end(h, r->exit_status != 0 ? r->exit_status : 1);
 }
 
@@ -386,14 +399,17 @@ static head_event_t judge_end(struct head *h, uint32_t rank, int status)
 	return r->exit_status != 0 || in_between ? EVENT_RANK_FAILED : EVENT_RANK_DONE;
 }
 
-/* The first rank with a bad end, in the order of their ends, gives hale's exit status. */
+/* The first that ends badly gives hale's exit status; of those that end badly together, after
+ * MPI_Finalize, the one with the lowest rank. */
 void head_rank_ended(struct head *h, uint32_t rank, int status)
 {
 	head_event_t event = judge_end(h, rank, status);
 
-	if (h->state == HEAD_ENDING && !h->exit_decided && h->ranks[rank].exit_status != 0) {
+	if (h->state == HEAD_ENDING && h->ranks[rank].exit_status != 0 &&
+	    (!h->exit_decided || (h->polite && rank < h->exit_rank))) {
 		h->exit_decided = true;
 		h->exit_status = h->ranks[rank].exit_status;
+		h->exit_rank = rank;
 	}
 	head_event(h, event, rank);
 }

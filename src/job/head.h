@@ -120,8 +120,10 @@ struct head {
 	head_state_t state;
 	bool exit_decided;
 	int exit_status;
-	bool mpi_seen;	/* some rank called MPI_Init */
-	bool restarted; /* by hale restart: there is no beginning to go back to */
+	uint32_t exit_rank; /* that decided it */
+	bool polite;	    /* ending, but nobody was told to: ranks end by themselves */
+	bool mpi_seen;	    /* some rank called MPI_Init */
+	bool restarted;	    /* by hale restart: there is no beginning to go back to */
 	uint32_t generation;
 	double began, job_began; /* of this hale; of the job, before restarts too */
 	int signals;

@@ -171,14 +171,26 @@ static void on_differs(void *arg, uint32_t rank, int which)
 
 /* ---- beginning ---- */
 
+/* A folder that is there is of another job, long ago, whose head had our pid. */
+static bool folder_taken(const struct head *h)
+{
+	char path[PATH_MAX + JOB_ID_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", h->o->ckpt_dir, h->job);
+	return access(path, F_OK) == 0;
+}
+
 static void make_job_id(struct head *h)
 {
 	const char *name = strrchr(h->program->path, '/');
+	char base[41] = "";
 	size_t n = 0;
 
-	for (const char *c = name ? name + 1 : h->program->path; *c && n < 40; c++)
-		h->job[n++] = strchr(" \t\n:/\"\\@", *c) ? '_' : *c;
-	snprintf(h->job + n, sizeof(h->job) - n, ".%d", (int)getpid());
+	for (const char *c = name ? name + 1 : h->program->path; *c && n < sizeof(base) - 1; c++)
+		base[n++] = strchr(" \t\n:/\"\\@", *c) ? '_' : *c;
+	snprintf(h->job, sizeof(h->job), "%s.%d", base, (int)getpid());
+	for (int again = 2; folder_taken(h) && again < 1000; again++)
+		snprintf(h->job, sizeof(h->job), "%s.%d-%d", base, (int)getpid(), again);
 }
 
 /* Each rank needs two pipes and a connection here. */

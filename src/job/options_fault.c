@@ -76,7 +76,7 @@ static bool take_pair(char *key, char *value, struct fault *f)
 		return take_after(value, f);
 	if (strcmp(key, "at-call") == 0)
 		return take_call(value, f);
-	if (strcmp(key, "at-ckpt") == 0)
+	if (strcmp(key, "at-ckpt") == 0 || strcmp(key, "at-checkpoint") == 0)
 		return take_number(value, &f->at_checkpoint);
 	if (strcmp(key, "at-restart") == 0)
 		return take_number(value, &f->at_restart);

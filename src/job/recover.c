@@ -122,7 +122,7 @@ static void start_checkers(struct head *h)
 {
 	struct recovery *v = &h->recovery;
 
-	while (v->checking < h->agent.pin.cores && v->next_check < h->nranks) {
+	while (v->verdicts && v->checking < h->agent.pin.cores && v->next_check < h->nranks) {
 		uint32_t rank = v->next_check++;
 		pid_t pid;
 
@@ -146,8 +146,8 @@ static void start_checkers(struct head *h)
 
 static void conclude(struct head *h)
 {
-	h->recovery.good = true;
-	for (uint32_t r = 0; h->recovery.target && r < h->nranks; r++) {
+	h->recovery.good = h->recovery.verdicts != NULL;
+	for (uint32_t r = 0; h->recovery.good && h->recovery.target && r < h->nranks; r++) {
 		if (h->recovery.verdicts[r].code != HALE_OK) {
 			h->recovery.good = false;
 			head_say(h, "checkpoint %u is refused: %s", h->recovery.target,
@@ -357,6 +357,20 @@ static void restart_from_beginning(struct head *h)
 	checkpoint_interval_start(h);
 }
 
+/* Where rank 0's input goes on in a hale that has not read any of it. */
+static void continue_stdin(struct head *h)
+{
+	const struct store_manifest *m = &h->recovery.manifest;
+	char path[PATH_MAX + 32];
+
+	if (m->stdin_path[0]) {
+		feed_continue_file(&h->agent.feed, m->stdin_path, m->stdin_start);
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/%u/stdin-rest", h->recovery.folder, m->id);
+	feed_continue_rest(&h->agent.feed, path, m->parts[0].position[0]);
+}
+
 void recover_checked(struct head *h)
 {
 	struct recovery *v = &h->recovery;
@@ -367,9 +381,10 @@ void recover_checked(struct head *h)
 		return;
 	}
 	if (v->first)
-		v->first = false;
+		continue_stdin(h);
 	else
 		h->report.restarts++;
+	v->first = false;
 	v->tries++;
 	h->ckpt.last_id = v->target;
 	h->ckpt.chain_broken = true;
@@ -386,7 +401,6 @@ hale_status_t recover_begin(struct head *h, const struct store_manifest *m, cons
 			    struct error *err)
 {
 	struct recovery *v = &h->recovery;
-	char path[PATH_MAX + 32];
 	uint32_t *ids;
 	size_t count;
 
@@ -398,12 +412,6 @@ hale_status_t recover_begin(struct head *h, const struct store_manifest *m, cons
 	v->first = true;
 	h->job_began = h->began - m->job_seconds;
 	h->ckpt.id = v->skip_to;
-	if (m->stdin_path[0]) {
-		feed_continue_file(&h->agent.feed, m->stdin_path, m->stdin_start);
-	} else {
-		snprintf(path, sizeof(path), "%s/%u/stdin-rest", job_folder, m->id);
-		feed_continue_rest(&h->agent.feed, path, m->parts[0].position[0]);
-	}
 	h->state = HEAD_CHECKING;
 	recover_choose(h);
 	return HALE_OK;
