@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "match/fixture.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SEGMENTS = 8, RANK_SECONDS = 60, RANKS_MAX = 64 };
+
+struct comm world, other;
+struct ompi_predefined_message_t {
+	struct object obj;
+} ompi_message_no_proc = {OBJECT_STATIC(OBJECT_MESSAGE, 0)};
+
+/* What ranks share besides the segment. */
+struct meeting {
+	_Atomic uint32_t here;
+	_Atomic uint32_t restored; /* the first one's: of the checkpoint asked for */
+};
+
+static struct link self;
+static int segment_fd[SEGMENTS]; /* one for each life of the job */
+static struct meeting *meetings; /* used one after the other */
+static uint32_t met = 1, round_id, life;
+static struct ckpt_participant *participants[4];
+static unsigned nparticipants;
+static int countdown = -1;
+static bool countdown_restored;
+
+/* ---- stand-ins ---- */
+
+__thread volatile int guard_inside;
+volatile int guard_attention;
+bool guard_multiple;
+volatile int inject_armed;
+
+void guard_lock_slow(void)
+{
+}
+
+void guard_unlock_slow(void)
+{
+}
+
+void guard_attend(void)
+{
+	if (countdown > 0 && --countdown > 0)
+		return;
+	guard_attention = 0;
+	countdown = -1;
+	guard_inside = 1;
+	fixture_checkpoint(countdown_restored);
+	guard_inside = 0;
+}
+
+const struct link *link_self(void)
+{
+	return &self;
+}
+
+void link_sleep(uint32_t seen, uint64_t max_ns)
+{
+	struct timespec t = {(time_t)(max_ns / 1000000000u), (long)(max_ns % 1000000000u)};
+	syscall(SYS_futex, &self.mailbox->bell, FUTEX_WAIT, seen, &t, NULL, 0);
+}
+
+void link_abort(int code)
+{
+	_exit(code);
+}
+
+void ckpt_participate(struct ckpt_participant *p)
+{
+	participants[nparticipants++] = p;
+}
+
+uint32_t ckpt_round(void)
+{
+	return round_id;
+}
+
+void comm_release(struct comm *c)
+{
+	object_drop(&c->obj);
+}
+
+/* ---- contents ---- */
+
+enum { SHIFTS = 4096 };
+static unsigned char noise[FIXTURE_MAX + SHIFTS];
+
+static const unsigned char *contents(int from, int k)
+{
+	uint32_t x = 1;
+	for (size_t i = 0; !noise[1] && i < sizeof(noise); i++) {
+		x = x * 1664525u + 1013904223u;
+		noise[i] = (unsigned char)(x >> 24 | 1);
+	}
+	return noise + ((unsigned)k * 13 + (unsigned)from * 1009) % SHIFTS;
+}
+
+void fixture_fill(unsigned char *p, size_t n, int from, int k)
+{
+	memcpy(p, contents(from, k), n);
+}
+
+bool fixture_holds(const unsigned char *p, size_t n, int from, int k)
+{
+	return memcmp(p, contents(from, k), n) == 0;
+}
+
+/* ---- ranks ---- */
+
+void fixture_fail(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "rank %u: %s:%d: not true: %s\n", self.rank, file, line, what);
+	_exit(1);
+}
+
+void fixture_meet(void)
+{
+	struct meeting *m = &meetings[met++];
+	atomic_fetch_add(&m->here, 1);
+	while (atomic_load(&m->here) < self.nranks)
+		sched_yield();
+}
+
+static void segment_map(void)
+{
+	size_t bytes = segment_bytes(self.nranks);
+	if (self.segment)
+		munmap(self.segment, bytes);
+	self.segment = mmap(SEGMENT_ADDRESS, bytes, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_FIXED_NOREPLACE, segment_fd[life], 0);
+	self.generation = life + 1;
+	self.mailbox = segment_mailbox(self.segment, self.rank);
+	atomic_store(&self.mailbox->pid, getpid());
+}
+
+static void suspend(void)
+{
+	for (unsigned i = 0; i < nparticipants; i++)
+		participants[i]->suspend_start();
+	for (unsigned i = 0; i < nparticipants; i++)
+		while (!participants[i]->suspend_poll())
+			sched_yield();
+}
+
+void fixture_checkpoint(bool restored)
+{
+	round_id++;
+	suspend();
+	for (unsigned i = 0; i < nparticipants; i++)
+		participants[i]->save();
+	fixture_meet();
+	if (restored) {
+		life++;
+		segment_map();
+		/* a rank that is late must find what the early ones send */
+		if (self.rank % 2)
+			usleep(2000);
+	}
+	for (unsigned i = nparticipants; i-- > 0;)
+		participants[i]->resume(restored);
+}
+
+void fixture_checkpoint_in(int rounds, bool restored)
+{
+	countdown = rounds;
+	countdown_restored = restored;
+	guard_attention = 1;
+}
+
+static void on_request(int sig)
+{
+	countdown = 1;
+	countdown_restored = atomic_load(&meetings[0].restored);
+	guard_attention = 1;
+}
+
+void fixture_checkpoint_ask(bool again)
+{
+	atomic_store(&meetings[0].restored, again);
+	for (uint32_t i = 0; i < self.nranks; i++)
+		kill(atomic_load(&segment_mailbox(self.segment, i)->pid), SIGUSR1);
+}
+
+void fixture_checkpoint_await(uint32_t count)
+{
+	while (round_id < count) {
+		match_progress();
+		guard_safe_point();
+	}
+}
+
+void fixture_checkpoint_cancelled(void)
+{
+	round_id++;
+	for (unsigned i = 0; i < nparticipants; i++)
+		participants[i]->suspend_start();
+	for (int k = 0; k < 10; k++)
+		for (unsigned i = 0; i < nparticipants; i++)
+			participants[i]->suspend_poll();
+	for (unsigned i = nparticipants; i-- > 0;)
+		participants[i]->resume(false);
+}
+
+void fixture_round_skip(void)
+{
+	round_id++;
+}
+
+static int ranks_of_all[RANKS_MAX];
+
+static void comm_fill(struct comm *c, uint32_t context)
+{
+	object_init(&c->obj, OBJECT_COMM);
+	c->obj.flags = OBJECT_PREDEFINED;
+	c->context = context;
+	c->rank = (int)self.rank;
+	c->size = c->peers = (int)self.nranks;
+	c->world = ranks_of_all;
+}
+
+static void rank_main(uint32_t rank, uint32_t ranks, void (*body)(int))
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(RANK_SECONDS);
+	signal(SIGUSR1, on_request);
+	self.rank = rank;
+	self.nranks = ranks;
+	segment_map();
+	for (int i = 0; i < RANKS_MAX; i++)
+		ranks_of_all[i] = i;
+	comm_fill(&world, 0);
+	comm_fill(&other, 2);
+	guard_enter();
+	REQUIRE(match_init() == MPI_SUCCESS);
+	body((int)rank);
+	fixture_meet();
+	match_fini();
+	guard_leave();
+	_exit(0);
+}
+
+static int segment_make(uint32_t ranks, uint32_t cores, uint32_t generation)
+{
+	size_t bytes = segment_bytes(ranks);
+	int fd = memfd_create("segment", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes))
+		return -1;
+	struct segment *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (s == MAP_FAILED)
+		return -1;
+	segment_layout(s, ranks, cores, generation);
+	munmap(s, bytes);
+	return fd;
+}
+
+int fixture_run(uint32_t ranks, uint32_t cores, void (*body)(int rank))
+{
+	pid_t pid[RANKS_MAX];
+	int failed = 0, status;
+	size_t room = 1 << 20;
+	meetings = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		if ((segment_fd[i] = segment_make(ranks, cores, i + 1)) < 0)
+			return -1;
+	for (uint32_t i = 0; i < ranks; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0)
+			rank_main(i, ranks, body);
+	}
+	for (uint32_t left = ranks; left > 0; left--) {
+		pid_t p = wait(&status);
+		if (status == 0 || failed)
+			continue;
+		failed = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		for (uint32_t i = 0; i < ranks; i++)
+			if (pid[i] != p)
+				kill(pid[i], SIGKILL);
+	}
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		close(segment_fd[i]);
+	munmap(meetings, room);
+	return failed;
+}
