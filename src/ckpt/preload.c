@@ -37,8 +37,11 @@ static void sink(const char *spec)
 	_exit(EXIT_NOT_RECOVERED);
 }
 
-__attribute__((constructor)) static void preload(void)
+__attribute__((constructor)) static void preload(int argc, char **argv, char **envp)
 {
+	/* -z initfirst: before libc's own constructor, which would set it */
+	if (!environ)
+		environ = envp;
 	const char *rank = getenv("HALE_RANK");
 	if (!rank || !getenv("HALE_AGENT"))
 		return;
