@@ -17,6 +17,8 @@ typedef enum basic {
 	BASIC_UINT16,
 	BASIC_UINT32,
 	BASIC_UINT64,
+	BASIC_LONG, /* as INT64, but 4 bytes in external32 */
+	BASIC_ULONG,
 	BASIC_FLOAT,
 	BASIC_DOUBLE,
 	BASIC_LDOUBLE,
@@ -49,10 +51,11 @@ typedef enum basic {
 	BASIC_COUNT
 } basic_t;
 
-/* How a basic element is built: `parts` scalars of `width` bytes each, then (pairs) one more of
- * `tail` bytes; `size` bytes of data in all, packed. */
+/* How a basic is built: `parts` scalars of `width` bytes each (`wire` bytes in external32), then
+ * (pairs) one more of `tail` bytes; `size` bytes of data in all, packed. MPI counts it as
+ * `elements` basic elements: a complex number is one, a pair two. */
 struct basic_shape {
-	uint8_t size, width, parts, tail;
+	uint8_t size, width, wire, parts, tail, elements;
 };
 extern const struct basic_shape basic_shapes[BASIC_COUNT];
 

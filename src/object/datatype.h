@@ -120,9 +120,10 @@ struct datatype *datatype_make_darray(const struct datatype *old, int nprocs, in
 bool datatype_describe(struct datatype *t, int combiner, int nints, int naddrs, int ntypes,
 		       int **ints, MPI_Aint **addrs, struct datatype ***types);
 
-/* ---- external32 (MPI-3.1 13.5.2): big-endian, long double as IEEE binary128 ---- */
-/* Converts count elements to or from out/in[0 .. count * size); false: no memory. */
-bool datatype_pack_external(const struct datatype *t, const void *buf, size_t count, void *out);
-bool datatype_unpack_external(const struct datatype *t, void *buf, size_t count, const void *in);
+/* ---- external32 (MPI-3.1 13.5.2): big-endian, MPI_LONG as 4 bytes, long double as binary128 ----
+ * Converts count elements to or from the signature_wire(t->elements) * count bytes at wire. False:
+ * no memory. */
+bool datatype_pack_external(const struct datatype *t, const void *buf, size_t count, void *wire);
+bool datatype_unpack_external(const struct datatype *t, void *buf, size_t count, const void *wire);
 
 #endif

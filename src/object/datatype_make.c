@@ -76,11 +76,9 @@ static void bound(struct datatype_builder *b, const struct datatype *old, size_t
 static void finish_bounds(struct datatype *t, const struct datatype_builder *b)
 {
 	const ptrdiff_t lb = b->lb_marked ? b->marked_lb : b->bounded ? b->lb : 0;
+	/* of marks alone: the bound that there is none of is 0 */
 	ptrdiff_t ub = b->ub_marked ? b->marked_ub : b->bounded ? b->ub : 0;
-	if (!b->bounded) { /* marks alone, or nothing */
-		if (!b->ub_marked)
-			ub = b->lb_marked && lb > ub ? lb : ub;
-	} else if (!b->ub_marked && b->align > 1) {
+	if (b->bounded && !b->ub_marked && b->align > 1) {
 		const ptrdiff_t over = (ub - lb) % b->align;
 		ub += over > 0 ? b->align - over : 0;
 	}

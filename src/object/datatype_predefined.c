@@ -9,7 +9,8 @@ struct ompi_predefined_datatype_t {
 };
 
 /* Data that starts at 0; `bytes` of it, `reach` from its first to behind its last byte. */
-#define TYPE_AT(symbol, label, index, what, bytes, reach, step, alignment, place, pieces, ...)     \
+#define TYPE_AT(symbol, label, index, what, units, bytes, reach, step, alignment, place, pieces,   \
+		...)                                                                               \
 	struct ompi_predefined_datatype_t ompi_mpi_##symbol = {                                    \
 	    .type = {.obj = {.kind = OBJECT_DATATYPE,                                              \
 			     .flags = OBJECT_PREDEFINED,                                           \
@@ -20,7 +21,9 @@ struct ompi_predefined_datatype_t {
 		     .true_extent = (reach),                                                       \
 		     .nblocks = (pieces),                                                          \
 		     .data = {.size = (bytes), .node = (place)},                                   \
-		     .elements = {.count = (bytes) > 0, .size = (bytes), .basic = (what)},         \
+		     .elements = {.count = (bytes) > 0 ? (units) : 0,                              \
+				  .size = (bytes),                                                 \
+				  .basic = (what)},                                                \
 		     .align = (alignment),                                                         \
 		     .combiner = MPI_COMBINER_NAMED,                                               \
 		     .name = label,                                                                \
@@ -28,17 +31,17 @@ struct ompi_predefined_datatype_t {
 		     __VA_ARGS__}}
 
 #define SCALAR(symbol, label, index, what, bytes, alignment)                                       \
-	TYPE_AT(symbol, label, index, what, bytes, bytes, bytes, alignment, NULL, 1,               \
+	TYPE_AT(symbol, label, index, what, 1, bytes, bytes, bytes, alignment, NULL, 1,            \
 		.committed = true, .contiguous = true)
-/* a C struct with padding at its end */
-#define PADDED(symbol, label, index, what, bytes, step, alignment)                                 \
-	TYPE_AT(symbol, label, index, what, bytes, bytes, step, alignment, NULL, 1,                \
-		.committed = true)
+/* two elements, as a C struct, which may have padding at its end */
+#define PAIR(symbol, label, index, what, bytes, step, alignment)                                   \
+	TYPE_AT(symbol, label, index, what, 2, bytes, bytes, step, alignment, NULL, 1,             \
+		.committed = true, .contiguous = (bytes) == (step))
 /* known by name only: no such type here. Using it is MPI_ERR_TYPE, as it is not committed. */
 #define ABSENT(symbol, label, index)                                                               \
-	TYPE_AT(symbol, label, index, BASIC_NONE, 0, 0, 0, 1, NULL, 0, .contiguous = true)
+	TYPE_AT(symbol, label, index, BASIC_NONE, 0, 0, 0, 0, 1, NULL, 0, .contiguous = true)
 #define MARK(symbol, label, index, mark)                                                           \
-	TYPE_AT(symbol, label, index, BASIC_NONE, 0, 0, 0, 1, NULL, 0, .contiguous = true,         \
+	TYPE_AT(symbol, label, index, BASIC_NONE, 0, 0, 0, 0, 1, NULL, 0, .contiguous = true,      \
 		.mark = true)
 
 /* C */
@@ -49,8 +52,8 @@ SCALAR(short, "MPI_SHORT", 37, BASIC_INT16, 2, 2);
 SCALAR(unsigned_short, "MPI_UNSIGNED_SHORT", 38, BASIC_UINT16, 2, 2);
 SCALAR(int, "MPI_INT", 39, BASIC_INT32, 4, 4);
 SCALAR(unsigned, "MPI_UNSIGNED", 40, BASIC_UINT32, 4, 4);
-SCALAR(long, "MPI_LONG", 41, BASIC_INT64, 8, 8);
-SCALAR(unsigned_long, "MPI_UNSIGNED_LONG", 42, BASIC_UINT64, 8, 8);
+SCALAR(long, "MPI_LONG", 41, BASIC_LONG, 8, 8);
+SCALAR(unsigned_long, "MPI_UNSIGNED_LONG", 42, BASIC_ULONG, 8, 8);
 SCALAR(long_long_int, "MPI_LONG_LONG_INT", 43, BASIC_INT64, 8, 8);
 SCALAR(unsigned_long_long, "MPI_UNSIGNED_LONG_LONG", 44, BASIC_UINT64, 8, 8);
 SCALAR(float, "MPI_FLOAT", 45, BASIC_FLOAT, 4, 4);
@@ -84,11 +87,11 @@ SCALAR(cxx_ldblcplex, "MPI_CXX_LONG_DOUBLE_COMPLEX", 57, BASIC_CLDOUBLE, 32, 16)
 SCALAR(ldblcplex, "MPI_LONG_DOUBLE_COMPLEX", 74, BASIC_CLDOUBLE, 32, 16);
 
 /* pairs */
-SCALAR(float_int, "MPI_FLOAT_INT", 48, BASIC_FLOAT_INT, 8, 4);
-PADDED(double_int, "MPI_DOUBLE_INT", 49, BASIC_DOUBLE_INT, 12, 16, 8);
-PADDED(longdbl_int, "MPI_LONG_DOUBLE_INT", 50, BASIC_LDOUBLE_INT, 20, 32, 16);
-PADDED(long_int, "MPI_LONG_INT", 51, BASIC_LONG_INT, 12, 16, 8);
-SCALAR(2int, "MPI_2INT", 52, BASIC_2INT, 8, 4);
+PAIR(float_int, "MPI_FLOAT_INT", 48, BASIC_FLOAT_INT, 8, 8, 4);
+PAIR(double_int, "MPI_DOUBLE_INT", 49, BASIC_DOUBLE_INT, 12, 16, 8);
+PAIR(longdbl_int, "MPI_LONG_DOUBLE_INT", 50, BASIC_LDOUBLE_INT, 20, 32, 16);
+PAIR(long_int, "MPI_LONG_INT", 51, BASIC_LONG_INT, 12, 16, 8);
+PAIR(2int, "MPI_2INT", 52, BASIC_2INT, 8, 8, 4);
 static struct layout_part short_int_parts[] = {
     {.offset = 0, .start = 0}, {.offset = 4, .start = 2}, {.start = 6}};
 static struct layout short_int_layout = {
@@ -101,7 +104,7 @@ static struct layout short_int_layout = {
     .count = 2,
     .parts = short_int_parts,
 };
-TYPE_AT(short_int, "MPI_SHORT_INT", 53, BASIC_SHORT_INT, 6, 8, 8, 4, &short_int_layout, 2,
+TYPE_AT(short_int, "MPI_SHORT_INT", 53, BASIC_SHORT_INT, 2, 6, 8, 8, 4, &short_int_layout, 2,
 	.committed = true);
 
 /* Fortran */
@@ -128,9 +131,9 @@ SCALAR(complex8, "MPI_COMPLEX8", 19, BASIC_CFLOAT, 8, 4);
 SCALAR(complex16, "MPI_COMPLEX16", 20, BASIC_CDOUBLE, 16, 8);
 SCALAR(complex32, "MPI_COMPLEX32", 21, BASIC_CQUAD, 32, 16);
 SCALAR(dblcplex, "MPI_DOUBLE_COMPLEX", 22, BASIC_CDOUBLE, 16, 8);
-SCALAR(2real, "MPI_2REAL", 23, BASIC_2REAL, 8, 4);
-SCALAR(2dblprec, "MPI_2DOUBLE_PRECISION", 24, BASIC_2DOUBLE, 16, 8);
-SCALAR(2integer, "MPI_2INTEGER", 25, BASIC_2INTEGER, 8, 4);
+PAIR(2real, "MPI_2REAL", 23, BASIC_2REAL, 8, 8, 4);
+PAIR(2dblprec, "MPI_2DOUBLE_PRECISION", 24, BASIC_2DOUBLE, 16, 16, 8);
+PAIR(2integer, "MPI_2INTEGER", 25, BASIC_2INTEGER, 8, 8, 4);
 SCALAR(2cplex, "MPI_2COMPLEX", 26, BASIC_2CFLOAT, 16, 4);
 SCALAR(2dblcplex, "MPI_2DOUBLE_COMPLEX", 27, BASIC_2CDOUBLE, 32, 8);
 

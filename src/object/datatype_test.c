@@ -50,6 +50,14 @@ static size_t width(basic_t b)
 	return basic_shapes[b].size;
 }
 
+static size_t units(const struct model *m)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < m->count; i++)
+		n += basic_shapes[m->entries[i].basic].elements;
+	return n;
+}
+
 static void model_free(struct model *m)
 {
 	free(m->entries);
@@ -355,7 +363,7 @@ static void check_shape(const struct model *m)
 	for (size_t i = 1; i < b.count; i++)
 		runs += b.at[i] != b.at[i - 1] + 1;
 	assert_int_equal(t->size, b.count);
-	assert_int_equal(t->elements.count, m->count);
+	assert_int_equal(t->elements.count, units(m));
 	assert_int_equal(t->elements.size, b.count);
 	assert_int_equal(t->lb, m->any ? m->lb : 0);
 	assert_int_equal(t->extent, m->any ? model_extent(m) : 0);
@@ -435,23 +443,36 @@ static void check_unpack(const struct model *m, size_t count)
 	free(b.at);
 }
 
+/* total bytes hold n elements exactly, and the next element takes `next` bytes. */
+static void check_element(const struct model *m, size_t total, size_t n, size_t next)
+{
+	size_t found;
+	assert_true(signature_elements(m->type->elements, total, &found));
+	assert_int_equal(found, n);
+	assert_int_equal(signature_bytes(m->type->elements, n), total);
+	for (size_t k = 1; k < next; k++)
+		assert_false(signature_elements(m->type->elements, total + k, &found));
+}
+
 static void check_elements(const struct model *m)
 {
-	size_t total = 0;
+	size_t total = 0, n = 0;
 	for (size_t i = 0; i < m->count; i++) {
-		size_t n;
-		assert_true(signature_elements(m->type->elements, total, &n));
-		assert_int_equal(n, i);
-		assert_int_equal(signature_bytes(m->type->elements, i), total);
-		for (size_t k = 1; k < width(m->entries[i].basic); k++)
-			assert_false(signature_elements(m->type->elements, total + k, &n));
-		total += width(m->entries[i].basic);
+		const struct basic_shape *s = &basic_shapes[m->entries[i].basic];
+		if (s->elements == 2) {
+			check_element(m, total, n, s->width);
+			check_element(m, total + s->width, n + 1, s->size - s->width);
+		} else {
+			check_element(m, total, n, s->size);
+		}
+		total += s->size;
+		n += s->elements;
 	}
 	if (total) {
-		size_t n;
-		assert_true(signature_elements(m->type->elements, 7 * total, &n));
-		assert_int_equal(n, 7 * m->count);
-		assert_int_equal(signature_bytes(m->type->elements, 3 * m->count), 3 * total);
+		size_t found;
+		assert_true(signature_elements(m->type->elements, 7 * total, &found));
+		assert_int_equal(found, 7 * n);
+		assert_int_equal(signature_bytes(m->type->elements, 3 * n), 3 * total);
 	}
 }
 
@@ -517,10 +538,11 @@ static void external32_is_big_endian_and_comes_back(void **state)
 		struct model m = model_random((int)pick(4));
 		const size_t count = pick(3);
 		const size_t bytes = m.type->size * count;
-		bool long_doubles = false;
+		bool long_doubles = false; /* and longs: no mere bytes the other way round */
 		for (size_t k = 0; k < m.count; k++)
 			long_doubles |= m.entries[k].basic == BASIC_LDOUBLE ||
-					m.entries[k].basic == BASIC_LDOUBLE_INT;
+					m.entries[k].basic == BASIC_LDOUBLE_INT ||
+					m.entries[k].basic == BASIC_LONG;
 		if (fits(&m) && !long_doubles) {
 			const struct bytes b = bytes_of(&m, count);
 			const size_t reach = (size_t)(b.high - b.low);
@@ -563,6 +585,33 @@ static void external32_writes_long_double_as_binary128(void **state)
 	assert_memory_equal(out, expected, 32);
 	assert_true(datatype_unpack_external(handle(MPI_LONG_DOUBLE), back, 2, out));
 	assert_true(back[0] == 1.0L && back[1] == -2.5L);
+}
+
+static void external32_narrows_long_and_wchar(void **state)
+{
+	const long x[2] = {258, -2};
+	static const unsigned char expected[8] = {0, 0, 1, 2, 0xff, 0xff, 0xff, 0xfe};
+	unsigned char out[8];
+	long back[2];
+	assert_int_equal(signature_wire(handle(MPI_LONG)->elements), 4);
+	assert_true(datatype_pack_external(handle(MPI_LONG), x, 2, out));
+	assert_memory_equal(out, expected, 8);
+	assert_true(datatype_unpack_external(handle(MPI_LONG), back, 2, out));
+	assert_true(back[0] == 258 && back[1] == -2);
+	const wchar_t w = 0x20ac;
+	wchar_t again;
+	assert_true(datatype_pack_external(handle(MPI_WCHAR), &w, 1, out));
+	assert_true(out[0] == 0x20 && out[1] == 0xac);
+	assert_true(datatype_unpack_external(handle(MPI_WCHAR), &again, 1, out));
+	assert_int_equal(again, w);
+	struct {
+		long value;
+		int place;
+	} pair = {-5, 7}, pair_again = {0, 0};
+	assert_int_equal(signature_wire(handle(MPI_LONG_INT)->elements), 8);
+	assert_true(datatype_pack_external(handle(MPI_LONG_INT), &pair, 1, out));
+	assert_true(datatype_unpack_external(handle(MPI_LONG_INT), &pair_again, 1, out));
+	assert_true(pair_again.value == -5 && pair_again.place == 7);
 }
 
 static void huge_regular_types_are_small_and_exact(void **state)
@@ -702,6 +751,7 @@ int main(void)
 	    cmocka_unit_test(copies_between_types_keep_the_packed_bytes),
 	    cmocka_unit_test(external32_is_big_endian_and_comes_back),
 	    cmocka_unit_test(external32_writes_long_double_as_binary128),
+	    cmocka_unit_test(external32_narrows_long_and_wchar),
 	    cmocka_unit_test(huge_regular_types_are_small_and_exact),
 	    cmocka_unit_test(equal_blocks_at_equal_distances_become_a_loop),
 	    cmocka_unit_test(types_grown_step_by_step_stay_shallow),

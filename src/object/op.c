@@ -110,7 +110,7 @@ void op_apply(const struct op *op, const void *in, void *inout, size_t count, st
 	if (LIKELY(is_basic(t)))
 		kernel(in, inout, count);
 	else if (t->contiguous)
-		kernel(in, inout, count * t->elements.count);
+		kernel(in, inout, count * t->size / basic_shapes[t->elements.basic].size);
 	else
 		apply_runs(kernel, in, inout, count, t);
 }

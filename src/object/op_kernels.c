@@ -143,13 +143,13 @@ LOCATES(double_double)
 /* Which basics count as integers is Open MPI's choice: bytes, text and odd-sized logicals too. */
 #define TABLE_UNSIGNED(op)                                                              \
 	[BASIC_INT8] = op##_u8, [BASIC_INT16] = op##_u16, [BASIC_INT32] = op##_u32,     \
-	[BASIC_INT64] = op##_u64, [BASIC_UINT8] = op##_u8, [BASIC_UINT16] = op##_u16,   \
+	[BASIC_INT64] = op##_u64, [BASIC_LONG] = op##_u64, [BASIC_ULONG] = op##_u64, [BASIC_UINT8] = op##_u8, [BASIC_UINT16] = op##_u16,   \
 	[BASIC_UINT32] = op##_u32, [BASIC_UINT64] = op##_u64, [BASIC_BYTE] = op##_u8,   \
 	[BASIC_CHAR] = op##_u8, [BASIC_CHARACTER] = op##_u8, [BASIC_LOGICAL1] = op##_u8, \
 	[BASIC_LOGICAL2] = op##_u16, [BASIC_LOGICAL8] = op##_u64
 #define TABLE_SIGNED(op)                                                                \
 	[BASIC_INT8] = op##_i8, [BASIC_INT16] = op##_i16, [BASIC_INT32] = op##_i32,     \
-	[BASIC_INT64] = op##_i64, [BASIC_UINT8] = op##_u8, [BASIC_UINT16] = op##_u16,   \
+	[BASIC_INT64] = op##_i64, [BASIC_LONG] = op##_i64, [BASIC_ULONG] = op##_u64, [BASIC_UINT8] = op##_u8, [BASIC_UINT16] = op##_u16,   \
 	[BASIC_UINT32] = op##_u32, [BASIC_UINT64] = op##_u64, [BASIC_BYTE] = op##_u8,   \
 	[BASIC_CHAR] = op##_i8, [BASIC_CHARACTER] = op##_i8, [BASIC_LOGICAL1] = op##_i8, \
 	[BASIC_LOGICAL2] = op##_i16, [BASIC_LOGICAL8] = op##_i64

@@ -11,27 +11,28 @@ struct signature {
 	struct signature_ref parts[];
 };
 
-/* Bytes of one part: a scalar's width, twice that for complex numbers and pairs. */
+/* size, width, wire, parts, tail, elements */
 const struct basic_shape basic_shapes[BASIC_COUNT] = {
-    [BASIC_BYTE] = {1, 1, 1, 0},	  [BASIC_INT8] = {1, 1, 1, 0},
-    [BASIC_INT16] = {2, 2, 1, 0},	  [BASIC_INT32] = {4, 4, 1, 0},
-    [BASIC_INT64] = {8, 8, 1, 0},	  [BASIC_UINT8] = {1, 1, 1, 0},
-    [BASIC_UINT16] = {2, 2, 1, 0},	  [BASIC_UINT32] = {4, 4, 1, 0},
-    [BASIC_UINT64] = {8, 8, 1, 0},	  [BASIC_FLOAT] = {4, 4, 1, 0},
-    [BASIC_DOUBLE] = {8, 8, 1, 0},	  [BASIC_LDOUBLE] = {16, 16, 1, 0},
-    [BASIC_CFLOAT] = {8, 4, 2, 0},	  [BASIC_CDOUBLE] = {16, 8, 2, 0},
-    [BASIC_CLDOUBLE] = {32, 16, 2, 0},	  [BASIC_BOOL] = {1, 1, 1, 0},
-    [BASIC_LOGICAL] = {4, 4, 1, 0},	  [BASIC_LOGICAL1] = {1, 1, 1, 0},
-    [BASIC_LOGICAL2] = {2, 2, 1, 0},	  [BASIC_LOGICAL8] = {8, 8, 1, 0},
-    [BASIC_CHAR] = {1, 1, 1, 0},	  [BASIC_WCHAR] = {4, 4, 1, 0},
-    [BASIC_CHARACTER] = {1, 1, 1, 0},	  [BASIC_FLOAT_INT] = {8, 4, 1, 4},
-    [BASIC_DOUBLE_INT] = {12, 8, 1, 4},	  [BASIC_LONG_INT] = {12, 8, 1, 4},
-    [BASIC_SHORT_INT] = {6, 2, 1, 4},	  [BASIC_2INT] = {8, 4, 2, 0},
-    [BASIC_LDOUBLE_INT] = {20, 16, 1, 4}, [BASIC_2REAL] = {8, 4, 2, 0},
-    [BASIC_2DOUBLE] = {16, 8, 2, 0},	  [BASIC_2INTEGER] = {8, 4, 2, 0},
-    [BASIC_PACKED] = {1, 1, 1, 0},	  [BASIC_QUAD] = {16, 16, 1, 0},
-    [BASIC_CQUAD] = {32, 16, 2, 0},	  [BASIC_2CFLOAT] = {16, 4, 4, 0},
-    [BASIC_2CDOUBLE] = {32, 8, 4, 0},
+    [BASIC_BYTE] = {1, 1, 1, 1, 0, 1},		 [BASIC_INT8] = {1, 1, 1, 1, 0, 1},
+    [BASIC_INT16] = {2, 2, 2, 1, 0, 1},		 [BASIC_INT32] = {4, 4, 4, 1, 0, 1},
+    [BASIC_INT64] = {8, 8, 8, 1, 0, 1},		 [BASIC_UINT8] = {1, 1, 1, 1, 0, 1},
+    [BASIC_UINT16] = {2, 2, 2, 1, 0, 1},	 [BASIC_UINT32] = {4, 4, 4, 1, 0, 1},
+    [BASIC_UINT64] = {8, 8, 8, 1, 0, 1},	 [BASIC_LONG] = {8, 8, 4, 1, 0, 1},
+    [BASIC_ULONG] = {8, 8, 4, 1, 0, 1},		 [BASIC_FLOAT] = {4, 4, 4, 1, 0, 1},
+    [BASIC_DOUBLE] = {8, 8, 8, 1, 0, 1},	 [BASIC_LDOUBLE] = {16, 16, 16, 1, 0, 1},
+    [BASIC_CFLOAT] = {8, 4, 4, 2, 0, 1},	 [BASIC_CDOUBLE] = {16, 8, 8, 2, 0, 1},
+    [BASIC_CLDOUBLE] = {32, 16, 16, 2, 0, 1},	 [BASIC_BOOL] = {1, 1, 1, 1, 0, 1},
+    [BASIC_LOGICAL] = {4, 4, 4, 1, 0, 1},	 [BASIC_LOGICAL1] = {1, 1, 1, 1, 0, 1},
+    [BASIC_LOGICAL2] = {2, 2, 2, 1, 0, 1},	 [BASIC_LOGICAL8] = {8, 8, 8, 1, 0, 1},
+    [BASIC_CHAR] = {1, 1, 1, 1, 0, 1},		 [BASIC_WCHAR] = {4, 4, 2, 1, 0, 1},
+    [BASIC_CHARACTER] = {1, 1, 1, 1, 0, 1},	 [BASIC_FLOAT_INT] = {8, 4, 4, 1, 4, 2},
+    [BASIC_DOUBLE_INT] = {12, 8, 8, 1, 4, 2},	 [BASIC_LONG_INT] = {12, 8, 4, 1, 4, 2},
+    [BASIC_SHORT_INT] = {6, 2, 2, 1, 4, 2},	 [BASIC_2INT] = {8, 4, 4, 2, 0, 2},
+    [BASIC_LDOUBLE_INT] = {20, 16, 16, 1, 4, 2}, [BASIC_2REAL] = {8, 4, 4, 2, 0, 2},
+    [BASIC_2DOUBLE] = {16, 8, 8, 2, 0, 2},	 [BASIC_2INTEGER] = {8, 4, 4, 2, 0, 2},
+    [BASIC_PACKED] = {1, 1, 1, 1, 0, 1},	 [BASIC_QUAD] = {16, 16, 16, 1, 0, 1},
+    [BASIC_CQUAD] = {32, 16, 16, 2, 0, 1},	 [BASIC_2CFLOAT] = {16, 4, 4, 4, 0, 1},
+    [BASIC_2CDOUBLE] = {32, 8, 8, 4, 0, 1},
 };
 
 void signature_retain(struct signature_ref r)
@@ -176,9 +177,14 @@ static bool elements_within(struct signature_ref r, size_t bytes, size_t *elemen
 {
 	const struct signature *s = r.node;
 	if (!s) {
-		const size_t one = basic_shapes[r.basic].size;
-		*elements += bytes / one;
-		return bytes % one == 0;
+		const struct basic_shape *one = &basic_shapes[r.basic];
+		*elements += bytes / one->size * one->elements;
+		bytes %= one->size;
+		if (one->elements == 2 && bytes >= one->width) { /* half of a pair */
+			*elements += 1;
+			bytes -= one->width;
+		}
+		return bytes == 0;
 	}
 	*elements += bytes / s->size * s->elements;
 	bytes %= s->size;
@@ -204,8 +210,10 @@ bool signature_elements(struct signature_ref r, size_t bytes, size_t *elements)
 static size_t bytes_within(struct signature_ref r, size_t elements)
 {
 	const struct signature *s = r.node;
-	if (!s)
-		return elements * basic_shapes[r.basic].size;
+	if (!s) {
+		const struct basic_shape *one = &basic_shapes[r.basic];
+		return elements / one->elements * one->size + elements % one->elements * one->width;
+	}
 	size_t bytes = elements / s->elements * s->size;
 	elements %= s->elements;
 	for (size_t i = 0; elements > 0; i++) {
@@ -229,11 +237,23 @@ void signature_walk(struct signature_ref r, void (*visit)(void *arg, basic_t bas
 {
 	if (!r.node) {
 		if (r.count)
-			visit(arg, r.basic, r.count);
+			visit(arg, r.basic, r.count / basic_shapes[r.basic].elements);
 		return;
 	}
 	for (size_t t = 0; t < r.node->times; t++) {
 		for (size_t i = 0; i < r.node->count; i++)
 			signature_walk(r.node->parts[i], visit, arg);
 	}
+}
+
+size_t signature_wire(struct signature_ref r)
+{
+	if (!r.node) {
+		const struct basic_shape *one = &basic_shapes[r.basic];
+		return r.count ? r.count / one->elements * (one->wire * one->parts + one->tail) : 0;
+	}
+	size_t once = 0;
+	for (size_t i = 0; i < r.node->count; i++)
+		once += signature_wire(r.node->parts[i]);
+	return r.node->times * once;
 }

@@ -37,7 +37,10 @@ bool signature_elements(struct signature_ref r, size_t bytes, size_t *elements);
 /* The inverse: bytes of the first `elements` elements. */
 size_t signature_bytes(struct signature_ref r, size_t elements);
 
-/* Calls visit for each stretch of equal elements of one repetition, in order. */
+/* Bytes of r in external32. */
+size_t signature_wire(struct signature_ref r);
+
+/* Calls visit for each stretch of `count` equal basics (a pair is one) of r, in order. */
 void signature_walk(struct signature_ref r, void (*visit)(void *arg, basic_t basic, size_t count),
 		    void *arg);
 

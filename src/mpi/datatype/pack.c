@@ -88,6 +88,11 @@ static int representation(const char *name, bool *external)
 	return MPI_ERR_ARG;
 }
 
+static size_t external_size(const struct datatype *t, int count, bool external)
+{
+	return (size_t)count * (external ? signature_wire(t->elements) : t->size);
+}
+
 int PMPI_Pack_external(const char datarep[], const void *inbuf, int incount, MPI_Datatype type,
 		       void *outbuf, MPI_Aint outsize, MPI_Aint *position)
 {
@@ -101,7 +106,7 @@ int PMPI_Pack_external(const char datarep[], const void *inbuf, int incount, MPI
 		rc = check_buffer(inbuf, incount, t);
 	if (rc != MPI_SUCCESS)
 		return API_FAIL(NULL, rc);
-	const size_t bytes = (size_t)incount * t->size;
+	const size_t bytes = external_size(t, incount, external);
 	rc = check_room(bytes, *position, outsize);
 	if (rc != MPI_SUCCESS)
 		return API_FAIL(NULL, rc);
@@ -128,7 +133,7 @@ int PMPI_Unpack_external(const char datarep[], const void *inbuf, MPI_Aint insiz
 		rc = check_buffer(outbuf, outcount, t);
 	if (rc != MPI_SUCCESS)
 		return API_FAIL(NULL, rc);
-	const size_t bytes = (size_t)outcount * t->size;
+	const size_t bytes = external_size(t, outcount, external);
 	rc = check_room(bytes, *position, insize);
 	if (rc != MPI_SUCCESS)
 		return API_FAIL(NULL, rc);
@@ -156,7 +161,7 @@ int PMPI_Pack_external_size(const char datarep[], int incount, MPI_Datatype type
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	if (incount < 0)
 		return API_FAIL(NULL, MPI_ERR_COUNT);
-	*size = (MPI_Aint)((size_t)incount * t->size);
+	*size = (MPI_Aint)external_size(t, incount, external);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Pack_external_size);
