@@ -29,7 +29,7 @@ struct image_identity {
 	char job[IMAGE_NAME_MAX];
 	uint32_t rank, nranks;
 	uint32_t id;   /* number of the checkpoint */
-	uint32_t base; /* number of the checkpoint that this one is a difference to; 0: it is full */
+	uint32_t base; /* number of the one that this one is a difference to; 0: it is full */
 };
 
 typedef enum image_mode {
@@ -40,12 +40,13 @@ typedef enum image_mode {
 typedef enum image_compress { IMAGE_PLAIN, IMAGE_LZ4, IMAGE_ZSTD } image_compress_t;
 
 struct image_result {
-	struct error error;	/* code HALE_OK when the image is whole and synced */
-	uint64_t bytes;		/* length of the image */
-	uint64_t pages_saved;	/* 4 KiB pages whose content is in it */
-	uint64_t pages_zero;	/* skipped because they are zero */
-	uint64_t checksum;	/* XXH3-64 over all bytes of the file, what manifests carry */
-	double seconds;		/* from fork to the last byte synced */
+	struct error error;   /* code HALE_OK when the image is whole and synced */
+	uint64_t bytes;	      /* length of the image */
+	uint64_t pages_saved; /* 4 KiB pages whose content is in it */
+	uint64_t pages_zero;  /* skipped because they are zero */
+	uint64_t checksum; /* depends on every byte of the file (frame.h), what manifests carry */
+	uint32_t base;	   /* 0: the image is full, although a difference was asked for */
+	double seconds;	   /* from fork to the last byte synced */
 };
 
 struct image_params {
@@ -53,10 +54,11 @@ struct image_params {
 	const char *path; /* file to create, O_EXCL, mode 0600; taken away again on failure */
 	image_mode_t mode;
 	image_compress_t compress;
-	bool incremental;	/* only what was written since the previous capture (identity.base) */
-	bool track;		/* start/renew dirty tracking with this capture, for a later difference */
-	bool sync;		/* fdatasync the file before it counts as written */
-	const void *note;	/* bytes of the layer above, kept in the header; at most IMAGE_NOTE_MAX */
+	bool incremental; /* only what was written since the previous tracked capture, which must
+			   * be identity.base and whole; otherwise the image becomes a full one */
+	bool track;	  /* start/renew dirty tracking with this capture, for a later difference */
+	bool sync;	  /* fdatasync the file before it counts as written */
+	const void *note; /* bytes of the layer above, kept in the header; at most IMAGE_NOTE_MAX */
 	size_t note_len;
 	/* Called once when the image is written or has failed: in the writing child (IMAGE_FORKED),
 	 * which then _exits, or in the caller (IMAGE_SYNC). Descriptors are those of the parent. */
@@ -140,7 +142,8 @@ struct image_info {
 /* Reads header and structure. HALE_ERR_IMAGE_MISSING, _TORN, _CORRUPT with a sentence. */
 hale_status_t image_read_info(const char *path, struct image_info *info, struct error *err);
 
-/* Reads every frame and checks every checksum; *checksum gets the XXH3-64 of the file. */
+/* Reads every frame and checks every checksum; *checksum gets that of the file, the same that
+ * image_result has. */
 hale_status_t image_verify(const char *path, uint64_t *checksum, struct error *err);
 
 /* Prints what is in an image for people, or as JSON. */

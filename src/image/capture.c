@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Capturing this process. In order of time:
+ *
+ *   stopped   collect what only the process itself can tell, and what would change under a
+ *             writing child: threads, signals, descriptors with their offsets, shared memory
+ *             context_save: this is where the restored process comes back
+ *             fork
+ *   running   the parent goes on; the child writes (capture_write.c)
+ */
+#include "image/capture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "image/resume.h"
+
+enum { CHILD_STACK = 256 << 10, WRITERS_KEPT = 8, WRITER_NICE = 5 };
+
+/* Addresses only; pages come as they are used. */
+#define ARENA_RESERVE (1ul << 38)
+#define ARENA_SMALL   (1ul << 30)
+
+#define SAVE_MAX_DEFAULT (256ull << 20)
+
+static struct {
+	sys_set_t mask;		  /* the caller's, while a capture runs */
+	int writer[WRITERS_KEPT]; /* children that may still be writing, or want to be reaped */
+	uint64_t save_max;
+	void *arena; /* of the capture that runs */
+} self;
+
+void capture_init(void)
+{
+	const char *text = getenv("HALE_FILE_SAVE_MAX");
+	if (!text || !units_parse_bytes(text, &self.save_max))
+		self.save_max = SAVE_MAX_DEFAULT;
+}
+
+uint64_t capture_save_max(void)
+{
+	return self.save_max ? self.save_max : SAVE_MAX_DEFAULT;
+}
+
+void capture_forget(void)
+{
+	memset(self.writer, 0, sizeof(self.writer));
+	image_exclude_remove(self.arena);
+}
+
+/* Children without an exit signal are seen by no wait() of the program; we take them away. */
+static void reap_writers(void)
+{
+	for (int i = 0; i < WRITERS_KEPT; i++)
+		if (self.writer[i] &&
+		    sys(SYS_wait4, self.writer[i], NULL, __WCLONE | WNOHANG, NULL))
+			self.writer[i] = 0;
+}
+
+static void remember_writer(int pid)
+{
+	for (int i = 0; i < WRITERS_KEPT; i++)
+		if (!self.writer[i]) {
+			self.writer[i] = pid;
+			return;
+		}
+}
+
+/* ---- collecting ---- */
+
+static hale_status_t no_memory(struct error *err)
+{
+	return error_set(err, HALE_ERR_MEMORY, "no memory to prepare a checkpoint");
+}
+
+static hale_status_t refuse_maps(const struct list *maps, struct error *err)
+{
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct map *m = list_at(maps, i);
+		const char *why = map_is_excluded(m->start, m->end) ? NULL : map_refusal(m);
+		if (why)
+			return error_set(err, HALE_ERR_UNSUPPORTED,
+					 "the mapping of %s at %lx is %s, which can't be saved; "
+					 "unmap it before the checkpoint",
+					 m->name, (unsigned long)m->start, why);
+	}
+	return HALE_OK;
+}
+
+static bool copy_pages(struct capture *c, uint64_t start, uint64_t pages)
+{
+	struct page_copy *p = list_add(&c->copies);
+	void *copy = arena_pages(&c->arena, pages * HALE_PAGE);
+	if (!p || !copy)
+		return false;
+	memcpy(copy, (const void *)start, pages * HALE_PAGE);
+	*p = (struct page_copy){start, pages, copy};
+	return true;
+}
+
+/* Shared memory isn't frozen by the fork, so it is copied now; only pages that exist. */
+static hale_status_t copy_shared(struct capture *c, const struct map *m, struct error *err)
+{
+	uint64_t pages = (m->end - m->start) / HALE_PAGE;
+	unsigned char *here = arena_alloc(&c->arena, pages);
+	bool hidden = !(m->prot & PROT_READ), ok = true;
+	if (!here)
+		return no_memory(err);
+	if (sys(SYS_mincore, m->start, m->end - m->start, here))
+		memset(here, 1, pages);
+	if (hidden)
+		sys(SYS_mprotect, m->start, m->end - m->start, PROT_READ);
+	for (uint64_t i = 0, n; i < pages && ok; i += n) {
+		for (n = 1; i + n < pages && (here[i + n] & 1) == (here[i] & 1); n++)
+			;
+		if (here[i] & 1)
+			ok = copy_pages(c, m->start + i * HALE_PAGE, n);
+	}
+	if (hidden)
+		sys(SYS_mprotect, m->start, m->end - m->start, m->prot);
+	return ok ? HALE_OK : no_memory(err);
+}
+
+/* What a shared mapping can change in its file has to be changed back. */
+static hale_status_t save_shared_file(struct capture *c, int32_t index, struct error *err)
+{
+	const struct map_record *r = list_at(&c->map_records, (size_t)index);
+	const char *path = c->map_text.data + r->path_offset;
+	struct stat st;
+	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || sys(SYS_fstat, fd, &st))
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "%s is mapped as shared memory, but can't be opened to save it",
+				 path);
+	uint64_t size = (uint64_t)st.st_size, len = r->end - r->start;
+	len = size <= r->offset ? 0 : size - r->offset < len ? size - r->offset : len;
+	void *data = NULL;
+	int rc = -EFBIG;
+	if (len <= c->fds.save_max) {
+		data = arena_pages(&c->arena, len + 1);
+		rc = data ? sys_read_at((int)fd, data, len, r->offset) : -ENOMEM;
+	}
+	sys(SYS_close, fd);
+	struct content *content = rc ? NULL : list_add(&c->fds.contents);
+	if (!content)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "%s is mapped as shared memory of %lu MiB and can't be saved: "
+				 "raise HALE_FILE_SAVE_MAX",
+				 path, (unsigned long)(len >> 20));
+	*content = (struct content){{-1, index, r->offset, size}, data, len};
+	return HALE_OK;
+}
+
+static hale_status_t collect_shared(struct capture *c, struct error *err)
+{
+	hale_status_t rc = HALE_OK;
+	list_init(&c->copies, &c->arena, sizeof(struct page_copy));
+	for (size_t i = 0; i < c->maps.count && rc == HALE_OK; i++) {
+		const struct map *m = list_at(&c->maps, i);
+		if (map_kind_of(m) == MAP_KIND_SHARED_ANON && !map_is_excluded(m->start, m->end) &&
+		    !map_is_kernel(m))
+			rc = copy_shared(c, m, err);
+	}
+	for (size_t i = 0; i < c->map_records.count && rc == HALE_OK; i++) {
+		const struct map_record *r = list_at(&c->map_records, i);
+		if (r->kind == MAP_KIND_SHARED_FILE && r->prot & PROT_WRITE)
+			rc = save_shared_file(c, (int32_t)i, err);
+	}
+	return rc;
+}
+
+static hale_status_t collect_threads(struct capture *c, struct error *err)
+{
+	list_init(&c->threads, &c->arena, sizeof(struct thread_record));
+	list_init(&c->timers, &c->arena, sizeof(struct timer_record));
+	struct thread_record *me = list_add(&c->threads);
+	if (!me)
+		return no_memory(err);
+	thread_describe(me);
+	me->coordinator = 1;
+	me->mask = self.mask;
+	if (!threads_collect(&c->threads) || !signals_collect(&c->signals, &c->timers))
+		return no_memory(err);
+	for (size_t i = 0; i < c->threads.count; i++) {
+		struct thread_record *t = list_at(&c->threads, i);
+		t->pending &= ~c->signals.pending;
+	}
+	return HALE_OK;
+}
+
+static hale_status_t collect(struct capture *c, struct error *err)
+{
+	hale_status_t rc = maps_scan("/proc/self/maps", &c->arena, &c->maps, err);
+	if (rc == HALE_OK)
+		rc = refuse_maps(&c->maps, err);
+	list_init(&c->map_records, &c->arena, sizeof(struct map_record));
+	bytes_init(&c->map_text, &c->arena);
+	if (rc == HALE_OK)
+		rc = maps_record(&c->maps, &c->map_records, &c->map_text, err);
+	c->fds = (struct fd_table){.arena = &c->arena,
+				   .proc = "/proc/self",
+				   .own = engine.own,
+				   .own_count = engine.own_count,
+				   .save_max = capture_save_max()};
+	memcpy(c->fds.stream, engine.stream, sizeof(engine.stream));
+	if (rc == HALE_OK)
+		rc = fd_table_scan(&c->fds, err);
+	if (rc == HALE_OK)
+		rc = process_collect(&c->maps, &c->process, err);
+	if (rc == HALE_OK)
+		rc = collect_threads(c, err);
+	if (rc == HALE_OK)
+		rc = collect_shared(c, err);
+	c->process.record.resume = (uint64_t)image_resume;
+	return rc;
+}
+
+/* ---- the capture ---- */
+
+static hale_status_t check_params(const struct image_params *p, struct error *err)
+{
+	if (!engine.ready)
+		return error_set(err, HALE_ERR_STATE, "image_init has not been called");
+	if (p->note_len > IMAGE_NOTE_MAX || strlen(p->path) >= IMAGE_PATH_MAX)
+		return error_set(err, HALE_ERR_ARGUMENT, "the image's note or path is too long");
+	return HALE_OK;
+}
+
+static struct capture *capture_create(const struct image_params *params)
+{
+	struct arena arena;
+	if (!arena_init(&arena, NULL, ARENA_RESERVE) && !arena_init(&arena, NULL, ARENA_SMALL))
+		return NULL;
+	struct capture *c = arena_alloc(&arena, sizeof(*c));
+	if (!c) {
+		arena_fini(&arena);
+		return NULL;
+	}
+	c->arena = arena;
+	c->params = *params;
+	c->incremental = params->incremental;
+	strcpy(c->path, params->path);
+	c->fd = -1;
+	c->parent = (int32_t)sys(SYS_getpid);
+	self.arena = c->arena.base;
+	image_exclude_add(c->arena.base, c->arena.reserved);
+	return c;
+}
+
+static void capture_destroy(struct capture *c)
+{
+	struct arena arena = c->arena;
+	image_exclude_remove(arena.base);
+	if (c->fd >= 0)
+		sys(SYS_close, c->fd);
+	arena_fini(&arena);
+}
+
+static void child_main(void *arg)
+{
+	struct capture *c = arg;
+	sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+	if (sys(SYS_getppid) != c->parent)
+		sys(SYS_exit_group, 1);
+	sys(SYS_setpriority, 0, 0, WRITER_NICE);
+	capture_write(c);
+	sys(SYS_exit_group, 0);
+}
+
+static hale_status_t begin_writing(struct capture *c, struct error *err)
+{
+	c->began_ns = clock_ns();
+	if (c->params.mode == IMAGE_SYNC) {
+		capture_write(c);
+		return HALE_OK;
+	}
+	/* an own stack: the caller's may be a small alternate stack */
+	char *stack = arena_pages(&c->arena, CHILD_STACK);
+	long pid =
+	    stack ? clone_run(0, stack + CHILD_STACK, NULL, NULL, 0, child_main, c) : -ENOMEM;
+	if (pid < 0) {
+		sys(SYS_unlink, c->path);
+		return error_set(err, HALE_ERR_MEMORY,
+				 "can't fork to write the checkpoint (error %ld): free memory, or "
+				 "checkpoint synchronously",
+				 -pid);
+	}
+	remember_writer((int)pid);
+	return HALE_OK;
+}
+
+/* The file's place in the descriptor table must not be one that the program then misses. */
+static hale_status_t create_file(struct capture *c, struct error *err)
+{
+	c->fd =
+	    (int)sys(SYS_openat, AT_FDCWD, c->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (c->fd >= 0)
+		return HALE_OK;
+	return error_set(err, c->fd == -ENOSPC ? HALE_ERR_STORE_FULL : HALE_ERR_STORE,
+			 "can't create the image %s (error %d): check the checkpoint directory",
+			 c->path, -c->fd);
+}
+
+/* Returns twice: here, and in every process that is restored from what is written. */
+static __attribute__((noinline)) image_return_t save_and_write(struct capture *c, struct error *err)
+{
+	struct thread_record *me = list_at(&c->threads, 0);
+	if (context_save(&me->context))
+		return IMAGE_RESTORED;
+	track_renew(c);
+	return begin_writing(c, err) == HALE_OK ? IMAGE_CAPTURED : IMAGE_FAILED;
+}
+
+static void engine_take_note(const struct image_params *p)
+{
+	engine.has_passed = false;
+	engine.note_len = p->note_len;
+	if (p->note_len)
+		memcpy(engine.note, p->note, p->note_len);
+}
+
+image_return_t image_capture(const struct image_params *params, uint64_t *pause_ns,
+			     struct error *err)
+{
+	struct error local;
+	const sys_set_t all = ~0ull;
+	uint64_t began = clock_ns();
+	image_return_t result = IMAGE_FAILED;
+	if (!err)
+		err = &local;
+	if (check_params(params, err) != HALE_OK)
+		return IMAGE_FAILED;
+	sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &self.mask, sizeof(all));
+	reap_writers();
+	struct capture *c = capture_create(params);
+	if (c) {
+		engine_take_note(params);
+		if (collect(c, err) == HALE_OK && create_file(c, err) == HALE_OK)
+			result = save_and_write(c, err);
+		if (result == IMAGE_RESTORED) {
+			/* c was never part of the image */
+			threads_await_parked();
+			image_resume_finish();
+			began = clock_ns();
+		} else {
+			capture_destroy(c);
+		}
+	} else {
+		no_memory(err);
+	}
+	sys(SYS_rt_sigprocmask, SIG_SETMASK, &self.mask, NULL, sizeof(self.mask));
+	if (pause_ns)
+		*pause_ns = clock_ns() - began;
+	return result;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One capture in the making: what was collected while the process was stopped. It lives in an
+ * arena of its own, which no image contains. */
+#ifndef HALE_IMAGE_CAPTURE_H
+#define HALE_IMAGE_CAPTURE_H
+
+#include "image/fd.h"
+#include "image/stream.h"
+
+/* A private copy of pages that other processes can change at any time. */
+struct page_copy {
+	uint64_t addr, pages;
+	void *copy;
+};
+
+struct capture {
+	struct arena arena;
+	struct image_params params;
+	char path[IMAGE_PATH_MAX];
+	int fd;
+	int32_t parent; /* the captured process, seen from the writing child */
+	uint64_t began_ns;
+	struct process_capture process;
+	struct list maps;	 /* struct map, all of them */
+	struct list map_records; /* struct map_record */
+	struct bytes map_text;
+	struct fd_table fds;
+	struct signals_record signals;
+	struct list timers;  /* struct timer_record */
+	struct list threads; /* struct thread_record; the first is the caller */
+	struct list copies;  /* struct page_copy */
+	struct list written; /* struct map_written, one for each of maps */
+	bool incremental;
+	/* where the kernel doesn't track: checksums of the base's pages, and of this image's */
+	struct hash_table *hashes_old, *hashes_new;
+};
+
+/* Ranges of one mapping that were written since the base; whole: can't be told, all of it. */
+struct map_written {
+	bool whole;
+	struct list ranges; /* struct range */
+};
+
+/* capture.c */
+void capture_init(void);
+uint64_t capture_save_max(void);
+/* In a new process: the writing children and the arena of the capture weren't ours. */
+void capture_forget(void);
+
+/* capture_write.c: in the child, or in the caller: writes the image, reports. */
+void capture_write(struct capture *c);
+
+/* ---- track.c ---- */
+
+/* Called with the process stopped, just before the fork: finds what was written since the base
+ * (c->written; clears c->incremental if that is not known), and starts tracking anew. */
+void track_renew(struct capture *c);
+/* The writing child says that the image which tracking is relative to is whole. */
+void track_base_written(const struct capture *c);
+/* In a new process: nothing is tracked. */
+void track_reset(void);
+
+#endif

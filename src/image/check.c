@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Can a process be captured? Asked from outside, before anything is stopped. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "image/capture.h"
+#include "image/read.h"
+
+static hale_status_t check_maps(pid_t pid, struct arena *arena, struct error *err)
+{
+	char path[64];
+	struct list maps;
+	fmt_print(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	hale_status_t rc = maps_scan(path, arena, &maps, err);
+	for (size_t i = 0; i < maps.count && rc == HALE_OK; i++) {
+		const struct map *m = list_at(&maps, i);
+		const char *why = map_refusal(m);
+		if (why)
+			rc = error_set(err, HALE_ERR_UNSUPPORTED,
+				       "the mapping of %s at %lx is %s, which can't be saved; "
+				       "unmap it before the checkpoint",
+				       m->name, (unsigned long)m->start, why);
+	}
+	return rc;
+}
+
+/* From outside, what 0, 1 and 2 are now stands for what they were at the start. */
+static void streams_of(pid_t pid, struct file_identity stream[3])
+{
+	for (int i = 0; i < 3; i++) {
+		char path[64];
+		struct stat st;
+		fmt_print(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, i);
+		stream[i] = (struct file_identity){0};
+		if (!sys(SYS_newfstatat, AT_FDCWD, path, &st, 0))
+			stream[i] = (struct file_identity){st.st_dev, st.st_ino};
+	}
+}
+
+hale_status_t image_check(pid_t pid, const int *own, size_t own_count, struct error *err)
+{
+	struct arena arena;
+	char proc[32], exe[64];
+	struct stat st;
+	struct error local;
+	if (!err)
+		err = &local;
+	fmt_print(proc, sizeof(proc), "/proc/%d", (int)pid);
+	fmt_print(exe, sizeof(exe), "%s/fd", proc);
+	if (sys(SYS_newfstatat, AT_FDCWD, exe, &st, 0))
+		return error_set(err, HALE_ERR_PROCESS, "there is no process %d", (int)pid);
+	hale_status_t rc = image_reader_arena(&arena, err);
+	if (rc != HALE_OK)
+		return rc;
+	struct fd_table t = {.arena = &arena,
+			     .proc = proc,
+			     .other = true,
+			     .own = own,
+			     .own_count = own_count,
+			     .save_max = capture_save_max()};
+	streams_of(pid, t.stream);
+	rc = fd_table_scan(&t, err);
+	if (rc == HALE_OK)
+		rc = check_maps(pid, &arena, err);
+	arena_fini(&arena);
+	return rc;
+}

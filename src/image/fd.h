@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Open descriptors. Each kind stands in one file with both its directions; fd.c walks over them.
+ *
+ *   capture   (process stopped)   fd_table_scan: for each descriptor its kind says yes, no, why
+ *   restore   (new process, before its memory is exchanged)
+ *             open      makes the open file again, at a number out of the way; may fail
+ *             settle    what can't be taken back: truncates and rewrites files
+ *             place     gives it its numbers, closes everything else
+ *             connect   what needs the numbers: epoll
+ */
+#ifndef HALE_IMAGE_FD_H
+#define HALE_IMAGE_FD_H
+
+#include "image/engine.h"
+
+/* What /proc tells about one descriptor. */
+struct fd_probe {
+	int fd;
+	struct stat st;
+	char link[IMAGE_PATH_MAX]; /* without " (deleted)" */
+	bool deleted;
+	char info[4096]; /* its fdinfo */
+};
+
+/* Bytes that go into the image with a descriptor or a shared file mapping. */
+struct content {
+	struct content_record record;
+	const void *data;
+	size_t len;
+};
+
+struct fd_table {
+	struct arena *arena;
+	const char *proc; /* "/proc/self", or of another process: then only looks, takes nothing */
+	bool other;
+	const int *own;
+	size_t own_count;
+	struct file_identity stream[3];
+	uint64_t save_max;    /* bytes of one file that are saved */
+	struct list records;  /* struct fd_record */
+	struct list contents; /* struct content */
+	struct bytes text;
+	struct fd_probe *probe;
+};
+
+struct fd_restore {
+	struct arena *arena;
+	const struct fd_record *record;
+	size_t count;
+	const char *text;
+	size_t text_len;
+	const struct content *content;
+	size_t content_count;
+	int old_pid;
+	int stream[3]; /* what 0, 1, 2 are in this process, out of the way; -1: closed */
+	int floor;     /* numbers from here on are out of the way */
+	int *temp;     /* per record: where it is open, or -1 */
+};
+
+struct fd_ops {
+	enum fd_kind kind;
+	const char *name;
+	/* Is the descriptor of this kind? */
+	bool (*match)(const struct fd_table *t, const struct fd_probe *p);
+	/* Fills r beyond what all kinds have, adds text and contents. Also says no. For another
+	 * process (t->other) it may only look. */
+	hale_status_t (*capture)(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+				 struct error *err);
+	/* Returns an open descriptor, or -1 with err. May fill temp[] of other records too. */
+	int (*open)(struct fd_restore *f, size_t index, struct error *err);
+	/* May be NULL; false with err. */
+	bool (*settle)(struct fd_restore *f, size_t index, struct error *err);
+	bool (*connect)(struct fd_restore *f, size_t index, struct error *err);
+};
+
+extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
+    fd_signal, fd_epoll;
+
+/* Looks at all descriptors that aren't ours. */
+hale_status_t fd_table_scan(struct fd_table *t, struct error *err);
+/* Whether fd is passed over. */
+bool fd_table_is_own(const struct fd_table *t, int fd);
+
+bool fd_restore_open(struct fd_restore *f, struct error *err);
+bool fd_restore_settle(struct fd_restore *f, struct error *err);
+/* keep[]: further numbers that stay open (the library's own). */
+bool fd_restore_place(struct fd_restore *f, const int *keep, size_t keep_count, struct error *err);
+
+/* The numbers of all open descriptors of a process. */
+struct fd_dir {
+	int dir;
+	bool own; /* of this process: then the listing itself is one of them */
+	long len, at;
+	char buf[2048];
+};
+bool fd_dir_open(struct fd_dir *d, const char *proc);
+/* The next number but the listing's own; -1: no more. */
+int fd_dir_next(struct fd_dir *d);
+void fd_dir_close(struct fd_dir *d);
+
+/* For the kinds. */
+uint64_t fd_info_number(const struct fd_probe *p, const char *key, int base, uint64_t fallback);
+bool fd_is_anon(const struct fd_probe *p, const char *name);
+hale_status_t fd_refuse(const struct fd_probe *p, const char *what, struct error *err);
+bool fd_add_text(struct fd_table *t, struct fd_record *r, const void *text, size_t len);
+/* Room for len bytes of content of the record in the making; NULL when memory is out. */
+void *fd_add_content(struct fd_table *t, uint64_t offset, uint64_t total, size_t len);
+const char *fd_text(const struct fd_restore *f, const struct fd_record *r);
+/* All contents of a record written to fd from their offset on. */
+int fd_write_content(const struct fd_restore *f, size_t index, int fd);
+/* Moves fd out of the way. */
+int fd_lift(const struct fd_restore *f, int fd);
+
+#endif

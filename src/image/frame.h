@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The format of an image file. One version; little endian; x86-64.
+ *
+ *   page 0        struct frame HEADER | struct image_header | note
+ *   then frames   struct frame | table … to a page | data … to a page
+ *                 struct frame | table … to a page | data … to a page      … to file_len
+ *
+ * Every frame starts on a page of the file. A table holds records, data holds pages or bytes of
+ * files, so that the pages of an uncompressed image can be mapped right from it. What fills up to
+ * the next page is zero.
+ *
+ * HEADER is written last: until then the file begins with zeroes and is no image. Every byte is
+ * covered: each struct frame by its own checksum, table and data by checksums in it. The checksum
+ * of a whole file is that of all its struct frames in order, which can be computed by several
+ * writers in any order and yet depends on every byte.
+ */
+#ifndef HALE_IMAGE_FRAME_H
+#define HALE_IMAGE_FRAME_H
+
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "image/image.h"
+#include "image/sys.h"
+
+#define FRAME_MAGIC 0x454d4652u		  /* "RFME" */
+#define IMAGE_MAGIC 0x4547414d49454c48ull /* "HLEIMAGE" */
+
+enum { IMAGE_VERSION = 1 };
+
+enum frame_kind {
+	FRAME_HEADER = 1,  /* struct image_header, note */
+	FRAME_PROCESS,	   /* struct process_record, auxiliary vector */
+	FRAME_SIGNALS,	   /* struct signals_record, then struct timer_record[] */
+	FRAME_THREADS,	   /* struct thread_record[] */
+	FRAME_MAPS,	   /* struct map_record[count], then their paths */
+	FRAME_DESCRIPTORS, /* struct fd_record[count], then their texts */
+	FRAME_CONTENT,	   /* struct content_record; data: bytes of a file, a pipe */
+	FRAME_PAGES,	   /* uint64_t[]: runs; data: their pages, one after the other */
+	FRAME_DROPS,	   /* uint64_t[]: runs that are as in a fresh mapping; no data */
+	FRAME_LOCKS,	   /* struct lock_record[]: mutexes that are held by a thread id */
+	FRAME_KINDS,
+};
+
+struct frame {
+	uint32_t magic;
+	uint16_t kind;	   /* enum frame_kind */
+	uint16_t compress; /* image_compress_t, of data */
+	uint32_t count;	   /* records in the table */
+	uint32_t reserved;
+	uint64_t table_len; /* bytes right behind this struct */
+	uint64_t data_len;  /* bytes of data as they stand in the file */
+	uint64_t raw_len;   /* bytes of data when decompressed */
+	uint64_t table_sum; /* XXH3-64 of the table */
+	uint64_t data_sum;  /* XXH3-64 of the data as they stand in the file */
+	uint64_t sum;	    /* XXH3-64 of the bytes before */
+};
+_Static_assert(sizeof(struct frame) == 64, "frames are read from files of other builds");
+
+/* Most that a frame may claim, so that a damaged length can't make a reader allocate without end.
+ */
+enum { FRAME_DATA_MAX = 4 << 20, FRAME_TABLE_MAX = 64 << 20 };
+
+/* A run of pages in one word: the address of its first page, and in the low 12 bits its number
+ * of pages - 1. */
+enum { RUN_PAGES_MAX = 4096 };
+static inline uint64_t run_make(uint64_t addr, uint64_t pages)
+{
+	return addr | (pages - 1);
+}
+static inline uint64_t run_addr(uint64_t run)
+{
+	return run & ~4095ull;
+}
+static inline uint64_t run_pages(uint64_t run)
+{
+	return (run & 4095) + 1;
+}
+
+enum { IMAGE_PATH_MAX = 4096, BUILD_ID_MAX = 32 };
+
+/* What must be equal for a file to count as the same program or library. */
+struct file_stamp {
+	uint64_t size;
+	int64_t mtime_ns;
+	uint32_t build_id_len;
+	unsigned char build_id[BUILD_ID_MAX];
+};
+
+struct image_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t compress; /* image_compress_t */
+	struct image_identity identity;
+	uint64_t file_len;
+	uint64_t frames; /* including this one */
+	uint64_t pages, pages_zero;
+	int64_t taken_ns; /* CLOCK_REALTIME */
+	uint32_t threads, maps, descriptors;
+	uint32_t note_len;
+	uint64_t xfeatures; /* XCR0: extended processor state that signal frames may hold */
+	struct file_stamp program_stamp;
+	char program[256];
+};
+
+enum { PROCESS_REGIONS = 4 };
+
+/* [vdso] and its data pages: moved to their old place, never copied. */
+struct kernel_region {
+	uint64_t start, end;
+	char name[16];
+};
+
+struct process_record {
+	int32_t pid;
+	int32_t tid_offset; /* of the thread's id in glibc's thread block, from the fs base */
+	uint64_t resume;    /* function in the image that takes over when memory is in place */
+	uint64_t engine;    /* the engine's state, its argument */
+	uint64_t start_code, end_code, start_data, end_data, start_brk, brk, start_stack;
+	uint64_t arg_start, arg_end, env_start, env_end;
+	uint64_t vdso_sum; /* XXH3-64 of the vDSO's code */
+	struct kernel_region region[PROCESS_REGIONS];
+	struct rlimit64 limits[RLIM_NLIMITS];
+	uint32_t umask, dumpable;
+	uint32_t cwd_len, auxv_len; /* both follow this struct, in this order */
+	uint32_t rseq_len, reserved;
+	int64_t rseq_offset;
+};
+
+struct context {
+	uint64_t rbx, rbp, r12, r13, r14, r15, rsp, rip;
+	uint32_t mxcsr;
+	uint16_t x87;
+	uint16_t reserved;
+};
+
+struct thread_record {
+	int32_t tid;
+	uint32_t leader, coordinator; /* the main thread; the one that called image_capture */
+	uint32_t robust_len;
+	uint64_t fs, gs, robust,
+	    tid_address; /* where the kernel clears the tid at the thread's end */
+	uint64_t altstack, altstack_len;
+	uint32_t altstack_flags, reserved;
+	sys_set_t mask;	   /* of the coordinator; others have theirs in their signal frame */
+	sys_set_t pending; /* sent to this thread and not yet taken */
+	struct context context;
+	char name[16];
+};
+
+struct signals_record {
+	struct sys_action action[SYS_SIGNALS + 1];
+	sys_set_t pending; /* of the process */
+	struct {
+		int64_t interval_s, interval_us, value_s, value_us;
+	} itimer[3];
+};
+
+/* A timer made by timer_create: its id in the kernel, and when it fires. */
+struct timer_record {
+	int32_t id, clock, signal, notify, tid;
+	uint32_t reserved;
+	uint64_t value;
+	int64_t interval_s, interval_ns, value_s, value_ns;
+};
+
+enum map_kind {
+	MAP_KIND_ANON = 1,    /* private, not of a file */
+	MAP_KIND_FILE,	      /* private, of a file: pages that were written are in the image */
+	MAP_KIND_SHARED_FILE, /* shared, of a file that has a name */
+	MAP_KIND_SHARED_ANON, /* shared, without a name: all content is in the image */
+};
+
+enum map_flag {
+	MAP_FLAG_GROWSDOWN = 1,
+	MAP_FLAG_NORESERVE = 2,
+	MAP_FLAG_HUGEPAGE = 4,
+	MAP_FLAG_NOHUGEPAGE = 8,
+	MAP_FLAG_DONTFORK = 16,
+	MAP_FLAG_WIPEONFORK = 32,
+	MAP_FLAG_DONTDUMP = 64,
+	MAP_FLAG_LOCKED = 128,
+};
+
+struct map_record {
+	uint64_t start, end, offset;
+	uint32_t kind, prot, flags;
+	uint32_t path_offset, path_len; /* in the text behind the records */
+	uint32_t reserved;
+	uint64_t device, inode; /* shared mappings with equal ones are the same memory */
+	uint64_t pages;		/* of it that the image holds */
+	struct file_stamp stamp;
+};
+
+enum fd_kind {
+	FD_FILE = 1,   /* a regular file or directory that has a name */
+	FD_UNLINKED,   /* a regular file without a name; content is in the image */
+	FD_STREAM,     /* standard stream number `a` of the process that is started */
+	FD_DEVICE,     /* of the short list */
+	FD_PIPE,       /* both ends are in this process; content is in the image */
+	FD_EVENT,      /* eventfd: a = counter, b = semaphore */
+	FD_TIMER,      /* timerfd: a = clock, value/interval */
+	FD_SIGNAL,     /* signalfd: a = set */
+	FD_EPOLL,      /* a = number of struct epoll_record in the text */
+	FD_SOCKETPAIR, /* AF_UNIX pair inside this process; content is in the image */
+};
+
+struct fd_record {
+	int32_t fd;
+	int32_t same_as; /* index of an earlier record with the same open file, or -1 */
+	uint32_t kind, fd_flags;
+	uint32_t open_flags, mode;
+	uint64_t device, inode, offset, size;
+	uint64_t a, b;
+	int64_t value_s, value_ns, interval_s, interval_ns;
+	uint32_t text_offset, text_len;	 /* in the text behind the records */
+	uint32_t truncates, has_content; /* restored: cut to size; content frames follow */
+};
+
+struct epoll_record {
+	int32_t fd;
+	uint32_t events;
+	uint64_t data;
+};
+
+/* Data of descriptor record `fd_index`, or of the file behind map `map_index` (fd_index < 0). */
+struct content_record {
+	int32_t fd_index, map_index;
+	uint64_t offset, total;
+};
+
+struct lock_record {
+	uint64_t address;
+	int32_t tid;
+	uint32_t reserved;
+};
+
+static inline uint64_t frame_pad(uint64_t len)
+{
+	return (len + 4095) & ~4095ull;
+}
+static inline uint64_t frame_data_at(const struct frame *f)
+{
+	return frame_pad(sizeof(*f) + f->table_len);
+}
+static inline uint64_t frame_len(const struct frame *f)
+{
+	return frame_data_at(f) + frame_pad(f->data_len);
+}
+const char *frame_kind_name(unsigned kind);
+
+#endif

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The memory map of a process, from /proc/PID/maps. */
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "image/engine.h"
+
+enum { MAPS_READ = 64 << 10, NOTE_MAX = 4096 };
+
+static uint64_t take_hex(const char **p)
+{
+	uint64_t v = 0;
+	for (;; (*p)++) {
+		char c = **p;
+		if (c >= '0' && c <= '9')
+			v = v * 16 + (uint64_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			v = v * 16 + (uint64_t)(c - 'a' + 10);
+		else
+			return v;
+	}
+}
+
+static uint64_t take_decimal(const char **p)
+{
+	uint64_t v = 0;
+	for (; **p >= '0' && **p <= '9'; (*p)++)
+		v = v * 10 + (uint64_t)(**p - '0');
+	return v;
+}
+
+/* 7ffff7dd5000-7ffff7dfb000 r-xp 00001000 fe:00 332383      /usr/lib/ld.so (deleted) */
+static void parse_line(char *line, char *end, struct map *m)
+{
+	const char *p = line;
+	m->start = take_hex(&p);
+	p++;
+	m->end = take_hex(&p);
+	p++;
+	m->prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
+		  (p[2] == 'x' ? PROT_EXEC : 0);
+	m->shared = p[3] == 's';
+	p += 5;
+	m->offset = take_hex(&p);
+	p++;
+	uint64_t major = take_hex(&p);
+	p++;
+	m->device = major << 32 | take_hex(&p);
+	p++;
+	m->inode = take_decimal(&p);
+	while (*p == ' ')
+		p++;
+	*end = 0;
+	m->name = p;
+	static const char deleted[] = " (deleted)";
+	size_t n = (size_t)(end - p), suffix = sizeof(deleted) - 1;
+	if (n > suffix && !memcmp(end - suffix, deleted, suffix)) {
+		end[-(long)suffix] = 0;
+		m->deleted = true;
+	}
+	if (!strncmp(m->name, "[anon", 5)) /* a name that the program itself gave */
+		m->name = "";
+}
+
+static char *read_whole(const char *path, struct arena *a, size_t *len)
+{
+	struct bytes text;
+	bytes_init(&text, a);
+	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n = -1;
+	if (fd < 0)
+		return NULL;
+	for (;;) {
+		size_t before = text.len;
+		char *p = bytes_extend(&text, MAPS_READ);
+		if (!p)
+			break;
+		n = sys(SYS_read, fd, p, MAPS_READ);
+		text.len = before + (n > 0 ? (size_t)n : 0);
+		if (n <= 0)
+			break;
+	}
+	sys(SYS_close, fd);
+	*len = text.len;
+	return n == 0 ? text.data : NULL;
+}
+
+hale_status_t maps_scan(const char *path, struct arena *a, struct list *maps, struct error *err)
+{
+	size_t len;
+	list_init(maps, a, sizeof(struct map));
+	char *text = read_whole(path, a, &len);
+	if (!text)
+		return error_set(err, HALE_ERR_SYSTEM,
+				 "can't read %s: is /proc mounted in this container?", path);
+	for (char *line = text, *end; line < text + len; line = end + 1) {
+		end = memchr(line, '\n', (size_t)(text + len - line));
+		if (!end)
+			break;
+		struct map *m = list_add(maps);
+		if (!m)
+			return error_set(err, HALE_ERR_MEMORY, "no memory for the map of memory");
+		parse_line(line, end, m);
+	}
+	return HALE_OK;
+}
+
+bool map_is_kernel(const struct map *m)
+{
+	return !strncmp(m->name, "[v", 2); /* [vdso], [vvar], [vvar_vclock], [vsyscall] */
+}
+
+bool map_is_excluded(uint64_t start, uint64_t end)
+{
+	for (int i = 0; i < ENGINE_OWN_MAX; i++)
+		if (engine.exclude[i].end && start < engine.exclude[i].end &&
+		    end > engine.exclude[i].start)
+			return true;
+	return false;
+}
+
+bool map_is_own_source(const struct map *m)
+{
+	for (unsigned i = 0; m->inode && i < engine.source_count; i++)
+		if (engine.source[i].inode == m->inode && engine.source[i].device == m->device)
+			return true;
+	return false;
+}
+
+const char *map_refusal(const struct map *m)
+{
+	if (!strncmp(m->name, "/dev/", 5) && strncmp(m->name, "/dev/shm/", 9) &&
+	    strncmp(m->name, "/dev/hugepages/", 15) && strcmp(m->name, "/dev/zero"))
+		return "memory of a device";
+	if (!strncmp(m->name, "anon_inode:", 11))
+		return "memory shared with the kernel";
+	if (!strncmp(m->name, "socket:", 7))
+		return "memory of a socket";
+	if (!strncmp(m->name, "/[aio]", 6))
+		return "a context for asynchronous I/O (io_setup)";
+	return NULL;
+}
+
+enum map_kind map_kind_of(const struct map *m)
+{
+	bool named = m->name[0] == '/' && !m->deleted && strcmp(m->name, "/dev/zero");
+	if (m->shared)
+		return named ? MAP_KIND_SHARED_FILE : MAP_KIND_SHARED_ANON;
+	return named && !map_is_own_source(m) ? MAP_KIND_FILE : MAP_KIND_ANON;
+}
+
+/* Parts of one region that a lazy restart or our own tracking has split. */
+static bool continues(const struct map_record *before, const struct map_record *r)
+{
+	return before->kind == MAP_KIND_ANON && r->kind == MAP_KIND_ANON &&
+	       before->end == r->start && before->prot == r->prot && before->flags == r->flags &&
+	       !r->flags;
+}
+
+hale_status_t maps_record(const struct list *maps, struct list *records, struct bytes *text,
+			  struct error *err)
+{
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct map *m = list_at(maps, i);
+		struct map_record r = {.start = m->start,
+				       .end = m->end,
+				       .kind = map_kind_of(m),
+				       .prot = m->prot,
+				       .flags = strcmp(m->name, "[stack]") ? 0 : MAP_FLAG_GROWSDOWN,
+				       .device = m->device,
+				       .inode = m->inode};
+		if (map_is_kernel(m) || map_is_excluded(m->start, m->end))
+			continue;
+		if (r.kind != MAP_KIND_ANON)
+			r.offset = m->offset;
+		if (records->count && continues(list_at(records, records->count - 1), &r)) {
+			((struct map_record *)list_at(records, records->count - 1))->end = r.end;
+			continue;
+		}
+		if (r.kind == MAP_KIND_FILE || r.kind == MAP_KIND_SHARED_FILE) {
+			size_t n = strlen(m->name) + 1;
+			char *path = bytes_extend(text, n);
+			if (!path)
+				return error_set(err, HALE_ERR_MEMORY, "no memory for paths");
+			memcpy(path, m->name, n);
+			r.path_offset = (uint32_t)(text->len - n);
+			r.path_len = (uint32_t)n;
+		}
+		struct map_record *added = list_add(records);
+		if (!added)
+			return error_set(err, HALE_ERR_MEMORY, "no memory for the map of memory");
+		*added = r;
+	}
+	return HALE_OK;
+}
+
+/* ---- what a file is ---- */
+
+static void find_build_id(const char *note, size_t len, struct file_stamp *stamp)
+{
+	for (size_t at = 0; at + sizeof(Elf64_Nhdr) <= len;) {
+		Elf64_Nhdr n;
+		memcpy(&n, note + at, sizeof(n));
+		size_t name = at + sizeof(n), desc = name + ALIGN_UP((size_t)n.n_namesz, 4);
+		if (desc > len || n.n_descsz > len - desc)
+			return;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 &&
+		    !memcmp(note + name, "GNU", 4) && n.n_descsz <= BUILD_ID_MAX) {
+			stamp->build_id_len = n.n_descsz;
+			memcpy(stamp->build_id, note + desc, n.n_descsz);
+			return;
+		}
+		at = desc + ALIGN_UP((size_t)n.n_descsz, 4);
+	}
+}
+
+static void read_build_id(int fd, struct file_stamp *stamp)
+{
+	Elf64_Ehdr e;
+	Elf64_Phdr p;
+	char note[NOTE_MAX];
+	if (sys_read_at(fd, &e, sizeof(e), 0) || memcmp(e.e_ident, ELFMAG, SELFMAG) ||
+	    e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(p))
+		return;
+	for (int i = 0; i < e.e_phnum && !stamp->build_id_len; i++) {
+		if (sys_read_at(fd, &p, sizeof(p), e.e_phoff + (uint64_t)i * sizeof(p)))
+			return;
+		if (p.p_type != PT_NOTE || p.p_filesz > sizeof(note) ||
+		    sys_read_at(fd, note, p.p_filesz, p.p_offset))
+			continue;
+		find_build_id(note, p.p_filesz, stamp);
+	}
+}
+
+hale_status_t file_stamp_read(int fd, struct file_stamp *stamp)
+{
+	struct stat st;
+	memset(stamp, 0, sizeof(*stamp));
+	if (sys(SYS_fstat, fd, &st))
+		return HALE_ERR_SYSTEM;
+	stamp->size = (uint64_t)st.st_size;
+	stamp->mtime_ns = st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	if (S_ISREG(st.st_mode))
+		read_build_id(fd, stamp);
+	return HALE_OK;
+}
+
+bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b)
+{
+	if (a->build_id_len && b->build_id_len)
+		return a->build_id_len == b->build_id_len &&
+		       !memcmp(a->build_id, b->build_id, a->build_id_len);
+	return a->size == b->size && a->mtime_ns == b->mtime_ns;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading image files. Nothing in a file is believed: every length, count, address and offset is
+ * checked before it is used, every table and all data against their checksums. No malloc, so that
+ * a process that is about to be exchanged can use it too. */
+#ifndef HALE_IMAGE_READ_H
+#define HALE_IMAGE_READ_H
+
+#include "image/engine.h"
+
+struct frame_at {
+	uint64_t at;
+	struct frame frame;
+	const void *table; /* NULL until image_file_table */
+};
+
+struct image_file {
+	const char *path;
+	int fd;
+	uint64_t len;
+	struct arena *arena;
+	struct image_header header;
+	const char *note;
+	struct list frames; /* struct frame_at, in order; the first is HEADER */
+	uint64_t checksum;
+};
+
+/* An arena for the reading side, and its failure. */
+hale_status_t image_reader_arena(struct arena *a, struct error *err);
+/* Opens an image and walks over all its frames. */
+hale_status_t image_file_open(struct image_file *f, struct arena *a, const char *path,
+			      struct error *err);
+void image_file_close(struct image_file *f);
+/* The checked table of a frame. */
+hale_status_t image_file_table(struct image_file *f, struct frame_at *frame, struct error *err);
+/* Reads a frame's data and decompresses them into raw (frame.raw_len bytes). packed: room for
+ * frame.data_len bytes if the frame is compressed. Async-signal-safe, thread-safe. */
+hale_status_t image_file_data(const struct image_file *f, const struct frame_at *frame, void *raw,
+			      void *packed, struct error *err);
+/* The first frame of a kind, with its table; NULL with err when it is missing or damaged. */
+struct frame_at *image_file_find(struct image_file *f, enum frame_kind kind, struct error *err);
+
+/* Tables, parsed. They point into the file's arena. */
+struct image_tables {
+	const struct process_record *process;
+	const char *cwd;
+	const void *auxv;
+	const struct signals_record *signals;
+	const struct timer_record *timers;
+	size_t timer_count;
+	const struct thread_record *threads;
+	size_t thread_count;
+	const struct map_record *maps;
+	size_t map_count;
+	const char *map_text;
+	size_t map_text_len;
+	const struct fd_record *fds;
+	size_t fd_count;
+	const char *fd_text;
+	size_t fd_text_len;
+};
+hale_status_t image_file_tables(struct image_file *f, struct image_tables *t, struct error *err);
+
+/* Checks the runs of a PAGES or DROPS frame whose table is there. */
+hale_status_t image_file_check_runs(const struct image_file *f, const struct frame_at *frame,
+				    struct error *err);
+/* Do files[0..count), newest first, make up one state: same process, each the base of the one
+ * before it, the last one full? */
+hale_status_t image_chain_check(const struct image_file *files, size_t count, struct error *err);
+hale_status_t image_file_corrupt(const struct image_file *f, const char *what, struct error *err);
+
+#endif

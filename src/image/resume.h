@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The restored side of a restart: what the sink, in the old memory, hands to the image's own
+ * library when the new memory is in place. It lies in scratch memory that no image contains. */
+#ifndef HALE_IMAGE_RESUME_H
+#define HALE_IMAGE_RESUME_H
+
+#include "image/engine.h"
+
+struct resume_plan {
+	uint64_t scratch, scratch_len; /* unmapped when all threads are back */
+	const struct process_record *process;
+	const void *auxv;
+	const struct signals_record *signals;
+	struct timer_record *timers;
+	size_t timer_count;
+	const struct thread_record *threads;
+	size_t thread_count;
+	const struct lock_record *locks;
+	size_t lock_count;
+	char *stacks;  /* one for each thread */
+	int32_t *tids; /* new ids, one for each thread */
+	struct file_identity source[ENGINE_SOURCES_MAX];
+	unsigned source_count;
+	char passed[IMAGE_PASS_MAX];
+	size_t passed_len;
+	bool has_passed;
+};
+
+enum { RESUME_STACK = 32 << 10 };
+
+/* Entered by the sink's last step, on a stack in scratch memory, with the main thread's fs. */
+void image_resume(struct resume_plan *plan) __attribute__((noreturn));
+
+/* Later, in the thread that had called image_capture, when the others sleep again: timers,
+ * pending signals; the scratch memory goes. */
+void image_resume_finish(void);
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Signal actions, pending signals and timers. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "image/engine.h"
+
+static long number_after(const char **p, const char *key)
+{
+	const char *at = strstr(*p, key);
+	if (!at)
+		return -1;
+	at += strlen(key);
+	long v = 0;
+	for (; *at >= '0' && *at <= '9'; at++)
+		v = v * 10 + (*at - '0');
+	*p = at;
+	return v;
+}
+
+static uint64_t hex_at(const char *p)
+{
+	uint64_t v = 0;
+	for (;; p++) {
+		if (*p >= '0' && *p <= '9')
+			v = v * 16 + (uint64_t)(*p - '0');
+		else if (*p >= 'a' && *p <= 'f')
+			v = v * 16 + (uint64_t)(*p - 'a' + 10);
+		else
+			return v;
+	}
+}
+
+/* Signals that were sent to the process, not to one of its threads. */
+static sys_set_t pending_of_process(void)
+{
+	char text[4096];
+	if (sys_read_small("/proc/self/status", text, sizeof(text)) <= 0)
+		return 0;
+	const char *p = strstr(text, "ShdPnd:\t");
+	return p ? hex_at(p + 8) : 0;
+}
+
+/* /proc/self/timers, as the kernel prints it:
+ *   ID: 0
+ *   signal: 34/00007ffd…
+ *   notify: signal/tid.123
+ *   ClockID: 1 */
+static bool timers_collect(struct list *timers)
+{
+	static const char *const notify[] = {"signal", "none", "thread"};
+	char text[16384];
+	if (sys_read_small("/proc/self/timers", text, sizeof(text)) <= 0)
+		return true;
+	const char *p = text;
+	long id;
+	while ((id = number_after(&p, "ID: ")) >= 0) {
+		struct timer_record *t = list_add(timers);
+		struct itimerspec spec = {0};
+		if (!t)
+			return false;
+		t->id = (int32_t)id;
+		t->signal = (int32_t)number_after(&p, "signal: ");
+		t->value = *p == '/' ? hex_at(p + 1) : 0;
+		const char *how = strstr(p, "notify: ");
+		if (!how)
+			return true;
+		how += strlen("notify: ");
+		for (int i = 0; i < 3; i++)
+			if (!strncmp(how, notify[i], strlen(notify[i])))
+				t->notify = i;
+		p = how;
+		const char *tid = strchr(how, '.'), *line = strchr(how, '\n');
+		if (tid && line && tid < line) {
+			t->tid = (int32_t)number_after(&p, ".");
+			if (!strncmp(tid - 3, "tid", 3))
+				t->notify |= SIGEV_THREAD_ID;
+		}
+		long clock = number_after(&p, "ClockID: ");
+		t->clock = (int32_t)clock;
+		sys(SYS_timer_gettime, id, &spec);
+		t->interval_s = spec.it_interval.tv_sec;
+		t->interval_ns = spec.it_interval.tv_nsec;
+		t->value_s = spec.it_value.tv_sec;
+		t->value_ns = spec.it_value.tv_nsec;
+	}
+	return true;
+}
+
+bool signals_collect(struct signals_record *s, struct list *timers)
+{
+	for (int sig = 1; sig <= SYS_SIGNALS; sig++)
+		sys(SYS_rt_sigaction, sig, NULL, &s->action[sig], sizeof(sys_set_t));
+	for (int i = 0; i < 3; i++)
+		sys(SYS_getitimer, i, &s->itimer[i]);
+	s->pending = pending_of_process();
+	return timers_collect(timers);
+}
+
+void signals_restore_actions(const struct signals_record *s)
+{
+	for (int sig = 1; sig <= SYS_SIGNALS; sig++)
+		sys(SYS_rt_sigaction, sig, &s->action[sig], NULL, sizeof(sys_set_t));
+}
+
+/* The kernel gives out ids in order and glibc knows timers by them: make and delete until the
+ * wanted one comes. */
+static void timer_make(const struct timer_record *t)
+{
+	struct sigevent ev = {.sigev_signo = t->signal, .sigev_notify = t->notify};
+	struct itimerspec spec = {{t->interval_s, t->interval_ns}, {t->value_s, t->value_ns}};
+	ev.sigev_value.sival_ptr = (void *)t->value;
+	ev._sigev_un._tid = t->tid;
+	int id;
+	for (int tries = 0; tries < 100000; tries++) {
+		long rc = sys(SYS_timer_create, t->clock, &ev, &id);
+		if (rc < 0) {
+			log_warn("after the restart a timer of the program is missing (error %ld)",
+				 -rc);
+			return;
+		}
+		if (id == t->id)
+			break;
+		sys(SYS_timer_delete, id);
+	}
+	if (id != t->id)
+		log_warn("after the restart timer %d of the program is missing", t->id);
+	else
+		sys(SYS_timer_settime, id, 0, &spec, NULL);
+}
+
+void signals_restore_timers(const struct signals_record *s, const struct timer_record *timers,
+			    size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		timer_make(&timers[i]);
+	for (int i = 0; i < 3; i++)
+		if (s->itimer[i].value_s || s->itimer[i].value_us)
+			sys(SYS_setitimer, i, &s->itimer[i], NULL);
+	for (int sig = 1; sig <= SYS_SIGNALS; sig++)
+		if (s->pending & SYS_SET_BIT(sig) && sig != image_park_signal())
+			sys(SYS_kill, sys(SYS_getpid), sig);
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "image/sink.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sysmacros.h>
+
+#define ARENA_RESERVE (1ul << 37)
+#define ARENA_SMALL   (1ul << 30)
+
+static hale_status_t no_memory(struct error *err)
+{
+	return error_set(err, HALE_ERR_MEMORY, "no memory to rebuild the process");
+}
+
+/* ---- may this process become the one in the image? ---- */
+
+static hale_status_t open_chain(struct sink *s, const char *const *paths, size_t count,
+				struct error *err)
+{
+	if (!count || count > IMAGE_CHAIN_MAX)
+		return error_set(err, HALE_ERR_ARGUMENT, "a restart needs 1 to %d images",
+				 IMAGE_CHAIN_MAX);
+	for (size_t i = 0; i < count; i++) {
+		hale_status_t rc = image_file_open(&s->file[i], &s->arena, paths[i], err);
+		if (rc != HALE_OK)
+			return rc;
+		s->files++;
+	}
+	return image_chain_check(s->file, count, err);
+}
+
+static hale_status_t check_program(const struct sink *s, struct error *err)
+{
+	const struct image_header *h = &s->file[0].header;
+	struct file_stamp stamp = {0};
+	char program[256];
+	process_program(program, sizeof(program));
+	long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		file_stamp_read((int)fd, &stamp);
+		sys(SYS_close, fd);
+	}
+	if (strcmp(program, h->program) || !file_stamp_same(&stamp, &h->program_stamp))
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "the image is of another program or version of it: %s, not %s",
+				 h->program, program);
+	uint64_t features = process_xfeatures();
+	if (h->xfeatures & ~features)
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "the image was taken on a processor with more features (%lx, here "
+				 "%lx): restart on one like it",
+				 (unsigned long)h->xfeatures, (unsigned long)features);
+	return HALE_OK;
+}
+
+static hale_status_t check_kernel(const struct sink *s, struct error *err)
+{
+	struct kernel_region now[PROCESS_REGIONS];
+	const struct kernel_region *then = s->t.process->region;
+	uint64_t sum;
+	process_kernel_regions(&s->here, now, &sum);
+	bool same = sum == s->t.process->vdso_sum;
+	for (int i = 0; i < PROCESS_REGIONS; i++)
+		same &= now[i].end - now[i].start == then[i].end - then[i].start;
+	if (!same)
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "the image was taken under another kernel (its vDSO differs): "
+				 "restart under the same kernel version");
+	for (size_t i = 0; i < s->t.map_count; i++)
+		if (map_is_excluded(s->t.maps[i].start, s->t.maps[i].end))
+			return error_set(
+			    err, HALE_ERR_STATE,
+			    "memory of the image at %lx is in use by the library itself",
+			    (unsigned long)s->t.maps[i].start);
+	for (size_t i = 0; i < s->t.map_count; i++)
+		if (s->t.process->resume >= s->t.maps[i].start &&
+		    s->t.process->resume < s->t.maps[i].end && s->t.maps[i].prot & PROT_EXEC)
+			return HALE_OK;
+	return image_file_corrupt(&s->file[0], "entry", err);
+}
+
+/* ---- what the restored side will need ---- */
+
+static void *keep(struct sink *s, const void *data, size_t len)
+{
+	void *copy = arena_alloc(&s->scratch, len + 1);
+	if (copy && len)
+		memcpy(copy, data, len);
+	return copy;
+}
+
+/* Locks of all images: one that lies in a page which only an old image has is still held. */
+static bool collect_locks(struct sink *s, struct error *err)
+{
+	struct list locks;
+	list_init(&locks, &s->scratch, sizeof(struct lock_record));
+	for (size_t k = 0; k < s->files; k++) {
+		for (size_t i = 0; i < s->file[k].frames.count; i++) {
+			struct frame_at *n = list_at(&s->file[k].frames, i);
+			if (n->frame.kind != FRAME_LOCKS)
+				continue;
+			if (image_file_table(&s->file[k], n, err) != HALE_OK)
+				return false;
+			const struct lock_record *r = n->table;
+			for (size_t j = 0; j < n->frame.table_len / sizeof(*r); j++) {
+				struct lock_record *l;
+				uint64_t end;
+				size_t map;
+				if (r[j].address & 3 ||
+				    !sink_stage_of(s, r[j].address, &end, &map) ||
+				    r[j].address + 16 > end || !(s->t.maps[map].prot & PROT_WRITE))
+					continue;
+				if (!(l = list_add(&locks)))
+					return false;
+				*l = r[j];
+			}
+		}
+	}
+	s->plan->locks = locks.items;
+	s->plan->lock_count = locks.count;
+	return true;
+}
+
+static hale_status_t make_plan(struct sink *s, struct error *err)
+{
+	const struct image_tables *t = &s->t;
+	struct resume_plan *p = s->plan = arena_alloc(&s->scratch, sizeof(*p));
+	if (!p)
+		return no_memory(err);
+	err->code = HALE_OK;
+	if (!collect_locks(s, err))
+		return err->code != HALE_OK ? err->code : no_memory(err);
+	p->scratch = s->gap;
+	p->scratch_len = s->gap_len;
+	p->process = keep(s, t->process, sizeof(*t->process));
+	p->auxv = keep(s, t->auxv, t->process->auxv_len);
+	p->signals = keep(s, t->signals, sizeof(*t->signals));
+	p->timers = keep(s, t->timers, t->timer_count * sizeof(*t->timers));
+	p->timer_count = t->timer_count;
+	p->threads = keep(s, t->threads, t->thread_count * sizeof(*t->threads));
+	p->thread_count = t->thread_count;
+	p->tids = arena_alloc(&s->scratch, t->thread_count * sizeof(*p->tids));
+	p->stacks = arena_pages(&s->scratch, t->thread_count * RESUME_STACK);
+	p->has_passed = engine.has_passed;
+	p->passed_len = engine.passed_len;
+	memcpy(p->passed, engine.passed, sizeof(p->passed));
+	for (size_t i = 0; s->how == IMAGE_LAZY && i < s->files; i++) {
+		struct stat st;
+		if (sys(SYS_fstat, s->file[i].fd, &st))
+			continue;
+		uint64_t device = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev);
+		p->source[p->source_count++] = (struct file_identity){device, st.st_ino};
+	}
+	return p->process && p->auxv && p->signals && p->timers && p->threads && p->tids &&
+		       p->stacks
+		   ? HALE_OK
+		   : no_memory(err);
+}
+
+/* ---- descriptors ---- */
+
+static hale_status_t read_contents(struct sink *s, struct error *err)
+{
+	struct list contents;
+	list_init(&contents, &s->arena, sizeof(struct content));
+	for (size_t i = 0; i < s->file[0].frames.count; i++) {
+		struct frame_at *n = list_at(&s->file[0].frames, i);
+		if (n->frame.kind != FRAME_CONTENT)
+			continue;
+		hale_status_t rc = image_file_table(&s->file[0], n, err);
+		if (rc != HALE_OK)
+			return rc;
+		struct content *c = list_add(&contents);
+		char *data = arena_pages(&s->arena, n->frame.raw_len + 1);
+		if (!c || !data)
+			return no_memory(err);
+		if (n->frame.table_len != sizeof(c->record))
+			return image_file_corrupt(&s->file[0], "content", err);
+		memcpy(&c->record, n->table, sizeof(c->record));
+		c->data = data;
+		c->len = n->frame.raw_len;
+		rc = image_file_data(&s->file[0], n, data, NULL, err);
+		if (rc != HALE_OK)
+			return rc;
+	}
+	s->contents = contents.items;
+	s->content_count = contents.count;
+	return HALE_OK;
+}
+
+static hale_status_t open_descriptors(struct sink *s, struct error *err)
+{
+	hale_status_t rc = read_contents(s, err);
+	if (rc != HALE_OK)
+		return rc;
+	s->fds = (struct fd_restore){.arena = &s->arena,
+				     .record = s->t.fds,
+				     .count = s->t.fd_count,
+				     .text = s->t.fd_text,
+				     .text_len = s->t.fd_text_len,
+				     .content = s->contents,
+				     .content_count = s->content_count,
+				     .old_pid = s->t.process->pid};
+	return fd_restore_open(&s->fds, err) ? HALE_OK : err->code;
+}
+
+/* ---- the process as a whole ---- */
+
+static hale_status_t enter_folder(const struct sink *s, struct error *err)
+{
+	long rc = sys(SYS_chdir, s->t.cwd);
+	if (rc)
+		return error_set(err, HALE_ERR_STORE,
+				 "the working directory %s can't be entered (error %ld): make it "
+				 "again to restart from here",
+				 s->t.cwd, -rc);
+	return HALE_OK;
+}
+
+static void set_attributes(const struct sink *s)
+{
+	const struct process_record *p = s->t.process;
+	sys(SYS_umask, p->umask);
+	for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
+		struct rlimit64 limit;
+		if (sys(SYS_prlimit64, 0, i, NULL, &limit))
+			continue;
+		limit.rlim_cur =
+		    p->limits[i].rlim_cur < limit.rlim_max ? p->limits[i].rlim_cur : limit.rlim_max;
+		sys(SYS_prlimit64, 0, i, &limit, NULL);
+	}
+	if (p->dumpable <= 1)
+		sys(SYS_prctl, PR_SET_DUMPABLE, p->dumpable);
+}
+
+/* ---- all of it ---- */
+
+static hale_status_t prepare(struct sink *s, const char *const *paths, size_t count,
+			     struct error *err)
+{
+	hale_status_t rc = open_chain(s, paths, count, err);
+	if (rc == HALE_OK)
+		rc = image_file_tables(&s->file[0], &s->t, err);
+	if (rc == HALE_OK)
+		rc = maps_scan("/proc/self/maps", &s->arena, &s->here, err);
+	if (rc == HALE_OK)
+		rc = check_program(s, err);
+	if (rc == HALE_OK)
+		rc = check_kernel(s, err);
+	if (rc == HALE_OK)
+		rc = enter_folder(s, err);
+	if (rc == HALE_OK)
+		rc = open_descriptors(s, err);
+	if (rc == HALE_OK)
+		rc = sink_find_gap(s, err);
+	if (rc == HALE_OK)
+		rc = sink_stage(s, err);
+	if (rc == HALE_OK)
+		rc = make_plan(s, err);
+	return rc;
+}
+
+static hale_status_t settle(struct sink *s, struct error *err)
+{
+	hale_status_t rc = sink_settle_files(s, err);
+	if (rc == HALE_OK && !fd_restore_settle(&s->fds, err))
+		rc = err->code;
+	if (rc == HALE_OK && !fd_restore_place(&s->fds, engine.own, engine.own_count, err))
+		rc = err->code;
+	if (rc == HALE_OK)
+		rc = sink_plan_switch(s, err);
+	return rc;
+}
+
+hale_status_t image_sink(const char *const *paths, size_t count, image_restart_t how,
+			 struct error *err)
+{
+	struct arena arena;
+	struct error local;
+	if (!err)
+		err = &local;
+	if (!arena_init(&arena, NULL, ARENA_RESERVE) && !arena_init(&arena, NULL, ARENA_SMALL))
+		return no_memory(err);
+	struct sink *s = arena_alloc(&arena, sizeof(*s));
+	if (!s) {
+		arena_fini(&arena);
+		return no_memory(err);
+	}
+	s->arena = arena;
+	s->how = how;
+	hale_status_t rc = prepare(s, paths, count, err);
+	if (rc == HALE_OK)
+		rc = settle(s, err);
+	if (rc == HALE_OK) {
+		set_attributes(s);
+		sink_switch(s);
+	}
+	for (size_t i = 0; i < s->files; i++)
+		image_file_close(&s->file[i]);
+	if (s->gap)
+		sys(SYS_munmap, s->gap, s->gap_len);
+	arena = s->arena;
+	arena_fini(&arena);
+	return rc;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The staging area: each mapping of the image, with its file, its kind and, in the end, its
+ * content, but at another address. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "image/sink.h"
+
+enum { SCRATCH_LEN = 64 << 20, HUGE_MIN = 4 << 20 };
+
+#define HUGE	  (2ul << 20)
+#define GAP_FIRST (1ul << 40)
+#define GAP_LAST  (1ul << 47)
+
+static uint64_t stage_bytes(const struct sink *s)
+{
+	uint64_t bytes = SCRATCH_LEN + (PROCESS_REGIONS << 20) + HUGE;
+	for (size_t i = 0; i < s->t.map_count; i++)
+		bytes += s->t.maps[i].end - s->t.maps[i].start + 3 * HUGE;
+	return bytes;
+}
+
+/* First end of a mapping, of this process or of the image, that lies in [at, at + len). */
+static uint64_t obstacle(const struct sink *s, uint64_t at, uint64_t len)
+{
+	for (size_t i = 0; i < s->here.count; i++) {
+		const struct map *m = list_at(&s->here, i);
+		if (m->start < at + len && m->end > at)
+			return m->end;
+	}
+	for (size_t i = 0; i < s->t.map_count; i++)
+		if (s->t.maps[i].start < at + len && s->t.maps[i].end > at)
+			return s->t.maps[i].end;
+	return 0;
+}
+
+hale_status_t sink_find_gap(struct sink *s, struct error *err)
+{
+	uint64_t len = stage_bytes(s), at = GAP_FIRST;
+	for (uint64_t end; (end = obstacle(s, at, len)) != 0;)
+		at = ALIGN_UP(end, HUGE);
+	if (at + len > GAP_LAST || !arena_init(&s->scratch, (void *)at, SCRATCH_LEN))
+		return error_set(err, HALE_ERR_MEMORY,
+				 "no room in the address space to rebuild the process: raise "
+				 "`ulimit -v`");
+	s->gap = at;
+	s->gap_len = len;
+	return HALE_OK;
+}
+
+static hale_status_t cant_map(const struct map_record *m, const char *what, long rc,
+			      struct error *err)
+{
+	return error_set(err, HALE_ERR_MEMORY, "can't map %s of %lu KiB (error %ld): free memory",
+			 what, (unsigned long)((m->end - m->start) >> 10), -rc);
+}
+
+/* ---- kinds of mappings ---- */
+
+static hale_status_t stage_anon(struct sink *s, size_t i, struct error *err)
+{
+	const struct map_record *m = &s->t.maps[i];
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+	if (m->flags & MAP_FLAG_GROWSDOWN)
+		flags |= MAP_GROWSDOWN;
+	if (m->flags & MAP_FLAG_NORESERVE || !m->prot)
+		flags |= MAP_NORESERVE;
+	long rc = sys(SYS_mmap, s->stage[i], m->end - m->start,
+		      m->prot || m->pages || s->files > 1 ? PROT_READ | PROT_WRITE : PROT_NONE,
+		      flags, -1, 0);
+	if (sys_failed(rc))
+		return cant_map(m, "memory", rc, err);
+	/* huge pages come zeroed and filled four times as fast, when nearly all of it is used */
+	uint64_t pages = (m->end - m->start) / HALE_PAGE;
+	if (s->how == IMAGE_FULL && pages * HALE_PAGE >= HUGE_MIN && m->pages >= pages - pages / 16)
+		sys(SYS_madvise, s->stage[i], m->end - m->start, MADV_HUGEPAGE);
+	return HALE_OK;
+}
+
+static hale_status_t missing(const char *path, long error, struct error *err)
+{
+	return error_set(
+	    err, HALE_ERR_IMAGE_MISMATCH,
+	    "%s, which the program uses, can't be opened (error %ld): install it again", path,
+	    -error);
+}
+
+static hale_status_t stage_file(struct sink *s, size_t i, struct error *err)
+{
+	const struct map_record *m = &s->t.maps[i];
+	const char *path = s->t.map_text + m->path_offset;
+	struct file_stamp now;
+	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return missing(path, fd, err);
+	if (file_stamp_read((int)fd, &now) != HALE_OK || !file_stamp_same(&now, &m->stamp)) {
+		sys(SYS_close, fd);
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "%s is another version than at the checkpoint: install that one, "
+				 "or start the program anew",
+				 path);
+	}
+	int prot = m->pages || s->files > 1 ? PROT_READ | PROT_WRITE : (int)m->prot;
+	long rc = sys(SYS_mmap, s->stage[i], m->end - m->start, prot, MAP_PRIVATE | MAP_FIXED, fd,
+		      m->offset);
+	sys(SYS_close, fd);
+	return sys_failed(rc) ? cant_map(m, path, rc, err) : HALE_OK;
+}
+
+static hale_status_t stage_shared_file(struct sink *s, size_t i, struct error *err)
+{
+	const struct map_record *m = &s->t.maps[i];
+	const char *path = s->t.map_text + m->path_offset;
+	int how = m->prot & PROT_WRITE ? O_RDWR : O_RDONLY;
+	long fd = sys(SYS_openat, AT_FDCWD, path, how | O_CLOEXEC);
+	if (fd == -ENOENT && how == O_RDWR) /* its content is in the image */
+		fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return missing(path, fd, err);
+	long rc = sys(SYS_mmap, s->stage[i], m->end - m->start, m->prot, MAP_SHARED | MAP_FIXED, fd,
+		      m->offset);
+	s->shared_fd[i] = (int)fd; /* to write its content, then closed with all others */
+	return sys_failed(rc) ? cant_map(m, path, rc, err) : HALE_OK;
+}
+
+/* An earlier mapping, or a descriptor, of the same memory. */
+static int shared_source(const struct sink *s, size_t i)
+{
+	const struct map_record *m = &s->t.maps[i];
+	for (size_t k = 0; k < i; k++)
+		if (s->t.maps[k].kind == MAP_KIND_SHARED_ANON && s->t.maps[k].inode == m->inode &&
+		    s->t.maps[k].device == m->device)
+			return s->shared_fd[k];
+	for (size_t k = 0; k < s->t.fd_count; k++)
+		if (s->t.fds[k].kind == FD_UNLINKED && s->t.fds[k].inode == m->inode)
+			return s->fds.temp[k];
+	return -1;
+}
+
+static hale_status_t stage_shared_anon(struct sink *s, size_t i, struct error *err)
+{
+	const struct map_record *m = &s->t.maps[i];
+	struct stat st;
+	long fd = shared_source(s, i), rc = 0;
+	if (fd < 0)
+		fd = sys(SYS_memfd_create, "shared", MFD_CLOEXEC);
+	if (fd < 0)
+		return cant_map(m, "shared memory", fd, err);
+	uint64_t size = m->offset + (m->end - m->start);
+	if (!sys(SYS_fstat, fd, &st) && (uint64_t)st.st_size < size)
+		rc = sys(SYS_ftruncate, fd, size);
+	if (!rc)
+		rc = sys(SYS_mmap, s->stage[i], m->end - m->start, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED, fd, m->offset);
+	s->shared_fd[i] = (int)fd;
+	return sys_failed(rc) ? cant_map(m, "shared memory", rc, err) : HALE_OK;
+}
+
+/* Congruent to the final address modulo the size of a huge page: then whole page tables move. */
+static void place(struct sink *s)
+{
+	uint64_t at = s->gap + SCRATCH_LEN;
+	for (size_t i = 0; i < s->t.map_count; i++) {
+		const struct map_record *m = &s->t.maps[i];
+		at = ALIGN_UP(at, HUGE) + HUGE + m->start % HUGE;
+		s->stage[i] = at;
+		at += m->end - m->start;
+	}
+}
+
+hale_status_t sink_stage(struct sink *s, struct error *err)
+{
+	static hale_status_t (*const by_kind[])(struct sink *, size_t, struct error *) = {
+	    [MAP_KIND_ANON] = stage_anon,
+	    [MAP_KIND_FILE] = stage_file,
+	    [MAP_KIND_SHARED_FILE] = stage_shared_file,
+	    [MAP_KIND_SHARED_ANON] = stage_shared_anon,
+	};
+	s->stage = arena_alloc(&s->arena, s->t.map_count * sizeof(*s->stage));
+	s->shared_fd = arena_alloc(&s->arena, s->t.map_count * sizeof(*s->shared_fd));
+	if (!s->stage || !s->shared_fd)
+		return error_set(err, HALE_ERR_MEMORY, "no memory to rebuild the process");
+	for (size_t i = 0; i < s->t.map_count; i++)
+		s->shared_fd[i] = -1;
+	place(s);
+	for (size_t i = 0; i < s->t.map_count; i++) {
+		hale_status_t rc = by_kind[s->t.maps[i].kind](s, i, err);
+		if (rc != HALE_OK)
+			return rc;
+	}
+	hale_status_t rc = sink_load(s, err);
+	for (size_t i = 0; i < s->t.map_count && rc == HALE_OK; i++) {
+		const struct map_record *m = &s->t.maps[i];
+		long failed = sys(SYS_mprotect, s->stage[i], m->end - m->start, m->prot);
+		if (failed)
+			rc = cant_map(m, "memory", failed, err);
+	}
+	return rc;
+}
+
+hale_status_t sink_settle_files(struct sink *s, struct error *err)
+{
+	for (size_t i = 0; i < s->content_count; i++) {
+		const struct content *c = &s->contents[i];
+		int32_t map = c->record.map_index;
+		if (c->record.fd_index >= 0 || map < 0 || (size_t)map >= s->t.map_count ||
+		    s->shared_fd[map] < 0)
+			continue;
+		int rc = sys_write_at(s->shared_fd[map], c->data, c->len, c->record.offset);
+		if (!rc)
+			rc = (int)sys(SYS_ftruncate, s->shared_fd[map], c->record.total);
+		if (rc)
+			return error_set(err, HALE_ERR_STORE,
+					 "%s can't be set back to what it was at the checkpoint "
+					 "(error %d)",
+					 s->t.map_text + s->t.maps[map].path_offset, -rc);
+	}
+	return HALE_OK;
+}

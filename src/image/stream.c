@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "image/stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "image/hash.h"
+
+struct frame_note {
+	uint64_t at;
+	struct frame frame;
+};
+
+const char *frame_kind_name(unsigned kind)
+{
+	static const char *const name[FRAME_KINDS] = {
+	    [FRAME_HEADER] = "header",	 [FRAME_PROCESS] = "process",
+	    [FRAME_SIGNALS] = "signals", [FRAME_THREADS] = "threads",
+	    [FRAME_MAPS] = "maps",	 [FRAME_DESCRIPTORS] = "descriptors",
+	    [FRAME_CONTENT] = "content", [FRAME_PAGES] = "pages",
+	    [FRAME_DROPS] = "drops",	 [FRAME_LOCKS] = "locks"};
+	return kind < FRAME_KINDS && name[kind] ? name[kind] : "unknown";
+}
+
+void image_stream_lock(struct image_stream *s)
+{
+	while (atomic_exchange(&s->lock, 1))
+		sys(SYS_sched_yield);
+}
+
+void image_stream_unlock(struct image_stream *s)
+{
+	atomic_store(&s->lock, 0);
+}
+
+void image_stream_fail(struct image_stream *s, int error)
+{
+	int none = 0;
+	atomic_compare_exchange_strong(&s->error, &none, error);
+}
+
+bool image_stream_init(struct image_stream *s, struct arena *a, int fd, size_t note_len)
+{
+	memset(s, 0, sizeof(*s));
+	s->fd = fd;
+	s->arena = a;
+	s->header_len = frame_pad(sizeof(struct frame) + sizeof(struct image_header) + note_len);
+	atomic_store(&s->end, s->header_len);
+	list_init(&s->notes, a, sizeof(struct frame_note));
+	s->header_page = arena_pages(a, s->header_len);
+	return s->header_page != NULL;
+}
+
+uint64_t image_stream_claim(struct image_stream *s, const struct frame *f)
+{
+	return atomic_fetch_add(&s->end, frame_len(f));
+}
+
+static void frame_sign(struct frame *f, const void *table)
+{
+	f->magic = FRAME_MAGIC;
+	f->table_sum = hash64(table, f->table_len);
+	f->sum = hash64(f, offsetof(struct frame, sum));
+}
+
+/* Writes the frame's own struct and its table; the data are there already. */
+void image_stream_seal(struct image_stream *s, struct frame *f, uint64_t at, const void *table)
+{
+	static const char zero[HALE_PAGE];
+	uint64_t head = sizeof(*f) + f->table_len;
+	frame_sign(f, table);
+	struct iovec iov[3] = {{f, sizeof(*f)},
+			       {(void *)(uintptr_t)table, f->table_len},
+			       {(void *)(uintptr_t)zero, frame_pad(head) - head}};
+	int rc = sys_writev_at(s->fd, iov, 3, at);
+	if (rc)
+		image_stream_fail(s, rc);
+	uint64_t tail = at + frame_len(f), data_end = at + frame_data_at(f) + f->data_len;
+	rc = sys_write_at(s->fd, zero, tail - data_end, data_end);
+	if (rc)
+		image_stream_fail(s, rc);
+	image_stream_lock(s);
+	struct frame_note *note = list_add(&s->notes);
+	if (note)
+		*note = (struct frame_note){at, *f};
+	image_stream_unlock(s);
+	if (!note)
+		image_stream_fail(s, -ENOMEM);
+}
+
+void image_stream_put(struct image_stream *s, enum frame_kind kind, uint32_t count,
+		      const void *table, size_t table_len, const void *data, size_t data_len)
+{
+	struct frame f = {.kind = (uint16_t)kind,
+			  .count = count,
+			  .table_len = table_len,
+			  .data_len = data_len,
+			  .raw_len = data_len,
+			  .data_sum = hash64(data, data_len)};
+	uint64_t at = image_stream_claim(s, &f);
+	int rc = sys_write_at(s->fd, data, data_len, at + frame_data_at(&f));
+	if (rc)
+		image_stream_fail(s, rc);
+	image_stream_seal(s, &f, at, table);
+}
+
+/* Nearly sorted already: writers claim places in order and finish soon after. */
+static void sort_notes(struct list *notes)
+{
+	struct frame_note *n = notes->items;
+	for (size_t i = 1; i < notes->count; i++) {
+		struct frame_note x = n[i];
+		size_t j = i;
+		for (; j > 0 && n[j - 1].at > x.at; j--)
+			n[j] = n[j - 1];
+		n[j] = x;
+	}
+}
+
+void image_stream_finish(struct image_stream *s, struct image_header *header, const void *note)
+{
+	XXH3_state_t sum;
+	char *page = s->header_page;
+	header->magic = IMAGE_MAGIC;
+	header->version = IMAGE_VERSION;
+	header->file_len = atomic_load(&s->end);
+	header->frames = s->notes.count + 1;
+	struct frame f = {.kind = FRAME_HEADER,
+			  .count = 1,
+			  .table_len = sizeof(*header) + header->note_len,
+			  .data_sum = hash64(NULL, 0)};
+	memcpy(page + sizeof(f), header, sizeof(*header));
+	if (header->note_len)
+		memcpy(page + sizeof(f) + sizeof(*header), note, header->note_len);
+	frame_sign(&f, page + sizeof(f));
+	memcpy(page, &f, sizeof(f));
+	if (image_stream_failed(s))
+		return;
+	int rc = sys_write_at(s->fd, page, s->header_len, 0);
+	if (rc)
+		image_stream_fail(s, rc);
+
+	sort_notes(&s->notes);
+	XXH3_64bits_reset(&sum);
+	XXH3_64bits_update(&sum, &f, sizeof(f));
+	for (size_t i = 0; i < s->notes.count; i++) {
+		const struct frame_note *n = list_at(&s->notes, i);
+		XXH3_64bits_update(&sum, &n->frame, sizeof(n->frame));
+	}
+	s->checksum = XXH3_64bits_digest(&sum);
+}
