@@ -128,6 +128,8 @@ static int comm_get(MPI_Comm comm, int keyval, void *value, int *flag)
 		return MPI_ERR_COMM;
 	if (!value || !flag)
 		return MPI_ERR_ARG;
+	if (keyval == MPI_KEYVAL_INVALID)
+		return MPI_ERR_KEYVAL;
 	union attr_value v = {.pointer = NULL};
 	int rc = attr_get(ATTR_COMM, c->attrs, keyval, ATTR_C, &v, flag);
 	if (!rc && *flag)

@@ -22,12 +22,18 @@ static struct topology *cart_new(int ndims, const int *dims, const int *periods,
 	return t;
 }
 
-void cart_coords_of(const struct topology *t, int rank, int *coords)
+static void first_coords_of(const struct topology *t, int rank, int count, int *coords)
 {
 	for (int i = t->cart.ndims - 1; i >= 0; i--) {
-		coords[i] = rank % t->cart.dims[i];
+		if (i < count)
+			coords[i] = rank % t->cart.dims[i];
 		rank /= t->cart.dims[i];
 	}
+}
+
+void cart_coords_of(const struct topology *t, int rank, int *coords)
+{
+	first_coords_of(t, rank, t->cart.ndims, coords);
 }
 
 int cart_rank_of(const struct topology *t, const int *coords, int *rank)
@@ -67,8 +73,7 @@ int PMPI_Cart_create(MPI_Comm old_comm, int ndims, const int dims[], const int p
 	struct comm *c = comm_of(old_comm), *out;
 	if (!comm_ok(c) || comm_is_inter(c))
 		return API_FAIL(NULL, MPI_ERR_COMM);
-	if (ndims < 0 || (ndims > 0 && (!dims || !periods)) || !comm_cart ||
-	    (reorder != 0 && reorder != 1))
+	if (ndims < 0 || (ndims > 0 && (!dims || !periods)) || !comm_cart)
 		return API_FAIL(c, MPI_ERR_ARG);
 	int nodes = grid_size(ndims, dims, c->size);
 	if (nodes < 0)
@@ -176,11 +181,11 @@ int PMPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[])
 	int rc = cart_open(comm, &c, &t);
 	if (rc)
 		return API_FAIL(c, rc);
-	if (maxdims < 0 || (maxdims < t->cart.ndims) || (t->cart.ndims > 0 && !coords))
+	if (maxdims < 0 || (maxdims > 0 && t->cart.ndims > 0 && !coords))
 		return API_FAIL(c, MPI_ERR_ARG);
 	if (rank < 0 || rank >= c->size)
 		return API_FAIL(c, MPI_ERR_RANK);
-	cart_coords_of(t, rank, coords);
+	first_coords_of(t, rank, maxdims, coords); /* as many as there is room for */
 	return API_LEAVE(c, MPI_SUCCESS);
 }
 API_ALIAS(Cart_coords);

@@ -46,7 +46,7 @@ int PMPI_Graph_create(MPI_Comm comm_old, int nnodes, const int index[], const in
 	struct comm *c = comm_of(comm_old), *out;
 	if (!comm_ok(c) || comm_is_inter(c))
 		return API_FAIL(NULL, MPI_ERR_COMM);
-	if (!comm_graph || (reorder != 0 && reorder != 1))
+	if (!comm_graph)
 		return API_FAIL(c, MPI_ERR_ARG);
 	int rc = check_graph(nnodes, index, edges, c->size);
 	if (rc)

@@ -107,7 +107,9 @@ static int by_ranks(MPI_Group group, int n, const int *ranks, MPI_Group *newgrou
 	struct group *g = group_of(group), *out;
 	if (!group_ok(g) || !newgroup)
 		return MPI_ERR_GROUP;
-	if (n < 0 || n > g->size || (n > 0 && !ranks))
+	if (n < 0)
+		return MPI_ERR_GROUP;
+	if (n > g->size || (n > 0 && !ranks))
 		return MPI_ERR_RANK;
 	int rc = include ? group_incl(g, n, ranks, &out) : group_excl(g, n, ranks, &out);
 	if (!rc)
