@@ -18,6 +18,7 @@ static int duplicate(MPI_Datatype oldtype, MPI_Datatype *newtype)
 	rc = attr_copy_all(ATTR_TYPE, old, &old->attrs, t, &t->attrs);
 	if (rc != MPI_SUCCESS) {
 		datatype_release(t);
+		*newtype = MPI_DATATYPE_NULL;
 		return rc;
 	}
 	*newtype = datatype_handle(t);
