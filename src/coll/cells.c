@@ -13,7 +13,7 @@ bool coll_messages_only;
 
 /* How long a wait looks at the word in each manner before it goes on to the next: pausing (only
  * where every rank has a core), yielding, sleeping. From measurements on two cores. */
-enum { SPIN_NS = 20000, YIELD_NS = 60000, SLEEP_NS = 20000000, ROUNDS_A_LOOK = 8 };
+enum { SPIN_NS = 20000, YIELD_NS = 60000, ROUNDS_A_LOOK = 8 };
 
 static struct coll_cell *cell_at(unsigned context, uint32_t world)
 {
@@ -24,14 +24,22 @@ static struct coll_cell *cell_at(unsigned context, uint32_t world)
 
 /* ---- waiting ---- */
 
-/* Sleeps until the bell rings, unless the word changed or something moved meanwhile. */
+struct awaited {
+	const _Atomic uint64_t *word;
+	uint64_t value;
+};
+
+static bool awaited_reached(void *arg)
+{
+	const struct awaited *a = arg;
+	return cells_reached(a->word, a->value);
+}
+
+/* Outside the library meanwhile, so that other threads of the process get on. */
 static void wait_asleep(const _Atomic uint64_t *word, uint64_t value)
 {
-	struct mailbox *own = link_self()->mailbox;
-	uint32_t seen = mailbox_will_sleep(own);
-	if (!cells_reached(word, value) && match_progress() == 0 && !guard_attention)
-		link_sleep(seen, SLEEP_NS);
-	mailbox_awake(own);
+	struct awaited a = {word, value};
+	match_sleep(awaited_reached, &a);
 }
 
 static bool spin(const _Atomic uint64_t *word, uint64_t value)
@@ -46,7 +54,7 @@ static bool spin(const _Atomic uint64_t *word, uint64_t value)
 
 bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epoch)
 {
-	bool crowded = link_self()->segment->oversubscribed;
+	bool crowded = cells_crowded();
 	uint64_t begun = 0, waited = 0;
 	for (unsigned round = 1;; round++) {
 		if (!crowded && waited < SPIN_NS) {
@@ -56,6 +64,8 @@ bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epo
 			sched_yield();
 		} else {
 			wait_asleep(word, value);
+			if (UNLIKELY(coll_epoch != epoch))
+				return cells_reached(word, value);
 		}
 		if (cells_reached(word, value))
 			return true;
@@ -286,7 +296,7 @@ struct coll_home *cells_home_attach(struct comm *c)
 	h->seq = h->known_done = base;
 	cells_stage(h, cells_done(base));
 	unreadable = !cells_read_probe(h, (h->rank + 1) % h->n);
-	s->reads = agree(c, &unreadable, 1) == MPI_SUCCESS && !unreadable;
+	h->reads = agree(c, &unreadable, 1) == MPI_SUCCESS && !unreadable;
 	s->attached = true;
 	return h;
 }

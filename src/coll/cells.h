@@ -72,17 +72,23 @@ struct coll_home {
 	int *world;
 	struct coll_cell **cells;
 	struct mailbox **mail;
+	bool reads; /* members can read each other's memory */
 	/* during a checkpoint */
 	uint64_t frozen_completed; /* the leader's word when all had stopped */
 	struct coll_cell *saved;   /* what others still need of the cell; there beforehand, so that
 				    * a checkpoint can't fail for want of it */
 };
 
+/* More processes than cores on this node? */
+static inline bool cells_crowded(void)
+{
+	return link_self()->segment->oversubscribed;
+}
+
 /* A communicator's part. */
 struct coll_state {
 	struct coll_home *home; /* NULL: no shared cells for this communicator */
 	bool attached;		/* the members have agreed where to go on counting */
-	bool reads;		/* members can read each other's memory */
 	uint32_t sequence;	/* of schedules: tags */
 };
 
@@ -162,9 +168,15 @@ static inline char *cells_room(struct coll_home *h, uint64_t k, size_t bytes)
 	d->address = 0;
 	return room;
 }
+/* The next header comes back from its readers' caches meanwhile. */
+static inline void cells_prefetch(const struct coll_home *h, uint64_t k)
+{
+	__builtin_prefetch(cells_header(h, h->rank, k + 1), 1);
+}
 static inline void cells_publish(struct coll_home *h, uint64_t k)
 {
 	atomic_store_explicit(&cells_header(h, h->rank, k)->seq, k, memory_order_release);
+	cells_prefetch(h, k);
 }
 /* Publishes, and wakes who waits for it. */
 void cells_publish_ring(struct coll_home *h, uint64_t k);
@@ -237,7 +249,16 @@ void cells_resume(bool restored);
 
 /* ---- cells_move.c, cells_reduce.c: the operations; arguments as in coll.h, n > 1 ---- */
 enum { COLL_INLINE_DEFAULT = 16384 };
-extern size_t coll_inline_max; /* larger payloads are read from their owner's memory */
+extern size_t coll_inline_max; /* larger payloads are read from their owner's memory;
+				* HALE_COLL_INLINE, at most COLL_CELL_RING / 2 */
+/* Two processes: a second copy out of a cell, cold in the reader's cache, costs more than a system
+ * call from here on. */
+enum { COLL_INLINE_PAIR = 4096 };
+static inline size_t cells_inline(const struct coll_home *h)
+{
+	return h->n == 2 && h->reads && coll_inline_max > COLL_INLINE_PAIR ? COLL_INLINE_PAIR
+									   : coll_inline_max;
+}
 int cells_barrier(struct coll_home *h);
 int cells_bcast(struct coll_home *h, const struct coll_args *a);
 int cells_gather(struct coll_home *h, const struct coll_args *a);

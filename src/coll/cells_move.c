@@ -9,8 +9,7 @@
  */
 #include "coll/cells.h"
 
-#include "coll/coll.h"
-#include "coll/schedule.h"
+#include "coll/scratch.h"
 
 size_t coll_inline_max = COLL_INLINE_DEFAULT;
 
@@ -49,7 +48,7 @@ static int give_block(struct coll_home *h, uint64_t k, struct coll_block b, publ
 {
 	size_t bytes = coll_block_bytes(b), run;
 	*g = (struct given){0};
-	if (bytes <= coll_inline_max) {
+	if (bytes <= cells_inline(h)) {
 		char *room = cells_room(h, k, bytes);
 		if (LIKELY(b.type->contiguous))
 			memcpy(room, b.buf, bytes);
@@ -60,7 +59,7 @@ static int give_block(struct coll_home *h, uint64_t k, struct coll_block b, publ
 	}
 	void *p = datatype_run(b.type, b.buf, b.count, &run);
 	if (!p) {
-		p = g->packed = heap_alloc(bytes);
+		p = g->packed = scratch_get(bytes);
 		if (!p)
 			return give_nothing(h, k, how);
 		datatype_pack(b.type, b.buf, b.count, 0, p, bytes);
@@ -88,7 +87,7 @@ static void leave(struct coll_home *h, uint64_t k, struct given *g, int reader)
 		else
 			cells_wait_all(h, cells_done(k));
 	}
-	heap_free(g->packed);
+	scratch_put(g->packed);
 }
 
 static int first_error(int a, int b)
@@ -96,10 +95,34 @@ static int first_error(int a, int b)
 	return a ? a : b;
 }
 
+/* Where memory can't be read a large block goes through the cell in pieces. They are operations of
+ * their own, so the root runs ahead of its readers. */
+static int bcast_pieces(struct coll_home *h, const struct coll_args *a, struct coll_block b)
+{
+	size_t bytes = coll_block_bytes(b), piece = coll_inline_max, taken = 0;
+	for (size_t at = 0; at < bytes; at += piece) {
+		uint64_t k = cells_begin(h);
+		size_t n = bytes - at < piece ? bytes - at : piece;
+		if (h->rank == a->root) {
+			datatype_pack(b.type, b.buf, b.count, at, cells_room(h, k, n), n);
+			cells_publish_ring(h, k);
+		} else {
+			struct coll_header *d = cells_deposit_of(h, a->root, k);
+			taken += datatype_unpack(b.type, b.buf, b.count, at,
+						 cells_payload(h, a->root, d), d->bytes);
+		}
+		cells_finish_ring(h, k);
+	}
+	return h->rank == a->root || taken == bytes ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+}
+
 int cells_bcast(struct coll_home *h, const struct coll_args *a)
 {
-	uint64_t k = cells_begin(h);
 	struct coll_block b = coll_recv_one(a);
+	size_t bytes = coll_block_bytes(b);
+	if (bytes > coll_inline_max && !h->reads)
+		return bcast_pieces(h, a, b);
+	uint64_t k = cells_begin(h);
 	if (a->root != h->rank) {
 		int rc = take_block(h, k, a->root, b);
 		cells_finish_ring(h, k);
@@ -165,7 +188,7 @@ static int give_addresses(struct coll_home *h, uint64_t k, const struct coll_arg
 		if (copy || !datatype_run(b.type, b.buf, b.count, &run))
 			packed += coll_block_bytes(b);
 	}
-	struct entry *table = g->packed = heap_alloc(n * sizeof(*table) + packed);
+	struct entry *table = g->packed = scratch_get(n * sizeof(*table) + packed);
 	if (!table)
 		return give_nothing(h, k, how);
 	char *at = (char *)(table + n);
@@ -194,7 +217,7 @@ static int give_table(struct coll_home *h, uint64_t k, const struct coll_args *a
 	for (int i = 0; i < h->n; i++)
 		if (i != h->rank)
 			bytes += coll_block_bytes(block(a, i));
-	if (bytes > coll_inline_max)
+	if (bytes > cells_inline(h))
 		return give_addresses(h, k, a, block, how, copy, g);
 	struct entry *table = (struct entry *)cells_room(h, k, bytes);
 	size_t at = n * sizeof(*table);

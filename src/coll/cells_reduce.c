@@ -13,9 +13,11 @@
 #include "coll/cells.h"
 
 #include "coll/coll.h"
+#include "coll/scratch.h"
 
-/* Bytes that are combined at once, so that partial results stay in the core's cache. */
-enum { FOLD_CHUNK = 32768, FOLD_STACK = 1024 };
+/* Bytes that are combined at once: partial results stay in the core's cache, and a system call
+ * (some 2 us) is spread over enough of them. */
+enum { FOLD_CHUNK = 65536, FOLD_STACK = 1024, REDUCE_PARTS = 65536 };
 
 /* The combination of a range of elements of several members' deposits under k. Addresses of
  * elements are as in MPI: data begins true_lb after them. */
@@ -94,7 +96,7 @@ static int fold_run(struct fold *f, int hi, size_t first, size_t count, char *ou
 	f->stride = ALIGN_UP(coll_span(t, chunk), CACHE_LINE);
 	f->scratch = f->stack;
 	if (levels * f->stride > sizeof(f->stack))
-		f->scratch = heap_alloc(levels * f->stride);
+		f->scratch = scratch_get(levels * f->stride);
 	if (!f->scratch)
 		return MPI_ERR_NO_MEM;
 	cells_wait_deposits(f->h, f->k, hi);
@@ -112,7 +114,7 @@ static int fold_run(struct fold *f, int hi, size_t first, size_t count, char *ou
 		rc = fold_tree(f, 0, hi, out + (ptrdiff_t)f->first * t->extent, 0);
 	}
 	if (f->scratch != f->stack)
-		heap_free(f->scratch);
+		scratch_put(f->scratch);
 	return rc;
 }
 
@@ -152,7 +154,7 @@ static void deliver(const struct coll_args *a, void *to, const char *from, size_
  * is still being read. */
 static char *image_alloc(const struct datatype *t, size_t count, void **block)
 {
-	*block = heap_alloc(coll_span(t, count) + CACHE_LINE);
+	*block = scratch_get(coll_span(t, count) + CACHE_LINE);
 	return *block ? (char *)*block - t->true_lb : NULL;
 }
 
@@ -162,6 +164,7 @@ static void exchange(struct coll_home *h, uint64_t k)
 {
 	int peer = 1 - h->rank;
 	atomic_exchange_explicit(&cells_header(h, h->rank, k)->seq, k, memory_order_seq_cst);
+	cells_prefetch(h, k);
 	if (UNLIKELY(atomic_load_explicit(&h->mail[peer]->asleep, memory_order_relaxed)))
 		mailbox_ring_slow(h->mail[peer]);
 	cells_deposit_of(h, peer, k);
@@ -197,7 +200,7 @@ static int fold_deliver(struct fold *f, const struct coll_args *a, int hi, size_
 	f->own_in_out = false;
 	int rc = fold_run(f, hi, first, count, image - skip);
 	deliver(a, to, image, count);
-	heap_free(block);
+	scratch_put(block);
 	return rc;
 }
 
@@ -218,12 +221,21 @@ static int combine(struct coll_home *h, uint64_t k, const struct coll_args *a, s
 		rc = image ? fold_run(&f, h->n, 0, a->rcount, image) : MPI_ERR_NO_MEM;
 		if (image)
 			memcpy(own, block, span);
-		heap_free(block);
+		scratch_put(block);
 		to = own;
 	}
 	cells_complete(h, k);
 	deliver(a, a->rbuf, to - a->rtype->true_lb, a->rcount);
 	return rc;
+}
+
+/* Two members, contiguous elements: each takes the right operand and puts the left one on it. */
+static void pair_combine(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t span)
+{
+	char *own = cells_payload(h, h->rank, cells_header(h, h->rank, k));
+	char *other = cells_payload(h, 1 - h->rank, cells_header(h, 1 - h->rank, k));
+	memcpy(a->rbuf, h->rank ? own : other, span);
+	op_apply(a->op, h->rank ? other : own, a->rbuf, a->rcount, a->rtype);
 }
 
 static int allreduce_small(struct coll_home *h, const struct coll_args *a, size_t span)
@@ -232,10 +244,14 @@ static int allreduce_small(struct coll_home *h, const struct coll_args *a, size_
 	char *own = deposit(h, k, a, span);
 	int rc = MPI_SUCCESS;
 	if (h->n == 2) {
-		struct fold f;
-		fold_init(&f, h, k, a);
 		exchange(h, k);
-		rc = fold_deliver(&f, a, 2, 0, a->rcount, a->rbuf);
+		if (LIKELY(a->rtype->contiguous)) {
+			pair_combine(h, k, a, span);
+		} else {
+			struct fold f;
+			fold_init(&f, h, k, a);
+			rc = fold_deliver(&f, a, 2, 0, a->rcount, a->rbuf);
+		}
 	} else {
 		cells_publish(h, k);
 		if (cells_arrive(h, k)) {
@@ -298,6 +314,34 @@ static void publish_parts(struct coll_home *h, uint64_t k, const struct coll_arg
 	cells_publish_ring(h, k);
 }
 
+/* Two members: each combines everything. As many bytes are read as with parts, and nobody has to
+ * write what the other has just read. */
+static int allreduce_twice(struct coll_home *h, const struct coll_args *a)
+{
+	uint64_t k = cells_begin(h);
+	struct fold f;
+	void *block = NULL;
+	char *image = NULL;
+	int rc = MPI_SUCCESS;
+	fold_init(&f, h, k, a);
+	f.own = input(a);
+	cells_point(h, k, f.own + a->rtype->true_lb, coll_span(a->rtype, a->rcount), 0);
+	cells_publish_ring(h, k);
+	if (!coll_in_place(a))
+		rc = fold_deliver(&f, a, 2, 0, a->rcount, a->rbuf);
+	else if ((image = image_alloc(a->rtype, a->rcount, &block)))
+		rc = fold_run(&f, 2, 0, a->rcount, image);
+	else
+		rc = MPI_ERR_NO_MEM;
+	cells_finish_ring(h, k);
+	cells_wait_all(h, cells_done(k));
+	cells_all_done(h, k);
+	if (image)
+		deliver(a, a->rbuf, image, a->rcount);
+	scratch_put(block);
+	return rc;
+}
+
 static int allreduce_large(struct coll_home *h, const struct coll_args *a)
 {
 	uint64_t k = cells_begin(h);
@@ -315,15 +359,17 @@ static int allreduce_large(struct coll_home *h, const struct coll_args *a)
 	cells_all_done(h, k);
 	if (block)
 		deliver(a, a->rbuf, out, a->rcount);
-	heap_free(block);
+	scratch_put(block);
 	return rc ? rc : part ? part : rest;
 }
 
 int cells_allreduce(struct coll_home *h, const struct coll_args *a)
 {
 	size_t span = coll_span(a->rtype, a->rcount);
-	if (LIKELY(span <= coll_inline_max))
+	if (LIKELY(span <= cells_inline(h)))
 		return allreduce_small(h, a, span);
+	if (h->n == 2)
+		return allreduce_twice(h, a);
 	return allreduce_large(h, a);
 }
 
@@ -344,6 +390,27 @@ static int reduce_small(struct coll_home *h, const struct coll_args *a, size_t s
 		rc = fold_deliver(&f, a, h->n, 0, a->rcount, a->rbuf);
 	}
 	cells_finish_ring(h, k);
+	return rc;
+}
+
+/* The root alone: with two members, and while parts cost more waiting than they save work. */
+static int reduce_alone(struct coll_home *h, const struct coll_args *a)
+{
+	uint64_t k = cells_begin(h);
+	int rc = MPI_SUCCESS;
+	if (h->rank == a->root) {
+		struct fold f;
+		fold_init(&f, h, k, a);
+		f.own = input(a);
+		f.own_in_out = coll_in_place(a);
+		rc = fold_deliver(&f, a, h->n, 0, a->rcount, a->rbuf);
+		cells_finish_ring(h, k);
+	} else {
+		cells_point(h, k, input(a) + a->rtype->true_lb, coll_span(a->rtype, a->rcount), 0);
+		cells_publish_ring(h, k);
+		cells_finish(h, k);
+		cells_wait(&h->cells[a->root]->progress, cells_done(k));
+	}
 	return rc;
 }
 
@@ -375,14 +442,16 @@ static int reduce_large(struct coll_home *h, const struct coll_args *a)
 	cells_all_done(h, k);
 	if (root && block)
 		deliver(a, a->rbuf, out, a->rcount);
-	heap_free(block);
+	scratch_put(block);
 	return rc;
 }
 
 int cells_reduce(struct coll_home *h, const struct coll_args *a)
 {
 	size_t span = coll_span(a->rtype, a->rcount);
-	return span <= coll_inline_max ? reduce_small(h, a, span) : reduce_large(h, a);
+	if (span <= cells_inline(h))
+		return reduce_small(h, a, span);
+	return h->n == 2 || span <= REDUCE_PARTS ? reduce_alone(h, a) : reduce_large(h, a);
 }
 
 /* ---- a range for each member ---- */
@@ -396,7 +465,7 @@ static int fold_range(struct coll_home *h, uint64_t k, const struct coll_args *a
 	size_t span = coll_span(t, vector);
 	struct fold f;
 	fold_init(&f, h, k, a);
-	if (span <= coll_inline_max) {
+	if (span <= cells_inline(h)) {
 		deposit(h, k, a, span);
 		if (full)
 			cells_publish(h, k);
@@ -420,7 +489,7 @@ static int fold_range(struct coll_home *h, uint64_t k, const struct coll_args *a
 	cells_all_done(h, k);
 	if (image && hi)
 		deliver(a, a->rbuf, image, count);
-	heap_free(block);
+	scratch_put(block);
 	return rc;
 }
 

@@ -6,6 +6,7 @@
 #include "coll/cells.h"
 #include "coll/plans.h"
 #include "coll/schedule.h"
+#include "coll/scratch.h"
 
 /* ---- schedules of calls ---- */
 
@@ -77,9 +78,8 @@ static bool fits_cells(const struct coll_args *a)
 	size_t n = (size_t)a->comm->size;
 	switch (a->kind) {
 	case COLL_BARRIER:
+	case COLL_BCAST: /* in pieces */
 		return true;
-	case COLL_BCAST:
-		return coll_block_bytes(coll_recv_one(a)) <= coll_inline_max;
 	case COLL_ALLGATHER:
 		for (size_t i = 0; i < n; i++)
 			if (coll_block_bytes(coll_recv_block(a, (int)i)) > coll_inline_max)
@@ -175,7 +175,7 @@ int coll_run(const struct coll_args *a)
 	if (UNLIKELY(c->size == 1))
 		return run_alone(a);
 	struct coll_home *h = cells_home(c);
-	if (LIKELY(h && (c->coll->reads || fits_cells(a))))
+	if (LIKELY(h && (h->reads || fits_cells(a))))
 		return run_cells(h, a);
 	return schedule_run_args(a);
 }
@@ -222,10 +222,19 @@ static struct ckpt_participant participant = {
     .resume = on_resume,
 };
 
+/* For measurements and tests. */
+static void inline_max_set(const char *text)
+{
+	long bytes;
+	if (text && units_parse_int(text, 0, COLL_CELL_RING / 2, &bytes))
+		coll_inline_max = (size_t)bytes;
+}
+
 int coll_init(void)
 {
 	const char *how = getenv("HALE_COLL");
 	coll_messages_only = how && strcmp(how, "messages") == 0;
+	inline_max_set(getenv("HALE_COLL_INLINE"));
 	cells_read_allow();
 	ckpt_participate(&participant);
 	match_progress_hook(schedule_progress);
@@ -236,6 +245,7 @@ void coll_fini(void)
 {
 	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
 		cells_home_free(&coll_homes[i]);
+	scratch_fini();
 }
 
 int coll_comm_create(struct comm *c)
