@@ -267,6 +267,8 @@ static void child_main(void *arg)
 	if (sys(SYS_getppid) != c->parent)
 		sys(SYS_exit_group, 1);
 	sys(SYS_setpriority, 0, 0, WRITER_NICE);
+	/* or a page could change between its checksum and its way to the file */
+	thread_rseq_unregister();
 	capture_write(c);
 	sys(SYS_exit_group, 0);
 }

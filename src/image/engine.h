@@ -61,6 +61,9 @@ void thread_describe(struct thread_record *t);
 bool threads_collect(struct list *threads);
 /* In the new process, as the thread that t describes: registers with the kernel what t says. */
 void thread_revive(const struct thread_record *t, int64_t rseq_offset, uint32_t rseq_len);
+/* The kernel writes the processor's number into the calling thread's rseq area whenever it is
+ * preempted. No more of that: for who saves that memory, or is about to unmap it. */
+void thread_rseq_unregister(void);
 /* After a restart, by the first thread and by the coordinator: none has been revived yet; all
  * that were parked sleep again. */
 void threads_expect_revival(void);

@@ -4,16 +4,13 @@
  * beforehand; the few instructions that make them are copied into scratch memory, since the
  * library they stem from is among what goes. */
 #include <asm/prctl.h>
-#include <linux/rseq.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "image/sink.h"
 
-enum { SWITCH_STACK = 256 << 10, RSEQ_SIGNATURE = 0x53053053, RSEQ_LEN = 32 };
+enum { SWITCH_STACK = 256 << 10 };
 
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
 
 /* run(ops, end, stack, resume, plan): position-independent, complete between its two labels. */
 extern const char sink_run_begin[], sink_run_end[];
@@ -164,16 +161,6 @@ hale_status_t sink_plan_switch(struct sink *s, struct error *err)
 	return ok ? HALE_OK : error_set(err, HALE_ERR_MEMORY, "no memory to rebuild the process");
 }
 
-/* The kernel writes into this thread's area when it is preempted; the area is about to go. */
-static void rseq_unregister(void)
-{
-	uint64_t fs = 0;
-	if (!&__rseq_offset || !&__rseq_size || !__rseq_size)
-		return;
-	sys(SYS_arch_prctl, ARCH_GET_FS, &fs);
-	sys(SYS_rseq, fs + (uint64_t)__rseq_offset, RSEQ_LEN, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE);
-}
-
 void sink_switch(struct sink *s)
 {
 	const sys_set_t all = ~0ull;
@@ -187,7 +174,8 @@ void sink_switch(struct sink *s)
 	memcpy(code, sink_run_begin, len);
 	sys(SYS_mprotect, code, ALIGN_UP(len, HALE_PAGE), PROT_READ | PROT_EXEC);
 	sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
-	rseq_unregister();
+	/* its area is about to go */
+	thread_rseq_unregister();
 	sys(SYS_set_robust_list, NULL, 24);
 	void (*run)(const void *, const void *, void *, uint64_t, void *) =
 	    (void (*)(const void *, const void *, void *, uint64_t, void *))(uintptr_t)code;

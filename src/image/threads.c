@@ -18,7 +18,10 @@
 
 #include "image/engine.h"
 
-enum { PARK_THREADS_MAX = 16384, PARK_TIMEOUT_S = 5, RSEQ_SIGNATURE = 0x53053053 };
+enum { PARK_THREADS_MAX = 16384, PARK_TIMEOUT_S = 5, RSEQ_SIGNATURE = 0x53053053, RSEQ_LEN = 32 };
+
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
 
 enum slot_state { SLOT_ASKED, SLOT_PARKED, SLOT_BUSY, SLOT_GONE };
 
@@ -264,6 +267,15 @@ void threads_await_parked(void)
 {
 	while (atomic_load(&park.revived) < slots_in(SLOT_PARKED))
 		sys(SYS_sched_yield);
+}
+
+void thread_rseq_unregister(void)
+{
+	uint64_t fs = 0;
+	if (!&__rseq_offset || !&__rseq_size || !__rseq_size)
+		return;
+	sys(SYS_arch_prctl, ARCH_GET_FS, &fs);
+	sys(SYS_rseq, fs + (uint64_t)__rseq_offset, RSEQ_LEN, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE);
 }
 
 void thread_revive(const struct thread_record *t, int64_t rseq_offset, uint32_t rseq_len)
