@@ -82,6 +82,18 @@ static const char *path_now(const struct fd_restore *f, const struct fd_record *
 	return buf;
 }
 
+/* Is the file's whole content in the image, with this descriptor or another one of it? */
+static bool can_make(const struct fd_restore *f, const struct fd_record *r)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		const struct fd_record *o = &f->record[i];
+		if (o->kind == FD_FILE && o->inode == r->inode && o->device == r->device &&
+		    o->truncates && (o->has_content || !o->size))
+			return true;
+	}
+	return false;
+}
+
 static int file_open(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
@@ -91,8 +103,13 @@ static int file_open(struct fd_restore *f, size_t index, struct error *err)
 	if ((flags & O_TMPFILE) == O_TMPFILE)
 		flags &= ~(uint32_t)O_TMPFILE;
 	long fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
-	if (fd == -ENOENT && r->truncates && (r->has_content || !r->size))
-		fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CREAT | O_CLOEXEC, r->mode & 07777);
+	if (fd == -ENOENT && can_make(f, r)) {
+		fd = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC,
+			 r->mode & 07777);
+		if (fd >= 0)
+			sys(SYS_close, fd);
+		fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
+	}
 	if (fd < 0) {
 		error_set(err, HALE_ERR_STORE,
 			  fd == -ENOENT

@@ -6,9 +6,17 @@
 
 #include "image/fd.h"
 
+/* /dev/null as standard input is no stream: anybody can open it. */
+static bool is_terminal(const struct fd_probe *p)
+{
+	return !strncmp(p->link, "/dev/pts/", 9) || !strncmp(p->link, "/dev/tty", 8) ||
+	       !strcmp(p->link, "/dev/console");
+}
+
 static int stream_of(const struct fd_table *t, const struct fd_probe *p)
 {
-	if (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode))
+	if (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode) ||
+	    (S_ISCHR(p->st.st_mode) && !is_terminal(p)))
 		return -1;
 	int found = -1;
 	for (int i = 0; i < 3; i++) {

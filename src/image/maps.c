@@ -86,10 +86,45 @@ static char *read_whole(const char *path, struct arena *a, size_t *len)
 	return n == 0 ? text.data : NULL;
 }
 
+/* The excluded region that begins first in m, as far as it lies in it. */
+static bool first_excluded(const struct map *m, uint64_t *start, uint64_t *end)
+{
+	bool found = false;
+	for (int i = 0; i < ENGINE_OWN_MAX; i++) {
+		uint64_t s = engine.exclude[i].start, e = engine.exclude[i].end;
+		if (!e || s >= m->end || e <= m->start || (found && s >= *start))
+			continue;
+		found = true;
+		*start = s > m->start ? s : m->start;
+		*end = e < m->end ? e : m->end;
+	}
+	return found;
+}
+
+/* The kernel makes one mapping of neighbours that are alike, even if one of them is ours: cut it
+ * where excluded memory begins and ends. */
+static bool add_cut(struct list *maps, struct map m)
+{
+	uint64_t start = 0, end = 0;
+	while (m.start < m.end) {
+		struct map part = m;
+		if (first_excluded(&m, &start, &end))
+			part.end = start > m.start ? start : end;
+		struct map *added = list_add(maps);
+		if (!added)
+			return false;
+		*added = part;
+		m.offset += m.inode ? part.end - m.start : 0;
+		m.start = part.end;
+	}
+	return true;
+}
+
 hale_status_t maps_scan(const char *path, struct arena *a, struct list *maps, struct error *err)
 {
 	size_t len;
 	list_init(maps, a, sizeof(struct map));
+	bool own = !strncmp(path, "/proc/self/", 11);
 	char *text = read_whole(path, a, &len);
 	if (!text)
 		return error_set(err, HALE_ERR_SYSTEM,
@@ -98,10 +133,12 @@ hale_status_t maps_scan(const char *path, struct arena *a, struct list *maps, st
 		end = memchr(line, '\n', (size_t)(text + len - line));
 		if (!end)
 			break;
-		struct map *m = list_add(maps);
-		if (!m)
+		struct map m = {0}, *added = NULL;
+		parse_line(line, end, &m);
+		if (own ? !add_cut(maps, m) : !(added = list_add(maps)))
 			return error_set(err, HALE_ERR_MEMORY, "no memory for the map of memory");
-		parse_line(line, end, m);
+		if (added)
+			*added = m;
 	}
 	return HALE_OK;
 }

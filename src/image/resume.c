@@ -60,6 +60,7 @@ static void locks_correct(const struct resume_plan *plan)
 
 static void engine_adopt(const struct resume_plan *plan)
 {
+	memcpy(engine.stream, plan->stream, sizeof(engine.stream));
 	memcpy(engine.source, plan->source, sizeof(engine.source));
 	engine.source_count = plan->source_count;
 	engine.has_passed = plan->has_passed;

@@ -17,8 +17,9 @@ struct resume_plan {
 	size_t thread_count;
 	const struct lock_record *locks;
 	size_t lock_count;
-	char *stacks;  /* one for each thread */
-	int32_t *tids; /* new ids, one for each thread */
+	char *stacks;			/* one for each thread */
+	int32_t *tids;			/* new ids, one for each thread */
+	struct file_identity stream[3]; /* of the process that was started */
 	struct file_identity source[ENGINE_SOURCES_MAX];
 	unsigned source_count;
 	char passed[IMAGE_PASS_MAX];

@@ -147,6 +147,7 @@ static hale_status_t make_plan(struct sink *s, struct error *err)
 	p->has_passed = engine.has_passed;
 	p->passed_len = engine.passed_len;
 	memcpy(p->passed, engine.passed, sizeof(p->passed));
+	engine_streams(p->stream); /* descriptors aren't placed yet */
 	for (size_t i = 0; s->how == IMAGE_LAZY && i < s->files; i++) {
 		struct stat st;
 		if (sys(SYS_fstat, s->file[i].fd, &st))

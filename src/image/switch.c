@@ -11,7 +11,6 @@
 
 enum { SWITCH_STACK = 256 << 10 };
 
-
 /* run(ops, end, stack, resume, plan): position-independent, complete between its two labels. */
 extern const char sink_run_begin[], sink_run_end[];
 __asm__(

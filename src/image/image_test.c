@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The engine with real processes: each scenario runs in a process of its own, is captured, runs on
+ * to its end, and is then rebuilt from its image and runs to its end again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "base/fmt.h"
+#include "image/image.h"
+#include "image/read.h"
+#include "image/test/scenario.h"
+
+enum { PATH_LEN = 512 };
+
+/* ---- inside the processes under test ---- */
+
+static char dir[PATH_LEN - 64];
+static const char *mode = "";
+static uint32_t count, tracked;
+
+const char *folder(void)
+{
+	return dir;
+}
+
+const char *in_folder(const char *name)
+{
+	static char path[4][PATH_LEN];
+	static int next;
+	char *p = path[next++ % 4];
+	snprintf(p, PATH_LEN, "%s/%s", dir, name);
+	return p;
+}
+
+uint32_t taken(void)
+{
+	return count;
+}
+
+static void on_written(void *arg, const struct image_result *r)
+{
+	char path[PATH_LEN], text[600];
+	fmt_print(path, sizeof(path), "%s/%u.done", dir, *(uint32_t *)arg);
+	size_t n = fmt_print(text, sizeof(text), "%d %lx %u %s", (int)r->error.code,
+			     (unsigned long)r->checksum, r->base, r->error.text);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (write(fd, text, n) != (ssize_t)n)
+		log_warn("can't report");
+	close(fd);
+}
+
+static void await_report(uint32_t id)
+{
+	char path[PATH_LEN];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/%u.done", dir, id);
+	for (int i = 0; i < 30000 && (stat(path, &st) || !st.st_size); i++)
+		usleep(1000);
+	CHECK(!stat(path, &st) && st.st_size);
+}
+
+bool take(void)
+{
+	char path[PATH_LEN];
+	struct error err = {HALE_OK, ""};
+	uint32_t id = ++count;
+	snprintf(path, sizeof(path), "%s/%u.done", dir, id);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/%u", dir, id);
+	struct image_params p = {
+	    .identity = {.job = "test", .nranks = 1, .id = id, .base = tracked},
+	    .path = path,
+	    .mode = strstr(mode, "sync") ? IMAGE_SYNC : IMAGE_FORKED,
+	    .compress = strstr(mode, "lz4")    ? IMAGE_LZ4
+			: strstr(mode, "zstd") ? IMAGE_ZSTD
+					       : IMAGE_PLAIN,
+	    .incremental = tracked != 0,
+	    .track = strstr(mode, "track") != NULL,
+	    .note = "a note",
+	    .note_len = 6,
+	    .written = on_written,
+	    .arg = &id};
+	if (!tracked)
+		p.identity.base = 0;
+	CHECK(image_park() == 0);
+	image_return_t rc = image_capture(&p, NULL, &err);
+	image_unpark();
+	if (rc == IMAGE_FAILED) {
+		fprintf(stderr, "%s\n", err.text);
+		_exit((int)err.code);
+	}
+	tracked = p.track && rc == IMAGE_CAPTURED ? id : 0;
+	if (rc == IMAGE_CAPTURED)
+		await_report(id);
+	return rc == IMAGE_RESTORED;
+}
+
+__attribute__((constructor)) static void become(void)
+{
+	const char *sink = getenv("T_SINK"), *where = getenv("T_FOLDER");
+	static char text[16384];
+	const char *paths[IMAGE_CHAIN_MAX];
+	size_t n = 0;
+	struct error err;
+	if (where)
+		strncpy(dir, where, sizeof(dir) - 1);
+	if (getenv("T_MODE"))
+		mode = getenv("T_MODE");
+	if (!sink) {
+		if (where)
+			image_init(NULL);
+		return;
+	}
+	strncpy(text, sink, sizeof(text) - 1);
+	for (char *p = strtok(text, ":"); p; p = strtok(NULL, ":"))
+		paths[n++] = p;
+	image_sink(paths, n, strstr(mode, "lazy") ? IMAGE_LAZY : IMAGE_FULL, &err);
+	fprintf(stderr, "%s\n", err.text);
+	_exit((int)err.code);
+}
+
+static int run_scenario(const char *name)
+{
+	const struct scenario *all[] = {scenarios_memory, scenarios_kernel, scenarios_threads};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		for (const struct scenario *s = all[i]; s->name; s++)
+			if (!strcmp(s->name, name)) {
+				s->run();
+				return 0;
+			}
+	return 2;
+}
+
+/* ---- around them ---- */
+
+struct fixture {
+	char dir[PATH_LEN];
+	char said[2048]; /* stdout and stderr of the last process */
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	strcpy(f->dir, "/tmp/hale-image-test-XXXXXX");
+	if (!f || !mkdtemp(f->dir))
+		return -1;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char command[PATH_LEN + 16];
+	snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+	int rc = system(command);
+	free(f);
+	return rc;
+}
+
+/* Runs this executable in another role and returns its exit status. */
+static int run(struct fixture *f, const char *scenario, const char *how, const char *sink)
+{
+	int out[2], status;
+	size_t n = 0;
+	assert_int_equal(pipe(out), 0);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		dup2(out[1], 1);
+		dup2(out[1], 2);
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		close(0);
+		open("/dev/null", O_RDONLY);
+		setenv("T_SCENARIO", scenario, 1);
+		setenv("T_FOLDER", f->dir, 1);
+		setenv("T_MODE", how, 1);
+		if (strstr(how, "hash"))
+			setenv("HALE_TRACK", "hash", 1);
+		if (sink)
+			setenv("T_SINK", sink, 1);
+		alarm(100);
+		personality(ADDR_NO_RANDOMIZE);
+		execl("/proc/self/exe", "image_test", NULL);
+		_exit(127);
+	}
+	close(out[1]);
+	for (ssize_t k; n < sizeof(f->said) - 1 &&
+			(k = read(out[0], f->said + n, sizeof(f->said) - 1 - n)) > 0;)
+		n += (size_t)k;
+	f->said[n] = 0;
+	close(out[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static void run_well(struct fixture *f, const char *scenario, const char *how, const char *sink)
+{
+	int rc = run(f, scenario, how, sink);
+	if (rc)
+		print_error("%s%s: exit %d: %s\n", scenario, sink ? " restored" : "", rc, f->said);
+	assert_int_equal(rc, 0);
+}
+
+static uint32_t newest(const struct fixture *f)
+{
+	char path[PATH_LEN + 16];
+	for (uint32_t id = 120; id; id--) {
+		snprintf(path, sizeof(path), "%s/%u", f->dir, id);
+		if (!access(path, R_OK))
+			return id;
+	}
+	return 0;
+}
+
+/* "newest:base:…", each verified. Returns how many. */
+static int chain_of(const struct fixture *f, uint32_t id, char *list, size_t cap)
+{
+	int n = 0;
+	list[0] = 0;
+	for (; id || !n; n++) {
+		struct image_info info;
+		struct error err = {HALE_OK, ""};
+		char path[PATH_LEN + 16];
+		snprintf(path, sizeof(path), "%s/%u", f->dir, id);
+		hale_status_t rc = image_read_info(path, &info, &err);
+		if (rc == HALE_OK)
+			rc = image_verify(path, NULL, &err);
+		if (rc != HALE_OK)
+			print_error("%s\n", err.text);
+		assert_int_equal(rc, HALE_OK);
+		assert_int_equal(info.identity.id, id);
+		snprintf(list + strlen(list), cap - strlen(list), "%s%s", n ? ":" : "", path);
+		id = info.identity.base;
+	}
+	return n;
+}
+
+static void both_ways(void **state, const char *scenario, const char *how)
+{
+	struct fixture *f = *state;
+	char list[8192];
+	run_well(f, scenario, how, NULL);
+	assert_int_not_equal(newest(f), 0);
+	chain_of(f, newest(f), list, sizeof(list));
+	run_well(f, scenario, how, list);
+}
+
+#define SCENARIO(test, name, how)                                                                  \
+	static void test(void **state)                                                             \
+	{                                                                                          \
+		both_ways(state, name, how);                                                       \
+	}
+
+SCENARIO(private_memory_comes_back, "private_memory", "")
+SCENARIO(private_memory_comes_back_lazily, "private_memory", "lazy")
+SCENARIO(private_memory_comes_back_from_a_synchronous_image, "private_memory", "sync")
+SCENARIO(private_memory_comes_back_from_lz4, "private_memory", "lz4")
+SCENARIO(private_memory_comes_back_from_zstd, "private_memory", "zstd lazy")
+SCENARIO(file_mappings_come_back, "file_mappings", "")
+SCENARIO(file_mappings_come_back_lazily, "file_mappings", "lazy")
+SCENARIO(shared_memory_stays_shared, "shared_memory", "")
+SCENARIO(a_hundred_images_leak_nothing, "many", "")
+SCENARIO(fifty_differences_leak_nothing, "some", "track")
+SCENARIO(files_are_as_they_were, "files", "")
+SCENARIO(pipes_and_counters_keep_their_content, "pipes_and_counters", "")
+SCENARIO(signals_and_timers_go_on, "signals", "")
+SCENARIO(attributes_come_back, "attributes", "")
+SCENARIO(computing_threads_go_on, "computing_threads", "")
+SCENARIO(computing_threads_go_on_lazily, "computing_threads", "lazy sync")
+SCENARIO(any_thread_may_capture, "other_thread", "")
+SCENARIO(held_mutexes_know_their_owner, "held_mutexes", "")
+SCENARIO(interrupted_calls_are_not_noticed, "interrupted_calls", "")
+
+/* ---- chains ---- */
+
+static void chain_comes_back(struct fixture *f, const char *how)
+{
+	char list[8192], out[PATH_LEN + 16];
+	const char *paths[IMAGE_CHAIN_MAX];
+	struct error err = {HALE_OK, ""};
+	size_t n = 0;
+	run_well(f, "chain", how, NULL);
+	assert_int_equal(chain_of(f, 3, list, sizeof(list)), 3);
+	run_well(f, "chain", how, list);
+	/* as one full image */
+	for (char *p = strtok(list, ":"); p; p = strtok(NULL, ":"))
+		paths[n++] = p;
+	snprintf(out, sizeof(out), "%s/whole", f->dir);
+	assert_int_equal(image_consolidate(paths, n, out, &err), HALE_OK);
+	assert_int_equal(image_verify(out, NULL, &err), HALE_OK);
+	run_well(f, "chain", how, out);
+	/* without its base it is no image */
+	assert_int_equal(image_consolidate(paths, n - 1, "/nowhere", &err), HALE_ERR_IMAGE_MISSING);
+	char broken[2 * PATH_LEN + 64];
+	snprintf(broken, sizeof(broken), "%s:%s", paths[0], paths[2]);
+	assert_int_equal(run(f, "chain", how, broken), HALE_ERR_IMAGE_MISMATCH);
+}
+
+static void differences_add_up(void **state)
+{
+	chain_comes_back(*state, "track");
+}
+
+static void differences_add_up_lazily(void **state)
+{
+	chain_comes_back(*state, "track lazy");
+}
+
+static void differences_by_checksums_add_up(void **state)
+{
+	chain_comes_back(*state, "track hash");
+}
+
+static void differences_add_up_compressed(void **state)
+{
+	chain_comes_back(*state, "track zstd");
+}
+
+static void restored_processes_are_captured_again(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const how[] = {"", "lazy", "track lazy"};
+	for (size_t i = 0; i < ARRAY_LEN(how); i++) {
+		char first[PATH_LEN + 16], second[PATH_LEN + 16];
+		snprintf(first, sizeof(first), "%s/1", f->dir);
+		snprintf(second, sizeof(second), "%s/2", f->dir);
+		run_well(f, "twice", how[i], NULL);
+		run_well(f, "twice", how[i], first);
+		run_well(f, "twice", how[i], second);
+		assert_false(unlink(first) || unlink(second));
+	}
+}
+
+/* ---- damage ---- */
+
+static void flip(const char *path, off_t at)
+{
+	unsigned char c;
+	int fd = open(path, O_RDWR);
+	assert_int_equal(pread(fd, &c, 1, at), 1);
+	c ^= 0x10;
+	assert_int_equal(pwrite(fd, &c, 1, at), 1);
+	close(fd);
+}
+
+static hale_status_t verdict(const char *path)
+{
+	struct error err = {HALE_OK, ""};
+	hale_status_t rc = image_verify(path, NULL, &err);
+	if (rc != HALE_OK)
+		assert_non_null(strstr(err.text, "earlier checkpoint"));
+	return rc;
+}
+
+static void flipped_bits_are_found(void **state)
+{
+	struct fixture *f = *state;
+	struct arena arena;
+	struct image_file image;
+	struct error err;
+	char path[PATH_LEN + 16];
+	unsigned seen = 0;
+	snprintf(path, sizeof(path), "%s/1", f->dir);
+	run_well(f, "files", "", NULL);
+	assert_true(arena_init(&arena, NULL, 1ul << 30));
+	assert_int_equal(image_file_open(&image, &arena, path, &err), HALE_OK);
+	for (size_t i = 0; i < image.frames.count; i++) {
+		const struct frame_at *n = list_at(&image.frames, i);
+		const struct frame *frame = &n->frame;
+		if (seen & 1u << frame->kind)
+			continue;
+		seen |= 1u << frame->kind;
+		uint64_t data = n->at + frame_data_at(frame);
+		const uint64_t place[] = {n->at + 8,
+					  n->at + 40,
+					  n->at + 60,
+					  n->at + sizeof(*frame),
+					  n->at + sizeof(*frame) + frame->table_len / 2,
+					  data - 1,
+					  data,
+					  data + frame->data_len / 2,
+					  n->at + frame_len(frame) - 1};
+		for (size_t k = 0; k < ARRAY_LEN(place); k++) {
+			if (place[k] >= n->at + frame_len(frame))
+				continue;
+			flip(path, (off_t)place[k]);
+			hale_status_t rc = verdict(path);
+			if (rc != HALE_ERR_IMAGE_CORRUPT)
+				print_error(
+				    "%s frame, byte %lu: %s\n", frame_kind_name(frame->kind),
+				    (unsigned long)(place[k] - n->at), hale_status_name(rc));
+			assert_int_equal(rc, HALE_ERR_IMAGE_CORRUPT);
+			flip(path, (off_t)place[k]);
+		}
+	}
+	assert_int_equal(seen & 0x1fe & ~(1u << FRAME_DROPS), 0x1fe & ~(1u << FRAME_DROPS));
+	assert_int_equal(verdict(path), HALE_OK);
+	/* a restart doesn't begin with a damaged image either */
+	flip(path, (off_t)image.len / 2);
+	assert_int_equal(run(f, "files", "", path), HALE_ERR_IMAGE_CORRUPT);
+	image_file_close(&image);
+	arena_fini(&arena);
+}
+
+static void cut_and_missing_images_are_found(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_LEN + 16];
+	struct stat st;
+	struct error err;
+	struct image_info info;
+	snprintf(path, sizeof(path), "%s/1", f->dir);
+	run_well(f, "files", "", NULL);
+	assert_int_equal(stat(path, &st), 0);
+	for (off_t len = st.st_size - 1; len > 0; len /= 3) {
+		assert_int_equal(truncate(path, len), 0);
+		assert_int_equal(verdict(path), HALE_ERR_IMAGE_TORN);
+		assert_int_equal(image_read_info(path, &info, &err), HALE_ERR_IMAGE_TORN);
+	}
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(verdict(path), HALE_ERR_IMAGE_TORN);
+	assert_int_equal(run(f, "files", "", path), HALE_ERR_IMAGE_TORN);
+	assert_int_equal(truncate(path, 1 << 20), 0); /* zeroes: the writer never finished */
+	assert_int_equal(verdict(path), HALE_ERR_IMAGE_TORN);
+	unlink(path);
+	assert_int_equal(verdict(path), HALE_ERR_IMAGE_MISSING);
+	assert_int_equal(run(f, "files", "", path), HALE_ERR_IMAGE_MISSING);
+}
+
+/* ---- what can't be captured ---- */
+
+static void sockets_are_refused_by_number_and_name(void **state)
+{
+	struct error err = {HALE_OK, ""};
+	int ready[2], quit[2];
+	char byte = 0;
+	assert_false(pipe(ready) || pipe(quit));
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (int fd = 3; fd < 1024; fd++)
+			if (fd != ready[1] && fd != quit[0])
+				close(fd);
+		if (dup2(socket(AF_INET, SOCK_STREAM, 0), 77) != 77 || write(ready[1], "x", 1) != 1)
+			_exit(1);
+		_exit(read(quit[0], &byte, 1) == 1 ? 0 : 1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	int low[] = {0, 0, 0};
+	for (int fd = 3, n = 0; fd < 1024 && n < 3; fd++)
+		if (fd == ready[1] || fd == quit[0])
+			low[n++] = fd;
+	int own[] = {low[0], low[1], 3, 77};
+	hale_status_t rc = image_check(pid, own, 3, &err);
+	assert_int_equal(rc, HALE_ERR_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "descriptor 77 (socket:["));
+	assert_int_equal(image_check(pid, own, 4, &err), HALE_OK);
+	assert_int_equal(write(quit[1], "q", 1), 1);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(image_check(pid, own, 4, &err), HALE_ERR_PROCESS);
+	close(ready[0]);
+	close(ready[1]);
+	close(quit[0]);
+	close(quit[1]);
+}
+
+int main(int argc, char **argv)
+{
+	const char *scenario = getenv("T_SCENARIO");
+	if (scenario) {
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		return run_scenario(scenario);
+	}
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    T(private_memory_comes_back),
+	    T(private_memory_comes_back_lazily),
+	    T(private_memory_comes_back_from_a_synchronous_image),
+	    T(private_memory_comes_back_from_lz4),
+	    T(private_memory_comes_back_from_zstd),
+	    T(file_mappings_come_back),
+	    T(file_mappings_come_back_lazily),
+	    T(shared_memory_stays_shared),
+	    T(files_are_as_they_were),
+	    T(pipes_and_counters_keep_their_content),
+	    T(signals_and_timers_go_on),
+	    T(attributes_come_back),
+	    T(computing_threads_go_on),
+	    T(computing_threads_go_on_lazily),
+	    T(any_thread_may_capture),
+	    T(held_mutexes_know_their_owner),
+	    T(interrupted_calls_are_not_noticed),
+	    T(a_hundred_images_leak_nothing),
+	    T(fifty_differences_leak_nothing),
+	    T(differences_add_up),
+	    T(differences_add_up_lazily),
+	    T(differences_by_checksums_add_up),
+	    T(differences_add_up_compressed),
+	    T(restored_processes_are_captured_again),
+	    T(flipped_bits_are_found),
+	    T(cut_and_missing_images_are_found),
+	    T(sockets_are_refused_by_number_and_name),
+	};
+	return cmocka_run_group_tests_name("image", tests, NULL, NULL);
+}

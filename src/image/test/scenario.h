@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs under test: functions in the test's own executable, run in a process of their own.
+ * Each brings itself into some state, calls take(), and then checks that everything is as it was.
+ * It runs on twice, in the captured process and in one rebuilt from the image, and has to exit
+ * with 0 both times.
+ */
+#ifndef HALE_IMAGE_TEST_SCENARIO_H
+#define HALE_IMAGE_TEST_SCENARIO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "image/image.h"
+
+struct scenario {
+	const char *name;
+	void (*run)(void);
+};
+
+extern const struct scenario scenarios_memory[], scenarios_kernel[], scenarios_threads[];
+
+/* Captures; true in the restored process. Image n is DIR/n, complete when it returns. */
+bool take(void);
+uint32_t taken(void); /* how many in this life and the ones before it */
+/* The folder of this run, for files. */
+const char *folder(void);
+const char *in_folder(const char *name);
+
+/* Ends the scenario with a sentence. */
+#define CHECK(x)                                                                                   \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #x);            \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+#endif

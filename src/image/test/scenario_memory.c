@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "image/test/scenario.h"
+
+enum { PAGE = 4096, MIB = 1 << 20 };
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 29;
+	return x;
+}
+
+static void fill(void *p, size_t len, uint64_t seed)
+{
+	uint64_t *w = p;
+	for (size_t i = 0; i < len / 8; i++)
+		w[i] = mix(seed + i);
+}
+
+static bool filled(const void *p, size_t len, uint64_t seed)
+{
+	const uint64_t *w = p;
+	for (size_t i = 0; i < len / 8; i++)
+		if (w[i] != mix(seed + i))
+			return false;
+	return true;
+}
+
+static bool zero(const void *p, size_t len)
+{
+	const char *c = p;
+	for (size_t i = 0; i < len; i++)
+		if (c[i])
+			return false;
+	return true;
+}
+
+static char *map(size_t len, int prot, int flags, int fd)
+{
+	char *p = mmap(NULL, len, prot, flags, fd, 0);
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+static char *anon(size_t len)
+{
+	return map(len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+/* ---- every kind of private memory ---- */
+
+static int deep(int n)
+{
+	volatile char room[8192];
+	room[n % 8192] = 1;
+	return n ? deep(n - 1) + room[n % 8192] : 0;
+}
+
+static void private_memory(void)
+{
+	char *big = anon(16 * MIB), *sparse = anon(16 * MIB), *sealed = anon(4 * PAGE);
+	char *read_only = anon(4 * PAGE);
+	char *huge = map(64ul << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	char *heap = sbrk(MIB);
+	fill(big, 16 * MIB, 1);
+	for (int i = 0; i < 4096; i += 37)
+		fill(sparse + i * PAGE, PAGE, (uint64_t)i);
+	fill(sealed, 4 * PAGE, 2);
+	fill(read_only, 4 * PAGE, 3);
+	fill(heap, MIB, 4);
+	CHECK(!mprotect(sealed, 4 * PAGE, PROT_NONE) && !mprotect(read_only, 4 * PAGE, PROT_READ));
+	take();
+	CHECK(filled(big, 16 * MIB, 1) && filled(read_only, 4 * PAGE, 3) && filled(heap, MIB, 4));
+	for (int i = 0; i < 4096; i++)
+		CHECK(i % 37 ? zero(sparse + i * PAGE, PAGE)
+			     : filled(sparse + i * PAGE, PAGE, (uint64_t)i));
+	CHECK(!mprotect(sealed, 4 * PAGE, PROT_READ) && filled(sealed, 4 * PAGE, 2));
+	CHECK(sbrk(MIB) == heap + MIB && zero(heap + MIB, MIB));
+	CHECK(deep(700) == 700); /* the stack still grows */
+	CHECK(!mprotect(huge + (1ul << 30), PAGE, PROT_READ | PROT_WRITE));
+	huge[1ul << 30] = 1;
+	CHECK(!munmap(huge, 64ul << 30) && !munmap(big, 16 * MIB));
+}
+
+/* ---- mappings of files ---- */
+
+static int file_of(const char *name, size_t len, uint64_t seed)
+{
+	char *content = malloc(len);
+	fill(content, len, seed);
+	int fd = open(in_folder(name), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	CHECK(fd >= 0 && write(fd, content, len) == (ssize_t)len);
+	free(content);
+	return fd;
+}
+
+static void file_mappings(void)
+{
+	int fd = file_of("private", 16 * PAGE, 10);
+	char *private = map(16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd);
+	close(fd);
+	fd = file_of("gone", 8 * PAGE, 20);
+	char *gone = map(12 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd); /* 4 pages too long */
+	close(fd);
+	unlink(in_folder("gone"));
+	fd = file_of("shared", 8 * PAGE, 30);
+	char *shared = map(8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+	close(fd);
+	fill(private + 3 * PAGE, PAGE, 11);
+	memset(private + 5 * PAGE, 0, PAGE); /* a zero page that isn't the file's */
+	fill(gone + 2 * PAGE, PAGE, 21);
+	fill(shared + PAGE, PAGE, 31);
+	take();
+	CHECK(filled(private, PAGE, 10) && filled(private + 3 * PAGE, PAGE, 11));
+	CHECK(zero(private + 5 * PAGE, PAGE) && !zero(private + 6 * PAGE, PAGE));
+	CHECK(filled(gone, PAGE, 20) && filled(gone + 2 * PAGE, PAGE, 21));
+	CHECK(filled(shared, PAGE, 30) && filled(shared + PAGE, PAGE, 31));
+	/* what happens after the checkpoint is undone by a restart */
+	fill(shared, 8 * PAGE, 99);
+	fill(private, 8 * PAGE, 99);
+}
+
+/* Shared memory without a name: two views of one memory stay two views of one memory. */
+static void shared_memory(void)
+{
+	int fd = memfd_create("views", 0);
+	CHECK(!ftruncate(fd, 8 * PAGE));
+	char *one = map(8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+	char *two = map(8 * PAGE, PROT_READ, MAP_SHARED, fd);
+	char *plain = map(8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+	fill(one, 4 * PAGE, 40);
+	fill(plain + PAGE, PAGE, 41);
+	take();
+	CHECK(filled(two, 4 * PAGE, 40) && zero(two + 4 * PAGE, 4 * PAGE));
+	CHECK(filled(plain + PAGE, PAGE, 41) && zero(plain, PAGE));
+	fill(one + 4 * PAGE, PAGE, 42);
+	CHECK(filled(two + 4 * PAGE, PAGE, 42));
+	char page[PAGE];
+	CHECK(pread(fd, page, PAGE, 4 * PAGE) == PAGE && filled(page, PAGE, 42));
+	memset(plain, 1, 8 * PAGE);
+}
+
+/* ---- a chain of differences ---- */
+
+static char *area, *mapped_late, *remapped;
+
+static void chain(void)
+{
+	area = anon(8 * MIB);
+	remapped = anon(64 * PAGE);
+	fill(area, 8 * MIB, 50);
+	fill(remapped, 64 * PAGE, 51);
+	take();
+	/* a few pages written, some given back, one mapping replaced, a new one */
+	fill(area + 100 * PAGE, 3 * PAGE, 52);
+	memset(area + 200 * PAGE, 0, PAGE);
+	CHECK(!madvise(area + 300 * PAGE, 2 * PAGE, MADV_DONTNEED));
+	munmap(remapped, 64 * PAGE);
+	CHECK(mmap(remapped, 64 * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == remapped);
+	fill(remapped + 7 * PAGE, PAGE, 53);
+	mapped_late = anon(32 * PAGE);
+	fill(mapped_late, 16 * PAGE, 54);
+	take();
+	fill(area + 101 * PAGE, PAGE, 55);
+	area[500 * PAGE + 17]++;
+	take();
+	CHECK(filled(area, 100 * PAGE, 50));
+	CHECK(filled(area + 100 * PAGE, PAGE, 52) && filled(area + 101 * PAGE, PAGE, 55));
+	CHECK(zero(area + 200 * PAGE, PAGE) && zero(area + 300 * PAGE, 2 * PAGE));
+	CHECK(zero(remapped, 7 * PAGE) && filled(remapped + 7 * PAGE, PAGE, 53));
+	CHECK(filled(mapped_late, 16 * PAGE, 54) && zero(mapped_late + 16 * PAGE, 16 * PAGE));
+	area[500 * PAGE + 17]--;
+	CHECK(filled(area + 302 * PAGE, PAGE, 50 + 302 * 512));
+	CHECK(filled(area + 500 * PAGE, PAGE, 50 + 500 * 512));
+}
+
+/* ---- image after image ---- */
+
+static long field(const char *path, const char *key)
+{
+	char line[512];
+	long value = -1;
+	FILE *f = fopen(path, "r");
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, strlen(key)))
+			value = atol(line + strlen(key));
+	fclose(f);
+	return value;
+}
+
+static int open_descriptors(void)
+{
+	int n = 0;
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void take_many(int n, bool keep)
+{
+	char *p = anon(MIB);
+	long size = 0;
+	int fds = 0;
+	bool restored = false;
+	for (int i = 0; i < n; i++) {
+		char old[16];
+		p[i * PAGE] = 1;
+		restored = take();
+		if (restored) /* from the last one, mostly */
+			break;
+		snprintf(old, sizeof(old), "%d", i);
+		if (!keep)
+			unlink(in_folder(old));
+		if (i == 10) {
+			size = field("/proc/self/status", "VmSize:");
+			fds = open_descriptors();
+		}
+	}
+	if (!restored) {
+		CHECK(field("/proc/self/status", "VmSize:") <= size);
+		CHECK(open_descriptors() == fds);
+	}
+}
+
+static void many(void)
+{
+	take_many(100, false);
+}
+
+static void some(void)
+{
+	take_many(50, true);
+}
+
+/* ---- restored, captured again, restored again ---- */
+
+static void twice(void)
+{
+	char *p = anon(8 * MIB), *q = anon(2 * MIB);
+	fill(p, 8 * MIB, 60);
+	fill(q, PAGE, 61);
+	if (!take())
+		return;
+	CHECK(filled(p, 8 * MIB, 60));
+	fill(p + 5 * PAGE, PAGE, 62);
+	CHECK(!mprotect(p + MIB, MIB, PROT_READ));
+	take();
+	CHECK(filled(p, 5 * PAGE, 60) && filled(p + 5 * PAGE, PAGE, 62) && filled(q, PAGE, 61));
+	CHECK(filled(p + 7 * MIB, MIB, 60 + 7 * MIB / 8) && zero(q + PAGE, 2 * MIB - PAGE));
+}
+
+const struct scenario scenarios_memory[] = {{"private_memory", private_memory},
+					    {"file_mappings", file_mappings},
+					    {"shared_memory", shared_memory},
+					    {"chain", chain},
+					    {"some", some},
+					    {"many", many},
+					    {"twice", twice},
+					    {NULL, NULL}};

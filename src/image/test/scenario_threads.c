@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <errno.h>
+#include <fenv.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "image/test/scenario.h"
+
+enum { THREADS = 4, ROUNDS = 3000, MS = 1000000 };
+
+static pthread_barrier_t barrier;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static volatile int go, done;
+static __thread uint64_t mine;
+static uint64_t sums[THREADS];
+
+/* ---- threads in the middle of computing ---- */
+
+static void *compute(void *arg)
+{
+	size_t me = (size_t)arg;
+	double x = 1.0 + (double)me;
+	fesetround(me % 2 ? FE_UPWARD : FE_DOWNWARD);
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int k = 0; k < 2000; k++)
+			x = x * 1.000001 + 1.0 / x;
+		mine += (uint64_t)x ^ (uint64_t)i;
+		char *p = malloc((size_t)(i % 977) * 16 + 1);
+		p[0] = (char)i;
+		free(p);
+		__atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);
+	}
+	CHECK(fegetround() == (me % 2 ? FE_UPWARD : FE_DOWNWARD));
+	pthread_barrier_wait(&barrier);
+	sums[me] = mine;
+	return (void *)(uintptr_t)pthread_self();
+}
+
+static void start(pthread_t *thread, void *(*run)(void *), size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		CHECK(!pthread_create(&thread[i], NULL, run, (void *)i));
+}
+
+static void computing_threads(void)
+{
+	pthread_t thread[THREADS];
+	pthread_barrier_init(&barrier, NULL, THREADS);
+	start(thread, compute, THREADS);
+	while (done < ROUNDS)
+		usleep(1000);
+	fesetround(FE_TOWARDZERO);
+	take();
+	CHECK(fegetround() == FE_TOWARDZERO);
+	for (int i = 0; i < THREADS; i++) {
+		void *self;
+		CHECK(!pthread_join(thread[i], &self) && (pthread_t)self == thread[i]);
+	}
+	CHECK(sums[0] && sums[0] != sums[1]);
+	/* new threads can still be made and ended */
+	start(thread, compute, THREADS);
+	uint64_t before[THREADS];
+	memcpy(before, sums, sizeof(before));
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(thread[i], NULL));
+	CHECK(!memcmp(before, sums, sizeof(before)));
+}
+
+/* ---- the thread that captures isn't the main one ---- */
+
+static void *captures(void *arg)
+{
+	pthread_setname_np(pthread_self(), "captor");
+	take();
+	char name[16];
+	CHECK(!pthread_getname_np(pthread_self(), name, sizeof(name)) && !strcmp(name, "captor"));
+	pthread_mutex_lock(&mutex);
+	go = 1;
+	pthread_cond_signal(&cond);
+	pthread_mutex_unlock(&mutex);
+	CHECK(syscall(SYS_gettid) != getpid());
+	return NULL;
+}
+
+static void other_thread(void)
+{
+	pthread_t thread;
+	start(&thread, captures, 1);
+	pthread_mutex_lock(&mutex);
+	while (!go)
+		pthread_cond_wait(&cond, &mutex);
+	pthread_mutex_unlock(&mutex);
+	CHECK(syscall(SYS_gettid) == getpid());
+	CHECK(!pthread_join(thread, NULL));
+}
+
+/* ---- mutexes that know their owner ---- */
+
+static void held_mutexes(void)
+{
+	pthread_mutex_t *recursive = malloc(sizeof(*recursive)), checking;
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(recursive, &attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&checking, &attr);
+	CHECK(!pthread_mutex_lock(recursive) && !pthread_mutex_lock(recursive));
+	CHECK(!pthread_mutex_lock(&checking));
+	take();
+	CHECK(!pthread_mutex_lock(recursive));
+	CHECK(pthread_mutex_lock(&checking) == EDEADLK);
+	for (int i = 0; i < 3; i++)
+		CHECK(!pthread_mutex_unlock(recursive));
+	CHECK(pthread_mutex_unlock(recursive) == EPERM);
+	CHECK(!pthread_mutex_unlock(&checking));
+	CHECK(pthread_kill(pthread_self(), 0) == 0);
+}
+
+/* ---- calls that a signal interrupts ---- */
+
+static int waiting;
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / MS;
+}
+
+static void *sleeps(void *arg)
+{
+	const struct timespec t = {0, 300 * MS};
+	struct timespec rest = {7, 7}, at;
+	struct timeval tv = {0, 300000};
+	uint64_t began = now_ms();
+	sem_t sem;
+	sem_init(&sem, 0, 0);
+	__atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
+	switch ((size_t)arg) {
+	case 0:
+		CHECK(nanosleep(&t, &rest) == 0);
+		break;
+	case 1:
+		CHECK(usleep(300000) == 0);
+		break;
+	case 2:
+		CHECK(clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL) == 0);
+		break;
+	case 3:
+		CHECK(poll(NULL, 0, 300) == 0);
+		break;
+	case 4:
+		CHECK(select(0, NULL, NULL, NULL, &tv) == 0);
+		break;
+	case 5:
+		clock_gettime(CLOCK_REALTIME, &at);
+		at.tv_sec += 1;
+		CHECK(sem_timedwait(&sem, &at) == -1 && errno == ETIMEDOUT);
+		break;
+	}
+	CHECK(now_ms() - began >= 299);
+	return NULL;
+}
+
+static void interrupted_calls(void)
+{
+	pthread_t thread[6];
+	start(thread, sleeps, 6);
+	while (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) < 6)
+		usleep(1000);
+	usleep(50000);
+	take();
+	for (int i = 0; i < 6; i++)
+		CHECK(!pthread_join(thread[i], NULL));
+}
+
+const struct scenario scenarios_threads[] = {{"computing_threads", computing_threads},
+					     {"other_thread", other_thread},
+					     {"held_mutexes", held_mutexes},
+					     {"interrupted_calls", interrupted_calls},
+					     {NULL, NULL}};
