@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <errno.h>
-#include <fenv.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -10,6 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <xmmintrin.h>
 
 #include "image/test/scenario.h"
 
@@ -28,7 +28,7 @@ static void *compute(void *arg)
 {
 	size_t me = (size_t)arg;
 	double x = 1.0 + (double)me;
-	fesetround(me % 2 ? FE_UPWARD : FE_DOWNWARD);
+	_MM_SET_ROUNDING_MODE(me % 2 ? _MM_ROUND_UP : _MM_ROUND_DOWN);
 	for (int i = 0; i < ROUNDS; i++) {
 		for (int k = 0; k < 2000; k++)
 			x = x * 1.000001 + 1.0 / x;
@@ -38,7 +38,7 @@ static void *compute(void *arg)
 		free(p);
 		__atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);
 	}
-	CHECK(fegetround() == (me % 2 ? FE_UPWARD : FE_DOWNWARD));
+	CHECK(_MM_GET_ROUNDING_MODE() == (me % 2 ? _MM_ROUND_UP : _MM_ROUND_DOWN));
 	pthread_barrier_wait(&barrier);
 	sums[me] = mine;
 	return (void *)(uintptr_t)pthread_self();
@@ -57,9 +57,9 @@ static void computing_threads(void)
 	start(thread, compute, THREADS);
 	while (done < ROUNDS)
 		usleep(1000);
-	fesetround(FE_TOWARDZERO);
+	_MM_SET_ROUNDING_MODE(_MM_ROUND_TOWARD_ZERO);
 	take();
-	CHECK(fegetround() == FE_TOWARDZERO);
+	CHECK(_MM_GET_ROUNDING_MODE() == _MM_ROUND_TOWARD_ZERO);
 	for (int i = 0; i < THREADS; i++) {
 		void *self;
 		CHECK(!pthread_join(thread[i], &self) && (pthread_t)self == thread[i]);
