@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Cartesian topologies. Ranks stay where they are whatever `reorder` says: all of a job's processes
- * may move at any restart, so no order is better than another. Row-major: the last dimension runs
- * fastest. */
+ * may move at any restart, so no order is better than another. */
 #include <string.h>
 #include "mpi/comm/comm.h"
 
@@ -18,52 +17,8 @@ static struct topology *cart_new(int ndims, const int *dims, const int *periods,
 		t->cart.dims[i] = dims[i];
 		t->cart.periods[i] = periods[i] != 0;
 	}
-	cart_coords_of(t, rank, t->cart.coords);
+	grid_coords(t, rank, t->cart.ndims, t->cart.coords);
 	return t;
-}
-
-static void first_coords_of(const struct topology *t, int rank, int count, int *coords)
-{
-	for (int i = t->cart.ndims - 1; i >= 0; i--) {
-		if (i < count)
-			coords[i] = rank % t->cart.dims[i];
-		rank /= t->cart.dims[i];
-	}
-}
-
-void cart_coords_of(const struct topology *t, int rank, int *coords)
-{
-	first_coords_of(t, rank, t->cart.ndims, coords);
-}
-
-int cart_rank_of(const struct topology *t, const int *coords, int *rank)
-{
-	int r = 0;
-	for (int i = 0; i < t->cart.ndims; i++) {
-		int c = coords[i], n = t->cart.dims[i];
-		if (c < 0 || c >= n) {
-			if (!t->cart.periods[i])
-				return MPI_ERR_ARG;
-			c = (c % n + n) % n;
-		}
-		r = r * n + c;
-	}
-	*rank = r;
-	return MPI_SUCCESS;
-}
-
-/* How many processes the grid takes, or -1 when it is none, or more than there are. */
-static int grid_size(int ndims, const int *dims, int limit)
-{
-	long n = 1;
-	for (int i = 0; i < ndims; i++) {
-		if (dims[i] <= 0)
-			return -1;
-		n *= dims[i];
-		if (n > limit)
-			return -1;
-	}
-	return (int)n;
 }
 
 int PMPI_Cart_create(MPI_Comm old_comm, int ndims, const int dims[], const int periods[],
@@ -169,7 +124,7 @@ int PMPI_Cart_rank(MPI_Comm comm, const int coords[], int *rank)
 		return API_FAIL(c, rc);
 	if ((!coords && t->cart.ndims > 0) || !rank)
 		return API_FAIL(c, MPI_ERR_ARG);
-	return API_LEAVE(c, cart_rank_of(t, coords, rank));
+	return API_LEAVE(c, grid_rank(t, coords, rank));
 }
 API_ALIAS(Cart_rank);
 
@@ -185,25 +140,10 @@ int PMPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[])
 		return API_FAIL(c, MPI_ERR_ARG);
 	if (rank < 0 || rank >= c->size)
 		return API_FAIL(c, MPI_ERR_RANK);
-	first_coords_of(t, rank, maxdims, coords); /* as many as there is room for */
+	grid_coords(t, rank, maxdims, coords); /* as many as there is room for */
 	return API_LEAVE(c, MPI_SUCCESS);
 }
 API_ALIAS(Cart_coords);
-
-/* The rank that is disp steps from ours along one dimension. */
-static int neighbour(const struct topology *t, int rank, int direction, int disp)
-{
-	int n = t->cart.dims[direction], stride = 1;
-	for (int i = direction + 1; i < t->cart.ndims; i++)
-		stride *= t->cart.dims[i];
-	long at = t->cart.coords[direction], to = at + disp;
-	if (to < 0 || to >= n) {
-		if (!t->cart.periods[direction])
-			return MPI_PROC_NULL;
-		to = (to % n + n) % n;
-	}
-	return rank + (int)(to - at) * stride;
-}
 
 int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest)
 {
@@ -217,8 +157,8 @@ int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, in
 		return API_FAIL(c, MPI_ERR_DIMS);
 	if (!rank_source || !rank_dest)
 		return API_FAIL(c, MPI_ERR_ARG);
-	*rank_source = neighbour(t, c->rank, direction, -disp);
-	*rank_dest = neighbour(t, c->rank, direction, disp);
+	*rank_source = grid_neighbour(t, c->rank, direction, -disp);
+	*rank_dest = grid_neighbour(t, c->rank, direction, disp);
 	return API_LEAVE(c, MPI_SUCCESS);
 }
 API_ALIAS(Cart_shift);
@@ -236,7 +176,7 @@ static int slice_group(const struct comm *c, const struct topology *t, const int
 	}
 	for (int r = 0; r < c->size; r++) {
 		bool ours = true;
-		cart_coords_of(t, r, coords);
+		grid_coords(t, r, t->cart.ndims, coords);
 		for (int i = 0; i < t->cart.ndims; i++)
 			if (!remain[i] && coords[i] != t->cart.coords[i])
 				ours = false;
@@ -293,3 +233,14 @@ int PMPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *new_comm)
 	return API_LEAVE(c, rc);
 }
 API_ALIAS(Cart_sub);
+
+int PMPI_Dims_create(int nnodes, int ndims, int dims[])
+{
+	API_ENTER("MPI_Dims_create");
+	if (ndims > 0 && !dims)
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	if (ndims < 0 || nnodes < 1)
+		return API_FAIL(NULL, MPI_ERR_DIMS);
+	return API_LEAVE(NULL, dims_create(nnodes, ndims, dims));
+}
+API_ALIAS(Dims_create);

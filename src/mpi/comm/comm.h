@@ -49,6 +49,8 @@ int comm_publish(struct comm *c, uint32_t context);
 int comm_make(struct comm *parent, struct group *group, struct comm **out);
 /* Intercommunicators: publishes c and its own local communicator, with two agreed contexts. */
 int comm_publish_inter(struct comm *c, const uint32_t *contexts);
+/* Takes over those hints of `from` that communicators know. */
+int comm_hints_set(struct comm *c, const struct info *from);
 void comm_set_topology(struct comm *c, struct topology *topo); /* takes over the reference */
 static inline bool comm_is_inter(const struct comm *c)
 {
@@ -140,8 +142,14 @@ struct topology *topology_of(const struct comm *c, int kind); /* NULL: another k
 /* A communicator of the first `nodes` members of c with that topology, which is taken over in any
  * case. *out is NULL for the others. Collective over c. */
 int topology_make(struct comm *c, int nodes, struct topology *t, struct comm **out);
-int cart_rank_of(const struct topology *t, const int *coords, int *rank);
-void cart_coords_of(const struct topology *t, int rank, int *coords);
+/* Grids (grid.c). The first `count` coordinates of a rank. */
+void grid_coords(const struct topology *t, int rank, int count, int *coords);
+/* MPI_ERR_ARG for coordinates outside of a dimension that isn't periodic. */
+int grid_rank(const struct topology *t, const int *coords, int *rank);
+/* How many processes a grid takes, or -1 when it is none, or more than limit. */
+int grid_size(int ndims, const int *dims, int limit);
+/* The rank that is disp steps from ours along one dimension. */
+int grid_neighbour(const struct topology *t, int rank, int direction, int disp);
 /* Fills the zero entries of dims; MPI_SUCCESS, MPI_ERR_ARG, MPI_ERR_DIMS. */
 int dims_create(int nnodes, int ndims, int *dims);
 

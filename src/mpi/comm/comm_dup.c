@@ -9,7 +9,7 @@ static struct comm *copy_start(struct comm *c, const struct info *info)
 	if (!copy)
 		return NULL;
 	const struct info *hints = info ? info : c->info;
-	if (hints && !(copy->info = info_copy(hints))) {
+	if (hints && comm_hints_set(copy, hints)) {
 		comm_release(copy);
 		return NULL;
 	}

@@ -140,6 +140,41 @@ int PMPI_Comm_get_name(MPI_Comm comm, char *name, int *resultlen)
 }
 API_ALIAS(Comm_get_name);
 
+/* The hints that communicators know; MPI lets others be ignored. They promise things of which the
+ * library makes no use yet. */
+static const char *const hints[] = {"mpi_assert_no_any_source", "mpi_assert_allow_overtaking"};
+
+int comm_hints_set(struct comm *c, const struct info *from)
+{
+	struct info *known = info_copy(c->info);
+	int rc = known ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+	for (size_t i = 0; i < ARRAY_LEN(hints) && !rc; i++) {
+		const char *value = info_get(from, hints[i]);
+		if (value)
+			rc = info_set(known, hints[i], strcmp(value, "true") ? "false" : "true");
+	}
+	if (rc) {
+		info_release(known);
+		return rc;
+	}
+	info_release(c->info);
+	c->info = known;
+	return MPI_SUCCESS;
+}
+
+static struct info *hints_get(const struct comm *c)
+{
+	struct info *all = info_new();
+	for (size_t i = 0; i < ARRAY_LEN(hints) && all; i++) {
+		const char *value = c->info ? info_get(c->info, hints[i]) : NULL;
+		if (info_set(all, hints[i], value ? value : "false")) {
+			info_release(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
 int PMPI_Comm_set_info(MPI_Comm comm, MPI_Info info)
 {
 	API_ENTER("MPI_Comm_set_info");
@@ -149,12 +184,7 @@ int PMPI_Comm_set_info(MPI_Comm comm, MPI_Info info)
 	struct info *i = info_handle_open(info);
 	if (!i)
 		return API_FAIL(c, MPI_ERR_INFO);
-	struct info *copy = info_copy(i);
-	if (!copy)
-		return API_FAIL(c, MPI_ERR_NO_MEM);
-	info_release(c->info);
-	c->info = copy;
-	return API_LEAVE(c, MPI_SUCCESS);
+	return API_LEAVE(c, comm_hints_set(c, i));
 }
 API_ALIAS(Comm_set_info);
 
@@ -166,7 +196,7 @@ int PMPI_Comm_get_info(MPI_Comm comm, MPI_Info *info)
 		return API_FAIL(NULL, MPI_ERR_COMM);
 	if (!info)
 		return API_FAIL(c, MPI_ERR_INFO);
-	struct info *copy = info_copy(c->info);
+	struct info *copy = hints_get(c);
 	if (!copy)
 		return API_FAIL(c, MPI_ERR_NO_MEM);
 	*info = info_handle(copy);

@@ -71,14 +71,3 @@ int dims_create(int nnodes, int ndims, int *dims)
 	heap_free(bins);
 	return MPI_SUCCESS;
 }
-
-int PMPI_Dims_create(int nnodes, int ndims, int dims[])
-{
-	API_ENTER("MPI_Dims_create");
-	if (ndims > 0 && !dims)
-		return API_FAIL(NULL, MPI_ERR_ARG);
-	if (ndims < 0 || nnodes < 1)
-		return API_FAIL(NULL, MPI_ERR_DIMS);
-	return API_LEAVE(NULL, dims_create(nnodes, ndims, dims));
-}
-API_ALIAS(Dims_create);

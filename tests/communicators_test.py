@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Communicators, groups, topologies, attributes, info objects and error handlers: the same answers
+as Debian's Open MPI, line by line."""
+
+from lib import *
+
+FLAGS = ["-DOMPI_OMIT_MPI1_COMPAT_DECLS=0", "-Wno-deprecated-declarations",
+         "-Wno-stringop-overread"]
+
+
+def same_lines(s, ranks, exe):
+    theirs = s.openmpi(ranks, exe)
+    expect(theirs.status == 0, theirs)
+    ours = s.hale_run(ranks, exe)
+    expect(ours.status == 0, ours)
+    a, b = sorted(theirs.out.splitlines()), sorted(ours.out.splitlines())
+    expect(a == b, "not the same: Open MPI only " + repr([x for x in a if x not in b]),
+           "ours only " + repr([x for x in b if x not in a]), ours)
+    return f"{len(a)} lines"
+
+
+@test
+def communicators_of_all_kinds_are_those_of_open_mpi(s):
+    exe = s.compile("comm_tour", flags=FLAGS)
+    same_lines(s, 4, exe)
+    return same_lines(s, 7, exe)
+
+
+@test
+def wrong_calls_give_the_error_classes_of_open_mpi(s):
+    return same_lines(s, 2, s.compile("comm_errors", flags=FLAGS))
+
+
+@test
+def communicators_made_by_threads_in_any_order_are_apart(s):
+    # (Open MPI itself hangs in this one)
+    exe = s.compile("comm_races", flags=["-pthread"])
+    for ranks in 2, 4, 5:
+        r = s.hale_run(ranks, exe)
+        expect(r.status == 0 and r.out == "ok\n", r)
+        expect("no number for a new communicator is left" in r.err, r)
+
+
+@test
+def an_error_nobody_handles_ends_the_job_with_one_sentence(s):
+    r = s.hale_run(2, s.compile("comm_fatal"))
+    expect(r.status == 5, r)
+    expect(re.search(r"rank \d: MPI_Comm_dup on MPI_COMM_WORLD failed: "
+                     r"MPI_ERR_COMM: invalid communicator", r.err), r)
+
+
+main()
