@@ -64,7 +64,7 @@ if command -v mpirun.openmpi >/dev/null; then
 	say "done in $(since "$t"); its last line: $(thermo out.reference | tail -1 | xargs)"
 fi
 
-title "2. The same binary under Hale; rank 2 is killed after two checkpoints"
+title "2. The same binary under Hale; rank 2 is killed after the first checkpoint"
 command_line "hale run -n $ranks --ckpt-every 1s -- lmp -in in.melt"
 t=$(date +%s.%N)
 "$hale" run -n $ranks --ckpt-every 1s --report report.json -- "${lmp[@]}" \
