@@ -235,6 +235,8 @@ hale_status_t link_open(struct error *err)
 	self.link.rank = (uint32_t)env_int("HALE_RANK", 0);
 	hale_status_t rc;
 	if (link_address_from_env(&self.address)) {
+		/* before the agent knows of us: its first request may come at once */
+		rank_signal_install();
 		rc = join_agent(0, NULL, err);
 		self.link.connected = rc == HALE_OK;
 	} else {
@@ -244,8 +246,8 @@ hale_status_t link_open(struct error *err)
 		return rc;
 	mailbox_take();
 	self.open = true;
-	if (self.link.connected)
-		rank_signal_install();
+	if (guard_attention && !guard_inside)
+		guard_attend();
 	return HALE_OK;
 }
 

@@ -252,23 +252,23 @@ static uint32_t wanted(void)
 	return id != last_id && !given_up(id) ? id : 0;
 }
 
-/* Somebody is inside the library: that thread will do it at its next safe point. */
+/* A note for the thread that is inside the library: it will do it at its next safe point. */
 static void leave_to_others(void)
 {
 	guard_attention = 1;
 	link_wake_self();
 }
 
-static void checkpoint_wanted(void)
+static bool checkpoint_wanted(void)
 {
 	uint64_t began_ns = clock_ns();
 	uint32_t id = wanted();
 	if (!id)
-		return;
+		return true;
 	int busy = image_park();
-	if (busy > 0) {
-		leave_to_others();
-	} else if (busy < 0) {
+	if (busy > 0)
+		return false;
+	if (busy < 0) {
 		struct error err;
 		error_set(&err, HALE_ERR_TIMEOUT,
 			  "a thread of rank %u (pid %d) could not be stopped within 5 s",
@@ -279,25 +279,42 @@ static void checkpoint_wanted(void)
 		checkpoint_run(id, began_ns);
 		image_unpark();
 	}
+	return true;
 }
 
-/* Takes the coordinator's place if it is free; the guard keeps our own signal out meanwhile. */
-static void attend(void)
+/* One round as the coordinator; the guard keeps our own signal out meanwhile. False: a thread that
+ * is inside the library has to do it. */
+static bool attend_once(void)
 {
-	int nobody = 0;
-	int saved_errno = errno;
-	if (!atomic_compare_exchange_strong(&coordinating, &nobody, 1))
-		return;
 	guard_attention = 0;
 	guard_inside = 1;
 	if (guard_multiple)
 		guard_lock_slow();
 	inject_read_mailbox();
-	checkpoint_wanted();
+	bool done = checkpoint_wanted();
 	if (guard_multiple)
 		guard_unlock_slow();
 	guard_inside = 0;
-	atomic_store(&coordinating, 0);
+	return done;
+}
+
+/* Takes the coordinator's place if it is free. Who finds it taken leaves a note, and the
+ * coordinator looks for notes after it has given up the place: so none is lost. */
+static void attend(void)
+{
+	int saved_errno = errno;
+	do {
+		int nobody = 0;
+		guard_attention = 1;
+		if (!atomic_compare_exchange_strong(&coordinating, &nobody, 1))
+			break;
+		bool done = attend_once();
+		atomic_store(&coordinating, 0);
+		if (!done) {
+			leave_to_others();
+			break;
+		}
+	} while (guard_attention);
 	errno = saved_errno;
 }
 
@@ -312,9 +329,8 @@ void guard_attend(void)
 
 static void on_request(int sig, siginfo_t *info, void *context)
 {
-	if (!link_self()->mailbox)
-		return;
-	if (guard_inside)
+	/* link_open, or the library call that this interrupts, looks for notes when it is done */
+	if (guard_inside || !link_self()->mailbox)
 		leave_to_others();
 	else
 		attend();

@@ -107,6 +107,8 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		conn_close(c);
 		return;
 	}
+	/* before anybody looks at this rank's descriptors: it writes its mailbox only later */
+	agent_mailbox(a, h->rank)->own_fd[0] = h->own_fd;
 	c->rank = h->rank;
 	r->conn = c;
 	r->member = c->peer;
