@@ -90,14 +90,14 @@ static int comm_get(MPI_Comm comm, MPI_Errhandler *errhandler)
 int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler *errhandler)
 {
 	API_ENTER("MPI_Comm_get_errhandler");
-	return API_LEAVE(comm_of(comm), comm_get(comm, errhandler));
+	return API_LEAVE(errhandler ? comm_of(comm) : NULL, comm_get(comm, errhandler));
 }
 API_ALIAS(Comm_get_errhandler);
 
 int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler)
 {
 	API_ENTER("MPI_Errhandler_get");
-	return API_LEAVE(comm_of(comm), comm_get(comm, errhandler));
+	return API_LEAVE(errhandler ? comm_of(comm) : NULL, comm_get(comm, errhandler));
 }
 API_ALIAS(Errhandler_get);
 
