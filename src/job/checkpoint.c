@@ -331,11 +331,15 @@ void checkpoint_abandon(struct head *h, const char *why)
 
 static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
+	char *last = h->ckpt.last_refusal;
 	char why[PROTO_TEXT + 64];
+	const char *text = p->text[0] ? p->text : hale_status_name((hale_status_t)p->status);
 
-	snprintf(why, sizeof(why), "rank %u: %s", rank,
-		 p->text[0] ? p->text : hale_status_name((hale_status_t)p->status));
-	head_say(h, "checkpoint %u failed, the job goes on: %s", h->ckpt.id, why);
+	snprintf(why, sizeof(why), "rank %u: %s", rank, text);
+	/* every interval the same would be too much */
+	if (h->ckpt.origin != ORIGIN_TIMER || strcmp(last, text) != 0)
+		head_say(h, "checkpoint %u failed, the job goes on: %s", h->ckpt.id, why);
+	snprintf(last, sizeof(h->ckpt.last_refusal), "%s", text);
 	checkpoint_abandon(h, why);
 }
 

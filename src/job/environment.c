@@ -177,12 +177,18 @@ void environment_set_pid(char **env, int pid)
 	}
 }
 
-static bool has_library(const char *dir)
+static bool has_file(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
-	return snprintf(path, sizeof(path), "%s/libhale.so", dir) < PATH_MAX &&
+	return snprintf(path, sizeof(path), "%s/%s", dir, name) < PATH_MAX &&
 	       access(path, R_OK) == 0;
+}
+
+/* Without the second one the system's own MPI would be found, and each rank be a job of one. */
+static bool has_library(const char *dir)
+{
+	return has_file(dir, "libhale.so") && has_file(dir, "libmpi.so.40");
 }
 
 static bool find_beside_executable(char libdir[PATH_MAX])
@@ -216,9 +222,10 @@ hale_status_t environment_find_libdir(char libdir[PATH_MAX], struct error *err)
 
 	if (given && *given) {
 		if (!realpath(given, libdir) || !has_library(libdir))
-			return error_set(err, HALE_ERR_ARGUMENT,
-					 "HALE_LIBDIR is %s, but there is no libhale.so in it",
-					 given);
+			return error_set(
+			    err, HALE_ERR_ARGUMENT,
+			    "HALE_LIBDIR is %s, but libhale.so and libmpi.so.40 are not in it",
+			    given);
 		return HALE_OK;
 	}
 	if (find_beside_executable(libdir))
@@ -226,8 +233,9 @@ hale_status_t environment_find_libdir(char libdir[PATH_MAX], struct error *err)
 	snprintf(libdir, PATH_MAX, "%s", HALE_LIBDIR);
 	if (has_library(libdir))
 		return HALE_OK;
-	return error_set(err, HALE_ERR_SYSTEM,
-			 "libhale.so is neither beside hale nor in %s; install it, or set "
-			 "HALE_LIBDIR",
-			 HALE_LIBDIR);
+	return error_set(
+	    err, HALE_ERR_SYSTEM,
+	    "libhale.so and libmpi.so.40 are neither beside hale nor in %s; install them, or set "
+	    "HALE_LIBDIR",
+	    HALE_LIBDIR);
 }

@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include "base/base.h"
 
-void pin_share(uint32_t cores, uint32_t nranks, uint32_t rank, uint32_t *first, uint32_t *count)
-{
-	*first = (uint32_t)((uint64_t)cores * rank / nranks);
-	*count = (uint32_t)((uint64_t)cores * (rank + 1) / nranks) - *first;
-}
-
 /* The allowed processing units of each allowed core, in topology order; returns how many cores. */
 static uint32_t allowed_cores(hwloc_topology_t topology, const cpu_set_t *allowed, cpu_set_t *cores,
 			      uint32_t max)

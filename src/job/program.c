@@ -21,7 +21,7 @@ struct walk {
 	size_t count;
 	char *system[DIRECTORIES_MAX]; /* where the loader looks last, owned */
 	size_t system_count;
-	char foreign[256]; /* a library of another MPI, and who wants it */
+	const char *foreign; /* a library of another MPI, and who wants it */
 	char wanted_by[PATH_MAX];
 };
 
@@ -175,7 +175,8 @@ static void note_library(struct walk *w, const char *library, const char *wanted
 			 const char *path, bool by_rpath)
 {
 	if (strcmp(library, "libmpich.so.12") == 0 || strcmp(library, "libmpi.so.12") == 0) {
-		snprintf(w->foreign, sizeof(w->foreign), "%s", library);
+		w->foreign =
+		    strcmp(library, "libmpi.so.12") == 0 ? "libmpi.so.12" : "libmpich.so.12";
 		snprintf(w->wanted_by, sizeof(w->wanted_by), "%s", wanted_by);
 	}
 	if (strcmp(library, "libmpi.so.40") == 0) {
@@ -220,7 +221,7 @@ static hale_status_t check_elf(struct program *p, struct error *err)
 	read_loader_directories(w);
 	add_found(w, p->path);
 	walk_libraries(w);
-	if (w->foreign[0])
+	if (w->foreign)
 		status =
 		    error_set(err, HALE_ERR_UNSUPPORTED,
 			      "'%s' was built for MPICH ('%s' wants %s), and this version runs "

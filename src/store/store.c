@@ -132,7 +132,7 @@ hale_status_t store_open(struct store *s, const char *dir, const char *job, bool
 		status = make_folder(s->job_folder, err);
 	if (status == HALE_OK && access(s->job_folder, W_OK | X_OK) != 0)
 		status = error_sys(err, HALE_ERR_STORE,
-				   "cannot write to the checkpoint folder '%s'", s->job_folder);
+				   "cannot write to the checkpoint folder '%s/%s'", real, job);
 	if (status == HALE_OK)
 		clear_half_written(s->job_folder);
 	return status;

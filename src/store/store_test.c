@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "store/store.h"
+
+struct fixture {
+	char dir[64];
+	struct store store;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct error err;
+
+	strcpy(f->dir, "/tmp/hale-store-test-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	assert_int_equal(store_open(&f->store, f->dir, "job.1", false, &err), HALE_OK);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+
+	for (uint32_t id = 1; id < 30; id++) {
+		store_path(f->store.job_folder, id, path);
+		store_remove_folder(path);
+		strcat(path, ".bad");
+		store_remove_folder(path);
+	}
+	rmdir(f->store.job_folder);
+	assert_int_equal(rmdir(f->dir), 0);
+	free(f);
+	return 0;
+}
+
+static hale_status_t checkpoint(struct fixture *f, uint32_t id, uint32_t base)
+{
+	char *argv[] = {"prog", NULL};
+	struct store_part part = {.file = "rank-0.img", .bytes = 4};
+	struct store_manifest m = {.job = "job.1",
+				   .id = id,
+				   .base = base,
+				   .nranks = 1,
+				   .program = "/bin/prog",
+				   .cwd = "/",
+				   .argv = argv,
+				   .keep = 2,
+				   .parts = &part};
+	char path[PATH_MAX];
+	struct error err;
+	FILE *file;
+
+	assert_int_equal(store_begin(&f->store, id, path, &err), HALE_OK);
+	strcat(path, "/rank-0.img");
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("data", file);
+	fclose(file);
+	return store_commit(&f->store, &m, &err);
+}
+
+static void assert_ids(struct fixture *f, size_t count, const uint32_t *expected)
+{
+	uint32_t *ids;
+
+	assert_int_equal(store_list(f->store.job_folder, &ids), count);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(ids[i], expected[i]);
+	free(ids);
+}
+
+#define ASSERT_IDS(f, ...)                                                                         \
+	assert_ids(f, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t),                        \
+		   (uint32_t[]){__VA_ARGS__})
+
+static void a_checkpoint_counts_once_it_is_committed(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+	struct error err;
+	uint32_t *ids;
+
+	assert_int_equal(store_begin(&f->store, 1, path, &err), HALE_OK);
+	assert_int_equal(store_list(f->store.job_folder, &ids), 0);
+	free(ids);
+	store_abandon(&f->store, 1);
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_int_equal(checkpoint(f, 2, 0), HALE_OK);
+	ASSERT_IDS(f, 2);
+}
+
+static void folders_are_private(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+	struct stat st;
+
+	assert_int_equal(checkpoint(f, 1, 0), HALE_OK);
+	store_path(f->store.job_folder, 1, path);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(stat(f->store.job_folder, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+}
+
+static void ids_are_listed_in_their_order(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t id = 9; id <= 11; id++)
+		checkpoint(f, id, 0);
+	ASSERT_IDS(f, 9, 10, 11);
+}
+
+static void only_the_newest_are_kept(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t id = 1; id <= 5; id++) {
+		checkpoint(f, id, 0);
+		store_prune(&f->store, 2);
+	}
+	ASSERT_IDS(f, 4, 5);
+}
+
+static void what_a_kept_one_stands_on_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t chain[STORE_CHAIN_MAX];
+	size_t count;
+	struct error err;
+
+	checkpoint(f, 1, 0);
+	checkpoint(f, 2, 0);
+	for (uint32_t id = 3; id <= 6; id++)
+		checkpoint(f, id, id - 1);
+	store_prune(&f->store, 2);
+	ASSERT_IDS(f, 2, 3, 4, 5, 6);
+	assert_int_equal(store_chain(f->store.job_folder, 6, chain, &count, &err), HALE_OK);
+	assert_int_equal(count, 5);
+	assert_int_equal(chain[0], 6);
+	assert_int_equal(chain[4], 2);
+	checkpoint(f, 7, 0);
+	checkpoint(f, 8, 7);
+	store_prune(&f->store, 2);
+	ASSERT_IDS(f, 7, 8);
+}
+
+static void a_chain_with_a_hole_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t chain[STORE_CHAIN_MAX];
+	size_t count;
+	struct error err;
+
+	checkpoint(f, 3, 2);
+	assert_int_equal(store_chain(f->store.job_folder, 3, chain, &count, &err),
+			 HALE_ERR_IMAGE_MISSING);
+}
+
+static void a_rejected_one_is_set_aside(void **state)
+{
+	struct fixture *f = *state;
+
+	checkpoint(f, 1, 0);
+	checkpoint(f, 2, 0);
+	store_reject(&f->store, 2);
+	ASSERT_IDS(f, 1);
+}
+
+static void what_an_earlier_death_left_is_cleared(void **state)
+{
+	struct fixture *f = *state;
+	struct store again;
+	char path[PATH_MAX];
+	struct error err;
+
+	assert_int_equal(store_begin(&f->store, 4, path, &err), HALE_OK);
+	assert_int_equal(store_open(&again, f->dir, "job.1", false, &err), HALE_OK);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void places_that_cannot_be_used_are_refused(void **state)
+{
+	struct store s;
+	struct error err;
+
+	assert_int_equal(store_open(&s, "/dev/null", "job.1", false, &err), HALE_ERR_STORE);
+	assert_int_equal(store_open(&s, "/proc/no/where", "job.1", false, &err), HALE_ERR_STORE);
+	assert_int_not_equal(store_open(&s, "", "job.1", false, &err), HALE_OK);
+}
+
+static void no_manifest_is_no_checkpoint(void **state)
+{
+	struct store_manifest m;
+	struct error err;
+
+	assert_int_equal(store_manifest_read("/", &m, &err), HALE_ERR_IMAGE_MISSING);
+	assert_int_equal(store_manifest_read("/no/such/folder", &m, &err), HALE_ERR_IMAGE_MISSING);
+}
+
+int main(void)
+{
+#define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    WITH_STORE(a_checkpoint_counts_once_it_is_committed),
+	    WITH_STORE(folders_are_private),
+	    WITH_STORE(ids_are_listed_in_their_order),
+	    WITH_STORE(only_the_newest_are_kept),
+	    WITH_STORE(what_a_kept_one_stands_on_is_kept),
+	    WITH_STORE(a_chain_with_a_hole_is_refused),
+	    WITH_STORE(a_rejected_one_is_set_aside),
+	    WITH_STORE(what_an_earlier_death_left_is_cleared),
+	    cmocka_unit_test(places_that_cannot_be_used_are_refused),
+	    cmocka_unit_test(no_manifest_is_no_checkpoint),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
