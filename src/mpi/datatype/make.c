@@ -263,16 +263,17 @@ API_ALIAS(Type_create_hindexed_block);
 static int check_struct(int count, const int *lengths, const MPI_Aint *offsets,
 			const MPI_Datatype *oldtypes, const MPI_Datatype *newtype)
 {
-	const int rc = check_blocks(count, lengths, offsets);
-	if (rc != MPI_SUCCESS)
-		return rc;
+	if (count < 0)
+		return MPI_ERR_COUNT;
 	if (!newtype)
 		return MPI_ERR_TYPE;
-	if (count > 0 && !oldtypes)
+	if (count > 0 && (!lengths || !offsets || !oldtypes))
 		return MPI_ERR_ARG;
 	for (int i = 0; i < count; i++) {
 		if (!datatype_ok(datatype_of(oldtypes[i])))
 			return MPI_ERR_TYPE;
+		if (lengths[i] < 0)
+			return MPI_ERR_ARG;
 	}
 	return MPI_SUCCESS;
 }
