@@ -75,6 +75,10 @@ int match_progress(void);
  * bell rings. done(arg) is asked after every round in which something moved. */
 void match_wait_until(bool (*done)(void *), void *arg);
 void match_wait(struct request *r); /* until r->complete */
+/* One sleep, for a waiting loop of another layer that has spun and yielded enough: until the bell
+ * rings, something moves or done(arg). Meanwhile it is outside the library: other threads run in it,
+ * and a checkpoint may be taken. */
+void match_sleep(bool (*done)(void *), void *arg);
 /* The same for a word in shared memory that a peer of this node will change: returns when
  * *word >= value as signed difference. The peer rings this process's bell after changing it. */
 void match_wait_word(const _Atomic uint32_t *word, uint32_t value);

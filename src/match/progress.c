@@ -112,6 +112,12 @@ static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
 		mailbox_awake(link_self()->mailbox);
 }
 
+void match_sleep(bool (*done)(void *), void *arg)
+{
+	struct waiter w = {0};
+	waiter_sleep(&w, done, arg);
+}
+
 /* After a round in which nothing moved. */
 static __attribute__((noinline)) void waiter_idle(struct waiter *w, bool (*done)(void *), void *arg)
 {
