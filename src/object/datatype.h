@@ -61,7 +61,7 @@ static inline void *datatype_run(const struct datatype *t, const void *buf, size
 	if (LIKELY(t->contiguous))
 		return (void *)(uintptr_t)buf;
 	if (t->nblocks == 1 && (count == 1 || (ptrdiff_t)t->size == t->extent))
-		return (char *)(uintptr_t)buf + t->true_lb;
+		return (char *)((uintptr_t)buf + (uintptr_t)t->true_lb);
 	return NULL;
 }
 

@@ -12,6 +12,12 @@
 #define INLINE	  static inline __attribute__((always_inline))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
+/* Memory may be MPI_BOTTOM, that is NULL, to which C does not let one add. */
+INLINE char *place(const void *memory, ptrdiff_t offset)
+{
+	return (char *)((uintptr_t)memory + (uintptr_t)offset);
+}
+
 /* n bytes; a constant n becomes a load and a store. */
 INLINE void move(char *memory, char *packed, size_t n, bool pack)
 {
@@ -107,8 +113,8 @@ INLINE void move_fields(const struct layout *l, char *memory, char *packed, size
 	for (size_t done = 0; done < n; done += batch) {
 		const size_t rounds = MIN(batch, n - done);
 		for (const struct layout_part *p = l->parts, *end = p + l->count; p < end; p++)
-			move_runs(memory + p->offset, packed + p->start, rounds, stride, l->size,
-				  p[1].start - p->start, pack);
+			move_runs(place(memory, p->offset), packed + p->start, rounds, stride,
+				  l->size, p[1].start - p->start, pack);
 		memory += (ptrdiff_t)rounds * stride;
 		packed += rounds * l->size;
 	}
@@ -153,10 +159,10 @@ INLINE void move_whole(const struct layout *l, char *memory, char *packed, bool 
 	}
 	for (const struct layout_part *p = l->parts, *end = p + l->count; p < end; p++) {
 		if (p->node)
-			(pack ? pack_whole : unpack_whole)(p->node, memory + p->offset,
+			(pack ? pack_whole : unpack_whole)(p->node, place(memory, p->offset),
 							   packed + p->start);
 		else
-			move_run(memory + p->offset, packed + p->start, p[1].start - p->start,
+			move_run(place(memory, p->offset), packed + p->start, p[1].start - p->start,
 				 pack);
 	}
 }
@@ -226,7 +232,7 @@ INLINE void list_range(const struct layout *l, char *memory, char *packed, size_
 	for (const struct layout_part *p = &l->parts[part_at(l, skip)]; n > 0; p++) {
 		const size_t within = skip - p->start;
 		const size_t step = MIN(p[1].start - skip, n);
-		move_piece(p->node, memory + p->offset, packed, within, step, pack);
+		move_piece(p->node, place(memory, p->offset), packed, within, step, pack);
 		skip += step;
 		packed += step;
 		n -= step;
@@ -254,7 +260,7 @@ size_t layout_pack(struct layout_ref r, const void *memory, size_t skip, void *p
 	if (skip >= r.size)
 		return 0;
 	const size_t n = MIN(r.size - skip, max);
-	move_piece(r.node, (char *)(uintptr_t)memory + r.offset, packed, skip, n, true);
+	move_piece(r.node, place(memory, r.offset), packed, skip, n, true);
 	return n;
 }
 
@@ -263,7 +269,7 @@ size_t layout_unpack(struct layout_ref r, void *memory, size_t skip, const void 
 	if (skip >= r.size)
 		return 0;
 	const size_t n = MIN(r.size - skip, max);
-	move_piece(r.node, (char *)memory + r.offset, (char *)(uintptr_t)packed, skip, n, false);
+	move_piece(r.node, place(memory, r.offset), (char *)(uintptr_t)packed, skip, n, false);
 	return n;
 }
 
@@ -305,7 +311,8 @@ static bool add_pieces(struct pieces *p, const struct layout *l, size_t size, ch
 	const struct layout_part *end = l->parts + l->count;
 	for (const struct layout_part *q = &l->parts[part_at(l, skip)]; q < end; q++) {
 		const size_t within = skip > q->start ? skip - q->start : 0;
-		if (!add_pieces(p, q->node, q[1].start - q->start, memory + q->offset, within))
+		if (!add_pieces(p, q->node, q[1].start - q->start, place(memory, q->offset),
+				within))
 			return false;
 	}
 	return true;
@@ -316,7 +323,7 @@ size_t layout_pieces(struct layout_ref r, const void *memory, size_t skip, struc
 {
 	struct pieces p = {.iov = iov, .max = max};
 	if (skip < r.size)
-		add_pieces(&p, r.node, r.size, (char *)(uintptr_t)memory + r.offset, skip);
+		add_pieces(&p, r.node, r.size, place(memory, r.offset), skip);
 	*bytes = p.bytes;
 	return p.count;
 }
