@@ -266,7 +266,8 @@ static void child_main(void *arg)
 	sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
 	if (sys(SYS_getppid) != c->parent)
 		sys(SYS_exit_group, 1);
-	sys(SYS_setpriority, 0, 0, WRITER_NICE);
+	/* the system call returns 20 - nice */
+	sys(SYS_setpriority, 0, 0, 20 - sys(SYS_getpriority, 0, 0) + WRITER_NICE);
 	/* or a page could change between its checksum and its way to the file */
 	thread_rseq_unregister();
 	capture_write(c);

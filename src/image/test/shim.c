@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,13 +40,18 @@ static void write_report(const char *file, const char *text, size_t len)
 static void on_written(void *arg, const struct image_result *r)
 {
 	char file[4200], text[1024];
+	struct rusage cpu;
+	getrusage(RUSAGE_SELF, &cpu);
 	fmt_print(file, sizeof(file), "%s.%u.done", path, *(uint32_t *)arg);
 	size_t n = fmt_print(
 	    text, sizeof(text),
-	    "status=%d base=%u bytes=%lu pages=%lu zero=%lu checksum=%lx us=%lu %s\n",
+	    "status=%d base=%u bytes=%lu pages=%lu zero=%lu checksum=%lx us=%lu cpu_us=%lu %s\n",
 	    (int)r->error.code, r->base, (unsigned long)r->bytes, (unsigned long)r->pages_saved,
 	    (unsigned long)r->pages_zero, (unsigned long)r->checksum,
-	    (unsigned long)(r->seconds * 1e6), r->error.code == HALE_OK ? "ok" : r->error.text);
+	    (unsigned long)(r->seconds * 1e6),
+	    (unsigned long)(cpu.ru_utime.tv_sec + cpu.ru_stime.tv_sec) * 1000000 +
+		(unsigned long)(cpu.ru_utime.tv_usec + cpu.ru_stime.tv_usec),
+	    r->error.code == HALE_OK ? "ok" : r->error.text);
 	write_report(file, text, n);
 }
 
