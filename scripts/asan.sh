@@ -12,6 +12,7 @@ run() { # FOLDER SANITIZERS TESTS…
 	dir=$1 sanitizers=$2
 	shift 2
 	[ $# -gt 0 ] || return 0
+	ninja -C "$dir" --quiet "$@"
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_stack_use_after_return=0 \
 		$meson test -C "$dir" --no-rebuild --print-errorlogs "$@"
 	echo "$# test programs ran under $sanitizers"
@@ -20,11 +21,14 @@ run() { # FOLDER SANITIZERS TESTS…
 setup() { # FOLDER SANITIZERS
 	[ -e "$1/build.ninja" ] || $meson setup "$1" -Dtests=enabled -Db_sanitize="$2" \
 		-Db_lundef=false -Dbuildtype=debugoptimized >/dev/null
-	ninja -C "$1" --quiet
 }
 
 list() {
-	$meson test -C "$1" --list 2>/dev/null | grep -v '^ninja' | sed 's/.* \/ //'
+	$meson introspect --tests "$1" | /usr/bin/python3 -c '
+import json, sys
+for t in json.load(sys.stdin):
+    if "unit" in " ".join(t["suite"]):
+        print(t["name"])'
 }
 
 with='' without=''
