@@ -43,6 +43,14 @@ def communicators_made_by_threads_in_any_order_are_apart(s):
 
 
 @test
+def agreements_in_flight_survive_a_rollback(s):
+    exe = s.compile("comm_races", flags=["-pthread"])
+    r = s.hale_run(4, exe, "6", options=["--ckpt-every", "200ms", "--seed", SEED,
+                                         "--inject", "kill:rank=any,after=1s-2s"])
+    expect(r.status == 0 and r.out == "ok\n", r)
+
+
+@test
 def an_error_nobody_handles_ends_the_job_with_one_sentence(s):
     r = s.hale_run(2, s.compile("comm_fatal"))
     expect(r.status == 5, r)

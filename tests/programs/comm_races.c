@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Communicators made by many threads at once, in different orders in different processes, and by
  * nonblocking duplication with other calls in between. Checks itself: whatever is made must carry
- * its own messages only. Prints "ok" from rank 0. Run it with 2 to 8 ranks. */
+ * its own messages only. Prints "ok" from rank 0. Run it with 2 to 8 ranks; an argument
+ * says how often. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -197,11 +198,13 @@ int main(int argc, char **argv)
 	check(provided == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
 	for (int t = 0; t < THREADS; t++)
 		MPI_Comm_dup(MPI_COMM_WORLD, &base[t]);
-	idups();
-	groups_at_once();
-	two_orders();
-	threads();
-	reuse();
+	for (int times = argc > 1 ? atoi(argv[1]) : 1; times > 0; times--) {
+		idups();
+		groups_at_once();
+		two_orders();
+		threads();
+		reuse();
+	}
 	to_the_limit();
 	for (int t = 0; t < THREADS; t++)
 		MPI_Comm_free(&base[t]);
