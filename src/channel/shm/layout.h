@@ -14,8 +14,8 @@
 #include "channel/channel.h"
 
 enum {
-	SHM_SLOTS = 256,	/* records in flight, per ordered pair */
-	SHM_DATA_BYTES = 65536, /* payloads of those that don't fit into their slot */
+	SHM_SLOTS = 128,	/* records in flight, per ordered pair */
+	SHM_DATA_BYTES = 16384, /* payloads of those that don't fit into their slot */
 	SHM_INLINE_BYTES = 24,	/* payload that a slot itself holds */
 	/* with more ranks than this a sender also says in a bit mask that it has sent */
 	SHM_POLL_ALL_MAX = 16,
