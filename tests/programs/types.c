@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH = 4, PARTS = 6, REACH = 1 << 21, MOST = 1 << 18 };
+enum { DEPTH = 4, PARTS = 6, REACH = 1 << 18, MOST = 1 << 15 };
 
 static uint64_t state;
 
