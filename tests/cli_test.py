@@ -50,12 +50,14 @@ def options_of_mpirun_are_understood(s):
 def large_outputs_of_all_ranks_arrive_whole(s):
     script = s.write("much.py", "from mpi4py import MPI\nr = MPI.COMM_WORLD.rank\n"
                      "for i in range(20000):\n    print(r, i, 'x' * 50)\n")
-    r = s.hale_run(4, PYTHON, script)
+    r = s.hale_run(4, PYTHON, script)  # as it comes, like mpirun: lines may be cut by others
     expect(r.status == 0, r)
-    expect(len(r.out.splitlines()) == 80000, f"{len(r.out.splitlines())} lines")
+    expect(len(r.out) == 4 * sum(len(f"0 {i} {'x' * 50}\n") for i in range(20000)), len(r.out))
+    r = s.hale_run(4, PYTHON, script, options=["--tag"])  # whole lines
+    expect(r.status == 0, r)
     for rank in range(4):
-        mine = [x for x in r.out.splitlines() if x.startswith(f"{rank} ")]
-        expect(mine == [f"{rank} {i} {'x' * 50}" for i in range(20000)], f"rank {rank}")
+        mine = [x for x in r.out.splitlines() if x.startswith(f"[{rank}] ")]
+        expect(mine == [f"[{rank}] {rank} {i} {'x' * 50}" for i in range(20000)], f"rank {rank}")
 
 
 @test
