@@ -40,9 +40,10 @@ contains
 
   subroutine point_to_point
     integer :: status(MPI_STATUS_SIZE), statuses(MPI_STATUS_SIZE, 2), requests(2)
-    integer :: right, left, ierr, got, count, index
+    integer :: right, left, ierr, count, index
+    integer, volatile :: got ! it changes between calls that do not name it
     logical :: flag
-    double precision :: a(8), b(8)
+    double precision, volatile :: a(8), b(8)
     right = mod(me + 1, n)
     left = mod(me + n - 1, n)
     got = -1
