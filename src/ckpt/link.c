@@ -167,12 +167,19 @@ static hale_status_t segment_check(uint64_t bytes, struct error *err)
 	return HALE_OK;
 }
 
+void link_show_fds(void)
+{
+	struct mailbox *m = self.link.mailbox;
+	int fds[MAILBOX_OWN_FDS];
+	size_t n = image_fds_owned(fds, MAILBOX_OWN_FDS);
+	for (size_t i = 0; i < MAILBOX_OWN_FDS; i++)
+		m->own_fd[i] = i < n ? fds[i] : -1;
+}
+
 static void mailbox_take(void)
 {
 	struct mailbox *m = self.link.mailbox;
-	for (int i = 0; i < MAILBOX_OWN_FDS; i++)
-		m->own_fd[i] = -1;
-	m->own_fd[0] = self.fd;
+	link_show_fds();
 	atomic_store(&m->asleep, 0);
 	atomic_store(&m->pid, getpid());
 	inject_read_mailbox();
@@ -244,7 +251,10 @@ hale_status_t link_open(struct error *err)
 	}
 	if (rc != HALE_OK)
 		return rc;
-	mailbox_take();
+	if (self.link.connected)
+		mailbox_take();
+	else
+		atomic_store(&self.link.mailbox->pid, getpid());
 	self.open = true;
 	if (guard_attention && !guard_inside)
 		guard_attend();

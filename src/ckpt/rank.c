@@ -236,6 +236,7 @@ static void checkpoint_run(uint32_t id, uint64_t began_ns)
 		last_restored = false;
 		count_in_wait(id);
 	}
+	link_show_fds();
 	participants_resume(participants, rc == IMAGE_RESTORED);
 	atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
 	if (rc == IMAGE_FAILED)

@@ -87,6 +87,9 @@ void image_exclude_add(const void *addr, size_t len);
 void image_exclude_remove(const void *addr);
 void image_fd_own(int fd);
 void image_fd_disown(int fd);
+/* The numbers now owned (the engine's own, for dirty tracking, among them), for image_check from
+ * outside; returns how many were written to fds. They may change with every image_capture. */
+size_t image_fds_owned(int *fds, size_t max);
 
 /* Can process pid be captured? Looks at /proc/PID from outside and stops nothing. own[] are
  * descriptor numbers to pass over. HALE_ERR_UNSUPPORTED with a sentence that names number, kind

@@ -80,6 +80,13 @@ void image_fd_own(int fd)
 			 fd);
 }
 
+size_t image_fds_owned(int *fds, size_t max)
+{
+	size_t n = engine.own_count < max ? engine.own_count : max;
+	memcpy(fds, engine.own, n * sizeof(*fds));
+	return n;
+}
+
 void image_fd_disown(int fd)
 {
 	for (unsigned i = 0; i < engine.own_count; i++)
