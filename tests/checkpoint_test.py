@@ -149,8 +149,10 @@ def roll_back_with(s, *options, checkpoints=2):
               f"{checkpoints} checkpoints")
     os.kill(job.ranks(3)[2], signal.SIGKILL)
     job.until_says("run again")
-    last = int(os.path.basename(s.complete()[-1]))
+    last, printed = int(os.path.basename(s.complete()[-1])), len(job.out())
     job.until(lambda: int(os.path.basename(s.complete()[-1])) > last, "one more checkpoint")
+    # to stop before it is where it was would be another run
+    job.until(lambda: len(job.out()) > printed + 200, "it is further than before")
     s.write("stop", "")
     r = job.wait()
     expect(r.status == 0, r)
