@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer. What takes over whole processes
-# (captures them, rebuilds them at fixed addresses) can't run beside ASan's shadow memory: those
+# (captures them, rebuilds them) or maps the node's segment at its address can't run beside ASan's shadow memory: those
 # tests are listed in without_asan and run under UBSan alone.
 set -eu
 cd "$(dirname "$0")/.."
 meson=${MESON:-/usr/bin/meson}
-without_asan='image_ ckpt_ rank_ sink_ capture_ restore_'
+without_asan='image_ match_ ckpt_ rank_ sink_ capture_ restore_'
 
 run() { # FOLDER SANITIZERS TESTS…
 	dir=$1 sanitizers=$2
