@@ -8,6 +8,8 @@
 
 #include "image/engine.h"
 
+enum { TIMERS_TEXT = 64 << 10 };
+
 static long number_after(const char **p, const char *key)
 {
 	const char *at = strstr(*p, key);
@@ -52,9 +54,9 @@ static sys_set_t pending_of_process(void)
 static bool timers_collect(struct list *timers)
 {
 	static const char *const notify[] = {"signal", "none", "thread"};
-	char text[16384];
-	if (sys_read_small("/proc/self/timers", text, sizeof(text)) <= 0)
-		return true;
+	char *text = arena_alloc(timers->arena, TIMERS_TEXT); /* the stack may be a small one */
+	if (!text || sys_read_small("/proc/self/timers", text, TIMERS_TEXT) <= 0)
+		return text != NULL;
 	const char *p = text;
 	long id;
 	while ((id = number_after(&p, "ID: ")) >= 0) {
