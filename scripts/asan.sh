@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer. What takes over whole processes
-# (captures them, rebuilds them) or maps the node's segment at its address can't run beside ASan's shadow memory: those
-# tests are listed in without_asan and run under UBSan alone.
+# (captures them, rebuilds them), or maps the node's segment at its address, has no place beside
+# ASan's own memory: those tests are listed in without_asan and run under UBSan alone.
 set -eu
 cd "$(dirname "$0")/.."
 meson=${MESON:-/usr/bin/meson}
