@@ -32,6 +32,9 @@ void op_release(struct op *o);
 /* A user's operation; NULL: no memory. */
 struct op *op_create(MPI_User_function *user, bool commutative);
 
+/* Gives the predefined operations the best kernels for this processor; at MPI_Init. */
+void op_select_kernels(void);
+
 /* Set by mpi/: the Fortran handle of a type, for user functions written in Fortran; and what is to
  * be forgotten when an operation is destroyed. */
 extern int (*op_type_to_fortran)(struct datatype *t);

@@ -18,4 +18,18 @@ extern op_kernel_t *const op_kernels_bxor[BASIC_COUNT];
 extern op_kernel_t *const op_kernels_maxloc[BASIC_COUNT];
 extern op_kernel_t *const op_kernels_minloc[BASIC_COUNT];
 
+/* op_kernels_avx2.c */
+extern op_kernel_t *const op_kernels_avx2_max[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_min[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_sum[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_prod[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_land[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_lor[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_lxor[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_band[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_bor[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_bxor[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_maxloc[BASIC_COUNT];
+extern op_kernel_t *const op_kernels_avx2_minloc[BASIC_COUNT];
+
 #endif

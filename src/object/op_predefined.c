@@ -32,3 +32,22 @@ OP(maxloc, "MPI_MAXLOC", 11, 0, .kernels = op_kernels_maxloc);
 OP(minloc, "MPI_MINLOC", 12, 0, .kernels = op_kernels_minloc);
 OP(replace, "MPI_REPLACE", 13, 0, .replace = true);
 OP(no_op, "MPI_NO_OP", 14, 0, .no_op = true);
+
+void op_select_kernels(void)
+{
+	__builtin_cpu_init();
+	if (!__builtin_cpu_supports("avx2"))
+		return;
+	ompi_mpi_op_max.op.kernels = op_kernels_avx2_max;
+	ompi_mpi_op_min.op.kernels = op_kernels_avx2_min;
+	ompi_mpi_op_sum.op.kernels = op_kernels_avx2_sum;
+	ompi_mpi_op_prod.op.kernels = op_kernels_avx2_prod;
+	ompi_mpi_op_land.op.kernels = op_kernels_avx2_land;
+	ompi_mpi_op_lor.op.kernels = op_kernels_avx2_lor;
+	ompi_mpi_op_lxor.op.kernels = op_kernels_avx2_lxor;
+	ompi_mpi_op_band.op.kernels = op_kernels_avx2_band;
+	ompi_mpi_op_bor.op.kernels = op_kernels_avx2_bor;
+	ompi_mpi_op_bxor.op.kernels = op_kernels_avx2_bxor;
+	ompi_mpi_op_maxloc.op.kernels = op_kernels_avx2_maxloc;
+	ompi_mpi_op_minloc.op.kernels = op_kernels_avx2_minloc;
+}

@@ -19,6 +19,7 @@ static void forget_op(struct op *op)
 
 int datatype_module_init(void)
 {
+	op_select_kernels();
 	op_type_to_fortran = type_to_fortran;
 	datatype_on_destroy = forget_type;
 	op_on_destroy = forget_op;
