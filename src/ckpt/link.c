@@ -196,6 +196,7 @@ static hale_status_t join_agent(uint32_t restored, const uint64_t *position, str
 				    .version = PROTO_VERSION,
 				    .rank = self.link.rank,
 				    .pid = getpid(),
+				    .own_fd = fd,
 				    .restored = restored,
 				    .mpi = env_int("HALE_NO_MPI", 0) == 0};
 	memcpy(hello.token, self.address.token, sizeof(hello.token));

@@ -103,12 +103,13 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		       h->rank);
 		return;
 	}
+	/* A checkpoint may be asked for at once, and the rank writes its mailbox only after the
+	 * WELCOME: until then this is known of its descriptors. */
+	agent_mailbox(a, h->rank)->own_fd[0] = h->own_fd > 0 ? h->own_fd : -1;
 	if (!send_welcome(c, h->rank)) {
 		conn_close(c);
 		return;
 	}
-	/* before anybody looks at this rank's descriptors: it writes its mailbox only later */
-	agent_mailbox(a, h->rank)->own_fd[0] = h->own_fd;
 	c->rank = h->rank;
 	r->conn = c;
 	r->member = c->peer;

@@ -48,7 +48,7 @@ struct proto_hello {
 	char token[24];
 	uint32_t rank;
 	int32_t pid;
-	int32_t own_fd; /* the socket's number in the rank: no descriptor of the program */
+	int32_t own_fd;	   /* the socket's number in the rank: no descriptor of the program */
 	uint32_t restored; /* id of the checkpoint that this process was rebuilt from; 0: fresh */
 	uint32_t mpi;	   /* 1: an MPI rank, 0: --no-mpi */
 	/* where the streams stood in the image that it was rebuilt from */

@@ -238,11 +238,21 @@ void recover_reject(struct head *h)
 
 /* ---- becoming it ---- */
 
-/* "full:newest:…:oldest" */
-static char *sink_spec(struct head *h, uint32_t rank)
+static void image_path(struct head *h, uint32_t rank, size_t link, char *path, size_t cap)
 {
 	const struct recovery *v = &h->recovery;
-	const char *job_folder = folder_of(h, v->target);
+
+	snprintf(path, cap, "%s/%u/%s", folder_of(h, v->target), v->chain[link],
+		 v->manifest.parts[rank].file);
+}
+
+/* "full:newest:…:oldest", and in *program the one that was captured: for a script, or a rank
+ * started by a shell, not the one that hale was told to start. The chain ends early for a rank
+ * whose image became a full one although a difference was asked for. */
+static char *sink_spec(struct head *h, uint32_t rank, struct image_info *info, char *program)
+{
+	const struct recovery *v = &h->recovery;
+	char path[PATH_MAX + STORE_NAME_MAX + 16];
 	char *spec = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&spec, &len);
@@ -250,34 +260,31 @@ static char *sink_spec(struct head *h, uint32_t rank)
 	if (!f)
 		return NULL;
 	fputs(h->o->restart == IMAGE_LAZY ? "lazy" : "full", f);
-	for (size_t i = 0; i < v->chain_count; i++)
-		fprintf(f, ":%s/%u/%s", job_folder, v->chain[i], v->manifest.parts[rank].file);
+	snprintf(program, PATH_MAX, "%s", h->program->path);
+	for (size_t i = 0; i < v->chain_count; i++) {
+		image_path(h, rank, i, path, sizeof(path));
+		fprintf(f, ":%s", path);
+		if (image_read_info(path, info, NULL) != HALE_OK)
+			continue;
+		if (i == 0 && info->program[0] == '/')
+			snprintf(program, PATH_MAX, "%s", info->program);
+		if (info->identity.base == 0)
+			break;
+	}
 	fclose(f);
 	return spec;
-}
-
-/* The program that was captured: for a script, or a rank started by a shell, not the one that
- * hale was told to start. */
-static const char *program_of(struct head *h, uint32_t rank, struct image_info *info)
-{
-	char path[PATH_MAX + STORE_NAME_MAX + 16];
-
-	snprintf(path, sizeof(path), "%s/%u/%s", folder_of(h, h->recovery.target),
-		 h->recovery.target, h->recovery.manifest.parts[rank].file);
-	if (image_read_info(path, info, NULL) == HALE_OK && info->program[0] == '/')
-		return info->program;
-	return h->program->path;
 }
 
 static hale_status_t spawn_sink(struct head *h, uint32_t rank, struct image_info *info,
 				struct error *err)
 {
-	char *spec = sink_spec(h, rank);
+	char program[PATH_MAX];
+	char *spec = sink_spec(h, rank, info, program);
 	hale_status_t status;
 
 	if (!spec)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	status = agent_spawn(&h->agent, rank, program_of(h, rank, info), spec,
+	status = agent_spawn(&h->agent, rank, program, spec,
 			     h->recovery.manifest.parts[rank].position, err);
 	free(spec);
 	return status;
@@ -388,6 +395,9 @@ void recover_checked(struct head *h)
 	v->tries++;
 	h->ckpt.last_id = v->target;
 	h->ckpt.chain_broken = true;
+	/* an interval that ended meanwhile begins anew */
+	if (h->ckpt.origin == ORIGIN_TIMER)
+		h->ckpt.wanted = false;
 	if (v->target)
 		restart_from_checkpoint(h);
 	else
