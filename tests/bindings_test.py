@@ -45,6 +45,26 @@ def statuses_follow_the_standard_where_open_mpi_does_not(s):
 
 
 @test
+def fortran_integers_of_handles_are_open_mpis(s):
+    r = same_under_both(s, s.compile("handles"), 1)
+    expect("bad: 0" in r.out, r)
+
+
+@test
+def mpi_begins_answers_and_ends_as_open_mpi_does(s):
+    exe = s.compile("life", flags=["-pthread"])
+    for level in ((), ("0",), ("1",), ("2",), ("3",)):
+        same_under_both(s, exe, 2, *level)
+
+
+@test
+def a_program_started_alone_is_a_job_of_one(s):
+    exe = s.compile("life", flags=["-pthread"])
+    r = s.run(exe, "3", env={"LD_LIBRARY_PATH": BUILD})
+    expect(r.status == 0 and "callback 2" in r.out and "Hale" not in r.err, r)
+
+
+@test
 def fortran_with_the_mpi_module_works(s):
     exe = build(s, "mpifort.openmpi", "fortran_tour.f90", "-J", s.dir)
     for ranks in (1, 3, 4):
