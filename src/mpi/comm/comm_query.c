@@ -134,8 +134,8 @@ int PMPI_Comm_get_name(MPI_Comm comm, char *name, int *resultlen)
 		return API_FAIL(NULL, MPI_ERR_COMM);
 	if (!name || !resultlen)
 		return API_FAIL(c, MPI_ERR_ARG);
-	strcpy(name, c->name);
-	*resultlen = (int)strlen(name);
+	*resultlen = (int)strlen(c->name);
+	memcpy(name, c->name, (size_t)*resultlen + 1);
 	return API_LEAVE(c, MPI_SUCCESS);
 }
 API_ALIAS(Comm_get_name);

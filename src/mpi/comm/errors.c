@@ -159,8 +159,8 @@ int PMPI_Error_string(int errorcode, char *string, int *resultlen)
 	const char *text = error_text(errorcode);
 	if (!text || !string || !resultlen)
 		return API_FAIL(NULL, MPI_ERR_ARG);
-	strcpy(string, text);
 	*resultlen = (int)strlen(text);
+	memcpy(string, text, (size_t)*resultlen + 1);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Error_string);
@@ -190,9 +190,10 @@ int PMPI_Add_error_string(int errorcode, const char *string)
 {
 	API_ENTER("MPI_Add_error_string");
 	struct added *a = added_find(errorcode);
-	if (!a || !string || strlen(string) + 1 > sizeof(a->text))
+	size_t n = string ? strlen(string) + 1 : 0;
+	if (!a || n == 0 || n > sizeof(a->text))
 		return API_FAIL(NULL, MPI_ERR_ARG);
-	strcpy(a->text, string);
+	memcpy(a->text, string, n);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Add_error_string);

@@ -285,12 +285,12 @@ int PMPI_Info_get_nthkey(MPI_Info info, int n, char *key)
 		return API_FAIL(NULL, MPI_ERR_INFO);
 	if (n < 0 || !key)
 		return API_FAIL(NULL, MPI_ERR_ARG);
-	if (n >= i->count)
-		return API_FAIL(NULL, MPI_ERR_INFO_KEY);
 	struct info_entry *e = i->first;
-	while (n--)
+	while (e && n--)
 		e = e->next;
-	strcpy(key, e->key);
+	if (!e)
+		return API_FAIL(NULL, MPI_ERR_INFO_KEY);
+	memcpy(key, e->key, strlen(e->key) + 1);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Info_get_nthkey);
