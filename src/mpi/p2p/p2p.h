@@ -63,8 +63,9 @@ int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f);
 /* Ends a call: leaves the library and calls the error handler of the failed operation. */
 int request_leave(struct failure *f, const char *function);
 
-/* After a test that found nothing: lets the other ranks of an oversubscribed node run. */
-void p2p_poll_failed(void);
+/* Ends a call that looked and found nothing: programs call it in a loop, so other ranks of an
+ * oversubscribed node and other threads get a chance to make it true. Returns MPI_SUCCESS. */
+int p2p_leave_empty(const char *function);
 
 /* Generalized requests (grequest.c); the user's functions are called outside the guard. */
 int grequest_query(struct request *r);

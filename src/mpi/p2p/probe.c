@@ -36,10 +36,9 @@ int PMPI_Iprobe(int src, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 	int yes = 1;
 	int rc = src == MPI_PROC_NULL ? MPI_SUCCESS : match_iprobe(src, tag, c, &yes, &found);
 	*flag = yes != 0;
-	if (yes)
-		status_copy_single(status, &found);
-	else
-		p2p_poll_failed();
+	if (!yes && !rc)
+		return p2p_leave_empty(api_name);
+	status_copy_single(status, &found);
 	return API_LEAVE(c, rc);
 }
 API_ALIAS(Iprobe);
@@ -87,10 +86,9 @@ int PMPI_Improbe(int src, int tag, MPI_Comm comm, int *flag, MPI_Message *messag
 	int rc = match_improbe(src, tag, c, &yes, &m, &found);
 	*flag = yes != 0;
 	*message = yes ? message_handle(m) : MPI_MESSAGE_NULL;
-	if (yes)
-		status_copy_single(status, &found);
-	else
-		p2p_poll_failed();
+	if (!yes && !rc)
+		return p2p_leave_empty(api_name);
+	status_copy_single(status, &found);
 	return API_LEAVE(c, rc);
 }
 API_ALIAS(Improbe);

@@ -77,10 +77,13 @@ int request_leave(struct failure *f, const char *function)
 	return rc;
 }
 
-void p2p_poll_failed(void)
+int p2p_leave_empty(const char *function)
 {
-	if (link_self()->segment->oversubscribed)
+	int rc = api_leave(NULL, MPI_SUCCESS, function);
+
+	if (link_self()->segment->oversubscribed || guard_multiple)
 		sched_yield();
+	return rc;
 }
 
 static int start_one(struct request *r)
@@ -167,13 +170,11 @@ int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 	if (!r->complete)
 		match_progress();
 	*flag = r->complete;
-	if (*flag) {
-		if (r->query)
-			r->query(r);
-		status_copy_single(status, &r->status);
-	} else {
-		p2p_poll_failed();
-	}
+	if (!*flag)
+		return p2p_leave_empty(api_name);
+	if (r->query)
+		r->query(r);
+	status_copy_single(status, &r->status);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Request_get_status);

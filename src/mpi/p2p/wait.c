@@ -53,10 +53,8 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 	if (!r->complete)
 		match_progress();
 	*flag = r->complete;
-	if (!r->complete) {
-		p2p_poll_failed();
-		return API_LEAVE(NULL, MPI_SUCCESS);
-	}
+	if (!*flag)
+		return p2p_leave_empty(api_name);
 	struct failure f = {0};
 	MPI_Status st;
 	request_retire(request, &st, &f);
@@ -123,8 +121,7 @@ int PMPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status status
 	}
 	if (*flag)
 		return retire_all(count, requests, statuses, api_name);
-	p2p_poll_failed();
-	return API_LEAVE(NULL, MPI_SUCCESS);
+	return p2p_leave_empty(api_name);
 }
 API_ALIAS(Testall);
 
@@ -204,10 +201,9 @@ int PMPI_Testany(int count, MPI_Request requests[], int *indx, int *flag, MPI_St
 	*indx = MPI_UNDEFINED;
 	if (found)
 		return retire_any(requests, p.first, indx, status, api_name);
-	if (*flag)
-		status_copy_single(status, &ompi_status_empty);
-	else
-		p2p_poll_failed();
+	if (!*flag)
+		return p2p_leave_empty(api_name);
+	status_copy_single(status, &ompi_status_empty);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Testany);
@@ -235,7 +231,7 @@ static int retire_some(int count, MPI_Request *requests, const struct pending *p
 	}
 	*outcount = n;
 	if (!n)
-		p2p_poll_failed();
+		return p2p_leave_empty(function);
 	return request_leave(&f, function) ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
 }
 
