@@ -41,7 +41,8 @@ static void ranks_init(struct agent *a)
 
 		k->rank = r;
 		for (int i = 0; i < 2; i++) {
-			stream_init(&k->out[i], a->loop, &a->out[i], r, i + 1, a->config.tag);
+			stream_init(&k->out[i], a->loop, &a->out[i], r, i + 1, a->config.tag,
+				    a->config.nranks == 1);
 			k->out[i].differs = stream_differs;
 			k->out[i].arg = a;
 		}

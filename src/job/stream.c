@@ -10,9 +10,10 @@
 #include "base/base.h"
 
 enum { READ_MAX = 65536 };
+#define MOMENT_SECONDS 0.1
 
 void stream_init(struct stream *s, struct loop *loop, struct outlet *outlet, uint32_t rank,
-		 int which, bool tag)
+		 int which, bool tag, bool alone)
 {
 	*s = (struct stream){.loop = loop,
 			     .fd = -1,
@@ -20,7 +21,8 @@ void stream_init(struct stream *s, struct loop *loop, struct outlet *outlet, uin
 			     .outlet = outlet,
 			     .rank = rank,
 			     .which = which,
-			     .tag = tag};
+			     .tag = tag,
+			     .alone = alone};
 	history_init(&s->history, 0);
 }
 
@@ -35,6 +37,7 @@ static void close_pipe(struct stream *s)
 void stream_fini(struct stream *s)
 {
 	close_pipe(s);
+	loop_timer_clear(s->loop, &s->moment);
 	history_fini(&s->history);
 	free(s->line);
 	s->line = NULL;
@@ -44,12 +47,17 @@ void stream_fini(struct stream *s)
 static void write_line(struct stream *s, const char *text, size_t len)
 {
 	char tag[32];
-	int n = snprintf(tag, sizeof(tag), "[%u] ", s->rank);
+	int n = s->tag ? snprintf(tag, sizeof(tag), "[%u] ", s->rank) : 0;
 
 	outlet_write(s->outlet, tag, (size_t)n);
 	outlet_write(s->outlet, s->line, s->line_len);
 	outlet_write(s->outlet, text, len);
 	s->line_len = 0;
+}
+
+static void moment_over(void *arg)
+{
+	write_line(arg, NULL, 0);
 }
 
 static void keep_line(struct stream *s, const char *text, size_t len)
@@ -66,22 +74,35 @@ static void keep_line(struct stream *s, const char *text, size_t len)
 	}
 	memcpy(s->line + s->line_len, text, len);
 	s->line_len += len;
+	if (!s->tag)
+		loop_timer_set(s->loop, &s->moment, MOMENT_SECONDS, moment_over, s);
+}
+
+/* Without tags there is nothing to put between lines: all whole ones at once. */
+static size_t next_piece(const struct stream *s, const char *text, size_t len, bool *whole)
+{
+	const char *newline = s->tag ? memchr(text, '\n', len) : memrchr(text, '\n', len);
+
+	*whole = newline != NULL;
+	return newline ? (size_t)(newline - text) + 1 : len;
 }
 
 static void pass_on(struct stream *s, const char *text, size_t len)
 {
-	if (!s->tag) {
+	if (s->alone && !s->tag) {
 		outlet_write(s->outlet, text, len);
 		return;
 	}
 	while (len > 0) {
-		const char *newline = memchr(text, '\n', len);
-		size_t n = newline ? (size_t)(newline - text) + 1 : len;
+		bool whole;
+		size_t n = next_piece(s, text, len, &whole);
 
-		if (newline || s->line_len + n > STREAM_LINE_MAX)
+		if (whole || s->line_len + n > STREAM_LINE_MAX) {
+			loop_timer_clear(s->loop, &s->moment);
 			write_line(s, text, n);
-		else
+		} else {
 			keep_line(s, text, n);
+		}
 		text += n;
 		len -= n;
 	}
@@ -171,6 +192,7 @@ void stream_drain(struct stream *s)
 
 void stream_end(struct stream *s)
 {
+	loop_timer_clear(s->loop, &s->moment);
 	if (s->line_len > 0)
-		write_line(s, "\n", 1);
+		write_line(s, "\n", s->tag ? 1 : 0);
 }

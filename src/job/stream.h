@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One of a rank's two output streams: a pipe that the agent reads, its numbering (the mailbox's
- * seqlock and counters, see job/segment.h), and the way to hale's own output. */
+ * seqlock and counters, see job/segment.h), and the way to hale's own output.
+ *
+ * Lines of several ranks are not mixed: the beginning of a line waits for its end. Tagged it waits
+ * as long as that takes; otherwise for a moment only, as it may be a question to somebody. */
 #ifndef HALE_JOB_STREAM_H
 #define HALE_JOB_STREAM_H
 
@@ -21,18 +24,19 @@ struct stream {
 	struct outlet *outlet;
 	struct mailbox *mailbox; /* of the rank, in the segment of now */
 	uint32_t rank;
-	int which; /* 1: stdout, 2: stderr */
-	bool tag;
+	int which;	 /* 1: stdout, 2: stderr */
+	bool tag, alone; /* alone: the only rank, there is nobody to mix with */
 	struct history history;
-	char *line; /* the beginning of a line, when tagged */
+	char *line; /* the beginning of a line */
 	size_t line_len, line_cap;
+	struct loop_timer moment;
 	void (*differs)(void *arg, struct stream *s); /* told once */
 	void *arg;
 	bool told;
 };
 
 void stream_init(struct stream *s, struct loop *loop, struct outlet *outlet, uint32_t rank,
-		 int which, bool tag);
+		 int which, bool tag, bool alone);
 void stream_fini(struct stream *s);
 
 /* A new process of the rank is about to start with its stream at position: makes the pipe and
