@@ -298,10 +298,13 @@ static hale_status_t write_frames(struct capture *c, struct image_result *result
 void capture_write(struct capture *c)
 {
 	struct image_result result = {.error = {HALE_OK, ""}};
-	if (write_frames(c, &result, &result.error) != HALE_OK)
+	if (write_frames(c, &result, &result.error) != HALE_OK) {
+		/* its space is wanted back now, not when the last descriptor is closed */
+		sys(SYS_ftruncate, c->fd, 0);
 		sys(SYS_unlink, c->path);
-	else
+	} else {
 		track_base_written(c);
+	}
 	result.seconds = (double)(clock_ns() - c->began_ns) * 1e-9;
 	if (c->params.written)
 		c->params.written(c->params.arg, &result);

@@ -442,6 +442,55 @@ static void cut_and_missing_images_are_found(void **state)
 	assert_int_equal(run(f, "files", "", path), HALE_ERR_IMAGE_MISSING);
 }
 
+/* ---- what can't be restored ---- */
+
+static void changed_files_are_refused_by_name(void **state)
+{
+	struct fixture *f = *state;
+	char image[PATH_LEN + 16], path[PATH_LEN + 16];
+	snprintf(image, sizeof(image), "%s/1", f->dir);
+	snprintf(path, sizeof(path), "%s/private", f->dir);
+	run_well(f, "file_mappings", "", NULL);
+	int fd = open(path, O_WRONLY | O_APPEND);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+	assert_int_equal(run(f, "file_mappings", "", image), HALE_ERR_IMAGE_MISMATCH);
+	assert_non_null(strstr(f->said, path));
+}
+
+static void vanished_files_are_named(void **state)
+{
+	struct fixture *f = *state;
+	char image[PATH_LEN + 16], path[PATH_LEN + 16];
+	snprintf(image, sizeof(image), "%s/1", f->dir);
+	snprintf(path, sizeof(path), "%s/log", f->dir);
+	run_well(f, "files", "", NULL);
+	assert_int_equal(truncate(path, 3), 0);
+	assert_int_equal(run(f, "files", "", image), HALE_ERR_STORE);
+	assert_non_null(strstr(f->said, path));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(run(f, "files", "", image), HALE_ERR_STORE);
+	assert_non_null(strstr(f->said, "no longer exists"));
+}
+
+static void a_full_disk_leaves_no_image(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_LEN + 16], text[64] = "";
+	if (mount("none", f->dir, "tmpfs", 0, "size=2m"))
+		skip(); /* only root may */
+	run(f, "private_memory", "", NULL);
+	snprintf(path, sizeof(path), "%s/1", f->dir);
+	bool exists = access(path, F_OK) == 0;
+	snprintf(path, sizeof(path), "%s/1.done", f->dir);
+	int fd = open(path, O_RDONLY);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	assert_int_equal(umount2(f->dir, MNT_DETACH), 0);
+	assert_true(n > 0 && !exists);
+	assert_int_equal(atoi(text), HALE_ERR_STORE_FULL);
+}
+
 /* ---- what can't be captured ---- */
 
 static void sockets_are_refused_by_number_and_name(void **state)
@@ -513,6 +562,9 @@ int main(int argc, char **argv)
 	    T(restored_processes_are_captured_again),
 	    T(flipped_bits_are_found),
 	    T(cut_and_missing_images_are_found),
+	    T(changed_files_are_refused_by_name),
+	    T(vanished_files_are_named),
+	    T(a_full_disk_leaves_no_image),
 	    T(sockets_are_refused_by_number_and_name),
 	};
 	return cmocka_run_group_tests_name("image", tests, NULL, NULL);

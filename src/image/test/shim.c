@@ -86,7 +86,10 @@ static void capture(void)
 		log_warn("shim: %d threads can't park", busy);
 		return;
 	}
+	struct timespec cpu[2];
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu[0]);
 	image_return_t rc = image_capture(&p, &pause, &err);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu[1]);
 	image_unpark();
 	if (rc == IMAGE_FAILED) {
 		struct image_result failed = {.error = err};
@@ -96,11 +99,13 @@ static void capture(void)
 		newest_tracked = id;
 	restored_here = rc == IMAGE_RESTORED;
 	if (getenv("SHIM_VERBOSE"))
-		log_warn("shim: %u %s, parked in %lu us, paused %lu us", id,
+		log_warn("shim: %u %s, parked in %lu us, paused %lu us, processor %ld us", id,
 			 rc == IMAGE_RESTORED	? "restored"
 			 : rc == IMAGE_CAPTURED ? "captured"
 						: err.text,
-			 (unsigned long)(parked - began) / 1000, (unsigned long)pause / 1000);
+			 (unsigned long)(parked - began) / 1000, (unsigned long)pause / 1000,
+			 (cpu[1].tv_sec - cpu[0].tv_sec) * 1000000 +
+			     (cpu[1].tv_nsec - cpu[0].tv_nsec) / 1000);
 	if (rc == IMAGE_RESTORED) {
 		newest_tracked = 0;
 		fmt_print(file, sizeof(file), "%s.restored", path);
