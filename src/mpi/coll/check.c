@@ -41,10 +41,10 @@ static int check_many(const void *buf, const int *counts, const int *displs, MPI
 		      int n)
 {
 	size_t total = 0;
+	if (!displs)
+		return MPI_ERR_ARG;
 	if (!counts)
 		return MPI_ERR_COUNT;
-	if (!displs)
-		return MPI_ERR_BUFFER;
 	for (int i = 0; i < n; i++) {
 		if (counts[i] < 0)
 			return MPI_ERR_COUNT;
@@ -184,7 +184,8 @@ int check_coll_allgatherv(struct coll_args *a, const void *sbuf, int scount, MPI
 	a->rcounts = rcounts;
 	a->rdispls = displs;
 	a->rtype = datatype_of(rt);
-	return check_many(rbuf, rcounts, displs, rt, members(a->comm));
+	rc = check_many(rbuf, rcounts, displs, rt, members(a->comm));
+	return rc == MPI_ERR_ARG && !displs ? MPI_ERR_BUFFER : rc;
 }
 
 /* What a member sends to itself must fit what it receives. */

@@ -14,21 +14,26 @@ static int begin(struct coll_args *a, coll_kind_t kind, const void *sbuf, void *
 	a->op = op_of(op);
 	if (!op_ok(a->op))
 		return MPI_ERR_OP;
-	if (!datatype_ok(a->rtype) || !a->rtype->committed)
-		return MPI_ERR_TYPE;
-	return op_check(a->op, a->rtype) ? MPI_ERR_OP : MPI_SUCCESS;
+	/* whether the operation has a meaning for the type comes first, as in Open MPI */
+	if (!datatype_ok(a->rtype))
+		return a->op->user ? MPI_ERR_TYPE : MPI_ERR_OP;
+	if (op_check(a->op, a->rtype))
+		return MPI_ERR_OP;
+	return a->rtype->committed ? MPI_SUCCESS : MPI_ERR_TYPE;
 }
 
-/* Both buffers significant here: present, and not the same unless one says MPI_IN_PLACE. */
-static int check_both(const struct coll_args *a, const void *sbuf, const void *rbuf, size_t total)
+/* The same buffer for both is an error only where Open MPI takes it for one. Elsewhere it works as
+ * MPI_IN_PLACE, as programs that do so find with Open MPI. */
+static void same_is_in_place(struct coll_args *a)
 {
-	int some = total > 0;
-	if (rbuf == MPI_IN_PLACE || (sbuf == MPI_IN_PLACE && a->comm->remote))
-		return MPI_ERR_BUFFER;
-	if (sbuf == rbuf && sbuf != MPI_BOTTOM && total > 0)
-		return MPI_ERR_BUFFER;
-	int rc = check_buffer(rbuf, some, a->rtype);
-	return rc || sbuf == MPI_IN_PLACE ? rc : check_buffer(sbuf, some, a->rtype);
+	if (a->sbuf == a->rbuf && a->sbuf != MPI_BOTTOM)
+		a->sbuf = MPI_IN_PLACE;
+}
+
+static int check_buffers(const struct coll_args *a, size_t sent, size_t received)
+{
+	int rc = check_buffer(a->rbuf, received > 0, a->rtype);
+	return rc || a->sbuf == MPI_IN_PLACE ? rc : check_buffer(a->sbuf, sent > 0, a->rtype);
 }
 
 int check_coll_reduce(struct coll_args *a, const void *sbuf, void *rbuf, int count,
@@ -54,8 +59,9 @@ int check_coll_reduce(struct coll_args *a, const void *sbuf, void *rbuf, int cou
 		return MPI_ERR_COUNT;
 	if (root != c->rank)
 		return sbuf == MPI_IN_PLACE ? MPI_ERR_ARG : check_buffer(sbuf, count, a->rtype);
-	rc = check_both(a, sbuf, rbuf, (size_t)count);
-	return rc == MPI_ERR_BUFFER && (rbuf == MPI_IN_PLACE || sbuf == rbuf) ? MPI_ERR_ARG : rc;
+	if (rbuf == MPI_IN_PLACE || (sbuf == rbuf && count))
+		return MPI_ERR_ARG;
+	return check_buffers(a, (size_t)count, (size_t)count);
 }
 
 int check_coll_vector(struct coll_args *a, coll_kind_t kind, const void *sbuf, void *rbuf,
@@ -69,7 +75,13 @@ int check_coll_vector(struct coll_args *a, coll_kind_t kind, const void *sbuf, v
 	if (count < 0)
 		return MPI_ERR_COUNT;
 	a->rcount = (size_t)count;
-	return check_both(a, sbuf, rbuf, (size_t)count);
+	if (kind == COLL_ALLREDUCE && sbuf == rbuf && sbuf != MPI_BOTTOM && count > 1)
+		return MPI_ERR_BUFFER;
+	if (rbuf == MPI_IN_PLACE || (sbuf == MPI_IN_PLACE && a->comm->remote))
+		return kind == COLL_ALLREDUCE ? MPI_ERR_BUFFER : MPI_ERR_ARG;
+	same_is_in_place(a);
+	size_t members = kind == COLL_REDUCE_SCATTER ? (size_t)a->comm->size : 1;
+	return check_buffers(a, (size_t)count * members, (size_t)count);
 }
 
 int check_coll_reduce_scatter(struct coll_args *a, const void *sbuf, void *rbuf, const int *counts,
@@ -87,9 +99,8 @@ int check_coll_reduce_scatter(struct coll_args *a, const void *sbuf, void *rbuf,
 		total += (size_t)counts[i];
 	}
 	a->rcounts = counts;
-	if (rbuf == MPI_IN_PLACE || (sbuf == rbuf && sbuf != MPI_BOTTOM && total))
-		return MPI_ERR_BUFFER;
-	if (sbuf != MPI_IN_PLACE)
-		rc = check_buffer(sbuf, total > 0, a->rtype);
-	return rc ? rc : check_buffer(rbuf, counts[a->comm->rank] > 0, a->rtype);
+	if (rbuf == MPI_IN_PLACE || (sbuf == MPI_IN_PLACE && a->comm->remote))
+		return MPI_ERR_ARG;
+	same_is_in_place(a);
+	return check_buffers(a, total, (size_t)counts[a->comm->rank]);
 }
