@@ -269,6 +269,38 @@ def a_running_job_passes_over_a_damaged_checkpoint(s):
 
 
 @test
+def no_damage_to_an_image_goes_unseen(s):
+    exe = s.compile("steps")
+    job = s.hale_start(1, exe, "0", "5", "0")
+    job.until_output("rank 0 step 5 ")
+    image = next(f for f in images_of(job.checkpoint()) if f.endswith(".img"))
+    s.write("stop", "")
+    expect(job.wait().status == 0, job.result())
+    with open(image, "rb") as f:
+        whole = f.read()
+    expect(s.hale("image", "verify", image).status == 0, "the image as it was written")
+    rng = random.Random(SEED)
+    tries = 1000 if LONG else 120
+    bad = s.path("bad.img")
+    for n in range(tries):
+        damaged = bytearray(whole)
+        # headers are small, so every other time one of the first bytes
+        at = rng.randrange(4096 if n % 2 else len(whole))
+        if n % 5 == 4:
+            del damaged[at:]
+        else:
+            damaged[at] ^= 1 << rng.randrange(8)
+        with open(bad, "wb") as f:
+            f.write(damaged)
+        about = f"try {n}, byte {at} of {len(whole)}"
+        r = s.hale("image", "verify", bad)
+        expect(r.status == 1 and len(hale_lines(r)) == 1, about, r)
+        r = s.hale("image", "show", bad)
+        expect(r.status in (0, 1), about, r)  # what it needs may be whole
+    return f"{tries} damages of {len(whole)} bytes"
+
+
+@test
 def what_is_no_checkpoint_is_refused(s):
     s.write("note.txt", "not a checkpoint\n")
     for what in ("no-such-folder", "note.txt", "/etc"):
