@@ -169,8 +169,10 @@ int PMPI_Abort(MPI_Comm comm, int errorcode)
 {
 	API_ENTER("MPI_Abort");
 	struct comm *c = comm_of(comm);
-	log_warn("rank %u called MPI_Abort on %s with error code %d", link_self()->rank,
-		 comm_ok(c) && c->name[0] ? c->name : "a communicator", errorcode);
+	/* Under hale run the agent says it, once for the job. */
+	if (!link_self()->connected)
+		log_warn("rank %u called MPI_Abort on %s with error code %d", link_self()->rank,
+			 comm_ok(c) && c->name[0] ? c->name : "a communicator", errorcode);
 	link_abort(errorcode);
 }
 API_ALIAS(Abort);
