@@ -22,11 +22,12 @@ PYTHON ?= /usr/bin/python3
 deps:
 	@scripts/deps.sh build demo check bench
 
-# Configured once; later changes of meson.build are noticed by ninja itself.
+# Configured once; later changes of meson.build are noticed by ninja itself. $(1): what is needed,
+# $(2): more options of meson setup.
 define configure
 	@scripts/deps.sh $(1)
-	@test -e $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix $(PREFIX) >$(BUILD).log 2>&1 || \
-		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@test -e $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix $(PREFIX) $(2) \
+		>$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 endef
 
@@ -39,10 +40,10 @@ demo:
 	@$(NINJA) -C $(BUILD) --quiet
 	@HALE_BUILD=$(abspath $(BUILD)) examples/demo.sh
 
-# tests=enabled: a build folder from before libcmocka-dev was there has no unit tests yet.
+# A build folder from before libcmocka-dev was there has no unit tests yet.
 check:
-	$(call configure,build check)
-	@test -e $(BUILD)/.tests || { $(MESON) configure $(BUILD) -Dtests=enabled && touch $(BUILD)/.tests; }
+	$(call configure,build check,-Dtests=enabled)
+	@grep -q error_test $(BUILD)/build.ninja || $(MESON) configure $(BUILD) -Dtests=enabled >/dev/null
 	@$(NINJA) -C $(BUILD) --quiet
 	@$(PYTHON) scripts/check.py --build $(BUILD) $(ONLY)
 
