@@ -14,7 +14,7 @@
  * Nobody waits for ever: past round 0 all members take part, the agreement with the lowest key of
  * all owns the mask everywhere as soon as rounds of others that hold it end, and those can end,
  * since their members too are past round 0. (With one mask only, an owner that waits for a member
- * which itself waits in another agreement would be a deadlock.)
+ * which itself waits in another agreement would be a deadlock.) docs/models/context.pml checks it.
  */
 #ifndef HALE_MPI_COMM_CONTEXT_H
 #define HALE_MPI_COMM_CONTEXT_H
