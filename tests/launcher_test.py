@@ -294,6 +294,36 @@ def ranks_that_have_ended_stay_ended_after_a_rollback(s):
     expect(r.out.count("done") == 1, r)
 
 
+@test
+def a_program_that_executes_another_one_is_that_one(s):
+    script = s.write("job.py", "import time\nfor i in range(60):\n    print(i, flush=True)\n"
+                     "    time.sleep(0.02)\n")
+    r = s.hale_run(1, "/bin/sh", "-c", f"exec sh -c 'exec {PYTHON} {script}'",
+                   options=["--no-mpi", "--ckpt-every", "200ms", "--report", "report.json",
+                            "--inject", "kill:rank=0,after=900ms"])
+    expect(r.status == 0 and r.out == "".join(f"{i}\n" for i in range(60)), r)
+    expect(s.report()["restarts"] == 1 and s.report()["failures"][0]["rolled_back_to"] > 0,
+           s.report())
+
+
+@test
+def a_killed_writer_of_an_image_costs_one_checkpoint_not_the_job(s):
+    script = s.write("job.py", "import os, time\nmuch = bytearray(os.urandom(1 << 20) * 300)\n"
+                     "print('ready', flush=True)\nwhile not os.path.exists('stop'):\n"
+                     "    time.sleep(0.02)\n")
+    job = s.hale_start(1, PYTHON, script, options=["--no-mpi"])
+    job.until_output("ready")
+    rank = job.ranks(1)[0]
+    asks = s.start(HALE, "ckpt", job.id())
+    writer = job.until(lambda: children(rank), "somebody writes the image")[0]
+    os.kill(writer, signal.SIGKILL)
+    r = asks.wait()
+    expect(r.status == 1 and "wrote an image" in r.err, r)
+    job.checkpoint()
+    s.write("stop", "")
+    expect(job.wait().status == 0, job.result())
+
+
 # ---- what it says ----
 
 @test

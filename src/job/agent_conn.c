@@ -82,6 +82,14 @@ static bool send_welcome(struct agent_conn *c, uint32_t rank)
 	return sendmsg(c->source.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(w);
 }
 
+/* A program without MPI that executes another one (a script that ends with exec) is that one now;
+ * they share nothing in the segment. */
+static bool has_execed(const struct agent_conn *c, const struct agent_rank *r,
+		       const struct proto_hello *h)
+{
+	return !h->mpi && !r->mpi && c->peer == r->member;
+}
+
 static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 {
 	struct agent *a = c->agent;
@@ -96,13 +104,14 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		return;
 	}
 	r = &a->ranks[h->rank];
-	if (r->met || r->pid == 0) {
+	if (r->pid == 0 || (r->met && !has_execed(c, r, h))) {
 		refuse(c,
 		       "rank %u has already run an MPI program in this job; start each MPI "
 		       "program by a `hale run` of its own",
 		       h->rank);
 		return;
 	}
+	agent_conn_drop(a, r);
 	/* A checkpoint may be asked for at once, and the rank writes its mailbox only after the
 	 * WELCOME: until then this is known of its descriptors. */
 	agent_mailbox(a, h->rank)->own_fd[0] = h->own_fd > 0 ? h->own_fd : -1;

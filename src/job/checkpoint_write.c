@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The second half of a checkpoint: progress, the limit of patience, the manifest. */
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/head.h"
+
+enum { IDLE_LOOKS = 4 };
 
 /* How long nothing may move before a checkpoint is given up. */
 static double patience(void)
@@ -67,6 +70,72 @@ void checkpoint_progress_clear(struct head *h)
 
 /* ---- patience ---- */
 
+static bool is_zombie(long pid)
+{
+	char path[64], line[512];
+	const char *state;
+	FILE *f;
+	bool gone = true;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f)) {
+		state = strrchr(line, ')');
+		gone = !state || strlen(state) < 3 || state[2] == 'Z' || state[2] == 'X';
+	}
+	if (f)
+		fclose(f);
+	return gone;
+}
+
+static bool thread_has_living_child(pid_t pid, const char *thread)
+{
+	char path[320];
+	long child;
+	FILE *f;
+	bool living = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
+	f = fopen(path, "re");
+	if (!f) /* a kernel without this list */
+		return true;
+	while (!living && fscanf(f, "%ld", &child) == 1)
+		living = !is_zombie(child);
+	fclose(f);
+	return living;
+}
+
+/* The writer of an image is a child of one of its rank's threads; one that was killed can't say
+ * so. The program's own children may hide that; then patience decides. */
+static bool has_living_child(pid_t pid)
+{
+	char path[64];
+	struct dirent *e;
+	bool living = false;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	d = opendir(path);
+	while (d && !living && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			living = thread_has_living_child(pid, e->d_name);
+	if (d)
+		closedir(d);
+	return living;
+}
+
+static bool writer_is_missing(const struct head *h)
+{
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		const struct checkpoint_rank *k = &h->ckpt.ranks[r];
+
+		if (k->asked && k->resumed && !k->written &&
+		    !has_living_child(h->agent.ranks[r].member))
+			return true;
+	}
+	return false;
+}
+
 static void give_up(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
@@ -102,6 +171,15 @@ void checkpoint_watch(void *arg)
 	c->bytes_seen = bytes;
 	if (now - (c->phase == CKPT_CAPTURING ? c->phase_began : c->moved_at) > patience()) {
 		give_up(h);
+		return;
+	}
+	c->idle_looks = writer_is_missing(h) ? c->idle_looks + 1 : 0;
+	if (c->idle_looks == IDLE_LOOKS) {
+		head_say(h,
+			 "checkpoint %u was given up, the job goes on: somebody has ended the "
+			 "process that wrote an image",
+			 c->id);
+		checkpoint_abandon(h, "a process that wrote an image was ended");
 		return;
 	}
 	show_progress(h);

@@ -23,6 +23,18 @@ bool head_rank_alive(const struct head *h, uint32_t rank)
 	return !h->ranks[rank].ended;
 }
 
+void head_rank_reset(struct head *h, uint32_t rank, int ended_with)
+{
+	struct head_rank *r = &h->ranks[rank];
+
+	loop_timer_clear(&h->loop, &r->lost);
+	*r = (struct head_rank){.ended = ended_with >= 0,
+				.exit_status = ended_with,
+				.last_signal = r->last_signal,
+				.launched_at = head_seconds(h),
+				.head = h};
+}
+
 bool head_all_ready(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++) {
@@ -386,6 +398,7 @@ static head_event_t judge_end(struct head *h, uint32_t rank, int status)
 
 	r->ended = true;
 	r->exit_status = shell_status(status);
+	loop_timer_clear(&h->loop, &r->lost);
 	if (r->aborted) {
 		r->exit_status = r->abort_code & 0xff ? r->abort_code & 0xff : 1;
 		return EVENT_RANK_FAILED;

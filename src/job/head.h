@@ -49,6 +49,8 @@ struct head_rank {
 	int abort_code;
 	int last_signal; /* that it died of, since the last checkpoint */
 	double launched_at;
+	struct loop_timer lost; /* its process is gone, the shell that started it is not */
+	struct head *head;
 };
 
 enum checkpoint_phase { CKPT_IDLE, CKPT_CAPTURING, CKPT_WRITING };
@@ -72,6 +74,7 @@ struct checkpoint {
 	uint64_t bytes_seen, bytes_expected;
 	bool progress_shown;
 	uint32_t resumed, written, asked;
+	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];
 	struct loop_timer interval, watch;
@@ -164,6 +167,9 @@ int head_run(const struct head_start *start);
 	} while (0)
 
 void head_event(struct head *h, head_event_t event, uint32_t rank);
+/* The rank is about to be started, or has ended with this status before the checkpoint (-1: not).
+ */
+void head_rank_reset(struct head *h, uint32_t rank, int ended_with);
 /* Ends everybody and then the job, with this status unless one was decided before. */
 void head_end(struct head *h, int exit_status);
 double head_seconds(const struct head *h); /* since the job began */

@@ -13,6 +13,8 @@
 #include "job/head.h"
 #include "job/head_private.h"
 
+#define LOST_SECONDS 1.0
+
 /* ---- signals to hale run ---- */
 
 static const int taken[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
@@ -142,16 +144,27 @@ static void on_ended(void *arg, uint32_t rank, int status)
 	head_rank_ended(arg, rank, status);
 }
 
-/* The shell around it may go on for hours without its rank; nothing good can come of it. */
+static void lost_for_good(void *arg)
+{
+	struct head_rank *r = arg;
+	struct head *h = r->head;
+	uint32_t rank = (uint32_t)(r - h->ranks);
+
+	head_say(h,
+		 "the process of rank %u is gone, and the one that started it goes on; it is ended",
+		 rank);
+	agent_signal(&h->agent, rank, SIGKILL);
+}
+
+/* A shell around it says soon by its exit status what has happened. If it rather goes on without
+ * its rank, nothing good can come of it. */
 static void on_lost(void *arg, uint32_t rank)
 {
 	struct head *h = arg;
+	struct head_rank *r = &h->ranks[rank];
 
-	if (h->state == HEAD_RUNNING) {
-		head_say(h, "the process of rank %u has ended within the one that was launched",
-			 rank);
-		agent_signal(&h->agent, rank, SIGKILL);
-	}
+	if (h->state == HEAD_RUNNING)
+		loop_timer_set(&h->loop, &r->lost, LOST_SECONDS, lost_for_good, r);
 }
 
 static void on_other(void *arg, pid_t pid, int status)
@@ -273,10 +286,7 @@ hale_status_t head_launch_all(struct head *h, struct error *err)
 		return status;
 	inject_arm_mailboxes(h);
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		struct head_rank *k = &h->ranks[r];
-
-		*k = (struct head_rank){.last_signal = k->last_signal,
-					.launched_at = head_seconds(h)};
+		head_rank_reset(h, r, -1);
 		status = agent_spawn(&h->agent, r, h->program->path, NULL, beginning, err);
 		if (status != HALE_OK)
 			return status;
@@ -361,6 +371,8 @@ static void write_end(struct head *h)
 static void end(struct head *h)
 {
 	inject_fini(h);
+	for (uint32_t r = 0; r < h->nranks; r++)
+		loop_timer_clear(&h->loop, &h->ranks[r].lost);
 	for (uint32_t r = 0; r < h->agent.config.nranks; r++)
 		for (int i = 0; i < 2; i++)
 			stream_end(&h->agent.ranks[r].out[i]);

@@ -290,14 +290,6 @@ static hale_status_t spawn_sink(struct head *h, uint32_t rank, struct image_info
 	return status;
 }
 
-static void restore_ended(struct head *h, uint32_t rank, const struct store_part *p)
-{
-	struct head_rank *r = &h->ranks[rank];
-
-	r->ended = true;
-	r->exit_status = p->exit_status;
-}
-
 static hale_status_t spawn_all(struct head *h, struct error *err)
 {
 	struct image_info *info = malloc(sizeof(*info));
@@ -308,15 +300,11 @@ static hale_status_t spawn_all(struct head *h, struct error *err)
 	if (status == HALE_OK)
 		inject_arm_mailboxes(h);
 	for (uint32_t r = 0; status == HALE_OK && r < h->nranks; r++) {
-		struct head_rank *k = &h->ranks[r];
 		const struct store_part *p = &h->recovery.manifest.parts[r];
 
-		*k = (struct head_rank){.last_signal = k->last_signal,
-					.launched_at = head_seconds(h)};
+		head_rank_reset(h, r, p->file[0] ? -1 : p->exit_status);
 		if (p->file[0])
 			status = spawn_sink(h, r, info, err);
-		else
-			restore_ended(h, r, p);
 	}
 	free(info);
 	return status;
