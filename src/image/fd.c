@@ -15,7 +15,7 @@ enum { DIRENT_LEN = 16, DIRENT_NAME = 19 };
 
 static const struct fd_ops *const kinds[] = {
     &fd_stream, &fd_file,   &fd_unlinked, &fd_device, &fd_pipe,
-    &fd_event,	&fd_signal, &fd_timer,	  &fd_epoll,
+    &fd_event,	&fd_signal, &fd_timer,	  &fd_epoll,  &fd_socketpair,
 };
 
 static const struct fd_ops *kind_ops(uint32_t kind)
@@ -198,6 +198,31 @@ static int find_same(const struct fd_table *t, const struct fd_record *r)
 	return -1;
 }
 
+/* What a descriptor is that none of the kinds wants. */
+static const char *refusal(const struct fd_probe *p)
+{
+	static const struct {
+		const char *begins, *what;
+	} known[] = {{"/dev/nvidia", "a GPU"},
+		     {"/dev/dri/", "a GPU"},
+		     {"/dev/kfd", "a GPU"},
+		     {"/dev/infiniband/", "an InfiniBand device"},
+		     {"anon_inode:inotify", "an inotify watch"},
+		     {"anon_inode:[io_uring]", "an io_uring"},
+		     {"anon_inode:[pidfd]", "a handle of another process"},
+		     {"pidfd:", "a handle of another process"},
+		     {"anon_inode:[perf_event]", "a performance counter"},
+		     {"anon_inode:[userfaultfd]", "a userfaultfd"}};
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (!strncmp(p->link, known[i].begins, strlen(known[i].begins)))
+			return known[i].what;
+	return S_ISSOCK(p->st.st_mode)	 ? "a socket"
+	       : S_ISCHR(p->st.st_mode)	 ? "a device"
+	       : S_ISBLK(p->st.st_mode)	 ? "a block device"
+	       : S_ISFIFO(p->st.st_mode) ? "a pipe to another process"
+					 : "of a kind that Hale doesn't know";
+}
+
 static hale_status_t scan_one(struct fd_table *t, struct error *err)
 {
 	const struct fd_probe *p = t->probe;
@@ -226,11 +251,7 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 		*added = r;
 		return HALE_OK;
 	}
-	const char *what = S_ISSOCK(p->st.st_mode)   ? "a socket"
-			   : S_ISCHR(p->st.st_mode)  ? "a device"
-			   : S_ISBLK(p->st.st_mode)  ? "a block device"
-			   : S_ISFIFO(p->st.st_mode) ? "a pipe to another process"
-						     : "of a kind that Hale doesn't know";
+	const char *what = refusal(p);
 	return fd_refuse(p, what, err);
 }
 

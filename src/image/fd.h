@@ -74,7 +74,7 @@ struct fd_ops {
 };
 
 extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
-    fd_signal, fd_epoll;
+    fd_signal, fd_epoll, fd_socketpair;
 
 /* Looks at all descriptors that aren't ours. */
 hale_status_t fd_table_scan(struct fd_table *t, struct error *err);

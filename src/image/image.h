@@ -137,6 +137,7 @@ struct image_info {
 	struct image_identity identity;
 	char program[256];
 	uint32_t version, threads, maps, descriptors;
+	int32_t pid; /* it had; programs that remember theirs want it again (clone3, set_tid) */
 	uint64_t bytes, pages, note_len;
 	image_compress_t compress;
 	unsigned char note[IMAGE_NOTE_MAX];

@@ -43,7 +43,14 @@ hale_status_t image_read_info(const char *path, struct image_info *info, struct 
 		return rc;
 	rc = image_file_open(&f, &arena, path, err);
 	if (rc == HALE_OK) {
+		const struct frame_at *n = image_file_find(&f, FRAME_PROCESS, err);
 		fill_info(&f, info);
+		if (!n)
+			rc = err->code;
+		else if (n->frame.table_len < sizeof(struct process_record))
+			rc = image_file_corrupt(&f, "process", err);
+		else
+			info->pid = ((const struct process_record *)n->table)->pid;
 		image_file_close(&f);
 	}
 	arena_fini(&arena);

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -94,9 +95,19 @@ static void pipes_and_counters(void)
 	memset(block, 'b', sizeof(block));
 	CHECK(write(big[1], block, sizeof(block)) == (ssize_t)sizeof(block));
 	CHECK(write(event, &n, sizeof(n)) == sizeof(n));
-	int twin = dup(pipe_fd[1]);
-	take();
+	int twin = dup(pipe_fd[1]), wake[2];
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, wake));
+	put(wake[0], "wake up");
+	struct epoll_event woken = {.events = EPOLLIN | EPOLLET, .data.u64 = 77};
+	int loop = epoll_create1(0);
+	CHECK(!epoll_ctl(loop, EPOLL_CTL_ADD, wake[1], &woken));
 	char buf[64];
+	take();
+	CHECK(epoll_wait(loop, &woken, 1, 0) == 1 && woken.data.u64 == 77);
+	CHECK(read(wake[1], buf, sizeof(buf)) == 7 && !memcmp(buf, "wake up", 7));
+	CHECK(read(wake[1], buf, sizeof(buf)) == -1 && errno == EAGAIN);
+	put(wake[1], "back");
+	CHECK(read(wake[0], buf, sizeof(buf)) == 4);
 	CHECK(epoll_wait(ep, &want, 1, 0) == 1 && want.data.u64 == 0x1234567890);
 	CHECK(read(pipe_fd[0], buf, sizeof(buf)) == 9 && !memcmp(buf, "in flight", 9));
 	CHECK(read(pipe_fd[0], buf, sizeof(buf)) == -1 && errno == EAGAIN);
