@@ -83,7 +83,7 @@ bool layout_repeat(struct layout_ref r, size_t count, ptrdiff_t stride, struct l
 /* Room for one part more, and for the one that ends the list. */
 static bool grow(struct layout_builder *b)
 {
-	if (b->count + 2 <= b->capacity)
+	if (b->parts && b->count + 2 <= b->capacity)
 		return true;
 	const size_t capacity = b->capacity ? 2 * b->capacity : 8;
 	struct layout_part *p = heap_realloc(b->parts, capacity * sizeof(*p));

@@ -102,7 +102,7 @@ static void push(struct signature_builder *b, struct signature_ref r)
 		last->size += r.size;
 		return;
 	}
-	if (b->count == b->capacity) {
+	if (!b->parts || b->count == b->capacity) {
 		const size_t capacity = b->capacity ? 2 * b->capacity : 8;
 		struct signature_ref *p = heap_realloc(b->parts, capacity * sizeof(*p));
 		if (!p) {
