@@ -22,7 +22,7 @@ static size_t size_of(int k)
  * anywhere. */
 static void stream_body(int rank)
 {
-	enum { N = 600, EVERY = 100, WINDOW = 40 };
+	enum { N = 400, EVERY = 100, WINDOW = 40 };
 	struct request *s[WINDOW] = {0}, *r[WINDOW] = {0};
 	unsigned char *out[WINDOW], *in[WINDOW];
 	int received = 0;
@@ -82,12 +82,12 @@ static void eager_streams_go_on_after_a_restart(void **state)
 
 static void big_messages_go_on_after_a_checkpoint(void **state)
 {
-	stream(false, 900000);
+	stream(false, 300001);
 }
 
 static void big_messages_go_on_after_a_restart(void **state)
 {
-	stream(true, 900000);
+	stream(true, 300001);
 }
 
 /* One big message each way, stopped after so many rounds of progress. */

@@ -13,7 +13,7 @@ extern struct comm other; /* all ranks in another context */
 
 /* Runs body(rank) in so many processes, inside the guard, between match_init and match_fini.
  * cores below ranks: oversubscribed. Returns 0 when all ended well. A rank that is still running
- * after a minute is killed; that counts as a failure. */
+ * after four minutes is killed; that counts as a failure. */
 int fixture_run(uint32_t ranks, uint32_t cores, void (*body)(int rank));
 
 /* In a rank: ends it with a message if the condition does not hold. */
