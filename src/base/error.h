@@ -43,11 +43,11 @@ struct error {
 /* Fills err (may be NULL) with a code and a sentence; returns code, so that
  * `return error_set(err, HALE_ERR_STORE, "…")` reads well. Async-signal-safe. */
 hale_status_t error_set(struct error *err, hale_status_t code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 /* The same, with ": " and the text of errno appended. */
 hale_status_t error_sys(struct error *err, hale_status_t code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 /* A code's name for logs, "store full" for instance; never NULL. */
 const char *hale_status_name(hale_status_t code);

@@ -32,8 +32,9 @@ struct json_value;
 /* NULL on anything that is not one JSON value with nothing behind it, or deeper than 32. */
 struct json_value *json_parse(const char *text, size_t len);
 void json_free(struct json_value *doc); /* NULL is fine */
-const struct json_value *json_get(const struct json_value *object, const char *key); /* NULL: none */
-const struct json_value *json_at(const struct json_value *array, size_t i);	    /* NULL: none */
+/* NULL when there is none of that name, or at that place. */
+const struct json_value *json_get(const struct json_value *object, const char *key);
+const struct json_value *json_at(const struct json_value *array, size_t i);
 size_t json_count(const struct json_value *array_or_object);
 /* Each returns the fallback when v is NULL or of another type. */
 const char *json_text(const struct json_value *v, const char *fallback);
