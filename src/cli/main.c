@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "cli/cli.h"
 #include "job/job.h"
@@ -19,10 +21,22 @@ int cli_version(void)
 	return 0;
 }
 
+/* Or a descriptor of ours would take the place of a closed stream. */
+static void open_streams(void)
+{
+	int fd = open("/dev/null", O_RDWR);
+
+	while (fd >= 0 && fd <= STDERR_FILENO)
+		fd = open("/dev/null", O_RDWR);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "help";
 
+	open_streams();
 	log_init_from_env();
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		if (strcmp(name, commands[i].name) == 0)

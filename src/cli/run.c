@@ -22,15 +22,6 @@ static int fail(const struct error *err, int status)
 	return status;
 }
 
-/* --verbose must be known before the other options are looked at: their notes depend on it. */
-static void set_log_level(int argc, char **argv)
-{
-	for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
-		if ((strcmp(argv[i], "--verbose") == 0 || strcmp(argv[i], "-v") == 0) &&
-		    log_level() < LOG_INFO)
-			log_set_level(LOG_INFO);
-}
-
 /* ---- hale run ---- */
 
 static int run_program(struct options *o)
@@ -64,7 +55,6 @@ int cli_run(int argc, char **argv)
 	struct error err;
 	int status;
 
-	set_log_level(argc, argv);
 	if (options_parse(&o, OPTIONS_RUN, argc, argv, &err) != HALE_OK)
 		status = fail(&err, EXIT_USAGE);
 	else if (o.help)
@@ -209,7 +199,6 @@ int cli_restart(int argc, char **argv)
 	struct restart *r = calloc(1, sizeof(*r));
 	int status = EXIT_USAGE;
 
-	set_log_level(argc, argv);
 	if (!r)
 		return status;
 	if (options_parse(&o, OPTIONS_RESTART, argc, argv, &err) != HALE_OK)

@@ -347,8 +347,8 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 	return HALE_OK;
 }
 
-hale_status_t options_parse(struct options *o, options_for_t which, int argc, char **argv,
-			    struct error *err)
+static hale_status_t parse_all(struct options *o, options_for_t which, int argc, char **argv,
+			       struct error *err)
 {
 	struct parser p = {.o = o, .err = err, .which = which};
 	int i = 1;
@@ -372,6 +372,19 @@ hale_status_t options_parse(struct options *o, options_for_t which, int argc, ch
 	}
 	o->program = argv + i;
 	return check_whole(o, which, err);
+}
+
+/* --verbose may come last, and concerns what is said about the options before it. */
+hale_status_t options_parse(struct options *o, options_for_t which, int argc, char **argv,
+			    struct error *err)
+{
+	hale_status_t status = parse_all(o, which, argc, argv, err);
+
+	if (status != HALE_OK || !o->verbose || log_level() >= LOG_INFO)
+		return status;
+	options_fini(o);
+	log_set_level(LOG_INFO);
+	return parse_all(o, which, argc, argv, err);
 }
 
 void options_fini(struct options *o)
