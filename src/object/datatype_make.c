@@ -93,9 +93,10 @@ void datatype_builder_add(struct datatype_builder *b, const struct datatype *old
 {
 	if (b->layout.failed || b->elements.failed || blocklength == 0)
 		return;
-	bound(b, old, blocklength, old->extent, offset);
-	if (old->size == 0)
+	if (old->size == 0) {
+		bound(b, old, blocklength, old->extent, offset);
 		return;
+	}
 	if (b->last_old != old || b->last_length != blocklength) {
 		layout_release(b->last);
 		b->last_old = old;
@@ -105,6 +106,7 @@ void datatype_builder_add(struct datatype_builder *b, const struct datatype *old
 			return;
 		}
 	}
+	bound(b, old, blocklength, old->extent, offset);
 	struct layout_ref block = b->last;
 	layout_retain(block);
 	block.offset += offset;

@@ -643,6 +643,24 @@ static void huge_regular_types_are_small_and_exact(void **state)
 	assert_int_equal(before, after);
 }
 
+static void types_larger_than_the_address_space_are_refused(void **state)
+{
+	size_t before, after, mapped;
+	heap_stats(&before, &mapped);
+	struct datatype *t = datatype_make_vector(handle(MPI_INT), 1, 1ul << 31, 0);
+	struct datatype *u = datatype_make_vector(t, 1, 1ul << 29, 0);
+	assert_int_equal(u->size, 1ul << 62);
+	assert_null(datatype_make_vector(u, 1, 2, 0));
+	assert_null(datatype_make_vector(t, 1ul << 31, 1, (ptrdiff_t)1 << 40));
+	struct datatype_builder b = {0};
+	datatype_builder_add(&b, u, 4, 0);
+	assert_null(datatype_builder_finish(&b));
+	datatype_release(t);
+	datatype_release(u);
+	heap_stats(&after, &mapped);
+	assert_int_equal(before, after);
+}
+
 static void equal_blocks_at_equal_distances_become_a_loop(void **state)
 {
 	struct datatype_builder b = {0};
@@ -753,6 +771,7 @@ int main(void)
 	    cmocka_unit_test(external32_writes_long_double_as_binary128),
 	    cmocka_unit_test(external32_narrows_long_and_wchar),
 	    cmocka_unit_test(huge_regular_types_are_small_and_exact),
+	    cmocka_unit_test(types_larger_than_the_address_space_are_refused),
 	    cmocka_unit_test(equal_blocks_at_equal_distances_become_a_loop),
 	    cmocka_unit_test(types_grown_step_by_step_stay_shallow),
 	    cmocka_unit_test(more_than_two_gigabytes_are_packed_right),

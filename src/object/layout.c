@@ -38,11 +38,21 @@ void layout_range(struct layout_ref r, ptrdiff_t *low, ptrdiff_t *high)
 	*high = r.offset + (r.node ? r.node->high : (ptrdiff_t)r.size);
 }
 
+/* More bytes, or a longer way from the first to the last, than an address can say? */
+static bool too_large(struct layout_ref r, size_t count, ptrdiff_t stride)
+{
+	ptrdiff_t way, bytes;
+	return count > PTRDIFF_MAX || __builtin_mul_overflow((ptrdiff_t)count, stride, &way) ||
+	       __builtin_mul_overflow((ptrdiff_t)r.size, (ptrdiff_t)count, &bytes);
+}
+
 bool layout_repeat(struct layout_ref r, size_t count, ptrdiff_t stride, struct layout_ref *out)
 {
 	*out = layout_run(0, 0);
 	if (count == 0 || r.size == 0)
 		return true;
+	if (too_large(r, count, stride))
+		return false;
 	if (count == 1) {
 		layout_retain(r);
 		*out = r;

@@ -60,7 +60,7 @@ struct layout {
 	struct layout_part *parts;
 };
 
-/* ---- making (heap memory; false or size SIZE_MAX: none left) ---- */
+/* ---- making (heap memory; false: none left, or sizes that no address can hold) ---- */
 static inline struct layout_ref layout_run(ptrdiff_t offset, size_t size)
 {
 	return (struct layout_ref){.offset = offset, .size = size};
