@@ -345,6 +345,32 @@ def ranks_do_not_outlive_hale_run(s):
 
 
 @test
+def nothing_outlives_hale_run_killed_during_a_restart(s):
+    exe = s.compile("steps")
+    rng = random.Random(SEED)
+    for n in range(3):
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+        job = s.hale_start(4, exe, "0", "5", "20")
+        job.until_output("rank 0 step 5 ")
+        path = job.checkpoint()
+        os.kill(job.ranks(4)[n], signal.SIGKILL)
+        time.sleep(rng.uniform(0, 0.1))
+        job.kill()
+        job.p.wait()
+        for _ in range(250):
+            if not children(os.getpid()):
+                break
+            time.sleep(0.02)
+        expect(not children(os.getpid()), s.process_table())
+        again = s.start(HALE, "restart", path)
+        again.until_output("rank 0 step ")
+        s.write("stop", "")
+        r = again.wait()
+        os.unlink(s.path("stop"))
+        expect(r.status == 0, f"round {n}", r)
+
+
+@test
 def sigint_and_sigterm_end_the_job_as_under_mpirun(s):
     exe = s.compile("misuse")
     for sig in (signal.SIGINT, signal.SIGTERM):
