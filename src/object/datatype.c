@@ -7,28 +7,36 @@ void (*datatype_on_destroy)(struct datatype *t);
 
 enum { COPY_CHUNK = 8192 }; /* on the stack; stays in the first-level cache */
 
-static void recipe_destroy(struct datatype_recipe *r)
+/* Frees t, whose last reference is gone. Types made from types can be very deep, so those that go
+ * with it are put on the list instead of being released from here. */
+static void destroy(struct datatype *t, struct datatype **doomed)
 {
-	if (!r)
-		return;
-	for (int i = 0; i < r->ntypes; i++) {
-		if (r->types[i])
-			datatype_release(r->types[i]);
+	struct datatype_recipe *r = t->recipe;
+	if (datatype_on_destroy)
+		datatype_on_destroy(t);
+	layout_release(t->data);
+	signature_release(t->elements);
+	for (int i = 0; r && i < r->ntypes; i++) {
+		if (r->types[i] && object_drop(&r->types[i]->obj)) {
+			r->types[i]->next_doomed = *doomed;
+			*doomed = r->types[i];
+		}
 	}
 	heap_free(r);
+	t->obj.kind = OBJECT_FREED;
+	heap_free(t);
 }
 
 void datatype_release(struct datatype *t)
 {
 	if (!object_drop(&t->obj))
 		return;
-	if (datatype_on_destroy)
-		datatype_on_destroy(t);
-	layout_release(t->data);
-	signature_release(t->elements);
-	recipe_destroy(t->recipe);
-	t->obj.kind = OBJECT_FREED;
-	heap_free(t);
+	struct datatype *doomed = t;
+	while (doomed) {
+		t = doomed;
+		doomed = t->next_doomed;
+		destroy(t, &doomed);
+	}
 }
 
 bool datatype_describe(struct datatype *t, int combiner, int nints, int naddrs, int ntypes,

@@ -38,8 +38,9 @@ struct datatype {
 	int combiner;		   /* MPI_COMBINER_NAMED for predefined */
 	char name[MPI_MAX_OBJECT_NAME];
 	struct attributes *attrs;
-	int handles; /* what the user can free: made or got from get_contents;
-		      * attributes are deleted when it falls to 0 */
+	int handles;		      /* what the user can free: made or got from get_contents;
+				       * attributes are deleted when it falls to 0 */
+	struct datatype *next_doomed; /* while it is being destroyed */
 };
 FORTRAN_OFFSET(struct datatype, attrs, 0xd0);
 

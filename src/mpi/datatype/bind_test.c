@@ -276,6 +276,23 @@ static void a_type_outlives_the_handles_of_its_parts(void **test)
 	assert_int_equal(deleted, 3);
 }
 
+static void very_deep_types_are_freed_without_deep_recursion(void **test)
+{
+	size_t before, after, mapped;
+	heap_stats(&before, &mapped);
+	MPI_Datatype t = MPI_INT;
+	for (int i = 0; i < 300000; i++) {
+		MPI_Datatype next;
+		assert_int_equal(MPI_Type_dup(t, &next), MPI_SUCCESS);
+		if (i > 0)
+			assert_int_equal(MPI_Type_free(&t), MPI_SUCCESS);
+		t = next;
+	}
+	assert_int_equal(MPI_Type_free(&t), MPI_SUCCESS);
+	heap_stats(&after, &mapped);
+	assert_int_equal(before, after);
+}
+
 static void attribute_callbacks_can_refuse(void **test)
 {
 	MPI_Datatype t, copy = MPI_INT;
@@ -509,6 +526,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(contents_are_enough_to_make_the_type_again),
 	    cmocka_unit_test(a_type_outlives_the_handles_of_its_parts),
+	    cmocka_unit_test(very_deep_types_are_freed_without_deep_recursion),
 	    cmocka_unit_test(attribute_callbacks_can_refuse),
 	    cmocka_unit_test(markers_of_mpi_1_set_the_bounds),
 	    cmocka_unit_test(packing_goes_on_at_the_position),
