@@ -130,7 +130,7 @@ static hale_status_t save_shared_file(struct capture *c, int32_t index, struct e
 {
 	const struct map_record *r = list_at(&c->map_records, (size_t)index);
 	const char *path = c->map_text.data + r->path_offset;
-	struct stat st;
+	struct stat st = {0};
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || sys(SYS_fstat, fd, &st))
 		return error_set(err, HALE_ERR_UNSUPPORTED,
@@ -243,7 +243,7 @@ static struct capture *capture_create(const struct image_params *params)
 	c->arena = arena;
 	c->params = *params;
 	c->incremental = params->incremental;
-	strcpy(c->path, params->path);
+	memcpy(c->path, params->path, strlen(params->path) + 1);
 	c->fd = -1;
 	c->parent = (int32_t)sys(SYS_getpid);
 	self.arena = c->arena.base;

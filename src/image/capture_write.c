@@ -226,7 +226,7 @@ static void put_pages(struct capture *c, struct image_stream *s, struct selectio
 
 static void fill_header(struct capture *c, struct image_header *h)
 {
-	struct timespec now;
+	struct timespec now = {0};
 	sys(SYS_clock_gettime, CLOCK_REALTIME, &now);
 	h->compress = c->params.compress;
 	h->identity = c->params.identity;

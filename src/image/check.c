@@ -30,7 +30,7 @@ static void streams_of(pid_t pid, struct file_identity stream[3])
 {
 	for (int i = 0; i < 3; i++) {
 		char path[64];
-		struct stat st;
+		struct stat st = {0};
 		fmt_print(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, i);
 		stream[i] = (struct file_identity){0};
 		if (!sys(SYS_newfstatat, AT_FDCWD, path, &st, 0))
@@ -42,7 +42,7 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count, struct er
 {
 	struct arena arena;
 	char proc[32], exe[64];
-	struct stat st;
+	struct stat st = {0};
 	struct error local;
 	if (!err)
 		err = &local;

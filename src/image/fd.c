@@ -29,10 +29,10 @@ static const struct fd_ops *kind_ops(uint32_t kind)
 bool fd_dir_open(struct fd_dir *d, const char *proc)
 {
 	char path[64];
+	*d = (struct fd_dir){0};
 	fmt_print(path, sizeof(path), "%s/fd", proc);
 	d->dir = (int)sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	d->own = !strcmp(proc, "/proc/self");
-	d->len = d->at = 0;
 	return d->dir >= 0;
 }
 
@@ -298,7 +298,7 @@ static bool streams_lift(struct fd_restore *f)
 bool fd_restore_open(struct fd_restore *f, struct error *err)
 {
 	int highest = 2;
-	struct rlimit64 limit;
+	struct rlimit64 limit = {0};
 	for (size_t i = 0; i < f->count; i++)
 		if (f->record[i].fd > highest)
 			highest = f->record[i].fd;

@@ -120,7 +120,7 @@ static int file_open(struct fd_restore *f, size_t index, struct error *err)
 			  path, r->fd);
 		return -1;
 	}
-	struct stat st;
+	struct stat st = {0};
 	if (r->truncates && !r->has_content && !sys(SYS_fstat, fd, &st) &&
 	    (uint64_t)st.st_size < r->size) {
 		error_set(err, HALE_ERR_STORE,

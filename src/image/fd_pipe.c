@@ -55,7 +55,7 @@ static bool match(const struct fd_table *t, const struct fd_probe *p)
 static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, size_t len,
 				  int capacity, struct error *err)
 {
-	int side[2];
+	int side[2] = {-1, -1};
 	char *data = fd_add_content(t, 0, len, len);
 	if (!data || sys(SYS_pipe2, side, O_CLOEXEC | O_NONBLOCK))
 		return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a pipe");
@@ -98,7 +98,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 static int open_pipe(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *me = &f->record[index];
-	int end[2];
+	int end[2] = {-1, -1};
 	if (sys(SYS_pipe2, end, O_CLOEXEC) < 0) {
 		error_set(err, HALE_ERR_SYSTEM, "can't make a pipe");
 		return -1;

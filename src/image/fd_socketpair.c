@@ -52,7 +52,7 @@ static uint64_t peer_of(uint64_t inode, uint32_t *type)
 				  .udiag_ino = (uint32_t)inode,
 				  .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME,
 				  .udiag_cookie = {~0u, ~0u}}};
-	char reply[1024] __attribute__((aligned(8)));
+	char reply[1024] __attribute__((aligned(8))) = {0};
 	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (fd < 0)
 		return 0;
@@ -127,7 +127,7 @@ static bool put_content(const struct fd_restore *f, size_t index, int peer)
 static int open_pair(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *me = &f->record[index];
-	int end[2];
+	int end[2] = {-1, -1};
 	size_t other = f->count;
 	for (size_t i = 0; i < f->count; i++)
 		if (f->record[i].kind == FD_SOCKETPAIR && f->record[i].inode == me->a &&

@@ -65,7 +65,7 @@ static void on_written(void *arg, const struct image_result *r)
 static void await_report(uint32_t id)
 {
 	char path[PATH_LEN];
-	struct stat st;
+	struct stat st = {0};
 	snprintf(path, sizeof(path), "%s/%u.done", dir, id);
 	for (int i = 0; i < 30000 && (stat(path, &st) || !st.st_size); i++)
 		usleep(1000);
@@ -421,7 +421,7 @@ static void cut_and_missing_images_are_found(void **state)
 {
 	struct fixture *f = *state;
 	char path[PATH_LEN + 16];
-	struct stat st;
+	struct stat st = {0};
 	struct error err;
 	struct image_info info;
 	snprintf(path, sizeof(path), "%s/1", f->dir);

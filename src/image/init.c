@@ -31,7 +31,7 @@ static int32_t find_tid_offset(void)
 void engine_streams(struct file_identity stream[3])
 {
 	for (int i = 0; i < 3; i++) {
-		struct stat st;
+		struct stat st = {0};
 		stream[i] = (struct file_identity){0};
 		if (!sys(SYS_fstat, i, &st))
 			stream[i] = (struct file_identity){st.st_dev, st.st_ino};

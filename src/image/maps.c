@@ -272,7 +272,7 @@ static void read_build_id(int fd, struct file_stamp *stamp)
 
 hale_status_t file_stamp_read(int fd, struct file_stamp *stamp)
 {
-	struct stat st;
+	struct stat st = {0};
 	memset(stamp, 0, sizeof(*stamp));
 	if (sys(SYS_fstat, fd, &st))
 		return HALE_ERR_SYSTEM;

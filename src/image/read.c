@@ -138,7 +138,7 @@ static hale_status_t read_header(struct image_file *f, struct error *err)
 hale_status_t image_file_open(struct image_file *f, struct arena *a, const char *path,
 			      struct error *err)
 {
-	struct stat st;
+	struct stat st = {0};
 	*f = (struct image_file){.path = path, .arena = a};
 	f->fd = (int)sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (f->fd == -ENOENT || f->fd == -ENOTDIR)

@@ -72,7 +72,6 @@ static void engine_adopt(const struct resume_plan *plan)
 
 void image_resume(struct resume_plan *plan)
 {
-	const struct thread_record *leader = &plan->threads[0];
 	size_t leads = 0;
 	current = plan;
 	engine_adopt(plan);
@@ -84,7 +83,7 @@ void image_resume(struct resume_plan *plan)
 	for (size_t i = 0; i < plan->thread_count; i++)
 		if (plan->threads[i].leader)
 			leads = i;
-	leader = &plan->threads[leads];
+	const struct thread_record *leader = &plan->threads[leads];
 	plan->tids[leads] = (int32_t)sys(SYS_getpid);
 	for (size_t i = 0; i < plan->thread_count; i++)
 		if (i != leads)

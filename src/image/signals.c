@@ -116,7 +116,7 @@ static void timer_make(const struct timer_record *t)
 	struct itimerspec spec = {{t->interval_s, t->interval_ns}, {t->value_s, t->value_ns}};
 	ev.sigev_value.sival_ptr = (void *)t->value;
 	ev._sigev_un._tid = t->tid;
-	int id;
+	int id = -1;
 	for (int tries = 0; tries < 100000; tries++) {
 		long rc = sys(SYS_timer_create, t->clock, &ev, &id);
 		if (rc < 0) {

@@ -149,7 +149,7 @@ static hale_status_t make_plan(struct sink *s, struct error *err)
 	memcpy(p->passed, engine.passed, sizeof(p->passed));
 	engine_streams(p->stream); /* descriptors aren't placed yet */
 	for (size_t i = 0; s->how == IMAGE_LAZY && i < s->files; i++) {
-		struct stat st;
+		struct stat st = {0};
 		if (sys(SYS_fstat, s->file[i].fd, &st))
 			continue;
 		uint64_t device = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev);
@@ -226,7 +226,7 @@ static void set_attributes(const struct sink *s)
 	const struct process_record *p = s->t.process;
 	sys(SYS_umask, p->umask);
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
-		struct rlimit64 limit;
+		struct rlimit64 limit = {0};
 		if (sys(SYS_prlimit64, 0, i, NULL, &limit))
 			continue;
 		limit.rlim_cur =

@@ -141,7 +141,7 @@ static int shared_source(const struct sink *s, size_t i)
 static hale_status_t stage_shared_anon(struct sink *s, size_t i, struct error *err)
 {
 	const struct map_record *m = &s->t.maps[i];
-	struct stat st;
+	struct stat st = {0};
 	long fd = shared_source(s, i), rc = 0;
 	if (fd < 0)
 		fd = sys(SYS_memfd_create, "shared", MFD_CLOEXEC);

@@ -168,7 +168,8 @@ void sink_switch(struct sink *s)
 	char *stack = arena_pages(&s->scratch, SWITCH_STACK);
 	if (!code || !stack) {
 		log_warn("the restart failed: no memory");
-		sys(SYS_exit_group, 70);
+		for (;;)
+			sys(SYS_exit_group, 70);
 	}
 	memcpy(code, sink_run_begin, len);
 	sys(SYS_mprotect, code, ALIGN_UP(len, HALE_PAGE), PROT_READ | PROT_EXEC);

@@ -39,7 +39,7 @@ int sys_writev_at(int fd, struct iovec *iov, int count, uint64_t offset)
 			iov++;
 			count--;
 		}
-		if (k) {
+		if (count && k) {
 			iov->iov_base = (char *)iov->iov_base + k;
 			iov->iov_len -= (size_t)k;
 		}

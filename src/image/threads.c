@@ -148,7 +148,7 @@ static int ask_new_threads(int32_t self)
 		uint8_t type;
 		char name[];
 	} * d;
-	char buf[4096] __attribute__((aligned(8)));
+	char buf[4096] __attribute__((aligned(8))) = {0};
 	int asked = 0;
 	long n,
 	    fd = sys(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
