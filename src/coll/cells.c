@@ -12,8 +12,9 @@ unsigned coll_epoch;
 bool coll_messages_only;
 
 /* How long a wait looks at the word in each manner before it goes on to the next: pausing (only
- * where every rank has a core), yielding, sleeping. From measurements on two cores. */
-enum { SPIN_NS = 20000, YIELD_NS = 60000, ROUNDS_A_LOOK = 8 };
+ * where every rank has a core), yielding, sleeping. From measurements on two cores: who has slept
+ * comes back late, so waiting for a vector of a MiB should not come to it. */
+enum { SPIN_NS = 20000, YIELD_NS = 500000, ROUNDS_A_LOOK = 8 };
 
 static struct coll_cell *cell_at(unsigned context, uint32_t world)
 {

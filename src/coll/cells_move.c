@@ -22,6 +22,7 @@ struct entry {
 struct given {
 	void *packed;
 	bool address; /* others read my memory: leave only after them */
+	bool awaited; /* others may wait until this process is done with the operation */
 };
 
 /* Publishing wakes sleepers, unless an arrival follows: then they wait for that. */
@@ -47,7 +48,7 @@ static int give_block(struct coll_home *h, uint64_t k, struct coll_block b, publ
 		      struct given *g)
 {
 	size_t bytes = coll_block_bytes(b), run;
-	*g = (struct given){0};
+	*g = (struct given){.awaited = how == QUIET};
 	if (bytes <= cells_inline(h)) {
 		char *room = cells_room(h, k, bytes);
 		if (LIKELY(b.type->contiguous))
@@ -77,10 +78,15 @@ static int take_block(const struct coll_home *h, uint64_t k, int member, struct 
 	return cells_take(h, member, local, d->address, d->bytes, to.buf, to.count, to.type);
 }
 
-/* The end of an operation in which g was given: readers of an address come first. */
+/* The end of an operation in which g was given: readers of an address come first. Where only others
+ * read, nobody sleeps for this process's end, but for room that it needs much later; then the next
+ * operation here wakes it. */
 static void leave(struct coll_home *h, uint64_t k, struct given *g, int reader)
 {
-	cells_finish_ring(h, k);
+	if (g->awaited)
+		cells_finish_ring(h, k);
+	else
+		cells_finish(h, k);
 	if (g->address) {
 		if (reader >= 0)
 			cells_wait(&h->cells[reader]->progress, cells_done(k));
@@ -213,7 +219,7 @@ static int give_table(struct coll_home *h, uint64_t k, const struct coll_args *a
 		      publish_t how, bool copy, struct given *g)
 {
 	size_t n = (size_t)h->n, bytes = n * sizeof(struct entry);
-	*g = (struct given){0};
+	*g = (struct given){.awaited = how == QUIET};
 	for (int i = 0; i < h->n; i++)
 		if (i != h->rank)
 			bytes += coll_block_bytes(block(a, i));

@@ -28,6 +28,7 @@ struct fold {
 	struct datatype *type;
 	const char *own;     /* this process's elements; NULL: its deposit in the cell */
 	bool own_in_out;     /* they are where the result goes */
+	bool swaps;	     /* a op b and b op a are the same bits */
 	size_t first, count; /* the chunk at work */
 	char *scratch;	     /* partial results, one a level, and a copy of own elements */
 	size_t stride;
@@ -72,6 +73,12 @@ static int fold_tree(struct fold *f, int lo, int hi, char *to, unsigned level)
 {
 	if (hi - lo == 1)
 		return fold_leaf(f, lo, to);
+	/* own elements needn't be copied when the others can go where the result will be */
+	if (hi - lo == 2 && hi - 1 == f->h->rank && f->swaps && f->own_chunk && !f->own_in_out) {
+		int read = fold_leaf(f, lo, to);
+		op_apply(f->op, f->own_chunk, to, f->count, f->type);
+		return read;
+	}
 	int mid = lo + coll_split(hi - lo), rc;
 	const char *left = fold_temp(f, level);
 	if (mid - lo == 1)
@@ -118,6 +125,14 @@ static int fold_run(struct fold *f, int hi, size_t first, size_t count, char *ou
 	return rc;
 }
 
+/* Two operands: not products, which have several roundings for complex numbers, nor extremes,
+ * which take one of two equals. */
+static bool swaps(const struct op *op)
+{
+	return op == (struct op *)MPI_SUM || op == (struct op *)MPI_BXOR ||
+	       op == (struct op *)MPI_BAND || op == (struct op *)MPI_BOR;
+}
+
 static void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const struct coll_args *a)
 {
 	f->h = h;
@@ -126,6 +141,7 @@ static void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const str
 	f->type = a->rtype;
 	f->own = NULL;
 	f->own_in_out = false;
+	f->swaps = swaps(a->op);
 }
 
 static const char *input(const struct coll_args *a)
@@ -378,17 +394,17 @@ int cells_allreduce(struct coll_home *h, const struct coll_args *a)
 static int reduce_small(struct coll_home *h, const struct coll_args *a, size_t span)
 {
 	uint64_t k = cells_begin(h);
-	int rc = MPI_SUCCESS;
 	if (h->rank != a->root) {
 		deposit(h, k, a, span);
 		cells_publish_ring(h, k);
-	} else {
-		struct fold f;
-		fold_init(&f, h, k, a);
-		f.own = input(a);
-		f.own_in_out = coll_in_place(a);
-		rc = fold_deliver(&f, a, h->n, 0, a->rcount, a->rbuf);
+		cells_finish(h, k);
+		return MPI_SUCCESS;
 	}
+	struct fold f;
+	fold_init(&f, h, k, a);
+	f.own = input(a);
+	f.own_in_out = coll_in_place(a);
+	int rc = fold_deliver(&f, a, h->n, 0, a->rcount, a->rbuf);
 	cells_finish_ring(h, k);
 	return rc;
 }
