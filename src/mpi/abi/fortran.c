@@ -16,6 +16,7 @@ double mpi_fortran_status_ignore_, mpi_fortran_statuses_ignore_;
 MPI_Fint *MPI_F_STATUS_IGNORE = (MPI_Fint *)&mpi_fortran_status_ignore_;
 MPI_Fint *MPI_F_STATUSES_IGNORE = (MPI_Fint *)&mpi_fortran_statuses_ignore_;
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): names and types can't have them */
 /* The four ways in which compilers spell a Fortran name in the symbol table. */
 #define FORTRAN_NAMES(lower, UPPER)                                                                \
 	extern __typeof(fortran_##lower) lower __attribute__((alias("fortran_" #lower)));          \
@@ -42,6 +43,8 @@ MPI_Fint *MPI_F_STATUSES_IGNORE = (MPI_Fint *)&mpi_fortran_statuses_ignore_;
 		*ierr = MPI_SUCCESS;                                                               \
 	}                                                                                          \
 	FORTRAN_NAMES(lower, UPPER)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* mpi.h has macros of these names for C's functions. */
 #undef MPI_NULL_DELETE_FN
@@ -126,7 +129,7 @@ int ompi_fortran_string_c2f(char *cstr, char *fstr, int len)
 
 	if (have > room)
 		have = room;
-	memcpy(fstr, cstr, have);
+	memcpy(fstr, cstr, have); /* NOLINT(bugprone-not-null-terminated-result): Fortran */
 	memset(fstr + have, ' ', room - have);
 	return STRINGS_OK;
 }

@@ -36,10 +36,10 @@ static bool table_reach(struct table *t, int index)
 		return true;
 	while (size <= index)
 		size *= 2;
-	slot = heap_realloc(t->slot, (size_t)size * sizeof(*slot));
+	slot = heap_realloc(t->slot, (size_t)size * sizeof(void *));
 	if (!slot)
 		return false;
-	memset(slot + t->size, 0, (size_t)(size - t->size) * sizeof(*slot));
+	memset(slot + t->size, 0, (size_t)(size - t->size) * sizeof(void *));
 	t->slot = slot;
 	t->size = size;
 	return true;

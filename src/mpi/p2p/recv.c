@@ -104,20 +104,20 @@ int PMPI_Sendrecv(const void *sbuf, int scount, MPI_Datatype stype, int dst, int
 API_ALIAS(Sendrecv);
 
 /* Sends a packed copy, so that the buffer is free for what comes. */
-static int replace_run(void *buf, struct exchange *x, struct comm *c, MPI_Status *status)
+static int replace_run(void *buf, struct exchange x, struct comm *c, MPI_Status *status)
 {
-	size_t bytes = x->rcount * x->rtype->size;
+	size_t bytes = x.rcount * x.rtype->size;
 	char small[2048];
 	char *copy = bytes <= sizeof(small) ? small : heap_alloc(bytes);
 	int rc;
 
 	if (!copy)
 		return MPI_ERR_NO_MEM;
-	datatype_pack(x->rtype, buf, x->rcount, 0, copy, bytes);
-	x->sbuf = copy;
-	x->scount = bytes;
-	x->stype = datatype_of(MPI_PACKED);
-	rc = exchange_run(x, c, status);
+	datatype_pack(x.rtype, buf, x.rcount, 0, copy, bytes);
+	x.sbuf = copy;
+	x.scount = bytes;
+	x.stype = datatype_of(MPI_PACKED);
+	rc = exchange_run(&x, c, status);
 	if (copy != small)
 		heap_free(copy);
 	return rc;
@@ -137,6 +137,6 @@ int PMPI_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dst, int 
 	if (UNLIKELY(bad))
 		return API_FAIL(c, bad);
 	struct exchange x = {NULL, 0, NULL, dst, stag, buf, (size_t)count, t, src, rtag};
-	return API_LEAVE(c, replace_run(buf, &x, c, status));
+	return API_LEAVE(c, replace_run(buf, x, c, status));
 }
 API_ALIAS(Sendrecv_replace);

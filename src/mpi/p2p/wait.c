@@ -169,13 +169,12 @@ int PMPI_Waitany(int count, MPI_Request requests[], int *indx, MPI_Status *statu
 {
 	API_ENTER("MPI_Waitany");
 	int bad = check_array(count, requests, indx != NULL);
-	if (UNLIKELY(bad))
-		return API_FAIL(NULL, bad);
+	if (UNLIKELY(bad || !indx))
+		return API_FAIL(NULL, bad ? bad : MPI_ERR_ARG);
 	struct pending p = {.count = count, .requests = requests};
 	if (!pending_look(&p)) {
 		if (!p.active) {
-			if (indx)
-				*indx = MPI_UNDEFINED;
+			*indx = MPI_UNDEFINED;
 			status_copy_single(status, &ompi_status_empty);
 			return API_LEAVE(NULL, MPI_SUCCESS);
 		}
