@@ -130,12 +130,21 @@ static void note_zero(struct job *j, uint64_t addr, uint64_t pages)
 
 /* ---- locks that threads hold ---- */
 
-/* The first words of glibc's pthread_mutex_t. */
+/* glibc's pthread_mutex_t. */
 struct mutex {
 	uint32_t lock, count, owner, users;
 	uint32_t kind;
+	uint16_t spins, elision;
+	uint64_t before, after; /* of robust mutexes only */
 };
-enum { MUTEX_RECURSIVE = 1, MUTEX_ERRORCHECK = 2, MUTEX_TYPE = 3, MUTEX_KNOWN = 0x1ff };
+enum {
+	MUTEX_RECURSIVE = 1,
+	MUTEX_ERRORCHECK = 2,
+	MUTEX_NO_ELISION = 0x200,
+	MUTEX_MANY = 4096,
+	MUTEX_OWNER_AT = 2, /* words from its begin */
+	MUTEX_WORDS = sizeof(struct mutex) / 4,
+};
 
 static bool is_tid(const struct job *j, uint32_t v)
 {
@@ -154,16 +163,30 @@ static void note_lock(struct job *j, uint64_t addr, uint32_t tid)
 	unlock(j);
 }
 
-/* Does the owner field at word `i` of this page belong to a mutex that remembers its owner? */
-static bool is_held_mutex(const uint32_t *word, size_t i)
+/* Every field has to be what it is in a held mutex that remembers its owner: what is found here is
+ * changed at a restart, and must not be somebody's numbers. */
+static bool is_held(const struct mutex *m)
 {
-	const struct mutex *m = (const struct mutex *)(word + i - 2);
-	if (i < 2 || i + 3 > HALE_PAGE / 4 || m->users == 0 || m->users > 65535 ||
-	    m->kind & ~(uint32_t)MUTEX_KNOWN)
-		return false;
-	uint32_t type = m->kind & MUTEX_TYPE;
-	return (type == MUTEX_RECURSIVE && m->count > 0) ||
-	       (type == MUTEX_ERRORCHECK && (m->lock == 1 || m->lock == 2));
+	uint32_t type = m->kind & ~(uint32_t)MUTEX_NO_ELISION;
+	bool plausible = (m->lock == 1 || m->lock == 2) && m->users > 0 && m->users <= MUTEX_MANY &&
+			 !m->spins && !m->elision && !m->before && !m->after;
+	return plausible && ((type == MUTEX_RECURSIVE && m->count && m->count <= MUTEX_MANY) ||
+			     (type == MUTEX_ERRORCHECK && !m->count));
+}
+
+/* The owner field would be word i of the page at addr. */
+static bool is_held_mutex(uint64_t addr, const uint32_t *word, size_t i)
+{
+	struct mutex m;
+	if (i >= MUTEX_OWNER_AT && i - MUTEX_OWNER_AT + MUTEX_WORDS <= HALE_PAGE / 4) {
+		memcpy(&m, word + i - MUTEX_OWNER_AT, sizeof(m));
+		return is_held(&m);
+	}
+	/* it lies on two pages */
+	struct iovec local = {&m, sizeof(m)};
+	struct iovec remote = {(void *)(addr + (i - MUTEX_OWNER_AT) * 4), sizeof(m)};
+	long n = sys(SYS_process_vm_readv, sys(SYS_getpid), &local, 1, &remote, 1, 0);
+	return n == (long)sizeof(m) && m.owner == word[i] && is_held(&m);
 }
 
 /* Recursive and error-checking mutexes compare their owner with the caller's thread id, which is
@@ -179,9 +202,9 @@ static void find_locks(struct job *j, uint64_t addr, const void *page)
 		hits += word[i] - low <= span;
 	if (!hits)
 		return;
-	for (size_t i = 2; i < HALE_PAGE / 4; i += 2)
-		if (word[i] - low <= span && is_tid(j, word[i]) && is_held_mutex(word, i))
-			note_lock(j, addr + (i - 2) * 4, word[i]);
+	for (size_t i = 0; i < HALE_PAGE / 4; i += 2)
+		if (word[i] - low <= span && is_tid(j, word[i]) && is_held_mutex(addr, word, i))
+			note_lock(j, addr + (i - MUTEX_OWNER_AT) * 4, word[i]);
 }
 
 /* ---- one frame ---- */

@@ -106,7 +106,12 @@ static void other_thread(void)
 
 static void held_mutexes(void)
 {
-	pthread_mutex_t *recursive = malloc(sizeof(*recursive)), checking;
+	pthread_mutex_t *recursive, checking;
+	/* the owner of one is on another page than its begin */
+	char *pages = aligned_alloc(4096, 8192);
+	recursive = (pthread_mutex_t *)(pages + 4096 - 8);
+	/* numbers that happen to be the thread's are left alone */
+	int numbers[] = {1, 1, getpid(), 1, 1, 7, 0, 0};
 	pthread_mutexattr_t attr;
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
@@ -115,6 +120,7 @@ static void held_mutexes(void)
 	pthread_mutex_init(&checking, &attr);
 	CHECK(!pthread_mutex_lock(recursive) && !pthread_mutex_lock(recursive));
 	CHECK(!pthread_mutex_lock(&checking));
+	volatile int numbers_owner = getpid();
 	take();
 	CHECK(!pthread_mutex_lock(recursive));
 	CHECK(pthread_mutex_lock(&checking) == EDEADLK);
@@ -123,6 +129,7 @@ static void held_mutexes(void)
 	CHECK(pthread_mutex_unlock(recursive) == EPERM);
 	CHECK(!pthread_mutex_unlock(&checking));
 	CHECK(pthread_kill(pthread_self(), 0) == 0);
+	CHECK(numbers[2] == numbers_owner);
 }
 
 /* ---- calls that a signal interrupts ---- */
