@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "job/head.h"
 
-enum { IDLE_LOOKS = 4 };
+enum { IDLE_LOOKS = 4, LOOKS_A_LINE = 8 };
 
 /* How long nothing may move before a checkpoint is given up. */
 static double patience(void)
@@ -47,7 +47,7 @@ static void show_progress(struct head *h)
 	uint64_t expected = c->bytes_expected > c->bytes_seen ? c->bytes_expected : c->bytes_seen;
 	bool terminal = isatty(STDERR_FILENO);
 
-	if (h->o->quiet || (!terminal && !h->o->verbose))
+	if (h->o->quiet || (!terminal && (!h->o->verbose || ++c->looks % LOOKS_A_LINE != 0)))
 		return;
 	units_show_bytes(c->bytes_seen, done);
 	units_show_bytes(expected, all);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state machine: states × events. */
 #include "job/head.h"
+#include "job/proto.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -254,6 +255,7 @@ static void record_failure(struct head *h, uint32_t rank, int sig)
 
 static void begin_rollback(struct head *h)
 {
+	recover_deep_stop(h);
 	h->state = HEAD_CLEARING;
 	kill_all(h);
 	all_gone_soon(h);
@@ -310,7 +312,15 @@ static void restored_one(struct head *h, uint32_t rank)
 	json_uint(&j, "generation", h->generation);
 	record_end(&h->record, &j);
 	checkpoint_interval_start(h);
+	recover_deep_check(h);
 	checkpoint_poll(h);
+}
+
+/* Ranks run from images that turn out to be damaged: nothing they did counts. */
+static void run_from_damage(struct head *h, uint32_t rank)
+{
+	recover_reject(h);
+	begin_rollback(h);
 }
 
 static void restored_done(struct head *h, uint32_t rank)
@@ -327,8 +337,12 @@ static void restored_failed(struct head *h, uint32_t rank)
 		fail_rank(h, rank);
 		return;
 	}
-	head_say(h, "rank %u could not be restored from checkpoint %u", rank, h->recovery.target);
-	recover_reject(h);
+	head_say(h, "checkpoint %u is refused: rank %u could not be rebuilt from it",
+		 h->recovery.target, rank);
+	if (h->ranks[rank].exit_status == PROTO_EXIT_IMAGE_BAD)
+		recover_reject(h);
+	else
+		recover_pass_over(h);
 	begin_rollback(h);
 }
 
@@ -372,7 +386,7 @@ static const head_action actions[HEAD_STATES][HEAD_EVENTS] = {
     /*                   READY         DONE       FAILED           KILLED           */
     [HEAD_RUNNING] = {rank_ready, rank_done, fail_rank, kill_rank,
 		      /* GONE  CHECKED  TIMEOUT  STOP */
-		      finish, NULL, NULL, stop},
+		      finish, NULL, run_from_damage, stop},
     [HEAD_CLEARING] = {NULL, gone_on, gone_on, gone_on, choose, NULL, NULL, stop},
     [HEAD_CHECKING] = {NULL, NULL, NULL, NULL, NULL, checked, NULL, stop},
     [HEAD_RESTORING] = {restored_one, restored_done, restored_failed, restored_killed, finish, NULL,

@@ -74,6 +74,7 @@ struct checkpoint {
 	uint64_t bytes_seen, bytes_expected;
 	bool progress_shown;
 	uint32_t resumed, written, asked;
+	uint32_t looks;
 	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];
@@ -94,8 +95,7 @@ struct recovery {
 	struct error *verdicts; /* shared with the checking children; [nranks] */
 	pid_t *checkers;	/* [nranks]; 0: done or not begun */
 	uint32_t next_check, checking;
-	bool bad;
-	uint32_t back; /* ranks that have said HELLO again */
+	bool deep; /* the checkers read all pages, beside ranks that run from them already */
 	double began;
 	uint32_t tries; /* since the job last ran */
 	struct loop_timer deadline;
@@ -204,7 +204,13 @@ bool recover_possible(const struct head *h);
 void recover_choose(struct head *h);  /* a checkpoint to look at; then EVENT_CHECKED */
 void recover_checked(struct head *h); /* EVENT_CHECKED */
 bool recover_child(struct head *h, pid_t pid, int status); /* a checker ended */
-void recover_reject(struct head *h);	 /* the target could not be restored after all */
+void recover_reject(struct head *h);	 /* the target is damaged: set aside for good */
+void recover_pass_over(struct head *h);	 /* the target can't be restored here: not tried again */
+/* After a lazy restart the images are verified while the job runs; no checkpoint is taken meanwhile.
+ * A bad one is EVENT_TIMEOUT. */
+void recover_deep_check(struct head *h);
+bool recover_deep_checking(const struct head *h);
+void recover_deep_stop(struct head *h);
 uint32_t recover_newest(struct head *h); /* id; 0: none */
 
 /* inject.c */

@@ -22,6 +22,10 @@
 
 enum { PROTO_VERSION = 1, PROTO_TEXT = 480 };
 
+/* Exit status of a sink whose image is missing, torn or damaged: the checkpoint before it may
+ * serve. (Any other failure of a sink: 70; the image may be good elsewhere.) */
+enum { PROTO_EXIT_IMAGE_BAD = 65 };
+
 enum proto_type {
 	/* rank → agent */
 	PROTO_HELLO = 1,    /* struct proto_hello; the first packet */

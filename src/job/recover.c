@@ -110,9 +110,9 @@ static hale_status_t check_chain(const struct head *h, const char *job_folder, u
 			status = error_set(err, HALE_ERR_IMAGE_MISMATCH,
 					   "checkpoint %u is of a job of %u ranks", v->chain[i],
 					   m.nranks);
-		else /* a lazy restart doesn't read the images first: that is what is lazy */
-			status =
-			    store_verify_part(path, &m, rank, h->o->restart == IMAGE_FULL, err);
+		else /* not deep: a full restart checks every checksum as it reads, and fails
+		      * before the process runs; so nothing has to be read twice */
+			status = store_verify_part(path, &m, rank, false, err);
 		store_manifest_fini(&m);
 	}
 	return status;
@@ -158,6 +158,47 @@ static void conclude(struct head *h)
 	head_event(h, EVENT_CHECKED, 0);
 }
 
+/* ---- after a lazy restart ---- */
+
+void recover_deep_check(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+
+	if (h->o->restart != IMAGE_LAZY || v->target == 0)
+		return;
+	v->deep = true;
+	v->next_check = 0;
+	start_checkers(h);
+}
+
+bool recover_deep_checking(const struct head *h)
+{
+	return h->recovery.deep;
+}
+
+void recover_deep_stop(struct head *h)
+{
+	if (h->recovery.deep)
+		stop_checkers(h);
+	h->recovery.deep = false;
+}
+
+static void conclude_deep(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+
+	v->deep = false;
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		if (v->verdicts[r].code == HALE_OK)
+			continue;
+		head_say(h, "checkpoint %u, from which the job has just been restarted, is refused: %s",
+			 v->target, v->verdicts[r].text);
+		head_event(h, EVENT_TIMEOUT, r);
+		return;
+	}
+	checkpoint_poll(h);
+}
+
 bool recover_child(struct head *h, pid_t pid, int status)
 {
 	struct recovery *v = &h->recovery;
@@ -168,7 +209,9 @@ bool recover_child(struct head *h, pid_t pid, int status)
 		v->checkers[r] = 0;
 		v->checking--;
 		start_checkers(h);
-		if (v->checking == 0 && h->state == HEAD_CHECKING)
+		if (v->checking == 0 && v->deep)
+			conclude_deep(h);
+		else if (v->checking == 0 && h->state == HEAD_CHECKING)
 			conclude(h);
 		return true;
 	}
@@ -234,6 +277,18 @@ void recover_reject(struct head *h)
 	snprintf(s.job_folder, sizeof(s.job_folder), "%s", folder_of(h, h->recovery.target));
 	store_reject(&s, h->recovery.target);
 	h->recovery.target = 0;
+}
+
+void recover_pass_over(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+
+	if (v->target == 0)
+		return;
+	v->skip_above = v->target - 1;
+	if (v->skip_to < v->target)
+		v->skip_to = v->target;
+	v->target = 0;
 }
 
 /* ---- becoming it ---- */

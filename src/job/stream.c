@@ -116,6 +116,7 @@ static void take(struct stream *s, const char *text, size_t len)
 		s->told = true;
 		s->differs(s->arg, s);
 	}
+	s->used = s->used || again < len;
 	pass_on(s, text + again, len - again);
 }
 
@@ -160,7 +161,14 @@ int stream_open(struct stream *s, struct mailbox *mailbox, uint64_t position)
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	s->mailbox = mailbox;
 	atomic_store(&mailbox->stream_taken[s->which], position);
-	history_rewind(&s->history, position);
+	/* while nothing was passed on there is nothing that could come twice: hale restart begins
+	 * where the checkpoint says that was restored in the end */
+	if (s->used) {
+		history_rewind(&s->history, position);
+	} else {
+		history_fini(&s->history);
+		history_init(&s->history, position);
+	}
 	s->fd = ends[0];
 	if (!loop_add(s->loop, &s->source, s->fd, EPOLLIN, ready, s)) {
 		close_pipe(s);

@@ -33,6 +33,7 @@ struct stream {
 	void (*differs)(void *arg, struct stream *s); /* told once */
 	void *arg;
 	bool told;
+	bool used; /* something was passed on */
 };
 
 void stream_init(struct stream *s, struct loop *loop, struct outlet *outlet, uint32_t rank,
