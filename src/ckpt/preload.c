@@ -12,6 +12,12 @@
 
 enum { EXIT_NOT_RECOVERED = 70 };
 
+static bool image_is_bad(hale_status_t code)
+{
+	return code == HALE_ERR_IMAGE_TORN || code == HALE_ERR_IMAGE_CORRUPT ||
+	       code == HALE_ERR_IMAGE_MISSING;
+}
+
 /* HALE_SINK = "full|lazy:PATH[:PATH…]" */
 static void sink(const char *spec)
 {
@@ -34,7 +40,7 @@ static void sink(const char *spec)
 				   &err);
 	}
 	log_warn("this process can't be rebuilt from its image: %s", err.text);
-	_exit(EXIT_NOT_RECOVERED);
+	_exit(image_is_bad(err.code) ? PROTO_EXIT_IMAGE_BAD : EXIT_NOT_RECOVERED);
 }
 
 __attribute__((constructor)) static void preload(int argc, char **argv, char **envp)

@@ -2,10 +2,10 @@
 /* The head of a job: one state machine. What happened (the agent, signals, timers and requests
  * say so) and the state decide what is done; the table is in head.c.
  *
- *                     a rank is killed             all gone            an image verifies
- *   RUNNING ───────────────────────▶ CLEARING ─────────────▶ CHECKING ────────────▶ RESTORING
- *      ▲                                                        │ none left             │
- *      └────────────── all ranks are back ──────────────────────┼───────────────────────┘
+ *              a rank is killed             all gone, a checkpoint is whole
+ *   RUNNING ───────────────────▶ CLEARING ───────────────────────────▶ RESTORING
+ *      ▲                             │ none is                             │
+ *      └──────────── all ranks are back ───────────────────────────────────┘
  *   any state ── a rank fails, a signal ──▶ ENDING ── all gone ──▶ ENDED ◀─ could not recover
  */
 #ifndef HALE_JOB_HEAD_H
@@ -23,7 +23,6 @@
 typedef enum head_state {
 	HEAD_RUNNING,
 	HEAD_CLEARING,	/* everybody is being killed, to be rolled back */
-	HEAD_CHECKING,	/* children look whether a checkpoint is whole */
 	HEAD_RESTORING, /* processes have been started that become the images */
 	HEAD_ENDING,	/* everybody is being ended, and then the job */
 	HEAD_ENDED,
@@ -36,7 +35,6 @@ typedef enum head_event {
 	EVENT_RANK_FAILED, /* ended with a status, or without MPI_Finalize */
 	EVENT_RANK_KILLED, /* died of a signal */
 	EVENT_ALL_GONE,	   /* no process of the job is left */
-	EVENT_CHECKED,	   /* a checkpoint was looked at; recovery.good says how */
 	EVENT_TIMEOUT,	   /* what the state waits for did not come */
 	EVENT_STOP,	   /* somebody wants the job to end */
 	HEAD_EVENTS
@@ -88,16 +86,11 @@ struct recovery {
 	 * given up, and are not gone back to */
 	uint32_t skip_above, skip_to;
 	bool first; /* the restore that hale restart begins with */
-	bool good;  /* the last one looked at */
 	struct store_manifest manifest;
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t chain_count;
-	struct error *verdicts; /* shared with the checking children; [nranks] */
-	pid_t *checkers;	/* [nranks]; 0: done or not begun */
-	uint32_t next_check, checking;
 	bool deep; /* the checkers read all pages, beside ranks that run from them already */
 	double began;
-	uint32_t tries; /* since the job last ran */
 	struct loop_timer deadline;
 };
 
@@ -198,16 +191,14 @@ void checkpoint_watch(void *arg);
 void checkpoint_progress_clear(struct head *h);
 
 /* recover.c: from CLEARING on */
-void recover_init(struct head *h);
 void recover_fini(struct head *h);
 bool recover_possible(const struct head *h);
-void recover_choose(struct head *h);  /* a checkpoint to look at; then EVENT_CHECKED */
-void recover_checked(struct head *h); /* EVENT_CHECKED */
-bool recover_child(struct head *h, pid_t pid, int status); /* a checker ended */
-void recover_reject(struct head *h);	 /* the target is damaged: set aside for good */
-void recover_pass_over(struct head *h);	 /* the target can't be restored here: not tried again */
-/* After a lazy restart the images are verified while the job runs; no checkpoint is taken meanwhile.
- * A bad one is EVENT_TIMEOUT. */
+/* Everybody is gone: goes back to the newest checkpoint that is whole. */
+void recover_start(struct head *h);
+void recover_reject(struct head *h);	/* the target is damaged: set aside for good */
+void recover_pass_over(struct head *h); /* the target can't be restored here: not tried again */
+/* After a lazy restart the images are verified while the job runs; no checkpoint is taken
+ * meanwhile. A bad one is EVENT_TIMEOUT. */
 void recover_deep_check(struct head *h);
 bool recover_deep_checking(const struct head *h);
 void recover_deep_stop(struct head *h);

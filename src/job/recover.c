@@ -1,51 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The way back: which checkpoint is whole, and processes that become its images. Everybody is
- * gone when it begins. Images are read by children, one a rank, so that the head hears of signals
- * and requests meanwhile. */
+ * gone when it begins. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "image/image.h"
 #include "job/head.h"
 #include "job/head_private.h"
 
-void recover_init(struct head *h)
-{
-	h->recovery.checkers = calloc(h->nranks, sizeof(*h->recovery.checkers));
-	h->recovery.verdicts = mmap(NULL, h->nranks * sizeof(struct error), PROT_READ | PROT_WRITE,
-				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (h->recovery.verdicts == MAP_FAILED)
-		h->recovery.verdicts = NULL;
-}
-
-static void stop_checkers(struct head *h)
-{
-	struct recovery *v = &h->recovery;
-
-	for (uint32_t r = 0; v->checkers && r < h->nranks; r++) {
-		if (v->checkers[r] > 0) {
-			kill(v->checkers[r], SIGKILL);
-			waitpid(v->checkers[r], NULL, 0);
-			v->checkers[r] = 0;
-		}
-	}
-	v->checking = 0;
-}
-
 void recover_fini(struct head *h)
 {
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
-	stop_checkers(h);
-	free(h->recovery.checkers);
-	if (h->recovery.verdicts)
-		munmap(h->recovery.verdicts, h->nranks * sizeof(struct error));
 	store_manifest_fini(&h->recovery.manifest);
 }
 
@@ -92,130 +60,25 @@ bool recover_possible(const struct head *h)
 
 /* ---- looking at a checkpoint ---- */
 
-static hale_status_t check_chain(const struct head *h, const char *job_folder, uint32_t rank,
-				 struct error *err)
+/* One link of the chain: every rank's part is there and has its length. More is not looked at: a
+ * full restart checks every checksum as it reads, and fails before the process runs, so nothing
+ * has to be read twice. */
+static hale_status_t check_link(const struct head *h, const char *job_folder, uint32_t id,
+				struct error *err)
 {
-	const struct recovery *v = &h->recovery;
-	hale_status_t status = HALE_OK;
+	struct store_manifest m;
+	char path[PATH_MAX];
+	hale_status_t status;
 
-	for (size_t i = 0; status == HALE_OK && i < v->chain_count; i++) {
-		struct store_manifest m;
-		char path[PATH_MAX];
-
-		store_path(job_folder, v->chain[i], path);
-		status = store_manifest_read(path, &m, err);
-		if (status != HALE_OK)
-			break;
-		if (rank >= m.nranks)
-			status = error_set(err, HALE_ERR_IMAGE_MISMATCH,
-					   "checkpoint %u is of a job of %u ranks", v->chain[i],
-					   m.nranks);
-		else /* not deep: a full restart checks every checksum as it reads, and fails
-		      * before the process runs; so nothing has to be read twice */
-			status = store_verify_part(path, &m, rank, false, err);
-		store_manifest_fini(&m);
-	}
+	store_path(job_folder, id, path);
+	status = store_manifest_read(path, &m, err);
+	if (status == HALE_OK && m.nranks != h->nranks)
+		status =
+		    error_set(err, HALE_ERR_IMAGE_MISMATCH, "it is of a job of %u ranks", m.nranks);
+	for (uint32_t r = 0; status == HALE_OK && r < h->nranks; r++)
+		status = store_check_part(path, &m, r, err);
+	store_manifest_fini(&m);
 	return status;
-}
-
-static void start_checkers(struct head *h)
-{
-	struct recovery *v = &h->recovery;
-
-	while (v->verdicts && v->checking < h->agent.pin.cores && v->next_check < h->nranks) {
-		uint32_t rank = v->next_check++;
-		pid_t pid;
-
-		v->verdicts[rank].code = HALE_ERR_SYSTEM;
-		strcpy(v->verdicts[rank].text, "the check of its image did not end");
-		pid = fork();
-		if (pid == 0) {
-			struct error err = {HALE_OK, ""};
-
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			check_chain(h, folder_of(h, v->target), rank, &err);
-			v->verdicts[rank] = err;
-			_exit(0);
-		}
-		if (pid < 0)
-			break;
-		v->checkers[rank] = pid;
-		v->checking++;
-	}
-}
-
-static void conclude(struct head *h)
-{
-	h->recovery.good = h->recovery.verdicts != NULL;
-	for (uint32_t r = 0; h->recovery.good && h->recovery.target && r < h->nranks; r++) {
-		if (h->recovery.verdicts[r].code != HALE_OK) {
-			h->recovery.good = false;
-			head_say(h, "checkpoint %u is refused: %s", h->recovery.target,
-				 h->recovery.verdicts[r].text);
-			break;
-		}
-	}
-	head_event(h, EVENT_CHECKED, 0);
-}
-
-/* ---- after a lazy restart ---- */
-
-void recover_deep_check(struct head *h)
-{
-	struct recovery *v = &h->recovery;
-
-	if (h->o->restart != IMAGE_LAZY || v->target == 0)
-		return;
-	v->deep = true;
-	v->next_check = 0;
-	start_checkers(h);
-}
-
-bool recover_deep_checking(const struct head *h)
-{
-	return h->recovery.deep;
-}
-
-void recover_deep_stop(struct head *h)
-{
-	if (h->recovery.deep)
-		stop_checkers(h);
-	h->recovery.deep = false;
-}
-
-static void conclude_deep(struct head *h)
-{
-	struct recovery *v = &h->recovery;
-
-	v->deep = false;
-	for (uint32_t r = 0; r < h->nranks; r++) {
-		if (v->verdicts[r].code == HALE_OK)
-			continue;
-		head_say(h, "checkpoint %u, from which the job has just been restarted, is refused: %s",
-			 v->target, v->verdicts[r].text);
-		head_event(h, EVENT_TIMEOUT, r);
-		return;
-	}
-	checkpoint_poll(h);
-}
-
-bool recover_child(struct head *h, pid_t pid, int status)
-{
-	struct recovery *v = &h->recovery;
-
-	for (uint32_t r = 0; r < h->nranks; r++) {
-		if (v->checkers[r] != pid)
-			continue;
-		v->checkers[r] = 0;
-		v->checking--;
-		start_checkers(h);
-		if (v->checking == 0 && v->deep)
-			conclude_deep(h);
-		else if (v->checking == 0 && h->state == HEAD_CHECKING)
-			conclude(h);
-		return true;
-	}
-	return false;
 }
 
 static hale_status_t read_target(struct head *h, struct error *err)
@@ -227,45 +90,18 @@ static hale_status_t read_target(struct head *h, struct error *err)
 
 	store_manifest_fini(&v->manifest);
 	status = store_chain(job_folder, v->target, v->chain, &v->chain_count, err);
+	for (size_t i = 0; status == HALE_OK && i < v->chain_count; i++)
+		status = check_link(h, job_folder, v->chain[i], err);
 	if (status != HALE_OK)
 		return status;
 	store_path(job_folder, v->target, path);
-	status = store_manifest_read(path, &v->manifest, err);
-	if (status == HALE_OK && v->manifest.nranks != h->nranks)
-		status = error_set(err, HALE_ERR_IMAGE_MISMATCH, "it is of a job of %u ranks",
-				   v->manifest.nranks);
-	return status;
+	return store_manifest_read(path, &v->manifest, err);
 }
 
 static void give_up(struct head *h)
 {
 	head_say(h, "no checkpoint is left that could be restored; the job ends");
 	head_end(h, EXIT_UNRECOVERED);
-}
-
-void recover_choose(struct head *h)
-{
-	struct recovery *v = &h->recovery;
-	struct error err;
-
-	v->began = v->began > 0 && v->tries > 0 ? v->began : clock_seconds();
-	while ((v->target = recover_newest(h)) != 0) {
-		if (read_target(h, &err) == HALE_OK)
-			break;
-		head_say(h, "checkpoint %u is refused: %s", v->target, err.text);
-		recover_reject(h);
-	}
-	if (v->target == 0) {
-		if (beginning_is_there(h))
-			conclude(h);
-		else
-			give_up(h);
-		return;
-	}
-	v->next_check = 0;
-	start_checkers(h);
-	if (v->checking == 0)
-		conclude(h);
 }
 
 void recover_reject(struct head *h)
@@ -421,21 +257,16 @@ static void continue_stdin(struct head *h)
 	feed_continue_rest(&h->agent.feed, path, m->parts[0].position[0]);
 }
 
-void recover_checked(struct head *h)
+static void restart(struct head *h)
 {
 	struct recovery *v = &h->recovery;
 
-	if (!v->good) {
-		recover_reject(h);
-		recover_choose(h);
-		return;
-	}
 	if (v->first)
 		continue_stdin(h);
 	else
 		h->report.restarts++;
 	v->first = false;
-	v->tries++;
+	v->began = clock_seconds();
 	h->ckpt.last_id = v->target;
 	h->ckpt.chain_broken = true;
 	/* an interval that ended meanwhile begins anew */
@@ -446,6 +277,23 @@ void recover_checked(struct head *h)
 	else
 		restart_from_beginning(h);
 	inject_at_restart(h, h->report.restarts);
+}
+
+void recover_start(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+	struct error err;
+
+	while ((v->target = recover_newest(h)) != 0) {
+		if (read_target(h, &err) == HALE_OK)
+			break;
+		head_say(h, "checkpoint %u is refused: %s", v->target, err.text);
+		recover_reject(h);
+	}
+	if (v->target != 0 || beginning_is_there(h))
+		restart(h);
+	else
+		give_up(h);
 }
 
 /* ---- hale restart ---- */
@@ -465,7 +313,6 @@ hale_status_t recover_begin(struct head *h, const struct store_manifest *m, cons
 	v->first = true;
 	h->job_began = h->began - m->job_seconds;
 	h->ckpt.id = v->skip_to;
-	h->state = HEAD_CHECKING;
-	recover_choose(h);
+	recover_start(h);
 	return HALE_OK;
 }
