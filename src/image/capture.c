@@ -194,7 +194,7 @@ static hale_status_t collect_threads(struct capture *c, struct error *err)
 
 static hale_status_t collect(struct capture *c, struct error *err)
 {
-	hale_status_t rc = maps_scan("/proc/self/maps", &c->arena, &c->maps, err);
+	hale_status_t rc = maps_scan("/proc/thread-self/maps", &c->arena, &c->maps, err);
 	if (rc == HALE_OK)
 		rc = refuse_maps(&c->maps, err);
 	list_init(&c->map_records, &c->arena, sizeof(struct map_record));
@@ -202,7 +202,7 @@ static hale_status_t collect(struct capture *c, struct error *err)
 	if (rc == HALE_OK)
 		rc = maps_record(&c->maps, &c->map_records, &c->map_text, err);
 	c->fds = (struct fd_table){.arena = &c->arena,
-				   .proc = "/proc/self",
+				   .proc = "/proc/thread-self",
 				   .own = engine.own,
 				   .own_count = engine.own_count,
 				   .save_max = capture_save_max()};
@@ -263,7 +263,9 @@ static void capture_destroy(struct capture *c)
 static void child_main(void *arg)
 {
 	struct capture *c = arg;
-	sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+	/* the signal comes when the thread ends that forked; the main one ends with the process */
+	if (c->forked_by_leader)
+		sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
 	if (sys(SYS_getppid) != c->parent)
 		sys(SYS_exit_group, 1);
 	/* the system call returns 20 - nice */
@@ -277,6 +279,7 @@ static void child_main(void *arg)
 static hale_status_t begin_writing(struct capture *c, struct error *err)
 {
 	c->began_ns = clock_ns();
+	c->forked_by_leader = sys(SYS_gettid) == c->parent;
 	if (c->params.mode == IMAGE_SYNC) {
 		capture_write(c);
 		return HALE_OK;

@@ -19,6 +19,7 @@ struct capture {
 	char path[IMAGE_PATH_MAX];
 	int fd;
 	int32_t parent; /* the captured process, seen from the writing child */
+	bool forked_by_leader;
 	uint64_t began_ns;
 	struct process_capture process;
 	struct list maps;	 /* struct map, all of them */

@@ -19,7 +19,7 @@ static hale_status_t check_inherited(struct capture *c, struct error *err)
 	struct list here;
 	if (c->params.mode == IMAGE_SYNC)
 		return HALE_OK;
-	hale_status_t rc = maps_scan("/proc/self/maps", &c->arena, &here, err);
+	hale_status_t rc = maps_scan("/proc/thread-self/maps", &c->arena, &here, err);
 	size_t k = 0;
 	for (size_t i = 0; i < c->map_records.count && rc == HALE_OK; i++) {
 		const struct map_record *r = list_at(&c->map_records, i);
@@ -239,7 +239,7 @@ static void fill_header(struct capture *c, struct image_header *h)
 	h->note_len = (uint32_t)engine.note_len;
 	h->xfeatures = process_xfeatures();
 	process_program(h->program, sizeof(h->program));
-	long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	long fd = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/exe", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		file_stamp_read((int)fd, &h->program_stamp);
 		sys(SYS_close, fd);
@@ -255,6 +255,9 @@ static hale_status_t write_error(const struct capture *c, int error, struct erro
 				 c->path);
 	if (error == -ENOMEM)
 		return no_memory(err);
+	if (error == -ESRCH)
+		return error_set(err, HALE_ERR_PROCESS,
+				 "the process ended while its image %s was written", c->path);
 	return error_set(err, HALE_ERR_STORE, "can't write the image %s (error %d)", c->path,
 			 -error);
 }
@@ -269,6 +272,8 @@ static hale_status_t write_frames(struct capture *c, struct image_result *result
 		return rc;
 	if (!image_stream_init(&s, &c->arena, c->fd, engine.note_len))
 		return no_memory(err);
+	if (c->params.mode == IMAGE_FORKED)
+		s.parent = c->parent;
 	put_process(c, &s);
 	put_signals(c, &s);
 	put_table(c, &s, FRAME_THREADS, &c->threads, NULL, 0);

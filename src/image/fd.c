@@ -32,7 +32,7 @@ bool fd_dir_open(struct fd_dir *d, const char *proc)
 	*d = (struct fd_dir){0};
 	fmt_print(path, sizeof(path), "%s/fd", proc);
 	d->dir = (int)sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d->own = !strcmp(proc, "/proc/self");
+	d->own = !strcmp(proc, "/proc/thread-self");
 	return d->dir >= 0;
 }
 
@@ -352,7 +352,7 @@ static bool is_wanted(const struct fd_restore *f, int fd, const int *keep, size_
 static void close_others(struct fd_restore *f, const int *keep, size_t keep_count)
 {
 	struct fd_dir dir;
-	if (!fd_dir_open(&dir, "/proc/self"))
+	if (!fd_dir_open(&dir, "/proc/thread-self"))
 		return;
 	for (int fd; (fd = fd_dir_next(&dir)) >= 0;)
 		if (!is_wanted(f, fd, keep, keep_count))

@@ -32,7 +32,7 @@ static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, 
 	r->has_content = 1;
 	if (t->other || !r->size)
 		return HALE_OK;
-	fmt_print(path, sizeof(path), "/proc/self/fd/%d", p->fd);
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", p->fd);
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
@@ -210,7 +210,7 @@ static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
 		    f->record[i].device == r->device)
 			first = f->temp[i];
 	long fresh = first < 0 ? file_without_name(f, r) : -1;
-	fmt_print(path, sizeof(path), "/proc/self/fd/%ld", first < 0 ? fresh : first);
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%ld", first < 0 ? fresh : first);
 	/* through /proc it gets an open file of its own, with the flags it had */
 	long fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
 	int rc = 0;

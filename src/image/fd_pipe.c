@@ -113,7 +113,7 @@ static int open_pipe(struct fd_restore *f, size_t index, struct error *err)
 		char path[64];
 		if (r->kind != FD_PIPE || r->inode != me->inode || r->same_as >= 0)
 			continue;
-		fmt_print(path, sizeof(path), "/proc/self/fd/%d", end[!r->b]);
+		fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", end[!r->b]);
 		f->temp[i] =
 		    (int)sys(SYS_openat, AT_FDCWD, path,
 			     (r->open_flags & (O_ACCMODE | O_NONBLOCK | O_DIRECT)) | O_CLOEXEC);

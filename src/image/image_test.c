@@ -195,7 +195,7 @@ static int run(struct fixture *f, const char *scenario, const char *how, const c
 			setenv("T_SINK", sink, 1);
 		alarm(100);
 		personality(ADDR_NO_RANDOMIZE);
-		execl("/proc/self/exe", "image_test", NULL);
+		execl("/proc/thread-self/exe", "image_test", NULL);
 		_exit(127);
 	}
 	close(out[1]);
@@ -283,6 +283,7 @@ SCENARIO(attributes_come_back, "attributes", "")
 SCENARIO(computing_threads_go_on, "computing_threads", "")
 SCENARIO(computing_threads_go_on_lazily, "computing_threads", "lazy sync")
 SCENARIO(any_thread_may_capture, "other_thread", "")
+SCENARIO(a_main_thread_may_be_gone, "main_thread_gone", "")
 SCENARIO(held_mutexes_know_their_owner, "held_mutexes", "")
 SCENARIO(interrupted_calls_are_not_noticed, "interrupted_calls", "")
 
@@ -551,6 +552,7 @@ int main(int argc, char **argv)
 	    T(computing_threads_go_on),
 	    T(computing_threads_go_on_lazily),
 	    T(any_thread_may_capture),
+	    T(a_main_thread_may_be_gone),
 	    T(held_mutexes_know_their_owner),
 	    T(interrupted_calls_are_not_noticed),
 	    T(a_hundred_images_leak_nothing),

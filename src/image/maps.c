@@ -124,7 +124,7 @@ hale_status_t maps_scan(const char *path, struct arena *a, struct list *maps, st
 {
 	size_t len;
 	list_init(maps, a, sizeof(struct map));
-	bool own = !strncmp(path, "/proc/self/", 11);
+	bool own = !strncmp(path, "/proc/thread-self/", 18);
 	char *text = read_whole(path, a, &len);
 	if (!text)
 		return error_set(err, HALE_ERR_SYSTEM,

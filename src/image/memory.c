@@ -29,7 +29,8 @@ bool selection_init(struct selection *s, struct arena *a, bool incremental)
 	list_init(&s->runs, a, sizeof(struct run));
 	list_init(&s->drops, a, sizeof(uint64_t));
 	s->scan = arena_alloc(a, SCAN_REGIONS * sizeof(*s->scan));
-	s->pagemap = (int)sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	s->pagemap =
+	    (int)sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
 	return s->scan && s->pagemap >= 0;
 }
 

@@ -356,7 +356,7 @@ static void write_batches(void *arg)
 	struct job *j = arg;
 	uint32_t me = atomic_fetch_add(&j->next_worker, 1);
 	struct writer *w = &j->writer[me];
-	while (!image_stream_failed(j->stream)) {
+	while (!image_stream_orphaned(j->stream)) {
 		char *bounce = w->bounce;
 		take_batch(j, w);
 		if (!w->takes)

@@ -28,7 +28,7 @@ extern const unsigned int __rseq_size __attribute__((weak));
 
 bool process_program(char *path, size_t cap)
 {
-	long n = sys(SYS_readlink, "/proc/self/exe", path, cap - 1);
+	long n = sys(SYS_readlink, "/proc/thread-self/exe", path, cap - 1);
 	path[n > 0 ? n : 0] = 0;
 	return n > 0;
 }
@@ -46,7 +46,7 @@ uint64_t process_xfeatures(void)
 static bool read_stat(uint64_t field[STAT_FIELDS])
 {
 	char text[2048];
-	if (sys_read_small("/proc/self/stat", text, sizeof(text)) <= 0)
+	if (sys_read_small("/proc/thread-self/stat", text, sizeof(text)) <= 0)
 		return false;
 	char *p = strrchr(text, ')');
 	if (!p)
@@ -126,7 +126,7 @@ hale_status_t process_collect(const struct list *maps, struct process_capture *p
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "the working directory no longer exists; change to another one");
 	r->cwd_len = (uint32_t)n; /* with the NUL */
-	n = sys_read_small("/proc/self/auxv", p->auxv, sizeof(p->auxv));
+	n = sys_read_small("/proc/thread-self/auxv", p->auxv, sizeof(p->auxv));
 	r->auxv_len = n > 0 ? (uint32_t)n : 0;
 	return HALE_OK;
 }

@@ -40,7 +40,7 @@ static uint64_t hex_at(const char *p)
 static sys_set_t pending_of_process(void)
 {
 	char text[4096];
-	if (sys_read_small("/proc/self/status", text, sizeof(text)) <= 0)
+	if (sys_read_small("/proc/thread-self/status", text, sizeof(text)) <= 0)
 		return 0;
 	const char *p = strstr(text, "ShdPnd:\t");
 	return p ? hex_at(p + 8) : 0;

@@ -38,7 +38,7 @@ static hale_status_t check_program(const struct sink *s, struct error *err)
 	struct file_stamp stamp = {0};
 	char program[256];
 	process_program(program, sizeof(program));
-	long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	long fd = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/exe", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		file_stamp_read((int)fd, &stamp);
 		sys(SYS_close, fd);
@@ -246,7 +246,7 @@ static hale_status_t prepare(struct sink *s, const char *const *paths, size_t co
 	if (rc == HALE_OK)
 		rc = image_file_tables(&s->file[0], &s->t, err);
 	if (rc == HALE_OK)
-		rc = maps_scan("/proc/self/maps", &s->arena, &s->here, err);
+		rc = maps_scan("/proc/thread-self/maps", &s->arena, &s->here, err);
 	if (rc == HALE_OK)
 		rc = check_program(s, err);
 	if (rc == HALE_OK)

@@ -134,7 +134,7 @@ void image_stream_finish(struct image_stream *s, struct image_header *header, co
 		memcpy(page + sizeof(f) + sizeof(*header), note, header->note_len);
 	frame_sign(&f, page + sizeof(f));
 	memcpy(page, &f, sizeof(f));
-	if (image_stream_failed(s))
+	if (image_stream_orphaned(s))
 		return;
 	int rc = sys_write_at(s->fd, page, s->header_len, 0);
 	if (rc)

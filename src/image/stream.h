@@ -3,6 +3,8 @@
 #ifndef HALE_IMAGE_STREAM_H
 #define HALE_IMAGE_STREAM_H
 
+#include <errno.h>
+
 #include "image/engine.h"
 
 struct image_stream {
@@ -10,6 +12,7 @@ struct image_stream {
 	struct arena *arena;
 	_Atomic uint64_t end;  /* where the next frame goes */
 	_Atomic int error;     /* first -errno of any writer */
+	int32_t parent;	       /* while that process lives: else -ESRCH; 0: does not matter */
 	_Atomic uint32_t lock; /* of arena and notes */
 	struct list notes;     /* struct frame_note, of every frame but HEADER */
 	uint64_t header_len;
@@ -23,6 +26,13 @@ bool image_stream_init(struct image_stream *s, struct arena *a, int fd, size_t n
 void image_stream_fail(struct image_stream *s, int error);
 void image_stream_lock(struct image_stream *s);
 void image_stream_unlock(struct image_stream *s);
+/* Also notices that the captured process has died: an image of it must not become complete. */
+static inline bool image_stream_orphaned(struct image_stream *s)
+{
+	if (s->parent && sys(SYS_getppid) != s->parent)
+		image_stream_fail(s, -ESRCH);
+	return atomic_load(&s->error) != 0;
+}
 static inline bool image_stream_failed(struct image_stream *s)
 {
 	return atomic_load_explicit(&s->error, memory_order_relaxed) != 0;

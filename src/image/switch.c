@@ -142,7 +142,7 @@ hale_status_t sink_plan_switch(struct sink *s, struct error *err)
 	struct list maps;
 	struct kernel_region now[PROCESS_REGIONS];
 	uint64_t sum, leader_fs = s->t.threads[0].fs;
-	hale_status_t rc = maps_scan("/proc/self/maps", &s->arena, &maps, err);
+	hale_status_t rc = maps_scan("/proc/thread-self/maps", &s->arena, &maps, err);
 	if (rc != HALE_OK)
 		return rc;
 	for (size_t i = 0; i < s->t.thread_count; i++)

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/fmt.h"
 #include "image/engine.h"
 
 enum { PARK_THREADS_MAX = 16384, PARK_TIMEOUT_S = 5, RSEQ_SIGNATURE = 0x53053053, RSEQ_LEN = 32 };
@@ -188,13 +189,25 @@ static uint32_t slots_in(enum slot_state state)
 	return found;
 }
 
+/* A main thread that has called pthread_exit stays in the list until all have. */
+static bool is_zombie(int32_t tid)
+{
+	char path[64], stat[256];
+	fmt_print(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	if (sys_read_small(path, stat, sizeof(stat)) <= 0)
+		return false;
+	const char *p = strrchr(stat, ')');
+	return p && p[1] == ' ' && p[2] == 'Z';
+}
+
 /* Threads can end before the signal reaches them. */
 static void notice_gone(void)
 {
 	for (uint32_t i = 0; i < atomic_load(&park.count); i++) {
 		struct slot *s = &park.slot[i];
 		if (atomic_load(&s->state) == SLOT_ASKED &&
-		    sys(SYS_tgkill, sys(SYS_getpid), s->record.tid, 0) == -ESRCH)
+		    (sys(SYS_tgkill, sys(SYS_getpid), s->record.tid, 0) == -ESRCH ||
+		     is_zombie(s->record.tid)))
 			atomic_store(&s->state, SLOT_GONE);
 	}
 }

@@ -142,7 +142,7 @@ static void register_map(int pagemap, const struct map *m)
 static void track_by_kernel(struct capture *c)
 {
 	bool protect = c->params.track;
-	long pagemap = sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	long pagemap = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
 	struct sys_page_region *room =
 	    c->incremental ? arena_alloc(&c->arena, SCAN_REGIONS * sizeof(*room)) : NULL;
 	if (pagemap < 0 || (c->incremental && !room))

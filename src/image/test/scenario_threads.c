@@ -102,6 +102,25 @@ static void other_thread(void)
 	CHECK(!pthread_join(thread, NULL));
 }
 
+/* ---- the main thread has ended ---- */
+
+static void *outlives(void *arg)
+{
+	pthread_join(*(pthread_t *)arg, NULL);
+	usleep(10000);
+	take();
+	CHECK(!pthread_mutex_lock(&mutex) && !pthread_mutex_unlock(&mutex));
+	exit(0);
+}
+
+static void main_thread_gone(void)
+{
+	static pthread_t self, thread;
+	self = pthread_self();
+	CHECK(!pthread_create(&thread, NULL, outlives, &self));
+	pthread_exit(NULL);
+}
+
 /* ---- mutexes that know their owner ---- */
 
 static void held_mutexes(void)
@@ -190,8 +209,7 @@ static void interrupted_calls(void)
 		CHECK(!pthread_join(thread[i], NULL));
 }
 
-const struct scenario scenarios_threads[] = {{"computing_threads", computing_threads},
-					     {"other_thread", other_thread},
-					     {"held_mutexes", held_mutexes},
-					     {"interrupted_calls", interrupted_calls},
-					     {NULL, NULL}};
+const struct scenario scenarios_threads[] = {
+    {"computing_threads", computing_threads}, {"other_thread", other_thread},
+    {"main_thread_gone", main_thread_gone},   {"held_mutexes", held_mutexes},
+    {"interrupted_calls", interrupted_calls}, {NULL, NULL}};
