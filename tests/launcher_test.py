@@ -5,8 +5,6 @@ programs. tests/programs/fake_rank.c speaks their protocol; empty libraries stan
 
 from lib import *
 
-LAZY = ["--restart", "lazy"]  # a fake image has no checksums to look at
-
 
 class Fake:
     """fake_rank, compiled, and the environment that keeps Hale's own libraries out of it."""
@@ -24,11 +22,11 @@ class Fake:
         self.env = {"HALE_LIBDIR": s.path("empty")}
 
     def run(self, ranks, steps, *options, env=None, **kw):
-        return self.s.hale_run(ranks, self.exe, steps, options=[*LAZY, *options],
+        return self.s.hale_run(ranks, self.exe, steps, options=options,
                                env=dict(self.env, **(env or {})), **kw)
 
     def start(self, ranks, steps, *options, env=None, **kw):
-        return self.s.hale_start(ranks, self.exe, steps, options=[*LAZY, *options],
+        return self.s.hale_start(ranks, self.exe, steps, options=options,
                                  env=dict(self.env, **(env or {})), **kw)
 
 
@@ -194,7 +192,7 @@ def input_is_fed_again_after_a_rollback(s):
     text = "".join(chr(65 + i * 7 % 58) for i in range(400))
     s.write("input", text)
     wanted = [(i, ord(c)) for i, c in enumerate(text)][:150]
-    options = "--restart lazy --ckpt-every 100ms --inject kill:rank=0,after=350ms " \
+    options = "--ckpt-every 100ms --inject kill:rank=0,after=350ms " \
               "--inject kill:rank=1,after=600ms"
     run = f"{HALE} run -n 2 {options} -- {f.exe} 150"
     for line in (f"{run} < input", f"cat input | {run}"):
@@ -273,7 +271,7 @@ def a_restart_goes_on_where_output_and_input_stood(s):
     job.until_output("rank 0 step 60$")
     job.kill()
     job.p.wait()
-    again = s.start(HALE, "restart", *LAZY, path, env=dict(f.env, FAKE_READS="1"))
+    again = s.start(HALE, "restart", path, env=dict(f.env, FAKE_READS="1"))
     again.until_output("rank 0 step 80$")
     again.kill(signal.SIGTERM)
     r = again.wait()
@@ -288,7 +286,7 @@ def ranks_that_have_ended_stay_ended_after_a_rollback(s):
     script = s.write("job.sh", '[ "$HALE_RANK" = 0 ] && { echo done; exit 0; }\n'
                      f'exec {Fake(s).exe} 120\n')
     r = s.hale_run(2, "/bin/sh", script, env={"HALE_LIBDIR": s.path("empty")},
-                   options=[*LAZY, "--no-mpi", "--ckpt-every", "100ms", "--report", "report.json",
+                   options=["--no-mpi", "--ckpt-every", "100ms", "--report", "report.json",
                             "--inject", "kill:rank=1,after=400ms"])
     # the restarted rank is the shell again: sinks are the images' programs, and a fake has none
     expect(r.out.count("done") == 1, r)
@@ -330,7 +328,7 @@ def a_killed_writer_of_an_image_costs_one_checkpoint_not_the_job(s):
 def progress_is_shown_on_a_terminal(s):
     have("script")
     f = Fake(s)
-    r = s.run("script", "-qec", f"{HALE} run -n 2 --restart lazy --ckpt-every 100ms -- {f.exe} 40",
+    r = s.run("script", "-qec", f"{HALE} run -n 2 --ckpt-every 100ms -- {f.exe} 40",
               "/dev/null", env=dict(f.env, FAKE_WRITE_US="700000"))
     expect(r.status == 0, r)
     expect(re.search(r"checkpoint 1: .* of .*, [012]/2 ranks", r.out), r)

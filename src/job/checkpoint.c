@@ -216,7 +216,7 @@ void checkpoint_poll(struct head *h)
 	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING)
 		return;
 	/* what runs from an image that may be damaged is not worth keeping yet */
-	if (recover_deep_checking(h))
+	if (recover_checking(h))
 		return;
 	if (head_any_finalized(h)) {
 		error_set(&err, HALE_ERR_STATE,

@@ -85,7 +85,7 @@ static const char *rank_state(const struct head *h, uint32_t rank)
 {
 	if (h->ranks[rank].ended)
 		return "ended";
-	if (h->state == HEAD_CLEARING || h->state == HEAD_CHECKING)
+	if (h->state == HEAD_CLEARING)
 		return "down";
 	if (h->state == HEAD_RESTORING)
 		return h->agent.ranks[rank].met ? "running" : "restoring";

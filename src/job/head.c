@@ -67,7 +67,6 @@ const char *head_state_name(const struct head *h)
 			return "checkpointing";
 		return head_all_ready(h) || head_any_finalized(h) ? "running" : "starting";
 	case HEAD_CLEARING:
-	case HEAD_CHECKING:
 	case HEAD_RESTORING:
 		return "restoring";
 	default:
@@ -255,7 +254,7 @@ static void record_failure(struct head *h, uint32_t rank, int sig)
 
 static void begin_rollback(struct head *h)
 {
-	recover_deep_stop(h);
+	recover_check_stop(h);
 	h->state = HEAD_CLEARING;
 	kill_all(h);
 	all_gone_soon(h);
@@ -303,7 +302,6 @@ static void restored_one(struct head *h, uint32_t rank)
 			return;
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	h->state = HEAD_RUNNING;
-	h->recovery.tries = 0;
 	if (h->recovery.target)
 		head_say(h, "all ranks run again from checkpoint %u, %s later", h->recovery.target,
 			 units_show_seconds(clock_seconds() - h->recovery.began, took));
@@ -312,7 +310,7 @@ static void restored_one(struct head *h, uint32_t rank)
 	json_uint(&j, "generation", h->generation);
 	record_end(&h->record, &j);
 	checkpoint_interval_start(h);
-	recover_deep_check(h);
+	recover_check_start(h);
 	checkpoint_poll(h);
 }
 
@@ -360,15 +358,9 @@ static void restored_late(struct head *h, uint32_t rank)
 	begin_rollback(h);
 }
 
-static void choose(struct head *h, uint32_t rank)
+static void recover(struct head *h, uint32_t rank)
 {
-	h->state = HEAD_CHECKING;
-	recover_choose(h);
-}
-
-static void checked(struct head *h, uint32_t rank)
-{
-	recover_checked(h);
+	recover_start(h);
 }
 
 static void gone_on(struct head *h, uint32_t rank)
@@ -383,12 +375,10 @@ static void stop(struct head *h, uint32_t rank)
 
 /* In the table order of head_event_t; NULL: nothing to do. */
 static const head_action actions[HEAD_STATES][HEAD_EVENTS] = {
-    /*                   READY         DONE       FAILED           KILLED           */
-    [HEAD_RUNNING] = {rank_ready, rank_done, fail_rank, kill_rank,
-		      /* GONE  CHECKED  TIMEOUT  STOP */
-		      finish, NULL, run_from_damage, stop},
-    [HEAD_CLEARING] = {NULL, gone_on, gone_on, gone_on, choose, NULL, NULL, stop},
-    [HEAD_CHECKING] = {NULL, NULL, NULL, NULL, NULL, checked, NULL, stop},
+    /* READY, DONE, FAILED, KILLED, GONE, DAMAGED, TIMEOUT, STOP */
+    [HEAD_RUNNING] = {rank_ready, rank_done, fail_rank, kill_rank, finish, run_from_damage, NULL,
+		      stop},
+    [HEAD_CLEARING] = {NULL, gone_on, gone_on, gone_on, recover, NULL, NULL, stop},
     [HEAD_RESTORING] = {restored_one, restored_done, restored_failed, restored_killed, finish, NULL,
 			restored_late, stop},
     [HEAD_ENDING] = {NULL, gone_on, gone_on, gone_on, finish, NULL, NULL, NULL},

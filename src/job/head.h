@@ -35,6 +35,7 @@ typedef enum head_event {
 	EVENT_RANK_FAILED, /* ended with a status, or without MPI_Finalize */
 	EVENT_RANK_KILLED, /* died of a signal */
 	EVENT_ALL_GONE,	   /* no process of the job is left */
+	EVENT_DAMAGED,	   /* ranks run from an image that turns out to be damaged */
 	EVENT_TIMEOUT,	   /* what the state waits for did not come */
 	EVENT_STOP,	   /* somebody wants the job to end */
 	HEAD_EVENTS
@@ -89,7 +90,11 @@ struct recovery {
 	struct store_manifest manifest;
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t chain_count;
-	bool deep; /* the checkers read all pages, beside ranks that run from them already */
+	/* after a lazy restart: children read all of the images while the ranks run from them */
+	bool checking;
+	struct error *verdicts; /* shared with the children; [nranks] */
+	pid_t *checkers;	/* [nranks]; 0: done or not begun */
+	uint32_t next_check, checkers_running;
 	double began;
 	struct loop_timer deadline;
 };
@@ -195,14 +200,18 @@ void recover_fini(struct head *h);
 bool recover_possible(const struct head *h);
 /* Everybody is gone: goes back to the newest checkpoint that is whole. */
 void recover_start(struct head *h);
-void recover_reject(struct head *h);	/* the target is damaged: set aside for good */
-void recover_pass_over(struct head *h); /* the target can't be restored here: not tried again */
-/* After a lazy restart the images are verified while the job runs; no checkpoint is taken
- * meanwhile. A bad one is EVENT_TIMEOUT. */
-void recover_deep_check(struct head *h);
-bool recover_deep_checking(const struct head *h);
-void recover_deep_stop(struct head *h);
+void recover_reject(struct head *h);	 /* the target is damaged: set aside for good */
+void recover_pass_over(struct head *h);	 /* the target can't be restored here: not tried again */
 uint32_t recover_newest(struct head *h); /* id; 0: none */
+/* Folder of the job that checkpoint id is in. */
+const char *recover_folder_of(struct head *h, uint32_t id);
+
+/* recover_check.c: after a lazy restart the images are verified while the job runs; no checkpoint
+ * is taken meanwhile. A bad one is EVENT_DAMAGED. */
+void recover_check_start(struct head *h);
+bool recover_checking(const struct head *h);
+void recover_check_stop(struct head *h);
+bool recover_child(struct head *h, pid_t pid, int status); /* a child of this kind ended */
 
 /* inject.c */
 hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err);

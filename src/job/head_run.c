@@ -421,7 +421,6 @@ int head_run(const struct head_start *start)
 		return EXIT_USAGE;
 	}
 	checkpoint_init(h);
-	recover_init(h);
 	if (begin(h, start, &err) != HALE_OK) {
 		log_warn("%s", err.text);
 		h->exit_decided = false;

@@ -14,6 +14,7 @@
 void recover_fini(struct head *h)
 {
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
+	recover_check_stop(h);
 	store_manifest_fini(&h->recovery.manifest);
 }
 
@@ -40,7 +41,7 @@ uint32_t recover_newest(struct head *h)
 	return newest;
 }
 
-static const char *folder_of(struct head *h, uint32_t id)
+const char *recover_folder_of(struct head *h, uint32_t id)
 {
 	char path[PATH_MAX];
 
@@ -76,7 +77,7 @@ static hale_status_t check_link(const struct head *h, const char *job_folder, ui
 		status =
 		    error_set(err, HALE_ERR_IMAGE_MISMATCH, "it is of a job of %u ranks", m.nranks);
 	for (uint32_t r = 0; status == HALE_OK && r < h->nranks; r++)
-		status = store_check_part(path, &m, r, err);
+		status = store_verify_part(path, &m, r, false, err);
 	store_manifest_fini(&m);
 	return status;
 }
@@ -84,7 +85,7 @@ static hale_status_t check_link(const struct head *h, const char *job_folder, ui
 static hale_status_t read_target(struct head *h, struct error *err)
 {
 	struct recovery *v = &h->recovery;
-	const char *job_folder = folder_of(h, v->target);
+	const char *job_folder = recover_folder_of(h, v->target);
 	char path[PATH_MAX];
 	hale_status_t status;
 
@@ -110,7 +111,8 @@ void recover_reject(struct head *h)
 
 	if (h->recovery.target == 0)
 		return;
-	snprintf(s.job_folder, sizeof(s.job_folder), "%s", folder_of(h, h->recovery.target));
+	snprintf(s.job_folder, sizeof(s.job_folder), "%s",
+		 recover_folder_of(h, h->recovery.target));
 	store_reject(&s, h->recovery.target);
 	h->recovery.target = 0;
 }
@@ -133,7 +135,7 @@ static void image_path(struct head *h, uint32_t rank, size_t link, char *path, s
 {
 	const struct recovery *v = &h->recovery;
 
-	snprintf(path, cap, "%s/%u/%s", folder_of(h, v->target), v->chain[link],
+	snprintf(path, cap, "%s/%u/%s", recover_folder_of(h, v->target), v->chain[link],
 		 v->manifest.parts[rank].file);
 }
 
