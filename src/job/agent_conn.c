@@ -26,15 +26,17 @@ static void conn_close(struct agent_conn *c)
 			break;
 		}
 	}
-	if (c->rank >= 0 && a->ranks[c->rank].conn == c)
+	if (a->ranks && c->rank >= 0 && a->ranks[c->rank].conn == c)
 		a->ranks[c->rank].conn = NULL;
 	free(c);
 }
 
 void agent_conns_close(struct agent *a)
 {
-	while (a->conns)
-		conn_close(a->conns);
+	for (struct agent_conn *c = a->conns, *next; c; c = next) {
+		next = c->next;
+		conn_close(c);
+	}
 }
 
 void agent_conn_drop(struct agent *a, struct agent_rank *r)

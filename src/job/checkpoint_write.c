@@ -236,7 +236,7 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 	m->argv = o->program;
 	m->library_path = (char *)(uintptr_t)library_path;
 	if (!realpath(o->wdir ? o->wdir : ".", m->cwd))
-		strcpy(m->cwd, "/");
+		snprintf(m->cwd, sizeof(m->cwd), "/");
 	describe_stdin(h, m);
 	m->ckpt_every = o->ckpt_every;
 	m->keep = o->keep;

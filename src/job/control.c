@@ -269,8 +269,10 @@ void control_stop(struct head *h)
 
 	if (!k)
 		return;
-	while (k->clients)
-		client_close(k->clients);
+	for (struct client *c = k->clients, *next; c; c = next) {
+		next = c->next;
+		client_close(c);
+	}
 	loop_remove(&h->loop, &k->source);
 	if (k->listener >= 0)
 		close(k->listener);

@@ -62,7 +62,7 @@ size_t control_jobs(char (**jobs)[JOB_ID_MAX])
 		if (!more)
 			break;
 		*jobs = more;
-		strcpy(more[count++], job);
+		snprintf(more[count++], JOB_ID_MAX, "%s", job);
 	}
 	if (f)
 		fclose(f);
@@ -139,12 +139,12 @@ hale_status_t control_choose(const char *job, char name[JOB_ID_MAX], struct erro
 	if (job) {
 		if (strlen(job) >= JOB_ID_MAX)
 			return error_set(err, HALE_ERR_ARGUMENT, "'%s' is no job", job);
-		strcpy(name, job);
+		snprintf(name, JOB_ID_MAX, "%s", job);
 		return HALE_OK;
 	}
 	count = control_jobs(&jobs);
 	if (count == 1)
-		strcpy(name, jobs[0]);
+		snprintf(name, JOB_ID_MAX, "%s", jobs[0]);
 	free(jobs);
 	if (count == 1)
 		return HALE_OK;

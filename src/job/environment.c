@@ -204,7 +204,7 @@ static bool find_beside_executable(char libdir[PATH_MAX])
 	exe[n] = '\0';
 	*strrchr(exe, '/') = '\0';
 	if (has_library(exe)) {
-		strcpy(libdir, exe);
+		snprintf(libdir, PATH_MAX, "%s", exe);
 		return true;
 	}
 	snprintf(pattern, sizeof(pattern), "%s/../lib*/{hale,*/hale}", exe);

@@ -181,9 +181,12 @@ static hale_status_t take_bind(struct parser *p)
 
 static hale_status_t add_export(struct parser *p, char *assignment)
 {
-	char **more = realloc(p->o->exports, (p->o->export_count + 2) * sizeof(char *));
+	char **more;
 
-	if (!more || !assignment) {
+	if (!assignment)
+		return error_set(p->err, HALE_ERR_MEMORY, "out of memory");
+	more = realloc(p->o->exports, (p->o->export_count + 2) * sizeof(char *));
+	if (!more) {
 		free(assignment);
 		return error_set(p->err, HALE_ERR_MEMORY, "out of memory");
 	}

@@ -3,6 +3,7 @@
 #include "job/options.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include "base/base.h"
@@ -47,7 +48,7 @@ static bool take_call(char *value, struct fault *f)
 	}
 	if (strncmp(value, "MPI_", 4) != 0 || strlen(value) >= sizeof(f->call))
 		return false;
-	strcpy(f->call, value);
+	snprintf(f->call, sizeof(f->call), "%s", value);
 	f->count = (uint64_t)count;
 	return true;
 }
@@ -96,7 +97,7 @@ hale_status_t options_parse_fault(const char *text, struct fault *f, struct erro
 				 "'%s' is no fault; write kill:rank=1,after=3s or "
 				 "kill:rank=1,at-call=MPI_Allreduce:100",
 				 text);
-	strcpy(copy, text + 5);
+	snprintf(copy, sizeof(copy), "%s", text + 5);
 	for (char *pair = strtok_r(copy, ",", &save); pair; pair = strtok_r(NULL, ",", &save)) {
 		char *equals = strchr(pair, '=');
 

@@ -62,8 +62,8 @@ void pin_plan_make(struct pin_plan *p, uint32_t nranks, bind_to_t how)
 		return;
 	p->cores = (uint32_t)CPU_COUNT(&allowed);
 	/* the topology takes a while to read: not for a job that can't be bound anyway */
-	if (nranks > p->cores || how == BIND_NONE || (nranks == 1 && how != BIND_CORE) ||
-	    hwloc_topology_init(&topology) != 0)
+	if (nranks == 0 || nranks > p->cores || how == BIND_NONE ||
+	    (nranks == 1 && how != BIND_CORE) || hwloc_topology_init(&topology) != 0)
 		return;
 	cores = calloc(CPU_SETSIZE, sizeof(*cores));
 	if (cores && hwloc_topology_load(topology) == 0) {

@@ -117,7 +117,7 @@ static bool copy_text(const struct json_value *v, char *to, size_t cap)
 
 	if (!text || strlen(text) >= cap)
 		return false;
-	strcpy(to, text);
+	memcpy(to, text, strlen(text) + 1);
 	return true;
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -121,8 +122,8 @@ static void replace(char **text, const char *from, const char *to)
 	out = malloc(strlen(*text) + strlen(to) + 1);
 	assert_non_null(out);
 	memcpy(out, *text, before);
-	strcpy(out + before, to);
-	strcat(out, at + strlen(from));
+	snprintf(out + before, strlen(*text) + strlen(to) + 1 - before, "%s%s", to,
+		 at + strlen(from));
 	free(*text);
 	*text = out;
 }

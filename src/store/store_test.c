@@ -21,7 +21,7 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct error err;
 
-	strcpy(f->dir, "/tmp/hale-store-test-XXXXXX");
+	snprintf(f->dir, sizeof(f->dir), "/tmp/hale-store-test-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	assert_int_equal(store_open(&f->store, f->dir, "job.1", false, &err), HALE_OK);
 	*state = f;
@@ -36,7 +36,7 @@ static int tear_down(void **state)
 	for (uint32_t id = 1; id < 30; id++) {
 		store_path(f->store.job_folder, id, path);
 		store_remove_folder(path);
-		strcat(path, ".bad");
+		strncat(path, ".bad", sizeof(path) - strlen(path) - 1);
 		store_remove_folder(path);
 	}
 	rmdir(f->store.job_folder);
@@ -63,7 +63,7 @@ static hale_status_t checkpoint(struct fixture *f, uint32_t id, uint32_t base)
 	FILE *file;
 
 	assert_int_equal(store_begin(&f->store, id, path, &err), HALE_OK);
-	strcat(path, "/rank-0.img");
+	strncat(path, "/rank-0.img", sizeof(path) - strlen(path) - 1);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fputs("data", file);
