@@ -14,10 +14,10 @@
 #include "image/stream.h"
 
 enum {
-	BATCH_PAGES = FRAME_DATA_MAX / HALE_PAGE,
+	BATCH_PAGES = FRAME_DATA_MAX / HALE_PAGE - 1, /* with its table: a multiple of PART */
 	BATCH_PAGES_COMPRESSED = 256,
 	BATCH_RUNS = (HALE_PAGE - sizeof(struct frame)) / sizeof(uint64_t),
-	PART = 256 << 10,
+	PART = FRAME_ALIGN,
 	WRITE_VECS = 256,
 	ZSTD_LEVEL = 1,
 	LZ4_SPEED = 1,
@@ -47,6 +47,7 @@ struct writer {
 	size_t takes;
 	struct piece piece[BATCH_RUNS];
 	uint64_t table[BATCH_RUNS];
+	char table_page[HALE_PAGE]; /* zero */
 	size_t pieces;
 	uint64_t pages; /* in the pieces */
 	struct iovec iov[WRITE_VECS];
@@ -207,6 +208,12 @@ static void find_locks(struct job *j, uint64_t addr, const void *page)
 			note_lock(j, addr + (i - MUTEX_OWNER_AT) * 4, word[i]);
 }
 
+static void look_for_locks(struct job *j, uint64_t addr, const char *pages, uint64_t count)
+{
+	for (uint64_t i = 0; i < count && j->p->tid_count; i++)
+		find_locks(j, addr + i * HALE_PAGE, pages + i * HALE_PAGE);
+}
+
 /* ---- one frame ---- */
 
 static void write_plain(struct job *j, struct writer *w)
@@ -216,27 +223,29 @@ static void write_plain(struct job *j, struct writer *w)
 			  .table_len = w->pieces * sizeof(uint64_t),
 			  .data_len = w->pages * HALE_PAGE,
 			  .raw_len = w->pages * HALE_PAGE};
-	uint64_t at = image_stream_claim(j->stream, &f), to = at + frame_data_at(&f);
+	uint64_t at = image_stream_claim(j->stream, &f), to = at;
 	struct iovec *iov = w->iov;
-	int vecs = 0;
-	size_t part = 0;
 	XXH3_state_t sum;
 	XXH3_64bits_reset(&sum);
+	/* the place of the table goes along with the first part, then that begins on a multiple */
+	iov[0] = (struct iovec){w->table_page, frame_data_at(&f)};
+	int vecs = 1;
+	size_t part = frame_data_at(&f);
 	for (size_t i = 0; i < w->pieces && !image_stream_failed(j->stream); i++) {
 		const struct piece *p = &w->piece[i];
 		for (uint64_t k = 0; k < p->pages;) {
-			uint64_t n = p->pages - k, fits = (PART - part) / HALE_PAGE;
+			uint64_t n = p->pages - k;
+			uint64_t fits = (PART - (to + part) % PART) / HALE_PAGE;
 			if (n > fits)
 				n = fits;
 			char *from = (char *)p->source + k * HALE_PAGE;
 			XXH3_64bits_update(&sum, from, n * HALE_PAGE);
-			for (uint64_t g = 0; g < n && j->p->tid_count; g++)
-				find_locks(j, p->addr + (k + g) * HALE_PAGE, from + g * HALE_PAGE);
+			look_for_locks(j, p->addr + k * HALE_PAGE, from, n);
 			iov[vecs++] = (struct iovec){from, n * HALE_PAGE};
 			part += n * HALE_PAGE;
 			k += n;
 			bool last = i + 1 == w->pieces && k == p->pages;
-			if (part < PART && vecs < WRITE_VECS && !last)
+			if ((to + part) % PART && vecs < WRITE_VECS && !last)
 				continue;
 			int rc = sys_writev_at(j->stream->fd, iov, vecs, to);
 			if (rc)
@@ -267,8 +276,7 @@ static void write_packed(struct job *j, struct writer *w)
 	for (size_t i = 0; i < w->pieces; i++) {
 		const struct piece *p = &w->piece[i];
 		memcpy(to, (const void *)p->source, p->pages * HALE_PAGE);
-		for (uint64_t g = 0; g < p->pages && j->p->tid_count; g++)
-			find_locks(j, p->addr + g * HALE_PAGE, to + g * HALE_PAGE);
+		look_for_locks(j, p->addr, to, p->pages);
 		to += p->pages * HALE_PAGE;
 	}
 	size_t raw = (size_t)(to - w->raw), len = pack(j, w, raw);

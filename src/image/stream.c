@@ -6,6 +6,8 @@
 
 #include "image/hash.h"
 
+enum { ALIGN_FROM = 2 << 20 };
+
 struct frame_note {
 	uint64_t at;
 	struct frame frame;
@@ -51,9 +53,16 @@ bool image_stream_init(struct image_stream *s, struct arena *a, int fd, size_t n
 	return s->header_page != NULL;
 }
 
-uint64_t image_stream_claim(struct image_stream *s, const struct frame *f)
+uint64_t image_stream_claim(struct image_stream *s, struct frame *f)
 {
-	return atomic_fetch_add(&s->end, frame_len(f));
+	image_stream_lock(s);
+	uint64_t at = atomic_load(&s->end), end = at + frame_len(f);
+	/* a hole costs nothing, but many of them make a small image look large */
+	if (f->kind == FRAME_MAPS || f->data_len >= ALIGN_FROM)
+		f->pad = (uint32_t)((ALIGN_UP(end, FRAME_ALIGN) - end) / HALE_PAGE);
+	atomic_store(&s->end, at + frame_len(f));
+	image_stream_unlock(s);
+	return at;
 }
 
 static void frame_sign(struct frame *f, const void *table)
@@ -75,8 +84,8 @@ void image_stream_seal(struct image_stream *s, struct frame *f, uint64_t at, con
 	int rc = sys_writev_at(s->fd, iov, 3, at);
 	if (rc)
 		image_stream_fail(s, rc);
-	uint64_t tail = at + frame_len(f), data_end = at + frame_data_at(f) + f->data_len;
-	rc = sys_write_at(s->fd, zero, tail - data_end, data_end);
+	uint64_t data_end = at + frame_data_at(f) + f->data_len;
+	rc = sys_write_at(s->fd, zero, frame_pad(f->data_len) - f->data_len, data_end);
 	if (rc)
 		image_stream_fail(s, rc);
 	image_stream_lock(s);
@@ -136,7 +145,9 @@ void image_stream_finish(struct image_stream *s, struct image_header *header, co
 	memcpy(page, &f, sizeof(f));
 	if (image_stream_orphaned(s))
 		return;
-	int rc = sys_write_at(s->fd, page, s->header_len, 0);
+	int rc = (int)sys(SYS_ftruncate, s->fd, header->file_len);
+	if (!rc)
+		rc = sys_write_at(s->fd, page, s->header_len, 0);
 	if (rc)
 		image_stream_fail(s, rc);
 

@@ -42,7 +42,7 @@ void image_stream_put(struct image_stream *s, enum frame_kind kind, uint32_t cou
 		      const void *table, size_t table_len, const void *data, size_t data_len);
 /* Parts: claims a place for a frame whose lengths are known; the caller writes the data from
  * frame_data_at on, then calls image_stream_seal with data_sum filled in. */
-uint64_t image_stream_claim(struct image_stream *s, const struct frame *f);
+uint64_t image_stream_claim(struct image_stream *s, struct frame *f);
 void image_stream_seal(struct image_stream *s, struct frame *f, uint64_t at, const void *table);
 /* The HEADER, last of all: from now on this is an image. Fills lengths and counts in header. */
 void image_stream_finish(struct image_stream *s, struct image_header *header, const void *note);

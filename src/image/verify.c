@@ -75,15 +75,19 @@ static hale_status_t check_padding(const struct image_file *f, const struct fram
 	char pad[HALE_PAGE];
 	uint64_t head_end = n->at + sizeof(n->frame) + n->frame.table_len;
 	uint64_t data_at = n->at + frame_data_at(&n->frame), data_end = data_at + n->frame.data_len;
-	uint64_t frame_end = n->at + frame_len(&n->frame);
-	if (sys_read_at(f->fd, pad, data_at - head_end, head_end))
+	uint64_t frame_end = n->at + frame_len(&n->frame), len = data_at - head_end;
+	if (sys_read_at(f->fd, pad, len, head_end))
 		return error_set(err, HALE_ERR_STORE, "can't read image %s", f->path);
-	if (!all_zero(pad, data_at - head_end))
+	if (!all_zero(pad, len))
 		return image_file_corrupt(f, "padding", err);
-	if (sys_read_at(f->fd, pad, frame_end - data_end, data_end))
-		return error_set(err, HALE_ERR_STORE, "can't read image %s", f->path);
-	return all_zero(pad, frame_end - data_end) ? HALE_OK
-						   : image_file_corrupt(f, "padding", err);
+	for (uint64_t at = data_end; at < frame_end; at += len) {
+		len = frame_end - at < sizeof(pad) ? frame_end - at : sizeof(pad);
+		if (sys_read_at(f->fd, pad, len, at))
+			return error_set(err, HALE_ERR_STORE, "can't read image %s", f->path);
+		if (!all_zero(pad, len))
+			return image_file_corrupt(f, "padding", err);
+	}
+	return HALE_OK;
 }
 
 struct verification {
