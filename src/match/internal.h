@@ -32,6 +32,7 @@ enum record_kind {
 	RECORD_FIN,	  /* the receiver has it all */
 	RECORD_CANCEL,	  /* take the message back if it is not matched. id: the sender's request */
 	RECORD_CANCELLED, /* the answer; tag is 1: taken back, 0: too late */
+	RECORD_PRESSURE,  /* tag is 1: send nothing that I must keep for you; 0: again as usual */
 };
 
 /* Where the payload lies in the sender's memory. */
@@ -133,13 +134,19 @@ struct control {
 
 struct peer {
 	const struct channel_ops *channel;
-	size_t eager_max;
-	bool blocked; /* something is queued, or we are suspended: nothing may leave directly */
-	bool busy;    /* in match.busy */
+	size_t eager_max; /* the channel's; 0 while the peer is under pressure */
+	size_t kept;	  /* bytes of its messages that nobody here has received yet */
+	bool pressed;	  /* we have told it so */
+	bool blocked;	  /* something is queued, or we are suspended: nothing may leave directly */
+	bool busy;	  /* in match.busy */
 	struct peer *next_busy;
 	struct request_list queue;    /* sends, in order */
 	struct control *first, *last; /* leave before the queue */
 };
+
+/* Bytes of unexpected messages from one peer at which it is told to keep its payloads to itself
+ * (they come by rendezvous then), and at which it may send as usual again. */
+enum { PRESSURE_ON = 16 << 20, PRESSURE_OFF = 4 << 20 };
 
 enum { MATCH_ANY = 0xffffffffu, MATCH_CONTEXTS = COMM_CONTEXT_MAX };
 

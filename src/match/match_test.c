@@ -226,6 +226,37 @@ static void full_rings_hold_senders_back_and_lose_nothing(void **state)
 	assert_int_equal(fixture_run(2, 2, full_body), 0);
 }
 
+/* The receiver looks at everything and receives nothing for a while. */
+static void pressure_body(int rank)
+{
+	enum { N = 12000, SIZE = 4000 };
+	static unsigned char p[SIZE];
+	size_t before, kept, mapped;
+	heap_stats(&before, &mapped);
+	for (int k = 0; rank == 0 && k < N; k++) {
+		fixture_fill(p, SIZE, 0, k);
+		match_send(p, SIZE, BYTES, 1, 1, &world, 0);
+	}
+	if (rank == 0)
+		return;
+	while (!match.peer[0].pressed)
+		match_progress();
+	for (int k = 0; k < 10000; k++)
+		match_progress();
+	heap_stats(&kept, &mapped);
+	REQUIRE(kept - before < 2 * PRESSURE_ON);
+	for (int k = 0; k < N; k++) {
+		match_recv(p, SIZE, BYTES, 0, 1, &world, 0, MPI_STATUS_IGNORE);
+		REQUIRE(fixture_holds(p, SIZE, 0, k));
+	}
+	REQUIRE(!match.peer[0].pressed && match.peer[0].kept == 0);
+}
+
+static void what_must_be_kept_is_bounded(void **state)
+{
+	assert_int_equal(fixture_run(2, 2, pressure_body), 0);
+}
+
 /* Every second int, and long pieces with holes; to and from memory that is one run. */
 static void pieces_body(int rank)
 {
@@ -566,6 +597,7 @@ int main(void)
 	    cmocka_unit_test(contexts_do_not_mix),
 	    cmocka_unit_test(too_long_messages_are_cut_and_reported),
 	    cmocka_unit_test(full_rings_hold_senders_back_and_lose_nothing),
+	    cmocka_unit_test(what_must_be_kept_is_bounded),
 	    cmocka_unit_test(memory_in_pieces_is_sent_and_received),
 	    cmocka_unit_test(a_rank_sends_to_itself),
 	    cmocka_unit_test(synchronous_sends_wait_for_the_match),

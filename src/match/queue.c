@@ -93,6 +93,18 @@ struct match_request *posted_take(struct flow *f, int tag)
 
 /* ---- messages ---- */
 
+/* More or less is kept of what a peer sent. It hears of it when that is much. */
+static void kept_add(uint32_t from, ptrdiff_t bytes)
+{
+	struct peer *p = &match.peer[from];
+	p->kept += (size_t)bytes;
+	if (LIKELY(p->pressed ? p->kept > PRESSURE_OFF : p->kept < PRESSURE_ON) ||
+	    from == match.rank)
+		return;
+	p->pressed = !p->pressed;
+	control_send(from, RECORD_PRESSURE, 0, p->pressed, NULL, 0);
+}
+
 void unexpected_add(struct flow *f, const struct envelope *e, const void *payload)
 {
 	struct message *m = match_memory(sizeof(*m) + e->length);
@@ -111,6 +123,7 @@ void unexpected_add(struct flow *f, const struct envelope *e, const void *payloa
 	else
 		f->first = m;
 	f->last = m;
+	kept_add(f->peer, e->length);
 	m->later = NULL;
 	m->earlier = c->last;
 	if (c->last)
@@ -141,6 +154,7 @@ void unexpected_remove(struct message *m)
 	else
 		c->last = m->earlier;
 	m->flow = NULL;
+	kept_add(m->from, -(ptrdiff_t)m->envelope.length);
 }
 
 struct message *unexpected_find(uint32_t context, uint32_t world, int tag)

@@ -83,6 +83,9 @@ static void control_arrive(uint32_t from, const struct envelope *e, const void *
 	case RECORD_CANCEL:
 		cancel_arrive(from, e, payload);
 		return;
+	case RECORD_PRESSURE:
+		match.peer[from].eager_max = e->tag ? 0 : *match.peer[from].channel->eager_max;
+		return;
 	default:
 		log_warn("internal error: rank %u sent a record of kind %u to rank %u; please "
 			 "report this",

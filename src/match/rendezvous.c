@@ -378,7 +378,7 @@ static int help_step(struct match_request *r)
 static bool push_record(struct match_request *r)
 {
 	struct peer *p = &match.peer[r->world];
-	size_t n = min_size(p->eager_max, r->total - r->fetched);
+	size_t n = min_size(*p->channel->eager_max, r->total - r->fetched);
 	struct envelope e = {.kind = RECORD_DATA, .length = (uint32_t)n, .id = r->remote};
 	if (r->run) {
 		if (!p->channel->send(r->world, &e, r->run + r->fetched))

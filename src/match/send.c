@@ -41,7 +41,8 @@ void control_send(uint32_t world, enum record_kind kind, uint64_t id, int tag, c
 	struct control *c = match_memory(sizeof(*c));
 	c->next = NULL;
 	c->envelope = e;
-	memcpy(c->payload, payload, length);
+	if (length)
+		memcpy(c->payload, payload, length);
 	if (p->last)
 		p->last->next = c;
 	else
