@@ -55,9 +55,10 @@ bench:
 # The prefix is compiled in: where hale finds its libraries.
 install:
 	$(call configure,build)
-	@$(MESON) configure $(BUILD) --prefix $(abspath $(PREFIX))
-	@$(NINJA) -C $(BUILD) --quiet
-	@$(MESON) install -C $(BUILD) --quiet
+	@{ $(MESON) configure $(BUILD) --prefix $(abspath $(PREFIX)) && $(NINJA) -C $(BUILD) && \
+		$(MESON) install -C $(BUILD) --no-rebuild; } >$(BUILD).log 2>&1 || \
+		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
 	@echo "Installed under $(PREFIX): try  hale run -n 2 -- hostname"
 
 asan:
