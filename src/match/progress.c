@@ -16,7 +16,7 @@ enum {
 	SPIN_ROUNDS = 4000,
 	ROUNDS_PER_CLOCK = 32,
 	YIELD_NS = 100000,
-	YIELD_OVERSUBSCRIBED_NS = 50000,
+	YIELD_OVERSUBSCRIBED_NS = 100000,
 	SLEEP_NS = 100000000, /* nothing depends on it: a net below what we did not think of */
 	HOOKS_MAX = 8,
 };
