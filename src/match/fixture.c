@@ -23,7 +23,9 @@ struct ompi_predefined_message_t {
 /* What ranks share besides the segment. */
 struct meeting {
 	_Atomic uint32_t here;
-	_Atomic uint32_t restored; /* the first one's: of the checkpoint asked for */
+	/* the first one's: */
+	_Atomic uint32_t restored; /* of the checkpoint asked for */
+	_Atomic uint32_t said[64];
 };
 
 static struct link self;
@@ -147,6 +149,22 @@ static void segment_map(void)
 	atomic_store(&self.mailbox->pid, getpid());
 }
 
+void fixture_new_life(void)
+{
+	life++;
+	segment_map();
+}
+
+void fixture_say(int rank, uint32_t number)
+{
+	atomic_store(&meetings[0].said[rank], number);
+}
+
+uint32_t fixture_said(int rank)
+{
+	return atomic_load(&meetings[0].said[rank]);
+}
+
 static void suspend(void)
 {
 	for (unsigned i = 0; i < nparticipants; i++)
@@ -164,8 +182,7 @@ void fixture_checkpoint(bool restored)
 		participants[i]->save();
 	fixture_meet();
 	if (restored) {
-		life++;
-		segment_map();
+		fixture_new_life();
 		/* a rank that is late must find what the early ones send */
 		if (self.rank % 2)
 			usleep(2000);
@@ -238,7 +255,7 @@ static bool nothing_queued(void *arg)
 	return !match.busy;
 }
 
-static void rank_main(uint32_t rank, uint32_t ranks, void (*body)(int))
+static void rank_main(uint32_t rank, uint32_t ranks, void (*body)(int), bool bare)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(RANK_SECONDS);
@@ -251,6 +268,10 @@ static void rank_main(uint32_t rank, uint32_t ranks, void (*body)(int))
 	comm_fill(&world, 0);
 	comm_fill(&other, 2);
 	guard_enter();
+	if (bare) {
+		body((int)rank);
+		_exit(0);
+	}
 	REQUIRE(match_init() == MPI_SUCCESS);
 	body((int)rank);
 	match_wait_until(nothing_queued, NULL);
@@ -274,11 +295,11 @@ static int segment_make(uint32_t ranks, uint32_t cores, uint32_t generation)
 	return fd;
 }
 
-int fixture_run(uint32_t ranks, uint32_t cores, void (*body)(int rank))
+static int run(uint32_t ranks, uint32_t cores, void (*body)(int rank), bool bare)
 {
 	pid_t pid[RANKS_MAX];
 	int failed = 0, status;
-	size_t room = 1 << 20;
+	size_t room = 8 << 20;
 	meetings = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (uint32_t i = 0; i < SEGMENTS; i++)
 		if ((segment_fd[i] = segment_make(ranks, cores, i + 1)) < 0)
@@ -286,7 +307,7 @@ int fixture_run(uint32_t ranks, uint32_t cores, void (*body)(int rank))
 	for (uint32_t i = 0; i < ranks; i++) {
 		pid[i] = fork();
 		if (pid[i] == 0)
-			rank_main(i, ranks, body);
+			rank_main(i, ranks, body, bare);
 	}
 	for (uint32_t left = ranks; left > 0; left--) {
 		pid_t p = wait(&status);
@@ -301,4 +322,14 @@ int fixture_run(uint32_t ranks, uint32_t cores, void (*body)(int rank))
 		close(segment_fd[i]);
 	munmap(meetings, room);
 	return failed;
+}
+
+int fixture_run(uint32_t ranks, uint32_t cores, void (*body)(int rank))
+{
+	return run(ranks, cores, body, false);
+}
+
+int fixture_run_bare(uint32_t ranks, uint32_t cores, void (*body)(int rank))
+{
+	return run(ranks, cores, body, true);
 }

@@ -16,6 +16,9 @@ extern struct comm other; /* all ranks in another context */
  * after four minutes is killed; that counts as a failure. */
 int fixture_run(uint32_t ranks, uint32_t cores, void (*body)(int rank));
 
+/* The same without match/: for tests of channels alone. */
+int fixture_run_bare(uint32_t ranks, uint32_t cores, void (*body)(int rank));
+
 /* In a rank: ends it with a message if the condition does not hold. */
 #define REQUIRE(what)                                                                              \
 	do {                                                                                       \
@@ -31,6 +34,13 @@ bool fixture_holds(const unsigned char *p, size_t n, int from, int k);
 
 /* Without messages: waits until all ranks are here. Does not move messages on. */
 void fixture_meet(void);
+
+/* A number for the other ranks, and theirs. */
+void fixture_say(int rank, uint32_t number);
+uint32_t fixture_said(int rank);
+
+/* As after a restart: a new, zeroed segment in the place of the old one. */
+void fixture_new_life(void);
 
 /* A checkpoint as ckpt/ would do it, by all ranks at about this time. restored: continues as after
  * a restart, in a new and zeroed segment. */
