@@ -88,7 +88,8 @@ def a_hundred_checkpoints_leak_nothing(s):
     for who, a, b in zip(("rank 0", "rank 1", "hale run"), first, last):
         about = f"{who}: after 10 checkpoints {a}, after 100 {b}"
         expect(b["maps"] <= a["maps"] + 2, "mappings leak", about)
-        expect(b["fds"] <= a["fds"], "descriptors leak", about)
+        # one that is just being closed (the last `hale ckpt`'s connection) is no leak; 90 would be
+        expect(b["fds"] <= a["fds"] + 2, "descriptors leak", about)
         expect(b["rss"] <= a["rss"] * 1.03 + (512 << 10), "memory leaks", about)
     expect(len(kept) <= 3, "checkpoints are not taken away", kept)
     a, b = first[0], last[0]
