@@ -19,7 +19,7 @@ enum match_mode {
 	MATCH_BUFFERED = 2,    /* payload is copied into the buffer of MPI_Buffer_attach */
 	MATCH_READY = 3,       /* treated as standard */
 	MATCH_MODE_MASK = 3,
-	MATCH_COLL = 4,	       /* in the communicator's collective context */
+	MATCH_COLL = 4, /* in the communicator's collective context */
 };
 
 /* Once, after link_open: opens channels, registers with ckpt/. And the end: flushes, closes. */
@@ -76,8 +76,8 @@ int match_progress(void);
 void match_wait_until(bool (*done)(void *), void *arg);
 void match_wait(struct request *r); /* until r->complete */
 /* One sleep, for a waiting loop of another layer that has spun and yielded enough: until the bell
- * rings, something moves or done(arg). Meanwhile it is outside the library: other threads run in it,
- * and a checkpoint may be taken. */
+ * rings, something moves or done(arg). Meanwhile it is outside the library: other threads run in
+ * it, and a checkpoint may be taken. */
 void match_sleep(bool (*done)(void *), void *arg);
 /* The same for a word in shared memory that a peer of this node will change: returns when
  * *word >= value as signed difference. The peer rings this process's bell after changing it. */
