@@ -17,6 +17,9 @@ cleanup() {
 }
 trap cleanup EXIT
 cd "$work" || exit 1
+# Open MPI, as root too, and with nothing left in /dev/shm when one of its ranks is killed
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_btl_vader_backing_directory=$work
 
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'; else bold='' dim='' off=''; fi
 start=$(date +%s.%N)
@@ -58,8 +61,7 @@ title "1. LAMMPS under Open MPI, undisturbed"
 command_line "mpirun -n $ranks lmp -in in.melt"
 t=$(date +%s.%N)
 if command -v mpirun.openmpi >/dev/null; then
-	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR=$work \
-		mpirun.openmpi --oversubscribe --bind-to none -n $ranks "${lmp[@]}" \
+	TMPDIR=$work mpirun.openmpi --oversubscribe --bind-to none -n $ranks "${lmp[@]}" \
 		>out.reference 2>err.reference </dev/null || fail "Open MPI could not run it"
 	say "done in $(since "$t"); its last line: $(thermo out.reference | tail -1 | xargs)"
 fi
@@ -113,8 +115,7 @@ say "the same numbers"
 
 if command -v mpirun.openmpi >/dev/null; then
 	title "4. For comparison: Open MPI when a rank is killed"
-	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR=$work \
-		mpirun.openmpi --oversubscribe --bind-to none -n $ranks "${lmp[@]}" \
+	TMPDIR=$work mpirun.openmpi --oversubscribe --bind-to none -n $ranks "${lmp[@]}" \
 		>out.lost 2>err.lost </dev/null &
 	job=$!
 	until_true grep -q '^ *50 ' out.lost

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -102,6 +103,16 @@ def run_units(tally, names, build):
             show(text)
 
 
+def lines_of(p):
+    """What p prints; p ends with us, and cleans up, should we be ended before it."""
+    try:
+        yield from p.stdout
+    finally:
+        if p.poll() is None and sys.exc_info()[0] is not None:
+            p.terminate()
+            p.wait()
+
+
 def run_scenarios(tally, names, build):
     folder = os.path.join(ROOT, "tests")
     scripts = [f for f in sorted(os.listdir(folder)) if f.endswith(".sh") and wanted(names, f)]
@@ -126,7 +137,7 @@ def run_scenarios(tally, names, build):
                              stderr=subprocess.STDOUT, text=True)
         said = 0
         rest = []
-        for line in p.stdout:
+        for line in lines_of(p):
             m = re.match(r"^(ok|FAILED|skipped)\t([^\t]*)\t([0-9.]+)\t(.*)$", line)
             if m:
                 said += 1
@@ -145,6 +156,7 @@ def run_scenarios(tally, names, build):
 
 def main():
     global MESON
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("names", nargs="*")

@@ -431,6 +431,9 @@ def run_one(function):
         verdict, detail = "FAILED", f"{os.path.basename(line.filename)}:{line.lineno}: {e}"
     except Exception:
         verdict, detail = "FAILED", traceback.format_exc()
+    except BaseException:  # the runner itself is ended: nothing stays behind
+        s.close(False)
+        raise
     problems = s.close(verdict != "FAILED")
     if problems:
         verdict = "FAILED"
@@ -464,6 +467,8 @@ def private_shm():
 def main():
     private_shm()
     become_subreaper()
+    for sig in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, lambda number, frame: sys.exit(128 + number))
     only = sys.argv[2:] if len(sys.argv) > 2 and sys.argv[1] == "--only" else sys.argv[1:]
     tests = [t for t in TESTS if not only or any(o in t.__name__ for o in only)]
     if tests and not os.path.exists(HALE):
