@@ -32,6 +32,7 @@ static struct control {
 	_Atomic int at[RANKS];		    /* where it is */
 	_Atomic int hold[RANKS];	    /* its next safe point lasts */
 	_Atomic int held[RANKS];
+	_Atomic int entered[RANKS]; /* barriers */
 	_Atomic int came[AGREEMENTS];
 	_Atomic uint64_t highest[AGREEMENTS][2];
 } * control;
@@ -161,6 +162,14 @@ static void sum(int round, size_t count)
 		check(out[i] == RANKS * (round * 100 + (int)i) + RANKS * (RANKS - 1) / 2);
 }
 
+static void barrier(void)
+{
+	int mine = ++control->entered[me];
+	check(cells_barrier(home) == MPI_SUCCESS);
+	for (int i = 0; i < RANKS; i++)
+		check(control->entered[i] >= mine);
+}
+
 static void bcast(int root, int round, size_t count)
 {
 	static int buf[LARGE];
@@ -277,6 +286,8 @@ static void sums(void)
 {
 	for (int i = 1; i <= 6; i++) {
 		pass(i);
+		if (i > 2)
+			barrier();
 		sum(i, i % 2 ? 2 : 100);
 	}
 }
@@ -427,7 +438,10 @@ static void mixture(void)
 			control->at[me] = i;
 		guard_attend();
 		size_t count = rand() % 40 ? (size_t)(rand() % 30) : LARGE;
-		if (rand() % 2)
+		int kind = rand() % 5;
+		if (kind == 0)
+			barrier();
+		else if (kind < 3)
 			sum(i, count);
 		else
 			bcast(rand() % RANKS, i, count);
