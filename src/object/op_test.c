@@ -268,8 +268,8 @@ static void user_functions_get_the_left_operand_first(void **state)
 	op_release(op);
 }
 
-static size_t seen_count;
-static int seen_longest;
+static volatile size_t seen_count; /* gcc 12 at -O2 with UBSan drops the reset of it */
+static volatile int seen_longest;
 
 static void user_counts(void *in, void *inout, int *len, MPI_Datatype *type)
 {
