@@ -18,9 +18,10 @@ run() { # FOLDER SANITIZERS TESTS…
 	echo "$# test programs ran under $sanitizers"
 }
 
+# Sanitized code draws warnings of its own from gcc 12, wrong ones: not errors here.
 setup() { # FOLDER SANITIZERS
 	[ -e "$1/build.ninja" ] || $meson setup "$1" -Dtests=enabled -Db_sanitize="$2" \
-		-Db_lundef=false -Dbuildtype=debugoptimized >/dev/null
+		-Db_lundef=false -Dbuildtype=debugoptimized -Dwerror=false >/dev/null
 }
 
 list() {

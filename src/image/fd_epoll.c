@@ -44,12 +44,14 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		return error_set(err, HALE_ERR_SYSTEM, "can't read %s", path);
 	size_t begin = t->text.len;
 	for (const char *at = info; (at = strstr(at, "tfd:")) != NULL;) {
-		struct epoll_record *e = bytes_extend(&t->text, sizeof(*e));
-		if (!e)
+		struct epoll_record e = {0};
+		void *to = bytes_extend(&t->text, sizeof(e));
+		if (!to)
 			return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
-		e->fd = (int32_t)take(&at, "tfd:", 10);
-		e->events = (uint32_t)take(&at, "events:", 16);
-		e->data = take(&at, "data:", 16);
+		e.fd = (int32_t)take(&at, "tfd:", 10);
+		e.events = (uint32_t)take(&at, "events:", 16);
+		e.data = take(&at, "data:", 16);
+		memcpy(to, &e, sizeof(e)); /* texts before it may have any length */
 		r->a++;
 	}
 	r->text_offset = (uint32_t)begin;
