@@ -4,6 +4,7 @@
  *   stopped   collect what only the process itself can tell, and what would change under a
  *             writing child: threads, signals, descriptors with their offsets, shared memory
  *             context_save: this is where the restored process comes back
+ *             what was written of large mappings is copied (apart.c)
  *             fork
  *   running   the parent goes on; the child writes (capture_write.c)
  */
@@ -192,6 +193,20 @@ static hale_status_t collect_threads(struct capture *c, struct error *err)
 	return HALE_OK;
 }
 
+/* Until tracking knows better, everything was written. */
+static hale_status_t prepare_selection(struct capture *c, struct error *err)
+{
+	list_init(&c->written, &c->arena, sizeof(struct map_written));
+	for (size_t i = 0; i < c->maps.count; i++) {
+		struct map_written *w = list_add(&c->written);
+		if (!w)
+			return no_memory(err);
+		w->whole = true;
+		list_init(&w->ranges, &c->arena, sizeof(struct range));
+	}
+	return HALE_OK;
+}
+
 static hale_status_t collect(struct capture *c, struct error *err)
 {
 	hale_status_t rc = maps_scan("/proc/thread-self/maps", &c->arena, &c->maps, err);
@@ -215,6 +230,8 @@ static hale_status_t collect(struct capture *c, struct error *err)
 		rc = collect_threads(c, err);
 	if (rc == HALE_OK)
 		rc = collect_shared(c, err);
+	if (rc == HALE_OK)
+		rc = prepare_selection(c, err);
 	c->process.record.resume = (uint64_t)image_resume;
 	return rc;
 }
@@ -318,7 +335,14 @@ static __attribute__((noinline)) image_return_t save_and_write(struct capture *c
 	if (context_save(&me->context))
 		return IMAGE_RESTORED;
 	track_renew(c);
-	return begin_writing(c, err) == HALE_OK ? IMAGE_CAPTURED : IMAGE_FAILED;
+	if (!selection_init(&c->selection, &c->arena, c->incremental)) {
+		no_memory(err);
+		return IMAGE_FAILED;
+	}
+	apart_begin(c);
+	hale_status_t rc = begin_writing(c, err);
+	apart_end(c);
+	return rc == HALE_OK ? IMAGE_CAPTURED : IMAGE_FAILED;
 }
 
 static void engine_take_note(const struct image_params *p)

@@ -31,6 +31,7 @@ struct capture {
 	struct list threads; /* struct thread_record; the first is the caller */
 	struct list copies;  /* struct page_copy */
 	struct list written; /* struct map_written, one for each of maps */
+	struct selection selection;
 	bool incremental;
 	/* where the kernel doesn't track: checksums of the base's pages, and of this image's */
 	struct hash_table *hashes_old, *hashes_new;
@@ -39,7 +40,9 @@ struct capture {
 /* Ranges of one mapping that were written since the base; whole: can't be told, all of it. */
 struct map_written {
 	bool whole;
+	bool apart; /* selected and copied before the fork, and left out of it */
 	struct list ranges; /* struct range */
+	uint64_t saved;	    /* pages of it in the selection, once that is made */
 };
 
 /* capture.c */
@@ -60,5 +63,10 @@ void track_renew(struct capture *c);
 void track_base_written(const struct capture *c);
 /* In a new process: nothing is tracked. */
 void track_reset(void);
+
+/* ---- apart.c: with the process stopped, before and after the fork ---- */
+
+void apart_begin(struct capture *c);
+void apart_end(struct capture *c);
 
 #endif

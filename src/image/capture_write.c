@@ -21,24 +21,27 @@ static hale_status_t check_inherited(struct capture *c, struct error *err)
 		return HALE_OK;
 	hale_status_t rc = maps_scan("/proc/thread-self/maps", &c->arena, &here, err);
 	size_t k = 0;
-	for (size_t i = 0; i < c->map_records.count && rc == HALE_OK; i++) {
-		const struct map_record *r = list_at(&c->map_records, i);
-		uint64_t at = r->start;
-		for (; k < here.count && at < r->end; k++) {
-			const struct map *m = list_at(&here, k);
-			if (m->end <= at)
+	for (size_t i = 0; i < c->maps.count && rc == HALE_OK; i++) {
+		const struct map *m = list_at(&c->maps, i);
+		const struct map_written *w = list_at(&c->written, i);
+		uint64_t at = m->start;
+		if (map_is_kernel(m) || map_is_excluded(m->start, m->end) || w->apart)
+			continue;
+		for (; k < here.count && at < m->end; k++) {
+			const struct map *h = list_at(&here, k);
+			if (h->end <= at)
 				continue;
-			if (m->start > at)
+			if (h->start > at)
 				break;
-			at = m->end;
-			if (at >= r->end)
+			at = h->end;
+			if (at >= m->end)
 				break;
 		}
-		if (at < r->end)
+		if (at < m->end)
 			rc = error_set(err, HALE_ERR_UNSUPPORTED,
 				       "the memory at %lx is kept from forked processes "
 				       "(MADV_DONTFORK): checkpoint synchronously",
-				       (unsigned long)r->start);
+				       (unsigned long)m->start);
 	}
 	return rc;
 }
@@ -152,36 +155,51 @@ static struct map_record *record_of(struct capture *c, uint64_t addr, size_t *hi
 	return NULL;
 }
 
-static bool select_pages(struct capture *c, struct selection *s)
+/* What of one mapping is to be saved; false when memory is out. */
+static bool select_map(struct capture *c, size_t i)
 {
-	bool ok = selection_init(s, &c->arena, c->incremental);
+	struct selection *s = &c->selection;
+	const struct map *m = list_at(&c->maps, i);
+	struct map_written *w = list_at(&c->written, i);
+	uint64_t before = s->pages;
+	if (w->apart)
+		return true;
+	bool ok = c->incremental && !w->whole
+		      ? selection_add(s, m, w->ranges.items, w->ranges.count)
+		      : selection_add(s, m, NULL, 0);
+	w->saved = s->pages - before;
+	if (w->saved)
+		make_readable(m, true);
+	return ok;
+}
+
+static bool select_pages(struct capture *c)
+{
+	struct selection *s = &c->selection;
+	bool ok = selection_open(s);
 	if (ok && (c->hashes_old || c->hashes_new))
 		ok = hashes_compare(c);
 	size_t hint = 0;
 	for (size_t i = 0; i < c->maps.count && ok; i++) {
 		const struct map *m = list_at(&c->maps, i);
-		const struct map_written *w = c->incremental ? list_at(&c->written, i) : NULL;
-		uint64_t before = s->pages;
 		if (map_is_kernel(m) || map_is_excluded(m->start, m->end))
 			continue;
-		ok = w && !w->whole ? selection_add(s, m, w->ranges.items, w->ranges.count)
-				    : selection_add(s, m, NULL, 0);
-		if (s->pages > before)
-			make_readable(m, true);
+		ok = select_map(c, i);
 		struct map_record *r = record_of(c, m->start, &hint);
 		if (r)
-			r->pages += s->pages - before;
+			r->pages += ((struct map_written *)list_at(&c->written, i))->saved;
 	}
 	for (size_t i = 0; i < c->copies.count && ok; i++) {
 		const struct page_copy *p = list_at(&c->copies, i);
 		ok = selection_add_copy(s, p->addr, p->copy, p->pages);
 	}
+	selection_close(s);
 	return ok;
 }
 
-static void put_pages(struct capture *c, struct image_stream *s, struct selection *sel,
-		      struct image_header *header)
+static void put_pages(struct capture *c, struct image_stream *s, struct image_header *header)
 {
+	const struct selection *sel = &c->selection;
 	int32_t *tids = arena_alloc(&c->arena, c->threads.count * sizeof(*tids));
 	struct pages_result result;
 	if (!tids) {
@@ -265,7 +283,6 @@ static hale_status_t write_error(const struct capture *c, int error, struct erro
 static hale_status_t write_frames(struct capture *c, struct image_result *result, struct error *err)
 {
 	struct image_stream s;
-	struct selection sel = {.pagemap = -1};
 	struct image_header header = {0};
 	hale_status_t rc = check_inherited(c, err);
 	if (rc != HALE_OK)
@@ -280,13 +297,12 @@ static hale_status_t write_frames(struct capture *c, struct image_result *result
 	put_table(c, &s, FRAME_DESCRIPTORS, &c->fds.records, c->fds.text.data, c->fds.text.len);
 	put_contents(c, &s);
 	stamp_maps(c);
-	bool selected = select_pages(c, &sel);
+	bool selected = select_pages(c);
 	put_table(c, &s, FRAME_MAPS, &c->map_records, c->map_text.data, c->map_text.len);
 	if (selected)
-		put_pages(c, &s, &sel, &header);
+		put_pages(c, &s, &header);
 	else
 		image_stream_fail(&s, -ENOMEM);
-	selection_fini(&sel);
 	fill_header(c, &header);
 	image_stream_finish(&s, &header, engine.note);
 	int error = atomic_load(&s.error);

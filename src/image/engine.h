@@ -165,7 +165,9 @@ struct selection {
 	struct sys_page_region *scan; /* room for what one ioctl returns */
 };
 bool selection_init(struct selection *s, struct arena *a, bool incremental);
-void selection_fini(struct selection *s);
+/* Of the calling process: for all selection_add until selection_close. */
+bool selection_open(struct selection *s);
+void selection_close(struct selection *s);
 /* Adds what image needs of a private mapping. written: ranges inside it that may have changed
  * since the base, in order; NULL: all of it. */
 bool selection_add(struct selection *s, const struct map *m, const struct range *written,

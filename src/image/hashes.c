@@ -82,15 +82,6 @@ static struct hash_table *table_create(const struct capture *c)
 void hashes_renew(struct capture *c)
 {
 	c->hashes_old = c->incremental ? current : NULL;
-	for (size_t i = 0; i < c->maps.count; i++) {
-		struct map_written *w = list_add(&c->written);
-		if (!w) {
-			c->incremental = false;
-			break;
-		}
-		w->whole = true;
-		list_init(&w->ranges, &c->arena, sizeof(struct range));
-	}
 	if (!c->params.track)
 		return;
 	table_free(before);
@@ -118,7 +109,8 @@ static uint64_t *sum_of(struct hash_table *t, uint64_t addr)
 static bool compare_map(struct capture *c, const struct map *m, struct map_written *w)
 {
 	struct selection sel;
-	bool ok = selection_init(&sel, &c->arena, false) && selection_add(&sel, m, NULL, 0);
+	bool ok = selection_init(&sel, &c->arena, false) && selection_open(&sel) &&
+		  selection_add(&sel, m, NULL, 0);
 	if (ok && sel.pages && !(m->prot & PROT_READ))
 		sys(SYS_mprotect, m->start, m->end - m->start, PROT_READ);
 	w->whole = false;
@@ -144,7 +136,7 @@ static bool compare_map(struct capture *c, const struct map *m, struct map_writt
 			*range = (struct range){addr, addr + HALE_PAGE};
 		}
 	}
-	selection_fini(&sel);
+	selection_close(&sel);
 	return ok;
 }
 

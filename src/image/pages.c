@@ -175,8 +175,8 @@ static bool is_held(const struct mutex *m)
 			     (type == MUTEX_ERRORCHECK && !m->count));
 }
 
-/* The owner field would be word i of the page at addr. */
-static bool is_held_mutex(uint64_t addr, const uint32_t *word, size_t i)
+/* The owner field would be word i of the page. */
+static bool is_held_mutex(const uint32_t *word, size_t i)
 {
 	struct mutex m;
 	if (i >= MUTEX_OWNER_AT && i - MUTEX_OWNER_AT + MUTEX_WORDS <= HALE_PAGE / 4) {
@@ -185,7 +185,7 @@ static bool is_held_mutex(uint64_t addr, const uint32_t *word, size_t i)
 	}
 	/* it lies on two pages */
 	struct iovec local = {&m, sizeof(m)};
-	struct iovec remote = {(void *)(addr + (i - MUTEX_OWNER_AT) * 4), sizeof(m)};
+	struct iovec remote = {(void *)((uint64_t)word + (i - MUTEX_OWNER_AT) * 4), sizeof(m)};
 	long n = sys(SYS_process_vm_readv, sys(SYS_getpid), &local, 1, &remote, 1, 0);
 	return n == (long)sizeof(m) && m.owner == word[i] && is_held(&m);
 }
@@ -204,7 +204,7 @@ static void find_locks(struct job *j, uint64_t addr, const void *page)
 	if (!hits)
 		return;
 	for (size_t i = 0; i < HALE_PAGE / 4; i += 2)
-		if (word[i] - low <= span && is_tid(j, word[i]) && is_held_mutex(addr, word, i))
+		if (word[i] - low <= span && is_tid(j, word[i]) && is_held_mutex(word, i))
 			note_lock(j, addr + (i - MUTEX_OWNER_AT) * 4, word[i]);
 }
 

@@ -149,13 +149,7 @@ static void track_by_kernel(struct capture *c)
 		c->incremental = false;
 	for (size_t i = 0; i < c->maps.count; i++) {
 		const struct map *m = list_at(&c->maps, i);
-		struct map_written *w = list_add(&c->written);
-		if (!w) {
-			c->incremental = false;
-			break;
-		}
-		w->whole = true;
-		list_init(&w->ranges, &c->arena, sizeof(struct range));
+		struct map_written *w = list_at(&c->written, i);
 		if (!is_tracked_kind(m))
 			continue;
 		if (c->incremental)
@@ -170,7 +164,6 @@ static void track_by_kernel(struct capture *c)
 void track_renew(struct capture *c)
 {
 	uint32_t base = c->params.identity.base;
-	list_init(&c->written, &c->arena, sizeof(struct map_written));
 	if (!c->incremental && !c->params.track)
 		return;
 	bool known =
