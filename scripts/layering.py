@@ -18,12 +18,15 @@ RANK_SIDE = ["base", "image", "agreement", "ckpt", "channel", "deliver", "object
 MAY_USE = {layer: set(RANK_SIDE[:i]) for i, layer in enumerate(RANK_SIDE)}
 # Beside it, in the processes of `hale` itself.
 MAY_USE["store"] = {"base", "image"}
-MAY_USE["job"] = {"base", "image", "agreement", "store"}
-MAY_USE["cli"] = {"base", "image", "agreement", "store", "job"}
+MAY_USE["model"] = {"base"}
+MAY_USE["rules"] = {"base"}
+MAY_USE["monitor"] = {"base"}
+MAY_USE["job"] = {"base", "image", "agreement", "store", "rules", "monitor"}
+MAY_USE["cli"] = {"base", "image", "agreement", "store", "rules", "monitor", "job", "model"}
 
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
 # to none of them, and may include base/ only.
-AGREEMENT = {"job/segment.h", "job/segment.c", "job/proto.h", "channel/channel.h",
+AGREEMENT = {"job/segment.h", "job/segment.c", "job/meter.h", "job/proto.h", "channel/channel.h",
              "channel/shm/layout.h", "coll/layout.h"}
 
 LINES_MAX = 800
