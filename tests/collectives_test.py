@@ -24,6 +24,12 @@ def shared_cells_give_the_bits_of_the_fixed_tree_with_any_number_of_ranks(s):
 
 
 @test
+def vectors_of_many_pieces_give_the_same(s):
+    for ranks in (3, 4, 8):
+        tested(s, ranks, ROUNDS // 10, 1000000)
+
+
+@test
 def single_copies_give_the_same(s):
     for ranks in (2, 3, 5, 8):
         tested(s, ranks, ROUNDS, 3000, {"HALE_COLL_INLINE": "40"})

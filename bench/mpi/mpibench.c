@@ -136,8 +136,11 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	budget = argc > 1 ? atof(argv[1]) : 0.2;
-	out = calloc((size_t)BIG, (size_t)size);
-	in = calloc((size_t)BIG, (size_t)size);
+	out = malloc((size_t)BIG * (size_t)size);
+	in = malloc((size_t)BIG * (size_t)size);
+	/* zeroes that nobody has written are all one page, which a copy reads from the first cache */
+	memset(out, 1, (size_t)BIG * (size_t)size);
+	memset(in, 2, (size_t)BIG * (size_t)size);
 	for (int i = 2; i < argc; i++)
 		measure(argv[i]);
 	MPI_Finalize();

@@ -251,6 +251,10 @@ void cells_resume(bool restored);
 enum { COLL_INLINE_DEFAULT = 16384 };
 extern size_t coll_inline_max; /* larger payloads are read from their owner's memory;
 				* HALE_COLL_INLINE, at most COLL_CELL_RING / 2 */
+/* More than two processes: large payloads go through the cells in pieces, operations of their own.
+ * Two copies by the processor cost less than one by the kernel, which looks up and pins every page;
+ * pieces stay in the caches, and the longer they are the fewer context switches they take. */
+enum { COLL_PIECE = 32768, COLL_PIECE_REDUCE = 65536, COLL_PIECE_TABLE = COLL_CELL_RING / 2 };
 /* Two processes: a second copy out of a cell, cold in the reader's cache, costs more than a system
  * call from here on. */
 enum { COLL_INLINE_PAIR = 4096 };
@@ -267,6 +271,9 @@ int cells_allgather(struct coll_home *h, const struct coll_args *a);
 int cells_alltoall(struct coll_home *h, const struct coll_args *a);
 int cells_reduce(struct coll_home *h, const struct coll_args *a);
 int cells_allreduce(struct coll_home *h, const struct coll_args *a);
+/* Do large reductions go through the cells whole, so that members needn't read each other's memory?
+ */
+bool cells_reduce_in_pieces(const struct coll_args *a);
 int cells_reduce_scatter(struct coll_home *h, const struct coll_args *a);
 int cells_scan(struct coll_home *h, const struct coll_args *a);
 

@@ -3,7 +3,8 @@
  *
  * Small: everybody deposits, whoever comes last combines all deposits and publishes the result.
  * Two members just look at each other's deposit. Large: every member combines its own part of the
- * vector out of everybody's memory, and then reads the other parts where they were made.
+ * vector, piece by piece out of everybody's cell or (two members, huge elements) out of
+ * everybody's memory, and then reads the other parts where they were made.
  * All ways combine in the tree of coll.h. While deposits are combined in place there is no safe
  * point: they are waited for beforehand.
  *
@@ -12,137 +13,13 @@
  */
 #include "coll/cells.h"
 
+#include "coll/cells_fold.h"
 #include "coll/coll.h"
 #include "coll/scratch.h"
 
-/* Bytes that are combined at once: partial results stay in the core's cache, and a system call
- * (some 2 us) is spread over enough of them. */
-enum { FOLD_CHUNK = 65536, FOLD_STACK = 1024, REDUCE_PARTS = 65536 };
-
-/* The combination of a range of elements of several members' deposits under k. Addresses of
- * elements are as in MPI: data begins true_lb after them. */
-struct fold {
-	struct coll_home *h;
-	uint64_t k;
-	struct op *op;
-	struct datatype *type;
-	const char *own;     /* this process's elements; NULL: its deposit in the cell */
-	bool own_in_out;     /* they are where the result goes */
-	bool swaps;	     /* a op b and b op a are the same bits */
-	size_t first, count; /* the chunk at work */
-	char *scratch;	     /* partial results, one a level, and a copy of own elements */
-	size_t stride;
-	const char *own_chunk;
-	char stack[FOLD_STACK] __attribute__((aligned(CACHE_LINE)));
-};
-
-static char *fold_temp(struct fold *f, unsigned level)
-{
-	return f->scratch + level * f->stride - f->type->true_lb;
-}
-
-/* Where member's elements are, reading them into temp if they can't be used in place. */
-static int fold_left(struct fold *f, int member, char *temp, const char **at)
-{
-	const struct datatype *t = f->type;
-	ptrdiff_t skip = (ptrdiff_t)f->first * t->extent;
-	if (member == f->h->rank && f->own_chunk) {
-		*at = f->own_chunk;
-		return MPI_SUCCESS;
-	}
-	struct coll_header *d = cells_header(f->h, member, f->k);
-	if (!d->address) {
-		*at = cells_payload(f->h, member, d) - t->true_lb + skip;
-		return MPI_SUCCESS;
-	}
-	*at = temp;
-	return cells_read(f->h, member, d->address + (uint64_t)skip, temp + t->true_lb,
-			  coll_span(t, f->count));
-}
-
-static int fold_leaf(struct fold *f, int member, char *to)
-{
-	const char *at;
-	int rc = fold_left(f, member, to, &at);
-	if (at != to)
-		memcpy(to + f->type->true_lb, at + f->type->true_lb, coll_span(f->type, f->count));
-	return rc;
-}
-
-static int fold_tree(struct fold *f, int lo, int hi, char *to, unsigned level)
-{
-	if (hi - lo == 1)
-		return fold_leaf(f, lo, to);
-	/* own elements needn't be copied when the others can go where the result will be */
-	if (hi - lo == 2 && hi - 1 == f->h->rank && f->swaps && f->own_chunk && !f->own_in_out) {
-		int read = fold_leaf(f, lo, to);
-		op_apply(f->op, f->own_chunk, to, f->count, f->type);
-		return read;
-	}
-	int mid = lo + coll_split(hi - lo), rc;
-	const char *left = fold_temp(f, level);
-	if (mid - lo == 1)
-		rc = fold_left(f, lo, fold_temp(f, level), &left);
-	else
-		rc = fold_tree(f, lo, mid, fold_temp(f, level), level + 1);
-	int right = fold_tree(f, mid, hi, to, level + 1);
-	op_apply(f->op, left, to, f->count, f->type);
-	return rc ? rc : right;
-}
-
-/* Elements [first, first + count) of members [0, hi) to the same elements at out. */
-static int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out)
-{
-	const struct datatype *t = f->type;
-	size_t span = coll_span(t, 1), whole = coll_span(t, count);
-	size_t chunk = whole <= FOLD_CHUNK || !span ? count : 1 + FOLD_CHUNK / span;
-	unsigned levels = hi > 1 ? 33 - (unsigned)__builtin_clz((unsigned)hi - 1) : 1;
-	if (!count || hi < 1)
-		return MPI_SUCCESS;
-	chunk = chunk < count ? chunk : count;
-	f->stride = ALIGN_UP(coll_span(t, chunk), CACHE_LINE);
-	f->scratch = f->stack;
-	if (levels * f->stride > sizeof(f->stack))
-		f->scratch = scratch_get(levels * f->stride);
-	if (!f->scratch)
-		return MPI_ERR_NO_MEM;
-	cells_wait_deposits(f->h, f->k, hi);
-	int rc = MPI_SUCCESS;
-	for (size_t done = 0; done < count && !rc; done += chunk) {
-		f->first = first + done;
-		f->count = chunk < count - done ? chunk : count - done;
-		f->own_chunk = f->own ? f->own + (ptrdiff_t)f->first * t->extent : NULL;
-		if (f->own_in_out && f->h->rank != hi - 1) {
-			char *copy = fold_temp(f, levels - 1);
-			memcpy(copy + t->true_lb, f->own_chunk + t->true_lb,
-			       coll_span(t, f->count));
-			f->own_chunk = copy;
-		}
-		rc = fold_tree(f, 0, hi, out + (ptrdiff_t)f->first * t->extent, 0);
-	}
-	if (f->scratch != f->stack)
-		scratch_put(f->scratch);
-	return rc;
-}
-
-/* Two operands: not products, which have several roundings for complex numbers, nor extremes,
- * which take one of two equals. */
-static bool swaps(const struct op *op)
-{
-	return op == (struct op *)MPI_SUM || op == (struct op *)MPI_BXOR ||
-	       op == (struct op *)MPI_BAND || op == (struct op *)MPI_BOR;
-}
-
-static void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const struct coll_args *a)
-{
-	f->h = h;
-	f->k = k;
-	f->op = a->op;
-	f->type = a->rtype;
-	f->own = NULL;
-	f->own_in_out = false;
-	f->swaps = swaps(a->op);
-}
+/* With more than two members a vector up to so many bytes is combined by the root alone, where that
+ * has to read it from their memory: parts would cost more waiting than they save work. */
+enum { REDUCE_PARTS = 65536 };
 
 static const char *input(const struct coll_args *a)
 {
@@ -379,6 +256,95 @@ static int allreduce_large(struct coll_home *h, const struct coll_args *a)
 	return rc ? rc : part ? part : rest;
 }
 
+/* ---- large: in pieces through the cells ---- */
+
+bool cells_reduce_in_pieces(const struct coll_args *a)
+{
+	return a->comm->size > 2 && coll_span(a->rtype, 1) <= COLL_PIECE_REDUCE;
+}
+
+/* Combines this member's part of piece k, to out (NULL: nowhere). The result also takes the place
+ * of this member's own elements in its cell, own, where nobody else reads them. */
+static int combine_part(struct coll_home *h, uint64_t k, const struct coll_args *a, char *own,
+			size_t count, char *out)
+{
+	const struct datatype *t = a->rtype;
+	struct fold f;
+	void *block = NULL;
+	size_t first = coll_part(count, h->n, h->rank);
+	size_t mine = coll_part(count, h->n, h->rank + 1) - first;
+	ptrdiff_t skip = (ptrdiff_t)first * t->extent;
+	char *part = out ? out + skip : image_alloc(t, mine, &block);
+	fold_init(&f, h, k, a);
+	/* also who has no element to combine: all have come means that all are done with k - 1 */
+	cells_wait_deposits(h, k, h->n);
+	int rc = part ? fold_run(&f, h->n, first, mine, part - skip) : MPI_ERR_NO_MEM;
+	if (part)
+		memcpy(own + skip, part + t->true_lb, coll_span(t, mine));
+	scratch_put(block);
+	return rc;
+}
+
+/* Copies the other members' parts of piece k to out as they come to be ready. */
+static void collect_parts(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t count,
+			  char *out)
+{
+	const struct datatype *t = a->rtype;
+	for (int i = 1; i < h->n; i++) {
+		int member = (h->rank + i) % h->n;
+		size_t first = coll_part(count, h->n, member);
+		size_t theirs = coll_part(count, h->n, member + 1) - first;
+		ptrdiff_t skip = (ptrdiff_t)first * t->extent;
+		cells_wait(&h->cells[member]->progress, k * COLL_STAGES + 1);
+		struct coll_header *d = cells_deposit_of(h, member, k);
+		memcpy(out + skip + t->true_lb, cells_payload(h, member, d) + skip,
+		       coll_span(t, theirs));
+	}
+}
+
+/* Elements [first, first + count), to the root or (-1) to all. */
+static int reduce_piece(struct coll_home *h, const struct coll_args *a, size_t first, size_t count,
+			int root)
+{
+	const struct datatype *t = a->rtype;
+	uint64_t k = cells_begin(h);
+	ptrdiff_t skip = (ptrdiff_t)first * t->extent;
+	void *block = NULL;
+	char *out = NULL, *own = cells_room(h, k, coll_span(t, count));
+	int rc = MPI_SUCCESS;
+	memcpy(own, input(a) + skip + t->true_lb, coll_span(t, count));
+	cells_publish_ring(h, k);
+	if (root < 0 || root == h->rank) {
+		out = t->contiguous ? (char *)a->rbuf + skip : image_alloc(t, count, &block);
+		rc = out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+	}
+	int part = combine_part(h, k, a, own, count, out);
+	cells_stage_ring(h, k * COLL_STAGES + 1);
+	if (out)
+		collect_parts(h, k, a, count, out);
+	cells_finish_ring(h, k);
+	cells_all_done(h, k - 1);
+	if (block)
+		deliver(a, (char *)a->rbuf + skip, out, count);
+	scratch_put(block);
+	return rc ? rc : part;
+}
+
+static int reduce_pieces(struct coll_home *h, const struct coll_args *a, int root)
+{
+	size_t one = coll_span(a->rtype, 1), step = coll_span(a->rtype, 2) - one;
+	size_t piece = 1, count;
+	int rc = MPI_SUCCESS;
+	if (step)
+		piece += (COLL_PIECE_REDUCE - one) / step;
+	for (size_t first = 0; first < a->rcount; first += count) {
+		count = a->rcount - first < piece ? a->rcount - first : piece;
+		int r = reduce_piece(h, a, first, count, root);
+		rc = rc ? rc : r;
+	}
+	return rc;
+}
+
 int cells_allreduce(struct coll_home *h, const struct coll_args *a)
 {
 	size_t span = coll_span(a->rtype, a->rcount);
@@ -386,6 +352,8 @@ int cells_allreduce(struct coll_home *h, const struct coll_args *a)
 		return allreduce_small(h, a, span);
 	if (h->n == 2)
 		return allreduce_twice(h, a);
+	if (cells_reduce_in_pieces(a))
+		return reduce_pieces(h, a, -1);
 	return allreduce_large(h, a);
 }
 
@@ -467,6 +435,8 @@ int cells_reduce(struct coll_home *h, const struct coll_args *a)
 	size_t span = coll_span(a->rtype, a->rcount);
 	if (span <= cells_inline(h))
 		return reduce_small(h, a, span);
+	if (cells_reduce_in_pieces(a))
+		return reduce_pieces(h, a, a->root);
 	return h->n == 2 || span <= REDUCE_PARTS ? reduce_alone(h, a) : reduce_large(h, a);
 }
 

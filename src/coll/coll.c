@@ -87,6 +87,8 @@ static bool fits_cells(const struct coll_args *a)
 		return true;
 	case COLL_REDUCE:
 	case COLL_ALLREDUCE:
+		return cells_reduce_in_pieces(a) ||
+		       coll_span(a->rtype, a->rcount) <= coll_inline_max;
 	case COLL_SCAN:
 	case COLL_EXSCAN:
 		return coll_span(a->rtype, a->rcount) <= coll_inline_max;

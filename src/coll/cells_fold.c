@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/cells_fold.h"
+
+#include "coll/coll.h"
+#include "coll/scratch.h"
+
+/* Bytes that are combined at once: partial results stay in the core's cache, and a system call
+ * (some 2 us) is spread over enough of them. */
+enum { FOLD_CHUNK = 65536 };
+
+static char *fold_temp(struct fold *f, unsigned level)
+{
+	return f->scratch + level * f->stride - f->type->true_lb;
+}
+
+/* Where member's elements are, reading them into temp if they can't be used in place. */
+static int fold_left(struct fold *f, int member, char *temp, const char **at)
+{
+	const struct datatype *t = f->type;
+	ptrdiff_t skip = (ptrdiff_t)f->first * t->extent;
+	if (member == f->h->rank && f->own_chunk) {
+		*at = f->own_chunk;
+		return MPI_SUCCESS;
+	}
+	struct coll_header *d = cells_header(f->h, member, f->k);
+	if (!d->address) {
+		*at = cells_payload(f->h, member, d) - t->true_lb + skip;
+		return MPI_SUCCESS;
+	}
+	*at = temp;
+	return cells_read(f->h, member, d->address + (uint64_t)skip, temp + t->true_lb,
+			  coll_span(t, f->count));
+}
+
+static int fold_leaf(struct fold *f, int member, char *to)
+{
+	const char *at;
+	int rc = fold_left(f, member, to, &at);
+	if (at != to)
+		memcpy(to + f->type->true_lb, at + f->type->true_lb, coll_span(f->type, f->count));
+	return rc;
+}
+
+static int fold_tree(struct fold *f, int lo, int hi, char *to, unsigned level)
+{
+	if (hi - lo == 1)
+		return fold_leaf(f, lo, to);
+	/* own elements needn't be copied when the others can go where the result will be */
+	if (hi - lo == 2 && hi - 1 == f->h->rank && f->swaps && f->own_chunk && !f->own_in_out) {
+		int read = fold_leaf(f, lo, to);
+		op_apply(f->op, f->own_chunk, to, f->count, f->type);
+		return read;
+	}
+	int mid = lo + coll_split(hi - lo), rc;
+	const char *left = fold_temp(f, level);
+	if (mid - lo == 1)
+		rc = fold_left(f, lo, fold_temp(f, level), &left);
+	else
+		rc = fold_tree(f, lo, mid, fold_temp(f, level), level + 1);
+	int right = fold_tree(f, mid, hi, to, level + 1);
+	op_apply(f->op, left, to, f->count, f->type);
+	return rc ? rc : right;
+}
+
+int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out)
+{
+	const struct datatype *t = f->type;
+	size_t span = coll_span(t, 1), whole = coll_span(t, count);
+	size_t chunk = whole <= FOLD_CHUNK || !span ? count : 1 + FOLD_CHUNK / span;
+	unsigned levels = hi > 1 ? 33 - (unsigned)__builtin_clz((unsigned)hi - 1) : 1;
+	if (!count || hi < 1)
+		return MPI_SUCCESS;
+	chunk = chunk < count ? chunk : count;
+	f->stride = ALIGN_UP(coll_span(t, chunk), CACHE_LINE);
+	f->scratch = f->stack;
+	if (levels * f->stride > sizeof(f->stack))
+		f->scratch = scratch_get(levels * f->stride);
+	if (!f->scratch)
+		return MPI_ERR_NO_MEM;
+	cells_wait_deposits(f->h, f->k, hi);
+	int rc = MPI_SUCCESS;
+	for (size_t done = 0; done < count && !rc; done += chunk) {
+		f->first = first + done;
+		f->count = chunk < count - done ? chunk : count - done;
+		f->own_chunk = f->own ? f->own + (ptrdiff_t)f->first * t->extent : NULL;
+		if (f->own_in_out && f->h->rank != hi - 1) {
+			char *copy = fold_temp(f, levels - 1);
+			memcpy(copy + t->true_lb, f->own_chunk + t->true_lb,
+			       coll_span(t, f->count));
+			f->own_chunk = copy;
+		}
+		rc = fold_tree(f, 0, hi, out + (ptrdiff_t)f->first * t->extent, 0);
+	}
+	if (f->scratch != f->stack)
+		scratch_put(f->scratch);
+	return rc;
+}
+
+/* Two operands: not products, which have several roundings for complex numbers, nor extremes,
+ * which take one of two equals. */
+static bool swaps(const struct op *op)
+{
+	return op == (struct op *)MPI_SUM || op == (struct op *)MPI_BXOR ||
+	       op == (struct op *)MPI_BAND || op == (struct op *)MPI_BOR;
+}
+
+void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const struct coll_args *a)
+{
+	f->h = h;
+	f->k = k;
+	f->op = a->op;
+	f->type = a->rtype;
+	f->own = NULL;
+	f->own_in_out = false;
+	f->swaps = swaps(a->op);
+}
