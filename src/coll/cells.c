@@ -70,10 +70,10 @@ bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epo
 		}
 		if (cells_reached(word, value))
 			return true;
+		match_call_long();
 		if (round % ROUNDS_A_LOOK == 0 && waited < YIELD_NS) {
 			uint64_t now = clock_ns();
 			begun = begun ? begun : now;
-			match_call_long_at(now);
 			waited = now - begun;
 			match_progress();
 		}

@@ -20,9 +20,15 @@ static size_t coll_begin(uint32_t nranks)
 	return mailboxes_end(nranks) + ALIGN_UP(channel_shm_bytes(nranks), HALE_PAGE);
 }
 
-size_t segment_bytes(uint32_t nranks)
+static size_t meter_begin(uint32_t nranks)
 {
 	return coll_begin(nranks) + ALIGN_UP(coll_shm_bytes(nranks), HALE_PAGE);
+}
+
+size_t segment_bytes(uint32_t nranks)
+{
+	return meter_begin(nranks) +
+	       ALIGN_UP((size_t)nranks * sizeof(struct rank_meter), HALE_PAGE);
 }
 
 void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t generation)
@@ -39,6 +45,7 @@ void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t
 	s->channel_bytes = channel_shm_bytes(nranks);
 	s->coll_offset = coll_begin(nranks);
 	s->coll_bytes = coll_shm_bytes(nranks);
+	s->meter_offset = meter_begin(nranks);
 	for (uint32_t r = 0; r < nranks; r++)
 		for (int i = 0; i < MAILBOX_OWN_FDS; i++)
 			segment_mailbox(s, r)->own_fd[i] = -1;

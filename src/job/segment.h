@@ -3,7 +3,7 @@
  * rank over its socket. Everything two processes of a node share is in it. It has no name, so
  * nothing is ever left behind; it holds only zeroes when the job (re)starts.
  *
- *   | struct segment | mailbox[nranks] | channel/shm rings | coll/ cells |
+ *   | struct segment | mailbox[nranks] | channel/shm rings | coll/ cells | meter[nranks] |
  *
  * Each word has one writer, or is changed by atomic operations only. A dead process can leave
  * nothing locked, because there are no locks.
@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/base.h"
+#include "job/meter.h"
 
 enum { SEGMENT_VERSION = 1, MAILBOX_OWN_FDS = 8 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
@@ -35,6 +36,7 @@ struct segment {
 	uint64_t mailbox_offset;
 	uint64_t channel_offset, channel_bytes;
 	uint64_t coll_offset, coll_bytes;
+	uint64_t meter_offset; /* struct rank_meter [nranks] (meter.h) */
 	/* CTC: id of the checkpoint << 32 | ranks that have drained and saved for it */
 	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
 	char pad[CACHE_LINE - sizeof(uint64_t)];
@@ -83,6 +85,11 @@ enum ckpt_flag {
 static inline struct mailbox *segment_mailbox(struct segment *s, uint32_t rank)
 {
 	return (struct mailbox *)((char *)s + s->mailbox_offset) + rank;
+}
+
+static inline struct rank_meter *segment_meter(struct segment *s, uint32_t rank)
+{
+	return (struct rank_meter *)((char *)s + s->meter_offset) + rank;
 }
 
 /* Length and offsets for so many ranks; fills every field but the atomic ones. The agent calls

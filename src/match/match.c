@@ -5,6 +5,8 @@
 #include <string.h>
 
 struct match match;
+__thread struct match_call match_call;
+uint64_t match_skipped_ns;
 
 static hale_status_t peers_make(struct error *err)
 {
@@ -27,6 +29,7 @@ int match_init(void)
 	match.rank = link_self()->rank;
 	match.nranks = link_self()->nranks;
 	match.oversubscribed = link_self()->segment->oversubscribed;
+	match.meter = segment_meter(link_self()->segment, match.rank);
 	if (channel_open_all(match_arrive, &err) != HALE_OK) {
 		log_warn("rank %u can't open its channels: %s", match.rank, err.text);
 		return MPI_ERR_INTERN;

@@ -9,6 +9,7 @@
 #ifndef HALE_MATCH_MATCH_H
 #define HALE_MATCH_MATCH_H
 
+#include "match/call.h"
 #include "object/comm.h"
 #include "object/datatype.h"
 #include "object/request.h"

@@ -14,6 +14,8 @@
 
 enum {
 	SPIN_ROUNDS = 4000,
+	LONG_ROUNDS = 64, /* some microseconds: beside them a look at the clock is nothing */
+	LONG_ROUNDS_CROWDED = 1, /* each is a system call */
 	ROUNDS_PER_CLOCK = 32,
 	YIELD_NS = 100000,
 	YIELD_OVERSUBSCRIBED_NS = 100000,
@@ -46,6 +48,8 @@ static __attribute__((noinline)) int progress_work(void)
 	int moved = 0;
 	if (match.suspended)
 		return 0;
+	if (UNLIKELY(match.unsettled))
+		channels_choose();
 	if (match.busy)
 		moved += queues_flush();
 	moved += rendezvous_progress();
@@ -121,7 +125,8 @@ void match_sleep(bool (*done)(void *), void *arg)
 /* After a round in which nothing moved. */
 static __attribute__((noinline)) void waiter_idle(struct waiter *w, bool (*done)(void *), void *arg)
 {
-	w->idle++;
+	if (++w->idle == (match.oversubscribed ? LONG_ROUNDS_CROWDED : LONG_ROUNDS))
+		match_call_long();
 	if (!match.oversubscribed && w->idle < SPIN_ROUNDS && !w->slept) {
 		cpu_relax();
 		return;

@@ -185,6 +185,8 @@ static ssize_t range_copy(struct match_request *r)
 	struct iovec remote[PIECES_AT_ONCE];
 	size_t n = r->end - r->begin, nremote;
 	struct iovec local = {r->run + r->begin, n};
+	if (UNLIKELY(!channel_to(r->partner)->get)) /* since a restart */
+		return -1;
 	if (!r->run) {
 		if (!bounce)
 			bounce = match_memory(BOUNCE);
@@ -204,6 +206,8 @@ static ssize_t range_copy(struct match_request *r)
 static ssize_t pieces_fetch(struct match_request *r)
 {
 	size_t bytes = r->npieces * sizeof(struct iovec);
+	if (UNLIKELY(!channel_to(r->partner)->get)) /* since a restart */
+		return -1;
 	struct iovec *pieces = match_memory(bytes);
 	struct iovec local = {pieces, bytes};
 	struct iovec remote = {(void *)(uintptr_t)r->address, bytes};
@@ -284,6 +288,8 @@ void rendezvous_receive(struct match_request *r, uint32_t from, const struct env
 	r->base.status._ucount = r->total;
 	r->fetched = r->begin = r->end = 0;
 	r->share = -1;
+	if (r->total >= MATCH_LONG_BYTES)
+		match_call_long();
 	if (!r->total) {
 		control_send(from, RECORD_FIN, r->remote, 0, NULL, 0);
 		request_finish(r, r->error);

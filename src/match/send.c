@@ -113,9 +113,19 @@ static bool send_try(struct match_request *r)
 	return true;
 }
 
+/* A message of the program's has been, or will be sent. */
+static inline void count_message(uint32_t mode, size_t bytes)
+{
+	if (LIKELY(!(mode & MATCH_COLL)))
+		meter_message(match.meter, bytes);
+}
+
 void send_start(struct match_request *r)
 {
 	struct peer *p = &match.peer[r->world];
+	count_message(r->base.mode, r->length);
+	if (r->length >= MATCH_LONG_BYTES)
+		match_call_long();
 	if (!p->blocked && send_try(r))
 		return;
 	r->state = STATE_QUEUED;
@@ -210,6 +220,7 @@ static inline bool send_direct(const void *run, size_t bytes, uint32_t world, in
 	if (UNLIKELY(!p->channel->send(world, &e, run)))
 		return false;
 	deliver_sent(&f->ledger, world, &e, run);
+	count_message(mode, bytes);
 	return true;
 }
 

@@ -22,6 +22,7 @@
 #include "match/match.h"
 #include "object/comm.h"
 #include "object/op.h"
+#include "mpi/profile/profile.h"
 
 /* MPI_X is a weak alias of PMPI_X, so that profilers can stand in between. */
 #define API_ALIAS(name) extern __typeof(PMPI_##name) MPI_##name __attribute__((weak, alias("PMPI_" #name)))
@@ -44,12 +45,14 @@ int api_error(struct comm *c, int cls, const char *function) __attribute__((cold
 		if (UNLIKELY(api_state != API_RUNNING))        \
 			api_not_running(api_name);             \
 		guard_enter();                                 \
+		profile_enter(profile_class(name));            \
 		if (UNLIKELY(inject_armed))                    \
 			inject_at_call(api_name);              \
 	} while (0)
 
 static inline int api_leave(struct comm *c, int rc, const char *function)
 {
+	profile_leave();
 	guard_leave();
 	return LIKELY(rc == MPI_SUCCESS) ? rc : api_error(c, rc, function);
 }

@@ -42,7 +42,8 @@ int check_coll_reduce_scatter(struct coll_args *a, const void *sbuf, void *rbuf,
 			      MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 
 /* The end of a binding: runs the call, or starts it. */
-#define COLL_RUN(rc, a)		   API_LEAVE((a).comm, (rc) ? (rc) : coll_run(&(a)))
+#define COLL_RUN(rc, a)                                                                            \
+	API_LEAVE((a).comm, (rc) ? (rc) : (profile_collective(&(a)), coll_run(&(a))))
 #define COLL_START(rc, a, request) API_LEAVE((a).comm, coll_begin((rc), &(a), (request)))
 
 static inline int coll_begin(int rc, const struct coll_args *a, MPI_Request *request)
@@ -50,8 +51,10 @@ static inline int coll_begin(int rc, const struct coll_args *a, MPI_Request *req
 	struct request *r = NULL;
 	if (!request)
 		return MPI_ERR_REQUEST;
-	if (!rc)
+	if (!rc) {
+		profile_collective(a);
 		rc = coll_start(a, &r);
+	}
 	if (!rc)
 		*request = request_handle(r);
 	return rc;

@@ -107,6 +107,7 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode)
 	struct comm *c = comm_of(comm);
 	if (!comm_ok(c))
 		return API_FAIL(NULL, MPI_ERR_COMM);
+	profile_leave();
 	guard_leave();
 	errhandler_run(c->errhandler, ERRHANDLER_COMM, c, errorcode, api_name);
 	return MPI_SUCCESS;
@@ -128,6 +129,7 @@ API_ALIAS(Errhandler_free);
 
 static int file_result(int code, const char *function)
 {
+	profile_leave();
 	guard_leave();
 	return code ? errhandler_file_error(code, function) : code;
 }

@@ -53,6 +53,7 @@ static void init_layers(void)
 	    {datatype_module_init, "datatypes could not be set up"},
 	    {wtime_init, "the clock could not be set up"},
 	    {abi_init, "the Fortran handles could not be set up"},
+	    {profile_init, "the counters could not be set up"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(layer); i++)
 		if (layer[i].init() != MPI_SUCCESS)
@@ -81,6 +82,7 @@ static int init_at_level(int required, int *provided, const char *function)
 	api_state = API_RUNNING;
 	ompi_mpi_state = OMPI_INITIALIZED;
 	link_mpi_initialized();
+	profile_begin();
 	guard_leave();
 	/* Outside the guard: entering and leaving must agree about the lock. */
 	guard_multiple = required == MPI_THREAD_MULTIPLE;
@@ -112,6 +114,7 @@ int PMPI_Finalize(void)
 		api_not_running("MPI_Finalize");
 
 	guard_enter();
+	profile_end();
 	/* Deletes MPI_COMM_SELF's attributes first (MPI-3.1 8.7.1: their callbacks are still in a
 	 * running MPI), then waits until all ranks have come: nobody leaves while a peer may still
 	 * want something from it, a rendezvous to read out of its memory for instance. */
