@@ -43,6 +43,8 @@
 #define mailbox_ring_slow hale_mailbox_ring_slow
 #define segment_bytes	  hale_segment_bytes
 #define segment_layout	  hale_segment_layout
+#define segment_address_get hale_segment_address_get
+#define segment_address_put hale_segment_address_put
 
 /* ckpt/ */
 #define guard_inside	     hale_guard_inside
@@ -56,6 +58,9 @@
 #define inject_armed	     hale_inject_armed
 #define inject_at_call	     hale_inject_at_call
 #define link_abort	     hale_link_abort
+#define link_address_publish hale_link_address_publish
+#define link_bell_close	     hale_link_bell_close
+#define link_bell_open	     hale_link_bell_open
 #define link_mpi_finalized   hale_link_mpi_finalized
 #define link_mpi_initialized hale_link_mpi_initialized
 #define link_open	     hale_link_open

@@ -307,8 +307,17 @@ void link_abort(int code)
 
 /* ---- sleeping ---- */
 
+void link_address_publish(const void *bytes, uint32_t length)
+{
+	segment_address_put(self.link.segment, self.link.rank, bytes, length);
+	if (self.link.connected)
+		tell_plain(PROTO_ADDRESS, 0);
+}
+
 void link_sleep(uint32_t bell_seen, uint64_t max_ns)
 {
+	if (bell_sleep(bell_seen, max_ns))
+		return;
 	struct timespec t = {(time_t)(max_ns / 1000000000u), (long)(max_ns % 1000000000u)};
 	syscall(SYS_futex, &self.link.mailbox->bell, FUTEX_WAIT, bell_seen, &t, NULL, 0);
 }
@@ -317,6 +326,5 @@ void link_wake_self(void)
 {
 	if (!self.link.mailbox)
 		return;
-	atomic_fetch_add(&self.link.mailbox->bell, 1);
-	syscall(SYS_futex, &self.link.mailbox->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	mailbox_ring_slow(self.link.mailbox);
 }

@@ -110,7 +110,7 @@ static void count_in(uint32_t id)
 static bool counted_in(uint32_t id)
 {
 	uint64_t seen = atomic_load(&link_self()->segment->ckpt_saved);
-	return seen >= ((uint64_t)id << 32) + link_self()->nranks;
+	return seen >= ((uint64_t)id << 32) + link_self()->segment->nhere;
 }
 
 /* Only a job whose processes share something has to wait for all. */

@@ -62,6 +62,16 @@ void link_abort(int code) __attribute__((noreturn));
  * comes, or max_ns pass. Call only after `mailbox_will_sleep` and one more look at all rings. */
 void link_sleep(uint32_t bell_seen, uint64_t max_ns);
 
+/* From here on link_sleep also ends when one of those descriptors (at most LINK_BELL_FDS) can be
+ * read. bell_close: the bell alone again; before an image is taken. They don't own fd. */
+enum { LINK_BELL_FDS = 6 };
+hale_status_t link_bell_open(const int *fd, unsigned count, struct error *err);
+void link_bell_close(void);
+
+/* Where other nodes reach this process, into the directory of the node's segment, and tells the
+ * agent, which brings it to the other nodes. length 0: it can't be reached now. */
+void link_address_publish(const void *bytes, uint32_t length);
+
 /* Each MPI function's name as it is entered, when a fault is to be injected at a call. */
 extern volatile int inject_armed;
 void inject_at_call(const char *function);

@@ -31,6 +31,9 @@ void link_show_fds(void);
 /* Makes a sleeping link_sleep of this process return. Async-signal-safe. */
 void link_wake_self(void);
 
+/* bell.c: link_sleep on descriptors. False: there are none, sleep on the bell alone. */
+bool bell_sleep(uint32_t bell_seen, uint64_t max_ns);
+
 /* rank.c */
 void rank_signal_install(void);
 /* Ids: the newest checkpoint that this process took part in; whether it was rebuilt from it. */

@@ -138,6 +138,7 @@ static size_t size_of(uint32_t type)
 	case PROTO_FINALIZED:
 	case PROTO_ABORT:
 	case PROTO_CKPT_ASK:
+	case PROTO_ADDRESS:
 		return sizeof(struct proto_plain);
 	case PROTO_CKPT_RESUMED:
 	case PROTO_CKPT_WRITTEN:

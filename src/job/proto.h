@@ -36,6 +36,7 @@ enum proto_type {
 	PROTO_CKPT_RESUMED, /* the program runs on; struct proto_ckpt: pause_ns, position[] */
 	PROTO_CKPT_WRITTEN, /* from the writing child: the image is whole; struct proto_ckpt */
 	PROTO_CKPT_FAILED,  /* from either: struct proto_ckpt with text */
+	PROTO_ADDRESS,	    /* its entry of the address directory has changed; struct proto_plain */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */

@@ -3,7 +3,7 @@
  * rank over its socket. Everything two processes of a node share is in it. It has no name, so
  * nothing is ever left behind; it holds only zeroes when the job (re)starts.
  *
- *   | struct segment | mailbox[nranks] | channel/shm rings | coll/ cells | meter[nranks] |
+ *   | struct segment | mailbox[nranks] | address[nranks] | channel/shm rings | coll/ cells | meter[nranks] |
  *
  * Each word has one writer, or is changed by atomic operations only. A dead process can leave
  * nothing locked, because there are no locks.
@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "job/meter.h"
 
-enum { SEGMENT_VERSION = 1, MAILBOX_OWN_FDS = 8 };
+enum { SEGMENT_VERSION = 2, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
 /* Address at which every process maps it, so that pointers into it survive a restart. */
@@ -31,16 +31,32 @@ struct segment {
 	uint32_t nranks;
 	uint32_t cores;		 /* that this node gives to the job */
 	uint32_t oversubscribed; /* more ranks than cores: yield at once, don't spin */
-	uint32_t reserved;
+	uint32_t nhere;		 /* ranks that live on this node */
 	uint64_t bytes; /* of the whole segment */
 	uint64_t mailbox_offset;
+	uint64_t address_offset;
 	uint64_t channel_offset, channel_bytes;
 	uint64_t coll_offset, coll_bytes;
 	uint64_t meter_offset; /* struct rank_meter [nranks] (meter.h) */
-	/* CTC: id of the checkpoint << 32 | ranks that have drained and saved for it */
+	/* CTC: id of the checkpoint << 32 | ranks of this node that have drained and saved for it */
 	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
-	char pad[CACHE_LINE - sizeof(uint64_t)];
+	/* +1 after any entry of the address directory has changed */
+	_Atomic uint32_t addresses_changed;
+	char pad[CACHE_LINE - sizeof(uint64_t) - sizeof(uint32_t)];
 };
+
+/* Where a rank can be reached from other nodes (docs/network-channel.md). A rank writes its own
+ * entry in the segment of its node; agents copy it into the segments of the other nodes. One
+ * writer an entry; version is odd while it writes. */
+struct segment_address {
+	_Atomic uint32_t version; /* 0: nothing yet */
+	uint32_t length;	  /* of bytes; 0: can't be reached now */
+	uint32_t away;		  /* 1: that rank lives on another node. Written by the agent before
+				   * anybody maps the segment (segment_place) */
+	uint32_t reserved;
+	unsigned char bytes[SEGMENT_ADDRESS_MAX];
+};
+_Static_assert(sizeof(struct segment_address) == 1024, "one KiB a rank");
 
 struct mailbox {
 	/* waiting: the owner sets asleep, looks once more, then futex-waits for bell to change */
@@ -64,6 +80,12 @@ struct mailbox {
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
 	_Atomic uint32_t inject_signal; /* the signal that ends the rank, 9 usually */
 	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
+	/* written by the rank: connections to other nodes */
+	_Atomic uint32_t net_open;  /* 1: it has sockets of its own, closed again for each image */
+	_Atomic uint32_t net_lost;  /* connections that broke without a word from the peer */
+	_Atomic int32_t net_peer;   /* the rank at the other end of the last of them */
+	_Atomic uint64_t bell_name; /* asleep on descriptors: the five characters of the datagram
+				     * socket that wakes it (segment.c); 0: on bell only */
 	/* Output positions. The agent makes lock odd, reads from the pipe, adds, makes it even: so
 	 * a stopped rank knows how much it has written: taken + what FIONREAD says is in the pipe.
 	 */
@@ -82,6 +104,16 @@ enum ckpt_flag {
 	CKPT_NOFSYNC = 16,
 };
 
+static inline struct segment_address *segment_address_of(struct segment *s, uint32_t rank)
+{
+	return (struct segment_address *)((char *)s + s->address_offset) + rank;
+}
+
+static inline bool segment_here(struct segment *s, uint32_t rank)
+{
+	return !segment_address_of(s, rank)->away;
+}
+
 static inline struct mailbox *segment_mailbox(struct segment *s, uint32_t rank)
 {
 	return (struct mailbox *)((char *)s + s->mailbox_offset) + rank;
@@ -96,6 +128,17 @@ static inline struct rank_meter *segment_meter(struct segment *s, uint32_t rank)
  * it on a fresh zeroed mapping of segment_bytes(nranks). */
 size_t segment_bytes(uint32_t nranks);
 void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t generation);
+
+/* After segment_layout, before anybody else maps it: which ranks live on this node. here[rank]
+ * non-zero: it does. Without this call all do. */
+void segment_place(struct segment *s, const unsigned char *here);
+
+/* Changes rank's entry in the directory: its bytes, at most SEGMENT_ADDRESS_MAX; length 0: it
+ * can't be reached now. Not for two writers of one entry at once. Doesn't ring any bell. */
+void segment_address_put(struct segment *s, uint32_t rank, const void *bytes, uint32_t length);
+/* Its version and a whole copy of it (SEGMENT_ADDRESS_MAX bytes; length out). 0: nothing there, or
+ * just being written: try later. */
+uint32_t segment_address_get(struct segment *s, uint32_t rank, void *bytes, uint32_t *length);
 
 /* Rings rank's bell if it said that it sleeps. Call after publishing something for it. */
 void mailbox_ring_slow(struct mailbox *m);
