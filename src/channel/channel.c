@@ -3,11 +3,13 @@
 #include "channel/channel.h"
 
 #include "base/base.h"
+#include "channel/net/net.h"
 #include "channel/self/self.h"
 #include "channel/shm/shm.h"
 
 static const struct channel_ops *const channels[] = {
     &channel_self,
+    &channel_net,
     &channel_shm,
 };
 
@@ -15,6 +17,14 @@ static const struct channel_ops *const channels[] = {
  * them is as short as can be. */
 static int (*polls[ARRAY_LEN(channels)])(void);
 static unsigned npolls;
+
+static void polls_choose(void)
+{
+	npolls = 0;
+	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
+		if (channels[i]->poll && (!channels[i]->used || channels[i]->used()))
+			polls[npolls++] = channels[i]->poll;
+}
 
 static hale_status_t channel_check(const struct channel_ops *c, struct error *err)
 {
@@ -27,7 +37,6 @@ static hale_status_t channel_check(const struct channel_ops *c, struct error *er
 
 hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err)
 {
-	npolls = 0;
 	for (size_t i = 0; i < ARRAY_LEN(channels); i++) {
 		hale_status_t rc = channel_check(channels[i], err);
 		if (rc == HALE_OK)
@@ -37,9 +46,8 @@ hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err)
 				channels[i]->close();
 			return rc;
 		}
-		if (channels[i]->poll)
-			polls[npolls++] = channels[i]->poll;
 	}
+	polls_choose();
 	return HALE_OK;
 }
 
@@ -94,4 +102,13 @@ void channel_resume_all(bool restored)
 	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
 		if (channels[i]->resume)
 			channels[i]->resume(restored);
+	polls_choose();
+}
+
+bool channel_settled_all(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
+		if (channels[i]->settled && !channels[i]->settled())
+			return false;
+	return true;
 }

@@ -4,6 +4,9 @@
  * straight between the memories of two processes. It knows nothing of what the records mean:
  * matching, protocols and queueing of what can't leave yet are match/'s.
  *
+ * Which channel reaches a rank depends on where it lives: shm on this node, net on others. After a
+ * restart it may be another one.
+ *
  * May call: ckpt/ (link, guard), job/segment.h, base/. Called by: match/ (through deliver/'s
  * numbering). Adding a channel is one folder with one `const struct channel_ops`, and one line in
  * channel.c. channel/self is the example to start from. docs/channels.md has the pictures.
@@ -41,6 +44,12 @@ struct channel_share {
 
 enum { CHANNEL_SHARES = 16 }; /* of each rank */
 
+/* Kind of a record that is the channels' own: a piece of one that an earlier channel between these
+ * ranks has kept (net, stream.c). Whoever is given it by arrive hands it to channel_late_arrive,
+ * which calls arrive with what it becomes. */
+enum { CHANNEL_LATE = 255 };
+void channel_late_arrive(uint32_t from, const struct envelope *e, const void *payload);
+
 /* Called for each record that has arrived, in order per sender. payload is valid during the call
  * only. It may send, but never poll. */
 typedef void channel_arrive_t(uint32_t from, const struct envelope *e, const void *payload);
@@ -76,7 +85,7 @@ struct channel_ops {
 	void (*before_sleep)(void);
 
 	/* Copies between this process's memory and that rank's. Returns bytes copied (perhaps fewer
-	 * than asked), 0: not now, try later, or -1: this can't be done for this memory or at all,
+	 * than asked), 0: not now, try later with the same arguments, or -1: this can't be done for this memory or at all,
 	 * use records. Either may be NULL: use records. */
 	ssize_t (*get)(uint32_t rank, const struct iovec *local, size_t nlocal,
 		       const struct iovec *remote, size_t nremote);
@@ -89,11 +98,17 @@ struct channel_ops {
 
 	/* A checkpoint (docs/channels.md). suspend says to every peer "nothing comes behind this",
 	 * stamped with the checkpoint's id; nothing may be sent until resume. drained: everything
-	 * that peers sent before their stamps has been through arrive. resume: go on; restored: in
-	 * a new process, with a new and zeroed segment. NULL: nothing is ever in flight. */
+	 * that peers sent before their stamps has been through arrive, or is kept by its sender.
+	 * resume: go on; restored: in a new process, with a new and zeroed segment, ranks perhaps
+	 * on other nodes. NULL: nothing is ever in flight. */
 	void (*suspend)(uint32_t round);
 	bool (*drained)(void);
 	void (*resume)(bool restored);
+
+	/* After a restart: will reaches go on saying what it says now? NULL: it will. */
+	bool (*settled)(void);
+	/* Is there anything to poll in this life of the job? NULL: there is. */
+	bool (*used)(void);
 
 	void (*close)(void);
 
@@ -114,5 +129,7 @@ void channel_before_sleep_all(void);
 void channel_suspend_all(uint32_t round);
 bool channel_drained_all(void);
 void channel_resume_all(bool restored);
+/* False: channel_for may give another answer after some more progress. */
+bool channel_settled_all(void);
 
 #endif

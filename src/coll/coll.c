@@ -250,13 +250,23 @@ void coll_fini(void)
 	scratch_fini();
 }
 
+/* Cells are in the segment of this node. */
+static bool all_here(const struct comm *c)
+{
+	for (int i = 0; i < c->size; i++)
+		if (!segment_here(link_self()->segment, (uint32_t)c->group->world[i]))
+			return false;
+	return true;
+}
+
 int coll_comm_create(struct comm *c)
 {
 	unsigned context = c->context / COMM_CONTEXTS;
 	c->coll = heap_calloc(1, sizeof(*c->coll));
 	if (!c->coll)
 		return MPI_ERR_NO_MEM;
-	if (c->remote || c->size < 2 || context >= COLL_SHARED_CONTEXTS || coll_messages_only)
+	if (c->remote || c->size < 2 || context >= COLL_SHARED_CONTEXTS || coll_messages_only ||
+	    !all_here(c))
 		c->coll->attached = true;
 	else
 		c->coll->home = &coll_homes[context];

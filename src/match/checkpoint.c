@@ -29,10 +29,26 @@ static void save(void)
 	rendezvous_save();
 }
 
+/* A rank may live on another node now, and be reached by another channel. Until that one has let
+ * out what it kept, the old one stays. */
+void channels_choose(void)
+{
+	bool settled = channel_settled_all();
+	for (uint32_t i = 0; i < match.nranks; i++) {
+		struct peer *p = &match.peer[i];
+		p->channel = channel_for(i);
+		if (p->eager_max) /* 0: it has asked for nothing but announcements */
+			p->eager_max = *p->channel->eager_max;
+	}
+	match.work += !settled - match.unsettled;
+	match.unsettled = !settled;
+}
+
 static void resume(bool restored)
 {
 	channel_resume_all(restored);
 	if (restored) {
+		channels_choose();
 		match.oversubscribed = link_self()->segment->oversubscribed;
 		wait_resumed();
 	}

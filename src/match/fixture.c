@@ -76,6 +76,20 @@ void link_sleep(uint32_t seen, uint64_t max_ns)
 	syscall(SYS_futex, &self.mailbox->bell, FUTEX_WAIT, seen, &t, NULL, 0);
 }
 
+hale_status_t link_bell_open(const int *fd, unsigned count, struct error *err)
+{
+	return HALE_OK;
+}
+
+void link_bell_close(void)
+{
+}
+
+void link_address_publish(const void *bytes, uint32_t length)
+{
+	segment_address_put(self.segment, self.rank, bytes, length);
+}
+
 void link_abort(int code)
 {
 	_exit(code);

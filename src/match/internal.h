@@ -153,6 +153,7 @@ enum { MATCH_ANY = 0xffffffffu, MATCH_CONTEXTS = COMM_CONTEXT_MAX };
 extern struct match {
 	uint32_t rank, nranks;
 	bool suspended;
+	bool unsettled; /* restored, and the channels of some peers may still change */
 	bool oversubscribed;
 	struct rank_meter *meter; /* this rank's, in the segment */
 	uint32_t work;	   /* lists below that are not empty, and hooks: 0 means polling is all */
@@ -292,6 +293,8 @@ void buffer_block_free(struct buffer_block *b);
 
 /* ---- checkpoint.c, progress.c ---- */
 
+/* After a restart, in progress, until the channels of all peers are what they will stay. */
+void channels_choose(void);
 
 void match_checkpoint_init(void);
 void progress_hooks_forget(void);

@@ -48,6 +48,8 @@ static __attribute__((noinline)) int progress_work(void)
 	int moved = 0;
 	if (match.suspended)
 		return 0;
+	if (UNLIKELY(match.unsettled))
+		channels_choose();
 	if (match.busy)
 		moved += queues_flush();
 	moved += rendezvous_progress();

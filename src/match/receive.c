@@ -86,6 +86,9 @@ static void control_arrive(uint32_t from, const struct envelope *e, const void *
 	case RECORD_PRESSURE:
 		match.peer[from].eager_max = e->tag ? 0 : *match.peer[from].channel->eager_max;
 		return;
+	case CHANNEL_LATE:
+		channel_late_arrive(from, e, payload);
+		return;
 	default:
 		log_warn("internal error: rank %u sent a record of kind %u to rank %u; please "
 			 "report this",

@@ -185,6 +185,8 @@ static ssize_t range_copy(struct match_request *r)
 	struct iovec remote[PIECES_AT_ONCE];
 	size_t n = r->end - r->begin, nremote;
 	struct iovec local = {r->run + r->begin, n};
+	if (UNLIKELY(!channel_to(r->partner)->get)) /* since a restart */
+		return -1;
 	if (!r->run) {
 		if (!bounce)
 			bounce = match_memory(BOUNCE);
@@ -204,6 +206,8 @@ static ssize_t range_copy(struct match_request *r)
 static ssize_t pieces_fetch(struct match_request *r)
 {
 	size_t bytes = r->npieces * sizeof(struct iovec);
+	if (UNLIKELY(!channel_to(r->partner)->get)) /* since a restart */
+		return -1;
 	struct iovec *pieces = match_memory(bytes);
 	struct iovec local = {pieces, bytes};
 	struct iovec remote = {(void *)(uintptr_t)r->address, bytes};

@@ -52,6 +52,8 @@ static struct {
 	struct outgoing *out;
 	struct incoming *in;
 	channel_arrive_t *arrive;
+	uint32_t *here; /* ranks of this node but for ourselves */
+	uint32_t nhere;
 	_Atomic uint64_t *news; /* ours; NULL: few ranks, all rings are polled */
 	_Atomic uint64_t *stamps;
 	struct channel_share *shares;
@@ -74,8 +76,11 @@ static void shm_map(void)
 	shm.stamps = (_Atomic uint64_t *)(base + shm_stamps_begin(n));
 	shm.shares = (struct channel_share *)(base + shm_shares_begin(n));
 	shm.news = masks ? news + shm.rank * words : NULL;
+	shm.nhere = 0;
 	for (uint32_t peer = 0; peer < n; peer++) {
 		struct outgoing *out = &shm.out[peer];
+		if (peer != shm.rank && segment_here(link_self()->segment, peer))
+			shm.here[shm.nhere++] = peer;
 		out->ring = rings + (size_t)shm.rank * n + peer;
 		out->mailbox = segment_mailbox(link_self()->segment, peer);
 		out->news = masks ? news + peer * words + shm.rank / 64 : NULL;
@@ -96,6 +101,7 @@ static void shm_close(void)
 {
 	heap_free(shm.out);
 	heap_free(shm.in);
+	heap_free(shm.here);
 	memset(&shm, 0, sizeof(shm));
 }
 
@@ -107,7 +113,8 @@ static hale_status_t shm_open(channel_arrive_t *arrive, struct error *err)
 	shm.arrive = arrive;
 	shm.out = heap_calloc(l->nranks, sizeof(*shm.out));
 	shm.in = heap_calloc(l->nranks, sizeof(*shm.in));
-	if (!shm.out || !shm.in) {
+	shm.here = heap_calloc(l->nranks, sizeof(*shm.here));
+	if (!shm.out || !shm.in || !shm.here) {
 		shm_close();
 		return error_set(err, HALE_ERR_MEMORY, "no memory for the rings of %u ranks",
 				 l->nranks);
@@ -121,7 +128,7 @@ static hale_status_t shm_open(channel_arrive_t *arrive, struct error *err)
 
 static bool shm_reaches(uint32_t rank)
 {
-	return rank < shm.nranks && rank != shm.rank;
+	return rank < shm.nranks && rank != shm.rank && segment_here(link_self()->segment, rank);
 }
 
 /* ---- sending ---- */
@@ -285,10 +292,8 @@ static int shm_poll(void)
 	int arrived = 0;
 	if (UNLIKELY(shm.news != NULL))
 		return news_poll();
-	for (uint32_t from = 0; from < shm.rank; from++)
-		arrived += ring_poll(from);
-	for (uint32_t from = shm.rank + 1; from < shm.nranks; from++)
-		arrived += ring_poll(from);
+	for (uint32_t i = 0; i < shm.nhere; i++)
+		arrived += ring_poll(shm.here[i]);
 	return arrived;
 }
 
@@ -313,9 +318,8 @@ static _Atomic uint64_t *stamp(uint32_t from, uint32_t to)
 static void shm_suspend(uint32_t round)
 {
 	shm.round = round;
-	for (uint32_t peer = 0; peer < shm.nranks; peer++) {
-		if (peer == shm.rank)
-			continue;
+	for (uint32_t i = 0; i < shm.nhere; i++) {
+		uint32_t peer = shm.here[i];
 		atomic_store(stamp(shm.rank, peer), (uint64_t)round << 32 | shm.out[peer].tail);
 		mailbox_ring(shm.out[peer].mailbox);
 	}
@@ -323,9 +327,10 @@ static void shm_suspend(uint32_t round)
 
 static bool shm_drained(void)
 {
-	for (uint32_t peer = 0; peer < shm.nranks; peer++) {
+	for (uint32_t i = 0; i < shm.nhere; i++) {
+		uint32_t peer = shm.here[i];
 		uint64_t word = atomic_load_explicit(stamp(peer, shm.rank), memory_order_acquire);
-		if (peer != shm.rank && word != ((uint64_t)shm.round << 32 | shm.in[peer].cursor))
+		if (word != ((uint64_t)shm.round << 32 | shm.in[peer].cursor))
 			return false;
 	}
 	return true;

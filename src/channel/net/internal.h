@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the net channel share. States and invariants: docs/network-channel.md.
+ *
+ *   net.c     the operations of the channel; open, close, checkpoint
+ *   stream.c  records in order, each once, over connections that may end at any time
+ *   peers.c   connections: the address directory, connecting, losing
+ *   copy.c    big payloads straight between the memories of two processes
+ *   load.c    libhale_net.so
+ *
+ * Of each ordered pair of ranks:
+ *
+ *   sender     freed ─▶ [ kept until the receiver says that it has them ] ◀─ tail
+ *   receiver   cursor: the number of the next record that it takes
+ *
+ *   freed <= cursor <= tail at all times, also between the images of a checkpoint.
+ */
+#ifndef HALE_CHANNEL_NET_INTERNAL_H
+#define HALE_CHANNEL_NET_INTERNAL_H
+
+#include "base/base.h"
+#include "channel/channel.h"
+#include "channel/net/wire.h"
+#include "ckpt/rank.h"
+
+enum {
+	NET_EAGER_MAX = 32768,
+	NET_WINDOW = 64, /* records that are kept for one peer */
+	NET_WINDOW_BYTES = 1 << 20,
+	NET_RETRY_NS = 20000000,       /* before a broken connection is made again; doubles … */
+	NET_RETRY_MAX_NS = 1000000000, /* … up to this */
+	NET_CLOSE_NS = 100000000,
+};
+
+enum net_kind {
+	NET_RECORD = 1,
+	NET_HAVE, /* nothing but `have` */
+	NET_ASK,  /* answer with NET_HAVE */
+	NET_BYE,  /* I close my end, and will be back under another address, or not */
+	NET_GET,  /* give me these pieces of your memory (struct iovec); envelope.id: the token */
+};
+
+struct net_header {
+	struct envelope envelope;
+	uint32_t kind; /* enum net_kind */
+	uint32_t from, generation;
+	uint32_t epoch;	 /* the last checkpoint that the sender has behind it */
+	uint32_t number; /* of a record, counted from 0 for each receiver */
+	uint32_t have;	 /* records of the receiver's that the sender has taken */
+};
+
+/* A datagram on its way, and a record as long as it is kept. */
+struct net_slot {
+	struct net_header header;
+	uint32_t peer;
+	bool kept;   /* in the peer's window */
+	bool flying; /* handed to the wire, which still needs it */
+	bool again;  /* to be sent once more when it has landed */
+	unsigned char payload[] __attribute__((aligned(16)));
+};
+
+/* A record that came before its turn. */
+struct net_early {
+	struct net_early *next;
+	struct net_header header;
+	unsigned char payload[] __attribute__((aligned(16)));
+};
+
+struct net_peer {
+	bool away; /* lives on another node */
+	/* towards it */
+	struct net_slot **window; /* [NET_WINDOW], from the first record on */
+	uint32_t freed, tail;
+	size_t bytes; /* kept */
+	struct net_slot *reserved;
+	/* from it */
+	uint32_t cursor;
+	uint32_t told; /* the cursor that it knows */
+	size_t untold; /* bytes taken since */
+	struct net_early *early;
+	bool tell;
+	/* a record that comes in pieces over another channel (net_late) */
+	unsigned char *late;
+	/* the connection */
+	bool up;
+	bool broken;	  /* the wire said so: to be dropped */
+	bool left;	  /* said BYE */
+	bool wanted;	  /* something waits for a connection */
+	uint32_t version; /* of the directory's entry that it was made to; 0: none yet */
+	uint32_t breaks;  /* since something came */
+	uint64_t retry_at;
+};
+
+extern struct net {
+	const struct wire *wire; /* NULL: not loaded */
+	bool open;
+	bool calling; /* inside a call of the wire's: connecting has to wait */
+	bool closing;
+	bool attention; /* peers_attend has something to do */
+	bool late;	/* records kept for ranks that live here now */
+	uint32_t rank, nranks, generation;
+	uint32_t epoch, round;
+	uint32_t directory; /* addresses_changed as last looked at */
+	struct net_peer *peer;
+	channel_arrive_t *arrive;
+	int arrived; /* records, since poll began */
+} net;
+
+/* ---- load.c ---- */
+/* libhale_net.so beside this library, once. NULL: err says why. */
+const struct wire *net_load(struct error *err);
+
+/* ---- stream.c ---- */
+bool stream_full(const struct net_peer *p);
+struct net_slot *stream_slot(uint32_t rank, size_t length);
+/* The slot becomes the next record to that rank. */
+void stream_put(uint32_t rank, struct net_slot *slot, const struct envelope *e);
+/* Not kept: lost if the connection is. */
+void stream_say(uint32_t rank, enum net_kind kind, uint64_t id, const void *payload, size_t length);
+/* Everything that is kept for it once more: over a new connection, or in a new epoch. */
+void stream_again(uint32_t rank);
+void stream_came(const void *header, size_t header_bytes, const void *payload, size_t bytes);
+void stream_sent(void *slot);
+/* In a new epoch: what came too early for the old one. */
+void stream_early_take(uint32_t rank);
+void stream_early_drop(struct net_peer *p);
+/* Kept records of a rank that lives on this node now leave through its channel, in pieces. True
+ * when none is left. */
+bool stream_late_flush(uint32_t rank);
+void stream_forget(struct net_peer *p);
+
+/* ---- peers.c ---- */
+/* Connects if that is possible now, else as soon as it is. */
+void peer_want(uint32_t rank);
+void peer_broke(uint32_t rank, const char *why);
+/* Connections that are due, stale or broken. */
+void peers_attend(void);
+
+/* ---- copy.c ---- */
+ssize_t copy_get(uint32_t rank, const struct iovec *local, size_t nlocal,
+		 const struct iovec *remote, size_t nremote);
+void copy_asked(uint32_t from, uint64_t token, const void *pieces, size_t bytes);
+void copy_received(void *get, bool ok);
+/* The cookie of a send or give: is it a give? Then it is over. */
+bool copy_given(void *cookie);
+void copy_connected(uint32_t rank);
+/* Its receives end; they are asked for again over the next connection. */
+void copy_disconnected(uint32_t rank);
+void copy_forget_all(void); /* the wire is closed */
+
+#endif

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The channel between nodes: opening, closing, and what a checkpoint does to it. The pictures are
+ * in docs/network-channel.md.
+ *
+ * For an image the whole network library is closed, at once and without asking anybody: what is
+ * on its way is kept by its sender (stream.c), in its image too. Afterwards it is opened again,
+ * perhaps in another process on another node, and the new address goes into the directory. */
+#include "channel/net/net.h"
+
+#include <sched.h>
+#include <string.h>
+#include "channel/net/internal.h"
+#include "channel/shm/shm.h"
+
+struct net net;
+
+static const size_t eager_max = NET_EAGER_MAX;
+
+/* ---- calls of the wire ---- */
+
+static const struct wire_calls calls = {
+    .came = stream_came,
+    .sent = stream_sent,
+    .received = copy_received,
+    .broke = peer_broke,
+};
+
+static int wire_progress(void)
+{
+	net.calling = true;
+	int moved = net.wire->progress();
+	net.calling = false;
+	return moved;
+}
+
+/* ---- open and close ---- */
+
+static bool anybody_away(void)
+{
+	for (uint32_t i = 0; i < net.nranks; i++)
+		if (net.peer[i].away)
+			return true;
+	return false;
+}
+
+static void places_look(void)
+{
+	net.late = false;
+	for (uint32_t i = 0; i < net.nranks; i++) {
+		struct net_peer *p = &net.peer[i];
+		p->away = !segment_here(link_self()->segment, i);
+		p->version = 0;
+		net.late |= !p->away && p->freed != p->tail;
+	}
+}
+
+static hale_status_t wire_start(struct error *err)
+{
+	char why[WIRE_WHY];
+	int fd[WIRE_FDS];
+	size_t bytes;
+	if (!net.wire && !(net.wire = net_load(err)))
+		return err->code;
+	if (!net.wire->open(net.nranks, &calls, why))
+		return error_set(err, HALE_ERR_LINK, "rank %u can't open the network: %s", net.rank,
+				 why);
+	unsigned n = net.wire->descriptors(fd);
+	const void *address = net.wire->address(&bytes);
+	hale_status_t rc = HALE_OK;
+	if (bytes > SEGMENT_ADDRESS_MAX)
+		rc = error_set(err, HALE_ERR_LINK,
+			       "the network address of rank %u has %zu bytes and at most %d fit; "
+			       "choose fewer devices with UCX_NET_DEVICES",
+			       net.rank, bytes, SEGMENT_ADDRESS_MAX);
+	if (rc == HALE_OK)
+		rc = link_bell_open(fd, n, err);
+	if (rc != HALE_OK) {
+		net.wire->close(0);
+		return rc;
+	}
+	net.open = net.attention = true;
+	atomic_store(&link_self()->mailbox->net_open, 1);
+	link_address_publish(address, (uint32_t)bytes);
+	return HALE_OK;
+}
+
+static void wire_stop(void)
+{
+	if (!net.open)
+		return;
+	link_address_publish("", 0);
+	link_bell_close();
+	for (uint32_t i = 0; i < net.nranks; i++)
+		stream_say(i, NET_BYE, 0, NULL, 0);
+	net.calling = net.closing = true;
+	net.wire->close(NET_CLOSE_NS);
+	net.calling = net.closing = false;
+	net.open = false;
+	copy_forget_all();
+	for (uint32_t i = 0; i < net.nranks; i++) {
+		struct net_peer *p = &net.peer[i];
+		stream_early_drop(p);
+		p->up = p->broken = p->left = p->tell = false;
+		p->breaks = 0;
+		p->retry_at = 0;
+		p->wanted = p->freed != p->tail;
+	}
+	atomic_store(&link_self()->mailbox->net_open, 0);
+}
+
+static hale_status_t net_open(channel_arrive_t *arrive, struct error *err)
+{
+	const struct link *l = link_self();
+	memset(&net, 0, sizeof(net));
+	net.rank = l->rank;
+	net.nranks = l->nranks;
+	net.generation = l->generation;
+	net.arrive = arrive;
+	net.peer = heap_calloc(l->nranks, sizeof(*net.peer));
+	if (!net.peer)
+		return error_set(err, HALE_ERR_MEMORY, "no memory for %u peers", l->nranks);
+	places_look();
+	hale_status_t rc = anybody_away() ? wire_start(err) : HALE_OK;
+	if (rc != HALE_OK)
+		heap_free(net.peer);
+	return rc;
+}
+
+static bool net_reaches(uint32_t rank)
+{
+	const struct net_peer *p = &net.peer[rank];
+	return rank < net.nranks && (p->away || (net.late && p->freed != p->tail));
+}
+
+/* ---- records ---- */
+
+static bool window_make(struct net_peer *p)
+{
+	if (!p->window)
+		p->window = heap_calloc(NET_WINDOW, sizeof(*p->window));
+	return p->window != NULL;
+}
+
+static void *net_reserve(uint32_t rank, size_t length)
+{
+	struct net_peer *p = &net.peer[rank];
+	if (UNLIKELY(stream_full(p) || !p->away || !window_make(p)))
+		return NULL;
+	heap_free(p->reserved);
+	p->reserved = stream_slot(rank, length);
+	return p->reserved ? p->reserved->payload : NULL;
+}
+
+static void net_commit(uint32_t rank, const struct envelope *e)
+{
+	struct net_slot *slot = net.peer[rank].reserved;
+	net.peer[rank].reserved = NULL;
+	stream_put(rank, slot, e);
+}
+
+static bool net_send(uint32_t rank, const struct envelope *e, const void *payload)
+{
+	void *to = net_reserve(rank, e->length);
+	if (UNLIKELY(!to))
+		return false;
+	if (e->length)
+		memcpy(to, payload, e->length);
+	net_commit(rank, e);
+	return true;
+}
+
+/* ---- progress ---- */
+
+/* A checkpoint that was given up is behind everybody as soon as everybody knows it. */
+static __attribute__((noinline)) void epoch_begin(uint32_t epoch)
+{
+	net.epoch = epoch;
+	for (uint32_t i = 0; i < net.nranks; i++) {
+		stream_early_take(i);
+		if (net.peer[i].up)
+			stream_again(i);
+	}
+}
+
+static __attribute__((noinline)) void late_flush(void)
+{
+	net.late = false;
+	for (uint32_t i = 0; i < net.nranks; i++)
+		if (!net.peer[i].away && !stream_late_flush(i))
+			net.late = true;
+}
+
+static int net_poll(void)
+{
+	const struct link *l = link_self();
+	if (UNLIKELY(net.late))
+		late_flush();
+	if (UNLIKELY(!net.open))
+		return 0;
+	net.arrived = 0;
+	wire_progress();
+	uint32_t cancelled =
+	    atomic_load_explicit(&l->mailbox->ckpt_cancelled, memory_order_relaxed);
+	if (UNLIKELY(cancelled > net.epoch))
+		epoch_begin(cancelled);
+	if (UNLIKELY(net.attention ||
+		     net.directory != atomic_load_explicit(&l->segment->addresses_changed,
+							   memory_order_relaxed)))
+		peers_attend();
+	return net.arrived;
+}
+
+static void net_before_sleep(void)
+{
+	if (net.open && !net.wire->arm()) /* the sleep on the bell as it was ends at once */
+		atomic_fetch_add(&link_self()->mailbox->bell, 1);
+}
+
+/* Every rank is on its way out of the library by now. A peer that has gone without having our last
+ * words acknowledged had everything it wanted. */
+static bool all_have_all(void)
+{
+	for (uint32_t i = 0; i < net.nranks; i++) {
+		const struct net_peer *p = &net.peer[i];
+		if (p->away && p->freed != p->tail && !p->left && p->breaks < 2)
+			return false;
+	}
+	return true;
+}
+
+static void last_words(void)
+{
+	for (uint32_t i = 0; i < net.nranks; i++) {
+		struct net_peer *p = &net.peer[i];
+		if (!p->away || p->freed == p->tail)
+			continue;
+		if (p->up)
+			stream_say(i, NET_ASK, 0, NULL, 0);
+		p->tell = !p->up;
+	}
+	while (!all_have_all())
+		if (!net_poll())
+			sched_yield();
+}
+
+static void net_close(void)
+{
+	if (net.open) {
+		last_words();
+		wire_stop();
+	}
+	for (uint32_t i = 0; net.peer && i < net.nranks; i++)
+		stream_forget(&net.peer[i]);
+	heap_free(net.peer);
+	memset(&net, 0, sizeof(net));
+}
+
+/* ---- checkpoint ---- */
+
+static void net_suspend(uint32_t round)
+{
+	net.round = round;
+	wire_stop();
+}
+
+static bool net_drained(void)
+{
+	return true;
+}
+
+static void late_begin(struct net_peer *p)
+{
+	for (uint32_t i = p->freed; i != p->tail; i++)
+		p->window[i % NET_WINDOW]->header.have = 0;
+}
+
+static void net_resume(bool restored)
+{
+	struct error err;
+	if (net.round > net.epoch)
+		net.epoch = net.round;
+	if (restored) {
+		net.generation = link_self()->generation;
+		places_look();
+		for (uint32_t i = 0; i < net.nranks; i++)
+			if (!net.peer[i].away)
+				late_begin(&net.peer[i]);
+	}
+	if (anybody_away() && wire_start(&err) != HALE_OK) {
+		log_warn("after the checkpoint %s", err.text);
+		link_abort(70);
+	}
+}
+
+static bool net_settled(void)
+{
+	return !net.late;
+}
+
+static bool net_used(void)
+{
+	return net.open || net.late;
+}
+
+const struct channel_ops channel_net = {
+    .name = "net",
+    .open = net_open,
+    .reaches = net_reaches,
+    .send = net_send,
+    .reserve = net_reserve,
+    .commit = net_commit,
+    .poll = net_poll,
+    .before_sleep = net_before_sleep,
+    .get = copy_get,
+    .suspend = net_suspend,
+    .drained = net_drained,
+    .resume = net_resume,
+    .settled = net_settled,
+    .used = net_used,
+    .close = net_close,
+    .eager_max = &eager_max,
+};

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Connections. A peer is connected when something waits to be sent to it, by its entry in the
+ * node's address directory; a new version of the entry means that it has a new address, and the
+ * old connection leads nowhere.
+ *
+ * A connection that breaks proves nothing about the process at its other end. It is made again; if
+ * that fails too, the peer is reported (mailbox, net_lost), and the agents decide. */
+#include "channel/net/internal.h"
+
+void peer_want(uint32_t rank)
+{
+	net.peer[rank].wanted = true;
+	net.attention = true;
+	if (!net.calling)
+		peers_attend();
+}
+
+static void drop(uint32_t rank)
+{
+	struct net_peer *p = &net.peer[rank];
+	p->up = p->broken = false;
+	copy_disconnected(rank);
+	net.wire->disconnect(rank);
+}
+
+static void report(uint32_t rank, const char *why)
+{
+	struct mailbox *m = link_self()->mailbox;
+	atomic_store(&m->net_peer, (int32_t)rank);
+	atomic_fetch_add(&m->net_lost, 1);
+	log_warn("rank %u: the connection to rank %u is broken (%s); trying again until it is back "
+		 "or the job's agents say what becomes of it",
+		 net.rank, rank, why);
+}
+
+void peer_broke(uint32_t rank, const char *why)
+{
+	struct net_peer *p = &net.peer[rank];
+	if (net.closing || p->broken)
+		return;
+	p->up = false;
+	p->broken = true;
+	net.attention = true;
+	if (p->left)
+		return;
+	p->wanted = true;
+	if (++p->breaks == 2)
+		report(rank, why);
+	else
+		log_info("rank %u: the connection to rank %u has ended: %s", net.rank, rank, why);
+}
+
+static uint64_t retry_after(const struct net_peer *p)
+{
+	uint64_t ns = NET_RETRY_NS;
+	for (uint32_t i = 1; i < p->breaks && ns < NET_RETRY_MAX_NS; i++)
+		ns *= 2;
+	return clock_ns() + ns;
+}
+
+static void connected(uint32_t rank)
+{
+	struct net_peer *p = &net.peer[rank];
+	p->up = true;
+	p->wanted = false;
+	if (p->breaks || p->tell) {
+		/* also finds out whether the peer is there */
+		stream_say(rank, NET_ASK, 0, NULL, 0);
+		p->tell = false;
+	}
+	stream_again(rank);
+	copy_connected(rank);
+}
+
+static void connect_try(uint32_t rank, const void *address, uint32_t length)
+{
+	struct net_peer *p = &net.peer[rank];
+	char why[WIRE_WHY];
+	if (net.wire->state(rank) != WIRE_NONE)
+		return;
+	if (net.wire->connect(rank, address, length, why)) {
+		connected(rank);
+		return;
+	}
+	p->broken = false;
+	if (++p->breaks == 2)
+		report(rank, why);
+	p->retry_at = retry_after(p);
+}
+
+/* True when nothing more is to be done for it now or later. */
+static bool attend(uint32_t rank)
+{
+	struct net_peer *p = &net.peer[rank];
+	unsigned char address[SEGMENT_ADDRESS_MAX];
+	uint32_t length = 0;
+	if (p->broken) {
+		drop(rank);
+		p->retry_at = retry_after(p);
+	}
+	uint32_t version = segment_address_get(link_self()->segment, rank, address, &length);
+	if (version == 0) /* none yet, or being written: then the directory changes once more */
+		return true;
+	if (version != p->version) {
+		if (p->up)
+			drop(rank);
+		p->version = version;
+		p->left = length == 0;
+		p->retry_at = 0;
+		p->breaks = 0;
+		p->wanted |= p->freed != p->tail;
+	}
+	if (!p->wanted || p->up || !length || p->left)
+		return true;
+	if (p->retry_at <= clock_ns())
+		connect_try(rank, address, length);
+	return p->up;
+}
+
+void peers_attend(void)
+{
+	struct segment *s = link_self()->segment;
+	net.directory = atomic_load_explicit(&s->addresses_changed, memory_order_acquire);
+	net.attention = false;
+	for (uint32_t i = 0; i < net.nranks; i++)
+		if (net.peer[i].away && !attend(i))
+			net.attention = true;
+}
