@@ -28,7 +28,7 @@ enum {
 	NET_WINDOW_BYTES = 1 << 20,
 	NET_RETRY_NS = 20000000,       /* before a broken connection is made again; doubles … */
 	NET_RETRY_MAX_NS = 1000000000, /* … up to this */
-	NET_CLOSE_NS = 100000000,
+	NET_CLOSE_NS = 5000000,
 };
 
 enum net_kind {
@@ -96,6 +96,7 @@ extern struct net {
 	bool calling; /* inside a call of the wire's: connecting has to wait */
 	bool closing;
 	bool attention; /* peers_attend has something to do */
+	bool all;	/* no other channel: see net.c */
 	bool late;	/* records kept for ranks that live here now */
 	uint32_t rank, nranks, generation;
 	uint32_t epoch, round;

@@ -9,10 +9,13 @@
 
 /* For UCX's constructors, which read the environment: no signal handlers, no patched system calls,
  * no thread that shows its state as files. */
-static char *const settings[] = {
+static char *const musts[] = {
     "UCX_HANDLE_ERRORS=none",	   "UCX_ERROR_SIGNALS=", "UCX_MEM_EVENTS=n",
     "UCX_MEM_MMAP_HOOK_MODE=none", "UCX_VFS_ENABLE=n",	 "UCX_WARN_UNUSED_ENV_VARS=n"};
-enum { SETTINGS = ARRAY_LEN(settings) };
+/* Unless the user wants otherwise. It logs to stdout, and what it finds worth a warning (a lost
+ * connection, a transfer that an image has cut off) is daily business here. */
+static char *const defaults[] = {"UCX_LOG_LEVEL=fatal"};
+enum { MUSTS = ARRAY_LEN(musts), DEFAULTS = ARRAY_LEN(defaults) };
 
 static bool path_beside(char *path, size_t size)
 {
@@ -35,11 +38,13 @@ static void *load_with_settings(const char *path)
 	size_t n = 0;
 	while (before && before[n])
 		n++;
-	char **with = calloc(n + SETTINGS + 1, sizeof(*with));
+	char **with = calloc(MUSTS + n + DEFAULTS + 1, sizeof(*with));
 	if (!with)
 		return NULL;
-	memcpy(with, settings, sizeof(settings));
-	memcpy(with + SETTINGS, before, n * sizeof(*with));
+	/* the first of a name counts */
+	memcpy(with, musts, sizeof(musts));
+	memcpy(with + MUSTS, before, n * sizeof(*with));
+	memcpy(with + MUSTS + n, defaults, sizeof(defaults));
 	environ = with;
 	void *module = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
 	environ = before;

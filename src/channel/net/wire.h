@@ -69,9 +69,9 @@ struct wire {
 	 * it had just come. */
 	void (*receive_end)(void *cookie);
 
-	/* Sends off what has been handed in, as far as peers take it, waits at most max_ns for it,
-	 * and leaves nothing behind: no connection, descriptor, thread or pinned memory. Calls
-	 * sent and received for what was pending. */
+	/* Sends off the datagrams that have been handed in, as far as that takes no longer than
+	 * max_ns, and leaves nothing behind: no connection, descriptor, thread or pinned memory.
+	 * Calls sent and received for what was pending. */
 	void (*close)(uint64_t max_ns);
 };
 

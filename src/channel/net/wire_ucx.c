@@ -20,7 +20,7 @@
 
 #define SHOWN __attribute__((visibility("default")))
 
-enum { AM_ID = 1, EVENTS_MAX = 16, IDLE_ROUNDS_PER_LOOK = 64 };
+enum { AM_ID = 1, EVENTS_MAX = 16, IDLE_ROUNDS_PER_LOOK = 64, FORCED_CLOSE_NS = 1000000000 };
 
 struct peer {
 	ucp_ep_h ep;
@@ -31,7 +31,7 @@ struct peer {
 struct pending {
 	struct pending *next, *prev;
 	void *cookie, *request;
-	bool receiving;
+	bool datagram, receiving;
 	ucp_dt_iov_t iov[]; /* of a give */
 };
 
@@ -326,15 +326,29 @@ static enum wire_state wire_state(uint32_t peer)
 	return closed(p) ? WIRE_NONE : WIRE_ENDING;
 }
 
-static void progress_until_closed(uint64_t deadline)
+static bool datagrams_gone(void)
 {
-	for (bool all = false; !all && now_ns() < deadline;) {
+	for (struct pending *p = w.pending.next; p != &w.pending; p = p->next)
+		if (p->datagram)
+			return false;
+	return true;
+}
+
+static bool all_closed(void)
+{
+	bool all = true;
+	for (uint32_t i = 0; i < w.npeers; i++)
+		all &= closed(&w.peer[i]);
+	return all;
+}
+
+static void progress_until(bool (*done)(void), uint64_t max_ns)
+{
+	uint64_t deadline = now_ns() + max_ns;
+	while (!done() && now_ns() < deadline) {
 		ucp_worker_progress(w.worker);
 		if (events_there())
 			ucs_async_poll(w.events);
-		all = true;
-		for (uint32_t i = 0; i < w.npeers; i++)
-			all &= closed(&w.peer[i]);
 	}
 }
 
@@ -354,15 +368,19 @@ static void pending_end_all(void)
 
 static void wire_close(uint64_t max_ns)
 {
-	for (struct pending *p = w.pending.next; p != &w.pending; p = p->next)
+	progress_until(datagrams_gone, max_ns);
+	for (struct pending *p = w.pending.next, *next; p != &w.pending; p = next) {
+		next = p->next;
 		if (p->receiving)
 			ucp_request_cancel(w.worker, p->request);
+	}
+	/* by force, which ends what is pending: an orderly end would wait for peers that are
+	 * closing, too */
 	for (uint32_t i = 0; i < w.npeers; i++)
 		if (w.peer[i].ep)
-			ep_close(&w.peer[i], 0);
-	progress_until_closed(now_ns() + max_ns);
+			ep_close(&w.peer[i], UCP_EP_CLOSE_FLAG_FORCE);
+	progress_until(all_closed, FORCED_CLOSE_NS);
 	ucp_worker_release_address(w.worker, w.address);
-	/* what is still pending now loses its request with the worker */
 	ucp_worker_destroy(w.worker);
 	ucp_cleanup(w.context);
 	pending_end_all();
@@ -384,6 +402,7 @@ static enum wire_sent wire_send(uint32_t peer, const void *header, size_t header
 				     .user_data = p};
 	if (!p)
 		return WIRE_FAILED;
+	p->datagram = true;
 	return outcome(p, ucp_am_send_nbx(w.peer[peer].ep, AM_ID, header, header_bytes, payload,
 					  bytes, &param));
 }
