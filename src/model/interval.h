@@ -19,8 +19,7 @@ hale_status_t model_best_interval_s(double ckpt_s, double mtbf_s, double *interv
 				    struct error *err);
 
 /* Expected wall time of work_s (T_s) with a checkpoint after every interval_s (τ) of work, but
- * none after the last piece, exponential failures (003 eq. 3, Daly's complete model, with the
- * misprint of its last factor mended: see docs/models.md):
+ * none after the last piece, exponential failures (003 eq. 3, Daly's complete model):
  * M e^(R/M) (e^((τ+δ)/M) - 1) (T_s/τ - δ/(τ+δ)). work_s >= interval_s > 0, restart_s >= 0. */
 hale_status_t model_daly_wall_s(double work_s, double interval_s, double ckpt_s, double restart_s,
 				double mtbf_s, double *wall_s, struct error *err);

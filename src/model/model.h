@@ -20,6 +20,7 @@
 #include "model/redundancy.h"
 #include "model/unified.h"
 #include "model/shadow.h"
+#include "model/contest.h"
 #include "model/lvf.h"
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 enum model_kind {
-	MODEL_TIME_S,	   /* ns us ms s min h d w y; bare: seconds. A year is 365 d = 8,760 h */
+	MODEL_TIME_S,	   /* ns us ms s min h d w y; bare: seconds. A year is 365.25 d = 8,766 h */
 	MODEL_POWER_W,	   /* mW W kW MW GW; bare: watts */
 	MODEL_ENERGY_J,	   /* J kJ MJ GJ TJ Wh kWh MWh GWh; bare: joules */
 	MODEL_BYTES,	   /* B kB MB GB TB PB, KiB … PiB, K M G T; bare: bytes */

@@ -32,13 +32,19 @@ struct model_shadow_result {
 hale_status_t model_shadow(const struct model_shadow *in, struct model_shadow_result *out,
 			   struct error *err);
 
-/* The shadow speed σ_s in [0, σ_m] with the least expected_energy_j (weight 1), the least
- * expected_time_s (weight 0), or the least geometric mean in between. */
-hale_status_t model_shadow_best_speed(const struct model_shadow *in, double energy_weight,
+enum model_goal {
+	MODEL_GOAL_PAIR_ENERGY,	 /* least pair_energy_j: what 003 minimises */
+	MODEL_GOAL_ENERGY,	 /* least expected_energy_j */
+	MODEL_GOAL_TIME,	 /* least expected_time_s */
+	MODEL_GOAL_ENERGY_DELAY, /* least product of the two */
+};
+/* The shadow speed σ_s in [0, min(σ_m, σ_a)] that serves the goal best; in->shadow_speed is
+ * ignored. */
+hale_status_t model_shadow_best_speed(const struct model_shadow *in, enum model_goal goal,
 				      double *shadow_speed, struct error *err);
 
-/* Collocation: per_core S shadows on one core run at 1/S each, at 1/S^1.5 where they press each
- * other out of the caches (003 2.2). */
+/* Collocation: per_core S shadows on one core run at S^-pressure each: pressure 1 if they merely
+ * share it, 1.5 where they press each other out of the caches too (003 2.2). */
 hale_status_t model_shadow_collocated(double per_core, double pressure, double *shadow_speed,
 				      struct error *err);
 

@@ -45,13 +45,16 @@ struct model_unified_sensitivity {
 hale_status_t model_unified_sensitivity(const struct model_unified *in,
 					struct model_unified_sensitivity *out, struct error *err);
 
-/* The same run, played out: Weibull arrivals, runs times, from one seed (002 8.4.1). Interval as
- * given; failures may strike during checkpoints and restarts, which the formula leaves out. */
+/* The same run, played out: Weibull arrivals, runs times, from one seed (002 8.4.1). Failures may
+ * strike during checkpoints and restarts, which the formula leaves out. work_s > 0. interval_s 0:
+ * the best of the formula. */
 struct model_played {
+	double interval_s;
 	double mean_s, half_width_s; /* of the run's time; 95 % confidence */
-	double abs_difference;	     /* mean of |run - formula| / formula of the means: what 002
-					  plots in figure 8 */
-	double failures;	     /* mean, those that tasks did not cover */
+	double formula_s;	     /* T_ff / (1 - W) at that interval */
+	double difference;	     /* (mean - formula) / formula */
+	double spread;		     /* mean of |run - formula| / formula */
+	double failures;	     /* mean number, covered ones left out */
 };
 hale_status_t model_unified_play(const struct model_unified *in, double interval_s, double shape,
 				 uint32_t runs, uint64_t seed, struct model_played *out,
