@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "image/image.h"
 #include "job/head.h"
+#include "job/own_fds.h"
 
 enum { CHAIN_LENGTH = 8 };
 
@@ -47,15 +48,13 @@ static void refuse_programs(struct head *h)
 static hale_status_t check_rank(struct head *h, uint32_t rank, struct error *err)
 {
 	const struct mailbox *m = agent_mailbox(&h->agent, rank);
-	int own[MAILBOX_OWN_FDS];
-	size_t count = 0;
+	pid_t pid = h->agent.ranks[rank].member;
+	size_t count;
+	int *own = own_fds(pid, m, &count);
 	struct error why;
-	hale_status_t status;
+	hale_status_t status = image_check(pid, own, count, &why);
 
-	for (int i = 0; i < MAILBOX_OWN_FDS; i++)
-		if (m->own_fd[i] >= 0)
-			own[count++] = m->own_fd[i];
-	status = image_check(h->agent.ranks[rank].member, own, count, &why);
+	free(own);
 	if (status == HALE_OK)
 		return HALE_OK;
 	return error_set(err, status, "rank %u can't be captured: %s", rank, why.text);
