@@ -70,6 +70,8 @@ static hale_status_t wire_start(struct error *err)
 	size_t bytes;
 	if (!net.wire && !(net.wire = net_load(err)))
 		return err->code;
+	/* before there is a socket that a checkpoint could stumble over */
+	atomic_store(&link_self()->mailbox->net_open, 1);
 	if (!net.wire->open(net.nranks, &calls, why))
 		return error_set(err, HALE_ERR_LINK, "rank %u can't open the network: %s", net.rank,
 				 why);
@@ -88,7 +90,6 @@ static hale_status_t wire_start(struct error *err)
 		return rc;
 	}
 	net.open = net.attention = true;
-	atomic_store(&link_self()->mailbox->net_open, 1);
 	link_address_publish(address, (uint32_t)bytes);
 	for (uint32_t i = 0; net.all && i < net.nranks; i++)
 		mailbox_ring(segment_mailbox(link_self()->segment, i));
