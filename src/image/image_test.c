@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
@@ -19,6 +20,7 @@
 
 #include "base/base.h"
 #include "base/fmt.h"
+#include "image/hash.h"
 #include "image/image.h"
 #include "image/read.h"
 #include "image/test/scenario.h"
@@ -289,47 +291,57 @@ SCENARIO(interrupted_calls_are_not_noticed, "interrupted_calls", "")
 
 /* ---- chains ---- */
 
-static void chain_comes_back(struct fixture *f, const char *how)
+static void chain_comes_back(struct fixture *f, const char *scenario, const char *how)
 {
 	char list[8192], out[PATH_LEN + 16];
 	const char *paths[IMAGE_CHAIN_MAX];
 	struct error err = {HALE_OK, ""};
 	size_t n = 0;
-	run_well(f, "chain", how, NULL);
-	assert_int_equal(chain_of(f, 3, list, sizeof(list)), 3);
-	run_well(f, "chain", how, list);
+	run_well(f, scenario, how, NULL);
+	assert_int_equal(chain_of(f, 4, list, sizeof(list)), 4);
+	run_well(f, scenario, how, list);
 	/* as one full image */
 	for (char *p = strtok(list, ":"); p; p = strtok(NULL, ":"))
 		paths[n++] = p;
 	snprintf(out, sizeof(out), "%s/whole", f->dir);
 	assert_int_equal(image_consolidate(paths, n, out, &err), HALE_OK);
 	assert_int_equal(image_verify(out, NULL, &err), HALE_OK);
-	run_well(f, "chain", how, out);
+	run_well(f, scenario, how, out);
 	/* without its base it is no image */
 	assert_int_equal(image_consolidate(paths, n - 1, "/nowhere", &err), HALE_ERR_IMAGE_MISSING);
 	char broken[2 * PATH_LEN + 64];
 	snprintf(broken, sizeof(broken), "%s:%s", paths[0], paths[2]);
-	assert_int_equal(run(f, "chain", how, broken), HALE_ERR_IMAGE_MISMATCH);
+	assert_int_equal(run(f, scenario, how, broken), HALE_ERR_IMAGE_MISMATCH);
 }
 
 static void differences_add_up(void **state)
 {
-	chain_comes_back(*state, "track");
+	chain_comes_back(*state, "chain", "track");
 }
 
 static void differences_add_up_lazily(void **state)
 {
-	chain_comes_back(*state, "track lazy");
+	chain_comes_back(*state, "chain", "track lazy");
 }
 
 static void differences_by_checksums_add_up(void **state)
 {
-	chain_comes_back(*state, "track hash");
+	chain_comes_back(*state, "chain", "track hash");
 }
 
 static void differences_add_up_compressed(void **state)
 {
-	chain_comes_back(*state, "track zstd");
+	chain_comes_back(*state, "chain", "track zstd");
+}
+
+static void differences_of_large_mappings_add_up(void **state)
+{
+	chain_comes_back(*state, "large_chain", "track");
+}
+
+static void differences_of_large_mappings_add_up_lazily(void **state)
+{
+	chain_comes_back(*state, "large_chain", "track lazy");
 }
 
 static void restored_processes_are_captured_again(void **state)
@@ -448,6 +460,40 @@ static void cut_and_missing_images_are_found(void **state)
 
 /* ---- what can't be restored ---- */
 
+static void read_at(const char *path, void *to, size_t len, off_t at)
+{
+	int fd = open(path, O_RDONLY);
+	assert_int_equal(pread(fd, to, len, at), (ssize_t)len);
+	close(fd);
+}
+
+/* The image of a processor with a register set that no processor has yet. */
+static void an_image_of_a_richer_processor_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct frame frame;
+	struct image_header *h;
+	char path[PATH_LEN + 16];
+	snprintf(path, sizeof(path), "%s/1", f->dir);
+	run_well(f, "files", "", NULL);
+	read_at(path, &frame, sizeof(frame), 0);
+	char *table = malloc(frame.table_len);
+	assert_non_null(table);
+	read_at(path, table, frame.table_len, sizeof(frame));
+	h = (struct image_header *)table;
+	h->xfeatures |= 1ull << 62;
+	frame.table_sum = hash64(table, frame.table_len);
+	frame.sum = hash64(&frame, offsetof(struct frame, sum));
+	int fd = open(path, O_WRONLY);
+	assert_int_equal(pwrite(fd, &frame, sizeof(frame), 0), (ssize_t)sizeof(frame));
+	assert_int_equal(pwrite(fd, table, frame.table_len, sizeof(frame)),
+			 (ssize_t)frame.table_len);
+	close(fd);
+	free(table);
+	assert_int_equal(run(f, "files", "", path), HALE_ERR_IMAGE_MISMATCH);
+	assert_non_null(strstr(f->said, "processor with more features"));
+}
+
 static void changed_files_are_refused_by_name(void **state)
 {
 	struct fixture *f = *state;
@@ -564,6 +610,9 @@ int main(int argc, char **argv)
 	    T(differences_add_up_lazily),
 	    T(differences_by_checksums_add_up),
 	    T(differences_add_up_compressed),
+	    T(differences_of_large_mappings_add_up),
+	    T(differences_of_large_mappings_add_up_lazily),
+	    T(an_image_of_a_richer_processor_is_refused),
 	    T(restored_processes_are_captured_again),
 	    T(flipped_bits_are_found),
 	    T(cut_and_missing_images_are_found),

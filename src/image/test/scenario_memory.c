@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "image/test/scenario.h"
@@ -151,17 +152,30 @@ static void shared_memory(void)
 
 static char *area, *mapped_late, *remapped;
 
-static void chain(void)
+/* A recursive mutex on two pages, of which taking it writes only the first. */
+static pthread_mutex_t *mutex_across(char *edge)
 {
-	area = anon(8 * MIB);
+	pthread_mutex_t *m = (pthread_mutex_t *)(edge - 16);
+	pthread_mutexattr_t recursive;
+	CHECK(!pthread_mutexattr_init(&recursive));
+	CHECK(!pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE));
+	CHECK(!pthread_mutex_init(m, &recursive));
+	return m;
+}
+
+static void chain_of(size_t size)
+{
+	area = anon(size);
 	remapped = anon(64 * PAGE);
-	fill(area, 8 * MIB, 50);
+	fill(area, size, 50);
+	pthread_mutex_t *held = mutex_across(area + 601 * PAGE);
 	fill(remapped, 64 * PAGE, 51);
 	take();
 	/* a few pages written, some given back, one mapping replaced, a new one */
 	fill(area + 100 * PAGE, 3 * PAGE, 52);
 	memset(area + 200 * PAGE, 0, PAGE);
 	CHECK(!madvise(area + 300 * PAGE, 2 * PAGE, MADV_DONTNEED));
+	CHECK(!pthread_mutex_lock(held));
 	munmap(remapped, 64 * PAGE);
 	CHECK(mmap(remapped, 64 * PAGE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == remapped);
@@ -169,7 +183,11 @@ static void chain(void)
 	mapped_late = anon(32 * PAGE);
 	fill(mapped_late, 16 * PAGE, 54);
 	take();
+	CHECK(!pthread_mutex_lock(held));
+	CHECK(!pthread_mutex_unlock(held) && !pthread_mutex_unlock(held));
+	take();
 	fill(area + 101 * PAGE, PAGE, 55);
+	CHECK(!madvise(area + 700 * PAGE, PAGE, MADV_DONTNEED));
 	area[500 * PAGE + 17]++;
 	take();
 	CHECK(filled(area, 100 * PAGE, 50));
@@ -180,6 +198,25 @@ static void chain(void)
 	area[500 * PAGE + 17]--;
 	CHECK(filled(area + 302 * PAGE, PAGE, 50 + 302 * 512));
 	CHECK(filled(area + 500 * PAGE, PAGE, 50 + 500 * 512));
+	CHECK(zero(area + 700 * PAGE, PAGE));
+	CHECK(filled(area + 701 * PAGE, size - 701 * PAGE, 50 + 701 * 512));
+	/* as before, children inherit it */
+	pid_t child = fork();
+	if (!child)
+		_exit(!filled(area + 101 * PAGE, PAGE, 55));
+	int status;
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void chain(void)
+{
+	chain_of(8 * MIB);
+}
+
+/* Large enough that what was written is copied aside. */
+static void large_chain(void)
+{
+	chain_of(32 * MIB);
 }
 
 /* ---- image after image ---- */
@@ -262,6 +299,7 @@ const struct scenario scenarios_memory[] = {{"private_memory", private_memory},
 					    {"file_mappings", file_mappings},
 					    {"shared_memory", shared_memory},
 					    {"chain", chain},
+					    {"large_chain", large_chain},
 					    {"some", some},
 					    {"many", many},
 					    {"twice", twice},
