@@ -11,7 +11,7 @@
  * "FTB_SUBSCRIPTION_NONE"}; FTB_event_info_t events[] = {{"FTB_IPMI_FANFAIL", "ERROR"}};
  *     FTB_client_handle_t client;
  *     FTB_event_handle_t event;
- *     FTB_event_properties_t p = {.event_type = FTB_EVENT_NORMAL, .event_payload = "node3"};
+ *     FTB_event_properties_t p = {.event_type = HALE_FTB_EVENT_NORMAL, .event_payload = "node3"};
  *
  *     if (FTB_Connect(&me, &client) == FTB_SUCCESS &&
  *         FTB_Declare_publishable_events(client, NULL, events, 1) == FTB_SUCCESS)
@@ -54,15 +54,16 @@ extern "C" {
 #define FTB_ERR_DUP_EVENT	    (-10) /* declared before with another severity */
 #define FTB_ERR_INVALID_SCHEMA_FILE (-11)
 #define FTB_ERR_INVALID_EVENT_NAME  (-12) /* not declared by this client */
-#define FTB_ERR_INVALID_EVENT_TYPE  (-13) /* neither FTB_EVENT_NORMAL nor FTB_EVENT_RESPONSE */
-#define FTB_ERR_SUBSCRIPTION_STR    (-14) /* not a list of key=value, or a key twice */
-#define FTB_ERR_FILTER_ATTR	    (-15) /* an unknown key */
-#define FTB_ERR_FILTER_VALUE	    (-16) /* a value that this key can't have */
-#define FTB_GOT_NO_EVENT	    (-17) /* nothing to poll at the moment */
-#define FTB_FAILURE		    (-18) /* the two handles are of different events */
-#define FTB_ERR_INVALID_PARAMETER   (-19) /* a payload above HALE_FTB_MAX_PAYLOAD, for instance */
-#define FTB_ERR_NETWORK_GENERAL	    (-20) /* no room for the event: the broker takes nothing */
-#define FTB_ERR_NETWORK_NO_ROUTE    (-21) /* no broker on this node, or not for this user */
+#define FTB_ERR_INVALID_EVENT_TYPE                                                                 \
+	(-13) /* neither HALE_FTB_EVENT_NORMAL nor HALE_FTB_EVENT_RESPONSE */
+#define FTB_ERR_SUBSCRIPTION_STR  (-14) /* not a list of key=value, or a key twice */
+#define FTB_ERR_FILTER_ATTR	  (-15) /* an unknown key */
+#define FTB_ERR_FILTER_VALUE	  (-16) /* a value that this key can't have */
+#define FTB_GOT_NO_EVENT	  (-17) /* nothing to poll at the moment */
+#define FTB_FAILURE		  (-18) /* the two handles are of different events */
+#define FTB_ERR_INVALID_PARAMETER (-19) /* a payload above HALE_FTB_MAX_PAYLOAD, for instance */
+#define FTB_ERR_NETWORK_GENERAL	  (-20) /* no room for the event: the broker takes nothing */
+#define FTB_ERR_NETWORK_NO_ROUTE  (-21) /* no broker on this node, or not for this user */
 
 /* client_subscription_style, as text: "FTB_SUBSCRIPTION_NONE", "…_POLLING", "…_NOTIFY" (callbacks),
  * "…_BOTH". */
@@ -71,9 +72,10 @@ extern "C" {
 #define FTB_SUBSCRIPTION_NOTIFY	 0x2
 
 /* event_type */
-#define FTB_EVENT_NORMAL   1
-#define FTB_EVENT_RESPONSE 2 /* by custom the payload begins with the handle of what is answered   \
-			      */
+#define HALE_FTB_EVENT_NORMAL 1
+#define HALE_FTB_EVENT_RESPONSE                                                                    \
+	2 /* by custom the payload begins with the handle of what is answered                      \
+	   */
 
 /* Sizes in bytes; those of texts with their terminating zero. */
 #define FTB_DEFAULT_POLLING_Q_LEN  64

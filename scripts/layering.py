@@ -21,8 +21,9 @@ MAY_USE["store"] = {"base", "image"}
 MAY_USE["model"] = {"base"}
 MAY_USE["rules"] = {"base"}
 MAY_USE["monitor"] = {"base"}
-MAY_USE["job"] = {"base", "image", "agreement", "store", "rules", "monitor"}
-MAY_USE["cli"] = {"base", "image", "agreement", "store", "rules", "monitor", "job", "model"}
+MAY_USE["ftb"] = {"base"}
+MAY_USE["job"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor"}
+MAY_USE["cli"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor", "job", "model"}
 
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
 # to none of them, and may include base/ only.

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "cli/cli.h"
+#include "cli/events.h"
 #include "job/job.h"
 
 static const char overview[] =
@@ -16,6 +17,7 @@ static const char overview[] =
     "  hale inject kill [JOB] --rank R [--after 3s | --at-call MPI_Allreduce:100]\n"
     "                                                  let a rank die, to see what happens\n"
     "  hale image show|verify FILE                     look into an image\n"
+    "  hale events [--follow] [--filter F]             faults and what is done about them\n"
     "  hale help COMMAND                               more about one of them\n";
 
 static const char run_help[] =
@@ -103,7 +105,7 @@ static const char image_help[] =
 
 static const struct {
 	const char *name, *text;
-} helps[] = {{"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
+} helps[] = {{"events", cli_events_help}, {"backplane", cli_backplane_help}, {"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
 	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}};
 
 int cli_help(const char *command)

@@ -11,6 +11,8 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+    {"events", cli_events},
+    {"backplane", cli_backplane},
     {"run", cli_run}, {"restart", cli_restart}, {"ckpt", cli_ckpt},
     {"ps", cli_ps},   {"inject", cli_inject},	{"image", cli_image},
 };

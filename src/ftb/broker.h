@@ -89,6 +89,10 @@ hale_status_t broker_subscribe(struct broker *b, const char *filter,
 			       void *arg, unsigned *id, struct error *err);
 void broker_unsubscribe(struct broker *b, unsigned id);
 
+/* What the broker at a socket (NULL: ftb_socket_path()) says of itself, as JSON text for the caller
+ * to free. NODE with a sentence if none answers, or it refuses. */
+hale_status_t broker_ask(const char *socket, char **json, struct error *err);
+
 /* Makes a pair of keys: the secret one in a new file of mode 0600, the public one (41 bytes with
  * its zero) in public_key. Fails if the file is there. */
 hale_status_t broker_key_make(const char *path, char public_key[41], struct error *err);

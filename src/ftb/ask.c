@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asking a broker about itself. */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "ftb/broker.h"
+#include "ftb/ftb.h"
+
+static ssize_t ask(int fd, uint8_t *buffer)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	ftb_packet_start(buffer, PACKET_STATUS, 0);
+	if (send(fd, buffer, PACKET_HEADER, MSG_NOSIGNAL) != PACKET_HEADER ||
+	    poll(&p, 1, 2000) != 1)
+		return -1;
+	return recv(fd, buffer, PACKET_MAX, MSG_DONTWAIT);
+}
+
+hale_status_t broker_ask(const char *socket_path, char **json, struct error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	uint8_t *buffer = malloc(PACKET_MAX);
+	struct packet p;
+	hale_status_t st = HALE_OK;
+	ssize_t n = -1;
+	int fd;
+
+	*json = NULL;
+	if (socket_path && strlen(socket_path) < sizeof(a.sun_path))
+		memcpy(a.sun_path, socket_path, strlen(socket_path) + 1);
+	else if (socket_path || !ftb_socket_path(a.sun_path))
+		a.sun_path[0] = 0;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || !buffer || connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0)
+		st = error_sys(
+		    err, HALE_ERR_NODE,
+		    "no event broker answers at '%s'; start one with `hale backplane`, or "
+		    "say where it is with HALE_FTB",
+		    a.sun_path);
+	else
+		n = ask(fd, buffer);
+	if (n > 0 && ftb_packet_parse(buffer, (size_t)n, &p) && p.kind == PACKET_STATUS)
+		*json = strndup((const char *)p.body, p.len);
+	else if (n > 0 && ftb_packet_parse(buffer, (size_t)n, &p) && p.kind == PACKET_REFUSED)
+		st = error_set(err, HALE_ERR_NODE, "the event broker refuses: %.*s", (int)p.len,
+			       (const char *)p.body);
+	if (st == HALE_OK && !*json)
+		st = error_set(err, HALE_ERR_NODE, "the event broker at '%s' does not answer",
+			       a.sun_path);
+	if (fd >= 0)
+		close(fd);
+	free(buffer);
+	return st;
+}

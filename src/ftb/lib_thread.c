@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The library's one thread, and the connection. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#include "ftb/lib.h"
+
+/* ---- the connection ---- */
+
+static int connect_now(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd, room = 1 << 20;
+
+	if (!ftb_socket_path(a.sun_path))
+		return -1;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
+		close(fd);
+		return -1;
+	}
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	return fd;
+}
+
+static bool greet(const struct client *c, int fd)
+{
+	uint8_t packet[PACKET_HEADER + 8];
+
+	ftb_packet_start(packet, PACKET_HELLO, 0);
+	put_u64(packet + PACKET_HEADER, c->publisher);
+	return send(fd, packet, sizeof(packet), MSG_NOSIGNAL) == sizeof(packet);
+}
+
+static void take_host(struct client *c, const struct packet *p)
+{
+	size_t n = p->len < EVENT_TEXT_MAX ? p->len : EVENT_TEXT_MAX;
+
+	if (!ftb_text_ok((const char *)p->body, n))
+		n = 0;
+	memcpy(c->host, p->body, n);
+	c->host[n] = 0;
+}
+
+int lib_open(struct client *c)
+{
+	uint8_t packet[PACKET_HEADER + 512];
+	struct pollfd pfd = {.events = POLLIN};
+	struct packet p;
+	ssize_t n = -1;
+
+	c->fd = pfd.fd = connect_now();
+	if (c->fd < 0)
+		return FTB_ERR_NETWORK_NO_ROUTE;
+	if (greet(c, c->fd) && poll(&pfd, 1, WAIT_MS) == 1)
+		n = recv(c->fd, packet, sizeof(packet), MSG_DONTWAIT);
+	if (n <= 0 || !ftb_packet_parse(packet, (size_t)n, &p) || p.kind != PACKET_WELCOME) {
+		lib_close(c);
+		return FTB_ERR_NETWORK_NO_ROUTE;
+	}
+	take_host(c, &p);
+	c->welcome = true;
+	return FTB_SUCCESS;
+}
+
+void lib_close(struct client *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	c->welcome = false;
+	c->retry_at = clock_seconds() + 0.02;
+}
+
+/* Events of WARNING and above in the queue are among those kept, and go to the next broker. */
+static void lost_connection(struct client *c)
+{
+	lib_close(c);
+	kept_forget_old(c);
+	c->lost_info += c->out.lost_info;
+	c->lost_above += c->out.lost_above;
+	outq_fini(&c->out);
+	c->flush_ns = 0;
+	c->told_info += c->now_info;
+	c->told_above += c->now_above;
+	c->now_info = c->now_above = 0;
+	c->sync_done = c->sync_sent;
+	pthread_cond_broadcast(&lib.news);
+}
+
+static enum out_result send_packet(void *to, const uint8_t *bytes, size_t len)
+{
+	const struct client *c = to;
+
+	if (send(c->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len)
+		return OUT_SENT;
+	return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? OUT_BLOCKED
+									   : OUT_BROKEN;
+}
+
+void lib_flush(struct client *c)
+{
+	enum out_result r = outq_flush(&c->out, send_packet, c);
+
+	c->flush_ns = 0;
+	c->sent_ns = clock_ns();
+	if (r == OUT_BROKEN)
+		lost_connection(c);
+	else if (r == OUT_BLOCKED)
+		lib_wake(); /* so that the thread waits for room */
+}
+
+void lib_request(struct client *c, enum packet_kind kind, uint32_t count, const void *body,
+		 size_t len)
+{
+	uint8_t packet[PACKET_HEADER + FILTER_WIRE_MAX];
+
+	ftb_packet_start(packet, kind, count);
+	if (len)
+		memcpy(packet + PACKET_HEADER, body, len);
+	outq_control(&c->out, packet, PACKET_HEADER + len);
+}
+
+static void deadline(struct timespec *t, int ms)
+{
+	clock_gettime(CLOCK_REALTIME, t);
+	t->tv_sec += ms / 1000;
+	t->tv_nsec += ms % 1000 * 1000000L;
+	if (t->tv_nsec >= 1000000000) {
+		t->tv_sec++;
+		t->tv_nsec -= 1000000000;
+	}
+}
+
+void lib_sync(struct client *c)
+{
+	FTB_client_handle_t handle = (FTB_client_handle_t)(uintptr_t)c->id;
+	uint32_t want = ++c->sync_sent;
+	struct timespec until;
+
+	lib_request(c, PACKET_SYNC, want, NULL, 0);
+	lib_flush(c);
+	if (lib_in_thread()) /* the answer would have to be read by us */
+		return;
+	deadline(&until, WAIT_MS);
+	while (lib_client(handle) == c && (int32_t)(c->sync_done - want) < 0)
+		if (pthread_cond_timedwait(&lib.news, &lib.lock, &until) != 0)
+			return;
+}
+
+/* ---- receiving ---- */
+
+/* Remembers it; true if it was remembered. Only WARNING and above are ever sent twice. */
+static bool seen_before(struct client *c, const struct ftb_event *e)
+{
+	uint64_t h = (e->publisher ^ e->seq * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+	uint64_t(*way)[2] = &c->seen[(h >> 40) % (SEEN / SEEN_WAYS) * SEEN_WAYS];
+
+	for (int i = 0; i < SEEN_WAYS && e->age_ms; i++)
+		if (way[i][0] == e->publisher && way[i][1] == e->seq)
+			return true;
+	memmove(way + 1, way, (SEEN_WAYS - 1) * sizeof(*way)); /* the oldest is forgotten */
+	way[0][0] = e->publisher;
+	way[0][1] = e->seq;
+	return false;
+}
+
+static void take_event(const struct ftb_event *e, const uint8_t *bytes, size_t len, void *arg)
+{
+	struct client *c = arg;
+
+	if (c->dead || (!ftb_event_info(e) && seen_before(c, e)))
+		return;
+	subs_event(c, e, bytes, len);
+}
+
+static void take_welcome(struct client *c, const struct packet *p)
+{
+	take_host(c, p);
+	c->welcome = true;
+	for (struct subscription *s = c->subs; s; s = s->next)
+		subs_announce(c, s, true);
+	c->out.blocked = true; /* gathers everything; the flush below lets it go */
+	kept_resend(c);
+	lib_flush(c);
+}
+
+static void take_packet(struct client *c, const struct packet *p)
+{
+	if (p->kind == PACKET_EVENTS) {
+		ftb_events_each(p, take_event, c);
+	} else if (p->kind == PACKET_WELCOME && !c->welcome) {
+		take_welcome(c, p);
+	} else if (p->kind == PACKET_SYNC) {
+		c->sync_done = p->count;
+		pthread_cond_broadcast(&lib.news);
+	} else if (p->kind == PACKET_LOST && p->len == 16) {
+		c->now_info = get_u64(p->body);
+		c->now_above = get_u64(p->body + 8);
+	}
+}
+
+static void receive(struct client *c, uint8_t *buffer)
+{
+	for (int i = 0; i < 16 && c->fd >= 0 && !c->dead; i++) {
+		ssize_t n = recv(c->fd, buffer, PACKET_MAX, MSG_DONTWAIT);
+		struct packet p;
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0)
+			lost_connection(c);
+		else if (ftb_packet_parse(buffer, (size_t)n, &p))
+			take_packet(c, &p);
+	}
+}
+
+/* ---- the thread ---- */
+
+static void find_again(struct client *c)
+{
+	int fd;
+
+	if (c->fd >= 0 || clock_seconds() < c->retry_at)
+		return;
+	fd = connect_now();
+	if (fd >= 0 && greet(c, fd))
+		c->fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	c->retry_at = clock_seconds() + 0.05;
+}
+
+/* Descriptors of all clients; how long the thread may sleep. */
+static nfds_t gather(struct pollfd *p, struct client **who, nfds_t cap, struct timespec *sleep)
+{
+	uint64_t now = clock_ns(), next = UINT64_MAX;
+	nfds_t n = 1;
+
+	p[0] = (struct pollfd){.fd = lib.wake, .events = POLLIN};
+	for (struct client *c = lib.clients; c; c = c->next) {
+		if (c->dead)
+			continue;
+		find_again(c);
+		if (c->flush_ns && c->flush_ns < next)
+			next = c->flush_ns;
+		if (c->fd < 0 && now + 50000000 < next)
+			next = now + 50000000;
+		if (c->fd >= 0 && n < cap) {
+			who[n] = c;
+			p[n].fd = c->fd;
+			p[n].events = POLLIN | (c->out.blocked ? POLLOUT : 0);
+			p[n++].revents = 0;
+		}
+	}
+	next = next > now ? next - now : 0;
+	if (next > 3600000000000)
+		next = 3600000000000;
+	*sleep = (struct timespec){.tv_sec = (time_t)(next / 1000000000),
+				   .tv_nsec = (long)(next % 1000000000)};
+	return n;
+}
+
+static bool still_there(const struct client *c)
+{
+	for (struct client *o = lib.clients; o; o = o->next)
+		if (o == c)
+			return !o->dead;
+	return false;
+}
+
+static void attend(struct client *c, short events, uint8_t *buffer)
+{
+	c->busy = true;
+	if (events & POLLOUT)
+		lib_flush(c);
+	if (events & (POLLIN | POLLHUP | POLLERR))
+		receive(c, buffer);
+	c->busy = false;
+	if (c->orphaned)
+		lib_client_gone(c);
+	pthread_cond_broadcast(&lib.news);
+}
+
+static void flush_due(void)
+{
+	uint64_t now = clock_ns();
+
+	for (struct client *c = lib.clients; c; c = c->next)
+		if (c->flush_ns && c->flush_ns <= now && c->fd >= 0)
+			lib_flush(c);
+}
+
+static void *thread_main(void *arg)
+{
+	enum { FDS = 256 };
+	static struct pollfd p[FDS];
+	static struct client *who[FDS];
+	static uint8_t buffer[PACKET_MAX];
+	struct timespec sleep;
+
+	pthread_mutex_lock(&lib.lock);
+	while (lib.clients) {
+		nfds_t n = gather(p, who, FDS, &sleep);
+		uint64_t count;
+
+		pthread_mutex_unlock(&lib.lock);
+		ppoll(p, n, &sleep, NULL);
+		if ((p[0].revents & POLLIN) && read(lib.wake, &count, sizeof(count)) < 0)
+			count = 0;
+		pthread_mutex_lock(&lib.lock);
+		flush_due();
+		for (nfds_t i = 1; i < n; i++)
+			if (p[i].revents && still_there(who[i]))
+				attend(who[i], p[i].revents, buffer);
+	}
+	lib.running = false;
+	pthread_cond_broadcast(&lib.news);
+	pthread_mutex_unlock(&lib.lock);
+	return NULL;
+}
+
+void lib_wake(void)
+{
+	uint64_t one = 1;
+
+	if (lib.running && !lib_in_thread() && write(lib.wake, &one, sizeof(one)) < 0)
+		log_debug("libftb: the wake counter is full");
+}
+
+bool lib_thread_start(void)
+{
+	sigset_t all, old;
+	bool ok;
+
+	if (lib.running)
+		return true;
+	if (lib.joinable)
+		pthread_join(lib.thread, NULL);
+	lib.joinable = false;
+	if (lib.wake < 0)
+		lib.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (lib.wake < 0)
+		return false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all,
+			&old); /* the program's signals are for its own threads */
+	ok = pthread_create(&lib.thread, NULL, thread_main, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	lib.running = lib.joinable = ok;
+	return ok;
+}
