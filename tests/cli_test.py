@@ -82,6 +82,25 @@ def ps_shows_the_job_for_people_and_as_json(s):
 
 
 @test
+def a_stopped_job_does_not_keep_ps_waiting(s):
+    exe = s.compile("misuse")
+    stopped, other = s.hale_start(2, exe, "spin"), s.hale_start(2, exe, "spin")
+    stopped_id, other_id = stopped.id(), other.id()
+    os.kill(stopped.pid, signal.SIGSTOP)
+    try:
+        jobs = {j["id"]: j for j in json.loads(s.hale("ps", "--json").out)["jobs"]}
+        expect(jobs[stopped_id]["state"] == "not answering", jobs)
+        expect(len(jobs[other_id]["ranks"]) == 2, jobs)
+        expect(re.search(stopped_id + " +not answering", s.hale("ps").out), "hale ps")
+    finally:
+        os.kill(stopped.pid, signal.SIGCONT)
+    expect(stopped.info()["state"] != "not answering", "after SIGCONT")
+    for job in stopped, other:
+        job.kill(signal.SIGTERM)
+        job.wait()
+
+
+@test
 def the_report_has_every_key(s):
     exe = s.compile("steps")
     r = s.hale_run(2, exe, "40", "20", options=["--ckpt-every", "200ms", "--report", "report.json"])

@@ -78,10 +78,29 @@ static void show_job(const struct json_value *job)
 	}
 }
 
+/* A job that doesn't answer: stopped, mostly. */
+static void list_silent(struct json_out *j, const char *id)
+{
+	if (!j) {
+		printf("%-24s %-14s its hale run is stopped or too busy to say more\n", id,
+		       "not answering");
+		return;
+	}
+	json_open_object(j, NULL);
+	json_string(j, "id", id);
+	json_string(j, "program", "?");
+	json_string(j, "state", "not answering");
+	json_open_array(j, "ranks");
+	json_close_array(j);
+	json_close_object(j);
+}
+
 int cli_ps(int argc, char **argv)
 {
 	bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
 	char(*jobs)[JOB_ID_MAX];
+	struct json_value **answers;
+	hale_status_t *status;
 	struct json_out j;
 	size_t count;
 
@@ -93,18 +112,22 @@ int cli_ps(int argc, char **argv)
 	json_out_init(&j);
 	json_open_object(&j, NULL);
 	json_open_array(&j, "jobs");
-	for (size_t i = 0; i < count; i++) {
-		struct json_value *job;
-
+	answers = calloc(count + 1, sizeof(struct json_value *));
+	status = calloc(count + 1, sizeof(*status));
+	if (answers && status)
+		control_ask_each(jobs, count, "{\"op\":\"ps\"}", answers, status);
+	for (size_t i = 0; answers && status && i < count; i++) {
 		/* one that has just ended is none */
-		if (control_ask(jobs[i], "{\"op\":\"ps\"}", &job, NULL) == HALE_OK) {
-			if (json)
-				copy_job(&j, job);
-			else
-				show_job(job);
-		}
-		json_free(job);
+		if (status[i] == HALE_ERR_TIMEOUT)
+			list_silent(json ? &j : NULL, jobs[i]);
+		else if (status[i] == HALE_OK && json)
+			copy_job(&j, answers[i]);
+		else if (status[i] == HALE_OK)
+			show_job(answers[i]);
+		json_free(answers[i]);
 	}
+	free(answers);
+	free(status);
 	json_close_array(&j);
 	json_close_object(&j);
 	if (json && j.text)

@@ -2,6 +2,7 @@
 /* How other hale commands reach a running job: an abstract stream socket
  * "hale/<uid>/<job>/ctl"; one JSON request in one line, one JSON answer, end.
  *   {"op":"ps"}                          the object of the job in `hale ps --json`
+ *   {"op":"profile"}                     the job's profile as it is now
  *   {"op":"ckpt"}                        {"path":…} when it is complete, or {"error":…}
  *   {"op":"inject","fault":"kill:…"}     {} or {"error":…}; "now":true kills at once
  * Only the user that runs the job, and root, are answered.
@@ -29,6 +30,11 @@ int control_connect(const char *job);
  * err. *answer is to be freed with json_free. */
 hale_status_t control_ask(const char *job, const char *request, struct json_value **answer,
 			  struct error *err);
+
+/* The same for several jobs at once, for answers that come at once: a job that is stopped or stuck
+ * (HALE_ERR_TIMEOUT in status[i]) doesn't keep the others waiting. */
+void control_ask_each(char (*jobs)[JOB_ID_MAX], size_t count, const char *request,
+		      struct json_value **answers, hale_status_t *status);
 
 /* job may be NULL when exactly one runs: then name gets that one. */
 hale_status_t control_choose(const char *job, char name[JOB_ID_MAX], struct error *err);

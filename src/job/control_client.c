@@ -11,6 +11,10 @@
 #include "base/base.h"
 #include "job/control.h"
 
+/* For an answer that comes at once: all jobs together, and the least that each gets. */
+#define ANSWER_SECONDS 2.0
+#define ANSWER_LEAST   0.02
+
 size_t control_address(const char *job, unsigned uid, struct sockaddr_un *address)
 {
 	int n;
@@ -69,26 +73,43 @@ size_t control_jobs(char (**jobs)[JOB_ID_MAX])
 	return count;
 }
 
+static void wait_at_most(int fd, int direction, double seconds)
+{
+	struct timeval t = {.tv_sec = (time_t)seconds};
+
+	t.tv_usec = (suseconds_t)((seconds - (double)t.tv_sec) * 1e6);
+	setsockopt(fd, SOL_SOCKET, direction, &t, sizeof(t));
+}
+
 int control_connect(const char *job)
 {
 	struct sockaddr_un address;
 	size_t len = control_address(job, geteuid(), &address);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	/* of a stopped job whose queue of callers is full */
+	wait_at_most(fd, SO_SNDTIMEO, ANSWER_SECONDS);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, (socklen_t)len) != 0) {
+		int why = errno;
 		close(fd);
+		errno = why;
 		fd = -1;
 	}
 	return fd;
 }
 
-static char *read_answer(int fd, size_t *len)
+/* until: clock_seconds() when it is to be there; 0: any time. NULL and errno EAGAIN: it wasn't. */
+static char *read_answer(int fd, double until, size_t *len)
 {
 	char *text = NULL;
 	size_t cap = 0;
 
 	*len = 0;
 	for (;;) {
+		double left = until - clock_seconds();
+
+		if (until > 0)
+			wait_at_most(fd, SO_RCVTIMEO, left > ANSWER_LEAST ? left : ANSWER_LEAST);
 		if (cap - *len < 4096) {
 			char *more = realloc(text, cap + 65536);
 			if (!more)
@@ -99,11 +120,57 @@ static char *read_answer(int fd, size_t *len)
 		ssize_t n = recv(fd, text + *len, cap - *len, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN) {
+			free(text);
+			errno = EAGAIN;
+			return NULL;
+		}
+		errno = 0;
 		if (n <= 0)
 			break;
 		*len += (size_t)n;
 	}
 	return text;
+}
+
+static struct json_value *parse_answer(char *text, size_t len)
+{
+	struct json_value *answer = text ? json_parse(text, len) : NULL;
+
+	free(text);
+	return answer;
+}
+
+void control_ask_each(char (*jobs)[JOB_ID_MAX], size_t count, const char *request,
+		      struct json_value **answers, hale_status_t *status)
+{
+	int *fd = calloc(count + 1, sizeof(*fd));
+	double until = clock_seconds() + ANSWER_SECONDS;
+
+	for (size_t i = 0; i < count; i++) {
+		answers[i] = NULL;
+		status[i] = HALE_ERR_STATE;
+		if (!fd)
+			continue;
+		fd[i] = control_connect(jobs[i]);
+		if (fd[i] < 0 && errno == EAGAIN)
+			status[i] = HALE_ERR_TIMEOUT;
+		if (fd[i] >= 0)
+			dprintf(fd[i], "%s\n", request);
+	}
+	for (size_t i = 0; fd && i < count; i++) {
+		size_t len;
+		char *text = fd[i] >= 0 ? read_answer(fd[i], until, &len) : NULL;
+
+		if (fd[i] < 0)
+			continue;
+		status[i] = !text && errno == EAGAIN ? HALE_ERR_TIMEOUT : HALE_ERR_PROTOCOL;
+		answers[i] = parse_answer(text, len);
+		if (answers[i])
+			status[i] = HALE_OK;
+		close(fd[i]);
+	}
+	free(fd);
 }
 
 hale_status_t control_ask(const char *job, const char *request, struct json_value **answer,
@@ -121,10 +188,9 @@ hale_status_t control_ask(const char *job, const char *request, struct json_valu
 		close(fd);
 		return error_sys(err, HALE_ERR_LINK, "cannot ask job %s", job);
 	}
-	text = read_answer(fd, &len);
+	text = read_answer(fd, 0, &len);
 	close(fd);
-	*answer = text ? json_parse(text, len) : NULL;
-	free(text);
+	*answer = parse_answer(text, len);
 	if (!*answer)
 		return error_set(err, HALE_ERR_PROTOCOL, "job %s ended before it answered", job);
 	const char *why = json_text(json_get(*answer, "error"), NULL);
