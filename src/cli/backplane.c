@@ -40,8 +40,9 @@ static int key(int argc, char **argv)
 static void show_status(const struct json_value *v)
 {
 	static const char *const numbers[] = {
-	    "clients",	 "events",     "delivered",	"forwarded",	"received",  "duplicates",
-	    "lost_info", "lost_above", "refused_users", "refused_keys", "malformed", "heals"};
+	    "clients",	    "subscriptions", "events",	  "delivered",	"forwarded",
+	    "received",	    "duplicates",    "lost_info", "lost_above", "refused_users",
+	    "refused_keys", "malformed",     "heals"};
 	const struct json_value *children = json_get(v, "children");
 	const char *parent = json_text(json_get(v, "parent"), "");
 

@@ -279,9 +279,11 @@ void broker_unsubscribe(struct broker *b, unsigned id)
 void broker_stats(const struct broker *b, struct broker_stats *s)
 {
 	*s = b->stats;
-	s->clients = 0;
-	for (const struct client *c = b->clients; c; c = c->next)
+	s->clients = s->subscriptions = 0;
+	for (const struct client *c = b->clients; c; c = c->next) {
 		s->clients += c->hello; /* who only asks for this is none */
+		s->subscriptions += (unsigned)c->r.count;
+	}
 	s->self = s->parent = -1;
 	for (size_t i = 0; i < b->receivers; i++) {
 		s->lost_info += b->receiver[i]->q.lost_info;
@@ -310,6 +312,7 @@ char *broker_status_json(const struct broker *b)
 		json_string(&j, NULL, b->tree->peers[b->tree->child[i]->peer].name);
 	json_close_array(&j);
 	json_uint(&j, "clients", s.clients);
+	json_uint(&j, "subscriptions", s.subscriptions);
 	json_uint(&j, "events", s.events);
 	json_uint(&j, "delivered", s.delivered);
 	json_uint(&j, "forwarded", s.forwarded);

@@ -49,7 +49,7 @@ struct broker_stats {
 	uint64_t refused_keys;	/* connections of brokers whose key is not in the list */
 	uint64_t malformed;	/* packets that were none; their senders were cut off */
 	uint64_t heals;		/* parents lost and replaced */
-	unsigned clients, children;
+	unsigned clients, subscriptions, children;
 	int self, parent; /* places in the list of peers; parent -1: this is a root */
 };
 

@@ -155,6 +155,7 @@ struct tree {
 	struct seek seek;
 	struct link *joining;
 	double join_until, seek_at;
+	double patience; /* until the preferred parent is asked again */
 	bool orphan; /* there is no parent, and nobody has said yet that there is none to be had */
 	bool healing;
 	struct out_list held; /* INFO published while there is no parent */

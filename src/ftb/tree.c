@@ -331,8 +331,11 @@ static void seek_end(struct broker *b)
 	probes_close(b);
 	t->seek.active = false;
 	t->seek_at = clock_seconds() + 5 * t->heartbeat;
-	if (t->parent)
+	if (t->parent) { /* the better one is not there: asked again, less and less often */
+		t->patience = t->patience < 50 * t->heartbeat ? 2 * t->patience : t->patience;
+		t->seek_at = clock_seconds() + t->patience;
 		return;
+	}
 	if (t->healing) {
 		t->healing = false;
 		b->stats.heals++;
@@ -463,7 +466,8 @@ static void take_accept(struct broker *b, struct link *l)
 	}
 	t->parent = l;
 	t->seek.active = false;
-	t->seek_at = clock_seconds() + 25 * t->heartbeat;
+	t->patience = 5 * t->heartbeat;
+	t->seek_at = clock_seconds() + t->patience;
 	if (t->healing) {
 		t->healing = false;
 		b->stats.heals++;
@@ -625,7 +629,7 @@ void tree_tick(struct broker *b)
 		if (!t->parent || t->parent->peer != preferred(t))
 			seek_start(b);
 		else
-			t->seek_at = now + 25 * t->heartbeat;
+			t->seek_at = now + 5 * t->heartbeat;
 	}
 }
 
