@@ -95,10 +95,13 @@ hale_status_t model_quantity_parse(const char *text, enum model_kind kind, doubl
 	const char *unit;
 	size_t len;
 
-	if ((kind == MODEL_TIME_S && strcmp(text, "never") == 0)) {
+	if (kind == MODEL_TIME_S && strcmp(text, "never") == 0) {
 		*value = INFINITY;
 		return HALE_OK;
 	}
+	if (text[0] == '-' && strspn(text + 1, "0123456789."))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "'%s' is negative; it must be %s from 0 on", text, k->what);
 	unit = parse_number(text, &v);
 	if (unit) {
 		while (*unit == ' ')
@@ -110,7 +113,7 @@ hale_status_t model_quantity_parse(const char *text, enum model_kind kind, doubl
 			unit = NULL;
 	}
 	if (!unit)
-		return error_set(err, HALE_ERR_ARGUMENT, "'%s' is not %s (%s)", text, k->what,
+		return error_set(err, HALE_ERR_ARGUMENT, "'%.80s' is not %s (%s)", text, k->what,
 				 k->units);
 	v *= factor;
 	if (kind == MODEL_COUNT && (v != floor(v) || v > 0x1p53))
