@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "cli/cli.h"
+#include "cli/model.h"
 #include "cli/events.h"
 #include "job/job.h"
 
@@ -18,6 +19,7 @@ static const char overview[] =
     "                                                  let a rank die, to see what happens\n"
     "  hale image show|verify FILE                     look into an image\n"
     "  hale events [--follow] [--filter F]             faults and what is done about them\n"
+    "  hale model NAME key=value …                     what a protection costs, by formulas\n"
     "  hale help COMMAND                               more about one of them\n";
 
 static const char run_help[] =
@@ -106,7 +108,7 @@ static const char image_help[] =
 static const struct {
 	const char *name, *text;
 } helps[] = {{"events", cli_events_help}, {"backplane", cli_backplane_help}, {"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
-	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}};
+	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}, {"model", cli_model_help}};
 
 int cli_help(const char *command)
 {
