@@ -5,10 +5,11 @@
 set -eu
 
 build='gcc libc6-dev meson ninja-build pkg-config python3-minimal libxxhash-dev liblz4-dev
-	libzstd-dev libhwloc-dev libzmq3-dev libucx-dev libopenmpi-dev'
+	libzstd-dev libhwloc-dev libzmq3-dev libipmimonitoring-dev libibumad-dev libibmad-dev
+	libibverbs-dev libsqlite3-dev libucx-dev libopenmpi-dev'
 demo='openmpi-bin lammps lammps-examples'
 check="$demo libcmocka-dev libmpich-dev gfortran hpcc netpipe-openmpi python3-mpi4py python3-numpy
-	libgomp1 binutils spin"
+	libgomp1 binutils spin openipmi ibsim-utils libumad2sim0 opensm"
 bench='openmpi-bin mpich libmpich-dev gnuplot-nox'
 lint='clang clang-format clang-tidy cppcheck'
 

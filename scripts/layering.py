@@ -22,7 +22,8 @@ MAY_USE["model"] = {"base"}
 MAY_USE["rules"] = {"base"}
 MAY_USE["monitor"] = {"base"}
 MAY_USE["ftb"] = {"base"}
-MAY_USE["job"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor"}
+MAY_USE["job"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor", "model"}
+MAY_USE["ocl"] = {"base"}  # inside OpenCL programs, without libhale.so
 MAY_USE["cli"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor", "job", "model"}
 
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
