@@ -14,6 +14,8 @@ int cli_image(int argc, char **argv);
 int cli_events(int argc, char **argv);
 int cli_backplane(int argc, char **argv);
 int cli_model(int argc, char **argv);
+int cli_monitor(int argc, char **argv);
+int cli_rules(int argc, char **argv);
 
 /* Prints the help of a command, or of all (NULL), on stdout; returns 0, or 64 for a name that is
  * no command. */

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/model.h"
 #include "cli/events.h"
+#include "cli/monitor.h"
 #include "job/job.h"
 
 static const char overview[] =
@@ -20,6 +21,8 @@ static const char overview[] =
     "  hale image show|verify FILE                     look into an image\n"
     "  hale events [--follow] [--filter F]             faults and what is done about them\n"
     "  hale model NAME key=value …                     what a protection costs, by formulas\n"
+    "  hale monitor --ipmi --ib --memory --load        watch a node, publish what goes wrong\n"
+    "  hale rules check|try [FILE]                     what is done about which event\n"
     "  hale help COMMAND                               more about one of them\n";
 
 static const char run_help[] =
@@ -107,7 +110,7 @@ static const char image_help[] =
 
 static const struct {
 	const char *name, *text;
-} helps[] = {{"events", cli_events_help}, {"backplane", cli_backplane_help}, {"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
+} helps[] = {{"monitor", cli_monitor_help}, {"rules", cli_rules_help}, {"events", cli_events_help}, {"backplane", cli_backplane_help}, {"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
 	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}, {"model", cli_model_help}};
 
 int cli_help(const char *command)

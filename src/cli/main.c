@@ -11,6 +11,7 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+    {"monitor", cli_monitor}, {"rules", cli_rules},
     {"events", cli_events},
     {"backplane", cli_backplane},
     {"run", cli_run}, {"restart", cli_restart}, {"ckpt", cli_ckpt},
