@@ -166,18 +166,21 @@ static void checkpoints_come_while_ranks_wait(void **state)
 static void cancelled_body(int rank)
 {
 	int v = 0;
+	if (rank == 1) /* it never sees that one but hears of it */
+		fixture_round_skip();
 	for (int k = 0; k < 10; k++) {
 		match_send(&k, 1, INTS, 1 - rank, 1, &world, 0);
 		if (rank == 0 && k == 4)
 			fixture_checkpoint_cancelled();
 	}
-	if (rank == 1) /* it never saw that one */
+	if (rank == 1)
 		for (int k = 0; k < 5; k++) {
 			match_recv(&v, 1, INTS, 0, 1, &world, 0, MPI_STATUS_IGNORE);
 			REQUIRE(v == k);
 		}
-	if (rank == 1)
-		fixture_round_skip();
+	fixture_say(rank, 1);
+	while (!fixture_said(1)) /* what a suspended rank keeps for it comes only afterwards */
+		match_progress();
 	fixture_checkpoint(true);
 	for (int k = rank ? 5 : 0; k < 10; k++) {
 		match_recv(&v, 1, INTS, 1 - rank, 1, &world, 0, MPI_STATUS_IGNORE);
@@ -216,6 +219,45 @@ static void messages_nobody_asked_for_survive_a_restart(void **state)
 	assert_int_equal(fixture_run(2, 2, queued_body), 0);
 }
 
+/* The same over nodes: together, apart, and after a restart the other way round. */
+static void over_nodes(uint32_t first, uint32_t then)
+{
+	fixture_nodes(first, then);
+	for (int again = 0; again < 2; again++) {
+		restored = again;
+		maximum = 2000;
+		assert_int_equal(fixture_run(2, 2, stream_body), 0);
+		maximum = 300001;
+		assert_int_equal(fixture_run(2, 2, stream_body), 0);
+		assert_int_equal(fixture_run(4, 2, inside_body), 0);
+	}
+	for (int k = 0; k < 8; k++) {
+		restored = k % 2;
+		pieces = k % 4 / 2;
+		rounds[0] = k * 5 % 23;
+		rounds[1] = k * 7 % 19;
+		assert_int_equal(fixture_run(2, 2, middle_body), 0);
+	}
+	assert_int_equal(fixture_run(2, 2, cancelled_body), 0);
+	assert_int_equal(fixture_run(2, 2, queued_body), 0);
+	fixture_nodes(1, 1);
+}
+
+static void messages_between_nodes_go_on(void **state)
+{
+	over_nodes(2, 2);
+}
+
+static void messages_between_nodes_go_on_on_one_node(void **state)
+{
+	over_nodes(2, 1);
+}
+
+static void messages_on_one_node_go_on_between_nodes(void **state)
+{
+	over_nodes(1, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +269,9 @@ int main(void)
 	    cmocka_unit_test(checkpoints_come_while_ranks_wait),
 	    cmocka_unit_test(a_given_up_checkpoint_leaves_no_trace),
 	    cmocka_unit_test(messages_nobody_asked_for_survive_a_restart),
+	    cmocka_unit_test(messages_between_nodes_go_on),
+	    cmocka_unit_test(messages_between_nodes_go_on_on_one_node),
+	    cmocka_unit_test(messages_on_one_node_go_on_between_nodes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

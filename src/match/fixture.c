@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SEGMENTS = 8, RANK_SECONDS = 240, RANKS_MAX = 64 };
+enum { SEGMENTS = 8, NODES = 2, RANK_SECONDS = 240, RANKS_MAX = 64, RELAY_US = 300 };
 
 struct comm world, other;
 struct ompi_predefined_message_t {
@@ -25,11 +25,14 @@ struct meeting {
 	_Atomic uint32_t here;
 	/* the first one's: */
 	_Atomic uint32_t restored; /* of the checkpoint asked for */
-	_Atomic uint32_t said[64];
+	_Atomic uint32_t said[RANKS_MAX];
+	_Atomic int pid[RANKS_MAX];
 };
 
 static struct link self;
-static int segment_fd[SEGMENTS]; /* one for each life of the job */
+static int segment_fd[SEGMENTS][NODES]; /* for each life of the job and node */
+static uint32_t nodes[2] = {1, 1};	/* in lives 0, 2, 4, … and in the others */
+static bool net_open;
 static struct meeting *meetings; /* used one after the other */
 static uint32_t met = 1, round_id, life;
 static struct ckpt_participant *participants[4];
@@ -70,7 +73,8 @@ const struct link *link_self(void)
 
 void link_sleep(uint32_t seen, uint64_t max_ns)
 {
-	if (guard_attention) /* no signal interrupts us: see fixture_checkpoint_in */
+	/* nor do descriptors */
+	if (guard_attention || net_open) /* no signal interrupts us: see fixture_checkpoint_in */
 		max_ns = 1000000;
 	struct timespec t = {(time_t)(max_ns / 1000000000u), (long)(max_ns % 1000000000u)};
 	syscall(SYS_futex, &self.mailbox->bell, FUTEX_WAIT, seen, &t, NULL, 0);
@@ -78,11 +82,13 @@ void link_sleep(uint32_t seen, uint64_t max_ns)
 
 hale_status_t link_bell_open(const int *fd, unsigned count, struct error *err)
 {
+	net_open = true;
 	return HALE_OK;
 }
 
 void link_bell_close(void)
 {
+	net_open = false;
 }
 
 void link_address_publish(const void *bytes, uint32_t length)
@@ -151,16 +157,23 @@ void fixture_meet(void)
 		sched_yield();
 }
 
+static uint32_t node_of(uint32_t rank, uint32_t of_life, uint32_t ranks)
+{
+	return rank * nodes[of_life % 2] / ranks;
+}
+
 static void segment_map(void)
 {
 	size_t bytes = segment_bytes(self.nranks);
 	/* anywhere (sanitizers have other plans for SEGMENT_ADDRESS), but then at the same place */
 	self.segment = mmap(self.segment, bytes, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | (self.segment ? MAP_FIXED : 0), segment_fd[life], 0);
+			    MAP_SHARED | (self.segment ? MAP_FIXED : 0),
+			    segment_fd[life][node_of(self.rank, life, self.nranks)], 0);
 	REQUIRE(self.segment != MAP_FAILED);
 	self.generation = life + 1;
 	self.mailbox = segment_mailbox(self.segment, self.rank);
 	atomic_store(&self.mailbox->pid, getpid());
+	atomic_store(&meetings[0].pid[self.rank], getpid());
 }
 
 void fixture_new_life(void)
@@ -223,7 +236,7 @@ void fixture_checkpoint_ask(bool again)
 {
 	atomic_store(&meetings[0].restored, again);
 	for (uint32_t i = 0; i < self.nranks; i++)
-		kill(atomic_load(&segment_mailbox(self.segment, i)->pid), SIGUSR1);
+		kill(atomic_load(&meetings[0].pid[i]), SIGUSR1);
 }
 
 void fixture_checkpoint_await(uint32_t count)
@@ -242,13 +255,14 @@ void fixture_checkpoint_cancelled(void)
 	for (int k = 0; k < 10; k++)
 		for (unsigned i = 0; i < nparticipants; i++)
 			participants[i]->suspend_poll();
+	atomic_store(&self.mailbox->ckpt_cancelled, round_id);
 	for (unsigned i = nparticipants; i-- > 0;)
 		participants[i]->resume(false);
 }
 
 void fixture_round_skip(void)
 {
-	round_id++;
+	atomic_store(&self.mailbox->ckpt_cancelled, ++round_id);
 }
 
 static int ranks_of_all[RANKS_MAX];
@@ -295,45 +309,130 @@ static void rank_main(uint32_t rank, uint32_t ranks, void (*body)(int), bool bar
 	_exit(0);
 }
 
-static int segment_make(uint32_t ranks, uint32_t cores, uint32_t generation)
+static int segment_make(uint32_t ranks, uint32_t cores, uint32_t of_life, uint32_t node)
 {
 	size_t bytes = segment_bytes(ranks);
+	unsigned char here[RANKS_MAX];
 	int fd = memfd_create("segment", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, (off_t)bytes))
 		return -1;
 	struct segment *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (s == MAP_FAILED)
 		return -1;
-	segment_layout(s, ranks, cores, generation);
+	segment_layout(s, ranks, cores, of_life + 1);
+	for (uint32_t r = 0; r < ranks; r++)
+		here[r] = node_of(r, of_life, ranks) == node;
+	segment_place(s, here);
 	munmap(s, bytes);
 	return fd;
 }
 
-static int run(uint32_t ranks, uint32_t cores, void (*body)(int rank), bool bare)
+static int segments_make(uint32_t ranks, uint32_t cores)
 {
-	pid_t pid[RANKS_MAX];
-	int failed = 0, status;
-	size_t room = 8 << 20;
-	meetings = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (uint32_t i = 0; i < SEGMENTS; i++)
-		if ((segment_fd[i] = segment_make(ranks, cores, i + 1)) < 0)
-			return -1;
-	for (uint32_t i = 0; i < ranks; i++) {
-		pid[i] = fork();
-		if (pid[i] == 0)
-			rank_main(i, ranks, body, bare);
+		for (uint32_t k = 0; k < NODES; k++)
+			if ((segment_fd[i][k] = segment_make(ranks, cores, i, k)) < 0)
+				return -1;
+	return 0;
+}
+
+/* ---- what agents do for nodes ---- */
+
+static struct segment *relay_segment[SEGMENTS][NODES];
+static uint32_t relay_seen[SEGMENTS][RANKS_MAX];
+
+static void relay_entry(uint32_t of_life, uint32_t rank, uint32_t ranks)
+{
+	unsigned char bytes[SEGMENT_ADDRESS_MAX];
+	uint32_t length, home = node_of(rank, of_life, ranks);
+	uint32_t version = segment_address_get(relay_segment[of_life][home], rank, bytes, &length);
+	if (version == 0 || version == relay_seen[of_life][rank])
+		return;
+	relay_seen[of_life][rank] = version;
+	for (uint32_t k = 0; k < NODES; k++)
+		if (k != home)
+			segment_address_put(relay_segment[of_life][k], rank, bytes, length);
+	for (uint32_t r = 0; r < ranks; r++)
+		mailbox_ring(
+		    segment_mailbox(relay_segment[of_life][node_of(r, of_life, ranks)], r));
+}
+
+static void relay_main(uint32_t ranks)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		for (uint32_t k = 0; k < NODES; k++)
+			relay_segment[i][k] =
+			    mmap(NULL, segment_bytes(ranks), PROT_READ | PROT_WRITE, MAP_SHARED,
+				 segment_fd[i][k], 0);
+	for (;;) {
+		for (uint32_t i = 0; i < SEGMENTS; i++)
+			for (uint32_t r = 0; r < ranks; r++)
+				relay_entry(i, r, ranks);
+		usleep(RELAY_US);
 	}
-	for (uint32_t left = ranks; left > 0; left--) {
+}
+
+static pid_t relay_start(uint32_t ranks)
+{
+	if (nodes[0] == 1 && nodes[1] == 1)
+		return 0;
+	pid_t pid = fork();
+	if (pid == 0)
+		relay_main(ranks);
+	return pid;
+}
+
+static void relay_end(pid_t pid)
+{
+	if (pid <= 0)
+		return;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+void fixture_nodes(uint32_t first, uint32_t then)
+{
+	nodes[0] = first;
+	nodes[1] = then;
+}
+
+/* ---- a run ---- */
+
+static int ranks_wait(const pid_t *pid, uint32_t ranks, pid_t relay)
+{
+	int failed = 0, status;
+	for (uint32_t left = ranks; left > 0;) {
 		pid_t p = wait(&status);
-		if (status == 0 || failed)
+		left -= p != relay;
+		if (status == 0 || failed || p == relay)
 			continue;
 		failed = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		for (uint32_t i = 0; i < ranks; i++)
 			if (pid[i] != p)
 				kill(pid[i], SIGKILL);
 	}
+	return failed;
+}
+
+static int run(uint32_t ranks, uint32_t cores, void (*body)(int rank), bool bare)
+{
+	pid_t pid[RANKS_MAX];
+	size_t room = 8 << 20;
+	meetings = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (segments_make(ranks, cores))
+		return -1;
+	pid_t relay = relay_start(ranks);
+	for (uint32_t i = 0; i < ranks; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0)
+			rank_main(i, ranks, body, bare);
+	}
+	int failed = ranks_wait(pid, ranks, relay);
+	relay_end(relay);
 	for (uint32_t i = 0; i < SEGMENTS; i++)
-		close(segment_fd[i]);
+		for (uint32_t k = 0; k < NODES; k++)
+			close(segment_fd[i][k]);
 	munmap(meetings, room);
 	return failed;
 }

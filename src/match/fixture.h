@@ -16,6 +16,11 @@ extern struct comm other; /* all ranks in another context */
  * after four minutes is killed; that counts as a failure. */
 int fixture_run(uint32_t ranks, uint32_t cores, void (*body)(int rank));
 
+/* On how many nodes (1 or 2) the ranks of the following runs live, in order: at first and after
+ * every second restart, and after the others. The address directories of the nodes are brought to
+ * each other. */
+void fixture_nodes(uint32_t first, uint32_t then);
+
 /* The same without match/: for tests of channels alone. */
 int fixture_run_bare(uint32_t ranks, uint32_t cores, void (*body)(int rank));
 
