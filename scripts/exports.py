@@ -16,6 +16,7 @@ RULES = {
     # and the functions of libc that it stands before, src/ckpt/masks.c
     "libhale.so": r"(hale|HALE)_|(epoll_pwait|ppoll|pselect|pthread_sigmask|signalfd|sigprocmask"
                   r"|sigsuspend|sigtimedwait|sigwait|sigwaitinfo)$",
+    "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
     "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI)_",
 }
 

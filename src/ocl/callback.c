@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Callbacks for complete commands. A program may use the data in one, so it is checked first; and
+ * since that may take a recovery, which a thread of the runtime must not do, callbacks are called
+ * by a thread of ours, in the order in which they came. */
+#include <signal.h>
+#include <stdlib.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+struct call {
+	struct call *next;
+	void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
+	void *data;
+	cl_event event;
+	cl_int status;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static struct call *first, **last = &first;
+static int thread_of; /* the process that has the thread */
+
+static void check_before(cl_event e)
+{
+	struct event *ev;
+
+	ocl_lock();
+	ev = ocl_find(e, OCL_EVENT);
+	if (ev && ev->queue && !ev->seen) {
+		ocl_hold(OBJ(ev));
+		ocl_epoch_sync(OBJ(ev)->domain, ev->queue, false);
+		ocl_drop(OBJ(ev));
+	}
+	ocl_unlock();
+}
+
+static void *call_them(void *arg)
+{
+	for (;;) {
+		struct call *c;
+
+		pthread_mutex_lock(&mutex);
+		while (!first)
+			pthread_cond_wait(&more, &mutex);
+		c = first;
+		first = c->next;
+		if (!first)
+			last = &first;
+		pthread_mutex_unlock(&mutex);
+		if (c->status == CL_COMPLETE)
+			check_before(c->event);
+		c->fn(c->event, c->status, c->data);
+		NEXT->clReleaseEvent(c->event);
+		free(c);
+	}
+	return arg;
+}
+
+static void start_thread(void)
+{
+	sigset_t all, old;
+	pthread_t t;
+
+	if (thread_of == ocl.pid)
+		return;
+	thread_of = ocl.pid;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (pthread_create(&t, NULL, call_them, NULL) == 0)
+		pthread_detach(t);
+	else
+		log_warn("opencl: no thread for callbacks");
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static void CL_CALLBACK arrived(cl_event e, cl_int status, void *data)
+{
+	struct call *c = data;
+
+	c->status = status;
+	pthread_mutex_lock(&mutex);
+	*last = c;
+	last = &c->next;
+	pthread_cond_signal(&more);
+	pthread_mutex_unlock(&mutex);
+}
+
+cl_int ocl_callback_set(cl_event event, cl_int type,
+			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data)
+{
+	struct call *c = calloc(1, sizeof(*c));
+	cl_int status;
+
+	if (!c)
+		return CL_OUT_OF_HOST_MEMORY;
+	*c = (struct call){.fn = fn, .data = data, .event = event};
+	pthread_mutex_lock(&mutex);
+	start_thread();
+	pthread_mutex_unlock(&mutex);
+	/* the callback may come when the program has released the event */
+	status = NEXT->clRetainEvent(event);
+	if (status == CL_SUCCESS) {
+		status = NEXT->clSetEventCallback(event, type, arrived, c);
+		if (status != CL_SUCCESS)
+			NEXT->clReleaseEvent(event);
+	}
+	if (status != CL_SUCCESS)
+		free(c);
+	return status;
+}

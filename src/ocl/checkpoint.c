@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checkpoints of a domain: what is saved, how it becomes valid, and the way back. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+static bool opt(unsigned bit)
+{
+	return ocl.set.opt & bit;
+}
+
+static bool is_content(const struct object *o)
+{
+	const struct mem *m = (const struct mem *)o;
+
+	return (o->kind == OCL_MEM || o->kind == OCL_SVM) && m->root == m && m->chunk_count > 0;
+}
+
+static bool is_scratch(const struct mem *m)
+{
+	return m->scratch && opt(OCL_OPT_SB);
+}
+
+#define EACH_CONTENT(d, m)                                                                         \
+	(struct object *o_ = (d)->objects.next; o_ != &(d)->objects;                               \
+	 o_ = o_->next) for (struct mem *m = is_content(o_) ? (struct mem *)o_ : NULL; m;          \
+			     m = NULL)
+
+/* The program still has it, or a part of it. */
+static bool is_alive(const struct domain *d, const struct mem *m)
+{
+	if (OBJ(m)->refs > 0)
+		return true;
+	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next)
+		if (o->kind == OCL_MEM && o->refs > 0 && ((const struct mem *)o)->root == m)
+			return true;
+	return false;
+}
+
+static size_t bytes_of(const struct mem *m, size_t i)
+{
+	size_t at = i * m->chunk_size;
+
+	return m->size - at < m->chunk_size ? m->size - at : m->chunk_size;
+}
+
+static off_t place_of(const struct mem *m, size_t chunk, int slot)
+{
+	return m->at + slot * m->span + (off_t)(chunk * m->chunk_size);
+}
+
+static bool has_place(struct domain *d, struct mem *m)
+{
+	if (m->at < 0)
+		m->at = ocl_store_take(d, 2 * m->span);
+	return m->at >= 0;
+}
+
+/* ---- saving from the device ---- */
+
+static bool save_chunk(void *arg, struct mem *m, size_t i, void *data, size_t size)
+{
+	struct domain *d = arg;
+	struct chunk *c = &m->chunks[i];
+	bool hashes = opt(OCL_OPT_HASH) || ocl.set.check == OCL_CHECK_SCRUB;
+
+	if (hashes)
+		ocl_hash(data, size, c->next_hash);
+	if (opt(OCL_OPT_HASH) && c->slot >= 0 && c->hashed &&
+	    memcmp(c->hash, c->next_hash, sizeof(c->hash)) == 0) {
+		ocl.report.skipped += size;
+		return true;
+	}
+	c->next = c->slot == 0 ? 1 : 0;
+	if (!ocl_store_write(d, place_of(m, i, c->next), data, size))
+		return false;
+	ocl.report.saved += size;
+	d->checkpoint_bytes += size;
+	return true;
+}
+
+static bool shares(struct domain *d)
+{
+	struct queue *q = ocl_any_queue(d);
+	cl_bool unified = CL_FALSE;
+
+	if (q)
+		NEXT->clGetDeviceInfo(q->device, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(unified),
+				      &unified, NULL);
+	return unified && !ocl.staged;
+}
+
+/* Which chunks changed, by hashes that the device computes where they lie. NULL: not known. */
+static bool *changed_chunks(struct domain *d, struct mem *m)
+{
+	uint64_t(*hash)[2];
+	bool *want;
+
+	if (!opt(OCL_OPT_HASH) || shares(d) || !m->saved)
+		return NULL;
+	hash = malloc(m->chunk_count * sizeof(*hash));
+	want = malloc(m->chunk_count * sizeof(*want));
+	if (!hash || !want || !ocl_hash_on_device(d, m, hash)) {
+		free(hash);
+		free(want);
+		return NULL;
+	}
+	for (size_t i = 0; i < m->chunk_count; i++) {
+		struct chunk *c = &m->chunks[i];
+		want[i] =
+		    c->slot < 0 || !c->hashed || memcmp(c->hash, hash[i], sizeof(c->hash)) != 0;
+		if (!want[i])
+			ocl.report.skipped += bytes_of(m, i);
+	}
+	free(hash);
+	return want;
+}
+
+static bool save_object(struct domain *d, struct mem *m)
+{
+	bool *want;
+	bool good;
+
+	if (!has_place(d, m))
+		return false;
+	want = changed_chunks(d, m);
+	good = ocl_copy_out(d, m, want, save_chunk, d);
+	free(want);
+	return good;
+}
+
+/* ---- consolidation: what only the host wrote is known from the log (VOCL-FT 5.1.3) ---- */
+
+static bool put_bytes(struct domain *d, struct mem *m, size_t at, const char *data, size_t size)
+{
+	while (size > 0) {
+		size_t i = at / m->chunk_size, inside = at % m->chunk_size;
+		size_t n = m->chunk_size - inside < size ? m->chunk_size - inside : size;
+		struct chunk *c = &m->chunks[i];
+
+		if (i >= m->chunk_count)
+			return true; /* can't be: the runtime took it */
+		if (c->slot < 0)
+			c->slot = 0;
+		c->hashed = false;
+		if (!ocl_store_write(d, place_of(m, i, c->slot) + (off_t)inside, data, n))
+			return false;
+		ocl.report.consolidated += n;
+		at += n;
+		data += n;
+		size -= n;
+	}
+	return true;
+}
+
+static bool put_rect(struct domain *d, struct mem *m, const struct entry *e, const char *data)
+{
+	size_t row = e->pitch[0] ? e->pitch[0] : e->region[0];
+	size_t slice = e->pitch[1] ? e->pitch[1] : row * e->region[1];
+	size_t host_row = e->pitch[2] ? e->pitch[2] : e->region[0];
+	size_t host_slice = e->pitch[3] ? e->pitch[3] : host_row * e->region[1];
+
+	for (size_t z = 0; z < e->region[2]; z++)
+		for (size_t y = 0; y < e->region[1]; y++)
+			if (!put_bytes(d, m,
+				       e->dst->offset + (e->a[2] + z) * slice +
+					   (e->a[1] + y) * row + e->a[0],
+				       data + (e->b[2] + z) * host_slice +
+					   (e->b[1] + y) * host_row + e->b[0],
+				       e->region[0]))
+				return false;
+	return true;
+}
+
+/* Objects of which the log has every write. Images are saved from the device. */
+static bool consolidates(const struct mem *m)
+{
+	return opt(OCL_OPT_MOD) && m->modified == OCL_BY_HOST && m->type == CL_MEM_OBJECT_BUFFER &&
+	       OBJ(m)->kind == OCL_MEM;
+}
+
+static bool consolidate_entry(struct domain *d, struct entry *e)
+{
+	struct mem *m = e->dst ? e->dst->root : NULL;
+	void *owned;
+	const char *data;
+	bool good = false;
+
+	if ((e->op != OP_WRITE && e->op != OP_WRITE_RECT && e->op != OP_INIT) || !consolidates(m) ||
+	    is_scratch(m) || !is_alive(d, m))
+		return true;
+	data = ocl_log_data(d, e, &owned);
+	if (!data || !has_place(d, m))
+		m->modified |= OCL_BY_DEVICE;
+	else if (e->op == OP_WRITE_RECT)
+		good = put_rect(d, m, e, data);
+	else
+		good = put_bytes(d, m, e->op == OP_INIT ? 0 : e->dst->offset + e->a[0], data,
+				 e->region[0]);
+	free(owned);
+	return good;
+}
+
+static bool consolidate(struct domain *d)
+{
+	double start = clock_seconds();
+	bool good = true;
+
+	for (struct entry *e = d->first; e && good; e = e->next)
+		good = consolidate_entry(d, e);
+	for
+		EACH_CONTENT(d, m)
+	if (consolidates(m) && !is_scratch(m) && is_alive(d, m) && has_place(d, m))
+		for (size_t i = 0; i < m->chunk_count; i++)
+			if (m->chunks[i].slot < 0)
+				m->chunks[i].slot = 0;
+	ocl.report.consolidate += clock_seconds() - start;
+	return good;
+}
+
+/* ---- a checkpoint ---- */
+
+static bool needs_saving(const struct mem *m)
+{
+	if (!opt(OCL_OPT_MOD))
+		return true;
+	if (consolidates(m))
+		return false;
+	return m->modified || !m->saved || (m->writes_seen && opt(OCL_OPT_HASH));
+}
+
+static bool save_all(struct domain *d)
+{
+	bool good = true;
+
+	d->checkpoint_bytes = 0;
+	for
+		EACH_CONTENT(d, m)
+		{
+			if (!good || is_scratch(m) || !is_alive(d, m) || !needs_saving(m))
+				continue;
+			good = save_object(d, m);
+		}
+	return good;
+}
+
+static void discard(struct domain *d)
+{
+	for
+		EACH_CONTENT(d, m)
+	for (size_t i = 0; i < m->chunk_count; i++)
+		m->chunks[i].next = -1;
+}
+
+static void warn_of_writes(struct mem *m)
+{
+	log_warn("opencl: a kernel wrote to an object that was made CL_MEM_READ_ONLY or told to be "
+		 "read-only; it is saved like the others from now on");
+	m->read_only = m->told_read_only = m->writes_seen = false;
+}
+
+static void commit_object(struct mem *m)
+{
+	bool hashes = opt(OCL_OPT_HASH) || ocl.set.check == OCL_CHECK_SCRUB;
+	bool knew = m->saved && m->modified == OCL_CLEAN && m->writes_seen;
+	bool changed = false;
+
+	for (size_t i = 0; i < m->chunk_count; i++) {
+		struct chunk *c = &m->chunks[i];
+		if (c->next < 0)
+			continue;
+		changed |= c->hashed;
+		c->slot = c->next;
+		c->next = -1;
+		c->hashed = hashes;
+		memcpy(c->hash, c->next_hash, sizeof(c->hash));
+	}
+	if (knew && changed)
+		warn_of_writes(m);
+}
+
+static void commit(struct domain *d)
+{
+	bool consolidated;
+
+	for
+		EACH_CONTENT(d, m)
+	commit_object(m);
+	consolidated = consolidate(d);
+	d->unprotected = !consolidated;
+	for
+		EACH_CONTENT(d, m)
+		{
+			m->saved = !is_scratch(m) && consolidated;
+			m->modified = OCL_CLEAN;
+		}
+	ocl_log_clear(d);
+}
+
+ocl_saved_t ocl_checkpoint_save(struct domain *d)
+{
+	double start = clock_seconds();
+	bool saved;
+
+	if (!ocl_store_open(d)) {
+		ocl_log_capture_all(d);
+		return OCL_SAVE_FAILED;
+	}
+	saved = save_all(d);
+	ocl.report.checkpoint += clock_seconds() - start;
+	if (!saved) { /* the one before it and the log still serve */
+		discard(d);
+		ocl_log_capture_all(d);
+		return OCL_SAVE_FAILED;
+	}
+	ocl_detect_ask(d);
+	if (ocl_detect_answer(d)) {
+		discard(d);
+		return OCL_SAVE_ERRORS;
+	}
+	commit(d);
+	ocl.report.checkpoints++;
+	return OCL_SAVED;
+}
+
+/* ---- back ---- */
+
+static bool load_chunk(void *arg, struct mem *m, size_t i, void *data, size_t size)
+{
+	ocl.report.restored += size;
+	if (m->chunks[i].slot < 0) {
+		memset(data, 0, size);
+		return true;
+	}
+	return ocl_store_read(arg, place_of(m, i, m->chunks[i].slot), data, size);
+}
+
+bool ocl_checkpoint_restore(struct domain *d)
+{
+	double start = clock_seconds();
+	bool good = true;
+
+	for
+		EACH_CONTENT(d, m)
+	if (good && m->saved)
+		good = ocl_copy_in(d, m, load_chunk, d);
+	ocl.report.restore += clock_seconds() - start;
+	return good;
+}
+
+static bool damage_chunk(void *arg, struct mem *m, size_t i, void *data, size_t size)
+{
+	memset(data, 0xa5, size);
+	return true;
+}
+
+/* A pretended error that left memory as it was would show nothing. */
+void ocl_checkpoint_damage(struct domain *d)
+{
+	for
+		EACH_CONTENT(d, m)
+	if (!(m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) || OBJ(m)->kind != OCL_SVM)
+		ocl_copy_in(d, m, damage_chunk, NULL);
+}
+
+/* ---- scrubbing ---- */
+
+struct scrub {
+	struct domain *d;
+	bool wrong;
+	uint64_t found[2];
+};
+
+static bool file_hash(struct domain *d, struct mem *m, size_t i)
+{
+	struct chunk *c = &m->chunks[i];
+	size_t size = bytes_of(m, i);
+	void *data = malloc(size ? size : 1);
+
+	c->hashed = data && c->slot >= 0 && ocl_store_read(d, place_of(m, i, c->slot), data, size);
+	if (c->hashed)
+		ocl_hash(data, size, c->hash);
+	free(data);
+	return c->hashed;
+}
+
+static bool scrub_chunk(void *arg, struct mem *m, size_t i, void *data, size_t size)
+{
+	struct scrub *s = arg;
+	struct chunk *c = &m->chunks[i];
+	uint64_t h[2];
+
+	if (!c->hashed && !file_hash(s->d, m, i))
+		return true;
+	ocl_hash(data, size, h);
+	if (memcmp(h, c->hash, sizeof(h)) != 0) {
+		s->wrong = true;
+		s->found[0] += h[0] * (2 * i + 1);
+		s->found[1] ^= h[1];
+	}
+	return true;
+}
+
+bool ocl_checkpoint_scrub(struct domain *d)
+{
+	bool errors = false;
+
+	for
+		EACH_CONTENT(d, m)
+		{
+			struct scrub s = {.d = d};
+
+			if (!m->saved || m->modified || is_scratch(m) || !is_alive(d, m))
+				continue;
+			if (!ocl_copy_out(d, m, NULL, scrub_chunk, &s) || !s.wrong)
+				continue;
+			/* twice the same after a restore: that is no bit flip but the program's
+			 * doing */
+			if (m->writes_seen && memcmp(s.found, m->wrong, sizeof(m->wrong)) == 0) {
+				warn_of_writes(m);
+				m->modified |= OCL_BY_DEVICE;
+				continue;
+			}
+			memcpy(m->wrong, s.found, sizeof(m->wrong));
+			log_info(
+			    "opencl: %lu bytes of device memory changed without being written to",
+			    (unsigned long)m->size);
+			errors = true;
+		}
+	return errors;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Detectors of errors in device memory: what the driver counts (NVML), a scrub of what should not
+ * have changed, a number in a file; and errors on purpose, from HALE_OPENCL or `hale inject ecc`.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+/* ---- errors on purpose ---- */
+
+enum { PENDING_MAX = 16 };
+struct injection {
+	uint64_t epoch, times;
+};
+static struct injection pending[PENDING_MAX];
+static int inject_fd = -1;
+
+static void add_injection(uint64_t epoch, uint64_t times)
+{
+	for (int i = 0; i < PENDING_MAX; i++) {
+		if (pending[i].times > 0)
+			continue;
+		pending[i] = (struct injection){epoch, times};
+		return;
+	}
+}
+
+/* An abstract name: nothing can be left behind. Only this user, or root, may send. */
+static void open_inject_socket(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int on = 1, n;
+
+	inject_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (inject_fd < 0)
+		return;
+	setsockopt(inject_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "hale-opencl-%d", (int)getpid());
+	if (bind(inject_fd, (struct sockaddr *)&a,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0) {
+		close(inject_fd);
+		inject_fd = -1;
+	}
+}
+
+static bool from_us(struct msghdr *m)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		struct ucred cred;
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+			continue;
+		memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+		return cred.uid == getuid() || cred.uid == 0;
+	}
+	return false;
+}
+
+static void receive_injections(void)
+{
+	char text[64], control[CMSG_SPACE(sizeof(struct ucred))];
+	unsigned long epoch, times;
+
+	while (inject_fd >= 0) {
+		struct iovec v = {text, sizeof(text) - 1};
+		struct msghdr m = {.msg_iov = &v,
+				   .msg_iovlen = 1,
+				   .msg_control = control,
+				   .msg_controllen = sizeof(control)};
+		ssize_t n = recvmsg(inject_fd, &m, MSG_DONTWAIT);
+
+		if (n <= 0)
+			return;
+		text[n] = '\0';
+		if (from_us(&m) && sscanf(text, "ecc %lu %lu", &epoch, &times) == 2)
+			add_injection(epoch, times);
+	}
+}
+
+static bool injected(void)
+{
+	receive_injections();
+	for (int i = 0; i < PENDING_MAX; i++) {
+		if (pending[i].times > 0 && ocl.report.epochs >= pending[i].epoch) {
+			pending[i].times--;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- NVML ---- */
+
+typedef void *nvml_device;
+static struct {
+	int (*init)(void);
+	int (*by_pci)(const char *, nvml_device *);
+	int (*errors)(nvml_device, int, int, unsigned long long *);
+	bool good;
+} nvml;
+
+static void load_nvml(void)
+{
+	void *lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (!lib)
+		return;
+	*(void **)&nvml.init = dlsym(lib, "nvmlInit_v2");
+	*(void **)&nvml.by_pci = dlsym(lib, "nvmlDeviceGetHandleByPciBusId_v2");
+	*(void **)&nvml.errors = dlsym(lib, "nvmlDeviceGetTotalEccErrors");
+	nvml.good = nvml.init && nvml.by_pci && nvml.errors && nvml.init() == 0;
+}
+
+/* cl_khr_pci_bus_info, or what NVIDIA had before it. */
+static bool pci_of(cl_device_id device, char *text, size_t size)
+{
+	struct {
+		cl_uint domain, bus, device, function;
+	} pci = {0};
+	cl_uint slot = 0;
+
+	if (NEXT->clGetDeviceInfo(device, 0x410F, sizeof(pci), &pci, NULL) != CL_SUCCESS) {
+		if (NEXT->clGetDeviceInfo(device, 0x4008, sizeof(pci.bus), &pci.bus, NULL) !=
+			CL_SUCCESS ||
+		    NEXT->clGetDeviceInfo(device, 0x4009, sizeof(slot), &slot, NULL) != CL_SUCCESS)
+			return false;
+		NEXT->clGetDeviceInfo(device, 0x400A, sizeof(pci.domain), &pci.domain, NULL);
+		pci.device = slot >> 3;
+		pci.function = slot & 7;
+	}
+	snprintf(text, size, "%08x:%02x:%02x.%x", pci.domain, pci.bus, pci.device, pci.function);
+	return true;
+}
+
+/* Volatile uncorrected errors of the domain's devices; those without a counter have none. */
+static uint64_t nvml_count(const struct domain *d)
+{
+	uint64_t sum = 0;
+
+	for (cl_uint i = 0; nvml.good && i < d->device_count; i++) {
+		unsigned long long n = 0;
+		nvml_device dev;
+		char pci[32];
+
+		if (pci_of(d->devices[i], pci, sizeof(pci)) && nvml.by_pci(pci, &dev) == 0 &&
+		    nvml.errors(dev, 1 /* uncorrected */, 0 /* volatile */, &n) == 0)
+			sum += n;
+	}
+	return sum;
+}
+
+/* A call may take long (VOCL-FT saw 208 ms): a thread asks, while data is being copied. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static const struct domain *asked; /* guarded by the lock of the layer: it outlives the question */
+static uint64_t question, answered, answer;
+static bool has_thread;
+
+static void *ask_nvml(void *arg)
+{
+	pthread_mutex_lock(&mutex);
+	for (;;) {
+		const struct domain *d;
+		uint64_t q, count;
+
+		while (question == answered)
+			pthread_cond_wait(&changed, &mutex);
+		d = asked;
+		q = question;
+		pthread_mutex_unlock(&mutex);
+		count = nvml_count(d);
+		pthread_mutex_lock(&mutex);
+		answered = q;
+		answer = count;
+		pthread_cond_broadcast(&changed);
+	}
+	return arg;
+}
+
+static void start_asking(struct domain *d)
+{
+	pthread_mutex_lock(&mutex);
+	if (!has_thread) {
+		sigset_t all, old;
+		pthread_t t;
+
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		has_thread = pthread_create(&t, NULL, ask_nvml, NULL) == 0;
+		if (has_thread)
+			pthread_detach(t);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	}
+	asked = d;
+	question++;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&mutex);
+}
+
+static uint64_t wait_for_answer(struct domain *d)
+{
+	uint64_t count;
+
+	pthread_mutex_lock(&mutex);
+	while (has_thread && answered != question)
+		pthread_cond_wait(&changed, &mutex);
+	count = answer;
+	pthread_mutex_unlock(&mutex);
+	return has_thread ? count : nvml_count(d);
+}
+
+/* ---- the others ---- */
+
+static uint64_t file_count(void)
+{
+	char text[32] = "";
+	int fd = open(ocl.set.file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+static uint64_t count_now(struct domain *d)
+{
+	if (ocl.set.check == OCL_CHECK_NVML)
+		return nvml.good ? nvml_count(d) : 0;
+	return ocl.set.check == OCL_CHECK_FILE ? file_count() : 0;
+}
+
+/* ---- the face ---- */
+
+void ocl_detect_init(void)
+{
+	if (ocl.set.check == OCL_CHECK_NVML)
+		load_nvml();
+	if (ocl.set.inject_epoch > 0)
+		add_injection(ocl.set.inject_epoch, ocl.set.inject_times);
+	open_inject_socket();
+}
+
+void ocl_detect_child(void)
+{
+	if (inject_fd >= 0)
+		close(inject_fd);
+	inject_fd = -1;
+}
+
+void ocl_detect_ask(struct domain *d)
+{
+	if (ocl.set.check == OCL_CHECK_NVML && nvml.good)
+		start_asking(d);
+}
+
+bool ocl_detect_answer(struct domain *d)
+{
+	double start = clock_seconds();
+	uint64_t count = d->errors_base;
+	bool errors;
+
+	ocl.report.checks++;
+	if (ocl.set.check == OCL_CHECK_NVML && nvml.good)
+		count = wait_for_answer(d);
+	else if (ocl.set.check == OCL_CHECK_FILE)
+		count = file_count();
+	errors = d->damaged = injected();
+	if (count > d->errors_base)
+		errors = true;
+	d->errors_base = count;
+	if (!errors && ocl.set.check == OCL_CHECK_SCRUB)
+		errors = ocl_checkpoint_scrub(d);
+	if (errors)
+		ocl.report.errors++;
+	ocl.report.check += clock_seconds() - start;
+	return errors;
+}
+
+void ocl_detect_settle(struct domain *d)
+{
+	d->errors_base = count_now(d);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Transfers, copies, fills and launches: each call's parameters as a log entry. What is wrong with
+ * them the runtime says. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/calls.h"
+
+#define WAITS cl_uint waits, const cl_event *wait, cl_event *event
+
+static void triple(size_t to[3], const size_t *from)
+{
+	if (from)
+		memcpy(to, from, 3 * sizeof(*to));
+}
+
+static struct entry *entry(ocl_op_t op, cl_mem src, cl_mem dst)
+{
+	struct entry *e = ocl_entry_new(op);
+
+	if (e) {
+		e->src_handle = src;
+		e->dst_handle = dst;
+	}
+	return e;
+}
+
+/* Small data that the command carries: patterns, colours. */
+static struct entry *with_data(struct entry *e, const void *data, size_t size)
+{
+	if (!e || !data)
+		return e;
+	e->data.memory = malloc(size ? size : 1);
+	if (!e->data.memory) {
+		free(e);
+		return NULL;
+	}
+	memcpy(e->data.memory, data, size);
+	return e;
+}
+
+/* ---- buffers ---- */
+
+cl_int CL_API_CALL layer_clEnqueueReadBuffer(cl_command_queue q, cl_mem m, cl_bool blocking,
+					     size_t offset, size_t size, void *host, WAITS)
+{
+	struct entry *e = entry(OP_READ, m, NULL);
+
+	if (e) {
+		e->a[0] = offset;
+		e->region[0] = e->host_span = size;
+		e->host = host;
+	}
+	return ocl_submit(e, q, blocking, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_bool blocking,
+					      size_t offset, size_t size, const void *host, WAITS)
+{
+	struct entry *e = entry(OP_WRITE, NULL, m);
+
+	if (e) {
+		e->a[0] = offset;
+		e->region[0] = e->host_span = size;
+		e->host = (void *)host;
+	}
+	return ocl_submit(e, q, blocking, waits, wait, event, NULL);
+}
+
+static struct entry *rect(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *a, const size_t *b,
+			  const size_t *region, const size_t pitch[4], const void *host)
+{
+	struct entry *e = entry(op, src, dst);
+
+	if (!e)
+		return NULL;
+	triple(e->a, a);
+	triple(e->b, b);
+	triple(e->region, region);
+	memcpy(e->pitch, pitch, sizeof(e->pitch));
+	e->host = (void *)host;
+	if (host && b && region && region[0] && region[1] && region[2])
+		e->host_span = ocl_rect_span(b, region, pitch[2], pitch[3]);
+	return e;
+}
+
+/* Null origins and regions are the runtime's to refuse. */
+#define RECT_COMPLETE(a, b, region) ((a) && (b) && (region))
+
+cl_int CL_API_CALL layer_clEnqueueReadBufferRect(cl_command_queue q, cl_mem m, cl_bool blocking,
+						 const size_t *origin, const size_t *host_origin,
+						 const size_t *region, size_t row, size_t slice,
+						 size_t host_row, size_t host_slice, void *host,
+						 WAITS)
+{
+	size_t pitch[4] = {row, slice, host_row, host_slice};
+
+	if (!RECT_COMPLETE(origin, host_origin, region))
+		return NEXT->clEnqueueReadBufferRect(
+		    ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM), blocking, origin, host_origin,
+		    region, row, slice, host_row, host_slice, host, waits, wait, event);
+	return ocl_submit(rect(OP_READ_RECT, m, NULL, origin, host_origin, region, pitch, host), q,
+			  blocking, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueWriteBufferRect(cl_command_queue q, cl_mem m, cl_bool blocking,
+						  const size_t *origin, const size_t *host_origin,
+						  const size_t *region, size_t row, size_t slice,
+						  size_t host_row, size_t host_slice,
+						  const void *host, WAITS)
+{
+	size_t pitch[4] = {row, slice, host_row, host_slice};
+
+	if (!RECT_COMPLETE(origin, host_origin, region))
+		return NEXT->clEnqueueWriteBufferRect(
+		    ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM), blocking, origin, host_origin,
+		    region, row, slice, host_row, host_slice, host, waits, wait, event);
+	return ocl_submit(rect(OP_WRITE_RECT, NULL, m, origin, host_origin, region, pitch, host), q,
+			  blocking, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueCopyBuffer(cl_command_queue q, cl_mem src, cl_mem dst,
+					     size_t src_offset, size_t dst_offset, size_t size,
+					     WAITS)
+{
+	struct entry *e = entry(OP_COPY, src, dst);
+
+	if (e) {
+		e->a[0] = src_offset;
+		e->b[0] = dst_offset;
+		e->region[0] = size;
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueCopyBufferRect(cl_command_queue q, cl_mem src, cl_mem dst,
+						 const size_t *src_origin, const size_t *dst_origin,
+						 const size_t *region, size_t src_row,
+						 size_t src_slice, size_t dst_row, size_t dst_slice,
+						 WAITS)
+{
+	size_t pitch[4] = {src_row, src_slice, dst_row, dst_slice};
+
+	if (!RECT_COMPLETE(src_origin, dst_origin, region))
+		return NEXT->clEnqueueCopyBufferRect(ocl_real(q, OCL_QUEUE), ocl_real(src, OCL_MEM),
+						     ocl_real(dst, OCL_MEM), src_origin, dst_origin,
+						     region, src_row, src_slice, dst_row, dst_slice,
+						     waits, wait, event);
+	return ocl_submit(rect(OP_COPY_RECT, src, dst, src_origin, dst_origin, region, pitch, NULL),
+			  q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueFillBuffer(cl_command_queue q, cl_mem m, const void *pattern,
+					     size_t pattern_size, size_t offset, size_t size, WAITS)
+{
+	struct entry *e;
+
+	if (!pattern || pattern_size > 128) /* no pattern is longer: the runtime will say so */
+		return NEXT->clEnqueueFillBuffer(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM),
+						 pattern, pattern_size, offset, size, waits, wait,
+						 event);
+	e = with_data(entry(OP_FILL, NULL, m), pattern, pattern_size);
+	if (e) {
+		e->a[0] = offset;
+		e->b[0] = pattern_size;
+		e->region[0] = size;
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+/* ---- images ---- */
+
+static struct entry *image(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *origin,
+			   const size_t *region, size_t row, size_t slice, const void *host)
+{
+	struct entry *e = entry(op, src, dst);
+	size_t element = 0, zero[3] = {0};
+
+	if (!e)
+		return NULL;
+	triple(e->a, origin);
+	triple(e->region, region);
+	e->pitch[0] = row;
+	e->pitch[1] = slice;
+	e->host = (void *)host;
+	if (NEXT->clGetImageInfo(src ? src : dst, CL_IMAGE_ELEMENT_SIZE, sizeof(element), &element,
+				 NULL) == CL_SUCCESS &&
+	    host && region[0] && region[1] && region[2]) {
+		size_t box[3] = {region[0] * element, region[1], region[2]};
+		e->host_span = ocl_rect_span(zero, box, row, slice);
+	}
+	return e;
+}
+
+/* The element size is asked of the image, so it must be one. */
+static bool is_image(cl_mem m)
+{
+	struct mem *o;
+	bool yes;
+
+	ocl_lock();
+	o = ocl_mem_of(m);
+	yes = o && o->type != CL_MEM_OBJECT_BUFFER;
+	ocl_unlock();
+	return yes;
+}
+
+cl_int CL_API_CALL layer_clEnqueueReadImage(cl_command_queue q, cl_mem m, cl_bool blocking,
+					    const size_t *origin, const size_t *region, size_t row,
+					    size_t slice, void *host, WAITS)
+{
+	if (!origin || !region || !is_image(m))
+		return NEXT->clEnqueueReadImage(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM),
+						blocking, origin, region, row, slice, host, waits,
+						wait, event);
+	return ocl_submit(image(OP_READ_IMAGE, m, NULL, origin, region, row, slice, host), q,
+			  blocking, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueWriteImage(cl_command_queue q, cl_mem m, cl_bool blocking,
+					     const size_t *origin, const size_t *region, size_t row,
+					     size_t slice, const void *host, WAITS)
+{
+	if (!origin || !region || !is_image(m))
+		return NEXT->clEnqueueWriteImage(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM),
+						 blocking, origin, region, row, slice, host, waits,
+						 wait, event);
+	return ocl_submit(image(OP_WRITE_IMAGE, NULL, m, origin, region, row, slice, host), q,
+			  blocking, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueCopyImage(cl_command_queue q, cl_mem src, cl_mem dst,
+					    const size_t *src_origin, const size_t *dst_origin,
+					    const size_t *region, WAITS)
+{
+	struct entry *e = entry(OP_COPY_IMAGE, src, dst);
+
+	if (!RECT_COMPLETE(src_origin, dst_origin, region)) {
+		free(e);
+		return NEXT->clEnqueueCopyImage(ocl_real(q, OCL_QUEUE), ocl_real(src, OCL_MEM),
+						ocl_real(dst, OCL_MEM), src_origin, dst_origin,
+						region, waits, wait, event);
+	}
+	if (e) {
+		triple(e->a, src_origin);
+		triple(e->b, dst_origin);
+		triple(e->region, region);
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueCopyImageToBuffer(cl_command_queue q, cl_mem src, cl_mem dst,
+						    const size_t *origin, const size_t *region,
+						    size_t offset, WAITS)
+{
+	struct entry *e = entry(OP_COPY_IMAGE_TO_BUFFER, src, dst);
+
+	if (!origin || !region) {
+		free(e);
+		return NEXT->clEnqueueCopyImageToBuffer(
+		    ocl_real(q, OCL_QUEUE), ocl_real(src, OCL_MEM), ocl_real(dst, OCL_MEM), origin,
+		    region, offset, waits, wait, event);
+	}
+	if (e) {
+		triple(e->a, origin);
+		triple(e->region, region);
+		e->b[0] = offset;
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueCopyBufferToImage(cl_command_queue q, cl_mem src, cl_mem dst,
+						    size_t offset, const size_t *origin,
+						    const size_t *region, WAITS)
+{
+	struct entry *e = entry(OP_COPY_BUFFER_TO_IMAGE, src, dst);
+
+	if (!origin || !region) {
+		free(e);
+		return NEXT->clEnqueueCopyBufferToImage(
+		    ocl_real(q, OCL_QUEUE), ocl_real(src, OCL_MEM), ocl_real(dst, OCL_MEM), offset,
+		    origin, region, waits, wait, event);
+	}
+	if (e) {
+		e->a[0] = offset;
+		triple(e->b, origin);
+		triple(e->region, region);
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueFillImage(cl_command_queue q, cl_mem m, const void *color,
+					    const size_t *origin, const size_t *region, WAITS)
+{
+	struct entry *e;
+
+	if (!color || !origin || !region)
+		return NEXT->clEnqueueFillImage(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM), color,
+						origin, region, waits, wait, event);
+	e = with_data(entry(OP_FILL_IMAGE, NULL, m), color, 16);
+	if (e) {
+		triple(e->a, origin);
+		triple(e->region, region);
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+/* ---- kernels ---- */
+
+cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dimensions,
+						const size_t *offset, const size_t *global,
+						const size_t *local, WAITS)
+{
+	struct entry *e;
+
+	if (dimensions < 1 || dimensions > 3)
+		return NEXT->clEnqueueNDRangeKernel(ocl_real(q, OCL_QUEUE), ocl_real(k, OCL_KERNEL),
+						    dimensions, offset, global, local, waits, wait,
+						    event);
+	e = entry(OP_KERNEL, NULL, NULL);
+	if (e) {
+		e->kernel_handle = k;
+		e->count = dimensions;
+		for (cl_uint i = 0; i < dimensions; i++) {
+			e->a[i] = offset ? offset[i] : 0;
+			e->b[i] = global ? global[i] : 0;
+			e->region[i] = local ? local[i] : 0;
+		}
+		e->has[0] = offset;
+		e->has[1] = global;
+		e->has[2] = local;
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueTask(cl_command_queue q, cl_kernel k, WAITS)
+{
+	struct entry *e = entry(OP_TASK, NULL, NULL);
+
+	if (e)
+		e->kernel_handle = k;
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+/* A function of the program: running it a second time is not ours to decide. Until the next
+ * checkpoint nothing can be replayed. */
+cl_int CL_API_CALL layer_clEnqueueNativeKernel(cl_command_queue q,
+					       void(CL_CALLBACK *function)(void *), void *args,
+					       size_t args_size, cl_uint count,
+					       const cl_mem *objects, const void **places, WAITS)
+{
+	static bool told;
+	cl_mem *real = NULL;
+	struct queue *o;
+	cl_int status;
+
+	ocl_lock();
+	if (ocl.moved && objects && count && (real = malloc(count * sizeof(*real))))
+		for (cl_uint i = 0; i < count; i++)
+			real[i] = ocl_real(objects[i], OCL_MEM);
+	status =
+	    NEXT->clEnqueueNativeKernel(ocl_real(q, OCL_QUEUE), function, args, args_size, count,
+					real ? real : objects, places, waits, wait, event);
+	o = ocl_find(q, OCL_QUEUE);
+	if (status == CL_SUCCESS && o && !ocl.passive) {
+		OBJ(o)->domain->unprotected = true;
+		for (cl_uint i = 0; objects && i < count; i++) {
+			struct mem *m = ocl_mem_of(objects[i]);
+			if (m)
+				m->root->modified |= OCL_BY_DEVICE;
+		}
+		if (!told)
+			log_warn("opencl: the program enqueues native kernels; they are run, but "
+				 "an error before the next checkpoint can't be mended");
+		told = true;
+	}
+	ocl_unlock();
+	free(real);
+	return status;
+}
+
+/* ---- order ---- */
+
+cl_int CL_API_CALL layer_clEnqueueMarkerWithWaitList(cl_command_queue q, WAITS)
+{
+	return ocl_submit(entry(OP_MARKER, NULL, NULL), q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueBarrierWithWaitList(cl_command_queue q, WAITS)
+{
+	return ocl_submit(entry(OP_BARRIER, NULL, NULL), q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueMarker(cl_command_queue q, cl_event *event)
+{
+	if (!event || ocl.passive)
+		return NEXT->clEnqueueMarker(ocl_real(q, OCL_QUEUE), event);
+	return ocl_submit(entry(OP_MARKER, NULL, NULL), q, false, 0, NULL, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueBarrier(cl_command_queue q)
+{
+	return ocl_submit(entry(OP_BARRIER, NULL, NULL), q, false, 0, NULL, NULL, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueWaitForEvents(cl_command_queue q, cl_uint count,
+						const cl_event *list)
+{
+	if (count == 0 || !list || ocl.passive)
+		return NEXT->clEnqueueWaitForEvents(ocl_real(q, OCL_QUEUE), count, list);
+	return ocl_submit(entry(OP_BARRIER, NULL, NULL), q, false, count, list, NULL, NULL);
+}
+
+/* Where the data is doesn't change what it is: a replay passes it over. */
+cl_int CL_API_CALL layer_clEnqueueMigrateMemObjects(cl_command_queue q, cl_uint count,
+						    const cl_mem *objects,
+						    cl_mem_migration_flags flags, WAITS)
+{
+	struct entry *e;
+
+	if (!objects || count == 0 || ocl.passive)
+		return NEXT->clEnqueueMigrateMemObjects(ocl_real(q, OCL_QUEUE), count, objects,
+							flags, waits, wait, event);
+	e = with_data(entry(OP_MIGRATE, NULL, NULL), objects, count * sizeof(*objects));
+	if (e) {
+		cl_mem *real = e->data.memory;
+
+		ocl_lock();
+		for (cl_uint i = 0; i < count; i++)
+			real[i] = ocl_real(real[i], OCL_MEM);
+		ocl_unlock();
+		e->count = count;
+		e->flags = flags;
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the program waits: which epochs close, what is checked, and when a checkpoint is due. */
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+/* Of the run time, checkpoints under ckpt=auto may take this part. */
+static const double auto_share = 0.01;
+static const double auto_least = 1.0; /* seconds between two */
+
+bool ocl_domain_gated(const struct domain *d)
+{
+	return d->gates_used & d->gates_unset;
+}
+
+bool ocl_epoch_quiesce(struct domain *d)
+{
+	bool gated = false;
+
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+		struct queue *q = (struct queue *)o;
+
+		if (o->kind != OCL_QUEUE || o->refs == 0 || q->on_device)
+			continue;
+		if (q->gates & d->gates_unset) {
+			gated = true;
+			if (q->before_gate)
+				NEXT->clWaitForEvents(1, &q->before_gate);
+		} else {
+			NEXT->clFinish(o->real);
+		}
+	}
+	for (struct entry *e = gated ? d->first : NULL; e; e = e->next)
+		if (e->own && !(e->gates & d->gates_unset))
+			NEXT->clWaitForEvents(1, &e->own);
+	return !gated;
+}
+
+/* ---- which data the program may look at now ---- */
+
+static cl_int status_of(cl_event e)
+{
+	cl_int status = CL_COMPLETE;
+
+	NEXT->clGetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+	return status;
+}
+
+/* Counts reads whose data have come and have not been checked. A read that failed brought none. */
+static uint64_t arrived(struct domain *d)
+{
+	uint64_t count = 0;
+
+	for (struct entry *e = d->unchecked ? d->first : NULL; e; e = e->next) {
+		if (!ocl_entry_reads(e) || e->checked)
+			continue;
+		e->arrived = e->arrived || !e->own || status_of(e->own) <= CL_COMPLETE;
+		count += e->arrived;
+	}
+	return count;
+}
+
+/* Those that had arrived before the check are good; a later replay passes them over. */
+static void settle(struct domain *d)
+{
+	for (struct entry *e = d->unchecked ? d->first : NULL; e; e = e->next) {
+		if (e->arrived && !e->checked) {
+			e->checked = true;
+			d->unchecked--;
+		}
+	}
+}
+
+/* ---- when a checkpoint is due ---- */
+
+static uint64_t dirty_bytes(const struct domain *d)
+{
+	uint64_t bytes = 0;
+
+	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+		const struct mem *m = (const struct mem *)o;
+		if ((o->kind == OCL_MEM || o->kind == OCL_SVM) && m->root == m && m->modified)
+			bytes += m->size;
+	}
+	return bytes;
+}
+
+static bool auto_due(struct domain *d, double elapsed)
+{
+	uint64_t bytes = d->checkpoint_bytes;
+	double cost = d->checkpoint_cost, speed, interval;
+
+	if (elapsed < auto_least)
+		return false;
+	if (cost == 0) {
+		bytes = dirty_bytes(d);
+		cost = (double)bytes / 1e9;
+	}
+	interval = cost / auto_share;
+	speed = ocl_store_speed(d);
+	if (speed > 0 && (double)bytes / speed > interval)
+		interval = (double)bytes / speed;
+	return elapsed >= interval;
+}
+
+static bool checkpoint_due(struct domain *d)
+{
+	double elapsed = clock_seconds() - d->checkpoint_at;
+
+	if (ocl.set.when == OCL_CKPT_OFF)
+		return false;
+	if (d->unprotected)
+		return true;
+	if (ocl.set.when == OCL_CKPT_EPOCHS)
+		return d->epochs_since >= ocl.set.every_epochs;
+	if (ocl.set.when == OCL_CKPT_SECONDS)
+		return elapsed >= ocl.set.every_seconds;
+	return auto_due(d, elapsed);
+}
+
+/* ---- closing ---- */
+
+static bool has_errors(struct domain *d)
+{
+	ocl_detect_ask(d);
+	return ocl_detect_answer(d);
+}
+
+static cl_int give_up(struct domain *d)
+{
+	d->dead = true;
+	return CL_OUT_OF_RESOURCES;
+}
+
+/* The program's data are good; makes them the point to go back to. */
+static cl_int checkpoint(struct domain *d)
+{
+	double start = clock_seconds();
+	ocl_saved_t saved;
+
+	while ((saved = ocl_checkpoint_save(d)) == OCL_SAVE_ERRORS)
+		if (!ocl_recover(d, false))
+			return give_up(d);
+	d->checkpoint_at = clock_seconds();
+	d->checkpoint_cost = d->checkpoint_at - start;
+	d->epochs_since = 0;
+	return CL_SUCCESS;
+}
+
+static cl_int close_epoch(struct domain *d, bool may_save)
+{
+	cl_int status = CL_SUCCESS;
+	bool save;
+
+	ocl.report.epochs++;
+	d->epochs++;
+	d->epochs_since += may_save;
+	save = may_save && checkpoint_due(d) && !ocl_domain_gated(d);
+	if (save)
+		ocl_epoch_quiesce(d);
+	if (has_errors(d) && !ocl_recover(d, false))
+		return give_up(d);
+	if (save)
+		status = checkpoint(d);
+	else
+		ocl_log_capture_all(d);
+	return status;
+}
+
+cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes)
+{
+	bool ready = arrived(d) > 0 || d->fine_svm > 0;
+	cl_int status;
+
+	ocl.report.syncs++;
+	if (d->dead)
+		return ready ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+	if (!ready && (!closes || (ocl.set.opt & OCL_OPT_HD))) {
+		ocl_log_capture_all(d); /* the program may write there from now on */
+		return CL_SUCCESS;
+	}
+	status = close_epoch(d, closes);
+	if (status == CL_SUCCESS)
+		settle(d);
+	return status;
+}
+
+void ocl_epoch_force(struct domain *d)
+{
+	if (d->dead || ocl_domain_gated(d)) {
+		return;
+	}
+	log_info("opencl: an epoch is closed because its log is long");
+	ocl_epoch_quiesce(d);
+	ocl.report.epochs++;
+	d->epochs++;
+	if (has_errors(d) && !ocl_recover(d, false)) {
+		give_up(d);
+		return;
+	}
+	if (ocl.set.when != OCL_CKPT_OFF)
+		checkpoint(d);
+}
+
+cl_int ocl_epoch_failed(struct domain *d, cl_int status)
+{
+	if (status != CL_OUT_OF_RESOURCES && status != CL_DEVICE_NOT_AVAILABLE)
+		return status;
+	if (d->dead || !ocl_recover(d, true))
+		return status;
+	settle(d);
+	return CL_SUCCESS;
+}

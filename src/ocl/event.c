@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events: waiting for one, or learning that it is complete, may close an epoch. */
+#include "base/base.h"
+#include "ocl/calls.h"
+
+cl_int CL_API_CALL layer_clRetainEvent(cl_event e)
+{
+	return ocl_retained(e, OCL_EVENT, NEXT->clRetainEvent(e));
+}
+
+cl_int CL_API_CALL layer_clReleaseEvent(cl_event e)
+{
+	return ocl_release(e, OCL_EVENT);
+}
+
+/* ---- user events ---- */
+
+cl_event CL_API_CALL layer_clCreateUserEvent(cl_context c, cl_int *status)
+{
+	cl_event e = NEXT->clCreateUserEvent(ocl_real(c, OCL_CONTEXT), status);
+	struct domain *d;
+	struct event *ev;
+
+	if (!e || ocl.passive)
+		return e;
+	ocl_lock();
+	d = ocl_find(c, OCL_CONTEXT);
+	ev = d ? ocl_object_create(sizeof(*ev), OCL_EVENT, e, d) : NULL;
+	if (ev) {
+		ev->gate = -1;
+		ev->generation = d->generation;
+	}
+	ocl_unlock();
+	return e;
+}
+
+cl_int CL_API_CALL layer_clSetUserEventStatus(cl_event e, cl_int value)
+{
+	cl_int status = NEXT->clSetUserEventStatus(e, value);
+	struct event *ev;
+
+	if (status != CL_SUCCESS || ocl.passive)
+		return status;
+	ocl_lock();
+	ev = ocl_find(e, OCL_EVENT);
+	if (ev && !ev->queue) {
+		ev->seen = true;
+		if (ev->gate >= 0)
+			OBJ(ev)->domain->gates_unset &= ~(1ull << ev->gate);
+	}
+	ocl_unlock();
+	return status;
+}
+
+/* ---- waiting ---- */
+
+/* The last command of an in-order queue closes an epoch (VOCL-FT 2.1); any other one only has its
+ * data checked. */
+static bool is_last(const struct event *ev)
+{
+	const struct domain *d = OBJ(ev)->domain;
+
+	return ev->queue && !ev->queue->out_of_order && d->last != &d->first &&
+	       ev->number >= ev->queue->last_number;
+}
+
+static cl_int sync_with(cl_event e)
+{
+	struct event *ev = ocl_find(e, OCL_EVENT);
+	cl_int status;
+
+	if (!ev || !ev->queue || ev->seen)
+		return CL_SUCCESS;
+	ocl_hold(OBJ(ev));
+	status = ocl_epoch_sync(OBJ(ev)->domain, ev->queue, is_last(ev));
+	ev->seen = status == CL_SUCCESS;
+	ocl_drop(OBJ(ev));
+	return status;
+}
+
+cl_int CL_API_CALL layer_clWaitForEvents(cl_uint count, const cl_event *list)
+{
+	cl_int status = NEXT->clWaitForEvents(count, list);
+
+	if (status != CL_SUCCESS || ocl.passive)
+		return status;
+	ocl_lock();
+	for (cl_uint i = 0; status == CL_SUCCESS && i < count; i++)
+		status = sync_with(list[i]);
+	ocl_unlock();
+	return status;
+}
+
+/* After a move the program still sees its own objects. */
+static void show_own_handles(cl_event_info name, void *value, size_t size)
+{
+	if (ocl.moved && value && size >= sizeof(void *) &&
+	    (name == CL_EVENT_COMMAND_QUEUE || name == CL_EVENT_CONTEXT))
+		*(void **)value = ocl_handle_of(*(void **)value);
+}
+
+cl_int CL_API_CALL layer_clGetEventInfo(cl_event e, cl_event_info name, size_t size, void *value,
+					size_t *size_ret)
+{
+	cl_int status = NEXT->clGetEventInfo(e, name, size, value, size_ret);
+	struct event *ev;
+
+	if (status != CL_SUCCESS || !value || ocl.passive)
+		return status;
+	ocl_lock();
+	ev = ocl_find(e, OCL_EVENT);
+	if (ev && name == CL_EVENT_REFERENCE_COUNT && ev->ours_too)
+		*(cl_uint *)value -= 1;
+	if (ev && name == CL_EVENT_COMMAND_EXECUTION_STATUS && *(cl_int *)value == CL_COMPLETE)
+		status = sync_with(e);
+	show_own_handles(name, value, size);
+	ocl_unlock();
+	return status;
+}
+
+cl_int CL_API_CALL layer_clSetEventCallback(cl_event e, cl_int type,
+					    void(CL_CALLBACK *fn)(cl_event, cl_int, void *),
+					    void *data)
+{
+	if (ocl.passive || !fn || type != CL_COMPLETE)
+		return NEXT->clSetEventCallback(e, type, fn, data);
+	return ocl_callback_set(e, type, fn, data);
+}
+
+/* ---- kernels' and queues' own view after a move ---- */
+
+cl_int CL_API_CALL layer_clGetKernelInfo(cl_kernel k, cl_kernel_info name, size_t size, void *value,
+					 size_t *size_ret)
+{
+	cl_int status = NEXT->clGetKernelInfo(k, name, size, value, size_ret);
+
+	if (UNLIKELY(ocl.moved) && status == CL_SUCCESS && value && size >= sizeof(void *) &&
+	    (name == CL_KERNEL_CONTEXT || name == CL_KERNEL_PROGRAM)) {
+		ocl_lock();
+		*(void **)value = ocl_handle_of(*(void **)value);
+		ocl_unlock();
+	}
+	return status;
+}

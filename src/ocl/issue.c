@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A logged command as a call of the runtime: the first time and at every replay. Never blocking:
+ * who must wait waits for the event. */
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+static cl_mem real_mem(struct mem *m, cl_mem handle)
+{
+	return m ? OBJ(m)->real : handle;
+}
+
+static cl_int issue_buffer(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+			   const cl_event *w, cl_event *event)
+{
+	cl_mem dst = real_mem(e->dst, e->dst_handle), src = real_mem(e->src, e->src_handle);
+
+	switch (e->op) {
+	case OP_READ:
+		return NEXT->clEnqueueReadBuffer(q, src, CL_FALSE, e->a[0], e->region[0], host, n,
+						 w, event);
+	case OP_WRITE:
+		return NEXT->clEnqueueWriteBuffer(q, dst, CL_FALSE, e->a[0], e->region[0], host, n,
+						  w, event);
+	case OP_READ_RECT:
+		return NEXT->clEnqueueReadBufferRect(q, src, CL_FALSE, e->a, e->b, e->region,
+						     e->pitch[0], e->pitch[1], e->pitch[2],
+						     e->pitch[3], host, n, w, event);
+	case OP_WRITE_RECT:
+		return NEXT->clEnqueueWriteBufferRect(q, dst, CL_FALSE, e->a, e->b, e->region,
+						      e->pitch[0], e->pitch[1], e->pitch[2],
+						      e->pitch[3], host, n, w, event);
+	case OP_COPY:
+		return NEXT->clEnqueueCopyBuffer(q, src, dst, e->a[0], e->b[0], e->region[0], n, w,
+						 event);
+	case OP_COPY_RECT:
+		return NEXT->clEnqueueCopyBufferRect(q, src, dst, e->a, e->b, e->region,
+						     e->pitch[0], e->pitch[1], e->pitch[2],
+						     e->pitch[3], n, w, event);
+	default:
+		return NEXT->clEnqueueFillBuffer(q, dst, host, e->b[0], e->a[0], e->region[0], n, w,
+						 event);
+	}
+}
+
+static cl_int issue_image(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+			  const cl_event *w, cl_event *event)
+{
+	cl_mem dst = real_mem(e->dst, e->dst_handle), src = real_mem(e->src, e->src_handle);
+
+	switch (e->op) {
+	case OP_READ_IMAGE:
+		return NEXT->clEnqueueReadImage(q, src, CL_FALSE, e->a, e->region, e->pitch[0],
+						e->pitch[1], host, n, w, event);
+	case OP_WRITE_IMAGE:
+		return NEXT->clEnqueueWriteImage(q, dst, CL_FALSE, e->a, e->region, e->pitch[0],
+						 e->pitch[1], host, n, w, event);
+	case OP_COPY_IMAGE:
+		return NEXT->clEnqueueCopyImage(q, src, dst, e->a, e->b, e->region, n, w, event);
+	case OP_COPY_IMAGE_TO_BUFFER:
+		return NEXT->clEnqueueCopyImageToBuffer(q, src, dst, e->a, e->region, e->b[0], n, w,
+							event);
+	case OP_COPY_BUFFER_TO_IMAGE:
+		return NEXT->clEnqueueCopyBufferToImage(q, src, dst, e->a[0], e->b, e->region, n, w,
+							event);
+	default:
+		return NEXT->clEnqueueFillImage(q, dst, host, e->a, e->region, n, w, event);
+	}
+}
+
+static cl_int issue_kernel(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
+			   cl_event *event)
+{
+	cl_kernel k = e->kernel ? OBJ(e->kernel)->real : e->kernel_handle;
+
+	if (e->op == OP_TASK)
+		return NEXT->clEnqueueTask(q, k, n, w, event);
+	return NEXT->clEnqueueNDRangeKernel(q, k, e->count, e->has[0] ? e->a : NULL,
+					    e->has[1] ? e->b : NULL, e->has[2] ? e->region : NULL,
+					    n, w, event);
+}
+
+static cl_int issue_map(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+			const cl_event *w, cl_event *event, void **map)
+{
+	cl_mem m = real_mem(e->src, e->src_handle);
+	cl_int status;
+
+	switch (e->op) {
+	case OP_MAP:
+		*map = NEXT->clEnqueueMapBuffer(q, m, CL_FALSE, e->flags, e->a[0], e->region[0], n,
+						w, event, &status);
+		return status;
+	case OP_MAP_IMAGE:
+		/* the pitches go to the program and into the entry alike */
+		*map = NEXT->clEnqueueMapImage(q, m, CL_FALSE, e->flags, e->a, e->region,
+					       (size_t *)e->b[0], (size_t *)e->b[1], n, w, event,
+					       &status);
+		return status;
+	default:
+		return NEXT->clEnqueueUnmapMemObject(q, real_mem(e->dst, e->dst_handle), host, n, w,
+						     event);
+	}
+}
+
+static cl_int issue_svm(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+			const cl_event *w, cl_event *event)
+{
+	void *dst = (void *)e->a[0];
+
+	switch (e->op) {
+	case OP_SVM_COPY:
+		return NEXT->clEnqueueSVMMemcpy(q, CL_FALSE, dst,
+						e->from_host ? host : (void *)e->b[0], e->region[0],
+						n, w, event);
+	case OP_SVM_FILL:
+		return NEXT->clEnqueueSVMMemFill(q, dst, e->data.memory, e->b[0], e->region[0], n,
+						 w, event);
+	case OP_SVM_MAP:
+		return NEXT->clEnqueueSVMMap(q, CL_FALSE, e->flags, dst, e->region[0], n, w, event);
+	default:
+		return NEXT->clEnqueueSVMUnmap(q, dst, n, w, event);
+	}
+}
+
+cl_int ocl_issue(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+		 const cl_event *w, cl_event *event, void **map)
+{
+	switch (e->op) {
+	case OP_READ:
+	case OP_READ_RECT:
+	case OP_WRITE:
+	case OP_WRITE_RECT:
+	case OP_COPY:
+	case OP_COPY_RECT:
+	case OP_FILL:
+		return issue_buffer(e, q, e->op == OP_FILL ? e->data.memory : host, n, w, event);
+	case OP_READ_IMAGE:
+	case OP_WRITE_IMAGE:
+	case OP_COPY_IMAGE:
+	case OP_COPY_IMAGE_TO_BUFFER:
+	case OP_COPY_BUFFER_TO_IMAGE:
+	case OP_FILL_IMAGE:
+		return issue_image(e, q, e->op == OP_FILL_IMAGE ? e->data.memory : host, n, w,
+				   event);
+	case OP_KERNEL:
+	case OP_TASK:
+		return issue_kernel(e, q, n, w, event);
+	case OP_MAP:
+	case OP_MAP_IMAGE:
+	case OP_UNMAP:
+		return issue_map(e, q, host, n, w, event, map);
+	case OP_MARKER:
+		return NEXT->clEnqueueMarkerWithWaitList(q, n, w, event);
+	case OP_BARRIER:
+		return NEXT->clEnqueueBarrierWithWaitList(q, n, w, event);
+	case OP_SVM_COPY:
+	case OP_SVM_FILL:
+	case OP_SVM_MAP:
+	case OP_SVM_UNMAP:
+		return issue_svm(e, q, host, n, w, event);
+	case OP_MIGRATE:
+		return NEXT->clEnqueueMigrateMemObjects(q, e->count, e->data.memory, e->flags, n, w,
+							event);
+	case OP_SVM_MIGRATE:
+	case OP_INIT:
+		break;
+	}
+	return CL_INVALID_OPERATION;
+}

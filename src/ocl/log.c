@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The log of a domain: commands in the order in which the queues got them, and host data. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+/* Host data beyond this goes to the spill file. */
+static const uint64_t memory_max = 256ull << 20;
+
+struct entry *ocl_entry_new(ocl_op_t op)
+{
+	struct entry *e = calloc(1, sizeof(*e));
+
+	if (e)
+		e->op = op;
+	return e;
+}
+
+static void blob_free(struct domain *d, struct blob *b)
+{
+	if (b->memory) {
+		free(b->memory);
+		d->host_bytes -= b->size;
+	} else if (b->size > 0) {
+		ocl_store_give(d, b->at, (off_t)b->size);
+	}
+	*b = (struct blob){0};
+}
+
+void ocl_entry_free(struct domain *d, struct entry *e)
+{
+	if (d)
+		blob_free(d, &e->data);
+	else
+		free(e->data.memory); /* never logged */
+	if (e->own)
+		NEXT->clReleaseEvent(e->own);
+	for (uint32_t i = 0; i < e->used_count; i++)
+		ocl_drop(e->used[i]);
+	free(e->used);
+	ocl_args_unref(e->args);
+	if (e->kernel)
+		ocl_drop(OBJ(e->kernel));
+	if (e->dst)
+		ocl_drop(OBJ(e->dst));
+	if (e->src)
+		ocl_drop(OBJ(e->src));
+	if (e->queue)
+		ocl_drop(OBJ(e->queue));
+	free(e);
+}
+
+void ocl_log_append(struct domain *d, struct entry *e)
+{
+	*d->last = e;
+	d->last = &e->next;
+	e->number = ++d->numbers;
+	d->entries++;
+	d->log_bytes += sizeof(*e) + e->used_count * sizeof(void *);
+	d->gates_used |= e->gates;
+	ocl.report.commands++;
+}
+
+/* The event shadow whose runtime event the log gave back. */
+static void event_ours_no_more(cl_event own)
+{
+	struct event *ev = own ? ocl_find(own, OCL_EVENT) : NULL;
+
+	if (ev)
+		ev->ours_too = false;
+}
+
+void ocl_log_clear(struct domain *d)
+{
+	struct entry *e = d->first, *next;
+
+	d->first = NULL;
+	d->last = &d->first;
+	d->entries = d->log_bytes = d->unchecked = d->uncaptured = 0;
+	d->gates_used = 0;
+	for (; e; e = next) {
+		next = e->next;
+		event_ours_no_more(e->own);
+		ocl_entry_free(d, e);
+	}
+}
+
+/* ---- host data ---- */
+
+size_t ocl_rect_span(const size_t origin[3], const size_t region[3], size_t row, size_t slice)
+{
+	if (row == 0)
+		row = region[0];
+	if (slice == 0)
+		slice = row * region[1];
+	return (origin[2] + region[2] - 1) * slice + (origin[1] + region[1] - 1) * row + origin[0] +
+	       region[0];
+}
+
+bool ocl_log_capture(struct domain *d, struct entry *e)
+{
+	double start = clock_seconds();
+	bool good = true;
+
+	if (e->uncaptured) {
+		e->uncaptured = false;
+		d->uncaptured--;
+	}
+	e->data.size = e->host_span;
+	if (d->host_bytes + e->host_span <= memory_max)
+		e->data.memory = malloc(e->host_span ? e->host_span : 1);
+	if (e->data.memory) {
+		memcpy(e->data.memory, e->host, e->host_span);
+		d->host_bytes += e->host_span;
+	} else {
+		e->data.at = ocl_store_open(d) ? ocl_store_take(d, (off_t)e->host_span) : -1;
+		good = e->data.at >= 0 && ocl_store_write(d, e->data.at, e->host, e->host_span);
+	}
+	if (!good) {
+		if (e->data.at >= 0)
+			ocl_store_give(d, e->data.at, (off_t)e->host_span);
+		e->data = (struct blob){0};
+		if (!d->unprotected)
+			log_warn("opencl: no room for the data that the program wrote; an error "
+				 "before the next checkpoint can't be mended");
+		d->unprotected = true;
+	}
+	ocl.report.logged += e->host_span;
+	ocl.report.log += clock_seconds() - start;
+	return good;
+}
+
+void ocl_log_capture_all(struct domain *d)
+{
+	for (struct entry *e = d->uncaptured ? d->first : NULL; e && d->uncaptured; e = e->next)
+		if (e->uncaptured)
+			ocl_log_capture(d, e);
+}
+
+void ocl_log_capture_range(struct domain *d, const void *host, size_t size)
+{
+	const char *from = host;
+
+	for (struct entry *e = d->uncaptured ? d->first : NULL; e && d->uncaptured; e = e->next) {
+		const char *at = e->host;
+		if (e->uncaptured && at < from + size && from < at + e->host_span)
+			ocl_log_capture(d, e);
+	}
+}
+
+const void *ocl_log_data(struct domain *d, const struct entry *e, void **owned)
+{
+	*owned = NULL;
+	if (e->data.memory)
+		return e->data.memory;
+	if (e->data.size == 0)
+		return e->host;
+	*owned = malloc(e->data.size);
+	if (*owned && !ocl_store_read(d, e->data.at, *owned, e->data.size)) {
+		free(*owned);
+		*owned = NULL;
+	}
+	return *owned;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mapped regions and shared virtual memory: what the host writes there is known when it unmaps. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/calls.h"
+
+#define WAITS cl_uint waits, const cl_event *wait, cl_event *event
+
+/* ---- records of mappings ---- */
+
+void ocl_map_begin(struct domain *d, struct entry *e)
+{
+	struct mem *m = e->op == OP_SVM_MAP ? e->dst : e->src;
+	struct map *r = m && e->host ? calloc(1, sizeof(*r)) : NULL;
+
+	if (!r) {
+		d->unprotected |= m != NULL;
+		return;
+	}
+	r->mem = m;
+	ocl_hold(OBJ(m));
+	r->queue = e->queue;
+	ocl_hold(OBJ(r->queue));
+	r->ptr = e->host;
+	r->flags = e->flags;
+	r->op = e->op;
+	r->generation = d->generation;
+	memcpy(r->a, e->a, sizeof(r->a));
+	memcpy(r->region, e->region, sizeof(r->region));
+	r->span = e->region[0];
+	if (e->op == OP_MAP_IMAGE) {
+		size_t box[3] = {e->region[0] * m->element, e->region[1], e->region[2]};
+		size_t zero[3] = {0};
+
+		if (!m->element)
+			NEXT->clGetImageInfo(OBJ(m)->real, CL_IMAGE_ELEMENT_SIZE,
+					     sizeof(m->element), &m->element, NULL);
+		box[0] = e->region[0] * m->element;
+		r->pitch[0] = e->b[0] ? *(size_t *)e->b[0] : 0;
+		r->pitch[1] = e->b[1] ? *(size_t *)e->b[1] : 0;
+		r->span = ocl_rect_span(zero, box, r->pitch[0], r->pitch[1]);
+	}
+	r->next = d->maps;
+	d->maps = r;
+	e->host_span = r->span;
+	e->pitch[0] = r->pitch[0];
+	e->pitch[1] = r->pitch[1];
+	e->b[0] = e->b[1] = 0; /* the program's variables are not ours to keep */
+}
+
+static void unlink_map(struct map **at)
+{
+	struct map *r = *at;
+
+	*at = r->next;
+	ocl_drop(OBJ(r->queue));
+	ocl_drop(OBJ(r->mem));
+	free(r->kept);
+	free(r);
+}
+
+/* Turns the unmapping into what it does to the memory object. */
+void ocl_map_end(struct domain *d, struct entry *e)
+{
+	bool svm = e->op == OP_SVM_UNMAP;
+	struct map **at = &d->maps, *r;
+
+	while (*at && ((*at)->mem != e->dst || (*at)->ptr != e->host))
+		at = &(*at)->next;
+	r = *at;
+	if (!r)
+		return;
+	e->flags = r->flags;
+	e->count = r->op;
+	memcpy(e->a, r->a, sizeof(e->a));
+	memcpy(e->region, r->region, sizeof(e->region));
+	memcpy(e->pitch, r->pitch, sizeof(r->pitch));
+	e->host_span = r->span;
+	if (svm || (r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
+		ocl_log_capture(d, e);
+	if (r->generation != d->generation) { /* the new runtime knows nothing of the mapping */
+		bool wrote = r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
+
+		e->op = !wrote ? OP_MARKER : r->op == OP_MAP ? OP_WRITE : OP_WRITE_IMAGE;
+	}
+	unlink_map(at);
+}
+
+/* ---- the calls ---- */
+
+void *CL_API_CALL layer_clEnqueueMapBuffer(cl_command_queue q, cl_mem m, cl_bool blocking,
+					   cl_map_flags flags, size_t offset, size_t size, WAITS,
+					   cl_int *status)
+{
+	struct entry *e = ocl_entry_new(OP_MAP);
+	void *map = NULL;
+	cl_int code;
+
+	if (e) {
+		e->src_handle = m;
+		e->flags = flags;
+		e->a[0] = offset;
+		e->region[0] = size;
+	}
+	code = ocl_submit(e, q, blocking, waits, wait, event, &map);
+	if (status)
+		*status = code;
+	return code == CL_SUCCESS ? map : NULL;
+}
+
+void *CL_API_CALL layer_clEnqueueMapImage(cl_command_queue q, cl_mem m, cl_bool blocking,
+					  cl_map_flags flags, const size_t *origin,
+					  const size_t *region, size_t *row, size_t *slice, WAITS,
+					  cl_int *status)
+{
+	struct entry *e;
+	void *map = NULL;
+	cl_int code;
+
+	if (!origin || !region)
+		return NEXT->clEnqueueMapImage(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM),
+					       blocking, flags, origin, region, row, slice, waits,
+					       wait, event, status);
+	e = ocl_entry_new(OP_MAP_IMAGE);
+	if (e) {
+		e->src_handle = m;
+		e->flags = flags;
+		memcpy(e->a, origin, sizeof(e->a));
+		memcpy(e->region, region, sizeof(e->region));
+		e->b[0] = (size_t)row;
+		e->b[1] = (size_t)slice;
+	}
+	code = ocl_submit(e, q, blocking, waits, wait, event, &map);
+	if (status)
+		*status = code;
+	return code == CL_SUCCESS ? map : NULL;
+}
+
+cl_int CL_API_CALL layer_clEnqueueUnmapMemObject(cl_command_queue q, cl_mem m, void *ptr, WAITS)
+{
+	struct entry *e = ocl_entry_new(OP_UNMAP);
+
+	if (e) {
+		e->dst_handle = m;
+		e->host = ptr;
+	}
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+/* ---- shared virtual memory ---- */
+
+static struct entry *svm_entry(ocl_op_t op, const void *dst, const void *src, size_t size)
+{
+	struct entry *e = ocl_entry_new(op);
+
+	if (e) {
+		e->a[0] = (size_t)dst;
+		e->b[0] = (size_t)src;
+		e->region[0] = size;
+	}
+	return e;
+}
+
+cl_int CL_API_CALL layer_clEnqueueSVMMemcpy(cl_command_queue q, cl_bool blocking, void *dst,
+					    const void *src, size_t size, WAITS)
+{
+	return ocl_submit(svm_entry(OP_SVM_COPY, dst, src, size), q, blocking, waits, wait, event,
+			  NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueSVMMemFill(cl_command_queue q, void *dst, const void *pattern,
+					     size_t pattern_size, size_t size, WAITS)
+{
+	struct entry *e;
+
+	if (!pattern || pattern_size > 128)
+		return NEXT->clEnqueueSVMMemFill(ocl_real(q, OCL_QUEUE), dst, pattern, pattern_size,
+						 size, waits, wait, event);
+	e = svm_entry(OP_SVM_FILL, dst, (void *)pattern_size, size);
+	if (e && (e->data.memory = malloc(pattern_size + 1)))
+		memcpy(e->data.memory, pattern, pattern_size);
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueSVMMap(cl_command_queue q, cl_bool blocking, cl_map_flags flags,
+					 void *ptr, size_t size, WAITS)
+{
+	struct entry *e = svm_entry(OP_SVM_MAP, ptr, NULL, size);
+
+	if (e)
+		e->flags = flags;
+	return ocl_submit(e, q, blocking, waits, wait, event, NULL);
+}
+
+cl_int CL_API_CALL layer_clEnqueueSVMUnmap(cl_command_queue q, void *ptr, WAITS)
+{
+	return ocl_submit(svm_entry(OP_SVM_UNMAP, ptr, NULL, 0), q, false, waits, wait, event,
+			  NULL);
+}
+
+/* The memory is the program's until then; afterwards nothing of it can be replayed. */
+cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, void *pointers[],
+					  void(CL_CALLBACK *free_fn)(cl_command_queue, cl_uint,
+								     void *[], void *),
+					  void *data, WAITS)
+{
+	struct queue *o;
+	cl_int status;
+
+	ocl_lock();
+	o = ocl.passive ? NULL : ocl_find(q, OCL_QUEUE);
+	if (o && OBJ(o)->domain->first && !ocl_domain_gated(OBJ(o)->domain))
+		ocl_epoch_force(OBJ(o)->domain);
+	for (cl_uint i = 0; o && pointers && i < count; i++) {
+		struct object *svm = ocl_find(pointers[i], OCL_SVM);
+
+		/* the runtime frees it itself: only the shadow goes */
+		if (svm && svm->held == 0) {
+			struct domain *d = svm->domain;
+			ocl_hold(OBJ(d));
+			ocl_release(pointers[i], OCL_SVM);
+			ocl_drop(OBJ(d));
+		} else if (svm) {
+			OBJ(o)->domain->unprotected = true;
+		}
+	}
+	status = NEXT->clEnqueueSVMFree(ocl_real(q, OCL_QUEUE), count, pointers, free_fn, data,
+					waits, wait, event);
+	ocl_unlock();
+	return status;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* To another device, of this or another platform: every object is made anew there. The program
+ * keeps its handles; what they stand for changes. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+/* ---- where to ---- */
+
+static bool was_tried(const struct domain *d, cl_device_id device)
+{
+	for (cl_uint i = 0; i < d->tried_count; i++)
+		if (d->tried[i] == device)
+			return true;
+	return false;
+}
+
+static void note_tried(struct domain *d, cl_device_id device)
+{
+	cl_device_id *more = realloc(d->tried, (d->tried_count + 1) * sizeof(*more));
+
+	if (more) {
+		d->tried = more;
+		more[d->tried_count++] = device;
+	}
+}
+
+/* The next device that hasn't failed, those of the same platform first. */
+static cl_device_id candidate(struct domain *d, cl_platform_id *platform)
+{
+	cl_platform_id home = NULL, all[32];
+	cl_device_id devices[64];
+	cl_uint platforms = 0, count;
+
+	NEXT->clGetDeviceInfo(d->devices[0], CL_DEVICE_PLATFORM, sizeof(home), &home, NULL);
+	NEXT->clGetPlatformIDs(ARRAY_LEN(all), all, &platforms);
+	platforms = platforms < ARRAY_LEN(all) ? platforms : ARRAY_LEN(all);
+	for (int others = 0; others < 2; others++) {
+		for (cl_uint p = 0; p < platforms; p++) {
+			if ((all[p] != home) != others ||
+			    NEXT->clGetDeviceIDs(all[p], CL_DEVICE_TYPE_ALL, ARRAY_LEN(devices),
+						 devices, &count) != CL_SUCCESS)
+				continue;
+			count = count < ARRAY_LEN(devices) ? count : ARRAY_LEN(devices);
+			for (cl_uint i = 0; i < count; i++) {
+				if (was_tried(d, devices[i]))
+					continue;
+				*platform = all[p];
+				return devices[i];
+			}
+		}
+	}
+	return NULL;
+}
+
+/* ---- making the objects ---- */
+
+struct move {
+	struct domain *d;
+	cl_context context;
+	cl_device_id device;
+};
+
+static void *queue_anew(const struct move *m, struct queue *q)
+{
+	cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, q->properties, 0};
+
+	if (q->on_device)
+		return NULL;
+	if (q->list && q->list[0]) /* hints of one vendor mean nothing to another */
+		return NEXT->clCreateCommandQueueWithProperties(m->context, m->device, list, NULL);
+	return NEXT->clCreateCommandQueue(m->context, m->device, q->properties, NULL);
+}
+
+static void *mem_anew(const struct move *m, struct mem *o)
+{
+	cl_mem_flags flags = o->flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR;
+	cl_mem_flags own = flags & ~(cl_mem_flags)(CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
+	cl_mem parent = o->root != o ? OBJ(o->root)->next_real : NULL;
+	cl_image_desc desc = o->desc;
+	cl_buffer_region part = {o->offset, o->size};
+
+	if (o->plain)
+		return NEXT->clCreateSubBuffer(parent, own, CL_BUFFER_CREATE_TYPE_REGION, &part,
+					       NULL);
+	if (o->type == CL_MEM_OBJECT_BUFFER)
+		return NEXT->clCreateBuffer(m->context, flags, o->size, o->host_ptr, NULL);
+	desc.mem_object = parent;
+	if (!o->host_ptr && !parent)
+		desc.image_row_pitch = desc.image_slice_pitch = 0;
+	return NEXT->clCreateImage(m->context, parent ? own : flags, &o->format, &desc, o->host_ptr,
+				   NULL);
+}
+
+static void *sampler_anew(const struct move *m, struct object *o)
+{
+	cl_bool normalized = CL_FALSE;
+	cl_addressing_mode addressing = 0;
+	cl_filter_mode filter = 0;
+
+	NEXT->clGetSamplerInfo(o->handle, CL_SAMPLER_NORMALIZED_COORDS, sizeof(normalized),
+			       &normalized, NULL);
+	NEXT->clGetSamplerInfo(o->handle, CL_SAMPLER_ADDRESSING_MODE, sizeof(addressing),
+			       &addressing, NULL);
+	NEXT->clGetSamplerInfo(o->handle, CL_SAMPLER_FILTER_MODE, sizeof(filter), &filter, NULL);
+	return NEXT->clCreateSampler(m->context, normalized, addressing, filter, NULL);
+}
+
+static cl_program *list_of(struct program **from, cl_uint count)
+{
+	cl_program *list = calloc(count + 1, sizeof(*list));
+
+	for (cl_uint i = 0; list && i < count; i++)
+		list[i] = from[i] ? OBJ(from[i])->next_real : NULL;
+	return list;
+}
+
+static bool build_anew(const struct move *m, cl_program p, const struct step *s)
+{
+	cl_program *headers;
+	cl_int status;
+
+	if (s->kind == 'b')
+		return NEXT->clBuildProgram(p, 1, &m->device, s->options, NULL, NULL) == CL_SUCCESS;
+	headers = list_of(s->header, s->headers);
+	status = NEXT->clCompileProgram(
+	    p, 1, &m->device, s->options, s->headers, s->headers ? headers : NULL,
+	    s->headers ? (const char **)s->header_name : NULL, NULL, NULL);
+	free(headers);
+	return status == CL_SUCCESS;
+}
+
+static void *program_anew(const struct move *m, struct program *o)
+{
+	const char *source = o->source;
+	const unsigned char *binary = o->binary;
+	cl_program p = NULL, *parts;
+
+	if (o->linked) {
+		parts = list_of(o->linked, o->linked_count);
+		p = NEXT->clLinkProgram(m->context, 1, &m->device, o->link_options, o->linked_count,
+					parts, NULL, NULL, NULL);
+		free(parts);
+		return p;
+	}
+	if (source)
+		p = NEXT->clCreateProgramWithSource(m->context, 1, &source, &o->source_len, NULL);
+	else if (o->il)
+		p = NEXT->clCreateProgramWithIL(m->context, o->il, o->il_len, NULL);
+	else if (binary)
+		p = NEXT->clCreateProgramWithBinary(m->context, 1, &m->device, &o->binary_len,
+						    &binary, NULL, NULL);
+	else if (o->builtin)
+		p = NEXT->clCreateProgramWithBuiltInKernels(m->context, 1, &m->device, o->builtin,
+							    NULL);
+	if (p && o->steps && !build_anew(m, p, o->steps)) {
+		NEXT->clReleaseProgram(p);
+		p = NULL;
+	}
+	return p;
+}
+
+/* Only what a kernel of the program's needs: what never was built has none. */
+static void *anew(const struct move *m, struct object *o)
+{
+	switch (o->kind) {
+	case OCL_QUEUE:
+		return queue_anew(m, (struct queue *)o);
+	case OCL_MEM:
+		return mem_anew(m, (struct mem *)o);
+	case OCL_SAMPLER:
+		return sampler_anew(m, o);
+	case OCL_PROGRAM:
+		return program_anew(m, (struct program *)o);
+	case OCL_KERNEL:
+		return NEXT->clCreateKernel(OBJ(((struct kernel *)o)->program)->next_real,
+					    ((struct kernel *)o)->name, NULL);
+	default:
+		return NULL;
+	}
+}
+
+static void undo(const struct move *m)
+{
+	for (struct object *o = m->d->objects.prev; o != &m->d->objects; o = o->prev) {
+		if (o->next_real)
+			ocl_runtime_release(o->next_real, o->kind);
+		o->next_real = NULL;
+	}
+	NEXT->clReleaseContext(m->context);
+}
+
+static void adopt(struct object *o, void *real)
+{
+	if (o->real != o->handle) {
+		ocl_table_remove(o->real, o);
+		ocl_runtime_release(o->real, o->kind);
+	}
+	o->real = real;
+	o->next_real = NULL;
+	ocl_table_add(real, o);
+}
+
+static void commit(const struct move *m)
+{
+	struct domain *d = m->d;
+
+	adopt(OBJ(d), m->context);
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+		struct queue *q = (struct queue *)o;
+
+		if (!o->next_real)
+			continue;
+		adopt(o, o->next_real);
+		if (o->kind == OCL_QUEUE) {
+			q->device = m->device;
+			q->gates = 0;
+		}
+	}
+	ocl.moved = true;
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+		if (o->kind == OCL_KERNEL)
+			ocl_kernel_bind((struct kernel *)o, ((struct kernel *)o)->args, true);
+	d->devices[0] = m->device;
+	d->device_count = 1;
+	d->generation++;
+	ocl.report.moves++;
+	NEXT->clGetDeviceInfo(m->device, CL_DEVICE_NAME, sizeof(ocl.report.moved_to) - 1,
+			      ocl.report.moved_to, NULL);
+	ocl_detect_settle(d);
+}
+
+static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id device)
+{
+	cl_context_properties list[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
+	struct move m = {.d = d, .device = device};
+
+	m.context = NEXT->clCreateContext(list, 1, &device, NULL, NULL, NULL);
+	if (!m.context)
+		return false;
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+		o->next_real = anew(&m, o);
+		if (!o->next_real && o->kind != OCL_PROGRAM) {
+			log_info("opencl: an object could not be made on the other device");
+			undo(&m);
+			return false;
+		}
+	}
+	ocl_helpers_release(d);
+	commit(&m);
+	return true;
+}
+
+bool ocl_migrate(struct domain *d)
+{
+	cl_platform_id platform;
+	cl_device_id device;
+
+	if (d->svm_count > 0 || d->gates_unset) {
+		log_warn("opencl: %s: the program can't be moved to another device",
+			 d->svm_count ? "shared virtual memory has addresses of this device"
+				      : "commands wait for events of the program");
+		return false;
+	}
+	for (cl_uint i = 0; i < d->device_count; i++)
+		if (!was_tried(d, d->devices[i]))
+			note_tried(d, d->devices[i]);
+	while ((device = candidate(d, &platform))) {
+		note_tried(d, device);
+		if (move_to(d, platform, device)) {
+			log_info("opencl: going on on '%s'", ocl.report.moved_to);
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Contexts, command queues, samplers. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/calls.h"
+
+/* A copy of a list of pairs that a 0 ends; NULL for none. */
+static void *copy_properties(const intptr_t *list)
+{
+	size_t n = 0;
+	void *copy;
+
+	if (!list)
+		return NULL;
+	while (list[n])
+		n += 2;
+	copy = malloc((n + 1) * sizeof(*list));
+	if (copy)
+		memcpy(copy, list, (n + 1) * sizeof(*list));
+	return copy;
+}
+
+/* ---- contexts ---- */
+
+static void note_device(cl_device_id device)
+{
+	if (!ocl.report.device[0])
+		NEXT->clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof(ocl.report.device) - 1,
+				      ocl.report.device, NULL);
+}
+
+static void context_add(cl_context c, const cl_context_properties *properties)
+{
+	size_t bytes = 0;
+	struct domain *d;
+
+	NEXT->clGetContextInfo(c, CL_CONTEXT_DEVICES, 0, NULL, &bytes);
+	ocl_lock();
+	d = ocl_object_create(sizeof(*d), OCL_CONTEXT, c, NULL);
+	if (d) {
+		OBJ(d)->domain = d;
+		d->objects.next = d->objects.prev = &d->objects;
+		d->last = &d->first;
+		d->live = 1;
+		d->store.fd = -1;
+		d->checkpoint_at = clock_seconds();
+		d->properties = copy_properties(properties);
+		d->devices = calloc(1, bytes + 1);
+		d->program_devices = calloc(1, bytes + 1);
+		if (d->devices && d->program_devices) {
+			NEXT->clGetContextInfo(c, CL_CONTEXT_DEVICES, bytes, d->devices, NULL);
+			memcpy(d->program_devices, d->devices, bytes);
+			d->device_count = (cl_uint)(bytes / sizeof(cl_device_id));
+			note_device(d->devices[0]);
+		}
+		d->next_domain = ocl.domains;
+		ocl.domains = d;
+		ocl_detect_settle(d);
+	}
+	ocl_unlock();
+}
+
+cl_context CL_API_CALL layer_clCreateContext(const cl_context_properties *properties, cl_uint count,
+					     const cl_device_id *devices,
+					     void(CL_CALLBACK *notify)(const char *, const void *,
+								       size_t, void *),
+					     void *data, cl_int *status)
+{
+	cl_context c = NEXT->clCreateContext(properties, count, devices, notify, data, status);
+
+	if (c && !ocl.passive)
+		context_add(c, properties);
+	return c;
+}
+
+cl_context CL_API_CALL
+layer_clCreateContextFromType(const cl_context_properties *properties, cl_device_type type,
+			      void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
+			      void *data, cl_int *status)
+{
+	cl_context c = NEXT->clCreateContextFromType(properties, type, notify, data, status);
+
+	if (c && !ocl.passive)
+		context_add(c, properties);
+	return c;
+}
+
+cl_int CL_API_CALL layer_clRetainContext(cl_context c)
+{
+	return ocl_retained(c, OCL_CONTEXT, NEXT->clRetainContext(c));
+}
+
+cl_int CL_API_CALL layer_clReleaseContext(cl_context c)
+{
+	return ocl_release(c, OCL_CONTEXT);
+}
+
+/* ---- queues ---- */
+
+static void queue_add(cl_context c, cl_command_queue q, cl_device_id device,
+		      cl_command_queue_properties properties, const cl_queue_properties *list)
+{
+	struct domain *d;
+	struct queue *o;
+
+	ocl_lock();
+	d = ocl_find(c, OCL_CONTEXT);
+	o = d && !ocl.passive ? ocl_object_create(sizeof(*o), OCL_QUEUE, q, d) : NULL;
+	if (o) {
+		o->device = device;
+		o->properties = properties;
+		o->list = copy_properties((const intptr_t *)list);
+		o->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+		o->on_device = properties & CL_QUEUE_ON_DEVICE;
+	}
+	ocl_unlock();
+}
+
+/* After a move a device of the program's stands for the one where its context lives. */
+static cl_device_id device_for(cl_context c, cl_device_id device)
+{
+	struct domain *d;
+
+	if (LIKELY(!ocl.moved))
+		return device;
+	ocl_lock();
+	d = ocl_find(c, OCL_CONTEXT);
+	if (d && d->generation > 0)
+		device = d->devices[0];
+	ocl_unlock();
+	return device;
+}
+
+cl_command_queue CL_API_CALL layer_clCreateCommandQueue(cl_context c, cl_device_id device,
+							cl_command_queue_properties properties,
+							cl_int *status)
+{
+	cl_device_id real = device_for(c, device);
+	cl_command_queue q =
+	    NEXT->clCreateCommandQueue(ocl_real(c, OCL_CONTEXT), real, properties, status);
+
+	if (q)
+		queue_add(c, q, real, properties, NULL);
+	return q;
+}
+
+cl_command_queue CL_API_CALL layer_clCreateCommandQueueWithProperties(
+    cl_context c, cl_device_id device, const cl_queue_properties *list, cl_int *status)
+{
+	cl_device_id real = device_for(c, device);
+	cl_command_queue q =
+	    NEXT->clCreateCommandQueueWithProperties(ocl_real(c, OCL_CONTEXT), real, list, status);
+	cl_command_queue_properties properties = 0;
+
+	for (const cl_queue_properties *p = list; p && *p; p += 2)
+		if (p[0] == CL_QUEUE_PROPERTIES)
+			properties = p[1];
+	if (q)
+		queue_add(c, q, real, properties, list);
+	return q;
+}
+
+cl_int CL_API_CALL layer_clRetainCommandQueue(cl_command_queue q)
+{
+	return ocl_retained(q, OCL_QUEUE, NEXT->clRetainCommandQueue(q));
+}
+
+/* The runtime finishes what is in the queue, also what the program will wait for by events. */
+cl_int CL_API_CALL layer_clReleaseCommandQueue(cl_command_queue q)
+{
+	return ocl_release(q, OCL_QUEUE);
+}
+
+cl_int CL_API_CALL layer_clSetCommandQueueProperty(cl_command_queue q,
+						   cl_command_queue_properties properties,
+						   cl_bool enable, cl_command_queue_properties *old)
+{
+	cl_int status =
+	    NEXT->clSetCommandQueueProperty(ocl_real(q, OCL_QUEUE), properties, enable, old);
+	struct queue *o;
+
+	ocl_lock();
+	o = status == CL_SUCCESS ? ocl_find(q, OCL_QUEUE) : NULL;
+	if (o && (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE))
+		o->out_of_order = enable;
+	ocl_unlock();
+	return status;
+}
+
+cl_int CL_API_CALL layer_clFlush(cl_command_queue q)
+{
+	return NEXT->clFlush(ocl_real(q, OCL_QUEUE));
+}
+
+cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
+{
+	cl_int status = NEXT->clFinish(ocl_real(q, OCL_QUEUE));
+	struct queue *o;
+
+	if (status != CL_SUCCESS || ocl.passive)
+		return status;
+	ocl_lock();
+	o = ocl_find(q, OCL_QUEUE);
+	if (o)
+		status = ocl_epoch_sync(OBJ(o)->domain, o, true);
+	ocl_unlock();
+	return status;
+}
+
+/* ---- samplers ---- */
+
+static void sampler_add(cl_context c, cl_sampler s)
+{
+	struct domain *d;
+
+	ocl_lock();
+	d = ocl_find(c, OCL_CONTEXT);
+	if (d && !ocl.passive)
+		ocl_object_create(sizeof(struct object), OCL_SAMPLER, s, d);
+	ocl_unlock();
+}
+
+cl_sampler CL_API_CALL layer_clCreateSampler(cl_context c, cl_bool normalized,
+					     cl_addressing_mode addressing, cl_filter_mode filter,
+					     cl_int *status)
+{
+	cl_sampler s =
+	    NEXT->clCreateSampler(ocl_real(c, OCL_CONTEXT), normalized, addressing, filter, status);
+
+	if (s)
+		sampler_add(c, s);
+	return s;
+}
+
+cl_sampler CL_API_CALL layer_clCreateSamplerWithProperties(cl_context c,
+							   const cl_sampler_properties *list,
+							   cl_int *status)
+{
+	cl_sampler s = NEXT->clCreateSamplerWithProperties(ocl_real(c, OCL_CONTEXT), list, status);
+
+	if (s)
+		sampler_add(c, s);
+	return s;
+}
+
+cl_int CL_API_CALL layer_clRetainSampler(cl_sampler s)
+{
+	return ocl_retained(s, OCL_SAMPLER, NEXT->clRetainSampler(s));
+}
+
+cl_int CL_API_CALL layer_clReleaseSampler(cl_sampler s)
+{
+	return ocl_release(s, OCL_SAMPLER);
+}
+
+/* ---- the end of any of them ---- */
+
+static void queue_fini(struct queue *q)
+{
+	if (q->replay)
+		NEXT->clReleaseCommandQueue(q->replay);
+	if (q->before_gate)
+		NEXT->clReleaseEvent(q->before_gate);
+	free(q->list);
+}
+
+void ocl_object_fini(struct object *o)
+{
+	switch (o->kind) {
+	case OCL_QUEUE:
+		queue_fini((struct queue *)o);
+		break;
+	case OCL_MEM:
+	case OCL_SVM:
+		ocl_mem_fini((struct mem *)o);
+		break;
+	case OCL_PROGRAM:
+		ocl_program_fini((struct program *)o);
+		break;
+	case OCL_KERNEL:
+		ocl_kernel_fini((struct kernel *)o);
+		break;
+	case OCL_EVENT: {
+		struct event *e = (struct event *)o;
+		if (e->gate >= 0 && !e->queue)
+			o->domain->gates_unset &= ~(1ull << e->gate);
+		if (e->queue)
+			ocl_drop(OBJ(e->queue));
+		break;
+	}
+	case OCL_CONTEXT:
+	case OCL_SAMPLER:
+		break;
+	}
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ocl/: an OpenCL layer (clInitLayer, found through OPENCL_LAYERS) that lets programs survive
+ * errors in device memory, after VOCL-FT (Peña, Bland, Balaji, SC 2015).
+ *
+ * Handles stay the runtime's own; for each object there is a shadow, found by its handle. Every
+ * command is logged in the domain (the context) it belongs to. Where the program waits, an epoch
+ * may close: device errors are looked for, and then either the domain is checkpointed and its log
+ * dropped, or, after an error, its memory is restored and the log replayed before the program
+ * sees anything. May call: base/. Called by: the OpenCL loader. docs/opencl.md is the long story.
+ *
+ * One recursive lock, ocl.lock, guards everything here. It is held while a command is handed to
+ * the runtime, so that the log has the order of the queues, and never while the program waits.
+ */
+#ifndef HALE_OCL_OCL_H
+#define HALE_OCL_OCL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "ocl/cl.h"
+#include "ocl/settings.h"
+
+typedef enum ocl_kind {
+	OCL_CONTEXT,
+	OCL_QUEUE,
+	OCL_MEM,
+	OCL_SVM,
+	OCL_SAMPLER,
+	OCL_PROGRAM,
+	OCL_KERNEL,
+	OCL_EVENT,
+} ocl_kind_t;
+
+/* What every shadow begins with. */
+struct object {
+	void *handle;	 /* the program's: also the identity after a move to another device */
+	void *real;	 /* what commands are given: differs from handle only after a move */
+	void *next_real; /* while a move is being made */
+	ocl_kind_t kind;
+	uint32_t refs; /* the program's */
+	uint32_t held; /* ours: log entries, children */
+	struct domain *domain;
+	struct object *next, *prev; /* in the domain, in order of creation; not events */
+};
+
+/* ---- memory ---- */
+
+enum { OCL_CHUNK = 1 << 20 };
+typedef enum ocl_modified {
+	OCL_CLEAN = 0,
+	OCL_BY_HOST = 1,   /* by writes that the log has */
+	OCL_BY_DEVICE = 2, /* by kernels, copies … */
+} ocl_modified_t;
+
+struct chunk {
+	uint64_t hash[2]; /* of what the checkpoint holds */
+	int8_t slot;	  /* of the two on file the one that is valid; -1: none */
+	int8_t next;	  /* slot written by the checkpoint in progress; -1: none */
+	bool hashed;
+	uint64_t next_hash[2];
+};
+
+struct mem {
+	struct object o;
+	struct mem *root; /* a sub-buffer's or buffer image's parent; else itself */
+	size_t offset;	  /* in root */
+	size_t size;	  /* bytes of the content as we read it */
+	cl_mem_object_type type;
+	cl_mem_flags flags;
+	cl_mem_properties *properties; /* 0-terminated, or NULL */
+	void *host_ptr;
+	/* images */
+	cl_image_format format;
+	cl_image_desc desc;
+	size_t region[3], element;
+	bool plain; /* cl_buffer_region, sub-buffers: no checkpoint of its own */
+	/* what is known of the content */
+	unsigned modified;	      /* in this epoch */
+	bool read_only;		      /* by its flags */
+	bool told_read_only, scratch; /* by haleSetMemFlags */
+	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
+	bool saved;		      /* the checkpoint has all of it */
+	uint64_t wrong[2];	      /* scrub: the hash that was found instead, last time */
+	/* on file */
+	struct chunk *chunks;
+	size_t chunk_count, chunk_size;
+	off_t at;   /* of slot 0; slot 1 follows */
+	off_t span; /* bytes of one slot */
+};
+
+/* ---- programs and kernels ---- */
+
+struct step { /* how a program came to be: compile, link, build */
+	struct step *next;
+	char *options;
+	char kind; /* 'b' build, 'c' compile */
+	cl_uint headers;
+	struct program **header;
+	char **header_name;
+};
+
+struct program {
+	struct object o;
+	char *source;
+	size_t source_len;
+	void *il;
+	size_t il_len;
+	unsigned char *binary;
+	size_t binary_len;
+	cl_device_id binary_device;
+	char *builtin; /* names of built-in kernels */
+	struct step *steps;
+	struct program **linked; /* made by clLinkProgram of these */
+	cl_uint linked_count;
+	char *link_options;
+};
+
+struct arg {
+	size_t size;
+	void *value; /* NULL: local memory of that size, or never set */
+	bool set, svm;
+	bool constant; /* the kernel can't write through it */
+	bool handle;   /* may be a memory object or sampler */
+};
+
+/* Never changed while more than one refers to it. */
+struct args {
+	uint32_t refs;
+	cl_uint count;
+	struct arg at[];
+};
+
+struct kernel {
+	struct object o;
+	struct program *program;
+	char *name;
+	struct args *args;  /* as the program set them */
+	struct args *bound; /* as the runtime has them, during a replay; NULL: as args */
+	bool svm_pointers;  /* clSetKernelExecInfo gave some: any of them may be written */
+	bool looked_up, sampler_args;
+};
+
+/* ---- queues and events ---- */
+
+struct queue {
+	struct object o;
+	cl_device_id device;
+	cl_command_queue_properties properties;
+	cl_queue_properties *list; /* as given, 0-terminated, or NULL */
+	bool out_of_order, on_device;
+	uint64_t last_number;	 /* of the newest command in it */
+	uint64_t gates;		 /* that a command behind the last one waits for */
+	cl_event before_gate;	 /* a marker behind the commands that wait for no gate */
+	cl_command_queue replay; /* ours, in order, made when it is first needed */
+};
+
+struct event {
+	struct object o;
+	struct queue *queue; /* NULL: a user event */
+	uint64_t number;     /* of its command in the domain */
+	uint64_t gates;
+	uint32_t generation; /* of the domain when it was made */
+	bool ours_too;	     /* the log holds one reference more */
+	bool seen;	     /* the program knows that it is complete */
+	int gate;	     /* a user event's number in the domain, -1: none yet */
+};
+
+/* ---- the log ---- */
+
+typedef enum ocl_op {
+	OP_READ,
+	OP_READ_RECT,
+	OP_READ_IMAGE,
+	OP_WRITE,
+	OP_WRITE_RECT,
+	OP_WRITE_IMAGE,
+	OP_COPY,
+	OP_COPY_RECT,
+	OP_COPY_IMAGE,
+	OP_COPY_IMAGE_TO_BUFFER,
+	OP_COPY_BUFFER_TO_IMAGE,
+	OP_FILL,
+	OP_FILL_IMAGE,
+	OP_KERNEL,
+	OP_TASK,
+	OP_MAP,
+	OP_MAP_IMAGE,
+	OP_UNMAP,
+	OP_MIGRATE,
+	OP_MARKER,
+	OP_BARRIER,
+	OP_SVM_COPY,
+	OP_SVM_FILL,
+	OP_SVM_MAP,
+	OP_SVM_UNMAP,
+	OP_SVM_MIGRATE,
+	OP_INIT, /* the content that a new object was given */
+} ocl_op_t;
+
+struct blob { /* host data: in memory, or in the spill file when there is much of it */
+	void *memory;
+	off_t at;    /* in the store, when memory is NULL */
+	size_t size; /* 0: none */
+};
+
+struct entry {
+	struct entry *next;
+	ocl_op_t op;
+	struct queue *queue;
+	uint64_t number; /* of the command in its domain */
+	uint64_t gates;	 /* user events that it waits for */
+	cl_event own;	 /* ours to release; NULL: none */
+	bool arrived;	 /* reads and maps: was complete before the last check */
+	bool checked;	 /* reads and maps: the program has the data, and it was good */
+	bool uncaptured; /* writes: the host data is still only the program's */
+	bool from_host;	 /* SVM copies out of plain host memory */
+	cl_mem dst_handle, src_handle;
+	struct mem *dst, *src; /* held */
+	size_t a[3], b[3], region[3], pitch[4];
+	bool has[3];   /* kernels: offset, global and local size were given */
+	cl_uint count; /* dimensions, objects */
+	cl_ulong flags;
+	void *host;	  /* the program's memory */
+	size_t host_span; /* how far it reaches */
+	struct blob data;
+	cl_kernel kernel_handle;
+	struct kernel *kernel; /* held */
+	struct args *args;
+	struct object **used; /* held: memory objects and samplers among the arguments */
+	uint32_t used_count;
+};
+
+struct map {
+	struct map *next;
+	struct mem *mem;
+	struct queue *queue;
+	void *ptr;
+	cl_map_flags flags;
+	ocl_op_t op; /* OP_MAP, OP_MAP_IMAGE, OP_SVM_MAP */
+	uint32_t generation;
+	size_t a[3], region[3], pitch[2], span;
+	void *kept; /* what the program wrote, while memory is being restored */
+};
+
+/* ---- domains ---- */
+
+struct store {
+	int fd;	   /* -1: none, or given up */
+	off_t end; /* bytes given out */
+	bool tried, told;
+	struct extent *free;
+};
+
+struct domain { /* a context */
+	struct object o;
+	cl_context_properties *properties;
+	cl_device_id *devices;
+	cl_uint device_count;
+	cl_device_id *program_devices; /* as the program knows them: before a move */
+	struct object objects;	       /* head of a ring */
+	uint32_t live;		       /* objects that the program still has, the context too */
+	uint32_t svm_count, fine_svm;
+	struct entry *first, **last;
+	uint64_t entries, numbers;
+	uint64_t log_bytes, host_bytes; /* of the entries; of host data kept in memory */
+	uint64_t unchecked, uncaptured; /* entries of these kinds */
+	struct map *maps;
+	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
+	uint32_t generation;		  /* moves so far */
+	uint64_t epochs, epochs_since;	  /* closed; since the last checkpoint */
+	double checkpoint_at, checkpoint_cost;
+	uint64_t checkpoint_bytes;
+	struct store store;
+	uint64_t errors_base; /* detector's count that is no news */
+	bool unprotected;     /* something can't be replayed before the next checkpoint */
+	bool dead;	      /* an error that could not be mended */
+	bool damaged;	      /* the last error was a pretended one: memory is damaged on purpose */
+	bool late;	      /* the log bound was met: close the epoch where that is possible */
+	cl_mem pin;	      /* pinned host memory for copies */
+	char *pin_at;
+	size_t pin_size;
+	cl_device_id *tried; /* devices that have failed */
+	cl_uint tried_count;
+	cl_program hash_program;
+	cl_kernel hash_kernel;
+	bool hash_tried;
+	struct domain *next_domain;
+};
+
+struct report {
+	uint64_t syncs, epochs, checks, errors, recoveries, checkpoints, moves, commands;
+	double log, check, checkpoint, consolidate, restore, replay;
+	uint64_t logged, saved, consolidated, restored, skipped; /* bytes */
+	double started;
+	char device[128], moved_to[128];
+};
+
+struct slot {
+	const void *key;  /* NULL: never used */
+	struct object *o; /* NULL: no longer used */
+};
+
+struct table {
+	struct slot *slot;
+	size_t cap, used, dead;
+};
+
+extern struct ocl {
+	pthread_mutex_t lock;
+	const cl_icd_dispatch *next;
+	struct ocl_settings set;
+	struct report report;
+	struct table objects;
+	struct domain *domains;
+	bool passive; /* in a child of fork: everything is passed on */
+	bool moved;   /* some domain lives elsewhere than the program thinks */
+	bool staged;  /* copies through pinned buffers even where memory is shared */
+	int pid;
+} ocl;
+
+#define NEXT   ocl.next
+#define OBJ(p) (&(p)->o)
+
+static inline void ocl_lock(void)
+{
+	pthread_mutex_lock(&ocl.lock);
+}
+
+static inline void ocl_unlock(void)
+{
+	pthread_mutex_unlock(&ocl.lock);
+}
+
+/* ---- table.c: shadows by handle, and their lives ---- */
+
+/* NULL when there is none of that handle and kind. */
+void *ocl_find(const void *handle, ocl_kind_t kind);
+/* A memory object, sampler or queue, even one that only the log still has. */
+struct object *ocl_find_held(const void *handle);
+/* A new shadow of size bytes in d (a context is its own domain: d NULL), or NULL: out of memory,
+ * the object then goes unprotected. */
+void *ocl_object_create(size_t size, ocl_kind_t kind, void *handle, struct domain *d);
+void ocl_hold(struct object *o);
+void ocl_drop(struct object *o);
+/* The handle to give to the runtime. */
+void *ocl_real(void *handle, ocl_kind_t kind);
+/* After a move: the program's handle of a runtime's one. */
+void *ocl_handle_of(void *real);
+void ocl_table_add(void *key, struct object *o);
+void ocl_table_remove(void *key, const struct object *o);
+/* Around the runtime's retain and release: exactness, and last releases put off while the log
+ * needs the object. release returns what the program gets. */
+cl_int ocl_retained(void *handle, ocl_kind_t kind, cl_int status);
+cl_int ocl_release(void *handle, ocl_kind_t kind);
+/* The kind's part of destruction; the shadow itself is freed by the caller. */
+void ocl_object_fini(struct object *o);
+cl_int ocl_runtime_release(void *real, ocl_kind_t kind);
+
+/* ---- memory.c, kernel.c ---- */
+struct mem *ocl_mem_of(cl_mem handle);
+struct args *ocl_args_ref(struct args *a);
+void ocl_args_unref(struct args *a);
+/* Gives the runtime these arguments; all of them when it has none yet (fresh). */
+cl_int ocl_kernel_bind(struct kernel *k, struct args *a, bool fresh);
+void ocl_kernel_examine(struct kernel *k);
+void ocl_kernel_fini(struct kernel *k);
+void ocl_program_fini(struct program *p);
+void ocl_mem_fini(struct mem *m);
+/* Marks what a kernel with these arguments may write, and collects (held) what it uses. */
+bool ocl_kernel_uses(struct kernel *k, struct entry *e);
+
+/* ---- log.c ---- */
+struct entry *ocl_entry_new(ocl_op_t op);
+void ocl_entry_free(struct domain *d, struct entry *e);
+void ocl_log_append(struct domain *d, struct entry *e);
+/* Drops all entries: they are part of a checkpoint, or nobody can see them any more. */
+void ocl_log_clear(struct domain *d);
+/* Copies the host data of e now, into memory or the spill file. False: out of both; the domain
+ * is unprotected until the next checkpoint. */
+bool ocl_log_capture(struct domain *d, struct entry *e);
+void ocl_log_capture_all(struct domain *d);
+/* Those whose data overlaps [host, host + size): the program's memory is about to change. */
+void ocl_log_capture_range(struct domain *d, const void *host, size_t size);
+/* The data of an entry for replay: as captured or the program's own; free what *owned says. */
+const void *ocl_log_data(struct domain *d, const struct entry *e, void **owned);
+size_t ocl_rect_span(const size_t origin[3], const size_t region[3], size_t row, size_t slice);
+
+/* ---- submit.c ---- */
+/* Takes over e, hands the command to the runtime and logs it; when blocking, waits and closes the
+ * epoch. e NULL: out of memory. Unknown handles reach the runtime as they are, so that it says
+ * what is wrong. map: where a map command's pointer goes. */
+cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
+		  const cl_event *wait, cl_event *event, void **map);
+/* Commands whose host memory, or mapping, shows device data to the program. */
+bool ocl_entry_reads(const struct entry *e);
+/* Keeps records of mappings: after a map has been issued, before an unmap is. */
+void ocl_map_begin(struct domain *d, struct entry *e);
+void ocl_map_end(struct domain *d, struct entry *e);
+/* The command of e as a call of the runtime. host: where its host data is. */
+cl_int ocl_issue(const struct entry *e, cl_command_queue queue, void *host, cl_uint waits,
+		 const cl_event *wait, cl_event *event, void **map);
+
+/* ---- epoch.c ---- */
+/* The program has waited for something in d: queue (all of it), or NULL. CL_SUCCESS, or the error
+ * that the blocking call returns. */
+cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes);
+/* What a failed wait means: an error code of the program's, or a lost device, and then the rest of
+ * the program runs on another one (CL_SUCCESS). */
+cl_int ocl_epoch_failed(struct domain *d, cl_int status);
+/* Waits until every command that can run has run. False: some wait for user events. */
+bool ocl_epoch_quiesce(struct domain *d);
+bool ocl_domain_gated(const struct domain *d);
+/* At once, whatever the settings say: the log is too long. */
+void ocl_epoch_force(struct domain *d);
+
+/* ---- detect.c ---- */
+void ocl_detect_init(void);
+void ocl_detect_child(void);
+/* Begins to ask; the answer counts everything up to now. */
+void ocl_detect_ask(struct domain *d);
+/* True: there were errors since the last answer. */
+bool ocl_detect_answer(struct domain *d);
+/* What has been counted up to now is no news; after a recovery on another device. */
+void ocl_detect_settle(struct domain *d);
+
+/* ---- store.c ---- */
+bool ocl_store_open(struct domain *d);
+void ocl_store_close(struct domain *d);
+off_t ocl_store_take(struct domain *d, off_t bytes);
+void ocl_store_give(struct domain *d, off_t at, off_t bytes);
+bool ocl_store_write(struct domain *d, off_t at, const void *data, size_t size);
+bool ocl_store_read(struct domain *d, off_t at, void *data, size_t size);
+/* Bytes per second of the disk under the store; 0: not known yet. Asked in the background. */
+double ocl_store_speed(struct domain *d);
+
+/* ---- checkpoint.c, copy.c, hash.c ---- */
+typedef enum ocl_saved { OCL_SAVED, OCL_SAVE_ERRORS, OCL_SAVE_FAILED } ocl_saved_t;
+/* Saves d; the domain is quiescent. OCL_SAVE_ERRORS: the second check found errors. */
+ocl_saved_t ocl_checkpoint_save(struct domain *d);
+bool ocl_checkpoint_restore(struct domain *d);
+/* Overwrites all content, after a pretended error. */
+void ocl_checkpoint_damage(struct domain *d);
+/* An unchanged object whose content is no longer what was saved. */
+bool ocl_checkpoint_scrub(struct domain *d);
+void ocl_mem_layout(struct mem *m);
+
+/* Moves content between device and store, chunk by chunk. visit gets each chunk's bytes. */
+typedef bool (*ocl_chunk_fn)(void *arg, struct mem *m, size_t index, void *data, size_t size);
+/* want: by chunk, NULL for all. */
+bool ocl_copy_out(struct domain *d, struct mem *m, const bool *want, ocl_chunk_fn visit, void *arg);
+bool ocl_copy_in(struct domain *d, struct mem *m, ocl_chunk_fn visit, void *arg);
+cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device);
+struct queue *ocl_any_queue(struct domain *d);
+void ocl_helpers_release(struct domain *d);
+
+void ocl_hash(const void *data, size_t size, uint64_t hash[2]);
+/* Hashes of all chunks, computed on the device. False: not possible, hash on the host. */
+bool ocl_hash_on_device(struct domain *d, struct mem *m, uint64_t (*hash)[2]);
+
+/* ---- replay.c, migrate.c ---- */
+/* Restores and replays, elsewhere if need be; lost: the device itself is gone. False: the domain is
+ * dead. */
+bool ocl_recover(struct domain *d, bool lost);
+bool ocl_replay(struct domain *d);
+/* To the next device that hasn't been tried. False: there is none. */
+bool ocl_migrate(struct domain *d);
+
+/* ---- report.c ---- */
+void ocl_report_init(void);
+void ocl_report_end(void);
+
+/* ---- callback.c ---- */
+cl_int ocl_callback_set(cl_event event, cl_int type,
+			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data);
+
+#endif

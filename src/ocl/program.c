@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs: how they came to be is kept, so that they can be made again on another device. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/calls.h"
+
+static struct program *program_add(cl_context c, cl_program handle)
+{
+	struct domain *d = ocl.passive ? NULL : ocl_find(c, OCL_CONTEXT);
+
+	return d ? ocl_object_create(sizeof(struct program), OCL_PROGRAM, handle, d) : NULL;
+}
+
+static void *copy_bytes(const void *from, size_t size)
+{
+	void *to = from ? malloc(size ? size : 1) : NULL;
+
+	if (to)
+		memcpy(to, from, size);
+	return to;
+}
+
+cl_program CL_API_CALL layer_clCreateProgramWithSource(cl_context c, cl_uint count,
+						       const char **strings, const size_t *lengths,
+						       cl_int *status)
+{
+	cl_program handle = NEXT->clCreateProgramWithSource(ocl_real(c, OCL_CONTEXT), count,
+							    strings, lengths, status);
+	struct program *p;
+	size_t total = 0;
+
+	if (!handle)
+		return handle;
+	ocl_lock();
+	p = program_add(c, handle);
+	for (cl_uint i = 0; p && i < count; i++)
+		total += lengths && lengths[i] ? lengths[i] : strlen(strings[i]);
+	if (p && (p->source = malloc(total + 1))) {
+		for (cl_uint i = 0; i < count; i++) {
+			size_t n = lengths && lengths[i] ? lengths[i] : strlen(strings[i]);
+			memcpy(p->source + p->source_len, strings[i], n);
+			p->source_len += n;
+		}
+		p->source[p->source_len] = '\0';
+	}
+	ocl_unlock();
+	return handle;
+}
+
+cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context c, const void *il, size_t size,
+						   cl_int *status)
+{
+	cl_program handle = NEXT->clCreateProgramWithIL(ocl_real(c, OCL_CONTEXT), il, size, status);
+	struct program *p;
+
+	if (!handle)
+		return handle;
+	ocl_lock();
+	p = program_add(c, handle);
+	if (p) {
+		p->il = copy_bytes(il, size);
+		p->il_len = size;
+	}
+	ocl_unlock();
+	return handle;
+}
+
+/* After a move the program's devices stand for the one where its context lives. */
+static const cl_device_id *devices_for(struct domain *d, cl_uint *count, const cl_device_id *list)
+{
+	if (!d || d->generation == 0 || !list)
+		return list;
+	*count = 1;
+	return d->devices;
+}
+
+cl_program CL_API_CALL layer_clCreateProgramWithBinary(cl_context c, cl_uint count,
+						       const cl_device_id *devices,
+						       const size_t *lengths,
+						       const unsigned char **binaries,
+						       cl_int *binary_status, cl_int *status)
+{
+	cl_program handle;
+	struct program *p;
+	struct domain *d;
+
+	ocl_lock();
+	d = ocl_find(c, OCL_CONTEXT);
+	devices = devices_for(d, &count, devices);
+	ocl_unlock();
+	handle = NEXT->clCreateProgramWithBinary(ocl_real(c, OCL_CONTEXT), count, devices, lengths,
+						 binaries, binary_status, status);
+	if (!handle)
+		return handle;
+	ocl_lock();
+	p = program_add(c, handle);
+	if (p) {
+		p->binary = copy_bytes(binaries[0], lengths[0]);
+		p->binary_len = lengths[0];
+		p->binary_device = devices[0];
+	}
+	ocl_unlock();
+	return handle;
+}
+
+cl_program CL_API_CALL layer_clCreateProgramWithBuiltInKernels(cl_context c, cl_uint count,
+							       const cl_device_id *devices,
+							       const char *names, cl_int *status)
+{
+	cl_program handle = NEXT->clCreateProgramWithBuiltInKernels(ocl_real(c, OCL_CONTEXT), count,
+								    devices, names, status);
+	struct program *p;
+
+	if (!handle)
+		return handle;
+	ocl_lock();
+	p = program_add(c, handle);
+	if (p)
+		p->builtin = strdup(names);
+	ocl_unlock();
+	return handle;
+}
+
+cl_int CL_API_CALL layer_clRetainProgram(cl_program p)
+{
+	return ocl_retained(p, OCL_PROGRAM, NEXT->clRetainProgram(p));
+}
+
+cl_int CL_API_CALL layer_clReleaseProgram(cl_program p)
+{
+	return ocl_release(p, OCL_PROGRAM);
+}
+
+/* ---- building ---- */
+
+static void free_step(struct step *s)
+{
+	for (cl_uint i = 0; i < s->headers; i++) {
+		if (s->header && s->header[i])
+			ocl_drop(OBJ(s->header[i]));
+		if (s->header_name)
+			free(s->header_name[i]);
+	}
+	free(s->header);
+	free(s->header_name);
+	free(s->options);
+	free(s);
+}
+
+static void free_steps(struct program *p)
+{
+	while (p->steps) {
+		struct step *s = p->steps;
+		p->steps = s->next;
+		free_step(s);
+	}
+}
+
+void ocl_program_fini(struct program *p)
+{
+	free_steps(p);
+	for (cl_uint i = 0; i < p->linked_count; i++)
+		if (p->linked[i])
+			ocl_drop(OBJ(p->linked[i]));
+	free(p->linked);
+	free(p->link_options);
+	free(p->source);
+	free(p->il);
+	free(p->binary);
+	free(p->builtin);
+}
+
+/* A build takes the place of what was built before. */
+static void note_step(struct program *p, char kind, const char *options, cl_uint headers,
+		      const cl_program *header, const char **names)
+{
+	struct step *s = calloc(1, sizeof(*s));
+
+	free_steps(p);
+	if (!s)
+		return;
+	s->kind = kind;
+	s->options = options ? strdup(options) : NULL;
+	s->header = calloc(headers + 1, sizeof(*s->header));
+	s->header_name = calloc(headers + 1, sizeof(*s->header_name));
+	if (s->header && s->header_name) {
+		s->headers = headers;
+		for (cl_uint i = 0; i < headers; i++) {
+			s->header[i] = ocl_find(header[i], OCL_PROGRAM);
+			s->header_name[i] = strdup(names[i]);
+			if (s->header[i])
+				ocl_hold(OBJ(s->header[i]));
+		}
+	}
+	p->steps = s;
+}
+
+cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
+					const cl_device_id *devices, const char *options,
+					void(CL_CALLBACK *notify)(cl_program, void *), void *data)
+{
+	struct program *p;
+
+	ocl_lock();
+	p = ocl_find(handle, OCL_PROGRAM);
+	if (p) {
+		note_step(p, 'b', options, 0, NULL, NULL);
+		devices = devices_for(OBJ(p)->domain, &count, devices);
+	}
+	ocl_unlock();
+	return NEXT->clBuildProgram(ocl_real(handle, OCL_PROGRAM), count, devices, options, notify,
+				    data);
+}
+
+static cl_program *real_programs(const cl_program *list, cl_uint count)
+{
+	cl_program *real = ocl.moved && list ? malloc((count + 1) * sizeof(*real)) : NULL;
+
+	for (cl_uint i = 0; real && i < count; i++)
+		real[i] = ocl_real(list[i], OCL_PROGRAM);
+	return real;
+}
+
+cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
+					  const cl_device_id *devices, const char *options,
+					  cl_uint headers, const cl_program *header,
+					  const char **names,
+					  void(CL_CALLBACK *notify)(cl_program, void *), void *data)
+{
+	cl_program *real;
+	struct program *p;
+	cl_int status;
+
+	ocl_lock();
+	p = ocl_find(handle, OCL_PROGRAM);
+	if (p) {
+		bool whole = headers == 0 || (header && names);
+		note_step(p, 'c', options, whole ? headers : 0, header, names);
+		devices = devices_for(OBJ(p)->domain, &count, devices);
+	}
+	real = real_programs(header, headers);
+	ocl_unlock();
+	status = NEXT->clCompileProgram(ocl_real(handle, OCL_PROGRAM), count, devices, options,
+					headers, real ? real : header, names, notify, data);
+	free(real);
+	return status;
+}
+
+cl_program CL_API_CALL layer_clLinkProgram(cl_context c, cl_uint count, const cl_device_id *devices,
+					   const char *options, cl_uint programs,
+					   const cl_program *program,
+					   void(CL_CALLBACK *notify)(cl_program, void *),
+					   void *data, cl_int *status)
+{
+	struct program *p;
+	cl_program *real, handle;
+
+	ocl_lock();
+	devices = devices_for(ocl_find(c, OCL_CONTEXT), &count, devices);
+	real = real_programs(program, programs);
+	ocl_unlock();
+	handle = NEXT->clLinkProgram(ocl_real(c, OCL_CONTEXT), count, devices, options, programs,
+				     real ? real : program, notify, data, status);
+	free(real);
+	if (!handle)
+		return handle;
+	ocl_lock();
+	p = program_add(c, handle);
+	if (p && (p->linked = calloc(programs + 1, sizeof(*p->linked)))) {
+		p->linked_count = programs;
+		p->link_options = options ? strdup(options) : NULL;
+		for (cl_uint i = 0; i < programs; i++) {
+			p->linked[i] = ocl_find(program[i], OCL_PROGRAM);
+			if (p->linked[i])
+				ocl_hold(OBJ(p->linked[i]));
+		}
+	}
+	ocl_unlock();
+	return handle;
+}

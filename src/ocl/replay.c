@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* After an error: memory as it was at the checkpoint, then the commands since, in the order in
+ * which the queues got them. Reads that the program has used already are passed over
+ * (VOCL-FT 5.3.2). */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+/* Whether the command had run, or will when the program sets an event. */
+static bool has_run(const struct domain *d, const struct entry *e)
+{
+	cl_int status = CL_COMPLETE;
+
+	if (e->own)
+		NEXT->clGetEventInfo(e->own, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
+				     &status, NULL);
+	if (e->gates & d->gates_unset)
+		return status == CL_COMPLETE;
+	return status >= CL_COMPLETE;
+}
+
+static bool still_mapped(const struct domain *d, const struct entry *e)
+{
+	for (const struct map *r = d->maps; r; r = r->next)
+		if (r->mem == e->src && r->ptr == e->host)
+			return true;
+	return false;
+}
+
+/* The transfer that a mapping, or its end, amounts to. False: none. */
+static bool as_transfer(const struct domain *d, const struct entry *e, struct entry *t)
+{
+	bool wrote = e->data.size > 0;
+
+	*t = *e;
+	switch (e->op) {
+	case OP_MAP:
+		t->op = OP_READ;
+		return still_mapped(d, e);
+	case OP_MAP_IMAGE:
+		t->op = OP_READ_IMAGE;
+		return still_mapped(d, e);
+	case OP_UNMAP:
+		t->op = e->count == OP_MAP_IMAGE ? OP_WRITE_IMAGE : OP_WRITE;
+		return wrote;
+	case OP_SVM_UNMAP:
+		t->op = OP_SVM_COPY;
+		t->from_host = true;
+		return wrote;
+	case OP_INIT:
+		t->op = e->dst->type == CL_MEM_OBJECT_BUFFER ? OP_WRITE : OP_WRITE_IMAGE;
+		return true;
+	case OP_SVM_MAP:
+	case OP_MARKER:
+	case OP_BARRIER:
+	case OP_MIGRATE:
+	case OP_SVM_MIGRATE:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static bool takes_host_data(const struct entry *t)
+{
+	return (t->op >= OP_WRITE && t->op <= OP_WRITE_IMAGE) || t->from_host;
+}
+
+static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
+{
+	struct entry t;
+	void *host = e->host, *owned = NULL;
+	cl_int status;
+
+	if (!as_transfer(d, e, &t))
+		return true;
+	if (e->kernel && ocl_kernel_bind(e->kernel, e->args, false) != CL_SUCCESS)
+		return false;
+	if (takes_host_data(&t)) {
+		host = (void *)ocl_log_data(d, e, &owned);
+		if (!host)
+			return false;
+	}
+	status = ocl_issue(&t, q, host, 0, NULL, NULL, NULL);
+	if (owned) { /* read back from the spill file, needed until it has been taken */
+		NEXT->clFinish(q);
+		free(owned);
+	}
+	e->arrived |= ocl_entry_reads(e);
+	return status == CL_SUCCESS;
+}
+
+/* The program's kernels have the program's arguments again. */
+static void unbind_kernels(struct domain *d)
+{
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+		struct kernel *k = (struct kernel *)o;
+		if (o->kind != OCL_KERNEL || !k->bound)
+			continue;
+		if (o->refs > 0)
+			ocl_kernel_bind(k, k->args, false);
+		k->bound = NULL;
+	}
+}
+
+bool ocl_replay(struct domain *d)
+{
+	double start = clock_seconds();
+	cl_command_queue q = NULL;
+	bool good = true;
+
+	for (struct entry *e = d->first; e && good; e = e->next) {
+		struct queue *any = e->queue ? e->queue : ocl_any_queue(d);
+		cl_command_queue own = any ? ocl_own_queue(d, any->device) : NULL;
+
+		if (!own) {
+			good = false;
+			break;
+		}
+		if (q && own != q)
+			good = NEXT->clFinish(q) == CL_SUCCESS;
+		q = own;
+		if (e->checked || !has_run(d, e))
+			continue;
+		good = good && replay_entry(d, e, q);
+	}
+	if (q)
+		good = NEXT->clFinish(q) == CL_SUCCESS && good;
+	unbind_kernels(d);
+	ocl.report.replay += clock_seconds() - start;
+	return good;
+}
+
+/* ---- what the program has written into mappings that are still there ---- */
+
+static bool is_written(const struct map *r)
+{
+	return r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
+}
+
+static void keep_mappings(struct domain *d)
+{
+	for (struct map *r = d->maps; r; r = r->next) {
+		if (!is_written(r) || !(r->kept = malloc(r->span ? r->span : 1)))
+			continue;
+		memcpy(r->kept, r->ptr, r->span);
+	}
+}
+
+static void put_mappings_back(struct domain *d)
+{
+	for (struct map *r = d->maps; r; r = r->next) {
+		if (r->kept)
+			memcpy(r->ptr, r->kept, r->span);
+		free(r->kept);
+		r->kept = NULL;
+	}
+}
+
+/* ---- the whole ---- */
+
+static bool try_here(struct domain *d)
+{
+	bool good;
+
+	if (d->damaged)
+		ocl_checkpoint_damage(d);
+	good = ocl_checkpoint_restore(d) && ocl_replay(d);
+	if (!good) {
+		log_warn("opencl: memory could not be restored or commands not be repeated");
+		return false;
+	}
+	ocl_detect_ask(d);
+	return !ocl_detect_answer(d);
+}
+
+static bool mend(struct domain *d, bool lost)
+{
+	bool good = !lost && try_here(d);
+
+	while (!good) {
+		if (!ocl_migrate(d))
+			return false;
+		good = try_here(d);
+	}
+	return true;
+}
+
+bool ocl_recover(struct domain *d, bool lost)
+{
+	bool good;
+
+	log_info("opencl: %s in epoch %lu: going back and repeating %lu commands",
+		 lost ? "the device failed" : "errors in device memory",
+		 (unsigned long)ocl.report.epochs, (unsigned long)d->entries);
+	if (lost)
+		ocl.report.errors++;
+	if (d->unprotected) {
+		log_warn("opencl: an error in device memory can't be mended: not everything since "
+			 "the last checkpoint could be logged. The program gets "
+			 "CL_OUT_OF_RESOURCES");
+		return false;
+	}
+	ocl_log_capture_all(d);
+	if (!lost)
+		ocl_epoch_quiesce(d);
+	keep_mappings(d);
+	good = mend(d, lost);
+	put_mappings_back(d);
+	if (good)
+		ocl.report.recoveries++;
+	else
+		log_warn("opencl: an error in device memory can't be mended: it came back, and "
+			 "there is no other device to go to. The program gets "
+			 "CL_OUT_OF_RESOURCES");
+	return good;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where checkpoints lie: one file without a name per domain, so that nothing stays behind, in
+ * which every object has room for two versions of each of its chunks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+struct extent {
+	struct extent *next;
+	off_t at, bytes;
+};
+
+static int unnamed_file(const char *dir)
+{
+	char path[PATH_MAX];
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+		return fd;
+	if (snprintf(path, sizeof(path), "%s/hale-opencl.XXXXXX", dir) >= PATH_MAX)
+		return -1;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+bool ocl_store_open(struct domain *d)
+{
+	struct store *s = &d->store;
+
+	if (s->fd >= 0)
+		return true;
+	if (s->tried)
+		return false;
+	s->tried = true;
+	s->fd = unnamed_file(ocl.set.dir);
+	if (s->fd < 0)
+		log_warn("opencl: no checkpoints: '%s': %s. The program goes on without; give "
+			 "another folder by HALE_OPENCL='dir=PATH'",
+			 ocl.set.dir, strerror(errno));
+	return s->fd >= 0;
+}
+
+void ocl_store_close(struct domain *d)
+{
+	struct store *s = &d->store;
+
+	while (s->free) {
+		struct extent *x = s->free;
+		s->free = x->next;
+		free(x);
+	}
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+off_t ocl_store_take(struct domain *d, off_t bytes)
+{
+	struct store *s = &d->store;
+	off_t at;
+
+	bytes = (off_t)ALIGN_UP((size_t)bytes, HALE_PAGE);
+	for (struct extent **x = &s->free; *x; x = &(*x)->next) {
+		struct extent *old = *x;
+		if (old->bytes != bytes)
+			continue;
+		at = old->at;
+		*x = old->next;
+		free(old);
+		return at;
+	}
+	at = s->end;
+	s->end += bytes;
+	return at;
+}
+
+void ocl_store_give(struct domain *d, off_t at, off_t bytes)
+{
+	struct store *s = &d->store;
+	struct extent *x;
+
+	bytes = (off_t)ALIGN_UP((size_t)bytes, HALE_PAGE);
+	if (s->fd < 0 || at < 0)
+		return;
+	if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes) != 0)
+		log_debug("opencl: %ld bytes of old checkpoints stay on disk", (long)bytes);
+	x = malloc(sizeof(*x));
+	if (!x)
+		return;
+	*x = (struct extent){.next = s->free, .at = at, .bytes = bytes};
+	s->free = x;
+}
+
+bool ocl_store_write(struct domain *d, off_t at, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size > 0) {
+		ssize_t n = pwrite(d->store.fd, p, size, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			log_at(d->store.told ? LOG_DEBUG : LOG_WARN,
+			       "opencl: a checkpoint could not be written to '%s': %s. The program "
+			       "goes on with the one before",
+			       ocl.set.dir, n < 0 ? strerror(errno) : "nothing was written");
+			d->store.told = true;
+			return false;
+		}
+		p += n;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/* What was never written reads as zeros. */
+bool ocl_store_read(struct domain *d, off_t at, void *data, size_t size)
+{
+	char *p = data;
+
+	while (size > 0) {
+		ssize_t n = pread(d->store.fd, p, size, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			log_warn("opencl: a checkpoint can't be read back: %s", strerror(errno));
+			return false;
+		}
+		if (n == 0) {
+			memset(p, 0, size);
+			return true;
+		}
+		p += n;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/* ---- how fast the disk is ---- */
+
+enum { PROBE_BYTES = 32 << 20 };
+static double speed; /* guarded by the lock */
+
+static void *measure(void *arg)
+{
+	int fd = unnamed_file(ocl.set.dir);
+	char *block = malloc(1 << 20);
+	double start = clock_seconds(), took;
+	size_t done = 0;
+
+	if (fd >= 0 && block) {
+		memset(block, 0x5a, 1 << 20);
+		while (done < PROBE_BYTES && write(fd, block, 1 << 20) == 1 << 20)
+			done += 1 << 20;
+		fdatasync(fd);
+	}
+	took = clock_seconds() - start;
+	if (fd >= 0)
+		close(fd);
+	free(block);
+	ocl_lock();
+	if (done == PROBE_BYTES && took > 0)
+		speed = (double)done / took;
+	log_debug("opencl: '%s' takes %.0f MB/s", ocl.set.dir, speed / 1e6);
+	ocl_unlock();
+	return arg;
+}
+
+double ocl_store_speed(struct domain *d)
+{
+	static bool asked;
+	sigset_t all, old;
+	pthread_t t;
+
+	if (asked || !ocl_store_open(d))
+		return speed;
+	asked = true;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (pthread_create(&t, NULL, measure, NULL) == 0)
+		pthread_detach(t);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return speed;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One command from the program to the runtime and into the log. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+enum { WAITS_MAX = 64 };
+
+/* More than this in the log closes an epoch, whether the program synchronises or not. */
+static const uint64_t entries_max = 1u << 18;
+static const uint64_t host_max = 4ull << 30;
+
+struct waits {
+	cl_uint count;
+	const cl_event *list;
+	uint64_t gates;
+	cl_event few[WAITS_MAX], *many;
+};
+
+/* ---- user events: what can't run before the program says so ---- */
+
+/* Numbers of events that are set long ago are used again. */
+static void recycle_gates(struct domain *d)
+{
+	uint64_t unset = d->gates_unset;
+
+	for (struct entry *e = d->first; e; e = e->next)
+		e->gates &= unset;
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+		if (o->kind == OCL_QUEUE)
+			((struct queue *)o)->gates &= unset;
+	d->gates_used &= unset;
+}
+
+static uint64_t gate_of(struct domain *d, struct event *ev)
+{
+	uint64_t taken = d->gates_unset | d->gates_used;
+
+	if (ev->gate >= 0)
+		return 1ull << ev->gate & d->gates_unset;
+	if (ev->seen)
+		return 0;
+	if (taken == ~0ull) {
+		recycle_gates(d);
+		taken = d->gates_unset | d->gates_used;
+	}
+	if (taken == ~0ull) { /* 64 at a time: no replay before all of them are set */
+		d->unprotected = true;
+		return 0;
+	}
+	ev->gate = __builtin_ctzll(~taken);
+	d->gates_unset |= 1ull << ev->gate;
+	return 1ull << ev->gate;
+}
+
+/* Events from before a move are complete; the new runtime doesn't know them. */
+static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, const cl_event *list)
+{
+	cl_event *kept = w->few;
+	cl_uint n = 0;
+
+	*w = (struct waits){.count = count, .list = list};
+	if (!list || count == 0)
+		return;
+	for (cl_uint i = 0; i < count; i++) {
+		struct event *ev = ocl_find(list[i], OCL_EVENT);
+		if (ev && ev->queue)
+			w->gates |= ev->gates & d->gates_unset;
+		else if (ev)
+			w->gates |= gate_of(d, ev);
+	}
+	if (d->generation == 0)
+		return;
+	if (count > WAITS_MAX && !(w->many = kept = malloc(count * sizeof(*kept))))
+		return;
+	for (cl_uint i = 0; i < count; i++) {
+		struct event *ev = ocl_find(list[i], OCL_EVENT);
+		if (!ev || ev->generation == d->generation)
+			kept[n++] = list[i];
+	}
+	w->count = n;
+	w->list = n ? kept : NULL;
+}
+
+/* Where commands begin to wait for the program, those before must be told from those behind. */
+static void mark_gate(struct queue *q)
+{
+	if (q->before_gate)
+		NEXT->clReleaseEvent(q->before_gate);
+	q->before_gate = NULL;
+	NEXT->clEnqueueMarkerWithWaitList(OBJ(q)->real, 0, NULL, &q->before_gate);
+	NEXT->clFlush(OBJ(q)->real);
+}
+
+static uint64_t gates_for(struct domain *d, struct queue *q, struct entry *e, struct waits *w)
+{
+	uint64_t behind = q->gates & d->gates_unset;
+	uint64_t gates = w->gates;
+
+	if (!q->out_of_order || (w->count == 0 && (e->op == OP_MARKER || e->op == OP_BARRIER)))
+		gates |= behind;
+	if (gates && !behind)
+		mark_gate(q);
+	if (!q->out_of_order || e->op == OP_BARRIER)
+		q->gates = gates;
+	else
+		q->gates = behind | (e->op == OP_MARKER ? 0 : gates);
+	return gates;
+}
+
+/* ---- before and after the runtime has it ---- */
+
+static bool is_read(ocl_op_t op)
+{
+	return op <= OP_READ_IMAGE;
+}
+
+bool ocl_entry_reads(const struct entry *e)
+{
+	return is_read(e->op) || e->op == OP_MAP || e->op == OP_MAP_IMAGE || e->op == OP_SVM_MAP ||
+	       (e->op == OP_SVM_COPY && !e->dst);
+}
+
+static bool is_write(ocl_op_t op)
+{
+	return op >= OP_WRITE && op <= OP_WRITE_IMAGE;
+}
+
+/* SVM pointers may point anywhere into an allocation. */
+static struct mem *svm_at(struct domain *d, size_t at)
+{
+	for (struct object *o = d->svm_count ? d->objects.next : &d->objects; o != &d->objects;
+	     o = o->next) {
+		size_t from = (size_t)o->handle;
+		if (o->kind == OCL_SVM && at >= from && at < from + ((struct mem *)o)->size)
+			return (struct mem *)o;
+	}
+	return NULL;
+}
+
+static void resolve_svm(struct domain *d, struct entry *e)
+{
+	e->dst = svm_at(d, e->a[0]);
+	e->src = e->op == OP_SVM_COPY ? svm_at(d, e->b[0]) : NULL;
+	e->host_span = e->region[0];
+	e->host = (void *)e->a[0];
+	if (e->op == OP_SVM_COPY && e->dst && !e->src) {
+		e->from_host = true;
+		e->host = (void *)e->b[0];
+	}
+	if (e->dst)
+		ocl_hold(OBJ(e->dst));
+	if (e->src)
+		ocl_hold(OBJ(e->src));
+	if ((e->dst && (e->dst->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)))
+		d->unprotected = true;
+}
+
+static bool known(cl_mem handle, struct mem **m)
+{
+	*m = handle ? ocl_mem_of(handle) : NULL;
+	return !handle || *m;
+}
+
+/* False: something in it isn't known here. */
+static bool resolve(struct domain *d, struct entry *e)
+{
+	struct mem *dst, *src;
+	bool all = known(e->dst_handle, &dst) && known(e->src_handle, &src);
+
+	if (!all)
+		return false;
+	if (e->op >= OP_SVM_COPY && e->op <= OP_SVM_MIGRATE) {
+		resolve_svm(d, e);
+		return true;
+	}
+	e->dst = dst;
+	e->src = src;
+	if (dst)
+		ocl_hold(OBJ(dst));
+	if (src)
+		ocl_hold(OBJ(src));
+	if (e->kernel_handle) {
+		e->kernel = ocl_find(e->kernel_handle, OCL_KERNEL);
+		if (!e->kernel)
+			return false;
+		ocl_hold(OBJ(e->kernel));
+		if (!ocl_kernel_uses(e->kernel, e))
+			return false;
+		e->args = ocl_args_ref(e->kernel->args);
+	}
+	return true;
+}
+
+static void mark_modified(struct entry *e)
+{
+	struct mem *m = e->dst ? e->dst->root : NULL;
+
+	if (!m)
+		return;
+	if (e->op == OP_WRITE || e->op == OP_WRITE_RECT)
+		m->modified |= OCL_BY_HOST;
+	else if (e->op == OP_WRITE_IMAGE || (e->op >= OP_COPY && e->op <= OP_FILL_IMAGE) ||
+		 e->op == OP_SVM_COPY || e->op == OP_SVM_FILL || e->op == OP_UNMAP ||
+		 e->op == OP_SVM_UNMAP)
+		m->modified |= OCL_BY_DEVICE;
+}
+
+/* In the log from here on. */
+static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event event, bool theirs)
+{
+	bool reads = ocl_entry_reads(e);
+
+	e->queue = q;
+	ocl_hold(OBJ(q));
+	if (event && (reads || e->gates)) {
+		e->own = event;
+		if (theirs)
+			NEXT->clRetainEvent(event);
+	} else if (event && !theirs) {
+		NEXT->clReleaseEvent(event);
+	}
+	mark_modified(e);
+	ocl_log_append(d, e);
+	if (reads)
+		d->unchecked++;
+	if (is_write(e->op) || e->from_host) {
+		e->uncaptured = true;
+		d->uncaptured++;
+	}
+}
+
+static void event_add(struct domain *d, struct queue *q, struct entry *e, cl_event event,
+		      bool ours_too)
+{
+	struct event *ev = ocl_object_create(sizeof(*ev), OCL_EVENT, event, d);
+
+	if (!ev)
+		return;
+	ev->queue = q;
+	ocl_hold(OBJ(q));
+	ev->number = d->numbers + 1;
+	ev->gates = e->gates;
+	ev->gate = -1;
+	ev->generation = d->generation;
+	ev->ours_too = ours_too;
+}
+
+/* Too much in the log: an epoch ends now, whatever the program does. */
+static void bound_log(struct domain *d)
+{
+	if (LIKELY(d->entries < entries_max && d->host_bytes < host_max))
+		return;
+	if (ocl_domain_gated(d) || d->late)
+		return;
+	d->late = true;
+	ocl_epoch_force(d);
+	d->late = false;
+	if (d->entries >= entries_max && !d->unprotected) {
+		log_warn("opencl: %lu commands can't be kept any longer without a checkpoint; an "
+			 "error before the next one can't be mended",
+			 (unsigned long)d->entries);
+		d->unprotected = true;
+		ocl_log_clear(d);
+	}
+}
+
+/* ---- the whole ---- */
+
+static cl_int pass_on(struct entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
+		      const cl_event *wait, cl_event *event, void **map)
+{
+	cl_event own = NULL;
+	cl_int status = ocl_issue(e, ocl_real(queue, OCL_QUEUE), e->host, waits, wait,
+				  event	     ? event
+				  : blocking ? &own
+					     : NULL,
+				  map);
+
+	if (status == CL_SUCCESS && blocking)
+		status = NEXT->clWaitForEvents(1, event ? event : &own);
+	if (own)
+		NEXT->clReleaseEvent(own);
+	ocl_lock();
+	ocl_entry_free(NULL, e);
+	ocl_unlock();
+	return status;
+}
+
+/* The program waits, unlocked. */
+static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool theirs)
+{
+	cl_int status;
+
+	ocl_hold(OBJ(d));
+	ocl_hold(OBJ(q));
+	ocl_unlock();
+	status = NEXT->clWaitForEvents(1, &event);
+	ocl_lock();
+	if (status == CL_SUCCESS)
+		status = ocl_epoch_sync(d, q, true);
+	if (!theirs)
+		NEXT->clReleaseEvent(event);
+	ocl_drop(OBJ(q));
+	ocl_drop(OBJ(d));
+	return status;
+}
+
+static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, bool blocking,
+			   cl_uint waits, const cl_event *wait, cl_event *event, void **map)
+{
+	struct waits w;
+	cl_event own = NULL;
+	cl_int status;
+	bool reads = ocl_entry_reads(e);
+	bool need_event;
+
+	look_at_waits(d, &w, waits, wait);
+	e->gates = gates_for(d, q, e, &w);
+	need_event = event || blocking || reads || e->gates;
+	if (is_read(e->op) || (e->op == OP_SVM_COPY && !e->dst))
+		ocl_log_capture_range(d, e->host, e->host_span);
+	if (e->op == OP_UNMAP || e->op == OP_SVM_UNMAP)
+		ocl_map_end(d, e);
+	status =
+	    ocl_issue(e, OBJ(q)->real, e->host, w.count, w.list, need_event ? &own : NULL, map);
+	free(w.many);
+	if (status != CL_SUCCESS) {
+		ocl_entry_free(d, e);
+		return status;
+	}
+	q->last_number = d->numbers + 1;
+	if (event) {
+		*event = own;
+		event_add(d, q, e, own, reads || e->gates);
+	}
+	if (blocking && !event) /* one for the log, one to wait for */
+		NEXT->clRetainEvent(own);
+	keep(d, q, e, own, event != NULL);
+	if (map || e->op == OP_SVM_MAP) {
+		e->host = map ? *map : e->host;
+		ocl_map_begin(d, e);
+	}
+	if (e->uncaptured && (blocking || !(ocl.set.opt & OCL_OPT_HB)))
+		ocl_log_capture(d, e);
+	if (blocking)
+		status = wait_for(d, q, own, event != NULL);
+	bound_log(d);
+	return status;
+}
+
+cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
+		  const cl_event *wait, cl_event *event, void **map)
+{
+	struct queue *q;
+	struct domain *d;
+	cl_int status;
+
+	if (!e)
+		return CL_OUT_OF_HOST_MEMORY;
+	if (UNLIKELY(ocl.passive))
+		return pass_on(e, queue, blocking, waits, wait, event, map);
+	ocl_lock();
+	q = ocl_find(queue, OCL_QUEUE);
+	d = q ? OBJ(q)->domain : NULL;
+	if (!d || !resolve(d, e)) { /* wrong, or an object of an extension */
+		if (d && d->live)
+			d->unprotected |= e->dst_handle != NULL;
+		ocl_unlock();
+		return pass_on(e, queue, blocking, waits, wait, event, map);
+	}
+	status = submit_known(d, q, e, blocking, waits, wait, event, map);
+	ocl_unlock();
+	return status;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shadows by handle (open addressing, linear probing), their counts and their end. */
+#include <stdlib.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+static size_t place(const void *key, size_t cap)
+{
+	uint64_t h = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15ull;
+	return (size_t)(h >> 20) & (cap - 1);
+}
+
+/* The slot of this key and object, or, wanted NULL, of what the program has under this key. A moved
+ * object stands in the table twice: under its handle and under its real one. */
+static struct slot *lookup(const void *key, const struct object *wanted)
+{
+	struct table *t = &ocl.objects;
+
+	if (t->cap == 0 || !key)
+		return NULL;
+	for (size_t i = place(key, t->cap);; i = (i + 1) & (t->cap - 1)) {
+		struct slot *s = &t->slot[i];
+		if (!s->key)
+			return NULL;
+		if (s->key == key && s->o && (wanted ? s->o == wanted : s->o->refs > 0))
+			return s;
+	}
+}
+
+static void insert(struct slot *slot, size_t cap, const void *key, struct object *o)
+{
+	size_t i = place(key, cap);
+
+	while (slot[i].o)
+		i = (i + 1) & (cap - 1);
+	slot[i] = (struct slot){key, o};
+}
+
+static bool grow(void)
+{
+	struct table *t = &ocl.objects;
+	size_t cap = t->cap == 0 ? 256 : t->used * 4 > t->cap ? 2 * t->cap : t->cap;
+	struct slot *slot = calloc(cap, sizeof(*slot));
+
+	if (!slot)
+		return false;
+	for (size_t i = 0; i < t->cap; i++)
+		if (t->slot[i].o)
+			insert(slot, cap, t->slot[i].key, t->slot[i].o);
+	free(t->slot);
+	*t = (struct table){.slot = slot, .cap = cap, .used = t->used};
+	return true;
+}
+
+void ocl_table_add(void *key, struct object *o)
+{
+	struct table *t = &ocl.objects;
+
+	if ((t->used + t->dead + 1) * 2 > t->cap && !grow() && t->used + t->dead + 2 > t->cap)
+		return;
+	insert(t->slot, t->cap, key, o);
+	t->used++;
+}
+
+void ocl_table_remove(void *key, const struct object *o)
+{
+	struct slot *s = lookup(key, o);
+
+	if (s) {
+		s->o = NULL;
+		ocl.objects.used--;
+		ocl.objects.dead++;
+	}
+}
+
+void *ocl_find(const void *handle, ocl_kind_t kind)
+{
+	struct slot *s = lookup(handle, NULL);
+
+	return s && s->o->kind == kind ? s->o : NULL;
+}
+
+struct object *ocl_find_held(const void *handle)
+{
+	struct table *t = &ocl.objects;
+
+	for (size_t i = place(handle, t->cap); t->cap && t->slot[i].key;
+	     i = (i + 1) & (t->cap - 1)) {
+		struct object *o = t->slot[i].o;
+		if (o && t->slot[i].key == handle &&
+		    (o->kind == OCL_MEM || o->kind == OCL_SAMPLER || o->kind == OCL_QUEUE))
+			return o;
+	}
+	return NULL;
+}
+
+void *ocl_handle_of(void *real)
+{
+	struct slot *s = ocl.moved ? lookup(real, NULL) : NULL;
+
+	return s ? s->o->handle : real;
+}
+
+void *ocl_real(void *handle, ocl_kind_t kind)
+{
+	struct object *o;
+
+	if (LIKELY(!ocl.moved))
+		return handle;
+	ocl_lock();
+	o = ocl_find(handle, kind);
+	handle = o ? o->real : handle;
+	ocl_unlock();
+	return handle;
+}
+
+static bool in_ring(ocl_kind_t kind)
+{
+	return kind != OCL_EVENT && kind != OCL_CONTEXT;
+}
+
+void *ocl_object_create(size_t size, ocl_kind_t kind, void *handle, struct domain *d)
+{
+	struct object *o = calloc(1, size);
+
+	if (!o) {
+		log_warn("opencl: out of memory: an object goes unprotected");
+		return NULL;
+	}
+	*o =
+	    (struct object){.handle = handle, .real = handle, .kind = kind, .refs = 1, .domain = d};
+	if (in_ring(kind)) {
+		o->prev = d->objects.prev;
+		o->next = &d->objects;
+		o->prev->next = o;
+		d->objects.prev = o;
+		d->live++;
+	}
+	if (d)
+		OBJ(d)->held++;
+	ocl_table_add(handle, o);
+	return o;
+}
+
+static void domain_end(struct domain *d)
+{
+	struct domain **at = &ocl.domains;
+
+	while (*at && *at != d)
+		at = &(*at)->next_domain;
+	if (*at)
+		*at = d->next_domain;
+	ocl_store_close(d);
+	ocl_table_remove(OBJ(d)->handle, OBJ(d));
+	if (OBJ(d)->real != OBJ(d)->handle)
+		ocl_runtime_release(OBJ(d)->real, OCL_CONTEXT);
+	free(d->tried);
+	free(d->properties);
+	free(d->devices);
+	free(d->program_devices);
+	free(d);
+}
+
+static void object_end(struct object *o)
+{
+	struct domain *d = o->domain;
+
+	if (o->kind == OCL_CONTEXT) {
+		domain_end((struct domain *)o);
+		return;
+	}
+	if (o->real != o->handle) {
+		ocl_table_remove(o->real, o);
+		ocl_runtime_release(o->real, o->kind);
+	}
+	ocl_table_remove(o->handle, o);
+	if (in_ring(o->kind)) {
+		o->prev->next = o->next;
+		o->next->prev = o->prev;
+	}
+	ocl_object_fini(o);
+	free(o);
+	ocl_drop(OBJ(d));
+}
+
+void ocl_hold(struct object *o)
+{
+	o->held++;
+}
+
+/* Objects whose last release was put off are released here. */
+static bool kept_for_log(ocl_kind_t kind)
+{
+	return kind == OCL_MEM || kind == OCL_SVM || kind == OCL_KERNEL || kind == OCL_SAMPLER;
+}
+
+void ocl_drop(struct object *o)
+{
+	if (--o->held > 0 || o->refs > 0)
+		return;
+	if (o->kind == OCL_SVM)
+		NEXT->clSVMFree(OBJ(o->domain)->handle, o->handle);
+	else if (kept_for_log(o->kind))
+		ocl_runtime_release(o->handle, o->kind);
+	object_end(o);
+}
+
+cl_int ocl_retained(void *handle, ocl_kind_t kind, cl_int status)
+{
+	struct object *o;
+
+	ocl_lock();
+	o = status == CL_SUCCESS ? ocl_find(handle, kind) : NULL;
+	if (o)
+		o->refs++;
+	ocl_unlock();
+	return status;
+}
+
+/* Nobody can see what is left in the domain. */
+static void domain_unlive(struct domain *d)
+{
+	if (--d->live > 0)
+		return;
+	ocl_hold(OBJ(d));
+	for (struct entry *e = d->first; e; e = e->next)
+		e->gates = 0;
+	ocl_log_clear(d);
+	ocl_helpers_release(d);
+	ocl_drop(OBJ(d));
+}
+
+static void context_gone(struct domain *d)
+{
+	if (OBJ(d)->real != OBJ(d)->handle)
+		ocl_table_remove(OBJ(d)->real, OBJ(d));
+	ocl_hold(OBJ(d));
+	domain_unlive(d);
+	ocl_drop(OBJ(d));
+}
+
+/* The log still needs to know that its commands have run, and then nobody could be asked. */
+static void finish_released(struct queue *q)
+{
+	if (OBJ(q)->held > 1 && !(q->gates & OBJ(q)->domain->gates_unset))
+		NEXT->clFinish(OBJ(q)->real);
+}
+
+cl_int ocl_release(void *handle, ocl_kind_t kind)
+{
+	struct object *o;
+	struct domain *d;
+	bool last, put_off;
+	cl_int status = CL_SUCCESS;
+
+	ocl_lock();
+	o = ocl_find(handle, kind);
+	last = o && o->refs == 1;
+	put_off = last && o->held > 0 && kept_for_log(kind);
+	if (last) { /* the runtime may give the handle to somebody else from here on */
+		o->refs = 0;
+		ocl_hold(o);
+		if (!put_off && kind != OCL_CONTEXT)
+			ocl_table_remove(handle, o);
+	} else if (o) {
+		o->refs--;
+	}
+	ocl_unlock();
+	if (!put_off && kind == OCL_QUEUE && last)
+		finish_released((struct queue *)o);
+	if (!put_off)
+		status = ocl_runtime_release(handle, kind);
+	if (!last)
+		return status;
+	ocl_lock();
+	d = o->domain;
+	if (kind == OCL_CONTEXT) {
+		context_gone((struct domain *)o);
+		ocl_drop(o);
+	} else {
+		ocl_hold(OBJ(d));
+		if (put_off) {
+			ocl_drop(o);
+		} else if (--o->held == 0) {
+			object_end(o);
+		}
+		if (in_ring(kind))
+			domain_unlive(d);
+		ocl_drop(OBJ(d));
+	}
+	ocl_unlock();
+	return status;
+}
+
+cl_int ocl_runtime_release(void *real, ocl_kind_t kind)
+{
+	switch (kind) {
+	case OCL_CONTEXT:
+		return NEXT->clReleaseContext(real);
+	case OCL_QUEUE:
+		return NEXT->clReleaseCommandQueue(real);
+	case OCL_MEM:
+		return NEXT->clReleaseMemObject(real);
+	case OCL_SAMPLER:
+		return NEXT->clReleaseSampler(real);
+	case OCL_PROGRAM:
+		return NEXT->clReleaseProgram(real);
+	case OCL_KERNEL:
+		return NEXT->clReleaseKernel(real);
+	case OCL_EVENT:
+		return NEXT->clReleaseEvent(real);
+	case OCL_SVM:
+		break;
+	}
+	return CL_SUCCESS;
+}
