@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/model.h"
+#include "cli/sim.h"
 #include "cli/events.h"
 #include "cli/monitor.h"
 #include "job/job.h"
@@ -23,6 +24,7 @@ static const char overview[] =
     "  hale model NAME key=value …                     what a protection costs, by formulas\n"
     "  hale monitor --ipmi --ib --memory --load        watch a node, publish what goes wrong\n"
     "  hale rules check|try [FILE]                     what is done about which event\n"
+    "  hale sim --scheme 2x+clone+ckpt …               play a job under failures, many times\n"
     "  hale help COMMAND                               more about one of them\n";
 
 static const char run_help[] =
@@ -111,7 +113,8 @@ static const char image_help[] =
 static const struct {
 	const char *name, *text;
 } helps[] = {{"monitor", cli_monitor_help}, {"rules", cli_rules_help}, {"events", cli_events_help}, {"backplane", cli_backplane_help}, {"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
-	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}, {"model", cli_model_help}};
+	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}, {"model", cli_model_help},
+	     {"sim", cli_sim_help}};
 
 int cli_help(const char *command)
 {

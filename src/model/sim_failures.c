@@ -45,7 +45,14 @@ static hale_status_t set_failure_key(struct sim_failures *f, bool weibull, const
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "failures have no setting '%s'; they have mttf, age, soft%s", name,
 				 weibull ? " and shape" : "");
-	return model_quantity_parse(value, kind, to, err);
+	hale_status_t status = model_quantity_parse(value, kind, to, err);
+	if (status == HALE_OK && to == &f->soft && f->soft > 1)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "soft=%s is no share of the failures: it is from 0 to 100%%",
+				 value);
+	if (status == HALE_OK && to == &f->age_s && !isfinite(f->age_s))
+		return error_set(err, HALE_ERR_ARGUMENT, "nodes are of some finite age");
+	return status;
 }
 
 hale_status_t sim_failures_parse(const char *text, struct sim_failures *failures, char **file,

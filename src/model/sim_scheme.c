@@ -105,7 +105,7 @@ static hale_status_t set_key(struct sim_scheme *s, const char *part, const char 
 		hale_status_t status = model_quantity_parse(value, k->kind, &v, err);
 		if (status != HALE_OK)
 			return status;
-		if (v < k->low || v > k->high)
+		if (!isfinite(v) || v < k->low || v > k->high)
 			return error_set(err, HALE_ERR_ARGUMENT,
 					 "%s:%s=%s is out of range: from %g to %g", part, name,
 					 value, k->low, k->high);

@@ -16,7 +16,7 @@ void sim_plan_init(struct sim_plan *plan)
 		    .static_part = 0.6,
 		    .io_part = 0,
 		    .exponent = 3},
-	    .failures = {.law = {.mean_s = 50 * 365 * 86400.0, .shape = 1}},
+	    .failures = {.law = {.mean_s = 50 * 365.25 * 86400, .shape = 1}},
 	    .runs = 100,
 	    .threads = 1,
 	    .seed = 1,
@@ -76,6 +76,9 @@ hale_status_t sim_plan_check(const struct sim_plan *plan, struct error *err)
 				 s->set_size, plan->job.nodes);
 	if (s->level[POLICY_PARTNER].used && plan->job.nodes < 2)
 		return error_set(err, HALE_ERR_ARGUMENT, "a single node has no partner for L2");
+	if (!(f->soft >= 0 && f->soft <= 1))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "soft is a share of the failures, from 0 to 1");
 	if (f->traced && f->trace.count == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "the trace has no failures");
 	if (f->traced && f->random_start && !(f->trace.span_s > 0))

@@ -40,6 +40,10 @@ static double age_at(const struct sim_source *s, double h)
 
 static void draw_point(struct sim_source *s)
 {
+	if (s->first_lives == 0) {
+		s->point_s = INFINITY;
+		return;
+	}
 	s->hazard += sim_random_exp(&s->times) / s->slots;
 	s->point_s = age_at(s, s->hazard) - s->law->age_s;
 	s->point_slot = sim_random_below(&s->times, s->slots);
@@ -71,6 +75,7 @@ void sim_source_start(struct sim_source *s, uint64_t seed, uint64_t run)
 	for (size_t i = 0; i < s->touched_count; i++)
 		s->state[s->touched[i]] = 0;
 	s->touched_count = 0;
+	s->first_lives = s->slots;
 	s->ends = 0;
 	sim_random_init(&s->times, seed, run, PURPOSE_TIMES);
 	sim_random_init(&s->kinds, seed, run, PURPOSE_KINDS);
@@ -196,9 +201,11 @@ static bool take_drawn(struct sim_source *s, struct sim_strike *strike)
 		heap_pop(s);
 		return true;
 	}
-	draw_point(s);
 	uint8_t over = s->memoryless ? SLOT_DOWN : SLOT_DOWN | SLOT_LATER;
-	return !(s->state[strike->slot] & over);
+	bool lived = !(s->state[strike->slot] & over);
+	s->first_lives -= lived && !s->memoryless;
+	draw_point(s);
+	return lived;
 }
 
 bool sim_source_take(struct sim_source *s, struct sim_strike *strike)

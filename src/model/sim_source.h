@@ -29,7 +29,8 @@ struct sim_source {
 	bool memoryless;
 	double scale_s, inverse_shape;
 	struct sim_random times, kinds;
-	uint8_t *state; /* by slot: see the .c */
+	uint8_t *state;	      /* by slot: see the .c */
+	uint32_t first_lives; /* that still go on; unused if memoryless */
 	uint32_t *touched;
 	size_t touched_count, touched_cap;
 	/* the next point of the first lives' process */
