@@ -25,6 +25,7 @@ static const char overview[] =
     "  hale monitor --ipmi --ib --memory --load        watch a node, publish what goes wrong\n"
     "  hale rules check|try [FILE]                     what is done about which event\n"
     "  hale sim --scheme 2x+clone+ckpt …               play a job under failures, many times\n"
+    "  hale advise [JOB] [--nodes N] [--mttf 50y]      which protection costs least, and what\n"
     "  hale help COMMAND                               more about one of them\n";
 
 static const char run_help[] =
@@ -56,6 +57,7 @@ static const char run_help[] =
     "\n"
     "what happened\n"
     "  --report FILE          write a report as JSON when the job ends\n"
+    "  --profile FILE         write what was measured of the program, for hale advise\n"
     "  --verbose, --quiet     tell more, or nothing but errors\n"
     "\n"
     "faults, to try it out\n"
@@ -110,10 +112,33 @@ static const char image_help[] =
     "hale image verify FILE            read all of it and check every checksum; exit status 1\n"
     "                                  when it is damaged\n";
 
+static const char advise_help[] =
+    "hale advise [JOB | --profile FILE | --report FILE] [options]\n"
+    "\n"
+    "Says which protection costs a program least on a machine: from what a running job (JOB may "
+    "be\n"
+    "left out when there is one), or a run before (hale run --profile FILE, --report FILE), has\n"
+    "measured. Prints the options of hale run for each, the best first, and says which of them "
+    "hale\n"
+    "can't run yet.\n"
+    "\n"
+    "  --nodes N              the program shall run on N nodes (1)\n"
+    "  --mttf TIME            mean time to failure of a node (50y); weibull:shape=0.7,mttf=50y\n"
+    "  --hours H              time of the program without failures and protection (256)\n"
+    "  --node-power W         of a node at work (200W); --idle-power 50%: of that, when it idles\n"
+    "  --power-limit W        of the machine, 20MW for instance: what needs more comes last\n"
+    "  --ckpt-cost TIME, --restart-cost TIME\n"
+    "                         instead of what was measured\n"
+    "  --coverage 86% [--task-waste 1%]\n"
+    "                         share of failures that the re-execution of tasks mends, and what it\n"
+    "                         costs; without it that scheme is left out\n"
+    "  --by time|energy       what counts (time)\n"
+    "  --json                 for programs\n";
+
 static const struct {
 	const char *name, *text;
 } helps[] = {{"monitor", cli_monitor_help}, {"rules", cli_rules_help}, {"events", cli_events_help}, {"backplane", cli_backplane_help}, {"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
-	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}, {"model", cli_model_help},
+	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}, {"advise", advise_help}, {"model", cli_model_help},
 	     {"sim", cli_sim_help}};
 
 int cli_help(const char *command)

@@ -16,7 +16,7 @@ static const struct {
     {"backplane", cli_backplane},
     {"run", cli_run}, {"restart", cli_restart}, {"ckpt", cli_ckpt},
     {"ps", cli_ps},   {"inject", cli_inject},	{"image", cli_image},
-    {"model", cli_model}, {"sim", cli_sim},
+    {"advise", cli_advise}, {"model", cli_model}, {"sim", cli_sim},
 };
 
 int cli_version(void)

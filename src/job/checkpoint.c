@@ -180,6 +180,7 @@ static hale_status_t start(struct head *h, struct error *err)
 	c->resumed = c->written = c->asked = c->idle_looks = 0;
 	c->bytes_expected = c->bytes_seen = 0;
 	c->began = c->phase_began = c->moved_at = clock_seconds();
+	head_profile_turn(h);
 	/* every mailbox before the first signal: a fast rank rings its peers */
 	for (uint32_t r = 0; r < h->nranks; r++)
 		write_mailbox(h, r);
@@ -321,6 +322,7 @@ void checkpoint_abandon(struct head *h, const char *why)
 		return;
 	checkpoint_progress_clear(h);
 	c->phase = CKPT_IDLE;
+	head_profile_turn(h);
 	c->chain_broken = true; /* dirty tracking was renewed for an image that isn't there */
 	loop_timer_clear(&h->loop, &c->watch);
 	cancel_ranks(h);

@@ -293,6 +293,7 @@ static void announce(struct head *h, const struct store_manifest *m)
 				      .pause_seconds = m->pause_seconds,
 				      .seconds = m->seconds,
 				      .at_seconds = m->job_seconds,
+				      .during = h->ckpt.during,
 				      .complete = true};
 	char path[PATH_MAX], bytes[16], took[16], pause[16];
 	struct json_out j;
@@ -323,6 +324,7 @@ void checkpoint_complete(struct head *h)
 		checkpoint_progress_clear(h);
 		loop_timer_clear(&h->loop, &c->watch);
 		c->phase = CKPT_IDLE;
+		head_profile_turn(h);
 		c->last_id = c->id;
 		c->chain_length = c->base ? c->chain_length + 1 : 0;
 		c->chain_broken = false;

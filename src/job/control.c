@@ -136,6 +136,21 @@ static void answer_ps(struct client *c)
 	answer(c, &j);
 }
 
+static void answer_profile(struct client *c)
+{
+	struct head *h = c->control->head;
+	struct json_out j;
+
+	head_profile_now(h);
+	if (h->report.profile.ranks == 0) {
+		answer_text(c, "error", "no rank has called MPI_Init yet, so nothing is measured");
+		return;
+	}
+	json_out_init(&j);
+	report_print_profile(&h->report, NULL, clock_seconds() - h->began, &j);
+	answer(c, &j);
+}
+
 static void answer_ckpt(struct client *c)
 {
 	struct error err;
@@ -166,6 +181,8 @@ static void take_request(struct client *c)
 
 	if (strcmp(op, "ps") == 0)
 		answer_ps(c);
+	else if (strcmp(op, "profile") == 0)
+		answer_profile(c);
 	else if (strcmp(op, "ckpt") == 0)
 		answer_ckpt(c);
 	else if (strcmp(op, "inject") == 0)

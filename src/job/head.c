@@ -124,6 +124,7 @@ void head_end_by_request(struct head *h)
 static void finish(struct head *h, uint32_t rank)
 {
 	h->state = HEAD_ENDED;
+	head_profile_end(h);
 	loop_stop(&h->loop);
 }
 
@@ -158,6 +159,7 @@ static void rank_done(struct head *h, uint32_t rank)
 {
 	if (!h->o->no_mpi)
 		checkpoint_abandon(h, "a rank has ended");
+	head_profile_turn(h);
 	all_gone_soon(h);
 }
 
@@ -256,6 +258,7 @@ static void begin_rollback(struct head *h)
 {
 	recover_check_stop(h);
 	h->state = HEAD_CLEARING;
+	head_profile_turn(h);
 	kill_all(h);
 	all_gone_soon(h);
 }
@@ -287,10 +290,20 @@ static void kill_rank(struct head *h, uint32_t rank)
 
 static void rank_ready(struct head *h, uint32_t rank)
 {
+	head_profile_turn(h);
 	checkpoint_poll(h);
 }
 
 /* ---- while it is restored ---- */
+
+static void report_restart(struct head *h)
+{
+	struct report *r = &h->report;
+	struct report_failure *last = r->failure_count ? &r->failures[r->failure_count - 1] : NULL;
+
+	if (last && h->recovery.target && last->restart_seconds == 0)
+		last->restart_seconds = head_seconds(h) - last->at_seconds;
+}
 
 static void restored_one(struct head *h, uint32_t rank)
 {
@@ -302,6 +315,8 @@ static void restored_one(struct head *h, uint32_t rank)
 			return;
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	h->state = HEAD_RUNNING;
+	report_restart(h);
+	head_profile_turn(h);
 	if (h->recovery.target)
 		head_say(h, "all ranks run again from checkpoint %u, %s later", h->recovery.target,
 			 units_show_seconds(clock_seconds() - h->recovery.began, took));

@@ -77,6 +77,7 @@ struct checkpoint {
 	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];
+	struct profile_stretch during; /* the last one: how far the program came */
 	struct loop_timer interval, watch;
 };
 
@@ -176,6 +177,12 @@ bool head_all_ready(const struct head *h);
 bool head_any_finalized(const struct head *h);
 bool head_rank_alive(const struct head *h, uint32_t rank);
 hale_status_t head_open_store(struct head *h, struct error *err);
+
+/* head_profile.c: call the first when the state of the job or of its checkpoint has changed, while
+ * the segment of before is still there. */
+void head_profile_turn(struct head *h);
+void head_profile_now(struct head *h); /* brings report.profile up to date */
+void head_profile_end(struct head *h); /* the same, and into --profile's file */
 
 /* checkpoint.c */
 void checkpoint_init(struct head *h);

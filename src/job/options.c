@@ -143,6 +143,12 @@ static hale_status_t take_report(struct parser *p)
 	return *p->value ? HALE_OK : bad_value(p, "a file");
 }
 
+static hale_status_t take_profile(struct parser *p)
+{
+	p->o->profile = p->value;
+	return *p->value ? HALE_OK : bad_value(p, "a file");
+}
+
 static hale_status_t take_wdir(struct parser *p)
 {
 	p->o->wdir = p->value;
@@ -249,6 +255,7 @@ static const struct option known_options[] = {
     {"--incremental", 0, false, take_incremental},
     {"--no-fsync", 0, false, take_no_fsync},
     {"--report", 1, false, take_report},
+    {"--profile", 1, false, take_profile},
     {"--tag|--tag-output|-tag-output", 0, false, take_tag},
     {"--verbose|-v", 0, false, take_verbose},
     {"--quiet|-q", 0, false, take_quiet},
@@ -288,6 +295,13 @@ static const struct option *find_option(const char *arg, size_t len)
 		if (name_among(known_options[i].names, arg, len))
 			return &known_options[i];
 	return NULL;
+}
+
+bool options_offers(const char *name)
+{
+	const struct option *o = find_option(name, strlen(name));
+
+	return o && o->take != take_hosts && o->take != take_nothing;
 }
 
 /* Takes argv[*i] and its values; *i then points behind them. */

@@ -48,7 +48,7 @@ struct options {
 	    given_max_restarts;
 	/* what to show */
 	bool tag, verbose, quiet;
-	const char *report;
+	const char *report, *profile;
 	/* faults */
 	uint64_t seed;
 	struct fault faults[OPTIONS_FAULTS_MAX];
@@ -64,6 +64,9 @@ typedef enum options_for { OPTIONS_RUN, OPTIONS_RESTART } options_for_t;
  * the log at info level. */
 hale_status_t options_parse(struct options *o, options_for_t which, int argc, char **argv,
 			    struct error *err);
+/* Is there an option of hale run with that name that does what it says? */
+bool options_offers(const char *name);
+
 void options_fini(struct options *o);
 
 /* 'kill:rank=1,after=3s', 'kill:rank=any,at-call=MPI_Allreduce:100', … */

@@ -72,6 +72,7 @@ static void print_failure(const struct report *r, const struct report_failure *f
 	json_double(j, "at_seconds", f->at_seconds);
 	json_uint(j, "rolled_back_to", f->rolled_back_to);
 	json_double(j, "lost_seconds", f->lost_seconds);
+	json_double(j, "restart_seconds", f->restart_seconds);
 	json_close_object(j);
 }
 
@@ -92,35 +93,45 @@ void report_print(const struct report *r, int exit_status, double wall_seconds, 
 		print_failure(r, &r->failures[i], j);
 	json_close_array(j);
 	json_uint(j, "seed", r->seed);
+	if (r->profile.ranks > 0)
+		report_print_profile(r, "profile", wall_seconds, j);
 	json_close_object(j);
 }
 
-/* Beside it and renamed: who waits for the file never sees half of it. */
-hale_status_t report_write(const struct report *r, const char *path, int exit_status,
-			   double wall_seconds, struct error *err)
+hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
+				struct error *err)
 {
 	char temporary[PATH_MAX];
-	struct json_out j;
 	bool good = false;
 	FILE *f;
 
-	json_out_init(&j);
-	report_print(r, exit_status, wall_seconds, &j);
 	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", path, (int)getpid());
 	/* /dev/stdout and the like can't be renamed over */
 	f = fopen(strncmp(path, "/dev/", 5) == 0 ? path : temporary, "we");
-	if (f && j.text) {
-		good = fprintf(f, "%s\n", j.text) > 0;
+	if (f && j->text) {
+		good = fprintf(f, "%s\n", j->text) > 0;
 		good = fclose(f) == 0 && good;
 		if (strncmp(path, "/dev/", 5) != 0)
 			good = good && rename(temporary, path) == 0;
 	}
-	json_out_fini(&j);
 	if (good)
 		return HALE_OK;
-	error_sys(err, HALE_ERR_SYSTEM, "cannot write the report '%s'", path);
+	error_sys(err, HALE_ERR_SYSTEM, "cannot write the %s '%s'", what, path);
 	unlink(temporary);
 	return HALE_ERR_SYSTEM;
+}
+
+hale_status_t report_write(const struct report *r, const char *path, int exit_status,
+			   double wall_seconds, struct error *err)
+{
+	struct json_out j;
+	hale_status_t status;
+
+	json_out_init(&j);
+	report_print(r, exit_status, wall_seconds, &j);
+	status = report_write_text(&j, "report", path, err);
+	json_out_fini(&j);
+	return status;
 }
 
 /* ---- the record ---- */

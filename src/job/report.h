@@ -9,13 +9,15 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/json.h"
+#include "job/profile.h"
 
 struct report_checkpoint {
 	uint32_t id, base;
 	uint64_t bytes;
 	double pause_seconds, seconds, at_seconds;
 	bool complete;
-	char why[160]; /* not complete */
+	struct profile_stretch during; /* how far the program came meanwhile */
+	char why[160];		       /* not complete */
 };
 
 struct report_failure {
@@ -24,6 +26,7 @@ struct report_failure {
 	double at_seconds;
 	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
 	double lost_seconds;
+	double restart_seconds; /* until all ranks ran again; 0: they did not, or anew */
 };
 
 struct report {
@@ -36,6 +39,8 @@ struct report {
 	size_t checkpoint_count;
 	struct report_failure *failures;
 	size_t failure_count;
+	struct profile profile;
+	struct profile_pace pace;
 };
 
 void report_fini(struct report *r);
@@ -44,11 +49,20 @@ void report_add_checkpoint(struct report *r, const struct report_checkpoint *c);
 struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *reason,
 					  double at_seconds);
 
-/* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…]} into a new
- * JSON text. */
+/* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…],"seed"} into a
+ * new JSON text; with "profile":{…} if any rank was in MPI_Init. */
 void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j);
 hale_status_t report_write(const struct report *r, const char *path, int exit_status,
 			   double wall_seconds, struct error *err);
+
+/* The profile alone, as an object (key NULL: at the top), and into a file. */
+void report_print_profile(const struct report *r, const char *key, double wall_seconds,
+			  struct json_out *j);
+hale_status_t report_write_profile(const struct report *r, const char *path, double wall_seconds,
+				   struct error *err);
+/* A text beside path and then renamed: who waits for the file never sees half of it. */
+hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
+				struct error *err);
 
 /* ---- the record: <job folder>/record.jsonl ---- */
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a profile to numbers with limits. */
+#include <math.h>
+#include "base/base.h"
+#include "model/advise.h"
+
+/* The 97.5 % quantile of Student's distribution. */
+static double student(uint64_t freedom)
+{
+	static const double few[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
+	const double z = 1.959964;
+	double v = (double)freedom;
+
+	if (freedom <= ARRAY_LEN(few))
+		return few[freedom - 1];
+	return z + (z * z * z + z) / (4 * v) +
+	       (5 * pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * v * v);
+}
+
+static struct advise_known assumed(double low, double high)
+{
+	return (struct advise_known){(low + high) / 2, low, high, ADVISE_ASSUMED};
+}
+
+/* Several measurements, their mean known to be at least floor. */
+static struct advise_known measured(double mean, double deviation, uint64_t count, double floor)
+{
+	struct advise_known k = {.value = mean > floor ? mean : floor};
+	double half;
+
+	if (count < 2 || isnan(deviation)) {
+		k.low = k.value / 1.5;
+		k.high = k.value * 1.5;
+		k.source = ADVISE_ONCE;
+		return k;
+	}
+	half = student(count - 1) * deviation / sqrt((double)count);
+	k.low = k.value - half > floor ? k.value - half : floor;
+	k.high = k.value + half;
+	k.source = ADVISE_MEASURED;
+	return k;
+}
+
+static double number_of(const struct json_value *v, const char *key)
+{
+	return json_number(json_get(v, key), NAN);
+}
+
+/* What a checkpoint costs lies between its pause and all the time that it is being written; where
+ * the program's progress doesn't show it, more is not known. */
+static struct advise_checkpoint read_checkpoint(const struct json_value *v)
+{
+	struct advise_checkpoint c = {.count = (uint64_t)json_number_int(json_get(v, "count"), 0),
+				      .bytes = number_of(v, "bytes"),
+				      .pause_s = number_of(v, "pause_seconds")};
+	double cost = number_of(v, "cost_seconds"), write = number_of(v, "write_seconds");
+
+	if (c.count == 0 || isnan(write))
+		return (struct advise_checkpoint){0};
+	c.write_s = measured(write, number_of(v, "write_deviation"), c.count, c.pause_s);
+	if (isnan(cost))
+		c.cost_s = assumed(c.pause_s, c.write_s.value);
+	else
+		c.cost_s = measured(cost, number_of(v, "cost_deviation"), c.count, c.pause_s);
+	return c;
+}
+
+/* Reading an image takes about as long as writing it. */
+static struct advise_known read_restart(const struct json_value *v,
+					const struct advise_checkpoint *c)
+{
+	uint64_t count = (uint64_t)json_number_int(json_get(v, "count"), 0);
+	double seconds = number_of(v, "seconds");
+
+	if (count > 0 && !isnan(seconds))
+		return measured(seconds, number_of(v, "deviation"), count, 0);
+	if (c->count > 0)
+		return assumed(0.5 * c->write_s.value, 2 * c->write_s.value);
+	return (struct advise_known){0};
+}
+
+static void read_communication(const struct json_value *v, struct advise_measure *m)
+{
+	const struct json_value *messages = json_get(v, "messages");
+	double share, beta = number_of(v, "beta");
+
+	m->alpha = number_of(v, "mpi_share");
+	m->alpha_least = number_of(v, "mpi_share_least");
+	m->alpha_most = number_of(v, "mpi_share_most");
+	m->f_send = number_of(v, "f_send");
+	m->f_recv = number_of(v, "f_recv");
+	m->message_bytes_hz =
+	    m->app_s > 0 ? json_number(json_get(messages, "bytes"), 0) / m->app_s / m->ranks : 0;
+	/* ranks differ in their share of communication, and so does what it does to them */
+	share = m->alpha > 0 ? 1 / m->alpha : 0;
+	m->beta = (struct advise_known){.value = beta,
+					.low = beta * m->alpha_least * share,
+					.high = fmin(1, beta * m->alpha_most * share),
+					.source = ADVISE_MEASURED};
+}
+
+static bool in_unit(double x)
+{
+	return x >= 0 && x <= 1;
+}
+
+hale_status_t advise_measure_read(const struct json_value *v, struct advise_measure *m,
+				  struct error *err)
+{
+	const struct json_value *inner = json_get(v, "profile"), *checkpoints;
+
+	*m = (struct advise_measure){0};
+	if (inner)
+		v = inner;
+	else if (json_get(v, "exit"))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "this report has no profile: none of the program's ranks called "
+				 "MPI_Init");
+	m->ranks = (uint32_t)json_number_int(json_get(v, "ranks"), 0);
+	m->wall_s = number_of(v, "wall_seconds");
+	m->app_s = m->ranks ? number_of(v, "app_seconds") / m->ranks : 0;
+	if (m->ranks == 0 || !(m->app_s > 0) || !isfinite(m->app_s))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "this is no profile of hale's; `hale run --profile FILE` and "
+				 "`hale run --report FILE` write one");
+	read_communication(v, m);
+	if (!in_unit(m->alpha) || !in_unit(m->beta.value) || !in_unit(m->f_send) ||
+	    !in_unit(m->f_recv) || !in_unit(m->alpha_least) || !in_unit(m->alpha_most))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the profile is damaged: a share in it is not between 0 and 1");
+	checkpoints = json_get(v, "checkpoints");
+	m->full = read_checkpoint(json_get(checkpoints, "full"));
+	m->incremental = read_checkpoint(json_get(checkpoints, "incremental"));
+	m->restart_s =
+	    read_restart(json_get(v, "restarts"), m->full.count ? &m->full : &m->incremental);
+	return HALE_OK;
+}
+
+static struct advise_known given(double x)
+{
+	return (struct advise_known){x, x, x, ADVISE_GIVEN};
+}
+
+void advise_measure_override(struct advise_measure *m, double ckpt_cost_s, double restart_s)
+{
+	if (!isnan(ckpt_cost_s)) {
+		m->full.cost_s = given(ckpt_cost_s);
+		if (m->full.count == 0 || m->full.write_s.value < ckpt_cost_s)
+			m->full.write_s = given(ckpt_cost_s);
+		m->full.count = m->full.count ? m->full.count : 1;
+		m->incremental.count = 0;
+	}
+	if (!isnan(restart_s))
+		m->restart_s = given(restart_s);
+	else if (m->restart_s.source == ADVISE_UNKNOWN && m->full.count)
+		m->restart_s = assumed(0.5 * m->full.write_s.value, 2 * m->full.write_s.value);
+}
