@@ -189,7 +189,7 @@ static void print_table(const struct model_request *q, const struct model_answer
 			double at;
 
 			if (!q->entry->cross(q->values, q->schemes[a], q->schemes[b], &at, NULL))
-				printf("%s and %s take equally long at %.0f %s\n", q->schemes[a],
+				printf("%s and %s are even at %.0f %s\n", q->schemes[a],
 				       q->schemes[b], at, q->entry->cross_key);
 		}
 }

@@ -38,8 +38,10 @@ static hale_status_t checkpointing(const struct model_contest *in, struct model_
 	out->sockets = out->main_sockets = in->plain_sockets;
 	out->main_speed = 1;
 	out->shadow_speed = 0;
-	out->energy_j = in->plain_sockets * in->socket_w *
-			(out->time_s + in->io_part * (1 - in->static_part) * io_s);
+	out->energy_j = in->plain_sockets * in->socket_w * out->time_s;
+	if (in->io_part > 0) /* where the time is infinite, nothing times it would be no number */
+		out->energy_j +=
+		    in->plain_sockets * in->socket_w * in->io_part * (1 - in->static_part) * io_s;
 	return HALE_OK;
 }
 

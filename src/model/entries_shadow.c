@@ -20,7 +20,8 @@ enum {
 	SH_RESTART,
 	SH_IO,
 	SH_STRETCH,
-	SH_JOB
+	SH_COUNT,
+	SH_EVEN
 };
 const struct model_key shadow_keys[] = {
     {"sockets", "that the budget feeds at full speed without shadows", MODEL_COUNT, "", NULL},
@@ -42,6 +43,7 @@ const struct model_key shadow_keys[] = {
     {"stretch", "speed of stretched replication", MODEL_FRACTION, "0.5", NULL},
     {"count", "a job takes as long as its last pair, or as one pair does on average (as published)",
      MODEL_NUMBER, "job", "job,pair"},
+    {"even", "break-even with checkpointing in", MODEL_NUMBER, "time", "time,energy"},
     {NULL, NULL, MODEL_NUMBER, NULL, NULL},
 };
 
@@ -74,7 +76,7 @@ static hale_status_t shadow_in(const double *v, struct model_contest *c, struct 
 				    .stretched_speed = v[SH_STRETCH],
 				    .goal = (enum model_goal)v[SH_GOAL],
 				    .shadow_speed = isnan(v[SH_SIGMA]) ? -1 : v[SH_SIGMA],
-				    .pairs_alone = v[SH_JOB] == 1};
+				    .pairs_alone = v[SH_COUNT] == 1};
 	return HALE_OK;
 }
 
@@ -135,7 +137,7 @@ CROSSING(shadow_cross)
 	if (from != MODEL_CHECKPOINTING || to == MODEL_CHECKPOINTING)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "break-even is sought against checkpointing");
-	return model_break_even(&c, to, false, 10, 1e7, at, err);
+	return model_break_even(&c, to, v[SH_EVEN] == 1, 10, 1e7, at, err);
 }
 
 enum {
