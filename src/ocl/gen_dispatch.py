@@ -16,7 +16,7 @@ def main():
     for path in sources:
         with open(path) as f:
             text = f.read()
-        defined += re.findall(r"^(?:cl_\w+|void \*?|void) ?\*?CL_API_CALL layer_(cl\w+)\(", text, re.M)
+        defined += re.findall(r"^[a-z_ ]+\*?\s*CL_API_CALL\s+layer_(cl\w+)\(", text, re.M)
     if not defined or len(set(defined)) != len(defined):
         sys.exit(f"{sys.argv[0]}: no definitions, or one twice: {sorted(defined)}")
     with open(out, "w") as f:
