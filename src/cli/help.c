@@ -3,10 +3,10 @@
 #include <string.h>
 #include "base/base.h"
 #include "cli/cli.h"
-#include "cli/model.h"
-#include "cli/sim.h"
 #include "cli/events.h"
 #include "cli/monitor.h"
+#include "cli/model.h"
+#include "cli/sim.h"
 #include "job/job.h"
 
 static const char overview[] =
@@ -20,12 +20,12 @@ static const char overview[] =
     "  hale inject kill [JOB] --rank R [--after 3s | --at-call MPI_Allreduce:100]\n"
     "                                                  let a rank die, to see what happens\n"
     "  hale image show|verify FILE                     look into an image\n"
-    "  hale events [--follow] [--filter F]             faults and what is done about them\n"
+    "  hale advise [JOB] [--nodes N] [--mttf 50y]      which protection costs least, and what\n"
     "  hale model NAME key=value …                     what a protection costs, by formulas\n"
+    "  hale sim --scheme 2x+clone+ckpt …               play a job under failures, many times\n"
+    "  hale events [--follow] [--filter F]             faults and what is done about them\n"
     "  hale monitor --ipmi --ib --memory --load        watch a node, publish what goes wrong\n"
     "  hale rules check|try [FILE]                     what is done about which event\n"
-    "  hale sim --scheme 2x+clone+ckpt …               play a job under failures, many times\n"
-    "  hale advise [JOB] [--nodes N] [--mttf 50y]      which protection costs least, and what\n"
     "  hale help COMMAND                               more about one of them\n";
 
 static const char run_help[] =
@@ -38,6 +38,8 @@ static const char run_help[] =
     "  --no-mpi               the program does not use MPI: N independent processes\n"
     "  --wdir DIR             working folder of the ranks\n"
     "  -x VAR=VALUE           set a variable for the ranks (they get the others anyway)\n"
+    "  --opencl               OpenCL programs, with or without MPI: errors in device memory are\n"
+    "                         mended; HALE_OPENCL='check=… ckpt=… opt=…' says how\n"
     "  --bind-to none|core    by default ranks get equal shares of the cores when there are\n"
     "                         enough; more ranks than cores are always fine\n"
     "  --tag                  put \"[rank] \" before each line of output\n"
@@ -105,7 +107,13 @@ static const char inject_help[] =
     "hale inject kill [JOB] --rank R [--after TIME | --at-call FUNCTION:COUNT] [--signal SIG]\n"
     "\n"
     "Lets a rank of a running job die: now, after a while, or when it calls an MPI function for\n"
-    "the COUNTth time from now. R may be 'any'.\n";
+    "the COUNTth time from now. R may be 'any'.\n"
+    "\n"
+    "hale inject ecc PID [--epoch N] [--times N]\n"
+    "\n"
+    "Pretends errors in device memory to a process under hale run --opencl: when it closes epoch\n"
+    "N, or at its next check when that is past, and for as many checks in a row as --times says\n"
+    "(two: it moves to another device).\n";
 
 static const char image_help[] =
     "hale image show [--json] FILE     what is in the image of a process\n"
@@ -137,9 +145,11 @@ static const char advise_help[] =
 
 static const struct {
 	const char *name, *text;
-} helps[] = {{"monitor", cli_monitor_help}, {"rules", cli_rules_help}, {"events", cli_events_help}, {"backplane", cli_backplane_help}, {"run", run_help}, {"restart", restart_help}, {"ckpt", ckpt_help},
-	     {"ps", ps_help},	{"inject", inject_help},   {"image", image_help}, {"advise", advise_help}, {"model", cli_model_help},
-	     {"sim", cli_sim_help}};
+} helps[] = {{"monitor", cli_monitor_help}, {"rules", cli_rules_help}, {"events", cli_events_help}, {"backplane", cli_backplane_help},
+	     {"run", run_help},		  {"restart", restart_help},
+	     {"ckpt", ckpt_help},	  {"ps", ps_help},
+	     {"inject", inject_help},	  {"image", image_help},
+	     {"advise", advise_help},	  {"sim", cli_sim_help}, {"model", cli_model_help}};
 
 int cli_help(const char *command)
 {

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/opencl.h"
 #include "job/control.h"
 #include "job/job.h"
 #include "job/options.h"
@@ -208,6 +209,8 @@ int cli_inject(int argc, char **argv)
 
 	if (wants_help(argc, argv))
 		return cli_help("inject");
+	if (argc > 1 && strcmp(argv[1], "ecc") == 0)
+		return cli_opencl_inject(argc, argv);
 	if (argc < 2 || strcmp(argv[1], "kill") != 0 || !parse_injection(argc, argv, &in))
 		return usage("inject", "that is no fault");
 	snprintf(fault, sizeof(fault), "kill:rank=%s,%s=%s%s%s", in.rank,

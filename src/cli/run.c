@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "cli/cli.h"
+#include "cli/opencl.h"
 #include "job/control.h"
 #include "job/environment.h"
 #include "job/head.h"
@@ -51,6 +52,7 @@ static int run_program(struct options *o)
 
 int cli_run(int argc, char **argv)
 {
+	bool opencl = cli_opencl_asked(&argc, argv);
 	struct options o;
 	struct error err;
 	int status;
@@ -62,7 +64,7 @@ int cli_run(int argc, char **argv)
 	else if (o.version)
 		status = cli_version();
 	else
-		status = run_program(&o);
+		status = opencl ? cli_opencl_run(&o, run_program) : run_program(&o);
 	options_fini(&o);
 	return status;
 }

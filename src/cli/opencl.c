@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/opencl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "job/environment.h"
+#include "job/job.h"
+#include "job/program.h"
+
+/* ---- is it asked for? ---- */
+
+/* The option at argv[at] is taken out; it was one of hale's if the program comes behind it. */
+static bool is_option(int argc, char **argv, int at)
+{
+	char **rest = calloc((size_t)argc + 1, sizeof(*rest));
+	struct options o;
+	struct error err;
+	bool yes = false;
+
+	if (!rest)
+		return false;
+	memcpy(rest, argv, (size_t)at * sizeof(*rest));
+	memcpy(rest + at, argv + at + 1, (size_t)(argc - at - 1) * sizeof(*rest));
+	/* what is wrong with the other options is said when they are parsed in earnest */
+	if (options_parse(&o, OPTIONS_RUN, argc - 1, rest, &err) != HALE_OK || o.help || o.version)
+		yes = true;
+	else
+		yes = o.program >= rest + at;
+	options_fini(&o);
+	free(rest);
+	return yes;
+}
+
+bool cli_opencl_asked(int *argc, char **argv)
+{
+	for (int i = 1; i < *argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--opencl") != 0)
+			continue;
+		if (!is_option(*argc, argv, i))
+			return false;
+		memmove(argv + i, argv + i + 1, (size_t)(*argc - i) * sizeof(*argv));
+		(*argc)--;
+		return true;
+	}
+	return false;
+}
+
+/* ---- reports of the processes, as one ---- */
+
+static const char *const counts[] = {"synchronisations", "epochs", "commands",	 "checks",
+				     "checkpoints",	 "errors", "recoveries", "moves"};
+static const char *const seconds[] = {"log",	     "check",	"checkpoint",
+				      "consolidate", "restore", "replay"};
+static const char *const bytes[] = {"log", "checkpoint", "unchanged", "consolidate", "restore"};
+
+struct sums {
+	int64_t count[ARRAY_LEN(counts)], byte[ARRAY_LEN(bytes)];
+	double second[ARRAY_LEN(seconds)], wall;
+	uint64_t processes;
+};
+
+static char *read_all(const char *path, size_t *len)
+{
+	FILE *f = fopen(path, "re");
+	char *text = NULL;
+	size_t cap = 0;
+	ssize_t n;
+
+	*len = 0;
+	if (!f)
+		return NULL;
+	n = getdelim(&text, &cap, '\0', f);
+	fclose(f);
+	if (n < 0) {
+		free(text);
+		return NULL;
+	}
+	*len = (size_t)n;
+	return text;
+}
+
+static void add_report(struct sums *s, const char *path)
+{
+	size_t len;
+	char *text = read_all(path, &len);
+	struct json_value *v = text ? json_parse(text, len) : NULL;
+
+	if (v) {
+		s->processes++;
+		for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+			s->count[i] += json_number_int(json_get(v, counts[i]), 0);
+		for (size_t i = 0; i < ARRAY_LEN(seconds); i++)
+			s->second[i] +=
+			    json_number(json_get(json_get(v, "seconds"), seconds[i]), 0);
+		for (size_t i = 0; i < ARRAY_LEN(bytes); i++)
+			s->byte[i] += json_number_int(json_get(json_get(v, "bytes"), bytes[i]), 0);
+		s->wall += json_number(json_get(v, "wall_seconds"), 0);
+	}
+	json_free(v);
+	free(text);
+}
+
+static void print_sums(const struct sums *s, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	json_uint(j, "processes", s->processes);
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		json_int(j, counts[i], s->count[i]);
+	json_double(j, "wall_seconds", s->wall);
+	json_open_object(j, "seconds");
+	for (size_t i = 0; i < ARRAY_LEN(seconds); i++)
+		json_double(j, seconds[i], s->second[i]);
+	json_close_object(j);
+	json_open_object(j, "bytes");
+	for (size_t i = 0; i < ARRAY_LEN(bytes); i++)
+		json_int(j, bytes[i], s->byte[i]);
+	json_close_object(j);
+	json_close_object(j);
+}
+
+/* The job's report is one JSON object: this becomes its last member. */
+static void put_into(const char *report, const struct sums *s)
+{
+	char temporary[PATH_MAX];
+	size_t len;
+	char *text = read_all(report, &len);
+	char *end = text ? strrchr(text, '}') : NULL;
+	struct json_out j;
+	FILE *f;
+
+	json_out_init(&j);
+	print_sums(s, &j);
+	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", report, (int)getpid());
+	f = end && j.text ? fopen(temporary, "we") : NULL;
+	if (f) {
+		fprintf(f, "%.*s,\"opencl\":%s}\n", (int)(end - text), text, j.text);
+		if (fclose(f) != 0 || rename(temporary, report) != 0)
+			log_warn("the report '%s' lacks what the OpenCL layer had to say: %s",
+				 report, strerror(errno));
+	}
+	json_out_fini(&j);
+	free(text);
+}
+
+/* Removes the folder, too. */
+static void gather(const char *dir, const char *report)
+{
+	struct sums s = {0};
+	DIR *d = opendir(dir);
+	char path[PATH_MAX];
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		if (e->d_name[0] == '.' ||
+		    snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) >= PATH_MAX)
+			continue;
+		add_report(&s, path);
+		unlink(path);
+	}
+	if (d)
+		closedir(d);
+	rmdir(dir);
+	if (report && strncmp(report, "/dev/", 5) != 0)
+		put_into(report, &s);
+	if (s.processes == 0)
+		log_warn("--opencl: no process of the job used OpenCL through the layer");
+}
+
+/* ---- running ---- */
+
+static bool set_layer(const char *libdir)
+{
+	const char *others = getenv("OPENCL_LAYERS");
+	char *list;
+
+	if (asprintf(&list, "%s/libhale_opencl.so%s%s", libdir, others && *others ? ":" : "",
+		     others ? others : "") < 0)
+		return false;
+	setenv("OPENCL_LAYERS", list, 1);
+	free(list);
+	return true;
+}
+
+static int without_layer(const char *libdir)
+{
+	log_warn("--opencl: there is no '%s/libhale_opencl.so': hale was built without the OpenCL "
+		 "headers (Debian: opencl-headers); install them and build again",
+		 libdir);
+	return EXIT_USAGE;
+}
+
+/* A program without MPI needs no --no-mpi when it is said to be one of OpenCL. */
+static void guess_mpi(struct options *o)
+{
+	struct program *p = calloc(1, sizeof(*p));
+	struct error err;
+	int status;
+
+	if (p && program_examine(o->program[0], o->wdir, p, &status, &err) == HALE_OK &&
+	    !p->wants_openmpi)
+		o->no_mpi = true;
+	free(p);
+}
+
+int cli_opencl_run(struct options *o, int (*run)(struct options *))
+{
+	const char *tmp = getenv("TMPDIR");
+	char libdir[PATH_MAX], path[PATH_MAX + 32], dir[PATH_MAX];
+	struct error err;
+	int status;
+
+	if (environment_find_libdir(libdir, &err) != HALE_OK) {
+		log_warn("%s", err.text);
+		return EXIT_USAGE;
+	}
+	snprintf(path, sizeof(path), "%s/libhale_opencl.so", libdir);
+	if (access(path, R_OK) != 0 || !set_layer(libdir))
+		return without_layer(libdir);
+	guess_mpi(o);
+	snprintf(dir, sizeof(dir), "%s/hale-opencl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(dir)) {
+		log_warn("--opencl: '%s': %s; set TMPDIR to a folder that can be written to", dir,
+			 strerror(errno));
+		return EXIT_USAGE;
+	}
+	setenv("HALE_OPENCL_REPORTS", dir, 1);
+	status = run(o);
+	gather(dir, o->report);
+	return status;
+}
+
+/* ---- hale inject ecc ---- */
+
+static int usage(void)
+{
+	log_warn("hale inject ecc takes a process: hale inject ecc PID [--epoch N] [--times N]");
+	return EXIT_USAGE;
+}
+
+static int send_error(long pid, long epoch, long times)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "hale-opencl-%ld", pid);
+	char text[64];
+	int len = snprintf(text, sizeof(text), "ecc %ld %ld", epoch, times);
+	ssize_t sent = -1;
+
+	if (fd >= 0)
+		sent = sendto(fd, text, (size_t)len, MSG_DONTWAIT, (struct sockaddr *)&a,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n));
+	if (fd >= 0)
+		close(fd);
+	if (sent == len)
+		return 0;
+	log_warn(
+	    "process %ld does not run OpenCL under hale's layer: start it by hale run --opencl",
+	    pid);
+	return 1;
+}
+
+int cli_opencl_inject(int argc, char **argv)
+{
+	long pid = 0, epoch = 1, times = 1;
+
+	for (int i = 2; i < argc; i++) {
+		bool value = i + 1 < argc;
+
+		if (value && strcmp(argv[i], "--epoch") == 0) {
+			if (!units_parse_int(argv[++i], 1, LONG_MAX, &epoch))
+				return usage();
+		} else if (value && strcmp(argv[i], "--times") == 0) {
+			if (!units_parse_int(argv[++i], 1, LONG_MAX, &times))
+				return usage();
+		} else if (pid != 0 || !units_parse_int(argv[i], 1, INT_MAX, &pid)) {
+			return usage();
+		}
+	}
+	return pid == 0 ? usage() : send_error(pid, epoch, times);
+}
