@@ -4,6 +4,7 @@
 #include "model/check.h"
 #include "model/contest.h"
 #include "model/interval.h"
+#include "model/quad.h"
 
 static hale_status_t check_contest(const struct model_contest *in, struct error *err)
 {
@@ -59,23 +60,47 @@ static void share(const struct model_contest *in, struct model_shadow *s,
 	s->work_s = in->work_s * in->plain_sockets / out->main_sockets;
 }
 
-/* The best speed depends on the work per pair, that on the number of pairs, that on the speed: by
- * repetition, which converges fast because a lazy shadow draws little. */
-static hale_status_t choose_speed(const struct model_contest *in, struct model_shadow *s,
-				  struct model_contest_result *out, struct error *err)
+/* Each pair by itself: its best speed depends on its work, that on the number of pairs, that on the
+ * speed. By repetition, which converges fast because a lazy shadow draws little. */
+static hale_status_t pair_speed(const struct model_contest *in, struct model_shadow *s,
+				struct model_contest_result *out, struct error *err)
 {
-	s->shadow_speed = fmax(0, in->shadow_speed);
+	s->shadow_speed = 0;
 	share(in, s, out);
-	for (int i = 0; in->shadow_speed < 0 && i < 30; i++) {
+	for (int i = 0; i < 30; i++) {
 		double speed;
 
-		if (model_shadow_best_speed(s, in->goal, &speed, err))
+		if (model_shadow_best_speed(s, MODEL_GOAL_PAIR_ENERGY, &speed, err))
 			return HALE_ERR_ARGUMENT;
 		if (fabs(speed - s->shadow_speed) < 1e-9)
 			break;
 		s->shadow_speed = speed;
 		share(in, s, out);
 	}
+	return HALE_OK;
+}
+
+/* What the whole job costs if its shadows run at this speed. */
+static double job_cost(double speed, const void *context)
+{
+	struct model_contest c = *(const struct model_contest *)context;
+	struct model_contest_result r;
+
+	c.shadow_speed = speed;
+	if (model_contest(&c, MODEL_SHADOWING, &r, NULL))
+		return INFINITY;
+	return (c.goal == MODEL_GOAL_TIME ? 1 : r.energy_j) *
+	       (c.goal == MODEL_GOAL_ENERGY ? 1 : r.time_s);
+}
+
+static hale_status_t choose_speed(const struct model_contest *in, struct model_shadow *s,
+				  struct model_contest_result *out, struct error *err)
+{
+	if (in->shadow_speed < 0 && in->goal == MODEL_GOAL_PAIR_ENERGY)
+		return pair_speed(in, s, out, err);
+	s->shadow_speed =
+	    in->shadow_speed >= 0 ? in->shadow_speed : model_minimise(job_cost, in, 0, 1);
+	share(in, s, out);
 	return HALE_OK;
 }
 

@@ -24,10 +24,12 @@ struct model_contest {
 	double ckpt_s, restart_s;		/* δ, R */
 	double io_part; /* γ: power of a checkpoint or restart, in dynamic power of a socket */
 	double stretched_speed; /* of both in MODEL_STRETCHED */
-	enum model_goal goal;	/* that chooses the shadow's speed; unless */
-	double shadow_speed;	/* this one is >= 0 */
-	bool pairs_alone;	/* the published reading: a job takes as long as one pair does on
-				   average; else it takes as long as its last pair */
+	/* What chooses the shadow's speed: of each pair by itself (as published), or of the whole
+	 * job, more pairs for lazier shadows included. Unless shadow_speed is >= 0. */
+	enum model_goal goal;
+	double shadow_speed;
+	bool pairs_alone; /* the published reading: a job takes as long as one pair does on
+			     average; else it takes as long as its last pair */
 };
 
 struct model_contest_result {

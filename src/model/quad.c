@@ -5,6 +5,9 @@
 /* Pieces towards each end; the last ones are 2^-44 of the whole. */
 #define PIECES 44
 
+/* Where a minimum is looked for first. */
+#define PLACES 32
+
 /* Abscissas and weights of 12 points on [-1, 1]; the other half is their mirror image. */
 static const double gauss[6][2] = {
     {0.12523340851146891, 0.24914704581340278}, {0.36783149899818019, 0.23349253653835480},
@@ -37,11 +40,12 @@ double model_integrate(model_function f, const void *context, double a, double b
 	return sum;
 }
 
-double model_minimise(model_function f, const void *context, double a, double b)
+/* Golden section; one minimum between a and b. */
+static double descend(model_function f, const void *context, double a, double b)
 {
 	const double golden = 0.6180339887498949;
 	double low = a, high = b, x = high - golden * (high - low), y = low + golden * (high - low),
-	       fx = f(x, context), fy = f(y, context), best;
+	       fx = f(x, context), fy = f(y, context);
 
 	for (int i = 0; i < 100 && high - low > 1e-10 * (fabs(low) + fabs(high)) + 1e-14; i++) {
 		if (fx <= fy) {
@@ -52,8 +56,21 @@ double model_minimise(model_function f, const void *context, double a, double b)
 			y = low + golden * (high - low), fy = f(y, context);
 		}
 	}
-	best = (low + high) / 2;
-	if (f(a, context) <= f(best, context))
-		best = a;
-	return f(b, context) < f(best, context) ? b : best;
+	return (low + high) / 2;
+}
+
+double model_minimise(model_function f, const void *context, double a, double b)
+{
+	double step = (b - a) / PLACES, at = a, least = f(a, context), found;
+
+	for (int i = 1; i <= PLACES; i++) {
+		double x = i < PLACES ? a + i * step : b, v = f(x, context);
+
+		if (v < least) {
+			at = x;
+			least = v;
+		}
+	}
+	found = descend(f, context, fmax(a, at - step), fmin(b, at + step));
+	return f(found, context) < least ? found : at;
 }

@@ -10,7 +10,8 @@ typedef double (*model_function)(double x, const void *context);
  * but must be smooth in between. 1,056 calls of f, none at the ends. 0 if a >= b. */
 double model_integrate(model_function f, const void *context, double a, double b);
 
-/* Where f is least in [a, b]; f has one minimum there (golden section; ends included). */
+/* Where f is least in [a, b], ends included: the best of 33 places, then golden section around it.
+ * Minima narrower than (b - a) / 32 may be missed. */
 double model_minimise(model_function f, const void *context, double a, double b);
 
 #endif

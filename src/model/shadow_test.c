@@ -221,7 +221,6 @@ static void table_4_follows(void **state)
 			in.shadow_speed = r.shadow_speed;
 			assert_int_equal(model_budget(&in, &b, NULL), HALE_OK);
 			assert_near(b.main_sockets, printed[m - 1][1], 0);
-			 * apart */
 			assert_near(b.sockets, printed[m - 1][0], 0);
 			assert_near(b.plain_sockets, 100000, 0);
 		}
@@ -267,6 +266,31 @@ static void a_whole_job_breaks_even_later(void **state)
 	c.plain_sockets = 1000; /* there is none among few sockets */
 	assert_int_equal(model_break_even(&c, MODEL_SHADOWING, false, 1e3, 1e4, &whole, NULL),
 			 HALE_ERR_ARGUMENT);
+}
+
+static void the_best_speed_for_a_job_is_a_minimum(void **state)
+{
+	for (int goal = MODEL_GOAL_ENERGY; goal <= MODEL_GOAL_ENERGY_DELAY; goal++)
+		for (double sockets = 100; sockets <= 1e5; sockets *= 10) {
+			struct model_contest c = contest(0.3);
+			struct model_contest_result best, other;
+
+			c.pairs_alone = false;
+			c.plain_sockets = sockets;
+			c.goal = goal;
+			assert_int_equal(model_contest(&c, MODEL_SHADOWING, &best, NULL), HALE_OK);
+			for (c.shadow_speed = 0; c.shadow_speed <= 1; c.shadow_speed += 0.125) {
+				assert_int_equal(model_contest(&c, MODEL_SHADOWING, &other, NULL),
+						 HALE_OK);
+				if (goal != MODEL_GOAL_TIME && goal != MODEL_GOAL_ENERGY_DELAY)
+					assert_true(best.energy_j <= other.energy_j * (1 + 1e-9));
+				else if (goal == MODEL_GOAL_TIME)
+					assert_true(best.time_s <= other.time_s * (1 + 1e-9));
+				else
+					assert_true(best.energy_j * best.time_s <=
+						    other.energy_j * other.time_s * (1 + 1e-9));
+			}
+		}
 }
 
 static void better_sockets_break_even_later(void **state)
@@ -394,6 +418,7 @@ int main(void)
 	    cmocka_unit_test(table_4_follows),
 	    cmocka_unit_test(break_evens_are_near_the_published),
 	    cmocka_unit_test(a_whole_job_breaks_even_later),
+	    cmocka_unit_test(the_best_speed_for_a_job_is_a_minimum),
 	    cmocka_unit_test(better_sockets_break_even_later),
 	    cmocka_unit_test(jumps_agree_with_playing_it_out),
 	    cmocka_unit_test(the_best_time_between_jumps_is_near_the_least),
