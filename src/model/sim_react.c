@@ -64,31 +64,58 @@ static void spare_take(struct sim_world *w)
 
 /* ---- lost replicas ---- */
 
+static void lost_place(struct sim_world *w, size_t first)
+{
+	memmove(w->lost_base + first, w->lost_base + w->lost_first,
+		w->lost_count * sizeof(*w->lost));
+	memmove(w->lost_slot_base + first, w->lost_slot_base + w->lost_first,
+		w->lost_count * sizeof(*w->lost_slot));
+	w->lost_first = first;
+}
+
+static void lost_point(struct sim_world *w)
+{
+	w->lost = w->lost_base + w->lost_first;
+	w->lost_slot = w->lost_slot_base + w->lost_first;
+}
+
+/* Room for one more at the end. */
+static void lost_room(struct sim_world *w)
+{
+	if (w->lost_first + w->lost_count < w->lost_cap)
+		return;
+	if (w->lost_first > w->lost_cap / 2) {
+		lost_place(w, 0);
+	} else {
+		size_t cap = w->lost_cap ? 2 * w->lost_cap : 256;
+		w->lost_base = grown(w, w->lost_base, cap, sizeof(*w->lost));
+		w->lost_slot_base = grown(w, w->lost_slot_base, cap, sizeof(*w->lost_slot));
+		w->lost_cap = w->no_memory ? w->lost_cap : cap;
+	}
+	lost_point(w);
+}
+
 static void lost_add(struct sim_world *w, uint32_t slot, struct policy_lost lost)
 {
-	if (w->lost_count == w->lost_cap) {
-		size_t cap = w->lost_cap ? 2 * w->lost_cap : 256;
-		w->lost = grown(w, w->lost, cap, sizeof(*w->lost));
-		w->lost_slot = grown(w, w->lost_slot, cap, sizeof(*w->lost_slot));
-		if (w->no_memory)
-			return;
-		w->lost_cap = cap;
-	}
+	lost_room(w);
+	if (w->no_memory)
+		return;
 	w->lost[w->lost_count] = lost;
 	w->lost_slot[w->lost_count++] = slot;
 	w->lost_soft += !lost.needs_spare;
 }
 
-/* The place is filled again. */
+/* The place is filled again. Those before it move up. */
 static void lost_remove(struct sim_world *w, size_t i)
 {
-	size_t behind = --w->lost_count - i;
-
 	w->down_in[w->lost[i].rank]--;
 	w->lost_soft -= !w->lost[i].needs_spare;
 	sim_source_renew(&w->source, w->lost_slot[i], w->now_s);
-	memmove(w->lost + i, w->lost + i + 1, behind * sizeof(*w->lost));
-	memmove(w->lost_slot + i, w->lost_slot + i + 1, behind * sizeof(*w->lost_slot));
+	memmove(w->lost + 1, w->lost, i * sizeof(*w->lost));
+	memmove(w->lost_slot + 1, w->lost_slot, i * sizeof(*w->lost_slot));
+	w->lost_first++;
+	w->lost_count--;
+	lost_point(w);
 }
 
 /* All places are filled, or as many as there are nodes for. */
@@ -288,7 +315,7 @@ static void lose_replica(struct sim_world *w, const struct sim_strike *strike)
 	uint32_t size = x->slots / x->ranks + (rank < x->slots % x->ranks);
 	uint8_t left = (uint8_t)(size - ++w->down_in[rank]);
 
-	for (size_t i = 0; size > 2 && i < w->lost_count; i++)
+	for (size_t i = 0; w->down_in[rank] > 1 && i < w->lost_count; i++)
 		if (w->lost[i].rank == rank)
 			w->lost[i].left = left;
 	lost_add(w, strike->slot, (struct policy_lost){rank, left, !strike->soft, false});

@@ -33,6 +33,7 @@ static struct sim_plan plan_of(double nodes, double work_s, const char *failures
 	if (sim_failures_parse(failures, &p.failures, &file, &err) != HALE_OK ||
 	    sim_scheme_parse(scheme, &p.scheme, &err) != HALE_OK)
 		fail_msg("%s", err.text);
+	free(file);
 	return p;
 }
 

@@ -24,8 +24,8 @@ void sim_world_fini(struct sim_world *w)
 {
 	sim_source_fini(&w->source);
 	free(w->down_in);
-	free(w->lost);
-	free(w->lost_slot);
+	free(w->lost_base);
+	free(w->lost_slot_base);
 	free(w->kills);
 	free(w->clones);
 	free(w->repairs);
@@ -37,7 +37,9 @@ static void start(struct sim_world *w, uint32_t run)
 
 	for (size_t i = 0; i < w->lost_count; i++)
 		w->down_in[w->lost[i].rank] = 0;
-	w->lost_count = w->lost_soft = 0;
+	w->lost_count = w->lost_soft = w->lost_first = 0;
+	w->lost = w->lost_base;
+	w->lost_slot = w->lost_slot_base;
 	w->kill_count = 0;
 	w->need = POLICY_LOCAL;
 	w->repair_first = w->repair_count = 0;

@@ -46,10 +46,11 @@ struct sim_world {
 	size_t kill_count, kill_cap;
 
 	uint8_t *down_in; /* by group: slots that are down */
-	/* slots that are down, in the order of their loss, and the same for the policy */
-	struct policy_lost *lost;
-	uint32_t *lost_slot;
-	size_t lost_count, lost_cap, lost_soft;
+	/* slots that are down, in the order of their loss, and the same for the policy; they begin
+	 * at lost_first of what is allocated, because most leave from the front */
+	struct policy_lost *lost, *lost_base;
+	uint32_t *lost_slot, *lost_slot_base;
+	size_t lost_first, lost_count, lost_cap, lost_soft;
 
 	/* clonings that go on, a ring: each takes equally long, so they end as they began */
 	struct sim_cloning {
