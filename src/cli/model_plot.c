@@ -260,8 +260,11 @@ static void put_quoted(FILE *f, const char *text)
 static void put_label(FILE *f, const char *axis, const char *what, const char *unit)
 {
 	char label[160];
+	int main_part = (int)strcspn(what, ";(");
 
-	snprintf(label, sizeof(label), unit ? "%s (%s)" : "%s", what, unit);
+	while (main_part > 0 && what[main_part - 1] == ' ')
+		main_part--;
+	snprintf(label, sizeof(label), unit ? "%.*s (%s)" : "%.*s", main_part, what, unit);
 	fprintf(f, "set %slabel ", axis);
 	put_quoted(f, label);
 	putc('\n', f);
@@ -282,7 +285,8 @@ static void put_script(FILE *f, const struct model_request *q, const struct poin
 	put_quoted(f, q->plot);
 	fprintf(f,
 		"\nset encoding utf8\nset border 3 lw 1\nset tics nomirror out\n"
-		"set grid lc rgb '#dddddd' lt 1 lw 0.7\nset key left top noenhanced reverse Left\n"
+		"set grid lc rgb '#dddddd' lt 1 lw 0.7\nset key outside top center horizontal "
+		"noenhanced reverse Left\n"
 		"set datafile missing '-'\nset xlabel noenhanced\nset ylabel noenhanced\n%s",
 		q->log_x ? "set logscale x\n" : "");
 	put_label(f, "x", key->meaning, x.unit);

@@ -24,7 +24,8 @@ enum {
 	SH_EVEN
 };
 const struct model_key shadow_keys[] = {
-    {"sockets", "that the budget feeds at full speed without shadows", MODEL_COUNT, "", NULL},
+    {"sockets", "sockets that the budget feeds at full speed, without shadows", MODEL_COUNT, "",
+     NULL},
     {"power", "budget; two of sockets, power and socket give the third", MODEL_POWER_W, "", NULL},
     {"socket", "power of one socket at full speed (200W)", MODEL_POWER_W, "", NULL},
     {"mtbf", "mean time to failure of a socket", MODEL_TIME_S, NULL, NULL},

@@ -194,8 +194,10 @@ SOLVER(redundancy_solve)
 
 	if (redundancy_in(v, scheme, &in, err) || model_redundancy(&in, &r, err))
 		return HALE_ERR_ARGUMENT;
-	answer(out, "t_red_hours", MODEL_TIME_S, r.red_s / HOUR_S, HOUR_S, "without failures");
-	answer(out, "t_total_hours", MODEL_TIME_S, r.total_s / HOUR_S, HOUR_S, "with them");
+	answer(out, "t_red_hours", MODEL_TIME_S, r.red_s / HOUR_S, HOUR_S,
+	       "expected time without failures");
+	answer(out, "t_total_hours", MODEL_TIME_S, r.total_s / HOUR_S, HOUR_S,
+	       "expected time with failures");
 	answer(out, "overhead", MODEL_FRACTION, r.total_s / in.work_s - 1, 1,
 	       "part by which the program takes longer");
 	answer(out, "failures", MODEL_NUMBER, r.failures, 1, "nodes that fail meanwhile");
