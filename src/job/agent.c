@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,8 +59,7 @@ hale_status_t agent_create(struct agent *a, struct loop *loop, const struct agen
 			    .handler = *handler,
 			    .loop = loop,
 			    .listener = -1,
-			    .listening.fd = -1,
-			    .segment_fd = -1};
+			    .listening.fd = -1};
 	outlet_init(&a->out[0], loop, STDOUT_FILENO, "stdout", streams_resume, a);
 	outlet_init(&a->out[1], loop, STDERR_FILENO, "stderr", streams_resume, a);
 	feed_init(&a->feed, loop, STDIN_FILENO);
@@ -69,6 +69,12 @@ hale_status_t agent_create(struct agent *a, struct loop *loop, const struct agen
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks",
 				 config->nranks);
 	}
+	a->nodes = calloc(config->placement->nodes, sizeof(*a->nodes));
+	if (!a->nodes)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u nodes",
+				 config->placement->nodes);
+	for (uint32_t k = 0; k < config->placement->nodes; k++)
+		a->nodes[k].segment_fd = -1;
 	ranks_init(a);
 	pin_plan_make(&a->pin, config->nranks, config->bind);
 	/* writers of images outlive the ranks they were forked from, and come to us then */
@@ -77,14 +83,19 @@ hale_status_t agent_create(struct agent *a, struct loop *loop, const struct agen
 	return status == HALE_OK ? agent_listen(a, err) : status;
 }
 
-static void segment_drop(struct agent *a)
+static void segments_drop(struct agent *a)
 {
-	if (a->segment)
-		munmap(a->segment, a->segment->bytes);
-	if (a->segment_fd >= 0)
-		close(a->segment_fd);
+	for (uint32_t k = 0; a->nodes && k < a->config.placement->nodes; k++) {
+		struct agent_node *n = &a->nodes[k];
+
+		if (n->segment)
+			munmap(n->segment, n->segment->bytes);
+		if (n->segment_fd >= 0)
+			close(n->segment_fd);
+		n->segment = NULL;
+		n->segment_fd = -1;
+	}
 	a->segment = NULL;
-	a->segment_fd = -1;
 }
 
 void agent_destroy(struct agent *a)
@@ -103,35 +114,103 @@ void agent_destroy(struct agent *a)
 		outlet_flush(&a->out[i]);
 		outlet_fini(&a->out[i]);
 	}
-	segment_drop(a);
+	segments_drop(a);
+	free(a->nodes);
+	a->nodes = NULL;
 	guardian_end(&a->guardian);
 	pin_plan_fini(&a->pin);
 	free(a->ranks);
 	a->ranks = NULL;
 }
 
-hale_status_t agent_segment_renew(struct agent *a, uint32_t generation, struct error *err)
+static hale_status_t segment_make(struct agent *a, struct agent_node *n, struct error *err)
 {
 	size_t bytes = segment_bytes(a->config.nranks);
 	void *at;
 
-	segment_drop(a);
-	a->segment_fd = memfd_create("hale-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (a->segment_fd < 0 || ftruncate(a->segment_fd, (off_t)bytes) != 0 ||
-	    fcntl(a->segment_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+	n->segment_fd = memfd_create("hale-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (n->segment_fd < 0 || ftruncate(n->segment_fd, (off_t)bytes) != 0 ||
+	    fcntl(n->segment_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
 		return error_sys(err, HALE_ERR_MEMORY, "cannot make the shared segment");
 	at =
-	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->segment_fd, 0);
+	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, n->segment_fd, 0);
 	if (at == MAP_FAILED)
 		return error_sys(err, HALE_ERR_MEMORY, "cannot map the shared segment");
-	a->segment = at;
-	segment_layout(a->segment, a->config.nranks, a->pin.cores, generation);
+	n->segment = at;
 	return HALE_OK;
 }
 
-struct mailbox *agent_mailbox(struct agent *a, uint32_t rank)
+/* Several nodes on this machine have a share of its cores each. */
+static hale_status_t segment_fill(struct agent *a, uint32_t node, uint32_t generation,
+				  struct error *err)
 {
-	return segment_mailbox(a->segment, rank);
+	const struct placement *p = a->config.placement;
+	struct segment *s = a->nodes[node].segment;
+	unsigned char *here = calloc(a->config.nranks, 1);
+	uint32_t count = 0;
+
+	if (!here)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	for (uint32_t r = 0; r < a->config.nranks; r++)
+		count += here[r] = p->node_of[r] == node;
+	uint32_t cores = (uint32_t)((uint64_t)a->pin.cores * count / a->config.nranks);
+	segment_layout(s, a->config.nranks, cores ? cores : 1, generation);
+	segment_place(s, here);
+	if (p->nodes > 1)
+		snprintf(s->node, sizeof(s->node), "node%u", node);
+	free(here);
+	return HALE_OK;
+}
+
+hale_status_t agent_segment_renew(struct agent *a, uint32_t generation, struct error *err)
+{
+	hale_status_t status = HALE_OK;
+
+	segments_drop(a);
+	for (uint32_t k = 0; k < a->config.placement->nodes && status == HALE_OK; k++) {
+		status = segment_make(a, &a->nodes[k], err);
+		if (status == HALE_OK)
+			status = segment_fill(a, k, generation, err);
+	}
+	a->segment = a->nodes[0].segment;
+	return status;
+}
+
+struct segment *agent_segment(const struct agent *a, uint32_t rank)
+{
+	return a->nodes[a->config.placement->node_of[rank]].segment;
+}
+
+struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank)
+{
+	return segment_mailbox(agent_segment(a, rank), rank);
+}
+
+void agent_node_name(const struct agent *a, uint32_t rank, char *name, size_t cap)
+{
+	name[0] = '\0';
+	if (a->config.placement->nodes > 1)
+		snprintf(name, cap, "node%u", a->config.placement->node_of[rank]);
+	else
+		gethostname(name, cap);
+	name[cap - 1] = '\0';
+}
+
+void agent_address_relay(struct agent *a, uint32_t rank)
+{
+	const struct placement *p = a->config.placement;
+	unsigned char bytes[SEGMENT_ADDRESS_MAX];
+	uint32_t length;
+
+	/* half written: the rank tells again when it is whole */
+	if (segment_address_get(agent_segment(a, rank), rank, bytes, &length) == 0)
+		return;
+	for (uint32_t k = 0; k < p->nodes; k++)
+		if (k != p->node_of[rank])
+			segment_address_put(a->nodes[k].segment, rank, bytes, length);
+	for (uint32_t r = 0; r < a->config.nranks; r++)
+		if (p->node_of[r] != p->node_of[rank])
+			mailbox_ring(agent_mailbox(a, r));
 }
 
 /* ---- starting ---- */
@@ -163,6 +242,13 @@ static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t
 static char **make_environment(const struct agent *a, uint32_t rank, const char *sink)
 {
 	const struct agent_config *c = &a->config;
+	const uint32_t *node_of = c->placement->node_of;
+	uint32_t local_rank = 0, local_size = 0;
+
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		local_rank += r < rank && node_of[r] == node_of[rank];
+		local_size += node_of[r] == node_of[rank];
+	}
 	struct environment_params p = {.inherited = c->environ,
 				       .exports = c->exports,
 				       .libdir = c->libdir,
@@ -172,6 +258,8 @@ static char **make_environment(const struct agent *a, uint32_t rank, const char 
 				       .job = c->job,
 				       .rank = rank,
 				       .nranks = c->nranks,
+				       .local_rank = local_rank,
+				       .local_size = local_size,
 				       .no_mpi = c->no_mpi,
 				       .sink = sink};
 	return environment_make(&p);

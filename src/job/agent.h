@@ -15,6 +15,7 @@
 #include "job/loop.h"
 #include "job/outlet.h"
 #include "job/pin.h"
+#include "job/place.h"
 #include "job/proto.h"
 #include "job/segment.h"
 #include "job/stream.h"
@@ -51,6 +52,14 @@ struct agent_config {
 	const char *wdir; /* NULL: ours */
 	bool preload_mpi, no_mpi, tag;
 	bind_to_t bind;
+	const struct placement *placement; /* stays the caller's */
+};
+
+/* A node that this agent stands for. With several on one machine each has a segment of its own, so
+ * that ranks of different nodes share nothing and reach each other over the network only. */
+struct agent_node {
+	int segment_fd;
+	struct segment *segment;
 };
 
 struct agent_conn;
@@ -76,8 +85,8 @@ struct agent {
 	struct loop_source listening;
 	char address[108], token[24];
 	struct agent_conn *conns;
-	int segment_fd;
-	struct segment *segment;
+	struct agent_node *nodes; /* [config.placement->nodes] */
+	struct segment *segment;  /* of the first node; NULL: there are none yet */
 	struct agent_rank *ranks;
 	struct outlet out[2];
 	struct feed feed;
@@ -87,7 +96,7 @@ hale_status_t agent_create(struct agent *a, struct loop *loop, const struct agen
 			   const struct agent_handler *handler, struct error *err);
 void agent_destroy(struct agent *a);
 
-/* A new, zeroed segment; no rank may be running. */
+/* New, zeroed segments; no rank may be running. */
 hale_status_t agent_segment_renew(struct agent *a, uint32_t generation, struct error *err);
 
 /* Starts rank; sink NULL: from its beginning, otherwise HALE_SINK's value and the program to
@@ -107,7 +116,13 @@ uint32_t agent_alive(const struct agent *a); /* launched processes not yet reape
 /* Kills what is left of the groups; true when nothing is. */
 bool agent_clear(struct agent *a);
 
-struct mailbox *agent_mailbox(struct agent *a, uint32_t rank);
+/* The segment of the node that rank lives on. */
+struct segment *agent_segment(const struct agent *a, uint32_t rank);
+struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank);
+/* "node3"; with one node what gethostname says. */
+void agent_node_name(const struct agent *a, uint32_t rank, char *name, size_t cap);
+/* rank's entry in the address directory has changed: takes it to the other nodes. */
+void agent_address_relay(struct agent *a, uint32_t rank);
 void agent_tell(struct agent *a, uint32_t rank, const struct proto_plain *packet);
 
 #endif

@@ -59,7 +59,9 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct agent_conn *c, c
 
 static bool send_welcome(struct agent_conn *c, uint32_t rank)
 {
-	const struct segment *s = c->agent->segment;
+	const struct agent *a = c->agent;
+	const struct agent_node *node = &a->nodes[a->config.placement->node_of[rank]];
+	const struct segment *s = node->segment;
 	struct proto_welcome w = {.type = PROTO_WELCOME,
 				  .version = PROTO_VERSION,
 				  .rank = rank,
@@ -80,7 +82,7 @@ static bool send_welcome(struct agent_conn *c, uint32_t rank)
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
 	h->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(h), &c->agent->segment_fd, sizeof(int));
+	memcpy(CMSG_DATA(h), &node->segment_fd, sizeof(int));
 	return sendmsg(c->source.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(w);
 }
 
@@ -174,7 +176,10 @@ static void take_packet(struct agent_conn *c, union agent_packet *p, size_t len)
 		a->ranks[c->rank].initialized = true;
 	if (p->type == PROTO_FINALIZED)
 		a->ranks[c->rank].finalized = true;
-	a->handler.packet(a->handler.arg, (uint32_t)c->rank, p);
+	if (p->type == PROTO_ADDRESS)
+		agent_address_relay(a, (uint32_t)c->rank);
+	else
+		a->handler.packet(a->handler.arg, (uint32_t)c->rank, p);
 }
 
 /* The end of a connection means nothing by itself, unless the agent can't see the process that

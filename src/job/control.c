@@ -90,7 +90,7 @@ static const char *rank_state(const struct head *h, uint32_t rank)
 	if (h->state == HEAD_RESTORING)
 		return h->agent.ranks[rank].met ? "running" : "restoring";
 	if (h->agent.segment && h->agent.ranks[rank].met)
-		switch (atomic_load(&segment_mailbox(h->agent.segment, rank)->state)) {
+		switch (atomic_load(&agent_mailbox(&h->agent, rank)->state)) {
 		case RANK_CHECKPOINTING:
 			return "checkpointing";
 		case RANK_FINALIZED:
@@ -104,11 +104,13 @@ static const char *rank_state(const struct head *h, uint32_t rank)
 static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 {
 	const struct agent_rank *r = &h->agent.ranks[rank];
+	char node[64];
 
 	json_open_object(j, NULL);
 	json_uint(j, "rank", rank);
 	json_uint(j, "slot", 0);
-	json_string(j, "node", h->node);
+	agent_node_name(&h->agent, rank, node, sizeof(node));
+	json_string(j, "node", node);
 	json_int(j, "pid", r->member > 0 ? r->member : r->pid);
 	json_string(j, "state", rank_state(h, rank));
 	json_close_object(j);

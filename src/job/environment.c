@@ -109,18 +109,18 @@ static void put_libraries(struct list *l, const struct environment_params *p)
 
 static void put_rank(struct list *l, const struct environment_params *p)
 {
-	static const char *const rank_names[] = {"HALE_RANK", "OMPI_COMM_WORLD_RANK",
-						 "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_RANK",
+	static const char *const rank_names[] = {"HALE_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
 						 "PMI_RANK"};
 	static const char *const size_names[] = {"HALE_NRANKS", "OMPI_COMM_WORLD_SIZE",
-						 "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_UNIVERSE_SIZE",
-						 "PMI_SIZE"};
+						 "OMPI_UNIVERSE_SIZE", "PMI_SIZE"};
 
 	for (size_t i = 0; i < ARRAY_LEN(rank_names); i++)
 		list_printf(l, "%s=%u", rank_names[i], p->rank);
 	for (size_t i = 0; i < ARRAY_LEN(size_names); i++)
 		list_printf(l, "%s=%u", size_names[i], p->nranks);
-	list_printf(l, "OMPI_COMM_WORLD_NODE_RANK=%u", p->rank);
+	list_printf(l, "OMPI_COMM_WORLD_LOCAL_RANK=%u", p->local_rank);
+	list_printf(l, "OMPI_COMM_WORLD_LOCAL_SIZE=%u", p->local_size);
+	list_printf(l, "OMPI_COMM_WORLD_NODE_RANK=%u", p->local_rank);
 }
 
 char **environment_make(const struct environment_params *p)

@@ -16,6 +16,7 @@ struct environment_params {
 	bool preload_mpi;
 	const char *agent, *token, *job;
 	uint32_t rank, nranks;
+	uint32_t local_rank, local_size; /* among the ranks of its node */
 	bool no_mpi;
 	const char *sink; /* HALE_SINK; NULL: a fresh start */
 };

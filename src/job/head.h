@@ -116,6 +116,7 @@ struct head {
 	char job[JOB_ID_MAX];
 	char node[64];
 	struct loop loop;
+	struct placement placement;
 	struct agent agent;
 	struct head_rank *ranks;
 	uint32_t nranks;

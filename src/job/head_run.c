@@ -248,6 +248,13 @@ static hale_status_t check_memory(uint32_t nranks, struct error *err)
 			 units_show_bytes((uint64_t)kib * 1024, there));
 }
 
+/* Nodes on this machine speak over its loopback, unless the user says otherwise. */
+static void keep_off_the_network(const struct head *h)
+{
+	if (h->placement.nodes > 1)
+		setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
 static hale_status_t start_agent(struct head *h, struct error *err)
 {
 	const struct options *o = h->o;
@@ -262,7 +269,8 @@ static hale_status_t start_agent(struct head *h, struct error *err)
 				      .preload_mpi = h->program->preload_mpi,
 				      .no_mpi = o->no_mpi,
 				      .tag = o->tag,
-				      .bind = o->bind};
+				      .bind = o->bind,
+				      .placement = &h->placement};
 	struct agent_handler handler = {.hello = on_hello,
 					.packet = on_packet,
 					.ended = on_ended,
@@ -271,6 +279,8 @@ static hale_status_t start_agent(struct head *h, struct error *err)
 					.differs = on_differs,
 					.arg = h};
 
+	keep_off_the_network(h);
+	config.environ = environ;
 	if (h->program->preload_mpi)
 		log_info("the program's DT_RPATH would find %s first, so hale's libmpi.so.40 is "
 			 "preloaded",
@@ -314,6 +324,9 @@ static hale_status_t begin(struct head *h, const struct head_start *start, struc
 
 	if (status == HALE_OK)
 		status = check_memory(h->nranks, err);
+	if (status == HALE_OK)
+		status = placement_make(&h->placement, h->nranks, (uint32_t)h->o->nodes,
+					(uint32_t)h->o->per_node, err);
 	if (status == HALE_OK)
 		status = signals_start(h, err);
 	if (status == HALE_OK)
@@ -382,6 +395,7 @@ static void end(struct head *h)
 	write_end(h);
 	control_stop(h);
 	agent_destroy(&h->agent);
+	placement_fini(&h->placement);
 	record_fini(&h->record);
 	report_fini(&h->report);
 	if (h->signals >= 0)

@@ -42,6 +42,20 @@ static hale_status_t take_ranks(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_nodes(struct parser *p)
+{
+	return units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->nodes)
+		   ? HALE_OK
+		   : bad_value(p, "a number of nodes from 1 on");
+}
+
+static hale_status_t take_per_node(struct parser *p)
+{
+	return units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->per_node)
+		   ? HALE_OK
+		   : bad_value(p, "a number of ranks from 1 on");
+}
+
 static hale_status_t take_every(struct parser *p)
 {
 	p->o->given_every = true;
@@ -246,6 +260,8 @@ static hale_status_t take_version(struct parser *p)
 
 static const struct option known_options[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
+    {"--nodes", 1, false, take_nodes},
+    {"--ppn|-N|--npernode|-npernode", 1, false, take_per_node},
     {"--ckpt-every", 1, false, take_every},
     {"--ckpt-dir", 1, false, take_dir},
     {"--keep", 1, false, take_keep},
@@ -272,7 +288,7 @@ static const struct option known_options[] = {
      false, take_nothing},
     {"--map-by|-map-by|--rank-by|-rank-by|--mca-param-file", 1, false, take_nothing},
     {"--mca|-mca|--gmca|-gmca|--prtemca|--pmixmca", 2, false, take_nothing},
-    {"--host|-host|-H|--hostfile|-hostfile|--machinefile|-machinefile|-N|--npernode", 1, false,
+    {"--host|-host|-H|--hostfile|-hostfile|--machinefile|-machinefile", 1, false,
      take_hosts},
 };
 

@@ -27,6 +27,7 @@ enum { OPTIONS_FAULTS_MAX = 64 };
 struct options {
 	/* what to run */
 	long ranks;
+	long nodes, per_node; /* 0: not said */
 	char **program; /* argv of the program, NULL-terminated; points into main's argv */
 	const char *wdir;
 	bool no_mpi;

@@ -38,6 +38,7 @@ struct segment {
 	uint64_t channel_offset, channel_bytes;
 	uint64_t coll_offset, coll_bytes;
 	uint64_t meter_offset; /* struct rank_meter [nranks] (meter.h) */
+	char node[64];	       /* its name; "": what gethostname says */
 	/* CTC: id of the checkpoint << 32 | ranks of this node that have drained and saved for it */
 	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
 	/* +1 after any entry of the address directory has changed */

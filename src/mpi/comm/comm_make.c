@@ -222,14 +222,25 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm)
 }
 API_ALIAS(Comm_split);
 
-/* The color for what a type of split holds together. All ranks share this node; which core or
- * cache a rank has changes from restart to restart, so at those levels everybody is alone. */
+/* The first member that lives on this node; that is another one after a restart elsewhere, which
+ * leaves communicators made before as they are. */
+static int node_color(const struct comm *c)
+{
+	for (int i = 0; i < c->size; i++)
+		if (segment_here(link_self()->segment, (uint32_t)c->group->world[i]))
+			return i;
+	return c->rank;
+}
+
+/* The color for what a type of split holds together. Which core or cache a rank has changes from
+ * restart to restart, so at those levels everybody is alone. */
 static int type_color(const struct comm *c, int type)
 {
 	switch (type) {
 	case MPI_COMM_TYPE_SHARED:
 	case OMPI_COMM_TYPE_HOST:
 	case OMPI_COMM_TYPE_BOARD:
+		return node_color(c);
 	case OMPI_COMM_TYPE_CU:
 	case OMPI_COMM_TYPE_CLUSTER:
 		return 0;

@@ -36,7 +36,10 @@ int PMPI_Get_processor_name(char *name, int *resultlen)
 	API_ENTER("MPI_Get_processor_name");
 	if (!name || !resultlen)
 		return API_FAIL(NULL, MPI_ERR_ARG);
-	if (gethostname(name, MPI_MAX_PROCESSOR_NAME))
+	const struct segment *s = link_self()->segment;
+	if (s && s->node[0])
+		snprintf(name, MPI_MAX_PROCESSOR_NAME, "%s", s->node);
+	else if (gethostname(name, MPI_MAX_PROCESSOR_NAME))
 		return API_FAIL(NULL, MPI_ERR_OTHER);
 	name[MPI_MAX_PROCESSOR_NAME - 1] = 0;
 	*resultlen = (int)strlen(name);
