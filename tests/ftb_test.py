@@ -194,13 +194,14 @@ def events_are_shown_filtered_and_published_by_command(s):
     some = b.watch("--filter", "namespace=FTB.* severity>=WARNING", "--count", "1")
     b.publish("FTB.FTB_IPMI", "FTB_IPMI_NORMAL", "INFO", "node3")
     b.publish("HALE.JOB", "ENDED", "error", "--job", "melt-1")
-    b.publish("FTB.FTB_IPMI", "FTB_IPMI_OVERTEMP", "ERROR", "line\nand \\ \x1b[1m")
+    b.publish("FTB.FTB_IPMI", "FTB_IPMI_OVERTEMP", "ERROR", "line\nand \\ \x1b[1m größer")
     expect(all_of_it.wait().status == 0 and some.wait().status == 0, all_of_it.result())
     names = [(e["namespace"], e["name"], e["severity"], e["host"], e["job"]) for e in
              shown(all_of_it)]
     expect(names == [("FTB.FTB_IPMI", "FTB_IPMI_NORMAL", "INFO", "node9", ""),
                      ("HALE.JOB", "ENDED", "ERROR", "node9", "melt-1"),
                      ("FTB.FTB_IPMI", "FTB_IPMI_OVERTEMP", "ERROR", "node9", "")], names)
+    expect(shown(some)[0]["payload"] == r"line\x0aand \x5c \x1b[1m größer", some.result())
     expect([e["name"] for e in shown(some)] == ["FTB_IPMI_OVERTEMP"], some.result())
     r = b.hale("events", "--filter", "severity=ERROR")  # from the broker's memory
     expect(r.status == 0 and len(r.out.splitlines()) == 2 and "\x1b" not in r.out, r)

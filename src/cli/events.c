@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "ftb/lib.h"
 #include "job/job.h"
-#include "libftb.h"
+#include <libftb.h>
 
 enum { QUIET_MS = 300 }; /* without --follow: so long without one more, and that was all */
 
@@ -53,26 +53,40 @@ static int no_broker(int ret)
 
 /* ---- showing ---- */
 
-/* Printable text as it is, the rest as \xNN: events come from other programs. */
-static void escape(const unsigned char *from, size_t len, char *to, size_t cap)
+/* Length of the UTF-8 character at p, or 0 if there is none. */
+static size_t character(const unsigned char *p, size_t left)
 {
-	size_t n = 0;
+	size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : *p >= 0xe0 && *p < 0xf0 ? 3 : 4;
 
-	for (size_t i = 0; i < len && n + 5 < cap; i++) {
-		if (from[i] >= 0x20 && from[i] != 0x7f && from[i] != '\\')
-			to[n++] = (char)from[i];
-		else
-			n += (size_t)snprintf(to + n, cap - n, "\\x%02x", from[i]);
-	}
-	to[n] = 0;
+	if ((*p >= 0x80 && *p < 0xc2) || *p > 0xf4 || n > left)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	/* overlong, surrogates, beyond Unicode */
+	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f) ||
+	    (*p == 0xc2 && p[1] < 0xa0)) /* and controls of a terminal */
+		return 0;
+	return n;
 }
 
-static bool is_text(const unsigned char *p, size_t len)
+/* Text as it is, the rest as \xNN: events come from other programs, and go to a terminal. */
+static void escape(const unsigned char *from, size_t len, char *to, size_t cap)
 {
-	for (size_t i = 0; i < len; i++)
-		if (p[i] < 0x20 || p[i] >= 0x7f)
-			return false;
-	return true;
+	size_t n = 0, c;
+
+	for (size_t i = 0; i < len && n + 5 < cap; i += c ? c : 1) {
+		c = character(from + i, len - i);
+		if (c == 0 || from[i] < 0x20 || from[i] == 0x7f || from[i] == '\\') {
+			n += (size_t)snprintf(to + n, cap - n, "\\x%02x", from[i]);
+			c = 1;
+		} else {
+			memcpy(to + n, from + i, c);
+			n += c;
+		}
+	}
+	to[n] = 0;
 }
 
 static void when(char text[40])
@@ -107,10 +121,6 @@ static void show_json(const FTB_receive_event_t *e, const void *payload, size_t 
 	json_int(&j, "seqnum", e->seqnum);
 	json_int(&j, "type", e->event_type);
 	escape(payload, length, text, sizeof(text));
-	if (is_text(payload, length)) { /* as it is */
-		memcpy(text, payload, length);
-		text[length] = 0;
-	}
 	json_string(&j, "payload", text);
 	json_close_object(&j);
 	if (j.text)

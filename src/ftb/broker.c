@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "base/json.h"
 #include "ftb/broker_private.h"
-#include "libftb.h"
+#include <libftb.h>
 
 /* ---- life ---- */
 

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "ftb/broker_private.h"
-#include "libftb.h"
+#include <libftb.h>
 
 /* ---- who may ---- */
 
@@ -256,6 +256,8 @@ static void client_read(struct client *c)
 			cut_off(c, "that was no packet of the event backplane");
 		else
 			take_packet(c, &p);
+		if (n < PACKET_BATCH) /* not a client in a hurry: epoll tells if there is more */
+			return;
 	}
 }
 

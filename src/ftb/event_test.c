@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include "ftb/ftb.h"
 #include "ftb/outq.h"
-#include "libftb.h"
+#include <libftb.h>
 
 static struct ftb_event event_of(const char *space, const char *name, int severity)
 {

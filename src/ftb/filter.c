@@ -3,7 +3,7 @@
 #include <strings.h>
 #include "base/base.h"
 #include "ftb/ftb.h"
-#include "libftb.h"
+#include <libftb.h>
 
 enum { ALL_SEVERITIES = (1 << FTB_SEVERITIES) - 1 };
 

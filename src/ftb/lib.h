@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "ftb/ftb.h"
 #include "ftb/outq.h"
-#include "libftb.h"
+#include <libftb.h>
 
 enum {
 	DECLARED_MAX = 1024,
