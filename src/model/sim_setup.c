@@ -161,34 +161,53 @@ static double mean_time_to_loss(const struct sim_plan *plan, double rate)
 	return sum;
 }
 
+/* Share of failures that leave the node intact. */
+static double soft_share(const struct sim_failures *f)
+{
+	size_t soft = 0;
+
+	if (!f->traced)
+		return f->soft;
+	for (size_t i = 0; i < f->trace.count; i++)
+		soft += f->trace.events[i].soft;
+	return (double)soft / (double)f->trace.count;
+}
+
+/* Losses of whole groups per second, all nodes failing at that rate. */
+static double loss_rate(const struct sim_plan *plan, double rate)
+{
+	const struct sim_scheme *s = &plan->scheme;
+	double all = rate * slots_of(plan);
+
+	if (s->degree == 1 && !s->shadows)
+		return all;
+	if (s->cloning) /* the others of the rank die while one is cloned */
+		return all * pow(rate * s->clone_s, floor(s->degree) - 1);
+	if (s->shadows && s->rejuvenate > 0) {
+		double window = s->rejuvenate / all;
+		return -log_survival(plan, rate * window) / window;
+	}
+	return 1 / mean_time_to_loss(plan, rate);
+}
+
 double sim_mtbf_s(const struct sim_plan *plan, enum policy_level level)
 {
 	const struct sim_scheme *s = &plan->scheme;
-	double rate = mean_rate(plan), soft = plan->failures.traced ? 0 : plan->failures.soft;
-	double window = INFINITY;
+	double rate = mean_rate(plan), soft = soft_share(&plan->failures);
+	double covered = s->tasks ? soft * s->coverage : 0;
 
-	/* what is left after re-executed tasks, and what the levels below this one can't mend */
-	rate *= 1 - (s->tasks ? soft * s->coverage : 0);
-	if (level > POLICY_LOCAL && s->level[POLICY_LOCAL].used)
-		rate *= 1 - soft;
-	if (rate <= 0)
+	if (rate <= 0 || covered >= 1)
 		return INFINITY;
-	double all = rate * slots_of(plan), kills;
-	if (s->cloning)
-		window = s->clone_s;
-	else if (s->shadows && s->rejuvenate > 0)
-		window = s->rejuvenate / all;
-	if (s->degree == 1 && !s->shadows)
-		kills = all;
-	else if (!isfinite(window))
-		kills = 1 / mean_time_to_loss(plan, rate);
-	else if (s->shadows)
-		kills = -log_survival(plan, rate * window) / window;
-	else /* the others of the rank die while one is cloned */
-		kills = all * pow(rate * window, floor(s->degree) - 1);
+	double losses = loss_rate(plan, rate * (1 - covered));
+	soft = (soft - covered) / (1 - covered);
+	if (level == POLICY_LOCAL) /* it mends nothing else */
+		losses *= soft;
+	else if (s->level[POLICY_LOCAL].used)
+		losses *= 1 - soft;
 	if (level == POLICY_SHARED && s->level[POLICY_PARTNER].used) /* a neighbour meanwhile */
-		kills *= -expm1(-2 * kills / plan->job.nodes * s->level[POLICY_PARTNER].restart_s);
-	return kills > 0 ? 1 / kills : INFINITY;
+		losses *=
+		    -expm1(-2 * losses / plan->job.nodes * s->level[POLICY_PARTNER].restart_s);
+	return losses > 0 ? 1 / losses : INFINITY;
 }
 
 void sim_setup_init(struct sim_setup *x, const struct sim_plan *plan)

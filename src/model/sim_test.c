@@ -194,6 +194,36 @@ static void the_automatic_interval_is_daly_s_and_is_best(void **state)
 	}
 }
 
+/* Each level is taken as often as the failures that need it call for. */
+static void automatic_intervals_of_levels_follow_what_they_mend(void **state)
+{
+	struct sim_plan p =
+	    plan_of(1000, 100 * 3600, "exp:mttf=1y,soft=75%", "L1:cost=10s+ckpt:cost=1min", 400);
+	struct sim_summary two = run(&p);
+	double m = YEAR / 1000, local, shared;
+
+	assert_int_equal(model_daly_s(10, m / 0.75, &local, NULL), HALE_OK);
+	assert_int_equal(model_daly_s(60, m / 0.25, &shared, NULL), HALE_OK);
+	expect_near(local, two.every_s[POLICY_LOCAL], local * 1e-9, "L1");
+	expect_near(shared, two.every_s[POLICY_SHARED], shared * 1e-9, "L4");
+	p = plan_of(1000, 100 * 3600, "exp:mttf=1y,soft=75%", "ckpt:cost=1min", 400);
+	struct sim_summary one = run(&p);
+	assert_true(two.high_s < one.low_s);
+	p = plan_of(1000, 100 * 3600, "exp:mttf=1y", "L1:cost=10s+ckpt:cost=1min", 10);
+	two = run(&p); /* L1 mends nothing: it is never taken */
+	expect_near(p.job.work_s, two.every_s[POLICY_LOCAL], 1e-6, "L1");
+	/* two replicas, and nodes that get better: the interval is a good one, still */
+	p = plan_of(20000, 100 * 3600, "weibull:shape=0.7,mttf=5y,age=1y", "2x+ckpt:cost=5min",
+		    1000);
+	struct sim_summary best = run(&p);
+	double chosen = best.every_s[POLICY_SHARED];
+	for (double factor = 0.25; factor < 5; factor *= 16) {
+		p.scheme.level[POLICY_SHARED].every_s = chosen * factor;
+		struct sim_summary other = run(&p);
+		assert_true(other.mean[SIM_WALL_S] > best.mean[SIM_WALL_S]);
+	}
+}
+
 static void coverage_by_tasks_takes_what_the_unified_model_says(void **state)
 {
 	struct model_unified m = {.ckpt_s = 60,
@@ -662,6 +692,7 @@ int main(void)
 	    cmocka_unit_test(failures_of_all_nodes_are_a_poisson_process),
 	    cmocka_unit_test(checkpoints_take_what_daly_says),
 	    cmocka_unit_test(the_automatic_interval_is_daly_s_and_is_best),
+	    cmocka_unit_test(automatic_intervals_of_levels_follow_what_they_mend),
 	    cmocka_unit_test(coverage_by_tasks_takes_what_the_unified_model_says),
 	    cmocka_unit_test(replicas_survive_as_they_should),
 	    cmocka_unit_test(replicas_without_cloning_take_what_renewal_says),
