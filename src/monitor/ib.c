@@ -92,9 +92,9 @@ static void property_is(struct judge *j, int i, int number, enum property k, con
 	struct port *p = &s->adapters[i].port[number];
 	uint64_t value;
 
-	if (!line_count(word, &value) || (p->known[k] && p->value[k] == value))
+	if (!line_count(word, &value))
 		return;
-	if (p->known[k] && !p->announced[k])
+	if (p->known[k] && p->value[k] != value && !p->announced[k])
 		port_publish(j, property_events[k], MONITOR_INFO, i, number);
 	p->announced[k] = false;
 	p->known[k] = true;

@@ -1,0 +1,391 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`hale monitor` on real things: a BMC (OpenIPMI's ipmi_sim) whose sensors change, an InfiniBand
+fabric (ibsim) whose cables are cut, processes that stop, file systems that fill."""
+
+import socket
+import sqlite3
+
+from lib import *
+
+UMAD2SIM = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
+
+
+class Watch:
+    """hale monitor, writing events to a file."""
+
+    def __init__(self, s, *options, env=None):
+        self.s = s
+        self.file = f"events.{len(s.jobs)}"
+        self.job = s.start(HALE, "monitor", "--to", s.path(self.file), *options,
+                           env=dict(env or {}, HOME=s.dir))
+
+    def events(self):
+        if not os.path.exists(self.s.path(self.file)):
+            return []
+        return [json.loads(x) for x in self.s.read(self.file).splitlines()]
+
+    def brief(self):
+        return [(e["name"], e["severity"], e["payload"]) for e in self.events()]
+
+    def until(self, *wanted):
+        """These events, in this order and no others, come."""
+        self.job.until(lambda: len(self.brief()) >= len(wanted), f"{len(wanted)} events")
+        expect(self.brief() == list(wanted), self.brief(), self.job.result())
+
+    def until_some(self, name, payload=""):
+        return self.job.until(lambda: [e for e in self.events() if e["name"] == name
+                                       and payload in e["payload"]], name)
+
+    def end(self):
+        self.job.kill(signal.SIGTERM)
+        r = self.job.wait()
+        expect(r.status == 0, r)
+
+
+def end_by_id(s, job):
+    job.kill(signal.SIGKILL)
+    job.p.wait()
+
+
+# ---- IPMI ----
+
+def sdr(record, sensor, entity, kind, unit, factor, low_nc, low, high_nc, high, name):
+    b = [record, 0, 0x51, 1, 0, 0x20, 0, sensor, entity, 1, 0x7f, 0x68, kind, 1, 0x85, 0x32, 0x85,
+         0x32, 0x1b, 0x1b, 0, unit, 0, 0, factor & 255, (factor >> 8) << 6, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+         0xff, 0, 0xff, high, high_nc, 0, low, low_nc, 2, 2, 0, 0, 0, 0xc0 | len(name)]
+    b += [ord(c) for c in name]
+    b[4] = len(b) - 5
+    return "main_sdr_add 0x20 " + " ".join(f"0x{x:02x}" for x in b)
+
+
+def sensor(number, kind, file, low_nc, low, high_nc, high):
+    states = "000001010000101 " * 4
+    return (f'sensor_add 0x20 0 {number} 0x{kind:02x} 0x01 poll 100 file "{file}"\n'
+            f"sensor_set_threshold 0x20 0 {number} settable 011011 0 {high} {high_nc} 0 {low} {low_nc}\n"
+            f"sensor_set_hysteresis 0x20 0 {number} settable 2 2\n"
+            f"sensor_set_event_support 0x20 0 {number} enable scanning per-state {states}")
+
+
+def free_port(kind):
+    with socket.socket(socket.AF_INET, kind) as k:
+        k.bind(("127.0.0.1", 0))
+        return k.getsockname()[1]
+
+
+class Bmc:
+    """A BMC with a temperature and a fan, which read what stands in two files."""
+
+    def __init__(self, s, name):
+        have("ipmi_sim")
+        self.s, self.name = s, name
+        os.makedirs(s.path(name, "state"))
+        self.set(temperature=40, fan=60)
+        self.port = free_port(socket.SOCK_DGRAM)
+        lan = s.write(f"{name}.lan", f"""name "{name}"
+set_working_mc 0x20
+  startlan 1
+    addr 127.0.0.1 {self.port}
+    priv_limit admin
+    allowed_auths_callback none md2 md5 straight
+    allowed_auths_user none md2 md5 straight
+    allowed_auths_operator none md2 md5 straight
+    allowed_auths_admin none md2 md5 straight
+    guid a123456789abcdefa123456789abcdef
+  endlan
+  console 127.0.0.1 {free_port(socket.SOCK_STREAM)}
+  user 2 true "watcher" "secret" user 10 none md2 md5 straight
+""")
+        emu = s.write(f"{name}.emu", "\n".join([
+            "mc_setbmc 0x20", "mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02",
+            "sel_enable 0x20 1000 0x0a",
+            sensor(1, 1, s.path(name, "temperature"), 5, 2, 75, 85),
+            sdr(1, 1, 3, 1, 1, 1, 5, 2, 75, 85, "CPU Temp"),
+            sensor(2, 4, s.path(name, "fan"), 20, 10, 250, 254),
+            sdr(2, 2, 0x1d, 4, 18, 60, 20, 10, 250, 254, "FAN1"), "mc_enable 0x20"]) + "\n")
+        self.job = s.start("ipmi_sim", "-n", "-c", lan, "-f", emu, "-s", s.path(name, "state"))
+
+    def set(self, **values):
+        for what, value in values.items():
+            path = self.s.path(self.name, what)
+            with open(path + ".new", "w") as f:
+                f.write(f"{value}\n")
+            os.rename(path + ".new", path)
+
+    def options(self):
+        return ["--ipmi", f"{self.name}=127.0.0.1:{self.port}", "--ipmi-user", "watcher",
+                "--ipmi-password-file", self.s.write("password", "secret\n")]
+
+    def end(self):
+        end_by_id(self.s, self.job)
+
+
+@test
+def a_fan_fails_a_processor_gets_hot_and_both_get_well(s):
+    bmc = Bmc(s, "node3")
+    healthy = s.start(HALE, "monitor", *bmc.options(), "--readings", env={"HOME": s.dir})
+    healthy.until_output(r"FAN1,Fan,3600")
+    end_by_id(s, healthy)
+    watch = Watch(s, *bmc.options(), "--every", "100ms")
+    ours = lambda: [b for b in watch.brief() if b[0].startswith("FTB_IPMI")]
+    for change, event in (({"fan": 5}, ("FTB_IPMI_FANFAIL", "ERROR", "node3")),
+                          ({"temperature": 90}, ("FTB_IPMI_OVERTEMP", "ERROR", "node3")),
+                          ({"fan": 60}, None),
+                          ({"temperature": 40}, ("FTB_IPMI_NORMAL", "INFO", "node3"))):
+        before = ours()
+        bmc.set(**change)
+        if event:
+            watch.job.until(lambda: len(ours()) > len(before), event[0])
+            expect(ours() == before + [event], ours())
+    expect(all(e["namespace"] == "FTB.FTB_IPMI" for e in watch.events()
+               if e["name"].startswith("FTB_IPMI")), watch.events())
+    bmc.job.kill(signal.SIGSTOP)  # a BMC that hangs is neither well nor ill
+    watch.until_some("MONITOR_LOST", "NODE:node3::MONITOR:ipmi::REASON:")
+    bmc.job.kill(signal.SIGCONT)
+    watch.job.until(lambda: watch.brief()[-1][0] == "MONITOR_BACK", "MONITOR_BACK")
+    expect(ours()[-1][0] == "FTB_IPMI_NORMAL", ours())
+    watch.end()
+    bmc.end()
+
+
+# ---- InfiniBand ----
+
+class Fabric:
+    """A switch with two hosts, in ibsim; its console is our pipe."""
+
+    def __init__(self, s):
+        have("ibsim")
+        if not os.path.exists(UMAD2SIM):
+            skip("libumad2sim is not installed")
+        self.s = s
+        net = s.write("net", 'Switch 8 "Switch1"\n[1] "Hca1"[1]\n[2] "Hca2"[1]\n\n'
+                      'Hca 1 "Hca1"\n[1] "Switch1"[1]\n\nHca 1 "Hca2"\n[1] "Switch1"[2]\n')
+        name = f"hale-test-{os.getpid()}"
+        self.env = {"IBSIM_SOCKNAME": name}
+        self.host = dict(self.env, SIM_HOST="Hca1", LD_PRELOAD=UMAD2SIM)
+        inside, outside = os.pipe()
+        self.job = s.start("ibsim", "-s", net, env=self.env, stdin=inside)
+        os.close(inside)
+        self.console = os.fdopen(outside, "w")
+        self.job.until(lambda: "Network simulator ready" in self.job.out() + self.job.err()
+                       or "sim>" in self.job.out() + self.job.err(), "ibsim is ready")
+
+    def say(self, line):
+        self.console.write(line + "\n")
+        self.console.flush()
+
+    def sweep(self):
+        """The subnet manager brings up what has a cable."""
+        have("opensm")
+        r = self.s.run("opensm", "-o", "-f", self.s.path("opensm.log"), env=self.host, limit=60)
+        expect(r.status == 0, r)
+
+    def end(self):
+        self.console.close()
+        end_by_id(self.s, self.job)
+
+
+@test
+def a_cut_cable_is_a_port_error_and_a_new_lid_is_told(s):
+    fabric = Fabric(s)
+    fabric.sweep()
+    watch = Watch(s, "--ib", "--every", "100ms", "--node", "n1", env=fabric.host)
+    start = [("FTB_IB_ADAPTER_AVAILABLE", "INFO", "NUM_ADAPTERS:1"),
+             ("FTB_IB_ADAPTER_INFO", "INFO", "ADAPTER:0::NAME:ibsim0::PORTS:1"),
+             ("FTB_IB_PORT_INFO", "INFO", "ADAPTER:0::PORT:1::STATE:ACTIVE")]
+    watch.until(*start)
+    fabric.say('unlink "Hca1"[1]')
+    down = start + [("FTB_IB_PORT_ERR", "ERROR", "ADAPTER:0::PORT:1")]
+    watch.until(*down)
+    fabric.say('relink "Hca1"[1]')
+    up = down + [("FTB_IB_PORT_INFO", "INFO", "ADAPTER:0::PORT:1::STATE:INIT")]
+    watch.until(*up)
+    fabric.sweep()
+    watch.until_some("FTB_IB_PORT_ACTIVE", "ADAPTER:0::PORT:1")
+    expect([e for e in watch.brief() if e not in up and e[0] != "FTB_IB_PORT_INFO"]
+           == [("FTB_IB_PORT_ACTIVE", "INFO", "ADAPTER:0::PORT:1")], watch.brief())
+    fabric.say('Baselid "Hca1"[1] 77')
+    watch.until_some("FTB_IB_EVENT_LID_CHANGE", "ADAPTER:0::PORT:1")
+    expect({e["namespace"] for e in watch.events()} == {"FTB.FTB_IB"}, watch.events())
+    watch.end()
+    fabric.end()
+
+
+@test
+def a_node_without_an_adapter_says_so_once(s):
+    if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+        skip("there is an adapter")
+    watch = Watch(s, "--ib", "--every", "20ms", "--load", "--node", "n1")
+    watch.until_some("FTB_IB_ADAPTER_UNAVAILABLE")
+    count = lambda: sum(1 for e in watch.events() if e["namespace"] == "FTB.FTB_IB")
+    reader = children(watch.job.pid)
+    expect(len(reader) == 2, s.process_table())
+    before = sum(proc_switches(p) for p in reader)
+    watch.job.until(lambda: sum(proc_switches(p) for p in reader) > before + 20, "it looks again")
+    expect(count() == 1 and ("FTB_IB_ADAPTER_UNAVAILABLE", "WARNING", "") in watch.brief(),
+           watch.brief())
+    watch.end()
+
+
+def proc_switches(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return sum(int(x.split()[1]) for x in f if "ctxt_switches" in x)
+
+
+# ---- memory ----
+
+@test
+def memory_errors_are_told_from_counters_records_and_logs(s):
+    dimm = s.path("edac", "mc", "mc0", "dimm0")
+    os.makedirs(dimm)
+    for name, text in (("dimm_ce_count", "5"), ("dimm_ue_count", "0"), ("dimm_label", "DIMM A1")):
+        s.write(os.path.join(dimm, name), text + "\n")
+    s.write("kernel.log", "mce: [Hardware Error]: CPU 9: Machine Check Exception: 5 Bank 1: "
+            "be00000000800400\n")  # old: not told
+    s.write("mcelog.log", "")
+    watch = Watch(s, "--memory", "--no-gpu", "--edac", s.path("edac"), "--rasdaemon",
+                  s.path("ras.db"), "--kernel-log", s.path("kernel.log"), "--mcelog",
+                  s.path("mcelog.log"), "--every", "50ms", "--node", "n1")
+    reader = watch.job.until(lambda: children(watch.job.pid), "the reader runs")[0]
+    looked = proc_switches(reader)
+    watch.job.until(lambda: proc_switches(reader) > looked + 5, "it has looked")
+    s.write(os.path.join(dimm, "dimm_ce_count"), "8\n")
+    watch.until(("FTB_MEM_CORRECTED", "WARNING", "SOURCE:edac::UNIT:DIMM A1::COUNT:3"))
+    with open(s.path("kernel.log"), "a") as f:
+        f.write("mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 4: "
+                "be00000000800400\n")
+    watch.until_some("FTB_MEM_MACHINE_CHECK", "CPU:2::BANK:4::STATUS:be00000000800400")
+    os.rename(s.path("kernel.log"), s.path("kernel.log.1"))  # rotated
+    s.write("kernel.log", "Memory failure: 0x1f5a2: recovery action for dirty LRU page: Recovered\n")
+    watch.until_some("FTB_MEM_PAGE_FAILED", "PAGE:0x1f5a2::OUTCOME:Recovered")
+    with open(s.path("mcelog.log"), "a") as f:
+        f.write("CPU 1 BANK 3 TSC 5d\nSTATUS be00000000010090 MCGSTATUS 0\n")
+    watch.until_some("FTB_MEM_MACHINE_CHECK", "CPU:1::BANK:3")
+    expect(not [e for e in watch.brief() if "CPU:9" in e[2]], watch.brief())
+    watch.end()
+
+
+@test
+def rasdaemons_records_are_counted(s):
+    db = sqlite3.connect(s.path("ras.db"))
+    db.execute("CREATE TABLE mc_event (id INTEGER PRIMARY KEY, timestamp TEXT, err_count INTEGER,"
+               " err_type TEXT, err_msg TEXT, label TEXT, mc INTEGER)")
+    add = ("INSERT INTO mc_event (timestamp, err_count, err_type, err_msg, label, mc)"
+           " VALUES ('now', ?, ?, 'memory read error', ?, 0)")
+    db.execute(add, (4, "Corrected", "DIMM_B2"))
+    db.commit()
+    watch = Watch(s, "--memory", "--no-gpu", "--edac", s.path("none"), "--rasdaemon",
+                  s.path("ras.db"), "--kernel-log", s.path("none"), "--every", "50ms")
+    reader = watch.job.until(lambda: children(watch.job.pid), "the reader runs")[0]
+    looked = proc_switches(reader)
+    watch.job.until(lambda: proc_switches(reader) > looked + 5, "it has looked")
+    db.execute(add, (2, "Corrected", "DIMM_B2"))
+    db.execute(add, (1, "Uncorrected", "DIMM_B2"))
+    db.commit()
+    watch.until(("FTB_MEM_CORRECTED", "WARNING", "SOURCE:rasdaemon::UNIT:DIMM_B2::COUNT:2"),
+                ("FTB_MEM_UNCORRECTED", "ERROR", "SOURCE:rasdaemon::UNIT:DIMM_B2::COUNT:1"))
+    db.close()
+    watch.end()
+
+
+# ---- load ----
+
+@test
+def a_stopped_process_is_stuck_and_a_full_disk_is_full(s):
+    disk = s.tmpfs("disk", "1m")
+    sleeper = s.start(PYTHON, "-c", "import time\nwhile True: time.sleep(0.01)")
+    watch = Watch(s, "--load", "--pid", sleeper.pid, "--disk", disk, "--stuck-after", "1s",
+                  "--every", "50ms", "--pressure", "cpu=100", "--node", "n1")
+    reader = watch.job.until(lambda: children(watch.job.pid), "the reader runs")[0]
+    looked = proc_switches(reader)
+    watch.job.until(lambda: proc_switches(reader) > looked + 5, "it has looked")
+    sleeper.kill(signal.SIGSTOP)
+    watch.until_some("FTB_LOAD_STUCK", f"PID:{sleeper.pid}::STATE:T::SECONDS:")
+    sleeper.kill(signal.SIGCONT)
+    watch.until_some("FTB_LOAD_MOVES", f"PID:{sleeper.pid}")
+    with open(os.path.join(disk, "big"), "wb") as f:
+        f.write(b"x" * 1000000)
+    watch.until_some("FTB_LOAD_DISK_FULL", f"PATH:{disk}::FREE:")
+    os.unlink(os.path.join(disk, "big"))
+    watch.until_some("FTB_LOAD_DISK_OK", f"PATH:{disk}::FREE:")
+    end_by_id(s, sleeper)
+    watch.end()
+
+
+# ---- the command ----
+
+@test
+def a_file_takes_the_place_of_a_sensor(s):
+    file = s.write("sensors", "# as ipmi-sensors --comma-separated-output prints it\n"
+                   "1,CPU Temp,Temperature,40.00,C,'OK'\n2,FAN1,Fan,3600.00,RPM,'OK'\nwait 50ms\n"
+                   "2,FAN1,Fan,0.00,RPM,'At or Below (<=) Lower Critical Threshold'\n")
+    watch = Watch(s, "--ipmi-file", f"n7={file}", "--every", "20ms")
+    watch.until(("FTB_IPMI_FANFAIL", "ERROR", "n7"))
+    with open(file, "a") as f:  # what is appended comes later
+        f.write("2,FAN1,Fan,3600.00,RPM,'OK'\nwait 20ms\n1,CPU Temp,Temperature,40.00,C,'OK'\n"
+                "wait 20ms\nend\n")
+    r = watch.job.wait()
+    expect(r.status == 0 and watch.brief()[1:] == [("FTB_IPMI_NORMAL", "INFO", "n7")], r,
+           watch.brief())
+    bad = s.hale("monitor", "--ib-file", s.write("bad", "adapters 1\nprt 0\nend\n"), "--to", "-")
+    expect("bad: a line that begins with 'prt'" in bad.err and "NUM_ADAPTERS:1" in bad.out, bad)
+    none = s.hale("monitor", "--load-file", s.path("none"), "--to", "-", "--once")
+    expect("MONITOR_LOST" in none.out and "No such file" in none.out, none)
+
+
+@test
+def a_reader_that_dies_is_started_again(s):
+    watch = Watch(s, "--load", "--every", "50ms", "--pressure", "cpu=100", "--node", "n1")
+    reader = watch.job.until(lambda: children(watch.job.pid), "the reader runs")[0]
+    os.kill(reader, signal.SIGKILL)
+    watch.until(("MONITOR_LOST", "WARNING",
+                 "NODE:n1::MONITOR:load::REASON:its reader has ended"),
+                ("MONITOR_BACK", "INFO", "NODE:n1::MONITOR:load"))
+    second = children(watch.job.pid)
+    expect(len(second) == 1 and second[0] != reader, s.process_table())
+    watch.job.kill(signal.SIGKILL)  # readers do not outlive their owner: the harness looks
+    watch.job.wait()
+
+
+@test
+def events_go_through_the_backplane(s):
+    os.mkdir(s.path("ftb"), 0o700)
+    env = {"HALE_FTB": s.path("ftb", "ftb")}
+    broker = s.start(HALE, "backplane", env=env)
+    broker.until(lambda: s.run(HALE, "backplane", "status", env=env).status == 0, "broker")
+    clients = lambda: json.loads(s.run(HALE, "backplane", "status", "--json", env=env).out)["clients"]
+    before = clients()
+    seen = s.start(HALE, "events", "--follow", "--json", "--count", "2", "--filter",
+                   "namespace=FTB.FTB_IPMI", env=env)
+    broker.until(lambda: clients() > before, "the subscriber is there")
+    file = s.write("sensors", "2,FAN1,Fan,0,RPM,'Lower Critical'\nwait 50ms\n"
+                   "1,P1,Temperature,95,C,'Upper Critical'\nwait 50ms\nend\n")
+    r = s.hale("monitor", "--ipmi-file", f"n1={file}", env=env)
+    expect(r.status == 0, r)
+    r = seen.wait()
+    events = [json.loads(x) for x in r.out.splitlines()]
+    expect([(e["namespace"], e["name"], e["severity"], e["payload"]) for e in events] ==
+           [("FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", "n1"),
+            ("FTB.FTB_IPMI", "FTB_IPMI_OVERTEMP", "ERROR", "n1")], r)
+    broker.kill(signal.SIGTERM)
+    broker.wait()
+    r = s.hale("monitor", "--load", "--once", env=env)
+    expect(r.status == 1 and "hale backplane" in r.err and "--to FILE" in r.err, r)
+
+
+@test
+def wrong_options_are_refused_with_a_sentence(s):
+    for argv, says in ((["--to", "-"], "nothing to watch"), (["--ibb"], "--ibb"),
+                       (["--ib", "--every", "soon"], "not 'soon'"),
+                       (["--load", "--pid", "x"], "not 'x'"), (["--ib", "extra"], "'extra'"),
+                       (["--load", "--pressure", "net=5"], "not 'net=5'"),
+                       (["--ipmi", "a=b", "--ipmi-overtemp", "hot"], "not 'hot'"),
+                       (["--load", "--every"], "--every needs a value"),
+                       (["--ipmi-file", "n1="], "needs what is to be watched")):
+        r = s.hale("monitor", *argv)
+        expect(r.status == EXIT_USAGE and says in r.err and "hale help monitor" in r.err, r)
+    r = s.hale("monitor", "--load", "--to", s.path("no", "such", "file"))
+    expect(r.status == 1 and "can't write events" in r.err, r)
+
+
+main()
