@@ -31,6 +31,27 @@ def each_model_has_help_and_an_example_that_works(s):
 
 
 @test
+def each_command_in_the_documents_works(s):
+    """And what is printed under those with a prompt is what they print, but for lines left out."""
+    count = 0
+    for page in ("docs/models.md", "docs/man/hale-model.1"):
+        lines = open(os.path.join(ROOT, page)).read().splitlines()
+        for i, line in enumerate(lines):
+            m = re.match(r"(?:\.Dl |\$ )?hale (model \w[^#]*)", line)
+            if not m:
+                continue
+            count += 1
+            r = s.hale(*m[1].split())
+            expect(r.status == 0 and r.out and not r.err, page, i + 1, r)
+            printed = [x.rstrip() for x in r.out.splitlines()]
+            for shown in lines[i + 1:] if line.startswith("$") else []:
+                if shown.startswith("```"):
+                    break
+                expect(shown == "…" or shown.rstrip() in printed, page, shown, r)
+    expect(count >= 15, count)
+
+
+@test
 def redundancy_answers_per_scheme(s):
     keys = {"t_red_hours", "t_total_hours", "failures", "spare_nodes", "reliability"}
     d = model(s, "redundancy", *REDUNDANCY, "--compare", "2x,2xD,3x")
