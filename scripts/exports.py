@@ -17,6 +17,7 @@ RULES = {
     "libhale.so": r"(hale|HALE)_|(epoll_pwait|ppoll|pselect|pthread_sigmask|signalfd|sigprocmask"
                   r"|sigsuspend|sigtimedwait|sigwait|sigwaitinfo)$",
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
+    "libftb.so.0": r"(FTB|HALE_FTB)_",
     "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI)_",
 }
 

@@ -342,6 +342,19 @@ def other_users_are_refused_and_counted(s):
     expect(r.status == 1 and "no event broker serves this user" in r.err, r)
     expect(b.status()["refused_users"] == 1, b.status())
     b.end()
+    # nor does a client speak to somebody else's broker that it merely finds
+    os.makedirs(s.path("run", "hale"))
+    for folder in (s.path("run"), s.path("run", "hale")):
+        os.chmod(folder, 0o777)
+    there = s.path("run", "hale", "ftb")
+    other = s.start(*nobody, HALE, "backplane", "--socket", there)
+    other.until(lambda: os.path.exists(there), "the socket is there")
+    r = s.hale("events", env={"XDG_RUNTIME_DIR": s.path("run"), "HALE_FTB": ""})
+    expect(r.status == 1 and "no event broker serves this user" in r.err, r)
+    r = s.hale("events", env={"HALE_FTB": there})
+    expect(r.status == 0, r)
+    other.kill(signal.SIGTERM)
+    other.wait()
 
 
 @test

@@ -5,7 +5,8 @@
  *   client.c   local clients: accept, packets, cutting off
  *   outq.c     what waits for one receiver, and which of it is lost first
  *   route.c    duplicates, the log of WARNING and above, who gets an event, interest
- *   tree.c     links to parent and children, healing        peers.c   the list, keys
+ *   link.c     links to other brokers, interest            peers.c   the list, keys
+ *   tree.c     parent and children, healing
  *   wire.c     ZeroMQ: sockets, CURVE, who is who
  */
 #ifndef HALE_FTB_BROKER_PRIVATE_H
@@ -224,6 +225,14 @@ char *broker_status_json(const struct broker *b); /* malloc'ed */
 /* peers.c */
 hale_status_t peers_read(const char *path, struct peer **peers, int *count, struct error *err);
 hale_status_t key_read(const char *path, char secret[41], char public[41], struct error *err);
+
+/* link.c */
+struct link *link_new(struct broker *b, int peer); /* NULL: no memory */
+void link_free(struct broker *b, struct link *l);
+bool link_up(struct broker *b, struct link *l); /* from now on it receives */
+enum out_result link_say(struct link *l, enum packet_kind kind);
+void link_tell(struct broker *b, struct link *l); /* what we want from it, if that is news */
+void link_interest(struct broker *b, struct link *l, const struct packet *p);
 
 /* tree.c */
 hale_status_t tree_create(struct broker *b, const struct broker_options *o, struct error *err);

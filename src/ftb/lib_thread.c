@@ -14,6 +14,18 @@
 
 /* ---- the connection ---- */
 
+/* The default place may be in /tmp, where somebody else could have made a socket for us to find. A
+ * place that HALE_FTB names is trusted. */
+static bool trusted(int fd)
+{
+	const char *given = getenv("HALE_FTB");
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	return (given && *given) || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+				     (who.uid == geteuid() || who.uid == 0));
+}
+
 static int connect_now(void)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -22,7 +34,7 @@ static int connect_now(void)
 	if (!ftb_socket_path(a.sun_path))
 		return -1;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
+	if (fd >= 0 && (connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0 || !trusted(fd))) {
 		close(fd);
 		return -1;
 	}
