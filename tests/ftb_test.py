@@ -516,6 +516,35 @@ def a_cable_that_is_cut_shortly_costs_nothing(s):
         expect(h[1].status()["heals"] == 0, h[1].status())
 
 
+JUNK = """
+import os, socket
+for size in (1, 64, 100000, 20000000):
+    for head in (b"", b"GET / HTTP/1.1\\r\\n", b"\\xff\\0\\0\\0\\0\\0\\0\\0\\x01\\x7f\\3\\1CURVE" + bytes(15)):
+        c = socket.create_connection(("10.77.0.1", 7100), 10)
+        try:
+            c.sendall(head + os.urandom(64) + bytes(size))
+        except OSError:
+            pass
+        c.close()
+"""
+
+
+@test
+def what_strangers_send_to_a_brokers_port_goes_nowhere(s):
+    with Hosts(s, 2) as h:
+        got = h[0].watch()
+        r = s.run("ip", "netns", "exec", f"{h.tag}n1", PYTHON, "-c", JUNK)
+        expect(r.status == 0, r)
+        h[1].publish("FTB.X", "GOOD", "WARNING")
+        got.until_output("GOOD")
+        expect(h[0].status()["children"] == ["node1"] and h[1].status()["heals"] == 0,
+               h[0].status())
+        expect(proc_figures(h[0].job.pid)["rss"] < 100 << 20, "it keeps none of that")
+        end_watcher(got)
+        h[1].end()
+        h[0].end()
+
+
 @test
 def a_broker_with_an_unknown_key_is_refused_and_counted(s):
     with Hosts(s, 2) as h:
