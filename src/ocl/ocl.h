@@ -82,7 +82,6 @@ struct mem {
 	bool told_read_only, scratch; /* by haleSetMemFlags */
 	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
 	bool saved;		      /* the checkpoint has all of it */
-	uint64_t wrong[2];	      /* scrub: the hash that was found instead, last time */
 	/* on file */
 	struct chunk *chunks;
 	size_t chunk_count, chunk_size;

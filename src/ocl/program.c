@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Programs: how they came to be is kept, so that they can be made again on another device. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
@@ -196,21 +197,70 @@ static void note_step(struct program *p, char kind, const char *options, cl_uint
 	p->steps = s;
 }
 
+/* Compilers keep what is known of arguments only when told to (clGetKernelArgInfo). The program
+ * doesn't see the option. NULL: as they are. */
+static char *options_with_info(const struct program *p, const char *options)
+{
+	char *more = NULL;
+
+	if (!p || !p->source || !(ocl.set.opt & OCL_OPT_AUTO) ||
+	    (options && strstr(options, "-cl-kernel-arg-info")))
+		return NULL;
+	if (asprintf(&more, "%s%s-cl-kernel-arg-info", options ? options : "",
+		     options && *options ? " " : "") < 0)
+		return NULL;
+	return more;
+}
+
+cl_int CL_API_CALL layer_clGetProgramBuildInfo(cl_program handle, cl_device_id device,
+					       cl_program_build_info name, size_t size, void *value,
+					       size_t *size_ret)
+{
+	const char *own = NULL;
+	struct program *p;
+	cl_int status;
+	size_t n;
+
+	if (name != CL_PROGRAM_BUILD_OPTIONS || ocl.passive)
+		return NEXT->clGetProgramBuildInfo(handle, device, name, size, value, size_ret);
+	status = NEXT->clGetProgramBuildInfo(handle, device, name, 0, NULL, &n);
+	ocl_lock();
+	p = ocl_find(handle, OCL_PROGRAM);
+	if (p && p->steps)
+		own = p->steps->options ? p->steps->options : "";
+	n = own ? strlen(own) + 1 : n;
+	if (status == CL_SUCCESS && !own)
+		status = NEXT->clGetProgramBuildInfo(handle, device, name, size, value, size_ret);
+	else if (status == CL_SUCCESS && value && size < n)
+		status = CL_INVALID_VALUE;
+	else if (status == CL_SUCCESS && value)
+		memcpy(value, own, n);
+	if (status == CL_SUCCESS && size_ret)
+		*size_ret = n;
+	ocl_unlock();
+	return status;
+}
+
 cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 					const cl_device_id *devices, const char *options,
 					void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
 	struct program *p;
+	char *more;
+	cl_int status;
 
 	ocl_lock();
 	p = ocl_find(handle, OCL_PROGRAM);
+	more = options_with_info(p, options);
 	if (p) {
 		note_step(p, 'b', options, 0, NULL, NULL);
 		devices = devices_for(OBJ(p)->domain, &count, devices);
 	}
 	ocl_unlock();
-	return NEXT->clBuildProgram(ocl_real(handle, OCL_PROGRAM), count, devices, options, notify,
-				    data);
+	status = NEXT->clBuildProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
+				      more ? more : options, notify, data);
+	free(more);
+	return status;
 }
 
 static cl_program *real_programs(const cl_program *list, cl_uint count)
@@ -231,6 +281,7 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 	cl_program *real;
 	struct program *p;
 	cl_int status;
+	char *more;
 
 	ocl_lock();
 	p = ocl_find(handle, OCL_PROGRAM);
@@ -240,9 +291,12 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 		devices = devices_for(OBJ(p)->domain, &count, devices);
 	}
 	real = real_programs(header, headers);
+	more = options_with_info(p, options);
 	ocl_unlock();
-	status = NEXT->clCompileProgram(ocl_real(handle, OCL_PROGRAM), count, devices, options,
-					headers, real ? real : header, names, notify, data);
+	status = NEXT->clCompileProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
+					more ? more : options, headers, real ? real : header, names,
+					notify, data);
+	free(more);
 	free(real);
 	return status;
 }

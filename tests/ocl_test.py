@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""OpenCL programs under the layer, on PoCL: the same bits with errors in device memory as without.
+
+A pretended error damages all device memory, so that what is not restored and repeated shows."""
+
+import itertools
+
+from lib import *
+
+MODES = [[], ["-q", "2", "-o"], ["-e", "-q", "2"], ["-m"], ["-w", "-q", "2"], ["-f"]]
+
+
+def opencl(s, program, *libraries):
+    if not glob.glob("/etc/OpenCL/vendors/pocl*.icd") or not os.path.exists("/usr/include/CL/cl.h"):
+        skip("needs PoCL and OpenCL's headers: scripts/deps.sh check")
+    if not os.path.exists(os.path.join(BUILD, "libhale_opencl.so")):
+        raise Failed("libhale_opencl.so was not built")
+    s.env["POCL_CACHE_DIR"] = s.path("pocl-cache")
+    os.makedirs(s.env["POCL_CACHE_DIR"], exist_ok=True)
+    return s.compile(program, mpi=None, flags=["-Wno-comment", "-lOpenCL", *libraries])
+
+
+def layered(s, settings, exe, *args, **env):
+    return s.run(exe, *args, env=dict(
+        env, OPENCL_LAYERS=os.path.join(BUILD, "libhale_opencl.so"), HALE_OPENCL=settings))
+
+
+def same(s, settings, exe, *args, alone=None, **env):
+    """The layer's run, which gave what a run without it gives."""
+    alone = alone or s.run(exe, *args, env=env)
+    expect(alone.status == 0, alone)
+    r = layered(s, settings, exe, *args, **env)
+    expect(r.status == 0 and r.out == alone.out, f"HALE_OPENCL='{settings}'", alone, r)
+    return r
+
+
+def found(r):
+    """(errors, recovered, epochs, checkpoints)"""
+    m = re.search(r"opencl: (\d+) errors in device memory, (\d+) recovered.*?; (\d+) epochs, (\d+) checkpoints",
+                  r.err)
+    expect(m, "no line at the end", r)
+    return tuple(int(x) for x in m.groups())
+
+
+@test
+def an_error_in_any_epoch_leaves_no_trace(s):
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "8")
+    epochs = found(same(s, "check=none ckpt=every-epoch", exe, "8", alone=alone))[2]
+    expect(epochs >= 8, epochs)
+    for at in range(1, epochs + 1):
+        r = same(s, f"check=none ckpt=every-epoch inject=epoch:{at}", exe, "8", alone=alone)
+        expect(found(r)[:2] == (1, 1), r)
+
+
+@test
+def queues_events_mappings_and_forks_are_replayed(s):
+    exe = opencl(s, "ocl_solver")
+    for mode, ckpt in itertools.product(MODES, ["epochs:3", "off"]):
+        r = same(s, f"check=none ckpt={ckpt} inject=epoch:5", exe, *mode, "8")
+        expect(found(r)[:2] == (1, 1), mode, r)
+
+
+@test
+def every_optimisation_alone_and_none(s):
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "8")
+    for o in ["none", "MOD", "RO", "HB", "SB", "HD", "CS", "AUTO", "HASH", "MOD,RO,AUTO", "all"]:
+        r = same(s, f"check=none ckpt=epochs:2 opt={o} inject=epoch:5", exe, "8", alone=alone)
+        expect(found(r)[:2] == (1, 1), o, r)
+
+
+@test
+def copies_through_pinned_buffers_and_hashes_of_the_device(s):
+    exe = opencl(s, "ocl_solver")
+    r = same(s, "check=none ckpt=epochs:2 inject=epoch:7 report=r.json", exe, "10",
+             HALE_OPENCL_COPIES="staged")
+    expect(found(r)[:2] == (1, 1), r)
+    report = s.report("r.json")
+    expect(report["bytes"]["restore"] > 0 and report["checkpoints"] > 0, report)
+
+
+@test
+def images_shared_virtual_memory_and_callbacks(s):
+    exe = opencl(s, "ocl_misc")
+    for what in ["image", "svm", "callback"]:
+        for settings in ["ckpt=every-epoch inject=epoch:3", "ckpt=epochs:4 inject=epoch:4"]:
+            r = same(s, "check=none " + settings, exe, what)
+            expect(found(r)[:2] == (1, 1), r)
+
+
+@test
+def the_second_error_in_a_row_moves_to_another_device(s):
+    exe = opencl(s, "ocl_solver")
+    for mode in [[], ["-q", "2", "-o"], ["-m"]]:
+        r = same(s, "check=none ckpt=epochs:2 inject=epoch:5:2", exe, *mode, "8",
+                 POCL_DEVICES="pthread pthread")
+        expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, r)
+
+
+@test
+def without_another_device_the_program_is_told(s):
+    exe = opencl(s, "ocl_solver")
+    r = layered(s, "check=none inject=epoch:3:2", exe, "8", POCL_DEVICES="pthread")
+    expect(r.status == 3 and "failed: -5 " in r.out, r)
+    expect("no other device" in r.err and found(r)[:2] == (2, 0), r)
+    alone = s.run(exe, "8").out.splitlines()
+    told = r.out.splitlines()[:-1]
+    expect(told == alone[:len(told)], "data of a bad epoch reached the program", r)
+
+
+@test
+def a_bit_that_flips_is_found_by_scrubbing(s):
+    exe = opencl(s, "ocl_misc")
+    clean = s.run(exe, "corrupt", "clean")
+    expect(s.run(exe, "corrupt").out != clean.out, "the flip does nothing")
+    r = layered(s, "check=scrub ckpt=every-epoch", exe, "corrupt")
+    expect(r.status == 0 and r.out == clean.out and found(r)[:2] == (1, 1), clean, r)
+
+
+@test
+def a_number_in_a_file_counts_errors(s):
+    exe = opencl(s, "ocl_solver")
+    s.write("count", "0\n")
+    alone = s.run(exe, "2000")
+    job = s.start(exe, "2000", env={"OPENCL_LAYERS": os.path.join(BUILD, "libhale_opencl.so"),
+                                    "HALE_OPENCL": f"check=file:{s.path('count')} ckpt=epochs:50"})
+    job.until_output(r"^20 ")
+    s.write("count", "1\n")
+    r = job.wait()
+    expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), r)
+
+
+@test
+def a_kernel_that_writes_to_a_read_only_buffer(s):
+    exe = opencl(s, "ocl_misc")
+    r = same(s, "check=scrub ckpt=every-epoch inject=epoch:3", exe, "liar")
+    expect(found(r)[:2] == (1, 1) and "CL_MEM_READ_ONLY" in r.err, r)
+
+
+@test
+def wrong_parameters_give_the_same_errors(s):
+    exe = opencl(s, "ocl_misc")
+    r = same(s, "check=none ckpt=every-epoch", exe, "errors")
+    expect("refs 2" in r.out and len(r.out.splitlines()) >= 15, r)
+
+
+@test
+def who_never_synchronises_has_epochs_closed(s):
+    exe = opencl(s, "ocl_misc")
+    r = same(s, "check=none ckpt=every-epoch inject=epoch:1", exe, "endless", "300000")
+    errors, recovered, epochs, checkpoints = found(r)
+    expect((errors, recovered) == (1, 1) and epochs == 2 and checkpoints == 2, r)
+
+
+@test
+def bad_folders_and_full_disks_stop_nothing(s):
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "6")
+    r = same(s, "check=none ckpt=every-epoch dir=/not/there inject=epoch:4", exe, "6", alone=alone)
+    expect("'/not/there'" in r.err and found(r)[:2] == (1, 1), r)
+    small = s.tmpfs("small", "256k")
+    r = same(s, f"check=none ckpt=every-epoch dir={small} inject=epoch:4", exe, "6", alone=alone)
+    expect("No space left" in r.err and found(r)[:2] == (1, 1), r)
+    r = layered(s, "ckpt=sometimes", exe, "6")
+    expect(r.status == EXIT_USAGE and "HALE_OPENCL: ckpt takes" in r.err, r)
+
+
+@test
+def hale_run_and_hale_inject(s):
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "3000")
+    job = s.start(HALE, "run", "--opencl", "--report", "report.json", "--", exe, "3000",
+                  env={"HALE_OPENCL": "ckpt=epochs:20"})
+    job.until_output(r"^20 ")
+    pid = job.ranks(1)[0]
+    r = s.hale("inject", "ecc", pid, "--epoch", "120")
+    expect(r.status == 0, r)
+    r = job.wait()
+    expect(r.status == 0 and r.out == alone.out, r)
+    report = s.report()["opencl"]
+    expect(report["errors"] == 1 and report["recoveries"] == 1, report)
+    expect(set(report["seconds"]) == {"log", "check", "checkpoint", "consolidate", "restore", "replay"}, report)
+    r = s.hale("inject", "ecc", os.getpid())
+    expect(r.status == 1 and "does not run OpenCL" in r.err, r)
+    r = s.hale("inject", "ecc", "--epoch", "0")
+    expect(r.status == EXIT_USAGE, r)
+
+
+@test
+def reports_as_text_json_and_picture(s):
+    exe = opencl(s, "ocl_solver")
+    have("gnuplot")
+    for name, what in [("r.txt", "checkpoint "), ("r.json", '"replay":'), ("r.svg", "<svg")]:
+        same(s, f"check=none ckpt=every-epoch inject=epoch:2 report={s.path(name)}", exe, "4")
+        expect(what in s.read(name), name, s.read(name)[:400])
+
+
+main()

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ocl_misc errors: what invalid handles, counts and parameters give, one line each.
+ * ocl_misc callback: data used in a callback and after it. ocl_misc corrupt: a bit of a buffer that
+ * lies in host memory flips by itself (corrupt clean: it doesn't). ocl_misc liar: a kernel writes
+ * to a read-only buffer. ocl_misc endless STEPS: commands without any synchronisation. ocl_misc
+ * image, svm. */
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 4096 };
+static cl_device_id device;
+static cl_context context;
+static cl_command_queue queue;
+static cl_kernel kernel;
+
+static const char source[] =
+    "__kernel void grow(__global int *a, __global const int *b) {\n"
+    "  int i = get_global_id(0); a[i] = a[i] * 3 + b[i]; }\n"
+    "__kernel void cheat(__global int *a, __global int *b) {\n"
+    "  int i = get_global_id(0); b[i] += 1; a[i] += b[i]; }\n"
+    "__kernel void blur(read_only image2d_t in, write_only image2d_t out, sampler_t s) {\n"
+    "  int2 p = (int2)(get_global_id(0), get_global_id(1));\n"
+    "  write_imagef(out, p, 0.5f * (read_imagef(in, s, p) + read_imagef(in, s, p + (int2)(1, "
+    "0)))); }\n";
+
+#define OK(call)                                                                                   \
+	do {                                                                                       \
+		cl_int ok_ = (call);                                                               \
+		if (ok_ != CL_SUCCESS) {                                                           \
+			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
+			exit(3);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static void set_up(const char *name)
+{
+	cl_platform_id platform;
+	const char *text = source;
+	cl_program p;
+	cl_int e;
+
+	OK(clGetPlatformIDs(1, &platform, NULL));
+	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
+	OK(e);
+	queue = clCreateCommandQueueWithProperties(context, device, NULL, &e);
+	OK(e);
+	p = clCreateProgramWithSource(context, 1, &text, NULL, &e);
+	OK(e);
+	OK(clBuildProgram(p, 0, NULL, "", NULL, NULL));
+	kernel = clCreateKernel(p, name, &e);
+	OK(e);
+	OK(clReleaseProgram(p));
+}
+
+static cl_mem buffer(cl_mem_flags flags, size_t size, void *host)
+{
+	cl_int e;
+	cl_mem m = clCreateBuffer(context, flags, size, host, &e);
+
+	OK(e);
+	return m;
+}
+
+static void launch(cl_mem a, cl_mem b)
+{
+	size_t global = N;
+
+	OK(clSetKernelArg(kernel, 0, sizeof(a), &a));
+	OK(clSetKernelArg(kernel, 1, sizeof(b), &b));
+	OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL));
+}
+
+static unsigned sum(const int *p)
+{
+	unsigned s = 0;
+
+	for (int i = 0; i < N; i++)
+		s = s * 31 + (unsigned)p[i];
+	return s;
+}
+
+static void show_sum(cl_mem a)
+{
+	static int host[N];
+
+	OK(clEnqueueReadBuffer(queue, a, CL_TRUE, 0, sizeof(host), host, 0, NULL, NULL));
+	printf("%08x\n", sum(host));
+}
+
+static void errors(void)
+{
+	cl_mem m = buffer(CL_MEM_READ_WRITE, 64, NULL);
+	cl_event event = clCreateUserEvent(context, NULL);
+	size_t global = 1;
+	cl_uint refs;
+	char data[128] = {0};
+	cl_int e;
+
+	printf("%d\n", clEnqueueReadBuffer(queue, NULL, CL_TRUE, 0, 4, data, 0, NULL, NULL));
+	printf("%d\n", clEnqueueReadBuffer(NULL, m, CL_TRUE, 0, 4, data, 0, NULL, NULL));
+	printf("%d\n", clEnqueueReadBuffer(queue, m, CL_TRUE, 60, 8, data, 0, NULL, NULL));
+	printf("%d\n", clEnqueueReadBuffer(queue, m, CL_FALSE, 0, 8, NULL, 0, NULL, NULL));
+	printf("%d\n", clEnqueueWriteBuffer(queue, m, CL_TRUE, 0, 8, data, 1, NULL, NULL));
+	printf("%d\n", clEnqueueWriteBuffer(queue, m, CL_TRUE, 0, 8, data, 0, &event, NULL));
+	printf("%d\n", clEnqueueFillBuffer(queue, m, data, 3, 0, 6, 0, NULL, NULL));
+	printf("%d\n",
+	       clEnqueueNDRangeKernel(queue, kernel, 0, NULL, &global, NULL, 0, NULL, NULL));
+	printf("%d\n", clSetKernelArg(kernel, 9, sizeof(m), &m));
+	printf("%d\n", clSetKernelArg(kernel, 0, 3, &m));
+	printf("%d\n", clWaitForEvents(0, NULL));
+	printf("%d\n", clFinish(NULL));
+	printf("%d\n", clReleaseMemObject(NULL));
+	clEnqueueMapBuffer(queue, m, CL_TRUE, CL_MAP_READ, 60, 8, 0, NULL, NULL, &e);
+	printf("%d\n", e);
+	OK(clRetainMemObject(m));
+	OK(clGetMemObjectInfo(m, CL_MEM_REFERENCE_COUNT, sizeof(refs), &refs, NULL));
+	printf("refs %u\n", refs);
+	OK(clReleaseMemObject(m));
+	OK(clEnqueueWriteBuffer(queue, m, CL_FALSE, 0, 8, data, 0, NULL, &event));
+	OK(clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof(refs), &refs, NULL));
+	printf("refs %u\n", refs);
+	OK(clFinish(queue));
+	OK(clGetMemObjectInfo(m, CL_MEM_REFERENCE_COUNT, sizeof(refs), &refs, NULL));
+	printf("refs %u\n", refs);
+}
+
+static int seen[N];
+static volatile int called;
+
+static void CL_CALLBACK note(cl_event e, cl_int status, void *data)
+{
+	printf("%08x %d\n", sum(seen), status);
+	fflush(stdout);
+	called = 1;
+}
+
+static void callback(void)
+{
+	static int host[N];
+	cl_event done;
+	cl_mem a, b;
+
+	for (int i = 0; i < N; i++)
+		host[i] = i;
+	a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	b = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	for (int s = 0; s < 4; s++) {
+		launch(a, b);
+		OK(clEnqueueReadBuffer(queue, a, CL_FALSE, 0, sizeof(seen), seen, 0, NULL, &done));
+		called = 0;
+		OK(clSetEventCallback(done, CL_COMPLETE, note, NULL));
+		OK(clFlush(queue));
+		while (!called)
+			usleep(100);
+		clReleaseEvent(done);
+	}
+	show_sum(a);
+}
+
+static void corrupt(int flips)
+{
+	static int host[N];
+	int *shared = aligned_alloc(4096, sizeof(host));
+	cl_mem a, b;
+
+	memset(host, 0, sizeof(host));
+	for (int i = 0; i < N; i++)
+		shared[i] = i;
+	a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	b = buffer(CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, sizeof(host), shared);
+	for (int s = 0; s < 6; s++) {
+		launch(a, b);
+		show_sum(a);
+		if (s == 2 && flips)
+			shared[17] ^= 1 << 20; /* nobody wrote that */
+	}
+}
+
+static void liar(void)
+{
+	static int host[N];
+	cl_mem a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	cl_mem b = buffer(CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+
+	for (int s = 0; s < 6; s++) {
+		launch(a, b);
+		show_sum(a);
+	}
+}
+
+static void endless(int steps)
+{
+	static int host[N];
+	cl_mem a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	cl_mem b = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+
+	for (int s = 0; s < steps; s++) {
+		OK(clEnqueueWriteBuffer(queue, b, CL_FALSE, 0, 4, host, 0, NULL, NULL));
+		if (s % 1000 == 0)
+			launch(a, b);
+	}
+	show_sum(a);
+}
+
+static void image(void)
+{
+	cl_image_format format = {CL_RGBA, CL_FLOAT};
+	cl_image_desc desc = {
+	    .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 64, .image_height = 64};
+	static float host[64 * 64 * 4];
+	size_t origin[3] = {0}, region[3] = {64, 64, 1}, row;
+	cl_sampler_properties list[] = {CL_SAMPLER_NORMALIZED_COORDS,
+					CL_FALSE,
+					CL_SAMPLER_ADDRESSING_MODE,
+					CL_ADDRESS_CLAMP_TO_EDGE,
+					CL_SAMPLER_FILTER_MODE,
+					CL_FILTER_NEAREST,
+					0};
+	cl_mem at[2];
+	cl_sampler sampler;
+	cl_int e;
+
+	for (size_t i = 0; i < 64 * 64 * 4; i++)
+		host[i] = (float)(i % 13);
+	for (int i = 0; i < 2; i++) {
+		at[i] = clCreateImage(context, CL_MEM_COPY_HOST_PTR, &format, &desc, host, &e);
+		OK(e);
+	}
+	sampler = clCreateSamplerWithProperties(context, list, &e);
+	OK(e);
+	for (int s = 0; s < 6; s++) {
+		float *p;
+
+		OK(clSetKernelArg(kernel, 0, sizeof(cl_mem), &at[s % 2]));
+		OK(clSetKernelArg(kernel, 1, sizeof(cl_mem), &at[1 - s % 2]));
+		OK(clSetKernelArg(kernel, 2, sizeof(sampler), &sampler));
+		OK(clEnqueueNDRangeKernel(queue, kernel, 2, NULL, region, NULL, 0, NULL, NULL));
+		p = clEnqueueMapImage(queue, at[1 - s % 2], CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+				      origin, region, &row, NULL, 0, NULL, NULL, &e);
+		OK(e);
+		p[s] += 1;
+		OK(clEnqueueUnmapMemObject(queue, at[1 - s % 2], p, 0, NULL, NULL));
+		OK(clEnqueueReadImage(queue, at[1 - s % 2], CL_TRUE, origin, region, 0, 0, host, 0,
+				      NULL, NULL));
+		printf("%08x\n", sum((int *)host));
+	}
+}
+
+static void svm(void)
+{
+	int *a = clSVMAlloc(context, CL_MEM_READ_WRITE, N * sizeof(int), 0);
+	int *b = clSVMAlloc(context, CL_MEM_READ_WRITE, N * sizeof(int), 0);
+	size_t global = N;
+
+	if (!a || !b)
+		exit(77);
+	OK(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_WRITE, a, N * sizeof(int), 0, NULL, NULL));
+	for (int i = 0; i < N; i++)
+		a[i] = i;
+	OK(clEnqueueSVMUnmap(queue, a, 0, NULL, NULL));
+	OK(clEnqueueSVMMemcpy(queue, CL_TRUE, b, a, N * sizeof(int), 0, NULL, NULL));
+	for (int s = 0; s < 6; s++) {
+		OK(clSetKernelArgSVMPointer(kernel, 0, a));
+		OK(clSetKernelArgSVMPointer(kernel, 1, b));
+		OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL));
+		OK(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_READ, a, N * sizeof(int), 0, NULL, NULL));
+		printf("%08x\n", sum(a));
+		OK(clEnqueueSVMUnmap(queue, a, 0, NULL, NULL));
+	}
+	OK(clFinish(queue));
+	clSVMFree(context, a);
+	clSVMFree(context, b);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	set_up(strcmp(what, "liar") == 0 ? "cheat" : strcmp(what, "image") == 0 ? "blur" : "grow");
+	if (strcmp(what, "errors") == 0)
+		errors();
+	else if (strcmp(what, "callback") == 0)
+		callback();
+	else if (strcmp(what, "corrupt") == 0)
+		corrupt(argc < 3);
+	else if (strcmp(what, "liar") == 0)
+		liar();
+	else if (strcmp(what, "endless") == 0)
+		endless(argc > 2 ? atoi(argv[2]) : 1000);
+	else if (strcmp(what, "image") == 0)
+		image();
+	else if (strcmp(what, "svm") == 0)
+		svm();
+	else
+		return 64;
+	return 0;
+}
