@@ -104,11 +104,10 @@ void profile_add_rank(struct profile *p, struct rank_meter *m, uint64_t now_ns)
 	p->collective_bytes += atomic_load(&m->collective_bytes);
 }
 
-void profile_read(struct profile *p, struct segment *s, uint32_t nranks)
+void profile_add_node(struct profile *p, struct segment *s, uint32_t nranks)
 {
 	uint64_t now = clock_ns();
 
-	memset(p, 0, sizeof(*p));
 	for (uint32_t r = 0; s && r < nranks; r++)
 		profile_add_rank(p, segment_meter(s, r), now);
 }

@@ -29,9 +29,10 @@ struct profile {
 
 /* One rank's meter, as it is now; while it runs all words of it that belong together agree. */
 void profile_add_rank(struct profile *p, struct rank_meter *m, uint64_t now_ns);
-void profile_read(struct profile *p, struct segment *s, uint32_t nranks);
+/* All ranks of one node: meters of others are blank in its segment. */
+void profile_add_node(struct profile *p, struct segment *s, uint32_t nranks);
 
-/* Messages and collectives of all ranks so far: how far the program is. */
+/* Messages and collectives of all ranks of a node so far: how far the program is. */
 uint64_t profile_progress(struct segment *s, uint32_t nranks);
 
 /* ---- how fast it goes, with and without a checkpoint being written beside it ---- */

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs over several nodes of this machine: shared memory inside a node, the network between them;
+checkpoints over both, rollbacks, and restarts laid out otherwise."""
+
+from lib import *
+
+
+def nodes_of(job):
+    return [r["node"] for r in sorted(job.info()["ranks"], key=lambda r: r["rank"])]
+
+
+def collectives(s):
+    exe = s.path("collectives")
+    return exe if os.path.exists(exe) else s.compile("collectives", flags=["-lm"])
+
+
+@test
+def ranks_are_placed_in_rows(s):
+    exe = s.compile("misuse")
+    for options, wanted in ((["--nodes", "2"], ["node0", "node0", "node1", "node1"]),
+                            (["--ppn", "3"], ["node0", "node0", "node0", "node1"])):
+        job = s.hale_start(4, exe, "spin", options=options)
+        job.ranks(4)
+        expect(nodes_of(job) == wanted, nodes_of(job))
+        job.kill(signal.SIGTERM)
+        job.wait()
+    for options, why in ((["--nodes", "5"], "4 ranks can't fill 5 nodes"),
+                         (["--nodes", "2", "--ppn", "1"], "too few for 4 ranks"),
+                         (["--nodes", "0"], "--nodes takes a number of nodes")):
+        r = s.hale_run(4, exe, "spin", options=options)
+        expect(r.status == 64 and why in r.err, r)
+
+
+@test
+def collectives_give_the_bits_of_the_fixed_tree_over_nodes(s):
+    for ranks, nodes in ((4, 2), (5, 3), (3, 3)):
+        r = s.hale_run(ranks, collectives(s), 150, SEED * 100 + ranks, 20000,
+                       options=["--nodes", nodes], env={"TREE": "1"})
+        expect(r.status == 0 and r.out == "150 rounds, 0 wrong\n", r)
+
+
+@test
+def a_job_over_two_nodes_rolls_back_and_goes_on(s):
+    have("lmp")
+    lmp = ["lmp", "-log", "none", "-in", os.path.join(ROOT, "tests/data/in.melt"), "-var", "steps",
+           "300"]
+    wanted = s.hale_run(4, *lmp)
+    expect(wanted.status == 0, wanted)
+    r = s.hale_run(4, *lmp, options=["--nodes", "2", "--ckpt-every", "400ms", "--report",
+                                     "report.json", "--inject", "kill:rank=2,at-ckpt=3"])
+    expect(r.status == 0 and thermo(r.out) == thermo(wanted.out), r)
+    expect(s.report()["restarts"] == 1, s.report())
+
+
+@test
+def a_checkpoint_of_two_nodes_goes_on_on_one_and_on_four(s):
+    exe = s.compile("steps")
+    args = ["400", "5"]
+    wanted = s.hale_run(4, exe, *args)
+    expect(wanted.status == 0, wanted)
+    job = s.hale_start(4, exe, *args, options=["--nodes", "2", "--ckpt-dir", "first"])
+    job.until_output(r"rank 3 step 20 ")
+    checkpoint = job.checkpoint()
+    before = job.out()
+    job.kill(signal.SIGTERM)
+    job.wait()
+    for nodes in (1, 4, 2):
+        r = s.hale("restart", "--nodes", nodes, "--ckpt-dir", f"on{nodes}", checkpoint)
+        expect(r.status == 0, r)
+        last = sorted(wanted.out.splitlines())
+        expect(set(r.out.splitlines()) <= set(last), f"on {nodes} nodes", r)
+        expect(set(r.out.splitlines()) | set(before.splitlines()) >= set(last), r)
+
+
+main()
