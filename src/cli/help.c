@@ -35,6 +35,8 @@ static const char run_help[] =
     "and there is a checkpoint, the job is rolled back to it and goes on by itself.\n"
     "\n"
     "  -n, -np, -c N          number of ranks (1)\n"
+    "  --nodes K, --ppn P     as on K nodes, or on nodes with P ranks each: ranks of different\n"
+    "                         nodes reach each other over the network (of this machine, today)\n"
     "  --no-mpi               the program does not use MPI: N independent processes\n"
     "  --wdir DIR             working folder of the ranks\n"
     "  -x VAR=VALUE           set a variable for the ranks (they get the others anyway)\n"
