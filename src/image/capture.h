@@ -40,7 +40,7 @@ struct capture {
 /* Ranges of one mapping that were written since the base; whole: can't be told, all of it. */
 struct map_written {
 	bool whole;
-	bool apart; /* selected and copied before the fork, and left out of it */
+	bool apart;	    /* selected and copied before the fork, and left out of it */
 	struct list ranges; /* struct range */
 	uint64_t saved;	    /* pages of it in the selection, once that is made */
 };
