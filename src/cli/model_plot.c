@@ -344,7 +344,7 @@ static int draw(const struct model_request *q, const struct points *p)
 
 int model_sweep(const struct model_request *q)
 {
-	struct points p = {0};
+	struct points p = {.what = {.name = "", .meaning = ""}};
 	struct error err = {.code = HALE_ERR_ARGUMENT};
 	int status = 0;
 

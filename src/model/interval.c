@@ -42,6 +42,8 @@ static double lambert_above_branch(double x)
 
 	if (x == 0)
 		return 0;
+	if (x > 36) /* 1 - y is less than what a double can tell from 1 */
+		return 1;
 	for (int i = 0; i < 60; i++) {
 		double step = (y + log1p(-y) + x) * (1 - y) / y;
 
@@ -80,6 +82,8 @@ hale_status_t model_daly_wall_s(double work_s, double interval_s, double ckpt_s,
 	segments = work_s / interval_s - ckpt_s / segment_s;
 	if (isinf(mtbf_s))
 		*wall_s = segment_s * segments;
+	else if (segment_s / mtbf_s > 700 || restart_s / mtbf_s > 700)
+		*wall_s = INFINITY; /* beyond what doubles hold */
 	else
 		*wall_s = mtbf_s * exp(restart_s / mtbf_s) * expm1(segment_s / mtbf_s) * segments;
 	return HALE_OK;

@@ -92,6 +92,13 @@ static void the_best_interval_is_where_the_wall_time_is_least(void **state)
 		}
 }
 
+static void hopeless_jobs_take_for_ever(void **state)
+{
+	assert_near(best(1e9, 100), 100, 0);
+	assert_true(isinf(wall(1e6, 1e5, 10, 10, 100)));
+	assert_true(isinf(wall(1e6, 10, 10, 1e5, 100)));
+}
+
 static void more_failures_never_help(void **state)
 {
 	double last_wall = INFINITY, last_interval = 0;
@@ -136,6 +143,7 @@ int main(void)
 	    cmocka_unit_test(worked_examples),
 	    cmocka_unit_test(without_cost_or_failures_the_limits_hold),
 	    cmocka_unit_test(the_best_interval_is_where_the_wall_time_is_least),
+	    cmocka_unit_test(hopeless_jobs_take_for_ever),
 	    cmocka_unit_test(more_failures_never_help),
 	    cmocka_unit_test(first_order_is_the_limit_of_rare_failures),
 	    cmocka_unit_test(values_out_of_range_are_named),

@@ -155,12 +155,12 @@ static void live_vulnerability_is_time_times_space(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(quantities_are_read_in_every_unit),
-		cmocka_unit_test(garbage_is_refused_by_a_sentence_that_shows_it),
-		cmocka_unit_test(quantities_are_shown_for_people),
-		cmocka_unit_test(failure_laws_are_read),
-		cmocka_unit_test(laws_agree_with_themselves),
-		cmocka_unit_test(live_vulnerability_is_time_times_space),
+	    cmocka_unit_test(quantities_are_read_in_every_unit),
+	    cmocka_unit_test(garbage_is_refused_by_a_sentence_that_shows_it),
+	    cmocka_unit_test(quantities_are_shown_for_people),
+	    cmocka_unit_test(failure_laws_are_read),
+	    cmocka_unit_test(laws_agree_with_themselves),
+	    cmocka_unit_test(live_vulnerability_is_time_times_space),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

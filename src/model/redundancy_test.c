@@ -324,21 +324,21 @@ static void partial_redundancy_has_its_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(table_3_2_follows),
-		cmocka_unit_test(table_3_4_follows_from_10_minutes_of_cloning),
-		cmocka_unit_test(with_two_minutes_it_does_not),
-		cmocka_unit_test(hours_of_section_3_9_1),
-		cmocka_unit_test(hours_of_section_3_9_2),
-		cmocka_unit_test(cloning_beats_a_third_replica_up_to_the_crossings),
-		cmocka_unit_test(without_failures_only_messages_cost),
-		cmocka_unit_test(more_nodes_never_help),
-		cmocka_unit_test(the_exact_form_of_one_node_is_the_textbook_one),
-		cmocka_unit_test(the_published_reliability_counts_each_sphere_r_times),
-		cmocka_unit_test(a_job_that_never_finishes_is_refused),
-		cmocka_unit_test(waiting_is_divided_by_the_kinds_of_calls),
-		cmocka_unit_test(spares_for_a_probability_are_poisson_quantiles),
-		cmocka_unit_test(the_window_of_vulnerability_is_small),
-		cmocka_unit_test(partial_redundancy_has_its_ends),
+	    cmocka_unit_test(table_3_2_follows),
+	    cmocka_unit_test(table_3_4_follows_from_10_minutes_of_cloning),
+	    cmocka_unit_test(with_two_minutes_it_does_not),
+	    cmocka_unit_test(hours_of_section_3_9_1),
+	    cmocka_unit_test(hours_of_section_3_9_2),
+	    cmocka_unit_test(cloning_beats_a_third_replica_up_to_the_crossings),
+	    cmocka_unit_test(without_failures_only_messages_cost),
+	    cmocka_unit_test(more_nodes_never_help),
+	    cmocka_unit_test(the_exact_form_of_one_node_is_the_textbook_one),
+	    cmocka_unit_test(the_published_reliability_counts_each_sphere_r_times),
+	    cmocka_unit_test(a_job_that_never_finishes_is_refused),
+	    cmocka_unit_test(waiting_is_divided_by_the_kinds_of_calls),
+	    cmocka_unit_test(spares_for_a_probability_are_poisson_quantiles),
+	    cmocka_unit_test(the_window_of_vulnerability_is_small),
+	    cmocka_unit_test(partial_redundancy_has_its_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
