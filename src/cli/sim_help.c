@@ -33,7 +33,7 @@ const char cli_sim_help[] =
     "  none                   back to the beginning at every failure\n"
     "  ckpt (or L4), L2, L1   checkpoints in shared storage, in a partner node, in the node:\n"
     "                         every=TIME|auto, cost=TIME, restart=TIME\n"
-    "                         (auto; 5min, 30s, 10s)\n"
+    "                         (auto; 5min, 30s, 10s; as the cost)\n"
     "  2x, 3x, 1.5x           replicas of each rank; partial:fraction=SHARE: of that many a twin\n"
     "  clone                  lost replicas are cloned: time=TIME (2min), pause=TIME of that the\n"
     "                         job stands still (all), at-once=N|any (1)\n"

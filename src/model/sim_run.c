@@ -12,7 +12,7 @@
 #include "model/sim_world.h"
 
 /* If none of the first few finishes, more runs tell nothing new. */
-enum { PROBE = 8, BLOCKS = 1024 };
+enum { PROBE = 32, BLOCKS = 1024 };
 
 struct block {
 	double sum[SIM_FIGURES];  /* of finished runs, as are the means */

@@ -154,7 +154,7 @@ static hale_status_t begin_part(struct sim_scheme *s, bool *degree_said, const c
 			return error_set(err, HALE_ERR_ARGUMENT,
 					 "the scheme has '%s' twice (ckpt and L4 are the same)",
 					 name);
-		*l = (struct sim_level){1, 0, levels[i].cost_s, levels[i].cost_s};
+		*l = (struct sim_level){1, 0, levels[i].cost_s, -1};
 		return HALE_OK;
 	}
 	bool degree = parse_degree(name, &s->degree), partial = !strcmp(name, "partial");
@@ -268,6 +268,9 @@ hale_status_t sim_scheme_parse(const char *text, struct sim_scheme *scheme, stru
 	}
 	if (s.clone_pause_s < 0)
 		s.clone_pause_s = s.clone_s;
+	for (int k = 0; k < POLICY_LEVELS; k++) /* reading takes as long as writing */
+		if (s.level[k].restart_s < 0)
+			s.level[k].restart_s = s.level[k].cost_s;
 	if (s.set_size == 0)
 		s.set_size = s.speed < 0 ? 4 : 1;
 	s.jump = s.shadows && s.jump_s >= 0 && !s.loose;

@@ -241,7 +241,7 @@ static void coverage_by_tasks_takes_what_the_unified_model_says(void **state)
 	p.scheme.level[POLICY_SHARED].every_s = r.unified_interval_s;
 	struct sim_summary s = run(&p);
 	expect_wall(daly_sum(m.work_s / 0.99, r.unified_interval_s, 60, 60, 43200 / 0.14), &s);
-	/* the closed form is of first order; the seed saw 0.7 % at most */
+	/* the closed form is of first order; 0.7 % at most was published */
 	expect_near(r.unified_total_s, s.mean[SIM_WALL_S], 0.007 * r.unified_total_s,
 		    "unified model");
 	expect_near(0.86, s.mean[SIM_COVERED] / s.mean[SIM_FAILURES], 0.01, "coverage");
@@ -324,7 +324,7 @@ static void cloning_takes_what_eq_3_7_says(void **state)
 	expect_wall(m.work_s * exp(400000 / (5 * YEAR) * 120), &s);
 }
 
-/* Table 3.4 of seed 000: 74 nodes for 64,000 ranks, beta 0.2 and cloning in 10 minutes. */
+/* 000 table 3.4: 74 nodes for 64,000 ranks, beta 0.2 and cloning in 10 minutes. */
 static void spares_are_those_of_table_3_4(void **state)
 {
 	struct sim_plan p = plan_of(64000, 200 * 3600, "exp:mttf=50y", "2x+clone:time=10min", 1000);
