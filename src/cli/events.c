@@ -263,10 +263,10 @@ static int publish(int argc, char **argv)
 		return usage("a payload has at most 8192 bytes");
 	if (strlen(job) >= sizeof(me.client_jobid))
 		return usage("a job's name in events has at most 15 bytes");
-	strcpy(me.event_space, what[0]);
-	strcpy(me.client_jobid, job);
-	strcpy(info.event_name, what[1]);
-	strcpy(info.severity, what[2]);
+	snprintf(me.event_space, sizeof(me.event_space), "%s", what[0]);
+	snprintf(me.client_jobid, sizeof(me.client_jobid), "%s", job);
+	snprintf(info.event_name, sizeof(info.event_name), "%s", what[1]);
+	snprintf(info.severity, sizeof(info.severity), "%s", what[2]);
 	ret = FTB_Connect(&me, &c);
 	if (ret != FTB_SUCCESS)
 		return no_broker(ret);

@@ -20,7 +20,8 @@
 static hale_status_t take_options(struct broker *b, const struct broker_options *o,
 				  struct error *err)
 {
-	struct group *g;
+	struct group group, *g = NULL;
+	char names[4096];
 
 	if (o->socket && strlen(o->socket) >= sizeof(b->path))
 		return error_set(err, HALE_ERR_ARGUMENT,
@@ -41,8 +42,7 @@ static hale_status_t take_options(struct broker *b, const struct broker_options 
 	else if (gethostname(b->node, sizeof(b->node) - 1) != 0)
 		snprintf(b->node, sizeof(b->node), "localhost");
 	if (o->group) {
-		g = getgrnam(o->group);
-		if (!g)
+		if (getgrnam_r(o->group, &group, names, sizeof(names), &g) != 0 || !g)
 			return error_set(err, HALE_ERR_ARGUMENT, "there is no group '%s'",
 					 o->group);
 		b->has_group = true;

@@ -205,8 +205,8 @@ static void take_status(struct client *c)
 
 	if (packet && len <= PACKET_MAX - PACKET_HEADER) {
 		ftb_packet_start(packet, PACKET_STATUS, 0);
-		if (len)
-			memcpy(packet + PACKET_HEADER, text, len);
+		for (size_t i = 0; i < len; i++)
+			packet[PACKET_HEADER + i] = (uint8_t)text[i];
 		if (!outq_control(&c->r.q, packet, PACKET_HEADER + len))
 			c->broken = true;
 		c->r.dirty = true;
@@ -298,7 +298,10 @@ static void client_new(struct broker *b, int fd, uid_t uid)
 void client_accept(struct broker *b)
 {
 	for (int i = 0; i < 16; i++) {
-		int fd = accept4(b->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct sockaddr_un from;
+		socklen_t len = sizeof(from);
+		int fd = accept4(b->listener, (struct sockaddr *)&from, &len,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct ucred who;
 
 		if (fd < 0)

@@ -137,23 +137,27 @@ static void set_text(struct ftb_event *e, enum ftb_text t, const char *text)
 	e->text_len[t] = (uint8_t)strlen(text);
 }
 
-/* Holds the caller up while the broker is behind; false if it stays so. */
-static bool wait_for_room(FTB_client_handle_t handle, struct client **c)
+static bool behind(const struct client *c)
 {
-	for (int ms = 0; ms < PATIENCE_MS && (*c)->fd >= 0; ms += 5) {
-		struct pollfd p = {.fd = (*c)->fd, .events = POLLOUT};
+	return c->fd >= 0 && c->out.blocked && c->out.bytes >= BACKLOG;
+}
 
-		lib_flush(*c);
-		if (!(*c)->out.blocked || (*c)->out.bytes < BACKLOG)
-			return true;
+/* Holds the caller up while the broker is behind, for a while; NULL if somebody has ended the
+ * client meanwhile. */
+static struct client *wait_for_room(FTB_client_handle_t handle, struct client *c)
+{
+	for (int ms = 0; ms < PATIENCE_MS && c && behind(c); ms += 5) {
+		struct pollfd p = {.fd = c->fd, .events = POLLOUT};
+
+		lib_flush(c);
+		if (!behind(c))
+			break;
 		pthread_mutex_unlock(&lib.lock);
 		poll(&p, 1, 5);
 		pthread_mutex_lock(&lib.lock);
-		*c = lib_client(handle); /* somebody may have ended it */
-		if (!*c)
-			return false;
+		c = lib_client(handle);
 	}
-	return (*c)->fd < 0 || (*c)->out.bytes < BACKLOG;
+	return c;
 }
 
 static enum out_result send_later(void *to, const uint8_t *bytes, size_t len)
@@ -191,13 +195,17 @@ static int publish(FTB_client_handle_t handle, struct client *c, const char *nam
 	if (!d)
 		return FTB_ERR_INVALID_EVENT_NAME;
 	e.severity = (uint8_t)d->severity;
-	if (c->out.blocked && c->out.bytes >= BACKLOG && !wait_for_room(handle, &c)) {
+	if (behind(c)) {
+		c = wait_for_room(handle, c);
 		if (!c)
 			return FTB_ERR_INVALID_HANDLE;
-		if (ftb_event_info(&e) || c->out.bytes >= OUTQ_SOFT)
+		if (behind(c) && (ftb_event_info(&e) || c->out.bytes >= OUTQ_SOFT))
 			return FTB_ERR_NETWORK_GENERAL;
+		d = find_declared(
+		    c, name); /* others may have declared more: the table may have moved */
+		if (!d)
+			return FTB_ERR_INVALID_EVENT_NAME;
 	}
-	d = find_declared(c, name);
 	e.seq = ++c->seq;
 	set_text(&e, TEXT_SPACE, c->info.event_space);
 	set_text(&e, TEXT_NAME, d->name);

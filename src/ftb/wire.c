@@ -267,10 +267,9 @@ static int pump_link(struct broker *b, struct link *l, int budget)
 static void pump_monitor(struct link *l)
 {
 	uint8_t event[8], rest[256];
-	int n;
 	bool more;
 
-	while (l && l->monitor && (n = frame(l->monitor, event, sizeof(event), &more, NULL)) >= 0) {
+	while (l && l->monitor && frame(l->monitor, event, sizeof(event), &more, NULL) >= 0) {
 		while (more && frame(l->monitor, rest, sizeof(rest), &more, NULL) >= 0)
 			;
 		l->gone = true;
