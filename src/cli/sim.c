@@ -62,7 +62,7 @@ static bool take_number(struct order *o, const char *name, const char *value)
 
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
 		const struct number *n = &numbers[i];
-		double *to = (double *)((char *)o + n->at);
+		double *to = (void *)((char *)o + n->at);
 		if (strcmp(n->name, name) != 0)
 			continue;
 		if (model_quantity_parse(value, n->kind, to, &err) == HALE_OK) {

@@ -65,7 +65,7 @@ hale_status_t sim_failures_parse(const char *text, struct sim_failures *failures
 	*file = NULL;
 	if (strlen(text) >= sizeof(copy))
 		return error_set(err, HALE_ERR_ARGUMENT, "the failures are too long to read");
-	strcpy(copy, text);
+	memcpy(copy, text, strlen(text) + 1);
 	char *settings = strchr(copy, ':');
 	if (!settings)
 		return no_failures(text, err);

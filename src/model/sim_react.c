@@ -14,9 +14,10 @@ static void *grown(struct sim_world *w, void *array, size_t count, size_t size)
 {
 	void *more = realloc(array, count * size);
 
-	if (!more)
-		w->no_memory = true;
-	return more ? more : array;
+	if (more)
+		return more;
+	w->no_memory = true;
+	return array;
 }
 
 /* ---- spare nodes ---- */

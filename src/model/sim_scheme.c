@@ -94,7 +94,7 @@ static hale_status_t set_key(struct sim_scheme *s, const char *part, const char 
 		if (strcmp(k->part, part) != 0 || strcmp(k->name, name) != 0)
 			continue;
 		found = k;
-		double *to = (double *)((char *)s + k->at);
+		double *to = (void *)((char *)s + k->at);
 		if (k->word && !strcmp(value, k->word)) {
 			*to = k->word_value;
 			return HALE_OK;
@@ -256,7 +256,7 @@ hale_status_t sim_scheme_parse(const char *text, struct sim_scheme *scheme, stru
 
 	if (strlen(text) >= sizeof(copy))
 		return error_set(err, HALE_ERR_ARGUMENT, "the scheme is too long");
-	strcpy(copy, text);
+	memcpy(copy, text, strlen(text) + 1);
 	char *part = strtok_r(copy, "+", &rest);
 	if (!part)
 		return error_set(err, HALE_ERR_ARGUMENT,
@@ -278,7 +278,7 @@ hale_status_t sim_scheme_parse(const char *text, struct sim_scheme *scheme, stru
 	hale_status_t status = check_parts(&s, err);
 	if (status != HALE_OK)
 		return status;
-	strcpy(s.text, text);
+	memcpy(s.text, text, strlen(text) + 1);
 	*scheme = s;
 	return HALE_OK;
 }
