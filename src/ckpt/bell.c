@@ -19,10 +19,12 @@
 
 enum { NAME_LENGTH = 5 };
 
-/* [0]: the datagram socket. Several threads may sleep here at once; none while it changes, which
- * happens inside the guard with the other threads parked or outside link_sleep's reach. */
+/* [0]: the datagram socket. The kernel reads it at the beginning of each sleep, and once more when
+ * a checkpoint has interrupted one, which may have changed it: so it is this very array that
+ * threads sleep on, and never a copy. Descriptors below 0 are left out. What the kernel writes back
+ * nobody looks at. */
 static struct pollfd watched[1 + LINK_BELL_FDS];
-static _Atomic unsigned nwatched, opened;
+static _Atomic bool open_now;
 
 static hale_status_t name_read(int fd, uint64_t *name, struct error *err)
 {
@@ -56,44 +58,40 @@ hale_status_t link_bell_open(const int *fd, unsigned count, struct error *err)
 		return rc;
 	}
 	watched[0] = (struct pollfd){.fd = s, .events = POLLIN};
-	for (unsigned i = 0; i < count; i++)
-		watched[1 + i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
+	for (unsigned i = 0; i < LINK_BELL_FDS; i++)
+		watched[1 + i] = (struct pollfd){.fd = i < count ? fd[i] : -1, .events = POLLIN};
 	atomic_store(&link_self()->mailbox->bell_name, name);
-	atomic_fetch_add(&opened, 1);
-	atomic_store(&nwatched, 1 + count);
+	atomic_store(&open_now, true);
 	return HALE_OK;
 }
 
 void link_bell_close(void)
 {
-	if (!atomic_exchange(&nwatched, 0))
+	if (!atomic_exchange(&open_now, false))
 		return;
 	atomic_store(&link_self()->mailbox->bell_name, 0);
 	close(watched[0].fd);
+	for (unsigned i = 0; i < ARRAY_LEN(watched); i++)
+		watched[i].fd = -1;
 }
 
-static void datagrams_take(int fd)
+static void datagrams_take(void)
 {
 	char byte;
-	while (recv(fd, &byte, 1, MSG_DONTWAIT) >= 0)
+	while (atomic_load(&open_now) && recv(watched[0].fd, &byte, 1, MSG_DONTWAIT) >= 0)
 		;
 }
 
 bool bell_sleep(uint32_t bell_seen, uint64_t max_ns)
 {
-	unsigned n = atomic_load(&nwatched), era = atomic_load(&opened);
 	struct timespec t = {(time_t)(max_ns / 1000000000u), (long)(max_ns % 1000000000u)};
-	struct pollfd p[1 + LINK_BELL_FDS];
-	if (n == 0)
+	if (!atomic_load(&open_now))
 		return false;
-	memcpy(p, watched, n * sizeof(*p));
 	/* the name is in the mailbox for good: who rings after this look sends a datagram */
 	if (atomic_load(&link_self()->mailbox->bell) != bell_seen)
 		return true;
-	/* by system call: ppoll of this library is the program's (masks.c). A checkpoint may
-	 * interrupt it, and then these descriptors are others' */
-	if (syscall(SYS_ppoll, p, n, &t, NULL, 0) > 0 && p[0].revents && nwatched &&
-	    era == atomic_load(&opened))
-		datagrams_take(p[0].fd);
+	/* by system call: ppoll of this library is the program's (masks.c) */
+	if (syscall(SYS_ppoll, watched, ARRAY_LEN(watched), &t, NULL, 0) > 0)
+		datagrams_take();
 	return true;
 }

@@ -64,7 +64,7 @@ void link_sleep(uint32_t bell_seen, uint64_t max_ns);
 
 /* From here on link_sleep also ends when one of those descriptors (at most LINK_BELL_FDS) can be
  * read. bell_close: the bell alone again; before an image is taken. They don't own fd. */
-enum { LINK_BELL_FDS = 6 };
+enum { LINK_BELL_FDS = 12 };
 hale_status_t link_bell_open(const int *fd, unsigned count, struct error *err);
 void link_bell_close(void);
 

@@ -45,7 +45,7 @@ int match_init(void)
 
 static bool nothing_left(void *arg)
 {
-	return !match.busy && !match.reading.first && !match.pushing.first;
+	return !match.busy && !match.unsettled && !match.reading.first && !match.pushing.first;
 }
 
 /* The caller has seen to it that every rank is here (a barrier): what is left are our own last

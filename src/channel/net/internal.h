@@ -28,6 +28,7 @@ enum {
 	NET_WINDOW_BYTES = 1 << 20,
 	NET_RETRY_NS = 20000000,       /* before a broken connection is made again; doubles … */
 	NET_RETRY_MAX_NS = 1000000000, /* … up to this */
+	NET_DRAIN_NS = 50000000,       /* waited for peers that are suspended by the same request */
 	NET_CLOSE_NS = 5000000,
 };
 
@@ -36,6 +37,7 @@ enum net_kind {
 	NET_HAVE, /* nothing but `have` */
 	NET_ASK,  /* answer with NET_HAVE */
 	NET_BYE,  /* I close my end, and will be back under another address, or not */
+	NET_STOP, /* I send no more records until the checkpoint envelope.id is behind me */
 	NET_GET,  /* give me these pieces of your memory (struct iovec); envelope.id: the token */
 };
 
@@ -84,6 +86,7 @@ struct net_peer {
 	bool up;
 	bool broken;	  /* the wire said so: to be dropped */
 	bool left;	  /* said BYE */
+	uint32_t stopped; /* the last checkpoint for which it said STOP */
 	bool wanted;	  /* something waits for a connection */
 	uint32_t version; /* of the directory's entry that it was made to; 0: none yet */
 	uint32_t breaks;  /* since something came */
@@ -93,8 +96,10 @@ struct net_peer {
 extern struct net {
 	const struct wire *wire; /* NULL: not loaded */
 	bool open;
-	bool calling; /* inside a call of the wire's: connecting has to wait */
 	bool closing;
+	bool stopping; /* suspended, and still open */
+	uint64_t stop_at;
+	bool rebuild;	/* a connection broke: the wire is to be opened anew */
 	bool attention; /* peers_attend has something to do */
 	bool all;	/* no other channel: see net.c */
 	bool late;	/* records kept for ranks that live here now */
@@ -105,6 +110,10 @@ extern struct net {
 	channel_arrive_t *arrive;
 	int arrived; /* records, since poll began */
 } net;
+
+/* ---- net.c ---- */
+/* Closes the wire and opens it again, under a new address. */
+void net_rebuild(void);
 
 /* ---- load.c ---- */
 /* libhale_net.so beside this library, once. NULL: err says why. */
@@ -130,7 +139,7 @@ bool stream_late_flush(uint32_t rank);
 void stream_forget(struct net_peer *p);
 
 /* ---- peers.c ---- */
-/* Connects if that is possible now, else as soon as it is. */
+/* Connects as soon as that is possible, in progress. */
 void peer_want(uint32_t rank);
 void peer_broke(uint32_t rank, const char *why);
 /* Connections that are due, stale or broken. */

@@ -26,14 +26,6 @@ static const struct wire_calls calls = {
     .broke = peer_broke,
 };
 
-static int wire_progress(void)
-{
-	net.calling = true;
-	int moved = net.wire->progress();
-	net.calling = false;
-	return moved;
-}
-
 /* ---- open and close ---- */
 
 /* HALE_NET=all: also ranks of this node are reached over the network. For tests, and for measuring.
@@ -100,24 +92,34 @@ static void wire_stop(void)
 {
 	if (!net.open)
 		return;
-	link_address_publish("", 0);
 	link_bell_close();
 	for (uint32_t i = 0; i < net.nranks; i++)
 		stream_say(i, NET_BYE, 0, NULL, 0);
-	net.calling = net.closing = true;
+	net.closing = true;
 	net.wire->close(NET_CLOSE_NS);
-	net.calling = net.closing = false;
-	net.open = false;
+	net.closing = false;
+	net.open = net.stopping = net.rebuild = false;
 	copy_forget_all();
 	for (uint32_t i = 0; i < net.nranks; i++) {
 		struct net_peer *p = &net.peer[i];
 		stream_early_drop(p);
 		p->up = p->broken = p->left = p->tell = false;
-		p->breaks = 0;
-		p->retry_at = 0;
 		p->wanted = p->freed != p->tail;
 	}
+	/* only now: peers drop their ends when they see it, and UCX is not up to hearing from one
+	 * that has dropped its end while it still connects itself */
+	link_address_publish("", 0);
 	atomic_store(&link_self()->mailbox->net_open, 0);
+}
+
+void net_rebuild(void)
+{
+	struct error err;
+	wire_stop();
+	if (wire_start(&err) != HALE_OK) {
+		log_warn("after a connection was lost %s", err.text);
+		link_abort(70);
+	}
 }
 
 static hale_status_t net_open(channel_arrive_t *arrive, struct error *err)
@@ -157,7 +159,12 @@ static bool window_make(struct net_peer *p)
 static void *net_reserve(uint32_t rank, size_t length)
 {
 	struct net_peer *p = &net.peer[rank];
-	if (UNLIKELY(stream_full(p) || !p->away || !window_make(p)))
+	if (UNLIKELY(!p->up)) {
+		if (p->away && net.open)
+			peer_want(rank);
+		return NULL;
+	}
+	if (UNLIKELY(stream_full(p) || !window_make(p)))
 		return NULL;
 	heap_free(p->reserved);
 	p->reserved = stream_slot(rank, length);
@@ -211,7 +218,7 @@ static int net_poll(void)
 	if (UNLIKELY(!net.open))
 		return 0;
 	net.arrived = 0;
-	wire_progress();
+	net.wire->progress();
 	uint32_t cancelled =
 	    atomic_load_explicit(&l->mailbox->ckpt_cancelled, memory_order_relaxed);
 	if (UNLIKELY(cancelled > net.epoch))
@@ -270,14 +277,36 @@ static void net_close(void)
 
 /* ---- checkpoint ---- */
 
+/* What is on its way may arrive: peers are about to do the same. Who is late, or can't be reached,
+ * isn't waited for, since what hasn't arrived is kept. */
 static void net_suspend(uint32_t round)
 {
 	net.round = round;
-	wire_stop();
+	if (!net.open)
+		return;
+	net.stopping = true;
+	net.stop_at = clock_ns() + NET_DRAIN_NS;
+	for (uint32_t i = 0; i < net.nranks; i++)
+		stream_say(i, NET_STOP, round, NULL, 0);
+}
+
+static bool nothing_on_its_way(void)
+{
+	for (uint32_t i = 0; i < net.nranks; i++) {
+		const struct net_peer *p = &net.peer[i];
+		if (p->up && !p->left && (p->freed != p->tail || p->stopped != net.round))
+			return false;
+	}
+	return true;
 }
 
 static bool net_drained(void)
 {
+	if (!net.open)
+		return true;
+	if (!nothing_on_its_way() && clock_ns() < net.stop_at)
+		return false;
+	wire_stop();
 	return true;
 }
 
@@ -290,6 +319,7 @@ static void late_begin(struct net_peer *p)
 static void net_resume(bool restored)
 {
 	struct error err;
+	wire_stop(); /* given up before it was drained */
 	if (net.round > net.epoch)
 		net.epoch = net.round;
 	if (restored) {

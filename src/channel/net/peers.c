@@ -4,15 +4,15 @@
  * old connection leads nowhere.
  *
  * A connection that breaks proves nothing about the process at its other end. It is made again; if
- * that fails too, the peer is reported (mailbox, net_lost), and the agents decide. */
+ * that fails too, the peer is reported (mailbox, net_lost), and the agents decide. Made again means
+ * that the whole wire is opened anew, under another address: so any two wires are connected at most
+ * once, and nobody has to tell an old connection's last words from a new one's first. */
 #include "channel/net/internal.h"
 
 void peer_want(uint32_t rank)
 {
 	net.peer[rank].wanted = true;
 	net.attention = true;
-	if (!net.calling)
-		peers_attend();
 }
 
 static void drop(uint32_t rank)
@@ -33,6 +33,14 @@ static void report(uint32_t rank, const char *why)
 		 net.rank, rank, why);
 }
 
+static uint64_t retry_after(const struct net_peer *p)
+{
+	uint64_t ns = NET_RETRY_NS;
+	for (uint32_t i = 1; i < p->breaks && ns < NET_RETRY_MAX_NS; i++)
+		ns *= 2;
+	return clock_ns() + ns;
+}
+
 void peer_broke(uint32_t rank, const char *why)
 {
 	struct net_peer *p = &net.peer[rank];
@@ -43,19 +51,12 @@ void peer_broke(uint32_t rank, const char *why)
 	net.attention = true;
 	if (p->left)
 		return;
-	p->wanted = true;
+	p->wanted = net.rebuild = true;
+	p->retry_at = retry_after(p);
 	if (++p->breaks == 2)
 		report(rank, why);
 	else
 		log_info("rank %u: the connection to rank %u has ended: %s", net.rank, rank, why);
-}
-
-static uint64_t retry_after(const struct net_peer *p)
-{
-	uint64_t ns = NET_RETRY_NS;
-	for (uint32_t i = 1; i < p->breaks && ns < NET_RETRY_MAX_NS; i++)
-		ns *= 2;
-	return clock_ns() + ns;
 }
 
 static void connected(uint32_t rank)
@@ -74,7 +75,6 @@ static void connected(uint32_t rank)
 
 static void connect_try(uint32_t rank, const void *address, uint32_t length)
 {
-	struct net_peer *p = &net.peer[rank];
 	char why[WIRE_WHY];
 	if (net.wire->state(rank) != WIRE_NONE)
 		return;
@@ -82,10 +82,7 @@ static void connect_try(uint32_t rank, const void *address, uint32_t length)
 		connected(rank);
 		return;
 	}
-	p->broken = false;
-	if (++p->breaks == 2)
-		report(rank, why);
-	p->retry_at = retry_after(p);
+	peer_broke(rank, why);
 }
 
 /* True when nothing more is to be done for it now or later. */
@@ -94,15 +91,11 @@ static bool attend(uint32_t rank)
 	struct net_peer *p = &net.peer[rank];
 	unsigned char address[SEGMENT_ADDRESS_MAX];
 	uint32_t length = 0;
-	if (p->broken) {
-		drop(rank);
-		p->retry_at = retry_after(p);
-	}
 	uint32_t version = segment_address_get(link_self()->segment, rank, address, &length);
 	if (version == 0) /* none yet, or being written: then the directory changes once more */
 		return true;
 	if (version != p->version) {
-		if (p->up)
+		if (p->up || p->broken)
 			drop(rank);
 		p->version = version;
 		p->left = length == 0;
@@ -110,11 +103,30 @@ static bool attend(uint32_t rank)
 		p->breaks = 0;
 		p->wanted |= p->freed != p->tail;
 	}
-	if (!p->wanted || p->up || !length || p->left)
+	if (!p->wanted || p->up || !length || p->left || net.stopping)
 		return true;
+	if (p->broken)
+		return false;
 	if (p->retry_at <= clock_ns())
 		connect_try(rank, address, length);
 	return p->up;
+}
+
+/* Is a broken connection due to be made again? */
+static bool rebuild_is_due(void)
+{
+	uint64_t now = clock_ns();
+	bool broken = false;
+	for (uint32_t i = 0; i < net.nranks; i++) {
+		const struct net_peer *p = &net.peer[i];
+		if (p->away && p->broken && !p->left) {
+			broken = true;
+			if (p->retry_at <= now)
+				return true;
+		}
+	}
+	net.rebuild = broken;
+	return false;
 }
 
 void peers_attend(void)
@@ -125,4 +137,7 @@ void peers_attend(void)
 	for (uint32_t i = 0; i < net.nranks; i++)
 		if (net.peer[i].away && !attend(i))
 			net.attention = true;
+	if (UNLIKELY(net.rebuild) && !net.stopping && rebuild_is_due())
+		net_rebuild();
+	net.attention |= net.rebuild;
 }

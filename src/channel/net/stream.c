@@ -215,6 +215,10 @@ void stream_came(const void *header, size_t header_bytes, const void *payload, s
 	case NET_BYE:
 		p->left = true;
 		break;
+	case NET_STOP:
+		p->stopped = (uint32_t)h->envelope.id;
+		p->tell = true;
+		break;
 	case NET_GET:
 		copy_asked(h->from, h->envelope.id, payload, bytes);
 		break;

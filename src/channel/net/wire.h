@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-enum { WIRE_VERSION = 1, WIRE_WHY = 200, WIRE_FDS = 5, WIRE_HEADER_MAX = 128 };
+enum { WIRE_VERSION = 1, WIRE_WHY = 200, WIRE_FDS = 12, WIRE_HEADER_MAX = 128 };
 
 /* From the module. They may call send, but no other function of it. */
 struct wire_calls {

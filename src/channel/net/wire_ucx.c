@@ -45,7 +45,7 @@ static struct {
 	uint32_t npeers;
 	struct pending pending; /* list head */
 	ucs_async_context_t *events;
-	int watched[EVENTS_MAX]; /* descriptors of the event context, the listening socket first */
+	int watched[EVENTS_MAX]; /* descriptors of the event context: listening sockets, devices */
 	unsigned nwatched;
 	unsigned rounds;
 	bool look; /* in this round for sure */
@@ -73,7 +73,8 @@ SHOWN ucs_status_t ucs_async_set_event_handler(ucs_async_mode_t mode, int fd,
 	ucs_status_t (*real)(ucs_async_mode_t, int, ucs_event_set_types_t, ucs_async_event_cb_t,
 			     void *, ucs_async_context_t *);
 	real = (__typeof__(real))dlsym(RTLD_NEXT, "ucs_async_set_event_handler");
-	if (events && events == w.events && types && w.nwatched < EVENTS_MAX)
+	/* also those that are not to be looked at yet: UCX begins when nothing else uses them */
+	if (events && events == w.events && w.nwatched < EVENTS_MAX)
 		w.watched[w.nwatched++] = fd;
 	return real(UCS_ASYNC_MODE_POLL, fd, types, cb, arg, events);
 }
