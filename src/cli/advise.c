@@ -21,6 +21,7 @@ struct request {
 	const char *job, *file;
 	struct advise_machine machine;
 	double ckpt_cost_s, restart_s; /* NAN: as measured */
+	double runs;		       /* to simulate each choice with; 0: none */
 	bool by_energy, json;
 };
 
@@ -85,6 +86,7 @@ static bool take_value(struct request *q, const char *name, const char *value)
 	    {"--restart-cost", MODEL_TIME_S, &q->restart_s},
 	    {"--coverage", MODEL_FRACTION, &m->coverage},
 	    {"--task-waste", MODEL_FRACTION, &m->task_waste},
+	    {"--simulate", MODEL_COUNT, &q->runs},
 	};
 
 	if (strcmp(name, "--mttf") == 0)
@@ -281,9 +283,9 @@ static void show_machine(const struct advise_machine *k)
 	char mttf[MODEL_QUANTITY_TEXT], every[MODEL_QUANTITY_TEXT], work[MODEL_QUANTITY_TEXT];
 	char power[MODEL_QUANTITY_TEXT];
 
-	printf("%-11s %.0f node%s that fail%s every %s, so one fails every %s; %s of work, %s a "
+	printf("%-11s %.0f node%s with an MTTF of %s, so one fails every %s; %s of work, %s a "
 	       "node\n\n",
-	       "machine", k->nodes, k->nodes == 1 ? "" : "s", k->nodes == 1 ? "s" : " each",
+	       "machine", k->nodes, k->nodes == 1 ? "" : "s",
 	       model_quantity_show(k->fails.mean_s, MODEL_TIME_S, mttf),
 	       model_quantity_show(k->fails.mean_s / k->nodes, MODEL_TIME_S, every),
 	       model_quantity_show(k->work_s, MODEL_TIME_S, work),
@@ -318,11 +320,40 @@ static void show_headline(const struct request *q, const struct advise_choice *c
 	printf("\n");
 }
 
+/* What the closed formulas don't say: how runs vary. */
+static void simulate(const struct request *q, const struct advise_measure *m,
+		     const struct advise_choice *c, struct advise_simulated *s)
+{
+	struct error err;
+
+	*s = (struct advise_simulated){0};
+	if (q->runs >= 2 &&
+	    advise_simulate(m, &q->machine, c, (uint32_t)fmin(q->runs, 1e6), s, &err) != HALE_OK)
+		log_info("%s can't be simulated: %s", c->name, err.text);
+}
+
+static void show_simulated(const struct advise_simulated *s)
+{
+	char mean[MODEL_QUANTITY_TEXT], low[MODEL_QUANTITY_TEXT], high[MODEL_QUANTITY_TEXT];
+	char p95[MODEL_QUANTITY_TEXT];
+
+	if (s->runs == 0)
+		return;
+	printf(
+	    "    simulated %u times: %s in the mean (95 %% interval %s to %s), one run in twenty "
+	    "takes more than %s\n",
+	    s->runs, model_quantity_show(s->time_s.value, MODEL_TIME_S, mean),
+	    model_quantity_show(s->time_s.low, MODEL_TIME_S, low),
+	    model_quantity_show(s->time_s.high, MODEL_TIME_S, high),
+	    model_quantity_show(s->p95_s, MODEL_TIME_S, p95));
+}
+
 static void show_choice(const struct request *q, const struct advise_measure *m, size_t number,
 			const struct advise_choice *c)
 {
 	char loss[96], time[MODEL_QUANTITY_TEXT], energy[MODEL_QUANTITY_TEXT];
 	const char *lacks = lacking(q, c);
+	struct advise_simulated s;
 
 	if (c->why[0] && !c->over_power) {
 		printf("%2zu. %-23s %s\n", number, c->name, c->why);
@@ -332,6 +363,8 @@ static void show_choice(const struct request *q, const struct advise_measure *m,
 	       model_quantity_show(c->time_s.value, MODEL_TIME_S, time),
 	       model_quantity_show(c->energy_j.value, MODEL_ENERGY_J, energy),
 	       c->unsure ? "; not sure" : "");
+	simulate(q, m, c, &s);
+	show_simulated(&s);
 	if (c->over_power)
 		printf("    %s\n", c->why);
 	if (lacks)
@@ -364,9 +397,24 @@ static void print_range(struct json_out *j, const char *key, const struct advise
 	json_close_object(j);
 }
 
-static void print_choice(const struct request *q, const struct advise_choice *c, struct json_out *j)
+static void print_simulated(struct json_out *j, const struct advise_simulated *s)
+{
+	if (s->runs == 0)
+		return;
+	json_open_object(j, "simulated");
+	json_uint(j, "runs", s->runs);
+	print_range(j, "time_s", &s->time_s);
+	json_double(j, "p95_s", s->p95_s);
+	json_close_object(j);
+}
+
+static void print_choice(const struct request *q, const struct advise_measure *m,
+			 const struct advise_choice *c, struct json_out *j)
 {
 	const char *lacks = lacking(q, c);
+	struct advise_simulated s;
+
+	simulate(q, m, c, &s);
 
 	json_open_object(j, NULL);
 	json_string(j, "name", c->name);
@@ -385,6 +433,7 @@ static void print_choice(const struct request *q, const struct advise_choice *c,
 	print_range(j, "loss", &c->loss);
 	print_range(j, "time_s", &c->time_s);
 	print_range(j, "energy_j", &c->energy_j);
+	print_simulated(j, &s);
 	json_close_object(j);
 }
 
@@ -424,7 +473,7 @@ static void print_all(const struct request *q, const struct advise_measure *m,
 	json_close_object(&j);
 	json_open_array(&j, "choices");
 	for (size_t i = 0; i < count; i++)
-		print_choice(q, &choices[i], &j);
+		print_choice(q, m, &choices[i], &j);
 	json_close_array(&j);
 	json_close_object(&j);
 	if (j.text)

@@ -143,6 +143,7 @@ static const char advise_help[] =
     "                         share of failures that the re-execution of tasks mends, and what it\n"
     "                         costs; without it that scheme is left out\n"
     "  --by time|energy       what counts (time)\n"
+    "  --simulate RUNS        play each scheme out so often, too: how much runs vary\n"
     "  --json                 for programs\n";
 
 static const struct {

@@ -95,6 +95,16 @@ hale_status_t advise_choose(const struct advise_measure *m, const struct advise_
 			    bool by_energy, struct advise_choice choices[ADVISE_CHOICES_MAX],
 			    size_t *count, struct error *err);
 
+/* A choice played out by the simulator (sim.h) with the best guesses of what was measured. */
+struct advise_simulated {
+	struct advise_range time_s; /* mean and its 95 % limits */
+	double p95_s;		    /* one run in twenty takes longer */
+	uint32_t runs;		    /* 0: the simulator has no such scheme, or it never ended */
+};
+hale_status_t advise_simulate(const struct advise_measure *m, const struct advise_machine *machine,
+			      const struct advise_choice *c, uint32_t runs,
+			      struct advise_simulated *out, struct error *err);
+
 /* Expected wall time of work_s with checkpoints as Hale takes them: begun every every_s by the
  * clock, each taking cost_s from the program and whole after write_s; a failure costs what was done
  * since the last whole one, and restart_s. INFINITY where it exceeds what doubles hold. */
