@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
-#include "hale/opencl.h"
 #include "ocl/calls.h"
+#include "hale/opencl.h"
 
 struct mem *ocl_mem_of(cl_mem handle)
 {
