@@ -82,7 +82,7 @@ struct mailbox {
 	_Atomic uint32_t inject_signal; /* the signal that ends the rank, 9 usually */
 	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
 	/* written by the rank: connections to other nodes */
-	_Atomic uint32_t net_open;  /* 1: it has sockets of its own, closed again for each image */
+	_Atomic uint32_t net_open;  /* 1: it has sockets of its own now and then, none in an image */
 	_Atomic uint32_t net_lost;  /* connections that broke without a word from the peer */
 	_Atomic int32_t net_peer;   /* the rank at the other end of the last of them */
 	_Atomic uint64_t bell_name; /* asleep on descriptors: the five characters of the datagram

@@ -62,7 +62,8 @@ static hale_status_t wire_start(struct error *err)
 	size_t bytes;
 	if (!net.wire && !(net.wire = net_load(err)))
 		return err->code;
-	/* before there is a socket that a checkpoint could stumble over */
+	/* before there is a socket that a checkpoint could stumble over, and for good: whoever
+	 * rings bells of sleepers on descriptors has one for a moment */
 	atomic_store(&link_self()->mailbox->net_open, 1);
 	if (!net.wire->open(net.nranks, &calls, why))
 		return error_set(err, HALE_ERR_LINK, "rank %u can't open the network: %s", net.rank,
@@ -109,7 +110,6 @@ static void wire_stop(void)
 	/* only now: peers drop their ends when they see it, and UCX is not up to hearing from one
 	 * that has dropped its end while it still connects itself */
 	link_address_publish("", 0);
-	atomic_store(&link_self()->mailbox->net_open, 0);
 }
 
 void net_rebuild(void)

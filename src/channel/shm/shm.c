@@ -31,6 +31,7 @@
 #include "ckpt/rank.h"
 
 enum { POLL_MAX = 64 }; /* records from one sender in one round */
+#define GONE UINT32_MAX /* in place of a checkpoint's id: its owner has closed the channel */
 
 struct outgoing {
 	struct shm_ring *ring;
@@ -88,6 +89,11 @@ static void shm_map(void)
 	}
 }
 
+static _Atomic uint64_t *stamp(uint32_t from, uint32_t to)
+{
+	return shm.stamps + (size_t)from * shm.nranks + to;
+}
+
 /* A sender must not look at `asleep` before its record can be seen. A fence does that, but waits
  * for the cache line of every record. Where the kernel can put the fence into us from outside, the
  * receiver asks it to before it sleeps (shm_before_sleep), which is rare. */
@@ -97,8 +103,20 @@ static void shm_barrier_open(void)
 		    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
+/* Nothing comes behind this, in whatever checkpoint: peers may still take part in one. */
+static void stamp_for_good(void)
+{
+	for (uint32_t i = 0; i < shm.nhere; i++) {
+		uint32_t peer = shm.here[i];
+		atomic_store(stamp(shm.rank, peer), (uint64_t)GONE << 32 | shm.out[peer].tail);
+		mailbox_ring(shm.out[peer].mailbox);
+	}
+}
+
 static void shm_close(void)
 {
+	if (shm.out && shm.in && shm.here)
+		stamp_for_good();
 	heap_free(shm.out);
 	heap_free(shm.in);
 	heap_free(shm.here);
@@ -310,11 +328,6 @@ static struct channel_share *shm_share(uint32_t owner, uint32_t i)
 
 /* ---- checkpoint ---- */
 
-static _Atomic uint64_t *stamp(uint32_t from, uint32_t to)
-{
-	return shm.stamps + (size_t)from * shm.nranks + to;
-}
-
 static void shm_suspend(uint32_t round)
 {
 	shm.round = round;
@@ -330,7 +343,8 @@ static bool shm_drained(void)
 	for (uint32_t i = 0; i < shm.nhere; i++) {
 		uint32_t peer = shm.here[i];
 		uint64_t word = atomic_load_explicit(stamp(peer, shm.rank), memory_order_acquire);
-		if (word != ((uint64_t)shm.round << 32 | shm.in[peer].cursor))
+		uint32_t round = (uint32_t)(word >> 32);
+		if ((round != shm.round && round != GONE) || (uint32_t)word != shm.in[peer].cursor)
 			return false;
 	}
 	return true;
