@@ -210,8 +210,27 @@ static bool on_poll(void)
 	return true;
 }
 
+/* Cells of a communicator whose members a restart has put on different nodes lead nowhere. */
+static void places_check(void)
+{
+	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
+		for (int k = 0; k < coll_homes[i].n; k++) {
+			int rank = coll_homes[i].world[k];
+			if (segment_here(link_self()->segment, (uint32_t)rank))
+				continue;
+			log_warn("ranks %u and %d had collectives over shared memory when the "
+				 "checkpoint was taken and are on different nodes now, which can't "
+				 "be continued yet: restart with them on one node, or run with "
+				 "HALE_COLL=messages from the beginning",
+				 link_self()->rank, rank);
+			link_abort(70);
+		}
+}
+
 static void on_resume(bool restored)
 {
+	if (restored)
+		places_check();
 	cells_resume(restored);
 	schedule_suspend(false);
 }
