@@ -4,6 +4,7 @@
 
 A pretended error damages all device memory, so that what is not restored and repeated shows."""
 
+import atexit
 import itertools
 
 from lib import *
@@ -11,13 +12,18 @@ from lib import *
 MODES = [[], ["-q", "2", "-o"], ["-e", "-q", "2"], ["-m"], ["-w", "-q", "2"], ["-f"]]
 
 
+CACHE = []  # what PoCL has compiled serves all tests
+
+
 def opencl(s, program, *libraries):
     if not glob.glob("/etc/OpenCL/vendors/pocl*.icd") or not os.path.exists("/usr/include/CL/cl.h"):
         skip("needs PoCL and OpenCL's headers: scripts/deps.sh check")
     if not os.path.exists(os.path.join(BUILD, "libhale_opencl.so")):
         raise Failed("libhale_opencl.so was not built")
-    s.env["POCL_CACHE_DIR"] = s.path("pocl-cache")
-    os.makedirs(s.env["POCL_CACHE_DIR"], exist_ok=True)
+    if not CACHE:
+        CACHE.append(tempfile.mkdtemp(prefix="hale-test-pocl-", dir=os.environ.get("HALE_TEST_DIR", "/var/tmp")))
+        atexit.register(shutil.rmtree, CACHE[0], ignore_errors=True)
+    s.env["POCL_CACHE_DIR"] = CACHE[0]
     return s.compile(program, mpi=None, flags=["-Wno-comment", "-lOpenCL", *libraries])
 
 

@@ -109,8 +109,9 @@ static struct {
 
 static void load_nvml(void)
 {
-	void *lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	static void *lib; /* stays */
 
+	lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!lib)
 		return;
 	*(void **)&nvml.init = dlsym(lib, "nvmlInit_v2");

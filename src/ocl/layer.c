@@ -48,7 +48,7 @@ static void init_lock(void)
 static void fill_table(const cl_icd_dispatch *target, size_t entries)
 {
 	memset(&mine, 0, sizeof(mine));
-	memcpy(&mine, target, entries * sizeof(void *));
+	memcpy(&mine, (const void *)target, entries * sizeof(void *));
 #include "ocl_dispatch.inc"
 }
 

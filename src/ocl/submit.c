@@ -57,10 +57,11 @@ static uint64_t gate_of(struct domain *d, struct event *ev)
 /* Events from before a move are complete; the new runtime doesn't know them. */
 static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, const cl_event *list)
 {
-	cl_event *kept = w->few;
+	cl_event *kept;
 	cl_uint n = 0;
 
 	*w = (struct waits){.count = count, .list = list};
+	kept = w->few;
 	if (!list || count == 0)
 		return;
 	for (cl_uint i = 0; i < count; i++) {
