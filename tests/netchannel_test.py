@@ -53,6 +53,11 @@ class Nodes:
                           env=dict(ENV, UCX_NET_DEVICES="eth0", **(env or {})))
 
 
+def told(r):
+    """Ranks print as they come; and who shares a node differs."""
+    return sorted(line for line in r.out.splitlines() if ": node: " not in line)
+
+
 @test
 def programs_over_nodes_give_what_they_give_on_one(s):
     storm, coll = s.compile("storm"), s.compile("collectives", flags=["-lm"])
@@ -69,9 +74,7 @@ def programs_over_nodes_give_what_they_give_on_one(s):
             r = nodes.run(5, count, coll, 20, SEED, 3000, env={"TREE": "1"})
             expect(r.status == 0 and r.out == "20 rounds, 0 wrong\n", r)
             r = nodes.run(6, count, tour)
-            # ranks print as they come
-            expect(r.status == tour_expected.status and
-                   sorted(r.out.splitlines()) == sorted(tour_expected.out.splitlines()), r,
+            expect(r.status == tour_expected.status and told(r) == told(tour_expected), r,
                    tour_expected)
 
 
