@@ -6,6 +6,8 @@ A pretended error damages all device memory, so that what is not restored and re
 
 import atexit
 import itertools
+import shutil
+import tempfile
 
 from lib import *
 
