@@ -44,11 +44,11 @@ def collectives_give_the_bits_of_the_fixed_tree_over_nodes(s):
 def a_job_over_two_nodes_rolls_back_and_goes_on(s):
     have("lmp")
     lmp = ["lmp", "-log", "none", "-in", os.path.join(ROOT, "tests/data/in.melt"), "-var", "steps",
-           "300"]
+           "1200"]
     wanted = s.hale_run(4, *lmp)
     expect(wanted.status == 0, wanted)
-    r = s.hale_run(4, *lmp, options=["--nodes", "2", "--ckpt-every", "400ms", "--report",
-                                     "report.json", "--inject", "kill:rank=2,at-ckpt=3"])
+    r = s.hale_run(4, *lmp, options=["--nodes", "2", "--ckpt-every", "250ms", "--report",
+                                     "report.json", "--inject", "kill:rank=2,at-ckpt=2"])
     expect(r.status == 0 and thermo(r.out) == thermo(wanted.out), r)
     expect(s.report()["restarts"] == 1, s.report())
 
