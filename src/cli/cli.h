@@ -11,11 +11,11 @@ int cli_ckpt(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_inject(int argc, char **argv);
 int cli_image(int argc, char **argv);
-int cli_advise(int argc, char **argv);
-int cli_sim(int argc, char **argv);
 int cli_events(int argc, char **argv);
 int cli_backplane(int argc, char **argv);
+int cli_sim(int argc, char **argv);
 int cli_model(int argc, char **argv);
+int cli_advise(int argc, char **argv);
 int cli_monitor(int argc, char **argv);
 int cli_rules(int argc, char **argv);
 

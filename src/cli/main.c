@@ -12,11 +12,10 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
     {"monitor", cli_monitor}, {"rules", cli_rules},
-    {"events", cli_events},
-    {"backplane", cli_backplane},
-    {"run", cli_run}, {"restart", cli_restart}, {"ckpt", cli_ckpt},
-    {"ps", cli_ps},   {"inject", cli_inject},	{"image", cli_image},
-    {"advise", cli_advise}, {"model", cli_model}, {"sim", cli_sim},
+    {"events", cli_events},   {"backplane", cli_backplane}, {"run", cli_run},
+    {"restart", cli_restart}, {"ckpt", cli_ckpt},	    {"ps", cli_ps},
+    {"inject", cli_inject},   {"image", cli_image},	    {"advise", cli_advise},
+    {"sim", cli_sim},	      {"model", cli_model},
 };
 
 int cli_version(void)
