@@ -81,19 +81,15 @@ def programs_over_nodes_give_what_they_give_on_one(s):
 @test
 def a_job_over_the_network_goes_on_through_checkpoints_and_deaths(s):
     exe = s.compile("storm")
-    rng = random.Random(SEED)
-    expected = s.hale_run(4, exe, 200)
+    expected = s.hale_run(4, exe, 1000)
     expect(expected.status == 0, expected)
-    for _ in range(3 if LONG else 1):
-        job = s.hale_start(4, exe, 200, options=["--ckpt-every", "150ms"], env=ALL)
-        for _ in range(2):
-            time.sleep(rng.uniform(0.2, 0.6))
-            try:
-                os.kill(rng.choice(list(job.ranks(4).values())), signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # it was over before
-        r = job.wait()
-        expect(r.status == 0 and r.out == expected.out, f"seed {SEED}", r, expected)
+    for run in range(3 if LONG else 1):
+        r = s.hale_run(4, exe, 1000, env=ALL,
+                       options=["--ckpt-every", "150ms", "--seed", SEED + run, "--report",
+                                "report.json", "--inject", "kill:rank=any,at-ckpt=2", "--inject",
+                                "kill:rank=any,after=500ms-900ms"])
+        expect(r.status == 0 and r.out == expected.out, f"seed {SEED + run}", r, expected)
+        expect(s.report()["restarts"] >= 1, s.report())
         shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
 
 
