@@ -4,30 +4,7 @@
 # five ways of doing it wrong. HALE_LONG=1: larger ones, minutes.
 set -eu
 model=docs/models/backplane.pml
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-
-check() {
-	for d in "$@"; do echo "#define $d"; done | cat - "$model" >"$dir/model.pml"
-	sh scripts/spin.sh "$dir/model.pml" >"$dir/log" 2>&1
-}
-
-right() {
-	status=0
-	check "$@" || status=$?
-	[ $status -ne 77 ] || exit 77
-	[ $status -eq 0 ] || { echo "wrong with $*:"; cat "$dir/log"; exit 1; }
-	echo "right: $*: $(grep 'states, stored' "$dir/log")"
-}
-
-wrong() {
-	if check "$@"; then
-		echo "the model doesn't notice what is broken by $*"
-		exit 1
-	fi
-	grep -q 'assertion violated' "$dir/log" || { echo "no finding with $*:"; cat "$dir/log"; exit 1; }
-	echo "noticed: $*"
-}
+. scripts/spin_lib.sh
 
 right 'N 3' 'M 2' 'KILLS 1' 'CUTS 1' 'PUB 2'
 right 'N 3' 'M 1' 'KILLS 1' 'CUTS 1' 'PUB 0'

@@ -5,29 +5,7 @@
 # HALE_LONG=1: larger ones, minutes.
 set -eu
 model=docs/models/suspend.pml
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-
-check() {
-	for d in "$@"; do echo "#define $d"; done | cat - "$model" >"$dir/model.pml"
-	sh scripts/spin.sh "$dir/model.pml" >"$dir/log" 2>&1
-}
-
-right() {
-	status=0
-	check "$@" || status=$?
-	[ $status -ne 77 ] || exit 77
-	[ $status -eq 0 ] || { echo "wrong with $*:"; cat "$dir/log"; exit 1; }
-	echo "right: $*: $(grep 'states, stored' "$dir/log")"
-}
-
-wrong() {
-	if check "$@"; then
-		echo "the model doesn't notice what is broken by $*"
-		exit 1
-	fi
-	echo "noticed: $*"
-}
+. scripts/spin_lib.sh
 
 right 'N 2' 'M 2' 'CAP 2' 'ROUNDS 2'
 right 'N 2' 'M 3' 'CAP 1' 'ROUNDS 1'
