@@ -5,368 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "object/datatype.h"
+#include "object/typemap.h"
 
-enum { ENTRIES_MAX = 4000, ROUNDS = 4000, REACH_MAX = 1 << 20 };
+enum { ROUNDS = 4000 };
 
-static uint64_t seed = 20240501;
-
-static unsigned pick(unsigned n)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (unsigned)((seed >> 20) % n);
-}
-
-/* Mostly 1 to n - 1, now and then 0. */
-static unsigned some(unsigned n)
-{
-	return pick(12) ? 1 + pick(n - 1) : 0;
-}
-
-struct entry {
-	ptrdiff_t offset;
-	basic_t basic;
-};
-
-/* The type map by the book, beside the real type. */
-struct model {
-	struct datatype *type;
-	size_t count;
-	struct entry *entries;
-	bool any, lb_marked, ub_marked; /* any: it has natural bounds */
-	ptrdiff_t lb, ub;
-	ptrdiff_t align;
-};
-
-static struct datatype *handle(MPI_Datatype h)
-{
-	return (struct datatype *)h;
-}
-
-static size_t width(basic_t b)
-{
-	return basic_shapes[b].size;
-}
-
-static size_t units(const struct model *m)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < m->count; i++)
-		n += basic_shapes[m->entries[i].basic].elements;
-	return n;
-}
-
-static void model_free(struct model *m)
-{
-	free(m->entries);
-	datatype_release(m->type);
-}
-
-/* One copy of part at offset. */
-static void model_add(struct model *m, const struct model *part, ptrdiff_t offset)
-{
-	m->entries = realloc(m->entries, (m->count + part->count + 1) * sizeof(*m->entries));
-	for (size_t i = 0; i < part->count; i++) {
-		m->entries[m->count] = part->entries[i];
-		m->entries[m->count++].offset += offset;
-	}
-	if (!part->any)
-		return;
-	const ptrdiff_t lb = part->lb + offset, ub = part->ub + offset;
-	/* an explicit bound beats all natural ones */
-	if (part->lb_marked > m->lb_marked || !m->any ||
-	    (part->lb_marked == m->lb_marked && lb < m->lb))
-		m->lb = lb;
-	if (part->ub_marked > m->ub_marked || !m->any ||
-	    (part->ub_marked == m->ub_marked && ub > m->ub))
-		m->ub = ub;
-	m->lb_marked |= part->lb_marked;
-	m->ub_marked |= part->ub_marked;
-	m->any = true;
-	if (part->align > m->align)
-		m->align = part->align;
-}
-
-static void model_round(struct model *m)
-{
-	if (m->any && !m->ub_marked && m->align > 1) {
-		while ((m->ub - m->lb) % m->align != 0)
-			m->ub++;
-	}
-}
-
-static ptrdiff_t model_extent(const struct model *m)
-{
-	return m->ub - m->lb;
-}
-
-static struct model model_basic(void)
-{
-	static const MPI_Datatype all[] = {
-	    MPI_CHAR,
-	    MPI_SHORT,
-	    MPI_INT,
-	    MPI_DOUBLE,
-	    MPI_FLOAT,
-	    MPI_LONG_DOUBLE,
-	    MPI_C_DOUBLE_COMPLEX,
-	    MPI_BYTE,
-	    MPI_LONG,
-	    MPI_SHORT_INT,
-	    MPI_DOUBLE_INT,
-	    MPI_2INT,
-	    MPI_C_BOOL,
-	    MPI_LONG_DOUBLE_INT,
-	};
-	struct model m = {.type = handle(all[pick(ARRAY_LEN(all))]), .count = 1, .any = true};
-	m.entries = malloc(sizeof(*m.entries));
-	m.entries[0] = (struct entry){0, (basic_t)m.type->elements.basic};
-	m.ub = m.type->extent;
-	m.align = m.type->align;
-	return m;
-}
-
-static struct model model_vector(const struct model *old)
-{
-	const size_t n = some(5), length = some(4);
-	const ptrdiff_t stride =
-	    pick(3) ? (ptrdiff_t)pick(7) * model_extent(old) : (ptrdiff_t)pick(90) - 40;
-	struct model m = {.type = datatype_make_vector(old->type, n, length, stride)};
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < length; k++)
-			model_add(&m, old,
-				  (ptrdiff_t)i * stride + (ptrdiff_t)k * model_extent(old));
-	}
-	model_round(&m);
-	return m;
-}
-
-static struct model model_blocks(const struct model *olds, size_t nolds, bool regular)
-{
-	struct model m = {0};
-	struct datatype_builder b = {0};
-	const size_t n = some(7);
-	ptrdiff_t offset = (ptrdiff_t)pick(40) - 20;
-	for (size_t i = 0; i < n; i++) {
-		const struct model *old = &olds[pick((unsigned)nolds)];
-		const size_t length = regular ? 2 : some(4);
-		datatype_builder_add(&b, old->type, length, offset);
-		for (size_t k = 0; k < length; k++)
-			model_add(&m, old, offset + (ptrdiff_t)k * model_extent(old));
-		/* often touching the one before */
-		offset += pick(2) ? (ptrdiff_t)length * model_extent(old)
-				  : (regular ? 64 : (ptrdiff_t)pick(60) - 10);
-	}
-	m.type = datatype_builder_finish(&b);
-	model_round(&m);
-	return m;
-}
-
-static struct model model_resized(const struct model *old)
-{
-	const ptrdiff_t lb = (ptrdiff_t)pick(32) - 16, extent = (ptrdiff_t)pick(80) - 8;
-	struct model m = {.type = datatype_make_resized(old->type, lb, extent)};
-	model_add(&m, old, 0);
-	m.any = m.lb_marked = m.ub_marked = true;
-	m.lb = lb;
-	m.ub = lb + extent;
-	return m;
-}
-
-static void model_array_bounds(struct model *m, ptrdiff_t extent)
-{
-	m->any = m->lb_marked = m->ub_marked = true;
-	m->lb = 0;
-	m->ub = extent;
-}
-
-/* Calls add for each index of the array in storage order that `mine` says yes to. */
-static void model_array(struct model *m, const struct model *old, int ndims, const int *sizes,
-			int order, bool (*mine)(const int *index, const void *arg), const void *arg)
-{
-	long total = 1;
-	for (int d = 0; d < ndims; d++)
-		total *= sizes[d];
-	for (long k = 0; k < total; k++) {
-		int index[4];
-		long rest = k;
-		for (int i = 0; i < ndims; i++) {
-			const int d = order == MPI_ORDER_C ? ndims - 1 - i : i;
-			index[d] = (int)(rest % sizes[d]);
-			rest /= sizes[d];
-		}
-		if (mine(index, arg))
-			model_add(m, old, k * model_extent(old));
-	}
-	model_array_bounds(m, total * model_extent(old));
-}
-
-struct slice_test {
-	int ndims;
-	int sizes[4], subsizes[4], starts[4];
-	int distribs[4], dargs[4], psizes[4], coords[4];
-};
-
-static bool in_subarray(const int *index, const void *arg)
-{
-	const struct slice_test *s = arg;
-	for (int d = 0; d < s->ndims; d++) {
-		if (index[d] < s->starts[d] || index[d] >= s->starts[d] + s->subsizes[d])
-			return false;
-	}
-	return true;
-}
-
-static struct model model_subarray(const struct model *old)
-{
-	struct slice_test s = {.ndims = 1 + (int)pick(3)};
-	const int order = pick(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
-	for (int d = 0; d < s.ndims; d++) {
-		s.sizes[d] = 1 + (int)pick(5);
-		s.subsizes[d] = 1 + (int)pick((unsigned)s.sizes[d]);
-		s.starts[d] = (int)pick((unsigned)(s.sizes[d] - s.subsizes[d] + 1));
-	}
-	struct model m = {.type = datatype_make_subarray(old->type, s.ndims, s.sizes, s.subsizes,
-							 s.starts, order)};
-	model_array(&m, old, s.ndims, s.sizes, order, in_subarray, &s);
-	return m;
-}
-
-static bool in_darray(const int *index, const void *arg)
-{
-	const struct slice_test *s = arg;
-	for (int d = 0; d < s->ndims; d++) {
-		int block = s->dargs[d];
-		if (s->distribs[d] == MPI_DISTRIBUTE_NONE)
-			continue;
-		if (block == MPI_DISTRIBUTE_DFLT_DARG)
-			block = s->distribs[d] == MPI_DISTRIBUTE_CYCLIC
-				    ? 1
-				    : (s->sizes[d] + s->psizes[d] - 1) / s->psizes[d];
-		if (index[d] / block % s->psizes[d] != s->coords[d])
-			return false;
-	}
-	return true;
-}
-
-static struct model model_darray(const struct model *old)
-{
-	static const int kinds[] = {MPI_DISTRIBUTE_NONE, MPI_DISTRIBUTE_BLOCK,
-				    MPI_DISTRIBUTE_CYCLIC};
-	struct slice_test s = {.ndims = 1 + (int)pick(3)};
-	const int order = pick(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
-	int nprocs = 1, rank = 0;
-	for (int d = 0; d < s.ndims; d++) {
-		s.sizes[d] = 1 + (int)pick(7);
-		s.distribs[d] = kinds[pick(3)];
-		s.psizes[d] = s.distribs[d] == MPI_DISTRIBUTE_NONE ? 1 : 1 + (int)pick(3);
-		s.coords[d] = (int)pick((unsigned)s.psizes[d]);
-		s.dargs[d] = MPI_DISTRIBUTE_DFLT_DARG;
-		if (pick(2))
-			s.dargs[d] =
-			    s.distribs[d] == MPI_DISTRIBUTE_CYCLIC
-				? 1 + (int)pick(4)
-				: (s.sizes[d] + s.psizes[d] - 1) / s.psizes[d] + (int)pick(2);
-		nprocs *= s.psizes[d];
-		rank = rank * s.psizes[d] + s.coords[d];
-	}
-	struct model m = {.type = datatype_make_darray(old->type, nprocs, rank, s.ndims, s.sizes,
-						       s.distribs, s.dargs, s.psizes, order)};
-	model_array(&m, old, s.ndims, s.sizes, order, in_darray, &s);
-	return m;
-}
-
-static struct model model_dup(const struct model *old)
-{
-	struct model m = {.type = datatype_make_dup(old->type)};
-	model_add(&m, old, 0);
-	return m;
-}
-
-static struct model model_random(int depth)
-{
-	if (depth == 0)
-		return model_basic();
-	struct model olds[2] = {model_random(depth - 1), model_random((int)pick((unsigned)depth))};
-	struct model m;
-	switch (pick(8)) {
-	case 0:
-	case 1:
-		m = model_vector(&olds[0]);
-		break;
-	case 2:
-		m = model_blocks(olds, 2, false);
-		break;
-	case 3:
-		m = model_blocks(olds, 1, true);
-		break;
-	case 4:
-		m = model_resized(&olds[0]);
-		break;
-	case 5:
-		m = model_subarray(&olds[0]);
-		break;
-	case 6:
-		m = model_darray(&olds[0]);
-		break;
-	default:
-		m = model_dup(&olds[0]);
-	}
-	model_free(&olds[0]);
-	model_free(&olds[1]);
-	return m;
-}
-
-/* ---- bytes in type map order, one offset each ---- */
-struct bytes {
-	ptrdiff_t *at;
-	size_t count;
-	ptrdiff_t low, high;
-};
-
-static void bytes_add(struct bytes *b, ptrdiff_t at, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const ptrdiff_t x = at + (ptrdiff_t)i;
-		b->low = b->count == 0 || x < b->low ? x : b->low;
-		b->high = b->count == 0 || x + 1 > b->high ? x + 1 : b->high;
-		b->at[b->count++] = x;
-	}
-}
-
-static struct bytes bytes_of(const struct model *m, size_t count)
-{
-	struct bytes b = {0};
-	b.at = malloc((m->count * count * 32 + 1) * sizeof(*b.at));
-	for (size_t c = 0; c < count; c++) {
-		for (size_t i = 0; i < m->count; i++) {
-			const struct entry *e = &m->entries[i];
-			const ptrdiff_t at = e->offset + (ptrdiff_t)c * model_extent(m);
-			if (e->basic == BASIC_SHORT_INT) {
-				bytes_add(&b, at, 2);
-				bytes_add(&b, at + 4, 4);
-			} else {
-				bytes_add(&b, at, width(e->basic));
-			}
-		}
-	}
-	return b;
-}
-
-static void check_shape(const struct model *m)
+static void check_shape(const struct typemap *m)
 {
 	const struct datatype *t = m->type;
-	const struct bytes b = bytes_of(m, 1);
+	const struct bytes b = typemap_bytes(m, 1);
 	size_t runs = b.count > 0;
 	for (size_t i = 1; i < b.count; i++)
 		runs += b.at[i] != b.at[i - 1] + 1;
 	assert_int_equal(t->size, b.count);
-	assert_int_equal(t->elements.count, units(m));
+	assert_int_equal(t->elements.count, typemap_elements(m));
 	assert_int_equal(t->elements.size, b.count);
 	assert_int_equal(t->lb, m->any ? m->lb : 0);
-	assert_int_equal(t->extent, m->any ? model_extent(m) : 0);
+	assert_int_equal(t->extent, m->any ? typemap_extent(m) : 0);
 	assert_int_equal(t->true_lb, b.low);
 	assert_int_equal(t->true_extent, b.high - b.low);
 	assert_true(t->nblocks >= runs);
@@ -380,17 +34,9 @@ static void check_shape(const struct model *m)
 	free(b.at);
 }
 
-static unsigned char *noise(size_t n)
+static void check_pack(const struct typemap *m, size_t count)
 {
-	unsigned char *p = malloc(n + 1);
-	for (size_t i = 0; i < n; i++)
-		p[i] = (unsigned char)pick(256);
-	return p;
-}
-
-static void check_pack(const struct model *m, size_t count)
-{
-	const struct bytes b = bytes_of(m, count);
+	const struct bytes b = typemap_bytes(m, count);
 	const size_t reach = (size_t)(b.high - b.low);
 	unsigned char *memory = noise(reach), *out = malloc(b.count + 1);
 	const unsigned char *base = memory - b.low;
@@ -421,9 +67,9 @@ static void check_pack(const struct model *m, size_t count)
 	free(b.at);
 }
 
-static void check_unpack(const struct model *m, size_t count)
+static void check_unpack(const struct typemap *m, size_t count)
 {
-	const struct bytes b = bytes_of(m, count);
+	const struct bytes b = typemap_bytes(m, count);
 	const size_t reach = (size_t)(b.high - b.low);
 	unsigned char *in = noise(b.count), *memory = calloc(1, reach + 1);
 	unsigned char *expected = calloc(1, reach + 1);
@@ -444,7 +90,7 @@ static void check_unpack(const struct model *m, size_t count)
 }
 
 /* total bytes hold n elements exactly, and the next element takes `next` bytes. */
-static void check_element(const struct model *m, size_t total, size_t n, size_t next)
+static void check_element(const struct typemap *m, size_t total, size_t n, size_t next)
 {
 	size_t found;
 	assert_true(signature_elements(m->type->elements, total, &found));
@@ -454,7 +100,7 @@ static void check_element(const struct model *m, size_t total, size_t n, size_t 
 		assert_false(signature_elements(m->type->elements, total + k, &found));
 }
 
-static void check_elements(const struct model *m)
+static void check_elements(const struct typemap *m)
 {
 	size_t total = 0, n = 0;
 	for (size_t i = 0; i < m->count; i++) {
@@ -476,19 +122,13 @@ static void check_elements(const struct model *m)
 	}
 }
 
-static bool fits(const struct model *m)
-{
-	return m->count <= ENTRIES_MAX && labs(model_extent(m)) < REACH_MAX &&
-	       m->type->true_extent < REACH_MAX;
-}
-
 static void random_types_pack_as_their_type_maps_say(void **state)
 {
 	size_t before, after, mapped, tried = 0;
 	heap_stats(&before, &mapped);
 	for (int i = 0; i < ROUNDS; i++) {
-		struct model m = model_random(1 + (int)pick(4));
-		if (fits(&m)) {
+		struct typemap m = typemap_random(1 + (int)pick(4));
+		if (typemap_fits(&m)) {
 			tried++;
 			check_shape(&m);
 			check_elements(&m);
@@ -497,7 +137,7 @@ static void random_types_pack_as_their_type_maps_say(void **state)
 				check_unpack(&m, count);
 			}
 		}
-		model_free(&m);
+		typemap_free(&m);
 	}
 	heap_stats(&after, &mapped);
 	assert_int_equal(before, after);
@@ -507,10 +147,11 @@ static void random_types_pack_as_their_type_maps_say(void **state)
 static void copies_between_types_keep_the_packed_bytes(void **state)
 {
 	for (int i = 0; i < ROUNDS / 4; i++) {
-		struct model s = model_random((int)pick(4)), d = model_random((int)pick(4));
+		struct typemap s = typemap_random((int)pick(4)), d = typemap_random((int)pick(4));
 		const size_t scount = pick(4), dcount = pick(4);
-		if (fits(&s) && fits(&d)) {
-			const struct bytes sb = bytes_of(&s, scount), db = bytes_of(&d, dcount);
+		if (typemap_fits(&s) && typemap_fits(&d)) {
+			const struct bytes sb = typemap_bytes(&s, scount),
+					   db = typemap_bytes(&d, dcount);
 			const size_t n = sb.count < db.count ? sb.count : db.count;
 			unsigned char *from = noise((size_t)(sb.high - sb.low));
 			unsigned char *to = calloc(1, (size_t)(db.high - db.low) + 1);
@@ -527,15 +168,15 @@ static void copies_between_types_keep_the_packed_bytes(void **state)
 			free(sb.at);
 			free(db.at);
 		}
-		model_free(&s);
-		model_free(&d);
+		typemap_free(&s);
+		typemap_free(&d);
 	}
 }
 
 static void external32_is_big_endian_and_comes_back(void **state)
 {
 	for (int i = 0; i < ROUNDS / 8; i++) {
-		struct model m = model_random((int)pick(4));
+		struct typemap m = typemap_random((int)pick(4));
 		const size_t count = pick(3);
 		const size_t bytes = m.type->size * count;
 		bool long_doubles = false; /* and longs: no mere bytes the other way round */
@@ -543,8 +184,8 @@ static void external32_is_big_endian_and_comes_back(void **state)
 			long_doubles |= m.entries[k].basic == BASIC_LDOUBLE ||
 					m.entries[k].basic == BASIC_LDOUBLE_INT ||
 					m.entries[k].basic == BASIC_LONG;
-		if (fits(&m) && !long_doubles) {
-			const struct bytes b = bytes_of(&m, count);
+		if (typemap_fits(&m) && !long_doubles) {
+			const struct bytes b = typemap_bytes(&m, count);
 			const size_t reach = (size_t)(b.high - b.low);
 			unsigned char *memory = noise(reach), *again = calloc(1, reach + 1);
 			unsigned char *native = malloc(bytes + 1), *out = malloc(bytes + 1);
@@ -571,7 +212,7 @@ static void external32_is_big_endian_and_comes_back(void **state)
 			free(out);
 			free(b.at);
 		}
-		model_free(&m);
+		typemap_free(&m);
 	}
 }
 
