@@ -42,12 +42,7 @@ def checkpoint_and_restart_at(s, place):
     path = job.checkpoint()
     job.kill()
     job.p.wait()
-    gone = [p for p in children(os.getpid())]
-    for _ in range(250):
-        if not children(os.getpid()):
-            break
-        time.sleep(0.02)
-    expect(not children(os.getpid()), f"ranks outlive hale run: {gone}")
+    s.until_nothing_runs()
     before = job.out()
     release(s, place)
     r = s.hale("restart", path)
@@ -109,10 +104,7 @@ def hale_ckpt_then_hale_restart_in_another_process(s):
     job.until_output("rank 0 step 30 ")
     job.kill()
     job.p.wait()
-    for _ in range(250):
-        if not children(os.getpid()):
-            break
-        time.sleep(0.02)
+    s.until_nothing_runs()
     r = s.hale("restart", path)
     expect(r.status == 0, r)
     lines = wanted.out.splitlines()

@@ -192,10 +192,7 @@ def two_checkpoints(s):
     job.until_output("rank 0 step 25 ")
     job.kill()
     job.p.wait()
-    for _ in range(250):
-        if not children(os.getpid()):
-            break
-        time.sleep(0.02)
+    s.until_nothing_runs()
     expect(older != newer and os.path.exists(older), "two checkpoints")
     return older, newer
 
@@ -357,11 +354,7 @@ def nothing_outlives_hale_run_killed_during_a_restart(s):
         time.sleep(rng.uniform(0, 0.1))
         job.kill()
         job.p.wait()
-        for _ in range(250):
-            if not children(os.getpid()):
-                break
-            time.sleep(0.02)
-        expect(not children(os.getpid()), s.process_table())
+        s.until_nothing_runs()
         again = s.start(HALE, "restart", path)
         again.until_output("rank 0 step ")
         s.write("stop", "")
@@ -398,10 +391,7 @@ def hale_run_killed_during_a_checkpoint_leaves_no_half_one(s):
         job.kill()
         job.p.wait()
         asks.p.wait(60)
-        for _ in range(250):
-            if not children(os.getpid()):
-                break
-            time.sleep(0.02)
+        s.until_nothing_runs()
         r = s.start(HALE, "restart", first)
         r.until_output("rank 0 step ")
         s.write("stop", "")

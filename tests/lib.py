@@ -344,6 +344,14 @@ class Scenario:
         return "processes:\n" + "\n".join(
             f"    {p} {stat_of(p)} {name_of(p)}" for p in children(os.getpid(), zombies=True))
 
+    def until_nothing_runs(self):
+        """Ranks notice by themselves that their launcher was killed."""
+        for _ in range(250):
+            if not children(os.getpid()):
+                return
+            time.sleep(0.02)
+        raise Failed(self.process_table())
+
     def end_processes(self):
         """Ends, by id, what still runs below us; returns what that was."""
         left = []

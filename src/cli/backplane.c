@@ -2,11 +2,9 @@
 /* hale backplane: a broker by itself, its keys, and what it says of itself. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "base/json.h"
@@ -124,28 +122,17 @@ static int parse(int argc, char **argv, struct broker_options *o)
 	return 0;
 }
 
-static int serve(struct broker *b)
+static void serve(struct broker *b, int signals)
 {
-	struct pollfd p[2] = {{.fd = broker_fd(b), .events = POLLIN}, {.events = POLLIN}};
-	sigset_t ends;
+	struct pollfd p[2] = {{.fd = broker_fd(b), .events = POLLIN},
+			      {.fd = signals, .events = POLLIN}};
 
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGHUP);
-	p[1].fd = signalfd(-1, &ends, SFD_CLOEXEC);
-	if (p[1].fd < 0) {
-		log_warn("can't wait for signals");
-		return 1;
-	}
 	while (!(p[1].revents & POLLIN)) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			break;
 		if (p[0].revents)
 			broker_dispatch(b);
 	}
-	close(p[1].fd);
-	return 0;
 }
 
 int cli_backplane(int argc, char **argv)
@@ -153,8 +140,7 @@ int cli_backplane(int argc, char **argv)
 	struct broker_options o = {0};
 	struct broker *b;
 	struct error err;
-	sigset_t ends;
-	int st;
+	int st, signals;
 
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		return cli_help("backplane");
@@ -166,17 +152,17 @@ int cli_backplane(int argc, char **argv)
 	if (st != 0)
 		return st;
 	/* before ZeroMQ's thread is made, which inherits it */
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGHUP);
-	sigprocmask(SIG_BLOCK, &ends, NULL);
+	signals = cli_end_signals();
+	if (signals < 0)
+		return 1;
 	if (broker_create(&o, &b, &err) != HALE_OK) {
 		log_warn("%s", err.text);
+		close(signals);
 		return err.code == HALE_ERR_ARGUMENT ? EXIT_USAGE : 1;
 	}
 	log_info("event broker: serving");
-	st = serve(b);
+	serve(b, signals);
 	broker_destroy(b);
-	return st;
+	close(signals);
+	return 0;
 }

@@ -24,4 +24,9 @@ int cli_rules(int argc, char **argv);
 int cli_help(const char *command);
 int cli_version(void);
 
+/* For commands that serve until they are ended: blocks SIGTERM, SIGINT and SIGHUP, also in threads
+ * and children that come later, and returns a descriptor that is readable when one has come; -1
+ * after a sentence. */
+int cli_end_signals(void);
+
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "cli/cli.h"
@@ -11,17 +13,33 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-    {"monitor", cli_monitor}, {"rules", cli_rules},
-    {"events", cli_events},   {"backplane", cli_backplane}, {"run", cli_run},
-    {"restart", cli_restart}, {"ckpt", cli_ckpt},	    {"ps", cli_ps},
-    {"inject", cli_inject},   {"image", cli_image},	    {"advise", cli_advise},
-    {"sim", cli_sim},	      {"model", cli_model},
+    {"monitor", cli_monitor},	  {"rules", cli_rules},	  {"events", cli_events},
+    {"backplane", cli_backplane}, {"run", cli_run},	  {"restart", cli_restart},
+    {"ckpt", cli_ckpt},		  {"ps", cli_ps},	  {"inject", cli_inject},
+    {"image", cli_image},	  {"advise", cli_advise}, {"sim", cli_sim},
+    {"model", cli_model},
 };
 
 int cli_version(void)
 {
 	printf("hale %s (runs programs built for Open MPI 4, libmpi.so.40)\n", HALE_VERSION);
 	return 0;
+}
+
+int cli_end_signals(void)
+{
+	sigset_t ends;
+	int fd;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	fd = signalfd(-1, &ends, SFD_CLOEXEC);
+	if (fd < 0)
+		log_warn("can't wait for signals");
+	return fd;
 }
 
 /* Or a descriptor of ours would take the place of a closed stream. */

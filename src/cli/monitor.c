@@ -4,11 +4,9 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "cli/cli.h"
@@ -311,7 +309,6 @@ static int start(const struct monitor_args *a, int signals)
 int cli_monitor(int argc, char **argv)
 {
 	struct monitor_args *a;
-	sigset_t end;
 	int status, signals;
 
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
@@ -325,14 +322,10 @@ int cli_monitor(int argc, char **argv)
 	if (status == 0 && a->readings) {
 		status = print_readings(a);
 	} else if (status == 0) {
-		sigemptyset(&end);
-		sigaddset(&end, SIGTERM);
-		sigaddset(&end, SIGINT);
-		sigaddset(&end, SIGHUP);
-		sigprocmask(SIG_BLOCK, &end, NULL);
-		signals = signalfd(-1, &end, SFD_CLOEXEC);
-		status = start(a, signals);
-		close(signals);
+		signals = cli_end_signals();
+		status = signals >= 0 ? start(a, signals) : 1;
+		if (signals >= 0)
+			close(signals);
 	}
 	for (int i = 0; i < a->count; i++)
 		free(a->wanted[i].node);

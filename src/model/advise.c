@@ -140,19 +140,27 @@ static hale_status_t run_thrice(const struct question *q, const struct advise_ch
 	return run_replicas(q, d, 3, false, a, err);
 }
 
+static struct model_partial twice_of(const struct question *q, const struct drawn *d,
+				     double restart_s)
+{
+	const struct advise_machine *k = q->machine;
+
+	return (struct model_partial){.work_s = k->work_s,
+				      .nodes = k->nodes,
+				      .fraction = 1,
+				      .beta = d->beta,
+				      .node_mttf_s = k->fails.mean_s,
+				      .ckpt_s = d->cost_s,
+				      .restart_s = restart_s};
+}
+
 /* Every rank twice, and checkpoints for when both are lost. */
 static hale_status_t run_twice_saved(const struct question *q, const struct advise_choice *c,
 				     const struct drawn *d, struct answer *a, struct error *err)
 {
 	const struct advise_machine *k = q->machine;
 	struct model_partial_result r;
-	struct model_partial in = {.work_s = k->work_s,
-				   .nodes = k->nodes,
-				   .fraction = 1,
-				   .beta = d->beta,
-				   .node_mttf_s = k->fails.mean_s,
-				   .ckpt_s = d->cost_s,
-				   .restart_s = d->restart_s + d->write_s};
+	struct model_partial in = twice_of(q, d, d->restart_s + d->write_s);
 	hale_status_t status = model_partial(&in, &r, err);
 	double red_s = k->work_s * (1 + d->beta);
 
@@ -282,13 +290,7 @@ static bool set_twice_saved(const struct question *q, const struct drawn *d,
 {
 	const struct advise_machine *k = q->machine;
 	struct model_partial_result r;
-	struct model_partial in = {.work_s = k->work_s,
-				   .nodes = k->nodes,
-				   .fraction = 1,
-				   .beta = d->beta,
-				   .node_mttf_s = k->fails.mean_s,
-				   .ckpt_s = d->cost_s,
-				   .restart_s = d->restart_s};
+	struct model_partial in = twice_of(q, d, d->restart_s);
 	char text[32], more[40];
 
 	if (isinf(k->fails.mean_s) || model_partial(&in, &r, NULL) != HALE_OK)

@@ -267,11 +267,7 @@ static hale_status_t ib_line(struct judge *j, char *line, struct error *err)
 
 	if (what && known_line(j, what, &rest))
 		return HALE_OK;
-	return error_set(
-	    err, HALE_ERR_ARGUMENT,
-	    "a line that begins with '%.40s' is none of adapters, adapter, port, errors, "
-	    "event with what belongs to it",
-	    what ? what : "");
+	return line_unknown(what, "adapters, adapter, port, errors, event", err);
 }
 
 const struct monitor_kind monitor_ib = {.name = "ib",

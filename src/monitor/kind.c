@@ -71,6 +71,13 @@ char *line_word(char **rest)
 	return word;
 }
 
+hale_status_t line_unknown(const char *word, const char *known, struct error *err)
+{
+	return error_set(err, HALE_ERR_ARGUMENT,
+			 "a line that begins with '%.40s' is none of %s with what belongs to it",
+			 word ? word : "", known);
+}
+
 bool line_number(const char *word, double *value)
 {
 	char *end;

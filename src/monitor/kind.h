@@ -31,6 +31,9 @@ char *line_rest(char *rest);
 bool line_number(const char *word, double *value);
 bool line_count(const char *word, uint64_t *value);
 
+/* A line of which the judge does not know the first word, or what belongs to it. */
+hale_status_t line_unknown(const char *word, const char *known, struct error *err);
+
 /* ---- readers: in a process of their own, may block ---- */
 
 struct reader {

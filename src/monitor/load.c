@@ -245,11 +245,7 @@ static hale_status_t load_line(struct judge *j, char *line, struct error *err)
 
 	if (what && known_line(j, what, &rest))
 		return HALE_OK;
-	return error_set(
-	    err, HALE_ERR_ARGUMENT,
-	    "a line that begins with '%.40s' is none of pressure, oom, kernel, clock, disk, "
-	    "process with what belongs to it",
-	    what ? what : "");
+	return line_unknown(what, "pressure, oom, kernel, clock, disk, process", err);
 }
 
 static void load_end(struct judge *j)

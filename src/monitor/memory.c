@@ -178,10 +178,8 @@ static hale_status_t memory_line(struct judge *j, char *line, struct error *err)
 			return HALE_OK;
 		}
 	}
-	return error_set(err, HALE_ERR_ARGUMENT,
-			 "a line that begins with '%.40s' is none of 'count SOURCE UNIT CORRECTED "
-			 "UNCORRECTED', 'kernel TEXT', 'mcelog TEXT'",
-			 what ? what : "");
+	return line_unknown(
+	    what, "'count SOURCE UNIT CORRECTED UNCORRECTED', 'kernel TEXT', 'mcelog TEXT'", err);
 }
 
 static void memory_end(struct judge *j)
