@@ -118,6 +118,40 @@ def without_another_device_the_program_is_told(s):
     expect(told == alone[:len(told)], "data of a bad epoch reached the program", r)
 
 
+def with_device_lost(s, at, code, settings, exe, *args, more="", alone=None, devices="pthread pthread", **env):
+    """Runs exe over a layer of ours that loses the device at a launch; the layer on top is the last."""
+    below = s.compile("ocl_flaky", mpi=None, flags=["-Wno-comment", "-shared", "-fPIC"])
+    return s.run(exe, *args, env=dict(
+        env, OCL_FLAKY=f"{at}:{code}{more}", HALE_OPENCL=settings, POCL_DEVICES=devices,
+        OPENCL_LAYERS=below + ":" + os.path.join(BUILD, "libhale_opencl.so")))
+
+
+@test
+def a_lost_device_is_left_for_another_one(s):
+    exe, misc = opencl(s, "ocl_solver"), opencl(s, "ocl_misc")
+    cases = [(exe, *mode, "8") for mode in ([], ["-q", "2", "-o"], ["-m"], ["-w", "-q", "2"])]
+    for argv in [*cases, (misc, "image"), (misc, "callback")]:
+        alone = s.run(*argv)
+        for at, code, ckpt in [(1, -5, "off"), (2, -2, "epochs:2"), (4, -36, "epochs:1")]:
+            r = with_device_lost(s, at, code, f"check=none ckpt={ckpt}", *argv)
+            expect(r.status == 0 and r.out == alone.out, argv, at, code, alone, r)
+            expect(found(r)[:2] == (1, 1) and "moved to another device" in r.err, argv, r)
+    r = with_device_lost(s, 3, -5, "check=none", exe, "8", more=":all", devices="pthread", OCL_FLAKY_ONCE="1")
+    expect(r.status == 0 and r.out == s.run(exe, "8").out, "a new context on the same device", r)
+
+
+@test
+def a_lost_device_without_another_is_told(s):
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "8").out.splitlines()
+    for code in (-5, -2):
+        r = with_device_lost(s, 9, code, "check=none", exe, "8", more=":all")
+        expect(r.status == 3 and f"failed: {code} " in r.out, r)
+        expect("the loss of a device can't be mended" in r.err and "no other device" in r.err, r)
+        told = r.out.splitlines()[:-1]
+        expect(told and told == alone[:len(told)], "data of a lost device reached the program", r)
+
+
 @test
 def a_bit_that_flips_is_found_by_scrubbing(s):
     exe = opencl(s, "ocl_misc")

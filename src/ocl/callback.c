@@ -13,6 +13,7 @@ struct call {
 	void *data;
 	cl_event event;
 	cl_int status;
+	uint32_t moves; /* when it was asked for */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -20,18 +21,26 @@ static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct call *first, **last = &first;
 static int thread_of; /* the process that has the thread */
 
-static void check_before(cl_event e)
+static cl_int check_before(const struct call *c)
 {
+	cl_int status = c->status;
 	struct event *ev;
 
 	ocl_lock();
-	ev = ocl_find(e, OCL_EVENT);
+	ev = ocl_find(c->event, OCL_EVENT);
 	if (ev && ev->queue && !ev->seen) {
 		ocl_hold(OBJ(ev));
-		ocl_epoch_sync(OBJ(ev)->domain, ev->queue, false);
+		if (status < 0 && !ocl_event_is_old(ev))
+			ocl_epoch_failed(OBJ(ev)->domain, ev->queue,
+					 CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, c->moves);
+		if (ocl_event_is_old(ev))
+			status = CL_COMPLETE;
+		if (status == CL_COMPLETE)
+			ocl_epoch_sync(OBJ(ev)->domain, ev->queue, false);
 		ocl_drop(OBJ(ev));
 	}
 	ocl_unlock();
+	return status;
 }
 
 static void *call_them(void *arg)
@@ -47,9 +56,7 @@ static void *call_them(void *arg)
 		if (!first)
 			last = &first;
 		pthread_mutex_unlock(&mutex);
-		if (c->status == CL_COMPLETE)
-			check_before(c->event);
-		c->fn(c->event, c->status, c->data);
+		c->fn(c->event, check_before(c), c->data);
 		NEXT->clReleaseEvent(c->event);
 		free(c);
 	}
@@ -93,7 +100,7 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 
 	if (!c)
 		return CL_OUT_OF_HOST_MEMORY;
-	*c = (struct call){.fn = fn, .data = data, .event = event};
+	*c = (struct call){.fn = fn, .data = data, .event = event, .moves = ocl.moves};
 	pthread_mutex_lock(&mutex);
 	start_thread();
 	pthread_mutex_unlock(&mutex);

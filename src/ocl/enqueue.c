@@ -355,7 +355,7 @@ cl_int CL_API_CALL layer_clEnqueueNativeKernel(cl_command_queue q,
 	cl_int status;
 
 	ocl_lock();
-	if (ocl.moved && objects && count && (real = malloc(count * sizeof(*real))))
+	if (ocl.moves && objects && count && (real = malloc(count * sizeof(*real))))
 		for (cl_uint i = 0; i < count; i++)
 			real[i] = ocl_real(objects[i], OCL_MEM);
 	status =

@@ -201,12 +201,51 @@ void ocl_epoch_force(struct domain *d)
 		checkpoint(d);
 }
 
-cl_int ocl_epoch_failed(struct domain *d, cl_int status)
+/* ---- devices that are lost ---- */
+
+/* Codes that drivers give when a device has gone; most of them may mean other things, too. */
+static bool may_mean_lost(cl_int status)
 {
-	if (status != CL_OUT_OF_RESOURCES && status != CL_DEVICE_NOT_AVAILABLE)
+	return status == CL_DEVICE_NOT_AVAILABLE || status == CL_OUT_OF_RESOURCES ||
+	       status == CL_INVALID_COMMAND_QUEUE || status == CL_INVALID_CONTEXT ||
+	       status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST || status == -9999;
+}
+
+/* Whether the device of q still takes a word and gives it back. */
+static bool answers(struct domain *d, struct queue *q)
+{
+	const uint32_t sent = 0x48616c65;
+	uint32_t got = 0;
+	cl_command_queue own = ocl_own_queue(d, q->device);
+	cl_int status;
+	cl_mem m;
+
+	if (!own)
+		return false;
+	m = NEXT->clCreateBuffer(OBJ(d)->real, CL_MEM_READ_WRITE, sizeof(sent), NULL, &status);
+	if (status != CL_SUCCESS)
+		return false;
+	status = NEXT->clEnqueueWriteBuffer(own, m, CL_TRUE, 0, sizeof(sent), &sent, 0, NULL, NULL);
+	if (status == CL_SUCCESS)
+		status =
+		    NEXT->clEnqueueReadBuffer(own, m, CL_TRUE, 0, sizeof(got), &got, 0, NULL, NULL);
+	NEXT->clReleaseMemObject(m);
+	return status == CL_SUCCESS && got == sent;
+}
+
+cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32_t moves)
+{
+	if (!may_mean_lost(status) || d->dead)
 		return status;
-	if (d->dead || !ocl_recover(d, true))
+	if (d->moved_at > moves) /* another thread has seen it first */
+		return CL_SUCCESS;
+	if (status != CL_DEVICE_NOT_AVAILABLE && answers(d, q))
 		return status;
+	if (!ocl_recover(d, true)) {
+		give_up(d);
+		return status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_OUT_OF_RESOURCES
+									      : status;
+	}
 	settle(d);
 	return CL_SUCCESS;
 }

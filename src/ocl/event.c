@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events: waiting for one, or learning that it is complete, may close an epoch. */
+#include <stdlib.h>
 #include "base/base.h"
 #include "ocl/calls.h"
 
@@ -64,6 +65,11 @@ static bool is_last(const struct event *ev)
 	       ev->number >= ev->queue->last_number;
 }
 
+bool ocl_event_is_old(const struct event *ev)
+{
+	return ev->queue && ev->generation < OBJ(ev)->domain->generation;
+}
+
 static cl_int sync_with(cl_event e)
 {
 	struct event *ev = ocl_find(e, OCL_EVENT);
@@ -78,11 +84,66 @@ static cl_int sync_with(cl_event e)
 	return status;
 }
 
+/* Without those from before a move, which are complete. */
+static cl_int wait_for_rest(cl_uint count, const cl_event *list)
+{
+	cl_event few[64], *rest = count > ARRAY_LEN(few) ? malloc(count * sizeof(*rest)) : few;
+	cl_uint n = 0;
+	cl_int status;
+
+	if (!rest)
+		return CL_OUT_OF_HOST_MEMORY;
+	ocl_lock();
+	for (cl_uint i = 0; i < count; i++) {
+		struct event *ev = ocl_find(list[i], OCL_EVENT);
+		if (!ev || !ocl_event_is_old(ev))
+			rest[n++] = list[i];
+	}
+	ocl_unlock();
+	status = n == 0 ? CL_SUCCESS : NEXT->clWaitForEvents(n, rest);
+	if (rest != few)
+		free(rest);
+	return status;
+}
+
+/* Whether the wait failed because of a lost device, and is to be repeated elsewhere. */
+static cl_int after_failure(cl_uint count, const cl_event *list, cl_int status, uint32_t moves)
+{
+	struct event *ev;
+
+	ocl_lock();
+	for (cl_uint i = 0; list && i < count && status != CL_SUCCESS; i++) {
+		ev = ocl_find(list[i], OCL_EVENT);
+		if (ev && ev->queue)
+			status = ocl_epoch_failed(OBJ(ev)->domain, ev->queue, status, moves);
+	}
+	ocl_unlock();
+	return status;
+}
+
+static cl_int wait_in_runtime(cl_uint count, const cl_event *list)
+{
+	for (;;) {
+		uint32_t moves = ocl.moves;
+		cl_int status = moves && list && count > 0 ? wait_for_rest(count, list)
+							   : NEXT->clWaitForEvents(count, list);
+
+		if (status == CL_SUCCESS)
+			return status;
+		status = after_failure(count, list, status, moves);
+		if (status != CL_SUCCESS)
+			return status;
+	}
+}
+
 cl_int CL_API_CALL layer_clWaitForEvents(cl_uint count, const cl_event *list)
 {
-	cl_int status = NEXT->clWaitForEvents(count, list);
+	cl_int status;
 
-	if (status != CL_SUCCESS || ocl.passive)
+	if (ocl.passive)
+		return NEXT->clWaitForEvents(count, list);
+	status = wait_in_runtime(count, list);
+	if (status != CL_SUCCESS)
 		return status;
 	ocl_lock();
 	for (cl_uint i = 0; status == CL_SUCCESS && i < count; i++)
@@ -94,14 +155,25 @@ cl_int CL_API_CALL layer_clWaitForEvents(cl_uint count, const cl_event *list)
 /* After a move the program still sees its own objects. */
 static void show_own_handles(cl_event_info name, void *value, size_t size)
 {
-	if (ocl.moved && value && size >= sizeof(void *) &&
+	if (ocl.moves && value && size >= sizeof(void *) &&
 	    (name == CL_EVENT_COMMAND_QUEUE || name == CL_EVENT_CONTEXT))
 		*(void **)value = ocl_handle_of(*(void **)value);
+}
+
+/* What was under way on a device that is lost has been repeated elsewhere. */
+static void correct_status(struct event *ev, cl_int *value, uint32_t moves)
+{
+	if (!ocl_event_is_old(ev) && *value < 0)
+		ocl_epoch_failed(OBJ(ev)->domain, ev->queue,
+				 CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, moves);
+	if (ocl_event_is_old(ev))
+		*value = CL_COMPLETE;
 }
 
 cl_int CL_API_CALL layer_clGetEventInfo(cl_event e, cl_event_info name, size_t size, void *value,
 					size_t *size_ret)
 {
+	uint32_t moves = ocl.moves;
 	cl_int status = NEXT->clGetEventInfo(e, name, size, value, size_ret);
 	struct event *ev;
 
@@ -109,6 +181,8 @@ cl_int CL_API_CALL layer_clGetEventInfo(cl_event e, cl_event_info name, size_t s
 		return status;
 	ocl_lock();
 	ev = ocl_find(e, OCL_EVENT);
+	if (ev && ev->queue && name == CL_EVENT_COMMAND_EXECUTION_STATUS)
+		correct_status(ev, value, moves);
 	if (ev && name == CL_EVENT_REFERENCE_COUNT && ev->ours_too)
 		*(cl_uint *)value -= 1;
 	if (ev && name == CL_EVENT_COMMAND_EXECUTION_STATUS && *(cl_int *)value == CL_COMPLETE)
@@ -134,7 +208,7 @@ cl_int CL_API_CALL layer_clGetKernelInfo(cl_kernel k, cl_kernel_info name, size_
 {
 	cl_int status = NEXT->clGetKernelInfo(k, name, size, value, size_ret);
 
-	if (UNLIKELY(ocl.moved) && status == CL_SUCCESS && value && size >= sizeof(void *) &&
+	if (UNLIKELY(ocl.moves) && status == CL_SUCCESS && value && size >= sizeof(void *) &&
 	    (name == CL_KERNEL_CONTEXT || name == CL_KERNEL_PROGRAM)) {
 		ocl_lock();
 		*(void **)value = ocl_handle_of(*(void **)value);

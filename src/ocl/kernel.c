@@ -178,7 +178,7 @@ static const void *real_value(const void *value, size_t size, void **room)
 	struct object *o = NULL;
 	void *handle;
 
-	if (LIKELY(!ocl.moved) || !value || size != sizeof(void *))
+	if (LIKELY(!ocl.moves) || !value || size != sizeof(void *))
 		return value;
 	memcpy(&handle, value, sizeof(handle));
 	if (!(o = ocl_find(handle, OCL_MEM)) && !(o = ocl_find(handle, OCL_SAMPLER)))
@@ -261,7 +261,7 @@ static const void *held_value(const void *value, size_t size, void **room)
 	struct object *o;
 	void *handle;
 
-	if (LIKELY(!ocl.moved) || !value || size != sizeof(void *))
+	if (LIKELY(!ocl.moves) || !value || size != sizeof(void *))
 		return value;
 	memcpy(&handle, value, sizeof(handle));
 	o = ocl_find_held(handle);

@@ -79,12 +79,16 @@ void ocl_map_end(struct domain *d, struct entry *e)
 	e->host_span = r->span;
 	if (svm || (r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
 		ocl_log_capture(d, e);
-	if (r->generation != d->generation) { /* the new runtime knows nothing of the mapping */
-		bool wrote = r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
-
-		e->op = !wrote ? OP_MARKER : r->op == OP_MAP ? OP_WRITE : OP_WRITE_IMAGE;
-	}
+	if (r->generation != d->generation)
+		ocl_map_moved(e);
 	unlink_map(at);
+}
+
+void ocl_map_moved(struct entry *e)
+{
+	bool wrote = e->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
+
+	e->op = !wrote ? OP_MARKER : e->count == OP_MAP ? OP_WRITE : OP_WRITE_IMAGE;
 }
 
 /* ---- the calls ---- */

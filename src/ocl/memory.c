@@ -43,21 +43,6 @@ void ocl_mem_fini(struct mem *m)
 		ocl_drop(OBJ(m->root));
 }
 
-static cl_mem_properties *copy_list(const cl_mem_properties *list)
-{
-	size_t n = 0;
-	cl_mem_properties *copy;
-
-	if (!list)
-		return NULL;
-	while (list[n])
-		n += 2;
-	copy = malloc((n + 1) * sizeof(*list));
-	if (copy)
-		memcpy(copy, list, (n + 1) * sizeof(*list));
-	return copy;
-}
-
 /* What the program gave the object to begin with is needed for a replay from its creation on. */
 static void log_init(struct mem *m, const void *host)
 {
@@ -109,7 +94,7 @@ static void buffer_add(cl_context c, cl_mem b, const cl_mem_properties *properti
 		m->size = m->region[0] = size;
 		m->region[1] = m->region[2] = 1;
 		m->flags = flags;
-		m->properties = copy_list(properties);
+		m->properties = ocl_properties_copy((const intptr_t *)properties);
 		m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host : NULL;
 		m->read_only = flags & CL_MEM_READ_ONLY;
 		m->modified = OCL_BY_HOST; /* there is nothing on file of it yet */
@@ -119,18 +104,24 @@ static void buffer_add(cl_context c, cl_mem b, const cl_mem_properties *properti
 	ocl_unlock();
 }
 
-/* Objects that the program has released may only still live in the log. */
+/* Objects that the program has released may only still live in the log, or the device is lost.
+ * True: try again. */
 static bool made_room(cl_context c, cl_int status)
 {
+	uint32_t moves = ocl.moves;
 	struct domain *d;
+	struct queue *q;
 	bool tried = false;
 
 	if (status != CL_MEM_OBJECT_ALLOCATION_FAILURE && status != CL_OUT_OF_RESOURCES &&
-	    status != CL_OUT_OF_HOST_MEMORY)
+	    status != CL_OUT_OF_HOST_MEMORY && status != CL_DEVICE_NOT_AVAILABLE)
 		return false;
 	ocl_lock();
 	d = ocl_find(c, OCL_CONTEXT);
-	if (d && d->first && !ocl_domain_gated(d)) {
+	q = d ? ocl_any_queue(d) : NULL;
+	if (q && ocl_epoch_failed(d, q, status, moves) == CL_SUCCESS) {
+		tried = true;
+	} else if (d && d->first && !ocl_domain_gated(d)) {
 		ocl_epoch_force(d);
 		tried = true;
 	}
@@ -141,12 +132,11 @@ static bool made_room(cl_context c, cl_int status)
 cl_mem CL_API_CALL layer_clCreateBuffer(cl_context c, cl_mem_flags flags, size_t size, void *host,
 					cl_int *status)
 {
-	cl_context real = ocl_real(c, OCL_CONTEXT);
 	cl_int code;
-	cl_mem b = NEXT->clCreateBuffer(real, flags, size, host, &code);
+	cl_mem b = NEXT->clCreateBuffer(ocl_real(c, OCL_CONTEXT), flags, size, host, &code);
 
 	if (!b && made_room(c, code))
-		b = NEXT->clCreateBuffer(real, flags, size, host, &code);
+		b = NEXT->clCreateBuffer(ocl_real(c, OCL_CONTEXT), flags, size, host, &code);
 	if (b)
 		buffer_add(c, b, NULL, flags, size, host);
 	if (status)
@@ -159,12 +149,13 @@ cl_mem CL_API_CALL layer_clCreateBufferWithProperties(cl_context c,
 						      cl_mem_flags flags, size_t size, void *host,
 						      cl_int *status)
 {
-	cl_context real = ocl_real(c, OCL_CONTEXT);
 	cl_int code;
-	cl_mem b = NEXT->clCreateBufferWithProperties(real, properties, flags, size, host, &code);
+	cl_mem b = NEXT->clCreateBufferWithProperties(ocl_real(c, OCL_CONTEXT), properties, flags,
+						      size, host, &code);
 
 	if (!b && made_room(c, code))
-		b = NEXT->clCreateBufferWithProperties(real, properties, flags, size, host, &code);
+		b = NEXT->clCreateBufferWithProperties(ocl_real(c, OCL_CONTEXT), properties, flags,
+						       size, host, &code);
 	if (b)
 		buffer_add(c, b, properties, flags, size, host);
 	if (status)
@@ -258,7 +249,7 @@ static void image_add(cl_context c, cl_mem image, const cl_mem_properties *prope
 			m->format = *format;
 			m->desc = *desc;
 			m->flags = flags;
-			m->properties = copy_list(properties);
+			m->properties = ocl_properties_copy((const intptr_t *)properties);
 			m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host : NULL;
 			m->read_only = flags & CL_MEM_READ_ONLY;
 			m->modified = OCL_BY_HOST;
@@ -273,7 +264,7 @@ static void image_add(cl_context c, cl_mem image, const cl_mem_properties *prope
 /* The description with the runtime's own handle of its parent. */
 static const cl_image_desc *real_desc(const cl_image_desc *desc, cl_image_desc *copy)
 {
-	if (!desc || !desc->mem_object || !ocl.moved)
+	if (!desc || !desc->mem_object || !ocl.moves)
 		return desc;
 	*copy = *desc;
 	copy->mem_object = ocl_real(desc->mem_object, OCL_MEM);

@@ -218,7 +218,7 @@ static void commit(const struct move *m)
 			q->gates = 0;
 		}
 	}
-	ocl.moved = true;
+	d->moved_at = ++ocl.moves;
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_KERNEL)
 			ocl_kernel_bind((struct kernel *)o, ((struct kernel *)o)->args, true);
@@ -272,6 +272,14 @@ bool ocl_migrate(struct domain *d)
 			log_info("opencl: going on on '%s'", ocl.report.moved_to);
 			return true;
 		}
+	}
+	/* what a driver loses is often only the context */
+	device = d->devices[0];
+	if (d->lost && !d->renewed &&
+	    NEXT->clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL) ==
+		CL_SUCCESS) {
+		d->renewed = true;
+		return move_to(d, platform, device);
 	}
 	return false;
 }

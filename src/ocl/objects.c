@@ -5,8 +5,7 @@
 #include "base/base.h"
 #include "ocl/calls.h"
 
-/* A copy of a list of pairs that a 0 ends; NULL for none. */
-static void *copy_properties(const intptr_t *list)
+void *ocl_properties_copy(const intptr_t *list)
 {
 	size_t n = 0;
 	void *copy;
@@ -45,7 +44,7 @@ static void context_add(cl_context c, const cl_context_properties *properties)
 		d->live = 1;
 		d->store.fd = -1;
 		d->checkpoint_at = clock_seconds();
-		d->properties = copy_properties(properties);
+		d->properties = ocl_properties_copy(properties);
 		d->devices = calloc(1, bytes + 1);
 		d->program_devices = calloc(1, bytes + 1);
 		if (d->devices && d->program_devices) {
@@ -110,7 +109,7 @@ static void queue_add(cl_context c, cl_command_queue q, cl_device_id device,
 	if (o) {
 		o->device = device;
 		o->properties = properties;
-		o->list = copy_properties((const intptr_t *)list);
+		o->list = ocl_properties_copy((const intptr_t *)list);
 		o->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
 		o->on_device = properties & CL_QUEUE_ON_DEVICE;
 	}
@@ -122,7 +121,7 @@ static cl_device_id device_for(cl_context c, cl_device_id device)
 {
 	struct domain *d;
 
-	if (LIKELY(!ocl.moved))
+	if (LIKELY(!ocl.moves))
 		return device;
 	ocl_lock();
 	d = ocl_find(c, OCL_CONTEXT);
@@ -195,14 +194,17 @@ cl_int CL_API_CALL layer_clFlush(cl_command_queue q)
 
 cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
 {
+	uint32_t moves = ocl.moves;
 	cl_int status = NEXT->clFinish(ocl_real(q, OCL_QUEUE));
 	struct queue *o;
 
-	if (status != CL_SUCCESS || ocl.passive)
+	if (ocl.passive)
 		return status;
 	ocl_lock();
 	o = ocl_find(q, OCL_QUEUE);
-	if (o)
+	if (o && status != CL_SUCCESS)
+		status = ocl_epoch_failed(OBJ(o)->domain, o, status, moves);
+	if (o && status == CL_SUCCESS)
 		status = ocl_epoch_sync(OBJ(o)->domain, o, true);
 	ocl_unlock();
 	return status;

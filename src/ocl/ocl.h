@@ -268,6 +268,7 @@ struct domain { /* a context */
 	struct map *maps;
 	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
 	uint32_t generation;		  /* moves so far */
+	uint32_t moved_at;		  /* ocl.moves after the last of them */
 	uint64_t epochs, epochs_since;	  /* closed; since the last checkpoint */
 	double checkpoint_at, checkpoint_cost;
 	uint64_t checkpoint_bytes;
@@ -276,6 +277,8 @@ struct domain { /* a context */
 	bool unprotected;     /* something can't be replayed before the next checkpoint */
 	bool dead;	      /* an error that could not be mended */
 	bool damaged;	      /* the last error was a pretended one: memory is damaged on purpose */
+	bool lost;	      /* the error being mended is that the device no longer answers */
+	bool renewed;	      /* the same device was tried in a new context */
 	bool late;	      /* the log bound was met: close the epoch where that is possible */
 	cl_mem pin;	      /* pinned host memory for copies */
 	char *pin_at;
@@ -313,9 +316,9 @@ extern struct ocl {
 	struct report report;
 	struct table objects;
 	struct domain *domains;
-	bool passive; /* in a child of fork: everything is passed on */
-	bool moved;   /* some domain lives elsewhere than the program thinks */
-	bool staged;  /* copies through pinned buffers even where memory is shared */
+	bool passive;	/* in a child of fork: everything is passed on */
+	uint32_t moves; /* of all domains: not 0 when some live elsewhere than the program thinks */
+	bool staged;	/* copies through pinned buffers even where memory is shared */
 	int pid;
 } ocl;
 
@@ -356,6 +359,10 @@ cl_int ocl_release(void *handle, ocl_kind_t kind);
 /* The kind's part of destruction; the shadow itself is freed by the caller. */
 void ocl_object_fini(struct object *o);
 cl_int ocl_runtime_release(void *real, ocl_kind_t kind);
+/* A copy of a list of pairs that a 0 ends; NULL for none. */
+void *ocl_properties_copy(const intptr_t *list);
+/* From before a move: complete, and unknown to the runtime of today. */
+bool ocl_event_is_old(const struct event *ev);
 
 /* ---- memory.c, kernel.c ---- */
 struct mem *ocl_mem_of(cl_mem handle);
@@ -397,6 +404,8 @@ bool ocl_entry_reads(const struct entry *e);
 /* Keeps records of mappings: after a map has been issued, before an unmap is. */
 void ocl_map_begin(struct domain *d, struct entry *e);
 void ocl_map_end(struct domain *d, struct entry *e);
+/* The runtime knows nothing of the mapping that e ends: it becomes what the program wrote there. */
+void ocl_map_moved(struct entry *e);
 /* The command of e as a call of the runtime. host: where its host data is. */
 cl_int ocl_issue(const struct entry *e, cl_command_queue queue, void *host, cl_uint waits,
 		 const cl_event *wait, cl_event *event, void **map);
@@ -405,9 +414,10 @@ cl_int ocl_issue(const struct entry *e, cl_command_queue queue, void *host, cl_u
 /* The program has waited for something in d: queue (all of it), or NULL. CL_SUCCESS, or the error
  * that the blocking call returns. */
 cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes);
-/* What a failed wait means: an error code of the program's, or a lost device, and then the rest of
- * the program runs on another one (CL_SUCCESS). */
-cl_int ocl_epoch_failed(struct domain *d, cl_int status);
+/* What a failed call on q means: an error of the program's (status is returned), or a lost device:
+ * then what q's domain had there is brought to another one (CL_SUCCESS: call again, there). moves:
+ * ocl.moves before the call. */
+cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32_t moves);
 /* Waits until every command that can run has run. False: some wait for user events. */
 bool ocl_epoch_quiesce(struct domain *d);
 bool ocl_domain_gated(const struct domain *d);

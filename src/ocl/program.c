@@ -265,7 +265,7 @@ cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 
 static cl_program *real_programs(const cl_program *list, cl_uint count)
 {
-	cl_program *real = ocl.moved && list ? malloc((count + 1) * sizeof(*real)) : NULL;
+	cl_program *real = ocl.moves && list ? malloc((count + 1) * sizeof(*real)) : NULL;
 
 	for (cl_uint i = 0; real && i < count; i++)
 		real[i] = ocl_real(list[i], OCL_PROGRAM);

@@ -17,7 +17,7 @@ static bool has_run(const struct domain *d, const struct entry *e)
 				     &status, NULL);
 	if (e->gates & d->gates_unset)
 		return status == CL_COMPLETE;
-	return status >= CL_COMPLETE;
+	return status >= CL_COMPLETE || d->lost;
 }
 
 static bool still_mapped(const struct domain *d, const struct entry *e)
@@ -189,17 +189,20 @@ static bool mend(struct domain *d, bool lost)
 
 bool ocl_recover(struct domain *d, bool lost)
 {
+	const char *what = lost ? "the loss of a device" : "an error in device memory";
 	bool good;
 
+	d->lost = lost;
+	d->renewed = false;
 	log_info("opencl: %s in epoch %lu: going back and repeating %lu commands",
 		 lost ? "the device failed" : "errors in device memory",
 		 (unsigned long)ocl.report.epochs, (unsigned long)d->entries);
 	if (lost)
 		ocl.report.errors++;
 	if (d->unprotected) {
-		log_warn("opencl: an error in device memory can't be mended: not everything since "
-			 "the last checkpoint could be logged. The program gets "
-			 "CL_OUT_OF_RESOURCES");
+		log_warn("opencl: %s can't be mended: not everything since the last checkpoint "
+			 "could be logged. The program gets an error code",
+			 what);
 		return false;
 	}
 	ocl_log_capture_all(d);
@@ -211,8 +214,8 @@ bool ocl_recover(struct domain *d, bool lost)
 	if (good)
 		ocl.report.recoveries++;
 	else
-		log_warn("opencl: an error in device memory can't be mended: it came back, and "
-			 "there is no other device to go to. The program gets "
-			 "CL_OUT_OF_RESOURCES");
+		log_warn("opencl: %s can't be mended: %s, and there is no other device to go to. "
+			 "The program gets an error code",
+			 what, lost ? "it no longer answers" : "it came back");
 	return good;
 }

@@ -292,6 +292,7 @@ static cl_int pass_on(struct entry *e, cl_command_queue queue, bool blocking, cl
 /* The program waits, unlocked. */
 static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool theirs)
 {
+	uint32_t moves = ocl.moves;
 	cl_int status;
 
 	ocl_hold(OBJ(d));
@@ -299,6 +300,8 @@ static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool t
 	ocl_unlock();
 	status = NEXT->clWaitForEvents(1, &event);
 	ocl_lock();
+	if (status != CL_SUCCESS) /* a recovery has repeated the command itself, too */
+		status = ocl_epoch_failed(d, q, status, moves);
 	if (status == CL_SUCCESS)
 		status = ocl_epoch_sync(d, q, true);
 	if (!theirs)
@@ -308,25 +311,42 @@ static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool t
 	return status;
 }
 
+/* Issues e, on another device when that of q turns out to be lost. */
+static cl_int issue_somewhere(struct domain *d, struct queue *q, struct entry *e, bool need_event,
+			      cl_uint waits, const cl_event *wait, cl_event *own, void **map)
+{
+	for (;;) {
+		uint32_t moves = ocl.moves;
+		struct waits w;
+		cl_int status;
+
+		look_at_waits(d, &w, waits, wait);
+		e->gates = gates_for(d, q, e, &w);
+		status = ocl_issue(e, OBJ(q)->real, e->host, w.count, w.list,
+				   need_event || e->gates ? own : NULL, map);
+		free(w.many);
+		if (LIKELY(status == CL_SUCCESS))
+			return status;
+		status = ocl_epoch_failed(d, q, status, moves);
+		if (status != CL_SUCCESS)
+			return status;
+		if (e->op == OP_UNMAP && e->host_span > 0)
+			ocl_map_moved(e);
+	}
+}
+
 static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, bool blocking,
 			   cl_uint waits, const cl_event *wait, cl_event *event, void **map)
 {
-	struct waits w;
 	cl_event own = NULL;
 	cl_int status;
 	bool reads = ocl_entry_reads(e);
-	bool need_event;
 
-	look_at_waits(d, &w, waits, wait);
-	e->gates = gates_for(d, q, e, &w);
-	need_event = event || blocking || reads || e->gates;
 	if (is_read(e->op) || (e->op == OP_SVM_COPY && !e->dst))
 		ocl_log_capture_range(d, e->host, e->host_span);
 	if (e->op == OP_UNMAP || e->op == OP_SVM_UNMAP)
 		ocl_map_end(d, e);
-	status =
-	    ocl_issue(e, OBJ(q)->real, e->host, w.count, w.list, need_event ? &own : NULL, map);
-	free(w.many);
+	status = issue_somewhere(d, q, e, event || blocking || reads, waits, wait, &own, map);
 	if (status != CL_SUCCESS) {
 		ocl_entry_free(d, e);
 		return status;

@@ -96,7 +96,7 @@ struct object *ocl_find_held(const void *handle)
 
 void *ocl_handle_of(void *real)
 {
-	struct slot *s = ocl.moved ? lookup(real, NULL) : NULL;
+	struct slot *s = ocl.moves ? lookup(real, NULL) : NULL;
 
 	return s ? s->o->handle : real;
 }
@@ -105,7 +105,7 @@ void *ocl_real(void *handle, ocl_kind_t kind)
 {
 	struct object *o;
 
-	if (LIKELY(!ocl.moved))
+	if (LIKELY(!ocl.moves))
 		return handle;
 	ocl_lock();
 	o = ocl_find(handle, kind);
