@@ -23,25 +23,27 @@ static ssize_t ask(int fd, uint8_t *buffer)
 
 hale_status_t broker_ask(const char *socket_path, char **json, struct error *err)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	char usual[108] = "";
+	const char *path = socket_path ? socket_path : usual;
 	uint8_t *buffer = malloc(PACKET_MAX);
+	struct sockaddr_un a;
 	struct packet p;
 	hale_status_t st = HALE_OK;
+	socklen_t len;
 	ssize_t n = -1;
 	int fd;
 
 	*json = NULL;
-	if (socket_path && strlen(socket_path) < sizeof(a.sun_path))
-		memcpy(a.sun_path, socket_path, strlen(socket_path) + 1);
-	else if (socket_path || !ftb_socket_path(a.sun_path))
-		a.sun_path[0] = 0;
+	if (!socket_path && !ftb_socket_path(usual))
+		usual[0] = 0;
+	len = ftb_address(path, &a);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0 || !buffer || connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0)
+	if (fd < 0 || !buffer || len == 0 || connect(fd, (struct sockaddr *)&a, len) != 0)
 		st = error_sys(
 		    err, HALE_ERR_NODE,
 		    "no event broker answers at '%s'; start one with `hale backplane`, or "
 		    "say where it is with HALE_FTB",
-		    a.sun_path);
+		    path);
 	else
 		n = ask(fd, buffer);
 	if (n > 0 && ftb_packet_parse(buffer, (size_t)n, &p) && p.kind == PACKET_STATUS)
@@ -50,8 +52,8 @@ hale_status_t broker_ask(const char *socket_path, char **json, struct error *err
 		st = error_set(err, HALE_ERR_NODE, "the event broker refuses: %.*s", (int)p.len,
 			       (const char *)p.body);
 	if (st == HALE_OK && !*json)
-		st = error_set(err, HALE_ERR_NODE, "the event broker at '%s' does not answer",
-			       a.sun_path);
+		st =
+		    error_set(err, HALE_ERR_NODE, "the event broker at '%s' does not answer", path);
 	if (fd >= 0)
 		close(fd);
 	free(buffer);

@@ -51,7 +51,7 @@ static hale_status_t take_options(struct broker *b, const struct broker_options 
 	return HALE_OK;
 }
 
-static bool watch(struct broker *b, int *fd, int made)
+static bool add_fd(struct broker *b, int *fd, int made)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = fd};
 
@@ -61,7 +61,6 @@ static bool watch(struct broker *b, int *fd, int made)
 
 static hale_status_t open_all(struct broker *b, const struct broker_options *o, struct error *err)
 {
-	struct timespec now;
 	hale_status_t st = take_options(b, o, err);
 
 	if (st == HALE_OK)
@@ -69,14 +68,11 @@ static hale_status_t open_all(struct broker *b, const struct broker_options *o, 
 	if (st != HALE_OK)
 		return st;
 	b->packet = malloc(PACKET_MAX);
-	b->owner_publisher = ftb_random();
-	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(b->owner_start, sizeof(b->owner_start), "%lld.%09ld", (long long)now.tv_sec,
-		 now.tv_nsec);
+	ftb_author_init(&b->owner);
 	b->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (!b->packet || b->epoll < 0 ||
-	    !watch(b, &b->timer, timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) ||
-	    !watch(b, &b->wake, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)))
+	    !add_fd(b, &b->timer, timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) ||
+	    !add_fd(b, &b->wake, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)))
 		return error_sys(err, HALE_ERR_SYSTEM, "can't set up the event broker");
 	st = client_listen(b, err);
 	if (st == HALE_OK && o->peers)
@@ -111,7 +107,7 @@ void broker_destroy(struct broker *b)
 	client_close_all(b);
 	if (b->tree)
 		tree_destroy(b);
-	if (b->listener >= 0 && b->path[0])
+	if (b->listener >= 0 && b->path[0] && b->path[0] != '@')
 		unlink(b->path);
 	for (size_t i = 0; i < 4; i++) {
 		int fd = (int[]){b->listener, b->timer, b->wake, b->epoll}[i];
@@ -208,36 +204,13 @@ hale_status_t broker_publish(struct broker *b, const char *space, const char *na
 			     const char *jobid, const void *payload, size_t length,
 			     struct error *err)
 {
-	const char *text[FTB_TEXTS] = {
-	    [TEXT_SPACE] = space,   [TEXT_NAME] = name,	   [TEXT_JOB] = jobid ? jobid : "",
-	    [TEXT_CLIENT] = "hale", [TEXT_HOST] = b->node, [TEXT_START] = b->owner_start};
-	struct ftb_event e = {.severity = (uint8_t)severity,
-			      .type = HALE_FTB_EVENT_NORMAL,
-			      .publisher = b->owner_publisher,
-			      .pid = (uint32_t)getpid(),
-			      .payload = payload,
-			      .payload_len = (uint16_t)length};
 	uint8_t bytes[EVENT_MAX];
+	struct ftb_event e;
+	hale_status_t st = ftb_author_event(&b->owner, b->node, space, name, severity, jobid,
+					    payload, length, bytes, &e, err);
 
-	if (severity < 0 || severity >= FTB_SEVERITIES || length > EVENT_PAYLOAD_MAX)
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "an event has a severity of 0 to 3 and at most 8 KiB of payload");
-	for (int t = 0; t < FTB_TEXTS; t++) {
-		size_t n = strlen(text[t]);
-
-		if (n > ftb_text_max[t])
-			return error_set(err, HALE_ERR_ARGUMENT, "'%s' is too long for an event",
-					 text[t]);
-		e.text[t] = text[t];
-		e.text_len[t] = (uint8_t)n;
-	}
-	if (!ftb_name_ok(space, e.text_len[TEXT_SPACE], true) ||
-	    !ftb_name_ok(name, e.text_len[TEXT_NAME], false) ||
-	    !ftb_text_ok(text[TEXT_JOB], e.text_len[TEXT_JOB]))
-		return error_set(err, HALE_ERR_ARGUMENT, "%s, %s: no names of events", space, name);
-	e.seq = ++b->owner_seq;
-	ftb_event_write(&e, bytes);
-	ftb_event_parse(bytes, ftb_event_size(&e), &e);
+	if (st != HALE_OK)
+		return st;
 	route_event(b, NULL, &e, bytes, ftb_event_size(&e));
 	wake_again(b); /* sent at the next dispatch */
 	return HALE_OK;

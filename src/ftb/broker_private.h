@@ -13,6 +13,7 @@
 #define HALE_FTB_BROKER_PRIVATE_H
 
 #include "base/base.h"
+#include "ftb/author.h"
 #include "ftb/broker.h"
 #include "ftb/ftb.h"
 #include "ftb/outq.h"
@@ -176,8 +177,7 @@ struct broker {
 	struct owner_subscription *owned;
 	size_t owned_count;
 	unsigned owned_next;
-	uint64_t owner_publisher, owner_seq;
-	char owner_start[32];
+	struct ftb_author owner;
 	uint64_t generation;
 	struct route *route;
 	struct publisher *publisher;

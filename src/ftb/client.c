@@ -373,33 +373,38 @@ static bool folder_ours(const char *path)
 	return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
-static bool somebody_listens(const struct sockaddr_un *a)
+static bool somebody_listens(const struct sockaddr_un *a, socklen_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool yes = fd >= 0 &&
-		   (connect(fd, (const struct sockaddr *)a, sizeof(*a)) == 0 || errno == EAGAIN);
+	bool yes =
+	    fd >= 0 && (connect(fd, (const struct sockaddr *)a, len) == 0 || errno == EAGAIN);
 
 	if (fd >= 0)
 		close(fd);
 	return yes;
 }
 
-static hale_status_t bind_to(struct broker *b, const struct sockaddr_un *a, struct error *err)
+static hale_status_t bind_to(struct broker *b, struct error *err)
 {
-	if (somebody_listens(a))
+	struct sockaddr_un a;
+	socklen_t len = ftb_address(b->path, &a);
+	bool file = b->path[0] != '@';
+
+	if (somebody_listens(&a, len))
 		return error_set(err, HALE_ERR_STATE,
 				 "another event broker already serves %s; end it, or give this one "
 				 "another socket (HALE_FTB)",
-				 a->sun_path);
-	unlink(a->sun_path); /* of one that was killed */
-	if (bind(b->listener, (const struct sockaddr *)a, sizeof(*a)) != 0)
-		return error_sys(err, HALE_ERR_SYSTEM, "can't make the event socket %s",
-				 a->sun_path);
-	if (chmod(a->sun_path, b->has_group ? 0660 : 0600) != 0 ||
-	    (b->has_group && chown(a->sun_path, (uid_t)-1, b->group) != 0) ||
+				 b->path);
+	if (file)
+		unlink(b->path); /* of one that was killed */
+	if (bind(b->listener, (const struct sockaddr *)&a, len) != 0)
+		return error_sys(err, HALE_ERR_SYSTEM, "can't make the event socket %s", b->path);
+	if ((file && chmod(b->path, b->has_group ? 0660 : 0600) != 0) ||
+	    (file && b->has_group && chown(b->path, (uid_t)-1, b->group) != 0) ||
 	    listen(b->listener, 128) != 0) {
-		error_sys(err, HALE_ERR_SYSTEM, "can't set up the event socket %s", a->sun_path);
-		unlink(a->sun_path);
+		error_sys(err, HALE_ERR_SYSTEM, "can't set up the event socket %s", b->path);
+		if (file)
+			unlink(b->path);
 		return HALE_ERR_SYSTEM;
 	}
 	return HALE_OK;
@@ -407,12 +412,11 @@ static hale_status_t bind_to(struct broker *b, const struct sockaddr_un *a, stru
 
 hale_status_t client_listen(struct broker *b, struct error *err)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = &b->listener};
 	hale_status_t st;
 
-	memcpy(a.sun_path, b->path, sizeof(a.sun_path));
-	if (!folder_make(b->path, b->has_group ? 0750 : 0700) || !folder_ours(b->path))
+	if (b->path[0] != '@' &&
+	    (!folder_make(b->path, b->has_group ? 0750 : 0700) || !folder_ours(b->path)))
 		return error_sys(err, HALE_ERR_SYSTEM,
 				 "the folder of the event socket %s can't be made, or is another "
 				 "user's",
@@ -420,7 +424,7 @@ hale_status_t client_listen(struct broker *b, struct error *err)
 	b->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (b->listener < 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "can't make a socket");
-	st = bind_to(b, &a, err);
+	st = bind_to(b, err);
 	if (st != HALE_OK) {
 		b->path[0] = 0; /* not ours to remove */
 		return st;

@@ -176,22 +176,6 @@ bool ftb_events_each(const struct packet *p,
 	return left == 0;
 }
 
-/* ---- the way to the broker ---- */
-
-bool ftb_socket_path(char path[108])
-{
-	const char *given = getenv("HALE_FTB"), *run = getenv("XDG_RUNTIME_DIR");
-	int n;
-
-	if (given && *given)
-		n = snprintf(path, 108, "%s", given);
-	else if (run && *run)
-		n = snprintf(path, 108, "%s/hale/ftb", run);
-	else
-		n = snprintf(path, 108, "/tmp/hale-ftb-%u/ftb", (unsigned)geteuid());
-	return n > 0 && n < 108;
-}
-
 uint64_t ftb_random(void)
 {
 	uint64_t v = 0;

@@ -2,8 +2,9 @@
 /* ftb/: the event backplane. What clients and brokers share stands here: an event as it travels,
  * filters, packets, the way to the socket.
  *
- *   event.c filter.c path.c   shared                 broker.c client.c route.c tree.c …  the broker
- *   lib.c lib_*.c             libftb.so, include/libftb.h
+ *   event.c filter.c sock.c author.c   shared     broker.c client.c route.c tree.c …   the broker
+ *   kept.c                             clients    lib.c lib_*.c   libftb.so, include/libftb.h
+ *                                                 tap.c           a client in an event loop
  *
  * May call: base/, ZeroMQ (the broker). May be called by: job/, cli/, monitors (only through
  * libftb.h and ftb/broker.h).
@@ -14,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include "base/error.h"
 
@@ -170,9 +172,25 @@ static inline uint64_t get_u64(const uint8_t *p)
 
 /* ---- the way to the broker ---- */
 
-/* $HALE_FTB, else $XDG_RUNTIME_DIR/hale/ftb, else /tmp/hale-ftb-UID/ftb. False if it is too long
- * for a socket's address. */
+/* Where the broker's socket is: $HALE_FTB, else $XDG_RUNTIME_DIR/hale/ftb, else
+ * /tmp/hale-ftb-UID/ftb. "@NAME" is a name in Linux's abstract namespace, which leaves no file
+ * behind. False if it is too long for a socket's address. */
 bool ftb_socket_path(char path[108]);
+/* The socket's address for bind and connect; returns its length, 0 if the path is too long. */
+struct sockaddr_un;
+socklen_t ftb_address(const char *path, struct sockaddr_un *address);
+
+/* A client's side of the socket. */
+
+/* Connects, never blocking, to the broker at path (NULL: ftb_socket_path); -1 with errno if there
+ * is none, or it is not to be trusted. */
+int ftb_connect(const char *path);
+bool ftb_greet(int fd, uint64_t publisher); /* sends HELLO */
+/* The node's name from a WELCOME. */
+void ftb_welcome_host(const struct packet *p, char host[EVENT_TEXT_MAX + 1]);
+/* Sends one packet without waiting. */
+enum out_result { OUT_SENT, OUT_BLOCKED, OUT_BROKEN };
+enum out_result ftb_send(int fd, const uint8_t *bytes, size_t len);
 
 /* A random number that is not 0. */
 uint64_t ftb_random(void);

@@ -62,18 +62,12 @@ static struct client *client_new(const FTB_client_t *info)
 
 	if (!c)
 		return NULL;
-	c->seen = calloc(SEEN, sizeof(*c->seen));
-	if (!c->seen) {
-		free(c);
-		return NULL;
-	}
 	c->fd = -1;
 	c->info = *info;
 	c->style = (unsigned)style_parse(info->client_subscription_style);
 	c->queue_len = info->client_polling_queue_len > 0 ? info->client_polling_queue_len
 							  : FTB_DEFAULT_POLLING_Q_LEN;
 	c->publisher = ftb_random();
-	c->kept_end = &c->kept;
 	clock_gettime(CLOCK_REALTIME, &now);
 	snprintf(c->start, sizeof(c->start), "%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
 	return c;
@@ -84,9 +78,8 @@ static void client_free(struct client *c)
 	lib_close(c);
 	outq_fini(&c->out);
 	subs_free_all(c);
-	kept_free(c);
+	kept_fini(&c->kept);
 	free(c->declared);
-	free(c->seen);
 	free(c);
 }
 

@@ -14,16 +14,12 @@
 #include <pthread.h>
 #include "base/base.h"
 #include "ftb/ftb.h"
+#include "ftb/kept.h"
 #include "ftb/outq.h"
 #include <libftb.h>
 
 enum {
 	DECLARED_MAX = 1024,
-	RETAINED_ABOVE = 256 << 10, /* bytes of WARNING and above sent again to a new broker */
-	RETAINED_INFO = 64 << 10,   /* of INFO, published while there was no broker */
-	SEEN = 8192, /* events of WARNING and above that are remembered as received */
-	SEEN_WAYS = 4,
-	KEPT_SECONDS = 10,    /* what is older has long been passed on by the broker that died */
 	COALESCE_NS = 250000, /* what comes sooner than this after the last packet waits … */
 	DELAY_NS = 1000000,   /* … for at most so long */
 	PATIENCE_MS = 100,    /* of a publisher whose broker is slower */
@@ -58,15 +54,6 @@ struct subscription {
 	struct subscription *next;
 };
 
-/* Sent, but a new broker might not have it; or published while there was none. */
-struct retained {
-	struct retained *next;
-	double when;
-	bool info;
-	uint32_t len;
-	uint8_t bytes[];
-};
-
 struct declared {
 	char name[FTB_MAX_EVENT_NAME];
 	enum ftb_severity severity;
@@ -90,9 +77,7 @@ struct client {
 	uint64_t sent_ns;  /* when a packet left last */
 	uint64_t flush_ns; /* when what waits must leave; 0: nothing waits */
 	uint32_t sync_sent, sync_done;
-	struct retained *kept, **kept_end;
-	size_t kept_above, kept_info;
-	uint64_t (*seen)[2];		/* SEEN of publisher and number */
+	struct ftb_kept kept;
 	uint64_t lost_info, lost_above; /* by ourselves */
 	uint64_t told_info, told_above; /* by brokers; the present one's so far are in addition */
 	uint64_t now_info, now_above;
@@ -149,10 +134,6 @@ void subs_event(struct client *c, const struct ftb_event *e, const uint8_t *byte
 void subs_free_all(struct client *c);
 
 /* lib_publish.c */
-void kept_add(struct client *c, const struct ftb_event *e, const uint8_t *bytes, size_t len);
-void kept_resend(struct client *c);
-void kept_forget_old(struct client *c);
-void kept_free(struct client *c);
 uint64_t token_base(const char *space, const char *client, const char *host, const char *start,
 		    pid_t pid);
 uint64_t token_of(uint64_t base, const char *name, uint16_t seqnum);

@@ -49,73 +49,6 @@ int FTB_Compare_event_handles(const FTB_event_handle_t event_handle1,
 	return event_handle1 == event_handle2 ? FTB_SUCCESS : FTB_FAILURE;
 }
 
-/* ---- what is kept ---- */
-
-static void kept_forget(struct client *c, struct retained **p)
-{
-	struct retained *r = *p;
-
-	*p = r->next;
-	if (c->kept_end == &r->next)
-		c->kept_end = p;
-	*(r->info ? &c->kept_info : &c->kept_above) -= r->len;
-	free(r);
-}
-
-static void kept_trim(struct client *c, bool info, size_t to)
-{
-	for (struct retained **p = &c->kept; *p && *(info ? &c->kept_info : &c->kept_above) > to;) {
-		if ((*p)->info == info)
-			kept_forget(c, p);
-		else
-			p = &(*p)->next;
-	}
-}
-
-void kept_add(struct client *c, const struct ftb_event *e, const uint8_t *bytes, size_t len)
-{
-	struct retained *r = malloc(sizeof(*r) + len);
-	bool info = ftb_event_info(e);
-
-	if (!r)
-		return;
-	*r = (struct retained){.when = clock_seconds(), .info = info, .len = (uint32_t)len};
-	memcpy(r->bytes, bytes, len);
-	*c->kept_end = r;
-	c->kept_end = &r->next;
-	*(info ? &c->kept_info : &c->kept_above) += len;
-	kept_trim(c, info, info ? RETAINED_INFO : RETAINED_ABOVE);
-}
-
-void kept_resend(struct client *c)
-{
-	double now = clock_seconds();
-	struct ftb_event e;
-
-	for (struct retained *r = c->kept; r; r = r->next) {
-		double age = (now - r->when) * 1e3;
-
-		ftb_event_set_age(r->bytes, age < 1 ? 1 : age > 4e9 ? 4000000000u : (uint32_t)age);
-		if (ftb_event_parse(r->bytes, r->len, &e) == r->len)
-			outq_event(&c->out, &e, r->bytes, r->len, NULL, NULL);
-	}
-	kept_trim(c, true, 0);
-}
-
-void kept_forget_old(struct client *c)
-{
-	double limit = clock_seconds() - KEPT_SECONDS;
-
-	while (c->kept && c->kept->when < limit)
-		kept_forget(c, &c->kept);
-}
-
-void kept_free(struct client *c)
-{
-	while (c->kept)
-		kept_forget(c, &c->kept);
-}
-
 /* ---- publishing ---- */
 
 static const struct declared *find_declared(struct client *c, const char *name)
@@ -219,7 +152,7 @@ static int publish(FTB_client_handle_t handle, struct client *c, const char *nam
 		*out = (FTB_event_handle_t)(uintptr_t)token_of(c->token_base, d->name,
 							       (uint16_t)e.seq);
 	if (!c->welcome || !ftb_event_info(&e))
-		kept_add(c, &e, bytes, len);
+		kept_add(&c->kept, &e, bytes, len);
 	if (c->welcome)
 		send_event(c, &e, bytes, len);
 	return FTB_SUCCESS;

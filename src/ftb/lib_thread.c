@@ -7,60 +7,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include "ftb/lib.h"
 
 /* ---- the connection ---- */
-
-/* The default place may be in /tmp, where somebody else could have made a socket for us to find. A
- * place that HALE_FTB names is trusted. */
-static bool trusted(int fd)
-{
-	const char *given = getenv("HALE_FTB");
-	struct ucred who;
-	socklen_t len = sizeof(who);
-
-	return (given && *given) || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
-				     (who.uid == geteuid() || who.uid == 0));
-}
-
-static int connect_now(void)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd, room = 1 << 20;
-
-	if (!ftb_socket_path(a.sun_path))
-		return -1;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && (connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0 || !trusted(fd))) {
-		close(fd);
-		return -1;
-	}
-	if (fd >= 0)
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	return fd;
-}
-
-static bool greet(const struct client *c, int fd)
-{
-	uint8_t packet[PACKET_HEADER + 8];
-
-	ftb_packet_start(packet, PACKET_HELLO, 0);
-	put_u64(packet + PACKET_HEADER, c->publisher);
-	return send(fd, packet, sizeof(packet), MSG_NOSIGNAL) == sizeof(packet);
-}
-
-static void take_host(struct client *c, const struct packet *p)
-{
-	size_t n = p->len < EVENT_TEXT_MAX ? p->len : EVENT_TEXT_MAX;
-
-	if (!ftb_text_ok((const char *)p->body, n))
-		n = 0;
-	memcpy(c->host, p->body, n);
-	c->host[n] = 0;
-}
 
 int lib_open(struct client *c)
 {
@@ -69,16 +20,16 @@ int lib_open(struct client *c)
 	struct packet p;
 	ssize_t n = -1;
 
-	c->fd = pfd.fd = connect_now();
+	c->fd = pfd.fd = ftb_connect(NULL);
 	if (c->fd < 0)
 		return FTB_ERR_NETWORK_NO_ROUTE;
-	if (greet(c, c->fd) && poll(&pfd, 1, WAIT_MS) == 1)
+	if (ftb_greet(c->fd, c->publisher) && poll(&pfd, 1, WAIT_MS) == 1)
 		n = recv(c->fd, packet, sizeof(packet), MSG_DONTWAIT);
 	if (n <= 0 || !ftb_packet_parse(packet, (size_t)n, &p) || p.kind != PACKET_WELCOME) {
 		lib_close(c);
 		return FTB_ERR_NETWORK_NO_ROUTE;
 	}
-	take_host(c, &p);
+	ftb_welcome_host(&p, c->host);
 	c->welcome = true;
 	return FTB_SUCCESS;
 }
@@ -96,7 +47,7 @@ void lib_close(struct client *c)
 static void lost_connection(struct client *c)
 {
 	lib_close(c);
-	kept_forget_old(c);
+	kept_forget_old(&c->kept);
 	c->lost_info += c->out.lost_info;
 	c->lost_above += c->out.lost_above;
 	outq_fini(&c->out);
@@ -112,10 +63,7 @@ static enum out_result send_packet(void *to, const uint8_t *bytes, size_t len)
 {
 	const struct client *c = to;
 
-	if (send(c->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len)
-		return OUT_SENT;
-	return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? OUT_BLOCKED
-									   : OUT_BROKEN;
+	return ftb_send(c->fd, bytes, len);
 }
 
 void lib_flush(struct client *c)
@@ -170,38 +118,23 @@ void lib_sync(struct client *c)
 
 /* ---- receiving ---- */
 
-/* Remembers it; true if it was remembered. Only WARNING and above are ever sent twice. */
-static bool seen_before(struct client *c, const struct ftb_event *e)
-{
-	uint64_t h = (e->publisher ^ e->seq * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-	uint64_t(*way)[2] = &c->seen[(h >> 40) % (SEEN / SEEN_WAYS) * SEEN_WAYS];
-
-	for (int i = 0; i < SEEN_WAYS && e->age_ms; i++)
-		if (way[i][0] == e->publisher && way[i][1] == e->seq)
-			return true;
-	memmove(way + 1, way, (SEEN_WAYS - 1) * sizeof(*way)); /* the oldest is forgotten */
-	way[0][0] = e->publisher;
-	way[0][1] = e->seq;
-	return false;
-}
-
 static void take_event(const struct ftb_event *e, const uint8_t *bytes, size_t len, void *arg)
 {
 	struct client *c = arg;
 
-	if (c->dead || (!ftb_event_info(e) && seen_before(c, e)))
+	if (c->dead || (!ftb_event_info(e) && kept_seen(&c->kept, e)))
 		return;
 	subs_event(c, e, bytes, len);
 }
 
 static void take_welcome(struct client *c, const struct packet *p)
 {
-	take_host(c, p);
+	ftb_welcome_host(p, c->host);
 	c->welcome = true;
 	for (struct subscription *s = c->subs; s; s = s->next)
 		subs_announce(c, s, true);
 	c->out.blocked = true; /* gathers everything; the flush below lets it go */
-	kept_resend(c);
+	kept_resend(&c->kept, &c->out);
 	lib_flush(c);
 }
 
@@ -243,8 +176,8 @@ static void find_again(struct client *c)
 
 	if (c->fd >= 0 || clock_seconds() < c->retry_at)
 		return;
-	fd = connect_now();
-	if (fd >= 0 && greet(c, fd))
+	fd = ftb_connect(NULL);
+	if (fd >= 0 && ftb_greet(fd, c->publisher))
 		c->fd = fd;
 	else if (fd >= 0)
 		close(fd);

@@ -37,8 +37,6 @@ struct outq {
 	uint64_t lost_info, lost_above;
 };
 
-enum out_result { OUT_SENT, OUT_BLOCKED, OUT_BROKEN };
-
 /* Sends one packet or message; never waits. */
 typedef enum out_result outq_send(void *to, const uint8_t *bytes, size_t len);
 

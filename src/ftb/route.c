@@ -270,30 +270,13 @@ static struct route *route_of(struct broker *b, const struct ftb_event *e, const
 	return t;
 }
 
-static void copy_text(const struct ftb_event *e, enum ftb_text t, char *to)
-{
-	memcpy(to, e->text[t], e->text_len[t]);
-	to[e->text_len[t]] = 0;
-}
-
 /* By id: a callback may subscribe and unsubscribe. */
 static void give_owner(struct broker *b, const struct ftb_event *e, double arrived)
 {
-	char text[FTB_TEXTS][EVENT_TEXT_MAX + 1];
-	struct broker_event event = {.space = text[TEXT_SPACE],
-				     .name = text[TEXT_NAME],
-				     .severity = ftb_severity_names[e->severity],
-				     .jobid = text[TEXT_JOB],
-				     .client = text[TEXT_CLIENT],
-				     .host = text[TEXT_HOST],
-				     .pid = (pid_t)e->pid,
-				     .seq = e->seq,
-				     .payload = e->payload,
-				     .length = e->payload_len};
 	unsigned done = 0, end = b->owned_next;
+	struct ftb_shown s;
 
-	for (int t = 0; t < FTB_TEXTS; t++)
-		copy_text(e, (enum ftb_text)t, text[t]);
+	ftb_event_show(e, &s);
 	while (done < end) {
 		struct owner_subscription *next = NULL;
 
@@ -305,7 +288,7 @@ static void give_owner(struct broker *b, const struct ftb_event *e, double arriv
 			return;
 		done = next->id + 1;
 		if (next->since <= arrived && ftb_filter_match(&next->filter, e))
-			next->callback(&event, next->arg);
+			next->callback(&s.event, next->arg);
 	}
 }
 
