@@ -36,6 +36,13 @@ def single_copies_give_the_same(s):
 
 
 @test
+def either_way_of_large_payloads_gives_the_same(s):
+    for way in ("pieces", "copies"):
+        for ranks in (3, 8):
+            tested(s, ranks, ROUNDS // 4, 300000, {"HALE_COLL": way})
+
+
+@test
 def messages_give_the_same(s):
     for ranks in (2, 3, 4, 7, 9):
         tested(s, ranks, ROUNDS, 20000, {"HALE_COLL": "messages"})
@@ -70,6 +77,11 @@ def cells_survive_deaths_in_mid_collective(s):
 @test
 def single_copies_survive_deaths_in_mid_collective(s):
     through_deaths(s, {"HALE_COLL_INLINE": "64"})
+
+
+@test
+def single_copies_of_large_payloads_survive_deaths_in_mid_collective(s):
+    through_deaths(s, {"HALE_COLL": "copies"})
 
 
 @test

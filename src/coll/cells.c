@@ -118,6 +118,21 @@ void cells_wait_deposits(struct coll_home *h, uint64_t k, int hi)
 	} while (epoch != coll_epoch);
 }
 
+struct way_order cells_order(const struct coll_home *h, struct way_plan *plans, unsigned kinds,
+			     size_t bytes)
+{
+	unsigned size = way_size(bytes);
+	struct way_plan *p = &plans[size];
+	if (UNLIKELY(way_due(p))) {
+		uint64_t cost[WAYS] = {0};
+		for (way_t way = 0; way < WAYS; way++)
+			for (int i = 0; i < h->n; i++)
+				cost[way] += way_cost(&h->cells[i]->costs, kinds, size, way);
+		way_weigh(p, cost[WAY_PIECES], cost[WAY_SINGLE]);
+	}
+	return way_next(p);
+}
+
 /* Until all are done with k; learns how far they are. */
 static void wait_done(struct coll_home *h, uint64_t k)
 {
@@ -259,6 +274,10 @@ static bool home_occupy(struct coll_home *h, const struct comm *c)
 	h->n = c->size;
 	h->first = h->payloads = 0;
 	h->head = h->tail = 0;
+	memset(h->bcast_plan, 0, sizeof(h->bcast_plan));
+	memset(h->reduce_plan, 0, sizeof(h->reduce_plan));
+	memset(h->reduce_order, 0, sizeof(h->reduce_order));
+	memset(&h->cell->costs, 0, sizeof(h->cell->costs));
 	h->frozen_completed = 0;
 	return true;
 }

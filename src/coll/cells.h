@@ -29,6 +29,7 @@
 #include "ckpt/rank.h"
 #include "coll/args.h"
 #include "coll/layout.h"
+#include "coll/way.h"
 
 enum { COLL_HEADER_SMALL = 32, COLL_RESULT_SMALL = 48, COLL_STAGES = 4 };
 
@@ -41,13 +42,20 @@ struct coll_header {
 	char small[COLL_HEADER_SMALL];
 };
 
+/* In small, beside the first deposit of a large operation that can go either way. */
+struct coll_large {
+	uint64_t bytes; /* in all pieces together: who expects another number stays in step */
+	struct way_order order;
+};
+_Static_assert(sizeof(struct coll_large) <= COLL_HEADER_SMALL, "beside a payload");
+
 struct coll_cell {
 	_Atomic uint64_t progress __attribute__((aligned(CACHE_LINE)));
 	uint64_t probe; /* address of a word that peers read to find out whether they can */
 	_Atomic uint64_t completed __attribute__((aligned(CACHE_LINE))); /* seq << 16 | who */
 	char result[COLL_RESULT_SMALL] __attribute__((aligned(16)));
 	_Atomic uint32_t arrivals __attribute__((aligned(CACHE_LINE)));
-	char pad[CACHE_LINE] __attribute__((aligned(CACHE_LINE)));
+	struct way_costs costs __attribute__((aligned(CACHE_LINE)));
 	struct coll_header header[COLL_CELL_HEADERS];
 	char ring[COLL_CELL_RING] __attribute__((aligned(CACHE_LINE)));
 };
@@ -73,6 +81,10 @@ struct coll_home {
 	struct coll_cell **cells;
 	struct mailbox **mail;
 	bool reads; /* members can read each other's memory */
+	/* which way large payloads go: as root, as leader, and what the leader has said for the
+	 * next large reduction of each size */
+	struct way_plan bcast_plan[WAY_SIZES], reduce_plan[WAY_SIZES];
+	struct way_order reduce_order[WAY_SIZES];
 	/* during a checkpoint */
 	uint64_t frozen_completed; /* the leader's word when all had stopped */
 	struct coll_cell *saved;   /* what others still need of the cell; there beforehand, so that
@@ -227,6 +239,10 @@ void cells_wait_all(struct coll_home *h, uint64_t value);
 /* Waits until the deposits of members [0, hi) are all there at once: from then on they can be used
  * in place up to the next safe point. */
 void cells_wait_deposits(struct coll_home *h, uint64_t k, int hi);
+
+/* This process decides how the next large operation of that kind goes. */
+struct way_order cells_order(const struct coll_home *h, struct way_plan *plans, unsigned kinds,
+			     size_t bytes);
 
 /* The memory of a home's occupant; only when nobody needs its deposits any more. */
 void cells_home_free(struct coll_home *h);

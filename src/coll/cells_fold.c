@@ -8,13 +8,13 @@
  * (some 2 us) is spread over enough of them. */
 enum { FOLD_CHUNK = 65536 };
 
-static char *fold_temp(struct fold *f, unsigned level)
+static char *fold_temp(const struct fold *f, unsigned level)
 {
 	return f->scratch + level * f->stride - f->type->true_lb;
 }
 
 /* Where member's elements are, reading them into temp if they can't be used in place. */
-static int fold_left(struct fold *f, int member, char *temp, const char **at)
+static int fold_one(struct fold *f, int member, char *temp, const char **at)
 {
 	const struct datatype *t = f->type;
 	ptrdiff_t skip = (ptrdiff_t)f->first * t->extent;
@@ -32,34 +32,46 @@ static int fold_left(struct fold *f, int member, char *temp, const char **at)
 			  coll_span(t, f->count));
 }
 
-static int fold_leaf(struct fold *f, int member, char *to)
+/* Can member's elements be used where they are? */
+static bool in_place(const struct fold *f, int member)
 {
-	const char *at;
-	int rc = fold_left(f, member, to, &at);
-	if (at != to)
-		memcpy(to + f->type->true_lb, at + f->type->true_lb, coll_span(f->type, f->count));
-	return rc;
+	return (member == f->h->rank && f->own_chunk) || !cells_header(f->h, member, f->k)->address;
+}
+
+/* Where the left operand is read to: there where the result goes when nothing else has to be there
+ * before, so that one buffer less passes through the caches. */
+static char *left_room(const struct fold *f, int mid, int hi, char *to, unsigned level)
+{
+	bool free = hi - mid == 1 && in_place(f, mid) && !f->own_in_out;
+	return free && op_in_left(f->op, f->type) ? to : fold_temp(f, level);
 }
 
 static int fold_tree(struct fold *f, int lo, int hi, char *to, unsigned level)
 {
-	if (hi - lo == 1)
-		return fold_leaf(f, lo, to);
-	/* own elements needn't be copied when the others can go where the result will be */
-	if (hi - lo == 2 && hi - 1 == f->h->rank && f->swaps && f->own_chunk && !f->own_in_out) {
-		int read = fold_leaf(f, lo, to);
-		op_apply(f->op, f->own_chunk, to, f->count, f->type);
-		return read;
+	int mid = lo + coll_split(hi - lo), rc, read = MPI_SUCCESS;
+	const char *left, *right = to;
+	char *temp = left_room(f, mid, hi, to, level);
+	if (mid - lo == 1) {
+		rc = fold_one(f, lo, temp, &left);
+	} else {
+		rc = fold_tree(f, lo, mid, temp, level + 1);
+		left = temp;
 	}
-	int mid = lo + coll_split(hi - lo), rc;
-	const char *left = fold_temp(f, level);
-	if (mid - lo == 1)
-		rc = fold_left(f, lo, fold_temp(f, level), &left);
+	if (hi - mid == 1)
+		read = fold_one(f, mid, to, &right);
 	else
-		rc = fold_tree(f, lo, mid, fold_temp(f, level), level + 1);
-	int right = fold_tree(f, mid, hi, to, level + 1);
-	op_apply(f->op, left, to, f->count, f->type);
-	return rc ? rc : right;
+		read = fold_tree(f, mid, hi, to, level + 1);
+	op_combine(f->op, left, right, to, f->count, f->type);
+	return rc ? rc : read;
+}
+
+static int fold_alone(struct fold *f, char *to)
+{
+	const char *at;
+	int rc = fold_one(f, 0, to, &at);
+	if (at != to)
+		memcpy(to + f->type->true_lb, at + f->type->true_lb, coll_span(f->type, f->count));
+	return rc;
 }
 
 int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out)
@@ -89,19 +101,12 @@ int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out)
 			       coll_span(t, f->count));
 			f->own_chunk = copy;
 		}
-		rc = fold_tree(f, 0, hi, out + (ptrdiff_t)f->first * t->extent, 0);
+		char *to = out + (ptrdiff_t)f->first * t->extent;
+		rc = hi == 1 ? fold_alone(f, to) : fold_tree(f, 0, hi, to, 0);
 	}
 	if (f->scratch != f->stack)
 		scratch_put(f->scratch);
 	return rc;
-}
-
-/* Two operands: not products, which have several roundings for complex numbers, nor extremes,
- * which take one of two equals. */
-static bool swaps(const struct op *op)
-{
-	return op == (struct op *)MPI_SUM || op == (struct op *)MPI_BXOR ||
-	       op == (struct op *)MPI_BAND || op == (struct op *)MPI_BOR;
 }
 
 void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const struct coll_args *a)
@@ -112,5 +117,4 @@ void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const struct col
 	f->type = a->rtype;
 	f->own = NULL;
 	f->own_in_out = false;
-	f->swaps = swaps(a->op);
 }

@@ -17,7 +17,6 @@ struct fold {
 	struct datatype *type;
 	const char *own;     /* this process's elements; NULL: its deposit in the cell */
 	bool own_in_out;     /* they are where the result goes */
-	bool swaps;	     /* a op b and b op a are the same bits */
 	size_t first, count; /* the chunk at work */
 	char *scratch;	     /* partial results, one a level, and a copy of own elements */
 	size_t stride;

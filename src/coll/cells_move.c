@@ -101,54 +101,88 @@ static int first_error(int a, int b)
 	return a ? a : b;
 }
 
-/* The whole block's bytes go with its first piece: a reader with another idea of them stays in
- * step. */
-static void bcast_give(struct coll_home *h, struct coll_block b)
+/* ---- one to all ---- */
+
+static void give_pieces(struct coll_home *h, struct coll_block b, struct coll_large large)
 {
-	size_t bytes = coll_block_bytes(b), at = 0;
+	struct way_clock clock = {.runs = large.order.measure};
+	size_t at = 0;
 	do {
 		uint64_t k = cells_begin(h);
-		size_t n = bytes - at < COLL_PIECE ? bytes - at : COLL_PIECE;
+		size_t n = large.bytes - at < COLL_PIECE ? large.bytes - at : COLL_PIECE;
 		char *room = cells_room(h, k, n);
+		way_clock_start(&clock);
 		datatype_pack(b.type, b.buf, b.count, at, room, n);
+		way_clock_stop(&clock);
 		if (n > COLL_HEADER_SMALL)
-			memcpy(cells_header(h, h->rank, k)->small, &bytes, sizeof(bytes));
+			memcpy(cells_header(h, h->rank, k)->small, &large, sizeof(large));
 		cells_publish_ring(h, k);
 		cells_finish(h, k);
 		at += n;
-	} while (at < bytes);
+	} while (at < large.bytes);
+	way_note(&h->cell->costs, WAY_GIVE, WAY_PIECES, &clock, large.bytes);
+}
+
+static void give_whole(struct coll_home *h, const void *p, struct coll_large large)
+{
+	uint64_t k = cells_begin(h);
+	struct given g = {.address = true};
+	cells_point(h, k, p, large.bytes, 0);
+	memcpy(cells_header(h, h->rank, k)->small, &large, sizeof(large));
+	publish(h, k, LOUD);
+	leave(h, k, &g, -1);
+}
+
+/* The root of more than two members says with its first deposit which way the block goes. */
+static void bcast_give(struct coll_home *h, struct coll_block b)
+{
+	struct coll_large large = {.bytes = coll_block_bytes(b)};
+	size_t run;
+	void *p = NULL;
+	if (large.bytes > cells_inline(h) && h->reads)
+		p = datatype_run(b.type, b.buf, b.count, &run);
+	if (p)
+		large.order =
+		    cells_order(h, h->bcast_plan, 1u << WAY_GIVE | 1u << WAY_TAKE, large.bytes);
+	if (large.order.way == WAY_SINGLE)
+		give_whole(h, p, large);
+	else
+		give_pieces(h, b, large);
 }
 
 static int bcast_take(struct coll_home *h, int root, struct coll_block b)
 {
-	size_t room = coll_block_bytes(b), bytes = 0, at = 0;
+	size_t room = coll_block_bytes(b), at = 0;
+	struct coll_large large = {0};
+	struct way_clock clock = {0};
+	int rc = MPI_SUCCESS;
 	do {
 		uint64_t k = cells_begin(h);
 		struct coll_header *d = cells_deposit_of(h, root, k);
 		size_t n = d->bytes;
 		if (!at && n > COLL_HEADER_SMALL)
-			memcpy(&bytes, d->small, sizeof(bytes));
+			memcpy(&large, d->small, sizeof(large));
 		else if (!at)
-			bytes = n;
-		if (at < room)
+			large.bytes = n;
+		clock.runs = large.order.measure;
+		way_clock_start(&clock);
+		if (d->address)
+			rc = take_block(h, k, root, b);
+		else if (at < room)
 			datatype_unpack(b.type, b.buf, b.count, at, cells_payload(h, root, d),
 					n < room - at ? n : room - at);
+		way_clock_stop(&clock);
 		cells_finish_ring(h, k);
 		at += n;
-	} while (at < bytes);
-	return bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+	} while (at < large.bytes);
+	way_note(&h->cell->costs, WAY_TAKE, large.order.way, &clock, large.bytes);
+	return large.bytes > room ? MPI_ERR_TRUNCATE : rc;
 }
 
-int cells_bcast(struct coll_home *h, const struct coll_args *a)
+static int bcast_pair(struct coll_home *h, const struct coll_args *a)
 {
-	struct coll_block b = coll_recv_one(a);
-	if (h->n > 2 || !h->reads) {
-		if (a->root != h->rank)
-			return bcast_take(h, a->root, b);
-		bcast_give(h, b);
-		return MPI_SUCCESS;
-	}
 	uint64_t k = cells_begin(h);
+	struct coll_block b = coll_recv_one(a);
 	if (a->root != h->rank) {
 		int rc = take_block(h, k, a->root, b);
 		cells_finish_ring(h, k);
@@ -159,6 +193,18 @@ int cells_bcast(struct coll_home *h, const struct coll_args *a)
 	leave(h, k, &g, -1);
 	return rc;
 }
+
+int cells_bcast(struct coll_home *h, const struct coll_args *a)
+{
+	if (h->n == 2 && h->reads)
+		return bcast_pair(h, a);
+	if (a->root != h->rank)
+		return bcast_take(h, a->root, coll_recv_one(a));
+	bcast_give(h, coll_recv_one(a));
+	return MPI_SUCCESS;
+}
+
+/* ---- one block of each ---- */
 
 int cells_gather(struct coll_home *h, const struct coll_args *a)
 {
@@ -203,13 +249,6 @@ int cells_allgather(struct coll_home *h, const struct coll_args *a)
 
 typedef struct coll_block(block_fn)(const struct coll_args *a, int member);
 
-/* More than two members: beside a table lies in how many deposits its owner gives its blocks. */
-static void say_rounds(struct coll_home *h, uint64_t k, uint64_t rounds)
-{
-	if (h->n > 2)
-		memcpy(cells_header(h, h->rank, k)->small, &rounds, sizeof(rounds));
-}
-
 /* Large: addresses of the blocks, or of their packed copies. copy: the buffer will be overwritten
  * before everybody has read it. */
 static int give_addresses(struct coll_home *h, uint64_t k, const struct coll_args *a,
@@ -238,20 +277,20 @@ static int give_addresses(struct coll_home *h, uint64_t k, const struct coll_arg
 	}
 	g->address = true;
 	cells_point(h, k, table, n * sizeof(*table), 0);
-	say_rounds(h, k, 1);
 	publish(h, k, how);
 	return MPI_SUCCESS;
 }
 
+/* In the cell with up to so many bytes. */
 static int give_table(struct coll_home *h, uint64_t k, const struct coll_args *a, block_fn *block,
-		      publish_t how, bool copy, struct given *g)
+		      size_t most, publish_t how, bool copy, struct given *g)
 {
 	size_t n = (size_t)h->n, bytes = n * sizeof(struct entry);
 	*g = (struct given){.awaited = how == QUIET};
 	for (int i = 0; i < h->n; i++)
 		if (i != h->rank)
 			bytes += coll_block_bytes(block(a, i));
-	if (bytes > cells_inline(h))
+	if (bytes > most)
 		return give_addresses(h, k, a, block, how, copy, g);
 	struct entry *table = (struct entry *)cells_room(h, k, bytes);
 	size_t at = n * sizeof(*table);
@@ -262,7 +301,6 @@ static int give_table(struct coll_home *h, uint64_t k, const struct coll_args *a
 		datatype_pack(b.type, b.buf, b.count, 0, (char *)table + at, table[i].bytes);
 		at += table[i].bytes;
 	}
-	say_rounds(h, k, 1);
 	publish(h, k, how);
 	return MPI_SUCCESS;
 }
@@ -295,7 +333,7 @@ int cells_scatter(struct coll_home *h, const struct coll_args *a)
 		return rc;
 	}
 	struct given g;
-	rc = give_table(h, k, a, coll_send_block, LOUD, false, &g);
+	rc = give_table(h, k, a, coll_send_block, cells_inline(h), LOUD, false, &g);
 	if (a->rbuf != MPI_IN_PLACE)
 		rc =
 		    first_error(rc, coll_block_copy(coll_recv_one(a), coll_send_block(a, a->root)));
@@ -303,121 +341,24 @@ int cells_scatter(struct coll_home *h, const struct coll_args *a)
 	return rc;
 }
 
-/* ---- all to all ---- */
-
-enum { SLICE_MIN = 1024, SLICES_MAX = 64 };
-
-/* Blocks in slices, one of each block at a time, when the table of whole blocks is too large for
- * the cell but not so large that slicing would take longer than reading. Each member decides so for
- * what it gives, and says with its first deposit in how many rounds it comes. */
-struct slicing {
-	size_t slice; /* the same for all members */
-	uint64_t rounds;
-	bool whole; /* no slices: blocks or their addresses in one table */
-};
-
-static struct slicing slicing_of(const struct coll_home *h, const struct coll_args *a,
-				 block_fn *block)
-{
-	size_t n = (size_t)h->n, most = 0, all = n * sizeof(struct entry);
-	size_t slice = (COLL_PIECE_TABLE / n - sizeof(struct entry)) / SLICE_MIN * SLICE_MIN;
-	for (int i = 0; i < h->n; i++) {
-		size_t bytes = i == h->rank ? 0 : coll_block_bytes(block(a, i));
-		all += bytes;
-		most = bytes > most ? bytes : most;
-	}
-	if (n == 2 || all <= cells_inline(h) || !slice || most > slice * SLICES_MAX)
-		return (struct slicing){slice, 1, true};
-	return (struct slicing){slice, most > slice ? (most + slice - 1) / slice : 1, false};
-}
-
-static size_t slice_len(const struct slicing *s, size_t bytes, uint64_t round)
-{
-	size_t at = s->slice * round;
-	return at >= bytes ? 0 : bytes - at < s->slice ? bytes - at : s->slice;
-}
-
-static void give_slices(struct coll_home *h, uint64_t k, const struct coll_args *a, block_fn *block,
-			const struct slicing *s, uint64_t round)
-{
-	size_t n = (size_t)h->n, at = n * sizeof(struct entry), bytes = at;
-	for (int i = 0; i < h->n; i++)
-		if (i != h->rank)
-			bytes += slice_len(s, coll_block_bytes(block(a, i)), round);
-	struct entry *table = (struct entry *)cells_room(h, k, bytes);
-	for (int i = 0; i < h->n; i++) {
-		struct coll_block b = block(a, i);
-		size_t len = i == h->rank ? 0 : slice_len(s, coll_block_bytes(b), round);
-		table[i] = (struct entry){at, i == h->rank ? 0 : coll_block_bytes(b)};
-		datatype_pack(b.type, b.buf, b.count, s->slice * round, (char *)table + at, len);
-		at += len;
-	}
-	say_rounds(h, k, s->rounds);
-	cells_publish(h, k);
-}
-
-static uint64_t rounds_of(const struct coll_header *d)
-{
-	uint64_t rounds = 1;
-	if (d->bytes > COLL_HEADER_SMALL)
-		memcpy(&rounds, d->small, sizeof(rounds));
-	return rounds;
-}
-
-static int take_slice(struct coll_home *h, uint64_t k, int member, struct coll_block to,
-		      const struct slicing *s, uint64_t round)
-{
-	struct coll_header *d = cells_deposit_of(h, member, k);
-	const char *table = cells_payload(h, member, d);
-	size_t room = coll_block_bytes(to), at = s->slice * round;
-	struct entry e;
-	memcpy(&e, table + (size_t)h->rank * sizeof(e), sizeof(e));
-	size_t len = slice_len(s, e.bytes, round);
-	if (at < room)
-		datatype_unpack(to.type, to.buf, to.count, at, table + e.where,
-				len < room - at ? len : room - at);
-	return e.bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
-}
-
-static int take_round(struct coll_home *h, uint64_t k, int member, struct coll_block to,
-		      const struct slicing *s, uint64_t round, uint64_t *rounds)
-{
-	struct coll_header *d = cells_deposit_of(h, member, k);
-	uint64_t theirs = h->n > 2 ? rounds_of(d) : 1;
-	*rounds = theirs > *rounds ? theirs : *rounds;
-	if (theirs > 1)
-		return take_slice(h, k, member, to, s, round);
-	return round ? MPI_SUCCESS : take_entry(h, k, member, to);
-}
-
 int cells_alltoall(struct coll_home *h, const struct coll_args *a)
 {
 	bool in_place = coll_in_place(a);
 	block_fn *block = in_place ? coll_recv_block : coll_send_block;
-	struct slicing s = slicing_of(h, a, block);
-	uint64_t rounds = s.rounds;
-	int rc = MPI_SUCCESS;
-	for (uint64_t round = 0; round < rounds; round++) {
-		uint64_t k = cells_begin(h);
-		struct given g = {.awaited = true};
-		if (!s.whole && round < s.rounds)
-			give_slices(h, k, a, block, &s, round);
-		else if (!round)
-			rc = give_table(h, k, a, block, QUIET, in_place, &g);
-		else
-			give_nothing(h, k, QUIET);
-		if (cells_arrive(h, k))
-			cells_complete(h, k);
-		cells_all_done(h, k - 1);
-		if (!in_place && !round)
-			rc = first_error(rc, coll_block_copy(coll_recv_block(a, h->rank),
-							     coll_send_block(a, h->rank)));
-		for (int i = 1; i < h->n; i++) {
-			int member = (h->rank + i) % h->n;
-			rc = first_error(rc, take_round(h, k, member, coll_recv_block(a, member),
-							&s, round, &rounds));
-		}
-		leave(h, k, &g, -1);
+	size_t most = h->n > 2 ? COLL_PIECE_TABLE : cells_inline(h);
+	uint64_t k = cells_begin(h);
+	struct given g;
+	int rc = give_table(h, k, a, block, most, QUIET, in_place, &g);
+	if (cells_arrive(h, k))
+		cells_complete(h, k);
+	cells_all_done(h, k - 1);
+	if (!in_place)
+		rc = first_error(
+		    rc, coll_block_copy(coll_recv_block(a, h->rank), coll_send_block(a, h->rank)));
+	for (int i = 1; i < h->n; i++) {
+		int member = (h->rank + i) % h->n;
+		rc = first_error(rc, take_entry(h, k, member, coll_recv_block(a, member)));
 	}
+	leave(h, k, &g, -1);
 	return rc;
 }

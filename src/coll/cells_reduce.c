@@ -122,13 +122,13 @@ static int combine(struct coll_home *h, uint64_t k, const struct coll_args *a, s
 	return rc;
 }
 
-/* Two members, contiguous elements: each takes the right operand and puts the left one on it. */
-static void pair_combine(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t span)
+/* Two members, contiguous elements: each combines for itself. */
+static void pair_combine(struct coll_home *h, uint64_t k, const struct coll_args *a)
 {
 	char *own = cells_payload(h, h->rank, cells_header(h, h->rank, k));
 	char *other = cells_payload(h, 1 - h->rank, cells_header(h, 1 - h->rank, k));
-	memcpy(a->rbuf, h->rank ? own : other, span);
-	op_apply(a->op, h->rank ? other : own, a->rbuf, a->rcount, a->rtype);
+	op_combine(a->op, h->rank ? other : own, h->rank ? own : other, a->rbuf, a->rcount,
+		   a->rtype);
 }
 
 static int allreduce_small(struct coll_home *h, const struct coll_args *a, size_t span)
@@ -139,7 +139,7 @@ static int allreduce_small(struct coll_home *h, const struct coll_args *a, size_
 	if (h->n == 2) {
 		exchange(h, k);
 		if (LIKELY(a->rtype->contiguous)) {
-			pair_combine(h, k, a, span);
+			pair_combine(h, k, a);
 		} else {
 			struct fold f;
 			fold_init(&f, h, k, a);
@@ -165,6 +165,30 @@ static int allreduce_small(struct coll_home *h, const struct coll_args *a, size_
 
 /* ---- large: parts ---- */
 
+/* Can a vector go either way? Then the leader says with its deposit which way the next one of this
+ * size goes: this one's has to be known before anybody deposits. */
+static bool either_way(const struct coll_home *h, const struct coll_args *a, size_t span)
+{
+	return h->reads && span > COLL_HEADER_SMALL && cells_reduce_in_pieces(a);
+}
+
+static void leader_says(struct coll_home *h, uint64_t k, size_t span)
+{
+	if (h->rank != 0)
+		return;
+	struct coll_large large = {.bytes = span,
+				   .order = cells_order(h, h->reduce_plan, 1u << WAY_REDUCE, span)};
+	memcpy(cells_header(h, 0, k)->small, &large, sizeof(large));
+}
+
+/* After all deposits have come. */
+static void leader_heard(struct coll_home *h, uint64_t k, size_t span)
+{
+	struct coll_large large;
+	memcpy(&large, cells_header(h, 0, k)->small, sizeof(large));
+	h->reduce_order[way_size(span)] = large.order;
+}
+
 /* Combines this member's part to out, everybody's elements being published. */
 static int fold_part(struct coll_home *h, uint64_t k, const struct coll_args *a, char *out)
 {
@@ -177,7 +201,8 @@ static int fold_part(struct coll_home *h, uint64_t k, const struct coll_args *a,
 }
 
 /* Reads the other members' parts to out as they come to be ready. */
-static int gather_parts(struct coll_home *h, uint64_t k, const struct coll_args *a, char *out)
+static int gather_parts(struct coll_home *h, uint64_t k, const struct coll_args *a, char *out,
+			struct way_clock *clock)
 {
 	const struct datatype *t = a->rtype;
 	int rc = MPI_SUCCESS;
@@ -189,22 +214,23 @@ static int gather_parts(struct coll_home *h, uint64_t k, const struct coll_args 
 		struct coll_header *d = cells_deposit_of(h, member, k);
 		if (!count || rc)
 			continue;
+		way_clock_start(clock);
 		rc = cells_read(h, member, d->offset,
 				out + (ptrdiff_t)first * t->extent + t->true_lb,
 				coll_span(t, count));
+		way_clock_stop(clock);
 	}
 	return rc;
 }
 
 /* A deposit of addresses for part-wise reduction: where the elements are, and where this member's
  * part of the result will be when its stage is 1. */
-static void publish_parts(struct coll_home *h, uint64_t k, const struct coll_args *a, char *out)
+static void point_parts(struct coll_home *h, uint64_t k, const struct coll_args *a, char *out)
 {
 	const struct datatype *t = a->rtype;
 	size_t first = coll_part(a->rcount, h->n, h->rank);
 	char *part = out + (ptrdiff_t)first * t->extent + t->true_lb;
 	cells_point(h, k, input(a) + t->true_lb, coll_span(t, a->rcount), (uintptr_t)part);
-	cells_publish_ring(h, k);
 }
 
 /* Two members: each combines everything. As many bytes are read as with parts, and nobody has to
@@ -235,18 +261,28 @@ static int allreduce_twice(struct coll_home *h, const struct coll_args *a)
 	return rc;
 }
 
-static int allreduce_large(struct coll_home *h, const struct coll_args *a)
+static int allreduce_large(struct coll_home *h, const struct coll_args *a, bool either,
+			   struct way_clock *clock)
 {
 	uint64_t k = cells_begin(h);
+	size_t span = coll_span(a->rtype, a->rcount);
 	void *block = NULL;
 	char *out = a->rtype->contiguous ? a->rbuf : image_alloc(a->rtype, a->rcount, &block);
 	int rc = out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 	if (!out) /* others still need this member's elements and its part: it spoils its own */
 		out = a->rbuf;
-	publish_parts(h, k, a, out);
+	point_parts(h, k, a, out);
+	if (either)
+		leader_says(h, k, span);
+	cells_publish_ring(h, k);
+	cells_wait_deposits(h, k, h->n);
+	if (either)
+		leader_heard(h, k, span);
+	way_clock_start(clock);
 	int part = fold_part(h, k, a, out);
+	way_clock_stop(clock);
 	cells_stage_ring(h, k * COLL_STAGES + 1);
-	int rest = gather_parts(h, k, a, out);
+	int rest = gather_parts(h, k, a, out, clock);
 	cells_finish_ring(h, k);
 	cells_wait_all(h, cells_done(k));
 	cells_all_done(h, k);
@@ -263,31 +299,45 @@ bool cells_reduce_in_pieces(const struct coll_args *a)
 	return a->comm->size > 2 && coll_span(a->rtype, 1) <= COLL_PIECE_REDUCE;
 }
 
-/* Combines this member's part of piece k, to out (NULL: nowhere). The result also takes the place
- * of this member's own elements in its cell, own, where nobody else reads them. */
-static int combine_part(struct coll_home *h, uint64_t k, const struct coll_args *a, char *own,
-			size_t count, char *out)
+/* Combines this member's part of piece k, to out (NULL: nowhere), own elements from the user's
+ * buffer, mine. The result also goes to the place that this part has in its cell. */
+static int combine_part(struct coll_home *h, uint64_t k, const struct coll_args *a,
+			const char *mine, char *cell, size_t count, char *out,
+			struct way_clock *clock)
 {
 	const struct datatype *t = a->rtype;
 	struct fold f;
 	void *block = NULL;
 	size_t first = coll_part(count, h->n, h->rank);
-	size_t mine = coll_part(count, h->n, h->rank + 1) - first;
+	size_t n = coll_part(count, h->n, h->rank + 1) - first;
 	ptrdiff_t skip = (ptrdiff_t)first * t->extent;
-	char *part = out ? out + skip : image_alloc(t, mine, &block);
+	char *part = out ? out + skip : image_alloc(t, n, &block);
 	fold_init(&f, h, k, a);
-	/* also who has no element to combine: all have come means that all are done with k - 1 */
-	cells_wait_deposits(h, k, h->n);
-	int rc = part ? fold_run(&f, h->n, first, mine, part - skip) : MPI_ERR_NO_MEM;
+	f.own = mine;
+	f.own_in_out = out == mine;
+	way_clock_start(clock);
+	int rc = part ? fold_run(&f, h->n, first, n, part - skip) : MPI_ERR_NO_MEM;
 	if (part)
-		memcpy(own + skip, part + t->true_lb, coll_span(t, mine));
+		memcpy(cell + skip, part + t->true_lb, coll_span(t, n));
+	way_clock_stop(clock);
 	scratch_put(block);
 	return rc;
 }
 
+/* This process's elements of a piece into its cell, but for its own part, which nobody else
+ * combines. */
+static void deposit_others(const struct coll_home *h, const struct datatype *t, const char *mine,
+			   char *cell, size_t count)
+{
+	size_t first = coll_part(count, h->n, h->rank), next = coll_part(count, h->n, h->rank + 1);
+	ptrdiff_t skip = (ptrdiff_t)next * t->extent;
+	memcpy(cell, mine + t->true_lb, coll_span(t, first));
+	memcpy(cell + skip, mine + skip + t->true_lb, coll_span(t, count - next));
+}
+
 /* Copies the other members' parts of piece k to out as they come to be ready. */
 static void collect_parts(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t count,
-			  char *out)
+			  char *out, struct way_clock *clock)
 {
 	const struct datatype *t = a->rtype;
 	for (int i = 1; i < h->n; i++) {
@@ -297,31 +347,43 @@ static void collect_parts(struct coll_home *h, uint64_t k, const struct coll_arg
 		ptrdiff_t skip = (ptrdiff_t)first * t->extent;
 		cells_wait(&h->cells[member]->progress, k * COLL_STAGES + 1);
 		struct coll_header *d = cells_deposit_of(h, member, k);
+		way_clock_start(clock);
 		memcpy(out + skip + t->true_lb, cells_payload(h, member, d) + skip,
 		       coll_span(t, theirs));
+		way_clock_stop(clock);
 	}
 }
 
-/* Elements [first, first + count), to the root or (-1) to all. */
+/* Elements [first, first + count), to the root or (-1) to all. says: the leader says how the next
+ * vector of span bytes goes; 0: it doesn't. */
 static int reduce_piece(struct coll_home *h, const struct coll_args *a, size_t first, size_t count,
-			int root)
+			int root, size_t says, struct way_clock *clock)
 {
 	const struct datatype *t = a->rtype;
 	uint64_t k = cells_begin(h);
 	ptrdiff_t skip = (ptrdiff_t)first * t->extent;
 	void *block = NULL;
-	char *out = NULL, *own = cells_room(h, k, coll_span(t, count));
+	const char *mine = input(a) + skip;
+	char *out = NULL, *cell = cells_room(h, k, coll_span(t, count));
 	int rc = MPI_SUCCESS;
-	memcpy(own, input(a) + skip + t->true_lb, coll_span(t, count));
+	way_clock_start(clock);
+	deposit_others(h, t, mine, cell, count);
+	way_clock_stop(clock);
+	if (says)
+		leader_says(h, k, says);
 	cells_publish_ring(h, k);
 	if (root < 0 || root == h->rank) {
 		out = t->contiguous ? (char *)a->rbuf + skip : image_alloc(t, count, &block);
 		rc = out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 	}
-	int part = combine_part(h, k, a, own, count, out);
+	/* also who has no element to combine: all have come means that all are done with k - 1 */
+	cells_wait_deposits(h, k, h->n);
+	if (says)
+		leader_heard(h, k, says);
+	int part = combine_part(h, k, a, mine, cell, count, out, clock);
 	cells_stage_ring(h, k * COLL_STAGES + 1);
 	if (out)
-		collect_parts(h, k, a, count, out);
+		collect_parts(h, k, a, count, out, clock);
 	cells_finish_ring(h, k);
 	cells_all_done(h, k - 1);
 	if (block)
@@ -330,7 +392,8 @@ static int reduce_piece(struct coll_home *h, const struct coll_args *a, size_t f
 	return rc ? rc : part;
 }
 
-static int reduce_pieces(struct coll_home *h, const struct coll_args *a, int root)
+static int reduce_pieces(struct coll_home *h, const struct coll_args *a, int root, bool either,
+			 struct way_clock *clock)
 {
 	size_t one = coll_span(a->rtype, 1), step = coll_span(a->rtype, 2) - one;
 	size_t piece = 1, count;
@@ -339,7 +402,8 @@ static int reduce_pieces(struct coll_home *h, const struct coll_args *a, int roo
 		piece += (COLL_PIECE_REDUCE - one) / step;
 	for (size_t first = 0; first < a->rcount; first += count) {
 		count = a->rcount - first < piece ? a->rcount - first : piece;
-		int r = reduce_piece(h, a, first, count, root);
+		size_t says = either && !first ? coll_span(a->rtype, a->rcount) : 0;
+		int r = reduce_piece(h, a, first, count, root, says, clock);
 		rc = rc ? rc : r;
 	}
 	return rc;
@@ -352,9 +416,15 @@ int cells_allreduce(struct coll_home *h, const struct coll_args *a)
 		return allreduce_small(h, a, span);
 	if (h->n == 2)
 		return allreduce_twice(h, a);
-	if (cells_reduce_in_pieces(a))
-		return reduce_pieces(h, a, -1);
-	return allreduce_large(h, a);
+	bool either = either_way(h, a, span);
+	struct way_order order = {.way = cells_reduce_in_pieces(a) ? WAY_PIECES : WAY_SINGLE};
+	if (either)
+		order = h->reduce_order[way_size(span)];
+	struct way_clock clock = {.runs = order.measure};
+	int rc = order.way == WAY_PIECES ? reduce_pieces(h, a, -1, either, &clock)
+					 : allreduce_large(h, a, either, &clock);
+	way_note(&h->cell->costs, WAY_REDUCE, order.way, &clock, span);
+	return rc;
 }
 
 /* ---- to one root ---- */
@@ -413,12 +483,14 @@ static int reduce_large(struct coll_home *h, const struct coll_args *a)
 		out = image_alloc(t, a->rcount, &block);
 	else
 		out = image_alloc(t, mine, &block) - (ptrdiff_t)first * t->extent;
+	struct way_clock clock = {0};
 	bool lacking = !block && !(root && t->contiguous);
-	publish_parts(h, k, a, out);
+	point_parts(h, k, a, out);
+	cells_publish_ring(h, k);
 	int rc = lacking ? MPI_ERR_NO_MEM : fold_part(h, k, a, out);
 	cells_stage_ring(h, k * COLL_STAGES + 1);
 	if (root && !lacking) {
-		int rest = gather_parts(h, k, a, out);
+		int rest = gather_parts(h, k, a, out, &clock);
 		rc = rc ? rc : rest;
 	}
 	cells_finish_ring(h, k);
@@ -435,8 +507,10 @@ int cells_reduce(struct coll_home *h, const struct coll_args *a)
 	size_t span = coll_span(a->rtype, a->rcount);
 	if (span <= cells_inline(h))
 		return reduce_small(h, a, span);
-	if (cells_reduce_in_pieces(a))
-		return reduce_pieces(h, a, a->root);
+	struct way_clock clock = {0};
+	if (cells_reduce_in_pieces(a) &&
+	    !(either_way(h, a, span) && h->reduce_order[way_size(span)].way == WAY_SINGLE))
+		return reduce_pieces(h, a, a->root, false, &clock);
 	return h->n == 2 || span <= REDUCE_PARTS ? reduce_alone(h, a) : reduce_large(h, a);
 }
 

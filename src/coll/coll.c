@@ -255,6 +255,10 @@ int coll_init(void)
 {
 	const char *how = getenv("HALE_COLL");
 	coll_messages_only = how && strcmp(how, "messages") == 0;
+	if (how && strcmp(how, "pieces") == 0)
+		way_forced = WAY_PIECES;
+	else if (how && strcmp(how, "copies") == 0)
+		way_forced = WAY_SINGLE;
 	inline_max_set(getenv("HALE_COLL_INLINE"));
 	cells_read_allow();
 	ckpt_participate(&participant);

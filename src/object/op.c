@@ -2,6 +2,7 @@
 #include "object/op.h"
 
 #include <limits.h>
+#include <string.h>
 
 int (*op_type_to_fortran)(struct datatype *t);
 void (*op_on_destroy)(struct op *op);
@@ -90,8 +91,20 @@ static void apply_runs(op_kernel_t *kernel, const void *in, void *inout, size_t 
 	     done += bytes) {
 		for (size_t i = 0; i < n; i++)
 			kernel((const char *)iov[i].iov_base + distance, iov[i].iov_base,
-			       iov[i].iov_len / width);
+			       iov[i].iov_base, iov[i].iov_len / width);
 	}
+}
+
+/* Does a kernel take elements of this type one after the other? Basic ones with gaps too. */
+static bool in_a_row(const struct datatype *t)
+{
+	return LIKELY(is_basic(t)) || t->contiguous;
+}
+
+/* Elements of the one kind that such a type consists of. */
+static size_t basics_of(const struct datatype *t, size_t count)
+{
+	return LIKELY(is_basic(t)) ? count : count * t->size / basic_shapes[t->elements.basic].size;
 }
 
 void op_apply(const struct op *op, const void *in, void *inout, size_t count, struct datatype *t)
@@ -107,10 +120,26 @@ void op_apply(const struct op *op, const void *in, void *inout, size_t count, st
 		return;
 	}
 	op_kernel_t *const kernel = op->kernels[t->elements.basic];
-	if (LIKELY(is_basic(t)))
-		kernel(in, inout, count);
-	else if (t->contiguous)
-		kernel(in, inout, count * t->size / basic_shapes[t->elements.basic].size);
+	if (LIKELY(in_a_row(t)))
+		kernel(in, inout, inout, basics_of(t, count));
 	else
 		apply_runs(kernel, in, inout, count, t);
+}
+
+bool op_in_left(const struct op *op, const struct datatype *t)
+{
+	return op->kernels && in_a_row(t);
+}
+
+void op_combine(const struct op *op, const void *left, const void *right, void *out, size_t count,
+		struct datatype *t)
+{
+	if (LIKELY(op_in_left(op, t))) {
+		op->kernels[t->elements.basic](left, right, out, basics_of(t, count));
+		return;
+	}
+	if (right != out && count)
+		memcpy((char *)out + t->true_lb, (const char *)right + t->true_lb,
+		       (size_t)t->true_extent + (count - 1) * (size_t)t->extent);
+	op_apply(op, left, out, count, t);
 }

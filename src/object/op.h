@@ -5,7 +5,8 @@
 
 #include "object/datatype.h"
 
-typedef void(op_kernel_t)(const void *in, void *inout, size_t count);
+/* out[i] = left[i] op right[i]; out may be left or right. */
+typedef void(op_kernel_t)(const void *left, const void *right, void *out, size_t count);
 
 struct op {
 	struct object obj;
@@ -46,5 +47,10 @@ int op_check(const struct op *op, const struct datatype *t);
 /* inout[i] = in[i] op inout[i] for count elements of t. (MPI's argument order: `in` is the
  * left operand.) */
 void op_apply(const struct op *op, const void *in, void *inout, size_t count, struct datatype *t);
+/* out[i] = left[i] op right[i]. out is right itself, or no part of either; left itself only where
+ * op_in_left says so. Gaps between the data of out may change. */
+void op_combine(const struct op *op, const void *left, const void *right, void *out, size_t count,
+		struct datatype *t);
+bool op_in_left(const struct op *op, const struct datatype *t);
 
 #endif

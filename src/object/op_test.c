@@ -28,7 +28,8 @@ static unsigned pick(unsigned n)
 	return (unsigned)((seed >> 33) % n);
 }
 
-/* Compares op on `type` with `expected`, an expression of a (left) and b; on unaligned buffers. */
+/* Compares op on `type` with `expected`, an expression of a (left) and b; on unaligned buffers:
+ * into the right operand, elsewhere, into the left one. */
 #define CHECK(op, type, c_type, expected)                                                          \
 	do {                                                                                       \
 		char left[COUNT * sizeof(c_type) + 1], right[COUNT * sizeof(c_type) + 1];          \
@@ -39,12 +40,28 @@ static unsigned pick(unsigned n)
 			memcpy(left + 1 + i * sizeof(a), &a, sizeof(a));                           \
 			memcpy(right + 1 + i * sizeof(b), &b, sizeof(b));                          \
 		}                                                                                  \
+		char other[sizeof(left)];                                                          \
 		assert_int_equal(op_check(op_handle(op), handle(type)), MPI_SUCCESS);              \
+		op_combine(op_handle(op), left + 1, right + 1, other + 1, COUNT, handle(type));    \
+		assert_true(op_in_left(op_handle(op), handle(type)));                              \
 		op_apply(op_handle(op), left + 1, right + 1, COUNT, handle(type));                 \
 		for (size_t i = 0; i < COUNT; i++) {                                               \
-			c_type got;                                                                \
+			c_type got, there;                                                         \
 			memcpy(&got, right + 1 + i * sizeof(got), sizeof(got));                    \
-			assert_true(got == want[i]);                                               \
+			memcpy(&there, other + 1 + i * sizeof(got), sizeof(got));                  \
+			assert_true(got == want[i] && there == want[i]);                           \
+			/* for the next one */                                                     \
+			const c_type b = (c_type)1;                                                \
+			memcpy(right + 1 + i * sizeof(b), &b, sizeof(b));                          \
+			memcpy(other + 1 + i * sizeof(b), left + 1 + i * sizeof(b), sizeof(b));    \
+		}                                                                                  \
+		op_combine(op_handle(op), other + 1, right + 1, other + 1, COUNT, handle(type));   \
+		for (size_t i = 0; i < COUNT; i++) {                                               \
+			c_type a, there;                                                           \
+			const c_type b = (c_type)1;                                                \
+			memcpy(&a, left + 1 + i * sizeof(a), sizeof(a));                           \
+			memcpy(&there, other + 1 + i * sizeof(a), sizeof(a));                      \
+			assert_true(there == (c_type)(expected));                                  \
 		}                                                                                  \
 	} while (0)
 
@@ -145,9 +162,9 @@ static void reals_and_complex_numbers_reduce_like_c(void **state)
 			a[i].place = (int)pick(5);                                                 \
 			b[i].place = (int)pick(5);                                                 \
 		}                                                                                  \
-		memcpy(most, b, sizeof(b));                                                        \
+		memcpy(most, a, sizeof(a));                                                        \
 		memcpy(least, b, sizeof(b));                                                       \
-		op_apply(op_handle(MPI_MAXLOC), a, most, COUNT, handle(type));                     \
+		op_combine(op_handle(MPI_MAXLOC), most, b, most, COUNT, handle(type));             \
 		op_apply(op_handle(MPI_MINLOC), a, least, COUNT, handle(type));                    \
 		for (int i = 0; i < COUNT; i++) {                                                  \
 			const int lower = a[i].place < b[i].place ? a[i].place : b[i].place;       \
