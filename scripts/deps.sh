@@ -5,7 +5,7 @@
 set -eu
 
 build='gcc libc6-dev meson ninja-build pkg-config python3-minimal libxxhash-dev liblz4-dev
-	libzstd-dev libhwloc-dev libzmq3-dev libipmimonitoring-dev libibumad-dev libibmad-dev
+	libzstd-dev libhwloc-dev libzmq3-dev libsodium-dev libipmimonitoring-dev libibumad-dev libibmad-dev
 	libibverbs-dev libsqlite3-dev libucx-dev libopenmpi-dev opencl-headers'
 demo='openmpi-bin lammps lammps-examples'
 check="$demo libcmocka-dev libmpich-dev gfortran hpcc netpipe-openmpi python3-mpi4py python3-numpy

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@ static int n, nodes = 1;
 static const char *netns;
 static int segment_fd[NODES_MAX];
 static struct segment *segment[NODES_MAX];
+
+static unsigned char secret[SEGMENT_SECRET];
 
 static int node_of(int rank)
 {
@@ -42,6 +45,7 @@ static int segment_make(int node)
 	if (s == MAP_FAILED)
 		return -1;
 	segment_layout(s, (uint32_t)n, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), 1);
+	segment_secret_put(s, secret);
 	for (int r = 0; r < n; r++)
 		here[r] = node_of(r) == node;
 	segment_place(s, here);
@@ -155,6 +159,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: minirun -n N [--nodes K] [--netns PREFIX] PROGRAM ARGS…\n");
 		return 64;
 	}
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return 64;
 	for (int k = 0; k < nodes; k++)
 		if (segment_make(k) < 0) {
 			fprintf(stderr, "minirun: can't make a segment for %d ranks\n", n);

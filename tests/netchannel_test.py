@@ -7,7 +7,7 @@ from lib import *
 
 MINIRUN = os.path.join(os.path.dirname(HALE), "tests", "minirun")
 ENV = {"LD_LIBRARY_PATH": os.path.dirname(HALE)}
-ALL = {"HALE_NET": "all", "HALE_COLL": "messages", "UCX_NET_DEVICES": "lo"}
+ALL = {"HALE_NET": "all", "HALE_COLL": "messages", "HALE_NET_DEVICES": "lo"}
 
 
 class Nodes:
@@ -50,7 +50,7 @@ class Nodes:
 
     def run(self, ranks, nodes, *argv, env=None):
         return self.s.run(MINIRUN, "-n", ranks, "--nodes", nodes, "--netns", self.prefix, *argv,
-                          env=dict(ENV, UCX_NET_DEVICES="eth0", **(env or {})))
+                          env=dict(ENV, HALE_NET_DEVICES="eth0", **(env or {})))
 
 
 def told(r):

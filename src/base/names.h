@@ -45,6 +45,7 @@
 #define segment_layout	  hale_segment_layout
 #define segment_address_get hale_segment_address_get
 #define segment_address_put hale_segment_address_put
+#define segment_secret	  hale_segment_secret
 
 /* ckpt/ */
 #define guard_inside	     hale_guard_inside

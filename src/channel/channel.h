@@ -76,6 +76,15 @@ struct channel_ops {
 	void *(*reserve)(uint32_t rank, size_t length);
 	void (*commit)(uint32_t rank, const struct envelope *e);
 
+	/* The same as send, for a record that announces memory of this process which stays as it is
+	 * until the receiver has said that it has it: the channel may begin to move it before it is
+	 * asked for; get finds it there. NULL: use send. */
+	bool (*announce)(uint32_t rank, const struct envelope *e, const void *payload,
+			 const void *memory, size_t bytes);
+	/* Nothing from there on, of what that rank has announced, will be asked for. NULL: nothing
+	 * to do. */
+	void (*unwanted)(uint32_t rank, const void *remote);
+
 	/* Calls arrive for what has come; returns how many. Bounded work. NULL: arrivals happen
 	 * inside send. */
 	int (*poll)(void);
@@ -85,10 +94,12 @@ struct channel_ops {
 	void (*before_sleep)(void);
 
 	/* Copies between this process's memory and that rank's. Returns bytes copied (perhaps fewer
-	 * than asked), 0: not now, try later with the same arguments, or -1: this can't be done for this memory or at all,
-	 * use records. Either may be NULL: use records. */
+	 * than asked), 0: not now, try later with the same arguments, or -1: this can't be done for
+	 * this memory or at all, use records. Either may be NULL: use records.
+	 * stable: nobody else touches local until get has said that something is there, or the
+	 * channel has been suspended. */
 	ssize_t (*get)(uint32_t rank, const struct iovec *local, size_t nlocal,
-		       const struct iovec *remote, size_t nremote);
+		       const struct iovec *remote, size_t nremote, bool stable);
 	ssize_t (*put)(uint32_t rank, const struct iovec *local, size_t nlocal,
 		       const struct iovec *remote, size_t nremote);
 

@@ -156,6 +156,7 @@ static hale_status_t segment_fill(struct agent *a, uint32_t node, uint32_t gener
 	uint32_t cores = (uint32_t)((uint64_t)a->pin.cores * count / a->config.nranks);
 	segment_layout(s, a->config.nranks, cores ? cores : 1, generation);
 	segment_place(s, here);
+	segment_secret_put(s, a->secret);
 	if (p->nodes > 1)
 		snprintf(s->node, sizeof(s->node), "node%u", node);
 	free(here);

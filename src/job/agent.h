@@ -84,6 +84,7 @@ struct agent {
 	int listener;
 	struct loop_source listening;
 	char address[108], token[24];
+	unsigned char secret[SEGMENT_SECRET]; /* by which ranks know each other over the network */
 	struct agent_conn *conns;
 	struct agent_node *nodes; /* [config.placement->nodes] */
 	struct segment *segment;  /* of the first node; NULL: there are none yet */

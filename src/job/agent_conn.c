@@ -245,6 +245,8 @@ hale_status_t agent_listen(struct agent *a, struct error *err)
 	if (getrandom(&secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a token for the ranks");
 	snprintf(a->token, sizeof(a->token), "%016lx", (unsigned long)secret);
+	if (getrandom(a->secret, sizeof(a->secret), 0) != sizeof(a->secret))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
 	/* by our pid too: a job that was restarted may have the name of one that still ends */
 	snprintf(a->address, sizeof(a->address), "hale/%u/%.60s/agent.%d", (unsigned)geteuid(),
 		 a->config.job, (int)getpid());

@@ -72,6 +72,19 @@ void segment_place(struct segment *s, const unsigned char *here)
 	s->oversubscribed = s->nhere > s->cores;
 }
 
+void segment_secret_put(struct segment *s, const unsigned char secret[SEGMENT_SECRET])
+{
+	memcpy(s->secret, secret, SEGMENT_SECRET);
+}
+
+const unsigned char *segment_secret(const struct segment *s)
+{
+	for (int i = 0; i < SEGMENT_SECRET; i++)
+		if (s->secret[i])
+			return s->secret;
+	return NULL;
+}
+
 /* ---- the address directory ---- */
 
 void segment_address_put(struct segment *s, uint32_t rank, const void *bytes, uint32_t length)

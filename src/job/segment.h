@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "job/meter.h"
 
-enum { SEGMENT_VERSION = 2, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008 };
+enum { SEGMENT_VERSION = 3, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008, SEGMENT_SECRET = 32 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
 /* Address at which every process maps it, so that pointers into it survive a restart. */
@@ -39,6 +39,9 @@ struct segment {
 	uint64_t coll_offset, coll_bytes;
 	uint64_t meter_offset; /* struct rank_meter [nranks] (meter.h) */
 	char node[64];	       /* its name; "": what gethostname says */
+	/* of the job, the same in the segments of all its nodes (segment_secret_put): by it ranks
+	 * know each other over the network. It is in no image and no environment. All zeroes: none */
+	unsigned char secret[SEGMENT_SECRET];
 	/* CTC: id of the checkpoint << 32 | ranks of this node that have drained and saved for it */
 	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
 	/* +1 after any entry of the address directory has changed */
@@ -85,6 +88,7 @@ struct mailbox {
 	_Atomic uint32_t net_open;  /* 1: it has sockets of its own now and then, none in an image */
 	_Atomic uint32_t net_lost;  /* connections that broke without a word from the peer */
 	_Atomic int32_t net_peer;   /* the rank at the other end of the last of them */
+	_Atomic uint32_t net_strangers; /* connections that weren't of this job, turned away */
 	_Atomic uint64_t bell_name; /* asleep on descriptors: the five characters of the datagram
 				     * socket that wakes it (segment.c); 0: on bell only */
 	/* Output positions. The agent makes lock odd, reads from the pipe, adds, makes it even: so
@@ -133,6 +137,11 @@ void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t
 /* After segment_layout, before anybody else maps it: which ranks live on this node. here[rank]
  * non-zero: it does. Without this call all do. */
 void segment_place(struct segment *s, const unsigned char *here);
+
+/* The job's secret; before anybody else maps the segment. */
+void segment_secret_put(struct segment *s, const unsigned char secret[SEGMENT_SECRET]);
+/* In the segment; NULL: there is none. */
+const unsigned char *segment_secret(const struct segment *s);
 
 /* Changes rank's entry in the directory: its bytes, at most SEGMENT_ADDRESS_MAX; length 0: it
  * can't be reached now. Not for two writers of one entry at once. Doesn't ring any bell. */

@@ -112,7 +112,7 @@ static void copy_body(int rank)
 	fixture_meet();
 	struct iovec local[2] = {{copy, 10}, {copy + 10, 50000 - 10}};
 	struct iovec remote[2] = {{mine, 20000}, {mine + 20000, 30000}};
-	REQUIRE(ch->get(peer, local, 2, remote, 2) == 50000);
+	REQUIRE(ch->get(peer, local, 2, remote, 2, true) == 50000);
 	REQUIRE(fixture_holds(copy, 50000, (int)peer, 1));
 	fixture_meet();
 	local[0] = (struct iovec){mine, 50000};

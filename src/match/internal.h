@@ -278,6 +278,8 @@ void receive_match(struct match_request *r, uint32_t from, const struct envelope
 void rendezvous_describe(struct match_request *r, struct rts *rts);
 void rendezvous_receive(struct match_request *r, uint32_t from, const struct envelope *e,
 			const struct rts *rts);
+/* Of what that rank has announced, nothing from there on will be fetched. */
+void rendezvous_unwanted(uint32_t from, uint64_t address);
 void rendezvous_cts(uint32_t from, const struct envelope *e, const struct cts *cts);
 void rendezvous_data(const struct envelope *e, const void *payload);
 int rendezvous_progress(void);

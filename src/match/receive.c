@@ -49,6 +49,16 @@ void receive_match(struct match_request *r, uint32_t from, const struct envelope
 
 /* ---- what arrives ---- */
 
+/* Nobody will fetch what this message has announced. */
+static void announced_drop(uint32_t from, const struct envelope *e, const void *payload)
+{
+	struct rts rts;
+	if (e->kind != RECORD_RTS)
+		return;
+	memcpy(&rts, payload, sizeof(rts));
+	rendezvous_unwanted(from, rts.address);
+}
+
 /* Takes a message back if nobody has matched it yet. */
 static void cancel_arrive(uint32_t from, const struct envelope *e, const void *payload)
 {
@@ -58,6 +68,7 @@ static void cancel_arrive(uint32_t from, const struct envelope *e, const void *p
 	while (m && (m->envelope.id != e->id || m->envelope.kind == RECORD_EAGER))
 		m = m->next;
 	if (m) {
+		announced_drop(from, &m->envelope, m->payload);
 		unexpected_remove(m);
 		heap_free(m);
 	}
@@ -104,8 +115,10 @@ void match_arrive(uint32_t from, const struct envelope *e, const void *payload)
 		return;
 	}
 	struct flow *f = flow_of(e->context, from);
-	if (UNLIKELY(!deliver_accept(&f->ledger, from, e, payload)))
+	if (UNLIKELY(!deliver_accept(&f->ledger, from, e, payload))) {
+		announced_drop(from, e, payload);
 		return;
+	}
 	struct match_request *r = posted_take(f, e->tag);
 	if (LIKELY(r != NULL))
 		receive_match_inline(r, from, e, payload);

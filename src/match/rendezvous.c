@@ -20,6 +20,7 @@
 
 enum {
 	CHUNK = 1 << 20,	 /* copied between two looks at everything else */
+	CHUNK_AWAY = 16 << 20,	 /* the same, where get doesn't copy but waits */
 	SHARE_CHUNK = 128 << 10, /* the same, when the sender helps */
 	SHARE_MIN = 256 << 10,	 /* shorter ones are through before help comes */
 	BOUNCE = 64 << 10,	 /* on the way into memory that is not one run */
@@ -126,8 +127,9 @@ static void chunk_set(struct match_request *r, uint32_t chunk)
 static bool range_claim(struct match_request *r)
 {
 	if (r->share < 0) {
+		size_t chunk = channel_to(r->partner)->put ? CHUNK : CHUNK_AWAY;
 		r->begin = r->fetched;
-		r->end = r->fetched = min_size(r->begin + CHUNK, r->total);
+		r->end = r->fetched = min_size(r->begin + chunk, r->total);
 		return r->begin < r->end;
 	}
 	struct channel_share *s = share_of(r, match.rank);
@@ -194,7 +196,8 @@ static ssize_t range_copy(struct match_request *r)
 		local.iov_len = n = min_size(n, BOUNCE);
 	}
 	nremote = remote_pieces(r, r->begin, n, remote);
-	ssize_t got = channel_to(r->partner)->get(r->partner, &local, 1, remote, nremote);
+	ssize_t got =
+	    channel_to(r->partner)->get(r->partner, &local, 1, remote, nremote, r->run != NULL);
 	if (got > 0 && !r->run)
 		datatype_unpack(r->base.type, r->base.buf, r->base.count, r->begin, bounce,
 				(size_t)got);
@@ -211,7 +214,7 @@ static ssize_t pieces_fetch(struct match_request *r)
 	struct iovec *pieces = match_memory(bytes);
 	struct iovec local = {pieces, bytes};
 	struct iovec remote = {(void *)(uintptr_t)r->address, bytes};
-	ssize_t got = channel_to(r->partner)->get(r->partner, &local, 1, &remote, 1);
+	ssize_t got = channel_to(r->partner)->get(r->partner, &local, 1, &remote, 1, false);
 	if (got == (ssize_t)bytes) {
 		r->pieces = pieces;
 		return got;
@@ -271,9 +274,18 @@ static int read_step(struct match_request *r)
 	if (!all_copied(r))
 		return copied > 0;
 	read_end(r);
+	if (UNLIKELY(r->error))
+		rendezvous_unwanted(r->partner, r->address + r->total);
 	control_send(r->partner, RECORD_FIN, r->remote, 0, NULL, 0);
 	request_finish(r, r->error);
 	return 1;
+}
+
+void rendezvous_unwanted(uint32_t from, uint64_t address)
+{
+	const struct channel_ops *c = channel_to(from);
+	if (c->unwanted)
+		c->unwanted(from, (const void *)(uintptr_t)address);
 }
 
 void rendezvous_receive(struct match_request *r, uint32_t from, const struct envelope *e,
@@ -291,6 +303,7 @@ void rendezvous_receive(struct match_request *r, uint32_t from, const struct env
 	if (r->total >= MATCH_LONG_BYTES)
 		match_call_long();
 	if (!r->total) {
+		rendezvous_unwanted(from, r->address);
 		control_send(from, RECORD_FIN, r->remote, 0, NULL, 0);
 		request_finish(r, r->error);
 	} else if (rts->push || !channel_to(from)->get) {

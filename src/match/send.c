@@ -97,7 +97,9 @@ static bool send_try(struct match_request *r)
 	if (!eager) {
 		struct rts rts;
 		rendezvous_describe(r, &rts);
-		left = p->channel->send(r->world, &e, &rts);
+		left = run && p->eager_max && p->channel->announce
+			   ? p->channel->announce(r->world, &e, &rts, run, r->length)
+			   : p->channel->send(r->world, &e, &rts);
 	} else if (run || !r->length) {
 		left = p->channel->send(r->world, &e, run);
 	} else {

@@ -7,17 +7,24 @@
 #include <string.h>
 #include "channel/net/internal.h"
 
-/* Into memory that the caller may not keep for us it goes by way of ours. */
+/* Into memory that the caller may take back it goes by way of ours. */
 enum { LANDING_MAX = 64 << 10, PIECES_MAX = 64 };
 
+/* Bytes of a sender's memory that are on their way. Those below `ahead` come unasked, behind the
+ * record that told of them; before anybody has asked, local is NULL and length is ahead. */
 struct get {
 	struct get *next;
 	uint32_t from;
 	uint64_t token;
-	const void *remote, *local;
-	size_t length;
-	bool here, failed;
-	unsigned char landing[];
+	const void *remote;
+	void *local;
+	size_t length, ahead;
+	size_t taken;			 /* of what has landed */
+	bool asked_coming, ahead_coming; /* which parts are still to come */
+	bool started;			 /* the wire writes what comes unasked, or has written it */
+	bool failed;
+	bool unwanted; /* goes as soon as nobody writes it any more */
+	unsigned char *landing;
 };
 
 struct give {
@@ -32,6 +39,7 @@ struct give {
 static struct get *gets;
 static struct give *gives;
 static uint64_t last_token;
+static size_t landed; /* bytes of landings of what came unasked */
 
 static size_t length_of(const struct iovec *iov, size_t n)
 {
@@ -41,68 +49,212 @@ static size_t length_of(const struct iovec *iov, size_t n)
 	return length;
 }
 
-static struct get **get_find(uint32_t rank, const void *remote, const void *local, size_t length)
+static size_t min_size(size_t a, size_t b)
 {
-	struct get **at = &gets;
-	while (*at && ((*at)->from != rank || (*at)->remote != remote || (*at)->length != length ||
-		       (length > LANDING_MAX && (*at)->local != local)))
-		at = &(*at)->next;
-	return at;
+	return a < b ? a : b;
 }
 
-static bool get_begin(uint32_t rank, const struct iovec *local, const struct iovec *remote,
-		      size_t nremote, size_t length)
+bool copy_full(void)
 {
-	bool direct = length > LANDING_MAX;
-	struct get *g = heap_alloc(sizeof(*g) + (direct ? 0 : length));
+	return landed >= NET_LANDED_MAX;
+}
+
+/* ---- gets ---- */
+
+static bool is_here(const struct get *g)
+{
+	return !g->asked_coming && !g->ahead_coming && !g->failed;
+}
+
+static void get_free(struct get *g)
+{
+	if (g->landing && g->ahead)
+		landed -= g->ahead;
+	heap_free(g->landing);
+	heap_free(g);
+}
+
+static void get_drop(struct get *g)
+{
+	struct get **at = &gets;
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	get_free(g);
+}
+
+static struct get *get_make(uint32_t rank, const void *remote, size_t length)
+{
+	struct get *g = heap_alloc(sizeof(*g));
 	if (!g)
-		return false;
-	*g = (struct get){.from = rank,
-			  .token = ++last_token,
-			  .remote = remote[0].iov_base,
-			  .local = local->iov_base,
-			  .length = length};
-	void *to = direct ? local->iov_base : g->landing;
-	if (!net.wire->receive(g->token, to, length, g)) {
-		heap_free(g);
-		return false;
-	}
-	g->next = gets;
+		return NULL;
+	*g = (struct get){.next = gets, .from = rank, .remote = remote, .length = length};
 	gets = g;
-	stream_say(rank, NET_GET, g->token, remote, nremote * sizeof(*remote));
+	return g;
+}
+
+static struct get *get_find(uint32_t rank, const void *remote, const void *local, size_t length)
+{
+	struct get *g = gets;
+	while (g && (g->unwanted || g->from != rank || g->remote != remote ||
+		     (g->local && (g->length != length || (!g->landing && g->local != local)))))
+		g = g->next;
+	return g;
+}
+
+static struct get *unasked_find(uint32_t rank, const void *remote)
+{
+	struct get *g = gets;
+	while (g && (g->unwanted || g->from != rank || g->remote != remote || g->local))
+		g = g->next;
+	return g;
+}
+
+/* Asks for [offset, length) of it. */
+static bool ask(struct get *g, void *to, const struct iovec *remote, size_t nremote)
+{
+	g->token = ++last_token;
+	if (!net.wire->receive(g->from, g->token, to, length_of(remote, nremote), g))
+		return false;
+	g->asked_coming = true;
+	stream_say(g->from, NET_GET, g->token, remote, nremote * sizeof(*remote));
 	return true;
 }
 
+static bool get_begin(uint32_t rank, const struct iovec *local, const struct iovec *remote,
+		      size_t nremote, size_t length, bool stable)
+{
+	struct get *g = get_make(rank, remote[0].iov_base, length);
+	if (!g)
+		return false;
+	g->local = local->iov_base;
+	if (!stable && !(g->landing = heap_alloc(length))) {
+		get_drop(g);
+		return false;
+	}
+	if (ask(g, g->landing ? g->landing : local->iov_base, remote, nremote))
+		return true;
+	get_drop(g);
+	return false;
+}
+
+/* ---- unasked ---- */
+
+void copy_expect(uint32_t rank, const struct wire_ahead *ahead)
+{
+	const void *remote = (const void *)(uintptr_t)ahead->address;
+	copy_unwanted(rank, remote);
+	struct get *g = get_make(rank, remote, ahead->bytes);
+	if (!g)
+		return;
+	g->ahead = ahead->bytes;
+	g->ahead_coming = true;
+	net.peer[rank].ahead = g;
+}
+
+void *copy_ahead_where(uint32_t rank)
+{
+	struct net_peer *p = &net.peer[rank];
+	struct get *g = p->ahead;
+	if (!g)
+		return NULL;
+	if (!g->local && !g->unwanted && !copy_full() && (g->landing = heap_alloc(g->ahead)))
+		landed += g->ahead;
+	g->started = g->local || g->landing;
+	if (g->started)
+		return g->local ? g->local : g->landing;
+	p->ahead = NULL;
+	get_drop(g);
+	return NULL;
+}
+
+void copy_ahead_came(uint32_t rank, bool ok)
+{
+	struct net_peer *p = &net.peer[rank];
+	struct get *g = p->ahead;
+	p->ahead = NULL;
+	if (!g)
+		return;
+	g->ahead_coming = false;
+	g->failed |= !ok;
+	net.arrived++;
+	if (g->unwanted || (!g->local && g->failed))
+		get_drop(g);
+}
+
+void copy_unwanted(uint32_t rank, const void *remote)
+{
+	struct get *g = unasked_find(rank, remote);
+	if (!g)
+		return;
+	if (g->ahead_coming)
+		g->unwanted = true;
+	else
+		get_drop(g);
+}
+
+/* Somebody wants what comes unasked. 0: not all of it is there. */
+static ssize_t unasked_take(struct get *g, const struct iovec *local, const struct iovec *remote,
+			    size_t length, bool stable)
+{
+	if (!g->ahead_coming) {
+		size_t n = min_size(g->ahead - g->taken, length);
+		memcpy(local->iov_base, g->landing + g->taken, n);
+		g->taken += n;
+		g->remote = (const char *)g->remote + n;
+		if (g->taken == g->ahead)
+			get_drop(g);
+		return (ssize_t)n;
+	}
+	if (g->started || !stable || length < g->ahead)
+		return 0;
+	g->local = local->iov_base;
+	g->length = length;
+	if (length == g->ahead)
+		return 0;
+	struct iovec rest = {(char *)remote->iov_base + g->ahead, length - g->ahead};
+	if (!ask(g, (char *)g->local + g->ahead, &rest, 1)) {
+		g->local = NULL; /* it lands, the rest will be asked for later */
+		g->length = g->ahead;
+	}
+	return 0;
+}
+
 ssize_t copy_get(uint32_t rank, const struct iovec *local, size_t nlocal,
-		 const struct iovec *remote, size_t nremote)
+		 const struct iovec *remote, size_t nremote, bool stable)
 {
 	size_t length = length_of(remote, nremote);
-	if (nlocal != 1 || nremote > PIECES_MAX || local->iov_len < length)
+	if (nlocal != 1 || nremote > PIECES_MAX || local->iov_len < length ||
+	    (!stable && length > LANDING_MAX))
 		return -1;
+	struct get *g = get_find(rank, remote[0].iov_base, local->iov_base, length);
+	if (g && !g->local && nremote == 1)
+		return unasked_take(g, local, remote, length, stable);
+	if (g && is_here(g)) {
+		if (g->landing)
+			memcpy(local->iov_base, g->landing, length);
+		get_drop(g);
+		return (ssize_t)length;
+	}
+	if (g && g->failed && !g->asked_coming && !g->ahead_coming) {
+		get_drop(g);
+		g = NULL;
+	}
 	if (!net.open || !net.peer[rank].up) {
 		if (net.open)
 			peer_want(rank);
 		return 0;
 	}
-	struct get **at = get_find(rank, remote[0].iov_base, local->iov_base, length);
-	struct get *g = *at;
-	if (!g)
-		return get_begin(rank, local, remote, nremote, length) ? 0 : -1;
-	if (!g->here && !g->failed)
+	if (g)
 		return 0;
-	*at = g->next;
-	bool here = g->here;
-	if (here && length <= LANDING_MAX)
-		memcpy(local->iov_base, g->landing, length);
-	heap_free(g);
-	return here ? (ssize_t)length : 0;
+	return get_begin(rank, local, remote, nremote, length, stable) ? 0 : -1;
 }
 
 void copy_received(void *cookie, bool ok)
 {
 	struct get *g = cookie;
-	g->here = ok;
-	g->failed = !ok;
+	g->asked_coming = false;
+	g->failed |= !ok;
 	net.arrived++;
 }
 
@@ -163,11 +315,23 @@ void copy_connected(uint32_t rank)
 	}
 }
 
+/* What was to come unasked and hasn't begun to. */
+static void expected_end(uint32_t rank)
+{
+	struct get *g = net.peer[rank].ahead;
+	if (!g || g->started)
+		return;
+	copy_ahead_came(rank, false);
+}
+
 void copy_disconnected(uint32_t rank)
 {
-	for (struct get *g = gets; g; g = g->next)
-		if (g->from == rank && !g->here && !g->failed)
+	expected_end(rank);
+	for (struct get *g = gets, *next; g; g = next) {
+		next = g->next;
+		if (g->from == rank && g->asked_coming)
 			net.wire->receive_end(g);
+	}
 	/* what it asked for over that connection it will ask for again */
 	for (struct give *g = gives, *next; g; g = next) {
 		next = g->next;
@@ -178,10 +342,12 @@ void copy_disconnected(uint32_t rank)
 
 void copy_forget_all(void)
 {
+	for (uint32_t i = 0; i < net.nranks; i++)
+		net.peer[i].ahead = NULL;
 	while (gets) {
 		struct get *g = gets;
 		gets = g->next;
-		heap_free(g);
+		get_free(g);
 	}
 	while (gives) {
 		struct give *g = gives;

@@ -5,7 +5,8 @@
  *   stream.c  records in order, each once, over connections that may end at any time
  *   peers.c   connections: the address directory, connecting, losing
  *   copy.c    big payloads straight between the memories of two processes
- *   load.c    libhale_net.so
+ *   load.c    which wire; libhale_net.so
+ *   tcp*.c    our own wire, over TCP
  *
  * Of each ordered pair of ranks:
  *
@@ -24,8 +25,11 @@
 
 enum {
 	NET_EAGER_MAX = 32768,
-	NET_WINDOW = 64, /* records that are kept for one peer */
-	NET_WINDOW_BYTES = 1 << 20,
+	NET_WINDOW = 256, /* records that are kept for one peer */
+	NET_WINDOW_BYTES = 2 << 20,
+	NET_AHEAD_MIN = 4096,	   /* below that asking costs nothing */
+	NET_LANDED_MAX = 16 << 20, /* bytes that came unasked and nobody has received yet */
+	NET_TIMEOUT_S = 10,
 	NET_RETRY_NS = 20000000,       /* before a broken connection is made again; doubles … */
 	NET_RETRY_MAX_NS = 1000000000, /* … up to this */
 	NET_DRAIN_NS = 50000000,       /* waited for peers that are suspended by the same request */
@@ -48,15 +52,19 @@ struct net_header {
 	uint32_t epoch;	 /* the last checkpoint that the sender has behind it */
 	uint32_t number; /* of a record, counted from 0 for each receiver */
 	uint32_t have;	 /* records of the receiver's that the sender has taken */
+	uint32_t full;	 /* 1: no memory here for what comes unasked */
+	uint32_t reserved;
 };
 
 /* A datagram on its way, and a record as long as it is kept. */
 struct net_slot {
 	struct net_header header;
 	uint32_t peer;
-	bool kept;   /* in the peer's window */
-	bool flying; /* handed to the wire, which still needs it */
-	bool again;  /* to be sent once more when it has landed */
+	bool kept;	    /* in the peer's window */
+	bool flying;	    /* handed to the wire, which still needs it */
+	bool big;	    /* NET_EAGER_MAX bytes fit */
+	bool again;	    /* to be sent once more when it has landed */
+	struct iovec ahead; /* follows it the first time; length 0: nothing does */
 	unsigned char payload[] __attribute__((aligned(16)));
 };
 
@@ -80,12 +88,15 @@ struct net_peer {
 	size_t untold; /* bytes taken since */
 	struct net_early *early;
 	bool tell;
+	bool full;	   /* it has no memory for what comes unasked */
+	struct get *ahead; /* what follows its last record; NULL: nobody will want it */
 	/* a record that comes in pieces over another channel (net_late) */
 	unsigned char *late;
 	/* the connection */
 	bool up;
 	bool broken;	  /* the wire said so: to be dropped */
 	bool left;	  /* said BYE */
+	bool called;	  /* a connection is being made */
 	uint32_t stopped; /* the last checkpoint for which it said STOP */
 	bool wanted;	  /* something waits for a connection */
 	uint32_t version; /* of the directory's entry that it was made to; 0: none yet */
@@ -99,7 +110,7 @@ extern struct net {
 	bool closing;
 	bool stopping; /* suspended, and still open */
 	uint64_t stop_at;
-	bool rebuild;	/* a connection broke: the wire is to be opened anew */
+	bool rebuild;	/* a connection broke that only a wire opened anew can make again */
 	bool attention; /* peers_attend has something to do */
 	bool all;	/* no other channel: see net.c */
 	bool late;	/* records kept for ranks that live here now */
@@ -116,7 +127,7 @@ extern struct net {
 void net_rebuild(void);
 
 /* ---- load.c ---- */
-/* libhale_net.so beside this library, once. NULL: err says why. */
+/* The wire of this process, chosen once. NULL: err says why. */
 const struct wire *net_load(struct error *err);
 
 /* ---- stream.c ---- */
@@ -128,7 +139,8 @@ void stream_put(uint32_t rank, struct net_slot *slot, const struct envelope *e);
 void stream_say(uint32_t rank, enum net_kind kind, uint64_t id, const void *payload, size_t length);
 /* Everything that is kept for it once more: over a new connection, or in a new epoch. */
 void stream_again(uint32_t rank);
-void stream_came(const void *header, size_t header_bytes, const void *payload, size_t bytes);
+void stream_came(uint32_t peer, const void *header, size_t header_bytes, const void *payload,
+		 size_t bytes, const struct wire_ahead *ahead);
 void stream_sent(void *slot);
 /* In a new epoch: what came too early for the old one. */
 void stream_early_take(uint32_t rank);
@@ -137,17 +149,28 @@ void stream_early_drop(struct net_peer *p);
  * when none is left. */
 bool stream_late_flush(uint32_t rank);
 void stream_forget(struct net_peer *p);
+/* Slots that are kept for the next big records. */
+void stream_spares_free(void);
 
 /* ---- peers.c ---- */
 /* Connects as soon as that is possible, in progress. */
 void peer_want(uint32_t rank);
+void peer_up(uint32_t rank);
 void peer_broke(uint32_t rank, const char *why);
 /* Connections that are due, stale or broken. */
 void peers_attend(void);
 
 /* ---- copy.c ---- */
 ssize_t copy_get(uint32_t rank, const struct iovec *local, size_t nlocal,
-		 const struct iovec *remote, size_t nremote);
+		 const struct iovec *remote, size_t nremote, bool stable);
+/* Memory of that rank's that follows the record which is about to be taken. */
+void copy_expect(uint32_t rank, const struct wire_ahead *ahead);
+void *copy_ahead_where(uint32_t rank);
+void copy_ahead_came(uint32_t rank, bool ok);
+/* Nobody will get what came from there unasked. */
+void copy_unwanted(uint32_t rank, const void *remote);
+/* So much came unasked that no more should. */
+bool copy_full(void);
 void copy_asked(uint32_t from, uint64_t token, const void *pieces, size_t bytes);
 void copy_received(void *get, bool ok);
 /* The cookie of a send or give: is it a give? Then it is over. */

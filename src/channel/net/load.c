@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Loading libhale_net.so into a link namespace of its own (wire.h says why). */
+/* Which wire: our own over TCP, or UCX where there are adapters for RDMA; HALE_NET_WIRE=tcp or ucx
+ * decides otherwise. libhale_net.so is loaded into a link namespace of its own (wire.h says why).
+ */
+#include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fmt.h"
 #include "channel/net/internal.h"
@@ -52,12 +57,9 @@ static void *load_with_settings(const char *path)
 	return module;
 }
 
-const struct wire *net_load(struct error *err)
+static const struct wire *ucx_load(struct error *err)
 {
-	static const struct wire *loaded;
 	char path[4096];
-	if (loaded)
-		return loaded;
 	if (!path_beside(path, sizeof(path))) {
 		error_set(err, HALE_ERR_LINK, "can't tell where Hale's libraries are");
 		return NULL;
@@ -66,8 +68,8 @@ const struct wire *net_load(struct error *err)
 	const struct wire *wire = module ? dlsym(module, WIRE_SYMBOL) : NULL;
 	if (!wire) {
 		error_set(err, HALE_ERR_LINK,
-			  "ranks on other nodes need libhale_net.so and UCX (Debian package "
-			  "libucx0): %s",
+			  "InfiniBand and RoCE need libhale_net.so and UCX (Debian package "
+			  "libucx0; HALE_NET_WIRE=tcp goes without): %s",
 			  dlerror());
 		return NULL;
 	}
@@ -75,6 +77,38 @@ const struct wire *net_load(struct error *err)
 		error_set(err, HALE_ERR_LINK, "%s is of another version of Hale", path);
 		return NULL;
 	}
-	loaded = wire;
-	return loaded;
+	return wire;
+}
+
+/* By system calls: opendir needs malloc. */
+static bool has_rdma(void)
+{
+	char entries[1024];
+	bool found = false;
+	int fd = open("/sys/class/infiniband", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	long n = syscall(SYS_getdents64, fd, entries, sizeof(entries));
+	for (long at = 0; at < n && !found;) {
+		const struct dirent64 *d = (const struct dirent64 *)(entries + at);
+		found = d->d_name[0] != '.';
+		at += d->d_reclen;
+	}
+	close(fd);
+	return found;
+}
+
+const struct wire *net_load(struct error *err)
+{
+	static const struct wire *chosen;
+	const char *wanted = getenv("HALE_NET_WIRE");
+	if (chosen)
+		return chosen;
+	if (wanted && strcmp(wanted, "tcp") != 0 && strcmp(wanted, "ucx") != 0) {
+		error_set(err, HALE_ERR_ARGUMENT, "HALE_NET_WIRE=%s: say tcp or ucx", wanted);
+		return NULL;
+	}
+	bool ucx = wanted ? strcmp(wanted, "ucx") == 0 : has_rdma();
+	chosen = ucx ? ucx_load(err) : &wire_tcp;
+	return chosen;
 }

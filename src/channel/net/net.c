@@ -19,11 +19,26 @@ static const size_t eager_max = NET_EAGER_MAX;
 
 /* ---- calls of the wire ---- */
 
+/* At the first one, and whenever there are twice as many. */
+static void stranger(uint32_t count, const char *what)
+{
+	atomic_store(&link_self()->mailbox->net_strangers, count);
+	if ((count & (count - 1)) == 0)
+		log_warn(
+		    "rank %u has turned away %u connection%s that didn't come from this job (of "
+		    "the last one: %s)",
+		    net.rank, count, count == 1 ? "" : "s", what);
+}
+
 static const struct wire_calls calls = {
     .came = stream_came,
+    .ahead_where = copy_ahead_where,
+    .ahead_came = copy_ahead_came,
     .sent = stream_sent,
     .received = copy_received,
+    .up = peer_up,
     .broke = peer_broke,
+    .stranger = stranger,
 };
 
 /* ---- open and close ---- */
@@ -55,35 +70,57 @@ static void places_look(void)
 	}
 }
 
+/* HALE_NET_TIMEOUT=SECONDS: silence after which a connection counts as broken. */
+static uint64_t timeout_ns(void)
+{
+	const char *wanted = getenv("HALE_NET_TIMEOUT");
+	long seconds = wanted ? atol(wanted) : 0;
+	return (seconds > 0 ? (uint64_t)seconds : NET_TIMEOUT_S) * 1000000000u;
+}
+
+/* What is published: the wire's name, and what it says itself. */
+static hale_status_t address_publish(struct error *err)
+{
+	unsigned char all[SEGMENT_ADDRESS_MAX];
+	size_t bytes;
+	const void *address = net.wire->address(&bytes);
+	if (bytes > sizeof(all) - sizeof(net.wire->name))
+		return error_set(err, HALE_ERR_LINK,
+				 "the network address of rank %u has %zu bytes and at most %zu "
+				 "fit; choose fewer devices with UCX_NET_DEVICES",
+				 net.rank, bytes, sizeof(all) - sizeof(net.wire->name));
+	memcpy(all, net.wire->name, sizeof(net.wire->name));
+	memcpy(all + sizeof(net.wire->name), address, bytes);
+	link_address_publish(all, (uint32_t)(sizeof(net.wire->name) + bytes));
+	return HALE_OK;
+}
+
 static hale_status_t wire_start(struct error *err)
 {
 	char why[WIRE_WHY];
 	int fd[WIRE_FDS];
-	size_t bytes;
 	if (!net.wire && !(net.wire = net_load(err)))
 		return err->code;
 	/* before there is a socket that a checkpoint could stumble over, and for good: whoever
 	 * rings bells of sleepers on descriptors has one for a moment */
 	atomic_store(&link_self()->mailbox->net_open, 1);
-	if (!net.wire->open(net.nranks, &calls, why))
+	struct wire_self self = {.rank = net.rank,
+				 .npeers = net.nranks,
+				 .generation = net.generation,
+				 .secret = segment_secret(link_self()->segment),
+				 .timeout_ns = timeout_ns()};
+	if (!net.wire->open(&self, &calls, why))
 		return error_set(err, HALE_ERR_LINK, "rank %u can't open the network: %s", net.rank,
 				 why);
 	unsigned n = net.wire->descriptors(fd);
-	const void *address = net.wire->address(&bytes);
-	hale_status_t rc = HALE_OK;
-	if (bytes > SEGMENT_ADDRESS_MAX)
-		rc = error_set(err, HALE_ERR_LINK,
-			       "the network address of rank %u has %zu bytes and at most %d fit; "
-			       "choose fewer devices with UCX_NET_DEVICES",
-			       net.rank, bytes, SEGMENT_ADDRESS_MAX);
-	if (rc == HALE_OK)
-		rc = link_bell_open(fd, n, err);
+	hale_status_t rc = link_bell_open(fd, n, err);
+	if (rc == HALE_OK && (rc = address_publish(err)) != HALE_OK)
+		link_bell_close();
 	if (rc != HALE_OK) {
 		net.wire->close(0);
 		return rc;
 	}
 	net.open = net.attention = true;
-	link_address_publish(address, (uint32_t)bytes);
 	for (uint32_t i = 0; net.all && i < net.nranks; i++)
 		mailbox_ring(segment_mailbox(link_self()->segment, i));
 	return HALE_OK;
@@ -101,10 +138,11 @@ static void wire_stop(void)
 	net.closing = false;
 	net.open = net.stopping = net.rebuild = false;
 	copy_forget_all();
+	stream_spares_free();
 	for (uint32_t i = 0; i < net.nranks; i++) {
 		struct net_peer *p = &net.peer[i];
 		stream_early_drop(p);
-		p->up = p->broken = p->left = p->tell = false;
+		p->up = p->broken = p->left = p->tell = p->called = p->full = false;
 		p->wanted = p->freed != p->tail;
 	}
 	/* only now: peers drop their ends when they see it, and UCX is not up to hearing from one
@@ -176,6 +214,27 @@ static void net_commit(uint32_t rank, const struct envelope *e)
 	struct net_slot *slot = net.peer[rank].reserved;
 	net.peer[rank].reserved = NULL;
 	stream_put(rank, slot, e);
+}
+
+/* Not to who has no memory for it, or is reached by nothing now. */
+static size_t ahead_length(const struct net_peer *p, size_t bytes)
+{
+	if (!p->up || p->full || !net.wire->ahead_max || bytes < NET_AHEAD_MIN)
+		return 0;
+	return bytes < net.wire->ahead_max ? bytes : net.wire->ahead_max;
+}
+
+static bool net_announce(uint32_t rank, const struct envelope *e, const void *payload,
+			 const void *memory, size_t bytes)
+{
+	void *to = net_reserve(rank, e->length);
+	if (UNLIKELY(!to))
+		return false;
+	struct net_peer *p = &net.peer[rank];
+	memcpy(to, payload, e->length);
+	p->reserved->ahead = (struct iovec){(void *)(uintptr_t)memory, ahead_length(p, bytes)};
+	net_commit(rank, e);
+	return true;
 }
 
 static bool net_send(uint32_t rank, const struct envelope *e, const void *payload)
@@ -350,6 +409,8 @@ const struct channel_ops channel_net = {
     .open = net_open,
     .reaches = net_reaches,
     .send = net_send,
+    .announce = net_announce,
+    .unwanted = copy_unwanted,
     .reserve = net_reserve,
     .commit = net_commit,
     .poll = net_poll,

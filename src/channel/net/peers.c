@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Connections. A peer is connected when something waits to be sent to it, by its entry in the
  * node's address directory; a new version of the entry means that it has a new address, and the
- * old connection leads nowhere.
+ * old connection leads nowhere. Who is connected by a peer uses that connection, too.
  *
  * A connection that breaks proves nothing about the process at its other end. It is made again; if
- * that fails too, the peer is reported (mailbox, net_lost), and the agents decide. Made again means
- * that the whole wire is opened anew, under another address: so any two wires are connected at most
- * once, and nobody has to tell an old connection's last words from a new one's first. */
+ * that fails too, the peer is reported (mailbox, net_lost), and the agents decide. Over UCX made
+ * again means that the whole wire is opened anew, under another address: so any two wires are
+ * connected at most once, and nobody has to tell an old connection's last words from a new one's
+ * first. */
+#include <string.h>
 #include "channel/net/internal.h"
 
 void peer_want(uint32_t rank)
@@ -18,7 +20,7 @@ void peer_want(uint32_t rank)
 static void drop(uint32_t rank)
 {
 	struct net_peer *p = &net.peer[rank];
-	p->up = p->broken = false;
+	p->up = p->broken = p->called = false;
 	copy_disconnected(rank);
 	net.wire->disconnect(rank);
 }
@@ -46,12 +48,13 @@ void peer_broke(uint32_t rank, const char *why)
 	struct net_peer *p = &net.peer[rank];
 	if (net.closing || p->broken)
 		return;
-	p->up = false;
+	p->up = p->called = false;
 	p->broken = true;
 	net.attention = true;
 	if (p->left)
 		return;
-	p->wanted = net.rebuild = true;
+	p->wanted = true;
+	net.rebuild |= !net.wire->reconnects;
 	p->retry_at = retry_after(p);
 	if (++p->breaks == 2)
 		report(rank, why);
@@ -59,11 +62,14 @@ void peer_broke(uint32_t rank, const char *why)
 		log_info("rank %u: the connection to rank %u has ended: %s", net.rank, rank, why);
 }
 
-static void connected(uint32_t rank)
+/* Perhaps in place of a connection that this side had taken for sound. */
+void peer_up(uint32_t rank)
 {
 	struct net_peer *p = &net.peer[rank];
+	if (p->up || p->broken)
+		copy_disconnected(rank);
 	p->up = true;
-	p->wanted = false;
+	p->wanted = p->broken = p->left = p->called = false;
 	if (p->breaks || p->tell) {
 		/* also finds out whether the peer is there */
 		stream_say(rank, NET_ASK, 0, NULL, 0);
@@ -76,13 +82,29 @@ static void connected(uint32_t rank)
 static void connect_try(uint32_t rank, const void *address, uint32_t length)
 {
 	char why[WIRE_WHY];
+	uint32_t head = sizeof(net.wire->name);
 	if (net.wire->state(rank) != WIRE_NONE)
 		return;
-	if (net.wire->connect(rank, address, length, why)) {
-		connected(rank);
-		return;
+	if (length < head || memcmp(address, net.wire->name, head) != 0) {
+		log_warn("rank %u uses the network by '%s' and rank %u by '%.*s'; say "
+			 "HALE_NET_WIRE=tcp or ucx for all of them",
+			 net.rank, net.wire->name, rank, (int)sizeof(net.wire->name) - 1,
+			 (const char *)address);
+		link_abort(70);
 	}
-	peer_broke(rank, why);
+	net.peer[rank].called = true;
+	if (!net.wire->connect(rank, (const char *)address + head, length - head, why))
+		peer_broke(rank, why);
+}
+
+/* The peer may have connected to us before its new entry in the directory was here; or it has
+ * closed the wire, which the connection says by itself. */
+static bool leads_on(uint32_t rank, const unsigned char *address, uint32_t length)
+{
+	uint32_t head = sizeof(net.wire->name);
+	if (!net.wire->leads_to)
+		return false;
+	return length < head || net.wire->leads_to(rank, address + head, length - head);
 }
 
 /* True when nothing more is to be done for it now or later. */
@@ -95,21 +117,26 @@ static bool attend(uint32_t rank)
 	if (version == 0) /* none yet, or being written: then the directory changes once more */
 		return true;
 	if (version != p->version) {
-		if (p->up || p->broken)
-			drop(rank);
 		p->version = version;
-		p->left = length == 0;
 		p->retry_at = 0;
 		p->breaks = 0;
 		p->wanted |= p->freed != p->tail;
+		if (p->up && leads_on(rank, address, length))
+			return true;
+		if (p->up || p->broken || p->called)
+			drop(rank);
+		p->left = length == 0;
 	}
-	if (!p->wanted || p->up || !length || p->left || net.stopping)
+	if (!p->wanted || p->up || p->called || !length || p->left || net.stopping)
 		return true;
-	if (p->broken)
+	if (p->broken && !net.wire->reconnects)
 		return false;
-	if (p->retry_at <= clock_ns())
-		connect_try(rank, address, length);
-	return p->up;
+	if (p->retry_at > clock_ns())
+		return false;
+	if (p->broken)
+		drop(rank);
+	connect_try(rank, address, length);
+	return p->up || p->called;
 }
 
 /* Is a broken connection due to be made again? */

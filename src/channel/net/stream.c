@@ -17,20 +17,42 @@ bool stream_full(const struct net_peer *p)
 	return p->tail - p->freed >= NET_WINDOW || p->bytes >= NET_WINDOW_BYTES;
 }
 
+/* Memory of more than the heap's largest class is mapped and unmapped each time, which costs more
+ * than sending does: some slots of the largest size are kept. */
+enum { SPARE_BYTES = 16 << 10, SPARES_MAX = 16 };
+static struct net_slot *spare[SPARES_MAX];
+static unsigned nspares;
+
 struct net_slot *stream_slot(uint32_t rank, size_t length)
 {
-	struct net_slot *slot = heap_alloc(sizeof(*slot) + length);
+	struct net_slot *slot;
+	bool big = length > SPARE_BYTES;
+	if (big && nspares)
+		slot = spare[--nspares];
+	else
+		slot = heap_alloc(sizeof(*slot) + (big ? NET_EAGER_MAX : length));
 	if (!slot)
 		return NULL;
 	memset(slot, 0, sizeof(*slot));
 	slot->peer = rank;
+	slot->big = big;
 	return slot;
 }
 
 static void slot_free_if_idle(struct net_slot *slot)
 {
-	if (!slot->kept && !slot->flying)
+	if (slot->kept || slot->flying)
+		return;
+	if (slot->big && nspares < SPARES_MAX && !net.closing)
+		spare[nspares++] = slot;
+	else
 		heap_free(slot);
+}
+
+void stream_spares_free(void)
+{
+	while (nspares)
+		heap_free(spare[--nspares]);
 }
 
 /* ---- out ---- */
@@ -47,11 +69,17 @@ static void slot_send(struct net_slot *slot)
 	slot->header.generation = net.generation;
 	slot->header.epoch = net.epoch;
 	slot->header.have = p->told = p->cursor;
+	slot->header.full = copy_full();
 	p->untold = 0;
 	p->tell = false;
 	slot->flying = true;
-	enum wire_sent sent = net.wire->send(slot->peer, &slot->header, sizeof(slot->header),
-					     slot->payload, slot->header.envelope.length, slot);
+	/* again it goes alone: who has it already may not expect anything behind it, and by then
+	 * the memory may be the program's */
+	struct iovec ahead = slot->ahead;
+	slot->ahead.iov_len = 0;
+	enum wire_sent sent =
+	    net.wire->send(slot->peer, &slot->header, sizeof(slot->header), slot->payload,
+			   slot->header.envelope.length, ahead.iov_len ? &ahead : NULL, slot);
 	if (sent == WIRE_PENDING)
 		return;
 	slot->flying = false;
@@ -175,11 +203,14 @@ void stream_early_drop(struct net_peer *p)
 	}
 }
 
-static void record_came(const struct net_header *h, const void *payload)
+static void record_came(const struct net_header *h, const void *payload,
+			const struct wire_ahead *ahead)
 {
 	struct net_peer *p = &net.peer[h->from];
 	int32_t distance = (int32_t)(h->number - p->cursor);
 	if (h->epoch == net.epoch && distance == 0) {
+		if (ahead)
+			copy_expect(h->from, ahead);
 		record_take(h->from, &h->envelope, payload);
 		if (UNLIKELY(p->early != NULL))
 			stream_early_take(h->from);
@@ -190,24 +221,28 @@ static void record_came(const struct net_header *h, const void *payload)
 	}
 }
 
-static bool header_is_sound(const struct net_header *h, size_t header_bytes, size_t bytes)
+static bool header_is_sound(uint32_t peer, const struct net_header *h, size_t header_bytes,
+			    size_t bytes)
 {
 	return header_bytes == sizeof(*h) && h->from < net.nranks && h->from != net.rank &&
-	       h->generation == net.generation && h->envelope.length == bytes;
+	       (peer == h->from || peer == WIRE_SOMEBODY) && h->generation == net.generation &&
+	       h->envelope.length == bytes;
 }
 
-void stream_came(const void *header, size_t header_bytes, const void *payload, size_t bytes)
+void stream_came(uint32_t peer, const void *header, size_t header_bytes, const void *payload,
+		 size_t bytes, const struct wire_ahead *ahead)
 {
 	const struct net_header *h = header;
-	if (net.closing || !header_is_sound(h, header_bytes, bytes))
+	if (net.closing || !header_is_sound(peer, h, header_bytes, bytes))
 		return;
 	struct net_peer *p = &net.peer[h->from];
 	p->breaks = 0;
+	p->full = h->full;
 	if (h->epoch == net.epoch)
 		window_free(p, h->have);
 	switch (h->kind) {
 	case NET_RECORD:
-		record_came(h, payload);
+		record_came(h, payload, ahead);
 		break;
 	case NET_ASK:
 		p->tell = true;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the net channel needs of a network library, and all it knows of one. The member is
- * libhale_net.so (wire_ucx.c, over UCX), which is loaded when a job has ranks on other nodes.
+/* What the net channel needs of a network, and all it knows of one. Two members: tcp.c, our own,
+ * and libhale_net.so (wire_ucx.c, over UCX) for networks with RDMA.
  *
  * The module lives in a link namespace of its own (dlmopen) with a C library of its own: a
  * checkpoint may interrupt the program inside malloc, and then UCX, which needs malloc all the
  * time, must be able to run. So nothing but plain data and these pointers crosses the border: no
- * errno, no FILE, no memory that one side frees for the other. It starts no threads.
+ * errno, no FILE, no memory that one side frees for the other. No wire starts threads.
  *
  * All functions are called by one thread at a time, and calls come back from within them only.
  */
@@ -17,28 +17,60 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-enum { WIRE_VERSION = 1, WIRE_WHY = 200, WIRE_FDS = 12, WIRE_HEADER_MAX = 128 };
+enum { WIRE_VERSION = 2, WIRE_WHY = 200, WIRE_FDS = 12, WIRE_HEADER_MAX = 128, WIRE_SECRET = 32 };
+#define WIRE_SOMEBODY UINT32_MAX
 
-/* From the module. They may call send, but no other function of it. */
-struct wire_calls {
-	/* A datagram of somebody has come; both are valid during the call only. Order isn't kept.
+struct wire_self {
+	uint32_t rank, npeers;
+	uint32_t generation; /* only processes of the same one belong together */
+	/* of the job: who has it belongs to the job. In memory of the caller's; NULL: there is none
 	 */
-	void (*came)(const void *header, size_t header_bytes, const void *payload, size_t bytes);
+	const unsigned char *secret;
+	uint64_t timeout_ns; /* after which silence on a connection means that it is broken */
+};
+
+/* Memory of the sender's that follows a datagram unasked, up to its end. */
+struct wire_ahead {
+	uint64_t address; /* in the sender */
+	uint64_t bytes;
+};
+
+/* From the wire. They may call send, but no other function of it. */
+struct wire_calls {
+	/* A datagram of peer (WIRE_SOMEBODY: the wire can't tell) has come; header and payload are
+	 * valid during the call only, and header is aligned. Order isn't kept by every wire. */
+	void (*came)(uint32_t peer, const void *header, size_t header_bytes, const void *payload,
+		     size_t bytes, const struct wire_ahead *ahead);
+	/* Where what follows the last datagram of that peer goes; asked in a later progress than
+	 * the one in which that came. NULL: nowhere. */
+	void *(*ahead_where)(uint32_t peer);
+	/* It is there, or (ok false) never will be; nobody writes there any more. */
+	void (*ahead_came)(uint32_t peer, bool ok);
 	/* A send or give with this cookie that was pending is over; its memory may be reused. */
 	void (*sent)(void *cookie);
 	/* A receive is over. ok: all the bytes are there. Else nobody writes there any more. */
 	void (*received)(void *cookie, bool ok);
-	/* The connection to that peer is broken. Call disconnect, later. */
+	/* There is a (new) connection to that peer: datagrams may be sent. What was pending on one
+	 * before has ended. */
+	void (*up)(uint32_t peer);
+	/* The connection to that peer, or the attempt at one, is broken. Call disconnect, later. */
 	void (*broke)(uint32_t peer, const char *why);
+	/* Somebody who isn't of this job has connected and was turned away: so many by now. */
+	void (*stranger)(uint32_t count, const char *what);
 };
 
 enum wire_sent { WIRE_FAILED = -1, WIRE_PENDING = 0, WIRE_SENT = 1 };
 
 struct wire {
 	uint32_t version;
+	char name[8];
+	/* A peer can be connected again at the same address. Otherwise, after a lost connection the
+	 * whole wire must be closed and opened. */
+	bool reconnects;
+	size_t ahead_max; /* bytes that may follow a datagram */
 
-	/* Opens for so many peers. False: why says it in a sentence's half (WIRE_WHY bytes). */
-	bool (*open)(uint32_t npeers, const struct wire_calls *calls, char *why);
+	/* False: why says it in a sentence's half (WIRE_WHY bytes). */
+	bool (*open)(const struct wire_self *self, const struct wire_calls *calls, char *why);
 	/* Where others reach this process; valid until close. */
 	const void *(*address)(size_t *bytes);
 	/* Descriptors that become readable when there is something to progress, once arm has
@@ -49,22 +81,31 @@ struct wire {
 	/* Moves things on; returns how many. */
 	int (*progress)(void);
 
-	/* The address is copied. Datagrams may be sent at once. */
+	/* The address is copied. up comes at once, or later, or broke does. */
 	bool (*connect)(uint32_t peer, const void *address, size_t bytes, char *why);
-	/* Drops the connection; everything pending on it ends (sent, received with ok = false, from
-	 * within progress). connected says when the peer can be connected again. */
+	/* Drops the connection; everything pending on it ends (sent, received with ok = false, now
+	 * or from within progress). state says when the peer can be connected again. */
 	void (*disconnect)(uint32_t peer);
-	enum wire_state { WIRE_NONE, WIRE_UP, WIRE_ENDING } (*state)(uint32_t peer);
+	enum wire_state {
+		WIRE_NONE,
+		WIRE_CONNECTING,
+		WIRE_UP,
+		WIRE_ENDING
+	} (*state)(uint32_t peer);
+	/* Does the connection that there is lead to this address? NULL: can't be told. */
+	bool (*leads_to)(uint32_t peer, const void *address, size_t bytes);
 
-	/* A datagram. header and payload must stay until it is sent (WIRE_SENT, or call). */
+	/* A datagram. header, payload and ahead must stay until it is sent (WIRE_SENT, or call).
+	 * ahead: NULL, or at most ahead_max bytes that follow it. */
 	enum wire_sent (*send)(uint32_t peer, const void *header, size_t header_bytes,
-			       const void *payload, size_t bytes, void *cookie);
+			       const void *payload, size_t bytes, const struct iovec *ahead,
+			       void *cookie);
 
 	/* Bulk: give sends memory straight to where the peer wants it: to its receive with this
-	 * token. WIRE_FAILED: nothing was begun. */
+	 * token. WIRE_FAILED: nothing was begun. iov is copied, what it points to must stay. */
 	enum wire_sent (*give)(uint32_t peer, uint64_t token, const struct iovec *iov, size_t n,
 			       void *cookie);
-	bool (*receive)(uint64_t token, void *to, size_t bytes, void *cookie);
+	bool (*receive)(uint32_t peer, uint64_t token, void *to, size_t bytes, void *cookie);
 	/* Ends a receive that nobody will serve; received is called with ok = false, or true when
 	 * it had just come. */
 	void (*receive_end)(void *cookie);
@@ -74,6 +115,8 @@ struct wire {
 	 * Calls sent and received for what was pending. */
 	void (*close)(uint64_t max_ns);
 };
+
+extern const struct wire wire_tcp;
 
 /* The one name that the module shows. */
 #define WIRE_SYMBOL "hale_net_wire"

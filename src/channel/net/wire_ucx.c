@@ -209,7 +209,7 @@ __attribute__((constructor)) static void environment_copy(void)
 static ucs_status_t on_datagram(void *arg, const void *header, size_t header_bytes, void *data,
 				size_t bytes, const ucp_am_recv_param_t *param)
 {
-	w.calls.came(header, header_bytes, data, bytes);
+	w.calls.came(WIRE_SOMEBODY, header, header_bytes, data, bytes, NULL);
 	return UCS_OK;
 }
 
@@ -260,8 +260,9 @@ static bool worker_open(char *why)
 	return say(why, "UCX can't use the network device", status);
 }
 
-static bool wire_open(uint32_t npeers, const struct wire_calls *calls, char *why)
+static bool wire_open(const struct wire_self *self, const struct wire_calls *calls, char *why)
 {
+	uint32_t npeers = self->npeers;
 	memset(&w, 0, sizeof(w));
 	w.calls = *calls;
 	w.npeers = npeers;
@@ -323,8 +324,10 @@ static bool wire_connect(uint32_t peer, const void *address, size_t bytes, char 
 				  .err_mode = UCP_ERR_HANDLING_MODE_PEER,
 				  .err_handler = {on_broken, (void *)(uintptr_t)peer}};
 	ucs_status_t status = ucp_ep_create(w.worker, &params, &w.peer[peer].ep);
-	if (status == UCS_OK)
+	if (status == UCS_OK) {
+		w.calls.up(peer); /* UCX keeps what is sent until it has connected */
 		return true;
+	}
 	w.peer[peer].ep = NULL;
 	return say(why, "UCX can't connect", status);
 }
@@ -423,7 +426,8 @@ static void wire_close(uint64_t max_ns)
 /* ---- data ---- */
 
 static enum wire_sent wire_send(uint32_t peer, const void *header, size_t header_bytes,
-				const void *payload, size_t bytes, void *cookie)
+				const void *payload, size_t bytes, const struct iovec *ahead,
+				void *cookie)
 {
 	struct pending *p = pending_make(cookie, 0);
 	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS |
@@ -458,7 +462,7 @@ static enum wire_sent wire_give(uint32_t peer, uint64_t token, const struct iove
 	return outcome(p, ucp_tag_send_nbx(w.peer[peer].ep, buffer, count, token, &param));
 }
 
-static bool wire_receive(uint64_t token, void *to, size_t bytes, void *cookie)
+static bool wire_receive(uint32_t peer, uint64_t token, void *to, size_t bytes, void *cookie)
 {
 	struct pending *p = pending_make(cookie, 0);
 	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
@@ -484,6 +488,7 @@ static void wire_receive_end(void *cookie)
 
 SHOWN const struct wire hale_net_wire = {
     .version = WIRE_VERSION,
+    .name = "ucx",
     .open = wire_open,
     .address = wire_address,
     .descriptors = wire_descriptors,

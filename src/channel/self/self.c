@@ -63,7 +63,7 @@ static ssize_t self_copy(const struct iovec *to, size_t nto, const struct iovec 
 }
 
 static ssize_t self_get(uint32_t rank, const struct iovec *local, size_t nlocal,
-			const struct iovec *remote, size_t nremote)
+			const struct iovec *remote, size_t nremote, bool stable)
 {
 	return self_copy(local, nlocal, remote, nremote);
 }

@@ -60,7 +60,7 @@ static ssize_t outcome(ssize_t copied)
 }
 
 ssize_t shm_cma_get(uint32_t rank, const struct iovec *local, size_t nlocal,
-		    const struct iovec *remote, size_t nremote)
+		    const struct iovec *remote, size_t nremote, bool stable)
 {
 	pid_t pid = peer_pid(rank);
 	if (UNLIKELY(!usable))

@@ -12,7 +12,7 @@ extern const struct channel_ops channel_shm;
 void shm_cma_configure(void); /* reads the environment */
 void shm_cma_open(void);      /* again after a restart */
 ssize_t shm_cma_get(uint32_t rank, const struct iovec *local, size_t nlocal,
-		    const struct iovec *remote, size_t nremote);
+		    const struct iovec *remote, size_t nremote, bool stable);
 ssize_t shm_cma_put(uint32_t rank, const struct iovec *local, size_t nlocal,
 		    const struct iovec *remote, size_t nremote);
 

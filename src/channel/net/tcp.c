@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* struct wire over TCP, by nothing but system calls: for networks without RDMA. Linked into the
+ * library itself, since it needs no memory but ours (base/heap.h).
+ *
+ * While few connections are up they are read one by one: of a wait that ends at once only that one
+ * system call is in the way. With many, and for what happens rarely (connections that come), epoll
+ * is asked, whose descriptor is also what a sleeping process waits for. */
+#include "channel/net/tcp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <x86intrin.h>
+#include "base/fmt.h"
+
+enum {
+	BACKLOG = 256,
+	EVENTS_AT_ONCE = 32,
+	FEW = 4,	      /* connections that are read one by one */
+	LOOK_TICKS = 1 << 17, /* some tens of microseconds */
+	PROBE_SECONDS = 1,
+	RTO_MAX_MS = 1000,
+};
+
+#ifndef TCP_RTO_MAX_MS /* Linux 6.15 */
+#define TCP_RTO_MAX_MS 44
+#endif
+
+struct tcp tcp;
+
+/* ---- sockets ---- */
+
+void tcp_watch(struct tcp_socket *s, uint32_t events)
+{
+	struct epoll_event e = {.events = events, .data.ptr = s};
+	int op = !events ? EPOLL_CTL_DEL : s->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	if (events == s->events)
+		return;
+	epoll_ctl(tcp.epoll, op, s->fd, &e);
+	s->events = events;
+}
+
+/* Also where a child of the program still has it: the other side must see that it's over. */
+void tcp_socket_close(struct tcp_socket *s)
+{
+	if (s->fd < 0)
+		return;
+	tcp_watch(s, 0);
+	shutdown(s->fd, s->kind == TCP_CONN ? SHUT_WR : SHUT_RDWR);
+	close(s->fd);
+	s->fd = -1;
+}
+
+/* What is lost on the way is sent again at least once a second, so that a cable that was out for a
+ * while is noticed soon after it is in again; and silence for too long is an error, whether
+ * something was on its way or not. */
+void tcp_socket_prepare(int fd)
+{
+	int one = 1, seconds = PROBE_SECONDS, rto = RTO_MAX_MS;
+	unsigned ms = (unsigned)(tcp.self.timeout_ns / 1000000);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+	setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &rto, sizeof(rto));
+}
+
+static bool listener_open(struct tcp_socket *l, struct tcp_place *place)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = place->ip};
+	socklen_t length = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	*l = (struct tcp_socket){.kind = TCP_LISTENER, .fd = fd};
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, BACKLOG) ||
+	    getsockname(fd, (struct sockaddr *)&at, &length))
+		return false;
+	place->port = at.sin_port;
+	tcp_watch(l, EPOLLIN);
+	return true;
+}
+
+/* ---- open and close ---- */
+
+static void listeners_close(void)
+{
+	for (unsigned i = 0; i < tcp.nplaces; i++)
+		tcp_socket_close(&tcp.listener[i]);
+	tcp.nplaces = 0;
+}
+
+static bool listeners_open(char *why)
+{
+	unsigned n = tcp_interfaces(tcp.address.place, why);
+	for (unsigned i = 0; i < n; i++) {
+		tcp.nplaces = i + 1;
+		if (listener_open(&tcp.listener[i], &tcp.address.place[i]))
+			continue;
+		fmt_print(why, WIRE_WHY, "can't listen on a network interface: %m");
+		listeners_close();
+		return false;
+	}
+	return n > 0;
+}
+
+static void memory_free(void)
+{
+	for (uint32_t i = 0; tcp.conn && i < tcp.self.npeers; i++)
+		heap_free(tcp.conn[i]);
+	heap_free(tcp.conn);
+	heap_free(tcp.live);
+	heap_free(tcp.attempts);
+	heap_free(tcp.scratch);
+}
+
+static bool memory_make(uint32_t npeers)
+{
+	tcp.conn = heap_calloc(npeers, sizeof(*tcp.conn));
+	tcp.live = heap_calloc(npeers, sizeof(*tcp.live));
+	tcp.attempts = heap_calloc(npeers, sizeof(*tcp.attempts));
+	tcp.scratch = heap_alloc(TCP_SCRATCH);
+	if (tcp.conn && tcp.live && tcp.attempts && tcp.scratch)
+		return true;
+	memory_free();
+	return false;
+}
+
+static bool tcp_open(const struct wire_self *self, const struct wire_calls *calls, char *why)
+{
+	uint32_t strangers = tcp.strangers;
+	tcp = (struct tcp){.self = *self, .calls = *calls, .strangers = strangers, .epoll = -1};
+	if (!self->secret) {
+		fmt_print(why, WIRE_WHY, "whoever started this process gave it no secret");
+		return false;
+	}
+	if (!memory_make(self->npeers)) {
+		fmt_print(why, WIRE_WHY, "no memory for %u peers", self->npeers);
+		return false;
+	}
+	tcp.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (tcp.epoll < 0 ||
+	    getrandom(tcp.address.incarnation, TCP_INCARNATION, GRND_NONBLOCK) != TCP_INCARNATION)
+		fmt_print(why, WIRE_WHY, "can't make an epoll descriptor and a random number: %m");
+	else if (listeners_open(why))
+		return true;
+	if (tcp.epoll >= 0)
+		close(tcp.epoll);
+	memory_free();
+	return false;
+}
+
+static bool anything_out(void)
+{
+	for (uint32_t i = 0; i < tcp.nlive; i++)
+		if (!tcp.live[i]->failed && !tcp.live[i]->error && tcp_conn_has_out(tcp.live[i]))
+			return true;
+	return false;
+}
+
+static void tcp_close(uint64_t max_ns)
+{
+	uint64_t deadline = clock_ns() + max_ns;
+	while (anything_out() && clock_ns() < deadline)
+		for (uint32_t i = 0; i < tcp.nlive; i++)
+			tcp_conn_write(tcp.live[i]);
+	listeners_close();
+	while (tcp.hands)
+		tcp_hand_drop(tcp.hands);
+	tcp_hands_bury();
+	while (tcp.nlive)
+		tcp_conn_drop(tcp.live[0]);
+	tcp_receives_end();
+	close(tcp.epoll);
+	memory_free();
+	tcp = (struct tcp){.strangers = tcp.strangers, .epoll = -1};
+}
+
+static const void *tcp_address_published(size_t *bytes)
+{
+	*bytes = offsetof(struct tcp_address, place) + tcp.nplaces * sizeof(struct tcp_place);
+	return &tcp.address;
+}
+
+static unsigned tcp_descriptors(int fd[WIRE_FDS])
+{
+	fd[0] = tcp.epoll;
+	return 1;
+}
+
+/* ---- progress ---- */
+
+static void event(const struct epoll_event *e)
+{
+	struct tcp_socket *s = e->data.ptr;
+	if (s->fd < 0)
+		return;
+	switch (s->kind) {
+	case TCP_LISTENER:
+		tcp_hand_accept(s->fd);
+		break;
+	case TCP_HAND:
+		tcp_hand_event((struct tcp_hand *)s);
+		break;
+	case TCP_CONN:
+		if (e->events & ~(uint32_t)EPOLLOUT && !tcp.held)
+			tcp_conn_read((struct tcp_conn *)s);
+		break;
+	}
+}
+
+static void look(void)
+{
+	struct epoll_event events[EVENTS_AT_ONCE];
+	int n = epoll_wait(tcp.epoll, events, EVENTS_AT_ONCE, 0);
+	for (int i = 0; i < n; i++)
+		event(&events[i]);
+	if (UNLIKELY(tcp.hands || tcp.dead)) {
+		tcp_hands_expire(clock_ns());
+		tcp_hands_bury();
+	}
+}
+
+static bool time_to_look(void)
+{
+	uint64_t now = __rdtsc();
+	if (tcp.nlive && tcp.nlive <= FEW && !tcp.hands && now - tcp.looked < LOOK_TICKS)
+		return false;
+	tcp.looked = now;
+	return true;
+}
+
+static int tcp_progress(void)
+{
+	tcp.moved = 0;
+	if (UNLIKELY(tcp.held != NULL))
+		tcp_held_take();
+	if (tcp.nlive <= FEW)
+		for (uint32_t i = 0; i < tcp.nlive && !tcp.held; i++)
+			tcp_conn_read(tcp.live[i]);
+	if (!tcp.held && time_to_look())
+		look();
+	for (uint32_t i = 0; i < tcp.nlive; i++)
+		if (UNLIKELY(tcp_conn_has_out(tcp.live[i])))
+			tcp_conn_write(tcp.live[i]);
+	return tcp.moved;
+}
+
+static bool tcp_arm(void)
+{
+	if (tcp.held)
+		return false;
+	for (uint32_t i = 0; i < tcp.nlive; i++) {
+		struct tcp_conn *c = tcp.live[i];
+		if (!c->failed && !c->error && tcp_conn_has_out(c))
+			tcp_watch(&c->socket, EPOLLIN | EPOLLOUT);
+	}
+	return true;
+}
+
+/* ---- connections ---- */
+
+static unsigned places_of(size_t bytes)
+{
+	size_t n = (bytes - offsetof(struct tcp_address, place)) / sizeof(struct tcp_place);
+	return n < TCP_PLACES_MAX ? (unsigned)n : TCP_PLACES_MAX;
+}
+
+static bool tcp_connect(uint32_t peer, const void *published, size_t bytes, char *why)
+{
+	struct tcp_address address = {0};
+	if (bytes < offsetof(struct tcp_address, place[1]) || bytes > sizeof(address)) {
+		fmt_print(why, WIRE_WHY, "its address is no address");
+		return false;
+	}
+	memcpy(&address, published, bytes);
+	return tcp_hand_dial(peer, &address, places_of(bytes), why);
+}
+
+static void tcp_disconnect(uint32_t peer)
+{
+	struct tcp_hand *h = tcp_hand_to(peer);
+	if (h)
+		tcp_hand_drop(h);
+	if (tcp.conn[peer])
+		tcp_conn_drop(tcp.conn[peer]);
+}
+
+static enum wire_state tcp_state(uint32_t peer)
+{
+	const struct tcp_conn *c = tcp.conn[peer];
+	if (c && c->socket.fd >= 0)
+		return WIRE_UP;
+	return tcp_hand_to(peer) ? WIRE_CONNECTING : WIRE_NONE;
+}
+
+static bool tcp_leads_to(uint32_t peer, const void *address, size_t bytes)
+{
+	const struct tcp_conn *c = tcp.conn[peer];
+	return c && c->socket.fd >= 0 && bytes >= TCP_INCARNATION &&
+	       memcmp(c->incarnation, address, TCP_INCARNATION) == 0;
+}
+
+/* ---- data ---- */
+
+static enum wire_sent tcp_send(uint32_t peer, const void *header, size_t header_bytes,
+			       const void *payload, size_t bytes, const struct iovec *ahead,
+			       void *cookie)
+{
+	struct tcp_conn *c = tcp.conn[peer];
+	if (UNLIKELY(!c || c->socket.fd < 0))
+		return WIRE_FAILED;
+	return tcp_conn_datagram(c, header, header_bytes, payload, bytes, ahead, cookie);
+}
+
+static enum wire_sent tcp_give(uint32_t peer, uint64_t token, const struct iovec *iov, size_t n,
+			       void *cookie)
+{
+	struct tcp_conn *c = tcp.conn[peer];
+	if (!c || c->socket.fd < 0)
+		return WIRE_FAILED;
+	return tcp_conn_give(c, token, iov, n, cookie);
+}
+
+const struct wire wire_tcp = {
+    .version = WIRE_VERSION,
+    .name = "tcp",
+    .reconnects = true,
+    .ahead_max = TCP_AHEAD_MAX,
+    .open = tcp_open,
+    .address = tcp_address_published,
+    .descriptors = tcp_descriptors,
+    .arm = tcp_arm,
+    .progress = tcp_progress,
+    .connect = tcp_connect,
+    .disconnect = tcp_disconnect,
+    .state = tcp_state,
+    .leads_to = tcp_leads_to,
+    .send = tcp_send,
+    .give = tcp_give,
+    .receive = tcp_receive_begin,
+    .receive_end = tcp_receive_end,
+    .close = tcp_close,
+};

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the TCP wire share (docs/network-channel.md, "TCP").
+ *
+ *   tcp.c          the operations of the wire; sockets, progress
+ *   tcp_hand.c     the handshake: who is of this job, and of two crossing attempts the one that
+ * stays tcp_conn.c     frames over a connection, in and out tcp_address.c  network interfaces; what
+ * is published, which of it to try
+ *
+ * One connection for each pair of processes that talk, used in both directions.
+ */
+#ifndef HALE_CHANNEL_NET_TCP_H
+#define HALE_CHANNEL_NET_TCP_H
+
+#include "base/base.h"
+#include "channel/net/wire.h"
+
+enum {
+	TCP_PLACES_MAX = 8,
+	TCP_INCARNATION = 16,
+	TCP_NONCE = 32,
+	TCP_MAC = 32,
+	TCP_SCRATCH = 128 << 10,
+	TCP_BULK_FRAME = 256 << 10, /* datagrams may pass bulk between two of them */
+	TCP_DATAGRAM_MAX = 1 << 20,
+	TCP_AHEAD_MAX = 256 << 10,
+};
+
+/* ---- frames ---- */
+
+enum tcp_frame_kind { TCP_DATAGRAM = 1, TCP_BULK };
+
+struct tcp_frame {
+	uint8_t kind; /* enum tcp_frame_kind */
+	uint8_t header_bytes;
+	uint16_t zero;
+	uint32_t bytes; /* behind the header */
+	uint64_t token; /* bulk: of the receive; datagram: address of what follows unasked */
+	uint64_t ahead; /* datagram: bytes that follow unasked */
+};
+
+/* Something on its way out: a datagram, or bulk that leaves frame by frame. */
+struct tcp_out {
+	struct tcp_out *next;
+	void *cookie;
+	struct tcp_frame frame;
+	size_t frame_left; /* of the frame begun: bytes behind `frame` */
+	size_t left;	   /* bytes that are in no frame yet */
+	uint8_t head_left; /* of `frame` */
+	unsigned first, n;
+	struct iovec iov[];
+};
+
+struct tcp_out_list {
+	struct tcp_out *first, *last;
+};
+
+/* ---- sockets ---- */
+
+enum tcp_kind { TCP_LISTENER, TCP_HAND, TCP_CONN };
+
+struct tcp_socket {
+	enum tcp_kind kind;
+	int fd;
+	uint32_t events; /* what epoll looks for */
+};
+
+enum tcp_in { TCP_IN_HEAD, TCP_IN_BODY, TCP_IN_AHEAD, TCP_IN_MEMORY };
+
+struct tcp_receive;
+
+struct tcp_conn {
+	struct tcp_socket socket; /* fd < 0: none */
+	uint32_t peer;
+	bool failed; /* broke has been called */
+	int error;   /* of a write: reading, which finds what came before, says it */
+	unsigned char incarnation[TCP_INCARNATION]; /* of the peer */
+
+	struct tcp_out *now; /* partly written */
+	struct tcp_out_list datagrams, bulk;
+
+	enum tcp_in in; /* what comes next; AHEAD: it has not been asked where that goes */
+	size_t have;	/* of the head, of the body */
+	struct tcp_frame frame;
+	unsigned char *body; /* NULL: nothing of it is here */
+	/* bulk, or what follows unasked */
+	struct tcp_receive *receive;
+	bool ahead;
+	unsigned char *to; /* NULL: nobody wants it */
+	size_t left;
+};
+
+/* A connection that isn't one yet. */
+enum tcp_stage {
+	TCP_CALLING, /* connect() is under way */
+	TCP_WAIT_CHALLENGE,
+	TCP_WAIT_VERDICT,
+	TCP_CROSSED,	/* the peer's own attempt stays: until that is here, or the deadline */
+	TCP_WAIT_HELLO, /* from here on: of somebody who has connected to us */
+	TCP_WAIT_PROOF,
+};
+
+struct tcp_hello {
+	char magic[8];
+	uint32_t version, generation, from, to, npeers, zero;
+	unsigned char from_incarnation[TCP_INCARNATION], to_incarnation[TCP_INCARNATION];
+	unsigned char nonce[TCP_NONCE];
+};
+
+struct tcp_challenge {
+	unsigned char nonce[TCP_NONCE], mac[TCP_MAC];
+};
+
+struct tcp_proof {
+	unsigned char mac[TCP_MAC];
+};
+
+struct tcp_hand {
+	struct tcp_socket socket;
+	struct tcp_hand *next;
+	enum tcp_stage stage;
+	uint32_t peer; /* WIRE_SOMEBODY: not known yet */
+	uint64_t deadline;
+	size_t have; /* of the answer awaited */
+	struct tcp_hello hello;
+	struct tcp_challenge challenge;
+	struct tcp_proof proof;
+	uint32_t verdict;
+};
+
+/* ---- addresses ---- */
+
+struct tcp_place {
+	uint32_t ip;   /* network order */
+	uint16_t port; /* network order */
+	uint8_t prefix, zero;
+};
+
+/* What is published: length says how many places there are. */
+struct tcp_address {
+	unsigned char incarnation[TCP_INCARNATION];
+	struct tcp_place place[TCP_PLACES_MAX];
+};
+
+/* ---- what there is ---- */
+
+extern struct tcp {
+	struct wire_calls calls;
+	struct wire_self self;
+	struct tcp_address address; /* ours */
+	unsigned nplaces;
+	struct tcp_socket listener[TCP_PLACES_MAX];
+	int epoll;
+	struct tcp_conn **conn; /* [npeers]; NULL: never connected */
+	struct tcp_conn **live; /* [nlive]: those with a socket */
+	uint32_t nlive;
+	uint32_t *attempts;	       /* [npeers] */
+	struct tcp_hand *hands, *dead; /* dead: still named by events in hand */
+	struct tcp_receive *receives;
+	uint32_t strangers;
+	uint64_t looked; /* at everything that happens rarely, in ticks of the processor's clock */
+	/* what was read; [held_at, held_end) is held's, and waits for the next progress */
+	unsigned char *scratch;
+	struct tcp_conn *held;
+	size_t held_at, held_end;
+	int moved;
+} tcp;
+
+/* ---- tcp.c ---- */
+/* What epoll shall look for; 0: the socket is no longer its affair. */
+void tcp_watch(struct tcp_socket *s, uint32_t events);
+void tcp_socket_close(struct tcp_socket *s);
+/* Settings of a connection's socket. */
+void tcp_socket_prepare(int fd);
+
+/* ---- tcp_conn.c ---- */
+/* An authenticated socket becomes the connection to peer, in place of one that there may be. */
+void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation);
+/* Ends everything of it; the peer is free to be connected again. */
+void tcp_conn_drop(struct tcp_conn *c);
+enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t header_bytes,
+				 const void *payload, size_t bytes, const struct iovec *ahead,
+				 void *cookie);
+enum wire_sent tcp_conn_give(struct tcp_conn *c, uint64_t token, const struct iovec *iov, size_t n,
+			     void *cookie);
+void tcp_conn_write(struct tcp_conn *c);
+void tcp_conn_read(struct tcp_conn *c);
+/* Goes on with what was held back. */
+void tcp_held_take(void);
+bool tcp_receive_begin(uint32_t peer, uint64_t token, void *to, size_t bytes, void *cookie);
+void tcp_receive_end(void *cookie);
+void tcp_receives_end(void);
+
+static inline bool tcp_conn_has_out(const struct tcp_conn *c)
+{
+	return c->now || c->datagrams.first || c->bulk.first;
+}
+
+/* ---- tcp_hand.c ---- */
+bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned nplaces, char *why);
+void tcp_hand_accept(int listener);
+void tcp_hand_event(struct tcp_hand *h);
+/* Our attempt at that peer; NULL: there is none. */
+struct tcp_hand *tcp_hand_to(uint32_t peer);
+void tcp_hand_drop(struct tcp_hand *h);
+void tcp_hands_expire(uint64_t now);
+void tcp_hands_bury(void);
+
+/* ---- tcp_address.c ---- */
+/* The interfaces of this host that are to be used, as places without a port. why: as wire.open. */
+unsigned tcp_interfaces(struct tcp_place place[TCP_PLACES_MAX], char *why);
+/* The place to try at the attempt-th attempt: those in a network of ours come first. */
+struct tcp_place tcp_place_choose(const struct tcp_place *of, unsigned n, uint32_t attempt);
+
+#endif

@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Frames over a connection.
+ *
+ *   datagram  | frame | header | payload | ahead … |
+ *   bulk      | frame | next bytes for the receive with that token |
+ *
+ * Out: what the socket doesn't take at once waits; datagrams pass bulk between two of its frames.
+ * In: into scratch memory that all connections share, but for the rest of what has begun to come:
+ * that is read straight to where it goes. What follows a datagram unasked waits for one round of
+ * progress, in which the layers above may say where it goes. */
+#include "channel/net/tcp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FLAT_MAX = 1024, IOV_MAX_HERE = 64, HEADER_ALIGN = 16 };
+
+struct tcp_receive {
+	struct tcp_receive *next;
+	uint32_t peer;
+	uint64_t token;
+	unsigned char *to;
+	size_t bytes, got;
+	void *cookie;
+};
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- its end ---- */
+
+static void fail(struct tcp_conn *c, const char *why)
+{
+	if (c->failed)
+		return;
+	c->failed = true;
+	tcp_socket_close(&c->socket);
+	tcp.moved++;
+	tcp.calls.broke(c->peer, why);
+}
+
+static void fail_errno(struct tcp_conn *c, int code)
+{
+	char why[WIRE_WHY];
+	struct error err;
+	errno = code;
+	error_sys(&err, HALE_ERR_LINK, "TCP");
+	strncpy(why, err.text, sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	fail(c, why);
+}
+
+static void outs_end(struct tcp_out *o)
+{
+	while (o) {
+		struct tcp_out *next = o->next;
+		void *cookie = o->cookie;
+		heap_free(o);
+		tcp.calls.sent(cookie);
+		o = next;
+	}
+}
+
+/* Everything that was going out, as one list. */
+static struct tcp_out *outs_take(struct tcp_conn *c)
+{
+	struct tcp_out *all = NULL, **at = &all;
+	struct tcp_out *part[] = {c->now, c->datagrams.first, c->bulk.first};
+	for (unsigned i = 0; i < ARRAY_LEN(part); i++) {
+		*at = part[i];
+		if (i == 0 && *at)
+			(*at)->next = NULL;
+		while (*at)
+			at = &(*at)->next;
+	}
+	c->now = NULL;
+	c->datagrams = c->bulk = (struct tcp_out_list){NULL, NULL};
+	return all;
+}
+
+static void live_remove(struct tcp_conn *c)
+{
+	for (uint32_t i = 0; i < tcp.nlive; i++)
+		if (tcp.live[i] == c) {
+			tcp.live[i] = tcp.live[--tcp.nlive];
+			return;
+		}
+}
+
+static void in_end(struct tcp_conn *c)
+{
+	bool ahead = c->in == TCP_IN_AHEAD || (c->in == TCP_IN_MEMORY && c->ahead);
+	heap_free(c->body);
+	c->body = NULL;
+	c->in = TCP_IN_HEAD;
+	c->have = c->left = 0;
+	c->receive = NULL;
+	c->to = NULL;
+	c->ahead = false;
+	if (tcp.held == c)
+		tcp.held = NULL;
+	if (ahead)
+		tcp.calls.ahead_came(c->peer, false);
+}
+
+void tcp_conn_drop(struct tcp_conn *c)
+{
+	tcp_socket_close(&c->socket);
+	live_remove(c);
+	in_end(c);
+	outs_end(outs_take(c));
+	c->failed = false;
+	c->error = 0;
+}
+
+static struct tcp_conn *conn_of(uint32_t peer)
+{
+	struct tcp_conn *c = tcp.conn[peer];
+	if (!c && (c = heap_alloc(sizeof(*c))))
+		*c = (struct tcp_conn){.socket = {.kind = TCP_CONN, .fd = -1}, .peer = peer};
+	return tcp.conn[peer] = c;
+}
+
+void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation)
+{
+	struct tcp_conn *c = conn_of(peer);
+	if (!c) {
+		close(fd);
+		tcp.calls.broke(peer, "out of memory");
+		return;
+	}
+	struct tcp_out *before = outs_take(c);
+	tcp_socket_close(&c->socket);
+	live_remove(c);
+	in_end(c);
+	*c = (struct tcp_conn){.socket = {.kind = TCP_CONN, .fd = fd}, .peer = peer};
+	memcpy(c->incarnation, incarnation, sizeof(c->incarnation));
+	tcp.live[tcp.nlive++] = c;
+	tcp.attempts[peer] = 0;
+	tcp_watch(&c->socket, EPOLLIN);
+	tcp.moved++;
+	tcp.calls.up(peer);
+	outs_end(before);
+}
+
+/* ---- out ---- */
+
+static void list_put(struct tcp_out_list *l, struct tcp_out *o)
+{
+	o->next = NULL;
+	if (l->last)
+		l->last->next = o;
+	else
+		l->first = o;
+	l->last = o;
+}
+
+static struct tcp_out *list_take(struct tcp_out_list *l)
+{
+	struct tcp_out *o = l->first;
+	if (o && !(l->first = o->next))
+		l->last = NULL;
+	return o;
+}
+
+/* The next bytes of bulk become a frame. */
+static void frame_begin(struct tcp_out *o)
+{
+	size_t n = min_size(o->left, TCP_BULK_FRAME);
+	o->frame.bytes = (uint32_t)n;
+	o->frame_left = n;
+	o->head_left = sizeof(o->frame);
+	o->left -= n;
+}
+
+/* What is left of its frame. Returns how many pieces. */
+static unsigned gather(struct tcp_out *o, struct iovec *iov, unsigned max)
+{
+	unsigned n = 0;
+	size_t left = o->frame_left;
+	if (o->head_left)
+		iov[n++] = (struct iovec){(char *)(&o->frame + 1) - o->head_left, o->head_left};
+	for (unsigned i = o->first; i < o->n && left && n < max; i++) {
+		iov[n] = (struct iovec){o->iov[i].iov_base, min_size(o->iov[i].iov_len, left)};
+		left -= iov[n++].iov_len;
+	}
+	return n;
+}
+
+/* n bytes of it have left, at most what is left of its frame. Returns how many those were. */
+static size_t consume(struct tcp_out *o, size_t n)
+{
+	size_t head = min_size(o->head_left, n);
+	size_t rest = min_size(o->frame_left, n - head), used = head + rest;
+	o->head_left = (uint8_t)(o->head_left - head);
+	o->frame_left -= rest;
+	while (rest) {
+		struct iovec *v = &o->iov[o->first];
+		size_t k = min_size(v->iov_len, rest);
+		v->iov_base = (char *)v->iov_base + k;
+		v->iov_len -= k;
+		rest -= k;
+		if (!v->iov_len)
+			o->first++;
+	}
+	return used;
+}
+
+static struct tcp_out *now(struct tcp_conn *c)
+{
+	if (c->now)
+		return c->now;
+	c->now = list_take(&c->datagrams);
+	if (!c->now && (c->now = list_take(&c->bulk)))
+		frame_begin(c->now);
+	return c->now;
+}
+
+/* The frame begun, and behind it the datagrams that wait. */
+static unsigned gather_all(struct tcp_conn *c, struct iovec *iov)
+{
+	unsigned n = gather(now(c), iov, IOV_MAX_HERE);
+	size_t gathered = 0;
+	for (unsigned i = 0; i < n; i++)
+		gathered += iov[i].iov_len;
+	/* all of it, or what stands behind it would overtake */
+	if (gathered < c->now->head_left + c->now->frame_left)
+		return n;
+	for (struct tcp_out *o = c->datagrams.first; o && n + 4 <= IOV_MAX_HERE; o = o->next)
+		n += gather(o, iov + n, IOV_MAX_HERE - n);
+	return n;
+}
+
+static void consume_all(struct tcp_conn *c, size_t n)
+{
+	while (n) {
+		struct tcp_out *o = now(c);
+		n -= consume(o, n);
+		if (o->head_left || o->frame_left)
+			return;
+		c->now = NULL;
+		if (o->left) {
+			list_put(&c->bulk, o);
+			continue;
+		}
+		void *cookie = o->cookie;
+		heap_free(o);
+		tcp.moved++;
+		tcp.calls.sent(cookie);
+	}
+}
+
+static ssize_t write_out(struct tcp_conn *c, const struct iovec *iov, unsigned n)
+{
+	struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = n};
+	if (c->failed || c->error)
+		return 0;
+	ssize_t sent = sendmsg(c->socket.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (sent >= 0)
+		return sent;
+	if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ENOMEM)
+		c->error = errno;
+	return 0;
+}
+
+void tcp_conn_write(struct tcp_conn *c)
+{
+	struct iovec iov[IOV_MAX_HERE];
+	while (tcp_conn_has_out(c)) {
+		unsigned n = gather_all(c, iov);
+		ssize_t sent = write_out(c, iov, n);
+		if (sent <= 0)
+			return;
+		consume_all(c, (size_t)sent);
+	}
+	if (c->socket.events & EPOLLOUT)
+		tcp_watch(&c->socket, EPOLLIN);
+}
+
+static struct tcp_out *out_make(void *cookie, unsigned room)
+{
+	struct tcp_out *o = heap_alloc(sizeof(*o) + room * sizeof(o->iov[0]));
+	if (o)
+		*o = (struct tcp_out){.cookie = cookie};
+	return o;
+}
+
+/* At once, without anything made for it. Returns how much of it has left. */
+static size_t datagram_try(struct tcp_conn *c, const struct tcp_frame *f, const void *header,
+			   const void *payload, const struct iovec *ahead)
+{
+	size_t small = sizeof(*f) + f->header_bytes + f->bytes;
+	unsigned char flat[FLAT_MAX];
+	struct iovec iov[4] = {{flat, small}};
+	unsigned n = 1;
+	if (small <= sizeof(flat)) {
+		memcpy(flat, f, sizeof(*f));
+		memcpy(flat + sizeof(*f), header, f->header_bytes);
+		if (f->bytes)
+			memcpy(flat + sizeof(*f) + f->header_bytes, payload, f->bytes);
+	} else {
+		iov[0] = (struct iovec){(void *)(uintptr_t)f, sizeof(*f)};
+		iov[1] = (struct iovec){(void *)(uintptr_t)header, f->header_bytes};
+		iov[2] = (struct iovec){(void *)(uintptr_t)payload, f->bytes};
+		n = 3;
+	}
+	if (ahead)
+		iov[n++] = *ahead;
+	ssize_t sent = write_out(c, iov, n);
+	return sent > 0 ? (size_t)sent : 0;
+}
+
+enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t header_bytes,
+				 const void *payload, size_t bytes, const struct iovec *ahead,
+				 void *cookie)
+{
+	struct tcp_frame f = {.kind = TCP_DATAGRAM,
+			      .header_bytes = (uint8_t)header_bytes,
+			      .bytes = (uint32_t)bytes,
+			      .token = ahead ? (uintptr_t)ahead->iov_base : 0,
+			      .ahead = ahead ? ahead->iov_len : 0};
+	size_t total = sizeof(f) + header_bytes + bytes + f.ahead, sent = 0;
+	if (LIKELY(!tcp_conn_has_out(c)))
+		sent = datagram_try(c, &f, header, payload, ahead);
+	if (LIKELY(sent == total))
+		return WIRE_SENT;
+	struct tcp_out *o = out_make(cookie, 3);
+	if (!o && !sent)
+		return WIRE_FAILED;
+	if (!o) { /* what has left can't be taken back */
+		fail(c, "out of memory");
+		return WIRE_FAILED;
+	}
+	o->frame = f;
+	o->head_left = sizeof(f);
+	o->frame_left = total - sizeof(f);
+	o->iov[o->n++] = (struct iovec){(void *)(uintptr_t)header, header_bytes};
+	o->iov[o->n++] = (struct iovec){(void *)(uintptr_t)payload, bytes};
+	if (ahead)
+		o->iov[o->n++] = *ahead;
+	if (!sent) {
+		list_put(&c->datagrams, o);
+	} else {
+		consume(o, sent);
+		c->now = o;
+	}
+	return WIRE_PENDING;
+}
+
+enum wire_sent tcp_conn_give(struct tcp_conn *c, uint64_t token, const struct iovec *iov, size_t n,
+			     void *cookie)
+{
+	struct tcp_out *o = out_make(cookie, (unsigned)n);
+	if (!o)
+		return WIRE_FAILED;
+	o->frame = (struct tcp_frame){.kind = TCP_BULK, .token = token};
+	for (size_t i = 0; i < n; i++) {
+		o->iov[o->n++] = iov[i];
+		o->left += iov[i].iov_len;
+	}
+	list_put(&c->bulk, o);
+	return WIRE_PENDING;
+}
+
+/* ---- in ---- */
+
+static struct tcp_receive **receive_find(uint32_t peer, uint64_t token)
+{
+	struct tcp_receive **at = &tcp.receives;
+	while (*at && ((*at)->token != token || (*at)->peer != peer))
+		at = &(*at)->next;
+	return at;
+}
+
+bool tcp_receive_begin(uint32_t peer, uint64_t token, void *to, size_t bytes, void *cookie)
+{
+	struct tcp_receive *r = heap_alloc(sizeof(*r));
+	if (!r)
+		return false;
+	*r = (struct tcp_receive){.next = tcp.receives,
+				  .peer = peer,
+				  .token = token,
+				  .to = to,
+				  .bytes = bytes,
+				  .cookie = cookie};
+	tcp.receives = r;
+	return true;
+}
+
+static void receive_over(struct tcp_receive **at, bool ok)
+{
+	struct tcp_receive *r = *at;
+	struct tcp_conn *c = tcp.conn[r->peer];
+	void *cookie = r->cookie;
+	*at = r->next;
+	if (c && c->receive == r) {
+		c->receive = NULL;
+		c->to = NULL;
+	}
+	heap_free(r);
+	tcp.moved++;
+	tcp.calls.received(cookie, ok);
+}
+
+void tcp_receive_end(void *cookie)
+{
+	for (struct tcp_receive **at = &tcp.receives; *at; at = &(*at)->next)
+		if ((*at)->cookie == cookie) {
+			receive_over(at, false);
+			return;
+		}
+}
+
+void tcp_receives_end(void)
+{
+	while (tcp.receives)
+		receive_over(&tcp.receives, false);
+}
+
+static bool frame_is_sound(const struct tcp_frame *f)
+{
+	if (f->zero)
+		return false;
+	if (f->kind == TCP_BULK)
+		return f->bytes > 0 && f->bytes <= TCP_BULK_FRAME && !f->header_bytes && !f->ahead;
+	return f->kind == TCP_DATAGRAM && f->header_bytes > 0 &&
+	       f->header_bytes <= WIRE_HEADER_MAX && f->bytes <= TCP_DATAGRAM_MAX &&
+	       f->ahead <= TCP_AHEAD_MAX;
+}
+
+static void frame_came(struct tcp_conn *c)
+{
+	const struct tcp_frame *f = &c->frame;
+	if (UNLIKELY(!frame_is_sound(f))) {
+		fail(c, "what came over it makes no sense");
+		return;
+	}
+	c->have = 0;
+	if (f->kind == TCP_DATAGRAM) {
+		c->in = TCP_IN_BODY;
+		return;
+	}
+	struct tcp_receive *r = *receive_find(c->peer, f->token);
+	if (r && f->bytes > r->bytes - r->got) {
+		fail(c, "more has come over it than was asked for");
+		return;
+	}
+	c->in = TCP_IN_MEMORY;
+	c->ahead = false;
+	c->receive = r;
+	c->to = r ? r->to + r->got : NULL;
+	c->left = f->bytes;
+}
+
+static void datagram_came(struct tcp_conn *c, const unsigned char *body)
+{
+	const struct tcp_frame *f = &c->frame;
+	struct wire_ahead ahead = {f->token, f->ahead};
+	_Alignas(HEADER_ALIGN) unsigned char header[WIRE_HEADER_MAX];
+	memcpy(header, body, f->header_bytes);
+	c->in = f->ahead ? TCP_IN_AHEAD : TCP_IN_HEAD;
+	tcp.moved++;
+	tcp.calls.came(c->peer, header, f->header_bytes, body + f->header_bytes, f->bytes,
+		       f->ahead ? &ahead : NULL);
+}
+
+static void memory_came(struct tcp_conn *c)
+{
+	c->in = TCP_IN_HEAD;
+	if (c->ahead) {
+		c->ahead = false;
+		tcp.moved++;
+		tcp.calls.ahead_came(c->peer, true);
+		return;
+	}
+	struct tcp_receive *r = c->receive;
+	if (!r)
+		return;
+	r->got += c->frame.bytes;
+	if (r->got == r->bytes)
+		receive_over(receive_find(c->peer, r->token), true);
+	c->receive = NULL;
+}
+
+static void memory_advance(struct tcp_conn *c, size_t n)
+{
+	if (c->to)
+		c->to += n;
+	c->left -= n;
+	if (!c->left)
+		memory_came(c);
+}
+
+static size_t body_bytes(const struct tcp_conn *c)
+{
+	return (size_t)c->frame.header_bytes + c->frame.bytes;
+}
+
+static void body_advance(struct tcp_conn *c, size_t n)
+{
+	c->have += n;
+	if (c->have < body_bytes(c))
+		return;
+	unsigned char *body = c->body;
+	c->body = NULL;
+	c->have = 0;
+	datagram_came(c, body);
+	heap_free(body);
+}
+
+static size_t body_parse(struct tcp_conn *c, const unsigned char *p, size_t n)
+{
+	size_t whole = body_bytes(c);
+	if (LIKELY(!c->body && n >= whole)) {
+		datagram_came(c, p);
+		return whole;
+	}
+	if (!c->body && !(c->body = heap_alloc(whole))) {
+		fail(c, "out of memory");
+		return n;
+	}
+	n = min_size(n, whole - c->have);
+	memcpy(c->body + c->have, p, n);
+	body_advance(c, n);
+	return n;
+}
+
+/* One step. Returns how much of it is used up. */
+static size_t parse_step(struct tcp_conn *c, const unsigned char *p, size_t n)
+{
+	switch (c->in) {
+	case TCP_IN_HEAD:
+		n = min_size(n, sizeof(c->frame) - c->have);
+		memcpy((char *)&c->frame + c->have, p, n);
+		c->have += n;
+		if (c->have == sizeof(c->frame))
+			frame_came(c);
+		return n;
+	case TCP_IN_BODY:
+		return body_parse(c, p, n);
+	default: /* TCP_IN_MEMORY */
+		n = min_size(n, c->left);
+		if (c->to)
+			memcpy(c->to, p, n);
+		memory_advance(c, n);
+		return n;
+	}
+}
+
+/* What stands in scratch from at to end. */
+static void parse(struct tcp_conn *c, size_t at, size_t end)
+{
+	while (at < end && c->in != TCP_IN_AHEAD && !c->failed)
+		at += parse_step(c, tcp.scratch + at, end - at);
+	tcp.held = at < end && !c->failed ? c : NULL;
+	tcp.held_at = at;
+	tcp.held_end = end;
+}
+
+static void ahead_begin(struct tcp_conn *c)
+{
+	c->in = TCP_IN_MEMORY;
+	c->have = 0;
+	c->ahead = true;
+	c->receive = NULL;
+	c->left = c->frame.ahead;
+	c->to = tcp.calls.ahead_where(c->peer);
+}
+
+void tcp_held_take(void)
+{
+	struct tcp_conn *c = tcp.held;
+	ahead_begin(c);
+	parse(c, tcp.held_at, tcp.held_end);
+}
+
+static void read_ended(struct tcp_conn *c, ssize_t n)
+{
+	if (n < 0 && (errno == EAGAIN || errno == EINTR) && !c->error)
+		return;
+	if (n == 0 && !c->error)
+		fail(c, "the peer has closed it");
+	else
+		fail_errno(c, c->error ? c->error : errno);
+}
+
+void tcp_conn_read(struct tcp_conn *c)
+{
+	struct iovec iov[2];
+	struct msghdr m = {.msg_iov = iov};
+	size_t direct = 0;
+	if (c->failed)
+		return;
+	if (c->in == TCP_IN_AHEAD)
+		ahead_begin(c);
+	if (c->in == TCP_IN_MEMORY && c->to)
+		iov[m.msg_iovlen++] = (struct iovec){c->to, direct = c->left};
+	else if (c->body)
+		iov[m.msg_iovlen++] =
+		    (struct iovec){c->body + c->have, direct = body_bytes(c) - c->have};
+	iov[m.msg_iovlen++] = (struct iovec){tcp.scratch, TCP_SCRATCH};
+	ssize_t n = m.msg_iovlen == 1 ? recv(c->socket.fd, tcp.scratch, TCP_SCRATCH, MSG_DONTWAIT)
+				      : recvmsg(c->socket.fd, &m, MSG_DONTWAIT);
+	if (n <= 0) {
+		read_ended(c, n);
+		return;
+	}
+	tcp.moved++;
+	size_t straight = min_size((size_t)n, direct);
+	if (straight && c->in == TCP_IN_MEMORY)
+		memory_advance(c, straight);
+	else if (straight)
+		body_advance(c, straight);
+	if ((size_t)n > straight)
+		parse(c, 0, (size_t)n - straight);
+}

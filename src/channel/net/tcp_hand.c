@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The handshake. Both sides prove that they know the job's secret, over everything that they have
+ * said and two fresh random numbers; nobody says anything of the job before.
+ *
+ *     caller                                      called
+ *       │ hello {who, to whom, nonce} ──────────────▶ │
+ *       │ ◀───────── challenge {nonce, MAC("called")} │
+ *       │ proof {MAC("caller")} ────────────────────▶ │
+ *       │ ◀────────────────────────────────── verdict │ welcome, or crossed
+ *
+ * Two that call each other at the same time: the attempt of the lower rank stays. Who is no process
+ * of this job is dropped and counted; so is who says nothing, and the oldest of too many at once.
+ */
+#include "channel/net/tcp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sodium/crypto_auth_hmacsha512256.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	VERSION = 1,
+	HANDS_MAX = 64, /* of strangers */
+	ACCEPTS_AT_ONCE = 16,
+	CALL_NS = 2000000000, /* until the verdict */
+	HELLO_NS = 2000000000,
+	CROSSED_NS = 100000000,
+};
+
+enum verdict { WELCOME = 0x57, CROSSED = 0x58 };
+
+static const char magic[8] = "HALENET";
+
+_Static_assert(TCP_MAC == crypto_auth_hmacsha512256_BYTES, "the whole MAC");
+_Static_assert((int)WIRE_SECRET == (int)crypto_auth_hmacsha512256_KEYBYTES, "the whole key");
+
+/* ---- MACs ---- */
+
+struct said {
+	char who[8];
+	struct tcp_hello hello;
+	unsigned char nonce[TCP_NONCE];
+};
+
+static void mac_make(unsigned char mac[TCP_MAC], const char *who, const struct tcp_hand *h)
+{
+	struct said said = {.hello = h->hello};
+	memcpy(said.who, who, 6);
+	memcpy(said.nonce, h->challenge.nonce, sizeof(said.nonce));
+	crypto_auth_hmacsha512256(mac, (unsigned char *)&said, sizeof(said), tcp.self.secret);
+}
+
+/* In a time that doesn't depend on where they differ. */
+static bool mac_is(const unsigned char mac[TCP_MAC], const char *who, const struct tcp_hand *h)
+{
+	unsigned char right[TCP_MAC];
+	volatile unsigned char differ = 0;
+	mac_make(right, who, h);
+	for (unsigned i = 0; i < TCP_MAC; i++)
+		differ = (unsigned char)(differ | (mac[i] ^ right[i]));
+	return differ == 0;
+}
+
+static bool nonce_make(unsigned char nonce[TCP_NONCE])
+{
+	return getrandom(nonce, TCP_NONCE, GRND_NONBLOCK) == TCP_NONCE;
+}
+
+/* ---- life ---- */
+
+static struct tcp_hand *hand_make(int fd, enum tcp_stage stage, uint32_t peer, uint64_t ns)
+{
+	struct tcp_hand *h = heap_calloc(1, sizeof(*h));
+	if (!h) {
+		close(fd);
+		return NULL;
+	}
+	h->socket = (struct tcp_socket){.kind = TCP_HAND, .fd = fd};
+	h->stage = stage;
+	h->peer = peer;
+	h->deadline = clock_ns() + ns;
+	h->next = tcp.hands;
+	tcp.hands = h;
+	tcp_socket_prepare(fd);
+	return h;
+}
+
+/* Leaves the list; events in hand may still name it. */
+static void hand_unlink(struct tcp_hand *h)
+{
+	struct tcp_hand **at = &tcp.hands;
+	while (*at && *at != h)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = h->next;
+	h->next = tcp.dead;
+	tcp.dead = h;
+}
+
+void tcp_hand_drop(struct tcp_hand *h)
+{
+	tcp_socket_close(&h->socket);
+	hand_unlink(h);
+}
+
+void tcp_hands_bury(void)
+{
+	while (tcp.dead) {
+		struct tcp_hand *h = tcp.dead;
+		tcp.dead = h->next;
+		heap_free(h);
+	}
+}
+
+static bool is_ours(const struct tcp_hand *h)
+{
+	return h->stage < TCP_WAIT_HELLO;
+}
+
+struct tcp_hand *tcp_hand_to(uint32_t peer)
+{
+	struct tcp_hand *h = tcp.hands;
+	while (h && (h->peer != peer || !is_ours(h)))
+		h = h->next;
+	return h;
+}
+
+/* It comes to nothing: by what the other side did wrong, */
+static void turn_away(struct tcp_hand *h, const char *why)
+{
+	tcp_hand_drop(h);
+	tcp.calls.stranger(++tcp.strangers, why);
+}
+
+/* or because it, or the way to it, is gone: a process of this job, as far as its hello says. */
+static void give_up(struct tcp_hand *h, const char *why)
+{
+	bool ours = is_ours(h);
+	uint32_t peer = h->peer;
+	if (h->stage == TCP_WAIT_HELLO && h->have) {
+		turn_away(h, why);
+		return;
+	}
+	tcp_hand_drop(h);
+	if (ours)
+		tcp.calls.broke(peer, why);
+}
+
+static void give_up_errno(struct tcp_hand *h, int code)
+{
+	struct error err;
+	char why[WIRE_WHY];
+	errno = code;
+	error_sys(&err, HALE_ERR_LINK, "connecting");
+	strncpy(why, err.text, sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	give_up(h, why);
+}
+
+void tcp_hands_expire(uint64_t now)
+{
+	for (struct tcp_hand *h = tcp.hands, *next; h; h = next) {
+		next = h->next;
+		if (now >= h->deadline && h->stage == TCP_WAIT_HELLO)
+			turn_away(h, "it doesn't say hello");
+		else if (now >= h->deadline)
+			give_up(h, "no answer in time");
+	}
+}
+
+/* ---- steps ---- */
+
+/* So short that a socket that is otherwise empty takes it as a whole. */
+static bool say(struct tcp_hand *h, const void *what, size_t bytes)
+{
+	if (send(h->socket.fd, what, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes)
+		return true;
+	give_up_errno(h, errno);
+	return false;
+}
+
+/* True: all of it is there. */
+static bool hear(struct tcp_hand *h, void *what, size_t bytes)
+{
+	ssize_t n = recv(h->socket.fd, (char *)what + h->have, bytes - h->have, MSG_DONTWAIT);
+	if (n == 0) {
+		give_up(h, "the other side has closed it during the handshake");
+		return false;
+	}
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			give_up_errno(h, errno);
+		return false;
+	}
+	h->have += (size_t)n;
+	if (h->have < bytes)
+		return false;
+	h->have = 0;
+	return true;
+}
+
+/* The socket belongs to the connection now. */
+static void become_conn(struct tcp_hand *h)
+{
+	int fd = h->socket.fd;
+	uint32_t peer = h->peer;
+	const unsigned char *incarnation =
+	    is_ours(h) ? h->hello.to_incarnation : h->hello.from_incarnation;
+	tcp_watch(&h->socket, 0);
+	hand_unlink(h);
+	tcp_conn_install(peer, fd, incarnation);
+}
+
+static void called(struct tcp_hand *h)
+{
+	int code = 0;
+	socklen_t length = sizeof(code);
+	if (getsockopt(h->socket.fd, SOL_SOCKET, SO_ERROR, &code, &length) || code) {
+		give_up_errno(h, code ? code : errno);
+		return;
+	}
+	if (!say(h, &h->hello, sizeof(h->hello)))
+		return;
+	h->stage = TCP_WAIT_CHALLENGE;
+	tcp_watch(&h->socket, EPOLLIN);
+}
+
+static void challenge_came(struct tcp_hand *h)
+{
+	if (!mac_is(h->challenge.mac, "called", h)) {
+		give_up(h, "who answers there doesn't know the job's secret");
+		return;
+	}
+	mac_make(h->proof.mac, "caller", h);
+	if (say(h, &h->proof, sizeof(h->proof)))
+		h->stage = TCP_WAIT_VERDICT;
+}
+
+static void verdict_came(struct tcp_hand *h)
+{
+	if (h->verdict == WELCOME) {
+		become_conn(h);
+		return;
+	}
+	tcp_socket_close(&h->socket);
+	h->stage = TCP_CROSSED;
+	h->deadline = clock_ns() + CROSSED_NS;
+}
+
+static bool hello_is_sound(const struct tcp_hello *e)
+{
+	return memcmp(e->magic, magic, sizeof(magic)) == 0 && e->version == VERSION &&
+	       e->npeers == tcp.self.npeers && e->from < tcp.self.npeers &&
+	       e->from != tcp.self.rank && e->to == tcp.self.rank &&
+	       e->generation == tcp.self.generation &&
+	       memcmp(e->to_incarnation, tcp.address.incarnation, TCP_INCARNATION) == 0;
+}
+
+static void hello_came(struct tcp_hand *h)
+{
+	if (!hello_is_sound(&h->hello)) {
+		turn_away(h, "it says hello as nobody of this job does");
+		return;
+	}
+	if (!nonce_make(h->challenge.nonce)) {
+		give_up(h, "there are no random numbers");
+		return;
+	}
+	mac_make(h->challenge.mac, "called", h);
+	if (say(h, &h->challenge, sizeof(h->challenge)))
+		h->stage = TCP_WAIT_PROOF;
+}
+
+static void proof_came(struct tcp_hand *h)
+{
+	if (!mac_is(h->proof.mac, "caller", h)) {
+		turn_away(h, "it doesn't know the job's secret");
+		return;
+	}
+	h->peer = h->hello.from;
+	struct tcp_hand *mine = tcp_hand_to(h->peer);
+	bool crossed = mine && mine->stage != TCP_CROSSED && tcp.self.rank < h->peer;
+	uint32_t verdict = crossed ? CROSSED : WELCOME;
+	if (!say(h, &verdict, sizeof(verdict)))
+		return;
+	if (crossed) {
+		tcp_hand_drop(h);
+		return;
+	}
+	if (mine)
+		tcp_hand_drop(mine);
+	become_conn(h);
+}
+
+void tcp_hand_event(struct tcp_hand *h)
+{
+	if (h->socket.fd < 0)
+		return;
+	switch (h->stage) {
+	case TCP_CALLING:
+		called(h);
+		break;
+	case TCP_WAIT_CHALLENGE:
+		if (hear(h, &h->challenge, sizeof(h->challenge)))
+			challenge_came(h);
+		break;
+	case TCP_WAIT_VERDICT:
+		if (hear(h, &h->verdict, sizeof(h->verdict)))
+			verdict_came(h);
+		break;
+	case TCP_WAIT_HELLO:
+		if (hear(h, &h->hello, sizeof(h->hello)))
+			hello_came(h);
+		break;
+	case TCP_WAIT_PROOF:
+		if (hear(h, &h->proof, sizeof(h->proof)))
+			proof_came(h);
+		break;
+	case TCP_CROSSED:
+		break;
+	}
+}
+
+/* ---- how it begins ---- */
+
+static bool hello_make(struct tcp_hello *e, uint32_t peer, const unsigned char *incarnation)
+{
+	*e = (struct tcp_hello){.version = VERSION,
+				.generation = tcp.self.generation,
+				.from = tcp.self.rank,
+				.to = peer,
+				.npeers = tcp.self.npeers};
+	memcpy(e->magic, magic, sizeof(magic));
+	memcpy(e->from_incarnation, tcp.address.incarnation, TCP_INCARNATION);
+	memcpy(e->to_incarnation, incarnation, TCP_INCARNATION);
+	return nonce_make(e->nonce);
+}
+
+bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned nplaces, char *why)
+{
+	struct tcp_place place = tcp_place_choose(address->place, nplaces, tcp.attempts[peer]++);
+	struct sockaddr_in to = {
+	    .sin_family = AF_INET, .sin_port = place.port, .sin_addr.s_addr = place.ip};
+	struct error err;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct tcp_hand *h = fd < 0 ? NULL : hand_make(fd, TCP_CALLING, peer, (uint64_t)CALL_NS);
+	if (h && hello_make(&h->hello, peer, address->incarnation) &&
+	    (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS)) {
+		tcp_watch(&h->socket, EPOLLOUT);
+		return true;
+	}
+	error_sys(&err, HALE_ERR_LINK, "connecting");
+	strncpy(why, err.text, WIRE_WHY - 1);
+	why[WIRE_WHY - 1] = '\0';
+	if (h)
+		tcp_hand_drop(h);
+	return false;
+}
+
+/* The oldest one of those who have connected to us. */
+static struct tcp_hand *oldest(unsigned *count)
+{
+	struct tcp_hand *found = NULL;
+	*count = 0;
+	for (struct tcp_hand *h = tcp.hands; h; h = h->next)
+		if (!is_ours(h)) {
+			found = h;
+			++*count;
+		}
+	return found;
+}
+
+void tcp_hand_accept(int listener)
+{
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		unsigned count;
+		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			return;
+		struct tcp_hand *last = oldest(&count);
+		if (count >= HANDS_MAX)
+			turn_away(last, "too many connect at once");
+		struct tcp_hand *h =
+		    hand_make(fd, TCP_WAIT_HELLO, WIRE_SOMEBODY, (uint64_t)HELLO_NS);
+		if (h)
+			tcp_watch(&h->socket, EPOLLIN);
+	}
+}
