@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "image/hashes.h"
 #include "image/resume.h"
 
 enum { CHILD_STACK = 256 << 10, WRITERS_KEPT = 8, WRITER_NICE = 5 };
@@ -60,6 +61,15 @@ static void reap_writers(void)
 		if (self.writer[i] &&
 		    sys(SYS_wait4, self.writer[i], NULL, __WCLONE | WNOHANG, NULL))
 			self.writer[i] = 0;
+}
+
+bool capture_is_writing(void)
+{
+	bool any = false;
+	reap_writers();
+	for (int i = 0; i < WRITERS_KEPT; i++)
+		any |= self.writer[i] != 0;
+	return any;
 }
 
 static void remember_writer(int pid)
@@ -218,6 +228,7 @@ static hale_status_t collect(struct capture *c, struct error *err)
 		rc = maps_record(&c->maps, &c->map_records, &c->map_text, err);
 	c->fds = (struct fd_table){.arena = &c->arena,
 				   .proc = "/proc/thread-self",
+				   .other = c->ahead, /* takes nothing */
 				   .own = engine.own,
 				   .own_count = engine.own_count,
 				   .save_max = capture_save_max()};
@@ -228,7 +239,7 @@ static hale_status_t collect(struct capture *c, struct error *err)
 		rc = process_collect(&c->maps, &c->process, err);
 	if (rc == HALE_OK)
 		rc = collect_threads(c, err);
-	if (rc == HALE_OK)
+	if (rc == HALE_OK && !c->ahead)
 		rc = collect_shared(c, err);
 	if (rc == HALE_OK)
 		rc = prepare_selection(c, err);
@@ -242,7 +253,7 @@ static hale_status_t check_params(const struct image_params *p, struct error *er
 {
 	if (!engine.ready)
 		return error_set(err, HALE_ERR_STATE, "image_init has not been called");
-	if (p->note_len > IMAGE_NOTE_MAX || strlen(p->path) >= IMAGE_PATH_MAX)
+	if (p->note_len > IMAGE_NOTE_MAX || (!p->live && strlen(p->path) >= IMAGE_PATH_MAX))
 		return error_set(err, HALE_ERR_ARGUMENT, "the image's note or path is too long");
 	return HALE_OK;
 }
@@ -260,7 +271,9 @@ static struct capture *capture_create(const struct image_params *params)
 	c->arena = arena;
 	c->params = *params;
 	c->incremental = params->incremental;
-	memcpy(c->path, params->path, strlen(params->path) + 1);
+	c->ahead = params->live && !params->live->last;
+	if (!params->live)
+		memcpy(c->path, params->path, strlen(params->path) + 1);
 	c->fd = -1;
 	c->parent = (int32_t)sys(SYS_getpid);
 	self.arena = c->arena.base;
@@ -272,7 +285,7 @@ static void capture_destroy(struct capture *c)
 {
 	struct arena arena = c->arena;
 	image_exclude_remove(arena.base);
-	if (c->fd >= 0)
+	if (c->fd >= 0 && !c->params.live)
 		sys(SYS_close, c->fd);
 	arena_fini(&arena);
 }
@@ -306,7 +319,8 @@ static hale_status_t begin_writing(struct capture *c, struct error *err)
 	long pid =
 	    stack ? clone_run(0, stack + CHILD_STACK, NULL, NULL, 0, child_main, c) : -ENOMEM;
 	if (pid < 0) {
-		sys(SYS_unlink, c->path);
+		if (!c->params.live)
+			sys(SYS_unlink, c->path);
 		return error_set(err, HALE_ERR_MEMORY,
 				 "can't fork to write the checkpoint (error %ld): free memory, or "
 				 "checkpoint synchronously",
@@ -319,6 +333,10 @@ static hale_status_t begin_writing(struct capture *c, struct error *err)
 /* The file's place in the descriptor table must not be one that the program then misses. */
 static hale_status_t create_file(struct capture *c, struct error *err)
 {
+	if (c->params.live) {
+		c->fd = c->params.live->fd;
+		return HALE_OK;
+	}
 	c->fd =
 	    (int)sys(SYS_openat, AT_FDCWD, c->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (c->fd >= 0)
@@ -366,6 +384,7 @@ image_return_t image_capture(const struct image_params *params, uint64_t *pause_
 		return IMAGE_FAILED;
 	sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &self.mask, sizeof(all));
 	reap_writers();
+	hashes_tidy();
 	struct capture *c = capture_create(params);
 	if (c) {
 		engine_take_note(params);

@@ -33,6 +33,7 @@ struct capture {
 	struct list written; /* struct map_written, one for each of maps */
 	struct selection selection;
 	bool incremental;
+	bool ahead; /* a round of a live image that isn't the last: only pages */
 	/* where the kernel doesn't track: checksums of the base's pages, and of this image's */
 	struct hash_table *hashes_old, *hashes_new;
 };
@@ -50,9 +51,20 @@ void capture_init(void);
 uint64_t capture_save_max(void);
 /* In a new process: the writing children and the arena of the capture weren't ours. */
 void capture_forget(void);
+/* Is a child of a capture still writing? */
+bool capture_is_writing(void);
 
 /* capture_write.c: in the child, or in the caller: writes the image, reports. */
 void capture_write(struct capture *c);
+
+/* ---- live.c: around the frames of a round, in the process that writes it ---- */
+
+/* BEGIN, in the first round, and ROUND. 0 or -errno. */
+int live_round_begin(const struct live_round *r, const struct live_begin *begin, bool incremental);
+/* The sentence for a round that couldn't be sent; says what the sink said, if it did. */
+hale_status_t live_round_error(const struct live_round *r, int error, struct error *err);
+/* In a new process: the live image that this one came from isn't ours. fd: its stream, -1: none. */
+void live_adopt(int fd);
 
 /* ---- track.c ---- */
 

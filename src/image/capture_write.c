@@ -40,8 +40,10 @@ static hale_status_t check_inherited(struct capture *c, struct error *err)
 		if (at < m->end)
 			rc = error_set(err, HALE_ERR_UNSUPPORTED,
 				       "the memory at %lx is kept from forked processes "
-				       "(MADV_DONTFORK): checkpoint synchronously",
-				       (unsigned long)m->start);
+				       "(MADV_DONTFORK): %s",
+				       (unsigned long)m->start,
+				       c->params.live ? "it can't be sent while the process runs"
+						      : "checkpoint synchronously");
 	}
 	return rc;
 }
@@ -219,7 +221,7 @@ static void put_pages(struct capture *c, struct image_stream *s, struct image_he
 				 .compress = c->params.compress,
 				 .tids = tids,
 				 .tid_count = c->threads.count,
-				 .workers = workers_wanted(),
+				 .workers = c->params.live ? 1 : workers_wanted(),
 				 .want_drops = c->incremental,
 				 .moving = c->params.mode == IMAGE_SYNC};
 	if (!pages_write(s, &p, &result)) {
@@ -266,6 +268,8 @@ static void fill_header(struct capture *c, struct image_header *h)
 
 static hale_status_t write_error(const struct capture *c, int error, struct error *err)
 {
+	if (c->params.live && error != -ENOMEM && error != -ESRCH)
+		return live_round_error(c->params.live, error, err);
 	if (error == -ENOSPC || error == -EDQUOT)
 		return error_set(err, HALE_ERR_STORE_FULL,
 				 "no space left for the image %s: free some, or use another "
@@ -280,6 +284,41 @@ static hale_status_t write_error(const struct capture *c, int error, struct erro
 			 -error);
 }
 
+static void put_all_but_memory(struct capture *c, struct image_stream *s)
+{
+	put_process(c, s);
+	put_signals(c, s);
+	put_table(c, s, FRAME_THREADS, &c->threads, NULL, 0);
+	put_table(c, s, FRAME_DESCRIPTORS, &c->fds.records, c->fds.text.data, c->fds.text.len);
+	put_contents(c, s);
+}
+
+/* What the sink wants to know before it takes anything. */
+static void begin_live(struct capture *c, struct image_stream *s)
+{
+	struct live_begin begin = {.magic = LIVE_MAGIC,
+				   .version = LIVE_VERSION,
+				   .then = c->params.live->then,
+				   .resident = c->selection.pages * HALE_PAGE,
+				   .vdso_sum = c->process.record.vdso_sum};
+	memcpy(begin.region, c->process.record.region, sizeof(begin.region));
+	fill_header(c, &begin.header);
+	begin.header.magic = IMAGE_MAGIC;
+	begin.header.version = IMAGE_VERSION;
+	int rc = live_round_begin(c->params.live, &begin, c->incremental);
+	if (rc)
+		image_stream_fail(s, rc);
+}
+
+static bool begin_stream(struct capture *c, struct image_stream *s)
+{
+	bool ok = c->params.live ? image_stream_init_live(s, &c->arena, c->params.live)
+				 : image_stream_init(s, &c->arena, c->fd, engine.note_len);
+	if (ok && c->params.mode == IMAGE_FORKED)
+		s->parent = c->parent;
+	return ok;
+}
+
 static hale_status_t write_frames(struct capture *c, struct image_result *result, struct error *err)
 {
 	struct image_stream s;
@@ -287,17 +326,14 @@ static hale_status_t write_frames(struct capture *c, struct image_result *result
 	hale_status_t rc = check_inherited(c, err);
 	if (rc != HALE_OK)
 		return rc;
-	if (!image_stream_init(&s, &c->arena, c->fd, engine.note_len))
+	if (!begin_stream(c, &s))
 		return no_memory(err);
-	if (c->params.mode == IMAGE_FORKED)
-		s.parent = c->parent;
-	put_process(c, &s);
-	put_signals(c, &s);
-	put_table(c, &s, FRAME_THREADS, &c->threads, NULL, 0);
-	put_table(c, &s, FRAME_DESCRIPTORS, &c->fds.records, c->fds.text.data, c->fds.text.len);
-	put_contents(c, &s);
 	stamp_maps(c);
 	bool selected = select_pages(c);
+	if (c->params.live)
+		begin_live(c, &s);
+	if (!c->ahead)
+		put_all_but_memory(c, &s);
 	put_table(c, &s, FRAME_MAPS, &c->map_records, c->map_text.data, c->map_text.len);
 	if (selected)
 		put_pages(c, &s, &header);
@@ -319,12 +355,12 @@ static hale_status_t write_frames(struct capture *c, struct image_result *result
 void capture_write(struct capture *c)
 {
 	struct image_result result = {.error = {HALE_OK, ""}};
-	if (write_frames(c, &result, &result.error) != HALE_OK) {
+	if (write_frames(c, &result, &result.error) == HALE_OK) {
+		track_base_written(c);
+	} else if (!c->params.live) {
 		/* its space is wanted back now, not when the last descriptor is closed */
 		sys(SYS_ftruncate, c->fd, 0);
 		sys(SYS_unlink, c->path);
-	} else {
-		track_base_written(c);
 	}
 	result.seconds = (double)(clock_ns() - c->began_ns) * 1e-9;
 	if (c->params.written)

@@ -79,12 +79,17 @@ static struct hash_table *table_create(const struct capture *c)
 	return t;
 }
 
+void hashes_tidy(void)
+{
+	table_free(before);
+	before = NULL;
+}
+
 void hashes_renew(struct capture *c)
 {
 	c->hashes_old = c->incremental ? current : NULL;
 	if (!c->params.track)
 		return;
-	table_free(before);
 	before = current;
 	current = table_create(c);
 	c->hashes_new = current;

@@ -7,6 +7,8 @@
 
 #include "image/capture.h"
 
+/* Before the memory map is read: gives back what nobody compares with any more. */
+void hashes_tidy(void);
 /* With the process stopped, in place of tracking by the kernel. */
 void hashes_renew(struct capture *c);
 /* In the writing child, before pages are selected: fills c->written. */

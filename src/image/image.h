@@ -49,6 +49,8 @@ struct image_result {
 	double seconds;	   /* from fork to the last byte synced */
 };
 
+struct live_round;
+
 struct image_params {
 	struct image_identity identity;
 	const char *path; /* file to create, O_EXCL, mode 0600; taken away again on failure */
@@ -64,6 +66,7 @@ struct image_params {
 	 * which then _exits, or in the caller (IMAGE_SYNC). Descriptors are those of the parent. */
 	void (*written)(void *arg, const struct image_result *result);
 	void *arg;
+	const struct live_round *live; /* into a stream instead of path (live.h); NULL: a file */
 };
 
 typedef enum image_return {

@@ -55,41 +55,36 @@ static void fail(struct loader *l, const struct error *err)
 
 /* ---- reading ---- */
 
-/* Where the next pages of a frame go. */
-struct cursor {
-	const struct frame_at *frame;
-	uint32_t run;
-	uint64_t page; /* of the run */
-};
-
-/* The next stretch of pages that go to one place, at most `room` bytes; 0 at the end. to: NULL if
- * nobody wants them. */
-static uint64_t next_stretch(const struct sink *s, struct cursor *c, uint64_t room, char **to,
-			     size_t *map)
+uint64_t sink_next_stretch(const struct sink *s, struct sink_cursor *c, uint64_t room, char **to,
+			   size_t *map)
 {
-	const uint64_t *run = c->frame->table;
 	uint64_t end;
-	if (c->run == c->frame->frame.count)
+	if (c->at == c->runs)
 		return 0;
-	uint64_t addr = run_addr(run[c->run]) + c->page * HALE_PAGE;
-	uint64_t len = (run_pages(run[c->run]) - c->page) * HALE_PAGE;
+	uint64_t run = c->run[c->at], addr = run_addr(run) + c->page * HALE_PAGE;
+	uint64_t len = (run_pages(run) - c->page) * HALE_PAGE;
 	*to = (char *)sink_stage_of(s, addr, &end, map);
 	if (len > end - addr)
 		len = end - addr;
 	if (len > room)
 		len = room;
 	c->page += len / HALE_PAGE;
-	if (c->page == run_pages(run[c->run])) {
-		c->run++;
+	if (c->page == run_pages(run)) {
+		c->at++;
 		c->page = 0;
 	}
 	return len;
 }
 
+static struct sink_cursor cursor_of(const struct frame_at *n)
+{
+	return (struct sink_cursor){.run = n->table, .runs = n->frame.count};
+}
+
 static hale_status_t read_plain(struct loader *l, struct reader *r, const struct frame_at *n,
 				struct error *err)
 {
-	struct cursor c = {.frame = n};
+	struct sink_cursor c = cursor_of(n);
 	uint64_t at = n->at + frame_data_at(&n->frame);
 	XXH3_state_t sum;
 	XXH3_64bits_reset(&sum);
@@ -99,7 +94,7 @@ static hale_status_t read_plain(struct loader *l, struct reader *r, const struct
 		char *to;
 		size_t map;
 		while (vecs < PART_VECS && part < PART &&
-		       (len = next_stretch(l->sink, &c, PART - part, &to, &map)) != 0) {
+		       (len = sink_next_stretch(l->sink, &c, PART - part, &to, &map)) != 0) {
 			r->iov[vecs++] = (struct iovec){to ? to : r->nowhere, len};
 			part += len;
 		}
@@ -126,13 +121,13 @@ static hale_status_t read_plain(struct loader *l, struct reader *r, const struct
 static hale_status_t read_packed(struct loader *l, struct reader *r, const struct frame_at *n,
 				 struct error *err)
 {
-	struct cursor c = {.frame = n};
+	struct sink_cursor c = cursor_of(n);
 	const char *from = r->raw;
 	char *to;
 	size_t map;
 	hale_status_t rc = image_file_data(l->file, n, r->raw, r->packed, err);
-	for (uint64_t len; rc == HALE_OK && (len = next_stretch(l->sink, &c, ~0ull, &to, &map));
-	     from += len)
+	for (uint64_t len;
+	     rc == HALE_OK && (len = sink_next_stretch(l->sink, &c, ~0ull, &to, &map)); from += len)
 		if (to)
 			memcpy(to, from, len);
 	return rc;
@@ -142,11 +137,11 @@ static hale_status_t read_packed(struct loader *l, struct reader *r, const struc
 
 static hale_status_t map_lazily(struct loader *l, const struct frame_at *n, struct error *err)
 {
-	struct cursor c = {.frame = n};
+	struct sink_cursor c = cursor_of(n);
 	uint64_t at = n->at + frame_data_at(&n->frame), len;
 	char *to;
 	size_t map;
-	for (; (len = next_stretch(l->sink, &c, ~0ull, &to, &map)) != 0; at += len) {
+	for (; (len = sink_next_stretch(l->sink, &c, ~0ull, &to, &map)) != 0; at += len) {
 		long rc = 0;
 		if (!to)
 			continue;
@@ -190,13 +185,12 @@ static void load_frames(void *arg)
 	}
 }
 
-/* Pages that are as in a fresh mapping, whatever an older image had there. */
-static void drop_pages(const struct sink *s, const struct frame_at *n)
+void sink_drop_pages(const struct sink *s, const uint64_t *run, uint32_t runs)
 {
-	struct cursor c = {.frame = n};
+	struct sink_cursor c = {.run = run, .runs = runs};
 	char *to;
 	size_t map;
-	for (uint64_t len; (len = next_stretch(s, &c, ~0ull, &to, &map)) != 0;) {
+	for (uint64_t len; (len = sink_next_stretch(s, &c, ~0ull, &to, &map)) != 0;) {
 		if (!to)
 			continue;
 		const struct map_record *m = &s->t.maps[map];
@@ -239,7 +233,7 @@ static hale_status_t load_image(struct sink *s, struct image_file *f, bool oldes
 		for (size_t i = 0; i < f->frames.count; i++) {
 			const struct frame_at *n = list_at(&f->frames, i);
 			if (n->frame.kind == FRAME_DROPS)
-				drop_pages(s, n);
+				sink_drop_pages(s, n->table, n->frame.count);
 		}
 	l.reader = arena_alloc(&s->arena, workers * sizeof(*l.reader));
 	for (unsigned i = 0; l.reader && i < workers; i++) {

@@ -16,6 +16,7 @@
 enum {
 	BATCH_PAGES = FRAME_DATA_MAX / HALE_PAGE - 1, /* with its table: a multiple of PART */
 	BATCH_PAGES_COMPRESSED = 256,
+	LIVE_BATCH_PAGES = 256,
 	BATCH_RUNS = (HALE_PAGE - sizeof(struct frame)) / sizeof(uint64_t),
 	PART = FRAME_ALIGN,
 	WRITE_VECS = 256,
@@ -50,7 +51,7 @@ struct writer {
 	char table_page[HALE_PAGE]; /* zero */
 	size_t pieces;
 	uint64_t pages; /* in the pieces */
-	struct iovec iov[WRITE_VECS];
+	struct iovec iov[2 + LIVE_BATCH_PAGES];
 	char *bounce; /* a batch of pages that can't be read in place */
 	char *raw, *packed, *state;
 	size_t packed_cap, state_len;
@@ -259,6 +260,26 @@ static void write_plain(struct job *j, struct writer *w)
 	image_stream_seal(j->stream, &f, at, w->table);
 }
 
+/* Checksum first, since it goes ahead of the data; they are still in the cache then. */
+static void send_live(struct job *j, struct writer *w)
+{
+	struct frame f = {.kind = FRAME_PAGES,
+			  .count = (uint32_t)w->pieces,
+			  .table_len = w->pieces * sizeof(uint64_t),
+			  .data_len = w->pages * HALE_PAGE,
+			  .raw_len = w->pages * HALE_PAGE};
+	XXH3_state_t sum;
+	XXH3_64bits_reset(&sum);
+	for (size_t i = 0; i < w->pieces; i++) {
+		const struct piece *p = &w->piece[i];
+		XXH3_64bits_update(&sum, (const void *)p->source, p->pages * HALE_PAGE);
+		look_for_locks(j, p->addr, (const char *)p->source, p->pages);
+		w->iov[2 + i] = (struct iovec){(void *)p->source, p->pages * HALE_PAGE};
+	}
+	f.data_sum = XXH3_64bits_digest(&sum);
+	image_stream_send(j->stream, &f, w->table, w->iov, (int)w->pieces);
+}
+
 static size_t pack(struct job *j, struct writer *w, size_t raw)
 {
 	if (j->p->compress == IMAGE_LZ4) {
@@ -300,7 +321,9 @@ static void flush(struct job *j, struct writer *w)
 {
 	if (!w->pieces)
 		return;
-	if (j->p->compress == IMAGE_PLAIN)
+	if (j->stream->live)
+		send_live(j, w);
+	else if (j->p->compress == IMAGE_PLAIN)
 		write_plain(j, w);
 	else
 		write_packed(j, w);
@@ -400,8 +423,9 @@ bool pages_write(struct image_stream *s, const struct pages_params *p, struct pa
 	struct job j = {.stream = s,
 			.p = p,
 			.result = result,
-			.batch_pages =
-			    p->compress == IMAGE_PLAIN ? BATCH_PAGES : BATCH_PAGES_COMPRESSED,
+			.batch_pages = s->live			    ? LIVE_BATCH_PAGES
+				       : p->compress == IMAGE_PLAIN ? BATCH_PAGES
+								    : BATCH_PAGES_COMPRESSED,
 			.writers = p->workers};
 	bool bounces = p->moving;
 	for (size_t i = 0; i < p->count; i++)

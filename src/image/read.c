@@ -12,6 +12,9 @@ enum { READ_PART = 256 << 10 };
 
 hale_status_t image_file_corrupt(const struct image_file *f, const char *what, struct error *err)
 {
+	if (f->live)
+		return error_set(err, HALE_ERR_IMAGE_CORRUPT,
+				 "what came from %s is damaged (%s): try again", f->path, what);
 	return error_set(err, HALE_ERR_IMAGE_CORRUPT,
 			 "image %s is damaged (%s): use an earlier checkpoint", f->path, what);
 }
@@ -255,7 +258,7 @@ static bool text_ends(const char *text, size_t text_len, uint32_t offset, uint32
 	return offset <= text_len && len <= text_len - offset && len && !text[offset + len - 1];
 }
 
-static hale_status_t parse_maps(struct image_file *f, struct image_tables *t, struct error *err)
+hale_status_t image_file_maps(struct image_file *f, struct image_tables *t, struct error *err)
 {
 	struct frame_at *n = image_file_find(f, FRAME_MAPS, err);
 	if (!n)
@@ -329,7 +332,7 @@ hale_status_t image_file_tables(struct image_file *f, struct image_tables *t, st
 	memset(t, 0, sizeof(*t));
 	hale_status_t rc = parse_process(f, t, err);
 	if (rc == HALE_OK)
-		rc = parse_maps(f, t, err);
+		rc = image_file_maps(f, t, err);
 	if (rc == HALE_OK)
 		rc = parse_fds(f, t, err);
 	if (rc != HALE_OK)

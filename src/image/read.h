@@ -22,6 +22,7 @@ struct image_file {
 	const char *note;
 	struct list frames; /* struct frame_at, in order; the first is HEADER */
 	uint64_t checksum;
+	bool live; /* not a file: the stream from a running process (live.h) */
 };
 
 /* An arena for the reading side, and its failure. */
@@ -58,6 +59,8 @@ struct image_tables {
 	const char *fd_text;
 	size_t fd_text_len;
 };
+/* Of them only the maps. */
+hale_status_t image_file_maps(struct image_file *f, struct image_tables *t, struct error *err);
 hale_status_t image_file_tables(struct image_file *f, struct image_tables *t, struct error *err);
 
 /* Checks the runs of a PAGES or DROPS frame whose table is there. */

@@ -67,6 +67,7 @@ static void engine_adopt(const struct resume_plan *plan)
 	engine.passed_len = plan->passed_len;
 	memcpy(engine.passed, plan->passed, sizeof(engine.passed));
 	capture_forget();
+	live_adopt(plan->live_fd);
 	track_reset();
 }
 

@@ -25,6 +25,7 @@ struct resume_plan {
 	char passed[IMAGE_PASS_MAX];
 	size_t passed_len;
 	bool has_passed;
+	int live_fd; /* the stream that this process came through, or -1 */
 };
 
 enum { RESUME_STACK = 32 << 10 };

@@ -32,7 +32,7 @@ static hale_status_t open_chain(struct sink *s, const char *const *paths, size_t
 	return image_chain_check(s->file, count, err);
 }
 
-static hale_status_t check_program(const struct sink *s, struct error *err)
+hale_status_t sink_check_program(const struct sink *s, struct error *err)
 {
 	const struct image_header *h = &s->file[0].header;
 	struct file_stamp stamp = {0};
@@ -56,19 +56,24 @@ static hale_status_t check_program(const struct sink *s, struct error *err)
 	return HALE_OK;
 }
 
-static hale_status_t check_kernel(const struct sink *s, struct error *err)
+hale_status_t sink_check_kernel(const struct sink *s, const struct kernel_region *then,
+				uint64_t vdso_sum, struct error *err)
 {
 	struct kernel_region now[PROCESS_REGIONS];
-	const struct kernel_region *then = s->t.process->region;
 	uint64_t sum;
 	process_kernel_regions(&s->here, now, &sum);
-	bool same = sum == s->t.process->vdso_sum;
+	bool same = sum == vdso_sum;
 	for (int i = 0; i < PROCESS_REGIONS; i++)
 		same &= now[i].end - now[i].start == then[i].end - then[i].start;
 	if (!same)
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "the image was taken under another kernel (its vDSO differs): "
 				 "restart under the same kernel version");
+	return HALE_OK;
+}
+
+hale_status_t sink_check_entry(const struct sink *s, struct error *err)
+{
 	for (size_t i = 0; i < s->t.map_count; i++)
 		if (map_is_excluded(s->t.maps[i].start, s->t.maps[i].end))
 			return error_set(
@@ -93,46 +98,65 @@ static void *keep(struct sink *s, const void *data, size_t len)
 }
 
 /* Locks of all images: one that lies in a page which only an old image has is still held. */
-static bool collect_locks(struct sink *s, struct error *err)
+static hale_status_t read_locks(struct sink *s, struct error *err)
 {
-	struct list locks;
-	list_init(&locks, &s->scratch, sizeof(struct lock_record));
+	list_init(&s->locks, &s->arena, sizeof(struct lock_record));
 	for (size_t k = 0; k < s->files; k++) {
 		for (size_t i = 0; i < s->file[k].frames.count; i++) {
 			struct frame_at *n = list_at(&s->file[k].frames, i);
 			if (n->frame.kind != FRAME_LOCKS)
 				continue;
-			if (image_file_table(&s->file[k], n, err) != HALE_OK)
-				return false;
-			const struct lock_record *r = n->table;
-			for (size_t j = 0; j < n->frame.table_len / sizeof(*r); j++) {
-				struct lock_record *l;
-				uint64_t end;
-				size_t map;
-				if (r[j].address & 3 ||
-				    !sink_stage_of(s, r[j].address, &end, &map) ||
-				    r[j].address + 16 > end || !(s->t.maps[map].prot & PROT_WRITE))
-					continue;
-				if (!(l = list_add(&locks)))
-					return false;
-				*l = r[j];
-			}
+			hale_status_t rc = image_file_table(&s->file[k], n, err);
+			if (rc != HALE_OK)
+				return rc;
+			if (!sink_add_locks(s, n->table, n->frame.table_len))
+				return no_memory(err);
 		}
+	}
+	return HALE_OK;
+}
+
+bool sink_add_locks(struct sink *s, const struct lock_record *r, size_t bytes)
+{
+	for (size_t i = 0; i < bytes / sizeof(*r); i++) {
+		struct lock_record *l = list_add(&s->locks);
+		if (!l)
+			return false;
+		*l = r[i];
+	}
+	return true;
+}
+
+/* Of these, those that can be: what is in an image isn't believed. */
+static bool keep_locks(struct sink *s)
+{
+	struct list locks;
+	list_init(&locks, &s->scratch, sizeof(struct lock_record));
+	for (size_t i = 0; i < s->locks.count; i++) {
+		const struct lock_record *r = list_at(&s->locks, i);
+		uint64_t end;
+		size_t map;
+		if (r->address & 3 || !sink_stage_of(s, r->address, &end, &map) ||
+		    r->address + 16 > end || !(s->t.maps[map].prot & PROT_WRITE))
+			continue;
+		struct lock_record *l = list_add(&locks);
+		if (!l)
+			return false;
+		*l = *r;
 	}
 	s->plan->locks = locks.items;
 	s->plan->lock_count = locks.count;
 	return true;
 }
 
-static hale_status_t make_plan(struct sink *s, struct error *err)
+hale_status_t sink_make_plan(struct sink *s, struct error *err)
 {
 	const struct image_tables *t = &s->t;
 	struct resume_plan *p = s->plan = arena_alloc(&s->scratch, sizeof(*p));
 	if (!p)
 		return no_memory(err);
-	err->code = HALE_OK;
-	if (!collect_locks(s, err))
-		return err->code != HALE_OK ? err->code : no_memory(err);
+	if (!keep_locks(s))
+		return no_memory(err);
 	p->scratch = s->gap;
 	p->scratch_len = s->gap_len;
 	p->process = keep(s, t->process, sizeof(*t->process));
@@ -144,6 +168,7 @@ static hale_status_t make_plan(struct sink *s, struct error *err)
 	p->thread_count = t->thread_count;
 	p->tids = arena_alloc(&s->scratch, t->thread_count * sizeof(*p->tids));
 	p->stacks = arena_pages(&s->scratch, t->thread_count * RESUME_STACK);
+	p->live_fd = s->live_fd;
 	p->has_passed = engine.has_passed;
 	p->passed_len = engine.passed_len;
 	memcpy(p->passed, engine.passed, sizeof(p->passed));
@@ -192,11 +217,8 @@ static hale_status_t read_contents(struct sink *s, struct error *err)
 	return HALE_OK;
 }
 
-static hale_status_t open_descriptors(struct sink *s, struct error *err)
+hale_status_t sink_open_descriptors(struct sink *s, struct error *err)
 {
-	hale_status_t rc = read_contents(s, err);
-	if (rc != HALE_OK)
-		return rc;
 	s->fds = (struct fd_restore){.arena = &s->arena,
 				     .record = s->t.fds,
 				     .count = s->t.fd_count,
@@ -210,7 +232,7 @@ static hale_status_t open_descriptors(struct sink *s, struct error *err)
 
 /* ---- the process as a whole ---- */
 
-static hale_status_t enter_folder(const struct sink *s, struct error *err)
+hale_status_t sink_enter_folder(const struct sink *s, struct error *err)
 {
 	long rc = sys(SYS_chdir, s->t.cwd);
 	if (rc)
@@ -239,6 +261,38 @@ static void set_attributes(const struct sink *s)
 
 /* ---- all of it ---- */
 
+struct sink *sink_create(struct error *err)
+{
+	struct arena arena;
+	if (!arena_init(&arena, NULL, ARENA_RESERVE) && !arena_init(&arena, NULL, ARENA_SMALL)) {
+		no_memory(err);
+		return NULL;
+	}
+	struct sink *s = arena_alloc(&arena, sizeof(*s));
+	if (!s) {
+		arena_fini(&arena);
+		no_memory(err);
+		return NULL;
+	}
+	s->arena = arena;
+	s->live_fd = -1;
+	list_init(&s->locks, &s->arena, sizeof(struct lock_record));
+	if (maps_scan("/proc/thread-self/maps", &s->arena, &s->here, err) == HALE_OK)
+		return s;
+	sink_destroy(s);
+	return NULL;
+}
+
+void sink_destroy(struct sink *s)
+{
+	for (size_t i = 0; i < s->files; i++)
+		image_file_close(&s->file[i]);
+	if (s->gap)
+		sys(SYS_munmap, s->gap, s->gap_len);
+	struct arena arena = s->arena;
+	arena_fini(&arena);
+}
+
 static hale_status_t prepare(struct sink *s, const char *const *paths, size_t count,
 			     struct error *err)
 {
@@ -246,64 +300,76 @@ static hale_status_t prepare(struct sink *s, const char *const *paths, size_t co
 	if (rc == HALE_OK)
 		rc = image_file_tables(&s->file[0], &s->t, err);
 	if (rc == HALE_OK)
-		rc = maps_scan("/proc/thread-self/maps", &s->arena, &s->here, err);
+		rc = sink_check_program(s, err);
 	if (rc == HALE_OK)
-		rc = check_program(s, err);
+		rc = sink_check_kernel(s, s->t.process->region, s->t.process->vdso_sum, err);
 	if (rc == HALE_OK)
-		rc = check_kernel(s, err);
+		rc = sink_check_entry(s, err);
 	if (rc == HALE_OK)
-		rc = enter_folder(s, err);
+		rc = sink_enter_folder(s, err);
 	if (rc == HALE_OK)
-		rc = open_descriptors(s, err);
+		rc = read_contents(s, err);
+	if (rc == HALE_OK)
+		rc = sink_open_descriptors(s, err);
 	if (rc == HALE_OK)
 		rc = sink_find_gap(s, err);
 	if (rc == HALE_OK)
 		rc = sink_stage(s, err);
 	if (rc == HALE_OK)
-		rc = make_plan(s, err);
+		rc = read_locks(s, err);
+	if (rc == HALE_OK)
+		rc = sink_make_plan(s, err);
 	return rc;
 }
 
-static hale_status_t settle(struct sink *s, struct error *err)
+/* A number that none of the image's descriptors has. */
+static bool lift_live(struct sink *s, struct error *err)
 {
-	hale_status_t rc = sink_settle_files(s, err);
+	if (s->live_fd < 0)
+		return true;
+	int high = (int)sys(SYS_fcntl, s->live_fd, F_DUPFD_CLOEXEC, s->fds.floor);
+	if (high < 0) {
+		error_set(err, HALE_ERR_SYSTEM,
+			  "too few descriptors to rebuild the process: raise `ulimit -n`");
+		return false;
+	}
+	image_fd_disown(s->live_fd);
+	sys(SYS_close, s->live_fd);
+	s->live_fd = s->plan->live_fd = high;
+	image_fd_own(high);
+	return true;
+}
+
+hale_status_t sink_become(struct sink *s, struct error *err)
+{
+	hale_status_t rc = s->keep_files ? HALE_OK : sink_settle_files(s, err);
 	if (rc == HALE_OK && !fd_restore_settle(&s->fds, err))
+		rc = err->code;
+	if (rc == HALE_OK && !lift_live(s, err))
 		rc = err->code;
 	if (rc == HALE_OK && !fd_restore_place(&s->fds, engine.own, engine.own_count, err))
 		rc = err->code;
 	if (rc == HALE_OK)
 		rc = sink_plan_switch(s, err);
-	return rc;
+	if (rc != HALE_OK)
+		return rc;
+	set_attributes(s);
+	sink_switch(s);
 }
 
 hale_status_t image_sink(const char *const *paths, size_t count, image_restart_t how,
 			 struct error *err)
 {
-	struct arena arena;
 	struct error local;
 	if (!err)
 		err = &local;
-	if (!arena_init(&arena, NULL, ARENA_RESERVE) && !arena_init(&arena, NULL, ARENA_SMALL))
-		return no_memory(err);
-	struct sink *s = arena_alloc(&arena, sizeof(*s));
-	if (!s) {
-		arena_fini(&arena);
-		return no_memory(err);
-	}
-	s->arena = arena;
+	struct sink *s = sink_create(err);
+	if (!s)
+		return err->code;
 	s->how = how;
 	hale_status_t rc = prepare(s, paths, count, err);
 	if (rc == HALE_OK)
-		rc = settle(s, err);
-	if (rc == HALE_OK) {
-		set_attributes(s);
-		sink_switch(s);
-	}
-	for (size_t i = 0; i < s->files; i++)
-		image_file_close(&s->file[i]);
-	if (s->gap)
-		sys(SYS_munmap, s->gap, s->gap_len);
-	arena = s->arena;
-	arena_fini(&arena);
+		rc = sink_become(s, err);
+	sink_destroy(s);
 	return rc;
 }

@@ -34,14 +34,56 @@ struct sink {
 	struct content *contents;
 	size_t content_count;
 	struct fd_restore fds;
-	struct list ops; /* struct sink_op, in scratch */
+	struct list locks; /* struct lock_record, of all images */
+	struct list ops;   /* struct sink_op, in scratch */
+	int live_fd;	   /* the stream from a running process instead of files; else -1 */
+	bool keep_files;   /* a clone: their content belongs to the process that goes on */
 };
+
+/* Of one image_sink: an arena, and in it a sink. */
+struct sink *sink_create(struct error *err);
+void sink_destroy(struct sink *s);
+
+/* sink.c: the steps of a restart, in this order; each fails while this process is still itself. */
+hale_status_t sink_check_program(const struct sink *s, struct error *err);
+hale_status_t sink_check_kernel(const struct sink *s, const struct kernel_region *then,
+				uint64_t vdso_sum, struct error *err);
+hale_status_t sink_check_entry(const struct sink *s, struct error *err);
+hale_status_t sink_enter_folder(const struct sink *s, struct error *err);
+/* With s->contents filled. */
+hale_status_t sink_open_descriptors(struct sink *s, struct error *err);
+/* Adds lock records of one frame; false: no memory. */
+bool sink_add_locks(struct sink *s, const struct lock_record *r, size_t bytes);
+/* With s->locks filled. */
+hale_status_t sink_make_plan(struct sink *s, struct error *err);
+/* The point of no return is its last line. */
+hale_status_t sink_become(struct sink *s, struct error *err);
 
 /* stage.c: builds all mappings and fills them. */
 hale_status_t sink_find_gap(struct sink *s, struct error *err);
+/* A gap of any length for the scratch arena and `len` bytes after it; false: there is none. */
+bool sink_reserve_gap(struct sink *s, uint64_t len);
+/* Makes the mapping of m (map number i, or a part of it) at `at`, empty. */
+hale_status_t sink_stage_map(struct sink *s, size_t i, const struct map_record *m, uint64_t at,
+			     struct error *err);
+/* The protection that it will have. */
+hale_status_t sink_stage_protect(struct sink *s, struct error *err);
 hale_status_t sink_stage(struct sink *s, struct error *err);
 /* After that: writes back what shared file mappings can have changed. */
 hale_status_t sink_settle_files(struct sink *s, struct error *err);
+
+/* Where the next pages of a frame go. */
+struct sink_cursor {
+	const uint64_t *run;
+	uint32_t runs, at;
+	uint64_t page; /* of the run */
+};
+/* The next stretch of pages that go to one place, at most `room` bytes; 0 at the end. *to: NULL if
+ * nobody wants them. */
+uint64_t sink_next_stretch(const struct sink *s, struct sink_cursor *c, uint64_t room, char **to,
+			   size_t *map);
+/* Pages that are as in a fresh mapping, whatever an older image had there. */
+void sink_drop_pages(const struct sink *s, const uint64_t *run, uint32_t runs);
 
 /* load.c: pages of all images of the chain into the staging area. */
 hale_status_t sink_load(struct sink *s, struct error *err);

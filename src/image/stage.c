@@ -15,7 +15,7 @@ enum { SCRATCH_LEN = 64 << 20, HUGE_MIN = 4 << 20 };
 
 static uint64_t stage_bytes(const struct sink *s)
 {
-	uint64_t bytes = SCRATCH_LEN + (PROCESS_REGIONS << 20) + HUGE;
+	uint64_t bytes = HUGE;
 	for (size_t i = 0; i < s->t.map_count; i++)
 		bytes += s->t.maps[i].end - s->t.maps[i].start + 3 * HUGE;
 	return bytes;
@@ -35,18 +35,25 @@ static uint64_t obstacle(const struct sink *s, uint64_t at, uint64_t len)
 	return 0;
 }
 
-hale_status_t sink_find_gap(struct sink *s, struct error *err)
+bool sink_reserve_gap(struct sink *s, uint64_t len)
 {
-	uint64_t len = stage_bytes(s), at = GAP_FIRST;
+	uint64_t at = GAP_FIRST;
+	len += SCRATCH_LEN + (PROCESS_REGIONS << 20);
 	for (uint64_t end; (end = obstacle(s, at, len)) != 0;)
 		at = ALIGN_UP(end, HUGE);
 	if (at + len > GAP_LAST || !arena_init(&s->scratch, (void *)at, SCRATCH_LEN))
-		return error_set(err, HALE_ERR_MEMORY,
-				 "no room in the address space to rebuild the process: raise "
-				 "`ulimit -v`");
+		return false;
 	s->gap = at;
 	s->gap_len = len;
-	return HALE_OK;
+	return true;
+}
+
+hale_status_t sink_find_gap(struct sink *s, struct error *err)
+{
+	if (sink_reserve_gap(s, stage_bytes(s)))
+		return HALE_OK;
+	return error_set(err, HALE_ERR_MEMORY,
+			 "no room in the address space to rebuild the process: raise `ulimit -v`");
 }
 
 static hale_status_t cant_map(const struct map_record *m, const char *what, long rc,
@@ -56,25 +63,31 @@ static hale_status_t cant_map(const struct map_record *m, const char *what, long
 			 what, (unsigned long)((m->end - m->start) >> 10), -rc);
 }
 
+/* Differences, or rounds of a live image, will write where this image has nothing. */
+static bool changes_later(const struct sink *s)
+{
+	return s->files > 1 || s->live_fd >= 0;
+}
+
 /* ---- kinds of mappings ---- */
 
-static hale_status_t stage_anon(struct sink *s, size_t i, struct error *err)
+static hale_status_t stage_anon(struct sink *s, size_t i, const struct map_record *m, uint64_t at,
+				struct error *err)
 {
-	const struct map_record *m = &s->t.maps[i];
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
 	if (m->flags & MAP_FLAG_GROWSDOWN)
 		flags |= MAP_GROWSDOWN;
 	if (m->flags & MAP_FLAG_NORESERVE || !m->prot)
 		flags |= MAP_NORESERVE;
-	long rc = sys(SYS_mmap, s->stage[i], m->end - m->start,
-		      m->prot || m->pages || s->files > 1 ? PROT_READ | PROT_WRITE : PROT_NONE,
+	long rc = sys(SYS_mmap, at, m->end - m->start,
+		      m->prot || m->pages || changes_later(s) ? PROT_READ | PROT_WRITE : PROT_NONE,
 		      flags, -1, 0);
 	if (sys_failed(rc))
 		return cant_map(m, "memory", rc, err);
 	/* huge pages come zeroed and filled four times as fast, when nearly all of it is used */
 	uint64_t pages = (m->end - m->start) / HALE_PAGE;
 	if (s->how == IMAGE_FULL && pages * HALE_PAGE >= HUGE_MIN && m->pages >= pages - pages / 16)
-		sys(SYS_madvise, s->stage[i], m->end - m->start, MADV_HUGEPAGE);
+		sys(SYS_madvise, at, m->end - m->start, MADV_HUGEPAGE);
 	return HALE_OK;
 }
 
@@ -86,9 +99,9 @@ static hale_status_t missing(const char *path, long error, struct error *err)
 	    -error);
 }
 
-static hale_status_t stage_file(struct sink *s, size_t i, struct error *err)
+static hale_status_t stage_file(struct sink *s, size_t i, const struct map_record *m, uint64_t at,
+				struct error *err)
 {
-	const struct map_record *m = &s->t.maps[i];
 	const char *path = s->t.map_text + m->path_offset;
 	struct file_stamp now;
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -102,15 +115,15 @@ static hale_status_t stage_file(struct sink *s, size_t i, struct error *err)
 				 path);
 	}
 	int prot = m->pages || s->files > 1 ? PROT_READ | PROT_WRITE : (int)m->prot;
-	long rc = sys(SYS_mmap, s->stage[i], m->end - m->start, prot, MAP_PRIVATE | MAP_FIXED, fd,
-		      m->offset);
+	long rc =
+	    sys(SYS_mmap, at, m->end - m->start, prot, MAP_PRIVATE | MAP_FIXED, fd, m->offset);
 	sys(SYS_close, fd);
 	return sys_failed(rc) ? cant_map(m, path, rc, err) : HALE_OK;
 }
 
-static hale_status_t stage_shared_file(struct sink *s, size_t i, struct error *err)
+static hale_status_t stage_shared_file(struct sink *s, size_t i, const struct map_record *m,
+				       uint64_t at, struct error *err)
 {
-	const struct map_record *m = &s->t.maps[i];
 	const char *path = s->t.map_text + m->path_offset;
 	int how = m->prot & PROT_WRITE ? O_RDWR : O_RDONLY;
 	long fd = sys(SYS_openat, AT_FDCWD, path, how | O_CLOEXEC);
@@ -118,8 +131,8 @@ static hale_status_t stage_shared_file(struct sink *s, size_t i, struct error *e
 		fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return missing(path, fd, err);
-	long rc = sys(SYS_mmap, s->stage[i], m->end - m->start, m->prot, MAP_SHARED | MAP_FIXED, fd,
-		      m->offset);
+	long rc =
+	    sys(SYS_mmap, at, m->end - m->start, m->prot, MAP_SHARED | MAP_FIXED, fd, m->offset);
 	s->shared_fd[i] = (int)fd; /* to write its content, then closed with all others */
 	return sys_failed(rc) ? cant_map(m, path, rc, err) : HALE_OK;
 }
@@ -138,9 +151,9 @@ static int shared_source(const struct sink *s, size_t i)
 	return -1;
 }
 
-static hale_status_t stage_shared_anon(struct sink *s, size_t i, struct error *err)
+static hale_status_t stage_shared_anon(struct sink *s, size_t i, const struct map_record *m,
+				       uint64_t at, struct error *err)
 {
-	const struct map_record *m = &s->t.maps[i];
 	struct stat st = {0};
 	long fd = shared_source(s, i), rc = 0;
 	if (fd < 0)
@@ -151,7 +164,7 @@ static hale_status_t stage_shared_anon(struct sink *s, size_t i, struct error *e
 	if (!sys(SYS_fstat, fd, &st) && (uint64_t)st.st_size < size)
 		rc = sys(SYS_ftruncate, fd, size);
 	if (!rc)
-		rc = sys(SYS_mmap, s->stage[i], m->end - m->start, PROT_READ | PROT_WRITE,
+		rc = sys(SYS_mmap, at, m->end - m->start, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_FIXED, fd, m->offset);
 	s->shared_fd[i] = (int)fd;
 	return sys_failed(rc) ? cant_map(m, "shared memory", rc, err) : HALE_OK;
@@ -169,14 +182,33 @@ static void place(struct sink *s)
 	}
 }
 
-hale_status_t sink_stage(struct sink *s, struct error *err)
+hale_status_t sink_stage_map(struct sink *s, size_t i, const struct map_record *m, uint64_t at,
+			     struct error *err)
 {
-	static hale_status_t (*const by_kind[])(struct sink *, size_t, struct error *) = {
+	static hale_status_t (*const by_kind[])(struct sink *, size_t, const struct map_record *,
+						uint64_t, struct error *) = {
 	    [MAP_KIND_ANON] = stage_anon,
 	    [MAP_KIND_FILE] = stage_file,
 	    [MAP_KIND_SHARED_FILE] = stage_shared_file,
 	    [MAP_KIND_SHARED_ANON] = stage_shared_anon,
 	};
+	return by_kind[m->kind](s, i, m, at, err);
+}
+
+hale_status_t sink_stage_protect(struct sink *s, struct error *err)
+{
+	for (size_t i = 0; i < s->t.map_count; i++) {
+		const struct map_record *m = &s->t.maps[i];
+		long failed = sys(SYS_mprotect, s->stage[i], m->end - m->start, m->prot);
+		if (failed)
+			return cant_map(m, "memory", failed, err);
+	}
+	return HALE_OK;
+}
+
+hale_status_t sink_stage(struct sink *s, struct error *err)
+{
+	hale_status_t rc = HALE_OK;
 	s->stage = arena_alloc(&s->arena, s->t.map_count * sizeof(*s->stage));
 	s->shared_fd = arena_alloc(&s->arena, s->t.map_count * sizeof(*s->shared_fd));
 	if (!s->stage || !s->shared_fd)
@@ -184,19 +216,11 @@ hale_status_t sink_stage(struct sink *s, struct error *err)
 	for (size_t i = 0; i < s->t.map_count; i++)
 		s->shared_fd[i] = -1;
 	place(s);
-	for (size_t i = 0; i < s->t.map_count; i++) {
-		hale_status_t rc = by_kind[s->t.maps[i].kind](s, i, err);
-		if (rc != HALE_OK)
-			return rc;
-	}
-	hale_status_t rc = sink_load(s, err);
-	for (size_t i = 0; i < s->t.map_count && rc == HALE_OK; i++) {
-		const struct map_record *m = &s->t.maps[i];
-		long failed = sys(SYS_mprotect, s->stage[i], m->end - m->start, m->prot);
-		if (failed)
-			rc = cant_map(m, "memory", failed, err);
-	}
-	return rc;
+	for (size_t i = 0; i < s->t.map_count && rc == HALE_OK; i++)
+		rc = sink_stage_map(s, i, &s->t.maps[i], s->stage[i], err);
+	if (rc == HALE_OK)
+		rc = sink_load(s, err);
+	return rc == HALE_OK ? sink_stage_protect(s, err) : rc;
 }
 
 hale_status_t sink_settle_files(struct sink *s, struct error *err)

@@ -53,6 +53,33 @@ bool image_stream_init(struct image_stream *s, struct arena *a, int fd, size_t n
 	return s->header_page != NULL;
 }
 
+bool image_stream_init_live(struct image_stream *s, struct arena *a, const struct live_round *live)
+{
+	memset(s, 0, sizeof(*s));
+	s->fd = live->fd;
+	s->live = live;
+	s->arena = a;
+	s->order = arena_alloc(a, sizeof(*s->order));
+	if (!s->order)
+		return false;
+	XXH3_64bits_reset(s->order);
+	return true;
+}
+
+void image_stream_send(struct image_stream *s, struct frame *f, const void *table,
+		       struct iovec *iov, int vecs)
+{
+	live_sign(f, table);
+	XXH3_64bits_update(s->order, f, sizeof(*f));
+	s->frames++;
+	s->sent += sizeof(*f) + f->table_len + f->data_len;
+	iov[0] = (struct iovec){f, sizeof(*f)};
+	iov[1] = (struct iovec){(void *)(uintptr_t)table, f->table_len};
+	int rc = image_stream_orphaned(s) ? 0 : live_write(s->fd, iov, 2 + vecs);
+	if (rc)
+		image_stream_fail(s, rc);
+}
+
 uint64_t image_stream_claim(struct image_stream *s, struct frame *f)
 {
 	image_stream_lock(s);
@@ -65,19 +92,12 @@ uint64_t image_stream_claim(struct image_stream *s, struct frame *f)
 	return at;
 }
 
-static void frame_sign(struct frame *f, const void *table)
-{
-	f->magic = FRAME_MAGIC;
-	f->table_sum = hash64(table, f->table_len);
-	f->sum = hash64(f, offsetof(struct frame, sum));
-}
-
 /* Writes the frame's own struct and its table; the data are there already. */
 void image_stream_seal(struct image_stream *s, struct frame *f, uint64_t at, const void *table)
 {
 	static const char zero[HALE_PAGE];
 	uint64_t head = sizeof(*f) + f->table_len;
-	frame_sign(f, table);
+	live_sign(f, table);
 	struct iovec iov[3] = {{f, sizeof(*f)},
 			       {(void *)(uintptr_t)table, f->table_len},
 			       {(void *)(uintptr_t)zero, frame_pad(head) - head}};
@@ -106,6 +126,11 @@ void image_stream_put(struct image_stream *s, enum frame_kind kind, uint32_t cou
 			  .data_len = data_len,
 			  .raw_len = data_len,
 			  .data_sum = hash64(data, data_len)};
+	if (s->live) {
+		struct iovec iov[3] = {[2] = {(void *)(uintptr_t)data, data_len}};
+		image_stream_send(s, &f, table, iov, 1);
+		return;
+	}
 	uint64_t at = image_stream_claim(s, &f);
 	int rc = sys_write_at(s->fd, data, data_len, at + frame_data_at(&f));
 	if (rc)
@@ -126,8 +151,36 @@ static void sort_notes(struct list *notes)
 	}
 }
 
+static void finish_live(struct image_stream *s, struct image_header *header, const void *note)
+{
+	bool last = s->live->last;
+	size_t note_len = last ? header->note_len : 0, len = sizeof(struct live_end) + note_len;
+	char *table = arena_alloc(s->arena, len);
+	if (!table) {
+		image_stream_fail(s, -ENOMEM);
+		return;
+	}
+	s->checksum = XXH3_64bits_digest(s->order);
+	struct live_end end = {.frames = s->frames,
+			       .checksum = s->checksum,
+			       .pages = header->pages,
+			       .round = s->live->round,
+			       .note_len = (uint32_t)note_len};
+	memcpy(table, &end, sizeof(end));
+	if (note_len)
+		memcpy(table + sizeof(end), note, note_len);
+	header->file_len = s->sent;
+	int rc = image_stream_orphaned(s) ? 0 : live_send(s->fd, LIVE_END, table, len);
+	if (rc)
+		image_stream_fail(s, rc);
+}
+
 void image_stream_finish(struct image_stream *s, struct image_header *header, const void *note)
 {
+	if (s->live) {
+		finish_live(s, header, note);
+		return;
+	}
 	XXH3_state_t sum;
 	char *page = s->header_page;
 	header->magic = IMAGE_MAGIC;
@@ -141,7 +194,7 @@ void image_stream_finish(struct image_stream *s, struct image_header *header, co
 	memcpy(page + sizeof(f), header, sizeof(*header));
 	if (header->note_len)
 		memcpy(page + sizeof(f) + sizeof(*header), note, header->note_len);
-	frame_sign(&f, page + sizeof(f));
+	live_sign(&f, page + sizeof(f));
 	memcpy(page, &f, sizeof(f));
 	if (image_stream_orphaned(s))
 		return;

@@ -6,6 +6,8 @@
 #include <errno.h>
 
 #include "image/engine.h"
+#include "image/hash.h"
+#include "image/live_wire.h"
 
 struct image_stream {
 	int fd;
@@ -18,11 +20,16 @@ struct image_stream {
 	uint64_t header_len;
 	void *header_page;
 	uint64_t checksum; /* after image_stream_finish */
+	/* a live image: frames go out in order, one writer; NULL: a file */
+	const struct live_round *live;
+	XXH3_state_t *order; /* of the heads that went out */
+	uint64_t frames, sent;
 };
 
 /* A file that is open for writing and empty. note_len: of the note that image_stream_finish gets.
  */
 bool image_stream_init(struct image_stream *s, struct arena *a, int fd, size_t note_len);
+bool image_stream_init_live(struct image_stream *s, struct arena *a, const struct live_round *live);
 void image_stream_fail(struct image_stream *s, int error);
 void image_stream_lock(struct image_stream *s);
 void image_stream_unlock(struct image_stream *s);
@@ -44,6 +51,10 @@ void image_stream_put(struct image_stream *s, enum frame_kind kind, uint32_t cou
  * frame_data_at on, then calls image_stream_seal with data_sum filled in. */
 uint64_t image_stream_claim(struct image_stream *s, struct frame *f);
 void image_stream_seal(struct image_stream *s, struct frame *f, uint64_t at, const void *table);
+/* Of a live image, instead of claim and seal: data is iov[2 … 2 + vecs), data_len and data_sum are
+ * filled in. */
+void image_stream_send(struct image_stream *s, struct frame *f, const void *table,
+		       struct iovec *iov, int vecs);
 /* The HEADER, last of all: from now on this is an image. Fills lengths and counts in header. */
 void image_stream_finish(struct image_stream *s, struct image_header *header, const void *note);
 

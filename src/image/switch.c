@@ -115,8 +115,8 @@ static bool plan_unmap(struct sink *s, const struct list *maps)
 	return true;
 }
 
-/* However a staged mapping was split meanwhile (protection, files mapped into it): the kernel's
- * own list tells the parts. */
+/* However a staged mapping was split meanwhile (protection, files mapped into it) or joined: the
+ * kernel's own list tells the parts. */
 static bool plan_moves(struct sink *s, const struct list *maps)
 {
 	for (size_t i = 0; i < maps->count; i++) {
@@ -126,12 +126,11 @@ static bool plan_moves(struct sink *s, const struct list *maps)
 		for (size_t k = 0; k < s->t.map_count; k++) {
 			uint64_t stage = s->stage[k];
 			uint64_t len = s->t.maps[k].end - s->t.maps[k].start;
-			if (m->start < stage || m->end > stage + len)
-				continue;
-			if (!add_move(s, m->start, s->t.maps[k].start + (m->start - stage),
-				      m->end - m->start))
+			uint64_t from = m->start > stage ? m->start : stage;
+			uint64_t to = m->end < stage + len ? m->end : stage + len;
+			if (from < to &&
+			    !add_move(s, from, s->t.maps[k].start + (from - stage), to - from))
 				return false;
-			break;
 		}
 	}
 	return true;

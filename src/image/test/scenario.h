@@ -18,11 +18,14 @@ struct scenario {
 	void (*run)(void);
 };
 
-extern const struct scenario scenarios_memory[], scenarios_kernel[], scenarios_threads[];
+extern const struct scenario scenarios_memory[], scenarios_kernel[], scenarios_threads[],
+    scenarios_live[];
 
 /* Captures; true in the restored process. Image n is DIR/n, complete when it returns. */
 bool take(void);
 uint32_t taken(void); /* how many in this life and the ones before it */
+/* Of a live image (live_test.c): called after each round but the last, with all threads running. */
+extern void (*between)(unsigned round);
 /* The folder of this run, for files. */
 const char *folder(void);
 const char *in_folder(const char *name);

@@ -1,0 +1,807 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Live images with real processes: a source runs a scenario (test/), a sink of the same executable
+ * becomes it while it runs, and this process in between passes frames on, drops, bends and cuts
+ * them, and kills either. Whatever happens: never both at work, and never none as long as the
+ * source wasn't killed itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "image/live.h"
+#include "image/live_wire.h"
+#include "image/test/scenario.h"
+
+enum { PATH_LEN = 512, ROUNDS = 3, EXIT_MOVED = 66, STREAM_FD = 3 };
+
+/* ---- inside the processes under test ---- */
+
+static char dir[PATH_LEN - 64];
+static const char *mode = "";
+void (*between)(unsigned round);
+
+const char *folder(void)
+{
+	return dir;
+}
+
+const char *in_folder(const char *name)
+{
+	static char path[4][PATH_LEN];
+	static int next;
+	char *p = path[next++ % 4];
+	snprintf(p, PATH_LEN, "%s/%s", dir, name);
+	return p;
+}
+
+uint32_t taken(void)
+{
+	return 1;
+}
+
+static void fails(const struct error *err)
+{
+	fprintf(stderr, "stays: %s\n", err->text);
+}
+
+static bool await_round(void)
+{
+	live_progress_t p;
+	while ((p = live_progress(NULL)) == LIVE_WRITING)
+		usleep(1000);
+	return p == LIVE_WRITTEN;
+}
+
+static image_return_t one_round(bool last, struct error *err)
+{
+	CHECK(image_park() == 0);
+	image_return_t rc = live_round(last, NULL, 0, NULL, err);
+	if (!last || rc != IMAGE_CAPTURED || strstr(mode, "clone"))
+		image_unpark();
+	return rc;
+}
+
+/* Back here: in the copy, or in the source that stays; a source that has moved is no more. */
+static bool finish(struct error *err)
+{
+	live_verdict_t v;
+	while ((v = live_finish(err)) == LIVE_UNKNOWN) {
+		fprintf(stderr, "unknown\n");
+		if (strstr(mode, "unknown"))
+			_exit(7);
+	}
+	if (v == LIVE_MOVED)
+		_exit(EXIT_MOVED);
+	image_unpark();
+	fails(err);
+	return false;
+}
+
+bool take(void)
+{
+	struct error err = {HALE_OK, ""};
+	struct live_params p = {.fd = STREAM_FD,
+				.direct = strstr(mode, "direct") != NULL,
+				.then = strstr(mode, "clone") ? LIVE_THEN_GO_ON : LIVE_THEN_END,
+				.identity = {.job = "test", .nranks = 1, .id = 1},
+				.note = "a note",
+				.note_len = 6,
+				.wait_ms = strstr(mode, "hasty") ? 300 : 0};
+	if (strstr(mode, "alone"))
+		return false;
+	if (live_open(&p, &err) != HALE_OK) {
+		fails(&err);
+		return false;
+	}
+	for (unsigned i = 0; i <= ROUNDS; i++) {
+		image_return_t rc = one_round(i == ROUNDS, &err);
+		if (rc == IMAGE_RESTORED) {
+			size_t len;
+			const char *note = image_note(&len);
+			CHECK(len == 6 && !memcmp(note, "a note", 6));
+			CHECK(live_runs() && !live_is_open());
+			return true;
+		}
+		if (rc == IMAGE_FAILED)
+			goto failed;
+		if (i == ROUNDS && !strstr(mode, "clone"))
+			return finish(&err);
+		if (!await_round()) {
+			one_round(false, &err); /* says why */
+			goto failed;
+		}
+		if (between && i < ROUNDS)
+			between(i);
+	}
+	live_close();
+	return false;
+failed:
+	fails(&err);
+	live_close();
+	image_unpark();
+	return false;
+}
+
+__attribute__((constructor)) static void become(void)
+{
+	const char *role = getenv("T_ROLE"), *where = getenv("T_FOLDER");
+	struct error err;
+	if (!role)
+		return;
+	strncpy(dir, where, sizeof(dir) - 1);
+	mode = getenv("T_MODE");
+	if (!strcmp(role, "source")) {
+		image_init(NULL);
+		return;
+	}
+	if (strstr(mode, "small")) {
+		struct rlimit limit = {8 << 20, 8 << 20};
+		setrlimit(RLIMIT_DATA, &limit);
+	}
+	image_sink_live(STREAM_FD, &err);
+	fprintf(stderr, "%s\n", err.text);
+	_exit((int)err.code);
+}
+
+static int run_scenario(const char *name)
+{
+	const struct scenario *all[] = {scenarios_memory, scenarios_kernel, scenarios_threads,
+					scenarios_live};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		for (const struct scenario *s = all[i]; s->name; s++)
+			if (!strcmp(s->name, name)) {
+				s->run();
+				return 0;
+			}
+	return 2;
+}
+
+/* ---- around them ---- */
+
+struct fixture {
+	char dir[PATH_LEN];
+	char said[4096]; /* stdout and stderr of all processes of a run */
+	pid_t source, sink;
+	int source_fd, sink_fd; /* the relay's ends; -1: closed */
+	int out;
+	int source_status, sink_status; /* as waitpid gives it; -1: it runs */
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	if (!f)
+		return -1;
+	strcpy(f->dir, "/tmp/hale-live-test-XXXXXX");
+	if (!mkdtemp(f->dir))
+		return -1;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char command[PATH_LEN + 16];
+	snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+	int rc = system(command);
+	if (f->source > 0 && f->source_status < 0)
+		kill(f->source, SIGKILL);
+	if (f->sink > 0 && f->sink_status < 0)
+		kill(f->sink, SIGKILL);
+	free(f);
+	return rc;
+}
+
+static pid_t spawn(struct fixture *f, const char *role, const char *scenario, const char *how,
+		   int stream, int out)
+{
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	dup2(out, 1);
+	dup2(out, 2);
+	dup2(stream, 100);
+	dup2(100, STREAM_FD);
+	for (int fd = STREAM_FD + 1; fd < 1024; fd++)
+		close(fd);
+	close(0);
+	open("/dev/null", O_RDONLY);
+	setenv("T_ROLE", role, 1);
+	setenv("T_SCENARIO", scenario, 1);
+	setenv("T_FOLDER", f->dir, 1);
+	setenv("T_MODE", how, 1);
+	if (strstr(how, "hash"))
+		setenv("HALE_TRACK", "hash", 1);
+	alarm(60);
+	personality(ADDR_NO_RANDOMIZE);
+	execl("/proc/thread-self/exe", "live_test", NULL);
+	_exit(127);
+}
+
+static void read_out(struct fixture *f)
+{
+	size_t n = strlen(f->said);
+	for (ssize_t k; n < sizeof(f->said) - 1 &&
+			(k = read(f->out, f->said + n, sizeof(f->said) - 1 - n)) > 0;)
+		n += (size_t)k;
+	f->said[n] = 0;
+}
+
+static void start(struct fixture *f, const char *scenario, const char *how, bool relayed)
+{
+	int a[2], b[2], out[2];
+	memset(f->said, 0, sizeof(f->said));
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b), 0);
+	f->sink = spawn(f, "sink", scenario, how, relayed ? b[1] : a[1], out[1]);
+	f->source = spawn(f, "source", scenario, how, a[0], out[1]);
+	f->source_status = f->sink_status = -1;
+	close(a[0]);
+	close(b[1]);
+	close(out[1]);
+	f->source_fd = a[1];
+	f->sink_fd = b[0];
+	f->out = out[0];
+	if (!relayed) {
+		close(f->source_fd);
+		close(f->sink_fd);
+		f->source_fd = f->sink_fd = -1;
+	}
+}
+
+static void wait_both(struct fixture *f)
+{
+	read_out(f);
+	close(f->out);
+	if (f->source_status < 0)
+		assert_int_equal(waitpid(f->source, &f->source_status, 0), f->source);
+	if (f->sink_status < 0)
+		assert_int_equal(waitpid(f->sink, &f->sink_status, 0), f->sink);
+}
+
+#define EXITED(status, code) (WIFEXITED(status) && WEXITSTATUS(status) == (code))
+
+static void expect_statuses(struct fixture *f, int source, int sink)
+{
+	if (!EXITED(f->source_status, source) || !EXITED(f->sink_status, sink))
+		print_error("source %x, sink %x: %s\n", f->source_status, f->sink_status, f->said);
+	assert_true(EXITED(f->source_status, source));
+	assert_true(EXITED(f->sink_status, sink));
+}
+
+static void moves(void **state, const char *scenario, const char *how)
+{
+	struct fixture *f = *state;
+	start(f, scenario, how, false);
+	wait_both(f);
+	expect_statuses(f, EXIT_MOVED, 0);
+}
+
+#define MOVES(test, name, how)                                                                     \
+	static void test(void **state)                                                             \
+	{                                                                                          \
+		moves(state, name, how);                                                           \
+	}
+
+MOVES(private_memory_moves, "private_memory", "direct")
+MOVES(file_mappings_move, "file_mappings", "direct")
+MOVES(shared_memory_moves, "shared_memory", "direct")
+MOVES(files_move, "files", "direct")
+MOVES(pipes_and_counters_move, "pipes_and_counters", "direct")
+MOVES(signals_and_timers_move, "signals", "direct")
+MOVES(attributes_move, "attributes", "direct")
+MOVES(computing_threads_move, "computing_threads", "direct")
+MOVES(any_thread_may_move_it, "other_thread", "direct")
+MOVES(a_main_thread_may_be_gone, "main_thread_gone", "direct")
+MOVES(held_mutexes_know_their_owner, "held_mutexes", "direct")
+MOVES(interrupted_calls_are_not_noticed, "interrupted_calls", "direct")
+MOVES(a_changing_map_moves, "changing", "direct")
+MOVES(a_changing_map_moves_by_checksums, "changing", "direct hash")
+MOVES(a_busy_program_moves, "busy", "direct")
+
+static uint64_t result_of(struct fixture *f)
+{
+	char path[PATH_LEN + 16];
+	unsigned long value = 0;
+	snprintf(path, sizeof(path), "%s/result", f->dir);
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lx", &value), 1);
+	fclose(file);
+	unlink(path);
+	return value;
+}
+
+static void the_result_is_that_of_an_undisturbed_run(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "busy", "alone", false);
+	wait_both(f); /* the sink ends since nobody speaks to it */
+	assert_true(EXITED(f->source_status, 0) && EXITED(f->sink_status, HALE_ERR_LINK));
+	uint64_t expected = result_of(f);
+	moves(state, "busy", "direct");
+	assert_int_equal(result_of(f), expected);
+	moves(state, "busy", "direct hash");
+	assert_int_equal(result_of(f), expected);
+}
+
+static void a_clone_and_its_original_both_run(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const scenario[] = {"private_memory", "computing_threads", "changing",
+					       "pipes_and_counters"};
+	for (size_t i = 0; i < ARRAY_LEN(scenario); i++) {
+		start(f, scenario[i], "direct clone", false);
+		wait_both(f);
+		expect_statuses(f, 0, 0);
+		assert_null(strstr(f->said, "stays"));
+	}
+}
+
+/* ---- through a file ---- */
+
+static void by_file(struct fixture *f, const char *scenario, const char *how)
+{
+	char path[PATH_LEN + 16];
+	int out[2];
+	snprintf(path, sizeof(path), "%s/stream", f->dir);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	memset(f->said, 0, sizeof(f->said));
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	f->out = out[0];
+	f->sink_status = 0;
+	f->source_status = -1;
+	f->source = spawn(f, "source", scenario, how, fd, out[1]);
+	close(out[1]);
+	close(fd);
+	wait_both(f);
+}
+
+static void from_file(struct fixture *f, const char *scenario, const char *how)
+{
+	char path[PATH_LEN + 16];
+	int out[2];
+	snprintf(path, sizeof(path), "%s/stream", f->dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	memset(f->said, 0, sizeof(f->said));
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	f->out = out[0];
+	f->source_status = 0;
+	f->sink_status = -1;
+	f->sink = spawn(f, "sink", scenario, how, fd, out[1]);
+	close(out[1]);
+	close(fd);
+	wait_both(f);
+}
+
+static void a_stream_may_be_a_file(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const scenario[] = {"changing", "files", "computing_threads"};
+	char path[PATH_LEN + 16];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/stream", f->dir);
+	for (size_t i = 0; i < ARRAY_LEN(scenario); i++) {
+		by_file(f, scenario[i], "");
+		assert_true(EXITED(f->source_status, EXIT_MOVED));
+		from_file(f, scenario[i], "");
+		if (!EXITED(f->sink_status, 0))
+			print_error("%s\n", f->said);
+		assert_true(EXITED(f->sink_status, 0));
+	}
+	/* without its last word, or its last round, nobody runs */
+	assert_int_equal(stat(path, &st), 0);
+	for (off_t cut = 1; cut < st.st_size; cut *= 40) {
+		assert_int_equal(truncate(path, st.st_size - cut), 0);
+		from_file(f, "computing_threads", "");
+		assert_true(EXITED(f->sink_status, HALE_ERR_LINK));
+	}
+}
+
+/* ---- between them ---- */
+
+enum { TO_SINK, TO_SOURCE };
+
+enum deed { PASS, KILL_SINK, KILL_SOURCE, CUT, FLIP_HEAD, FLIP_TABLE, FLIP_DATA, SWALLOW, STOP };
+
+/* What is done to the nth frame of a kind that goes one way. */
+struct fault {
+	enum deed deed;
+	int way;
+	unsigned kind, nth;
+};
+
+struct relay {
+	struct fixture *f;
+	const struct fault *fault;
+	unsigned seen;
+	bool runs; /* RUNS was passed on */
+	char *buf;
+};
+
+static bool read_all(int fd, char *p, size_t len)
+{
+	for (ssize_t k; len; p += k, len -= (size_t)k)
+		if ((k = read(fd, p, len)) <= 0)
+			return false;
+	return true;
+}
+
+static bool write_all(int fd, const char *p, size_t len)
+{
+	for (ssize_t k; len; p += k, len -= (size_t)k)
+		if ((k = send(fd, p, len, MSG_NOSIGNAL)) <= 0)
+			return false;
+	return true;
+}
+
+static void end_one(pid_t pid, int *status)
+{
+	if (*status >= 0)
+		return;
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, status, 0), pid);
+}
+
+static bool do_deed(struct relay *r, const struct frame *frame)
+{
+	char *data = r->buf + sizeof(*frame) + frame->table_len;
+	switch (r->fault->deed) {
+	case KILL_SINK:
+		end_one(r->f->sink, &r->f->sink_status);
+		return false;
+	case KILL_SOURCE:
+		end_one(r->f->source, &r->f->source_status);
+		return false;
+	case CUT:
+	case SWALLOW:
+		return false;
+	case STOP:
+		return true;
+	case FLIP_HEAD:
+		r->buf[9] ^= 4;
+		return true;
+	case FLIP_TABLE:
+		r->buf[sizeof(*frame) + frame->table_len / 2] ^= 4;
+		return true;
+	case FLIP_DATA:
+		data[frame->data_len / 2] ^= 4;
+		return true;
+	default:
+		return true;
+	}
+}
+
+/* One frame; false: this way is at its end. */
+static bool pass_on(struct relay *r, int way)
+{
+	struct frame frame;
+	int from = way == TO_SINK ? r->f->source_fd : r->f->sink_fd;
+	int to = way == TO_SINK ? r->f->sink_fd : r->f->source_fd;
+	if (!read_all(from, (char *)&frame, sizeof(frame)))
+		return false;
+	memcpy(r->buf, &frame, sizeof(frame));
+	size_t len = sizeof(frame) + frame.table_len + frame.data_len;
+	if (!read_all(from, r->buf + sizeof(frame), len - sizeof(frame)))
+		return false;
+	const struct fault *x = r->fault;
+	if (x->deed != PASS && x->way == way && x->kind == frame.kind && r->seen++ == x->nth) {
+		bool on = do_deed(r, &frame);
+		if (x->deed == SWALLOW)
+			return true;
+		if (!on)
+			return false;
+	}
+	if (!write_all(to, r->buf, len))
+		return false;
+	if (frame.kind == LIVE_RUNS)
+		r->runs = true;
+	return true;
+}
+
+/* Until one end closes. Who started the sink then makes sure of its end, and says so. */
+static void relay(struct fixture *f, const struct fault *fault, bool tells)
+{
+	struct relay r = {.f = f, .fault = fault, .buf = malloc(80 << 20)};
+	assert_non_null(r.buf);
+	for (bool on = true; on;) {
+		struct pollfd p[2] = {{.fd = f->source_fd, .events = POLLIN},
+				      {.fd = f->sink_fd, .events = POLLIN}};
+		assert_true(poll(p, 2, 60000) > 0);
+		/* what the sink said last counts, although the source has gone */
+		if (p[1].revents)
+			on = pass_on(&r, TO_SOURCE);
+		else if (p[0].revents)
+			on = pass_on(&r, TO_SINK);
+	}
+	close(f->sink_fd);
+	if (tells && !r.runs) {
+		int status;
+		/* it ends by itself, when nobody speaks to it any more */
+		if (f->sink_status < 0 && waitpid(f->sink, &status, 0) == f->sink)
+			f->sink_status = status;
+		live_say(f->source_fd, LIVE_DEAD, HALE_OK, NULL);
+	}
+	close(f->source_fd);
+	free(r.buf);
+}
+
+static void with_fault(struct fixture *f, const char *scenario, const char *how,
+		       const struct fault *fault)
+{
+	start(f, scenario, how, true);
+	relay(f, fault, !strstr(how, "unknown") && !strstr(how, "direct"));
+	wait_both(f);
+}
+
+static void a_relay_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct fault none = {PASS};
+	with_fault(f, "changing", "", &none);
+	expect_statuses(f, EXIT_MOVED, 0);
+}
+
+static const struct fault stages[] = {
+    {CUT, TO_SINK, LIVE_BEGIN, 0},    {CUT, TO_SOURCE, LIVE_ACCEPT, 0},
+    {CUT, TO_SINK, FRAME_MAPS, 0},    {CUT, TO_SINK, FRAME_PAGES, 1},
+    {CUT, TO_SINK, LIVE_END, 0},      {CUT, TO_SINK, LIVE_ROUND, 2},
+    {CUT, TO_SINK, FRAME_THREADS, 0}, {CUT, TO_SINK, FRAME_MAPS, ROUNDS},
+    {CUT, TO_SINK, LIVE_END, ROUNDS}, {CUT, TO_SOURCE, LIVE_WHOLE, 0},
+    {CUT, TO_SINK, LIVE_COMMIT, 0},
+};
+
+/* The source went on to its end, the sink didn't. */
+static void expect_nothing_happened(struct fixture *f, const struct fault *x)
+{
+	bool good =
+	    EXITED(f->source_status, 0) && !EXITED(f->sink_status, 0) && strstr(f->said, "stays: ");
+	if (!good)
+		print_error("deed %d at frame %u.%u: source %x, sink %x: %s\n", x->deed, x->kind,
+			    x->nth, f->source_status, f->sink_status, f->said);
+	assert_true(good);
+}
+
+static void whoever_loses_the_sink_goes_on(void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
+		static const enum deed deeds[] = {CUT, KILL_SINK};
+		for (size_t k = 0; k < ARRAY_LEN(deeds); k++) {
+			struct fault x = stages[i];
+			x.deed = deeds[k];
+			with_fault(*state, "computing_threads", i % 2 ? "direct" : "", &x);
+			expect_nothing_happened(*state, &x);
+		}
+	}
+}
+
+static void a_sink_that_dies_while_it_becomes_the_copy(void **state)
+{
+	struct fixture *f = *state;
+	const struct fault x = {KILL_SINK, TO_SOURCE, LIVE_RUNS, 0};
+	/* RUNS was swallowed with it: none has run, and who reaped it says so */
+	with_fault(f, "computing_threads", "", &x);
+	expect_nothing_happened(f, &x);
+	with_fault(f, "computing_threads", "direct", &x);
+	expect_nothing_happened(f, &x);
+}
+
+/* The relay breaks after COMMIT: the source can't know, and does neither. */
+static void who_does_not_know_waits(void **state)
+{
+	struct fixture *f = *state;
+	const struct fault x = {CUT, TO_SOURCE, LIVE_RUNS, 0};
+	with_fault(f, "computing_threads", "unknown", &x);
+	assert_true(EXITED(f->source_status, 7));
+	assert_non_null(strstr(f->said, "unknown"));
+}
+
+static void a_source_that_dies_leaves_no_copy_before_commit(void **state)
+{
+	struct fixture *f = *state;
+	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
+		struct fault x = stages[i];
+		x.deed = KILL_SOURCE;
+		with_fault(f, "computing_threads", "", &x);
+		if (!WIFSIGNALED(f->source_status) || !EXITED(f->sink_status, HALE_ERR_LINK))
+			print_error("frame %u.%u: %x: %s\n", x.kind, x.nth, f->sink_status,
+				    f->said);
+		assert_true(WIFSIGNALED(f->source_status));
+		assert_true(EXITED(f->sink_status, HALE_ERR_LINK));
+		assert_non_null(strstr(f->said, "has gone"));
+	}
+}
+
+static void a_sink_that_does_not_answer_is_left(void **state)
+{
+	struct fixture *f = *state;
+	static const struct fault x[] = {{SWALLOW, TO_SOURCE, LIVE_ACCEPT, 0},
+					 {SWALLOW, TO_SOURCE, LIVE_WHOLE, 0}};
+	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+		with_fault(f, "computing_threads", "hasty", &x[i]);
+		expect_nothing_happened(f, &x[i]);
+		assert_non_null(strstr(f->said, "doesn't answer"));
+	}
+}
+
+static void flipped_bits_are_found(void **state)
+{
+	struct fixture *f = *state;
+	static const struct fault x[] = {
+	    {FLIP_HEAD, TO_SINK, LIVE_BEGIN, 0},     {FLIP_TABLE, TO_SINK, LIVE_BEGIN, 0},
+	    {FLIP_HEAD, TO_SINK, FRAME_MAPS, 0},     {FLIP_TABLE, TO_SINK, FRAME_MAPS, 1},
+	    {FLIP_HEAD, TO_SINK, FRAME_PAGES, 0},    {FLIP_TABLE, TO_SINK, FRAME_PAGES, 0},
+	    {FLIP_DATA, TO_SINK, FRAME_PAGES, 0},    {FLIP_TABLE, TO_SINK, FRAME_DROPS, 0},
+	    {FLIP_TABLE, TO_SINK, LIVE_ROUND, 1},    {FLIP_TABLE, TO_SINK, LIVE_END, 0},
+	    {FLIP_TABLE, TO_SINK, FRAME_PROCESS, 0}, {FLIP_TABLE, TO_SINK, FRAME_THREADS, 0},
+	    {FLIP_TABLE, TO_SINK, FRAME_SIGNALS, 0}, {FLIP_TABLE, TO_SINK, FRAME_DESCRIPTORS, 0},
+	    {FLIP_DATA, TO_SINK, FRAME_CONTENT, 0},  {FLIP_TABLE, TO_SINK, LIVE_COMMIT, 0},
+	    {FLIP_HEAD, TO_SINK, LIVE_COMMIT, 0},    {SWALLOW, TO_SINK, FRAME_PAGES, 2},
+	    {SWALLOW, TO_SINK, FRAME_DROPS, 1},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+		with_fault(f, "pipes_and_counters", "", &x[i]);
+		expect_nothing_happened(f, &x[i]);
+		assert_non_null(strstr(f->said, "is damaged"));
+	}
+}
+
+static void flipped_answers_are_found(void **state)
+{
+	static const struct fault x[] = {{FLIP_TABLE, TO_SOURCE, LIVE_ACCEPT, 0},
+					 {FLIP_HEAD, TO_SOURCE, LIVE_WHOLE, 0}};
+	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+		with_fault(*state, "computing_threads", "", &x[i]);
+		expect_nothing_happened(*state, &x[i]);
+	}
+}
+
+static void children_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "with_child", "direct", false);
+	wait_both(f);
+	assert_true(EXITED(f->source_status, 0));
+	assert_non_null(strstr(f->said, "has children"));
+}
+
+static void a_sink_without_memory_says_so(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "private_memory", "direct small", false);
+	wait_both(f);
+	assert_true(EXITED(f->source_status, 0) && EXITED(f->sink_status, HALE_ERR_MEMORY));
+	assert_non_null(strstr(f->said, "there is no copy: "));
+}
+
+/* Talks to a sink as a source would that isn't one. */
+static void expect_refusal(struct fixture *f, const void *bytes, size_t len, int code)
+{
+	int a[2], out[2];
+	memset(f->said, 0, sizeof(f->said));
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
+	f->sink = spawn(f, "sink", "files", "", a[1], out[1]);
+	f->sink_status = -1;
+	f->source_status = 0;
+	f->out = out[0];
+	close(a[1]);
+	close(out[1]);
+	assert_true(write_all(a[0], bytes, len));
+	shutdown(a[0], SHUT_WR);
+	wait_both(f);
+	close(a[0]);
+	if (!EXITED(f->sink_status, code))
+		print_error("%x: %s\n", f->sink_status, f->said);
+	assert_true(EXITED(f->sink_status, code));
+}
+
+static void other_versions_and_garbage_are_refused(void **state)
+{
+	struct {
+		struct frame f;
+		struct live_begin b;
+	} m = {.f = {.kind = LIVE_BEGIN, .count = 1, .table_len = sizeof(m.b)},
+	       .b = {.magic = LIVE_MAGIC, .version = LIVE_VERSION + 1}};
+	live_sign(&m.f, &m.b);
+	expect_refusal(*state, &m, sizeof(m), HALE_ERR_IMAGE_MISMATCH);
+	assert_non_null(strstr(((struct fixture *)*state)->said, "same Hale"));
+	m.b.version = LIVE_VERSION;
+	m.b.header.version = IMAGE_VERSION;
+	live_sign(&m.f, &m.b);
+	expect_refusal(*state, &m, sizeof(m), HALE_ERR_IMAGE_MISMATCH);
+	assert_non_null(strstr(((struct fixture *)*state)->said, "another program"));
+	char garbage[3000];
+	for (size_t i = 0; i < sizeof(garbage); i++)
+		garbage[i] = (char)(i * 7 + 3);
+	expect_refusal(*state, garbage, sizeof(garbage), HALE_ERR_IMAGE_CORRUPT);
+	expect_refusal(*state, garbage, 5, HALE_ERR_LINK);
+}
+
+/* ---- when to stop ---- */
+
+static void rounds_end_when_the_rest_is_small(void **state)
+{
+	const struct live_bounds any = {0, 0};
+	double expected;
+	/* 512 MB at 1 GB/s, 50 MB/s written */
+	struct live_step s[4] = {{512000000, 0.512, 0}, {25600000, 0.0256, 0.512}};
+	assert_int_equal(live_plan(s, 1, &any, &expected), LIVE_AGAIN);
+	assert_true(expected < 0);
+	assert_int_equal(live_plan(s, 2, &any, &expected), LIVE_LAST);
+	assert_true(expected > 0.01 && expected < 0.012);
+	/* 1 s is bound too tightly for what is written at the stream's own speed */
+	struct live_step fast[4] = {
+	    {512000000, 0.5, 0}, {500000000, 0.5, 0.5}, {500000000, 0.5, 0.5}};
+	assert_int_equal(live_plan(fast, 2, &any, &expected), LIVE_AGAIN);
+	assert_int_equal(live_plan(fast, 3, &any, &expected), LIVE_LAST);
+	assert_true(expected > 0.4);
+	const struct live_bounds few = {0, 1};
+	assert_int_equal(live_plan(s, 1, &few, &expected), LIVE_LAST);
+	/* the same pages again and again: no more than these are left */
+	struct live_step hot[4] = {
+	    {512000000, 0.5, 0}, {40000000, 0.04, 0.5}, {40000000, 0.04, 0.05}};
+	live_plan(hot, 3, &any, &expected);
+	assert_true(expected < 0.06);
+}
+
+int main(int argc, char **argv)
+{
+	const char *scenario = getenv("T_SCENARIO");
+	if (scenario) {
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		return run_scenario(scenario);
+	}
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    T(private_memory_moves),
+	    T(file_mappings_move),
+	    T(shared_memory_moves),
+	    T(files_move),
+	    T(pipes_and_counters_move),
+	    T(signals_and_timers_move),
+	    T(attributes_move),
+	    T(computing_threads_move),
+	    T(any_thread_may_move_it),
+	    T(a_main_thread_may_be_gone),
+	    T(held_mutexes_know_their_owner),
+	    T(interrupted_calls_are_not_noticed),
+	    T(a_changing_map_moves),
+	    T(a_changing_map_moves_by_checksums),
+	    T(a_busy_program_moves),
+	    T(the_result_is_that_of_an_undisturbed_run),
+	    T(a_clone_and_its_original_both_run),
+	    T(a_stream_may_be_a_file),
+	    T(a_relay_changes_nothing),
+	    T(whoever_loses_the_sink_goes_on),
+	    T(a_sink_that_dies_while_it_becomes_the_copy),
+	    T(who_does_not_know_waits),
+	    T(a_source_that_dies_leaves_no_copy_before_commit),
+	    T(a_sink_that_does_not_answer_is_left),
+	    T(flipped_bits_are_found),
+	    T(flipped_answers_are_found),
+	    T(children_are_refused),
+	    T(a_sink_without_memory_says_so),
+	    T(other_versions_and_garbage_are_refused),
+	    cmocka_unit_test(rounds_end_when_the_rest_is_small),
+	};
+	return cmocka_run_group_tests_name("live", tests, NULL, NULL);
+}
