@@ -46,9 +46,10 @@ def scenario_2_a_rack_is_too_hot_and_then_well_again(s):
     hot = COOL + "wait 30ms\n" + HOT + "wait 30ms\n"
     # n0 and n1 stand in that rack; recorded hot, and hours later well
     first = recorded(s, {"n0": hot + "end\n", "n1": hot + "end\n", "n2": well + "end\n"})
-    expect([a[1:] for a in tried(s, first, "--nodes", "n0,n1,n2", "--spares", "s0,s1")] ==
-           [("mark unusable", "n0"), ("migrate", "n0"), ("mark unusable", "n1"), ("migrate", "n1")]
-           , first)
+    done = [a[1:] for a in tried(s, first, "--nodes", "n0,n1,n2", "--spares", "s0,s1")]
+    each = [[("mark unusable", n), ("migrate", n)] for n in ("n0", "n1")]
+    # whose sensor is read first is nobody's business
+    expect(done in (each[0] + each[1], each[1] + each[0]), first, done)
     both = recorded(s, {"n0": hot + well + "end\n", "n1": COOL + "end\n"})
     names = [json.loads(x)["name"] for x in both.splitlines()]
     expect(names == ["FTB_IPMI_OVERTEMP", "FTB_IPMI_NORMAL"], both)

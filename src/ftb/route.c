@@ -270,6 +270,22 @@ static struct route *route_of(struct broker *b, const struct ftb_event *e, const
 	return t;
 }
 
+static bool owner_wants(const struct owner_subscription *s, const struct ftb_event *e,
+			double arrived)
+{
+	return s->since <= arrived && ftb_filter_match(&s->filter, e);
+}
+
+static bool given_already(const struct broker *b, const struct owner_subscription *s,
+			  const struct ftb_event *e, double arrived)
+{
+	for (size_t i = 0; i < b->owned_count; i++)
+		if (b->owned[i].id < s->id && b->owned[i].callback == s->callback &&
+		    b->owned[i].arg == s->arg && owner_wants(&b->owned[i], e, arrived))
+			return true;
+	return false;
+}
+
 /* By id: a callback may subscribe and unsubscribe. */
 static void give_owner(struct broker *b, const struct ftb_event *e, double arrived)
 {
@@ -287,7 +303,7 @@ static void give_owner(struct broker *b, const struct ftb_event *e, double arriv
 		if (!next)
 			return;
 		done = next->id + 1;
-		if (next->since <= arrived && ftb_filter_match(&next->filter, e))
+		if (owner_wants(next, e, arrived) && !given_already(b, next, e, arrived))
 			next->callback(&s.event, next->arg);
 	}
 }

@@ -128,13 +128,22 @@ static void welcome(struct tap *t, const struct packet *p)
 
 /* ---- receiving ---- */
 
+static bool given_already(const struct tap *t, uint32_t i, const struct ftb_event *e)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (t->subs[k].callback == t->subs[i].callback &&
+		    t->subs[k].arg == t->subs[i].arg && ftb_filter_match(&t->subs[k].filter, e))
+			return true;
+	return false;
+}
+
 static void show(struct tap *t, const struct ftb_event *e)
 {
 	struct ftb_shown s;
 	bool written = false;
 
 	for (uint32_t i = 0; i < t->count; i++) {
-		if (!ftb_filter_match(&t->subs[i].filter, e))
+		if (!ftb_filter_match(&t->subs[i].filter, e) || given_already(t, i, e))
 			continue;
 		if (!written)
 			ftb_event_show(e, &s);

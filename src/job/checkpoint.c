@@ -13,6 +13,7 @@
 #include "image/image.h"
 #include "job/head.h"
 #include "job/own_fds.h"
+#include "job/watch.h"
 
 enum { CHAIN_LENGTH = 8 };
 
@@ -187,6 +188,7 @@ static hale_status_t start(struct head *h, struct error *err)
 	for (uint32_t r = 0; r < h->nranks; r++)
 		ask_rank(h, r);
 	loop_timer_set(&h->loop, &c->watch, 0.25, checkpoint_watch, h);
+	watch_checkpoint_begun(h);
 	inject_at_checkpoint(h, c->id);
 	return HALE_OK;
 }
@@ -200,10 +202,12 @@ static void refused(struct head *h, const struct error *err)
 
 	c->wanted = false;
 	snprintf(c->last_refusal, sizeof(c->last_refusal), "%s", err->text);
-	if (c->origin != ORIGIN_TIMER || !said)
+	if (c->origin != ORIGIN_TIMER || !said) {
 		head_say(h, "no checkpoint: %s%s", err->text,
 			 c->origin == ORIGIN_TIMER ? "; the job goes on and it is tried again later"
 						   : "");
+		watch_checkpoint_failed(h, 0, err->text);
+	}
 	refuse_programs(h);
 	control_checkpoint_over(h, NULL, err->text);
 }
@@ -312,6 +316,7 @@ static void report_given_up(struct head *h, const char *why)
 	json_uint(&j, "id", h->ckpt.id);
 	json_string(&j, "why", why);
 	record_end(&h->record, &j);
+	watch_checkpoint_failed(h, h->ckpt.id, why);
 }
 
 void checkpoint_abandon(struct head *h, const char *why)

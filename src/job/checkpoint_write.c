@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/head.h"
+#include "job/watch.h"
 
 enum { IDLE_LOOKS = 4, LOOKS_A_LINE = 8 };
 
@@ -310,6 +311,7 @@ static void announce(struct head *h, const struct store_manifest *m)
 		 units_show_bytes(m->bytes, bytes), units_show_seconds(m->seconds, took),
 		 units_show_seconds(m->pause_seconds, pause));
 	store_path(h->store.job_folder, m->id, path);
+	watch_checkpoint_done(h, m, path);
 	control_checkpoint_over(h, path, NULL);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/head.h"
+#include "job/watch.h"
 
 enum { CLIENTS_MAX = 64 };
 
@@ -134,6 +135,7 @@ static void answer_ps(struct client *c)
 	json_double(&j, "seconds", head_seconds(h));
 	json_uint(&j, "restarts", h->report.restarts);
 	json_uint(&j, "checkpoint", h->ckpt.last_id);
+	watch_print(h, &j);
 	json_close_object(&j);
 	answer(c, &j);
 }

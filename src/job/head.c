@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include "base/base.h"
 #include "job/head_private.h"
+#include "job/watch.h"
 
 enum { GRACE_SECONDS = 5, POLITE_SECONDS = 1 };
 
@@ -179,6 +180,7 @@ static void fail_rank(struct head *h, uint32_t rank)
 	else
 		snprintf(what, sizeof(what), "exited with status %d", r->exit_status);
 	report_add_failure(&h->report, rank, what, head_seconds(h));
+	watch_rank_died(h, rank, 0, what);
 	head_say(h, "rank %u %s%s", rank, what, h->nranks > 1 ? "; the job ends" : "");
 	h->exit_rank = rank;
 	h->polite = k->finalized && !r->aborted;
@@ -241,6 +243,7 @@ static void say_rollback(struct head *h, uint32_t rank, int sig, pid_t pid,
 		f->rolled_back_to = newest;
 		f->lost_seconds = seconds;
 	}
+	watch_rollback_begun(h, newest, seconds);
 }
 
 static void record_failure(struct head *h, uint32_t rank, int sig)
@@ -274,6 +277,7 @@ static void kill_rank(struct head *h, uint32_t rank)
 
 	f = report_add_failure(&h->report, rank, signal_text(sig, text), head_seconds(h));
 	record_failure(h, rank, sig);
+	watch_rank_died(h, rank, sig, text);
 	inject_rank_killed(h, rank);
 	checkpoint_abandon(h, "a rank was killed");
 	why = why_not_recover(h, rank, sig, &exit_status);
@@ -316,6 +320,7 @@ static void restored_one(struct head *h, uint32_t rank)
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	h->state = HEAD_RUNNING;
 	report_restart(h);
+	watch_rollback_done(h);
 	head_profile_turn(h);
 	if (h->recovery.target)
 		head_say(h, "all ranks run again from checkpoint %u, %s later", h->recovery.target,

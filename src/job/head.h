@@ -59,7 +59,7 @@ struct checkpoint_rank {
 	struct store_part part;
 };
 
-typedef enum ckpt_origin { ORIGIN_TIMER, ORIGIN_USER, ORIGIN_PROGRAM } ckpt_origin_t;
+typedef enum ckpt_origin { ORIGIN_TIMER, ORIGIN_USER, ORIGIN_PROGRAM, ORIGIN_RULE } ckpt_origin_t;
 
 struct checkpoint {
 	enum checkpoint_phase phase;
@@ -108,6 +108,7 @@ struct armed_fault {
 };
 
 struct control;
+struct watch;
 
 struct head {
 	struct options *o;
@@ -143,6 +144,7 @@ struct head {
 	size_t fault_count;
 	uint64_t random;
 	struct control *control;
+	struct watch *watch; /* NULL: no events */
 };
 
 /* Runs a job to its end; returns the exit status of hale. With a checkpoint (folder of a complete
@@ -229,6 +231,10 @@ void inject_at_checkpoint(struct head *h, uint32_t id);
 void inject_at_restart(struct head *h, uint32_t restart);
 void inject_rank_killed(struct head *h, uint32_t rank);
 void inject_fini(struct head *h);
+
+/* leave.c: the ranks of a node go elsewhere, because of `why`, a few words. UNSUPPORTED with a sentence
+ * when they can't, and what is done instead. */
+hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err);
 
 /* control.c */
 hale_status_t control_start(struct head *h, struct error *err);

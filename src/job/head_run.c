@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "job/head.h"
 #include "job/head_private.h"
+#include "job/watch.h"
 
 #define LOST_SECONDS 1.0
 
@@ -169,7 +170,8 @@ static void on_lost(void *arg, uint32_t rank)
 
 static void on_other(void *arg, pid_t pid, int status)
 {
-	recover_child(arg, pid, status);
+	if (!watch_child(arg, pid, status))
+		recover_child(arg, pid, status);
 }
 
 static void on_differs(void *arg, uint32_t rank, int which)
@@ -330,6 +332,8 @@ static hale_status_t begin(struct head *h, const struct head_start *start, struc
 	if (status == HALE_OK)
 		status = signals_start(h, err);
 	if (status == HALE_OK)
+		status = watch_start(h, err);
+	if (status == HALE_OK)
 		status = start_agent(h, err);
 	if (status == HALE_OK)
 		status = control_start(h, err);
@@ -339,10 +343,13 @@ static hale_status_t begin(struct head *h, const struct head_start *start, struc
 		return status;
 	record_launch(h);
 	if (start->manifest)
-		return recover_begin(h, start->manifest, start->job_folder, err);
-	status = head_launch_all(h, err);
-	if (status == HALE_OK)
+		status = recover_begin(h, start->manifest, start->job_folder, err);
+	else
+		status = head_launch_all(h, err);
+	if (status == HALE_OK && !start->manifest)
 		checkpoint_interval_start(h);
+	if (status == HALE_OK)
+		watch_job_begun(h);
 	return status;
 }
 
@@ -393,6 +400,7 @@ static void end(struct head *h)
 	checkpoint_fini(h);
 	recover_fini(h);
 	write_end(h);
+	watch_stop(h);
 	control_stop(h);
 	agent_destroy(&h->agent);
 	placement_fini(&h->placement);

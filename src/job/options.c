@@ -179,6 +179,54 @@ static hale_status_t take_seed(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_events(struct parser *p)
+{
+	p->o->events = true;
+	return HALE_OK;
+}
+
+static hale_status_t take_no_events(struct parser *p)
+{
+	p->o->no_events = true;
+	return HALE_OK;
+}
+
+static hale_status_t take_rules(struct parser *p)
+{
+	p->o->rules = p->value;
+	return *p->value ? HALE_OK : bad_value(p, "a file");
+}
+
+static bool is_monitor(const char *name, size_t len)
+{
+	static const char *const known[] = {"ipmi", "ib", "memory", "load"};
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strlen(known[i]) == len && memcmp(known[i], name, len) == 0)
+			return true;
+	return false;
+}
+
+/* Names with commas between, or options of `hale monitor`. */
+static hale_status_t take_monitor(struct parser *p)
+{
+	const char *at = p->value;
+
+	if (p->o->monitor_count == OPTIONS_MONITORS_MAX)
+		return error_set(p->err, HALE_ERR_ARGUMENT, "more than %d times --monitor",
+				 OPTIONS_MONITORS_MAX);
+	while (strncmp(p->value, "--", 2) != 0 && at) {
+		const char *comma = strchr(at, ',');
+
+		if (!is_monitor(at, comma ? (size_t)(comma - at) : strlen(at)))
+			return bad_value(p, "ipmi, ib, memory, load with commas between, or "
+					    "options of hale monitor");
+		at = comma ? comma + 1 : NULL;
+	}
+	p->o->monitors[p->o->monitor_count++] = p->value;
+	return HALE_OK;
+}
+
 static hale_status_t take_inject(struct parser *p)
 {
 	if (p->o->fault_count == OPTIONS_FAULTS_MAX)
@@ -281,6 +329,10 @@ static const struct option known_options[] = {
     {"--bind-to|-bind-to", 1, false, take_bind},
     {"--seed", 1, false, take_seed},
     {"--inject", 1, false, take_inject},
+    {"--events", 0, false, take_events},
+    {"--no-events", 0, false, take_no_events},
+    {"--rules", 1, false, take_rules},
+    {"--monitor", 1, false, take_monitor},
     {"--help|-h", 0, false, take_help},
     {"--version|-V", 0, false, take_version},
     /* what people who write mpirun are used to give */
@@ -366,6 +418,9 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "'%s': hale restart takes one checkpoint and nothing behind it",
 				 o->program[1]);
+	if (o->no_events && (o->events || o->rules || o->monitor_count > 0))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--no-events goes with none of --events, --rules, --monitor");
 	for (char **a = o->program; which == OPTIONS_RUN && *a; a++)
 		if (strcmp(*a, ":") == 0)
 			return error_set(

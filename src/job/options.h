@@ -22,7 +22,7 @@ struct fault {
 	uint32_t at_restart;	/* when this restart has spawned its processes */
 };
 
-enum { OPTIONS_FAULTS_MAX = 64 };
+enum { OPTIONS_FAULTS_MAX = 64, OPTIONS_MONITORS_MAX = 8 };
 
 struct options {
 	/* what to run */
@@ -50,6 +50,11 @@ struct options {
 	/* what to show */
 	bool tag, verbose, quiet;
 	const char *report, *profile;
+	/* events (watch.h) */
+	bool events, no_events;
+	const char *rules; /* file; NULL: those that Hale ships */
+	const char *monitors[OPTIONS_MONITORS_MAX];
+	size_t monitor_count;
 	/* faults */
 	uint64_t seed;
 	struct fault faults[OPTIONS_FAULTS_MAX];

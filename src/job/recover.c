@@ -10,6 +10,7 @@
 #include "image/image.h"
 #include "job/head.h"
 #include "job/head_private.h"
+#include "job/watch.h"
 
 void recover_fini(struct head *h)
 {
@@ -242,6 +243,7 @@ static void restart_from_beginning(struct head *h)
 		head_end(h, EXIT_UNRECOVERED);
 		return;
 	}
+	watch_rollback_done(h);
 	checkpoint_interval_start(h);
 }
 

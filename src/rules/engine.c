@@ -157,6 +157,16 @@ hale_status_t rules_engine_node(struct rules_engine *e, const char *name, rules_
 	return HALE_OK;
 }
 
+hale_status_t rules_engine_host(struct rules_engine *e, const char *node, const char *host)
+{
+	struct node *n = node_find(e, node, strlen(node));
+
+	if (!n || strlen(host) >= sizeof(n->host))
+		return HALE_ERR_ARGUMENT;
+	memcpy(n->host, host, strlen(host) + 1);
+	return HALE_OK;
+}
+
 bool rules_engine_usable(const struct rules_engine *e, const char *node)
 {
 	const struct node *n = node_find(e, node, strlen(node));
@@ -268,26 +278,61 @@ static const char *payload_field(const char *payload, const char *key, size_t *l
 	return NULL;
 }
 
-/* A host may say its name with its domain where the job doesn't, or the other way round. */
-static struct node *node_of_host(const struct rules_engine *e, const char *host, size_t len)
-{
-	struct node *n = node_find(e, host, len);
-	const char *dot = memchr(host, '.', len);
+/* Whom an event concerns: one node, or all of a machine. */
+struct subject {
+	struct node *node;
+	const char *host; /* if there is no such node */
+	size_t len;
+};
 
-	return n || !dot ? n : node_find(e, host, (size_t)(dot - host));
+static bool on_host(const struct node *n, const struct subject *s)
+{
+	return strncmp(n->host, s->host, s->len) == 0 && !n->host[s->len];
 }
 
-static struct node *node_of_event(const struct rules_engine *e, const struct rules_event *event)
+static bool subject_is(const struct rules_engine *e, const char *name, size_t len,
+		       struct subject *s)
 {
-	struct node *n = node_of_host(e, event->payload, strlen(event->payload));
+	*s = (struct subject){.node = node_find(e, name, len), .host = name, .len = len};
+	if (s->node || len == 0)
+		return s->node;
+	for (size_t i = 0; i < e->count; i++)
+		if (on_host(e->nodes[i], s))
+			return true;
+	return false;
+}
+
+/* A host may say its name with its domain where the job doesn't, or the other way round. */
+static bool subject_of_host(const struct rules_engine *e, const char *host, size_t len,
+			    struct subject *s)
+{
+	const char *dot = memchr(host, '.', len);
+
+	return subject_is(e, host, len, s) || (dot && subject_is(e, host, (size_t)(dot - host), s));
+}
+
+static bool subject_of_event(const struct rules_engine *e, const struct rules_event *event,
+			     struct subject *s)
+{
 	size_t len;
 	const char *field;
 
-	if (n)
-		return n;
+	if (subject_of_host(e, event->payload, strlen(event->payload), s))
+		return true;
 	field = payload_field(event->payload, "NODE", &len);
-	return field ? node_of_host(e, field, len)
-		     : node_of_host(e, event->host, strlen(event->host));
+	return field ? subject_of_host(e, field, len, s)
+		     : subject_of_host(e, event->host, strlen(event->host), s);
+}
+
+/* The next node that the event concerns; *at is 0 at first. NULL: no more. */
+static struct node *subject_next(const struct rules_engine *e, const struct subject *s, size_t *at)
+{
+	if (s->node)
+		return (*at)++ == 0 ? s->node : NULL;
+	while (*at < e->count)
+		if (on_host(e->nodes[(*at)++], s))
+			return e->nodes[*at - 1];
+	return NULL;
 }
 
 static long times_of_event(const struct rules_event *event)
@@ -376,22 +421,29 @@ static void advance_all(struct rules_engine *e)
 
 void rules_engine_event(struct rules_engine *e, const struct rules_event *event)
 {
-	struct node *n = node_of_event(e, event);
 	size_t count = e->rules->count;
+	struct subject s;
+	struct node *n;
 
 	clock_forward(e, event->time);
-	if (!n)
+	if (!subject_of_event(e, event, &s))
 		return;
 	e->event = event->name;
 	/* all conditions first, then rules about several nodes, which may hold others back */
-	for (size_t k = 0; k < count; k++)
-		if (rule_event(e, k, n, event) && e->rules->v[k].scope != SCOPE_EACH)
+	for (size_t k = 0; k < count; k++) {
+		bool its = false;
+
+		for (size_t at = 0; (n = subject_next(e, &s, &at));)
+			its |= rule_event(e, k, n, event);
+		if (its && e->rules->v[k].scope != SCOPE_EACH)
 			wide_update(e, k);
+	}
 	for (size_t k = 0; k < count; k++)
 		if (e->rules->v[k].scope != SCOPE_EACH)
 			stand_advance(e, k, NULL, &e->wide[k]);
-	for (size_t k = 0; k < count; k++)
-		stand_advance(e, k, n, &n->cells[k].stand);
+	for (size_t at = 0; (n = subject_next(e, &s, &at));)
+		for (size_t k = 0; k < count; k++)
+			stand_advance(e, k, n, &n->cells[k].stand);
 	if (e->dirty || e->next <= e->now)
 		advance_all(e);
 	e->event = "";

@@ -40,6 +40,7 @@ struct cell {
 
 struct node {
 	char name[RULES_NODE_MAX];
+	char host[RULES_NODE_MAX]; /* "": the machine has the node's name */
 	rules_role_t role;
 	unsigned unusable; /* mask of reasons */
 	uint64_t moving;   /* id of the migration or clone under way; 0 */

@@ -554,6 +554,22 @@ void rules_destroy(struct rules *rules)
 	free(rules);
 }
 
+static void each_of(const struct rule *r, const struct rules_names *names,
+		    void (*each)(void *arg, const char *space, const char *event), void *arg)
+{
+	for (int i = 0; i < names->count; i++)
+		each(arg, r->space, names->glob[i]);
+}
+
+void rules_each_event(const struct rules *rules,
+		      void (*each)(void *arg, const char *space, const char *event), void *arg)
+{
+	for (size_t i = 0; i < rules->count; i++) {
+		each_of(&rules->v[i], &rules->v[i].when, each, arg);
+		each_of(&rules->v[i], &rules->v[i].until, each, arg);
+	}
+}
+
 size_t rules_count(const struct rules *rules)
 {
 	return rules->count;

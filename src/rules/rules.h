@@ -44,6 +44,11 @@ const char *rules_severity_name(rules_severity_t severity);
 
 struct rules;
 
+/* Calls each(arg, namespace, event) for every pair of patterns by which rules choose events,
+ * perhaps more than once for the same: what is worth subscribing to. */
+void rules_each_event(const struct rules *rules,
+		      void (*each)(void *arg, const char *space, const char *event), void *arg);
+
 /* Parses text (len bytes, need not end in NUL). name is what errors call it: "FILE:LINE: …".
  * On success *rules is owned by the caller. An empty text is a set without rules.
  * HALE_ERR_ARGUMENT when the text is not right, HALE_ERR_MEMORY. */
@@ -119,6 +124,11 @@ void rules_engine_destroy(struct rules_engine *e); /* NULL is fine */
  * HALE_ERR_ARGUMENT for a name that is empty or too long, HALE_ERR_MEMORY. */
 hale_status_t rules_engine_node(struct rules_engine *e, const char *name, rules_role_t role,
 				double now);
+
+/* The machine that a node is part of, where that has another name, or several nodes: an event about
+ * host concerns every node on it. Copied; "" for none. ARGUMENT for an unknown node or a name that
+ * is too long. */
+hale_status_t rules_engine_host(struct rules_engine *e, const char *node, const char *host);
 
 /* An event. It concerns the node that its payload names: all of it ("<node>", as the events of
  * FTB-IPMI), or "NODE:<node>" among fields that "::" divides; else the publisher's host. A field
