@@ -99,8 +99,7 @@ static bool copy_runs(struct capture *c, size_t first)
 static bool set_apart(struct capture *c, const struct map *m, struct map_written *w)
 {
 	struct selection *s = &c->selection, before = *s;
-	if (selection_add(s, m, w->ranges.items, w->ranges.count) &&
-	    copy_runs(c, before.runs.count) &&
+	if (selection_add(s, m, &w->ranges) && copy_runs(c, before.runs.count) &&
 	    !sys(SYS_madvise, m->start, m->end - m->start, MADV_DONTFORK)) {
 		w->apart = true;
 		w->saved = s->pages - before.pages;

@@ -166,9 +166,7 @@ static bool select_map(struct capture *c, size_t i)
 	uint64_t before = s->pages;
 	if (w->apart)
 		return true;
-	bool ok = c->incremental && !w->whole
-		      ? selection_add(s, m, w->ranges.items, w->ranges.count)
-		      : selection_add(s, m, NULL, 0);
+	bool ok = selection_add(s, m, c->incremental && !w->whole ? &w->ranges : NULL);
 	w->saved = s->pages - before;
 	if (w->saved)
 		make_readable(m, true);

@@ -168,10 +168,9 @@ bool selection_init(struct selection *s, struct arena *a, bool incremental);
 /* Of the calling process: for all selection_add until selection_close. */
 bool selection_open(struct selection *s);
 void selection_close(struct selection *s);
-/* Adds what image needs of a private mapping. written: ranges inside it that may have changed
- * since the base, in order; NULL: all of it. */
-bool selection_add(struct selection *s, const struct map *m, const struct range *written,
-		   size_t written_count);
+/* Adds what image needs of a private mapping. written: ranges inside it (struct range) that may
+ * have changed since the base, in order, perhaps none; NULL: all of it. */
+bool selection_add(struct selection *s, const struct map *m, const struct list *written);
 /* Private copies, made while the process was stopped, of shared memory that has no name. */
 bool selection_add_copy(struct selection *s, uint64_t addr, const void *copy, uint64_t pages);
 

@@ -115,7 +115,7 @@ static bool compare_map(struct capture *c, const struct map *m, struct map_writt
 {
 	struct selection sel;
 	bool ok = selection_init(&sel, &c->arena, false) && selection_open(&sel) &&
-		  selection_add(&sel, m, NULL, 0);
+		  selection_add(&sel, m, NULL);
 	if (ok && sel.pages && !(m->prot & PROT_READ))
 		sys(SYS_mprotect, m->start, m->end - m->start, PROT_READ);
 	w->whole = false;

@@ -299,6 +299,11 @@ static void chain_comes_back(struct fixture *f, const char *scenario, const char
 	size_t n = 0;
 	run_well(f, scenario, how, NULL);
 	assert_int_equal(chain_of(f, 4, list, sizeof(list)), 4);
+	/* hardly anything was written before the third, and nothing at all in whole mappings */
+	struct image_info info;
+	snprintf(out, sizeof(out), "%s/3", f->dir);
+	assert_int_equal(image_read_info(out, &info, &err), HALE_OK);
+	assert_in_range(info.pages, 1, 500);
 	run_well(f, scenario, how, list);
 	/* as one full image */
 	for (char *p = strtok(list, ":"); p; p = strtok(NULL, ":"))

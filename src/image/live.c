@@ -387,8 +387,8 @@ bool live_runs(void)
 {
 	if (came_through < 0)
 		return true;
-	bool heard = !live_answers(came_through) ||
-		     !live_say(came_through, LIVE_RUNS, HALE_OK, NULL);
+	bool heard =
+	    !live_answers(came_through) || !live_say(came_through, LIVE_RUNS, HALE_OK, NULL);
 	image_fd_disown(came_through);
 	sys(SYS_close, came_through);
 	came_through = -1;

@@ -83,8 +83,8 @@ static bool add_drop(struct selection *s, uint64_t start, uint64_t end)
 /* Where a walk stands: everything before `done` has been dealt with. */
 struct walk {
 	struct selection *s;
-	const struct range *written; /* NULL: everything */
-	size_t count, next;
+	const struct list *written; /* struct range; NULL: everything */
+	size_t next;
 	uint64_t done;
 	bool keep_zero;
 	bool no_file; /* no page can be one of a file */
@@ -95,11 +95,13 @@ static bool save_written(struct walk *w, uint64_t start, uint64_t end)
 {
 	if (!w->written)
 		return add_run(w->s, start, end, w->keep_zero, false);
-	while (w->next < w->count && w->written[w->next].end <= start)
+	const struct range *r = w->written->items;
+	size_t count = w->written->count;
+	while (w->next < count && r[w->next].end <= start)
 		w->next++;
-	for (size_t i = w->next; i < w->count && w->written[i].start < end; i++) {
-		uint64_t from = w->written[i].start > start ? w->written[i].start : start;
-		uint64_t to = w->written[i].end < end ? w->written[i].end : end;
+	for (size_t i = w->next; i < count && r[i].start < end; i++) {
+		uint64_t from = r[i].start > start ? r[i].start : start;
+		uint64_t to = r[i].end < end ? r[i].end : end;
 		if (!add_run(w->s, from, to, w->keep_zero, false))
 			return false;
 	}
@@ -163,12 +165,10 @@ static bool walk_by_entries(struct walk *w, uint64_t start, uint64_t end)
 	return true;
 }
 
-static bool selection_walk(struct selection *s, const struct map *m, const struct range *written,
-			   size_t count)
+static bool selection_walk(struct selection *s, const struct map *m, const struct list *written)
 {
 	struct walk w = {.s = s,
 			 .written = written,
-			 .count = count,
 			 .done = m->start,
 			 .keep_zero = map_kind_of(m) == MAP_KIND_FILE,
 			 .no_file = !m->inode};
@@ -180,13 +180,12 @@ static bool selection_walk(struct selection *s, const struct map *m, const struc
 
 /* Every page counts, since not all of them show up as present: parts mapped from an image by a
  * lazy restart, and private mappings of files that have no name any more. */
-static bool select_all(struct selection *s, const struct map *m, const struct range *written,
-		       size_t count)
+static bool select_all(struct selection *s, const struct map *m, const struct list *written)
 {
 	const struct range whole = {m->start, m->end};
 	bool unsafe = !map_is_own_source(m);
-	for (size_t i = 0; i < (written ? count : 1); i++) {
-		const struct range *r = written ? &written[i] : &whole;
+	for (size_t i = 0; i < (written ? written->count : 1); i++) {
+		const struct range *r = written ? list_at(written, i) : &whole;
 		/* in a difference a zero page has to be named, whatever lay there before */
 		if (!add_run(s, r->start, r->end, false, unsafe))
 			return false;
@@ -194,15 +193,14 @@ static bool select_all(struct selection *s, const struct map *m, const struct ra
 	return true;
 }
 
-bool selection_add(struct selection *s, const struct map *m, const struct range *written,
-		   size_t written_count)
+bool selection_add(struct selection *s, const struct map *m, const struct list *written)
 {
 	enum map_kind kind = map_kind_of(m);
 	if (kind == MAP_KIND_SHARED_FILE || kind == MAP_KIND_SHARED_ANON)
 		return true;
 	if (kind == MAP_KIND_ANON && m->inode && strcmp(m->name, "/dev/zero"))
-		return select_all(s, m, written, written_count);
-	return selection_walk(s, m, written, written_count);
+		return select_all(s, m, written);
+	return selection_walk(s, m, written);
 }
 
 bool selection_add_copy(struct selection *s, uint64_t addr, const void *copy, uint64_t pages)

@@ -167,7 +167,9 @@ static void chain_of(size_t size)
 {
 	area = anon(size);
 	remapped = anon(64 * PAGE);
+	char *idle = anon(4 * MIB);
 	fill(area, size, 50);
+	fill(idle, 4 * MIB, 56);
 	pthread_mutex_t *held = mutex_across(area + 601 * PAGE);
 	fill(remapped, 64 * PAGE, 51);
 	take();
@@ -198,7 +200,7 @@ static void chain_of(size_t size)
 	area[500 * PAGE + 17]--;
 	CHECK(filled(area + 302 * PAGE, PAGE, 50 + 302 * 512));
 	CHECK(filled(area + 500 * PAGE, PAGE, 50 + 500 * 512));
-	CHECK(zero(area + 700 * PAGE, PAGE));
+	CHECK(zero(area + 700 * PAGE, PAGE) && filled(idle, 4 * MIB, 56));
 	CHECK(filled(area + 701 * PAGE, size - 701 * PAGE, 50 + 701 * 512));
 	/* as before, children inherit it */
 	pid_t child = fork();
