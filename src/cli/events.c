@@ -13,8 +13,9 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/events.h"
 #include "ftb/lib.h"
-#include "job/job.h"
+#include "job/watch.h"
 #include <libftb.h>
 
 enum { QUIET_MS = 300 }; /* without --follow: so long without one more, and that was all */
@@ -27,6 +28,7 @@ struct view {
 	pthread_cond_t news;
 	long shown;
 	bool ended; /* nobody reads any more */
+	struct events_place place;
 };
 
 static int usage(const char *what)
@@ -45,8 +47,8 @@ static int no_broker(int ret)
 	}
 	if (!ftb_socket_path(path))
 		snprintf(path, sizeof(path), "a path that is too long");
-	log_warn("no event broker serves this user at %s; start one with `hale backplane`, or say "
-		 "where it is with HALE_FTB",
+	log_warn("no event broker serves this user at %s; name a job (`hale ps` lists them), start "
+		 "a broker with `hale backplane`, or say where it is with HALE_FTB",
 		 path);
 	return 1;
 }
@@ -192,6 +194,10 @@ static void wait_for_end(struct view *v, FTB_client_handle_t c)
 			;
 		pthread_mutex_unlock(&v->lock);
 		tell_lost(c, told);
+		/* its last events have come: it goes on listening for a moment longer than the job
+		 */
+		if (v->follow && v->place.own && seen == v->shown && !events_job_runs(&v->place))
+			v->follow = false;
 		pthread_mutex_lock(&v->lock);
 	}
 	pthread_mutex_unlock(&v->lock);
@@ -235,13 +241,14 @@ static int publish(int argc, char **argv)
 	FTB_client_t me = {.client_subscription_style = "FTB_SUBSCRIPTION_NONE",
 			   .client_name = "hale-events"};
 	FTB_event_info_t info = {.event_name = ""};
-	const char *what[4] = {0}, *job = "";
+	const char *what[4] = {0}, *named = NULL, *job;
+	struct events_place place;
 	FTB_client_handle_t c;
 	int n = 0, ret;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--job") == 0 && i + 1 < argc)
-			job = argv[++i];
+			named = argv[++i];
 		else if (n < 4)
 			what[n++] = argv[i];
 		else
@@ -261,8 +268,10 @@ static int publish(int argc, char **argv)
 		return usage("a severity is INFO, WARNING, ERROR or FATAL");
 	if (what[3] && strlen(what[3]) > HALE_FTB_MAX_PAYLOAD)
 		return usage("a payload has at most 8192 bytes");
+	events_find(named, &place);
+	job = !named ? "" : place.running ? watch_job_name(named) : named;
 	if (strlen(job) >= sizeof(me.client_jobid))
-		return usage("a job's name in events has at most 15 bytes");
+		return usage("a job's name in events has at most 15 bytes, and no such job runs");
 	snprintf(me.event_space, sizeof(me.event_space), "%s", what[0]);
 	snprintf(me.client_jobid, sizeof(me.client_jobid), "%s", job);
 	snprintf(info.event_name, sizeof(info.event_name), "%s", what[1]);
@@ -283,6 +292,7 @@ static int publish(int argc, char **argv)
 int cli_events(int argc, char **argv)
 {
 	struct view v = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
+	const char *job = NULL;
 	bool fits = true;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -303,11 +313,14 @@ int cli_events(int argc, char **argv)
 			if (!units_parse_int(argv[++i], 1, 1000000000, &v.count))
 				return usage("--count takes a number");
 		} else if (a[0] != '-') {
-			fits &= add_filter(&v, "job=", a);
+			job = a;
 		} else {
 			return usage("hale events does not know that option");
 		}
 	}
+	events_find(job, &v.place);
+	if (job && !v.place.own)
+		fits &= add_filter(&v, "job=", v.place.running ? watch_job_name(job) : job);
 	if (!fits)
 		return usage("that filter is too long");
 	return watch(&v);

@@ -7,6 +7,9 @@ const char cli_events_help[] =
     "Shows events of the backplane: faults that monitors and jobs have noticed, and what was "
     "done.\n"
     "Without --follow: those of severity WARNING and above that the brokers remember (8192 each).\n"
+    "With a JOB that runs: all that passes its own broker, until the job ends, or, if it has "
+    "joined\n"
+    "one of the machine, what is about it there.\n"
     "\n"
     "  -f, --follow           show events as they come, until interrupted\n"
     "  --filter F             only those for which all of F holds: namespace=FTB.* "
@@ -22,8 +25,10 @@ const char cli_events_help[] =
     "\n"
     "Publishes one: hale events publish FTB.FTB_IPMI FTB_IPMI_OVERTEMP ERROR node3\n"
     "\n"
+    "With --job of a job that runs, it goes to the broker of that job.\n"
+    "\n"
     "The node's broker is found at $HALE_FTB, else $XDG_RUNTIME_DIR/hale/ftb, else\n"
-    "/tmp/hale-ftb-UID/ftb.\n";
+    "/tmp/hale-ftb-UID/ftb, else it is that of the only job that runs.\n";
 
 const char cli_backplane_help[] =
     "hale backplane [options]       serve events on this node, until SIGTERM\n"

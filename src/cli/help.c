@@ -59,6 +59,16 @@ static const char run_help[] =
     "  --restart full|lazy    read images before going on, or while (full); a lazy restart's are\n"
     "                         verified beside the running job\n"
     "\n"
+    "events\n"
+    "  --events               end with a sentence if there can be none; they are on anyhow: the "
+    "job\n"
+    "                         joins the machine's broker, or brings one (`hale events JOB`)\n"
+    "  --rules FILE           what is done about which event (docs/rules.md); without it, those\n"
+    "                         that Hale ships\n"
+    "  --monitor ipmi,ib,memory,load            watch this node's sensors; or options of hale\n"
+    "  --monitor '--ipmi n1=10.1.0.1 --every 5s'  monitor; repeatable\n"
+    "  --no-events            none of that\n"
+    "\n"
     "what happened\n"
     "  --report FILE          write a report as JSON when the job ends\n"
     "  --profile FILE         write what was measured of the program, for hale advise\n"
@@ -148,11 +158,19 @@ static const char advise_help[] =
 
 static const struct {
 	const char *name, *text;
-} helps[] = {{"monitor", cli_monitor_help}, {"rules", cli_rules_help}, {"events", cli_events_help}, {"backplane", cli_backplane_help},
-	     {"run", run_help},		  {"restart", restart_help},
-	     {"ckpt", ckpt_help},	  {"ps", ps_help},
-	     {"inject", inject_help},	  {"image", image_help},
-	     {"advise", advise_help},	  {"sim", cli_sim_help}, {"model", cli_model_help}};
+} helps[] = {{"monitor", cli_monitor_help},
+	     {"rules", cli_rules_help},
+	     {"events", cli_events_help},
+	     {"backplane", cli_backplane_help},
+	     {"run", run_help},
+	     {"restart", restart_help},
+	     {"ckpt", ckpt_help},
+	     {"ps", ps_help},
+	     {"inject", inject_help},
+	     {"image", image_help},
+	     {"advise", advise_help},
+	     {"sim", cli_sim_help},
+	     {"model", cli_model_help}};
 
 int cli_help(const char *command)
 {

@@ -33,6 +33,25 @@ static const char *text_of(const struct json_value *v, const char *key)
 	return json_text(json_get(v, key), "?");
 }
 
+/* What the rules say of them. */
+static void copy_nodes(struct json_out *j, const struct json_value *job)
+{
+	const struct json_value *nodes = json_get(job, "nodes");
+
+	json_string(j, "events", json_text(json_get(job, "events"), ""));
+	json_open_array(j, "nodes");
+	for (size_t i = 0; i < json_count(nodes); i++) {
+		const struct json_value *n = json_at(nodes, i);
+
+		json_open_object(j, NULL);
+		json_string(j, "node", text_of(n, "node"));
+		json_bool(j, "usable", json_truth(json_get(n, "usable"), true));
+		json_string(j, "why", json_text(json_get(n, "why"), ""));
+		json_close_object(j);
+	}
+	json_close_array(j);
+}
+
 static void copy_job(struct json_out *j, const struct json_value *job)
 {
 	const struct json_value *ranks = json_get(job, "ranks");
@@ -54,6 +73,7 @@ static void copy_job(struct json_out *j, const struct json_value *job)
 		json_close_object(j);
 	}
 	json_close_array(j);
+	copy_nodes(j, job);
 	json_int(j, "pid", json_number_int(json_get(job, "pid"), 0));
 	json_double(j, "seconds", json_number(json_get(job, "seconds"), 0));
 	json_int(j, "restarts", json_number_int(json_get(job, "restarts"), 0));
@@ -76,6 +96,13 @@ static void show_job(const struct json_value *job)
 		printf("  rank %-4" PRId64 " pid %-8" PRId64 " %s\n",
 		       json_number_int(json_get(r, "rank"), -1),
 		       json_number_int(json_get(r, "pid"), 0), text_of(r, "state"));
+	}
+	for (size_t i = 0; i < json_count(json_get(job, "nodes")); i++) {
+		const struct json_value *n = json_at(json_get(job, "nodes"), i);
+
+		if (!json_truth(json_get(n, "usable"), true))
+			printf("  node %s is unusable (rule %s)\n", text_of(n, "node"),
+			       text_of(n, "why"));
 	}
 }
 

@@ -163,8 +163,8 @@ static void record(struct watch *w, const struct watch_action *a)
 	json_string(&j, "because", a->event);
 	record_end(&w->head->record, &j);
 	watch_tell(w->head, "FTB.JL", "FTB_RULE", FTB_INFO,
-		   "JOB:%s::ACTION:%s::NODE:%s::EVENT:%s::RULE:%s", w->head->job,
-		   rules_do_name(a->what), a->node, a->event, a->rule);
+		   "JOB:%s::ACTION:%s%s%s::EVENT:%s::RULE:%s", w->head->job, rules_do_name(a->what),
+		   *a->node ? "::NODE:" : "", a->node, a->event, a->rule);
 }
 
 static void act(struct watch *w, const struct watch_action *a)

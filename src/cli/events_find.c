@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which broker `hale events` speaks to: the job's, the machine's, or that of the only job. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "cli/events.h"
+#include "ftb/ftb.h"
+#include "job/control.h"
+#include "job/watch.h"
+
+/* Where a running job says that its events are; false: it does not run, or has none. */
+static bool ask_job(char job[JOB_ID_MAX], char path[108])
+{
+	struct json_value *answer;
+	hale_status_t status;
+	const char *said;
+
+	control_ask_each((char(*)[JOB_ID_MAX])job, 1, "{\"op\":\"ps\"}", &answer, &status);
+	said = status == HALE_OK ? json_text(json_get(answer, "events"), "") : "";
+	snprintf(path, 108, "%s", said);
+	json_free(answer);
+	return path[0];
+}
+
+static bool only_job(char job[JOB_ID_MAX])
+{
+	char(*jobs)[JOB_ID_MAX];
+	bool one = control_jobs(&jobs) == 1;
+
+	if (one)
+		snprintf(job, JOB_ID_MAX, "%s", jobs[0]);
+	free(jobs);
+	return one;
+}
+
+static bool machine_has_one(void)
+{
+	int fd = ftb_connect(NULL);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+void events_find(const char *job, struct events_place *p)
+{
+	char path[108];
+
+	*p = (struct events_place){0};
+	if (job)
+		snprintf(p->job, sizeof(p->job), "%s", job);
+	else if (machine_has_one() || !only_job(p->job))
+		return;
+	if (!ask_job(p->job, path))
+		return;
+	p->running = true;
+	p->own = strncmp(path, "@hale/", 6) == 0;
+	setenv("HALE_FTB", path, 1);
+}
+
+bool events_job_runs(const struct events_place *p)
+{
+	int fd = control_connect(p->job);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
