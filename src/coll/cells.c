@@ -16,6 +16,9 @@ bool coll_messages_only;
  * comes back late, so waiting for a vector of a MiB should not come to it. */
 enum { SPIN_NS = 20000, YIELD_NS = 500000, ROUNDS_A_LOOK = 8 };
 
+/* Headers that cells_publish_ring is ahead with. */
+enum { AHEAD = 4 };
+
 static struct coll_cell *cell_at(unsigned context, uint32_t world)
 {
 	struct segment *s = link_self()->segment;
@@ -188,6 +191,9 @@ char *cells_room_slow(struct coll_home *h, uint64_t k, size_t bytes)
 
 void cells_publish_ring(struct coll_home *h, uint64_t k)
 {
+	/* An exchange stands still until the line is here. A root that runs ahead takes back those
+	 * that its readers have left behind before it needs them. */
+	__builtin_prefetch(cells_header(h, h->rank, k + AHEAD), 1);
 	atomic_exchange_explicit(&cells_header(h, h->rank, k)->seq, k, memory_order_seq_cst);
 	cells_ring(h);
 }

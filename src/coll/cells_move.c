@@ -44,7 +44,7 @@ static int give_nothing(struct coll_home *h, uint64_t k, publish_t how)
 	return MPI_ERR_NO_MEM;
 }
 
-static int give_block(struct coll_home *h, uint64_t k, struct coll_block b, publish_t how,
+static inline __attribute__((always_inline)) int give_block(struct coll_home *h, uint64_t k, struct coll_block b, publish_t how,
 		      struct given *g)
 {
 	size_t bytes = coll_block_bytes(b), run;
@@ -71,7 +71,7 @@ static int give_block(struct coll_home *h, uint64_t k, struct coll_block b, publ
 	return MPI_SUCCESS;
 }
 
-static int take_block(const struct coll_home *h, uint64_t k, int member, struct coll_block to)
+static inline __attribute__((always_inline)) int take_block(const struct coll_home *h, uint64_t k, int member, struct coll_block to)
 {
 	struct coll_header *d = cells_deposit_of(h, member, k);
 	const char *local = d->address ? NULL : cells_payload(h, member, d);
@@ -134,7 +134,7 @@ static void give_whole(struct coll_home *h, const void *p, struct coll_large lar
 }
 
 /* The root of more than two members says with its first deposit which way the block goes. */
-static void bcast_give(struct coll_home *h, struct coll_block b)
+static __attribute__((noinline)) void bcast_give(struct coll_home *h, struct coll_block b)
 {
 	struct coll_large large = {.bytes = coll_block_bytes(b)};
 	size_t run;
@@ -150,7 +150,7 @@ static void bcast_give(struct coll_home *h, struct coll_block b)
 		give_pieces(h, b, large);
 }
 
-static int bcast_take(struct coll_home *h, int root, struct coll_block b)
+static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, struct coll_block b)
 {
 	size_t room = coll_block_bytes(b), at = 0;
 	struct coll_large large = {0};
@@ -179,10 +179,16 @@ static int bcast_take(struct coll_home *h, int root, struct coll_block b)
 	return large.bytes > room ? MPI_ERR_TRUNCATE : rc;
 }
 
-static int bcast_pair(struct coll_home *h, const struct coll_args *a)
+int cells_bcast(struct coll_home *h, const struct coll_args *a)
 {
-	uint64_t k = cells_begin(h);
 	struct coll_block b = coll_recv_one(a);
+	if (h->n > 2 || !h->reads) {
+		if (a->root != h->rank)
+			return bcast_take(h, a->root, b);
+		bcast_give(h, b);
+		return MPI_SUCCESS;
+	}
+	uint64_t k = cells_begin(h);
 	if (a->root != h->rank) {
 		int rc = take_block(h, k, a->root, b);
 		cells_finish_ring(h, k);
@@ -192,16 +198,6 @@ static int bcast_pair(struct coll_home *h, const struct coll_args *a)
 	int rc = give_block(h, k, b, LOUD, &g);
 	leave(h, k, &g, -1);
 	return rc;
-}
-
-int cells_bcast(struct coll_home *h, const struct coll_args *a)
-{
-	if (h->n == 2 && h->reads)
-		return bcast_pair(h, a);
-	if (a->root != h->rank)
-		return bcast_take(h, a->root, coll_recv_one(a));
-	bcast_give(h, coll_recv_one(a));
-	return MPI_SUCCESS;
 }
 
 /* ---- one block of each ---- */
