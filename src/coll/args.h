@@ -94,6 +94,12 @@ static inline bool coll_in_place(const struct coll_args *a)
 	return a->sbuf == MPI_IN_PLACE;
 }
 
+/* A reduction's elements of this process. */
+static inline const char *coll_input(const struct coll_args *a)
+{
+	return coll_in_place(a) ? a->rbuf : a->sbuf;
+}
+
 /* Memory that count elements of t span, from true_lb on, gaps included: reductions work on that,
  * since their functions see elements in the type's own layout. */
 static inline size_t coll_span(const struct datatype *t, size_t count)

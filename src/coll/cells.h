@@ -291,6 +291,9 @@ int cells_allgather(struct coll_home *h, const struct coll_args *a);
 int cells_alltoall(struct coll_home *h, const struct coll_args *a);
 int cells_reduce(struct coll_home *h, const struct coll_args *a);
 int cells_allreduce(struct coll_home *h, const struct coll_args *a);
+/* cells_reduce_large.c: of more than cells_inline bytes */
+int cells_reduce_large(struct coll_home *h, const struct coll_args *a);
+int cells_allreduce_large(struct coll_home *h, const struct coll_args *a);
 /* Do large reductions go through the cells whole, so that members needn't read each other's memory?
  */
 bool cells_reduce_in_pieces(const struct coll_args *a);

@@ -118,3 +118,34 @@ void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const struct col
 	f->own = NULL;
 	f->own_in_out = false;
 }
+
+char *fold_image(const struct datatype *t, size_t count, void **block)
+{
+	*block = scratch_get(coll_span(t, count) + CACHE_LINE);
+	return *block ? (char *)*block - t->true_lb : NULL;
+}
+
+void fold_give(const struct coll_args *a, void *to, const char *from, size_t count)
+{
+	if (LIKELY(a->rtype->contiguous))
+		memcpy(to, from, count * a->rtype->size);
+	else
+		datatype_copy(a->rtype, to, count, a->rtype, from, count);
+}
+
+int fold_deliver(struct fold *f, const struct coll_args *a, int hi, size_t first, size_t count,
+		 void *to)
+{
+	ptrdiff_t skip = (ptrdiff_t)first * f->type->extent;
+	void *block;
+	if (LIKELY(f->type->contiguous))
+		return fold_run(f, hi, first, count, (char *)to - skip);
+	char *image = fold_image(f->type, count, &block);
+	if (!image)
+		return MPI_ERR_NO_MEM;
+	f->own_in_out = false;
+	int rc = fold_run(f, hi, first, count, image - skip);
+	fold_give(a, to, image, count);
+	scratch_put(block);
+	return rc;
+}

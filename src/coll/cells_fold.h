@@ -27,5 +27,13 @@ struct fold {
 void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const struct coll_args *a);
 /* Elements [first, first + count) of members [0, hi) to the same elements at out. */
 int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out);
+/* An image of count elements to combine into, when the user's buffer has gaps that aren't ours or
+ * is still being read; NULL: no memory. block: for scratch_put. */
+char *fold_image(const struct datatype *t, size_t count, void **block);
+/* From such an image to count elements of the user's buffer. */
+void fold_give(const struct coll_args *a, void *to, const char *from, size_t count);
+/* fold_run into the user's buffer, through an image if that has gaps. */
+int fold_deliver(struct fold *f, const struct coll_args *a, int hi, size_t first, size_t count,
+		 void *to);
 
 #endif

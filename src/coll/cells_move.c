@@ -44,8 +44,8 @@ static int give_nothing(struct coll_home *h, uint64_t k, publish_t how)
 	return MPI_ERR_NO_MEM;
 }
 
-static inline __attribute__((always_inline)) int give_block(struct coll_home *h, uint64_t k, struct coll_block b, publish_t how,
-		      struct given *g)
+static inline __attribute__((always_inline)) int
+give_block(struct coll_home *h, uint64_t k, struct coll_block b, publish_t how, struct given *g)
 {
 	size_t bytes = coll_block_bytes(b), run;
 	*g = (struct given){.awaited = how == QUIET};
@@ -71,7 +71,8 @@ static inline __attribute__((always_inline)) int give_block(struct coll_home *h,
 	return MPI_SUCCESS;
 }
 
-static inline __attribute__((always_inline)) int take_block(const struct coll_home *h, uint64_t k, int member, struct coll_block to)
+static inline __attribute__((always_inline)) int take_block(const struct coll_home *h, uint64_t k,
+							    int member, struct coll_block to)
 {
 	struct coll_header *d = cells_deposit_of(h, member, k);
 	const char *local = d->address ? NULL : cells_payload(h, member, d);

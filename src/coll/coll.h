@@ -4,8 +4,8 @@
  * schedules of messages in the collective context. May call: match/ and below.
  *
  * Reduction order is a fixed binary tree over ranks, f(lo, hi) = f(lo, mid) op f(mid, hi) with
- * mid - lo the largest power of two below hi - lo, whatever the algorithm, arrival or placement: the
- * same bits always (the tree that recursive doubling makes).
+ * mid - lo the largest power of two below hi - lo, whatever the algorithm, arrival or placement:
+ * the same bits always (the tree that recursive doubling makes).
  *
  * Arguments are checked above; sendbuf may be MPI_IN_PLACE where MPI allows it; communicators are
  * intracommunicators unless said otherwise. All return an MPI error class.
@@ -39,8 +39,9 @@ int coll_exscan(const void *sbuf, void *rbuf, size_t count, struct datatype *t, 
 		struct comm *c);
 int coll_gather(const void *sbuf, size_t scount, struct datatype *st, void *rbuf, size_t rcount,
 		struct datatype *rt, int root, struct comm *c);
-int coll_gatherv(const void *sbuf, size_t scount, struct datatype *st, void *rbuf, const int *rcounts,
-		 const int *displs, struct datatype *rt, int root, struct comm *c);
+int coll_gatherv(const void *sbuf, size_t scount, struct datatype *st, void *rbuf,
+		 const int *rcounts, const int *displs, struct datatype *rt, int root,
+		 struct comm *c);
 int coll_scatter(const void *sbuf, size_t scount, struct datatype *st, void *rbuf, size_t rcount,
 		 struct datatype *rt, int root, struct comm *c);
 int coll_scatterv(const void *sbuf, const int *scounts, const int *displs, struct datatype *st,
@@ -77,8 +78,8 @@ int coll_iexscan(const void *sbuf, void *rbuf, size_t count, struct datatype *t,
 int coll_igather(const void *sbuf, size_t scount, struct datatype *st, void *rbuf, size_t rcount,
 		 struct datatype *rt, int root, struct comm *c, struct request **req);
 int coll_igatherv(const void *sbuf, size_t scount, struct datatype *st, void *rbuf,
-		  const int *rcounts, const int *displs, struct datatype *rt, int root, struct comm *c,
-		  struct request **req);
+		  const int *rcounts, const int *displs, struct datatype *rt, int root,
+		  struct comm *c, struct request **req);
 int coll_iscatter(const void *sbuf, size_t scount, struct datatype *st, void *rbuf, size_t rcount,
 		  struct datatype *rt, int root, struct comm *c, struct request **req);
 int coll_iscatterv(const void *sbuf, const int *scounts, const int *displs, struct datatype *st,
