@@ -309,6 +309,34 @@ def programs_with_libftb_find_the_jobs_broker(s):
 
 
 @test
+def a_rank_with_libftb_goes_back_and_its_events_come_once(s):
+    exe = compile_count(s)
+    job = s.hale_start(2, exe, "FTB.MINE", "WARNING", "1500", "1000", options=["--no-mpi"])
+    job.until_output("connected")
+    w = follow(s, job, "--filter", "namespace=FTB.TEST")
+    got = follow(s, job)
+    got.until(lambda: got.out().count("COUNT") > 100, "events")
+    path = job.checkpoint()
+    expect("event broker" in s.hale("image", "show", path + "/rank-0.img").out, path)
+    seen = got.out().count("COUNT")
+    got.until(lambda: got.out().count("COUNT") > seen + 200, "more events")
+    os.kill(job.ranks(2)[1], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and r.out.count("published 1500 refused 0") == 2, r)
+    expect("rolling back to checkpoint 1" in r.err, r)
+    got.wait()
+    w.wait()
+    # once somebody listened, each number once from each rank
+    numbers = [int(json.loads(x)["payload"]) for x in got.out().splitlines() if '"COUNT"' in x]
+    twice = [n for n in range(1, 1501) if numbers.count(n) == 2]
+    expect(twice[0] < 400 and twice == list(range(twice[0], 1501)), twice[:3], len(twice))
+    expect(max(map(numbers.count, set(numbers))) == 2, "one came once more")
+    # the same from a checkpoint, with another broker
+    r = s.hale("restart", path)
+    expect(r.status == 0 and "refused 0" in r.out, r)
+
+
+@test
 def commands_of_rules_are_few_and_their_failures_are_said(s):
     s.write("many.rules", "".join(
         f'when E{i} do run "sleep 100"\n' for i in range(10)) + 'when F do run "exit 3"\n')

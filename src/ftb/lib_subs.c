@@ -158,6 +158,8 @@ void subs_announce(struct client *c, const struct subscription *s, bool again)
 	uint8_t body[FILTER_WIRE_MAX];
 	double age = again ? (clock_seconds() - s->since) * 1e3 + 1 : 0;
 
+	if (again && age < 1) /* restarted on another machine, whose clock is younger */
+		age = 1;
 	lib_request(
 	    c, PACKET_SUBSCRIBE, 0, body,
 	    ftb_filter_write(&s->filter, s->id, age > 4e9 ? 4000000000u : (uint32_t)age, body));

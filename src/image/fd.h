@@ -74,7 +74,7 @@ struct fd_ops {
 };
 
 extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
-    fd_signal, fd_epoll, fd_socketpair;
+    fd_signal, fd_epoll, fd_socketpair, fd_broker;
 
 /* Looks at all descriptors that aren't ours. */
 hale_status_t fd_table_scan(struct fd_table *t, struct error *err);
@@ -108,6 +108,14 @@ void *fd_add_content(struct fd_table *t, uint64_t offset, uint64_t total, size_t
 const char *fd_text(const struct fd_restore *f, const struct fd_record *r);
 /* All contents of a record written to fd from their offset on. */
 int fd_write_content(const struct fd_restore *f, size_t index, int fd);
+/* What the kernel knows of an AF_UNIX socket; false: it is none. */
+struct fd_unix {
+	uint32_t type;
+	uint32_t peer;	 /* inode; 0: not connected */
+	char name[108];	 /* as bound, without a zero at its end if it is no file */
+	size_t name_len; /* 0: not bound */
+};
+bool fd_unix_ask(uint64_t inode, struct fd_unix *u);
 /* Moves fd out of the way. */
 int fd_lift(const struct fd_restore *f, int fd);
 

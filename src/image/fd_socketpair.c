@@ -1,67 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Pairs of AF_UNIX sockets with both ends in this process, as event loops use them to wake
- * themselves (Python's asyncio, libuv), and the bytes that are in them. Who is whose peer is asked
- * from the kernel's socket monitor. */
+ * themselves (Python's asyncio, libuv), and the bytes that are in them. */
 #include <errno.h>
-#include <linux/netlink.h>
-#include <linux/sock_diag.h>
-#include <linux/unix_diag.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/fmt.h"
 #include "image/fd.h"
-
-struct ask {
-	struct nlmsghdr head;
-	struct unix_diag_req req;
-};
-
-/* The inode of the peer of a connected, unbound AF_UNIX socket; 0: it isn't one. */
-static uint64_t peer_in(const char *reply, size_t len, uint32_t inode, uint32_t *type)
-{
-	const struct nlmsghdr *h = (const struct nlmsghdr *)reply;
-	const struct unix_diag_msg *m = (const struct unix_diag_msg *)(h + 1);
-	if (len < sizeof(*h) + sizeof(*m) || h->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
-	    h->nlmsg_len > len || m->udiag_ino != inode)
-		return 0;
-	uint32_t peer = 0;
-	const char *end = reply + h->nlmsg_len;
-	for (const char *at = (const char *)(m + 1); at + sizeof(struct nlattr) <= end;) {
-		const struct nlattr *a = (const struct nlattr *)at;
-		if (a->nla_len < sizeof(*a) || a->nla_len > end - at)
-			return 0;
-		if (a->nla_type == UNIX_DIAG_NAME)
-			return 0;
-		if (a->nla_type == UNIX_DIAG_PEER && a->nla_len >= sizeof(*a) + sizeof(peer))
-			memcpy(&peer, a + 1, sizeof(peer));
-		at += ALIGN_UP((size_t)a->nla_len, 4);
-	}
-	*type = m->udiag_type;
-	return peer;
-}
-
-static uint64_t peer_of(uint64_t inode, uint32_t *type)
-{
-	struct ask ask = {.head = {.nlmsg_len = sizeof(ask),
-				   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-				   .nlmsg_flags = NLM_F_REQUEST},
-			  .req = {.sdiag_family = AF_UNIX,
-				  .udiag_states = ~0u,
-				  .udiag_ino = (uint32_t)inode,
-				  .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME,
-				  .udiag_cookie = {~0u, ~0u}}};
-	char reply[1024] __attribute__((aligned(8))) = {0};
-	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	if (fd < 0)
-		return 0;
-	long n = sys(SYS_sendto, fd, &ask, sizeof(ask), 0, NULL, 0);
-	if (n == (long)sizeof(ask))
-		n = sys(SYS_recvfrom, fd, reply, sizeof(reply), MSG_DONTWAIT, NULL, NULL);
-	sys(SYS_close, fd);
-	return n > 0 ? peer_in(reply, (size_t)n, (uint32_t)inode, type) : 0;
-}
 
 static bool has_descriptor_of(const struct fd_table *t, uint64_t inode)
 {
@@ -83,24 +29,23 @@ static bool has_descriptor_of(const struct fd_table *t, uint64_t inode)
 
 static bool match(const struct fd_table *t, const struct fd_probe *p)
 {
-	uint32_t type = 0;
-	if (!S_ISSOCK(p->st.st_mode))
-		return false;
-	uint64_t peer = peer_of(p->st.st_ino, &type);
-	return peer && has_descriptor_of(t, peer);
+	struct fd_unix u;
+	return S_ISSOCK(p->st.st_mode) && fd_unix_ask(p->st.st_ino, &u) && !u.name_len && u.peer &&
+	       has_descriptor_of(t, u.peer);
 }
 
 /* a: the peer's inode; b: the type of both. */
 static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 			     struct error *err)
 {
-	uint32_t type = 0;
+	struct fd_unix u = {0};
 	int len = 0;
-	r->a = peer_of(r->inode, &type);
-	r->b = type;
+	fd_unix_ask(r->inode, &u);
+	r->a = u.peer;
+	r->b = u.type;
 	if (t->other || sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0)
 		return HALE_OK;
-	if (type != SOCK_STREAM)
+	if (u.type != SOCK_STREAM)
 		return fd_refuse(p, "a socket pair with messages on their way", err);
 	char *data = fd_add_content(t, 0, (uint64_t)len, (size_t)len);
 	if (!data)

@@ -205,6 +205,7 @@ enum fd_kind {
 	FD_SIGNAL,     /* signalfd: a = set */
 	FD_EPOLL,      /* a = number of struct epoll_record in the text */
 	FD_SOCKETPAIR, /* AF_UNIX pair inside this process; content is in the image */
+	FD_BROKER,     /* connection to an event broker: comes back broken */
 };
 
 struct fd_record {

@@ -299,7 +299,7 @@ static hale_status_t parse_fds(struct image_file *f, struct image_tables *t, str
 		bool named = r->kind == FD_FILE || r->kind == FD_UNLINKED || r->kind == FD_DEVICE ||
 			     r->kind == FD_STREAM;
 		bool ok = r->fd >= 0 && r->fd < 1 << 24 && r->same_as < (int64_t)i &&
-			  r->same_as >= -1 && r->kind >= FD_FILE && r->kind <= FD_SOCKETPAIR;
+			  r->same_as >= -1 && r->kind >= FD_FILE && r->kind <= FD_BROKER;
 		if (ok && named && r->same_as < 0)
 			ok = text_ends(t->fd_text, t->fd_text_len, r->text_offset, r->text_len);
 		if (ok && r->kind == FD_EPOLL && r->same_as < 0)

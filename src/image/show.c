@@ -38,6 +38,7 @@ static const char *fd_kind_name(uint32_t kind)
 	    [FD_SIGNAL] = "signalfd",
 	    [FD_EPOLL] = "epoll",
 	    [FD_SOCKETPAIR] = "socket pair",
+	    [FD_BROKER] = "connection to an event broker",
 	};
 	return kind < ARRAY_LEN(name) && name[kind] ? name[kind] : "unknown";
 }
