@@ -154,9 +154,12 @@ static void wait_done(struct coll_home *h, uint64_t k)
 
 /* ---- deposits ---- */
 
+/* For the rest of its bundle too (cells_finish_small): nothing in it waits for this process. */
 void cells_header_wait(struct coll_home *h, uint64_t k)
 {
-	wait_done(h, k - COLL_CELL_HEADERS);
+	_Static_assert((int)COLL_BUNDLE < (int)COLL_CELL_HEADERS,
+		       "all of a bundle is deposited already");
+	wait_done(h, ALIGN_UP(k - COLL_CELL_HEADERS, (uint64_t)COLL_BUNDLE));
 }
 
 static void payloads_reclaim(struct coll_home *h)

@@ -5,7 +5,7 @@
  * rank). Operations of one communicator are numbered 1, 2, 3, … in the order in which all members
  * call them. What a member gives in operation k it deposits under k in its own cell:
  *
- *	cell | progress | completed, result | arrivals | header[k % 32] … | ring of payloads |
+ *	cell | progress | completed, result | arrivals | header[k % 128] … | ring of payloads |
  *
  *	header	  seq = k (published last), bytes, and either where the payload lies in the cell or
  *		  the address of it in the owner's memory
@@ -227,6 +227,16 @@ void cells_stage_ring(struct coll_home *h, uint64_t value);
 static inline void cells_finish_ring(struct coll_home *h, uint64_t k)
 {
 	cells_stage_ring(h, cells_done(k));
+}
+/* Done with a small deposit. Its owner wants the header back, but that is COLL_CELL_HEADERS
+ * operations later and in a bundle: it is woken for the last of each. */
+enum { COLL_BUNDLE = 8 };
+static inline void cells_finish_small(struct coll_home *h, uint64_t k)
+{
+	if (UNLIKELY(k % COLL_BUNDLE == 0))
+		cells_finish_ring(h, k);
+	else
+		cells_finish(h, k);
 }
 /* All that have come to the full operation k are done with k - 1. */
 static inline void cells_all_done(struct coll_home *h, uint64_t k)

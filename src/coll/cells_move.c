@@ -151,6 +151,15 @@ static __attribute__((noinline)) void bcast_give(struct coll_home *h, struct col
 		give_pieces(h, b, large);
 }
 
+/* Only large payloads are waited for, and the room that they take. */
+static inline void finish_reader(struct coll_home *h, uint64_t k, const struct coll_header *d)
+{
+	if (LIKELY(d->bytes <= COLL_HEADER_SMALL && !d->address))
+		cells_finish_small(h, k);
+	else
+		cells_finish_ring(h, k);
+}
+
 static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, struct coll_block b)
 {
 	size_t room = coll_block_bytes(b), at = 0;
@@ -173,7 +182,7 @@ static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, s
 			datatype_unpack(b.type, b.buf, b.count, at, cells_payload(h, root, d),
 					n < room - at ? n : room - at);
 		way_clock_stop(&clock);
-		cells_finish_ring(h, k);
+		finish_reader(h, k, d);
 		at += n;
 	} while (at < large.bytes);
 	way_note(&h->cell->costs, WAY_TAKE, large.order.way, &clock, large.bytes);
@@ -191,8 +200,9 @@ int cells_bcast(struct coll_home *h, const struct coll_args *a)
 	}
 	uint64_t k = cells_begin(h);
 	if (a->root != h->rank) {
+		struct coll_header *d = cells_deposit_of(h, a->root, k);
 		int rc = take_block(h, k, a->root, b);
-		cells_finish_ring(h, k);
+		finish_reader(h, k, d);
 		return rc;
 	}
 	struct given g;
