@@ -209,7 +209,7 @@ static int watch(struct view *v)
 			   .client_subscription_style = "FTB_SUBSCRIPTION_NOTIFY"};
 	FTB_client_handle_t c;
 	FTB_subscribe_handle_t s;
-	int ret = FTB_Connect(&me, &c);
+	int ret = events_connect(&me, &v->place, &c);
 
 	if (ret != FTB_SUCCESS)
 		return no_broker(ret);
@@ -276,7 +276,7 @@ static int publish(int argc, char **argv)
 	snprintf(me.client_jobid, sizeof(me.client_jobid), "%s", job);
 	snprintf(info.event_name, sizeof(info.event_name), "%s", what[1]);
 	snprintf(info.severity, sizeof(info.severity), "%s", what[2]);
-	ret = FTB_Connect(&me, &c);
+	ret = events_connect(&me, &place, &c);
 	if (ret != FTB_SUCCESS)
 		return no_broker(ret);
 	ret = FTB_Declare_publishable_events(c, NULL, &info, 1);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include "job/job.h"
+#include <libftb.h>
 
 extern const char cli_events_help[], cli_backplane_help[];
 
@@ -14,9 +15,11 @@ struct events_place {
 	bool own;	      /* which serves this job only */
 };
 
-/* Sets HALE_FTB for the broker of a job, or without one, where the machine has no broker, for that
- * of the only job that runs. */
+/* Sets HALE_FTB for the broker of a job, if it runs. job may be NULL: none in particular. */
 void events_find(const char *job, struct events_place *place);
+/* FTB_Connect; where there is no broker, and no job was named, to that of the only job that runs.
+ */
+int events_connect(const FTB_client_t *me, struct events_place *place, FTB_client_handle_t *client);
 bool events_job_runs(const struct events_place *place);
 
 #endif

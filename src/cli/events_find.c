@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/events.h"
-#include "ftb/ftb.h"
 #include "job/control.h"
 #include "job/watch.h"
 
@@ -34,29 +33,34 @@ static bool only_job(char job[JOB_ID_MAX])
 	return one;
 }
 
-static bool machine_has_one(void)
-{
-	int fd = ftb_connect(NULL);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-void events_find(const char *job, struct events_place *p)
+static void go_to(struct events_place *p)
 {
 	char path[108];
 
-	*p = (struct events_place){0};
-	if (job)
-		snprintf(p->job, sizeof(p->job), "%s", job);
-	else if (machine_has_one() || !only_job(p->job))
-		return;
 	if (!ask_job(p->job, path))
 		return;
 	p->running = true;
 	p->own = strncmp(path, "@hale/", 6) == 0;
 	setenv("HALE_FTB", path, 1);
+}
+
+void events_find(const char *job, struct events_place *p)
+{
+	*p = (struct events_place){0};
+	if (!job)
+		return;
+	snprintf(p->job, sizeof(p->job), "%s", job);
+	go_to(p);
+}
+
+int events_connect(const FTB_client_t *me, struct events_place *p, FTB_client_handle_t *client)
+{
+	int ret = FTB_Connect(me, client);
+
+	if (ret != FTB_ERR_NETWORK_NO_ROUTE || p->job[0] || !only_job(p->job))
+		return ret;
+	go_to(p);
+	return p->running ? FTB_Connect(me, client) : ret;
 }
 
 bool events_job_runs(const struct events_place *p)
