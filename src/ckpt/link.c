@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
 
@@ -270,6 +271,21 @@ hale_status_t link_reopen(uint32_t restored, const uint64_t position[3], struct 
 	self.fd = -1;
 	self.link.segment = NULL;
 	hale_status_t rc = join_agent(restored, position, err);
+	if (rc == HALE_OK)
+		mailbox_take();
+	return rc;
+}
+
+hale_status_t link_segment_change(struct error *err)
+{
+	struct proto_welcome welcome;
+	int fd = welcome_receive(&welcome, err);
+	if (fd < 0)
+		return err->code;
+	hale_status_t rc = segment_attach(fd, welcome.segment_bytes, err);
+	close(fd);
+	if (rc == HALE_OK)
+		rc = segment_check(welcome.segment_bytes, err);
 	if (rc == HALE_OK)
 		mailbox_take();
 	return rc;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
 
@@ -18,7 +19,7 @@ static bool image_is_bad(hale_status_t code)
 	       code == HALE_ERR_IMAGE_MISSING;
 }
 
-/* HALE_SINK = "full|lazy:PATH[:PATH…]" */
+/* HALE_SINK = "full|lazy:PATH[:PATH…]", "live:STREAM" */
 static void sink(const char *spec)
 {
 	static char text[16384];
@@ -26,8 +27,10 @@ static void sink(const char *spec)
 	size_t count = 0;
 	struct error err = {HALE_OK, "HALE_SINK can't be read"};
 	struct link_address address;
-	if (strlen(spec) < sizeof(text) && link_address_from_env(&address) &&
-	    image_pass(&address, sizeof(address)) == HALE_OK) {
+	if (!strncmp(spec, "live:", 5))
+		migrate_sink(spec + 5, &err);
+	else if (strlen(spec) < sizeof(text) && link_address_from_env(&address) &&
+		 image_pass(&address, sizeof(address)) == HALE_OK) {
 		strcpy(text, spec);
 		char *rest = strchr(text, ':');
 		while (rest && count < IMAGE_CHAIN_MAX) {

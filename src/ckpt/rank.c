@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
 
@@ -26,6 +27,7 @@ static uint32_t round_id; /* of the checkpoint under way */
 struct rank_note {
 	uint32_t id, rank;
 	uint64_t position[3];
+	uint32_t stop; /* of a migration, no checkpoint */
 };
 
 void ckpt_participate(struct ckpt_participant *p)
@@ -187,7 +189,7 @@ static void rejoin(const struct rank_note *note)
 	struct error err = {HALE_OK, ""};
 	size_t len;
 	const struct link_address *address = image_passed(&len);
-	if (address && len == sizeof(*address))
+	if (address && len >= sizeof(*address))
 		link_address_set(address);
 	if (link_reopen(note->id, note->position, &err) != HALE_OK) {
 		log_warn("rank %u can't rejoin its job after the restart: %s", note->rank,
@@ -206,13 +208,30 @@ static void tell_resumed(const struct rank_note *note, uint64_t pause_ns)
 	link_tell(&packet, sizeof(packet));
 }
 
+/* At this point all of this process's channels are silent. */
+static image_return_t image_take(struct rank_note *note, uint64_t *image_ns, struct error *err)
+{
+	struct image_params params;
+	if (note->stop)
+		return migrate_stop(note->id, note, sizeof(*note));
+	params_from_mailbox(&params, note);
+	last_id = note->id;
+	last_restored = true; /* what the image will say */
+	image_return_t rc = image_capture(&params, image_ns, err);
+	if (rc != IMAGE_RESTORED)
+		last_restored = false;
+	return rc;
+}
+
 /* All other threads are parked, this one is inside the guard. */
 static void checkpoint_run(uint32_t id, uint64_t began_ns)
 {
-	struct rank_note note = {.id = id, .rank = link_self()->rank};
-	struct image_params params;
+	const struct link *l = link_self();
+	struct rank_note note = {.id = id, .rank = l->rank};
+	note.stop = atomic_load(&l->mailbox->ckpt_flags) & CKPT_STOP;
 	struct error err = {HALE_OK, ""};
 	uint64_t image_ns = 0;
+	bool fresh = true; /* a new segment */
 
 	atomic_store(&link_self()->mailbox->state, RANK_CHECKPOINTING);
 	if (!participants_suspend(id)) {
@@ -225,19 +244,19 @@ static void checkpoint_run(uint32_t id, uint64_t began_ns)
 			p->save();
 	count_in(id);
 	streams_position(note.position);
-	params_from_mailbox(&params, &note);
-	last_id = id;
-	last_restored = true; /* what the image will say */
-	image_return_t rc = image_capture(&params, &image_ns, &err);
+	image_return_t rc = image_take(&note, &image_ns, &err);
 	if (rc == IMAGE_RESTORED) {
 		rejoin(&note);
 		began_ns = clock_ns();
+		migrate_runs();
+	} else if (note.stop) {
+		fresh = migrate_await_release(id);
 	} else {
-		last_restored = false;
 		count_in_wait(id);
+		fresh = false;
 	}
 	link_show_fds();
-	participants_resume(participants, rc == IMAGE_RESTORED);
+	participants_resume(participants, fresh);
 	atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
 	if (rc == IMAGE_FAILED)
 		tell_failed(id, &err);
@@ -250,7 +269,13 @@ static uint32_t wanted(void)
 {
 	const struct mailbox *m = link_self()->mailbox;
 	uint32_t id = atomic_load(&m->ckpt_wanted);
-	return id != last_id && !given_up(id) ? id : 0;
+	return id != last_id && id != migrate_last_id() && !given_up(id) ? id : 0;
+}
+
+static bool is_round_ahead(void)
+{
+	uint32_t flags = atomic_load(&link_self()->mailbox->ckpt_flags);
+	return (flags & (CKPT_LIVE | CKPT_STOP)) == CKPT_LIVE;
 }
 
 /* A note for the thread that is inside the library: it will do it at its next safe point. */
@@ -276,6 +301,9 @@ static bool checkpoint_wanted(void)
 			  link_self()->rank, (int)getpid());
 		tell_failed(id, &err);
 		last_id = id;
+	} else if (is_round_ahead()) {
+		migrate_round(id, began_ns);
+		image_unpark();
 	} else {
 		checkpoint_run(id, began_ns);
 		image_unpark();

@@ -195,13 +195,18 @@ static hale_status_t take_content(struct receiver *r, const struct frame *f, str
 
 /* ---- the last round ---- */
 
-/* A clone opens the files where its original stands in them, and leaves them to it. */
-static void leave_files(struct sink *s)
+/* The files are where the source left them, and others may have written to them since it stopped:
+ * they are only opened, not set back. Unless they are other files, on a node that doesn't share the
+ * source's; but a clone's never are its own. */
+static void leave_files(struct sink *s, bool all)
 {
-	s->keep_files = true;
+	s->keep_files = all;
 	for (size_t i = 0; i < s->t.fd_count; i++) {
 		struct fd_record *f = (struct fd_record *)(uintptr_t)&s->t.fds[i];
-		if (f->kind == FD_FILE)
+		struct stat st = {0};
+		if (f->kind != FD_FILE || sys(SYS_fstat, s->fds.temp[i], &st))
+			continue;
+		if (all || st.st_ino == f->inode)
 			f->truncates = f->has_content = 0;
 	}
 }
@@ -221,9 +226,10 @@ static hale_status_t take_last_tables(struct receiver *r, struct error *err)
 		return rc;
 	s->contents = r->contents.items;
 	s->content_count = r->contents.count;
-	if (r->begin.then == LIVE_THEN_GO_ON)
-		leave_files(s);
-	return sink_open_descriptors(s, err);
+	rc = sink_open_descriptors(s, err);
+	if (rc == HALE_OK)
+		leave_files(s, r->begin.then == LIVE_THEN_GO_ON);
+	return rc;
 }
 
 static hale_status_t take_maps(struct receiver *r, const struct frame *f, struct error *err)

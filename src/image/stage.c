@@ -223,13 +223,21 @@ hale_status_t sink_stage(struct sink *s, struct error *err)
 	return rc == HALE_OK ? sink_stage_protect(s, err) : rc;
 }
 
+/* Of a live image: what others have written to it since stays. */
+static bool is_left(const struct sink *s, int32_t map)
+{
+	struct stat st = {0};
+	return s->live_fd >= 0 && !sys(SYS_fstat, s->shared_fd[map], &st) &&
+	       st.st_ino == s->t.maps[map].inode;
+}
+
 hale_status_t sink_settle_files(struct sink *s, struct error *err)
 {
 	for (size_t i = 0; i < s->content_count; i++) {
 		const struct content *c = &s->contents[i];
 		int32_t map = c->record.map_index;
 		if (c->record.fd_index >= 0 || map < 0 || (size_t)map >= s->t.map_count ||
-		    s->shared_fd[map] < 0)
+		    s->shared_fd[map] < 0 || is_left(s, map))
 			continue;
 		int rc = sys_write_at(s->shared_fd[map], c->data, c->len, c->record.offset);
 		if (!rc)

@@ -9,7 +9,8 @@
  *   HALE_RANK, HALE_NRANKS, HALE_JOB
  *   HALE_LAUNCH_PID  pid of the process that the agent started (a shell's children differ)
  *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
- *   HALE_SINK        "full|lazy:PATH[:PATH…]" newest image first: become that process
+ *   HALE_SINK        "full|lazy:PATH[:PATH…]" newest image first: become that process;
+ *                    "live:@NAME", "live:PATH": the one that comes from there (docs/migration.md)
  */
 #ifndef HALE_JOB_PROTO_H
 #define HALE_JOB_PROTO_H
@@ -26,6 +27,9 @@ enum { PROTO_VERSION = 1, PROTO_TEXT = 480 };
  * serve. (Any other failure of a sink: 70; the image may be good elsewhere.) */
 enum { PROTO_EXIT_IMAGE_BAD = 65 };
 
+/* Exit status of a rank that has moved: its copy runs. */
+enum { PROTO_EXIT_MOVED = 66 };
+
 enum proto_type {
 	/* rank → agent */
 	PROTO_HELLO = 1,    /* struct proto_hello; the first packet */
@@ -36,6 +40,7 @@ enum proto_type {
 	PROTO_CKPT_RESUMED, /* the program runs on; struct proto_ckpt: pause_ns, position[] */
 	PROTO_CKPT_WRITTEN, /* from the writing child: the image is whole; struct proto_ckpt */
 	PROTO_CKPT_FAILED,  /* from either: struct proto_ckpt with text */
+	PROTO_CKPT_STOPPED, /* suspended and saved, for a CKPT_STOP; proto_plain.value = id */
 	PROTO_ADDRESS,	    /* its entry of the address directory has changed; struct proto_plain */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
@@ -74,6 +79,7 @@ struct proto_ckpt {
 	uint64_t pause_ns;
 	uint64_t bytes, pages, pages_zero, checksum;
 	double seconds;
+	double interval; /* of a round of a live image: since the one before it began */
 	uint64_t
 	    position[3]; /* stdin consumed, stdout, stderr written, in bytes since the job began */
 	char text[PROTO_TEXT];

@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "job/meter.h"
 
-enum { SEGMENT_VERSION = 3, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008, SEGMENT_SECRET = 32 };
+enum { SEGMENT_VERSION = 4, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008, SEGMENT_SECRET = 32 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
 /* Address at which every process maps it, so that pointers into it survive a restart. */
@@ -79,6 +79,10 @@ struct mailbox {
 	    ckpt_cancelled; /* highest id that was given up: a rank still suspending goes on */
 	_Atomic uint32_t
 	    ckpt_refused;     /* counts asks (PROTO_CKPT_ASK) of this rank that came to nothing */
+	/* highest id whose stop is over: ranks go on, in this segment, or (rejoin) in a new one
+	 * that has come as a WELCOME on the rank's connection */
+	_Atomic uint32_t ckpt_released;
+	_Atomic uint32_t ckpt_rejoin; /* valid before ckpt_released changes */
 	char ckpt_path[512];  /* of this rank's image, valid before ckpt_wanted changes */
 	char inject_call[64]; /* "MPI_Allreduce"; empty: no fault at a call */
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
@@ -107,6 +111,11 @@ enum ckpt_flag {
 	CKPT_TRACK = 4, /* renew dirty tracking */
 	CKPT_SYNC = 8,	/* write in the foreground */
 	CKPT_NOFSYNC = 16,
+	/* docs/migration.md */
+	CKPT_LIVE = 32,	   /* a round of a live image, into the stream that ckpt_path names */
+	CKPT_STOP = 64,	   /* stop until ckpt_released; with LIVE: the last round */
+	CKPT_CLONE = 128,  /* with LIVE: this rank goes on beside its copy */
+	CKPT_DIRECT = 256, /* with LIVE: the stream ends in the copy's process, not in a relay */
 };
 
 static inline struct segment_address *segment_address_of(struct segment *s, uint32_t rank)

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ckpt/migrate.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ckpt/migrate_stream.h"
+#include "image/live.h"
+
+enum {
+	EXIT_NOT_RECOVERED = 70,
+	WAIT_YIELDS = 2000,
+	WAIT_SLEEP_NS = 1000000,
+	MIGRATION_IDS = (1 << 22) - 1,
+};
+
+static uint32_t last_id; /* newest request attended to */
+static uint32_t current; /* whose round the writing child reports */
+
+uint32_t migrate_last_id(void)
+{
+	return last_id;
+}
+
+/* ---- telling ---- */
+
+static void tell(enum proto_type type, uint32_t id, const struct error *error, uint64_t pause_ns)
+{
+	struct proto_ckpt p = {.type = type, .id = id, .pause_ns = pause_ns};
+	if (error) {
+		p.status = (int32_t)error->code;
+		memcpy(p.text, error->text, sizeof(p.text));
+		p.text[PROTO_TEXT - 1] = 0;
+	}
+	link_tell(&p, sizeof(p));
+}
+
+/* In the child that has written a round, or in this process. */
+static void round_written(void *arg, const struct image_result *result)
+{
+	struct live_step step;
+	live_progress(&step);
+	struct proto_ckpt p = {.type = PROTO_CKPT_WRITTEN,
+			       .id = current,
+			       .bytes = result->bytes,
+			       .pages = result->pages_saved,
+			       .pages_zero = result->pages_zero,
+			       .seconds = result->seconds,
+			       .interval = step.interval};
+	if (result->error.code != HALE_OK)
+		tell(PROTO_CKPT_FAILED, current, &result->error, 0);
+	else
+		link_tell(&p, sizeof(p));
+}
+
+/* ---- rounds ---- */
+
+/* ckpt_base 0: the first round of a migration. One that was given up may be open still. */
+static hale_status_t open_stream(uint32_t id, uint32_t flags, struct error *err)
+{
+	const struct link *l = link_self();
+	if (atomic_load(&l->mailbox->ckpt_base) == 0)
+		live_close();
+	if (live_is_open())
+		return HALE_OK;
+	const char *job = getenv("HALE_JOB");
+	struct live_params p = {.direct = (flags & CKPT_DIRECT) != 0,
+				.then = flags & CKPT_CLONE ? LIVE_THEN_GO_ON : LIVE_THEN_END,
+				.identity = {.rank = l->rank, .nranks = l->nranks},
+				.written = round_written};
+	p.identity.id = 1 + id % (MIGRATION_IDS - 1);
+	strncpy(p.identity.job, job ? job : "", sizeof(p.identity.job) - 1);
+	p.fd = migrate_stream_source(l->mailbox->ckpt_path, err);
+	if (p.fd < 0)
+		return err->code;
+	hale_status_t rc = live_open(&p, err);
+	if (rc != HALE_OK)
+		close(p.fd);
+	return rc;
+}
+
+void migrate_round(uint32_t id, uint64_t began_ns)
+{
+	uint32_t flags = atomic_load(&link_self()->mailbox->ckpt_flags);
+	struct error err = {HALE_OK, ""};
+	last_id = current = id;
+	bool open = open_stream(id, flags, &err) == HALE_OK;
+	if (!open || live_round(false, NULL, 0, NULL, &err) != IMAGE_CAPTURED) {
+		live_close();
+		tell(PROTO_CKPT_FAILED, id, &err, 0);
+	}
+	link_show_fds();
+	tell(PROTO_CKPT_RESUMED, id, NULL, clock_ns() - began_ns);
+}
+
+/* ---- the stop ---- */
+
+static void wait_a_little(int round)
+{
+	struct mailbox *m = link_self()->mailbox;
+	if (round < WAIT_YIELDS) {
+		sched_yield();
+		return;
+	}
+	uint32_t seen = mailbox_will_sleep(m);
+	link_sleep(seen, WAIT_SLEEP_NS);
+	mailbox_awake(m);
+}
+
+static bool given_up(uint32_t id)
+{
+	return atomic_load(&link_self()->mailbox->ckpt_cancelled) >= id;
+}
+
+/* After COMMIT only the agent's word that the sink is dead lets this process go on. */
+static void end_or_stay(uint32_t id, struct error *err)
+{
+	live_verdict_t v;
+	for (int round = 0; (v = live_finish(err)) == LIVE_UNKNOWN; round++) {
+		if (given_up(id)) {
+			live_close();
+			return;
+		}
+		wait_a_little(round);
+	}
+	if (v == LIVE_MOVED)
+		_exit(PROTO_EXIT_MOVED);
+}
+
+static image_return_t last_round(uint32_t id, uint32_t flags, const void *note, size_t note_len)
+{
+	struct error err = {HALE_OK, ""};
+	bool open = open_stream(id, flags, &err) == HALE_OK;
+	image_return_t rc = open ? live_round(true, note, note_len, NULL, &err) : IMAGE_FAILED;
+	if (rc == IMAGE_RESTORED)
+		return rc;
+	if (rc == IMAGE_CAPTURED && !(flags & CKPT_CLONE))
+		end_or_stay(id, &err);
+	else if (rc == IMAGE_FAILED)
+		live_close();
+	if (err.code != HALE_OK)
+		tell(PROTO_CKPT_FAILED, id, &err, 0);
+	return IMAGE_CAPTURED;
+}
+
+image_return_t migrate_stop(uint32_t id, const void *note, size_t note_len)
+{
+	uint32_t flags = atomic_load(&link_self()->mailbox->ckpt_flags);
+	struct proto_plain stopped = {.type = PROTO_CKPT_STOPPED, .value = (int32_t)id};
+	last_id = current = id;
+	link_tell(&stopped, sizeof(stopped));
+	return flags & CKPT_LIVE ? last_round(id, flags, note, note_len) : IMAGE_CAPTURED;
+}
+
+bool migrate_await_release(uint32_t id)
+{
+	struct mailbox *m = link_self()->mailbox;
+	struct error err = {HALE_OK, ""};
+	for (int round = 0; atomic_load(&m->ckpt_released) < id && !given_up(id); round++)
+		wait_a_little(round);
+	live_close(); /* a clone's: it runs now, or never will */
+	if (given_up(id) || !atomic_load(&m->ckpt_rejoin))
+		return false;
+	if (link_segment_change(&err) != HALE_OK) {
+		log_warn("rank %u can't go on after the migration: %s", link_self()->rank,
+			 err.text);
+		_exit(EXIT_NOT_RECOVERED);
+	}
+	return true;
+}
+
+/* ---- the copy ---- */
+
+void migrate_runs(void)
+{
+	size_t len;
+	const struct migrate_pass *pass = image_passed(&len);
+	bool direct = pass && len == sizeof(*pass) && pass->direct;
+	/* over a direct stream nobody hears us only when the source is dead; through a relay it may
+	 * wait, and be let go on: then there must not be two */
+	if (live_runs() || direct)
+		return;
+	log_warn("rank %u: the process that this one is a copy of can't be told that it runs; the "
+		 "copy ends",
+		 link_self()->rank);
+	_exit(EXIT_NOT_RECOVERED);
+}
+
+void migrate_sink(const char *from, struct error *err)
+{
+	struct migrate_pass pass = {.direct = 0};
+	bool direct;
+	if (!link_address_from_env(&pass.address)) {
+		error_set(err, HALE_ERR_STATE, "HALE_AGENT or HALE_TOKEN is missing");
+		return;
+	}
+	int fd = migrate_stream_sink(from, &direct, err);
+	if (fd < 0)
+		return;
+	pass.direct = direct;
+	if (image_pass(&pass, sizeof(pass)) == HALE_OK)
+		image_sink_live(fd, err);
+}
