@@ -3,7 +3,9 @@
 """A job on the event backplane: its own events, and rules that are followed while it runs. Sensors
 are real: a BMC of OpenIPMI's simulator, whose fan the test stops."""
 
+import http.server
 import socket
+import threading
 
 from lib import *
 from monitor_parts import Bmc, end_by_id
@@ -348,6 +350,40 @@ def commands_of_rules_are_few_and_their_failures_are_said(s):
     job.until_says("8 commands of rules run already")
     r = end(s, job)  # and none of them is left
     expect(r.err.count("run already") == 2, r)
+
+
+@test
+def a_webhook_gets_the_event_and_a_missing_mailer_is_named(s):
+    have("curl")
+    got = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            s.write("tell.rules", f'rule tell when E do webhook "http://127.0.0.1:'
+                    f'{server.server_port}/x"\nwhen M do mail "-froot"\n')
+            job = until_stopped(s, "--rules", s.path("tell.rules"), ranks=1)
+            publish(s, job, "FTB.X", "E", "INFO", 'a "quoted" \n text')
+            job.until(lambda: got, "the post")
+            expect(got == [{"job": job.id(), "rule": "tell", "event": "E", "node": NODE,
+                            "payload": 'a "quoted" \n text'}], got)
+            if not shutil.which("mail"):
+                publish(s, job, "FTB.X", "M", "INFO")
+                job.until_says("the mail of a rule found no such command")
+            end(s, job)
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @test

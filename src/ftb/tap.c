@@ -276,11 +276,6 @@ int tap_fd(const struct tap *t)
 	return t->epoll;
 }
 
-bool tap_connected(const struct tap *t)
-{
-	return t->open;
-}
-
 /* ---- the owner ---- */
 
 hale_status_t tap_publish(struct tap *t, const char *space, const char *name, int severity,

@@ -26,7 +26,6 @@ void tap_destroy(struct tap *t);
 int tap_fd(const struct tap *t);
 /* Takes a bounded number of packets. */
 void tap_dispatch(struct tap *t);
-bool tap_connected(const struct tap *t);
 
 /* As broker_publish. */
 hale_status_t tap_publish(struct tap *t, const char *space, const char *name, int severity,

@@ -192,6 +192,8 @@ static void command_ended(struct watch *w, struct watch_child *c, int status)
 	if (WIFSIGNALED(status))
 		head_say(w->head, "the %s of a rule was ended by signal %d", c->name,
 			 WTERMSIG(status));
+	else if (WEXITSTATUS(status) == EXIT_NOT_FOUND)
+		head_say(w->head, "the %s of a rule found no such command", c->name);
 	else if (WEXITSTATUS(status) != 0)
 		head_say(w->head, "the %s of a rule ended with status %d", c->name,
 			 WEXITSTATUS(status));

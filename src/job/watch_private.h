@@ -27,7 +27,6 @@ struct watch_node {
 struct watch_action {
 	rules_do_t what;
 	uint64_t id;
-	int amount, line;
 	char *node, *argument, *rule, *event, *payload; /* owned */
 	struct watch_action *next;
 };

@@ -227,7 +227,6 @@ static void note(void *arg, const struct rules_action *from)
 	if (a)
 		*a = (struct watch_action){.what = from->what,
 					   .id = from->id,
-					   .amount = from->amount,
 					   .node = strdup(from->node),
 					   .argument = strdup(from->argument),
 					   .rule = strdup(*from->rule ? from->rule : line),

@@ -140,6 +140,24 @@ static void sizes_are_bounded(void **state)
 	free(many);
 }
 
+static void write_down(void *arg, const char *space, const char *event)
+{
+	strcat(strcat(strcat(strcat(arg, space), " "), event), ";");
+}
+
+static void what_rules_listen_to(void **state)
+{
+	struct rules *r;
+	struct error err;
+	char out[200] = "";
+	const char *text = "when A, B* until C in FTB.X do checkpoint when D do migrate";
+
+	assert_int_equal(rules_parse("t", text, strlen(text), &r, &err), HALE_OK);
+	rules_each_event(r, write_down, out);
+	assert_string_equal(out, "FTB.X A;FTB.X B*;FTB.X C;* D;");
+	rules_destroy(r);
+}
+
 static void globs(void **state)
 {
 	assert_true(rules_glob("*", "") && rules_glob("*", "abc") && rules_glob("a*c", "abbc"));
@@ -156,6 +174,7 @@ int main(void)
 	    cmocka_unit_test(errors_name_the_line_and_what_was_expected),
 	    cmocka_unit_test(contradictions_are_refused),
 	    cmocka_unit_test(sizes_are_bounded),
+	    cmocka_unit_test(what_rules_listen_to),
 	    cmocka_unit_test(globs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

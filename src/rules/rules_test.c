@@ -408,6 +408,32 @@ static void nodes_with_bad_names_are_refused(void **state)
 
 /* A thousand random histories: never more moves under way than usable spares, every move is of a
  * node with ranks, and what is marked alternates. */
+static void an_event_about_a_machine_is_about_all_of_its_nodes(void **state)
+{
+	struct world w;
+
+	world_init(&w, "when A until B do mark unusable\nwhen B until A do mark usable", 3, 0);
+	assert_int_equal(rules_engine_host(w.engine, "n0", "vm"), HALE_OK);
+	assert_int_equal(rules_engine_host(w.engine, "n2", "vm"), HALE_OK);
+	assert_int_equal(rules_engine_host(w.engine, "x", "vm"), HALE_ERR_ARGUMENT);
+	event(&w, 1, "A", "vm", "");
+	gives(&w, "1 mark unusable n0\n1 mark unusable n2\n");
+	event(&w, 2, "B", "elsewhere", "NODE:vm.site::X:1");
+	gives(&w, "2 mark usable n0\n2 mark usable n2\n");
+	event(&w, 3, "A", "vm", "n2"); /* the node's own name is more exact */
+	gives(&w, "3 mark unusable n2\n");
+	event(&w, 4, "A", "", "NODE:");
+	event(&w, 4, "A", "v", "vmm");
+	gives(&w, "");
+	world_fini(&w);
+	world_init(&w, "when A until B on all nodes do checkpoint", 2, 0);
+	rules_engine_host(w.engine, "n0", "vm");
+	rules_engine_host(w.engine, "n1", "vm");
+	event(&w, 1, "A", "vm", "vm");
+	gives(&w, "1 checkpoint\n");
+	world_fini(&w);
+}
+
 static void invariants_hold_in_random_histories(void **state)
 {
 	static const char *const names[] = {"FTB_IPMI_FANFAIL",	  "FTB_IPMI_OVERTEMP",
@@ -451,6 +477,7 @@ int main(void)
 	    cmocka_unit_test(windows_over_several_nodes),
 	    cmocka_unit_test(a_mark_has_reasons_and_lasts_while_there_is_one),
 	    cmocka_unit_test(events_find_their_node),
+	    cmocka_unit_test(an_event_about_a_machine_is_about_all_of_its_nodes),
 	    cmocka_unit_test(clauses_choose_events),
 	    cmocka_unit_test(time_that_goes_back_harms_nothing),
 	    cmocka_unit_test(nodes_with_bad_names_are_refused),
