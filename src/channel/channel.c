@@ -16,14 +16,21 @@ static const struct channel_ops *const channels[] = {
 /* The poll functions of the open channels: most rounds of progress find nothing, so the loop over
  * them is as short as can be. */
 static int (*polls[ARRAY_LEN(channels)])(void);
-static unsigned npolls;
+static void (*flushes[ARRAY_LEN(channels)])(void);
+static unsigned npolls, nflushes;
 
 static void polls_choose(void)
 {
-	npolls = 0;
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
-		if (channels[i]->poll && (!channels[i]->used || channels[i]->used()))
-			polls[npolls++] = channels[i]->poll;
+	npolls = nflushes = 0;
+	for (size_t i = 0; i < ARRAY_LEN(channels); i++) {
+		const struct channel_ops *c = channels[i];
+		if (c->used && !c->used())
+			continue;
+		if (c->poll)
+			polls[npolls++] = c->poll;
+		if (c->flush)
+			flushes[nflushes++] = c->flush;
+	}
 }
 
 static hale_status_t channel_check(const struct channel_ops *c, struct error *err)
@@ -53,7 +60,7 @@ hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err)
 
 void channel_close_all(void)
 {
-	npolls = 0;
+	npolls = nflushes = 0;
 	for (size_t i = ARRAY_LEN(channels); i-- > 0;)
 		channels[i]->close();
 }
@@ -72,6 +79,12 @@ int channel_poll_all(void)
 	for (unsigned i = 0; i < npolls; i++)
 		arrived += polls[i]();
 	return arrived;
+}
+
+void channel_flush_all(void)
+{
+	for (unsigned i = 0; i < nflushes; i++)
+		flushes[i]();
 }
 
 void channel_before_sleep_all(void)

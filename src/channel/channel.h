@@ -81,6 +81,9 @@ struct channel_ops {
 	 * asked for; get finds it there. NULL: use send. */
 	bool (*announce)(uint32_t rank, const struct envelope *e, const void *payload,
 			 const void *memory, size_t bytes);
+	/* So much is on its way to that rank that it is better to announce memory than to copy it:
+	 * for sends of several KiB that nobody waits for. NULL: never. */
+	bool (*busy)(uint32_t rank);
 	/* Nothing from there on, of what that rank has announced, will be asked for. NULL: nothing
 	 * to do. */
 	void (*unwanted)(uint32_t rank, const void *remote);
@@ -88,6 +91,10 @@ struct channel_ops {
 	/* Calls arrive for what has come; returns how many. Bounded work. NULL: arrivals happen
 	 * inside send. */
 	int (*poll)(void);
+
+	/* Sends off what poll, and everything since, has put out: until then a channel may keep it
+	 * back, so that several records leave together. NULL: nothing is ever kept back. */
+	void (*flush)(void);
 
 	/* Between mailbox_will_sleep and the last poll before link_sleep: from its return on,
 	 * either that poll sees a record or its sender sees that we sleep. NULL: nothing to do. */
@@ -136,6 +143,7 @@ const struct channel_ops *channel_for(uint32_t rank);
 
 /* All channels, one after the other. */
 int channel_poll_all(void);
+void channel_flush_all(void);
 void channel_before_sleep_all(void);
 void channel_suspend_all(uint32_t round);
 bool channel_drained_all(void);

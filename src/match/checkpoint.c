@@ -40,6 +40,7 @@ void channels_choose(void)
 		if (p->eager_max) /* 0: it has asked for nothing but announcements */
 			p->eager_max = *p->channel->eager_max;
 	}
+	match.anew = true;
 	match.work += !settled - match.unsettled;
 	match.unsettled = !settled;
 }
@@ -47,6 +48,7 @@ void channels_choose(void)
 static void resume(bool restored)
 {
 	channel_resume_all(restored);
+	match.anew = true;
 	if (restored) {
 		channels_choose();
 		match.oversubscribed = link_self()->segment->oversubscribed;

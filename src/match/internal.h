@@ -72,6 +72,7 @@ struct match_request {
 	struct match_request *next, *prev; /* in the one list that the state names */
 	uint8_t state;			   /* enum request_state */
 	bool orphan;			   /* nobody waits: freed at completion */
+	bool patient;			   /* send: its caller doesn't wait for it */
 	bool cancelling;		   /* send: CANCELLED must come before it may complete */
 	bool finished;			   /* send: was through while cancelling */
 	int error;			   /* receive: what completion will say */
@@ -161,6 +162,8 @@ extern struct match {
 	struct peer *busy; /* those with something queued */
 	struct request_list reading, helping, pushing;
 	struct match_request *orphans; /* of other kinds: freed when they are complete */
+	int arrived;		       /* in this round of progress */
+	bool anew; /* after a checkpoint: what channels were moving must be asked for again */
 	uint64_t stamp;
 	uint32_t share_used; /* bit mask of our shares */
 	uint32_t share_generation;

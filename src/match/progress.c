@@ -14,7 +14,7 @@
 
 enum {
 	SPIN_ROUNDS = 4000,
-	LONG_ROUNDS = 64, /* some microseconds: beside them a look at the clock is nothing */
+	LONG_ROUNDS = 64,	 /* some microseconds: beside them a look at the clock is nothing */
 	LONG_ROUNDS_CROWDED = 1, /* each is a system call */
 	ROUNDS_PER_CLOCK = 32,
 	YIELD_NS = 100000,
@@ -62,9 +62,10 @@ static __attribute__((noinline)) int progress_work(void)
 
 int match_progress(void)
 {
-	int moved = channel_poll_all();
+	int moved = match.arrived = channel_poll_all();
 	if (UNLIKELY(match.work))
 		moved += progress_work();
+	channel_flush_all();
 	/* another thread of ours may sleep until just this */
 	if (UNLIKELY(moved && sleepers))
 		mailbox_ring(link_self()->mailbox);

@@ -77,6 +77,12 @@ void rendezvous_describe(struct match_request *r, struct rts *rts)
 
 /* ---- receiver ---- */
 
+/* get copies at once; otherwise the channel moves things in its own time. */
+static bool copies_itself(const struct match_request *r)
+{
+	return channel_to(r->partner)->put != NULL;
+}
+
 static struct channel_share *share_of(struct match_request *r, uint32_t owner)
 {
 	return channel_to(r->partner)->share(owner, (uint32_t)r->share);
@@ -127,7 +133,7 @@ static void chunk_set(struct match_request *r, uint32_t chunk)
 static bool range_claim(struct match_request *r)
 {
 	if (r->share < 0) {
-		size_t chunk = channel_to(r->partner)->put ? CHUNK : CHUNK_AWAY;
+		size_t chunk = copies_itself(r) ? CHUNK : CHUNK_AWAY;
 		r->begin = r->fetched;
 		r->end = r->fetched = min_size(r->begin + chunk, r->total);
 		return r->begin < r->end;
@@ -311,6 +317,8 @@ void rendezvous_receive(struct match_request *r, uint32_t from, const struct env
 	} else {
 		r->state = STATE_READING;
 		work_add(&match.reading, r);
+		if (!copies_itself(r)) /* says where to put what is on its way already */
+			read_step(r);
 	}
 }
 
@@ -438,9 +446,25 @@ static int first_that_moves(struct request_list *l, int (*step)(struct match_req
 	return 0;
 }
 
+/* Of copies that this process makes one chunk; of those that a channel makes, all that are through,
+ * which can only have changed when something has arrived. */
+static int reading_progress(void)
+{
+	int copied = 0, moved = 0;
+	for (struct match_request *r = match.reading.first, *next; r; r = next) {
+		next = r->next;
+		if (!copies_itself(r))
+			moved += match.arrived || match.anew ? read_step(r) : 0;
+		else if (!copied)
+			copied = read_step(r);
+	}
+	match.anew = false;
+	return copied + moved;
+}
+
 int rendezvous_progress(void)
 {
-	int moved = first_that_moves(&match.reading, read_step);
+	int moved = reading_progress();
 	moved += first_that_moves(&match.helping, help_step);
 	return moved + first_that_moves(&match.pushing, push_step);
 }

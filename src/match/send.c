@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* Copying costs less than a FIN up to here. */
+enum { COPY_MAX = 8192 };
+
 static struct envelope envelope_of(enum record_kind kind, uint32_t context, int source, int tag,
 				   const struct flow *f, size_t length, uint64_t id)
 {
@@ -78,12 +81,19 @@ static bool pack_and_send(struct match_request *r, const struct envelope *e)
 	return true;
 }
 
+/* Is it better fetched than copied, although it is short enough? */
+static inline bool announces(const struct peer *p, uint32_t world, size_t bytes)
+{
+	return UNLIKELY(bytes > COPY_MAX) && p->channel->busy && p->channel->busy(world);
+}
+
 /* Puts the first record of a message out. True: it has left, and r is complete or waits. */
 static bool send_try(struct match_request *r)
 {
 	struct peer *p = &match.peer[r->world];
 	struct flow *f = flow_of(r->context, r->world);
-	bool eager = r->length <= p->eager_max;
+	bool eager =
+	    r->length <= p->eager_max && !(r->patient && announces(p, r->world, r->length));
 	bool sync = (r->base.mode & MATCH_MODE_MASK) == MATCH_SYNCHRONOUS;
 	struct envelope e = envelope_of(eager ? sync ? RECORD_SYNC : RECORD_EAGER : RECORD_RTS,
 					r->context, r->base.comm->rank, r->base.tag, f,
@@ -298,12 +308,15 @@ int match_isend(const void *buf, size_t count, struct datatype *t, int dst, int 
 	if (UNLIKELY((mode & MATCH_MODE_MASK) == MATCH_BUFFERED))
 		return buffered_send(buf, count, t, dst, tag, c, mode);
 	const void *run = datatype_run(t, buf, count, &bytes);
-	if (LIKELY((run || !bytes) && may_go_direct(mode)) &&
-	    LIKELY(send_direct(run, bytes, (uint32_t)c->world[dst], tag, c, mode)))
+	uint32_t world = (uint32_t)c->world[dst];
+	bool announced = run && announces(&match.peer[world], world, bytes);
+	if (LIKELY((run || !bytes) && may_go_direct(mode) && !announced) &&
+	    LIKELY(send_direct(run, bytes, world, tag, c, mode)))
 		return MPI_SUCCESS;
 	rc = send_request(buf, count, t, dst, tag, c, mode, &r);
 	if (rc)
 		return rc;
+	r->patient = run != NULL;
 	*req = &r->base;
 	send_start(r);
 	return MPI_SUCCESS;

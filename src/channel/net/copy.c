@@ -348,6 +348,7 @@ void copy_forget_all(void)
 		struct get *g = gets;
 		gets = g->next;
 		get_free(g);
+		net.arrived++; /* so that it is asked for again */
 	}
 	while (gives) {
 		struct give *g = gives;

@@ -27,6 +27,7 @@ enum {
 	NET_EAGER_MAX = 32768,
 	NET_WINDOW = 256, /* records that are kept for one peer */
 	NET_WINDOW_BYTES = 2 << 20,
+	NET_BUSY = 2,		   /* records that one peer hasn't said that it has */
 	NET_AHEAD_MIN = 4096,	   /* below that asking costs nothing */
 	NET_LANDED_MAX = 16 << 20, /* bytes that came unasked and nobody has received yet */
 	NET_TIMEOUT_S = 10,
@@ -58,15 +59,19 @@ struct net_header {
 
 /* A datagram on its way, and a record as long as it is kept. */
 struct net_slot {
-	struct net_header header;
 	uint32_t peer;
 	bool kept;	    /* in the peer's window */
 	bool flying;	    /* handed to the wire, which still needs it */
 	bool big;	    /* NET_EAGER_MAX bytes fit */
 	bool again;	    /* to be sent once more when it has landed */
 	struct iovec ahead; /* follows it the first time; length 0: nothing does */
-	unsigned char payload[] __attribute__((aligned(16)));
+	unsigned char room[WIRE_ROOM] __attribute__((aligned(16))); /* the wire's */
+	struct net_header header;
+	unsigned char payload[];
 };
+_Static_assert(offsetof(struct net_slot, payload) == sizeof(struct net_slot) &&
+		   offsetof(struct net_slot, header) == offsetof(struct net_slot, room) + WIRE_ROOM,
+	       "room, header and payload are one run of bytes");
 
 /* A record that came before its turn. */
 struct net_early {

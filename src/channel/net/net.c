@@ -224,6 +224,12 @@ static size_t ahead_length(const struct net_peer *p, size_t bytes)
 	return bytes < net.wire->ahead_max ? bytes : net.wire->ahead_max;
 }
 
+static bool net_busy(uint32_t rank)
+{
+	const struct net_peer *p = &net.peer[rank];
+	return p->tail - p->freed >= NET_BUSY;
+}
+
 static bool net_announce(uint32_t rank, const struct envelope *e, const void *payload,
 			 const void *memory, size_t bytes)
 {
@@ -269,6 +275,12 @@ static __attribute__((noinline)) void late_flush(void)
 			net.late = true;
 }
 
+static void net_flush(void)
+{
+	if (LIKELY(net.open && net.wire->flush))
+		net.wire->flush();
+}
+
 static int net_poll(void)
 {
 	const struct link *l = link_self();
@@ -277,6 +289,7 @@ static int net_poll(void)
 	if (UNLIKELY(!net.open))
 		return 0;
 	net.arrived = 0;
+	net_flush(); /* of a round that had none */
 	net.wire->progress();
 	uint32_t cancelled =
 	    atomic_load_explicit(&l->mailbox->ckpt_cancelled, memory_order_relaxed);
@@ -410,10 +423,12 @@ const struct channel_ops channel_net = {
     .reaches = net_reaches,
     .send = net_send,
     .announce = net_announce,
+    .busy = net_busy,
     .unwanted = copy_unwanted,
     .reserve = net_reserve,
     .commit = net_commit,
     .poll = net_poll,
+    .flush = net_flush,
     .before_sleep = net_before_sleep,
     .get = copy_get,
     .suspend = net_suspend,

@@ -68,6 +68,7 @@ void peer_up(uint32_t rank)
 	struct net_peer *p = &net.peer[rank];
 	if (p->up || p->broken)
 		copy_disconnected(rank);
+	net.arrived++; /* what waited for it may go on */
 	p->up = true;
 	p->wanted = p->broken = p->left = p->called = false;
 	if (p->breaks || p->tell) {

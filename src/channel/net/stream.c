@@ -19,7 +19,7 @@ bool stream_full(const struct net_peer *p)
 
 /* Memory of more than the heap's largest class is mapped and unmapped each time, which costs more
  * than sending does: some slots of the largest size are kept. */
-enum { SPARE_BYTES = 16 << 10, SPARES_MAX = 16 };
+enum { SPARE_BYTES = 16 << 10, SPARES_MAX = 64 };
 static struct net_slot *spare[SPARES_MAX];
 static unsigned nspares;
 
@@ -33,9 +33,7 @@ struct net_slot *stream_slot(uint32_t rank, size_t length)
 		slot = heap_alloc(sizeof(*slot) + (big ? NET_EAGER_MAX : length));
 	if (!slot)
 		return NULL;
-	memset(slot, 0, sizeof(*slot));
-	slot->peer = rank;
-	slot->big = big;
+	*slot = (struct net_slot){.peer = rank, .big = big};
 	return slot;
 }
 

@@ -2,9 +2,10 @@
 /* struct wire over TCP, by nothing but system calls: for networks without RDMA. Linked into the
  * library itself, since it needs no memory but ours (base/heap.h).
  *
- * While few connections are up they are read one by one: of a wait that ends at once only that one
- * system call is in the way. With many, and for what happens rarely (connections that come), epoll
- * is asked, whose descriptor is also what a sleeping process waits for. */
+ * Epoll says once of each connection that something has come (edge-triggered). As long as nothing
+ * has, asking it costs a tenth of a microsecond and takes no lock of a socket: reading a socket in
+ * vain takes the one that what comes next needs. Its descriptor is also what a sleeping process
+ * waits for. */
 #include "channel/net/tcp.h"
 
 #include <errno.h>
@@ -16,15 +17,11 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <x86intrin.h>
 #include "base/fmt.h"
 
 enum {
 	BACKLOG = 256,
 	EVENTS_AT_ONCE = 32,
-	FEW = 4,	      /* connections that are read one by one */
-	LOOK_TICKS = 1 << 17, /* some tens of microseconds */
-	PROBE_SECONDS = 1,
 	RTO_MAX_MS = 1000,
 };
 
@@ -57,17 +54,46 @@ void tcp_socket_close(struct tcp_socket *s)
 	s->fd = -1;
 }
 
+/* BBR spreads what is sent over time by an estimate of the bandwidth; between hosts that are some
+ * microseconds apart the estimate is often a fraction of what there is (docs/network-channel.md has
+ * figures). HALE_NET_CONGESTION=NAME decides otherwise. */
+static void congestion_choose(int fd)
+{
+	static const char *const instead[] = {"cubic", "reno"};
+	const char *wanted = getenv("HALE_NET_CONGESTION");
+	char now[16] = "";
+	socklen_t length = sizeof(now) - 1;
+	if (wanted) {
+		if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, wanted,
+			       (socklen_t)strlen(wanted)) &&
+		    !tcp.congestion_said)
+			log_warn("HALE_NET_CONGESTION=%s: the kernel doesn't have or allow that: "
+				 "%m; see /proc/sys/net/ipv4/tcp_allowed_congestion_control",
+				 wanted);
+		tcp.congestion_said = true;
+		return;
+	}
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, now, &length) || strncmp(now, "bbr", 3))
+		return;
+	for (unsigned i = 0; i < ARRAY_LEN(instead); i++)
+		if (!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, instead[i],
+				(socklen_t)strlen(instead[i])))
+			return;
+}
+
 /* What is lost on the way is sent again at least once a second, so that a cable that was out for a
  * while is noticed soon after it is in again; and silence for too long is an error, whether
  * something was on its way or not. */
 void tcp_socket_prepare(int fd)
 {
-	int one = 1, seconds = PROBE_SECONDS, rto = RTO_MAX_MS;
+	int one = 1, every = 1, rto = RTO_MAX_MS;
+	int idle = (int)(tcp.self.timeout_ns / 2000000000u) + 1;
 	unsigned ms = (unsigned)(tcp.self.timeout_ns / 1000000);
+	congestion_choose(fd);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 	setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &rto, sizeof(rto));
 }
@@ -166,9 +192,12 @@ static bool anything_out(void)
 static void tcp_close(uint64_t max_ns)
 {
 	uint64_t deadline = clock_ns() + max_ns;
+	tcp.corked = false;
 	while (anything_out() && clock_ns() < deadline)
-		for (uint32_t i = 0; i < tcp.nlive; i++)
+		for (uint32_t i = 0; i < tcp.nlive; i++) {
+			tcp.live[i]->full = false;
 			tcp_conn_write(tcp.live[i]);
+		}
 	listeners_close();
 	while (tcp.hands)
 		tcp_hand_drop(tcp.hands);
@@ -195,6 +224,16 @@ static unsigned tcp_descriptors(int fd[WIRE_FDS])
 
 /* ---- progress ---- */
 
+static void conn_event(struct tcp_conn *c, uint32_t events)
+{
+	if (events & EPOLLOUT)
+		c->full = false;
+	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		c->ending = true;
+	if (events & ~(uint32_t)EPOLLOUT && !c->more)
+		tcp_conn_read(c);
+}
+
 static void event(const struct epoll_event *e)
 {
 	struct tcp_socket *s = e->data.ptr;
@@ -208,8 +247,7 @@ static void event(const struct epoll_event *e)
 		tcp_hand_event((struct tcp_hand *)s);
 		break;
 	case TCP_CONN:
-		if (e->events & ~(uint32_t)EPOLLOUT && !tcp.held)
-			tcp_conn_read((struct tcp_conn *)s);
+		conn_event((struct tcp_conn *)s, e->events);
 		break;
 	}
 }
@@ -226,40 +264,30 @@ static void look(void)
 	}
 }
 
-static bool time_to_look(void)
+static void tcp_flush(void)
 {
-	uint64_t now = __rdtsc();
-	if (tcp.nlive && tcp.nlive <= FEW && !tcp.hands && now - tcp.looked < LOOK_TICKS)
-		return false;
-	tcp.looked = now;
-	return true;
+	tcp.corked = false;
+	for (uint32_t i = 0; i < tcp.nlive; i++)
+		if (UNLIKELY(tcp_conn_has_out(tcp.live[i])))
+			tcp_conn_write(tcp.live[i]);
 }
 
 static int tcp_progress(void)
 {
 	tcp.moved = 0;
-	if (UNLIKELY(tcp.held != NULL))
-		tcp_held_take();
-	if (tcp.nlive <= FEW)
-		for (uint32_t i = 0; i < tcp.nlive && !tcp.held; i++)
-			tcp_conn_read(tcp.live[i]);
-	if (!tcp.held && time_to_look())
-		look();
+	tcp.corked = true;
 	for (uint32_t i = 0; i < tcp.nlive; i++)
-		if (UNLIKELY(tcp_conn_has_out(tcp.live[i])))
-			tcp_conn_write(tcp.live[i]);
+		if (tcp.live[i]->more)
+			tcp_conn_read(tcp.live[i]);
+	look();
 	return tcp.moved;
 }
 
 static bool tcp_arm(void)
 {
-	if (tcp.held)
-		return false;
-	for (uint32_t i = 0; i < tcp.nlive; i++) {
-		struct tcp_conn *c = tcp.live[i];
-		if (!c->failed && !c->error && tcp_conn_has_out(c))
-			tcp_watch(&c->socket, EPOLLIN | EPOLLOUT);
-	}
+	for (uint32_t i = 0; i < tcp.nlive; i++)
+		if (tcp.live[i]->more)
+			return false;
 	return true;
 }
 
@@ -337,6 +365,7 @@ const struct wire wire_tcp = {
     .descriptors = tcp_descriptors,
     .arm = tcp_arm,
     .progress = tcp_progress,
+    .flush = tcp_flush,
     .connect = tcp_connect,
     .disconnect = tcp_disconnect,
     .state = tcp_state,

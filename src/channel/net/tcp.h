@@ -20,6 +20,7 @@ enum {
 	TCP_NONCE = 32,
 	TCP_MAC = 32,
 	TCP_SCRATCH = 128 << 10,
+	TCP_SCRATCH_MIN = 512,	    /* a header or two */
 	TCP_BULK_FRAME = 256 << 10, /* datagrams may pass bulk between two of them */
 	TCP_DATAGRAM_MAX = 1 << 20,
 	TCP_AHEAD_MAX = 256 << 10,
@@ -38,14 +39,16 @@ struct tcp_frame {
 	uint64_t ahead; /* datagram: bytes that follow unasked */
 };
 
+_Static_assert(sizeof(struct tcp_frame) <= WIRE_ROOM, "a frame's head fits before a header");
+
 /* Something on its way out: a datagram, or bulk that leaves frame by frame. */
 struct tcp_out {
 	struct tcp_out *next;
 	void *cookie;
-	struct tcp_frame frame;
-	size_t frame_left; /* of the frame begun: bytes behind `frame` */
-	size_t left;	   /* bytes that are in no frame yet */
-	uint8_t head_left; /* of `frame` */
+	struct tcp_frame frame; /* of bulk; a datagram brings its own */
+	size_t frame_left;	/* of the frame begun: bytes of iov */
+	size_t left;		/* bytes that are in no frame yet */
+	uint8_t head_left;	/* of `frame` */
 	unsigned first, n;
 	struct iovec iov[];
 };
@@ -61,10 +64,10 @@ enum tcp_kind { TCP_LISTENER, TCP_HAND, TCP_CONN };
 struct tcp_socket {
 	enum tcp_kind kind;
 	int fd;
-	uint32_t events; /* what epoll looks for */
+	uint32_t events; /* what epoll looks for; 0: it doesn't */
 };
 
-enum tcp_in { TCP_IN_HEAD, TCP_IN_BODY, TCP_IN_AHEAD, TCP_IN_MEMORY };
+enum tcp_in { TCP_IN_HEAD, TCP_IN_BODY, TCP_IN_MEMORY };
 
 struct tcp_receive;
 
@@ -72,13 +75,17 @@ struct tcp_conn {
 	struct tcp_socket socket; /* fd < 0: none */
 	uint32_t peer;
 	bool failed; /* broke has been called */
+	bool full;   /* the socket takes no more until epoll says so */
+	bool more;   /* the last read may have left something there */
+	bool ending; /* behind what is there is its end */
 	int error;   /* of a write: reading, which finds what came before, says it */
 	unsigned char incarnation[TCP_INCARNATION]; /* of the peer */
 
 	struct tcp_out *now; /* partly written */
 	struct tcp_out_list datagrams, bulk;
 
-	enum tcp_in in; /* what comes next; AHEAD: it has not been asked where that goes */
+	size_t behind;	/* bytes to be read behind what goes straight to its place */
+	enum tcp_in in; /* what comes next */
 	size_t have;	/* of the head, of the body */
 	struct tcp_frame frame;
 	unsigned char *body; /* NULL: nothing of it is here */
@@ -157,11 +164,9 @@ extern struct tcp {
 	struct tcp_hand *hands, *dead; /* dead: still named by events in hand */
 	struct tcp_receive *receives;
 	uint32_t strangers;
-	uint64_t looked; /* at everything that happens rarely, in ticks of the processor's clock */
-	/* what was read; [held_at, held_end) is held's, and waits for the next progress */
-	unsigned char *scratch;
-	struct tcp_conn *held;
-	size_t held_at, held_end;
+	bool congestion_said;
+	unsigned char *scratch; /* what has just been read */
+	bool corked;		/* datagrams wait for flush, and leave together */
 	int moved;
 } tcp;
 
@@ -184,8 +189,6 @@ enum wire_sent tcp_conn_give(struct tcp_conn *c, uint64_t token, const struct io
 			     void *cookie);
 void tcp_conn_write(struct tcp_conn *c);
 void tcp_conn_read(struct tcp_conn *c);
-/* Goes on with what was held back. */
-void tcp_held_take(void);
 bool tcp_receive_begin(uint32_t peer, uint64_t token, void *to, size_t bytes, void *cookie);
 void tcp_receive_end(void *cookie);
 void tcp_receives_end(void);

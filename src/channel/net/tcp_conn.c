@@ -6,8 +6,8 @@
  *
  * Out: what the socket doesn't take at once waits; datagrams pass bulk between two of its frames.
  * In: into scratch memory that all connections share, but for the rest of what has begun to come:
- * that is read straight to where it goes. What follows a datagram unasked waits for one round of
- * progress, in which the layers above may say where it goes. */
+ * that is read straight to where it goes. While big payloads come, only a little more is read
+ * behind them: what lands in scratch memory is copied once more. */
 #include "channel/net/tcp.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FLAT_MAX = 1024, IOV_MAX_HERE = 64, HEADER_ALIGN = 16 };
+enum { IOV_MAX_HERE = 64, HEADER_ALIGN = 16 };
 
 struct tcp_receive {
 	struct tcp_receive *next;
@@ -94,7 +94,7 @@ static void live_remove(struct tcp_conn *c)
 
 static void in_end(struct tcp_conn *c)
 {
-	bool ahead = c->in == TCP_IN_AHEAD || (c->in == TCP_IN_MEMORY && c->ahead);
+	bool ahead = c->in == TCP_IN_MEMORY && c->ahead;
 	heap_free(c->body);
 	c->body = NULL;
 	c->in = TCP_IN_HEAD;
@@ -102,8 +102,6 @@ static void in_end(struct tcp_conn *c)
 	c->receive = NULL;
 	c->to = NULL;
 	c->ahead = false;
-	if (tcp.held == c)
-		tcp.held = NULL;
 	if (ahead)
 		tcp.calls.ahead_came(c->peer, false);
 }
@@ -138,17 +136,26 @@ void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation)
 	tcp_socket_close(&c->socket);
 	live_remove(c);
 	in_end(c);
-	*c = (struct tcp_conn){.socket = {.kind = TCP_CONN, .fd = fd}, .peer = peer};
+	*c = (struct tcp_conn){
+	    .socket = {.kind = TCP_CONN, .fd = fd}, .peer = peer, .behind = TCP_SCRATCH};
 	memcpy(c->incarnation, incarnation, sizeof(c->incarnation));
 	tcp.live[tcp.nlive++] = c;
 	tcp.attempts[peer] = 0;
-	tcp_watch(&c->socket, EPOLLIN);
+	tcp_watch(&c->socket, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 	tcp.moved++;
 	tcp.calls.up(peer);
 	outs_end(before);
 }
 
 /* ---- out ---- */
+
+static void list_put_first(struct tcp_out_list *l, struct tcp_out *o)
+{
+	o->next = l->first;
+	l->first = o;
+	if (!l->last)
+		l->last = o;
+}
 
 static void list_put(struct tcp_out_list *l, struct tcp_out *o)
 {
@@ -245,7 +252,7 @@ static void consume_all(struct tcp_conn *c, size_t n)
 			return;
 		c->now = NULL;
 		if (o->left) {
-			list_put(&c->bulk, o);
+			list_put_first(&c->bulk, o);
 			continue;
 		}
 		void *cookie = o->cookie;
@@ -255,14 +262,18 @@ static void consume_all(struct tcp_conn *c, size_t n)
 	}
 }
 
-static ssize_t write_out(struct tcp_conn *c, const struct iovec *iov, unsigned n)
+/* Returns how many bytes have left. */
+static size_t write_out(struct tcp_conn *c, struct iovec *iov, unsigned n)
 {
-	struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = n};
-	if (c->failed || c->error)
+	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
+	if (UNLIKELY(c->failed || c->error))
 		return 0;
-	ssize_t sent = sendmsg(c->socket.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (sent >= 0)
-		return sent;
+	ssize_t sent = n == 1 ? send(c->socket.fd, iov->iov_base, iov->iov_len, flags)
+			      : sendmsg(c->socket.fd, &m, flags);
+	if (LIKELY(sent >= 0))
+		return (size_t)sent;
+	c->full = errno == EAGAIN;
 	if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ENOMEM)
 		c->error = errno;
 	return 0;
@@ -271,15 +282,13 @@ static ssize_t write_out(struct tcp_conn *c, const struct iovec *iov, unsigned n
 void tcp_conn_write(struct tcp_conn *c)
 {
 	struct iovec iov[IOV_MAX_HERE];
-	while (tcp_conn_has_out(c)) {
+	while (!c->full && tcp_conn_has_out(c)) {
 		unsigned n = gather_all(c, iov);
-		ssize_t sent = write_out(c, iov, n);
-		if (sent <= 0)
+		size_t sent = write_out(c, iov, n);
+		if (!sent)
 			return;
-		consume_all(c, (size_t)sent);
+		consume_all(c, sent);
 	}
-	if (c->socket.events & EPOLLOUT)
-		tcp_watch(&c->socket, EPOLLIN);
 }
 
 static struct tcp_out *out_make(void *cookie, unsigned room)
@@ -290,59 +299,18 @@ static struct tcp_out *out_make(void *cookie, unsigned room)
 	return o;
 }
 
-/* At once, without anything made for it. Returns how much of it has left. */
-static size_t datagram_try(struct tcp_conn *c, const struct tcp_frame *f, const void *header,
-			   const void *payload, const struct iovec *ahead)
+/* What of it hasn't left at once. */
+static enum wire_sent datagram_queue(struct tcp_conn *c, const struct iovec *iov, unsigned n,
+				     size_t total, size_t sent, void *cookie)
 {
-	size_t small = sizeof(*f) + f->header_bytes + f->bytes;
-	unsigned char flat[FLAT_MAX];
-	struct iovec iov[4] = {{flat, small}};
-	unsigned n = 1;
-	if (small <= sizeof(flat)) {
-		memcpy(flat, f, sizeof(*f));
-		memcpy(flat + sizeof(*f), header, f->header_bytes);
-		if (f->bytes)
-			memcpy(flat + sizeof(*f) + f->header_bytes, payload, f->bytes);
-	} else {
-		iov[0] = (struct iovec){(void *)(uintptr_t)f, sizeof(*f)};
-		iov[1] = (struct iovec){(void *)(uintptr_t)header, f->header_bytes};
-		iov[2] = (struct iovec){(void *)(uintptr_t)payload, f->bytes};
-		n = 3;
-	}
-	if (ahead)
-		iov[n++] = *ahead;
-	ssize_t sent = write_out(c, iov, n);
-	return sent > 0 ? (size_t)sent : 0;
-}
-
-enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t header_bytes,
-				 const void *payload, size_t bytes, const struct iovec *ahead,
-				 void *cookie)
-{
-	struct tcp_frame f = {.kind = TCP_DATAGRAM,
-			      .header_bytes = (uint8_t)header_bytes,
-			      .bytes = (uint32_t)bytes,
-			      .token = ahead ? (uintptr_t)ahead->iov_base : 0,
-			      .ahead = ahead ? ahead->iov_len : 0};
-	size_t total = sizeof(f) + header_bytes + bytes + f.ahead, sent = 0;
-	if (LIKELY(!tcp_conn_has_out(c)))
-		sent = datagram_try(c, &f, header, payload, ahead);
-	if (LIKELY(sent == total))
-		return WIRE_SENT;
-	struct tcp_out *o = out_make(cookie, 3);
-	if (!o && !sent)
-		return WIRE_FAILED;
-	if (!o) { /* what has left can't be taken back */
+	struct tcp_out *o = out_make(cookie, n);
+	if (!o && sent) /* what has left can't be taken back */
 		fail(c, "out of memory");
+	if (!o)
 		return WIRE_FAILED;
-	}
-	o->frame = f;
-	o->head_left = sizeof(f);
-	o->frame_left = total - sizeof(f);
-	o->iov[o->n++] = (struct iovec){(void *)(uintptr_t)header, header_bytes};
-	o->iov[o->n++] = (struct iovec){(void *)(uintptr_t)payload, bytes};
-	if (ahead)
-		o->iov[o->n++] = *ahead;
+	o->frame_left = total;
+	o->n = n;
+	memcpy(o->iov, iov, n * sizeof(*iov));
 	if (!sent) {
 		list_put(&c->datagrams, o);
 	} else {
@@ -350,6 +318,33 @@ enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t 
 		c->now = o;
 	}
 	return WIRE_PENDING;
+}
+
+enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t header_bytes,
+				 const void *payload, size_t bytes, const struct iovec *ahead,
+				 void *cookie)
+{
+	/* in the room before header, so that all of it is one run of bytes, as a rule */
+	struct tcp_frame *f = (struct tcp_frame *)((uintptr_t)header - sizeof(*f));
+	*f = (struct tcp_frame){.kind = TCP_DATAGRAM,
+				.header_bytes = (uint8_t)header_bytes,
+				.bytes = (uint32_t)bytes,
+				.token = ahead ? (uintptr_t)ahead->iov_base : 0,
+				.ahead = ahead ? ahead->iov_len : 0};
+	struct iovec iov[3] = {{f, sizeof(*f) + header_bytes}};
+	unsigned n = 1;
+	size_t total = sizeof(*f) + header_bytes + bytes + f->ahead, sent = 0;
+	if (payload == (const char *)header + header_bytes)
+		iov[0].iov_len += bytes;
+	else
+		iov[n++] = (struct iovec){(void *)(uintptr_t)payload, bytes};
+	if (ahead)
+		iov[n++] = *ahead;
+	if (LIKELY(!tcp_conn_has_out(c) && !tcp.corked && !c->full))
+		sent = write_out(c, iov, n);
+	if (LIKELY(sent == total))
+		return WIRE_SENT;
+	return datagram_queue(c, iov, n, total, sent, cookie);
 }
 
 enum wire_sent tcp_conn_give(struct tcp_conn *c, uint64_t token, const struct iovec *iov, size_t n,
@@ -455,6 +450,17 @@ static void frame_came(struct tcp_conn *c)
 	c->receive = r;
 	c->to = r ? r->to + r->got : NULL;
 	c->left = f->bytes;
+	c->behind = TCP_SCRATCH_MIN;
+}
+
+static void ahead_begin(struct tcp_conn *c)
+{
+	c->in = TCP_IN_MEMORY;
+	c->ahead = true;
+	c->receive = NULL;
+	c->left = c->frame.ahead;
+	c->behind = TCP_SCRATCH_MIN;
+	c->to = tcp.calls.ahead_where(c->peer);
 }
 
 static void datagram_came(struct tcp_conn *c, const unsigned char *body)
@@ -463,10 +469,13 @@ static void datagram_came(struct tcp_conn *c, const unsigned char *body)
 	struct wire_ahead ahead = {f->token, f->ahead};
 	_Alignas(HEADER_ALIGN) unsigned char header[WIRE_HEADER_MAX];
 	memcpy(header, body, f->header_bytes);
-	c->in = f->ahead ? TCP_IN_AHEAD : TCP_IN_HEAD;
+	c->in = TCP_IN_HEAD;
+	c->behind = min_size(2 * c->behind, TCP_SCRATCH);
 	tcp.moved++;
 	tcp.calls.came(c->peer, header, f->header_bytes, body + f->header_bytes, f->bytes,
 		       f->ahead ? &ahead : NULL);
+	if (f->ahead && !c->failed)
+		ahead_begin(c);
 }
 
 static void memory_came(struct tcp_conn *c)
@@ -552,33 +561,6 @@ static size_t parse_step(struct tcp_conn *c, const unsigned char *p, size_t n)
 	}
 }
 
-/* What stands in scratch from at to end. */
-static void parse(struct tcp_conn *c, size_t at, size_t end)
-{
-	while (at < end && c->in != TCP_IN_AHEAD && !c->failed)
-		at += parse_step(c, tcp.scratch + at, end - at);
-	tcp.held = at < end && !c->failed ? c : NULL;
-	tcp.held_at = at;
-	tcp.held_end = end;
-}
-
-static void ahead_begin(struct tcp_conn *c)
-{
-	c->in = TCP_IN_MEMORY;
-	c->have = 0;
-	c->ahead = true;
-	c->receive = NULL;
-	c->left = c->frame.ahead;
-	c->to = tcp.calls.ahead_where(c->peer);
-}
-
-void tcp_held_take(void)
-{
-	struct tcp_conn *c = tcp.held;
-	ahead_begin(c);
-	parse(c, tcp.held_at, tcp.held_end);
-}
-
 static void read_ended(struct tcp_conn *c, ssize_t n)
 {
 	if (n < 0 && (errno == EAGAIN || errno == EINTR) && !c->error)
@@ -593,18 +575,17 @@ void tcp_conn_read(struct tcp_conn *c)
 {
 	struct iovec iov[2];
 	struct msghdr m = {.msg_iov = iov};
-	size_t direct = 0;
+	size_t direct = 0, wanted = c->behind;
+	c->more = false;
 	if (c->failed)
 		return;
-	if (c->in == TCP_IN_AHEAD)
-		ahead_begin(c);
 	if (c->in == TCP_IN_MEMORY && c->to)
 		iov[m.msg_iovlen++] = (struct iovec){c->to, direct = c->left};
 	else if (c->body)
 		iov[m.msg_iovlen++] =
 		    (struct iovec){c->body + c->have, direct = body_bytes(c) - c->have};
-	iov[m.msg_iovlen++] = (struct iovec){tcp.scratch, TCP_SCRATCH};
-	ssize_t n = m.msg_iovlen == 1 ? recv(c->socket.fd, tcp.scratch, TCP_SCRATCH, MSG_DONTWAIT)
+	iov[m.msg_iovlen++] = (struct iovec){tcp.scratch, c->behind};
+	ssize_t n = m.msg_iovlen == 1 ? recv(c->socket.fd, tcp.scratch, c->behind, MSG_DONTWAIT)
 				      : recvmsg(c->socket.fd, &m, MSG_DONTWAIT);
 	if (n <= 0) {
 		read_ended(c, n);
@@ -616,6 +597,8 @@ void tcp_conn_read(struct tcp_conn *c)
 		memory_advance(c, straight);
 	else if (straight)
 		body_advance(c, straight);
-	if ((size_t)n > straight)
-		parse(c, 0, (size_t)n - straight);
+	for (size_t at = 0, end = (size_t)n - straight; at < end && !c->failed;)
+		at += parse_step(c, tcp.scratch + at, end - at);
+	/* what comes from now on, epoll says */
+	c->more = (size_t)n == direct + wanted || c->ending;
 }

@@ -17,7 +17,14 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-enum { WIRE_VERSION = 2, WIRE_WHY = 200, WIRE_FDS = 12, WIRE_HEADER_MAX = 128, WIRE_SECRET = 32 };
+enum {
+	WIRE_VERSION = 2,
+	WIRE_WHY = 200,
+	WIRE_FDS = 12,
+	WIRE_HEADER_MAX = 128,
+	WIRE_SECRET = 32,
+	WIRE_ROOM = 32
+};
 #define WIRE_SOMEBODY UINT32_MAX
 
 struct wire_self {
@@ -78,8 +85,10 @@ struct wire {
 	unsigned (*descriptors)(int fd[WIRE_FDS]);
 	/* False: there is something to progress now. */
 	bool (*arm)(void);
-	/* Moves things on; returns how many. */
+	/* Moves things on; returns how many. From here on datagrams may be kept back, so that
+	 * several leave together, until flush. */
 	int (*progress)(void);
+	void (*flush)(void); /* NULL: nothing is ever kept back */
 
 	/* The address is copied. up comes at once, or later, or broke does. */
 	bool (*connect)(uint32_t peer, const void *address, size_t bytes, char *why);
@@ -95,8 +104,9 @@ struct wire {
 	/* Does the connection that there is lead to this address? NULL: can't be told. */
 	bool (*leads_to)(uint32_t peer, const void *address, size_t bytes);
 
-	/* A datagram. header, payload and ahead must stay until it is sent (WIRE_SENT, or call).
-	 * ahead: NULL, or at most ahead_max bytes that follow it. */
+	/* A datagram. header, payload and ahead must stay until it is sent (WIRE_SENT, or call),
+	 * and so must the WIRE_ROOM bytes before header, which the wire may write. ahead: NULL, or
+	 * at most ahead_max bytes that follow it. */
 	enum wire_sent (*send)(uint32_t peer, const void *header, size_t header_bytes,
 			       const void *payload, size_t bytes, const struct iovec *ahead,
 			       void *cookie);
