@@ -102,6 +102,27 @@ def a_job_tells_of_its_life(s):
 
 
 @test
+def a_damaged_checkpoint_is_one_more_rollback(s):
+    job = until_stopped(s, ranks=2)
+    w = follow(s, job)
+    job.checkpoint()
+    second = job.checkpoint()
+    with open(second + "/rank-1.img", "r+b") as f:
+        f.seek(os.path.getsize(f.name) // 2)
+        byte = f.read(1)[0]
+        f.seek(-1, 1)
+        f.write(bytes([byte ^ 16]))
+    os.kill(job.ranks(2)[0], signal.SIGKILL)
+    until_event(w, "FTB_ROLLBACK_DONE")
+    end(s, job)
+    w.wait()
+    events = shown(w, "FTB_RANK_DIED", "FTB_ROLLBACK", "FTB_ROLLBACK_DONE")
+    expect([(n, f.get("CHECKPOINT")) for n, f in events] ==
+           [("FTB_RANK_DIED", None), ("FTB_ROLLBACK", "2"), ("FTB_ROLLBACK", "1"),
+            ("FTB_ROLLBACK_DONE", "1")], events)
+
+
+@test
 def a_failed_job_and_a_failed_checkpoint_are_told(s):
     exe = s.compile("misuse")
     w = s.start(HALE, "backplane", env={"HALE_FTB": s.path("b", "ftb")})
@@ -175,7 +196,7 @@ pair_coeff 1 1 1.0 1.0 2.5
 neighbor 0.3 bin
 fix 1 all nve
 thermo 100
-run 3000
+run 2000
 """)
     argv = ["lmp", "-in", "in.melt", "-log", "none"]
     wanted = thermo(s.hale_run(4, *argv, options=["--nodes", "2"]).out)

@@ -243,7 +243,6 @@ static void say_rollback(struct head *h, uint32_t rank, int sig, pid_t pid,
 		f->rolled_back_to = newest;
 		f->lost_seconds = seconds;
 	}
-	watch_rollback_begun(h, newest, seconds);
 }
 
 static void record_failure(struct head *h, uint32_t rank, int sig)
@@ -259,6 +258,9 @@ static void record_failure(struct head *h, uint32_t rank, int sig)
 
 static void begin_rollback(struct head *h)
 {
+	uint32_t newest = recover_newest(h);
+
+	watch_rollback_begun(h, newest, seconds_lost(h, newest));
 	recover_check_stop(h);
 	h->state = HEAD_CLEARING;
 	head_profile_turn(h);

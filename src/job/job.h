@@ -7,11 +7,12 @@
  *                │    └─ streams, dedupe, feed       output and stdin of the ranks
  *                ├─ checkpoint, recover              one checkpoint; one way back
  *                ├─ inject, control                  faults on request; hale ps, hale ckpt
+ *                ├─ watch                            events, rules, monitors
  *                └─ record, report                   what happened, on disk
  *
  * One thread, one event loop (loop.h), no globals: so that the agent can become a process of its
  * own on each node without another line changing.
- * May call: store/, image/ (reading side), base/. Called by: cli/.
+ * May call: store/, image/ (reading side), ftb/, rules/, base/. Called by: cli/.
  */
 #ifndef HALE_JOB_JOB_H
 #define HALE_JOB_JOB_H
