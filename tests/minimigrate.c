@@ -73,6 +73,39 @@ static void die(const char *what)
 	exit(99);
 }
 
+/* ---- output: through pipes, as an agent has it ---- */
+
+static struct outlet {
+	int to, pipe[2];
+	pthread_t thread;
+} outlets[2] = {{.to = 1}, {.to = 2}};
+
+static void *outlet_run(void *arg)
+{
+	struct outlet *o = arg;
+	char buf[4096];
+	for (ssize_t k; (k = read(o->pipe[0], buf, sizeof(buf))) > 0;)
+		if (write(o->to, buf, (size_t)k) != k)
+			break;
+	return NULL;
+}
+
+static void outlets_open(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (pipe2(outlets[i].pipe, O_CLOEXEC) ||
+		    pthread_create(&outlets[i].thread, NULL, outlet_run, &outlets[i]))
+			die("pipe");
+}
+
+static void outlets_close(void)
+{
+	for (int i = 0; i < 2; i++) {
+		close(outlets[i].pipe[1]);
+		pthread_join(outlets[i].thread, NULL);
+	}
+}
+
 /* ---- segments and processes ---- */
 
 static void segment_make(void)
@@ -125,6 +158,8 @@ static pid_t spawn(int r, const char *sink)
 	setenv("LD_LIBRARY_PATH", libdir ? libdir : ".", 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	personality(ADDR_NO_RANDOMIZE);
+	dup2(outlets[0].pipe[1], 1);
+	dup2(outlets[1].pipe[1], 2);
 	close_range(3, ~0u, 0);
 	execvp(program[0], program);
 	perror(program[0]);
@@ -577,6 +612,7 @@ int main(int argc, char **argv)
 	program = argv + first;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(agent_name, sizeof(agent_name), "minimigrate-%d", getpid());
+	outlets_open();
 	listener = listen_at(agent_name, SOCK_SEQPACKET);
 	segment_make();
 	for (int r = 0; r < n; r++) {
@@ -588,6 +624,7 @@ int main(int argc, char **argv)
 		if (all(can_stop) && (!times || done < times))
 			migrate(done++ % n);
 	}
+	outlets_close();
 	for (int r = 0; r < n; r++)
 		if (rank[r].status)
 			return WIFEXITED(rank[r].status) ? WEXITSTATUS(rank[r].status)

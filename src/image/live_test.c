@@ -23,9 +23,10 @@
 #include "base/base.h"
 #include "image/live.h"
 #include "image/live_wire.h"
+#include "image/test/relay.h"
 #include "image/test/scenario.h"
 
-enum { PATH_LEN = 512, ROUNDS = 3, EXIT_MOVED = 66, STREAM_FD = 3 };
+enum { ROUNDS = 3, EXIT_MOVED = 66, STREAM_FD = 3 };
 
 /* ---- inside the processes under test ---- */
 
@@ -170,15 +171,6 @@ static int run_scenario(const char *name)
 }
 
 /* ---- around them ---- */
-
-struct fixture {
-	char dir[PATH_LEN];
-	char said[4096]; /* stdout and stderr of all processes of a run */
-	pid_t source, sink;
-	int source_fd, sink_fd; /* the relay's ends; -1: closed */
-	int out;
-	int source_status, sink_status; /* as waitpid gives it; -1: it runs */
-};
 
 static int set_up(void **state)
 {
@@ -418,132 +410,6 @@ static void a_stream_may_be_a_file(void **state)
 
 /* ---- between them ---- */
 
-enum { TO_SINK, TO_SOURCE };
-
-enum deed { PASS, KILL_SINK, KILL_SOURCE, CUT, FLIP_HEAD, FLIP_TABLE, FLIP_DATA, SWALLOW, STOP };
-
-/* What is done to the nth frame of a kind that goes one way. */
-struct fault {
-	enum deed deed;
-	int way;
-	unsigned kind, nth;
-};
-
-struct relay {
-	struct fixture *f;
-	const struct fault *fault;
-	unsigned seen;
-	bool runs; /* RUNS was passed on */
-	char *buf;
-};
-
-static bool read_all(int fd, char *p, size_t len)
-{
-	for (ssize_t k; len; p += k, len -= (size_t)k)
-		if ((k = read(fd, p, len)) <= 0)
-			return false;
-	return true;
-}
-
-static bool write_all(int fd, const char *p, size_t len)
-{
-	for (ssize_t k; len; p += k, len -= (size_t)k)
-		if ((k = send(fd, p, len, MSG_NOSIGNAL)) <= 0)
-			return false;
-	return true;
-}
-
-static void end_one(pid_t pid, int *status)
-{
-	if (*status >= 0)
-		return;
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, status, 0), pid);
-}
-
-static bool do_deed(struct relay *r, const struct frame *frame)
-{
-	char *data = r->buf + sizeof(*frame) + frame->table_len;
-	switch (r->fault->deed) {
-	case KILL_SINK:
-		end_one(r->f->sink, &r->f->sink_status);
-		return false;
-	case KILL_SOURCE:
-		end_one(r->f->source, &r->f->source_status);
-		return false;
-	case CUT:
-	case SWALLOW:
-		return false;
-	case STOP:
-		return true;
-	case FLIP_HEAD:
-		r->buf[9] ^= 4;
-		return true;
-	case FLIP_TABLE:
-		r->buf[sizeof(*frame) + frame->table_len / 2] ^= 4;
-		return true;
-	case FLIP_DATA:
-		data[frame->data_len / 2] ^= 4;
-		return true;
-	default:
-		return true;
-	}
-}
-
-/* One frame; false: this way is at its end. */
-static bool pass_on(struct relay *r, int way)
-{
-	struct frame frame;
-	int from = way == TO_SINK ? r->f->source_fd : r->f->sink_fd;
-	int to = way == TO_SINK ? r->f->sink_fd : r->f->source_fd;
-	if (!read_all(from, (char *)&frame, sizeof(frame)))
-		return false;
-	memcpy(r->buf, &frame, sizeof(frame));
-	size_t len = sizeof(frame) + frame.table_len + frame.data_len;
-	if (!read_all(from, r->buf + sizeof(frame), len - sizeof(frame)))
-		return false;
-	const struct fault *x = r->fault;
-	if (x->deed != PASS && x->way == way && x->kind == frame.kind && r->seen++ == x->nth) {
-		bool on = do_deed(r, &frame);
-		if (x->deed == SWALLOW)
-			return true;
-		if (!on)
-			return false;
-	}
-	if (!write_all(to, r->buf, len))
-		return false;
-	if (frame.kind == LIVE_RUNS)
-		r->runs = true;
-	return true;
-}
-
-/* Until one end closes. Who started the sink then makes sure of its end, and says so. */
-static void relay(struct fixture *f, const struct fault *fault, bool tells)
-{
-	struct relay r = {.f = f, .fault = fault, .buf = malloc(80 << 20)};
-	assert_non_null(r.buf);
-	for (bool on = true; on;) {
-		struct pollfd p[2] = {{.fd = f->source_fd, .events = POLLIN},
-				      {.fd = f->sink_fd, .events = POLLIN}};
-		assert_true(poll(p, 2, 60000) > 0);
-		/* what the sink said last counts, although the source has gone */
-		if (p[1].revents)
-			on = pass_on(&r, TO_SOURCE);
-		else if (p[0].revents)
-			on = pass_on(&r, TO_SINK);
-	}
-	close(f->sink_fd);
-	if (tells && !r.runs) {
-		int status;
-		/* it ends by itself, when nobody speaks to it any more */
-		if (f->sink_status < 0 && waitpid(f->sink, &status, 0) == f->sink)
-			f->sink_status = status;
-		live_say(f->source_fd, LIVE_DEAD, HALE_OK, NULL);
-	}
-	close(f->source_fd);
-	free(r.buf);
-}
-
 static void with_fault(struct fixture *f, const char *scenario, const char *how,
 		       const struct fault *fault)
 {
@@ -558,6 +424,18 @@ static void a_relay_changes_nothing(void **state)
 	const struct fault none = {PASS};
 	with_fault(f, "changing", "", &none);
 	expect_statuses(f, EXIT_MOVED, 0);
+}
+
+/* What others write to a file after the source has stopped isn't cut off. */
+static void shared_files_are_left_alone(void **state)
+{
+	struct fixture *f = *state;
+	static const struct fault x[] = {{APPEND, TO_SINK, FRAME_DESCRIPTORS, 0},
+					 {APPEND, TO_SOURCE, LIVE_WHOLE, 0}};
+	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+		with_fault(f, "shared_log", "", &x[i]);
+		expect_statuses(f, EXIT_MOVED, 0);
+	}
 }
 
 static const struct fault stages[] = {
@@ -705,7 +583,7 @@ static void expect_refusal(struct fixture *f, const void *bytes, size_t len, int
 	f->out = out[0];
 	close(a[1]);
 	close(out[1]);
-	assert_true(write_all(a[0], bytes, len));
+	assert_true(relay_write(a[0], bytes, len));
 	shutdown(a[0], SHUT_WR);
 	wait_both(f);
 	close(a[0]);
@@ -791,6 +669,7 @@ int main(int argc, char **argv)
 	    T(a_clone_and_its_original_both_run),
 	    T(a_stream_may_be_a_file),
 	    T(a_relay_changes_nothing),
+	    T(shared_files_are_left_alone),
 	    T(whoever_loses_the_sink_goes_on),
 	    T(a_sink_that_dies_while_it_becomes_the_copy),
 	    T(who_does_not_know_waits),

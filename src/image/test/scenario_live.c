@@ -181,6 +181,16 @@ static void busy(void)
 	CHECK(f && fprintf(f, "%lx\n", (unsigned long)sum) > 0 && !fclose(f));
 }
 
+static void shared_log(void)
+{
+	char text[64] = "";
+	int fd = open(in_folder("shared_log"), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+	CHECK(write(fd, "mine\n", 5) == 5);
+	CHECK(take());
+	CHECK(write(fd, "mine\n", 5) == 5);
+	CHECK(pread(fd, text, sizeof(text), 0) == 18 && !strcmp(text, "mine\nanother\nmine\n"));
+}
+
 static void with_child(void)
 {
 	pid_t child = fork();
@@ -192,5 +202,8 @@ static void with_child(void)
 	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
 }
 
-const struct scenario scenarios_live[] = {
-    {"changing", changing}, {"busy", busy}, {"with_child", with_child}, {NULL, NULL}};
+const struct scenario scenarios_live[] = {{"changing", changing},
+					  {"busy", busy},
+					  {"shared_log", shared_log},
+					  {"with_child", with_child},
+					  {NULL, NULL}};
