@@ -23,12 +23,12 @@ MAY_USE["rules"] = {"base"}
 MAY_USE["monitor"] = {"base"}
 MAY_USE["ftb"] = {"base"}
 MAY_USE["job"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor", "model"}
-MAY_USE["ocl"] = {"base"}  # inside OpenCL programs, without libhale.so
+MAY_USE["ocl"] = {"base", "agreement"}  # inside OpenCL programs, without libhale.so
 MAY_USE["cli"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor", "job", "model"}
 
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
 # to none of them, and may include base/ only.
-AGREEMENT = {"job/segment.h", "job/segment.c", "job/meter.h", "job/proto.h", "channel/channel.h",
+AGREEMENT = {"job/segment.h", "job/segment.c", "job/meter.h", "job/proto.h", "channel/channel.h", "ckpt/guest.h",
              "channel/shm/layout.h", "coll/layout.h"}
 
 LINES_MAX = 800

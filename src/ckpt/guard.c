@@ -11,6 +11,7 @@
 #include "ckpt/rank_private.h"
 
 __thread volatile int guard_inside;
+__thread volatile int guest_inside __attribute__((tls_model("initial-exec")));
 volatile int guard_attention;
 bool guard_multiple;
 
@@ -54,5 +55,5 @@ void guard_unlock_slow(void)
 
 bool guard_thread_busy(void)
 {
-	return guard_multiple ? lock_held != 0 : guard_inside != 0;
+	return guest_inside || (guard_multiple ? lock_held != 0 : guard_inside != 0);
 }

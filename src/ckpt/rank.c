@@ -234,7 +234,15 @@ static void checkpoint_run(uint32_t id, uint64_t began_ns)
 	bool fresh = true; /* a new segment */
 
 	atomic_store(&link_self()->mailbox->state, RANK_CHECKPOINTING);
+	if (!guests_prepare(&err)) {
+		guests_resume(false);
+		last_id = id;
+		atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
+		tell_failed(id, &err);
+		return;
+	}
 	if (!participants_suspend(id)) {
+		guests_resume(false);
 		participants_resume(participants, false);
 		atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
 		return;
@@ -256,6 +264,7 @@ static void checkpoint_run(uint32_t id, uint64_t began_ns)
 		fresh = false;
 	}
 	link_show_fds();
+	guests_resume(rc == IMAGE_RESTORED);
 	participants_resume(participants, fresh);
 	atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
 	if (rc == IMAGE_FAILED)
@@ -362,7 +371,7 @@ void guard_attend(void)
 static void on_request(int sig, siginfo_t *info, void *context)
 {
 	/* link_open, or the library call that this interrupts, looks for notes when it is done */
-	if (guard_inside || !link_self()->mailbox)
+	if (guard_inside || guest_inside || !link_self()->mailbox)
 		leave_to_others();
 	else
 		attend();

@@ -34,6 +34,11 @@ void link_wake_self(void);
 /* bell.c: link_sleep on descriptors. False: there are none, sleep on the bell alone. */
 bool bell_sleep(uint32_t bell_seen, uint64_t max_ns);
 
+/* guest.c: what guest.h describes, for all of them. Per thread: inside such a library. */
+extern __thread volatile int guest_inside __attribute__((tls_model("initial-exec")));
+bool guests_prepare(struct error *err);
+void guests_resume(bool restored);
+
 /* rank.c */
 void rank_signal_install(void);
 /* Ids: the newest checkpoint that this process took part in; whether it was rebuilt from it. */

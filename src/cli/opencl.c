@@ -191,6 +191,29 @@ static bool set_layer(const char *libdir)
 	return true;
 }
 
+/* HALE_OPENCL='… server=off …': the runtime stays in the program. The layer looks at what is
+ * written there closely. */
+static bool wants_server(void)
+{
+	const char *text = getenv("HALE_OPENCL"), *at = text ? strstr(text, "server=off") : NULL;
+
+	return !at || (at != text && at[-1] != ' ');
+}
+
+/* The loader in the program finds our driver only; the one in the server what it would have found
+ * (ocl/remote/). */
+static void set_server(const char *libdir)
+{
+	const char *vendors = getenv("OCL_ICD_VENDORS");
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/libhale_opencl_remote.so", libdir);
+	if (!wants_server() || access(path, R_OK) != 0)
+		return;
+	setenv("HALE_OPENCL_VENDORS", vendors ? vendors : "", 1);
+	setenv("OCL_ICD_VENDORS", path, 1);
+}
+
 static int without_layer(const char *libdir)
 {
 	log_warn("--opencl: there is no '%s/libhale_opencl.so': hale was built without the OpenCL "
@@ -226,6 +249,7 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 	snprintf(path, sizeof(path), "%s/libhale_opencl.so", libdir);
 	if (access(path, R_OK) != 0 || !set_layer(libdir))
 		return without_layer(libdir);
+	set_server(libdir);
 	guess_mpi(o);
 	snprintf(dir, sizeof(dir), "%s/hale-opencl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(dir)) {

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/fmt.h"
 #include "ocl/ocl.h"
 
 /* ---- errors on purpose ---- */
@@ -44,12 +45,22 @@ static void open_inject_socket(void)
 	if (inject_fd < 0)
 		return;
 	setsockopt(inject_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "hale-opencl-%d", (int)getpid());
+	n = (int)fmt_print(a.sun_path + 1, sizeof(a.sun_path) - 1, "hale-opencl-%d", (int)getpid());
 	if (bind(inject_fd, (struct sockaddr *)&a,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0) {
 		close(inject_fd);
 		inject_fd = -1;
+	} else {
+		ocl_guest_descriptor(inject_fd, true);
 	}
+}
+
+void ocl_detect_reborn(void)
+{
+	if (inject_fd < 0)
+		return;
+	ocl_guest_descriptor(inject_fd, false);
+	open_inject_socket();
 }
 
 static bool from_us(struct msghdr *m)

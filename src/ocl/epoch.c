@@ -171,6 +171,7 @@ cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes)
 	bool ready = arrived(d) > 0 || d->fine_svm > 0;
 	cl_int status;
 
+	ocl_store_renew(d);
 	ocl.report.syncs++;
 	if (d->dead)
 		return ready ? CL_OUT_OF_RESOURCES : CL_SUCCESS;

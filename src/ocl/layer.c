@@ -93,6 +93,7 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispat
 	ocl.next = &next;
 	fill_table(target, entries < known ? entries : known);
 	ocl_report_init();
+	ocl_guest_init();
 	ocl_detect_init();
 	*entries_ret = (cl_uint)known;
 	*layer = &mine;

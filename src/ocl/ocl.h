@@ -15,6 +15,7 @@
 #define HALE_OCL_OCL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -246,8 +247,9 @@ struct map {
 /* ---- domains ---- */
 
 struct store {
-	int fd;	   /* -1: none, or given up */
-	off_t end; /* bytes given out */
+	int fd;	       /* -1: none, or given up */
+	off_t end;     /* bytes given out */
+	uint32_t life; /* ocl.lives when it was opened: later it is gone */
 	bool tried, told;
 	struct extent *free;
 };
@@ -318,7 +320,8 @@ extern struct ocl {
 	struct domain *domains;
 	bool passive;	/* in a child of fork: everything is passed on */
 	uint32_t moves; /* of all domains: not 0 when some live elsewhere than the program thinks */
-	bool staged;	/* copies through pinned buffers even where memory is shared */
+	_Atomic uint32_t lives; /* of this process: one more with each restart from an image */
+	bool staged;		/* copies through pinned buffers even where memory is shared */
 	int pid;
 } ocl;
 
@@ -427,6 +430,8 @@ void ocl_epoch_force(struct domain *d);
 /* ---- detect.c ---- */
 void ocl_detect_init(void);
 void ocl_detect_child(void);
+/* In a process rebuilt from an image; async-signal-safe. */
+void ocl_detect_reborn(void);
 /* Begins to ask; the answer counts everything up to now. */
 void ocl_detect_ask(struct domain *d);
 /* True: there were errors since the last answer. */
@@ -435,6 +440,9 @@ bool ocl_detect_answer(struct domain *d);
 void ocl_detect_settle(struct domain *d);
 
 /* ---- store.c ---- */
+/* After a restart of the process from an image, which leaves the file out: nothing is saved, and
+ * what was since can't be mended before the next checkpoint. */
+void ocl_store_renew(struct domain *d);
 bool ocl_store_open(struct domain *d);
 void ocl_store_close(struct domain *d);
 off_t ocl_store_take(struct domain *d, off_t bytes);
@@ -475,6 +483,11 @@ bool ocl_recover(struct domain *d, bool lost);
 bool ocl_replay(struct domain *d);
 /* To the next device that hasn't been tried. False: there is none. */
 bool ocl_migrate(struct domain *d);
+
+/* ---- guest.c: checkpoints of the whole process (ckpt/guest.h) ---- */
+void ocl_guest_init(void);
+/* A descriptor that images leave out. */
+void ocl_guest_descriptor(int fd, bool in);
 
 /* ---- report.c ---- */
 void ocl_report_init(void);

@@ -192,6 +192,7 @@ bool ocl_recover(struct domain *d, bool lost)
 	const char *what = lost ? "the loss of a device" : "an error in device memory";
 	bool good;
 
+	ocl_store_renew(d);
 	d->lost = lost;
 	d->renewed = false;
 	log_info("opencl: %s in epoch %lu: going back and repeating %lu commands",

@@ -120,13 +120,22 @@ static hale_status_t take_report(struct ocl_settings *s, const char *value, stru
 	return copy_path(s->report, value) ? HALE_OK : bad(err, "report", "a file", value);
 }
 
+static hale_status_t take_server(struct ocl_settings *s, const char *value, struct error *err)
+{
+	s->server = strcmp(value, "on") == 0;
+	if (!s->server && strcmp(value, "off") != 0)
+		return bad(err, "server", "on or off", value);
+	return HALE_OK;
+}
+
 static hale_status_t take(struct ocl_settings *s, char *pair, struct error *err)
 {
 	static const struct {
 		const char *key;
 		hale_status_t (*take)(struct ocl_settings *, const char *, struct error *);
-	} keys[] = {{"check", take_check}, {"ckpt", take_ckpt},	    {"opt", take_opt},
-		    {"dir", take_dir},	   {"inject", take_inject}, {"report", take_report}};
+	} keys[] = {{"check", take_check},  {"ckpt", take_ckpt},     {"opt", take_opt},
+		    {"dir", take_dir},	    {"inject", take_inject}, {"report", take_report},
+		    {"server", take_server}};
 	char *equals = strchr(pair, '=');
 
 	for (size_t i = 0; equals && i < ARRAY_LEN(keys); i++)
@@ -135,7 +144,8 @@ static hale_status_t take(struct ocl_settings *s, char *pair, struct error *err)
 			return keys[i].take(s, equals + 1, err);
 	return error_set(
 	    err, HALE_ERR_ARGUMENT,
-	    "HALE_OPENCL: '%s' is none of check=, ckpt=, opt=, dir=, inject=, report=", pair);
+	    "HALE_OPENCL: '%s' is none of check=, ckpt=, opt=, dir=, inject=, report=, server=",
+	    pair);
 }
 
 hale_status_t ocl_settings_parse(const char *text, struct ocl_settings *s, struct error *err)
@@ -146,7 +156,7 @@ hale_status_t ocl_settings_parse(const char *text, struct ocl_settings *s, struc
 	char *save = NULL;
 
 	*s = (struct ocl_settings){
-	    .check = OCL_CHECK_NVML, .when = OCL_CKPT_AUTO, .opt = OCL_OPT_ALL};
+	    .check = OCL_CHECK_NVML, .when = OCL_CKPT_AUTO, .opt = OCL_OPT_ALL, .server = true};
 	snprintf(s->dir, sizeof(s->dir), "%s", tmp && *tmp ? tmp : "/tmp");
 	if (!copy)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");

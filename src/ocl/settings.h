@@ -46,6 +46,7 @@ struct ocl_settings {
 	uint64_t inject_epoch; /* 0: none */
 	uint64_t inject_times;
 	char report[PATH_MAX]; /* empty: none */
+	bool server;	       /* the runtime in a process of its own; what hale run goes by */
 };
 
 /* text may be NULL (all defaults). HALE_ERR_ARGUMENT with a sentence. */

@@ -29,6 +29,7 @@ static void nothing_given_means_defaults(void **state)
 	assert_string_equal(s.dir, "/some/where");
 	assert_int_equal(s.inject_epoch, 0);
 	assert_string_equal(s.report, "");
+	assert_true(s.server);
 	unsetenv("TMPDIR");
 	assert_string_equal(good("").dir, "/tmp");
 }

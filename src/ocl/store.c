@@ -31,34 +31,77 @@ static int unnamed_file(const char *dir)
 	return fd;
 }
 
+static void drop_extents(struct store *s)
+{
+	while (s->free) {
+		struct extent *x = s->free;
+		s->free = x->next;
+		free(x);
+	}
+}
+
+/* The file belonged to the process of which this one is a copy. */
+static bool is_gone(const struct store *s)
+{
+	return s->fd >= 0 && s->life != atomic_load(&ocl.lives);
+}
+
 bool ocl_store_open(struct domain *d)
 {
 	struct store *s = &d->store;
 
+	ocl_store_renew(d);
 	if (s->fd >= 0)
 		return true;
 	if (s->tried)
 		return false;
 	s->tried = true;
+	s->life = atomic_load(&ocl.lives);
 	s->fd = unnamed_file(ocl.set.dir);
 	if (s->fd < 0)
 		log_warn("opencl: no checkpoints: '%s': %s. The program goes on without; give "
 			 "another folder by HALE_OPENCL='dir=PATH'",
 			 ocl.set.dir, strerror(errno));
+	else
+		ocl_guest_descriptor(s->fd, true);
 	return s->fd >= 0;
+}
+
+void ocl_store_renew(struct domain *d)
+{
+	if (LIKELY(!is_gone(&d->store)))
+		return;
+	drop_extents(&d->store);
+	if (d->store.fd >= 0)
+		ocl_guest_descriptor(d->store.fd, false);
+	d->store = (struct store){.fd = -1};
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+		struct mem *m = (struct mem *)o;
+		if (o->kind != OCL_MEM && o->kind != OCL_SVM)
+			continue;
+		m->modified |= OCL_BY_DEVICE;
+		m->saved = false;
+		m->at = -1;
+		for (size_t i = 0; i < m->chunk_count; i++)
+			m->chunks[i] = (struct chunk){.slot = -1, .next = -1};
+	}
+	for (struct entry *e = d->first; e; e = e->next)
+		if (!e->data.memory)
+			e->data = (struct blob){0};
+	d->unprotected = true;
+	ocl_detect_settle(d);
 }
 
 void ocl_store_close(struct domain *d)
 {
 	struct store *s = &d->store;
 
-	while (s->free) {
-		struct extent *x = s->free;
-		s->free = x->next;
-		free(x);
+	drop_extents(s);
+	if (s->fd >= 0) {
+		ocl_guest_descriptor(s->fd, false);
+		if (!is_gone(s))
+			close(s->fd);
 	}
-	if (s->fd >= 0)
-		close(s->fd);
 	s->fd = -1;
 }
 
@@ -88,7 +131,7 @@ void ocl_store_give(struct domain *d, off_t at, off_t bytes)
 	struct extent *x;
 
 	bytes = (off_t)ALIGN_UP((size_t)bytes, HALE_PAGE);
-	if (s->fd < 0 || at < 0)
+	if (s->fd < 0 || at < 0 || is_gone(s))
 		return;
 	if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes) != 0)
 		log_debug("opencl: %ld bytes of old checkpoints stay on disk", (long)bytes);
@@ -103,6 +146,8 @@ bool ocl_store_write(struct domain *d, off_t at, const void *data, size_t size)
 {
 	const char *p = data;
 
+	if (is_gone(&d->store))
+		return false;
 	while (size > 0) {
 		ssize_t n = pwrite(d->store.fd, p, size, at);
 		if (n < 0 && errno == EINTR)
@@ -127,6 +172,8 @@ bool ocl_store_read(struct domain *d, off_t at, void *data, size_t size)
 {
 	char *p = data;
 
+	if (is_gone(&d->store))
+		return false;
 	while (size > 0) {
 		ssize_t n = pread(d->store.fd, p, size, at);
 		if (n < 0 && errno == EINTR)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the layer does when the whole process is checkpointed and restarted: its own descriptors are
+ * left out of images. Everything else of it is ordinary memory. */
+#include "ckpt/guest.h"
+#include <dlfcn.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "ocl/ocl.h"
+
+static void (*descriptor)(int fd, bool in);
+
+static bool prepare(char *why, size_t size)
+{
+	return true;
+}
+
+static bool resume(bool restored, char *why, size_t size)
+{
+	if (restored) {
+		atomic_fetch_add(&ocl.lives, 1);
+		ocl.pid = (int)getpid();
+		ocl_detect_reborn();
+	}
+	return true;
+}
+
+void ocl_guest_init(void)
+{
+	static const struct hale_guest us = {prepare, resume};
+	void (*join)(const struct hale_guest *);
+
+	*(void **)&join = dlsym(RTLD_DEFAULT, "hale_guest_join");
+	*(void **)&descriptor = dlsym(RTLD_DEFAULT, "hale_guest_descriptor");
+	if (join)
+		join(&us);
+}
+
+void ocl_guest_descriptor(int fd, bool in)
+{
+	if (descriptor)
+		descriptor(fd, in);
+}

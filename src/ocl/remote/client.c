@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way to the server: starting it, posting, waiting for replies; what checkpoints of this
+ * process ask of it. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/fmt.h"
+#include "ckpt/guest.h"
+#include "ocl/remote/remote.h"
+
+enum { SPINS = 400, LOOK_NS = 50000000 };
+
+static struct {
+	struct wire *wire;
+	pthread_mutex_t lock; /* of the ring's head */
+	bool started, dead, tried;
+	pid_t pid; /* the process that it belongs to: not a child of fork */
+	char server[PATH_MAX];
+	char **env;		  /* the server's */
+	_Atomic uint32_t threads; /* that have called */
+	void *snapshot;		  /* while a checkpoint is taken */
+	size_t snapshot_bytes;
+	struct wire_callback callback[WIRE_CALLBACKS]; /* not called yet when it was taken */
+	uint32_t callbacks;
+} remote = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* libhale.so's, or nothing */
+static struct {
+	void (*join)(const struct hale_guest *);
+	void (*enter)(void);
+	void (*leave)(void);
+	void (*memory)(void *, size_t, bool);
+} guest;
+
+static void enter(void)
+{
+	if (guest.enter)
+		guest.enter();
+}
+
+static void leave(void)
+{
+	if (guest.leave)
+		guest.leave();
+}
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t seen, long ns)
+{
+	struct timespec t = {0, ns};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* ---- starting: async-signal-safe, since a restored process does it in a signal handler ---- */
+
+/* A zombie that nobody collects counts as dead. */
+static bool server_lives(void)
+{
+	char path[32], text[128];
+	const char *end;
+	ssize_t n;
+	int fd, saved = errno;
+
+	fmt_print(path, sizeof(path), "/proc/%u/stat", atomic_load(&remote.wire->server_pid));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	text[n > 0 ? n : 0] = '\0';
+	end = strrchr(text, ')');
+	return end && end[1] == ' ' && end[2] != 'Z' && end[2] != 'X';
+}
+
+static void become_server(int region)
+{
+	static char *const argv[] = {(char *)"hale-opencl-server", NULL};
+	sigset_t none;
+	int null = open("/dev/null", O_RDONLY);
+
+	sigemptyset(&none);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8);
+	if (null >= 0 && null != 0)
+		dup2(null, 0);
+	if (region != WIRE_FD)
+		dup2(region, WIRE_FD);
+	else
+		fcntl(region, F_SETFD, 0);
+	syscall(SYS_close_range, WIRE_FD + 1, ~0u, 0);
+	execve(remote.server, argv, remote.env);
+	_exit(127);
+}
+
+/* The server is no child of the program: its wait() and its SIGCHLD are its own. */
+static void spawn(int region)
+{
+	pid_t middle = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL), server;
+	int status;
+
+	if (middle == 0) {
+		server = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+		if (server == 0)
+			become_server(region);
+		syscall(SYS_exit_group, server < 0);
+	}
+	while (middle > 0 && waitpid(middle, &status, __WCLONE) < 0 && errno == EINTR)
+		;
+}
+
+static bool wait_until_ready(char *why, size_t size)
+{
+	struct wire *w = remote.wire;
+
+	for (int i = 0; atomic_load(&w->ready) == 0 && i < 1200; i++) {
+		futex_wait(&w->ready, 0, LOOK_NS);
+		if (i > 20 && atomic_load(&w->ready) == 0 && atomic_load(&w->server_pid) &&
+		    !server_lives())
+			break;
+		if (i > 100 && !atomic_load(&w->server_pid))
+			break;
+	}
+	if (atomic_load(&w->ready) == 1)
+		return true;
+	fmt_print(why, size, "'%s' %s", remote.server,
+		  atomic_load(&w->ready) == 2 ? w->trouble : "could not be started");
+	return false;
+}
+
+/* A new region, where the old one was if there was one, and a new server. */
+static bool connect_server(char *why, size_t size)
+{
+	int fd = (int)syscall(SYS_memfd_create, "hale-opencl", MFD_CLOEXEC);
+	void *p = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, sizeof(struct wire)) == 0)
+		p = mmap(remote.wire, sizeof(struct wire), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | (remote.wire ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+	if (p == MAP_FAILED) {
+		fmt_print(why, size, "no memory to share with the OpenCL server: %s",
+			  strerrordesc_np(errno));
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	remote.wire = p;
+	remote.wire->magic = WIRE_MAGIC;
+	remote.wire->client_pid = (uint32_t)getpid();
+	atomic_store(&remote.wire->threads, atomic_load(&remote.threads));
+	remote.dead = false;
+	if (guest.memory)
+		guest.memory(p, ALIGN_UP(sizeof(struct wire), HALE_PAGE), true);
+	/* where ptrace is restricted, the server must be allowed to read our memory */
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	spawn(fd);
+	close(fd);
+	if (!wait_until_ready(why, size))
+		return false;
+	prctl(PR_SET_PTRACER, (unsigned long)atomic_load(&remote.wire->server_pid), 0, 0, 0);
+	return true;
+}
+
+/* ---- posting ---- */
+
+void put_blob(struct call *c, const void *data, size_t size)
+{
+	size_t words = (size + 7) / 8;
+	bool fits = size <= WIRE_INLINE && c->words + 2 + words <= WIRE_WORDS;
+
+	if (!fits && c->refs < WIRE_REFS)
+		c->ref[c->refs++] = (uint16_t)(c->words + 1);
+	put(c, size);
+	put(c, fits ? 0 : (uint64_t)(uintptr_t)data);
+	if (!fits || size == 0)
+		return;
+	c->word[c->words + words - 1] = 0;
+	memcpy(&c->word[c->words], data, size);
+	c->words += (uint32_t)words;
+}
+
+void put_handle(struct call *c, const void *handle, stub_kind_t kind)
+{
+	const struct stub *s = stub_of(handle, kind);
+
+	put(c, s ? s->id : 0);
+}
+
+/* count, whether there is a list, its length, the list */
+void put_handles(struct call *c, cl_uint count, const void *list, stub_kind_t kind)
+{
+	const void *const *at = list;
+
+	put(c, count);
+	put(c, list != NULL);
+	put(c, list ? count : 0);
+	for (cl_uint i = 0; list && i < count; i++)
+		put_handle(c, at[i], kind);
+}
+
+static void bell(struct wire *w)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&w->sleeping, memory_order_relaxed))
+		return;
+	atomic_fetch_add(&w->bell, 1);
+	futex_wake(&w->bell);
+}
+
+/* False: the server has ended. */
+static bool wait_for_room(struct wire *w, uint64_t head, size_t size)
+{
+	for (uint32_t i = 1; head + size - atomic_load(&w->tail) > WIRE_RING; i++) {
+		bell(w);
+		sched_yield();
+		if (i % 4096 == 0 && !server_lives())
+			return false;
+	}
+	return true;
+}
+
+static bool append(struct wire *w, const struct call *c, wire_op_t op, uint16_t slot)
+{
+	uint32_t size = (uint32_t)(sizeof(struct wire_request) + c->words * 8);
+	uint64_t head = atomic_load_explicit(&w->head, memory_order_relaxed);
+	uint32_t left = WIRE_RING - (uint32_t)(head % WIRE_RING);
+	struct wire_request *r = (struct wire_request *)(w->ring + head % WIRE_RING);
+
+	if (left < size) {
+		if (!wait_for_room(w, head, left))
+			return false;
+		r->size = left;
+		r->op = OP_FILLER;
+		head += left;
+		r = (struct wire_request *)w->ring;
+	}
+	if (!wait_for_room(w, head, size))
+		return false;
+	r->size = size;
+	r->op = (uint16_t)op;
+	r->slot = slot;
+	memcpy(r->ref, c->ref, sizeof(r->ref));
+	memcpy(r->word, c->word, c->words * 8ul);
+	atomic_store_explicit(&w->head, head + size, memory_order_release);
+	return true;
+}
+
+static bool post(const struct call *c, wire_op_t op, uint16_t slot)
+{
+	bool good;
+
+	pthread_mutex_lock(&remote.lock);
+	good = append(remote.wire, c, op, slot);
+	pthread_mutex_unlock(&remote.lock);
+	if (good)
+		bell(remote.wire);
+	return good;
+}
+
+static uint16_t take_slot(struct wire *w)
+{
+	for (uint32_t i = 0;; i = (i + 1) % WIRE_SLOTS) {
+		uint32_t unused = SLOT_FREE;
+		if (atomic_load_explicit(&w->reply[i].state, memory_order_relaxed) == SLOT_FREE &&
+		    atomic_compare_exchange_strong(&w->reply[i].state, &unused, SLOT_WAITING))
+			return (uint16_t)i;
+		if (i == WIRE_SLOTS - 1)
+			sched_yield();
+	}
+}
+
+static bool wait_for_reply(struct wire_reply *r)
+{
+	for (int i = 0; i < SPINS; i++) {
+		if (atomic_load_explicit(&r->state, memory_order_acquire) == SLOT_DONE)
+			return true;
+		__builtin_ia32_pause();
+	}
+	for (;;) {
+		uint32_t state = SLOT_WAITING;
+		atomic_compare_exchange_strong(&r->state, &state, SLOT_SLEEPING);
+		if (state == SLOT_DONE)
+			return true;
+		futex_wait(&r->state, SLOT_SLEEPING, LOOK_NS);
+		if (atomic_load(&r->state) == SLOT_DONE)
+			return true;
+		if (!server_lives())
+			return atomic_load(&r->state) == SLOT_DONE;
+	}
+}
+
+static cl_int server_gone(void)
+{
+	if (!remote.dead && remote.pid == getpid())
+		log_warn("opencl: the process with the OpenCL runtime (pid %u) has ended; what it "
+			 "wrote to stderr may say why",
+			 remote.wire ? atomic_load(&remote.wire->server_pid) : 0);
+	remote.dead = true;
+	return CL_DEVICE_NOT_AVAILABLE;
+}
+
+/* In a child of fork, or when the server has ended, there is no device. */
+static bool usable(void)
+{
+	return LIKELY(remote.started && !remote.dead) && remote.pid == getpid();
+}
+
+static void take_reply(struct wire_reply *r, struct answer *a)
+{
+	a->status = r->status;
+	memcpy(a->value, r->value, sizeof(a->value));
+	a->bytes = r->bytes;
+	if (a->data && r->bytes <= WIRE_INLINE)
+		memcpy(a->data, r->data, r->bytes < a->room ? r->bytes : a->room);
+}
+
+static cl_int exchange(struct call *c, wire_op_t op, struct answer *a)
+{
+	uint16_t slot = take_slot(remote.wire);
+	struct wire_reply *r = &remote.wire->reply[slot];
+	bool good = c->words <= WIRE_WORDS && post(c, op, slot) && wait_for_reply(r);
+
+	if (good)
+		take_reply(r, a);
+	else
+		a->status = c->words > WIRE_WORDS ? CL_OUT_OF_RESOURCES : server_gone();
+	atomic_store(&r->state, SLOT_FREE);
+	return a->status;
+}
+
+cl_int remote_call(struct call *c, wire_op_t op, struct answer *a)
+{
+	static __thread bool counted;
+	struct answer unwanted = {0};
+	cl_int status;
+
+	if (!usable())
+		return CL_DEVICE_NOT_AVAILABLE;
+	if (!counted) {
+		counted = true;
+		atomic_store(&remote.wire->threads, atomic_fetch_add(&remote.threads, 1) + 1);
+	}
+	enter();
+	status = exchange(c, op, a ? a : &unwanted);
+	leave();
+	return status;
+}
+
+cl_int remote_post(struct call *c, wire_op_t op)
+{
+	cl_int status = CL_SUCCESS;
+
+	if (c->refs > 0 || c->words > WIRE_WORDS)
+		return remote_call(c, op, NULL);
+	if (!usable())
+		return CL_DEVICE_NOT_AVAILABLE;
+	enter();
+	if (!post(c, op, WIRE_NO_REPLY))
+		status = server_gone();
+	leave();
+	return status;
+}
+
+/* ---- callbacks ---- */
+
+struct callback {
+	void (*call)(void *self, int32_t status);
+};
+
+static void *call_them(void *arg)
+{
+	struct wire *w = remote.wire;
+
+	for (;;) {
+		struct wire_callback c = {0};
+		uint32_t seen;
+
+		enter(); /* a checkpoint must not come between taking one and knowing it */
+		seen = atomic_load(&w->callback_bell);
+		uint64_t tail = atomic_load(&w->callback_tail);
+		if (tail != atomic_load(&w->callback_head)) {
+			c = w->callback[tail % WIRE_CALLBACKS];
+			atomic_store(&w->callback_tail, tail + 1);
+		}
+		leave();
+		struct callback *b = (struct callback *)(uintptr_t)c.cookie;
+		if (b)
+			b->call(b, c.status);
+		else
+			futex_wait(&w->callback_bell, seen, LOOK_NS);
+	}
+	return arg;
+}
+
+bool remote_callbacks(void)
+{
+	static bool running;
+	sigset_t all, old;
+	pthread_t t;
+
+	enter();
+	pthread_mutex_lock(&remote.lock);
+	if (!running) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		running = pthread_create(&t, NULL, call_them, NULL) == 0;
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		if (running)
+			pthread_detach(t);
+	}
+	pthread_mutex_unlock(&remote.lock);
+	leave();
+	return running;
+}
+
+/* ---- checkpoints of this process ---- */
+
+static void keep_callbacks(void)
+{
+	struct wire *w = remote.wire;
+
+	remote.callbacks = 0;
+	for (uint64_t i = atomic_load(&w->callback_tail); i != atomic_load(&w->callback_head); i++)
+		remote.callback[remote.callbacks++] = w->callback[i % WIRE_CALLBACKS];
+}
+
+static void put_callbacks_back(void)
+{
+	memcpy(remote.wire->callback, remote.callback,
+	       remote.callbacks * sizeof(remote.callback[0]));
+	atomic_store(&remote.wire->callback_head, remote.callbacks);
+}
+
+static bool prepare(char *why, size_t size)
+{
+	struct call c = {0};
+	char text[160] = "";
+	struct answer a = {.data = text, .room = sizeof(text) - 1};
+
+	if (!remote.started)
+		return true;
+	if (remote.dead) {
+		fmt_print(why, size, "the process with its OpenCL runtime has ended");
+		return false;
+	}
+	if (exchange(&c, OP_QUIESCE, &a) != CL_SUCCESS) {
+		fmt_print(why, size, "%s", text);
+		return false;
+	}
+	keep_callbacks();
+	remote.snapshot_bytes = ALIGN_UP(a.value[0] + 1, HALE_PAGE);
+	remote.snapshot = mmap(NULL, remote.snapshot_bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (remote.snapshot == MAP_FAILED) {
+		remote.snapshot = NULL;
+		fmt_print(why, size, "no memory for %lu bytes of its devices",
+			  (unsigned long)remote.snapshot_bytes);
+		return false;
+	}
+	put(&c, (uint64_t)(uintptr_t)remote.snapshot);
+	put(&c, remote.snapshot_bytes);
+	if (exchange(&c, OP_SNAPSHOT, &a) == CL_SUCCESS)
+		return true;
+	fmt_print(why, size, "its device memory could not be copied: %s", text);
+	return false;
+}
+
+static bool restore(char *why, size_t size)
+{
+	struct call c = {0};
+	char text[160] = "";
+	struct answer a = {.data = text, .room = sizeof(text) - 1};
+
+	remote.pid = getpid();
+	if (!connect_server(why, size))
+		return false;
+	put_callbacks_back();
+	put(&c, (uint64_t)(uintptr_t)remote.snapshot);
+	put(&c, remote.snapshot_bytes);
+	if (exchange(&c, OP_RESTORE, &a) == CL_SUCCESS)
+		return true;
+	fmt_print(why, size, "its OpenCL objects can't be made again: %s", text);
+	return false;
+}
+
+static bool resume(bool restored, char *why, size_t size)
+{
+	bool good = true;
+
+	if (remote.started && restored)
+		good = restore(why, size);
+	if (remote.snapshot)
+		munmap(remote.snapshot, remote.snapshot_bytes);
+	remote.snapshot = NULL;
+	return good;
+}
+
+/* ---- the beginning ---- */
+
+static const struct hale_guest us = {prepare, resume};
+
+static void find_guest(void)
+{
+	*(void **)&guest.join = dlsym(RTLD_DEFAULT, "hale_guest_join");
+	*(void **)&guest.enter = dlsym(RTLD_DEFAULT, "hale_guest_enter");
+	*(void **)&guest.leave = dlsym(RTLD_DEFAULT, "hale_guest_leave");
+	*(void **)&guest.memory = dlsym(RTLD_DEFAULT, "hale_guest_memory");
+}
+
+/* Beside this library. */
+static bool find_server(void)
+{
+	Dl_info info;
+	const char *end;
+
+	if (!dladdr(&remote, &info) || !(end = strrchr(info.dli_fname, '/')))
+		return false;
+	return snprintf(remote.server, sizeof(remote.server), "%.*s/hale-opencl-server",
+			(int)(end - info.dli_fname), info.dli_fname) < PATH_MAX;
+}
+
+/* The server's environment: the loader there finds the vendors' drivers, and no layers of ours; it
+ * is no rank. */
+static bool make_environment(void)
+{
+	static const char *const without[] = {"OPENCL_LAYERS=", "OCL_ICD_VENDORS=", "HALE_RANK=",
+					      "HALE_AGENT=",	"HALE_SINK=",	    "LD_PRELOAD="};
+	const char *vendors = getenv("HALE_OPENCL_VENDORS");
+	size_t n = 0;
+
+	while (environ[n])
+		n++;
+	remote.env = calloc(n + 2, sizeof(*remote.env));
+	if (!remote.env)
+		return false;
+	n = 0;
+	for (char **e = environ; *e; e++) {
+		bool left_out = false;
+		for (size_t i = 0; i < ARRAY_LEN(without); i++)
+			left_out |= strncmp(*e, without[i], strlen(without[i])) == 0;
+		if (!left_out && !(remote.env[n++] = strdup(*e)))
+			return false;
+	}
+	if (vendors && *vendors && asprintf(&remote.env[n], "OCL_ICD_VENDORS=%s", vendors) < 0)
+		return false;
+	return true;
+}
+
+cl_int remote_start(void)
+{
+	char why[300] = "out of memory";
+
+	find_guest();
+	enter();
+	pthread_mutex_lock(&remote.lock);
+	if (!remote.tried) {
+		remote.tried = true;
+		remote.pid = getpid();
+		log_init_from_env();
+		if (guest.join)
+			guest.join(&us);
+		remote.started =
+		    find_server() && make_environment() && connect_server(why, sizeof(why));
+		if (!remote.started)
+			log_warn("opencl: there is no OpenCL: %s", why);
+	}
+	pthread_mutex_unlock(&remote.lock);
+	leave();
+	return remote.started ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ocl/remote/: OpenCL for a program whose runtime lives in another process, so that checkpoints of
+ * the program need nothing of the runtime. client*.c make libhale_opencl_remote.so, an ordinary
+ * OpenCL driver to the loader; server*.c make hale-opencl-server, one for each process that uses
+ * OpenCL. May call: base/, and by dlsym what ckpt/guest.h shows. Called by: the OpenCL loader.
+ *
+ *   program ─ loader ─ layer (ocl/) ─ this driver ══ ring ══ server ─ loader ─ vendor's runtime
+ *
+ * Handles are pointers to stubs, which belong to the program's memory and so to its image. */
+#ifndef HALE_OCL_REMOTE_REMOTE_H
+#define HALE_OCL_REMOTE_REMOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "ocl/cl.h"
+#include "ocl/remote/wire.h"
+
+typedef enum stub_kind {
+	STUB_FREE,
+	STUB_PLATFORM,
+	STUB_DEVICE,
+	STUB_CONTEXT,
+	STUB_QUEUE,
+	STUB_MEM,
+	STUB_SAMPLER,
+	STUB_PROGRAM,
+	STUB_KERNEL,
+	STUB_EVENT,
+} stub_kind_t;
+
+struct mapping {
+	struct mapping *next;
+	char *at;
+	bool image, wrote;
+	size_t origin[3], region[3], pitch[2];
+};
+
+struct destructor {
+	struct destructor *next;
+	void(CL_CALLBACK *fn)(cl_mem, void *);
+	void *data;
+};
+
+struct stub_mem {
+	cl_mem_flags flags;
+	cl_mem_object_type type;
+	size_t size, offset; /* bytes; in the parent */
+	size_t element, region[3];
+	char *host; /* the program's (CL_MEM_USE_HOST_PTR) */
+	size_t host_pitch[2];
+	char *window; /* ours: where mappings are shown */
+	struct mapping *maps;
+	uint32_t map_count;
+	struct destructor *destructors;
+};
+
+/* A launch with the same shape as one that the runtime took will be taken, too. */
+struct stub_kernel {
+	uint32_t args;
+	uint64_t *arg_size; /* by index: 1 + size of what was set; 0: never */
+	uint64_t queue;	    /* of the last launch that was taken; 0: none */
+	uint32_t dims;
+	size_t offset[3], global[3], local[3];
+};
+
+struct stub {
+	cl_icd_dispatch *dispatch; /* first, for the loader */
+	struct stub *next_free;
+	uint32_t kind, refs; /* the program's */
+	uint32_t held;	     /* by other stubs */
+	uint32_t id;
+	struct stub *context; /* held */
+	struct stub *parent;  /* among holds */
+	struct stub **holds;  /* what must outlive it */
+	uint32_t hold_count;
+	void *list; /* properties as the program gave them, 0-terminated, or NULL */
+	struct stub **devices;
+	uint32_t device_count;
+	uint64_t type; /* of a device, a queue's properties, an event's command */
+	union {
+		struct stub_mem mem;
+		struct stub_kernel kernel;
+	};
+};
+
+/* ---- client.c: the way to the server ---- */
+
+struct call {
+	uint32_t words;
+	uint32_t refs;
+	uint16_t ref[WIRE_REFS];
+	uint64_t word[WIRE_WORDS];
+};
+
+struct answer {
+	int32_t status;
+	uint64_t value[4];
+	uint64_t bytes;
+	void *data; /* where up to room bytes of the reply's data go */
+	size_t room;
+};
+
+static inline void put(struct call *c, uint64_t word)
+{
+	if (c->words < WIRE_WORDS)
+		c->word[c->words] = word;
+	c->words++;
+}
+
+void put_blob(struct call *c, const void *data, size_t size);
+/* The number of what handle stands for; 0 when it stands for nothing of that kind. */
+void put_handle(struct call *c, const void *handle, stub_kind_t kind);
+void put_handles(struct call *c, cl_uint count, const void *list, stub_kind_t kind);
+
+/* CL_SUCCESS once; starts the server. */
+cl_int remote_start(void);
+/* Posts and waits. What the server says, or CL_DEVICE_NOT_AVAILABLE when there is none any more. */
+cl_int remote_call(struct call *c, wire_op_t op, struct answer *a);
+/* Posts only; an error comes with a later wait. A blob that must be fetched makes it a call. */
+cl_int remote_post(struct call *c, wire_op_t op);
+/* The thread that calls callbacks, for the first who needs one. */
+bool remote_callbacks(void);
+
+/* ---- stubs.c ---- */
+struct stub *stub_create(stub_kind_t kind, struct stub *context);
+struct stub *stub_of(const void *handle, stub_kind_t kind);
+void stub_hold(struct stub *holder, struct stub *what);
+cl_int stub_retain(void *handle, stub_kind_t kind, cl_int wrong);
+cl_int stub_release(void *handle, stub_kind_t kind, cl_int wrong);
+/* For an object that the server refused to make. */
+void stub_discard(struct stub *s);
+void *stub_list_copy(const void *list);
+
+/* ---- objects.c ---- */
+extern struct stub *remote_platform[], *remote_device[];
+extern uint32_t remote_platforms, remote_devices;
+/* Makes the object that c describes; NULL and *status when the server refuses. */
+void *remote_make(struct stub *s, struct call *c, wire_op_t op, cl_int *status);
+/* Device numbers: the list's, or 0 of them. */
+void put_devices(struct call *c, cl_uint count, const cl_device_id *list);
+struct stub **device_list(cl_uint count, const cl_device_id *list);
+size_t element_size(const cl_image_format *f);
+
+/* ---- events.c ---- */
+/* The wait list and the number of the event that the command gets. */
+void put_waits(struct call *c, cl_uint count, const cl_event *list, const struct stub *event);
+/* Sends a command with its waits, and gives the program its event. quick: it can't fail for what
+ * it asks, so no reply is waited for. */
+cl_int remote_enqueue(struct call *c, wire_op_t op, struct stub *queue, cl_command_type type,
+		      bool quick, cl_uint count, const cl_event *list, cl_event *event);
+
+/* ---- answers of information ---- */
+cl_int give(const void *from, size_t bytes, size_t room, void *to, size_t *size_ret);
+cl_int remote_info(wire_about_t about, const struct stub *s, uint64_t second, uint32_t name,
+		   size_t room, void *to, size_t *size_ret);
+
+extern cl_icd_dispatch remote_dispatch;
+
+/* Each file puts its functions into the table. */
+void objects_fill(cl_icd_dispatch *d);
+void memory_fill(cl_icd_dispatch *d);
+void programs_fill(cl_icd_dispatch *d);
+void kernels_fill(cl_icd_dispatch *d);
+void events_fill(cl_icd_dispatch *d);
+void transfers_fill(cl_icd_dispatch *d);
+void commands_fill(cl_icd_dispatch *d);
+
+#endif

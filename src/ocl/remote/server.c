@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hale-opencl-server: takes requests from the ring and carries them out. Started by the driver in a
+ * program (client.c) with the shared region as descriptor WIRE_FD; ends when the program does. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "ocl/remote/server.h"
+
+enum { SPINS = 2000 };
+
+struct wire *wire;
+struct record records = {.next = &records, .prev = &records};
+
+/* ---- objects ---- */
+
+static struct {
+	struct obj *at;
+	uint32_t room, count;
+} objects;
+
+struct obj *obj_at(uint64_t id)
+{
+	return id > 0 && id < objects.count && objects.at[id].kind != STUB_FREE ? &objects.at[id]
+										: NULL;
+}
+
+uint32_t obj_count(void)
+{
+	return objects.count;
+}
+
+struct obj *obj_set(uint64_t id, stub_kind_t kind, void *real, uint64_t context)
+{
+	while (id >= objects.room) {
+		uint32_t room = objects.room ? 2 * objects.room : 1024;
+		struct obj *more = realloc(objects.at, room * sizeof(*more));
+		if (!more) {
+			log_warn("opencl: the OpenCL server is out of memory");
+			_exit(70);
+		}
+		memset(more + objects.room, 0, (room - objects.room) * sizeof(*more));
+		objects.at = more;
+		objects.room = room;
+	}
+	if (id >= objects.count)
+		objects.count = (uint32_t)id + 1;
+	objects.at[id] = (struct obj){.kind = kind, .real = real, .context = (uint32_t)context};
+	return &objects.at[id];
+}
+
+void *real_of(uint64_t id, stub_kind_t kind)
+{
+	struct obj *o = obj_at(id);
+
+	return o && o->kind == kind ? o->real : NULL;
+}
+
+static void release_real(struct obj *o)
+{
+	switch (o->kind) {
+	case STUB_CONTEXT:
+		clReleaseContext(o->real);
+		break;
+	case STUB_QUEUE:
+		clReleaseCommandQueue(o->real);
+		break;
+	case STUB_MEM:
+		clReleaseMemObject(o->real);
+		break;
+	case STUB_SAMPLER:
+		clReleaseSampler(o->real);
+		break;
+	case STUB_PROGRAM:
+		clReleaseProgram(o->real);
+		break;
+	case STUB_KERNEL:
+		clReleaseKernel(o->real);
+		break;
+	case STUB_EVENT:
+		clReleaseEvent(o->real);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The number may be given to another object at once. */
+void obj_release(uint64_t id)
+{
+	struct obj *o = obj_at(id);
+
+	if (!o)
+		return;
+	for (struct record *r = records.next, *after; r != &records; r = after) {
+		after = r->next;
+		if (o->kind != STUB_EVENT && r->request->word[0] == id)
+			record_free(r);
+		if (o->kind == STUB_EVENT)
+			break;
+	}
+	if (o->unset)
+		unset_events--;
+	if (o->real)
+		release_real(o);
+	free(o->arg);
+	free(o->past);
+	o->kind = STUB_FREE;
+}
+
+/* ---- records ---- */
+
+static struct wire_request *copy_of(const struct wire_request *r)
+{
+	struct wire_request *copy = malloc(r->size);
+
+	if (copy)
+		memcpy(copy, r, r->size);
+	return copy;
+}
+
+struct record *record_add(const struct wire_request *r)
+{
+	struct record *n = calloc(1, sizeof(*n));
+
+	if (!n || !(n->request = copy_of(r))) {
+		free(n);
+		return NULL;
+	}
+	n->prev = records.prev;
+	n->next = &records;
+	n->prev->next = n;
+	records.prev = n;
+	return n;
+}
+
+void record_replace(struct record *old, const struct wire_request *r)
+{
+	if (old->request->size == r->size) {
+		memcpy(old->request, r, r->size);
+		return;
+	}
+	struct wire_request *copy = copy_of(r);
+	if (copy) {
+		free(old->request);
+		old->request = copy;
+	}
+}
+
+void record_free(struct record *r)
+{
+	r->prev->next = r->next;
+	r->next->prev = r->prev;
+	free(r->request);
+	free(r);
+}
+
+/* ---- the program's memory ---- */
+
+static bool vm(bool to_program, uint64_t address, char *here, size_t size)
+{
+	while (size > 0) {
+		struct iovec near = {here, size}, far = {(void *)(uintptr_t)address, size};
+		pid_t pid = (pid_t)wire->client_pid;
+		ssize_t n = to_program ? process_vm_writev(pid, &near, 1, &far, 1, 0)
+				       : process_vm_readv(pid, &near, 1, &far, 1, 0);
+
+		if (n <= 0)
+			return false;
+		here += n;
+		address += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+bool fetch(void *to, uint64_t address, size_t size)
+{
+	return vm(false, address, to, size);
+}
+
+bool store(uint64_t address, const void *from, size_t size)
+{
+	return vm(true, address, (char *)from, size);
+}
+
+/* ---- requests ---- */
+
+const void *next_blob(struct in *in, size_t *size)
+{
+	const void *data;
+
+	*size = next(in);
+	in->w++;
+	data = in->w;
+	in->w += (*size + 7) / 8;
+	return data;
+}
+
+/* r with the blobs that lie in the program's memory. NULL: they can't be read. */
+static struct wire_request *complete(const struct wire_request *r)
+{
+	size_t words = (r->size - sizeof(*r)) / 8, more = 0, at = 0;
+	struct wire_request *whole;
+	uint64_t *to;
+
+	for (int i = 0; i < WIRE_REFS && r->ref[i]; i++)
+		more += (r->word[r->ref[i] - 1] + 7) / 8;
+	whole = malloc(r->size + more * 8);
+	if (!whole)
+		return NULL;
+	*whole = *r;
+	whole->size = (uint32_t)(r->size + more * 8);
+	memset(whole->ref, 0, sizeof(whole->ref));
+	to = whole->word;
+	for (int i = 0; i <= WIRE_REFS; i++) {
+		size_t until = i < WIRE_REFS && r->ref[i] ? r->ref[i] + 1ul : words;
+		memcpy(to, &r->word[at], (until - at) * 8);
+		to += until - at;
+		at = until;
+		if (i == WIRE_REFS || !r->ref[i])
+			break;
+		to[-1] = 0;
+		if (!fetch(to, r->word[until - 1], r->word[until - 2])) {
+			free(whole);
+			return NULL;
+		}
+		to += (r->word[until - 2] + 7) / 8;
+	}
+	return whole;
+}
+
+void reply(const struct out *out, cl_int status)
+{
+	struct wire_reply *r = &wire->reply[out->slot];
+
+	r->status = status;
+	memcpy(r->value, out->value, sizeof(r->value));
+	r->bytes = out->bytes;
+	if (atomic_exchange(&r->state, SLOT_DONE) == SLOT_SLEEPING)
+		syscall(SYS_futex, &r->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void note_error(const struct wire_request *r, cl_int status)
+{
+	int32_t none = 0;
+
+	log_warn(
+	    "opencl: a command failed after its call had returned (operation %u, error %d); the "
+	    "next wait returns that",
+	    r->op, status);
+	atomic_compare_exchange_strong(&wire->deferred, &none, status);
+}
+
+cl_int serve(struct in *in, struct out *out)
+{
+	switch (in->r->op) {
+	case OP_DEVICES:
+		return serve_devices(out);
+	case OP_INFO:
+	case OP_BINARIES:
+	case OP_FORMATS:
+		return serve_info(in, out);
+	case OP_FINISH:
+	case OP_WAIT:
+		return serve_wait(in, out);
+	case OP_CALLBACK:
+		return serve_callback(in);
+	case OP_BOX:
+		return serve_box(in, out, false);
+	case OP_BOX_IMAGE:
+		return serve_box(in, out, true);
+	case OP_QUIESCE:
+		return serve_quiesce(out);
+	case OP_SNAPSHOT:
+		return serve_snapshot(in, out);
+	case OP_RESTORE:
+		return serve_restore(in, out);
+	case OP_RELEASE:
+		obj_release(next(in));
+		return CL_SUCCESS;
+	default:
+		if (in->r->op >= OP_PROGRAM_SOURCE && in->r->op <= OP_KERNEL_ARG)
+			return serve_program(in, out);
+		return in->r->op < OP_STATE || in->r->op == OP_USER_EVENT ||
+			       in->r->op == OP_USER_EVENT_SET
+			   ? serve_object(in, out)
+			   : serve_command(in, out);
+	}
+}
+
+static void carry_out(const struct wire_request *r)
+{
+	struct wire_request *whole = r->ref[0] ? complete(r) : NULL;
+	struct in in = {.r = whole ? whole : r, .w = whole ? whole->word : r->word};
+	struct out out = {.slot = r->slot};
+	cl_int status = CL_OUT_OF_HOST_MEMORY;
+
+	if (r->slot != WIRE_NO_REPLY)
+		out.data = wire->reply[r->slot].data;
+	if (whole || !r->ref[0])
+		status = serve(&in, &out);
+	free(whole);
+	if (status == REPLY_LATER)
+		return;
+	if (r->slot != WIRE_NO_REPLY)
+		reply(&out, status);
+	else if (status != CL_SUCCESS)
+		note_error(r, status);
+}
+
+/* ---- the loop ---- */
+
+static void wait_for_requests(uint64_t tail)
+{
+	struct timespec t = {1, 0};
+
+	for (int i = 0; i < SPINS; i++) {
+		if (atomic_load_explicit(&wire->head, memory_order_acquire) != tail)
+			return;
+		__builtin_ia32_pause();
+	}
+	uint32_t seen = atomic_load(&wire->bell);
+	atomic_store(&wire->sleeping, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&wire->head) == tail)
+		syscall(SYS_futex, &wire->bell, FUTEX_WAIT, seen, &t, NULL, 0);
+	atomic_store(&wire->sleeping, 0);
+}
+
+static void run(void)
+{
+	uint64_t tail = 0;
+
+	for (;;) {
+		const struct wire_request *r;
+
+		if (atomic_load_explicit(&wire->head, memory_order_acquire) == tail) {
+			wait_for_requests(tail);
+			continue;
+		}
+		r = (const struct wire_request *)(wire->ring + tail % WIRE_RING);
+		tail += r->size;
+		if (r->op != OP_FILLER)
+			carry_out(r);
+		atomic_store_explicit(&wire->tail, tail, memory_order_release);
+	}
+}
+
+/* The program ends, however it does: so do we, also in the middle of a kernel. */
+static void *watch(void *arg)
+{
+	struct pollfd p = {.fd = (int)(intptr_t)arg, .events = POLLIN};
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+static bool start_watching(void)
+{
+	int fd = (int)syscall(SYS_pidfd_open, wire->client_pid, 0);
+	pthread_t t;
+
+	return fd >= 0 && pthread_create(&t, NULL, watch, (void *)(intptr_t)fd) == 0 &&
+	       pthread_detach(t) == 0;
+}
+
+static void say_ready(bool good)
+{
+	atomic_store(&wire->ready, good ? 1 : 2);
+	syscall(SYS_futex, &wire->ready, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+int main(void)
+{
+	/* what a terminal or a launcher sends to the whole group is the program's business */
+	static const int passed_over[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+					  SIGUSR1, SIGUSR2, SIGPIPE};
+	bool good;
+
+	for (size_t i = 0; i < ARRAY_LEN(passed_over); i++)
+		signal(passed_over[i], SIG_IGN);
+	log_init_from_env();
+	wire = mmap(NULL, sizeof(*wire), PROT_READ | PROT_WRITE, MAP_SHARED, WIRE_FD, 0);
+	if (wire == MAP_FAILED || wire->magic != WIRE_MAGIC) {
+		log_warn(
+		    "hale-opencl-server is started by OpenCL programs under hale run --opencl");
+		return 64;
+	}
+	close(WIRE_FD);
+	atomic_store(&wire->server_pid, (uint32_t)getpid());
+	good = start_watching();
+	if (good)
+		good = devices_begin(wire->trouble, sizeof(wire->trouble));
+	else
+		snprintf(wire->trouble, sizeof(wire->trouble), "can't watch the program");
+	say_ready(good);
+	if (good)
+		run();
+	return 1;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The process that has a program's OpenCL runtime: what its files share. One thread takes requests
+ * in their order; others only wait for commands. */
+#ifndef HALE_OCL_REMOTE_SERVER_H
+#define HALE_OCL_REMOTE_SERVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "ocl/cl.h"
+#include "ocl/remote/remote.h"
+#include "ocl/remote/wire.h"
+
+/* ---- objects by number ---- */
+
+/* A request that made an object, or changed what it is. */
+struct record {
+	struct record *next, *prev;
+	struct wire_request *request;
+};
+
+struct past { /* of an event that was complete when a snapshot was made */
+	cl_int profiled;
+	uint64_t time[4];
+};
+
+struct obj {
+	stub_kind_t kind;
+	void *real;
+	uint32_t context; /* its number */
+	cl_device_id device;
+	/* memory objects */
+	bool whole, image; /* whole: has content of its own */
+	size_t size, region[3], element;
+	/* kernels */
+	struct record **arg;
+	uint32_t args;
+	/* events */
+	cl_command_type type;
+	bool user, unset;
+	struct past *past;
+};
+
+struct obj *obj_at(uint64_t id); /* NULL: none */
+struct obj *obj_set(uint64_t id, stub_kind_t kind, void *real, uint64_t context);
+void *real_of(uint64_t id, stub_kind_t kind);
+uint32_t obj_count(void); /* all numbers are below */
+void obj_release(uint64_t id);
+
+extern struct record records; /* head of a ring, in order of creation */
+/* Keeps r, which belongs to object owner. */
+struct record *record_add(const struct wire_request *r);
+void record_replace(struct record *old, const struct wire_request *r);
+void record_free(struct record *r);
+
+/* ---- requests ---- */
+
+struct in {
+	const struct wire_request *r;
+	const uint64_t *w; /* the next word */
+	bool again;	   /* from a snapshot: nothing lies in the program's memory */
+};
+
+struct out {
+	uint16_t slot;
+	uint64_t value[4], bytes;
+	char *data; /* WIRE_INLINE bytes */
+};
+
+enum { REPLY_LATER = 1000 }; /* status: a waiting thread will reply */
+
+static inline uint64_t next(struct in *in)
+{
+	return *in->w++;
+}
+
+const void *next_blob(struct in *in, size_t *size);
+
+struct waits {
+	cl_uint count;
+	cl_event *list; /* NULL: none was given */
+	cl_event made;
+	uint64_t event; /* number of the event to be made; 0: none */
+	cl_event few[16];
+};
+void waits_take(struct in *in, struct waits *w);
+/* Where the runtime puts the command's event. */
+cl_event *waits_event(struct waits *w);
+/* Afterwards: the event gets its number. */
+cl_int waits_done(struct waits *w, cl_int status);
+
+cl_int serve(struct in *in, struct out *out);
+cl_int serve_object(struct in *in, struct out *out);
+cl_int serve_program(struct in *in, struct out *out);
+cl_int serve_info(struct in *in, struct out *out);
+cl_int serve_command(struct in *in, struct out *out);
+cl_int serve_box(struct in *in, struct out *out, bool image);
+cl_int serve_wait(struct in *in, struct out *out);
+cl_int serve_callback(struct in *in);
+void reply(const struct out *out, cl_int status);
+
+/* ---- the program's memory ---- */
+bool fetch(void *to, uint64_t address, size_t size);
+bool store(uint64_t address, const void *from, size_t size);
+
+/* ---- transfers under way ---- */
+/* Puts what has arrived into the program's memory: before it learns that something is complete. */
+void deliver(void);
+/* Waits for queue (or the events) here or in another thread, then replies. */
+cl_int wait_and_reply(cl_command_queue queue, cl_uint count, const cl_event *list, struct out *out);
+void finish_all(void);
+extern uint32_t unset_events;
+
+/* ---- snapshot.c ---- */
+cl_int serve_quiesce(struct out *out);
+cl_int serve_snapshot(struct in *in, struct out *out);
+cl_int serve_restore(struct in *in, struct out *out);
+/* Platforms and devices get their numbers. */
+bool devices_begin(char *why, size_t size);
+cl_int serve_devices(struct out *out);
+
+extern struct wire *wire;
+
+#endif

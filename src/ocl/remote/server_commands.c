@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands for queues, other than transfers. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/remote/server.h"
+
+/* ---- wait lists and events ---- */
+
+void waits_take(struct in *in, struct waits *w)
+{
+	bool given;
+	cl_uint n;
+
+	memset(w, 0, sizeof(*w));
+	w->count = (cl_uint)next(in);
+	given = next(in) != 0;
+	n = (cl_uint)next(in);
+	if (given)
+		w->list = n > ARRAY_LEN(w->few) ? malloc(n * sizeof(cl_event)) : w->few;
+	for (cl_uint i = 0; i < n; i++) {
+		cl_event e = real_of(next(in), STUB_EVENT);
+		if (w->list)
+			w->list[i] = e;
+	}
+	w->event = next(in);
+}
+
+cl_event *waits_event(struct waits *w)
+{
+	return w->event ? &w->made : NULL;
+}
+
+cl_int waits_done(struct waits *w, cl_int status)
+{
+	if (w->list != w->few)
+		free(w->list);
+	if (status == CL_SUCCESS && w->event)
+		obj_set(w->event, STUB_EVENT, w->made, 0);
+	return status;
+}
+
+/* ---- commands ---- */
+
+struct place {
+	cl_command_queue q;
+	cl_mem a, b;
+	struct waits w;
+};
+
+static void take_three(struct in *in, size_t v[3])
+{
+	for (int i = 0; i < 3; i++)
+		v[i] = next(in);
+}
+
+static cl_int copy(struct in *in, struct place *p)
+{
+	size_t from = next(in), to = next(in), size = next(in);
+
+	waits_take(in, &p->w);
+	return clEnqueueCopyBuffer(p->q, p->a, p->b, from, to, size, p->w.count, p->w.list,
+				   waits_event(&p->w));
+}
+
+static cl_int copy_rect(struct in *in, struct place *p)
+{
+	size_t from[3], to[3], region[3], pitch[4];
+
+	take_three(in, from);
+	take_three(in, to);
+	take_three(in, region);
+	for (int i = 0; i < 4; i++)
+		pitch[i] = next(in);
+	waits_take(in, &p->w);
+	return clEnqueueCopyBufferRect(p->q, p->a, p->b, from, to, region, pitch[0], pitch[1],
+				       pitch[2], pitch[3], p->w.count, p->w.list,
+				       waits_event(&p->w));
+}
+
+static cl_int fill(struct in *in, struct place *p)
+{
+	size_t offset = next(in), size = next(in), n;
+	const void *pattern = next_blob(in, &n);
+
+	waits_take(in, &p->w);
+	return clEnqueueFillBuffer(p->q, p->a, pattern, n, offset, size, p->w.count, p->w.list,
+				   waits_event(&p->w));
+}
+
+static cl_int copy_image(struct in *in, struct place *p)
+{
+	size_t from[3], to[3], region[3], at;
+
+	take_three(in, from);
+	if (in->r->op == OP_COPY_IMAGE) {
+		take_three(in, to);
+		take_three(in, region);
+		waits_take(in, &p->w);
+		return clEnqueueCopyImage(p->q, p->a, p->b, from, to, region, p->w.count, p->w.list,
+					  waits_event(&p->w));
+	}
+	take_three(in, region);
+	at = next(in);
+	waits_take(in, &p->w);
+	if (in->r->op == OP_IMAGE_TO_BUFFER)
+		return clEnqueueCopyImageToBuffer(p->q, p->a, p->b, from, region, at, p->w.count,
+						  p->w.list, waits_event(&p->w));
+	return clEnqueueCopyBufferToImage(p->q, p->a, p->b, at, from, region, p->w.count, p->w.list,
+					  waits_event(&p->w));
+}
+
+static cl_int fill_image(struct in *in, struct place *p)
+{
+	size_t origin[3], region[3], n;
+	const void *colour;
+
+	take_three(in, origin);
+	take_three(in, region);
+	colour = next_blob(in, &n);
+	waits_take(in, &p->w);
+	return clEnqueueFillImage(p->q, p->a, colour, origin, region, p->w.count, p->w.list,
+				  waits_event(&p->w));
+}
+
+static cl_int launch(struct in *in, struct place *p)
+{
+	cl_kernel k = real_of(next(in), STUB_KERNEL);
+	cl_uint dims = (cl_uint)next(in);
+	unsigned has = (unsigned)next(in);
+	size_t offset[3], global[3], local[3];
+
+	for (int i = 0; i < 3; i++) {
+		offset[i] = next(in);
+		global[i] = next(in);
+		local[i] = next(in);
+	}
+	waits_take(in, &p->w);
+	return clEnqueueNDRangeKernel(p->q, k, dims, has & 1 ? offset : NULL,
+				      has & 2 ? global : NULL, has & 4 ? local : NULL, p->w.count,
+				      p->w.list, waits_event(&p->w));
+}
+
+static cl_int order(struct in *in, struct place *p)
+{
+	bool barrier = next(in);
+
+	waits_take(in, &p->w);
+	return barrier
+		   ? clEnqueueBarrierWithWaitList(p->q, p->w.count, p->w.list, waits_event(&p->w))
+		   : clEnqueueMarkerWithWaitList(p->q, p->w.count, p->w.list, waits_event(&p->w));
+}
+
+static cl_int migrate(struct in *in, struct place *p)
+{
+	cl_mem_migration_flags flags = next(in);
+	cl_uint count = (cl_uint)next(in);
+	bool given = next(in) != 0;
+	cl_uint n = (cl_uint)next(in);
+	cl_mem *list = given ? calloc(n + 1, sizeof(cl_mem)) : NULL;
+	cl_int status;
+
+	for (cl_uint i = 0; i < n; i++) {
+		cl_mem m = real_of(next(in), STUB_MEM);
+		if (list)
+			list[i] = m;
+	}
+	waits_take(in, &p->w);
+	status = clEnqueueMigrateMemObjects(p->q, count, list, flags, p->w.count, p->w.list,
+					    waits_event(&p->w));
+	free(list);
+	return status;
+}
+
+cl_int serve_command(struct in *in, struct out *out)
+{
+	struct place p = {.q = real_of(next(in), STUB_QUEUE)};
+	cl_int status;
+
+	if (in->r->op == OP_FLUSH)
+		return clFlush(p.q);
+	if (in->r->op >= OP_COPY && in->r->op <= OP_FILL_IMAGE) {
+		p.a = real_of(next(in), STUB_MEM);
+		p.b = real_of(next(in), STUB_MEM);
+	}
+	switch (in->r->op) {
+	case OP_COPY:
+		status = copy(in, &p);
+		break;
+	case OP_COPY_RECT:
+		status = copy_rect(in, &p);
+		break;
+	case OP_FILL:
+		status = fill(in, &p);
+		break;
+	case OP_COPY_IMAGE:
+	case OP_IMAGE_TO_BUFFER:
+	case OP_BUFFER_TO_IMAGE:
+		status = copy_image(in, &p);
+		break;
+	case OP_FILL_IMAGE:
+		status = fill_image(in, &p);
+		break;
+	case OP_LAUNCH:
+		status = launch(in, &p);
+		break;
+	case OP_MARKER:
+		status = order(in, &p);
+		break;
+	case OP_MIGRATE:
+		status = migrate(in, &p);
+		break;
+	default:
+		return CL_INVALID_OPERATION;
+	}
+	return waits_done(&p.w, status);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Questions about objects: passed to the runtime, answers brought back. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/remote/server.h"
+
+/* Into the reply when it is short, else where the program wants it. */
+static cl_int bring(struct out *out, const void *data, size_t size, uint64_t address)
+{
+	out->bytes = size;
+	if (!address)
+		return CL_SUCCESS;
+	if (size <= WIRE_INLINE) {
+		memcpy(out->data, data, size);
+		return CL_SUCCESS;
+	}
+	return store(address, data, size) ? CL_SUCCESS : CL_INVALID_VALUE;
+}
+
+static cl_int past_profile(const struct past *p, cl_profiling_info name, size_t room, void *to,
+			   size_t *n)
+{
+	if (p->profiled != CL_SUCCESS)
+		return p->profiled;
+	if (name < CL_PROFILING_COMMAND_QUEUED || name > CL_PROFILING_COMMAND_COMPLETE ||
+	    (to && room < sizeof(uint64_t)))
+		return CL_INVALID_VALUE;
+	*n = sizeof(uint64_t);
+	if (to)
+		memcpy(to,
+		       &p->time[name == CL_PROFILING_COMMAND_COMPLETE
+				    ? 3
+				    : name - CL_PROFILING_COMMAND_QUEUED],
+		       sizeof(uint64_t));
+	return CL_SUCCESS;
+}
+
+/* Data must be there before the program learns that it is. */
+static cl_int ask_event(cl_event e, cl_uint name, size_t room, void *to, size_t *n)
+{
+	cl_int status = clGetEventInfo(e, name, room, to, n);
+
+	if (status == CL_SUCCESS && name == CL_EVENT_COMMAND_EXECUTION_STATUS && to &&
+	    *(cl_int *)to <= CL_COMPLETE)
+		deliver();
+	return status;
+}
+
+static cl_int ask(uint64_t about, uint64_t id, uint64_t second, cl_uint name, size_t room, void *to,
+		  size_t *n)
+{
+	struct obj *o = obj_at(id);
+
+	switch (about) {
+	case ABOUT_PLATFORM:
+		return clGetPlatformInfo(real_of(id, STUB_PLATFORM), name, room, to, n);
+	case ABOUT_DEVICE:
+		return clGetDeviceInfo(real_of(id, STUB_DEVICE), name, room, to, n);
+	case ABOUT_CONTEXT:
+		return clGetContextInfo(real_of(id, STUB_CONTEXT), name, room, to, n);
+	case ABOUT_QUEUE:
+		return clGetCommandQueueInfo(real_of(id, STUB_QUEUE), name, room, to, n);
+	case ABOUT_MEM:
+		return clGetMemObjectInfo(real_of(id, STUB_MEM), name, room, to, n);
+	case ABOUT_IMAGE:
+		return clGetImageInfo(real_of(id, STUB_MEM), name, room, to, n);
+	case ABOUT_SAMPLER:
+		return clGetSamplerInfo(real_of(id, STUB_SAMPLER), name, room, to, n);
+	case ABOUT_PROGRAM:
+		return clGetProgramInfo(real_of(id, STUB_PROGRAM), name, room, to, n);
+	case ABOUT_BUILD:
+		return clGetProgramBuildInfo(real_of(id, STUB_PROGRAM),
+					     real_of(second, STUB_DEVICE), name, room, to, n);
+	case ABOUT_KERNEL:
+		return clGetKernelInfo(real_of(id, STUB_KERNEL), name, room, to, n);
+	case ABOUT_ARG:
+		return clGetKernelArgInfo(real_of(id, STUB_KERNEL), (cl_uint)second, name, room, to,
+					  n);
+	case ABOUT_WORK_GROUP:
+		return clGetKernelWorkGroupInfo(real_of(id, STUB_KERNEL),
+						real_of(second, STUB_DEVICE), name, room, to, n);
+	case ABOUT_EVENT:
+		return ask_event(real_of(id, STUB_EVENT), name, room, to, n);
+	default:
+		if (o && o->past)
+			return past_profile(o->past, name, room, to, n);
+		return clGetEventProfilingInfo(real_of(id, STUB_EVENT), name, room, to, n);
+	}
+}
+
+static cl_int information(struct in *in, struct out *out)
+{
+	uint64_t about = next(in), id = next(in), second = next(in);
+	cl_uint name = (cl_uint)next(in);
+	size_t room = next(in), n = 0;
+	uint64_t address = next(in);
+	void *to = address ? calloc(1, room + 1) : NULL;
+	cl_int status = ask(about, id, second, name, room, to, &n);
+
+	if (status == CL_SUCCESS)
+		status = bring(out, to, n, address);
+	free(to);
+	return status;
+}
+
+/* The program's pointers, one for each device. */
+static cl_int binaries(struct in *in)
+{
+	cl_program p = real_of(next(in), STUB_PROGRAM);
+	size_t bytes, *length, count;
+	const uint64_t *address = next_blob(in, &bytes);
+	unsigned char **binary;
+	cl_int status;
+
+	count = bytes / 8;
+	length = calloc(count + 1, sizeof(*length));
+	binary = calloc(count + 1, sizeof(*binary));
+	status = length && binary ? clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES,
+						     count * sizeof(*length), length, NULL)
+				  : CL_OUT_OF_HOST_MEMORY;
+	for (size_t i = 0; status == CL_SUCCESS && i < count; i++)
+		binary[i] = malloc(length[i] + 1);
+	if (status == CL_SUCCESS)
+		status =
+		    clGetProgramInfo(p, CL_PROGRAM_BINARIES, count * sizeof(*binary), binary, NULL);
+	for (size_t i = 0; status == CL_SUCCESS && i < count; i++)
+		if (address[i] && length[i] && !store(address[i], binary[i], length[i]))
+			status = CL_INVALID_VALUE;
+	for (size_t i = 0; binary && i < count; i++)
+		free(binary[i]);
+	free(binary);
+	free(length);
+	return status;
+}
+
+static cl_int formats(struct in *in, struct out *out)
+{
+	cl_context c = real_of(next(in), STUB_CONTEXT);
+	cl_mem_flags flags = next(in);
+	cl_mem_object_type type = (cl_mem_object_type)next(in);
+	cl_uint room = (cl_uint)next(in), most = WIRE_INLINE / sizeof(cl_image_format), n = 0;
+	bool given = next(in);
+	cl_int status = clGetSupportedImageFormats(c, flags, type, room < most ? room : most,
+						   given ? (cl_image_format *)out->data : NULL, &n);
+
+	out->value[0] = n;
+	out->bytes = given ? (n < room ? n : room) * sizeof(cl_image_format) : 0;
+	if (out->bytes > WIRE_INLINE)
+		out->bytes = WIRE_INLINE;
+	return status;
+}
+
+cl_int serve_info(struct in *in, struct out *out)
+{
+	if (in->r->op == OP_BINARIES)
+		return binaries(in);
+	return in->r->op == OP_FORMATS ? formats(in, out) : information(in, out);
+}

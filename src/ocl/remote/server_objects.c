@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that make contexts, queues, memory objects, samplers, programs, kernels, user events. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/remote/server.h"
+
+enum { LIST_MAX = 128 };
+uint32_t unset_events;
+
+/* The object is there, and can be made again by the same request. */
+static struct obj *made(struct in *in, uint64_t id, stub_kind_t kind, void *real, uint64_t context)
+{
+	struct obj *o = obj_set(id, kind, real, context);
+
+	record_add(in->r);
+	return o;
+}
+
+/* Handles of a list as put_handles sends it; NULL when none was given. */
+static void **take_list(struct in *in, stub_kind_t kind, cl_uint *count, void **room)
+{
+	cl_uint n;
+	bool given;
+
+	*count = (cl_uint)next(in);
+	given = next(in) != 0;
+	n = (cl_uint)next(in);
+	for (cl_uint i = 0; i < n; i++) {
+		void *real = real_of(next(in), kind);
+		if (i < LIST_MAX)
+			room[i] = real;
+	}
+	if (*count > LIST_MAX)
+		*count = LIST_MAX;
+	return given ? room : NULL;
+}
+
+/* ---- contexts, queues, samplers ---- */
+
+static cl_int make_context(struct in *in)
+{
+	uint64_t id = next(in);
+	void *platform = real_of(next(in), STUB_PLATFORM), *room[LIST_MAX];
+	cl_context_properties list[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
+	cl_uint count;
+	cl_device_id *devices = (cl_device_id *)take_list(in, STUB_DEVICE, &count, room);
+	cl_int status;
+	cl_context c = clCreateContext(platform ? list : NULL, count, devices, NULL, NULL, &status);
+
+	if (c)
+		made(in, id, STUB_CONTEXT, c, id)->device = devices[0];
+	return status;
+}
+
+static cl_int make_queue(struct in *in)
+{
+	uint64_t id = next(in), context = next(in);
+	cl_device_id device = real_of(next(in), STUB_DEVICE);
+	cl_command_queue_properties properties = next(in);
+	size_t bytes;
+	const cl_queue_properties *list = next_blob(in, &bytes);
+	cl_context c = real_of(context, STUB_CONTEXT);
+	cl_int status;
+	cl_command_queue q = bytes > 0
+				 ? clCreateCommandQueueWithProperties(c, device, list, &status)
+				 : clCreateCommandQueue(c, device, properties, &status);
+
+	if (q)
+		made(in, id, STUB_QUEUE, q, context)->device = device;
+	return status;
+}
+
+static cl_int make_sampler(struct in *in)
+{
+	uint64_t id = next(in), context = next(in);
+	cl_bool normalized = (cl_bool)next(in);
+	cl_addressing_mode addressing = (cl_addressing_mode)next(in);
+	cl_filter_mode filter = (cl_filter_mode)next(in);
+	cl_int status;
+	cl_sampler s = clCreateSampler(real_of(context, STUB_CONTEXT), normalized, addressing,
+				       filter, &status);
+
+	if (s)
+		made(in, id, STUB_SAMPLER, s, context);
+	return status;
+}
+
+/* ---- memory ---- */
+
+/* Flags for an object here: the program's memory is used by copying, and what the host may do with
+ * it the driver has looked at. Combinations that are wrong stay, for the runtime to say so. */
+static cl_mem_flags flags_here(cl_mem_flags f, bool again)
+{
+	cl_mem_flags host =
+	    f & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS);
+
+	if (f & CL_MEM_USE_HOST_PTR && !(f & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)))
+		f = (f & ~(cl_mem_flags)CL_MEM_USE_HOST_PTR) | CL_MEM_COPY_HOST_PTR;
+	if ((host & (host - 1)) == 0)
+		f &= ~host;
+	if (again)
+		f &= ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR;
+	return f;
+}
+
+/* A copy of what the object begins with; NULL: none was given, or *status. */
+static void *begin_with(struct in *in, uint64_t address, size_t size, cl_int *status)
+{
+	void *data;
+
+	*status = CL_SUCCESS;
+	if (in->again || !address)
+		return NULL;
+	data = malloc(size ? size : 1);
+	if (!data || !fetch(data, address, size)) {
+		free(data);
+		*status = data ? CL_INVALID_HOST_PTR : CL_OUT_OF_HOST_MEMORY;
+		return NULL;
+	}
+	return data;
+}
+
+static cl_int make_buffer(struct in *in)
+{
+	uint64_t id = next(in), context = next(in);
+	cl_mem_flags flags = flags_here(next(in), in->again);
+	size_t size = next(in);
+	uint64_t address = next(in);
+	cl_int status;
+	void *data = begin_with(in, address, flags & CL_MEM_COPY_HOST_PTR ? size : 0, &status);
+	cl_mem m = NULL;
+
+	if (status == CL_SUCCESS)
+		m = clCreateBuffer(real_of(context, STUB_CONTEXT), flags, size, data, &status);
+	free(data);
+	if (m) {
+		struct obj *o = made(in, id, STUB_MEM, m, context);
+		o->whole = true;
+		o->size = size;
+	}
+	return status;
+}
+
+static cl_int make_sub_buffer(struct in *in)
+{
+	uint64_t id = next(in), of = next(in);
+	cl_mem_flags flags = flags_here(next(in), false);
+	cl_buffer_region region = {.origin = next(in)};
+	struct obj *parent = obj_at(of);
+	cl_int status;
+	cl_mem m;
+
+	region.size = next(in);
+	m = clCreateSubBuffer(real_of(of, STUB_MEM), flags, CL_BUFFER_CREATE_TYPE_REGION, &region,
+			      &status);
+	if (m)
+		made(in, id, STUB_MEM, m, parent->context)->size = region.size;
+	return status;
+}
+
+static void image_shape(struct obj *o, const cl_image_desc *i)
+{
+	size_t r[3] = {i->image_width, i->image_height ? i->image_height : 1,
+		       i->image_depth ? i->image_depth : 1};
+
+	if (i->image_type == CL_MEM_OBJECT_IMAGE1D || i->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
+		r[1] = r[2] = 1;
+	if (i->image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
+		r[1] = i->image_array_size, r[2] = 1;
+	if (i->image_type == CL_MEM_OBJECT_IMAGE2D)
+		r[2] = 1;
+	if (i->image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
+		r[2] = i->image_array_size;
+	memcpy(o->region, r, sizeof(r));
+	clGetImageInfo(o->real, CL_IMAGE_ELEMENT_SIZE, sizeof(o->element), &o->element, NULL);
+	o->size = r[0] * r[1] * r[2] * o->element;
+	o->image = true;
+}
+
+static cl_int make_image(struct in *in)
+{
+	uint64_t id = next(in), context = next(in);
+	cl_mem_flags flags = flags_here(next(in), in->again);
+	cl_image_format format = {.image_channel_order = (cl_channel_order)next(in)};
+	cl_image_desc desc = {0};
+	uint64_t of, address;
+	size_t span;
+	cl_int status;
+	cl_mem m = NULL;
+	void *data;
+
+	format.image_channel_data_type = (cl_channel_type)next(in);
+	desc.image_type = (cl_mem_object_type)next(in);
+	desc.image_width = next(in);
+	desc.image_height = next(in);
+	desc.image_depth = next(in);
+	desc.image_array_size = next(in);
+	desc.image_row_pitch = next(in);
+	desc.image_slice_pitch = next(in);
+	desc.num_mip_levels = (cl_uint)next(in);
+	desc.num_samples = (cl_uint)next(in);
+	of = next(in);
+	desc.mem_object = real_of(of, STUB_MEM);
+	address = next(in);
+	span = next(in);
+	data = begin_with(in, address, flags & CL_MEM_COPY_HOST_PTR ? span : 0, &status);
+	if (in->again && !of)
+		desc.image_row_pitch = desc.image_slice_pitch = 0;
+	if (status == CL_SUCCESS)
+		m = clCreateImage(real_of(context, STUB_CONTEXT), flags, &format, &desc, data,
+				  &status);
+	free(data);
+	if (m) {
+		struct obj *o = made(in, id, STUB_MEM, m, context);
+		o->whole = of == 0;
+		image_shape(o, &desc);
+	}
+	return status;
+}
+
+/* ---- user events ---- */
+
+static cl_int make_user_event(struct in *in)
+{
+	uint64_t id = next(in), context = next(in);
+	cl_int status;
+	cl_event e = clCreateUserEvent(real_of(context, STUB_CONTEXT), &status);
+
+	if (e) {
+		struct obj *o = obj_set(id, STUB_EVENT, e, context);
+		o->user = o->unset = true;
+		o->type = CL_COMMAND_USER;
+		unset_events++;
+	}
+	return status;
+}
+
+static cl_int set_user_event(struct in *in)
+{
+	struct obj *o = obj_at(next(in));
+	cl_int status;
+
+	if (!o || o->kind != STUB_EVENT)
+		return CL_INVALID_EVENT;
+	status = clSetUserEventStatus(o->real, (cl_int)(int64_t)next(in));
+	if (status == CL_SUCCESS && o->unset) {
+		o->unset = false;
+		unset_events--;
+	}
+	return status;
+}
+
+/* From a snapshot: an event that was complete then. */
+static cl_int make_past_event(struct in *in)
+{
+	uint64_t id = next(in), context = next(in);
+	cl_command_type type = (cl_command_type)next(in);
+	cl_int value = (cl_int)(int64_t)next(in), status;
+	cl_event e = clCreateUserEvent(real_of(context, STUB_CONTEXT), &status);
+	struct obj *o;
+
+	if (!e)
+		return status;
+	clSetUserEventStatus(e, value);
+	o = obj_set(id, STUB_EVENT, e, context);
+	o->type = type;
+	o->user = type == CL_COMMAND_USER;
+	o->past = calloc(1, sizeof(*o->past));
+	if (!o->past)
+		return CL_OUT_OF_HOST_MEMORY;
+	o->past->profiled = (cl_int)(int64_t)next(in);
+	for (int i = 0; i < 4; i++)
+		o->past->time[i] = next(in);
+	return CL_SUCCESS;
+}
+
+/* ---- programs ---- */
+
+static void **devices_of(struct in *in, cl_uint *count, void **room)
+{
+	return take_list(in, STUB_DEVICE, count, room);
+}
+
+static cl_int make_program(struct in *in, struct out *out)
+{
+	uint64_t id = next(in), context = next(in);
+	cl_context c = real_of(context, STUB_CONTEXT);
+	cl_int status = CL_SUCCESS, binary_status = CL_SUCCESS;
+	void *room[LIST_MAX], **devices = NULL;
+	cl_uint count = 0;
+	cl_program p;
+	size_t n;
+	const void *data;
+
+	if (in->r->op == OP_PROGRAM_BINARY || in->r->op == OP_PROGRAM_BUILT_IN)
+		devices = devices_of(in, &count, room);
+	data = next_blob(in, &n);
+	if (in->r->op == OP_PROGRAM_SOURCE) {
+		const char *text = n ? data : "";
+		size_t length = n;
+		p = clCreateProgramWithSource(c, 1, &text, &length, &status);
+	} else if (in->r->op == OP_PROGRAM_IL) {
+		p = clCreateProgramWithIL(c, data, n, &status);
+	} else if (in->r->op == OP_PROGRAM_BINARY) {
+		const unsigned char *binary[LIST_MAX];
+		size_t lengths[LIST_MAX];
+		cl_int each[LIST_MAX];
+		for (cl_uint i = 0; i < count; i++) {
+			binary[i] = data;
+			lengths[i] = n;
+			each[i] = CL_SUCCESS;
+		}
+		p = clCreateProgramWithBinary(c, count, (cl_device_id *)devices, lengths, binary,
+					      each, &status);
+		binary_status = each[0];
+	} else {
+		p = clCreateProgramWithBuiltInKernels(c, count, (cl_device_id *)devices, data,
+						      &status);
+	}
+	out->value[0] = (uint64_t)(int64_t)binary_status;
+	if (p)
+		made(in, id, STUB_PROGRAM, p, context);
+	return status;
+}
+
+static cl_int build(struct in *in)
+{
+	cl_program p = real_of(next(in), STUB_PROGRAM);
+	void *room[LIST_MAX], *header_room[LIST_MAX], **devices, **headers = NULL;
+	const char *names[LIST_MAX], *options;
+	cl_uint count, header_count = 0;
+	cl_int status;
+	size_t n;
+
+	devices = devices_of(in, &count, room);
+	options = next_blob(in, &n);
+	if (in->r->op == OP_PROGRAM_BUILD) {
+		status = clBuildProgram(p, count, (cl_device_id *)devices, options, NULL, NULL);
+	} else {
+		headers = take_list(in, STUB_PROGRAM, &header_count, header_room);
+		for (cl_uint i = 0; i < header_count; i++)
+			names[i] = next_blob(in, &n);
+		status = clCompileProgram(p, count, (cl_device_id *)devices, options, header_count,
+					  (cl_program *)headers, header_count ? names : NULL, NULL,
+					  NULL);
+	}
+	if (status == CL_SUCCESS)
+		record_add(in->r);
+	return status;
+}
+
+static cl_int make_linked(struct in *in)
+{
+	uint64_t id = next(in), context = next(in);
+	void *room[LIST_MAX], *part_room[LIST_MAX], **devices, **parts;
+	cl_uint count, part_count;
+	const char *options;
+	cl_int status;
+	cl_program p;
+	size_t n;
+
+	devices = devices_of(in, &count, room);
+	options = next_blob(in, &n);
+	parts = take_list(in, STUB_PROGRAM, &part_count, part_room);
+	p = clLinkProgram(real_of(context, STUB_CONTEXT), count, (cl_device_id *)devices, options,
+			  part_count, (cl_program *)parts, NULL, NULL, &status);
+	if (p && status == CL_SUCCESS)
+		made(in, id, STUB_PROGRAM, p, context);
+	else if (p)
+		clReleaseProgram(p);
+	return status;
+}
+
+/* ---- kernels ---- */
+
+static cl_int make_kernel(struct in *in, struct out *out)
+{
+	uint64_t id = next(in), program = next(in);
+	struct obj *p = obj_at(program), *o;
+	size_t n;
+	const char *name = next_blob(in, &n);
+	cl_int status;
+	cl_kernel k = clCreateKernel(real_of(program, STUB_PROGRAM), name, &status);
+	cl_uint args = 0;
+
+	if (!k)
+		return status;
+	clGetKernelInfo(k, CL_KERNEL_NUM_ARGS, sizeof(args), &args, NULL);
+	o = made(in, id, STUB_KERNEL, k, p->context);
+	o->args = args;
+	o->arg = calloc(args + 1ul, sizeof(struct record *));
+	out->value[0] = args;
+	return CL_SUCCESS;
+}
+
+enum { ARG_BYTES, ARG_NULL, ARG_OBJECT };
+
+static void *any_object(uint64_t id)
+{
+	struct obj *o = obj_at(id);
+
+	return o && (o->kind == STUB_MEM || o->kind == STUB_SAMPLER || o->kind == STUB_QUEUE)
+		   ? o->real
+		   : NULL;
+}
+
+static cl_int set_arg(struct in *in)
+{
+	struct obj *o = obj_at(next(in));
+	cl_uint index = (cl_uint)next(in);
+	size_t size = next(in), n;
+	uint64_t kind = next(in);
+	void *object = NULL;
+	const void *value = NULL;
+	cl_int status;
+
+	if (!o || o->kind != STUB_KERNEL)
+		return CL_INVALID_KERNEL;
+	if (kind == ARG_OBJECT) {
+		object = any_object(next(in));
+		value = &object;
+		if (!object && in->again) /* released since; the program sets another one */
+			return CL_SUCCESS;
+	} else if (kind == ARG_BYTES) {
+		value = next_blob(in, &n);
+	}
+	status = clSetKernelArg(o->real, index, size, value);
+	if (status != CL_SUCCESS || index >= o->args || !o->arg)
+		return status;
+	if (o->arg[index])
+		record_replace(o->arg[index], in->r);
+	else
+		o->arg[index] = record_add(in->r);
+	return status;
+}
+
+/* As if made and set by requests of its own. */
+static cl_int clone_kernel(struct in *in)
+{
+	uint64_t id = next(in), source = next(in);
+	struct out unwanted = {0};
+	cl_int status = CL_INVALID_KERNEL;
+
+	for (struct record *r = records.next, *end = records.prev; r != &records; r = r->next) {
+		if (r->request->word[0] == source &&
+		    (r->request->op == OP_KERNEL || r->request->op == OP_KERNEL_ARG)) {
+			struct wire_request *copy = malloc(r->request->size);
+			struct in again = {.r = copy, .w = copy ? copy->word : NULL};
+			if (!copy)
+				return CL_OUT_OF_HOST_MEMORY;
+			memcpy(copy, r->request, r->request->size);
+			copy->word[0] = id;
+			status = serve_program(&again, &unwanted);
+			free(copy);
+			if (status != CL_SUCCESS)
+				return status;
+		}
+		if (r == end)
+			break;
+	}
+	return status;
+}
+
+cl_int serve_program(struct in *in, struct out *out)
+{
+	switch (in->r->op) {
+	case OP_PROGRAM_BUILD:
+	case OP_PROGRAM_COMPILE:
+		return build(in);
+	case OP_PROGRAM_LINK:
+		return make_linked(in);
+	case OP_KERNEL:
+		return make_kernel(in, out);
+	case OP_KERNEL_CLONE:
+		return clone_kernel(in);
+	case OP_KERNEL_ARG:
+		return set_arg(in);
+	default:
+		return make_program(in, out);
+	}
+}
+
+cl_int serve_object(struct in *in, struct out *out)
+{
+	switch (in->r->op) {
+	case OP_CONTEXT:
+		return make_context(in);
+	case OP_QUEUE:
+		return make_queue(in);
+	case OP_BUFFER:
+		return make_buffer(in);
+	case OP_SUB_BUFFER:
+		return make_sub_buffer(in);
+	case OP_IMAGE:
+		return make_image(in);
+	case OP_SAMPLER:
+		return make_sampler(in);
+	case OP_EVENT_PAST:
+		return make_past_event(in);
+	case OP_USER_EVENT:
+		return make_user_event(in);
+	case OP_USER_EVENT_SET:
+		return set_user_event(in);
+	default:
+		return CL_INVALID_OPERATION;
+	}
+}

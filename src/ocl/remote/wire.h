@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between a program and the process that has its OpenCL runtime: one shared region with a ring of
+ * requests, slots for replies, and a ring of callbacks. docs/opencl.md tells why and when.
+ *
+ * A request is an operation and 64-bit words. Objects are numbers that the program's side chooses,
+ * so that a request that makes an object needs no reply, and so that the same requests, sent to
+ * another server, make the same objects. Requests are carried out in the order in which they were
+ * posted. A blob is two words, length and address, with its bytes behind it when the address is 0;
+ * otherwise they lie in the program's memory and the server fetches them. */
+#ifndef HALE_OCL_REMOTE_WIRE_H
+#define HALE_OCL_REMOTE_WIRE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	WIRE_MAGIC = 0x68616c65,
+	WIRE_RING = 1 << 20,
+	WIRE_WORDS = 640,   /* of a request at most */
+	WIRE_INLINE = 2048, /* bytes of a blob that travel in the ring; of a reply */
+	WIRE_SLOTS = 64,
+	WIRE_CALLBACKS = 4096,
+	WIRE_NO_REPLY = 0xffff,
+	WIRE_REFS = 4, /* blobs of a request that the server fetches */
+	WIRE_FD = 3,   /* the region's descriptor in a new server */
+};
+
+/* Operations. Those before OP_STATE are what snapshots keep to make objects again. */
+typedef enum wire_op {
+	OP_FILLER, /* the rest of the ring up to its end */
+	OP_CONTEXT,
+	OP_QUEUE,
+	OP_BUFFER,
+	OP_SUB_BUFFER,
+	OP_IMAGE,
+	OP_SAMPLER,
+	OP_PROGRAM_SOURCE,
+	OP_PROGRAM_IL,
+	OP_PROGRAM_BINARY,
+	OP_PROGRAM_BUILT_IN,
+	OP_PROGRAM_BUILD,
+	OP_PROGRAM_COMPILE,
+	OP_PROGRAM_LINK,
+	OP_KERNEL,
+	OP_KERNEL_CLONE,
+	OP_KERNEL_ARG,
+	OP_DEVICE,     /* only in snapshots: which device had which number */
+	OP_EVENT_PAST, /* only in snapshots: an event that is complete */
+	OP_CONTENT,    /* only in snapshots: what a memory object held */
+	OP_STATE,
+	OP_DEVICES,
+	OP_INFO,
+	OP_BINARIES,
+	OP_FORMATS,
+	OP_RELEASE,
+	OP_FLUSH,
+	OP_FINISH,
+	OP_WAIT,
+	OP_USER_EVENT,
+	OP_USER_EVENT_SET,
+	OP_CALLBACK,
+	OP_BOX,
+	OP_BOX_IMAGE,
+	OP_COPY,
+	OP_COPY_RECT,
+	OP_FILL,
+	OP_COPY_IMAGE,
+	OP_IMAGE_TO_BUFFER,
+	OP_BUFFER_TO_IMAGE,
+	OP_FILL_IMAGE,
+	OP_LAUNCH,
+	OP_MARKER,
+	OP_MIGRATE,
+	OP_QUIESCE,
+	OP_SNAPSHOT,
+	OP_RESTORE,
+} wire_op_t;
+
+/* What OP_INFO asks about. */
+typedef enum wire_about {
+	ABOUT_PLATFORM,
+	ABOUT_DEVICE,
+	ABOUT_CONTEXT,
+	ABOUT_QUEUE,
+	ABOUT_MEM,
+	ABOUT_IMAGE,
+	ABOUT_SAMPLER,
+	ABOUT_PROGRAM,
+	ABOUT_BUILD,
+	ABOUT_KERNEL,
+	ABOUT_ARG,
+	ABOUT_WORK_GROUP,
+	ABOUT_EVENT,
+	ABOUT_PROFILE,
+} wire_about_t;
+
+struct wire_request {
+	uint32_t size; /* bytes with this header, a multiple of 8 */
+	uint16_t op, slot;
+	uint16_t ref[WIRE_REFS]; /* 1 + place of the blob's first word; 0: none */
+	uint64_t word[];
+};
+
+struct wire_reply {
+	_Atomic uint32_t state; /* enum wire_slot; a futex */
+	int32_t status;
+	uint64_t value[4];
+	uint64_t bytes; /* of data, or of what the server put into the program's memory itself */
+	char data[WIRE_INLINE];
+};
+enum wire_slot { SLOT_FREE, SLOT_WAITING, SLOT_SLEEPING, SLOT_DONE };
+
+struct wire_callback {
+	uint64_t cookie;
+	int32_t status;
+};
+
+struct wire {
+	uint32_t magic, client_pid;
+	_Atomic uint32_t ready; /* 1: the server runs; 2: it can't; a futex */
+	_Atomic uint32_t server_pid;
+	char trouble[256];	   /* why it can't */
+	_Atomic int32_t deferred;  /* the first error of a request without reply; taken by waits */
+	_Atomic uint32_t sleeping; /* the server sleeps on bell */
+	_Atomic uint32_t bell;	   /* a futex */
+	_Atomic uint32_t threads;  /* of the program that have called: with several, waits don't
+				    * hold up other requests */
+	_Alignas(64) _Atomic uint64_t head; /* bytes posted */
+	_Alignas(64) _Atomic uint64_t tail; /* bytes carried out */
+	_Atomic uint32_t callback_bell;
+	_Atomic uint64_t callback_head, callback_tail;
+	struct wire_callback callback[WIRE_CALLBACKS];
+	struct wire_reply reply[WIRE_SLOTS];
+	_Alignas(64) char ring[WIRE_RING];
+};
+
+/* Host memory of a transfer: rows of bytes, in planes. */
+struct wire_box {
+	uint64_t address, bytes, rows, planes, row_pitch, plane_pitch;
+};
+
+#endif
