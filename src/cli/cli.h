@@ -7,6 +7,8 @@
 /* argv[0] is the subcommand. */
 int cli_run(int argc, char **argv);
 int cli_restart(int argc, char **argv);
+int cli_agent(int argc, char **argv);
+int cli_nodes(int argc, char **argv);
 int cli_ckpt(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_inject(int argc, char **argv);

@@ -17,6 +17,7 @@ static const char overview[] =
     "  hale ckpt [JOB]                                 take a checkpoint now\n"
     "  hale restart CHECKPOINT                         go on from a checkpoint\n"
     "  hale ps [--json]                                running jobs\n"
+    "  hale nodes [JOB] [--json]                       the machines of a job, and how they are\n"
     "  hale inject kill [JOB] --rank R [--after 3s | --at-call MPI_Allreduce:100]\n"
     "                                                  let a rank die, to see what happens\n"
     "  hale image show|verify FILE                     look into an image\n"
@@ -35,8 +36,8 @@ static const char run_help[] =
     "and there is a checkpoint, the job is rolled back to it and goes on by itself.\n"
     "\n"
     "  -n, -np, -c N          number of ranks (1)\n"
-    "  --nodes K, --ppn P     as on K nodes, or on nodes with P ranks each: ranks of different\n"
-    "                         nodes reach each other over the network (of this machine, today)\n"
+    "  --nodes K, --ppn P     as on K nodes, or on nodes with P ranks each; without hosts nodes are\n"
+    "                         parts of this machine, which reach each other over its loopback\n"
     "  --no-mpi               the program does not use MPI: N independent processes\n"
     "  --wdir DIR             working folder of the ranks\n"
     "  -x VAR=VALUE           set a variable for the ranks (they get the others anyway)\n"
@@ -45,6 +46,18 @@ static const char run_help[] =
     "  --bind-to none|core    by default ranks get equal shares of the cores when there are\n"
     "                         enough; more ranks than cores are always fine\n"
     "  --tag                  put \"[rank] \" before each line of output\n"
+    "\n"
+    "several machines\n"
+    "  --hosts FILE           run on these: one a line, with slots=N behind it if not all get the\n"
+    "                         same number of ranks; # begins a comment\n"
+    "  --host A,B:4           the same in one line; :N are slots\n"
+    "                         (neither, but in a Slurm allocation: on its nodes)\n"
+    "  --spares M             the last M hosts get no ranks until another one is lost; with --nodes:\n"
+    "                         M more\n"
+    "  --launcher TEMPLATE    how agents are started: %h is the host, %c the command. By default ssh,\n"
+    "                         in a Slurm allocation srun\n"
+    "  --node-timeout TIME    a node that is silent for so long is lost, and one that hears nothing\n"
+    "                         for so long ends its ranks (10s)\n"
     "\n"
     "checkpoints\n"
     "  --ckpt-every TIME      take one every so often: 30s, 500ms, 2min\n"
@@ -111,6 +124,19 @@ static const char ckpt_help[] =
     "Takes a checkpoint of a running job and prints its path when it is complete. JOB may be left\n"
     "out when there is one. Exit status 1 with a sentence when there is none to be had.\n";
 
+static const char nodes_help[] =
+    "hale nodes [JOB] [--json]\n"
+    "\n"
+    "The nodes of a running job: STARTING (its agent does not answer yet), READY (may have ranks),\n"
+    "SPARE (gets ranks when another node is lost), LOST. JOB may be left out when there is one.\n";
+
+static const char agent_help[] =
+    "hale agent --job JOB --node NAME\n"
+    "\n"
+    "The part of a job on one machine: starts its ranks and watches them. hale run starts it there by\n"
+    "ssh, srun or --launcher, and speaks with it through its stdin and stdout. It ends its ranks when\n"
+    "it hears nothing of hale run any more.\n";
+
 static const char ps_help[] = "hale ps [--json]\n"
 			      "\n"
 			      "Shows your running jobs and their ranks.\n";
@@ -164,6 +190,7 @@ static const struct {
 	     {"backplane", cli_backplane_help},
 	     {"run", run_help},
 	     {"restart", restart_help},
+	     {"nodes", nodes_help},	  {"agent", agent_help},
 	     {"ckpt", ckpt_help},
 	     {"ps", ps_help},
 	     {"inject", inject_help},

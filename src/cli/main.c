@@ -17,7 +17,7 @@ static const struct {
     {"backplane", cli_backplane}, {"run", cli_run},	  {"restart", cli_restart},
     {"ckpt", cli_ckpt},		  {"ps", cli_ps},	  {"inject", cli_inject},
     {"image", cli_image},	  {"advise", cli_advise}, {"sim", cli_sim},
-    {"model", cli_model},
+    {"model", cli_model},	  {"nodes", cli_nodes},	  {"agent", cli_agent},
 };
 
 int cli_version(void)

@@ -2,393 +2,378 @@
 #include "job/agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <fcntl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "job/agent_private.h"
-#include "job/environment.h"
-#include "job/launch.h"
+#include "job/profile.h"
 
-static void streams_resume(void *arg)
+#define CLEAR_SECONDS 0.002
+#define FLUSH_SECONDS 1.0
+
+void agent_send(struct agent *a, const struct message *m)
+{
+	session_send(&a->session, m);
+}
+
+void agent_failed(struct agent *a, const struct error *err)
+{
+	agent_send(a, &(struct message){
+			  .type = MSG_FAILED, .value = (int32_t)err->code, .text = err->text});
+}
+
+/* ---- the end ---- */
+
+static void leave_when_clear(void *arg)
 {
 	struct agent *a = arg;
 
-	for (uint32_t r = 0; r < a->config.nranks; r++)
-		for (int i = 0; i < 2; i++)
-			if (!outlet_full(a->ranks[r].out[i].outlet))
-				stream_resume(&a->ranks[r].out[i]);
+	agent_reap(a);
+	if (agent_clear(a))
+		loop_stop(&a->loop);
+	else
+		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, leave_when_clear, a);
 }
 
-static void stream_differs(void *arg, struct stream *s)
+static void leave(struct agent *a)
+{
+	agent_signal_all(a, SIGCONT);
+	agent_signal_all(a, SIGKILL);
+	agent_lease_stop(a);
+	leave_when_clear(a);
+}
+
+static void head_lost(void *arg, const char *why)
 {
 	struct agent *a = arg;
 
-	a->handler.differs(a->handler.arg, s->rank, s->which);
+	a->exit_status = 1;
+	if (a->ready)
+		log_info("the head is gone (%s): the ranks of this node are ended", why);
+	leave(a);
 }
 
-static void ranks_init(struct agent *a)
+/* The word of it comes after the deed: the head may take it for proof. */
+void agent_fence(struct agent *a, const char *why)
 {
-	for (uint32_t r = 0; r < a->config.nranks; r++) {
-		struct agent_rank *k = &a->ranks[r];
-
-		k->rank = r;
-		for (int i = 0; i < 2; i++) {
-			stream_init(&k->out[i], a->loop, &a->out[i], r, i + 1, a->config.tag,
-				    a->config.nranks == 1);
-			k->out[i].differs = stream_differs;
-			k->out[i].arg = a;
-		}
-	}
+	log_warn("%s: the ranks of this node are ended", why);
+	a->exit_status = 1;
+	agent_lease_stop(a);
+	/* the ends of ranks are no news any more, but a part of the node's */
+	guardian_fence(&a->guardian);
+	do {
+		agent_signal_all(a, SIGKILL);
+		agent_reap(a);
+		usleep(1000);
+	} while (!agent_clear(a));
+	agent_send(a, &(struct message){.type = MSG_BYE, .text = why});
+	session_flush(&a->session, FLUSH_SECONDS);
+	loop_stop(&a->loop);
 }
 
-hale_status_t agent_create(struct agent *a, struct loop *loop, const struct agent_config *config,
-			   const struct agent_handler *handler, struct error *err)
+/* ---- what the head says ---- */
+
+static uint32_t count_cores(void)
 {
+	cpu_set_t allowed;
+
+	return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? (uint32_t)CPU_COUNT(&allowed)
+								    : 1;
+}
+
+static hale_status_t begin(struct agent *a, struct error *err)
+{
+	const struct setup *s = &a->setup;
+	char prefix[32];
 	hale_status_t status;
 
-	*a = (struct agent){.config = *config,
-			    .handler = *handler,
-			    .loop = loop,
-			    .listener = -1,
-			    .listening.fd = -1};
-	outlet_init(&a->out[0], loop, STDOUT_FILENO, "stdout", streams_resume, a);
-	outlet_init(&a->out[1], loop, STDERR_FILENO, "stderr", streams_resume, a);
-	feed_init(&a->feed, loop, STDIN_FILENO);
-	a->ranks = calloc(config->nranks, sizeof(*a->ranks));
-	if (!a->ranks) {
-		a->config.nranks = 0;
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks",
-				 config->nranks);
+	if (s->flags & SETUP_NAMED) {
+		snprintf(prefix, sizeof(prefix), "%.28s: ", s->name);
+		log_set_prefix(prefix);
 	}
-	a->nodes = calloc(config->placement->nodes, sizeof(*a->nodes));
-	if (!a->nodes)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u nodes",
-				 config->placement->nodes);
-	for (uint32_t k = 0; k < config->placement->nodes; k++)
-		a->nodes[k].segment_fd = -1;
-	ranks_init(a);
-	pin_plan_make(&a->pin, config->nranks, config->bind);
-	/* writers of images outlive the ranks they were forked from, and come to us then */
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	status = guardian_start(&a->guardian, config->nranks, err);
+	if (s->nranks == 0 || s->nranks > JOB_RANKS_MAX || !s->argv[0])
+		return error_set(err, HALE_ERR_PROTOCOL,
+				 "the head's description of the job is none");
+	if (!(s->flags & SETUP_LOCAL) && !setup_localize(&a->setup, environ))
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the environment");
+	status = guardian_start(&a->guardian, s->nranks, a->session.out_fd, s->lease_ns != 0, err);
+	if (status == HALE_OK)
+		status = agent_ranks_create(a, err);
 	return status == HALE_OK ? agent_listen(a, err) : status;
 }
 
-static void segments_drop(struct agent *a)
+static void take_setup(struct agent *a, const struct message *m)
 {
-	for (uint32_t k = 0; a->nodes && k < a->config.placement->nodes; k++) {
-		struct agent_node *n = &a->nodes[k];
+	struct error err;
+	char host[JOB_NODE_NAME] = "";
 
-		if (n->segment)
-			munmap(n->segment, n->segment->bytes);
-		if (n->segment_fd >= 0)
-			close(n->segment_fd);
-		n->segment = NULL;
-		n->segment_fd = -1;
-	}
-	a->segment = NULL;
-}
-
-void agent_destroy(struct agent *a)
-{
-	if (!a->loop) /* never created */
+	if (a->ready || !setup_read(m->bytes, m->len, &a->setup)) {
+		error_set(&err, HALE_ERR_PROTOCOL, "the head's description of the job is none");
+		agent_failed(a, &err);
 		return;
-	for (uint32_t r = 0; a->ranks && r < a->config.nranks; r++)
-		for (int i = 0; i < 2; i++)
-			stream_fini(&a->ranks[r].out[i]);
-	feed_fini(&a->feed);
-	agent_conns_close(a);
-	loop_remove(a->loop, &a->listening);
-	if (a->listener >= 0)
-		close(a->listener);
-	for (int i = 0; i < 2; i++) {
-		outlet_flush(&a->out[i]);
-		outlet_fini(&a->out[i]);
 	}
-	segments_drop(a);
-	free(a->nodes);
-	a->nodes = NULL;
-	guardian_end(&a->guardian);
-	pin_plan_fini(&a->pin);
-	free(a->ranks);
-	a->ranks = NULL;
-}
-
-static hale_status_t segment_make(struct agent *a, struct agent_node *n, struct error *err)
-{
-	size_t bytes = segment_bytes(a->config.nranks);
-	void *at;
-
-	n->segment_fd = memfd_create("hale-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (n->segment_fd < 0 || ftruncate(n->segment_fd, (off_t)bytes) != 0 ||
-	    fcntl(n->segment_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-		return error_sys(err, HALE_ERR_MEMORY, "cannot make the shared segment");
-	at =
-	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, n->segment_fd, 0);
-	if (at == MAP_FAILED)
-		return error_sys(err, HALE_ERR_MEMORY, "cannot map the shared segment");
-	n->segment = at;
-	return HALE_OK;
-}
-
-/* Several nodes on this machine have a share of its cores each. */
-static hale_status_t segment_fill(struct agent *a, uint32_t node, uint32_t generation,
-				  struct error *err)
-{
-	const struct placement *p = a->config.placement;
-	struct segment *s = a->nodes[node].segment;
-	unsigned char *here = calloc(a->config.nranks, 1);
-	uint32_t count = 0;
-
-	if (!here)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	for (uint32_t r = 0; r < a->config.nranks; r++)
-		count += here[r] = p->node_of[r] == node;
-	uint32_t cores = (uint32_t)((uint64_t)a->pin.cores * count / a->config.nranks);
-	segment_layout(s, a->config.nranks, cores ? cores : 1, generation);
-	segment_place(s, here);
-	segment_secret_put(s, a->secret);
-	if (p->nodes > 1)
-		snprintf(s->node, sizeof(s->node), "node%u", node);
-	free(here);
-	return HALE_OK;
-}
-
-hale_status_t agent_segment_renew(struct agent *a, uint32_t generation, struct error *err)
-{
-	hale_status_t status = HALE_OK;
-
-	segments_drop(a);
-	for (uint32_t k = 0; k < a->config.placement->nodes && status == HALE_OK; k++) {
-		status = segment_make(a, &a->nodes[k], err);
-		if (status == HALE_OK)
-			status = segment_fill(a, k, generation, err);
+	a->ready = true;
+	if (begin(a, &err) != HALE_OK) {
+		agent_failed(a, &err);
+		return;
 	}
-	a->segment = a->nodes[0].segment;
-	return status;
+	gethostname(host, sizeof(host) - 1);
+	agent_lease_start(a);
+	agent_send(a, &(struct message){.type = MSG_READY,
+					.value = (int32_t)getpid(),
+					.number = count_cores(),
+					.text = host});
 }
 
-struct segment *agent_segment(const struct agent *a, uint32_t rank)
+static void take_layout(struct agent *a, const struct message *m)
 {
-	return a->nodes[a->config.placement->node_of[rank]].segment;
+	struct error err;
+	uint32_t *node_of = malloc(m->len ? m->len : 1); /* aligned */
+
+	if (!node_of || m->len != a->setup.nranks * sizeof(*node_of)) {
+		error_set(&err, HALE_ERR_PROTOCOL, "the head's layout is none");
+		agent_failed(a, &err);
+	} else {
+		memcpy(node_of, m->bytes, m->len);
+		if (agent_layout(a, m->id, node_of, &err) != HALE_OK)
+			agent_failed(a, &err);
+	}
+	free(node_of);
 }
 
-struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank)
+static void take_signal(struct agent *a, const struct message *m)
 {
-	return segment_mailbox(agent_segment(a, rank), rank);
+	if (m->rank == MESSAGE_ALL)
+		agent_signal_all(a, m->value);
+	else if (m->rank < a->setup.nranks && m->flags == SIGNAL_PROGRAM)
+		agent_signal_program(a, m->rank, m->value);
+	else if (m->rank < a->setup.nranks)
+		agent_signal(a, m->rank, m->value);
 }
 
-void agent_node_name(const struct agent *a, uint32_t rank, char *name, size_t cap)
+static void clear_again(void *arg)
 {
-	name[0] = '\0';
-	if (a->config.placement->nodes > 1)
-		snprintf(name, cap, "node%u", a->config.placement->node_of[rank]);
+	struct agent *a = arg;
+
+	agent_reap(a);
+	if (agent_clear(a))
+		agent_send(a, &(struct message){.type = MSG_CLEARED, .id = a->clear_id});
 	else
-		gethostname(name, cap);
-	name[cap - 1] = '\0';
+		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, clear_again, a);
 }
 
-void agent_address_relay(struct agent *a, uint32_t rank)
+static void take_clear(struct agent *a, const struct message *m)
 {
-	const struct placement *p = a->config.placement;
-	unsigned char bytes[SEGMENT_ADDRESS_MAX];
-	uint32_t length;
+	a->clear_id = m->id;
+	agent_ckpt_over(a);
+	clear_again(a);
+}
 
-	/* half written: the rank tells again when it is whole */
-	if (segment_address_get(agent_segment(a, rank), rank, bytes, &length) == 0)
+static void take_look(struct agent *a, const struct message *m)
+{
+	struct profile p = {0};
+	struct message answer = {.type = MSG_LOOKED, .id = m->id, .bytes = &p, .len = sizeof(p)};
+
+	if (a->segment) {
+		profile_add_node(&p, a->segment, a->setup.nranks);
+		answer.number = profile_progress(a->segment, a->setup.nranks);
+	}
+	agent_send(a, &answer);
+}
+
+static void take_taken(struct agent *a, const struct message *m)
+{
+	struct stream_window *w;
+
+	if (m->value < 1 || m->value > 2)
 		return;
-	for (uint32_t k = 0; k < p->nodes; k++)
-		if (k != p->node_of[rank])
-			segment_address_put(a->nodes[k].segment, rank, bytes, length);
-	for (uint32_t r = 0; r < a->config.nranks; r++)
-		if (p->node_of[r] != p->node_of[rank])
+	w = &a->window[m->value - 1];
+	w->out -= m->number < w->out ? m->number : w->out;
+	for (uint32_t r = 0; !stream_window_full(w) && r < a->setup.nranks; r++)
+		stream_resume(&a->ranks[r].out[m->value - 1]);
+}
+
+/* The address of a rank that lives elsewhere. */
+static void take_address(struct agent *a, const struct message *m)
+{
+	if (!a->segment || m->rank >= a->setup.nranks || agent_has(a, m->rank) ||
+	    m->id != a->generation || m->len > SEGMENT_ADDRESS_MAX)
+		return;
+	segment_address_put(a->segment, m->rank, m->bytes, (uint32_t)m->len);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r))
 			mailbox_ring(agent_mailbox(a, r));
 }
 
-/* ---- starting ---- */
-
-static void close_three(int fd[3])
+static void take_quit(struct agent *a)
 {
-	for (int i = 0; i < 3; i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
+	a->exit_status = 0;
+	leave(a);
 }
 
-static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t position[3],
-				  int fd[3], struct error *err)
+static void take(void *arg, const struct message *m)
 {
-	struct agent_rank *r = &a->ranks[rank];
-	struct mailbox *m = agent_mailbox(a, rank);
+	struct agent *a = arg;
+	struct error err;
 
-	fd[0] = rank == 0 ? feed_open(&a->feed, m, position[0])
-			  : open("/dev/null", O_RDONLY | O_CLOEXEC);
-	fd[1] = stream_open(&r->out[0], m, position[1]);
-	fd[2] = stream_open(&r->out[1], m, position[2]);
-	if (fd[0] >= 0 && fd[1] >= 0 && fd[2] >= 0)
-		return HALE_OK;
-	error_sys(err, HALE_ERR_SYSTEM, "cannot make the pipes of rank %u", rank);
-	close_three(fd);
-	return HALE_ERR_SYSTEM;
-}
-
-static char **make_environment(const struct agent *a, uint32_t rank, const char *sink)
-{
-	const struct agent_config *c = &a->config;
-	const uint32_t *node_of = c->placement->node_of;
-	uint32_t local_rank = 0, local_size = 0;
-
-	for (uint32_t r = 0; r < c->nranks; r++) {
-		local_rank += r < rank && node_of[r] == node_of[rank];
-		local_size += node_of[r] == node_of[rank];
+	if (m->type == MSG_SETUP) {
+		take_setup(a, m);
+		return;
 	}
-	struct environment_params p = {.inherited = c->environ,
-				       .exports = c->exports,
-				       .libdir = c->libdir,
-				       .preload_mpi = c->preload_mpi,
-				       .agent = a->address,
-				       .token = a->token,
-				       .job = c->job,
-				       .rank = rank,
-				       .nranks = c->nranks,
-				       .local_rank = local_rank,
-				       .local_size = local_size,
-				       .no_mpi = c->no_mpi,
-				       .sink = sink};
-	return environment_make(&p);
-}
-
-hale_status_t agent_spawn(struct agent *a, uint32_t rank, const char *program, const char *sink,
-			  const uint64_t position[3], struct error *err)
-{
-	struct agent_rank *r = &a->ranks[rank];
-	struct launch l = {.path = program,
-			   .argv = a->config.argv,
-			   .wdir = a->config.wdir,
-			   .cpus = a->pin.bound ? &a->pin.sets[rank] : NULL};
-	hale_status_t status;
-
-	l.env = make_environment(a, rank, sink);
-	if (!l.env)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	status = open_streams(a, rank, position, l.fd, err);
-	if (status == HALE_OK) {
-		r->met = r->initialized = r->finalized = r->mpi = false;
-		r->member = 0;
-		status = launch_process(&l, &r->pid, err);
-		close_three(l.fd);
-		r->group = r->pid;
-		guardian_watch(&a->guardian, rank, r->group);
+	if (m->type == MSG_QUIT || !a->ranks) {
+		take_quit(a);
+		return;
 	}
-	environment_free(l.env);
-	return status;
-}
-
-/* ---- watching ---- */
-
-void agent_signal(struct agent *a, uint32_t rank, int sig)
-{
-	if (a->ranks[rank].group > 0)
-		kill(-a->ranks[rank].group, sig);
-}
-
-void agent_signal_all(struct agent *a, int sig)
-{
-	for (uint32_t r = 0; r < a->config.nranks; r++)
-		agent_signal(a, r, sig);
-}
-
-bool agent_signal_member(struct agent *a, uint32_t rank, int sig)
-{
-	pid_t pid = a->ranks[rank].member;
-
-	/* to the main thread: a signal to the process might pick one that sleeps in a park */
-	return pid > 0 && syscall(SYS_tgkill, pid, pid, sig) == 0;
-}
-
-static void rank_ended(struct agent *a, struct agent_rank *r, int status)
-{
-	struct agent_conn *c = r->conn;
-
-	/* what it said and printed last comes before the news of its end */
-	while (c && r->conn == c && c->source.fd >= 0) {
-		char peek;
-		if (recv(c->source.fd, &peek, 1, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC) <= 0)
-			break;
-		c->source.ready(c->source.arg, EPOLLIN);
+	switch (m->type) {
+	case MSG_LAYOUT:
+		take_layout(a, m);
+		break;
+	case MSG_SPAWN:
+		agent_spawn(a, m);
+		break;
+	case MSG_SIGNAL:
+		take_signal(a, m);
+		break;
+	case MSG_CLEAR:
+		take_clear(a, m);
+		break;
+	case MSG_LOOK:
+		take_look(a, m);
+		break;
+	case MSG_CHECK:
+		agent_ckpt_check(a, m->id);
+		break;
+	case MSG_CKPT:
+		agent_ckpt_start(a, m);
+		break;
+	case MSG_CKPT_CANCEL:
+		agent_ckpt_cancel(a, m->id);
+		break;
+	case MSG_CKPT_OVER:
+		agent_ckpt_over(a);
+		break;
+	case MSG_CKPT_REFUSE:
+		agent_ckpt_refuse(a);
+		break;
+	case MSG_INJECT:
+		agent_inject(a, m);
+		break;
+	case MSG_FEED:
+		intake_put(&a->intake, m->bytes, m->len);
+		break;
+	case MSG_FEED_END:
+		intake_finish(&a->intake);
+		break;
+	case MSG_TAKEN:
+		take_taken(a, m);
+		break;
+	case MSG_ADDRESS:
+		take_address(a, m);
+		break;
+	case MSG_LEASE:
+		agent_lease_granted(a, m->number);
+		break;
+	case MSG_PAUSE:
+		agent_pause(a, m->value != 0);
+		break;
+	default:
+		error_set(&err, HALE_ERR_PROTOCOL,
+			  "the head has sent what is not for an agent (%s)", message_name(m->type));
+		agent_failed(a, &err);
+		break;
 	}
-	r->pid = 0;
-	for (int i = 0; i < 2; i++)
-		stream_drain(&r->out[i]);
-	if (r->rank == 0)
-		feed_close(&a->feed);
-	a->handler.ended(a->handler.arg, r->rank, status);
 }
 
-static struct agent_rank *rank_of_pid(struct agent *a, pid_t pid)
+/* ---- life ---- */
+
+static void fed(void *arg, size_t len)
 {
-	for (uint32_t r = 0; r < a->config.nranks; r++)
-		if (a->ranks[r].pid == pid)
-			return &a->ranks[r];
-	return NULL;
+	agent_send(arg, &(struct message){.type = MSG_FED, .number = len});
 }
 
-void agent_reap(struct agent *a)
+static void feed_closed(void *arg)
 {
-	pid_t pid;
+	agent_send(arg, &(struct message){.type = MSG_FEED_CLOSED});
+}
+
+static void signals_ready(void *arg, uint32_t events)
+{
+	struct agent *a = arg;
+	struct signalfd_siginfo info;
+
+	if (read(a->signal_source.fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		agent_reap(a);
+}
+
+static bool signals_start(struct agent *a)
+{
+	sigset_t set;
+	int fd;
+
+	/* what hale run has blocked, or a launcher, is not for us */
+	sigemptyset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	sigaddset(&set, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGTTOU, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd >= 0 && loop_add(&a->loop, &a->signal_source, fd, EPOLLIN, signals_ready, a);
+}
+
+static void destroy(struct agent *a)
+{
+	agent_conns_close(a);
+	loop_remove(&a->loop, &a->listening);
+	if (a->listener >= 0)
+		close(a->listener);
+	agent_ranks_destroy(a);
+	guardian_end(&a->guardian);
+	session_close(&a->session);
+	setup_fini(&a->setup);
+	if (a->signal_source.fd >= 0)
+		close(a->signal_source.fd);
+	loop_fini(&a->loop);
+}
+
+int agent_run(int in_fd, int out_fd)
+{
+	struct agent *a = calloc(1, sizeof(*a));
 	int status;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		struct agent_rank *r = rank_of_pid(a, pid);
-
-		if (r)
-			rank_ended(a, r, status);
-		else
-			a->handler.other(a->handler.arg, pid, status);
+	if (!a || !loop_init(&a->loop)) {
+		log_warn("out of memory for an agent");
+		free(a);
+		return 1;
 	}
-}
-
-uint32_t agent_alive(const struct agent *a)
-{
-	uint32_t alive = 0;
-
-	for (uint32_t r = 0; r < a->config.nranks; r++)
-		alive += a->ranks[r].pid > 0;
-	return alive;
-}
-
-bool agent_clear(struct agent *a)
-{
-	bool clear = true;
-
-	for (uint32_t i = 0; i < a->config.nranks; i++) {
-		struct agent_rank *r = &a->ranks[i];
-
-		if (r->group == 0)
-			continue;
-		if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0) {
-			clear = false;
-			continue;
-		}
-		r->group = 0;
-		guardian_watch(&a->guardian, i, 0);
-		agent_conn_drop(a, r);
+	a->listener = a->listening.fd = a->segment_fd = a->signal_source.fd = a->guardian.pipe = -1;
+	a->session.message = take;
+	a->session.over = head_lost;
+	a->session.arg = a;
+	intake_init(&a->intake, &a->loop);
+	a->intake.taken = fed;
+	a->intake.closed = feed_closed;
+	a->intake.arg = a;
+	/* writers of images outlive the ranks they were forked from, and come to us then */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_NAME, "hale-agent");
+	if (signals_start(a) && session_open(&a->session, &a->loop, in_fd, out_fd)) {
+		session_greet(&a->session);
+		loop_run(&a->loop);
+	} else {
+		log_warn("an agent can't wait for its head: %m");
+		a->exit_status = 1;
 	}
-	return clear;
-}
-
-void agent_tell(struct agent *a, uint32_t rank, const struct proto_plain *packet)
-{
-	struct agent_conn *c = a->ranks[rank].conn;
-
-	if (c)
-		send(c->source.fd, packet, sizeof(*packet), MSG_DONTWAIT | MSG_NOSIGNAL);
+	status = a->exit_status;
+	destroy(a);
+	free(a);
+	return status;
 }

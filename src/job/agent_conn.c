@@ -18,7 +18,7 @@ static void conn_close(struct agent_conn *c)
 	struct agent *a = c->agent;
 	int fd = c->source.fd;
 
-	loop_remove(a->loop, &c->source);
+	loop_remove(&a->loop, &c->source);
 	close(fd);
 	for (struct agent_conn **p = &a->conns; *p; p = &(*p)->next) {
 		if (*p == c) {
@@ -60,8 +60,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct agent_conn *c, c
 static bool send_welcome(struct agent_conn *c, uint32_t rank)
 {
 	const struct agent *a = c->agent;
-	const struct agent_node *node = &a->nodes[a->config.placement->node_of[rank]];
-	const struct segment *s = node->segment;
+	const struct segment *s = a->segment;
 	struct proto_welcome w = {.type = PROTO_WELCOME,
 				  .version = PROTO_VERSION,
 				  .rank = rank,
@@ -82,7 +81,7 @@ static bool send_welcome(struct agent_conn *c, uint32_t rank)
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
 	h->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(h), &node->segment_fd, sizeof(int));
+	memcpy(CMSG_DATA(h), &a->segment_fd, sizeof(int));
 	return sendmsg(c->source.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(w);
 }
 
@@ -103,7 +102,7 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		refuse(c, "it is of another version of hale than the agent");
 		return;
 	}
-	if (strncmp(h->token, a->token, sizeof(h->token)) != 0 || h->rank >= a->config.nranks) {
+	if (strncmp(h->token, a->token, sizeof(h->token)) != 0 || !agent_has(a, h->rank)) {
 		refuse(c, "it does not know the token of this job");
 		return;
 	}
@@ -130,28 +129,29 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 	r->mpi = h->mpi != 0;
 	/* checkpoints are only taken between Init and Finalize */
 	r->initialized = h->restored != 0;
-	a->handler.hello(a->handler.arg, h->rank, h);
+	agent_send(a, &(struct message){.type = MSG_HELLO,
+					.rank = h->rank,
+					.value = c->peer,
+					.flags = (h->mpi ? HELLO_MPI : 0) |
+						 (h->restored ? HELLO_RESTORED : 0)});
 }
 
-static size_t size_of(uint32_t type)
+/* Where a rank can be reached: other nodes want to know. Half written: the rank tells again when it
+ * is whole. */
+static void tell_address(struct agent *a, uint32_t rank)
 {
-	switch (type) {
-	case PROTO_INITIALIZED:
-	case PROTO_FINALIZED:
-	case PROTO_ABORT:
-	case PROTO_CKPT_ASK:
-	case PROTO_ADDRESS:
-		return sizeof(struct proto_plain);
-	case PROTO_CKPT_RESUMED:
-	case PROTO_CKPT_WRITTEN:
-	case PROTO_CKPT_FAILED:
-		return sizeof(struct proto_ckpt);
-	default:
-		return 0;
-	}
+	unsigned char bytes[SEGMENT_ADDRESS_MAX];
+	uint32_t length;
+
+	if (segment_address_get(a->segment, rank, bytes, &length) != 0)
+		agent_send(a, &(struct message){.type = MSG_ADDRESS,
+						.id = a->generation,
+						.rank = rank,
+						.bytes = bytes,
+						.len = length});
 }
 
-static void take_packet(struct agent_conn *c, union agent_packet *p, size_t len)
+static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 {
 	struct agent *a = c->agent;
 
@@ -162,7 +162,7 @@ static void take_packet(struct agent_conn *c, union agent_packet *p, size_t len)
 			conn_close(c);
 		return;
 	}
-	if (len == 0 || len != size_of(p->type)) {
+	if (len == 0 || len != proto_size(p->type)) {
 		log_warn("rank %d sent something that is no packet; its connection is closed",
 			 (int)c->rank);
 		conn_close(c);
@@ -176,10 +176,14 @@ static void take_packet(struct agent_conn *c, union agent_packet *p, size_t len)
 		a->ranks[c->rank].initialized = true;
 	if (p->type == PROTO_FINALIZED)
 		a->ranks[c->rank].finalized = true;
-	if (p->type == PROTO_ADDRESS)
-		agent_address_relay(a, (uint32_t)c->rank);
-	else
-		a->handler.packet(a->handler.arg, (uint32_t)c->rank, p);
+	if (p->type == PROTO_ADDRESS) {
+		tell_address(a, (uint32_t)c->rank);
+		return;
+	}
+	if (len == sizeof(p->ckpt))
+		agent_ckpt_packet(a, (uint32_t)c->rank, &p->ckpt);
+	agent_send(a, &(struct message){
+			  .type = MSG_PACKET, .rank = (uint32_t)c->rank, .bytes = p, .len = len});
 }
 
 /* The end of a connection means nothing by itself, unless the agent can't see the process that
@@ -192,13 +196,13 @@ static void take_end(struct agent_conn *c)
 
 	conn_close(c);
 	if (lost)
-		a->handler.lost(a->handler.arg, r->rank);
+		agent_send(a, &(struct message){.type = MSG_STRAY, .rank = r->rank});
 }
 
 static void conn_ready(void *arg, uint32_t events)
 {
 	struct agent_conn *c = arg;
-	union agent_packet p;
+	union proto_packet p;
 	ssize_t n = recv(c->source.fd, &p, sizeof(p), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (n >= (ssize_t)sizeof(p.type))
@@ -227,7 +231,7 @@ static void accept_one(void *arg, uint32_t events)
 	c->agent = a;
 	c->peer = who.pid;
 	c->rank = -1;
-	if (!loop_add(a->loop, &c->source, fd, EPOLLIN, conn_ready, c)) {
+	if (!loop_add(&a->loop, &c->source, fd, EPOLLIN, conn_ready, c)) {
 		free(c);
 		close(fd);
 		return;
@@ -245,11 +249,9 @@ hale_status_t agent_listen(struct agent *a, struct error *err)
 	if (getrandom(&secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a token for the ranks");
 	snprintf(a->token, sizeof(a->token), "%016lx", (unsigned long)secret);
-	if (getrandom(a->secret, sizeof(a->secret), 0) != sizeof(a->secret))
-		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
 	/* by our pid too: a job that was restarted may have the name of one that still ends */
 	snprintf(a->address, sizeof(a->address), "hale/%u/%.60s/agent.%d", (unsigned)geteuid(),
-		 a->config.job, (int)getpid());
+		 a->setup.job, (int)getpid());
 	len = strlen(a->address);
 	memcpy(sa.sun_path + 1, a->address,
 	       len < sizeof(sa.sun_path) - 1 ? len : sizeof(sa.sun_path) - 1);
@@ -258,7 +260,7 @@ hale_status_t agent_listen(struct agent *a, struct error *err)
 	    bind(a->listener, (struct sockaddr *)&sa,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) != 0 ||
 	    listen(a->listener, SOMAXCONN) != 0 ||
-	    !loop_add(a->loop, &a->listening, a->listener, EPOLLIN, accept_one, a))
+	    !loop_add(&a->loop, &a->listening, a->listener, EPOLLIN, accept_one, a))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for the ranks");
 	return HALE_OK;
 }

@@ -1,9 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the agent share. */
+/* What the files of the agent share.
+ *
+ *   agent.c        life: the session, what the head says, the end
+ *   agent_ranks.c  segment, starting, watching
+ *   agent_conn.c   the ranks' sockets
+ *   agent_ckpt.c   what a checkpoint needs of this node
+ *   agent_lease.c  whether the ranks may run
+ */
 #ifndef HALE_JOB_AGENT_PRIVATE_H
 #define HALE_JOB_AGENT_PRIVATE_H
 
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
 #include "job/agent.h"
+#include "job/guardian.h"
+#include "job/intake.h"
+#include "job/job.h"
+#include "job/lease.h"
+#include "job/loop.h"
+#include "job/message.h"
+#include "job/pin.h"
+#include "job/proto.h"
+#include "job/segment.h"
+#include "job/session.h"
+#include "job/setup.h"
+#include "job/stream.h"
+#include "store/store.h"
+
+struct agent;
 
 /* A connection; rank is set once it has said HELLO. */
 struct agent_conn {
@@ -14,9 +41,99 @@ struct agent_conn {
 	struct agent_conn *next;
 };
 
+struct agent_rank {
+	uint32_t rank;
+	pid_t pid;    /* launched and not yet reaped; 0: none */
+	pid_t group;  /* may still have members; 0: none */
+	pid_t member; /* said HELLO: the one to talk to; 0: none yet */
+	struct agent_conn *conn;
+	bool mpi, initialized, finalized;
+	bool met;	       /* a process of this rank has said HELLO since it was spawned */
+	bool resumed, written; /* for the checkpoint under way */
+	struct stream out[2];
+};
+
+/* The checkpoint under way, as far as this node is concerned. */
+struct agent_ckpt {
+	uint32_t id; /* 0: none */
+	char folder[STORE_FOLDER_MAX + 16];
+	struct loop_timer look;
+};
+
+struct agent {
+	struct setup setup;
+	bool ready; /* setup has come */
+	int exit_status;
+	struct loop loop;
+	struct session session;
+	struct loop_source signal_source;
+	struct guardian guardian;
+	struct pin_plan pin;
+	uint32_t *node_of; /* [nranks]; NULL: no layout yet */
+	uint32_t here;	   /* ranks on this node */
+	int listener;
+	struct loop_source listening;
+	char address[108], token[24];
+	struct agent_conn *conns;
+	int segment_fd;
+	struct segment *segment; /* NULL: no layout yet */
+	uint32_t generation;
+	struct agent_rank *ranks; /* [nranks] */
+	struct stream_window window[2];
+	struct intake intake;
+	struct agent_ckpt ckpt;
+	struct lease_held lease;
+	struct loop_timer ask, fence;
+	bool paused, resuming; /* the ranks are stopped; they go on with the next lease */
+	uint64_t resume_from;  /* which must be an answer to this ask or a later one */
+	bool clearing;
+	uint32_t clear_id;
+	struct loop_timer clear;
+};
+
+/* agent.c */
+void agent_send(struct agent *a, const struct message *m);
+/* Something of this node can't be used: tells the head. */
+void agent_failed(struct agent *a, const struct error *err);
+/* Ends all ranks at once, says why, and then the agent itself. */
+void agent_fence(struct agent *a, const char *why);
+
+/* agent_ranks.c */
+hale_status_t agent_ranks_create(struct agent *a, struct error *err);
+void agent_ranks_destroy(struct agent *a);
+hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
+			   struct error *err);
+bool agent_has(const struct agent *a, uint32_t rank); /* it lives here */
+void agent_spawn(struct agent *a, const struct message *m);
+void agent_signal(struct agent *a, uint32_t rank, int sig);
+void agent_signal_all(struct agent *a, int sig);
+void agent_signal_program(struct agent *a, uint32_t rank, int sig);
+/* To the process that said HELLO, its main thread. */
+void agent_signal_member(struct agent *a, uint32_t rank, int sig);
+void agent_reap(struct agent *a);
+/* Kills what is left of the groups; true when nothing is. */
+bool agent_clear(struct agent *a);
+struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank);
+
 /* agent_conn.c */
 hale_status_t agent_listen(struct agent *a, struct error *err);
 void agent_conns_close(struct agent *a);
 void agent_conn_drop(struct agent *a, struct agent_rank *r);
+
+/* agent_ckpt.c */
+void agent_ckpt_check(struct agent *a, uint32_t id);
+void agent_ckpt_start(struct agent *a, const struct message *m);
+void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *p);
+void agent_ckpt_cancel(struct agent *a, uint32_t id);
+void agent_ckpt_over(struct agent *a);
+void agent_ckpt_refuse(struct agent *a);
+void agent_inject(struct agent *a, const struct message *m);
+
+/* agent_lease.c */
+void agent_lease_start(struct agent *a);
+void agent_lease_stop(struct agent *a);
+void agent_lease_granted(struct agent *a, uint64_t number);
+bool agent_lease_holds(const struct agent *a);
+void agent_pause(struct agent *a, bool pause);
 
 #endif

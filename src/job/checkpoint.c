@@ -2,17 +2,16 @@
 /* One coordinated checkpoint, the head's side: look, ask, wait until every rank runs on and every
  * image is whole. The writing down is in checkpoint_write.c.
  *
- *   IDLE ──request──▶ CAPTURING ──all RESUMED──▶ WRITING ──all WRITTEN──▶ IDLE (complete)
- *                         └── a failure, a death, no answer ──┴──▶ IDLE (given up)
+ *   IDLE ─request─▶ CHECKING ─all can be─▶ CAPTURING ─all RESUMED─▶ WRITING ─all WRITTEN─▶ IDLE
+ *                      │ refused               └── a failure, a death, no answer ─┴─▶ IDLE (given
+ * up) └──▶ IDLE
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
-#include "image/image.h"
 #include "job/head.h"
-#include "job/own_fds.h"
 #include "job/watch.h"
 
 enum { CHAIN_LENGTH = 8 };
@@ -33,44 +32,6 @@ void checkpoint_fini(struct head *h)
 	h->ckpt.ranks = NULL;
 }
 
-/* ---- can it be done now? ---- */
-
-/* Asks of HALE_Checkpoint() that came to nothing: they are counted in each mailbox. */
-static void refuse_programs(struct head *h)
-{
-	for (uint32_t r = 0; h->agent.segment && r < h->nranks; r++) {
-		struct mailbox *m = agent_mailbox(&h->agent, r);
-
-		atomic_fetch_add(&m->ckpt_refused, 1);
-		mailbox_ring_slow(m);
-	}
-}
-
-static hale_status_t check_rank(struct head *h, uint32_t rank, struct error *err)
-{
-	const struct mailbox *m = agent_mailbox(&h->agent, rank);
-	pid_t pid = h->agent.ranks[rank].member;
-	size_t count;
-	int *own = own_fds(pid, m, &count);
-	struct error why;
-	hale_status_t status = image_check(pid, own, count, &why);
-
-	free(own);
-	if (status == HALE_OK)
-		return HALE_OK;
-	return error_set(err, status, "rank %u can't be captured: %s", rank, why.text);
-}
-
-static hale_status_t check_ranks(struct head *h, struct error *err)
-{
-	for (uint32_t r = 0; r < h->nranks; r++) {
-		hale_status_t status = head_rank_alive(h, r) ? check_rank(h, r, err) : HALE_OK;
-		if (status != HALE_OK)
-			return status;
-	}
-	return HALE_OK;
-}
-
 /* ---- asking ---- */
 
 static uint32_t flags_for(const struct head *h)
@@ -88,55 +49,21 @@ static uint32_t flags_for(const struct head *h)
 	return flags;
 }
 
-static void write_mailbox(struct head *h, uint32_t rank)
-{
-	struct mailbox *m = agent_mailbox(&h->agent, rank);
-	struct store_part *p = &h->ckpt.ranks[rank].part;
-
-	snprintf(p->file, sizeof(p->file), "rank-%u.img", rank);
-	/* store_open has seen to it that it fits */
-	snprintf(m->ckpt_path, sizeof(m->ckpt_path), "%.*s/%.48s", STORE_FOLDER_MAX + 12,
-		 h->ckpt.folder, p->file);
-	atomic_store(&m->ckpt_base, h->ckpt.base);
-	atomic_store(&m->ckpt_flags, flags_for(h));
-}
-
-static uint64_t resident_bytes(pid_t pid)
-{
-	char path[64];
-	unsigned long size = 0, resident = 0, shared = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (fscanf(f, "%lu %lu %lu", &size, &resident, &shared) != 3)
-		resident = shared = 0;
-	fclose(f);
-	return (uint64_t)(resident > shared ? resident - shared : 0) * HALE_PAGE;
-}
-
 /* A rank without MPI may have ended already: its part says so. */
 static void ask_rank(struct head *h, uint32_t rank)
 {
 	struct checkpoint *c = &h->ckpt;
 	struct checkpoint_rank *k = &c->ranks[rank];
-	struct mailbox *m = agent_mailbox(&h->agent, rank);
 
 	if (!head_rank_alive(h, rank)) {
-		k->part.file[0] = '\0';
 		k->part.exit_status = h->ranks[rank].exit_status;
 		for (int i = 0; i < 2; i++)
-			k->part.position[i + 1] = h->agent.ranks[rank].out[i].history.printed;
+			k->part.position[i + 1] = h->crew.ranks[rank].out[i].history.printed;
 		return;
 	}
+	snprintf(k->part.file, sizeof(k->part.file), JOB_IMAGE_NAME, rank);
 	k->asked = true;
 	c->asked++;
-	c->bytes_expected += resident_bytes(h->agent.ranks[rank].member);
-	atomic_store(&m->ckpt_wanted, c->id);
-	agent_signal_member(&h->agent, rank, PROTO_CKPT_SIGNAL);
-	mailbox_ring_slow(m);
 }
 
 static uint32_t base_for(struct head *h)
@@ -151,12 +78,10 @@ static uint32_t base_for(struct head *h)
 static hale_status_t prepare(struct head *h, struct error *err)
 {
 	struct checkpoint *c = &h->ckpt;
-	hale_status_t status = check_ranks(h, err);
+	hale_status_t status = head_open_store(h, err);
 	uint32_t *ids;
 	size_t count;
 
-	if (status == HALE_OK)
-		status = head_open_store(h, err);
 	if (status != HALE_OK)
 		return status;
 	count = store_list(h->store.job_folder, &ids);
@@ -179,14 +104,12 @@ static hale_status_t start(struct head *h, struct error *err)
 	c->phase = CKPT_CAPTURING;
 	c->wanted = false;
 	c->resumed = c->written = c->asked = c->idle_looks = 0;
-	c->bytes_expected = c->bytes_seen = 0;
+	c->bytes_seen = 0;
 	c->began = c->phase_began = c->moved_at = clock_seconds();
 	head_profile_turn(h);
-	/* every mailbox before the first signal: a fast rank rings its peers */
-	for (uint32_t r = 0; r < h->nranks; r++)
-		write_mailbox(h, r);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		ask_rank(h, r);
+	crew_checkpoint(&h->crew, c->id, c->base, flags_for(h), c->folder);
 	loop_timer_set(&h->loop, &c->watch, 0.25, checkpoint_watch, h);
 	watch_checkpoint_begun(h);
 	inject_at_checkpoint(h, c->id);
@@ -208,29 +131,54 @@ static void refused(struct head *h, const struct error *err)
 						   : "");
 		watch_checkpoint_failed(h, 0, err->text);
 	}
-	refuse_programs(h);
+	crew_checkpoint_refuse(&h->crew);
 	control_checkpoint_over(h, NULL, err->text);
+}
+
+/* The program is about to end, or some rank isn't there yet; *wait: that will be over soon. */
+static hale_status_t check_state(const struct head *h, bool *wait, struct error *err)
+{
+	*wait = false;
+	if (head_any_finalized(h))
+		return error_set(err, HALE_ERR_STATE,
+				 "the program has called MPI_Finalize, so it is about to end");
+	*wait = !head_all_ready(h);
+	return HALE_OK;
 }
 
 void checkpoint_poll(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
 	struct error err;
+	bool wait;
 
 	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING)
 		return;
 	/* what runs from an image that may be damaged is not worth keeping yet */
 	if (recover_checking(h))
 		return;
-	if (head_any_finalized(h)) {
-		error_set(&err, HALE_ERR_STATE,
-			  "the program has called MPI_Finalize, so it is about to end");
+	if (check_state(h, &wait, &err) != HALE_OK) {
 		refused(h, &err);
-		return;
+	} else if (!wait) {
+		c->phase = CKPT_CHECKING;
+		crew_check(&h->crew);
 	}
-	if (!head_all_ready(h))
+}
+
+/* All agents have looked at their ranks. What has happened meanwhile counts, too. */
+void checkpoint_checked(struct head *h, const struct error *check, uint64_t resident_bytes)
+{
+	struct checkpoint *c = &h->ckpt;
+	struct error err = *check;
+	bool wait = false;
+
+	if (c->phase != CKPT_CHECKING)
 		return;
-	if (start(h, &err) != HALE_OK)
+	c->phase = CKPT_IDLE;
+	c->bytes_expected = resident_bytes;
+	if (err.code == HALE_OK && check_state(h, &wait, &err) == HALE_OK && !wait)
+		start(h, &err);
+	if (err.code != HALE_OK)
 		refused(h, &err);
 }
 
@@ -261,6 +209,8 @@ void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id)
 {
 	struct error err;
 
+	if (h->ckpt.phase == CKPT_CHECKING) /* nobody has been captured yet: it will be in it */
+		return;
 	if (h->ckpt.phase != CKPT_IDLE && h->ckpt.ranks[rank].asked && last_id < h->ckpt.id)
 		return;
 	if (h->ckpt.phase != CKPT_IDLE) { /* after this one: it is in it already */
@@ -271,7 +221,7 @@ void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id)
 	if (h->ckpt.last_id > last_id) /* a peer's ask was served while this one travelled */
 		return;
 	if (checkpoint_request(h, ORIGIN_PROGRAM, &err) != HALE_OK)
-		refuse_programs(h);
+		crew_checkpoint_refuse(&h->crew);
 }
 
 static void interval_over(void *arg)
@@ -290,16 +240,6 @@ void checkpoint_interval_start(struct head *h)
 }
 
 /* ---- its end ---- */
-
-static void cancel_ranks(struct head *h)
-{
-	for (uint32_t r = 0; h->agent.segment && r < h->nranks; r++) {
-		struct mailbox *m = agent_mailbox(&h->agent, r);
-
-		atomic_store(&m->ckpt_cancelled, h->ckpt.id);
-		mailbox_ring_slow(m);
-	}
-}
 
 static void report_given_up(struct head *h, const char *why)
 {
@@ -325,15 +265,22 @@ void checkpoint_abandon(struct head *h, const char *why)
 
 	if (c->phase == CKPT_IDLE)
 		return;
+	if (c->phase == CKPT_CHECKING) { /* nothing has begun */
+		c->phase = CKPT_IDLE;
+		c->wanted = false;
+		crew_checkpoint_refuse(&h->crew);
+		control_checkpoint_over(h, NULL, why);
+		return;
+	}
 	checkpoint_progress_clear(h);
 	c->phase = CKPT_IDLE;
 	head_profile_turn(h);
 	c->chain_broken = true; /* dirty tracking was renewed for an image that isn't there */
 	loop_timer_clear(&h->loop, &c->watch);
-	cancel_ranks(h);
+	crew_checkpoint_cancel(&h->crew, c->id);
 	store_abandon(&h->store, c->id);
 	report_given_up(h, why);
-	refuse_programs(h);
+	crew_checkpoint_refuse(&h->crew);
 	control_checkpoint_over(h, NULL, why);
 	log_info("checkpoint %u was given up: %s", c->id, why);
 }
@@ -378,14 +325,14 @@ static void written(struct head *h, struct checkpoint_rank *k, const struct prot
 	h->ckpt.written++;
 }
 
-void checkpoint_packet(struct head *h, uint32_t rank, const union agent_packet *packet)
+void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *packet)
 {
 	const struct proto_ckpt *p = &packet->ckpt;
 	struct checkpoint *c = &h->ckpt;
 	struct checkpoint_rank *k = &c->ranks[rank];
 
 	/* late news of one that was given up, or of the one that this rank was rebuilt from */
-	if (c->phase == CKPT_IDLE || p->id != c->id || !k->asked)
+	if (c->phase < CKPT_CAPTURING || p->id != c->id || !k->asked)
 		return;
 	switch (p->type) {
 	case PROTO_CKPT_RESUMED:

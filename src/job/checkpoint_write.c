@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The second half of a checkpoint: progress, the limit of patience, the manifest. */
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -24,21 +22,6 @@ static double patience(void)
 }
 
 /* ---- progress ---- */
-
-static uint64_t bytes_so_far(const struct head *h)
-{
-	uint64_t sum = 0;
-	char path[PATH_MAX + STORE_NAME_MAX];
-	struct stat st;
-
-	for (uint32_t r = 0; r < h->nranks; r++) {
-		const struct store_part *p = &h->ckpt.ranks[r].part;
-		snprintf(path, sizeof(path), "%s/%s", h->ckpt.folder, p->file);
-		if (p->file[0] && stat(path, &st) == 0)
-			sum += (uint64_t)st.st_size;
-	}
-	return sum;
-}
 
 /* On a terminal a line that is written over, otherwise (--verbose) lines. */
 static void show_progress(struct head *h)
@@ -71,72 +54,6 @@ void checkpoint_progress_clear(struct head *h)
 
 /* ---- patience ---- */
 
-static bool is_zombie(long pid)
-{
-	char path[64], line[512];
-	const char *state;
-	FILE *f;
-	bool gone = true;
-
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f)) {
-		state = strrchr(line, ')');
-		gone = !state || strlen(state) < 3 || state[2] == 'Z' || state[2] == 'X';
-	}
-	if (f)
-		fclose(f);
-	return gone;
-}
-
-static bool thread_has_living_child(pid_t pid, const char *thread)
-{
-	char path[320];
-	long child;
-	FILE *f;
-	bool living = false;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
-	f = fopen(path, "re");
-	if (!f) /* a kernel without this list */
-		return true;
-	while (!living && fscanf(f, "%ld", &child) == 1)
-		living = !is_zombie(child);
-	fclose(f);
-	return living;
-}
-
-/* The writer of an image is a child of one of its rank's threads; one that was killed can't say
- * so. The program's own children may hide that; then patience decides. */
-static bool has_living_child(pid_t pid)
-{
-	char path[64];
-	struct dirent *e;
-	bool living = false;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	d = opendir(path);
-	while (d && !living && (e = readdir(d)))
-		if (e->d_name[0] != '.')
-			living = thread_has_living_child(pid, e->d_name);
-	if (d)
-		closedir(d);
-	return living;
-}
-
-static bool writer_is_missing(const struct head *h)
-{
-	for (uint32_t r = 0; r < h->nranks; r++) {
-		const struct checkpoint_rank *k = &h->ckpt.ranks[r];
-
-		if (k->asked && k->resumed && !k->written &&
-		    !has_living_child(h->agent.ranks[r].member))
-			return true;
-	}
-	return false;
-}
-
 static void give_up(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
@@ -164,7 +81,8 @@ void checkpoint_watch(void *arg)
 {
 	struct head *h = arg;
 	struct checkpoint *c = &h->ckpt;
-	uint64_t bytes = bytes_so_far(h);
+	bool idle;
+	uint64_t bytes = crew_checkpoint_bytes(&h->crew, &idle);
 	double now = clock_seconds();
 
 	if (bytes != c->bytes_seen)
@@ -174,7 +92,7 @@ void checkpoint_watch(void *arg)
 		give_up(h);
 		return;
 	}
-	c->idle_looks = writer_is_missing(h) ? c->idle_looks + 1 : 0;
+	c->idle_looks = idle ? c->idle_looks + 1 : 0;
 	if (c->idle_looks == IDLE_LOOKS) {
 		head_say(h,
 			 "checkpoint %u was given up, the job goes on: somebody has ended the "
@@ -191,7 +109,7 @@ void checkpoint_watch(void *arg)
 
 static void describe_stdin(const struct head *h, struct store_manifest *m)
 {
-	const struct feed *f = &h->agent.feed;
+	const struct feed *f = &h->crew.feed;
 	char link[64];
 	ssize_t n;
 
@@ -258,7 +176,7 @@ static hale_status_t write_manifest(struct head *h, struct store_manifest *m, st
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
 	sum_up(h, m);
 	snprintf(path, sizeof(path), "%s/stdin-rest", h->ckpt.folder);
-	status = feed_save_rest(&h->agent.feed, m->parts[0].position[0], path, &m->stdin_rest, err);
+	status = feed_save_rest(&h->crew.feed, m->parts[0].position[0], path, &m->stdin_rest, err);
 	return status == HALE_OK ? store_commit(&h->store, m, err) : status;
 }
 
@@ -277,9 +195,9 @@ static void forget_streams(struct head *h)
 		if (store_manifest_read(path, &m, NULL) == HALE_OK && m.nranks == h->nranks) {
 			for (uint32_t r = 0; r < h->nranks; r++)
 				for (int i = 0; i < 2; i++)
-					history_forget(&h->agent.ranks[r].out[i].history,
+					history_forget(&h->crew.ranks[r].out[i].history,
 						       m.parts[r].position[i + 1]);
-			feed_forget(&h->agent.feed, m.parts[0].position[0]);
+			feed_forget(&h->crew.feed, m.parts[0].position[0]);
 		}
 		store_manifest_fini(&m);
 	}
@@ -294,12 +212,13 @@ static void announce(struct head *h, const struct store_manifest *m)
 				      .pause_seconds = m->pause_seconds,
 				      .seconds = m->seconds,
 				      .at_seconds = m->job_seconds,
-				      .during = h->ckpt.during,
 				      .complete = true};
 	char path[PATH_MAX], bytes[16], took[16], pause[16];
 	struct json_out j;
 
 	report_add_checkpoint(&h->report, &c);
+	if (h->report.checkpoint_count > 0)
+		head_profile_of_checkpoint(h, h->report.checkpoint_count - 1);
 	record_begin(&j, "checkpoint");
 	json_uint(&j, "id", m->id);
 	json_uint(&j, "base", m->base);
@@ -326,6 +245,7 @@ void checkpoint_complete(struct head *h)
 		checkpoint_progress_clear(h);
 		loop_timer_clear(&h->loop, &c->watch);
 		c->phase = CKPT_IDLE;
+		crew_checkpoint_over(&h->crew);
 		head_profile_turn(h);
 		c->last_id = c->id;
 		c->chain_length = c->base ? c->chain_length + 1 : 0;

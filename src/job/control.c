@@ -23,7 +23,8 @@ struct client {
 	struct loop_source source;
 	char request[CONTROL_REQUEST_MAX];
 	size_t len;
-	bool waits; /* for the checkpoint */
+	bool waits;	/* for the checkpoint */
+	uint32_t looks; /* for this look, for the profile; 0: not */
 	struct client *next;
 };
 
@@ -84,34 +85,30 @@ static void answer_text(struct client *c, const char *key, const char *text)
 
 static const char *rank_state(const struct head *h, uint32_t rank)
 {
+	const struct crew_rank *r = &h->crew.ranks[rank];
+	const struct checkpoint_rank *k = &h->ckpt.ranks[rank];
+
 	if (h->ranks[rank].ended)
 		return "ended";
 	if (h->state == HEAD_CLEARING)
 		return "down";
 	if (h->state == HEAD_RESTORING)
-		return h->agent.ranks[rank].met ? "running" : "restoring";
-	if (h->agent.segment && h->agent.ranks[rank].met)
-		switch (atomic_load(&agent_mailbox(&h->agent, rank)->state)) {
-		case RANK_CHECKPOINTING:
-			return "checkpointing";
-		case RANK_FINALIZED:
-			return "finalized";
-		default:
-			break;
-		}
-	return h->agent.ranks[rank].initialized || h->o->no_mpi ? "running" : "starting";
+		return r->met ? "running" : "restoring";
+	if (r->finalized)
+		return "finalized";
+	if (h->ckpt.phase == CKPT_CAPTURING && k->asked && !k->resumed)
+		return "checkpointing";
+	return r->initialized || h->o->no_mpi ? "running" : "starting";
 }
 
 static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 {
-	const struct agent_rank *r = &h->agent.ranks[rank];
-	char node[64];
+	const struct crew_rank *r = &h->crew.ranks[rank];
 
 	json_open_object(j, NULL);
 	json_uint(j, "rank", rank);
 	json_uint(j, "slot", 0);
-	agent_node_name(&h->agent, rank, node, sizeof(node));
-	json_string(j, "node", node);
+	json_string(j, "node", crew_node_of(&h->crew, rank)->name);
 	json_int(j, "pid", r->member > 0 ? r->member : r->pid);
 	json_string(j, "state", rank_state(h, rank));
 	json_close_object(j);
@@ -142,16 +139,62 @@ static void answer_ps(struct client *c)
 
 static void answer_profile(struct client *c)
 {
-	struct head *h = c->control->head;
+	const struct head *h = c->control->head;
 	struct json_out j;
 
-	head_profile_now(h);
 	if (h->report.profile.ranks == 0) {
 		answer_text(c, "error", "no rank has called MPI_Init yet, so nothing is measured");
 		return;
 	}
 	json_out_init(&j);
 	report_print_profile(&h->report, NULL, clock_seconds() - h->began, &j);
+	answer(c, &j);
+}
+
+static void ask_profile(struct client *c)
+{
+	struct head *h = c->control->head;
+
+	c->looks = h->crew.laid_out ? crew_look(&h->crew) : 0;
+	if (c->looks == 0)
+		answer_profile(c);
+}
+
+void control_looked(struct head *h, uint32_t look)
+{
+	struct client *next;
+
+	for (struct client *c = h->control ? h->control->clients : NULL; c; c = next) {
+		next = c->next;
+		if (c->looks == look)
+			answer_profile(c);
+	}
+}
+
+static void answer_nodes(struct client *c)
+{
+	const struct crew *crew = &c->control->head->crew;
+	struct json_out j;
+
+	json_out_init(&j);
+	json_open_object(&j, NULL);
+	json_string(&j, "id", c->control->head->job);
+	json_open_array(&j, "nodes");
+	for (uint32_t k = 0; k < crew->count; k++) {
+		const struct node *n = &crew->nodes[k];
+
+		json_open_object(&j, NULL);
+		json_string(&j, "node", n->name);
+		json_string(&j, "state", node_state_name(n->state));
+		json_uint(&j, "ranks", crew_ranks_on(crew, n));
+		json_uint(&j, "slots", n->slots);
+		json_uint(&j, "cores", n->cores);
+		json_string(&j, "host", n->host);
+		json_int(&j, "pid", n->pid);
+		json_close_object(&j);
+	}
+	json_close_array(&j);
+	json_close_object(&j);
 	answer(c, &j);
 }
 
@@ -185,8 +228,10 @@ static void take_request(struct client *c)
 
 	if (strcmp(op, "ps") == 0)
 		answer_ps(c);
+	else if (strcmp(op, "nodes") == 0)
+		answer_nodes(c);
 	else if (strcmp(op, "profile") == 0)
-		answer_profile(c);
+		ask_profile(c);
 	else if (strcmp(op, "ckpt") == 0)
 		answer_ckpt(c);
 	else if (strcmp(op, "inject") == 0)
@@ -205,7 +250,7 @@ static void client_ready(void *arg, uint32_t events)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0 || c->waits) {
+	if (n <= 0 || c->waits || c->looks) {
 		client_close(c);
 		return;
 	}

@@ -18,8 +18,7 @@ void feed_init(struct feed *f, struct loop *loop, int source)
 	struct stat st;
 	off_t at;
 
-	*f = (struct feed){
-	    .loop = loop, .input.fd = -1, .output.fd = -1, .source = source, .spool = -1};
+	*f = (struct feed){.loop = loop, .input.fd = -1, .source = source, .spool = -1};
 	if (fstat(source, &st) != 0) {
 		f->source = -1;
 		f->at_end = true;
@@ -159,67 +158,47 @@ static bool want_input(struct feed *f)
 	return true;
 }
 
-/* Moves bytes from the spool into the pipe. False when the pipe is full or gone. */
-static bool feed_some(struct feed *f)
+/* Sends bytes of the spool, one piece. */
+static void feed_some(struct feed *f)
 {
 	char buf[PIECE];
 	uint64_t left = f->spool_end - f->fed;
 	size_t want = left < sizeof(buf) ? (size_t)left : sizeof(buf);
-	ssize_t n, k;
+	ssize_t n;
 
+	if (want > f->window)
+		want = f->window;
 	n = pread(f->spool, buf, want, (off_t)(f->fed + f->file_start));
 	if (n <= 0) { /* the end of the file that is the input */
 		f->spool_end = f->fed;
 		f->at_end = true;
-		return true;
+		return;
 	}
-	atomic_fetch_add(&f->mailbox->stream_lock, 1);
-	k = write(f->output.fd, buf, (size_t)n);
-	if (k > 0)
-		atomic_fetch_add(&f->mailbox->stream_taken[0], (uint64_t)k);
-	atomic_fetch_add(&f->mailbox->stream_lock, 1);
-	if (k > 0)
-		f->fed += (uint64_t)k;
-	else if (errno != EAGAIN && errno != EINTR)
-		feed_close(f); /* it closed its stdin */
-	return k == n;
+	f->fed += (uint64_t)n;
+	f->window -= (size_t)n;
+	f->send(f->arg, buf, (size_t)n);
 }
 
 static void pump(struct feed *f)
 {
-	while (f->output.fd >= 0) {
-		if (f->fed < f->spool_end) {
-			if (!feed_some(f))
-				break;
+	while (f->open) {
+		if (f->fed < f->spool_end && f->window == 0) {
+			break;
+		} else if (f->fed < f->spool_end) {
+			feed_some(f);
 		} else if (f->at_end) {
-			feed_close(f);
+			f->open = false;
+			f->send_end(f->arg);
 		} else if (!want_input(f)) {
 			break;
 		}
 	}
-	/* room in the pipe is interesting only while there is something to put into it */
-	loop_change(f->loop, &f->output, f->fed < f->spool_end ? EPOLLOUT : 0);
 }
 
-static void output_ready(void *arg, uint32_t events)
+void feed_open(struct feed *f, uint64_t position)
 {
-	struct feed *f = arg;
-
-	if ((events & EPOLLERR) && !(events & EPOLLOUT))
-		feed_close(f);
-	else
-		pump(f);
-}
-
-int feed_open(struct feed *f, struct mailbox *mailbox, uint64_t position)
-{
-	int ends[2];
-
-	feed_close(f);
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return -1;
-	fcntl(ends[1], F_SETFL, O_NONBLOCK);
-	f->mailbox = mailbox;
+	f->open = true;
+	f->window = FEED_WINDOW;
 	f->fed = position;
 	if (f->is_file) { /* its end is to be found again */
 		f->spool_end = UINT64_MAX;
@@ -227,23 +206,20 @@ int feed_open(struct feed *f, struct mailbox *mailbox, uint64_t position)
 	}
 	if (f->fed > f->spool_end)
 		f->spool_begin = f->spool_end = f->fed;
-	atomic_store(&mailbox->stream_taken[0], position);
-	if (!loop_add(f->loop, &f->output, ends[1], 0, output_ready, f)) {
-		close(ends[0]);
-		close(ends[1]);
-		return -1;
-	}
 	pump(f);
-	return ends[0];
+}
+
+void feed_taken(struct feed *f, size_t len)
+{
+	f->window += len;
+	if (f->window > FEED_WINDOW)
+		f->window = FEED_WINDOW;
+	pump(f);
 }
 
 void feed_close(struct feed *f)
 {
-	int fd = f->output.fd;
-
-	loop_remove(f->loop, &f->output);
-	if (fd >= 0)
-		close(fd);
+	f->open = false;
 }
 
 void feed_forget(struct feed *f, uint64_t position)
@@ -290,6 +266,5 @@ hale_status_t feed_save_rest(struct feed *f, uint64_t position, const char *path
 
 void feed_retry(struct feed *f)
 {
-	if (f->output.fd >= 0)
-		pump(f);
+	pump(f);
 }

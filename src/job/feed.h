@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0's stdin. hale's own stdin is read as rank 0 takes it, and what was read is kept until no
- * checkpoint needs it any more, so that a rolled back rank 0 is fed the same bytes again:
+/* Rank 0's stdin, the head's side. hale's own stdin is read as rank 0 takes it, and what was read
+ * is kept until no checkpoint needs it any more, so that a rolled back rank 0 is fed the same bytes
+ * again. Its agent (intake.h) lets so much come as the window allows.
  *
  *          forgotten           in the spool             still in hale's stdin
  *   ───────────────────┼──────────────┼──────────────┼─────────────────────▶
@@ -15,13 +16,17 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "job/loop.h"
-#include "job/segment.h"
+
+enum { FEED_WINDOW = 65536 };
 
 struct feed {
 	struct loop *loop;
-	struct loop_source input;  /* hale's stdin, while more of it is wanted */
-	struct loop_source output; /* the writing end of rank 0's pipe; .fd -1: closed */
-	struct mailbox *mailbox;
+	struct loop_source input; /* hale's stdin, while more of it is wanted */
+	bool open;		  /* rank 0 takes input */
+	size_t window;		  /* bytes that may be sent */
+	void (*send)(void *arg, const void *bytes, size_t len);
+	void (*send_end)(void *arg);
+	void *arg;
 	int source; /* hale's stdin; -1: none, or at its end */
 	int spool;  /* -1: nothing in it yet */
 	bool is_file;
@@ -30,7 +35,7 @@ struct feed {
 	bool at_end; /* spool_end is the end of all input */
 };
 
-/* source: hale's stdin (stays the caller's). */
+/* source: hale's stdin (stays the caller's). send, send_end and arg are the caller's to set. */
 void feed_init(struct feed *f, struct loop *loop, int source);
 void feed_fini(struct feed *f);
 
@@ -39,10 +44,11 @@ void feed_fini(struct feed *f);
 void feed_continue_file(struct feed *f, const char *path, uint64_t start);
 void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position);
 
-/* Rank 0 is about to start, with so much of its input consumed: returns the reading end of its
- * stdin (the caller closes it), or -1. */
-int feed_open(struct feed *f, struct mailbox *mailbox, uint64_t position);
-/* Rank 0 is gone. */
+/* Rank 0 is about to start, with so much of its input consumed. */
+void feed_open(struct feed *f, uint64_t position);
+/* So many bytes more are in its pipe. */
+void feed_taken(struct feed *f, size_t len);
+/* Rank 0 is gone, or has closed its stdin. */
 void feed_close(struct feed *f);
 
 /* Nobody will go back behind position. */

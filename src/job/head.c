@@ -40,7 +40,7 @@ void head_rank_reset(struct head *h, uint32_t rank, int ended_with)
 bool head_all_ready(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		const struct agent_rank *k = &h->agent.ranks[r];
+		const struct crew_rank *k = &h->crew.ranks[r];
 
 		if (h->ranks[r].ended) {
 			if (!h->o->no_mpi)
@@ -55,7 +55,7 @@ bool head_all_ready(const struct head *h)
 bool head_any_finalized(const struct head *h)
 {
 	for (uint32_t r = 0; !h->o->no_mpi && r < h->nranks; r++)
-		if (h->agent.ranks[r].finalized)
+		if (h->crew.ranks[r].finalized)
 			return true;
 	return false;
 }
@@ -63,6 +63,8 @@ bool head_any_finalized(const struct head *h)
 const char *head_state_name(const struct head *h)
 {
 	switch (h->state) {
+	case HEAD_STARTING:
+		return "starting";
 	case HEAD_RUNNING:
 		if (h->ckpt.phase != CKPT_IDLE)
 			return "checkpointing";
@@ -81,8 +83,8 @@ static void kill_all(void *arg)
 {
 	struct head *h = arg;
 
-	agent_signal_all(&h->agent, SIGCONT);
-	agent_signal_all(&h->agent, SIGKILL);
+	crew_signal_all(&h->crew, SIGCONT);
+	crew_signal_all(&h->crew, SIGKILL);
 }
 
 static void end_ranks(void *arg)
@@ -91,8 +93,8 @@ static void end_ranks(void *arg)
 
 	h->polite = false;
 	if (!h->stopping) {
-		agent_signal_all(&h->agent, SIGCONT);
-		agent_signal_all(&h->agent, SIGTERM);
+		crew_signal_all(&h->crew, SIGCONT);
+		crew_signal_all(&h->crew, SIGTERM);
 	}
 	loop_timer_set(&h->loop, &h->grace, GRACE_SECONDS, kill_all, h);
 }
@@ -122,11 +124,13 @@ void head_end_by_request(struct head *h)
 	all_gone_soon(h);
 }
 
+/* The last thing to know is what the ranks' meters say. */
 static void finish(struct head *h, uint32_t rank)
 {
 	h->state = HEAD_ENDED;
-	head_profile_end(h);
-	loop_stop(&h->loop);
+	h->final_look = h->crew.laid_out && crew_usable(&h->crew) ? crew_look(&h->crew) : 0;
+	if (h->final_look == 0)
+		loop_stop(&h->loop);
 }
 
 /* Launched processes are gone; what they left behind in their groups goes now, then everything
@@ -135,17 +139,15 @@ static void check_gone(void *arg)
 {
 	struct head *h = arg;
 
-	if (agent_alive(&h->agent) > 0)
-		return;
-	if (agent_clear(&h->agent))
+	if (!h->crew.ranks) /* the job could not even begin */
 		head_event(h, EVENT_ALL_GONE, 0);
-	else
-		loop_timer_set(&h->loop, &h->clearing, 0.002, check_gone, h);
+	else if (crew_alive(&h->crew) == 0 && !h->crew.clearing)
+		crew_clear(&h->crew);
 }
 
 static void all_gone_soon(struct head *h)
 {
-	if (agent_alive(&h->agent) == 0 && !h->clearing.armed)
+	if (crew_alive(&h->crew) == 0 && !h->clearing.armed)
 		loop_timer_set(&h->loop, &h->clearing, 0, check_gone, h);
 }
 
@@ -167,7 +169,7 @@ static void rank_done(struct head *h, uint32_t rank)
 static void fail_rank(struct head *h, uint32_t rank)
 {
 	struct head_rank *r = &h->ranks[rank];
-	const struct agent_rank *k = &h->agent.ranks[rank];
+	const struct crew_rank *k = &h->crew.ranks[rank];
 	char what[96];
 
 	if (r->aborted)
@@ -179,7 +181,8 @@ static void fail_rank(struct head *h, uint32_t rank)
 			 r->exit_status);
 	else
 		snprintf(what, sizeof(what), "exited with status %d", r->exit_status);
-	report_add_failure(&h->report, rank, what, head_seconds(h));
+	report_add_failure(&h->report, rank, crew_node_of(&h->crew, rank)->name, what,
+			   head_seconds(h));
 	watch_rank_died(h, rank, 0, what);
 	head_say(h, "rank %u %s%s", rank, what, h->nranks > 1 ? "; the job ends" : "");
 	h->exit_rank = rank;
@@ -272,12 +275,13 @@ static void kill_rank(struct head *h, uint32_t rank)
 {
 	struct head_rank *r = &h->ranks[rank];
 	int sig = r->exit_status - 128, exit_status;
-	pid_t pid = h->agent.ranks[rank].group;
+	pid_t pid = h->crew.ranks[rank].group;
 	char text[64];
 	struct report_failure *f;
 	const char *why;
 
-	f = report_add_failure(&h->report, rank, signal_text(sig, text), head_seconds(h));
+	f = report_add_failure(&h->report, rank, crew_node_of(&h->crew, rank)->name,
+			       signal_text(sig, text), head_seconds(h));
 	record_failure(h, rank, sig);
 	watch_rank_died(h, rank, sig, text);
 	inject_rank_killed(h, rank);
@@ -293,6 +297,77 @@ static void kill_rank(struct head *h, uint32_t rank)
 	say_rollback(h, rank, sig, pid, f);
 	begin_rollback(h);
 }
+
+/* ---- nodes ---- */
+
+static void begin_job(struct head *h, uint32_t rank)
+{
+	head_begin(h);
+}
+
+/* Why a job that has lost a node can't go on; NULL: it can. */
+static const char *why_not_without(struct head *h)
+{
+	if (h->o->max_restarts == 0)
+		return "the job ends, as --max-restarts is 0";
+	if (!crew_usable(&h->crew))
+		return "the job ends: no node is left";
+	if (!recover_possible(h))
+		return "the job ends: there is no checkpoint to roll back to (--ckpt-every makes "
+		       "some)";
+	if (h->report.restarts >= (uint32_t)h->o->max_restarts)
+		return "the job ends: it was restarted as often as --max-restarts allows";
+	return NULL;
+}
+
+static void record_lost(struct head *h)
+{
+	struct json_out j;
+
+	record_begin(&j, "node lost");
+	json_string(&j, "node", h->lost_name);
+	json_string(&j, "why", h->lost_why);
+	json_double(&j, "job_seconds", head_seconds(h));
+	record_end(&h->record, &j);
+}
+
+static void lose_node(struct head *h, uint32_t rank)
+{
+	char reason[sizeof(((struct report_failure *)0)->reason)], place[32] = "the beginning";
+	uint32_t newest;
+	struct report_failure *f;
+	const char *why;
+
+	snprintf(reason, sizeof(reason), "node lost: %.60s", h->lost_why);
+	f = report_add_failure(&h->report, rank, h->lost_name, reason, head_seconds(h));
+	record_lost(h);
+	checkpoint_abandon(h, "a node was lost");
+	why = why_not_without(h);
+	if (why) {
+		head_say(h, "node %s is lost (%s); %s", h->lost_name, h->lost_why, why);
+		head_end(h, EXIT_UNRECOVERED);
+		return;
+	}
+	newest = recover_newest(h);
+	if (newest)
+		snprintf(place, sizeof(place), "checkpoint %u", newest);
+	head_say(h, "node %s is lost (%s); its ranks go elsewhere, rolling back to %s",
+		 h->lost_name, h->lost_why, place);
+	if (f) {
+		f->rolled_back_to = newest;
+		f->lost_seconds = seconds_lost(h, newest);
+	}
+	begin_rollback(h);
+}
+
+static void lose_at_restore(struct head *h, uint32_t rank)
+{
+	loop_timer_clear(&h->loop, &h->recovery.deadline);
+	h->state = HEAD_RUNNING;
+	lose_node(h, rank);
+}
+
+/* ---- ranks ---- */
 
 static void rank_ready(struct head *h, uint32_t rank)
 {
@@ -317,7 +392,7 @@ static void restored_one(struct head *h, uint32_t rank)
 	char took[16];
 
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (!h->ranks[r].ended && !h->agent.ranks[r].met)
+		if (!h->ranks[r].ended && !h->crew.ranks[r].met)
 			return;
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	h->state = HEAD_RUNNING;
@@ -352,7 +427,7 @@ static void restored_done(struct head *h, uint32_t rank)
 /* Before it had become the image: the image is to blame, unless somebody killed the process. */
 static void restored_failed(struct head *h, uint32_t rank)
 {
-	if (h->agent.ranks[rank].met) {
+	if (h->crew.ranks[rank].met) {
 		h->state = HEAD_RUNNING;
 		fail_rank(h, rank);
 		return;
@@ -397,14 +472,15 @@ static void stop(struct head *h, uint32_t rank)
 
 /* In the table order of head_event_t; NULL: nothing to do. */
 static const head_action actions[HEAD_STATES][HEAD_EVENTS] = {
-    /* READY, DONE, FAILED, KILLED, GONE, DAMAGED, TIMEOUT, STOP */
-    [HEAD_RUNNING] = {rank_ready, rank_done, fail_rank, kill_rank, finish, run_from_damage, NULL,
-		      stop},
-    [HEAD_CLEARING] = {NULL, gone_on, gone_on, gone_on, recover, NULL, NULL, stop},
+    /* READY, DONE, FAILED, KILLED, GONE, NODES_READY, NODE_LOST, DAMAGED, TIMEOUT, STOP */
+    [HEAD_STARTING] = {NULL, NULL, NULL, NULL, NULL, begin_job, NULL, NULL, NULL, stop},
+    [HEAD_RUNNING] = {rank_ready, rank_done, fail_rank, kill_rank, finish, NULL, lose_node,
+		      run_from_damage, NULL, stop},
+    [HEAD_CLEARING] = {NULL, gone_on, gone_on, gone_on, recover, NULL, gone_on, NULL, NULL, stop},
     [HEAD_RESTORING] = {restored_one, restored_done, restored_failed, restored_killed, finish, NULL,
-			restored_late, stop},
-    [HEAD_ENDING] = {NULL, gone_on, gone_on, gone_on, finish, NULL, NULL, NULL},
-    [HEAD_ENDED] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+			lose_at_restore, NULL, restored_late, stop},
+    [HEAD_ENDING] = {NULL, gone_on, gone_on, gone_on, finish, NULL, gone_on, NULL, NULL, NULL},
+    [HEAD_ENDED] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
 void head_event(struct head *h, head_event_t event, uint32_t rank)
@@ -419,7 +495,7 @@ void head_event(struct head *h, head_event_t event, uint32_t rank)
 static head_event_t judge_end(struct head *h, uint32_t rank, int status)
 {
 	struct head_rank *r = &h->ranks[rank];
-	const struct agent_rank *k = &h->agent.ranks[rank];
+	const struct crew_rank *k = &h->crew.ranks[rank];
 	bool in_between = k->initialized && !k->finalized && k->mpi;
 
 	r->ended = true;

@@ -2,7 +2,9 @@
 /* The head of a job: one state machine. What happened (the agent, signals, timers and requests
  * say so) and the state decide what is done; the table is in head.c.
  *
- *              a rank is killed             all gone, a checkpoint is whole
+ *   STARTING
+ *      │ all nodes are there
+ *      ▼       a rank is killed, a node lost    all gone, a checkpoint is whole
  *   RUNNING ───────────────────▶ CLEARING ───────────────────────────▶ RESTORING
  *      ▲                             │ none is                             │
  *      └──────────── all ranks are back ───────────────────────────────────┘
@@ -13,7 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "job/agent.h"
+#include "job/crew.h"
 #include "job/job.h"
 #include "job/options.h"
 #include "job/program.h"
@@ -21,6 +23,7 @@
 #include "store/store.h"
 
 typedef enum head_state {
+	HEAD_STARTING, /* agents are on their way */
 	HEAD_RUNNING,
 	HEAD_CLEARING,	/* everybody is being killed, to be rolled back */
 	HEAD_RESTORING, /* processes have been started that become the images */
@@ -35,6 +38,8 @@ typedef enum head_event {
 	EVENT_RANK_FAILED, /* ended with a status, or without MPI_Finalize */
 	EVENT_RANK_KILLED, /* died of a signal */
 	EVENT_ALL_GONE,	   /* no process of the job is left */
+	EVENT_NODES_READY, /* the agents of all nodes are there */
+	EVENT_NODE_LOST,   /* with ranks of the job; rank: one of them */
 	EVENT_DAMAGED,	   /* ranks run from an image that turns out to be damaged */
 	EVENT_TIMEOUT,	   /* what the state waits for did not come */
 	EVENT_STOP,	   /* somebody wants the job to end */
@@ -52,7 +57,7 @@ struct head_rank {
 	struct head *head;
 };
 
-enum checkpoint_phase { CKPT_IDLE, CKPT_CAPTURING, CKPT_WRITING };
+enum checkpoint_phase { CKPT_IDLE, CKPT_CHECKING, CKPT_CAPTURING, CKPT_WRITING };
 
 struct checkpoint_rank {
 	bool asked, resumed, written;
@@ -77,7 +82,6 @@ struct checkpoint {
 	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];
-	struct profile_stretch during; /* the last one: how far the program came */
 	struct loop_timer interval, watch;
 };
 
@@ -107,6 +111,15 @@ struct armed_fault {
 	struct head *head;
 };
 
+/* The phase of the profile changes as soon as the meters of all ranks have come in. */
+struct profile_turn {
+	uint32_t look;
+	enum profile_phase next;
+	double at;
+	size_t checkpoint; /* whose stretch ends, in the report, + 1; 0: none */
+	struct profile_turn *next_turn;
+};
+
 struct control;
 struct watch;
 
@@ -117,8 +130,7 @@ struct head {
 	char job[JOB_ID_MAX];
 	char node[64];
 	struct loop loop;
-	struct placement placement;
-	struct agent agent;
+	struct crew crew;
 	struct head_rank *ranks;
 	uint32_t nranks;
 	head_state_t state;
@@ -144,6 +156,13 @@ struct head {
 	size_t fault_count;
 	uint64_t random;
 	struct control *control;
+	const struct head_start *start;
+	struct hosts hosts;
+	enum profile_phase phase; /* that the newest of the turns leads to */
+	struct profile_turn *turns;
+	uint32_t final_look;
+	char lost_why[256]; /* the node of EVENT_NODE_LOST: its name, and why */
+	char lost_name[JOB_NODE_NAME];
 	struct watch *watch; /* NULL: no events */
 };
 
@@ -181,11 +200,14 @@ bool head_any_finalized(const struct head *h);
 bool head_rank_alive(const struct head *h, uint32_t rank);
 hale_status_t head_open_store(struct head *h, struct error *err);
 
-/* head_profile.c: call the first when the state of the job or of its checkpoint has changed, while
- * the segment of before is still there. */
+/* head_profile.c: call the first when the state of the job or of its checkpoint has changed, before
+ * a new layout. */
 void head_profile_turn(struct head *h);
-void head_profile_now(struct head *h); /* brings report.profile up to date */
-void head_profile_end(struct head *h); /* the same, and into --profile's file */
+/* The newest turn ends the stretch of this checkpoint of the report. */
+void head_profile_of_checkpoint(struct head *h, size_t index);
+void head_profile_looked(struct head *h, uint32_t look, const struct profile *p, uint64_t progress);
+void head_profile_end(struct head *h); /* the last look has come: into --profile's file */
+void head_profile_fini(struct head *h);
 
 /* checkpoint.c */
 void checkpoint_init(struct head *h);
@@ -193,7 +215,8 @@ void checkpoint_fini(struct head *h);
 /* HALE_OK: under way, or will be; the control and the program hear of the end. Otherwise refused.
  */
 hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct error *err);
-void checkpoint_packet(struct head *h, uint32_t rank, const union agent_packet *p);
+void checkpoint_checked(struct head *h, const struct error *err, uint64_t resident_bytes);
+void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *p);
 void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id);
 /* The job can be checkpointed now, perhaps: starts what is wanted. */
 void checkpoint_poll(struct head *h);
@@ -232,8 +255,8 @@ void inject_at_restart(struct head *h, uint32_t restart);
 void inject_rank_killed(struct head *h, uint32_t rank);
 void inject_fini(struct head *h);
 
-/* leave.c: the ranks of a node go elsewhere, because of `why`, a few words. UNSUPPORTED with a sentence
- * when they can't, and what is done instead. */
+/* leave.c: the ranks of a node go elsewhere, because of `why`, a few words. UNSUPPORTED with a
+ * sentence when they can't, and what is done instead. */
 hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err);
 
 /* control.c */
@@ -241,5 +264,7 @@ hale_status_t control_start(struct head *h, struct error *err);
 void control_stop(struct head *h);
 /* Answers everybody who waits for a checkpoint. folder NULL: it came to nothing, and why. */
 void control_checkpoint_over(struct head *h, const char *folder, const char *why);
+/* A look has been answered: report.profile is that of now. */
+void control_looked(struct head *h, uint32_t look);
 
 #endif

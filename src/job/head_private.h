@@ -11,8 +11,13 @@ void head_rank_ended(struct head *h, uint32_t rank, int status);
 /* A signal has been sent to everybody: waits for their end, which gives the exit status. */
 void head_end_by_request(struct head *h);
 
+/* All nodes are there: from the beginning, or from a checkpoint. */
+void head_begin(struct head *h);
+
 /* head_run.c: every rank from its beginning, in a new segment. */
 hale_status_t head_launch_all(struct head *h, struct error *err);
+/* The job can't begin, or can't begin again. */
+void head_cannot_begin(struct head *h, const struct error *err);
 
 /* recover.c: the job begins from a checkpoint. */
 hale_status_t recover_begin(struct head *h, const struct store_manifest *m, const char *job_folder,

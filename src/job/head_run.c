@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "job/head.h"
@@ -23,25 +25,35 @@ static const int taken[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 
 static void stop_everything(struct head *h)
 {
-	agent_signal_all(&h->agent, SIGSTOP);
+	crew_pause(&h->crew, true);
 	raise(SIGSTOP);
-	agent_signal_all(&h->agent, SIGCONT);
-	feed_retry(&h->agent.feed);
+	crew_pause(&h->crew, false);
+	feed_retry(&h->crew.feed);
 }
 
 /* The second time there is no grace. */
 static void end_by_signal(struct head *h, int sig)
 {
 	if (h->stopping) {
-		agent_signal_all(&h->agent, SIGCONT);
-		agent_signal_all(&h->agent, SIGKILL);
+		crew_signal_all(&h->crew, SIGCONT);
+		crew_signal_all(&h->crew, SIGKILL);
 		return;
 	}
 	h->stopping = true;
 	head_say(h, "SIG%s: the job ends", sigabbrev_np(sig));
-	agent_signal_all(&h->agent, sig);
-	agent_signal_all(&h->agent, SIGCONT);
+	crew_signal_all(&h->crew, sig);
+	crew_signal_all(&h->crew, SIGCONT);
 	head_end_by_request(h);
+}
+
+static void reap(struct head *h)
+{
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status))
+			recover_child(h, pid, status);
 }
 
 static void take_signal(struct head *h, int sig)
@@ -50,7 +62,7 @@ static void take_signal(struct head *h, int sig)
 
 	switch (sig) {
 	case SIGCHLD:
-		agent_reap(&h->agent);
+		reap(h);
 		break;
 	case SIGUSR1:
 		if (checkpoint_request(h, ORIGIN_USER, &err) != HALE_OK)
@@ -60,11 +72,11 @@ static void take_signal(struct head *h, int sig)
 		stop_everything(h);
 		break;
 	case SIGCONT:
-		agent_signal_all(&h->agent, SIGCONT);
-		feed_retry(&h->agent.feed);
+		crew_signal_all(&h->crew, SIGCONT);
+		feed_retry(&h->crew.feed);
 		break;
 	case SIGUSR2:
-		agent_signal_all(&h->agent, sig);
+		crew_signal_all(&h->crew, sig);
 		break;
 	default:
 		end_by_signal(h, sig);
@@ -106,15 +118,95 @@ static hale_status_t signals_start(struct head *h, struct error *err)
 
 /* ---- what the agent tells ---- */
 
-static void on_hello(void *arg, uint32_t rank, const struct proto_hello *hello)
+static void on_ready(void *arg)
+{
+	head_event(arg, EVENT_NODES_READY, 0);
+}
+
+void head_cannot_begin(struct head *h, const struct error *err)
+{
+	bool again = h->state == HEAD_RESTORING || h->report.restarts > 0;
+
+	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+		return;
+	if (h->state == HEAD_RESTORING)
+		head_say(h, "checkpoint %u can't be restored: %s", h->recovery.target, err->text);
+	else if (again)
+		head_say(h, "the job can't be started again: %s", err->text);
+	else
+		log_warn("%s", err->text);
+	if (again) {
+		head_end(h, EXIT_UNRECOVERED);
+		return;
+	}
+	h->exit_decided = false;
+	h->stopping = true;
+	crew_signal_all(&h->crew, SIGKILL);
+	head_end(h, err->code == HALE_ERR_PROCESS ? EXIT_NOT_EXECUTABLE : EXIT_USAGE);
+}
+
+static void on_failed(void *arg, const struct node *node, const struct error *err)
+{
+	struct head *h = arg;
+	struct error named = *err;
+
+	if (h->crew.count > 1 || !node->local)
+		error_set(&named, err->code, "node %s: %.400s", node->name, err->text);
+	head_cannot_begin(h, &named);
+}
+
+/* A node without a lease is about to be lost: that says the rest. */
+static void on_not_spawned(void *arg, uint32_t rank, const struct error *err)
 {
 	struct head *h = arg;
 
-	h->mpi_seen = h->mpi_seen || hello->mpi;
+	if (err->code == HALE_ERR_STATE)
+		return;
+	h->ranks[rank].ended = true;
+	head_cannot_begin(h, err);
+	head_event(h, EVENT_RANK_DONE, rank);
+}
+
+/* Some rank there that had not ended; false: none. */
+static bool had_rank(const struct head *h, const struct node *node, uint32_t *rank)
+{
+	for (uint32_t r = 0; h->crew.laid_out && r < h->nranks; r++) {
+		if (h->crew.placement.node_of[r] == node->index && !h->ranks[r].ended) {
+			*rank = r;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void on_lost(void *arg, const struct node *node, const char *why)
+{
+	struct head *h = arg;
+	struct error err;
+	uint32_t rank;
+
+	snprintf(h->lost_name, sizeof(h->lost_name), "%s", node->name);
+	snprintf(h->lost_why, sizeof(h->lost_why), "%s", why);
+	if (h->state == HEAD_STARTING && !node->spare) {
+		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
+		head_cannot_begin(h, &err);
+	} else if (had_rank(h, node, &rank)) {
+		head_event(h, EVENT_NODE_LOST, rank);
+	} else if (h->state != HEAD_ENDING && h->state != HEAD_ENDED) {
+		head_say(h, "node %s, which has no ranks, is lost (%s); the job goes on",
+			 node->name, why);
+	}
+}
+
+static void on_hello(void *arg, uint32_t rank)
+{
+	struct head *h = arg;
+
+	h->mpi_seen = h->mpi_seen || h->crew.ranks[rank].mpi;
 	head_event(h, EVENT_RANK_READY, rank);
 }
 
-static void on_packet(void *arg, uint32_t rank, const union agent_packet *p)
+static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 {
 	struct head *h = arg;
 
@@ -129,7 +221,7 @@ static void on_packet(void *arg, uint32_t rank, const union agent_packet *p)
 		h->ranks[rank].aborted = true;
 		h->ranks[rank].abort_code = p->plain.value;
 		/* it waits for us to end it */
-		agent_signal(&h->agent, rank, SIGKILL);
+		crew_signal(&h->crew, rank, SIGKILL);
 		break;
 	case PROTO_CKPT_ASK:
 		checkpoint_ask(h, rank, (uint32_t)p->plain.value);
@@ -154,12 +246,12 @@ static void lost_for_good(void *arg)
 	head_say(h,
 		 "the process of rank %u is gone, and the one that started it goes on; it is ended",
 		 rank);
-	agent_signal(&h->agent, rank, SIGKILL);
+	crew_signal(&h->crew, rank, SIGKILL);
 }
 
 /* A shell around it says soon by its exit status what has happened. If it rather goes on without
  * its rank, nothing good can come of it. */
-static void on_lost(void *arg, uint32_t rank)
+static void on_stray(void *arg, uint32_t rank)
 {
 	struct head *h = arg;
 	struct head_rank *r = &h->ranks[rank];
@@ -168,10 +260,29 @@ static void on_lost(void *arg, uint32_t rank)
 		loop_timer_set(&h->loop, &r->lost, LOST_SECONDS, lost_for_good, r);
 }
 
-static void on_other(void *arg, pid_t pid, int status)
+static void on_cleared(void *arg)
 {
-	if (!watch_child(arg, pid, status))
-		recover_child(arg, pid, status);
+	struct head *h = arg;
+
+	if (crew_alive(&h->crew) == 0)
+		head_event(h, EVENT_ALL_GONE, 0);
+}
+
+static void on_checked(void *arg, const struct error *err, uint64_t resident_bytes)
+{
+	checkpoint_checked(arg, err, resident_bytes);
+}
+
+static void on_looked(void *arg, uint32_t look, const struct profile *p, uint64_t progress)
+{
+	struct head *h = arg;
+
+	head_profile_looked(h, look, p, progress);
+	control_looked(h, look);
+	if (look == h->final_look) {
+		head_profile_end(h);
+		loop_stop(&h->loop);
+	}
 }
 
 static void on_differs(void *arg, uint32_t rank, int which)
@@ -208,101 +319,76 @@ static void make_job_id(struct head *h)
 		snprintf(h->job, sizeof(h->job), "%s.%d-%d", base, (int)getpid(), again);
 }
 
-/* Each rank needs two pipes and a connection here. */
-static hale_status_t check_descriptors(uint32_t nranks, struct error *err)
-{
-	struct rlimit limit;
-	rlim_t wanted = 4 * (rlim_t)nranks + 64;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-		return HALE_OK;
-	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur < wanted)
-		return error_set(
-		    err, HALE_ERR_SYSTEM,
-		    "%u ranks need %lu open files in hale, and the limit is %lu; raise "
-		    "it with ulimit -n",
-		    nranks, (unsigned long)wanted, (unsigned long)limit.rlim_max);
-	return HALE_OK;
-}
-
-/* A rank that does nothing yet takes about 4 MiB with its libraries' private pages, and uses about 1
- * of its part of the node's segment, most of which is only room. */
-static hale_status_t check_memory(uint32_t nranks, struct error *err)
-{
-	enum { RANK_BYTES = 5 << 20 };
-	char line[128], wanted[16], there[16];
-	unsigned long kib = 0;
-	FILE *f = fopen("/proc/meminfo", "re");
-	uint64_t need = (uint64_t)nranks * RANK_BYTES;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %lu kB", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	if (kib == 0 || need <= (uint64_t)kib * 1024)
-		return HALE_OK;
-	return error_set(err, HALE_ERR_MEMORY,
-			 "%u ranks need at least %s of memory, and %s are free; start fewer",
-			 nranks, units_show_bytes(need, wanted),
-			 units_show_bytes((uint64_t)kib * 1024, there));
-}
-
 /* Nodes on this machine speak over its loopback, unless the user says otherwise. */
 static void keep_off_the_network(const struct head *h)
 {
-	if (h->placement.nodes > 1)
-		setenv("UCX_NET_DEVICES", "lo", 0);
+	if (h->hosts.count > 0 || h->crew.config.nodes < 2)
+		return;
+	setenv("HALE_NET_DEVICES", "lo", 0);
+	setenv("UCX_NET_DEVICES", "lo", 0);
 }
 
-static hale_status_t start_agent(struct head *h, struct error *err)
+static hale_status_t start_crew(struct head *h, struct placement *placement, uint32_t nodes,
+				struct error *err)
 {
 	const struct options *o = h->o;
-	struct agent_config config = {.nranks = h->nranks,
-				      .job = h->job,
-				      .program = h->program->path,
-				      .argv = o->program,
-				      .environ = environ,
-				      .exports = o->exports,
-				      .libdir = h->libdir,
-				      .wdir = o->wdir,
-				      .preload_mpi = h->program->preload_mpi,
-				      .no_mpi = o->no_mpi,
-				      .tag = o->tag,
-				      .bind = o->bind,
-				      .placement = &h->placement};
-	struct agent_handler handler = {.hello = on_hello,
-					.packet = on_packet,
-					.ended = on_ended,
-					.lost = on_lost,
-					.other = on_other,
-					.differs = on_differs,
-					.arg = h};
+	static char here[PATH_MAX];
+	struct crew_config config = {.hosts = h->hosts.count > 0 ? &h->hosts : NULL,
+				     .nodes = nodes,
+				     .spares = (uint32_t)o->spares,
+				     .launcher = o->launcher,
+				     .node_timeout = o->node_timeout,
+				     .tag = o->tag,
+				     .setup = {.nranks = h->nranks,
+					       .job = h->job,
+					       .program = h->program->path,
+					       .argv = o->program,
+					       .exports = o->exports,
+					       .wdir = o->wdir,
+					       .bind = (uint32_t)o->bind}};
+	struct crew_handler handler = {.ready = on_ready,
+				       .failed = on_failed,
+				       .lost = on_lost,
+				       .not_spawned = on_not_spawned,
+				       .hello = on_hello,
+				       .packet = on_packet,
+				       .ended = on_ended,
+				       .stray = on_stray,
+				       .cleared = on_cleared,
+				       .checked = on_checked,
+				       .looked = on_looked,
+				       .differs = on_differs,
+				       .arg = h};
 
+	/* elsewhere the working folder is the one of the same name */
+	if (config.hosts && realpath(o->wdir ? o->wdir : ".", here))
+		config.setup.wdir = here;
+	config.setup.flags =
+	    (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) | (o->no_mpi ? SETUP_NO_MPI : 0);
+	if (getrandom(config.setup.secret, sizeof(config.setup.secret), 0) !=
+	    (ssize_t)sizeof(config.setup.secret))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
+	h->crew.placement = *placement;
+	h->crew.config.nodes = nodes;
 	keep_off_the_network(h);
-	config.environ = environ;
 	if (h->program->preload_mpi)
 		log_info("the program's DT_RPATH would find %s first, so hale's libmpi.so.40 is "
 			 "preloaded",
 			 h->program->other_mpi);
-	return agent_create(&h->agent, &h->loop, &config, &handler, err);
+	return crew_create(&h->crew, &h->loop, &config, &handler, err);
 }
 
 hale_status_t head_launch_all(struct head *h, struct error *err)
 {
 	static const uint64_t beginning[3];
-	hale_status_t status = agent_segment_renew(&h->agent, ++h->generation, err);
+	hale_status_t status = crew_layout(&h->crew, ++h->generation, err);
 
 	if (status != HALE_OK)
 		return status;
 	inject_arm_mailboxes(h);
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		head_rank_reset(h, r, -1);
-		status = agent_spawn(&h->agent, r, h->program->path, NULL, beginning, err);
-		if (status != HALE_OK)
-			return status;
+		crew_spawn(&h->crew, r, h->program->path, NULL, beginning);
 	}
 	return HALE_OK;
 }
@@ -320,37 +406,80 @@ static void record_launch(struct head *h)
 	record_end(&h->record, &j);
 }
 
-static hale_status_t begin(struct head *h, const struct head_start *start, struct error *err)
+/* Which machines, and which rank on which of them. */
+static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes, struct error *err)
 {
-	hale_status_t status = check_descriptors(h->nranks, err);
+	struct options *o = h->o;
+	hale_status_t status = HALE_OK;
 
+	*p = (struct placement){0};
+	if (o->hosts)
+		status = hosts_read(&h->hosts, o->hosts, err);
+	else if (o->host_list)
+		status = hosts_list(&h->hosts, o->host_list, err);
+	else if (o->nodes == 0)
+		status = hosts_slurm(&h->hosts, err);
+	if (status == HALE_OK && h->hosts.count > 0)
+		status =
+		    hosts_place(&h->hosts, h->nranks, o->nodes, o->per_node, o->spares, p, err);
+	else if (status == HALE_OK)
+		status =
+		    placement_make(p, h->nranks, (uint32_t)o->nodes, (uint32_t)o->per_node, err);
+	*nodes = p->nodes;
+	return status;
+}
+
+static hale_status_t begin(struct head *h, struct error *err)
+{
+	struct placement placement;
+	uint32_t nodes;
+	hale_status_t status = place(h, &placement, &nodes, err);
+
+	/* agents first: they are not to inherit the rest */
 	if (status == HALE_OK)
-		status = check_memory(h->nranks, err);
-	if (status == HALE_OK)
-		status = placement_make(&h->placement, h->nranks, (uint32_t)h->o->nodes,
-					(uint32_t)h->o->per_node, err);
+		status = start_crew(h, &placement, nodes, err);
 	if (status == HALE_OK)
 		status = signals_start(h, err);
 	if (status == HALE_OK)
 		status = watch_start(h, err);
-	if (status == HALE_OK)
-		status = start_agent(h, err);
 	if (status == HALE_OK)
 		status = control_start(h, err);
 	for (size_t i = 0; status == HALE_OK && i < h->o->fault_count; i++)
 		status = inject_add(h, &h->o->faults[i], err);
 	if (status != HALE_OK)
 		return status;
+	/* with what was added to it meanwhile */
+	h->crew.config.setup.environ = environ;
+	return crew_start(&h->crew, err);
+}
+
+static void say_beginning(const struct head *h)
+{
+	uint32_t cores = crew_cores(&h->crew);
+
+	log_info("job %s: %u rank%s on %u core%s", h->job, h->nranks, h->nranks > 1 ? "s" : "",
+		 cores, cores > 1 ? "s" : "");
+}
+
+void head_begin(struct head *h)
+{
+	const struct head_start *start = h->start;
+	struct error err;
+	hale_status_t status;
+
+	h->state = HEAD_RUNNING;
 	record_launch(h);
+	say_beginning(h);
 	if (start->manifest)
-		status = recover_begin(h, start->manifest, start->job_folder, err);
+		status = recover_begin(h, start->manifest, start->job_folder, &err);
 	else
-		status = head_launch_all(h, err);
-	if (status == HALE_OK && !start->manifest)
+		status = head_launch_all(h, &err);
+	if (status != HALE_OK)
+		head_cannot_begin(h, &err);
+	else if (!start->manifest)
 		checkpoint_interval_start(h);
 	if (status == HALE_OK)
 		watch_job_begun(h);
-	return status;
 }
 
 hale_status_t head_open_store(struct head *h, struct error *err)
@@ -394,16 +523,14 @@ static void end(struct head *h)
 	inject_fini(h);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		loop_timer_clear(&h->loop, &h->ranks[r].lost);
-	for (uint32_t r = 0; r < h->agent.config.nranks; r++)
-		for (int i = 0; i < 2; i++)
-			stream_end(&h->agent.ranks[r].out[i]);
 	checkpoint_fini(h);
 	recover_fini(h);
 	write_end(h);
 	watch_stop(h);
 	control_stop(h);
-	agent_destroy(&h->agent);
-	placement_fini(&h->placement);
+	crew_destroy(&h->crew);
+	head_profile_fini(h);
+	hosts_fini(&h->hosts);
 	record_fini(&h->record);
 	report_fini(&h->report);
 	if (h->signals >= 0)
@@ -433,8 +560,7 @@ int head_run(const struct head_start *start)
 		make_job_id(h);
 	h->signals = -1;
 	h->random = h->o->seed;
-	h->report =
-	    (struct report){.job = h->job, .node = h->node, .ranks = h->nranks, .seed = h->o->seed};
+	h->report = (struct report){.job = h->job, .ranks = h->nranks, .seed = h->o->seed};
 	record_init(&h->record);
 	h->ranks = calloc(h->nranks, sizeof(*h->ranks));
 	if (!h->ranks || !loop_init(&h->loop)) {
@@ -444,16 +570,9 @@ int head_run(const struct head_start *start)
 		return EXIT_USAGE;
 	}
 	checkpoint_init(h);
-	if (begin(h, start, &err) != HALE_OK) {
-		log_warn("%s", err.text);
-		h->exit_decided = false;
-		h->stopping = true;
-		agent_signal_all(&h->agent, SIGKILL);
-		head_end(h, err.code == HALE_ERR_PROCESS ? EXIT_NOT_EXECUTABLE : EXIT_USAGE);
-	}
-	log_info("job %s: %u rank%s on %u core%s%s", h->job, h->nranks, h->nranks > 1 ? "s" : "",
-		 h->agent.pin.cores, h->agent.pin.cores > 1 ? "s" : "",
-		 h->agent.pin.bound ? ", bound" : "");
+	h->start = start;
+	if (begin(h, &err) != HALE_OK)
+		head_cannot_begin(h, &err);
 	loop_run(&h->loop);
 	exit_status = h->exit_status;
 	end(h);

@@ -21,16 +21,14 @@ static void kill_now(struct armed_fault *a)
 {
 	struct head *h = a->head;
 	uint32_t rank = (uint32_t)a->fault.rank;
-	const struct agent_rank *r = &h->agent.ranks[rank];
 
 	a->done = true;
-	if (r->pid == 0) {
+	if (!crew_present(&h->crew, rank)) {
 		log_info("the fault for rank %u has nobody to meet: it is not running", rank);
 		return;
 	}
 	log_info("injected: signal %d to rank %u", a->fault.signal, rank);
-	/* the program itself, if a shell started it */
-	kill(r->member > 0 ? r->member : r->pid, a->fault.signal);
+	crew_signal_program(&h->crew, rank, a->fault.signal);
 }
 
 static void fire(void *arg)
@@ -40,16 +38,8 @@ static void fire(void *arg)
 
 static void arm_mailbox(struct head *h, const struct armed_fault *a)
 {
-	struct mailbox *m = agent_mailbox(&h->agent, (uint32_t)a->fault.rank);
-
-	atomic_store(&m->inject_armed, 0);
-	snprintf(m->inject_call, sizeof(m->inject_call), "%s", a->fault.call);
-	atomic_store(&m->inject_count, a->fault.count);
-	atomic_store(&m->inject_signal, (uint32_t)a->fault.signal);
-	atomic_store(&m->inject_armed, 1);
-	/* makes it look into its mailbox */
-	agent_signal_member(&h->agent, (uint32_t)a->fault.rank, PROTO_CKPT_SIGNAL);
-	mailbox_ring_slow(m);
+	crew_inject(&h->crew, (uint32_t)a->fault.rank, a->fault.call, a->fault.count,
+		    a->fault.signal);
 }
 
 static bool mailbox_taken(const struct head *h, uint32_t rank)
@@ -84,7 +74,7 @@ hale_status_t inject_add(struct head *h, const struct fault *f, struct error *er
 		loop_timer_set(&h->loop, &a->timer, f->after + share * (f->after_max - f->after),
 			       fire, a);
 	}
-	if (f->call[0] && h->agent.segment)
+	if (f->call[0] && h->crew.laid_out)
 		arm_mailbox(h, a);
 	return HALE_OK;
 }

@@ -25,6 +25,9 @@ enum {
 	EXIT_NOT_FOUND = 127,
 };
 
-enum { JOB_ID_MAX = 64, JOB_RANKS_MAX = 4096 };
+enum { JOB_ID_MAX = 64, JOB_RANKS_MAX = 4096, JOB_NODES_MAX = 1024, JOB_NODE_NAME = 64 };
+
+/* The name of a rank's image in the folder of a checkpoint. */
+#define JOB_IMAGE_NAME "rank-%u.img"
 
 #endif

@@ -56,6 +56,10 @@ static struct report become_rank(const struct launch *l, pid_t head)
 		return (struct report){errno, 0};
 	if (getppid() != head) /* it died before we asked to be told */
 		_exit(1);
+	if (l->guardian)
+		guardian_watch(l->guardian, l->rank, getpid());
+	if (l->guardian && guardian_over(l->guardian))
+		_exit(1);
 	if (l->cpus)
 		sched_setaffinity(0, sizeof(*l->cpus), l->cpus);
 	if (l->wdir && chdir(l->wdir) != 0)

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/types.h>
 #include "base/error.h"
+#include "job/guardian.h"
 
 struct launch {
 	const char *path;
@@ -14,6 +15,8 @@ struct launch {
 	const char *wdir;      /* NULL: this process's */
 	int fd[3];	       /* become 0, 1, 2 */
 	const cpu_set_t *cpus; /* NULL: as they are */
+	struct guardian *guardian; /* whom it announces itself to as this rank; NULL: nobody */
+	uint32_t rank;
 };
 
 /* The process leads a group of its own, has no address-space randomisation, dies with the caller,

@@ -156,7 +156,7 @@ static void be_a_head(int out)
 	struct error err;
 	pid_t rank;
 
-	if (guardian_start(&g, 1, &err) != HALE_OK)
+	if (guardian_start(&g, 1, -1, false, &err) != HALE_OK)
 		_exit(1);
 	rank = fork();
 	if (rank == 0) {
@@ -198,7 +198,7 @@ static void a_guardian_goes_when_it_is_told(void **state)
 	struct error err;
 	pid_t pid;
 
-	assert_int_equal(guardian_start(&g, 3, &err), HALE_OK);
+	assert_int_equal(guardian_start(&g, 3, -1, false, &err), HALE_OK);
 	pid = g.pid;
 	guardian_end(&g);
 	assert_int_equal(kill(pid, 0), -1);

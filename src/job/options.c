@@ -56,6 +56,41 @@ static hale_status_t take_per_node(struct parser *p)
 		   : bad_value(p, "a number of ranks from 1 on");
 }
 
+static hale_status_t take_spares(struct parser *p)
+{
+	return units_parse_int(p->value, 0, JOB_NODES_MAX, &p->o->spares)
+		   ? HALE_OK
+		   : bad_value(p, "a number of nodes from 0 on");
+}
+
+static hale_status_t take_hosts(struct parser *p)
+{
+	p->o->hosts = p->value;
+	return *p->value ? HALE_OK : bad_value(p, "a file");
+}
+
+static hale_status_t take_host_list(struct parser *p)
+{
+	p->o->host_list = p->value;
+	return *p->value ? HALE_OK : bad_value(p, "names of hosts with commas between");
+}
+
+static hale_status_t take_launcher(struct parser *p)
+{
+	p->o->launcher = p->value;
+	return strstr(p->value, "%c")
+		   ? HALE_OK
+		   : bad_value(p, "a command with %h for the host and %c for what is to run there");
+}
+
+static hale_status_t take_node_timeout(struct parser *p)
+{
+	return units_parse_seconds(p->value, &p->o->node_timeout) && p->o->node_timeout >= 0.5 &&
+		       p->o->node_timeout <= 86400
+		   ? HALE_OK
+		   : bad_value(p, "a time from 500ms to a day");
+}
+
 static hale_status_t take_every(struct parser *p)
 {
 	p->o->given_every = true;
@@ -288,12 +323,6 @@ static hale_status_t take_nothing(struct parser *p)
 	return HALE_OK;
 }
 
-static hale_status_t take_hosts(struct parser *p)
-{
-	return error_set(p->err, HALE_ERR_UNSUPPORTED,
-			 "%s: this version runs a job on one machine; leave it out", p->name);
-}
-
 static hale_status_t take_help(struct parser *p)
 {
 	p->o->help = true;
@@ -310,6 +339,11 @@ static const struct option known_options[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--nodes", 1, false, take_nodes},
     {"--ppn|-N|--npernode|-npernode", 1, false, take_per_node},
+    {"--spares", 1, false, take_spares},
+    {"--hosts|--hostfile|-hostfile|--machinefile|-machinefile", 1, false, take_hosts},
+    {"--host|-host|-H", 1, false, take_host_list},
+    {"--launcher", 1, false, take_launcher},
+    {"--node-timeout", 1, false, take_node_timeout},
     {"--ckpt-every", 1, false, take_every},
     {"--ckpt-dir", 1, false, take_dir},
     {"--keep", 1, false, take_keep},
@@ -340,8 +374,6 @@ static const struct option known_options[] = {
      false, take_nothing},
     {"--map-by|-map-by|--rank-by|-rank-by|--mca-param-file", 1, false, take_nothing},
     {"--mca|-mca|--gmca|-gmca|--prtemca|--pmixmca", 2, false, take_nothing},
-    {"--host|-host|-H|--hostfile|-hostfile|--machinefile|-machinefile", 1, false,
-     take_hosts},
 };
 
 static bool name_among(const char *names, const char *name, size_t len)
@@ -369,7 +401,7 @@ bool options_offers(const char *name)
 {
 	const struct option *o = find_option(name, strlen(name));
 
-	return o && o->take != take_hosts && o->take != take_nothing;
+	return o && o->take != take_nothing;
 }
 
 /* Takes argv[*i] and its values; *i then points behind them. */
@@ -414,6 +446,9 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 				 which == OPTIONS_RUN
 				     ? "no program given: hale run -n 4 [options] [--] program …"
 				     : "no checkpoint given: hale restart [options] CHECKPOINT");
+	if (o->hosts && o->host_list)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--hosts and --host both name hosts; give one of them");
 	if (which == OPTIONS_RESTART && o->program[1])
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "'%s': hale restart takes one checkpoint and nothing behind it",
@@ -446,6 +481,7 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 			      .keep = 2,
 			      .max_restarts = 10,
 			      .seed = 1,
+			      .node_timeout = 10,
 			      .restart = IMAGE_FULL};
 	while (i < argc && argv[i][0] == '-' && argv[i][1]) {
 		if (strcmp(argv[i], "--") == 0) {

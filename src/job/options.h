@@ -28,6 +28,11 @@ struct options {
 	/* what to run */
 	long ranks;
 	long nodes, per_node; /* 0: not said */
+	long spares;	      /* nodes that get ranks when others are lost */
+	const char *hosts;    /* file of hosts; NULL: not said */
+	const char *host_list;
+	const char *launcher; /* template; NULL: ssh, or srun in a Slurm allocation */
+	double node_timeout;  /* seconds without a word after which a node is given up */
 	char **program; /* argv of the program, NULL-terminated; points into main's argv */
 	const char *wdir;
 	bool no_mpi;

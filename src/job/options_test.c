@@ -82,14 +82,29 @@ static void options_of_mpirun_are_passed_over(void **state)
 	options_fini(&o);
 }
 
-static void what_needs_several_machines_or_programs_is_refused(void **state)
+static void several_programs_are_refused(void **state)
 {
 	struct options o;
 	struct error err;
 
-	assert_int_equal(RUN(&o, &err, "--host", "a,b", "prog"), HALE_ERR_UNSUPPORTED);
-	options_fini(&o);
 	assert_int_equal(RUN(&o, &err, "-n", "1", "a", ":", "-n", "1", "b"), HALE_ERR_UNSUPPORTED);
+	options_fini(&o);
+}
+
+static void hosts_are_a_file_or_a_list(void **state)
+{
+	struct options o;
+	struct error err;
+
+	assert_int_equal(RUN(&o, &err, "-H", "a,b", "--spares", "1", "prog"), HALE_OK);
+	assert_string_equal(o.host_list, "a,b");
+	assert_int_equal(o.spares, 1);
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--hostfile", "f", "--launcher", "rsh %h %c", "prog"),
+			 HALE_OK);
+	assert_string_equal(o.hosts, "f");
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--hosts", "f", "--host", "a", "prog"), HALE_ERR_ARGUMENT);
 	options_fini(&o);
 }
 
@@ -219,7 +234,8 @@ int main(void)
 	    cmocka_unit_test(options_end_at_the_program_or_at_two_dashes),
 	    cmocka_unit_test(values_may_follow_an_equals_sign),
 	    cmocka_unit_test(options_of_mpirun_are_passed_over),
-	    cmocka_unit_test(what_needs_several_machines_or_programs_is_refused),
+	    cmocka_unit_test(several_programs_are_refused),
+	    cmocka_unit_test(hosts_are_a_file_or_a_list),
 	    cmocka_unit_test(bad_values_are_refused_naming_them),
 	    cmocka_unit_test(missing_things_are_said),
 	    cmocka_unit_test(exports_are_kept_in_order),

@@ -3,6 +3,7 @@
 #ifndef HALE_JOB_PLACE_H
 #define HALE_JOB_PLACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 
@@ -15,6 +16,24 @@ struct placement {
  * more. HALE_ERR_ARGUMENT with a sentence when the ranks don't fit, or a node would have none. */
 hale_status_t placement_make(struct placement *p, uint32_t nranks, uint32_t nodes,
 			     uint32_t per_node, struct error *err);
+
+/* A node as far as placing is concerned. */
+struct place_node {
+	uint32_t slots; /* ranks that it is meant for; 0: not said */
+	bool spare;	/* has no ranks until another node is lost */
+	bool lost;	/* has none any more */
+};
+
+/* Fills nodes that are no spares up to their slots, in order. HALE_ERR_ARGUMENT with a sentence
+ * when there are not enough. */
+hale_status_t placement_fill(struct placement *p, uint32_t nranks, const struct place_node *nodes,
+			     uint32_t count, struct error *err);
+
+/* Moves the ranks of lost nodes: those of one node together onto the first spare, which then is
+ * none any more; without a spare each to the node that is least loaded for its slots, the first of
+ * equals. Ranks of other nodes stay where they are. HALE_ERR_NODE when no node is left. */
+hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct place_node *nodes,
+			       uint32_t count, struct error *err);
 void placement_fini(struct placement *p);
 
 #endif

@@ -112,6 +112,29 @@ void profile_add_node(struct profile *p, struct segment *s, uint32_t nranks)
 		profile_add_rank(p, segment_meter(s, r), now);
 }
 
+void profile_merge(struct profile *p, const struct profile *other)
+{
+	if (other->ranks == 0)
+		return;
+	if (p->ranks == 0 || other->share_least < p->share_least)
+		p->share_least = other->share_least;
+	if (p->ranks == 0 || other->share_most > p->share_most)
+		p->share_most = other->share_most;
+	p->ranks += other->ranks;
+	p->app_seconds += other->app_seconds;
+	p->mpi_seconds += other->mpi_seconds;
+	for (int i = 0; i < METER_CALLS; i++) {
+		p->call[i].count += other->call[i].count;
+		p->call[i].seconds += other->call[i].seconds;
+	}
+	for (int i = 0; i < METER_SIZES; i++) {
+		p->messages[i] += other->messages[i];
+		p->bytes[i] += other->bytes[i];
+	}
+	p->collectives += other->collectives;
+	p->collective_bytes += other->collective_bytes;
+}
+
 uint64_t profile_progress(struct segment *s, uint32_t nranks)
 {
 	uint64_t sum = 0;

@@ -32,6 +32,9 @@ void profile_add_rank(struct profile *p, struct rank_meter *m, uint64_t now_ns);
 /* All ranks of one node: meters of others are blank in its segment. */
 void profile_add_node(struct profile *p, struct segment *s, uint32_t nranks);
 
+/* Adds what another node's ranks did. */
+void profile_merge(struct profile *p, const struct profile *other);
+
 /* Messages and collectives of all ranks of a node so far: how far the program is. */
 uint64_t profile_progress(struct segment *s, uint32_t nranks);
 

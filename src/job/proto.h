@@ -16,6 +16,7 @@
 #define HALE_JOB_PROTO_H
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Sent by the agent to the process that said HELLO, after ckpt_wanted was written. */
@@ -84,5 +85,33 @@ struct proto_ckpt {
 	    position[3]; /* stdin consumed, stdout, stderr written, in bytes since the job began */
 	char text[PROTO_TEXT];
 };
+
+/* Any packet of a rank. */
+union proto_packet {
+	uint32_t type;
+	struct proto_plain plain;
+	struct proto_hello hello;
+	struct proto_ckpt ckpt;
+};
+
+/* Bytes of a packet that a rank may send once it has said HELLO; 0: it may not. */
+static inline size_t proto_size(uint32_t type)
+{
+	switch (type) {
+	case PROTO_INITIALIZED:
+	case PROTO_FINALIZED:
+	case PROTO_ABORT:
+	case PROTO_CKPT_ASK:
+	case PROTO_ADDRESS:
+	case PROTO_CKPT_STOPPED:
+		return sizeof(struct proto_plain);
+	case PROTO_CKPT_RESUMED:
+	case PROTO_CKPT_WRITTEN:
+	case PROTO_CKPT_FAILED:
+		return sizeof(struct proto_ckpt);
+	default:
+		return 0;
+	}
+}
 
 #endif

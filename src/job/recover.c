@@ -52,7 +52,7 @@ const char *recover_folder_of(struct head *h, uint32_t id)
 
 static bool beginning_is_there(const struct head *h)
 {
-	return !h->restarted && h->o->ckpt_every > 0 && h->agent.feed.spool_begin == 0;
+	return !h->restarted && h->o->ckpt_every > 0 && h->crew.feed.spool_begin == 0;
 }
 
 bool recover_possible(const struct head *h)
@@ -174,20 +174,18 @@ static hale_status_t spawn_sink(struct head *h, uint32_t rank, struct image_info
 {
 	char program[PATH_MAX];
 	char *spec = sink_spec(h, rank, info, program);
-	hale_status_t status;
 
 	if (!spec)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	status = agent_spawn(&h->agent, rank, program, spec,
-			     h->recovery.manifest.parts[rank].position, err);
+	crew_spawn(&h->crew, rank, program, spec, h->recovery.manifest.parts[rank].position);
 	free(spec);
-	return status;
+	return HALE_OK;
 }
 
 static hale_status_t spawn_all(struct head *h, struct error *err)
 {
 	struct image_info *info = malloc(sizeof(*info));
-	hale_status_t status = agent_segment_renew(&h->agent, ++h->generation, err);
+	hale_status_t status = crew_layout(&h->crew, ++h->generation, err);
 
 	if (!info)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
@@ -254,11 +252,11 @@ static void continue_stdin(struct head *h)
 	char path[PATH_MAX + 32];
 
 	if (m->stdin_path[0]) {
-		feed_continue_file(&h->agent.feed, m->stdin_path, m->stdin_start);
+		feed_continue_file(&h->crew.feed, m->stdin_path, m->stdin_start);
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/%u/stdin-rest", h->recovery.folder, m->id);
-	feed_continue_rest(&h->agent.feed, path, m->parts[0].position[0]);
+	feed_continue_rest(&h->crew.feed, path, m->parts[0].position[0]);
 }
 
 static void restart(struct head *h)

@@ -44,7 +44,7 @@ static void start_checkers(struct head *h)
 {
 	struct recovery *v = &h->recovery;
 
-	while (v->checkers_running < h->agent.pin.cores && v->next_check < h->nranks) {
+	while (v->checkers_running < crew_cores(&h->crew) && v->next_check < h->nranks) {
 		uint32_t rank = v->next_check++;
 		pid_t pid;
 

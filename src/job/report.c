@@ -31,8 +31,8 @@ void report_add_checkpoint(struct report *r, const struct report_checkpoint *c)
 	more[r->checkpoint_count++] = *c;
 }
 
-struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *reason,
-					  double at_seconds)
+struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
+					  const char *reason, double at_seconds)
 {
 	struct report_failure *more = realloc(r->failures, (r->failure_count + 1) * sizeof(*more));
 	struct report_failure *f;
@@ -42,6 +42,7 @@ struct report_failure *report_add_failure(struct report *r, uint32_t rank, const
 	r->failures = more;
 	f = &more[r->failure_count++];
 	*f = (struct report_failure){.rank = rank, .at_seconds = at_seconds};
+	snprintf(f->node, sizeof(f->node), "%s", node);
 	snprintf(f->reason, sizeof(f->reason), "%s", reason);
 	return f;
 }
@@ -61,13 +62,12 @@ static void print_checkpoint(const struct report_checkpoint *c, struct json_out 
 	json_close_object(j);
 }
 
-static void print_failure(const struct report *r, const struct report_failure *f,
-			  struct json_out *j)
+static void print_failure(const struct report_failure *f, struct json_out *j)
 {
 	json_open_object(j, NULL);
 	json_uint(j, "rank", f->rank);
 	json_uint(j, "slot", 0);
-	json_string(j, "node", r->node);
+	json_string(j, "node", f->node);
 	json_string(j, "reason", f->reason);
 	json_double(j, "at_seconds", f->at_seconds);
 	json_uint(j, "rolled_back_to", f->rolled_back_to);
@@ -90,7 +90,7 @@ void report_print(const struct report *r, int exit_status, double wall_seconds, 
 	json_close_array(j);
 	json_open_array(j, "failures");
 	for (size_t i = 0; i < r->failure_count; i++)
-		print_failure(r, &r->failures[i], j);
+		print_failure(&r->failures[i], j);
 	json_close_array(j);
 	json_uint(j, "seed", r->seed);
 	if (r->profile.ranks > 0)

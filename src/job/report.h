@@ -22,6 +22,7 @@ struct report_checkpoint {
 
 struct report_failure {
 	uint32_t rank;
+	char node[64];
 	char reason[80];
 	double at_seconds;
 	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
@@ -31,7 +32,6 @@ struct report_failure {
 
 struct report {
 	const char *job;
-	const char *node;
 	uint32_t ranks;
 	uint64_t seed;
 	uint32_t restarts;
@@ -46,8 +46,8 @@ struct report {
 void report_fini(struct report *r);
 void report_add_checkpoint(struct report *r, const struct report_checkpoint *c);
 /* The added failure, to be completed; valid until the next one is added. NULL: no memory. */
-struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *reason,
-					  double at_seconds);
+struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
+					  const char *reason, double at_seconds);
 
 /* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…],"seed"} into a
  * new JSON text; with "profile":{…} if any rank was in MPI_Init. */

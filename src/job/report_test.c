@@ -12,13 +12,13 @@
 
 static void the_report_has_the_keys_that_others_rely_on(void **state)
 {
-	struct report r = {.job = "a.1", .node = "here", .ranks = 4, .restarts = 1};
+	struct report r = {.job = "a.1", .ranks = 4, .restarts = 1};
 	struct report_checkpoint c = {.id = 3, .bytes = 99, .complete = true, .seconds = 1.5};
 	struct json_value *v, *first;
 	struct json_out j;
 
 	report_add_checkpoint(&r, &c);
-	assert_non_null(report_add_failure(&r, 2, "signal 9 (SIGKILL)", 0.5));
+	assert_non_null(report_add_failure(&r, 2, "here", "signal 9 (SIGKILL)", 0.5));
 	json_out_init(&j);
 	report_print(&r, 7, 2.25, &j);
 	v = json_parse(j.text, j.len);

@@ -3,27 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/base.h"
 
 enum { READ_MAX = 65536 };
-#define MOMENT_SECONDS 0.1
 
-void stream_init(struct stream *s, struct loop *loop, struct outlet *outlet, uint32_t rank,
-		 int which, bool tag, bool alone)
+void stream_init(struct stream *s, struct loop *loop, struct stream_window *window, uint32_t rank,
+		 int which)
 {
 	*s = (struct stream){.loop = loop,
 			     .fd = -1,
 			     .source.fd = -1,
-			     .outlet = outlet,
+			     .window = window,
 			     .rank = rank,
-			     .which = which,
-			     .tag = tag,
-			     .alone = alone};
-	history_init(&s->history, 0);
+			     .which = which};
 }
 
 static void close_pipe(struct stream *s)
@@ -37,87 +30,12 @@ static void close_pipe(struct stream *s)
 void stream_fini(struct stream *s)
 {
 	close_pipe(s);
-	loop_timer_clear(s->loop, &s->moment);
-	history_fini(&s->history);
-	free(s->line);
-	s->line = NULL;
-	s->line_len = s->line_cap = 0;
 }
 
-static void write_line(struct stream *s, const char *text, size_t len)
+static void take(struct stream *s, const void *bytes, size_t len)
 {
-	char tag[32];
-	int n = s->tag ? snprintf(tag, sizeof(tag), "[%u] ", s->rank) : 0;
-
-	outlet_write(s->outlet, tag, (size_t)n);
-	outlet_write(s->outlet, s->line, s->line_len);
-	outlet_write(s->outlet, text, len);
-	s->line_len = 0;
-}
-
-static void moment_over(void *arg)
-{
-	write_line(arg, NULL, 0);
-}
-
-static void keep_line(struct stream *s, const char *text, size_t len)
-{
-	if (s->line_len + len > s->line_cap) {
-		size_t cap = s->line_len + len + 256;
-		char *more = realloc(s->line, cap);
-		if (!more) { /* better in two pieces than lost */
-			write_line(s, text, len);
-			return;
-		}
-		s->line = more;
-		s->line_cap = cap;
-	}
-	memcpy(s->line + s->line_len, text, len);
-	s->line_len += len;
-	if (!s->tag)
-		loop_timer_set(s->loop, &s->moment, MOMENT_SECONDS, moment_over, s);
-}
-
-/* Without tags there is nothing to put between lines: all whole ones at once. */
-static size_t next_piece(const struct stream *s, const char *text, size_t len, bool *whole)
-{
-	const char *newline = s->tag ? memchr(text, '\n', len) : memrchr(text, '\n', len);
-
-	*whole = newline != NULL;
-	return newline ? (size_t)(newline - text) + 1 : len;
-}
-
-static void pass_on(struct stream *s, const char *text, size_t len)
-{
-	if (s->alone && !s->tag) {
-		outlet_write(s->outlet, text, len);
-		return;
-	}
-	while (len > 0) {
-		bool whole;
-		size_t n = next_piece(s, text, len, &whole);
-
-		if (whole || s->line_len + n > STREAM_LINE_MAX) {
-			loop_timer_clear(s->loop, &s->moment);
-			write_line(s, text, n);
-		} else {
-			keep_line(s, text, n);
-		}
-		text += n;
-		len -= n;
-	}
-}
-
-static void take(struct stream *s, const char *text, size_t len)
-{
-	size_t again = history_take(&s->history, text, len);
-
-	if (s->history.differs && !s->told) {
-		s->told = true;
-		s->differs(s->arg, s);
-	}
-	s->used = s->used || again < len;
-	pass_on(s, text + again, len - again);
+	s->window->out += len;
+	s->send(s->arg, s, bytes, len);
 }
 
 /* The lock is odd while bytes are neither in the pipe nor counted: see job/segment.h. */
@@ -140,7 +58,7 @@ static void ready(void *arg, uint32_t events)
 	char buf[READ_MAX];
 	ssize_t n;
 
-	if (outlet_full(s->outlet)) {
+	if (stream_window_full(s->window)) {
 		loop_remove(s->loop, &s->source);
 		return;
 	}
@@ -161,14 +79,6 @@ int stream_open(struct stream *s, struct mailbox *mailbox, uint64_t position)
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	s->mailbox = mailbox;
 	atomic_store(&mailbox->stream_taken[s->which], position);
-	/* while nothing was passed on there is nothing that could come twice: hale restart begins
-	 * where the checkpoint says that was restored in the end */
-	if (s->used) {
-		history_rewind(&s->history, position);
-	} else {
-		history_fini(&s->history);
-		history_init(&s->history, position);
-	}
 	s->fd = ends[0];
 	if (!loop_add(s->loop, &s->source, s->fd, EPOLLIN, ready, s)) {
 		close_pipe(s);
@@ -196,11 +106,4 @@ void stream_drain(struct stream *s)
 		else if (n == 0 || errno != EINTR)
 			close_pipe(s);
 	}
-}
-
-void stream_end(struct stream *s)
-{
-	loop_timer_clear(s->loop, &s->moment);
-	if (s->line_len > 0)
-		write_line(s, "\n", s->tag ? 1 : 0);
 }

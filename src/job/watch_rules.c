@@ -29,8 +29,9 @@ bool watch_node_usable(const struct head *h, const char *node)
 }
 
 /* Nodes of one machine hear of what happens to it. */
-static void node_add(struct watch *w, const char *name)
+static void node_add(struct watch *w, const struct node *node)
 {
+	const char *name = node->name, *host = node->local ? w->head->node : node->host;
 	struct watch_node *n = &w->nodes[w->node_count];
 
 	if (node_find(w, name))
@@ -38,8 +39,8 @@ static void node_add(struct watch *w, const char *name)
 	snprintf(n->name, sizeof(n->name), "%s", name);
 	w->node_count++;
 	rules_engine_node(w->engine, name, RULES_NODE_WORKING, clock_seconds());
-	if (strcmp(name, w->head->node) != 0)
-		rules_engine_host(w->engine, name, w->head->node);
+	if (strcmp(name, host) != 0)
+		rules_engine_host(w->engine, name, host);
 }
 
 static void mark(struct watch *w, const struct watch_action *a, bool unusable)
@@ -341,14 +342,11 @@ hale_status_t watch_rules_start(struct watch *w, struct error *err)
 
 void watch_rules_begin(struct watch *w)
 {
-	struct head *h = w->head;
-	char name[64];
+	const struct crew *c = &w->head->crew;
 
-	w->nodes = calloc(h->placement.nodes, sizeof(*w->nodes));
-	for (uint32_t r = 0; w->nodes && r < h->nranks && w->node_count < h->placement.nodes; r++) {
-		agent_node_name(&h->agent, r, name, sizeof(name));
-		node_add(w, name);
-	}
+	w->nodes = calloc(c->count, sizeof(*w->nodes));
+	for (uint32_t k = 0; w->nodes && k < c->count; k++)
+		node_add(w, &c->nodes[k]);
 }
 
 void watch_rules_stop(struct watch *w)

@@ -18,18 +18,17 @@ void watch_job_begun(struct head *h)
 	if (h->restarted)
 		watch_tell(h, SPACE, "FTB_JOB_RESTARTED", FTB_INFO,
 			   "JOB:%s::RANKS:%u::NODES:%u::CHECKPOINT:%u::PROGRAM:%s", h->job,
-			   h->nranks, h->placement.nodes, h->recovery.target, h->program->path);
+			   h->nranks, h->crew.placement.nodes, h->recovery.target, h->program->path);
 	else
 		watch_tell(h, SPACE, "FTB_JOB_STARTED", FTB_INFO,
 			   "JOB:%s::RANKS:%u::NODES:%u::PROGRAM:%s", h->job, h->nranks,
-			   h->placement.nodes, h->program->path);
+			   h->crew.placement.nodes, h->program->path);
 }
 
 void watch_rank_died(struct head *h, uint32_t rank, int sig, const char *what)
 {
-	char node[64];
+	const char *node = crew_node_of(&h->crew, rank)->name;
 
-	agent_node_name(&h->agent, rank, node, sizeof(node));
 	watch_tell(h, SPACE, "FTB_RANK_DIED", FTB_ERROR,
 		   "JOB:%s::RANK:%u::NODE:%s::SIGNAL:%d::REASON:%s", h->job, rank, node, sig, what);
 }

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The node's segment and its ranks: starting them, watching them, signals. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "job/agent_private.h"
+#include "job/environment.h"
+#include "job/launch.h"
+
+static void stream_send(void *arg, const struct stream *s, const void *bytes, size_t len)
+{
+	agent_send(arg, &(struct message){.type = MSG_OUTPUT,
+					  .rank = s->rank,
+					  .value = s->which,
+					  .bytes = bytes,
+					  .len = len});
+}
+
+hale_status_t agent_ranks_create(struct agent *a, struct error *err)
+{
+	uint32_t nranks = a->setup.nranks;
+
+	a->ranks = calloc(nranks, sizeof(*a->ranks));
+	if (!a->ranks)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
+	for (uint32_t r = 0; r < nranks; r++) {
+		struct agent_rank *k = &a->ranks[r];
+
+		k->rank = r;
+		for (int i = 0; i < 2; i++) {
+			stream_init(&k->out[i], &a->loop, &a->window[i], r, i + 1);
+			k->out[i].send = stream_send;
+			k->out[i].arg = a;
+		}
+	}
+	return HALE_OK;
+}
+
+static void segment_drop(struct agent *a)
+{
+	if (a->segment)
+		munmap(a->segment, a->segment->bytes);
+	if (a->segment_fd >= 0)
+		close(a->segment_fd);
+	a->segment = NULL;
+	a->segment_fd = -1;
+}
+
+void agent_ranks_destroy(struct agent *a)
+{
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		for (int i = 0; i < 2; i++)
+			stream_fini(&a->ranks[r].out[i]);
+	intake_close(&a->intake);
+	segment_drop(a);
+	pin_plan_fini(&a->pin);
+	free(a->node_of);
+	free(a->ranks);
+	a->node_of = NULL;
+	a->ranks = NULL;
+}
+
+bool agent_has(const struct agent *a, uint32_t rank)
+{
+	return a->node_of && rank < a->setup.nranks && a->node_of[rank] == a->setup.node;
+}
+
+struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank)
+{
+	return segment_mailbox(a->segment, rank);
+}
+
+/* ---- layout ---- */
+
+/* Each rank needs two pipes and a connection here. */
+static hale_status_t check_descriptors(uint32_t nranks, struct error *err)
+{
+	struct rlimit limit;
+	rlim_t wanted = 4 * (rlim_t)nranks + 64;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return HALE_OK;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < wanted)
+		return error_set(
+		    err, HALE_ERR_SYSTEM,
+		    "%u ranks need %lu open files in hale, and the limit is %lu; raise "
+		    "it with ulimit -n",
+		    nranks, (unsigned long)wanted, (unsigned long)limit.rlim_max);
+	return HALE_OK;
+}
+
+/* A rank that does nothing yet takes about 4 MiB with its libraries' private pages, and uses about
+ * 1 of its part of the node's segment, most of which is only room. */
+static hale_status_t check_memory(uint32_t nranks, struct error *err)
+{
+	enum { RANK_BYTES = 5 << 20 };
+	char line[128], wanted[16], there[16];
+	unsigned long kib = 0;
+	FILE *f = fopen("/proc/meminfo", "re");
+	uint64_t need = (uint64_t)nranks * RANK_BYTES;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %lu kB", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	if (kib == 0 || need <= (uint64_t)kib * 1024)
+		return HALE_OK;
+	return error_set(err, HALE_ERR_MEMORY,
+			 "%u ranks need at least %s of memory, and %s are free; start fewer",
+			 nranks, units_show_bytes(need, wanted),
+			 units_show_bytes((uint64_t)kib * 1024, there));
+}
+
+static hale_status_t segment_make(struct agent *a, struct error *err)
+{
+	size_t bytes = segment_bytes(a->setup.nranks);
+	void *at;
+
+	a->segment_fd = memfd_create("hale-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (a->segment_fd < 0 || ftruncate(a->segment_fd, (off_t)bytes) != 0 ||
+	    fcntl(a->segment_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+		return error_sys(err, HALE_ERR_MEMORY, "cannot make the shared segment");
+	at =
+	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->segment_fd, 0);
+	if (at == MAP_FAILED)
+		return error_sys(err, HALE_ERR_MEMORY, "cannot map the shared segment");
+	a->segment = at;
+	return HALE_OK;
+}
+
+/* Several nodes on one machine have a share of its cores each. */
+static uint32_t cores_here(const struct agent *a)
+{
+	uint64_t cores = a->pin.cores;
+
+	if (a->setup.flags & SETUP_TOGETHER)
+		cores = cores * a->here / a->setup.nranks;
+	return cores ? (uint32_t)cores : 1;
+}
+
+static hale_status_t segment_fill(struct agent *a, struct error *err)
+{
+	unsigned char *here = calloc(a->setup.nranks, 1);
+
+	if (!here)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		here[r] = agent_has(a, r);
+	segment_layout(a->segment, a->setup.nranks, cores_here(a), a->generation);
+	segment_place(a->segment, here);
+	segment_secret_put(a->segment, a->setup.secret);
+	if (a->setup.flags & SETUP_NAMED)
+		snprintf(a->segment->node, sizeof(a->segment->node), "%s", a->setup.name);
+	free(here);
+	return HALE_OK;
+}
+
+static void plan_pins(struct agent *a, uint32_t before)
+{
+	bool together = (a->setup.flags & SETUP_TOGETHER) != 0;
+
+	if (a->pin.cores && (together || before == a->here))
+		return;
+	pin_plan_fini(&a->pin);
+	pin_plan_make(&a->pin, together ? a->setup.nranks : a->here, (bind_to_t)a->setup.bind);
+}
+
+hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
+			   struct error *err)
+{
+	uint32_t nranks = a->setup.nranks, before = a->here;
+	hale_status_t status;
+
+	segment_drop(a);
+	if (!a->node_of)
+		a->node_of = calloc(nranks, sizeof(*a->node_of));
+	if (!a->node_of)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
+	memcpy(a->node_of, node_of, nranks * sizeof(*node_of));
+	a->generation = generation;
+	a->here = 0;
+	for (uint32_t r = 0; r < nranks; r++)
+		a->here += agent_has(a, r);
+	if (a->here == 0)
+		return HALE_OK;
+	status = check_descriptors(a->here, err);
+	if (status == HALE_OK && before != a->here)
+		status = check_memory(a->setup.flags & SETUP_TOGETHER ? nranks : a->here, err);
+	if (status == HALE_OK)
+		status = segment_make(a, err);
+	plan_pins(a, before);
+	return status == HALE_OK ? segment_fill(a, err) : status;
+}
+
+/* ---- starting ---- */
+
+static void close_three(int fd[3])
+{
+	for (int i = 0; i < 3; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+}
+
+static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t position[3],
+				  int fd[3], struct error *err)
+{
+	struct agent_rank *r = &a->ranks[rank];
+	struct mailbox *m = agent_mailbox(a, rank);
+
+	fd[0] = rank == 0 ? intake_open(&a->intake, m, position[0])
+			  : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	fd[1] = stream_open(&r->out[0], m, position[1]);
+	fd[2] = stream_open(&r->out[1], m, position[2]);
+	if (fd[0] >= 0 && fd[1] >= 0 && fd[2] >= 0)
+		return HALE_OK;
+	error_sys(err, HALE_ERR_SYSTEM, "cannot make the pipes of rank %u", rank);
+	close_three(fd);
+	return HALE_ERR_SYSTEM;
+}
+
+static const char *own_libdir(struct error *err)
+{
+	static char libdir[PATH_MAX];
+
+	if (!libdir[0] && environment_find_libdir(libdir, err) != HALE_OK)
+		libdir[0] = '\0';
+	return libdir[0] ? libdir : NULL;
+}
+
+static char **make_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err)
+{
+	const struct setup *s = &a->setup;
+	uint32_t local_rank = 0;
+	char **env;
+
+	for (uint32_t r = 0; r < rank; r++)
+		local_rank += agent_has(a, r);
+	struct environment_params p = {.inherited = s->environ,
+				       .exports = s->exports,
+				       .libdir = own_libdir(err),
+				       .preload_mpi = s->flags & SETUP_PRELOAD_MPI,
+				       .agent = a->address,
+				       .token = a->token,
+				       .job = s->job,
+				       .rank = rank,
+				       .nranks = s->nranks,
+				       .local_rank = local_rank,
+				       .local_size = a->here,
+				       .no_mpi = s->flags & SETUP_NO_MPI,
+				       .sink = sink};
+	if (!p.libdir)
+		return NULL;
+	env = environment_make(&p);
+	if (!env)
+		error_set(err, HALE_ERR_MEMORY, "out of memory");
+	return env;
+}
+
+static const cpu_set_t *cpus_of(const struct agent *a, uint32_t rank)
+{
+	uint32_t index = 0;
+
+	if (!a->pin.bound)
+		return NULL;
+	if (a->setup.flags & SETUP_TOGETHER)
+		return &a->pin.sets[rank];
+	for (uint32_t r = 0; r < rank; r++)
+		index += agent_has(a, r);
+	return &a->pin.sets[index];
+}
+
+static hale_status_t spawn(struct agent *a, const struct message *m, struct error *err)
+{
+	struct agent_rank *r = &a->ranks[m->rank];
+	struct launch l = {.path = m->text,
+			   .argv = a->setup.argv,
+			   .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
+			   .cpus = cpus_of(a, m->rank),
+			   .guardian = &a->guardian,
+			   .rank = m->rank};
+	hale_status_t status;
+
+	if (!agent_lease_holds(a))
+		return error_set(err, HALE_ERR_STATE, "this node has no lease to run ranks");
+	l.env = make_environment(a, m->rank, m->name[0] ? m->name : NULL, err);
+	if (!l.env)
+		return err->code;
+	status = open_streams(a, m->rank, m->position, l.fd, err);
+	if (status == HALE_OK) {
+		r->met = r->initialized = r->finalized = r->mpi = false;
+		r->member = 0;
+		status = launch_process(&l, &r->pid, err);
+		close_three(l.fd);
+		r->group = r->pid;
+		guardian_watch(&a->guardian, m->rank, r->group);
+	}
+	environment_free(l.env);
+	return status;
+}
+
+void agent_spawn(struct agent *a, const struct message *m)
+{
+	struct error err = {HALE_OK, ""};
+
+	if (!agent_has(a, m->rank) || !a->segment || a->ranks[m->rank].pid > 0)
+		error_set(&err, HALE_ERR_PROTOCOL, "rank %u is not to be started here", m->rank);
+	else
+		spawn(a, m, &err);
+	if (err.code == HALE_OK)
+		agent_send(a, &(struct message){.type = MSG_SPAWNED,
+						.rank = m->rank,
+						.value = a->ranks[m->rank].pid});
+	else
+		agent_send(a, &(struct message){.type = MSG_NOT_SPAWNED,
+						.rank = m->rank,
+						.value = (int32_t)err.code,
+						.text = err.text});
+}
+
+/* ---- watching ---- */
+
+void agent_signal(struct agent *a, uint32_t rank, int sig)
+{
+	if (a->ranks[rank].group > 0)
+		kill(-a->ranks[rank].group, sig);
+}
+
+void agent_signal_all(struct agent *a, int sig)
+{
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		agent_signal(a, r, sig);
+}
+
+/* The program itself, if a shell started it. */
+void agent_signal_program(struct agent *a, uint32_t rank, int sig)
+{
+	const struct agent_rank *r = &a->ranks[rank];
+
+	if (r->pid > 0)
+		kill(r->member > 0 ? r->member : r->pid, sig);
+}
+
+void agent_signal_member(struct agent *a, uint32_t rank, int sig)
+{
+	pid_t pid = a->ranks[rank].member;
+
+	/* to the main thread: a signal to the process might pick one that sleeps in a park */
+	if (pid > 0)
+		syscall(SYS_tgkill, pid, pid, sig);
+}
+
+static void rank_ended(struct agent *a, struct agent_rank *r, int status)
+{
+	struct agent_conn *c = r->conn;
+
+	/* what it said and printed last comes before the news of its end */
+	while (c && r->conn == c && c->source.fd >= 0) {
+		char peek;
+		if (recv(c->source.fd, &peek, 1, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC) <= 0)
+			break;
+		c->source.ready(c->source.arg, EPOLLIN);
+	}
+	r->pid = 0;
+	for (int i = 0; i < 2; i++)
+		stream_drain(&r->out[i]);
+	if (r->rank == 0)
+		intake_close(&a->intake);
+	if (guardian_over(&a->guardian))
+		return;
+	agent_send(a,
+		   &(struct message){.type = MSG_ENDED, .rank = r->rank, .value = (int32_t)status});
+}
+
+static struct agent_rank *rank_of_pid(struct agent *a, pid_t pid)
+{
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		if (a->ranks[r].pid == pid)
+			return &a->ranks[r];
+	return NULL;
+}
+
+/* Others are writers of images, which come to us when they outlive their ranks. */
+void agent_reap(struct agent *a)
+{
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		struct agent_rank *r = rank_of_pid(a, pid);
+
+		if (r)
+			rank_ended(a, r, status);
+	}
+}
+
+bool agent_clear(struct agent *a)
+{
+	bool clear = true;
+
+	for (uint32_t i = 0; a->ranks && i < a->setup.nranks; i++) {
+		struct agent_rank *r = &a->ranks[i];
+
+		if (r->group == 0)
+			continue;
+		if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0) {
+			clear = false;
+			continue;
+		}
+		r->group = 0;
+		guardian_watch(&a->guardian, i, 0);
+		agent_conn_drop(a, r);
+	}
+	return clear;
+}

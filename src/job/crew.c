@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job/crew.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "job/crew_private.h"
+
+#define FLUSH_SECONDS 1.0
+
+const char *node_state_name(node_state_t state)
+{
+	static const char *const names[] = {"STARTING", "READY", "SPARE", "LOST"};
+
+	return names[state];
+}
+
+void node_send(struct node *n, const struct message *m)
+{
+	if (n->state != NODE_LOST)
+		session_send(&n->session, m);
+}
+
+static void send_all(struct crew *c, const struct message *m)
+{
+	for (uint32_t k = 0; k < c->count; k++)
+		if (node_usable(&c->nodes[k]))
+			node_send(&c->nodes[k], m);
+}
+
+static struct node *node_of(struct crew *c, uint32_t rank)
+{
+	return &c->nodes[c->placement.node_of[rank]];
+}
+
+const struct node *crew_node_of(const struct crew *c, uint32_t rank)
+{
+	return &c->nodes[c->placement.node_of[rank]];
+}
+
+uint32_t crew_ranks_on(const struct crew *c, const struct node *n)
+{
+	uint32_t count = 0;
+
+	for (uint32_t r = 0; r < c->nranks; r++)
+		count += c->placement.node_of[r] == n->index;
+	return n->state == NODE_LOST ? 0 : count;
+}
+
+/* Several nodes on one machine share its cores. */
+uint32_t crew_cores(const struct crew *c)
+{
+	uint32_t cores = 0;
+
+	for (uint32_t k = 0; k < c->count; k++)
+		if (c->nodes[k].state == NODE_READY && !(c->nodes[k].local && k > 0))
+			cores += c->nodes[k].cores;
+	return cores ? cores : 1;
+}
+
+bool crew_present(const struct crew *c, uint32_t rank)
+{
+	return c->ranks[rank].spawning || c->ranks[rank].pid > 0;
+}
+
+uint32_t crew_alive(const struct crew *c)
+{
+	uint32_t alive = 0;
+
+	for (uint32_t r = 0; r < c->nranks; r++)
+		alive += crew_present(c, r);
+	return alive;
+}
+
+bool crew_usable(const struct crew *c)
+{
+	for (uint32_t k = 0; k < c->count; k++)
+		if (node_usable(&c->nodes[k]))
+			return true;
+	return false;
+}
+
+/* ---- layout and start ---- */
+
+static hale_status_t replace(struct crew *c, struct error *err)
+{
+	struct place_node *nodes = calloc(c->count, sizeof(*nodes));
+	hale_status_t status;
+
+	if (!nodes)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	for (uint32_t k = 0; k < c->count; k++)
+		nodes[k] = (struct place_node){.slots = c->nodes[k].slots,
+					       .spare = c->nodes[k].state == NODE_SPARE,
+					       .lost = c->nodes[k].state == NODE_LOST};
+	status = placement_repair(&c->placement, c->nranks, nodes, c->count, err);
+	for (uint32_t k = 0; k < c->count; k++)
+		if (c->nodes[k].state == NODE_SPARE && !nodes[k].spare)
+			c->nodes[k].state = NODE_READY;
+	free(nodes);
+	return status;
+}
+
+hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err)
+{
+	struct message m = {.type = MSG_LAYOUT,
+			    .id = generation,
+			    .bytes = c->placement.node_of,
+			    .len = c->nranks * sizeof(*c->placement.node_of)};
+	hale_status_t status = replace(c, err);
+
+	if (status != HALE_OK)
+		return status;
+	c->generation = generation;
+	c->laid_out = true;
+	send_all(c, &m);
+	return HALE_OK;
+}
+
+void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *sink,
+		const uint64_t position[3])
+{
+	struct crew_rank *r = &c->ranks[rank];
+	struct message m = {
+	    .type = MSG_SPAWN, .rank = rank, .text = program, .name = sink ? sink : ""};
+
+	memcpy(m.position, position, sizeof(m.position));
+	r->spawning = true;
+	r->met = r->initialized = r->finalized = r->mpi = false;
+	r->pid = r->group = r->member = 0;
+	for (int i = 0; i < 2; i++)
+		printed_begin(&r->out[i], position[i + 1]);
+	node_send(node_of(c, rank), &m);
+	if (rank == 0)
+		feed_open(&c->feed, position[0]);
+}
+
+/* ---- signals ---- */
+
+static void signal_one(struct crew *c, uint32_t rank, int sig, enum signal_to to)
+{
+	node_send(node_of(c, rank),
+		  &(struct message){.type = MSG_SIGNAL, .rank = rank, .value = sig, .flags = to});
+}
+
+void crew_signal(struct crew *c, uint32_t rank, int sig)
+{
+	signal_one(c, rank, sig, SIGNAL_GROUP);
+}
+
+void crew_signal_program(struct crew *c, uint32_t rank, int sig)
+{
+	signal_one(c, rank, sig, SIGNAL_PROGRAM);
+}
+
+void crew_signal_all(struct crew *c, int sig)
+{
+	send_all(c, &(struct message){.type = MSG_SIGNAL, .rank = MESSAGE_ALL, .value = sig});
+}
+
+void crew_pause(struct crew *c, bool pause)
+{
+	send_all(c, &(struct message){.type = MSG_PAUSE, .value = pause});
+	for (uint32_t k = 0; k < c->count; k++) {
+		session_flush(&c->nodes[k].session, FLUSH_SECONDS);
+		if (!pause)
+			crew_lease_extend(&c->nodes[k]);
+	}
+}
+
+/* ---- questions that all nodes answer ---- */
+
+void crew_clear(struct crew *c)
+{
+	c->clearing = true;
+	for (uint32_t k = 0; k < c->count; k++)
+		c->nodes[k].clearing = node_usable(&c->nodes[k]);
+	send_all(c, &(struct message){.type = MSG_CLEAR, .id = c->generation});
+	crew_answers(c);
+}
+
+void crew_check(struct crew *c)
+{
+	c->checking = true;
+	c->check = (struct error){HALE_OK, ""};
+	c->check_bytes = 0;
+	for (uint32_t k = 0; k < c->count; k++)
+		c->nodes[k].checking = node_usable(&c->nodes[k]);
+	send_all(c, &(struct message){.type = MSG_CHECK, .id = ++c->last_check});
+	crew_answers(c);
+}
+
+uint32_t crew_look(struct crew *c)
+{
+	struct crew_look *l = calloc(1, sizeof(*l)), **end = &c->looks;
+
+	if (!l)
+		return 0;
+	l->id = ++c->last_look;
+	while (*end)
+		end = &(*end)->next;
+	*end = l;
+	send_all(c, &(struct message){.type = MSG_LOOK, .id = l->id});
+	return l->id;
+}
+
+/* ---- checkpoints, faults ---- */
+
+void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags, const char *folder)
+{
+	for (uint32_t k = 0; k < c->count; k++) {
+		c->nodes[k].ckpt_bytes = 0;
+		c->nodes[k].ckpt_idle = false;
+	}
+	send_all(c, &(struct message){
+			.type = MSG_CKPT, .id = id, .base = base, .flags = flags, .text = folder});
+}
+
+void crew_checkpoint_cancel(struct crew *c, uint32_t id)
+{
+	send_all(c, &(struct message){.type = MSG_CKPT_CANCEL, .id = id});
+}
+
+void crew_checkpoint_over(struct crew *c)
+{
+	send_all(c, &(struct message){.type = MSG_CKPT_OVER});
+}
+
+void crew_checkpoint_refuse(struct crew *c)
+{
+	send_all(c, &(struct message){.type = MSG_CKPT_REFUSE});
+}
+
+uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle)
+{
+	uint64_t bytes = 0;
+
+	*idle = false;
+	for (uint32_t k = 0; k < c->count; k++) {
+		if (!node_usable(&c->nodes[k]))
+			continue;
+		bytes += c->nodes[k].ckpt_bytes;
+		*idle = *idle || c->nodes[k].ckpt_idle;
+	}
+	return bytes;
+}
+
+void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig)
+{
+	node_send(node_of(c, rank), &(struct message){.type = MSG_INJECT,
+						      .rank = rank,
+						      .number = count,
+						      .flags = (uint32_t)sig,
+						      .text = call});
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The nodes of a job as the head sees them: a session with the agent of each, and a mirror of what
+ * the head needs to know of every rank, kept by what the agents say. Nothing here decides: what
+ * happens is told to the handler. The node of this machine is an agent that was forked, others are
+ * started by a launcher (crew_start.c); from then on there is no difference.
+ *
+ *   crew.c        what the head says     crew_take.c   what agents say
+ *   crew_start.c  starting and leaving   crew_lost.c   leases, nodes that are gone
+ */
+#ifndef HALE_JOB_CREW_H
+#define HALE_JOB_CREW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "job/feed.h"
+#include "job/hosts.h"
+#include "job/job.h"
+#include "job/loop.h"
+#include "job/outlet.h"
+#include "job/place.h"
+#include "job/printed.h"
+#include "job/profile.h"
+#include "job/proto.h"
+#include "job/session.h"
+#include "job/setup.h"
+
+/* As the node launch agents of seed 001, 3.4.1 have them, and what comes before and after. */
+typedef enum node_state {
+	NODE_STARTING,
+	NODE_READY, /* may have ranks */
+	NODE_SPARE, /* has none, and gets some when another node is lost */
+	NODE_LOST,
+} node_state_t;
+
+struct crew;
+
+struct node {
+	struct crew *crew;
+	uint32_t index;
+	char name[JOB_NODE_NAME], host[JOB_NODE_NAME];
+	bool local; /* its agent is our child */
+	bool spare; /* is to begin as one */
+	uint32_t slots, cores;
+	node_state_t state;
+	pid_t pid; /* of the agent, or of the launcher; 0: ended and reaped */
+	int status; /* that it ended with: waitpid's */
+	struct session session;
+	bool bye;	     /* it has said that no process of the job is left there */
+	char why[160];	     /* it is about to be lost */
+	uint64_t granted_at; /* guardian_clock() of the last lease; 0: none yet */
+	struct loop_timer lost;
+	bool clearing, checking; /* an answer is outstanding */
+	uint32_t looked;	 /* the last look that it has answered */
+	uint64_t taken[2];	 /* bytes of output not acknowledged yet */
+	uint64_t ckpt_bytes;	 /* of the checkpoint under way */
+	bool ckpt_idle;		 /* somebody's image there has nobody to write it */
+};
+
+struct crew_rank {
+	bool spawning; /* asked for, not there yet */
+	pid_t pid;     /* launched and not yet ended; 0: none */
+	pid_t group;   /* its process group; stays known after its end */
+	pid_t member;  /* said HELLO; 0: none yet */
+	bool mpi, initialized, finalized;
+	bool met; /* a process of this rank has said HELLO since it was spawned */
+	struct printed out[2];
+};
+
+struct crew_handler {
+	/* All nodes are there. */
+	void (*ready)(void *arg);
+	/* A node can't be used, or what it was told can't be done. */
+	void (*failed)(void *arg, const struct node *node, const struct error *err);
+	/* No process of the job is left on this node, and none will be; its ranks are gone. */
+	void (*lost)(void *arg, const struct node *node, const char *why);
+	void (*not_spawned)(void *arg, uint32_t rank, const struct error *err);
+	/* The rank's process has said HELLO and got its WELCOME. */
+	void (*hello)(void *arg, uint32_t rank);
+	/* Any other packet of a rank; of the right size for its type. */
+	void (*packet)(void *arg, uint32_t rank, const union proto_packet *packet);
+	/* The launched process has ended and its output is taken; status is waitpid's. */
+	void (*ended)(void *arg, uint32_t rank, int status);
+	/* A process that said HELLO is gone, while the shell that started it lives on. */
+	void (*stray)(void *arg, uint32_t rank);
+	/* Answers of all nodes to crew_clear, crew_check, crew_look. */
+	void (*cleared)(void *arg);
+	void (*checked)(void *arg, const struct error *err, uint64_t resident_bytes);
+	void (*looked)(void *arg, uint32_t look, const struct profile *p, uint64_t progress);
+	/* A rolled back rank printed something else than the first time. */
+	void (*differs)(void *arg, uint32_t rank, int which);
+	void *arg;
+};
+
+/* A look under way; answers are summed up. */
+struct crew_look {
+	uint32_t id;
+	struct profile profile;
+	uint64_t progress;
+	struct crew_look *next;
+};
+
+struct crew_config {
+	const struct hosts *hosts; /* NULL: local nodes */
+	uint32_t nodes, spares;	   /* of local nodes: that have ranks, and more */
+	const char *launcher;	   /* a template; NULL: ssh */
+	double node_timeout;	   /* seconds */
+	struct setup setup;	   /* but for what differs from node to node */
+	bool tag;
+};
+
+struct crew {
+	struct crew_config config;
+	struct crew_handler handler;
+	struct loop *loop;
+	uint32_t nranks;
+	struct node *nodes;
+	uint32_t count;
+	struct placement placement;
+	struct crew_rank *ranks;
+	struct outlet out[2];
+	struct feed feed; /* hale's stdin, for rank 0 */
+	uint32_t generation;
+	bool laid_out;	/* there are segments */
+	bool announced; /* that all are ready */
+	bool leaving;
+	bool clearing;
+	bool checking;
+	uint32_t last_check;
+	struct error check;
+	uint64_t check_bytes;
+	struct crew_look *looks; /* oldest first */
+	uint32_t last_look;
+};
+
+/* Forks the agents of this machine at once: call it before anything that they must not inherit.
+ * hosts and what setup points to stay the caller's. */
+hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_config *config,
+			  const struct crew_handler *handler, struct error *err);
+/* Starts the others, and tells all of the job; handler.ready follows. */
+hale_status_t crew_start(struct crew *c, struct error *err);
+/* Lets the agents go and waits for them, writes what is left of the output. */
+void crew_destroy(struct crew *c);
+
+/* A child of this process has ended: true if it was an agent or a launcher. */
+bool crew_child(struct crew *c, pid_t pid, int status);
+
+/* New, zeroed segments; no rank may be running. With nodes lost meanwhile their ranks get others.
+ */
+hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err);
+/* Starts rank; sink NULL: from its beginning, otherwise HALE_SINK's value and the program to
+ * become it in. position: where its three streams stand. */
+void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *sink,
+		const uint64_t position[3]);
+
+/* To the process group of one rank, of all. */
+void crew_signal(struct crew *c, uint32_t rank, int sig);
+void crew_signal_all(struct crew *c, int sig);
+/* To the process that said HELLO, or else the launched one. */
+void crew_signal_program(struct crew *c, uint32_t rank, int sig);
+/* Everybody stands still, and so will the head; or goes on. Returns when it has been sent. */
+void crew_pause(struct crew *c, bool pause);
+
+bool crew_present(const struct crew *c, uint32_t rank); /* runs, or is about to */
+uint32_t crew_alive(const struct crew *c);		/* ranks that are present */
+bool crew_usable(const struct crew *c);			/* some node is there */
+/* Ends what is left of the groups; handler.cleared follows. */
+void crew_clear(struct crew *c);
+
+void crew_check(struct crew *c);
+/* Meters of all ranks: returns the number of the look. */
+uint32_t crew_look(struct crew *c);
+void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags,
+		     const char *folder);
+void crew_checkpoint_cancel(struct crew *c, uint32_t id);
+void crew_checkpoint_over(struct crew *c);
+void crew_checkpoint_refuse(struct crew *c);
+/* Bytes of its images so far; *idle: somebody's has nobody to write it. */
+uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle);
+void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig);
+
+const struct node *crew_node_of(const struct crew *c, uint32_t rank);
+uint32_t crew_ranks_on(const struct crew *c, const struct node *n);
+uint32_t crew_cores(const struct crew *c);
+const char *node_state_name(node_state_t state);
+
+#endif

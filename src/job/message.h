@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the head of a job and the agent of a node say to each other (docs/agent-protocol.md has the
+ * meaning of each). A message travels as a frame:
+ *
+ *   0 u32 length of what follows   4 u32 type   8 the fields that the type has, in order   newline
+ *
+ * The newline is for launchers that pass on whole lines only (srun). Integers are little-endian. A
+ * text is its length (u32), its bytes and a NUL; bytes come last and fill the rest. Whoever reads
+ * checks every length: a frame that is not exactly what its type says is refused, and the session
+ * is over.
+ */
+#ifndef HALE_JOB_MESSAGE_H
+#define HALE_JOB_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
+
+/* Fields: r rank, v value, i id, b base, f flags, n number, p position[3], t text, s name,
+ * x bytes. */
+#define MESSAGES(M)                                                                                \
+	/* head → agent */                                                                       \
+	M(MSG_SETUP, "x")	/* the job (setup.h); the first one */                             \
+	M(MSG_LAYOUT, "ix")	/* new segment of generation i; x: node of each rank, u32 */       \
+	M(MSG_SPAWN, "rpts")	/* start rank as program t, as sink s ("": fresh), streams at p */ \
+	M(MSG_SIGNAL, "rvf")	/* signal v to rank (or MESSAGE_ALL); f: enum signal_to */         \
+	M(MSG_CLEAR, "i")	/* end what is left of all groups; answered by CLEARED */          \
+	M(MSG_LOOK, "i")	/* answered by LOOKED */                                           \
+	M(MSG_CHECK, "i")	/* can all be captured? answered by CHECKED */                     \
+	M(MSG_CKPT, "ibft")	/* checkpoint i, a difference to b, flags f, into folder t */      \
+	M(MSG_CKPT_CANCEL, "i") /* it was given up */                                              \
+	M(MSG_CKPT_OVER, "i")	/* it is complete or given up: no more PROGRESS */                 \
+	M(MSG_CKPT_REFUSE, "")	/* asks of programs came to nothing */                             \
+	M(MSG_INJECT, "rnft")	/* signal f at the n-th call of t */                               \
+	M(MSG_FEED, "x")	/* bytes for rank 0's stdin */                                     \
+	M(MSG_FEED_END, "")	/* there are no more */                                            \
+	M(MSG_TAKEN, "vn")	/* n bytes of stream v have been passed on */                      \
+	M(MSG_LEASE, "n")	/* granted: what ASK number n asked for */                         \
+	M(MSG_PAUSE, "v")	/* 1: the job stands still, 0: it goes on */                       \
+	M(MSG_QUIT, "")		/* the job is over */                                              \
+	/* agent → head */                                                                       \
+	M(MSG_READY, "vnt")	  /* pid v, n cores, host name t */                                \
+	M(MSG_FAILED, "vt")	  /* status v: the node can't be used, and why */                  \
+	M(MSG_SPAWNED, "rv")	  /* rank's process is v */                                        \
+	M(MSG_NOT_SPAWNED, "rvt") /* status v, and why */                                          \
+	M(MSG_HELLO, "rvf")	  /* process v of rank has said HELLO; f: enum hello_flag */       \
+	M(MSG_PACKET, "rx")	  /* what else it says: a packet of proto.h */                     \
+	M(MSG_ENDED, "rv")	  /* the launched process has ended; v: waitpid's status */        \
+	M(MSG_STRAY, "r")	  /* who said HELLO is gone, the shell around it is not */         \
+	M(MSG_OUTPUT, "rvx")	  /* bytes of its stream v (1: stdout, 2: stderr) */               \
+	M(MSG_CLEARED, "i")	  /* nothing is left of generation i */                            \
+	M(MSG_LOOKED, "inx")	  /* n: progress; x: struct profile (profile.h) */                 \
+	M(MSG_CHECKED, "ivnrt")	  /* status v for rank, and why; n: resident bytes of all */       \
+	M(MSG_PROGRESS, "inf") /* n bytes of checkpoint i are there; f: 1: a writer is missing */  \
+	M(MSG_FED, "n")	       /* n more bytes are in rank 0's pipe */                             \
+	M(MSG_FEED_CLOSED, "") /* rank 0 takes no more */                                          \
+	M(MSG_ASK, "n")	       /* for the lease, the n-th time */                                  \
+	M(MSG_BYE, "t")	       /* no process of the job is left on this node; why */               \
+	/* both */                                                                                 \
+	M(MSG_ADDRESS, "irx") /* rank's entry of the address directory, of generation i */
+
+#define MESSAGE_ENUM(name, fields) name,
+enum message_type { MSG_NONE, MESSAGES(MESSAGE_ENUM) MESSAGE_TYPES };
+#undef MESSAGE_ENUM
+
+#define MESSAGE_ALL UINT32_MAX
+
+enum hello_flag { HELLO_MPI = 1, HELLO_RESTORED = 2 };
+
+enum signal_to {
+	SIGNAL_GROUP,	/* the rank's process group */
+	SIGNAL_PROGRAM, /* the process that said HELLO, or else the launched one */
+};
+
+/* Only the fields that its type has mean anything. When read, text, name and bytes point into the
+ * frame. */
+struct message {
+	uint32_t type;
+	uint32_t rank, id, base, flags;
+	int32_t value;
+	uint64_t number;
+	uint64_t position[3];
+	const char *text, *name;
+	const void *bytes;
+	size_t len;
+};
+
+/* A message as a whole frame; malloc'ed, *size its length. NULL: no memory, or too long. */
+unsigned char *message_write(const struct message *m, size_t *size);
+
+/* Reads the frame of size bytes behind the length word. False: it is none. */
+bool message_read(const unsigned char *frame, size_t size, struct message *m);
+
+const char *message_name(uint32_t type);
+
+#endif

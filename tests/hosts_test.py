@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs over several machines: agents as processes of their own, nodes that are lost, cables that are
+cut, spares. Nodes are agents on this machine (--nodes) or network namespaces (namespaces.py)."""
+
+from lib import *
+from lib import stat_of
+from namespaces import Hosts
+
+CKPT = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "1500ms"]
+
+
+def nodes(s, job):
+    r = s.hale("nodes", job.id(), "--json")
+    expect(r.status == 0, r)
+    return {n["node"]: n for n in json.loads(r.out)["nodes"]}
+
+
+def states(s, job):
+    return {name: (n["state"], n["ranks"]) for name, n in nodes(s, job).items()}
+
+
+def expected(s, exe, *args, ranks=4):
+    r = s.hale_run(ranks, exe, *args)
+    expect(r.status == 0, r)
+    return sorted(r.out.splitlines())
+
+
+def same(r, wanted):
+    expect(r.status == 0 and sorted(r.out.splitlines()) == wanted, r)
+
+
+@test
+def a_killed_agent_costs_its_node_and_the_spare_takes_over(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", *CKPT])
+    job.until_output("rank 3 step 30 ")
+    before = nodes(s, job)
+    expect(states(s, job) == {"node0": ("READY", 2), "node1": ("READY", 2), "node2": ("SPARE", 0)},
+           before)
+    os.kill(before["node1"]["pid"], signal.SIGKILL)
+    job.until_says("node node1 is lost")
+    job.until(lambda: states(s, job)["node2"] == ("READY", 2), "the spare has the ranks")
+    expect(states(s, job)["node1"] == ("LOST", 0), states(s, job))
+    same(job.wait(), wanted)
+    failure = s.report()["failures"][0]
+    expect(failure["node"] == "node1" and "node lost" in failure["reason"], failure)
+    expect(s.report()["restarts"] == 1, s.report())
+
+
+@test
+def without_a_spare_the_nodes_left_take_more(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", *CKPT])
+    job.until_output("rank 3 step 30 ")
+    os.kill(nodes(s, job)["node0"]["pid"], signal.SIGKILL)
+    job.until(lambda: states(s, job)["node1"] == ("READY", 4), "node1 has all ranks")
+    same(job.wait(), wanted)
+
+
+@test
+def the_only_agent_can_not_be_replaced(s):
+    exe = s.compile("misuse")
+    job = s.hale_start(2, exe, "spin")
+    ranks = job.ranks(2)
+    os.kill(list(nodes(s, job).values())[0]["pid"], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == EXIT_UNRECOVERED and "no node is left" in r.err, r)
+    expect(not any(os.path.exists(f"/proc/{p}") for p in ranks.values()), "ranks run on")
+
+
+@test
+def a_stopped_agent_is_fenced_by_its_guardian(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", *CKPT])
+    job.until_output("rank 3 step 30 ")
+    ranks, agent = job.ranks(4), nodes(s, job)["node1"]["pid"]
+    os.kill(agent, signal.SIGSTOP)
+    job.until_says("node node1 is lost")
+    # before the first of them is started elsewhere none of the old ones is at work
+    expect(not any(stat_of(ranks[r]) and stat_of(ranks[r])[1] not in "ZX" for r in (2, 3)),
+           "the ranks of the stopped agent still run")
+    same(job.wait(), wanted)
+
+
+@test
+def nodes_that_lose_the_head_end_their_ranks(s):
+    exe = s.compile("misuse")
+    for sig in (signal.SIGKILL, signal.SIGSTOP):
+        job = s.hale_start(4, exe, "spin", options=["--nodes", "2", "--node-timeout", "1s"])
+        ranks = job.ranks(4)
+        job.kill(sig)
+        for _ in range(400):
+            if not any(stat_of(p) and stat_of(p)[1] not in "ZX" for p in ranks.values()):
+                break
+            time.sleep(0.02)
+        else:
+            raise Failed(f"ranks run on, {sig}\n" + s.process_table())
+        if sig == signal.SIGSTOP:
+            job.kill(signal.SIGCONT)
+            r = job.wait()
+            expect(r.status == EXIT_UNRECOVERED, r)
+        else:
+            job.wait()
+
+
+@test
+def a_job_stands_still_longer_than_the_timeout_and_goes_on(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 100, 20)
+    job = s.hale_start(4, exe, 100, 20, options=["--nodes", "2", *CKPT])
+    job.until_output("rank 3 step 20 ")
+    job.kill(signal.SIGTSTP)
+    job.until(lambda: stat_of(job.pid)[1] == "T", "hale run stands still")
+    time.sleep(3)
+    job.kill(signal.SIGCONT)
+    same(job.wait(), wanted)
+    expect(s.report()["restarts"] == 0, s.report())
+
+
+@test
+def the_spare_dies_too_while_the_job_is_restored_onto_it(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20, 8)
+    job = s.hale_start(4, exe, 150, 20, 8, options=["--nodes", "2", "--spares", "2", *CKPT])
+    job.until_output("rank 3 step 30 ")
+    os.kill(nodes(s, job)["node1"]["pid"], signal.SIGKILL)
+    job.until_says("rolling back")
+    os.kill(nodes(s, job)["node2"]["pid"], signal.SIGKILL)
+    same(job.wait(), wanted)
+    expect([f["node"] for f in s.report()["failures"]] == ["node1", "node2"], s.report())
+
+
+@test
+def hosts_are_read_and_refused_by_sentences(s):
+    s.write("empty.txt", "# nobody\n")
+    s.write("bad.txt", "n1 cores=3\n")
+    s.write("worse.txt", "n1;rm\n")
+    for options, why in ((["--hosts", "missing.txt"], "cannot read the file of hosts"),
+                         (["--hosts", "empty.txt"], "names no host"),
+                         (["--hosts", "bad.txt"], "may stand slots=N"),
+                         (["--hosts", "worse.txt"], "is no name of a host"),
+                         (["--host", "a,b", "--spares", "2"], "leave none to run on"),
+                         (["--host", "a:1,b:1"], "too few for 4 ranks"),
+                         (["--launcher", "ssh %h", "--host", "a"], "--launcher takes a command"),
+                         (["--host", "a", "--hosts", "b"], "give one of them"),
+                         (["--node-timeout", "1ms"], "--node-timeout takes a time")):
+        r = s.hale_run(4, "/bin/true", options=options)
+        expect(r.status == EXIT_USAGE and why in r.err, r)
+
+
+@test
+def a_launcher_that_fails_is_told_of(s):
+    for launcher, why in (("echo %h %c; exit 3", "its launcher has ended with status 3"),
+                          ("cat /dev/zero; : %c", "no agent of hale"),
+                          ("echo hale-agent 99 7.7; : %c", "another version"),
+                          ("echo hale-agent 1 0.1.0; head -c 9999 /dev/urandom; : %c",
+                           "no message")):
+        r = s.hale_run(2, "/bin/true", options=["--host", "a", "--launcher", launcher])
+        expect(r.status == EXIT_USAGE and why in r.err, r)
+
+
+@test
+def a_job_runs_on_hosts_reached_by_a_launcher(s):
+    """A login shell that prints something first does no harm."""
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 30, 1)
+    r = s.hale_run(4, exe, 30, 1, options=["--host", "a:3,b:1", "--launcher",
+                                           "echo Welcome to %h; exec %c"])
+    same(r, wanted)
+    r = s.hale_run(2, "sh", "-c", "cat; echo $HALE_RANK", options=[
+        "--no-mpi", "--host", "a,b", "--launcher", "exec %c"], stdin="from the head\n")
+    expect(r.status == 0 and sorted(r.out.splitlines()) == ["0", "1", "from the head"], r)
+
+
+@test
+def over_namespaces_a_cut_shorter_than_the_timeout_is_ridden_out(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 100, 20)
+    with Hosts(s, 2) as hosts:
+        job = hosts.hale_start(4, exe, 100, 20, options=["--report", "report.json"])
+        job.until_output("rank 3 step 20 ")
+        hosts.cut(1)
+        time.sleep(0.5)
+        hosts.heal(1)
+        same(job.wait(), wanted)
+        expect(s.report()["failures"] == [], s.report())
+
+
+@test
+def over_namespaces_a_node_that_is_cut_off_stops_before_its_ranks_run_elsewhere(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    with Hosts(s, 3) as hosts:
+        job = hosts.hale_start(4, exe, 150, 20, options=[
+            "--spares", "1", "--ckpt-every", "300ms", "--report", "report.json"])
+        job.until_output("rank 3 step 30 ")
+        old = children(hosts.servers[1].pid)
+        hosts.cut(1)
+        job.until_says("is lost")
+        left = [p for p in old if stat_of(p) and stat_of(p)[1] not in "ZX" and
+                exe in os.readlink(f"/proc/{p}/exe")]
+        expect(not left, f"the cut off half runs on: {left}")
+        hosts.heal(1)
+        same(job.wait(), wanted)
+        failure = s.report()["failures"][0]
+        expect(failure["node"] == hosts.address(1), failure)
+
+
+main()
