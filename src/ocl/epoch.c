@@ -250,3 +250,10 @@ cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32
 	settle(d);
 	return CL_SUCCESS;
 }
+
+bool ocl_epoch_moved(struct domain *d, cl_int status, uint32_t moves)
+{
+	struct queue *q = LIKELY(status != CL_DEVICE_NOT_AVAILABLE) ? NULL : ocl_any_queue(d);
+
+	return q && ocl_epoch_failed(d, q, status, moves) == CL_SUCCESS;
+}

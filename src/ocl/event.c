@@ -161,31 +161,56 @@ static void show_own_handles(cl_event_info name, void *value, size_t size)
 }
 
 /* What was under way on a device that is lost has been repeated elsewhere. */
-static void correct_status(struct event *ev, cl_int *value, uint32_t moves)
+static cl_int correct_status(struct event *ev, cl_int *value, cl_int status, uint32_t moves)
 {
-	if (!ocl_event_is_old(ev) && *value < 0)
+	if (!ocl_event_is_old(ev) && (status != CL_SUCCESS || *value < 0))
 		ocl_epoch_failed(OBJ(ev)->domain, ev->queue,
 				 CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, moves);
-	if (ocl_event_is_old(ev))
-		*value = CL_COMPLETE;
+	if (!ocl_event_is_old(ev))
+		return status;
+	*value = CL_COMPLETE;
+	return CL_SUCCESS;
+}
+
+/* The runtime of today knows nothing of old ones. */
+static cl_int ask_event(cl_event e, cl_event_info name, size_t size, void *value, size_t *size_ret)
+{
+	cl_int status = NEXT->clGetEventInfo(e, name, size, value, size_ret);
+	struct event *ev;
+
+	if (LIKELY(status == CL_SUCCESS) || !ocl.moves ||
+	    name != CL_EVENT_COMMAND_EXECUTION_STATUS || (value && size < sizeof(cl_int)))
+		return status;
+	ocl_lock();
+	ev = ocl_find(e, OCL_EVENT);
+	if (ev && ocl_event_is_old(ev)) {
+		status = CL_SUCCESS;
+		if (value)
+			*(cl_int *)value = CL_COMPLETE;
+		if (size_ret)
+			*size_ret = sizeof(cl_int);
+	}
+	ocl_unlock();
+	return status;
 }
 
 cl_int CL_API_CALL layer_clGetEventInfo(cl_event e, cl_event_info name, size_t size, void *value,
 					size_t *size_ret)
 {
 	uint32_t moves = ocl.moves;
-	cl_int status = NEXT->clGetEventInfo(e, name, size, value, size_ret);
+	cl_int status = ask_event(e, name, size, value, size_ret);
 	struct event *ev;
 
-	if (status != CL_SUCCESS || !value || ocl.passive)
+	if ((status != CL_SUCCESS && status != CL_DEVICE_NOT_AVAILABLE) || !value || ocl.passive)
 		return status;
 	ocl_lock();
 	ev = ocl_find(e, OCL_EVENT);
-	if (ev && ev->queue && name == CL_EVENT_COMMAND_EXECUTION_STATUS)
-		correct_status(ev, value, moves);
+	if (ev && ev->queue && name == CL_EVENT_COMMAND_EXECUTION_STATUS && size >= sizeof(cl_int))
+		status = correct_status(ev, value, status, moves);
 	if (ev && name == CL_EVENT_REFERENCE_COUNT && ev->ours_too)
 		*(cl_uint *)value -= 1;
-	if (ev && name == CL_EVENT_COMMAND_EXECUTION_STATUS && *(cl_int *)value == CL_COMPLETE)
+	if (ev && status == CL_SUCCESS && name == CL_EVENT_COMMAND_EXECUTION_STATUS &&
+	    *(cl_int *)value == CL_COMPLETE)
 		status = sync_with(e);
 	show_own_handles(name, value, size);
 	ocl_unlock();

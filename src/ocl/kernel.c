@@ -195,14 +195,18 @@ cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel handle, cl_uint index, size_t 
 	struct kernel *k;
 	struct args *a;
 	void *room;
+	uint32_t moves;
 	cl_int status;
 
 	if (UNLIKELY(ocl.passive))
 		return NEXT->clSetKernelArg(handle, index, size, value);
 	ocl_lock();
 	k = ocl_find(handle, OCL_KERNEL);
-	status = NEXT->clSetKernelArg(k ? OBJ(k)->real : handle, index, size,
-				      real_value(value, size, &room));
+	do {
+		moves = ocl.moves;
+		status = NEXT->clSetKernelArg(k ? OBJ(k)->real : handle, index, size,
+					      real_value(value, size, &room));
+	} while (k && ocl_epoch_moved(OBJ(k)->domain, status, moves));
 	if (status == CL_SUCCESS && k && k->args && index < k->args->count) {
 		a = args_to_change(k);
 		if (!a || !copy_value(&a->at[index], value, size)) {

@@ -189,7 +189,18 @@ cl_int CL_API_CALL layer_clSetCommandQueueProperty(cl_command_queue q,
 
 cl_int CL_API_CALL layer_clFlush(cl_command_queue q)
 {
-	return NEXT->clFlush(ocl_real(q, OCL_QUEUE));
+	uint32_t moves = ocl.moves;
+	cl_int status = NEXT->clFlush(ocl_real(q, OCL_QUEUE));
+	struct queue *o;
+
+	if (LIKELY(status != CL_DEVICE_NOT_AVAILABLE) || ocl.passive)
+		return status;
+	ocl_lock();
+	o = ocl_find(q, OCL_QUEUE);
+	if (o)
+		status = ocl_epoch_failed(OBJ(o)->domain, o, status, moves);
+	ocl_unlock();
+	return status;
 }
 
 cl_int CL_API_CALL layer_clFinish(cl_command_queue q)

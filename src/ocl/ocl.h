@@ -421,6 +421,9 @@ cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes);
  * then what q's domain had there is brought to another one (CL_SUCCESS: call again, there). moves:
  * ocl.moves before the call. */
 cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32_t moves);
+/* The same for a call that concerns no queue, and only for the code that says so plainly. True:
+ * call again. */
+bool ocl_epoch_moved(struct domain *d, cl_int status, uint32_t moves);
 /* Waits until every command that can run has run. False: some wait for user events. */
 bool ocl_epoch_quiesce(struct domain *d);
 bool ocl_domain_gated(const struct domain *d);

@@ -23,6 +23,7 @@
 #include "ocl/remote/remote.h"
 
 enum { SPINS = 400, LOOK_NS = 50000000 };
+#define WIRE_BYTES ALIGN_UP(sizeof(struct wire), HALE_PAGE)
 
 static struct {
 	struct wire *wire;
@@ -36,6 +37,7 @@ static struct {
 	size_t snapshot_bytes;
 	struct wire_callback callback[WIRE_CALLBACKS]; /* not called yet when it was taken */
 	uint32_t callbacks;
+	_Atomic uint32_t life; /* servers so far */
 } remote = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* libhale.so's, or nothing */
@@ -153,7 +155,7 @@ static bool connect_server(char *why, size_t size)
 
 	if (fd >= 0 && ftruncate(fd, sizeof(struct wire)) == 0)
 		p = mmap(remote.wire, sizeof(struct wire), PROT_READ | PROT_WRITE,
-			 MAP_SHARED | (remote.wire ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+			 MAP_SHARED | (remote.wire ? MAP_FIXED : 0), fd, 0);
 	if (p == MAP_FAILED) {
 		fmt_print(why, size, "no memory to share with the OpenCL server: %s",
 			  strerrordesc_np(errno));
@@ -161,13 +163,16 @@ static bool connect_server(char *why, size_t size)
 			close(fd);
 		return false;
 	}
+	if (remote.wire && guest.memory)
+		guest.memory(p, WIRE_BYTES, false);
+	if (guest.memory)
+		guest.memory(p, WIRE_BYTES, true);
 	remote.wire = p;
+	atomic_fetch_add(&remote.life, 1);
 	remote.wire->magic = WIRE_MAGIC;
 	remote.wire->client_pid = (uint32_t)getpid();
 	atomic_store(&remote.wire->threads, atomic_load(&remote.threads));
 	remote.dead = false;
-	if (guest.memory)
-		guest.memory(p, ALIGN_UP(sizeof(struct wire), HALE_PAGE), true);
 	/* where ptrace is restricted, the server must be allowed to read our memory */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	spawn(fd);
@@ -286,7 +291,8 @@ static uint16_t take_slot(struct wire *w)
 	}
 }
 
-static bool wait_for_reply(struct wire_reply *r)
+/* False: the server has ended, or another one has taken its place since life. */
+static bool wait_for_reply(struct wire_reply *r, uint32_t life)
 {
 	for (int i = 0; i < SPINS; i++) {
 		if (atomic_load_explicit(&r->state, memory_order_acquire) == SLOT_DONE)
@@ -301,6 +307,8 @@ static bool wait_for_reply(struct wire_reply *r)
 		futex_wait(&r->state, SLOT_SLEEPING, LOOK_NS);
 		if (atomic_load(&r->state) == SLOT_DONE)
 			return true;
+		if (atomic_load(&remote.life) != life)
+			return false;
 		if (!server_lives())
 			return atomic_load(&r->state) == SLOT_DONE;
 	}
@@ -333,15 +341,20 @@ static void take_reply(struct wire_reply *r, struct answer *a)
 
 static cl_int exchange(struct call *c, wire_op_t op, struct answer *a)
 {
+	uint32_t life = atomic_load(&remote.life);
 	uint16_t slot = take_slot(remote.wire);
 	struct wire_reply *r = &remote.wire->reply[slot];
-	bool good = c->words <= WIRE_WORDS && post(c, op, slot) && wait_for_reply(r);
 
-	if (good)
-		take_reply(r, a);
-	else
-		a->status = c->words > WIRE_WORDS ? CL_OUT_OF_RESOURCES : server_gone();
-	atomic_store(&r->state, SLOT_FREE);
+	a->status = CL_OUT_OF_RESOURCES;
+	if (c->words <= WIRE_WORDS) {
+		if (post(c, op, slot) && wait_for_reply(r, life))
+			take_reply(r, a);
+		else
+			a->status = atomic_load(&remote.life) == life ? server_gone()
+								      : CL_DEVICE_NOT_AVAILABLE;
+	}
+	if (atomic_load(&remote.life) == life)
+		atomic_store(&r->state, SLOT_FREE);
 	return a->status;
 }
 
@@ -584,4 +597,20 @@ cl_int remote_start(void)
 	pthread_mutex_unlock(&remote.lock);
 	leave();
 	return remote.started ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+}
+
+void remote_renew(void)
+{
+	char why[300];
+
+	if (LIKELY(!remote.dead) || remote.pid != getpid())
+		return;
+	enter();
+	pthread_mutex_lock(&remote.lock);
+	if (remote.dead && !connect_server(why, sizeof(why))) {
+		log_warn("opencl: %s", why);
+		remote.dead = true;
+	}
+	pthread_mutex_unlock(&remote.lock);
+	leave();
 }

@@ -301,6 +301,8 @@ static cl_int CL_API_CALL image_info(cl_mem m, cl_image_info name, size_t room, 
 		return CL_INVALID_MEM_OBJECT;
 	if (name == CL_IMAGE_BUFFER)
 		return give(&s->parent, sizeof(s->parent), room, to, size_ret);
+	if (name == CL_IMAGE_ELEMENT_SIZE)
+		return give(&s->mem.element, sizeof(s->mem.element), room, to, size_ret);
 	return remote_info(ABOUT_IMAGE, s, 0, name, room, to, size_ret);
 }
 

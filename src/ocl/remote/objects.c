@@ -315,6 +315,7 @@ static cl_context CL_API_CALL create_context(const cl_context_properties *proper
 	for (cl_uint i = 0; i < count; i++)
 		if (!stub_of(devices[i], STUB_DEVICE))
 			return refuse(CL_INVALID_DEVICE, status);
+	remote_renew();
 	s = stub_create(STUB_CONTEXT, NULL);
 	if (!s)
 		return refuse(CL_OUT_OF_HOST_MEMORY, status);
@@ -512,6 +513,7 @@ static cl_sampler make_sampler(cl_context context, cl_bool normalized,
 	if (!s)
 		return refuse(CL_OUT_OF_HOST_MEMORY, status);
 	s->list = stub_list_copy(list);
+	s->sampler = (struct stub_sampler){normalized, addressing, filter};
 	put(&c, s->id);
 	put(&c, in->id);
 	put(&c, normalized);
@@ -564,13 +566,22 @@ static cl_int CL_API_CALL sampler_info(cl_sampler sampler, cl_sampler_info name,
 
 	if (!s)
 		return CL_INVALID_SAMPLER;
-	if (name == CL_SAMPLER_REFERENCE_COUNT)
+	switch (name) {
+	case CL_SAMPLER_REFERENCE_COUNT:
 		return give(&s->refs, sizeof(s->refs), room, to, size_ret);
-	if (name == CL_SAMPLER_CONTEXT)
+	case CL_SAMPLER_CONTEXT:
 		return give(&s->context, sizeof(s->context), room, to, size_ret);
-	if (name == CL_SAMPLER_PROPERTIES)
+	case CL_SAMPLER_PROPERTIES:
 		return give(s->list, list_bytes(s->list), room, to, size_ret);
-	return remote_info(ABOUT_SAMPLER, s, 0, name, room, to, size_ret);
+	case CL_SAMPLER_NORMALIZED_COORDS:
+		return give(&s->sampler.normalized, sizeof(cl_bool), room, to, size_ret);
+	case CL_SAMPLER_ADDRESSING_MODE:
+		return give(&s->sampler.addressing, sizeof(cl_addressing_mode), room, to, size_ret);
+	case CL_SAMPLER_FILTER_MODE:
+		return give(&s->sampler.filter, sizeof(cl_filter_mode), room, to, size_ret);
+	default:
+		return remote_info(ABOUT_SAMPLER, s, 0, name, room, to, size_ret);
+	}
 }
 
 /* ---- the driver ---- */

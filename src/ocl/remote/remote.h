@@ -55,6 +55,12 @@ struct stub_mem {
 	struct destructor *destructors;
 };
 
+struct stub_sampler {
+	cl_bool normalized;
+	cl_addressing_mode addressing;
+	cl_filter_mode filter;
+};
+
 /* A launch with the same shape as one that the runtime took will be taken, too. */
 struct stub_kernel {
 	uint32_t args;
@@ -81,6 +87,7 @@ struct stub {
 	union {
 		struct stub_mem mem;
 		struct stub_kernel kernel;
+		struct stub_sampler sampler;
 	};
 };
 
@@ -115,6 +122,8 @@ void put_handles(struct call *c, cl_uint count, const void *list, stub_kind_t ki
 
 /* CL_SUCCESS once; starts the server. */
 cl_int remote_start(void);
+/* If the server has ended: another one, in which nothing of what was made before exists. */
+void remote_renew(void);
 /* Posts and waits. What the server says, or CL_DEVICE_NOT_AVAILABLE when there is none any more. */
 cl_int remote_call(struct call *c, wire_op_t op, struct answer *a);
 /* Posts only; an error comes with a later wait. A blob that must be fetched makes it a call. */
