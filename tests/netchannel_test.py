@@ -7,7 +7,7 @@ from lib import *
 
 MINIRUN = os.path.join(os.path.dirname(HALE), "tests", "minirun")
 ENV = {"LD_LIBRARY_PATH": os.path.dirname(HALE)}
-ALL = {"HALE_NET": "all", "HALE_COLL": "messages", "HALE_NET_DEVICES": "lo"}
+ALL = {"HALE_NET": "all", "HALE_COLL": "messages"}
 
 
 class Nodes:

@@ -8,7 +8,11 @@
 #include "channel/net/internal.h"
 
 /* Into memory that the caller may take back it goes by way of ours. */
-enum { LANDING_MAX = 64 << 10, PIECES_MAX = 64 };
+enum { LANDING_MAX = 64 << 10, PIECES_MAX = 64, SPARES_MAX = 8, SPARE_MIN = 16 << 10 };
+
+/* Rounds of progress that what comes unasked waits for its receive. Often the program is just about
+ * to post it: the message that it waits for comes right behind the answer to its last one. */
+enum { PATIENCE = 16 };
 
 /* Bytes of a sender's memory that are on their way. Those below `ahead` come unasked, behind the
  * record that told of them; before anybody has asked, local is NULL and length is ahead. */
@@ -20,6 +24,7 @@ struct get {
 	void *local;
 	size_t length, ahead;
 	size_t taken;			 /* of what has landed */
+	unsigned waits;			 /* how often the wire has been told to wait */
 	bool asked_coming, ahead_coming; /* which parts are still to come */
 	bool started;			 /* the wire writes what comes unasked, or has written it */
 	bool failed;
@@ -40,6 +45,9 @@ static struct get *gets;
 static struct give *gives;
 static uint64_t last_token;
 static size_t landed; /* bytes of landings of what came unasked */
+/* Some of their largest size are kept: the heap maps and unmaps what is so big. */
+static void *spare[SPARES_MAX];
+static unsigned nspares;
 
 static size_t length_of(const struct iovec *iov, size_t n)
 {
@@ -66,11 +74,26 @@ static bool is_here(const struct get *g)
 	return !g->asked_coming && !g->ahead_coming && !g->failed;
 }
 
+static bool landing_make(struct get *g)
+{
+	bool big = g->ahead >= SPARE_MIN;
+	if (big && nspares)
+		g->landing = spare[--nspares];
+	else
+		g->landing = heap_alloc(big ? net.wire->ahead_max : g->ahead);
+	if (g->landing)
+		landed += g->ahead;
+	return g->landing != NULL;
+}
+
 static void get_free(struct get *g)
 {
 	if (g->landing && g->ahead)
 		landed -= g->ahead;
-	heap_free(g->landing);
+	if (g->landing && g->ahead >= SPARE_MIN && nspares < SPARES_MAX && !net.closing)
+		spare[nspares++] = g->landing;
+	else
+		heap_free(g->landing);
 	heap_free(g);
 }
 
@@ -158,9 +181,9 @@ void *copy_ahead_where(uint32_t rank)
 	struct get *g = p->ahead;
 	if (!g)
 		return NULL;
-	if (!g->local && !g->unwanted && !copy_full() && (g->landing = heap_alloc(g->ahead)))
-		landed += g->ahead;
-	g->started = g->local || g->landing;
+	if (!g->local && !g->unwanted && !net.stopping && g->waits++ < PATIENCE)
+		return WIRE_WAIT;
+	g->started = g->local || (!g->unwanted && !copy_full() && landing_make(g));
 	if (g->started)
 		return g->local ? g->local : g->landing;
 	p->ahead = NULL;
@@ -350,6 +373,8 @@ void copy_forget_all(void)
 		get_free(g);
 		net.arrived++; /* so that it is asked for again */
 	}
+	while (nspares)
+		heap_free(spare[--nspares]);
 	while (gives) {
 		struct give *g = gives;
 		gives = g->next;

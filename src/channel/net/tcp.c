@@ -22,6 +22,7 @@
 enum {
 	BACKLOG = 256,
 	EVENTS_AT_ONCE = 32,
+	READS_AT_ONCE = 8,
 	RTO_MAX_MS = 1000,
 };
 
@@ -224,6 +225,15 @@ static unsigned tcp_descriptors(int fd[WIRE_FDS])
 
 /* ---- progress ---- */
 
+/* Several times, so that what they bring can be answered together. */
+static void read_on(struct tcp_conn *c)
+{
+	int k = 0;
+	do
+		tcp_conn_read(c);
+	while (c->more && c->in != TCP_IN_AHEAD && !c->failed && ++k < READS_AT_ONCE);
+}
+
 static void conn_event(struct tcp_conn *c, uint32_t events)
 {
 	if (events & EPOLLOUT)
@@ -231,7 +241,7 @@ static void conn_event(struct tcp_conn *c, uint32_t events)
 	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		c->ending = true;
 	if (events & ~(uint32_t)EPOLLOUT && !c->more)
-		tcp_conn_read(c);
+		read_on(c);
 }
 
 static void event(const struct epoll_event *e)
@@ -278,7 +288,7 @@ static int tcp_progress(void)
 	tcp.corked = true;
 	for (uint32_t i = 0; i < tcp.nlive; i++)
 		if (tcp.live[i]->more)
-			tcp_conn_read(tcp.live[i]);
+			read_on(tcp.live[i]);
 	look();
 	return tcp.moved;
 }

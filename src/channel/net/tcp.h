@@ -67,7 +67,7 @@ struct tcp_socket {
 	uint32_t events; /* what epoll looks for; 0: it doesn't */
 };
 
-enum tcp_in { TCP_IN_HEAD, TCP_IN_BODY, TCP_IN_MEMORY };
+enum tcp_in { TCP_IN_HEAD, TCP_IN_BODY, TCP_IN_AHEAD, TCP_IN_MEMORY };
 
 struct tcp_receive;
 
@@ -84,9 +84,11 @@ struct tcp_conn {
 	struct tcp_out *now; /* partly written */
 	struct tcp_out_list datagrams, bulk;
 
-	size_t behind;	/* bytes to be read behind what goes straight to its place */
-	enum tcp_in in; /* what comes next */
-	size_t have;	/* of the head, of the body */
+	size_t behind;	     /* bytes to be read behind what goes straight to its place */
+	enum tcp_in in;	     /* what comes next; AHEAD: where it goes will be known later */
+	unsigned char *rest; /* was read behind, and waits with it */
+	size_t rest_bytes;
+	size_t have; /* of the head, of the body */
 	struct tcp_frame frame;
 	unsigned char *body; /* NULL: nothing of it is here */
 	/* bulk, or what follows unasked */

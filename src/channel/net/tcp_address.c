@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Where this process can be reached. HALE_NET_DEVICES=eth0,ib0 names the interfaces; without it all
- * are used that are up, and loopback where there is no other. Each has a listening socket of its
- * own, bound to its address: nothing listens on an interface that isn't named.
+/* Where this process can be reached. HALE_NET_DEVICES=eth0,ib0 names the interfaces; without it
+ * loopback is used when the whole job is on this machine, and otherwise all are that are up. Each
+ * has a listening socket of its own, bound to its address: nothing listens on other interfaces.
  *
  * getifaddrs needs malloc, so the kernel is asked directly. */
 #include <arpa/inet.h>
@@ -78,9 +78,9 @@ unsigned tcp_interfaces(struct tcp_place place[TCP_PLACES_MAX], char *why)
 		return 0;
 	}
 	size_t count = (size_t)conf.ifc_len / sizeof(all[0]);
-	unsigned n = collect(s, all, count, list, false, place);
+	unsigned n = collect(s, all, count, list, tcp.self.one_host, place);
 	if (n == 0 && !list)
-		n = collect(s, all, count, list, true, place);
+		n = collect(s, all, count, list, !tcp.self.one_host, place);
 	close(s);
 	if (n == 0)
 		fmt_print(why, WIRE_WHY,

@@ -94,9 +94,10 @@ static void live_remove(struct tcp_conn *c)
 
 static void in_end(struct tcp_conn *c)
 {
-	bool ahead = c->in == TCP_IN_MEMORY && c->ahead;
+	bool ahead = c->in == TCP_IN_AHEAD || (c->in == TCP_IN_MEMORY && c->ahead);
 	heap_free(c->body);
-	c->body = NULL;
+	heap_free(c->rest);
+	c->body = c->rest = NULL;
 	c->in = TCP_IN_HEAD;
 	c->have = c->left = 0;
 	c->receive = NULL;
@@ -455,12 +456,12 @@ static void frame_came(struct tcp_conn *c)
 
 static void ahead_begin(struct tcp_conn *c)
 {
-	c->in = TCP_IN_MEMORY;
+	c->to = tcp.calls.ahead_where(c->peer);
+	c->in = c->to == WIRE_WAIT ? TCP_IN_AHEAD : TCP_IN_MEMORY;
 	c->ahead = true;
 	c->receive = NULL;
 	c->left = c->frame.ahead;
 	c->behind = TCP_SCRATCH_MIN;
-	c->to = tcp.calls.ahead_where(c->peer);
 }
 
 static void datagram_came(struct tcp_conn *c, const unsigned char *body)
@@ -561,6 +562,39 @@ static size_t parse_step(struct tcp_conn *c, const unsigned char *p, size_t n)
 	}
 }
 
+/* Bytes that have been read; those that must wait are kept. */
+static void parse(struct tcp_conn *c, const unsigned char *p, size_t n)
+{
+	while (n && c->in != TCP_IN_AHEAD && !c->failed) {
+		size_t used = parse_step(c, p, n);
+		p += used;
+		n -= used;
+	}
+	if (!n || c->failed)
+		return;
+	c->rest = heap_alloc(n);
+	if (!c->rest) {
+		fail(c, "out of memory");
+		return;
+	}
+	memcpy(c->rest, p, n);
+	c->rest_bytes = n;
+}
+
+/* False: it still waits. */
+static bool ahead_again(struct tcp_conn *c)
+{
+	unsigned char *rest = c->rest;
+	ahead_begin(c);
+	if (c->in == TCP_IN_AHEAD)
+		return false;
+	c->rest = NULL;
+	if (rest)
+		parse(c, rest, c->rest_bytes);
+	heap_free(rest);
+	return c->in != TCP_IN_AHEAD && !c->failed;
+}
+
 static void read_ended(struct tcp_conn *c, ssize_t n)
 {
 	if (n < 0 && (errno == EAGAIN || errno == EINTR) && !c->error)
@@ -575,7 +609,10 @@ void tcp_conn_read(struct tcp_conn *c)
 {
 	struct iovec iov[2];
 	struct msghdr m = {.msg_iov = iov};
-	size_t direct = 0, wanted = c->behind;
+	size_t direct = 0, wanted;
+	if (c->in == TCP_IN_AHEAD && !ahead_again(c))
+		return;
+	wanted = c->behind;
 	c->more = false;
 	if (c->failed)
 		return;
@@ -597,8 +634,8 @@ void tcp_conn_read(struct tcp_conn *c)
 		memory_advance(c, straight);
 	else if (straight)
 		body_advance(c, straight);
-	for (size_t at = 0, end = (size_t)n - straight; at < end && !c->failed;)
-		at += parse_step(c, tcp.scratch + at, end - at);
 	/* what comes from now on, epoll says */
 	c->more = (size_t)n == direct + wanted || c->ending;
+	parse(c, tcp.scratch, (size_t)n - straight);
+	c->more |= c->in == TCP_IN_AHEAD;
 }

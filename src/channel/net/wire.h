@@ -26,6 +26,7 @@ enum {
 	WIRE_ROOM = 32
 };
 #define WIRE_SOMEBODY UINT32_MAX
+#define WIRE_WAIT     ((void *)-1)
 
 struct wire_self {
 	uint32_t rank, npeers;
@@ -33,6 +34,7 @@ struct wire_self {
 	/* of the job: who has it belongs to the job. In memory of the caller's; NULL: there is none
 	 */
 	const unsigned char *secret;
+	bool one_host;	     /* nobody needs to be reached from outside of this machine */
 	uint64_t timeout_ns; /* after which silence on a connection means that it is broken */
 };
 
@@ -48,8 +50,8 @@ struct wire_calls {
 	 * valid during the call only, and header is aligned. Order isn't kept by every wire. */
 	void (*came)(uint32_t peer, const void *header, size_t header_bytes, const void *payload,
 		     size_t bytes, const struct wire_ahead *ahead);
-	/* Where what follows the last datagram of that peer goes; asked in a later progress than
-	 * the one in which that came. NULL: nowhere. */
+	/* Where what follows the last datagram of that peer goes. NULL: nowhere. WIRE_WAIT: ask
+	 * again in the next progress, and read no more from that peer until then. */
 	void *(*ahead_where)(uint32_t peer);
 	/* It is there, or (ok false) never will be; nobody writes there any more. */
 	void (*ahead_came)(uint32_t peer, bool ok);
