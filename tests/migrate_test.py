@@ -19,7 +19,7 @@ def moves(s):
     if not os.path.exists(s.path("moves")):
         return []
     fields = [line.split("\t") for line in s.read("moves").splitlines()]
-    return [(int(f[0]), f[1], int(f[2])) for f in fields if len(f) == 6]
+    return [(int(f[0]), f[1], int(f[2])) for f in fields if len(f) == 7]
 
 
 def steps(text):

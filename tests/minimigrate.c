@@ -8,7 +8,9 @@
  *   --relay        streams go through this process instead of from process to process
  *   --file PATH    streams go into this file, and the copy comes from it
  *   --kill ROUND   the sink is killed after this round, or "stop": when the ranks have stopped
- *   --report FILE  one line a migration: rank, rounds, bytes, seconds, downtime
+ *   --report FILE  one line a migration: rank, moved or stays, rounds, bytes sent ahead, seconds,
+ * of these from the request to stop on, monotonic time when it began
+ *   --pause MS     between migrations
  *
  * Ends with the first non-zero status of a rank, when all have ended. */
 #include <errno.h>
@@ -41,7 +43,7 @@ static struct rank {
 	int status;
 } rank[RANKS_MAX];
 
-static int n = 1, times, kill_round = -1;
+static int n = 1, times, kill_round = -1, pause_ms;
 static bool no_mpi, relay, kill_at_stop;
 static const char *file, *report;
 static char **program;
@@ -562,8 +564,9 @@ static void migrate(int r)
 	m.sink = 0;
 	FILE *f = report ? fopen(report, "a") : NULL;
 	if (f) {
-		fprintf(f, "%d\t%s\t%zu\t%lu\t%.4f\t%.4f\n", r, moved ? "moved" : "stays", m.steps,
-			(unsigned long)m.bytes, resumed - began, moved ? resumed - stopped : 0.0);
+		fprintf(f, "%d\t%s\t%zu\t%lu\t%.4f\t%.4f\t%.6f\n", r, moved ? "moved" : "stays",
+			m.steps, (unsigned long)m.bytes, resumed - began,
+			moved ? resumed - stopped : 0.0, began);
 		fclose(f);
 	}
 }
@@ -592,6 +595,8 @@ static int options(int argc, char **argv)
 			file = value;
 		else if (!strcmp(o, "--report"))
 			report = value;
+		else if (!strcmp(o, "--pause"))
+			pause_ms = atoi(value);
 		else if (!strcmp(o, "--kill") && !strcmp(value, "stop"))
 			kill_at_stop = true;
 		else if (!strcmp(o, "--kill"))
@@ -619,10 +624,13 @@ int main(int argc, char **argv)
 		rank[r].conn = -1;
 		rank[r].pid = spawn(r, NULL);
 	}
+	double next = clock_seconds() + pause_ms * 1e-3;
 	for (int done = 0; !all(is_ended);) {
 		tick(TICK_MS);
-		if (all(can_stop) && (!times || done < times))
-			migrate(done++ % n);
+		if (!all(can_stop) || (times && done >= times) || clock_seconds() < next)
+			continue;
+		migrate(done++ % n);
+		next = clock_seconds() + pause_ms * 1e-3;
 	}
 	outlets_close();
 	for (int r = 0; r < n; r++)

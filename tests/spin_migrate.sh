@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Who runs at the end of a migration (docs/migration.md), whoever dies and whatever breaks when, all
+# states; and that the model notices five ways of doing it wrong.
+set -eu
+model=docs/models/migrate.pml
+. scripts/spin_lib.sh
+
+for faults in 0 1 2 3; do
+	right 'DIRECT 1' "FAULTS $faults"
+	right 'DIRECT 0' "FAULTS $faults"
+done
+wrong 'DIRECT 0' 'FAULTS 1' 'BREAK 1'
+wrong 'DIRECT 0' 'FAULTS 1' 'BREAK 2'
+wrong 'DIRECT 1' 'FAULTS 1' 'BREAK 3'
+wrong 'DIRECT 0' 'FAULTS 2' 'BREAK 4'
+wrong 'DIRECT 1' 'FAULTS 0' 'BREAK 5'
