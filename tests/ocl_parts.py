@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of OpenCL programs share."""
+
+import atexit
+import shutil
+import tempfile
+
+from lib import *
+
+CACHE = []  # what PoCL has compiled serves all tests
+
+
+def opencl(s, program, *libraries, mpi=None):
+    if not glob.glob("/etc/OpenCL/vendors/pocl*.icd") or not os.path.exists("/usr/include/CL/cl.h"):
+        skip("needs PoCL and OpenCL's headers: scripts/deps.sh check")
+    if not os.path.exists(os.path.join(BUILD, "libhale_opencl.so")):
+        raise Failed("libhale_opencl.so was not built")
+    if not CACHE:
+        CACHE.append(tempfile.mkdtemp(prefix="hale-test-pocl-", dir=os.environ.get("HALE_TEST_DIR", "/var/tmp")))
+        atexit.register(shutil.rmtree, CACHE[0], ignore_errors=True)
+    s.env["POCL_CACHE_DIR"] = CACHE[0]
+    return s.compile(program, mpi=mpi, flags=["-Wno-comment", "-lOpenCL", *libraries])
+
+
+def layered(s, settings, exe, *args, **env):
+    return s.run(exe, *args, env=dict(
+        env, OPENCL_LAYERS=os.path.join(BUILD, "libhale_opencl.so"), HALE_OPENCL=settings))
+
+
+def same(s, settings, exe, *args, alone=None, **env):
+    """The layer's run, which gave what a run without it gives."""
+    alone = alone or s.run(exe, *args, env=env)
+    expect(alone.status == 0, alone)
+    r = layered(s, settings, exe, *args, **env)
+    expect(r.status == 0 and r.out == alone.out, f"HALE_OPENCL='{settings}'", alone, r)
+    return r
+
+
+def found(r):
+    """(errors, recovered, epochs, checkpoints)"""
+    m = re.search(r"opencl: (\d+) errors in device memory, (\d+) recovered.*?; (\d+) epochs, (\d+) checkpoints",
+                  r.err)
+    expect(m, "no line at the end", r)
+    return tuple(int(x) for x in m.groups())

@@ -1,0 +1,165 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""OpenCL programs under `hale run`: checkpoints of the whole process, with its device memory; restarts
+with a new OpenCL runtime; a runtime that ends by itself."""
+
+from lib import *
+from lib import alive, name_of
+from ocl_parts import *
+
+
+def server_of(pid):
+    """The process with the OpenCL runtime of process pid: of the same group, and no child of it."""
+    group = os.getpgid(pid)
+    for p in glob.glob("/proc/[0-9]*"):
+        other = int(p[6:])
+        try:
+            if name_of(other) == "hale-opencl-server" and alive(other) and os.getpgid(other) == group:
+                return other
+        except (ProcessLookupError, OSError):
+            pass
+    return None
+
+
+def run_opencl(s, exe, *args, ranks=1, options=(), **env):
+    return s.start(HALE, "run", "-n", ranks, "--opencl", *options, "--", exe, *args, env=env)
+
+
+def killed_between(s, exe, *args, settings="check=none"):
+    """ready, a checkpoint, killed, restarted from it, and on to the end."""
+    job = run_opencl(s, exe, s.path("go"), *args, options=["--report", "report.json"], HALE_OPENCL=settings)
+    job.until_output(r"^ready")
+    pid = job.ranks(1)[0]
+    server = server_of(pid)
+    job.checkpoint()
+    os.kill(pid, signal.SIGKILL)
+    job.until(lambda: job.ranks(1)[0] != pid and (server is None or not alive(server)), "to restart")
+    job.until_says(r"run again from checkpoint 1|rolling back to checkpoint 1")
+    s.write("go", "")
+    r = job.wait()
+    os.unlink(s.path("go"))
+    expect(s.report()["restarts"] == 1, r)
+    return r, server
+
+
+@test
+def every_kind_of_object_survives_its_runtime(s):
+    exe = opencl(s, "ocl_state")
+    s.write("go", "")
+    alone = s.run(exe, s.path("go"))
+    expect(alone.status == 0 and "buffer" in alone.out and "image" in alone.out, alone)
+    os.unlink(s.path("go"))
+    r, server = killed_between(s, exe)
+    expect(r.status == 0 and r.out == alone.out and server, alone, r)
+
+
+@test
+def a_runtime_of_plain_memory_may_stay_in_the_program(s):
+    exe = opencl(s, "ocl_state")
+    s.write("go", "")
+    alone = s.run(exe, s.path("go"))
+    os.unlink(s.path("go"))
+    r, server = killed_between(s, exe, settings="check=none server=off")
+    expect(r.status == 0 and r.out == alone.out and server is None, alone, r)
+
+
+@test
+def solvers_are_rolled_back(s):
+    exe = opencl(s, "ocl_solver")
+    for mode in [[], ["-q", "2", "-o"], ["-m"], ["-w", "-q", "2"], ["-f"]]:
+        alone = s.run(exe, *mode, "1500")
+        job = run_opencl(s, exe, *mode, "1500", options=["--ckpt-every", "200ms", "--report", "report.json"],
+                         HALE_OPENCL="check=none ckpt=epochs:10")
+        job.until(lambda: s.complete(), "to take a checkpoint")
+        job.until_output(r"^300 ")
+        os.kill(job.ranks(1)[0], signal.SIGKILL)
+        r = job.wait()
+        expect(r.status == 0 and r.out == alone.out, mode, alone, r)
+        expect(s.report()["restarts"] == 1, mode, r)
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+
+
+@test
+def errors_in_device_memory_are_mended_after_a_restart_too(s):
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "4000")
+    job = run_opencl(s, exe, "4000", options=["--ckpt-every", "200ms", "--report", "report.json"],
+                     HALE_OPENCL="check=none ckpt=epochs:10")
+    job.until(lambda: s.complete(), "to take a checkpoint")
+    job.until_output(r"^300 ")
+    pid = job.ranks(1)[0]
+    os.kill(pid, signal.SIGKILL)
+    job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+    job.until(lambda: s.hale("inject", "ecc", job.ranks(1)[0], "--epoch", "1").status == 0, "to take an error")
+    r = job.wait()
+    expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), r)
+
+
+@test
+def ranks_with_devices_of_their_own(s):
+    exe = opencl(s, "ocl_mpi", mpi="openmpi")
+    alone = s.hale_run(2, exe, "1500")
+    expect(alone.status == 0, alone)
+    job = run_opencl(s, exe, "1500", ranks=2, options=["--ckpt-every", "200ms", "--report", "report.json"])
+    job.until(lambda: s.complete(), "to take a checkpoint")
+    job.until_output(r"^200 ")
+    os.kill(job.ranks(2)[1], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and r.out == alone.out, alone, r)
+    expect(s.report()["restarts"] == 1, r)
+
+
+@test
+def what_waits_for_the_program_is_no_time_for_a_checkpoint(s):
+    exe = opencl(s, "ocl_state")
+    job = run_opencl(s, exe, s.path("go"), "gate", HALE_OPENCL="check=none")
+    job.until_output(r"^ready")
+    r = s.hale("ckpt", job.id())
+    expect(r.status != 0 and "user events that the program has not set" in r.err, r)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0, r)
+
+
+@test
+def a_runtime_that_ends_is_replaced(s):
+    exe = opencl(s, "ocl_solver")
+    for mode in [[], ["-q", "2", "-o"], ["-m"]]:
+        alone = s.run(exe, *mode, "1500")
+        job = run_opencl(s, exe, *mode, "1500", HALE_OPENCL="check=none ckpt=epochs:20")
+        job.until_output(r"^300 ")
+        os.kill(server_of(job.ranks(1)[0]), signal.SIGKILL)
+        r = job.wait()
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), mode, alone, r)
+        expect("has ended" in r.err, r)
+
+
+@test
+def without_the_layer_a_runtime_that_ends_is_an_error(s):
+    exe = opencl(s, "ocl_solver")
+    driver = os.path.join(BUILD, "libhale_opencl_remote.so")
+    job = s.start(exe, "100000", env={"OCL_ICD_VENDORS": driver})
+    job.until_output(r"^100 ")
+    os.kill(server_of(job.pid), signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 3 and "failed: -2 " in r.out and "has ended" in r.err, r)
+
+
+@test
+def the_runtime_ends_with_its_program(s):
+    exe = opencl(s, "ocl_solver")
+    job = run_opencl(s, exe, "100000", options=["--max-restarts", "0"])
+    job.until_output(r"^100 ")
+    pid = job.ranks(1)[0]
+    server = server_of(pid)
+    expect(alive(server), "no server")
+    os.kill(pid, signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 137, r)
+    end = time.monotonic() + 10
+    while alive(server) and time.monotonic() < end:
+        time.sleep(0.01)
+    expect(not alive(server), "the server is still there")
+
+
+main()
