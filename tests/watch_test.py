@@ -231,6 +231,47 @@ def what_happens_to_the_machine_happens_to_all_nodes_that_it_stands_for(s):
     w.wait()
 
 
+def agents(s, job):
+    """{node: its entry}, as hale nodes says."""
+    r = s.hale("nodes", job.id(), "--json")
+    expect(r.status == 0, r)
+    return {n["node"]: n for n in json.loads(r.out)["nodes"]}
+
+
+@test
+def a_lost_nodes_ranks_go_to_a_spare_that_is_well(s):
+    s.write("link.rules", "when FTB_IB_PORT_ERR until FTB_IB_PORT_ACTIVE do mark unusable by link")
+    job = until_stopped(s, "--nodes", "2", "--spares", "2", "--rules", s.path("link.rules"))
+    w = follow(s, job)
+    publish(s, job, "FTB.FTB_IB", "FTB_IB_PORT_ERR", "ERROR", "NODE:node2::ADAPTER:0::PORT:1")
+    until_event(w, "FTB_NODE_UNUSABLE", NODE="node2")
+    expect("(unusable)" in s.hale("nodes", job.id()).out, s.hale("nodes", job.id()))
+    job.checkpoint()
+    os.kill(agents(s, job)["node1"]["pid"], signal.SIGKILL)
+    f = until_event(w, "FTB_NODE_LOST", NODE="node1")
+    expect(f["severity"] == "ERROR" and f["REASON"], f)
+    until_event(w, "FTB_NODE_STATE", NODE="node3", STATE="READY", RANKS="2")
+    until_event(w, "FTB_ROLLBACK_DONE", CHECKPOINT="1")
+    there = {n: (a["state"], a["ranks"], a["usable"]) for n, a in agents(s, job).items()}
+    expect(there == {"node0": ("READY", 2, True), "node1": ("LOST", 0, True),
+                     "node2": ("SPARE", 0, False), "node3": ("READY", 2, True)}, there)
+    end(s, job)
+    w.wait()
+
+
+@test
+def ranks_that_should_leave_are_saved(s):
+    job = until_stopped(s, "--nodes", "2", "--spares", "1")
+    w = follow(s, job)
+    publish(s, job, "FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", "node1")
+    until_event(w, "FTB_RULE", ACTION="migrate", NODE="node1")
+    until_event(w, "FTB_CHECKPOINT_DONE", ID="1")
+    job.until_says("the ranks of node node1 can't leave it")
+    end(s, job)
+    w.wait()
+    expect(len(shown(w, "FTB_CHECKPOINT")) == 1, shown(w))
+
+
 @test
 def a_storm_costs_neither_the_job_nor_its_head_anything_but_events(s):
     exe = compile_count(s)

@@ -54,6 +54,7 @@ static void copy_node(struct json_out *j, const struct json_value *n)
 	json_open_object(j, NULL);
 	json_string(j, "node", json_text(json_get(n, "node"), "?"));
 	json_string(j, "state", json_text(json_get(n, "state"), "?"));
+	json_bool(j, "usable", json_truth(json_get(n, "usable"), true));
 	json_int(j, "ranks", json_number_int(json_get(n, "ranks"), 0));
 	json_int(j, "slots", json_number_int(json_get(n, "slots"), 0));
 	json_int(j, "cores", json_number_int(json_get(n, "cores"), 0));
@@ -88,11 +89,12 @@ static void print_table(const struct json_value *answer)
 	for (size_t i = 0; i < json_count(nodes); i++) {
 		const struct json_value *n = json_at(nodes, i);
 
-		printf("%-24s %-9s %6" PRId64 " %6" PRId64 "  %s\n",
+		printf("%-24s %-9s %6" PRId64 " %6" PRId64 "  %s%s\n",
 		       json_text(json_get(n, "node"), "?"), json_text(json_get(n, "state"), "?"),
 		       json_number_int(json_get(n, "ranks"), 0),
 		       json_number_int(json_get(n, "cores"), 0),
-		       json_text(json_get(n, "host"), "?"));
+		       json_text(json_get(n, "host"), "?"),
+		       json_truth(json_get(n, "usable"), true) ? "" : "  (unusable)");
 	}
 }
 

@@ -82,8 +82,8 @@ struct broker_event {
 };
 
 /* Calls back from broker_dispatch() or broker_publish() for each event that matches filter (the
- * language of FTB_Subscribe); once if it matches several with the same callback and arg. The callback may publish; it must not destroy the broker. *id names
- * the subscription. */
+ * language of FTB_Subscribe); once if it matches several with the same callback and arg. The
+ * callback may publish; it must not destroy the broker. *id names the subscription. */
 hale_status_t broker_subscribe(struct broker *b, const char *filter,
 			       void (*callback)(const struct broker_event *event, void *arg),
 			       void *arg, unsigned *id, struct error *err);

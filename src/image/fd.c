@@ -14,8 +14,8 @@ enum { KCMP_OPEN_FILE = 0 };
 enum { DIRENT_LEN = 16, DIRENT_NAME = 19 };
 
 static const struct fd_ops *const kinds[] = {
-    &fd_stream, &fd_file,   &fd_unlinked, &fd_device, &fd_pipe,
-    &fd_event,	&fd_signal, &fd_timer,	  &fd_epoll,  &fd_socketpair, &fd_broker,
+    &fd_stream, &fd_file,  &fd_unlinked, &fd_device,	 &fd_pipe,   &fd_event,
+    &fd_signal, &fd_timer, &fd_epoll,	 &fd_socketpair, &fd_broker,
 };
 
 static const struct fd_ops *kind_ops(uint32_t kind)

@@ -186,6 +186,7 @@ static void answer_nodes(struct client *c)
 		json_open_object(&j, NULL);
 		json_string(&j, "node", n->name);
 		json_string(&j, "state", node_state_name(n->state));
+		json_bool(&j, "usable", !n->unusable);
 		json_uint(&j, "ranks", crew_ranks_on(crew, n));
 		json_uint(&j, "slots", n->slots);
 		json_uint(&j, "cores", n->cores);

@@ -93,7 +93,8 @@ static hale_status_t replace(struct crew *c, struct error *err)
 	for (uint32_t k = 0; k < c->count; k++)
 		nodes[k] = (struct place_node){.slots = c->nodes[k].slots,
 					       .spare = c->nodes[k].state == NODE_SPARE,
-					       .lost = c->nodes[k].state == NODE_LOST};
+					       .lost = c->nodes[k].state == NODE_LOST,
+					       .unusable = c->nodes[k].unusable};
 	status = placement_repair(&c->placement, c->nranks, nodes, c->count, err);
 	for (uint32_t k = 0; k < c->count; k++)
 		if (c->nodes[k].state == NODE_SPARE && !nodes[k].spare)

@@ -40,11 +40,12 @@ struct node {
 	struct crew *crew;
 	uint32_t index;
 	char name[JOB_NODE_NAME], host[JOB_NODE_NAME];
-	bool local; /* its agent is our child */
-	bool spare; /* is to begin as one */
+	bool local;    /* its agent is our child */
+	bool spare;    /* is to begin as one */
+	bool unusable; /* the rules say so: it gets no more ranks if there is another one */
 	uint32_t slots, cores;
 	node_state_t state;
-	pid_t pid; /* of the agent, or of the launcher; 0: ended and reaped */
+	pid_t pid;  /* of the agent, or of the launcher; 0: ended and reaped */
 	int status; /* that it ended with: waitpid's */
 	struct session session;
 	bool bye;	     /* it has said that no process of the job is left there */

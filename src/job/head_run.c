@@ -187,6 +187,7 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 
 	snprintf(h->lost_name, sizeof(h->lost_name), "%s", node->name);
 	snprintf(h->lost_why, sizeof(h->lost_why), "%s", why);
+	watch_nodes(h);
 	if (h->state == HEAD_STARTING && !node->spare) {
 		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
 		head_cannot_begin(h, &err);

@@ -33,7 +33,7 @@ struct options {
 	const char *host_list;
 	const char *launcher; /* template; NULL: ssh, or srun in a Slurm allocation */
 	double node_timeout;  /* seconds without a word after which a node is given up */
-	char **program; /* argv of the program, NULL-terminated; points into main's argv */
+	char **program;	      /* argv of the program, NULL-terminated; points into main's argv */
 	const char *wdir;
 	bool no_mpi;
 	char **exports; /* VAR=VAL of -x, NULL-terminated; owned */

@@ -84,17 +84,22 @@ static uint32_t load_of(const struct placement *p, uint32_t nranks, uint32_t nod
 	return load;
 }
 
-static uint32_t find_spare(const struct place_node *nodes, uint32_t count)
+static bool may_get_more(const struct place_node *n, bool any)
+{
+	return !n->lost && (any || !n->unusable);
+}
+
+static uint32_t find_spare(const struct place_node *nodes, uint32_t count, bool any)
 {
 	for (uint32_t k = 0; k < count; k++)
-		if (nodes[k].spare && !nodes[k].lost)
+		if (nodes[k].spare && may_get_more(&nodes[k], any))
 			return k;
 	return count;
 }
 
 /* Compares ranks a slot, (load + 1) / slots, without dividing. */
 static uint32_t find_least(const struct placement *p, uint32_t nranks,
-			   const struct place_node *nodes, uint32_t count)
+			   const struct place_node *nodes, uint32_t count, bool any)
 {
 	uint32_t best = count;
 	uint64_t best_load = 0, best_slots = 1;
@@ -102,7 +107,7 @@ static uint32_t find_least(const struct placement *p, uint32_t nranks,
 	for (uint32_t k = 0; k < count; k++) {
 		uint64_t slots = nodes[k].slots ? nodes[k].slots : 1, load;
 
-		if (nodes[k].lost || nodes[k].spare)
+		if (nodes[k].spare || !may_get_more(&nodes[k], any))
 			continue;
 		load = load_of(p, nranks, k) + 1;
 		if (best == count || load * best_slots < best_load * slots) {
@@ -117,18 +122,22 @@ static uint32_t find_least(const struct placement *p, uint32_t nranks,
 hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct place_node *nodes,
 			       uint32_t count, struct error *err)
 {
+	bool any = true; /* better a node that is not well than none */
+
+	for (uint32_t k = 0; k < count; k++)
+		any = any && !may_get_more(&nodes[k], false);
 	for (uint32_t lost = 0; lost < count; lost++) {
 		uint32_t to;
 
 		if (!nodes[lost].lost || load_of(p, nranks, lost) == 0)
 			continue;
-		to = find_spare(nodes, count);
+		to = find_spare(nodes, count, any);
 		if (to < count)
 			nodes[to].spare = false;
 		for (uint32_t r = 0; r < nranks; r++) {
 			if (p->node_of[r] != lost)
 				continue;
-			uint32_t node = to < count ? to : find_least(p, nranks, nodes, count);
+			uint32_t node = to < count ? to : find_least(p, nranks, nodes, count, any);
 			if (node == count)
 				return error_set(err, HALE_ERR_NODE, "no node is left");
 			p->node_of[r] = node;

@@ -22,6 +22,7 @@ struct place_node {
 	uint32_t slots; /* ranks that it is meant for; 0: not said */
 	bool spare;	/* has no ranks until another node is lost */
 	bool lost;	/* has none any more */
+	bool unusable;	/* gets more only when there is no other node */
 };
 
 /* Fills nodes that are no spares up to their slots, in order. HALE_ERR_ARGUMENT with a sentence

@@ -61,10 +61,11 @@ static void repaired(const char *before, const char *nodes, const char *slots, c
 
 	for (uint32_t r = 0; r < nranks; r++)
 		node_of[r] = (uint32_t)(before[r] - '0');
-	/* r ready, s spare, l lost */
+	/* r ready, s spare, l lost; R and S: unusable */
 	for (uint32_t k = 0; k < count; k++)
 		at[k] = (struct place_node){.slots = (uint32_t)(slots[k] - '0'),
-					    .spare = nodes[k] == 's',
+					    .spare = nodes[k] == 's' || nodes[k] == 'S',
+					    .unusable = nodes[k] == 'R' || nodes[k] == 'S',
 					    .lost = nodes[k] == 'l'};
 	p.node_of = node_of;
 	if (placement_repair(&p, nranks, at, count, &err) != HALE_OK) {
@@ -90,6 +91,11 @@ static void ranks_of_a_lost_node_find_another_one(void **state)
 	repaired("001122", "rlr", "104", "002222"); /* for its slots */
 	repaired("0011", "ll", "00", "none");
 	repaired("0011", "rl", "00", "0000");
+	repaired("0011", "rlSs", "0000", "0033"); /* the spare that is well */
+	repaired("0011", "rlS", "000", "0000");	  /* rather doubled up than there */
+	repaired("001122", "Rlr", "000", "002222");
+	repaired("0011", "RlS", "000", "0022"); /* nobody is well */
+	repaired("0011", "Rl", "00", "0000");
 }
 
 static void slots_are_filled_in_order(void **state)

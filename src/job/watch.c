@@ -57,13 +57,14 @@ static void bus_ready(void *arg, uint32_t events)
 /* The machine's broker, or that of an outer job. */
 static bool join(struct watch *w)
 {
+	const char *named = getenv("HALE_FTB");
 	struct error why;
 
 	if (!ftb_socket_path(w->path))
 		return false;
 	if (tap_create(w->path, &w->tap, &why) == HALE_OK)
 		return true;
-	if (getenv("HALE_FTB") && *getenv("HALE_FTB"))
+	if (named && *named)
 		head_say(w->head, "%s; the job gets an event broker of its own", why.text);
 	return false;
 }
@@ -197,13 +198,13 @@ void watch_print(const struct head *h, struct json_out *j)
 	json_string(j, "events", w ? w->path : "");
 	json_open_array(j, "nodes");
 	for (uint32_t i = 0; w && i < w->node_count; i++) {
-		const struct watch_node *n = &w->nodes[i];
+		const struct node *n = &h->crew.nodes[i];
 
 		json_open_object(j, NULL);
 		json_string(j, "node", n->name);
 		json_bool(j, "usable", !n->unusable);
 		if (n->unusable)
-			json_string(j, "why", n->why);
+			json_string(j, "why", w->nodes[i].why);
 		json_close_object(j);
 	}
 	json_close_array(j);

@@ -47,10 +47,11 @@ void watch_checkpoint_failed(struct head *h, uint32_t id, const char *why);
 /* A child of this process has ended; false: it is none of ours. */
 bool watch_child(struct head *h, pid_t pid, int status);
 
+/* Nodes are lost, or others have ranks now. */
+void watch_nodes(struct head *h);
+
 /* ---- for others ---- */
 
-/* May ranks be placed there? By the rules, not by whether it answers. True for unknown nodes. */
-bool watch_node_usable(const struct head *h, const char *node);
 /* A job's name in events, which have room for 15 bytes: the end of it, which tells jobs apart. */
 const char *watch_job_name(const char *job);
 /* "events": where the broker is, "nodes": […], into an open object. */

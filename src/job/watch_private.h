@@ -17,10 +17,12 @@
 
 enum { WATCH_COMMANDS_MAX = 8, WATCH_DEFERRED_MAX = 1024 };
 
+/* Beside the crew's node of the same place. */
 struct watch_node {
-	char name[RULES_NODE_MAX];
-	bool unusable;
-	char why[RULES_WORD_MAX]; /* the rule that says so */
+	bool known;
+	node_state_t state; /* as it was told */
+	uint32_t ranks;
+	char why[RULES_WORD_MAX]; /* the rule that says that it is unusable */
 };
 
 /* An action of the engine, to be carried out from the loop. */

@@ -13,49 +13,65 @@
 
 /* ---- nodes ---- */
 
-static struct watch_node *node_find(const struct watch *w, const char *name)
+static rules_role_t role_of(node_state_t state, uint32_t ranks)
 {
-	for (uint32_t i = 0; i < w->node_count; i++)
-		if (strcmp(w->nodes[i].name, name) == 0)
-			return &w->nodes[i];
-	return NULL;
-}
-
-bool watch_node_usable(const struct head *h, const char *node)
-{
-	const struct watch_node *n = h->watch ? node_find(h->watch, node) : NULL;
-
-	return !n || !n->unusable;
+	return state == NODE_LOST ? RULES_NODE_GONE
+	       : ranks > 0	  ? RULES_NODE_WORKING
+				  : RULES_NODE_SPARE;
 }
 
 /* Nodes of one machine hear of what happens to it. */
-static void node_add(struct watch *w, const struct node *node)
+static void node_changed(struct watch *w, struct node *node, struct watch_node *n)
 {
-	const char *name = node->name, *host = node->local ? w->head->node : node->host;
-	struct watch_node *n = &w->nodes[w->node_count];
+	struct head *h = w->head;
+	const char *host = node->local ? h->node : node->host;
 
-	if (node_find(w, name))
-		return;
-	snprintf(n->name, sizeof(n->name), "%s", name);
-	w->node_count++;
-	rules_engine_node(w->engine, name, RULES_NODE_WORKING, clock_seconds());
-	if (strcmp(name, host) != 0)
-		rules_engine_host(w->engine, name, host);
+	rules_engine_node(w->engine, node->name, role_of(n->state, n->ranks), clock_seconds());
+	if (strcmp(node->name, host) != 0)
+		rules_engine_host(w->engine, node->name, host);
+	if (n->state == NODE_LOST)
+		watch_tell(h, "FTB.NLA", "FTB_NODE_LOST", FTB_ERROR, "JOB:%s::NODE:%s::REASON:%s",
+			   h->job, node->name, h->lost_why);
+	else
+		watch_tell(h, "FTB.NLA", "FTB_NODE_STATE", FTB_INFO,
+			   "JOB:%s::NODE:%s::STATE:%s::RANKS:%u", h->job, node->name,
+			   node_state_name(n->state), n->ranks);
+}
+
+void watch_nodes(struct head *h)
+{
+	struct crew *c = &h->crew;
+	struct watch *w = h->watch;
+
+	for (uint32_t k = 0; w && k < w->node_count; k++) {
+		struct watch_node *n = &w->nodes[k];
+		uint32_t ranks = crew_ranks_on(c, &c->nodes[k]);
+
+		if (n->known && n->state == c->nodes[k].state && n->ranks == ranks)
+			continue;
+		n->known = true;
+		n->state = c->nodes[k].state;
+		n->ranks = ranks;
+		node_changed(w, &c->nodes[k], n);
+	}
 }
 
 static void mark(struct watch *w, const struct watch_action *a, bool unusable)
 {
-	struct watch_node *n = node_find(w, a->node);
+	struct crew *c = &w->head->crew;
+	uint32_t k = 0;
 
-	if (!n || n->unusable == unusable)
+	while (k < w->node_count && strcmp(c->nodes[k].name, a->node) != 0)
+		k++;
+	if (k == w->node_count || c->nodes[k].unusable == unusable)
 		return;
-	n->unusable = unusable;
-	snprintf(n->why, sizeof(n->why), "%s", a->rule);
-	head_say(w->head, "node %s is %s from now on (%s)", n->name,
+	c->nodes[k].unusable = unusable;
+	snprintf(w->nodes[k].why, sizeof(w->nodes[k].why), "%s", a->rule);
+	head_say(w->head, "node %s is %s from now on (%s)", a->node,
 		 unusable ? "unusable" : "usable again", a->event);
 	watch_tell(w->head, "FTB.NLA", unusable ? "FTB_NODE_UNUSABLE" : "FTB_NODE_USABLE",
 		   unusable ? FTB_WARNING : FTB_INFO, "JOB:%s::NODE:%s::RULE:%s", w->head->job,
-		   n->name, a->rule);
+		   a->node, a->rule);
 }
 
 /* ---- carrying out ---- */
@@ -342,11 +358,9 @@ hale_status_t watch_rules_start(struct watch *w, struct error *err)
 
 void watch_rules_begin(struct watch *w)
 {
-	const struct crew *c = &w->head->crew;
-
-	w->nodes = calloc(c->count, sizeof(*w->nodes));
-	for (uint32_t k = 0; w->nodes && k < c->count; k++)
-		node_add(w, &c->nodes[k]);
+	w->nodes = calloc(w->head->crew.count, sizeof(*w->nodes));
+	w->node_count = w->nodes ? w->head->crew.count : 0;
+	watch_nodes(w->head);
 }
 
 void watch_rules_stop(struct watch *w)

@@ -13,16 +13,17 @@ void watch_job_begun(struct head *h)
 {
 	if (!h->watch)
 		return;
-	watch_rules_begin(h->watch);
 	h->watch->begun = true;
 	if (h->restarted)
 		watch_tell(h, SPACE, "FTB_JOB_RESTARTED", FTB_INFO,
 			   "JOB:%s::RANKS:%u::NODES:%u::CHECKPOINT:%u::PROGRAM:%s", h->job,
-			   h->nranks, h->crew.placement.nodes, h->recovery.target, h->program->path);
+			   h->nranks, h->crew.placement.nodes, h->recovery.target,
+			   h->program->path);
 	else
 		watch_tell(h, SPACE, "FTB_JOB_STARTED", FTB_INFO,
 			   "JOB:%s::RANKS:%u::NODES:%u::PROGRAM:%s", h->job, h->nranks,
 			   h->crew.placement.nodes, h->program->path);
+	watch_rules_begin(h->watch);
 }
 
 void watch_rank_died(struct head *h, uint32_t rank, int sig, const char *what)
@@ -41,6 +42,7 @@ void watch_rollback_begun(struct head *h, uint32_t to, double lost_seconds)
 
 void watch_rollback_done(struct head *h)
 {
+	watch_nodes(h);
 	watch_tell(h, SPACE, "FTB_ROLLBACK_DONE", FTB_INFO,
 		   "JOB:%s::CHECKPOINT:%u::RESTART:%u::SECONDS:%.3f", h->job, h->recovery.target,
 		   h->report.restarts, clock_seconds() - h->recovery.began);
