@@ -56,7 +56,7 @@
 #define guard_unlock_slow    hale_guard_unlock_slow
 #define ckpt_participate     hale_ckpt_participate
 #define ckpt_round	     hale_ckpt_round
-#define inject_armed	     hale_inject_armed
+#define call_gate	     hale_call_gate
 #define inject_at_call	     hale_inject_at_call
 #define link_abort	     hale_link_abort
 #define link_address_publish hale_link_address_publish

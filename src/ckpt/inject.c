@@ -6,16 +6,19 @@
 
 #include "ckpt/rank_private.h"
 
-volatile int inject_armed;
-static uint64_t calls_seen;
+_Atomic int call_gate = CALL_GATE_CLOSED;
+static _Atomic uint64_t calls_seen;
 
 void inject_read_mailbox(void)
 {
 	struct mailbox *m = link_self()->mailbox;
-	int armed = m && atomic_load(&m->inject_armed) != 0;
-	if (armed && !inject_armed)
+	if (!m || !atomic_load(&m->inject_armed)) {
+		atomic_fetch_and(&call_gate, ~CALL_GATE_INJECT);
+		return;
+	}
+	if (!(atomic_load(&call_gate) & CALL_GATE_INJECT))
 		calls_seen = 0;
-	inject_armed = armed;
+	atomic_fetch_or(&call_gate, CALL_GATE_INJECT);
 }
 
 void inject_at_call(const char *function)

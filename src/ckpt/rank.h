@@ -72,8 +72,12 @@ void link_bell_close(void);
  * agent, which brings it to the other nodes. length 0: it can't be reached now. */
 void link_address_publish(const void *bytes, uint32_t length);
 
-/* Each MPI function's name as it is entered, when a fault is to be injected at a call. */
-extern volatile int inject_armed;
+/* What every MPI function looks at as it is entered: 0, or why it can't just go on. */
+enum call_gate {
+	CALL_GATE_CLOSED = 1, /* before MPI_Init, after MPI_Finalize */
+	CALL_GATE_INJECT = 2, /* a fault is to be injected at a call: tell inject_at_call its name */
+};
+extern _Atomic int call_gate;
 void inject_at_call(const char *function);
 
 #endif

@@ -97,8 +97,8 @@ void profile_add_rank(struct profile *p, struct rank_meter *m, uint64_t now_ns)
 	read_whole(m, now_ns, &r);
 	add_times(p, &r);
 	for (int i = 0; i < METER_SIZES; i++) {
-		p->messages[i] += atomic_load(&m->messages[i]);
-		p->bytes[i] += atomic_load(&m->bytes[i]);
+		p->messages[i] += atomic_load(&m->sizes[i].messages);
+		p->bytes[i] += atomic_load(&m->sizes[i].bytes);
 	}
 	p->collectives += atomic_load(&m->collectives);
 	p->collective_bytes += atomic_load(&m->collective_bytes);
@@ -144,7 +144,7 @@ uint64_t profile_progress(struct segment *s, uint32_t nranks)
 
 		sum += atomic_load_explicit(&m->collectives, memory_order_relaxed);
 		for (int i = 0; i < METER_SIZES; i++)
-			sum += atomic_load_explicit(&m->messages[i], memory_order_relaxed);
+			sum += atomic_load_explicit(&m->sizes[i].messages, memory_order_relaxed);
 	}
 	return sum;
 }

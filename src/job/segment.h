@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "job/meter.h"
 
-enum { SEGMENT_VERSION = 4, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008, SEGMENT_SECRET = 32 };
+enum { SEGMENT_VERSION = 5, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008, SEGMENT_SECRET = 32 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
 /* Address at which every process maps it, so that pointers into it survive a restart. */

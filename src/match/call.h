@@ -4,6 +4,7 @@
 #ifndef HALE_MATCH_CALL_H
 #define HALE_MATCH_CALL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/base.h"
 
@@ -12,6 +13,7 @@ struct match_call {
 	uint64_t since;	  /* it waits in earnest, or moves much, since then; 0: it doesn't */
 	uint32_t what;	  /* enum meter_call */
 	uint32_t weight;  /* calls that this one stands for, if timed */
+	bool noted;	  /* either of the first two isn't 0 */
 };
 extern __thread struct match_call match_call __attribute__((tls_model("initial-exec")));
 
@@ -30,8 +32,10 @@ static inline uint64_t match_clock_ns(void)
 /* From now on this call is not short. */
 static inline void match_call_long(void)
 {
-	if (!match_call.since)
-		match_call.since = match_clock_ns();
+	if (match_call.since)
+		return;
+	match_call.since = match_clock_ns();
+	match_call.noted = true;
 }
 
 #endif

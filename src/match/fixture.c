@@ -45,7 +45,7 @@ static bool countdown_restored;
 __thread volatile int guard_inside;
 volatile int guard_attention;
 bool guard_multiple;
-volatile int inject_armed;
+_Atomic int call_gate;
 
 void guard_lock_slow(void)
 {

@@ -34,6 +34,13 @@ extern api_state_t api_state; /* mpi/env/init.c */
  * Open MPI does). */
 void api_not_running(const char *function) __attribute__((noreturn, cold));
 
+/* Not just another call (ckpt/rank.h, enum call_gate): says so, or counts it for a fault. */
+void api_gate(const char *function) __attribute__((cold));
+static inline bool api_gated(void)
+{
+	return atomic_load_explicit(&call_gate, memory_order_relaxed) != 0;
+}
+
 /* Handles the error through c's error handler (NULL: MPI_COMM_WORLD's; fatal by default: a
  * sentence naming function, communicator and class, then the job ends). Called outside the guard;
  * returns cls. */
@@ -42,12 +49,10 @@ int api_error(struct comm *c, int cls, const char *function) __attribute__((cold
 #define API_ENTER(name)                                        \
 	static const char api_name[] = name;                   \
 	do {                                                   \
-		if (UNLIKELY(api_state != API_RUNNING))        \
-			api_not_running(api_name);             \
+		if (UNLIKELY(api_gated()))                     \
+			api_gate(api_name);                    \
 		guard_enter();                                 \
 		profile_enter(profile_class(name));            \
-		if (UNLIKELY(inject_armed))                    \
-			inject_at_call(api_name);              \
 	} while (0)
 
 static inline int api_leave(struct comm *c, int rc, const char *function)

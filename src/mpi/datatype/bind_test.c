@@ -9,7 +9,8 @@
 
 /* ---- stand-ins ---- */
 __thread volatile int guard_inside __attribute__((tls_model("initial-exec")));
-volatile int guard_attention, inject_armed;
+volatile int guard_attention;
+_Atomic int call_gate;
 bool guard_multiple;
 api_state_t api_state = API_RUNNING;
 static struct rank_meter meter;
@@ -37,8 +38,9 @@ void guard_unlock_slow(void)
 void guard_attend(void)
 {
 }
-void inject_at_call(const char *function)
+void api_gate(const char *function)
 {
+	(void)function;
 }
 void api_not_running(const char *function)
 {

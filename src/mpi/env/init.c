@@ -27,6 +27,15 @@ void api_not_running(const char *function)
 	exit(1);
 }
 
+void api_gate(const char *function)
+{
+	int gate = atomic_load(&call_gate);
+	if (gate & CALL_GATE_CLOSED)
+		api_not_running(function);
+	if (gate & CALL_GATE_INJECT)
+		inject_at_call(function);
+}
+
 /* From here on nothing can be told to an error handler: there is none yet. */
 static void init_failed(const char *what, const char *why)
 {
@@ -80,6 +89,7 @@ static int init_at_level(int required, int *provided, const char *function)
 	main_thread = pthread_self();
 	thread_level = required;
 	api_state = API_RUNNING;
+	atomic_fetch_and(&call_gate, ~CALL_GATE_CLOSED);
 	ompi_mpi_state = OMPI_INITIALIZED;
 	link_mpi_initialized();
 	profile_begin();
@@ -122,6 +132,7 @@ int PMPI_Finalize(void)
 	coll_fini();
 	match_fini();
 	api_state = API_FINALIZED;
+	atomic_fetch_or(&call_gate, CALL_GATE_CLOSED);
 	ompi_mpi_state = OMPI_FINALIZED;
 	link_mpi_finalized();
 	guard_leave();

@@ -20,7 +20,9 @@ static struct rank_meter *saved; /* during a checkpoint */
 /* Around changes of times: odd meanwhile. */
 static void change_begin(void)
 {
-	METER_ADD(profile_meter->version, 1);
+	uint32_t version = atomic_load_explicit(&profile_meter->version, memory_order_relaxed);
+
+	atomic_store_explicit(&profile_meter->version, version + 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 }
 
@@ -60,6 +62,7 @@ void profile_sample(void)
 	change_end();
 	match_call.weight = gap;
 	match_call.since = 0;
+	match_call.noted = true;
 	match_call.entered = match_clock_ns();
 }
 
@@ -78,7 +81,7 @@ void profile_note(void)
 	if (c->since)
 		METER_ADD(t->long_ns, now - c->since);
 	change_end();
-	c->entered = c->since = 0;
+	*c = (struct match_call){0};
 }
 
 /* ---- collectives ---- */

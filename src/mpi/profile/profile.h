@@ -59,19 +59,15 @@ static inline __attribute__((always_inline)) enum meter_call profile_class(const
 /* Inside the guard. */
 static inline __attribute__((always_inline)) void profile_enter(enum meter_call what)
 {
-	_Atomic uint32_t *left = &profile_meter->left[what];
-	uint32_t now = atomic_load_explicit(left, memory_order_relaxed) - 1;
-
-	atomic_store_explicit(left, now, memory_order_relaxed);
 	match_call.what = what;
-	if (UNLIKELY(now == 0))
+	if (UNLIKELY(METER_COUNT_DOWN(profile_meter->left[what])))
 		profile_sample();
 }
 
 /* Still inside the guard. */
 static inline void profile_leave(void)
 {
-	if (UNLIKELY((match_call.entered | match_call.since) != 0))
+	if (UNLIKELY(match_call.noted))
 		profile_note();
 }
 
