@@ -320,13 +320,12 @@ static void make_job_id(struct head *h)
 		snprintf(h->job, sizeof(h->job), "%s.%d-%d", base, (int)getpid(), again);
 }
 
-/* Nodes on this machine speak over its loopback, unless the user says otherwise. */
+/* Nodes on this machine speak over its loopback, unless the user says otherwise; our own wire does so
+ * by itself (segment.h, one_host). */
 static void keep_off_the_network(const struct head *h)
 {
-	if (h->hosts.count > 0 || h->crew.config.nodes < 2)
-		return;
-	setenv("HALE_NET_DEVICES", "lo", 0);
-	setenv("UCX_NET_DEVICES", "lo", 0);
+	if (h->hosts.count == 0 && h->crew.config.nodes > 1)
+		setenv("UCX_NET_DEVICES", "lo", 0);
 }
 
 static hale_status_t start_crew(struct head *h, struct placement *placement, uint32_t nodes,
