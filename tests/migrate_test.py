@@ -27,11 +27,11 @@ def steps(text):
     return {(int(r), int(k)): v for r, k, v in found}
 
 
-def run_steps(s, ranks, migrations, options=()):
+def run_steps(s, ranks, migrations, options=(), env=None):
     """A job that computes until so many migrations are over; then the same job undisturbed."""
     exe = s.compile("steps")
     os.mkdir(s.path("undisturbed"))
-    job = start(s, ranks, exe, "0", "1", "8", options=("--times", migrations, *options))
+    job = start(s, ranks, exe, "0", "1", "8", options=("--times", migrations, *options), env=env)
     job.until(lambda: len(moves(s)) == migrations, f"{migrations} migrations")
     s.write("stop", "")
     r = job.wait()
@@ -53,6 +53,13 @@ def ranks_move_while_they_compute(s):
     run_steps(s, 3, 9)
     expect([m[:2] for m in moves(s)] == [(i % 3, "moved") for i in range(9)], moves(s))
     expect(all(rounds >= 2 for _, _, rounds in moves(s)), moves(s))
+
+
+@test
+def ranks_move_between_nodes(s):
+    """Two segments, what crosses goes over the network; after each move it is somebody else's."""
+    run_steps(s, 3, 12, options=("--nodes", "2"), env={"HALE_COLL": "messages"})
+    expect([m[:2] for m in moves(s)] == [(i % 3, "moved") for i in range(12)], moves(s))
 
 
 @test

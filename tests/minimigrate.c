@@ -3,6 +3,8 @@
  * but migrate them, one after the other and again, on this machine: for tests of the ranks' side of
  * docs/migration.md. What it does is what an agent has to do.
  *
+ *   --nodes K      ranks live on K nodes, in order, as many on each; a rank moves to the next one.
+ * A node is a segment of its own, as in minirun
  *   --no-mpi       ranks connect by themselves, before main
  *   --times T      so many migrations; 0: until the program ends
  *   --relay        streams go through this process instead of from process to process
@@ -24,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -34,7 +37,7 @@
 #include "job/proto.h"
 #include "job/segment.h"
 
-enum { RANKS_MAX = 64, STEPS_MAX = 32, TICK_MS = 5, PATIENCE_S = 60 };
+enum { RANKS_MAX = 64, NODES_MAX = 8, STEPS_MAX = 32, TICK_MS = 2, PATIENCE_S = 60 };
 
 static struct rank {
 	pid_t pid;
@@ -43,15 +46,24 @@ static struct rank {
 	int status;
 } rank[RANKS_MAX];
 
-static int n = 1, times, kill_round = -1, pause_ms;
+static int n = 1, nodes = 1, times, kill_round = -1, pause_ms;
 static bool no_mpi, relay, kill_at_stop;
 static const char *file, *report;
 static char **program;
 
 static char agent_name[64];
-static int listener, segment_fd;
-static struct segment *segment;
+static int listener;
+static unsigned char secret[SEGMENT_SECRET];
 static uint32_t generation, id;
+
+/* Who lives where, in which segments. */
+static struct view {
+	struct segment *segment[NODES_MAX];
+	int fd[NODES_MAX];
+	int node_of[RANKS_MAX];
+	uint32_t seen[NODES_MAX][RANKS_MAX]; /* versions of addresses that a node has */
+	bool exists;
+} view, coming;
 
 /* Of the migration under way. */
 static struct {
@@ -110,16 +122,63 @@ static void outlets_close(void)
 
 /* ---- segments and processes ---- */
 
-static void segment_make(void)
+static struct mailbox *mailbox_of(const struct view *v, int r)
+{
+	return segment_mailbox(v->segment[v->node_of[r]], (uint32_t)r);
+}
+
+static void segment_make(struct view *v, int node)
 {
 	size_t bytes = segment_bytes((uint32_t)n);
-	segment_fd = memfd_create("minimigrate", MFD_CLOEXEC);
-	if (segment_fd < 0 || ftruncate(segment_fd, (off_t)bytes))
+	unsigned char here[RANKS_MAX];
+	v->fd[node] = memfd_create("minimigrate", MFD_CLOEXEC);
+	if (v->fd[node] < 0 || ftruncate(v->fd[node], (off_t)bytes))
 		die("memfd");
-	segment = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_fd, 0);
-	if (segment == MAP_FAILED)
+	struct segment *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, v->fd[node], 0);
+	if (s == MAP_FAILED)
 		die("segment");
-	segment_layout(segment, (uint32_t)n, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), ++generation);
+	segment_layout(s, (uint32_t)n, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), generation);
+	for (int r = 0; r < n; r++)
+		here[r] = v->node_of[r] == node;
+	segment_place(s, here);
+	segment_secret_put(s, secret);
+	v->segment[node] = s;
+}
+
+static void view_make(struct view *v)
+{
+	generation++;
+	memset(v->seen, 0, sizeof(v->seen));
+	for (int node = 0; node < nodes; node++)
+		segment_make(v, node);
+	v->exists = true;
+}
+
+static void view_end(struct view *v)
+{
+	for (int node = 0; node < nodes; node++) {
+		munmap(v->segment[node], v->segment[node]->bytes);
+		close(v->fd[node]);
+	}
+	v->exists = false;
+}
+
+/* Brings what has changed of rank r's address to the other nodes. */
+static void address_bring(struct view *v, int r)
+{
+	unsigned char bytes[SEGMENT_ADDRESS_MAX];
+	uint32_t length;
+	int home = v->node_of[r];
+	uint32_t version = segment_address_get(v->segment[home], (uint32_t)r, bytes, &length);
+	for (int node = 0; version && node < nodes; node++) {
+		if (node == home || v->seen[node][r] == version)
+			continue;
+		v->seen[node][r] = version;
+		segment_address_put(v->segment[node], (uint32_t)r, bytes, length);
+		for (int k = 0; k < n; k++)
+			if (v->node_of[k] == node)
+				mailbox_ring(mailbox_of(v, k));
+	}
 }
 
 static int listen_at(const char *name, int type)
@@ -187,14 +246,15 @@ static void reap(void)
 
 /* ---- packets ---- */
 
-static void send_welcome(int conn, int r)
+static void send_welcome(const struct view *v, int conn, int r)
 {
+	int node = v->node_of[r];
 	struct proto_welcome w = {.type = PROTO_WELCOME,
 				  .version = PROTO_VERSION,
 				  .rank = (uint32_t)r,
 				  .nranks = (uint32_t)n,
-				  .generation = generation,
-				  .segment_bytes = segment->bytes};
+				  .generation = v->segment[node]->generation,
+				  .segment_bytes = v->segment[node]->bytes};
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -208,7 +268,7 @@ static void send_welcome(int conn, int r)
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &segment_fd, sizeof(int));
+	memcpy(CMSG_DATA(c), &v->fd[node], sizeof(int));
 	sendmsg(conn, &h, MSG_NOSIGNAL);
 }
 
@@ -228,7 +288,7 @@ static void accept_rank(void)
 	}
 	rank[hello.rank].conn = fd;
 	rank[hello.rank].initialized = !hello.mpi;
-	send_welcome(fd, (int)hello.rank);
+	send_welcome(&view, fd, (int)hello.rank);
 }
 
 static void take_round(const struct proto_ckpt *p)
@@ -282,6 +342,11 @@ static void tick(int ms)
 		if (p[0].revents)
 			accept_rank();
 	}
+	for (int r = 0; r < n && nodes > 1; r++) {
+		address_bring(&view, r);
+		if (coming.exists)
+			address_bring(&coming, r);
+	}
 	reap();
 }
 
@@ -307,7 +372,7 @@ static bool can_stop(const struct rank *r)
 
 static void ask(int r, uint32_t flags, const char *path, uint32_t base)
 {
-	struct mailbox *b = segment_mailbox(segment, (uint32_t)r);
+	struct mailbox *b = mailbox_of(&view, r);
 	snprintf(b->ckpt_path, sizeof(b->ckpt_path), "%s", path);
 	atomic_store(&b->ckpt_base, base);
 	atomic_store(&b->ckpt_flags, flags);
@@ -317,13 +382,13 @@ static void ask(int r, uint32_t flags, const char *path, uint32_t base)
 	mailbox_ring(b);
 }
 
-/* Lets all ranks go on in the new segment. */
-static void release(struct segment *old)
+/* Lets all ranks go on in the new segments. */
+static void release(void)
 {
 	for (int r = 0; r < n; r++) {
-		struct mailbox *b = segment_mailbox(old, (uint32_t)r);
+		struct mailbox *b = mailbox_of(&view, r);
 		if (r != m.rank && rank[r].conn >= 0)
-			send_welcome(rank[r].conn, r);
+			send_welcome(&coming, rank[r].conn, r);
 		atomic_store(&b->ckpt_rejoin, 1);
 		atomic_store(&b->ckpt_released, id);
 		mailbox_ring(b);
@@ -334,7 +399,7 @@ static void release(struct segment *old)
 static void give_up(void)
 {
 	for (int r = 0; r < n; r++) {
-		struct mailbox *b = segment_mailbox(segment, (uint32_t)r);
+		struct mailbox *b = mailbox_of(&view, r);
 		atomic_store(&b->ckpt_cancelled, id);
 		mailbox_ring(b);
 	}
@@ -476,27 +541,27 @@ static bool copy_ahead(const char *path, int stream)
 	}
 }
 
-/* The copy has said HELLO, in a segment of its own so far. */
+/* The copy has said HELLO. */
 static void change_segments(void)
 {
-	struct segment *old = segment;
-	int old_fd = segment_fd;
 	if (m.sink_conn < 0)
 		return;
-	segment_make();
-	send_welcome(m.sink_conn, m.rank);
+	memcpy(coming.node_of, view.node_of, sizeof(view.node_of));
+	coming.node_of[m.rank] = (view.node_of[m.rank] + 1) % nodes;
+	view_make(&coming);
+	send_welcome(&coming, m.sink_conn, m.rank);
 	if (!await(has_moved)) {
-		munmap(segment, segment->bytes);
-		segment = old;
+		view_end(&coming);
 		return;
 	}
 	rank[m.rank].pid = m.sink;
 	rank[m.rank].ended = false;
 	close(rank[m.rank].conn);
 	rank[m.rank].conn = m.sink_conn;
-	release(old);
-	munmap(old, old->bytes);
-	close(old_fd);
+	release();
+	view_end(&view);
+	view = coming;
+	coming.exists = false;
 }
 
 static bool stop_and_move(const char *path)
@@ -589,6 +654,8 @@ static int options(int argc, char **argv)
 		i++;
 		if (!strcmp(o, "-n"))
 			n = atoi(value);
+		else if (!strcmp(o, "--nodes"))
+			nodes = atoi(value);
 		else if (!strcmp(o, "--times"))
 			times = atoi(value);
 		else if (!strcmp(o, "--file"))
@@ -610,7 +677,7 @@ static int options(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	int first = options(argc, argv);
-	if (first >= argc || n < 1 || n > RANKS_MAX) {
+	if (first >= argc || n < 1 || n > RANKS_MAX || nodes < 1 || nodes > NODES_MAX) {
 		fprintf(stderr, "usage: minimigrate -n N [OPTION...] PROGRAM ARGS...\n");
 		return 2;
 	}
@@ -619,7 +686,11 @@ int main(int argc, char **argv)
 	snprintf(agent_name, sizeof(agent_name), "minimigrate-%d", getpid());
 	outlets_open();
 	listener = listen_at(agent_name, SOCK_SEQPACKET);
-	segment_make();
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		die("getrandom");
+	for (int r = 0; r < n; r++)
+		view.node_of[r] = r * nodes / n;
+	view_make(&view);
 	for (int r = 0; r < n; r++) {
 		rank[r].conn = -1;
 		rank[r].pid = spawn(r, NULL);

@@ -228,12 +228,12 @@ static hale_status_t collect(struct capture *c, struct error *err)
 		rc = maps_record(&c->maps, &c->map_records, &c->map_text, err);
 	c->fds = (struct fd_table){.arena = &c->arena,
 				   .proc = "/proc/thread-self",
-				   .other = c->ahead, /* takes nothing */
 				   .own = engine.own,
 				   .own_count = engine.own_count,
 				   .save_max = capture_save_max()};
 	memcpy(c->fds.stream, engine.stream, sizeof(engine.stream));
-	if (rc == HALE_OK)
+	/* ahead of the stop, descriptors come and go: the library's own connections too */
+	if (rc == HALE_OK && !c->ahead)
 		rc = fd_table_scan(&c->fds, err);
 	if (rc == HALE_OK)
 		rc = process_collect(&c->maps, &c->process, err);

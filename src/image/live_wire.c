@@ -143,7 +143,7 @@ int live_read(int fd, void *buf, size_t len, uint64_t deadline_ns)
 
 int live_listen(int fd, struct live_word *word, uint64_t deadline_ns)
 {
-	struct frame f;
+	struct frame f = {0};
 	int rc = live_read(fd, &f, sizeof(f), deadline_ns);
 	if (rc)
 		return rc;
