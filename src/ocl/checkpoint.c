@@ -297,6 +297,7 @@ static void commit(struct domain *d)
 	commit_object(m);
 	consolidated = consolidate(d);
 	d->unprotected = !consolidated;
+	d->dropped = false;
 	for
 		EACH_CONTENT(d, m)
 		{

@@ -146,7 +146,7 @@ static cl_int checkpoint(struct domain *d)
 	return CL_SUCCESS;
 }
 
-static cl_int close_epoch(struct domain *d, bool may_save)
+static cl_int close_epoch(struct domain *d, const struct queue *q, bool may_save)
 {
 	cl_int status = CL_SUCCESS;
 	bool save;
@@ -161,7 +161,9 @@ static cl_int close_epoch(struct domain *d, bool may_save)
 		return give_up(d);
 	if (save)
 		status = checkpoint(d);
-	else
+	else if (may_save)
+		ocl_log_end_epoch(d, q);
+	if (!save)
 		ocl_log_capture_all(d);
 	return status;
 }
@@ -179,7 +181,7 @@ cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes)
 		ocl_log_capture_all(d); /* the program may write there from now on */
 		return CL_SUCCESS;
 	}
-	status = close_epoch(d, closes);
+	status = close_epoch(d, queue, closes);
 	if (status == CL_SUCCESS)
 		settle(d);
 	return status;

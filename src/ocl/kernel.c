@@ -335,7 +335,8 @@ void ocl_kernel_examine(struct kernel *k)
 	}
 }
 
-static void mark(struct mem *m, const struct arg *g)
+/* True: it may change more than scratch. */
+static bool mark(struct mem *m, const struct arg *g)
 {
 	struct mem *root = m->root;
 	bool constant = g->constant && (ocl.set.opt & OCL_OPT_AUTO);
@@ -343,12 +344,13 @@ static void mark(struct mem *m, const struct arg *g)
 		       (root->told_read_only || ((m->read_only || root->read_only)));
 
 	if (constant)
-		return;
+		return false;
 	if (trusted) {
 		root->writes_seen |= !g->constant;
-		return;
+		return false;
 	}
 	root->modified |= OCL_BY_DEVICE;
+	return !root->scratch;
 }
 
 static bool add_used(struct entry *e, struct object *o, uint32_t *room)
@@ -399,13 +401,13 @@ bool ocl_kernel_uses(struct kernel *k, struct entry *e)
 			continue;
 		memcpy(&handle, g->value, sizeof(handle));
 		if ((o = ocl_find(handle, OCL_MEM))) {
-			mark((struct mem *)o, g);
-			o = OBJ(((struct mem *)o));
+			e->lasting |= mark((struct mem *)o, g);
 		} else {
 			o = ocl_find(handle, OCL_SAMPLER);
 		}
 		if (o && !add_used(e, o, &room))
 			return false;
 	}
+	e->lasting |= svm;
 	return !svm || d->svm_count == 0 || use_svm(d, e, &room);
 }

@@ -20,7 +20,7 @@ struct entry *ocl_entry_new(ocl_op_t op)
 static void blob_free(struct domain *d, struct blob *b)
 {
 	if (b->memory) {
-		free(b->memory);
+		ocl_pool_give(b->memory, b->size);
 		d->host_bytes -= b->size;
 	} else if (b->size > 0) {
 		ocl_store_give(d, b->at, (off_t)b->size);
@@ -76,7 +76,7 @@ void ocl_log_clear(struct domain *d)
 	struct entry *e = d->first, *next;
 
 	d->first = NULL;
-	d->last = &d->first;
+	d->last = d->epoch_first = &d->first;
 	d->entries = d->log_bytes = d->unchecked = d->uncaptured = 0;
 	d->gates_used = 0;
 	for (; e; e = next) {
@@ -84,6 +84,41 @@ void ocl_log_clear(struct domain *d)
 		event_ours_no_more(e->own);
 		ocl_entry_free(d, e);
 	}
+}
+
+static bool is_droppable(const struct domain *d, const struct entry *e, const struct queue *q)
+{
+	return !e->lasting && e->queue == q && e->number <= q->finished &&
+	       !(e->gates & d->gates_unset) && (!ocl_entry_reads(e) || e->arrived || e->checked);
+}
+
+static void drop_epoch(struct domain *d)
+{
+	struct entry *e = *d->epoch_first, *next;
+
+	*d->epoch_first = NULL;
+	d->last = d->epoch_first;
+	d->dropped = true;
+	for (; e; e = next) {
+		next = e->next;
+		d->entries--;
+		d->log_bytes -= sizeof(*e) + e->used_count * sizeof(void *);
+		d->unchecked -= ocl_entry_reads(e) && !e->checked;
+		d->uncaptured -= e->uncaptured;
+		event_ours_no_more(e->own);
+		ocl_entry_free(d, e);
+	}
+}
+
+void ocl_log_end_epoch(struct domain *d, const struct queue *q)
+{
+	const struct entry *e = *d->epoch_first;
+
+	while (e && q && (ocl.set.opt & OCL_OPT_SB) && is_droppable(d, e, q))
+		e = e->next;
+	if (!e && *d->epoch_first)
+		drop_epoch(d);
+	d->epoch_first = d->last;
 }
 
 /* ---- host data ---- */
@@ -109,7 +144,7 @@ bool ocl_log_capture(struct domain *d, struct entry *e)
 	}
 	e->data.size = e->host_span;
 	if (d->host_bytes + e->host_span <= memory_max)
-		e->data.memory = malloc(e->host_span ? e->host_span : 1);
+		e->data.memory = ocl_pool_take(e->host_span);
 	if (e->data.memory) {
 		memcpy(e->data.memory, e->host, e->host_span);
 		d->host_bytes += e->host_span;

@@ -410,6 +410,8 @@ static cl_int CL_API_CALL set_mem_flags(cl_mem handle, cl_bitfield flags)
 		if (m->scratch && !(flags & HALE_MEM_SCRATCH)) {
 			m->modified |= OCL_BY_DEVICE;
 			m->saved = false;
+			/* what it holds may come from commands that are no longer known */
+			OBJ(m)->domain->unprotected |= OBJ(m)->domain->dropped;
 		}
 		m->told_read_only = flags & HALE_MEM_READ_ONLY;
 		m->scratch = flags & HALE_MEM_SCRATCH;

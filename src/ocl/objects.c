@@ -40,7 +40,7 @@ static void context_add(cl_context c, const cl_context_properties *properties)
 	if (d) {
 		OBJ(d)->domain = d;
 		d->objects.next = d->objects.prev = &d->objects;
-		d->last = &d->first;
+		d->last = d->epoch_first = &d->first;
 		d->live = 1;
 		d->store.fd = -1;
 		d->checkpoint_at = clock_seconds();
@@ -206,13 +206,21 @@ cl_int CL_API_CALL layer_clFlush(cl_command_queue q)
 cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
 {
 	uint32_t moves = ocl.moves;
-	cl_int status = NEXT->clFinish(ocl_real(q, OCL_QUEUE));
+	uint64_t number;
 	struct queue *o;
+	cl_int status;
 
 	if (ocl.passive)
-		return status;
+		return NEXT->clFinish(q);
 	ocl_lock();
 	o = ocl_find(q, OCL_QUEUE);
+	number = o ? o->last_number : 0;
+	ocl_unlock();
+	status = NEXT->clFinish(ocl_real(q, OCL_QUEUE));
+	ocl_lock();
+	o = ocl_find(q, OCL_QUEUE);
+	if (o && status == CL_SUCCESS && number > o->finished)
+		o->finished = number;
 	if (o && status != CL_SUCCESS)
 		status = ocl_epoch_failed(OBJ(o)->domain, o, status, moves);
 	if (o && status == CL_SUCCESS)

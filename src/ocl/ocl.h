@@ -151,6 +151,7 @@ struct queue {
 	cl_queue_properties *list; /* as given, 0-terminated, or NULL */
 	bool out_of_order, on_device;
 	uint64_t last_number;	 /* of the newest command in it */
+	uint64_t finished;	 /* all up to this one are known to have run */
 	uint64_t gates;		 /* that a command behind the last one waits for */
 	cl_event before_gate;	 /* a marker behind the commands that wait for no gate */
 	cl_command_queue replay; /* ours, in order, made when it is first needed */
@@ -211,6 +212,7 @@ struct entry {
 	struct queue *queue;
 	uint64_t number; /* of the command in its domain */
 	uint64_t gates;	 /* user events that it waits for */
+	bool lasting;	 /* may change what must outlive the epoch: not only scratch objects */
 	cl_event own;	 /* ours to release; NULL: none */
 	bool arrived;	 /* reads and maps: was complete before the last check */
 	bool checked;	 /* reads and maps: the program has the data, and it was good */
@@ -263,7 +265,8 @@ struct domain { /* a context */
 	struct object objects;	       /* head of a ring */
 	uint32_t live;		       /* objects that the program still has, the context too */
 	uint32_t svm_count, fine_svm;
-	struct entry *first, **last;
+	struct entry *first, **last, **epoch_first; /* the last: of the epoch that is open */
+	bool dropped; /* epochs that changed only scratch objects, since the last checkpoint */
 	uint64_t entries, numbers;
 	uint64_t log_bytes, host_bytes; /* of the entries; of host data kept in memory */
 	uint64_t unchecked, uncaptured; /* entries of these kinds */
@@ -392,9 +395,16 @@ bool ocl_log_capture(struct domain *d, struct entry *e);
 void ocl_log_capture_all(struct domain *d);
 /* Those whose data overlaps [host, host + size): the program's memory is about to change. */
 void ocl_log_capture_range(struct domain *d, const void *host, size_t size);
+/* If the open epoch, with all of it run in q and checked, changed nothing but scratch objects, it
+ * need never be repeated: its entries go. The next epoch begins in either case. */
+void ocl_log_end_epoch(struct domain *d, const struct queue *q);
 /* The data of an entry for replay: as captured or the program's own; free what *owned says. */
 const void *ocl_log_data(struct domain *d, const struct entry *e, void **owned);
 size_t ocl_rect_span(const size_t origin[3], const size_t region[3], size_t row, size_t slice);
+
+/* ---- pool.c ---- */
+void *ocl_pool_take(size_t size);
+void ocl_pool_give(void *p, size_t size);
 
 /* ---- submit.c ---- */
 /* Takes over e, hands the command to the runtime and logs it; when blocking, waits and closes the

@@ -198,8 +198,12 @@ static void mark_modified(struct entry *e)
 {
 	struct mem *m = e->dst ? e->dst->root : NULL;
 
+	/* mappings may be written to at any time, and what isn't known may be anything */
+	if (e->op >= OP_MAP && e->op != OP_MARKER && e->op != OP_BARRIER)
+		e->lasting = true;
 	if (!m)
 		return;
+	e->lasting |= !m->scratch;
 	if (e->op == OP_WRITE || e->op == OP_WRITE_RECT)
 		m->modified |= OCL_BY_HOST;
 	else if (e->op == OP_WRITE_IMAGE || (e->op >= OP_COPY && e->op <= OP_FILL_IMAGE) ||
@@ -292,6 +296,7 @@ static cl_int pass_on(struct entry *e, cl_command_queue queue, bool blocking, cl
 /* The program waits, unlocked. */
 static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool theirs)
 {
+	uint64_t number = q->out_of_order ? 0 : q->last_number;
 	uint32_t moves = ocl.moves;
 	cl_int status;
 
@@ -302,8 +307,10 @@ static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool t
 	ocl_lock();
 	if (status != CL_SUCCESS) /* a recovery has repeated the command itself, too */
 		status = ocl_epoch_failed(d, q, status, moves);
-	if (status == CL_SUCCESS)
+	if (status == CL_SUCCESS) {
+		q->finished = number > q->finished ? number : q->finished;
 		status = ocl_epoch_sync(d, q, true);
+	}
 	if (!theirs)
 		NEXT->clReleaseEvent(event);
 	ocl_drop(OBJ(q));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <errno.h>
 #include <linux/futex.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -49,7 +50,8 @@ static struct transfer *transfers;
 
 static void end_transfer(struct transfer *t, cl_int status)
 {
-	if (t->in && status == CL_COMPLETE && !move_rows(&t->far, t->data, true))
+	if (t->in && status == CL_COMPLETE && !move_rows(&t->far, t->data, true) &&
+	    errno != ESRCH) /* it has ended */
 		log_warn("opencl: the program's memory at %#lx can't be written to",
 			 (unsigned long)t->far.address);
 	clReleaseEvent(t->done);
