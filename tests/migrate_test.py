@@ -132,4 +132,19 @@ def ranks_move_with_large_messages_in_flight_and_threads_at_work(s):
     held_at(s, "rendezvous")
 
 
+@test
+def lammps_moves_and_prints_the_same(s):
+    have("lmp")
+    melt = "/usr/share/lammps/examples/melt/in.melt"
+    with open(melt) as f:
+        s.write("in.melt", re.sub(r"^run\b.*", "run 600", f.read(), flags=re.M))
+    argv = ["lmp", "-log", "none", "-in", s.path("in.melt")]
+    reference = s.openmpi(2, *argv)
+    expect(reference.status == 0, reference)
+    r = start(s, 2, *argv).wait()
+    expect(r.status == 0, r)
+    expect(len(thermo(r.out)) > 10 and thermo(r.out) == thermo(reference.out), r, reference)
+    expect(sum(m[1] == "moved" for m in moves(s)) >= 4, moves(s), r)
+
+
 main()
