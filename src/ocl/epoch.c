@@ -259,3 +259,12 @@ bool ocl_epoch_moved(struct domain *d, cl_int status, uint32_t moves)
 
 	return q && ocl_epoch_failed(d, q, status, moves) == CL_SUCCESS;
 }
+
+void ocl_epoch_restarted(struct domain *d)
+{
+	ocl_store_renew(d);
+	if (d->dead || ocl.set.when == OCL_CKPT_OFF || ocl_domain_gated(d))
+		return;
+	ocl_epoch_quiesce(d);
+	checkpoint(d);
+}

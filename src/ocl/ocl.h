@@ -434,6 +434,9 @@ cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32
 /* The same for a call that concerns no queue, and only for the code that says so plainly. True:
  * call again. */
 bool ocl_epoch_moved(struct domain *d, cl_int status, uint32_t moves);
+/* In a process rebuilt from an image, before its first command: what the image brought back is the
+ * point to go back to. */
+void ocl_epoch_restarted(struct domain *d);
 /* Waits until every command that can run has run. False: some wait for user events. */
 bool ocl_epoch_quiesce(struct domain *d);
 bool ocl_domain_gated(const struct domain *d);
@@ -453,6 +456,11 @@ bool ocl_detect_answer(struct domain *d);
 void ocl_detect_settle(struct domain *d);
 
 /* ---- store.c ---- */
+/* The file belonged to the process of which this one is a copy. */
+static inline bool ocl_store_is_gone(const struct store *s)
+{
+	return s->fd >= 0 && s->life != atomic_load(&ocl.lives);
+}
 /* After a restart of the process from an image, which leaves the file out: nothing is saved, and
  * what was since can't be mended before the next checkpoint. */
 void ocl_store_renew(struct domain *d);

@@ -40,12 +40,6 @@ static void drop_extents(struct store *s)
 	}
 }
 
-/* The file belonged to the process of which this one is a copy. */
-static bool is_gone(const struct store *s)
-{
-	return s->fd >= 0 && s->life != atomic_load(&ocl.lives);
-}
-
 bool ocl_store_open(struct domain *d)
 {
 	struct store *s = &d->store;
@@ -69,7 +63,7 @@ bool ocl_store_open(struct domain *d)
 
 void ocl_store_renew(struct domain *d)
 {
-	if (LIKELY(!is_gone(&d->store)))
+	if (LIKELY(!ocl_store_is_gone(&d->store)))
 		return;
 	drop_extents(&d->store);
 	if (d->store.fd >= 0)
@@ -99,7 +93,7 @@ void ocl_store_close(struct domain *d)
 	drop_extents(s);
 	if (s->fd >= 0) {
 		ocl_guest_descriptor(s->fd, false);
-		if (!is_gone(s))
+		if (!ocl_store_is_gone(s))
 			close(s->fd);
 	}
 	s->fd = -1;
@@ -131,7 +125,7 @@ void ocl_store_give(struct domain *d, off_t at, off_t bytes)
 	struct extent *x;
 
 	bytes = (off_t)ALIGN_UP((size_t)bytes, HALE_PAGE);
-	if (s->fd < 0 || at < 0 || is_gone(s))
+	if (s->fd < 0 || at < 0 || ocl_store_is_gone(s))
 		return;
 	if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes) != 0)
 		log_debug("opencl: %ld bytes of old checkpoints stay on disk", (long)bytes);
@@ -146,7 +140,7 @@ bool ocl_store_write(struct domain *d, off_t at, const void *data, size_t size)
 {
 	const char *p = data;
 
-	if (is_gone(&d->store))
+	if (ocl_store_is_gone(&d->store))
 		return false;
 	while (size > 0) {
 		ssize_t n = pwrite(d->store.fd, p, size, at);
@@ -172,7 +166,7 @@ bool ocl_store_read(struct domain *d, off_t at, void *data, size_t size)
 {
 	char *p = data;
 
-	if (is_gone(&d->store))
+	if (ocl_store_is_gone(&d->store))
 		return false;
 	while (size > 0) {
 		ssize_t n = pread(d->store.fd, p, size, at);

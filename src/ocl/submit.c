@@ -349,6 +349,8 @@ static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, b
 	cl_int status;
 	bool reads = ocl_entry_reads(e);
 
+	if (UNLIKELY(ocl_store_is_gone(&d->store)))
+		ocl_epoch_restarted(d);
 	if (is_read(e->op) || (e->op == OP_SVM_COPY && !e->dst))
 		ocl_log_capture_range(d, e->host, e->host_span);
 	if (e->op == OP_UNMAP || e->op == OP_SVM_UNMAP)

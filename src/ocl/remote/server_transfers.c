@@ -3,11 +3,11 @@
  * when the request is taken, which is before the program may change it; what is read is put into
  * the program's memory when the command is complete, which is before the program can know that it
  * is. */
+#include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <errno.h>
-#include <linux/futex.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "ocl/remote/server.h"
