@@ -4,7 +4,7 @@
 cut, spares. Nodes are agents on this machine (--nodes) or network namespaces (namespaces.py)."""
 
 from lib import *
-from lib import stat_of
+from lib import name_of, stat_of
 from namespaces import Hosts
 
 CKPT = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "1500ms"]
@@ -24,6 +24,18 @@ def expected(s, exe, *args, ranks=4):
     r = s.hale_run(ranks, exe, *args)
     expect(r.status == 0, r)
     return sorted(r.out.splitlines())
+
+
+def running(pids, exe):
+    """Those that execute this program."""
+    found = []
+    for p in pids:
+        try:
+            if stat_of(p)[1] not in "ZX" and os.readlink(f"/proc/{p}/exe") == exe:
+                found.append(p)
+        except (OSError, TypeError):
+            pass
+    return found
 
 
 def same(r, wanted):
@@ -198,16 +210,42 @@ def over_namespaces_a_node_that_is_cut_off_stops_before_its_ranks_run_elsewhere(
         job = hosts.hale_start(4, exe, 150, 20, options=[
             "--spares", "1", "--ckpt-every", "300ms", "--report", "report.json"])
         job.until_output("rank 3 step 30 ")
-        old = children(hosts.servers[1].pid)
+        old = running(children(hosts.servers[1].pid), exe)
         hosts.cut(1)
         job.until_says("is lost")
-        left = [p for p in old if stat_of(p) and stat_of(p)[1] not in "ZX" and
-                exe in os.readlink(f"/proc/{p}/exe")]
-        expect(not left, f"the cut off half runs on: {left}")
+        expect(old and not running(old, exe), f"the cut off half runs on: {old}")
         hosts.heal(1)
         same(job.wait(), wanted)
         failure = s.report()["failures"][0]
         expect(failure["node"] == hosts.address(1), failure)
+
+
+@test
+def a_launcher_that_is_killed_proves_nothing(s):
+    """The head waits for the lease, so none of the old ranks is at work when new ones start."""
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    with Hosts(s, 3) as hosts:
+        job = hosts.hale_start(4, exe, 150, 20, options=[
+            "--spares", "1", "--ckpt-every", "300ms", "--report", "report.json"])
+        job.until_output("rank 3 step 30 ")
+        old = running(children(hosts.servers[1].pid), exe)
+        launcher = [p for p in children(job.pid) if f"client.py {hosts.address(1)}" in name_of(p)]
+        for p in launcher:
+            os.kill(p, signal.SIGKILL)
+        job.until_says("is lost")
+        expect(old and not running(old, exe), f"the old ranks run on: {old}")
+        same(job.wait(), wanted)
+
+
+@test
+def garbage_in_the_middle_ends_the_session(s):
+    exe = s.compile("misuse")
+    for after in (50, 100, 200):
+        launcher = f"%c | (head -c {after}; head -c 100000 /dev/urandom; sleep 60)"
+        r = s.hale_run(2, exe, "spin", options=["--host", "a", "--launcher", launcher,
+                                                "--node-timeout", "1s"])
+        expect(r.status in (EXIT_USAGE, EXIT_UNRECOVERED) and "no message" in r.err, r)
 
 
 main()

@@ -74,6 +74,7 @@ struct agent {
 	int listener;
 	struct loop_source listening;
 	char address[108], token[24];
+	char libdir[PATH_MAX]; /* of our libraries, on this machine; "": not looked for yet */
 	struct agent_conn *conns;
 	int segment_fd;
 	struct segment *segment; /* NULL: no layout yet */

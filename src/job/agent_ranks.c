@@ -232,13 +232,11 @@ static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t
 	return HALE_ERR_SYSTEM;
 }
 
-static const char *own_libdir(struct error *err)
+static const char *own_libdir(struct agent *a, struct error *err)
 {
-	static char libdir[PATH_MAX];
-
-	if (!libdir[0] && environment_find_libdir(libdir, err) != HALE_OK)
-		libdir[0] = '\0';
-	return libdir[0] ? libdir : NULL;
+	if (!a->libdir[0] && environment_find_libdir(a->libdir, err) != HALE_OK)
+		a->libdir[0] = '\0';
+	return a->libdir[0] ? a->libdir : NULL;
 }
 
 static char **make_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err)
@@ -251,7 +249,7 @@ static char **make_environment(struct agent *a, uint32_t rank, const char *sink,
 		local_rank += agent_has(a, r);
 	struct environment_params p = {.inherited = s->environ,
 				       .exports = s->exports,
-				       .libdir = own_libdir(err),
+				       .libdir = own_libdir(a, err),
 				       .preload_mpi = s->flags & SETUP_PRELOAD_MPI,
 				       .agent = a->address,
 				       .token = a->token,

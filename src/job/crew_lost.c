@@ -103,8 +103,9 @@ void crew_lose(struct node *n, const char *why)
 	n->state = NODE_LOST;
 	loop_timer_clear(c->loop, &n->lost);
 	session_close(&n->session);
+	/* it leads a group, in which a launcher's own children are, too */
 	if (n->pid > 0)
-		kill(n->pid, SIGKILL);
+		kill(-n->pid, SIGKILL);
 	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++) {
 		if (c->placement.node_of[r] != n->index)
 			continue;

@@ -153,6 +153,8 @@ static hale_status_t start_launcher(struct node *n, int *fd, struct error *err)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a socket for an agent");
 	}
 	n->pid = fork();
+	if (n->pid > 0)
+		setpgid(n->pid, n->pid);
 	if (n->pid == 0) {
 		if (dup2(ends[1], 0) < 0 || dup2(ends[1], 1) < 0)
 			_exit(1);
@@ -379,7 +381,6 @@ static void let_go(struct crew *c)
 		if (n->pid == 0)
 			continue;
 		kill(-n->pid, SIGKILL);
-		kill(n->pid, SIGKILL);
 		wait_for(n, clock_seconds() + 1);
 	}
 }

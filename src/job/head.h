@@ -158,6 +158,7 @@ struct head {
 	struct control *control;
 	const struct head_start *start;
 	struct hosts hosts;
+	char wdir[PATH_MAX];	  /* of the ranks on other machines */
 	enum profile_phase phase; /* that the newest of the turns leads to */
 	struct profile_turn *turns;
 	uint32_t final_look;

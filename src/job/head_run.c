@@ -320,8 +320,8 @@ static void make_job_id(struct head *h)
 		snprintf(h->job, sizeof(h->job), "%s.%d-%d", base, (int)getpid(), again);
 }
 
-/* Nodes on this machine speak over its loopback, unless the user says otherwise; our own wire does so
- * by itself (segment.h, one_host). */
+/* Nodes on this machine speak over its loopback, unless the user says otherwise; our own wire does
+ * so by itself (segment.h, one_host). */
 static void keep_off_the_network(const struct head *h)
 {
 	if (h->hosts.count == 0 && h->crew.config.nodes > 1)
@@ -332,7 +332,6 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 				struct error *err)
 {
 	const struct options *o = h->o;
-	static char here[PATH_MAX];
 	struct crew_config config = {.hosts = h->hosts.count > 0 ? &h->hosts : NULL,
 				     .nodes = nodes,
 				     .spares = (uint32_t)o->spares,
@@ -361,8 +360,8 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 				       .arg = h};
 
 	/* elsewhere the working folder is the one of the same name */
-	if (config.hosts && realpath(o->wdir ? o->wdir : ".", here))
-		config.setup.wdir = here;
+	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->wdir))
+		config.setup.wdir = h->wdir;
 	config.setup.flags =
 	    (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) | (o->no_mpi ? SETUP_NO_MPI : 0);
 	if (getrandom(config.setup.secret, sizeof(config.setup.secret), 0) !=

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job/: the life of one job on one machine: launch, watch, output, checkpoint, roll back, end.
+/* job/: the life of one job: launch, watch, output, checkpoint, roll back, end.
  *
  *   cli/run ─▶ head  (head.h: the job's state machine; decides)
- *                ├─ agent   (agent.h: segment, sockets, processes; does, reports by callbacks)
- *                │    ├─ launch, environment, pin, guardian
- *                │    └─ streams, dedupe, feed       output and stdin of the ranks
+ *                ├─ crew    (crew.h: its nodes, and a mirror of the ranks; printed, outlet, feed)
  *                ├─ checkpoint, recover              one checkpoint; one way back
- *                ├─ inject, control                  faults on request; hale ps, hale ckpt
- *                ├─ watch                            events, rules, monitors
+ *                ├─ inject, control, watch           faults on request; hale ps, hale ckpt; events
  *                └─ record, report                   what happened, on disk
+ *                     ┆ session, message, setup      frames (docs/agent-protocol.md)
+ *   cli/agent ─▶ agent  (agent.h: one a node; does, and tells)
+ *                ├─ segment, launch, environment, pin
+ *                ├─ guardian, lease                  whether ranks may run
+ *                └─ stream, intake                   output and stdin of the ranks
  *
- * One thread, one event loop (loop.h), no globals: so that the agent can become a process of its
- * own on each node without another line changing.
- * May call: store/, image/ (reading side), ftb/, rules/, base/. Called by: cli/.
+ * Each process has one thread, one event loop (loop.h), no globals.
+ * May call: store/, image/ (reading side), ftb/, rules/, monitor/, base/. Called by: cli/.
  */
 #ifndef HALE_JOB_JOB_H
 #define HALE_JOB_JOB_H
