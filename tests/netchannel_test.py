@@ -4,53 +4,9 @@
 faults of a job whose ranks all talk over the network."""
 
 from lib import *
+from net_nodes import ENV, MINIRUN, Nodes
 
-MINIRUN = os.path.join(os.path.dirname(HALE), "tests", "minirun")
-ENV = {"LD_LIBRARY_PATH": os.path.dirname(HALE)}
 ALL = {"HALE_NET": "all", "HALE_COLL": "messages"}
-
-
-class Nodes:
-    """Network namespaces PREFIX0, PREFIX1, … on one bridge in another one."""
-
-    def __init__(self, s, count):
-        if os.getuid() != 0 or not shutil.which("ip"):
-            skip("network namespaces need root and iproute2")
-        self.s, self.prefix, self.made = s, f"hn{os.getpid()}n", []
-        hub = self.add(f"hn{os.getpid()}hub")
-        self.ip("-n", hub, "link", "add", "name", "bridge0", "type", "bridge")
-        self.ip("-n", hub, "link", "set", "bridge0", "up")
-        for k in range(count):
-            node = self.add(f"{self.prefix}{k}")
-            self.ip("-n", node, "link", "set", "lo", "up")
-            self.ip("-n", node, "link", "add", "eth0", "type", "veth", "peer", "name", f"p{k}",
-                    "netns", hub)
-            self.ip("-n", node, "addr", "add", f"10.77.0.{k + 1}/24", "dev", "eth0")
-            self.ip("-n", node, "link", "set", "eth0", "up")
-            self.ip("-n", hub, "link", "set", f"p{k}", "master", "bridge0")
-            self.ip("-n", hub, "link", "set", f"p{k}", "up")
-
-    def ip(self, *argv):
-        r = self.s.run("ip", *argv)
-        if r.status != 0 and not self.made:
-            skip("no right to make network namespaces here")
-        expect(r.status == 0, r)
-
-    def add(self, name):
-        self.ip("netns", "add", name)
-        self.made.append(name)
-        return name
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for name in self.made:
-            self.s.run("ip", "netns", "del", name)
-
-    def run(self, ranks, nodes, *argv, env=None):
-        return self.s.run(MINIRUN, "-n", ranks, "--nodes", nodes, "--netns", self.prefix, *argv,
-                          env=dict(ENV, HALE_NET_DEVICES="eth0", **(env or {})))
 
 
 def told(r):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* speed [PATTERNS [BYTES]]: each rank of the first half and one of the second, which is on the other
- * node; patterns of each size, one line each:
+/* speed [PATTERNS [BYTES]]: each rank of the first half and one of the second, which is on the
+ * other node; patterns of each size, one line each:
  *
  *   p BYTES us      ping-pong: half a round trip
  *   w BYTES MB/s    windows of 64 from one to the other, then an answer
@@ -8,7 +8,8 @@
  *   r BYTES M/s     messages a second: as w, for small ones
  *   z 0 %           of a core that a rank uses while it waits for a message for a second
  *
- * Each is measured for about the same time, whatever the size. Rank 0 prints the mean of the pairs. */
+ * Each is measured for about the same time, whatever the size. Rank 0 prints the mean of the pairs.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,15 +2,17 @@
 /* struct wire over TCP, by nothing but system calls: for networks without RDMA. Linked into the
  * library itself, since it needs no memory but ours (base/heap.h).
  *
- * Epoll says once of each connection that something has come (edge-triggered). As long as nothing
- * has, asking it costs a tenth of a microsecond and takes no lock of a socket: reading a socket in
- * vain takes the one that what comes next needs. Its descriptor is also what a sleeping process
- * waits for. */
+ * A process that sleeps, or has many connections, hears from epoll what has come, once of each
+ * (edge-triggered). That costs whoever sends a tenth of a microsecond a message. So as long as a
+ * process finds what it waits for without sleeping, epoll doesn't look at its few connections, and
+ * poll is asked, which takes no lock of a socket: reading one in vain takes the lock that what
+ * comes next needs. */
 #include "channel/net/tcp.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -23,6 +25,9 @@ enum {
 	BACKLOG = 256,
 	EVENTS_AT_ONCE = 32,
 	READS_AT_ONCE = 8,
+	FEW = 4,	      /* connections that poll is asked about */
+	AWAKE = 64,	      /* rounds that bring something before epoll stops looking */
+	ROUNDS_PER_LOOK = 32, /* at what happens rarely: connections that come */
 	RTO_MAX_MS = 1000,
 };
 
@@ -42,6 +47,17 @@ void tcp_watch(struct tcp_socket *s, uint32_t events)
 		return;
 	epoll_ctl(tcp.epoll, op, s->fd, &e);
 	s->events = events;
+}
+
+void tcp_conn_watch(struct tcp_conn *c)
+{
+	if (tcp.nlive > FEW && !tcp.watching) {
+		tcp.watching = true;
+		for (uint32_t i = 0; i < tcp.nlive; i++)
+			tcp_conn_watch(tcp.live[i]);
+	}
+	if (c->socket.fd >= 0)
+		tcp_watch(&c->socket, tcp.watching ? EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET : 0);
 }
 
 /* Also where a child of the program still has it: the other side must see that it's over. */
@@ -282,6 +298,34 @@ static void tcp_flush(void)
 			tcp_conn_write(tcp.live[i]);
 }
 
+static void look_at_few(void)
+{
+	struct pollfd p[FEW];
+	struct tcp_conn *c[FEW];
+	nfds_t n = 0;
+	for (uint32_t i = 0; i < tcp.nlive; i++) {
+		if (tcp.live[i]->failed)
+			continue;
+		c[n] = tcp.live[i];
+		p[n] = (struct pollfd){.fd = c[n]->socket.fd,
+				       .events = (short)(POLLIN | (c[n]->full ? POLLOUT : 0))};
+		n++;
+	}
+	int ready = poll(p, n, 0);
+	for (nfds_t i = 0; i < n && ready > 0; i++)
+		if (p[i].revents)
+			conn_event(c[i], (uint32_t)p[i].revents);
+}
+
+/* Shall epoll look at connections? */
+static void watch(bool on)
+{
+	tcp.watching = on;
+	tcp.brought = 0;
+	for (uint32_t i = 0; i < tcp.nlive; i++)
+		tcp_conn_watch(tcp.live[i]);
+}
+
 static int tcp_progress(void)
 {
 	tcp.moved = 0;
@@ -289,12 +333,20 @@ static int tcp_progress(void)
 	for (uint32_t i = 0; i < tcp.nlive; i++)
 		if (tcp.live[i]->more)
 			read_on(tcp.live[i]);
-	look();
+	if (!tcp.watching)
+		look_at_few();
+	if (tcp.watching || tcp.hands || ++tcp.rounds % ROUNDS_PER_LOOK == 0)
+		look();
+	if (tcp.moved && tcp.watching && tcp.nlive <= FEW && ++tcp.brought == AWAKE)
+		watch(false);
 	return tcp.moved;
 }
 
 static bool tcp_arm(void)
 {
+	if (!tcp.watching)
+		watch(true);
+	tcp.brought = 0;
 	for (uint32_t i = 0; i < tcp.nlive; i++)
 		if (tcp.live[i]->more)
 			return false;

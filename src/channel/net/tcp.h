@@ -167,6 +167,9 @@ extern struct tcp {
 	struct tcp_receive *receives;
 	uint32_t strangers;
 	bool congestion_said;
+	bool watching;		/* epoll looks for what happens on connections (tcp.c) */
+	unsigned rounds;	/* of progress, since the last look at epoll */
+	unsigned brought;	/* rounds in which something came, since the last sleep */
 	unsigned char *scratch; /* what has just been read */
 	bool corked;		/* datagrams wait for flush, and leave together */
 	int moved;
@@ -176,6 +179,8 @@ extern struct tcp {
 /* What epoll shall look for; 0: the socket is no longer its affair. */
 void tcp_watch(struct tcp_socket *s, uint32_t events);
 void tcp_socket_close(struct tcp_socket *s);
+/* A connection is new, or epoll is to look for it now or no longer. */
+void tcp_conn_watch(struct tcp_conn *c);
 /* Settings of a connection's socket. */
 void tcp_socket_prepare(int fd);
 

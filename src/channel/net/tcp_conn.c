@@ -142,7 +142,8 @@ void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation)
 	memcpy(c->incarnation, incarnation, sizeof(c->incarnation));
 	tcp.live[tcp.nlive++] = c;
 	tcp.attempts[peer] = 0;
-	tcp_watch(&c->socket, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	c->more = true;
+	tcp_conn_watch(c);
 	tcp.moved++;
 	tcp.calls.up(peer);
 	outs_end(before);
