@@ -542,6 +542,26 @@ static void flipped_bits_are_found(void **state)
 	}
 }
 
+/* Whoever can speak to a sink can't make it crash, nor run. */
+static void wrong_tables_with_right_checksums_are_survived(void **state)
+{
+	struct fixture *f = *state;
+	static const unsigned kinds[] = {FRAME_MAPS,	FRAME_PAGES,   FRAME_DROPS,
+					 FRAME_LOCKS,	FRAME_PROCESS, FRAME_THREADS,
+					 FRAME_SIGNALS, FRAME_CONTENT, FRAME_DESCRIPTORS};
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		for (size_t k = 0; k < 5; k++) {
+			bool in_all = kinds[i] == FRAME_MAPS || kinds[i] == FRAME_PAGES;
+			const struct fault x = {RESIGN, TO_SINK, kinds[i], in_all ? k % 2 : 0};
+			relay_resign_at = k * k * 1009 + 3 * k;
+			with_fault(f,
+				   kinds[i] == FRAME_LOCKS ? "held_mutexes" : "pipes_and_counters",
+				   "", &x);
+			expect_nothing_happened(f, &x);
+			assert_true(WIFEXITED(f->sink_status));
+		}
+}
+
 static void flipped_answers_are_found(void **state)
 {
 	static const struct fault x[] = {{FLIP_TABLE, TO_SOURCE, LIVE_ACCEPT, 0},
@@ -676,6 +696,7 @@ int main(int argc, char **argv)
 	    T(a_source_that_dies_leaves_no_copy_before_commit),
 	    T(a_sink_that_does_not_answer_is_left),
 	    T(flipped_bits_are_found),
+	    T(wrong_tables_with_right_checksums_are_survived),
 	    T(flipped_answers_are_found),
 	    T(children_are_refused),
 	    T(a_sink_without_memory_says_so),

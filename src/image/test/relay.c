@@ -18,6 +18,8 @@
 
 #include "image/live_wire.h"
 
+size_t relay_resign_at;
+
 struct relay {
 	struct fixture *f;
 	const struct fault *fault;
@@ -60,6 +62,16 @@ static void append(const struct fixture *f)
 	close(fd);
 }
 
+static void resign(struct relay *r, size_t at)
+{
+	struct frame f;
+	memcpy(&f, r->buf, sizeof(f));
+	if (f.table_len)
+		r->buf[sizeof(f) + at % f.table_len] ^= (char)(0x81 >> at % 7);
+	live_sign(&f, r->buf + sizeof(f));
+	memcpy(r->buf, &f, sizeof(f));
+}
+
 static bool do_deed(struct relay *r, const struct frame *frame)
 {
 	char *data = r->buf + sizeof(*frame) + frame->table_len;
@@ -81,6 +93,9 @@ static bool do_deed(struct relay *r, const struct frame *frame)
 		return true;
 	case FLIP_TABLE:
 		r->buf[sizeof(*frame) + frame->table_len / 2] ^= 4;
+		return true;
+	case RESIGN:
+		resign(r, relay_resign_at);
 		return true;
 	case FLIP_DATA:
 		data[frame->data_len / 2] ^= 4;

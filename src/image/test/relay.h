@@ -20,7 +20,18 @@ struct fixture {
 
 enum { TO_SINK, TO_SOURCE };
 
-enum deed { PASS, KILL_SINK, KILL_SOURCE, CUT, FLIP_HEAD, FLIP_TABLE, FLIP_DATA, SWALLOW, APPEND };
+enum deed {
+	PASS,
+	KILL_SINK,
+	KILL_SOURCE,
+	CUT,
+	FLIP_HEAD,
+	FLIP_TABLE,
+	FLIP_DATA,
+	SWALLOW,
+	APPEND,
+	RESIGN
+};
 
 /* What is done to the nth frame of a kind that goes one way. */
 struct fault {
@@ -28,6 +39,9 @@ struct fault {
 	int way;
 	unsigned kind, nth;
 };
+
+/* RESIGN: this byte of the table is another one, and the checksums fit. */
+extern size_t relay_resign_at;
 
 /* Until one end closes. Then, if tells, it makes sure that the sink has ended, and says so to the
  * source, as who started it would. */
