@@ -260,16 +260,43 @@ def a_lost_nodes_ranks_go_to_a_spare_that_is_well(s):
 
 
 @test
-def ranks_that_should_leave_are_saved(s):
-    job = until_stopped(s, "--nodes", "2", "--spares", "1")
+def ranks_leave_a_node_whose_fan_fails(s):
+    job = until_stopped(s, "--nodes", "2", "--spares", "1", "--report", "report.json")
     w = follow(s, job)
     publish(s, job, "FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", "node1")
-    until_event(w, "FTB_RULE", ACTION="migrate", NODE="node1")
-    until_event(w, "FTB_CHECKPOINT_DONE", ID="1")
-    job.until_says("the ranks of node node1 can't leave it")
+    until_event(w, "FTB_NODE_STATE", NODE="node1", STATE="SPARE", RANKS="0")
+    until_event(w, "FTB_ROLLBACK_DONE", CHECKPOINT="1", RESTART="0")
+    there = {n: (a["state"], a["ranks"], a["usable"]) for n, a in agents(s, job).items()}
+    expect(there == {"node0": ("READY", 2, True), "node1": ("SPARE", 0, False),
+                     "node2": ("READY", 2, True)}, there)
+    said = [(e["name"], e["payload"]) for e in map(json.loads, w.out().splitlines())
+            if e["name"].startswith("FTB_MIGRATE")]
+    expect(said == [("FTB_MIGRATE", "node1"), ("FTB_MIGRATE_PIC", "node1"),
+                    ("FTB_MIGRATE_IPT", "node2 2,3")], said)
+    # the next one has nowhere to go
+    publish(s, job, "FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", "node0")
+    until_event(w, "FTB_CHECKPOINT_DONE", ID="2")
+    r = end(s, job)
+    w.wait()
+    steps = [x for x in r.out.splitlines() if " step " in x]
+    expect(len(steps) == len(set(steps)), "output came twice", r)
+    expect(s.report()["restarts"] == 0, s.report())
+
+
+@test
+def ranks_that_can_not_be_saved_stay(s):
+    job = until_stopped(s, "--nodes", "2", "--spares", "1")
+    w = follow(s, job)
+    s.write("hale-ckpt", "a file in the way of the folder")
+    publish(s, job, "FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", "node1")
+    job.until_says("the ranks of node node1 stay")
+    until_event(w, "FTB_CHECKPOINT_FAILED")
+    there = {n: (a["state"], a["ranks"]) for n, a in agents(s, job).items()}
+    expect(there == {"node0": ("READY", 2), "node1": ("READY", 2), "node2": ("SPARE", 0)}, there)
+    last = int(re.findall(r"^rank 0 step (\d+) ", job.out(), re.M)[-1]) + 5
+    job.until_output(f"rank 0 step {last} ")
     end(s, job)
     w.wait()
-    expect(len(shown(w, "FTB_CHECKPOINT")) == 1, shown(w))
 
 
 @test

@@ -131,6 +131,7 @@ static void refused(struct head *h, const struct error *err)
 						   : "");
 		watch_checkpoint_failed(h, 0, err->text);
 	}
+	leave_failed(h, err->text);
 	crew_checkpoint_refuse(&h->crew);
 	control_checkpoint_over(h, NULL, err->text);
 }
@@ -257,6 +258,7 @@ static void report_given_up(struct head *h, const char *why)
 	json_string(&j, "why", why);
 	record_end(&h->record, &j);
 	watch_checkpoint_failed(h, h->ckpt.id, why);
+	leave_failed(h, why);
 }
 
 void checkpoint_abandon(struct head *h, const char *why)

@@ -256,6 +256,7 @@ void checkpoint_complete(struct head *h)
 		announce(h, &m);
 		store_prune(&h->store, (size_t)h->o->keep);
 		forget_streams(h);
+		leave_saved(h);
 	} else {
 		head_say(h, "checkpoint %u failed, the job goes on: %s", c->id, err.text);
 		checkpoint_abandon(h, err.text);

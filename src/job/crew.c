@@ -83,22 +83,43 @@ bool crew_usable(const struct crew *c)
 
 /* ---- layout and start ---- */
 
+static hale_status_t repair(struct crew *c, struct place_node *nodes, bool leave, struct error *err)
+{
+	for (uint32_t k = 0; k < c->count; k++) {
+		const struct node *n = &c->nodes[k];
+
+		nodes[k] =
+		    (struct place_node){.slots = n->slots,
+					.spare = n->state == NODE_SPARE,
+					.lost = n->state == NODE_LOST || (leave && n->leaving),
+					.unusable = n->unusable};
+	}
+	return placement_repair(&c->placement, c->nranks, nodes, c->count, err);
+}
+
+/* Rather to a node that should be left than nowhere. */
 static hale_status_t replace(struct crew *c, struct error *err)
 {
 	struct place_node *nodes = calloc(c->count, sizeof(*nodes));
+	bool leave = true;
 	hale_status_t status;
 
 	if (!nodes)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	for (uint32_t k = 0; k < c->count; k++)
-		nodes[k] = (struct place_node){.slots = c->nodes[k].slots,
-					       .spare = c->nodes[k].state == NODE_SPARE,
-					       .lost = c->nodes[k].state == NODE_LOST,
-					       .unusable = c->nodes[k].unusable};
-	status = placement_repair(&c->placement, c->nranks, nodes, c->count, err);
-	for (uint32_t k = 0; k < c->count; k++)
-		if (c->nodes[k].state == NODE_SPARE && !nodes[k].spare)
-			c->nodes[k].state = NODE_READY;
+	status = repair(c, nodes, leave, err);
+	if (status != HALE_OK) {
+		leave = false;
+		status = repair(c, nodes, leave, err);
+	}
+	for (uint32_t k = 0; k < c->count; k++) {
+		struct node *n = &c->nodes[k];
+
+		if (n->state == NODE_SPARE && !nodes[k].spare)
+			n->state = NODE_READY;
+		else if (n->state == NODE_READY && n->leaving && leave)
+			n->state = NODE_SPARE;
+		n->leaving = false;
+	}
 	free(nodes);
 	return status;
 }

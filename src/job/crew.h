@@ -42,6 +42,7 @@ struct node {
 	char name[JOB_NODE_NAME], host[JOB_NODE_NAME];
 	bool local;    /* its agent is our child */
 	bool spare;    /* is to begin as one */
+	bool leaving;  /* at the next layout its ranks go elsewhere, and it is a spare */
 	bool unusable; /* the rules say so: it gets no more ranks if there is another one */
 	uint32_t slots, cores;
 	node_state_t state;

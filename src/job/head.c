@@ -259,7 +259,7 @@ static void record_failure(struct head *h, uint32_t rank, int sig)
 	record_end(&h->record, &j);
 }
 
-static void begin_rollback(struct head *h)
+void head_roll_back(struct head *h)
 {
 	uint32_t newest = recover_newest(h);
 
@@ -295,7 +295,7 @@ static void kill_rank(struct head *h, uint32_t rank)
 	}
 	r->last_signal = sig;
 	say_rollback(h, rank, sig, pid, f);
-	begin_rollback(h);
+	head_roll_back(h);
 }
 
 /* ---- nodes ---- */
@@ -357,7 +357,7 @@ static void lose_node(struct head *h, uint32_t rank)
 		f->rolled_back_to = newest;
 		f->lost_seconds = seconds_lost(h, newest);
 	}
-	begin_rollback(h);
+	head_roll_back(h);
 }
 
 static void lose_at_restore(struct head *h, uint32_t rank)
@@ -398,6 +398,7 @@ static void restored_one(struct head *h, uint32_t rank)
 	h->state = HEAD_RUNNING;
 	report_restart(h);
 	watch_rollback_done(h);
+	leave_over(h);
 	head_profile_turn(h);
 	if (h->recovery.target)
 		head_say(h, "all ranks run again from checkpoint %u, %s later", h->recovery.target,
@@ -415,7 +416,7 @@ static void restored_one(struct head *h, uint32_t rank)
 static void run_from_damage(struct head *h, uint32_t rank)
 {
 	recover_reject(h);
-	begin_rollback(h);
+	head_roll_back(h);
 }
 
 static void restored_done(struct head *h, uint32_t rank)
@@ -438,7 +439,7 @@ static void restored_failed(struct head *h, uint32_t rank)
 		recover_reject(h);
 	else
 		recover_pass_over(h);
-	begin_rollback(h);
+	head_roll_back(h);
 }
 
 static void restored_killed(struct head *h, uint32_t rank)
@@ -452,7 +453,7 @@ static void restored_late(struct head *h, uint32_t rank)
 {
 	head_say(h, "checkpoint %u was not restored in time", h->recovery.target);
 	recover_reject(h);
-	begin_rollback(h);
+	head_roll_back(h);
 }
 
 static void recover(struct head *h, uint32_t rank)

@@ -91,7 +91,8 @@ struct recovery {
 	/* `hale restart` from an older checkpoint: those between belong to a future that was
 	 * given up, and are not gone back to */
 	uint32_t skip_above, skip_to;
-	bool first; /* the restore that hale restart begins with */
+	bool first;  /* the restore that hale restart begins with */
+	bool moving; /* ranks leave a node: nothing has failed */
 	struct store_manifest manifest;
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t chain_count;
@@ -144,7 +145,7 @@ struct head {
 	double began, job_began; /* of this hale; of the job, before restarts too */
 	int signals;
 	struct loop_source signal_source;
-	struct loop_timer grace, clearing;
+	struct loop_timer grace, clearing, leave;
 	bool stopping;
 	struct store store;
 	bool store_is_open;
@@ -256,9 +257,15 @@ void inject_at_restart(struct head *h, uint32_t restart);
 void inject_rank_killed(struct head *h, uint32_t rank);
 void inject_fini(struct head *h);
 
-/* leave.c: the ranks of a node go elsewhere, because of `why`, a few words. UNSUPPORTED with a
- * sentence when they can't, and what is done instead. */
+/* leave.c: the ranks of a node go to a spare, because of `why`, a few words. OK: they will, and
+ * watch_left says when. Otherwise a sentence: no rank is there (ARGUMENT), no spare is left (NODE).
+ */
 hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err);
+void leave_saved(struct head *h);		    /* a checkpoint is whole */
+void leave_failed(struct head *h, const char *why); /* … will not be */
+/* crew_layout, without ranks on nodes that are being left. */
+hale_status_t leave_layout(struct head *h, struct error *err);
+void leave_over(struct head *h); /* all ranks run */
 
 /* control.c */
 hale_status_t control_start(struct head *h, struct error *err);

@@ -11,6 +11,9 @@ void head_rank_ended(struct head *h, uint32_t rank, int status);
 /* A signal has been sent to everybody: waits for their end, which gives the exit status. */
 void head_end_by_request(struct head *h);
 
+/* Everybody is ended, and goes on from the newest checkpoint. */
+void head_roll_back(struct head *h);
+
 /* All nodes are there: from the beginning, or from a checkpoint. */
 void head_begin(struct head *h);
 

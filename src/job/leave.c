@@ -1,18 +1,158 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks leave a node. */
+/* All ranks of a node go to another one, by way of a checkpoint: when it is whole, the job goes on
+ * from it with these ranks elsewhere (seed 001, 3.4.2, but that all ranks are started anew).
+ *
+ *   STAYS ── head_leave_node ──▶ SAVING ── checkpoint whole ──▶ LEAVING ── all gone ──▶ ELSEWHERE
+ *     ▲                            │ given up, refused             (a rollback of the head)
+ *     └────────────────────────────┘
+ *
+ * Any other rollback meanwhile takes them along: the next layout is without them there. A node that
+ * was left is a spare. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ftb/ftb.h"
 #include "job/head.h"
+#include "job/head_private.h"
+#include "job/watch_private.h"
+
+static struct node *node_named(struct head *h, const char *name)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		if (strcmp(h->crew.nodes[k].name, name) == 0)
+			return &h->crew.nodes[k];
+	return NULL;
+}
+
+static uint32_t nodes_leaving(const struct head *h)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		n += h->crew.nodes[k].leaving;
+	return n;
+}
+
+/* A spare for each that leaves. */
+static bool spare_left(const struct head *h)
+{
+	uint32_t spares = 0;
+
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		spares += h->crew.nodes[k].state == NODE_SPARE && !h->crew.nodes[k].unusable;
+	return spares > nodes_leaving(h);
+}
 
 hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err)
 {
-	struct error none;
+	struct node *n = node_named(h, node);
+	hale_status_t status;
 
-	if (checkpoint_request(h, ORIGIN_RULE, &none) != HALE_OK)
-		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "%s: the ranks of node %s can't leave it, as this version does "
-				 "not migrate; nor is there a checkpoint now: %s",
-				 why, node, none.text);
-	return error_set(err, HALE_ERR_UNSUPPORTED,
-			 "%s: the ranks of node %s can't leave it, as this version does not "
-			 "migrate; a checkpoint is taken instead, so that least is lost",
-			 why, node);
+	if (!n || n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0)
+		return error_set(err, HALE_ERR_ARGUMENT, "%s: there is no rank on node %s", why,
+				 node);
+	if (n->leaving)
+		return HALE_OK;
+	if (!spare_left(h))
+		return error_set(err, HALE_ERR_NODE,
+				 "%s: the ranks of node %s have nowhere to go: no usable spare is "
+				 "left",
+				 why, node);
+	if (h->o->max_restarts == 0)
+		return error_set(err, HALE_ERR_STATE,
+				 "%s: the ranks of node %s can't leave it, as --max-restarts is 0",
+				 why, node);
+	n->leaving = true;
+	head_say(h, "%s: the ranks of node %s go to another one, by a checkpoint", why, node);
+	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", node);
+	status = checkpoint_request(h, ORIGIN_RULE, err);
+	if (status != HALE_OK)
+		n->leaving = false;
+	else if (!n->leaving) /* refused at once: said already */
+		status = error_set(
+		    err, HALE_ERR_STATE,
+		    "the ranks of node %s stay: there is no checkpoint to go on from", node);
+	return status;
+}
+
+static void go(void *arg)
+{
+	struct head *h = arg;
+
+	if (nodes_leaving(h) == 0 || h->state != HEAD_RUNNING)
+		return;
+	if (head_any_finalized(h)) {
+		leave_failed(h, "the program is about to end");
+		return;
+	}
+	h->recovery.moving = true;
+	head_roll_back(h);
+}
+
+void leave_saved(struct head *h)
+{
+	if (nodes_leaving(h) > 0)
+		loop_timer_set(&h->loop, &h->leave, 0, go, h);
+}
+
+void leave_failed(struct head *h, const char *why)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		struct node *n = &h->crew.nodes[k];
+
+		if (!n->leaving)
+			continue;
+		n->leaving = false;
+		head_say(h, "the ranks of node %s stay there: %s", n->name, why);
+		watch_left(h, n->name, false);
+	}
+}
+
+/* "node3 4,5": those that were on node k. */
+static void tell_arrival(struct head *h, const uint32_t *before, uint32_t k)
+{
+	const char *to = "";
+	char list[512] = "";
+	size_t len = 0;
+
+	for (uint32_t r = 0; r < h->nranks && len < sizeof(list) - 16; r++) {
+		if (before[r] != k)
+			continue;
+		to = crew_node_of(&h->crew, r)->name;
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u", len ? "," : "", r);
+	}
+	watch_tell(h, "FTB.JL", "FTB_MIGRATE_IPT", FTB_INFO, "%s %s", to, list);
+}
+
+hale_status_t leave_layout(struct head *h, struct error *err)
+{
+	struct crew *c = &h->crew;
+	bool *leaves = calloc(c->count, sizeof(*leaves));
+	uint32_t *before = calloc(h->nranks, sizeof(*before));
+	hale_status_t status;
+
+	for (uint32_t r = 0; before && r < h->nranks; r++)
+		before[r] = c->placement.node_of[r];
+	for (uint32_t k = 0; leaves && k < c->count; k++) {
+		leaves[k] = c->nodes[k].leaving;
+		if (leaves[k])
+			watch_tell(h, "FTB.JL", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
+				   c->nodes[k].name);
+	}
+	status = crew_layout(c, ++h->generation, err);
+	for (uint32_t k = 0; leaves && before && k < c->count; k++)
+		if (status == HALE_OK && leaves[k] && c->nodes[k].state == NODE_SPARE)
+			tell_arrival(h, before, k);
+	free(leaves);
+	free(before);
+	return status;
+}
+
+void leave_over(struct head *h)
+{
+	h->recovery.moving = false;
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		watch_left(h, h->crew.nodes[k].name,
+			   crew_ranks_on(&h->crew, &h->crew.nodes[k]) == 0);
 }

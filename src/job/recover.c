@@ -185,7 +185,7 @@ static hale_status_t spawn_sink(struct head *h, uint32_t rank, struct image_info
 static hale_status_t spawn_all(struct head *h, struct error *err)
 {
 	struct image_info *info = malloc(sizeof(*info));
-	hale_status_t status = crew_layout(&h->crew, ++h->generation, err);
+	hale_status_t status = leave_layout(h, err);
 
 	if (!info)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
@@ -265,7 +265,7 @@ static void restart(struct head *h)
 
 	if (v->first)
 		continue_stdin(h);
-	else
+	else if (!v->moving)
 		h->report.restarts++;
 	v->first = false;
 	v->began = clock_seconds();

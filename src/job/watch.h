@@ -49,6 +49,8 @@ bool watch_child(struct head *h, pid_t pid, int status);
 
 /* Nodes are lost, or others have ranks now. */
 void watch_nodes(struct head *h);
+/* What head_leave_node began is over. */
+void watch_left(struct head *h, const char *node, bool ok);
 
 /* ---- for others ---- */
 

@@ -22,6 +22,7 @@ struct watch_node {
 	bool known;
 	node_state_t state; /* as it was told */
 	uint32_t ranks;
+	uint64_t migration;	  /* id of the action that is under way; 0: none */
 	char why[RULES_WORD_MAX]; /* the rule that says that it is unusable */
 };
 

@@ -76,6 +76,8 @@ static void mark(struct watch *w, const struct watch_action *a, bool unusable)
 
 /* ---- carrying out ---- */
 
+static void tick_set(struct watch *w);
+
 static void action_free(struct watch_action *a)
 {
 	free(a->node);
@@ -96,14 +98,40 @@ static void take_checkpoint(struct watch *w, const struct watch_action *a)
 		head_say(w->head, "no checkpoint: %s", err.text);
 }
 
-/* Ranks that can't leave would not be able to the next time either. */
+/* A migration that fails is tried again by the engine. */
 static void leave(struct watch *w, const struct watch_action *a)
 {
+	struct crew *c = &w->head->crew;
 	struct error err;
 
-	if (head_leave_node(w->head, a->node, a->event, &err) != HALE_OK)
-		head_say(w->head, "%s", err.text);
-	rules_engine_done(w->engine, a->id, true, clock_seconds());
+	for (uint32_t k = 0; k < w->node_count; k++)
+		if (strcmp(c->nodes[k].name, a->node) == 0)
+			w->nodes[k].migration = a->id;
+	if (a->what == RULES_CLONE)
+		error_set(&err, HALE_ERR_UNSUPPORTED,
+			  "%s: a rule wants replicas of the ranks of node %s, which this version "
+			  "can't add to a job that runs",
+			  a->event, a->node);
+	else if (head_leave_node(w->head, a->node, a->event, &err) == HALE_OK)
+		return;
+	head_say(w->head, "%s", err.text);
+	/* what can't be will not be in half a minute either */
+	watch_left(w->head, a->node, err.code == HALE_ERR_UNSUPPORTED);
+}
+
+void watch_left(struct head *h, const char *node, bool ok)
+{
+	struct watch *w = h->watch;
+
+	for (uint32_t k = 0; w && k < w->node_count; k++) {
+		uint64_t id = w->nodes[k].migration;
+
+		if (id == 0 || strcmp(h->crew.nodes[k].name, node) != 0)
+			continue;
+		w->nodes[k].migration = 0;
+		rules_engine_done(w->engine, id, ok, clock_seconds());
+		tick_set(w);
+	}
 }
 
 /* What is told: one line of JSON. */
@@ -212,8 +240,6 @@ static void act(struct watch *w, const struct watch_action *a)
 		break;
 	}
 }
-
-static void tick_set(struct watch *w);
 
 static void carry_out(void *arg)
 {
