@@ -188,6 +188,48 @@ def a_job_runs_on_hosts_reached_by_a_launcher(s):
     expect(r.status == 0 and sorted(r.out.splitlines()) == ["0", "1", "from the head"], r)
 
 
+SSHD = """Port {port}
+ListenAddress 127.0.0.1
+HostKey {dir}/host
+AuthorizedKeysFile {dir}/id.pub
+PidFile none
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+"""
+
+
+@test
+def the_default_launcher_is_ssh(s):
+    sshd = shutil.which("sshd") or "/usr/sbin/sshd"
+    if not os.path.exists(sshd) or not os.path.isdir("/run/sshd"):
+        skip("sshd is not installed, or has never run here")
+    have("ssh")
+    port = 20000 + os.getpid() % 10000
+    for key in ("host", "id"):
+        s.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", s.path(key))
+    config = s.write("sshd.conf", SSHD.format(port=port, dir=s.dir))
+    server = s.start(sshd, "-D", "-e", "-f", config)
+    server.until_says("Server listening")
+    s.write("ssh", f"""#!/bin/sh
+exec /usr/bin/ssh -p {port} -i {s.dir}/id -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
+    -o LogLevel=ERROR "$@"
+""")
+    os.chmod(s.path("ssh"), 0o755)
+    env = {"PATH": s.dir + ":" + os.environ["PATH"]}
+    exe = s.compile("steps")
+    same(s.hale_run(4, exe, 20, 1, options=["--host", "127.0.0.1,localhost"], env=env),
+         expected(s, exe, 20, 1))
+    # what goes through is bytes
+    every = "".join(map(chr, range(1, 128))) * 4000
+    r = s.hale_run(1, "cat", options=["--no-mpi", "--host", "localhost"], env=env, stdin=every)
+    expect(r.status == 0 and r.out == every.replace("\r", "\n"), f"{len(r.out)} of {len(every)} bytes")
+    # a rank that is killed there is told of here
+    r = s.hale_run(2, "sh", "-c", "kill -9 $$", options=["--no-mpi", "--host", "localhost"], env=env)
+    expect(r.status == 137, r)
+    server.kill()
+
+
 @test
 def over_namespaces_a_cut_shorter_than_the_timeout_is_ridden_out(s):
     exe = s.compile("steps")
