@@ -2,7 +2,6 @@
 /* Detectors of errors in device memory: what the driver counts (NVML), a scrub of what should not
  * have changed, a number in a file; and errors on purpose, from HALE_OPENCL or `hale inject ecc`.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "base/fmt.h"
+#include "ocl/nvml.h"
 #include "ocl/ocl.h"
 
 /* ---- errors on purpose ---- */
@@ -110,62 +110,29 @@ static bool injected(void)
 
 /* ---- NVML ---- */
 
-typedef void *nvml_device;
-static struct {
-	int (*init)(void);
-	int (*by_pci)(const char *, nvml_device *);
-	int (*errors)(nvml_device, int, int, unsigned long long *);
-	bool good;
-} nvml;
+static bool counts;    /* somebody counts errors */
+static bool in_server; /* the driver's process does (ocl/remote/): this one opens no device */
 
-static void load_nvml(void)
+static uint64_t errors_of(cl_device_id device)
 {
-	static void *lib; /* stays */
+	uint64_t n = 0;
+	cl_int status;
 
-	lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!lib)
-		return;
-	*(void **)&nvml.init = dlsym(lib, "nvmlInit_v2");
-	*(void **)&nvml.by_pci = dlsym(lib, "nvmlDeviceGetHandleByPciBusId_v2");
-	*(void **)&nvml.errors = dlsym(lib, "nvmlDeviceGetTotalEccErrors");
-	nvml.good = nvml.init && nvml.by_pci && nvml.errors && nvml.init() == 0;
+	if (!in_server)
+		return ocl_nvml_errors(device, NEXT->clGetDeviceInfo);
+	status = NEXT->clGetDeviceInfo(device, OCL_DEVICE_ERRORS, sizeof(n), &n, NULL);
+	if (status == CL_INVALID_VALUE)
+		counts = false;
+	return n;
 }
 
-/* cl_khr_pci_bus_info, or what NVIDIA had before it. */
-static bool pci_of(cl_device_id device, char *text, size_t size)
-{
-	struct {
-		cl_uint domain, bus, device, function;
-	} pci = {0};
-	cl_uint slot = 0;
-
-	if (NEXT->clGetDeviceInfo(device, 0x410F, sizeof(pci), &pci, NULL) != CL_SUCCESS) {
-		if (NEXT->clGetDeviceInfo(device, 0x4008, sizeof(pci.bus), &pci.bus, NULL) !=
-			CL_SUCCESS ||
-		    NEXT->clGetDeviceInfo(device, 0x4009, sizeof(slot), &slot, NULL) != CL_SUCCESS)
-			return false;
-		NEXT->clGetDeviceInfo(device, 0x400A, sizeof(pci.domain), &pci.domain, NULL);
-		pci.device = slot >> 3;
-		pci.function = slot & 7;
-	}
-	snprintf(text, size, "%08x:%02x:%02x.%x", pci.domain, pci.bus, pci.device, pci.function);
-	return true;
-}
-
-/* Volatile uncorrected errors of the domain's devices; those without a counter have none. */
+/* Of all devices of the domain; those without a counter have none. */
 static uint64_t nvml_count(const struct domain *d)
 {
 	uint64_t sum = 0;
 
-	for (cl_uint i = 0; nvml.good && i < d->device_count; i++) {
-		unsigned long long n = 0;
-		nvml_device dev;
-		char pci[32];
-
-		if (pci_of(d->devices[i], pci, sizeof(pci)) && nvml.by_pci(pci, &dev) == 0 &&
-		    nvml.errors(dev, 1 /* uncorrected */, 0 /* volatile */, &n) == 0)
-			sum += n;
-	}
+	for (cl_uint i = 0; counts && i < d->device_count; i++)
+		sum += errors_of(d->devices[i]);
 	return sum;
 }
 
@@ -245,7 +212,7 @@ static uint64_t file_count(void)
 static uint64_t count_now(struct domain *d)
 {
 	if (ocl.set.check == OCL_CHECK_NVML)
-		return nvml.good ? nvml_count(d) : 0;
+		return counts ? nvml_count(d) : 0;
 	return ocl.set.check == OCL_CHECK_FILE ? file_count() : 0;
 }
 
@@ -253,8 +220,9 @@ static uint64_t count_now(struct domain *d)
 
 void ocl_detect_init(void)
 {
+	in_server = getenv("HALE_OPENCL_VENDORS") != NULL;
 	if (ocl.set.check == OCL_CHECK_NVML)
-		load_nvml();
+		counts = in_server || ocl_nvml_load();
 	if (ocl.set.inject_epoch > 0)
 		add_injection(ocl.set.inject_epoch, ocl.set.inject_times);
 	open_inject_socket();
@@ -269,7 +237,7 @@ void ocl_detect_child(void)
 
 void ocl_detect_ask(struct domain *d)
 {
-	if (ocl.set.check == OCL_CHECK_NVML && nvml.good)
+	if (ocl.set.check == OCL_CHECK_NVML && counts)
 		start_asking(d);
 }
 
@@ -280,7 +248,7 @@ bool ocl_detect_answer(struct domain *d)
 	bool errors;
 
 	ocl.report.checks++;
-	if (ocl.set.check == OCL_CHECK_NVML && nvml.good)
+	if (ocl.set.check == OCL_CHECK_NVML && counts)
 		count = wait_for_answer(d);
 	else if (ocl.set.check == OCL_CHECK_FILE)
 		count = file_count();

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/nvml.h"
 #include "ocl/remote/server.h"
 
 /* Into the reply when it is short, else where the program wants it. */
@@ -89,10 +90,54 @@ static cl_int ask(uint64_t about, uint64_t id, uint64_t second, cl_uint name, si
 	}
 }
 
+/* ---- errors that the driver counts: the answer takes its time ---- */
+
+struct question {
+	struct out out;
+	cl_device_id device;
+};
+
+static void *count_errors(void *arg)
+{
+	struct question *q = arg;
+	uint64_t n = ocl_nvml_errors(q->device, clGetDeviceInfo);
+
+	memcpy(q->out.data, &n, sizeof(n));
+	q->out.bytes = sizeof(n);
+	reply(&q->out, CL_SUCCESS);
+	free(q);
+	return NULL;
+}
+
+static cl_int errors_of(cl_device_id device, const struct out *out)
+{
+	static int counts = -1;
+	struct question *q;
+	pthread_t t;
+
+	if (counts < 0)
+		counts = ocl_nvml_load();
+	if (!counts)
+		return CL_INVALID_VALUE;
+	q = malloc(sizeof(*q));
+	if (!q)
+		return CL_OUT_OF_HOST_MEMORY;
+	*q = (struct question){*out, device};
+	if (pthread_create(&t, NULL, count_errors, q) != 0) {
+		free(q);
+		return CL_OUT_OF_HOST_MEMORY;
+	}
+	pthread_detach(t);
+	return REPLY_LATER;
+}
+
 static cl_int information(struct in *in, struct out *out)
 {
 	uint64_t about = next(in), id = next(in), second = next(in);
 	cl_uint name = (cl_uint)next(in);
+
+	if (about == ABOUT_DEVICE && name == OCL_DEVICE_ERRORS)
+		return errors_of(real_of(id, STUB_DEVICE), out);
 	size_t room = next(in), n = 0;
 	uint64_t address = next(in);
 	void *to = address ? calloc(1, room + 1) : NULL;
