@@ -73,4 +73,43 @@ def a_checkpoint_of_two_nodes_goes_on_on_one_and_on_four(s):
         expect(set(r.out.splitlines()) | set(before.splitlines()) >= set(last), r)
 
 
+def laid_out_otherwise(s, turn, ranks, layouts, env=None, most=20000):
+    """Random collectives; every now and then a checkpoint in their midst, and a restart from it on
+    another number of nodes. Each result is compared by the program, before and after."""
+    chance = random.Random(f"{turn} {ranks} {layouts} {env}")
+    job = s.hale_start(ranks, collectives(s), 10000000, turn, most,
+                       options=["--nodes", layouts[0], "--ckpt-dir", "lives"],
+                       env=dict(env or {}, TREE="1", STOP=s.path("stop")))
+    for life, nodes in enumerate(layouts[1:]):
+        job.ranks(ranks)
+        time.sleep(chance.uniform(0.2, 1.0))
+        checkpoint = job.checkpoint()
+        job.kill(signal.SIGTERM)
+        r = job.wait()
+        expect("wrong" not in r.out, f"life {life}", r)
+        job = s.start(HALE, "restart", "--nodes", nodes, "--ckpt-dir", f"lives{life}", checkpoint)
+    time.sleep(0.5)
+    s.write("stop", "")
+    r = job.wait()
+    os.unlink(s.path("stop"))
+    expect(r.status == 0 and r.out.endswith(" rounds, 0 wrong\n"), r)
+
+
+TURNS = range(SEED, SEED + (10 if LONG else 1))
+
+
+@test
+def collectives_in_mid_flight_go_on_when_their_ranks_are_parted_and_come_together(s):
+    for turn in TURNS:
+        laid_out_otherwise(s, turn, 4, (1, 2, 1, 4, 2, 1))
+        laid_out_otherwise(s, turn, 3, (1, 3, 2, 1))
+
+
+@test
+def parted_single_copies_in_mid_flight_are_asked_for(s):
+    for turn in TURNS:
+        for env in ({"HALE_COLL_INLINE": "64"}, {"HALE_COLL": "copies"}):
+            laid_out_otherwise(s, turn, 4, (1, 2, 4), env, most=100000)
+
+
 main()

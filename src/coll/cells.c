@@ -9,7 +9,6 @@
 
 struct coll_home coll_homes[COLL_SHARED_CONTEXTS];
 unsigned coll_epoch;
-bool coll_messages_only;
 
 /* How long a wait looks at the word in each manner before it goes on to the next: pausing (only
  * where every rank has a core), yielding, sleeping. From measurements on two cores: who has slept
@@ -60,6 +59,8 @@ bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epo
 {
 	bool crowded = cells_crowded();
 	uint64_t begun = 0, waited = 0;
+	if (UNLIKELY(cells_mirrored))
+		cells_mirror_tell_all();
 	for (unsigned round = 1;; round++) {
 		if (!crowded && waited < SPIN_NS) {
 			if (spin(word, value))
@@ -69,7 +70,7 @@ bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epo
 		} else {
 			wait_asleep(word, value);
 			if (UNLIKELY(coll_epoch != epoch))
-				return cells_reached(word, value);
+				return cells_reached(cells_mirror_word(word), value);
 		}
 		if (cells_reached(word, value))
 			return true;
@@ -82,7 +83,7 @@ bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epo
 		}
 		guard_safe_point();
 		if (UNLIKELY(coll_epoch != epoch))
-			return cells_reached(word, value);
+			return cells_reached(cells_mirror_word(word), value);
 	}
 }
 
@@ -90,7 +91,7 @@ bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epo
 void cells_wait_slow(const _Atomic uint64_t *word, uint64_t value)
 {
 	while (!cells_wait_epoch(word, value, coll_epoch))
-		;
+		word = cells_mirror_word(word);
 }
 
 void cells_ring(const struct coll_home *h)
@@ -215,8 +216,8 @@ void cells_stage_ring(struct coll_home *h, uint64_t value)
  * completed before the checkpoint was seen by everybody while all stood still. */
 bool cells_arrive(struct coll_home *h, uint64_t k)
 {
-	struct coll_cell *lead = h->cells[0];
-	for (;;) {
+	while (LIKELY(!h->mirror)) {
+		struct coll_cell *lead = h->cells[0];
 		uint32_t before =
 		    atomic_fetch_add_explicit(&lead->arrivals, 1, memory_order_acq_rel);
 		if (before + 1 == (uint32_t)h->n) {
@@ -226,8 +227,9 @@ bool cells_arrive(struct coll_home *h, uint64_t k)
 		do {
 			if (cells_wait_epoch(&lead->completed, k << 16, coll_epoch))
 				return false;
-		} while (h->frozen_completed >> 16 >= k);
+		} while (!h->mirror && h->frozen_completed >> 16 >= k);
 	}
+	return cells_mirror_arrive(h, k);
 }
 
 void cells_complete(struct coll_home *h, uint64_t k)
@@ -241,6 +243,8 @@ void cells_complete(struct coll_home *h, uint64_t k)
 
 void cells_home_free(struct coll_home *h)
 {
+	if (h->mirror)
+		cells_mirror_end(h);
 	heap_free(h->world);
 	heap_free(h->cells);
 	heap_free(h->mail);
@@ -252,16 +256,17 @@ void cells_home_free(struct coll_home *h)
 	h->n = 0;
 }
 
-/* The last occupant's members may still read what this process deposited for it. */
-static void home_vacate(struct coll_home *h)
+void cells_home_vacate(struct coll_home *h)
 {
 	if (!h->n)
 		return;
+	if (h->mirror)
+		cells_mirror_tell(h);
 	cells_wait_all(h, cells_done(h->seq));
 	cells_home_free(h);
 }
 
-static bool home_occupy(struct coll_home *h, const struct comm *c)
+bool cells_home_occupy(struct coll_home *h, const struct comm *c)
 {
 	unsigned context = c->context / COMM_CONTEXTS;
 	size_t n = (size_t)c->size;
@@ -289,44 +294,4 @@ static bool home_occupy(struct coll_home *h, const struct comm *c)
 	memset(&h->cell->costs, 0, sizeof(h->cell->costs));
 	h->frozen_completed = 0;
 	return true;
-}
-
-/* The maximum over the members of each value, by messages. */
-static int agree(struct comm *c, uint64_t *values, size_t count)
-{
-	struct coll_args a = {.kind = COLL_ALLREDUCE,
-			      .comm = c,
-			      .op = (struct op *)MPI_MAX,
-			      .sbuf = MPI_IN_PLACE,
-			      .rbuf = values,
-			      .rcount = count,
-			      .rtype = (struct datatype *)MPI_UINT64_T};
-	return schedule_run_args(&a);
-}
-
-/* Members go on counting above whatever any of them has used in its cell, find out whether they
- * can read each other's memory, and all take the same ways from then on. Whoever lacks memory says
- * so, and nobody uses the cells. */
-struct coll_home *cells_home_attach(struct comm *c)
-{
-	struct coll_state *s = c->coll;
-	struct coll_home *h = s->home;
-	if (!h)
-		return NULL;
-	home_vacate(h);
-	uint64_t agreed[2] = {h->seq, !home_occupy(h, c)};
-	if (h->n)
-		h->cell->probe = (uintptr_t)&coll_probe_word;
-	if (agree(c, agreed, 2) != MPI_SUCCESS || agreed[1]) {
-		s->home = NULL;
-		s->attached = true;
-		return NULL;
-	}
-	uint64_t base = agreed[0], unreadable;
-	h->seq = h->known_done = base;
-	cells_stage(h, cells_done(base));
-	unreadable = !cells_read_probe(h, (h->rank + 1) % h->n);
-	h->reads = agree(c, &unreadable, 1) == MPI_SUCCESS && !unreadable;
-	s->attached = true;
-	return h;
 }

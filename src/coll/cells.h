@@ -28,6 +28,7 @@
 #include <string.h>
 #include "ckpt/rank.h"
 #include "coll/args.h"
+#include "coll/cells_mirror.h"
 #include "coll/layout.h"
 #include "coll/way.h"
 
@@ -51,6 +52,8 @@ _Static_assert(sizeof(struct coll_large) <= COLL_HEADER_SMALL, "beside a payload
 
 struct coll_cell {
 	_Atomic uint64_t progress __attribute__((aligned(CACHE_LINE)));
+	_Atomic uint64_t
+	    arrived;	/* mirrored cells: the last full operation its owner has come to */
 	uint64_t probe; /* address of a word that peers read to find out whether they can */
 	_Atomic uint64_t completed __attribute__((aligned(CACHE_LINE))); /* seq << 16 | who */
 	char result[COLL_RESULT_SMALL] __attribute__((aligned(16)));
@@ -86,9 +89,10 @@ struct coll_home {
 	struct way_plan bcast_plan[WAY_SIZES], reduce_plan[WAY_SIZES];
 	struct way_order reduce_order[WAY_SIZES];
 	/* during a checkpoint */
-	uint64_t frozen_completed; /* the leader's word when all had stopped */
-	struct coll_cell *saved;   /* what others still need of the cell; there beforehand, so that
-				    * a checkpoint can't fail for want of it */
+	uint64_t frozen_completed;  /* the leader's word when all had stopped */
+	struct coll_mirror *mirror; /* NULL: the cells are shared (cells_mirror.h) */
+	struct coll_cell *saved;    /* what others still need of the cell; there beforehand, so that
+				     * a checkpoint can't fail for want of it */
 };
 
 /* More processes than cores on this node? */
@@ -97,24 +101,9 @@ static inline bool cells_crowded(void)
 	return link_self()->segment->oversubscribed;
 }
 
-/* A communicator's part. */
-struct coll_state {
-	struct coll_home *home; /* NULL: no shared cells for this communicator */
-	bool attached;		/* the members have agreed where to go on counting */
-	uint32_t sequence;	/* of schedules: tags */
-};
-
 /* ---- cells.c: homes, deposits, arrivals ---- */
 extern struct coll_home coll_homes[COLL_SHARED_CONTEXTS];
-extern unsigned coll_epoch;	/* +1 at every restore */
-extern bool coll_messages_only; /* HALE_COLL=messages */
-
-/* The home to use for a blocking operation of c, attached; NULL: use messages. */
-struct coll_home *cells_home_attach(struct comm *c);
-static inline struct coll_home *cells_home(struct comm *c)
-{
-	return LIKELY(c->coll->attached) ? c->coll->home : cells_home_attach(c);
-}
+extern unsigned coll_epoch; /* +1 at every restore */
 
 static inline uint64_t cells_done(uint64_t k)
 {
@@ -159,7 +148,10 @@ static inline struct coll_header *cells_deposit_of(const struct coll_home *h, in
 						   uint64_t k)
 {
 	struct coll_header *d = cells_header(h, member, k);
-	cells_wait(&d->seq, k);
+	if (UNLIKELY(!cells_reached(&d->seq, k))) {
+		cells_wait_slow(&d->seq, k);
+		d = cells_header(h, member, k); /* the wait may lead to mirrors */
+	}
 	return d;
 }
 
@@ -173,9 +165,10 @@ static inline char *cells_payload(const struct coll_home *h, int member, struct 
 char *cells_room_slow(struct coll_home *h, uint64_t k, size_t bytes);
 static inline char *cells_room(struct coll_home *h, uint64_t k, size_t bytes)
 {
-	struct coll_header *d = cells_header(h, h->rank, k);
 	/* room first: waiting for it may lead through a checkpoint into a new, empty cell */
-	char *room = LIKELY(bytes <= COLL_HEADER_SMALL) ? d->small : cells_room_slow(h, k, bytes);
+	char *room = UNLIKELY(bytes > COLL_HEADER_SMALL) ? cells_room_slow(h, k, bytes) : NULL;
+	struct coll_header *d = cells_header(h, h->rank, k);
+	room = room ? room : d->small;
 	d->bytes = bytes;
 	d->address = 0;
 	return room;
@@ -272,6 +265,13 @@ int cells_take(const struct coll_home *h, int member, const void *local, uint64_
 /* ---- cells_ckpt.c: while all members stand still, and after ---- */
 void cells_save(void);
 void cells_resume(bool restored);
+
+/* ---- homes ---- */
+/* For the members of c, which all live on this node. False: no memory. */
+bool cells_home_occupy(struct coll_home *h, const struct comm *c);
+/* When all members are done with what this process has deposited: they may still read it. */
+void cells_home_vacate(struct coll_home *h);
+void cells_home_free(struct coll_home *h);
 
 /* ---- cells_move.c, cells_reduce.c: the operations; arguments as in coll.h, n > 1 ---- */
 enum { COLL_INLINE_DEFAULT = 16384 };

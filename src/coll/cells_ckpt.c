@@ -50,8 +50,19 @@ static void home_save(struct coll_home *h)
 	}
 }
 
+static bool home_here(const struct coll_home *h)
+{
+	for (int i = 0; i < h->n; i++)
+		if (!segment_here(link_self()->segment, (uint32_t)h->world[i]))
+			return false;
+	return true;
+}
+
+/* Into the cell in the new segment, or in private memory, if its members live apart now. */
 static void home_restore(struct coll_home *h)
 {
+	if (!home_here(h))
+		cells_mirror_begin(h);
 	for (int i = 0; i < COLL_CELL_HEADERS; i++)
 		if (h->saved->header[i].seq)
 			header_copy(h->cell, h->saved, i);
@@ -69,7 +80,7 @@ static void home_restore(struct coll_home *h)
 void cells_save(void)
 {
 	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
-		if (coll_homes[i].n)
+		if (coll_homes[i].n && !coll_homes[i].mirror)
 			home_save(&coll_homes[i]);
 }
 
@@ -80,6 +91,6 @@ void cells_resume(bool restored)
 	coll_epoch++;
 	cells_read_allow();
 	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
-		if (coll_homes[i].n)
+		if (coll_homes[i].n && !coll_homes[i].mirror)
 			home_restore(&coll_homes[i]);
 }

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include "ckpt/guard.h"
+#include "coll/scratch.h"
 
 const uint64_t coll_probe_word = 0x48616c6550726f62ull;
 
@@ -26,6 +27,8 @@ static pid_t pid_of(const struct coll_home *h, int member)
 bool cells_read_probe(const struct coll_home *h, int member)
 {
 	uint64_t got = 0;
+	if (h->mirror)
+		return false;
 	struct iovec to = {&got, sizeof(got)};
 	struct iovec from = {(void *)h->cells[member]->probe, sizeof(got)};
 	return process_vm_readv(pid_of(h, member), &to, 1, &from, 1, 0) == sizeof(got) &&
@@ -59,6 +62,8 @@ int cells_read(const struct coll_home *h, int member, uint64_t address, void *ds
 	/* the kernel moves at most MAX_RW_COUNT (2 GiB less a page) at once */
 	const size_t most = 1ul << 30;
 	char *to = dst;
+	if (UNLIKELY(h->mirror))
+		return cells_mirror_read(h, member, address, dst, bytes);
 	while (bytes) {
 		size_t n = bytes < most ? bytes : most;
 		struct iovec iov = {to, n};
@@ -72,6 +77,20 @@ int cells_read(const struct coll_home *h, int member, uint64_t address, void *ds
 	return MPI_SUCCESS;
 }
 
+/* Asked for as a whole, then spread. */
+static int read_mirrored(const struct coll_home *h, int member, uint64_t address, size_t bytes,
+			 void *buf, size_t count, const struct datatype *t)
+{
+	void *packed = scratch_get(bytes);
+	if (!packed)
+		return MPI_ERR_NO_MEM;
+	int rc = cells_mirror_read(h, member, address, packed, bytes);
+	if (!rc)
+		datatype_unpack(t, buf, count, 0, packed, bytes);
+	scratch_put(packed);
+	return rc;
+}
+
 static int read_typed(const struct coll_home *h, int member, uint64_t address, size_t bytes,
 		      void *buf, size_t count, const struct datatype *t)
 {
@@ -79,6 +98,8 @@ static int read_typed(const struct coll_home *h, int member, uint64_t address, s
 	void *p = datatype_run(t, buf, count, &run);
 	if (p)
 		return cells_read(h, member, address, p, bytes);
+	if (UNLIKELY(h->mirror))
+		return read_mirrored(h, member, address, bytes, buf, count, t);
 	while (at < bytes) {
 		struct iovec iov[IOV_MAX_AT_ONCE];
 		size_t total,

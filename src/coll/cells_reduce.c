@@ -16,11 +16,10 @@
 #include "coll/scratch.h"
 
 /* This process's elements into its cell; to be published. */
-static char *deposit(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t span)
+static void deposit(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t span)
 {
 	char *room = cells_room(h, k, span);
 	memcpy(room, coll_input(a) + a->rtype->true_lb, span);
-	return room;
 }
 
 /* ---- barrier ---- */
@@ -53,9 +52,9 @@ int cells_barrier(struct coll_home *h)
 
 /* The last one combines. The result goes beside the word that announces it, or takes the place of
  * this process's deposit. */
-static int combine(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t span,
-		   char *own)
+static int combine(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t span)
 {
+	char *own = cells_payload(h, h->rank, cells_header(h, h->rank, k));
 	struct fold f;
 	fold_init(&f, h, k, a);
 	char *to = h->cells[0]->result;
@@ -88,7 +87,7 @@ static void pair_combine(struct coll_home *h, uint64_t k, const struct coll_args
 static int allreduce_small(struct coll_home *h, const struct coll_args *a, size_t span)
 {
 	uint64_t k = cells_begin(h);
-	char *own = deposit(h, k, a, span);
+	deposit(h, k, a, span);
 	int rc = MPI_SUCCESS;
 	if (h->n == 2) {
 		exchange(h, k);
@@ -102,7 +101,7 @@ static int allreduce_small(struct coll_home *h, const struct coll_args *a, size_
 	} else {
 		cells_publish(h, k);
 		if (cells_arrive(h, k)) {
-			rc = combine(h, k, a, span, own);
+			rc = combine(h, k, a, span);
 		} else {
 			const char *result = h->cells[0]->result;
 			if (span > COLL_RESULT_SMALL) {

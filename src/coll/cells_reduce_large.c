@@ -227,6 +227,7 @@ static int reduce_piece(struct coll_home *h, const struct coll_args *a, size_t f
 	}
 	/* also who has no element to combine: all have come means that all are done with k - 1 */
 	cells_wait_deposits(h, k, h->n);
+	cell = cells_payload(h, h->rank, cells_header(h, h->rank, k)); /* or in its mirror */
 	if (says)
 		leader_heard(h, k, says);
 	int part = combine_part(h, k, a, mine, cell, count, out, clock);

@@ -3,7 +3,7 @@
 #include "coll/coll.h"
 
 #include <stdlib.h>
-#include "coll/cells.h"
+#include "coll/join.h"
 #include "coll/plans.h"
 #include "coll/schedule.h"
 #include "coll/scratch.h"
@@ -67,6 +67,14 @@ int schedule_run_args(const struct coll_args *a)
 int schedule_start_args(const struct coll_args *a, struct request **req)
 {
 	return schedule_start(schedule_of(a), req);
+}
+
+int schedule_start_tagged(const struct coll_args *a, int tag, struct request **req)
+{
+	struct schedule *s = schedule_create_tagged(a->comm, tag);
+	if (s)
+		plan(s, a);
+	return schedule_start(s, req);
 }
 
 /* ---- blocking calls over cells ---- */
@@ -176,10 +184,14 @@ int coll_run(const struct coll_args *a)
 		return schedule_run_args(a);
 	if (UNLIKELY(c->size == 1))
 		return run_alone(a);
+	c->coll->calls++;
 	struct coll_home *h = cells_home(c);
-	if (LIKELY(h && (h->reads || fits_cells(a))))
-		return run_cells(h, a);
-	return schedule_run_args(a);
+	if (UNLIKELY(!h || !(h->reads || fits_cells(a))))
+		return schedule_run_args(a);
+	int rc = run_cells(h, a);
+	if (UNLIKELY(h->mirror))
+		cells_mirror_tell(h);
+	return rc;
 }
 
 int coll_start(const struct coll_args *a, struct request **req)
@@ -210,29 +222,12 @@ static bool on_poll(void)
 	return true;
 }
 
-/* Cells of a communicator whose members a restart has put on different nodes lead nowhere. */
-static void places_check(void)
-{
-	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
-		for (int k = 0; k < coll_homes[i].n; k++) {
-			int rank = coll_homes[i].world[k];
-			if (segment_here(link_self()->segment, (uint32_t)rank))
-				continue;
-			log_warn("ranks %u and %d had collectives over shared memory when the "
-				 "checkpoint was taken and are on different nodes now, which can't "
-				 "be continued yet: restart with them on one node, or run with "
-				 "HALE_COLL=messages from the beginning",
-				 link_self()->rank, rank);
-			link_abort(70);
-		}
-}
-
 static void on_resume(bool restored)
 {
-	if (restored)
-		places_check();
 	cells_resume(restored);
 	schedule_suspend(false);
+	if (restored)
+		join_restored();
 }
 
 static struct ckpt_participant participant = {
@@ -263,6 +258,9 @@ int coll_init(void)
 	cells_read_allow();
 	ckpt_participate(&participant);
 	match_progress_hook(schedule_progress);
+	match_progress_hook(cells_mirror_progress);
+	match_progress_hook(join_progress);
+	join_init();
 	return MPI_SUCCESS;
 }
 
@@ -270,35 +268,21 @@ void coll_fini(void)
 {
 	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
 		cells_home_free(&coll_homes[i]);
+	cells_mirror_fini();
 	scratch_fini();
-}
-
-/* Cells are in the segment of this node. */
-static bool all_here(const struct comm *c)
-{
-	for (int i = 0; i < c->size; i++)
-		if (!segment_here(link_self()->segment, (uint32_t)c->group->world[i]))
-			return false;
-	return true;
 }
 
 int coll_comm_create(struct comm *c)
 {
-	unsigned context = c->context / COMM_CONTEXTS;
-	c->coll = heap_calloc(1, sizeof(*c->coll));
-	if (!c->coll)
-		return MPI_ERR_NO_MEM;
-	if (c->remote || c->size < 2 || context >= COLL_SHARED_CONTEXTS || coll_messages_only ||
-	    !all_here(c))
-		c->coll->attached = true;
-	else
-		c->coll->home = &coll_homes[context];
-	return MPI_SUCCESS;
+	return join_create(c);
 }
 
-/* Its cell stays as it is: others may still read what was deposited last. */
+void coll_comm_freed(struct comm *c)
+{
+	join_farewell(c);
+}
+
 void coll_comm_destroy(struct comm *c)
 {
-	heap_free(c->coll);
-	c->coll = NULL;
+	join_destroy(c);
 }

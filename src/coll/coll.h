@@ -19,8 +19,10 @@
 int coll_init(void); /* once, after match_init: registers with ckpt/ and progress */
 void coll_fini(void);
 
-/* A communicator is born (context agreed, group set) and dies. comm_create is local. */
+/* A communicator is born (context agreed, group set), freed by its program, and dies, when all
+ * members have freed it and nothing of it is under way. None of them waits for anybody. */
 int coll_comm_create(struct comm *c);
+void coll_comm_freed(struct comm *c);
 void coll_comm_destroy(struct comm *c);
 
 int coll_barrier(struct comm *c);

@@ -3,7 +3,7 @@
 #include "coll/schedule.h"
 
 #include <string.h>
-#include "coll/cells.h"
+#include "coll/join.h"
 
 typedef enum step_kind { STEP_SEND, STEP_RECV, STEP_COPY, STEP_REDUCE, STEP_ROUND } step_kind_t;
 
@@ -45,13 +45,22 @@ static struct {
 
 enum { TAG_MASK = 0x3fffffff };
 
-struct schedule *schedule_create(struct comm *c)
+struct schedule *schedule_create_tagged(struct comm *c, int tag)
 {
 	struct schedule *s = heap_calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
 	s->comm = c;
-	s->tag = (int)(c->coll->sequence++ & TAG_MASK);
+	s->tag = tag;
+	return s;
+}
+
+struct schedule *schedule_create(struct comm *c)
+{
+	struct schedule *s = schedule_create_tagged(c, (int)(c->coll->sequence & TAG_MASK));
+	if (!s)
+		return NULL;
+	c->coll->sequence++;
 	if (c->local)
 		s->local_tag = (int)(c->local->coll->sequence++ & TAG_MASK);
 	return s;
@@ -338,4 +347,22 @@ int schedule_start(struct schedule *s, struct request **req)
 	link_schedule(s);
 	schedule_progress();
 	return MPI_SUCCESS;
+}
+
+bool schedule_abandon(struct request *req)
+{
+	struct schedule *s = req->extra;
+	for (size_t i = s->checked; i < s->end; i++)
+		if (s->steps[i].kind == STEP_SEND && s->steps[i].req && !s->steps[i].req->complete)
+			return false;
+	for (size_t i = s->checked; i < s->end; i++)
+		if (s->steps[i].req) {
+			match_cancel(s->steps[i].req);
+			match_request_free(s->steps[i].req);
+		}
+	if (!s->finished)
+		unlink_schedule(s);
+	request_complete(req, MPI_SUCCESS);
+	match_request_free(req);
+	return true;
 }

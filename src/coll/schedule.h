@@ -17,6 +17,8 @@ struct schedule;
 
 /* NULL: no memory. Counts: every member of c makes its schedules in the same order. */
 struct schedule *schedule_create(struct comm *c);
+/* Counts nothing: tag, above all counts (bit 30), tells it from all others under way. */
+struct schedule *schedule_create_tagged(struct comm *c, int tag);
 void schedule_destroy(struct schedule *s);
 
 /* Steps. Types and operations are retained until the end; buffers are the caller's or temporary.
@@ -42,9 +44,14 @@ void *schedule_temp(struct schedule *s, const struct datatype *t, size_t count);
 int schedule_run(struct schedule *s);
 int schedule_start(struct schedule *s, struct request **req);
 
+/* Ends a started one whose result nobody waits for any more, and frees the request. False:
+ * something of it is still leaving; nothing has changed. */
+bool schedule_abandon(struct request *req);
+
 /* Makes the schedule of a call (plans.c) and runs or starts it. */
 int schedule_run_args(const struct coll_args *a);
 int schedule_start_args(const struct coll_args *a, struct request **req);
+int schedule_start_tagged(const struct coll_args *a, int tag, struct request **req);
 
 /* Progress hook; and standing still during a checkpoint. */
 int schedule_progress(void);

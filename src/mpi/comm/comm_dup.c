@@ -154,6 +154,7 @@ static int comm_free(struct comm *c)
 	if (rc)
 		return rc;
 	c->freed = true;
+	coll_comm_freed(c);
 	comm_release(c);
 	return MPI_SUCCESS;
 }
