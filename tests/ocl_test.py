@@ -192,6 +192,21 @@ def hale_run_and_hale_inject(s):
 
 
 @test
+def valgrind_finds_nothing_in_layer_and_driver(s):
+    """The runtime is in a process of its own, which valgrind doesn't watch."""
+    have("valgrind")
+    exe = opencl(s, "ocl_solver")
+    env = {"OPENCL_LAYERS": os.path.join(BUILD, "libhale_opencl.so"),
+           "OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
+    for mode, settings in [([], "ckpt=every-epoch inject=epoch:3"), (["-q", "2", "-o"], "ckpt=epochs:2 inject=epoch:4"),
+                           (["-m"], "ckpt=off inject=epoch:5 opt=none")]:
+        alone = s.run(exe, *mode, "6")
+        r = s.run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
+                  exe, *mode, "6", env=dict(env, HALE_OPENCL="check=none " + settings))
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), mode, alone, r)
+
+
+@test
 def reports_as_text_json_and_picture(s):
     exe = opencl(s, "ocl_solver")
     have("gnuplot")

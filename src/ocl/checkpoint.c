@@ -99,7 +99,7 @@ static bool *changed_chunks(struct domain *d, struct mem *m)
 
 	if (!opt(OCL_OPT_HASH) || shares(d) || !m->saved)
 		return NULL;
-	hash = malloc(m->chunk_count * sizeof(*hash));
+	hash = calloc(m->chunk_count, sizeof(*hash));
 	want = malloc(m->chunk_count * sizeof(*want));
 	if (!hash || !want || !ocl_hash_on_device(d, m, hash)) {
 		free(hash);

@@ -65,7 +65,7 @@ static void *refuse(cl_int code, cl_int *status)
 
 static cl_int learn_devices(void)
 {
-	uint64_t list[2 * DEVICES_MAX];
+	uint64_t list[2 * DEVICES_MAX] = {0};
 	struct answer a = {.data = list, .room = sizeof(list)};
 	struct call c = {0};
 	cl_int status = remote_call(&c, OP_DEVICES, &a);

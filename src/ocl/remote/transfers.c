@@ -196,7 +196,9 @@ static char *window_of(struct stub *m)
 	if (m->mem.window)
 		return m->mem.window;
 	p = mmap(NULL, m->mem.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return m->mem.window = p == MAP_FAILED ? NULL : p;
+	if (p != MAP_FAILED)
+		m->mem.window = p;
+	return m->mem.window;
 }
 
 static bool may_map(const struct stub *m, cl_map_flags flags)
@@ -238,7 +240,7 @@ static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem mem, cl_bool 
 {
 	struct stub *q = stub_of(queue, STUB_QUEUE), *m = stub_of(mem, STUB_MEM);
 	struct mapping *r = NULL;
-	cl_int unwanted;
+	cl_int unwanted = CL_SUCCESS;
 	char *window;
 
 	status = status ? status : &unwanted;
@@ -268,7 +270,7 @@ static void *CL_API_CALL map_image(cl_command_queue queue, cl_mem mem, cl_bool b
 {
 	struct stub *q = stub_of(queue, STUB_QUEUE), *m = stub_of(mem, STUB_MEM);
 	struct mapping *r = NULL;
-	cl_int unwanted;
+	cl_int unwanted = CL_SUCCESS;
 	char *window;
 
 	status = status ? status : &unwanted;
