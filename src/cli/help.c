@@ -36,7 +36,8 @@ static const char run_help[] =
     "and there is a checkpoint, the job is rolled back to it and goes on by itself.\n"
     "\n"
     "  -n, -np, -c N          number of ranks (1)\n"
-    "  --nodes K, --ppn P     as on K nodes, or on nodes with P ranks each; without hosts nodes are\n"
+    "  --nodes K, --ppn P     as on K nodes, or on nodes with P ranks each; without hosts nodes "
+    "are\n"
     "                         parts of this machine, which reach each other over its loopback\n"
     "  --no-mpi               the program does not use MPI: N independent processes\n"
     "  --wdir DIR             working folder of the ranks\n"
@@ -52,11 +53,14 @@ static const char run_help[] =
     "                         same number of ranks; # begins a comment\n"
     "  --host A,B:4           the same in one line; :N are slots\n"
     "                         (neither, but in a Slurm allocation: on its nodes)\n"
-    "  --spares M             the last M hosts get no ranks until another one is lost; with --nodes:\n"
+    "  --spares M             the last M hosts get no ranks until another one is lost; with "
+    "--nodes:\n"
     "                         M more\n"
-    "  --launcher TEMPLATE    how agents are started: %h is the host, %c the command. By default ssh,\n"
+    "  --launcher TEMPLATE    how agents are started: %h is the host, %c the command. By default "
+    "ssh,\n"
     "                         in a Slurm allocation srun\n"
-    "  --node-timeout TIME    a node that is silent for so long is lost, and one that hears nothing\n"
+    "  --node-timeout TIME    a node that is silent for so long is lost, and one that hears "
+    "nothing\n"
     "                         for so long ends its ranks (10s)\n"
     "\n"
     "checkpoints\n"
@@ -127,15 +131,17 @@ static const char ckpt_help[] =
 static const char nodes_help[] =
     "hale nodes [JOB] [--json]\n"
     "\n"
-    "The nodes of a running job: STARTING (its agent does not answer yet), READY (may have ranks),\n"
+    "The nodes of a running job: STARTING (its agent does not answer yet), READY (may have "
+    "ranks),\n"
     "SPARE (gets ranks when another node is lost), LOST. JOB may be left out when there is one.\n";
 
-static const char agent_help[] =
-    "hale agent --job JOB --node NAME\n"
-    "\n"
-    "The part of a job on one machine: starts its ranks and watches them. hale run starts it there by\n"
-    "ssh, srun or --launcher, and speaks with it through its stdin and stdout. It ends its ranks when\n"
-    "it hears nothing of hale run any more.\n";
+static const char agent_help[] = "hale agent --job JOB --node NAME\n"
+				 "\n"
+				 "The part of a job on one machine: starts its ranks and watches "
+				 "them. hale run starts it there by\n"
+				 "ssh, srun or --launcher, and speaks with it through its stdin "
+				 "and stdout. It ends its ranks when\n"
+				 "it hears nothing of hale run any more.\n";
 
 static const char ps_help[] = "hale ps [--json]\n"
 			      "\n"
@@ -190,7 +196,8 @@ static const struct {
 	     {"backplane", cli_backplane_help},
 	     {"run", run_help},
 	     {"restart", restart_help},
-	     {"nodes", nodes_help},	  {"agent", agent_help},
+	     {"nodes", nodes_help},
+	     {"agent", agent_help},
 	     {"ckpt", ckpt_help},
 	     {"ps", ps_help},
 	     {"inject", inject_help},

@@ -203,7 +203,7 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 	if (status == HALE_OK)
 		status = segment_make(a, err);
 	plan_pins(a, before);
-	return status == HALE_OK ? segment_fill(a, err) : status;
+	return a->segment ? segment_fill(a, err) : status;
 }
 
 /* ---- starting ---- */

@@ -5,11 +5,11 @@
 #include <string.h>
 #include "base/base.h"
 
-#define MESSAGE_FIELDS(name, fields) [name] = fields,
+#define MESSAGE_FIELDS(name, fields) [(name)] = (fields),
 static const char *const fields_of[MESSAGE_TYPES] = {MESSAGES(MESSAGE_FIELDS)};
 #undef MESSAGE_FIELDS
 
-#define MESSAGE_NAME(name, fields) [name] = #name,
+#define MESSAGE_NAME(name, fields) [(name)] = #name,
 static const char *const names[MESSAGE_TYPES] = {MESSAGES(MESSAGE_NAME)};
 #undef MESSAGE_NAME
 

@@ -64,7 +64,7 @@ hale_status_t placement_fill(struct placement *p, uint32_t nranks, const struct 
 				 "the hosts have %lu slots, too few for %u ranks; raise slots=, or "
 				 "place ranks with --ppn",
 				 (unsigned long)slots, nranks);
-	p->node_of = calloc(nranks, sizeof(*p->node_of));
+	p->node_of = calloc(nranks ? nranks : 1, sizeof(*p->node_of));
 	if (!p->node_of)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
 	for (uint32_t k = 0; k < count && rank < nranks; k++) {
