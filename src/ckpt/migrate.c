@@ -166,7 +166,9 @@ bool migrate_await_release(uint32_t id)
 	struct error err = {HALE_OK, ""};
 	for (int round = 0; atomic_load(&m->ckpt_released) < id && !given_up(id); round++)
 		wait_a_little(round);
-	live_close(); /* a clone's: it runs now, or never will */
+	/* a clone whose last round is still going out: closed with the next one's first */
+	if (live_is_open() && live_progress(NULL) != LIVE_WRITING)
+		live_close();
 	if (given_up(id) || !atomic_load(&m->ckpt_rejoin))
 		return false;
 	if (link_segment_change(&err) != HALE_OK) {
