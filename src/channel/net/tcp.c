@@ -73,10 +73,10 @@ void tcp_socket_close(struct tcp_socket *s)
 
 /* BBR spreads what is sent over time by an estimate of the bandwidth; between hosts that are some
  * microseconds apart the estimate is often a fraction of what there is (docs/network-channel.md has
- * figures). HALE_NET_CONGESTION=NAME decides otherwise. */
+ * figures). Reno is always allowed, and there as good as cubic, which may end its slow start before
+ * a window of one message is reached. HALE_NET_CONGESTION=NAME decides otherwise. */
 static void congestion_choose(int fd)
 {
-	static const char *const instead[] = {"cubic", "reno"};
 	const char *wanted = getenv("HALE_NET_CONGESTION");
 	char now[16] = "";
 	socklen_t length = sizeof(now) - 1;
@@ -92,10 +92,7 @@ static void congestion_choose(int fd)
 	}
 	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, now, &length) || strncmp(now, "bbr", 3))
 		return;
-	for (unsigned i = 0; i < ARRAY_LEN(instead); i++)
-		if (!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, instead[i],
-				(socklen_t)strlen(instead[i])))
-			return;
+	setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
 /* What is lost on the way is sent again at least once a second, so that a cable that was out for a

@@ -276,6 +276,14 @@ static void hello_came(struct tcp_hand *h)
 		h->stage = TCP_WAIT_PROOF;
 }
 
+/* It has given up this attempt meanwhile, for ours perhaps: then this one must not take the place
+ * of a connection. */
+static bool caller_is_gone(const struct tcp_hand *h)
+{
+	char byte;
+	return recv(h->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void proof_came(struct tcp_hand *h)
 {
 	if (!mac_is(h->proof.mac, "caller", h)) {
@@ -286,15 +294,21 @@ static void proof_came(struct tcp_hand *h)
 	struct tcp_hand *mine = tcp_hand_to(h->peer);
 	bool crossed = mine && mine->stage != TCP_CROSSED && tcp.self.rank < h->peer;
 	uint32_t verdict = crossed ? CROSSED : WELCOME;
-	if (!say(h, &verdict, sizeof(verdict)))
-		return;
-	if (crossed) {
+	if (caller_is_gone(h)) {
 		tcp_hand_drop(h);
 		return;
 	}
-	if (mine)
+	/* before the verdict: who hears that sees, too, that our own attempt is over */
+	if (mine && !crossed)
 		tcp_hand_drop(mine);
-	become_conn(h);
+	uint32_t peer = h->peer;
+	bool said = say(h, &verdict, sizeof(verdict));
+	if (said && crossed)
+		tcp_hand_drop(h);
+	else if (said)
+		become_conn(h);
+	else if (mine && !crossed)
+		tcp.calls.broke(peer, "the other side has closed it during the handshake");
 }
 
 void tcp_hand_event(struct tcp_hand *h)
