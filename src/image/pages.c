@@ -179,7 +179,7 @@ static bool is_held(const struct mutex *m)
 /* The owner field would be word i of the page. */
 static bool is_held_mutex(const uint32_t *word, size_t i)
 {
-	struct mutex m;
+	struct mutex m = {0};
 	if (i >= MUTEX_OWNER_AT && i - MUTEX_OWNER_AT + MUTEX_WORDS <= HALE_PAGE / 4) {
 		memcpy(&m, word + i - MUTEX_OWNER_AT, sizeof(m));
 		return is_held(&m);
