@@ -89,7 +89,7 @@ static cl_int sync_with(cl_event e)
 /* Without those from before a move, which are complete. */
 static cl_int wait_for_rest(cl_uint count, const cl_event *list)
 {
-	cl_event few[64], *rest = count > ARRAY_LEN(few) ? malloc(count * sizeof(*rest)) : few;
+	cl_event few[64], *rest = count > ARRAY_LEN(few) ? malloc(count * sizeof(cl_event)) : few;
 	cl_uint n = 0;
 	cl_int status;
 

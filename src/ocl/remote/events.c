@@ -100,9 +100,9 @@ static cl_int CL_API_CALL event_info(cl_event e, cl_event_info name, size_t room
 	type = (cl_command_type)s->type;
 	switch (name) {
 	case CL_EVENT_COMMAND_QUEUE:
-		return give(&s->parent, sizeof(s->parent), room, to, size_ret);
+		return give(&s->parent, sizeof(void *), room, to, size_ret);
 	case CL_EVENT_CONTEXT:
-		return give(&s->context, sizeof(s->context), room, to, size_ret);
+		return give(&s->context, sizeof(void *), room, to, size_ret);
 	case CL_EVENT_COMMAND_TYPE:
 		return give(&type, sizeof(type), room, to, size_ret);
 	case CL_EVENT_REFERENCE_COUNT:

@@ -236,9 +236,9 @@ static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info name, siz
 	if (name == CL_KERNEL_REFERENCE_COUNT)
 		return give(&s->refs, sizeof(s->refs), room, to, size_ret);
 	if (name == CL_KERNEL_CONTEXT)
-		return give(&s->context, sizeof(s->context), room, to, size_ret);
+		return give(&s->context, sizeof(void *), room, to, size_ret);
 	if (name == CL_KERNEL_PROGRAM)
-		return give(&s->parent, sizeof(s->parent), room, to, size_ret);
+		return give(&s->parent, sizeof(void *), room, to, size_ret);
 	return remote_info(ABOUT_KERNEL, s, 0, name, room, to, size_ret);
 }
 

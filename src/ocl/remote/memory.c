@@ -280,9 +280,9 @@ static cl_int CL_API_CALL mem_info(cl_mem m, cl_mem_info name, size_t room, void
 	case CL_MEM_REFERENCE_COUNT:
 		return give(&s->refs, sizeof(s->refs), room, to, size_ret);
 	case CL_MEM_CONTEXT:
-		return give(&s->context, sizeof(s->context), room, to, size_ret);
+		return give(&s->context, sizeof(void *), room, to, size_ret);
 	case CL_MEM_ASSOCIATED_MEMOBJECT:
-		return give(&s->parent, sizeof(s->parent), room, to, size_ret);
+		return give(&s->parent, sizeof(void *), room, to, size_ret);
 	case CL_MEM_OFFSET:
 		return give(&s->mem.offset, sizeof(s->mem.offset), room, to, size_ret);
 	case CL_MEM_USES_SVM_POINTER:
@@ -300,7 +300,7 @@ static cl_int CL_API_CALL image_info(cl_mem m, cl_image_info name, size_t room, 
 	if (!s || s->mem.type == CL_MEM_OBJECT_BUFFER)
 		return CL_INVALID_MEM_OBJECT;
 	if (name == CL_IMAGE_BUFFER)
-		return give(&s->parent, sizeof(s->parent), room, to, size_ret);
+		return give(&s->parent, sizeof(void *), room, to, size_ret);
 	if (name == CL_IMAGE_ELEMENT_SIZE)
 		return give(&s->mem.element, sizeof(s->mem.element), room, to, size_ret);
 	return remote_info(ABOUT_IMAGE, s, 0, name, room, to, size_ret);

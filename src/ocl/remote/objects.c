@@ -230,7 +230,7 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, 
 		return CL_INVALID_DEVICE;
 	switch (name) {
 	case CL_DEVICE_PLATFORM:
-		return give(&s->parent, sizeof(s->parent), room, to, size_ret);
+		return give(&s->parent, sizeof(void *), room, to, size_ret);
 	case CL_DEVICE_EXTENSIONS:
 		return extensions(ABOUT_DEVICE, s, name, room, to, size_ret);
 	case CL_DEVICE_SVM_CAPABILITIES:
@@ -458,9 +458,9 @@ static cl_int CL_API_CALL queue_info(cl_command_queue q, cl_command_queue_info n
 		return CL_INVALID_COMMAND_QUEUE;
 	switch (name) {
 	case CL_QUEUE_CONTEXT:
-		return give(&s->context, sizeof(s->context), room, to, size_ret);
+		return give(&s->context, sizeof(void *), room, to, size_ret);
 	case CL_QUEUE_DEVICE:
-		return give(&s->parent, sizeof(s->parent), room, to, size_ret);
+		return give(&s->parent, sizeof(void *), room, to, size_ret);
 	case CL_QUEUE_REFERENCE_COUNT:
 		return give(&s->refs, sizeof(s->refs), room, to, size_ret);
 	case CL_QUEUE_PROPERTIES_ARRAY:
@@ -570,7 +570,7 @@ static cl_int CL_API_CALL sampler_info(cl_sampler sampler, cl_sampler_info name,
 	case CL_SAMPLER_REFERENCE_COUNT:
 		return give(&s->refs, sizeof(s->refs), room, to, size_ret);
 	case CL_SAMPLER_CONTEXT:
-		return give(&s->context, sizeof(s->context), room, to, size_ret);
+		return give(&s->context, sizeof(void *), room, to, size_ret);
 	case CL_SAMPLER_PROPERTIES:
 		return give(s->list, list_bytes(s->list), room, to, size_ret);
 	case CL_SAMPLER_NORMALIZED_COORDS:
@@ -590,12 +590,6 @@ static void *CL_API_CALL no_extension(cl_platform_id p, const char *name)
 {
 	return NULL;
 }
-
-#define EXPORT __attribute__((visibility("default")))
-
-EXPORT CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *name);
-EXPORT CL_API_ENTRY cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *list,
-							      cl_uint *count);
 
 CL_API_ENTRY cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *list,
 						       cl_uint *count)

@@ -252,7 +252,7 @@ static cl_int CL_API_CALL program_info(cl_program program, cl_program_info name,
 	case CL_PROGRAM_REFERENCE_COUNT:
 		return give(&s->refs, sizeof(s->refs), room, to, size_ret);
 	case CL_PROGRAM_CONTEXT:
-		return give(&s->context, sizeof(s->context), room, to, size_ret);
+		return give(&s->context, sizeof(void *), room, to, size_ret);
 	case CL_PROGRAM_NUM_DEVICES:
 		return give(&s->device_count, sizeof(s->device_count), room, to, size_ret);
 	case CL_PROGRAM_DEVICES:

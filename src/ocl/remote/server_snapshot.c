@@ -16,9 +16,9 @@ static struct {
 	cl_device_id id;
 	cl_platform_id platform;
 	uint32_t platform_index;
+	uint32_t nth; /* among those of the same names */
 	cl_device_type type;
 	char platform_name[128], name[128];
-	uint32_t nth; /* among those of the same names */
 } device[DEVICES_MAX];
 static cl_uint devices, platforms;
 
@@ -182,7 +182,7 @@ static uint64_t context_of(struct obj *o)
 
 	if (o->context)
 		return o->context;
-	clGetEventInfo(o->real, CL_EVENT_CONTEXT, sizeof(c), &c, NULL);
+	clGetEventInfo(o->real, CL_EVENT_CONTEXT, sizeof(cl_context), &c, NULL);
 	for (uint32_t i = 0; i < obj_count(); i++)
 		if (real_of(i, STUB_CONTEXT) == c)
 			return i;

@@ -295,6 +295,8 @@ cl_int serve_wait(struct in *in, struct out *out)
 		return q ? wait_and_reply(q, 0, NULL, out) : CL_INVALID_COMMAND_QUEUE;
 	}
 	waits_take(in, &w);
+	if (!w.list)
+		status = CL_INVALID_VALUE;
 	for (cl_uint i = 0; w.list && i < w.count; i++)
 		if (!w.list[i])
 			status = CL_INVALID_EVENT;
