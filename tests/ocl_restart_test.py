@@ -66,12 +66,12 @@ def a_runtime_of_plain_memory_may_stay_in_the_program(s):
 @test
 def solvers_are_rolled_back(s):
     exe = opencl(s, "ocl_solver")
-    for mode in [[], ["-q", "2", "-o"], ["-m"], ["-w", "-q", "2"], ["-f"]]:
-        alone = s.run(exe, *mode, "1500")
-        job = run_opencl(s, exe, *mode, "1500", options=["--ckpt-every", "200ms", "--report", "report.json"],
+    for mode in [[], ["-q", "2", "-o"], ["-m", "-w", "-f"]]:
+        alone = s.run(exe, *mode, "4000")
+        job = run_opencl(s, exe, *mode, "4000", options=["--ckpt-every", "100ms", "--report", "report.json"],
                          HALE_OPENCL="check=none ckpt=epochs:10")
         job.until(lambda: s.complete(), "to take a checkpoint")
-        job.until_output(r"^300 ")
+        job.until_output(r"^100 ")
         os.kill(job.ranks(1)[0], signal.SIGKILL)
         r = job.wait()
         expect(r.status == 0 and r.out == alone.out, mode, alone, r)
@@ -125,9 +125,9 @@ def what_waits_for_the_program_is_no_time_for_a_checkpoint(s):
 def a_runtime_that_ends_is_replaced(s):
     exe = opencl(s, "ocl_solver")
     for mode in [[], ["-q", "2", "-o"], ["-m"]]:
-        alone = s.run(exe, *mode, "1500")
-        job = run_opencl(s, exe, *mode, "1500", HALE_OPENCL="check=none ckpt=epochs:20")
-        job.until_output(r"^300 ")
+        alone = s.run(exe, *mode, "3000")
+        job = run_opencl(s, exe, *mode, "3000", HALE_OPENCL="check=none ckpt=epochs:20")
+        job.until_output(r"^100 ")
         os.kill(server_of(job.ranks(1)[0]), signal.SIGKILL)
         r = job.wait()
         expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), mode, alone, r)
