@@ -264,6 +264,14 @@ int coll_init(void)
 	return MPI_SUCCESS;
 }
 
+/* Nobody leaves while others may still send it farewells. */
+void coll_finish(struct comm *world)
+{
+	coll_barrier(world);
+	join_finish();
+	coll_barrier(world);
+}
+
 void coll_fini(void)
 {
 	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)

@@ -17,6 +17,8 @@
 #include "object/op.h"
 
 int coll_init(void); /* once, after match_init: registers with ckpt/ and progress */
+/* All members of world have come to their end: nothing of collectives is on its way any more. */
+void coll_finish(struct comm *world);
 void coll_fini(void);
 
 /* A communicator is born (context agreed, group set), freed by its program, and dies, when all

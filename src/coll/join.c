@@ -229,6 +229,32 @@ void join_init(void)
 	spread = job_spread();
 }
 
+static bool all_given_up(void *unused)
+{
+	(void)unused;
+	for (struct coll_state *s = states; s; s = s->next) {
+		if (!changes_abandon(s))
+			return false;
+		if (s->farewell && !s->farewell->complete) {
+			struct request *farewell = s->farewell;
+			comm_retain(s->comm); /* so that the list stays; the end frees it */
+			s->farewell = NULL;
+			if (!schedule_abandon(farewell)) {
+				s->farewell = farewell;
+				comm_release(s->comm);
+				return false;
+			}
+			awaited--;
+		}
+	}
+	return true;
+}
+
+void join_finish(void)
+{
+	match_wait_until(all_given_up, NULL);
+}
+
 void join_restored(void)
 {
 	bool before = spread;

@@ -47,6 +47,8 @@ static inline struct coll_home *cells_home(struct comm *c)
 }
 
 void join_init(void);
+/* Gives up farewells and agreements: no rank has operations before it any more. */
+void join_finish(void);
 /* All processes have been restored, and what they were sending is in private memory. */
 void join_restored(void);
 int join_progress(void); /* progress hook */

@@ -165,7 +165,7 @@ void comm_module_fini(void)
 {
 	attr_delete_all(ATTR_COMM, COMM_SELF, &COMM_SELF->attrs);
 	attr_delete_all(ATTR_COMM, COMM_WORLD, &COMM_WORLD->attrs);
-	coll_barrier(COMM_WORLD);
+	coll_finish(COMM_WORLD);
 	release_parts(COMM_SELF);
 	release_parts(COMM_WORLD);
 }
