@@ -70,6 +70,8 @@ struct wire_calls {
 
 enum wire_sent { WIRE_FAILED = -1, WIRE_PENDING = 0, WIRE_SENT = 1 };
 
+enum wire_state { WIRE_NONE, WIRE_CONNECTING, WIRE_UP, WIRE_ENDING };
+
 struct wire {
 	uint32_t version;
 	char name[8];
@@ -97,12 +99,7 @@ struct wire {
 	/* Drops the connection; everything pending on it ends (sent, received with ok = false, now
 	 * or from within progress). state says when the peer can be connected again. */
 	void (*disconnect)(uint32_t peer);
-	enum wire_state {
-		WIRE_NONE,
-		WIRE_CONNECTING,
-		WIRE_UP,
-		WIRE_ENDING
-	} (*state)(uint32_t peer);
+	enum wire_state (*state)(uint32_t peer);
 	/* Does the connection that there is lead to this address? NULL: can't be told. */
 	bool (*leads_to)(uint32_t peer, const void *address, size_t bytes);
 
