@@ -161,8 +161,8 @@ static void memory_free(void)
 
 static bool memory_make(uint32_t npeers)
 {
-	tcp.conn = heap_calloc(npeers, sizeof(*tcp.conn));
-	tcp.live = heap_calloc(npeers, sizeof(*tcp.live));
+	tcp.conn = heap_calloc(npeers, sizeof(void *));
+	tcp.live = heap_calloc(npeers, sizeof(void *));
 	tcp.attempts = heap_calloc(npeers, sizeof(*tcp.attempts));
 	tcp.scratch = heap_alloc(TCP_SCRATCH);
 	if (tcp.conn && tcp.live && tcp.attempts && tcp.scratch)
