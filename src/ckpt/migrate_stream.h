@@ -13,6 +13,4 @@ int migrate_stream_source(const char *name, struct error *err);
  * or MIGRATE_DIRECT, it comes as a descriptor with that byte. */
 int migrate_stream_sink(const char *name, bool *direct, struct error *err);
 
-enum { MIGRATE_RELAY = 'R', MIGRATE_DIRECT = 'D' };
-
 #endif

@@ -12,6 +12,7 @@ int cli_nodes(int argc, char **argv);
 int cli_ckpt(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_inject(int argc, char **argv);
+int cli_migrate(int argc, char **argv);
 int cli_image(int argc, char **argv);
 int cli_events(int argc, char **argv);
 int cli_backplane(int argc, char **argv);

@@ -18,6 +18,7 @@ static const char overview[] =
     "  hale restart CHECKPOINT                         go on from a checkpoint\n"
     "  hale ps [--json]                                running jobs\n"
     "  hale nodes [JOB] [--json]                       the machines of a job, and how they are\n"
+    "  hale migrate [JOB] --from NODE [--to NODE]      the ranks of a node go to another one\n"
     "  hale inject kill [JOB] --rank R [--after 3s | --at-call MPI_Allreduce:100]\n"
     "                                                  let a rank die, to see what happens\n"
     "  hale image show|verify FILE                     look into an image\n"
@@ -135,6 +136,18 @@ static const char nodes_help[] =
     "ranks),\n"
     "SPARE (gets ranks when another node is lost), LOST. JOB may be left out when there is one.\n";
 
+static const char migrate_help[] =
+    "hale migrate [JOB] --from NODE [--to NODE]\n"
+    "\n"
+    "All ranks of a node go to another one while the job runs: to NODE, else to a spare, else to "
+    "the\n"
+    "nodes with most room. Their memory is copied while they compute; then the job stands still "
+    "for\n"
+    "the rest. Returns when all ranks run again, and says how long that took. `hale nodes` lists\n"
+    "nodes; the one that was left is a spare. JOB may be left out when there is one. Exit status "
+    "1\n"
+    "with a sentence when the ranks stay where they are; then nothing has happened.\n";
+
 static const char agent_help[] = "hale agent --job JOB --node NAME\n"
 				 "\n"
 				 "The part of a job on one machine: starts its ranks and watches "
@@ -198,6 +211,7 @@ static const struct {
 	     {"restart", restart_help},
 	     {"nodes", nodes_help},
 	     {"agent", agent_help},
+	     {"migrate", migrate_help},
 	     {"ckpt", ckpt_help},
 	     {"ps", ps_help},
 	     {"inject", inject_help},

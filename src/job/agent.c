@@ -172,6 +172,7 @@ static void clear_again(void *arg)
 static void take_clear(struct agent *a, const struct message *m)
 {
 	a->clear_id = m->id;
+	agent_move_drop(a);
 	agent_ckpt_over(a);
 	clear_again(a);
 }
@@ -197,7 +198,8 @@ static void take_taken(struct agent *a, const struct message *m)
 	w = &a->window[m->value - 1];
 	w->out -= m->number < w->out ? m->number : w->out;
 	for (uint32_t r = 0; !stream_window_full(w) && r < a->setup.nranks; r++)
-		stream_resume(&a->ranks[r].out[m->value - 1]);
+		if (!agent_is_copy(a, r))
+			stream_resume(&a->ranks[r].out[m->value - 1]);
 }
 
 /* The address of a rank that lives elsewhere. */
@@ -284,6 +286,8 @@ static void take(void *arg, const struct message *m)
 		agent_pause(a, m->value != 0);
 		break;
 	default:
+		if (agent_move_take(a, m))
+			break;
 		error_set(&err, HALE_ERR_PROTOCOL,
 			  "the head has sent what is not for an agent (%s)", message_name(m->type));
 		agent_failed(a, &err);
@@ -331,6 +335,7 @@ static bool signals_start(struct agent *a)
 
 static void destroy(struct agent *a)
 {
+	agent_move_drop(a);
 	agent_conns_close(a);
 	loop_remove(&a->loop, &a->listening);
 	if (a->listener >= 0)
@@ -354,7 +359,8 @@ int agent_run(int in_fd, int out_fd)
 		free(a);
 		return 1;
 	}
-	a->listener = a->listening.fd = a->segment_fd = a->signal_source.fd = a->guardian.pipe = -1;
+	a->listener = a->listening.fd = a->move.listener = a->move.listening.fd = a->segment_fd =
+	    a->signal_source.fd = a->guardian.pipe = -1;
 	a->session.message = take;
 	a->session.over = head_lost;
 	a->session.arg = a;

@@ -57,9 +57,8 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct agent_conn *c, c
 	conn_close(c);
 }
 
-static bool send_welcome(struct agent_conn *c, uint32_t rank)
+bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank)
 {
-	const struct agent *a = c->agent;
 	const struct segment *s = a->segment;
 	struct proto_welcome w = {.type = PROTO_WELCOME,
 				  .version = PROTO_VERSION,
@@ -102,8 +101,13 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		refuse(c, "it is of another version of hale than the agent");
 		return;
 	}
-	if (strncmp(h->token, a->token, sizeof(h->token)) != 0 || !agent_has(a, h->rank)) {
+	if (strncmp(h->token, a->token, sizeof(h->token)) != 0 ||
+	    !(agent_has(a, h->rank) || agent_moves_in(a, h->rank))) {
 		refuse(c, "it does not know the token of this job");
+		return;
+	}
+	if (agent_moves_in(a, h->rank)) {
+		agent_move_hello(a, c, h);
 		return;
 	}
 	r = &a->ranks[h->rank];
@@ -118,7 +122,7 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 	/* A checkpoint may be asked for at once, and the rank writes its mailbox only after the
 	 * WELCOME: until then this is known of its descriptors. */
 	agent_mailbox(a, h->rank)->own_fd[0] = h->own_fd > 0 ? h->own_fd : -1;
-	if (!send_welcome(c, h->rank)) {
+	if (!agent_conn_welcome(a, c, h->rank)) {
 		conn_close(c);
 		return;
 	}

@@ -6,6 +6,7 @@
  *   agent_conn.c   the ranks' sockets
  *   agent_ckpt.c   what a checkpoint needs of this node
  *   agent_lease.c  whether the ranks may run
+ *   agent_migrate.c  ranks that move to another node, or from there; agent_relay.c  their streams
  */
 #ifndef HALE_JOB_AGENT_PRIVATE_H
 #define HALE_JOB_AGENT_PRIVATE_H
@@ -60,6 +61,42 @@ struct agent_ckpt {
 	struct loop_timer look;
 };
 
+/* Who lives where, and the segment for it. */
+struct agent_view {
+	uint32_t generation;
+	uint32_t *node_of; /* [nranks]; NULL: no layout yet */
+	uint32_t here;	   /* ranks on this node */
+	int segment_fd;
+	struct segment *segment; /* NULL: no layout yet */
+};
+
+/* One end of the stream between a rank and its copy: what the connection brings goes to the head,
+ * what the head brings goes to the connection (agent_migrate.c). */
+struct agent_relay {
+	struct agent *agent;
+	uint32_t rank;
+	struct loop_source source; /* fd -1: not connected, or over */
+	bool connected;
+	bool paused;		/* nothing is read: the window is full */
+	uint64_t out;		/* bytes that went to the head and are not TAKEN yet */
+	unsigned char *waiting; /* [begin, end): for the connection */
+	size_t begin, end, cap;
+	struct agent_conn *conn; /* of a copy that has said HELLO */
+	uint64_t position[3];	 /* where its streams are to stand */
+};
+
+/* A migration under way, as far as this node is concerned. */
+struct agent_move {
+	uint32_t id; /* the generation that it leads to; 0: none */
+	struct agent_view coming, old;
+	bool went; /* coming has become the view */
+	int listener;
+	struct loop_source listening;
+	char name[108];
+	struct agent_relay *relays; /* [nranks] */
+	bool cancelling;
+};
+
 struct agent {
 	struct setup setup;
 	bool ready; /* setup has come */
@@ -83,6 +120,7 @@ struct agent {
 	struct stream_window window[2];
 	struct intake intake;
 	struct agent_ckpt ckpt;
+	struct agent_move move;
 	struct lease_held lease;
 	struct loop_timer ask, fence;
 	bool paused, resuming; /* the ranks are stopped; they go on with the next lease */
@@ -104,6 +142,12 @@ hale_status_t agent_ranks_create(struct agent *a, struct error *err);
 void agent_ranks_destroy(struct agent *a);
 hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
 			   struct error *err);
+/* The same beside the one that is there; the view of now stays. */
+hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
+				  struct agent_view *v, struct error *err);
+void agent_view_swap(struct agent *a, struct agent_view *v);
+void agent_view_drop(struct agent_view *v);
+hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err);
 bool agent_has(const struct agent *a, uint32_t rank); /* it lives here */
 void agent_spawn(struct agent *a, const struct message *m);
 void agent_signal(struct agent *a, uint32_t rank, int sig);
@@ -120,6 +164,8 @@ struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank);
 hale_status_t agent_listen(struct agent *a, struct error *err);
 void agent_conns_close(struct agent *a);
 void agent_conn_drop(struct agent *a, struct agent_rank *r);
+/* From the segment of now. */
+bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank);
 
 /* agent_ckpt.c */
 void agent_ckpt_check(struct agent *a, uint32_t id);
@@ -129,6 +175,21 @@ void agent_ckpt_cancel(struct agent *a, uint32_t id);
 void agent_ckpt_over(struct agent *a);
 void agent_ckpt_refuse(struct agent *a);
 void agent_inject(struct agent *a, const struct message *m);
+
+/* agent_migrate.c: docs/migration.md, its last section */
+bool agent_move_take(struct agent *a, const struct message *m); /* false: it is none of ours */
+bool agent_moves_in(const struct agent *a, uint32_t rank);
+/* Its process here is not the rank yet, or was not when the head last said so. */
+bool agent_is_copy(const struct agent *a, uint32_t rank);
+void agent_move_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h);
+void agent_move_ended(struct agent *a, uint32_t rank, int status); /* a copy that moves in */
+void agent_move_drop(struct agent *a);				   /* all ranks are being ended */
+bool agent_moves_out(const struct agent *a, uint32_t rank);
+
+/* agent_relay.c */
+hale_status_t agent_relays_begin(struct agent *a, struct error *err);
+void agent_relays_end(struct agent *a);
+void agent_relay_take(struct agent *a, const struct message *m); /* DATA, TAKEN */
 
 /* agent_lease.c */
 void agent_lease_start(struct agent *a);

@@ -179,13 +179,12 @@ static void plan_pins(struct agent *a, uint32_t before)
 	pin_plan_make(&a->pin, together ? a->setup.nranks : a->here, (bind_to_t)a->setup.bind);
 }
 
-hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
-			   struct error *err)
+static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
+			    uint32_t before, struct error *err)
 {
-	uint32_t nranks = a->setup.nranks, before = a->here;
+	uint32_t nranks = a->setup.nranks;
 	hale_status_t status;
 
-	segment_drop(a);
 	if (!a->node_of)
 		a->node_of = calloc(nranks, sizeof(*a->node_of));
 	if (!a->node_of)
@@ -204,6 +203,48 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 		status = segment_make(a, err);
 	plan_pins(a, before);
 	return a->segment ? segment_fill(a, err) : status;
+}
+
+hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
+			   struct error *err)
+{
+	segment_drop(a);
+	return layout(a, generation, node_of, a->here, err);
+}
+
+void agent_view_swap(struct agent *a, struct agent_view *v)
+{
+	struct agent_view now = {a->generation, a->node_of, a->here, a->segment_fd, a->segment};
+
+	a->generation = v->generation;
+	a->node_of = v->node_of;
+	a->here = v->here;
+	a->segment_fd = v->segment_fd;
+	a->segment = v->segment;
+	*v = now;
+}
+
+void agent_view_drop(struct agent_view *v)
+{
+	if (v->segment)
+		munmap(v->segment, v->segment->bytes);
+	if (v->segment_fd >= 0)
+		close(v->segment_fd);
+	free(v->node_of);
+	*v = (struct agent_view){.segment_fd = -1};
+}
+
+hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
+				  struct agent_view *v, struct error *err)
+{
+	uint32_t before = a->here;
+	hale_status_t status;
+
+	*v = (struct agent_view){.segment_fd = -1};
+	agent_view_swap(a, v);
+	status = layout(a, generation, node_of, before, err);
+	agent_view_swap(a, v);
+	return status;
 }
 
 /* ---- starting ---- */
@@ -281,7 +322,7 @@ static const cpu_set_t *cpus_of(const struct agent *a, uint32_t rank)
 	return &a->pin.sets[index];
 }
 
-static hale_status_t spawn(struct agent *a, const struct message *m, struct error *err)
+hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err)
 {
 	struct agent_rank *r = &a->ranks[m->rank];
 	struct launch l = {.path = m->text,
@@ -317,7 +358,7 @@ void agent_spawn(struct agent *a, const struct message *m)
 	if (!agent_has(a, m->rank) || !a->segment || a->ranks[m->rank].pid > 0)
 		error_set(&err, HALE_ERR_PROTOCOL, "rank %u is not to be started here", m->rank);
 	else
-		spawn(a, m, &err);
+		agent_spawn_rank(a, m, &err);
 	if (err.code == HALE_OK)
 		agent_send(a, &(struct message){.type = MSG_SPAWNED,
 						.rank = m->rank,
@@ -379,6 +420,10 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		intake_close(&a->intake);
 	if (guardian_over(&a->guardian))
 		return;
+	if (agent_is_copy(a, r->rank)) {
+		agent_move_ended(a, r->rank, status);
+		return;
+	}
 	agent_send(a,
 		   &(struct message){.type = MSG_ENDED, .rank = r->rank, .value = (int32_t)status});
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "job/head.h"
+#include "job/migrate.h"
 #include "job/watch.h"
 
 enum { CHAIN_LENGTH = 8 };
@@ -153,7 +154,7 @@ void checkpoint_poll(struct head *h)
 	struct error err;
 	bool wait;
 
-	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING)
+	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING || migrate_busy(h))
 		return;
 	/* what runs from an image that may be damaged is not worth keeping yet */
 	if (recover_checking(h))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/head.h"
+#include "job/migrate.h"
 #include "job/watch.h"
 
 enum { CLIENTS_MAX = 64 };
@@ -24,6 +25,7 @@ struct client {
 	char request[CONTROL_REQUEST_MAX];
 	size_t len;
 	bool waits;	/* for the checkpoint */
+	bool moves;	/* waits for the migration */
 	uint32_t looks; /* for this look, for the profile; 0: not */
 	struct client *next;
 };
@@ -222,6 +224,47 @@ static void answer_inject(struct client *c, const struct json_value *request)
 		answer_text(c, NULL, NULL);
 }
 
+static void answer_migrate(struct client *c, const struct json_value *request)
+{
+	const char *from = json_text(json_get(request, "from"), "");
+	const char *to = json_text(json_get(request, "to"), NULL);
+	struct error err;
+
+	if (migrate_request(c->control->head, from, to, &err) == HALE_OK)
+		c->moves = true;
+	else
+		answer_text(c, "error", err.text);
+}
+
+static void answer_migrated(struct client *c, const struct report_migration *m)
+{
+	struct json_out j;
+
+	json_out_init(&j);
+	json_open_object(&j, NULL);
+	json_string(&j, "from", m->from);
+	json_string(&j, "to", m->to);
+	json_uint(&j, "ranks", m->ranks);
+	json_uint(&j, "bytes", m->bytes);
+	json_double(&j, "seconds", m->seconds);
+	json_double(&j, "downtime_seconds", m->downtime_seconds);
+	json_close_object(&j);
+	answer(c, &j);
+}
+
+void control_migrated(struct head *h, const struct report_migration *m, const struct error *why)
+{
+	struct client *next;
+
+	for (struct client *c = h->control ? h->control->clients : NULL; c; c = next) {
+		next = c->next;
+		if (c->moves && m)
+			answer_migrated(c, m);
+		else if (c->moves)
+			answer_text(c, "error", why->text);
+	}
+}
+
 static void take_request(struct client *c)
 {
 	struct json_value *v = json_parse(c->request, c->len);
@@ -235,6 +278,8 @@ static void take_request(struct client *c)
 		ask_profile(c);
 	else if (strcmp(op, "ckpt") == 0)
 		answer_ckpt(c);
+	else if (strcmp(op, "migrate") == 0)
+		answer_migrate(c, v);
 	else if (strcmp(op, "inject") == 0)
 		answer_inject(c, v);
 	else
@@ -251,7 +296,7 @@ static void client_ready(void *arg, uint32_t events)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0 || c->waits || c->looks) {
+	if (n <= 0 || c->waits || c->moves || c->looks) {
 		client_close(c);
 		return;
 	}

@@ -140,6 +140,85 @@ hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err
 	return HALE_OK;
 }
 
+/* ---- ranks that move ---- */
+
+void crew_tell(struct crew *c, uint32_t node, const struct message *m)
+{
+	node_send(&c->nodes[node], m);
+}
+
+void crew_tell_all(struct crew *c, const struct message *m)
+{
+	send_all(c, m);
+}
+
+/* slots 0: nobody has said how many ranks it is for. */
+static hale_status_t to_one(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
+			    struct error *err)
+{
+	const struct node *n = &c->nodes[to];
+	uint32_t more = crew_ranks_on(c, &c->nodes[from]), there = crew_ranks_on(c, n);
+
+	if (!node_usable(n))
+		return error_set(err, HALE_ERR_NODE, "node %s is lost", n->name);
+	if (n->slots && there + more > n->slots)
+		return error_set(err, HALE_ERR_NODE,
+				 "node %s is full: it has %u slots and %u ranks, and %u would come",
+				 n->name, n->slots, there, more);
+	for (uint32_t r = 0; r < c->nranks; r++)
+		if (node_of[r] == from)
+			node_of[r] = to;
+	return HALE_OK;
+}
+
+hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
+			     struct error *err)
+{
+	struct placement p = {.nodes = c->placement.nodes, .node_of = node_of};
+	struct place_node *nodes;
+	hale_status_t status;
+
+	memcpy(node_of, c->placement.node_of, c->nranks * sizeof(*node_of));
+	if (to != from)
+		return to_one(c, from, to, node_of, err);
+	nodes = calloc(c->count, sizeof(*nodes));
+	if (!nodes)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	for (uint32_t k = 0; k < c->count; k++)
+		nodes[k] = (struct place_node){.slots = c->nodes[k].slots,
+					       .spare = c->nodes[k].state == NODE_SPARE,
+					       .lost = !node_usable(&c->nodes[k]) || k == from,
+					       .unusable = c->nodes[k].unusable};
+	status = placement_repair(&p, c->nranks, nodes, c->count, err);
+	free(nodes);
+	return status == HALE_OK ? status
+				 : error_set(err, HALE_ERR_NODE,
+					     "there is no other node for the ranks of node %s",
+					     c->nodes[from].name);
+}
+
+void crew_moved(struct crew *c, uint32_t rank, pid_t pid, const uint64_t position[3])
+{
+	struct crew_rank *r = &c->ranks[rank];
+
+	c->placement.node_of[rank] = c->coming[rank];
+	r->pid = r->group = r->member = pid;
+	if (rank == 0)
+		feed_open(&c->feed, position[0]);
+}
+
+void crew_move_over(struct crew *c, uint32_t from)
+{
+	for (uint32_t k = 0; k < c->count; k++) {
+		struct node *n = &c->nodes[k];
+
+		if (n->state == NODE_SPARE && crew_ranks_on(c, n) > 0)
+			n->state = NODE_READY;
+		else if (k == from && n->state == NODE_READY && crew_ranks_on(c, n) == 0)
+			n->state = NODE_SPARE;
+	}
+}
+
 void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *sink,
 		const uint64_t position[3])
 {

@@ -43,6 +43,7 @@ struct node {
 	bool local;    /* its agent is our child */
 	bool spare;    /* is to begin as one */
 	bool leaving;  /* at the next layout its ranks go elsewhere, and it is a spare */
+	bool moving;   /* its ranks migrate because of a rule */
 	bool unusable; /* the rules say so: it gets no more ranks if there is another one */
 	uint32_t slots, cores;
 	node_state_t state;
@@ -92,6 +93,9 @@ struct crew_handler {
 	void (*looked)(void *arg, uint32_t look, const struct profile *p, uint64_t progress);
 	/* A rolled back rank printed something else than the first time. */
 	void (*differs)(void *arg, uint32_t rank, int which);
+	/* What a node says of a migration: MSG_MOVE_… but DATA and TAKEN, which the crew passes on.
+	 */
+	void (*moved)(void *arg, const struct node *node, const struct message *m);
 	void *arg;
 };
 
@@ -120,6 +124,8 @@ struct crew {
 	struct node *nodes;
 	uint32_t count;
 	struct placement placement;
+	const uint32_t
+	    *coming; /* [nranks]: the nodes that ranks are moving to; NULL: no migration */
 	struct crew_rank *ranks;
 	struct outlet out[2];
 	struct feed feed; /* hale's stdin, for rank 0 */
@@ -171,6 +177,19 @@ bool crew_usable(const struct crew *c);			/* some node is there */
 void crew_clear(struct crew *c);
 
 void crew_check(struct crew *c);
+/* ---- ranks that move (migrate.c) ---- */
+
+/* Where the ranks of node `from` could go: to node `to`, or (to == from) to a spare, or to the
+ * nodes with most room. node_of: [nranks], all ranks. */
+hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
+			     struct error *err);
+void crew_tell(struct crew *c, uint32_t node, const struct message *m);
+void crew_tell_all(struct crew *c, const struct message *m);
+/* The copy is the rank from now on; its output and input go on at position. */
+void crew_moved(struct crew *c, uint32_t rank, pid_t pid, const uint64_t position[3]);
+/* Who got ranks is no spare any more, who has none left is one. */
+void crew_move_over(struct crew *c, uint32_t from);
+
 /* Meters of all ranks: returns the number of the look. */
 uint32_t crew_look(struct crew *c);
 void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags,

@@ -228,12 +228,52 @@ static void relay_address(struct node *n, const struct message *m)
 			node_send(&c->nodes[k], m);
 }
 
+/* Of a rank that isn't there, or not yet. Words of a copy that is none yet are not the rank's;
+ * where it can be reached, others have to know when it becomes the rank. */
+static void take_of_copy(struct node *n, const struct message *m)
+{
+	const struct crew *c = n->crew;
+	int i = m->value - 1;
+
+	if (!c->coming || c->coming[m->rank] != n->index)
+		return;
+	if (m->type == MSG_ADDRESS)
+		relay_address(n, m);
+	if (m->type == MSG_OUTPUT && (i == 0 || i == 1))
+		n->taken[i] += m->len;
+}
+
+/* The stream between a rank and its copy. */
+static void pass_on(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+	uint32_t here, there;
+
+	if (!c->coming || m->rank >= c->nranks)
+		return;
+	here = c->placement.node_of[m->rank];
+	there = c->coming[m->rank];
+	if (here != there && (n->index == here || n->index == there))
+		node_send(&c->nodes[n->index == here ? there : here], m);
+}
+
+/* The end of a copy that is the rank, and whose agent did not know yet that we know. */
+static bool is_late_end(struct node *n, const struct message *m)
+{
+	return m->type == MSG_MOVE_ENDED && m->rank < n->crew->nranks &&
+	       n->crew->placement.node_of[m->rank] == n->index;
+}
+
 static void take_of_rank(struct node *n, const struct message *m)
 {
 	const struct crew *c = n->crew;
 
-	if (m->rank >= c->nranks || !c->laid_out || c->placement.node_of[m->rank] != n->index)
+	if (m->rank >= c->nranks || !c->laid_out)
 		return;
+	if (c->placement.node_of[m->rank] != n->index) {
+		take_of_copy(n, m);
+		return;
+	}
 	switch (m->type) {
 	case MSG_SPAWNED:
 		take_spawned(n, m);
@@ -300,6 +340,22 @@ void crew_take(void *node, const struct message *m)
 		n->bye = true;
 		snprintf(n->why, sizeof(n->why), "%s", m->text);
 		crew_session_over(n, m->text);
+		break;
+	case MSG_MOVE_READY:
+	case MSG_MOVE_SPAWNED:
+	case MSG_MOVE_HELLO:
+	case MSG_MOVE_CANCELLED:
+		c->handler.moved(c->handler.arg, n, m);
+		break;
+	case MSG_MOVE_ENDED:
+		if (is_late_end(n, m))
+			take_ended(n, m);
+		else
+			c->handler.moved(c->handler.arg, n, m);
+		break;
+	case MSG_MOVE_DATA:
+	case MSG_MOVE_TAKEN:
+		pass_on(n, m);
 		break;
 	default:
 		if (m->type >= MSG_SPAWNED)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include "base/base.h"
 #include "job/head_private.h"
+#include "job/migrate.h"
 #include "job/watch.h"
 
 enum { GRACE_SECONDS = 5, POLITE_SECONDS = 1 };
@@ -115,6 +116,7 @@ void head_end_by_request(struct head *h)
 	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
 		return;
 	checkpoint_abandon(h, "the job ends");
+	migrate_drop(h, "the job ends");
 	h->state = HEAD_ENDING;
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	if (h->polite)
@@ -162,6 +164,7 @@ static void rank_done(struct head *h, uint32_t rank)
 {
 	if (!h->o->no_mpi)
 		checkpoint_abandon(h, "a rank has ended");
+	migrate_give_up(h, "a rank has ended");
 	head_profile_turn(h);
 	all_gone_soon(h);
 }
@@ -265,6 +268,7 @@ void head_roll_back(struct head *h)
 
 	watch_rollback_begun(h, newest, seconds_lost(h, newest));
 	recover_check_stop(h);
+	migrate_drop(h, "all ranks go back to a checkpoint");
 	h->state = HEAD_CLEARING;
 	head_profile_turn(h);
 	kill_all(h);

@@ -123,6 +123,7 @@ struct profile_turn {
 
 struct control;
 struct watch;
+struct migration;
 
 struct head {
 	struct options *o;
@@ -153,6 +154,7 @@ struct head {
 	struct report report;
 	struct checkpoint ckpt;
 	struct recovery recovery;
+	struct migration *move; /* NULL: none is under way */
 	struct armed_fault faults[OPTIONS_FAULTS_MAX];
 	size_t fault_count;
 	uint64_t random;
@@ -261,6 +263,11 @@ void inject_fini(struct head *h);
  * watch_left says when. Otherwise a sentence: no rank is there (ARGUMENT), no spare is left (NODE).
  */
 hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err);
+/* A migration from this node is over: all are elsewhere; they have stayed; all ranks go back to a
+ * checkpoint. */
+void leave_moved(struct head *h, uint32_t node);
+void leave_not_moved(struct head *h, uint32_t node);
+void leave_with_rollback(struct head *h, uint32_t node);
 void leave_saved(struct head *h);		    /* a checkpoint is whole */
 void leave_failed(struct head *h, const char *why); /* … will not be */
 /* crew_layout, without ranks on nodes that are being left. */
@@ -272,6 +279,8 @@ hale_status_t control_start(struct head *h, struct error *err);
 void control_stop(struct head *h);
 /* Answers everybody who waits for a checkpoint. folder NULL: it came to nothing, and why. */
 void control_checkpoint_over(struct head *h, const char *folder, const char *why);
+/* Answers who waits for a migration; m NULL: it came to nothing, and why. */
+void control_migrated(struct head *h, const struct report_migration *m, const struct error *why);
 /* A look has been answered: report.profile is that of now. */
 void control_looked(struct head *h, uint32_t look);
 

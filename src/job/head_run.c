@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "job/head.h"
 #include "job/head_private.h"
+#include "job/migrate.h"
 #include "job/watch.h"
 
 #define LOST_SECONDS 1.0
@@ -191,7 +192,7 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 	if (h->state == HEAD_STARTING && !node->spare) {
 		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
 		head_cannot_begin(h, &err);
-	} else if (had_rank(h, node, &rank)) {
+	} else if (migrate_node_lost(h, node, &rank) || had_rank(h, node, &rank)) {
 		head_event(h, EVENT_NODE_LOST, rank);
 	} else if (h->state != HEAD_ENDING && h->state != HEAD_ENDED) {
 		head_say(h, "node %s, which has no ranks, is lost (%s); the job goes on",
@@ -228,14 +229,16 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 		checkpoint_ask(h, rank, (uint32_t)p->plain.value);
 		break;
 	default:
-		checkpoint_packet(h, rank, p);
+		if (!migrate_packet(h, rank, p))
+			checkpoint_packet(h, rank, p);
 		break;
 	}
 }
 
 static void on_ended(void *arg, uint32_t rank, int status)
 {
-	head_rank_ended(arg, rank, status);
+	if (!migrate_ended(arg, rank, status))
+		head_rank_ended(arg, rank, status);
 }
 
 static void lost_for_good(void *arg)
@@ -271,7 +274,8 @@ static void on_cleared(void *arg)
 
 static void on_checked(void *arg, const struct error *err, uint64_t resident_bytes)
 {
-	checkpoint_checked(arg, err, resident_bytes);
+	if (!migrate_checked(arg, err))
+		checkpoint_checked(arg, err, resident_bytes);
 }
 
 static void on_looked(void *arg, uint32_t look, const struct profile *p, uint64_t progress)
@@ -357,6 +361,7 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 				       .checked = on_checked,
 				       .looked = on_looked,
 				       .differs = on_differs,
+				       .moved = migrate_message,
 				       .arg = h};
 
 	/* elsewhere the working folder is the one of the same name */
@@ -522,6 +527,7 @@ static void end(struct head *h)
 	inject_fini(h);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		loop_timer_clear(&h->loop, &h->ranks[r].lost);
+	migrate_fini(h);
 	checkpoint_fini(h);
 	recover_fini(h);
 	write_end(h);

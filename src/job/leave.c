@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All ranks of a node go to another one, by way of a checkpoint: when it is whole, the job goes on
- * from it with these ranks elsewhere (seed 001, 3.4.2, but that all ranks are started anew).
+/* All ranks of a node go to another one because a rule says so: they migrate (migrate.c), or if
+ * that fails, by way of a checkpoint: when it is whole, the job goes on from it with these ranks
+ * elsewhere (seed 001, 3.4.2).
  *
  *   STAYS ── head_leave_node ──▶ SAVING ── checkpoint whole ──▶ LEAVING ── all gone ──▶ ELSEWHERE
  *     ▲                            │ given up, refused             (a rollback of the head)
@@ -15,6 +16,7 @@
 #include "ftb/ftb.h"
 #include "job/head.h"
 #include "job/head_private.h"
+#include "job/migrate.h"
 #include "job/watch_private.h"
 
 static struct node *node_named(struct head *h, const char *name)
@@ -44,36 +46,79 @@ static bool spare_left(const struct head *h)
 	return spares > nodes_leaving(h);
 }
 
-hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err)
+static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *why,
+				   struct error *err)
 {
-	struct node *n = node_named(h, node);
 	hale_status_t status;
 
-	if (!n || n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0)
-		return error_set(err, HALE_ERR_ARGUMENT, "%s: there is no rank on node %s", why,
-				 node);
-	if (n->leaving)
-		return HALE_OK;
-	if (!spare_left(h))
-		return error_set(err, HALE_ERR_NODE,
-				 "%s: the ranks of node %s have nowhere to go: no usable spare is "
-				 "left",
-				 why, node);
 	if (h->o->max_restarts == 0)
 		return error_set(err, HALE_ERR_STATE,
 				 "%s: the ranks of node %s can't leave it, as --max-restarts is 0",
-				 why, node);
+				 why, n->name);
 	n->leaving = true;
-	head_say(h, "%s: the ranks of node %s go to another one, by a checkpoint", why, node);
-	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", node);
+	head_say(h, "%s: the ranks of node %s go to another one, by a checkpoint", why, n->name);
+	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", n->name);
 	status = checkpoint_request(h, ORIGIN_RULE, err);
 	if (status != HALE_OK)
 		n->leaving = false;
 	else if (!n->leaving) /* refused at once: said already */
 		status = error_set(
 		    err, HALE_ERR_STATE,
-		    "the ranks of node %s stay: there is no checkpoint to go on from", node);
+		    "the ranks of node %s stay: there is no checkpoint to go on from", n->name);
 	return status;
+}
+
+hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err)
+{
+	struct node *n = node_named(h, node);
+
+	if (!n || n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0)
+		return error_set(err, HALE_ERR_ARGUMENT, "%s: there is no rank on node %s", why,
+				 node);
+	if (n->leaving || n->moving)
+		return HALE_OK;
+	if (!spare_left(h))
+		return error_set(err, HALE_ERR_NODE,
+				 "%s: the ranks of node %s have nowhere to go: no usable spare is "
+				 "left",
+				 why, node);
+	/* refused is it while others are on their way */
+	if (migrate_request(h, node, NULL, err) != HALE_OK)
+		return by_checkpoint(h, n, why, err);
+	n->moving = true;
+	head_say(h, "%s: the ranks of node %s go to another one", why, node);
+	return HALE_OK;
+}
+
+void leave_moved(struct head *h, uint32_t node)
+{
+	struct node *n = &h->crew.nodes[node];
+
+	if (n->moving)
+		watch_left(h, n->name, true);
+	n->moving = false;
+}
+
+void leave_not_moved(struct head *h, uint32_t node)
+{
+	struct node *n = &h->crew.nodes[node];
+	struct error err;
+
+	if (!n->moving)
+		return;
+	n->moving = false;
+	if (by_checkpoint(h, n, "the migration has failed", &err) == HALE_OK)
+		return;
+	head_say(h, "%s", err.text);
+	watch_left(h, n->name, false);
+}
+
+void leave_with_rollback(struct head *h, uint32_t node)
+{
+	struct node *n = &h->crew.nodes[node];
+
+	n->leaving = n->leaving || n->moving;
+	n->moving = false;
 }
 
 static void go(void *arg)

@@ -31,6 +31,10 @@ enum { PROTO_EXIT_IMAGE_BAD = 65 };
 /* Exit status of a rank that has moved: its copy runs. */
 enum { PROTO_EXIT_MOVED = 66 };
 
+/* What an agent says to a sink that comes as live:@NAME: this connection is the stream, or it comes
+ * as a descriptor with this byte. */
+enum { MIGRATE_RELAY = 'R', MIGRATE_DIRECT = 'D' };
+
 enum proto_type {
 	/* rank → agent */
 	PROTO_HELLO = 1,    /* struct proto_hello; the first packet */

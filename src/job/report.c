@@ -15,9 +15,11 @@ void report_fini(struct report *r)
 {
 	free(r->checkpoints);
 	free(r->failures);
+	free(r->migrations);
 	r->checkpoints = NULL;
 	r->failures = NULL;
-	r->checkpoint_count = r->failure_count = 0;
+	r->migrations = NULL;
+	r->checkpoint_count = r->failure_count = r->migration_count = 0;
 }
 
 void report_add_checkpoint(struct report *r, const struct report_checkpoint *c)
@@ -29,6 +31,17 @@ void report_add_checkpoint(struct report *r, const struct report_checkpoint *c)
 		return;
 	r->checkpoints = more;
 	more[r->checkpoint_count++] = *c;
+}
+
+void report_add_migration(struct report *r, const struct report_migration *m)
+{
+	struct report_migration *more =
+	    realloc(r->migrations, (r->migration_count + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	r->migrations = more;
+	more[r->migration_count++] = *m;
 }
 
 struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
@@ -76,6 +89,19 @@ static void print_failure(const struct report_failure *f, struct json_out *j)
 	json_close_object(j);
 }
 
+static void print_migration(const struct report_migration *m, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	json_string(j, "from", m->from);
+	json_string(j, "to", m->to);
+	json_uint(j, "ranks", m->ranks);
+	json_uint(j, "bytes", m->bytes);
+	json_double(j, "seconds", m->seconds);
+	json_double(j, "downtime_seconds", m->downtime_seconds);
+	json_double(j, "at_seconds", m->at_seconds);
+	json_close_object(j);
+}
+
 void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j)
 {
 	json_open_object(j, NULL);
@@ -91,6 +117,10 @@ void report_print(const struct report *r, int exit_status, double wall_seconds, 
 	json_open_array(j, "failures");
 	for (size_t i = 0; i < r->failure_count; i++)
 		print_failure(&r->failures[i], j);
+	json_close_array(j);
+	json_open_array(j, "migrations");
+	for (size_t i = 0; i < r->migration_count; i++)
+		print_migration(&r->migrations[i], j);
 	json_close_array(j);
 	json_uint(j, "seed", r->seed);
 	if (r->profile.ranks > 0)

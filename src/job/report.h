@@ -30,6 +30,14 @@ struct report_failure {
 	double restart_seconds; /* until all ranks ran again; 0: they did not, or anew */
 };
 
+struct report_migration {
+	char from[64], to[64];
+	uint32_t ranks;
+	uint64_t bytes; /* that went over */
+	double seconds, downtime_seconds;
+	double at_seconds;
+};
+
 struct report {
 	const char *job;
 	uint32_t ranks;
@@ -39,12 +47,15 @@ struct report {
 	size_t checkpoint_count;
 	struct report_failure *failures;
 	size_t failure_count;
+	struct report_migration *migrations;
+	size_t migration_count;
 	struct profile profile;
 	struct profile_pace pace;
 };
 
 void report_fini(struct report *r);
 void report_add_checkpoint(struct report *r, const struct report_checkpoint *c);
+void report_add_migration(struct report *r, const struct report_migration *m);
 /* The added failure, to be completed; valid until the next one is added. NULL: no memory. */
 struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
 					  const char *reason, double at_seconds);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hale migrate: the ranks of a node of a running job go to another one. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/base.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "job/control.h"
+#include "job/job.h"
+
+struct migration {
+	const char *job, *from, *to;
+	bool help;
+};
+
+static bool parse(int argc, char **argv, struct migration *m)
+{
+	*m = (struct migration){0};
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			m->help = true;
+		else if (strcmp(argv[i], "--from") == 0 && i + 1 < argc)
+			m->from = argv[++i];
+		else if (strcmp(argv[i], "--to") == 0 && i + 1 < argc)
+			m->to = argv[++i];
+		else if (argv[i][0] != '-' && !m->job)
+			m->job = argv[i];
+		else
+			return false;
+	}
+	return m->help || m->from;
+}
+
+static void show(const struct json_value *a)
+{
+	char bytes[16], total[16], down[16];
+	int64_t ranks = json_number_int(json_get(a, "ranks"), 0);
+
+	printf("%" PRId64 " rank%s moved from %s to %s: %s in %s, the program stood still for %s\n",
+	       ranks, ranks == 1 ? "" : "s", json_text(json_get(a, "from"), "?"),
+	       json_text(json_get(a, "to"), "?"),
+	       units_show_bytes((uint64_t)json_number_int(json_get(a, "bytes"), 0), bytes),
+	       units_show_seconds(json_number(json_get(a, "seconds"), 0), total),
+	       units_show_seconds(json_number(json_get(a, "downtime_seconds"), 0), down));
+}
+
+static int ask(const char *job, const struct migration *m)
+{
+	struct json_value *answer = NULL;
+	struct json_out j;
+	struct error err;
+	int status = 0;
+
+	json_out_init(&j);
+	json_open_object(&j, NULL);
+	json_string(&j, "op", "migrate");
+	json_string(&j, "from", m->from);
+	if (m->to)
+		json_string(&j, "to", m->to);
+	json_close_object(&j);
+	if (control_ask(job, j.text, &answer, &err) == HALE_OK) {
+		show(answer);
+	} else {
+		log_warn("%s", err.text);
+		status = 1;
+	}
+	json_free(answer);
+	json_out_fini(&j);
+	return status;
+}
+
+int cli_migrate(int argc, char **argv)
+{
+	struct migration m;
+	char job[JOB_ID_MAX];
+	struct error err;
+
+	if (!parse(argc, argv, &m)) {
+		log_warn("hale migrate takes --from NODE, --to NODE and a job; `hale help migrate` "
+			 "says how");
+		return EXIT_USAGE;
+	}
+	if (m.help)
+		return cli_help("migrate");
+	if (control_choose(m.job, job, &err) != HALE_OK) {
+		log_warn("%s", err.text);
+		return EXIT_USAGE;
+	}
+	return ask(job, &m);
+}

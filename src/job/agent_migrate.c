@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that move to another node while they run, the nodes' side (docs/migration.md, last
+ * section): copies are started, streams are passed on between ranks here and copies elsewhere, and
+ * the segment changes. What is to be done when, the head says; migrate.c has its states. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "image/live_wire.h"
+#include "job/agent_private.h"
+
+bool agent_moves_in(const struct agent *a, uint32_t rank)
+{
+	const struct agent_move *v = &a->move;
+
+	return v->id && !v->went && rank < a->setup.nranks && v->coming.node_of &&
+	       v->coming.node_of[rank] == a->setup.node && !agent_has(a, rank);
+}
+
+bool agent_is_copy(const struct agent *a, uint32_t rank)
+{
+	const struct agent_move *v = &a->move;
+
+	return agent_moves_in(a, rank) ||
+	       (v->id && v->went && agent_has(a, rank) && v->old.node_of[rank] != a->setup.node);
+}
+
+bool agent_moves_out(const struct agent *a, uint32_t rank)
+{
+	const struct agent_move *v = &a->move;
+
+	return v->id && !v->went && agent_has(a, rank) && v->coming.node_of[rank] != a->setup.node;
+}
+
+/* ---- beginning ---- */
+
+void agent_move_drop(struct agent *a)
+{
+	struct agent_move *v = &a->move;
+
+	if (v->id == 0)
+		return;
+	agent_relays_end(a);
+	agent_view_drop(&v->coming);
+	agent_view_drop(&v->old);
+	v->id = 0;
+	v->went = v->cancelling = false;
+}
+
+/* Its launched process would end with it, but is another one. */
+static hale_status_t check_shells(const struct agent *a, struct error *err)
+{
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_moves_out(a, r) && a->ranks[r].member != a->ranks[r].pid)
+			return error_set(err, HALE_ERR_UNSUPPORTED,
+					 "rank %u was started by a shell, which can't move with it",
+					 r);
+	return HALE_OK;
+}
+
+static hale_status_t begin(struct agent *a, const struct message *m, struct error *err)
+{
+	struct agent_move *v = &a->move;
+	uint32_t nranks = a->setup.nranks, *node_of;
+	hale_status_t status;
+
+	agent_move_drop(a);
+	if (m->len != nranks * sizeof(*node_of) || !a->node_of)
+		return error_set(err, HALE_ERR_PROTOCOL, "the head's layout is none");
+	v->coming.segment_fd = v->old.segment_fd = -1;
+	v->id = m->id;
+	v->relays = calloc(nranks, sizeof(*v->relays));
+	node_of = malloc(m->len); /* aligned */
+	if (!v->relays || !node_of) {
+		free(node_of);
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
+	}
+	for (uint32_t r = 0; r < nranks; r++)
+		v->relays[r] = (struct agent_relay){.agent = a, .rank = r, .source.fd = -1};
+	memcpy(node_of, m->bytes, m->len);
+	status = agent_layout_beside(a, m->id, node_of, &v->coming, err);
+	free(node_of);
+	if (status == HALE_OK)
+		status = check_shells(a, err);
+	return status == HALE_OK ? agent_relays_begin(a, err) : status;
+}
+
+static void take_begin(struct agent *a, const struct message *m)
+{
+	struct error err = {HALE_OK, ""};
+
+	if (begin(a, m, &err) != HALE_OK)
+		agent_move_drop(a);
+	agent_send(a, &(struct message){.type = MSG_MOVE_READY,
+					.id = m->id,
+					.value = (int32_t)err.code,
+					.text = err.text});
+}
+
+/* The view of tomorrow holds for who belongs to it: its segment, its place among its node's ranks.
+ */
+static void take_sink(struct agent *a, const struct message *m)
+{
+	struct agent_move *v = &a->move;
+	struct error err = {HALE_OK, ""};
+	char sink[128];
+	struct message spawn = *m;
+
+	snprintf(sink, sizeof(sink), "live:@%s", v->name);
+	spawn.name = sink;
+	if (!agent_moves_in(a, m->rank) || a->ranks[m->rank].pid > 0) {
+		error_set(&err, HALE_ERR_PROTOCOL, "rank %u is not to move here", m->rank);
+	} else {
+		agent_view_swap(a, &v->coming);
+		agent_spawn_rank(a, &spawn, &err);
+		agent_view_swap(a, &v->coming);
+	}
+	agent_send(a, &(struct message){.type = MSG_MOVE_SPAWNED,
+					.rank = m->rank,
+					.value = err.code == HALE_OK ? a->ranks[m->rank].pid : 0,
+					.text = err.text});
+}
+
+/* ---- rounds and the stop ---- */
+
+static void ask(struct agent *a, uint32_t rank, uint32_t base, uint32_t flags)
+{
+	struct mailbox *box = agent_mailbox(a, rank);
+
+	snprintf(box->ckpt_path, sizeof(box->ckpt_path), "@%s", a->move.name);
+	atomic_store(&box->ckpt_base, base);
+	atomic_store(&box->ckpt_flags, flags);
+}
+
+static void ring(struct agent *a, uint32_t rank, uint32_t id)
+{
+	atomic_store(&agent_mailbox(a, rank)->ckpt_wanted, id);
+	agent_signal_member(a, rank, PROTO_CKPT_SIGNAL);
+	mailbox_ring_slow(agent_mailbox(a, rank));
+}
+
+static void take_round(struct agent *a, const struct message *m)
+{
+	if (!agent_moves_out(a, m->rank) || a->ranks[m->rank].pid == 0)
+		return;
+	ask(a, m->rank, m->base, CKPT_LIVE);
+	ring(a, m->rank, m->id);
+}
+
+static void take_stop(struct agent *a, const struct message *m)
+{
+	/* every mailbox before the first signal, as for a checkpoint */
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r))
+			ask(a, r, 1, CKPT_STOP | (agent_moves_out(a, r) ? CKPT_LIVE : 0));
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r) && a->ranks[r].pid > 0)
+			ring(a, r, m->id);
+}
+
+/* ---- the change ---- */
+
+/* Its WELCOME waits until all copies are whole: until then all can stay. */
+void agent_move_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h)
+{
+	struct agent_rank *r = &a->ranks[h->rank];
+	struct agent_relay *l = &a->move.relays[h->rank];
+	struct message m = {
+	    .type = MSG_MOVE_HELLO, .rank = h->rank, .value = c->peer, .id = h->restored};
+
+	if (!h->restored || r->pid != c->peer || r->met)
+		return;
+	c->rank = h->rank;
+	r->conn = c;
+	r->member = c->peer;
+	r->met = true;
+	r->mpi = h->mpi != 0;
+	r->initialized = true;
+	memcpy(l->position, h->position, sizeof(l->position));
+	memcpy(m.position, h->position, sizeof(m.position));
+	segment_mailbox(a->move.coming.segment, h->rank)->own_fd[0] =
+	    h->own_fd > 0 ? h->own_fd : -1;
+	agent_send(a, &m);
+}
+
+void agent_move_ended(struct agent *a, uint32_t rank, int status)
+{
+	agent_send(
+	    a, &(struct message){.type = MSG_MOVE_ENDED, .rank = rank, .value = (int32_t)status});
+}
+
+/* The counters of streams go on where they were. */
+static void carry_streams(struct agent *a, uint32_t rank, const uint64_t position[3])
+{
+	struct mailbox *to = agent_mailbox(a, rank);
+	struct agent_rank *r = &a->ranks[rank];
+
+	for (int i = 0; i < 3; i++)
+		atomic_store(&to->stream_taken[i], position[i]);
+	for (int i = 0; i < 2; i++)
+		r->out[i].mailbox = to;
+	if (rank == 0)
+		a->intake.mailbox = to;
+}
+
+static void take_go(struct agent *a)
+{
+	struct agent_move *v = &a->move;
+
+	agent_view_swap(a, &v->coming);
+	v->old = v->coming;
+	v->coming = (struct agent_view){.segment_fd = -1};
+	v->went = true;
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		bool was_here = v->old.node_of[r] == a->setup.node;
+		uint64_t position[3];
+
+		if (!agent_has(a, r))
+			continue;
+		for (int i = 0; was_here && i < 3; i++)
+			position[i] =
+			    atomic_load(&segment_mailbox(v->old.segment, r)->stream_taken[i]);
+		carry_streams(a, r, was_here ? position : v->relays[r].position);
+		/* what it prints waits until the last of what the old process has printed is taken
+		 */
+		for (int i = 0; !was_here && i < 2; i++)
+			loop_remove(&a->loop, &a->ranks[r].out[i].source);
+		if (!was_here && a->ranks[r].conn)
+			agent_conn_welcome(a, a->ranks[r].conn, r);
+	}
+}
+
+static void take_release(struct agent *a, const struct message *m)
+{
+	struct agent_move *v = &a->move;
+
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		struct mailbox *box;
+
+		if (!agent_has(a, r))
+			continue;
+		if (v->old.node_of[r] != a->setup.node) {
+			for (int i = 0; i < 2; i++)
+				stream_resume(&a->ranks[r].out[i]);
+			continue;
+		}
+		box = segment_mailbox(v->old.segment, r);
+		/* its descriptors, until it writes them there itself */
+		memcpy(agent_mailbox(a, r)->own_fd, box->own_fd, sizeof(box->own_fd));
+		if (a->ranks[r].conn)
+			agent_conn_welcome(a, a->ranks[r].conn, r);
+		atomic_store(&box->ckpt_rejoin, 1);
+		atomic_store(&box->ckpt_released, m->id);
+		mailbox_ring_slow(box);
+	}
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		if (v->old.node_of[r] != a->setup.node || agent_has(a, r))
+			continue;
+		agent_conn_drop(a, &a->ranks[r]);
+		a->ranks[r].group = 0;
+		guardian_watch(&a->guardian, r, 0);
+	}
+	agent_move_drop(a);
+}
+
+/* ---- the way back ---- */
+
+static bool copies_left(struct agent *a)
+{
+	bool left = false;
+
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		struct agent_rank *k = &a->ranks[r];
+
+		if (!agent_moves_in(a, r) || k->group == 0)
+			continue;
+		if (kill(-k->group, SIGKILL) == 0 || errno != ESRCH || k->pid > 0) {
+			left = true;
+			continue;
+		}
+		k->group = 0;
+		guardian_watch(&a->guardian, r, 0);
+		agent_conn_drop(a, k);
+	}
+	return left;
+}
+
+static void end_copies(void *arg)
+{
+	struct agent *a = arg;
+	const double again = 0.002;
+
+	if (a->move.id == 0)
+		return;
+	agent_reap(a);
+	if (copies_left(a))
+		loop_timer_set(&a->loop, &a->clear, again, end_copies, a);
+	else
+		agent_send(a, &(struct message){.type = MSG_MOVE_CANCELLED, .id = a->move.id});
+}
+
+/* No copy is left anywhere: the ranks hear it by their streams and by their mailboxes. */
+static void take_over(struct agent *a, const struct message *m)
+{
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		struct mailbox *box;
+
+		if (!agent_has(a, r) || !a->segment)
+			continue;
+		if (agent_moves_out(a, r) && a->move.relays[r].source.fd >= 0)
+			live_say(a->move.relays[r].source.fd, LIVE_DEAD, HALE_OK, NULL);
+		box = agent_mailbox(a, r);
+		atomic_store(&box->ckpt_cancelled, m->id);
+		mailbox_ring_slow(box);
+	}
+	agent_move_drop(a);
+}
+
+bool agent_move_take(struct agent *a, const struct message *m)
+{
+	bool of_rank = m->type == MSG_MOVE_SINK || m->type == MSG_MOVE_ROUND ||
+		       m->type == MSG_MOVE_DATA || m->type == MSG_MOVE_TAKEN;
+
+	if (m->type == MSG_MOVE_BEGIN) {
+		take_begin(a, m);
+		return true;
+	}
+	if (m->type < MSG_MOVE_SINK ||
+	    (m->type > MSG_MOVE_OVER && m->type != MSG_MOVE_DATA && m->type != MSG_MOVE_TAKEN))
+		return false;
+	/* of one that is over here */
+	if (a->move.id == 0 && m->type == MSG_MOVE_CANCEL)
+		agent_send(a, &(struct message){.type = MSG_MOVE_CANCELLED, .id = m->id});
+	if (a->move.id == 0 && m->type == MSG_MOVE_OVER)
+		take_over(a, m);
+	if (a->move.id == 0 || (of_rank && m->rank >= a->setup.nranks))
+		return true;
+	switch (m->type) {
+	case MSG_MOVE_SINK:
+		take_sink(a, m);
+		break;
+	case MSG_MOVE_ROUND:
+		take_round(a, m);
+		break;
+	case MSG_MOVE_STOP:
+		take_stop(a, m);
+		break;
+	case MSG_MOVE_GO:
+		take_go(a);
+		break;
+	case MSG_MOVE_RELEASE:
+		take_release(a, m);
+		break;
+	case MSG_MOVE_CANCEL:
+		end_copies(a);
+		break;
+	case MSG_MOVE_OVER:
+		take_over(a, m);
+		break;
+	default:
+		if (a->move.relays && m->id == a->move.id)
+			agent_relay_take(a, m);
+		break;
+	}
+	return true;
+}

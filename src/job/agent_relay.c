@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stream between a rank that moves and its copy, on its way through agents and head.
+ *
+ *   rank ── connection ── its agent ── head ── the copy's agent ── connection ── copy
+ *
+ * At most RELAY_WINDOW bytes a way are between the two connections: more is not read before the
+ * other end has said TAKEN. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "job/agent_private.h"
+
+enum { RELAY_WINDOW = 4 << 20, RELAY_READ = 256 << 10 };
+
+static void relay_close(struct agent_relay *l)
+{
+	int fd = l->source.fd;
+
+	loop_remove(&l->agent->loop, &l->source);
+	if (fd >= 0)
+		close(fd);
+	free(l->waiting);
+	l->waiting = NULL;
+	l->begin = l->end = l->cap = 0;
+}
+
+static void relay_interest(struct agent_relay *l)
+{
+	uint32_t events = 0;
+
+	if (l->source.fd < 0)
+		return;
+	if (l->out < RELAY_WINDOW)
+		events |= EPOLLIN;
+	if (l->begin < l->end)
+		events |= EPOLLOUT;
+	loop_change(&l->agent->loop, &l->source, events);
+}
+
+static void relay_read(struct agent_relay *l)
+{
+	static unsigned char bytes[RELAY_READ];
+	ssize_t n = recv(l->source.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (n > 0) {
+		l->out += (uint64_t)n;
+		agent_send(l->agent, &(struct message){.type = MSG_MOVE_DATA,
+						       .rank = l->rank,
+						       .id = l->agent->move.id,
+						       .bytes = bytes,
+						       .len = (size_t)n});
+	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		/* its end proves nothing: what does is the end of the process */
+		relay_close(l);
+	}
+}
+
+static void relay_write(struct agent_relay *l)
+{
+	uint64_t taken = 0;
+
+	while (l->source.fd >= 0 && l->begin < l->end) {
+		ssize_t n = send(l->source.fd, l->waiting + l->begin, l->end - l->begin,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n > 0) {
+			l->begin += (size_t)n;
+			taken += (uint64_t)n;
+		} else if (errno == EAGAIN) {
+			break;
+		} else if (errno != EINTR) {
+			relay_close(l);
+		}
+	}
+	if (taken)
+		agent_send(l->agent, &(struct message){.type = MSG_MOVE_TAKEN,
+						       .rank = l->rank,
+						       .id = l->agent->move.id,
+						       .number = taken});
+}
+
+static void relay_ready(void *arg, uint32_t events)
+{
+	struct agent_relay *l = arg;
+
+	if (events & EPOLLOUT)
+		relay_write(l);
+	/* with the window full only a hang-up gets us here */
+	if (l->source.fd >= 0 && (events & ~(uint32_t)EPOLLOUT)) {
+		if (l->out < RELAY_WINDOW)
+			relay_read(l);
+		else
+			relay_close(l);
+	}
+	relay_interest(l);
+}
+
+static void relay_put(struct agent_relay *l, const void *bytes, size_t len)
+{
+	if (l->connected && l->source.fd < 0)
+		return;
+	if (l->begin > 0 && l->cap - l->end < len) {
+		memmove(l->waiting, l->waiting + l->begin, l->end - l->begin);
+		l->end -= l->begin;
+		l->begin = 0;
+	}
+	if (l->cap - l->end < len) {
+		size_t cap = l->end + len > RELAY_WINDOW ? l->end + len : RELAY_WINDOW;
+		unsigned char *more = realloc(l->waiting, cap);
+
+		if (!more) { /* the rank waits until the head loses patience */
+			relay_close(l);
+			return;
+		}
+		l->waiting = more;
+		l->cap = cap;
+	}
+	memcpy(l->waiting + l->end, bytes, len);
+	l->end += len;
+	relay_write(l);
+	relay_interest(l);
+}
+
+static void relay_connect(struct agent_relay *l, int fd)
+{
+	char byte = MIGRATE_RELAY;
+
+	if (agent_moves_in(l->agent, l->rank) &&
+	    send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) {
+		close(fd);
+		return;
+	}
+	if (!loop_add(&l->agent->loop, &l->source, fd, EPOLLIN, relay_ready, l)) {
+		close(fd);
+		return;
+	}
+	l->connected = true;
+	relay_write(l);
+	relay_interest(l);
+}
+
+/* Who it is the kernel says: the process of a rank that moves, or a copy that we have started. */
+static void accept_stream(void *arg, uint32_t events)
+{
+	struct agent *a = arg;
+	struct ucred who = {0};
+	socklen_t len = sizeof(who);
+	int fd = accept4(a->move.listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.uid == geteuid()) {
+		for (uint32_t r = 0; r < a->setup.nranks; r++) {
+			struct agent_relay *l = &a->move.relays[r];
+			bool in = agent_moves_in(a, r) && a->ranks[r].pid == who.pid;
+			bool out = agent_moves_out(a, r) && a->ranks[r].member == who.pid;
+
+			if ((in || out) && !l->connected) {
+				relay_connect(l, fd);
+				return;
+			}
+		}
+	}
+	close(fd);
+}
+
+hale_status_t agent_relays_begin(struct agent *a, struct error *err)
+{
+	struct agent_move *v = &a->move;
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	size_t len;
+
+	snprintf(v->name, sizeof(v->name), "hale/%u/%.60s/move.%d.%u", (unsigned)geteuid(),
+		 a->setup.job, (int)getpid(), v->id);
+	len = strlen(v->name);
+	memcpy(sa.sun_path + 1, v->name, len);
+	v->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (v->listener < 0 ||
+	    bind(v->listener, (struct sockaddr *)&sa,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) != 0 ||
+	    listen(v->listener, SOMAXCONN) != 0 ||
+	    !loop_add(&a->loop, &v->listening, v->listener, EPOLLIN, accept_stream, a))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for ranks that move");
+	return HALE_OK;
+}
+
+void agent_relays_end(struct agent *a)
+{
+	struct agent_move *v = &a->move;
+
+	loop_remove(&a->loop, &v->listening);
+	if (v->listener >= 0)
+		close(v->listener);
+	v->listener = -1;
+	for (uint32_t r = 0; v->relays && r < a->setup.nranks; r++)
+		relay_close(&v->relays[r]);
+	free(v->relays);
+	v->relays = NULL;
+}
+
+void agent_relay_take(struct agent *a, const struct message *m)
+{
+	struct agent_relay *l = &a->move.relays[m->rank];
+
+	if (m->type == MSG_MOVE_DATA) {
+		relay_put(l, m->bytes, m->len);
+	} else {
+		l->out -= m->number < l->out ? m->number : l->out;
+		relay_interest(l);
+	}
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A migration, the head's side. Agents do what agent_migrate.c says; docs/migration.md has the
+ * ranks' part and the invariants.
+ *
+ *   WAITING ─▶ CHECKING ─▶ PREPARING ─▶ AHEAD ─all small─▶ STOPPING ─all copies─▶ GOING
+ *      │          │            │          │                   │ whole              │ all sources
+ *      ▼          ▼            ▼          ▼                   ▼                    ▼ have ended
+ *   refused    refused      CANCELLING ◀──┴───────────────────┘                RELEASING ─▶ moved
+ *                              │ no copy is left anywhere                 (all have resumed)
+ *                              ▼
+ *                           all stay
+ *
+ * Up to STOPPING whatever fails leaves everything as it was. GOING begins only when every copy is
+ * whole and in place; what dies from then on is a rank, which costs a rollback. */
+#include "job/migrate.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ftb/ftb.h"
+#include "job/head_private.h"
+#include "job/migrate_private.h"
+#include "job/watch_private.h"
+
+#define LOOK_SECONDS 0.05
+
+static double patience(void)
+{
+	const char *text = getenv("HALE_MIGRATE_TIMEOUT");
+	double seconds;
+
+	return text && units_parse_seconds(text, &seconds) && seconds > 0 ? seconds : 60;
+}
+
+bool migrate_busy(const struct head *h)
+{
+	return h->move && h->move->phase != WAITING;
+}
+
+bool migrate_stops(const struct head *h)
+{
+	return h->move && h->move->phase >= STOPPING && h->move->phase != CANCELLING;
+}
+
+/* ---- the end ---- */
+
+static void move_free(struct head *h)
+{
+	struct migration *v = h->move;
+
+	h->move = NULL;
+	h->crew.coming = NULL;
+	loop_timer_clear(&h->loop, &v->timer);
+	free(v->coming);
+	free(v->movers);
+	free(v->awaited);
+	free(v);
+}
+
+static void stays(struct head *h)
+{
+	struct migration *v = h->move;
+	const char *from = h->crew.nodes[v->from].name;
+	uint32_t node = v->from;
+	struct error err;
+	struct json_out j;
+
+	record_begin(&j, "migration given up");
+	json_string(&j, "from", from);
+	json_string(&j, "why", v->why);
+	record_end(&h->record, &j);
+	error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s", from, v->why);
+	head_say(h, "%s", err.text);
+	move_free(h);
+	head_profile_turn(h);
+	control_migrated(h, NULL, &err);
+	leave_not_moved(h, node);
+	checkpoint_poll(h);
+}
+
+bool migrate_all_answered(const struct head *h)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		if (h->move->awaited[k] && h->crew.nodes[k].state != NODE_LOST)
+			return false;
+	return true;
+}
+
+static void await_all(struct head *h)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		h->move->awaited[k] = h->crew.nodes[k].state != NODE_LOST;
+}
+
+/* No copy is left: the ranks may go on. */
+void migrate_cancelled(struct head *h)
+{
+	if (!migrate_all_answered(h))
+		return;
+	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_OVER, .id = h->ckpt.id});
+	stays(h);
+}
+
+void migrate_give_up(struct head *h, const char *why)
+{
+	struct migration *v = h->move;
+
+	if (!v || v->phase >= GOING)
+		return;
+	snprintf(v->why, sizeof(v->why), "%s", why);
+	if (v->phase < PREPARING) {
+		stays(h);
+		return;
+	}
+	v->phase = CANCELLING;
+	await_all(h);
+	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_CANCEL, .id = v->generation});
+	migrate_cancelled(h);
+}
+
+void migrate_drop(struct head *h, const char *why)
+{
+	struct error err;
+
+	if (!h->move)
+		return;
+	error_set(&err, HALE_ERR_STATE, "the migration from node %s has come to nothing: %s",
+		  h->crew.nodes[h->move->from].name, why);
+	h->ckpt.chain_broken = true;
+	leave_with_rollback(h, h->move->from);
+	move_free(h);
+	control_migrated(h, NULL, &err);
+}
+
+void migrate_fini(struct head *h)
+{
+	migrate_drop(h, "the job has ended");
+}
+
+/* "node3 4,5": those that have come to node k. */
+static void tell_arrivals(struct head *h, uint32_t k)
+{
+	char list[512] = "";
+	size_t len = 0;
+
+	for (uint32_t r = 0; r < h->nranks && len < sizeof(list) - 16; r++)
+		if (h->move->movers[r].moves && h->move->coming[r] == k)
+			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u",
+						len ? "," : "", r);
+	if (len)
+		watch_tell(h, "FTB.JL", "FTB_MIGRATE_IPT", FTB_INFO, "%s %s", h->crew.nodes[k].name,
+			   list);
+}
+
+static void record_move(struct head *h, const struct report_migration *m)
+{
+	struct json_out j;
+
+	record_begin(&j, "migrated");
+	json_string(&j, "from", m->from);
+	json_string(&j, "to", m->to);
+	json_uint(&j, "ranks", m->ranks);
+	json_uint(&j, "bytes", m->bytes);
+	json_double(&j, "seconds", m->seconds);
+	json_double(&j, "downtime_seconds", m->downtime_seconds);
+	record_end(&h->record, &j);
+	report_add_migration(&h->report, m);
+}
+
+void migrate_done(struct head *h)
+{
+	struct migration *v = h->move;
+	double now = clock_seconds();
+	struct report_migration m = {.ranks = v->ranks,
+				     .bytes = v->bytes,
+				     .seconds = now - v->began,
+				     .downtime_seconds = now - v->stopped_at,
+				     .at_seconds = v->began - h->job_began};
+
+	snprintf(m.from, sizeof(m.from), "%s", h->crew.nodes[v->from].name);
+	snprintf(m.to, sizeof(m.to), "%s", v->target);
+	record_move(h, &m);
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		tell_arrivals(h, k);
+	leave_moved(h, v->from);
+	move_free(h);
+	/* what it took its differences from is another process now */
+	h->ckpt.chain_broken = true;
+	head_profile_turn(h);
+	inject_arm_mailboxes(h);
+	watch_nodes(h);
+	control_migrated(h, &m, NULL);
+	checkpoint_poll(h);
+}
+
+/* ---- beginning ---- */
+
+/* The time to look whether it can begin, or whether it takes too long. */
+static void look(void *arg);
+
+static void look_again(struct head *h)
+{
+	loop_timer_set(&h->loop, &h->move->timer, LOOK_SECONDS, look, h);
+}
+
+static void begin_if_possible(struct head *h)
+{
+	if (head_any_finalized(h)) {
+		migrate_give_up(h, "the program is about to end");
+		return;
+	}
+	if (h->state != HEAD_RUNNING || !head_all_ready(h) || h->ckpt.phase != CKPT_IDLE ||
+	    recover_checking(h))
+		return;
+	h->move->phase = CHECKING;
+	h->move->moved_at = clock_seconds();
+	crew_check(&h->crew);
+}
+
+/* What hangs after all copies are whole can't be taken back: its rank is ended. */
+static void end_hanging(struct head *h)
+{
+	struct migration *v = h->move;
+
+	head_say(h, "the migration from node %s hangs; all ranks go back to the newest checkpoint",
+		 h->crew.nodes[v->from].name);
+	v->moved_at = clock_seconds();
+	for (uint32_t r = 0; r < h->nranks; r++)
+		if (v->phase == RELEASING ? !v->movers[r].moves && !v->movers[r].resumed
+					  : v->movers[r].moves && !v->movers[r].moved)
+			crew_signal(&h->crew, r, SIGKILL);
+}
+
+static void look(void *arg)
+{
+	struct head *h = arg;
+	struct migration *v = h->move;
+	double now = clock_seconds();
+
+	if (v->phase == WAITING)
+		begin_if_possible(h);
+	if (h->move != v)
+		return;
+	if (v->doomed_at > 0 && now > v->doomed_at && v->phase < GOING) {
+		char why[sizeof(v->why)];
+		memcpy(why, v->why, sizeof(why));
+		migrate_give_up(h, why);
+	} else if (now - v->moved_at > patience() && v->phase < GOING) {
+		migrate_give_up(h, "nothing has moved for too long");
+	} else if (now - v->moved_at > patience() && v->phase < CANCELLING) {
+		end_hanging(h);
+	}
+	if (h->move == v)
+		look_again(h);
+}
+
+bool migrate_checked(struct head *h, const struct error *err)
+{
+	struct migration *v = h->move;
+
+	if (!v || v->phase != CHECKING)
+		return false;
+	if (err->code != HALE_OK) {
+		migrate_give_up(h, err->text);
+		return true;
+	}
+	v->phase = PREPARING;
+	v->generation = h->generation + 1;
+	/* should it come to nothing, the number is used up */
+	h->generation = v->generation;
+	h->crew.coming = v->coming;
+	v->began = v->moved_at = clock_seconds();
+	await_all(h);
+	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
+	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_BEGIN,
+						  .id = v->generation,
+						  .bytes = v->coming,
+						  .len = h->nranks * sizeof(*v->coming)});
+	return true;
+}
+
+static const struct node *node_named(const struct head *h, const char *name)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		if (strcmp(h->crew.nodes[k].name, name) == 0)
+			return &h->crew.nodes[k];
+	return NULL;
+}
+
+static hale_status_t refuse(const struct head *h, const struct node *from, const struct node *to,
+			    const char *from_name, const char *to_name, struct error *err)
+{
+	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+		return error_set(err, HALE_ERR_STATE, "the job is ending");
+	if (h->move)
+		return error_set(err, HALE_ERR_STATE,
+				 "the ranks of node %s are on their way already; wait for them",
+				 h->crew.nodes[h->move->from].name);
+	if (!from || (to_name && !to))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "there is no node %s in this job; `hale nodes` lists them",
+				 from ? to_name : from_name);
+	if (from == to)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the ranks of node %s are there already: choose another node",
+				 from->name);
+	if (!h->crew.laid_out || crew_ranks_on(&h->crew, from) == 0)
+		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank on node %s", from->name);
+	return HALE_OK;
+}
+
+static void name_target(struct head *h)
+{
+	struct migration *v = h->move;
+	size_t len = 0;
+
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		const char *name = h->crew.nodes[v->coming[r]].name;
+
+		v->movers[r].moves = v->coming[r] != h->crew.placement.node_of[r];
+		if (!v->movers[r].moves)
+			continue;
+		v->ranks++;
+		if (!strstr(v->target, name) && len < sizeof(v->target))
+			len += (size_t)snprintf(v->target + len, sizeof(v->target) - len, "%s%s",
+						len ? "," : "", name);
+	}
+}
+
+hale_status_t migrate_request(struct head *h, const char *from_name, const char *to_name,
+			      struct error *err)
+{
+	const struct node *from = node_named(h, from_name);
+	const struct node *to = to_name ? node_named(h, to_name) : NULL;
+	struct migration *v;
+	hale_status_t status = refuse(h, from, to, from_name, to_name, err);
+
+	if (status != HALE_OK)
+		return status;
+	v = h->move = calloc(1, sizeof(*v));
+	if (!v)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
+	v->from = from->index;
+	v->to = to ? to->index : from->index;
+	v->coming = calloc(h->nranks, sizeof(*v->coming));
+	v->movers = calloc(h->nranks, sizeof(*v->movers));
+	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
+	v->began = v->moved_at = clock_seconds();
+	if (!v->coming || !v->movers || !v->awaited)
+		status = error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
+	else
+		status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);
+	if (status != HALE_OK) {
+		move_free(h);
+		return status;
+	}
+	name_target(h);
+	look_again(h);
+	return HALE_OK;
+}

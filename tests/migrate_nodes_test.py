@@ -1,0 +1,264 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`hale migrate`: all ranks of a node go to another one while the job runs, over nodes of this
+machine. What is to go wrong in a certain phase is made to: a rank that is stopped holds up the
+copy of its own node, or the stop of all."""
+
+from lib import *
+
+LMP = ["lmp", "-log", "none", "-in", os.path.join(ROOT, "tests/data/in.melt"), "-var", "steps"]
+
+
+def nodes(s, job):
+    r = s.hale("nodes", job.id(), "--json")
+    expect(r.status == 0, r)
+    return {n["node"]: (n["state"], n["ranks"]) for n in json.loads(r.out)["nodes"]}
+
+
+def agent_pid(s, job, node):
+    r = s.hale("nodes", job.id(), "--json")
+    return next(n["pid"] for n in json.loads(r.out)["nodes"] if n["node"] == node)
+
+
+def migrate(s, job, *args):
+    return s.hale("migrate", job.id(), *args)
+
+
+def copies(s, job):
+    """Processes that may become ranks: what the agents have started and is none."""
+    r = s.hale("nodes", job.id(), "--json")
+    agents = {n["pid"] for n in json.loads(r.out)["nodes"]}
+    ranks = {r["pid"] for r in job.info()["ranks"]}
+    found = []
+    for pid in children(job.pid):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                parent = int(f.read().rpartition(")")[2].split()[1])
+            if parent in agents and pid not in ranks and \
+               os.readlink(f"/proc/{pid}/exe") == s.path("steps"):
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def until_steps_go_on(job):
+    last = int(re.findall(r"^rank 0 step (\d+) ", job.out(), re.M)[-1]) + 3
+    job.until_output(f"rank 0 step {last} ")
+
+
+def steps_job(s, *options, steps="0", ranks=4):
+    exe = s.path("steps")
+    if not os.path.exists(exe):
+        s.compile("steps")
+    job = s.hale_start(ranks, exe, steps, "20", options=["--nodes", "2", *options])
+    job.until_output(r"rank 0 step 5 ")
+    return job
+
+
+def end(s, job):
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0, r)
+    lines = [x for x in r.out.splitlines() if " step " in x]
+    expect(len(lines) == len(set(lines)), "output came twice", r)
+    for rank in range(4):
+        mine = [int(x) for x in re.findall(rf"^rank {rank} step (\d+) ", r.out, re.M)]
+        expect(mine == sorted(mine) and len(set(b - a for a, b in zip(mine, mine[1:]))) <= 1,
+               f"rank {rank} has lost a line", r)
+    return r
+
+
+def stopped(pids, of):
+    """These ranks stand still until resume()."""
+    for r in of:
+        os.kill(pids[r], signal.SIGSTOP)
+
+
+def resume(pids, of):
+    for r in of:
+        os.kill(pids[r], signal.SIGCONT)
+
+
+@test
+def lammps_moves_and_prints_the_same(s):
+    have("lmp")
+    wanted = s.hale_run(4, *LMP, "1500")
+    expect(wanted.status == 0, wanted)
+    job = s.hale_start(4, *LMP, "1500", options=["--nodes", "2", "--spares", "1", "--report",
+                                                 "report.json"])
+    job.until_output(r"^ +200 ")
+    r = migrate(s, job, "--from", "node1")
+    expect(r.status == 0 and re.fullmatch(r"2 ranks moved from node1 to node2: .* in .*, the program "
+                                          r"stood still for .*\n", r.out), r)
+    there = nodes(s, job)
+    expect(there == {"node0": ("READY", 2), "node1": ("SPARE", 0), "node2": ("READY", 2)}, there)
+    r = migrate(s, job, "--from", "node0", "--to", "node1")
+    expect(r.status == 0, r)
+    got = job.wait()
+    expect(got.status == 0 and thermo(got.out) == thermo(wanted.out), got)
+    moves = s.report()["migrations"]
+    expect([(m["from"], m["to"], m["ranks"]) for m in moves] ==
+           [("node1", "node2", 2), ("node0", "node1", 2)], moves)
+    expect(all(m["bytes"] > 1 << 20 and 0 < m["downtime_seconds"] < m["seconds"] for m in moves),
+           moves)
+    expect(s.report()["restarts"] == 0 and not s.report()["failures"], s.report())
+
+
+@test
+def random_collectives_go_on_through_many_moves(s):
+    exe = s.compile("collectives", flags=["-lm"])
+    for ranks, where in ((4, ["node1", "node0", "node2", "node1", "node0"]),
+                         (5, ["node0", "node1", "node2"])):
+        job = s.hale_start(ranks, exe, 10000000, SEED, 20000,
+                           options=["--nodes", "2", "--spares", "1"])
+        job.ranks(ranks)
+        for node in where:
+            job.until(lambda: "running" == job.info()["state"], "all ranks run")
+            r = migrate(s, job, "--from", node)
+            expect(r.status == 0, r, job.err())
+        expect("wrong" not in job.out(), job.out())
+        job.kill(signal.SIGTERM)
+        job.wait()
+
+
+@test
+def nothing_is_printed_twice_or_lost(s):
+    job = steps_job(s, "--spares", "1", "--report", "report.json")
+    for node in ("node0", "node1", "node2"):
+        r = migrate(s, job, "--from", node)
+        expect(r.status == 0, r, job.err())
+        until_steps_go_on(job)
+    checkpoint = job.checkpoint()
+    r = migrate(s, job, "--from", "node0")
+    expect(r.status == 0, r)
+    until_steps_go_on(job)
+    os.kill(job.ranks(4)[0], signal.SIGKILL)
+    job.until_says("all ranks run again from checkpoint")
+    until_steps_go_on(job)
+    expect(os.path.exists(checkpoint), "the checkpoint is gone")
+    end(s, job)
+    expect(s.report()["restarts"] == 1 and len(s.report()["migrations"]) == 4, s.report())
+
+
+@test
+def the_ranks_of_a_node_share_the_others_when_there_is_no_spare(s):
+    job = steps_job(s)
+    r = migrate(s, job, "--from", "node1")
+    expect(r.status == 0 and "2 ranks moved from node1 to node0" in r.out, r)
+    expect(nodes(s, job) == {"node0": ("READY", 4), "node1": ("SPARE", 0)}, nodes(s, job))
+    r = migrate(s, job, "--from", "node0")
+    expect(r.status == 0, r)
+    until_steps_go_on(job)
+    end(s, job)
+
+
+@test
+def what_can_not_be_is_refused(s):
+    job = steps_job(s, "--spares", "1")
+    for args, why in ((["--from", "node7"], "there is no node node7 in this job"),
+                      (["--from", "node0", "--to", "node7"], "there is no node node7"),
+                      (["--from", "node0", "--to", "node0"], "are there already"),
+                      (["--from", "node2"], "there is no rank on node node2")):
+        r = migrate(s, job, *args)
+        expect(r.status == 1 and why in r.err, r)
+    r = migrate(s, job, "--to", "node1")
+    expect(r.status == 64, r)
+    expect(s.hale("migrate", "--help").status == 0)
+    pids = job.ranks(4)
+    stopped(pids, [2])
+    first = s.start(HALE, "migrate", job.id(), "--from", "node1")
+    job.until(lambda: copies(s, job), "a copy is started")
+    r = migrate(s, job, "--from", "node0")
+    expect(r.status == 1 and "on their way already" in r.err, r)
+    resume(pids, [2])
+    r = first.wait()
+    expect(r.status == 0, r)
+    end(s, job)
+    alone = s.hale_start(2, s.path("steps"), "0", "20")
+    s.hale("ps")
+    os.remove(s.path("stop"))
+    alone.until_output(r"rank 0 step 2 ")
+    node = next(iter(nodes(s, alone)))
+    r = migrate(s, alone, "--from", node)
+    expect(r.status == 1 and "no other node" in r.err, r)
+    s.write("stop", "")
+    expect(alone.wait().status == 0)
+
+
+def stays_when(s, fault, held, why):
+    """The ranks `held` stand still from before the migration on until the fault has happened."""
+    job = steps_job(s, "--spares", "1", "--report", "report.json")
+    pids = job.ranks(4)
+    stopped(pids, held)
+    m = s.start(HALE, "migrate", job.id(), "--from", "node1")
+    job.until(lambda: len(copies(s, job)) == 2, "the copies are started")
+    fault(job)
+    job.until_says(why)
+    resume(pids, held)
+    r = m.wait()
+    expect(r.status == 1 and "stay there" in r.err, r)
+    expect(job.ranks(4) == pids, "not the same processes")
+    expect(not copies(s, job), "copies are left")
+    until_steps_go_on(job)
+    return job
+
+
+@test
+def a_copy_that_dies_while_the_ranks_run_harms_nobody(s):
+    job = stays_when(s, lambda j: os.kill(copies(s, j)[0], signal.SIGKILL), [2, 3],
+                     "the copy of rank . on node node2 has ended")
+    r = migrate(s, job, "--from", "node1")
+    expect(r.status == 0, r)
+    until_steps_go_on(job)
+    end(s, job)
+    expect(len(s.report()["migrations"]) == 1 and s.report()["restarts"] == 0, s.report())
+
+
+@test
+def a_copy_that_dies_in_the_stop_harms_nobody(s):
+    def fault(job):
+        # all but rank 0 have stopped when rank 1 says nothing any more
+        job.until(lambda: not_printing(job), "the ranks have stopped")
+        os.kill(copies(s, job)[0], signal.SIGKILL)
+
+    def not_printing(job):
+        before = job.out()
+        time.sleep(0.3)
+        return before == job.out()
+
+    job = stays_when(s, fault, [0], "the copy of rank . on node node2 has ended")
+    r = migrate(s, job, "--from", "node1")
+    expect(r.status == 0, r)
+    end(s, job)
+
+
+@test
+def a_target_that_is_lost_harms_nobody(s):
+    job = stays_when(s, lambda j: os.kill(agent_pid(s, j, "node2"), signal.SIGKILL), [2],
+                     "node node2 is lost")
+    expect(nodes(s, job)["node2"][0] == "LOST", nodes(s, job))
+    r = migrate(s, job, "--from", "node1")
+    expect(r.status == 0 and "to node0" in r.out, r)
+    end(s, job)
+
+
+@test
+def a_source_that_dies_costs_a_rollback(s):
+    job = steps_job(s, "--spares", "1", "--report", "report.json")
+    job.checkpoint()
+    pids = job.ranks(4)
+    stopped(pids, [2])
+    m = s.start(HALE, "migrate", job.id(), "--from", "node1")
+    job.until(lambda: len(copies(s, job)) == 2, "the copies are started")
+    os.kill(pids[2], signal.SIGKILL)
+    r = m.wait()
+    expect(r.status == 1 and "has come to nothing" in r.err, r)
+    job.until_says("all ranks run again from checkpoint 1")
+    until_steps_go_on(job)
+    expect(nodes(s, job)["node1"] == ("READY", 2), nodes(s, job))
+    end(s, job)
+    expect(s.report()["restarts"] == 1 and not s.report()["migrations"], s.report())
+
+
+main()
