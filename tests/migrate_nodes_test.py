@@ -47,11 +47,11 @@ def until_steps_go_on(job):
     job.until_output(f"rank 0 step {last} ")
 
 
-def steps_job(s, *options, steps="0", ranks=4):
+def steps_job(s, *options, nodes=("--nodes", "2")):
     exe = s.path("steps")
     if not os.path.exists(exe):
         s.compile("steps")
-    job = s.hale_start(ranks, exe, steps, "20", options=["--nodes", "2", *options])
+    job = s.hale_start(4, exe, "0", "20", options=[*nodes, *options])
     job.until_output(r"rank 0 step 5 ")
     return job
 
@@ -151,6 +151,38 @@ def the_ranks_of_a_node_share_the_others_when_there_is_no_spare(s):
     expect(r.status == 0, r)
     until_steps_go_on(job)
     end(s, job)
+
+
+@test
+def hosts_are_left_as_nodes_are_and_have_no_more_ranks_than_slots(s):
+    job = steps_job(s, "--host", "a:2,b:2,c:2", "--spares", "1", "--launcher", "exec %c", nodes=())
+    r = migrate(s, job, "--from", "b")
+    expect(r.status == 0 and "2 ranks moved from b to c" in r.out, r)
+    r = migrate(s, job, "--from", "a", "--to", "c")
+    expect(r.status == 1 and "node c is full: it has 2 slots" in r.err, r)
+    r = migrate(s, job, "--from", "a", "--to", "b")
+    expect(r.status == 0, r)
+    until_steps_go_on(job)
+    end(s, job)
+
+
+@test
+def rank_0_reads_on_where_it_was(s):
+    lines = [f"line {i}" for i in range(20000)]
+    s.write("input", "\n".join(lines) + "\n")
+    s.write("read.py", "import os, sys, time\n"
+            "for i, l in enumerate(sys.stdin):\n    print(l, end='', flush=True)\n"
+            "    while i == 5000 and not os.path.exists('stop'): time.sleep(0.01)\n")
+    with open(s.path("input")) as f:
+        job = s.hale_start(1, PYTHON, s.path("read.py"), stdin=f,
+                           options=["--no-mpi", "--nodes", "1", "--spares", "1"])
+        job.until_output("^line 5000$")
+        for node in ("node0", "node1"):
+            r = migrate(s, job, "--from", node)
+            expect(r.status == 0, r)
+        s.write("stop", "")
+        r = job.wait()
+    expect(r.status == 0 and r.out.splitlines() == lines, "not the same lines", r.err)
 
 
 @test

@@ -38,7 +38,7 @@ static void go_if_whole(struct head *h)
 {
 	struct migration *v = h->move;
 
-	if (!all_movers(h, offsetof(struct mover, whole)) || !all_stopped(h))
+	if (v->doomed_at > 0 || !all_movers(h, offsetof(struct mover, whole)) || !all_stopped(h))
 		return;
 	v->phase = GOING;
 	v->moved_at = clock_seconds();
