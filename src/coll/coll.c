@@ -272,10 +272,13 @@ void coll_finish(struct comm *world)
 	coll_barrier(world);
 }
 
+/* Homes stay until the process ends: a checkpoint that was asked for before may still come, and has
+ * to find the deposits of the last barrier, which others may not have read yet. */
 void coll_fini(void)
 {
 	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
-		cells_home_free(&coll_homes[i]);
+		if (coll_homes[i].mirror)
+			cells_home_free(&coll_homes[i]);
 	cells_mirror_fini();
 	scratch_fini();
 }
