@@ -147,7 +147,8 @@ static void tell_address(struct agent *a, uint32_t rank)
 	unsigned char bytes[SEGMENT_ADDRESS_MAX];
 	uint32_t length;
 
-	if (segment_address_get(a->segment, rank, bytes, &length) != 0)
+	/* the last rank may have moved away meanwhile */
+	if (a->segment && segment_address_get(a->segment, rank, bytes, &length) != 0)
 		agent_send(a, &(struct message){.type = MSG_ADDRESS,
 						.id = a->generation,
 						.rank = rank,

@@ -36,6 +36,26 @@ bool agent_moves_out(const struct agent *a, uint32_t rank)
 
 /* ---- beginning ---- */
 
+/* Pipes of processes that have moved, or are being ended, are read to their end after their segment
+ * is gone: what is counted of them counts no more. */
+static struct mailbox nowhere;
+
+static void leave_mailbox(struct mailbox **box, const struct segment *s)
+{
+	const char *at = (const char *)*box, *begin = (const char *)s;
+
+	if (at && s && at >= begin && at < begin + s->bytes)
+		*box = &nowhere;
+}
+
+static void leave_segment(struct agent *a, const struct segment *s)
+{
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		for (int i = 0; i < 2; i++)
+			leave_mailbox(&a->ranks[r].out[i].mailbox, s);
+	leave_mailbox(&a->intake.mailbox, s);
+}
+
 void agent_move_drop(struct agent *a)
 {
 	struct agent_move *v = &a->move;
@@ -43,6 +63,8 @@ void agent_move_drop(struct agent *a)
 	if (v->id == 0)
 		return;
 	agent_relays_end(a);
+	leave_segment(a, v->coming.segment);
+	leave_segment(a, v->old.segment);
 	agent_view_drop(&v->coming);
 	agent_view_drop(&v->old);
 	v->id = 0;
