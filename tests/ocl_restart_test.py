@@ -90,6 +90,7 @@ def errors_in_device_memory_are_mended_after_a_restart_too(s):
     pid = job.ranks(1)[0]
     os.kill(pid, signal.SIGKILL)
     job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+    job.until_output(r"^1000 ")  # the process is the program again, not still its sink
     job.until(lambda: s.hale("inject", "ecc", job.ranks(1)[0], "--epoch", "2000").status == 0, "to take an error")
     r = job.wait()
     expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), r)
