@@ -39,4 +39,39 @@ const char *in_folder(const char *name);
 		}                                                                                  \
 	} while (0)
 
+/* ---- memory that can be told from other memory: words made from a seed ---- */
+
+static inline uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 29;
+	return x;
+}
+
+static inline void fill(void *p, size_t len, uint64_t seed)
+{
+	uint64_t *w = p;
+	for (size_t i = 0; i < len / 8; i++)
+		w[i] = mix(seed + i);
+}
+
+static inline bool filled(const void *p, size_t len, uint64_t seed)
+{
+	const uint64_t *w = p;
+	for (size_t i = 0; i < len / 8; i++)
+		if (w[i] != mix(seed + i))
+			return false;
+	return true;
+}
+
+static inline bool zero(const void *p, size_t len)
+{
+	const char *c = p;
+	for (size_t i = 0; i < len; i++)
+		if (c[i])
+			return false;
+	return true;
+}
+
 #endif

@@ -10,39 +10,6 @@
 
 enum { PAGE = 4096, MIB = 1 << 20 };
 
-static uint64_t mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= 0xff51afd7ed558ccdull;
-	x ^= x >> 29;
-	return x;
-}
-
-static void fill(void *p, size_t len, uint64_t seed)
-{
-	uint64_t *w = p;
-	for (size_t i = 0; i < len / 8; i++)
-		w[i] = mix(seed + i);
-}
-
-static bool filled(const void *p, size_t len, uint64_t seed)
-{
-	const uint64_t *w = p;
-	for (size_t i = 0; i < len / 8; i++)
-		if (w[i] != mix(seed + i))
-			return false;
-	return true;
-}
-
-static bool zero(const void *p, size_t len)
-{
-	const char *c = p;
-	for (size_t i = 0; i < len; i++)
-		if (c[i])
-			return false;
-	return true;
-}
-
 static char *map(size_t len, int prot, int flags, int fd)
 {
 	char *p = mmap(NULL, len, prot, flags, fd, 0);
