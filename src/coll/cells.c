@@ -211,6 +211,21 @@ void cells_stage_ring(struct coll_home *h, uint64_t value)
 
 /* ---- arrivals ---- */
 
+/* This process comes to k. Have as many come on this core as last time? Then nobody here can do
+ * anything but wait for another core. */
+static bool core_complete(struct coll_cell *lead, uint64_t k)
+{
+	struct coll_core *c = &lead->core[(unsigned)sched_getcpu() % COLL_CORES];
+	uint32_t come = atomic_load_explicit(&c->come, memory_order_relaxed);
+	if (atomic_load_explicit(&c->seq, memory_order_relaxed) != k) {
+		atomic_store_explicit(&c->seq, k, memory_order_relaxed);
+		atomic_store_explicit(&c->came, come, memory_order_relaxed);
+		come = 0;
+	}
+	atomic_store_explicit(&c->come, come + 1, memory_order_relaxed);
+	return come + 1 >= atomic_load_explicit(&c->came, memory_order_relaxed);
+}
+
 /* Arrivals are not restored but made again, each by the process that is still waiting: so none is
  * lost or counted twice, in whatever order the processes come back. Whether the operation had
  * completed before the checkpoint was seen by everybody while all stood still. */
@@ -218,12 +233,15 @@ bool cells_arrive(struct coll_home *h, uint64_t k)
 {
 	while (LIKELY(!h->mirror)) {
 		struct coll_cell *lead = h->cells[0];
+		bool alone = cells_crowded() && core_complete(lead, k);
 		uint32_t before =
 		    atomic_fetch_add_explicit(&lead->arrivals, 1, memory_order_acq_rel);
 		if (before + 1 == (uint32_t)h->n) {
 			atomic_store_explicit(&lead->arrivals, 0, memory_order_relaxed);
 			return true;
 		}
+		if (alone && spin(&lead->completed, k << 16))
+			return false;
 		do {
 			if (cells_wait_epoch(&lead->completed, k << 16, coll_epoch))
 				return false;

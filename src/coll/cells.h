@@ -50,6 +50,13 @@ struct coll_large {
 };
 _Static_assert(sizeof(struct coll_large) <= COLL_HEADER_SMALL, "beside a payload");
 
+/* How many members have come to a full operation while they ran on one core. Not exact where a
+ * process moves in between: it only helps to choose between pausing and yielding. */
+struct coll_core {
+	_Atomic uint64_t seq __attribute__((aligned(CACHE_LINE))); /* the operation */
+	_Atomic uint32_t come, came;				   /* to it; to the one before */
+};
+
 struct coll_cell {
 	_Atomic uint64_t progress __attribute__((aligned(CACHE_LINE)));
 	_Atomic uint64_t
@@ -59,6 +66,7 @@ struct coll_cell {
 	char result[COLL_RESULT_SMALL] __attribute__((aligned(16)));
 	_Atomic uint32_t arrivals __attribute__((aligned(CACHE_LINE)));
 	struct way_costs costs __attribute__((aligned(CACHE_LINE)));
+	struct coll_core core[COLL_CORES]; /* leader's cell */
 	struct coll_header header[COLL_CELL_HEADERS];
 	char ring[COLL_CELL_RING] __attribute__((aligned(CACHE_LINE)));
 };
@@ -281,7 +289,7 @@ extern size_t coll_inline_max; /* larger payloads are read from their owner's me
  * Two copies by the processor cost less than one by the kernel, which looks up and pins every page;
  * pieces stay in the caches, and the longer they are the fewer context switches they take. */
 enum {
-	COLL_PIECE = 32768,
+	COLL_PIECE = 65536,
 	COLL_PIECE_REDUCE = COLL_CELL_RING / 2,
 	COLL_PIECE_TABLE = COLL_CELL_RING / 2
 };
