@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 	budget = argc > 1 ? atof(argv[1]) : 0.2;
 	out = malloc((size_t)BIG * (size_t)size);
 	in = malloc((size_t)BIG * (size_t)size);
-	/* zeroes that nobody has written are all one page, which a copy reads from the first cache */
+	/* zeroes that nobody has written are all one page, read from the first cache */
 	memset(out, 1, (size_t)BIG * (size_t)size);
 	memset(in, 2, (size_t)BIG * (size_t)size);
 	for (int i = 2; i < argc; i++)

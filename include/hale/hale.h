@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* <hale/hale.h>: what a program may say to Hale. Link with -lhale (from lib/hale), or declare the
- * functions weak and test them for NULL: under `hale run` they are there, elsewhere they are not. */
+ * functions weak and test them for NULL: under `hale run` they are there, elsewhere not. */
 #ifndef HALE_HALE_H
 #define HALE_HALE_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-#define HALE_CKPT_CONTINUED 0 /* the checkpoint was taken and this process simply goes on */
-#define HALE_CKPT_RESTARTED 1 /* this process was rebuilt from that checkpoint */
+#define HALE_CKPT_CONTINUED 0	 /* the checkpoint was taken and this process simply goes on */
+#define HALE_CKPT_RESTARTED 1	 /* this process was rebuilt from that checkpoint */
 #define HALE_CKPT_FAILED    (-1) /* no checkpoint was taken; a sentence on stderr says why */
 
 /* Asks for a checkpoint of the whole job and returns when this process's state has been captured

@@ -40,12 +40,12 @@
 #define image_park_signal    hale_image_park_signal
 
 /* job/segment.h */
-#define mailbox_ring_slow hale_mailbox_ring_slow
-#define segment_bytes	  hale_segment_bytes
-#define segment_layout	  hale_segment_layout
+#define mailbox_ring_slow   hale_mailbox_ring_slow
+#define segment_bytes	    hale_segment_bytes
+#define segment_layout	    hale_segment_layout
 #define segment_address_get hale_segment_address_get
 #define segment_address_put hale_segment_address_put
-#define segment_secret	  hale_segment_secret
+#define segment_secret	    hale_segment_secret
 
 /* ckpt/ */
 #define guard_inside	     hale_guard_inside

@@ -332,8 +332,8 @@ static bool attend_once(void)
 	bool done = checkpoint_wanted();
 	if (guard_multiple)
 		guard_unlock_slow();
-	/* we may stand in the middle of link_sleep, and drain_pause has said "awake" since: the wait
-	 * for the old bell must not go on */
+	/* we may stand in the middle of link_sleep, and drain_pause has said "awake" since: the
+	 * wait for the old bell must not go on */
 	link_wake_self();
 	guard_inside = 0;
 	return done;

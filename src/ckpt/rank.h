@@ -5,8 +5,8 @@
  * Called by: channel/, coll/ (which register as participants), mpi/ (init, finalize).
  *
  * One checkpoint in one process:
- *   suspend_start of all   RTC: no new sends or deposits; a Suspend marker goes out on every channel
- *   suspend_poll until all say 1          drain: what arrives before the markers is private now
+ *   suspend_start of all   RTC: no new sends or deposits; a Suspend marker on every channel
+ *   suspend_poll until all say 1          drain: what comes before the markers is private now
  *   save of all            copy what this process still owns in shared memory (own coll cells)
  *   count in, wait for all ranks of the node                CTC
  *   image_park, image_capture
@@ -27,7 +27,7 @@ struct ckpt_participant {
 	 * Called repeatedly, in turn with the others; must not sleep. */
 	bool (*suspend_poll)(void);
 	void (*save)(void);
-	/* restored: a new process and a new, zeroed segment (link_self()->segment), other peers' pids. */
+	/* restored: a new process and a new, zeroed segment (link_self()->segment), new pids. */
 	void (*resume)(bool restored);
 	struct ckpt_participant *next;
 };
@@ -41,9 +41,9 @@ uint32_t ckpt_round(void);
 
 /* This process's connection to its agent and its view of the job. */
 struct link {
-	bool connected;		/* false: a singleton, started without hale run */
+	bool connected; /* false: a singleton, started without hale run */
 	uint32_t rank, nranks;
-	uint32_t generation;	/* of the segment: +1 at every restart of the job */
+	uint32_t generation;	 /* of the segment: +1 at every restart of the job */
 	struct segment *segment; /* shared by all ranks of the node; never NULL after link_open */
 	struct mailbox *mailbox; /* this rank's */
 };
@@ -75,7 +75,7 @@ void link_address_publish(const void *bytes, uint32_t length);
 /* What every MPI function looks at as it is entered: 0, or why it can't just go on. */
 enum call_gate {
 	CALL_GATE_CLOSED = 1, /* before MPI_Init, after MPI_Finalize */
-	CALL_GATE_INJECT = 2, /* a fault is to be injected at a call: tell inject_at_call its name */
+	CALL_GATE_INJECT = 2, /* a fault is due at a call: tell inject_at_call its name */
 };
 extern _Atomic int call_gate;
 void inject_at_call(const char *function);

@@ -11,10 +11,10 @@
 struct launch {
 	const char *path;
 	char *const *argv;
-	char **env;	       /* see environment.h */
-	const char *wdir;      /* NULL: this process's */
-	int fd[3];	       /* become 0, 1, 2 */
-	const cpu_set_t *cpus; /* NULL: as they are */
+	char **env;		   /* see environment.h */
+	const char *wdir;	   /* NULL: this process's */
+	int fd[3];		   /* become 0, 1, 2 */
+	const cpu_set_t *cpus;	   /* NULL: as they are */
 	struct guardian *guardian; /* whom it announces itself to as this rank; NULL: nobody */
 	uint32_t rank;
 };

@@ -3,7 +3,7 @@
  * rank over its socket. Everything two processes of a node share is in it. It has no name, so
  * nothing is ever left behind; it holds only zeroes when the job (re)starts.
  *
- *   | struct segment | mailbox[nranks] | address[nranks] | channel/shm rings | coll/ cells | meter[nranks] |
+ *   | struct segment | mailbox[] | address[] | channel/ rings | coll/ cells | meter[] |   [nranks]
  *
  * Each word has one writer, or is changed by atomic operations only. A dead process can leave
  * nothing locked, because there are no locks.
@@ -32,7 +32,7 @@ struct segment {
 	uint32_t cores;		 /* that this node gives to the job */
 	uint32_t oversubscribed; /* more ranks than cores: yield at once, don't spin */
 	uint32_t nhere;		 /* ranks that live on this node */
-	uint64_t bytes; /* of the whole segment */
+	uint64_t bytes;		 /* of the whole segment */
 	uint64_t mailbox_offset;
 	uint64_t address_offset;
 	uint64_t channel_offset, channel_bytes;
@@ -40,12 +40,12 @@ struct segment {
 	uint64_t meter_offset; /* struct rank_meter [nranks] (meter.h) */
 	char node[64];	       /* its name; "": what gethostname says */
 	/* of the job, the same in the segments of all its nodes (segment_secret_put): by it ranks
-	 * know each other over the network. It is in no image and no environment. All zeroes: none */
+	 * know each other over the network. In no image, no environment. All zeroes: none */
 	unsigned char secret[SEGMENT_SECRET];
 	uint32_t one_host; /* 1: all nodes are this machine, so its loopback reaches all ranks.
 			    * Written by the agent before anybody maps the segment */
 	uint32_t reserved;
-	/* CTC: id of the checkpoint << 32 | ranks of this node that have drained and saved for it */
+	/* CTC: id of the checkpoint << 32 | ranks of this node that have drained and saved */
 	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
 	/* +1 after any entry of the address directory has changed */
 	_Atomic uint32_t addresses_changed;
@@ -81,20 +81,20 @@ struct mailbox {
 	_Atomic uint32_t
 	    ckpt_cancelled; /* highest id that was given up: a rank still suspending goes on */
 	_Atomic uint32_t
-	    ckpt_refused;     /* counts asks (PROTO_CKPT_ASK) of this rank that came to nothing */
+	    ckpt_refused; /* counts asks (PROTO_CKPT_ASK) of this rank that came to nothing */
 	/* highest id whose stop is over: ranks go on, in this segment, or (rejoin) in a new one
 	 * that has come as a WELCOME on the rank's connection */
 	_Atomic uint32_t ckpt_released;
-	_Atomic uint32_t ckpt_rejoin; /* valid before ckpt_released changes */
-	char ckpt_path[512];  /* of this rank's image, valid before ckpt_wanted changes */
-	char inject_call[64]; /* "MPI_Allreduce"; empty: no fault at a call */
+	_Atomic uint32_t ckpt_rejoin;	/* valid before ckpt_released changes */
+	char ckpt_path[512];		/* of this rank's image, valid before ckpt_wanted changes */
+	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
 	_Atomic uint32_t inject_signal; /* the signal that ends the rank, 9 usually */
 	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
 	/* written by the rank: connections to other nodes */
-	_Atomic uint32_t net_open;  /* 1: it has sockets of its own now and then, none in an image */
-	_Atomic uint32_t net_lost;  /* connections that broke without a word from the peer */
-	_Atomic int32_t net_peer;   /* the rank at the other end of the last of them */
+	_Atomic uint32_t net_open; /* 1: it has sockets of its own now and then, none in an image */
+	_Atomic uint32_t net_lost; /* connections that broke without a word from the peer */
+	_Atomic int32_t net_peer;  /* the rank at the other end of the last of them */
 	_Atomic uint32_t net_strangers; /* connections that weren't of this job, turned away */
 	_Atomic uint64_t bell_name; /* asleep on descriptors: the five characters of the datagram
 				     * socket that wakes it (segment.c); 0: on bell only */

@@ -2,7 +2,8 @@
 /* mpi/: the MPI interface: argument checks, objects, bindings (Open MPI ABI). May call everything
  * below. Every MPI function has this shape:
  *
- *	int PMPI_Send(const void *buf, int count, MPI_Datatype type, int dst, int tag, MPI_Comm comm)
+ *	int PMPI_Send(const void *buf, int count, MPI_Datatype type, int dst, int tag,
+ *		      MPI_Comm comm)
  *	{
  *		API_ENTER("MPI_Send");
  *		struct comm *c = comm_of(comm);
@@ -25,7 +26,8 @@
 #include "mpi/profile/profile.h"
 
 /* MPI_X is a weak alias of PMPI_X, so that profilers can stand in between. */
-#define API_ALIAS(name) extern __typeof(PMPI_##name) MPI_##name __attribute__((weak, alias("PMPI_" #name)))
+#define API_ALIAS(name)                                                                            \
+	extern __typeof(PMPI_##name) MPI_##name __attribute__((weak, alias("PMPI_" #name)))
 
 typedef enum api_state { API_BEFORE_INIT = 0, API_RUNNING, API_FINALIZED } api_state_t;
 extern api_state_t api_state; /* mpi/env/init.c */
@@ -46,13 +48,13 @@ static inline bool api_gated(void)
  * returns cls. */
 int api_error(struct comm *c, int cls, const char *function) __attribute__((cold));
 
-#define API_ENTER(name)                                        \
-	static const char api_name[] = name;                   \
-	do {                                                   \
-		if (UNLIKELY(api_gated()))                     \
-			api_gate(api_name);                    \
-		guard_enter();                                 \
-		profile_enter(profile_class(name));            \
+#define API_ENTER(name)                                                                            \
+	static const char api_name[] = name;                                                       \
+	do {                                                                                       \
+		if (UNLIKELY(api_gated()))                                                         \
+			api_gate(api_name);                                                        \
+		guard_enter();                                                                     \
+		profile_enter(profile_class(name));                                                \
 	} while (0)
 
 static inline int api_leave(struct comm *c, int rc, const char *function)
@@ -65,6 +67,7 @@ static inline int api_leave(struct comm *c, int rc, const char *function)
 #define API_FAIL(c, cls) api_leave((c), (cls), api_name)
 
 /* ---- handles to objects and back; only this part knows that handles are pointers ---- */
+/* clang-format off */
 static inline struct comm *comm_of(MPI_Comm h) { return (struct comm *)h; }
 static inline MPI_Comm comm_handle(struct comm *c) { return (MPI_Comm)c; }
 static inline struct group *group_of(MPI_Group h) { return (struct group *)h; }
@@ -81,17 +84,33 @@ static inline struct errhandler *errhandler_of(MPI_Errhandler h) { return (struc
 static inline MPI_Errhandler errhandler_handle(struct errhandler *e) { return (MPI_Errhandler)e; }
 static inline struct info *info_of(MPI_Info h) { return (struct info *)h; }
 static inline MPI_Info info_handle(struct info *i) { return (MPI_Info)i; }
+/* clang-format on */
 
-static inline bool comm_ok(const struct comm *c) { return LIKELY(object_is(c, OBJECT_COMM)); }
-static inline bool datatype_ok(const struct datatype *t) { return LIKELY(object_is(t, OBJECT_DATATYPE)); }
-static inline bool op_ok(const struct op *o) { return LIKELY(object_is(o, OBJECT_OP)); }
-static inline bool group_ok(const struct group *g) { return LIKELY(object_is(g, OBJECT_GROUP)); }
+static inline bool comm_ok(const struct comm *c)
+{
+	return LIKELY(object_is(c, OBJECT_COMM));
+}
+static inline bool datatype_ok(const struct datatype *t)
+{
+	return LIKELY(object_is(t, OBJECT_DATATYPE));
+}
+static inline bool op_ok(const struct op *o)
+{
+	return LIKELY(object_is(o, OBJECT_OP));
+}
+static inline bool group_ok(const struct group *g)
+{
+	return LIKELY(object_is(g, OBJECT_GROUP));
+}
 /* MPI_REQUEST_NULL counts as a request. */
 static inline bool request_ok(const struct request *r)
 {
 	return LIKELY(r && r->obj.kind == OBJECT_REQUEST);
 }
-static inline bool request_is_null(const struct request *r) { return (r->obj.flags & OBJECT_NULL) != 0; }
+static inline bool request_is_null(const struct request *r)
+{
+	return (r->obj.flags & OBJECT_NULL) != 0;
+}
 
 /* ---- checks used by many bindings: MPI_SUCCESS or the class ---- */
 /* buffer, count, committed type */
@@ -130,14 +149,14 @@ static inline int check_root(int root, const struct comm *c)
 }
 
 /* Called by MPI_Init in this order and undone in reverse by MPI_Finalize; each in its own file. */
-int comm_module_init(void);   /* mpi/comm: MPI_COMM_WORLD, SELF; predefined attributes, groups */
-void comm_module_fini(void);  /* deletes attributes of COMM_SELF first (MPI-3.1 8.7.1) */
+int comm_module_init(void);	/* mpi/comm: MPI_COMM_WORLD, SELF; predefined attributes, groups */
+void comm_module_fini(void);	/* deletes attributes of COMM_SELF first (MPI-3.1 8.7.1) */
 int datatype_module_init(void); /* what predefined types and ops need at run time */
 
 /* Fortran and C++: any object's integer handle, and back (mpi/abi/handles.c). */
 int object_to_fortran(struct object *o);
 struct object *object_from_fortran(int index, enum object_kind kind); /* NULL: no such */
-void object_forget_fortran(struct object *o); /* called by every destroy */
+void object_forget_fortran(struct object *o);			      /* called by every destroy */
 /* Set at the first conversion from Fortran: the Fortran library is at work. It takes the integer of
  * a new group without asking, so from then on groups get theirs when they are made. */
 extern bool object_fortran_used;

@@ -32,8 +32,8 @@ struct comm {
 	bool freed; /* MPI_Comm_free was called; lives until pending operations end */
 	char name[MPI_MAX_OBJECT_NAME];
 	char reserved[63];
-	uint32_t cxx_flags;	  /* Open MPI's flags: libmpi_cxx.so.40 tells the kinds apart by them */
-	uint32_t agreements;	  /* nonblocking context agreements started on it so far */
+	uint32_t cxx_flags;  /* Open MPI's flags: libmpi_cxx.so.40 tells the kinds apart by them */
+	uint32_t agreements; /* nonblocking context agreements started on it so far */
 	char reserved_middle[32];
 	struct attributes *attrs; /* at Open MPI's offset: see object.h, FORTRAN_OFFSET */
 	char reserved_end[48];	  /* the Fortran library reads up to 0x144 */

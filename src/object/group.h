@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups: an ordered set of ranks of the job ("world ranks", whatever communicator they meet in). */
+/* Groups: an ordered set of ranks of the job ("world ranks", in whatever communicator). */
 #ifndef HALE_OBJECT_GROUP_H
 #define HALE_OBJECT_GROUP_H
 
@@ -8,9 +8,9 @@
 struct group {
 	struct object obj;
 	int size;
-	int rank;   /* this process's place, or MPI_UNDEFINED */
+	int rank;	   /* this process's place, or MPI_UNDEFINED */
 	int fortran_index; /* copy of obj.f_index, filled by object_to_fortran */
-	int *world; /* world[i]: world rank of member i; owned; NULL when size is 0 */
+	int *world;	   /* world[i]: world rank of member i; owned; NULL when size is 0 */
 };
 FORTRAN_OFFSET(struct group, fortran_index, 0x18);
 

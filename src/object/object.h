@@ -42,9 +42,9 @@ struct object {
 	int32_t f_index; /* Fortran handle; -1: none given yet (c2f gives one) */
 };
 
-#define OBJECT_STATIC(k, f)                                                    \
-	{                                                                      \
-		.kind = (k), .flags = OBJECT_PREDEFINED | (f), .refs = 1, .f_index = -1 \
+#define OBJECT_STATIC(k, f)                                                                        \
+	{                                                                                          \
+		.kind = (k), .flags = OBJECT_PREDEFINED | (f), .refs = 1, .f_index = -1            \
 	}
 
 /* A live, non-null object of that kind? NULL and freed handles are not. */
@@ -56,8 +56,9 @@ static inline bool object_is(const void *handle, enum object_kind kind)
 
 /* Debian's libmpi_mpifh.so.40 reaches a few fields of Open MPI's objects without a function call.
  * Ours have them at the same places, so that it works above this library as it is. */
-#define FORTRAN_OFFSET(type, field, offset) \
-	_Static_assert(offsetof(type, field) == (offset), #type ": libmpi_mpifh.so.40 reads " #field)
+#define FORTRAN_OFFSET(type, field, offset)                                                        \
+	_Static_assert(offsetof(type, field) == (offset),                                          \
+		       #type ": libmpi_mpifh.so.40 reads " #field)
 
 static inline void object_init(struct object *o, enum object_kind kind)
 {

@@ -17,28 +17,28 @@ typedef enum request_kind {
 
 struct request {
 	struct object obj;
-	uint8_t kind;	    /* request_kind_t */
-	bool persistent;    /* made by *_init; survives completion */
-	bool active;	    /* started and not yet waited for; non-persistent ones always are */
+	uint8_t kind;	 /* request_kind_t */
+	bool persistent; /* made by *_init; survives completion */
+	bool active;	 /* started and not yet waited for; non-persistent ones always are */
 	bool cancelled;
 	volatile int complete;
-	MPI_Status status;  /* valid once complete; MPI_ERROR is the operation's own result */
+	MPI_Status status; /* valid once complete; MPI_ERROR is the operation's own result */
 	/* the operation, kept so that a persistent request can be started again */
 	void *buf;
 	size_t count;
 	struct datatype *type; /* retained */
 	struct comm *comm;     /* retained */
 	int peer, tag;
-	uint32_t mode;	       /* enum match_mode */
+	uint32_t mode; /* enum match_mode */
 	/* kinds other than messages */
-	int (*start)(struct request *r);    /* persistent; NULL: match_start */
-	int fortran_index;		    /* copy of obj.f_index, filled by object_to_fortran */
+	int (*start)(struct request *r); /* persistent; NULL: match_start */
+	int fortran_index;		 /* copy of obj.f_index, filled by object_to_fortran */
 	int (*cancel)(struct request *r);
 	void (*destroy)(struct request *r); /* frees what the kind added; not the request itself */
 	int (*query)(struct request *r);    /* generalized: fills status, at completion */
 	void *extra;			    /* the kind's own data */
-	/* match/'s part (list links, progress of a transfer) follows in its own struct, which begins
-	 * with this one */
+	/* match/'s part (list links, progress of a transfer) follows in its own struct, which
+	 * begins with this one */
 };
 
 FORTRAN_OFFSET(struct request, fortran_index, 0x68);
