@@ -18,9 +18,11 @@ enum {
 	MIGRATION_IDS = (1 << 22) - 1,
 };
 
-static uint32_t last_id; /* newest request attended to */
-static uint32_t current; /* whose round the writing child reports */
-static pid_t source;	 /* this process; its child has another */
+static uint32_t last_id;	  /* newest request attended to */
+static uint32_t current;	  /* whose round the writing child reports */
+static pid_t source;		  /* this process; its child has another */
+static bool held;		  /* the last round goes into a file that somebody else passes on */
+static struct proto_ckpt written; /* what is to be said when that file is whole */
 
 uint32_t migrate_last_id(void)
 {
@@ -52,7 +54,9 @@ static void round_written(void *arg, const struct image_result *result)
 			       .pages_zero = result->pages_zero,
 			       .seconds = result->seconds,
 			       .interval = step.interval};
-	if (result->error.code == HALE_OK)
+	if (result->error.code == HALE_OK && held)
+		written = p;
+	else if (result->error.code == HALE_OK)
 		link_tell(&p, sizeof(p));
 	else if (syscall(SYS_getpid) !=
 		 source) /* or it is said when all that can be done is done */
@@ -72,11 +76,12 @@ static hale_status_t open_stream(uint32_t id, uint32_t flags, struct error *err)
 	const char *job = getenv("HALE_JOB");
 	struct live_params p = {.direct = (flags & CKPT_DIRECT) != 0,
 				.then = flags & CKPT_CLONE ? LIVE_THEN_GO_ON : LIVE_THEN_END,
+				.held = (flags & CKPT_HELD) != 0,
 				.identity = {.rank = l->rank, .nranks = l->nranks},
 				.written = round_written};
 	p.identity.id = 1 + id % (MIGRATION_IDS - 1);
 	strncpy(p.identity.job, job ? job : "", sizeof(p.identity.job) - 1);
-	p.fd = migrate_stream_source(l->mailbox->ckpt_path, err);
+	p.fd = migrate_stream_source(l->mailbox->ckpt_path, (flags & CKPT_GIVEN) != 0, err);
 	if (p.fd < 0)
 		return err->code;
 	hale_status_t rc = live_open(&p, err);
@@ -91,6 +96,7 @@ void migrate_round(uint32_t id, uint64_t began_ns)
 	struct error err = {HALE_OK, ""};
 	last_id = current = id;
 	source = getpid();
+	held = false;
 	bool open = open_stream(id, flags, &err) == HALE_OK;
 	if (!open || live_round(false, NULL, 0, NULL, &err) != IMAGE_CAPTURED) {
 		live_close();
@@ -119,24 +125,38 @@ static bool given_up(uint32_t id)
 	return atomic_load(&link_self()->mailbox->ckpt_cancelled) >= id;
 }
 
-/* After COMMIT only the agent's word that the sink is dead lets this process go on. */
+/* After COMMIT only the agent's word that the sink is dead lets this process go on. That the copies
+ * have been let go ends it as RUNS does, which a file can't say and a broken connection may lose.
+ */
 static void end_or_stay(uint32_t id, struct error *err)
 {
+	const struct mailbox *m = link_self()->mailbox;
+	struct proto_plain moved = {.type = PROTO_MOVED, .value = (int32_t)id};
 	live_verdict_t v;
 	for (int round = 0; (v = live_finish(err)) == LIVE_UNKNOWN; round++) {
+		if (round == 0 && held)
+			link_tell(&written, sizeof(written));
 		if (given_up(id)) {
 			live_close();
 			return;
 		}
+		if (atomic_load(&m->ckpt_moved) >= id) {
+			v = LIVE_MOVED;
+			break;
+		}
 		wait_a_little(round);
 	}
-	if (v == LIVE_MOVED)
-		_exit(PROTO_EXIT_MOVED);
+	if (v != LIVE_MOVED)
+		return;
+	/* for an agent that isn't our parent */
+	link_tell(&moved, sizeof(moved));
+	_exit(PROTO_EXIT_MOVED);
 }
 
 static image_return_t last_round(uint32_t id, uint32_t flags, const void *note, size_t note_len)
 {
 	struct error err = {HALE_OK, ""};
+	held = (flags & CKPT_HELD) != 0;
 	bool open = open_stream(id, flags, &err) == HALE_OK;
 	image_return_t rc = open ? live_round(true, note, note_len, NULL, &err) : IMAGE_FAILED;
 	if (rc == IMAGE_RESTORED)

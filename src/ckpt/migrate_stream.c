@@ -45,10 +45,44 @@ static int connect_to(const char *name, struct error *err)
 	return -1;
 }
 
-int migrate_stream_source(const char *name, struct error *err)
+/* One byte and perhaps a descriptor with it. The stream, or -1; *byte is 0 if nobody says one. */
+static int take_stream(int fd, char *byte)
 {
-	if (name[0] == '@')
-		return connect_to(name, err);
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	ssize_t k;
+	*byte = 0;
+	do
+		k = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (k < 0 && errno == EINTR);
+	struct cmsghdr *c = k == 1 ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (k == 1 && *byte == MIGRATE_RELAY && !c)
+		return fd;
+	close(fd);
+	if (k != 1 || (*byte != MIGRATE_DIRECT && *byte != MIGRATE_GIVEN) || !c ||
+	    c->cmsg_type != SCM_RIGHTS)
+		return -1;
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+int migrate_stream_source(const char *name, bool given, struct error *err)
+{
+	char byte;
+	if (name[0] == '@') {
+		int fd = connect_to(name, err);
+		if (fd >= 0 && given && (fd = take_stream(fd, &byte)) < 0)
+			error_set(err, HALE_ERR_PROTOCOL, "%s has not given the copy's stream",
+				  name);
+		return fd;
+	}
 	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		error_sys(err, errno == ENOSPC ? HALE_ERR_STORE_FULL : HALE_ERR_STORE,
@@ -58,17 +92,7 @@ int migrate_stream_source(const char *name, struct error *err)
 
 int migrate_stream_sink(const char *name, bool *direct, struct error *err)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	char byte = 0;
-	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t k;
+	char byte;
 	*direct = false;
 	if (name[0] != '@') {
 		int fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -79,18 +103,10 @@ int migrate_stream_sink(const char *name, bool *direct, struct error *err)
 	int fd = connect_to(name, err);
 	if (fd < 0)
 		return -1;
-	do
-		k = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (k < 0 && errno == EINTR);
-	struct cmsghdr *c = k == 1 ? CMSG_FIRSTHDR(&msg) : NULL;
-	if (k == 1 && byte == MIGRATE_RELAY && !c)
-		return fd;
-	close(fd);
-	if (k == 1 && byte == MIGRATE_DIRECT && c && c->cmsg_type == SCM_RIGHTS) {
-		*direct = true;
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-		return fd;
-	}
-	error_set(err, HALE_ERR_PROTOCOL, "%s has closed, or isn't a stream of a copy", name);
-	return -1;
+	fd = take_stream(fd, &byte);
+	if (fd < 0)
+		error_set(err, HALE_ERR_PROTOCOL, "%s has closed, or isn't a stream of a copy",
+			  name);
+	*direct = byte == MIGRATE_DIRECT;
+	return fd;
 }

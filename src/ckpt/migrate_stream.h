@@ -6,11 +6,12 @@
 #include <stdbool.h>
 #include "base/error.h"
 
-/* "@NAME": connects to an abstract stream socket of this user; otherwise creates a file. -1 with
- * err. */
-int migrate_stream_source(const char *name, struct error *err);
+/* "@NAME": connects to an abstract stream socket of this user, which is the stream, or (given) says
+ * MIGRATE_GIVEN and hands it over; otherwise creates a file. -1 with err. */
+int migrate_stream_source(const char *name, bool given, struct error *err);
 /* The other end. At "@NAME" somebody says one byte: MIGRATE_RELAY, this connection is the stream;
- * or MIGRATE_DIRECT, it comes as a descriptor with that byte. */
+ * or the stream comes as a descriptor with that byte: MIGRATE_DIRECT, the source's own connection,
+ * or MIGRATE_GIVEN, one between hosts. */
 int migrate_stream_sink(const char *name, bool *direct, struct error *err);
 
 #endif

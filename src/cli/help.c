@@ -137,7 +137,7 @@ static const char nodes_help[] =
     "SPARE (gets ranks when another node is lost), LOST. JOB may be left out when there is one.\n";
 
 static const char migrate_help[] =
-    "hale migrate [JOB] --from NODE [--to NODE]\n"
+    "hale migrate [JOB] --from NODE [--to NODE] [--via-files[=DIR]]\n"
     "\n"
     "All ranks of a node go to another one while the job runs: to NODE, else to a spare, else to "
     "the\n"
@@ -146,7 +146,13 @@ static const char migrate_help[] =
     "the rest. Returns when all ranks run again, and says how long that took. `hale nodes` lists\n"
     "nodes; the one that was left is a spare. JOB may be left out when there is one. Exit status "
     "1\n"
-    "with a sentence when the ranks stay where they are; then nothing has happened.\n";
+    "with a sentence when the ranks stay where they are; then nothing has happened.\n"
+    "\n"
+    "  --via-files[=DIR]  the job stands still while images are written into DIR (the job's "
+    "folder\n"
+    "                     for checkpoints), copied to the other node unless it sees them there, "
+    "and\n"
+    "                     read: slower, and the way to go where nothing else gets through\n";
 
 static const char agent_help[] = "hale agent --job JOB --node NAME\n"
 				 "\n"

@@ -11,6 +11,7 @@
 
 struct migration {
 	const char *job, *from, *to;
+	const char *via; /* a folder, "": the job's for checkpoints; NULL: no files */
 	bool help;
 };
 
@@ -24,6 +25,10 @@ static bool parse(int argc, char **argv, struct migration *m)
 			m->from = argv[++i];
 		else if (strcmp(argv[i], "--to") == 0 && i + 1 < argc)
 			m->to = argv[++i];
+		else if (strcmp(argv[i], "--via-files") == 0)
+			m->via = "";
+		else if (strncmp(argv[i], "--via-files=", 12) == 0 && argv[i][12])
+			m->via = argv[i] + 12;
 		else if (argv[i][0] != '-' && !m->job)
 			m->job = argv[i];
 		else
@@ -58,6 +63,8 @@ static int ask(const char *job, const struct migration *m)
 	json_string(&j, "from", m->from);
 	if (m->to)
 		json_string(&j, "to", m->to);
+	if (m->via)
+		json_string(&j, "via", m->via);
 	json_close_object(&j);
 	if (control_ask(job, j.text, &answer, &err) == HALE_OK) {
 		show(answer);
@@ -77,8 +84,8 @@ int cli_migrate(int argc, char **argv)
 	struct error err;
 
 	if (!parse(argc, argv, &m)) {
-		log_warn("hale migrate takes --from NODE, --to NODE and a job; `hale help migrate` "
-			 "says how");
+		log_warn("hale migrate takes --from NODE, --to NODE, --via-files[=DIR] and a job; "
+			 "`hale help migrate` says how");
 		return EXIT_USAGE;
 	}
 	if (m.help)

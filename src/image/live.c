@@ -363,13 +363,16 @@ live_verdict_t live_finish(struct error *err)
 	if (!live.committed) {
 		if (live.round.answers && expect(live.p.fd, LIVE_WHOLE, deadline, err) != HALE_OK)
 			return stays();
-		if (!live.round.answers)
-			return commit_file(err);
+		if (!live.round.answers) {
+			live_verdict_t v = commit_file(err);
+			live.committed = v == LIVE_MOVED && live.p.held;
+			return live.committed ? LIVE_UNKNOWN : v;
+		}
 		/* from the first byte on: whatever fails now, the sink may have it */
 		live.committed = true;
 		live_say(live.p.fd, LIVE_COMMIT, HALE_OK, NULL);
 	}
-	return await_runs(deadline, err);
+	return live.round.answers ? await_runs(deadline, err) : LIVE_UNKNOWN;
 }
 
 /* ---- the restored process ---- */

@@ -32,6 +32,8 @@ struct live_params {
 	/* No process but the sink has the other end. Then its end without RUNS proves that there
 	 * is no copy; through a relay only LIVE_DEAD does. */
 	bool direct;
+	/* A file that is whole doesn't end this process yet: live_finish says LIVE_UNKNOWN. */
+	bool held;
 	live_then_t then;
 	struct image_identity identity; /* id: of the migration, 1 … 2^22 */
 	const void *note;		/* as in image_params */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent's side of proto.h: its socket, who may connect, HELLO and WELCOME. */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -156,6 +157,17 @@ static void tell_address(struct agent *a, uint32_t rank)
 						.len = length});
 }
 
+/* A script around it would go on as if its program had ended. */
+static void take_moved(struct agent *a, uint32_t rank)
+{
+	struct agent_rank *r = &a->ranks[rank];
+
+	if (r->member == r->pid)
+		return;
+	r->moved = true;
+	agent_signal(a, rank, SIGKILL);
+}
+
 static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 {
 	struct agent *a = c->agent;
@@ -181,6 +193,10 @@ static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 		a->ranks[c->rank].initialized = true;
 	if (p->type == PROTO_FINALIZED)
 		a->ranks[c->rank].finalized = true;
+	if (p->type == PROTO_MOVED) {
+		take_moved(a, (uint32_t)c->rank);
+		return;
+	}
 	if (p->type == PROTO_ADDRESS) {
 		tell_address(a, (uint32_t)c->rank);
 		return;
@@ -197,7 +213,8 @@ static void take_end(struct agent_conn *c)
 {
 	struct agent *a = c->agent;
 	struct agent_rank *r = c->rank >= 0 ? &a->ranks[c->rank] : NULL;
-	bool lost = r && r->pid > 0 && r->member != r->pid && !r->finalized && r->initialized;
+	bool lost =
+	    r && r->pid > 0 && !r->moved && r->member != r->pid && !r->finalized && r->initialized;
 
 	conn_close(c);
 	if (lost)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "image/live_wire.h"
 #include "job/agent_private.h"
@@ -62,6 +63,7 @@ void agent_move_drop(struct agent *a)
 
 	if (v->id == 0)
 		return;
+	agent_files_end(a);
 	agent_relays_end(a);
 	leave_segment(a, v->coming.segment);
 	leave_segment(a, v->old.segment);
@@ -71,14 +73,31 @@ void agent_move_drop(struct agent *a)
 	v->went = v->cancelling = false;
 }
 
-/* Its launched process would end with it, but is another one. */
-static hale_status_t check_shells(const struct agent *a, struct error *err)
+/* What is to be started for a rank: it may have been launched as a script. One that has been
+ * replaced on the disk is not it any more; then the sink says so. */
+static void tell_program(struct agent *a, uint32_t rank)
 {
-	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		if (agent_moves_out(a, r) && a->ranks[r].member != a->ranks[r].pid)
-			return error_set(err, HALE_ERR_UNSUPPORTED,
-					 "rank %u was started by a shell, which can't move with it",
-					 r);
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)a->ranks[rank].member);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	if (n > 0 && access(path, X_OK) == 0)
+		agent_send(a,
+			   &(struct message){.type = MSG_MOVE_PROGRAM, .rank = rank, .text = path});
+}
+
+static hale_status_t check_shells(struct agent *a, struct error *err)
+{
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		if (!agent_moves_out(a, r))
+			continue;
+		if (a->ranks[r].member != a->ranks[r].pid &&
+		    agent_shell_check(a, r, err) != HALE_OK)
+			return err->code;
+		tell_program(a, r);
+	}
 	return HALE_OK;
 }
 
@@ -100,12 +119,15 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	}
 	for (uint32_t r = 0; r < nranks; r++)
-		v->relays[r] = (struct agent_relay){.agent = a, .rank = r, .source.fd = -1};
+		v->relays[r] =
+		    (struct agent_relay){.agent = a, .rank = r, .source.fd = -1, .file = -1};
 	memcpy(node_of, m->bytes, m->len);
 	status = agent_layout_beside(a, m->id, node_of, &v->coming, err);
 	free(node_of);
 	if (status == HALE_OK)
 		status = check_shells(a, err);
+	if (status == HALE_OK && *m->text)
+		return agent_files_begin(a, m->text, err);
 	return status == HALE_OK ? agent_relays_begin(a, err) : status;
 }
 
@@ -123,14 +145,12 @@ static void take_begin(struct agent *a, const struct message *m)
 
 /* The view of tomorrow holds for who belongs to it: its segment, its place among its node's ranks.
  */
-static void take_sink(struct agent *a, const struct message *m)
+void agent_move_spawn(struct agent *a, const struct message *m, const char *sink)
 {
 	struct agent_move *v = &a->move;
 	struct error err = {HALE_OK, ""};
-	char sink[128];
 	struct message spawn = *m;
 
-	snprintf(sink, sizeof(sink), "live:@%s", v->name);
 	spawn.name = sink;
 	if (!agent_moves_in(a, m->rank) || a->ranks[m->rank].pid > 0) {
 		error_set(&err, HALE_ERR_PROTOCOL, "rank %u is not to move here", m->rank);
@@ -139,10 +159,29 @@ static void take_sink(struct agent *a, const struct message *m)
 		agent_spawn_rank(a, &spawn, &err);
 		agent_view_swap(a, &v->coming);
 	}
-	agent_send(a, &(struct message){.type = MSG_MOVE_SPAWNED,
-					.rank = m->rank,
-					.value = err.code == HALE_OK ? a->ranks[m->rank].pid : 0,
-					.text = err.text});
+	if (err.code != HALE_OK)
+		agent_move_not_spawned(a, m->rank, &err);
+	else
+		agent_send(a, &(struct message){.type = MSG_MOVE_SPAWNED,
+						.rank = m->rank,
+						.value = a->ranks[m->rank].pid,
+						.text = ""});
+}
+
+void agent_move_not_spawned(struct agent *a, uint32_t rank, const struct error *err)
+{
+	agent_send(a, &(struct message){.type = MSG_MOVE_SPAWNED, .rank = rank, .text = err->text});
+}
+
+static void take_sink(struct agent *a, const struct message *m)
+{
+	char sink[128];
+
+	snprintf(sink, sizeof(sink), "live:@%s", a->move.name);
+	if (a->move.folder[0] && agent_moves_in(a, m->rank))
+		agent_file_sink(a, m);
+	else
+		agent_move_spawn(a, m, sink);
 }
 
 /* ---- rounds and the stop ---- */
@@ -150,8 +189,13 @@ static void take_sink(struct agent *a, const struct message *m)
 static void ask(struct agent *a, uint32_t rank, uint32_t base, uint32_t flags)
 {
 	struct mailbox *box = agent_mailbox(a, rank);
+	char path[PATH_MAX];
 
-	snprintf(box->ckpt_path, sizeof(box->ckpt_path), "@%s", a->move.name);
+	agent_file_path(a, rank, path);
+	if (flags & CKPT_HELD)
+		snprintf(box->ckpt_path, sizeof(box->ckpt_path), "%.511s", path);
+	else
+		snprintf(box->ckpt_path, sizeof(box->ckpt_path), "@%s", a->move.name);
 	atomic_store(&box->ckpt_base, base);
 	atomic_store(&box->ckpt_flags, flags);
 }
@@ -171,12 +215,33 @@ static void take_round(struct agent *a, const struct message *m)
 	ring(a, m->rank, m->id);
 }
 
+/* It has something with it by now that would be left behind. */
+static void stop_failed(struct agent *a, uint32_t rank, uint32_t id, const struct error *err)
+{
+	struct proto_ckpt p = {.type = PROTO_CKPT_FAILED, .id = id, .status = (int32_t)err->code};
+
+	snprintf(p.text, sizeof(p.text), "%s", err->text);
+	agent_send(
+	    a, &(struct message){.type = MSG_PACKET, .rank = rank, .bytes = &p, .len = sizeof(p)});
+}
+
 static void take_stop(struct agent *a, const struct message *m)
 {
-	/* every mailbox before the first signal, as for a checkpoint */
+	struct error err;
+	bool files = a->move.folder[0] != '\0';
+	uint32_t last = CKPT_STOP | CKPT_LIVE | (files ? CKPT_HELD : 0);
+
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		if (agent_has(a, r))
-			ask(a, r, 1, CKPT_STOP | (agent_moves_out(a, r) ? CKPT_LIVE : 0));
+		if (agent_moves_out(a, r) && agent_shell_halt(a, r, &err) != HALE_OK)
+			stop_failed(a, r, m->id, &err);
+	/* every mailbox before the first signal, as for a checkpoint */
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		if (!agent_has(a, r))
+			continue;
+		ask(a, r, files ? 0 : 1, agent_moves_out(a, r) ? last : CKPT_STOP);
+		a->move.relays[r].made = files && agent_moves_out(a, r);
+	}
+	a->move.stop_id = m->id;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (agent_has(a, r) && a->ranks[r].pid > 0)
 			ring(a, r, m->id);
@@ -227,6 +292,13 @@ static void carry_streams(struct agent *a, uint32_t rank, const uint64_t positio
 		a->intake.mailbox = to;
 }
 
+/* All copies are let go: it will not be the rank again. */
+static void let_end(struct mailbox *box, uint32_t id)
+{
+	atomic_store(&box->ckpt_moved, id);
+	mailbox_ring_slow(box);
+}
+
 static void take_go(struct agent *a)
 {
 	struct agent_move *v = &a->move;
@@ -239,6 +311,8 @@ static void take_go(struct agent *a)
 		bool was_here = v->old.node_of[r] == a->setup.node;
 		uint64_t position[3];
 
+		if (was_here && !agent_has(a, r))
+			let_end(segment_mailbox(v->old.segment, r), v->stop_id);
 		if (!agent_has(a, r))
 			continue;
 		for (int i = 0; was_here && i < 3; i++)
@@ -333,6 +407,7 @@ static void take_over(struct agent *a, const struct message *m)
 			continue;
 		if (agent_moves_out(a, r) && a->move.relays[r].source.fd >= 0)
 			live_say(a->move.relays[r].source.fd, LIVE_DEAD, HALE_OK, NULL);
+		agent_shell_resume(a, r);
 		box = agent_mailbox(a, r);
 		atomic_store(&box->ckpt_cancelled, m->id);
 		mailbox_ring_slow(box);
@@ -342,15 +417,15 @@ static void take_over(struct agent *a, const struct message *m)
 
 bool agent_move_take(struct agent *a, const struct message *m)
 {
-	bool of_rank = m->type == MSG_MOVE_SINK || m->type == MSG_MOVE_ROUND ||
-		       m->type == MSG_MOVE_DATA || m->type == MSG_MOVE_TAKEN;
+	bool both =
+	    m->type == MSG_MOVE_DATA || m->type == MSG_MOVE_TAKEN || m->type == MSG_MOVE_WANT;
+	bool of_rank = both || m->type == MSG_MOVE_SINK || m->type == MSG_MOVE_ROUND;
 
 	if (m->type == MSG_MOVE_BEGIN) {
 		take_begin(a, m);
 		return true;
 	}
-	if (m->type < MSG_MOVE_SINK ||
-	    (m->type > MSG_MOVE_OVER && m->type != MSG_MOVE_DATA && m->type != MSG_MOVE_TAKEN))
+	if (m->type < MSG_MOVE_SINK || (m->type > MSG_MOVE_OVER && !both))
 		return false;
 	/* of one that is over here */
 	if (a->move.id == 0 && m->type == MSG_MOVE_CANCEL)
@@ -382,7 +457,9 @@ bool agent_move_take(struct agent *a, const struct message *m)
 		take_over(a, m);
 		break;
 	default:
-		if (a->move.relays && m->id == a->move.id)
+		if (a->move.relays && m->id == a->move.id && a->move.folder[0])
+			agent_file_take(a, m);
+		else if (a->move.relays && m->id == a->move.id)
 			agent_relay_take(a, m);
 		break;
 	}

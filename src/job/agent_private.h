@@ -6,7 +6,8 @@
  *   agent_conn.c   the ranks' sockets
  *   agent_ckpt.c   what a checkpoint needs of this node
  *   agent_lease.c  whether the ranks may run
- *   agent_migrate.c  ranks that move to another node, or from there; agent_relay.c  their streams
+ *   agent_migrate.c  ranks that move to another node, or from there; agent_relay.c  their streams;
+ *                  agent_files.c  their files; agent_shell.c  scripts around them
  */
 #ifndef HALE_JOB_AGENT_PRIVATE_H
 #define HALE_JOB_AGENT_PRIVATE_H
@@ -50,6 +51,8 @@ struct agent_rank {
 	struct agent_conn *conn;
 	bool mpi, initialized, finalized;
 	bool met;	       /* a process of this rank has said HELLO since it was spawned */
+	bool moved;	       /* … and has said that its copy runs and it ends */
+	bool halted;	       /* the script around it stands still */
 	bool resumed, written; /* for the checkpoint under way */
 	struct stream out[2];
 };
@@ -77,8 +80,12 @@ struct agent_relay {
 	uint32_t rank;
 	struct loop_source source; /* fd -1: not connected, or over */
 	bool connected;
-	bool paused;		/* nothing is read: the window is full */
-	uint64_t out;		/* bytes that went to the head and are not TAKEN yet */
+	bool paused;   /* nothing is read: the window is full */
+	int file;      /* -1: none open. By files, what goes over comes from it or into it */
+	bool made;     /* there may be a file of this rank here */
+	char *program; /* to be started when the file is whole */
+	uint64_t seen; /* of what goes over, when that was looked at last */
+	uint64_t out;  /* bytes that went to the head and are not TAKEN yet */
 	unsigned char *waiting; /* [begin, end): for the connection */
 	size_t begin, end, cap;
 	struct agent_conn *conn; /* of a copy that has said HELLO */
@@ -88,11 +95,14 @@ struct agent_relay {
 /* A migration under way, as far as this node is concerned. */
 struct agent_move {
 	uint32_t id; /* the generation that it leads to; 0: none */
+	uint32_t stop_id;
 	struct agent_view coming, old;
 	bool went; /* coming has become the view */
 	int listener;
 	struct loop_source listening;
 	char name[108];
+	char folder[PATH_MAX]; /* for files; "": streams */
+	struct loop_timer progress;
 	struct agent_relay *relays; /* [nranks] */
 	bool cancelling;
 };
@@ -185,11 +195,28 @@ void agent_move_hello(struct agent *a, struct agent_conn *c, const struct proto_
 void agent_move_ended(struct agent *a, uint32_t rank, int status); /* a copy that moves in */
 void agent_move_drop(struct agent *a);				   /* all ranks are being ended */
 bool agent_moves_out(const struct agent *a, uint32_t rank);
+/* The copy of m->rank, whose stream comes from `sink`: tells the head. */
+void agent_move_spawn(struct agent *a, const struct message *m, const char *sink);
+void agent_move_not_spawned(struct agent *a, uint32_t rank, const struct error *err);
 
 /* agent_relay.c */
 hale_status_t agent_relays_begin(struct agent *a, struct error *err);
 void agent_relays_end(struct agent *a);
 void agent_relay_take(struct agent *a, const struct message *m); /* DATA, TAKEN */
+
+/* agent_files.c */
+hale_status_t agent_files_begin(struct agent *a, const char *folder, struct error *err);
+void agent_files_end(struct agent *a);
+void agent_file_path(const struct agent *a, uint32_t rank, char path[PATH_MAX]);
+/* Starts the copy of m->rank from its file, as soon as that is here. */
+void agent_file_sink(struct agent *a, const struct message *m);
+void agent_file_take(struct agent *a, const struct message *m); /* DATA, TAKEN, WANT */
+
+/* agent_shell.c: a rank that a script has started moves without the script */
+hale_status_t agent_shell_check(struct agent *a, uint32_t rank, struct error *err);
+/* For the time of the stop nothing but the rank itself runs of what was launched. */
+hale_status_t agent_shell_halt(struct agent *a, uint32_t rank, struct error *err);
+void agent_shell_resume(struct agent *a, uint32_t rank);
 
 /* agent_lease.c */
 void agent_lease_start(struct agent *a);

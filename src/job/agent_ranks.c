@@ -340,7 +340,7 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 		return err->code;
 	status = open_streams(a, m->rank, m->position, l.fd, err);
 	if (status == HALE_OK) {
-		r->met = r->initialized = r->finalized = r->mpi = false;
+		r->met = r->initialized = r->finalized = r->mpi = r->moved = r->halted = false;
 		r->member = 0;
 		status = launch_process(&l, &r->pid, err);
 		close_three(l.fd);
@@ -414,6 +414,8 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		c->source.ready(c->source.arg, EPOLLIN);
 	}
 	r->pid = 0;
+	if (r->moved) /* what was launched was ended with it */
+		status = PROTO_EXIT_MOVED << 8;
 	for (int i = 0; i < 2; i++)
 		stream_drain(&r->out[i]);
 	if (r->rank == 0)

@@ -228,9 +228,12 @@ static void answer_migrate(struct client *c, const struct json_value *request)
 {
 	const char *from = json_text(json_get(request, "from"), "");
 	const char *to = json_text(json_get(request, "to"), NULL);
+	const char *via = json_text(json_get(request, "via"), NULL);
 	struct error err;
 
-	if (migrate_request(c->control->head, from, to, &err) == HALE_OK)
+	if (via && !*via)
+		via = c->control->head->o->ckpt_dir;
+	if (migrate_request(c->control->head, from, to, via, &err) == HALE_OK)
 		c->moves = true;
 	else
 		answer_text(c, "error", err.text);

@@ -345,6 +345,7 @@ void crew_take(void *node, const struct message *m)
 	case MSG_MOVE_SPAWNED:
 	case MSG_MOVE_HELLO:
 	case MSG_MOVE_CANCELLED:
+	case MSG_MOVE_PROGRAM:
 		c->handler.moved(c->handler.arg, n, m);
 		break;
 	case MSG_MOVE_ENDED:
@@ -355,7 +356,9 @@ void crew_take(void *node, const struct message *m)
 		break;
 	case MSG_MOVE_DATA:
 	case MSG_MOVE_TAKEN:
+	case MSG_MOVE_WANT:
 		pass_on(n, m);
+		c->handler.moved(c->handler.arg, n, m);
 		break;
 	default:
 		if (m->type >= MSG_SPAWNED)

@@ -83,7 +83,7 @@ hale_status_t head_leave_node(struct head *h, const char *node, const char *why,
 				 "left",
 				 why, node);
 	/* refused is it while others are on their way */
-	if (migrate_request(h, node, NULL, err) != HALE_OK)
+	if (migrate_request(h, node, NULL, NULL, err) != HALE_OK)
 		return by_checkpoint(h, n, why, err);
 	n->moving = true;
 	head_say(h, "%s: the ranks of node %s go to another one", why, node);

@@ -40,7 +40,8 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_LEASE, "n")	/* granted: what ASK number n asked for */                         \
 	M(MSG_PAUSE, "v")	/* 1: the job stands still, 0: it goes on */                       \
 	M(MSG_QUIT, "")		/* the job is over */                                              \
-	M(MSG_MOVE_BEGIN, "ix") /* ranks are to live there, in segments of generation i */         \
+	M(MSG_MOVE_BEGIN,                                                                          \
+	  "itx") /* ranks are to live there, in segments of generation i; t: folder */             \
 	M(MSG_MOVE_SINK, "rpts") /* as SPAWN: who becomes rank's copy */                           \
 	M(MSG_MOVE_ROUND, "rib") /* rank: round i of its copy; b 0: the first */                   \
 	M(MSG_MOVE_STOP, "i")	 /* all ranks stop; the last round of those that move */           \
@@ -71,10 +72,12 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_MOVE_HELLO, "rvip")  /* copy v of rank is whole since stop i, streams at p */        \
 	M(MSG_MOVE_ENDED, "rv")	   /* a copy has ended; v: waitpid's status */                     \
 	M(MSG_MOVE_CANCELLED, "i") /* no copy is left here */                                      \
+	M(MSG_MOVE_PROGRAM, "rt")  /* what rank, which is to move, executes */                     \
 	/* both */                                                                                 \
 	M(MSG_ADDRESS, "irx")	 /* rank's entry of the address directory, of generation i */      \
 	M(MSG_MOVE_DATA, "rix")	 /* bytes of the stream between rank and its copy */               \
-	M(MSG_MOVE_TAKEN, "rin") /* n of them have been passed on */
+	M(MSG_MOVE_TAKEN, "rin") /* n of them have been passed on */                               \
+	M(MSG_MOVE_WANT, "ri")	 /* rank's file isn't there: send it as DATA, an empty one last */
 
 #define MESSAGE_ENUM(name, fields) name,
 enum message_type { MSG_NONE, MESSAGES(MESSAGE_ENUM) MESSAGE_TYPES };

@@ -2,6 +2,8 @@
 /* A migration, the head's side. Agents do what agent_migrate.c says; docs/migration.md has the
  * ranks' part and the invariants.
  *
+ * (By files: from PREPARING to STOPPING.)
+ *
  *   WAITING ─▶ CHECKING ─▶ PREPARING ─▶ AHEAD ─all small─▶ STOPPING ─all copies─▶ GOING
  *      │          │            │          │                   │ whole              │ all sources
  *      ▼          ▼            ▼          ▼                   ▼                    ▼ have ended
@@ -14,10 +16,12 @@
  * whole and in place; what dies from then on is a rank, which costs a rollback. */
 #include "job/migrate.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "ftb/ftb.h"
 #include "job/head_private.h"
@@ -54,7 +58,10 @@ static void move_free(struct head *h)
 	h->crew.coming = NULL;
 	loop_timer_clear(&h->loop, &v->timer);
 	free(v->coming);
+	for (uint32_t r = 0; v->movers && r < h->nranks; r++)
+		free(v->movers[r].program);
 	free(v->movers);
+	free(v->folder);
 	free(v->awaited);
 	free(v);
 }
@@ -256,6 +263,18 @@ static void look(void *arg)
 		look_again(h);
 }
 
+/* In it, one that nobody else has: found by a target, it is that of this migration. */
+static void name_folder(struct head *h)
+{
+	struct migration *v = h->move;
+	char *whole;
+
+	if (asprintf(&whole, "%s/%s.move.%u", v->folder, h->job, v->generation) < 0)
+		return;
+	free(v->folder);
+	v->folder = whole;
+}
+
 bool migrate_checked(struct head *h, const struct error *err)
 {
 	struct migration *v = h->move;
@@ -272,10 +291,13 @@ bool migrate_checked(struct head *h, const struct error *err)
 	h->generation = v->generation;
 	h->crew.coming = v->coming;
 	v->began = v->moved_at = clock_seconds();
+	if (v->folder)
+		name_folder(h);
 	await_all(h);
 	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_BEGIN,
 						  .id = v->generation,
+						  .text = v->folder ? v->folder : "",
 						  .bytes = v->coming,
 						  .len = h->nranks * sizeof(*v->coming)});
 	return true;
@@ -329,8 +351,29 @@ static void name_target(struct head *h)
 	}
 }
 
+/* Absolute: agents may stand elsewhere. */
+static hale_status_t take_via(struct migration *v, const char *via, struct error *err)
+{
+	enum { FOLDER_MAX = 300 }; /* a mailbox has room for 511 bytes with what comes behind it */
+	char here[PATH_MAX];
+
+	if (!via)
+		return HALE_OK;
+	if (via[0] == '/')
+		v->folder = strdup(via);
+	else if (!getcwd(here, sizeof(here)) || asprintf(&v->folder, "%s/%s", here, via) < 0)
+		v->folder = NULL;
+	if (!v->folder)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
+	if (strlen(v->folder) > FOLDER_MAX)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the folder's path is too long for --via-files (at most %d bytes)",
+				 FOLDER_MAX);
+	return HALE_OK;
+}
+
 hale_status_t migrate_request(struct head *h, const char *from_name, const char *to_name,
-			      struct error *err)
+			      const char *via, struct error *err)
 {
 	const struct node *from = node_named(h, from_name);
 	const struct node *to = to_name ? node_named(h, to_name) : NULL;
@@ -352,6 +395,8 @@ hale_status_t migrate_request(struct head *h, const char *from_name, const char 
 		status = error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	else
 		status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);
+	if (status == HALE_OK)
+		status = take_via(v, via, err);
 	if (status != HALE_OK) {
 		move_free(h);
 		return status;

@@ -7,10 +7,12 @@
 #include "job/head.h"
 #include "job/message.h"
 
-/* Begins to move all ranks of node `from` to node `to` (NULL: a spare, or those with most room).
+/* Begins to move all ranks of node `from` to node `to` (NULL: a spare, or those with most room), by
+ * files in a folder of their own in `via` (NULL: by streams).
  * HALE_OK: under way; control_migrated is called at the end. HALE_ERR_ARGUMENT: no such node,
  * HALE_ERR_NODE: no place, HALE_ERR_STATE: not now; each with a sentence. */
-hale_status_t migrate_request(struct head *h, const char *from, const char *to, struct error *err);
+hale_status_t migrate_request(struct head *h, const char *from, const char *to, const char *via,
+			      struct error *err);
 /* One is under way: no checkpoint can be taken. */
 bool migrate_busy(const struct head *h);
 /* The ranks stand still for it. */

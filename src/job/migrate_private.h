@@ -22,12 +22,13 @@ enum migration_phase {
 
 struct mover {
 	bool moves;
-	bool begun;   /* its copy is started */
-	bool running; /* a round is under way */
-	bool small;   /* what is left is little, as of its newest round */
-	bool again;   /* that was long ago: one more round */
-	bool whole;   /* the copy has said HELLO */
-	bool moved;   /* the source has ended */
+	bool begun;    /* its copy is started */
+	char *program; /* that it executes; NULL: the job's */
+	bool running;  /* a round is under way */
+	bool small;    /* what is left is little, as of its newest round */
+	bool again;    /* that was long ago: one more round */
+	bool whole;    /* the copy has said HELLO */
+	bool moved;    /* the source has ended */
 	bool stopped, resumed;
 	uint32_t id; /* of its newest round */
 	pid_t copy;
@@ -40,6 +41,7 @@ struct migration {
 	enum migration_phase phase;
 	uint32_t from, to; /* to == from: anywhere */
 	char target[64];   /* for sentences */
+	char *folder;	   /* for files; NULL: streams */
 	uint32_t generation, stop_id, ranks;
 	uint32_t *coming; /* [nranks] */
 	struct mover *movers;

@@ -3,6 +3,7 @@
  * done then. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include "base/base.h"
@@ -118,8 +119,10 @@ static void start_copy(struct head *h, uint32_t rank)
 
 	m->begun = m->running = true;
 	crew_tell(&h->crew, h->move->coming[rank],
-		  &(struct message){
-		      .type = MSG_MOVE_SINK, .rank = rank, .text = h->program->path, .name = ""});
+		  &(struct message){.type = MSG_MOVE_SINK,
+				    .rank = rank,
+				    .text = m->program ? m->program : h->program->path,
+				    .name = ""});
 }
 
 /* So many streams at a time; when what is left of all is little, the stop. Those that have waited
@@ -158,6 +161,9 @@ static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p
 	double expected;
 
 	v->bytes += p->bytes;
+	/* its file is whole; so is all of the rank's part in the stop */
+	if (v->folder && v->phase == STOPPING && p->id == v->stop_id && !m->begun)
+		start_copy(h, rank);
 	if (v->phase != AHEAD || !m->running || p->id != m->id)
 		return;
 	m->running = false;
@@ -244,8 +250,19 @@ static void take_ready(struct head *h, const struct node *n, const struct messag
 		migrate_give_up(h, why);
 	} else if (migrate_all_answered(h)) {
 		v->phase = AHEAD;
-		next(h);
+		if (v->folder)
+			stop_all(h);
+		else
+			next(h);
 	}
+}
+
+static void take_program(struct head *h, const struct message *m)
+{
+	struct mover *k = &h->move->movers[m->rank];
+
+	free(k->program);
+	k->program = strdup(m->text);
 }
 
 static void take_spawned(struct head *h, const struct node *n, const struct message *m)
@@ -253,7 +270,7 @@ static void take_spawned(struct head *h, const struct node *n, const struct mess
 	struct migration *v = h->move;
 	char why[512];
 
-	if (v->phase != AHEAD)
+	if (v->phase != AHEAD && v->phase != STOPPING)
 		return;
 	if (m->value == 0) {
 		snprintf(why, sizeof(why), "node %s: %.400s", n->name, m->text);
@@ -261,7 +278,8 @@ static void take_spawned(struct head *h, const struct node *n, const struct mess
 		return;
 	}
 	v->movers[m->rank].copy = m->value;
-	start_round(h, m->rank);
+	if (v->phase == AHEAD)
+		start_round(h, m->rank);
 }
 
 static void take_whole(struct head *h, const struct message *m)
@@ -297,7 +315,12 @@ void migrate_message(void *head, const struct node *n, const struct message *m)
 	struct head *h = head;
 	struct migration *v = h->move;
 
-	if (!v ||
+	if (v && m->rank < h->nranks && m->type == MSG_MOVE_PROGRAM && n->index == v->from)
+		take_program(h, m);
+	if (v && v->phase != CANCELLING &&
+	    (m->type == MSG_MOVE_DATA || m->type == MSG_MOVE_TAKEN || m->type == MSG_MOVE_WANT))
+		v->moved_at = clock_seconds();
+	if (!v || m->type >= MSG_MOVE_PROGRAM ||
 	    (m->type != MSG_MOVE_READY && m->type != MSG_MOVE_CANCELLED &&
 	     (m->rank >= h->nranks || !v->movers[m->rank].moves || v->coming[m->rank] != n->index)))
 		return;

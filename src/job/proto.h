@@ -31,9 +31,10 @@ enum { PROTO_EXIT_IMAGE_BAD = 65 };
 /* Exit status of a rank that has moved: its copy runs. */
 enum { PROTO_EXIT_MOVED = 66 };
 
-/* What an agent says to a sink that comes as live:@NAME: this connection is the stream, or it comes
- * as a descriptor with this byte. */
-enum { MIGRATE_RELAY = 'R', MIGRATE_DIRECT = 'D' };
+/* What an agent says to a sink that comes as live:@NAME, and to a source that expects it
+ * (CKPT_GIVEN): this connection is the stream, or it comes as a descriptor with this byte. DIRECT:
+ * nobody but the other process has its other end. */
+enum { MIGRATE_RELAY = 'R', MIGRATE_DIRECT = 'D', MIGRATE_GIVEN = 'G' };
 
 enum proto_type {
 	/* rank → agent */
@@ -47,6 +48,7 @@ enum proto_type {
 	PROTO_CKPT_FAILED,  /* from either: struct proto_ckpt with text */
 	PROTO_CKPT_STOPPED, /* suspended and saved, for a CKPT_STOP; proto_plain.value = id */
 	PROTO_ADDRESS,	    /* its entry of the address directory has changed; struct proto_plain */
+	PROTO_MOVED,	    /* its copy runs: this process ends now; struct proto_plain */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
@@ -108,6 +110,7 @@ static inline size_t proto_size(uint32_t type)
 	case PROTO_CKPT_ASK:
 	case PROTO_ADDRESS:
 	case PROTO_CKPT_STOPPED:
+	case PROTO_MOVED:
 		return sizeof(struct proto_plain);
 	case PROTO_CKPT_RESUMED:
 	case PROTO_CKPT_WRITTEN:

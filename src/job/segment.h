@@ -86,6 +86,8 @@ struct mailbox {
 	 * that has come as a WELCOME on the rank's connection */
 	_Atomic uint32_t ckpt_released;
 	_Atomic uint32_t ckpt_rejoin;	/* valid before ckpt_released changes */
+	/* highest id of a stop whose copies have been let go: who waits in it to become one ends */
+	_Atomic uint32_t ckpt_moved;
 	char ckpt_path[512];		/* of this rank's image, valid before ckpt_wanted changes */
 	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
@@ -119,6 +121,9 @@ enum ckpt_flag {
 	CKPT_STOP = 64,	   /* stop until ckpt_released; with LIVE: the last round */
 	CKPT_CLONE = 128,  /* with LIVE: this rank goes on beside its copy */
 	CKPT_DIRECT = 256, /* with LIVE: the stream ends in the copy's process, not in a relay */
+	CKPT_HELD = 512,   /* with LIVE and a file: when that is whole, wait for ckpt_moved */
+	CKPT_GIVEN = 1024, /* with LIVE: the stream comes as a descriptor, from the socket that
+			    * ckpt_path names */
 };
 
 static inline struct segment_address *segment_address_of(struct segment *s, uint32_t rank)
