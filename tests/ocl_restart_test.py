@@ -124,14 +124,14 @@ def what_waits_for_the_program_is_no_time_for_a_checkpoint(s):
 
 @test
 def a_runtime_that_ends_is_replaced(s):
-    exe = opencl(s, "ocl_solver")
-    for mode in [[], ["-q", "2", "-o"], ["-m"]]:
-        alone = s.run(exe, *mode, "3000")
-        job = run_opencl(s, exe, *mode, "3000", HALE_OPENCL="check=none ckpt=epochs:20")
+    solver, recorded = opencl(s, "ocl_solver"), opencl(s, "ocl_recorded")
+    for argv in [[solver, "3000"], [solver, "-q", "2", "-o", "3000"], [solver, "-m", "3000"], [recorded, "out", "1000"]]:
+        alone = s.run(*argv)
+        job = run_opencl(s, *argv, HALE_OPENCL="check=none ckpt=epochs:20")
         job.until_output(r"^100 ")
         os.kill(server_of(job.ranks(1)[0]), signal.SIGKILL)
         r = job.wait()
-        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), mode, alone, r)
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), argv, alone, r)
         expect("has ended" in r.err, r)
 
 

@@ -59,6 +59,33 @@ def images_shared_virtual_memory_and_callbacks(s):
             expect(found(r)[:2] == (1, 1), r)
 
 
+REMOTE = {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
+
+
+@test
+def command_buffers_are_replayed(s):
+    """The program compares what it reads with what it should be; here also errors' codes are compared."""
+    exe = opencl(s, "ocl_recorded")
+    alone = s.run(exe, "in", "6")
+    expect(alone.status == 0 and len(alone.out.splitlines()) == 7, alone)
+    for env, mode in itertools.product([{}, REMOTE], ["in", "out", "gate", "changed"]):
+        r = s.run(exe, mode, "6", env=env)
+        if env or mode != "changed":  # PoCL 3.1 alone takes the arguments that the kernel has later
+            expect(r.status == 0 and r.out == alone.out, mode, env, r)
+        for settings in ["ckpt=every-epoch inject=epoch:3", "ckpt=off inject=epoch:5"]:
+            r = same(s, "check=none " + settings, exe, mode, "6", alone=alone, **env)
+            expect(found(r)[:2] == (1, 1), mode, env, r)
+    for mode in ["in", "out", "changed"]:  # on the other device they are not the runtime's any more
+        r = same(s, "check=none ckpt=epochs:2 inject=epoch:3:2", exe, mode, "6", alone=alone,
+                 POCL_DEVICES="pthread pthread")
+        expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, mode, r)
+    wrong = s.run(exe, "errors")
+    for env in [{}, REMOTE]:
+        r = same(s, "check=none", exe, "errors", alone=wrong, **env)
+        expect(len(r.out.splitlines()) == 10, r)
+    expect(s.run(exe, "errors", env=REMOTE).out == wrong.out, wrong)
+
+
 @test
 def the_second_error_in_a_row_moves_to_another_device(s):
     exe = opencl(s, "ocl_solver")

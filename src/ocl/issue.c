@@ -145,6 +145,8 @@ cl_int ocl_issue(const struct entry *e, cl_command_queue q, void *host, cl_uint 
 	case OP_KERNEL:
 	case OP_TASK:
 		return issue_kernel(e, q, n, w, event);
+	case OP_RECORDED:
+		return ocl_recorded_issue(e, q, n, w, event);
 	case OP_MAP:
 	case OP_MAP_IMAGE:
 	case OP_UNMAP:

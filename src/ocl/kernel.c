@@ -305,6 +305,21 @@ cl_int ocl_kernel_bind(struct kernel *k, struct args *a, bool fresh)
 	return status;
 }
 
+void ocl_kernel_unbind(struct kernel *k)
+{
+	if (!k->bound)
+		return;
+	if (OBJ(k)->refs > 0) {
+		ocl_kernel_bind(k, k->args, false);
+	} else if (k->bound != k->args) {
+		/* only the log has it still: what it was given last may be gone */
+		struct args *now = ocl_args_ref(k->bound);
+		ocl_args_unref(k->args);
+		k->args = now;
+	}
+	k->bound = NULL;
+}
+
 /* ---- what a launch uses and may write ---- */
 
 /* Which arguments the kernel can't write through (clGetKernelArgInfo), asked once. */
@@ -382,17 +397,17 @@ static bool use_svm(struct domain *d, struct entry *e, uint32_t *room)
 	return true;
 }
 
-bool ocl_kernel_uses(struct kernel *k, struct entry *e)
+bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e)
 {
 	struct domain *d = OBJ(k)->domain;
 	bool svm = k->svm_pointers;
-	uint32_t room = 0;
+	uint32_t room = e->used_count;
 
-	if (!k->args)
+	if (!a)
 		return false;
 	ocl_kernel_examine(k);
-	for (cl_uint i = 0; i < k->args->count; i++) {
-		const struct arg *g = &k->args->at[i];
+	for (cl_uint i = 0; i < a->count; i++) {
+		const struct arg *g = &a->at[i];
 		struct object *o;
 		void *handle;
 
@@ -400,12 +415,14 @@ bool ocl_kernel_uses(struct kernel *k, struct entry *e)
 		if (!g->handle)
 			continue;
 		memcpy(&handle, g->value, sizeof(handle));
-		if ((o = ocl_find(handle, OCL_MEM))) {
+		/* what a command buffer uses the program may have released since it recorded it */
+		o = e->op == OP_RECORDED ? ocl_find_held(handle) : ocl_find(handle, OCL_MEM);
+		if (o && o->kind == OCL_MEM) {
 			e->lasting |= mark((struct mem *)o, g);
 		} else {
 			o = ocl_find(handle, OCL_SAMPLER);
 		}
-		if (o && !add_used(e, o, &room))
+		if (o && e->op != OP_RECORDED && !add_used(e, o, &room))
 			return false;
 	}
 	e->lasting |= svm;

@@ -46,6 +46,8 @@ void ocl_entry_free(struct domain *d, struct entry *e)
 		ocl_drop(OBJ(e->dst));
 	if (e->src)
 		ocl_drop(OBJ(e->src));
+	if (e->recorded)
+		ocl_drop(OBJ(e->recorded));
 	if (e->queue)
 		ocl_drop(OBJ(e->queue));
 	free(e);

@@ -420,39 +420,17 @@ static cl_int CL_API_CALL set_mem_flags(cl_mem handle, cl_bitfield flags)
 	return status;
 }
 
-typedef cl_int(CL_API_CALL *run_buffer_fn)(cl_uint, cl_command_queue *, void *, cl_uint,
-					   const cl_event *, cl_event *);
-static run_buffer_fn run_buffer;
-
-/* Recorded commands may do anything to any object: nothing can be replayed before the next
- * checkpoint, which is due at once. */
-static cl_int CL_API_CALL enqueue_command_buffer(cl_uint count, cl_command_queue *queues,
-						 void *recorded, cl_uint waits,
-						 const cl_event *wait, cl_event *event)
-{
-	cl_int status = run_buffer(count, queues, recorded, waits, wait, event);
-
-	ocl_lock();
-	for (struct domain *d = ocl.domains; d; d = d->next_domain) {
-		d->unprotected = true;
-		for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
-			if (o->kind == OCL_MEM || o->kind == OCL_SVM)
-				((struct mem *)o)->root->modified |= OCL_BY_DEVICE;
-	}
-	ocl_unlock();
-	return status;
-}
-
 static void *own_function(const char *name, void *real)
 {
+	void *own;
+
 	if (!name || ocl.passive)
 		return NULL;
 	if (strcmp(name, "haleSetMemFlags") == 0)
 		return (void *)(uintptr_t)set_mem_flags;
-	if (strcmp(name, "clEnqueueCommandBufferKHR") == 0) {
-		run_buffer = (run_buffer_fn)(uintptr_t)real;
-		return real ? (void *)(uintptr_t)enqueue_command_buffer : NULL;
-	}
+	own = ocl_recorded_function(name, real);
+	if (own)
+		return own;
 	/* commands that come this way can't be seen */
 	if (strncmp(name, "clEnqueue", 9) == 0)
 		log_warn("opencl: the program asked for %s; what it does that way is not replayed "

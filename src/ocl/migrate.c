@@ -241,7 +241,7 @@ static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id devi
 		return false;
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
 		o->next_real = anew(&m, o);
-		if (!o->next_real && o->kind != OCL_PROGRAM) {
+		if (!o->next_real && o->kind != OCL_PROGRAM && o->kind != OCL_RECORDED) {
 			log_info("opencl: an object could not be made on the other device");
 			undo(&m);
 			return false;

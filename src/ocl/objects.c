@@ -310,6 +310,9 @@ void ocl_object_fini(struct object *o)
 			ocl_drop(OBJ(e->queue));
 		break;
 	}
+	case OCL_RECORDED:
+		ocl_recorded_fini((struct recorded *)o);
+		break;
 	case OCL_CONTEXT:
 	case OCL_SAMPLER:
 		break;

@@ -32,6 +32,7 @@ typedef enum ocl_kind {
 	OCL_PROGRAM,
 	OCL_KERNEL,
 	OCL_EVENT,
+	OCL_RECORDED,
 } ocl_kind_t;
 
 /* What every shadow begins with. */
@@ -168,6 +169,19 @@ struct event {
 	int gate;	     /* a user event's number in the domain, -1: none yet */
 };
 
+/* ---- command buffers (cl_khr_command_buffer) ---- */
+
+struct recorded {
+	struct object o;
+	const struct recorder *with; /* the functions of its platform */
+	struct queue *queue;	     /* held: where it runs unless the program says otherwise */
+	struct entry *first, **last; /* the commands, never logged themselves */
+	cl_kernel *kernels;	     /* ours: with the arguments of each launch */
+	uint32_t kernel_count;
+	uint32_t generation; /* of the domain: later it is unknown to the runtime */
+	bool opaque;	     /* not all that was recorded is known here */
+};
+
 /* ---- the log ---- */
 
 typedef enum ocl_op {
@@ -186,6 +200,7 @@ typedef enum ocl_op {
 	OP_FILL_IMAGE,
 	OP_KERNEL,
 	OP_TASK,
+	OP_RECORDED, /* a command buffer */
 	OP_MAP,
 	OP_MAP_IMAGE,
 	OP_UNMAP,
@@ -230,7 +245,8 @@ struct entry {
 	cl_kernel kernel_handle;
 	struct kernel *kernel; /* held */
 	struct args *args;
-	struct object **used; /* held: memory objects and samplers among the arguments */
+	struct recorded *recorded; /* held */
+	struct object **used;	   /* held: memory objects and samplers among the arguments */
 	uint32_t used_count;
 };
 
@@ -376,12 +392,14 @@ struct args *ocl_args_ref(struct args *a);
 void ocl_args_unref(struct args *a);
 /* Gives the runtime these arguments; all of them when it has none yet (fresh). */
 cl_int ocl_kernel_bind(struct kernel *k, struct args *a, bool fresh);
+/* After a replay: it has the program's arguments again. */
+void ocl_kernel_unbind(struct kernel *k);
 void ocl_kernel_examine(struct kernel *k);
 void ocl_kernel_fini(struct kernel *k);
 void ocl_program_fini(struct program *p);
 void ocl_mem_fini(struct mem *m);
 /* Marks what a kernel with these arguments may write, and collects (held) what it uses. */
-bool ocl_kernel_uses(struct kernel *k, struct entry *e);
+bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e);
 
 /* ---- log.c ---- */
 struct entry *ocl_entry_new(ocl_op_t op);
@@ -412,6 +430,10 @@ void ocl_pool_give(void *p, size_t size);
  * what is wrong. map: where a map command's pointer goes. */
 cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
 		  const cl_event *wait, cl_event *event, void **map);
+/* Finds and holds what e refers to. False: something in it isn't known here. */
+bool ocl_entry_resolve(struct domain *d, struct entry *e);
+/* What the command may change: marked as modified since the last checkpoint. */
+void ocl_entry_mark(struct entry *e);
 /* Commands whose host memory, or mapping, shows device data to the program. */
 bool ocl_entry_reads(const struct entry *e);
 /* Keeps records of mappings: after a map has been issued, before an unmap is. */
@@ -509,6 +531,20 @@ bool ocl_migrate(struct domain *d);
 void ocl_guest_init(void);
 /* A descriptor that images leave out. */
 void ocl_guest_descriptor(int fd, bool in);
+
+/* ---- recorded.c ---- */
+/* Our own function of that name of cl_khr_command_buffer, where the runtime has one; else NULL. */
+void *ocl_recorded_function(const char *name, void *real);
+/* Marks what the commands of e's buffer may write. False: out of memory. */
+bool ocl_recorded_uses(struct domain *d, struct entry *e);
+/* Enqueues the buffer of e: as the runtime's own, or, where that is unknown to the runtime (after
+ * a move), command by command. */
+cl_int ocl_recorded_issue(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
+			  cl_event *event);
+/* All its commands in q, which is in order; kernels are left with the arguments of the last. */
+cl_int ocl_recorded_replay(const struct recorded *r, cl_command_queue q);
+void ocl_recorded_fini(struct recorded *r);
+cl_int ocl_recorded_release(void *handle);
 
 /* ---- report.c ---- */
 void ocl_report_init(void);

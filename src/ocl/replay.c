@@ -75,6 +75,8 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 
 	if (!as_transfer(d, e, &t))
 		return true;
+	if (e->recorded)
+		return ocl_recorded_replay(e->recorded, q) == CL_SUCCESS;
 	if (e->kernel && ocl_kernel_bind(e->kernel, e->args, false) != CL_SUCCESS)
 		return false;
 	if (takes_host_data(&t)) {
@@ -95,12 +97,8 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 static void unbind_kernels(struct domain *d)
 {
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
-		struct kernel *k = (struct kernel *)o;
-		if (o->kind != OCL_KERNEL || !k->bound)
-			continue;
-		if (o->refs > 0)
-			ocl_kernel_bind(k, k->args, false);
-		k->bound = NULL;
+		if (o->kind == OCL_KERNEL)
+			ocl_kernel_unbind((struct kernel *)o);
 	}
 }
 

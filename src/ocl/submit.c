@@ -164,8 +164,7 @@ static bool known(cl_mem handle, struct mem **m)
 	return !handle || *m;
 }
 
-/* False: something in it isn't known here. */
-static bool resolve(struct domain *d, struct entry *e)
+bool ocl_entry_resolve(struct domain *d, struct entry *e)
 {
 	struct mem *dst, *src;
 	bool all = known(e->dst_handle, &dst) && known(e->src_handle, &src);
@@ -187,14 +186,14 @@ static bool resolve(struct domain *d, struct entry *e)
 		if (!e->kernel)
 			return false;
 		ocl_hold(OBJ(e->kernel));
-		if (!ocl_kernel_uses(e->kernel, e))
+		if (!ocl_kernel_uses(e->kernel, e->kernel->args, e))
 			return false;
 		e->args = ocl_args_ref(e->kernel->args);
 	}
-	return true;
+	return e->op != OP_RECORDED || ocl_recorded_uses(d, e);
 }
 
-static void mark_modified(struct entry *e)
+void ocl_entry_mark(struct entry *e)
 {
 	struct mem *m = e->dst ? e->dst->root : NULL;
 
@@ -226,7 +225,7 @@ static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event ev
 	} else if (event && !theirs) {
 		NEXT->clReleaseEvent(event);
 	}
-	mark_modified(e);
+	ocl_entry_mark(e);
 	ocl_log_append(d, e);
 	if (reads)
 		d->unchecked++;
@@ -394,7 +393,7 @@ cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uin
 	ocl_lock();
 	q = ocl_find(queue, OCL_QUEUE);
 	d = q ? OBJ(q)->domain : NULL;
-	if (!d || !resolve(d, e)) { /* wrong, or an object of an extension */
+	if (!d || !ocl_entry_resolve(d, e)) { /* wrong, or an object of an extension */
 		if (d && d->live)
 			d->unprotected |= e->dst_handle != NULL;
 		ocl_unlock();

@@ -191,7 +191,8 @@ void ocl_hold(struct object *o)
 /* Objects whose last release was put off are released here. */
 static bool kept_for_log(ocl_kind_t kind)
 {
-	return kind == OCL_MEM || kind == OCL_SVM || kind == OCL_KERNEL || kind == OCL_SAMPLER;
+	return kind == OCL_MEM || kind == OCL_SVM || kind == OCL_KERNEL || kind == OCL_SAMPLER ||
+	       kind == OCL_RECORDED;
 }
 
 void ocl_drop(struct object *o)
@@ -309,6 +310,8 @@ cl_int ocl_runtime_release(void *real, ocl_kind_t kind)
 		return NEXT->clReleaseKernel(real);
 	case OCL_EVENT:
 		return NEXT->clReleaseEvent(real);
+	case OCL_RECORDED:
+		return ocl_recorded_release(real);
 	case OCL_SVM:
 		break;
 	}

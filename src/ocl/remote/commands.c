@@ -32,21 +32,103 @@ static bool put_three(struct call *c, const size_t *v)
 	return v != NULL;
 }
 
+/* ---- what each says of itself; also for command buffers ---- */
+
+cl_int put_copy(struct call *c, cl_command_queue queue, cl_mem src, cl_mem dst, size_t from,
+		size_t to, size_t size, struct stub **q)
+{
+	cl_int status;
+
+	if (!begin(c, queue, src, dst, q, &status))
+		return status;
+	put(c, from);
+	put(c, to);
+	put(c, size);
+	return CL_SUCCESS;
+}
+
+cl_int put_copy_rect(struct call *c, cl_command_queue queue, cl_mem src, cl_mem dst,
+		     const size_t *from, const size_t *to, const size_t *region,
+		     const size_t pitch[4], struct stub **q)
+{
+	cl_int status;
+
+	if (!begin(c, queue, src, dst, q, &status))
+		return status;
+	if (!put_three(c, from) || !put_three(c, to) || !put_three(c, region))
+		return CL_INVALID_VALUE;
+	for (int i = 0; i < 4; i++)
+		put(c, pitch[i]);
+	return CL_SUCCESS;
+}
+
+cl_int put_fill(struct call *c, cl_command_queue queue, cl_mem mem, const void *pattern,
+		size_t bytes, size_t offset, size_t size, struct stub **q)
+{
+	cl_int status;
+
+	if (!begin(c, queue, mem, mem, q, &status))
+		return status;
+	if (!pattern || bytes > 128)
+		return CL_INVALID_VALUE;
+	put(c, offset);
+	put(c, size);
+	put_blob(c, pattern, bytes);
+	return CL_SUCCESS;
+}
+
+cl_int put_copy_image(struct call *c, cl_command_queue queue, cl_mem src, cl_mem dst,
+		      const size_t *from, const size_t *to, const size_t *region, struct stub **q)
+{
+	cl_int status;
+
+	if (!begin(c, queue, src, dst, q, &status))
+		return status;
+	return put_three(c, from) && put_three(c, to) && put_three(c, region) ? CL_SUCCESS
+									      : CL_INVALID_VALUE;
+}
+
+cl_int put_image_and_buffer(struct call *c, cl_command_queue queue, cl_mem src, cl_mem dst,
+			    const size_t *origin, const size_t *region, size_t offset,
+			    struct stub **q)
+{
+	cl_int status;
+
+	if (!begin(c, queue, src, dst, q, &status))
+		return status;
+	if (!put_three(c, origin) || !put_three(c, region))
+		return CL_INVALID_VALUE;
+	put(c, offset);
+	return CL_SUCCESS;
+}
+
+cl_int put_fill_image(struct call *c, cl_command_queue queue, cl_mem mem, const void *colour,
+		      const size_t *origin, const size_t *region, struct stub **q)
+{
+	cl_int status;
+
+	if (!begin(c, queue, mem, mem, q, &status))
+		return status;
+	if (!colour || !put_three(c, origin) || !put_three(c, region))
+		return CL_INVALID_VALUE;
+	put_blob(c, colour, 16);
+	return CL_SUCCESS;
+}
+
+/* ---- the calls ---- */
+
 static cl_int CL_API_CALL copy(cl_command_queue queue, cl_mem src, cl_mem dst, size_t from,
 			       size_t to, size_t size, WAITS)
 {
 	struct call c = {0};
 	struct stub *q, *a, *b;
-	cl_int status;
+	cl_int status = put_copy(&c, queue, src, dst, from, to, size, &q);
 	bool quick;
 
-	if (!begin(&c, queue, src, dst, &q, &status))
+	if (status != CL_SUCCESS)
 		return status;
 	a = (struct stub *)src;
 	b = (struct stub *)dst;
-	put(&c, from);
-	put(&c, to);
-	put(&c, size);
 	quick = a != b && !a->parent && !b->parent && a->mem.type == CL_MEM_OBJECT_BUFFER &&
 		b->mem.type == CL_MEM_OBJECT_BUFFER && size > 0 && from + size <= a->mem.size &&
 		to + size <= b->mem.size && a->context == q->context && b->context == q->context;
@@ -58,18 +140,13 @@ static cl_int CL_API_CALL copy_rect(cl_command_queue queue, cl_mem src, cl_mem d
 				    size_t src_row, size_t src_slice, size_t dst_row,
 				    size_t dst_slice, WAITS)
 {
+	size_t pitch[4] = {src_row, src_slice, dst_row, dst_slice};
 	struct call c = {0};
 	struct stub *q;
-	cl_int status;
+	cl_int status = put_copy_rect(&c, queue, src, dst, from, to, region, pitch, &q);
 
-	if (!begin(&c, queue, src, dst, &q, &status))
+	if (status != CL_SUCCESS)
 		return status;
-	if (!put_three(&c, from) || !put_three(&c, to) || !put_three(&c, region))
-		return CL_INVALID_VALUE;
-	put(&c, src_row);
-	put(&c, src_slice);
-	put(&c, dst_row);
-	put(&c, dst_slice);
 	return remote_enqueue(&c, OP_COPY_RECT, q, CL_COMMAND_COPY_BUFFER_RECT, false, count, list,
 			      event);
 }
@@ -79,15 +156,10 @@ static cl_int CL_API_CALL fill(cl_command_queue queue, cl_mem mem, const void *p
 {
 	struct call c = {0};
 	struct stub *q;
-	cl_int status;
+	cl_int status = put_fill(&c, queue, mem, pattern, bytes, offset, size, &q);
 
-	if (!begin(&c, queue, mem, mem, &q, &status))
+	if (status != CL_SUCCESS)
 		return status;
-	if (!pattern || bytes > 128)
-		return CL_INVALID_VALUE;
-	put(&c, offset);
-	put(&c, size);
-	put_blob(&c, pattern, bytes);
 	return remote_enqueue(&c, OP_FILL, q, CL_COMMAND_FILL_BUFFER, false, count, list, event);
 }
 
@@ -97,12 +169,10 @@ static cl_int CL_API_CALL copy_image(cl_command_queue queue, cl_mem src, cl_mem 
 {
 	struct call c = {0};
 	struct stub *q;
-	cl_int status;
+	cl_int status = put_copy_image(&c, queue, src, dst, from, to, region, &q);
 
-	if (!begin(&c, queue, src, dst, &q, &status))
+	if (status != CL_SUCCESS)
 		return status;
-	if (!put_three(&c, from) || !put_three(&c, to) || !put_three(&c, region))
-		return CL_INVALID_VALUE;
 	return remote_enqueue(&c, OP_COPY_IMAGE, q, CL_COMMAND_COPY_IMAGE, false, count, list,
 			      event);
 }
@@ -113,13 +183,10 @@ static cl_int CL_API_CALL image_to_buffer(cl_command_queue queue, cl_mem src, cl
 {
 	struct call c = {0};
 	struct stub *q;
-	cl_int status;
+	cl_int status = put_image_and_buffer(&c, queue, src, dst, from, region, to, &q);
 
-	if (!begin(&c, queue, src, dst, &q, &status))
+	if (status != CL_SUCCESS)
 		return status;
-	if (!put_three(&c, from) || !put_three(&c, region))
-		return CL_INVALID_VALUE;
-	put(&c, to);
 	return remote_enqueue(&c, OP_IMAGE_TO_BUFFER, q, CL_COMMAND_COPY_IMAGE_TO_BUFFER, false,
 			      count, list, event);
 }
@@ -130,13 +197,10 @@ static cl_int CL_API_CALL buffer_to_image(cl_command_queue queue, cl_mem src, cl
 {
 	struct call c = {0};
 	struct stub *q;
-	cl_int status;
+	cl_int status = put_image_and_buffer(&c, queue, src, dst, to, region, from, &q);
 
-	if (!begin(&c, queue, src, dst, &q, &status))
+	if (status != CL_SUCCESS)
 		return status;
-	if (!put_three(&c, to) || !put_three(&c, region))
-		return CL_INVALID_VALUE;
-	put(&c, from);
 	return remote_enqueue(&c, OP_BUFFER_TO_IMAGE, q, CL_COMMAND_COPY_BUFFER_TO_IMAGE, false,
 			      count, list, event);
 }
@@ -146,32 +210,33 @@ static cl_int CL_API_CALL fill_image(cl_command_queue queue, cl_mem mem, const v
 {
 	struct call c = {0};
 	struct stub *q;
-	cl_int status;
+	cl_int status = put_fill_image(&c, queue, mem, colour, origin, region, &q);
 
-	if (!begin(&c, queue, mem, mem, &q, &status))
+	if (status != CL_SUCCESS)
 		return status;
-	if (!colour || !put_three(&c, origin) || !put_three(&c, region))
-		return CL_INVALID_VALUE;
-	put_blob(&c, colour, 16);
 	return remote_enqueue(&c, OP_FILL_IMAGE, q, CL_COMMAND_FILL_IMAGE, false, count, list,
 			      event);
 }
 
 /* ---- order ---- */
 
-enum { ORDER_MARKER, ORDER_BARRIER };
+cl_int remote_order(struct stub *q, uint64_t kind, cl_command_type type, WAITS)
+{
+	struct call c = {0};
+
+	put(&c, q->id);
+	put(&c, kind);
+	return remote_enqueue(&c, OP_MARKER, q, type, true, count, list, event);
+}
 
 static cl_int order(cl_command_queue queue, uint64_t kind, WAITS)
 {
 	struct stub *q = stub_of(queue, STUB_QUEUE);
-	struct call c = {0};
 
 	if (!q)
 		return CL_INVALID_COMMAND_QUEUE;
-	put(&c, q->id);
-	put(&c, kind);
-	return remote_enqueue(&c, OP_MARKER, q, kind ? CL_COMMAND_BARRIER : CL_COMMAND_MARKER, true,
-			      count, list, event);
+	return remote_order(q, kind, kind ? CL_COMMAND_BARRIER : CL_COMMAND_MARKER, count, list,
+			    event);
 }
 
 static cl_int CL_API_CALL marker(cl_command_queue queue, WAITS)

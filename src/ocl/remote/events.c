@@ -19,7 +19,7 @@ void put_waits(struct call *c, cl_uint count, const cl_event *list, const struct
 	put(c, event ? event->id : 0);
 }
 
-static bool all_are_events(cl_uint count, const cl_event *list)
+bool all_are_events(cl_uint count, const cl_event *list)
 {
 	if (!list || count == 0)
 		return !list && count == 0;

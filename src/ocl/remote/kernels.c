@@ -89,7 +89,7 @@ static cl_int CL_API_CALL create_kernels(cl_program program, cl_uint room, cl_ke
 	return status;
 }
 
-static cl_kernel CL_API_CALL clone_kernel(cl_kernel source, cl_int *status)
+cl_kernel CL_API_CALL remote_clone_kernel(cl_kernel source, cl_int *status)
 {
 	struct stub *from = stub_of(source, STUB_KERNEL), *s;
 	struct call c = {0};
@@ -99,6 +99,9 @@ static cl_kernel CL_API_CALL clone_kernel(cl_kernel source, cl_int *status)
 	s = begin(from->parent, from->kernel.args);
 	if (!s)
 		return refuse(CL_OUT_OF_HOST_MEMORY, status);
+	if (s->kernel.arg_size && from->kernel.arg_size)
+		memcpy(s->kernel.arg_size, from->kernel.arg_size,
+		       from->kernel.args * sizeof(uint64_t));
 	put(&c, s->id);
 	put(&c, from->id);
 	return remote_make(s, &c, OP_KERNEL_CLONE, status);
@@ -177,6 +180,25 @@ static void padded(size_t to[3], const size_t *from, cl_uint dims)
 		to[i] = from[i];
 }
 
+void put_launch(struct call *c, const struct stub *q, const struct stub *kernel, cl_uint dims,
+		const size_t *offset, const size_t *global, const size_t *local)
+{
+	size_t o[3], g[3], l[3];
+
+	padded(o, offset, dims);
+	padded(g, global, dims);
+	padded(l, local, dims);
+	put(c, q->id);
+	put(c, kernel->id);
+	put(c, dims);
+	put(c, (offset != NULL) | (global != NULL) << 1 | (local != NULL) << 2);
+	for (int i = 0; i < 3; i++) {
+		put(c, o[i]);
+		put(c, g[i]);
+		put(c, l[i]);
+	}
+}
+
 static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
 				 const size_t *offset, const size_t *global, const size_t *local,
 				 cl_uint count, const cl_event *list, cl_event *event)
@@ -190,20 +212,12 @@ static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_ui
 
 	if (!q || !s)
 		return q ? CL_INVALID_KERNEL : CL_INVALID_COMMAND_QUEUE;
+	put_launch(&c, q, s, dims, offset, global, local);
 	padded(o, offset, dims);
 	padded(g, global, dims);
 	padded(l, local, dims);
 	quick = k->queue == q->id && k->dims == dims && dims <= 3 && global &&
 		same_size(k->offset, o) && same_size(k->global, g) && same_size(k->local, l);
-	put(&c, q->id);
-	put(&c, s->id);
-	put(&c, dims);
-	put(&c, (offset != NULL) | (global != NULL) << 1 | (local != NULL) << 2);
-	for (int i = 0; i < 3; i++) {
-		put(&c, o[i]);
-		put(&c, g[i]);
-		put(&c, l[i]);
-	}
 	status =
 	    remote_enqueue(&c, OP_LAUNCH, q, CL_COMMAND_NDRANGE_KERNEL, quick, count, list, event);
 	if (status == CL_SUCCESS && !quick && global && dims <= 3) {
@@ -265,7 +279,7 @@ void kernels_fill(cl_icd_dispatch *d)
 {
 	d->clCreateKernel = create_kernel;
 	d->clCreateKernelsInProgram = create_kernels;
-	d->clCloneKernel = clone_kernel;
+	d->clCloneKernel = remote_clone_kernel;
 	d->clRetainKernel = retain_kernel;
 	d->clReleaseKernel = release_kernel;
 	d->clSetKernelArg = set_arg;

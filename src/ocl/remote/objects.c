@@ -119,7 +119,7 @@ static cl_int CL_API_CALL get_platforms(cl_uint room, cl_platform_id *list, cl_u
 /* Extensions with functions of their own, or that need the program's memory, are not offered. */
 static bool is_offered(const char *name, size_t n)
 {
-	static const char *const not_offered[] = {"command_buffer",
+	static const char *const not_offered[] = {"command_buffer_",
 						  "_gl_",
 						  "_egl_",
 						  "d3d",
@@ -586,9 +586,9 @@ static cl_int CL_API_CALL sampler_info(cl_sampler sampler, cl_sampler_info name,
 
 /* ---- the driver ---- */
 
-static void *CL_API_CALL no_extension(cl_platform_id p, const char *name)
+static void *CL_API_CALL extension(cl_platform_id p, const char *name)
 {
-	return NULL;
+	return name ? recorded_function(name) : NULL;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *list,
@@ -603,7 +603,7 @@ CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *name)
 		return (void *)(uintptr_t)clIcdGetPlatformIDsKHR;
 	if (name && strcmp(name, "clGetPlatformInfo") == 0)
 		return (void *)(uintptr_t)platform_info;
-	return NULL;
+	return name ? recorded_function(name) : NULL;
 }
 
 /* What isn't offered. For functions that return a pointer this is NULL. */
@@ -634,7 +634,7 @@ void objects_fill(cl_icd_dispatch *d)
 	*(void **)&d->clCreateEventFromGLsyncKHR = (void *)(uintptr_t)no_memory;
 	*(void **)&d->clGetExtensionFunctionAddress =
 	    (void *)(uintptr_t)clGetExtensionFunctionAddress;
-	d->clGetExtensionFunctionAddressForPlatform = no_extension;
+	d->clGetExtensionFunctionAddressForPlatform = extension;
 	d->clGetPlatformIDs = get_platforms;
 	d->clGetPlatformInfo = platform_info;
 	d->clGetDeviceIDs = get_devices;

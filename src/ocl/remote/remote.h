@@ -27,6 +27,7 @@ typedef enum stub_kind {
 	STUB_PROGRAM,
 	STUB_KERNEL,
 	STUB_EVENT,
+	STUB_RECORDED, /* a command buffer: of this side alone */
 } stub_kind_t;
 
 struct mapping {
@@ -70,6 +71,15 @@ struct stub_kernel {
 	size_t offset[3], global[3], local[3];
 };
 
+struct recorded;
+
+struct stub_recorded {
+	struct recorded *first, **last;
+	uint32_t points, state;
+	bool simultaneous;
+	cl_event running; /* of its newest run, ours; NULL: none */
+};
+
 struct stub {
 	cl_icd_dispatch *dispatch; /* first, for the loader */
 	struct stub *next_free;
@@ -88,6 +98,7 @@ struct stub {
 		struct stub_mem mem;
 		struct stub_kernel kernel;
 		struct stub_sampler sampler;
+		struct stub_recorded recorded;
 	};
 };
 
@@ -158,6 +169,34 @@ void put_waits(struct call *c, cl_uint count, const cl_event *list, const struct
  * it asks, so no reply is waited for. */
 cl_int remote_enqueue(struct call *c, wire_op_t op, struct stub *queue, cl_command_type type,
 		      bool quick, cl_uint count, const cl_event *list, cl_event *event);
+
+bool all_are_events(cl_uint count, const cl_event *list);
+
+/* ---- commands.c, kernels.c: a request up to its waits; CL_SUCCESS or what is wrong ---- */
+cl_int put_copy(struct call *c, cl_command_queue queue, cl_mem src, cl_mem dst, size_t from,
+		size_t to, size_t size, struct stub **q);
+cl_int put_copy_rect(struct call *c, cl_command_queue queue, cl_mem src, cl_mem dst,
+		     const size_t *from, const size_t *to, const size_t *region,
+		     const size_t pitch[4], struct stub **q);
+cl_int put_fill(struct call *c, cl_command_queue queue, cl_mem mem, const void *pattern,
+		size_t bytes, size_t offset, size_t size, struct stub **q);
+cl_int put_copy_image(struct call *c, cl_command_queue queue, cl_mem src, cl_mem dst,
+		      const size_t *from, const size_t *to, const size_t *region, struct stub **q);
+cl_int put_image_and_buffer(struct call *c, cl_command_queue queue, cl_mem src, cl_mem dst,
+			    const size_t *origin, const size_t *region, size_t offset,
+			    struct stub **q);
+cl_int put_fill_image(struct call *c, cl_command_queue queue, cl_mem mem, const void *colour,
+		      const size_t *origin, const size_t *region, struct stub **q);
+void put_launch(struct call *c, const struct stub *q, const struct stub *kernel, cl_uint dims,
+		const size_t *offset, const size_t *global, const size_t *local);
+enum { ORDER_MARKER, ORDER_BARRIER };
+cl_int remote_order(struct stub *q, uint64_t kind, cl_command_type type, cl_uint count,
+		    const cl_event *list, cl_event *event);
+cl_kernel CL_API_CALL remote_clone_kernel(cl_kernel source, cl_int *status);
+
+/* ---- recorded.c: command buffers ---- */
+void *recorded_function(const char *name);
+void recorded_free(struct stub *s);
 
 /* ---- answers of information ---- */
 cl_int give(const void *from, size_t bytes, size_t room, void *to, size_t *size_ret);

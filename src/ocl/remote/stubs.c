@@ -120,6 +120,8 @@ static void free_parts(struct stub *s)
 		if (s->mem.window)
 			munmap(s->mem.window, s->mem.size);
 	}
+	if (s->kind == STUB_RECORDED)
+		recorded_free(s);
 	if (s->kind == STUB_KERNEL)
 		free(s->kernel.arg_size);
 	free(s->devices);
