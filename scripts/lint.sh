@@ -13,8 +13,9 @@ files=$(find src include bench tests examples -name '*.[ch]' 2>/dev/null | sort)
 clang-format --dry-run -Werror $files || bad=1
 
 # Debian's clang-tidy 14 does not know every flag of gcc 12.
-clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option \
-	$(find src -name '*.c' ! -name '*_test.c' | sort) 2>/dev/null || bad=1
+find src -name '*.c' ! -name '*_test.c' | sort |
+	xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p "$build" \
+		--extra-arg=-Wno-unknown-warning-option 2>/dev/null || bad=1
 
 cppcheck --quiet --error-exitcode=1 --std=c17 --enable=warning,portability --inline-suppr \
 	--suppress=missingIncludeSystem --suppressions-list=scripts/cppcheck.suppress -Isrc -Iinclude --include=src/base/names.h \

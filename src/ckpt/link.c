@@ -45,8 +45,8 @@ bool link_address_from_env(struct link_address *address)
 	if (!agent || !token || strlen(agent) >= sizeof(address->agent) - 1 ||
 	    strlen(token) >= sizeof(address->token))
 		return false;
-	strcpy(address->agent, agent);
-	strcpy(address->token, token);
+	memcpy(address->agent, agent, strlen(agent));
+	memcpy(address->token, token, strlen(token));
 	return true;
 }
 

@@ -31,7 +31,7 @@ static void sink(const char *spec)
 		migrate_sink(spec + 5, &err);
 	else if (strlen(spec) < sizeof(text) && link_address_from_env(&address) &&
 		 image_pass(&address, sizeof(address)) == HALE_OK) {
-		strcpy(text, spec);
+		memcpy(text, spec, strlen(spec) + 1);
 		char *rest = strchr(text, ':');
 		while (rest && count < IMAGE_CHAIN_MAX) {
 			*rest++ = 0;

@@ -89,6 +89,7 @@ static int want(struct monitor_args *a, const char *kind, const char *from, bool
 	}
 	if (from && !*w->from) {
 		free(w->node);
+		w->node = NULL;
 		return usage("--%s needs what is to be watched", kind);
 	}
 	a->count++;
@@ -206,7 +207,7 @@ static bool flag_option(struct monitor_args *a, const char *name, int *status)
 
 static int parse(struct monitor_args *a, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < argc && argv[i]; i++) {
 		const char *name = argv[i], *kind = file_option(name);
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
 		const char **text = text_option(a, name);

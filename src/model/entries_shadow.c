@@ -98,7 +98,7 @@ static hale_status_t find_method(const char *scheme, enum model_method *method, 
 
 SOLVER(shadow_solve)
 {
-	struct model_contest c;
+	struct model_contest c = {0};
 	struct model_contest_result job;
 	enum model_method method = MODEL_CHECKPOINTING;
 	double main_sockets;

@@ -157,10 +157,10 @@ const struct model_key redundancy_keys[] = {
 static hale_status_t redundancy_in(const double *v, const char *scheme, struct model_redundancy *in,
 				   struct error *err)
 {
-	char *end;
+	char *end = NULL;
 	double degree = scheme[0] >= '1' && scheme[0] <= '9' ? strtod(scheme, &end) : 0, beta;
 
-	if (degree == 0 || *end != 'x' || (end[1] && strcmp(end + 1, "D") != 0))
+	if (!end || degree == 0 || *end != 'x' || (end[1] && strcmp(end + 1, "D") != 0))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "'%.40s' is no scheme of redundancy; 2x, 3x and with cloning 2xD "
 				 "are",
@@ -188,7 +188,7 @@ static hale_status_t redundancy_in(const double *v, const char *scheme, struct m
 
 SOLVER(redundancy_solve)
 {
-	struct model_redundancy in;
+	struct model_redundancy in = {0};
 	struct model_redundancy_result r;
 	double spares = 0, window_s;
 

@@ -163,6 +163,7 @@ const char *model_quantity_show(double value, enum model_kind kind, char buf[MOD
 	    {"/y", 1 / (365.25 * 86400)}, {"/d", 1 / 86400.}, {"/h", 1 / 3600.}, {"Hz", 1}};
 	static const struct unit sizes[] = {{"B", 1},	     {"KiB", 0x1p10}, {"MiB", 0x1p20},
 					    {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}};
+	size_t n;
 
 	if (isinf(value)) {
 		snprintf(buf, MODEL_QUANTITY_TEXT, kind == MODEL_TIME_S ? "never" : "infinite");
@@ -180,8 +181,9 @@ const char *model_quantity_show(double value, enum model_kind kind, char buf[MOD
 	case MODEL_BYTES:
 		return SHOW_IN(value, sizes, buf);
 	case MODEL_BYTES_PER_S:
-		SHOW_IN(value, sizes, buf);
-		return strcat(buf, "/s");
+		n = strlen(SHOW_IN(value, sizes, buf));
+		snprintf(buf + n, MODEL_QUANTITY_TEXT - n, "/s");
+		return buf;
 	case MODEL_COUNT:
 		snprintf(buf, MODEL_QUANTITY_TEXT, "%.0f", value);
 		return buf;

@@ -243,7 +243,8 @@ hale_status_t model_redundancy_crossing(const struct model_redundancy *a,
 hale_status_t model_spares_for(double mean, double probability, double *spares_out,
 			       struct error *err)
 {
-	double k = 0, sum = 0;
+	double sum = 0;
+	long k;
 
 	if (check_not_negative("the mean number of failures", mean, err) ||
 	    check_range("the probability", probability, 0, 1 - 1e-9, err))
@@ -251,12 +252,12 @@ hale_status_t model_spares_for(double mean, double probability, double *spares_o
 	if (mean > 1e7)
 		return error_set(err, HALE_ERR_ARGUMENT, "%g failures are more than this can count",
 				 mean);
-	for (k = 0; k < mean + 20 * sqrt(mean) + 40; k++) {
-		sum += exp(k * (mean > 0 ? log(mean) : 0) - mean - lgamma(k + 1));
+	for (k = 0; (double)k < mean + 20 * sqrt(mean) + 40; k++) {
+		sum += exp((double)k * (mean > 0 ? log(mean) : 0) - mean - lgamma((double)k + 1));
 		if (sum >= probability || mean == 0)
 			break;
 	}
-	*spares_out = k;
+	*spares_out = (double)k;
 	return HALE_OK;
 }
 

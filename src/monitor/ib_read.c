@@ -37,7 +37,7 @@ enum { ADAPTERS_MAX = 32, PORTS_MAX = 64, QUERY_MS = 200 };
 	X(ibv_ack_async_event)
 
 struct ib {
-#define X(name) __typeof__(&name) name;
+#define X(name) __typeof__ (&(name))(name);
 	UMAD_FUNCTIONS(X)
 	MAD_FUNCTIONS(X)
 	VERBS_FUNCTIONS(X)

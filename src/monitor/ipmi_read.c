@@ -31,7 +31,7 @@
 	X(sensor_read_sensor_bitmask_strings)
 
 struct ipmi {
-#define X(name) __typeof__(&ipmi_monitoring_##name) name;
+#define X(name) __typeof__ (&ipmi_monitoring_##name)(name);
 	FUNCTIONS(X)
 #undef X
 	ipmi_monitoring_ctx_t ctx;

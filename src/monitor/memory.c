@@ -120,7 +120,7 @@ static void kernel_line(struct judge *j, const char *text)
 	const char *p;
 	int cpu, bank;
 
-	if ((p = strstr(text, "Machine Check")) && (p = strstr(text, "CPU ")) &&
+	if (strstr(text, "Machine Check") && (p = strstr(text, "CPU ")) &&
 	    (sscanf(p, "CPU %d: Machine Check: %*x Bank %d: %llx", &cpu, &bank, &status) == 3 ||
 	     sscanf(p, "CPU %d: Machine Check Exception: %*x Bank %d: %llx", &cpu, &bank,
 		    &status) == 3)) {

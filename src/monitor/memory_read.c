@@ -93,7 +93,7 @@ static void edac_look(struct reader *r)
 	X(sqlite3_close)
 
 struct records {
-#define X(name) __typeof__(&name) name;
+#define X(name) __typeof__ (&(name))(name);
 	SQLITE_FUNCTIONS(X)
 #undef X
 	bool loaded, tried;
