@@ -55,9 +55,11 @@ void events_find(const char *job, struct events_place *p)
 
 int events_connect(const FTB_client_t *me, struct events_place *p, FTB_client_handle_t *client)
 {
+	const char *named = getenv("HALE_FTB");
 	int ret = FTB_Connect(me, client);
 
-	if (ret != FTB_ERR_NETWORK_NO_ROUTE || p->job[0] || !only_job(p->job))
+	/* who names a broker wants no other one */
+	if (ret != FTB_ERR_NETWORK_NO_ROUTE || p->job[0] || (named && *named) || !only_job(p->job))
 		return ret;
 	go_to(p);
 	return p->running ? FTB_Connect(me, client) : ret;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -98,6 +99,28 @@ int control_connect(const char *job)
 	return fd;
 }
 
+/* The request and a newline. A job that ends meanwhile is an error, not a signal that ends us. */
+static bool send_request(int fd, const char *request)
+{
+	struct iovec part[2] = {{(void *)request, strlen(request)}, {"\n", 1}};
+	struct msghdr m = {.msg_iov = part, .msg_iovlen = 2};
+
+	while (m.msg_iovlen > 0) {
+		ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		for (; m.msg_iovlen > 0 && (size_t)n >= m.msg_iov->iov_len; m.msg_iovlen--)
+			n -= (ssize_t)m.msg_iov++->iov_len;
+		if (m.msg_iovlen > 0) {
+			m.msg_iov->iov_base = (char *)m.msg_iov->iov_base + n;
+			m.msg_iov->iov_len -= (size_t)n;
+		}
+	}
+	return true;
+}
+
 /* until: clock_seconds() when it is to be there; 0: any time. NULL and errno EAGAIN: it wasn't. */
 static char *read_answer(int fd, double until, size_t *len)
 {
@@ -155,8 +178,10 @@ void control_ask_each(char (*jobs)[JOB_ID_MAX], size_t count, const char *reques
 		fd[i] = control_connect(jobs[i]);
 		if (fd[i] < 0 && errno == EAGAIN)
 			status[i] = HALE_ERR_TIMEOUT;
-		if (fd[i] >= 0)
-			dprintf(fd[i], "%s\n", request);
+		if (fd[i] >= 0 && !send_request(fd[i], request)) {
+			close(fd[i]);
+			fd[i] = -1; /* it has just ended */
+		}
 	}
 	for (size_t i = 0; fd && i < count; i++) {
 		size_t len;
@@ -184,9 +209,9 @@ hale_status_t control_ask(const char *job, const char *request, struct json_valu
 	if (fd < 0)
 		return error_set(err, HALE_ERR_STATE,
 				 "no job '%s' of yours is running here; `hale ps` lists them", job);
-	if (dprintf(fd, "%s\n", request) < 0) {
+	if (!send_request(fd, request)) {
 		close(fd);
-		return error_sys(err, HALE_ERR_LINK, "cannot ask job %s", job);
+		return error_set(err, HALE_ERR_STATE, "job %s ended before it could be asked", job);
 	}
 	text = read_answer(fd, 0, &len);
 	close(fd);
