@@ -3,7 +3,8 @@
  *
  *                                       restored by
  * read only                             path, offset
- * written at its end, or appended to    path, offset, and cut to the size it had
+ * appended to                           path, offset, and cut to the size it had
+ * written at its end                    the same; its content, too, if it is small
  * may be overwritten in place           the same, and its content is in the image
  * has no name any more                  a new file without a name, with the content
  */
@@ -15,15 +16,27 @@
 #include "base/fmt.h"
 #include "image/fd.h"
 
+/* A file that is written once more from its beginning again and again (a program's state) has other
+ * content by the time of a restart, though this descriptor only writes at its end. Small ones are
+ * saved; a large one may be an output of any size, and is not. */
+#define SAVE_ALWAYS (1u << 20)
+
 static bool writable(uint32_t flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
 }
 
+/* Another open file of the same one, for reading: negative if that is not allowed. */
+static long open_to_read(const struct fd_probe *p)
+{
+	char path[64];
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", p->fd);
+	return sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
 static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 				  struct error *err)
 {
-	char path[64];
 	if (r->size > t->save_max)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "descriptor %d (%s) may be overwritten in place and has %lu MiB, "
@@ -32,8 +45,7 @@ static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, 
 	r->has_content = 1;
 	if (t->other || !r->size)
 		return HALE_OK;
-	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", p->fd);
-	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	long fd = open_to_read(p);
 	if (fd < 0)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "descriptor %d (%s) may be overwritten in place, but can't be "
@@ -46,6 +58,17 @@ static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, 
 		return error_set(err, HALE_ERR_SYSTEM, "can't save the content of %s (error %d)",
 				 p->link, -rc);
 	return HALE_OK;
+}
+
+static bool worth_saving(const struct fd_table *t, const struct fd_probe *p,
+			 const struct fd_record *r)
+{
+	if ((r->open_flags & O_APPEND) || r->size > SAVE_ALWAYS || r->size > t->save_max)
+		return false;
+	long fd = open_to_read(p);
+	if (fd >= 0)
+		sys(SYS_close, fd);
+	return fd >= 0;
 }
 
 /* ---- with a name ---- */
@@ -66,7 +89,7 @@ static hale_status_t file_capture(struct fd_table *t, const struct fd_probe *p, 
 	r->truncates = 1;
 	bool in_place = !(r->open_flags & O_APPEND) &&
 			((r->open_flags & O_ACCMODE) == O_RDWR || r->offset < r->size);
-	return in_place ? save_content(t, p, r, err) : HALE_OK;
+	return in_place || worth_saving(t, p, r) ? save_content(t, p, r, err) : HALE_OK;
 }
 
 /* A path below the old process's /proc/PID is one below the new one's. */
@@ -123,10 +146,11 @@ static int file_open(struct fd_restore *f, size_t index, struct error *err)
 	struct stat st = {0};
 	if (r->truncates && !r->has_content && !sys(SYS_fstat, fd, &st) &&
 	    (uint64_t)st.st_size < r->size) {
-		error_set(err, HALE_ERR_STORE,
-			  "%s had %lu bytes at the checkpoint and has only %lu now: what the "
-			  "program wrote before is lost",
-			  path, (unsigned long)r->size, (unsigned long)st.st_size);
+		error_set(
+		    err, HALE_ERR_STORE,
+		    "%s had %lu bytes at the checkpoint and has only %lu now, and what it had "
+		    "is not in the image: restart from another checkpoint",
+		    path, (unsigned long)r->size, (unsigned long)st.st_size);
 		sys(SYS_close, fd);
 		return -1;
 	}

@@ -69,8 +69,12 @@ static void files(void)
 	CHECK(faccessat(dir, "out", F_OK, 0) == 0 && write(null, "x", 1) == 1);
 	char *cwd = getcwd(NULL, 0);
 	CHECK(!strcmp(cwd, folder()) && umask(0) == 027);
-	/* put back for the restored one: a file that is gone altogether */
+	/* put back for the restored one: a file that is gone altogether, one that was written anew
+	 */
 	unlink(in_folder("both"));
+	int anew = open(in_folder("out"), O_WRONLY | O_TRUNC);
+	put(anew, "1");
+	close(anew);
 }
 
 /* ---- pipes and counters ---- */
@@ -128,12 +132,11 @@ static void pipes_and_counters(void)
 /* ---- signals and timers ---- */
 
 static volatile sig_atomic_t usr1, alarms, ticks;
-static char *on_stack;
+static uintptr_t on_stack;
 
 static void on_usr1(int sig)
 {
-	char here;
-	on_stack = &here;
+	on_stack = (uintptr_t)__builtin_frame_address(0);
 	usr1++;
 }
 
@@ -179,7 +182,7 @@ static void signals(void)
 	      !sigismember(&set, SIGALRM));
 	sigdelset(&set, SIGUSR1);
 	sigprocmask(SIG_SETMASK, &set, NULL);
-	CHECK(usr1 == 1 && on_stack >= stack && on_stack < stack + sizeof(stack));
+	CHECK(usr1 == 1 && on_stack - (uintptr_t)stack < sizeof(stack));
 	CHECK(!sigaction(SIGTERM, NULL, &old) && old.sa_handler == SIG_IGN);
 	int was = alarms, ticked = ticks;
 	for (int i = 0; i < 2000 && (alarms < was + 3 || ticks < ticked + 9); i++)
@@ -203,10 +206,12 @@ static void attributes(void)
 	size_t len;
 	CHECK(!memcmp(image_note(&len), "a note", 6) && len == 6);
 	setenv("NEW", "value", 1);
-	CHECK(!strcmp(getenv("NEW"), "value"));
+	const char *set = getenv("NEW");
+	CHECK(set && !strcmp(set, "value"));
 	FILE *p = popen("echo child", "r");
+	CHECK(p);
 	char line[16];
-	CHECK(p && fgets(line, sizeof(line), p) && !strcmp(line, "child\n") && !pclose(p));
+	CHECK(fgets(line, sizeof(line), p) && !strcmp(line, "child\n") && !pclose(p));
 }
 
 const struct scenario scenarios_kernel[] = {{"files", files},
