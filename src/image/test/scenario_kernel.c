@@ -69,8 +69,7 @@ static void files(void)
 	CHECK(faccessat(dir, "out", F_OK, 0) == 0 && write(null, "x", 1) == 1);
 	char *cwd = getcwd(NULL, 0);
 	CHECK(!strcmp(cwd, folder()) && umask(0) == 027);
-	/* put back for the restored one: a file that is gone altogether, one that was written anew
-	 */
+	/* put back for the restored one: one file is gone, one written anew */
 	unlink(in_folder("both"));
 	int anew = open(in_folder("out"), O_WRONLY | O_TRUNC);
 	put(anew, "1");
