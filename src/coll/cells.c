@@ -189,7 +189,8 @@ char *cells_room_slow(struct coll_home *h, uint64_t k, size_t bytes)
 	h->head = at + need;
 	h->payload[last].seq = k;
 	h->payload[last].end = h->head;
-	cells_header(h, h->rank, k)->offset = at % COLL_CELL_RING;
+	atomic_store_explicit(&cells_header(h, h->rank, k)->offset, at % COLL_CELL_RING,
+			      memory_order_relaxed);
 	return h->cell->ring + at % COLL_CELL_RING;
 }
 

@@ -37,9 +37,10 @@ enum { COLL_HEADER_SMALL = 32, COLL_RESULT_SMALL = 48, COLL_STAGES = 4 };
 struct coll_header {
 	_Atomic uint64_t seq __attribute__((aligned(CACHE_LINE)));
 	uint64_t bytes;
-	uint64_t address; /* in the owner's memory; 0: the payload is in the cell */
-	uint64_t offset;  /* in ring; payloads up to COLL_HEADER_SMALL lie in small. With an
-			   * address: where the owner's part of a reduction will be */
+	uint64_t address;	 /* in the owner's memory; 0: the payload is in the cell */
+	_Atomic uint64_t offset; /* in ring; payloads up to COLL_HEADER_SMALL lie in small. With an
+				  * address: where the owner's part of a reduction will be, or
+				  * COLL_PARTS and who owns a part (cells_parts.c) */
 	char small[COLL_HEADER_SMALL];
 };
 
@@ -201,7 +202,7 @@ static inline void cells_point(struct coll_home *h, uint64_t k, const void *p, s
 	struct coll_header *d = cells_header(h, h->rank, k);
 	d->bytes = bytes;
 	d->address = (uintptr_t)p;
-	d->offset = result;
+	atomic_store_explicit(&d->offset, result, memory_order_relaxed);
 }
 
 /* Full operations: tells that this process has come (after its deposit, if any). True: all have,
@@ -265,10 +266,25 @@ void cells_read_allow(void);
 bool cells_read_probe(const struct coll_home *h, int member);
 /* Copies bytes at address in member's memory to dst. MPI_SUCCESS or a class. */
 int cells_read(const struct coll_home *h, int member, uint64_t address, void *dst, size_t bytes);
+/* The other way; false: not all, and the member has to read it. Not over mirrors. */
+bool cells_write(const struct coll_home *h, int member, uint64_t address, const void *src,
+		 size_t bytes);
 /* Packed bytes from a member's memory or cell into count elements of t at buf; more than fits:
  * MPI_ERR_TRUNCATE after taking what fits. */
 int cells_take(const struct coll_home *h, int member, const void *local, uint64_t address,
 	       size_t bytes, void *buf, size_t count, const struct datatype *t);
+
+/* ---- cells_parts.c: a large block by single copies that all members make ---- */
+#define COLL_PARTS (1ull << 63)
+enum { COLL_PARTS_MEMBERS = 32 }; /* at most: parts become small */
+/* The root, after publishing the address p under k with offset COLL_PARTS; to be left as every
+ * operation with an address. */
+void cells_parts_give(struct coll_home *h, uint64_t k, const void *p, size_t bytes,
+		      struct way_clock *clock);
+/* A reader whose buffer is one run of bytes, as many as the root gives. Finishes k, and comes back
+ * when nobody needs its buffer any more. */
+int cells_parts_take(struct coll_home *h, uint64_t k, int root, void *p, size_t bytes,
+		     struct way_clock *clock);
 
 /* ---- cells_ckpt.c: while all members stand still, and after ---- */
 void cells_save(void);

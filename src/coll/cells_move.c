@@ -124,14 +124,48 @@ static void give_pieces(struct coll_home *h, struct coll_block b, struct coll_la
 	way_note(&h->cell->costs, WAY_GIVE, WAY_PIECES, &clock, large.bytes);
 }
 
+/* Worth while for so many bytes a member. */
+enum { PART_MIN = 16384 };
+static bool in_parts(const struct coll_home *h, size_t bytes)
+{
+	return bytes / PART_MIN >= (size_t)h->n && h->n <= COLL_PARTS_MEMBERS && h->reads;
+}
+
 static void give_whole(struct coll_home *h, const void *p, struct coll_large large)
 {
 	uint64_t k = cells_begin(h);
+	bool parts = in_parts(h, large.bytes);
 	struct given g = {.address = true};
-	cells_point(h, k, p, large.bytes, 0);
+	struct way_clock clock = {.runs = large.order.measure};
+	cells_point(h, k, p, large.bytes, parts ? COLL_PARTS : 0);
 	memcpy(cells_header(h, h->rank, k)->small, &large, sizeof(large));
 	publish(h, k, LOUD);
+	if (parts)
+		cells_parts_give(h, k, p, large.bytes, &clock);
 	leave(h, k, &g, -1);
+	way_note(&h->cell->costs, WAY_GIVE, WAY_SINGLE, &clock, large.bytes);
+}
+
+/* A deposit with an address: by parts if the root means to and the buffer is one run. */
+static int take_whole(struct coll_home *h, uint64_t k, int root, struct coll_block b,
+		      struct way_clock *clock)
+{
+	struct coll_header *d = cells_deposit_of(h, root, k);
+	size_t run, bytes = d->bytes;
+	void *p = NULL;
+	if (d->offset & COLL_PARTS && bytes <= coll_block_bytes(b))
+		p = datatype_run(b.type, b.buf, b.count, &run);
+	if (p)
+		return cells_parts_take(h, k, root, p, bytes, clock);
+	if (d->offset & COLL_PARTS) { /* the root needn't wait for this one */
+		cells_point(h, k, NULL, 0, 0);
+		cells_publish_ring(h, k);
+	}
+	way_clock_start(clock);
+	int rc = take_block(h, k, root, b);
+	way_clock_stop(clock);
+	cells_finish_ring(h, k);
+	return rc;
 }
 
 /* The root of more than two members says with its first deposit which way the block goes. */
@@ -154,7 +188,7 @@ static __attribute__((noinline)) void bcast_give(struct coll_home *h, struct col
 /* Only large payloads are waited for, and the room that they take. */
 static inline void finish_reader(struct coll_home *h, uint64_t k, const struct coll_header *d)
 {
-	if (LIKELY(d->bytes <= COLL_HEADER_SMALL && !d->address))
+	if (LIKELY(d->bytes <= COLL_HEADER_SMALL))
 		cells_finish_small(h, k);
 	else
 		cells_finish_ring(h, k);
@@ -175,10 +209,12 @@ static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, s
 		else if (!at)
 			large.bytes = n;
 		clock.runs = large.order.measure;
+		if (d->address) {
+			rc = take_whole(h, k, root, b, &clock);
+			break;
+		}
 		way_clock_start(&clock);
-		if (d->address)
-			rc = take_block(h, k, root, b);
-		else if (at < room)
+		if (at < room)
 			datatype_unpack(b.type, b.buf, b.count, at, cells_payload(h, root, d),
 					n < room - at ? n : room - at);
 		way_clock_stop(&clock);
@@ -198,9 +234,18 @@ int cells_bcast(struct coll_home *h, const struct coll_args *a)
 		bcast_give(h, b);
 		return MPI_SUCCESS;
 	}
+	size_t run, bytes = coll_block_bytes(b);
+	void *p = in_parts(h, bytes) ? datatype_run(b.type, b.buf, b.count, &run) : NULL;
+	if (p && a->root == h->rank) {
+		give_whole(h, p, (struct coll_large){.bytes = bytes});
+		return MPI_SUCCESS;
+	}
 	uint64_t k = cells_begin(h);
 	if (a->root != h->rank) {
 		struct coll_header *d = cells_deposit_of(h, a->root, k);
+		struct way_clock clock = {0};
+		if (d->address)
+			return take_whole(h, k, a->root, b, &clock);
 		int rc = take_block(h, k, a->root, b);
 		finish_reader(h, k, d);
 		return rc;

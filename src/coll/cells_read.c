@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Single copy: reading a payload where it lies in its owner's memory. */
+/* Single copy: a payload read where it lies in its owner's memory, or written there. */
 #include "coll/cells.h"
 
 #include <errno.h>
@@ -75,6 +75,23 @@ int cells_read(const struct coll_home *h, int member, uint64_t address, void *ds
 		bytes -= n;
 	}
 	return MPI_SUCCESS;
+}
+
+bool cells_write(const struct coll_home *h, int member, uint64_t address, const void *src,
+		 size_t bytes)
+{
+	const size_t most = 1ul << 30;
+	const char *at = src;
+	while (bytes) {
+		size_t n = bytes < most ? bytes : most;
+		struct iovec from = {(void *)at, n}, to = {(void *)address, n};
+		if (process_vm_writev(pid_of(h, member), &from, 1, &to, 1, 0) != (ssize_t)n)
+			return false;
+		at += n;
+		address += n;
+		bytes -= n;
+	}
+	return true;
 }
 
 /* Asked for as a whole, then spread. */

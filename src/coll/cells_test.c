@@ -22,7 +22,7 @@
 #include "coll/join.h"
 #include "coll/schedule.h"
 
-enum { RANKS = 3, CONTEXT = 2, LARGE = 5000, TRIES = 20000, AGREEMENTS = 8 };
+enum { RANKS = 3, CONTEXT = 2, LARGE = 15000, TRIES = 20000, AGREEMENTS = 8 };
 
 /* What the test and its ranks tell each other. */
 static struct control {
@@ -522,9 +522,9 @@ static void mixture(void)
 	pass(5000);
 }
 
-static void fifty_restores_at_random_moments(void **state)
+static void fifty_restores_at_random_moments(int way)
 {
-	(void)state;
+	way_forced = way;
 	start(mixture);
 	srand(11);
 	for (int i = 0; i < 50; i++) {
@@ -536,6 +536,19 @@ static void fifty_restores_at_random_moments(void **state)
 		}
 	}
 	finish();
+	way_forced = -1;
+}
+
+static void restores_at_random_moments(void **state)
+{
+	(void)state;
+	fifty_restores_at_random_moments(-1);
+}
+
+static void restores_among_single_copies(void **state)
+{
+	(void)state;
+	fifty_restores_at_random_moments(WAY_SINGLE);
 }
 
 int main(void)
@@ -546,7 +559,8 @@ int main(void)
 	    cmocka_unit_test(a_result_is_kept_for_who_has_not_seen_it),
 	    cmocka_unit_test(deposits_of_a_root_that_ran_ahead_are_kept),
 	    cmocka_unit_test(members_inside_a_large_operation_publish_again),
-	    cmocka_unit_test(fifty_restores_at_random_moments),
+	    cmocka_unit_test(restores_at_random_moments),
+	    cmocka_unit_test(restores_among_single_copies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
