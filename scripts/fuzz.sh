@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # libFuzzer on every parser of bytes from outside: tests/fuzz/*_fuzz.c, each linked with the sources
-# that its first line "/* links: … */" names, else with base/. Usage: scripts/fuzz.sh [SECONDS [NAME]]
+# that its first line "/* links: … */" names, else with base/. They begin with the
+# inputs in tests/fuzz/seeds/NAME, where there are any. Usage: scripts/fuzz.sh [SECONDS [NAME]]
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-30}
@@ -16,9 +17,11 @@ for f in tests/fuzz/*"$only"*_fuzz.c; do
 		-fno-sanitize-recover=all -include src/base/names.h -Isrc -Iinclude \
 		-o "$out/$name" "$f" $base $more -lxxhash -llz4 -lzstd
 	mkdir -p "$out/$name.corpus"
+	seeds=tests/fuzz/seeds/$name
+	[ -d "$seeds" ] || seeds=
 	echo "$name: $seconds s"
 	"$out/$name" -max_total_time="$seconds" -max_len=4096 -timeout=10 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix="$out/" "$out/$name.corpus" 2>&1 |
+		-print_final_stats=1 -artifact_prefix="$out/" "$out/$name.corpus" $seeds 2>&1 |
 		grep -E 'number_of_executed|ERROR|SUMMARY|Test unit' || true
 	! ls $out/crash-* $out/timeout-* >/dev/null 2>&1 || { echo "$name: see $out"; exit 1; }
 done

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Network namespaces as hosts, for scenarios: an address and a cable each, all on one bridge.
+"""Network namespaces, for scenarios: an address and a cable each, all on one bridge, which stands in a
+namespace of its own. As hosts of a job:
 
     with Hosts(s, 3) as hosts:
         hosts.run("hale", "run", "--hosts", hosts.file(), *hosts.launcher(), …)
@@ -58,37 +59,43 @@ while True:
 '''
 
 
-class Hosts:
-    def __init__(self, s, count):
+class Namespaces:
+    """PREFIX0, PREFIX1, … with addresses NETWORK.1, NETWORK.2, … and cables to the bridge in PREFIXhub;
+    removed at the end. Who connects them otherwise overrides wire()."""
+
+    def __init__(self, s, count, prefix, network):
         if os.getuid() != 0 or not shutil.which("ip"):
             skip("network namespaces need root and iproute2")
-        self.s, self.made, self.count = s, [], count
-        self.prefix = f"hh{os.getpid()}n"
-        self.hub = self.add(f"hh{os.getpid()}hub")
+        self.s, self.count, self.made = s, count, []
+        self.prefix, self.network = f"{prefix}{os.getpid()}n", network
+        try:
+            self.make()
+        except BaseException:  # before `with` could see to it
+            self.close()
+            raise
+
+    def make(self):
+        self.hub = self.add(f"{self.prefix}hub")
         self.ip("-n", self.hub, "link", "set", "lo", "up")
+        for k in range(self.count):
+            self.ip("-n", self.add(f"{self.prefix}{k}"), "link", "set", "lo", "up")
+        self.wire()
+        for k in range(self.count):
+            self.ip("-n", f"{self.prefix}{k}", "addr", "add", f"{self.address(k)}/24", "dev", "eth0")
+            self.ip("-n", f"{self.prefix}{k}", "link", "set", "eth0", "up")
+
+    def wire(self):
         self.ip("-n", self.hub, "link", "add", "name", "bridge0", "type", "bridge")
-        self.ip("-n", self.hub, "addr", "add", "10.78.0.100/24", "dev", "bridge0")
+        self.ip("-n", self.hub, "addr", "add", f"{self.network}.100/24", "dev", "bridge0")
         self.ip("-n", self.hub, "link", "set", "bridge0", "up")
-        for k in range(count):
-            node = self.add(f"{self.prefix}{k}")
-            self.ip("-n", node, "link", "set", "lo", "up")
-            self.ip("-n", node, "link", "add", "eth0", "type", "veth", "peer", "name", f"p{k}",
-                    "netns", self.hub)
-            self.ip("-n", node, "addr", "add", f"{self.address(k)}/24", "dev", "eth0")
-            self.ip("-n", node, "link", "set", "eth0", "up")
+        for k in range(self.count):
+            self.ip("-n", f"{self.prefix}{k}", "link", "add", "eth0", "type", "veth", "peer", "name",
+                    f"p{k}", "netns", self.hub)
             self.ip("-n", self.hub, "link", "set", f"p{k}", "master", "bridge0")
             self.ip("-n", self.hub, "link", "set", f"p{k}", "up")
-        self.servers = []
-        self.client = s.write("client.py", CLIENT)
-        server = s.write("server.py", SERVER)
-        for k in range(count):
-            job = s.start("ip", "netns", "exec", f"{self.prefix}{k}", PYTHON, server,
-                          self.address(k), PORT)
-            self.servers.append(job)
-            job.until_output("listening")
 
     def address(self, k):
-        return f"10.78.0.{k + 1}"
+        return f"{self.network}.{k + 1}"
 
     def ip(self, *argv):
         r = self.s.run("ip", *argv)
@@ -105,8 +112,9 @@ class Hosts:
         return self
 
     def __exit__(self, *_):
-        for job in self.servers:
-            job.kill()
+        self.close()
+
+    def close(self):
         for name in self.made:
             self.s.run("ip", "netns", "del", name)
 
@@ -115,6 +123,29 @@ class Hosts:
 
     def heal(self, k):
         self.ip("-n", self.hub, "link", "set", f"p{k}", "up")
+
+
+class Hosts(Namespaces):
+    """With a server in each that starts agents."""
+
+    def __init__(self, s, count):
+        self.servers = []
+        super().__init__(s, count, "hh", "10.78.0")
+
+    def make(self):
+        super().make()
+        self.client = self.s.write("client.py", CLIENT)
+        server = self.s.write("server.py", SERVER)
+        for k in range(self.count):
+            job = self.s.start("ip", "netns", "exec", f"{self.prefix}{k}", PYTHON, server,
+                               self.address(k), PORT)
+            self.servers.append(job)
+            job.until_output("listening")
+
+    def close(self):
+        for job in self.servers:
+            job.kill()
+        super().close()
 
     def file(self, slots=None):
         lines = [f"{self.address(k)}" + (f" slots={slots}" if slots else "")

@@ -3,6 +3,7 @@
 alone. Cables can be cut, and replaced by bad ones."""
 
 from lib import *
+from namespaces import Namespaces
 
 MINIRUN = os.path.join(os.path.dirname(HALE), "tests", "minirun")
 ENV = {"LD_LIBRARY_PATH": os.path.dirname(HALE)}
@@ -52,61 +53,26 @@ while True:
 '''
 
 
-class Nodes:
-    """Network namespaces PREFIX0, PREFIX1, … on one bridge in another one; bad: (loss, delay in
-    seconds), on a bad wire instead."""
+class Nodes(Namespaces):
+    """bad: (loss, delay in seconds), on a bad wire in place of the bridge."""
 
     def __init__(self, s, count, bad=None):
-        if os.getuid() != 0 or not shutil.which("ip"):
-            skip("network namespaces need root and iproute2")
-        self.s, self.prefix, self.made = s, f"hn{os.getpid()}n", []
-        self.count, self.wire = count, None
-        hub = self.hub = self.add(f"hn{os.getpid()}hub")
-        self.ip("-n", hub, "link", "add", "name", "bridge0", "type", "bridge")
-        self.ip("-n", hub, "link", "set", "bridge0", "up")
-        for k in range(count):
-            node = self.add(f"{self.prefix}{k}")
-            self.ip("-n", node, "link", "set", "lo", "up")
-            if not bad:
-                self.ip("-n", node, "link", "add", "eth0", "type", "veth", "peer", "name",
-                        f"p{k}", "netns", hub)
-                self.ip("-n", hub, "link", "set", f"p{k}", "master", "bridge0")
-                self.ip("-n", hub, "link", "set", f"p{k}", "up")
-        if bad:
-            self.wire = s.start(PYTHON, s.write("wire.py", BAD_WIRE), self.prefix, count, *bad,
-                                SEED)
-            self.wire.until_output("wired")
-        for k in range(count):
-            node = f"{self.prefix}{k}"
-            self.ip("-n", node, "addr", "add", f"10.77.0.{k + 1}/24", "dev", "eth0")
-            self.ip("-n", node, "link", "set", "eth0", "up")
+        self.bad, self.switch = bad, None
+        super().__init__(s, count, "hn", "10.77.0")
 
-    def ip(self, *argv):
-        r = self.s.run("ip", *argv)
-        if r.status != 0 and not self.made:
-            skip("no right to make network namespaces here")
-        expect(r.status == 0, r)
+    def wire(self):
+        if not self.bad:
+            super().wire()
+            return
+        self.switch = self.s.start(PYTHON, self.s.write("wire.py", BAD_WIRE), self.prefix,
+                                   self.count, *self.bad, SEED)
+        self.switch.until_output("wired")
 
-    def add(self, name):
-        self.ip("netns", "add", name)
-        self.made.append(name)
-        return name
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.wire:
-            self.wire.kill()
-            self.wire.wait()
-        for name in self.made:
-            self.s.run("ip", "netns", "del", name)
-
-    def cut(self, k):
-        self.ip("-n", self.hub, "link", "set", f"p{k}", "down")
-
-    def heal(self, k):
-        self.ip("-n", self.hub, "link", "set", f"p{k}", "up")
+    def close(self):
+        if self.switch:
+            self.switch.kill()
+            self.switch.wait()
+        super().close()
 
     def run(self, ranks, nodes, *argv, env=None):
         return self.start(ranks, nodes, *argv, env=env).wait()
