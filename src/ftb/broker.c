@@ -75,7 +75,7 @@ static hale_status_t open_all(struct broker *b, const struct broker_options *o, 
 	    !add_fd(b, &b->wake, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)))
 		return error_sys(err, HALE_ERR_SYSTEM, "can't set up the event broker");
 	st = client_listen(b, err);
-	if (st == HALE_OK && o->peers)
+	if (st == HALE_OK && (o->peers || o->carrier))
 		st = tree_create(b, o, err);
 	return st;
 }
@@ -136,7 +136,7 @@ static void swallow(int fd)
 		;
 }
 
-static void wake_again(struct broker *b)
+void broker_wake(struct broker *b)
 {
 	uint64_t one = 1;
 
@@ -195,7 +195,7 @@ void broker_dispatch(struct broker *b)
 	settle(b);
 	/* ZeroMQ's descriptors tell of changes only, and sending may have used one up. */
 	if (b->tree && wire_waiting(b))
-		wake_again(b);
+		broker_wake(b);
 }
 
 /* ---- the owner's own events ---- */
@@ -212,7 +212,7 @@ hale_status_t broker_publish(struct broker *b, const char *space, const char *na
 	if (st != HALE_OK)
 		return st;
 	route_event(b, NULL, &e, bytes, ftb_event_size(&e));
-	wake_again(b); /* sent at the next dispatch */
+	broker_wake(b); /* sent at the next dispatch */
 	return HALE_OK;
 }
 
@@ -233,7 +233,7 @@ hale_status_t broker_subscribe(struct broker *b, const char *filter,
 	b->owned[b->owned_count++] = s;
 	b->generation++;
 	b->interest_changed = true;
-	wake_again(b);
+	broker_wake(b);
 	return HALE_OK;
 }
 
@@ -244,7 +244,7 @@ void broker_unsubscribe(struct broker *b, unsigned id)
 			b->owned[i] = b->owned[--b->owned_count];
 	b->generation++;
 	b->interest_changed = true;
-	wake_again(b);
+	broker_wake(b);
 }
 
 /* ---- statistics ---- */

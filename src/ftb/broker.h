@@ -20,6 +20,23 @@
 
 enum { BROKER_ARITY = 8 };
 
+/* Links between brokers that go through their owners, who have a way of their own to each other
+ * (docs/backplane.md, 'Over hosts'): a star, broker 0 in its middle. The owner has made sure who is
+ * at the other end. */
+enum broker_sent { BROKER_SENT, BROKER_LATER, BROKER_GONE };
+struct broker_carrier {
+	int self;		  /* 0: the middle */
+	int count;		  /* brokers, all in all */
+	const char *const *names; /* [count]; NULL: numbers will do */
+	/* Passes bytes to broker `to`: broker_carry there, with the same channel and up. LATER:
+	 * there is no room; broker_room() when there is again. */
+	enum broker_sent (*send)(void *arg, int to, uint32_t channel, bool up, const void *bytes,
+				 size_t len);
+	/* What broker_carry() took over has been handled: so many bytes of `from` wait no more. */
+	void (*handled)(void *arg, int from, size_t len);
+	void *arg;
+};
+
 struct broker; /* opaque */
 
 /* Zero and NULL mean the default. Texts are copied. */
@@ -32,9 +49,10 @@ struct broker_options {
 	const char *peers; /* file with a line "NAME ADDRESS PUBLICKEY" for each broker, the same on
 			    * all nodes (ADDRESS: tcp://IP:PORT); NULL: a broker that is alone */
 	const char *key;   /* file with this broker's secret key, mode 0600; needed with peers */
-	unsigned arity;	   /* children that a broker has when all are well (8) */
-	double heartbeat;  /* seconds between signs of life (0.2) */
-	double dead;	   /* a peer that is silent for so many seconds is dead (1.0) */
+	const struct broker_carrier *carrier; /* instead of peers and key; copied */
+	unsigned arity;			      /* children that a broker has when all are well (8) */
+	double heartbeat;		      /* seconds between signs of life (0.2) */
+	double dead; /* a peer that is silent for so many seconds is dead (1.0) */
 };
 
 struct broker_stats {
@@ -62,6 +80,13 @@ void broker_destroy(struct broker *b);
 /* Readable when broker_dispatch() has something to do. The broker's: don't close it. */
 int broker_fd(const struct broker *b);
 void broker_dispatch(struct broker *b);
+
+/* Bytes from broker `from`; handled by a later dispatch. False: it is out of memory, or they are
+ * none. */
+bool broker_carry(struct broker *b, int from, uint32_t channel, bool up, const void *bytes,
+		  size_t len);
+/* After BROKER_LATER. */
+void broker_room(struct broker *b);
 
 void broker_stats(const struct broker *b, struct broker_stats *stats);
 

@@ -7,7 +7,7 @@
  *   route.c    duplicates, the log of WARNING and above, who gets an event, interest
  *   link.c     links to other brokers, interest            peers.c   the list, keys
  *   tree.c     parent and children, healing
- *   wire.c     ZeroMQ: sockets, CURVE, who is who
+ *   wire.c     ZeroMQ: sockets, CURVE, who is who   carried.c  the same through the owner
  */
 #ifndef HALE_FTB_BROKER_PRIVATE_H
 #define HALE_FTB_BROKER_PRIVATE_H
@@ -150,6 +150,7 @@ struct tree {
 	unsigned arity;
 	double heartbeat, dead;
 	void *context, *router, *zap;
+	struct carried *carried; /* instead of these */
 	char public_key[41], secret_key[41];
 	struct link *parent;
 	struct link **child;
@@ -260,10 +261,23 @@ void *wire_connect(struct broker *b, int peer);
 void *wire_watch(struct broker *b, void *socket); /* a monitor for it */
 void wire_disconnect(struct broker *b, void *socket, void *monitor);
 /* ident NULL: to the one at the other end. */
-enum out_result wire_send(void *socket, const uint8_t *ident, size_t ident_len,
+enum out_result wire_send(struct broker *b, void *socket, const uint8_t *ident, size_t ident_len,
 			  const uint8_t *bytes, size_t len);
 /* Handles what waits on all sockets; true if more is there. */
 bool wire_pump(struct broker *b);
 bool wire_waiting(struct broker *b);
+
+/* carried.c: what wire.c does, where the owner is the wire */
+hale_status_t carried_open(struct broker *b, const struct broker_carrier *c, struct error *err);
+void carried_close(struct broker *b);
+void *carried_connect(struct broker *b, int peer);
+void carried_disconnect(struct broker *b, void *socket);
+enum out_result carried_send(struct broker *b, void *socket, const uint8_t *ident, size_t ident_len,
+			     const uint8_t *bytes, size_t len);
+void carried_pump(struct broker *b);
+bool carried_waiting(const struct broker *b);
+
+/* broker.c */
+void broker_wake(struct broker *b);
 
 #endif

@@ -13,8 +13,8 @@ enum out_result tree_send(void *to, const uint8_t *bytes, size_t len)
 
 	if (l->gone)
 		return OUT_BROKEN;
-	r = l->socket ? wire_send(l->socket, NULL, 0, bytes, len)
-		      : wire_send(l->b->tree->router, l->ident, l->ident_len, bytes, len);
+	r = l->socket ? wire_send(l->b, l->socket, NULL, 0, bytes, len)
+		      : wire_send(l->b, l->b->tree->router, l->ident, l->ident_len, bytes, len);
 	if (r == OUT_SENT)
 		l->sent = clock_seconds();
 	if (r == OUT_BROKEN)

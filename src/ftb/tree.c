@@ -71,7 +71,7 @@ static void seek_window(struct broker *b)
 		*p = (struct probe){.peer = peer, .socket = wire_connect(b, peer)};
 		if (!p->socket)
 			continue;
-		wire_send(p->socket, NULL, 0, packet, sizeof(packet));
+		wire_send(b, p->socket, NULL, 0, packet, sizeof(packet));
 		s->probes++;
 	}
 	s->decide = clock_seconds() + 1.25 * t->heartbeat;
@@ -242,7 +242,7 @@ static void answer(struct broker *b, enum packet_kind kind, const uint8_t *ident
 		put_u32(packet + len, room(b->tree));
 		len += 4;
 	}
-	wire_send(b->tree->router, ident, ident_len, packet, len);
+	wire_send(b, b->tree->router, ident, ident_len, packet, len);
 }
 
 static void take_join(struct broker *b, int sender, const uint8_t *ident, size_t ident_len)
@@ -388,11 +388,9 @@ void tree_tick(struct broker *b)
 
 /* ---- life ---- */
 
-static hale_status_t tree_open(struct broker *b, const struct broker_options *o, struct error *err)
+static hale_status_t find_self(struct broker *b, const struct broker_options *o, struct error *err)
 {
 	struct tree *t = b->tree;
-	double tick = t->heartbeat / 4;
-	struct itimerspec at = {.it_value = {.tv_nsec = 1000000}};
 	hale_status_t st = peers_read(o->peers, &t->peers, &t->count, err);
 
 	if (st == HALE_OK)
@@ -405,12 +403,25 @@ static hale_status_t tree_open(struct broker *b, const struct broker_options *o,
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "no line of %s has the key of this broker, %s", o->peers,
 				 t->public_key);
+	return HALE_OK;
+}
+
+static hale_status_t tree_open(struct broker *b, const struct broker_options *o, struct error *err)
+{
+	struct tree *t = b->tree;
+	double tick = t->heartbeat / 4;
+	struct itimerspec at = {.it_value = {.tv_nsec = 1000000}};
+	hale_status_t st = o->carrier ? carried_open(b, o->carrier, err) : find_self(b, o, err);
+
+	if (st != HALE_OK)
+		return st;
 	t->seek.order = calloc((size_t)t->count + 64, sizeof(int));
 	if (!t->seek.order)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for the event broker");
 	if (!o->node)
 		memcpy(b->node, t->peers[t->self].name, sizeof(b->node));
-	st = wire_open(b, err);
+	if (!o->carrier)
+		st = wire_open(b, err);
 	if (st != HALE_OK)
 		return st;
 	at.it_interval.tv_sec = (time_t)tick;
@@ -431,7 +442,7 @@ hale_status_t tree_create(struct broker *b, const struct broker_options *o, stru
 	t->heartbeat = o->heartbeat > 0 ? o->heartbeat : 0.2;
 	t->dead = o->dead > 0 ? o->dead : 1.0;
 	t->orphan = true;
-	if (!o->key)
+	if (!o->key && !o->carrier)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "a broker with peers needs a key; `hale backplane key FILE` makes "
 				 "one");
@@ -463,7 +474,7 @@ void tree_destroy(struct broker *b)
 		t->children--;
 	}
 	probes_close(b);
-	if (t->context)
+	if (t->context || t->carried)
 		wire_close(b);
 	out_list_free(&t->held);
 	free(t->child);

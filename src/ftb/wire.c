@@ -87,6 +87,11 @@ void wire_close(struct broker *b)
 {
 	struct tree *t = b->tree;
 
+	if (t->carried) {
+		carried_close(b);
+		return;
+	}
+
 	close_socket(b, t->router);
 	close_socket(b, t->zap);
 	if (t->context)
@@ -97,8 +102,11 @@ void wire_close(struct broker *b)
 void *wire_connect(struct broker *b, int peer)
 {
 	struct tree *t = b->tree;
-	void *s = zmq_socket(t->context, ZMQ_DEALER);
+	void *s;
 
+	if (t->carried)
+		return carried_connect(b, peer);
+	s = zmq_socket(t->context, ZMQ_DEALER);
 	if (!s)
 		return NULL;
 	if (!set_common(s, 0) || !set_int(s, ZMQ_RECONNECT_IVL, 50) ||
@@ -118,6 +126,8 @@ void *wire_watch(struct broker *b, void *socket)
 	char name[48];
 	void *m;
 
+	if (b->tree->carried)
+		return NULL;
 	snprintf(name, sizeof(name), "inproc://watch-%p", socket);
 	if (zmq_socket_monitor(socket, name, ZMQ_EVENT_DISCONNECTED) != 0)
 		return NULL;
@@ -131,6 +141,10 @@ void *wire_watch(struct broker *b, void *socket)
 
 void wire_disconnect(struct broker *b, void *socket, void *monitor)
 {
+	if (b->tree->carried) {
+		carried_disconnect(b, socket);
+		return;
+	}
 	if (monitor) {
 		zmq_socket_monitor(socket, NULL, 0);
 		close_socket(b, monitor);
@@ -142,9 +156,11 @@ void wire_disconnect(struct broker *b, void *socket, void *monitor)
 
 /* ---- moving ---- */
 
-enum out_result wire_send(void *socket, const uint8_t *ident, size_t ident_len,
+enum out_result wire_send(struct broker *b, void *socket, const uint8_t *ident, size_t ident_len,
 			  const uint8_t *bytes, size_t len)
 {
+	if (b->tree->carried)
+		return carried_send(b, socket, ident, ident_len, bytes, len);
 	if (ident && zmq_send(socket, ident, ident_len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
 		return zmq_errno() == EAGAIN ? OUT_BLOCKED : OUT_BROKEN;
 	if (zmq_send(socket, bytes, len, ZMQ_DONTWAIT) < 0)
@@ -281,6 +297,10 @@ bool wire_pump(struct broker *b)
 	struct tree *t = b->tree;
 	int budget = MESSAGES_A_TURN, len, rest;
 
+	if (t->carried) {
+		carried_pump(b);
+		return carried_waiting(b);
+	}
 	while (zap_answer(b))
 		;
 	budget = pump_router(b, budget);
@@ -310,6 +330,8 @@ bool wire_waiting(struct broker *b)
 {
 	struct tree *t = b->tree;
 
+	if (t->carried)
+		return carried_waiting(b);
 	if (waits(t->zap) || waits(t->router) || (t->parent && waits(t->parent->socket)) ||
 	    (t->parent && waits(t->parent->monitor)) || (t->joining && waits(t->joining->socket)))
 		return true;
