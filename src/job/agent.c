@@ -125,6 +125,8 @@ static void take_setup(struct agent *a, const struct message *m)
 		return;
 	}
 	gethostname(host, sizeof(host) - 1);
+	if (a->setup.flags & SETUP_EVENTS)
+		agent_events_start(a);
 	agent_lease_start(a);
 	agent_send(a, &(struct message){.type = MSG_READY,
 					.value = (int32_t)getpid(),
@@ -285,6 +287,10 @@ static void take(void *arg, const struct message *m)
 	case MSG_PAUSE:
 		agent_pause(a, m->value != 0);
 		break;
+	case MSG_EVENTS:
+	case MSG_EVENTS_TAKEN:
+		agent_events_take(a, m);
+		break;
 	default:
 		if (agent_move_take(a, m))
 			break;
@@ -336,6 +342,7 @@ static bool signals_start(struct agent *a)
 static void destroy(struct agent *a)
 {
 	agent_move_drop(a);
+	agent_events_stop(a);
 	agent_conns_close(a);
 	loop_remove(&a->loop, &a->listening);
 	if (a->listener >= 0)

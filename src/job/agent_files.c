@@ -7,9 +7,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -43,25 +46,42 @@ static hale_status_t make_folder(const struct agent *a, struct error *err)
 
 /* ---- progress ---- */
 
-/* A rank that writes its file says nothing meanwhile: that it grows, the head hears of. */
+static uint64_t gone_over(const struct agent *a, const struct agent_relay *l)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (l->given >= 0)
+		return getsockopt(l->given, IPPROTO_TCP, TCP_INFO, &info, &len) == 0
+			   ? info.tcpi_bytes_acked
+			   : 0;
+	agent_file_path(a, l->rank, path);
+	return l->made && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* A rank that writes its file, or into a connection of its own, says nothing meanwhile: that it
+ * gets on, the head hears of. */
 static void look(void *arg)
 {
 	struct agent *a = arg;
 	struct agent_move *v = &a->move;
 
 	for (uint32_t r = 0; v->relays && r < a->setup.nranks; r++) {
-		char path[PATH_MAX];
-		struct stat st;
+		uint64_t now = agent_moves_out(a, r) ? gone_over(a, &v->relays[r]) : 0;
 
-		if (!v->relays[r].made || !agent_moves_out(a, r))
+		if (now == 0 || now == v->relays[r].seen)
 			continue;
-		agent_file_path(a, r, path);
-		if (stat(path, &st) != 0 || (uint64_t)st.st_size == v->relays[r].seen)
-			continue;
-		v->relays[r].seen = (uint64_t)st.st_size;
+		v->relays[r].seen = now;
 		agent_send(a, &(struct message){.type = MSG_MOVE_TAKEN, .rank = r, .id = v->id});
 	}
 	loop_timer_set(&a->loop, &v->progress, LOOK_SECONDS, look, a);
+}
+
+void agent_progress_start(struct agent *a)
+{
+	loop_timer_set(&a->loop, &a->move.progress, LOOK_SECONDS, look, a);
 }
 
 /* ---- life ---- */
@@ -75,7 +95,7 @@ hale_status_t agent_files_begin(struct agent *a, const char *folder, struct erro
 		out = out || agent_moves_out(a, r);
 	if (!out)
 		return HALE_OK;
-	loop_timer_set(&a->loop, &a->move.progress, LOOK_SECONDS, look, a);
+	agent_progress_start(a);
 	return make_folder(a, err);
 }
 

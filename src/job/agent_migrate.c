@@ -64,6 +64,7 @@ void agent_move_drop(struct agent *a)
 	if (v->id == 0)
 		return;
 	agent_files_end(a);
+	agent_direct_end(a);
 	agent_relays_end(a);
 	leave_segment(a, v->coming.segment);
 	leave_segment(a, v->old.segment);
@@ -111,6 +112,8 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 	if (m->len != nranks * sizeof(*node_of) || !a->node_of)
 		return error_set(err, HALE_ERR_PROTOCOL, "the head's layout is none");
 	v->coming.segment_fd = v->old.segment_fd = -1;
+	for (unsigned i = 0; i < AGENT_PLACES; i++)
+		v->direct[i].fd = -1;
 	v->id = m->id;
 	v->relays = calloc(nranks, sizeof(*v->relays));
 	node_of = malloc(m->len); /* aligned */
@@ -119,8 +122,8 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	}
 	for (uint32_t r = 0; r < nranks; r++)
-		v->relays[r] =
-		    (struct agent_relay){.agent = a, .rank = r, .source.fd = -1, .file = -1};
+		v->relays[r] = (struct agent_relay){
+		    .agent = a, .rank = r, .source.fd = -1, .file = -1, .given = -1};
 	memcpy(node_of, m->bytes, m->len);
 	status = agent_layout_beside(a, m->id, node_of, &v->coming, err);
 	free(node_of);
@@ -134,13 +137,22 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 static void take_begin(struct agent *a, const struct message *m)
 {
 	struct error err = {HALE_OK, ""};
+	struct agent_place place[AGENT_PLACES];
+	unsigned places = 0;
+	bool in = false;
 
 	if (begin(a, m, &err) != HALE_OK)
 		agent_move_drop(a);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		in = in || agent_moves_in(a, r);
+	if (in && !*m->text)
+		places = agent_direct_listen(a, place);
 	agent_send(a, &(struct message){.type = MSG_MOVE_READY,
 					.id = m->id,
 					.value = (int32_t)err.code,
-					.text = err.text});
+					.text = err.text,
+					.bytes = place,
+					.len = places * sizeof(place[0])});
 }
 
 /* The view of tomorrow holds for who belongs to it: its segment, its place among its node's ranks.
@@ -211,8 +223,22 @@ static void take_round(struct agent *a, const struct message *m)
 {
 	if (!agent_moves_out(a, m->rank) || a->ranks[m->rank].pid == 0)
 		return;
+	a->move.relays[m->rank].round_id = m->id;
+	if (m->base == 0) {
+		if (!agent_direct_call(a, m->rank, m->bytes, m->len))
+			agent_relay_decided(a, m->rank, -1);
+		return;
+	}
 	ask(a, m->rank, m->base, CKPT_LIVE);
 	ring(a, m->rank, m->id);
+}
+
+void agent_move_first_round(struct agent *a, uint32_t rank, bool given)
+{
+	if (!agent_moves_out(a, rank) || a->ranks[rank].pid == 0)
+		return;
+	ask(a, rank, 0, CKPT_LIVE | (given ? CKPT_GIVEN : 0));
+	ring(a, rank, a->move.relays[rank].round_id);
 }
 
 /* It has something with it by now that would be left behind. */

@@ -6,8 +6,10 @@
  *   agent_conn.c   the ranks' sockets
  *   agent_ckpt.c   what a checkpoint needs of this node
  *   agent_lease.c  whether the ranks may run
+ *   agent_events.c  the job's event broker here
  *   agent_migrate.c  ranks that move to another node, or from there; agent_relay.c  their streams;
- *                  agent_files.c  their files; agent_shell.c  scripts around them
+ *                  agent_direct.c  and those that don't pass the head; agent_files.c  their files;
+ *                  agent_shell.c  scripts around them
  */
 #ifndef HALE_JOB_AGENT_PRIVATE_H
 #define HALE_JOB_AGENT_PRIVATE_H
@@ -73,6 +75,16 @@ struct agent_view {
 	struct segment *segment; /* NULL: no layout yet */
 };
 
+/* Known to the source's agent when it has called, to the target's by what comes first. */
+enum relay_way { WAY_UNKNOWN, WAY_RELAY, WAY_DIRECT };
+
+/* Where the target's agent listens for streams; both in the network's order of bytes. */
+struct agent_place {
+	uint32_t ip;
+	uint16_t port, reserved;
+};
+enum { AGENT_PLACES = 4 };
+
 /* One end of the stream between a rank and its copy: what the connection brings goes to the head,
  * what the head brings goes to the connection (agent_migrate.c). */
 struct agent_relay {
@@ -85,7 +97,10 @@ struct agent_relay {
 	bool made;     /* there may be a file of this rank here */
 	char *program; /* to be started when the file is whole */
 	uint64_t seen; /* of what goes over, when that was looked at last */
-	uint64_t out;  /* bytes that went to the head and are not TAKEN yet */
+	enum relay_way way;
+	int given;		/* a connection between hosts, for the process here; -1: none */
+	uint32_t round_id;	/* the first, which waits for the way */
+	uint64_t out;		/* bytes that went to the head and are not TAKEN yet */
 	unsigned char *waiting; /* [begin, end): for the connection */
 	size_t begin, end, cap;
 	struct agent_conn *conn; /* of a copy that has said HELLO */
@@ -105,6 +120,8 @@ struct agent_move {
 	struct loop_timer progress;
 	struct agent_relay *relays; /* [nranks] */
 	bool cancelling;
+	struct loop_source direct[AGENT_PLACES]; /* listening for other agents */
+	struct direct_hand *hands;		 /* of agent_direct.c */
 };
 
 struct agent {
@@ -136,6 +153,7 @@ struct agent {
 	bool paused, resuming; /* the ranks are stopped; they go on with the next lease */
 	uint64_t resume_from;  /* which must be an answer to this ask or a later one */
 	bool clearing;
+	struct agent_events *events; /* NULL: none are served here */
 	uint32_t clear_id;
 	struct loop_timer clear;
 };
@@ -197,6 +215,8 @@ void agent_move_drop(struct agent *a);				   /* all ranks are being ended */
 bool agent_moves_out(const struct agent *a, uint32_t rank);
 /* The copy of m->rank, whose stream comes from `sink`: tells the head. */
 void agent_move_spawn(struct agent *a, const struct message *m, const char *sink);
+/* The stream's way is known; given: by a descriptor. */
+void agent_move_first_round(struct agent *a, uint32_t rank, bool given);
 void agent_move_not_spawned(struct agent *a, uint32_t rank, const struct error *err);
 
 /* agent_relay.c */
@@ -204,7 +224,19 @@ hale_status_t agent_relays_begin(struct agent *a, struct error *err);
 void agent_relays_end(struct agent *a);
 void agent_relay_take(struct agent *a, const struct message *m); /* DATA, TAKEN */
 
+/* The connection to the other host is there, or (fd -1) there is none to be had: the source's first
+ * round begins, the target's copy gets it. Takes over fd. */
+void agent_relay_decided(struct agent *a, uint32_t rank, int fd);
+
+/* agent_direct.c: connections from agent to agent */
+unsigned agent_direct_listen(struct agent *a, struct agent_place place[AGENT_PLACES]);
+/* Calls where the target listens; agent_relay_decided follows. False: it doesn't. */
+bool agent_direct_call(struct agent *a, uint32_t rank, const void *places, size_t len);
+void agent_direct_end(struct agent *a);
+
 /* agent_files.c */
+/* From now on the head hears when something has gone over that it doesn't see itself. */
+void agent_progress_start(struct agent *a);
 hale_status_t agent_files_begin(struct agent *a, const char *folder, struct error *err);
 void agent_files_end(struct agent *a);
 void agent_file_path(const struct agent *a, uint32_t rank, char path[PATH_MAX]);
@@ -217,6 +249,11 @@ hale_status_t agent_shell_check(struct agent *a, uint32_t rank, struct error *er
 /* For the time of the stop nothing but the rank itself runs of what was launched. */
 hale_status_t agent_shell_halt(struct agent *a, uint32_t rank, struct error *err);
 void agent_shell_resume(struct agent *a, uint32_t rank);
+
+/* agent_events.c: the job's event broker on this host */
+void agent_events_start(struct agent *a);
+void agent_events_stop(struct agent *a);
+void agent_events_take(struct agent *a, const struct message *m);
 
 /* agent_lease.c */
 void agent_lease_start(struct agent *a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stream between a rank that moves and its copy, on its way through agents and head.
+/* The stream between a rank that moves and its copy: the connection between their hosts that
+ * agent_direct.c has made, or if there is none to be had, on its way through agents and head.
  *
  *   rank ── connection ── its agent ── head ── the copy's agent ── connection ── copy
  *
@@ -30,13 +31,46 @@ static void relay_close(struct agent_relay *l)
 	l->begin = l->end = l->cap = 0;
 }
 
+static bool say_byte(int to, char byte, int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *h;
+
+	if (fd >= 0) {
+		m.msg_control = control.bytes;
+		m.msg_controllen = sizeof(control.bytes);
+		h = CMSG_FIRSTHDR(&m);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+	}
+	return sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+/* The process here has it from now on; the source's agent keeps an eye on how it gets on. */
+static void hand_over(struct agent_relay *l)
+{
+	say_byte(l->source.fd, MIGRATE_GIVEN, l->given);
+	relay_close(l);
+	if (agent_moves_out(l->agent, l->rank))
+		return;
+	close(l->given);
+	l->given = -1;
+}
+
 static void relay_interest(struct agent_relay *l)
 {
 	uint32_t events = 0;
 
 	if (l->source.fd < 0)
 		return;
-	if (l->out < RELAY_WINDOW)
+	if (l->out < RELAY_WINDOW && l->way == WAY_RELAY)
 		events |= EPOLLIN;
 	if (l->begin < l->end)
 		events |= EPOLLOUT;
@@ -102,6 +136,13 @@ static void relay_ready(void *arg, uint32_t events)
 
 static void relay_put(struct agent_relay *l, const void *bytes, size_t len)
 {
+	if (l->way == WAY_DIRECT)
+		return;
+	if (l->way == WAY_UNKNOWN) { /* the source's agent has found no other way */
+		l->way = WAY_RELAY;
+		if (l->source.fd >= 0 && !say_byte(l->source.fd, MIGRATE_RELAY, -1))
+			relay_close(l);
+	}
 	if (l->connected && l->source.fd < 0)
 		return;
 	if (l->begin > 0 && l->cap - l->end < len) {
@@ -128,20 +169,42 @@ static void relay_put(struct agent_relay *l, const void *bytes, size_t len)
 
 static void relay_connect(struct agent_relay *l, int fd)
 {
-	char byte = MIGRATE_RELAY;
+	bool in = agent_moves_in(l->agent, l->rank);
 
-	if (agent_moves_in(l->agent, l->rank) &&
-	    send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) {
+	if (in && l->way == WAY_RELAY && !say_byte(fd, MIGRATE_RELAY, -1)) {
 		close(fd);
 		return;
 	}
-	if (!loop_add(&l->agent->loop, &l->source, fd, EPOLLIN, relay_ready, l)) {
+	if (!loop_add(&l->agent->loop, &l->source, fd, 0, relay_ready, l)) {
 		close(fd);
 		return;
 	}
 	l->connected = true;
-	relay_write(l);
+	if (l->way == WAY_DIRECT) {
+		hand_over(l);
+		return;
+	}
+	if (l->way == WAY_RELAY)
+		relay_write(l);
 	relay_interest(l);
+}
+
+void agent_relay_decided(struct agent *a, uint32_t rank, int fd)
+{
+	struct agent_relay *l = a->move.relays ? &a->move.relays[rank] : NULL;
+	bool out = agent_moves_out(a, rank);
+
+	if (!l || l->way != WAY_UNKNOWN || (!out && fd < 0)) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	l->way = fd >= 0 ? WAY_DIRECT : WAY_RELAY;
+	l->given = fd;
+	if (out)
+		agent_move_first_round(a, rank, fd >= 0);
+	else if (l->source.fd >= 0)
+		hand_over(l);
 }
 
 /* Who it is the kernel says: the process of a rank that moves, or a copy that we have started. */
@@ -186,6 +249,7 @@ hale_status_t agent_relays_begin(struct agent *a, struct error *err)
 	    listen(v->listener, SOMAXCONN) != 0 ||
 	    !loop_add(&a->loop, &v->listening, v->listener, EPOLLIN, accept_stream, a))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for ranks that move");
+	agent_progress_start(a);
 	return HALE_OK;
 }
 
@@ -197,8 +261,11 @@ void agent_relays_end(struct agent *a)
 	if (v->listener >= 0)
 		close(v->listener);
 	v->listener = -1;
-	for (uint32_t r = 0; v->relays && r < a->setup.nranks; r++)
+	for (uint32_t r = 0; v->relays && r < a->setup.nranks; r++) {
 		relay_close(&v->relays[r]);
+		if (v->relays[r].given >= 0)
+			close(v->relays[r].given);
+	}
 	free(v->relays);
 	v->relays = NULL;
 }

@@ -96,6 +96,8 @@ struct crew_handler {
 	/* What a node says of a migration: MSG_MOVE_… but DATA and TAKEN, which the crew passes on.
 	 */
 	void (*moved)(void *arg, const struct node *node, const struct message *m);
+	/* MSG_EVENTS, MSG_EVENTS_TAKEN */
+	void (*events)(void *arg, const struct node *node, const struct message *m);
 	void *arg;
 };
 

@@ -291,7 +291,7 @@ static hale_status_t introduce(struct node *n, struct error *err)
 	s.node = n->index;
 	s.name = n->name;
 	if (n->local)
-		s.flags |= SETUP_LOCAL;
+		s.flags = (s.flags | SETUP_LOCAL) & ~(uint32_t)SETUP_EVENTS;
 	if (n->local && n->crew->count > 1)
 		s.flags |= SETUP_TOGETHER;
 	if (!n->local || n->crew->count > 1)

@@ -360,6 +360,10 @@ void crew_take(void *node, const struct message *m)
 		pass_on(n, m);
 		c->handler.moved(c->handler.arg, n, m);
 		break;
+	case MSG_EVENTS:
+	case MSG_EVENTS_TAKEN:
+		c->handler.events(c->handler.arg, n, m);
+		break;
 	default:
 		if (m->type >= MSG_SPAWNED)
 			take_of_rank(n, m);

@@ -362,6 +362,7 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 				       .looked = on_looked,
 				       .differs = on_differs,
 				       .moved = migrate_message,
+				       .events = watch_carried,
 				       .arg = h};
 
 	/* elsewhere the working folder is the one of the same name */
@@ -454,6 +455,8 @@ static hale_status_t begin(struct head *h, struct error *err)
 		return status;
 	/* with what was added to it meanwhile */
 	h->crew.config.setup.environ = environ;
+	if (watch_serves_hosts(h))
+		h->crew.config.setup.flags |= SETUP_EVENTS;
 	return crew_start(&h->crew, err);
 }
 

@@ -31,4 +31,9 @@ enum { JOB_ID_MAX = 64, JOB_RANKS_MAX = 4096, JOB_NODES_MAX = 1024, JOB_NODE_NAM
 /* The name of a rank's image in the folder of a checkpoint. */
 #define JOB_IMAGE_NAME "rank-%u.img"
 
+/* Brokers of a job's hosts: all right below the head's; what they say passes its sessions. */
+enum { WATCH_ARITY = 256, WATCH_WINDOW = 1 << 20 };
+#define WATCH_HEARTBEAT 0.5
+#define WATCH_DEAD	2.5
+
 #endif

@@ -42,13 +42,13 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_QUIT, "")		/* the job is over */                                              \
 	M(MSG_MOVE_BEGIN,                                                                          \
 	  "itx") /* ranks are to live there, in segments of generation i; t: folder */             \
-	M(MSG_MOVE_SINK, "rpts") /* as SPAWN: who becomes rank's copy */                           \
-	M(MSG_MOVE_ROUND, "rib") /* rank: round i of its copy; b 0: the first */                   \
-	M(MSG_MOVE_STOP, "i")	 /* all ranks stop; the last round of those that move */           \
-	M(MSG_MOVE_GO, "i")	 /* the new segments count; copies may run */                      \
-	M(MSG_MOVE_RELEASE, "i") /* all other ranks go on in the new segments */                   \
-	M(MSG_MOVE_CANCEL, "i")	 /* end the copies; answered by MOVE_CANCELLED */                  \
-	M(MSG_MOVE_OVER, "i")	 /* no copy is left: all ranks stay, and go on */                  \
+	M(MSG_MOVE_SINK, "rpts")  /* as SPAWN: who becomes rank's copy */                          \
+	M(MSG_MOVE_ROUND, "ribx") /* rank: round i of its copy; b 0: first; x: where to call */    \
+	M(MSG_MOVE_STOP, "i")	  /* all ranks stop; the last round of those that move */          \
+	M(MSG_MOVE_GO, "i")	  /* the new segments count; copies may run */                     \
+	M(MSG_MOVE_RELEASE, "i")  /* all other ranks go on in the new segments */                  \
+	M(MSG_MOVE_CANCEL, "i")	  /* end the copies; answered by MOVE_CANCELLED */                 \
+	M(MSG_MOVE_OVER, "i")	  /* no copy is left: all ranks stay, and go on */                 \
 	/* agent → head */                                                                       \
 	M(MSG_READY, "vnt")	  /* pid v, n cores, host name t */                                \
 	M(MSG_FAILED, "vt")	  /* status v: the node can't be used, and why */                  \
@@ -67,7 +67,7 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_FEED_CLOSED, "") /* rank 0 takes no more */                                          \
 	M(MSG_ASK, "n")	       /* for the lease, the n-th time */                                  \
 	M(MSG_BYE, "t")	       /* no process of the job is left on this node; why */               \
-	M(MSG_MOVE_READY, "ivt")   /* of BEGIN i; status v, and why */                             \
+	M(MSG_MOVE_READY, "ivtx")  /* of BEGIN i; status v, and why; x: where it listens */        \
 	M(MSG_MOVE_SPAWNED, "rvt") /* of MOVE_SINK: its pid; or 0, and why not */                  \
 	M(MSG_MOVE_HELLO, "rvip")  /* copy v of rank is whole since stop i, streams at p */        \
 	M(MSG_MOVE_ENDED, "rv")	   /* a copy has ended; v: waitpid's status */                     \
@@ -77,7 +77,9 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_ADDRESS, "irx")	 /* rank's entry of the address directory, of generation i */      \
 	M(MSG_MOVE_DATA, "rix")	 /* bytes of the stream between rank and its copy */               \
 	M(MSG_MOVE_TAKEN, "rin") /* n of them have been passed on */                               \
-	M(MSG_MOVE_WANT, "ri")	 /* rank's file isn't there: send it as DATA, an empty one last */
+	M(MSG_MOVE_WANT, "ri")	 /* rank's file isn't there: send it as DATA, an empty one last */ \
+	M(MSG_EVENTS, "ifx") /* between the brokers of head and node: channel i; f 1: upwards */   \
+	M(MSG_EVENTS_TAKEN, "n") /* n bytes of these have been handled */
 
 #define MESSAGE_ENUM(name, fields) name,
 enum message_type { MSG_NONE, MESSAGES(MESSAGE_ENUM) MESSAGE_TYPES };

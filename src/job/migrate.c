@@ -62,6 +62,9 @@ static void move_free(struct head *h)
 		free(v->movers[r].program);
 	free(v->movers);
 	free(v->folder);
+	for (uint32_t k = 0; v->places && k < h->crew.count; k++)
+		free(v->places[k].bytes);
+	free(v->places);
 	free(v->awaited);
 	free(v);
 }
@@ -172,6 +175,7 @@ static void record_move(struct head *h, const struct report_migration *m)
 	json_uint(&j, "bytes", m->bytes);
 	json_double(&j, "seconds", m->seconds);
 	json_double(&j, "downtime_seconds", m->downtime_seconds);
+	json_uint(&j, "relayed_bytes", m->relayed);
 	record_end(&h->record, &j);
 	report_add_migration(&h->report, m);
 }
@@ -182,6 +186,7 @@ void migrate_done(struct head *h)
 	double now = clock_seconds();
 	struct report_migration m = {.ranks = v->ranks,
 				     .bytes = v->bytes,
+				     .relayed = v->relayed,
 				     .seconds = now - v->began,
 				     .downtime_seconds = now - v->stopped_at,
 				     .at_seconds = v->began - h->job_began};
@@ -391,7 +396,8 @@ hale_status_t migrate_request(struct head *h, const char *from_name, const char 
 	v->movers = calloc(h->nranks, sizeof(*v->movers));
 	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
 	v->began = v->moved_at = clock_seconds();
-	if (!v->coming || !v->movers || !v->awaited)
+	v->places = calloc(h->crew.count, sizeof(*v->places));
+	if (!v->coming || !v->movers || !v->awaited || !v->places)
 		status = error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	else
 		status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);

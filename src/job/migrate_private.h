@@ -47,9 +47,13 @@ struct migration {
 	struct mover *movers;
 	bool freshened; /* those that waited for others have been asked for one more round */
 	bool *awaited;	/* [nodes]: an answer is outstanding */
+	struct places {
+		void *bytes;
+		size_t len;
+	} * places; /* [nodes]: where they listen for streams; the agents' own words */
 	double began, moved_at, stopped_at;
 	double doomed_at; /* a copy has ended: given up at the latest then; 0: none has */
-	uint64_t bytes;
+	uint64_t bytes, relayed;
 	char why[512];
 	struct loop_timer timer;
 };

@@ -106,11 +106,17 @@ static void start_round(struct head *h, uint32_t rank)
 {
 	struct mover *m = &h->move->movers[rank];
 
+	const struct places *p = &h->move->places[h->move->coming[rank]];
+
 	m->running = true;
 	m->id = ++h->ckpt.id;
 	crew_tell(&h->crew, h->move->from,
-		  &(struct message){
-		      .type = MSG_MOVE_ROUND, .rank = rank, .id = m->id, .base = m->steps > 0});
+		  &(struct message){.type = MSG_MOVE_ROUND,
+				    .rank = rank,
+				    .id = m->id,
+				    .base = m->steps > 0,
+				    .bytes = p->bytes,
+				    .len = p->len});
 }
 
 static void start_copy(struct head *h, uint32_t rank)
@@ -245,6 +251,12 @@ static void take_ready(struct head *h, const struct node *n, const struct messag
 	if (v->phase != PREPARING || m->id != v->generation)
 		return;
 	v->awaited[n->index] = false;
+	free(v->places[n->index].bytes);
+	v->places[n->index] = (struct places){malloc(m->len + 1), m->len};
+	if (v->places[n->index].bytes)
+		memcpy(v->places[n->index].bytes, m->bytes, m->len);
+	else
+		v->places[n->index].len = 0;
 	if (m->value != HALE_OK) {
 		snprintf(why, sizeof(why), "node %s: %.400s", n->name, m->text);
 		migrate_give_up(h, why);
@@ -320,6 +332,8 @@ void migrate_message(void *head, const struct node *n, const struct message *m)
 	if (v && v->phase != CANCELLING &&
 	    (m->type == MSG_MOVE_DATA || m->type == MSG_MOVE_TAKEN || m->type == MSG_MOVE_WANT))
 		v->moved_at = clock_seconds();
+	if (v && m->type == MSG_MOVE_DATA)
+		v->relayed += m->len;
 	if (!v || m->type >= MSG_MOVE_PROGRAM ||
 	    (m->type != MSG_MOVE_READY && m->type != MSG_MOVE_CANCELLED &&
 	     (m->rank >= h->nranks || !v->movers[m->rank].moves || v->coming[m->rank] != n->index)))

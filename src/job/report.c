@@ -98,6 +98,7 @@ static void print_migration(const struct report_migration *m, struct json_out *j
 	json_uint(j, "bytes", m->bytes);
 	json_double(j, "seconds", m->seconds);
 	json_double(j, "downtime_seconds", m->downtime_seconds);
+	json_uint(j, "relayed_bytes", m->relayed);
 	json_double(j, "at_seconds", m->at_seconds);
 	json_close_object(j);
 }

@@ -33,7 +33,8 @@ struct report_failure {
 struct report_migration {
 	char from[64], to[64];
 	uint32_t ranks;
-	uint64_t bytes; /* that went over */
+	uint64_t bytes;	  /* that went over */
+	uint64_t relayed; /* of them, and of what went back: those that passed hale run */
 	double seconds, downtime_seconds;
 	double at_seconds;
 };

@@ -73,9 +73,20 @@ static bool join(struct watch *w)
 static hale_status_t serve(struct watch *w, struct error *err)
 {
 	struct broker_options o = {.socket = w->path, .node = w->head->node};
+	struct broker_carrier carrier;
+	const char **names = NULL;
+	hale_status_t status;
 
 	snprintf(w->path, sizeof(w->path), "@hale/%u/%s/ftb", (unsigned)geteuid(), w->head->job);
-	return broker_create(&o, &w->broker, err);
+	if (watch_carrier(w, &carrier, &names)) {
+		o.carrier = &carrier;
+		o.arity = WATCH_ARITY;
+		o.heartbeat = WATCH_HEARTBEAT;
+		o.dead = WATCH_DEAD;
+	}
+	status = broker_create(&o, &w->broker, err);
+	free(names);
+	return status;
 }
 
 static hale_status_t bus_open(struct watch *w, struct error *err)
@@ -140,6 +151,7 @@ static void watch_free(struct watch *w)
 	loop_timer_clear(loop, &w->rest);
 	broker_destroy(w->broker);
 	tap_destroy(w->tap);
+	free(w->carried);
 	free(w);
 }
 

@@ -52,6 +52,14 @@ void watch_nodes(struct head *h);
 /* What head_leave_node began is over. */
 void watch_left(struct head *h, const char *node, bool ok);
 
+/* ---- brokers of hosts ---- */
+
+/* The job's own broker has those of its hosts below it (watch_hosts.c). */
+bool watch_serves_hosts(const struct head *h);
+struct node;
+struct message;
+void watch_carried(void *head, const struct node *node, const struct message *m);
+
 /* ---- for others ---- */
 
 /* A job's name in events, which have room for 15 bytes: the end of it, which tells jobs apart. */

@@ -4,6 +4,7 @@
  *   watch.c        life; the bus: own broker or tap; how much time it may take
  *   watch_tell.c   events of the job
  *   watch_rules.c  the engine, nodes, what is to be done
+ *   watch_hosts.c  the way between its broker and those of its hosts
  *   watch_child.c  monitors and commands: processes that it starts
  */
 #ifndef HALE_JOB_WATCH_PRIVATE_H
@@ -50,6 +51,8 @@ struct watch {
 	struct broker *broker;
 	struct tap *tap;
 	char path[108]; /* HALE_FTB of the ranks */
+	uint64_t
+	    *carried; /* [nodes]: bytes to brokers there that they have not handled; NULL: none */
 	struct loop_source source;
 	struct loop_timer rest;
 	double window, spent; /* of the current tenth of a second: when it began, processor time */
@@ -73,6 +76,9 @@ struct watch {
 /* Publishes; severity as broker_publish. What goes wrong is said once. */
 void watch_tell(struct head *h, const char *space, const char *name, int severity, const char *fmt,
 		...) __attribute__((format(printf, 5, 6)));
+
+/* watch_hosts.c: false if the job has no hosts, or there is no memory. *names is the caller's. */
+bool watch_carrier(struct watch *w, struct broker_carrier *c, const char ***names);
 
 /* watch_rules.c */
 hale_status_t watch_rules_start(struct watch *w, struct error *err);
