@@ -5,7 +5,7 @@
 #   make check        every test; one is enough: make check ONLY=jacobi; longer: HALE_LONG=1
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
-#   make asan         unit tests under AddressSanitizer and UBSan
+#   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
 #   make lint         layering, format, clang-tidy, cppcheck
 #   make fuzz         libFuzzer on the parsers, 30 s each
 

@@ -46,3 +46,4 @@ if [ "$without" ]; then
 	setup build-ubsan undefined
 	run build-ubsan 'UBSan' $without
 fi
+scripts/asan_ocl.sh build-asan

@@ -25,9 +25,9 @@ def run_opencl(s, exe, *args, ranks=1, options=(), **env):
     return s.start(HALE, "run", "-n", ranks, "--opencl", *options, "--", exe, *args, env=env)
 
 
-def killed_between(s, exe, *args, settings="check=none"):
+def killed_between(s, exe, *args, what=(), settings="check=none"):
     """ready, a checkpoint, killed, restarted from it, and on to the end."""
-    job = run_opencl(s, exe, s.path("go"), *args, options=["--report", "report.json"], HALE_OPENCL=settings)
+    job = run_opencl(s, exe, *what, s.path("go"), *args, options=["--report", "report.json"], HALE_OPENCL=settings)
     job.until_output(r"^ready")
     pid = job.ranks(1)[0]
     server = server_of(pid)
@@ -54,6 +54,17 @@ def every_kind_of_object_survives_its_runtime(s):
 
 
 @test
+def parts_of_devices_survive_their_runtime(s):
+    exe = opencl(s, "ocl_misc")
+    s.write("go", "")
+    alone = s.run(exe, "parts", s.path("go"))
+    expect(alone.status == 0 and "references 2, of it 1" in alone.out, alone)
+    os.unlink(s.path("go"))
+    r, server = killed_between(s, exe, what=["parts"])
+    expect(r.status == 0 and r.out == alone.out and server, alone, r)
+
+
+@test
 def a_runtime_of_plain_memory_may_stay_in_the_program(s):
     exe = opencl(s, "ocl_state")
     s.write("go", "")
@@ -67,8 +78,8 @@ def a_runtime_of_plain_memory_may_stay_in_the_program(s):
 def solvers_are_rolled_back(s):
     exe = opencl(s, "ocl_solver")
     for mode in [[], ["-q", "2", "-o"], ["-m", "-w", "-f"]]:
-        alone = s.run(exe, *mode, "4000")
-        job = run_opencl(s, exe, *mode, "4000", options=["--ckpt-every", "100ms", "--report", "report.json"],
+        alone = s.run(exe, *mode, "1500")
+        job = run_opencl(s, exe, *mode, "1500", options=["--ckpt-every", "100ms", "--report", "report.json"],
                          HALE_OPENCL="check=none ckpt=epochs:10")
         job.until(lambda: s.complete(), "to take a checkpoint")
         job.until_output(r"^100 ")
@@ -133,6 +144,29 @@ def a_runtime_that_ends_is_replaced(s):
         r = job.wait()
         expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), argv, alone, r)
         expect("has ended" in r.err, r)
+
+
+@test
+def callbacks_are_called_once_when_the_runtime_ends(s):
+    exe = opencl(s, "ocl_misc")
+    alone = s.run(exe, "once", "4000")
+    expect(alone.status == 0 and alone.out.endswith("failed 0, destructors 1\n"), alone)
+    job = run_opencl(s, exe, "once", "4000", HALE_OPENCL="check=none ckpt=epochs:20")
+    job.until_output(r"^300$")
+    os.kill(server_of(job.ranks(1)[0]), signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), alone, r)
+
+
+@test
+def callbacks_for_what_never_happens(s):
+    exe = opencl(s, "ocl_misc")
+    job = s.start(exe, "left", s.path("go"), env={"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")})
+    job.until_output(r"^ready")
+    os.kill(server_of(job.pid), signal.SIGKILL)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and "events 1 1 1, failed 3; context 1; destructors 2; builds 2, the last gave -2" in r.out, r)
 
 
 @test

@@ -87,6 +87,21 @@ def command_buffers_are_replayed(s):
 
 
 @test
+def parts_of_devices(s):
+    exe = opencl(s, "ocl_misc")
+    alone = s.run(exe, "parts")
+    expect(alone.status == 0 and s.run(exe, "parts", env=REMOTE).out == alone.out, alone)
+    for env in [{}, REMOTE]:
+        r = same(s, "check=none ckpt=epochs:2 inject=epoch:4", exe, "parts", alone=alone, **env)
+        expect(found(r)[:2] == (1, 1), r)
+        r = same(s, "check=none ckpt=epochs:2 inject=epoch:4:2", exe, "parts", alone=alone,
+                 POCL_DEVICES="pthread pthread", **env)
+        expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, r)
+        r = layered(s, "check=none inject=epoch:4:2", exe, "parts", POCL_DEVICES="pthread", **env)
+        expect(r.status == 3 and "no other device" in r.err, "the memory of a part is that of the whole", r)
+
+
+@test
 def the_second_error_in_a_row_moves_to_another_device(s):
     exe = opencl(s, "ocl_solver")
     for mode in [[], ["-q", "2", "-o"], ["-m"]]:
@@ -225,12 +240,13 @@ def valgrind_finds_nothing_in_layer_and_driver(s):
     exe = opencl(s, "ocl_solver")
     env = {"OPENCL_LAYERS": os.path.join(BUILD, "libhale_opencl.so"),
            "OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
-    for mode, settings in [([], "ckpt=every-epoch inject=epoch:3"), (["-q", "2", "-o"], "ckpt=epochs:2 inject=epoch:4"),
-                           (["-m"], "ckpt=off inject=epoch:5 opt=none")]:
-        alone = s.run(exe, *mode, "6")
+    for argv, settings in [([exe], "ckpt=every-epoch inject=epoch:3"), ([exe, "-q", "2", "-o"], "ckpt=epochs:2 inject=epoch:4"),
+                           ([exe, "-m"], "ckpt=off inject=epoch:5 opt=none"),
+                           ([opencl(s, "ocl_recorded"), "out"], "ckpt=epochs:2 inject=epoch:4")]:
+        alone = s.run(*argv, "6")
         r = s.run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
-                  exe, *mode, "6", env=dict(env, HALE_OPENCL="check=none " + settings))
-        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), mode, alone, r)
+                  *argv, "6", env=dict(env, HALE_OPENCL="check=none " + settings))
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), argv, alone, r)
 
 
 @test

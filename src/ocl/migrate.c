@@ -26,6 +26,16 @@ static void note_tried(struct domain *d, cl_device_id device)
 	}
 }
 
+static cl_device_id parent_of(cl_device_id device)
+{
+	cl_device_id parent = NULL;
+
+	if (NEXT->clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof(cl_device_id), &parent,
+				  NULL) != CL_SUCCESS)
+		return NULL;
+	return parent;
+}
+
 /* The next device that hasn't failed, those of the same platform first. */
 static cl_device_id candidate(struct domain *d, cl_platform_id *platform)
 {
@@ -263,9 +273,19 @@ bool ocl_migrate(struct domain *d)
 				      : "commands wait for events of the program");
 		return false;
 	}
-	for (cl_uint i = 0; i < d->device_count; i++)
-		if (!was_tried(d, d->devices[i]))
-			note_tried(d, d->devices[i]);
+	for (cl_uint i = 0; i < d->device_count; i++) {
+		cl_device_id device_i = d->devices[i], parent;
+
+		if (!was_tried(d, device_i))
+			note_tried(d, device_i);
+		/* the memory of a part of a device is that of the whole; what is lost may be the
+		 * part */
+		while (!d->lost && (parent = parent_of(device_i))) {
+			if (!was_tried(d, parent))
+				note_tried(d, parent);
+			device_i = parent;
+		}
+	}
 	while ((device = candidate(d, &platform))) {
 		note_tried(d, device);
 		if (move_to(d, platform, device)) {

@@ -107,7 +107,9 @@ static void queue_add(cl_context c, cl_command_queue q, cl_device_id device,
 	d = ocl_find(c, OCL_CONTEXT);
 	o = d && !ocl.passive ? ocl_object_create(sizeof(*o), OCL_QUEUE, q, d) : NULL;
 	if (o) {
-		o->device = device;
+		o->device = o->first_device = device;
+		/* a part of a device: PoCL 3.1 keeps it neither with the context nor the queue */
+		NEXT->clRetainDevice(device);
 		o->properties = properties;
 		o->list = ocl_properties_copy((const intptr_t *)list);
 		o->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
@@ -279,6 +281,7 @@ cl_int CL_API_CALL layer_clReleaseSampler(cl_sampler s)
 
 static void queue_fini(struct queue *q)
 {
+	NEXT->clReleaseDevice(q->first_device);
 	if (q->replay)
 		NEXT->clReleaseCommandQueue(q->replay);
 	if (q->before_gate)

@@ -148,6 +148,7 @@ struct kernel {
 struct queue {
 	struct object o;
 	cl_device_id device;
+	cl_device_id first_device; /* before a move; retained */
 	cl_command_queue_properties properties;
 	cl_queue_properties *list; /* as given, 0-terminated, or NULL */
 	bool out_of_order, on_device;

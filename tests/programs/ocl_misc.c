@@ -3,7 +3,9 @@
  * ocl_misc callback: data used in a callback and after it. ocl_misc corrupt: a bit of a buffer that
  * lies in host memory flips by itself (corrupt clean: it doesn't). ocl_misc liar: a kernel writes
  * to a read-only buffer. ocl_misc endless STEPS: commands without any synchronisation. ocl_misc
- * image, svm. */
+ * image, svm, parts (sub-devices; parts GO: in the middle it waits for a file GO). ocl_misc once
+ * STEPS: every callback is called once, whatever happens meanwhile. ocl_misc left GO: callbacks for
+ * what never happens, since the runtime ends before there is a file GO. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdio.h>
@@ -278,6 +280,169 @@ static void svm(void)
 	clSVMFree(context, b);
 }
 
+/* Halves of the device: a context of both, a queue for each. */
+static void parts(const char *go)
+{
+	cl_device_partition_property by[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0}, how[4] = {0};
+	cl_device_id part[64], parent = NULL;
+	cl_command_queue q[2];
+	const char *text = source;
+	size_t global = N;
+	cl_uint n = 0, refs = 0;
+	cl_program p;
+	cl_mem a, b;
+	cl_int e;
+
+	OK(clCreateSubDevices(device, by, 64, part, &n));
+	if (n < 2)
+		exit(77);
+	OK(clRetainDevice(part[0]));
+	OK(clGetDeviceInfo(part[0], CL_DEVICE_REFERENCE_COUNT, sizeof(refs), &refs, NULL));
+	OK(clReleaseDevice(part[0]));
+	OK(clGetDeviceInfo(part[1], CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, NULL));
+	OK(clGetDeviceInfo(part[1], CL_DEVICE_PARTITION_TYPE, sizeof(how), how, NULL));
+	printf("%u parts, references %u, of it %d, type %lx %ld\n", n, refs, parent == device,
+	       (unsigned long)how[0], (long)how[1]);
+	by[1] = 1000;
+	printf("too large %d, no list %d\n", clCreateSubDevices(device, by, 64, part + 2, NULL),
+	       clCreateSubDevices(device, NULL, 64, part + 2, NULL));
+	context = clCreateContext(NULL, 2, part, NULL, NULL, &e);
+	OK(e);
+	p = clCreateProgramWithSource(context, 1, &text, NULL, &e);
+	OK(clBuildProgram(p, 2, part, "", NULL, NULL));
+	kernel = clCreateKernel(p, "grow", &e);
+	OK(e);
+	a = buffer(0, N * 4, NULL);
+	b = buffer(0, N * 4, NULL);
+	for (int i = 0; i < 2; i++) {
+		q[i] = clCreateCommandQueue(context, part[i], 0, &e);
+		OK(e);
+		OK(clReleaseDevice(part[i]));
+	}
+	OK(clEnqueueFillBuffer(q[0], a, &n, 4, 0, N * 4, 0, NULL, NULL));
+	OK(clEnqueueFillBuffer(q[0], b, &n, 4, 0, N * 4, 0, NULL, NULL));
+	OK(clSetKernelArg(kernel, 0, sizeof(cl_mem), &a));
+	OK(clSetKernelArg(kernel, 1, sizeof(cl_mem), &b));
+	for (int s = 0; s < 6; s++) {
+		OK(clFinish(q[s % 2]));
+		queue = q[(s + 1) % 2];
+		OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL));
+		show_sum(a);
+		if (s == 2 && go) {
+			printf("ready\n");
+			while (access(go, F_OK) != 0)
+				usleep(1000);
+		}
+	}
+}
+
+/* ---- how often callbacks are called ---- */
+
+enum { STEPS_MAX = 10000 };
+static _Atomic int calls[STEPS_MAX], failed, notes, destroyed, built;
+
+static void CL_CALLBACK count(cl_event e, cl_int status, void *data)
+{
+	calls[(size_t)data]++;
+	failed += status != CL_COMPLETE;
+}
+
+static void CL_CALLBACK note_context(const char *text, const void *more, size_t size, void *data)
+{
+	notes++;
+}
+
+static void CL_CALLBACK note_end(cl_mem m, void *data)
+{
+	destroyed++;
+}
+
+static void CL_CALLBACK note_build(cl_program p, void *data)
+{
+	built++;
+}
+
+static void once(int steps)
+{
+	static int host[N], got[N];
+	cl_mem a, b;
+	cl_event done;
+
+	for (int i = 0; i < N; i++)
+		host[i] = i;
+	a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	b = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	OK(clSetMemObjectDestructorCallback(a, note_end, NULL));
+	for (int s = 0; s < steps && s < STEPS_MAX; s++) {
+		launch(a, b);
+		OK(clEnqueueMarkerWithWaitList(queue, 0, NULL, &done));
+		OK(clSetEventCallback(done, CL_COMPLETE, count, (void *)(size_t)s));
+		OK(clReleaseEvent(done));
+		if (s % 8 == 7)
+			OK(clEnqueueReadBuffer(queue, a, CL_TRUE, 0, sizeof(got), got, 0, NULL,
+					       NULL));
+		if (s % 100 == 0)
+			printf("%d\n", s);
+	}
+	show_sum(a);
+	for (int s = 0; s < steps && s < STEPS_MAX; s++) {
+		for (int i = 0; i < 5000 && !calls[s]; i++)
+			usleep(1000);
+		if (calls[s] != 1)
+			printf("callback %d was called %d times\n", s, calls[s]);
+	}
+	OK(clReleaseMemObject(a));
+	OK(clReleaseMemObject(b));
+	OK(clReleaseKernel(kernel));
+	OK(clReleaseCommandQueue(queue));
+	OK(clReleaseContext(context));
+	for (int i = 0; i < 5000 && !destroyed; i++)
+		usleep(1000);
+	usleep(200000); /* a second one would come about now */
+	printf("failed %d, destructors %d\n", failed, destroyed);
+}
+
+static void left(const char *go)
+{
+	const char *text = source;
+	cl_event gate, done;
+	cl_mem a;
+	cl_program p;
+	cl_int e;
+
+	OK(clReleaseKernel(kernel));
+	OK(clReleaseCommandQueue(queue));
+	OK(clReleaseContext(context));
+	context = clCreateContext(NULL, 1, &device, note_context, NULL, &e);
+	OK(e);
+	queue = clCreateCommandQueueWithProperties(context, device, NULL, &e);
+	OK(e);
+	p = clCreateProgramWithSource(context, 1, &text, NULL, &e);
+	OK(e);
+	OK(clBuildProgram(p, 0, NULL, "", note_build, NULL));
+	a = buffer(0, 64, NULL);
+	OK(clSetMemObjectDestructorCallback(a, note_end, NULL));
+	OK(clSetMemObjectDestructorCallback(a, note_end, NULL));
+	gate = clCreateUserEvent(context, &e);
+	OK(e);
+	OK(clEnqueueMarkerWithWaitList(queue, 1, &gate, &done));
+	OK(clSetEventCallback(gate, CL_COMPLETE, count, (void *)0));
+	OK(clSetEventCallback(done, CL_COMPLETE, count, (void *)1));
+	OK(clSetEventCallback(done, CL_COMPLETE, count, (void *)2));
+	OK(clFlush(queue));
+	printf("ready\n");
+	while (access(go, F_OK) != 0)
+		usleep(1000);
+	for (int i = 0; i < 5000 && !(calls[0] && calls[1] && calls[2] && notes); i++)
+		usleep(1000);
+	e = clBuildProgram(p, 0, NULL, "-DAGAIN", note_build, NULL);
+	clReleaseMemObject(a);
+	usleep(200000);
+	printf(
+	    "events %d %d %d, failed %d; context %d; destructors %d; builds %d, the last gave %d\n",
+	    calls[0], calls[1], calls[2], failed, notes, destroyed, built, e);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -298,6 +463,12 @@ int main(int argc, char **argv)
 		image();
 	else if (strcmp(what, "svm") == 0)
 		svm();
+	else if (strcmp(what, "parts") == 0)
+		parts(argc > 2 ? argv[2] : NULL);
+	else if (strcmp(what, "once") == 0)
+		once(argc > 2 ? atoi(argv[2]) : 1000);
+	else if (strcmp(what, "left") == 0)
+		left(argv[2]);
 	else
 		return 64;
 	return 0;

@@ -35,8 +35,6 @@ static struct {
 	_Atomic uint32_t threads; /* that have called */
 	void *snapshot;		  /* while a checkpoint is taken */
 	size_t snapshot_bytes;
-	struct wire_callback callback[WIRE_CALLBACKS]; /* not called yet when it was taken */
-	uint32_t callbacks;
 	_Atomic uint32_t life; /* servers so far */
 } remote = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -48,13 +46,13 @@ static struct {
 	void (*memory)(void *, size_t, bool);
 } guest;
 
-static void enter(void)
+void remote_enter(void)
 {
 	if (guest.enter)
 		guest.enter();
 }
 
-static void leave(void)
+void remote_leave(void)
 {
 	if (guest.leave)
 		guest.leave();
@@ -324,6 +322,25 @@ static cl_int server_gone(void)
 	return CL_DEVICE_NOT_AVAILABLE;
 }
 
+struct wire *remote_wire(void)
+{
+	return remote.wire;
+}
+
+uint32_t remote_life(void)
+{
+	return atomic_load(&remote.life);
+}
+
+bool remote_has_ended(uint32_t life)
+{
+	if (remote.pid != getpid() || atomic_load(&remote.life) != life)
+		return remote.pid == getpid();
+	if (!remote.dead && !server_lives())
+		server_gone();
+	return remote.dead;
+}
+
 /* In a child of fork, or when the server has ended, there is no device. */
 static bool usable(void)
 {
@@ -370,9 +387,9 @@ cl_int remote_call(struct call *c, wire_op_t op, struct answer *a)
 		counted = true;
 		atomic_store(&remote.wire->threads, atomic_fetch_add(&remote.threads, 1) + 1);
 	}
-	enter();
+	remote_enter();
 	status = exchange(c, op, a ? a : &unwanted);
-	leave();
+	remote_leave();
 	return status;
 }
 
@@ -384,82 +401,14 @@ cl_int remote_post(struct call *c, wire_op_t op)
 		return remote_call(c, op, NULL);
 	if (!usable())
 		return CL_DEVICE_NOT_AVAILABLE;
-	enter();
+	remote_enter();
 	if (!post(c, op, WIRE_NO_REPLY))
 		status = server_gone();
-	leave();
+	remote_leave();
 	return status;
 }
 
-/* ---- callbacks ---- */
-
-struct callback {
-	void (*call)(void *self, int32_t status);
-};
-
-static void *call_them(void *arg)
-{
-	struct wire *w = remote.wire;
-
-	for (;;) {
-		struct wire_callback c = {0};
-		uint32_t seen;
-
-		enter(); /* a checkpoint must not come between taking one and knowing it */
-		seen = atomic_load(&w->callback_bell);
-		uint64_t tail = atomic_load(&w->callback_tail);
-		if (tail != atomic_load(&w->callback_head)) {
-			c = w->callback[tail % WIRE_CALLBACKS];
-			atomic_store(&w->callback_tail, tail + 1);
-		}
-		leave();
-		struct callback *b = (struct callback *)(uintptr_t)c.cookie;
-		if (b)
-			b->call(b, c.status);
-		else
-			futex_wait(&w->callback_bell, seen, LOOK_NS);
-	}
-	return arg;
-}
-
-bool remote_callbacks(void)
-{
-	static bool running;
-	sigset_t all, old;
-	pthread_t t;
-
-	enter();
-	pthread_mutex_lock(&remote.lock);
-	if (!running) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		running = pthread_create(&t, NULL, call_them, NULL) == 0;
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-		if (running)
-			pthread_detach(t);
-	}
-	pthread_mutex_unlock(&remote.lock);
-	leave();
-	return running;
-}
-
 /* ---- checkpoints of this process ---- */
-
-static void keep_callbacks(void)
-{
-	struct wire *w = remote.wire;
-
-	remote.callbacks = 0;
-	for (uint64_t i = atomic_load(&w->callback_tail); i != atomic_load(&w->callback_head); i++)
-		remote.callback[remote.callbacks++] = w->callback[i % WIRE_CALLBACKS];
-}
-
-static void put_callbacks_back(void)
-{
-	memcpy(remote.wire->callback, remote.callback,
-	       remote.callbacks * sizeof(remote.callback[0]));
-	atomic_store(&remote.wire->callback_head, remote.callbacks);
-}
 
 static bool prepare(char *why, size_t size)
 {
@@ -477,7 +426,7 @@ static bool prepare(char *why, size_t size)
 		fmt_print(why, size, "%s", text);
 		return false;
 	}
-	keep_callbacks();
+	callbacks_collect(remote.wire);
 	remote.snapshot_bytes = ALIGN_UP(a.value[0] + 1, HALE_PAGE);
 	remote.snapshot = mmap(NULL, remote.snapshot_bytes, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -504,7 +453,7 @@ static bool restore(char *why, size_t size)
 	remote.pid = getpid();
 	if (!connect_server(why, size))
 		return false;
-	put_callbacks_back();
+	callbacks_restored(atomic_load(&remote.life));
 	put(&c, (uint64_t)(uintptr_t)remote.snapshot);
 	put(&c, remote.snapshot_bytes);
 	if (exchange(&c, OP_RESTORE, &a) == CL_SUCCESS)
@@ -581,7 +530,7 @@ cl_int remote_start(void)
 	char why[300] = "out of memory";
 
 	find_guest();
-	enter();
+	remote_enter();
 	pthread_mutex_lock(&remote.lock);
 	if (!remote.tried) {
 		remote.tried = true;
@@ -595,7 +544,7 @@ cl_int remote_start(void)
 			log_warn("opencl: there is no OpenCL: %s", why);
 	}
 	pthread_mutex_unlock(&remote.lock);
-	leave();
+	remote_leave();
 	return remote.started ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
 }
 
@@ -605,12 +554,14 @@ void remote_renew(void)
 
 	if (LIKELY(!remote.dead) || remote.pid != getpid())
 		return;
-	enter();
+	remote_enter();
 	pthread_mutex_lock(&remote.lock);
+	if (remote.dead)
+		callbacks_collect(remote.wire);
 	if (remote.dead && !connect_server(why, sizeof(why))) {
 		log_warn("opencl: %s", why);
 		remote.dead = true;
 	}
 	pthread_mutex_unlock(&remote.lock);
-	leave();
+	remote_leave();
 }

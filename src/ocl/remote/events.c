@@ -153,15 +153,15 @@ static cl_int CL_API_CALL set_user_event(cl_event e, cl_int value)
 /* ---- callbacks ---- */
 
 struct event_callback {
-	void (*call)(void *self, int32_t status);
+	struct callback b;
 	void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
 	void *data;
-	struct stub *event;
+	struct stub *event; /* retained */
 };
 
-static void call_back(void *self, int32_t status)
+static void call_back(struct callback *self, int32_t status)
 {
-	struct event_callback *b = self;
+	struct event_callback *b = (struct event_callback *)self;
 
 	b->fn((cl_event)b->event, status, b->data);
 	stub_release(b->event, STUB_EVENT, 0);
@@ -181,21 +181,21 @@ static cl_int CL_API_CALL set_callback(cl_event e, cl_int type,
 	if (!fn || (type != CL_COMPLETE && type != CL_RUNNING && type != CL_SUBMITTED))
 		return CL_INVALID_VALUE;
 	b = malloc(sizeof(*b));
-	if (!b || !remote_callbacks()) {
-		free(b);
+	if (!b)
 		return CL_OUT_OF_HOST_MEMORY;
-	}
-	*b = (struct event_callback){call_back, fn, data, s};
+	*b = (struct event_callback){.b.call = call_back, .fn = fn, .data = data, .event = s};
 	stub_retain(e, STUB_EVENT, 0);
 	put(&c, s->id);
 	put(&c, (uint64_t)(int64_t)type);
 	put(&c, (uint64_t)(uintptr_t)b);
-	status = remote_call(&c, OP_CALLBACK, NULL);
-	if (status != CL_SUCCESS) {
+	status = callback_add(&b->b) ? remote_call(&c, OP_CALLBACK, NULL) : CL_OUT_OF_HOST_MEMORY;
+	/* the server may have ended in between, and the callback have told of that already */
+	if (status != CL_SUCCESS && callback_remove(&b->b)) {
 		stub_release(e, STUB_EVENT, 0);
 		free(b);
+		return status;
 	}
-	return status;
+	return CL_SUCCESS;
 }
 
 void events_fill(cl_icd_dispatch *d)

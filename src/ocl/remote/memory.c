@@ -250,6 +250,22 @@ static cl_int CL_API_CALL image_formats(cl_context context, cl_mem_flags flags,
 	return status;
 }
 
+cl_int CL_API_CALL remote_set_content_size(cl_mem mem, cl_mem size)
+{
+	struct stub *s = stub_of(mem, STUB_MEM), *of = stub_of(size, STUB_MEM);
+	struct call c = {0};
+	cl_int status;
+
+	if (!s || !of)
+		return CL_INVALID_MEM_OBJECT;
+	put(&c, s->id);
+	put(&c, of->id);
+	status = remote_call(&c, OP_CONTENT_SIZE, NULL);
+	if (status == CL_SUCCESS)
+		stub_hold(s, of);
+	return status;
+}
+
 /* ---- both ---- */
 
 static cl_int CL_API_CALL retain_mem(cl_mem m)

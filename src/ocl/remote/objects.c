@@ -1,284 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Platforms, devices, contexts, queues, samplers; the driver's entry points. */
+/* Contexts, queues, samplers. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
 #include "ocl/remote/remote.h"
-
-enum { PLATFORMS_MAX = 32, DEVICES_MAX = 128 };
-
-struct stub *remote_platform[PLATFORMS_MAX], *remote_device[DEVICES_MAX];
-uint32_t remote_platforms, remote_devices;
-cl_icd_dispatch remote_dispatch;
-
-cl_int give(const void *from, size_t bytes, size_t room, void *to, size_t *size_ret)
-{
-	if (to && room < bytes)
-		return CL_INVALID_VALUE;
-	if (to)
-		memcpy(to, from, bytes);
-	if (size_ret)
-		*size_ret = bytes;
-	return CL_SUCCESS;
-}
-
-cl_int remote_info(wire_about_t about, const struct stub *s, uint64_t second, uint32_t name,
-		   size_t room, void *to, size_t *size_ret)
-{
-	struct call c = {0};
-	struct answer a = {.data = to, .room = room};
-	cl_int status;
-
-	put(&c, about);
-	put(&c, s ? s->id : 0);
-	put(&c, second);
-	put(&c, name);
-	put(&c, room);
-	put(&c, (uint64_t)(uintptr_t)to);
-	status = remote_call(&c, OP_INFO, &a);
-	if (status == CL_SUCCESS && size_ret)
-		*size_ret = a.bytes;
-	return status;
-}
-
-void *remote_make(struct stub *s, struct call *c, wire_op_t op, cl_int *status)
-{
-	cl_int code = s ? remote_call(c, op, NULL) : CL_OUT_OF_HOST_MEMORY;
-
-	if (status)
-		*status = code;
-	if (code == CL_SUCCESS)
-		return s;
-	if (s)
-		stub_discard(s);
-	return NULL;
-}
 
 static void *refuse(cl_int code, cl_int *status)
 {
 	if (status)
 		*status = code;
 	return NULL;
-}
-
-/* ---- platforms and devices ---- */
-
-static cl_int learn_devices(void)
-{
-	uint64_t list[2 * DEVICES_MAX] = {0};
-	struct answer a = {.data = list, .room = sizeof(list)};
-	struct call c = {0};
-	cl_int status = remote_call(&c, OP_DEVICES, &a);
-
-	if (status != CL_SUCCESS)
-		return status;
-	/* in this order, so that their numbers are the server's */
-	for (uint64_t i = 0; i < a.value[0]; i++)
-		remote_platform[remote_platforms++] = stub_create(STUB_PLATFORM, NULL);
-	for (uint64_t i = 0; i < a.value[1]; i++) {
-		struct stub *s = stub_create(STUB_DEVICE, NULL);
-		s->parent = remote_platform[list[2 * i]];
-		s->type = list[2 * i + 1];
-		remote_device[remote_devices++] = s;
-	}
-	return CL_SUCCESS;
-}
-
-static cl_int fill_once(void)
-{
-	static cl_int status = 1;
-
-	if (status != 1)
-		return status;
-	objects_fill(&remote_dispatch);
-	memory_fill(&remote_dispatch);
-	programs_fill(&remote_dispatch);
-	kernels_fill(&remote_dispatch);
-	events_fill(&remote_dispatch);
-	transfers_fill(&remote_dispatch);
-	commands_fill(&remote_dispatch);
-	status = remote_start();
-	if (status == CL_SUCCESS)
-		status = learn_devices();
-	return status;
-}
-
-static cl_int CL_API_CALL get_platforms(cl_uint room, cl_platform_id *list, cl_uint *count)
-{
-	if ((!list && !count) || (list && room == 0))
-		return CL_INVALID_VALUE;
-	if (fill_once() != CL_SUCCESS || remote_platforms == 0)
-		return CL_PLATFORM_NOT_FOUND_KHR;
-	for (cl_uint i = 0; list && i < room && i < remote_platforms; i++)
-		list[i] = (cl_platform_id)remote_platform[i];
-	if (count)
-		*count = remote_platforms;
-	return CL_SUCCESS;
-}
-
-/* Extensions with functions of their own, or that need the program's memory, are not offered. */
-static bool is_offered(const char *name, size_t n)
-{
-	static const char *const not_offered[] = {"command_buffer_",
-						  "_gl_",
-						  "_egl_",
-						  "d3d",
-						  "_dx9_",
-						  "external",
-						  "_svm",
-						  "subgroup_named",
-						  "create_command_queue",
-						  "il_program",
-						  "_import_"};
-
-	for (size_t i = 0; i < ARRAY_LEN(not_offered); i++)
-		if (memmem(name, n, not_offered[i], strlen(not_offered[i])))
-			return false;
-	return true;
-}
-
-static cl_int filter_extensions(cl_int status, size_t room, char *to, size_t *size_ret)
-{
-	char *out = to;
-
-	if (status != CL_SUCCESS || !to || room == 0)
-		return status;
-	for (const char *p = to; *p;) {
-		size_t n = strcspn(p, " ");
-		if (n > 0 && is_offered(p, n)) {
-			if (out != to)
-				*out++ = ' ';
-			memmove(out, p, n);
-			out += n;
-		}
-		p += n;
-		p += *p == ' ';
-	}
-	*out = '\0';
-	if (size_ret)
-		*size_ret = (size_t)(out - to) + 1;
-	return status;
-}
-
-/* The whole list is asked for, so that the length fits what is left of it. */
-static cl_int extensions(wire_about_t about, const struct stub *s, uint32_t name, size_t room,
-			 void *to, size_t *size_ret)
-{
-	char text[16384];
-	size_t n = 0;
-	cl_int status = remote_info(about, s, 0, name, sizeof(text), text, &n);
-
-	status = filter_extensions(status, sizeof(text), text, &n);
-	return status == CL_SUCCESS ? give(text, n, room, to, size_ret) : status;
-}
-
-static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info name, size_t room,
-					void *to, size_t *size_ret)
-{
-	struct stub *s = stub_of(p, STUB_PLATFORM);
-
-	if (!s)
-		return CL_INVALID_PLATFORM;
-	if (name == CL_PLATFORM_EXTENSIONS)
-		return extensions(ABOUT_PLATFORM, s, name, room, to, size_ret);
-	return remote_info(ABOUT_PLATFORM, s, 0, name, room, to, size_ret);
-}
-
-static cl_int CL_API_CALL get_devices(cl_platform_id p, cl_device_type type, cl_uint room,
-				      cl_device_id *list, cl_uint *count)
-{
-	struct stub *s = p ? stub_of(p, STUB_PLATFORM) : remote_platform[0];
-	cl_uint n = 0;
-
-	if (!s)
-		return CL_INVALID_PLATFORM;
-	if ((!list && !count) || (list && room == 0))
-		return CL_INVALID_VALUE;
-	if (type != CL_DEVICE_TYPE_ALL &&
-	    (type == 0 || type & ~(cl_device_type)(CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU |
-						   CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR |
-						   CL_DEVICE_TYPE_CUSTOM)))
-		return CL_INVALID_DEVICE_TYPE;
-	for (uint32_t i = 0; i < remote_devices; i++) {
-		struct stub *d = remote_device[i];
-		bool custom = d->type & CL_DEVICE_TYPE_CUSTOM;
-		if (d->parent != s ||
-		    !((type == CL_DEVICE_TYPE_ALL && !custom) || (type & d->type) ||
-		      (type == CL_DEVICE_TYPE_DEFAULT && n == 0)))
-			continue;
-		if (list && n < room)
-			list[n] = (cl_device_id)d;
-		n++;
-		if (type == CL_DEVICE_TYPE_DEFAULT)
-			break;
-	}
-	if (count)
-		*count = n;
-	return n ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
-}
-
-/* What this driver takes from the device. */
-static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t room,
-				      void *to, size_t *size_ret)
-{
-	struct stub *s = stub_of(device, STUB_DEVICE);
-	const cl_ulong zero = 0;
-	const cl_uint one = 1;
-	cl_device_exec_capabilities kernels = CL_EXEC_KERNEL;
-
-	if (!s)
-		return CL_INVALID_DEVICE;
-	switch (name) {
-	case CL_DEVICE_PLATFORM:
-		return give(&s->parent, sizeof(void *), room, to, size_ret);
-	case CL_DEVICE_EXTENSIONS:
-		return extensions(ABOUT_DEVICE, s, name, room, to, size_ret);
-	case CL_DEVICE_SVM_CAPABILITIES:
-	case CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES:
-	case CL_DEVICE_PARENT_DEVICE:
-		return give(&zero, sizeof(cl_ulong), room, to, size_ret);
-	case CL_DEVICE_PARTITION_MAX_SUB_DEVICES:
-	case CL_DEVICE_PIPE_SUPPORT:
-	case CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES:
-	case CL_DEVICE_HOST_UNIFIED_MEMORY: /* with this process it isn't */
-		return give(&zero, sizeof(cl_uint), room, to, size_ret);
-	case CL_DEVICE_PARTITION_PROPERTIES:
-		return give(&zero, sizeof(cl_device_partition_property), room, to, size_ret);
-	case CL_DEVICE_PARTITION_AFFINITY_DOMAIN:
-		return give(&zero, sizeof(cl_device_affinity_domain), room, to, size_ret);
-	case CL_DEVICE_REFERENCE_COUNT:
-		return give(&one, sizeof(one), room, to, size_ret);
-	case CL_DEVICE_EXECUTION_CAPABILITIES:
-		return give(&kernels, sizeof(kernels), room, to, size_ret);
-	default:
-		return remote_info(ABOUT_DEVICE, s, 0, name, room, to, size_ret);
-	}
-}
-
-static cl_int CL_API_CALL keep_device(cl_device_id device)
-{
-	return stub_of(device, STUB_DEVICE) ? CL_SUCCESS : CL_INVALID_DEVICE;
-}
-
-static cl_int CL_API_CALL sub_devices(cl_device_id device,
-				      const cl_device_partition_property *properties, cl_uint room,
-				      cl_device_id *list, cl_uint *count)
-{
-	return stub_of(device, STUB_DEVICE) ? CL_INVALID_VALUE : CL_INVALID_DEVICE;
-}
-
-void put_devices(struct call *c, cl_uint count, const cl_device_id *list)
-{
-	put_handles(c, count, list, STUB_DEVICE);
-}
-
-struct stub **device_list(cl_uint count, const cl_device_id *list)
-{
-	struct stub **copy = calloc(count + 1, sizeof(struct stub *));
-
-	for (cl_uint i = 0; copy && i < count; i++)
-		copy[i] = (struct stub *)list[i];
-	return copy;
 }
 
 /* ---- contexts ---- */
@@ -296,6 +27,33 @@ static cl_int look_at_properties(const cl_context_properties *list, struct stub 
 		}
 	}
 	return CL_SUCCESS;
+}
+
+/* What the runtime has to say of a context is that it has ended. */
+struct context_callback {
+	struct callback b;
+	void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
+	void *data;
+};
+
+static void tell_context(struct callback *self, int32_t status)
+{
+	struct context_callback *b = (struct context_callback *)self;
+
+	b->notify("hale: the process with the OpenCL runtime has ended", NULL, 0, b->data);
+}
+
+static void notify_later(struct stub *s,
+			 void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
+			 void *data)
+{
+	struct context_callback *b = malloc(sizeof(*b));
+
+	if (!b)
+		return;
+	*b = (struct context_callback){.b.call = tell_context, .notify = notify, .data = data};
+	s->notify = &b->b;
+	callback_add(&b->b);
 }
 
 static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint count,
@@ -322,10 +80,15 @@ static cl_context CL_API_CALL create_context(const cl_context_properties *proper
 	s->list = stub_list_copy(properties);
 	s->devices = device_list(count, devices);
 	s->device_count = count;
+	for (cl_uint i = 0; i < count; i++)
+		stub_hold(s, (struct stub *)devices[i]);
 	put(&c, s->id);
 	put(&c, platform ? platform->id : 0);
 	put_devices(&c, count, devices);
-	return remote_make(s, &c, OP_CONTEXT, status);
+	s = remote_make(s, &c, OP_CONTEXT, status);
+	if (s && notify)
+		notify_later(s, notify, data);
+	return (cl_context)s;
 }
 
 static cl_context CL_API_CALL
@@ -339,7 +102,7 @@ create_context_of(const cl_context_properties *properties, cl_device_type type,
 	cl_int code = look_at_properties(properties, &platform);
 
 	if (code == CL_SUCCESS)
-		code = get_devices((cl_platform_id)platform, type, DEVICES_MAX, list, &n);
+		code = remote_get_devices((cl_platform_id)platform, type, DEVICES_MAX, list, &n);
 	if (code != CL_SUCCESS)
 		return refuse(code, status);
 	return create_context(properties, n, list, notify, data, status);
@@ -399,6 +162,7 @@ static cl_command_queue make_queue(cl_context context, cl_device_id device, uint
 	if (!s)
 		return refuse(CL_OUT_OF_HOST_MEMORY, status);
 	s->parent = d;
+	stub_hold(s, d);
 	s->type = properties;
 	s->list = stub_list_copy(list);
 	put(&c, s->id);
@@ -584,64 +348,8 @@ static cl_int CL_API_CALL sampler_info(cl_sampler sampler, cl_sampler_info name,
 	}
 }
 
-/* ---- the driver ---- */
-
-static void *CL_API_CALL extension(cl_platform_id p, const char *name)
-{
-	return name ? recorded_function(name) : NULL;
-}
-
-CL_API_ENTRY cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *list,
-						       cl_uint *count)
-{
-	return get_platforms(room, list, count);
-}
-
-CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *name)
-{
-	if (name && strcmp(name, "clIcdGetPlatformIDsKHR") == 0)
-		return (void *)(uintptr_t)clIcdGetPlatformIDsKHR;
-	if (name && strcmp(name, "clGetPlatformInfo") == 0)
-		return (void *)(uintptr_t)platform_info;
-	return name ? recorded_function(name) : NULL;
-}
-
-/* What isn't offered. For functions that return a pointer this is NULL. */
-static uint64_t CL_API_CALL not_offered(void)
-{
-	return (uint32_t)CL_INVALID_OPERATION;
-}
-
-static void *CL_API_CALL no_memory(void)
-{
-	return NULL;
-}
-
 void objects_fill(cl_icd_dispatch *d)
 {
-	void **all = (void **)d;
-
-	for (size_t i = 0; i < sizeof(*d) / sizeof(void *); i++)
-		all[i] = (void *)(uintptr_t)not_offered;
-	*(void **)&d->clSVMAlloc = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clSVMFree = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clCreatePipe = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clCreateFromGLBuffer = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clCreateFromGLTexture = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clCreateFromGLTexture2D = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clCreateFromGLTexture3D = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clCreateFromGLRenderbuffer = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clCreateEventFromGLsyncKHR = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clGetExtensionFunctionAddress =
-	    (void *)(uintptr_t)clGetExtensionFunctionAddress;
-	d->clGetExtensionFunctionAddressForPlatform = extension;
-	d->clGetPlatformIDs = get_platforms;
-	d->clGetPlatformInfo = platform_info;
-	d->clGetDeviceIDs = get_devices;
-	d->clGetDeviceInfo = device_info;
-	d->clRetainDevice = keep_device;
-	d->clReleaseDevice = keep_device;
-	d->clCreateSubDevices = sub_devices;
 	d->clCreateContext = create_context;
 	d->clCreateContextFromType = create_context_of;
 	d->clRetainContext = retain_context;

@@ -71,6 +71,7 @@ struct stub_kernel {
 	size_t offset[3], global[3], local[3];
 };
 
+struct callback;
 struct recorded;
 
 struct stub_recorded {
@@ -99,6 +100,7 @@ struct stub {
 		struct stub_kernel kernel;
 		struct stub_sampler sampler;
 		struct stub_recorded recorded;
+		struct callback *notify; /* of a context; NULL: none */
 	};
 };
 
@@ -139,8 +141,34 @@ void remote_renew(void);
 cl_int remote_call(struct call *c, wire_op_t op, struct answer *a);
 /* Posts only; an error comes with a later wait. A blob that must be fetched makes it a call. */
 cl_int remote_post(struct call *c, wire_op_t op);
-/* The thread that calls callbacks, for the first who needs one. */
-bool remote_callbacks(void);
+/* Between these this thread isn't stopped for a checkpoint. */
+void remote_enter(void);
+void remote_leave(void);
+struct wire *remote_wire(void);
+/* Which server this is, counted from 1; whether that one has ended. */
+uint32_t remote_life(void);
+bool remote_has_ended(uint32_t life);
+
+/* ---- callbacks.c ---- */
+
+/* What waits to be called, once: when the server says so, or, with CL_DEVICE_NOT_AVAILABLE, when it
+ * has ended. Begins a struct of the owner's; call may free it. */
+struct callback {
+	struct callback *next, **at;
+	void (*call)(struct callback *self, int32_t status);
+	uint32_t life;
+	int32_t status;
+	bool ready;
+};
+
+/* From here on it may be called at any moment. False: there is no thread to call it. */
+bool callback_add(struct callback *b);
+/* True: it is the caller's again, and won't be called. */
+bool callback_remove(struct callback *b);
+/* What w's server has said so far is kept here; before w is used for another one. */
+void callbacks_collect(struct wire *w);
+/* After a restart from an image; async-signal-safe. The new server knows all objects. */
+void callbacks_restored(uint32_t life);
 
 /* ---- stubs.c ---- */
 struct stub *stub_create(stub_kind_t kind, struct stub *context);
@@ -152,9 +180,18 @@ cl_int stub_release(void *handle, stub_kind_t kind, cl_int wrong);
 void stub_discard(struct stub *s);
 void *stub_list_copy(const void *list);
 
-/* ---- objects.c ---- */
+/* ---- devices.c, objects.c, driver.c ---- */
+enum { DEVICES_MAX = 128 };
 extern struct stub *remote_platform[], *remote_device[];
 extern uint32_t remote_platforms, remote_devices;
+/* Fills the table and starts the server, at the first use; whether there is OpenCL. */
+cl_int remote_fill_once(void);
+cl_int devices_learn(void);
+cl_int CL_API_CALL remote_get_platforms(cl_uint room, cl_platform_id *list, cl_uint *count);
+cl_int CL_API_CALL remote_platform_info(cl_platform_id p, cl_platform_info name, size_t room,
+					void *to, size_t *size_ret);
+cl_int CL_API_CALL remote_get_devices(cl_platform_id p, cl_device_type type, cl_uint room,
+				      cl_device_id *list, cl_uint *count);
 /* Makes the object that c describes; NULL and *status when the server refuses. */
 void *remote_make(struct stub *s, struct call *c, wire_op_t op, cl_int *status);
 /* Device numbers: the list's, or 0 of them. */
@@ -194,6 +231,9 @@ cl_int remote_order(struct stub *q, uint64_t kind, cl_command_type type, cl_uint
 		    const cl_event *list, cl_event *event);
 cl_kernel CL_API_CALL remote_clone_kernel(cl_kernel source, cl_int *status);
 
+/* PoCL's cl_pocl_content_size. */
+cl_int CL_API_CALL remote_set_content_size(cl_mem mem, cl_mem size);
+
 /* ---- recorded.c: command buffers ---- */
 void *recorded_function(const char *name);
 void recorded_free(struct stub *s);
@@ -206,6 +246,7 @@ cl_int remote_info(wire_about_t about, const struct stub *s, uint64_t second, ui
 extern cl_icd_dispatch remote_dispatch;
 
 /* Each file puts its functions into the table. */
+void devices_fill(cl_icd_dispatch *d);
 void objects_fill(cl_icd_dispatch *d);
 void memory_fill(cl_icd_dispatch *d);
 void programs_fill(cl_icd_dispatch *d);

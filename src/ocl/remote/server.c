@@ -89,6 +89,9 @@ static void release_real(struct obj *o)
 	case STUB_EVENT:
 		clReleaseEvent(o->real);
 		break;
+	case STUB_DEVICE:
+		clReleaseDevice(o->real);
+		break;
 	default:
 		break;
 	}

@@ -53,6 +53,33 @@ static cl_int make_context(struct in *in)
 	return status;
 }
 
+/* With no numbers: how many there would be. */
+static cl_int make_sub_devices(struct in *in, struct out *out)
+{
+	struct obj *parent = obj_at(next(in));
+	size_t bytes;
+	const cl_device_partition_property *properties = next_blob(in, &bytes);
+	cl_uint wanted = (cl_uint)next(in), count = 0;
+	cl_device_id list[LIST_MAX];
+	cl_int status;
+
+	if (!parent || parent->kind != STUB_DEVICE)
+		return CL_INVALID_DEVICE;
+	status = clCreateSubDevices(parent->real, properties, 0, NULL, &count);
+	out->value[0] = count;
+	if (status != CL_SUCCESS || wanted == 0)
+		return status;
+	if (wanted != count || count > LIST_MAX)
+		return CL_DEVICE_PARTITION_FAILED;
+	status = clCreateSubDevices(parent->real, properties, count, list, NULL);
+	if (status != CL_SUCCESS)
+		return status;
+	for (cl_uint i = 0; i < count; i++)
+		obj_set(next(in), STUB_DEVICE, list[i], 0);
+	record_add(in->r);
+	return CL_SUCCESS;
+}
+
 static cl_int make_queue(struct in *in)
 {
 	uint64_t id = next(in), context = next(in);
@@ -216,6 +243,26 @@ static cl_int make_image(struct in *in)
 		o->whole = of == 0;
 		image_shape(o, &desc);
 	}
+	return status;
+}
+
+static cl_int set_content_size(struct in *in)
+{
+	cl_int(CL_API_CALL * set)(cl_mem, cl_mem);
+	struct obj *o = obj_at(next(in));
+	cl_mem size = real_of(next(in), STUB_MEM);
+	cl_device_id device = o && obj_at(o->context) ? obj_at(o->context)->device : NULL;
+	cl_platform_id platform = NULL;
+	cl_int status;
+
+	if (!device)
+		return CL_INVALID_MEM_OBJECT;
+	clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(cl_platform_id), &platform, NULL);
+	*(void **)&set =
+	    clGetExtensionFunctionAddressForPlatform(platform, "clSetContentSizeBufferPoCL");
+	status = set ? set(o->real, size) : CL_INVALID_OPERATION;
+	if (status == CL_SUCCESS)
+		record_add(in->r);
 	return status;
 }
 
@@ -484,6 +531,8 @@ cl_int serve_program(struct in *in, struct out *out)
 cl_int serve_object(struct in *in, struct out *out)
 {
 	switch (in->r->op) {
+	case OP_SUB_DEVICES:
+		return make_sub_devices(in, out);
 	case OP_CONTEXT:
 		return make_context(in);
 	case OP_QUEUE:
@@ -496,6 +545,8 @@ cl_int serve_object(struct in *in, struct out *out)
 		return make_image(in);
 	case OP_SAMPLER:
 		return make_sampler(in);
+	case OP_CONTENT_SIZE:
+		return set_content_size(in);
 	case OP_EVENT_PAST:
 		return make_past_event(in);
 	case OP_USER_EVENT:

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "ocl/remote/server.h"
 
-enum { BUFFER = 4 << 20, PLATFORMS_MAX = 32, DEVICES_MAX = 128 };
+enum { BUFFER = 4 << 20, PLATFORMS_MAX = 32 };
 
 /* ---- platforms and devices ---- */
 

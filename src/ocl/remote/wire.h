@@ -30,6 +30,7 @@ enum {
 /* Operations. Those before OP_STATE are what snapshots keep to make objects again. */
 typedef enum wire_op {
 	OP_FILLER, /* the rest of the ring up to its end */
+	OP_SUB_DEVICES,
 	OP_CONTEXT,
 	OP_QUEUE,
 	OP_BUFFER,
@@ -46,9 +47,10 @@ typedef enum wire_op {
 	OP_KERNEL,
 	OP_KERNEL_CLONE,
 	OP_KERNEL_ARG,
-	OP_DEVICE,     /* only in snapshots: which device had which number */
-	OP_EVENT_PAST, /* only in snapshots: an event that is complete */
-	OP_CONTENT,    /* only in snapshots: what a memory object held */
+	OP_CONTENT_SIZE, /* PoCL's: which object has the number of bytes in use */
+	OP_DEVICE,	 /* only in snapshots: which device had which number */
+	OP_EVENT_PAST,	 /* only in snapshots: an event that is complete */
+	OP_CONTENT,	 /* only in snapshots: what a memory object held */
 	OP_STATE,
 	OP_DEVICES,
 	OP_INFO,
