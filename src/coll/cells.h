@@ -256,9 +256,6 @@ void cells_wait_deposits(struct coll_home *h, uint64_t k, int hi);
 struct way_order cells_order(const struct coll_home *h, struct way_plan *plans, unsigned kinds,
 			     size_t bytes);
 
-/* The memory of a home's occupant; only when nobody needs its deposits any more. */
-void cells_home_free(struct coll_home *h);
-
 /* ---- cells_read.c: single copy from a peer's memory ---- */
 /* Once a process: may be read by its siblings. */
 extern const uint64_t coll_probe_word;
@@ -295,6 +292,7 @@ void cells_resume(bool restored);
 bool cells_home_occupy(struct coll_home *h, const struct comm *c);
 /* When all members are done with what this process has deposited: they may still read it. */
 void cells_home_vacate(struct coll_home *h);
+/* The memory of a home's occupant; only when nobody needs its deposits any more. */
 void cells_home_free(struct coll_home *h);
 
 /* ---- cells_move.c, cells_reduce.c: the operations; arguments as in coll.h, n > 1 ---- */
