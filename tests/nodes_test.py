@@ -34,10 +34,12 @@ def ranks_are_placed_in_rows(s):
 
 @test
 def collectives_give_the_bits_of_the_fixed_tree_over_nodes(s):
-    for ranks, nodes in ((4, 2), (5, 3), (3, 3)):
-        r = s.hale_run(ranks, collectives(s), 150, SEED * 100 + ranks, 20000,
-                       options=["--nodes", nodes], env={"TREE": "1"})
-        expect(r.status == 0 and r.out == "150 rounds, 0 wrong\n", r)
+    for ranks, layout in ((4, "--nodes 2"), (5, "--nodes 3"), (3, "--nodes 3"), (8, "--nodes 2"),
+                          (8, "--nodes 3"), (7, "--ppn 5")):
+        for env in ({}, {"HALE_COLL_INLINE": "64"}, {"HALE_COLL": "flat"}):
+            r = s.hale_run(ranks, collectives(s), 60, SEED * 100 + ranks, 20000,
+                           options=layout.split(), env=dict(env, TREE="1"))
+            expect(r.status == 0 and r.out == "60 rounds, 0 wrong\n", r)
 
 
 @test
@@ -95,6 +97,28 @@ def laid_out_otherwise(s, turn, ranks, layouts, env=None, most=20000):
     expect(r.status == 0 and r.out.endswith(" rounds, 0 wrong\n"), r)
 
 
+@test
+def operations_over_nodes_survive_deaths_in_mid_flight(s):
+    """Ranks are killed at random moments: inside the node's cells, between nodes, in checkpoints."""
+    chance = random.Random(SEED)
+    for ranks, nodes, env in ((6, 2, {}), (5, 3, {"HALE_COLL_INLINE": "64"})):
+        rounds = 800
+        job = s.hale_start(ranks, collectives(s), rounds, SEED, 20000,
+                           options=["--nodes", nodes, "--ckpt-every", "150ms", "--max-restarts",
+                                    "20", "--report", "report.json"], env=dict(env, TREE="1"))
+        for _ in range(4):
+            time.sleep(chance.uniform(0.3, 1.0))
+            if not job.running():
+                break
+            try:
+                os.kill(chance.choice(job.ranks(ranks)), signal.SIGKILL)
+            except (ProcessLookupError, Failed):
+                pass  # it has ended meanwhile
+        r = job.wait()
+        expect(r.status == 0 and r.out == f"{rounds} rounds, 0 wrong\n", r)
+        expect(s.report()["restarts"] > 0, s.report())
+
+
 TURNS = range(SEED, SEED + (10 if LONG else 1))
 
 
@@ -103,6 +127,14 @@ def collectives_in_mid_flight_go_on_when_their_ranks_are_parted_and_come_togethe
     for turn in TURNS:
         laid_out_otherwise(s, turn, 4, (1, 2, 1, 4, 2, 1))
         laid_out_otherwise(s, turn, 3, (1, 3, 2, 1))
+
+
+@test
+def operations_over_nodes_in_mid_flight_go_on_when_nodes_are_laid_out_otherwise(s):
+    """Nodes' members are parted, and meet others: 6 ranks in rows of 3, 2, 2-2-1-1 and 6."""
+    for turn in TURNS:
+        laid_out_otherwise(s, turn, 6, (2, 3, 2, 4, 1, 3, 2), most=6000)
+        laid_out_otherwise(s, turn, 6, (3, 2, 4, 2, 6, 3), {"HALE_COLL_INLINE": "64"}, most=40000)
 
 
 @test

@@ -35,6 +35,7 @@ struct coll_args {
 	struct datatype *stype, *rtype;
 	const int *scounts, *sdispls, *rcounts, *rdispls;
 	struct datatype *const *stypes, *const *rtypes;
+	bool ragged; /* blocks of gathers and scatters differ, as only the root knows */
 };
 
 struct coll_block {

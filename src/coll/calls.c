@@ -122,7 +122,7 @@ int coll_gatherv(const void *sbuf, size_t scount, struct datatype *st, void *rbu
 		 struct comm *c)
 {
 	return coll_run(CALL(GATHER, SEND_ONE, .rbuf = rbuf, .rcounts = rcounts, .rdispls = displs,
-			     .rtype = rt, .root = root));
+			     .rtype = rt, .root = root, .ragged = true));
 }
 
 int coll_igatherv(const void *sbuf, size_t scount, struct datatype *st, void *rbuf,
@@ -130,7 +130,7 @@ int coll_igatherv(const void *sbuf, size_t scount, struct datatype *st, void *rb
 		  struct comm *c, struct request **req)
 {
 	return coll_start(CALL(GATHER, SEND_ONE, .rbuf = rbuf, .rcounts = rcounts,
-			       .rdispls = displs, .rtype = rt, .root = root),
+			       .rdispls = displs, .rtype = rt, .root = root, .ragged = true),
 			  req);
 }
 
@@ -150,7 +150,7 @@ int coll_scatterv(const void *sbuf, const int *scounts, const int *displs, struc
 		  void *rbuf, size_t rcount, struct datatype *rt, int root, struct comm *c)
 {
 	return coll_run(CALL(SCATTER, .sbuf = sbuf, .scounts = scounts, .sdispls = displs,
-			     .stype = st, RECV_ONE, .root = root));
+			     .stype = st, RECV_ONE, .root = root, .ragged = true));
 }
 
 int coll_iscatterv(const void *sbuf, const int *scounts, const int *displs, struct datatype *st,
@@ -158,7 +158,7 @@ int coll_iscatterv(const void *sbuf, const int *scounts, const int *displs, stru
 		   struct request **req)
 {
 	return coll_start(CALL(SCATTER, .sbuf = sbuf, .scounts = scounts, .sdispls = displs,
-			       .stype = st, RECV_ONE, .root = root),
+			       .stype = st, RECV_ONE, .root = root, .ragged = true),
 			  req);
 }
 

@@ -288,7 +288,9 @@ void cells_home_vacate(struct coll_home *h)
 bool cells_home_occupy(struct coll_home *h, const struct comm *c)
 {
 	unsigned context = c->context / COMM_CONTEXTS;
-	size_t n = (size_t)c->size;
+	size_t n = 0;
+	for (int i = 0; i < c->size; i++)
+		n += segment_here(link_self()->segment, (uint32_t)c->group->world[i]);
 	h->world = heap_alloc(n * sizeof(*h->world));
 	h->cells = heap_alloc(n * sizeof(*h->cells));
 	h->mail = heap_alloc(n * sizeof(*h->mail));
@@ -297,14 +299,19 @@ bool cells_home_occupy(struct coll_home *h, const struct comm *c)
 		cells_home_free(h);
 		return false;
 	}
+	h->n = 0;
 	for (int i = 0; i < c->size; i++) {
-		h->world[i] = c->group->world[i];
-		h->cells[i] = cell_at(context, (uint32_t)h->world[i]);
-		h->mail[i] = segment_mailbox(link_self()->segment, (uint32_t)h->world[i]);
+		uint32_t world = (uint32_t)c->group->world[i];
+		if (!segment_here(link_self()->segment, world))
+			continue;
+		if (i == c->rank)
+			h->rank = h->n;
+		h->world[h->n] = (int)world;
+		h->cells[h->n] = cell_at(context, world);
+		h->mail[h->n] = segment_mailbox(link_self()->segment, world);
+		h->n++;
 	}
-	h->rank = c->rank;
 	h->cell = h->cells[h->rank];
-	h->n = c->size;
 	h->first = h->payloads = 0;
 	h->head = h->tail = 0;
 	memset(h->bcast_plan, 0, sizeof(h->bcast_plan));

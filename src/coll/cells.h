@@ -288,7 +288,7 @@ void cells_save(void);
 void cells_resume(bool restored);
 
 /* ---- homes ---- */
-/* For the members of c, which all live on this node. False: no memory. */
+/* For those members of c that live on this node. False: no memory. */
 bool cells_home_occupy(struct coll_home *h, const struct comm *c);
 /* When all members are done with what this process has deposited: they may still read it. */
 void cells_home_vacate(struct coll_home *h);

@@ -65,22 +65,23 @@ static int fold_tree(struct fold *f, int lo, int hi, char *to, unsigned level)
 	return rc ? rc : read;
 }
 
-static int fold_alone(struct fold *f, char *to)
+static int fold_alone(struct fold *f, int member, char *to)
 {
 	const char *at;
-	int rc = fold_one(f, 0, to, &at);
+	int rc = fold_one(f, member, to, &at);
 	if (at != to)
 		memcpy(to + f->type->true_lb, at + f->type->true_lb, coll_span(f->type, f->count));
 	return rc;
 }
 
-int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out)
+int fold_range(struct fold *f, int lo, int hi, size_t first, size_t count, char *out)
 {
 	const struct datatype *t = f->type;
 	size_t span = coll_span(t, 1), whole = coll_span(t, count);
 	size_t chunk = whole <= FOLD_CHUNK || !span ? count : 1 + FOLD_CHUNK / span;
-	unsigned levels = hi > 1 ? 33 - (unsigned)__builtin_clz((unsigned)hi - 1) : 1;
-	if (!count || hi < 1)
+	int n = hi - lo;
+	unsigned levels = n > 1 ? 33 - (unsigned)__builtin_clz((unsigned)n - 1) : 1;
+	if (!count || n < 1)
 		return MPI_SUCCESS;
 	chunk = chunk < count ? chunk : count;
 	f->stride = ALIGN_UP(coll_span(t, chunk), CACHE_LINE);
@@ -102,7 +103,7 @@ int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out)
 			f->own_chunk = copy;
 		}
 		char *to = out + (ptrdiff_t)f->first * t->extent;
-		rc = hi == 1 ? fold_alone(f, to) : fold_tree(f, 0, hi, to, 0);
+		rc = n == 1 ? fold_alone(f, lo, to) : fold_tree(f, lo, hi, to, 0);
 	}
 	if (f->scratch != f->stack)
 		scratch_put(f->scratch);

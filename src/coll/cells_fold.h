@@ -25,8 +25,12 @@ struct fold {
 };
 
 void fold_init(struct fold *f, struct coll_home *h, uint64_t k, const struct coll_args *a);
-/* Elements [first, first + count) of members [0, hi) to the same elements at out. */
-int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out);
+/* Elements [first, first + count) of members [lo, hi) to the same elements at out. */
+int fold_range(struct fold *f, int lo, int hi, size_t first, size_t count, char *out);
+static inline int fold_run(struct fold *f, int hi, size_t first, size_t count, char *out)
+{
+	return fold_range(f, 0, hi, first, count, out);
+}
 /* An image of count elements to combine into, when the user's buffer has gaps that aren't ours or
  * is still being read; NULL: no memory. block: for scratch_put. */
 char *fold_image(const struct datatype *t, size_t count, void **block);

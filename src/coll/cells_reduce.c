@@ -154,8 +154,8 @@ int cells_reduce(struct coll_home *h, const struct coll_args *a)
 
 /* Deposits the whole vector, combines [first, first + count) of members [0, hi) to the user's
  * buffer. A large vector stays in place until all are done with it. */
-static int fold_range(struct coll_home *h, uint64_t k, const struct coll_args *a, size_t vector,
-		      int hi, size_t first, size_t count, bool full)
+static int deposit_and_fold(struct coll_home *h, uint64_t k, const struct coll_args *a,
+			    size_t vector, int hi, size_t first, size_t count, bool full)
 {
 	const struct datatype *t = a->rtype;
 	size_t span = coll_span(t, vector);
@@ -200,11 +200,11 @@ int cells_reduce_scatter(struct coll_home *h, const struct coll_args *a)
 		}
 		vector += c;
 	}
-	return fold_range(h, cells_begin(h), a, vector, h->n, first, count, true);
+	return deposit_and_fold(h, cells_begin(h), a, vector, h->n, first, count, true);
 }
 
 int cells_scan(struct coll_home *h, const struct coll_args *a)
 {
 	int hi = a->kind == COLL_SCAN ? h->rank + 1 : h->rank;
-	return fold_range(h, cells_begin(h), a, a->rcount, hi, 0, a->rcount, false);
+	return deposit_and_fold(h, cells_begin(h), a, a->rcount, hi, 0, a->rcount, false);
 }

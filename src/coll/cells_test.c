@@ -35,7 +35,7 @@ static struct control {
 	_Atomic int held[RANKS];
 	_Atomic int entered[RANKS]; /* barriers */
 	_Atomic int came[AGREEMENTS];
-	_Atomic uint64_t highest[AGREEMENTS][3];
+	_Atomic uint64_t highest[AGREEMENTS][4];
 } * control;
 
 static struct segment *segment;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The front: each call goes over shared cells where it can, else by a schedule of messages. */
+/* The front: each call goes over shared cells where all members live on one node, over cells and
+ * schedules where they live on several (hier.h), else by a schedule of messages. */
 #include "coll/coll.h"
 
 #include <stdlib.h>
+#include "coll/hier.h"
 #include "coll/join.h"
 #include "coll/plans.h"
 #include "coll/schedule.h"
@@ -186,9 +188,18 @@ int coll_run(const struct coll_args *a)
 		return run_alone(a);
 	c->coll->calls++;
 	struct coll_home *h = cells_home(c);
-	if (UNLIKELY(!h || !(h->reads || fits_cells(a))))
+	if (UNLIKELY(!h))
 		return schedule_run_args(a);
-	int rc = run_cells(h, a);
+	int rc;
+	if (c->coll->hier) {
+		if (!hier_suits(h, a))
+			return schedule_run_args(a);
+		rc = hier_run(h, a);
+	} else {
+		if (UNLIKELY(!h->reads && !fits_cells(a)))
+			return schedule_run_args(a);
+		rc = run_cells(h, a);
+	}
 	if (UNLIKELY(h->mirror))
 		cells_mirror_tell(h);
 	return rc;
@@ -250,6 +261,7 @@ int coll_init(void)
 {
 	const char *how = getenv("HALE_COLL");
 	coll_messages_only = how && strcmp(how, "messages") == 0;
+	coll_flat = how && strcmp(how, "flat") == 0;
 	if (how && strcmp(how, "pieces") == 0)
 		way_forced = WAY_PIECES;
 	else if (how && strcmp(how, "copies") == 0)

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/join.h"
 
+#include "coll/hier.h"
 #include "coll/schedule.h"
 
 enum { TAG_CHANGE = 0x40000000, TAG_NUMBERS = 0x3effffff, EXIT_NO_MEMORY = 70 };
 
-enum { CHANGE_CALLS, CHANGE_APART, CHANGE_VALUES };
+/* What members say when they join: maxima. */
+enum { JOIN_SEQ, JOIN_APART, JOIN_LACKING, JOIN_OLDEST, JOIN_VALUES };
 
-/* An agreement after a restart; the values are maxima over the members when it is known. */
+/* An agreement after a restart. */
 struct coll_change {
 	struct coll_change *next;
-	uint64_t number; /* of the layout */
-	uint64_t value[CHANGE_VALUES];
+	uint64_t number;     /* of the layout */
+	uint64_t calls;	     /* operations begun: the maximum over the members when it is known */
 	struct request *req; /* NULL: known */
 };
 
-bool coll_messages_only;
+bool coll_messages_only, coll_flat;
 
 /* Restarts after which ranks may live elsewhere: the same number in all processes, since all have
  * gone through the same ones. */
@@ -24,12 +26,16 @@ static bool spread; /* the job has several nodes */
 static struct coll_state *states;
 static unsigned awaited; /* changes that aren't known yet, and farewells */
 
-static bool all_here(const struct comm *c)
+/* How many members live here; lowest: the first of them. */
+static int members_here(const struct comm *c, int *lowest)
 {
-	for (int i = 0; i < c->size; i++)
-		if (!segment_here(link_self()->segment, (uint32_t)c->group->world[i]))
-			return false;
-	return true;
+	int n = 0;
+	for (int i = c->size - 1; i >= 0; i--)
+		if (segment_here(link_self()->segment, (uint32_t)c->group->world[i])) {
+			*lowest = i;
+			n++;
+		}
+	return n;
 }
 
 static bool job_spread(void)
@@ -57,6 +63,14 @@ static int agree(struct comm *c, uint64_t *values, size_t count)
 	return schedule_run_args(&a);
 }
 
+static _Noreturn void lacking(void)
+{
+	log_warn("rank %u has no memory to agree on how its collective operations go: run with "
+		 "fewer ranks on this node, or with more memory",
+		 link_self()->rank);
+	link_abort(EXIT_NO_MEMORY);
+}
+
 /* Agreements of a communicator go on beside its operations, under a tag of their own: members
  * begin them between different operations. */
 static void change_start(struct comm *c, uint64_t number)
@@ -64,21 +78,16 @@ static void change_start(struct comm *c, uint64_t number)
 	struct coll_change *ch = heap_calloc(1, sizeof(*ch)), **at = &c->coll->changes;
 	if (ch) {
 		ch->number = number;
-		ch->value[CHANGE_CALLS] = c->coll->calls;
-		ch->value[CHANGE_APART] = !all_here(c);
-		struct coll_args a = maxima(c, ch->value, CHANGE_VALUES);
+		ch->calls = c->coll->calls;
+		struct coll_args a = maxima(c, &ch->calls, 1);
 		int tag = TAG_CHANGE | (int)(number & TAG_NUMBERS);
 		if (schedule_start_tagged(&a, tag, &ch->req) != MPI_SUCCESS) {
 			heap_free(ch);
 			ch = NULL;
 		}
 	}
-	if (!ch) {
-		log_warn("rank %u has no memory to agree on how collectives go on after the "
-			 "restart: restart with more memory",
-			 link_self()->rank);
-		link_abort(EXIT_NO_MEMORY);
-	}
+	if (!ch)
+		lacking();
 	while (*at && (*at)->number < number)
 		at = &(*at)->next;
 	ch->next = *at;
@@ -145,20 +154,47 @@ static struct coll_home *home_of(const struct comm *c)
 	return &coll_homes[c->context / COMM_CONTEXTS];
 }
 
+/* What each member says when they live on several nodes, about the moment when it joined: by which
+ * restart it knew where it lived, and with whom. */
+static uint64_t place(uint64_t number, int lowest)
+{
+	return number << 32 | (uint32_t)lowest;
+}
+
+/* The map of who lives where. NULL: everybody lives alone; or a restart came in between, and then
+ * its agreement asks again. */
+static struct coll_hier *map_agree(struct comm *c, uint64_t mine)
+{
+	uint64_t *all = heap_calloc((size_t)c->size, sizeof(*all));
+	struct coll_hier *map = NULL;
+	if (!all)
+		lacking();
+	struct coll_args a = {.kind = COLL_ALLGATHER,
+			      .comm = c,
+			      .sbuf = &mine,
+			      .scount = 1,
+			      .stype = (struct datatype *)MPI_UINT64_T,
+			      .rbuf = all,
+			      .rcount = 1,
+			      .rtype = (struct datatype *)MPI_UINT64_T};
+	bool same = schedule_run_args(&a) == MPI_SUCCESS, alone = true;
+	for (int i = 0; i < c->size; i++) {
+		same = same && all[i] >> 32 == mine >> 32;
+		alone = alone && (uint32_t)all[i] == (uint32_t)i;
+	}
+	if (same && !alone && !(map = hier_create(all, c->size, c->rank)))
+		lacking();
+	heap_free(all);
+	return map;
+}
+
 /* Members go on counting above whatever any of them has used in its cell, and find out whether
- * they can read each other's memory. Whoever finds that not all live here, or lacks memory, says
- * so, and nobody uses cells; a restart after that may split them before anything is in them. */
-static void join_cells(struct comm *c, bool occupied, const uint64_t *agreed)
+ * they can read each other's memory. */
+static void join_cells(struct comm *c, uint64_t base)
 {
 	struct coll_state *s = c->coll;
 	struct coll_home *h = home_of(c);
-	if (agreed[1]) {
-		if (occupied)
-			cells_home_free(h);
-		s->home = NULL;
-		return;
-	}
-	uint64_t base = agreed[0], unreadable;
+	uint64_t unreadable;
 	h->seq = h->known_done = base;
 	cells_stage(h, cells_done(base));
 	unreadable = !cells_read_probe(h, (h->rank + 1) % h->n);
@@ -166,41 +202,51 @@ static void join_cells(struct comm *c, bool occupied, const uint64_t *agreed)
 	s->home = h;
 }
 
-/* Members that have entered before a restart start its agreement right after it. If one has, those
+/* Each makes itself a home among those that it sees on its node, then all say what they see: a
+ * restart after that may split them before anything is in their cells. If somebody lacks memory,
+ * nobody uses cells.
+ *
+ * Members that have entered before a restart start its agreement right after it. If one has, those
  * who have entered since start it now. */
 static void join(struct comm *c)
 {
 	struct coll_state *s = c->coll;
 	struct coll_home *h = home_of(c);
 	cells_home_vacate(h);
-	uint64_t mine = layout, lowest = mine;
-	bool occupied = all_here(c) && cells_home_occupy(h, c), again = s->entered;
-	uint64_t agreed[] = {h->seq, !occupied, UINT64_MAX - mine};
+	uint64_t number = layout, oldest = number;
+	int lowest = c->rank, here = members_here(c, &lowest);
+	bool occupied = cells_home_occupy(h, c), again = s->entered, cells = true;
+	uint64_t said[JOIN_VALUES] = {h->seq, here < c->size, !occupied, UINT64_MAX - number};
 	if (occupied)
 		h->cell->probe = (uintptr_t)&coll_probe_word;
 	s->entered = true;
-	if (agree(c, agreed, 3) == MPI_SUCCESS)
-		lowest = UINT64_MAX - agreed[2];
+	if (agree(c, said, JOIN_VALUES) == MPI_SUCCESS)
+		oldest = UINT64_MAX - said[JOIN_OLDEST];
 	else
-		agreed[1] = 1;
-	join_cells(c, occupied, agreed);
-	for (uint64_t number = lowest + 1; !again && number <= mine; number++)
-		change_start(c, number);
+		said[JOIN_LACKING] = 1;
+	if (said[JOIN_LACKING] || (said[JOIN_APART] && coll_flat))
+		cells = false;
+	else if (said[JOIN_APART])
+		cells = (s->hier = map_agree(c, place(number, lowest))) != NULL;
+	if (cells)
+		join_cells(c, said[JOIN_SEQ]);
+	else if (occupied)
+		cells_home_free(h);
+	for (uint64_t next = oldest + 1; !again && next <= number; next++)
+		change_start(c, next);
 	s->joined = true;
 }
 
 /* ---- changes ---- */
 
-static void change_apply(struct comm *c, bool apart)
+/* Whatever was begun has come to its end here; who has ended it, too, waits for us in join. */
+static void change_apply(struct comm *c)
 {
 	struct coll_state *s = c->coll;
-	struct coll_home *h = s->home;
-	if (h && (apart || h->mirror)) {
-		cells_home_vacate(h);
-		s->home = h = NULL;
-	}
-	if (!h && !apart)
-		join(c);
+	s->home = NULL;
+	hier_destroy(s->hier);
+	s->hier = NULL;
+	join(c);
 }
 
 struct coll_home *join_home(struct comm *c)
@@ -211,12 +257,11 @@ struct coll_home *join_home(struct comm *c)
 	while (s->changes) {
 		struct coll_change *ch = s->changes;
 		match_wait_until(change_known, ch);
-		if (s->calls <= ch->value[CHANGE_CALLS])
+		if (s->calls <= ch->calls)
 			return s->home;
-		bool apart = ch->value[CHANGE_APART];
 		s->changes = ch->next;
 		heap_free(ch);
-		change_apply(c, apart);
+		change_apply(c);
 	}
 	s->attached = true;
 	return s->home;
@@ -313,5 +358,6 @@ void join_destroy(struct comm *c)
 		s->changes = ch->next;
 		heap_free(ch);
 	}
+	hier_destroy(s->hier);
 	heap_free(s);
 }

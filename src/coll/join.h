@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which way a communicator's blocking collectives go, and how its members come to agree on that:
- * shared cells where all live on one node, schedules of messages elsewhere (docs/collectives.md,
- * 'Which way a communicator goes').
+ * shared cells where all live on one node, cells inside nodes and schedules between them where some
+ * do (hier.h), schedules of messages elsewhere (docs/collectives.md, 'Which way a communicator
+ * goes').
  *
  * The first blocking operation agrees, by messages. After a restart that may have changed who lives
- * where, members agree on the operation from which on the communicator goes the other way: the
- * first one that none of them had begun when the checkpoint was taken. All before it are brought to
- * their end the way they were begun.
+ * where, members agree on the operation that agrees anew: the first one that none of them had begun
+ * when the checkpoint was taken. All before it are brought to their end the way they were begun.
  */
 #ifndef HALE_COLL_JOIN_H
 #define HALE_COLL_JOIN_H
@@ -14,10 +14,12 @@
 #include "coll/cells.h"
 
 struct coll_change;
+struct coll_hier;
 
 /* A communicator's part. */
 struct coll_state {
 	struct coll_home *home;	     /* shared cells in use; NULL: messages */
+	struct coll_hier *hier;	     /* they are of this node's members only; NULL: of all */
 	bool attached;		     /* home is valid for the next operation; else ask join_home */
 	bool shares;		     /* it can have shared cells at all */
 	bool entered;		     /* this process has told the others how it wants to go */
@@ -32,6 +34,7 @@ struct coll_state {
 };
 
 extern bool coll_messages_only; /* HALE_COLL=messages */
+extern bool coll_flat;		/* HALE_COLL=flat: messages wherever there are several nodes */
 
 int join_create(struct comm *c);
 void join_destroy(struct comm *c);

@@ -66,6 +66,18 @@ struct schedule *schedule_create(struct comm *c)
 	return s;
 }
 
+int schedule_tag_pair(struct comm *c)
+{
+	int tag = (int)(c->coll->sequence & TAG_MASK);
+	c->coll->sequence += 2;
+	return tag;
+}
+
+int schedule_tag_of(int pair, int which)
+{
+	return (pair + which) & TAG_MASK;
+}
+
 void schedule_destroy(struct schedule *s)
 {
 	if (!s)

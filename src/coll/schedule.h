@@ -17,7 +17,12 @@ struct schedule;
 
 /* NULL: no memory. Counts: every member of c makes its schedules in the same order. */
 struct schedule *schedule_create(struct comm *c);
-/* Counts nothing: tag, above all counts (bit 30), tells it from all others under way. */
+/* For schedules among some members of c, which these make with schedule_create_tagged: every member
+ * counts them. The first of two tags. */
+int schedule_tag_pair(struct comm *c);
+int schedule_tag_of(int pair, int which);
+/* Counts nothing: tag, above all counts (bit 30) or of a pair, tells it from all others under way.
+ */
 struct schedule *schedule_create_tagged(struct comm *c, int tag);
 void schedule_destroy(struct schedule *s);
 

@@ -89,6 +89,7 @@ int check_coll_gather(struct coll_args *a, const void *sbuf, int scount, MPI_Dat
 	if (rc)
 		return rc;
 	a->root = root;
+	a->ragged = vector;
 	rc = check_any_root(root, a->comm);
 	if (rc)
 		return rc;
@@ -120,6 +121,7 @@ int check_coll_scatter(struct coll_args *a, const void *sbuf, int scount, const 
 	if (rc)
 		return rc;
 	a->root = root;
+	a->ragged = vector;
 	rc = check_any_root(root, a->comm);
 	if (rc)
 		return rc;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hierarchical collectives: blocking operations of a communicator whose members live on several
+ * nodes. Inside a node its members use their shared cells; between nodes one member of each, or for
+ * large vectors several, each for its own slice, use schedules of messages (docs/collectives.md,
+ * 'Over shared memory and network').
+ *
+ * An operation is a row of operations over cells and of schedules, each with its own rules at a
+ * checkpoint. Who is on which node is what members have agreed on in join.c, not what is so now:
+ * until they agree anew all go on with that.
+ */
+#ifndef HALE_COLL_HIER_H
+#define HALE_COLL_HIER_H
+
+#include "coll/cells.h"
+#include "coll/schedule.h"
+
+/* A piece of the tree of coll.h: the largest subtrees whose members all live on one node. */
+struct hier_piece {
+	int lo, hi; /* ranks */
+	int node;
+};
+
+/* Who lives where, as agreed. Nodes are numbered in the order of their lowest members. */
+struct coll_hier {
+	int n, nodes, node; /* members, nodes, this process's */
+	int least;	    /* fewest members of a node */
+	int *node_of;	    /* [n] */
+	int *member;	    /* [n] ranks, node by node, rising in each */
+	int *index;	    /* [n] where a rank is in member */
+	int *start;	    /* [nodes + 1] a node's first one in member */
+	struct hier_piece *piece;
+	int pieces;
+};
+
+/* hier_map.c. place[i]: the same number for members of one node. NULL: no memory. */
+struct coll_hier *hier_create(const uint64_t *place, int n, int rank);
+void hier_destroy(struct coll_hier *t); /* NULL is fine */
+
+/* Member i of a node, and a rank's number among the members of its node. */
+static inline int hier_member(const struct coll_hier *t, int node, int i)
+{
+	return t->member[t->start[node] + i];
+}
+static inline int hier_local(const struct coll_hier *t, int rank)
+{
+	return t->index[rank] - t->start[t->node_of[rank]];
+}
+static inline int hier_members(const struct coll_hier *t, int node)
+{
+	return t->start[node + 1] - t->start[node];
+}
+
+/* Who acts for its nodes in an operation: of each node one member. */
+struct hier_team {
+	const struct coll_hier *map;
+	int root, slice; /* the root (-1: none) stands for its own node; else member slice does */
+};
+static inline int hier_acting(const struct hier_team *team, int node)
+{
+	if (team->root >= 0 && team->map->node_of[team->root] == node)
+		return team->root;
+	return hier_member(team->map, node, team->slice);
+}
+
+/* Does the call go this way? The same answer for all members. */
+bool hier_suits(const struct coll_home *h, const struct coll_args *a);
+int hier_run(struct coll_home *h, const struct coll_args *a);
+
+/* hier_reduce.c: reduce and allreduce (root -1) */
+bool hier_reduce_suits(const struct coll_home *h, const struct coll_args *a);
+int hier_reduce(struct coll_home *h, const struct coll_args *a, int root);
+
+/* hier_plans.c: among those who act. value[p] is where piece p of the tree is: its elements if it
+ * lives on this node, else room. The result goes to out (NULL: not here). */
+void hier_plan_reduce(struct schedule *s, const struct hier_team *team, struct op *op,
+		      const struct coll_block *value, struct coll_block out, int root);
+void hier_plan_bcast(struct schedule *s, const struct hier_team *team, int from,
+		     struct coll_block b);
+void hier_plan_barrier(struct schedule *s, const struct hier_team *team);
+
+/* A schedule among some members: every member counts it. Two tags are its own. */
+static inline int hier_tag(struct comm *c)
+{
+	return schedule_tag_pair(c);
+}
+
+#endif
