@@ -74,6 +74,30 @@ static void alltoall(int bytes, int n)
 		MPI_Alltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, MPI_COMM_WORLD);
 }
 
+static void reduce(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Reduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static void allgather(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Allgather(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void gather(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Gather(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void scatter(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Scatter(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
 /* Seconds that n units take, the slowest rank's. */
 static double timed(test_body_t *body, int bytes, int n)
 {
@@ -106,9 +130,25 @@ static void report(const char *name, int bytes, double value, const char *unit)
 		printf("%s\t%d\t%.4f\t%s\n", name, bytes, value, unit);
 }
 
-static void measure(const char *name)
+/* Those whose buffers hold a block for each member end at 64 KiB. */
+static const struct {
+	const char *name;
+	test_body_t *body;
+	int blocks;
+} sized[] = {{"bcast", bcast, 0},    {"allreduce", allreduce, 0}, {"alltoall", alltoall, 1},
+	     {"reduce", reduce, 0},  {"allgather", allgather, 1}, {"gather", gather, 1},
+	     {"scatter", scatter, 1}};
+
+static void measure_sizes(const char *name)
 {
 	const int sizes[] = {8, 1024, 65536, BIG};
+	for (size_t k = 0; k < sizeof(sized) / sizeof(sized[0]); k++)
+		for (int i = 0; !strcmp(name, sized[k].name) && i < 4 - sized[k].blocks; i++)
+			report(name, sizes[i], per_unit(sized[k].body, sizes[i]) * 1e6, "us");
+}
+
+static void measure(const char *name)
+{
 	if (!strcmp(name, "latency"))
 		report(name, 8, per_unit(pingpong, 8) * 1e6 / 2, "us");
 	else if (!strcmp(name, "pingpong"))
@@ -120,14 +160,7 @@ static void measure(const char *name)
 	else if (!strcmp(name, "barrier"))
 		report(name, 0, per_unit(barrier, 0) * 1e6, "us");
 	else
-		for (int i = 0; i < 4; i++) {
-			if (!strcmp(name, "bcast"))
-				report(name, sizes[i], per_unit(bcast, sizes[i]) * 1e6, "us");
-			else if (!strcmp(name, "allreduce"))
-				report(name, sizes[i], per_unit(allreduce, sizes[i]) * 1e6, "us");
-			else if (!strcmp(name, "alltoall") && sizes[i] < BIG)
-				report(name, sizes[i], per_unit(alltoall, sizes[i]) * 1e6, "us");
-		}
+		measure_sizes(name);
 }
 
 int main(int argc, char **argv)
