@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Collectives whose members restarts part and bring together (docs/collectives.md), all states; and
+# that the model notices five ways of doing it wrong.
+set -eu
+model=docs/models/join.pml
+. scripts/spin_lib.sh
+
+right 'OPS 2' 'RESTARTS 1'
+for b in 1 2 3 4 5; do
+	wrong 'OPS 2' 'RESTARTS 1' "BREAK $b"
+done
