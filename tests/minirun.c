@@ -5,6 +5,7 @@
  *
  * --nodes K: ranks live on K nodes, in order, as many on each. A node is a segment of its own, and
  * a process that brings the addresses of the other nodes' ranks into it, as an agent does.
+ * --encrypt 1: what passes between nodes.
  * --netns PREFIX: node k is in the network namespace PREFIXk (ip netns). */
 #include <fcntl.h>
 #include <sched.h>
@@ -24,6 +25,7 @@ enum { RANKS_MAX = 256, NODES_MAX = 8, RELAY_US = 500 };
 
 static int n, nodes = 1;
 static const char *netns;
+static bool encrypt;
 static int segment_fd[NODES_MAX];
 static struct segment *segment[NODES_MAX];
 
@@ -46,6 +48,7 @@ static int segment_make(int node)
 		return -1;
 	segment_layout(s, (uint32_t)n, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), 1);
 	segment_secret_put(s, secret);
+	s->net_encrypt = encrypt;
 	for (int r = 0; r < n; r++)
 		here[r] = node_of(r) == node;
 	segment_place(s, here);
@@ -123,6 +126,8 @@ static int options(int argc, char **argv)
 			nodes = atoi(argv[i + 1]);
 		else if (strcmp(argv[i], "--netns") == 0)
 			netns = argv[i + 1];
+		else if (strcmp(argv[i], "--encrypt") == 0)
+			encrypt = atoi(argv[i + 1]) != 0;
 		else
 			break;
 	}

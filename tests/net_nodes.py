@@ -8,12 +8,14 @@ from namespaces import Namespaces
 MINIRUN = os.path.join(os.path.dirname(HALE), "tests", "minirun")
 ENV = {"LD_LIBRARY_PATH": os.path.dirname(HALE)}
 
-# A switch between TAP devices, one in each node, that drops, delays, reorders and doubles frames.
+# A switch between TAP devices, one in each node, that drops, delays, reorders and doubles frames, and
+# changes what they carry so that no checksum shows it.
 BAD_WIRE = r'''
 import ctypes, fcntl, heapq, os, random, select, struct, sys, time
 
-prefix, nodes, loss, delay, seed = (sys.argv[1], int(sys.argv[2]), float(sys.argv[3]),
-                                    float(sys.argv[4]), int(sys.argv[5]))
+prefix, nodes, loss, delay, change, seed = (sys.argv[1], int(sys.argv[2]), float(sys.argv[3]),
+                                            float(sys.argv[4]), float(sys.argv[5]),
+                                            int(sys.argv[6]))
 libc = ctypes.CDLL(None, use_errno=True)
 draw = random.Random(seed)
 taps = []
@@ -25,6 +27,21 @@ for k in range(nodes):
     os.set_blocking(tap, False)
     taps.append(tap)
 print("wired", flush=True)
+
+def changed(f):
+    """Two words of the payload in each other's place: their sum is the same."""
+    if f[12:14] != b"\x08\x00" or f[23] != 6:
+        return f
+    ip = 14 + (f[14] & 15) * 4
+    at = ip + (f[ip + 12] >> 4) * 4
+    words = (14 + struct.unpack("!H", f[16:18])[0] - at) // 2
+    if words < 20:
+        return f
+    a, b = at + 2 * draw.randrange(words), at + 2 * draw.randrange(words)
+    f = bytearray(f)
+    f[a:a + 2], f[b:b + 2] = f[b:b + 2], f[a:a + 2]
+    return bytes(f)
+
 queue, count, lost = [], 0, 0
 while True:
     wait = max(0, queue[0][0] - time.monotonic()) if queue else None
@@ -38,6 +55,8 @@ while True:
             if draw.random() < loss:
                 lost += 1
                 continue
+            if draw.random() < change:
+                frame = changed(frame)
             for copy in range(2 if draw.random() < loss else 1):
                 # now and then one that those behind it overtake
                 late = delay * (3 if draw.random() < loss else 1)
@@ -54,7 +73,8 @@ while True:
 
 
 class Nodes(Namespaces):
-    """bad: (loss, delay in seconds), on a bad wire in place of the bridge."""
+    """bad: (loss, delay in seconds, share of frames that are changed), on a bad wire in place of the
+    bridge."""
 
     def __init__(self, s, count, bad=None):
         self.bad, self.switch = bad, None

@@ -14,7 +14,7 @@ raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 raw.bind(("p0", 0))
 raw.settimeout(30)
 print("listening", flush=True)
-HELLO, CHALLENGE, PROOF = 96, 64, 32
+HELLO, CHALLENGE, PROOF = 96, 72, 32
 said = {}  # by (source, its port): what a caller has sent
 while True:
     f = raw.recv(65536)
@@ -64,7 +64,6 @@ print("closed", all(ends(s) for s in silent), flush=True)
 def strangers_at_a_port_are_turned_away(s):
     storm = s.compile("storm")
     with Nodes(s, 2) as nodes:
-        nodes.ip("-n", nodes.hub, "addr", "add", "10.77.0.100/24", "dev", "bridge0")
         stranger = s.start("ip", "netns", "exec", nodes.hub, PYTHON,
                            s.write("stranger.py", STRANGER))
         stranger.until_output("listening")
@@ -130,13 +129,93 @@ def a_bad_wire_loses_delays_doubles_and_reorders_and_results_stay(s):
         skip("no /dev/net/tun")
     storm, coll = s.compile("storm"), s.compile("collectives", flags=["-lm"])
     expected = s.run(MINIRUN, "-n", 4, storm, 100, env=ENV)
-    with Nodes(s, 2, bad=(0.01, 0.0005)) as nodes:
+    with Nodes(s, 2, bad=(0.01, 0.0005, 0)) as nodes:
         r = nodes.run(4, 2, storm, 100)
         expect(r.status == 0 and r.out == expected.out and not r.err, r, expected)
         r = nodes.run(4, 2, coll, 5, SEED, 3000, env={"TREE": "1"})
         expect(r.status == 0 and r.out == "5 rounds, 0 wrong\n", r)
         again = [nodes.retransmitted(k) for k in range(2)]
         expect(min(again) > 10, f"the wire was not bad: {again}")
+
+
+@test
+def what_is_changed_on_the_way_is_noticed_and_sent_again(s):
+    if not os.path.exists("/dev/net/tun"):
+        skip("no /dev/net/tun")
+    storm, coll = s.compile("storm"), s.compile("collectives", flags=["-lm"])
+    expected = s.run(MINIRUN, "-n", 4, storm, 100, env=ENV)
+    with Nodes(s, 2, bad=(0, 0.0002, 0.002)) as nodes:
+        r = nodes.run(4, 2, "--encrypt", 1, storm, 100)
+        expect(r.status == 0 and r.out == expected.out, r, expected)
+        expect("is not what the other side sent" in r.err and "sent again" in r.err, r)
+        r = nodes.run(4, 2, "--encrypt", 1, coll, 5, SEED, 3000, env={"TREE": "1"})
+        expect(r.status == 0 and r.out == "5 rounds, 0 wrong\n", r)
+
+
+# Reads along, and says whether it has seen these bytes, and how many of payload there were.
+READER = r'''
+import socket, struct, sys
+
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+raw.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)  # SO_RCVBUFFORCE
+raw.bind(("p0", 0))
+print("listening", flush=True)
+wanted, found, total = sys.argv[1].encode(), 0, 0
+while True:
+    f = raw.recv(1 << 17)
+    if b"the reader may go" in f:
+        break
+    found += f.count(wanted)
+    total += len(f)
+print(found, total, flush=True)
+'''
+
+SPEAKER = r'''
+#include <mpi.h>
+#include <string.h>
+static char text[200000], in[200000];
+int main(int argc, char **argv)
+{
+	int rank;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	for (unsigned i = 0; i + 16 < sizeof(text); i += 16)
+		memcpy(text + i, "attack at dawn! ", 16);
+	for (int bytes = 32; bytes < (int)sizeof(text); bytes *= 4) {
+		MPI_Sendrecv(text, bytes, MPI_BYTE, !rank, 1, in, bytes, MPI_BYTE, !rank, 1,
+			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		if (memcmp(in, text, (size_t)bytes))
+			MPI_Abort(MPI_COMM_WORLD, 3);
+	}
+	MPI_Finalize();
+	return 0;
+}
+'''
+
+
+def read_along(s, nodes, speaker, *options):
+    reader = s.start("ip", "netns", "exec", nodes.hub, PYTHON, s.write("reader.py", READER), "at dawn")
+    reader.until_output("listening")
+    r = nodes.run(2, 2, *options, speaker)
+    expect(r.status == 0 and not r.err, r)
+    goodbye = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+               "s.sendto(b'the reader may go', ('10.77.0.2', 9))")
+    nodes.ip("netns", "exec", nodes.prefix + "0", PYTHON, "-c", goodbye)
+    found, total = reader.wait().out.split()[1:]
+    return int(found), int(total)
+
+
+@test
+def who_reads_along_sees_nothing_of_what_is_encrypted(s):
+    source = s.write("speaker.c", SPEAKER)
+    speaker = s.path("speaker")
+    r = s.run("mpicc.openmpi", "-o", speaker, source)
+    expect(r.status == 0, r)
+    with Nodes(s, 2) as nodes:
+        found, total = read_along(s, nodes, speaker)
+        expect(found > 1000 and total > 200000, f"the reader sees nothing: {found} {total}")
+        found, total = read_along(s, nodes, speaker, "--encrypt", 1)
+        expect(found == 0 and total > 200000, f"{found} pieces of the text in {total} bytes")
 
 
 @test

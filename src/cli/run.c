@@ -136,6 +136,8 @@ static void take_over(struct options *o, struct restart *r)
 		o->compress = (image_compress_t)m->compress;
 	if (!o->given_tag)
 		o->tag = m->tag;
+	if (!o->given_net_security)
+		o->net_encrypt = m->net_encrypt;
 	if (!o->given_dir)
 		o->ckpt_dir = r->ckpt_dir;
 }

@@ -163,6 +163,7 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 	segment_place(a->segment, here);
 	segment_secret_put(a->segment, a->setup.secret);
 	a->segment->one_host = (a->setup.flags & SETUP_LOCAL) != 0;
+	a->segment->net_encrypt = (a->setup.flags & SETUP_ENCRYPT) != 0;
 	if (a->setup.flags & SETUP_NAMED)
 		snprintf(a->segment->node, sizeof(a->segment->node), "%s", a->setup.name);
 	free(here);

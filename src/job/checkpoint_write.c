@@ -162,6 +162,7 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 	m->max_restarts = o->max_restarts;
 	m->incremental = o->incremental;
 	m->tag = o->tag;
+	m->net_encrypt = o->net_encrypt;
 	m->compress = (int)o->compress;
 }
 

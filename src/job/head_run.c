@@ -368,8 +368,8 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 	/* elsewhere the working folder is the one of the same name */
 	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->wdir))
 		config.setup.wdir = h->wdir;
-	config.setup.flags =
-	    (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) | (o->no_mpi ? SETUP_NO_MPI : 0);
+	config.setup.flags = (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) |
+			     (o->no_mpi ? SETUP_NO_MPI : 0) | (o->net_encrypt ? SETUP_ENCRYPT : 0);
 	if (getrandom(config.setup.secret, sizeof(config.setup.secret), 0) !=
 	    (ssize_t)sizeof(config.setup.secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");

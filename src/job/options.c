@@ -91,6 +91,16 @@ static hale_status_t take_node_timeout(struct parser *p)
 		   : bad_value(p, "a time from 500ms to a day");
 }
 
+static hale_status_t take_net_security(struct parser *p)
+{
+	p->o->given_net_security = true;
+	p->o->net_encrypt = strcmp(p->value, "encrypt") == 0;
+	return p->o->net_encrypt || strcmp(p->value, "auth") == 0
+		   ? HALE_OK
+		   : bad_value(p, "auth (who connects proves that it is of this job) or encrypt "
+				  "(and all that is sent is encrypted and authenticated)");
+}
+
 static hale_status_t take_every(struct parser *p)
 {
 	p->o->given_every = true;
@@ -344,6 +354,7 @@ static const struct option known_options[] = {
     {"--host|-host|-H", 1, false, take_host_list},
     {"--launcher", 1, false, take_launcher},
     {"--node-timeout", 1, false, take_node_timeout},
+    {"--net-security", 1, false, take_net_security},
     {"--ckpt-every", 1, false, take_every},
     {"--ckpt-dir", 1, false, take_dir},
     {"--keep", 1, false, take_keep},

@@ -32,6 +32,7 @@ struct options {
 	const char *hosts;    /* file of hosts; NULL: not said */
 	const char *host_list;
 	const char *launcher; /* template; NULL: ssh, or srun in a Slurm allocation */
+	bool net_encrypt;     /* what ranks of different nodes send each other */
 	double node_timeout;  /* seconds without a word after which a node is given up */
 	char **program;	      /* argv of the program, NULL-terminated; points into main's argv */
 	const char *wdir;
@@ -51,7 +52,7 @@ struct options {
 	/* which of the above were on the command line: `hale restart` takes the others from the
 	 * checkpoint */
 	bool given_every, given_dir, given_keep, given_compress, given_incremental, given_tag,
-	    given_max_restarts;
+	    given_max_restarts, given_net_security;
 	/* what to show */
 	bool tag, verbose, quiet;
 	const char *report, *profile;

@@ -65,6 +65,12 @@ static void values_may_follow_an_equals_sign(void **state)
 	assert_int_equal(RUN(&o, &err, "--tag=yes", "prog"), HALE_ERR_ARGUMENT);
 	assert_non_null(strstr(err.text, "--tag takes no value"));
 	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--net-security", "encrypt", "prog"), HALE_OK);
+	assert_true(o.net_encrypt);
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--net-security=none", "prog"), HALE_ERR_ARGUMENT);
+	assert_non_null(strstr(err.text, "--net-security takes auth"));
+	options_fini(&o);
 }
 
 static void options_of_mpirun_are_passed_over(void **state)

@@ -42,9 +42,9 @@ struct segment {
 	/* of the job, the same in the segments of all its nodes (segment_secret_put): by it ranks
 	 * know each other over the network. In no image, no environment. All zeroes: none */
 	unsigned char secret[SEGMENT_SECRET];
-	uint32_t one_host; /* 1: all nodes are this machine, so its loopback reaches all ranks.
-			    * Written by the agent before anybody maps the segment */
-	uint32_t reserved;
+	uint32_t one_host;    /* 1: all nodes are this machine, so its loopback reaches all ranks.
+			       * Written by the agent before anybody maps the segment */
+	uint32_t net_encrypt; /* 1: what ranks of different nodes send each other; as one_host */
 	/* CTC: id of the checkpoint << 32 | ranks of this node that have drained and saved */
 	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
 	/* +1 after any entry of the address directory has changed */

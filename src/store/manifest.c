@@ -78,6 +78,7 @@ static void print_job(struct json_out *j, const struct store_manifest *m)
 	json_int(j, "max_restarts", m->max_restarts);
 	json_bool(j, "incremental", m->incremental);
 	json_bool(j, "tag", m->tag);
+	json_bool(j, "net_encrypt", m->net_encrypt);
 	json_int(j, "compress", m->compress);
 }
 
@@ -255,6 +256,7 @@ static bool parse_job(const struct json_value *v, struct store_manifest *m)
 	m->preload_mpi = json_truth(json_get(v, "preload_mpi"), false);
 	m->incremental = json_truth(json_get(v, "incremental"), false);
 	m->tag = json_truth(json_get(v, "tag"), false);
+	m->net_encrypt = json_truth(json_get(v, "net_encrypt"), false);
 	m->ckpt_every = json_number(json_get(v, "ckpt_every"), 0);
 	return m->ckpt_every >= 0 && m->ckpt_every < 1e12;
 }

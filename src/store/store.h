@@ -53,7 +53,7 @@ struct store_manifest {
 	/* how the job was run, what a restart goes on with */
 	double ckpt_every;
 	long keep, max_restarts;
-	bool incremental, tag;
+	bool incremental, tag, net_encrypt;
 	int compress;
 	struct store_part *parts; /* [nranks]; owned */
 };

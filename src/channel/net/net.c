@@ -108,6 +108,7 @@ static hale_status_t wire_start(struct error *err)
 				 .npeers = net.nranks,
 				 .generation = net.generation,
 				 .secret = segment_secret(link_self()->segment),
+				 .encrypt = link_self()->segment->net_encrypt,
 				 .one_host = link_self()->segment->one_host,
 				 .timeout_ns = timeout_ns()};
 	if (!net.wire->open(&self, &calls, why))

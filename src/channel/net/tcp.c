@@ -173,10 +173,17 @@ static bool memory_make(uint32_t npeers)
 
 static bool tcp_open(const struct wire_self *self, const struct wire_calls *calls, char *why)
 {
-	uint32_t strangers = tcp.strangers;
-	tcp = (struct tcp){.self = *self, .calls = *calls, .strangers = strangers, .epoll = -1};
+	tcp = (struct tcp){.self = *self,
+			   .calls = *calls,
+			   .strangers = tcp.strangers,
+			   .damaged = tcp.damaged,
+			   .epoll = -1};
 	if (!self->secret) {
 		fmt_print(why, WIRE_WHY, "whoever started this process gave it no secret");
+		return false;
+	}
+	if (self->encrypt && !seal_init()) {
+		fmt_print(why, WIRE_WHY, "the library for encryption can't be used");
 		return false;
 	}
 	if (!memory_make(self->npeers)) {
@@ -221,7 +228,7 @@ static void tcp_close(uint64_t max_ns)
 	tcp_receives_end();
 	close(tcp.epoll);
 	memory_free();
-	tcp = (struct tcp){.strangers = tcp.strangers, .epoll = -1};
+	tcp = (struct tcp){.strangers = tcp.strangers, .damaged = tcp.damaged, .epoll = -1};
 }
 
 static const void *tcp_address_published(size_t *bytes)
@@ -290,9 +297,12 @@ static void look(void)
 static void tcp_flush(void)
 {
 	tcp.corked = false;
-	for (uint32_t i = 0; i < tcp.nlive; i++)
+	for (uint32_t i = 0; i < tcp.nlive; i++) {
 		if (UNLIKELY(tcp_conn_has_out(tcp.live[i])))
 			tcp_conn_write(tcp.live[i]);
+		if (tcp.live[i]->burst)
+			tcp_conn_burst_end(tcp.live[i]);
+	}
 }
 
 static void look_at_few(void)

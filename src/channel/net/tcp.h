@@ -2,9 +2,11 @@
 /* What the files of the TCP wire share (docs/network-channel.md, "TCP").
  *
  *   tcp.c          the operations of the wire; sockets, progress
- *   tcp_hand.c     the handshake: who is of this job, and of two crossing attempts the one that
- * stays tcp_conn.c     frames over a connection, in and out tcp_address.c  network interfaces; what
- * is published, which of it to try
+ *   tcp_hand.c     the handshake: who is of this job; of two crossing attempts one stays
+ *   tcp_conn.c     connections; frames over them, out
+ *   tcp_in.c       and in
+ *   tcp_seal.c     their encryption
+ *   tcp_address.c  network interfaces; what is published, which of it to try
  *
  * One connection for each pair of processes that talk, used in both directions.
  */
@@ -12,6 +14,7 @@
 #define HALE_CHANNEL_NET_TCP_H
 
 #include "base/base.h"
+#include "channel/net/tcp_seal.h"
 #include "channel/net/wire.h"
 
 enum {
@@ -30,10 +33,15 @@ enum {
 
 enum tcp_frame_kind { TCP_DATAGRAM = 1, TCP_BULK };
 
+enum tcp_frame_flag {
+	TCP_BURST =
+	    1, /* the kernel may be keeping back what comes behind it: acknowledge at once */
+};
+
 struct tcp_frame {
 	uint8_t kind; /* enum tcp_frame_kind */
 	uint8_t header_bytes;
-	uint16_t zero;
+	uint16_t flags; /* enum tcp_frame_flag */
 	uint32_t bytes; /* behind the header */
 	uint64_t token; /* bulk: of the receive; datagram: address of what follows unasked */
 	uint64_t ahead; /* datagram: bytes that follow unasked */
@@ -74,12 +82,16 @@ struct tcp_receive;
 struct tcp_conn {
 	struct tcp_socket socket; /* fd < 0: none */
 	uint32_t peer;
-	bool failed; /* broke has been called */
-	bool full;   /* the socket takes no more until epoll says so */
-	bool more;   /* the last read may have left something there */
-	bool ending; /* behind what is there is its end */
-	int error;   /* of a write: reading, which finds what came before, says it */
+	bool failed;	/* broke has been called */
+	bool gathers;	/* the kernel gathers what is sent (tcp_conn_burst_end) */
+	bool prompt;	/* what has come is to be acknowledged at once */
+	unsigned burst; /* small datagrams sent since the last round of progress */
+	bool full;	/* the socket takes no more until epoll says so */
+	bool more;	/* the last read may have left something there */
+	bool ending;	/* behind what is there is its end */
+	int error;	/* of a write: reading, which finds what came before, says it */
 	unsigned char incarnation[TCP_INCARNATION]; /* of the peer */
+	struct seal *seal;			    /* NULL: what goes over it isn't encrypted */
 
 	struct tcp_out *now; /* partly written */
 	struct tcp_out_list datagrams, bulk;
@@ -110,13 +122,16 @@ enum tcp_stage {
 
 struct tcp_hello {
 	char magic[8];
-	uint32_t version, generation, from, to, npeers, zero;
+	uint32_t version, generation, from, to, npeers;
+	uint32_t ciphers; /* that the caller has: enum seal_cipher; 0: no encryption */
 	unsigned char from_incarnation[TCP_INCARNATION], to_incarnation[TCP_INCARNATION];
-	unsigned char nonce[TCP_NONCE];
+	unsigned char nonce[TCP_NONCE]; /* with encryption: a public key, made for this only */
 };
 
 struct tcp_challenge {
-	unsigned char nonce[TCP_NONCE], mac[TCP_MAC];
+	unsigned char nonce[TCP_NONCE]; /* as in hello */
+	uint64_t cipher;		/* the one that is taken */
+	unsigned char mac[TCP_MAC];
 };
 
 struct tcp_proof {
@@ -134,6 +149,7 @@ struct tcp_hand {
 	struct tcp_challenge challenge;
 	struct tcp_proof proof;
 	uint32_t verdict;
+	unsigned char ephemeral[TCP_NONCE]; /* belongs to our nonce */
 };
 
 /* ---- addresses ---- */
@@ -166,6 +182,7 @@ extern struct tcp {
 	struct tcp_hand *hands, *dead; /* dead: still named by events in hand */
 	struct tcp_receive *receives;
 	uint32_t strangers;
+	uint32_t damaged; /* connections ended by what came over them */
 	bool congestion_said;
 	bool watching;		/* epoll looks for what happens on connections (tcp.c) */
 	unsigned rounds;	/* of progress, since the last look at epoll */
@@ -186,7 +203,8 @@ void tcp_socket_prepare(int fd);
 
 /* ---- tcp_conn.c ---- */
 /* An authenticated socket becomes the connection to peer, in place of one that there may be. */
-void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation);
+void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation,
+		      const struct seal_keys *keys);
 /* Ends everything of it; the peer is free to be connected again. */
 void tcp_conn_drop(struct tcp_conn *c);
 enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t header_bytes,
@@ -195,14 +213,30 @@ enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t 
 enum wire_sent tcp_conn_give(struct tcp_conn *c, uint64_t token, const struct iovec *iov, size_t n,
 			     void *cookie);
 void tcp_conn_write(struct tcp_conn *c);
+/* The kernel sends off what it keeps back. */
+void tcp_conn_burst_end(struct tcp_conn *c);
+/* It is of no more use; the channel hears of it. */
+void tcp_conn_fail(struct tcp_conn *c, const char *why);
+void tcp_conn_fail_errno(struct tcp_conn *c, int code);
+
+/* ---- tcp_in.c ---- */
 void tcp_conn_read(struct tcp_conn *c);
+/* What has come of a frame is forgotten. */
+void tcp_in_end(struct tcp_conn *c);
 bool tcp_receive_begin(uint32_t peer, uint64_t token, void *to, size_t bytes, void *cookie);
 void tcp_receive_end(void *cookie);
 void tcp_receives_end(void);
 
-static inline bool tcp_conn_has_out(const struct tcp_conn *c)
+/* Something that isn't in a sealed record yet. */
+static inline bool tcp_conn_waits(const struct tcp_conn *c)
 {
 	return c->now || c->datagrams.first || c->bulk.first;
+}
+
+static inline bool tcp_conn_has_out(const struct tcp_conn *c)
+{
+	const unsigned char *at;
+	return tcp_conn_waits(c) || (UNLIKELY(c->seal != NULL) && seal_sendable(c->seal, &at));
 }
 
 /* ---- tcp_hand.c ---- */

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Frames over a connection.
+/* Frames over a connection, out; its beginning and its end.
  *
  *   datagram  | frame | header | payload | ahead … |
  *   bulk      | frame | next bytes for the receive with that token |
  *
- * Out: what the socket doesn't take at once waits; datagrams pass bulk between two of its frames.
- * In: into scratch memory that all connections share, but for the rest of what has begun to come:
- * that is read straight to where it goes. While big payloads come, only a little more is read
- * behind them: what lands in scratch memory is copied once more. */
+ * What the socket doesn't take at once waits; datagrams pass bulk between two of its frames. With
+ * encryption the bytes of all frames leave as sealed records (tcp_seal.h). */
 #include "channel/net/tcp.h"
+#include "channel/net/tcp_seal.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { IOV_MAX_HERE = 64, HEADER_ALIGN = 16 };
-
-struct tcp_receive {
-	struct tcp_receive *next;
-	uint32_t peer;
-	uint64_t token;
-	unsigned char *to;
-	size_t bytes, got;
-	void *cookie;
+enum {
+	IOV_MAX_HERE = 64,
+	BURST_BYTES =
+	    512, /* a datagram that counts for one; with larger ones it costs more than it saves */
+	BURST_SAID = 4,
+	BURST = 8,
 };
 
 static size_t min_size(size_t a, size_t b)
@@ -34,7 +32,7 @@ static size_t min_size(size_t a, size_t b)
 
 /* ---- its end ---- */
 
-static void fail(struct tcp_conn *c, const char *why)
+void tcp_conn_fail(struct tcp_conn *c, const char *why)
 {
 	if (c->failed)
 		return;
@@ -44,7 +42,7 @@ static void fail(struct tcp_conn *c, const char *why)
 	tcp.calls.broke(c->peer, why);
 }
 
-static void fail_errno(struct tcp_conn *c, int code)
+void tcp_conn_fail_errno(struct tcp_conn *c, int code)
 {
 	char why[WIRE_WHY];
 	struct error err;
@@ -52,7 +50,7 @@ static void fail_errno(struct tcp_conn *c, int code)
 	error_sys(&err, HALE_ERR_LINK, "TCP");
 	strncpy(why, err.text, sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
-	fail(c, why);
+	tcp_conn_fail(c, why);
 }
 
 static void outs_end(struct tcp_out *o)
@@ -92,27 +90,14 @@ static void live_remove(struct tcp_conn *c)
 		}
 }
 
-static void in_end(struct tcp_conn *c)
-{
-	bool ahead = c->in == TCP_IN_AHEAD || (c->in == TCP_IN_MEMORY && c->ahead);
-	heap_free(c->body);
-	heap_free(c->rest);
-	c->body = c->rest = NULL;
-	c->in = TCP_IN_HEAD;
-	c->have = c->left = 0;
-	c->receive = NULL;
-	c->to = NULL;
-	c->ahead = false;
-	if (ahead)
-		tcp.calls.ahead_came(c->peer, false);
-}
-
 void tcp_conn_drop(struct tcp_conn *c)
 {
 	tcp_socket_close(&c->socket);
 	live_remove(c);
-	in_end(c);
+	tcp_in_end(c);
 	outs_end(outs_take(c));
+	seal_destroy(c->seal);
+	c->seal = NULL;
 	c->failed = false;
 	c->error = 0;
 }
@@ -125,10 +110,12 @@ static struct tcp_conn *conn_of(uint32_t peer)
 	return tcp.conn[peer] = c;
 }
 
-void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation)
+void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation,
+		      const struct seal_keys *keys)
 {
 	struct tcp_conn *c = conn_of(peer);
-	if (!c) {
+	struct seal *seal = c && keys ? seal_create(keys) : NULL;
+	if (!c || (keys && !seal)) {
 		close(fd);
 		tcp.calls.broke(peer, "out of memory");
 		return;
@@ -136,9 +123,12 @@ void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation)
 	struct tcp_out *before = outs_take(c);
 	tcp_socket_close(&c->socket);
 	live_remove(c);
-	in_end(c);
-	*c = (struct tcp_conn){
-	    .socket = {.kind = TCP_CONN, .fd = fd}, .peer = peer, .behind = TCP_SCRATCH};
+	tcp_in_end(c);
+	seal_destroy(c->seal);
+	*c = (struct tcp_conn){.socket = {.kind = TCP_CONN, .fd = fd},
+			       .peer = peer,
+			       .seal = seal,
+			       .behind = TCP_SCRATCH};
 	memcpy(c->incarnation, incarnation, sizeof(c->incarnation));
 	tcp.live[tcp.nlive++] = c;
 	tcp.attempts[peer] = 0;
@@ -264,8 +254,8 @@ static void consume_all(struct tcp_conn *c, size_t n)
 	}
 }
 
-/* Returns how many bytes have left. */
-static size_t write_out(struct tcp_conn *c, struct iovec *iov, unsigned n)
+/* Returns how many bytes the socket has taken. */
+static size_t socket_write(struct tcp_conn *c, struct iovec *iov, unsigned n)
 {
 	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 	struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
@@ -281,10 +271,44 @@ static size_t write_out(struct tcp_conn *c, struct iovec *iov, unsigned n)
 	return 0;
 }
 
+/* True: nothing that is sealed is left. */
+static bool sealed_send(struct tcp_conn *c)
+{
+	const unsigned char *at;
+	for (size_t left; (left = seal_sendable(c->seal, &at));) {
+		struct iovec iov = {(void *)(uintptr_t)at, left};
+		size_t sent = socket_write(c, &iov, 1);
+		if (!sent)
+			return false;
+		seal_sent(c->seal, sent);
+	}
+	return true;
+}
+
+/* Returns how many bytes have left: with encryption, that are in records that have, or that will
+ * have before anything else. */
+static size_t write_out(struct tcp_conn *c, struct iovec *iov, unsigned n)
+{
+	size_t total = 0, taken = 0;
+	if (LIKELY(!c->seal))
+		return socket_write(c, iov, n);
+	for (unsigned i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	while (sealed_send(c) && taken < total && !c->failed && !c->error) {
+		size_t put = seal_put(c->seal, iov, n, taken);
+		if (!put)
+			tcp_conn_fail(c, "its keys have been used for long enough");
+		taken += put;
+	}
+	return taken;
+}
+
 void tcp_conn_write(struct tcp_conn *c)
 {
+	if (c->seal && !sealed_send(c))
+		return;
 	struct iovec iov[IOV_MAX_HERE];
-	while (!c->full && tcp_conn_has_out(c)) {
+	while (!c->full && tcp_conn_waits(c)) {
 		unsigned n = gather_all(c, iov);
 		size_t sent = write_out(c, iov, n);
 		if (!sent)
@@ -307,7 +331,7 @@ static enum wire_sent datagram_queue(struct tcp_conn *c, const struct iovec *iov
 {
 	struct tcp_out *o = out_make(cookie, n);
 	if (!o && sent) /* what has left can't be taken back */
-		fail(c, "out of memory");
+		tcp_conn_fail(c, "out of memory");
 	if (!o)
 		return WIRE_FAILED;
 	o->frame_left = total;
@@ -320,6 +344,29 @@ static enum wire_sent datagram_queue(struct tcp_conn *c, const struct iovec *iov
 		c->now = o;
 	}
 	return WIRE_PENDING;
+}
+
+/* A burst: many small datagrams without a look at what comes. Each of its own costs a segment and
+ * all that this costs on both sides. So from some point on the kernel keeps those that don't fill
+ * one until the ones before them have been acknowledged (Nagle). That needs nobody here: the peer,
+ * which is told by the frames themselves, acknowledges as soon as it has read, and who doesn't read
+ * misses nothing. The next round of progress here sends off what is left. */
+static void burst_go_on(struct tcp_conn *c, struct tcp_frame *f)
+{
+	int off = 0;
+	if (++c->burst >= BURST_SAID)
+		f->flags = TCP_BURST;
+	if (c->burst == BURST)
+		c->gathers = !setsockopt(c->socket.fd, IPPROTO_TCP, TCP_NODELAY, &off, sizeof(off));
+}
+
+void tcp_conn_burst_end(struct tcp_conn *c)
+{
+	int on = 1;
+	c->burst = 0;
+	if (c->gathers && c->socket.fd >= 0)
+		setsockopt(c->socket.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	c->gathers = false;
 }
 
 enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t header_bytes,
@@ -342,8 +389,11 @@ enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t 
 		iov[n++] = (struct iovec){(void *)(uintptr_t)payload, bytes};
 	if (ahead)
 		iov[n++] = *ahead;
-	if (LIKELY(!tcp_conn_has_out(c) && !tcp.corked && !c->full))
+	if (LIKELY(!tcp_conn_has_out(c) && !tcp.corked && !c->full)) {
+		if (total <= BURST_BYTES)
+			burst_go_on(c, f);
 		sent = write_out(c, iov, n);
+	}
 	if (LIKELY(sent == total))
 		return WIRE_SENT;
 	return datagram_queue(c, iov, n, total, sent, cookie);
@@ -362,281 +412,4 @@ enum wire_sent tcp_conn_give(struct tcp_conn *c, uint64_t token, const struct io
 	}
 	list_put(&c->bulk, o);
 	return WIRE_PENDING;
-}
-
-/* ---- in ---- */
-
-static struct tcp_receive **receive_find(uint32_t peer, uint64_t token)
-{
-	struct tcp_receive **at = &tcp.receives;
-	while (*at && ((*at)->token != token || (*at)->peer != peer))
-		at = &(*at)->next;
-	return at;
-}
-
-bool tcp_receive_begin(uint32_t peer, uint64_t token, void *to, size_t bytes, void *cookie)
-{
-	struct tcp_receive *r = heap_alloc(sizeof(*r));
-	if (!r)
-		return false;
-	*r = (struct tcp_receive){.next = tcp.receives,
-				  .peer = peer,
-				  .token = token,
-				  .to = to,
-				  .bytes = bytes,
-				  .cookie = cookie};
-	tcp.receives = r;
-	return true;
-}
-
-static void receive_over(struct tcp_receive **at, bool ok)
-{
-	struct tcp_receive *r = *at;
-	struct tcp_conn *c = tcp.conn[r->peer];
-	void *cookie = r->cookie;
-	*at = r->next;
-	if (c && c->receive == r) {
-		c->receive = NULL;
-		c->to = NULL;
-	}
-	heap_free(r);
-	tcp.moved++;
-	tcp.calls.received(cookie, ok);
-}
-
-void tcp_receive_end(void *cookie)
-{
-	for (struct tcp_receive **at = &tcp.receives; *at; at = &(*at)->next)
-		if ((*at)->cookie == cookie) {
-			receive_over(at, false);
-			return;
-		}
-}
-
-void tcp_receives_end(void)
-{
-	while (tcp.receives)
-		receive_over(&tcp.receives, false);
-}
-
-static bool frame_is_sound(const struct tcp_frame *f)
-{
-	if (f->zero)
-		return false;
-	if (f->kind == TCP_BULK)
-		return f->bytes > 0 && f->bytes <= TCP_BULK_FRAME && !f->header_bytes && !f->ahead;
-	return f->kind == TCP_DATAGRAM && f->header_bytes > 0 &&
-	       f->header_bytes <= WIRE_HEADER_MAX && f->bytes <= TCP_DATAGRAM_MAX &&
-	       f->ahead <= TCP_AHEAD_MAX;
-}
-
-static void frame_came(struct tcp_conn *c)
-{
-	const struct tcp_frame *f = &c->frame;
-	if (UNLIKELY(!frame_is_sound(f))) {
-		fail(c, "what came over it makes no sense");
-		return;
-	}
-	c->have = 0;
-	if (f->kind == TCP_DATAGRAM) {
-		c->in = TCP_IN_BODY;
-		return;
-	}
-	struct tcp_receive *r = *receive_find(c->peer, f->token);
-	if (r && f->bytes > r->bytes - r->got) {
-		fail(c, "more has come over it than was asked for");
-		return;
-	}
-	c->in = TCP_IN_MEMORY;
-	c->ahead = false;
-	c->receive = r;
-	c->to = r ? r->to + r->got : NULL;
-	c->left = f->bytes;
-	c->behind = TCP_SCRATCH_MIN;
-}
-
-static void ahead_begin(struct tcp_conn *c)
-{
-	c->to = tcp.calls.ahead_where(c->peer);
-	c->in = c->to == WIRE_WAIT ? TCP_IN_AHEAD : TCP_IN_MEMORY;
-	c->ahead = true;
-	c->receive = NULL;
-	c->left = c->frame.ahead;
-	c->behind = TCP_SCRATCH_MIN;
-}
-
-static void datagram_came(struct tcp_conn *c, const unsigned char *body)
-{
-	const struct tcp_frame *f = &c->frame;
-	struct wire_ahead ahead = {f->token, f->ahead};
-	_Alignas(HEADER_ALIGN) unsigned char header[WIRE_HEADER_MAX];
-	memcpy(header, body, f->header_bytes);
-	c->in = TCP_IN_HEAD;
-	c->behind = min_size(2 * c->behind, TCP_SCRATCH);
-	tcp.moved++;
-	tcp.calls.came(c->peer, header, f->header_bytes, body + f->header_bytes, f->bytes,
-		       f->ahead ? &ahead : NULL);
-	if (f->ahead && !c->failed)
-		ahead_begin(c);
-}
-
-static void memory_came(struct tcp_conn *c)
-{
-	c->in = TCP_IN_HEAD;
-	if (c->ahead) {
-		c->ahead = false;
-		tcp.moved++;
-		tcp.calls.ahead_came(c->peer, true);
-		return;
-	}
-	struct tcp_receive *r = c->receive;
-	if (!r)
-		return;
-	r->got += c->frame.bytes;
-	if (r->got == r->bytes)
-		receive_over(receive_find(c->peer, r->token), true);
-	c->receive = NULL;
-}
-
-static void memory_advance(struct tcp_conn *c, size_t n)
-{
-	if (c->to)
-		c->to += n;
-	c->left -= n;
-	if (!c->left)
-		memory_came(c);
-}
-
-static size_t body_bytes(const struct tcp_conn *c)
-{
-	return (size_t)c->frame.header_bytes + c->frame.bytes;
-}
-
-static void body_advance(struct tcp_conn *c, size_t n)
-{
-	c->have += n;
-	if (c->have < body_bytes(c))
-		return;
-	unsigned char *body = c->body;
-	c->body = NULL;
-	c->have = 0;
-	datagram_came(c, body);
-	heap_free(body);
-}
-
-static size_t body_parse(struct tcp_conn *c, const unsigned char *p, size_t n)
-{
-	size_t whole = body_bytes(c);
-	if (LIKELY(!c->body && n >= whole)) {
-		datagram_came(c, p);
-		return whole;
-	}
-	if (!c->body && !(c->body = heap_alloc(whole))) {
-		fail(c, "out of memory");
-		return n;
-	}
-	n = min_size(n, whole - c->have);
-	memcpy(c->body + c->have, p, n);
-	body_advance(c, n);
-	return n;
-}
-
-/* One step. Returns how much of it is used up. */
-static size_t parse_step(struct tcp_conn *c, const unsigned char *p, size_t n)
-{
-	switch (c->in) {
-	case TCP_IN_HEAD:
-		n = min_size(n, sizeof(c->frame) - c->have);
-		memcpy((char *)&c->frame + c->have, p, n);
-		c->have += n;
-		if (c->have == sizeof(c->frame))
-			frame_came(c);
-		return n;
-	case TCP_IN_BODY:
-		return body_parse(c, p, n);
-	default: /* TCP_IN_MEMORY */
-		n = min_size(n, c->left);
-		if (c->to)
-			memcpy(c->to, p, n);
-		memory_advance(c, n);
-		return n;
-	}
-}
-
-/* Bytes that have been read; those that must wait are kept. */
-static void parse(struct tcp_conn *c, const unsigned char *p, size_t n)
-{
-	while (n && c->in != TCP_IN_AHEAD && !c->failed) {
-		size_t used = parse_step(c, p, n);
-		p += used;
-		n -= used;
-	}
-	if (!n || c->failed)
-		return;
-	c->rest = heap_alloc(n);
-	if (!c->rest) {
-		fail(c, "out of memory");
-		return;
-	}
-	memcpy(c->rest, p, n);
-	c->rest_bytes = n;
-}
-
-/* False: it still waits. */
-static bool ahead_again(struct tcp_conn *c)
-{
-	unsigned char *rest = c->rest;
-	ahead_begin(c);
-	if (c->in == TCP_IN_AHEAD)
-		return false;
-	c->rest = NULL;
-	if (rest)
-		parse(c, rest, c->rest_bytes);
-	heap_free(rest);
-	return c->in != TCP_IN_AHEAD && !c->failed;
-}
-
-static void read_ended(struct tcp_conn *c, ssize_t n)
-{
-	if (n < 0 && (errno == EAGAIN || errno == EINTR) && !c->error)
-		return;
-	if (n == 0 && !c->error)
-		fail(c, "the peer has closed it");
-	else
-		fail_errno(c, c->error ? c->error : errno);
-}
-
-void tcp_conn_read(struct tcp_conn *c)
-{
-	struct iovec iov[2];
-	struct msghdr m = {.msg_iov = iov};
-	size_t direct = 0, wanted;
-	if (c->in == TCP_IN_AHEAD && !ahead_again(c))
-		return;
-	wanted = c->behind;
-	c->more = false;
-	if (c->failed)
-		return;
-	if (c->in == TCP_IN_MEMORY && c->to)
-		iov[m.msg_iovlen++] = (struct iovec){c->to, direct = c->left};
-	else if (c->body)
-		iov[m.msg_iovlen++] =
-		    (struct iovec){c->body + c->have, direct = body_bytes(c) - c->have};
-	iov[m.msg_iovlen++] = (struct iovec){tcp.scratch, c->behind};
-	ssize_t n = m.msg_iovlen == 1 ? recv(c->socket.fd, tcp.scratch, c->behind, MSG_DONTWAIT)
-				      : recvmsg(c->socket.fd, &m, MSG_DONTWAIT);
-	if (n <= 0) {
-		read_ended(c, n);
-		return;
-	}
-	tcp.moved++;
-	size_t straight = min_size((size_t)n, direct);
-	if (straight && c->in == TCP_IN_MEMORY)
-		memory_advance(c, straight);
-	else if (straight)
-		body_advance(c, straight);
-	/* what comes from now on, epoll says */
-	c->more = (size_t)n == direct + wanted || c->ending;
-	parse(c, tcp.scratch, (size_t)n - straight);
-	c->more |= c->in == TCP_IN_AHEAD;
 }

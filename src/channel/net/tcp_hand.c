@@ -16,6 +16,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sodium/crypto_auth_hmacsha512256.h>
+#include <sodium/crypto_scalarmult.h>
+#include <sodium/utils.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -23,7 +25,7 @@
 #include <unistd.h>
 
 enum {
-	VERSION = 1,
+	VERSION = 2,
 	HANDS_MAX = 64, /* of strangers */
 	ACCEPTS_AT_ONCE = 16,
 	CALL_NS = 2000000000, /* until the verdict */
@@ -36,6 +38,9 @@ enum verdict { WELCOME = 0x57, CROSSED = 0x58 };
 static const char magic[8] = "HALENET";
 
 _Static_assert(TCP_MAC == crypto_auth_hmacsha512256_BYTES, "the whole MAC");
+_Static_assert(TCP_NONCE == crypto_scalarmult_BYTES, "a public key");
+_Static_assert(TCP_NONCE == crypto_scalarmult_SCALARBYTES, "and what belongs to it");
+_Static_assert((int)TCP_MAC == (int)SEAL_KEY, "a MAC serves as a key");
 _Static_assert((int)WIRE_SECRET == (int)crypto_auth_hmacsha512256_KEYBYTES, "the whole key");
 
 /* ---- MACs ---- */
@@ -44,13 +49,24 @@ struct said {
 	char who[8];
 	struct tcp_hello hello;
 	unsigned char nonce[TCP_NONCE];
+	uint64_t cipher;
+	unsigned char shared[TCP_NONCE]; /* in keys; zeroes in what is sent */
 };
+_Static_assert(sizeof(struct said) ==
+		   8 + sizeof(struct tcp_hello) + 2 * TCP_NONCE + sizeof(uint64_t),
+	       "no padding");
+
+static void said_make(struct said *said, const char *who, const struct tcp_hand *h)
+{
+	*said = (struct said){.hello = h->hello, .cipher = h->challenge.cipher};
+	memcpy(said->who, who, 6);
+	memcpy(said->nonce, h->challenge.nonce, sizeof(said->nonce));
+}
 
 static void mac_make(unsigned char mac[TCP_MAC], const char *who, const struct tcp_hand *h)
 {
-	struct said said = {.hello = h->hello};
-	memcpy(said.who, who, 6);
-	memcpy(said.nonce, h->challenge.nonce, sizeof(said.nonce));
+	struct said said;
+	said_make(&said, who, h);
 	crypto_auth_hmacsha512256(mac, (unsigned char *)&said, sizeof(said), tcp.self.secret);
 }
 
@@ -65,9 +81,33 @@ static bool mac_is(const unsigned char mac[TCP_MAC], const char *who, const stru
 	return differ == 0;
 }
 
-static bool nonce_make(unsigned char nonce[TCP_NONCE])
+/* With encryption a public key, whose other half is kept for this handshake only: who learns the
+ * job's secret later can't read what he has recorded. */
+static bool nonce_make(struct tcp_hand *h, unsigned char nonce[TCP_NONCE])
 {
-	return getrandom(nonce, TCP_NONCE, GRND_NONBLOCK) == TCP_NONCE;
+	unsigned char *random = tcp.self.encrypt ? h->ephemeral : nonce;
+	if (getrandom(random, TCP_NONCE, GRND_NONBLOCK) != TCP_NONCE)
+		return false;
+	return !tcp.self.encrypt || crypto_scalarmult_base(nonce, h->ephemeral) == 0;
+}
+
+/* Both are different functions of the job's secret, of what both have drawn for this handshake
+ * only, and of all that was said. */
+static bool keys_make(struct seal_keys *keys, const struct tcp_hand *h, bool caller)
+{
+	const unsigned char *theirs = caller ? h->challenge.nonce : h->hello.nonce;
+	struct said said;
+	said_make(&said, "key of", h);
+	bool made = crypto_scalarmult(said.shared, h->ephemeral, theirs) == 0;
+	said.who[7] = 1; /* from the caller to the called */
+	crypto_auth_hmacsha512256(caller ? keys->out : keys->in, (unsigned char *)&said,
+				  sizeof(said), tcp.self.secret);
+	said.who[7] = 2;
+	crypto_auth_hmacsha512256(caller ? keys->in : keys->out, (unsigned char *)&said,
+				  sizeof(said), tcp.self.secret);
+	keys->cipher = (uint32_t)h->challenge.cipher;
+	sodium_memzero(&said, sizeof(said));
+	return made;
 }
 
 /* ---- life ---- */
@@ -113,6 +153,7 @@ void tcp_hands_bury(void)
 	while (tcp.dead) {
 		struct tcp_hand *h = tcp.dead;
 		tcp.dead = h->next;
+		sodium_memzero(h->ephemeral, sizeof(h->ephemeral));
 		heap_free(h);
 	}
 }
@@ -211,9 +252,15 @@ static void become_conn(struct tcp_hand *h)
 	uint32_t peer = h->peer;
 	const unsigned char *incarnation =
 	    is_ours(h) ? h->hello.to_incarnation : h->hello.from_incarnation;
+	struct seal_keys keys;
+	if (tcp.self.encrypt && !keys_make(&keys, h, is_ours(h))) {
+		give_up(h, "its public key is none");
+		return;
+	}
 	tcp_watch(&h->socket, 0);
 	hand_unlink(h);
-	tcp_conn_install(peer, fd, incarnation);
+	tcp_conn_install(peer, fd, incarnation, tcp.self.encrypt ? &keys : NULL);
+	sodium_memzero(&keys, sizeof(keys));
 }
 
 static void called(struct tcp_hand *h)
@@ -232,8 +279,14 @@ static void called(struct tcp_hand *h)
 
 static void challenge_came(struct tcp_hand *h)
 {
+	uint64_t cipher = h->challenge.cipher;
 	if (!mac_is(h->challenge.mac, "called", h)) {
 		give_up(h, "who answers there doesn't know the job's secret");
+		return;
+	}
+	if (cipher != (cipher & h->hello.ciphers) || (cipher & (cipher - 1)) ||
+	    !cipher != !tcp.self.encrypt) {
+		give_up(h, "who answers there takes another encryption than was offered");
 		return;
 	}
 	mac_make(h->proof.mac, "caller", h);
@@ -257,8 +310,15 @@ static bool hello_is_sound(const struct tcp_hello *e)
 	return memcmp(e->magic, magic, sizeof(magic)) == 0 && e->version == VERSION &&
 	       e->npeers == tcp.self.npeers && e->from < tcp.self.npeers &&
 	       e->from != tcp.self.rank && e->to == tcp.self.rank &&
-	       e->generation == tcp.self.generation &&
+	       e->generation == tcp.self.generation && !e->ciphers == !tcp.self.encrypt &&
 	       memcmp(e->to_incarnation, tcp.address.incarnation, TCP_INCARNATION) == 0;
+}
+
+/* 0: no encryption. Every process has the first one. */
+static uint64_t cipher_choose(uint32_t offered)
+{
+	uint32_t both = tcp.self.encrypt ? offered & seal_ciphers() : 0;
+	return both & SEAL_AES256 ? SEAL_AES256 : both ? SEAL_CHACHA20 : 0;
 }
 
 static void hello_came(struct tcp_hand *h)
@@ -267,10 +327,11 @@ static void hello_came(struct tcp_hand *h)
 		turn_away(h, "it says hello as nobody of this job does");
 		return;
 	}
-	if (!nonce_make(h->challenge.nonce)) {
+	if (!nonce_make(h, h->challenge.nonce)) {
 		give_up(h, "there are no random numbers");
 		return;
 	}
+	h->challenge.cipher = cipher_choose(h->hello.ciphers);
 	mac_make(h->challenge.mac, "called", h);
 	if (say(h, &h->challenge, sizeof(h->challenge)))
 		h->stage = TCP_WAIT_PROOF;
@@ -342,17 +403,19 @@ void tcp_hand_event(struct tcp_hand *h)
 
 /* ---- how it begins ---- */
 
-static bool hello_make(struct tcp_hello *e, uint32_t peer, const unsigned char *incarnation)
+static bool hello_make(struct tcp_hand *h, uint32_t peer, const unsigned char *incarnation)
 {
+	struct tcp_hello *e = &h->hello;
 	*e = (struct tcp_hello){.version = VERSION,
 				.generation = tcp.self.generation,
 				.from = tcp.self.rank,
 				.to = peer,
-				.npeers = tcp.self.npeers};
+				.npeers = tcp.self.npeers,
+				.ciphers = tcp.self.encrypt ? seal_ciphers() : 0};
 	memcpy(e->magic, magic, sizeof(magic));
 	memcpy(e->from_incarnation, tcp.address.incarnation, TCP_INCARNATION);
 	memcpy(e->to_incarnation, incarnation, TCP_INCARNATION);
-	return nonce_make(e->nonce);
+	return nonce_make(h, e->nonce);
 }
 
 bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned nplaces, char *why)
@@ -363,7 +426,7 @@ bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned np
 	struct error err;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct tcp_hand *h = fd < 0 ? NULL : hand_make(fd, TCP_CALLING, peer, (uint64_t)CALL_NS);
-	if (h && hello_make(&h->hello, peer, address->incarnation) &&
+	if (h && hello_make(h, peer, address->incarnation) &&
 	    (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS)) {
 		tcp_watch(&h->socket, EPOLLOUT);
 		return true;

@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 
 enum {
-	WIRE_VERSION = 2,
+	WIRE_VERSION = 3,
 	WIRE_WHY = 200,
 	WIRE_FDS = 12,
 	WIRE_HEADER_MAX = 128,
@@ -34,6 +34,7 @@ struct wire_self {
 	/* of the job: who has it belongs to the job. In memory of the caller's; NULL: there is none
 	 */
 	const unsigned char *secret;
+	bool encrypt;	     /* what goes over connections; a wire that can't doesn't open */
 	bool one_host;	     /* nobody needs to be reached from outside of this machine */
 	uint64_t timeout_ns; /* after which silence on a connection means that it is broken */
 };

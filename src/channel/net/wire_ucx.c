@@ -262,6 +262,12 @@ static bool worker_open(char *why)
 
 static bool wire_open(const struct wire_self *self, const struct wire_calls *calls, char *why)
 {
+	if (self->encrypt) {
+		snprintf(why, WIRE_WHY,
+			 "UCX doesn't encrypt; say HALE_NET_WIRE=tcp, or leave out --net-security "
+			 "encrypt");
+		return false;
+	}
 	uint32_t npeers = self->npeers;
 	memset(&w, 0, sizeof(w));
 	w.calls = *calls;
