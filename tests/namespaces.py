@@ -125,19 +125,27 @@ class Namespaces:
         self.ip("-n", self.hub, "link", "set", f"p{k}", "up")
 
 
-class Hosts(Namespaces):
-    """With a server in each that starts agents."""
+# A machine of its own as far as names and disks go: what is mounted there is gone with its processes.
+MACHINE = 'hostname "$1" && mount -t tmpfs -o size="$2" tmpfs "$3" && shift 3 && exec "$@"'
 
-    def __init__(self, s, count):
-        self.servers = []
+
+class Hosts(Namespaces):
+    """With a server in each that starts agents. disks: size of a disk that each host has for itself, at
+    self.disk on all of them."""
+
+    def __init__(self, s, count, disks=None):
+        self.servers, self.disks, self.disk = [], disks, s.path("disk")
         super().__init__(s, count, "hh", "10.78.0")
 
     def make(self):
         super().make()
         self.client = self.s.write("client.py", CLIENT)
         server = self.s.write("server.py", SERVER)
+        os.makedirs(self.disk, exist_ok=True)
         for k in range(self.count):
-            job = self.s.start("ip", "netns", "exec", f"{self.prefix}{k}", PYTHON, server,
+            machine = ["unshare", "--uts", "--mount", "sh", "-c", MACHINE, "sh", f"host{k}",
+                       self.disks, self.disk] if self.disks else []
+            job = self.s.start("ip", "netns", "exec", f"{self.prefix}{k}", *machine, PYTHON, server,
                                self.address(k), PORT)
             self.servers.append(job)
             job.until_output("listening")
@@ -146,6 +154,15 @@ class Hosts(Namespaces):
         for job in self.servers:
             job.kill()
         super().close()
+
+    def lose(self, k):
+        """It loses its current: all processes, and with the last of them its disk."""
+        self.cut(k)
+        for pid in [self.servers[k].pid, *children(self.servers[k].pid)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
     def file(self, slots=None):
         lines = [f"{self.address(k)}" + (f" slots={slots}" if slots else "")

@@ -138,6 +138,10 @@ static void take_over(struct options *o, struct restart *r)
 		o->tag = m->tag;
 	if (!o->given_net_security)
 		o->net_encrypt = m->net_encrypt;
+	if (!o->given_local)
+		o->ckpt_local = m->ckpt_local;
+	if (!o->given_shared_every && m->ckpt_local)
+		o->shared_every = m->shared_every;
 	if (!o->given_dir)
 		o->ckpt_dir = r->ckpt_dir;
 }

@@ -106,7 +106,9 @@ static hale_status_t begin(struct agent *a, struct error *err)
 	status = guardian_start(&a->guardian, s->nranks, a->session.out_fd, s->lease_ns != 0, err);
 	if (status == HALE_OK)
 		status = agent_ranks_create(a, err);
-	return status == HALE_OK ? agent_listen(a, err) : status;
+	if (status == HALE_OK)
+		status = agent_listen(a, err);
+	return status == HALE_OK ? agent_copies_start(a, err) : status;
 }
 
 static void take_setup(struct agent *a, const struct message *m)
@@ -292,7 +294,7 @@ static void take(void *arg, const struct message *m)
 		agent_events_take(a, m);
 		break;
 	default:
-		if (agent_move_take(a, m))
+		if (agent_move_take(a, m) || agent_copies_take(a, m))
 			break;
 		error_set(&err, HALE_ERR_PROTOCOL,
 			  "the head has sent what is not for an agent (%s)", message_name(m->type));
@@ -343,6 +345,7 @@ static void destroy(struct agent *a)
 {
 	agent_move_drop(a);
 	agent_events_stop(a);
+	agent_copies_stop(a);
 	agent_conns_close(a);
 	loop_remove(&a->loop, &a->listening);
 	if (a->listener >= 0)
@@ -367,7 +370,7 @@ int agent_run(int in_fd, int out_fd)
 		return 1;
 	}
 	a->listener = a->listening.fd = a->move.listener = a->move.listening.fd = a->segment_fd =
-	    a->signal_source.fd = a->guardian.pipe = -1;
+	    a->signal_source.fd = a->guardian.pipe = a->copies.source.fd = -1;
 	a->session.message = take;
 	a->session.over = head_lost;
 	a->session.arg = a;

@@ -153,7 +153,11 @@ void agent_ckpt_start(struct agent *a, const struct message *m)
 	if (!a->segment)
 		return;
 	a->ckpt.id = m->id;
-	snprintf(a->ckpt.folder, sizeof(a->ckpt.folder), "%s", m->text);
+	a->ckpt.local = !m->text[0] && a->setup.local[0];
+	if (a->ckpt.local)
+		agent_copies_folder(a, m->id, a->ckpt.folder, sizeof(a->ckpt.folder));
+	else
+		snprintf(a->ckpt.folder, sizeof(a->ckpt.folder), "%s", m->text);
 	/* every mailbox before the first signal: a fast rank rings its peers */
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct mailbox *box = agent_mailbox(a, r);
@@ -192,6 +196,8 @@ void agent_ckpt_over(struct agent *a)
 
 void agent_ckpt_cancel(struct agent *a, uint32_t id)
 {
+	if (a->ckpt.id == id && a->ckpt.local)
+		store_remove_folder(a->ckpt.folder);
 	agent_ckpt_over(a);
 	for (uint32_t r = 0; a->segment && r < a->setup.nranks; r++) {
 		if (!agent_has(a, r))

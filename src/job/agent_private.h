@@ -7,6 +7,7 @@
  *   agent_ckpt.c   what a checkpoint needs of this node
  *   agent_lease.c  whether the ranks may run
  *   agent_events.c  the job's event broker here
+ *   agent_copies.c images on this node's own disk, and their copies
  *   agent_migrate.c  ranks that move to another node, or from there; agent_relay.c  their streams;
  *                  agent_direct.c  and those that don't pass the head; agent_files.c  their files;
  *                  agent_shell.c  scripts around them
@@ -20,6 +21,7 @@
 #include <sys/types.h>
 #include "base/error.h"
 #include "job/agent.h"
+#include "job/copier.h"
 #include "job/guardian.h"
 #include "job/intake.h"
 #include "job/job.h"
@@ -63,6 +65,7 @@ struct agent_rank {
 struct agent_ckpt {
 	uint32_t id; /* 0: none */
 	char folder[STORE_FOLDER_MAX + 16];
+	bool local; /* it is on this node's own disk */
 	struct loop_timer look;
 };
 
@@ -124,6 +127,17 @@ struct agent_move {
 	struct direct_hand *hands;		 /* of agent_direct.c */
 };
 
+struct agent_order;
+
+/* The process that copies images, if there is one (docs/levels.md). */
+struct agent_copies {
+	struct store store; /* this node's folder */
+	struct copier copier;
+	pid_t pid; /* 0: none */
+	struct loop_source source;
+	struct agent_order *orders; /* that are not answered */
+};
+
 struct agent {
 	struct setup setup;
 	bool ready; /* setup has come */
@@ -148,6 +162,7 @@ struct agent {
 	struct intake intake;
 	struct agent_ckpt ckpt;
 	struct agent_move move;
+	struct agent_copies copies;
 	struct lease_held lease;
 	struct loop_timer ask, fence;
 	bool paused, resuming; /* the ranks are stopped; they go on with the next lease */
@@ -254,6 +269,12 @@ void agent_shell_resume(struct agent *a, uint32_t rank);
 void agent_events_start(struct agent *a);
 void agent_events_stop(struct agent *a);
 void agent_events_take(struct agent *a, const struct message *m);
+
+/* agent_copies.c */
+hale_status_t agent_copies_start(struct agent *a, struct error *err);
+void agent_copies_stop(struct agent *a);
+bool agent_copies_take(struct agent *a, const struct message *m); /* false: it is none of ours */
+void agent_copies_folder(struct agent *a, uint32_t id, char *folder, size_t cap);
 
 /* agent_lease.c */
 void agent_lease_start(struct agent *a);

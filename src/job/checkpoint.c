@@ -67,11 +67,13 @@ static void ask_rank(struct head *h, uint32_t rank)
 	c->asked++;
 }
 
+/* One that is to survive the nodes stands on no other one. */
 static uint32_t base_for(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
 
-	if (!h->o->incremental || c->chain_broken || c->chain_length + 1 >= CHAIN_LENGTH)
+	if (!h->o->incremental || c->shared || c->chain_broken ||
+	    c->chain_length + 1 >= CHAIN_LENGTH)
 		return 0;
 	return c->last_id;
 }
@@ -90,6 +92,7 @@ static hale_status_t prepare(struct head *h, struct error *err)
 		c->id = ids[count - 1];
 	free(ids);
 	c->id++;
+	c->shared = levels_share_next(h, c->origin == ORIGIN_USER || c->origin == ORIGIN_RULE);
 	c->base = base_for(h);
 	return store_begin(&h->store, c->id, c->folder, err);
 }
@@ -110,7 +113,7 @@ static hale_status_t start(struct head *h, struct error *err)
 	head_profile_turn(h);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		ask_rank(h, r);
-	crew_checkpoint(&h->crew, c->id, c->base, flags_for(h), c->folder);
+	crew_checkpoint(&h->crew, c->id, c->base, flags_for(h), h->levels.on ? "" : c->folder);
 	loop_timer_set(&h->loop, &c->watch, 0.25, checkpoint_watch, h);
 	watch_checkpoint_begun(h);
 	inject_at_checkpoint(h, c->id);
@@ -184,14 +187,31 @@ void checkpoint_checked(struct head *h, const struct error *check, uint64_t resi
 		refused(h, &err);
 }
 
+/* The one under way does, unless it would stay on disks of nodes, and somebody wants one that
+ * doesn't. */
+static void serves_as_well(struct head *h, ckpt_origin_t origin)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	if (!h->levels.on || (origin != ORIGIN_USER && origin != ORIGIN_RULE))
+		return;
+	if (c->phase == CKPT_CHECKING || c->base == 0)
+		c->shared = true;
+	else
+		c->wanted = true;
+	c->origin = origin;
+}
+
 hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct error *err)
 {
 	struct checkpoint *c = &h->ckpt;
 
 	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
-	if (c->phase != CKPT_IDLE) /* this one serves as well */
+	if (c->phase != CKPT_IDLE) {
+		serves_as_well(h, origin);
 		return HALE_OK;
+	}
 	if (origin == ORIGIN_USER && h->state == HEAD_RUNNING && !head_all_ready(h) &&
 	    !head_any_finalized(h))
 		return error_set(err, HALE_ERR_STATE,

@@ -176,6 +176,9 @@ static hale_status_t write_manifest(struct head *h, struct store_manifest *m, st
 	if (!m->parts)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
 	sum_up(h, m);
+	status = levels_fill(h, m, err);
+	if (status != HALE_OK)
+		return status;
 	snprintf(path, sizeof(path), "%s/stdin-rest", h->ckpt.folder);
 	status = feed_save_rest(&h->crew.feed, m->parts[0].position[0], path, &m->stdin_rest, err);
 	return status == HALE_OK ? store_commit(&h->store, m, err) : status;
@@ -213,6 +216,7 @@ static void announce(struct head *h, const struct store_manifest *m)
 				      .pause_seconds = m->pause_seconds,
 				      .seconds = m->seconds,
 				      .at_seconds = m->job_seconds,
+				      .level = h->levels.on ? 1 : 4,
 				      .complete = true};
 	char path[PATH_MAX], bytes[16], took[16], pause[16];
 	struct json_out j;
@@ -232,7 +236,8 @@ static void announce(struct head *h, const struct store_manifest *m)
 		 units_show_seconds(m->pause_seconds, pause));
 	store_path(h->store.job_folder, m->id, path);
 	watch_checkpoint_done(h, m, path);
-	control_checkpoint_over(h, path, NULL);
+	if (!levels_answer(h))
+		control_checkpoint_over(h, path, NULL);
 }
 
 void checkpoint_complete(struct head *h)
@@ -255,12 +260,19 @@ void checkpoint_complete(struct head *h)
 		for (uint32_t r = 0; r < h->nranks; r++)
 			h->ranks[r].last_signal = 0;
 		announce(h, &m);
-		store_prune(&h->store, (size_t)h->o->keep);
+		if (h->levels.on)
+			levels_written(h, m.id, c->shared,
+				       c->origin == ORIGIN_USER && c->shared && !c->wanted);
+		if (h->levels.on)
+			levels_prune(h);
+		else
+			store_prune(&h->store, (size_t)h->o->keep);
 		forget_streams(h);
 		leave_saved(h);
 	} else {
 		head_say(h, "checkpoint %u failed, the job goes on: %s", c->id, err.text);
 		checkpoint_abandon(h, err.text);
 	}
+	levels_unfill(&m);
 	free(m.parts);
 }

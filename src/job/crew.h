@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/error.h"
+#include "job/copier.h"
 #include "job/feed.h"
 #include "job/hosts.h"
 #include "job/job.h"
@@ -54,11 +55,13 @@ struct node {
 	char why[160];	     /* it is about to be lost */
 	uint64_t granted_at; /* guardian_clock() of the last lease; 0: none yet */
 	struct loop_timer lost;
-	bool clearing, checking; /* an answer is outstanding */
-	uint32_t looked;	 /* the last look that it has answered */
-	uint64_t taken[2];	 /* bytes of output not acknowledged yet */
-	uint64_t ckpt_bytes;	 /* of the checkpoint under way */
-	bool ckpt_idle;		 /* somebody's image there has nobody to write it */
+	bool clearing, checking;	      /* an answer is outstanding */
+	uint32_t looked;		      /* the last look that it has answered */
+	uint64_t taken[2];		      /* bytes of output not acknowledged yet */
+	char copies_at[COPIER_ADDRESS_MAX];   /* of its copier; "": it has none */
+	char copies_folder[STORE_FOLDER_MAX]; /* images on its own disk */
+	uint64_t ckpt_bytes;		      /* of the checkpoint under way */
+	bool ckpt_idle;			      /* somebody's image there has nobody to write it */
 };
 
 struct crew_rank {
@@ -98,6 +101,8 @@ struct crew_handler {
 	void (*moved)(void *arg, const struct node *node, const struct message *m);
 	/* MSG_EVENTS, MSG_EVENTS_TAKEN */
 	void (*events)(void *arg, const struct node *node, const struct message *m);
+	/* An order about an image has been carried out, or not: MSG_COPIED. */
+	void (*copied)(void *arg, const struct node *node, const struct message *m);
 	void *arg;
 };
 

@@ -327,6 +327,13 @@ void crew_take(void *node, const struct message *m)
 		n->ckpt_bytes = m->number;
 		n->ckpt_idle = m->flags != 0;
 		break;
+	case MSG_COPIES_AT:
+		snprintf(n->copies_at, sizeof(n->copies_at), "%s", m->text);
+		snprintf(n->copies_folder, sizeof(n->copies_folder), "%s", m->name);
+		break;
+	case MSG_COPIED:
+		c->handler.copied(c->handler.arg, n, m);
+		break;
 	case MSG_FED:
 		feed_taken(&c->feed, m->number);
 		break;

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include "job/crew.h"
 #include "job/job.h"
+#include "job/levels.h"
 #include "job/options.h"
 #include "job/program.h"
 #include "job/report.h"
@@ -69,6 +70,7 @@ typedef enum ckpt_origin { ORIGIN_TIMER, ORIGIN_USER, ORIGIN_PROGRAM, ORIGIN_RUL
 struct checkpoint {
 	enum checkpoint_phase phase;
 	bool wanted; /* to be started as soon as the job can */
+	bool shared; /* it goes to the shared folder, whatever else (levels.h) */
 	ckpt_origin_t origin;
 	uint32_t id, base, last_id;
 	bool chain_broken;     /* the next one must be full */
@@ -153,6 +155,7 @@ struct head {
 	struct record record;
 	struct report report;
 	struct checkpoint ckpt;
+	struct levels levels;
 	struct recovery recovery;
 	struct migration *move; /* NULL: none is under way */
 	struct armed_fault faults[OPTIONS_FAULTS_MAX];
@@ -162,6 +165,7 @@ struct head {
 	const struct head_start *start;
 	struct hosts hosts;
 	char wdir[PATH_MAX];	  /* of the ranks on other machines */
+	char local[PATH_MAX];	  /* --ckpt-local, absolute */
 	enum profile_phase phase; /* that the newest of the turns leads to */
 	struct profile_turn *turns;
 	uint32_t final_look;

@@ -180,6 +180,11 @@ static bool had_rank(const struct head *h, const struct node *node, uint32_t *ra
 	return false;
 }
 
+static void on_copied(void *arg, const struct node *node, const struct message *m)
+{
+	levels_copied(arg, node, m);
+}
+
 static void on_lost(void *arg, const struct node *node, const char *why)
 {
 	struct head *h = arg;
@@ -189,6 +194,8 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 	snprintf(h->lost_name, sizeof(h->lost_name), "%s", node->name);
 	snprintf(h->lost_why, sizeof(h->lost_why), "%s", why);
 	watch_nodes(h);
+	if (h->state == HEAD_RUNNING || h->state == HEAD_CLEARING || h->state == HEAD_RESTORING)
+		levels_node_lost(h, node);
 	if (h->state == HEAD_STARTING && !node->spare) {
 		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
 		head_cannot_begin(h, &err);
@@ -302,6 +309,29 @@ static void on_differs(void *arg, uint32_t rank, int which)
 
 /* ---- beginning ---- */
 
+/* Agents elsewhere have another working folder, or none. */
+static hale_status_t local_folder(struct head *h, struct error *err)
+{
+	const char *given = h->o->ckpt_local;
+	char cwd[PATH_MAX] = "";
+	size_t len = 0;
+
+	if (!given || given[0] == '/')
+		return HALE_OK;
+	if (!getcwd(cwd, sizeof(cwd)))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot tell the working folder");
+	for (const char *c = cwd; *c && len < sizeof(h->local) - 2; c++) {
+		h->local[len++] = *c;
+		if (*c == '%')
+			h->local[len++] = '%';
+	}
+	if (snprintf(h->local + len, sizeof(h->local) - len, "/%s", given) >=
+	    (int)(sizeof(h->local) - len))
+		return error_set(err, HALE_ERR_ARGUMENT, "the path '%s' is too long", given);
+	h->o->ckpt_local = h->local;
+	return HALE_OK;
+}
+
 /* A folder that is there is of another job, long ago, whose head had our pid. */
 static bool folder_taken(const struct head *h)
 {
@@ -348,6 +378,7 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 					       .argv = o->program,
 					       .exports = o->exports,
 					       .wdir = o->wdir,
+					       .local = o->ckpt_local,
 					       .bind = (uint32_t)o->bind}};
 	struct crew_handler handler = {.ready = on_ready,
 				       .failed = on_failed,
@@ -363,13 +394,15 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 				       .differs = on_differs,
 				       .moved = migrate_message,
 				       .events = watch_carried,
+				       .copied = on_copied,
 				       .arg = h};
 
 	/* elsewhere the working folder is the one of the same name */
 	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->wdir))
 		config.setup.wdir = h->wdir;
 	config.setup.flags = (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) |
-			     (o->no_mpi ? SETUP_NO_MPI : 0) | (o->net_encrypt ? SETUP_ENCRYPT : 0);
+			     (o->no_mpi ? SETUP_NO_MPI : 0) | (o->net_encrypt ? SETUP_ENCRYPT : 0) |
+			     (o->no_fsync ? SETUP_NOFSYNC : 0);
 	if (getrandom(config.setup.secret, sizeof(config.setup.secret), 0) !=
 	    (ssize_t)sizeof(config.setup.secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
@@ -438,7 +471,10 @@ static hale_status_t begin(struct head *h, struct error *err)
 {
 	struct placement placement;
 	uint32_t nodes;
-	hale_status_t status = place(h, &placement, &nodes, err);
+	hale_status_t status = local_folder(h, err);
+
+	if (status == HALE_OK)
+		status = place(h, &placement, &nodes, err);
 
 	/* agents first: they are not to inherit the rest */
 	if (status == HALE_OK)
@@ -477,6 +513,7 @@ void head_begin(struct head *h)
 	h->state = HEAD_RUNNING;
 	record_launch(h);
 	say_beginning(h);
+	levels_begin(h);
 	if (start->manifest)
 		status = recover_begin(h, start->manifest, start->job_folder, &err);
 	else
@@ -533,6 +570,7 @@ static void end(struct head *h)
 	migrate_fini(h);
 	checkpoint_fini(h);
 	recover_fini(h);
+	levels_fini(h);
 	write_end(h);
 	watch_stop(h);
 	control_stop(h);
@@ -578,6 +616,7 @@ int head_run(const struct head_start *start)
 		return EXIT_USAGE;
 	}
 	checkpoint_init(h);
+	levels_init(h);
 	h->start = start;
 	if (begin(h, &err) != HALE_OK)
 		head_cannot_begin(h, &err);

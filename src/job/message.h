@@ -49,6 +49,8 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_MOVE_RELEASE, "i")  /* all other ranks go on in the new segments */                  \
 	M(MSG_MOVE_CANCEL, "i")	  /* end the copies; answered by MOVE_CANCELLED */                 \
 	M(MSG_MOVE_OVER, "i")	  /* no copy is left: all ranks stay, and go on */                 \
+	M(MSG_COPY, "ribfpts")	  /* f: enum copy_kind; p: bytes, checksum of rank's image in i */ \
+	M(MSG_COPY_KEEP, "x") /* x: ids, u32; older ones that are not among them are removed */    \
 	/* agent → head */                                                                       \
 	M(MSG_READY, "vnt")	  /* pid v, n cores, host name t */                                \
 	M(MSG_FAILED, "vt")	  /* status v: the node can't be used, and why */                  \
@@ -66,8 +68,10 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_FED, "n")	       /* n more bytes are in rank 0's pipe */                             \
 	M(MSG_FEED_CLOSED, "") /* rank 0 takes no more */                                          \
 	M(MSG_ASK, "n")	       /* for the lease, the n-th time */                                  \
-	M(MSG_BYE, "t")	       /* no process of the job is left on this node; why */               \
-	M(MSG_MOVE_READY, "ivtx")  /* of BEGIN i; status v, and why; x: where it listens */        \
+	M(MSG_COPIES_AT, "ts") /* addresses t of the node's copier; its folder s */                \
+	M(MSG_COPIED, "ribfvnt")  /* of COPY; status v, and why; fetched: its base n, program t */ \
+	M(MSG_BYE, "t")		  /* no process of the job is left on this node; why */            \
+	M(MSG_MOVE_READY, "ivtx") /* of BEGIN i; status v, and why; x: where it listens */         \
 	M(MSG_MOVE_SPAWNED, "rvt") /* of MOVE_SINK: its pid; or 0, and why not */                  \
 	M(MSG_MOVE_HELLO, "rvip")  /* copy v of rank is whole since stop i, streams at p */        \
 	M(MSG_MOVE_ENDED, "rv")	   /* a copy has ended; v: waitpid's status */                     \
@@ -86,6 +90,13 @@ enum message_type { MSG_NONE, MESSAGES(MESSAGE_ENUM) MESSAGE_TYPES };
 #undef MESSAGE_ENUM
 
 #define MESSAGE_ALL UINT32_MAX
+
+/* What is to become of a rank's image (docs/levels.md). */
+enum copy_kind {
+	COPY_PARTNER, /* from this node to the one at addresses t */
+	COPY_SHARED,  /* from this node into folder s */
+	COPY_FETCH,   /* is to be whole on this node: from folder s of the one at t, "": this one */
+};
 
 enum hello_flag { HELLO_MPI = 1, HELLO_RESTORED = 2 };
 

@@ -8,6 +8,8 @@
 #include "base/base.h"
 #include "job/job.h"
 
+enum { SHARED_EVERY = 10 };
+
 struct parser {
 	struct options *o;
 	struct error *err;
@@ -115,6 +117,28 @@ static hale_status_t take_dir(struct parser *p)
 	p->o->given_dir = true;
 	p->o->ckpt_dir = p->value;
 	return *p->value ? HALE_OK : bad_value(p, "a folder");
+}
+
+/* %n is the node's name, %% a percent sign. */
+static hale_status_t take_local(struct parser *p)
+{
+	const char *at = p->value;
+
+	p->o->given_local = true;
+	p->o->ckpt_local = p->value;
+	while ((at = strchr(at, '%')) && (at[1] == 'n' || at[1] == '%'))
+		at += 2;
+	return *p->value && !at
+		   ? HALE_OK
+		   : bad_value(p, "a folder on each node (%n in it is the node's name, %% is %)");
+}
+
+static hale_status_t take_shared_every(struct parser *p)
+{
+	p->o->given_shared_every = true;
+	return units_parse_int(p->value, 0, 1000000, &p->o->shared_every)
+		   ? HALE_OK
+		   : bad_value(p, "a number of checkpoints (0: only those that are asked for)");
 }
 
 static hale_status_t take_keep(struct parser *p)
@@ -357,6 +381,8 @@ static const struct option known_options[] = {
     {"--net-security", 1, false, take_net_security},
     {"--ckpt-every", 1, false, take_every},
     {"--ckpt-dir", 1, false, take_dir},
+    {"--ckpt-local", 1, false, take_local},
+    {"--ckpt-shared-every", 1, false, take_shared_every},
     {"--keep", 1, false, take_keep},
     {"--max-restarts", 1, false, take_max_restarts},
     {"--compress", 1, false, take_compress},
@@ -460,6 +486,11 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 	if (o->hosts && o->host_list)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--hosts and --host both name hosts; give one of them");
+	if (which == OPTIONS_RUN && o->given_shared_every && !o->ckpt_local)
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "--ckpt-shared-every is about the checkpoints of --ckpt-local DIR; "
+		    "without it all of them go to --ckpt-dir");
 	if (which == OPTIONS_RESTART && o->program[1])
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "'%s': hale restart takes one checkpoint and nothing behind it",
@@ -490,6 +521,7 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 	*o = (struct options){.ranks = 1,
 			      .ckpt_dir = "hale-ckpt",
 			      .keep = 2,
+			      .shared_every = SHARED_EVERY,
 			      .max_restarts = 10,
 			      .seed = 1,
 			      .node_timeout = 10,

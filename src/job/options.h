@@ -43,6 +43,8 @@ struct options {
 	/* checkpoints */
 	double ckpt_every; /* seconds; 0: only on request */
 	const char *ckpt_dir;
+	const char *ckpt_local; /* template of a folder on each node; NULL: images go to ckpt_dir */
+	long shared_every;	/* each so many of these go to ckpt_dir, too; 0: none */
 	long keep;
 	long max_restarts;
 	bool incremental;
@@ -52,7 +54,7 @@ struct options {
 	/* which of the above were on the command line: `hale restart` takes the others from the
 	 * checkpoint */
 	bool given_every, given_dir, given_keep, given_compress, given_incremental, given_tag,
-	    given_max_restarts, given_net_security;
+	    given_max_restarts, given_net_security, given_local, given_shared_every;
 	/* what to show */
 	bool tag, verbose, quiet;
 	const char *report, *profile;

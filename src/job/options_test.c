@@ -53,6 +53,25 @@ static void options_end_at_the_program_or_at_two_dashes(void **state)
 	options_fini(&o);
 }
 
+static void checkpoints_may_stay_on_the_nodes(void **state)
+{
+	struct options o;
+	struct error err;
+
+	assert_int_equal(RUN(&o, &err, "prog"), HALE_OK);
+	assert_null(o.ckpt_local);
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--ckpt-local", "/l/%n/100%%", "prog"), HALE_OK);
+	assert_string_equal(o.ckpt_local, "/l/%n/100%%");
+	assert_int_equal(o.shared_every, 10);
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--ckpt-local", "/l/%h", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--ckpt-local", "/l/%", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--ckpt-shared-every", "3", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RESTART(&o, &err, "--ckpt-shared-every", "3", "ck"), HALE_OK);
+	options_fini(&o);
+}
+
 static void values_may_follow_an_equals_sign(void **state)
 {
 	struct options o;
@@ -238,6 +257,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(defaults_are_one_rank_and_no_checkpoints),
 	    cmocka_unit_test(options_end_at_the_program_or_at_two_dashes),
+	    cmocka_unit_test(checkpoints_may_stay_on_the_nodes),
 	    cmocka_unit_test(values_may_follow_an_equals_sign),
 	    cmocka_unit_test(options_of_mpirun_are_passed_over),
 	    cmocka_unit_test(several_programs_are_refused),

@@ -25,6 +25,16 @@ static const char *folder(const struct head *h)
 	return h->store_is_open ? h->store.job_folder : h->recovery.folder;
 }
 
+/* As far as is known without looking at the images. */
+static bool within_reach(struct head *h, uint32_t id)
+{
+	const struct store_manifest *m = h->start->manifest;
+
+	if (!h->levels.on && !(m && m->holder_count > 0))
+		return true;
+	return levels_available(h, recover_folder_of(h, id), id, NULL) != HALE_ERR_NODE;
+}
+
 uint32_t recover_newest(struct head *h)
 {
 	const struct recovery *v = &h->recovery;
@@ -35,11 +45,30 @@ uint32_t recover_newest(struct head *h)
 		count = store_list(v->folder, &ids);
 	else if (count == 0)
 		return 0;
-	for (size_t i = 0; i < count; i++)
-		if (ids[i] <= v->skip_above || ids[i] > v->skip_to)
+	for (size_t i = count; i-- > 0 && newest == 0;)
+		if ((ids[i] <= v->skip_above || ids[i] > v->skip_to) && within_reach(h, ids[i]))
 			newest = ids[i];
 	free(ids);
 	return newest;
+}
+
+/* Newer ones, that are whole no more since nodes are gone. */
+static void say_out_of_reach(struct head *h, uint32_t newest)
+{
+	const struct recovery *v = &h->recovery;
+	struct error err;
+	uint32_t *ids;
+	size_t count = folder(h)[0] ? store_list(folder(h), &ids) : 0;
+
+	if (count == 0)
+		return;
+	for (size_t i = count; i-- > 0 && ids[i] > newest;) {
+		if (ids[i] > v->skip_above && ids[i] <= v->skip_to)
+			continue;
+		if (levels_available(h, folder(h), ids[i], &err) == HALE_ERR_NODE)
+			head_say(h, "checkpoint %u is passed over: %s", ids[i], err.text);
+	}
+	free(ids);
 }
 
 const char *recover_folder_of(struct head *h, uint32_t id)
@@ -143,7 +172,7 @@ static void image_path(struct head *h, uint32_t rank, size_t link, char *path, s
 /* "full:newest:…:oldest", and in *program the one that was captured: for a script, or a rank
  * started by a shell, not the one that hale was told to start. The chain ends early for a rank
  * whose image became a full one although a difference was asked for. */
-static char *sink_spec(struct head *h, uint32_t rank, struct image_info *info, char *program)
+static char *shared_spec(struct head *h, uint32_t rank, struct image_info *info, char *program)
 {
 	const struct recovery *v = &h->recovery;
 	char path[PATH_MAX + STORE_NAME_MAX + 16];
@@ -173,7 +202,10 @@ static hale_status_t spawn_sink(struct head *h, uint32_t rank, struct image_info
 				struct error *err)
 {
 	char program[PATH_MAX];
-	char *spec = sink_spec(h, rank, info, program);
+	char *spec = levels_sink_spec(h, rank, program, sizeof(program));
+
+	if (!spec)
+		spec = shared_spec(h, rank, info, program);
 
 	if (!spec)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
@@ -185,21 +217,31 @@ static hale_status_t spawn_sink(struct head *h, uint32_t rank, struct image_info
 static hale_status_t spawn_all(struct head *h, struct error *err)
 {
 	struct image_info *info = malloc(sizeof(*info));
-	hale_status_t status = leave_layout(h, err);
+	hale_status_t status = HALE_OK;
 
 	if (!info)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	if (status == HALE_OK)
-		inject_arm_mailboxes(h);
-	for (uint32_t r = 0; status == HALE_OK && r < h->nranks; r++) {
+	for (uint32_t r = 0; status == HALE_OK && r < h->nranks; r++)
+		if (h->recovery.manifest.parts[r].file[0])
+			status = spawn_sink(h, r, info, err);
+	free(info);
+	return status;
+}
+
+/* Who is where, before anybody is. */
+static hale_status_t lay_out(struct head *h, struct error *err)
+{
+	hale_status_t status = leave_layout(h, err);
+
+	if (status != HALE_OK)
+		return status;
+	inject_arm_mailboxes(h);
+	for (uint32_t r = 0; r < h->nranks; r++) {
 		const struct store_part *p = &h->recovery.manifest.parts[r];
 
 		head_rank_reset(h, r, p->file[0] ? -1 : p->exit_status);
-		if (p->file[0])
-			status = spawn_sink(h, r, info, err);
 	}
-	free(info);
-	return status;
+	return HALE_OK;
 }
 
 /* Time enough to read the images from a slow disk. */
@@ -218,17 +260,39 @@ static void restore_late(void *arg)
 	head_event(arg, EVENT_TIMEOUT, 0);
 }
 
-static void restart_from_checkpoint(struct head *h)
+static void cannot_restore(struct head *h, const struct error *err)
+{
+	head_say(h, "checkpoint %u can't be restored: %s", h->recovery.target, err->text);
+	head_end(h, EXIT_UNRECOVERED);
+}
+
+void recover_fetched(struct head *h)
 {
 	struct error err;
+	hale_status_t status = spawn_all(h, &err);
 
-	h->state = HEAD_RESTORING;
-	if (spawn_all(h, &err) != HALE_OK) {
-		head_say(h, "checkpoint %u can't be restored: %s", h->recovery.target, err.text);
-		head_end(h, EXIT_UNRECOVERED);
+	levels_fetch_stop(h);
+	if (status != HALE_OK) {
+		cannot_restore(h, &err);
 		return;
 	}
 	loop_timer_set(&h->loop, &h->recovery.deadline, restore_seconds(h), restore_late, h);
+	inject_at_restart(h, h->report.restarts);
+}
+
+static void restart_from_checkpoint(struct head *h)
+{
+	struct error err;
+	hale_status_t status;
+
+	h->state = HEAD_RESTORING;
+	status = lay_out(h, &err);
+	if (status == HALE_OK && levels_fetch_needed(h))
+		status = levels_fetch(h, &err);
+	else if (status == HALE_OK)
+		recover_fetched(h);
+	if (status != HALE_OK)
+		cannot_restore(h, &err);
 }
 
 static void restart_from_beginning(struct head *h)
@@ -243,6 +307,7 @@ static void restart_from_beginning(struct head *h)
 	}
 	watch_rollback_done(h);
 	checkpoint_interval_start(h);
+	inject_at_restart(h, h->report.restarts);
 }
 
 /* Where rank 0's input goes on in a hale that has not read any of it. */
@@ -278,7 +343,6 @@ static void restart(struct head *h)
 		restart_from_checkpoint(h);
 	else
 		restart_from_beginning(h);
-	inject_at_restart(h, h->report.restarts);
 }
 
 void recover_start(struct head *h)
@@ -286,6 +350,8 @@ void recover_start(struct head *h)
 	struct recovery *v = &h->recovery;
 	struct error err;
 
+	if (h->levels.on)
+		say_out_of_reach(h, recover_newest(h));
 	while ((v->target = recover_newest(h)) != 0) {
 		if (read_target(h, &err) == HALE_OK)
 			break;

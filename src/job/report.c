@@ -70,6 +70,8 @@ static void print_checkpoint(const struct report_checkpoint *c, struct json_out 
 	json_bool(j, "complete", c->complete);
 	json_uint(j, "base", c->base);
 	json_double(j, "at_seconds", c->at_seconds);
+	json_int(j, "level", c->level);
+	json_double(j, "copied_seconds", c->copied_seconds);
 	if (!c->complete)
 		json_string(j, "why", c->why);
 	json_close_object(j);

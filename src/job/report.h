@@ -16,6 +16,8 @@ struct report_checkpoint {
 	uint64_t bytes;
 	double pause_seconds, seconds, at_seconds;
 	bool complete;
+	int level;		       /* docs/levels.md: 1, 2 or 4; 0: not complete */
+	double copied_seconds;	       /* until that level was reached, since it was complete */
 	struct profile_stretch during; /* how far the program came meanwhile */
 	char why[160];		       /* not complete */
 };

@@ -45,6 +45,7 @@ void *setup_write(const struct setup *s, size_t *len)
 	put_text(f, s->name);
 	put_text(f, s->program);
 	put_text(f, s->wdir);
+	put_text(f, s->local);
 	put_list(f, s->argv);
 	put_list(f, s->environ);
 	put_list(f, s->exports);
@@ -119,6 +120,7 @@ bool setup_read(const void *bytes, size_t len, struct setup *s)
 	s->name = get_text(&in);
 	s->program = get_text(&in);
 	s->wdir = get_text(&in);
+	s->local = get_text(&in);
 	s->argv = get_list(&in);
 	s->environ = get_list(&in);
 	s->exports = get_list(&in);

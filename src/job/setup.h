@@ -11,11 +11,12 @@
 enum setup_flag {
 	SETUP_PRELOAD_MPI = 1,
 	SETUP_NO_MPI = 2,
-	SETUP_TOGETHER = 4, /* all nodes are this machine: they share its cores and its loopback */
-	SETUP_LOCAL = 8,    /* this node is the head's machine */
-	SETUP_ENCRYPT = 32, /* what ranks of different nodes send each other */
-	SETUP_NAMED = 16,   /* ranks are to call the node by its name, not by the host's */
-	SETUP_EVENTS = 32,  /* serves events here, with the head's broker above */
+	SETUP_TOGETHER = 4,  /* all nodes are this machine: they share its cores and its loopback */
+	SETUP_LOCAL = 8,     /* this node is the head's machine */
+	SETUP_ENCRYPT = 64,  /* what ranks of different nodes send each other */
+	SETUP_NOFSYNC = 128, /* copies of images need not have reached the disk */
+	SETUP_NAMED = 16,    /* ranks are to call the node by its name, not by the host's */
+	SETUP_EVENTS = 32,   /* serves events here, with the head's broker above */
 };
 
 struct setup {
@@ -28,6 +29,7 @@ struct setup {
 	const char *job, *name;
 	const char *program; /* path for execve */
 	const char *wdir;
+	const char *local;		   /* --ckpt-local, absolute; "": none */
 	char **argv, **environ, **exports; /* NULL-terminated */
 	void *owned;			   /* what the texts of a setup that was read lie in */
 };

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "store/store.h"
 
-enum { MANIFEST_MAX = 64 << 20, RANKS_MAX = 1 << 20, ARGUMENTS_MAX = 1 << 20 };
+enum { MANIFEST_MAX = 64 << 20, RANKS_MAX = 1 << 20, ARGUMENTS_MAX = 1 << 20, HOLDERS_MAX = 4096 };
 
 void store_manifest_fini(struct store_manifest *m)
 {
@@ -19,6 +19,8 @@ void store_manifest_fini(struct store_manifest *m)
 		free(*a);
 	free(m->argv);
 	free(m->library_path);
+	free(m->ckpt_local);
+	free(m->holders);
 	free(m->parts);
 	memset(m, 0, sizeof(*m));
 }
@@ -34,6 +36,37 @@ static void print_checksum(struct json_out *j, uint64_t checksum)
 	json_string(j, "xxh3", text);
 }
 
+/* Nothing is said of an image that is only in the checkpoint's folder. */
+static void print_copies(struct json_out *j, const struct store_part *p)
+{
+	if (p->local)
+		json_bool(j, "local", true);
+	if (p->copies == 0)
+		return;
+	json_open_array(j, "on");
+	for (uint32_t i = 0; i < p->copies; i++)
+		json_uint(j, NULL, p->on[i]);
+	json_close_array(j);
+}
+
+static void print_holders(struct json_out *j, const struct store_manifest *m)
+{
+	if (m->ckpt_local) {
+		json_string(j, "ckpt_local", m->ckpt_local);
+		json_int(j, "shared_every", m->shared_every);
+	}
+	if (m->holder_count == 0)
+		return;
+	json_open_array(j, "holders");
+	for (uint32_t i = 0; i < m->holder_count; i++) {
+		json_open_object(j, NULL);
+		json_string(j, "node", m->holders[i].node);
+		json_string(j, "folder", m->holders[i].folder);
+		json_close_object(j);
+	}
+	json_close_array(j);
+}
+
 static void print_part(struct json_out *j, uint32_t rank, const struct store_part *p)
 {
 	json_open_object(j, NULL);
@@ -46,6 +79,7 @@ static void print_part(struct json_out *j, uint32_t rank, const struct store_par
 		json_uint(j, "pages_zero", p->pages_zero);
 		json_double(j, "pause_seconds", p->pause_seconds);
 		json_double(j, "seconds", p->seconds);
+		print_copies(j, p);
 	} else {
 		json_int(j, "ended", p->exit_status);
 	}
@@ -100,6 +134,7 @@ char *store_manifest_print(const struct store_manifest *m)
 	json_double(&j, "seconds", m->seconds);
 	json_uint(&j, "bytes", m->bytes);
 	print_job(&j, m);
+	print_holders(&j, m);
 	json_open_array(&j, "parts");
 	for (uint32_t r = 0; r < m->nranks; r++)
 		print_part(&j, r, &m->parts[r]);
@@ -145,7 +180,26 @@ static bool read_file_name(const struct json_value *v, char *to)
 	return copy_text(v, to, STORE_NAME_MAX) && to[0] && to[0] != '.' && !strchr(to, '/');
 }
 
-static bool parse_part(const struct json_value *v, uint32_t rank, struct store_part *p)
+static bool parse_copies(const struct json_value *v, uint32_t holders, struct store_part *p)
+{
+	const struct json_value *on = json_get(v, "on");
+	size_t count = on ? json_count(on) : 0;
+
+	p->local = json_truth(json_get(v, "local"), false);
+	if (count > STORE_COPIES_MAX || (p->local && count == 0))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		int64_t n;
+
+		if (!read_count(json_at(on, i), 0, (int64_t)holders - 1, &n))
+			return false;
+		p->on[p->copies++] = (uint32_t)n;
+	}
+	return true;
+}
+
+static bool parse_part(const struct json_value *v, uint32_t rank, uint32_t holders,
+		       struct store_part *p)
 {
 	const struct json_value *position = json_get(v, "position");
 	int64_t n, bytes = 0, pages = 0, zero = 0;
@@ -172,7 +226,36 @@ static bool parse_part(const struct json_value *v, uint32_t rank, struct store_p
 	p->pages_zero = (uint64_t)zero;
 	p->pause_seconds = json_number(json_get(v, "pause_seconds"), 0);
 	p->seconds = json_number(json_get(v, "seconds"), 0);
-	return true;
+	return parse_copies(v, holders, p);
+}
+
+static bool parse_holders(const struct json_value *v, struct store_manifest *m)
+{
+	const struct json_value *holders = json_get(v, "holders");
+	const char *local = json_text(json_get(v, "ckpt_local"), NULL);
+	size_t count = holders ? json_count(holders) : 0;
+	int64_t every;
+
+	if (local) {
+		m->ckpt_local = strdup(local);
+		if (!m->ckpt_local || local[0] != '/' ||
+		    !read_count(json_get(v, "shared_every"), 0, 1000000, &every))
+			return false;
+		m->shared_every = every;
+	}
+	if (count > HOLDERS_MAX)
+		return false;
+	m->holders = calloc(count + 1, sizeof(*m->holders));
+	for (size_t i = 0; m->holders && i < count; i++) {
+		const struct json_value *one = json_at(holders, i);
+		struct store_holder *o = &m->holders[m->holder_count++];
+
+		if (!copy_text(json_get(one, "node"), o->node, sizeof(o->node)) || !o->node[0] ||
+		    !copy_text(json_get(one, "folder"), o->folder, sizeof(o->folder)) ||
+		    o->folder[0] != '/' || strchr(o->folder, ':'))
+			return false;
+	}
+	return m->holders != NULL;
 }
 
 static bool parse_parts(const struct json_value *v, struct store_manifest *m)
@@ -181,7 +264,7 @@ static bool parse_parts(const struct json_value *v, struct store_manifest *m)
 		return false;
 	m->parts = calloc(m->nranks, sizeof(*m->parts));
 	for (uint32_t r = 0; m->parts && r < m->nranks; r++)
-		if (!parse_part(json_at(v, r), r, &m->parts[r]))
+		if (!parse_part(json_at(v, r), r, m->holder_count, &m->parts[r]))
 			return false;
 	return m->parts != NULL;
 }
@@ -277,7 +360,7 @@ hale_status_t store_manifest_parse(const char *text, size_t len, struct store_ma
 	good = v && strcmp(json_text(json_get(v, "format"), ""), "hale checkpoint") == 0 &&
 	       json_number_int(json_get(v, "version"), -1) == STORE_MANIFEST_VERSION &&
 	       parse_head(v, m) && parse_job(v, m) && parse_argv(json_get(v, "argv"), m) &&
-	       parse_parts(json_get(v, "parts"), m);
+	       parse_holders(v, m) && parse_parts(json_get(v, "parts"), m);
 	json_free(v);
 	if (good)
 		return HALE_OK;

@@ -21,9 +21,14 @@ static char *full_manifest(void)
 	     .pages = 5,
 	     .pages_zero = 6,
 	     .position = {1, 2, 3},
+	     .local = true,
+	     .copies = 2,
+	     .on = {0, 1},
 	     .pause_seconds = 0.012},
 	    {.exit_status = 3, .position = {0, 77, 0}},
 	};
+	struct store_holder holders[2] = {{"node0", "/local/node0/prog.123/node0"},
+					  {"node1", "/local/node1/prog.123/node1"}};
 	struct store_manifest m = {.job = "prog.123",
 				   .id = 7,
 				   .base = 6,
@@ -42,6 +47,10 @@ static char *full_manifest(void)
 				   .max_restarts = 4,
 				   .incremental = true,
 				   .compress = 1,
+				   .ckpt_local = "/local/%n",
+				   .shared_every = 7,
+				   .holders = holders,
+				   .holder_count = 2,
 				   .parts = parts};
 	return store_manifest_print(&m);
 }
@@ -68,6 +77,17 @@ static void what_is_written_is_read_back(void **state)
 	assert_true(m.parts[0].checksum == 0xfedcba9876543210);
 	assert_true(m.parts[0].bytes == 123456789012);
 	assert_int_equal(m.parts[0].position[2], 3);
+	assert_string_equal(m.ckpt_local, "/local/%n");
+	assert_int_equal(m.shared_every, 7);
+	assert_int_equal(m.holder_count, 2);
+	assert_string_equal(m.holders[1].folder, "/local/node1/prog.123/node1");
+	assert_true(m.parts[0].local && m.parts[0].copies == 2 && m.parts[0].on[1] == 1);
+	assert_false(m.parts[1].local);
+	assert_int_equal(store_level(&m), 2);
+	m.parts[0].copies = 1;
+	assert_int_equal(store_level(&m), 1);
+	m.parts[0].local = false;
+	assert_int_equal(store_level(&m), 4);
 	assert_string_equal(m.parts[1].file, "");
 	assert_int_equal(m.parts[1].exit_status, 3);
 	store_manifest_fini(&m);
@@ -101,9 +121,16 @@ static void every_changed_byte_is_survived(void **state)
 		for (const char *o = others; *o; o++) {
 			struct store_manifest m;
 			text[i] = *o;
-			if (store_manifest_parse(text, len, &m, NULL) == HALE_OK)
-				for (uint32_t r = 0; r < m.nranks; r++)
-					assert_null(strchr(m.parts[r].file, '/'));
+			if (store_manifest_parse(text, len, &m, NULL) == HALE_OK) {
+				for (uint32_t r = 0; r < m.nranks; r++) {
+					const struct store_part *p = &m.parts[r];
+
+					assert_null(strchr(p->file, '/'));
+					assert_true(!p->local || p->copies > 0);
+					for (uint32_t k = 0; k < p->copies; k++)
+						assert_true(p->on[k] < m.holder_count);
+				}
+			}
 			store_manifest_fini(&m);
 		}
 		text[i] = good;

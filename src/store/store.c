@@ -50,7 +50,7 @@ static hale_status_t make_folder(const char *path, struct error *err)
 }
 
 /* mkdir -p, so that --ckpt-dir can name a place that isn't there yet. */
-static hale_status_t make_folders(const char *path, struct error *err)
+hale_status_t store_make_folders(const char *path, struct error *err)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -115,7 +115,7 @@ hale_status_t store_open(struct store *s, const char *dir, const char *job, bool
 	hale_status_t status;
 
 	s->sync = sync;
-	status = make_folders(dir, err);
+	status = store_make_folders(dir, err);
 	if (status != HALE_OK)
 		return status;
 	if (!realpath(dir, real))
@@ -199,6 +199,50 @@ static hale_status_t commit(struct store *s, const struct store_manifest *m, con
 		status = error_sys(err, HALE_ERR_STORE, "cannot give '%s' its final name", from);
 	if (status == HALE_OK && s->sync)
 		status = sync_folder(s->job_folder, err);
+	return status;
+}
+
+int store_level(const struct store_manifest *m)
+{
+	int level = 4;
+
+	for (uint32_t r = 0; r < m->nranks; r++) {
+		const struct store_part *p = &m->parts[r];
+
+		if (!p->file[0] || !p->local)
+			continue;
+		if (p->copies < 2)
+			return 1;
+		level = 2;
+	}
+	return level;
+}
+
+hale_status_t store_rewrite(const char *job_folder, bool sync, const struct store_manifest *m,
+			    struct error *err)
+{
+	struct store s = {.sync = sync};
+	char folder[PATH_MAX], from[PATH_MAX], to[PATH_MAX];
+	char *text = store_manifest_print(m);
+	hale_status_t status = HALE_OK;
+
+	if (!text)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
+	store_path(job_folder, m->id, folder);
+	if (join(from, folder, "manifest.json.new", err) != HALE_OK ||
+	    join(to, folder, "manifest.json", err) != HALE_OK)
+		status = HALE_ERR_ARGUMENT;
+	if (status == HALE_OK) {
+		unlink(from);
+		status = write_text(&s, from, text, err);
+	}
+	if (status == HALE_OK && rename(from, to) != 0)
+		status = error_sys(err, HALE_ERR_STORE, "cannot write '%s'", to);
+	if (status == HALE_OK && sync)
+		status = sync_folder(folder, err);
+	else if (status != HALE_OK)
+		unlink(from);
+	free(text);
 	return status;
 }
 
@@ -291,7 +335,7 @@ static bool contains(const uint32_t *ids, size_t count, uint32_t id)
 }
 
 /* Renamed first: a checkpoint that is half removed must not look complete. */
-static void remove_checkpoint(const struct store *s, uint32_t id)
+void store_remove(const struct store *s, uint32_t id)
 {
 	char path[PATH_MAX], dying[PATH_MAX];
 
@@ -329,7 +373,7 @@ void store_prune(struct store *s, size_t keep)
 	}
 	for (size_t i = 0; needed && i + keep < count; i++)
 		if (!contains(needed, needed_count, ids[i]))
-			remove_checkpoint(s, ids[i]);
+			store_remove(s, ids[i]);
 	free(needed);
 	free(ids);
 }

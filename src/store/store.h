@@ -21,13 +21,23 @@ enum {
 	STORE_MANIFEST_VERSION = 1,
 	STORE_NAME_MAX = 64,
 	STORE_CHAIN_MAX = 32,
-	STORE_FOLDER_MAX = 440
+	STORE_FOLDER_MAX = 440,
+	STORE_COPIES_MAX = 8
+};
+
+/* A node whose own disk has images (docs/levels.md). */
+struct store_holder {
+	char node[STORE_NAME_MAX];
+	char folder[STORE_FOLDER_MAX]; /* there; images lie in <folder>/<id>/<file> */
 };
 
 /* One rank's part of a checkpoint. */
 struct store_part {
-	char file[STORE_NAME_MAX]; /* within the checkpoint's folder; "": the rank had ended */
-	int32_t exit_status;	   /* of a rank that had ended */
+	char file[STORE_NAME_MAX];     /* within the checkpoint's folder; "": the rank had ended */
+	bool local;		       /* it is not in that folder, only on disks of nodes */
+	uint32_t copies;	       /* nodes that have it, besides */
+	uint32_t on[STORE_COPIES_MAX]; /* [copies], of the manifest's holders */
+	int32_t exit_status;	       /* of a rank that had ended */
 	uint64_t bytes, checksum;
 	uint64_t pages, pages_zero;
 	uint64_t position[3]; /* stdin consumed, stdout, stderr written since the job began */
@@ -55,6 +65,10 @@ struct store_manifest {
 	long keep, max_restarts;
 	bool incremental, tag, net_encrypt;
 	int compress;
+	char *ckpt_local; /* --ckpt-local; owned; NULL: none */
+	long shared_every;
+	struct store_holder *holders; /* [holder_count]; owned */
+	uint32_t holder_count;
 	struct store_part *parts; /* [nranks]; owned */
 };
 
@@ -91,6 +105,15 @@ void store_abandon(struct store *s, uint32_t id);
 size_t store_list(const char *job_folder, uint32_t **ids);
 void store_path(const char *job_folder, uint32_t id, char path[PATH_MAX]);
 
+/* 4: all of it is in the checkpoint's folder; 2: each image is on the disks of two nodes at least;
+ * 1: on one. */
+int store_level(const struct store_manifest *m);
+/* Puts m in place of the manifest of a complete checkpoint, at once. */
+hale_status_t store_rewrite(const char *job_folder, bool sync, const struct store_manifest *m,
+			    struct error *err);
+/* Removes a complete checkpoint. */
+void store_remove(const struct store *s, uint32_t id);
+
 /* Removes all but the keep newest and what those are differences to. */
 void store_prune(struct store *s, size_t keep);
 
@@ -102,11 +125,17 @@ hale_status_t store_chain(const char *job_folder, uint32_t id, uint32_t chain[ST
 			  size_t *count, struct error *err);
 
 /* Checks rank's part of one checkpoint against its manifest: its length, and with deep every
- * checksum in it. */
+ * checksum in it. Of a local part nothing can be seen from here: HALE_OK. */
 hale_status_t store_verify_part(const char *folder, const struct store_manifest *m, uint32_t rank,
+				bool deep, struct error *err);
+
+/* The same for a file anywhere: an image of bytes length and that checksum. */
+hale_status_t store_verify_file(const char *path, uint32_t rank, uint64_t bytes, uint64_t checksum,
 				bool deep, struct error *err);
 
 /* Removes a folder and the files in it (no deeper). */
 void store_remove_folder(const char *folder);
+/* mkdir -p, with mode 0700. */
+hale_status_t store_make_folders(const char *path, struct error *err);
 
 #endif

@@ -170,6 +170,28 @@ static void a_chain_with_a_hole_is_refused(void **state)
 			 HALE_ERR_IMAGE_MISSING);
 }
 
+static void a_manifest_is_replaced_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct store_manifest m;
+	struct error err;
+	char path[PATH_MAX];
+
+	assert_int_equal(checkpoint(f, 3, 0), HALE_OK);
+	store_path(f->store.job_folder, 3, path);
+	assert_int_equal(store_manifest_read(path, &m, &err), HALE_OK);
+	m.bytes = 77;
+	assert_int_equal(store_rewrite(f->store.job_folder, true, &m, &err), HALE_OK);
+	store_manifest_fini(&m);
+	assert_int_equal(store_manifest_read(path, &m, &err), HALE_OK);
+	assert_int_equal(m.bytes, 77);
+	m.id = 4; /* none that could be replaced */
+	assert_int_not_equal(store_rewrite(f->store.job_folder, true, &m, &err), HALE_OK);
+	store_manifest_fini(&m);
+	store_remove(&f->store, 3);
+	assert_int_equal(store_manifest_read(path, &m, &err), HALE_ERR_IMAGE_MISSING);
+}
+
 static void a_rejected_one_is_set_aside(void **state)
 {
 	struct fixture *f = *state;
@@ -221,6 +243,7 @@ int main(void)
 	    WITH_STORE(only_the_newest_are_kept),
 	    WITH_STORE(what_a_kept_one_stands_on_is_kept),
 	    WITH_STORE(a_chain_with_a_hole_is_refused),
+	    WITH_STORE(a_manifest_is_replaced_at_once),
 	    WITH_STORE(a_rejected_one_is_set_aside),
 	    WITH_STORE(what_an_earlier_death_left_is_cleared),
 	    cmocka_unit_test(places_that_cannot_be_used_are_refused),

@@ -11,23 +11,30 @@ hale_status_t store_verify_part(const char *folder, const struct store_manifest 
 {
 	const struct store_part *p = &m->parts[rank];
 	char path[PATH_MAX];
-	struct stat st;
-	uint64_t checksum;
 
-	if (!p->file[0])
+	if (!p->file[0] || p->local)
 		return HALE_OK;
 	snprintf(path, sizeof(path), "%s/%s", folder, p->file);
+	return store_verify_file(path, rank, p->bytes, p->checksum, deep, err);
+}
+
+hale_status_t store_verify_file(const char *path, uint32_t rank, uint64_t bytes, uint64_t checksum,
+				bool deep, struct error *err)
+{
+	struct stat st;
+	uint64_t found;
+
 	if (stat(path, &st) != 0)
 		return error_sys(err, HALE_ERR_IMAGE_MISSING, "the image of rank %u, '%s'", rank,
 				 path);
-	if ((uint64_t)st.st_size != p->bytes)
+	if ((uint64_t)st.st_size != bytes)
 		return error_set(err, HALE_ERR_IMAGE_TORN,
 				 "the image of rank %u, '%s', has %" PRIu64 " of %" PRIu64 " bytes",
-				 rank, path, (uint64_t)st.st_size, p->bytes);
+				 rank, path, (uint64_t)st.st_size, bytes);
 	if (!deep)
 		return HALE_OK;
-	hale_status_t status = image_verify(path, &checksum, err);
-	if (status == HALE_OK && checksum != p->checksum)
+	hale_status_t status = image_verify(path, &found, err);
+	if (status == HALE_OK && found != checksum)
 		return error_set(err, HALE_ERR_IMAGE_CORRUPT,
 				 "the image of rank %u, '%s', is not the one that was written: its "
 				 "checksum differs from the manifest's",

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What becomes of a checkpoint when all of its images are on their own nodes' disks:
+ *
+ *   L1 ── every image is acknowledged by a partner ──▶ L2
+ *   └──── every image is in the shared folder, if it is one that goes there ──▶ L4
+ *
+ * The manifest in the shared folder says where images lie; it is written anew when that changes,
+ * after the deed. One checkpoint is copied at a time. */
+#include "job/levels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "job/crew_private.h"
+#include "job/head.h"
+
+void levels_init(struct head *h)
+{
+	h->levels.on = h->o->ckpt_local != NULL;
+}
+
+static void forget(struct levels *l)
+{
+	store_manifest_fini(&l->manifest);
+	free(l->parts);
+	l->parts = NULL;
+	l->id = l->outstanding = 0;
+}
+
+void levels_fini(struct head *h)
+{
+	levels_fetch_stop(h);
+	forget(&h->levels);
+}
+
+struct node *levels_node(struct head *h, const char *name)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		if (strcmp(h->crew.nodes[k].name, name) == 0)
+			return &h->crew.nodes[k];
+	return NULL;
+}
+
+/* ---- partners ---- */
+
+/* Nodes that are played on one machine are hosts of their own; otherwise the host's name decides.
+ */
+static bool other_host(const struct node *a, const struct node *b)
+{
+	if (strcmp(a->name, b->name) == 0)
+		return false;
+	return (a->local && b->local) || strcmp(a->host, b->host) != 0;
+}
+
+/* The next one in the list; NULL: there is none. */
+static struct node *partner_of(struct head *h, const struct node *n)
+{
+	struct crew *c = &h->crew;
+
+	for (uint32_t i = 1; i < c->count; i++) {
+		struct node *p = &c->nodes[(n->index + i) % c->count];
+
+		if (node_usable(p) && p->copies_at[0] && other_host(n, p))
+			return p;
+	}
+	return NULL;
+}
+
+static void say_alone(struct head *h)
+{
+	struct crew *c = &h->crew;
+	char shared[96] = "";
+
+	if (!h->levels.on || h->levels.alone_said)
+		return;
+	for (uint32_t k = 0; k < c->count; k++) {
+		if (!node_usable(&c->nodes[k]) || partner_of(h, &c->nodes[k]))
+			continue;
+		h->levels.alone_said = true;
+		if (h->o->shared_every > 0)
+			snprintf(shared, sizeof(shared), ", but for each %ld%s, which also goes to",
+				 h->o->shared_every,
+				 h->o->shared_every == 1   ? "st"
+				 : h->o->shared_every == 2 ? "nd"
+				 : h->o->shared_every == 3 ? "rd"
+							   : "th");
+		head_say(h,
+			 "--ckpt-local: there is no other host that could keep copies, so what the "
+			 "disk of %s loses is lost%s%s%s",
+			 c->nodes[k].name, shared, shared[0] ? " " : "",
+			 shared[0] ? h->o->ckpt_dir : "");
+		return;
+	}
+}
+
+void levels_begin(struct head *h)
+{
+	say_alone(h);
+	if (h->levels.on && h->o->net_encrypt && h->crew.count > 1)
+		head_say(h, "--net-security encrypt is about what ranks send; copies of images "
+			    "(--ckpt-local) go from node to node as they are");
+}
+
+/* ---- a checkpoint ---- */
+
+bool levels_share_next(const struct head *h, bool asked_for)
+{
+	const struct levels *l = &h->levels;
+
+	return l->on && (asked_for || (h->o->shared_every > 0 &&
+				       l->since_shared + 1 >= (uint32_t)h->o->shared_every));
+}
+
+hale_status_t levels_fill(struct head *h, struct store_manifest *m, struct error *err)
+{
+	struct crew *c = &h->crew;
+
+	if (!h->levels.on)
+		return HALE_OK;
+	m->ckpt_local = (char *)(uintptr_t)h->o->ckpt_local; /* borrowed, as argv is */
+	m->shared_every = h->o->shared_every;
+	m->holders = calloc(c->count, sizeof(*m->holders));
+	if (!m->holders)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
+	for (uint32_t k = 0; k < c->count; k++) {
+		struct store_holder *o = &m->holders[m->holder_count++];
+
+		snprintf(o->node, sizeof(o->node), "%s", c->nodes[k].name);
+		snprintf(o->folder, sizeof(o->folder), "%s",
+			 c->nodes[k].copies_folder[0] ? c->nodes[k].copies_folder : "/");
+	}
+	for (uint32_t r = 0; r < m->nranks; r++) {
+		struct store_part *p = &m->parts[r];
+
+		if (!p->file[0])
+			continue;
+		p->local = true;
+		p->copies = 1;
+		p->on[0] = c->placement.node_of[r];
+	}
+	return HALE_OK;
+}
+
+void levels_unfill(struct store_manifest *m)
+{
+	free(m->holders);
+	m->holders = NULL;
+}
+
+/* ---- copies ---- */
+
+static bool held_by(const struct store_manifest *m, const struct store_part *p, const char *node)
+{
+	for (uint32_t i = 0; i < p->copies; i++)
+		if (strcmp(m->holders[p->on[i]].node, node) == 0)
+			return true;
+	return false;
+}
+
+/* A node that is there and has it. */
+static struct node *owner_of(struct head *h, const struct store_manifest *m,
+			     const struct store_part *p)
+{
+	for (uint32_t i = 0; i < p->copies; i++) {
+		const struct store_holder *o = &m->holders[p->on[i]];
+		struct node *n = levels_node(h, o->node);
+
+		if (n && node_usable(n) && strcmp(n->copies_folder, o->folder) == 0)
+			return n;
+	}
+	return NULL;
+}
+
+static void order(struct head *h, uint32_t rank, enum copy_kind kind)
+{
+	struct levels *l = &h->levels;
+	const struct store_part *p = &l->manifest.parts[rank];
+	const struct level_part *k = &l->parts[rank];
+	const struct node *to = &h->crew.nodes[k->partner];
+	bool partner = kind == COPY_PARTNER;
+
+	l->outstanding++;
+	crew_tell(&h->crew, k->owner,
+		  &(struct message){.type = MSG_COPY,
+				    .rank = rank,
+				    .id = l->id,
+				    .flags = kind,
+				    .position = {p->bytes, p->checksum, k->partner},
+				    .text = partner ? to->copies_at : "",
+				    .name = partner ? "" : h->store.job_folder});
+}
+
+static void begin_part(struct head *h, uint32_t rank)
+{
+	struct levels *l = &h->levels;
+	struct store_part *p = &l->manifest.parts[rank];
+	struct level_part *k = &l->parts[rank];
+	struct node *owner = p->file[0] ? owner_of(h, &l->manifest, p) : NULL;
+	struct node *partner = owner ? partner_of(h, owner) : NULL;
+
+	if (!owner)
+		return;
+	k->owner = owner->index;
+	if (partner && p->copies < STORE_COPIES_MAX && !held_by(&l->manifest, p, partner->name)) {
+		k->partner = partner->index;
+		k->copying = true;
+		order(h, rank, COPY_PARTNER);
+	}
+	if (l->shared && p->local) {
+		k->sharing = true;
+		order(h, rank, COPY_SHARED);
+	}
+}
+
+static void finish(struct head *h);
+
+/* The next one that waits, if none is under way. */
+static void next(struct head *h)
+{
+	struct levels *l = &h->levels;
+	char path[PATH_MAX];
+
+	while (l->id == 0 && l->todo_count > 0) {
+		struct level_todo t = l->todo[0];
+		struct error err;
+
+		memmove(l->todo, l->todo + 1, --l->todo_count * sizeof(t));
+		store_path(h->store.job_folder, t.id, path);
+		if (store_manifest_read(path, &l->manifest, &err) !=
+		    HALE_OK) /* refused meanwhile */
+			continue;
+		l->parts = calloc(h->nranks, sizeof(*l->parts));
+		if (!l->parts || l->manifest.nranks != h->nranks) {
+			forget(l);
+			continue;
+		}
+		l->id = t.id;
+		l->shared = t.shared;
+		l->answer = t.answer;
+		l->why[0] = '\0';
+		l->failure = 0;
+		l->began = clock_seconds();
+		for (uint32_t r = 0; r < h->nranks; r++)
+			begin_part(h, r);
+		if (l->outstanding == 0)
+			finish(h);
+	}
+}
+
+/* One that is newer makes those that wait needless, but for what it stands on, and for those that
+ * somebody wants in the shared folder. */
+static void drop_needless(struct levels *l, bool full)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < l->todo_count; i++)
+		if (!full || l->todo[i].shared)
+			l->todo[kept++] = l->todo[i];
+	l->todo_count = kept;
+}
+
+void levels_written(struct head *h, uint32_t id, bool shared, bool answer)
+{
+	struct levels *l = &h->levels;
+
+	if (!l->on)
+		return;
+	l->since_shared = shared ? 0 : l->since_shared + 1;
+	drop_needless(l, h->ckpt.base == 0);
+	if (l->todo_count == LEVELS_QUEUE)
+		memmove(l->todo, l->todo + 1, --l->todo_count * sizeof(l->todo[0]));
+	l->todo[l->todo_count++] = (struct level_todo){id, shared, answer};
+	next(h);
+}
+
+bool levels_answer(const struct head *h)
+{
+	const struct levels *l = &h->levels;
+	bool some = l->answer && l->id;
+
+	if (!l->on)
+		return false;
+	for (uint32_t i = 0; i < l->todo_count; i++)
+		some = some || l->todo[i].answer;
+	return some || (h->ckpt.origin == ORIGIN_USER && (h->ckpt.shared || h->ckpt.wanted));
+}
+
+/* ---- what has come of it ---- */
+
+static void add_holder(struct store_part *p, uint32_t node)
+{
+	if (p->copies < STORE_COPIES_MAX)
+		p->on[p->copies++] = node;
+}
+
+/* Its index among the manifest's holders. */
+static bool holder_index(struct store_manifest *m, const struct node *n, uint32_t *index)
+{
+	for (uint32_t i = 0; i < m->holder_count; i++) {
+		if (strcmp(m->holders[i].node, n->name) == 0 &&
+		    strcmp(m->holders[i].folder, n->copies_folder) == 0) {
+			*index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void take_over(struct head *h)
+{
+	struct levels *l = &h->levels;
+
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		struct store_part *p = &l->manifest.parts[r];
+		uint32_t index;
+
+		if (l->parts[r].copied &&
+		    holder_index(&l->manifest, &h->crew.nodes[l->parts[r].partner], &index))
+			add_holder(p, index);
+		if (l->parts[r].shared)
+			p->local = false;
+	}
+}
+
+static void tell(struct head *h, int level, bool copied)
+{
+	struct levels *l = &h->levels;
+	double seconds = clock_seconds() - l->began;
+	char path[PATH_MAX], took[16];
+	struct json_out j;
+
+	for (size_t i = h->report.checkpoint_count; i-- > 0;) {
+		struct report_checkpoint *c = &h->report.checkpoints[i];
+
+		if (c->id != l->id || !c->complete)
+			continue;
+		c->level = level;
+		c->copied_seconds = copied ? seconds : 0;
+		break;
+	}
+	record_begin(&j, "checkpoint copied");
+	json_uint(&j, "id", l->id);
+	json_int(&j, "level", level);
+	json_double(&j, "seconds", seconds);
+	if (l->why[0])
+		json_string(&j, "why", l->why);
+	record_end(&h->record, &j);
+	if (copied)
+		log_info("checkpoint %u: %s, %s later", l->id,
+			 level == 4 ? "its images are in the shared folder"
+				    : "a partner has a copy of each image",
+			 units_show_seconds(seconds, took));
+	/* every time the same would be too much */
+	if (l->why[0] && l->failure != l->said)
+		head_say(h, "checkpoint %u %s, the job goes on: %s", l->id,
+			 l->shared && level < 4 ? "is on disks of nodes only"
+						: "has no copy of every image",
+			 l->why);
+	l->said = l->why[0] ? l->failure : 0;
+	if (!l->answer)
+		return;
+	store_path(h->store.job_folder, l->id, path);
+	control_checkpoint_over(h, level == 4 ? path : NULL,
+				l->why[0] ? l->why : "not all images are in the shared folder");
+}
+
+/* Every answer is there, or will not come. */
+static void finish(struct head *h)
+{
+	struct levels *l = &h->levels;
+	struct error err = {HALE_OK, ""};
+	bool any = false, copied;
+	int level;
+
+	for (uint32_t r = 0; r < h->nranks; r++)
+		any = any || l->parts[r].copied || l->parts[r].shared;
+	take_over(h);
+	level = store_level(&l->manifest);
+	if (any &&
+	    store_rewrite(h->store.job_folder, h->store.sync, &l->manifest, &err) != HALE_OK) {
+		level = 1;
+		snprintf(l->why, sizeof(l->why), "%s", err.text);
+	}
+	copied = any && level > 1 && !l->why[0];
+	if (any || l->why[0] || l->answer)
+		tell(h, level, copied);
+	forget(l);
+	levels_prune(h);
+}
+
+static void failed(struct head *h, uint32_t node, const struct message *m, const char *why)
+{
+	struct levels *l = &h->levels;
+
+	if (l->why[0])
+		return;
+	l->failure = 1 + ((uint64_t)node << 32) + (m ? m->flags * 1000 + (uint32_t)m->value : 0);
+	snprintf(l->why, sizeof(l->why), "node %s: %.400s", h->crew.nodes[node].name, why);
+}
+
+void levels_copied(struct head *h, const struct node *n, const struct message *m)
+{
+	struct levels *l = &h->levels;
+	struct level_part *k;
+	bool good = m->value == HALE_OK, *waits;
+
+	if (m->flags == COPY_FETCH) {
+		levels_fetch_answer(h, n, m);
+		return;
+	}
+	if (l->id == 0 || m->id != l->id || m->rank >= h->nranks)
+		return;
+	k = &l->parts[m->rank];
+	waits = m->flags == COPY_PARTNER ? &k->copying : &k->sharing;
+	if (!*waits || k->owner != n->index)
+		return;
+	*waits = false;
+	l->outstanding--;
+	if (m->flags == COPY_PARTNER)
+		k->copied = good;
+	else
+		k->shared = good;
+	if (!good) {
+		char why[400];
+
+		snprintf(why, sizeof(why),
+			 "the image of rank %u could not be copied to %s%.120s: %.200s", m->rank,
+			 m->flags == COPY_PARTNER ? "node " : "",
+			 m->flags == COPY_PARTNER ? h->crew.nodes[k->partner].name
+						  : h->store.job_folder,
+			 m->text);
+		failed(h, n->index, m, why);
+	}
+	if (l->outstanding == 0) {
+		finish(h);
+		next(h);
+	}
+}
+
+/* It will not answer any more. What it got before counts only while it is there (available). */
+void levels_node_lost(struct head *h, const struct node *n)
+{
+	struct levels *l = &h->levels;
+
+	levels_fetch_answer(h, n, NULL);
+	say_alone(h);
+	if (l->id == 0)
+		return;
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		struct level_part *k = &l->parts[r];
+
+		if (k->owner != n->index || !(k->copying || k->sharing))
+			continue;
+		l->outstanding -= (uint32_t)k->copying + (uint32_t)k->sharing;
+		k->copying = k->sharing = false;
+		failed(h, n->index, NULL, "it was lost while it copied its images");
+	}
+	if (l->outstanding == 0) {
+		finish(h);
+		next(h);
+	}
+}
+
+/* ---- what is kept ---- */
+
+struct kept {
+	uint32_t ids[COPIER_KEEP_MAX];
+	size_t count;
+};
+
+static bool is_kept(const struct kept *k, uint32_t id)
+{
+	for (size_t i = 0; i < k->count; i++)
+		if (k->ids[i] == id)
+			return true;
+	return false;
+}
+
+static void keep(struct head *h, struct kept *k, uint32_t id)
+{
+	uint32_t chain[STORE_CHAIN_MAX];
+	size_t count;
+
+	/* whatever could be read of a chain is kept */
+	store_chain(h->store.job_folder, id, chain, &count, NULL);
+	for (size_t i = 0; i < count; i++)
+		if (!is_kept(k, chain[i]) && k->count < COPIER_KEEP_MAX)
+			k->ids[k->count++] = chain[i];
+}
+
+static int level_of(struct head *h, uint32_t id)
+{
+	struct store_manifest m;
+	char path[PATH_MAX];
+	int level = 0;
+
+	store_path(h->store.job_folder, id, path);
+	if (store_manifest_read(path, &m, NULL) == HALE_OK)
+		level = store_level(&m);
+	store_manifest_fini(&m);
+	return level;
+}
+
+/* The newest of those that at least so much can happen to. */
+static void keep_newest(struct head *h, struct kept *k, const uint32_t *ids, size_t count,
+			int level)
+{
+	for (size_t i = count; i-- > 0;) {
+		if (level_of(h, ids[i]) >= level) {
+			keep(h, k, ids[i]);
+			return;
+		}
+	}
+}
+
+/* Those of another --ckpt-dir, from which the job was restarted, lie in the same folders. */
+static void keep_others(struct head *h, struct kept *k)
+{
+	uint32_t *ids;
+	size_t count = 0;
+
+	if (!h->recovery.folder[0] || strcmp(h->recovery.folder, h->store.job_folder) == 0)
+		return;
+	count = store_list(h->recovery.folder, &ids);
+	for (size_t i = 0; i < count && k->count < COPIER_KEEP_MAX; i++)
+		k->ids[k->count++] = ids[i];
+	free(ids);
+}
+
+/* Those that are under way on the nodes are not older than what is kept, or are named. */
+static void tell_nodes(struct head *h, struct kept *k)
+{
+	struct levels *l = &h->levels;
+
+	keep_others(h, k);
+	if (l->id && !is_kept(k, l->id) && k->count < COPIER_KEEP_MAX)
+		k->ids[k->count++] = l->id;
+	if (k->count > 0)
+		crew_tell_all(&h->crew, &(struct message){.type = MSG_COPY_KEEP,
+							  .bytes = k->ids,
+							  .len = k->count * sizeof(k->ids[0])});
+}
+
+void levels_prune(struct head *h)
+{
+	struct kept *k = calloc(1, sizeof(*k));
+	uint32_t *ids;
+	size_t count = store_list(h->store.job_folder, &ids), keep_count = (size_t)h->o->keep;
+
+	for (size_t i = count > keep_count ? count - keep_count : 0; k && i < count; i++)
+		keep(h, k, ids[i]);
+	if (k) {
+		/* nothing goes before there is something newer that survives as much */
+		keep_newest(h, k, ids, count, 2);
+		keep_newest(h, k, ids, count, 4);
+		for (uint32_t i = 0; i < h->levels.todo_count; i++)
+			keep(h, k, h->levels.todo[i].id);
+		if (h->levels.id)
+			keep(h, k, h->levels.id);
+		for (size_t i = 0; i < count; i++)
+			if (!is_kept(k, ids[i]))
+				store_remove(&h->store, ids[i]);
+		tell_nodes(h, k);
+	}
+	free(ids);
+	free(k);
+}

@@ -1,0 +1,489 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checkpoints on nodes' own disks with copies on a partner (docs/levels.md): nodes that are lost with
+their disks, copies that are cut off, damaged, or find no room."""
+
+import socket
+
+from lib import *
+from lib import alive, name_of
+from namespaces import Hosts
+
+EVERY = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "1500ms"]
+LOCAL = ["--ckpt-local", "local/%n", "--ckpt-shared-every", "0", *EVERY]
+
+
+def expected(s, exe, *args, ranks=4):
+    r = s.hale_run(ranks, exe, *args)
+    expect(r.status == 0, r)
+    return sorted(r.out.splitlines())
+
+
+def same(r, wanted):
+    expect(r.status == 0 and sorted(r.out.splitlines()) == wanted, r)
+
+
+def agent(s, job, node):
+    r = s.hale("nodes", job.id(), "--json")
+    expect(r.status == 0, r)
+    return [n["pid"] for n in json.loads(r.out)["nodes"] if n["node"] == node][0]
+
+
+def manifests(s, folder="hale-ckpt"):
+    """By id, of those that are complete right now."""
+    found = {}
+    for path in glob.glob(s.path(folder, "*", "*", "manifest.json")):
+        try:
+            with open(path) as f:
+                m = json.load(f)
+        except FileNotFoundError:  # just removed
+            continue
+        if os.path.basename(os.path.dirname(path)).isdigit():
+            found[m["id"]] = m
+    return found
+
+
+def copied(s, folder="hale-ckpt"):
+    """Ids of those of which each image is on two nodes."""
+    return sorted(i for i, m in manifests(s, folder).items()
+                  if all(len(p.get("on", [])) >= 2 for p in m["parts"]))
+
+
+def image(m, part, holder):
+    """Path of the copy that this node has."""
+    return os.path.join(m["holders"][holder]["folder"], str(m["id"]), part["file"])
+
+
+def lose(s, job, node, *folders):
+    """The agent, with it its ranks and its copier, and the disk."""
+    copiers = [p for p in children(job.pid) if name_of(p) and comm(p) == "hale-copier"]
+    expect(copiers, "there are copiers")
+    pid = agent(s, job, node)
+    mine = [p for p in children(pid)]
+    os.kill(pid, signal.SIGKILL)
+    for folder in folders or [s.path("local", node)]:
+        for _ in range(100):  # what still dies may still write
+            shutil.rmtree(folder, ignore_errors=True)
+            if not os.path.exists(folder) and not any(alive(p) for p in mine):
+                break
+            time.sleep(0.02)
+        expect(not os.path.exists(folder), folder)
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def on_the_disk(s, job, condition, what):
+    return job.until(lambda: condition(copied(s)), what)
+
+
+@test
+def a_node_is_lost_with_its_disk_and_the_spare_gets_the_copies(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20, 4)
+    for node, more in (("node0", []), ("node1", ["--incremental"]), ("node0", ["--restart", "lazy"]),
+                       ("node1", ["--compress", "lz4"])):
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+        job = s.hale_start(4, exe, 150, 20, 4, options=["--nodes", "2", "--spares", "1", *LOCAL,
+                                                        *more])
+        on_the_disk(s, job, lambda ids: len(ids) >= 2, "two checkpoints are copied")
+        newest = copied(s)[-1]
+        expect(not glob.glob(s.path("hale-ckpt/*/*/*.img")), "no image is in the shared folder")
+        lose(s, job, node)
+        same(job.wait(), wanted)
+        report = s.report()
+        expect(report["restarts"] == 1 and report["failures"][0]["rolled_back_to"] >= newest, report)
+        expect(any(c["level"] == 2 and c["copied_seconds"] > 0 for c in report["checkpoints"]), report)
+        shutil.rmtree(s.path("local"))
+
+
+@test
+def two_nodes_without_a_spare_keep_each_others_images(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 120, 20)
+    job = s.hale_start(4, exe, 120, 20, options=["--nodes", "2", *LOCAL])
+    on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
+    lose(s, job, "node1")
+    r = job.wait()
+    same(r, wanted)
+    expect(r.err.count("no other host") == 1, "said once, when only one is left", r)
+
+
+@test
+def nodes_are_lost_one_after_the_other(s):
+    """What was fetched is copied again, so the next one can go, too."""
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 250, 20)
+    job = s.hale_start(4, exe, 250, 20, options=["--nodes", "2", "--spares", "2", *LOCAL])
+    for turn, node in enumerate(("node0", "node1", "node2")):
+        before = max([0, *copied(s)])
+        on_the_disk(s, job, lambda ids: ids and ids[-1] > before, "a newer one is copied")
+        lose(s, job, node)
+        job.until(lambda: job.err().count("all ranks run again") == turn + 1, "they run again")
+    same(job.wait(), wanted)
+    expect(s.report()["restarts"] == 3, s.report())
+
+
+@test
+def a_checkpoint_whose_copies_are_not_there_yet_is_passed_over(s):
+    """The copier of the node is stopped: its images are on its own disk only."""
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", "--keep", "50",
+                                                 *LOCAL])
+    on_the_disk(s, job, lambda ids: len(ids) >= 2, "two checkpoints are copied")
+    pid = agent(s, job, "node0")
+    copier = [p for p in children(pid) if comm(p) == "hale-copier"]
+    for p in copier:
+        os.kill(p, signal.SIGSTOP)
+    had = copied(s)[-1]
+    job.until(lambda: max(manifests(s)) > had + 1, "a newer one is complete on its own nodes")
+    had = copied(s)[-1]
+    lose(s, job, "node0")
+    r = job.wait()
+    same(r, wanted)
+    expect(f"rolling back to checkpoint {had}" in r.err and "is passed over: the image of rank 0" in
+           r.err, r)
+    expect(s.report()["failures"][0]["rolled_back_to"] == had, s.report())
+
+
+@test
+def the_partner_is_killed_while_it_gets_copies(s):
+    """Again and again, at other moments; what a manifest names is always whole."""
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 200, 20, 24)
+    draw = random.Random(SEED)
+    for _ in range(3 if not LONG else 12):
+        job = s.hale_start(4, exe, 200, 20, 24, options=[
+            "--nodes", "2", "--spares", "1", "--keep", "4", *LOCAL])
+        on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
+        # node1 has ranks of its own, and copies of those of node0 come in
+        job.until(lambda: glob.glob(s.path("local/node1/*/*/*/*.img.*")), "a copy comes in")
+        time.sleep(draw.uniform(0, 0.01))
+        lose(s, job, "node1")
+        r = job.wait()
+        same(r, wanted)
+        for m in manifests(s).values():
+            for part in m["parts"]:
+                for holder in part["on"]:
+                    path = image(m, part, holder)
+                    if "node1" in path:
+                        continue
+                    v = s.hale("image", "verify", path)
+                    expect(v.status == 0 and os.path.getsize(path) == part["bytes"], path, v)
+        expect(not glob.glob(s.path("local/*/*/*/*/*.img.*")), "nothing half is left")
+        shutil.rmtree(s.path("hale-ckpt"))
+        shutil.rmtree(s.path("local"))
+
+
+def flip(path):
+    with open(path, "r+b") as f:
+        size = os.path.getsize(path)
+        f.seek(size // 2)
+        byte = f.read(1)[0]
+        f.seek(size // 2)
+        f.write(bytes([byte ^ 0x10]))
+
+
+@test
+def a_flipped_bit_in_a_copy_is_noticed_and_the_one_before_is_used(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", "--keep", "5",
+                                                 *LOCAL])
+    on_the_disk(s, job, lambda ids: len(ids) >= 3, "three checkpoints are copied")
+    pid = agent(s, job, "node0")
+    job.kill(signal.SIGSTOP)  # nothing newer becomes complete
+    newest = copied(s)[-1]
+    m = manifests(s)[newest]
+    flip(image(m, m["parts"][1], m["parts"][1]["on"][1]))
+    os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(s.path("local/node0"))
+    job.kill(signal.SIGCONT)
+    r = job.wait()
+    same(r, wanted)
+    expect(re.search(f"checkpoint {newest} is refused: the image of rank 1 can't be had: from node "
+                     "node1: .* is damaged", r.err), r)
+    expect(re.search(f"all ranks run again from checkpoint {copied_before(newest)}", r.err), r)
+
+
+def copied_before(newest):
+    return "(" + "|".join(str(i) for i in range(1, newest)) + "),"
+
+
+@test
+def a_flipped_bit_on_the_own_disk_costs_a_look_at_the_copy(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    for restart in ("full", "lazy"):
+        job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--restart", restart, *LOCAL])
+        on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
+        ranks = job.ranks(4)
+        job.kill(signal.SIGSTOP)
+        ids = sorted(manifests(s))
+        for i in ids:
+            m = manifests(s)[i]
+            flip(image(m, m["parts"][3], m["parts"][3]["on"][0]))
+        newest = copied(s)[-1]
+        os.kill(ranks[0], signal.SIGKILL)
+        job.kill(signal.SIGCONT)
+        r = job.wait()
+        same(r, wanted)
+        expect("it is looked for elsewhere" in r.err, r)
+        expect(s.report()["failures"][0]["rolled_back_to"] >= newest, s.report())
+        shutil.rmtree(s.path("hale-ckpt"))
+        shutil.rmtree(s.path("local"))
+
+
+@test
+def a_full_partner_disk_leaves_checkpoints_on_their_own_nodes(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 100, 20, 4, ranks=2)
+    os.mkdir(s.path("local"))
+    s.tmpfs("local/node1", "1m")
+    job = s.hale_start(2, exe, 100, 20, 4, options=["--nodes", "1", "--spares", "1", *LOCAL])
+    said = job.until_says(r"checkpoint \d+ has no copy of every image, the job goes on: node node0: "
+                          r".*node node1: .*No space left")
+    expect(said)
+    job.until(lambda: len(s.complete()) >= 2, "checkpoints go on")
+    os.kill(job.ranks(2)[1], signal.SIGKILL)  # its own disk is as good as ever
+    r = job.wait()
+    same(r, wanted)
+    expect(r.err.count("has no copy") == 1, "each refusal is said once", r)
+    report = s.report()
+    expect(report["restarts"] == 1, report)
+    expect(all(c["level"] == 1 for c in report["checkpoints"] if c["complete"]), report)
+    expect(not glob.glob(s.path("local/node1/*/*/*/*")), "no half copy is left")
+
+
+@test
+def a_full_own_disk_leaves_the_checkpoint_before(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 100, 20, 4, ranks=2)
+    os.mkdir(s.path("local"))
+    disk = s.tmpfs("local/node0", "40m")
+    job = s.hale_start(2, exe, 100, 20, 4, options=["--nodes", "1", "--spares", "1", "--keep", "2",
+                                                    *LOCAL])
+    on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
+    with open(os.path.join(disk, "ballast"), "wb") as f:
+        try:
+            while True:
+                f.write(bytes(65536))
+                f.flush()
+        except OSError:
+            pass
+    job.until_says(r"checkpoint \d+ failed, the job goes on: .*no space left")
+    good = max(manifests(s))
+    os.kill(job.ranks(2)[0], signal.SIGKILL)
+    r = job.wait()
+    same(r, wanted)
+    expect(s.report()["failures"][0]["rolled_back_to"] >= good > 0, s.report())
+
+
+@test
+def as_many_are_kept_as_asked_everywhere(s):
+    exe = s.compile("steps")
+    r = s.hale_run(4, exe, 150, 20, options=["--nodes", "2", "--keep", "2", "--ckpt-local",
+                                             "local/%n", "--ckpt-shared-every", "3", *EVERY])
+    expect(r.status == 0, r)
+    levels = {c["id"]: c["level"] for c in s.report()["checkpoints"] if c["complete"]}
+    expect(len(levels) >= 6 and levels[3] == 4 and set(levels.values()) >= {2, 4}, levels)
+    left = manifests(s)
+    # the two newest, the newest that is copied, the newest that is in the shared folder
+    expect(2 <= len(left) <= 4 and set(left) >= set(sorted(levels)[-2:]), left.keys())
+    for node in ("node0", "node1"):
+        there = [int(os.path.basename(p)) for p in glob.glob(s.path(f"local/{node}/*/*/*"))]
+        expect(len(there) <= 6 and all(i >= min(left) for i in there), there, left.keys())
+    shared = {int(p.split("/")[-2]) for p in glob.glob(s.path("hale-ckpt/*/*/*.img"))}
+    expect(shared == {i for i in left if levels.get(i) == 4}, shared, levels)
+
+
+@test
+def a_checkpoint_that_was_asked_for_is_in_the_shared_folder(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 100, 20)
+    job = s.hale_start(4, exe, 100, 20, options=["--nodes", "2", "--ckpt-local", "local/%n"])
+    job.until_output("rank 3 step 20 ")
+    path = job.checkpoint()
+    expect(len(glob.glob(path + "/rank-*.img")) == 4, os.listdir(path))
+    before = job.out()
+    job.kill(signal.SIGTERM)
+    job.wait()
+    shutil.rmtree(s.path("local"))
+    r = s.hale("restart", "--nodes", "2", path)
+    expect(r.status == 0, r)
+    expect(set(r.out.splitlines()) | set(before.splitlines()) >= set(wanted), r)
+
+
+@test
+def a_job_is_restarted_from_the_disks_of_its_nodes(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 200, 20)
+
+    def restart(*nodes, gone=(), status=0, options=()):
+        job = s.hale_start(4, exe, 200, 20, options=["--nodes", "2", *LOCAL])
+        on_the_disk(s, job, lambda ids: len(ids) >= 2, "two checkpoints are copied")
+        before, folder = job.out(), os.path.dirname(s.complete()[-1])
+        job.kill(signal.SIGTERM)
+        job.wait()
+        for node in gone:
+            shutil.rmtree(s.path("local", node))
+        r = s.hale("restart", *nodes, *options, "--ckpt-every", "0", folder)
+        expect(r.status == status, r)
+        if status == 0:
+            expect(set(r.out.splitlines()) | set(before.splitlines()) >= set(wanted), r)
+        shutil.rmtree(s.path("hale-ckpt"))
+        shutil.rmtree(s.path("local"), ignore_errors=True)
+        return r
+
+    restart("--nodes", "2")
+    restart("--nodes", "2", gone=["node0"])
+    restart("--nodes", "2", gone=["node1"], options=["--restart", "lazy"])
+    restart("--nodes", "4")
+    restart("--nodes", "1")  # by another name, but the folders are there
+    r = restart("--nodes", "2", gone=["node0", "node1"], status=EXIT_UNRECOVERED)
+    expect(re.search("is refused: the image of rank . can't be had", r.err) and
+           "no checkpoint is left" in r.err, r)
+
+
+@test
+def one_node_says_that_nobody_has_copies(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 80, 20, ranks=2)
+    job = s.hale_start(2, exe, 80, 20, options=["--ckpt-local", "local", *EVERY])
+    job.until(lambda: manifests(s), "a checkpoint is complete")
+    os.kill(job.ranks(2)[1], signal.SIGKILL)
+    r = job.wait()
+    same(r, wanted)
+    expect(r.err.count("there is no other host that could keep copies") == 1, r)
+    expect(s.report()["restarts"] == 1, s.report())
+    r = s.hale_run(4, exe, 5, options=["--host", "a,b", "--launcher", "exec %c", "--ckpt-local",
+                                       "local/%n"])
+    expect(r.status == 0 and "no other host" in r.err, "two names of one host are one", r)
+
+
+@test
+def copiers_that_are_killed_are_replaced(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", *LOCAL])
+    on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
+    for _ in range(3):
+        before = copied(s)[-1]
+        for p in children(job.pid):
+            if comm(p) == "hale-copier":
+                try:
+                    os.kill(p, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        on_the_disk(s, job, lambda ids: ids and ids[-1] > before, "a newer one is copied")
+    lose(s, job, "node0")
+    r = job.wait()
+    same(r, wanted)
+    expect("the process that copies images was ended" in r.err, r)
+
+
+def ports(pid):
+    """At which this process listens."""
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            pass
+    with open(f"/proc/{pid}/net/tcp") as f:
+        rows = [line.split() for line in f.readlines()[1:]]
+    return [int(r[1].split(":")[1], 16) for r in rows
+            if r[3] == "0A" and f"socket:[{r[9]}]" in inodes]
+
+
+@test
+def strangers_get_nothing_from_a_copier(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 120, 20)
+    job = s.hale_start(4, exe, 120, 20, options=["--nodes", "2", *LOCAL])
+    on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
+    found = [p for pid in children(job.pid) if comm(pid) == "hale-copier" for p in ports(pid)]
+    expect(len(found) >= 2, found)
+    draw = random.Random(SEED)
+    hello = b"HALECOPY" + (1).to_bytes(4, "little") + bytes(8) + bytes(4) + draw.randbytes(32)
+    held = []
+    for port in found:
+        for packet in (b"", hello, hello[:20], hello + draw.randbytes(32) + draw.randbytes(600),
+                       draw.randbytes(100000), b"GET / HTTP/1.0\r\n\r\n"):
+            c = socket.create_connection(("127.0.0.1", port), 5)
+            c.settimeout(5)
+            try:
+                c.sendall(packet)
+                if packet.startswith(hello):
+                    # a challenge and no more, whatever the proof
+                    got = c.recv(4096)
+                    expect(len(got) in (0, 64), f"{len(got)} bytes for a stranger")
+                    c.sendall(draw.randbytes(32) + draw.randbytes(600))
+                    c.shutdown(socket.SHUT_WR)
+                    expect(not c.recv(4096), "a stranger is heard")
+            except OSError:
+                pass
+            held.append(c)  # it may stay open: others are served all the same
+    before = copied(s)[-1]
+    on_the_disk(s, job, lambda ids: ids and ids[-1] > before, "a newer one is copied")
+    for c in held:
+        c.close()
+    same(job.wait(), wanted)
+
+
+@test
+def over_hosts_with_disks_of_their_own_a_lost_one_is_replaced(s):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20, 4)
+    with Hosts(s, 3, disks="200m") as hosts:
+        job = hosts.hale_start(4, exe, 150, 20, 4, options=[
+            "--spares", "1", "--ckpt-local", hosts.disk, *LOCAL[2:]])
+        on_the_disk(s, job, lambda ids: len(ids) >= 2, "two checkpoints are copied")
+        newest = copied(s)[-1]
+        expect(not os.listdir(hosts.disk), "the disks can't be seen from here")
+        expect(not glob.glob(s.path("hale-ckpt/*/*/*.img")), "no image is in the shared folder")
+        hosts.lose(1)
+        r = job.wait()
+        same(r, wanted)
+        expect(s.report()["failures"][0]["rolled_back_to"] >= newest, s.report())
+
+
+@test
+def over_hosts_a_cut_cable_costs_the_copies_and_nothing_else(s):
+    """Shorter than the node's lease; copies go on afterwards."""
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20, 16)
+    with Hosts(s, 2, disks="400m") as hosts:
+        job = hosts.hale_start(4, exe, 150, 20, 16, options=["--ckpt-local", hosts.disk, *LOCAL[2:-2]])
+        on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
+        hosts.cut(1)
+        time.sleep(0.6)
+        hosts.heal(1)
+        before = copied(s)[-1]
+        on_the_disk(s, job, lambda ids: ids and ids[-1] > before + 1, "newer ones are copied")
+        same(job.wait(), wanted)
+        expect(s.report()["failures"] == [], s.report())
+
+
+@test
+def folders_that_can_not_be_used_are_refused_by_sentences(s):
+    s.write("file", "")
+    for options, why in ((["--ckpt-local", ""], "--ckpt-local takes a folder"),
+                         (["--ckpt-local", "a%b"], "%n in it is the node's name"),
+                         (["--ckpt-shared-every", "2"], "without it all of them go"),
+                         (["--ckpt-local", "x", "--ckpt-shared-every", "-1"], "takes a number"),
+                         (["--ckpt-local", "file"], "is no folder"),
+                         (["--ckpt-local", "/proc/none"], "cannot make the checkpoint folder"),
+                         (["--ckpt-local", "a:b"], "has a colon"),
+                         (["--ckpt-local", "x/" * 300], "this one is too long")):
+        r = s.hale_run(2, "/bin/true", options=options)
+        expect(r.status == EXIT_USAGE and why in r.err, r)
+
+
+main()
