@@ -13,10 +13,10 @@ enum setup_flag {
 	SETUP_NO_MPI = 2,
 	SETUP_TOGETHER = 4,  /* all nodes are this machine: they share its cores and its loopback */
 	SETUP_LOCAL = 8,     /* this node is the head's machine */
-	SETUP_ENCRYPT = 64,  /* what ranks of different nodes send each other */
-	SETUP_NOFSYNC = 128, /* copies of images need not have reached the disk */
 	SETUP_NAMED = 16,    /* ranks are to call the node by its name, not by the host's */
 	SETUP_EVENTS = 32,   /* serves events here, with the head's broker above */
+	SETUP_ENCRYPT = 64,  /* what ranks of different nodes send each other */
+	SETUP_NOFSYNC = 128, /* copies of images need not have reached the disk */
 };
 
 struct setup {
