@@ -12,6 +12,7 @@ int cli_nodes(int argc, char **argv);
 int cli_ckpt(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_inject(int argc, char **argv);
+int cli_attach(int argc, char **argv);
 int cli_migrate(int argc, char **argv);
 int cli_image(int argc, char **argv);
 int cli_events(int argc, char **argv);
@@ -21,6 +22,9 @@ int cli_model(int argc, char **argv);
 int cli_advise(int argc, char **argv);
 int cli_monitor(int argc, char **argv);
 int cli_rules(int argc, char **argv);
+
+/* `hale agent --attach TAG.NODE`: a new head speaks with an agent of this machine. */
+int cli_attach_node(const char *name);
 
 /* Prints the help of a command, or of all (NULL), on stdout; returns 0, or 64 for a name that is
  * no command. */

@@ -19,6 +19,8 @@ static const char overview[] =
     "  hale ps [--json]                                running jobs\n"
     "  hale nodes [JOB] [--json]                       the machines of a job, and how they are\n"
     "  hale migrate [JOB] --from NODE [--to NODE]      the ranks of a node go to another one\n"
+    "  hale attach JOB                                 a new head for a job whose hale run is "
+    "gone\n"
     "  hale inject kill [JOB] --rank R [--after 3s | --at-call MPI_Allreduce:100]\n"
     "                                                  let a rank die, to see what happens\n"
     "  hale image show|verify FILE                     look into an image\n"
@@ -67,6 +69,9 @@ static const char run_help[] =
     "                         between nodes: who connects proves that it is of this job (auth), "
     "and\n"
     "                         all that is sent is encrypted, too (encrypt)\n"
+    "  --head-grace TIME      when hale run is killed the job goes on for so long, and `hale "
+    "attach`\n"
+    "                         gives it a new head (0: its ranks end with hale run)\n"
     "\n"
     "checkpoints\n"
     "  --ckpt-every TIME      take one every so often: 30s, 500ms, 2min\n"
@@ -117,7 +122,7 @@ static const char run_help[] =
     "\n"
     "exit status: that of the first rank that ends with another one than 0; 128 + signal when a\n"
     "rank died of one; 64 wrong usage, or a program that can't run here; 70 could not recover;\n"
-    "126 not executable; 127 not found.\n"
+    "71 another head has the job; 126 not executable; 127 not found.\n"
     "\n"
     "environment: HALE_LOG=quiet|warn|info|debug; HALE_LIBDIR (folder of libhale.so);\n"
     "HALE_CKPT_TIMEOUT (60s: a checkpoint in which nothing moves for so long is given up);\n"
@@ -145,6 +150,24 @@ static const char nodes_help[] =
     "The nodes of a running job: STARTING (its agent does not answer yet), READY (may have "
     "ranks),\n"
     "SPARE (gets ranks when another node is lost), LOST. JOB may be left out when there is one.\n";
+
+static const char attach_help[] =
+    "hale attach [JOB | FOLDER] [--force] [--report FILE]\n"
+    "\n"
+    "Becomes the head of a job whose hale run was killed (`hale ps` calls it headless), if it was\n"
+    "started with --head-grace and the time is not over. FOLDER is the job's among its "
+    "checkpoints.\n"
+    "From then on it is what hale run was: output goes on here, where it was left, each line "
+    "once;\n"
+    "checkpoints, rollbacks and migrations work; the report covers the whole job; the exit status\n"
+    "is the program's. A file that was the job's input is read on; after a pipe or a terminal the\n"
+    "input of hale attach follows.\n"
+    "A hale run that is only stopped loses the job: when it goes on it finds that out, and ends "
+    "with\n"
+    "71. One that answers is left alone, but with --force.\n"
+    "Has a rank died meanwhile, or was something half done, all ranks go back to the newest\n"
+    "checkpoint. Status 70 if nothing is left of the job (`hale restart` may help), 64 with a\n"
+    "sentence if there is no such job.\n";
 
 static const char migrate_help[] =
     "hale migrate [JOB] --from NODE [--to NODE] [--via-files[=DIR]]\n"
@@ -228,6 +251,7 @@ static const struct {
 	     {"nodes", nodes_help},
 	     {"agent", agent_help},
 	     {"migrate", migrate_help},
+	     {"attach", attach_help},
 	     {"ckpt", ckpt_help},
 	     {"ps", ps_help},
 	     {"inject", inject_help},

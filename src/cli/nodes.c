@@ -22,21 +22,27 @@ static int usage(const char *command, const char *what)
 /* Its arguments are for who looks at the process table; all else comes through the session. */
 int cli_agent(int argc, char **argv)
 {
+	const char *attach = NULL;
 	int in;
 	int out;
 
 	for (int i = 1; i < argc; i++) {
-		bool known = strcmp(argv[i], "--job") == 0 || strcmp(argv[i], "--node") == 0;
+		bool known = strcmp(argv[i], "--job") == 0 || strcmp(argv[i], "--node") == 0 ||
+			     strcmp(argv[i], "--attach") == 0;
 
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return cli_help("agent");
 		if (!known || ++i == argc)
 			return usage("agent", "hale agent is started by hale run");
+		if (strcmp(argv[i - 1], "--attach") == 0)
+			attach = argv[i];
 	}
 	if (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO))
 		return usage("agent",
 			     "hale agent is started by hale run, and speaks with it through "
 			     "its stdin and stdout");
+	if (attach)
+		return cli_attach_node(attach);
 	in = dup(STDIN_FILENO);
 	out = dup(STDOUT_FILENO);
 	if (in < 0 || out < 0 || !freopen("/dev/null", "r", stdin) ||

@@ -42,7 +42,7 @@ static void leave_when_clear(void *arg)
 		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, leave_when_clear, a);
 }
 
-static void leave(struct agent *a)
+void agent_leave(struct agent *a)
 {
 	agent_signal_all(a, SIGCONT);
 	agent_signal_all(a, SIGKILL);
@@ -50,14 +50,16 @@ static void leave(struct agent *a)
 	leave_when_clear(a);
 }
 
-static void head_lost(void *arg, const char *why)
+void agent_head_lost(void *arg, const char *why)
 {
 	struct agent *a = arg;
 
+	if (agent_wait_for_head(a))
+		return;
 	a->exit_status = 1;
 	if (a->ready)
 		log_info("the head is gone (%s): the ranks of this node are ended", why);
-	leave(a);
+	agent_leave(a);
 }
 
 /* The word of it comes after the deed: the head may take it for proof. */
@@ -103,7 +105,11 @@ static hale_status_t begin(struct agent *a, struct error *err)
 				 "the head's description of the job is none");
 	if (!(s->flags & SETUP_LOCAL) && !setup_localize(&a->setup, environ))
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the environment");
-	status = guardian_start(&a->guardian, s->nranks, a->session.out_fd, s->lease_ns != 0, err);
+	a->epoch = s->epoch;
+	status = agent_heads_listen(a, err);
+	if (status == HALE_OK)
+		status = guardian_start(&a->guardian, s->nranks, a->session.out_fd,
+					s->lease_ns != 0, err);
 	if (status == HALE_OK)
 		status = agent_ranks_create(a, err);
 	if (status == HALE_OK)
@@ -221,10 +227,10 @@ static void take_address(struct agent *a, const struct message *m)
 static void take_quit(struct agent *a)
 {
 	a->exit_status = 0;
-	leave(a);
+	agent_leave(a);
 }
 
-static void take(void *arg, const struct message *m)
+void agent_take(void *arg, const struct message *m)
 {
 	struct agent *a = arg;
 	struct error err;
@@ -282,6 +288,9 @@ static void take(void *arg, const struct message *m)
 		break;
 	case MSG_ADDRESS:
 		take_address(a, m);
+		break;
+	case MSG_PASSED:
+		agent_kept_passed(a, m);
 		break;
 	case MSG_LEASE:
 		agent_lease_granted(a, m->number);
@@ -346,6 +355,7 @@ static void destroy(struct agent *a)
 	agent_move_drop(a);
 	agent_events_stop(a);
 	agent_copies_stop(a);
+	agent_heads_close(a);
 	agent_conns_close(a);
 	loop_remove(&a->loop, &a->listening);
 	if (a->listener >= 0)
@@ -369,10 +379,11 @@ int agent_run(int in_fd, int out_fd)
 		free(a);
 		return 1;
 	}
+	a->heads = a->knocking.fd = -1;
 	a->listener = a->listening.fd = a->move.listener = a->move.listening.fd = a->segment_fd =
 	    a->signal_source.fd = a->guardian.pipe = a->copies.source.fd = -1;
-	a->session.message = take;
-	a->session.over = head_lost;
+	a->session.message = agent_take;
+	a->session.over = agent_head_lost;
 	a->session.arg = a;
 	intake_init(&a->intake, &a->loop);
 	a->intake.taken = fed;

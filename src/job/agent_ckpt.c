@@ -152,7 +152,7 @@ void agent_ckpt_start(struct agent *a, const struct message *m)
 {
 	if (!a->segment)
 		return;
-	a->ckpt.id = m->id;
+	a->ckpt.id = a->last_id = m->id;
 	a->ckpt.local = !m->text[0] && a->setup.local[0];
 	if (a->ckpt.local)
 		agent_copies_folder(a, m->id, a->ckpt.folder, sizeof(a->ckpt.folder));

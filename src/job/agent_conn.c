@@ -143,7 +143,7 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 
 /* Where a rank can be reached: other nodes want to know. Half written: the rank tells again when it
  * is whole. */
-static void tell_address(struct agent *a, uint32_t rank)
+void agent_tell_address(struct agent *a, uint32_t rank)
 {
 	unsigned char bytes[SEGMENT_ADDRESS_MAX];
 	uint32_t length;
@@ -198,9 +198,15 @@ static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 		return;
 	}
 	if (p->type == PROTO_ADDRESS) {
-		tell_address(a, (uint32_t)c->rank);
+		agent_tell_address(a, (uint32_t)c->rank);
 		return;
 	}
+	if (p->type == PROTO_ABORT) {
+		a->ranks[c->rank].aborted = true;
+		a->ranks[c->rank].abort_code = p->plain.value;
+	}
+	if (p->type == PROTO_CKPT_ASK && a->headless)
+		agent_ckpt_refuse(a);
 	if (len == sizeof(p->ckpt))
 		agent_ckpt_packet(a, (uint32_t)c->rank, &p->ckpt);
 	agent_send(a, &(struct message){

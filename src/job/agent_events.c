@@ -123,6 +123,15 @@ void agent_events_stop(struct agent *a)
 	free(e);
 }
 
+/* What was carried to another head nobody acknowledges any more. */
+void agent_events_renew(struct agent *a)
+{
+	if (!a->events)
+		return;
+	a->events->carried = 0;
+	broker_room(a->events->broker);
+}
+
 void agent_events_take(struct agent *a, const struct message *m)
 {
 	struct agent_events *e = a->events;

@@ -9,13 +9,36 @@
 
 enum { ASKS_A_TERM = 4 };
 
+static uint64_t ask(struct agent *a)
+{
+	uint64_t number = lease_ask(&a->lease, guardian_clock());
+
+	agent_send(a, &(struct message){.type = MSG_ASK, .number = number});
+	return number;
+}
+
+/* Where another head may come the ranks aren't ended, but stand still until there is a lease again,
+ * which is one that was asked for from now on. */
+static void freeze(struct agent *a)
+{
+	log_info("nothing was heard of a head for too long: the ranks of this node stand still");
+	agent_pause(a, true);
+	a->frozen = a->resuming = true;
+	a->resume_from = ask(a);
+	agent_wait_for_head(a);
+}
+
 static void out_of_time(void *arg)
 {
 	struct agent *a = arg;
 	char why[128];
 
-	if (agent_lease_holds(a))
+	if (a->setup.grace_ns ? a->paused : agent_lease_holds(a))
 		return;
+	if (a->setup.grace_ns && !guardian_over(&a->guardian)) {
+		freeze(a);
+		return;
+	}
 	snprintf(why, sizeof(why), "it heard nothing of hale run for %.1f s",
 		 (double)a->setup.lease_ns * 1e-9);
 	agent_fence(a, why);
@@ -26,16 +49,11 @@ static void arm(struct agent *a)
 	uint64_t now = guardian_clock(), until = a->lease.until;
 
 	guardian_lease(&a->guardian, until);
+	/* to have them stand still before the guardian, which can only kill, has a reason to */
+	if (a->setup.grace_ns)
+		until -= a->lease.term / 8;
 	loop_timer_set(&a->loop, &a->fence, until > now ? (double)(until - now) * 1e-9 : 0,
 		       out_of_time, a);
-}
-
-static uint64_t ask(struct agent *a)
-{
-	uint64_t number = lease_ask(&a->lease, guardian_clock());
-
-	agent_send(a, &(struct message){.type = MSG_ASK, .number = number});
-	return number;
 }
 
 static void ask_again(void *arg)
@@ -53,6 +71,16 @@ void agent_lease_start(struct agent *a)
 		ask_again(a);
 }
 
+/* Frozen ranks go on by an answer to this ask, or a later one. */
+void agent_lease_renew(struct agent *a)
+{
+	if (a->lease.term == 0)
+		return;
+	if (a->frozen)
+		a->resume_from = a->lease.asked + 1;
+	ask_again(a);
+}
+
 void agent_lease_stop(struct agent *a)
 {
 	loop_timer_clear(&a->loop, &a->ask);
@@ -66,7 +94,8 @@ bool agent_lease_holds(const struct agent *a)
 
 static void go_on(struct agent *a)
 {
-	a->paused = a->resuming = false;
+	a->paused = a->resuming = a->frozen = false;
+	loop_timer_clear(&a->loop, &a->alone);
 	agent_signal_all(a, SIGCONT);
 }
 

@@ -223,6 +223,7 @@ static void take_round(struct agent *a, const struct message *m)
 {
 	if (!agent_moves_out(a, m->rank) || a->ranks[m->rank].pid == 0)
 		return;
+	a->last_id = m->id;
 	a->move.relays[m->rank].round_id = m->id;
 	if (m->base == 0) {
 		if (!agent_direct_call(a, m->rank, m->bytes, m->len))
@@ -257,6 +258,7 @@ static void take_stop(struct agent *a, const struct message *m)
 	bool files = a->move.folder[0] != '\0';
 	uint32_t last = CKPT_STOP | CKPT_LIVE | (files ? CKPT_HELD : 0);
 
+	a->last_id = m->id;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (agent_moves_out(a, r) && agent_shell_halt(a, r, &err) != HALE_OK)
 			stop_failed(a, r, m->id, &err);
@@ -349,6 +351,8 @@ static void take_go(struct agent *a)
 		 */
 		for (int i = 0; !was_here && i < 2; i++)
 			loop_remove(&a->loop, &a->ranks[r].out[i].source);
+		if (!was_here)
+			agent_kept_begin(a, r, v->relays[r].position);
 		if (!was_here && a->ranks[r].conn)
 			agent_conn_welcome(a, a->ranks[r].conn, r);
 	}

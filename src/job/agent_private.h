@@ -8,6 +8,7 @@
  *   agent_lease.c  whether the ranks may run
  *   agent_events.c  the job's event broker here
  *   agent_copies.c images on this node's own disk, and their copies
+ *   agent_head.c   one head goes, another one comes; agent_kept.c  output that waits for it
  *   agent_migrate.c  ranks that move to another node, or from there; agent_relay.c  their streams;
  *                  agent_direct.c  and those that don't pass the head; agent_files.c  their files;
  *                  agent_shell.c  scripts around them
@@ -47,6 +48,14 @@ struct agent_conn {
 	struct agent_conn *next;
 };
 
+/* Bytes of a stream that went to the head, and of which it has not said yet that they are printed:
+ * another head gets them again. first is the position of bytes[begin]. */
+struct agent_kept {
+	unsigned char *bytes;
+	size_t begin, end, cap;
+	uint64_t first;
+};
+
 struct agent_rank {
 	uint32_t rank;
 	pid_t pid;    /* launched and not yet reaped; 0: none */
@@ -58,6 +67,11 @@ struct agent_rank {
 	bool moved;	       /* … and has said that its copy runs and it ends */
 	bool halted;	       /* the script around it stands still */
 	bool resumed, written; /* for the checkpoint under way */
+	bool spawned, ended;   /* since the layout; status: waitpid's, when it has ended */
+	int status;
+	bool aborted; /* has called MPI_Abort with that code */
+	int abort_code;
+	struct agent_kept kept[2];
 	struct stream out[2];
 };
 
@@ -167,6 +181,14 @@ struct agent {
 	struct loop_timer ask, fence;
 	bool paused, resuming; /* the ranks are stopped; they go on with the next lease */
 	uint64_t resume_from;  /* which must be an answer to this ask or a later one */
+	uint32_t epoch;	       /* of the head that is heard */
+	uint32_t last_id;      /* newest id of a checkpoint, round or stop */
+	bool headless;	       /* waits for another head */
+	bool frozen; /* paused because the lease ran out, not because the user wanted it */
+	int heads;   /* where new heads knock; -1: nowhere */
+	struct loop_source knocking;
+	struct agent_caller *callers;
+	struct loop_timer forget, alone, look;
 	bool clearing;
 	struct agent_events *events; /* NULL: none are served here */
 	uint32_t clear_id;
@@ -174,6 +196,10 @@ struct agent {
 };
 
 /* agent.c */
+void agent_take(void *agent, const struct message *m);
+void agent_head_lost(void *agent, const char *why);
+/* Ends all ranks, and then the agent. */
+void agent_leave(struct agent *a);
 void agent_send(struct agent *a, const struct message *m);
 /* Something of this node can't be used: tells the head. */
 void agent_failed(struct agent *a, const struct error *err);
@@ -208,6 +234,7 @@ hale_status_t agent_listen(struct agent *a, struct error *err);
 void agent_conns_close(struct agent *a);
 void agent_conn_drop(struct agent *a, struct agent_rank *r);
 /* From the segment of now. */
+void agent_tell_address(struct agent *a, uint32_t rank);
 bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank);
 
 /* agent_ckpt.c */
@@ -264,10 +291,24 @@ hale_status_t agent_shell_check(struct agent *a, uint32_t rank, struct error *er
 /* For the time of the stop nothing but the rank itself runs of what was launched. */
 hale_status_t agent_shell_halt(struct agent *a, uint32_t rank, struct error *err);
 void agent_shell_resume(struct agent *a, uint32_t rank);
+/* agent_head.c: docs/attach.md */
+hale_status_t agent_heads_listen(struct agent *a, struct error *err);
+void agent_heads_close(struct agent *a);
+/* The head is gone. True: another one is waited for; false: the ranks are to end. */
+bool agent_wait_for_head(struct agent *a);
+
+/* agent_kept.c: only where another head may come */
+void agent_kept_begin(struct agent *a, uint32_t rank, const uint64_t position[3]);
+void agent_kept_add(struct agent *a, uint32_t rank, int which, const void *bytes, size_t len);
+void agent_kept_passed(struct agent *a, const struct message *m);
+/* All that is kept goes out again; the windows begin anew with it. */
+void agent_kept_send(struct agent *a);
+void agent_kept_fini(struct agent_rank *r);
 
 /* agent_events.c: the job's event broker on this host */
 void agent_events_start(struct agent *a);
 void agent_events_stop(struct agent *a);
+void agent_events_renew(struct agent *a); /* another head has come */
 void agent_events_take(struct agent *a, const struct message *m);
 
 /* agent_copies.c */
@@ -277,6 +318,7 @@ bool agent_copies_take(struct agent *a, const struct message *m); /* false: it i
 void agent_copies_folder(struct agent *a, uint32_t id, char *folder, size_t cap);
 
 /* agent_lease.c */
+void agent_lease_renew(struct agent *a); /* asks the new head at once */
 void agent_lease_start(struct agent *a);
 void agent_lease_stop(struct agent *a);
 void agent_lease_granted(struct agent *a, uint64_t number);

@@ -19,6 +19,7 @@
 
 static void stream_send(void *arg, const struct stream *s, const void *bytes, size_t len)
 {
+	agent_kept_add(arg, s->rank, s->which, bytes, len);
 	agent_send(arg, &(struct message){.type = MSG_OUTPUT,
 					  .rank = s->rank,
 					  .value = s->which,
@@ -61,6 +62,8 @@ void agent_ranks_destroy(struct agent *a)
 	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
 		for (int i = 0; i < 2; i++)
 			stream_fini(&a->ranks[r].out[i]);
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		agent_kept_fini(&a->ranks[r]);
 	intake_close(&a->intake);
 	segment_drop(a);
 	pin_plan_fini(&a->pin);
@@ -210,6 +213,8 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 			   struct error *err)
 {
 	segment_drop(a);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		a->ranks[r].spawned = a->ranks[r].ended = a->ranks[r].aborted = false;
 	return layout(a, generation, node_of, a->here, err);
 }
 
@@ -342,7 +347,10 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 	status = open_streams(a, m->rank, m->position, l.fd, err);
 	if (status == HALE_OK) {
 		r->met = r->initialized = r->finalized = r->mpi = r->moved = r->halted = false;
+		r->spawned = true;
+		r->ended = r->aborted = false;
 		r->member = 0;
+		agent_kept_begin(a, m->rank, m->position);
 		status = launch_process(&l, &r->pid, err);
 		close_three(l.fd);
 		r->group = r->pid;
@@ -421,6 +429,8 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		stream_drain(&r->out[i]);
 	if (r->rank == 0)
 		intake_close(&a->intake);
+	r->ended = true;
+	r->status = status;
 	if (guardian_over(&a->guardian))
 		return;
 	if (agent_is_copy(a, r->rank)) {

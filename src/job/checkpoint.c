@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "job/head.h"
 #include "job/migrate.h"
+#include "job/succession.h"
 #include "job/watch.h"
 
 enum { CHAIN_LENGTH = 8 };
@@ -100,7 +101,11 @@ static hale_status_t prepare(struct head *h, struct error *err)
 static hale_status_t start(struct head *h, struct error *err)
 {
 	struct checkpoint *c = &h->ckpt;
-	hale_status_t status = prepare(h, err);
+	hale_status_t status;
+
+	if (takeover_check(h))
+		return error_set(err, HALE_ERR_STATE, "the job has a newer head");
+	status = prepare(h, err);
 
 	if (status != HALE_OK)
 		return status;
@@ -110,6 +115,7 @@ static hale_status_t start(struct head *h, struct error *err)
 	c->resumed = c->written = c->asked = c->idle_looks = 0;
 	c->bytes_seen = 0;
 	c->began = c->phase_began = c->moved_at = clock_seconds();
+	succession_save(h);
 	head_profile_turn(h);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		ask_rank(h, r);
@@ -280,6 +286,7 @@ static void report_given_up(struct head *h, const char *why)
 	record_end(&h->record, &j);
 	watch_checkpoint_failed(h, h->ckpt.id, why);
 	leave_failed(h, why);
+	succession_save(h);
 }
 
 void checkpoint_abandon(struct head *h, const char *why)

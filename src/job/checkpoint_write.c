@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/head.h"
+#include "job/succession.h"
 #include "job/watch.h"
 
 enum { IDLE_LOOKS = 4, LOOKS_A_LINE = 8 };
@@ -245,7 +246,11 @@ void checkpoint_complete(struct head *h)
 	struct checkpoint *c = &h->ckpt;
 	struct store_manifest m;
 	struct error err;
-	hale_status_t status = write_manifest(h, &m, &err);
+	hale_status_t status;
+
+	if (takeover_check(h))
+		return;
+	status = write_manifest(h, &m, &err);
 
 	if (status == HALE_OK) {
 		checkpoint_progress_clear(h);
@@ -268,6 +273,7 @@ void checkpoint_complete(struct head *h)
 		else
 			store_prune(&h->store, (size_t)h->o->keep);
 		forget_streams(h);
+		succession_save(h);
 		leave_saved(h);
 	} else {
 		head_say(h, "checkpoint %u failed, the job goes on: %s", c->id, err.text);

@@ -134,6 +134,8 @@ static void answer_ps(struct client *c)
 	json_double(&j, "seconds", head_seconds(h));
 	json_uint(&j, "restarts", h->report.restarts);
 	json_uint(&j, "checkpoint", h->ckpt.last_id);
+	json_uint(&j, "epoch", h->epoch);
+	json_string(&j, "folder", h->store_is_open ? h->store.job_folder : "");
 	watch_print(h, &j);
 	json_close_object(&j);
 	answer(c, &j);
@@ -359,7 +361,7 @@ hale_status_t control_start(struct head *h, struct error *err)
 {
 	struct control *k = calloc(1, sizeof(*k));
 	struct sockaddr_un address;
-	size_t len = control_address(h->job, geteuid(), &address);
+	size_t len = control_address_of(h->job, geteuid(), h->epoch, &address);
 
 	if (!k)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");

@@ -43,5 +43,14 @@ hale_status_t control_choose(const char *job, char name[JOB_ID_MAX], struct erro
 /* The address of a job's control socket; returns its length, for bind and connect. */
 struct sockaddr_un;
 size_t control_address(const char *job, unsigned uid, struct sockaddr_un *address);
+/* The same of the head of that epoch (docs/attach.md): "…/ctl" for the first, "…/ctl.2", … */
+size_t control_address_of(const char *job, unsigned uid, uint32_t epoch,
+			  struct sockaddr_un *address);
+/* The highest epoch of which somebody of the job listens at "…/KIND.EPOCH"; 0: nobody does. "ctl"
+ * alone counts as epoch 1. */
+uint32_t control_newest(const char *job, const char *kind);
+/* Asks whoever listens at "hale/<uid>/<job>/<name>", and waits some seconds at most; NULL: no
+ * answer. To be freed with json_free. */
+struct json_value *control_ask_at(const char *job, const char *name, const char *request);
 
 #endif

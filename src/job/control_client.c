@@ -16,15 +16,32 @@
 #define ANSWER_SECONDS 2.0
 #define ANSWER_LEAST   0.02
 
-size_t control_address(const char *job, unsigned uid, struct sockaddr_un *address)
+static size_t named_address(const char *job, unsigned uid, const char *name,
+			    struct sockaddr_un *address)
 {
 	int n;
 
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
-	n = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "hale/%u/%.63s/ctl", uid,
-		     job);
+	n = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "hale/%u/%.63s/%.20s",
+		     uid, job, name);
 	return offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
+}
+
+size_t control_address(const char *job, unsigned uid, struct sockaddr_un *address)
+{
+	return named_address(job, uid, "ctl", address);
+}
+
+size_t control_address_of(const char *job, unsigned uid, uint32_t epoch,
+			  struct sockaddr_un *address)
+{
+	char name[32];
+
+	if (epoch <= 1)
+		return control_address(job, uid, address);
+	snprintf(name, sizeof(name), "ctl.%u", epoch);
+	return named_address(job, uid, name, address);
 }
 
 /* "… @hale/<uid>/<job>/ctl" at the end of a line of /proc/net/unix */
@@ -82,21 +99,51 @@ static void wait_at_most(int fd, int direction, double seconds)
 	setsockopt(fd, SOL_SOCKET, direction, &t, sizeof(t));
 }
 
-int control_connect(const char *job)
+uint32_t control_newest(const char *job, const char *kind)
 {
-	struct sockaddr_un address;
-	size_t len = control_address(job, geteuid(), &address);
+	char prefix[128], line[512], *at;
+	FILE *f = fopen("/proc/net/unix", "re");
+	uint32_t newest = 0;
+
+	snprintf(prefix, sizeof(prefix), " @hale/%u/%.63s/%s", (unsigned)geteuid(), job, kind);
+	while (f && fgets(line, sizeof(line), f)) {
+		uint32_t epoch;
+
+		at = strstr(line, prefix);
+		if (!at)
+			continue;
+		at += strlen(prefix);
+		epoch = *at == '.' ? (uint32_t)strtoul(at + 1, NULL, 10) : *at == '\n';
+		if (epoch > newest)
+			newest = epoch;
+	}
+	if (f)
+		fclose(f);
+	return newest;
+}
+
+static int connect_to(const struct sockaddr_un *address, size_t len)
+{
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	/* of a stopped job whose queue of callers is full */
 	wait_at_most(fd, SO_SNDTIMEO, ANSWER_SECONDS);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, (socklen_t)len) != 0) {
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)address, (socklen_t)len) != 0) {
 		int why = errno;
 		close(fd);
 		errno = why;
 		fd = -1;
 	}
 	return fd;
+}
+
+/* A head that was stopped when another one took over may still listen: the newest is asked. */
+int control_connect(const char *job)
+{
+	struct sockaddr_un address;
+	size_t len = control_address_of(job, geteuid(), control_newest(job, "ctl"), &address);
+
+	return connect_to(&address, len);
 }
 
 /* The request and a newline. A job that ends meanwhile is an error, not a signal that ends us. */
@@ -196,6 +243,24 @@ void control_ask_each(char (*jobs)[JOB_ID_MAX], size_t count, const char *reques
 		close(fd[i]);
 	}
 	free(fd);
+}
+
+struct json_value *control_ask_at(const char *job, const char *name, const char *request)
+{
+	struct sockaddr_un address;
+	size_t n = named_address(job, geteuid(), name, &address), len = 0;
+	int fd = connect_to(&address, n);
+	char *text;
+
+	if (fd < 0)
+		return NULL;
+	if (!send_request(fd, request)) {
+		close(fd);
+		return NULL;
+	}
+	text = read_answer(fd, clock_seconds() + ANSWER_SECONDS, &len);
+	close(fd);
+	return parse_answer(text, len);
 }
 
 hale_status_t control_ask(const char *job, const char *request, struct json_value **answer,

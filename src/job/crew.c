@@ -24,6 +24,8 @@ void node_send(struct node *n, const struct message *m)
 
 static void send_all(struct crew *c, const struct message *m)
 {
+	if (c->abandoned)
+		return;
 	for (uint32_t k = 0; k < c->count; k++)
 		if (node_usable(&c->nodes[k]))
 			node_send(&c->nodes[k], m);
@@ -136,6 +138,7 @@ hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err
 		return status;
 	c->generation = generation;
 	c->laid_out = true;
+	c->handler.laying_out(c->handler.arg);
 	send_all(c, &m);
 	return HALE_OK;
 }

@@ -52,7 +52,12 @@ struct node {
 	int status; /* that it ended with: waitpid's */
 	struct session session;
 	bool bye;	     /* it has said that no process of the job is left there */
-	char why[160];	     /* it is about to be lost */
+	bool silent, gone;   /* … nothing comes from there; and nothing is left there */
+	bool paused;	     /* its ranks stand still */
+	uint32_t generation; /* of its layout, when it has attached */
+	bool attached;	     /* it has said what is there to a head that takes over */
+	uint64_t asked; /* for the lease, and not granted yet: nothing is while crew.adopting */
+	char why[160];	/* it is about to be lost */
 	uint64_t granted_at; /* guardian_clock() of the last lease; 0: none yet */
 	struct loop_timer lost;
 	bool clearing, checking;	      /* an answer is outstanding */
@@ -72,6 +77,7 @@ struct crew_rank {
 	bool mpi, initialized, finalized;
 	bool met; /* a process of this rank has said HELLO since it was spawned */
 	struct printed out[2];
+	uint64_t passed[2]; /* what its agent knows of that is printed for certain */
 };
 
 struct crew_handler {
@@ -103,6 +109,17 @@ struct crew_handler {
 	void (*events)(void *arg, const struct node *node, const struct message *m);
 	/* An order about an image has been carried out, or not: MSG_COPIED. */
 	void (*copied)(void *arg, const struct node *node, const struct message *m);
+	/* Of agents that were there before this head (docs/attach.md): what there is; that there is
+	 * no answer, and why; that a newer head has the job. */
+	void (*attached)(void *arg, struct node *node, const struct message *m);
+	void (*no_answer)(void *arg, struct node *node, const char *why);
+	void (*superseded)(void *arg, uint32_t epoch);
+	/* The keeper has gone: true: there is another one. */
+	bool (*keeper_gone)(void *arg);
+	/* Ranks have got other places, which the agents are about to hear. */
+	void (*laying_out)(void *arg);
+	/* False: somebody else is the head now, and no lease is given. */
+	bool (*may_grant)(void *arg);
 	void *arg;
 };
 
@@ -114,6 +131,13 @@ struct crew_look {
 	struct crew_look *next;
 };
 
+struct crew_address {
+	struct crew_address *next;
+	uint32_t rank;
+	size_t len;
+	unsigned char bytes[];
+};
+
 struct crew_config {
 	const struct hosts *hosts; /* NULL: local nodes */
 	uint32_t nodes, spares;	   /* of local nodes: that have ranks, and more */
@@ -121,6 +145,7 @@ struct crew_config {
 	double node_timeout;	   /* seconds */
 	struct setup setup;	   /* but for what differs from node to node */
 	bool tag;
+	struct keeper *keeper; /* NULL: output is written by ourselves */
 };
 
 struct crew {
@@ -140,6 +165,10 @@ struct crew {
 	bool laid_out;	/* there are segments */
 	bool announced; /* that all are ready */
 	bool leaving;
+	bool adopting;	/* the agents are those of another head, and not all have answered */
+	bool abandoned; /* a newer head has the job: nothing is sent any more */
+	struct loop_timer passed;
+	struct crew_address *addresses; /* that have come while adopting, newest first */
 	bool clearing;
 	bool checking;
 	uint32_t last_check;
@@ -157,6 +186,19 @@ hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_c
 hale_status_t crew_start(struct crew *c, struct error *err);
 /* Lets the agents go and waits for them, writes what is left of the output. */
 void crew_destroy(struct crew *c);
+
+/* Instead of both: the agents are there; nodes as they are described, by index, but for session and
+ * pid. NODE_LOST ones are not asked. All others are NODE_STARTING and attached or no_answer follow
+ * for each. Nothing is granted before crew_adopted. */
+hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_config *config,
+			 const struct crew_handler *handler, const struct node *nodes,
+			 uint32_t count, struct error *err);
+void crew_adopted(struct crew *c);
+/* It has not answered, and can't have a lease any more. */
+void crew_lost_for_good(struct node *n, const char *why);
+void crew_refuse_asks(struct crew *c);
+/* A newer head has the job: all sessions are closed, nobody is told anything, nothing is ended. */
+void crew_abandon(struct crew *c);
 
 /* A child of this process has ended: true if it was an agent or a launcher. */
 bool crew_child(struct crew *c, pid_t pid, int status);

@@ -11,6 +11,8 @@
 #include "job/guardian.h"
 #include "job/lease.h"
 
+#define LATE_NS 250000000ull
+
 bool crew_leased(const struct crew *c)
 {
 	return c->config.setup.lease_ns != 0;
@@ -32,6 +34,20 @@ static void wait_for_lease(struct node *n)
 		       n);
 }
 
+/* This head was stopped, and wakes up. Somebody else may have the job; and if not, the ranks have
+ * stood still as well, and get another term to be heard. */
+static bool stood_still(struct node *n)
+{
+	uint64_t at = lease_lost_at(term(n->crew), n->granted_at);
+
+	if (!n->crew->handler.may_grant(n->crew->handler.arg))
+		return true;
+	if (guardian_clock() < at + LATE_NS)
+		return false;
+	crew_lease_extend(n);
+	return true;
+}
+
 static void silent(void *arg)
 {
 	struct node *n = arg;
@@ -41,6 +57,8 @@ static void silent(void *arg)
 		wait_for_lease(n);
 		return;
 	}
+	if (n->crew->config.setup.grace_ns && stood_still(n))
+		return;
 	snprintf(why, sizeof(why), "%s%sno word from it for %.1f s", n->why, n->why[0] ? ", " : "",
 		 (double)(guardian_clock() - n->granted_at) * 1e-9);
 	crew_lose(n, why);
@@ -51,6 +69,11 @@ void crew_lease_asked(struct node *n, uint64_t number)
 {
 	if (!crew_leased(n->crew) || n->state == NODE_LOST || n->bye)
 		return;
+	n->asked = number;
+	/* what is looked at after the ask has come holds for what the ask is answered with */
+	if (n->crew->adopting || !n->crew->handler.may_grant(n->crew->handler.arg))
+		return;
+	n->asked = 0;
 	n->granted_at = guardian_clock();
 	node_send(n, &(struct message){.type = MSG_LEASE, .number = number});
 	wait_for_lease(n);
@@ -79,8 +102,12 @@ void crew_session_over(void *node, const char *why)
 {
 	struct node *n = node;
 
-	if (n->crew->leaving || n->state == NODE_LOST)
+	if (n->crew->leaving || n->crew->abandoned || n->state == NODE_LOST)
 		return;
+	if (n->crew->adopting) {
+		crew_adopt_over(n, why);
+		return;
+	}
 	if (!n->bye)
 		snprintf(n->why, sizeof(n->why), "%s", why);
 	if (n->state == NODE_STARTING && !n->local)

@@ -14,6 +14,17 @@ void node_send(struct node *n, const struct message *m);
 /* crew_start.c: an agent that never answered; adds to why what is known of its launcher. */
 void crew_launcher_failed(struct node *n);
 
+/* crew_start.c, for crew_adopt.c */
+void crew_describe(struct crew *c);
+hale_status_t crew_ranks_create(struct crew *c, struct error *err);
+hale_status_t crew_session_add(struct node *n, int fd, struct error *err);
+hale_status_t crew_launcher_start(struct node *n, int *fd, struct error *err);
+
+/* crew_adopt.c: MSG_ATTACHED, MSG_SUPERSEDED; the end of a session that has not attached */
+void crew_adopt_take(struct node *n, const struct message *m);
+void crew_adopt_address(struct crew *c, const struct message *m);
+void crew_adopt_over(struct node *n, const char *why);
+
 /* crew_take.c */
 void crew_take(void *node, const struct message *m);
 void crew_all_ready(struct crew *c);

@@ -17,7 +17,8 @@
 #include "job/crew.h"
 #include "job/crew_private.h"
 
-#define LEAVE_SECONDS 5.0
+#define LEAVE_SECONDS  5.0
+#define PASSED_SECONDS 0.03
 
 /* ---- this machine ---- */
 
@@ -84,6 +85,8 @@ static char *agent_command(const struct node *n)
 	put_quoted(f, n->crew->config.setup.job);
 	fputs(" --node ", f);
 	put_quoted(f, n->name);
+	if (n->crew->adopting)
+		fprintf(f, " --attach %s.%u", n->crew->config.setup.tag, n->index);
 	return fclose(f) == 0 ? text : NULL;
 }
 
@@ -133,7 +136,9 @@ static void be_launcher(const struct node *n, char *command)
 
 	snprintf(list, sizeof(list), "--nodelist=%s", n->name);
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* it may be the agent itself, which outlives the head then */
+	if (n->crew->config.setup.grace_ns == 0 || n->crew->adopting)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -143,7 +148,7 @@ static void be_launcher(const struct node *n, char *command)
 	_exit(127);
 }
 
-static hale_status_t start_launcher(struct node *n, int *fd, struct error *err)
+hale_status_t crew_launcher_start(struct node *n, int *fd, struct error *err)
 {
 	char *command = agent_command(n);
 	int ends[2];
@@ -172,7 +177,7 @@ static hale_status_t start_launcher(struct node *n, int *fd, struct error *err)
 
 /* ---- all of them ---- */
 
-static hale_status_t add_session(struct node *n, int fd, struct error *err)
+hale_status_t crew_session_add(struct node *n, int fd, struct error *err)
 {
 	n->session.message = crew_take;
 	n->session.over = crew_session_over;
@@ -205,10 +210,51 @@ static void printed_differs(void *arg, struct printed *p)
 	c->handler.differs(c->handler.arg, p->rank, p->which);
 }
 
-static hale_status_t create_ranks(struct crew *c, struct error *err)
+static void passed_tell(void *arg)
+{
+	struct crew *c = arg;
+
+	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++) {
+		for (int i = 0; i < 2; i++) {
+			uint64_t at = c->ranks[r].out[i].handed;
+
+			if (at == c->ranks[r].passed[i])
+				continue;
+			c->ranks[r].passed[i] = at;
+			node_send(&c->nodes[c->placement.node_of[r]],
+				  &(struct message){
+				      .type = MSG_PASSED, .rank = r, .value = i + 1, .number = at});
+		}
+	}
+}
+
+static void passed(void *arg, int which, uint32_t rank, uint64_t position)
+{
+	struct crew *c = arg;
+
+	c->ranks[rank].out[which - 1].handed = position;
+	if (!c->passed.armed)
+		loop_timer_set(c->loop, &c->passed, PASSED_SECONDS, passed_tell, c);
+}
+
+static void keeper_gone(void *arg)
+{
+	struct crew *c = arg;
+
+	if (c->handler.keeper_gone(c->handler.arg))
+		for (int i = 0; i < 2; i++)
+			outlet_keep_on(&c->out[i]);
+}
+
+hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 {
 	outlet_init(&c->out[0], c->loop, STDOUT_FILENO, "stdout", crew_outlet_drained, c);
 	outlet_init(&c->out[1], c->loop, STDERR_FILENO, "stderr", crew_outlet_drained, c);
+	for (int i = 0; c->config.keeper && i < 2; i++) {
+		c->out[i].passed = passed;
+		c->out[i].keeper_gone = keeper_gone;
+		outlet_keep(&c->out[i], c->config.keeper, i + 1);
+	}
 	feed_init(&c->feed, c->loop, STDIN_FILENO);
 	c->feed.send = feed_send;
 	c->feed.send_end = feed_send_end;
@@ -229,7 +275,7 @@ static hale_status_t create_ranks(struct crew *c, struct error *err)
 	return HALE_OK;
 }
 
-static void describe_nodes(struct crew *c)
+void crew_describe(struct crew *c)
 {
 	const struct crew_config *g = &c->config;
 
@@ -266,7 +312,7 @@ hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_c
 		c->count = 0;
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the nodes");
 	}
-	describe_nodes(c);
+	crew_describe(c);
 	/* a single node of this machine has nobody who could start its ranks a second time */
 	if (config->hosts || c->count > 1)
 		c->config.setup.lease_ns = (uint64_t)(config->node_timeout * 1e9);
@@ -277,9 +323,9 @@ hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_c
 
 		status = fork_agent(&c->nodes[k], &fd, err);
 		if (status == HALE_OK)
-			status = add_session(&c->nodes[k], fd, err);
+			status = crew_session_add(&c->nodes[k], fd, err);
 	}
-	return status == HALE_OK ? create_ranks(c, err) : status;
+	return status == HALE_OK ? crew_ranks_create(c, err) : status;
 }
 
 static hale_status_t introduce(struct node *n, struct error *err)
@@ -314,9 +360,9 @@ hale_status_t crew_start(struct crew *c, struct error *err)
 		int fd = -1;
 
 		if (!n->local) {
-			status = start_launcher(n, &fd, err);
+			status = crew_launcher_start(n, &fd, err);
 			if (status == HALE_OK)
-				status = add_session(n, fd, err);
+				status = crew_session_add(n, fd, err);
 		}
 		if (status == HALE_OK)
 			status = introduce(n, err);
@@ -389,17 +435,20 @@ void crew_destroy(struct crew *c)
 {
 	if (!c->loop) /* never created */
 		return;
-	for (uint32_t r = 0; c->ranks && r < c->nranks; r++)
+	for (uint32_t r = 0; c->ranks && !c->abandoned && r < c->nranks; r++)
 		for (int i = 0; i < 2; i++)
 			printed_end(&c->ranks[r].out[i]);
-	let_go(c);
+	if (!c->abandoned)
+		let_go(c);
+	loop_timer_clear(c->loop, &c->passed);
 	for (uint32_t r = 0; c->ranks && r < c->nranks; r++)
 		for (int i = 0; i < 2; i++)
 			printed_fini(&c->ranks[r].out[i]);
 	if (c->ranks) {
 		feed_fini(&c->feed);
 		for (int i = 0; i < 2; i++) {
-			outlet_flush(&c->out[i]);
+			if (!c->abandoned)
+				outlet_flush(&c->out[i]);
 			outlet_fini(&c->out[i]);
 		}
 	}

@@ -223,6 +223,10 @@ static void relay_address(struct node *n, const struct message *m)
 
 	if (m->id != c->generation)
 		return;
+	if (c->adopting) {
+		crew_adopt_address(c, m);
+		return;
+	}
 	for (uint32_t k = 0; k < c->count; k++)
 		if (&c->nodes[k] != n && node_usable(&c->nodes[k]))
 			node_send(&c->nodes[k], m);
@@ -347,6 +351,10 @@ void crew_take(void *node, const struct message *m)
 		n->bye = true;
 		snprintf(n->why, sizeof(n->why), "%s", m->text);
 		crew_session_over(n, m->text);
+		break;
+	case MSG_ATTACHED:
+	case MSG_SUPERSEDED:
+		crew_adopt_take(n, m);
 		break;
 	case MSG_MOVE_READY:
 	case MSG_MOVE_SPAWNED:

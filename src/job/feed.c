@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -64,10 +65,15 @@ void feed_continue_file(struct feed *f, const char *path, uint64_t start)
 }
 
 /* Where spooled input goes: a file without a name, on a disk if there is one to write to. */
-static int make_spool(void)
+static int make_spool(const struct feed *f)
 {
 	const char *dirs[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 
+	if (f->keep[0]) {
+		int fd = open(f->keep, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		if (fd >= 0)
+			return fd;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
 		int fd = dirs[i] ? open(dirs[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
 		if (fd >= 0)
@@ -79,7 +85,7 @@ static int make_spool(void)
 static bool spool_append(struct feed *f, const char *bytes, size_t len)
 {
 	if (f->spool < 0)
-		f->spool = make_spool();
+		f->spool = make_spool(f);
 	while (len > 0) {
 		ssize_t n = pwrite(f->spool, bytes, len, (off_t)f->spool_end);
 		if (n <= 0) {
@@ -110,6 +116,43 @@ void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position
 			break;
 	if (fd >= 0)
 		close(fd);
+}
+
+void feed_keep_in(struct feed *f, const char *path)
+{
+	snprintf(f->keep, sizeof(f->keep), "%s", path);
+}
+
+void feed_continue_spool(struct feed *f, const char *path, uint64_t begin, bool ended)
+{
+	struct stat st;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (f->is_file) { /* what is hale's stdin now follows */
+		f->is_file = false;
+		f->source = f->spool;
+		f->spool = -1;
+		f->spool_end = 0;
+	}
+	if (fd >= 0 && fstat(fd, &st) == 0) {
+		f->spool = fd;
+		f->spool_begin = begin;
+		f->spool_end = (uint64_t)st.st_size;
+	}
+	if (ended) {
+		f->source = -1;
+		f->at_end = true;
+	}
+}
+
+void feed_go_on(struct feed *f, uint64_t position, size_t waiting, bool open)
+{
+	f->open = open;
+	f->fed = position;
+	f->window = waiting < FEED_WINDOW ? FEED_WINDOW - waiting : 0;
+	if (!f->is_file && f->fed > f->spool_end)
+		f->spool_begin = f->spool_end = f->fed;
+	pump(f);
 }
 
 static void stop_reading(struct feed *f)

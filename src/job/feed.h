@@ -32,7 +32,8 @@ struct feed {
 	bool is_file;
 	uint64_t file_start; /* offset in the spool of the byte numbered 0, for a file */
 	uint64_t spool_begin, spool_end, fed;
-	bool at_end; /* spool_end is the end of all input */
+	char keep[512]; /* where the spool is to be; "": a file without a name */
+	bool at_end;	/* spool_end is the end of all input */
 };
 
 /* source: hale's stdin (stays the caller's). send, send_end and arg are the caller's to set. */
@@ -44,6 +45,14 @@ void feed_fini(struct feed *f);
 void feed_continue_file(struct feed *f, const char *path, uint64_t start);
 void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position);
 
+/* Keeps what is read in that file, which another head can open. */
+void feed_keep_in(struct feed *f, const char *path);
+/* Another head has read so far into that file; nothing more can be read if it was at the end. Else
+ * hale's own stdin follows. */
+void feed_continue_spool(struct feed *f, const char *path, uint64_t begin, bool ended);
+/* Rank 0 runs, and so much of its input has reached its node, of which the last `waiting` bytes are
+ * not in its pipe. open: it takes more. */
+void feed_go_on(struct feed *f, uint64_t position, size_t waiting, bool open);
 /* Rank 0 is about to start, with so much of its input consumed. */
 void feed_open(struct feed *f, uint64_t position);
 /* So many bytes more are in its pipe. */

@@ -161,16 +161,10 @@ static void become_guardian(const struct guardian *g, int pipe, int link)
 	guard(g);
 }
 
-hale_status_t guardian_start(struct guardian *g, uint32_t nranks, int link, bool leased,
-			     struct error *err)
+static hale_status_t start(struct guardian *g, int link, struct error *err)
 {
 	int ends[2];
 
-	*g = (struct guardian){.count = nranks, .leased = leased, .pipe = -1};
-	g->page = mmap(NULL, page_bytes(nranks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		       -1, 0);
-	if (g->page == MAP_FAILED)
-		g->page = NULL;
 	if (!g->page || pipe2(ends, O_CLOEXEC) != 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start the guardian of the ranks");
 	g->pid = fork();
@@ -178,22 +172,53 @@ hale_status_t guardian_start(struct guardian *g, uint32_t nranks, int link, bool
 		become_guardian(g, ends[0], link);
 	close(ends[0]);
 	g->pipe = ends[1];
-	if (g->pid < 0)
-		return error_sys(err, HALE_ERR_SYSTEM, "cannot start the guardian of the ranks");
-	return HALE_OK;
+	if (g->pid > 0)
+		return HALE_OK;
+	close(g->pipe);
+	g->pipe = -1;
+	return error_sys(err, HALE_ERR_SYSTEM, "cannot start the guardian of the ranks");
+}
+
+hale_status_t guardian_start(struct guardian *g, uint32_t nranks, int link, bool leased,
+			     struct error *err)
+{
+	*g = (struct guardian){.count = nranks, .leased = leased, .pipe = -1};
+	g->page = mmap(NULL, page_bytes(nranks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	if (g->page == MAP_FAILED)
+		g->page = NULL;
+	return start(g, link, err);
+}
+
+static void let_go(pid_t pid, int pipe)
+{
+	ssize_t n = write(pipe, "q", 1);
+
+	(void)n;
+	close(pipe);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+hale_status_t guardian_relink(struct guardian *g, int link, struct error *err)
+{
+	struct guardian before = *g;
+	hale_status_t status;
+
+	if (!g->page || g->pid <= 0)
+		return HALE_OK;
+	status = start(g, link, err);
+	if (status == HALE_OK)
+		let_go(before.pid, before.pipe);
+	else
+		*g = before;
+	return status;
 }
 
 void guardian_end(struct guardian *g)
 {
-	ssize_t n = 0;
-
-	if (g->pid > 0) {
-		n = write(g->pipe, "q", 1);
-		(void)n;
-		close(g->pipe);
-		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
+	if (g->pid > 0)
+		let_go(g->pid, g->pipe);
 	if (g->page)
 		munmap(g->page, page_bytes(g->count));
 	*g = (struct guardian){.pipe = -1};

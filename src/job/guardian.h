@@ -50,6 +50,8 @@ static inline bool guardian_over(const struct guardian *g)
 {
 	return g->page && atomic_load(&g->page->over);
 }
+/* Another link: a new process takes its place, and then the old one goes. */
+hale_status_t guardian_relink(struct guardian *g, int link, struct error *err);
 /* The ranks are gone: lets the guardian go, and reaps it. */
 void guardian_end(struct guardian *g);
 

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "job/head_private.h"
 #include "job/migrate.h"
+#include "job/succession.h"
 #include "job/watch.h"
 
 enum { GRACE_SECONDS = 5, POLITE_SECONDS = 1 };
@@ -65,7 +66,7 @@ const char *head_state_name(const struct head *h)
 {
 	switch (h->state) {
 	case HEAD_STARTING:
-		return "starting";
+		return h->takeover ? "attaching" : "starting";
 	case HEAD_RUNNING:
 		if (h->ckpt.phase != CKPT_IDLE)
 			return "checkpointing";
@@ -118,6 +119,7 @@ void head_end_by_request(struct head *h)
 	checkpoint_abandon(h, "the job ends");
 	migrate_drop(h, "the job ends");
 	h->state = HEAD_ENDING;
+	succession_save(h);
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	if (h->polite)
 		loop_timer_set(&h->loop, &h->grace, POLITE_SECONDS, end_ranks, h);
@@ -270,6 +272,7 @@ void head_roll_back(struct head *h)
 	recover_check_stop(h);
 	migrate_drop(h, "all ranks go back to a checkpoint");
 	h->state = HEAD_CLEARING;
+	succession_save(h);
 	head_profile_turn(h);
 	kill_all(h);
 	all_gone_soon(h);
@@ -411,6 +414,7 @@ static void restored_one(struct head *h, uint32_t rank)
 	json_uint(&j, "checkpoint", h->recovery.target);
 	json_uint(&j, "generation", h->generation);
 	record_end(&h->record, &j);
+	succession_save(h);
 	checkpoint_interval_start(h);
 	recover_check_start(h);
 	checkpoint_poll(h);

@@ -17,10 +17,12 @@
 #include <stdint.h>
 #include "job/crew.h"
 #include "job/job.h"
+#include "job/keeper.h"
 #include "job/levels.h"
 #include "job/options.h"
 #include "job/program.h"
 #include "job/report.h"
+#include "job/takeover.h"
 #include "store/store.h"
 
 typedef enum head_state {
@@ -163,6 +165,13 @@ struct head {
 	uint64_t random;
 	struct control *control;
 	const struct head_start *start;
+	/* where another head may follow this one (takeover.h) */
+	uint32_t epoch; /* 0: none may, or not yet */
+	char tag[TAKEOVER_TAG];
+	struct keeper keeper;
+	bool superseded, save_failed;
+	bool placing; /* ranks have new places, and have not been started there */
+	struct takeover *takeover; /* this one has followed another; NULL: it has not */
 	struct hosts hosts;
 	char wdir[PATH_MAX];	  /* of the ranks on other machines */
 	char local[PATH_MAX];	  /* --ckpt-local, absolute */
@@ -183,6 +192,8 @@ struct head_start {
 	const char *job;		       /* its id; NULL: to be made */
 	const struct store_manifest *manifest; /* NULL: a fresh job */
 	const char *job_folder;		       /* of the manifest's checkpoint */
+	struct takeover *takeover;	       /* the job runs; the options are those of */
+	uint32_t epoch;			       /* the head of this epoch */
 };
 int head_run(const struct head_start *start);
 

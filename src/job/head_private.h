@@ -22,6 +22,10 @@ hale_status_t head_launch_all(struct head *h, struct error *err);
 /* The job can't begin, or can't begin again. */
 void head_cannot_begin(struct head *h, const struct error *err);
 
+/* head_run.c: the agents are there already, nodes as crew_adopt wants them. */
+hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t count,
+			 struct error *err);
+
 /* recover.c: the job begins from a checkpoint. */
 hale_status_t recover_begin(struct head *h, const struct store_manifest *m, const char *job_folder,
 			    struct error *err);

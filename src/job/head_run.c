@@ -15,6 +15,7 @@
 #include "job/head.h"
 #include "job/head_private.h"
 #include "job/migrate.h"
+#include "job/succession.h"
 #include "job/watch.h"
 
 #define LOST_SECONDS 1.0
@@ -53,7 +54,9 @@ static void reap(struct head *h)
 	int status;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status))
+		if (pid == h->keeper.pid)
+			h->keeper.pid = 0;
+		else if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status))
 			recover_child(h, pid, status);
 }
 
@@ -73,6 +76,9 @@ static void take_signal(struct head *h, int sig)
 		stop_everything(h);
 		break;
 	case SIGCONT:
+		/* it may have stood still for long */
+		if (takeover_check(h))
+			break;
 		crew_signal_all(&h->crew, SIGCONT);
 		feed_retry(&h->crew.feed);
 		break;
@@ -196,6 +202,7 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 	watch_nodes(h);
 	if (h->state == HEAD_RUNNING || h->state == HEAD_CLEARING || h->state == HEAD_RESTORING)
 		levels_node_lost(h, node);
+	succession_save(h);
 	if (h->state == HEAD_STARTING && !node->spare) {
 		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
 		head_cannot_begin(h, &err);
@@ -244,7 +251,7 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 
 static void on_ended(void *arg, uint32_t rank, int status)
 {
-	if (!migrate_ended(arg, rank, status))
+	if (!takeover_ended(arg, rank, status) && !migrate_ended(arg, rank, status))
 		head_rank_ended(arg, rank, status);
 }
 
@@ -307,6 +314,60 @@ static void on_differs(void *arg, uint32_t rank, int which)
 		 rank, which == 1 ? "stdout" : "stderr");
 }
 
+static void on_laying_out(void *arg)
+{
+	struct head *h = arg;
+
+	h->placing = true;
+	if (!takeover_check(h))
+		succession_save(h);
+}
+
+static bool on_may_grant(void *arg)
+{
+	return !takeover_check(arg);
+}
+
+static hale_status_t start_keeper(struct head *h, struct error *err)
+{
+	uint64_t(*printed)[2] = calloc(h->nranks, sizeof(*printed));
+	struct keeper_config config = {.job = h->job,
+				       .folder = h->store.job_folder,
+				       .program = h->program->path,
+				       .epoch = h->epoch,
+				       .nranks = h->nranks,
+				       .grace = h->o->head_grace,
+				       .printed = printed};
+	hale_status_t status;
+
+	if (!printed)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the keeper");
+	for (uint32_t r = 0; r < h->nranks; r++)
+		for (int i = 0; i < 2; i++)
+			printed[r][i] = h->crew.ranks ? h->crew.ranks[r].out[i].handed
+						      : takeover_printed(h, r, i);
+	status = keeper_start(&h->keeper, &config, err);
+	free(printed);
+	return status;
+}
+
+/* It was killed, or the head that comes after this one has asked it. */
+static bool on_keeper_gone(void *arg)
+{
+	struct head *h = arg;
+	struct error err;
+
+	if (takeover_check(h))
+		return false;
+	head_say(h, "the process that writes the job's output was killed; some of it may be lost");
+	keeper_leave(&h->keeper);
+	if (start_keeper(h, &err) == HALE_OK)
+		return true;
+	log_warn("%s", err.text);
+	head_end(h, EXIT_UNRECOVERED);
+	return false;
+}
+
 /* ---- beginning ---- */
 
 /* Agents elsewhere have another working folder, or none. */
@@ -362,12 +423,10 @@ static void keep_off_the_network(const struct head *h)
 		setenv("UCX_NET_DEVICES", "lo", 0);
 }
 
-static hale_status_t start_crew(struct head *h, struct placement *placement, uint32_t nodes,
-				struct error *err)
+static struct crew_config make_config(struct head *h)
 {
 	const struct options *o = h->o;
 	struct crew_config config = {.hosts = h->hosts.count > 0 ? &h->hosts : NULL,
-				     .nodes = nodes,
 				     .spares = (uint32_t)o->spares,
 				     .launcher = o->launcher,
 				     .node_timeout = o->node_timeout,
@@ -379,23 +438,9 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 					       .exports = o->exports,
 					       .wdir = o->wdir,
 					       .local = o->ckpt_local,
-					       .bind = (uint32_t)o->bind}};
-	struct crew_handler handler = {.ready = on_ready,
-				       .failed = on_failed,
-				       .lost = on_lost,
-				       .not_spawned = on_not_spawned,
-				       .hello = on_hello,
-				       .packet = on_packet,
-				       .ended = on_ended,
-				       .stray = on_stray,
-				       .cleared = on_cleared,
-				       .checked = on_checked,
-				       .looked = on_looked,
-				       .differs = on_differs,
-				       .moved = migrate_message,
-				       .events = watch_carried,
-				       .copied = on_copied,
-				       .arg = h};
+					       .bind = (uint32_t)o->bind,
+					       .folder = "",
+					       .tag = ""}};
 
 	/* elsewhere the working folder is the one of the same name */
 	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->wdir))
@@ -403,6 +448,82 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 	config.setup.flags = (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) |
 			     (o->no_mpi ? SETUP_NO_MPI : 0) | (o->net_encrypt ? SETUP_ENCRYPT : 0) |
 			     (o->no_fsync ? SETUP_NOFSYNC : 0);
+	if (!takeover_possible(h))
+		return config;
+	config.setup.grace_ns = (uint64_t)(o->head_grace * 1e9);
+	config.setup.epoch = h->epoch;
+	config.setup.folder = h->store.job_folder;
+	config.setup.tag = h->tag;
+	config.keeper = &h->keeper;
+	return config;
+}
+
+static struct crew_handler make_handler(struct head *h)
+{
+	return (struct crew_handler){.ready = on_ready,
+				     .failed = on_failed,
+				     .lost = on_lost,
+				     .not_spawned = on_not_spawned,
+				     .hello = on_hello,
+				     .packet = on_packet,
+				     .ended = on_ended,
+				     .stray = on_stray,
+				     .cleared = on_cleared,
+				     .checked = on_checked,
+				     .looked = on_looked,
+				     .differs = on_differs,
+				     .moved = migrate_message,
+				     .events = watch_carried,
+				     .copied = on_copied,
+				     .attached = takeover_attached,
+				     .no_answer = takeover_no_answer,
+				     .superseded = takeover_superseded,
+				     .keeper_gone = on_keeper_gone,
+				     .laying_out = on_laying_out,
+				     .may_grant = on_may_grant,
+				     .arg = h};
+}
+
+/* Where another head may follow: a record, a process that writes the output, a name for the agents
+ * to be found by. */
+static hale_status_t prepare_takeover(struct head *h, struct error *err)
+{
+	uint64_t tag;
+	hale_status_t status;
+
+	if (!takeover_possible(h))
+		return HALE_OK;
+	status = head_open_store(h, err);
+	if (status != HALE_OK)
+		return status;
+	if (getrandom(&tag, sizeof(tag), 0) != (ssize_t)sizeof(tag))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a name for the agents");
+	snprintf(h->tag, sizeof(h->tag), "%016lx", (unsigned long)tag);
+	h->epoch = succession_newest(h->store.job_folder) + 1;
+	return start_keeper(h, err);
+}
+
+/* Its input, too, outlives the head. */
+static void keep_input(struct head *h)
+{
+	char path[PATH_MAX + 16];
+
+	if (!takeover_possible(h))
+		return;
+	snprintf(path, sizeof(path), "%s/stdin.spool", h->store.job_folder);
+	feed_keep_in(&h->crew.feed, path);
+}
+
+static hale_status_t start_crew(struct head *h, struct placement *placement, uint32_t nodes,
+				struct error *err)
+{
+	hale_status_t status = prepare_takeover(h, err);
+	struct crew_config config = make_config(h);
+	struct crew_handler handler = make_handler(h);
+
+	if (status != HALE_OK)
+		return status;
+	config.nodes = nodes;
 	if (getrandom(config.setup.secret, sizeof(config.setup.secret), 0) !=
 	    (ssize_t)sizeof(config.setup.secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
@@ -413,7 +534,26 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 		log_info("the program's DT_RPATH would find %s first, so hale's libmpi.so.40 is "
 			 "preloaded",
 			 h->program->other_mpi);
-	return crew_create(&h->crew, &h->loop, &config, &handler, err);
+	status = crew_create(&h->crew, &h->loop, &config, &handler, err);
+	keep_input(h);
+	return status == HALE_OK && takeover_possible(h) ? succession_claim(h, err) : status;
+}
+
+hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t count,
+			 struct error *err)
+{
+	hale_status_t status = start_keeper(h, err);
+	struct crew_config config = make_config(h);
+	struct crew_handler handler = make_handler(h);
+
+	if (status == HALE_OK && takeover_check(h))
+		return error_set(err, HALE_ERR_STATE, "another head has taken over job %s", h->job);
+	if (status == HALE_OK)
+		keeper_release(h->job, h->epoch - 1);
+	if (status == HALE_OK)
+		status = crew_adopt(&h->crew, &h->loop, &config, &handler, nodes, count, err);
+	keep_input(h);
+	return status;
 }
 
 hale_status_t head_launch_all(struct head *h, struct error *err)
@@ -428,6 +568,8 @@ hale_status_t head_launch_all(struct head *h, struct error *err)
 		head_rank_reset(h, r, -1);
 		crew_spawn(&h->crew, r, h->program->path, NULL, beginning);
 	}
+	h->placing = false;
+	succession_save(h);
 	return HALE_OK;
 }
 
@@ -464,6 +606,22 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 		status =
 		    placement_make(p, h->nranks, (uint32_t)o->nodes, (uint32_t)o->per_node, err);
 	*nodes = p->nodes;
+	return status;
+}
+
+/* Another head has begun it. If that fails the agents are left to the next one. */
+static hale_status_t begin_again(struct head *h, struct error *err)
+{
+	hale_status_t status = signals_start(h, err);
+
+	if (status == HALE_OK)
+		status = takeover_begin(h, err);
+	if (status == HALE_OK)
+		status = watch_start(h, err);
+	if (status == HALE_OK)
+		status = control_start(h, err);
+	if (status != HALE_OK)
+		crew_abandon(&h->crew);
 	return status;
 }
 
@@ -571,10 +729,17 @@ static void end(struct head *h)
 	checkpoint_fini(h);
 	recover_fini(h);
 	levels_fini(h);
-	write_end(h);
+	if (!h->superseded)
+		write_end(h);
 	watch_stop(h);
 	control_stop(h);
 	crew_destroy(&h->crew);
+	if (h->superseded || h->crew.abandoned)
+		keeper_leave(&h->keeper);
+	else
+		keeper_end(&h->keeper);
+	if (!h->crew.abandoned)
+		succession_end(h);
 	head_profile_fini(h);
 	hosts_fini(&h->hosts);
 	record_fini(&h->record);
@@ -605,6 +770,7 @@ int head_run(const struct head_start *start)
 	else
 		make_job_id(h);
 	h->signals = -1;
+	h->keeper.out[0] = h->keeper.out[1] = -1;
 	h->random = h->o->seed;
 	h->report = (struct report){.job = h->job, .ranks = h->nranks, .seed = h->o->seed};
 	record_init(&h->record);
@@ -618,7 +784,9 @@ int head_run(const struct head_start *start)
 	checkpoint_init(h);
 	levels_init(h);
 	h->start = start;
-	if (begin(h, &err) != HALE_OK)
+	h->epoch = start->epoch;
+	h->takeover = start->takeover;
+	if ((start->takeover ? begin_again(h, &err) : begin(h, &err)) != HALE_OK)
 		head_cannot_begin(h, &err);
 	loop_run(&h->loop);
 	exit_status = h->exit_status;

@@ -40,6 +40,8 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_LEASE, "n")	/* granted: what ASK number n asked for */                         \
 	M(MSG_PAUSE, "v")	/* 1: the job stands still, 0: it goes on */                       \
 	M(MSG_QUIT, "")		/* the job is over */                                              \
+	M(MSG_ATTACH, "i")   /* a new head, of epoch i, takes over; the first one on a session */  \
+	M(MSG_PASSED, "rvn") /* rank's stream v is printed up to n */                              \
 	M(MSG_MOVE_BEGIN,                                                                          \
 	  "itx") /* ranks are to live there, in segments of generation i; t: folder */             \
 	M(MSG_MOVE_SINK, "rpts")  /* as SPAWN: who becomes rank's copy */                          \
@@ -71,6 +73,8 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_COPIES_AT, "ts") /* addresses t of the node's copier; its folder s */                \
 	M(MSG_COPIED, "ribfvnt")  /* of COPY; status v, and why; fetched: its base n, program t */ \
 	M(MSG_BYE, "t")		  /* no process of the job is left on this node; why */            \
+	M(MSG_ATTACHED, "x")	  /* what is there (takeover.h): this is the head now */           \
+	M(MSG_SUPERSEDED, "it")	  /* the head is of epoch i: not you */                            \
 	M(MSG_MOVE_READY, "ivtx") /* of BEGIN i; status v, and why; x: where it listens */         \
 	M(MSG_MOVE_SPAWNED, "rvt") /* of MOVE_SINK: its pid; or 0, and why not */                  \
 	M(MSG_MOVE_HELLO, "rvip")  /* copy v of rank is whole since stop i, streams at p */        \

@@ -79,6 +79,10 @@ static void a_setup_comes_out_as_it_went_in(void **state)
 	struct setup s = {.flags = SETUP_NO_MPI,
 			  .nranks = 4,
 			  .lease_ns = 77,
+			  .grace_ns = 78,
+			  .epoch = 3,
+			  .folder = "/there",
+			  .tag = "0123",
 			  .job = "job.1",
 			  .name = "n1",
 			  .program = "/bin/true",
@@ -94,6 +98,10 @@ static void a_setup_comes_out_as_it_went_in(void **state)
 	assert_int_equal(back.lease_ns, 77);
 	assert_string_equal(back.job, "job.1");
 	assert_string_equal(back.wdir, "");
+	assert_int_equal(back.grace_ns, 78);
+	assert_int_equal(back.epoch, 3);
+	assert_string_equal(back.folder, "/there");
+	assert_string_equal(back.tag, "0123");
 	assert_string_equal(back.argv[1], "an argument");
 	assert_null(back.argv[3]);
 	assert_null(back.environ[0]);

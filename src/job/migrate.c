@@ -26,6 +26,7 @@
 #include "ftb/ftb.h"
 #include "job/head_private.h"
 #include "job/migrate_private.h"
+#include "job/succession.h"
 #include "job/watch_private.h"
 
 #define LOOK_SECONDS 0.05
@@ -49,6 +50,8 @@ bool migrate_stops(const struct head *h)
 }
 
 /* ---- the end ---- */
+
+static void look_again(struct head *h);
 
 static void move_free(struct head *h)
 {
@@ -130,6 +133,29 @@ void migrate_give_up(struct head *h, const char *why)
 	migrate_cancelled(h);
 }
 
+void migrate_inherit(struct head *h, uint32_t id, uint32_t from)
+{
+	struct migration *v = h->move = calloc(1, sizeof(*v));
+
+	if (!v)
+		return;
+	v->generation = id;
+	v->from = v->to = from;
+	v->coming = calloc(h->nranks, sizeof(*v->coming));
+	v->movers = calloc(h->nranks, sizeof(*v->movers));
+	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
+	v->began = v->moved_at = clock_seconds();
+	if (!v->coming || !v->movers || !v->awaited) {
+		move_free(h);
+		return;
+	}
+	memcpy(v->coming, h->crew.placement.node_of, h->nranks * sizeof(*v->coming));
+	v->phase = PREPARING;
+	h->ckpt.chain_broken = true;
+	look_again(h);
+	migrate_give_up(h, "its head has ended meanwhile");
+}
+
 void migrate_drop(struct head *h, const char *why)
 {
 	struct error err;
@@ -204,6 +230,7 @@ void migrate_done(struct head *h)
 	inject_arm_mailboxes(h);
 	watch_nodes(h);
 	control_migrated(h, &m, NULL);
+	succession_save(h);
 	checkpoint_poll(h);
 }
 
@@ -299,6 +326,7 @@ bool migrate_checked(struct head *h, const struct error *err)
 	if (v->folder)
 		name_folder(h);
 	await_all(h);
+	succession_save(h);
 	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_BEGIN,
 						  .id = v->generation,

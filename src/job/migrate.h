@@ -27,6 +27,9 @@ void migrate_message(void *head, const struct node *node, const struct message *
 /* A node is lost. True: it had copies that may have been ranks already, *rank is one of them. */
 bool migrate_node_lost(struct head *h, const struct node *node, uint32_t *rank);
 
+/* One of another head, which nobody has told to go on yet: all ranks stay. id: the generation that
+ * it was to lead to. */
+void migrate_inherit(struct head *h, uint32_t id, uint32_t from);
 /* All ranks stay; nothing if it is too late for that, or none is under way. */
 void migrate_give_up(struct head *h, const char *why);
 /* All ranks are being ended: there is nothing to be undone. */

@@ -10,6 +10,7 @@
 #include "ftb/ftb.h"
 #include "job/head_private.h"
 #include "job/migrate_private.h"
+#include "job/succession.h"
 #include "job/watch_private.h"
 
 enum { STREAMS = 4 };
@@ -44,6 +45,7 @@ static void go_if_whole(struct head *h)
 	v->phase = GOING;
 	v->moved_at = clock_seconds();
 	h->crew.generation = v->generation;
+	succession_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_GO, .id = v->generation});
 }
 
@@ -69,6 +71,7 @@ static void release_if_moved(struct head *h)
 	crew_move_over(&h->crew, v->from);
 	v->phase = RELEASING;
 	v->moved_at = clock_seconds();
+	succession_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
 	over_if_resumed(h);
 }

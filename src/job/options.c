@@ -103,6 +103,15 @@ static hale_status_t take_net_security(struct parser *p)
 				  "(and all that is sent is encrypted and authenticated)");
 }
 
+static hale_status_t take_head_grace(struct parser *p)
+{
+	return units_parse_seconds(p->value, &p->o->head_grace) &&
+		       (p->o->head_grace == 0 || p->o->head_grace >= 1) &&
+		       p->o->head_grace <= 30 * 86400.0
+		   ? HALE_OK
+		   : bad_value(p, "a time from 1s to 30 days (0: the job ends with hale run)");
+}
+
 static hale_status_t take_every(struct parser *p)
 {
 	p->o->given_every = true;
@@ -379,6 +388,7 @@ static const struct option known_options[] = {
     {"--launcher", 1, false, take_launcher},
     {"--node-timeout", 1, false, take_node_timeout},
     {"--net-security", 1, false, take_net_security},
+    {"--head-grace", 1, false, take_head_grace},
     {"--ckpt-every", 1, false, take_every},
     {"--ckpt-dir", 1, false, take_dir},
     {"--ckpt-local", 1, false, take_local},
@@ -495,6 +505,10 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "'%s': hale restart takes one checkpoint and nothing behind it",
 				 o->program[1]);
+	if (o->head_grace > 0 && o->ckpt_local)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--head-grace goes not with --ckpt-local: a new head would not know "
+				 "where the copies are");
 	if (o->no_events && (o->events || o->rules || o->monitor_count > 0))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--no-events goes with none of --events, --rules, --monitor");

@@ -33,6 +33,7 @@ struct options {
 	const char *host_list;
 	const char *launcher; /* template; NULL: ssh, or srun in a Slurm allocation */
 	bool net_encrypt;     /* what ranks of different nodes send each other */
+	double head_grace;    /* seconds that the job outlives its head; 0: not at all */
 	double node_timeout;  /* seconds without a word after which a node is given up */
 	char **program;	      /* argv of the program, NULL-terminated; points into main's argv */
 	const char *wdir;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "job/keeper.h"
 
 void outlet_init(struct outlet *o, struct loop *loop, int fd, const char *name,
 		 void (*drained)(void *arg), void *arg)
@@ -68,10 +69,29 @@ static bool write_some(struct outlet *o)
 	return n > 0;
 }
 
+/* True: a frame has gone. */
+static bool send_frame(struct outlet *o)
+{
+	struct outlet_frame f;
+	int sent;
+
+	memcpy(&f, o->bytes + o->begin, sizeof(f));
+	sent = keeper_send(o->keeper, o->which, f.rank, f.position, o->bytes + o->begin + sizeof(f),
+			   f.len);
+	if (sent > 0) {
+		o->begin += sizeof(f) + f.len;
+		o->passed(o->arg, o->which, f.rank, f.position);
+	} else if (sent < 0) {
+		loop_remove(o->loop, &o->source);
+		o->keeper_gone(o->arg);
+	}
+	return sent > 0;
+}
+
 static void pump(struct outlet *o)
 {
-	while (o->begin < o->end && has_room(o))
-		if (!write_some(o))
+	while (o->begin < o->end)
+		if (o->keeper ? !send_frame(o) : !has_room(o) || !write_some(o))
 			break;
 	if (o->begin == o->end)
 		o->begin = o->end = 0;
@@ -110,6 +130,14 @@ static bool make_room(struct outlet *o, size_t len)
 	return true;
 }
 
+static void start(struct outlet *o)
+{
+	pump(o);
+	if (o->begin < o->end && o->source.fd < 0)
+		loop_add(o->loop, &o->source, o->keeper ? o->keeper->out[o->which - 1] : o->fd,
+			 EPOLLOUT, ready, o);
+}
+
 void outlet_write(struct outlet *o, const void *bytes, size_t len)
 {
 	if (o->broken || len == 0)
@@ -121,9 +149,42 @@ void outlet_write(struct outlet *o, const void *bytes, size_t len)
 	}
 	memcpy(o->bytes + o->end, bytes, len);
 	o->end += len;
-	pump(o);
-	if (o->begin < o->end && o->source.fd < 0)
-		loop_add(o->loop, &o->source, o->fd, EPOLLOUT, ready, o);
+	start(o);
+}
+
+void outlet_write_of(struct outlet *o, uint32_t rank, uint64_t position, const void *bytes,
+		     size_t len)
+{
+	const char *at = bytes;
+
+	if (!o->keeper) {
+		outlet_write(o, bytes, len);
+		return;
+	}
+	while (len > 0 && make_room(o, sizeof(struct outlet_frame) + KEEPER_PIECE)) {
+		uint32_t n = len < KEEPER_PIECE ? (uint32_t)len : KEEPER_PIECE;
+		struct outlet_frame f = {.position = position - (len - n), .rank = rank, .len = n};
+
+		memcpy(o->bytes + o->end, &f, sizeof(f));
+		memcpy(o->bytes + o->end + sizeof(f), at, n);
+		o->end += sizeof(f) + n;
+		at += n;
+		len -= n;
+	}
+	start(o);
+}
+
+void outlet_keep(struct outlet *o, struct keeper *keeper, int which)
+{
+	o->keeper = keeper;
+	o->which = which;
+	o->broken = false;
+}
+
+void outlet_keep_on(struct outlet *o)
+{
+	loop_remove(o->loop, &o->source);
+	start(o);
 }
 
 bool outlet_full(struct outlet *o)
@@ -142,10 +203,15 @@ bool outlet_empty(const struct outlet *o)
 void outlet_flush(struct outlet *o)
 {
 	while (o->begin < o->end && !o->broken) {
-		struct pollfd p = {.fd = o->fd, .events = POLLOUT};
+		struct pollfd p = {.fd = o->keeper ? o->keeper->out[o->which - 1] : o->fd,
+				   .events = POLLOUT};
 
-		if (poll(&p, 1, -1) == 1)
+		if (poll(&p, 1, -1) != 1)
+			continue;
+		if (!o->keeper)
 			write_some(o);
+		else if (!send_frame(o) && o->keeper->out[o->which - 1] < 0)
+			break;
 	}
 	o->begin = o->end = 0;
 }

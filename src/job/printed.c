@@ -34,9 +34,11 @@ static void write_line(struct printed *p, const char *text, size_t len)
 	char tag[32];
 	int n = p->tag ? snprintf(tag, sizeof(tag), "[%u] ", p->rank) : 0;
 
-	outlet_write(p->outlet, tag, (size_t)n);
-	outlet_write(p->outlet, p->line, p->line_len);
-	outlet_write(p->outlet, text, len);
+	outlet_write_of(p->outlet, p->rank, p->passed, tag, (size_t)n);
+	p->passed += p->line_len;
+	outlet_write_of(p->outlet, p->rank, p->passed, p->line, p->line_len);
+	p->passed += len;
+	outlet_write_of(p->outlet, p->rank, p->passed, text, len);
 	p->line_len = 0;
 }
 
@@ -75,7 +77,8 @@ static size_t next_piece(const struct printed *p, const char *text, size_t len, 
 static void pass_on(struct printed *p, const char *text, size_t len)
 {
 	if (p->alone && !p->tag) {
-		outlet_write(p->outlet, text, len);
+		p->passed += len;
+		outlet_write_of(p->outlet, p->rank, p->passed, text, len);
 		return;
 	}
 	while (len > 0) {
@@ -115,6 +118,16 @@ void printed_begin(struct printed *p, uint64_t position)
 		history_fini(&p->history);
 		history_init(&p->history, position);
 	}
+	p->passed = p->history.printed - p->line_len;
+}
+
+void printed_go_on(struct printed *p, uint64_t passed, uint64_t position)
+{
+	history_fini(&p->history);
+	history_init(&p->history, passed > position ? passed : position);
+	p->history.at = position;
+	p->passed = p->history.printed;
+	p->used = true;
 }
 
 void printed_end(struct printed *p)

@@ -29,7 +29,9 @@ struct printed {
 	void (*differs)(void *arg, struct printed *p); /* told once */
 	void *arg;
 	bool told;
-	bool used; /* something was passed on */
+	bool used;	 /* something was passed on */
+	uint64_t handed; /* what the keeper has for certain */
+	uint64_t passed; /* position of the next byte for the outlet */
 };
 
 void printed_init(struct printed *p, struct loop *loop, struct outlet *outlet, uint32_t rank,
@@ -38,6 +40,9 @@ void printed_fini(struct printed *p);
 
 /* A new process of the rank is about to start with its stream at position. */
 void printed_begin(struct printed *p, uint64_t position);
+/* Another head has printed up to passed (of which nothing more is known), and the rank goes on at
+ * position. */
+void printed_go_on(struct printed *p, uint64_t passed, uint64_t position);
 void printed_take(struct printed *p, const char *text, size_t len);
 /* The rank prints no more: lets go of an unfinished line. */
 void printed_end(struct printed *p);

@@ -10,6 +10,7 @@
 #include "image/image.h"
 #include "job/head.h"
 #include "job/head_private.h"
+#include "job/succession.h"
 #include "job/watch.h"
 
 void recover_fini(struct head *h)
@@ -241,6 +242,8 @@ static hale_status_t lay_out(struct head *h, struct error *err)
 
 		head_rank_reset(h, r, p->file[0] ? -1 : p->exit_status);
 	}
+	h->placing = false;
+	succession_save(h);
 	return HALE_OK;
 }
 

@@ -131,6 +131,71 @@ void report_print(const struct report *r, int exit_status, double wall_seconds, 
 	json_close_object(j);
 }
 
+static uint64_t whole(const struct json_value *v, const char *key)
+{
+	return (uint64_t)json_number_int(json_get(v, key), 0);
+}
+
+static double real(const struct json_value *v, const char *key)
+{
+	return json_number(json_get(v, key), 0);
+}
+
+static void read_checkpoint(struct report *r, const struct json_value *v)
+{
+	struct report_checkpoint c = {.id = (uint32_t)whole(v, "id"),
+				      .base = (uint32_t)whole(v, "base"),
+				      .bytes = whole(v, "bytes"),
+				      .pause_seconds = real(v, "pause_seconds"),
+				      .seconds = real(v, "seconds"),
+				      .at_seconds = real(v, "at_seconds"),
+				      .complete = json_truth(json_get(v, "complete"), false)};
+
+	snprintf(c.why, sizeof(c.why), "%s", json_text(json_get(v, "why"), ""));
+	report_add_checkpoint(r, &c);
+}
+
+static void read_failure(struct report *r, const struct json_value *v)
+{
+	struct report_failure *f =
+	    report_add_failure(r, (uint32_t)whole(v, "rank"), json_text(json_get(v, "node"), "?"),
+			       json_text(json_get(v, "reason"), "?"), real(v, "at_seconds"));
+
+	if (!f)
+		return;
+	f->rolled_back_to = (uint32_t)whole(v, "rolled_back_to");
+	f->lost_seconds = real(v, "lost_seconds");
+	f->restart_seconds = real(v, "restart_seconds");
+}
+
+static void read_migration(struct report *r, const struct json_value *v)
+{
+	struct report_migration m = {.ranks = (uint32_t)whole(v, "ranks"),
+				     .bytes = whole(v, "bytes"),
+				     .seconds = real(v, "seconds"),
+				     .downtime_seconds = real(v, "downtime_seconds"),
+				     .at_seconds = real(v, "at_seconds")};
+
+	snprintf(m.from, sizeof(m.from), "%s", json_text(json_get(v, "from"), "?"));
+	snprintf(m.to, sizeof(m.to), "%s", json_text(json_get(v, "to"), "?"));
+	report_add_migration(r, &m);
+}
+
+void report_read(struct report *r, const struct json_value *v)
+{
+	const struct json_value *list = json_get(v, "checkpoints");
+
+	r->restarts = (uint32_t)whole(v, "restarts");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_checkpoint(r, json_at(list, i));
+	list = json_get(v, "failures");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_failure(r, json_at(list, i));
+	list = json_get(v, "migrations");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_migration(r, json_at(list, i));
+}
+
 hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
 				struct error *err)
 {

@@ -69,6 +69,8 @@ void report_print(const struct report *r, int exit_status, double wall_seconds, 
 hale_status_t report_write(const struct report *r, const char *path, int exit_status,
 			   double wall_seconds, struct error *err);
 
+/* What report_print has printed, but for the profile, into an empty report. */
+void report_read(struct report *r, const struct json_value *v);
 /* The profile alone, as an object (key NULL: at the top), and into a file. */
 void report_print_profile(const struct report *r, const char *key, double wall_seconds,
 			  struct json_out *j);

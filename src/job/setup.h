@@ -25,11 +25,15 @@ struct setup {
 	uint32_t node;			      /* which one this is, among all of the job */
 	uint32_t bind;			      /* bind_to_t */
 	uint64_t lease_ns;		      /* 0: none */
+	uint64_t grace_ns;		      /* so long it waits for another head; 0: not at all */
+	uint32_t epoch;			      /* of the head */
 	unsigned char secret[SEGMENT_SECRET]; /* by which ranks know each other over the network */
 	const char *job, *name;
 	const char *program; /* path for execve */
 	const char *wdir;
 	const char *local;		   /* --ckpt-local, absolute; "": none */
+	const char *folder;		   /* of the job's record; "": none */
+	const char *tag;		   /* by which a new head finds the agents */
 	char **argv, **environ, **exports; /* NULL-terminated */
 	void *owned;			   /* what the texts of a setup that was read lie in */
 };

@@ -196,9 +196,10 @@ void watch_stop(struct head *h)
 
 	if (!w)
 		return;
-	watch_tell(h, "FTB.JL", "FTB_JOB_ENDED", h->exit_status ? FTB_ERROR : FTB_INFO,
-		   "JOB:%s::EXIT:%d::SECONDS:%.3f::RESTARTS:%u", h->job, h->exit_status,
-		   head_seconds(h), h->report.restarts);
+	if (!h->superseded)
+		watch_tell(h, "FTB.JL", "FTB_JOB_ENDED", h->exit_status ? FTB_ERROR : FTB_INFO,
+			   "JOB:%s::EXIT:%d::SECONDS:%.3f::RESTARTS:%u", h->job, h->exit_status,
+			   head_seconds(h), h->report.restarts);
 	h->watch = NULL;
 	watch_free(w);
 }

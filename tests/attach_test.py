@@ -1,0 +1,554 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The job survives its head: `hale run --head-grace`, `hale attach`. Heads are killed and stopped at
+any moment, on one node, over nodes of this machine, over hosts (namespaces.py); every line is printed
+once, over all heads together, and a head that has a successor never commands anybody again."""
+
+from lib import *
+from lib import stat_of
+from namespaces import Hosts
+
+EXIT_SUPERSEDED = 71
+GRACE = ["--head-grace", "60s", "--report", "report.json"]
+
+
+def steps(s):
+    exe = s.path("steps")
+    return exe if os.path.exists(exe) else s.compile("steps")
+
+
+def start(s, *options, ms=20, ranks=4, env=None):
+    job = s.hale_start(ranks, steps(s), 0, ms, options=[*GRACE, *options], env=env)
+    job.until_output("rank 0 step 5 ")
+    job.name = job.id()
+    return job
+
+
+def jobs(s, hale=None):
+    r = (hale or s.hale)("ps", "--json")
+    expect(r.status == 0, r)
+    return {j["id"]: j for j in json.loads(r.out)["jobs"]}
+
+
+def until(condition, what, seconds=60):
+    for _ in range(seconds * 50):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise Failed(f"waited in vain: {what}")
+
+
+def kill_head(s, job, hale=None):
+    """Killed; its keeper lists the job."""
+    job.kill()
+    job.wait()
+    until(lambda: jobs(s, hale).get(job.name, {}).get("state") == "headless", "hale ps: headless")
+
+
+def attach(s, before, *options, says="has a head again"):
+    job = s.start(HALE, "attach", before.name, *options)
+    job.name = before.name
+    if says:
+        job.until_says(says)
+    return job
+
+
+def last_step(*heads):
+    found = re.findall(r"^rank 0 step (\d+) ", "".join(h.out() for h in heads), re.M)
+    return int(found[-1])
+
+
+def goes_on(job, *before):
+    job.until_output(f"rank 0 step {last_step(*before, job) + 5} ")
+
+
+def end(s, *heads, ranks=4):
+    """The job ends well, and all heads together have printed every line once."""
+    s.write("stop", "")
+    r = heads[-1].wait()
+    expect(r.status == 0, r)
+    os.unlink(s.path("stop"))
+    out = "".join(h.out() for h in heads)
+    for rank in range(ranks):
+        mine = [int(x) for x in re.findall(rf"^rank {rank} step (\d+) [0-9a-f]{{16}}$", out, re.M)]
+        expect(mine == list(range(len(mine))), f"rank {rank}: lines are lost, or came twice", mine,
+               r)
+    expect(not any("second time" in h.err() for h in heads), r)
+    expect(len(re.findall("^done ", out, re.M)) == 1, out[-400:], [h.result() for h in heads][-1])
+    expect(heads[-1].name not in jobs(s), "the job is over, and listed")
+    expect(not glob.glob(s.path("hale-ckpt/*/head.*")), "a record of heads is left")
+    return s.report()
+
+
+def record(s):
+    with open(glob.glob(s.path("hale-ckpt/*/record.jsonl"))[0]) as f:
+        return [json.loads(x) for x in f]
+
+
+def agents(s, job):
+    r = s.hale("nodes", job.name, "--json")
+    expect(r.status == 0, r)
+    return {n["node"]: n for n in json.loads(r.out)["nodes"]}
+
+
+def rank_pids(s, name):
+    def pids():
+        j = jobs(s).get(name)
+        found = {r["rank"]: r["pid"] for r in j["ranks"]} if j else {}
+        return found if found and j["state"] == "running" and all(found.values()) else None
+    until(pids, "all ranks run")
+    return pids()
+
+
+# ---- it goes on ----
+
+@test
+def a_job_goes_on_under_a_new_head(s):
+    one = start(s, "--ckpt-every", "300ms")
+    one.until(lambda: s.complete(), "a checkpoint")
+    before = rank_pids(s, one.name)
+    kill_head(s, one)
+    two = attach(s, one)
+    goes_on(two, one)
+    expect(rank_pids(s, one.name) == before, "the ranks are the same processes")
+    r = s.hale("ckpt", one.name)
+    expect(r.status == 0, r)
+    report = end(s, one, two)
+    expect(report["restarts"] == 0 and report["exit"] == 0, report)
+    ids = [c["id"] for c in report["checkpoints"]]
+    expect(ids[0] == 1 and ids == sorted(set(ids)), "checkpoints of both heads", ids)
+    expect(report["wall_seconds"] > report["checkpoints"][-1]["at_seconds"] > 0, report)
+
+
+@test
+def checkpoints_and_rollbacks_work_under_the_new_head(s):
+    one = start(s, "--ckpt-every", "300ms")
+    one.until(lambda: s.complete(), "a checkpoint")
+    os.kill(rank_pids(s, one.name)[1], signal.SIGKILL)
+    one.until_says("all ranks run again")
+    kill_head(s, one)
+    two = attach(s, one)
+    os.kill(rank_pids(s, one.name)[2], signal.SIGKILL)
+    two.until_says("all ranks run again")
+    kill_head(s, two)
+    three = attach(s, two)
+    goes_on(three, one, two)
+    report = end(s, one, two, three)
+    expect(report["restarts"] == 2 and [f["rank"] for f in report["failures"]] == [1, 2], report)
+
+
+@test
+def nodes_of_this_machine_go_on_and_migrate(s):
+    one = start(s, "--nodes", "2", "--spares", "1", "--ckpt-every", "300ms")
+    one.until(lambda: s.complete(), "a checkpoint")
+    kill_head(s, one)
+    two = attach(s, one)
+    goes_on(two, one)
+    r = s.hale("migrate", one.name, "--from", "node1")
+    expect(r.status == 0 and "moved from node1 to node2" in r.out, r)
+    kill_head(s, two)
+    three = attach(s, two)
+    goes_on(three, one, two)
+    os.kill(agents(s, three)["node0"]["pid"], signal.SIGKILL)
+    three.until_says("node node0 is lost")
+    three.until_says("all ranks run again")
+    goes_on(three, one, two)
+    report = end(s, one, two, three)
+    expect(len(report["migrations"]) == 1 and report["restarts"] == 1, report)
+
+
+@test
+def heads_are_killed_at_any_moment(s):
+    """Much output, checkpoints, ranks that are killed, too: SEED draws when."""
+    rng = random.Random(SEED)
+    heads = [start(s, "--nodes", "2", "--ckpt-every", "100ms", "--max-restarts", "1000", ms=1)]
+    for k in range(20 if LONG else 6):
+        time.sleep(rng.uniform(0, 0.6))
+        if rng.random() < 0.4:
+            j = jobs(s).get(heads[0].name)
+            pids = [r["pid"] for r in j["ranks"] if r["pid"] > 0] if j else []
+            if pids:
+                try:
+                    os.kill(rng.choice(pids), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(rng.uniform(0, 0.1))
+        kill_head(s, heads[-1])
+        heads.append(attach(s, heads[-1], says=None))
+        time.sleep(rng.uniform(0, 0.05))
+    heads[-1].until_says("has a head again|all ranks run again")
+    goes_on(heads[-1], *heads)
+    end(s, *heads)
+
+
+@test
+def what_happens_without_a_head_is_seen_by_the_next_one(s):
+    """A rank is killed; one ends badly; all end well."""
+    one = start(s, "--ckpt-every", "300ms")
+    one.until(lambda: s.complete(), "a checkpoint")
+    pids = rank_pids(s, one.name)
+    kill_head(s, one)
+    os.kill(pids[3], signal.SIGKILL)
+    two = attach(s, one, says="rank 3 .* was killed by signal 9")
+    goes_on(two, one)
+    kill_head(s, two)
+    s.write("stop", "")
+    time.sleep(1)
+    three = attach(s, two, says=None)
+    end(s, one, two, three)
+    os.unlink(s.path("report.json"))
+    job = s.hale_start(2, "sh", "-c", "echo here; while [ ! -e go ]; do sleep 0.05; done; echo end; "
+                       "exit 7", options=["--no-mpi", *GRACE])
+    job.until_output("here\nhere")
+    job.name = job.id()
+    kill_head(s, job)
+    s.write("go", "")
+    time.sleep(0.5)
+    r = attach(s, job, says=None).wait()
+    expect(r.status == 7 and r.out.count("end") >= 1 and "here" not in r.out, r)
+    expect(s.report()["exit"] == 7, s.report())
+
+
+@test
+def input_goes_on(s):
+    """A file is read on; of a pipe what was read and not handed on is kept, and the new head's own
+    input follows."""
+    lines = "".join(f"line {k}\n" for k in range(40000))
+    s.write("input.txt", lines)
+    slow = "import sys,time\nfor k, x in enumerate(sys.stdin):\n" \
+           "    print(x, end='', flush=k % 500 == 0)\n" \
+           "    if k % 500 == 0: time.sleep(0.02)\n"
+    s.write("slow.py", slow)
+    with open(s.path("input.txt")) as f:
+        job = s.hale_start(1, PYTHON, s.path("slow.py"), options=["--no-mpi", *GRACE], stdin=f)
+    job.until_output("line 2000$")
+    job.name = job.id()
+    kill_head(s, job)
+    two = attach(s, job, says=None)
+    r = two.wait()
+    expect(r.status == 0 and job.out() + r.out == lines, f"{len(job.out() + r.out)} of {len(lines)}")
+    read, write = os.pipe()
+    job = s.hale_start(1, PYTHON, s.path("slow.py"), options=["--no-mpi", *GRACE], stdin=read)
+    os.close(read)
+    os.write(write, lines[:60000].encode())
+    job.until_output("line 2000$")
+    job.name = job.id()
+    kill_head(s, job)
+    s.write("rest.txt", lines[60000:])
+    with open(s.path("rest.txt")) as f:
+        two = s.start(HALE, "attach", job.name, stdin=f)
+    r = two.wait()
+    os.close(write)
+    expect(r.status == 0 and job.out() + r.out == lines, f"{len(job.out() + r.out)} of {len(lines)}",
+           r.err)
+
+
+# ---- it does not ----
+
+@test
+def after_the_grace_the_ranks_end(s):
+    for nodes in ("1", "2"):
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+        one = start(s, "--nodes", nodes, "--ckpt-every", "300ms", "--head-grace", "1s")
+        one.until(lambda: s.complete(), "a checkpoint")
+        pids = rank_pids(s, one.name)
+        one.kill()
+        one.wait()
+        until(lambda: one.name not in jobs(s), "hale ps does not list it any more")
+        until(lambda: not any(stat_of(p) and stat_of(p)[1] not in "ZX" for p in pids.values()),
+              "the ranks end")
+        s.until_nothing_runs()
+        said = [e for e in record(s) if e["event"] == "node ended"]
+        expect(len(said) == int(nodes) and "no head has come for 1 s" in said[0]["why"], record(s))
+        expect(any(e["event"] == "head lost" for e in record(s)), record(s))
+        r = s.hale("attach", one.name)
+        expect(r.status == EXIT_UNRECOVERED and "nothing is left" in r.err, r)
+        s.write("stop", "")
+        r = s.hale("restart", glob.glob(s.path("hale-ckpt/*"))[0])
+        expect(r.status == 0 and "done" in r.out, r)
+        os.unlink(s.path("stop"))
+
+
+@test
+def who_may_not_attach_is_told_why(s):
+    one = start(s)
+    r = s.hale("attach", one.name)
+    expect(r.status == EXIT_USAGE and "has a head that answers" in r.err, r)
+    for args, why in ((["nobody.1"], "no job 'nobody.1' waits"), (["/nowhere/x"], "no job"),
+                      ([], "there is not exactly one"), (["a", "b"], "takes a job"),
+                      (["--force"], "not exactly one")):
+        r = s.hale("attach", *args)
+        expect(r.status == EXIT_USAGE and why in r.err, r)
+    os.mkdir(s.path("hale-ckpt/plain"))
+    r = s.hale("attach", "hale-ckpt/plain")
+    expect(r.status == EXIT_USAGE and "not the folder of a job that waits" in r.err, r)
+    r = s.hale_run(1, "/bin/true", options=["--head-grace", "-3s"])
+    expect(r.status == EXIT_USAGE and "--head-grace takes a time" in r.err, r)
+    kill_head(s, one)
+    r = s.hale("ckpt", one.name)
+    expect(r.status == 1 and "has no head now; `hale attach" in r.err, r)
+    # from another network namespace the agents can't be reached
+    if os.getuid() == 0 and shutil.which("unshare"):
+        folder = glob.glob(s.path("hale-ckpt/steps*"))[0]
+        r = s.run("unshare", "--net", HALE, "attach", folder)
+        expect(r.status == EXIT_USAGE and "a head for them has to be there" in r.err, r)
+    # damaged
+    path = glob.glob(s.path("hale-ckpt/steps*/head.1.json"))[0]
+    whole = s.read(path)
+    s.write(path, whole[: len(whole) // 2])
+    r = s.hale("attach", one.name)
+    expect(r.status == EXIT_USAGE and "damaged" in r.err, r)
+    s.write(path, whole)
+    os.rmdir(s.path("hale-ckpt/plain"))
+    two = attach(s, one)
+    end(s, one, two)
+
+
+@test
+def of_two_that_attach_at_once_one_gets_the_job(s):
+    one = start(s)
+    kill_head(s, one)
+    both = [attach(s, one, says=None) for _ in range(2)]
+    until(lambda: any(not b.running() for b in both) or
+          sum("has a head again" in b.err() for b in both) == 2, "one of them gives up")
+    until(lambda: any(not b.running() for b in both), "one of them gives up")
+    loser = next(b for b in both if not b.running())
+    winner = next(b for b in both if b is not loser)
+    r = loser.result()
+    expect(r.status in (EXIT_USAGE, EXIT_SUPERSEDED), r)
+    expect("just taking over" in r.err or "has a newer head" in r.err or "has a head that" in r.err,
+           r)
+    goes_on(winner, one, loser)
+    end(s, one, loser, winner)
+
+
+# ---- two heads ----
+
+@test
+def a_stopped_head_finds_that_it_is_one_no_longer(s):
+    for options in ([], ["--nodes", "2", "--node-timeout", "1s"]):
+        one = start(s, "--ckpt-every", "200ms", *options)
+        one.until(lambda: s.complete(), "a checkpoint")
+        one.kill(signal.SIGSTOP)
+        if options:  # its leases run out, the ranks stand still
+            time.sleep(1.5)
+        two = attach(s, one)
+        goes_on(two, one)
+        before = rank_pids(s, one.name)
+        one.kill(signal.SIGCONT)
+        r = one.wait()
+        expect(r.status == EXIT_SUPERSEDED and "has a newer head (number 2" in r.err, r)
+        goes_on(two, one)
+        expect(rank_pids(s, one.name) == before, "the old head has ended ranks")
+        report = end(s, one, two)
+        expect(report["restarts"] == 0, report)
+        shutil.rmtree(s.path("hale-ckpt"))
+
+
+@test
+def a_living_head_is_replaced_by_force(s):
+    one = start(s, ms=1)
+    two = attach(s, one, "--force")
+    r = one.wait()
+    expect(r.status == EXIT_SUPERSEDED, r)
+    goes_on(two, one)
+    end(s, one, two)
+
+
+@test
+def a_head_that_stood_still_for_less_than_the_grace_goes_on(s):
+    """Nobody has come meanwhile: no rank was ended, none runs twice."""
+    one = start(s, "--nodes", "2", "--node-timeout", "1s")
+    pids = rank_pids(s, one.name)
+    one.kill(signal.SIGSTOP)
+    until(lambda: all(stat_of(p)[1] == "T" for p in pids.values()), "the ranks stand still")
+    one.kill(signal.SIGCONT)
+    goes_on(one)
+    expect(rank_pids(s, one.name) == pids, "ranks were started again")
+    expect(end(s, one)["failures"] == [], s.report())
+
+
+# ---- in the middle of something ----
+
+@test
+def in_the_middle_of_a_checkpoint(s):
+    """It is given up: the ranks that stand still for it go on without a head."""
+    one = start(s, "--nodes", "2")
+    pids = rank_pids(s, one.name)
+    os.kill(pids[3], signal.SIGSTOP)
+    ckpt = s.start(HALE, "ckpt", one.name)
+    one.until(lambda: glob.glob(s.path("hale-ckpt/*/1.tmp/rank-0.img")) or
+              jobs(s)[one.name]["state"] == "checkpointing", "the checkpoint has begun")
+    time.sleep(0.3)
+    kill_head(s, one)
+    expect(ckpt.wait().status == 1, ckpt.result())
+    os.kill(pids[3], signal.SIGCONT)
+    two = attach(s, one)
+    goes_on(two, one)
+    expect(not glob.glob(s.path("hale-ckpt/*/*.tmp")), "half a checkpoint is left")
+    r = s.hale("ckpt", one.name)
+    expect(r.status == 0, r)
+    end(s, one, two)
+
+
+@test
+def in_the_middle_of_a_rollback(s):
+    rng = random.Random(SEED)
+    for nodes in ("1", "2", "2"):
+        one = start(s, "--nodes", nodes, "--ckpt-every", "200ms")
+        one.until(lambda: s.complete(), "a checkpoint")
+        os.kill(rank_pids(s, one.name)[1], signal.SIGKILL)
+        one.until_says("rolling back")
+        time.sleep(rng.uniform(0, 0.08))
+        kill_head(s, one)
+        two = attach(s, one, says="all ranks run again|has a head again")
+        goes_on(two, one)
+        report = end(s, one, two)
+        expect(len(report["failures"]) == 1 and report["restarts"] in (1, 2), report)
+        shutil.rmtree(s.path("hale-ckpt"))
+
+
+@test
+def in_the_middle_of_a_migration(s):
+    """Before any copy may run it is taken back; ranks stay where they are, and can move later."""
+    one = start(s, "--nodes", "2", "--spares", "1", "--ckpt-every", "300ms")
+    one.until(lambda: s.complete(), "a checkpoint")
+    pids = rank_pids(s, one.name)
+    for held in (2, 0):  # one that moves, in a round ahead; one that stays, in the stop
+        os.kill(pids[held], signal.SIGSTOP)
+        move = s.start(HALE, "migrate", one.name, "--from", "node1")
+        until(lambda: json.loads(s.read(glob.glob(s.path("hale-ckpt/*/head.*.json"))[-1]))
+              ["moving_from"] == 1 or not move.running(), "the migration has begun")
+        time.sleep(0.5)
+        head = s.jobs[0] if held == 2 else two
+        kill_head(s, head)
+        expect(move.wait().status == 1, move.result())
+        os.kill(pids[held], signal.SIGCONT)
+        if held == 2:
+            two = attach(s, one, says="stay there: its head has ended meanwhile")
+            goes_on(two, one)
+        else:
+            three = attach(s, two, says="stay there: its head has ended meanwhile")
+            goes_on(three, one, two)
+        expect(rank_pids(s, one.name) == pids, "the ranks have stayed")
+    r = s.hale("migrate", one.name, "--from", "node1")
+    expect(r.status == 0, r, three.err())
+    report = end(s, *[j for j in s.jobs if "ckpt" not in j.argv and "migrate" not in j.argv])
+    expect(len(report["migrations"]) == 1, report)
+
+
+@test
+def at_any_moment_of_migrations(s):
+    rng = random.Random(SEED)
+    heads = [start(s, "--nodes", "2", "--spares", "1", "--ckpt-every", "200ms", "--max-restarts",
+                   "1000")]
+    heads[0].until(lambda: s.complete(), "a checkpoint")
+    for k in range(12 if LONG else 4):
+        full = [n for n, v in agents(s, heads[-1]).items() if v["ranks"]]
+        move = s.start(HALE, "migrate", heads[0].name, "--from", rng.choice(full))
+        time.sleep(rng.uniform(0.05, 0.5))
+        kill_head(s, heads[-1])
+        move.wait()
+        heads.append(attach(s, heads[-1], says="has a head again|all ranks run again"))
+        goes_on(heads[-1], *heads)
+    end(s, *heads)
+
+
+@test
+def a_node_is_lost_while_there_is_no_head(s):
+    one = start(s, "--nodes", "2", "--spares", "1", "--ckpt-every", "200ms", "--node-timeout", "1s")
+    one.until(lambda: s.complete(), "a checkpoint")
+    agent = agents(s, one)["node1"]["pid"]
+    kill_head(s, one)
+    os.kill(agent, signal.SIGKILL)
+    two = attach(s, one, says="node node1 is lost")
+    two.until_says("all ranks run again")
+    goes_on(two, one)
+    report = end(s, one, two)
+    expect(report["restarts"] == 1 and report["failures"][0]["node"] == "node1", report)
+
+
+@test
+def the_process_that_prints_is_killed(s):
+    one = start(s)
+    keeper = [p for p in children(one.pid) if "hale-keeper" in s_comm(p)]
+    expect(len(keeper) == 1, keeper)
+    os.kill(keeper[0], signal.SIGKILL)
+    one.until_says("the process that writes the job's output was killed")
+    goes_on(one)
+    kill_head(s, one)
+    two = attach(s, one)
+    goes_on(two, one)
+    s.write("stop", "")
+    expect(two.wait().status == 0, two.result())
+
+
+def s_comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+# ---- hosts ----
+
+def host_job(s, hosts, *options):
+    job = hosts.hale_start(4, steps(s), 0, 20, options=[*GRACE, *options])
+    job.until_output("rank 0 step 5 ")
+    job.name = re.search(r"steps\.\d+", " ".join(jobs(s, hosts.hale)))[0]
+    return job
+
+
+def host_attach(s, hosts, before, says="has a head again"):
+    job = s.start("ip", "netns", "exec", hosts.hub, HALE, "attach", before.name)
+    job.name = before.name
+    if says:
+        job.until_says(says)
+    return job
+
+
+@test
+def over_hosts_a_new_head_finds_the_agents(s):
+    with Hosts(s, 3) as hosts:
+        one = host_job(s, hosts, "--spares", "1", "--ckpt-every", "300ms")
+        one.until(lambda: s.complete(), "a checkpoint")
+        kill_head(s, one, hosts.hale)
+        two = host_attach(s, hosts, one)
+        goes_on(two, one)
+        kill_head(s, two, hosts.hale)
+        time.sleep(3)  # longer than the lease: the ranks stand still
+        three = host_attach(s, hosts, two)
+        goes_on(three, one, two)
+        r = hosts.hale("migrate", one.name, "--from", hosts.address(1))
+        expect(r.status == 0, r, three.err())
+        # without a head one of the nodes is cut off: it stands still, and its ranks go elsewhere
+        kill_head(s, three, hosts.hale)
+        hosts.cut(2)
+        four = host_attach(s, hosts, three, says="is lost")
+        four.until_says("all ranks run again")
+        hosts.heal(2)
+        goes_on(four, one, two, three)
+        report = end(s, one, two, three, four)
+        until(lambda: not any("agent" in s_comm(p) for p in children(os.getpid())),
+              "the agent that was cut off sees in the record that it is to end")
+        expect(len(report["migrations"]) == 1 and report["restarts"] == 1, report)
+
+
+@test
+def over_hosts_a_stopped_head_commands_nobody(s):
+    with Hosts(s, 2) as hosts:
+        one = host_job(s, hosts, "--ckpt-every", "300ms")
+        one.until(lambda: s.complete(), "a checkpoint")
+        one.kill(signal.SIGSTOP)
+        time.sleep(2.5)
+        two = host_attach(s, hosts, one)
+        goes_on(two, one)
+        one.kill(signal.SIGCONT)
+        r = one.wait()
+        expect(r.status == EXIT_SUPERSEDED and "has a newer head" in r.err, r)
+        goes_on(two, one)
+        expect(end(s, one, two)["restarts"] == 0, s.report())
+
+
+main()
