@@ -237,6 +237,7 @@ static void announce(struct head *h, const struct store_manifest *m)
 		 units_show_seconds(m->pause_seconds, pause));
 	store_path(h->store.job_folder, m->id, path);
 	watch_checkpoint_done(h, m, path);
+	succession_save(h);
 	if (!levels_answer(h))
 		control_checkpoint_over(h, path, NULL);
 }

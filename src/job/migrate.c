@@ -229,8 +229,8 @@ void migrate_done(struct head *h)
 	head_profile_turn(h);
 	inject_arm_mailboxes(h);
 	watch_nodes(h);
-	control_migrated(h, &m, NULL);
 	succession_save(h);
+	control_migrated(h, &m, NULL);
 	checkpoint_poll(h);
 }
 

@@ -298,14 +298,18 @@ void succession_save(struct head *h)
 void succession_end(struct head *h)
 {
 	char path[PATH_MAX + 32];
+	struct dirent *e;
+	DIR *d;
 
 	if (!takeover_possible(h) || h->epoch == 0 || h->superseded)
 		return;
-	for (uint32_t e = h->epoch, first = e > 64 ? e - 64 : 1; e >= first; e--) {
-		snprintf(path, sizeof(path), "%.*s/head.%u.json", STORE_FOLDER_MAX,
-			 h->store.job_folder, e);
-		unlink(path);
-	}
+	/* one that was killed while it wrote has left a half of it, too */
+	d = opendir(h->store.job_folder);
+	while (d && (e = readdir(d)))
+		if (strncmp(e->d_name, "head.", 5) == 0)
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
 	snprintf(path, sizeof(path), "%.*s/stdin.spool", STORE_FOLDER_MAX, h->store.job_folder);
 	unlink(path);
 }
