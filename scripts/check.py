@@ -157,6 +157,8 @@ def run_scenarios(tally, names, build):
 def main():
     global MESON
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    # a background shell has it ignored, and so would all that tests start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("names", nargs="*")

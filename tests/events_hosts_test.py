@@ -43,6 +43,16 @@ class Job:
         self.until(k, lambda st: st["subscriptions"] > before, "the subscriber is there")
         return w
 
+    def heard(self, k, name, *watchers):
+        """Until host k's events reach them: subscriptions go through the tree by and by."""
+        def probe():
+            r = self.s.run(*self.space(k), HALE, "events", "publish", "FTB." + name, "PROBE",
+                           "INFO", "0", env=self.env)
+            expect(r.status == 0, r)
+            return all(any(e["name"] == "PROBE" for e in events(w, "FTB." + name))
+                       for w in watchers)
+        self.run.until(probe, f"host {k} knows of the subscribers")
+
     def publish(self, k, name, count, severity="WARNING", pause=1000):
         p = self.s.start(*self.space(k), self.count, "FTB." + name, severity, count, pause,
                          env=self.env)
@@ -62,7 +72,8 @@ def events(w, space):
 
 
 def numbers(w, name):
-    return [int(e["payload"].split()[0]) for e in events(w, "FTB." + name)]
+    return [int(e["payload"].split()[0]) for e in events(w, "FTB." + name)
+            if e["name"] != "PROBE"]
 
 
 def until_all(job, w, name, count):
@@ -86,6 +97,8 @@ def components_on_all_hosts_hear_each_other_and_the_job(s):
         st = job.status(None)
         expect(len(st["children"]) == 3 and not st["parent"], st)
         watchers = [job.watch(k) for k in (None, 0, 1, 2)]
+        for k in (1, 2):
+            job.heard(k, f"HOST{k}", *watchers)
         publishers = [job.publish(k, f"HOST{k}", 200, severity) for k, severity in
                       ((1, "WARNING"), (2, "INFO"))]
         for p in publishers:
@@ -112,6 +125,7 @@ def a_host_that_is_cut_off_goes_on_and_nothing_is_lost(s):
         for k in range(3):
             job.until(k, lambda st: st["parent"], f"host {k} is below the head")
         here, head, other = job.watch(2), job.watch(None), job.watch(0)
+        job.heard(2, "CUT", here, head, other)
         p = job.publish(2, "CUT", 1000, pause=8000)
         job.run.until(lambda: len(numbers(other, "CUT")) > 20, "events have come")
         hosts.cut(2)
@@ -139,6 +153,8 @@ def a_storm_on_a_host_does_not_hold_up_the_job(s):
             job.until(k, lambda st: st["parent"], f"host {k} is below the head")
         head = job.watch(None, "--filter", "namespace=FTB.CALM")
         noisy = job.watch(None, "--filter", "namespace=FTB.STORM")
+        job.heard(0, "CALM", head)
+        job.heard(0, "STORM", noisy)
         storm = job.publish(0, "STORM", 200000, "INFO", 0)
         calm = job.publish(0, "CALM", 50, "ERROR", 2000)
         expect(calm.wait().status == 0)
@@ -156,7 +172,9 @@ def a_broker_that_is_killed_with_its_host_is_not_missed(s):
         job = Job(s, hosts, "--ckpt-every", "300ms")
         for k in range(3):
             job.until(k, lambda st: st["parent"], f"host {k} is below the head")
-        other, p = job.watch(2), job.publish(0, "LIVES", 300, pause=10000)
+        other = job.watch(2)
+        job.heard(0, "LIVES", other)
+        p = job.publish(0, "LIVES", 300, pause=10000)
         agents = {p for p in children(hosts.servers[1].pid)
                   if name_of(p).startswith(HALE + " agent")}
         os.kill(next(p for p in agents if stat_of(p)[0] not in agents), signal.SIGKILL)
