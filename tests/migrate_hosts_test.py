@@ -124,7 +124,7 @@ def what_no_connection_can_be_made_for_passes_the_head(s):
 @test
 def files_are_copied_to_disks_that_hosts_do_not_share(s):
     with Hosts(s, 3) as hosts:
-        disk = s.path("disk")
+        disk = s.path("images")
         os.makedirs(disk)
 
         def there(k, *argv):
