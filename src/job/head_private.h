@@ -19,7 +19,13 @@ void head_begin(struct head *h);
 
 /* head_run.c: every rank from its beginning, in a new segment. */
 hale_status_t head_launch_all(struct head *h, struct error *err);
-/* The job can't begin, or can't begin again. */
+/* head_run.c: the process that writes the job's output. */
+hale_status_t head_start_keeper(struct head *h, struct error *err);
+/* head_signals.c: signals to hale run come to the loop from now on. */
+hale_status_t head_signals_start(struct head *h, struct error *err);
+/* head_crew.c: what the head does with what its agents tell. */
+struct crew_handler head_crew_handler(struct head *h);
+/* head_run.c: the job can't begin, or can't begin again. */
 void head_cannot_begin(struct head *h, const struct error *err);
 
 /* head_run.c: the agents are there already, nodes as crew_adopt wants them. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The beginning and the end of a job, signals, and the handlers through which the agent tells the
- * head what happens. */
+/* The beginning and the end of a job. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,117 +17,7 @@
 #include "job/succession.h"
 #include "job/watch.h"
 
-#define LOST_SECONDS 1.0
-
-/* ---- signals to hale run ---- */
-
-static const int taken[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
-			    SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
-
-static void stop_everything(struct head *h)
-{
-	crew_pause(&h->crew, true);
-	raise(SIGSTOP);
-	crew_pause(&h->crew, false);
-	feed_retry(&h->crew.feed);
-}
-
-/* The second time there is no grace. */
-static void end_by_signal(struct head *h, int sig)
-{
-	if (h->stopping) {
-		crew_signal_all(&h->crew, SIGCONT);
-		crew_signal_all(&h->crew, SIGKILL);
-		return;
-	}
-	h->stopping = true;
-	head_say(h, "SIG%s: the job ends", sigabbrev_np(sig));
-	crew_signal_all(&h->crew, sig);
-	crew_signal_all(&h->crew, SIGCONT);
-	head_end_by_request(h);
-}
-
-static void reap(struct head *h)
-{
-	pid_t pid;
-	int status;
-
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (pid == h->keeper.pid)
-			h->keeper.pid = 0;
-		else if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status))
-			recover_child(h, pid, status);
-}
-
-static void take_signal(struct head *h, int sig)
-{
-	struct error err;
-
-	switch (sig) {
-	case SIGCHLD:
-		reap(h);
-		break;
-	case SIGUSR1:
-		if (checkpoint_request(h, ORIGIN_USER, &err) != HALE_OK)
-			log_warn("no checkpoint: %s", err.text);
-		break;
-	case SIGTSTP:
-		stop_everything(h);
-		break;
-	case SIGCONT:
-		/* it may have stood still for long */
-		if (takeover_check(h))
-			break;
-		crew_signal_all(&h->crew, SIGCONT);
-		feed_retry(&h->crew.feed);
-		break;
-	case SIGUSR2:
-		crew_signal_all(&h->crew, sig);
-		break;
-	default:
-		end_by_signal(h, sig);
-		break;
-	}
-}
-
-static void signals_ready(void *arg, uint32_t events)
-{
-	struct head *h = arg;
-	struct signalfd_siginfo info;
-
-	if (read(h->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		take_signal(h, (int)info.ssi_signo);
-}
-
-static hale_status_t signals_start(struct head *h, struct error *err)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
-		struct sigaction now;
-		/* nohup and background shells ignore some: so do we, and so do the ranks */
-		if (taken[i] != SIGCHLD && sigaction(taken[i], NULL, &now) == 0 &&
-		    now.sa_handler == SIG_IGN)
-			continue;
-		sigaddset(&set, taken[i]);
-	}
-	signal(SIGCHLD, SIG_DFL);
-	signal(SIGPIPE, SIG_IGN);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	h->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (h->signals < 0 ||
-	    !loop_add(&h->loop, &h->signal_source, h->signals, EPOLLIN, signals_ready, h))
-		return error_sys(err, HALE_ERR_SYSTEM, "cannot receive signals");
-	return HALE_OK;
-}
-
-/* ---- what the agent tells ---- */
-
-static void on_ready(void *arg)
-{
-	head_event(arg, EVENT_NODES_READY, 0);
-}
+/* ---- beginning ---- */
 
 void head_cannot_begin(struct head *h, const struct error *err)
 {
@@ -152,183 +41,7 @@ void head_cannot_begin(struct head *h, const struct error *err)
 	head_end(h, err->code == HALE_ERR_PROCESS ? EXIT_NOT_EXECUTABLE : EXIT_USAGE);
 }
 
-static void on_failed(void *arg, const struct node *node, const struct error *err)
-{
-	struct head *h = arg;
-	struct error named = *err;
-
-	if (h->crew.count > 1 || !node->local)
-		error_set(&named, err->code, "node %s: %.400s", node->name, err->text);
-	head_cannot_begin(h, &named);
-}
-
-/* A node without a lease is about to be lost: that says the rest. */
-static void on_not_spawned(void *arg, uint32_t rank, const struct error *err)
-{
-	struct head *h = arg;
-
-	if (err->code == HALE_ERR_STATE)
-		return;
-	h->ranks[rank].ended = true;
-	head_cannot_begin(h, err);
-	head_event(h, EVENT_RANK_DONE, rank);
-}
-
-/* Some rank there that had not ended; false: none. */
-static bool had_rank(const struct head *h, const struct node *node, uint32_t *rank)
-{
-	for (uint32_t r = 0; h->crew.laid_out && r < h->nranks; r++) {
-		if (h->crew.placement.node_of[r] == node->index && !h->ranks[r].ended) {
-			*rank = r;
-			return true;
-		}
-	}
-	return false;
-}
-
-static void on_copied(void *arg, const struct node *node, const struct message *m)
-{
-	levels_copied(arg, node, m);
-}
-
-static void on_lost(void *arg, const struct node *node, const char *why)
-{
-	struct head *h = arg;
-	struct error err;
-	uint32_t rank;
-
-	snprintf(h->lost_name, sizeof(h->lost_name), "%s", node->name);
-	snprintf(h->lost_why, sizeof(h->lost_why), "%s", why);
-	watch_nodes(h);
-	if (h->state == HEAD_RUNNING || h->state == HEAD_CLEARING || h->state == HEAD_RESTORING)
-		levels_node_lost(h, node);
-	succession_save(h);
-	if (h->state == HEAD_STARTING && !node->spare) {
-		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
-		head_cannot_begin(h, &err);
-	} else if (migrate_node_lost(h, node, &rank) || had_rank(h, node, &rank)) {
-		head_event(h, EVENT_NODE_LOST, rank);
-	} else if (h->state != HEAD_ENDING && h->state != HEAD_ENDED) {
-		head_say(h, "node %s, which has no ranks, is lost (%s); the job goes on",
-			 node->name, why);
-	}
-}
-
-static void on_hello(void *arg, uint32_t rank)
-{
-	struct head *h = arg;
-
-	h->mpi_seen = h->mpi_seen || h->crew.ranks[rank].mpi;
-	head_event(h, EVENT_RANK_READY, rank);
-}
-
-static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
-{
-	struct head *h = arg;
-
-	switch (p->type) {
-	case PROTO_INITIALIZED:
-		head_event(h, EVENT_RANK_READY, rank);
-		break;
-	case PROTO_FINALIZED:
-		checkpoint_poll(h);
-		break;
-	case PROTO_ABORT:
-		h->ranks[rank].aborted = true;
-		h->ranks[rank].abort_code = p->plain.value;
-		/* it waits for us to end it */
-		crew_signal(&h->crew, rank, SIGKILL);
-		break;
-	case PROTO_CKPT_ASK:
-		checkpoint_ask(h, rank, (uint32_t)p->plain.value);
-		break;
-	default:
-		if (!migrate_packet(h, rank, p))
-			checkpoint_packet(h, rank, p);
-		break;
-	}
-}
-
-static void on_ended(void *arg, uint32_t rank, int status)
-{
-	if (!takeover_ended(arg, rank, status) && !migrate_ended(arg, rank, status))
-		head_rank_ended(arg, rank, status);
-}
-
-static void lost_for_good(void *arg)
-{
-	struct head_rank *r = arg;
-	struct head *h = r->head;
-	uint32_t rank = (uint32_t)(r - h->ranks);
-
-	head_say(h,
-		 "the process of rank %u is gone, and the one that started it goes on; it is ended",
-		 rank);
-	crew_signal(&h->crew, rank, SIGKILL);
-}
-
-/* A shell around it says soon by its exit status what has happened. If it rather goes on without
- * its rank, nothing good can come of it. */
-static void on_stray(void *arg, uint32_t rank)
-{
-	struct head *h = arg;
-	struct head_rank *r = &h->ranks[rank];
-
-	if (h->state == HEAD_RUNNING)
-		loop_timer_set(&h->loop, &r->lost, LOST_SECONDS, lost_for_good, r);
-}
-
-static void on_cleared(void *arg)
-{
-	struct head *h = arg;
-
-	if (crew_alive(&h->crew) == 0)
-		head_event(h, EVENT_ALL_GONE, 0);
-}
-
-static void on_checked(void *arg, const struct error *err, uint64_t resident_bytes)
-{
-	if (!migrate_checked(arg, err))
-		checkpoint_checked(arg, err, resident_bytes);
-}
-
-static void on_looked(void *arg, uint32_t look, const struct profile *p, uint64_t progress)
-{
-	struct head *h = arg;
-
-	head_profile_looked(h, look, p, progress);
-	control_looked(h, look);
-	if (look == h->final_look) {
-		head_profile_end(h);
-		loop_stop(&h->loop);
-	}
-}
-
-static void on_differs(void *arg, uint32_t rank, int which)
-{
-	struct head *h = arg;
-
-	head_say(h,
-		 "rank %u printed something else on %s the second time; what was printed first "
-		 "stays",
-		 rank, which == 1 ? "stdout" : "stderr");
-}
-
-static void on_laying_out(void *arg)
-{
-	struct head *h = arg;
-
-	h->placing = true;
-	if (!takeover_check(h))
-		succession_save(h);
-}
-
-static bool on_may_grant(void *arg)
-{
-	return !takeover_check(arg);
-}
-
-static hale_status_t start_keeper(struct head *h, struct error *err)
+hale_status_t head_start_keeper(struct head *h, struct error *err)
 {
 	uint64_t(*printed)[2] = calloc(h->nranks, sizeof(*printed));
 	struct keeper_config config = {.job = h->job,
@@ -350,25 +63,6 @@ static hale_status_t start_keeper(struct head *h, struct error *err)
 	free(printed);
 	return status;
 }
-
-/* It was killed, or the head that comes after this one has asked it. */
-static bool on_keeper_gone(void *arg)
-{
-	struct head *h = arg;
-	struct error err;
-
-	if (takeover_check(h))
-		return false;
-	head_say(h, "the process that writes the job's output was killed; some of it may be lost");
-	keeper_leave(&h->keeper);
-	if (start_keeper(h, &err) == HALE_OK)
-		return true;
-	log_warn("%s", err.text);
-	head_end(h, EXIT_UNRECOVERED);
-	return false;
-}
-
-/* ---- beginning ---- */
 
 /* Agents elsewhere have another working folder, or none. */
 static hale_status_t local_folder(struct head *h, struct error *err)
@@ -458,32 +152,6 @@ static struct crew_config make_config(struct head *h)
 	return config;
 }
 
-static struct crew_handler make_handler(struct head *h)
-{
-	return (struct crew_handler){.ready = on_ready,
-				     .failed = on_failed,
-				     .lost = on_lost,
-				     .not_spawned = on_not_spawned,
-				     .hello = on_hello,
-				     .packet = on_packet,
-				     .ended = on_ended,
-				     .stray = on_stray,
-				     .cleared = on_cleared,
-				     .checked = on_checked,
-				     .looked = on_looked,
-				     .differs = on_differs,
-				     .moved = migrate_message,
-				     .events = watch_carried,
-				     .copied = on_copied,
-				     .attached = takeover_attached,
-				     .no_answer = takeover_no_answer,
-				     .superseded = takeover_superseded,
-				     .keeper_gone = on_keeper_gone,
-				     .laying_out = on_laying_out,
-				     .may_grant = on_may_grant,
-				     .arg = h};
-}
-
 /* Where another head may follow: a record, a process that writes the output, a name for the agents
  * to be found by. */
 static hale_status_t prepare_takeover(struct head *h, struct error *err)
@@ -500,7 +168,7 @@ static hale_status_t prepare_takeover(struct head *h, struct error *err)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a name for the agents");
 	snprintf(h->tag, sizeof(h->tag), "%016lx", (unsigned long)tag);
 	h->epoch = succession_newest(h->store.job_folder) + 1;
-	return start_keeper(h, err);
+	return head_start_keeper(h, err);
 }
 
 /* Its input, too, outlives the head. */
@@ -519,7 +187,7 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 {
 	hale_status_t status = prepare_takeover(h, err);
 	struct crew_config config = make_config(h);
-	struct crew_handler handler = make_handler(h);
+	struct crew_handler handler = head_crew_handler(h);
 
 	if (status != HALE_OK)
 		return status;
@@ -542,9 +210,9 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t count,
 			 struct error *err)
 {
-	hale_status_t status = start_keeper(h, err);
+	hale_status_t status = head_start_keeper(h, err);
 	struct crew_config config = make_config(h);
-	struct crew_handler handler = make_handler(h);
+	struct crew_handler handler = head_crew_handler(h);
 
 	if (status == HALE_OK && takeover_check(h))
 		return error_set(err, HALE_ERR_STATE, "another head has taken over job %s", h->job);
@@ -612,7 +280,7 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 /* Another head has begun it. If that fails the agents are left to the next one. */
 static hale_status_t begin_again(struct head *h, struct error *err)
 {
-	hale_status_t status = signals_start(h, err);
+	hale_status_t status = head_signals_start(h, err);
 
 	if (status == HALE_OK)
 		status = takeover_begin(h, err);
@@ -638,7 +306,7 @@ static hale_status_t begin(struct head *h, struct error *err)
 	if (status == HALE_OK)
 		status = start_crew(h, &placement, nodes, err);
 	if (status == HALE_OK)
-		status = signals_start(h, err);
+		status = head_signals_start(h, err);
 	if (status == HALE_OK)
 		status = watch_start(h, err);
 	if (status == HALE_OK)

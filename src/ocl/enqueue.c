@@ -14,37 +14,12 @@ static void triple(size_t to[3], const size_t *from)
 		memcpy(to, from, 3 * sizeof(*to));
 }
 
-static struct entry *entry(ocl_op_t op, cl_mem src, cl_mem dst)
-{
-	struct entry *e = ocl_entry_new(op);
-
-	if (e) {
-		e->src_handle = src;
-		e->dst_handle = dst;
-	}
-	return e;
-}
-
-/* Small data that the command carries: patterns, colours. */
-static struct entry *with_data(struct entry *e, const void *data, size_t size)
-{
-	if (!e || !data)
-		return e;
-	e->data.memory = malloc(size ? size : 1);
-	if (!e->data.memory) {
-		free(e);
-		return NULL;
-	}
-	memcpy(e->data.memory, data, size);
-	return e;
-}
-
 /* ---- buffers ---- */
 
 cl_int CL_API_CALL layer_clEnqueueReadBuffer(cl_command_queue q, cl_mem m, cl_bool blocking,
 					     size_t offset, size_t size, void *host, WAITS)
 {
-	struct entry *e = entry(OP_READ, m, NULL);
+	struct entry *e = ocl_entry_between(OP_READ, m, NULL);
 
 	if (e) {
 		e->a[0] = offset;
@@ -57,7 +32,7 @@ cl_int CL_API_CALL layer_clEnqueueReadBuffer(cl_command_queue q, cl_mem m, cl_bo
 cl_int CL_API_CALL layer_clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_bool blocking,
 					      size_t offset, size_t size, const void *host, WAITS)
 {
-	struct entry *e = entry(OP_WRITE, NULL, m);
+	struct entry *e = ocl_entry_between(OP_WRITE, NULL, m);
 
 	if (e) {
 		e->a[0] = offset;
@@ -70,7 +45,7 @@ cl_int CL_API_CALL layer_clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_b
 static struct entry *rect(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *a, const size_t *b,
 			  const size_t *region, const size_t pitch[4], const void *host)
 {
-	struct entry *e = entry(op, src, dst);
+	struct entry *e = ocl_entry_between(op, src, dst);
 
 	if (!e)
 		return NULL;
@@ -123,7 +98,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyBuffer(cl_command_queue q, cl_mem src, cl_
 					     size_t src_offset, size_t dst_offset, size_t size,
 					     WAITS)
 {
-	struct entry *e = entry(OP_COPY, src, dst);
+	struct entry *e = ocl_entry_between(OP_COPY, src, dst);
 
 	if (e) {
 		e->a[0] = src_offset;
@@ -159,7 +134,7 @@ cl_int CL_API_CALL layer_clEnqueueFillBuffer(cl_command_queue q, cl_mem m, const
 		return NEXT->clEnqueueFillBuffer(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM),
 						 pattern, pattern_size, offset, size, waits, wait,
 						 event);
-	e = with_data(entry(OP_FILL, NULL, m), pattern, pattern_size);
+	e = ocl_entry_carry(ocl_entry_between(OP_FILL, NULL, m), pattern, pattern_size);
 	if (e) {
 		e->a[0] = offset;
 		e->b[0] = pattern_size;
@@ -173,7 +148,7 @@ cl_int CL_API_CALL layer_clEnqueueFillBuffer(cl_command_queue q, cl_mem m, const
 static struct entry *image(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *origin,
 			   const size_t *region, size_t row, size_t slice, const void *host)
 {
-	struct entry *e = entry(op, src, dst);
+	struct entry *e = ocl_entry_between(op, src, dst);
 	size_t element = 0, zero[3] = {0};
 
 	if (!e)
@@ -233,7 +208,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyImage(cl_command_queue q, cl_mem src, cl_m
 					    const size_t *src_origin, const size_t *dst_origin,
 					    const size_t *region, WAITS)
 {
-	struct entry *e = entry(OP_COPY_IMAGE, src, dst);
+	struct entry *e = ocl_entry_between(OP_COPY_IMAGE, src, dst);
 
 	if (!RECT_COMPLETE(src_origin, dst_origin, region)) {
 		free(e);
@@ -253,7 +228,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyImageToBuffer(cl_command_queue q, cl_mem s
 						    const size_t *origin, const size_t *region,
 						    size_t offset, WAITS)
 {
-	struct entry *e = entry(OP_COPY_IMAGE_TO_BUFFER, src, dst);
+	struct entry *e = ocl_entry_between(OP_COPY_IMAGE_TO_BUFFER, src, dst);
 
 	if (!origin || !region) {
 		free(e);
@@ -273,7 +248,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyBufferToImage(cl_command_queue q, cl_mem s
 						    size_t offset, const size_t *origin,
 						    const size_t *region, WAITS)
 {
-	struct entry *e = entry(OP_COPY_BUFFER_TO_IMAGE, src, dst);
+	struct entry *e = ocl_entry_between(OP_COPY_BUFFER_TO_IMAGE, src, dst);
 
 	if (!origin || !region) {
 		free(e);
@@ -297,7 +272,7 @@ cl_int CL_API_CALL layer_clEnqueueFillImage(cl_command_queue q, cl_mem m, const 
 	if (!color || !origin || !region)
 		return NEXT->clEnqueueFillImage(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM), color,
 						origin, region, waits, wait, event);
-	e = with_data(entry(OP_FILL_IMAGE, NULL, m), color, 16);
+	e = ocl_entry_carry(ocl_entry_between(OP_FILL_IMAGE, NULL, m), color, 16);
 	if (e) {
 		triple(e->a, origin);
 		triple(e->region, region);
@@ -317,7 +292,7 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k,
 		return NEXT->clEnqueueNDRangeKernel(ocl_real(q, OCL_QUEUE), ocl_real(k, OCL_KERNEL),
 						    dimensions, offset, global, local, waits, wait,
 						    event);
-	e = entry(OP_KERNEL, NULL, NULL);
+	e = ocl_entry_between(OP_KERNEL, NULL, NULL);
 	if (e) {
 		e->kernel_handle = k;
 		e->count = dimensions;
@@ -335,7 +310,7 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k,
 
 cl_int CL_API_CALL layer_clEnqueueTask(cl_command_queue q, cl_kernel k, WAITS)
 {
-	struct entry *e = entry(OP_TASK, NULL, NULL);
+	struct entry *e = ocl_entry_between(OP_TASK, NULL, NULL);
 
 	if (e)
 		e->kernel_handle = k;
@@ -383,24 +358,26 @@ cl_int CL_API_CALL layer_clEnqueueNativeKernel(cl_command_queue q,
 
 cl_int CL_API_CALL layer_clEnqueueMarkerWithWaitList(cl_command_queue q, WAITS)
 {
-	return ocl_submit(entry(OP_MARKER, NULL, NULL), q, false, waits, wait, event, NULL);
+	return ocl_submit(ocl_entry_between(OP_MARKER, NULL, NULL), q, false, waits, wait, event,
+			  NULL);
 }
 
 cl_int CL_API_CALL layer_clEnqueueBarrierWithWaitList(cl_command_queue q, WAITS)
 {
-	return ocl_submit(entry(OP_BARRIER, NULL, NULL), q, false, waits, wait, event, NULL);
+	return ocl_submit(ocl_entry_between(OP_BARRIER, NULL, NULL), q, false, waits, wait, event,
+			  NULL);
 }
 
 cl_int CL_API_CALL layer_clEnqueueMarker(cl_command_queue q, cl_event *event)
 {
 	if (!event || ocl.passive)
 		return NEXT->clEnqueueMarker(ocl_real(q, OCL_QUEUE), event);
-	return ocl_submit(entry(OP_MARKER, NULL, NULL), q, false, 0, NULL, event, NULL);
+	return ocl_submit(ocl_entry_between(OP_MARKER, NULL, NULL), q, false, 0, NULL, event, NULL);
 }
 
 cl_int CL_API_CALL layer_clEnqueueBarrier(cl_command_queue q)
 {
-	return ocl_submit(entry(OP_BARRIER, NULL, NULL), q, false, 0, NULL, NULL, NULL);
+	return ocl_submit(ocl_entry_between(OP_BARRIER, NULL, NULL), q, false, 0, NULL, NULL, NULL);
 }
 
 cl_int CL_API_CALL layer_clEnqueueWaitForEvents(cl_command_queue q, cl_uint count,
@@ -408,7 +385,8 @@ cl_int CL_API_CALL layer_clEnqueueWaitForEvents(cl_command_queue q, cl_uint coun
 {
 	if (count == 0 || !list || ocl.passive)
 		return NEXT->clEnqueueWaitForEvents(ocl_real(q, OCL_QUEUE), count, list);
-	return ocl_submit(entry(OP_BARRIER, NULL, NULL), q, false, count, list, NULL, NULL);
+	return ocl_submit(ocl_entry_between(OP_BARRIER, NULL, NULL), q, false, count, list, NULL,
+			  NULL);
 }
 
 /* Where the data is doesn't change what it is: a replay passes it over. */
@@ -421,7 +399,8 @@ cl_int CL_API_CALL layer_clEnqueueMigrateMemObjects(cl_command_queue q, cl_uint 
 	if (!objects || count == 0 || ocl.passive)
 		return NEXT->clEnqueueMigrateMemObjects(ocl_real(q, OCL_QUEUE), count, objects,
 							flags, waits, wait, event);
-	e = with_data(entry(OP_MIGRATE, NULL, NULL), objects, count * sizeof(*objects));
+	e = ocl_entry_carry(ocl_entry_between(OP_MIGRATE, NULL, NULL), objects,
+			    count * sizeof(*objects));
 	if (e) {
 		cl_mem *real = e->data.memory;
 

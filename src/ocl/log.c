@@ -17,6 +17,30 @@ struct entry *ocl_entry_new(ocl_op_t op)
 	return e;
 }
 
+struct entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst)
+{
+	struct entry *e = ocl_entry_new(op);
+
+	if (e) {
+		e->src_handle = src;
+		e->dst_handle = dst;
+	}
+	return e;
+}
+
+struct entry *ocl_entry_carry(struct entry *e, const void *data, size_t size)
+{
+	if (!e || !data)
+		return e;
+	e->data.memory = malloc(size ? size : 1);
+	if (!e->data.memory) {
+		free(e);
+		return NULL;
+	}
+	memcpy(e->data.memory, data, size);
+	return e;
+}
+
 static void blob_free(struct domain *d, struct blob *b)
 {
 	if (b->memory) {

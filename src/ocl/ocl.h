@@ -404,6 +404,11 @@ bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e);
 
 /* ---- log.c ---- */
 struct entry *ocl_entry_new(ocl_op_t op);
+/* From src to dst, either may be NULL. */
+struct entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst);
+/* e with a copy of small data: patterns, colours, arguments; data may be NULL. NULL, with e freed:
+ * no memory. */
+struct entry *ocl_entry_carry(struct entry *e, const void *data, size_t size);
 void ocl_entry_free(struct domain *d, struct entry *e);
 void ocl_log_append(struct domain *d, struct entry *e);
 /* Drops all entries: they are part of a checkpoint, or nobody can see them any more. */

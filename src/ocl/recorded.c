@@ -96,27 +96,6 @@ static void append(struct recorded *r, struct entry *e)
 	r->last = &e->next;
 }
 
-static struct entry *entry(ocl_op_t op, cl_mem src, cl_mem dst)
-{
-	struct entry *e = ocl_entry_new(op);
-
-	if (e) {
-		e->src_handle = src;
-		e->dst_handle = dst;
-	}
-	return e;
-}
-
-static struct entry *with_data(struct entry *e, const void *data, size_t size)
-{
-	if (!e || !(e->data.memory = malloc(size ? size : 1))) {
-		free(e);
-		return NULL;
-	}
-	memcpy(e->data.memory, data, size);
-	return e;
-}
-
 static void triple(size_t to[3], const size_t *from)
 {
 	memcpy(to, from, 3 * sizeof(*to));
@@ -226,12 +205,12 @@ static cl_int CL_API_CALL barrier(cl_command_buffer_khr b, cl_command_queue q, P
 				  cl_mutable_command_khr *m)
 {
 	RECORD(barrier(b, ocl_real(q, OCL_QUEUE), points, point, made, m),
-	       entry(OP_BARRIER, NULL, NULL));
+	       ocl_entry_between(OP_BARRIER, NULL, NULL));
 }
 
 static struct entry *copy_entry(cl_mem src, cl_mem dst, size_t from, size_t to, size_t size)
 {
-	struct entry *e = entry(OP_COPY, src, dst);
+	struct entry *e = ocl_entry_between(OP_COPY, src, dst);
 
 	if (e) {
 		e->a[0] = from;
@@ -254,7 +233,7 @@ static cl_int CL_API_CALL copy(cl_command_buffer_khr b, cl_command_queue q, cl_m
 static struct entry *boxes(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *a, const size_t *b,
 			   const size_t *region, const size_t *pitch)
 {
-	struct entry *e = entry(op, src, dst);
+	struct entry *e = ocl_entry_between(op, src, dst);
 
 	if (!e)
 		return NULL;
@@ -316,7 +295,7 @@ static cl_int CL_API_CALL image_to_buffer(cl_command_buffer_khr b, cl_command_qu
 static struct entry *fill_entry(cl_mem mem, const void *pattern, size_t bytes, size_t offset,
 				size_t size)
 {
-	struct entry *e = with_data(entry(OP_FILL, NULL, mem), pattern, bytes);
+	struct entry *e = ocl_entry_carry(ocl_entry_between(OP_FILL, NULL, mem), pattern, bytes);
 
 	if (e) {
 		e->a[0] = offset;
@@ -338,7 +317,7 @@ static cl_int CL_API_CALL fill(cl_command_buffer_khr b, cl_command_queue q, cl_m
 static struct entry *fill_image_entry(cl_mem mem, const void *colour, const size_t *origin,
 				      const size_t *region)
 {
-	struct entry *e = with_data(entry(OP_FILL_IMAGE, NULL, mem), colour, 16);
+	struct entry *e = ocl_entry_carry(ocl_entry_between(OP_FILL_IMAGE, NULL, mem), colour, 16);
 
 	if (e) {
 		triple(e->a, origin);
@@ -383,7 +362,7 @@ static cl_kernel kernel_for(struct recorded *r, struct kernel *k)
 static struct entry *launch_entry(cl_kernel kernel, cl_uint dims, const size_t *offset,
 				  const size_t *global, const size_t *local)
 {
-	struct entry *e = entry(OP_KERNEL, NULL, NULL);
+	struct entry *e = ocl_entry_between(OP_KERNEL, NULL, NULL);
 
 	if (!e)
 		return NULL;
