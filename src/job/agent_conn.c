@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/agent_private.h"
+#include "job/peer.h"
 
 static void conn_close(struct agent_conn *c)
 {
@@ -242,22 +243,20 @@ static void conn_ready(void *arg, uint32_t events)
 static void accept_one(void *arg, uint32_t events)
 {
 	struct agent *a = arg;
-	struct ucred who = {0};
-	socklen_t len = sizeof(who);
 	struct agent_conn *c;
+	pid_t peer;
 	int fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return;
 	c = calloc(1, sizeof(*c));
-	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0 ||
-	    who.uid != geteuid()) {
+	if (!c || !peer_is_own(fd, &peer)) {
 		free(c);
 		close(fd);
 		return;
 	}
 	c->agent = a;
-	c->peer = who.pid;
+	c->peer = peer;
 	c->rank = -1;
 	if (!loop_add(&a->loop, &c->source, fd, EPOLLIN, conn_ready, c)) {
 		free(c);

@@ -22,6 +22,7 @@
 #include "job/report.h"
 #include "job/succession.h"
 #include "job/takeover.h"
+#include "job/peer.h"
 
 #define FLUSH_SECONDS 0.2
 #define LOOK_SECONDS  1.0
@@ -268,16 +269,13 @@ static void caller_says(void *arg, const struct message *m)
 static void knock(void *arg, uint32_t events)
 {
 	struct agent *a = arg;
-	struct ucred who = {0};
-	socklen_t len = sizeof(who);
 	struct agent_caller *c;
 	int fd = accept4(a->heads, NULL, NULL, SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return;
 	c = calloc(1, sizeof(*c));
-	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0 ||
-	    who.uid != geteuid()) {
+	if (!c || !peer_is_own(fd, NULL)) {
 		free(c);
 		close(fd);
 		return;

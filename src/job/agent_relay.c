@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/agent_private.h"
+#include "job/peer.h"
 
 enum { RELAY_WINDOW = 4 << 20, RELAY_READ = 256 << 10 };
 
@@ -211,17 +212,16 @@ void agent_relay_decided(struct agent *a, uint32_t rank, int fd)
 static void accept_stream(void *arg, uint32_t events)
 {
 	struct agent *a = arg;
-	struct ucred who = {0};
-	socklen_t len = sizeof(who);
+	pid_t peer;
 	int fd = accept4(a->move.listener, NULL, NULL, SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.uid == geteuid()) {
+	if (peer_is_own(fd, &peer)) {
 		for (uint32_t r = 0; r < a->setup.nranks; r++) {
 			struct agent_relay *l = &a->move.relays[r];
-			bool in = agent_moves_in(a, r) && a->ranks[r].pid == who.pid;
-			bool out = agent_moves_out(a, r) && a->ranks[r].member == who.pid;
+			bool in = agent_moves_in(a, r) && a->ranks[r].pid == peer;
+			bool out = agent_moves_out(a, r) && a->ranks[r].member == peer;
 
 			if ((in || out) && !l->connected) {
 				relay_connect(l, fd);

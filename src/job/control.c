@@ -16,6 +16,7 @@
 #include "job/head.h"
 #include "job/migrate.h"
 #include "job/watch.h"
+#include "job/peer.h"
 
 enum { CLIENTS_MAX = 64 };
 
@@ -315,15 +316,6 @@ static void client_ready(void *arg, uint32_t events)
 	}
 }
 
-static bool may_ask(int fd)
-{
-	struct ucred who = {0};
-	socklen_t len = sizeof(who);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
-	       (who.uid == geteuid() || who.uid == 0);
-}
-
 static void accept_one(void *arg, uint32_t events)
 {
 	struct control *k = arg;
@@ -333,7 +325,7 @@ static void accept_one(void *arg, uint32_t events)
 
 	if (fd < 0)
 		return;
-	c = may_ask(fd) && k->count < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
+	c = peer_may_command(fd) && k->count < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 	if (!c || !loop_add(&k->head->loop, &c->source, fd, EPOLLIN, client_ready, c)) {
 		free(c);
 		close(fd);

@@ -21,6 +21,7 @@
 #include "job/outlet.h"
 #include "job/report.h"
 #include "job/succession.h"
+#include "job/peer.h"
 
 enum { FIRST_FD = 3, REQUEST_MAX = 256, LAST = -1 };
 #define BIND_AGAIN_SECONDS 0.02
@@ -289,8 +290,6 @@ static void serve(struct keep *k, int listener)
 	const struct timeval patience = {.tv_sec = 1};
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	char line[REQUEST_MAX];
-	struct ucred who = {0};
-	socklen_t len = sizeof(who);
 	struct json_value *v;
 	ssize_t n;
 
@@ -298,8 +297,7 @@ static void serve(struct keep *k, int listener)
 		return;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
-	    (who.uid == geteuid() || who.uid == 0) && (n = recv(fd, line, sizeof(line), 0)) > 0) {
+	if (peer_may_command(fd) && (n = recv(fd, line, sizeof(line), 0)) > 0) {
 		while (n > 0 && line[n - 1] == '\n')
 			n--;
 		v = json_parse(line, (size_t)n);
