@@ -248,12 +248,7 @@ static void answer_migrated(struct client *c, const struct report_migration *m)
 
 	json_out_init(&j);
 	json_open_object(&j, NULL);
-	json_string(&j, "from", m->from);
-	json_string(&j, "to", m->to);
-	json_uint(&j, "ranks", m->ranks);
-	json_uint(&j, "bytes", m->bytes);
-	json_double(&j, "seconds", m->seconds);
-	json_double(&j, "downtime_seconds", m->downtime_seconds);
+	report_print_migration(m, &j);
 	json_close_object(&j);
 	answer(c, &j);
 }

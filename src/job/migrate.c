@@ -195,13 +195,7 @@ static void record_move(struct head *h, const struct report_migration *m)
 	struct json_out j;
 
 	record_begin(&j, "migrated");
-	json_string(&j, "from", m->from);
-	json_string(&j, "to", m->to);
-	json_uint(&j, "ranks", m->ranks);
-	json_uint(&j, "bytes", m->bytes);
-	json_double(&j, "seconds", m->seconds);
-	json_double(&j, "downtime_seconds", m->downtime_seconds);
-	json_uint(&j, "relayed_bytes", m->relayed);
+	report_print_migration(m, &j);
 	record_end(&h->record, &j);
 	report_add_migration(&h->report, m);
 }

@@ -91,9 +91,8 @@ static void print_failure(const struct report_failure *f, struct json_out *j)
 	json_close_object(j);
 }
 
-static void print_migration(const struct report_migration *m, struct json_out *j)
+void report_print_migration(const struct report_migration *m, struct json_out *j)
 {
-	json_open_object(j, NULL);
 	json_string(j, "from", m->from);
 	json_string(j, "to", m->to);
 	json_uint(j, "ranks", m->ranks);
@@ -101,6 +100,12 @@ static void print_migration(const struct report_migration *m, struct json_out *j
 	json_double(j, "seconds", m->seconds);
 	json_double(j, "downtime_seconds", m->downtime_seconds);
 	json_uint(j, "relayed_bytes", m->relayed);
+}
+
+static void print_migration(const struct report_migration *m, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	report_print_migration(m, j);
 	json_double(j, "at_seconds", m->at_seconds);
 	json_close_object(j);
 }

@@ -59,6 +59,8 @@ struct report {
 void report_fini(struct report *r);
 void report_add_checkpoint(struct report *r, const struct report_checkpoint *c);
 void report_add_migration(struct report *r, const struct report_migration *m);
+/* What became of it, into the open object of j. */
+void report_print_migration(const struct report_migration *m, struct json_out *j);
 /* The added failure, to be completed; valid until the next one is added. NULL: no memory. */
 struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
 					  const char *reason, double at_seconds);
