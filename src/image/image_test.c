@@ -25,27 +25,9 @@
 #include "image/read.h"
 #include "image/test/scenario.h"
 
-enum { PATH_LEN = 512 };
-
 /* ---- inside the processes under test ---- */
 
-static char dir[PATH_LEN - 64];
-static const char *mode = "";
 static uint32_t count, tracked;
-
-const char *folder(void)
-{
-	return dir;
-}
-
-const char *in_folder(const char *name)
-{
-	static char path[4][PATH_LEN];
-	static int next;
-	char *p = path[next++ % 4];
-	snprintf(p, PATH_LEN, "%s/%s", dir, name);
-	return p;
-}
 
 uint32_t taken(void)
 {
@@ -55,7 +37,7 @@ uint32_t taken(void)
 static void on_written(void *arg, const struct image_result *r)
 {
 	char path[PATH_LEN], text[600];
-	fmt_print(path, sizeof(path), "%s/%u.done", dir, *(uint32_t *)arg);
+	fmt_print(path, sizeof(path), "%s/%u.done", scenario_folder, *(uint32_t *)arg);
 	size_t n = fmt_print(text, sizeof(text), "%d %lx %u %s", (int)r->error.code,
 			     (unsigned long)r->checksum, r->base, r->error.text);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -68,7 +50,7 @@ static void await_report(uint32_t id)
 {
 	char path[PATH_LEN];
 	struct stat st = {0};
-	snprintf(path, sizeof(path), "%s/%u.done", dir, id);
+	snprintf(path, sizeof(path), "%s/%u.done", scenario_folder, id);
 	for (int i = 0; i < 30000 && (stat(path, &st) || !st.st_size); i++)
 		usleep(1000);
 	CHECK(!stat(path, &st) && st.st_size);
@@ -79,18 +61,18 @@ bool take(void)
 	char path[PATH_LEN];
 	struct error err = {HALE_OK, ""};
 	uint32_t id = ++count;
-	snprintf(path, sizeof(path), "%s/%u.done", dir, id);
+	snprintf(path, sizeof(path), "%s/%u.done", scenario_folder, id);
 	unlink(path);
-	snprintf(path, sizeof(path), "%s/%u", dir, id);
+	snprintf(path, sizeof(path), "%s/%u", scenario_folder, id);
 	struct image_params p = {
 	    .identity = {.job = "test", .nranks = 1, .id = id, .base = tracked},
 	    .path = path,
-	    .mode = strstr(mode, "sync") ? IMAGE_SYNC : IMAGE_FORKED,
-	    .compress = strstr(mode, "lz4")    ? IMAGE_LZ4
-			: strstr(mode, "zstd") ? IMAGE_ZSTD
-					       : IMAGE_PLAIN,
+	    .mode = strstr(scenario_mode, "sync") ? IMAGE_SYNC : IMAGE_FORKED,
+	    .compress = strstr(scenario_mode, "lz4")	? IMAGE_LZ4
+			: strstr(scenario_mode, "zstd") ? IMAGE_ZSTD
+							: IMAGE_PLAIN,
 	    .incremental = tracked != 0,
-	    .track = strstr(mode, "track") != NULL,
+	    .track = strstr(scenario_mode, "track") != NULL,
 	    .note = "a note",
 	    .note_len = 6,
 	    .written = on_written,
@@ -112,38 +94,23 @@ bool take(void)
 
 __attribute__((constructor)) static void become(void)
 {
-	const char *sink = getenv("T_SINK"), *where = getenv("T_FOLDER");
+	const char *sink = getenv("T_SINK");
 	static char text[16384];
 	const char *paths[IMAGE_CHAIN_MAX];
 	size_t n = 0;
 	struct error err;
-	if (where)
-		strncpy(dir, where, sizeof(dir) - 1);
-	if (getenv("T_MODE"))
-		mode = getenv("T_MODE");
+	bool under_test = scenario_enter();
 	if (!sink) {
-		if (where)
+		if (under_test)
 			image_init(NULL);
 		return;
 	}
 	strncpy(text, sink, sizeof(text) - 1);
 	for (char *p = strtok(text, ":"); p; p = strtok(NULL, ":"))
 		paths[n++] = p;
-	image_sink(paths, n, strstr(mode, "lazy") ? IMAGE_LAZY : IMAGE_FULL, &err);
+	image_sink(paths, n, strstr(scenario_mode, "lazy") ? IMAGE_LAZY : IMAGE_FULL, &err);
 	fprintf(stderr, "%s\n", err.text);
 	_exit((int)err.code);
-}
-
-static int run_scenario(const char *name)
-{
-	const struct scenario *all[] = {scenarios_memory, scenarios_kernel, scenarios_threads};
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		for (const struct scenario *s = all[i]; s->name; s++)
-			if (!strcmp(s->name, name)) {
-				s->run();
-				return 0;
-			}
-	return 2;
 }
 
 /* ---- around them ---- */
@@ -587,7 +554,11 @@ int main(int argc, char **argv)
 	const char *scenario = getenv("T_SCENARIO");
 	if (scenario) {
 		setvbuf(stdout, NULL, _IOLBF, 0);
-		return run_scenario(scenario);
+		{
+			const struct scenario *all[] = {scenarios_memory, scenarios_kernel,
+							scenarios_threads};
+			return scenario_run(all, ARRAY_LEN(all), scenario);
+		}
 	}
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,152 +22,9 @@
 #include "base/base.h"
 #include "image/live.h"
 #include "image/live_wire.h"
+#include "image/test/live_roles.h"
 #include "image/test/relay.h"
 #include "image/test/scenario.h"
-
-enum { ROUNDS = 3, EXIT_MOVED = 66, STREAM_FD = 3 };
-
-/* ---- inside the processes under test ---- */
-
-static char dir[PATH_LEN - 64];
-static const char *mode = "";
-void (*between)(unsigned round);
-
-const char *folder(void)
-{
-	return dir;
-}
-
-const char *in_folder(const char *name)
-{
-	static char path[4][PATH_LEN];
-	static int next;
-	char *p = path[next++ % 4];
-	snprintf(p, PATH_LEN, "%s/%s", dir, name);
-	return p;
-}
-
-uint32_t taken(void)
-{
-	return 1;
-}
-
-static void fails(const struct error *err)
-{
-	fprintf(stderr, "stays: %s\n", err->text);
-}
-
-static bool await_round(void)
-{
-	live_progress_t p;
-	while ((p = live_progress(NULL)) == LIVE_WRITING)
-		usleep(1000);
-	return p == LIVE_WRITTEN;
-}
-
-static image_return_t one_round(bool last, struct error *err)
-{
-	CHECK(image_park() == 0);
-	image_return_t rc = live_round(last, NULL, 0, NULL, err);
-	if (!last || rc != IMAGE_CAPTURED || strstr(mode, "clone"))
-		image_unpark();
-	return rc;
-}
-
-/* Back here: in the copy, or in the source that stays; a source that has moved is no more. */
-static bool finish(struct error *err)
-{
-	live_verdict_t v;
-	while ((v = live_finish(err)) == LIVE_UNKNOWN) {
-		fprintf(stderr, "unknown\n");
-		if (strstr(mode, "unknown"))
-			_exit(7);
-	}
-	if (v == LIVE_MOVED)
-		_exit(EXIT_MOVED);
-	image_unpark();
-	fails(err);
-	return false;
-}
-
-bool take(void)
-{
-	struct error err = {HALE_OK, ""};
-	struct live_params p = {.fd = STREAM_FD,
-				.direct = strstr(mode, "direct") != NULL,
-				.then = strstr(mode, "clone") ? LIVE_THEN_GO_ON : LIVE_THEN_END,
-				.identity = {.job = "test", .nranks = 1, .id = 1},
-				.note = "a note",
-				.note_len = 6,
-				.wait_ms = strstr(mode, "hasty") ? 300 : 0};
-	if (strstr(mode, "alone"))
-		return false;
-	if (live_open(&p, &err) != HALE_OK) {
-		fails(&err);
-		return false;
-	}
-	for (unsigned i = 0; i <= ROUNDS; i++) {
-		image_return_t rc = one_round(i == ROUNDS, &err);
-		if (rc == IMAGE_RESTORED) {
-			size_t len;
-			const char *note = image_note(&len);
-			CHECK(len == 6 && !memcmp(note, "a note", 6));
-			CHECK(live_runs() && !live_is_open());
-			return true;
-		}
-		if (rc == IMAGE_FAILED)
-			goto failed;
-		if (i == ROUNDS && !strstr(mode, "clone"))
-			return finish(&err);
-		if (!await_round()) {
-			one_round(false, &err); /* says why */
-			goto failed;
-		}
-		if (between && i < ROUNDS)
-			between(i);
-	}
-	live_close();
-	return false;
-failed:
-	fails(&err);
-	live_close();
-	image_unpark();
-	return false;
-}
-
-__attribute__((constructor)) static void become(void)
-{
-	const char *role = getenv("T_ROLE"), *where = getenv("T_FOLDER");
-	struct error err;
-	if (!role)
-		return;
-	strncpy(dir, where, sizeof(dir) - 1);
-	mode = getenv("T_MODE");
-	if (!strcmp(role, "source")) {
-		image_init(NULL);
-		return;
-	}
-	if (strstr(mode, "small")) {
-		struct rlimit limit = {8 << 20, 8 << 20};
-		setrlimit(RLIMIT_DATA, &limit);
-	}
-	image_sink_live(STREAM_FD, &err);
-	fprintf(stderr, "%s\n", err.text);
-	_exit((int)err.code);
-}
-
-static int run_scenario(const char *name)
-{
-	const struct scenario *all[] = {scenarios_memory, scenarios_kernel, scenarios_threads,
-					scenarios_live};
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		for (const struct scenario *s = all[i]; s->name; s++)
-			if (!strcmp(s->name, name)) {
-				s->run();
-				return 0;
-			}
-	return 2;
-}
 
 /* ---- around them ---- */
 
@@ -664,9 +520,11 @@ static void rounds_end_when_the_rest_is_small(void **state)
 int main(int argc, char **argv)
 {
 	const char *scenario = getenv("T_SCENARIO");
+	const struct scenario *all[] = {scenarios_memory, scenarios_kernel, scenarios_threads,
+					scenarios_live};
 	if (scenario) {
 		setvbuf(stdout, NULL, _IOLBF, 0);
-		return run_scenario(scenario);
+		return scenario_run(all, ARRAY_LEN(all), scenario);
 	}
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {

@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-
-enum { PATH_LEN = 512 };
+#include "image/test/scenario.h"
 
 struct fixture {
 	char dir[PATH_LEN];

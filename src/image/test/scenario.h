@@ -21,10 +21,21 @@ struct scenario {
 extern const struct scenario scenarios_memory[], scenarios_kernel[], scenarios_threads[],
     scenarios_live[];
 
+enum { PATH_LEN = 512 };
+
+/* From the environment that the test has given to this process: the folder of this run, and words
+ * that say how to do things. False: there is none, this is the test itself. */
+extern char scenario_folder[PATH_LEN - 64];
+extern const char *scenario_mode;
+bool scenario_enter(void);
+/* The one of that name in n lists: 0 when it has run, 2: there is none. */
+int scenario_run(const struct scenario *const *all, size_t n, const char *name);
+
 /* Captures; true in the restored process. Image n is DIR/n, complete when it returns. */
 bool take(void);
 uint32_t taken(void); /* how many in this life and the ones before it */
-/* Of a live image (live_test.c): called after each round but the last, with all threads running. */
+/* Of a live image (live_roles.c): called after each round but the last, with all threads running.
+ */
 extern void (*between)(unsigned round);
 /* The folder of this run, for files. */
 const char *folder(void);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process of live_test is, by T_ROLE in its environment: "source" runs a scenario and moves
+ * over STREAM_FD, "sink" becomes it. T_MODE has words for what is to be otherwise. */
+#ifndef HALE_IMAGE_TEST_LIVE_ROLES_H
+#define HALE_IMAGE_TEST_LIVE_ROLES_H
+
+/* The source takes so many rounds before the one that stops it. */
+enum { ROUNDS = 3, EXIT_MOVED = 66, STREAM_FD = 3 };
+
+#endif
