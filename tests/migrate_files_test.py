@@ -8,12 +8,7 @@ from migrate_parts import *
 
 @test
 def lammps_moves_by_files_and_prints_the_same(s):
-    have("lmp")
-    wanted = s.hale_run(4, *LMP, "1500")
-    expect(wanted.status == 0, wanted)
-    job = s.hale_start(4, *LMP, "1500", options=["--nodes", "2", "--spares", "1", "--report",
-                                                 "report.json"])
-    job.until_output(r"^ +200 ")
+    wanted, job = lammps(s)
     for node in ("node1", "node0"):
         r = migrate(s, job, "--from", node, "--via-files")
         expect(r.status == 0, r, job.err())
@@ -72,6 +67,16 @@ def a_full_disk_under_the_source_harms_nobody(s):
         umount(s, "small")
 
 
+def a_copy_dies(s, job, pids):
+    """Of those of node1; the process of rank 0 stands still and is to go on. What hale migrate says."""
+    m = s.start(HALE, "migrate", job.id(), "--from", "node1", "--via-files")
+    job.until(lambda: len(copies(s, job)) == 2, "the copies are started")
+    os.kill(copies(s, job)[0], signal.SIGKILL)
+    job.until_says("the copy of rank . on node node2 has ended")
+    resume(pids, [0])
+    return m.wait()
+
+
 @test
 def who_dies_meanwhile_costs_nothing_or_a_rollback(s):
     """By files a copy begins when the ranks stand still: rank 0, which is stopped, holds them up."""
@@ -79,12 +84,7 @@ def who_dies_meanwhile_costs_nothing_or_a_rollback(s):
     job.checkpoint()
     pids = job.ranks(4)
     stopped(pids, [0])
-    m = s.start(HALE, "migrate", job.id(), "--from", "node1", "--via-files")
-    job.until(lambda: len(copies(s, job)) == 2, "the copies are started")
-    os.kill(copies(s, job)[0], signal.SIGKILL)
-    job.until_says("the copy of rank . on node node2 has ended")
-    resume(pids, [0])
-    r = m.wait()
+    r = a_copy_dies(s, job, pids)
     expect(r.status == 1 and "stay there" in r.err, r)
     expect(job.ranks(4) == pids and not copies(s, job), "not the same processes")
     until_steps_go_on(job)
@@ -132,12 +132,7 @@ def scripts_of_ranks_that_stay_go_on(s):
     job = script_job(s, "PROGRAM 0 20\nrc=$?\necho script $HALE_RANK ends after $rc\nexit $rc\n")
     pids = job.ranks(4)
     stopped(pids, [0])
-    m = s.start(HALE, "migrate", job.id(), "--from", "node1", "--via-files")
-    job.until(lambda: len(copies(s, job)) == 2, "the copies are started")
-    os.kill(copies(s, job)[0], signal.SIGKILL)
-    job.until_says("the copy of rank . on node node2 has ended")
-    resume(pids, [0])
-    r = m.wait()
+    r = a_copy_dies(s, job, pids)
     expect(r.status == 1 and "stay there" in r.err, r, job.err())
     r = migrate(s, job, "--from", "node0")
     expect(r.status == 0, r)

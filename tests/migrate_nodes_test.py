@@ -9,12 +9,7 @@ from migrate_parts import *
 
 @test
 def lammps_moves_and_prints_the_same(s):
-    have("lmp")
-    wanted = s.hale_run(4, *LMP, "1500")
-    expect(wanted.status == 0, wanted)
-    job = s.hale_start(4, *LMP, "1500", options=["--nodes", "2", "--spares", "1", "--report",
-                                                 "report.json"])
-    job.until_output(r"^ +200 ")
+    wanted, job = lammps(s)
     r = migrate(s, job, "--from", "node1")
     expect(r.status == 0 and re.fullmatch(r"2 ranks moved from node1 to node2: .* in .*, the program "
                                           r"stood still for .*\n", r.out), r)

@@ -6,6 +6,17 @@ from lib import *
 LMP = ["lmp", "-log", "none", "-in", os.path.join(ROOT, "tests/data/in.melt"), "-var", "steps"]
 
 
+def lammps(s):
+    """What it prints undisturbed, and a job over two nodes, with a spare, that has begun."""
+    have("lmp")
+    wanted = s.hale_run(4, *LMP, "1500")
+    expect(wanted.status == 0, wanted)
+    job = s.hale_start(4, *LMP, "1500", options=["--nodes", "2", "--spares", "1", "--report",
+                                                 "report.json"])
+    job.until_output(r"^ +200 ")
+    return wanted, job
+
+
 def nodes(s, job):
     r = s.hale("nodes", job.id(), "--json")
     expect(r.status == 0, r)

@@ -248,6 +248,14 @@ static int root_exchange(const struct coll_args *a, const struct hier_team *team
 	return schedule_run(s);
 }
 
+/* Who acts for its node has *room for the node's blocks, the root for all; returns where the node's
+ * lie. NULL: no memory. */
+static char *acting_room(const struct coll_hier *t, size_t bytes, bool root, char **room)
+{
+	*room = root ? scratch_get((size_t)t->n * bytes + 1) : node_room(t, bytes);
+	return *room && root ? *room + (size_t)t->start[t->node] * bytes : *room;
+}
+
 static int gather(struct coll_home *h, const struct coll_args *a)
 {
 	const struct coll_hier *t = map_of(a);
@@ -257,12 +265,8 @@ static int gather(struct coll_home *h, const struct coll_args *a)
 	bool root = a->root == a->comm->rank;
 	struct coll_block own = coll_send_one(a);
 	char *room = NULL, *here = NULL;
-	if (acting == a->comm->rank) {
-		room = root ? scratch_get((size_t)t->n * bytes + 1) : node_room(t, bytes);
-		if (!room)
-			return MPI_ERR_NO_MEM;
-		here = root ? room + (size_t)t->start[t->node] * bytes : room;
-	}
+	if (acting == a->comm->rank && !(here = acting_room(t, bytes, root, &room)))
+		return MPI_ERR_NO_MEM;
 	if (root && coll_in_place(a))
 		own = coll_recv_block(a, a->root);
 	rc = collect(h, a, hier_local(t, acting), own, here, bytes);
@@ -283,12 +287,8 @@ static int scatter(struct coll_home *h, const struct coll_args *a)
 	bool root = a->root == a->comm->rank;
 	struct coll_block own = coll_recv_one(a);
 	char *room = NULL, *here = NULL;
-	if (acting == a->comm->rank) {
-		room = root ? scratch_get((size_t)t->n * bytes + 1) : node_room(t, bytes);
-		if (!room)
-			return MPI_ERR_NO_MEM;
-		here = root ? room + (size_t)t->start[t->node] * bytes : room;
-	}
+	if (acting == a->comm->rank && !(here = acting_room(t, bytes, root, &room)))
+		return MPI_ERR_NO_MEM;
 	if (root)
 		rc = root_moves(a, room, bytes, false);
 	if (root && a->rbuf == MPI_IN_PLACE) /* nothing is to come out of it */
