@@ -302,11 +302,7 @@ extern size_t coll_inline_max; /* larger payloads are read from their owner's me
 /* More than two processes: large payloads go through the cells in pieces, operations of their own.
  * Two copies by the processor cost less than one by the kernel, which looks up and pins every page;
  * pieces stay in the caches, and the longer they are the fewer context switches they take. */
-enum {
-	COLL_PIECE = 65536,
-	COLL_PIECE_REDUCE = COLL_CELL_RING / 2,
-	COLL_PIECE_TABLE = COLL_CELL_RING / 2
-};
+enum { COLL_PIECE = 65536, COLL_PIECE_REDUCE = 131072, COLL_PIECE_TABLE = 131072 };
 /* Two processes: a second copy out of a cell, cold in the reader's cache, costs more than a system
  * call from here on. */
 enum { COLL_INLINE_PAIR = 4096 };

@@ -9,6 +9,7 @@
  */
 #include "coll/cells.h"
 
+#include "base/copy.h"
 #include "coll/scratch.h"
 
 size_t coll_inline_max = COLL_INLINE_DEFAULT;
@@ -113,7 +114,10 @@ static void give_pieces(struct coll_home *h, struct coll_block b, struct coll_la
 		size_t n = large.bytes - at < COLL_PIECE ? large.bytes - at : COLL_PIECE;
 		char *room = cells_room(h, k, n);
 		way_clock_start(&clock);
-		datatype_pack(b.type, b.buf, b.count, at, room, n);
+		if (LIKELY(b.type->contiguous))
+			copy_across(room, (const char *)b.buf + at, n);
+		else
+			datatype_pack(b.type, b.buf, b.count, at, room, n);
 		way_clock_stop(&clock);
 		if (n > COLL_HEADER_SMALL)
 			memcpy(cells_header(h, h->rank, k)->small, &large, sizeof(large));
@@ -194,6 +198,14 @@ static inline void finish_reader(struct coll_home *h, uint64_t k, const struct c
 		cells_finish_ring(h, k);
 }
 
+static void take_piece(struct coll_block b, size_t at, const void *piece, size_t bytes)
+{
+	if (LIKELY(b.type->contiguous))
+		copy_across((char *)b.buf + at, piece, bytes);
+	else
+		datatype_unpack(b.type, b.buf, b.count, at, piece, bytes);
+}
+
 static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, struct coll_block b)
 {
 	size_t room = coll_block_bytes(b), at = 0;
@@ -215,8 +227,7 @@ static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, s
 		}
 		way_clock_start(&clock);
 		if (at < room)
-			datatype_unpack(b.type, b.buf, b.count, at, cells_payload(h, root, d),
-					n < room - at ? n : room - at);
+			take_piece(b, at, cells_payload(h, root, d), n < room - at ? n : room - at);
 		way_clock_stop(&clock);
 		finish_reader(h, k, d);
 		at += n;

@@ -10,7 +10,7 @@
 enum {
 	COLL_SHARED_CONTEXTS = 64, /* communicators that can have a cell a member */
 	COLL_CELL_HEADERS = 128,   /* operations a process may run ahead */
-	COLL_CELL_RING = 262144,   /* bytes of payloads */
+	COLL_CELL_RING = 524288,   /* bytes of payloads */
 	COLL_CORES = 16,	   /* cores told apart in a cell, by their number modulo this */
 	COLL_CELL_BYTES = 256 + COLL_CORES * 64 + COLL_CELL_HEADERS * 64 + COLL_CELL_RING,
 };
