@@ -48,6 +48,7 @@ struct coll_header {
 struct coll_large {
 	uint64_t bytes; /* in all pieces together: who expects another number stays in step */
 	struct way_order order;
+	bool backward; /* the last piece of a broadcast comes first */
 };
 _Static_assert(sizeof(struct coll_large) <= COLL_HEADER_SMALL, "beside a payload");
 
@@ -97,6 +98,7 @@ struct coll_home {
 	 * next large reduction of each size */
 	struct way_plan bcast_plan[WAY_SIZES], reduce_plan[WAY_SIZES];
 	struct way_order reduce_order[WAY_SIZES];
+	bool backward; /* the last broadcast in pieces from here went so */
 	/* during a checkpoint */
 	uint64_t frozen_completed;  /* the leader's word when all had stopped */
 	struct coll_mirror *mirror; /* NULL: the cells are shared (cells_mirror.h) */

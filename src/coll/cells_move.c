@@ -105,12 +105,22 @@ static int first_error(int a, int b)
 
 /* ---- one to all ---- */
 
+static size_t piece_at(const struct coll_large *large, size_t i)
+{
+	size_t last = large->bytes ? (large->bytes - 1) / COLL_PIECE : 0;
+	return (large->backward ? last - i : i) * COLL_PIECE;
+}
+
+/* Every other time from the end on: there the buffers were touched last, and what of them is left
+ * in the caches is used before it goes. */
 static void give_pieces(struct coll_home *h, struct coll_block b, struct coll_large large)
 {
 	struct way_clock clock = {.runs = large.order.measure};
-	size_t at = 0;
+	size_t given = 0, pieces = 0;
+	large.backward = h->backward = !h->backward;
 	do {
 		uint64_t k = cells_begin(h);
+		size_t at = piece_at(&large, pieces++);
 		size_t n = large.bytes - at < COLL_PIECE ? large.bytes - at : COLL_PIECE;
 		char *room = cells_room(h, k, n);
 		way_clock_start(&clock);
@@ -123,8 +133,8 @@ static void give_pieces(struct coll_home *h, struct coll_block b, struct coll_la
 			memcpy(cells_header(h, h->rank, k)->small, &large, sizeof(large));
 		cells_publish_ring(h, k);
 		cells_finish(h, k);
-		at += n;
-	} while (at < large.bytes);
+		given += n;
+	} while (given < large.bytes);
 	way_note(&h->cell->costs, WAY_GIVE, WAY_PIECES, &clock, large.bytes);
 }
 
@@ -208,7 +218,7 @@ static void take_piece(struct coll_block b, size_t at, const void *piece, size_t
 
 static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, struct coll_block b)
 {
-	size_t room = coll_block_bytes(b), at = 0;
+	size_t room = coll_block_bytes(b), taken = 0, pieces = 0;
 	struct coll_large large = {0};
 	struct way_clock clock = {0};
 	int rc = MPI_SUCCESS;
@@ -216,10 +226,11 @@ static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, s
 		uint64_t k = cells_begin(h);
 		struct coll_header *d = cells_deposit_of(h, root, k);
 		size_t n = d->bytes;
-		if (!at && n > COLL_HEADER_SMALL)
+		if (!pieces && n > COLL_HEADER_SMALL)
 			memcpy(&large, d->small, sizeof(large));
-		else if (!at)
+		else if (!pieces)
 			large.bytes = n;
+		size_t at = piece_at(&large, pieces++);
 		clock.runs = large.order.measure;
 		if (d->address) {
 			rc = take_whole(h, k, root, b, &clock);
@@ -230,8 +241,8 @@ static __attribute__((noinline)) int bcast_take(struct coll_home *h, int root, s
 			take_piece(b, at, cells_payload(h, root, d), n < room - at ? n : room - at);
 		way_clock_stop(&clock);
 		finish_reader(h, k, d);
-		at += n;
-	} while (at < large.bytes);
+		taken += n;
+	} while (taken < large.bytes);
 	way_note(&h->cell->costs, WAY_TAKE, large.order.way, &clock, large.bytes);
 	return large.bytes > room ? MPI_ERR_TRUNCATE : rc;
 }
