@@ -45,8 +45,10 @@ static int give_nothing(struct coll_home *h, uint64_t k, publish_t how)
 	return MPI_ERR_NO_MEM;
 }
 
-static inline __attribute__((always_inline)) int
-give_block(struct coll_home *h, uint64_t k, struct coll_block b, publish_t how, struct given *g)
+/* copy: b will be overwritten before its readers are done. */
+static inline __attribute__((always_inline)) int give_block(struct coll_home *h, uint64_t k,
+							    struct coll_block b, bool copy,
+							    publish_t how, struct given *g)
 {
 	size_t bytes = coll_block_bytes(b), run;
 	*g = (struct given){.awaited = how == QUIET};
@@ -59,7 +61,7 @@ give_block(struct coll_home *h, uint64_t k, struct coll_block b, publish_t how, 
 		publish(h, k, how);
 		return MPI_SUCCESS;
 	}
-	void *p = datatype_run(b.type, b.buf, b.count, &run);
+	void *p = copy ? NULL : datatype_run(b.type, b.buf, b.count, &run);
 	if (!p) {
 		p = g->packed = scratch_get(bytes);
 		if (!p)
@@ -273,7 +275,7 @@ int cells_bcast(struct coll_home *h, const struct coll_args *a)
 		return rc;
 	}
 	struct given g;
-	int rc = give_block(h, k, b, LOUD, &g);
+	int rc = give_block(h, k, b, false, LOUD, &g);
 	leave(h, k, &g, -1);
 	return rc;
 }
@@ -286,7 +288,7 @@ int cells_gather(struct coll_home *h, const struct coll_args *a)
 	int rc = MPI_SUCCESS;
 	if (a->root != h->rank) {
 		struct given g;
-		rc = give_block(h, k, coll_send_one(a), LOUD, &g);
+		rc = give_block(h, k, coll_send_one(a), false, LOUD, &g);
 		leave(h, k, &g, a->root);
 		return rc;
 	}
@@ -299,13 +301,34 @@ int cells_gather(struct coll_home *h, const struct coll_args *a)
 	return rc;
 }
 
-int cells_allgather(struct coll_home *h, const struct coll_args *a)
+/* Two members: each looks at the other's deposit. What this process keeps it copies meanwhile. */
+static int exchange(struct coll_home *h, const struct coll_args *a, struct coll_block out,
+		    bool copy, struct coll_block kept)
 {
+	int peer = 1 - h->rank;
 	uint64_t k = cells_begin(h);
 	struct given g;
+	int rc = give_block(h, k, out, copy, LOUD, &g);
+	if (!coll_in_place(a))
+		rc = first_error(rc, coll_block_copy(coll_recv_block(a, h->rank), kept));
+	rc = first_error(rc, take_block(h, k, peer, coll_recv_block(a, peer)));
+	cells_all_done(h, k - 1);
+	if (g.address || cells_deposit_of(h, peer, k)->address)
+		leave(h, k, &g, peer);
+	else
+		cells_finish(h, k); /* nobody waits for that, but for the next deposit */
+	return rc;
+}
+
+int cells_allgather(struct coll_home *h, const struct coll_args *a)
+{
 	struct coll_block own = coll_recv_block(a, h->rank);
 	struct coll_block from = coll_in_place(a) ? own : coll_send_one(a);
-	int rc = give_block(h, k, from, QUIET, &g);
+	if (h->n == 2)
+		return exchange(h, a, from, false, from);
+	uint64_t k = cells_begin(h);
+	struct given g;
+	int rc = give_block(h, k, from, false, QUIET, &g);
 	if (cells_arrive(h, k))
 		cells_complete(h, k);
 	cells_all_done(h, k - 1);
@@ -397,17 +420,61 @@ static int take_entry(const struct coll_home *h, uint64_t k, int member, struct 
 	return cells_take(h, member, NULL, e.where, e.bytes, to.buf, to.count, to.type);
 }
 
+/* Equal blocks that fit into the header together lie there without a table; a table is longer than
+ * that. Bytes of each; 0: they don't. */
+static size_t scatter_small(const struct coll_home *h, const struct coll_args *a)
+{
+	size_t each = coll_block_bytes(coll_send_block(a, 0));
+	if (each * (size_t)h->n > COLL_HEADER_SMALL)
+		return 0;
+	for (int i = 1; i < h->n; i++)
+		if (coll_block_bytes(coll_send_block(a, i)) != each)
+			return 0;
+	return each;
+}
+
+static int scatter_give(struct coll_home *h, uint64_t k, const struct coll_args *a, struct given *g)
+{
+	size_t each;
+	if (h->n == 2)
+		return give_block(h, k, coll_send_block(a, 1 - h->rank), false, LOUD, g);
+	if (!(each = scatter_small(h, a)))
+		return give_table(h, k, a, coll_send_block, cells_inline(h), LOUD, false, g);
+	*g = (struct given){0};
+	char *room = cells_room(h, k, each * (size_t)h->n);
+	for (int i = 0; i < h->n; i++) {
+		struct coll_block b = coll_send_block(a, i);
+		datatype_pack(b.type, b.buf, b.count, 0, room + (size_t)i * each, each);
+	}
+	publish(h, k, LOUD);
+	return MPI_SUCCESS;
+}
+
+static int scatter_take(struct coll_home *h, uint64_t k, const struct coll_args *a)
+{
+	struct coll_block to = coll_recv_one(a);
+	struct coll_header *d = cells_deposit_of(h, a->root, k);
+	int rc;
+	if (h->n == 2) {
+		rc = take_block(h, k, a->root, to);
+	} else if (d->bytes && d->bytes <= COLL_HEADER_SMALL) {
+		size_t each = d->bytes / (size_t)h->n;
+		rc = cells_take(h, a->root, d->small + (size_t)h->rank * each, 0, each, to.buf,
+				to.count, to.type);
+	} else {
+		rc = take_entry(h, k, a->root, to);
+	}
+	finish_reader(h, k, d);
+	return rc;
+}
+
 int cells_scatter(struct coll_home *h, const struct coll_args *a)
 {
 	uint64_t k = cells_begin(h);
-	int rc;
-	if (a->root != h->rank) {
-		rc = take_entry(h, k, a->root, coll_recv_one(a));
-		cells_finish_ring(h, k);
-		return rc;
-	}
+	if (a->root != h->rank)
+		return scatter_take(h, k, a);
 	struct given g;
-	rc = give_table(h, k, a, coll_send_block, cells_inline(h), LOUD, false, &g);
+	int rc = scatter_give(h, k, a, &g);
 	if (a->rbuf != MPI_IN_PLACE)
 		rc =
 		    first_error(rc, coll_block_copy(coll_recv_one(a), coll_send_block(a, a->root)));
@@ -419,10 +486,11 @@ int cells_alltoall(struct coll_home *h, const struct coll_args *a)
 {
 	bool in_place = coll_in_place(a);
 	block_fn *block = in_place ? coll_recv_block : coll_send_block;
-	size_t most = h->n > 2 ? COLL_PIECE_TABLE : cells_inline(h);
+	if (h->n == 2)
+		return exchange(h, a, block(a, 1 - h->rank), in_place, block(a, h->rank));
 	uint64_t k = cells_begin(h);
 	struct given g;
-	int rc = give_table(h, k, a, block, most, QUIET, in_place, &g);
+	int rc = give_table(h, k, a, block, COLL_PIECE_TABLE, QUIET, in_place, &g);
 	if (cells_arrive(h, k))
 		cells_complete(h, k);
 	cells_all_done(h, k - 1);
