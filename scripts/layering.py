@@ -29,7 +29,7 @@ MAY_USE["cli"] = {"base", "ftb", "image", "agreement", "store", "rules", "monito
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
 # to none of them, and may include base/ only.
 AGREEMENT = {"job/segment.h", "job/segment.c", "job/meter.h", "job/proto.h", "channel/channel.h", "ckpt/guest.h",
-             "channel/shm/layout.h", "coll/layout.h"}
+             "channel/shm/layout.h", "channel/net/tcp_seal.h", "channel/net/tcp_seal.c", "coll/layout.h"}
 
 LINES_MAX = 800
 

@@ -4,101 +4,9 @@
 any moment, on one node, over nodes of this machine, over hosts (namespaces.py); every line is printed
 once, over all heads together, and a head that has a successor never commands anybody again."""
 
-from lib import *
+from attach_parts import *
 from lib import stat_of
 from namespaces import Hosts
-
-EXIT_SUPERSEDED = 71
-GRACE = ["--head-grace", "60s", "--report", "report.json"]
-
-
-def steps(s):
-    exe = s.path("steps")
-    return exe if os.path.exists(exe) else s.compile("steps")
-
-
-def start(s, *options, ms=20, ranks=4, env=None):
-    job = s.hale_start(ranks, steps(s), 0, ms, options=[*GRACE, *options], env=env)
-    job.until_output("rank 0 step 5 ")
-    job.name = job.id()
-    return job
-
-
-def jobs(s, hale=None):
-    r = (hale or s.hale)("ps", "--json")
-    expect(r.status == 0, r)
-    return {j["id"]: j for j in json.loads(r.out)["jobs"]}
-
-
-def until(condition, what, seconds=60):
-    for _ in range(seconds * 50):
-        if condition():
-            return
-        time.sleep(0.02)
-    raise Failed(f"waited in vain: {what}")
-
-
-def kill_head(s, job, hale=None):
-    """Killed; its keeper lists the job."""
-    job.kill()
-    job.wait()
-    until(lambda: jobs(s, hale).get(job.name, {}).get("state") == "headless", "hale ps: headless")
-
-
-def attach(s, before, *options, says="has a head again"):
-    job = s.start(HALE, "attach", before.name, *options)
-    job.name = before.name
-    if says:
-        job.until_says(says)
-    return job
-
-
-def last_step(*heads):
-    found = re.findall(r"^rank 0 step (\d+) ", "".join(h.out() for h in heads), re.M)
-    return int(found[-1])
-
-
-def goes_on(job, *before):
-    job.until_output(f"rank 0 step {last_step(*before, job) + 5} ")
-
-
-def end(s, *heads, ranks=4):
-    """The job ends well, and all heads together have printed every line once."""
-    s.write("stop", "")
-    r = heads[-1].wait()
-    expect(r.status == 0, r)
-    os.unlink(s.path("stop"))
-    out = "".join(h.out() for h in heads)
-    for rank in range(ranks):
-        mine = [int(x) for x in re.findall(rf"^rank {rank} step (\d+) [0-9a-f]{{16}}$", out, re.M)]
-        expect(mine == list(range(len(mine))), f"rank {rank}: lines are lost, or came twice", mine,
-               r)
-    expect(not any("second time" in h.err() for h in heads), r)
-    expect(len(re.findall("^done ", out, re.M)) == 1, out[-400:], [h.result() for h in heads][-1])
-    expect(heads[-1].name not in jobs(s), "the job is over, and listed")
-    expect(not glob.glob(s.path("hale-ckpt/*/head.*")), "a record of heads is left")
-    return s.report()
-
-
-def record(s):
-    with open(glob.glob(s.path("hale-ckpt/*/record.jsonl"))[0]) as f:
-        return [json.loads(x) for x in f]
-
-
-def agents(s, job):
-    r = s.hale("nodes", job.name, "--json")
-    expect(r.status == 0, r)
-    return {n["node"]: n for n in json.loads(r.out)["nodes"]}
-
-
-def rank_pids(s, name):
-    def pids():
-        j = jobs(s).get(name)
-        found = {r["rank"]: r["pid"] for r in j["ranks"]} if j else {}
-        return found if found and j["state"] == "running" and all(found.values()) else None
-    until(pids, "all ranks run")
-    return pids()
-
 
 # ---- it goes on ----
 
@@ -483,30 +391,7 @@ def the_process_that_prints_is_killed(s):
     expect(two.wait().status == 0, two.result())
 
 
-def s_comm(pid):
-    try:
-        with open(f"/proc/{pid}/comm") as f:
-            return f.read()
-    except OSError:
-        return ""
-
-
 # ---- hosts ----
-
-def host_job(s, hosts, *options):
-    job = hosts.hale_start(4, steps(s), 0, 20, options=[*GRACE, *options])
-    job.until_output("rank 0 step 5 ")
-    job.name = re.search(r"steps\.\d+", " ".join(jobs(s, hosts.hale)))[0]
-    return job
-
-
-def host_attach(s, hosts, before, says="has a head again"):
-    job = s.start("ip", "netns", "exec", hosts.hub, HALE, "attach", before.name)
-    job.name = before.name
-    if says:
-        job.until_says(says)
-    return job
-
 
 @test
 def over_hosts_a_new_head_finds_the_agents(s):

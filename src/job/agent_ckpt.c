@@ -207,6 +207,15 @@ void agent_ckpt_cancel(struct agent *a, uint32_t id)
 	}
 }
 
+/* Without a manifest they are nothing, and go when something newer is kept. */
+void agent_ckpt_orphan(struct agent *a)
+{
+	if (a->ckpt.id == 0)
+		return;
+	a->ckpt.local = false;
+	agent_ckpt_cancel(a, a->ckpt.id);
+}
+
 /* Asks of HALE_Checkpoint() that came to nothing: they are counted in each mailbox. */
 void agent_ckpt_refuse(struct agent *a)
 {

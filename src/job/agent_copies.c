@@ -115,6 +115,13 @@ static hale_status_t start(struct agent *a, struct error *err)
 	return HALE_OK;
 }
 
+static void tell_where(struct agent *a)
+{
+	agent_send(a, &(struct message){.type = MSG_COPIES_AT,
+					.text = a->copies.copier.address,
+					.name = a->copies.copier.folder});
+}
+
 hale_status_t agent_copies_start(struct agent *a, struct error *err)
 {
 	struct agent_copies *k = &a->copies;
@@ -132,15 +139,29 @@ hale_status_t agent_copies_start(struct agent *a, struct error *err)
 		return status;
 	k->copier.node = s->node;
 	k->copier.sync = k->store.sync;
+	k->copier.encrypt = (s->flags & SETUP_ENCRYPT) != 0;
 	memcpy(k->copier.secret, s->secret, sizeof(k->copier.secret));
 	snprintf(k->copier.folder, sizeof(k->copier.folder), "%.*s", STORE_FOLDER_MAX - 1,
 		 k->store.job_folder);
 	status = start(a, err);
 	if (status == HALE_OK)
-		agent_send(a, &(struct message){.type = MSG_COPIES_AT,
-						.text = k->copier.address,
-						.name = k->copier.folder});
+		tell_where(a);
 	return status;
+}
+
+void agent_copies_tell(struct agent *a)
+{
+	struct copier_image *all;
+	size_t count;
+
+	if (!a->setup.local[0])
+		return;
+	tell_where(a);
+	all = copier_held(a->copies.copier.folder, &count);
+	agent_send(a, &(struct message){.type = MSG_COPIES_HELD,
+					.bytes = all ? (const void *)all : "",
+					.len = count * sizeof(*all)});
+	free(all);
 }
 
 static void stop(struct agent *a)

@@ -53,8 +53,8 @@ static uint64_t gone_over(const struct agent *a, const struct agent_relay *l)
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (l->given >= 0)
-		return getsockopt(l->given, IPPROTO_TCP, TCP_INFO, &info, &len) == 0
+	if (l->watched >= 0)
+		return getsockopt(l->watched, IPPROTO_TCP, TCP_INFO, &info, &len) == 0
 			   ? info.tcpi_bytes_acked
 			   : 0;
 	agent_file_path(a, l->rank, path);

@@ -109,8 +109,7 @@ bool agent_wait_for_head(struct agent *a)
 		a->headless = true;
 		/* whose requests they were is gone; ranks that wait for others must not do so for
 		 * ever */
-		if (a->ckpt.id)
-			agent_ckpt_cancel(a, a->ckpt.id);
+		agent_ckpt_orphan(a);
 		agent_ckpt_refuse(a);
 	}
 	if (!a->alone.armed)
@@ -197,8 +196,7 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 	a->headless = false;
 	if (!a->frozen)
 		loop_timer_clear(&a->loop, &a->alone);
-	if (a->ckpt.id)
-		agent_ckpt_cancel(a, a->ckpt.id);
+	agent_ckpt_orphan(a);
 	agent_ckpt_refuse(a);
 	if (!session_open(&a->session, &a->loop, fd, fd)) {
 		close(fd);
@@ -210,6 +208,7 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 	log_info("a new head has come, the job's number %u", epoch);
 	/* the ask comes first: it is granted as soon as all have answered */
 	agent_lease_renew(a);
+	agent_copies_tell(a);
 	tell_all(a);
 	agent_events_renew(a);
 }

@@ -123,7 +123,7 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 	}
 	for (uint32_t r = 0; r < nranks; r++)
 		v->relays[r] = (struct agent_relay){
-		    .agent = a, .rank = r, .source.fd = -1, .file = -1, .given = -1};
+		    .agent = a, .rank = r, .source.fd = -1, .file = -1, .given = -1, .watched = -1};
 	memcpy(node_of, m->bytes, m->len);
 	status = agent_layout_beside(a, m->id, node_of, &v->coming, err);
 	free(node_of);

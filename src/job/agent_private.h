@@ -10,8 +10,9 @@
  *   agent_copies.c images on this node's own disk, and their copies
  *   agent_head.c   one head goes, another one comes; agent_kept.c  output that waits for it
  *   agent_migrate.c  ranks that move to another node, or from there; agent_relay.c  their streams;
- *                  agent_direct.c  and those that don't pass the head; agent_files.c  their files;
- *                  agent_shell.c  scripts around them
+ *                  agent_direct.c  and those that don't pass the head; agent_sealed.c  so that
+ *                  nobody can read them; agent_files.c  their files; agent_shell.c  scripts around
+ *                  them
  */
 #ifndef HALE_JOB_AGENT_PRIVATE_H
 #define HALE_JOB_AGENT_PRIVATE_H
@@ -116,6 +117,8 @@ struct agent_relay {
 	uint64_t seen; /* of what goes over, when that was looked at last */
 	enum relay_way way;
 	int given;		/* a connection between hosts, for the process here; -1: none */
+	pid_t sealer;		/* that encrypts it; 0: none */
+	int watched;		/* the same, whose progress is looked at; -1: none */
 	uint32_t round_id;	/* the first, which waits for the way */
 	uint64_t out;		/* bytes that went to the head and are not TAKEN yet */
 	unsigned char *waiting; /* [begin, end): for the connection */
@@ -242,6 +245,8 @@ void agent_ckpt_check(struct agent *a, uint32_t id);
 void agent_ckpt_start(struct agent *a, const struct message *m);
 void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *p);
 void agent_ckpt_cancel(struct agent *a, uint32_t id);
+/* The head is gone, and may have found it complete before: the images stay. */
+void agent_ckpt_orphan(struct agent *a);
 void agent_ckpt_over(struct agent *a);
 void agent_ckpt_refuse(struct agent *a);
 void agent_inject(struct agent *a, const struct message *m);
@@ -275,6 +280,15 @@ unsigned agent_direct_listen(struct agent *a, struct agent_place place[AGENT_PLA
 /* Calls where the target listens; agent_relay_decided follows. False: it doesn't. */
 bool agent_direct_call(struct agent *a, uint32_t rank, const void *places, size_t len);
 void agent_direct_end(struct agent *a);
+
+/* agent_sealed.c: with --net-security encrypt */
+bool agent_seals(const struct agent *a);
+/* A process seals what goes over `wire`, or what `plain` says and hears: returns the other end of
+ * it, in the clear, -1 if there is none to be had. Both take the descriptor over. */
+int agent_seal_wire(struct agent *a, uint32_t rank, int wire);
+int agent_seal_process(struct agent *a, uint32_t rank, int plain);
+/* A child has ended that is no rank: it may be one of these, and say why its stream is no good. */
+void agent_seal_ended(struct agent *a, pid_t pid, int status);
 
 /* agent_files.c */
 /* From now on the head hears when something has gone over that it doesn't see itself. */
@@ -314,6 +328,8 @@ void agent_events_take(struct agent *a, const struct message *m);
 /* agent_copies.c */
 hale_status_t agent_copies_start(struct agent *a, struct error *err);
 void agent_copies_stop(struct agent *a);
+/* To a head that was not there when it began: where it is, and what images are here. */
+void agent_copies_tell(struct agent *a);
 bool agent_copies_take(struct agent *a, const struct message *m); /* false: it is none of ours */
 void agent_copies_folder(struct agent *a, uint32_t id, char *folder, size_t cap);
 

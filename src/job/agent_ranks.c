@@ -460,6 +460,8 @@ void agent_reap(struct agent *a)
 
 		if (r)
 			rank_ended(a, r, status);
+		else
+			agent_seal_ended(a, pid, status);
 	}
 }
 

@@ -7,6 +7,7 @@
  * At most RELAY_WINDOW bytes a way are between the two connections: more is not read before the
  * other end has said TAKEN. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,14 +55,14 @@ static bool say_byte(int to, char byte, int fd)
 	return sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
-/* The process here has it from now on; the source's agent keeps an eye on how it gets on. */
+/* The process here has it from now on. Without one, the stream ends before it has begun. */
 static void hand_over(struct agent_relay *l)
 {
-	say_byte(l->source.fd, MIGRATE_GIVEN, l->given);
+	if (l->given >= 0)
+		say_byte(l->source.fd, MIGRATE_GIVEN, l->given);
 	relay_close(l);
-	if (agent_moves_out(l->agent, l->rank))
-		return;
-	close(l->given);
+	if (l->given >= 0)
+		close(l->given);
 	l->given = -1;
 }
 
@@ -135,14 +136,34 @@ static void relay_ready(void *arg, uint32_t events)
 	relay_interest(l);
 }
 
+static void relay_ready(void *arg, uint32_t events);
+
+/* The process has been connected for a while (in: a copy), and now it is known that it goes this
+ * way. */
+static void relay_begin(struct agent_relay *l, bool in)
+{
+	int fd = l->source.fd;
+
+	if (in && !say_byte(fd, MIGRATE_RELAY, -1)) {
+		relay_close(l);
+		return;
+	}
+	if (!agent_seals(l->agent))
+		return;
+	loop_remove(&l->agent->loop, &l->source);
+	fd = agent_seal_process(l->agent, l->rank, fd);
+	if (fd >= 0 && !loop_add(&l->agent->loop, &l->source, fd, 0, relay_ready, l))
+		close(fd);
+}
+
 static void relay_put(struct agent_relay *l, const void *bytes, size_t len)
 {
 	if (l->way == WAY_DIRECT)
 		return;
 	if (l->way == WAY_UNKNOWN) { /* the source's agent has found no other way */
 		l->way = WAY_RELAY;
-		if (l->source.fd >= 0 && !say_byte(l->source.fd, MIGRATE_RELAY, -1))
-			relay_close(l);
+		if (l->source.fd >= 0)
+			relay_begin(l, true);
 	}
 	if (l->connected && l->source.fd < 0)
 		return;
@@ -170,12 +191,6 @@ static void relay_put(struct agent_relay *l, const void *bytes, size_t len)
 
 static void relay_connect(struct agent_relay *l, int fd)
 {
-	bool in = agent_moves_in(l->agent, l->rank);
-
-	if (in && l->way == WAY_RELAY && !say_byte(fd, MIGRATE_RELAY, -1)) {
-		close(fd);
-		return;
-	}
 	if (!loop_add(&l->agent->loop, &l->source, fd, 0, relay_ready, l)) {
 		close(fd);
 		return;
@@ -185,6 +200,8 @@ static void relay_connect(struct agent_relay *l, int fd)
 		hand_over(l);
 		return;
 	}
+	if (l->way == WAY_RELAY)
+		relay_begin(l, agent_moves_in(l->agent, l->rank));
 	if (l->way == WAY_RELAY)
 		relay_write(l);
 	relay_interest(l);
@@ -202,6 +219,11 @@ void agent_relay_decided(struct agent *a, uint32_t rank, int fd)
 	}
 	l->way = fd >= 0 ? WAY_DIRECT : WAY_RELAY;
 	l->given = fd;
+	/* how it gets on, the source's agent keeps an eye on */
+	if (fd >= 0 && (out || agent_seals(a)))
+		l->watched = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0 && agent_seals(a))
+		l->given = agent_seal_wire(a, rank, fd);
 	if (out)
 		agent_move_first_round(a, rank, fd >= 0);
 	else if (l->source.fd >= 0)
@@ -265,6 +287,8 @@ void agent_relays_end(struct agent *a)
 		relay_close(&v->relays[r]);
 		if (v->relays[r].given >= 0)
 			close(v->relays[r].given);
+		if (v->relays[r].watched >= 0)
+			close(v->relays[r].watched);
 	}
 	free(v->relays);
 	v->relays = NULL;

@@ -66,10 +66,12 @@ static _Noreturn void be_worker(const struct copier *c, const struct task *t)
 
 static _Noreturn void be_host(const struct copier *c, int fd)
 {
+	struct copier_link l = {.fd = fd};
+
 	if (nice(NICE) < 0)
 		errno = 0;
-	if (copier_answer(c, fd))
-		copier_serve(c, fd);
+	if (copier_answer(c, &l))
+		copier_serve(c, &l);
 	_exit(0);
 }
 

@@ -33,6 +33,14 @@ struct copier {
 	uint32_t node;
 	unsigned char secret[SEGMENT_SECRET];
 	bool sync;
+	bool encrypt; /* what goes to other copiers is sealed (sealed.h) */
+};
+
+/* A connection to another copier. */
+struct sealed;
+struct copier_link {
+	int fd;		       /* -1: none */
+	struct sealed *sealed; /* NULL: in the clear */
 };
 
 enum copier_order_type { ORDER_COPY = 1, ORDER_KEEP };
@@ -46,6 +54,12 @@ struct copier_order {
 	uint64_t bytes, checksum;
 	char address[COPIER_ADDRESS_MAX]; /* of the other copier; "": none */
 	char folder[STORE_FOLDER_MAX];	  /* there, or the shared one */
+};
+
+/* An image that is whole on a node's disk; an array of them travels in MSG_COPIES_HELD. */
+struct copier_image {
+	uint32_t id, rank;
+	uint64_t bytes;
 };
 
 struct copier_done {
@@ -62,28 +76,36 @@ void copier_unlisten(struct copier *c);
 /* The process; everything but what c names and stderr must have been closed. */
 _Noreturn void copier_run(const struct copier *c);
 
-/* ---- copier_work.c: in a child, blocking ---- */
+/* ---- copier_work.c, copier_folder.c: in a child, blocking ---- */
 
 /* Carries out an order for a copy. */
 void copier_work(const struct copier *c, const struct copier_order *o, struct copier_done *done);
 /* Removes the node's images of other checkpoints than those, but of none newer than all of them. */
 void copier_keep(const struct copier *c, const uint32_t *ids, size_t count);
+/* What lies in a node's folder under its final name: malloc'ed, *count; NULL: nothing. */
+struct copier_image *copier_held(const char *folder, size_t *count);
 /* Removes what copies that were cut off have left in a node's folder; no copier may be at work. */
 void copier_sweep(const char *folder);
+/* Where an image lies in a folder; path has PATH_MAX bytes. */
+void copier_image_path(char *path, const char *folder, uint32_t id, uint32_t rank);
+/* The name of that file is on the disk afterwards. */
+hale_status_t copier_sync_folder(const char *path, struct error *err);
 /* What a caller that has proved to be one of ours wants. */
-void copier_serve(const struct copier *c, int fd);
+void copier_serve(const struct copier *c, struct copier_link *l);
 
 /* ---- copier_wire.c: blocking, with time limits ---- */
 
 /* A connection to the copier of node `peer`, which has proved to be it. */
-hale_status_t copier_call(const struct copier *c, const char *address, uint32_t peer, int *fd,
-			  struct error *err);
-/* True: the caller has proved to be a copier of the job. */
-bool copier_answer(const struct copier *c, int fd);
-hale_status_t copier_say(int fd, const void *bytes, size_t len, struct error *err);
-hale_status_t copier_hear(int fd, void *bytes, size_t len, struct error *err);
+hale_status_t copier_call(const struct copier *c, const char *address, uint32_t peer,
+			  struct copier_link *l, struct error *err);
+/* On l->fd: true: the caller has proved to be a copier of the job. */
+bool copier_answer(const struct copier *c, struct copier_link *l);
+/* HALE_ERR_PROTOCOL: what came was changed on its way. */
+hale_status_t copier_say(struct copier_link *l, const void *bytes, size_t len, struct error *err);
+hale_status_t copier_hear(struct copier_link *l, void *bytes, size_t len, struct error *err);
+void copier_hang_up(struct copier_link *l);
 /* How long nothing may come or go before the other side counts as gone. */
-void copier_patience(int fd, double seconds);
+void copier_patience(const struct copier_link *l, double seconds);
 double copier_silence(void);
 
 #endif

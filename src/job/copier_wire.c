@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/copier.h"
+#include "job/sealed.h"
 
 enum { VERSION = 1, NONCE = 32, MAC = crypto_auth_hmacsha512256_BYTES, BACKLOG = 64 };
 
@@ -136,7 +137,7 @@ double copier_silence(void)
 									  : SILENCE_SECONDS;
 }
 
-void copier_patience(int fd, double seconds)
+static void patience(int fd, double seconds)
 {
 	struct timeval t = {.tv_sec = (time_t)seconds,
 			    .tv_usec = (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6)};
@@ -154,7 +155,7 @@ static hale_status_t broken(ssize_t n, struct error *err)
 				: "nothing came from the other side in time");
 }
 
-hale_status_t copier_say(int fd, const void *bytes, size_t len, struct error *err)
+static hale_status_t say(int fd, const void *bytes, size_t len, struct error *err)
 {
 	const char *at = bytes;
 
@@ -171,7 +172,7 @@ hale_status_t copier_say(int fd, const void *bytes, size_t len, struct error *er
 	return HALE_OK;
 }
 
-hale_status_t copier_hear(int fd, void *bytes, size_t len, struct error *err)
+static hale_status_t hear(int fd, void *bytes, size_t len, struct error *err)
 {
 	char *at = bytes;
 
@@ -186,6 +187,40 @@ hale_status_t copier_hear(int fd, void *bytes, size_t len, struct error *err)
 		len -= (size_t)n;
 	}
 	return HALE_OK;
+}
+
+void copier_patience(const struct copier_link *l, double seconds)
+{
+	patience(l->fd, seconds);
+}
+
+hale_status_t copier_say(struct copier_link *l, const void *bytes, size_t len, struct error *err)
+{
+	return l->sealed ? sealed_say(l->sealed, bytes, len, err) : say(l->fd, bytes, len, err);
+}
+
+hale_status_t copier_hear(struct copier_link *l, void *bytes, size_t len, struct error *err)
+{
+	return l->sealed ? sealed_hear(l->sealed, bytes, len, err) : hear(l->fd, bytes, len, err);
+}
+
+void copier_hang_up(struct copier_link *l)
+{
+	sealed_free(l->sealed);
+	if (l->fd >= 0)
+		close(l->fd);
+	*l = (struct copier_link){.fd = -1};
+}
+
+/* The keys of this connection, if there are to be any. */
+static hale_status_t seal(const struct copier *c, struct copier_link *l, uint32_t from, uint32_t to,
+			  struct error *err)
+{
+	const struct sealed_purpose purpose = {.name = "copies", .number = {from, to}};
+
+	return c->encrypt
+		   ? sealed_open(&l->sealed, l->fd, c->node == from, c->secret, &purpose, err)
+		   : HALE_OK;
 }
 
 /* ---- who is there? ---- */
@@ -233,9 +268,9 @@ static hale_status_t introduce(const struct copier *c, uint32_t peer, int fd, st
 	memcpy(h.magic, magic, sizeof(h.magic));
 	if (getrandom(h.nonce, sizeof(h.nonce), 0) != (ssize_t)sizeof(h.nonce))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot draw a random number");
-	status = copier_say(fd, &h, sizeof(h), err);
+	status = say(fd, &h, sizeof(h), err);
 	if (status == HALE_OK)
-		status = copier_hear(fd, &challenge, sizeof(challenge), err);
+		status = hear(fd, &challenge, sizeof(challenge), err);
 	if (status != HALE_OK)
 		return status;
 	mac_make(mac, c, "called", &h, challenge.nonce);
@@ -243,31 +278,33 @@ static hale_status_t introduce(const struct copier *c, uint32_t peer, int fd, st
 		return error_set(err, HALE_ERR_PROTOCOL,
 				 "who answers there doesn't know the job's secret");
 	mac_make(mac, c, "caller", &h, challenge.nonce);
-	return copier_say(fd, mac, sizeof(mac), err);
+	return say(fd, mac, sizeof(mac), err);
 }
 
-bool copier_answer(const struct copier *c, int fd)
+bool copier_answer(const struct copier *c, struct copier_link *l)
 {
+	int fd = l->fd;
 	struct hello h;
 	struct challenge challenge;
 	unsigned char mac[MAC], proof[MAC];
 
 	prepare(fd);
-	copier_patience(fd, HANDSHAKE_SECONDS);
-	if (copier_hear(fd, &h, sizeof(h), NULL) != HALE_OK ||
+	patience(fd, HANDSHAKE_SECONDS);
+	if (hear(fd, &h, sizeof(h), NULL) != HALE_OK ||
 	    memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != VERSION || h.to != c->node ||
-	    getrandom(challenge.nonce, NONCE, 0) != NONCE)
+	    h.from == c->node || getrandom(challenge.nonce, NONCE, 0) != NONCE)
 		return false;
 	mac_make(challenge.mac, c, "called", &h, challenge.nonce);
 	mac_make(mac, c, "caller", &h, challenge.nonce);
-	return copier_say(fd, &challenge, sizeof(challenge), NULL) == HALE_OK &&
-	       copier_hear(fd, proof, sizeof(proof), NULL) == HALE_OK && same(mac, proof, MAC);
+	return say(fd, &challenge, sizeof(challenge), NULL) == HALE_OK &&
+	       hear(fd, proof, sizeof(proof), NULL) == HALE_OK && same(mac, proof, MAC) &&
+	       seal(c, l, h.from, c->node, NULL) == HALE_OK;
 }
 
 /* ---- calling ---- */
 
-static hale_status_t call_one(const struct copier *c, const char *text, uint32_t peer, int *fd,
-			      struct error *err)
+static hale_status_t call_one(const struct copier *c, const char *text, uint32_t peer,
+			      struct copier_link *l, struct error *err)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET};
 	char ip[INET_ADDRSTRLEN];
@@ -278,37 +315,37 @@ static hale_status_t call_one(const struct copier *c, const char *text, uint32_t
 	    inet_pton(AF_INET, ip, &in.sin_addr) != 1)
 		return error_set(err, HALE_ERR_PROTOCOL, "'%s' is no address of a copier", text);
 	in.sin_port = htons((uint16_t)port);
-	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (*fd < 0)
+	l->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (l->fd < 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a socket");
-	copier_patience(*fd, CONNECT_SECONDS);
-	if (connect(*fd, (struct sockaddr *)&in, sizeof(in)) != 0) {
+	patience(l->fd, CONNECT_SECONDS);
+	if (connect(l->fd, (struct sockaddr *)&in, sizeof(in)) != 0) {
 		if (errno == EINPROGRESS)
 			errno = ETIMEDOUT;
 		status = error_sys(err, HALE_ERR_LINK, "cannot connect to %s:%u", ip, port);
 	} else {
-		prepare(*fd);
-		copier_patience(*fd, HANDSHAKE_SECONDS);
-		status = introduce(c, peer, *fd, err);
+		prepare(l->fd);
+		patience(l->fd, HANDSHAKE_SECONDS);
+		status = introduce(c, peer, l->fd, err);
+		if (status == HALE_OK)
+			status = seal(c, l, c->node, peer, err);
 	}
-	if (status == HALE_OK)
-		return status;
-	close(*fd);
-	*fd = -1;
+	if (status != HALE_OK)
+		copier_hang_up(l);
 	return status;
 }
 
-hale_status_t copier_call(const struct copier *c, const char *address, uint32_t peer, int *fd,
-			  struct error *err)
+hale_status_t copier_call(const struct copier *c, const char *address, uint32_t peer,
+			  struct copier_link *l, struct error *err)
 {
 	char list[COPIER_ADDRESS_MAX], *save = NULL;
 	hale_status_t status = HALE_ERR_LINK;
 
-	*fd = -1;
+	*l = (struct copier_link){.fd = -1};
 	error_set(err, HALE_ERR_LINK, "its address is not known");
 	snprintf(list, sizeof(list), "%s", address);
 	for (char *one = strtok_r(list, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
-		status = call_one(c, one, peer, fd, err);
+		status = call_one(c, one, peer, l, err);
 		if (status == HALE_OK)
 			break;
 	}

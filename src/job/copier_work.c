@@ -2,7 +2,6 @@
 /* One copy, from its first byte to its last. Who receives looks at all of it again, on the disk,
  * before the copy gets its name and is acknowledged: its length, each frame's checksums, and the
  * checksum that the rank's own writer told the head. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,16 +30,20 @@ struct request {
 	char folder[STORE_FOLDER_MAX]; /* GET: where it lies */
 };
 
+/* What the side that is to get an image says first. HAVE: it lies there already and is good. LOOKS:
+ * one of that length lies there; another answer follows when it has read it. */
+enum { ANSWER_SEND, ANSWER_HAVE, ANSWER_LOOKS };
+
 struct answer {
 	int32_t status;
-	uint32_t reserved;
+	uint32_t what;
 	uint64_t bytes;
 	char text[480];
 };
 
 typedef char path_t[PATH_MAX];
 
-static void image_path(path_t path, const char *folder, uint32_t id, uint32_t rank)
+void copier_image_path(char *path, const char *folder, uint32_t id, uint32_t rank)
 {
 	snprintf(path, PATH_MAX, "%.*s/%u/" JOB_IMAGE_NAME, STORE_FOLDER_MAX, folder, id, rank);
 }
@@ -75,7 +78,7 @@ static hale_status_t making_begin(struct making *m, enum copy_kind kind, const c
 
 	*m = (struct making){.fd = -1, .sync = sync, .bytes = bytes};
 	snprintf(in, sizeof(in), "%.*s/%u", STORE_FOLDER_MAX, folder, id);
-	image_path(m->path, folder, id, rank);
+	copier_image_path(m->path, folder, id, rank);
 	snprintf(m->temporary, sizeof(m->temporary), "%.*s.%d", PATH_MAX - 16, m->path,
 		 (int)getpid());
 	if (kind != COPY_SHARED)
@@ -108,7 +111,7 @@ static hale_status_t making_put(struct making *m, const char *at, size_t len, st
 	return HALE_OK;
 }
 
-static hale_status_t sync_folder_of(const char *path, struct error *err)
+hale_status_t copier_sync_folder(const char *path, struct error *err)
 {
 	path_t folder;
 	char *slash;
@@ -138,7 +141,7 @@ static hale_status_t making_finish(struct making *m, uint32_t rank, uint64_t che
 	if (status == HALE_OK && rename(m->temporary, m->path) != 0)
 		status = making_failed(m, err);
 	if (status == HALE_OK && m->sync)
-		status = sync_folder_of(m->path, err);
+		status = copier_sync_folder(m->path, err);
 	return status;
 }
 
@@ -154,19 +157,50 @@ static void making_end(struct making *m, hale_status_t status)
 
 /* ---- over a connection ---- */
 
-static hale_status_t send_file(int to, int from, uint64_t bytes, struct error *err)
+static hale_status_t shorter(struct error *err)
+{
+	return error_set(err, HALE_ERR_IMAGE_TORN, "the image has become shorter than it was");
+}
+
+static hale_status_t send_sealed(struct copier_link *to, int from, uint64_t bytes,
+				 struct error *err)
+{
+	char *chunk = malloc(CHUNK);
+	hale_status_t status = HALE_OK;
+
+	if (!chunk)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	while (status == HALE_OK && bytes > 0) {
+		ssize_t n = read(from, chunk, bytes < CHUNK ? bytes : CHUNK);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			status = error_sys(err, HALE_ERR_STORE, "cannot read the image");
+		else if (n == 0)
+			status = shorter(err);
+		else
+			status = copier_say(to, chunk, (size_t)n, err);
+		bytes -= n > 0 ? (uint64_t)n : 0;
+	}
+	free(chunk);
+	return status;
+}
+
+static hale_status_t send_file(struct copier_link *to, int from, uint64_t bytes, struct error *err)
 {
 	off_t at = 0;
 
+	if (to->sealed)
+		return send_sealed(to, from, bytes, err);
 	while ((uint64_t)at < bytes) {
 		uint64_t left = bytes - (uint64_t)at;
-		ssize_t n = sendfile(to, from, &at, left < CHUNK ? left : CHUNK);
+		ssize_t n = sendfile(to->fd, from, &at, left < CHUNK ? left : CHUNK);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n == 0)
-			return error_set(err, HALE_ERR_IMAGE_TORN,
-					 "the image has become shorter than it was");
+			return shorter(err);
 		if (n < 0 && errno == EAGAIN)
 			return error_set(err, HALE_ERR_LINK,
 					 "the other side takes nothing any more");
@@ -178,7 +212,7 @@ static hale_status_t send_file(int to, int from, uint64_t bytes, struct error *e
 
 /* Takes all that comes even when there is no place for it: the other side reads the answer only
  * when it has said everything. */
-static hale_status_t receive(struct making *m, int fd, struct error *err)
+static hale_status_t receive(struct making *m, struct copier_link *l, struct error *err)
 {
 	char *chunk = malloc(CHUNK);
 	uint64_t left = m->bytes;
@@ -189,7 +223,7 @@ static hale_status_t receive(struct making *m, int fd, struct error *err)
 	while (left > 0 && heard == HALE_OK) {
 		size_t n = left < CHUNK ? (size_t)left : CHUNK;
 
-		heard = copier_hear(fd, chunk, n, status == HALE_OK ? err : NULL);
+		heard = copier_hear(l, chunk, n, status == HALE_OK ? err : NULL);
 		if (heard == HALE_OK && status == HALE_OK)
 			status = making_put(m, chunk, n, err);
 		left -= n;
@@ -203,19 +237,19 @@ static double disk_patience(uint64_t bytes)
 	return DISK_SECONDS + (double)bytes / DISK_BYTES;
 }
 
-static hale_status_t answer(int fd, hale_status_t status, uint64_t bytes, const struct error *why,
-			    struct error *err)
+static hale_status_t answer(struct copier_link *l, hale_status_t status, uint32_t what,
+			    const struct error *why)
 {
-	struct answer a = {.status = (int32_t)status, .bytes = bytes};
+	struct answer a = {.status = (int32_t)status, .what = what};
 
 	if (status != HALE_OK)
 		snprintf(a.text, sizeof(a.text), "%s", why->text);
-	return copier_say(fd, &a, sizeof(a), err);
+	return copier_say(l, &a, sizeof(a), NULL);
 }
 
-static hale_status_t hear_answer(int fd, struct answer *a, struct error *err)
+static hale_status_t hear_answer(struct copier_link *l, struct answer *a, struct error *err)
 {
-	hale_status_t status = copier_hear(fd, a, sizeof(*a), err);
+	hale_status_t status = copier_hear(l, a, sizeof(*a), err);
 
 	a->text[sizeof(a->text) - 1] = '\0';
 	if (status == HALE_OK && a->status != HALE_OK)
@@ -238,7 +272,8 @@ static hale_status_t open_image(const path_t path, uint32_t rank, uint64_t bytes
 	return HALE_OK;
 }
 
-static hale_status_t put(const struct copier_order *o, int fd, int image, struct error *err)
+static hale_status_t put(const struct copier_order *o, struct copier_link *l, int image,
+			 struct error *err)
 {
 	struct request r = {.type = REQUEST_PUT,
 			    .rank = o->rank,
@@ -249,16 +284,21 @@ static hale_status_t put(const struct copier_order *o, int fd, int image, struct
 	struct error broke;
 	hale_status_t status;
 
-	copier_patience(fd, copier_silence());
-	status = copier_say(fd, &r, sizeof(r), err);
+	copier_patience(l, copier_silence());
+	status = copier_say(l, &r, sizeof(r), err);
 	if (status == HALE_OK)
-		status = hear_answer(fd, &a, err);
-	if (status != HALE_OK)
+		status = hear_answer(l, &a, err);
+	if (status == HALE_OK && a.what == ANSWER_LOOKS) {
+		copier_patience(l, disk_patience(o->bytes));
+		status = hear_answer(l, &a, err);
+		copier_patience(l, copier_silence());
+	}
+	if (status != HALE_OK || a.what == ANSWER_HAVE)
 		return status;
-	status = send_file(fd, image, o->bytes, &broke);
-	copier_patience(fd, status == HALE_OK ? disk_patience(o->bytes) : 1);
+	status = send_file(l, image, o->bytes, &broke);
+	copier_patience(l, status == HALE_OK ? disk_patience(o->bytes) : 1);
 	/* what it says says more than that the connection is broken */
-	if (hear_answer(fd, &a, err) == HALE_OK && status == HALE_OK)
+	if (hear_answer(l, &a, err) == HALE_OK && status == HALE_OK)
 		return HALE_OK;
 	if (status != HALE_OK && err->code == HALE_ERR_LINK)
 		*err = broke;
@@ -268,21 +308,30 @@ static hale_status_t put(const struct copier_order *o, int fd, int image, struct
 static hale_status_t to_partner(const struct copier *c, const struct copier_order *o,
 				struct error *err)
 {
+	struct copier_link l = {.fd = -1};
 	path_t path;
-	int image = -1, fd = -1;
+	int image = -1;
 	hale_status_t status;
 
-	image_path(path, c->folder, o->id, o->rank);
+	copier_image_path(path, c->folder, o->id, o->rank);
 	status = open_image(path, o->rank, o->bytes, &image, err);
 	if (status == HALE_OK)
-		status = copier_call(c, o->address, o->peer, &fd, err);
+		status = copier_call(c, o->address, o->peer, &l, err);
 	if (status == HALE_OK)
-		status = put(o, fd, image, err);
-	if (fd >= 0)
-		close(fd);
+		status = put(o, &l, image, err);
+	copier_hang_up(&l);
 	if (image >= 0)
 		close(image);
 	return status;
+}
+
+/* It lies there, under its own name, and is what the rank wrote. */
+static bool is_there(const path_t path, const struct copier_order *o)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && (uint64_t)st.st_size == o->bytes &&
+	       store_verify_file(path, o->rank, o->bytes, o->checksum, true, NULL) == HALE_OK;
 }
 
 static hale_status_t to_shared(const struct copier *c, const struct copier_order *o,
@@ -295,7 +344,13 @@ static hale_status_t to_shared(const struct copier *c, const struct copier_order
 	ssize_t n = 0;
 	hale_status_t status;
 
-	image_path(path, c->folder, o->id, o->rank);
+	/* an order of the head before this one has been carried out */
+	copier_image_path(path, o->folder, o->id, o->rank);
+	if (is_there(path, o)) {
+		free(chunk);
+		return c->sync ? copier_sync_folder(path, err) : HALE_OK;
+	}
+	copier_image_path(path, c->folder, o->id, o->rank);
 	status = chunk ? open_image(path, o->rank, o->bytes, &image, err)
 		       : error_set(err, HALE_ERR_MEMORY, "out of memory");
 	m.fd = -1;
@@ -317,8 +372,8 @@ static hale_status_t to_shared(const struct copier *c, const struct copier_order
 
 /* ---- getting back ---- */
 
-static hale_status_t get(const struct copier *c, const struct copier_order *o, int fd,
-			 struct error *err)
+static hale_status_t get(const struct copier *c, const struct copier_order *o,
+			 struct copier_link *l, struct error *err)
 {
 	struct request r = {.type = REQUEST_GET,
 			    .rank = o->rank,
@@ -330,15 +385,15 @@ static hale_status_t get(const struct copier *c, const struct copier_order *o, i
 	hale_status_t status;
 
 	snprintf(r.folder, sizeof(r.folder), "%s", o->folder);
-	copier_patience(fd, copier_silence());
-	status = copier_say(fd, &r, sizeof(r), err);
+	copier_patience(l, copier_silence());
+	status = copier_say(l, &r, sizeof(r), err);
 	if (status == HALE_OK)
-		status = hear_answer(fd, &a, err);
+		status = hear_answer(l, &a, err);
 	if (status == HALE_OK)
 		status =
 		    making_begin(&m, COPY_FETCH, c->folder, o->id, o->rank, o->bytes, c->sync, err);
 	if (status == HALE_OK)
-		status = receive(&m, fd, err);
+		status = receive(&m, l, err);
 	if (status == HALE_OK)
 		status = making_finish(&m, o->rank, o->checksum, err);
 	making_end(&m, status);
@@ -351,18 +406,18 @@ static hale_status_t fetch(const struct copier *c, const struct copier_order *o,
 			   struct copier_done *done, struct error *err)
 {
 	struct image_info *info = malloc(sizeof(*info));
+	struct copier_link l = {.fd = -1};
 	path_t path;
-	int fd = -1;
 	hale_status_t status;
 
 	if (!info)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	image_path(path, o->address[0] ? c->folder : o->folder, o->id, o->rank);
+	copier_image_path(path, o->address[0] ? c->folder : o->folder, o->id, o->rank);
 	status = store_verify_file(path, o->rank, o->bytes, o->checksum, true, err);
 	if (status != HALE_OK && o->address[0]) {
-		status = copier_call(c, o->address, o->peer, &fd, err);
+		status = copier_call(c, o->address, o->peer, &l, err);
 		if (status == HALE_OK)
-			status = get(c, o, fd, err);
+			status = get(c, o, &l, err);
 	}
 	if (status == HALE_OK)
 		status = image_read_info(path, info, err);
@@ -371,23 +426,30 @@ static hale_status_t fetch(const struct copier *c, const struct copier_order *o,
 		snprintf(done->text, sizeof(done->text), "%.479s",
 			 info->program[0] == '/' ? info->program : "");
 	}
-	if (fd >= 0)
-		close(fd);
+	copier_hang_up(&l);
 	free(info);
 	return status;
 }
 
+static hale_status_t carry_out(const struct copier *c, const struct copier_order *o,
+			       struct copier_done *done, struct error *err)
+{
+	*err = (struct error){HALE_OK, ""};
+	if (o->kind == COPY_PARTNER)
+		return to_partner(c, o, err);
+	return o->kind == COPY_SHARED ? to_shared(c, o, err) : fetch(c, o, done, err);
+}
+
 void copier_work(const struct copier *c, const struct copier_order *o, struct copier_done *done)
 {
-	struct error err = {HALE_OK, ""};
-	hale_status_t status;
+	struct error err;
+	hale_status_t status = carry_out(c, o, done, &err);
 
-	if (o->kind == COPY_PARTNER)
-		status = to_partner(c, o, &err);
-	else if (o->kind == COPY_SHARED)
-		status = to_shared(c, o, &err);
-	else
-		status = fetch(c, o, done, &err);
+	/* what somebody has changed, or cut, on its way he may not do a second time */
+	if (c->encrypt && status == HALE_ERR_PROTOCOL) {
+		log_warn("the image of rank %u goes once more: %s", o->rank, err.text);
+		status = carry_out(c, o, done, &err);
+	}
 	done->status = (int32_t)status;
 	if (status != HALE_OK)
 		snprintf(done->text, sizeof(done->text), "%s", err.text);
@@ -395,115 +457,72 @@ void copier_work(const struct copier *c, const struct copier_order *o, struct co
 
 /* ---- for others ---- */
 
-static void take_in(const struct copier *c, const struct request *r, int fd)
+/* One that is there already, an order of the head before this one. Without a word of it the caller
+ * would take the time that it takes for silence. */
+static bool have_it(const struct copier *c, const struct request *r, struct copier_link *l)
+{
+	const struct copier_order o = {
+	    .rank = r->rank, .id = r->id, .bytes = r->bytes, .checksum = r->checksum};
+	struct stat st;
+	path_t path;
+	bool good;
+
+	copier_image_path(path, c->folder, r->id, r->rank);
+	if (stat(path, &st) != 0 || (uint64_t)st.st_size != r->bytes ||
+	    answer(l, HALE_OK, ANSWER_LOOKS, NULL) != HALE_OK)
+		return false;
+	good = is_there(path, &o) && (!c->sync || copier_sync_folder(path, NULL) == HALE_OK);
+	if (good)
+		answer(l, HALE_OK, ANSWER_HAVE, NULL);
+	return good;
+}
+
+static void take_in(const struct copier *c, const struct request *r, struct copier_link *l)
 {
 	struct error err = {HALE_OK, ""};
 	struct making m;
-	hale_status_t status =
-	    making_begin(&m, COPY_PARTNER, c->folder, r->id, r->rank, r->bytes, c->sync, &err);
+	hale_status_t status;
 
-	if (answer(fd, status, 0, &err, NULL) == HALE_OK && status == HALE_OK) {
-		status = receive(&m, fd, &err);
+	if (have_it(c, r, l))
+		return;
+	status = making_begin(&m, COPY_PARTNER, c->folder, r->id, r->rank, r->bytes, c->sync, &err);
+	if (answer(l, status, ANSWER_SEND, &err) == HALE_OK && status == HALE_OK) {
+		status = receive(&m, l, &err);
 		if (status == HALE_OK)
 			status = making_finish(&m, r->rank, r->checksum, &err);
 		making_end(&m, status);
-		answer(fd, status, 0, &err, NULL);
+		answer(l, status, ANSWER_SEND, &err);
 		return;
 	}
 	making_end(&m, HALE_ERR_LINK);
 }
 
 /* What it gives away need not be good: who gets it looks. */
-static void hand_out(const struct request *r, int fd)
+static void hand_out(const struct request *r, struct copier_link *l)
 {
 	struct error err = {HALE_OK, ""};
 	path_t path;
 	int image = -1;
 	hale_status_t status;
 
-	image_path(path, r->folder, r->id, r->rank);
+	copier_image_path(path, r->folder, r->id, r->rank);
 	status = open_image(path, r->rank, r->bytes, &image, &err);
-	if (answer(fd, status, r->bytes, &err, NULL) == HALE_OK && status == HALE_OK)
-		send_file(fd, image, r->bytes, NULL);
+	if (answer(l, status, ANSWER_SEND, &err) == HALE_OK && status == HALE_OK)
+		send_file(l, image, r->bytes, NULL);
 	if (image >= 0)
 		close(image);
 }
 
-void copier_serve(const struct copier *c, int fd)
+void copier_serve(const struct copier *c, struct copier_link *l)
 {
 	struct request r;
 
-	copier_patience(fd, copier_silence());
-	if (copier_hear(fd, &r, sizeof(r), NULL) != HALE_OK)
+	copier_patience(l, copier_silence());
+	if (copier_hear(l, &r, sizeof(r), NULL) != HALE_OK)
 		return;
 	r.folder[sizeof(r.folder) - 1] = '\0';
 	if (r.type == REQUEST_PUT)
-		take_in(c, &r, fd);
+		take_in(c, &r, l);
 	else if (r.type == REQUEST_GET)
-		hand_out(&r, fd);
-}
-
-/* ---- what is left ---- */
-
-static void sweep_one(const char *folder, uint32_t id)
-{
-	path_t path;
-	struct dirent *e;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "%.*s/%u", STORE_FOLDER_MAX, folder, id);
-	d = opendir(path);
-	while (d && (e = readdir(d))) {
-		const char *end = strstr(e->d_name, ".img.");
-
-		if (end && end[5])
-			unlinkat(dirfd(d), e->d_name, 0);
-	}
-	if (d)
-		closedir(d);
-	rmdir(path);
-}
-
-void copier_sweep(const char *folder)
-{
-	uint32_t *ids;
-	size_t n = store_list(folder, &ids);
-
-	for (size_t i = 0; i < n; i++)
-		sweep_one(folder, ids[i]);
-	free(ids);
-}
-
-/* ---- what is kept ---- */
-
-static bool is_kept(const uint32_t *ids, size_t count, uint32_t id)
-{
-	uint32_t newest = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (ids[i] == id)
-			return true;
-		if (ids[i] > newest)
-			newest = ids[i];
-	}
-	return id > newest;
-}
-
-void copier_keep(const struct copier *c, const uint32_t *ids, size_t count)
-{
-	struct store s = {.sync = false};
-	path_t path;
-	uint32_t *there;
-	size_t n = store_list(c->folder, &there);
-
-	snprintf(s.job_folder, sizeof(s.job_folder), "%s", c->folder);
-	for (size_t i = 0; i < n; i++)
-		if (!is_kept(ids, count, there[i])) {
-			store_remove(&s, there[i]);
-		} else if (c->sync) { /* the images are synced by who wrote them, their names here
-				       */
-			image_path(path, c->folder, there[i], 0);
-			sync_folder_of(path, NULL);
-		}
-	free(there);
+		hand_out(&r, l);
 }

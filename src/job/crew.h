@@ -107,7 +107,8 @@ struct crew_handler {
 	void (*moved)(void *arg, const struct node *node, const struct message *m);
 	/* MSG_EVENTS, MSG_EVENTS_TAKEN */
 	void (*events)(void *arg, const struct node *node, const struct message *m);
-	/* An order about an image has been carried out, or not: MSG_COPIED. */
+	/* An order about an image has been carried out, or not: MSG_COPIED. What images there are:
+	 * MSG_COPIES_HELD. */
 	void (*copied)(void *arg, const struct node *node, const struct message *m);
 	/* Of agents that were there before this head (docs/attach.md): what there is; that there is
 	 * no answer, and why; that a newer head has the job. */

@@ -336,6 +336,7 @@ void crew_take(void *node, const struct message *m)
 		snprintf(n->copies_folder, sizeof(n->copies_folder), "%s", m->name);
 		break;
 	case MSG_COPIED:
+	case MSG_COPIES_HELD:
 		c->handler.copied(c->handler.arg, n, m);
 		break;
 	case MSG_FED:

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "job/crew_private.h"
 #include "job/head.h"
+#include "job/succession.h"
 
 void levels_init(struct head *h)
 {
@@ -32,6 +33,7 @@ void levels_fini(struct head *h)
 {
 	levels_fetch_stop(h);
 	forget(&h->levels);
+	levels_held_forget(h);
 }
 
 struct node *levels_node(struct head *h, const char *name)
@@ -97,9 +99,6 @@ static void say_alone(struct head *h)
 void levels_begin(struct head *h)
 {
 	say_alone(h);
-	if (h->levels.on && h->o->net_encrypt && h->crew.count > 1)
-		head_say(h, "--net-security encrypt is about what ranks send; copies of images "
-			    "(--ckpt-local) go from node to node as they are");
 }
 
 /* ---- a checkpoint ---- */
@@ -185,10 +184,25 @@ static void order(struct head *h, uint32_t rank, enum copy_kind kind)
 		  &(struct message){.type = MSG_COPY,
 				    .rank = rank,
 				    .id = l->id,
+				    .base = h->epoch,
 				    .flags = kind,
 				    .position = {p->bytes, p->checksum, k->partner},
 				    .text = partner ? to->copies_at : "",
 				    .name = partner ? "" : h->store.job_folder});
+}
+
+/* Nodes that are there and have it. */
+static uint32_t copies_there(struct head *h, const struct store_manifest *m,
+			     const struct store_part *p)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < p->copies; i++) {
+		const struct node *n = levels_node(h, m->holders[p->on[i]].node);
+
+		count += n && node_usable(n);
+	}
+	return count;
 }
 
 static void begin_part(struct head *h, uint32_t rank)
@@ -202,7 +216,8 @@ static void begin_part(struct head *h, uint32_t rank)
 	if (!owner)
 		return;
 	k->owner = owner->index;
-	if (partner && p->copies < STORE_COPIES_MAX && !held_by(&l->manifest, p, partner->name)) {
+	if (partner && p->copies < STORE_COPIES_MAX && copies_there(h, &l->manifest, p) < 2 &&
+	    !held_by(&l->manifest, p, partner->name)) {
 		k->partner = partner->index;
 		k->copying = true;
 		order(h, rank, COPY_PARTNER);
@@ -215,8 +230,7 @@ static void begin_part(struct head *h, uint32_t rank)
 
 static void finish(struct head *h);
 
-/* The next one that waits, if none is under way. */
-static void next(struct head *h)
+void levels_next(struct head *h)
 {
 	struct levels *l = &h->levels;
 	char path[PATH_MAX];
@@ -260,6 +274,13 @@ static void drop_needless(struct levels *l, bool full)
 	l->todo_count = kept;
 }
 
+void levels_queue(struct levels *l, uint32_t id, bool shared, bool answer)
+{
+	if (l->todo_count == LEVELS_QUEUE)
+		memmove(l->todo, l->todo + 1, --l->todo_count * sizeof(l->todo[0]));
+	l->todo[l->todo_count++] = (struct level_todo){id, shared, answer};
+}
+
 void levels_written(struct head *h, uint32_t id, bool shared, bool answer)
 {
 	struct levels *l = &h->levels;
@@ -268,10 +289,8 @@ void levels_written(struct head *h, uint32_t id, bool shared, bool answer)
 		return;
 	l->since_shared = shared ? 0 : l->since_shared + 1;
 	drop_needless(l, h->ckpt.base == 0);
-	if (l->todo_count == LEVELS_QUEUE)
-		memmove(l->todo, l->todo + 1, --l->todo_count * sizeof(l->todo[0]));
-	l->todo[l->todo_count++] = (struct level_todo){id, shared, answer};
-	next(h);
+	levels_queue(l, id, shared, answer);
+	levels_next(h);
 }
 
 bool levels_answer(const struct head *h)
@@ -288,14 +307,13 @@ bool levels_answer(const struct head *h)
 
 /* ---- what has come of it ---- */
 
-static void add_holder(struct store_part *p, uint32_t node)
+void levels_add_holder(struct store_part *p, uint32_t node)
 {
 	if (p->copies < STORE_COPIES_MAX)
 		p->on[p->copies++] = node;
 }
 
-/* Its index among the manifest's holders. */
-static bool holder_index(struct store_manifest *m, const struct node *n, uint32_t *index)
+bool levels_holder(const struct store_manifest *m, const struct node *n, uint32_t *index)
 {
 	for (uint32_t i = 0; i < m->holder_count; i++) {
 		if (strcmp(m->holders[i].node, n->name) == 0 &&
@@ -316,8 +334,8 @@ static void take_over(struct head *h)
 		uint32_t index;
 
 		if (l->parts[r].copied &&
-		    holder_index(&l->manifest, &h->crew.nodes[l->parts[r].partner], &index))
-			add_holder(p, index);
+		    levels_holder(&l->manifest, &h->crew.nodes[l->parts[r].partner], &index))
+			levels_add_holder(p, index);
 		if (l->parts[r].shared)
 			p->local = false;
 	}
@@ -373,6 +391,11 @@ static void finish(struct head *h)
 	bool any = false, copied;
 	int level;
 
+	/* what is there the next head has learnt from the nodes */
+	if (takeover_check(h)) {
+		forget(l);
+		return;
+	}
 	for (uint32_t r = 0; r < h->nranks; r++)
 		any = any || l->parts[r].copied || l->parts[r].shared;
 	take_over(h);
@@ -386,6 +409,7 @@ static void finish(struct head *h)
 	if (any || l->why[0] || l->answer)
 		tell(h, level, copied);
 	forget(l);
+	succession_save(h);
 	levels_prune(h);
 }
 
@@ -405,11 +429,16 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 	struct level_part *k;
 	bool good = m->value == HALE_OK, *waits;
 
+	if (m->type == MSG_COPIES_HELD) {
+		levels_held(h, n, m);
+		return;
+	}
 	if (m->flags == COPY_FETCH) {
 		levels_fetch_answer(h, n, m);
 		return;
 	}
-	if (l->id == 0 || m->id != l->id || m->rank >= h->nranks)
+	/* orders of an earlier head may have been for another partner */
+	if (l->id == 0 || m->id != l->id || m->base != h->epoch || m->rank >= h->nranks)
 		return;
 	k = &l->parts[m->rank];
 	waits = m->flags == COPY_PARTNER ? &k->copying : &k->sharing;
@@ -434,7 +463,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 	}
 	if (l->outstanding == 0) {
 		finish(h);
-		next(h);
+		levels_next(h);
 	}
 }
 
@@ -458,111 +487,6 @@ void levels_node_lost(struct head *h, const struct node *n)
 	}
 	if (l->outstanding == 0) {
 		finish(h);
-		next(h);
+		levels_next(h);
 	}
-}
-
-/* ---- what is kept ---- */
-
-struct kept {
-	uint32_t ids[COPIER_KEEP_MAX];
-	size_t count;
-};
-
-static bool is_kept(const struct kept *k, uint32_t id)
-{
-	for (size_t i = 0; i < k->count; i++)
-		if (k->ids[i] == id)
-			return true;
-	return false;
-}
-
-static void keep(struct head *h, struct kept *k, uint32_t id)
-{
-	uint32_t chain[STORE_CHAIN_MAX];
-	size_t count;
-
-	/* whatever could be read of a chain is kept */
-	store_chain(h->store.job_folder, id, chain, &count, NULL);
-	for (size_t i = 0; i < count; i++)
-		if (!is_kept(k, chain[i]) && k->count < COPIER_KEEP_MAX)
-			k->ids[k->count++] = chain[i];
-}
-
-static int level_of(struct head *h, uint32_t id)
-{
-	struct store_manifest m;
-	char path[PATH_MAX];
-	int level = 0;
-
-	store_path(h->store.job_folder, id, path);
-	if (store_manifest_read(path, &m, NULL) == HALE_OK)
-		level = store_level(&m);
-	store_manifest_fini(&m);
-	return level;
-}
-
-/* The newest of those that at least so much can happen to. */
-static void keep_newest(struct head *h, struct kept *k, const uint32_t *ids, size_t count,
-			int level)
-{
-	for (size_t i = count; i-- > 0;) {
-		if (level_of(h, ids[i]) >= level) {
-			keep(h, k, ids[i]);
-			return;
-		}
-	}
-}
-
-/* Those of another --ckpt-dir, from which the job was restarted, lie in the same folders. */
-static void keep_others(struct head *h, struct kept *k)
-{
-	uint32_t *ids;
-	size_t count = 0;
-
-	if (!h->recovery.folder[0] || strcmp(h->recovery.folder, h->store.job_folder) == 0)
-		return;
-	count = store_list(h->recovery.folder, &ids);
-	for (size_t i = 0; i < count && k->count < COPIER_KEEP_MAX; i++)
-		k->ids[k->count++] = ids[i];
-	free(ids);
-}
-
-/* Those that are under way on the nodes are not older than what is kept, or are named. */
-static void tell_nodes(struct head *h, struct kept *k)
-{
-	struct levels *l = &h->levels;
-
-	keep_others(h, k);
-	if (l->id && !is_kept(k, l->id) && k->count < COPIER_KEEP_MAX)
-		k->ids[k->count++] = l->id;
-	if (k->count > 0)
-		crew_tell_all(&h->crew, &(struct message){.type = MSG_COPY_KEEP,
-							  .bytes = k->ids,
-							  .len = k->count * sizeof(k->ids[0])});
-}
-
-void levels_prune(struct head *h)
-{
-	struct kept *k = calloc(1, sizeof(*k));
-	uint32_t *ids;
-	size_t count = store_list(h->store.job_folder, &ids), keep_count = (size_t)h->o->keep;
-
-	for (size_t i = count > keep_count ? count - keep_count : 0; k && i < count; i++)
-		keep(h, k, ids[i]);
-	if (k) {
-		/* nothing goes before there is something newer that survives as much */
-		keep_newest(h, k, ids, count, 2);
-		keep_newest(h, k, ids, count, 4);
-		for (uint32_t i = 0; i < h->levels.todo_count; i++)
-			keep(h, k, h->levels.todo[i].id);
-		if (h->levels.id)
-			keep(h, k, h->levels.id);
-		for (size_t i = 0; i < count; i++)
-			if (!is_kept(k, ids[i]))
-				store_remove(&h->store, ids[i]);
-		tell_nodes(h, k);
-	}
-	free(ids);
-	free(k);
 }

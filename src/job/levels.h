@@ -2,8 +2,8 @@
 /* Levels of checkpoints with --ckpt-local, the head's side (docs/levels.md): which images have gone
  * where, whether a checkpoint can be gone back to with the nodes that are left, and which are kept.
  *
- *   levels.c       partners, copies, pruning       recover_fetch.c   images come to where ranks
- * start
+ *   levels.c        partners, copies     recover_fetch.c  images come to where ranks start
+ *   levels_keep.c   pruning              levels_inherit.c another head goes on with it
  */
 #ifndef HALE_JOB_LEVELS_H
 #define HALE_JOB_LEVELS_H
@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/json.h"
+#include "job/copier.h"
 #include "job/crew.h"
 #include "store/store.h"
 
@@ -23,6 +25,14 @@ struct level_part {
 	uint32_t owner, partner; /* nodes */
 	bool copying, sharing;	 /* an answer is outstanding */
 	bool copied, shared;
+};
+
+/* What a node said that it has when it heard this head for the first time. */
+struct level_held {
+	uint32_t node;
+	struct copier_image *images; /* [count] */
+	size_t count;
+	struct level_held *next;
 };
 
 struct levels {
@@ -41,8 +51,9 @@ struct levels {
 	struct store_manifest manifest;
 	struct level_part *parts; /* [nranks] */
 	double began;
-	char why[480];		/* the first failure of this one */
-	uint64_t failure, said; /* what kind it is, of which nodes; the last that was told */
+	char why[480];		 /* the first failure of this one */
+	uint64_t failure, said;	 /* what kind it is, of which nodes; the last that was told */
+	struct level_held *held; /* only while a new head finds its way (levels_inherit.c) */
 	/* recover_fetch.c */
 	struct fetch *fetch; /* NULL: no images are on their way to ranks */
 };
@@ -65,7 +76,27 @@ bool levels_answer(const struct head *h);
 /* Removes what is older than the checkpoints that are kept, everywhere. */
 void levels_prune(struct head *h);
 
-/* A node says COPIED. */
+/* Another one that waits for its copies; the next one begins, if none is under way. */
+void levels_queue(struct levels *l, uint32_t id, bool shared, bool answer);
+void levels_next(struct head *h);
+/* n's index among the manifest's holders; false: it is none. */
+bool levels_holder(const struct store_manifest *m, const struct node *n, uint32_t *index);
+void levels_add_holder(struct store_part *p, uint32_t node);
+
+/* ---- one head follows another (levels_inherit.c) ---- */
+
+/* For the record: what only this head knows. Inside of an object. */
+void levels_put(const struct head *h, struct json_out *j);
+void levels_restore(struct head *h, const struct json_value *doc);
+/* MSG_COPIES_HELD. */
+void levels_held(struct head *h, const struct node *n, const struct message *m);
+void levels_held_forget(struct head *h);
+/* All nodes that are left have said what they have: it is written down. */
+void levels_learn(struct head *h);
+/* Copies that the head before had not finished are ordered again. */
+void levels_inherit(struct head *h, const struct json_value *doc);
+
+/* A node says COPIED or COPIES_HELD. */
 void levels_copied(struct head *h, const struct node *n, const struct message *m);
 void levels_node_lost(struct head *h, const struct node *n);
 

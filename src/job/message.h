@@ -66,11 +66,12 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_CLEARED, "i")	  /* nothing is left of generation i */                            \
 	M(MSG_LOOKED, "inx")	  /* n: progress; x: struct profile (profile.h) */                 \
 	M(MSG_CHECKED, "ivnrt")	  /* status v for rank, and why; n: resident bytes of all */       \
-	M(MSG_PROGRESS, "inf") /* n bytes of checkpoint i are there; f: 1: a writer is missing */  \
-	M(MSG_FED, "n")	       /* n more bytes are in rank 0's pipe */                             \
-	M(MSG_FEED_CLOSED, "") /* rank 0 takes no more */                                          \
-	M(MSG_ASK, "n")	       /* for the lease, the n-th time */                                  \
-	M(MSG_COPIES_AT, "ts") /* addresses t of the node's copier; its folder s */                \
+	M(MSG_PROGRESS, "inf")	/* n bytes of checkpoint i are there; f: 1: a writer is missing */ \
+	M(MSG_FED, "n")		/* n more bytes are in rank 0's pipe */                            \
+	M(MSG_FEED_CLOSED, "")	/* rank 0 takes no more */                                         \
+	M(MSG_ASK, "n")		/* for the lease, the n-th time */                                 \
+	M(MSG_COPIES_AT, "ts")	/* addresses t of the node's copier; its folder s */               \
+	M(MSG_COPIES_HELD, "x") /* images on its disk: struct copier_image (copier.h) each */      \
 	M(MSG_COPIED, "ribfvnt")  /* of COPY; status v, and why; fetched: its base n, program t */ \
 	M(MSG_BYE, "t")		  /* no process of the job is left on this node; why */            \
 	M(MSG_ATTACHED, "x")	  /* what is there (takeover.h): this is the head now */           \

@@ -505,10 +505,6 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "'%s': hale restart takes one checkpoint and nothing behind it",
 				 o->program[1]);
-	if (o->head_grace > 0 && o->ckpt_local)
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "--head-grace goes not with --ckpt-local: a new head would not know "
-				 "where the copies are");
 	if (o->no_events && (o->events || o->rules || o->monitor_count > 0))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--no-events goes with none of --events, --rules, --monitor");

@@ -31,7 +31,7 @@ static bool within_reach(struct head *h, uint32_t id)
 {
 	const struct store_manifest *m = h->start->manifest;
 
-	if (!h->levels.on && !(m && m->holder_count > 0))
+	if (!h->levels.on && !h->takeover && !(m && m->holder_count > 0))
 		return true;
 	return levels_available(h, recover_folder_of(h, id), id, NULL) != HALE_ERR_NODE;
 }
@@ -140,7 +140,7 @@ void recover_reject(struct head *h)
 {
 	struct store s = {.sync = false};
 
-	if (h->recovery.target == 0)
+	if (h->recovery.target == 0 || takeover_check(h))
 		return;
 	snprintf(s.job_folder, sizeof(s.job_folder), "%s",
 		 recover_folder_of(h, h->recovery.target));
@@ -353,6 +353,8 @@ void recover_start(struct head *h)
 	struct recovery *v = &h->recovery;
 	struct error err;
 
+	if (takeover_check(h))
+		return;
 	if (h->levels.on)
 		say_out_of_reach(h, recover_newest(h));
 	while ((v->target = recover_newest(h)) != 0) {

@@ -94,6 +94,8 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_bool(j, "no_mpi", o->no_mpi);
 	json_bool(j, "net_encrypt", o->net_encrypt);
 	json_double(j, "ckpt_every", o->ckpt_every);
+	put_path(j, "ckpt_local", o->ckpt_local);
+	json_int(j, "shared_every", o->shared_every);
 	json_int(j, "keep", o->keep);
 	json_int(j, "max_restarts", o->max_restarts);
 	json_bool(j, "incremental", o->incremental);
@@ -217,6 +219,9 @@ static void put_all(struct json_out *j, struct head *h)
 	json_string(j, "program", h->program->path);
 	json_bool(j, "elf", h->program->elf);
 	json_bool(j, "preload_mpi", h->program->preload_mpi);
+	json_open_object(j, "levels");
+	levels_put(h, j);
+	json_close_object(j);
 	json_int(j, "moving_from", h->move ? (int64_t)h->move->from : -1);
 	put_options(j, h);
 	put_nodes(j, h);

@@ -85,6 +85,8 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .no_mpi = truth(v, "no_mpi"),
 			      .net_encrypt = truth(v, "net_encrypt"),
 			      .ckpt_every = json_number(json_get(v, "ckpt_every"), 0),
+			      .ckpt_local = text_or_null(v, "ckpt_local"),
+			      .shared_every = number(v, "shared_every"),
 			      .keep = number(v, "keep"),
 			      .max_restarts = number(v, "max_restarts"),
 			      .incremental = truth(v, "incremental"),
@@ -219,6 +221,7 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	h->recovery.skip_to = (uint32_t)number(doc, "skip_to");
 	h->ckpt.last_id = (uint32_t)number(doc, "checkpoint");
 	h->ckpt.id = (uint32_t)number(doc, "last_id");
+	levels_restore(h, json_get(doc, "levels"));
 	for (uint32_t r = 0; r < h->nranks; r++)
 		head_rank_reset(h, r, -1);
 	read_ended(doc, h);

@@ -335,7 +335,10 @@ static void settle(void *arg)
 		log_warn("how much of the output was printed is not known for certain: some of it "
 			 "may come twice");
 	crew_refuse_asks(&h->crew);
+	levels_learn(h);
 	go_on(h);
+	if (h->state == HEAD_RUNNING || h->state == HEAD_CLEARING)
+		levels_inherit(h, json_get(t->doc, "levels"));
 	if (h->state == HEAD_RUNNING) {
 		head_say(h, "job %s has a head again (number %u)", h->job, h->epoch);
 		checkpoint_interval_start(h);
