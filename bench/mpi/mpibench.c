@@ -98,6 +98,59 @@ static void scatter(int bytes, int n)
 		MPI_Scatter(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
+/* Operations of blocks that differ: here they are all equal, which their members don't know. */
+enum { RANKS_MOST = 1024 };
+static int counts[RANKS_MOST], displs[RANKS_MOST];
+
+static void blocks(int bytes)
+{
+	for (int i = 0; i < size; i++) {
+		counts[i] = bytes;
+		displs[i] = i * bytes;
+	}
+}
+
+static void alltoallv(int bytes, int n)
+{
+	blocks(bytes);
+	for (int i = 0; i < n; i++)
+		MPI_Alltoallv(out, counts, displs, MPI_CHAR, in, counts, displs, MPI_CHAR,
+			      MPI_COMM_WORLD);
+}
+
+static void allgatherv(int bytes, int n)
+{
+	blocks(bytes);
+	for (int i = 0; i < n; i++)
+		MPI_Allgatherv(out, bytes, MPI_CHAR, in, counts, displs, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void gatherv(int bytes, int n)
+{
+	blocks(bytes);
+	for (int i = 0; i < n; i++)
+		MPI_Gatherv(out, bytes, MPI_CHAR, in, counts, displs, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void scatterv(int bytes, int n)
+{
+	blocks(bytes);
+	for (int i = 0; i < n; i++)
+		MPI_Scatterv(out, counts, displs, MPI_CHAR, in, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void reduce_scatter(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Reduce_scatter_block(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void scan(int bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Scan(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
 /* Seconds that n units take, the slowest rank's. */
 static double timed(test_body_t *body, int bytes, int n)
 {
@@ -135,9 +188,19 @@ static const struct {
 	const char *name;
 	test_body_t *body;
 	int blocks;
-} sized[] = {{"bcast", bcast, 0},    {"allreduce", allreduce, 0}, {"alltoall", alltoall, 1},
-	     {"reduce", reduce, 0},  {"allgather", allgather, 1}, {"gather", gather, 1},
-	     {"scatter", scatter, 1}};
+} sized[] = {{"bcast", bcast, 0},
+	     {"allreduce", allreduce, 0},
+	     {"alltoall", alltoall, 1},
+	     {"reduce", reduce, 0},
+	     {"allgather", allgather, 1},
+	     {"gather", gather, 1},
+	     {"scatter", scatter, 1},
+	     {"gatherv", gatherv, 1},
+	     {"scatterv", scatterv, 1},
+	     {"allgatherv", allgatherv, 1},
+	     {"alltoallv", alltoallv, 1},
+	     {"reduce_scatter", reduce_scatter, 1},
+	     {"scan", scan, 0}};
 
 static void measure_sizes(const char *name)
 {
@@ -168,6 +231,8 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (size > RANKS_MOST)
+		MPI_Abort(MPI_COMM_WORLD, 1);
 	budget = argc > 1 ? atof(argv[1]) : 0.2;
 	out = malloc((size_t)BIG * (size_t)size);
 	in = malloc((size_t)BIG * (size_t)size);
