@@ -43,6 +43,23 @@ def collectives_give_the_bits_of_the_fixed_tree_over_nodes(s):
 
 
 @test
+def more_than_eight_nodes_give_the_same_as_one(s):
+    """Rings and trees between nodes instead of all to all; the program compares with what one would give."""
+    for options, env in ((["--nodes", "10", "--ppn", "2"], {}), (["--nodes", "9"], {"HALE_COLL_INLINE": "64"}),
+                         ([], {})):
+        r = s.hale_run(20, collectives(s), 40, SEED, 20000, options=options, env=dict(env, TREE="1"))
+        expect(r.status == 0 and r.out == "40 rounds, 0 wrong\n", options, r)
+
+
+@test
+def vectors_of_many_chunks_give_the_same(s):
+    for ranks, layout in ((8, "--nodes 2"), (7, "--ppn 3"), (12, "--nodes 4")):
+        r = s.hale_run(ranks, collectives(s), 60, SEED * 10 + ranks, 300000, options=layout.split(),
+                       env={"TREE": "1"})
+        expect(r.status == 0 and r.out == "60 rounds, 0 wrong\n", r)
+
+
+@test
 def a_job_over_two_nodes_rolls_back_and_goes_on(s):
     have("lmp")
     lmp = ["lmp", "-log", "none", "-in", os.path.join(ROOT, "tests/data/in.melt"), "-var", "steps",
@@ -136,6 +153,7 @@ def operations_over_nodes_in_mid_flight_go_on_when_nodes_are_laid_out_otherwise(
     for turn in TURNS:
         laid_out_otherwise(s, turn, 6, (2, 3, 2, 4, 1, 3, 2), most=6000)
         laid_out_otherwise(s, turn, 6, (3, 2, 4, 2, 6, 3), {"HALE_COLL_INLINE": "64"}, most=40000)
+        laid_out_otherwise(s, turn, 6, (2, 3, 1, 2), most=400000)
 
 
 @test

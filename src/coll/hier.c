@@ -6,9 +6,9 @@
 #include "coll/scratch.h"
 
 /* Broadcasts travel in chunks, so that the network and the nodes' memory work at the same time.
- * Blocks are handed in and out by one member of a node as long as they are small: then messages
- * cost, and not what they carry. */
-enum { CHUNK = 262144, BLOCK_BYTES = 4096, ALL_BYTES = 262144, RING_NODES = 8 };
+ * Blocks that all gather are handed in and out by one member of a node as long as they are small:
+ * then messages cost, and not what they carry. */
+enum { CHUNK = 262144, BLOCK_BYTES = 8192, RING_NODES = 8 };
 
 static struct datatype *bytes_type(void)
 {
@@ -30,13 +30,6 @@ static const struct coll_hier *map_of(const struct coll_args *a)
 	return a->comm->coll->hier;
 }
 
-/* A row's next step may be a schedule, which tells nothing. */
-static void tell(struct coll_home *h)
-{
-	if (UNLIKELY(h->mirror))
-		cells_mirror_tell(h);
-}
-
 /* ---- steps inside the node; nothing to do for a member that is alone ---- */
 
 static int down(struct coll_home *h, const struct coll_args *a, int from, struct coll_block b)
@@ -48,7 +41,7 @@ static int down(struct coll_home *h, const struct coll_args *a, int from, struct
 				 .rcount = b.count,
 				 .rtype = b.type};
 	int rc = h->n == 1 ? MPI_SUCCESS : cells_bcast(h, &args);
-	tell(h);
+	hier_tell(h);
 	return rc;
 }
 
@@ -66,24 +59,7 @@ static int collect(struct coll_home *h, const struct coll_args *a, int to, struc
 				 .rcount = bytes,
 				 .rtype = bytes_type()};
 	int rc = cells_gather(h, &args);
-	tell(h);
-	return rc;
-}
-
-static int hand_out(struct coll_home *h, const struct coll_args *a, int from, const char *all,
-		    size_t bytes, struct coll_block own)
-{
-	struct coll_args args = {.kind = COLL_SCATTER,
-				 .root = from,
-				 .comm = a->comm,
-				 .sbuf = all,
-				 .scount = bytes,
-				 .stype = bytes_type(),
-				 .rbuf = own.buf,
-				 .rcount = own.count,
-				 .rtype = own.type};
-	int rc = cells_scatter(h, &args);
-	tell(h);
+	hier_tell(h);
 	return rc;
 }
 
@@ -106,26 +82,15 @@ static int barrier(struct coll_home *h, const struct coll_args *a)
 
 /* ---- broadcast ---- */
 
-/* Chunks between nodes, of which the next one is on its way while the last one goes round the node.
- * Two tags in turn, since two are under way. */
-struct train {
-	struct request *req[2];
-	int rc;
-};
-
-static void train_start(struct train *t, const struct coll_args *a, const struct hier_team *team,
-			int tag, int i, struct coll_block b)
+void hier_train_start(struct hier_train *t, int i, struct schedule *s)
 {
-	struct schedule *s = schedule_create_tagged(a->comm, schedule_tag_of(tag, i & 1));
-	if (s)
-		hier_plan_bcast(s, team, team->map->node_of[a->root], b);
 	int rc = schedule_start(s, &t->req[i & 1]);
 	if (rc)
 		t->req[i & 1] = NULL;
 	t->rc = first_error(t->rc, rc);
 }
 
-static void train_wait(struct train *t, int i)
+void hier_train_wait(struct hier_train *t, int i)
 {
 	struct request *r = t->req[i & 1];
 	if (!r)
@@ -142,7 +107,17 @@ static struct coll_block chunk_of(struct coll_block b, int i)
 	return bytes_block(b.buf + at, b.count - at < CHUNK ? b.count - at : CHUNK);
 }
 
-/* Packed bytes, from the root to all. */
+static void chunk_start(struct hier_train *t, const struct coll_args *a,
+			const struct hier_team *team, int i, struct coll_block b)
+{
+	struct schedule *s = hier_train_next(t, i);
+	if (s)
+		hier_plan_bcast(s, team, team->map->node_of[a->root], b);
+	hier_train_start(t, i, s);
+}
+
+/* Packed bytes, from the root to all: the next chunk is on its way between nodes while the last one
+ * goes round the node. */
 static int bcast_packed(struct coll_home *h, const struct coll_args *a,
 			const struct hier_team *team, int tag, struct coll_block b)
 {
@@ -150,23 +125,23 @@ static int bcast_packed(struct coll_home *h, const struct coll_args *a,
 	int acting = hier_acting(team, t->node), from = hier_local(t, acting);
 	bool acts = acting == a->comm->rank, root = a->root == a->comm->rank;
 	int chunks = b.count ? (int)((b.count + CHUNK - 1) / CHUNK) : 1, rc = MPI_SUCCESS;
-	struct train train = {0};
+	struct hier_train train = {.comm = a->comm, .tag = tag};
 	if (acts)
-		train_start(&train, a, team, tag, 0, chunk_of(b, 0));
+		chunk_start(&train, a, team, 0, chunk_of(b, 0));
 	for (int i = 0; i < chunks; i++) {
 		/* who has a chunk still to come starts the next one before it passes this one on */
 		if (acts && !root)
-			train_wait(&train, i);
+			hier_train_wait(&train, i);
 		if (acts && i + 1 < chunks) {
 			if (root)
-				train_wait(&train, i - 1);
-			train_start(&train, a, team, tag, i + 1, chunk_of(b, i + 1));
+				hier_train_wait(&train, i - 1);
+			chunk_start(&train, a, team, i + 1, chunk_of(b, i + 1));
 		}
 		rc = first_error(rc, down(h, a, from, chunk_of(b, i)));
 	}
 	if (acts) {
-		train_wait(&train, chunks - 2);
-		train_wait(&train, chunks - 1);
+		hier_train_wait(&train, chunks - 2);
+		hier_train_wait(&train, chunks - 1);
 	}
 	return first_error(train.rc, rc);
 }
@@ -190,113 +165,6 @@ static int bcast(struct coll_home *h, const struct coll_args *a)
 	if (packed && a->root != a->comm->rank)
 		datatype_unpack(b.type, b.buf, b.count, 0, packed, bytes);
 	scratch_put(packed);
-	return rc;
-}
-
-/* ---- blocks of all to one, and from one to all ---- */
-
-/* What acts for a node passes on: its members' blocks. */
-static char *node_room(const struct coll_hier *t, size_t bytes)
-{
-	return scratch_get((size_t)hier_members(t, t->node) * bytes + 1);
-}
-
-static size_t block_bytes(const struct coll_args *a)
-{
-	bool root = a->root == a->comm->rank;
-	struct coll_block b =
-	    (a->kind == COLL_GATHER) == root ? coll_recv_one(a) : coll_send_one(a);
-	return coll_block_bytes(b);
-}
-
-/* The root, between packed blocks of each node in room and its own buffer. */
-static int root_moves(const struct coll_args *a, char *room, size_t bytes, bool in)
-{
-	const struct coll_hier *t = map_of(a);
-	int rc = MPI_SUCCESS;
-	for (int i = 0; i < t->n; i++) {
-		struct coll_block packed = bytes_block(room + (size_t)i * bytes, bytes);
-		int rank = t->member[i];
-		bool own = rank == a->root;
-		if (in && !(own && coll_in_place(a)))
-			rc = first_error(rc, coll_block_copy(coll_recv_block(a, rank), packed));
-		else if (!in && !(own && a->rbuf == MPI_IN_PLACE))
-			rc = first_error(rc, coll_block_copy(packed, coll_send_block(a, rank)));
-	}
-	return rc;
-}
-
-/* Schedules between the root and those who act for the other nodes: whole nodes' blocks. */
-static int root_exchange(const struct coll_args *a, const struct hier_team *team, int tag,
-			 char *room, size_t bytes)
-{
-	const struct coll_hier *t = team->map;
-	struct schedule *s = schedule_create_tagged(a->comm, tag);
-	int home = t->node_of[a->root];
-	bool in = a->kind == COLL_GATHER;
-	for (int node = 0; s && node < t->nodes; node++) {
-		size_t at = t->node == home ? (size_t)t->start[node] : 0;
-		struct coll_block b =
-		    bytes_block(room + at * bytes, (size_t)hier_members(t, node) * bytes);
-		int peer = t->node == home ? hier_acting(team, node) : a->root;
-		bool mine = t->node == home ? node != home : node == t->node;
-		if (mine && in == (t->node == home))
-			schedule_recv(s, b, peer);
-		else if (mine)
-			schedule_send(s, b, peer);
-	}
-	return schedule_run(s);
-}
-
-/* Who acts for its node has *room for the node's blocks, the root for all; returns where the node's
- * lie. NULL: no memory. */
-static char *acting_room(const struct coll_hier *t, size_t bytes, bool root, char **room)
-{
-	*room = root ? scratch_get((size_t)t->n * bytes + 1) : node_room(t, bytes);
-	return *room && root ? *room + (size_t)t->start[t->node] * bytes : *room;
-}
-
-static int gather(struct coll_home *h, const struct coll_args *a)
-{
-	const struct coll_hier *t = map_of(a);
-	struct hier_team team = {t, a->root, 0};
-	int tag = hier_tag(a->comm), acting = hier_acting(&team, t->node), rc;
-	size_t bytes = block_bytes(a);
-	bool root = a->root == a->comm->rank;
-	struct coll_block own = coll_send_one(a);
-	char *room = NULL, *here = NULL;
-	if (acting == a->comm->rank && !(here = acting_room(t, bytes, root, &room)))
-		return MPI_ERR_NO_MEM;
-	if (root && coll_in_place(a))
-		own = coll_recv_block(a, a->root);
-	rc = collect(h, a, hier_local(t, acting), own, here, bytes);
-	if (room)
-		rc = first_error(rc, root_exchange(a, &team, tag, room, bytes));
-	if (root)
-		rc = first_error(rc, root_moves(a, room, bytes, true));
-	scratch_put(room);
-	return rc;
-}
-
-static int scatter(struct coll_home *h, const struct coll_args *a)
-{
-	const struct coll_hier *t = map_of(a);
-	struct hier_team team = {t, a->root, 0};
-	int tag = hier_tag(a->comm), acting = hier_acting(&team, t->node), rc = MPI_SUCCESS;
-	size_t bytes = block_bytes(a);
-	bool root = a->root == a->comm->rank;
-	struct coll_block own = coll_recv_one(a);
-	char *room = NULL, *here = NULL;
-	if (acting == a->comm->rank && !(here = acting_room(t, bytes, root, &room)))
-		return MPI_ERR_NO_MEM;
-	if (root)
-		rc = root_moves(a, room, bytes, false);
-	if (root && a->rbuf == MPI_IN_PLACE) /* nothing is to come out of it */
-		own = bytes_block(here + (size_t)hier_local(t, a->root) * bytes, bytes);
-	if (room)
-		rc = first_error(rc, root_exchange(a, &team, tag, room, bytes));
-	rc = first_error(rc, hand_out(h, a, hier_local(t, acting), here, bytes, own));
-	scratch_put(room);
 	return rc;
 }
 
@@ -394,11 +262,12 @@ static int collect_ragged(struct coll_home *h, const struct coll_args *a, struct
 				 .rdispls = g->displs,
 				 .rtype = bytes_type()};
 	int rc = cells_gather(h, &args);
-	tell(h);
+	hier_tell(h);
 	return rc;
 }
 
-static int allgather(struct coll_home *h, const struct coll_args *a)
+/* By the leaders, all blocks together. */
+static int allgather_small(struct coll_home *h, const struct coll_args *a)
 {
 	const struct coll_hier *t = map_of(a);
 	struct hier_team team = {t, -1, 0};
@@ -422,6 +291,73 @@ static int allgather(struct coll_home *h, const struct coll_args *a)
 	return rc;
 }
 
+/* Blocks of a node are passed on from node to node round a ring, each by one member of a node,
+ * into its own buffer; while the next node's are on their way it hands it to the others. */
+static void pass_on(struct hier_train *train, const struct coll_args *a, int i)
+{
+	const struct coll_hier *t = map_of(a);
+	struct schedule *s = hier_train_next(train, i);
+	int n = t->nodes, me = a->comm->rank, next = (t->node + 1) % n;
+	int given = (t->node - i + n) % n, last = (t->node - 1 + n) % n;
+	for (int m = 0; s && m < hier_members(t, given); m++) {
+		int rank = hier_member(t, given, m);
+		if (hier_holder(t, t->node, rank) == me)
+			schedule_send(s, coll_recv_block(a, rank), hier_holder(t, next, rank));
+	}
+	int wanted = (given - 1 + n) % n;
+	for (int m = 0; s && m < hier_members(t, wanted); m++) {
+		int rank = hier_member(t, wanted, m);
+		if (hier_holder(t, t->node, rank) == me)
+			schedule_recv(s, coll_recv_block(a, rank), hier_holder(t, last, rank));
+	}
+	hier_train_start(train, i, s);
+}
+
+static int hand_round(struct coll_home *h, const struct coll_args *a, int node)
+{
+	const struct coll_hier *t = map_of(a);
+	int rc = MPI_SUCCESS;
+	for (int m = 0; m < hier_members(t, node); m++) {
+		int rank = hier_member(t, node, m);
+		struct coll_block b = coll_recv_block(a, rank);
+		int holder = hier_local(t, hier_holder(t, t->node, rank));
+		if (coll_block_bytes(b))
+			rc = first_error(rc, down(h, a, holder, b));
+	}
+	return rc;
+}
+
+static int allgather_large(struct coll_home *h, const struct coll_args *a)
+{
+	const struct coll_hier *t = map_of(a);
+	struct hier_train train = {.comm = a->comm, .tag = hier_tag(a->comm)};
+	int rc = MPI_SUCCESS;
+	if (!coll_in_place(a))
+		rc = coll_block_copy(coll_recv_block(a, a->comm->rank), coll_send_one(a));
+	for (int i = 0; i < t->nodes; i++) {
+		if (i + 1 < t->nodes)
+			pass_on(&train, a, i);
+		rc = first_error(rc, hand_round(h, a, (t->node - i + t->nodes) % t->nodes));
+		hier_train_wait(&train, i);
+	}
+	return first_error(rc, train.rc);
+}
+
+/* Do the leaders handle all blocks together? */
+static bool gathers_small(const struct coll_args *a)
+{
+	return all_bytes(a) / (size_t)a->comm->size <= BLOCK_BYTES;
+}
+
+/* Without single copies, every block has to fit its owner's cell. */
+static bool blocks_fit(const struct coll_home *h, const struct coll_args *a)
+{
+	for (int i = 0; !h->reads && i < a->comm->size; i++)
+		if (coll_block_bytes(coll_recv_block(a, i)) > coll_inline_max)
+			return false;
+	return true;
+}
+
 /* ---- which ---- */
 
 bool hier_suits(const struct coll_home *h, const struct coll_args *a)
@@ -432,15 +368,17 @@ bool hier_suits(const struct coll_home *h, const struct coll_args *a)
 		return true;
 	case COLL_REDUCE:
 	case COLL_ALLREDUCE:
-		return hier_reduce_suits(h, a);
+	case COLL_REDUCE_SCATTER:
+		return hier_reduce_suits(a);
 	case COLL_ALLGATHER:
-		return all_bytes(a) <= (h->reads ? ALL_BYTES : coll_inline_max);
+		return !gathers_small(a) || blocks_fit(h, a);
 	case COLL_GATHER:
 	case COLL_SCATTER:
-		return !a->ragged && block_bytes(a) <= BLOCK_BYTES &&
-		       (h->reads || block_bytes(a) * (size_t)a->comm->size <= coll_inline_max);
+		return hier_root_suits(a);
+	case COLL_ALLTOALL:
+		return hier_alltoall_suits(a);
 	default:
-		return false;
+		return hier_scan_suits(a);
 	}
 }
 
@@ -451,15 +389,18 @@ int hier_run(struct coll_home *h, const struct coll_args *a)
 		return barrier(h, a);
 	case COLL_BCAST:
 		return bcast(h, a);
-	case COLL_REDUCE:
-		return hier_reduce(h, a, a->root);
-	case COLL_ALLREDUCE:
-		return hier_reduce(h, a, -1);
 	case COLL_ALLGATHER:
-		return allgather(h, a);
+		return gathers_small(a) ? allgather_small(h, a) : allgather_large(h, a);
 	case COLL_GATHER:
-		return gather(h, a);
+		return hier_gather(h, a);
+	case COLL_SCATTER:
+		return hier_scatter(h, a);
+	case COLL_ALLTOALL:
+		return hier_alltoall(h, a);
+	case COLL_SCAN:
+	case COLL_EXSCAN:
+		return hier_scan(h, a);
 	default:
-		return scatter(h, a);
+		return hier_reduce(h, a);
 	}
 }

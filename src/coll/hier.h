@@ -23,7 +23,7 @@ struct hier_piece {
 /* Who lives where, as agreed. Nodes are numbered in the order of their lowest members. */
 struct coll_hier {
 	int n, nodes, node; /* members, nodes, this process's */
-	int least;	    /* fewest members of a node */
+	int least, most;    /* members of the smallest node, and of the largest */
 	int *node_of;	    /* [n] */
 	int *member;	    /* [n] ranks, node by node, rising in each */
 	int *index;	    /* [n] where a rank is in member */
@@ -62,16 +62,37 @@ static inline int hier_acting(const struct hier_team *team, int node)
 	return hier_member(team->map, node, team->slice);
 }
 
+/* Who has a member's block on a node in operations in which each member has one: there members take
+ * turns, so that all of them send and receive. */
+static inline int hier_holder(const struct coll_hier *t, int node, int rank)
+{
+	return hier_member(t, node, hier_local(t, rank) % hier_members(t, node));
+}
+
 /* Does the call go this way? The same answer for all members. */
 bool hier_suits(const struct coll_home *h, const struct coll_args *a);
 int hier_run(struct coll_home *h, const struct coll_args *a);
 
-/* hier_reduce.c: reduce and allreduce (root -1) */
-bool hier_reduce_suits(const struct coll_home *h, const struct coll_args *a);
-int hier_reduce(struct coll_home *h, const struct coll_args *a, int root);
+/* hier_reduce.c: reduce, allreduce, reduce_scatter */
+bool hier_reduce_suits(const struct coll_args *a);
+int hier_reduce(struct coll_home *h, const struct coll_args *a);
+
+/* hier_scan.c */
+bool hier_scan_suits(const struct coll_args *a);
+int hier_scan(struct coll_home *h, const struct coll_args *a);
+
+/* hier_root.c: gather and scatter, also of blocks of which only the root knows all sizes */
+bool hier_root_suits(const struct coll_args *a);
+int hier_gather(struct coll_home *h, const struct coll_args *a);
+int hier_scatter(struct coll_home *h, const struct coll_args *a);
+
+/* hier_alltoall.c */
+bool hier_alltoall_suits(const struct coll_args *a);
+int hier_alltoall(struct coll_home *h, const struct coll_args *a);
 
 /* hier_plans.c: among those who act. value[p] is where piece p of the tree is: its elements if it
- * lives on this node, else room. The result goes to out (NULL: not here). */
+ * lives on this node, else room. The result goes to out (NULL: not here), which may be where the
+ * last piece is. */
 void hier_plan_reduce(struct schedule *s, const struct hier_team *team, struct op *op,
 		      const struct coll_block *value, struct coll_block out, int root);
 void hier_plan_bcast(struct schedule *s, const struct hier_team *team, int from,
@@ -82,6 +103,28 @@ void hier_plan_barrier(struct schedule *s, const struct hier_team *team);
 static inline int hier_tag(struct comm *c)
 {
 	return schedule_tag_pair(c);
+}
+
+/* A row of schedules of which two may be under way, under the two tags in turn. Each is waited for
+ * before the next but one is started; waiting for one that wasn't started is fine. */
+struct hier_train {
+	struct comm *comm;
+	int tag;
+	struct request *req[2];
+	int rc; /* the first error */
+};
+static inline struct schedule *hier_train_next(const struct hier_train *t, int i)
+{
+	return schedule_create_tagged(t->comm, schedule_tag_of(t->tag, i & 1));
+}
+void hier_train_start(struct hier_train *t, int i, struct schedule *s); /* NULL: no memory */
+void hier_train_wait(struct hier_train *t, int i);
+
+/* A row's next step may be a schedule, which tells nothing: what mirrors have to be told of. */
+static inline void hier_tell(struct coll_home *h)
+{
+	if (UNLIKELY(h->mirror))
+		cells_mirror_tell(h);
 }
 
 #endif

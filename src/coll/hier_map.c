@@ -25,6 +25,7 @@ static void sort_members(struct coll_hier *t)
 			}
 		int members = at - t->start[node];
 		t->least = members < t->least ? members : t->least;
+		t->most = members > t->most ? members : t->most;
 	}
 	t->start[t->nodes] = at;
 }

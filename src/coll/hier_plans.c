@@ -4,7 +4,7 @@
 
 /* Up to so many nodes everybody sends to everybody: one latency. Beyond that, and for vectors, work
  * and messages are shared out. */
-enum { DIRECT_NODES = 8, DIRECT_BYTES = 65536, PARTS_BYTES = 65536 };
+enum { DIRECT_NODES = 8, DIRECT_BYTES = 65536, PART_BYTES = 4096 };
 
 static int me(const struct hier_team *team)
 {
@@ -122,6 +122,13 @@ static void recv_others(const struct reduction *r)
 			schedule_recv(r->s, value(r, p), hier_acting(r->team, map->piece[p].node));
 }
 
+/* The last piece may have been where the result is wanted. */
+static void deliver(const struct reduction *r, struct coll_block out, struct coll_block result)
+{
+	if (out.buf != result.buf)
+		schedule_copy(r->s, out, result);
+}
+
 /* Those who want the result get all pieces. */
 static void direct(struct reduction *r, struct coll_block out, int root)
 {
@@ -136,7 +143,7 @@ static void direct(struct reduction *r, struct coll_block out, int root)
 	}
 	schedule_round(r->s);
 	if (to < 0 || to == map->node)
-		schedule_copy(r->s, out, combine(r, 0, map->n));
+		deliver(r, out, combine(r, 0, map->n));
 }
 
 static void up_and_down(struct reduction *r, struct coll_block out, int root)
@@ -145,7 +152,7 @@ static void up_and_down(struct reduction *r, struct coll_block out, int root)
 	struct part top = climb(r, 0, map->n);
 	int to = root < 0 ? top.node : map->node_of[root];
 	if (top.node == map->node && to == map->node)
-		schedule_copy(r->s, out, top.block);
+		deliver(r, out, top.block);
 	else if (top.node == map->node)
 		schedule_send(r->s, top.block, hier_acting(r->team, to));
 	else if (to == map->node)
@@ -186,7 +193,7 @@ static void by_parts(struct reduction *r, struct coll_block out, int root)
 			schedule_send(r->s, result, hier_acting(r->team, node));
 	}
 	if (to < 0 || to == map->node)
-		schedule_copy(r->s, slice(out, first, mine), result);
+		deliver(r, slice(out, first, mine), result);
 }
 
 void hier_plan_reduce(struct schedule *s, const struct hier_team *team, struct op *op,
@@ -197,7 +204,7 @@ void hier_plan_reduce(struct schedule *s, const struct hier_team *team, struct o
 	size_t span = coll_span(value[0].type, r.count), all = span * (size_t)map->pieces;
 	if (map->nodes == 2 || (map->nodes <= DIRECT_NODES && all <= DIRECT_BYTES))
 		direct(&r, out, root);
-	else if (span < PARTS_BYTES || r.count < (size_t)map->nodes)
+	else if (span < PART_BYTES * (size_t)map->nodes || r.count < (size_t)map->nodes)
 		up_and_down(&r, out, root);
 	else
 		by_parts(&r, out, root);

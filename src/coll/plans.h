@@ -13,6 +13,8 @@ void plan_gather(struct schedule *s, const struct coll_args *a);
 void plan_scatter(struct schedule *s, const struct coll_args *a);
 void plan_allgather(struct schedule *s, const struct coll_args *a);
 void plan_alltoall(struct schedule *s, const struct coll_args *a);
+/* Blocks above so many bytes only, and this process's own. */
+void plan_alltoall_above(struct schedule *s, const struct coll_args *a, size_t above);
 
 /* plans_reduce.c */
 void plan_reduce(struct schedule *s, const struct coll_args *a);

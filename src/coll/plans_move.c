@@ -101,9 +101,9 @@ void plan_allgather(struct schedule *s, const struct coll_args *a)
 		schedule_send(s, own, (rank - i + n) % n);
 }
 
-/* What goes to each member: blocks of the send buffer, or copies of those about to be overwritten.
- */
-static struct coll_block *outgoing(struct schedule *s, const struct coll_args *a)
+/* What goes to each member: blocks of the send buffer, or copies of those about to be overwritten
+ * by blocks above so many bytes. */
+static struct coll_block *outgoing(struct schedule *s, const struct coll_args *a, size_t above)
 {
 	struct datatype *byte = (struct datatype *)MPI_BYTE;
 	int n = a->comm->size;
@@ -114,20 +114,23 @@ static struct coll_block *outgoing(struct schedule *s, const struct coll_args *a
 			continue;
 		}
 		struct coll_block from = coll_recv_block(a, i);
-		b[i].count = i == a->comm->rank ? 0 : coll_block_bytes(from);
-		b[i].type = byte;
-		b[i].buf = schedule_temp(s, byte, b[i].count);
-		if (b[i].count)
+		size_t bytes = coll_block_bytes(from);
+		b[i] = (struct coll_block){NULL, 0, byte};
+		if (i == a->comm->rank || bytes <= above)
+			continue;
+		b[i].count = bytes;
+		b[i].buf = schedule_temp(s, byte, bytes);
+		if (b[i].buf)
 			schedule_copy(s, b[i], from);
 	}
 	return b;
 }
 
-/* In pairs at growing distance, a number of them at once. */
-void plan_alltoall(struct schedule *s, const struct coll_args *a)
+/* In pairs at growing distance, a number of them at once. Both ends of a pair know its size. */
+void plan_alltoall_above(struct schedule *s, const struct coll_args *a, size_t above)
 {
 	int n = a->comm->size, rank = a->comm->rank;
-	struct coll_block *out = outgoing(s, a);
+	struct coll_block *out = outgoing(s, a, above);
 	if (!out) {
 		schedule_fail(s, MPI_ERR_NO_MEM);
 		return;
@@ -136,12 +139,23 @@ void plan_alltoall(struct schedule *s, const struct coll_args *a)
 		schedule_copy(s, coll_recv_block(a, rank), out[rank]);
 	for (int from = 1; from < n; from += PEERS_A_ROUND) {
 		int to = from + PEERS_A_ROUND < n ? from + PEERS_A_ROUND : n;
-		for (int i = from; i < to; i++)
-			schedule_recv(s, coll_recv_block(a, (rank - i + n) % n),
-				      (rank - i + n) % n);
-		for (int i = from; i < to; i++)
-			schedule_send(s, out[(rank + i) % n], (rank + i) % n);
+		for (int i = from; i < to; i++) {
+			int peer = (rank - i + n) % n;
+			struct coll_block in = coll_recv_block(a, peer);
+			if (coll_block_bytes(in) > above)
+				schedule_recv(s, in, peer);
+		}
+		for (int i = from; i < to; i++) {
+			int peer = (rank + i) % n;
+			if (coll_block_bytes(out[peer]) > above)
+				schedule_send(s, out[peer], peer);
+		}
 		schedule_round(s);
 	}
 	heap_free(out);
+}
+
+void plan_alltoall(struct schedule *s, const struct coll_args *a)
+{
+	plan_alltoall_above(s, a, 0);
 }
