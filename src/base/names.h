@@ -61,6 +61,7 @@
 #define inject_at_call	     hale_inject_at_call
 #define link_abort	     hale_link_abort
 #define link_address_publish hale_link_address_publish
+#define link_net_tell	     hale_link_net_tell
 #define link_bell_close	     hale_link_bell_close
 #define link_bell_open	     hale_link_bell_open
 #define link_mpi_finalized   hale_link_mpi_finalized

@@ -330,6 +330,13 @@ void link_address_publish(const void *bytes, uint32_t length)
 		tell_plain(PROTO_ADDRESS, 0);
 }
 
+bool link_net_tell(uint32_t rank, bool lost)
+{
+	if (self.link.connected)
+		tell_plain(lost ? PROTO_NET_LOST : PROTO_NET_BACK, (int)rank);
+	return self.link.connected;
+}
+
 void link_sleep(uint32_t bell_seen, uint64_t max_ns)
 {
 	if (bell_sleep(bell_seen, max_ns))

@@ -72,6 +72,10 @@ void link_bell_close(void);
  * agent, which brings it to the other nodes. length 0: it can't be reached now. */
 void link_address_publish(const void *bytes, uint32_t length);
 
+/* Tells the head that no host answers where that rank is, or that one does again. False: there is
+ * nobody to tell. */
+bool link_net_tell(uint32_t rank, bool lost);
+
 /* What every MPI function looks at as it is entered: 0, or why it can't just go on. */
 enum call_gate {
 	CALL_GATE_CLOSED = 1, /* before MPI_Init, after MPI_Finalize */

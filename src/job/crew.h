@@ -45,7 +45,8 @@ struct node {
 	bool spare;    /* is to begin as one */
 	bool leaving;  /* at the next layout its ranks go elsewhere, and it is a spare */
 	bool moving;   /* its ranks migrate because of a rule */
-	bool unusable; /* the rules say so: it gets no more ranks if there is another one */
+	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
+			* can't reach it */
 	uint32_t slots, cores;
 	node_state_t state;
 	pid_t pid;  /* of the agent, or of the launcher; 0: ended and reaped */

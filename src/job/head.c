@@ -312,8 +312,7 @@ static void begin_job(struct head *h, uint32_t rank)
 	head_begin(h);
 }
 
-/* Why a job that has lost a node can't go on; NULL: it can. */
-static const char *why_not_without(struct head *h)
+const char *head_why_not_without(struct head *h)
 {
 	if (h->o->max_restarts == 0)
 		return "the job ends, as --max-restarts is 0";
@@ -327,42 +326,69 @@ static const char *why_not_without(struct head *h)
 	return NULL;
 }
 
-static void record_lost(struct head *h)
+/* how: "lost", "cut off". */
+static void record_lost(struct head *h, const char *how)
 {
 	struct json_out j;
+	char what[24];
 
-	record_begin(&j, "node lost");
+	snprintf(what, sizeof(what), "node %s", how);
+	record_begin(&j, what);
 	json_string(&j, "node", h->lost_name);
 	json_string(&j, "why", h->lost_why);
 	json_double(&j, "job_seconds", head_seconds(h));
 	record_end(&h->record, &j);
 }
 
-static void lose_node(struct head *h, uint32_t rank)
+/* True: the job can go on, without the node of h->lost_name. */
+static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 {
 	char reason[sizeof(((struct report_failure *)0)->reason)], place[32] = "the beginning";
 	uint32_t newest;
 	struct report_failure *f;
 	const char *why;
 
-	snprintf(reason, sizeof(reason), "node lost: %.60s", h->lost_why);
+	snprintf(reason, sizeof(reason), "node %s: %.60s", how, h->lost_why);
 	f = report_add_failure(&h->report, rank, h->lost_name, reason, head_seconds(h));
-	record_lost(h);
+	record_lost(h, how);
 	checkpoint_abandon(h, "a node was lost");
-	why = why_not_without(h);
+	why = head_why_not_without(h);
 	if (why) {
-		head_say(h, "node %s is lost (%s); %s", h->lost_name, h->lost_why, why);
+		head_say(h, "node %s is %s (%s); %s", h->lost_name, how, h->lost_why, why);
 		head_end(h, EXIT_UNRECOVERED);
-		return;
+		return false;
 	}
 	newest = recover_newest(h);
 	if (newest)
 		snprintf(place, sizeof(place), "checkpoint %u", newest);
-	head_say(h, "node %s is lost (%s); its ranks go elsewhere, rolling back to %s",
-		 h->lost_name, h->lost_why, place);
+	head_say(h, "node %s is %s (%s); its ranks go elsewhere, rolling back to %s", h->lost_name,
+		 how, h->lost_why, place);
 	if (f) {
 		f->rolled_back_to = newest;
 		f->lost_seconds = seconds_lost(h, newest);
+	}
+	return true;
+}
+
+static void lose_node(struct head *h, uint32_t rank)
+{
+	if (go_on_without(h, rank, "lost"))
+		head_roll_back(h);
+}
+
+void head_cut_off(struct head *h, const bool *out)
+{
+	uint32_t rank = 0;
+
+	while (rank < h->nranks && strcmp(crew_node_of(&h->crew, rank)->name, h->lost_name) != 0)
+		rank++;
+	if (!go_on_without(h, rank, "cut off"))
+		return;
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		if (!out[k])
+			continue;
+		h->crew.nodes[k].leaving = true;
+		watch_mark(h, k, true, "cut off from other nodes");
 	}
 	head_roll_back(h);
 }

@@ -125,6 +125,17 @@ struct profile_turn {
 	struct profile_turn *next_turn;
 };
 
+/* What ranks say of each other (head_cutoff.c). */
+struct head_cutoff {
+	struct cutoff *table; /* NULL: nobody has said anything */
+	uint32_t generation;  /* of the job's life that it is of */
+	struct loop_timer timer;
+	double due; /* of the timer */
+	uint32_t times;
+	bool under_way; /* some can't reach each other */
+	bool patient;	/* it has been said that the job waits for longer */
+};
+
 struct control;
 struct watch;
 struct migration;
@@ -170,7 +181,7 @@ struct head {
 	char tag[TAKEOVER_TAG];
 	struct keeper keeper;
 	bool superseded, save_failed;
-	bool placing; /* ranks have new places, and have not been started there */
+	bool placing;		   /* ranks have new places, and have not been started there */
 	struct takeover *takeover; /* this one has followed another; NULL: it has not */
 	struct hosts hosts;
 	char wdir[PATH_MAX];	  /* of the ranks on other machines */
@@ -180,6 +191,7 @@ struct head {
 	uint32_t final_look;
 	char lost_why[256]; /* the node of EVENT_NODE_LOST: its name, and why */
 	char lost_name[JOB_NODE_NAME];
+	struct head_cutoff cutoff;
 	struct watch *watch; /* NULL: no events */
 };
 
@@ -273,6 +285,10 @@ void inject_at_checkpoint(struct head *h, uint32_t id);
 void inject_at_restart(struct head *h, uint32_t restart);
 void inject_rank_killed(struct head *h, uint32_t rank);
 void inject_fini(struct head *h);
+
+/* head_cutoff.c: rank says that it can't reach peer over the network, or that it can again. */
+void head_cutoff_told(struct head *h, uint32_t rank, uint32_t peer, bool lost);
+void head_cutoff_fini(struct head *h);
 
 /* leave.c: the ranks of a node go to a spare, because of `why`, a few words. OK: they will, and
  * watch_left says when. Otherwise a sentence: no rank is there (ARGUMENT), no spare is left (NODE).

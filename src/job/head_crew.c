@@ -104,6 +104,10 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 		/* it waits for us to end it */
 		crew_signal(&h->crew, rank, SIGKILL);
 		break;
+	case PROTO_NET_LOST:
+	case PROTO_NET_BACK:
+		head_cutoff_told(h, rank, (uint32_t)p->plain.value, p->type == PROTO_NET_LOST);
+		break;
 	case PROTO_CKPT_ASK:
 		checkpoint_ask(h, rank, (uint32_t)p->plain.value);
 		break;

@@ -14,6 +14,13 @@ void head_end_by_request(struct head *h);
 /* Everybody is ended, and goes on from the newest checkpoint. */
 void head_roll_back(struct head *h);
 
+/* Why a job that has lost a node can't go on; NULL: it can. */
+const char *head_why_not_without(struct head *h);
+/* The nodes of out[nodes], which have ranks, are taken out, since they are cut off from others:
+ * h->lost_name and lost_why say it of one of them. With a sentence, all go back to a checkpoint; or
+ * the job ends. */
+void head_cut_off(struct head *h, const bool *out);
+
 /* All nodes are there: from the beginning, or from a checkpoint. */
 void head_begin(struct head *h);
 

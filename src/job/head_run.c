@@ -401,6 +401,7 @@ static void end(struct head *h)
 		write_end(h);
 	watch_stop(h);
 	control_stop(h);
+	head_cutoff_fini(h);
 	crew_destroy(&h->crew);
 	if (h->superseded || h->crew.abandoned)
 		keeper_leave(&h->keeper);

@@ -48,7 +48,10 @@ enum proto_type {
 	PROTO_CKPT_FAILED,  /* from either: struct proto_ckpt with text */
 	PROTO_CKPT_STOPPED, /* suspended and saved, for a CKPT_STOP; proto_plain.value = id */
 	PROTO_ADDRESS,	    /* its entry of the address directory has changed; struct proto_plain */
-	PROTO_MOVED,	    /* its copy runs: this process ends now; struct proto_plain */
+	PROTO_NET_LOST, /* rank `value`'s host doesn't answer over the network; struct proto_plain
+			 */
+	PROTO_NET_BACK, /* it does again; struct proto_plain */
+	PROTO_MOVED,	/* its copy runs: this process ends now; struct proto_plain */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
@@ -109,6 +112,8 @@ static inline size_t proto_size(uint32_t type)
 	case PROTO_ABORT:
 	case PROTO_CKPT_ASK:
 	case PROTO_ADDRESS:
+	case PROTO_NET_LOST:
+	case PROTO_NET_BACK:
 	case PROTO_CKPT_STOPPED:
 	case PROTO_MOVED:
 		return sizeof(struct proto_plain);

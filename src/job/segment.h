@@ -85,7 +85,7 @@ struct mailbox {
 	/* highest id whose stop is over: ranks go on, in this segment, or (rejoin) in a new one
 	 * that has come as a WELCOME on the rank's connection */
 	_Atomic uint32_t ckpt_released;
-	_Atomic uint32_t ckpt_rejoin;	/* valid before ckpt_released changes */
+	_Atomic uint32_t ckpt_rejoin; /* valid before ckpt_released changes */
 	/* highest id of a stop whose copies have been let go: who waits in it to become one ends */
 	_Atomic uint32_t ckpt_moved;
 	char ckpt_path[512];		/* of this rank's image, valid before ckpt_wanted changes */
@@ -95,8 +95,8 @@ struct mailbox {
 	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
 	/* written by the rank: connections to other nodes */
 	_Atomic uint32_t net_open; /* 1: it has sockets of its own now and then, none in an image */
-	_Atomic uint32_t net_lost; /* connections that broke without a word from the peer */
-	_Atomic int32_t net_peer;  /* the rank at the other end of the last of them */
+	_Atomic uint32_t net_lost; /* times that a peer's host didn't answer for a while */
+	_Atomic int32_t net_peer;  /* that peer, the last time */
 	_Atomic uint32_t net_strangers; /* connections that weren't of this job, turned away */
 	_Atomic uint64_t bell_name; /* asleep on descriptors: the five characters of the datagram
 				     * socket that wakes it (segment.c); 0: on bell only */

@@ -51,6 +51,8 @@ bool watch_child(struct head *h, pid_t pid, int status);
 void watch_nodes(struct head *h);
 /* What head_leave_node began is over. */
 void watch_left(struct head *h, const char *node, bool ok);
+/* From now on the node is unusable, or usable again, because of `why`: a rule, a few words. */
+void watch_mark(struct head *h, uint32_t node, bool unusable, const char *why);
 
 /* ---- brokers of hosts ---- */
 

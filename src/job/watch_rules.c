@@ -56,6 +56,20 @@ void watch_nodes(struct head *h)
 	}
 }
 
+void watch_mark(struct head *h, uint32_t node, bool unusable, const char *why)
+{
+	struct node *n = &h->crew.nodes[node];
+	struct watch *w = h->watch;
+
+	n->unusable = unusable;
+	if (!w || node >= w->node_count)
+		return;
+	snprintf(w->nodes[node].why, sizeof(w->nodes[node].why), "%s", why);
+	watch_tell(h, "FTB.NLA", unusable ? "FTB_NODE_UNUSABLE" : "FTB_NODE_USABLE",
+		   unusable ? FTB_WARNING : FTB_INFO, "JOB:%s::NODE:%s::RULE:%s", h->job, n->name,
+		   why);
+}
+
 static void mark(struct watch *w, const struct watch_action *a, bool unusable)
 {
 	struct crew *c = &w->head->crew;
@@ -65,13 +79,9 @@ static void mark(struct watch *w, const struct watch_action *a, bool unusable)
 		k++;
 	if (k == w->node_count || c->nodes[k].unusable == unusable)
 		return;
-	c->nodes[k].unusable = unusable;
-	snprintf(w->nodes[k].why, sizeof(w->nodes[k].why), "%s", a->rule);
 	head_say(w->head, "node %s is %s from now on (%s)", a->node,
 		 unusable ? "unusable" : "usable again", a->event);
-	watch_tell(w->head, "FTB.NLA", unusable ? "FTB_NODE_UNUSABLE" : "FTB_NODE_USABLE",
-		   unusable ? FTB_WARNING : FTB_INFO, "JOB:%s::NODE:%s::RULE:%s", w->head->job,
-		   a->node, a->rule);
+	watch_mark(w->head, k, unusable, a->rule);
 }
 
 /* ---- carrying out ---- */

@@ -31,6 +31,9 @@ enum {
 	NET_AHEAD_MIN = 4096,	   /* below that asking costs nothing */
 	NET_LANDED_MAX = 16 << 20, /* bytes that came unasked and nobody has received yet */
 	NET_TIMEOUT_S = 10,
+	NET_DOWN_NS = 2000000000,      /* no host answers for so long: that is told … */
+	NET_DOWN_STALE_S = 60,	       /* … unless nobody tried in between */
+	NET_REMIND_S = 5,	       /* … and again, as long as it lasts */
 	NET_RETRY_NS = 20000000,       /* before a broken connection is made again; doubles … */
 	NET_RETRY_MAX_NS = 1000000000, /* … up to this */
 	NET_DRAIN_NS = 50000000,       /* waited for peers that are suspended by the same request */
@@ -99,13 +102,16 @@ struct net_peer {
 	unsigned char *late;
 	/* the connection */
 	bool up;
-	bool broken;	  /* the wire said so: to be dropped */
-	bool left;	  /* said BYE */
-	bool called;	  /* a connection is being made */
-	uint32_t stopped; /* the last checkpoint for which it said STOP */
-	bool wanted;	  /* something waits for a connection */
-	uint32_t version; /* of the directory's entry that it was made to; 0: none yet */
-	uint32_t breaks;  /* since something came */
+	bool broken;	    /* the wire said so: to be dropped */
+	bool left;	    /* said BYE */
+	bool called;	    /* a connection is being made */
+	uint32_t stopped;   /* the last checkpoint for which it said STOP */
+	bool wanted;	    /* something waits for a connection */
+	uint32_t version;   /* of the directory's entry that it was made to; 0: none yet */
+	uint32_t breaks;    /* since something came */
+	uint64_t down_at;   /* its host didn't answer then, and hasn't since; 0: it has */
+	uint64_t down_seen; /* and has last not answered then */
+	uint64_t told_at;   /* when the head was told so; 0: it takes it for reachable */
 	uint64_t retry_at;
 };
 
@@ -162,6 +168,8 @@ void stream_spares_free(void);
 void peer_want(uint32_t rank);
 void peer_up(uint32_t rank);
 void peer_broke(uint32_t rank, const char *why);
+void peer_reached(uint32_t rank);
+void peer_unreached(uint32_t rank);
 /* Connections that are due, stale or broken. */
 void peers_attend(void);
 

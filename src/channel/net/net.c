@@ -38,6 +38,8 @@ static const struct wire_calls calls = {
     .received = copy_received,
     .up = peer_up,
     .broke = peer_broke,
+    .reached = peer_reached,
+    .unreached = peer_unreached,
     .stranger = stranger,
 };
 
@@ -399,6 +401,9 @@ static void net_resume(bool restored)
 	if (restored) {
 		net.generation = link_self()->generation;
 		places_look();
+		/* the image may have been taken while somebody couldn't be reached */
+		for (uint32_t i = 0; i < net.nranks; i++)
+			peer_reached(i);
 		for (uint32_t i = 0; i < net.nranks; i++)
 			if (!net.peer[i].away)
 				late_begin(&net.peer[i]);

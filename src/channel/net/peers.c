@@ -4,10 +4,10 @@
  * old connection leads nowhere. Who is connected by a peer uses that connection, too.
  *
  * A connection that breaks proves nothing about the process at its other end. It is made again; if
- * that fails too, the peer is reported (mailbox, net_lost), and the agents decide. Over UCX made
- * again means that the whole wire is opened anew, under another address: so any two wires are
- * connected at most once, and nobody has to tell an old connection's last words from a new one's
- * first. */
+ * not even the peer's host answers, the head is told, and decides (docs/nodes.md, "Cut off from
+ * each other"). Over UCX made again means that the whole wire is opened anew, under another
+ * address: so any two wires are connected at most once, and nobody has to tell an old connection's
+ * last words from a new one's first. */
 #include <string.h>
 #include "channel/net/internal.h"
 
@@ -25,14 +25,42 @@ static void drop(uint32_t rank)
 	net.wire->disconnect(rank);
 }
 
-static void report(uint32_t rank, const char *why)
+/* From now on, and until peer_reached says otherwise, it is tried without end. */
+static void report(uint32_t rank)
 {
+	struct net_peer *p = &net.peer[rank];
 	struct mailbox *m = link_self()->mailbox;
+	bool first = p->told_at == 0;
+	p->told_at = clock_ns();
 	atomic_store(&m->net_peer, (int32_t)rank);
-	atomic_fetch_add(&m->net_lost, 1);
-	log_warn("rank %u: the connection to rank %u is broken (%s); trying again until it is back "
-		 "or the job's agents say what becomes of it",
-		 net.rank, rank, why);
+	atomic_fetch_add(&m->net_lost, first);
+	if (!link_net_tell(rank, true) && first)
+		log_warn("rank %u: the network to rank %u is cut; trying again until it is back",
+			 net.rank, rank);
+}
+
+void peer_reached(uint32_t rank)
+{
+	struct net_peer *p = &net.peer[rank];
+	p->down_at = 0;
+	if (p->told_at)
+		link_net_tell(rank, false);
+	p->told_at = 0;
+}
+
+/* By time: how fast attempts fail says nothing. And again and again, since a head that has taken
+ * over doesn't know it. A checkpoint, which closes all connections, changes nothing about it. */
+void peer_unreached(uint32_t rank)
+{
+	struct net_peer *p = &net.peer[rank];
+	const uint64_t second = 1000000000;
+	uint64_t now = clock_ns(), before = p->down_seen;
+	p->down_seen = now;
+	if (!p->down_at || now - before >= NET_DOWN_STALE_S * second)
+		p->down_at = now;
+	else if (p->told_at ? now - p->told_at >= NET_REMIND_S * second
+			    : now - p->down_at >= NET_DOWN_NS)
+		report(rank);
 }
 
 static uint64_t retry_after(const struct net_peer *p)
@@ -56,10 +84,8 @@ void peer_broke(uint32_t rank, const char *why)
 	p->wanted = true;
 	net.rebuild |= !net.wire->reconnects;
 	p->retry_at = retry_after(p);
-	if (++p->breaks == 2)
-		report(rank, why);
-	else
-		log_info("rank %u: the connection to rank %u has ended: %s", net.rank, rank, why);
+	p->breaks++;
+	log_info("rank %u: the connection to rank %u has ended: %s", net.rank, rank, why);
 }
 
 /* Perhaps in place of a connection that this side had taken for sound. */
@@ -69,6 +95,7 @@ void peer_up(uint32_t rank)
 	if (p->up || p->broken)
 		copy_disconnected(rank);
 	net.arrived++; /* what waited for it may go on */
+	peer_reached(rank);
 	p->up = true;
 	p->wanted = p->broken = p->left = p->called = false;
 	if (p->breaks || p->tell) {
@@ -128,6 +155,7 @@ static bool attend(uint32_t rank)
 			drop(rank);
 		p->left = length == 0;
 	}
+	p->wanted |= p->told_at != 0;
 	if (!p->wanted || p->up || p->called || !length || p->left || net.stopping)
 		return true;
 	if (p->broken && !net.wire->reconnects)

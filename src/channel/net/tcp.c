@@ -22,7 +22,6 @@
 #include "base/fmt.h"
 
 enum {
-	BACKLOG = 256,
 	EVENTS_AT_ONCE = 32,
 	READS_AT_ONCE = 8,
 	FEW = 4,	      /* connections that poll is asked about */
@@ -118,7 +117,7 @@ static bool listener_open(struct tcp_socket *l, struct tcp_place *place)
 	socklen_t length = sizeof(at);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	*l = (struct tcp_socket){.kind = TCP_LISTENER, .fd = fd};
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, BACKLOG) ||
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, SOMAXCONN) ||
 	    getsockname(fd, (struct sockaddr *)&at, &length))
 		return false;
 	place->port = at.sin_port;
@@ -155,7 +154,6 @@ static void memory_free(void)
 		heap_free(tcp.conn[i]);
 	heap_free(tcp.conn);
 	heap_free(tcp.live);
-	heap_free(tcp.attempts);
 	heap_free(tcp.scratch);
 }
 
@@ -163,7 +161,8 @@ static bool memory_make(uint32_t npeers)
 {
 	tcp.conn = heap_calloc(npeers, sizeof(void *));
 	tcp.live = heap_calloc(npeers, sizeof(void *));
-	tcp.attempts = heap_calloc(npeers, sizeof(*tcp.attempts));
+	if (!tcp.attempts)
+		tcp.attempts = heap_calloc(npeers, sizeof(*tcp.attempts));
 	tcp.scratch = heap_alloc(TCP_SCRATCH);
 	if (tcp.conn && tcp.live && tcp.attempts && tcp.scratch)
 		return true;
@@ -177,6 +176,7 @@ static bool tcp_open(const struct wire_self *self, const struct wire_calls *call
 			   .calls = *calls,
 			   .strangers = tcp.strangers,
 			   .damaged = tcp.damaged,
+			   .attempts = tcp.attempts,
 			   .epoll = -1};
 	if (!self->secret) {
 		fmt_print(why, WIRE_WHY, "whoever started this process gave it no secret");
@@ -220,15 +220,16 @@ static void tcp_close(uint64_t max_ns)
 			tcp_conn_write(tcp.live[i]);
 		}
 	listeners_close();
-	while (tcp.hands)
-		tcp_hand_drop(tcp.hands);
-	tcp_hands_bury();
+	tcp_hands_close();
 	while (tcp.nlive)
 		tcp_conn_drop(tcp.live[0]);
 	tcp_receives_end();
 	close(tcp.epoll);
 	memory_free();
-	tcp = (struct tcp){.strangers = tcp.strangers, .damaged = tcp.damaged, .epoll = -1};
+	tcp = (struct tcp){.strangers = tcp.strangers,
+			   .damaged = tcp.damaged,
+			   .attempts = tcp.attempts,
+			   .epoll = -1};
 }
 
 static const void *tcp_address_published(size_t *bytes)

@@ -142,9 +142,11 @@ struct tcp_hand {
 	struct tcp_socket socket;
 	struct tcp_hand *next;
 	enum tcp_stage stage;
-	uint32_t peer; /* WIRE_SOMEBODY: not known yet */
-	uint64_t deadline;
-	size_t have; /* of the answer awaited */
+	uint32_t peer;	   /* WIRE_SOMEBODY: not known yet */
+	uint64_t deadline; /* NEVER: TCP itself notices that the other host is gone */
+	unsigned places;   /* of an attempt of ours: addresses that the peer has */
+	bool last_place;   /* … and all others have been tried */
+	size_t have;	   /* of the answer awaited */
 	struct tcp_hello hello;
 	struct tcp_challenge challenge;
 	struct tcp_proof proof;
@@ -178,7 +180,7 @@ extern struct tcp {
 	struct tcp_conn **conn; /* [npeers]; NULL: never connected */
 	struct tcp_conn **live; /* [nlive]: those with a socket */
 	uint32_t nlive;
-	uint32_t *attempts;	       /* [npeers] */
+	uint32_t *attempts;	       /* [npeers]; kept over all opens */
 	struct tcp_hand *hands, *dead; /* dead: still named by events in hand */
 	struct tcp_receive *receives;
 	uint32_t strangers;
@@ -248,6 +250,8 @@ struct tcp_hand *tcp_hand_to(uint32_t peer);
 void tcp_hand_drop(struct tcp_hand *h);
 void tcp_hands_expire(uint64_t now);
 void tcp_hands_bury(void);
+/* Ends all. An attempt that has had no answer for a while counts as one that failed. */
+void tcp_hands_close(void);
 
 /* ---- tcp_address.c ---- */
 /* The interfaces of this host that are to be used, as places without a port. why: as wire.open. */

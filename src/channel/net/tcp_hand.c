@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sodium/crypto_auth_hmacsha512256.h>
 #include <sodium/crypto_scalarmult.h>
 #include <sodium/utils.h>
@@ -28,10 +29,14 @@ enum {
 	VERSION = 2,
 	HANDS_MAX = 64, /* of strangers */
 	ACCEPTS_AT_ONCE = 16,
-	CALL_NS = 2000000000, /* until the verdict */
+	CALL_NS = 2000000000, /* until the other host answers */
 	HELLO_NS = 2000000000,
 	CROSSED_NS = 100000000,
+	SILENCE_NS = 100000000, /* much longer than any way there and back */
+	DOUBLINGS_MAX = 10,
 };
+#define ELSEWHERE_NS 30000000000u /* doubled with each time: see answer_deadline */
+#define NEVER	     UINT64_MAX
 
 enum verdict { WELCOME = 0x57, CROSSED = 0x58 };
 
@@ -181,13 +186,15 @@ static void turn_away(struct tcp_hand *h, const char *why)
 /* or because it, or the way to it, is gone: a process of this job, as far as its hello says. */
 static void give_up(struct tcp_hand *h, const char *why)
 {
-	bool ours = is_ours(h);
+	bool ours = is_ours(h), silence = h->stage == TCP_CALLING && h->last_place;
 	uint32_t peer = h->peer;
 	if (h->stage == TCP_WAIT_HELLO && h->have) {
 		turn_away(h, why);
 		return;
 	}
 	tcp_hand_drop(h);
+	if (silence)
+		tcp.calls.unreached(peer);
 	if (ours)
 		tcp.calls.broke(peer, why);
 }
@@ -207,11 +214,33 @@ void tcp_hands_expire(uint64_t now)
 {
 	for (struct tcp_hand *h = tcp.hands, *next; h; h = next) {
 		next = h->next;
-		if (now >= h->deadline && h->stage == TCP_WAIT_HELLO)
-			turn_away(h, "it doesn't say hello");
-		else if (now >= h->deadline)
+		/* who has said nothing may be a caller whose program computes: it will call again
+		 */
+		if (now >= h->deadline)
 			give_up(h, "no answer in time");
 	}
+}
+
+/* The kernel has had no answer: what it has heard and we have not looked at counts. */
+static bool host_is_silent(const struct tcp_hand *h)
+{
+	struct tcp_info info;
+	socklen_t length = sizeof(info);
+	return h->stage == TCP_CALLING && h->last_place &&
+	       !getsockopt(h->socket.fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
+	       info.tcpi_state == TCP_SYN_SENT &&
+	       clock_ns() + (uint64_t)CALL_NS >= h->deadline + SILENCE_NS;
+}
+
+void tcp_hands_close(void)
+{
+	while (tcp.hands) {
+		struct tcp_hand *h = tcp.hands;
+		if (host_is_silent(h))
+			tcp.calls.unreached(h->peer);
+		tcp_hand_drop(h);
+	}
+	tcp_hands_bury();
 }
 
 /* ---- steps ---- */
@@ -263,6 +292,18 @@ static void become_conn(struct tcp_hand *h)
 	sodium_memzero(&keys, sizeof(keys));
 }
 
+/* The host is there, and its kernel has taken our hello: the process answers when its program next
+ * calls MPI, and that may be in an hour. Should the host go meanwhile, TCP's probes notice. But of
+ * several addresses this may be one that leads to somebody else, who is silent. */
+static uint64_t answer_deadline(const struct tcp_hand *h)
+{
+	uint32_t rounds = h->places > 1 ? tcp.attempts[h->peer] / h->places : 0;
+	if (h->places == 1)
+		return NEVER;
+	return clock_ns() +
+	       (ELSEWHERE_NS << (rounds < DOUBLINGS_MAX ? rounds : (uint32_t)DOUBLINGS_MAX));
+}
+
 static void called(struct tcp_hand *h)
 {
 	int code = 0;
@@ -274,7 +315,9 @@ static void called(struct tcp_hand *h)
 	if (!say(h, &h->hello, sizeof(h->hello)))
 		return;
 	h->stage = TCP_WAIT_CHALLENGE;
+	h->deadline = answer_deadline(h);
 	tcp_watch(&h->socket, EPOLLIN);
+	tcp.calls.reached(h->peer);
 }
 
 static void challenge_came(struct tcp_hand *h)
@@ -426,8 +469,11 @@ bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned np
 	struct error err;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct tcp_hand *h = fd < 0 ? NULL : hand_make(fd, TCP_CALLING, peer, (uint64_t)CALL_NS);
-	if (h && hello_make(h, peer, address->incarnation) &&
+	bool ready = h && hello_make(h, peer, address->incarnation);
+	if (ready &&
 	    (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS)) {
+		h->places = nplaces;
+		h->last_place = tcp.attempts[peer] % nplaces == 0;
 		tcp_watch(&h->socket, EPOLLOUT);
 		return true;
 	}
@@ -436,6 +482,8 @@ bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned np
 	why[WIRE_WHY - 1] = '\0';
 	if (h)
 		tcp_hand_drop(h);
+	if (ready && tcp.attempts[peer] % nplaces == 0)
+		tcp.calls.unreached(peer);
 	return false;
 }
 

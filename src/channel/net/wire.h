@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 
 enum {
-	WIRE_VERSION = 3,
+	WIRE_VERSION = 4,
 	WIRE_WHY = 200,
 	WIRE_FDS = 12,
 	WIRE_HEADER_MAX = 128,
@@ -65,6 +65,12 @@ struct wire_calls {
 	void (*up)(uint32_t peer);
 	/* The connection to that peer, or the attempt at one, is broken. Call disconnect, later. */
 	void (*broke)(uint32_t peer, const char *why);
+	/* The host of that peer has answered an attempt at a connection; the process takes its time
+	 * where its program computes. Wires that can't tell call neither of these two. */
+	void (*reached)(uint32_t peer);
+	/* All its addresses have been tried, and no host has answered. broke, or connect's false,
+	 * follows. */
+	void (*unreached)(uint32_t peer);
 	/* Somebody who isn't of this job has connected and was turned away: so many by now. */
 	void (*stranger)(uint32_t count, const char *what);
 };

@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes that can't reach each other although both reach the head (docs/nodes.md, "Cut off from each
+other"): two ports of the bridge are isolated, which lets them talk with all but each other. And ranks
+that only compute, which must not be taken for that."""
+
+from lib import *
+from namespaces import Hosts
+
+FAST = {"HALE_NET_TIMEOUT": "1"}
+CKPT = ["--ckpt-every", "300ms"]
+TOLD = r"rank \d on node [0-9.]+ can't reach rank \d on node [0-9.]+ over the network"
+
+
+def nodes(hosts, job):
+    r = hosts.hale("nodes", "--json")  # of the one that there is in the head's namespace
+    expect(r.status == 0, r, job.result())
+    return {n["node"]: n for n in json.loads(r.out)["nodes"]}
+
+
+def expected(s, exe, *args, ranks=4):
+    r = s.hale_run(ranks, exe, *args)
+    expect(r.status == 0, r)
+    return sorted(r.out.splitlines())
+
+
+def same(r, wanted):
+    expect(r.status == 0 and sorted(r.out.splitlines()) == wanted, r)
+
+
+def part(hosts, *ks, on=True):
+    for k in ks:
+        hosts.ip("-n", hosts.hub, "link", "set", "dev", f"p{k}", "type", "bridge_slave", "isolated",
+                 "on" if on else "off")
+
+
+def begun(s, hosts, *options, steps=200, timeout="1s"):
+    exe = s.compile("steps")
+    wanted = expected(s, exe, steps, 20)
+    job = hosts.hale_start(4, exe, steps, 20, env=FAST,
+                           options=["--report", "report.json", "--node-timeout", timeout, *options])
+    job.until_output("rank 3 step 30 ")
+    return job, wanted
+
+
+@test
+def ranks_that_compute_are_never_reported(s):
+    exe = s.compile("aloof")
+    with Hosts(s, 2) as hosts:
+        job = hosts.hale_start(4, exe, 10, env=FAST,
+                               options=["--report", "report.json", *CKPT[:1], "3s"])
+        r = job.wait()
+        expect(r.status == 0 and r.out == "sum 6\n", r)
+        for word in ("can't reach", "broken", "turned away", "cut"):
+            expect(word not in r.err, word, r)
+        expect(s.report()["failures"] == [] and s.report()["restarts"] == 0, s.report())
+
+
+@test
+def one_of_two_nodes_that_are_cut_off_from_each_other_is_taken_out(s):
+    with Hosts(s, 3) as hosts:
+        job, wanted = begun(s, hosts, "--spares", "1", *CKPT)
+        part(hosts, 0, 1)
+        job.until_says(TOLD)
+        job.until_says(rf"node {hosts.address(1)} is cut off \(rank [0-3] on node [0-9.]+ has not "
+                       r"reached rank [0-3] on node [0-9.]+ for \d+ s, though both nodes answer\); "
+                       r"its ranks go elsewhere, rolling back to checkpoint \d+")
+        job.until(lambda: nodes(hosts, job)[hosts.address(2)]["ranks"] == 2, "the spare has its ranks")
+        out = nodes(hosts, job)[hosts.address(1)]
+        expect((out["state"], out["ranks"], out["usable"]) == ("SPARE", 0, False), out)
+        same(job.wait(), wanted)
+        failures = s.report()["failures"]
+        expect(len(failures) == 1 and failures[0]["node"] == hosts.address(1) and
+               failures[0]["reason"].startswith("node cut off"), failures)
+
+
+@test
+def without_a_spare_the_other_one_takes_all_ranks(s):
+    with Hosts(s, 2) as hosts:
+        job, wanted = begun(s, hosts, *CKPT)
+        part(hosts, 0, 1)
+        job.until(lambda: nodes(hosts, job)[hosts.address(0)]["ranks"] == 4, "one node has all ranks")
+        same(job.wait(), wanted)
+
+
+@test
+def who_is_cut_off_from_more_is_taken_out(s):
+    with Hosts(s, 4) as hosts:
+        exe = s.compile("steps")
+        wanted = expected(s, exe, 200, 20)
+        job = hosts.hale_start(4, exe, 200, 20, env=FAST, options=[*CKPT, "--node-timeout", "1s"])
+        job.until_output("rank 3 step 30 ")
+        # node 0 reaches nobody but the head: its neighbours in the ring notice
+        for k in (1, 2, 3):
+            for here, there in ((0, k), (k, 0)):
+                hosts.ip("-n", f"{hosts.prefix}{here}", "route", "add", "blackhole",
+                         hosts.address(there) + "/32")
+        job.until_says(f"node {hosts.address(0)} is cut off")
+        r = job.wait()
+        same(r, wanted)
+        expect(r.err.count("is cut off") == 1, r)
+
+
+@test
+def a_cut_that_heals_in_time_costs_nothing_but_waiting(s):
+    with Hosts(s, 2) as hosts:
+        job, wanted = begun(s, hosts, *CKPT, timeout="20s")
+        part(hosts, 0, 1)
+        job.until_says(TOLD)
+        part(hosts, 0, 1, on=False)
+        job.until_says("all ranks reach each other again")
+        same(job.wait(), wanted)
+        expect(s.report()["failures"] == [], s.report())
+
+
+@test
+def without_a_checkpoint_the_job_waits_for_the_network(s):
+    with Hosts(s, 2) as hosts:
+        job, wanted = begun(s, hosts)
+        part(hosts, 0, 1)
+        job.until_says("without one of the nodes the job ends: there is no checkpoint to roll back "
+                       r"to \(--ckpt-every makes some\); so the job waits for the network, until 25 s")
+        part(hosts, 0, 1, on=False)
+        same(job.wait(), wanted)
+        expect(s.report()["failures"] == [], s.report())
+
+
+@test
+def and_not_for_ever(s):
+    with Hosts(s, 2) as hosts:
+        exe = s.compile("steps")
+        job = hosts.hale_start(4, exe, 0, 20, env=FAST, options=["--node-timeout", "500ms"])
+        job.until_output("rank 3 step 30 ")
+        part(hosts, 0, 1)
+        r = job.wait()
+        expect(r.status == EXIT_UNRECOVERED and "though both nodes answer" in r.err and
+               "the job ends: there is no checkpoint to roll back to" in r.err, r)
+
+
+main()
