@@ -103,8 +103,8 @@ def s_comm(pid):
         return ""
 
 
-def host_job(s, hosts, *options):
-    job = hosts.hale_start(4, steps(s), 0, 20, options=[*GRACE, *options])
+def host_job(s, hosts, *options, env=None):
+    job = hosts.hale_start(4, steps(s), 0, 20, options=[*GRACE, *options], env=env)
     job.until_output("rank 0 step 5 ")
     job.name = re.search(r"steps\.\d+", " ".join(jobs(s, hosts.hale)))[0]
     return job

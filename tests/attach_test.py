@@ -421,6 +421,24 @@ def over_hosts_a_new_head_finds_the_agents(s):
 
 
 @test
+def over_hosts_a_new_head_hears_who_is_cut_off(s):
+    with Hosts(s, 3) as hosts:
+        one = host_job(s, hosts, "--spares", "1", "--ckpt-every", "300ms", "--node-timeout", "5s",
+                       env={"HALE_NET_TIMEOUT": "1"})
+        one.until(lambda: s.complete(), "a checkpoint")
+        hosts.part(0, 1)
+        one.until_says("can't reach rank")
+        kill_head(s, one, hosts.hale)
+        two = host_attach(s, hosts, one)
+        two.until_says("can't reach rank")
+        two.until_says(f"node {hosts.address(1)} is cut off")
+        two.until_says("all ranks run again")
+        goes_on(two, one)
+        report = end(s, one, two)
+        expect(report["restarts"] == 1 and report["failures"][0]["node"] == hosts.address(1), report)
+
+
+@test
 def over_hosts_a_stopped_head_commands_nobody(s):
     with Hosts(s, 2) as hosts:
         one = host_job(s, hosts, "--ckpt-every", "300ms")

@@ -28,12 +28,6 @@ def same(r, wanted):
     expect(r.status == 0 and sorted(r.out.splitlines()) == wanted, r)
 
 
-def part(hosts, *ks, on=True):
-    for k in ks:
-        hosts.ip("-n", hosts.hub, "link", "set", "dev", f"p{k}", "type", "bridge_slave", "isolated",
-                 "on" if on else "off")
-
-
 def begun(s, hosts, *options, steps=200, timeout="1s"):
     exe = s.compile("steps")
     wanted = expected(s, exe, steps, 20)
@@ -60,7 +54,7 @@ def ranks_that_compute_are_never_reported(s):
 def one_of_two_nodes_that_are_cut_off_from_each_other_is_taken_out(s):
     with Hosts(s, 3) as hosts:
         job, wanted = begun(s, hosts, "--spares", "1", *CKPT)
-        part(hosts, 0, 1)
+        hosts.part(0, 1)
         job.until_says(TOLD)
         job.until_says(rf"node {hosts.address(1)} is cut off \(rank [0-3] on node [0-9.]+ has not "
                        r"reached rank [0-3] on node [0-9.]+ for \d+ s, though both nodes answer\); "
@@ -78,7 +72,7 @@ def one_of_two_nodes_that_are_cut_off_from_each_other_is_taken_out(s):
 def without_a_spare_the_other_one_takes_all_ranks(s):
     with Hosts(s, 2) as hosts:
         job, wanted = begun(s, hosts, *CKPT)
-        part(hosts, 0, 1)
+        hosts.part(0, 1)
         job.until(lambda: nodes(hosts, job)[hosts.address(0)]["ranks"] == 4, "one node has all ranks")
         same(job.wait(), wanted)
 
@@ -105,9 +99,9 @@ def who_is_cut_off_from_more_is_taken_out(s):
 def a_cut_that_heals_in_time_costs_nothing_but_waiting(s):
     with Hosts(s, 2) as hosts:
         job, wanted = begun(s, hosts, *CKPT, timeout="20s")
-        part(hosts, 0, 1)
+        hosts.part(0, 1)
         job.until_says(TOLD)
-        part(hosts, 0, 1, on=False)
+        hosts.part(0, 1, on=False)
         job.until_says("all ranks reach each other again")
         same(job.wait(), wanted)
         expect(s.report()["failures"] == [], s.report())
@@ -117,10 +111,10 @@ def a_cut_that_heals_in_time_costs_nothing_but_waiting(s):
 def without_a_checkpoint_the_job_waits_for_the_network(s):
     with Hosts(s, 2) as hosts:
         job, wanted = begun(s, hosts)
-        part(hosts, 0, 1)
+        hosts.part(0, 1)
         job.until_says("without one of the nodes the job ends: there is no checkpoint to roll back "
                        r"to \(--ckpt-every makes some\); so the job waits for the network, until 25 s")
-        part(hosts, 0, 1, on=False)
+        hosts.part(0, 1, on=False)
         same(job.wait(), wanted)
         expect(s.report()["failures"] == [], s.report())
 
@@ -131,7 +125,7 @@ def and_not_for_ever(s):
         exe = s.compile("steps")
         job = hosts.hale_start(4, exe, 0, 20, env=FAST, options=["--node-timeout", "500ms"])
         job.until_output("rank 3 step 30 ")
-        part(hosts, 0, 1)
+        hosts.part(0, 1)
         r = job.wait()
         expect(r.status == EXIT_UNRECOVERED and "though both nodes answer" in r.err and
                "the job ends: there is no checkpoint to roll back to" in r.err, r)

@@ -124,6 +124,12 @@ class Namespaces:
     def heal(self, k):
         self.ip("-n", self.hub, "link", "set", f"p{k}", "up")
 
+    def part(self, *ks, on=True):
+        """These reach all but each other; on=False: all again."""
+        for k in ks:
+            self.ip("-n", self.hub, "link", "set", "dev", f"p{k}", "type", "bridge_slave", "isolated",
+                    "on" if on else "off")
+
 
 # A machine of its own as far as names and disks go: what is mounted there is gone with its processes.
 MACHINE = 'hostname "$1" && mount -t tmpfs -o size="$2" tmpfs "$3" && shift 3 && exec "$@"'
