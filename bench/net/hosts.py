@@ -2,7 +2,9 @@
 """Two hosts for benchmarks: network namespaces on a bridge in a third one."""
 
 import os
+import signal
 import subprocess
+import sys
 
 
 class Hosts:
@@ -20,6 +22,7 @@ class Hosts:
         return name
 
     def __enter__(self):
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         hub = self.add(f"{self.prefix}hub")
         self.ip("-n", hub, "link", "add", "name", "bridge0", "up", "type", "bridge")
         for k in range(2):
