@@ -65,6 +65,31 @@ def parts_of_devices_survive_their_runtime(s):
 
 
 @test
+def shared_virtual_memory_is_where_it_was(s):
+    """Pointers in it, a mapping that is written to before and after."""
+    exe = opencl(s, "ocl_svm")
+    s.write("go", "")
+    alone = s.run(exe, "list", "12", s.path("go"))
+    expect(alone.status == 0 and alone.out.endswith("freed 2\n"), alone)
+    os.unlink(s.path("go"))
+    for settings in ["check=none", "check=none ckpt=epochs:3 inject=epoch:210"]:
+        job = run_opencl(s, exe, "list", "12", s.path("go"), options=["--report", "report.json"],
+                         HALE_OPENCL=settings)
+        job.until_output(r"^ready")
+        for n in [1, 2]:  # the restarted one, too, is saved and restarted
+            pid = job.ranks(1)[0]
+            job.checkpoint()
+            os.kill(pid, signal.SIGKILL)
+            job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+            job.until_says(f"(again from|back to) checkpoint {n}")
+        s.write("go", "")
+        r = job.wait()
+        os.unlink(s.path("go"))
+        expect(r.status == 0 and r.out == alone.out and s.report()["restarts"] == 2, settings, alone, r)
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+
+
+@test
 def a_runtime_of_plain_memory_may_stay_in_the_program(s):
     exe = opencl(s, "ocl_state")
     s.write("go", "")
@@ -136,7 +161,8 @@ def what_waits_for_the_program_is_no_time_for_a_checkpoint(s):
 @test
 def a_runtime_that_ends_is_replaced(s):
     solver, recorded = opencl(s, "ocl_solver"), opencl(s, "ocl_recorded")
-    for argv in [[solver, "3000"], [solver, "-q", "2", "-o", "3000"], [solver, "-m", "3000"], [recorded, "out", "1000"]]:
+    for argv in [[solver, "3000"], [solver, "-q", "2", "-o", "3000"], [solver, "-m", "3000"], [recorded, "out", "1000"],
+                 [opencl(s, "ocl_svm"), "steps", "400"]]:
         alone = s.run(*argv)
         job = run_opencl(s, *argv, HALE_OPENCL="check=none ckpt=epochs:20")
         job.until_output(r"^100 ")

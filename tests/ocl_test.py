@@ -9,6 +9,7 @@ import itertools
 from lib import *
 from ocl_parts import *
 
+REMOTE = {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
 MODES = [[], ["-q", "2", "-o"], ["-e", "-q", "2"], ["-m"], ["-w", "-q", "2"], ["-f"]]
 
 
@@ -59,7 +60,30 @@ def images_shared_virtual_memory_and_callbacks(s):
             expect(found(r)[:2] == (1, 1), r)
 
 
-REMOTE = {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
+@test
+def shared_virtual_memory_with_pointers_in_it(s):
+    """A list of nodes that point to each other: by the runtime's own memory, and by the server's."""
+    exe = opencl(s, "ocl_svm")
+    alone = s.run(exe, "list", "6")
+    expect(alone.status == 0 and alone.out.endswith("freed 2\n"), alone)
+    for env in [{}, REMOTE]:
+        r = s.run(exe, "list", "6", env=env)
+        expect(r.status == 0 and r.out == alone.out, env, r)
+        for at, ckpt in itertools.product([3, 206], ["every-epoch", "epochs:3", "off"]):
+            r = same(s, f"check=none ckpt={ckpt} inject=epoch:{at}", exe, "list", "6", alone=alone, **env)
+            expect(found(r)[:2] == (1, 1), env, at, ckpt, r)
+        r = s.run(exe, "many", env=env)
+        expect(r.status == 0 and r.out == "all were kept apart\n", env, r)
+    wrong = s.run(exe, "errors")
+    expect(wrong.status == 0 and len(wrong.out.splitlines()) == 4, wrong)
+    for env in [{}, REMOTE]:
+        expect(s.run(exe, "errors", env=env).out == wrong.out, env, wrong)
+        same(s, "check=none", exe, "errors", alone=wrong, **env)
+    both = dict(POCL_DEVICES="pthread pthread")
+    r = same(s, "check=none ckpt=epochs:2 inject=epoch:203:2", exe, "list", "6", alone=alone, **both, **REMOTE)
+    expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, r)
+    r = layered(s, "check=none ckpt=epochs:2 inject=epoch:203:2", exe, "list", "6", **both)
+    expect(r.status == 3 and "addresses of this device" in r.err, r)
 
 
 @test
@@ -242,7 +266,8 @@ def valgrind_finds_nothing_in_layer_and_driver(s):
            "OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
     for argv, settings in [([exe], "ckpt=every-epoch inject=epoch:3"), ([exe, "-q", "2", "-o"], "ckpt=epochs:2 inject=epoch:4"),
                            ([exe, "-m"], "ckpt=off inject=epoch:5 opt=none"),
-                           ([opencl(s, "ocl_recorded"), "out"], "ckpt=epochs:2 inject=epoch:4")]:
+                           ([opencl(s, "ocl_recorded"), "out"], "ckpt=epochs:2 inject=epoch:4"),
+                           ([opencl(s, "ocl_svm"), "list"], "ckpt=epochs:60 inject=epoch:206")]:
         alone = s.run(*argv, "6")
         r = s.run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
                   *argv, "6", env=dict(env, HALE_OPENCL="check=none " + settings))

@@ -122,6 +122,18 @@ static cl_int issue_svm(const struct entry *e, cl_command_queue q, void *host, c
 	}
 }
 
+static cl_int issue_svm_migrate(const struct entry *e, cl_command_queue q, cl_uint n,
+				const cl_event *w, cl_event *event)
+{
+	const void **pointers = e->data.memory;
+
+	if (!pointers)
+		return CL_OUT_OF_HOST_MEMORY;
+	return NEXT->clEnqueueSVMMigrateMem(q, e->count, pointers,
+					    e->has[0] ? (size_t *)(pointers + e->count) : NULL,
+					    e->flags, n, w, event);
+}
+
 cl_int ocl_issue(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
 		 const cl_event *w, cl_event *event, void **map)
 {
@@ -164,6 +176,7 @@ cl_int ocl_issue(const struct entry *e, cl_command_queue q, void *host, cl_uint 
 		return NEXT->clEnqueueMigrateMemObjects(q, e->count, e->data.memory, e->flags, n, w,
 							event);
 	case OP_SVM_MIGRATE:
+		return issue_svm_migrate(e, q, n, w, event);
 	case OP_INIT:
 		break;
 	}

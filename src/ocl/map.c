@@ -79,7 +79,7 @@ void ocl_map_end(struct domain *d, struct entry *e)
 	e->host_span = r->span;
 	if (svm || (r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
 		ocl_log_capture(d, e);
-	if (r->generation != d->generation)
+	if (r->generation != d->generation && !svm)
 		ocl_map_moved(e);
 	unlink_map(at);
 }
@@ -201,6 +201,31 @@ cl_int CL_API_CALL layer_clEnqueueSVMUnmap(cl_command_queue q, void *ptr, WAITS)
 {
 	return ocl_submit(svm_entry(OP_SVM_UNMAP, ptr, NULL, 0), q, false, waits, wait, event,
 			  NULL);
+}
+
+/* Moves nothing that a replay would need, but has an event, and an order among others. */
+cl_int CL_API_CALL layer_clEnqueueSVMMigrateMem(cl_command_queue q, cl_uint count,
+						const void **pointers, const size_t *sizes,
+						cl_mem_migration_flags flags, WAITS)
+{
+	struct entry *e;
+	uint64_t *list;
+
+	if (!pointers || count == 0 || ocl.passive)
+		return NEXT->clEnqueueSVMMigrateMem(ocl_real(q, OCL_QUEUE), count, pointers, sizes,
+						    flags, waits, wait, event);
+	e = svm_entry(OP_SVM_MIGRATE, pointers[0], NULL, sizes ? sizes[0] : 0);
+	if (!e)
+		return CL_OUT_OF_HOST_MEMORY;
+	e->count = count;
+	e->flags = flags;
+	e->has[0] = sizes != NULL;
+	list = e->data.memory = calloc(2ul * count, sizeof(*list));
+	if (list)
+		memcpy(list, pointers, count * sizeof(*list));
+	if (list && sizes)
+		memcpy(list + count, sizes, count * sizeof(*list));
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
 }
 
 /* The memory is the program's until then; afterwards nothing of it can be replayed. */

@@ -79,6 +79,20 @@ static void log_init(struct mem *m, const void *host)
 
 /* ---- buffers ---- */
 
+/* A buffer that uses shared virtual memory is another name for it. */
+static bool is_part_of_svm(struct domain *d, struct mem *m)
+{
+	size_t at = (size_t)m->host_ptr;
+	struct mem *svm = at ? ocl_svm_at(d, at) : NULL;
+
+	if (!svm || m->size > svm->size - (at - (size_t)OBJ(svm)->handle))
+		return false;
+	m->root = svm;
+	ocl_hold(OBJ(svm));
+	m->offset = at - (size_t)OBJ(svm)->handle;
+	return true;
+}
+
 static void buffer_add(cl_context c, cl_mem b, const cl_mem_properties *properties,
 		       cl_mem_flags flags, size_t size, void *host)
 {
@@ -89,7 +103,6 @@ static void buffer_add(cl_context c, cl_mem b, const cl_mem_properties *properti
 	d = ocl_find(c, OCL_CONTEXT);
 	m = d && !ocl.passive ? ocl_object_create(sizeof(*m), OCL_MEM, b, d) : NULL;
 	if (m) {
-		m->root = m;
 		m->type = CL_MEM_OBJECT_BUFFER;
 		m->size = m->region[0] = size;
 		m->region[1] = m->region[2] = 1;
@@ -97,9 +110,12 @@ static void buffer_add(cl_context c, cl_mem b, const cl_mem_properties *properti
 		m->properties = ocl_properties_copy((const intptr_t *)properties);
 		m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host : NULL;
 		m->read_only = flags & CL_MEM_READ_ONLY;
-		m->modified = OCL_BY_HOST; /* there is nothing on file of it yet */
-		ocl_mem_layout(m);
-		log_init(m, host);
+		if (!is_part_of_svm(d, m)) {
+			m->root = m;
+			m->modified = OCL_BY_HOST; /* there is nothing on file of it yet */
+			ocl_mem_layout(m);
+			log_init(m, host);
+		}
 	}
 	ocl_unlock();
 }

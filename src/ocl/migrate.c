@@ -66,11 +66,23 @@ static cl_device_id candidate(struct domain *d, cl_platform_id *platform)
 
 /* ---- making the objects ---- */
 
+/* Of ocl/remote/: shared virtual memory stays where it is, and belongs to another context. */
+typedef cl_int(CL_API_CALL *adopt_svm_fn)(cl_context context, void *at);
+
 struct move {
 	struct domain *d;
 	cl_context context;
 	cl_device_id device;
+	adopt_svm_fn adopt_svm; /* NULL: that platform can't */
 };
+
+static adopt_svm_fn adopter(cl_platform_id platform)
+{
+	adopt_svm_fn f;
+
+	*(void **)&f = NEXT->clGetExtensionFunctionAddressForPlatform(platform, "haleAdoptSVM");
+	return f;
+}
 
 static void *queue_anew(const struct move *m, struct queue *q)
 {
@@ -91,6 +103,9 @@ static void *mem_anew(const struct move *m, struct mem *o)
 	cl_image_desc desc = o->desc;
 	cl_buffer_region part = {o->offset, o->size};
 
+	if (OBJ(o->root)->kind == OCL_SVM)
+		return NEXT->clCreateBuffer(m->context, own | CL_MEM_USE_HOST_PTR, o->size,
+					    (char *)OBJ(o->root)->handle + o->offset, NULL);
 	if (o->plain)
 		return NEXT->clCreateSubBuffer(parent, own, CL_BUFFER_CREATE_TYPE_REGION, &part,
 					       NULL);
@@ -186,6 +201,9 @@ static void *anew(const struct move *m, struct object *o)
 	case OCL_KERNEL:
 		return NEXT->clCreateKernel(OBJ(((struct kernel *)o)->program)->next_real,
 					    ((struct kernel *)o)->name, NULL);
+	case OCL_SVM:
+		return m->adopt_svm && m->adopt_svm(m->context, o->handle) == CL_SUCCESS ? o->handle
+											 : NULL;
 	default:
 		return NULL;
 	}
@@ -222,6 +240,10 @@ static void commit(const struct move *m)
 
 		if (!o->next_real)
 			continue;
+		if (o->kind == OCL_SVM) { /* where it was */
+			o->next_real = NULL;
+			continue;
+		}
 		adopt(o, o->next_real);
 		if (o->kind == OCL_QUEUE) {
 			q->device = m->device;
@@ -244,7 +266,7 @@ static void commit(const struct move *m)
 static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id device)
 {
 	cl_context_properties list[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
-	struct move m = {.d = d, .device = device};
+	struct move m = {.d = d, .device = device, .adopt_svm = adopter(platform)};
 
 	m.context = NEXT->clCreateContext(list, 1, &device, NULL, NULL, NULL);
 	if (!m.context)
@@ -264,13 +286,14 @@ static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id devi
 
 bool ocl_migrate(struct domain *d)
 {
-	cl_platform_id platform;
+	cl_platform_id platform = NULL;
 	cl_device_id device;
 
-	if (d->svm_count > 0 || d->gates_unset) {
+	NEXT->clGetDeviceInfo(d->devices[0], CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL);
+	if ((d->svm_count > 0 && !adopter(platform)) || d->gates_unset) {
 		log_warn("opencl: %s: the program can't be moved to another device",
-			 d->svm_count ? "shared virtual memory has addresses of this device"
-				      : "commands wait for events of the program");
+			 d->gates_unset ? "commands wait for events of the program"
+					: "shared virtual memory has addresses of this device");
 		return false;
 	}
 	for (cl_uint i = 0; i < d->device_count; i++) {

@@ -438,6 +438,8 @@ cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uin
 		  const cl_event *wait, cl_event *event, void **map);
 /* Finds and holds what e refers to. False: something in it isn't known here. */
 bool ocl_entry_resolve(struct domain *d, struct entry *e);
+/* The allocation of shared virtual memory in which address at lies, or NULL. */
+struct mem *ocl_svm_at(struct domain *d, size_t at);
 /* What the command may change: marked as modified since the last checkpoint. */
 void ocl_entry_mark(struct entry *e);
 /* Commands whose host memory, or mapping, shows device data to the program. */

@@ -128,8 +128,7 @@ static bool is_write(ocl_op_t op)
 	return op >= OP_WRITE && op <= OP_WRITE_IMAGE;
 }
 
-/* SVM pointers may point anywhere into an allocation. */
-static struct mem *svm_at(struct domain *d, size_t at)
+struct mem *ocl_svm_at(struct domain *d, size_t at)
 {
 	for (struct object *o = d->svm_count ? d->objects.next : &d->objects; o != &d->objects;
 	     o = o->next) {
@@ -142,8 +141,8 @@ static struct mem *svm_at(struct domain *d, size_t at)
 
 static void resolve_svm(struct domain *d, struct entry *e)
 {
-	e->dst = svm_at(d, e->a[0]);
-	e->src = e->op == OP_SVM_COPY ? svm_at(d, e->b[0]) : NULL;
+	e->dst = ocl_svm_at(d, e->a[0]);
+	e->src = e->op == OP_SVM_COPY ? ocl_svm_at(d, e->b[0]) : NULL;
 	e->host_span = e->region[0];
 	e->host = (void *)e->a[0];
 	if (e->op == OP_SVM_COPY && e->dst && !e->src) {

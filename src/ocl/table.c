@@ -200,7 +200,7 @@ void ocl_drop(struct object *o)
 	if (--o->held > 0 || o->refs > 0)
 		return;
 	if (o->kind == OCL_SVM)
-		NEXT->clSVMFree(OBJ(o->domain)->handle, o->handle);
+		NEXT->clSVMFree(OBJ(o->domain)->real, o->handle);
 	else if (kept_for_log(o->kind))
 		ocl_runtime_release(o->handle, o->kind);
 	object_end(o);

@@ -91,7 +91,7 @@ static bool server_lives(void)
 	return end && end[1] == ' ' && end[2] != 'Z' && end[2] != 'X';
 }
 
-static void become_server(int region)
+static void become_server(int region, int svm)
 {
 	static char *const argv[] = {(char *)"hale-opencl-server", NULL};
 	sigset_t none;
@@ -101,17 +101,17 @@ static void become_server(int region)
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8);
 	if (null >= 0 && null != 0)
 		dup2(null, 0);
-	if (region != WIRE_FD)
-		dup2(region, WIRE_FD);
-	else
-		fcntl(region, F_SETFD, 0);
-	syscall(SYS_close_range, WIRE_FD + 1, ~0u, 0);
+	region = fcntl(region, F_DUPFD, WIRE_SVM_FD + 1);
+	svm = fcntl(svm, F_DUPFD, WIRE_SVM_FD + 1);
+	dup2(region, WIRE_FD);
+	dup2(svm, WIRE_SVM_FD);
+	syscall(SYS_close_range, WIRE_SVM_FD + (svm >= 0), ~0u, 0);
 	execve(remote.server, argv, remote.env);
 	_exit(127);
 }
 
 /* The server is no child of the program: its wait() and its SIGCHLD are its own. */
-static void spawn(int region)
+static void spawn(int region, int svm)
 {
 	pid_t middle = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL), server;
 	int status;
@@ -119,7 +119,7 @@ static void spawn(int region)
 	if (middle == 0) {
 		server = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 		if (server == 0)
-			become_server(region);
+			become_server(region, svm);
 		syscall(SYS_exit_group, server < 0);
 	}
 	while (middle > 0 && waitpid(middle, &status, __WCLONE) < 0 && errno == EINTR)
@@ -145,11 +145,13 @@ static bool wait_until_ready(char *why, size_t size)
 	return false;
 }
 
-/* A new region, where the old one was if there was one, and a new server. */
-static bool connect_server(char *why, size_t size)
+/* A new region, where the old one was if there was one, and a new server. restored: this process
+ * comes from an image. */
+static bool connect_server(bool restored, char *why, size_t size)
 {
 	int fd = (int)syscall(SYS_memfd_create, "hale-opencl", MFD_CLOEXEC);
 	void *p = MAP_FAILED;
+	int svm;
 
 	if (fd >= 0 && ftruncate(fd, sizeof(struct wire)) == 0)
 		p = mmap(remote.wire, sizeof(struct wire), PROT_READ | PROT_WRITE,
@@ -173,12 +175,15 @@ static bool connect_server(char *why, size_t size)
 	remote.dead = false;
 	/* where ptrace is restricted, the server must be allowed to read our memory */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-	spawn(fd);
+	svm = svm_begin(remote.wire, restored);
+	spawn(fd, svm);
 	close(fd);
+	if (svm >= 0)
+		close(svm);
 	if (!wait_until_ready(why, size))
 		return false;
 	prctl(PR_SET_PTRACER, (unsigned long)atomic_load(&remote.wire->server_pid), 0, 0, 0);
-	return true;
+	return svm_agreed(remote.wire, why, size);
 }
 
 /* ---- posting ---- */
@@ -341,6 +346,17 @@ bool remote_has_ended(uint32_t life)
 	return remote.dead;
 }
 
+bool remote_is_ours(void)
+{
+	return remote.pid == getpid();
+}
+
+void remote_leave_out(void *at, size_t size)
+{
+	if (guest.memory)
+		guest.memory(at, size, true);
+}
+
 /* In a child of fork, or when the server has ended, there is no device. */
 static bool usable(void)
 {
@@ -451,7 +467,7 @@ static bool restore(char *why, size_t size)
 	struct answer a = {.data = text, .room = sizeof(text) - 1};
 
 	remote.pid = getpid();
-	if (!connect_server(why, size))
+	if (!connect_server(true, why, size))
 		return false;
 	callbacks_restored(atomic_load(&remote.life));
 	put(&c, (uint64_t)(uintptr_t)remote.snapshot);
@@ -539,7 +555,7 @@ cl_int remote_start(void)
 		if (guest.join)
 			guest.join(&us);
 		remote.started =
-		    find_server() && make_environment() && connect_server(why, sizeof(why));
+		    find_server() && make_environment() && connect_server(false, why, sizeof(why));
 		if (!remote.started)
 			log_warn("opencl: there is no OpenCL: %s", why);
 	}
@@ -558,7 +574,7 @@ void remote_renew(void)
 	pthread_mutex_lock(&remote.lock);
 	if (remote.dead)
 		callbacks_collect(remote.wire);
-	if (remote.dead && !connect_server(why, sizeof(why))) {
+	if (remote.dead && !connect_server(false, why, sizeof(why))) {
 		log_warn("opencl: %s", why);
 		remote.dead = true;
 	}

@@ -176,7 +176,6 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, 
 		return extensions(ABOUT_DEVICE, s, name, room, to, size_ret);
 	case CL_DEVICE_PARENT_DEVICE:
 		return give(&parent, sizeof(void *), room, to, size_ret);
-	case CL_DEVICE_SVM_CAPABILITIES:
 	case CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES:
 		return give(&zero, sizeof(cl_ulong), room, to, size_ret);
 	case CL_DEVICE_PIPE_SUPPORT:

@@ -54,6 +54,8 @@ static void *extension_function(const char *name)
 {
 	if (name && strcmp(name, "clSetContentSizeBufferPoCL") == 0)
 		return (void *)(uintptr_t)remote_set_content_size;
+	if (name && svm_function(name))
+		return svm_function(name);
 	return name ? recorded_function(name) : NULL;
 }
 
@@ -105,8 +107,6 @@ static void refuse_all(cl_icd_dispatch *d)
 
 	for (size_t i = 0; i < sizeof(*d) / sizeof(void *); i++)
 		all[i] = (void *)(uintptr_t)not_offered;
-	*(void **)&d->clSVMAlloc = (void *)(uintptr_t)no_memory;
-	*(void **)&d->clSVMFree = (void *)(uintptr_t)no_memory;
 	d->clCreatePipe = no_pipe;
 	*(void **)&d->clCreateFromGLBuffer = (void *)(uintptr_t)no_memory;
 	*(void **)&d->clCreateFromGLTexture = (void *)(uintptr_t)no_memory;
@@ -134,6 +134,7 @@ cl_int remote_fill_once(void)
 	events_fill(&remote_dispatch);
 	transfers_fill(&remote_dispatch);
 	commands_fill(&remote_dispatch);
+	svm_fill_table(&remote_dispatch);
 	status = remote_start();
 	if (status == CL_SUCCESS)
 		status = devices_learn();

@@ -119,7 +119,7 @@ static cl_int CL_API_CALL release_kernel(cl_kernel k)
 
 /* ---- arguments ---- */
 
-enum { ARG_BYTES, ARG_NULL, ARG_OBJECT };
+enum { ARG_BYTES, ARG_NULL, ARG_OBJECT, ARG_SVM };
 
 static const struct stub *object_in(const void *value, size_t size)
 {
@@ -134,6 +134,21 @@ static const struct stub *object_in(const void *value, size_t size)
 	return s;
 }
 
+static cl_int send_arg(struct stub *s, cl_uint index, struct call *c, uint64_t shape, bool quick)
+{
+	bool known = index < s->kernel.args && s->kernel.arg_size;
+	cl_int status;
+
+	if (known && s->kernel.arg_size[index] == shape && quick)
+		return remote_post(c, OP_KERNEL_ARG);
+	status = remote_call(c, OP_KERNEL_ARG, NULL);
+	if (status == CL_SUCCESS && known) {
+		s->kernel.arg_size[index] = shape;
+		s->kernel.queue = 0;
+	}
+	return status;
+}
+
 static cl_int CL_API_CALL set_arg(cl_kernel kernel, cl_uint index, size_t size, const void *value)
 {
 	struct stub *s = stub_of(kernel, STUB_KERNEL);
@@ -141,7 +156,6 @@ static cl_int CL_API_CALL set_arg(cl_kernel kernel, cl_uint index, size_t size, 
 	unsigned kind = object ? ARG_OBJECT : value ? ARG_BYTES : ARG_NULL;
 	struct call c = {0};
 	uint64_t shape = (1 + size) << 8 | (object ? object->kind : kind);
-	cl_int status;
 
 	if (!s)
 		return CL_INVALID_KERNEL;
@@ -153,15 +167,19 @@ static cl_int CL_API_CALL set_arg(cl_kernel kernel, cl_uint index, size_t size, 
 		put(&c, object->id);
 	else if (value)
 		put_blob(&c, value, size);
-	if (index < s->kernel.args && s->kernel.arg_size && s->kernel.arg_size[index] == shape &&
-	    kind != ARG_NULL)
-		return remote_post(&c, OP_KERNEL_ARG);
-	status = remote_call(&c, OP_KERNEL_ARG, NULL);
-	if (status == CL_SUCCESS && index < s->kernel.args && s->kernel.arg_size) {
-		s->kernel.arg_size[index] = shape;
-		s->kernel.queue = 0;
-	}
-	return status;
+	return send_arg(s, index, &c, shape, kind != ARG_NULL);
+}
+
+cl_int kernel_set_pointer(struct stub *kernel, cl_uint index, const void *p)
+{
+	struct call c = {0};
+
+	put(&c, kernel->id);
+	put(&c, index);
+	put(&c, sizeof(p));
+	put(&c, ARG_SVM);
+	put(&c, (uint64_t)(uintptr_t)p);
+	return send_arg(kernel, index, &c, (1 + sizeof(p)) << 8 | STUB_SVM, p != NULL);
 }
 
 /* ---- launches ---- */

@@ -14,6 +14,13 @@ static void *refuse(cl_int code, cl_int *status)
 
 /* ---- buffers ---- */
 
+static bool is_shared(const char *host, size_t size)
+{
+	const struct stub *s = host ? svm_at(host) : NULL;
+
+	return s && size <= s->mem.size - (size_t)(host - s->mem.host);
+}
+
 static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size,
 					void *host, cl_int *status)
 {
@@ -29,6 +36,7 @@ static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, 
 	s->mem.type = CL_MEM_OBJECT_BUFFER;
 	s->mem.size = size;
 	s->mem.host = flags & CL_MEM_USE_HOST_PTR ? host : NULL;
+	s->mem.shared = is_shared(s->mem.host, size);
 	put(&c, s->id);
 	put(&c, in->id);
 	put(&c, flags);
@@ -68,6 +76,7 @@ static cl_mem CL_API_CALL create_sub_buffer(cl_mem buffer, cl_mem_flags flags,
 	s->mem.offset = region->origin;
 	s->mem.size = region->size;
 	s->mem.host = of->mem.host ? of->mem.host + region->origin : NULL;
+	s->mem.shared = of->mem.shared;
 	put(&c, s->id);
 	put(&c, of->id);
 	put(&c, flags);
@@ -282,7 +291,7 @@ static cl_int CL_API_CALL mem_info(cl_mem m, cl_mem_info name, size_t room, void
 				   size_t *size_ret)
 {
 	struct stub *s = stub_of(m, STUB_MEM);
-	const cl_bool no = CL_FALSE;
+	cl_bool shared;
 
 	if (!s)
 		return CL_INVALID_MEM_OBJECT;
@@ -302,7 +311,8 @@ static cl_int CL_API_CALL mem_info(cl_mem m, cl_mem_info name, size_t room, void
 	case CL_MEM_OFFSET:
 		return give(&s->mem.offset, sizeof(s->mem.offset), room, to, size_ret);
 	case CL_MEM_USES_SVM_POINTER:
-		return give(&no, sizeof(no), room, to, size_ret);
+		shared = s->mem.shared;
+		return give(&shared, sizeof(shared), room, to, size_ret);
 	default:
 		return remote_info(ABOUT_MEM, s, 0, name, room, to, size_ret);
 	}

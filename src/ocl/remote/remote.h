@@ -27,6 +27,7 @@ typedef enum stub_kind {
 	STUB_PROGRAM,
 	STUB_KERNEL,
 	STUB_EVENT,
+	STUB_SVM,      /* an allocation: a number for its address */
 	STUB_RECORDED, /* a command buffer: of this side alone */
 } stub_kind_t;
 
@@ -48,7 +49,8 @@ struct stub_mem {
 	cl_mem_object_type type;
 	size_t size, offset; /* bytes; in the parent */
 	size_t element, region[3];
-	char *host; /* the program's (CL_MEM_USE_HOST_PTR) */
+	char *host;  /* the program's (CL_MEM_USE_HOST_PTR); of STUB_SVM: where it is */
+	bool shared; /* host is shared virtual memory: its content is there */
 	size_t host_pitch[2];
 	char *window; /* ours: where mappings are shown */
 	struct mapping *maps;
@@ -148,6 +150,10 @@ struct wire *remote_wire(void);
 /* Which server this is, counted from 1; whether that one has ended. */
 uint32_t remote_life(void);
 bool remote_has_ended(uint32_t life);
+/* False in a child of fork. */
+bool remote_is_ours(void);
+/* Memory that images leave out. */
+void remote_leave_out(void *at, size_t size);
 
 /* ---- callbacks.c ---- */
 
@@ -179,6 +185,8 @@ cl_int stub_release(void *handle, stub_kind_t kind, cl_int wrong);
 /* For an object that the server refused to make. */
 void stub_discard(struct stub *s);
 void *stub_list_copy(const void *list);
+/* It is of another context from now on. */
+void stub_belongs(struct stub *s, struct stub *context);
 
 /* ---- devices.c, objects.c, driver.c ---- */
 enum { DEVICES_MAX = 128 };
@@ -234,6 +242,21 @@ cl_kernel CL_API_CALL remote_clone_kernel(cl_kernel source, cl_int *status);
 /* PoCL's cl_pocl_content_size. */
 cl_int CL_API_CALL remote_set_content_size(cl_mem mem, cl_mem size);
 
+/* ---- svm.c: shared virtual memory ---- */
+/* For a new server: the descriptor that it is to map, or -1: there will be none. restored: this
+ * process comes from an image, which has left the memory out. Async-signal-safe. */
+int svm_begin(struct wire *w, bool restored);
+/* Whether the server could map it, or nobody misses it. Async-signal-safe. */
+bool svm_agreed(const struct wire *w, char *why, size_t size);
+/* The allocation that p points into, or NULL. */
+struct stub *svm_at(const void *p);
+enum { SVM_ALIGN_MAX = 128 }; /* of the largest type, long16 */
+bool svm_is_offered(const struct stub *device);
+bool svm_is_offered_in(const struct stub *context);
+void *svm_function(const char *name);
+/* kernels.c; p is known to be right */
+cl_int kernel_set_pointer(struct stub *kernel, cl_uint index, const void *p);
+
 /* ---- recorded.c: command buffers ---- */
 void *recorded_function(const char *name);
 void recorded_free(struct stub *s);
@@ -254,5 +277,7 @@ void kernels_fill(cl_icd_dispatch *d);
 void events_fill(cl_icd_dispatch *d);
 void transfers_fill(cl_icd_dispatch *d);
 void commands_fill(cl_icd_dispatch *d);
+void svm_fill_table(cl_icd_dispatch *d);
+void svm_fill_commands(cl_icd_dispatch *d);
 
 #endif

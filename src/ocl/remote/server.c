@@ -288,6 +288,13 @@ cl_int serve(struct in *in, struct out *out)
 		return serve_snapshot(in, out);
 	case OP_RESTORE:
 		return serve_restore(in, out);
+	case OP_SVM:
+		return serve_svm(in);
+	case OP_SVM_COPY:
+	case OP_SVM_FILL:
+	case OP_SVM_MAP:
+	case OP_SVM_UNMAP:
+		return serve_svm_command(in, out);
 	case OP_RELEASE:
 		obj_release(next(in));
 		return CL_SUCCESS;
@@ -401,6 +408,7 @@ int main(void)
 		return 64;
 	}
 	close(WIRE_FD);
+	svm_open();
 	atomic_store(&wire->server_pid, (uint32_t)getpid());
 	good = start_watching();
 	if (good)

@@ -98,6 +98,16 @@ cl_int serve_command(struct in *in, struct out *out);
 cl_int serve_box(struct in *in, struct out *out, bool image);
 cl_int serve_wait(struct in *in, struct out *out);
 cl_int serve_callback(struct in *in);
+/* ---- server_svm.c ---- */
+void svm_open(void);
+bool svm_device_has(cl_device_id d);
+/* Whether it is shared virtual memory. */
+bool svm_has(uint64_t address, size_t size);
+/* k may be given pointers that its runtime didn't allocate. */
+void svm_kernel(cl_kernel k, cl_device_id d);
+cl_int serve_svm(struct in *in);
+cl_int serve_svm_command(struct in *in, struct out *out);
+
 void reply(const struct out *out, cl_int status);
 
 /* ---- the program's memory ---- */
@@ -107,6 +117,9 @@ bool store(uint64_t address, const void *from, size_t size);
 /* ---- transfers under way ---- */
 /* Puts what has arrived into the program's memory: before it learns that something is complete. */
 void deliver(void);
+/* A command is under way, with data in memory of this process: freed when done is complete, after
+ * it has been put to address in the program's memory (in). Takes over data, not done. */
+cl_int keep_transfer(cl_event done, char *data, bool in, uint64_t address, size_t size);
 /* Waits for queue (or the events) here or in another thread, then replies. */
 cl_int wait_and_reply(cl_command_queue queue, cl_uint count, const cl_event *list, struct out *out);
 void finish_all(void);

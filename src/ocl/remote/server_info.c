@@ -48,6 +48,17 @@ static cl_int ask_event(cl_event e, cl_uint name, size_t room, void *to, size_t 
 	return status;
 }
 
+/* Only what the program can share with this process is offered. */
+static cl_int ask_device(cl_device_id d, cl_uint name, size_t room, void *to, size_t *n)
+{
+	cl_int status = clGetDeviceInfo(d, name, room, to, n);
+
+	if (status == CL_SUCCESS && name == CL_DEVICE_SVM_CAPABILITIES && to)
+		*(cl_device_svm_capabilities *)to =
+		    svm_device_has(d) ? CL_DEVICE_SVM_COARSE_GRAIN_BUFFER : 0;
+	return status;
+}
+
 static cl_int ask(uint64_t about, uint64_t id, uint64_t second, cl_uint name, size_t room, void *to,
 		  size_t *n)
 {
@@ -57,7 +68,7 @@ static cl_int ask(uint64_t about, uint64_t id, uint64_t second, cl_uint name, si
 	case ABOUT_PLATFORM:
 		return clGetPlatformInfo(real_of(id, STUB_PLATFORM), name, room, to, n);
 	case ABOUT_DEVICE:
-		return clGetDeviceInfo(real_of(id, STUB_DEVICE), name, room, to, n);
+		return ask_device(real_of(id, STUB_DEVICE), name, room, to, n);
 	case ABOUT_CONTEXT:
 		return clGetContextInfo(real_of(id, STUB_CONTEXT), name, room, to, n);
 	case ABOUT_QUEUE:

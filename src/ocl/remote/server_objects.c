@@ -117,12 +117,13 @@ static cl_int make_sampler(struct in *in)
 
 /* Flags for an object here: the program's memory is used by copying, and what the host may do with
  * it the driver has looked at. Combinations that are wrong stay, for the runtime to say so. */
-static cl_mem_flags flags_here(cl_mem_flags f, bool again)
+static cl_mem_flags flags_here(cl_mem_flags f, bool shared, bool again)
 {
 	cl_mem_flags host =
 	    f & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS);
 
-	if (f & CL_MEM_USE_HOST_PTR && !(f & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)))
+	if (!shared && f & CL_MEM_USE_HOST_PTR &&
+	    !(f & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)))
 		f = (f & ~(cl_mem_flags)CL_MEM_USE_HOST_PTR) | CL_MEM_COPY_HOST_PTR;
 	if ((host & (host - 1)) == 0)
 		f &= ~host;
@@ -151,15 +152,18 @@ static void *begin_with(struct in *in, uint64_t address, size_t size, cl_int *st
 static cl_int make_buffer(struct in *in)
 {
 	uint64_t id = next(in), context = next(in);
-	cl_mem_flags flags = flags_here(next(in), in->again);
+	cl_mem_flags given = next(in);
 	size_t size = next(in);
 	uint64_t address = next(in);
+	bool shared = given & CL_MEM_USE_HOST_PTR && svm_has(address, size);
+	cl_mem_flags flags = flags_here(given, shared, in->again);
 	cl_int status;
 	void *data = begin_with(in, address, flags & CL_MEM_COPY_HOST_PTR ? size : 0, &status);
 	cl_mem m = NULL;
 
 	if (status == CL_SUCCESS)
-		m = clCreateBuffer(real_of(context, STUB_CONTEXT), flags, size, data, &status);
+		m = clCreateBuffer(real_of(context, STUB_CONTEXT), flags, size,
+				   shared ? (void *)(uintptr_t)address : data, &status);
 	free(data);
 	if (m) {
 		struct obj *o = made(in, id, STUB_MEM, m, context);
@@ -172,7 +176,7 @@ static cl_int make_buffer(struct in *in)
 static cl_int make_sub_buffer(struct in *in)
 {
 	uint64_t id = next(in), of = next(in);
-	cl_mem_flags flags = flags_here(next(in), false);
+	cl_mem_flags flags = flags_here(next(in), false, false);
 	cl_buffer_region region = {.origin = next(in)};
 	struct obj *parent = obj_at(of);
 	cl_int status;
@@ -208,7 +212,7 @@ static void image_shape(struct obj *o, const cl_image_desc *i)
 static cl_int make_image(struct in *in)
 {
 	uint64_t id = next(in), context = next(in);
-	cl_mem_flags flags = flags_here(next(in), in->again);
+	cl_mem_flags flags = flags_here(next(in), false, in->again);
 	cl_image_format format = {.image_channel_order = (cl_channel_order)next(in)};
 	cl_image_desc desc = {0};
 	uint64_t of, address;
@@ -435,13 +439,15 @@ static cl_int make_kernel(struct in *in, struct out *out)
 		return status;
 	clGetKernelInfo(k, CL_KERNEL_NUM_ARGS, sizeof(args), &args, NULL);
 	o = made(in, id, STUB_KERNEL, k, p->context);
+	if (obj_at(p->context))
+		svm_kernel(k, obj_at(p->context)->device);
 	o->args = args;
 	o->arg = calloc(args + 1ul, sizeof(struct record *));
 	out->value[0] = args;
 	return CL_SUCCESS;
 }
 
-enum { ARG_BYTES, ARG_NULL, ARG_OBJECT };
+enum { ARG_BYTES, ARG_NULL, ARG_OBJECT, ARG_SVM };
 
 static void *any_object(uint64_t id)
 {
@@ -472,7 +478,9 @@ static cl_int set_arg(struct in *in)
 	} else if (kind == ARG_BYTES) {
 		value = next_blob(in, &n);
 	}
-	status = clSetKernelArg(o->real, index, size, value);
+	status = kind == ARG_SVM
+		     ? clSetKernelArgSVMPointer(o->real, index, (void *)(uintptr_t)next(in))
+		     : clSetKernelArg(o->real, index, size, value);
 	if (status != CL_SUCCESS || index >= o->args || !o->arg)
 		return status;
 	if (o->arg[index])

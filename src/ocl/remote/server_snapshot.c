@@ -239,10 +239,16 @@ static void append_content(struct writer *w, uint32_t id, const struct obj *o)
 {
 	uint64_t word[2] = {id, o->size}, pad = 0;
 	size_t step = o->image ? o->size : BUFFER;
-	cl_command_queue q = w->address ? open_queue(o) : NULL;
-	char *data = w->address ? malloc(step ? step : 1) : NULL;
+	bool copied = w->address && o->kind != STUB_SVM;
+	cl_command_queue q = copied ? open_queue(o) : NULL;
+	char *data = copied ? malloc(step ? step : 1) : NULL;
 
 	append_words(w, OP_CONTENT, word, 2);
+	if (o->kind == STUB_SVM) {
+		append(w, o->real, o->size);
+		append(w, &pad, (8 - o->size % 8) % 8);
+		return;
+	}
 	for (size_t at = 0; at < o->size; at += step) {
 		size_t n = o->size - at < step ? o->size - at : step;
 		if (w->address && (!q || !data || piece(q, o, at, data, n, false) != CL_SUCCESS)) {
@@ -268,7 +274,7 @@ static void append_all(struct writer *w)
 		struct obj *o = obj_at(i);
 		if (o && o->kind == STUB_EVENT && o->real)
 			append_event(w, i, o);
-		else if (o && o->kind == STUB_MEM && o->whole)
+		else if (o && ((o->kind == STUB_MEM && o->whole) || o->kind == STUB_SVM))
 			append_content(w, i, o);
 	}
 	append(w, &end, sizeof(end));
@@ -349,6 +355,8 @@ static bool put_content(struct reader *r, const uint64_t *word)
 	char *data = q ? malloc(step ? step : 1) : NULL;
 	bool good = data != NULL;
 
+	if (o && o->kind == STUB_SVM && o->size == word[1])
+		return take(r, o->real, o->size) && take(r, &pad, (8 - o->size % 8) % 8);
 	for (size_t at = 0; good && at < o->size; at += step) {
 		size_t n = o->size - at < step ? o->size - at : step;
 		good = take(r, data, n) && piece(q, o, at, data, n, true) == CL_SUCCESS;

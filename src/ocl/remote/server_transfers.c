@@ -146,22 +146,39 @@ static cl_int issue(const struct box *b, bool image, void *data, cl_event *done)
 					       done);
 }
 
+static cl_int keep(cl_event done, char *data, bool in, const struct far *far)
+{
+	struct transfer *t = calloc(1, sizeof(*t));
+
+	if (!t) { /* nobody is told when it has arrived, so it must have */
+		clWaitForEvents(1, &done);
+		if (in)
+			move_rows(far, data, true);
+		free(data);
+		return CL_SUCCESS;
+	}
+	*t = (struct transfer){.done = done, .data = data, .in = in, .far = *far};
+	clRetainEvent(done);
+	add_transfer(t);
+	return CL_SUCCESS;
+}
+
+cl_int keep_transfer(cl_event done, char *data, bool in, uint64_t address, size_t size)
+{
+	const struct far far = {.address = address, .bytes = size, .rows = 1, .planes = 1};
+
+	return keep(done, data, in, &far);
+}
+
 /* Takes over data. */
 static cl_int start(struct box *b, bool image, char *data, cl_event *done)
 {
-	struct transfer *t = calloc(1, sizeof(*t));
-	cl_int status = t ? issue(b, image, data, done) : CL_OUT_OF_HOST_MEMORY;
+	cl_int status = issue(b, image, data, done);
 
-	if (status != CL_SUCCESS) {
-		free(t);
-		free(data);
-		return status;
-	}
-	*t = (struct transfer){
-	    .done = *done, .data = data, .in = !(b->flags & BOX_WRITE), .far = b->far};
-	clRetainEvent(*done);
-	add_transfer(t);
-	return CL_SUCCESS;
+	if (status == CL_SUCCESS)
+		return keep(*done, data, !(b->flags & BOX_WRITE), &b->far);
+	free(data);
+	return status;
 }
 
 cl_int serve_box(struct in *in, struct out *out, bool image)

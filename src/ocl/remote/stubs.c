@@ -196,6 +196,17 @@ cl_int stub_release(void *handle, stub_kind_t kind, cl_int wrong)
 	return CL_SUCCESS;
 }
 
+void stub_belongs(struct stub *s, struct stub *context)
+{
+	struct stub *old = s->context;
+
+	pthread_mutex_lock(&arena.lock);
+	context->held++;
+	s->context = context;
+	pthread_mutex_unlock(&arena.lock);
+	drop(old);
+}
+
 void *stub_list_copy(const void *list)
 {
 	const uint64_t *from = list;

@@ -212,6 +212,21 @@ static bool writes(cl_map_flags flags)
 	return flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
 }
 
+/* The content is there as soon as the commands before have run. */
+static cl_int show(struct stub *q, cl_command_type type, bool blocking, WAITS)
+{
+	cl_event done = NULL;
+	cl_int status = remote_order(q, ORDER_MARKER, type, count, list, &done);
+
+	if (status == CL_SUCCESS && blocking)
+		status = remote_dispatch.clWaitForEvents(1, &done);
+	if (status == CL_SUCCESS && event)
+		*event = done;
+	else if (done)
+		stub_release(done, STUB_EVENT, 0);
+	return status;
+}
+
 /* Records the mapping and brings the content. Frees r when that fails. */
 static void *begin_map(struct stub *q, struct stub *m, struct mapping *r, cl_map_flags flags,
 		       bool blocking, cl_command_type type, WAITS, cl_int *status)
@@ -223,7 +238,8 @@ static void *begin_map(struct stub *q, struct stub *m, struct mapping *r, cl_map
 			.host_pitch = {r->pitch[0], r->pitch[1]}};
 
 	r->wrote = writes(flags);
-	*status = send_box(q, m, &b, type, false, count, list, event);
+	*status = m->mem.shared ? show(q, type, blocking, count, list, event)
+				: send_box(q, m, &b, type, false, count, list, event);
 	if (*status != CL_SUCCESS) {
 		free(r);
 		return NULL;
@@ -325,7 +341,7 @@ static cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem mem, void *at, WA
 	r = *link;
 	if (!r)
 		return CL_INVALID_VALUE;
-	if (r->wrote) {
+	if (r->wrote && !m->mem.shared) {
 		struct box b = {.flags = BOX_WRITE | (r->image ? 0 : BOX_LINEAR),
 				.origin = r->origin,
 				.region = r->region,

@@ -23,8 +23,9 @@ enum {
 	WIRE_SLOTS = 64,
 	WIRE_CALLBACKS = 4096,
 	WIRE_NO_REPLY = 0xffff,
-	WIRE_REFS = 4, /* blobs of a request that the server fetches */
-	WIRE_FD = 3,   /* the region's descriptor in a new server */
+	WIRE_REFS = 4,	 /* blobs of a request that the server fetches */
+	WIRE_FD = 3,	 /* the region's descriptor in a new server */
+	WIRE_SVM_FD = 4, /* that of shared virtual memory, if there is some */
 };
 
 /* Operations. Those before OP_STATE are what snapshots keep to make objects again. */
@@ -47,6 +48,7 @@ typedef enum wire_op {
 	OP_KERNEL,
 	OP_KERNEL_CLONE,
 	OP_KERNEL_ARG,
+	OP_SVM,
 	OP_CONTENT_SIZE, /* PoCL's: which object has the number of bytes in use */
 	OP_DEVICE,	 /* only in snapshots: which device had which number */
 	OP_EVENT_PAST,	 /* only in snapshots: an event that is complete */
@@ -75,6 +77,10 @@ typedef enum wire_op {
 	OP_LAUNCH,
 	OP_MARKER,
 	OP_MIGRATE,
+	OP_SVM_COPY,
+	OP_SVM_FILL,
+	OP_SVM_MAP,
+	OP_SVM_UNMAP,
 	OP_QUIESCE,
 	OP_SNAPSHOT,
 	OP_RESTORE,
@@ -112,6 +118,9 @@ struct wire_reply {
 	uint64_t bytes; /* of data, or of what the server put into the program's memory itself */
 	char data[WIRE_INLINE];
 };
+/* Of OP_SVM_COPY and OP_SVM_MAP. Host memory is what is no shared virtual memory. */
+enum { SVM_BLOCKING = 1, SVM_TO_HOST = 2, SVM_FROM_HOST = 4 };
+
 enum wire_slot { SLOT_FREE, SLOT_WAITING, SLOT_SLEEPING, SLOT_DONE };
 
 struct wire_callback {
@@ -123,7 +132,8 @@ struct wire {
 	uint32_t magic, client_pid;
 	_Atomic uint32_t ready; /* 1: the server runs; 2: it can't; a futex */
 	_Atomic uint32_t server_pid;
-	char trouble[256];	   /* why it can't */
+	uint64_t svm_base, svm_bytes; /* where shared virtual memory is mapped; 0 bytes: not */
+	char trouble[256];	      /* why it can't */
 	_Atomic int32_t deferred;  /* the first error of a request without reply; taken by waits */
 	_Atomic uint32_t sleeping; /* the server sleeps on bell */
 	_Atomic uint32_t bell;	   /* a futex */
