@@ -13,7 +13,7 @@ unsigned coll_epoch;
 /* How long a wait looks at the word in each manner before it goes on to the next: pausing (only
  * where every rank has a core), yielding, sleeping. From measurements on two cores: who has slept
  * comes back late, so waiting for a vector of a MiB should not come to it. */
-enum { SPIN_NS = 20000, YIELD_NS = 500000, ROUNDS_A_LOOK = 8 };
+enum { SPIN_NS = 20000, YIELD_NS = 500000, ROUNDS_A_LOOK = 8, ROUNDS_A_SCHEDULE = 2 };
 
 /* Headers that cells_publish_ring is ahead with. */
 enum { AHEAD = 4 };
@@ -75,7 +75,9 @@ bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epo
 		if (cells_reached(word, value))
 			return true;
 		match_call_long();
-		if (round % ROUNDS_A_LOOK == 0 && waited < YIELD_NS) {
+		/* a schedule of this process may be what the others wait for */
+		unsigned look = schedule_under_way() ? ROUNDS_A_SCHEDULE : ROUNDS_A_LOOK;
+		if (round % look == 0 && waited < YIELD_NS) {
 			uint64_t now = clock_ns();
 			begun = begun ? begun : now;
 			waited = now - begun;

@@ -171,6 +171,11 @@ int schedule_start_args(const struct coll_args *a, struct request **req)
 {
 	return schedule_start_tagged(a, 0, req);
 }
+bool schedule_under_way(void)
+{
+	return false;
+}
+
 bool schedule_abandon(struct request *req)
 {
 	(void)req;

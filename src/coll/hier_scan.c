@@ -125,8 +125,10 @@ static void deposit_pieces(const struct scan *x)
 {
 	size_t bytes = x->rc ? 0 : (size_t)x->t->pieces * x->stride;
 	char *cell = cells_room(x->h, x->k2, bytes);
-	if (bytes)
-		memcpy(cell, x->room, bytes);
+	for (int p = 0; bytes && p < x->t->pieces; p++)
+		if (needs(x->t, x->t->node, &x->t->piece[p]))
+			memcpy(cell + (size_t)p * x->stride, x->room + (size_t)p * x->stride,
+			       x->span);
 	cells_publish_ring(x->h, x->k2);
 }
 
@@ -195,9 +197,14 @@ static int prefix(const struct scan *x)
 	wait_deposits(x);
 	if (x->gets && !cells_header(x->h, 0, x->k2)->bytes)
 		return MPI_ERR_OTHER;
-	if (hi)
-		fold_give(a, (char *)a->rbuf + (ptrdiff_t)x->first * a->rtype->extent,
-			  combine(x, 0, hi, x->levels - a->rtype->true_lb, 1), x->count);
+	if (!hi)
+		return MPI_SUCCESS;
+	/* own elements are in the cell, so the result may come to lie where they were */
+	char *out = (char *)a->rbuf + (ptrdiff_t)x->first * a->rtype->extent;
+	char *to = a->rtype->contiguous ? out : x->levels - a->rtype->true_lb;
+	const char *result = combine(x, 0, hi, to, 1);
+	if (result != out)
+		fold_give(a, out, result, x->count);
 	return MPI_SUCCESS;
 }
 

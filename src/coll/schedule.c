@@ -294,6 +294,11 @@ int schedule_progress(void)
 	return moved;
 }
 
+bool schedule_under_way(void)
+{
+	return active.first;
+}
+
 void schedule_suspend(bool on)
 {
 	active.suspended = on;

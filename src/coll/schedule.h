@@ -58,6 +58,9 @@ int schedule_run_args(const struct coll_args *a);
 int schedule_start_args(const struct coll_args *a, struct request **req);
 int schedule_start_tagged(const struct coll_args *a, int tag, struct request **req);
 
+/* Is any of this process's? */
+bool schedule_under_way(void);
+
 /* Progress hook; and standing still during a checkpoint. */
 int schedule_progress(void);
 void schedule_suspend(bool on);
