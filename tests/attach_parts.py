@@ -40,8 +40,8 @@ def kill_head(s, job, hale=None):
     until(lambda: jobs(s, hale).get(job.name, {}).get("state") == "headless", "hale ps: headless")
 
 
-def attach(s, before, *options, says="has a head again"):
-    job = s.start(HALE, "attach", before.name, *options)
+def attach(s, before, *options, says="has a head again", env=None):
+    job = s.start(HALE, "attach", before.name, *options, env=env)
     job.name = before.name
     if says:
         job.until_says(says)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs in an allocation of a real Slurm: a slurmctld and three slurmd on this machine."""
 
+from attach_parts import GRACE, attach, end, goes_on, jobs, kill_head
 from lib import *
 from lib import name_of
 
@@ -120,6 +121,43 @@ def a_job_uses_the_nodes_of_its_allocation(s):
         r = job.wait()
         expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(wanted.out.splitlines()), r)
         expect(s.report()["failures"][0]["node"] == "n2", s.report())
+
+
+@test
+def a_job_of_an_allocation_gets_another_head(s):
+    """Agents that srun has started outlive the head, and srun; the next head reaches them by srun. Then a
+    node is lost while there is no head."""
+    exe = s.compile("steps")
+    with Slurm(s) as slurm:
+        shell = s.start(*slurm.salloc("sh", "-c", "env >allocation; while [ ! -e over ]; do "
+                                      "sleep 0.1; done"), env=slurm.env)
+        shell.until(lambda: "SLURM_JOB_ID" in (s.read("allocation") if
+                    os.path.exists(s.path("allocation")) else ""), "the allocation is there")
+        env = dict(line.split("=", 1) for line in s.read("allocation").splitlines()
+                   if line.startswith("SLURM_"))
+        one = s.start(HALE, "run", "-n", 4, "--spares", "1", "--ckpt-every", "300ms", "--node-timeout",
+                      "2s", *GRACE, "--", exe, 0, 20, env=env)
+        one.until_output("rank 3 step 20 ")
+        one.name = next(k for k, j in jobs(s).items() if j["pid"] == one.pid)
+        one.until(lambda: s.complete(), "a checkpoint")
+        pids = {p for p in children(os.getpid()) if name_of(p).startswith(exe)}
+        expect(len(pids) >= 4, pids)
+        heads = [one]
+        for wait in (0, 3):  # also longer than the lease: the ranks stand still
+            kill_head(s, heads[-1])
+            time.sleep(wait)
+            heads.append(attach(s, heads[-1], env=env))
+            goes_on(heads[-1], *heads)
+        expect(pids <= set(children(os.getpid())), "the ranks are the same processes")
+        kill_head(s, heads[-1])
+        lose(slurm.jobs[3].pid, "n2")
+        heads.append(attach(s, heads[-1], env=env, says="node n2 is lost"))
+        heads[-1].until_says("all ranks run again")
+        goes_on(heads[-1], *heads)
+        report = end(s, *heads)
+        expect(report["restarts"] == 1 and report["failures"][0]["node"] == "n2", report)
+        s.write("over", "")
+        shell.wait()
 
 
 def lose(slurmd, node):

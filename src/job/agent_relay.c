@@ -8,6 +8,7 @@
  * other end has said TAKEN. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,6 +286,9 @@ void agent_relays_end(struct agent *a)
 	v->listener = -1;
 	for (uint32_t r = 0; v->relays && r < a->setup.nranks; r++) {
 		relay_close(&v->relays[r]);
+		/* by now both processes have what they need of it, or it is all over */
+		if (v->relays[r].sealer > 0)
+			kill(v->relays[r].sealer, SIGKILL);
 		if (v->relays[r].given >= 0)
 			close(v->relays[r].given);
 		if (v->relays[r].watched >= 0)
