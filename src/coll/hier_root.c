@@ -175,6 +175,7 @@ static void gather_root(struct rooted *r, uint64_t k)
 		     cells_take(h, i, cells_payload(h, i, d), 0, d->bytes, b.buf, b.count, b.type));
 	}
 	cells_finish_ring(h, k);
+	hier_tell(h);
 	if (room)
 		others_end(r, room);
 	scratch_put(room);
@@ -196,6 +197,7 @@ static char *gather_act(struct rooted *r, uint64_t k)
 		at += d->bytes;
 	}
 	cells_finish_ring(h, k);
+	hier_tell(h);
 	struct schedule *s = room ? hier_train_next(&r->train, TOGETHER) : NULL;
 	if (s && at > room)
 		schedule_send(s, bytes_block(room, (size_t)(at - room)), r->a->root);

@@ -219,6 +219,7 @@ static void scan_chunk(struct scan *x)
 	cells_publish_ring(h, x->k);
 	if (h->rank == 0 && !x->rc)
 		x->rc = fold_pieces(x);
+	hier_tell(h);
 	if (h->rank == 0 && !x->rc)
 		x->rc = exchange(x);
 	x->k2 = x->gets ? cells_begin(h) : x->k;
