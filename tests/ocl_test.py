@@ -5,6 +5,7 @@
 A pretended error damages all device memory, so that what is not restored and repeated shows."""
 
 import itertools
+import subprocess
 
 from lib import *
 from ocl_parts import *
@@ -224,11 +225,58 @@ def who_never_synchronises_has_epochs_closed(s):
 
 
 @test
+def enormous_logs_have_epochs_closed(s):
+    """Host data beyond the bound; what doesn't fit into memory (256 MiB) lies in the checkpoint's file."""
+    exe = opencl(s, "ocl_misc")
+    sizes = [("120", "1", "log=32M", 4), ("40", "8", "", 1)]
+    if os.environ.get("HALE_LONG"):
+        sizes.append(("70", "64", "", 2))
+    for steps, mib, more, closed in sizes:
+        r = same(s, f"check=none ckpt=epochs:1000 {more} inject=epoch:1", exe, "enormous", steps, mib)
+        expect(found(r) == (1, 1, closed, closed - 1), steps, mib, r)
+    # a disk that can't take a checkpoint: only protection is lost, and that is said
+    small = s.tmpfs("small", "16m")
+    r = same(s, f"check=none ckpt=epochs:1000 log=64M dir={small}", exe, "enormous", "20", "8")
+    expect("No space left" in r.err and "can't be kept any longer without a checkpoint" in r.err, r)
+
+
+@test
+def errors_in_checkpoints_and_in_replays(s):
+    """Found by the check that validates a checkpoint: that one counts for nothing, the one before does. Found
+    after commands have been repeated: to the other device, and there again, to none."""
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "8")
+    for at in [1, 2, 5]:
+        r = same(s, f"check=none ckpt=every-epoch inject=checkpoint:{at}", exe, "8", alone=alone)
+        expect(found(r)[:2] == (1, 1), at, r)
+    two = dict(POCL_DEVICES="pthread pthread")
+    r = same(s, "check=none ckpt=every-epoch inject=checkpoint:3:2", exe, "8", alone=alone)
+    expect(found(r)[:2] == (2, 2), "the same checkpoint, taken three times", r)
+    count = s.path("count")
+    for times, status in [(1, 0), (2, 3)]:
+        s.write("count", "0\n")
+        job = s.start(exe, "2000", env=dict(two, OPENCL_LAYERS=os.path.join(BUILD, "libhale_opencl.so"),
+                      HALE_OPENCL=f"check=file:{count} ckpt=epochs:50 inject=replay:1:{times}"))
+        job.until_output(r"^20 ")
+        s.write("count", "1\n")
+        r = job.wait()
+        expect(r.status == status, times, r)
+        if status == 0:
+            expect(r.out == s.run(exe, "2000").out and "moved to another device" in r.err, r)
+        else:
+            expect("failed: -5 " in r.out and "no other device" in r.err, r)
+
+
+@test
 def bad_folders_and_full_disks_stop_nothing(s):
     exe = opencl(s, "ocl_solver")
     alone = s.run(exe, "6")
     r = same(s, "check=none ckpt=every-epoch dir=/not/there inject=epoch:4", exe, "6", alone=alone)
     expect("'/not/there'" in r.err and found(r)[:2] == (1, 1), r)
+    fixed = s.tmpfs("fixed", "1m")
+    subprocess.run(["mount", "-o", "remount,ro", fixed], check=True)
+    r = same(s, f"check=none ckpt=every-epoch dir={fixed} inject=epoch:4", exe, "6", alone=alone)
+    expect("Read-only file system" in r.err and found(r)[:2] == (1, 1), r)
     small = s.tmpfs("small", "256k")
     r = same(s, f"check=none ckpt=every-epoch dir={small} inject=epoch:4", exe, "6", alone=alone)
     expect("No space left" in r.err and found(r)[:2] == (1, 1), r)

@@ -12,6 +12,7 @@ struct call {
 	void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
 	void *data;
 	cl_event event;
+	struct event *shadow; /* held: the program may have released its event; NULL: none */
 	cl_int status;
 	uint32_t moves; /* when it was asked for */
 };
@@ -24,12 +25,12 @@ static int thread_of; /* the process that has the thread */
 static cl_int check_before(const struct call *c)
 {
 	cl_int status = c->status;
-	struct event *ev;
+	struct event *ev = c->shadow;
 
+	if (!ev)
+		return status;
 	ocl_lock();
-	ev = ocl_find(c->event, OCL_EVENT);
-	if (ev && ev->queue && !ev->seen) {
-		ocl_hold(OBJ(ev));
+	if (ev->queue && !ev->seen) {
 		if (status < 0 && !ocl_event_is_old(ev))
 			ocl_epoch_failed(OBJ(ev)->domain, ev->queue,
 					 CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, c->moves);
@@ -37,8 +38,8 @@ static cl_int check_before(const struct call *c)
 			status = CL_COMPLETE;
 		if (status == CL_COMPLETE)
 			ocl_epoch_sync(OBJ(ev)->domain, ev->queue, false);
-		ocl_drop(OBJ(ev));
 	}
+	ocl_drop(OBJ(ev));
 	ocl_unlock();
 	return status;
 }
@@ -92,6 +93,21 @@ static void CL_CALLBACK arrived(cl_event e, cl_int status, void *data)
 	pthread_mutex_unlock(&mutex);
 }
 
+/* The device is lost, and the command has been repeated on another one. */
+static bool is_repeated(const struct call *c, cl_int status)
+{
+	struct event *ev = c->shadow;
+	bool good;
+
+	if (!ev || !ev->queue || status != CL_DEVICE_NOT_AVAILABLE)
+		return false;
+	ocl_lock();
+	good = ocl_epoch_failed(OBJ(ev)->domain, ev->queue, status, c->moves) == CL_SUCCESS &&
+	       ocl_event_is_old(ev);
+	ocl_unlock();
+	return good;
+}
+
 cl_int ocl_callback_set(cl_event event, cl_int type,
 			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data)
 {
@@ -104,14 +120,28 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 	pthread_mutex_lock(&mutex);
 	start_thread();
 	pthread_mutex_unlock(&mutex);
+	ocl_lock();
+	c->shadow = ocl_find(event, OCL_EVENT);
+	if (c->shadow)
+		ocl_hold(OBJ(c->shadow));
+	ocl_unlock();
 	/* the callback may come when the program has released the event */
 	status = NEXT->clRetainEvent(event);
 	if (status == CL_SUCCESS) {
 		status = NEXT->clSetEventCallback(event, type, arrived, c);
+		if (status != CL_SUCCESS && is_repeated(c, status)) {
+			arrived(event, CL_COMPLETE, c);
+			return CL_SUCCESS;
+		}
 		if (status != CL_SUCCESS)
 			NEXT->clReleaseEvent(event);
 	}
-	if (status != CL_SUCCESS)
+	if (status != CL_SUCCESS) {
+		ocl_lock();
+		if (c->shadow)
+			ocl_drop(OBJ(c->shadow));
+		ocl_unlock();
 		free(c);
+	}
 	return status;
 }

@@ -22,10 +22,12 @@ static bool is_scratch(const struct mem *m)
 	return m->scratch && opt(OCL_OPT_SB);
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): m is a name */
 #define EACH_CONTENT(d, m)                                                                         \
 	(struct object *o_ = (d)->objects.next; o_ != &(d)->objects;                               \
 	 o_ = o_->next) for (struct mem *m = is_content(o_) ? (struct mem *)o_ : NULL; m;          \
 			     m = NULL)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The program still has it, or a part of it. */
 static bool is_alive(const struct domain *d, const struct mem *m)
@@ -195,8 +197,8 @@ static bool consolidate_entry(struct domain *d, struct entry *e)
 	const char *data;
 	bool good = false;
 
-	if ((e->op != OP_WRITE && e->op != OP_WRITE_RECT && e->op != OP_INIT) || !consolidates(m) ||
-	    is_scratch(m) || !is_alive(d, m))
+	if (!m || (e->op != OP_WRITE && e->op != OP_WRITE_RECT && e->op != OP_INIT) ||
+	    !consolidates(m) || is_scratch(m) || !is_alive(d, m))
 		return true;
 	data = ocl_log_data(d, e, &owned);
 	if (!data || !has_place(d, m))
@@ -325,7 +327,7 @@ ocl_saved_t ocl_checkpoint_save(struct domain *d)
 		return OCL_SAVE_FAILED;
 	}
 	ocl_detect_ask(d);
-	if (ocl_detect_answer(d)) {
+	if (ocl_detect_answer(d, OCL_AT_CHECKPOINT)) {
 		discard(d);
 		return OCL_SAVE_ERRORS;
 	}

@@ -41,7 +41,7 @@ void ocl_helpers_release(struct domain *d)
 		struct queue *q = (struct queue *)o;
 		if (o->kind != OCL_QUEUE)
 			continue;
-		if (q->replay && q->replay && d->pin_at && d->pin) {
+		if (q->replay && d->pin_at && d->pin) {
 			NEXT->clEnqueueUnmapMemObject(q->replay, d->pin, d->pin_at, 0, NULL, NULL);
 			NEXT->clFinish(q->replay);
 			d->pin_at = NULL;

@@ -20,17 +20,18 @@
 
 enum { PENDING_MAX = 16 };
 struct injection {
+	ocl_phase_t at;
 	uint64_t epoch, times;
 };
 static struct injection pending[PENDING_MAX];
 static int inject_fd = -1;
 
-static void add_injection(uint64_t epoch, uint64_t times)
+static void add_injection(ocl_phase_t at, uint64_t epoch, uint64_t times)
 {
 	for (int i = 0; i < PENDING_MAX; i++) {
 		if (pending[i].times > 0)
 			continue;
-		pending[i] = (struct injection){epoch, times};
+		pending[i] = (struct injection){at, epoch, times};
 		return;
 	}
 }
@@ -92,15 +93,25 @@ static void receive_injections(void)
 			return;
 		text[n] = '\0';
 		if (from_us(&m) && sscanf(text, "ecc %lu %lu", &epoch, &times) == 2)
-			add_injection(epoch, times);
+			add_injection(OCL_AT_EPOCH, epoch, times);
 	}
 }
 
-static bool injected(void)
+/* How many of the kind there have been, with this one. */
+static uint64_t number_of(ocl_phase_t at)
+{
+	return at == OCL_AT_EPOCH	 ? ocl.report.epochs
+	       : at == OCL_AT_CHECKPOINT ? ocl.report.checkpoints + 1
+					 : ocl.report.replays;
+}
+
+static bool injected(ocl_phase_t phase)
 {
 	receive_injections();
 	for (int i = 0; i < PENDING_MAX; i++) {
-		if (pending[i].times > 0 && ocl.report.epochs >= pending[i].epoch) {
+		if (pending[i].times > 0 &&
+		    (pending[i].at == OCL_AT_EPOCH || pending[i].at == phase) &&
+		    number_of(pending[i].at) >= pending[i].epoch) {
 			pending[i].times--;
 			return true;
 		}
@@ -224,7 +235,7 @@ void ocl_detect_init(void)
 	if (ocl.set.check == OCL_CHECK_NVML)
 		counts = in_server || ocl_nvml_load();
 	if (ocl.set.inject_epoch > 0)
-		add_injection(ocl.set.inject_epoch, ocl.set.inject_times);
+		add_injection(ocl.set.inject_at, ocl.set.inject_epoch, ocl.set.inject_times);
 	open_inject_socket();
 }
 
@@ -241,7 +252,7 @@ void ocl_detect_ask(struct domain *d)
 		start_asking(d);
 }
 
-bool ocl_detect_answer(struct domain *d)
+bool ocl_detect_answer(struct domain *d, ocl_phase_t phase)
 {
 	double start = clock_seconds();
 	uint64_t count = d->errors_base;
@@ -252,7 +263,7 @@ bool ocl_detect_answer(struct domain *d)
 		count = wait_for_answer(d);
 	else if (ocl.set.check == OCL_CHECK_FILE)
 		count = file_count();
-	errors = d->damaged = injected();
+	errors = d->damaged = injected(phase);
 	if (count > d->errors_base)
 		errors = true;
 	d->errors_base = count;

@@ -122,7 +122,7 @@ static bool checkpoint_due(struct domain *d)
 static bool has_errors(struct domain *d)
 {
 	ocl_detect_ask(d);
-	return ocl_detect_answer(d);
+	return ocl_detect_answer(d, OCL_AT_EPOCH);
 }
 
 static cl_int give_up(struct domain *d)
@@ -135,9 +135,8 @@ static cl_int give_up(struct domain *d)
 static cl_int checkpoint(struct domain *d)
 {
 	double start = clock_seconds();
-	ocl_saved_t saved;
 
-	while ((saved = ocl_checkpoint_save(d)) == OCL_SAVE_ERRORS)
+	while (ocl_checkpoint_save(d) == OCL_SAVE_ERRORS)
 		if (!ocl_recover(d, false))
 			return give_up(d);
 	d->checkpoint_at = clock_seconds();

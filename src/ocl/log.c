@@ -48,6 +48,7 @@ static void blob_free(struct domain *d, struct blob *b)
 		d->host_bytes -= b->size;
 	} else if (b->size > 0) {
 		ocl_store_give(d, b->at, (off_t)b->size);
+		d->spilled -= b->size;
 	}
 	*b = (struct blob){0};
 }
@@ -175,10 +176,12 @@ bool ocl_log_capture(struct domain *d, struct entry *e)
 		memcpy(e->data.memory, e->host, e->host_span);
 		d->host_bytes += e->host_span;
 	} else {
+		d->spilled += e->host_span;
 		e->data.at = ocl_store_open(d) ? ocl_store_take(d, (off_t)e->host_span) : -1;
 		good = e->data.at >= 0 && ocl_store_write(d, e->data.at, e->host, e->host_span);
 	}
 	if (!good) {
+		d->spilled -= e->host_span;
 		if (e->data.at >= 0)
 			ocl_store_give(d, e->data.at, (off_t)e->host_span);
 		e->data = (struct blob){0};

@@ -285,7 +285,8 @@ struct domain { /* a context */
 	struct entry *first, **last, **epoch_first; /* the last: of the epoch that is open */
 	bool dropped; /* epochs that changed only scratch objects, since the last checkpoint */
 	uint64_t entries, numbers;
-	uint64_t log_bytes, host_bytes; /* of the entries; of host data kept in memory */
+	uint64_t log_bytes;		/* of the entries */
+	uint64_t host_bytes, spilled;	/* host data in the log: in memory, in the file */
 	uint64_t unchecked, uncaptured; /* entries of these kinds */
 	struct map *maps;
 	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
@@ -314,8 +315,9 @@ struct domain { /* a context */
 };
 
 struct report {
-	uint64_t syncs, epochs, checks, errors, recoveries, checkpoints, moves, commands;
+	uint64_t syncs, epochs, checks, errors, recoveries, checkpoints, moves, commands, replays;
 	double log, check, checkpoint, consolidate, restore, replay;
+	double move; /* making everything anew elsewhere, a new server too: not counted above */
 	uint64_t logged, saved, consolidated, restored, skipped; /* bytes */
 	double started;
 	char device[128], moved_to[128];
@@ -481,7 +483,7 @@ void ocl_detect_reborn(void);
 /* Begins to ask; the answer counts everything up to now. */
 void ocl_detect_ask(struct domain *d);
 /* True: there were errors since the last answer. */
-bool ocl_detect_answer(struct domain *d);
+bool ocl_detect_answer(struct domain *d, ocl_phase_t phase);
 /* What has been counted up to now is no news; after a recovery on another device. */
 void ocl_detect_settle(struct domain *d);
 

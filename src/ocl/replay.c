@@ -170,7 +170,8 @@ static bool try_here(struct domain *d)
 		return false;
 	}
 	ocl_detect_ask(d);
-	return !ocl_detect_answer(d);
+	ocl.report.replays++;
+	return !ocl_detect_answer(d, OCL_AT_REPLAY);
 }
 
 static bool mend(struct domain *d, bool lost)
@@ -178,7 +179,11 @@ static bool mend(struct domain *d, bool lost)
 	bool good = !lost && try_here(d);
 
 	while (!good) {
-		if (!ocl_migrate(d))
+		double start = clock_seconds();
+		bool moved = ocl_migrate(d);
+
+		ocl.report.move += clock_seconds() - start;
+		if (!moved)
 			return false;
 		good = try_here(d);
 	}

@@ -38,12 +38,15 @@ static double all_seconds(void)
 	return sum;
 }
 
-/* Of the time that the run would have taken without. */
+/* Of the time that the run would have taken without; moves, which may start a server, stand apart.
+ */
 static double overhead(double wall)
 {
 	double ours = all_seconds();
 
-	return wall > ours ? 100 * ours / (wall - ours) : 0;
+	double program = wall - ours - ocl.report.move;
+
+	return program > 0 ? 100 * ours / program : 0;
 }
 
 static void print_json(struct json_out *j, double wall)
@@ -65,6 +68,7 @@ static void print_json(struct json_out *j, double wall)
 	json_uint(j, "moves", r->moves);
 	if (r->moves)
 		json_string(j, "moved_to", r->moved_to);
+	json_double(j, "move_seconds", r->move);
 	json_double(j, "wall_seconds", wall);
 	json_double(j, "overhead_percent", overhead(wall));
 	json_open_object(j, "seconds");
@@ -90,7 +94,7 @@ static void print_text(FILE *f, double wall)
 	shares(s);
 	fprintf(f, "device           %s\n", r->device);
 	if (r->moves)
-		fprintf(f, "moved to         %s\n", r->moved_to);
+		fprintf(f, "moved to         %s, in %.3f s\n", r->moved_to, r->move);
 	fprintf(f, "wall time        %.3f s, overhead %.2f %%\n", wall, overhead(wall));
 	fprintf(f, "commands         %lu\n", (unsigned long)r->commands);
 	fprintf(f, "synchronisations %lu, of which %lu closed an epoch\n", (unsigned long)r->syncs,
@@ -169,17 +173,18 @@ void ocl_report_init(void)
 static void say_line(double wall)
 {
 	const struct report *r = &ocl.report;
-	char text[256];
+	char text[256], moved[64] = "";
 	int n;
 
+	if (r->moves)
+		snprintf(moved, sizeof(moved), " (moved to another device in %.1f s)", r->move);
 	if (log_level() == LOG_QUIET)
 		return;
 	n = snprintf(text, sizeof(text),
 		     "hale: opencl: %lu errors in device memory, %lu recovered%s; %lu epochs, %lu "
 		     "checkpoints; overhead %.2f %% of %.1f s\n",
-		     (unsigned long)r->errors, (unsigned long)r->recoveries,
-		     r->moves ? " (moved to another device)" : "", (unsigned long)r->epochs,
-		     (unsigned long)r->checkpoints, overhead(wall), wall);
+		     (unsigned long)r->errors, (unsigned long)r->recoveries, moved,
+		     (unsigned long)r->epochs, (unsigned long)r->checkpoints, overhead(wall), wall);
 	if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
 		return; /* nobody listens any more */
 }

@@ -97,21 +97,40 @@ static hale_status_t take_dir(struct ocl_settings *s, const char *value, struct 
 
 static hale_status_t take_inject(struct ocl_settings *s, const char *value, struct error *err)
 {
-	char epoch[32];
-	const char *times = strncmp(value, "epoch:", 6) == 0 ? strchr(value + 6, ':') : NULL;
+	static const char *const phases[] = {[OCL_AT_EPOCH] = "epoch",
+					     [OCL_AT_CHECKPOINT] = "checkpoint",
+					     [OCL_AT_REPLAY] = "replay"};
+	char number[32];
+	size_t len = strcspn(value, ":"), phase = 0;
+	const char *times = value[len] ? strchr(value + len + 1, ':') : NULL;
 	long n = 0, count = 1;
-	bool good = strncmp(value, "epoch:", 6) == 0;
+	bool good;
 
+	while (phase < ARRAY_LEN(phases) &&
+	       (strlen(phases[phase]) != len || strncmp(phases[phase], value, len) != 0))
+		phase++;
+	good = phase < ARRAY_LEN(phases) && value[len];
 	if (good) {
-		snprintf(epoch, sizeof(epoch), "%.*s",
-			 times ? (int)(times - value - 6) : (int)sizeof(epoch) - 1, value + 6);
-		good = units_parse_int(epoch, 1, LONG_MAX, &n) &&
+		snprintf(number, sizeof(number), "%.*s",
+			 times ? (int)(times - value - len - 1) : (int)sizeof(number) - 1,
+			 value + len + 1);
+		good = units_parse_int(number, 1, LONG_MAX, &n) &&
 		       (!times || units_parse_int(times + 1, 1, LONG_MAX, &count));
 	}
 	if (!good)
-		return bad(err, "inject", "epoch:N or epoch:N:TIMES, each from 1 on", value);
+		return bad(err, "inject",
+			   "epoch:N, checkpoint:N or replay:N, or that with :TIMES, each from 1 on",
+			   value);
+	s->inject_at = (ocl_phase_t)phase;
 	s->inject_epoch = (uint64_t)n;
 	s->inject_times = (uint64_t)count;
+	return HALE_OK;
+}
+
+static hale_status_t take_log(struct ocl_settings *s, const char *value, struct error *err)
+{
+	if (!units_parse_bytes(value, &s->log_bytes) || s->log_bytes < 1 << 20)
+		return bad(err, "log", "a size of 1M or more", value);
 	return HALE_OK;
 }
 
@@ -133,19 +152,19 @@ static hale_status_t take(struct ocl_settings *s, char *pair, struct error *err)
 	static const struct {
 		const char *key;
 		hale_status_t (*take)(struct ocl_settings *, const char *, struct error *);
-	} keys[] = {{"check", take_check},  {"ckpt", take_ckpt},     {"opt", take_opt},
-		    {"dir", take_dir},	    {"inject", take_inject}, {"report", take_report},
-		    {"server", take_server}};
+	} keys[] = {{"check", take_check},   {"ckpt", take_ckpt},     {"opt", take_opt},
+		    {"dir", take_dir},	     {"inject", take_inject}, {"report", take_report},
+		    {"server", take_server}, {"log", take_log}};
 	char *equals = strchr(pair, '=');
 
 	for (size_t i = 0; equals && i < ARRAY_LEN(keys); i++)
 		if (strlen(keys[i].key) == (size_t)(equals - pair) &&
 		    strncmp(keys[i].key, pair, strlen(keys[i].key)) == 0)
 			return keys[i].take(s, equals + 1, err);
-	return error_set(
-	    err, HALE_ERR_ARGUMENT,
-	    "HALE_OPENCL: '%s' is none of check=, ckpt=, opt=, dir=, inject=, report=, server=",
-	    pair);
+	return error_set(err, HALE_ERR_ARGUMENT,
+			 "HALE_OPENCL: '%s' is none of check=, ckpt=, opt=, dir=, inject=, "
+			 "report=, server=, log=",
+			 pair);
 }
 
 hale_status_t ocl_settings_parse(const char *text, struct ocl_settings *s, struct error *err)
@@ -155,8 +174,11 @@ hale_status_t ocl_settings_parse(const char *text, struct ocl_settings *s, struc
 	char *copy = strdup(text ? text : "");
 	char *save = NULL;
 
-	*s = (struct ocl_settings){
-	    .check = OCL_CHECK_NVML, .when = OCL_CKPT_AUTO, .opt = OCL_OPT_ALL, .server = true};
+	*s = (struct ocl_settings){.check = OCL_CHECK_NVML,
+				   .when = OCL_CKPT_AUTO,
+				   .opt = OCL_OPT_ALL,
+				   .server = true,
+				   .log_bytes = 4ull << 30};
 	snprintf(s->dir, sizeof(s->dir), "%s", tmp && *tmp ? tmp : "/tmp");
 	if (!copy)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");

@@ -35,6 +35,13 @@ enum {
 	OCL_OPT_ALL = (1 << 8) - 1,
 };
 
+/* What a check for errors is of. */
+typedef enum ocl_phase {
+	OCL_AT_EPOCH,	   /* data are about to reach the program; as an injection: any */
+	OCL_AT_CHECKPOINT, /* it is valid if there were none meanwhile */
+	OCL_AT_REPLAY,	   /* commands have been repeated */
+} ocl_phase_t;
+
 struct ocl_settings {
 	ocl_check_t check;
 	char file[PATH_MAX]; /* OCL_CHECK_FILE */
@@ -43,7 +50,9 @@ struct ocl_settings {
 	double every_seconds;
 	unsigned opt; /* OCL_OPT_… */
 	char dir[PATH_MAX];
-	uint64_t inject_epoch; /* 0: none */
+	uint64_t log_bytes; /* of host data in the log at most */
+	ocl_phase_t inject_at;
+	uint64_t inject_epoch; /* or checkpoint, or replay; 0: none */
 	uint64_t inject_times;
 	char report[PATH_MAX]; /* empty: none */
 	bool server;	       /* the runtime in a process of its own; what hale run goes by */

@@ -54,6 +54,10 @@ static void every_key_is_understood(void **state)
 	assert_int_equal(good("ckpt=epochs:12").every_epochs, 12);
 	assert_int_equal(good("ckpt=every-epoch").every_epochs, 1);
 	assert_int_equal(good("inject=epoch:3").inject_times, 1);
+	assert_int_equal(good("inject=checkpoint:3").inject_at, OCL_AT_CHECKPOINT);
+	assert_int_equal(good("inject=replay:2:5").inject_at, OCL_AT_REPLAY);
+	assert_int_equal(good("inject=replay:2:5").inject_times, 5);
+	assert_int_equal(good("log=64M").log_bytes, 64 << 20);
 }
 
 static void without_cs_every_epoch_is_saved_unless_told(void **state)
@@ -84,6 +88,10 @@ static void what_is_wrong_is_named(void **state)
 					    "inject=7",
 					    "inject=epoch:1:0",
 					    "inject=epoch:1:",
+					    "inject=checkpoint",
+					    "inject=epochs:1",
+					    "log=1k",
+					    "log=much",
 					    "report=",
 					    "colour=red",
 					    "check",

@@ -9,7 +9,6 @@ enum { WAITS_MAX = 64 };
 
 /* More than this in the log closes an epoch, whether the program synchronises or not. */
 static const uint64_t entries_max = 1u << 18;
-static const uint64_t host_max = 4ull << 30;
 
 struct waits {
 	cl_uint count;
@@ -250,23 +249,31 @@ static void event_add(struct domain *d, struct queue *q, struct entry *e, cl_eve
 	ev->ours_too = ours_too;
 }
 
+static bool is_long(const struct domain *d)
+{
+	return d->entries >= entries_max || d->host_bytes + d->spilled >= ocl.set.log_bytes;
+}
+
 /* Too much in the log: an epoch ends now, whatever the program does. */
 static void bound_log(struct domain *d)
 {
-	if (LIKELY(d->entries < entries_max && d->host_bytes < host_max))
+	if (LIKELY(!is_long(d)))
 		return;
 	if (ocl_domain_gated(d) || d->late)
 		return;
 	d->late = true;
 	ocl_epoch_force(d);
 	d->late = false;
-	if (d->entries >= entries_max && !d->unprotected) {
-		log_warn("opencl: %lu commands can't be kept any longer without a checkpoint; an "
-			 "error before the next one can't be mended",
-			 (unsigned long)d->entries);
-		d->unprotected = true;
-		ocl_log_clear(d);
-	}
+	if (!is_long(d))
+		return;
+	if (!d->unprotected)
+		log_warn("opencl: %lu commands with %lu MiB of the program's data can't be kept "
+			 "any longer without a checkpoint; an error before the next one can't be "
+			 "mended",
+			 (unsigned long)d->entries,
+			 (unsigned long)((d->host_bytes + d->spilled) >> 20));
+	d->unprotected = true;
+	ocl_log_clear(d);
 }
 
 /* ---- the whole ---- */

@@ -5,7 +5,8 @@
  * to a read-only buffer. ocl_misc endless STEPS: commands without any synchronisation. ocl_misc
  * image, svm, parts (sub-devices; parts GO: in the middle it waits for a file GO). ocl_misc once
  * STEPS: every callback is called once, whatever happens meanwhile. ocl_misc left GO: callbacks for
- * what never happens, since the runtime ends before there is a file GO. */
+ * what never happens, since the runtime ends before there is a file GO. ocl_misc enormous STEPS
+ * MIB: as much host data as that in one log. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdio.h>
@@ -208,6 +209,28 @@ static void endless(int steps)
 			launch(a, b);
 	}
 	show_sum(a);
+}
+
+/* Host data that nothing waits for but its own copies: steps times mib MiB. */
+static void enormous(int steps, int mib)
+{
+	size_t bytes = (size_t)mib << 20;
+	unsigned *host = malloc(bytes);
+	unsigned sum_of = 2166136261u;
+	cl_mem a = buffer(CL_MEM_READ_WRITE, bytes, NULL),
+	       b = buffer(CL_MEM_READ_WRITE, bytes, NULL);
+
+	for (int s = 0; s < steps; s++) {
+		for (size_t i = 0; i < bytes / 4; i += 512)
+			host[i] = (unsigned)s * 31 + (unsigned)i;
+		OK(clEnqueueWriteBuffer(queue, s % 2 ? a : b, CL_TRUE, 0, bytes, host, 0, NULL,
+					NULL));
+		launch(a, b);
+	}
+	OK(clEnqueueReadBuffer(queue, a, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+	for (size_t i = 0; i < bytes / 4; i++)
+		sum_of = (sum_of ^ host[i]) * 16777619u;
+	printf("%08x\n", sum_of);
 }
 
 static void image(void)
@@ -459,6 +482,8 @@ int main(int argc, char **argv)
 		liar();
 	else if (strcmp(what, "endless") == 0)
 		endless(argc > 2 ? atoi(argv[2]) : 1000);
+	else if (strcmp(what, "enormous") == 0)
+		enormous(argc > 2 ? atoi(argv[2]) : 40, argc > 3 ? atoi(argv[3]) : 1);
 	else if (strcmp(what, "image") == 0)
 		image();
 	else if (strcmp(what, "svm") == 0)

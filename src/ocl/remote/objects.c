@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts, queues, samplers. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
@@ -34,6 +35,7 @@ struct context_callback {
 	struct callback b;
 	void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
 	void *data;
+	_Atomic bool done; /* it has been called, or the context is gone: who is second frees it */
 };
 
 static void tell_context(struct callback *self, int32_t status)
@@ -41,6 +43,16 @@ static void tell_context(struct callback *self, int32_t status)
 	struct context_callback *b = (struct context_callback *)self;
 
 	b->notify("hale: the process with the OpenCL runtime has ended", NULL, 0, b->data);
+	if (atomic_exchange(&b->done, true))
+		free(b);
+}
+
+void notify_end(struct callback *self)
+{
+	struct context_callback *b = (struct context_callback *)self;
+
+	if (callback_remove(self) || atomic_exchange(&b->done, true))
+		free(b);
 }
 
 static void notify_later(struct stub *s,

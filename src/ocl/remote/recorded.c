@@ -246,136 +246,98 @@ static cl_int CL_API_CALL barrier(cl_command_buffer_khr b, cl_command_queue queu
 	return keep(b, &c, OP_MARKER, CL_COMMAND_BARRIER, points, point, made);
 }
 
-static bool is_inside(const struct stub *m, size_t offset, size_t size)
+static bool is_inside(const void *mem, size_t offset, size_t size)
 {
+	const struct stub *m = mem;
+
 	return offset <= m->mem.size && size <= m->mem.size - offset;
 }
 
-static cl_int CL_API_CALL copy(cl_command_buffer_khr b, cl_command_queue queue, cl_mem src,
-			       cl_mem dst, size_t from, size_t to, size_t size, POINTS)
+static cl_int wrong_copy(cl_mem src, cl_mem dst, size_t from, size_t to, size_t size)
 {
-	struct call c = {0};
-	struct stub *q;
-	cl_int status = CL_SUCCESS;
-	cl_command_queue of = begin(b, queue, changeable, &status);
-
-	if (of)
-		status = put_copy(&c, of, src, dst, from, to, size, &q);
-	if (status != CL_SUCCESS)
-		return status;
-	if (size == 0 || !is_inside((struct stub *)src, from, size) ||
-	    !is_inside((struct stub *)dst, to, size))
+	if (size == 0 || !is_inside(src, from, size) || !is_inside(dst, to, size))
 		return CL_INVALID_VALUE;
-	if (src == dst && from < to + size && to < from + size)
-		return CL_MEM_COPY_OVERLAP;
-	return keep_with(b, src, dst, &c, OP_COPY, CL_COMMAND_COPY_BUFFER, points, point, made);
+	return src == dst && from < to + size && to < from + size ? CL_MEM_COPY_OVERLAP
+								  : CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL copy_rect(cl_command_buffer_khr b, cl_command_queue queue, cl_mem src,
-				    cl_mem dst, const size_t *from, const size_t *to,
-				    const size_t *region, size_t src_row, size_t src_slice,
-				    size_t dst_row, size_t dst_slice, POINTS)
+static cl_int wrong_fill(cl_mem mem, size_t bytes, size_t offset, size_t size)
 {
-	size_t pitch[4] = {src_row, src_slice, dst_row, dst_slice};
-	struct call c = {0};
-	struct stub *q;
-	cl_int status = CL_SUCCESS;
-	cl_command_queue of = begin(b, queue, changeable, &status);
-
-	if (of)
-		status = put_copy_rect(&c, of, src, dst, from, to, region, pitch, &q);
-	if (status != CL_SUCCESS)
-		return status;
-	return keep_with(b, src, dst, &c, OP_COPY_RECT, CL_COMMAND_COPY_BUFFER_RECT, points, point,
-			 made);
+	return bytes == 0 || (bytes & (bytes - 1)) || offset % bytes || size % bytes ||
+		       !is_inside(mem, offset, size)
+		   ? CL_INVALID_VALUE
+		   : CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL buffer_to_image(cl_command_buffer_khr b, cl_command_queue queue,
-					  cl_mem src, cl_mem dst, size_t from, const size_t *to,
-					  const size_t *region, POINTS)
-{
-	struct call c = {0};
-	struct stub *q;
-	cl_int status = CL_SUCCESS;
-	cl_command_queue of = begin(b, queue, changeable, &status);
+/* clang-format off */
+/* NOLINTBEGIN(bugprone-macro-parentheses): lists of parameters can't have them */
+#define WITH(...) __VA_ARGS__
 
-	if (of)
-		status = put_image_and_buffer(&c, of, src, dst, to, region, from, &q);
-	if (status != CL_SUCCESS)
-		return status;
-	return keep_with(b, src, dst, &c, OP_BUFFER_TO_IMAGE, CL_COMMAND_COPY_BUFFER_TO_IMAGE,
-			 points, point, made);
-}
+/* A function that records a command between src and dst: the request is described as for an
+ * enqueue, then what only the runtime would say of it is looked at. */
+#define RECORDS(name, parameters, describe, wrong, src, dst, op, type)                             \
+	static cl_int CL_API_CALL name(cl_command_buffer_khr b, cl_command_queue queue,            \
+				       parameters, POINTS)                                         \
+	{                                                                                          \
+		struct call c = {0};                                                               \
+		struct stub *q;                                                                    \
+		cl_int status = CL_SUCCESS;                                                        \
+		cl_command_queue of = begin(b, queue, changeable, &status);                        \
+												   \
+		if (of)                                                                            \
+			status = describe;                                                         \
+		if (status == CL_SUCCESS)                                                          \
+			status = wrong;                                                            \
+		if (status != CL_SUCCESS)                                                          \
+			return status;                                                             \
+		return keep_with(b, src, dst, &c, op, type, points, point, made);                  \
+	}
 
-static cl_int CL_API_CALL copy_image(cl_command_buffer_khr b, cl_command_queue queue, cl_mem src,
-				     cl_mem dst, const size_t *from, const size_t *to,
-				     const size_t *region, POINTS)
-{
-	struct call c = {0};
-	struct stub *q;
-	cl_int status = CL_SUCCESS;
-	cl_command_queue of = begin(b, queue, changeable, &status);
+RECORDS(copy,
+	WITH(cl_mem src, cl_mem dst, size_t from, size_t to, size_t size),
+	put_copy(&c, of, src, dst, from, to, size, &q),
+	wrong_copy(src, dst, from, to, size),
+	src, dst, OP_COPY, CL_COMMAND_COPY_BUFFER)
 
-	if (of)
-		status = put_copy_image(&c, of, src, dst, from, to, region, &q);
-	if (status != CL_SUCCESS)
-		return status;
-	return keep_with(b, src, dst, &c, OP_COPY_IMAGE, CL_COMMAND_COPY_IMAGE, points, point,
-			 made);
-}
+RECORDS(copy_rect,
+	WITH(cl_mem src, cl_mem dst, const size_t *from, const size_t *to, const size_t *region,
+	     size_t src_row, size_t src_slice, size_t dst_row, size_t dst_slice),
+	put_copy_rect(&c, of, src, dst, from, to, region,
+		      (size_t[4]){src_row, src_slice, dst_row, dst_slice}, &q),
+	CL_SUCCESS,
+	src, dst, OP_COPY_RECT, CL_COMMAND_COPY_BUFFER_RECT)
 
-static cl_int CL_API_CALL image_to_buffer(cl_command_buffer_khr b, cl_command_queue queue,
-					  cl_mem src, cl_mem dst, const size_t *from,
-					  const size_t *region, size_t to, POINTS)
-{
-	struct call c = {0};
-	struct stub *q;
-	cl_int status = CL_SUCCESS;
-	cl_command_queue of = begin(b, queue, changeable, &status);
+RECORDS(buffer_to_image,
+	WITH(cl_mem src, cl_mem dst, size_t from, const size_t *to, const size_t *region),
+	put_image_and_buffer(&c, of, src, dst, to, region, from, &q),
+	CL_SUCCESS,
+	src, dst, OP_BUFFER_TO_IMAGE, CL_COMMAND_COPY_BUFFER_TO_IMAGE)
 
-	if (of)
-		status = put_image_and_buffer(&c, of, src, dst, from, region, to, &q);
-	if (status != CL_SUCCESS)
-		return status;
-	return keep_with(b, src, dst, &c, OP_IMAGE_TO_BUFFER, CL_COMMAND_COPY_IMAGE_TO_BUFFER,
-			 points, point, made);
-}
+RECORDS(copy_image,
+	WITH(cl_mem src, cl_mem dst, const size_t *from, const size_t *to, const size_t *region),
+	put_copy_image(&c, of, src, dst, from, to, region, &q),
+	CL_SUCCESS,
+	src, dst, OP_COPY_IMAGE, CL_COMMAND_COPY_IMAGE)
 
-static cl_int CL_API_CALL fill(cl_command_buffer_khr b, cl_command_queue queue, cl_mem mem,
-			       const void *pattern, size_t bytes, size_t offset, size_t size,
-			       POINTS)
-{
-	struct call c = {0};
-	struct stub *q;
-	cl_int status = CL_SUCCESS;
-	cl_command_queue of = begin(b, queue, changeable, &status);
+RECORDS(image_to_buffer,
+	WITH(cl_mem src, cl_mem dst, const size_t *from, const size_t *region, size_t to),
+	put_image_and_buffer(&c, of, src, dst, from, region, to, &q),
+	CL_SUCCESS,
+	src, dst, OP_IMAGE_TO_BUFFER, CL_COMMAND_COPY_IMAGE_TO_BUFFER)
 
-	if (of)
-		status = put_fill(&c, of, mem, pattern, bytes, offset, size, &q);
-	if (status != CL_SUCCESS)
-		return status;
-	if (bytes == 0 || (bytes & (bytes - 1)) || offset % bytes || size % bytes ||
-	    !is_inside((struct stub *)mem, offset, size))
-		return CL_INVALID_VALUE;
-	return keep_with(b, mem, mem, &c, OP_FILL, CL_COMMAND_FILL_BUFFER, points, point, made);
-}
+RECORDS(fill,
+	WITH(cl_mem mem, const void *pattern, size_t bytes, size_t offset, size_t size),
+	put_fill(&c, of, mem, pattern, bytes, offset, size, &q),
+	wrong_fill(mem, bytes, offset, size),
+	mem, mem, OP_FILL, CL_COMMAND_FILL_BUFFER)
 
-static cl_int CL_API_CALL fill_image(cl_command_buffer_khr b, cl_command_queue queue, cl_mem mem,
-				     const void *colour, const size_t *origin, const size_t *region,
-				     POINTS)
-{
-	struct call c = {0};
-	struct stub *q;
-	cl_int status = CL_SUCCESS;
-	cl_command_queue of = begin(b, queue, changeable, &status);
-
-	if (of)
-		status = put_fill_image(&c, of, mem, colour, origin, region, &q);
-	if (status != CL_SUCCESS)
-		return status;
-	return keep_with(b, mem, mem, &c, OP_FILL_IMAGE, CL_COMMAND_FILL_IMAGE, points, point,
-			 made);
-}
+RECORDS(fill_image,
+	WITH(cl_mem mem, const void *colour, const size_t *origin, const size_t *region),
+	put_fill_image(&c, of, mem, colour, origin, region, &q),
+	CL_SUCCESS,
+	mem, mem, OP_FILL_IMAGE, CL_COMMAND_FILL_IMAGE)
+/* NOLINTEND(bugprone-macro-parentheses) */
+/* clang-format on */
 
 static cl_int wrong_launch(const struct stub *s, const struct stub *k, cl_uint dims,
 			   const size_t *global)
@@ -567,7 +529,7 @@ void *recorded_function(const char *name)
 		const char *name;
 		void (*f)(void);
 	} all[] = {
-#define F(name, f) {"cl" name "KHR", (void (*)(void))f}
+#define F(name, f) {"cl" name "KHR", (void (*)(void))(f)}
 	    F("CreateCommandBuffer", create),
 	    F("FinalizeCommandBuffer", finalize),
 	    F("RetainCommandBuffer", retain),

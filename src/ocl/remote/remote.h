@@ -202,6 +202,8 @@ cl_int CL_API_CALL remote_get_devices(cl_platform_id p, cl_device_type type, cl_
 				      cl_device_id *list, cl_uint *count);
 /* Makes the object that c describes; NULL and *status when the server refuses. */
 void *remote_make(struct stub *s, struct call *c, wire_op_t op, cl_int *status);
+/* The context of this callback is gone. */
+void notify_end(struct callback *b);
 /* Device numbers: the list's, or 0 of them. */
 void put_devices(struct call *c, cl_uint count, const cl_device_id *list);
 struct stub **device_list(cl_uint count, const cl_device_id *list);

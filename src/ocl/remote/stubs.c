@@ -120,9 +120,8 @@ static void free_parts(struct stub *s)
 		if (s->mem.window)
 			munmap(s->mem.window, s->mem.size);
 	}
-	/* one that has just been taken to be called is left to that call */
-	if (s->kind == STUB_CONTEXT && s->notify && callback_remove(s->notify))
-		free(s->notify);
+	if (s->kind == STUB_CONTEXT && s->notify)
+		notify_end(s->notify);
 	if (s->kind == STUB_RECORDED)
 		recorded_free(s);
 	if (s->kind == STUB_KERNEL)

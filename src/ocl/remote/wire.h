@@ -128,12 +128,12 @@ struct wire_callback {
 	int32_t status;
 };
 
-struct wire {
+/* What each side writes has cache lines of its own. */
+struct wire { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	uint32_t magic, client_pid;
 	_Atomic uint32_t ready; /* 1: the server runs; 2: it can't; a futex */
 	_Atomic uint32_t server_pid;
-	uint64_t svm_base, svm_bytes; /* where shared virtual memory is mapped; 0 bytes: not */
-	char trouble[256];	      /* why it can't */
+	char trouble[256];	   /* why it can't */
 	_Atomic int32_t deferred;  /* the first error of a request without reply; taken by waits */
 	_Atomic uint32_t sleeping; /* the server sleeps on bell */
 	_Atomic uint32_t bell;	   /* a futex */
@@ -143,6 +143,7 @@ struct wire {
 	_Alignas(64) _Atomic uint64_t tail; /* bytes carried out */
 	_Atomic uint32_t callback_bell;
 	_Atomic uint64_t callback_head, callback_tail;
+	uint64_t svm_base, svm_bytes; /* where shared virtual memory is mapped; 0 bytes: not */
 	struct wire_callback callback[WIRE_CALLBACKS];
 	struct wire_reply reply[WIRE_SLOTS];
 	_Alignas(64) char ring[WIRE_RING];
