@@ -26,6 +26,7 @@ enum {
 	READS_AT_ONCE = 8,
 	FEW = 4,	      /* connections that poll is asked about */
 	AWAKE = 64,	      /* rounds that bring something before epoll stops looking */
+	IDLE_NS = 100,	      /* after a round that brought nothing */
 	ROUNDS_PER_LOOK = 32, /* at what happens rarely: connections that come */
 	RTO_MAX_MS = 1000,
 };
@@ -334,19 +335,32 @@ static void watch(bool on)
 		tcp_conn_watch(tcp.live[i]);
 }
 
+/* A look in vain takes the socket's memory away from the core of whoever is about to write there,
+ * and what other channels bring waits for it. */
+static bool looked_just_now(void)
+{
+	return tcp.idle_at && clock_ns() - tcp.idle_at < IDLE_NS;
+}
+
 static int tcp_progress(void)
 {
+	bool more = false;
 	tcp.moved = 0;
+	if (looked_just_now())
+		return 0;
 	tcp.corked = true;
 	for (uint32_t i = 0; i < tcp.nlive; i++)
-		if (tcp.live[i]->more)
+		if (tcp.live[i]->more) {
+			more = true;
 			read_on(tcp.live[i]);
+		}
 	if (!tcp.watching)
 		look_at_few();
 	if (tcp.watching || tcp.hands || ++tcp.rounds % ROUNDS_PER_LOOK == 0)
 		look();
 	if (tcp.moved && tcp.watching && tcp.nlive <= FEW && ++tcp.brought == AWAKE)
 		watch(false);
+	tcp.idle_at = tcp.moved || more ? 0 : clock_ns();
 	return tcp.moved;
 }
 

@@ -190,6 +190,7 @@ extern struct tcp {
 	unsigned rounds;	/* of progress, since the last look at epoll */
 	unsigned brought;	/* rounds in which something came, since the last sleep */
 	unsigned char *scratch; /* what has just been read */
+	uint64_t idle_at;	/* when a round last brought nothing; 0: the last one did */
 	bool corked;		/* datagrams wait for flush, and leave together */
 	int moved;
 } tcp;
