@@ -22,106 +22,9 @@
 #include "base/base.h"
 #include "image/live.h"
 #include "image/live_wire.h"
+#include "image/test/live_pair.h"
 #include "image/test/live_roles.h"
-#include "image/test/relay.h"
 #include "image/test/scenario.h"
-
-/* ---- around them ---- */
-
-static int set_up(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-	if (!f)
-		return -1;
-	strcpy(f->dir, "/tmp/hale-live-test-XXXXXX");
-	if (!mkdtemp(f->dir))
-		return -1;
-	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-	char command[PATH_LEN + 16];
-	snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-	int rc = system(command);
-	if (f->source > 0 && f->source_status < 0)
-		kill(f->source, SIGKILL);
-	if (f->sink > 0 && f->sink_status < 0)
-		kill(f->sink, SIGKILL);
-	free(f);
-	return rc;
-}
-
-static pid_t spawn(struct fixture *f, const char *role, const char *scenario, const char *how,
-		   int stream, int out)
-{
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (pid)
-		return pid;
-	dup2(out, 1);
-	dup2(out, 2);
-	dup2(stream, 100);
-	dup2(100, STREAM_FD);
-	for (int fd = STREAM_FD + 1; fd < 1024; fd++)
-		close(fd);
-	close(0);
-	open("/dev/null", O_RDONLY);
-	setenv("T_ROLE", role, 1);
-	setenv("T_SCENARIO", scenario, 1);
-	setenv("T_FOLDER", f->dir, 1);
-	setenv("T_MODE", how, 1);
-	if (strstr(how, "hash"))
-		setenv("HALE_TRACK", "hash", 1);
-	alarm(60);
-	personality(ADDR_NO_RANDOMIZE);
-	execl("/proc/thread-self/exe", "live_test", NULL);
-	_exit(127);
-}
-
-static void read_out(struct fixture *f)
-{
-	size_t n = strlen(f->said);
-	for (ssize_t k; n < sizeof(f->said) - 1 &&
-			(k = read(f->out, f->said + n, sizeof(f->said) - 1 - n)) > 0;)
-		n += (size_t)k;
-	f->said[n] = 0;
-}
-
-static void start(struct fixture *f, const char *scenario, const char *how, bool relayed)
-{
-	int a[2], b[2], out[2];
-	memset(f->said, 0, sizeof(f->said));
-	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b), 0);
-	f->sink = spawn(f, "sink", scenario, how, relayed ? b[1] : a[1], out[1]);
-	f->source = spawn(f, "source", scenario, how, a[0], out[1]);
-	f->source_status = f->sink_status = -1;
-	close(a[0]);
-	close(b[1]);
-	close(out[1]);
-	f->source_fd = a[1];
-	f->sink_fd = b[0];
-	f->out = out[0];
-	if (!relayed) {
-		close(f->source_fd);
-		close(f->sink_fd);
-		f->source_fd = f->sink_fd = -1;
-	}
-}
-
-static void wait_both(struct fixture *f)
-{
-	read_out(f);
-	close(f->out);
-	if (f->source_status < 0)
-		assert_int_equal(waitpid(f->source, &f->source_status, 0), f->source);
-	if (f->sink_status < 0)
-		assert_int_equal(waitpid(f->sink, &f->sink_status, 0), f->sink);
-}
 
 #define EXITED(status, code) (WIFEXITED(status) && WEXITSTATUS(status) == (code))
 
@@ -136,8 +39,8 @@ static void expect_statuses(struct fixture *f, int source, int sink)
 static void moves(void **state, const char *scenario, const char *how)
 {
 	struct fixture *f = *state;
-	start(f, scenario, how, false);
-	wait_both(f);
+	pair_start(f, scenario, how, false);
+	pair_wait(f);
 	expect_statuses(f, EXIT_MOVED, 0);
 }
 
@@ -179,8 +82,8 @@ static uint64_t result_of(struct fixture *f)
 static void the_result_is_that_of_an_undisturbed_run(void **state)
 {
 	struct fixture *f = *state;
-	start(f, "busy", "alone", false);
-	wait_both(f); /* the sink ends since nobody speaks to it */
+	pair_start(f, "busy", "alone", false);
+	pair_wait(f); /* the sink ends since nobody speaks to it */
 	assert_true(EXITED(f->source_status, 0) && EXITED(f->sink_status, HALE_ERR_LINK));
 	uint64_t expected = result_of(f);
 	moves(state, "busy", "direct");
@@ -195,8 +98,8 @@ static void a_clone_and_its_original_both_run(void **state)
 	static const char *const scenario[] = {"private_memory", "computing_threads", "changing",
 					       "pipes_and_counters"};
 	for (size_t i = 0; i < ARRAY_LEN(scenario); i++) {
-		start(f, scenario[i], "direct clone", false);
-		wait_both(f);
+		pair_start(f, scenario[i], "direct clone", false);
+		pair_wait(f);
 		expect_statuses(f, 0, 0);
 		assert_null(strstr(f->said, "stays"));
 	}
@@ -216,10 +119,10 @@ static void by_file(struct fixture *f, const char *scenario, const char *how)
 	f->out = out[0];
 	f->sink_status = 0;
 	f->source_status = -1;
-	f->source = spawn(f, "source", scenario, how, fd, out[1]);
+	f->source = pair_spawn(f, "source", scenario, how, fd, out[1]);
 	close(out[1]);
 	close(fd);
-	wait_both(f);
+	pair_wait(f);
 }
 
 static void from_file(struct fixture *f, const char *scenario, const char *how)
@@ -234,10 +137,10 @@ static void from_file(struct fixture *f, const char *scenario, const char *how)
 	f->out = out[0];
 	f->source_status = 0;
 	f->sink_status = -1;
-	f->sink = spawn(f, "sink", scenario, how, fd, out[1]);
+	f->sink = pair_spawn(f, "sink", scenario, how, fd, out[1]);
 	close(out[1]);
 	close(fd);
-	wait_both(f);
+	pair_wait(f);
 }
 
 static void a_stream_may_be_a_file(void **state)
@@ -269,9 +172,9 @@ static void a_stream_may_be_a_file(void **state)
 static void with_fault(struct fixture *f, const char *scenario, const char *how,
 		       const struct fault *fault)
 {
-	start(f, scenario, how, true);
+	pair_start(f, scenario, how, true);
 	relay(f, fault, !strstr(how, "unknown") && !strstr(how, "direct"));
-	wait_both(f);
+	pair_wait(f);
 }
 
 static void a_relay_changes_nothing(void **state)
@@ -431,8 +334,8 @@ static void flipped_answers_are_found(void **state)
 static void children_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	start(f, "with_child", "direct", false);
-	wait_both(f);
+	pair_start(f, "with_child", "direct", false);
+	pair_wait(f);
 	assert_true(EXITED(f->source_status, 0));
 	assert_non_null(strstr(f->said, "has children"));
 }
@@ -440,8 +343,8 @@ static void children_are_refused(void **state)
 static void a_sink_without_memory_says_so(void **state)
 {
 	struct fixture *f = *state;
-	start(f, "private_memory", "direct small", false);
-	wait_both(f);
+	pair_start(f, "private_memory", "direct small", false);
+	pair_wait(f);
 	assert_true(EXITED(f->source_status, 0) && EXITED(f->sink_status, HALE_ERR_MEMORY));
 	assert_non_null(strstr(f->said, "there is no copy: "));
 }
@@ -453,7 +356,7 @@ static void expect_refusal(struct fixture *f, const void *bytes, size_t len, int
 	memset(f->said, 0, sizeof(f->said));
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
-	f->sink = spawn(f, "sink", "files", "", a[1], out[1]);
+	f->sink = pair_spawn(f, "sink", "files", "", a[1], out[1]);
 	f->sink_status = -1;
 	f->source_status = 0;
 	f->out = out[0];
@@ -461,7 +364,7 @@ static void expect_refusal(struct fixture *f, const void *bytes, size_t len, int
 	close(out[1]);
 	assert_true(relay_write(a[0], bytes, len));
 	shutdown(a[0], SHUT_WR);
-	wait_both(f);
+	pair_wait(f);
 	close(a[0]);
 	if (!EXITED(f->sink_status, code))
 		print_error("%x: %s\n", f->sink_status, f->said);
@@ -526,7 +429,7 @@ int main(int argc, char **argv)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		return scenario_run(all, ARRAY_LEN(all), scenario);
 	}
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define T(f) cmocka_unit_test_setup_teardown(f, pair_set_up, pair_tear_down)
 	const struct CMUnitTest tests[] = {
 	    T(private_memory_moves),
 	    T(file_mappings_move),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The language of rules: a scanner, and a function for each line of this grammar.
+/* The language of rules: a function for each line of this grammar.
  *
  *   rule    = [ "rule" NAME ] "when" names clause* "do" steps [ "else" steps ] tail*
  *   names   = NAME { ("," | "or") NAME }                      with * and ?
@@ -13,162 +13,11 @@
  * Line ends are blanks; # begins a comment.
  */
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
-#include "rules/private.h"
-
-typedef enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_TEXT, TOKEN_MARK, TOKEN_BAD } token_kind_t;
-
-struct parser {
-	const char *name; /* of the file */
-	const char *at, *end;
-	int line; /* of the token */
-	int next_line;
-	token_kind_t kind;
-	char text[RULES_TEXT_MAX]; /* of the token */
-	struct rules *rules;
-	struct error *err;
-	bool failed;
-};
-
-/* Always false, so that `return fail(…)` reads well. Only the first is kept. */
-static bool __attribute__((format(printf, 2, 3))) fail(struct parser *p, const char *fmt, ...)
-{
-	char what[360];
-	va_list ap;
-
-	if (p->failed)
-		return false;
-	p->failed = true;
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	error_set(p->err, HALE_ERR_ARGUMENT, "%s:%d: %s", p->name, p->line, what);
-	return false;
-}
-
-static bool word_char(char c)
-{
-	return isalnum((unsigned char)c) || (c && strchr("_.*?%/@+-", c));
-}
-
-static void skip_blanks(struct parser *p)
-{
-	while (p->at < p->end) {
-		if (*p->at == '#') {
-			while (p->at < p->end && *p->at != '\n')
-				p->at++;
-		} else if (*p->at == '\n') {
-			p->next_line++;
-			p->at++;
-		} else if (*p->at == ' ' || *p->at == '\t' || *p->at == '\r') {
-			p->at++;
-		} else {
-			return;
-		}
-	}
-}
-
-static void scan_text(struct parser *p)
-{
-	size_t n = 0;
-
-	p->kind = TOKEN_TEXT;
-	for (p->at++; p->at < p->end && *p->at != '"' && *p->at != '\n'; p->at++) {
-		if (*p->at == '\\' && p->at + 1 < p->end && (p->at[1] == '"' || p->at[1] == '\\'))
-			p->at++;
-		if (!*p->at || n + 1 >= sizeof(p->text)) {
-			p->kind = TOKEN_BAD;
-			fail(p, "a quoted text has at most %zu bytes, and none that is zero",
-			     sizeof(p->text) - 1);
-			return;
-		}
-		p->text[n++] = *p->at;
-	}
-	p->text[n] = 0;
-	if (p->at >= p->end || *p->at != '"') {
-		p->kind = TOKEN_BAD;
-		fail(p, "the quoted text is not closed on its line");
-		return;
-	}
-	p->at++;
-}
-
-static void scan_word(struct parser *p)
-{
-	size_t n = 0;
-
-	p->kind = TOKEN_WORD;
-	for (; p->at < p->end && word_char(*p->at); p->at++) {
-		if (n + 1 >= RULES_WORD_MAX) {
-			p->kind = TOKEN_BAD;
-			fail(p, "a word has at most %d characters", RULES_WORD_MAX - 1);
-			return;
-		}
-		p->text[n++] = *p->at;
-	}
-	p->text[n] = 0;
-}
-
-static void advance(struct parser *p)
-{
-	if (p->failed) {
-		p->kind = TOKEN_BAD;
-		return;
-	}
-	skip_blanks(p);
-	p->line = p->next_line;
-	p->text[0] = 0;
-	if (p->at >= p->end) {
-		p->kind = TOKEN_END;
-		snprintf(p->text, sizeof(p->text), "the end of the file");
-	} else if (*p->at == '"') {
-		scan_text(p);
-	} else if (word_char(*p->at)) {
-		scan_word(p);
-	} else if (*p->at == ',' || *p->at == '>') {
-		p->kind = TOKEN_MARK;
-		p->text[0] = *p->at++;
-		p->text[1] = 0;
-		if (p->text[0] == '>' && p->at < p->end && *p->at == '=') {
-			snprintf(p->text, sizeof(p->text), ">=");
-			p->at++;
-		}
-	} else {
-		unsigned char c = (unsigned char)*p->at;
-		p->kind = TOKEN_BAD;
-		if (isprint(c))
-			fail(p, "'%c' has no meaning here", c);
-		else
-			fail(p, "a byte 0x%02x has no meaning here", c);
-	}
-}
-
-static bool at_word(const struct parser *p, const char *word)
-{
-	return p->kind == TOKEN_WORD && !strcmp(p->text, word);
-}
-
-static bool at_mark(const struct parser *p, const char *mark)
-{
-	return p->kind == TOKEN_MARK && !strcmp(p->text, mark);
-}
-
-static bool take(struct parser *p, const char *word)
-{
-	if (!at_word(p, word))
-		return false;
-	advance(p);
-	return true;
-}
-
-static bool need(struct parser *p, const char *word)
-{
-	return take(p, word) || fail(p, "expected '%s' before '%.60s'", word, p->text);
-}
+#include "rules/scan.h"
 
 /* Words that begin something, and so can't be the name of an event: a forgotten one is found where
  * it is missing. */
@@ -187,17 +36,17 @@ static bool keyword(const char *word)
 static bool parse_word(struct parser *p, char *to, const char *what)
 {
 	if (p->kind != TOKEN_WORD || keyword(p->text))
-		return fail(p, "expected %s before '%.60s'", what, p->text);
+		return scan_fail(p, "expected %s before '%.60s'", what, p->text);
 	snprintf(to, RULES_WORD_MAX, "%.*s", RULES_WORD_MAX - 1, p->text);
-	advance(p);
+	scan_next(p);
 	return true;
 }
 
 static bool parse_seconds(struct parser *p, double *seconds)
 {
 	if (p->kind != TOKEN_WORD || !units_parse_seconds(p->text, seconds) || *seconds <= 0)
-		return fail(p, "expected a time such as 30s or 5min before '%.60s'", p->text);
-	advance(p);
+		return scan_fail(p, "expected a time such as 30s or 5min before '%.60s'", p->text);
+	scan_next(p);
 	return true;
 }
 
@@ -206,9 +55,9 @@ static bool parse_count(struct parser *p, long max, int *count)
 	long n;
 
 	if (p->kind != TOKEN_WORD || !units_parse_int(p->text, 1, max, &n))
-		return fail(p, "expected a number from 1 to %ld before '%.60s'", max, p->text);
+		return scan_fail(p, "expected a number from 1 to %ld before '%.60s'", max, p->text);
 	*count = (int)n;
-	advance(p);
+	scan_next(p);
 	return true;
 }
 
@@ -216,81 +65,82 @@ static bool parse_names(struct parser *p, struct rules_names *names)
 {
 	do {
 		if (names->count == RULES_NAMES_MAX)
-			return fail(p, "more than %d events in one list", RULES_NAMES_MAX);
+			return scan_fail(p, "more than %d events in one list", RULES_NAMES_MAX);
 		if (!parse_word(p, names->glob[names->count], "the name of an event"))
 			return false;
 		names->count++;
-		if (!at_mark(p, ",") && !at_word(p, "or"))
+		if (!scan_at_mark(p, ",") && !scan_at_word(p, "or"))
 			return true;
-		advance(p);
+		scan_next(p);
 	} while (true);
 }
 
 static bool parse_text(struct parser *p, char **text, const char *what)
 {
 	if (p->kind != TOKEN_TEXT || !p->text[0])
-		return fail(p, "expected %s in double quotes", what);
+		return scan_fail(p, "expected %s in double quotes", what);
 	free(*text);
 	*text = strdup(p->text);
-	advance(p);
-	return *text || fail(p, "out of memory");
+	scan_next(p);
+	return *text || scan_fail(p, "out of memory");
 }
 
 static bool parse_scope(struct parser *p, struct rule *r)
 {
 	char *percent;
 
-	if (take(p, "each")) {
+	if (scan_take(p, "each")) {
 		r->scope = SCOPE_EACH;
-		return need(p, "node");
+		return scan_need(p, "node");
 	}
-	if (take(p, "all")) {
+	if (scan_take(p, "all")) {
 		r->scope = SCOPE_PERCENT;
 		r->need = 100;
-		return need(p, "nodes");
+		return scan_need(p, "nodes");
 	}
 	percent = p->kind == TOKEN_WORD ? strchr(p->text, '%') : NULL;
 	if (percent && !percent[1]) {
 		*percent = 0;
 		r->scope = SCOPE_PERCENT;
-		return parse_count(p, 100, &r->need) && need(p, "of") && need(p, "nodes");
+		return parse_count(p, 100, &r->need) && scan_need(p, "of") && scan_need(p, "nodes");
 	}
 	r->scope = SCOPE_COUNT;
-	return parse_count(p, 1000000, &r->need) && need(p, "nodes");
+	return parse_count(p, 1000000, &r->need) && scan_need(p, "nodes");
 }
 
 static bool parse_clause(struct parser *p, struct rule *r)
 {
-	if (take(p, "in"))
+	if (scan_take(p, "in"))
 		return parse_word(p, r->space, "a namespace");
-	if (take(p, "at"))
+	if (scan_take(p, "at"))
 		return parse_word(p, r->node, "the name of a node");
-	if (take(p, "with"))
+	if (scan_take(p, "with"))
 		return parse_text(p, &r->payload, "a payload");
-	if (take(p, "until"))
+	if (scan_take(p, "until"))
 		return parse_names(p, &r->until);
-	if (take(p, "for"))
+	if (scan_take(p, "for"))
 		return parse_seconds(p, &r->hold);
-	if (take(p, "on"))
+	if (scan_take(p, "on"))
 		return parse_scope(p, r);
-	if (take(p, "severity")) {
-		if (at_mark(p, ">="))
-			advance(p);
+	if (scan_take(p, "severity")) {
+		if (scan_at_mark(p, ">="))
+			scan_next(p);
 		if (p->kind != TOKEN_WORD || !rules_severity_parse(p->text, &r->severity))
-			return fail(p, "expected INFO, WARNING, ERROR or FATAL before '%.60s'",
-				    p->text);
-		advance(p);
+			return scan_fail(p, "expected INFO, WARNING, ERROR or FATAL before '%.60s'",
+					 p->text);
+		scan_next(p);
 		return true;
 	}
 	if (p->kind == TOKEN_WORD && isdigit((unsigned char)p->text[0]))
-		return parse_count(p, RULES_COUNT_MAX, &r->count) && need(p, "within") &&
+		return parse_count(p, RULES_COUNT_MAX, &r->count) && scan_need(p, "within") &&
 		       parse_seconds(p, &r->within);
-	if (take(p, "within"))
+	if (scan_take(p, "within"))
 		return parse_seconds(p, &r->within);
-	return fail(p,
-		    "expected 'do', or one of in, severity, with, at, until, for, on, or a number, "
-		    "before '%.60s'",
-		    p->text);
+	return scan_fail(
+	    p,
+	    "expected 'do', or one of in, severity, with, at, until, for, on, or a number, "
+	    "before '%.60s'",
+	    p->text);
 }
 
 static bool parse_reason(struct parser *p, int *reason)
@@ -304,7 +154,7 @@ static bool parse_reason(struct parser *p, int *reason)
 		if (!strcmp(set->reasons[*reason], word))
 			return true;
 	if (set->reason_count == RULES_REASONS_MAX)
-		return fail(p, "more than %d different reasons", RULES_REASONS_MAX - 1);
+		return scan_fail(p, "more than %d different reasons", RULES_REASONS_MAX - 1);
 	memcpy(set->reasons[set->reason_count++], word, sizeof(word));
 	return true;
 }
@@ -322,23 +172,23 @@ static bool parse_do(struct parser *p, rules_do_t *what)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(simple); i++) {
-		if (take(p, simple[i].word)) {
+		if (scan_take(p, simple[i].word)) {
 			*what = simple[i].what;
 			return true;
 		}
 	}
-	if (take(p, "mark")) {
-		*what = at_word(p, "usable") ? RULES_MARK_USABLE : RULES_MARK_UNUSABLE;
-		return take(p, "usable") || need(p, "unusable");
+	if (scan_take(p, "mark")) {
+		*what = scan_at_word(p, "usable") ? RULES_MARK_USABLE : RULES_MARK_UNUSABLE;
+		return scan_take(p, "usable") || scan_need(p, "unusable");
 	}
-	if (take(p, "raise")) {
+	if (scan_take(p, "raise")) {
 		*what = RULES_RAISE_REDUNDANCY;
-		return need(p, "redundancy");
+		return scan_need(p, "redundancy");
 	}
-	return fail(p,
-		    "expected checkpoint, migrate, clone, mark unusable, mark usable, raise "
-		    "redundancy, run, webhook or mail before '%.60s'",
-		    p->text);
+	return scan_fail(p,
+			 "expected checkpoint, migrate, clone, mark unusable, mark usable, raise "
+			 "redundancy, run, webhook or mail before '%.60s'",
+			 p->text);
 }
 
 static bool parse_steps(struct parser *p, struct rule *r, struct rules_step *steps, int *count)
@@ -347,31 +197,31 @@ static bool parse_steps(struct parser *p, struct rule *r, struct rules_step *ste
 		struct rules_step *s = &steps[*count];
 
 		if (*count == RULES_ACTIONS_MAX)
-			return fail(p, "more than %d actions in one list", RULES_ACTIONS_MAX);
+			return scan_fail(p, "more than %d actions in one list", RULES_ACTIONS_MAX);
 		if (!parse_do(p, &s->what))
 			return false;
 		++*count; /* from here on its argument is freed with the rule */
 		s->amount = 1;
 		if (rules_do_needs_node(s->what) && r->scope != SCOPE_EACH)
-			return fail(p,
-				    "'%s' needs one node, and this rule is about several; "
-				    "leave 'on … nodes' out, or act on the job",
-				    rules_do_name(s->what));
+			return scan_fail(p,
+					 "'%s' needs one node, and this rule is about several; "
+					 "leave 'on … nodes' out, or act on the job",
+					 rules_do_name(s->what));
 		if (s->what == RULES_RUN && !parse_text(p, &s->argument, "a command"))
 			return false;
 		if (s->what == RULES_WEBHOOK && !parse_text(p, &s->argument, "a URL"))
 			return false;
 		if (s->what == RULES_MAIL && !parse_text(p, &s->argument, "an address"))
 			return false;
-		if (s->what == RULES_RAISE_REDUNDANCY && take(p, "by") &&
+		if (s->what == RULES_RAISE_REDUNDANCY && scan_take(p, "by") &&
 		    !parse_count(p, 100, &s->amount))
 			return false;
 		if ((s->what == RULES_MARK_UNUSABLE || s->what == RULES_MARK_USABLE) &&
-		    take(p, "by") && !parse_reason(p, &s->reason))
+		    scan_take(p, "by") && !parse_reason(p, &s->reason))
 			return false;
-		if (!at_mark(p, ","))
+		if (!scan_at_mark(p, ","))
 			return true;
-		advance(p);
+		scan_next(p);
 	} while (true);
 }
 
@@ -379,23 +229,23 @@ static bool parse_tail(struct parser *p, struct rule *r)
 {
 	rules_do_t what;
 
-	if (take(p, "every"))
+	if (scan_take(p, "every"))
 		return parse_seconds(p, &r->every);
-	if (take(p, "once"))
-		return need(p, "in") && parse_seconds(p, &r->once);
-	if (!take(p, "instead"))
-		return fail(p,
-			    "expected 'when', 'rule', 'every', 'once' or 'instead' before '%.60s'",
-			    p->text);
-	if (!need(p, "of"))
+	if (scan_take(p, "once"))
+		return scan_need(p, "in") && parse_seconds(p, &r->once);
+	if (!scan_take(p, "instead"))
+		return scan_fail(
+		    p, "expected 'when', 'rule', 'every', 'once' or 'instead' before '%.60s'",
+		    p->text);
+	if (!scan_need(p, "of"))
 		return false;
 	do {
 		if (!parse_do(p, &what))
 			return false;
 		r->instead |= 1u << what;
-		if (!at_mark(p, ","))
+		if (!scan_at_mark(p, ","))
 			return true;
-		advance(p);
+		scan_next(p);
 	} while (true);
 }
 
@@ -408,24 +258,28 @@ static bool check_clauses(struct parser *p, const struct rule *r)
 		moves |= rules_do_needs_spare(r->steps[i].what);
 	for (int i = 0; i < r->otherwise_count; i++)
 		if (rules_do_needs_spare(r->otherwise[i].what))
-			return fail(p, "after 'else' there is no spare: '%s' can't be done there",
-				    rules_do_name(r->otherwise[i].what));
+			return scan_fail(p,
+					 "after 'else' there is no spare: '%s' can't be done there",
+					 rules_do_name(r->otherwise[i].what));
 	if (r->otherwise_count && !moves)
-		return fail(p,
-			    "'else' says what to do when no spare is left; this rule needs none");
+		return scan_fail(
+		    p, "'else' says what to do when no spare is left; this rule needs none");
 	if (r->every > 0 && r->every < 1)
-		return fail(p, "'every' is for times of 1s and more");
+		return scan_fail(p, "'every' is for times of 1s and more");
 	if (!rule_latches(r)) {
 		if (r->hold > 0)
-			return fail(p, "'for' needs 'until': which event says that it is over?");
+			return scan_fail(p,
+					 "'for' needs 'until': which event says that it is over?");
 		if (r->every > 0)
-			return fail(p, "'every' needs 'until': which event says that it is over?");
+			return scan_fail(
+			    p, "'every' needs 'until': which event says that it is over?");
 		if (r->instead)
-			return fail(
+			return scan_fail(
 			    p, "'instead of' needs 'until': which event says that it is over?");
 		if (r->scope != SCOPE_EACH && r->within <= 0)
-			return fail(p, "events on several nodes belong together only for a time: "
-				       "add 'until EVENT' or 'within TIME'");
+			return scan_fail(p,
+					 "events on several nodes belong together only for a time: "
+					 "add 'until EVENT' or 'within TIME'");
 	}
 	return true;
 }
@@ -445,18 +299,19 @@ static bool check_rule(struct parser *p, const struct rule *r)
 static bool parse_rule(struct parser *p, struct rule *r)
 {
 	*r = (struct rule){.line = p->line, .count = 1, .once = -1, .space = "*", .node = "*"};
-	if (take(p, "rule") && !parse_word(p, r->name, "the rule's name"))
+	if (scan_take(p, "rule") && !parse_word(p, r->name, "the rule's name"))
 		return false;
-	if (!need(p, "when") || !parse_names(p, &r->when))
+	if (!scan_need(p, "when") || !parse_names(p, &r->when))
 		return false;
-	while (!p->failed && !take(p, "do"))
+	while (!p->failed && !scan_take(p, "do"))
 		if (!parse_clause(p, r))
 			return false;
 	if (!parse_steps(p, r, r->steps, &r->step_count))
 		return false;
-	if (take(p, "else") && !parse_steps(p, r, r->otherwise, &r->otherwise_count))
+	if (scan_take(p, "else") && !parse_steps(p, r, r->otherwise, &r->otherwise_count))
 		return false;
-	while (!p->failed && p->kind != TOKEN_END && !at_word(p, "when") && !at_word(p, "rule"))
+	while (!p->failed && p->kind != TOKEN_END && !scan_at_word(p, "when") &&
+	       !scan_at_word(p, "rule"))
 		if (!parse_tail(p, r))
 			return false;
 	if (r->once < 0)
@@ -469,14 +324,14 @@ static struct rule *new_rule(struct parser *p)
 	struct rules *set = p->rules;
 
 	if (set->count == RULES_MAX) {
-		fail(p, "more than %d rules", RULES_MAX);
+		scan_fail(p, "more than %d rules", RULES_MAX);
 		return NULL;
 	}
 	if (set->count == set->cap) {
 		size_t cap = set->cap ? set->cap * 2 : 16;
 		struct rule *v = realloc(set->v, cap * sizeof(*v));
 		if (!v) {
-			fail(p, "out of memory");
+			scan_fail(p, "out of memory");
 			return NULL;
 		}
 		set->v = v;
@@ -495,7 +350,7 @@ hale_status_t rules_parse(const char *name, const char *text, size_t len, struct
 	if (!p.rules)
 		return error_set(err, HALE_ERR_MEMORY, "%s: out of memory", name);
 	p.rules->reason_count = 1;
-	advance(&p);
+	scan_next(&p);
 	while (!p.failed && p.kind != TOKEN_END) {
 		struct rule *r = new_rule(&p);
 		if (!r || !parse_rule(&p, r))
