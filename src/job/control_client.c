@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/control.h"
+#include "job/peer.h"
 
 /* For an answer that comes at once: all jobs together, and the least that each gets. */
 #define ANSWER_SECONDS 2.0
@@ -122,19 +123,25 @@ uint32_t control_newest(const char *job, const char *kind)
 	return newest;
 }
 
+/* Any user can take a name of an abstract socket: whoever listens there must be one of ours (or
+ * root's, as the other way round), or it would be believed where a job's folder is. */
 static int connect_to(const struct sockaddr_un *address, size_t len)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), why = 0;
 
 	/* of a stopped job whose queue of callers is full */
 	wait_at_most(fd, SO_SNDTIMEO, ANSWER_SECONDS);
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)address, (socklen_t)len) != 0) {
-		int why = errno;
-		close(fd);
-		errno = why;
-		fd = -1;
-	}
-	return fd;
+	if (fd < 0)
+		return -1;
+	if (connect(fd, (const struct sockaddr *)address, (socklen_t)len) != 0)
+		why = errno;
+	else if (!peer_may_command(fd))
+		why = EPERM;
+	if (why == 0)
+		return fd;
+	close(fd);
+	errno = why;
+	return -1;
 }
 
 /* A head that was stopped when another one took over may still listen: the newest is asked. */
@@ -271,6 +278,11 @@ hale_status_t control_ask(const char *job, const char *request, struct json_valu
 	char *text;
 
 	*answer = NULL;
+	if (fd < 0 && errno == EPERM)
+		return error_set(err, HALE_ERR_STATE,
+				 "somebody else listens in the place of job '%s': it is not asked; "
+				 "tell whoever looks after this machine",
+				 job);
 	if (fd < 0)
 		return error_set(err, HALE_ERR_STATE,
 				 "no job '%s' of yours is running here; `hale ps` lists them", job);
@@ -287,6 +299,25 @@ hale_status_t control_ask(const char *job, const char *request, struct json_valu
 	return why ? error_set(err, HALE_ERR_STATE, "%s", why) : HALE_OK;
 }
 
+/* Without those names that somebody else has taken. */
+static size_t own_jobs(char (*jobs)[JOB_ID_MAX], size_t count)
+{
+	size_t own = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		int fd = control_connect(jobs[i]);
+
+		if (fd < 0 && errno == EPERM)
+			continue;
+		if (fd >= 0)
+			close(fd);
+		if (own != i)
+			memcpy(jobs[own], jobs[i], sizeof(*jobs));
+		own++;
+	}
+	return own;
+}
+
 hale_status_t control_choose(const char *job, char name[JOB_ID_MAX], struct error *err)
 {
 	char(*jobs)[JOB_ID_MAX];
@@ -299,6 +330,8 @@ hale_status_t control_choose(const char *job, char name[JOB_ID_MAX], struct erro
 		return HALE_OK;
 	}
 	count = control_jobs(&jobs);
+	if (count > 1)
+		count = own_jobs(jobs, count);
 	if (count == 1)
 		snprintf(name, JOB_ID_MAX, "%s", jobs[0]);
 	free(jobs);

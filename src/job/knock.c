@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "job/peer.h"
 #include "job/takeover.h"
 
 size_t takeover_address(const char *tag, uint32_t node, struct sockaddr_un *address)
@@ -27,15 +28,19 @@ int takeover_knock(const char *tag, uint32_t node)
 {
 	struct sockaddr_un sa;
 	size_t len = takeover_address(tag, node, &sa);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), why;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), why = 0;
 
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&sa, (socklen_t)len) != 0) {
+	if (fd < 0)
+		return -1;
+	if (connect(fd, (struct sockaddr *)&sa, (socklen_t)len) != 0)
 		why = errno;
-		close(fd);
-		errno = why;
-		fd = -1;
-	}
-	return fd;
+	else if (!peer_is_own(fd, NULL)) /* any user can take that name */
+		why = EPERM;
+	if (why == 0)
+		return fd;
+	close(fd);
+	errno = why;
+	return -1;
 }
 
 /* False: one of the two is at its end. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "job/options.h"
+#include "job/options_private.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -8,200 +8,10 @@
 #include "base/base.h"
 #include "job/job.h"
 
-enum { SHARED_EVERY = 10 };
-
-struct parser {
-	struct options *o;
-	struct error *err;
-	options_for_t which;
-	const char *name;  /* of the option, as written */
-	const char *value; /* NULL: the option takes none */
-};
-
-typedef hale_status_t (*option_fn)(struct parser *p);
-
-struct option {
-	const char *names; /* "-n|-np|-c": alternatives */
-	int values;	   /* how many values follow */
-	bool run_only;
-	option_fn take;
-};
-
-static hale_status_t bad_value(struct parser *p, const char *wanted)
+hale_status_t options_bad_value(struct parser *p, const char *wanted)
 {
 	return error_set(p->err, HALE_ERR_ARGUMENT, "%s takes %s, not '%s'", p->name, wanted,
 			 p->value);
-}
-
-static hale_status_t take_ranks(struct parser *p)
-{
-	if (!units_parse_int(p->value, 1, 1000000000, &p->o->ranks))
-		return bad_value(p, "a number of ranks from 1 on");
-	if (p->o->ranks > JOB_RANKS_MAX)
-		return error_set(p->err, HALE_ERR_ARGUMENT,
-				 "%s ranks are more than one machine can run (at most %d)",
-				 p->value, JOB_RANKS_MAX);
-	return HALE_OK;
-}
-
-static hale_status_t take_nodes(struct parser *p)
-{
-	return units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->nodes)
-		   ? HALE_OK
-		   : bad_value(p, "a number of nodes from 1 on");
-}
-
-static hale_status_t take_per_node(struct parser *p)
-{
-	return units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->per_node)
-		   ? HALE_OK
-		   : bad_value(p, "a number of ranks from 1 on");
-}
-
-static hale_status_t take_spares(struct parser *p)
-{
-	return units_parse_int(p->value, 0, JOB_NODES_MAX, &p->o->spares)
-		   ? HALE_OK
-		   : bad_value(p, "a number of nodes from 0 on");
-}
-
-static hale_status_t take_hosts(struct parser *p)
-{
-	p->o->hosts = p->value;
-	return *p->value ? HALE_OK : bad_value(p, "a file");
-}
-
-static hale_status_t take_host_list(struct parser *p)
-{
-	p->o->host_list = p->value;
-	return *p->value ? HALE_OK : bad_value(p, "names of hosts with commas between");
-}
-
-static hale_status_t take_launcher(struct parser *p)
-{
-	p->o->launcher = p->value;
-	return strstr(p->value, "%c")
-		   ? HALE_OK
-		   : bad_value(p, "a command with %h for the host and %c for what is to run there");
-}
-
-static hale_status_t take_node_timeout(struct parser *p)
-{
-	return units_parse_seconds(p->value, &p->o->node_timeout) && p->o->node_timeout >= 0.5 &&
-		       p->o->node_timeout <= 86400
-		   ? HALE_OK
-		   : bad_value(p, "a time from 500ms to a day");
-}
-
-static hale_status_t take_net_security(struct parser *p)
-{
-	p->o->given_net_security = true;
-	p->o->net_encrypt = strcmp(p->value, "encrypt") == 0;
-	return p->o->net_encrypt || strcmp(p->value, "auth") == 0
-		   ? HALE_OK
-		   : bad_value(p, "auth (who connects proves that it is of this job) or encrypt "
-				  "(and all that is sent is encrypted and authenticated)");
-}
-
-static hale_status_t take_head_grace(struct parser *p)
-{
-	return units_parse_seconds(p->value, &p->o->head_grace) &&
-		       (p->o->head_grace == 0 || p->o->head_grace >= 1) &&
-		       p->o->head_grace <= 30 * 86400.0
-		   ? HALE_OK
-		   : bad_value(p, "a time from 1s to 30 days (0: the job ends with hale run)");
-}
-
-static hale_status_t take_every(struct parser *p)
-{
-	p->o->given_every = true;
-	if (!units_parse_seconds(p->value, &p->o->ckpt_every) ||
-	    (p->o->ckpt_every != 0 && p->o->ckpt_every < 0.01))
-		return bad_value(p, "a time like 30s, 500ms or 2min (0: only on request)");
-	return HALE_OK;
-}
-
-static hale_status_t take_dir(struct parser *p)
-{
-	p->o->given_dir = true;
-	p->o->ckpt_dir = p->value;
-	return *p->value ? HALE_OK : bad_value(p, "a folder");
-}
-
-/* %n is the node's name, %% a percent sign. */
-static hale_status_t take_local(struct parser *p)
-{
-	const char *at = p->value;
-
-	p->o->given_local = true;
-	p->o->ckpt_local = p->value;
-	while ((at = strchr(at, '%')) && (at[1] == 'n' || at[1] == '%'))
-		at += 2;
-	return *p->value && !at
-		   ? HALE_OK
-		   : bad_value(p, "a folder on each node (%n in it is the node's name, %% is %)");
-}
-
-static hale_status_t take_shared_every(struct parser *p)
-{
-	p->o->given_shared_every = true;
-	return units_parse_int(p->value, 0, 1000000, &p->o->shared_every)
-		   ? HALE_OK
-		   : bad_value(p, "a number of checkpoints (0: only those that are asked for)");
-}
-
-static hale_status_t take_keep(struct parser *p)
-{
-	p->o->given_keep = true;
-	return units_parse_int(p->value, 1, 1000000, &p->o->keep)
-		   ? HALE_OK
-		   : bad_value(p, "a number of checkpoints from 1 on");
-}
-
-static hale_status_t take_max_restarts(struct parser *p)
-{
-	p->o->given_max_restarts = true;
-	return units_parse_int(p->value, 0, 1000000, &p->o->max_restarts)
-		   ? HALE_OK
-		   : bad_value(p, "a number from 0 on");
-}
-
-static hale_status_t take_compress(struct parser *p)
-{
-	static const struct {
-		const char *name;
-		image_compress_t value;
-	} known[] = {{"none", IMAGE_PLAIN}, {"lz4", IMAGE_LZ4}, {"zstd", IMAGE_ZSTD}};
-
-	p->o->given_compress = true;
-	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-		if (strcmp(p->value, known[i].name) == 0) {
-			p->o->compress = known[i].value;
-			return HALE_OK;
-		}
-	}
-	return bad_value(p, "none, lz4 or zstd");
-}
-
-static hale_status_t take_restart(struct parser *p)
-{
-	if (strcmp(p->value, "full") != 0 && strcmp(p->value, "lazy") != 0)
-		return bad_value(p, "full or lazy");
-	p->o->restart = p->value[0] == 'l' ? IMAGE_LAZY : IMAGE_FULL;
-	return HALE_OK;
-}
-
-static hale_status_t take_incremental(struct parser *p)
-{
-	p->o->given_incremental = true;
-	p->o->incremental = true;
-	return HALE_OK;
-}
-
-static hale_status_t take_no_fsync(struct parser *p)
-{
-	p->o->no_fsync = true;
-	return HALE_OK;
 }
 
 static hale_status_t take_tag(struct parser *p)
@@ -232,19 +42,19 @@ static hale_status_t take_no_mpi(struct parser *p)
 static hale_status_t take_report(struct parser *p)
 {
 	p->o->report = p->value;
-	return *p->value ? HALE_OK : bad_value(p, "a file");
+	return *p->value ? HALE_OK : options_bad_value(p, "a file");
 }
 
 static hale_status_t take_profile(struct parser *p)
 {
 	p->o->profile = p->value;
-	return *p->value ? HALE_OK : bad_value(p, "a file");
+	return *p->value ? HALE_OK : options_bad_value(p, "a file");
 }
 
 static hale_status_t take_wdir(struct parser *p)
 {
 	p->o->wdir = p->value;
-	return *p->value ? HALE_OK : bad_value(p, "a folder");
+	return *p->value ? HALE_OK : options_bad_value(p, "a folder");
 }
 
 static hale_status_t take_seed(struct parser *p)
@@ -252,7 +62,7 @@ static hale_status_t take_seed(struct parser *p)
 	long v;
 
 	if (!units_parse_int(p->value, 0, 0x7fffffffffffffffl, &v))
-		return bad_value(p, "a whole number");
+		return options_bad_value(p, "a whole number");
 	p->o->seed = (uint64_t)v;
 	return HALE_OK;
 }
@@ -272,7 +82,7 @@ static hale_status_t take_no_events(struct parser *p)
 static hale_status_t take_rules(struct parser *p)
 {
 	p->o->rules = p->value;
-	return *p->value ? HALE_OK : bad_value(p, "a file");
+	return *p->value ? HALE_OK : options_bad_value(p, "a file");
 }
 
 static bool is_monitor(const char *name, size_t len)
@@ -297,8 +107,9 @@ static hale_status_t take_monitor(struct parser *p)
 		const char *comma = strchr(at, ',');
 
 		if (!is_monitor(at, comma ? (size_t)(comma - at) : strlen(at)))
-			return bad_value(p, "ipmi, ib, memory, load with commas between, or "
-					    "options of hale monitor");
+			return options_bad_value(p,
+						 "ipmi, ib, memory, load with commas between, or "
+						 "options of hale monitor");
 		at = comma ? comma + 1 : NULL;
 	}
 	p->o->monitors[p->o->monitor_count++] = p->value;
@@ -348,7 +159,7 @@ static hale_status_t take_export(struct parser *p)
 	const char *v = p->value;
 
 	if (!isalpha((unsigned char)v[0]) && v[0] != '_')
-		return bad_value(p, "VARIABLE or VARIABLE=VALUE");
+		return options_bad_value(p, "VARIABLE or VARIABLE=VALUE");
 	if (strncmp(v, "HALE_", 5) == 0 && strchr(v, '='))
 		return error_set(p->err, HALE_ERR_ARGUMENT,
 				 "-x can't set %s: names with HALE_ belong to hale itself", v);
@@ -378,27 +189,7 @@ static hale_status_t take_version(struct parser *p)
 	return HALE_OK;
 }
 
-static const struct option known_options[] = {
-    {"-n|-np|-c|--np|--n", 1, true, take_ranks},
-    {"--nodes", 1, false, take_nodes},
-    {"--ppn|-N|--npernode|-npernode", 1, false, take_per_node},
-    {"--spares", 1, false, take_spares},
-    {"--hosts|--hostfile|-hostfile|--machinefile|-machinefile", 1, false, take_hosts},
-    {"--host|-host|-H", 1, false, take_host_list},
-    {"--launcher", 1, false, take_launcher},
-    {"--node-timeout", 1, false, take_node_timeout},
-    {"--net-security", 1, false, take_net_security},
-    {"--head-grace", 1, false, take_head_grace},
-    {"--ckpt-every", 1, false, take_every},
-    {"--ckpt-dir", 1, false, take_dir},
-    {"--ckpt-local", 1, false, take_local},
-    {"--ckpt-shared-every", 1, false, take_shared_every},
-    {"--keep", 1, false, take_keep},
-    {"--max-restarts", 1, false, take_max_restarts},
-    {"--compress", 1, false, take_compress},
-    {"--restart", 1, false, take_restart},
-    {"--incremental", 0, false, take_incremental},
-    {"--no-fsync", 0, false, take_no_fsync},
+static const struct option options_other[] = {
     {"--report", 1, false, take_report},
     {"--profile", 1, false, take_profile},
     {"--tag|--tag-output|-tag-output", 0, false, take_tag},
@@ -421,6 +212,7 @@ static const struct option known_options[] = {
      false, take_nothing},
     {"--map-by|-map-by|--rank-by|-rank-by|--mca-param-file", 1, false, take_nothing},
     {"--mca|-mca|--gmca|-gmca|--prtemca|--pmixmca", 2, false, take_nothing},
+    {0},
 };
 
 static bool name_among(const char *names, const char *name, size_t len)
@@ -438,9 +230,12 @@ static bool name_among(const char *names, const char *name, size_t len)
 
 static const struct option *find_option(const char *arg, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(known_options); i++)
-		if (name_among(known_options[i].names, arg, len))
-			return &known_options[i];
+	static const struct option *const tables[] = {options_place, options_ckpt, options_other};
+
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++)
+		for (const struct option *o = tables[i]; o->names; o++)
+			if (name_among(o->names, arg, len))
+				return o;
 	return NULL;
 }
 
