@@ -15,357 +15,47 @@
  *   --pause MS     between migrations
  *
  * Ends with the first non-zero status of a rank, when all have ended. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "image/live.h"
-#include "image/live_wire.h"
 #include "job/proto.h"
-#include "job/segment.h"
+#include "minimigrate.h"
 
-enum { RANKS_MAX = 64, NODES_MAX = 8, STEPS_MAX = 32, TICK_MS = 2, PATIENCE_S = 60 };
+enum { TICK_MS = 2, PATIENCE_S = 60 };
 
-static struct rank {
-	pid_t pid;
-	int conn;
-	bool initialized, finalized, ended;
-	int status;
-} rank[RANKS_MAX];
+struct rank rank[RANKS_MAX];
 
-static int n = 1, nodes = 1, times, kill_round = -1, pause_ms;
-static bool no_mpi, relay, kill_at_stop;
+int n = 1, nodes = 1;
+bool no_mpi, relay;
+static int times, kill_round = -1, pause_ms;
+static bool kill_at_stop;
 static const char *file, *report;
-static char **program;
+char **program;
 
-static char agent_name[64];
-static int listener;
-static unsigned char secret[SEGMENT_SECRET];
-static uint32_t generation, id;
+char agent_name[64];
+int listener;
+unsigned char secret[SEGMENT_SECRET];
+uint32_t generation, id;
 
-/* Who lives where, in which segments. */
-static struct view {
-	struct segment *segment[NODES_MAX];
-	int fd[NODES_MAX];
-	int node_of[RANKS_MAX];
-	uint32_t seen[NODES_MAX][RANKS_MAX]; /* versions of addresses that a node has */
-	bool exists;
-} view, coming;
+struct view view, coming;
+struct move m;
 
-/* Of the migration under way. */
-static struct {
-	int rank;
-	pid_t sink;
-	int sink_status;  /* -1: it lives */
-	int sink_conn;	  /* to be answered by WELCOME */
-	uint32_t written; /* id of the round */
-	bool failed, hello;
-	struct live_step step[STEPS_MAX];
-	size_t steps;
-	uint64_t bytes;
-} m;
-
-static void die(const char *what)
+void die(const char *what)
 {
 	perror(what);
 	for (int r = 0; r < n; r++)
 		if (rank[r].pid > 0 && !rank[r].ended)
 			kill(rank[r].pid, SIGKILL);
 	exit(99);
-}
-
-/* ---- output: through pipes, as an agent has it ---- */
-
-static struct outlet {
-	int to, pipe[2];
-	pthread_t thread;
-} outlets[2] = {{.to = 1}, {.to = 2}};
-
-static void *outlet_run(void *arg)
-{
-	struct outlet *o = arg;
-	char buf[4096];
-	for (ssize_t k; (k = read(o->pipe[0], buf, sizeof(buf))) > 0;)
-		if (write(o->to, buf, (size_t)k) != k)
-			break;
-	return NULL;
-}
-
-static void outlets_open(void)
-{
-	for (int i = 0; i < 2; i++)
-		if (pipe2(outlets[i].pipe, O_CLOEXEC) ||
-		    pthread_create(&outlets[i].thread, NULL, outlet_run, &outlets[i]))
-			die("pipe");
-}
-
-static void outlets_close(void)
-{
-	for (int i = 0; i < 2; i++) {
-		close(outlets[i].pipe[1]);
-		pthread_join(outlets[i].thread, NULL);
-	}
-}
-
-/* ---- segments and processes ---- */
-
-static struct mailbox *mailbox_of(const struct view *v, int r)
-{
-	return segment_mailbox(v->segment[v->node_of[r]], (uint32_t)r);
-}
-
-static void segment_make(struct view *v, int node)
-{
-	size_t bytes = segment_bytes((uint32_t)n);
-	unsigned char here[RANKS_MAX];
-	v->fd[node] = memfd_create("minimigrate", MFD_CLOEXEC);
-	if (v->fd[node] < 0 || ftruncate(v->fd[node], (off_t)bytes))
-		die("memfd");
-	struct segment *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, v->fd[node], 0);
-	if (s == MAP_FAILED)
-		die("segment");
-	segment_layout(s, (uint32_t)n, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), generation);
-	for (int r = 0; r < n; r++)
-		here[r] = v->node_of[r] == node;
-	segment_place(s, here);
-	segment_secret_put(s, secret);
-	v->segment[node] = s;
-}
-
-static void view_make(struct view *v)
-{
-	generation++;
-	memset(v->seen, 0, sizeof(v->seen));
-	for (int node = 0; node < nodes; node++)
-		segment_make(v, node);
-	v->exists = true;
-}
-
-static void view_end(struct view *v)
-{
-	for (int node = 0; node < nodes; node++) {
-		munmap(v->segment[node], v->segment[node]->bytes);
-		close(v->fd[node]);
-	}
-	v->exists = false;
-}
-
-/* Brings what has changed of rank r's address to the other nodes. */
-static void address_bring(struct view *v, int r)
-{
-	unsigned char bytes[SEGMENT_ADDRESS_MAX];
-	uint32_t length;
-	int home = v->node_of[r];
-	uint32_t version = segment_address_get(v->segment[home], (uint32_t)r, bytes, &length);
-	for (int node = 0; version && node < nodes; node++) {
-		if (node == home || v->seen[node][r] == version)
-			continue;
-		v->seen[node][r] = version;
-		segment_address_put(v->segment[node], (uint32_t)r, bytes, length);
-		for (int k = 0; k < n; k++)
-			if (v->node_of[k] == node)
-				mailbox_ring(mailbox_of(v, k));
-	}
-}
-
-static int listen_at(const char *name, int type)
-{
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-	memcpy(sa.sun_path + 1, name, strlen(name));
-	if (fd < 0 ||
-	    bind(fd, (struct sockaddr *)&sa,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))) ||
-	    listen(fd, 64))
-		die("listen");
-	return fd;
-}
-
-static pid_t spawn(int r, const char *sink)
-{
-	char text[128];
-	pid_t pid = fork();
-	if (pid)
-		return pid;
-	snprintf(text, sizeof(text), "%d", getpid());
-	setenv("HALE_LAUNCH_PID", text, 1);
-	snprintf(text, sizeof(text), "%d", r);
-	setenv("HALE_RANK", text, 1);
-	snprintf(text, sizeof(text), "%d", n);
-	setenv("HALE_NRANKS", text, 1);
-	setenv("HALE_AGENT", agent_name, 1);
-	setenv("HALE_TOKEN", "0123456789abcdef", 1);
-	setenv("HALE_JOB", "mini", 1);
-	if (no_mpi)
-		setenv("HALE_NO_MPI", "1", 1);
-	if (sink)
-		setenv("HALE_SINK", sink, 1);
-	const char *libdir = getenv("HALE_LIBDIR");
-	snprintf(text, sizeof(text), "%s/libhale.so", libdir ? libdir : ".");
-	setenv("LD_PRELOAD", text, 1);
-	setenv("LD_LIBRARY_PATH", libdir ? libdir : ".", 1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	personality(ADDR_NO_RANDOMIZE);
-	dup2(outlets[0].pipe[1], 1);
-	dup2(outlets[1].pipe[1], 2);
-	close_range(3, ~0u, 0);
-	execvp(program[0], program);
-	perror(program[0]);
-	_exit(127);
-}
-
-static void reap(void)
-{
-	int status;
-	pid_t pid;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == m.sink && m.sink_status < 0) {
-			m.sink_status = status;
-			continue;
-		}
-		for (int r = 0; r < n; r++)
-			if (rank[r].pid == pid) {
-				rank[r].ended = true;
-				rank[r].status = status;
-			}
-	}
-}
-
-/* ---- packets ---- */
-
-static void send_welcome(const struct view *v, int conn, int r)
-{
-	int node = v->node_of[r];
-	struct proto_welcome w = {.type = PROTO_WELCOME,
-				  .version = PROTO_VERSION,
-				  .rank = (uint32_t)r,
-				  .nranks = (uint32_t)n,
-				  .generation = v->segment[node]->generation,
-				  .segment_bytes = v->segment[node]->bytes};
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {&w, sizeof(w)};
-	struct msghdr h = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &v->fd[node], sizeof(int));
-	sendmsg(conn, &h, MSG_NOSIGNAL);
-}
-
-static void accept_rank(void)
-{
-	struct proto_hello hello;
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd < 0 || recv(fd, &hello, sizeof(hello), 0) != (ssize_t)sizeof(hello) ||
-	    hello.rank >= (uint32_t)n)
-		die("hello");
-	if (hello.restored) {
-		if (hello.pid != m.sink || hello.restored != id)
-			die("hello of a stranger");
-		m.sink_conn = fd;
-		m.hello = true;
-		return;
-	}
-	rank[hello.rank].conn = fd;
-	rank[hello.rank].initialized = !hello.mpi;
-	send_welcome(&view, fd, (int)hello.rank);
-}
-
-static void take_round(const struct proto_ckpt *p)
-{
-	m.written = p->id;
-	m.bytes += p->bytes;
-	if (m.steps < STEPS_MAX)
-		m.step[m.steps++] = (struct live_step){(uint64_t)p->bytes, p->seconds, p->interval};
-}
-
-static void take_packet(int r, int *conn)
-{
-	union {
-		struct proto_ckpt ckpt;
-		struct proto_plain plain;
-		uint32_t type;
-	} p;
-	ssize_t k = recv(*conn, &p, sizeof(p), 0);
-	if (k <= 0) {
-		close(*conn);
-		*conn = -1;
-		return;
-	}
-	switch (p.type) {
-	case PROTO_INITIALIZED:
-		rank[r].initialized = true;
-		break;
-	case PROTO_FINALIZED:
-		rank[r].finalized = true;
-		break;
-	case PROTO_CKPT_WRITTEN:
-		take_round(&p.ckpt);
-		break;
-	case PROTO_CKPT_FAILED:
-		fprintf(stderr, "minimigrate: rank %d stays: %s\n", r, p.ckpt.text);
-		m.failed = true;
-		break;
-	}
-}
-
-static void tick(int ms)
-{
-	struct pollfd p[RANKS_MAX + 2];
-	p[0] = (struct pollfd){.fd = listener, .events = POLLIN};
-	for (int r = 0; r < n; r++)
-		p[1 + r] = (struct pollfd){.fd = rank[r].conn, .events = POLLIN};
-	if (poll(p, (nfds_t)(1 + n), ms) > 0) {
-		for (int r = 0; r < n; r++)
-			if (p[1 + r].revents)
-				take_packet(r, &rank[r].conn);
-		if (p[0].revents)
-			accept_rank();
-	}
-	for (int r = 0; r < n && nodes > 1; r++) {
-		address_bring(&view, r);
-		if (coming.exists)
-			address_bring(&coming, r);
-	}
-	reap();
-}
-
-static bool all(bool (*of)(const struct rank *))
-{
-	for (int r = 0; r < n; r++)
-		if (!of(&rank[r]))
-			return false;
-	return true;
-}
-
-static bool is_ended(const struct rank *r)
-{
-	return r->ended;
-}
-
-static bool can_stop(const struct rank *r)
-{
-	return r->initialized && !r->finalized && !r->ended;
 }
 
 /* ---- requests ---- */
@@ -403,71 +93,6 @@ static void give_up(void)
 		atomic_store(&b->ckpt_cancelled, id);
 		mailbox_ring(b);
 	}
-}
-
-/* ---- the stream ---- */
-
-struct pump {
-	int source, sink;
-};
-
-static void *pump_run(void *arg)
-{
-	struct pump *p = arg;
-	static char buf[1 << 20];
-	for (;;) {
-		struct pollfd f[2] = {{.fd = p->source, .events = POLLIN},
-				      {.fd = p->sink, .events = POLLIN}};
-		poll(f, 2, -1);
-		int from = f[1].revents ? p->sink : p->source;
-		ssize_t k = read(from, buf, sizeof(buf));
-		if (k <= 0)
-			break;
-		for (ssize_t at = 0, w; at < k; at += w)
-			if ((w = send(from == p->sink ? p->source : p->sink, buf + at,
-				      (size_t)(k - at), MSG_NOSIGNAL)) <= 0)
-				goto out;
-	}
-out:
-	/* who relays says that the sink is dead when it has seen it; here: whoever closed has died,
-	 * or has said why before */
-	live_say(p->source, LIVE_DEAD, HALE_OK, NULL);
-	close(p->source);
-	close(p->sink);
-	free(p);
-	return NULL;
-}
-
-static void hand_over(int source, int sink)
-{
-	char byte = relay ? 'R' : 'D';
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {&byte, 1};
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
-	if (!relay) {
-		h.msg_control = &control;
-		h.msg_controllen = sizeof(control);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &source, sizeof(int));
-	}
-	sendmsg(sink, &h, MSG_NOSIGNAL);
-	if (!relay) {
-		close(source);
-		close(sink);
-		return;
-	}
-	struct pump *p = malloc(sizeof(*p));
-	pthread_t thread;
-	*p = (struct pump){source, sink};
-	if (pthread_create(&thread, NULL, pump_run, p))
-		die("thread");
-	pthread_detach(thread);
 }
 
 /* ---- a migration ---- */

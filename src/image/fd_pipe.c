@@ -99,7 +99,8 @@ static int open_pipe(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *me = &f->record[index];
 	int end[2] = {-1, -1};
-	if (sys(SYS_pipe2, end, O_CLOEXEC) < 0) {
+	/* more than it takes is an error, not a wait for ever */
+	if (sys(SYS_pipe2, end, O_CLOEXEC | O_NONBLOCK) < 0) {
 		error_set(err, HALE_ERR_SYSTEM, "can't make a pipe");
 		return -1;
 	}

@@ -238,6 +238,8 @@ hale_status_t live_stage_maps(struct sink *s, struct live_stage *l, bool last, s
 	for (size_t i = 0; i < count && rc == HALE_OK; i++)
 		if (!is_shared(&s->t.maps[i]) || last)
 			rc = stage_map(s, &old, &pieces, i, &next, err);
+		else
+			s->stage[i] = 0; /* nothing is there that pages could be put into */
 	l->pieces = pieces;
 	if (rc == HALE_OK)
 		make_writable(s);

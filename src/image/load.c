@@ -43,7 +43,7 @@ uint64_t sink_stage_of(const struct sink *s, uint64_t addr, uint64_t *end, size_
 	if (addr < s->t.maps[low].start)
 		return *end = s->t.maps[low].start, 0;
 	*end = s->t.maps[low].end;
-	return s->stage[low] + (addr - s->t.maps[low].start);
+	return s->stage[low] ? s->stage[low] + (addr - s->t.maps[low].start) : 0;
 }
 
 static void fail(struct loader *l, const struct error *err)

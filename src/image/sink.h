@@ -27,7 +27,7 @@ struct sink {
 	/* | scratch: code, stack, plan, tables | staging: all mappings of the image | */
 	uint64_t gap, gap_len;
 	struct arena scratch;
-	uint64_t *stage; /* per map of the image: where it is being built */
+	uint64_t *stage; /* per map of the image: where it is being built; 0: not yet */
 	int *shared_fd;	 /* per map: the file that shared memory without a name lies in, or -1 */
 
 	struct resume_plan *plan;

@@ -249,12 +249,16 @@ static hale_status_t answer(struct copier_link *l, hale_status_t status, uint32_
 
 static hale_status_t hear_answer(struct copier_link *l, struct answer *a, struct error *err)
 {
-	hale_status_t status = copier_hear(l, a, sizeof(*a), err);
+	hale_status_t status = copier_hear(l, a, sizeof(*a), err), said;
 
 	a->text[sizeof(a->text) - 1] = '\0';
-	if (status == HALE_OK && a->status != HALE_OK)
-		status = error_set(err, (hale_status_t)a->status, "%s", a->text);
-	return status;
+	if (status != HALE_OK || a->status == HALE_OK)
+		return status;
+	said = (hale_status_t)a->status;
+	if (!a->text[0] || strcmp(hale_status_name(said), "unknown error") == 0)
+		return error_set(err, HALE_ERR_PROTOCOL,
+				 "what the other side answers makes no sense");
+	return error_set(err, said, "%s", a->text);
 }
 
 /* ---- giving away ---- */
@@ -282,7 +286,7 @@ static hale_status_t put(const struct copier_order *o, struct copier_link *l, in
 			    .checksum = o->checksum};
 	struct answer a;
 	struct error broke;
-	hale_status_t status;
+	hale_status_t status, heard;
 
 	copier_patience(l, copier_silence());
 	status = copier_say(l, &r, sizeof(r), err);
@@ -298,9 +302,10 @@ static hale_status_t put(const struct copier_order *o, struct copier_link *l, in
 	status = send_file(l, image, o->bytes, &broke);
 	copier_patience(l, status == HALE_OK ? disk_patience(o->bytes) : 1);
 	/* what it says says more than that the connection is broken */
-	if (hear_answer(l, &a, err) == HALE_OK && status == HALE_OK)
+	heard = hear_answer(l, &a, err);
+	if (heard == HALE_OK && status == HALE_OK)
 		return HALE_OK;
-	if (status != HALE_OK && err->code == HALE_ERR_LINK)
+	if (status != HALE_OK && (heard == HALE_OK || heard == HALE_ERR_LINK))
 		*err = broke;
 	return err->code;
 }

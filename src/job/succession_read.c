@@ -102,9 +102,13 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .events = truth(v, "events"),
 			      .no_events = truth(v, "no_events"),
 			      .seed = (uint64_t)number(v, "seed")};
-	if (o->ranks < 1 || o->ranks > JOB_RANKS_MAX || argc == 0 || o->head_grace <= 0 ||
-	    o->keep < 1)
+	if (o->ranks < 1 || o->ranks > JOB_RANKS_MAX || argc == 0 || !(o->head_grace > 0) ||
+	    !(o->node_timeout > 0) || !(o->ckpt_every >= 0) || o->keep < 1 ||
+	    number(v, "compress") < IMAGE_PLAIN || number(v, "compress") > IMAGE_ZSTD ||
+	    number(v, "restart") < IMAGE_FULL || number(v, "restart") > IMAGE_LAZY)
 		return bad(err, "its options");
+	if (number(doc, "state") < 0 || number(doc, "state") >= HEAD_STATES)
+		return bad(err, "its state");
 	for (size_t i = 0; i < json_count(json_get(v, "monitors")) && i < OPTIONS_MONITORS_MAX; i++)
 		o->monitors[o->monitor_count++] =
 		    json_text(json_at(json_get(v, "monitors"), i), "load");

@@ -41,61 +41,100 @@ static struct advise_known measured(double mean, double deviation, uint64_t coun
 	return k;
 }
 
-static double number_of(const struct json_value *v, const char *key)
+/* Where a profile's numbers come from, and the first one that can't be right. */
+struct reading {
+	const char *wrong; /* NULL: none so far */
+};
+
+/* More seconds and bytes than any run has. */
+#define MOST 1e18
+
+/* NAN: there is none. */
+static double number_of(struct reading *r, const struct json_value *v, const char *key)
 {
-	return json_number(json_get(v, key), NAN);
+	double x = json_number(json_get(v, key), NAN);
+
+	if (!isnan(x) && !(x >= 0 && x <= MOST)) {
+		r->wrong = r->wrong ? r->wrong : key;
+		return NAN;
+	}
+	return x;
+}
+
+/* The difference of two measurements: noise may put it below zero. */
+static double difference_of(struct reading *r, const struct json_value *v, const char *key)
+{
+	double x = json_number(json_get(v, key), NAN);
+
+	if (!isnan(x) && !(fabs(x) <= MOST)) {
+		r->wrong = r->wrong ? r->wrong : key;
+		return NAN;
+	}
+	return x;
+}
+
+static uint64_t count_of(struct reading *r, const struct json_value *v, const char *key)
+{
+	int64_t n = json_number_int(json_get(v, key), 0);
+
+	if (n >= 0 && n <= UINT32_MAX)
+		return (uint64_t)n;
+	r->wrong = r->wrong ? r->wrong : key;
+	return 0;
 }
 
 /* What a checkpoint costs lies between its pause and all the time that it is being written; where
  * the program's progress doesn't show it, more is not known. */
-static struct advise_checkpoint read_checkpoint(const struct json_value *v)
+static struct advise_checkpoint read_checkpoint(struct reading *r, const struct json_value *v)
 {
-	struct advise_checkpoint c = {.count = (uint64_t)json_number_int(json_get(v, "count"), 0),
-				      .bytes = number_of(v, "bytes"),
-				      .pause_s = number_of(v, "pause_seconds")};
-	double cost = number_of(v, "cost_seconds"), write = number_of(v, "write_seconds");
+	struct advise_checkpoint c = {.count = count_of(r, v, "count"),
+				      .bytes = number_of(r, v, "bytes"),
+				      .pause_s = number_of(r, v, "pause_seconds")};
+	double cost = difference_of(r, v, "cost_seconds"), write = number_of(r, v, "write_seconds");
 
 	if (c.count == 0 || isnan(write))
 		return (struct advise_checkpoint){0};
-	c.write_s = measured(write, number_of(v, "write_deviation"), c.count, c.pause_s);
+	if (isnan(c.pause_s))
+		c.pause_s = 0;
+	c.write_s = measured(write, number_of(r, v, "write_deviation"), c.count, c.pause_s);
 	if (isnan(cost))
 		c.cost_s = assumed(c.pause_s, c.write_s.value);
 	else
-		c.cost_s = measured(cost, number_of(v, "cost_deviation"), c.count, c.pause_s);
+		c.cost_s = measured(cost, number_of(r, v, "cost_deviation"), c.count, c.pause_s);
 	return c;
 }
 
 /* Reading an image takes about as long as writing it. */
-static struct advise_known read_restart(const struct json_value *v,
+static struct advise_known read_restart(struct reading *r, const struct json_value *v,
 					const struct advise_checkpoint *c)
 {
-	uint64_t count = (uint64_t)json_number_int(json_get(v, "count"), 0);
-	double seconds = number_of(v, "seconds");
+	uint64_t count = count_of(r, v, "count");
+	double seconds = number_of(r, v, "seconds");
 
 	if (count > 0 && !isnan(seconds))
-		return measured(seconds, number_of(v, "deviation"), count, 0);
+		return measured(seconds, number_of(r, v, "deviation"), count, 0);
 	if (c->count > 0)
 		return assumed(0.5 * c->write_s.value, 2 * c->write_s.value);
 	return (struct advise_known){0};
 }
 
-static void read_communication(const struct json_value *v, struct advise_measure *m)
+static void read_communication(struct reading *r, const struct json_value *v,
+			       struct advise_measure *m)
 {
-	const struct json_value *messages = json_get(v, "messages");
-	double share, beta = number_of(v, "beta");
+	double share, beta = number_of(r, v, "beta");
+	double bytes = number_of(r, json_get(v, "messages"), "bytes");
 
-	m->alpha = number_of(v, "mpi_share");
-	m->alpha_least = number_of(v, "mpi_share_least");
-	m->alpha_most = number_of(v, "mpi_share_most");
-	m->f_send = number_of(v, "f_send");
-	m->f_recv = number_of(v, "f_recv");
-	m->message_bytes_hz =
-	    m->app_s > 0 ? json_number(json_get(messages, "bytes"), 0) / m->app_s / m->ranks : 0;
+	m->alpha = number_of(r, v, "mpi_share");
+	m->alpha_least = number_of(r, v, "mpi_share_least");
+	m->alpha_most = number_of(r, v, "mpi_share_most");
+	m->f_send = number_of(r, v, "f_send");
+	m->f_recv = number_of(r, v, "f_recv");
+	m->message_bytes_hz = m->app_s > 0 && !isnan(bytes) ? bytes / m->app_s / m->ranks : 0;
 	/* ranks differ in their share of communication, and so does what it does to them */
 	share = m->alpha > 0 ? 1 / m->alpha : 0;
 	m->beta = (struct advise_known){.value = beta,
-					.low = beta * m->alpha_least * share,
-					.high = fmin(1, beta * m->alpha_most * share),
+					.low = beta * fmin(1, m->alpha_least * share),
+					.high = fmin(1, beta * fmax(1, m->alpha_most * share)),
 					.source = ADVISE_MEASURED};
 }
 
@@ -108,6 +147,7 @@ hale_status_t advise_measure_read(const struct json_value *v, struct advise_meas
 				  struct error *err)
 {
 	const struct json_value *inner = json_get(v, "profile"), *checkpoints;
+	struct reading r = {NULL};
 
 	*m = (struct advise_measure){0};
 	if (inner)
@@ -116,23 +156,28 @@ hale_status_t advise_measure_read(const struct json_value *v, struct advise_meas
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "this report has no profile: none of the program's ranks called "
 				 "MPI_Init");
-	m->ranks = (uint32_t)json_number_int(json_get(v, "ranks"), 0);
-	m->wall_s = number_of(v, "wall_seconds");
-	m->app_s = m->ranks ? number_of(v, "app_seconds") / m->ranks : 0;
-	if (m->ranks == 0 || !(m->app_s > 0) || !isfinite(m->app_s))
+	m->ranks = (uint32_t)count_of(&r, v, "ranks");
+	m->wall_s = number_of(&r, v, "wall_seconds");
+	m->app_s = m->ranks ? number_of(&r, v, "app_seconds") / m->ranks : 0;
+	if (m->ranks == 0 || !(m->app_s > 0))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "this is no profile of hale's; `hale run --profile FILE` and "
 				 "`hale run --report FILE` write one");
-	read_communication(v, m);
+	read_communication(&r, v, m);
 	if (!in_unit(m->alpha) || !in_unit(m->beta.value) || !in_unit(m->f_send) ||
 	    !in_unit(m->f_recv) || !in_unit(m->alpha_least) || !in_unit(m->alpha_most))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "the profile is damaged: a share in it is not between 0 and 1");
 	checkpoints = json_get(v, "checkpoints");
-	m->full = read_checkpoint(json_get(checkpoints, "full"));
-	m->incremental = read_checkpoint(json_get(checkpoints, "incremental"));
+	m->full = read_checkpoint(&r, json_get(checkpoints, "full"));
+	m->incremental = read_checkpoint(&r, json_get(checkpoints, "incremental"));
 	m->restart_s =
-	    read_restart(json_get(v, "restarts"), m->full.count ? &m->full : &m->incremental);
+	    read_restart(&r, json_get(v, "restarts"), m->full.count ? &m->full : &m->incremental);
+	if (r.wrong)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the profile is damaged: its '%s' is negative or too large to be "
+				 "true",
+				 r.wrong);
 	return HALE_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/rules/names.c src/rules/parse.c src/rules/engine.c src/rules/stand.c -lm */
+/* links: src/rules/names.c src/rules/parse.c src/rules/scan.c src/rules/engine.c src/rules/stand.c
+ */
 /* Whatever stands in a file of rules, it is refused with a line, or an engine that has them takes
  * any events, and ends each call. */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/model/sim_[fs]*[es].c src/model/law.c src/model/check.c src/model/qua*[dy].c -lm */
+/* links: src/model/sim_[fs]*[es].c src/model/law.c src/model/check.c src/model/qua*[dy].c */
 /* Whatever stands in a trace, a scheme or a description of failures, it is read or refused with a
  * sentence. The first byte says as which of the three. */
 #include <stdlib.h>
