@@ -96,7 +96,7 @@ int fold_range(struct fold *f, int lo, int hi, size_t first, size_t count, char 
 		f->first = first + done;
 		f->count = chunk < count - done ? chunk : count - done;
 		f->own_chunk = f->own ? f->own + (ptrdiff_t)f->first * t->extent : NULL;
-		if (f->own_in_out && f->h->rank != hi - 1) {
+		if (f->own_chunk && f->own_in_out && f->h->rank != hi - 1) {
 			char *copy = fold_temp(f, levels - 1);
 			memcpy(copy + t->true_lb, f->own_chunk + t->true_lb,
 			       coll_span(t, f->count));

@@ -419,10 +419,11 @@ hale_status_t migrate_request(struct head *h, const char *from_name, const char 
 	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
 	v->began = v->moved_at = clock_seconds();
 	v->places = calloc(h->crew.count, sizeof(*v->places));
-	if (!v->coming || !v->movers || !v->awaited || !v->places)
-		status = error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
-	else
-		status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);
+	if (!v->coming || !v->movers || !v->awaited || !v->places) {
+		move_free(h);
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
+	}
+	status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);
 	if (status == HALE_OK)
 		status = take_via(v, via, err);
 	if (status != HALE_OK) {

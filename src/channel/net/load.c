@@ -22,6 +22,8 @@ static char *const musts[] = {
 static char *const defaults[] = {"UCX_LOG_LEVEL=fatal"};
 enum { MUSTS = ARRAY_LEN(musts), DEFAULTS = ARRAY_LEN(defaults) };
 
+static const char module_name[] = "libhale_net.so";
+
 static bool path_beside(char *path, size_t size)
 {
 	Dl_info us;
@@ -29,10 +31,10 @@ static bool path_beside(char *path, size_t size)
 		return false;
 	const char *slash = strrchr(us.dli_fname, '/');
 	int n = slash ? (int)(slash - us.dli_fname) + 1 : 0;
-	if ((size_t)n + sizeof("libhale_net.so") > size)
+	if ((size_t)n + sizeof(module_name) > size)
 		return false;
 	memcpy(path, us.dli_fname, (size_t)n);
-	strcpy(path + n, "libhale_net.so");
+	memcpy(path + n, module_name, sizeof(module_name));
 	return true;
 }
 
@@ -48,7 +50,8 @@ static void *load_with_settings(const char *path)
 		return NULL;
 	/* the first of a name counts */
 	memcpy(with, musts, sizeof(musts));
-	memcpy(with + MUSTS, before, n * sizeof(*with));
+	if (n)
+		memcpy(with + MUSTS, before, n * sizeof(*with));
 	memcpy(with + MUSTS + n, defaults, sizeof(defaults));
 	environ = with;
 	void *module = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);

@@ -54,12 +54,12 @@ static void damaged(struct tcp_conn *c, const char *why)
 
 /* ---- receives ---- */
 
-static struct tcp_receive **receive_find(uint32_t peer, uint64_t token)
+static struct tcp_receive *receive_find(uint32_t peer, uint64_t token)
 {
-	struct tcp_receive **at = &tcp.receives;
-	while (*at && ((*at)->token != token || (*at)->peer != peer))
-		at = &(*at)->next;
-	return at;
+	struct tcp_receive *r = tcp.receives;
+	while (r && (r->token != token || r->peer != peer))
+		r = r->next;
+	return r;
 }
 
 bool tcp_receive_begin(uint32_t peer, uint64_t token, void *to, size_t bytes, void *cookie)
@@ -77,12 +77,15 @@ bool tcp_receive_begin(uint32_t peer, uint64_t token, void *to, size_t bytes, vo
 	return true;
 }
 
-static void receive_over(struct tcp_receive **at, bool ok)
+static void receive_over(struct tcp_receive *r, bool ok)
 {
-	struct tcp_receive *r = *at;
+	struct tcp_receive **at = &tcp.receives;
 	struct tcp_conn *c = tcp.conn[r->peer];
 	void *cookie = r->cookie;
-	*at = r->next;
+	while (*at && *at != r)
+		at = &(*at)->next;
+	if (*at)
+		*at = r->next;
 	if (c && c->receive == r) {
 		c->receive = NULL;
 		c->to = NULL;
@@ -94,17 +97,17 @@ static void receive_over(struct tcp_receive **at, bool ok)
 
 void tcp_receive_end(void *cookie)
 {
-	for (struct tcp_receive **at = &tcp.receives; *at; at = &(*at)->next)
-		if ((*at)->cookie == cookie) {
-			receive_over(at, false);
-			return;
-		}
+	struct tcp_receive *r = tcp.receives;
+	while (r && r->cookie != cookie)
+		r = r->next;
+	if (r)
+		receive_over(r, false);
 }
 
 void tcp_receives_end(void)
 {
 	while (tcp.receives)
-		receive_over(&tcp.receives, false);
+		receive_over(tcp.receives, false);
 }
 
 static bool frame_is_sound(const struct tcp_frame *f)
@@ -130,7 +133,7 @@ static void frame_came(struct tcp_conn *c)
 		c->in = TCP_IN_BODY;
 		return;
 	}
-	struct tcp_receive *r = *receive_find(c->peer, f->token);
+	struct tcp_receive *r = receive_find(c->peer, f->token);
 	if (r && f->bytes > r->bytes - r->got) {
 		damaged(c, "more has come over it than was asked for");
 		return;
@@ -183,7 +186,7 @@ static void memory_came(struct tcp_conn *c)
 		return;
 	r->got += c->frame.bytes;
 	if (r->got == r->bytes)
-		receive_over(receive_find(c->peer, r->token), true);
+		receive_over(r, true);
 	c->receive = NULL;
 }
 
