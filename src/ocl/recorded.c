@@ -479,7 +479,7 @@ static const struct {
 } functions[] = {
 #define F(name, field)                                                                             \
 	{                                                                                          \
-		"cl" name "KHR", offsetof(struct recorder, field), (void (*)(void))field           \
+		"cl" name "KHR", offsetof(struct recorder, field), (void (*)(void))(field)         \
 	}
     F("CreateCommandBuffer", create),
     F("RetainCommandBuffer", retain),
