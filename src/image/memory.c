@@ -131,6 +131,7 @@ static bool walk_by_scan(struct walk *w, uint64_t start, uint64_t end)
 	    .category_anyof_mask = SYS_PAGE_IS_PRESENT | SYS_PAGE_IS_SWAPPED,
 	    .return_mask = SYS_PAGE_IS_PRESENT | SYS_PAGE_IS_SWAPPED,
 	};
+	uint64_t listed = start;
 	for (arg.start = start; arg.start < end; arg.start = arg.walk_end) {
 		long n = sys(SYS_ioctl, w->s->pagemap, SYS_PAGEMAP_SCAN, &arg);
 		if (n < 0) {
@@ -138,7 +139,8 @@ static bool walk_by_scan(struct walk *w, uint64_t start, uint64_t end)
 			return false;
 		}
 		for (long i = 0; i < n; i++)
-			if (!existing(w, w->s->scan[i].start, w->s->scan[i].end))
+			if (sys_page_region_new(&w->s->scan[i], &listed) &&
+			    !existing(w, w->s->scan[i].start, w->s->scan[i].end))
 				return false;
 		if (arg.walk_end <= arg.start)
 			return false;

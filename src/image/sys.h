@@ -68,6 +68,19 @@ struct sys_pm_scan {
 #define SYS_UFFD_WP_UNPOPULATED (1ull << 13)
 #define SYS_UFFD_WP_ASYNC	(1ull << 15)
 
+/* What of a region that PAGEMAP_SCAN lists wasn't listed before; false: nothing. *listed: where the
+ * last one ended. With more than 512 regions Linux (seen on 6.18) may set walk_end to before some
+ * that it has listed, so that the next call lists them again. */
+static inline bool sys_page_region_new(struct sys_page_region *r, uint64_t *listed)
+{
+	if (r->start < *listed)
+		r->start = *listed;
+	if (r->start >= r->end)
+		return false;
+	*listed = r->end;
+	return true;
+}
+
 /* Helpers that retry EINTR and short transfers; 0 or -errno (-EIO: the file ended early). */
 int sys_read_at(int fd, void *buf, size_t len, uint64_t offset);
 int sys_write_at(int fd, const void *buf, size_t len, uint64_t offset);

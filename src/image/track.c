@@ -114,11 +114,14 @@ static bool scan_written(int pagemap, const struct map *m, bool protect,
 	    .category_mask = SYS_PAGE_IS_WRITTEN,
 	    .return_mask = SYS_PAGE_IS_WRITTEN,
 	};
+	uint64_t listed = m->start;
 	while (arg.start < m->end) {
 		long n = sys(SYS_ioctl, pagemap, SYS_PAGEMAP_SCAN, &arg);
 		if (n < 0)
 			return false;
 		for (long i = 0; room && i < n; i++) {
+			if (!sys_page_region_new(&room[i], &listed))
+				continue;
 			struct range *r = list_add(ranges);
 			if (!r)
 				return false;
