@@ -65,6 +65,7 @@ MOVES(interrupted_calls_are_not_noticed, "interrupted_calls", "direct")
 MOVES(a_changing_map_moves, "changing", "direct")
 MOVES(a_changing_map_moves_by_checksums, "changing", "direct hash")
 MOVES(a_busy_program_moves, "busy", "direct")
+MOVES(many_scattered_writes_move, "scattered", "direct")
 
 static uint64_t result_of(struct fixture *f)
 {
@@ -446,6 +447,7 @@ int main(int argc, char **argv)
 	    T(a_changing_map_moves),
 	    T(a_changing_map_moves_by_checksums),
 	    T(a_busy_program_moves),
+	    T(many_scattered_writes_move),
 	    T(the_result_is_that_of_an_undisturbed_run),
 	    T(a_clone_and_its_original_both_run),
 	    T(a_stream_may_be_a_file),

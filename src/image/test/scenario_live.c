@@ -169,8 +169,39 @@ static void with_child(void)
 	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
 }
 
-const struct scenario scenarios_live[] = {{"changing", changing},
-					  {"busy", busy},
-					  {"shared_log", shared_log},
-					  {"with_child", with_child},
-					  {NULL, NULL}};
+/* ---- more places than the kernel lists at once ---- */
+
+/* Around two of Linux's buffers of 512 regions: there it has listed some twice. */
+static const size_t places[] = {511, 512, 513, 514, 1023, 1024, 1025, 1026};
+static char *wide[sizeof(places) / sizeof(*places)];
+
+static void scatter(unsigned round)
+{
+	for (size_t k = 0; k < sizeof(places) / sizeof(*places); k++)
+		for (size_t i = 0; i < places[k]; i++)
+			wide[k][2 * i * PAGE] = (char)(round + 1);
+}
+
+static void scattered(void)
+{
+	enum { REST = 8 * MIB }; /* nothing is there behind the places, nor between them */
+	for (size_t k = 0; k < sizeof(places) / sizeof(*places); k++) {
+		size_t len = 2 * places[k] * PAGE + REST;
+		wide[k] = anon(len + MIB);
+		CHECK(!madvise(wide[k], len + MIB, MADV_NOHUGEPAGE));
+		CHECK(!mprotect(wide[k] + len, MIB, PROT_NONE)); /* its neighbour is another one */
+	}
+	scatter(76);
+	between = scatter;
+	take();
+	for (size_t k = 0; k < sizeof(places) / sizeof(*places); k++) {
+		CHECK(wide[k][0] && wide[k][0] != 77);
+		for (size_t i = 0; i < places[k]; i++)
+			CHECK(wide[k][2 * i * PAGE] == wide[k][0] &&
+			      zero(wide[k] + 2 * i * PAGE + PAGE, PAGE));
+	}
+}
+
+const struct scenario scenarios_live[] = {
+    {"changing", changing},	{"scattered", scattered},   {"busy", busy},
+    {"shared_log", shared_log}, {"with_child", with_child}, {NULL, NULL}};
