@@ -115,7 +115,7 @@ static void who_does_not_know_the_secret_or_means_something_else_is_refused(void
 }
 
 /* Passes on what the two say, and changes byte `at` of what the peer says. */
-static pid_t meddler(int a, int b, size_t at)
+static pid_t meddler(int a, int b, size_t at, int near_end, int far_end)
 {
 	pid_t pid = fork();
 	unsigned char buf[4096];
@@ -125,6 +125,8 @@ static pid_t meddler(int a, int b, size_t at)
 	assert_true(pid >= 0);
 	if (pid > 0)
 		return pid;
+	close(near_end); /* or nobody would see them closed */
+	close(far_end);
 	if (fork() == 0) {
 		while ((n = recv(b, buf, sizeof(buf), 0)) > 0)
 			send(a, buf, (size_t)n, MSG_NOSIGNAL);
@@ -158,7 +160,7 @@ static void a_bit_that_is_changed_anywhere_is_noticed(void **state)
 	for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
 		pair(near);
 		pair(far);
-		between = meddler(far[0], near[1], places[k]);
+		between = meddler(far[0], near[1], places[k], near[0], far[1]);
 		pid = peer(far[1], secret, &purpose, true);
 		close(far[0]);
 		close(far[1]);
@@ -171,6 +173,7 @@ static void a_bit_that_is_changed_anywhere_is_noticed(void **state)
 			assert_int_equal(status, HALE_ERR_PROTOCOL);
 		assert_true((s != NULL) == (places[k] >= 80));
 		sealed_free(s);
+		shutdown(near[0], SHUT_RDWR); /* the peer has it too */
 		close(near[0]);
 		end_of(pid);
 		assert_int_equal(end_of(between), 0);
