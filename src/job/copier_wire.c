@@ -25,6 +25,7 @@
 #include "base/base.h"
 #include "job/copier.h"
 #include "job/sealed.h"
+#include "job/whole.h"
 
 enum { VERSION = 1, NONCE = 32, MAC = crypto_auth_hmacsha512256_BYTES, BACKLOG = 64 };
 
@@ -146,49 +147,6 @@ static void patience(int fd, double seconds)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-static hale_status_t broken(ssize_t n, struct error *err)
-{
-	if (n < 0 && errno != EAGAIN)
-		return error_sys(err, HALE_ERR_LINK, "the connection is broken");
-	return error_set(err, HALE_ERR_LINK,
-			 n == 0 ? "the other side has closed the connection"
-				: "nothing came from the other side in time");
-}
-
-static hale_status_t say(int fd, const void *bytes, size_t len, struct error *err)
-{
-	const char *at = bytes;
-
-	while (len > 0) {
-		ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return broken(n, err);
-		at += n;
-		len -= (size_t)n;
-	}
-	return HALE_OK;
-}
-
-static hale_status_t hear(int fd, void *bytes, size_t len, struct error *err)
-{
-	char *at = bytes;
-
-	while (len > 0) {
-		ssize_t n = recv(fd, at, len, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return broken(n, err);
-		at += n;
-		len -= (size_t)n;
-	}
-	return HALE_OK;
-}
-
 void copier_patience(const struct copier_link *l, double seconds)
 {
 	patience(l->fd, seconds);
@@ -196,12 +154,14 @@ void copier_patience(const struct copier_link *l, double seconds)
 
 hale_status_t copier_say(struct copier_link *l, const void *bytes, size_t len, struct error *err)
 {
-	return l->sealed ? sealed_say(l->sealed, bytes, len, err) : say(l->fd, bytes, len, err);
+	return l->sealed ? sealed_say(l->sealed, bytes, len, err)
+			 : whole_say(l->fd, bytes, len, err);
 }
 
 hale_status_t copier_hear(struct copier_link *l, void *bytes, size_t len, struct error *err)
 {
-	return l->sealed ? sealed_hear(l->sealed, bytes, len, err) : hear(l->fd, bytes, len, err);
+	return l->sealed ? sealed_hear(l->sealed, bytes, len, err)
+			 : whole_hear(l->fd, bytes, len, err);
 }
 
 void copier_hang_up(struct copier_link *l)
@@ -268,9 +228,9 @@ static hale_status_t introduce(const struct copier *c, uint32_t peer, int fd, st
 	memcpy(h.magic, magic, sizeof(h.magic));
 	if (getrandom(h.nonce, sizeof(h.nonce), 0) != (ssize_t)sizeof(h.nonce))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot draw a random number");
-	status = say(fd, &h, sizeof(h), err);
+	status = whole_say(fd, &h, sizeof(h), err);
 	if (status == HALE_OK)
-		status = hear(fd, &challenge, sizeof(challenge), err);
+		status = whole_hear(fd, &challenge, sizeof(challenge), err);
 	if (status != HALE_OK)
 		return status;
 	mac_make(mac, c, "called", &h, challenge.nonce);
@@ -278,7 +238,7 @@ static hale_status_t introduce(const struct copier *c, uint32_t peer, int fd, st
 		return error_set(err, HALE_ERR_PROTOCOL,
 				 "who answers there doesn't know the job's secret");
 	mac_make(mac, c, "caller", &h, challenge.nonce);
-	return say(fd, mac, sizeof(mac), err);
+	return whole_say(fd, mac, sizeof(mac), err);
 }
 
 bool copier_answer(const struct copier *c, struct copier_link *l)
@@ -290,14 +250,14 @@ bool copier_answer(const struct copier *c, struct copier_link *l)
 
 	prepare(fd);
 	patience(fd, HANDSHAKE_SECONDS);
-	if (hear(fd, &h, sizeof(h), NULL) != HALE_OK ||
+	if (whole_hear(fd, &h, sizeof(h), NULL) != HALE_OK ||
 	    memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != VERSION || h.to != c->node ||
 	    h.from == c->node || getrandom(challenge.nonce, NONCE, 0) != NONCE)
 		return false;
 	mac_make(challenge.mac, c, "called", &h, challenge.nonce);
 	mac_make(mac, c, "caller", &h, challenge.nonce);
-	return say(fd, &challenge, sizeof(challenge), NULL) == HALE_OK &&
-	       hear(fd, proof, sizeof(proof), NULL) == HALE_OK && same(mac, proof, MAC) &&
+	return whole_say(fd, &challenge, sizeof(challenge), NULL) == HALE_OK &&
+	       whole_hear(fd, proof, sizeof(proof), NULL) == HALE_OK && same(mac, proof, MAC) &&
 	       seal(c, l, h.from, c->node, NULL) == HALE_OK;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "channel/net/tcp_seal.h"
+#include "job/whole.h"
 
 enum { PUBLIC = crypto_scalarmult_BYTES, MAC = crypto_auth_hmacsha512256_BYTES };
 
@@ -54,51 +55,6 @@ struct sealed {
 	size_t begin, end;
 };
 
-/* ---- bytes ---- */
-
-static hale_status_t broken(ssize_t n, struct error *err)
-{
-	if (n < 0 && errno != EAGAIN)
-		return error_sys(err, HALE_ERR_LINK, "the connection is broken");
-	return error_set(err, HALE_ERR_LINK,
-			 n == 0 ? "the other side has closed the connection"
-				: "nothing came from the other side in time");
-}
-
-static hale_status_t say(int fd, const void *bytes, size_t len, struct error *err)
-{
-	const char *at = bytes;
-
-	while (len > 0) {
-		ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return broken(n, err);
-		at += n;
-		len -= (size_t)n;
-	}
-	return HALE_OK;
-}
-
-static hale_status_t hear(int fd, void *bytes, size_t len, struct error *err)
-{
-	char *at = bytes;
-
-	while (len > 0) {
-		ssize_t n = recv(fd, at, len, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return broken(n, err);
-		at += n;
-		len -= (size_t)n;
-	}
-	return HALE_OK;
-}
-
 /* ---- agreement ---- */
 
 static void mac_make(unsigned char mac[MAC], const char *who, const struct said *of,
@@ -126,9 +82,9 @@ static hale_status_t call(int fd, struct said *said, const unsigned char *secret
 	hale_status_t status;
 
 	memcpy(said->hello.public, said->public, PUBLIC); /* ours */
-	status = say(fd, &said->hello, sizeof(said->hello), err);
+	status = whole_say(fd, &said->hello, sizeof(said->hello), err);
 	if (status == HALE_OK)
-		status = hear(fd, &a, sizeof(a), err);
+		status = whole_hear(fd, &a, sizeof(a), err);
 	if (status != HALE_OK)
 		return status;
 	memcpy(said->public, a.public, PUBLIC);
@@ -140,7 +96,7 @@ static hale_status_t call(int fd, struct said *said, const unsigned char *secret
 	    !(a.cipher & said->hello.ciphers))
 		return stranger(err);
 	mac_make(mac, "caller", said, secret);
-	return say(fd, mac, sizeof(mac), err);
+	return whole_say(fd, mac, sizeof(mac), err);
 }
 
 static hale_status_t answer(int fd, struct said *said, const unsigned char *secret,
@@ -149,7 +105,7 @@ static hale_status_t answer(int fd, struct said *said, const unsigned char *secr
 	uint32_t mine = said->hello.ciphers, both;
 	struct answer a = {.cipher = 0};
 	unsigned char mac[MAC], proof[MAC];
-	hale_status_t status = hear(fd, &said->hello, sizeof(said->hello), err);
+	hale_status_t status = whole_hear(fd, &said->hello, sizeof(said->hello), err);
 
 	if (status != HALE_OK)
 		return status;
@@ -160,9 +116,9 @@ static hale_status_t answer(int fd, struct said *said, const unsigned char *secr
 	a.cipher = said->cipher = both & SEAL_AES256 ? SEAL_AES256 : SEAL_CHACHA20;
 	memcpy(a.public, said->public, PUBLIC);
 	mac_make(a.mac, "called", said, secret);
-	status = say(fd, &a, sizeof(a), err);
+	status = whole_say(fd, &a, sizeof(a), err);
 	if (status == HALE_OK)
-		status = hear(fd, proof, sizeof(proof), err);
+		status = whole_hear(fd, proof, sizeof(proof), err);
 	if (status != HALE_OK)
 		return status;
 	mac_make(mac, "caller", said, secret);
@@ -253,7 +209,7 @@ hale_status_t sealed_say(struct sealed *s, const void *bytes, size_t len, struct
 			return used_up(err);
 		done += n;
 		n = seal_sendable(s->seal, &at);
-		hale_status_t status = say(s->fd, at, n, err);
+		hale_status_t status = whole_say(s->fd, at, n, err);
 		if (status != HALE_OK)
 			return status;
 		seal_sent(s->seal, n);
@@ -273,7 +229,7 @@ static hale_status_t hear_record(struct sealed *s, struct error *err)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return broken(n, err);
+			return whole_broken(n, err);
 		seal_came(s->seal, (size_t)n);
 	}
 	if (bytes < 0 || !seal_open(s->seal, s->plain))
