@@ -306,6 +306,26 @@ def hale_run_and_hale_inject(s):
 
 
 @test
+def a_loader_without_layers_is_replaced(s):
+    """CUDA's libOpenCL.so.1 is one. Here: Debian's, made to look for its layers under another name."""
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "8")
+    usual = next(p for p in glob.glob("/usr/lib/*/libOpenCL.so.1") + glob.glob("/usr/lib64/libOpenCL.so.1"))
+    with open(usual, "rb") as f:
+        loader = f.read()
+    expect(b"OPENCL_LAYERS\0" in loader, usual)
+    os.mkdir(s.path("other"))
+    with open(s.path("other/libOpenCL.so.1"), "wb") as f:
+        f.write(loader.replace(b"OPENCL_LAYERS\0", b"OPENCL_CUDA__\0"))
+    env = {"LD_LIBRARY_PATH": s.path("other")}
+    r = layered(s, "check=none inject=epoch:3", exe, "8", **env)
+    expect(r.status == 0 and "opencl:" not in r.err, "the loader has layers all the same", r)
+    for settings in ["check=none inject=epoch:3", "check=none inject=epoch:3 server=off"]:
+        r = s.hale("run", "--opencl", "--", exe, "8", env=dict(env, HALE_OPENCL=settings))
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), settings, alone, r)
+
+
+@test
 def valgrind_finds_nothing_in_layer_and_driver(s):
     """The runtime is in a process of its own, which valgrind doesn't watch."""
     have("valgrind")

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/opencl_loader.h"
 #include "job/environment.h"
 #include "job/job.h"
 #include "job/program.h"
@@ -173,7 +174,10 @@ static void gather(const char *dir, const char *report)
 	if (report && strncmp(report, "/dev/", 5) != 0)
 		put_into(report, &s);
 	if (s.processes == 0)
-		log_warn("--opencl: no process of the job used OpenCL through the layer");
+		log_warn(
+		    "--opencl: no process of the job used OpenCL through the layer: either there "
+		    "is none that uses OpenCL, or it brings an OpenCL loader of its own that "
+		    "knows nothing of OPENCL_LAYERS");
 }
 
 /* ---- running ---- */
@@ -212,6 +216,8 @@ static void set_server(const char *libdir)
 		return;
 	setenv("HALE_OPENCL_VENDORS", vendors ? vendors : "", 1);
 	setenv("OCL_ICD_VENDORS", path, 1);
+	setenv("OCL_ICD_FILENAMES", path,
+	       1); /* Khronos' loader takes only folders by the other one */
 }
 
 static int without_layer(const char *libdir)
@@ -249,6 +255,8 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 	snprintf(path, sizeof(path), "%s/libhale_opencl.so", libdir);
 	if (access(path, R_OK) != 0 || !set_layer(libdir))
 		return without_layer(libdir);
+	if (!opencl_loader_set())
+		return EXIT_USAGE;
 	set_server(libdir);
 	guess_mpi(o);
 	snprintf(dir, sizeof(dir), "%s/hale-opencl.XXXXXX", tmp && *tmp ? tmp : "/tmp");

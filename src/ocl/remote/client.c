@@ -518,8 +518,9 @@ static bool find_server(void)
  * is no rank. */
 static bool make_environment(void)
 {
-	static const char *const without[] = {"OPENCL_LAYERS=", "OCL_ICD_VENDORS=", "HALE_RANK=",
-					      "HALE_AGENT=",	"HALE_SINK=",	    "LD_PRELOAD="};
+	static const char *const without[] = {
+	    "OPENCL_LAYERS=", "OCL_ICD_VENDORS=", "OCL_ICD_FILENAMES=", "HALE_RANK=",
+	    "HALE_AGENT=",    "HALE_SINK=",	  "LD_PRELOAD="};
 	const char *vendors = getenv("HALE_OPENCL_VENDORS");
 	size_t n = 0;
 
