@@ -59,6 +59,12 @@ static bool has_place(struct domain *d, struct mem *m)
 	return m->at >= 0;
 }
 
+/* Chunks of an object may be visited by several threads at a time (copy.c). */
+static void count(uint64_t *sum, size_t n)
+{
+	__atomic_fetch_add(sum, n, __ATOMIC_RELAXED);
+}
+
 /* ---- saving from the device ---- */
 
 static bool save_chunk(void *arg, struct mem *m, size_t i, void *data, size_t size)
@@ -71,14 +77,14 @@ static bool save_chunk(void *arg, struct mem *m, size_t i, void *data, size_t si
 		ocl_hash(data, size, c->next_hash);
 	if (opt(OCL_OPT_HASH) && c->slot >= 0 && c->hashed &&
 	    memcmp(c->hash, c->next_hash, sizeof(c->hash)) == 0) {
-		ocl.report.skipped += size;
+		count(&ocl.report.skipped, size);
 		return true;
 	}
 	c->next = c->slot == 0 ? 1 : 0;
 	if (!ocl_store_write(d, place_of(m, i, c->next), data, size))
 		return false;
-	ocl.report.saved += size;
-	d->checkpoint_bytes += size;
+	count(&ocl.report.saved, size);
+	count(&d->checkpoint_bytes, size);
 	return true;
 }
 
@@ -340,7 +346,7 @@ ocl_saved_t ocl_checkpoint_save(struct domain *d)
 
 static bool load_chunk(void *arg, struct mem *m, size_t i, void *data, size_t size)
 {
-	ocl.report.restored += size;
+	count(&ocl.report.restored, size);
 	if (m->chunks[i].slot < 0) {
 		memset(data, 0, size);
 		return true;
@@ -405,7 +411,8 @@ static bool scrub_chunk(void *arg, struct mem *m, size_t i, void *data, size_t s
 	if (!c->hashed && !file_hash(s->d, m, i))
 		return true;
 	ocl_hash(data, size, h);
-	s->wrong |= memcmp(h, c->hash, sizeof(h)) != 0;
+	if (memcmp(h, c->hash, sizeof(h)) != 0)
+		__atomic_store_n(&s->wrong, true, __ATOMIC_RELAXED);
 	return true;
 }
 

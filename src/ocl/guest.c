@@ -11,6 +11,7 @@ static void (*descriptor)(int fd, bool in);
 
 static bool prepare(char *why, size_t size)
 {
+	ocl_pool_trim();
 	return true;
 }
 

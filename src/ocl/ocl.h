@@ -431,6 +431,8 @@ size_t ocl_rect_span(const size_t origin[3], const size_t region[3], size_t row,
 /* ---- pool.c ---- */
 void *ocl_pool_take(size_t size);
 void ocl_pool_give(void *p, size_t size);
+/* What is spare has no content: images need not have it. Takes no lock. */
+void ocl_pool_trim(void);
 
 /* ---- submit.c ---- */
 /* Takes over e, hands the command to the runtime and logs it; when blocking, waits and closes the

@@ -11,7 +11,8 @@
 /* Slabs lie at multiples of their size, so that a pointer tells its slab. */
 static const size_t slab_bytes = 4ul << 20;
 static const size_t small = 64ul << 10;
-enum { HEAD = 64, SPARES = 16 };
+static const size_t spare_bytes = 256ul << 20;
+enum { HEAD = 64 };
 
 struct slab {
 	size_t bytes, used;
@@ -20,7 +21,7 @@ struct slab {
 };
 
 static struct slab *current, *spare;
-static int spares;
+static size_t spared; /* bytes */
 
 static struct slab *slab_new(size_t bytes)
 {
@@ -36,6 +37,19 @@ static struct slab *slab_new(size_t bytes)
 		munmap(at + bytes, (size_t)(p + whole - at) - bytes);
 	*(struct slab *)at = (struct slab){.bytes = bytes, .used = HEAD};
 	return (struct slab *)at;
+}
+
+/* Programs write the same objects again and again: what fits is there. */
+static struct slab *slab_get(size_t bytes)
+{
+	for (struct slab **at = &spare, *s; (s = *at); at = &s->next) {
+		if (s->bytes != bytes)
+			continue;
+		*at = s->next;
+		spared -= bytes;
+		return s;
+	}
+	return slab_new(bytes);
 }
 
 static void *take(struct slab *s, size_t size)
@@ -54,17 +68,13 @@ void *ocl_pool_take(size_t size)
 	if (size < small)
 		return malloc(size ? size : 1);
 	if (size > slab_bytes / 2) {
-		s = slab_new(ALIGN_UP(size + HEAD, slab_bytes / 2));
+		s = slab_get(ALIGN_UP(size + HEAD, slab_bytes / 2));
 		return s ? take(s, size) : NULL;
 	}
 	if (!s || s->used + ALIGN_UP(size, HEAD) > s->bytes) {
-		s = spare;
-		if (s) {
-			spare = s->next;
-			spares--;
-		} else if (!(s = slab_new(slab_bytes))) {
+		s = slab_get(slab_bytes);
+		if (!s)
 			return NULL;
-		}
 		current = s;
 	}
 	return take(s, size);
@@ -83,11 +93,17 @@ void ocl_pool_give(void *p, size_t size)
 	s->used = HEAD;
 	if (s == current)
 		return;
-	if (spares == SPARES || s->bytes != slab_bytes) {
+	if (spared + s->bytes > spare_bytes) {
 		munmap(s, s->bytes);
 		return;
 	}
 	s->next = spare;
 	spare = s;
-	spares++;
+	spared += s->bytes;
+}
+
+void ocl_pool_trim(void)
+{
+	for (struct slab *s = spare; s; s = s->next)
+		madvise((char *)s + HALE_PAGE, s->bytes - HALE_PAGE, MADV_DONTNEED);
 }

@@ -215,7 +215,7 @@ static void endless(int steps)
 static void enormous(int steps, int mib)
 {
 	size_t bytes = (size_t)mib << 20;
-	unsigned *host = malloc(bytes);
+	unsigned *host = calloc(1, bytes);
 	unsigned sum_of = 2166136261u;
 	cl_mem a = buffer(CL_MEM_READ_WRITE, bytes, NULL),
 	       b = buffer(CL_MEM_READ_WRITE, bytes, NULL);

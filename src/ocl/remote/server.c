@@ -3,6 +3,7 @@
  * program (client.c) with the shared region as descriptor WIRE_FD; ends when the program does. */
 #include <errno.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -113,6 +114,8 @@ void obj_release(uint64_t id)
 	}
 	if (o->unset)
 		unset_events--;
+	if (o->kind == STUB_CONTEXT && o->real)
+		stage_drop(o->real);
 	if (o->real)
 		release_real(o);
 	free(o->arg);
@@ -401,6 +404,9 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_LEN(passed_over); i++)
 		signal(passed_over[i], SIG_IGN);
 	log_init_from_env();
+	/* blocks for transfers come and go: what has been touched stays */
+	mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	mallopt(M_TRIM_THRESHOLD, 256 << 20);
 	wire = mmap(NULL, sizeof(*wire), PROT_READ | PROT_WRITE, MAP_SHARED, WIRE_FD, 0);
 	if (wire == MAP_FAILED || wire->magic != WIRE_MAGIC) {
 		log_warn(

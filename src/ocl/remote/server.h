@@ -123,6 +123,17 @@ cl_int keep_transfer(cl_event done, char *data, bool in, uint64_t address, size_
 /* Waits for queue (or the events) here or in another thread, then replies. */
 cl_int wait_and_reply(cl_command_queue queue, cl_uint count, const cl_event *list, struct out *out);
 void finish_all(void);
+
+/* ---- server_staging.c ---- */
+enum { STAGE_PIECE = 2 << 20 }; /* bytes */
+/* STAGE_PIECE bytes of pinned memory for a command in q. NULL: none, or all are in use. */
+char *stage_take(cl_command_queue q);
+bool stage_has(const char *data);
+/* False: data isn't such memory. */
+bool stage_give(char *data);
+/* The program has released the context. */
+void stage_drop(cl_context context);
+
 extern uint32_t unset_events;
 
 /* ---- snapshot.c ---- */

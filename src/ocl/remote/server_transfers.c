@@ -39,6 +39,7 @@ static bool move_rows(const struct far *f, char *here, bool to_program)
 
 struct transfer {
 	struct transfer *next;
+	cl_command_queue queue;
 	cl_event done;
 	char *data;
 	bool in; /* to be put into the program's memory */
@@ -48,6 +49,12 @@ struct transfer {
 static pthread_mutex_t transfers_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct transfer *transfers;
 
+static void data_done(char *data)
+{
+	if (!stage_give(data))
+		free(data);
+}
+
 static void end_transfer(struct transfer *t, cl_int status)
 {
 	if (t->in && status == CL_COMPLETE && !move_rows(&t->far, t->data, true) &&
@@ -55,7 +62,7 @@ static void end_transfer(struct transfer *t, cl_int status)
 		log_warn("opencl: the program's memory at %#lx can't be written to",
 			 (unsigned long)t->far.address);
 	clReleaseEvent(t->done);
-	free(t->data);
+	data_done(t->data);
 	free(t);
 }
 
@@ -74,6 +81,49 @@ void deliver(void)
 		end_transfer(t, status);
 	}
 	pthread_mutex_unlock(&transfers_lock);
+}
+
+/* The first that goes through pinned memory and matches: into the program's memory (in), of queue
+ * (NULL: any), no later than the command of event last (NULL: whenever). Gets a reference. */
+static cl_event first_staged(bool in, cl_command_queue queue, cl_event last)
+{
+	cl_event found = NULL;
+
+	pthread_mutex_lock(&transfers_lock);
+	for (struct transfer *t = transfers; t && !found; t = t->next) {
+		if ((t->in || !in) && (!queue || t->queue == queue) && stage_has(t->data))
+			found = t->done;
+		if (t->done == last)
+			break;
+	}
+	if (found)
+		clRetainEvent(found);
+	pthread_mutex_unlock(&transfers_lock);
+	return found;
+}
+
+static bool wait_for_staged(bool in, cl_command_queue queue, cl_event last)
+{
+	cl_event done = first_staged(in, queue, last);
+
+	if (!done)
+		return false;
+	clWaitForEvents(1, &done);
+	clReleaseEvent(done);
+	deliver();
+	return true;
+}
+
+/* The queue of a transfer under way. */
+static cl_command_queue queue_with(cl_event done)
+{
+	cl_command_queue q = NULL;
+
+	pthread_mutex_lock(&transfers_lock);
+	for (struct transfer *t = transfers; t && !q; t = t->next)
+		q = t->done == done ? t->queue : NULL;
+	pthread_mutex_unlock(&transfers_lock);
+	return q;
 }
 
 /* In the order of arrival: what came later is put there later. */
@@ -146,7 +196,7 @@ static cl_int issue(const struct box *b, bool image, void *data, cl_event *done)
 					       done);
 }
 
-static cl_int keep(cl_event done, char *data, bool in, const struct far *far)
+static cl_int keep(cl_command_queue q, cl_event done, char *data, bool in, const struct far *far)
 {
 	struct transfer *t = calloc(1, sizeof(*t));
 
@@ -154,10 +204,10 @@ static cl_int keep(cl_event done, char *data, bool in, const struct far *far)
 		clWaitForEvents(1, &done);
 		if (in)
 			move_rows(far, data, true);
-		free(data);
+		data_done(data);
 		return CL_SUCCESS;
 	}
-	*t = (struct transfer){.done = done, .data = data, .in = in, .far = *far};
+	*t = (struct transfer){.queue = q, .done = done, .data = data, .in = in, .far = *far};
 	clRetainEvent(done);
 	add_transfer(t);
 	return CL_SUCCESS;
@@ -167,7 +217,7 @@ cl_int keep_transfer(cl_event done, char *data, bool in, uint64_t address, size_
 {
 	const struct far far = {.address = address, .bytes = size, .rows = 1, .planes = 1};
 
-	return keep(done, data, in, &far);
+	return keep(NULL, done, data, in, &far);
 }
 
 /* Takes over data. */
@@ -176,28 +226,87 @@ static cl_int start(struct box *b, bool image, char *data, cl_event *done)
 	cl_int status = issue(b, image, data, done);
 
 	if (status == CL_SUCCESS)
-		return keep(*done, data, !(b->flags & BOX_WRITE), &b->far);
-	free(data);
+		return keep(b->q, *done, data, !(b->flags & BOX_WRITE), &b->far);
+	data_done(data);
 	return status;
+}
+
+/* Whether a transfer may be several commands: its event, the last one's, then stands for all, and
+ * nobody asks it when the command began. */
+static bool may_part(const struct box *b)
+{
+	cl_command_queue_properties p = 0;
+
+	return b->flags & BOX_LINEAR && b->far.address && b->region[0] > STAGE_PIECE / 8 &&
+	       clGetCommandQueueInfo(b->q, CL_QUEUE_PROPERTIES, sizeof(p), &p, NULL) ==
+		   CL_SUCCESS &&
+	       !(p & (CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE));
+}
+
+/* Pinned, if need be when the first piece under way has arrived; that may wait for an event which
+ * the program sets, and is then not waited for. */
+static char *room_for(cl_command_queue q, size_t size)
+{
+	char *data = stage_take(q);
+
+	while (!data && unset_events == 0 && wait_for_staged(false, NULL, NULL))
+		data = stage_take(q);
+	return data ? data : malloc(size);
+}
+
+static cl_int start_in_pieces(const struct box *b, cl_event *done)
+{
+	struct box part = *b;
+	cl_int status = CL_SUCCESS;
+
+	for (size_t at = 0; at < b->region[0] && status == CL_SUCCESS; at += part.region[0]) {
+		size_t left = b->region[0] - at, n = left < STAGE_PIECE ? left : STAGE_PIECE;
+		char *data = room_for(b->q, n);
+
+		if (*done)
+			clReleaseEvent(*done);
+		*done = NULL;
+		if (!data)
+			return CL_OUT_OF_HOST_MEMORY;
+		part.origin[0] = b->origin[0] + at;
+		part.region[0] = n;
+		part.far.address = b->far.address + at;
+		part.far.bytes = n;
+		if (b->flags & BOX_WRITE && !move_rows(&part.far, data, false)) {
+			data_done(data);
+			return CL_INVALID_VALUE;
+		}
+		status = start(&part, false, data, done);
+		part.w.count = 0;
+		part.w.list = NULL;
+		clFlush(b->q);
+	}
+	return status;
+}
+
+/* As one command. */
+static cl_int start_whole(struct box *b, bool image, cl_event *done)
+{
+	size_t bytes = b->far.bytes * b->far.rows * b->far.planes;
+	char *data = NULL;
+
+	if (b->far.address && !(data = malloc(bytes ? bytes : 1)))
+		return CL_OUT_OF_HOST_MEMORY;
+	if (data && b->flags & BOX_WRITE && !move_rows(&b->far, data, false)) {
+		free(data);
+		return CL_INVALID_VALUE;
+	}
+	return start(b, image, data, done);
 }
 
 cl_int serve_box(struct in *in, struct out *out, bool image)
 {
 	struct box b = {0};
-	size_t bytes;
-	char *data = NULL;
 	cl_event done = NULL;
 	cl_int status;
 
 	take_box(in, &b, image);
-	bytes = b.far.bytes * b.far.rows * b.far.planes;
-	if (b.far.address && !(data = malloc(bytes ? bytes : 1)))
-		return waits_done(&b.w, CL_OUT_OF_HOST_MEMORY);
-	if (data && b.flags & BOX_WRITE && !move_rows(&b.far, data, false)) {
-		free(data);
-		return waits_done(&b.w, CL_INVALID_VALUE);
-	}
-	status = start(&b, image, data, &done);
+	status = may_part(&b) ? start_in_pieces(&b, &done) : start_whole(&b, image, &done);
 	b.w.made = done;
 	if (status == CL_SUCCESS && !b.w.event && !(b.flags & BOX_BLOCKING))
 		clReleaseEvent(done);
@@ -229,9 +338,15 @@ static int idle; /* threads without a job, of those that no job waits for */
 
 static cl_int wait_here(cl_command_queue queue, cl_uint count, const cl_event *list)
 {
-	cl_int status = count > 0 ? clWaitForEvents(count, list) : clFinish(queue);
-	int32_t late = atomic_exchange(&wire->deferred, 0);
+	cl_command_queue q = count == 0 ? queue : count == 1 ? queue_with(list[0]) : NULL;
+	cl_int status;
+	int32_t late;
 
+	/* piece by piece: while one is put into the program's memory the next ones arrive */
+	while (q && wait_for_staged(true, q, count == 0 ? NULL : list[0]))
+		;
+	status = count > 0 ? clWaitForEvents(count, list) : clFinish(queue);
+	late = atomic_exchange(&wire->deferred, 0);
 	deliver();
 	return status == CL_SUCCESS ? late : status;
 }
