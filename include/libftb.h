@@ -46,7 +46,7 @@ extern "C" {
 	(-2) /* a namespace is words of A-Z a-z 0-9 _ - with dots between */
 #define FTB_ERR_SUBSCRIPTION_STYLE  (-3) /* client_subscription_style is none of the four */
 #define FTB_ERR_INVALID_VALUE	    (-4) /* client_name or client_jobid is too long */
-#define FTB_ERR_DUP_CALL	    (-5) /* not returned by Hale: a process may connect often */
+#define FTB_ERR_DUP_CALL	    (-5) /* FTB_Connect again with the same namespace, name, … */
 #define FTB_ERR_NULL_POINTER	    (-6)
 #define FTB_ERR_NOT_SUPPORTED	    (-7) /* callback or poll against the client's subscription style */
 #define FTB_ERR_INVALID_FIELD	    (-8)  /* name or severity of a declared event */
@@ -90,6 +90,10 @@ extern "C" {
 #define FTB_MAX_PAYLOAD_DATA	   368
 #define FTB_MAX_SUBSCRIPTION_STYLE 32
 #define FTB_EVENT_SIZE		   720
+/* As the developer's guide of FTB names them. */
+#define FTB_MAX_JOBID	      FTB_MAX_CLIENT_JOBID
+#define FTB_MAX_HOST_NAME     FTB_MAX_HOST_ADDR
+#define FTB_MAX_PID_STARTTIME FTB_MAX_PID_TIME
 
 typedef char FTB_eventspace_t[FTB_MAX_EVENTSPACE];
 typedef char FTB_client_name_t[FTB_MAX_CLIENT_NAME];
@@ -146,14 +150,17 @@ typedef struct FTB_subscribe_handle *FTB_subscribe_handle_t;
 typedef struct FTB_event_handle *FTB_event_handle_t;
 
 /* Registers with the node's broker under one namespace. Blocks for at most a second. The handle is
- * the caller's until FTB_Disconnect. NULL_POINTER, SUBSCRIPTION_STYLE, EVENTSPACE_FORMAT,
- * INVALID_VALUE, NETWORK_NO_ROUTE, GENERAL. (Seed 001, 3.2.) */
+ * the caller's until FTB_Disconnect. A process may have several clients that differ in namespace,
+ * name, job or style; DUP_CALL if there is one like this already. A child made by fork() has none.
+ * NULL_POINTER, SUBSCRIPTION_STYLE, EVENTSPACE_FORMAT, INVALID_VALUE, NETWORK_NO_ROUTE, GENERAL.
+ * (Seed 001, 3.2; CIFTS's developer's guide, 4.1.) */
 int FTB_Connect(const FTB_client_t *client_info, FTB_client_handle_t *client_handle);
 
 /* Names the events that a client may publish, and their severities: num_events in event_info, or,
- * if schema_file is not NULL, those in that file ("start NAMESPACE NAME SEVERITY … end", # begins a
- * comment). May be called again for more, at most 1024 in all. Declaring the same again is fine.
- * INVALID_FIELD, DUP_EVENT, INVALID_SCHEMA_FILE, INVALID_HANDLE, GENERAL. */
+ * if schema_file is not NULL, those in that file ("start NAMESPACE NAME SEVERITY … end", commas or
+ * blanks between, # begins a comment). May be called again for more, at most 1024 in all. Declaring
+ * the same again is fine. INVALID_FIELD, DUP_EVENT, INVALID_SCHEMA_FILE, INVALID_HANDLE, GENERAL.
+ */
 int FTB_Declare_publishable_events(FTB_client_handle_t client_handle, const char *schema_file,
 				   const FTB_event_info_t *event_info, int num_events);
 
@@ -162,7 +169,8 @@ int FTB_Declare_publishable_events(FTB_client_handle_t client_handle, const char
  * the event from now on. Does not wait for anybody's receiving it; when the broker is slower than
  * the caller it waits for at most 0.1 s, after that an INFO event is refused with NETWORK_GENERAL,
  * others are kept as long as there is room. Under load, events leave together, at most
- * 1 ms late. INVALID_HANDLE, NULL_POINTER, INVALID_EVENT_NAME, INVALID_EVENT_TYPE. */
+ * 0.5 ms late (from a callback: when it returns). INVALID_HANDLE, NULL_POINTER, INVALID_EVENT_NAME,
+ * INVALID_EVENT_TYPE. */
 int FTB_Publish(FTB_client_handle_t client_handle, const char *event_name,
 		const FTB_event_properties_t *event_properties, FTB_event_handle_t *event_handle);
 
@@ -175,6 +183,8 @@ int FTB_Publish(FTB_client_handle_t client_handle, const char *event_name,
  * >=. callback NULL: events wait for FTB_Poll_event; else callback(event, arg) is called by the
  * library's one thread, one event after the other; what it returns is not looked at. A
  * process's callbacks all share that thread: a slow one delays the others, no other process.
+ * A client gets each event once: if several of its subscriptions match, the first callback that was
+ * subscribed is called; without one, the event waits to be polled by any of them.
  * Returns when the broker knows of it. SUBSCRIPTION_STR, FILTER_ATTR, FILTER_VALUE,
  * EVENTSPACE_FORMAT, NOT_SUPPORTED, INVALID_HANDLE, NULL_POINTER. */
 int FTB_Subscribe(FTB_subscribe_handle_t *subscribe_handle, FTB_client_handle_t client_handle,
@@ -185,17 +195,18 @@ int FTB_Subscribe(FTB_subscribe_handle_t *subscribe_handle, FTB_client_handle_t 
  * won't be called again. *subscribe_handle becomes NULL. INVALID_HANDLE, NULL_POINTER. */
 int FTB_Unsubscribe(FTB_subscribe_handle_t *subscribe_handle);
 
-/* The oldest waiting event of a subscription, or GOT_NO_EVENT; never blocks. */
+/* The oldest waiting event that matches a subscription, or GOT_NO_EVENT; never blocks. A client's
+ * subscriptions share the queue (client_polling_queue_len). NOT_SUPPORTED if it has a callback. */
 int FTB_Poll_event(FTB_subscribe_handle_t subscribe_handle, FTB_receive_event_t *receive_event);
 
 /* Ends all subscriptions, sends what is still unsent (for at most a second), and forgets the
  * client. */
 int FTB_Disconnect(FTB_client_handle_t client_handle);
 
-/* The handle that FTB_Publish gave for this event. */
+/* The handle that FTB_Publish gave for this event; FAILURE if it is none that was received. */
 int FTB_Get_event_handle(const FTB_receive_event_t receive_event, FTB_event_handle_t *event_handle);
 
-/* SUCCESS if both are of the same event, else FAILURE. */
+/* SUCCESS if both are of the same event, else FAILURE; INVALID_HANDLE if one is NULL. */
 int FTB_Compare_event_handles(const FTB_event_handle_t event_handle1,
 			      const FTB_event_handle_t event_handle2);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hale backplane: a broker by itself, its keys, and what it says of itself. */
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,19 +120,6 @@ static int parse(int argc, char **argv, struct broker_options *o)
 	return 0;
 }
 
-static void serve(struct broker *b, int signals)
-{
-	struct pollfd p[2] = {{.fd = broker_fd(b), .events = POLLIN},
-			      {.fd = signals, .events = POLLIN}};
-
-	while (!(p[1].revents & POLLIN)) {
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
-			break;
-		if (p[0].revents)
-			broker_dispatch(b);
-	}
-}
-
 int cli_backplane(int argc, char **argv)
 {
 	struct broker_options o = {0};
@@ -161,8 +146,10 @@ int cli_backplane(int argc, char **argv)
 		return err.code == HALE_ERR_ARGUMENT ? EXIT_USAGE : 1;
 	}
 	log_info("event broker: serving");
-	serve(b, signals);
+	st = broker_serve(b, signals, &err) ? 0 : 1;
+	if (st != 0)
+		log_warn("%s", err.text);
 	broker_destroy(b);
 	close(signals);
-	return 0;
+	return st;
 }

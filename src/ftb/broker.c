@@ -170,11 +170,13 @@ static void settle(struct broker *b)
 	flush_all(b);
 }
 
-void broker_dispatch(struct broker *b)
+/* Waits up to so many ms, -1 for ever, and does what there is to do. Whether `end` of
+ * broker_serve() is readable. */
+static bool turn(struct broker *b, int wait_ms)
 {
 	struct epoll_event ready[32];
-	bool tick = false;
-	int n = epoll_wait(b->epoll, ready, (int)ARRAY_LEN(ready), 0);
+	bool tick = false, end = false;
+	int n = epoll_wait(b->epoll, ready, (int)ARRAY_LEN(ready), wait_ms);
 
 	for (int i = 0; i < n; i++) {
 		void *what = ready[i].data.ptr;
@@ -183,6 +185,8 @@ void broker_dispatch(struct broker *b)
 			client_accept(b);
 		else if (what == &b->timer || what == &b->wake)
 			swallow(*(int *)what);
+		else if (what == b)
+			end = true;
 		else if (what) /* NULL: a ZeroMQ socket, see below */
 			client_ready(what, ready[i].events);
 		tick |= what == &b->timer;
@@ -196,6 +200,26 @@ void broker_dispatch(struct broker *b)
 	/* ZeroMQ's descriptors tell of changes only, and sending may have used one up. */
 	if (b->tree && wire_waiting(b))
 		broker_wake(b);
+	return end;
+}
+
+void broker_dispatch(struct broker *b)
+{
+	turn(b, 0);
+}
+
+bool broker_serve(struct broker *b, int end, struct error *err)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = b};
+
+	if (epoll_ctl(b->epoll, EPOLL_CTL_ADD, end, &e) != 0) {
+		error_sys(err, HALE_ERR_SYSTEM, "can't watch a descriptor");
+		return false;
+	}
+	while (!turn(b, -1))
+		;
+	epoll_ctl(b->epoll, EPOLL_CTL_DEL, end, NULL);
+	return true;
 }
 
 /* ---- the owner's own events ---- */

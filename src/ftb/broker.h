@@ -80,6 +80,9 @@ void broker_destroy(struct broker *b);
 /* Readable when broker_dispatch() has something to do. The broker's: don't close it. */
 int broker_fd(const struct broker *b);
 void broker_dispatch(struct broker *b);
+/* Instead of these, for an owner who has nothing else to do: works until the descriptor `end` is
+ * readable. False with a sentence if it can't. */
+bool broker_serve(struct broker *b, int end, struct error *err);
 
 /* Bytes from broker `from`; handled by a later dispatch. False: it is out of memory, or they are
  * none. */

@@ -83,6 +83,18 @@ static void client_free(struct client *c)
 	free(c);
 }
 
+/* Whether there is a client that differs in nothing: then this is the same call a second time. */
+static bool registered(const FTB_client_t *i)
+{
+	for (const struct client *c = lib.clients; c; c = c->next)
+		if (!c->dead && strcasecmp(c->info.event_space, i->event_space) == 0 &&
+		    strcasecmp(c->info.client_name, i->client_name) == 0 &&
+		    strcmp(c->info.client_jobid, i->client_jobid) == 0 &&
+		    c->style == (unsigned)style_parse(i->client_subscription_style))
+			return true;
+	return false;
+}
+
 int FTB_Connect(const FTB_client_t *client_info, FTB_client_handle_t *client_handle)
 {
 	struct client *c;
@@ -98,6 +110,8 @@ int FTB_Connect(const FTB_client_t *client_info, FTB_client_handle_t *client_han
 		return FTB_ERR_GENERAL;
 	ret = lib_open(c); /* nobody else knows of it yet */
 	pthread_mutex_lock(&lib.lock);
+	if (ret == FTB_SUCCESS && registered(client_info))
+		ret = FTB_ERR_DUP_CALL;
 	if (ret == FTB_SUCCESS && !lib_thread_start())
 		ret = FTB_ERR_GENERAL;
 	if (ret == FTB_SUCCESS) {
@@ -217,7 +231,8 @@ static int declare(struct client *c, const char *name, size_t len, const char *s
 	return FTB_SUCCESS;
 }
 
-/* The next word, # and the rest of its line left out; its length, 0 at the end. */
+/* The next word, # and the rest of its line left out; its length, 0 at the end. A comma divides a
+ * name from its severity as well as a blank does. */
 static size_t word(FILE *f, char *to, size_t cap)
 {
 	size_t n = 0;
@@ -227,7 +242,8 @@ static size_t word(FILE *f, char *to, size_t cap)
 		if (ch == '#')
 			while ((ch = getc(f)) != EOF && ch != '\n')
 				;
-		bool blank = ch == EOF || ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r';
+		bool blank =
+		    ch == EOF || ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r' || ch == ',';
 		if (blank && n)
 			break;
 		if (!blank && n < cap - 1)
@@ -237,15 +253,16 @@ static size_t word(FILE *f, char *to, size_t cap)
 	return n;
 }
 
-/* start NAMESPACE { NAME SEVERITY } end */
+/* start NAMESPACE { NAME SEVERITY } end; what stands outside is not looked at. */
 static int declare_file(struct client *c, FILE *f)
 {
 	char text[80], severity[80];
 	bool any = false;
 
 	while (word(f, text, sizeof(text))) {
-		if (strcmp(text, "start") != 0 || !word(f, text, sizeof(text)) ||
-		    strcasecmp(text, c->info.event_space) != 0)
+		if (strcmp(text, "start") != 0)
+			continue;
+		if (!word(f, text, sizeof(text)) || strcasecmp(text, c->info.event_space) != 0)
 			return FTB_ERR_INVALID_SCHEMA_FILE;
 		while (word(f, text, sizeof(text)) && strcmp(text, "end") != 0) {
 			int ret;
@@ -300,7 +317,7 @@ static const struct {
     {1, "a namespace is words of A-Z a-z 0-9 _ - with dots between them"},
     {1, "the subscription style is none of FTB_SUBSCRIPTION_NONE, _POLLING, _NOTIFY, _BOTH"},
     {1, "the client's name or job id is too long"},
-    {1, "called twice"},
+    {1, "this client is registered already; another one in this process needs another name"},
     {1, "a pointer is NULL that may not be"},
     {1, "not with the client's subscription style"},
     {1, "an event's name or severity is not one"},

@@ -20,8 +20,8 @@
 
 enum {
 	DECLARED_MAX = 1024,
-	COALESCE_NS = 250000, /* what comes sooner than this after the last packet waits … */
-	DELAY_NS = 1000000,   /* … for at most so long */
+	COALESCE_NS = 450000, /* what comes sooner than this after the last packet waits until then:
+			       * a broker is woken by packets, not by events */
 	PATIENCE_MS = 100,    /* of a publisher whose broker is slower */
 	BACKLOG = 256 << 10,  /* bytes that wait before a publisher is held up */
 	WAIT_MS = 1000,	      /* for answers of the broker */
@@ -48,9 +48,6 @@ struct subscription {
 	int (*callback)(FTB_receive_event_t *, void *);
 	lib_callback *callback_long;
 	void *arg;
-	struct lib_list info, above; /* for polling */
-	uint64_t ticket;
-	int waiting;
 	struct subscription *next;
 };
 
@@ -68,7 +65,12 @@ struct client {
 	uint64_t publisher, seq, token_base;
 	struct declared *declared;
 	size_t declared_count, declared_last;
-	struct subscription *subs;
+	struct subscription *subs; /* newest first */
+	struct {
+		struct lib_list info, above; /* their order: by ticket */
+		uint64_t ticket;
+		int count;
+	} polled; /* what waits for polling */
 	/* the connection */
 	int fd; /* -1: none at the moment */
 	bool welcome;
@@ -94,6 +96,8 @@ struct lib {
 	uint32_t next_id;
 	pthread_t thread;
 	bool running, joinable;
+	bool calling;	       /* the thread is in a callback, and sends nothing meanwhile */
+	uint64_t sleeps_until; /* clock_ns(); 0: the thread is awake and looks before it sleeps */
 	int wake;
 };
 
@@ -114,6 +118,8 @@ bool lib_thread_start(void);
 void lib_wake(void);
 int lib_open(struct client *c); /* connects, greets, waits for the welcome; FTB_… */
 void lib_close(struct client *c);
+/* Lets go what has waited long enough. */
+void lib_flush_due(void);
 /* Lets waiting packets go; with a broken connection the client is without one afterwards. */
 void lib_flush(struct client *c);
 void lib_request(struct client *c, enum packet_kind kind, uint32_t count, const void *body,
@@ -129,7 +135,8 @@ int ftb_subscribe_history(FTB_subscribe_handle_t *handle, FTB_client_handle_t cl
 /* In a callback: how long ago its event was published, in ms; 0 if it came straight. */
 extern _Thread_local uint32_t ftb_event_age_ms;
 void subs_announce(struct client *c, const struct subscription *s, bool again);
-/* Gives an event to all who want it; releases the lock during callbacks. */
+/* Gives an event to the first callback that wants it, else lets it wait for polling: a client gets
+ * an event once, whatever it subscribed to. Releases the lock during callbacks. */
 void subs_event(struct client *c, const struct ftb_event *e, const uint8_t *bytes, size_t len);
 void subs_free_all(struct client *c);
 

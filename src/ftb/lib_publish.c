@@ -37,6 +37,8 @@ int FTB_Get_event_handle(const FTB_receive_event_t e, FTB_event_handle_t *event_
 
 	if (!event_handle)
 		return FTB_ERR_NULL_POINTER;
+	if (!e.event_space[0] || !e.event_name[0]) /* no event that anybody received */
+		return FTB_FAILURE;
 	base = token_base(e.event_space, e.client_name, e.incoming_src.hostname,
 			  e.incoming_src.pid_starttime, e.incoming_src.pid);
 	*event_handle = (FTB_event_handle_t)(uintptr_t)token_of(base, e.event_name, e.seqnum);
@@ -46,6 +48,8 @@ int FTB_Get_event_handle(const FTB_receive_event_t e, FTB_event_handle_t *event_
 int FTB_Compare_event_handles(const FTB_event_handle_t event_handle1,
 			      const FTB_event_handle_t event_handle2)
 {
+	if (!event_handle1 || !event_handle2)
+		return FTB_ERR_INVALID_HANDLE;
 	return event_handle1 == event_handle2 ? FTB_SUCCESS : FTB_FAILURE;
 }
 
@@ -98,18 +102,21 @@ static enum out_result send_later(void *to, const uint8_t *bytes, size_t len)
 	return OUT_BLOCKED;
 }
 
-/* At once if the last packet is some time ago, else with others. */
+/* At once if the last packet is some time ago, else with others: sent by whoever publishes next, or
+ * by the thread. */
 static void send_event(struct client *c, const struct ftb_event *e, const uint8_t *bytes,
 		       size_t len)
 {
 	uint64_t now = clock_ns();
 
 	outq_event(&c->out, e, bytes, len, send_later, NULL);
-	if (c->out.batch_len >= PACKET_BATCH || now - c->sent_ns >= COALESCE_NS) {
+	if (c->out.batch_len >= PACKET_BATCH || now - c->sent_ns >= COALESCE_NS ||
+	    (lib.calling && !lib_in_thread())) {
 		lib_flush(c);
 	} else if (!c->flush_ns) {
-		c->flush_ns = now + DELAY_NS;
-		lib_wake();
+		c->flush_ns = c->sent_ns + COALESCE_NS;
+		if (c->flush_ns < lib.sleeps_until)
+			lib_wake();
 	}
 }
 

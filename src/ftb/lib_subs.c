@@ -38,38 +38,86 @@ static struct lib_event *pop(struct lib_list *l)
 	return e;
 }
 
-static void sub_queue(struct client *c, struct subscription *s, bool info, const uint8_t *bytes,
-		      size_t len)
+static void take_out(struct lib_list *l, struct lib_event *e)
+{
+	struct lib_event *prev = NULL;
+
+	for (struct lib_event *at = l->head; at != e; at = at->next)
+		prev = at;
+	if (!prev) {
+		pop(l);
+		return;
+	}
+	prev->next = e->next;
+	if (l->tail == e)
+		l->tail = prev;
+}
+
+static bool polls(const struct subscription *s)
+{
+	return !s->callback && !s->callback_long;
+}
+
+/* The one that asked first. */
+static struct subscription *first_match(struct client *c, const struct ftb_event *e, bool polling)
+{
+	struct subscription *first = NULL;
+
+	for (struct subscription *s = c->subs; s; s = s->next)
+		if (polls(s) == polling && ftb_filter_match(&s->filter, e))
+			first = s;
+	return first;
+}
+
+static void wait_for_poll(struct client *c, bool info, const uint8_t *bytes, size_t len)
 {
 	struct lib_event *e;
 
-	if (s->waiting >= c->queue_len) {
-		if (!s->info.head && info) {
+	if (c->polled.count >= c->queue_len) {
+		if (!c->polled.info.head && info) {
 			c->lost_info++;
 			return;
 		}
-		(*(s->info.head ? &c->lost_info : &c->lost_above))++;
-		free(pop(s->info.head ? &s->info : &s->above));
-		s->waiting--;
+		(*(c->polled.info.head ? &c->lost_info : &c->lost_above))++;
+		free(pop(c->polled.info.head ? &c->polled.info : &c->polled.above));
+		c->polled.count--;
 	}
 	e = malloc(sizeof(*e) + len);
 	if (!e) {
 		(*(info ? &c->lost_info : &c->lost_above))++;
 		return;
 	}
-	*e = (struct lib_event){.ticket = s->ticket++, .len = (uint32_t)len};
+	*e = (struct lib_event){.ticket = c->polled.ticket++, .len = (uint32_t)len};
 	memcpy(e->bytes, bytes, len);
-	push(info ? &s->info : &s->above, e);
-	s->waiting++;
+	push(info ? &c->polled.info : &c->polled.above, e);
+	c->polled.count++;
 }
 
-static void sub_free(struct subscription *s)
+/* The oldest in the list that passes. */
+static struct lib_event *oldest(const struct lib_list *l, const struct ftb_filter *f)
 {
-	while (s->info.head)
-		free(pop(&s->info));
-	while (s->above.head)
-		free(pop(&s->above));
-	free(s);
+	struct ftb_event e;
+
+	for (struct lib_event *w = l->head; w; w = w->next)
+		if (ftb_event_parse(w->bytes, w->len, &e) && ftb_filter_match(f, &e))
+			return w;
+	return NULL;
+}
+
+/* After a subscription has ended: what nobody can poll any more. */
+static void drop_unwanted(struct client *c, struct lib_list *l)
+{
+	struct lib_event *next;
+	struct ftb_event e;
+
+	for (struct lib_event *w = l->head; w; w = next) {
+		next = w->next;
+		if (ftb_event_parse(w->bytes, w->len, &e) && first_match(c, &e, true))
+			continue;
+		take_out(l, w);
+		free(w);
+		c->polled.count--;
+	}
 }
 
 void subs_free_all(struct client *c)
@@ -78,8 +126,12 @@ void subs_free_all(struct client *c)
 		struct subscription *s = c->subs;
 
 		c->subs = s->next;
-		sub_free(s);
+		free(s);
 	}
+	while (c->polled.info.head)
+		free(pop(&c->polled.info));
+	while (c->polled.above.head)
+		free(pop(&c->polled.above));
 }
 
 /* ---- giving ---- */
@@ -121,6 +173,7 @@ static void call(struct client *c, const struct subscription *s, const struct ft
 	received(e, &r);
 	ftb_event_age_ms = e->age_ms;
 	c->running = s->id;
+	lib.calling = true;
 	pthread_mutex_unlock(&lib.lock);
 	if (callback_long)
 		callback_long(&r, e->payload, e->payload_len, arg);
@@ -128,27 +181,19 @@ static void call(struct client *c, const struct subscription *s, const struct ft
 		callback(&r, arg);
 	pthread_mutex_lock(&lib.lock);
 	c->running = 0;
+	lib.calling = false;
+	lib_flush_due(); /* what it has published */
 	pthread_cond_broadcast(&lib.news);
 }
 
 void subs_event(struct client *c, const struct ftb_event *e, const uint8_t *bytes, size_t len)
 {
-	/* newest first in the list; by id, since a callback may change the list */
-	uint32_t before = UINT32_MAX;
+	struct subscription *s = first_match(c, e, false);
 
-	while (!c->dead) {
-		struct subscription *s = c->subs;
-
-		while (s && (s->id >= before || !ftb_filter_match(&s->filter, e)))
-			s = s->next;
-		if (!s)
-			return;
-		before = s->id;
-		if (s->callback || s->callback_long)
-			call(c, s, e);
-		else
-			sub_queue(c, s, ftb_event_info(e), bytes, len);
-	}
+	if (s)
+		call(c, s, e);
+	else if (first_match(c, e, true))
+		wait_for_poll(c, ftb_event_info(e), bytes, len);
 }
 
 /* ---- the calls ---- */
@@ -168,20 +213,20 @@ void subs_announce(struct client *c, const struct subscription *s, bool again)
 static int subscribe(FTB_subscribe_handle_t *handle, FTB_client_handle_t client_handle,
 		     const char *text, const struct subscription *wanted, bool history)
 {
-	bool polls = !wanted->callback && !wanted->callback_long;
+	unsigned style = polls(wanted) ? FTB_SUBSCRIPTION_POLLING : FTB_SUBSCRIPTION_NOTIFY;
 	struct subscription *s;
 	struct ftb_filter f;
 	struct client *c;
 	int ret;
 
-	if (!handle || !text)
+	if (!handle)
 		return FTB_ERR_NULL_POINTER;
-	ret = ftb_filter_parse(text, &f);
+	ret = text ? ftb_filter_parse(text, &f) : FTB_ERR_SUBSCRIPTION_STR;
 	pthread_mutex_lock(&lib.lock);
 	c = lib_client(client_handle);
 	if (!c)
 		ret = FTB_ERR_INVALID_HANDLE;
-	else if (!(c->style & (polls ? FTB_SUBSCRIPTION_POLLING : FTB_SUBSCRIPTION_NOTIFY)))
+	else if (!(c->style & style))
 		ret = FTB_ERR_NOT_SUPPORTED;
 	s = ret == FTB_SUCCESS ? malloc(sizeof(*s)) : NULL;
 	if (ret == FTB_SUCCESS && !s)
@@ -250,7 +295,11 @@ int FTB_Unsubscribe(FTB_subscribe_handle_t *subscribe_handle)
 			*p = s->next;
 			break;
 		}
-	sub_free(s);
+	if (polls(s)) {
+		drop_unwanted(c, &c->polled.info);
+		drop_unwanted(c, &c->polled.above);
+	}
+	free(s);
 	if (c->welcome) {
 		lib_request(c, PACKET_UNSUBSCRIBE, id, NULL, 0);
 		lib_flush(c);
@@ -275,21 +324,21 @@ static int poll_event(FTB_subscribe_handle_t handle, FTB_receive_event_t *r, voi
 {
 	struct client *c;
 	struct subscription *s = sub_find(handle, &c);
-	struct lib_list *l;
-	struct lib_event *w;
+	struct lib_event *w, *above;
 	struct ftb_event e;
 
 	if (!s)
 		return FTB_ERR_INVALID_HANDLE;
-	if (s->callback || s->callback_long)
+	if (!polls(s))
 		return FTB_ERR_NOT_SUPPORTED;
-	if (!s->waiting)
+	w = oldest(&c->polled.info, &s->filter);
+	above = oldest(&c->polled.above, &s->filter);
+	if (above && (!w || above->ticket < w->ticket))
+		w = above;
+	if (!w)
 		return FTB_GOT_NO_EVENT;
-	l = s->info.head && (!s->above.head || s->info.head->ticket < s->above.head->ticket)
-		? &s->info
-		: &s->above;
-	w = pop(l);
-	s->waiting--;
+	take_out(w == above ? &c->polled.above : &c->polled.info, w);
+	c->polled.count--;
 	ftb_event_parse(w->bytes, w->len, &e);
 	received(&e, r);
 	if (length)

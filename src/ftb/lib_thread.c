@@ -68,10 +68,11 @@ static enum out_result send_packet(void *to, const uint8_t *bytes, size_t len)
 
 void lib_flush(struct client *c)
 {
-	enum out_result r = outq_flush(&c->out, send_packet, c);
+	enum out_result r;
 
 	c->flush_ns = 0;
 	c->sent_ns = clock_ns();
+	r = outq_flush(&c->out, send_packet, c);
 	if (r == OUT_BROKEN)
 		lost_connection(c);
 	else if (r == OUT_BLOCKED)
@@ -206,6 +207,7 @@ static nfds_t gather(struct pollfd *p, struct client **who, nfds_t cap, struct t
 			p[n++].revents = 0;
 		}
 	}
+	lib.sleeps_until = next;
 	next = next > now ? next - now : 0;
 	if (next > 3600000000000)
 		next = 3600000000000;
@@ -235,7 +237,7 @@ static void attend(struct client *c, short events, uint8_t *buffer)
 	pthread_cond_broadcast(&lib.news);
 }
 
-static void flush_due(void)
+void lib_flush_due(void)
 {
 	uint64_t now = clock_ns();
 
@@ -262,7 +264,8 @@ static void *thread_main(void *arg)
 		if ((p[0].revents & POLLIN) && read(lib.wake, &count, sizeof(count)) < 0)
 			count = 0;
 		pthread_mutex_lock(&lib.lock);
-		flush_due();
+		lib.sleeps_until = 0;
+		lib_flush_due();
 		for (nfds_t i = 1; i < n; i++)
 			if (p[i].revents && still_there(who[i]))
 				attend(who[i], p[i].revents, buffer);
@@ -281,13 +284,44 @@ void lib_wake(void)
 		log_debug("libftb: the wake counter is full");
 }
 
+/* ---- fork: the child has neither the thread nor the clients ---- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lib.lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lib.lock);
+}
+
+/* The parent's memory is left alone: nothing but closing is sure to work here. */
+static void in_child(void)
+{
+	for (struct client *c = lib.clients; c; c = c->next)
+		if (c->fd >= 0)
+			close(c->fd);
+	if (lib.wake >= 0)
+		close(lib.wake);
+	lib.clients = NULL;
+	lib.running = lib.joinable = lib.calling = false;
+	lib.wake = -1;
+	pthread_cond_init(&lib.news, NULL);
+	pthread_mutex_init(&lib.lock, NULL);
+}
+
 bool lib_thread_start(void)
 {
+	static bool prepared;
 	sigset_t all, old;
 	bool ok;
 
 	if (lib.running)
 		return true;
+	if (!prepared && pthread_atfork(before_fork, after_fork, in_child) != 0)
+		return false;
+	prepared = true;
 	if (lib.joinable)
 		pthread_join(lib.thread, NULL);
 	lib.joinable = false;
