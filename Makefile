@@ -2,7 +2,8 @@
 # The doors. Each target does all set-up by itself; Meson does the building.
 #   make              build into build/
 #   make demo         the story: a job loses a process and ends right
-#   make check        every test; one is enough: make check ONLY=jacobi; longer: HALE_LONG=1
+#   make check        every test; one is enough: make check ONLY=jacobi; longer: HALE_LONG=1;
+#                     one after the other: JOBS=1
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
@@ -12,6 +13,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 ONLY   ?=
+JOBS   ?=
 MESON  ?= /usr/bin/meson
 NINJA  ?= ninja
 PYTHON ?= /usr/bin/python3
@@ -45,7 +47,7 @@ check:
 	$(call configure,build check,-Dtests=enabled)
 	@grep -q error_test $(BUILD)/build.ninja || $(MESON) configure $(BUILD) -Dtests=enabled >/dev/null
 	@$(NINJA) -C $(BUILD) --quiet
-	@$(PYTHON) scripts/check.py --build $(BUILD) $(ONLY)
+	@$(PYTHON) scripts/check.py --build $(BUILD) $(if $(JOBS),--jobs $(JOBS)) $(ONLY)
 
 bench:
 	$(call configure,build bench)

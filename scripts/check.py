@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs every test there is and says what passed. The last line is "N passed, N failed".
 
-  scripts/check.py [--build DIR] [NAME …]     only tests whose file or name contains a NAME
+  scripts/check.py [--build DIR] [--jobs N] [NAME …]     only tests whose file or name contains a NAME
 
 Three kinds: rules that the source must keep (scripts/*), unit tests (cmocka, beside the code, run
 by Meson), scenarios (tests/*_test.py: whole jobs with real programs). Each test is a line; the
 output of those that fail is shown.
+
+Scenarios mostly wait, for a lease to end for instance. So N files of them run side by side (as many
+as there are processors), the tests of one file one after the other; and beside these, with lower
+priority, one that only computes (model checking, emulated devices). --jobs 1: one file at a time.
 """
 
 import argparse
@@ -16,10 +20,16 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RULES = ["layering.py", "exports.py"]
+# scenarios that compute all the time; *.sh do, too
+COMPUTING = ["ocl_test.py", "ocl_restart_test.py", "model_test.py", "sim_test.py", "types_test.py"]
+# the longest ones begin first, so that none of them is left alone at the end
+LONGEST = ["levels_test.py", "cutoff_hosts_test.py", "hosts_test.py", "attach_test.py", "nodes_test.py",
+           "ocl_test.py", "spin_network.sh"]
 
 
 class Tally:
@@ -103,55 +113,99 @@ def run_units(tally, names, build):
             show(text)
 
 
-def lines_of(p):
-    """What p prints; p ends with us, and cleans up, should we be ended before it."""
-    try:
-        yield from p.stdout
-    finally:
-        if p.poll() is None and sys.exc_info()[0] is not None:
-            p.terminate()
-            p.wait()
+class Scenarios:
+    """Files of tests, each a process; lanes (threads) that take one after the other."""
 
+    def __init__(self, tally, names, build):
+        self.tally, self.names, self.build = tally, names, build
+        self.lock = threading.Lock()  # of tally and stdout
+        self.running = {}
+        self.ending = False
+        folder = os.path.join(ROOT, "tests")
+        files = [f for f in sorted(os.listdir(folder)) if f.endswith("_test.py") or
+                 f.endswith(".sh") and wanted(names, f)]
+        files.sort(key=lambda f: LONGEST.index(f) if f in LONGEST else len(LONGEST))
+        self.computing = [f for f in files if f.endswith(".sh") or f in COMPUTING]
+        self.waiting = [f for f in files if f not in self.computing]
 
-def run_scenarios(tally, names, build):
-    folder = os.path.join(ROOT, "tests")
-    scripts = [f for f in sorted(os.listdir(folder)) if f.endswith(".sh") and wanted(names, f)]
-    for file in scripts:  # 0 passes, 77 says that something is missing
+    def run(self, jobs):
+        if jobs == 1:
+            lanes = [([self.waiting, self.computing], 0)]
+        else:
+            lanes = [([self.computing, self.waiting], 5)] + [([self.waiting], 0)] * jobs
+        threads = [threading.Thread(target=self.lane, args=lane) for lane in lanes]
+        for t in threads:
+            t.start()
+        try:
+            for t in threads:
+                t.join()
+        finally:  # we are ended ourselves: the tests clean up
+            with self.lock:
+                self.ending = True
+                for p, file in self.running.items():
+                    if file.endswith(".sh"):
+                        os.killpg(p.pid, signal.SIGTERM)
+                    else:
+                        p.terminate()
+            for t in threads:
+                t.join()
+
+    def lane(self, queues, nice):
+        for queue in queues:
+            while True:
+                with self.lock:
+                    if self.ending or not queue:
+                        break
+                    file = queue.pop(0)
+                    p = self.start(file, nice)
+                (self.script if file.endswith(".sh") else self.tests)(file, p)
+                with self.lock:
+                    del self.running[p]
+
+    def start(self, file, nice):
+        path = os.path.join(ROOT, "tests", file)
+        argv = ["nice", "-n", str(nice), "sh" if file.endswith(".sh") else "/usr/bin/python3", path]
+        if file.endswith(".py") and self.names and not any(n in file for n in self.names):
+            argv += ["--only"] + self.names
+        env = dict(os.environ, HALE_BUILD=self.build, PYTHONDONTWRITEBYTECODE="1")
+        p = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
+                             start_new_session=file.endswith(".sh"))
+        self.running[p] = file
+        return p
+
+    def script(self, file, p):
+        """0 passes, 77 says that something is missing."""
         start = time.monotonic()
-        r = subprocess.run(["sh", os.path.join(folder, file)], cwd=ROOT,
-                           env=dict(os.environ, HALE_BUILD=build), stdin=subprocess.DEVNULL,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        verdict = {0: "ok", 77: "skipped"}.get(r.returncode, "FAILED")
-        tally.line(verdict, file[:-3], time.monotonic() - start,
-                   r.stdout.strip() if verdict == "skipped" else "")
-        if verdict == "FAILED":
-            show(r.stdout)
-    env = dict(os.environ, HALE_BUILD=build, PYTHONDONTWRITEBYTECODE="1")
-    for file in sorted(os.listdir(folder)):
-        if not file.endswith("_test.py"):
-            continue
-        argv = ["/usr/bin/python3", os.path.join(folder, file)]
-        if names and not any(n in file for n in names):
-            argv += ["--only"] + names
-        p = subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True)
-        said = 0
+        said = p.stdout.read()
+        verdict = {0: "ok", 77: "skipped"}.get(p.wait(), "FAILED")
+        with self.lock:
+            self.tally.line(verdict, file[:-3], time.monotonic() - start,
+                            said.strip() if verdict == "skipped" else "")
+            if verdict == "FAILED":
+                show(said)
+
+    def tests(self, file, p):
+        said = failed = 0
         rest = []
-        for line in lines_of(p):
+        for line in p.stdout:
             m = re.match(r"^(ok|FAILED|skipped)\t([^\t]*)\t([0-9.]+)\t(.*)$", line)
-            if m:
-                said += 1
-                tally.line(m[1], f"{file[:-8]}: {m[2]}", float(m[3]), m[4])
-                show("".join(rest))
-                rest = []
-            else:
+            if not m:
                 rest.append(line)
+                continue
+            said += 1
+            failed += m[1] == "FAILED"
+            with self.lock:
+                self.tally.line(m[1], f"{file[:-8]}: {m[2]}", float(m[3]), m[4])
+                show("".join(rest))
+            rest = []
         code = p.wait()
-        if code != 0 and code != 1:
-            tally.line("FAILED", f"{file[:-8]}: the whole", why=f"ended with status {code}")
-            show("".join(rest))
-        elif said == 0 and not names:
-            tally.line("FAILED", f"{file[:-8]}: the whole", why="ran nothing")
+        with self.lock:
+            if code not in (0, 1) or bool(code) != bool(failed):
+                self.tally.line("FAILED", f"{file[:-8]}: the whole", why=f"ended with status {code}")
+                show("".join(rest))
+            elif said == 0 and not self.names:
+                self.tally.line("FAILED", f"{file[:-8]}: the whole", why="ran nothing")
 
 
 def main():
@@ -161,6 +215,7 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))))
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     MESON = os.environ.get("MESON", "/usr/bin/meson")
@@ -169,7 +224,7 @@ def main():
     start = time.monotonic()
     run_rules(tally, args.names, build)
     run_units(tally, args.names, build)
-    run_scenarios(tally, args.names, build)
+    Scenarios(tally, args.names, build).run(max(1, args.jobs))
     print()
     for s in tally.skipped:
         print("skipped " + s)

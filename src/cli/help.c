@@ -129,7 +129,7 @@ static const char run_help[] =
     "HALE_RESTART_TIMEOUT.\n";
 
 static const char restart_help[] =
-    "hale restart [options] CHECKPOINT\n"
+    "hale restart CHECKPOINT [options]\n"
     "\n"
     "Goes on from a checkpoint: the folder of one (hale-ckpt/lmp.4711/3), or the folder of a job\n"
     "(hale-ckpt/lmp.4711), which means its newest good one. A damaged one is refused and the one\n"

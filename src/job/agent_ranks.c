@@ -164,6 +164,9 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 		here[r] = agent_has(a, r);
 	segment_layout(a->segment, a->setup.nranks, cores_here(a), a->generation);
 	segment_place(a->segment, here);
+	/* a share of less than a core was rounded up to one: nobody has it to himself */
+	if ((a->setup.flags & SETUP_TOGETHER) && a->setup.nranks > a->pin.cores)
+		a->segment->oversubscribed = 1;
 	segment_secret_put(a->segment, a->setup.secret);
 	a->segment->one_host = (a->setup.flags & SETUP_LOCAL) != 0;
 	a->segment->net_encrypt = (a->setup.flags & SETUP_ENCRYPT) != 0;

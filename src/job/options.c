@@ -287,7 +287,7 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 which == OPTIONS_RUN
 				     ? "no program given: hale run -n 4 [options] [--] program …"
-				     : "no checkpoint given: hale restart [options] CHECKPOINT");
+				     : "no checkpoint given: hale restart CHECKPOINT [options]");
 	if (o->hosts && o->host_list)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--hosts and --host both name hosts; give one of them");
@@ -317,6 +317,15 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 	return HALE_OK;
 }
 
+/* hale restart CHECKPOINT --hosts FILE: what is no option goes behind all options. */
+static void to_the_end(char **argv, int argc, int i)
+{
+	char *checkpoint = argv[i];
+
+	memmove(argv + i, argv + i + 1, (size_t)(argc - i - 1) * sizeof(*argv));
+	argv[argc - 1] = checkpoint;
+}
+
 static hale_status_t parse_all(struct options *o, options_for_t which, int argc, char **argv,
 			       struct error *err)
 {
@@ -331,12 +340,21 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 			      .seed = 1,
 			      .node_timeout = 10,
 			      .restart = IMAGE_FULL};
-	while (i < argc && argv[i][0] == '-' && argv[i][1]) {
+	int end = argc; /* of what may be options */
+
+	while (i < end) {
+		if (argv[i][0] != '-' || !argv[i][1]) {
+			if (which == OPTIONS_RUN)
+				break;
+			to_the_end(argv, argc, i);
+			end--;
+			continue;
+		}
 		if (strcmp(argv[i], "--") == 0) {
 			i++;
 			break;
 		}
-		hale_status_t status = take_option(&p, argc, argv, &i);
+		hale_status_t status = take_option(&p, end, argv, &i);
 		if (status != HALE_OK)
 			return status;
 		if (o->help || o->version)

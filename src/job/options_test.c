@@ -197,6 +197,27 @@ static void a_restart_takes_a_checkpoint_and_not_the_number_of_ranks(void **stat
 	options_fini(&o);
 }
 
+static void options_of_a_restart_may_stand_behind_the_checkpoint(void **state)
+{
+	struct options o;
+	struct error err;
+
+	assert_int_equal(RESTART(&o, &err, "--keep", "3", "dir/1", "--hosts", "other", "--keep=4"),
+			 HALE_OK);
+	assert_int_equal(o.keep, 4);
+	assert_string_equal(o.hosts, "other");
+	assert_string_equal(o.program[0], "dir/1");
+	assert_null(o.program[1]);
+	options_fini(&o);
+	assert_int_equal(RESTART(&o, &err, "dir/1", "--keep", "3", "dir/2"), HALE_ERR_ARGUMENT);
+	options_fini(&o);
+	assert_int_equal(RESTART(&o, &err, "dir/1", "--hosts"), HALE_ERR_ARGUMENT);
+	options_fini(&o);
+	assert_int_equal(RESTART(&o, &err, "--keep", "3", "--", "-dir"), HALE_OK);
+	assert_string_equal(o.program[0], "-dir");
+	options_fini(&o);
+}
+
 static void faults_say_who_dies_of_what_and_when(void **state)
 {
 	struct fault f;
@@ -266,6 +287,7 @@ int main(void)
 	    cmocka_unit_test(missing_things_are_said),
 	    cmocka_unit_test(exports_are_kept_in_order),
 	    cmocka_unit_test(a_restart_takes_a_checkpoint_and_not_the_number_of_ranks),
+	    cmocka_unit_test(options_of_a_restart_may_stand_behind_the_checkpoint),
 	    cmocka_unit_test(faults_say_who_dies_of_what_and_when),
 	    cmocka_unit_test(what_is_no_fault_is_refused),
 	    cmocka_unit_test(signals_have_names_and_numbers),
