@@ -22,6 +22,7 @@ int main(void)
 {
 	size_t global = 1;
 	int n = 3;
+	char back[512];
 	cl_mem m;
 	cl_kernel k;
 
@@ -34,6 +35,12 @@ int main(void)
 	TIME("finish", 20000, clFinish(queue));
 	TIME("launch", 1000,
 	     clEnqueueNDRangeKernel(queue, k, 1, NULL, &global, NULL, 0, NULL, NULL));
+	/* what programs with needless waits do all the time: the kernel's own time is in both */
+	TIME("launch_and_wait", 2000,
+	     (clEnqueueNDRangeKernel(queue, k, 1, NULL, &global, NULL, 0, NULL, NULL),
+	      clFinish(queue)));
+	TIME("read", 2000,
+	     clEnqueueReadBuffer(queue, m, CL_TRUE, 0, sizeof(back), back, 0, NULL, NULL));
 	TIME("barrier", 1000, clEnqueueBarrierWithWaitList(queue, 0, NULL, NULL));
 	return 0;
 }

@@ -50,7 +50,7 @@ static uint64_t arrived(struct domain *d)
 {
 	uint64_t count = 0;
 
-	for (struct entry *e = d->unchecked ? d->first : NULL; e; e = e->next) {
+	for (struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL; e; e = e->next) {
 		if (!ocl_entry_reads(e) || e->checked)
 			continue;
 		e->arrived = e->arrived || !e->own || status_of(e->own) <= CL_COMPLETE;
@@ -62,7 +62,7 @@ static uint64_t arrived(struct domain *d)
 /* Those that had arrived before the check are good; a later replay passes them over. */
 static void settle(struct domain *d)
 {
-	for (struct entry *e = d->unchecked ? d->first : NULL; e; e = e->next) {
+	for (struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL; e; e = e->next) {
 		if (e->arrived && !e->checked) {
 			e->checked = true;
 			d->unchecked--;

@@ -103,7 +103,7 @@ void ocl_log_clear(struct domain *d)
 	struct entry *e = d->first, *next;
 
 	d->first = NULL;
-	d->last = d->epoch_first = &d->first;
+	d->last = d->epoch_first = d->settled = &d->first;
 	d->entries = d->log_bytes = d->unchecked = d->uncaptured = 0;
 	d->gates_used = 0;
 	for (; e; e = next) {
@@ -111,6 +111,15 @@ void ocl_log_clear(struct domain *d)
 		event_ours_no_more(e->own);
 		ocl_entry_free(d, e);
 	}
+}
+
+struct entry *ocl_log_unsettled(struct domain *d)
+{
+	struct entry *e;
+
+	while ((e = *d->settled) && !e->uncaptured && (!ocl_entry_reads(e) || e->checked))
+		d->settled = &e->next;
+	return e;
 }
 
 static bool is_droppable(const struct domain *d, const struct entry *e, const struct queue *q)
@@ -123,6 +132,9 @@ static void drop_epoch(struct domain *d)
 {
 	struct entry *e = *d->epoch_first, *next;
 
+	for (struct entry *x = e; x; x = x->next)
+		if (d->settled == &x->next)
+			d->settled = d->epoch_first;
 	*d->epoch_first = NULL;
 	d->last = d->epoch_first;
 	d->dropped = true;
@@ -197,7 +209,8 @@ bool ocl_log_capture(struct domain *d, struct entry *e)
 
 void ocl_log_capture_all(struct domain *d)
 {
-	for (struct entry *e = d->uncaptured ? d->first : NULL; e && d->uncaptured; e = e->next)
+	for (struct entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
+	     e = e->next)
 		if (e->uncaptured)
 			ocl_log_capture(d, e);
 }
@@ -206,7 +219,8 @@ void ocl_log_capture_range(struct domain *d, const void *host, size_t size)
 {
 	const char *from = host;
 
-	for (struct entry *e = d->uncaptured ? d->first : NULL; e && d->uncaptured; e = e->next) {
+	for (struct entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
+	     e = e->next) {
 		const char *at = e->host;
 		if (e->uncaptured && at < from + size && from < at + e->host_span)
 			ocl_log_capture(d, e);

@@ -40,7 +40,7 @@ static void context_add(cl_context c, const cl_context_properties *properties)
 	if (d) {
 		OBJ(d)->domain = d;
 		d->objects.next = d->objects.prev = &d->objects;
-		d->last = d->epoch_first = &d->first;
+		d->last = d->epoch_first = d->settled = &d->first;
 		d->live = 1;
 		d->store.fd = -1;
 		d->checkpoint_at = clock_seconds();

@@ -283,6 +283,7 @@ struct domain { /* a context */
 	uint32_t live;		       /* objects that the program still has, the context too */
 	uint32_t svm_count, fine_svm;
 	struct entry *first, **last, **epoch_first; /* the last: of the epoch that is open */
+	struct entry **settled;			    /* nothing before is unchecked or uncaptured */
 	bool dropped; /* epochs that changed only scratch objects, since the last checkpoint */
 	uint64_t entries, numbers;
 	uint64_t log_bytes;		/* of the entries */
@@ -421,6 +422,9 @@ bool ocl_log_capture(struct domain *d, struct entry *e);
 void ocl_log_capture_all(struct domain *d);
 /* Those whose data overlaps [host, host + size): the program's memory is about to change. */
 void ocl_log_capture_range(struct domain *d, const void *host, size_t size);
+/* The first that may be unchecked or uncaptured: the log may be long, and there are few of those.
+ */
+struct entry *ocl_log_unsettled(struct domain *d);
 /* If the open epoch, with all of it run in q and checked, changed nothing but scratch objects, it
  * need never be repeated: its entries go. The next epoch begins in either case. */
 void ocl_log_end_epoch(struct domain *d, const struct queue *q);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for queues and events, and what the program wants to be called at. */
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "ocl/remote/server_transfers.h"
+
+/* ---- waiting ---- */
+
+static _Atomic int callbacks_due; /* asked for, and not called yet */
+
+struct job {
+	struct job *next;
+	struct out out;
+	cl_command_queue queue;
+	cl_uint count;
+	cl_event list[];
+};
+
+static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t jobs_more = PTHREAD_COND_INITIALIZER;
+static struct job *jobs;
+static int idle; /* threads without a job, of those that no job waits for */
+
+/* Reads through pinned memory are ended piece by piece: while some are put into the program's
+ * memory the next ones arrive. */
+struct coming {
+	cl_command_queue queue;
+	cl_event last;
+};
+
+static void take_in(void *arg)
+{
+	const struct coming *c = arg;
+
+	while (underway_end_first(true, c->queue, c->last))
+		;
+}
+
+static cl_int wait_here(cl_command_queue queue, cl_uint count, const cl_event *list)
+{
+	struct coming c = {.queue = count == 0	 ? queue
+				    : count == 1 ? underway_queue(list[0])
+						 : NULL,
+			   .last = count == 0 ? NULL : list[0]};
+	cl_int status;
+	int32_t late;
+
+	if (c.queue && underway_end_first(true, c.queue, c.last))
+		crew_run(take_in, &c);
+	status = count > 0 ? clWaitForEvents(count, list) : clFinish(queue);
+	late = atomic_exchange(&wire->deferred, 0);
+	deliver();
+	return status == CL_SUCCESS ? late : status;
+}
+
+static void *worker(void *arg)
+{
+	struct job *j = arg;
+
+	for (;;) {
+		reply(&j->out, wait_here(j->queue, j->count, j->list));
+		for (cl_uint i = 0; i < j->count; i++)
+			clReleaseEvent(j->list[i]);
+		if (j->queue)
+			clReleaseCommandQueue(j->queue);
+		free(j);
+		pthread_mutex_lock(&jobs_lock);
+		idle++;
+		while (!jobs)
+			pthread_cond_wait(&jobs_more, &jobs_lock);
+		j = jobs;
+		jobs = j->next;
+		pthread_mutex_unlock(&jobs_lock);
+	}
+	return NULL;
+}
+
+static bool hand_over(struct job *j)
+{
+	pthread_t t;
+	bool given = false;
+
+	pthread_mutex_lock(&jobs_lock);
+	if (idle > 0) {
+		idle--;
+		j->next = jobs;
+		jobs = j;
+		given = true;
+		pthread_cond_signal(&jobs_more);
+	}
+	pthread_mutex_unlock(&jobs_lock);
+	if (given)
+		return true;
+	if (pthread_create(&t, NULL, worker, j) != 0)
+		return false;
+	pthread_detach(t);
+	return true;
+}
+
+cl_int wait_and_reply(cl_command_queue queue, cl_uint count, const cl_event *list, struct out *out)
+{
+	struct job *j;
+
+	/* with one thread in the program there is nothing else to do meanwhile */
+	if (atomic_load(&wire->threads) <= 1 && unset_events == 0)
+		return wait_here(queue, count, list);
+	j = calloc(1, sizeof(*j) + count * sizeof(cl_event));
+	if (!j)
+		return wait_here(queue, count, list);
+	j->out = *out;
+	j->queue = queue;
+	j->count = count;
+	if (queue)
+		clRetainCommandQueue(queue);
+	for (cl_uint i = 0; i < count; i++) {
+		j->list[i] = list[i];
+		clRetainEvent(list[i]);
+	}
+	return hand_over(j) ? REPLY_LATER : CL_OUT_OF_HOST_MEMORY;
+}
+
+cl_int serve_wait(struct in *in, struct out *out)
+{
+	struct waits w;
+	cl_int status = CL_SUCCESS;
+
+	if (in->r->op == OP_FINISH) {
+		cl_command_queue q = real_of(next(in), STUB_QUEUE);
+		return q ? wait_and_reply(q, 0, NULL, out) : CL_INVALID_COMMAND_QUEUE;
+	}
+	waits_take(in, &w);
+	if (!w.list)
+		status = CL_INVALID_VALUE;
+	for (cl_uint i = 0; w.list && i < w.count; i++)
+		if (!w.list[i])
+			status = CL_INVALID_EVENT;
+	if (status == CL_SUCCESS)
+		status = wait_and_reply(NULL, w.count, w.list, out);
+	w.event = 0;
+	waits_done(&w, status);
+	return status;
+}
+
+void finish_all(void)
+{
+	for (uint32_t i = 0; i < obj_count(); i++) {
+		cl_command_queue q = real_of(i, STUB_QUEUE);
+		if (q)
+			clFinish(q);
+	}
+	deliver();
+	while (atomic_load(&callbacks_due) > 0) /* of what has been waited for */
+		usleep(200);
+}
+
+/* ---- callbacks ---- */
+
+static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void CL_CALLBACK called(cl_event e, cl_int status, void *cookie)
+{
+	uint64_t head;
+
+	if (status <= CL_COMPLETE)
+		deliver();
+	pthread_mutex_lock(&callback_lock);
+	head = atomic_load(&wire->callback_head);
+	while (head - atomic_load(&wire->callback_tail) >= WIRE_CALLBACKS)
+		usleep(1000);
+	wire->callback[head % WIRE_CALLBACKS] =
+	    (struct wire_callback){(uint64_t)(uintptr_t)cookie, status};
+	atomic_store(&wire->callback_head, head + 1);
+	pthread_mutex_unlock(&callback_lock);
+	atomic_fetch_add(&wire->callback_bell, 1);
+	syscall(SYS_futex, &wire->callback_bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	atomic_fetch_sub(&callbacks_due, 1);
+}
+
+cl_int serve_callback(struct in *in)
+{
+	cl_event e = real_of(next(in), STUB_EVENT);
+	cl_int type = (cl_int)(int64_t)next(in), status;
+
+	atomic_fetch_add(&callbacks_due, 1);
+	status = clSetEventCallback(e, type, called, (void *)(uintptr_t)next(in));
+	if (status != CL_SUCCESS)
+		atomic_fetch_sub(&callbacks_due, 1);
+	return status;
+}
