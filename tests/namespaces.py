@@ -124,6 +124,16 @@ class Namespaces:
     def heal(self, k):
         self.ip("-n", self.hub, "link", "set", f"p{k}", "up")
 
+    def apart(self, *ks, on=True):
+        """These reach each other, and nobody else: they get a bridge of their own. on=False: as before."""
+        if on:
+            self.ip("-n", self.hub, "link", "add", "name", "bridge1", "type", "bridge")
+            self.ip("-n", self.hub, "link", "set", "bridge1", "up")
+        for k in ks:
+            self.ip("-n", self.hub, "link", "set", f"p{k}", "master", "bridge1" if on else "bridge0")
+        if not on:
+            self.ip("-n", self.hub, "link", "del", "bridge1")
+
     def part(self, *ks, on=True):
         """These reach all but each other; on=False: all again."""
         for k in ks:

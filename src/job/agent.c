@@ -42,9 +42,9 @@ static void leave_when_clear(void *arg)
 		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, leave_when_clear, a);
 }
 
+/* Ranks that stand still die without another instruction: they may be at work elsewhere by now. */
 void agent_leave(struct agent *a)
 {
-	agent_signal_all(a, SIGCONT);
 	agent_signal_all(a, SIGKILL);
 	agent_lease_stop(a);
 	leave_when_clear(a);
@@ -88,6 +88,20 @@ static uint32_t count_cores(void)
 
 	return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? (uint32_t)CPU_COUNT(&allowed)
 								    : 1;
+}
+
+/* Containers and network namespaces of one machine have one kernel, which was booted once. */
+static uint32_t machine(void)
+{
+	uint32_t hash = 2166136261u;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f)
+		return 0;
+	for (int c; (c = fgetc(f)) != EOF;)
+		hash = (hash ^ (uint32_t)c) * 16777619u;
+	fclose(f);
+	return hash;
 }
 
 static hale_status_t begin(struct agent *a, struct error *err)
@@ -137,6 +151,7 @@ static void take_setup(struct agent *a, const struct message *m)
 		agent_events_start(a);
 	agent_lease_start(a);
 	agent_send(a, &(struct message){.type = MSG_READY,
+					.id = machine(),
 					.value = (int32_t)getpid(),
 					.number = count_cores(),
 					.text = host});
@@ -160,6 +175,9 @@ static void take_layout(struct agent *a, const struct message *m)
 
 static void take_signal(struct agent *a, const struct message *m)
 {
+	/* what lets them go on is a lease, and not a word that may have been on its way for long */
+	if (m->value == SIGCONT && a->paused)
+		return;
 	if (m->rank == MESSAGE_ALL)
 		agent_signal_all(a, m->value);
 	else if (m->rank < a->setup.nranks && m->flags == SIGNAL_PROGRAM)
@@ -244,6 +262,9 @@ void agent_take(void *arg, const struct message *m)
 		return;
 	}
 	switch (m->type) {
+	case MSG_MACHINES:
+		agent_machines(a, m);
+		break;
 	case MSG_LAYOUT:
 		take_layout(a, m);
 		break;

@@ -164,8 +164,11 @@ struct agent {
 	struct loop_source signal_source;
 	struct guardian guardian;
 	struct pin_plan pin;
-	uint32_t *node_of; /* [nranks]; NULL: no layout yet */
-	uint32_t here;	   /* ranks on this node */
+	uint32_t *node_of;    /* [nranks]; NULL: no layout yet */
+	uint32_t here;	      /* ranks on this node */
+	uint32_t *machine_of; /* [nodes]: the same number, the same machine; NULL: not said */
+	uint32_t nodes;
+	uint32_t crowd; /* ranks of the job on this machine, when pins were planned */
 	int listener;
 	struct loop_source listening;
 	char address[108], token[24];
@@ -212,6 +215,7 @@ void agent_fence(struct agent *a, const char *why);
 /* agent_ranks.c */
 hale_status_t agent_ranks_create(struct agent *a, struct error *err);
 void agent_ranks_destroy(struct agent *a);
+void agent_machines(struct agent *a, const struct message *m);
 hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
 			   struct error *err);
 /* The same beside the one that is there; the view of now stays. */

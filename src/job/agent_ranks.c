@@ -68,8 +68,9 @@ void agent_ranks_destroy(struct agent *a)
 	segment_drop(a);
 	pin_plan_fini(&a->pin);
 	free(a->node_of);
+	free(a->machine_of);
 	free(a->ranks);
-	a->node_of = NULL;
+	a->node_of = a->machine_of = NULL;
 	a->ranks = NULL;
 }
 
@@ -144,6 +145,35 @@ static hale_status_t segment_make(struct agent *a, struct error *err)
 	return HALE_OK;
 }
 
+void agent_machines(struct agent *a, const struct message *m)
+{
+	uint32_t *machine_of = malloc(m->len ? m->len : 1);
+
+	if (!machine_of || m->len % sizeof(*machine_of) != 0) {
+		free(machine_of);
+		return;
+	}
+	memcpy(machine_of, m->bytes, m->len);
+	free(a->machine_of);
+	a->machine_of = machine_of;
+	a->nodes = (uint32_t)(m->len / sizeof(*machine_of));
+}
+
+/* Ranks of the job on this machine, which several nodes may be. */
+static uint32_t crowd(const struct agent *a)
+{
+	uint32_t me = a->setup.node, many = 0;
+
+	if (a->setup.flags & SETUP_TOGETHER)
+		return a->setup.nranks;
+	if (me >= a->nodes || a->machine_of[me] == 0)
+		return a->here;
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		many +=
+		    a->node_of[r] < a->nodes && a->machine_of[a->node_of[r]] == a->machine_of[me];
+	return many;
+}
+
 /* Several nodes on one machine have a share of its cores each. */
 static uint32_t cores_here(const struct agent *a)
 {
@@ -164,8 +194,7 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 		here[r] = agent_has(a, r);
 	segment_layout(a->segment, a->setup.nranks, cores_here(a), a->generation);
 	segment_place(a->segment, here);
-	/* a share of less than a core was rounded up to one: nobody has it to himself */
-	if ((a->setup.flags & SETUP_TOGETHER) && a->setup.nranks > a->pin.cores)
+	if (crowd(a) > a->pin.cores) /* a share of less than a core was rounded up to one */
 		a->segment->oversubscribed = 1;
 	segment_secret_put(a->segment, a->setup.secret);
 	a->segment->one_host = (a->setup.flags & SETUP_LOCAL) != 0;
@@ -179,11 +208,17 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 static void plan_pins(struct agent *a, uint32_t before)
 {
 	bool together = (a->setup.flags & SETUP_TOGETHER) != 0;
+	uint32_t many = crowd(a);
+	bind_to_t how = (bind_to_t)a->setup.bind;
 
-	if (a->pin.cores && (together || before == a->here))
+	if (a->pin.cores && (together || (before == a->here && many == a->crowd)))
 		return;
+	if (!together && many > a->here &&
+	    how == BIND_DEFAULT) /* others would get the same cores */
+		how = BIND_NONE;
+	a->crowd = many;
 	pin_plan_fini(&a->pin);
-	pin_plan_make(&a->pin, together ? a->setup.nranks : a->here, (bind_to_t)a->setup.bind);
+	pin_plan_make(&a->pin, together ? a->setup.nranks : a->here, how);
 }
 
 static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t *node_of,

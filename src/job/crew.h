@@ -48,6 +48,7 @@ struct node {
 	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
 			* can't reach it */
 	uint32_t slots, cores;
+	uint32_t machine; /* the same on nodes that are one; 0: unknown */
 	node_state_t state;
 	pid_t pid;  /* of the agent, or of the launcher; 0: ended and reaped */
 	int status; /* that it ended with: waitpid's */

@@ -120,6 +120,20 @@ static void take_cleared(struct node *n, const struct message *m)
 
 /* ---- nodes ---- */
 
+/* Who shares cores with whom, so that nobody spins while others wait for a core. */
+static void tell_machines(struct crew *c)
+{
+	uint32_t *machines = calloc(c->count, sizeof(*machines));
+
+	for (uint32_t k = 0; machines && k < c->count; k++)
+		machines[k] = c->nodes[k].machine;
+	if (machines)
+		crew_tell_all(c, &(struct message){.type = MSG_MACHINES,
+						   .bytes = machines,
+						   .len = c->count * sizeof(*machines)});
+	free(machines);
+}
+
 void crew_all_ready(struct crew *c)
 {
 	for (uint32_t k = 0; k < c->count; k++)
@@ -127,6 +141,7 @@ void crew_all_ready(struct crew *c)
 			return;
 	if (!c->announced) {
 		c->announced = true;
+		tell_machines(c);
 		c->handler.ready(c->handler.arg);
 	}
 }
@@ -139,6 +154,7 @@ static void take_ready(struct node *n, const struct message *m)
 		return;
 	n->state = n->spare ? NODE_SPARE : NODE_READY;
 	n->cores = (uint32_t)m->number;
+	n->machine = m->id;
 	snprintf(n->host, sizeof(n->host), "%s", m->text);
 	if (!n->name[0])
 		snprintf(n->name, sizeof(n->name), "%s", m->text);

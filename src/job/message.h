@@ -23,6 +23,7 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 #define MESSAGES(M)                                                                                \
 	/* head → agent */                                                                       \
 	M(MSG_SETUP, "x")	/* the job (setup.h); the first one */                             \
+	M(MSG_MACHINES, "x")	/* of each node, u32: those that are one machine; before LAYOUT */ \
 	M(MSG_LAYOUT, "ix")	/* new segment of generation i; x: node of each rank, u32 */       \
 	M(MSG_SPAWN, "rpts")	/* start rank as program t, as sink s ("": fresh), streams at p */ \
 	M(MSG_SIGNAL, "rvf")	/* signal v to rank (or MESSAGE_ALL); f: enum signal_to */         \
@@ -54,7 +55,7 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_COPY, "ribfpts")	  /* f: enum copy_kind; p: bytes, checksum of rank's image in i */ \
 	M(MSG_COPY_KEEP, "x") /* x: ids, u32; older ones that are not among them are removed */    \
 	/* agent → head */                                                                       \
-	M(MSG_READY, "vnt")	  /* pid v, n cores, host name t */                                \
+	M(MSG_READY, "ivnt")	  /* machine i, pid v, n cores, host name t */                     \
 	M(MSG_FAILED, "vt")	  /* status v: the node can't be used, and why */                  \
 	M(MSG_SPAWNED, "rv")	  /* rank's process is v */                                        \
 	M(MSG_NOT_SPAWNED, "rvt") /* status v, and why */                                          \
