@@ -27,8 +27,9 @@ def jobs(s, hale=None):
 
 def until(condition, what, seconds=60):
     for _ in range(seconds * 50):
-        if condition():
-            return
+        value = condition()
+        if value:
+            return value
         time.sleep(0.02)
     raise Failed(f"waited in vain: {what}")
 
@@ -91,8 +92,7 @@ def rank_pids(s, name):
         j = jobs(s).get(name)
         found = {r["rank"]: r["pid"] for r in j["ranks"]} if j else {}
         return found if found and j["state"] == "running" and all(found.values()) else None
-    until(pids, "all ranks run")
-    return pids()
+    return until(pids, "all ranks run")
 
 
 def s_comm(pid):

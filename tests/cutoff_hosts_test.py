@@ -28,7 +28,7 @@ def same(r, wanted):
     expect(r.status == 0 and sorted(r.out.splitlines()) == wanted, r)
 
 
-def begun(s, hosts, *options, steps=200, timeout="1s"):
+def begun(s, hosts, *options, steps=200, timeout="2s"):
     exe = s.compile("steps")
     wanted = expected(s, exe, steps, 20)
     job = hosts.hale_start(4, exe, steps, 20, env=FAST,
@@ -82,7 +82,7 @@ def who_is_cut_off_from_more_is_taken_out(s):
     with Hosts(s, 4) as hosts:
         exe = s.compile("steps")
         wanted = expected(s, exe, 200, 20)
-        job = hosts.hale_start(4, exe, 200, 20, env=FAST, options=[*CKPT, "--node-timeout", "1s"])
+        job = hosts.hale_start(4, exe, 200, 20, env=FAST, options=[*CKPT, "--node-timeout", "2s"])
         job.until_output("rank 3 step 30 ")
         # node 0 reaches nobody but the head: its neighbours in the ring notice
         for k in (1, 2, 3):
@@ -113,7 +113,7 @@ def without_a_checkpoint_the_job_waits_for_the_network(s):
         job, wanted = begun(s, hosts)
         hosts.part(0, 1)
         job.until_says("without one of the nodes the job ends: there is no checkpoint to roll back "
-                       r"to \(--ckpt-every makes some\); so the job waits for the network, until 25 s")
+                       r"to \(--ckpt-every makes some\); so the job waits for the network, until 40 s")
         hosts.part(0, 1, on=False)
         same(job.wait(), wanted)
         expect(s.report()["failures"] == [], s.report())
@@ -123,7 +123,7 @@ def without_a_checkpoint_the_job_waits_for_the_network(s):
 def and_not_for_ever(s):
     with Hosts(s, 2) as hosts:
         exe = s.compile("steps")
-        job = hosts.hale_start(4, exe, 0, 20, env=FAST, options=["--node-timeout", "500ms"])
+        job = hosts.hale_start(4, exe, 0, 20, env=FAST, options=["--node-timeout", "1s"])
         job.until_output("rank 3 step 30 ")
         hosts.part(0, 1)
         r = job.wait()

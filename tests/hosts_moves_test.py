@@ -96,7 +96,9 @@ def the_disk_of_the_target_is_full(s):
 def the_source_is_lost_during_a_migration(s):
     for program in (Lammps, Collectives):
         with Hosts(s, 3) as hosts:
-            story = Story(s, hosts, program, "--spares", "1", "--ckpt-every", "300ms")
+            story = Story(s, hosts, program, "--spares", "1")
+            r = hosts.hale("ckpt", story.id)
+            expect(r.status == 0, r)
             story.told("FTB_CHECKPOINT_DONE")
             with held(story.ranks_on(1)[0]):
                 m = story.start_move(1)

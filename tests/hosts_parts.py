@@ -73,7 +73,7 @@ class Collectives:
 class Story:
     """That job over `count` hosts, and all its events."""
 
-    def __init__(self, s, hosts, program, *options, timeout="1s", ranks=4):
+    def __init__(self, s, hosts, program, *options, timeout="2s", ranks=4):
         self.s, self.hosts = s, hosts
         self.program = program(s, ranks)
         argv = ["ip", "netns", "exec", hosts.hub, HALE, "run", "-n", ranks,
