@@ -332,8 +332,7 @@ ocl_saved_t ocl_checkpoint_save(struct domain *d)
 		ocl_log_capture_all(d);
 		return OCL_SAVE_FAILED;
 	}
-	ocl_detect_ask(d);
-	if (ocl_detect_answer(d, OCL_AT_CHECKPOINT)) {
+	if (ocl_detect_errors(d, OCL_AT_CHECKPOINT)) {
 		discard(d);
 		return OCL_SAVE_ERRORS;
 	}

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,66 +146,6 @@ static uint64_t nvml_count(const struct domain *d)
 	return sum;
 }
 
-/* A call may take long (VOCL-FT saw 208 ms): a thread asks, while data is being copied. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static const struct domain *asked; /* guarded by the lock of the layer: it outlives the question */
-static uint64_t question, answered, answer;
-static bool has_thread;
-
-static void *ask_nvml(void *arg)
-{
-	pthread_mutex_lock(&mutex);
-	for (;;) {
-		const struct domain *d;
-		uint64_t q, count;
-
-		while (question == answered)
-			pthread_cond_wait(&changed, &mutex);
-		d = asked;
-		q = question;
-		pthread_mutex_unlock(&mutex);
-		count = nvml_count(d);
-		pthread_mutex_lock(&mutex);
-		answered = q;
-		answer = count;
-		pthread_cond_broadcast(&changed);
-	}
-	return arg;
-}
-
-static void start_asking(struct domain *d)
-{
-	pthread_mutex_lock(&mutex);
-	if (!has_thread) {
-		sigset_t all, old;
-		pthread_t t;
-
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		has_thread = pthread_create(&t, NULL, ask_nvml, NULL) == 0;
-		if (has_thread)
-			pthread_detach(t);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-	}
-	asked = d;
-	question++;
-	pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&mutex);
-}
-
-static uint64_t wait_for_answer(struct domain *d)
-{
-	uint64_t count;
-
-	pthread_mutex_lock(&mutex);
-	while (has_thread && answered != question)
-		pthread_cond_wait(&changed, &mutex);
-	count = answer;
-	pthread_mutex_unlock(&mutex);
-	return has_thread ? count : nvml_count(d);
-}
-
 /* ---- the others ---- */
 
 static uint64_t file_count(void)
@@ -246,13 +185,7 @@ void ocl_detect_child(void)
 	inject_fd = -1;
 }
 
-void ocl_detect_ask(struct domain *d)
-{
-	if (ocl.set.check == OCL_CHECK_NVML && counts)
-		start_asking(d);
-}
-
-bool ocl_detect_answer(struct domain *d, ocl_phase_t phase)
+bool ocl_detect_errors(struct domain *d, ocl_phase_t phase)
 {
 	double start = clock_seconds();
 	uint64_t count = d->errors_base;
@@ -260,7 +193,7 @@ bool ocl_detect_answer(struct domain *d, ocl_phase_t phase)
 
 	ocl.report.checks++;
 	if (ocl.set.check == OCL_CHECK_NVML && counts)
-		count = wait_for_answer(d);
+		count = nvml_count(d);
 	else if (ocl.set.check == OCL_CHECK_FILE)
 		count = file_count();
 	errors = d->damaged = injected(phase);

@@ -119,12 +119,6 @@ static bool checkpoint_due(struct domain *d)
 
 /* ---- closing ---- */
 
-static bool has_errors(struct domain *d)
-{
-	ocl_detect_ask(d);
-	return ocl_detect_answer(d, OCL_AT_EPOCH);
-}
-
 static cl_int give_up(struct domain *d)
 {
 	d->dead = true;
@@ -156,7 +150,7 @@ static cl_int close_epoch(struct domain *d, const struct queue *q, bool may_save
 	save = may_save && checkpoint_due(d) && !ocl_domain_gated(d);
 	if (save)
 		ocl_epoch_quiesce(d);
-	if (has_errors(d) && !ocl_recover(d, false))
+	if (ocl_detect_errors(d, OCL_AT_EPOCH) && !ocl_recover(d, false))
 		return give_up(d);
 	if (save)
 		status = checkpoint(d);
@@ -195,7 +189,7 @@ void ocl_epoch_force(struct domain *d)
 	ocl_epoch_quiesce(d);
 	ocl.report.epochs++;
 	d->epochs++;
-	if (has_errors(d) && !ocl_recover(d, false)) {
+	if (ocl_detect_errors(d, OCL_AT_EPOCH) && !ocl_recover(d, false)) {
 		give_up(d);
 		return;
 	}

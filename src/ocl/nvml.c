@@ -2,6 +2,7 @@
 #include "ocl/nvml.h"
 #include <dlfcn.h>
 #include <stdio.h>
+#include "base/base.h"
 
 typedef void *nvml_device;
 static struct {
@@ -45,14 +46,37 @@ static bool pci_of(cl_device_id device, cl_api_clGetDeviceInfo info, char *text,
 	return true;
 }
 
+/* To look a device up takes as long as to ask it. dev NULL: NVML doesn't know it. */
+static struct {
+	cl_device_id device;
+	nvml_device dev;
+} known[64];
+
+static nvml_device device_of(cl_device_id device, cl_api_clGetDeviceInfo info)
+{
+	size_t i = 0;
+	nvml_device dev = NULL;
+	char pci[32];
+
+	while (i < ARRAY_LEN(known) && known[i].device && known[i].device != device)
+		i++;
+	if (i < ARRAY_LEN(known) && known[i].device)
+		return known[i].dev;
+	if (!pci_of(device, info, pci, sizeof(pci)) || nvml.by_pci(pci, &dev) != 0)
+		dev = NULL;
+	if (i < ARRAY_LEN(known)) {
+		known[i].device = device;
+		known[i].dev = dev;
+	}
+	return dev;
+}
+
 uint64_t ocl_nvml_errors(cl_device_id device, cl_api_clGetDeviceInfo info)
 {
 	unsigned long long n = 0;
-	nvml_device dev;
-	char pci[32];
+	nvml_device dev = nvml.good ? device_of(device, info) : NULL;
 
-	if (nvml.good && pci_of(device, info, pci, sizeof(pci)) && nvml.by_pci(pci, &dev) == 0 &&
-	    nvml.errors(dev, 1 /* uncorrected */, 0 /* volatile */, &n) == 0)
+	if (dev && nvml.errors(dev, 1 /* uncorrected */, 0 /* volatile */, &n) == 0)
 		return n;
 	return 0;
 }

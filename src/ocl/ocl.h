@@ -486,10 +486,10 @@ void ocl_detect_init(void);
 void ocl_detect_child(void);
 /* In a process rebuilt from an image; async-signal-safe. */
 void ocl_detect_reborn(void);
-/* Begins to ask; the answer counts everything up to now. */
-void ocl_detect_ask(struct domain *d);
-/* True: there were errors since the last answer. */
-bool ocl_detect_answer(struct domain *d, ocl_phase_t phase);
+/* True: there were errors since the last time. Asks in this thread: a query of NVML takes 10 to 20
+ * us on the GPUs of today, less than to wake another thread, and there is nothing to do meanwhile.
+ */
+bool ocl_detect_errors(struct domain *d, ocl_phase_t phase);
 /* What has been counted up to now is no news; after a recovery on another device. */
 void ocl_detect_settle(struct domain *d);
 

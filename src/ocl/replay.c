@@ -169,9 +169,8 @@ static bool try_here(struct domain *d)
 		log_warn("opencl: memory could not be restored or commands not be repeated");
 		return false;
 	}
-	ocl_detect_ask(d);
 	ocl.report.replays++;
-	return !ocl_detect_answer(d, OCL_AT_REPLAY);
+	return !ocl_detect_errors(d, OCL_AT_REPLAY);
 }
 
 static bool mend(struct domain *d, bool lost)
