@@ -203,6 +203,26 @@ def a_number_in_a_file_counts_errors(s):
 
 
 @test
+def errors_that_the_driver_counts(s):
+    """By NVML, which is the default; an error that it counted before the program began is no news."""
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "2000")
+    below = s.compile("ocl_nvml", mpi=None, flags=["-Wno-comment", "-shared", "-fPIC"])
+    shutil.copy(below, s.path("libnvidia-ml.so.1"))
+    env = {"OPENCL_LAYERS": below + ":" + os.path.join(BUILD, "libhale_opencl.so"), "OCL_NVML": s.path("count"),
+           "LD_LIBRARY_PATH": os.path.dirname(s.path("count")), "HALE_OPENCL": "ckpt=epochs:50"}
+    s.write("count", "3\n")
+    job = s.start(exe, "2000", env=env)
+    job.until_output(r"^20 ")
+    s.write("new", "5\n")
+    os.rename(s.path("new"), s.path("count"))
+    r = job.wait()
+    expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), r)
+    r = s.run(exe, "8", env=env)
+    expect(r.status == 0 and found(r)[:2] == (0, 0), r)
+
+
+@test
 def a_kernel_that_writes_to_a_read_only_buffer(s):
     exe = opencl(s, "ocl_misc")
     r = same(s, "check=scrub ckpt=every-epoch inject=epoch:3", exe, "liar")
