@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/cpus.h"
 #include "cli/cli.h"
 #include "cli/sim.h"
 #include "job/job.h"
@@ -140,14 +140,6 @@ static bool take_options(struct order *o, int argc, char **argv)
 		i += !equals;
 	}
 	return true;
-}
-
-/* The processors that this process may use. */
-static double usable_cores(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 static bool settle(struct order *o)
@@ -338,7 +330,7 @@ int cli_sim(int argc, char **argv)
 			  .f_send = -1,
 			  .f_recv = -1,
 			  .runs = 1000,
-			  .threads = usable_cores()};
+			  .threads = (double)cpus_allowed()};
 	struct error err;
 	char *file = NULL;
 	int status = EXIT_USAGE;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/cpus.h"
 #include "job/agent_private.h"
 #include "job/profile.h"
 
@@ -82,14 +82,6 @@ void agent_fence(struct agent *a, const char *why)
 
 /* ---- what the head says ---- */
 
-static uint32_t count_cores(void)
-{
-	cpu_set_t allowed;
-
-	return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? (uint32_t)CPU_COUNT(&allowed)
-								    : 1;
-}
-
 /* Containers and network namespaces of one machine have one kernel, which was booted once. */
 static uint32_t machine(void)
 {
@@ -153,7 +145,7 @@ static void take_setup(struct agent *a, const struct message *m)
 	agent_send(a, &(struct message){.type = MSG_READY,
 					.id = machine(),
 					.value = (int32_t)getpid(),
-					.number = count_cores(),
+					.number = cpus_allowed(),
 					.text = host});
 }
 

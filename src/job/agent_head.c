@@ -9,7 +9,6 @@
  * whose process that is. Only a newer epoch is heard, and never again an older one. */
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/cpus.h"
 #include "job/agent_private.h"
 #include "job/crew.h"
 #include "job/report.h"
@@ -140,16 +140,12 @@ static void describe_rank(const struct agent *a, uint32_t rank, struct takeover_
 
 static void describe_node(struct agent *a, struct takeover_node *n)
 {
-	cpu_set_t allowed;
-
 	n->generation = a->generation;
 	n->epoch = a->epoch;
 	n->last_id = a->last_id;
 	n->move = a->move.id;
 	n->move_went = a->move.id && a->move.went;
-	n->cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0
-		       ? (uint32_t)CPU_COUNT(&allowed)
-		       : 1;
+	n->cores = cpus_allowed();
 	n->paused = a->paused;
 	n->pid = getpid();
 	gethostname(n->host, sizeof(n->host) - 1);

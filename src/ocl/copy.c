@@ -3,11 +3,11 @@
  * host share memory, else through pinned buffers, so that the next chunks travel while one is
  * written to or read from the file (VOCL-FT 4.2). */
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "base/cpus.h"
 #include "ocl/ocl.h"
 
 enum { LANES = 8, WORKERS = 4 };
@@ -324,13 +324,11 @@ static void *run_worker(void *arg)
  * runtime in a process of its own (ocl/remote/) the bus is not what one waits for. */
 static int workers_for(const struct mem *m)
 {
-	cpu_set_t cpus;
 	int count;
 
-	if (m->size < (size_t)8 * OCL_CHUNK || getenv("HALE_OPENCL_VENDORS") ||
-	    sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+	if (m->size < (size_t)8 * OCL_CHUNK || getenv("HALE_OPENCL_VENDORS"))
 		return 1;
-	count = CPU_COUNT(&cpus) / 2;
+	count = (int)cpus_allowed() / 2;
 	return count < 1 ? 1 : count < WORKERS ? count : WORKERS;
 }
 

@@ -15,9 +15,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/cpus.h"
 #include "ocl/remote/server.h"
 
-enum { SPINS = 2000 };
+static int spins; /* looks at the ring before sleeping */
 
 struct wire *wire;
 struct record records = {.next = &records, .prev = &records};
@@ -337,7 +338,7 @@ static void wait_for_requests(uint64_t tail)
 {
 	struct timespec t = {1, 0};
 
-	for (int i = 0; i < SPINS; i++) {
+	for (int i = 0; i < spins; i++) {
 		if (atomic_load_explicit(&wire->head, memory_order_acquire) != tail)
 			return;
 		__builtin_ia32_pause();
@@ -404,6 +405,7 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_LEN(passed_over); i++)
 		signal(passed_over[i], SIG_IGN);
 	log_init_from_env();
+	spins = cpus_allowed() >= 4 ? 10000 : 2000;
 	/* blocks for transfers come and go: what has been touched stays */
 	mallopt(M_MMAP_THRESHOLD, 64 << 20);
 	mallopt(M_TRIM_THRESHOLD, 256 << 20);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads that copy. Between two processes one core moves 3 to 5 GB/s (its pages are pinned one by
  * one), a bus to a device moves ten times that. */
-#include <sched.h>
 #include "base/base.h"
+#include "base/cpus.h"
 #include "ocl/remote/server_transfers.h"
 
 enum { HANDS = 3 };
@@ -44,11 +44,8 @@ static void *hand(void *unused)
 /* Half of the cores are the program's. */
 static void gather(void)
 {
-	cpu_set_t cpus;
-	int wanted = 0;
+	int wanted = (int)cpus_allowed() / 2 - 1;
 
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-		wanted = CPU_COUNT(&cpus) / 2 - 1;
 	wanted = wanted > HANDS ? HANDS : wanted;
 	for (crew.hands = 0; crew.hands < wanted; crew.hands++) {
 		pthread_t t;
