@@ -8,7 +8,7 @@
  *
  * A chunk that is full leaves its list and comes back with the first free; one that becomes empty
  * goes to the pool, from where any class takes it, unless it is the only one of its class. What
- * is larger than 32 KiB has a mapping of its own that begins with the same header.
+ * is larger than 40 KiB has a mapping of its own that begins with the same header.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -21,9 +21,10 @@
 #define CHUNK_BYTES   (256ul << 10)
 #define REGION_CHUNKS 4 /* mapped together */
 #define HEADER_BYTES  128ul
-#define SMALL_MAX     (32ul << 10)
+/* a message of 32 KiB that nobody has asked for, with its header */
+#define SMALL_MAX (40ul << 10)
 
-enum { CLASS_LARGE = 255, CLASS_COUNT = 35 };
+enum { CLASS_LARGE = 255, CLASS_COUNT = 36 };
 
 struct object {
 	struct object *next;
@@ -45,7 +46,7 @@ _Static_assert(sizeof(struct chunk) <= HEADER_BYTES, "objects begin behind the h
 static const uint32_t class_size[CLASS_COUNT] = {
     16,	  32,	48,   64,    128,   192,   256,	  320,	 384,	448,   512,   640,
     768,  896,	1024, 1280,  1536,  1792,  2048,  2560,	 3072,	3584,  4096,  5120,
-    6144, 7168, 8192, 10240, 12288, 14336, 16384, 20480, 24576, 28672, 32768,
+    6144, 7168, 8192, 10240, 12288, 14336, 16384, 20480, 24576, 28672, 32768, 40960,
 };
 
 static struct {

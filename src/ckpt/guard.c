@@ -10,7 +10,7 @@
 
 #include "ckpt/rank_private.h"
 
-__thread volatile int guard_inside;
+__thread volatile int guard_inside = !HALE_READY;
 __thread volatile int guest_inside __attribute__((tls_model("initial-exec")));
 volatile int guard_attention;
 bool guard_multiple;

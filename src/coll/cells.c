@@ -182,7 +182,7 @@ char *cells_room_slow(struct coll_home *h, uint64_t k, size_t bytes)
 	for (;;) {
 		payloads_reclaim(h);
 		uint64_t in = h->head % COLL_CELL_RING;
-		at = in + need > COLL_CELL_RING ? h->head + COLL_CELL_RING - in : h->head;
+		at = in && in + need > h->lap ? h->head + COLL_CELL_RING - in : h->head;
 		if (at + need - h->tail <= COLL_CELL_RING && h->payloads < COLL_CELL_HEADERS)
 			break;
 		wait_done(h, h->payload[h->first].seq);
@@ -316,6 +316,7 @@ bool cells_home_occupy(struct coll_home *h, const struct comm *c)
 	h->cell = h->cells[h->rank];
 	h->first = h->payloads = 0;
 	h->head = h->tail = 0;
+	h->lap = COLL_CELL_RING;
 	memset(h->bcast_plan, 0, sizeof(h->bcast_plan));
 	memset(h->reduce_plan, 0, sizeof(h->reduce_plan));
 	memset(h->reduce_order, 0, sizeof(h->reduce_order));

@@ -88,6 +88,7 @@ struct coll_home {
 	} payload[COLL_CELL_HEADERS];
 	unsigned first, payloads;
 	uint64_t head, tail;
+	size_t lap; /* of the ring's bytes so many are used, again and again */
 	/* members of the present occupant, or of the last one */
 	int n, rank;
 	int *world;

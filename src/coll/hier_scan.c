@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scans over nodes, chunk by chunk. Everybody deposits its elements. Who acts for a node combines
- * those pieces of the tree that its members make (hier_map.c) and others need, gets the pieces that
- * come before its node's last member and deposits them. Then each member combines f(0, rank) of
- * coll.h: all whole subtrees of that are subtrees of the tree of all ranks, so the part of them
- *that lives on another node is a piece.
+/* Scans over nodes, chunk by chunk. Everybody deposits its elements. Each piece of the tree that
+ * members of one node make (hier_map.c) and others need is combined by its last member, who sends
+ * it to the first members of the nodes that need it. Those deposit what has come. Then each member
+ * combines f(0, rank) of coll.h: all whole subtrees of that are subtrees of the tree of all ranks,
+ * so the part of them that lives on another node is a piece.
  *
  *	rank 5 of 8 on nodes of 3, inclusive: ((0 1) (2 3)) (4 5)
  *	pieces [0 1] [2] | [3] [4 5] | [6 7], of which it gets the first two
  *
- * A node whose members need nothing of others doesn't wait for them: it runs ahead.
+ * Where ranks are in rows nobody waits for one that comes later: they run ahead, and with more
+ * ranks than cores each does several operations, or chunks, before the next one gets the core.
  */
 #include "coll/hier.h"
 
@@ -18,19 +19,24 @@
 
 /* Those who act send to each other, so there must not be many of them; and each member combines
  * for itself what all of its neighbours before it have, so of vectors there must not be many of
- * these. Chunks are what the network takes without asking. */
-enum { NODES = 8, NEIGHBOURS = 16, PIECES_BYTES = 131072, CHUNK = 32768 };
+ * these. Chunks are what the network takes without asking, and match/ keeps without a mapping of
+ * its own when they come before their receive. */
+enum { NODES = 8, NEIGHBOURS = 16, PIECES_BYTES = 131072, CHUNK = 16384, LAP = 131072 };
 
 struct scan {
 	struct coll_home *h;
 	const struct coll_args *a;
 	const struct coll_hier *t;
-	bool gets;	     /* this node gets pieces of others */
+	int gets, first_got; /* how many pieces this node gets of others, and the first of them */
+	bool wants;	     /* this member needs some of them */
+	int own;	     /* the piece that this member combines for others; -1: none */
 	size_t first, count; /* elements at work */
 	size_t span, stride;
-	uint64_t k, k2; /* the two deposits */
-	char *room;	/* pieces, of who acts */
-	char *levels;	/* the result, and partial ones */
+	uint64_t k, k2;		 /* the two deposits */
+	char *room;		 /* pieces that have come, of the first member */
+	char *piece;		 /* this member's own, if it isn't its result */
+	char *levels;		 /* the result, and partial ones */
+	struct request *sending; /* the piece, by who also receives; NULL: it has left */
 	int tag;
 	int rc;
 };
@@ -74,10 +80,29 @@ static bool needed(const struct coll_hier *t, const struct hier_piece *p)
 	return false;
 }
 
-static struct coll_block value(const struct scan *x, char *room, int p)
+static int own_piece(const struct coll_hier *t, int rank)
 {
-	return (struct coll_block){room + (size_t)p * x->stride - x->a->rtype->true_lb, x->count,
-				   x->a->rtype};
+	for (int p = 0; p < t->pieces; p++)
+		if (t->piece[p].hi == rank + 1)
+			return needed(t, &t->piece[p]) ? p : -1;
+	return -1;
+}
+
+/* How many pieces that begin before hi does this node get? first: the first of them. */
+static int pieces_got(const struct coll_hier *t, int hi, int *first)
+{
+	int n = 0;
+	for (int p = t->pieces - 1; p >= 0; p--)
+		if (t->piece[p].lo < hi && needs(t, t->node, &t->piece[p])) {
+			*first = p;
+			n++;
+		}
+	return n;
+}
+
+static char *value(const struct scan *x, char *room, int p)
+{
+	return room + (size_t)p * x->stride - x->a->rtype->true_lb;
 }
 
 static const char *own_elements(const struct scan *x)
@@ -85,37 +110,89 @@ static const char *own_elements(const struct scan *x)
 	return coll_input(x->a) + (ptrdiff_t)x->first * x->a->rtype->extent;
 }
 
-static int fold_pieces(const struct scan *x)
+static char *result(const struct scan *x)
 {
-	const struct coll_hier *t = x->t;
+	return (char *)x->a->rbuf + (ptrdiff_t)x->first * x->a->rtype->extent;
+}
+
+/* Is the piece that others need what this member gets? */
+static bool piece_is_result(const struct scan *x)
+{
+	return x->own >= 0 && x->a->kind == COLL_SCAN && x->t->piece[x->own].lo == 0;
+}
+
+/* Makes the piece where it isn't there anyway. at: where it is. */
+static int fold_piece(const struct scan *x, const char **at)
+{
+	const struct hier_piece *p = &x->t->piece[x->own];
+	int lo = hier_local(x->t, p->lo), n = p->hi - p->lo;
 	struct fold f;
-	int rc = MPI_SUCCESS;
+	*at = piece_is_result(x) ? result(x) : own_elements(x);
+	if (piece_is_result(x) || n == 1)
+		return MPI_SUCCESS;
+	if (!x->piece)
+		return MPI_ERR_NO_MEM;
+	char *to = x->piece - x->a->rtype->true_lb;
+	*at = to;
 	fold_init(&f, x->h, x->k, x->a);
 	f.own = own_elements(x);
-	for (int p = 0; p < t->pieces; p++) {
-		const struct hier_piece *piece = &t->piece[p];
-		int lo = hier_local(t, piece->lo);
-		if (piece->node != t->node || !needed(t, piece))
-			continue;
-		int r = fold_range(&f, lo, lo + piece->hi - piece->lo, 0, x->count,
-				   value(x, x->room, p).buf);
-		rc = rc ? rc : r;
-	}
+	return fold_range(&f, lo, lo + n, 0, x->count, to);
+}
+
+/* Who also receives pieces waits for its own one to leave later: those who wait for it may be about
+ * to send to this member, and large ones leave only as they are received. */
+static bool sends_and_receives(const struct scan *x)
+{
+	return x->h->rank == 0 && x->gets;
+}
+
+static int send_piece(struct scan *x)
+{
+	const struct coll_hier *t = x->t;
+	const struct coll_args *a = x->a;
+	const char *at;
+	int rc = fold_piece(x, &at);
+	if (rc)
+		return rc;
+	hier_tell(x->h);
+	if (t->nodes == 2 && !sends_and_receives(x))
+		return match_send(at, x->count, a->rtype, hier_member(t, 1 - t->node, 0), x->tag,
+				  a->comm, MATCH_COLL);
+	struct coll_block b = {(char *)(uintptr_t)at, x->count, a->rtype};
+	struct schedule *s = schedule_create_tagged(a->comm, x->tag);
+	for (int node = 0; s && node < t->nodes; node++)
+		if (needs(t, node, &t->piece[x->own]))
+			schedule_send(s, b, hier_member(t, node, 0));
+	return sends_and_receives(x) ? schedule_start(s, &x->sending) : schedule_run(s);
+}
+
+static int wait_sent(struct scan *x)
+{
+	struct request *r = x->sending;
+	if (!r)
+		return MPI_SUCCESS;
+	x->sending = NULL;
+	match_wait(r);
+	int rc = r->status.MPI_ERROR;
+	match_request_free(r);
 	return rc;
 }
 
-static int exchange(const struct scan *x)
+static int receive_pieces(const struct scan *x)
 {
 	const struct coll_hier *t = x->t;
-	struct hier_team team = {t, -1, 0};
-	struct schedule *s = schedule_create_tagged(x->a->comm, x->tag);
-	for (int p = 0; s && p < t->pieces; p++) {
-		const struct hier_piece *piece = &t->piece[p];
-		if (needs(t, t->node, piece))
-			schedule_recv(s, value(x, x->room, p), hier_acting(&team, piece->node));
-		for (int node = 0; piece->node == t->node && node < t->nodes; node++)
-			if (needs(t, node, piece))
-				schedule_send(s, value(x, x->room, p), hier_acting(&team, node));
+	const struct coll_args *a = x->a;
+	if (!x->room)
+		return MPI_ERR_NO_MEM;
+	if (x->gets == 1)
+		return match_recv(value(x, x->room, x->first_got), x->count, a->rtype,
+				  t->piece[x->first_got].hi - 1, x->tag, a->comm, MATCH_COLL,
+				  MPI_STATUS_IGNORE);
+	struct schedule *s = schedule_create_tagged(a->comm, x->tag);
+	for (int p = x->first_got; s && p < t->pieces; p++) {
+		struct coll_block b = {value(x, x->room, p), x->count, a->rtype};
+		if (needs(t, t->node, &t->piece[p]))
+			schedule_recv(s, b, t->piece[p].hi - 1);
 	}
 	return schedule_run(s);
 }
@@ -156,10 +233,12 @@ static const char *leaf(const struct scan *x, int lo, int hi)
 	int p = piece_of(t, lo);
 	if (t->node_of[lo] != t->node && t->piece[p].hi == hi) {
 		struct coll_header *d = cells_header(h, 0, x->k2);
-		return value(x, cells_payload(h, 0, d), p).buf;
+		return value(x, cells_payload(h, 0, d), p);
 	}
 	if (hi - lo > 1)
 		return NULL;
+	if (lo == x->a->comm->rank)
+		return own_elements(x);
 	int member = hier_local(t, lo);
 	return cells_payload(h, member, cells_header(h, member, x->k)) - x->a->rtype->true_lb;
 }
@@ -184,9 +263,9 @@ static void wait_deposits(const struct scan *x)
 	unsigned epoch;
 	do {
 		epoch = coll_epoch;
-		if (x->gets)
+		if (x->wants)
 			cells_deposit_of(x->h, 0, x->k2);
-		cells_wait_deposits(x->h, x->k, x->h->rank + 1);
+		cells_wait_deposits(x->h, x->k, x->h->rank);
 	} while (epoch != coll_epoch);
 }
 
@@ -194,18 +273,34 @@ static int prefix(const struct scan *x)
 {
 	const struct coll_args *a = x->a;
 	int hi = a->comm->rank + (a->kind == COLL_SCAN);
+	if (!x->levels)
+		return MPI_ERR_NO_MEM;
 	wait_deposits(x);
-	if (x->gets && !cells_header(x->h, 0, x->k2)->bytes)
+	if (x->wants && !cells_header(x->h, 0, x->k2)->bytes)
 		return MPI_ERR_OTHER;
 	if (!hi)
 		return MPI_SUCCESS;
-	/* own elements are in the cell, so the result may come to lie where they were */
-	char *out = (char *)a->rbuf + (ptrdiff_t)x->first * a->rtype->extent;
+	/* own elements are used last, so the result may come to lie where they are */
+	char *out = result(x);
 	char *to = a->rtype->contiguous ? out : x->levels - a->rtype->true_lb;
-	const char *result = combine(x, 0, hi, to, 1);
-	if (result != out)
-		fold_give(a, out, result, x->count);
+	const char *made = combine(x, 0, hi, to, 1);
+	if (made != out)
+		fold_give(a, out, made, x->count);
 	return MPI_SUCCESS;
+}
+
+static void deposit_own(const struct scan *x)
+{
+	/* nobody here comes behind the last one */
+	size_t bytes = x->h->rank + 1 < x->h->n ? x->span : 0;
+	char *room = cells_room(x->h, x->k, bytes);
+	memcpy(room, own_elements(x) + x->a->rtype->true_lb, bytes);
+	cells_publish_ring(x->h, x->k);
+}
+
+static void note(struct scan *x, int rc)
+{
+	x->rc = x->rc ? x->rc : rc;
 }
 
 /* Progress goes from before the first deposit to after the last one: both are in use up to there.
@@ -213,30 +308,28 @@ static int prefix(const struct scan *x)
 static void scan_chunk(struct scan *x)
 {
 	struct coll_home *h = x->h;
-	x->k = cells_begin(h);
-	char *room = cells_room(h, x->k, x->span);
-	memcpy(room, own_elements(x) + x->a->rtype->true_lb, x->span);
-	cells_publish_ring(h, x->k);
-	if (h->rank == 0 && !x->rc)
-		x->rc = fold_pieces(x);
-	hier_tell(h);
-	if (h->rank == 0 && !x->rc)
-		x->rc = exchange(x);
-	x->k2 = x->gets ? cells_begin(h) : x->k;
-	if (x->gets && h->rank == 0)
-		deposit_pieces(x);
-	hier_tell(h);
-	int rc = x->levels ? prefix(x) : MPI_ERR_NO_MEM;
+	x->k = x->k2 = cells_begin(h);
+	deposit_own(x);
+	if (x->own >= 0 && !piece_is_result(x))
+		note(x, send_piece(x));
+	if (!x->wants)
+		note(x, prefix(x));
+	if (piece_is_result(x))
+		note(x, send_piece(x));
+	if (x->gets) {
+		x->k2 = cells_begin(h);
+		if (h->rank == 0) {
+			hier_tell(h);
+			note(x, receive_pieces(x));
+			deposit_pieces(x);
+			hier_tell(h);
+			note(x, wait_sent(x));
+		}
+	}
+	if (x->wants)
+		note(x, prefix(x));
 	cells_finish_ring(h, x->k2);
-	x->rc = x->rc ? x->rc : rc;
-}
-
-static bool gets_pieces(const struct coll_hier *t)
-{
-	for (int p = 0; p < t->pieces; p++)
-		if (needs(t, t->node, &t->piece[p]))
-			return true;
-	return false;
+	hier_tell(h);
 }
 
 int hier_scan(struct coll_home *h, const struct coll_args *a)
@@ -244,20 +337,26 @@ int hier_scan(struct coll_home *h, const struct coll_args *a)
 	const struct datatype *type = a->rtype;
 	size_t one = coll_span(type, 1), chunk = a->rcount;
 	struct scan x = {.h = h, .a = a, .t = a->comm->coll->hier, .tag = hier_tag(a->comm)};
-	x.gets = gets_pieces(x.t);
+	int hi = a->comm->rank + (a->kind == COLL_SCAN), first;
+	x.gets = pieces_got(x.t, x.t->n, &x.first_got);
+	x.wants = pieces_got(x.t, hi, &first) > 0;
+	x.own = own_piece(x.t, a->comm->rank);
 	if (coll_span(type, a->rcount) > chunk_bytes(x.t))
 		chunk = 1 + (chunk_bytes(x.t) - one) / (size_t)type->extent;
 	x.stride = ALIGN_UP(coll_span(type, chunk), CACHE_LINE);
 	x.levels = scratch_get((size_t)(34 - __builtin_clz((unsigned)x.t->n)) * x.stride + 1);
-	if (h->rank == 0) {
+	if (h->rank == 0 && x.gets)
 		x.room = scratch_get((size_t)x.t->pieces * x.stride + 1);
-		x.rc = x.room ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-	}
+	if (x.own >= 0 && !piece_is_result(&x))
+		x.piece = scratch_get(x.stride + 1);
+	h->lap = LAP; /* so what is passed on stays in the core's cache */
 	for (; x.first < a->rcount; x.first += x.count) {
 		x.count = min_size(chunk, a->rcount - x.first);
 		x.span = coll_span(type, x.count);
 		scan_chunk(&x);
 	}
+	h->lap = COLL_CELL_RING;
+	scratch_put(x.piece);
 	scratch_put(x.room);
 	scratch_put(x.levels);
 	return x.rc;

@@ -3,6 +3,8 @@
 #include "coll/plans.h"
 
 #include "coll/cells.h"
+#include "coll/hier.h"
+#include "coll/join.h"
 
 enum { RING_BYTES = 32768, RING_MEMBERS = 8, PEERS_A_ROUND = 32 };
 
@@ -126,6 +128,27 @@ static struct coll_block *outgoing(struct schedule *s, const struct coll_args *a
 	return b;
 }
 
+static bool neighbours(const struct comm *c, int peer)
+{
+	const struct coll_hier *t = c->coll->hier;
+	return t && t->node_of[peer] == t->node;
+}
+
+/* To members at distances [from, to), in the middle of these first: so not all of a node begin with
+ * the same one. What is read by a neighbour itself comes after what has a network before it. */
+static void send_blocks(struct schedule *s, const struct coll_args *a, const struct coll_block *out,
+			int from, int to, size_t above)
+{
+	int n = a->comm->size, m = to - from;
+	for (int near = 0; near < 2; near++)
+		for (int i = 0; i < m; i++) {
+			int peer = (a->comm->rank + from + (i + m / 2) % m) % n;
+			if (neighbours(a->comm, peer) == near &&
+			    coll_block_bytes(out[peer]) > above)
+				schedule_send(s, out[peer], peer);
+		}
+}
+
 /* In pairs at growing distance, a number of them at once. Both ends of a pair know its size. */
 void plan_alltoall_above(struct schedule *s, const struct coll_args *a, size_t above)
 {
@@ -145,11 +168,7 @@ void plan_alltoall_above(struct schedule *s, const struct coll_args *a, size_t a
 			if (coll_block_bytes(in) > above)
 				schedule_recv(s, in, peer);
 		}
-		for (int i = from; i < to; i++) {
-			int peer = (rank + i) % n;
-			if (coll_block_bytes(out[peer]) > above)
-				schedule_send(s, out[peer], peer);
-		}
+		send_blocks(s, a, out, from, to, above);
 		schedule_round(s);
 	}
 	heap_free(out);

@@ -32,15 +32,21 @@ static uint64_t resident_bytes(pid_t pid)
 	return (uint64_t)(resident > shared ? resident - shared : 0) * HALE_PAGE;
 }
 
+enum { CHECKS = 3 };
+
 static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
 {
 	const struct mailbox *m = agent_mailbox(a, rank);
-	size_t count;
-	int *own = own_fds(a->ranks[rank].member, m, &count);
 	struct error why;
-	hale_status_t status = image_check(a->ranks[rank].member, own, count, &why);
+	hale_status_t status = HALE_ERR_UNSUPPORTED;
 
-	free(own);
+	/* the network channel may open a socket between the two looks, and close it again */
+	for (int i = 0; i < CHECKS && status == HALE_ERR_UNSUPPORTED; i++) {
+		size_t count;
+		int *own = own_fds(a->ranks[rank].member, m, &count);
+		status = image_check(a->ranks[rank].member, own, count, &why);
+		free(own);
+	}
 	if (status == HALE_OK)
 		return HALE_OK;
 	return error_set(err, status, "rank %u can't be captured: %s", rank, why.text);

@@ -21,6 +21,7 @@
 #include "base/base.h"
 #include "channel/channel.h"
 #include "channel/net/wire.h"
+#include "ckpt/guard.h"
 #include "ckpt/rank.h"
 
 enum {

@@ -104,9 +104,13 @@ void stream_put(uint32_t rank, struct net_slot *slot, const struct envelope *e)
 	slot->header.envelope = *e;
 	slot->header.kind = NET_RECORD;
 	slot->header.number = p->tail;
-	slot->kept = true;
+	slot->kept = HALE_READY;
 	p->window[p->tail++ % NET_WINDOW] = slot;
 	p->bytes += e->length;
+	if (!HALE_READY) {
+		p->freed = p->tail;
+		p->bytes = 0;
+	}
 	if (LIKELY(p->up))
 		slot_send(slot);
 	else
@@ -154,6 +158,8 @@ static void record_take(uint32_t from, const struct envelope *e, const void *pay
 	p->untold += e->length;
 	net.arrived++;
 	net.arrive(from, e, payload);
+	if (!HALE_READY)
+		return;
 	if (p->cursor - p->told >= NET_WINDOW / 4 || p->untold >= NET_WINDOW_BYTES / 4)
 		p->tell = true;
 }

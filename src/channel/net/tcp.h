@@ -82,14 +82,16 @@ struct tcp_receive;
 struct tcp_conn {
 	struct tcp_socket socket; /* fd < 0: none */
 	uint32_t peer;
-	bool failed;	/* broke has been called */
-	bool gathers;	/* the kernel gathers what is sent (tcp_conn_burst_end) */
-	bool prompt;	/* what has come is to be acknowledged at once */
-	unsigned burst; /* small datagrams sent since the last round of progress */
-	bool full;	/* the socket takes no more until epoll says so */
-	bool more;	/* the last read may have left something there */
-	bool ending;	/* behind what is there is its end */
-	int error;	/* of a write: reading, which finds what came before, says it */
+	bool failed;	   /* broke has been called */
+	bool gathers;	   /* the kernel gathers what is sent (tcp_conn_burst_end) */
+	bool prompt;	   /* what has come is to be acknowledged at once */
+	unsigned burst;	   /* datagrams, not large, sent since the last round of progress */
+	uint64_t burst_at; /* the last of them */
+	size_t gathered;   /* bytes of them that wait here to leave together */
+	bool full;	   /* the socket takes no more until epoll says so */
+	bool more;	   /* the last read may have left something there */
+	bool ending;	   /* behind what is there is its end */
+	int error;	   /* of a write: reading, which finds what came before, says it */
 	unsigned char incarnation[TCP_INCARNATION]; /* of the peer */
 	struct seal *seal;			    /* NULL: what goes over it isn't encrypted */
 
@@ -188,6 +190,7 @@ extern struct tcp {
 	bool congestion_said;
 	bool watching;		/* epoll looks for what happens on connections (tcp.c) */
 	unsigned rounds;	/* of progress, since the last look at epoll */
+	int trust, doubt;	/* in the program's coming back soon after a burst (tcp_conn.c) */
 	unsigned brought;	/* rounds in which something came, since the last sleep */
 	unsigned char *scratch; /* what has just been read */
 	uint64_t idle_at;	/* when a round last brought nothing; 0: the last one did */

@@ -23,6 +23,14 @@ enum {
 	    512, /* a datagram that counts for one; with larger ones it costs more than it saves */
 	BURST_SAID = 4,
 	BURST = 8,
+	/* of bursts that are gathered in our memory, see gathers_here */
+	GATHER_EACH = 8 << 10, /* a datagram's bytes */
+	GATHER_ALL = 32 << 10, /* leave together */
+	GATHER_FROM = 4,       /* those before leave at once */
+	SOON_NS = 20000,
+	TRUSTED = 4,
+	TRUST_MAX = 8,
+	DOUBT_MAX = 1024,
 };
 
 static size_t min_size(size_t a, size_t b)
@@ -346,24 +354,52 @@ static enum wire_sent datagram_queue(struct tcp_conn *c, const struct iovec *iov
 	return WIRE_PENDING;
 }
 
-/* A burst: many small datagrams without a look at what comes. Each of its own costs a segment and
- * all that this costs on both sides. So from some point on the kernel keeps those that don't fill
- * one until the ones before them have been acknowledged (Nagle). That needs nobody here: the peer,
- * which is told by the frames themselves, acknowledges as soon as it has read, and who doesn't read
- * misses nothing. The next round of progress here sends off what is left. */
-static void burst_go_on(struct tcp_conn *c, struct tcp_frame *f)
+/* A burst: many datagrams without a look at what comes. Each of its own costs a segment and all
+ * that this costs on both sides. So from some point on small ones are kept back until those before
+ * them have been acknowledged, by the kernel (Nagle). That needs nobody here: the peer, which is
+ * told by the frames themselves, acknowledges as soon as it has read, and who doesn't read misses
+ * nothing. The next round of progress here sends off what is left. */
+static void burst_by_kernel(struct tcp_conn *c, struct tcp_frame *f)
 {
 	int off = 0;
-	if (++c->burst >= BURST_SAID)
+	if (c->burst >= BURST_SAID)
 		f->flags = TCP_BURST;
-	if (c->burst == BURST)
+	if (c->burst >= BURST && !c->gathers)
 		c->gathers = !setsockopt(c->socket.fd, IPPROTO_TCP, TCP_NODELAY, &off, sizeof(off));
+}
+
+/* The kernel's way saves little for datagrams that nearly fill a segment, and ours is better for
+ * all: they leave together from our memory. But then somebody has to come back here. So it is done
+ * only in a process that has always come back soon after its last bursts; whose program has
+ * computed instead, so that the last few datagrams had to wait for it, isn't trusted for a while:
+ * twice as long each time. */
+static bool gathers_here(struct tcp_conn *c, size_t total)
+{
+	if (total > GATHER_EACH)
+		return false;
+	if (++c->burst < GATHER_FROM)
+		return false;
+	c->burst_at = clock_ns();
+	return tcp.trust >= TRUSTED;
+}
+
+static void trust_judge(const struct tcp_conn *c)
+{
+	if (clock_ns() - c->burst_at > SOON_NS) {
+		tcp.doubt = tcp.doubt < DOUBT_MAX ? 2 * tcp.doubt + 1 : DOUBT_MAX;
+		tcp.trust = TRUSTED - tcp.doubt;
+	} else if (tcp.trust < TRUST_MAX && ++tcp.trust == TRUST_MAX) {
+		tcp.doubt /= 2;
+	}
 }
 
 void tcp_conn_burst_end(struct tcp_conn *c)
 {
 	int on = 1;
+	if (c->burst >= GATHER_FROM)
+		trust_judge(c);
 	c->burst = 0;
+	c->gathered = 0;
 	if (c->gathers && c->socket.fd >= 0)
 		setsockopt(c->socket.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	c->gathers = false;
@@ -389,11 +425,19 @@ enum wire_sent tcp_conn_datagram(struct tcp_conn *c, const void *header, size_t 
 		iov[n++] = (struct iovec){(void *)(uintptr_t)payload, bytes};
 	if (ahead)
 		iov[n++] = *ahead;
-	if (LIKELY(!tcp_conn_has_out(c) && !tcp.corked && !c->full)) {
-		if (total <= BURST_BYTES)
-			burst_go_on(c, f);
-		sent = write_out(c, iov, n);
+	if (tcp.corked || c->full)
+		return datagram_queue(c, iov, n, total, 0, cookie);
+	if (gathers_here(c, total) && (c->gathered += total) < GATHER_ALL)
+		return datagram_queue(c, iov, n, total, 0, cookie);
+	c->gathered = 0;
+	if (UNLIKELY(tcp_conn_has_out(c))) {
+		enum wire_sent queued = datagram_queue(c, iov, n, total, 0, cookie);
+		tcp_conn_write(c);
+		return queued;
 	}
+	if (total <= BURST_BYTES)
+		burst_by_kernel(c, f);
+	sent = write_out(c, iov, n);
 	if (LIKELY(sent == total))
 		return WIRE_SENT;
 	return datagram_queue(c, iov, n, total, sent, cookie);
