@@ -219,6 +219,36 @@ static void messages_nobody_asked_for_survive_a_restart(void **state)
 	assert_int_equal(fixture_run(2, 2, queued_body), 0);
 }
 
+/* Bursts, which the channel between nodes gathers, and checkpoints right behind them, before
+ * anybody has looked at what comes. */
+static void bursts_body(int rank)
+{
+	enum { ROUNDS = 60, MOST = 60, SHARE = 100 };
+	struct request *s[MOST];
+	unsigned char *out[MOST], *in = malloc(maximum + 1);
+	MPI_Status status;
+	for (int i = 0; i < MOST; i++)
+		out[i] = malloc(maximum + 1);
+	for (int k = 0; k < ROUNDS; k++) {
+		int n = 1 + k * 7 % MOST;
+		for (int i = 0; i < n; i++) {
+			int number = k * SHARE + i;
+			fixture_fill(out[i], size_of(number), rank, number);
+			match_isend(out[i], size_of(number), BYTES, 1 - rank, 1, &world, 0, &s[i]);
+		}
+		if (k % 10 == 7)
+			fixture_checkpoint(restored && k % 20 == 7);
+		for (int i = 0; i < n; i++) {
+			int number = k * SHARE + i;
+			match_recv(in, maximum, BYTES, 1 - rank, 1, &world, 0, &status);
+			REQUIRE(status._ucount == size_of(number));
+			REQUIRE(fixture_holds(in, size_of(number), 1 - rank, number));
+			match_wait(s[i]);
+			match_request_free(s[i]);
+		}
+	}
+}
+
 /* The same over nodes: together, apart, and after a restart the other way round. */
 static void over_nodes(uint32_t first, uint32_t then)
 {
@@ -230,6 +260,8 @@ static void over_nodes(uint32_t first, uint32_t then)
 		maximum = 300001;
 		assert_int_equal(fixture_run(2, 2, stream_body), 0);
 		assert_int_equal(fixture_run(4, 2, inside_body), 0);
+		maximum = 9000;
+		assert_int_equal(fixture_run(2, 2, bursts_body), 0);
 	}
 	for (int k = 0; k < 8; k++) {
 		restored = k % 2;
@@ -258,8 +290,11 @@ static void messages_on_one_node_go_on_between_nodes(void **state)
 	over_nodes(1, 2);
 }
 
-int main(void)
+/* match_checkpoint_test [PATTERN]: those tests only, to try one many times. */
+int main(int argc, char **argv)
 {
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(eager_streams_go_on_after_a_checkpoint),
 	    cmocka_unit_test(eager_streams_go_on_after_a_restart),
