@@ -22,6 +22,7 @@
  * these. Chunks are what the network takes without asking, and match/ keeps without a mapping of
  * its own when they come before their receive. */
 enum { NODES = 8, NEIGHBOURS = 16, PIECES_BYTES = 131072, CHUNK = 16384, LAP = 131072 };
+_Static_assert(2 * PIECES_BYTES + CHUNK <= COLL_CELL_RING, "a chunk's deposits fit, see lap_bytes");
 
 struct scan {
 	struct coll_home *h;
@@ -332,6 +333,15 @@ static void scan_chunk(struct scan *x)
 	hier_tell(h);
 }
 
+/* Bytes of the cell's ring that are used again and again, so that what is passed on stays in the
+ * core's cache. In any place of it both deposits of a chunk must fit without those of the chunk
+ * before: one that goes back to the beginning waits for all that is in the ring to be done with. */
+static size_t lap_bytes(const struct scan *x)
+{
+	size_t pieces = (size_t)x->t->pieces * x->stride, both = 2 * pieces + x->stride;
+	return both > LAP ? min_size(both, COLL_CELL_RING) : LAP;
+}
+
 int hier_scan(struct coll_home *h, const struct coll_args *a)
 {
 	const struct datatype *type = a->rtype;
@@ -349,7 +359,7 @@ int hier_scan(struct coll_home *h, const struct coll_args *a)
 		x.room = scratch_get((size_t)x.t->pieces * x.stride + 1);
 	if (x.own >= 0 && !piece_is_result(&x))
 		x.piece = scratch_get(x.stride + 1);
-	h->lap = LAP; /* so what is passed on stays in the core's cache */
+	h->lap = lap_bytes(&x);
 	for (; x.first < a->rcount; x.first += x.count) {
 		x.count = min_size(chunk, a->rcount - x.first);
 		x.span = coll_span(type, x.count);
