@@ -52,6 +52,15 @@ def more_than_eight_nodes_give_the_same_as_one(s):
 
 
 @test
+def scans_of_ranks_that_are_dealt_out_follow_each_other(s):
+    """A chunk's two deposits meet in any place of their cell's ring."""
+    exe = s.compile("scans")
+    for ranks, nodes in ((6, 2), (8, 2), (8, 4)):
+        r = s.hale_run(ranks, exe, 1000, nodes, options=["--nodes", nodes])
+        expect(r.status == 0 and r.out == "0 wrong\n", r)
+
+
+@test
 def vectors_of_many_chunks_give_the_same(s):
     for ranks, layout in ((8, "--nodes 2"), (7, "--ppn 3"), (12, "--nodes 4")):
         r = s.hale_run(ranks, collectives(s), 60, SEED * 10 + ranks, 300000, options=layout.split(),
