@@ -176,7 +176,11 @@ static bool turn(struct broker *b, int wait_ms)
 {
 	struct epoll_event ready[32];
 	bool tick = false, end = false;
-	int n = epoll_wait(b->epoll, ready, (int)ARRAY_LEN(ready), wait_ms);
+	int n;
+
+	b->pace.packets = 0;
+	b->pace.more = false;
+	n = epoll_wait(b->epoll, ready, (int)ARRAY_LEN(ready), wait_ms);
 
 	for (int i = 0; i < n; i++) {
 		void *what = ready[i].data.ptr;
@@ -208,6 +212,17 @@ void broker_dispatch(struct broker *b)
 	turn(b, 0);
 }
 
+static void rest(struct pace *p)
+{
+	uint64_t now = clock_ns();
+
+	p->on = p->on ? p->packets > 1 : now - p->at[p->next] < PACE_ENTER_NS;
+	p->at[p->next] = now;
+	p->next = (p->next + 1) % PACE_TURNS;
+	if (p->on && !p->more)
+		nanosleep(&(struct timespec){.tv_nsec = PACE_REST_NS}, NULL);
+}
+
 bool broker_serve(struct broker *b, int end, struct error *err)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = b};
@@ -217,7 +232,7 @@ bool broker_serve(struct broker *b, int end, struct error *err)
 		return false;
 	}
 	while (!turn(b, -1))
-		;
+		rest(&b->pace);
 	epoll_ctl(b->epoll, EPOLL_CTL_DEL, end, NULL);
 	return true;
 }

@@ -20,14 +20,17 @@
 
 enum {
 	CLIENTS_MAX = 1024,
-	INTEREST_MAX = 256,   /* filters of one receiver; a client's 257th is refused */
-	LOG_ENTRIES = 8192,   /* WARNING and above, for healing … */
-	LOG_BYTES = 8 << 20,  /* … at most */
-	HELD_BYTES = 1 << 20, /* INFO kept while there is no parent */
-	PUBLISHERS = 8192,    /* whose last number is known */
-	ROUTES = 64,	      /* remembered answers to 'who wants this' */
-	PACKETS_A_TURN = 8,   /* taken from one client before the next has its turn */
-	MESSAGES_A_TURN = 64, /* taken from other brokers */
+	INTEREST_MAX = 256,	 /* filters of one receiver; a client's 257th is refused */
+	LOG_ENTRIES = 8192,	 /* WARNING and above, for healing … */
+	LOG_BYTES = 8 << 20,	 /* … at most */
+	HELD_BYTES = 1 << 20,	 /* INFO kept while there is no parent */
+	PUBLISHERS = 8192,	 /* whose last number is known */
+	ROUTES = 64,		 /* remembered answers to 'who wants this' */
+	PACKETS_A_TURN = 8,	 /* taken from one client before the next has its turn */
+	MESSAGES_A_TURN = 64,	 /* taken from other brokers */
+	PACE_TURNS = 8,		 /* so many turns … */
+	PACE_ENTER_NS = 2000000, /* … in less than this: from now on it rests between them … */
+	PACE_REST_NS = 450000, /* … for so long, until there is not more than one packet a turn */
 	PEERS_MAX = 4096,
 	PROBES = 8,	/* candidates asked at the same time */
 	IDENT_MAX = 16, /* bytes of a ZeroMQ routing id that ZeroMQ made */
@@ -165,7 +168,17 @@ struct tree {
 	size_t held_bytes;
 };
 
+/* Being woken costs more than most packets do: a broker that is woken often lets some gather. */
+struct pace {
+	bool on;
+	bool more;	  /* this turn left something, or somebody is in a hurry: no rest */
+	unsigned packets; /* taken in this turn */
+	uint64_t at[PACE_TURNS];
+	unsigned next;
+};
+
 struct broker {
+	struct pace pace;
 	int epoll, listener, timer, wake;
 	char path[108];
 	char node[EVENT_TEXT_MAX + 1];

@@ -256,9 +256,11 @@ static void client_read(struct client *c)
 			cut_off(c, "that was no packet of the event backplane");
 		else
 			take_packet(c, &p);
-		if (n < PACKET_BATCH) /* not a client in a hurry: epoll tells if there is more */
-			return;
+		c->b->pace.packets++;
+		if (n < PACKET_BATCH && !c->b->pace.on)
+			return; /* not a client in a hurry: epoll tells if there is more */
 	}
+	c->b->pace.more = true;
 }
 
 void client_ready(struct client *c, uint32_t events)

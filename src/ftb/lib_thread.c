@@ -166,6 +166,8 @@ static void receive(struct client *c, uint8_t *buffer)
 			lost_connection(c);
 		else if (ftb_packet_parse(buffer, (size_t)n, &p))
 			take_packet(c, &p);
+		if (n < PACKET_BATCH) /* poll tells if there is more */
+			return;
 	}
 }
 
@@ -198,6 +200,9 @@ static nfds_t gather(struct pollfd *p, struct client **who, nfds_t cap, struct t
 		find_again(c);
 		if (c->flush_ns && c->flush_ns < next)
 			next = c->flush_ns;
+		/* in a stream nobody needs to wake the thread for what waits */
+		if (c->sent_ns + COALESCE_NS > now && c->sent_ns + COALESCE_NS < next)
+			next = c->sent_ns + COALESCE_NS;
 		if (c->fd < 0 && now + 50000000 < next)
 			next = now + 50000000;
 		if (c->fd >= 0 && n < cap) {

@@ -314,6 +314,8 @@ bool wire_pump(struct broker *b)
 		}
 	}
 	pump_monitor(t->parent); /* last: what came before the end counts */
+	b->pace.packets += (unsigned)(MESSAGES_A_TURN - budget);
+	b->pace.more |= budget == 0;
 	return budget == 0;
 }
 
