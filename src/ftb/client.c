@@ -403,7 +403,7 @@ static hale_status_t bind_to(struct broker *b, struct error *err)
 		return error_sys(err, HALE_ERR_SYSTEM, "can't make the event socket %s", b->path);
 	if ((file && chmod(b->path, b->has_group ? 0660 : 0600) != 0) ||
 	    (file && b->has_group && chown(b->path, (uid_t)-1, b->group) != 0) ||
-	    listen(b->listener, 128) != 0) {
+	    listen(b->listener, CLIENTS_MAX) != 0) {
 		error_sys(err, HALE_ERR_SYSTEM, "can't set up the event socket %s", b->path);
 		if (file)
 			unlink(b->path);

@@ -13,6 +13,17 @@
 
 /* ---- the connection ---- */
 
+/* A broker to which many come at once has a full queue for a moment. */
+static int connect_soon(void)
+{
+	double end = clock_seconds() + WAIT_MS * 1e-3;
+	int fd;
+
+	while ((fd = ftb_connect(NULL)) < 0 && errno == EAGAIN && clock_seconds() < end)
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	return fd;
+}
+
 int lib_open(struct client *c)
 {
 	uint8_t packet[PACKET_HEADER + 512];
@@ -20,7 +31,7 @@ int lib_open(struct client *c)
 	struct packet p;
 	ssize_t n = -1;
 
-	c->fd = pfd.fd = ftb_connect(NULL);
+	c->fd = pfd.fd = connect_soon();
 	if (c->fd < 0)
 		return FTB_ERR_NETWORK_NO_ROUTE;
 	if (ftb_greet(c->fd, c->publisher) && poll(&pfd, 1, WAIT_MS) == 1)

@@ -222,6 +222,32 @@ static void forked(void)
 	CHECK(FTB_Disconnect(c) == FTB_SUCCESS);
 }
 
+/* All processes of a node come at the same moment. */
+static void crowd(void)
+{
+	int gate[2], status, refused = 0;
+	char byte;
+
+	CHECK(pipe(gate) == 0);
+	for (int i = 0; i < 200; i++) {
+		FTB_client_t me = info("one of many", "FTB_SUBSCRIPTION_NONE");
+		FTB_client_handle_t c;
+
+		if (fork() != 0)
+			continue;
+		alarm(30);
+		close(gate[1]);
+		if (read(gate[0], &byte, 1) != 0 || FTB_Connect(&me, &c) != FTB_SUCCESS)
+			_exit(1);
+		_exit(FTB_Disconnect(c) != FTB_SUCCESS);
+	}
+	close(gate[0]);
+	close(gate[1]);
+	while (wait(&status) > 0)
+		refused += status != 0;
+	CHECK(refused == 0);
+}
+
 int main(void)
 {
 	once();
@@ -229,6 +255,7 @@ int main(void)
 	schemas();
 	errors();
 	forked();
+	crowd();
 	puts(failures ? "wrong" : "right");
 	return failures != 0;
 }
