@@ -246,19 +246,21 @@ static bool needs_saving(const struct mem *m)
 	return m->modified || !m->saved || is_suspect(m);
 }
 
+static bool is_to_save(const struct mem *m)
+{
+	return !is_scratch(m) && needs_saving(m) && is_alive(OBJ(m)->domain, m);
+}
+
 static bool save_all(struct domain *d)
 {
-	bool good = true;
+	bool good = ocl_svm_show(d, false, is_to_save);
 
 	d->checkpoint_bytes = 0;
 	for
 		EACH_CONTENT(d, m)
-		{
-			if (!good || is_scratch(m) || !is_alive(d, m) || !needs_saving(m))
-				continue;
-			good = save_object(d, m);
-		}
-	return good;
+	if (good && is_to_save(m))
+		good = save_object(d, m);
+	return ocl_svm_hide(d) && good;
 }
 
 static void discard(struct domain *d)
@@ -353,15 +355,21 @@ static bool load_chunk(void *arg, struct mem *m, size_t i, void *data, size_t si
 	return ocl_store_read(arg, place_of(m, i, m->chunks[i].slot), data, size);
 }
 
+static bool is_saved(const struct mem *m)
+{
+	return m->saved;
+}
+
 bool ocl_checkpoint_restore(struct domain *d)
 {
 	double start = clock_seconds();
-	bool good = true;
+	bool good = ocl_svm_show(d, true, is_saved);
 
 	for
 		EACH_CONTENT(d, m)
 	if (good && m->saved)
 		good = ocl_copy_in(d, m, load_chunk, d);
+	good = ocl_svm_hide(d) && good;
 	ocl.report.restore += clock_seconds() - start;
 	return good;
 }

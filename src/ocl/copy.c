@@ -144,6 +144,43 @@ static bool beside_mapping(struct mem *m, const bool *want, cl_command_queue q, 
 	return good;
 }
 
+bool ocl_svm_show(struct domain *d, bool in, bool (*which)(const struct mem *))
+{
+	struct queue *any = ocl_any_queue(d);
+	cl_command_queue q = any ? ocl_own_queue(d, any->device) : NULL;
+	bool good = q != NULL, some = false;
+
+	for (uint32_t i = 0; good && i < d->svm_count; i++) {
+		struct mem *m = d->svm[i];
+
+		if (m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER || !which(m) || is_mapped(d, m))
+			continue;
+		good = NEXT->clEnqueueSVMMap(q, CL_FALSE, in ? CL_MAP_WRITE : CL_MAP_READ,
+					     OBJ(m)->handle, m->size, 0, NULL, NULL) == CL_SUCCESS;
+		m->shown = some = good;
+	}
+	return good && (!some || NEXT->clFinish(q) == CL_SUCCESS);
+}
+
+bool ocl_svm_hide(struct domain *d)
+{
+	struct queue *any = ocl_any_queue(d);
+	cl_command_queue q = any ? ocl_own_queue(d, any->device) : NULL;
+	bool good = true, some = false;
+
+	for (uint32_t i = 0; i < d->svm_count; i++) {
+		struct mem *m = d->svm[i];
+
+		if (!m->shown)
+			continue;
+		m->shown = false;
+		some = true;
+		good &=
+		    q && NEXT->clEnqueueSVMUnmap(q, OBJ(m)->handle, 0, NULL, NULL) == CL_SUCCESS;
+	}
+	return good && (!some || NEXT->clFinish(q) == CL_SUCCESS);
+}
+
 static bool through_svm(struct mem *m, const bool *want, cl_command_queue q, bool in,
 			ocl_chunk_fn visit, void *arg)
 {
@@ -151,7 +188,7 @@ static bool through_svm(struct mem *m, const bool *want, cl_command_queue q, boo
 	void *p = OBJ(m)->handle;
 	bool good;
 
-	if (m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)
+	if (m->shown || m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)
 		return visit_all(m, want, p, visit, arg);
 	if (is_mapped(OBJ(m)->domain, m))
 		return beside_mapping(m, want, q, in, visit, arg);

@@ -317,44 +317,96 @@ cl_int CL_API_CALL layer_clEnqueueTask(cl_command_queue q, cl_kernel k, WAITS)
 	return ocl_submit(e, q, false, waits, wait, event, NULL);
 }
 
-/* A function of the program: running it a second time is not ours to decide. Until the next
- * checkpoint nothing can be replayed. */
+/* ---- native kernels ---- */
+
+static void tell_of_natives(void)
+{
+	static bool told;
+
+	if (!told)
+		log_warn(
+		    "opencl: the program enqueues native kernels, which are functions of its own; "
+		    "after an error they are run again, with all that they do");
+	told = true;
+}
+
+/* Its memory objects, held; false: one is not known. */
+static bool native_uses(struct entry *e, cl_uint count, const cl_mem *objects)
+{
+	e->used = calloc(count + 1ul, sizeof(*e->used));
+	while (e->used && e->used_count < count) {
+		struct mem *m = ocl_mem_of(objects[e->used_count]);
+
+		if (!m)
+			return false;
+		ocl_hold(OBJ(m));
+		e->used[e->used_count++] = OBJ(m);
+	}
+	return e->used != NULL;
+}
+
+/* The arguments, and at which of their bytes the runtime puts what stands for memory objects. NULL:
+ * something is wrong with them. */
+static struct entry *native_entry(void(CL_CALLBACK *function)(void *), const void *args,
+				  size_t size, cl_uint count, const cl_mem *objects,
+				  const void **places)
+{
+	struct entry *e = ocl_entry_new(OP_NATIVE);
+	size_t at = ALIGN_UP(size, sizeof(size_t));
+	bool good = e && native_uses(e, count, objects);
+
+	if (good && (e->data.memory = calloc(1, at + count * sizeof(size_t) + 1))) {
+		size_t *offset = (size_t *)((char *)e->data.memory + at);
+
+		e->native = function;
+		e->region[0] = size;
+		if (size > 0)
+			memcpy(e->data.memory, args, size);
+		for (cl_uint i = 0; good && i < count; i++) {
+			offset[i] = (size_t)places[i] - (size_t)args;
+			good = offset[i] < size && size - offset[i] >= sizeof(cl_mem);
+		}
+		if (good)
+			return e;
+	}
+	if (e)
+		ocl_entry_free(NULL, e);
+	return NULL;
+}
+
 cl_int CL_API_CALL layer_clEnqueueNativeKernel(cl_command_queue q,
 					       void(CL_CALLBACK *function)(void *), void *args,
 					       size_t args_size, cl_uint count,
 					       const cl_mem *objects, const void **places, WAITS)
 {
-	static bool told;
-	cl_mem *real = NULL;
-	struct queue *o;
-	cl_int status;
+	bool whole = function && (args || args_size == 0) && (objects != NULL) == (count > 0) &&
+		     (places != NULL) == (count > 0);
+	struct entry *e = NULL;
 
 	ocl_lock();
-	if (ocl.moves && objects && count && (real = malloc(count * sizeof(*real))))
-		for (cl_uint i = 0; i < count; i++)
-			real[i] = ocl_real(objects[i], OCL_MEM);
-	status =
-	    NEXT->clEnqueueNativeKernel(ocl_real(q, OCL_QUEUE), function, args, args_size, count,
-					real ? real : objects, places, waits, wait, event);
-	o = ocl_find(q, OCL_QUEUE);
-	if (status == CL_SUCCESS && o && !ocl.passive) {
-		OBJ(o)->domain->unprotected = true;
-		for (cl_uint i = 0; objects && i < count; i++) {
-			struct mem *m = ocl_mem_of(objects[i]);
-			if (m)
-				m->root->modified |= OCL_BY_DEVICE;
-		}
-		if (!told)
-			log_warn("opencl: the program enqueues native kernels; they are run, but "
-				 "an error before the next checkpoint can't be mended");
-		told = true;
-	}
+	if (whole && (!args || args_size > 0) && !ocl.passive && ocl_find(q, OCL_QUEUE))
+		e = native_entry(function, args, args_size, count, objects, places);
 	ocl_unlock();
-	free(real);
-	return status;
+	if (!e) /* wrong, which the runtime will say */
+		return NEXT->clEnqueueNativeKernel(ocl_real(q, OCL_QUEUE), function, args,
+						   args_size, count, objects, places, waits, wait,
+						   event);
+	tell_of_natives();
+	return ocl_submit(e, q, false, waits, wait, event, NULL);
 }
 
 /* ---- order ---- */
+
+/* What is wrong with others the function that was called says. */
+static bool is_queue(cl_command_queue q)
+{
+	bool yes;
+
+	ocl_lock();
+	yes = ocl_find(q, OCL_QUEUE) != NULL;
+	ocl_unlock();
+	return yes;
+}
 
 cl_int CL_API_CALL layer_clEnqueueMarkerWithWaitList(cl_command_queue q, WAITS)
 {
@@ -370,23 +422,37 @@ cl_int CL_API_CALL layer_clEnqueueBarrierWithWaitList(cl_command_queue q, WAITS)
 
 cl_int CL_API_CALL layer_clEnqueueMarker(cl_command_queue q, cl_event *event)
 {
-	if (!event || ocl.passive)
+	if (!event || ocl.passive || !is_queue(q))
 		return NEXT->clEnqueueMarker(ocl_real(q, OCL_QUEUE), event);
 	return ocl_submit(ocl_entry_between(OP_MARKER, NULL, NULL), q, false, 0, NULL, event, NULL);
 }
 
 cl_int CL_API_CALL layer_clEnqueueBarrier(cl_command_queue q)
 {
+	if (!is_queue(q))
+		return NEXT->clEnqueueBarrier(ocl_real(q, OCL_QUEUE));
 	return ocl_submit(ocl_entry_between(OP_BARRIER, NULL, NULL), q, false, 0, NULL, NULL, NULL);
 }
 
 cl_int CL_API_CALL layer_clEnqueueWaitForEvents(cl_command_queue q, cl_uint count,
 						const cl_event *list)
 {
-	if (count == 0 || !list || ocl.passive)
+	if (count == 0 || !list || ocl.passive || !is_queue(q))
 		return NEXT->clEnqueueWaitForEvents(ocl_real(q, OCL_QUEUE), count, list);
 	return ocl_submit(ocl_entry_between(OP_BARRIER, NULL, NULL), q, false, count, list, NULL,
 			  NULL);
+}
+
+/* A count may be wrong, too: nothing is looked at behind what is wrong. */
+static bool are_mems(cl_uint count, const cl_mem *objects)
+{
+	cl_uint n = 0;
+
+	ocl_lock();
+	while (n < count && ocl_mem_of(objects[n]))
+		n++;
+	ocl_unlock();
+	return n == count;
 }
 
 /* Where the data is doesn't change what it is: a replay passes it over. */
@@ -396,7 +462,7 @@ cl_int CL_API_CALL layer_clEnqueueMigrateMemObjects(cl_command_queue q, cl_uint 
 {
 	struct entry *e;
 
-	if (!objects || count == 0 || ocl.passive)
+	if (!objects || count == 0 || ocl.passive || !are_mems(count, objects))
 		return NEXT->clEnqueueMigrateMemObjects(ocl_real(q, OCL_QUEUE), count, objects,
 							flags, waits, wait, event);
 	e = ocl_entry_carry(ocl_entry_between(OP_MIGRATE, NULL, NULL), objects,

@@ -114,7 +114,7 @@ static cl_int after_failure(cl_uint count, const cl_event *list, cl_int status, 
 	struct event *ev;
 
 	ocl_lock();
-	for (cl_uint i = 0; list && i < count && status != CL_SUCCESS; i++) {
+	for (cl_uint i = 0; list && i < count && list[i] && status != CL_SUCCESS; i++) {
 		ev = ocl_find(list[i], OCL_EVENT);
 		if (ev && ev->queue)
 			status = ocl_epoch_failed(OBJ(ev)->domain, ev->queue, status, moves);

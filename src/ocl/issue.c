@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A logged command as a call of the runtime: the first time and at every replay. Never blocking:
  * who must wait waits for the event. */
+#include <stdlib.h>
 #include "base/base.h"
 #include "ocl/ocl.h"
 
@@ -77,6 +78,29 @@ static cl_int issue_kernel(const struct entry *e, cl_command_queue q, cl_uint n,
 	return NEXT->clEnqueueNDRangeKernel(q, k, e->count, e->has[0] ? e->a : NULL,
 					    e->has[1] ? e->b : NULL, e->has[2] ? e->region : NULL,
 					    n, w, event);
+}
+
+/* The runtime takes a copy of the arguments. */
+static cl_int issue_native(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
+			   cl_event *event)
+{
+	char *args = e->data.memory;
+	const size_t *offset = (const size_t *)(args + ALIGN_UP(e->region[0], sizeof(size_t)));
+	cl_mem *mems = calloc(e->used_count + 1ul, sizeof(cl_mem));
+	const void **places = calloc(e->used_count + 1ul, sizeof(void *));
+	cl_int status = CL_OUT_OF_HOST_MEMORY;
+
+	for (uint32_t i = 0; mems && places && i < e->used_count; i++) {
+		mems[i] = e->used[i]->real;
+		places[i] = args + offset[i];
+	}
+	if (mems && places)
+		status = NEXT->clEnqueueNativeKernel(
+		    q, e->native, e->region[0] ? args : NULL, e->region[0], e->used_count,
+		    e->used_count ? mems : NULL, e->used_count ? places : NULL, n, w, event);
+	free(mems);
+	free(places);
+	return status;
 }
 
 static cl_int issue_map(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
@@ -157,6 +181,8 @@ cl_int ocl_issue(const struct entry *e, cl_command_queue q, void *host, cl_uint 
 	case OP_KERNEL:
 	case OP_TASK:
 		return issue_kernel(e, q, n, w, event);
+	case OP_NATIVE:
+		return issue_native(e, q, n, w, event);
 	case OP_RECORDED:
 		return ocl_recorded_issue(e, q, n, w, event);
 	case OP_MAP:

@@ -385,13 +385,15 @@ static bool add_used(struct entry *e, struct object *o, uint32_t *room)
 
 static bool use_svm(struct domain *d, struct entry *e, uint32_t *room)
 {
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
-		if (o->kind != OCL_SVM || o->refs == 0)
+	for (uint32_t i = 0; i < d->svm_count; i++) {
+		struct mem *m = d->svm[i];
+
+		if (OBJ(m)->refs == 0)
 			continue;
-		((struct mem *)o)->modified |= OCL_BY_DEVICE;
-		if (((struct mem *)o)->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)
+		m->modified |= OCL_BY_DEVICE;
+		if (m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)
 			d->unprotected = true; /* the host writes there unseen, too */
-		if (!add_used(e, o, room))
+		if (!add_used(e, OBJ(m), room))
 			return false;
 	}
 	return true;

@@ -105,6 +105,7 @@ void ocl_log_clear(struct domain *d)
 	d->first = NULL;
 	d->last = d->epoch_first = d->settled = &d->first;
 	d->entries = d->log_bytes = d->unchecked = d->uncaptured = 0;
+	ranges_clear(&d->reading);
 	d->gates_used = 0;
 	for (; e; e = next) {
 		next = e->next;
@@ -207,12 +208,46 @@ bool ocl_log_capture(struct domain *d, struct entry *e)
 	return good;
 }
 
+/* What is still to be brought by a read isn't there yet. */
 void ocl_log_capture_all(struct domain *d)
 {
+	struct ranges coming = {0};
+
 	for (struct entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
-	     e = e->next)
-		if (e->uncaptured)
+	     e = e->next) {
+		if (ocl_entry_reads(e) && !e->checked && !e->arrived)
+			ranges_add(&coming, e->host, e->host_span);
+		if (e->uncaptured &&
+		    (!e->behind_read || !ranges_meet(&coming, e->host, e->host_span)))
 			ocl_log_capture(d, e);
+	}
+	ranges_fini(&coming);
+}
+
+bool ocl_log_is_behind_read(struct domain *d, const struct entry *e)
+{
+	const char *host = e->host;
+
+	for (const struct entry *r = ocl_log_unsettled(d); r && r->number < e->number;
+	     r = r->next) {
+		const char *at = r->host;
+		if (ocl_entry_reads(r) && !r->checked && at < host + e->host_span &&
+		    host < at + r->host_span)
+			return true;
+	}
+	return false;
+}
+
+/* The last moment at which what e writes is there: when it has been brought, which may be now. */
+static void capture_behind_read(struct domain *d, struct entry *e)
+{
+	if (ocl_epoch_quiesce(d)) {
+		ocl_log_capture(d, e);
+		return;
+	}
+	d->unprotected = true; /* waits for the program */
+	if (e->dst)
+		e->dst->root->modified |= OCL_BY_DEVICE;
 }
 
 void ocl_log_capture_range(struct domain *d, const void *host, size_t size)
@@ -222,9 +257,22 @@ void ocl_log_capture_range(struct domain *d, const void *host, size_t size)
 	for (struct entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
 	     e = e->next) {
 		const char *at = e->host;
-		if (e->uncaptured && at < from + size && from < at + e->host_span)
+		if (!e->uncaptured || at >= from + size || from >= at + e->host_span)
+			continue;
+		if (e->behind_read)
+			capture_behind_read(d, e);
+		else
 			ocl_log_capture(d, e);
 	}
+}
+
+/* In a replay a read has brought e its data once more: those from before may have been wrong. */
+void ocl_log_capture_again(struct domain *d, struct entry *e)
+{
+	if (e->uncaptured)
+		return;
+	blob_free(d, &e->data);
+	ocl_log_capture(d, e);
 }
 
 const void *ocl_log_data(struct domain *d, const struct entry *e, void **owned)

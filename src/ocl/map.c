@@ -203,6 +203,24 @@ cl_int CL_API_CALL layer_clEnqueueSVMUnmap(cl_command_queue q, void *ptr, WAITS)
 			  NULL);
 }
 
+/* A count may be wrong, too: nothing is looked at behind what is wrong. */
+static bool are_svm(cl_uint count, const void **pointers)
+{
+	cl_uint n = 0;
+
+	ocl_lock();
+	for (; n < count; n++) {
+		bool known = false;
+
+		for (struct domain *d = ocl.domains; d && !known; d = d->next_domain)
+			known = ocl_svm_at(d, (size_t)pointers[n]) != NULL;
+		if (!known)
+			break;
+	}
+	ocl_unlock();
+	return n == count;
+}
+
 /* Moves nothing that a replay would need, but has an event, and an order among others. */
 cl_int CL_API_CALL layer_clEnqueueSVMMigrateMem(cl_command_queue q, cl_uint count,
 						const void **pointers, const size_t *sizes,
@@ -211,7 +229,7 @@ cl_int CL_API_CALL layer_clEnqueueSVMMigrateMem(cl_command_queue q, cl_uint coun
 	struct entry *e;
 	uint64_t *list;
 
-	if (!pointers || count == 0 || ocl.passive)
+	if (!pointers || count == 0 || ocl.passive || !are_svm(count, pointers))
 		return NEXT->clEnqueueSVMMigrateMem(ocl_real(q, OCL_QUEUE), count, pointers, sizes,
 						    flags, waits, wait, event);
 	e = svm_entry(OP_SVM_MIGRATE, pointers[0], NULL, sizes ? sizes[0] : 0);
@@ -241,7 +259,10 @@ cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, voi
 	o = ocl.passive ? NULL : ocl_find(q, OCL_QUEUE);
 	if (o && OBJ(o)->domain->first && !ocl_domain_gated(OBJ(o)->domain))
 		ocl_epoch_force(OBJ(o)->domain);
-	for (cl_uint i = 0; o && pointers && i < count; i++) {
+	status = NEXT->clEnqueueSVMFree(ocl_real(q, OCL_QUEUE), count, pointers, free_fn, data,
+					waits, wait, event);
+	/* what is wrong leaves all as it was */
+	for (cl_uint i = 0; o && status == CL_SUCCESS && i < count; i++) {
 		struct object *svm = ocl_find(pointers[i], OCL_SVM);
 
 		/* the runtime frees it itself: only the shadow goes */
@@ -254,8 +275,6 @@ cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, voi
 			OBJ(o)->domain->unprotected = true;
 		}
 	}
-	status = NEXT->clEnqueueSVMFree(ocl_real(q, OCL_QUEUE), count, pointers, free_fn, data,
-					waits, wait, event);
 	ocl_unlock();
 	return status;
 }

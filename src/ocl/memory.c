@@ -33,7 +33,7 @@ void ocl_mem_fini(struct mem *m)
 	if (m->at >= 0)
 		ocl_store_give(OBJ(m)->domain, m->at, 2 * m->span);
 	if (OBJ(m)->kind == OCL_SVM) {
-		OBJ(m)->domain->svm_count--;
+		ocl_svm_remove(OBJ(m)->domain, m);
 		if (m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)
 			OBJ(m)->domain->fine_svm--;
 	}
@@ -382,7 +382,8 @@ void *CL_API_CALL layer_clSVMAlloc(cl_context c, cl_svm_mem_flags flags, size_t 
 		m->read_only = flags & CL_MEM_READ_ONLY;
 		m->modified = OCL_BY_DEVICE;
 		ocl_mem_layout(m);
-		d->svm_count++;
+		if (!ocl_svm_add(d, m))
+			d->unprotected = true;
 		if (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)
 			d->fine_svm++;
 	}

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "ocl/cl.h"
+#include "ocl/ranges.h"
 #include "ocl/settings.h"
 
 typedef enum ocl_kind {
@@ -84,6 +85,7 @@ struct mem {
 	bool told_read_only, scratch; /* by haleSetMemFlags */
 	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
 	bool saved;		      /* the checkpoint has all of it */
+	bool shown; /* shared virtual memory: the host may look at it, or write to it */
 	/* on file */
 	struct chunk *chunks;
 	size_t chunk_count, chunk_size;
@@ -202,6 +204,7 @@ typedef enum ocl_op {
 	OP_KERNEL,
 	OP_TASK,
 	OP_RECORDED, /* a command buffer */
+	OP_NATIVE,   /* a function of the program */
 	OP_MAP,
 	OP_MAP_IMAGE,
 	OP_UNMAP,
@@ -226,14 +229,15 @@ struct entry {
 	struct entry *next;
 	ocl_op_t op;
 	struct queue *queue;
-	uint64_t number; /* of the command in its domain */
-	uint64_t gates;	 /* user events that it waits for */
-	bool lasting;	 /* may change what must outlive the epoch: not only scratch objects */
-	cl_event own;	 /* ours to release; NULL: none */
-	bool arrived;	 /* reads and maps: was complete before the last check */
-	bool checked;	 /* reads and maps: the program has the data, and it was good */
-	bool uncaptured; /* writes: the host data is still only the program's */
-	bool from_host;	 /* SVM copies out of plain host memory */
+	uint64_t number;  /* of the command in its domain */
+	uint64_t gates;	  /* user events that it waits for */
+	bool lasting;	  /* may change what must outlive the epoch: not only scratch objects */
+	cl_event own;	  /* ours to release; NULL: none */
+	bool arrived;	  /* reads and maps: was complete before the last check */
+	bool checked;	  /* reads and maps: the program has the data, and it was good */
+	bool uncaptured;  /* writes: the host data is still only the program's */
+	bool behind_read; /* writes: an earlier read that was under way brings that data */
+	bool from_host;	  /* SVM copies out of plain host memory */
 	cl_mem dst_handle, src_handle;
 	struct mem *dst, *src; /* held */
 	size_t a[3], b[3], region[3], pitch[4];
@@ -246,8 +250,9 @@ struct entry {
 	cl_kernel kernel_handle;
 	struct kernel *kernel; /* held */
 	struct args *args;
-	struct recorded *recorded; /* held */
-	struct object **used;	   /* held: memory objects and samplers among the arguments */
+	struct recorded *recorded;	   /* held */
+	void(CL_CALLBACK *native)(void *); /* data: its arguments, then where handles belong */
+	struct object **used; /* held: memory objects and samplers among the arguments */
 	uint32_t used_count;
 };
 
@@ -281,7 +286,8 @@ struct domain { /* a context */
 	cl_device_id *program_devices; /* as the program knows them: before a move */
 	struct object objects;	       /* head of a ring */
 	uint32_t live;		       /* objects that the program still has, the context too */
-	uint32_t svm_count, fine_svm;
+	struct mem **svm;	       /* shared virtual memory, by address */
+	uint32_t svm_count, svm_room, fine_svm;
 	struct entry *first, **last, **epoch_first; /* the last: of the epoch that is open */
 	struct entry **settled;			    /* nothing before is unchecked or uncaptured */
 	bool dropped; /* epochs that changed only scratch objects, since the last checkpoint */
@@ -289,6 +295,7 @@ struct domain { /* a context */
 	uint64_t log_bytes;		/* of the entries */
 	uint64_t host_bytes, spilled;	/* host data in the log: in memory, in the file */
 	uint64_t unchecked, uncaptured; /* entries of these kinds */
+	struct ranges reading;		/* where those that are unchecked bring data; maybe more */
 	struct map *maps;
 	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
 	uint32_t generation;		  /* moves so far */
@@ -421,6 +428,9 @@ void ocl_log_clear(struct domain *d);
 bool ocl_log_capture(struct domain *d, struct entry *e);
 void ocl_log_capture_all(struct domain *d);
 /* Those whose data overlaps [host, host + size): the program's memory is about to change. */
+/* Whether a read that comes before e, and has not been checked, brings what e writes. */
+bool ocl_log_is_behind_read(struct domain *d, const struct entry *e);
+void ocl_log_capture_again(struct domain *d, struct entry *e);
 void ocl_log_capture_range(struct domain *d, const void *host, size_t size);
 /* The first that may be unchecked or uncaptured: the log may be long, and there are few of those.
  */
@@ -448,6 +458,9 @@ cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uin
 bool ocl_entry_resolve(struct domain *d, struct entry *e);
 /* The allocation of shared virtual memory in which address at lies, or NULL. */
 struct mem *ocl_svm_at(struct domain *d, size_t at);
+/* False: no memory to know it by. */
+bool ocl_svm_add(struct domain *d, struct mem *m);
+void ocl_svm_remove(struct domain *d, const struct mem *m);
 /* What the command may change: marked as modified since the last checkpoint. */
 void ocl_entry_mark(struct entry *e);
 /* Commands whose host memory, or mapping, shows device data to the program. */
@@ -526,6 +539,10 @@ void ocl_mem_layout(struct mem *m);
 typedef bool (*ocl_chunk_fn)(void *arg, struct mem *m, size_t index, void *data, size_t size);
 /* want: by chunk, NULL for all. */
 bool ocl_copy_out(struct domain *d, struct mem *m, const bool *want, ocl_chunk_fn visit, void *arg);
+/* From ocl_svm_show on which() of the coarse-grained shared memory is mapped, by one wait for all
+ * of it; ocl_svm_hide waits once until it no longer is. */
+bool ocl_svm_show(struct domain *d, bool in, bool (*which)(const struct mem *));
+bool ocl_svm_hide(struct domain *d);
 bool ocl_copy_in(struct domain *d, struct mem *m, ocl_chunk_fn visit, void *arg);
 cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device);
 struct queue *ocl_any_queue(struct domain *d);

@@ -79,6 +79,10 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 		return ocl_recorded_replay(e->recorded, q) == CL_SUCCESS;
 	if (e->kernel && ocl_kernel_bind(e->kernel, e->args, false) != CL_SUCCESS)
 		return false;
+	if (e->behind_read && ocl_log_is_behind_read(d, e)) {
+		NEXT->clFinish(q);
+		ocl_log_capture_again(d, e);
+	}
 	if (takes_host_data(&t)) {
 		host = (void *)ocl_log_data(d, e, &owned);
 		if (!host)

@@ -63,7 +63,7 @@ static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, cons
 	kept = w->few;
 	if (!list || count == 0)
 		return;
-	for (cl_uint i = 0; i < count; i++) {
+	for (cl_uint i = 0; i < count && list[i]; i++) { /* behind what is wrong may be nothing */
 		struct event *ev = ocl_find(list[i], OCL_EVENT);
 		if (ev && ev->queue)
 			w->gates |= ev->gates & d->gates_unset;
@@ -72,6 +72,9 @@ static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, cons
 	}
 	if (d->generation == 0)
 		return;
+	for (cl_uint i = 0; i < count; i++)
+		if (!list[i]) /* the runtime will say so */
+			return;
 	if (count > WAITS_MAX && !(w->many = kept = malloc(count * sizeof(*kept))))
 		return;
 	for (cl_uint i = 0; i < count; i++) {
@@ -127,15 +130,57 @@ static bool is_write(ocl_op_t op)
 	return op >= OP_WRITE && op <= OP_WRITE_IMAGE;
 }
 
+/* How many begin at or before at. */
+static uint32_t svm_until(const struct domain *d, size_t at)
+{
+	uint32_t low = 0, high = d->svm_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if ((size_t)OBJ(d->svm[middle])->handle > at)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
 struct mem *ocl_svm_at(struct domain *d, size_t at)
 {
-	for (struct object *o = d->svm_count ? d->objects.next : &d->objects; o != &d->objects;
-	     o = o->next) {
-		size_t from = (size_t)o->handle;
-		if (o->kind == OCL_SVM && at >= from && at < from + ((struct mem *)o)->size)
-			return (struct mem *)o;
+	uint32_t i = svm_until(d, at);
+	struct mem *m = i > 0 ? d->svm[i - 1] : NULL;
+
+	return m && at - (size_t)OBJ(m)->handle < m->size ? m : NULL;
+}
+
+bool ocl_svm_add(struct domain *d, struct mem *m)
+{
+	uint32_t i = svm_until(d, (size_t)OBJ(m)->handle);
+
+	if (d->svm_count == d->svm_room) {
+		uint32_t room = d->svm_room ? 2 * d->svm_room : 64;
+		struct mem **more = realloc(d->svm, room * sizeof(struct mem *));
+		if (!more)
+			return false;
+		d->svm = more;
+		d->svm_room = room;
 	}
-	return NULL;
+	memmove(&d->svm[i + 1], &d->svm[i], (d->svm_count - i) * sizeof(struct mem *));
+	d->svm[i] = m;
+	d->svm_count++;
+	return true;
+}
+
+void ocl_svm_remove(struct domain *d, const struct mem *m)
+{
+	uint32_t i = svm_until(d, (size_t)OBJ(m)->handle);
+
+	while (i > 0 && d->svm[i - 1] != m)
+		i--;
+	if (i == 0)
+		return;
+	memmove(&d->svm[i - 1], &d->svm[i], (d->svm_count - i) * sizeof(struct mem *));
+	d->svm_count--;
 }
 
 static void resolve_svm(struct domain *d, struct entry *e)
@@ -191,6 +236,13 @@ bool ocl_entry_resolve(struct domain *d, struct entry *e)
 	return e->op != OP_RECORDED || ocl_recorded_uses(d, e);
 }
 
+/* A function of the program may write to any of it. */
+static void mark_svm(struct domain *d)
+{
+	for (uint32_t i = 0; i < d->svm_count; i++)
+		d->svm[i]->modified |= OCL_BY_DEVICE;
+}
+
 void ocl_entry_mark(struct entry *e)
 {
 	struct mem *m = e->dst ? e->dst->root : NULL;
@@ -198,6 +250,12 @@ void ocl_entry_mark(struct entry *e)
 	/* mappings may be written to at any time, and what isn't known may be anything */
 	if (e->op >= OP_MAP && e->op != OP_MARKER && e->op != OP_BARRIER)
 		e->lasting = true;
+	if (e->op == OP_NATIVE) {
+		e->lasting = true;
+		for (uint32_t i = 0; i < e->used_count; i++)
+			((struct mem *)e->used[i])->root->modified |= OCL_BY_DEVICE;
+		mark_svm(OBJ(e->queue)->domain);
+	}
 	if (!m)
 		return;
 	e->lasting |= !m->scratch;
@@ -224,11 +282,17 @@ static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event ev
 		NEXT->clReleaseEvent(event);
 	}
 	ocl_entry_mark(e);
+	if (d->unchecked == 0)
+		ranges_clear(&d->reading);
 	ocl_log_append(d, e);
-	if (reads)
+	if (reads) {
 		d->unchecked++;
+		ranges_add(&d->reading, e->host, e->host_span);
+	}
 	if (is_write(e->op) || e->from_host) {
 		e->uncaptured = true;
+		e->behind_read =
+		    ranges_meet(&d->reading, e->host, e->host_span) && ocl_log_is_behind_read(d, e);
 		d->uncaptured++;
 	}
 }
@@ -377,7 +441,7 @@ static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, b
 		e->host = map ? *map : e->host;
 		ocl_map_begin(d, e);
 	}
-	if (e->uncaptured && (blocking || !(ocl.set.opt & OCL_OPT_HB)))
+	if (e->uncaptured && !e->behind_read && (blocking || !(ocl.set.opt & OCL_OPT_HB)))
 		ocl_log_capture(d, e);
 	if (blocking)
 		status = wait_for(d, q, own, event != NULL);

@@ -155,6 +155,8 @@ static void domain_end(struct domain *d)
 	if (OBJ(d)->real != OBJ(d)->handle)
 		ocl_runtime_release(OBJ(d)->real, OCL_CONTEXT);
 	free(d->tried);
+	free(d->svm);
+	ranges_fini(&d->reading);
 	free(d->properties);
 	free(d->devices);
 	free(d->program_devices);

@@ -3,10 +3,10 @@
  * ocl_misc callback: data used in a callback and after it. ocl_misc corrupt: a bit of a buffer that
  * lies in host memory flips by itself (corrupt clean: it doesn't). ocl_misc liar: a kernel writes
  * to a read-only buffer. ocl_misc endless STEPS: commands without any synchronisation. ocl_misc
- * image, svm, parts (sub-devices; parts GO: in the middle it waits for a file GO). ocl_misc once
- * STEPS: every callback is called once, whatever happens meanwhile. ocl_misc left GO: callbacks for
- * what never happens, since the runtime ends before there is a file GO. ocl_misc enormous STEPS
- * MIB: as much host data as that in one log. */
+ * image, svm, native, parts (sub-devices; parts GO: in the middle it waits for a file GO). ocl_misc
+ * once STEPS: every callback is called once, whatever happens meanwhile. ocl_misc left GO:
+ * callbacks for what never happens, since the runtime ends before there is a file GO. ocl_misc
+ * enormous STEPS MIB: as much host data as that in one log. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdio.h>
@@ -466,6 +466,97 @@ static void left(const char *go)
 	    calls[0], calls[1], calls[2], failed, notes, destroyed, built, e);
 }
 
+struct native {
+	int times;
+	cl_mem a, b; /* to the function: where their content is */
+};
+
+static void CL_CALLBACK add_times(void *data)
+{
+	const struct native *n = data;
+	int *a = (int *)n->a;
+	const int *b = (const int *)n->b;
+
+	for (int i = 0; i < N; i++)
+		a[i] += n->times * b[i];
+}
+
+/* Functions of the program between kernels, whose arguments it changes at once. */
+static void native(void)
+{
+	static int host[N];
+	cl_mem a, b, mems[2];
+	cl_device_exec_capabilities can;
+
+	OK(clGetDeviceInfo(device, CL_DEVICE_EXECUTION_CAPABILITIES, sizeof(can), &can, NULL));
+	for (int i = 0; i < N; i++)
+		host[i] = i;
+	mems[0] = a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	mems[1] = b = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	for (int s = 0; s < 8; s++) {
+		struct native args = {.times = s};
+		const void *places[2] = {&args.a, &args.b};
+		cl_int e;
+
+		launch(a, b);
+		e = clEnqueueNativeKernel(queue, add_times, &args, sizeof(args), 2, mems, places, 0,
+					  NULL, NULL);
+		if (!(can & CL_EXEC_NATIVE_KERNEL) && e == CL_INVALID_OPERATION) {
+			printf("no native kernels\n");
+			return;
+		}
+		OK(e);
+		args.times = 1000;
+		if (s % 2)
+			show_sum(a);
+	}
+	OK(clReleaseMemObject(b)); /* the log still has it */
+	show_sum(a);
+}
+
+/* What a read brings is written somewhere else before the program has waited for it. In another
+ * queue, too, behind a user event that is set later. */
+static void echo(void)
+{
+	static int host[N], other[N];
+	cl_command_queue second = clCreateCommandQueueWithProperties(context, device, NULL, NULL);
+	cl_mem a, b;
+
+	for (int i = 0; i < N; i++)
+		host[i] = i;
+	a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	b = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	for (int s = 0; s < 12; s++) {
+		cl_event gate = NULL, read, written;
+		cl_int e;
+
+		if (s % 4 == 3)
+			gate = clCreateUserEvent(context, &e);
+		for (int i = 0; i < 20; i++)
+			launch(a, b);
+		OK(clEnqueueReadBuffer(queue, a, CL_FALSE, 0, sizeof(host), host, gate != NULL,
+				       gate ? &gate : NULL, &read));
+		OK(clEnqueueWriteBuffer(gate ? second : queue, b, gate == NULL && s % 2, 4,
+					sizeof(host) - 8, host + 1, 1, &read, &written));
+		if (s % 3 == 2) /* and once more into the same memory */
+			OK(clEnqueueReadBuffer(queue, b, CL_FALSE, 0, sizeof(other), host, 1,
+					       &written, NULL));
+		if (gate)
+			OK(clSetUserEventStatus(gate, CL_COMPLETE));
+		OK(clFlush(queue));
+		OK(clWaitForEvents(1, &written));
+		launch(a, b);
+		clReleaseEvent(read);
+		clReleaseEvent(written);
+		if (gate)
+			clReleaseEvent(gate);
+		if (s % 4 > 0)
+			show_sum(b);
+	}
+	OK(clFinish(second));
+	show_sum(a);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -488,6 +579,10 @@ int main(int argc, char **argv)
 		image();
 	else if (strcmp(what, "svm") == 0)
 		svm();
+	else if (strcmp(what, "echo") == 0)
+		echo();
+	else if (strcmp(what, "native") == 0)
+		native();
 	else if (strcmp(what, "parts") == 0)
 		parts(argc > 2 ? argv[2] : NULL);
 	else if (strcmp(what, "once") == 0)

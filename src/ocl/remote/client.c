@@ -213,16 +213,24 @@ void put_handle(struct call *c, const void *handle, stub_kind_t kind)
 	put(c, s ? s->id : 0);
 }
 
-/* count, whether there is a list, its length, the list */
+/* count, whether there is a list, its length, the list: up to the first that is wrong, since a
+ * count may be wrong as well */
 void put_handles(struct call *c, cl_uint count, const void *list, stub_kind_t kind)
 {
 	const void *const *at = list;
+	uint32_t length = c->words + 2;
+	cl_uint n = 0;
 
 	put(c, count);
 	put(c, list != NULL);
-	put(c, list ? count : 0);
-	for (cl_uint i = 0; list && i < count; i++)
-		put_handle(c, at[i], kind);
+	put(c, 0);
+	while (list && n < count && c->words <= WIRE_WORDS) {
+		put_handle(c, at[n], kind);
+		if (!stub_of(at[n++], kind))
+			break;
+	}
+	if (length < WIRE_WORDS)
+		c->word[length] = n;
 }
 
 static void bell(struct wire *w)

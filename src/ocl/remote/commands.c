@@ -130,8 +130,9 @@ static cl_int CL_API_CALL copy(cl_command_queue queue, cl_mem src, cl_mem dst, s
 	a = (struct stub *)src;
 	b = (struct stub *)dst;
 	quick = a != b && !a->parent && !b->parent && a->mem.type == CL_MEM_OBJECT_BUFFER &&
-		b->mem.type == CL_MEM_OBJECT_BUFFER && size > 0 && from + size <= a->mem.size &&
-		to + size <= b->mem.size && a->context == q->context && b->context == q->context;
+		b->mem.type == CL_MEM_OBJECT_BUFFER && size > 0 && size <= a->mem.size &&
+		from <= a->mem.size - size && size <= b->mem.size && to <= b->mem.size - size &&
+		a->context == q->context && b->context == q->context;
 	return remote_enqueue(&c, OP_COPY, q, CL_COMMAND_COPY_BUFFER, quick, count, list, event);
 }
 

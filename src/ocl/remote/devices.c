@@ -116,17 +116,23 @@ cl_int CL_API_CALL remote_get_devices(cl_platform_id p, cl_device_type type, cl_
 				      cl_device_id *list, cl_uint *count)
 {
 	struct stub *s = p ? stub_of(p, STUB_PLATFORM) : remote_platform[0];
+	struct answer a = {0};
+	struct call c = {0};
 	cl_uint n = 0;
+	cl_int status;
 
 	if (!s)
 		return CL_INVALID_PLATFORM;
-	if ((!list && !count) || (list && room == 0))
-		return CL_INVALID_VALUE;
-	if (type != CL_DEVICE_TYPE_ALL &&
-	    (type == 0 || type & ~(cl_device_type)(CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU |
-						   CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR |
-						   CL_DEVICE_TYPE_CUSTOM)))
-		return CL_INVALID_DEVICE_TYPE;
+	put(&c, ABOUT_DEVICES);
+	put(&c, s->id);
+	put(&c, type);
+	put(&c, room);
+	put(&c, list != NULL);
+	put(&c, count != NULL);
+	status = remote_call(&c, OP_INFO, &a);
+	/* when the server has ended there are still devices: their contexts go on elsewhere */
+	if (status != CL_SUCCESS && status != CL_DEVICE_NOT_AVAILABLE)
+		return status;
 	for (uint32_t i = 0; i < remote_devices; i++) {
 		struct stub *d = remote_device[i];
 		bool custom = d->type & CL_DEVICE_TYPE_CUSTOM;
@@ -142,7 +148,7 @@ cl_int CL_API_CALL remote_get_devices(cl_platform_id p, cl_device_type type, cl_
 	}
 	if (count)
 		*count = n;
-	return n ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
+	return n || status == CL_SUCCESS ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
 }
 
 /* What this driver takes from the device. */

@@ -35,6 +35,11 @@ cl_int remote_enqueue(struct call *c, wire_op_t op, struct stub *queue, cl_comma
 	struct stub *s = NULL;
 	cl_int status;
 
+	/* some runtimes take one that is no event for one that is; and not yet with the new event,
+	 * which may be where one of these was that has been released */
+	if (!all_are_events(count, list))
+		return CL_INVALID_EVENT_WAIT_LIST;
+	put_handles(c, count, list, STUB_EVENT);
 	if (event) {
 		s = stub_create(STUB_EVENT, queue->context);
 		if (!s)
@@ -43,8 +48,7 @@ cl_int remote_enqueue(struct call *c, wire_op_t op, struct stub *queue, cl_comma
 		s->parent = queue;
 		stub_hold(s, queue);
 	}
-	put_waits(c, count, list, s);
-	quick = quick && all_are_events(count, list);
+	put(c, s ? s->id : 0);
 	status = quick ? remote_post(c, op) : remote_call(c, op, NULL);
 	if (status == CL_SUCCESS && event)
 		*event = (cl_event)s;
@@ -143,7 +147,11 @@ static cl_int CL_API_CALL set_user_event(cl_event e, cl_int value)
 	struct stub *s = stub_of(e, STUB_EVENT);
 	struct call c = {0};
 
-	if (!s || s->type != CL_COMMAND_USER)
+	if (!s)
+		return CL_INVALID_EVENT;
+	if (value > CL_COMPLETE)
+		return CL_INVALID_VALUE;
+	if (s->type != CL_COMMAND_USER)
 		return CL_INVALID_EVENT;
 	put(&c, s->id);
 	put(&c, (uint64_t)(int64_t)value);

@@ -119,8 +119,6 @@ static cl_int CL_API_CALL release_kernel(cl_kernel k)
 
 /* ---- arguments ---- */
 
-enum { ARG_BYTES, ARG_NULL, ARG_OBJECT, ARG_SVM };
-
 static const struct stub *object_in(const void *value, size_t size)
 {
 	const struct stub *s;
@@ -149,6 +147,8 @@ static cl_int send_arg(struct stub *s, cl_uint index, struct call *c, uint64_t s
 	return status;
 }
 
+enum { ARG_MAX = 1024 };
+
 static cl_int CL_API_CALL set_arg(cl_kernel kernel, cl_uint index, size_t size, const void *value)
 {
 	struct stub *s = stub_of(kernel, STUB_KERNEL);
@@ -159,6 +159,11 @@ static cl_int CL_API_CALL set_arg(cl_kernel kernel, cl_uint index, size_t size, 
 
 	if (!s)
 		return CL_INVALID_KERNEL;
+	if (kind == ARG_BYTES && size > ARG_MAX) { /* there is no such argument */
+		if (index < s->kernel.args)
+			return CL_INVALID_ARG_SIZE;
+		size = ARG_MAX; /* nor such an index, which the runtime may say */
+	}
 	put(&c, s->id);
 	put(&c, index);
 	put(&c, size);

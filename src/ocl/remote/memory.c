@@ -323,13 +323,22 @@ static cl_int CL_API_CALL image_info(cl_mem m, cl_image_info name, size_t room, 
 {
 	struct stub *s = stub_of(m, STUB_MEM);
 
-	if (!s || s->mem.type == CL_MEM_OBJECT_BUFFER)
+	if (!s)
 		return CL_INVALID_MEM_OBJECT;
+	if (s->mem.type == CL_MEM_OBJECT_BUFFER) /* what the runtime says to that */
+		return remote_info(ABOUT_IMAGE, s, 0, name, room, to, size_ret);
 	if (name == CL_IMAGE_BUFFER)
 		return give(&s->parent, sizeof(void *), room, to, size_ret);
 	if (name == CL_IMAGE_ELEMENT_SIZE)
 		return give(&s->mem.element, sizeof(s->mem.element), room, to, size_ret);
 	return remote_info(ABOUT_IMAGE, s, 0, name, room, to, size_ret);
+}
+
+/* There are none. */
+static cl_int CL_API_CALL pipe_info(cl_mem m, cl_pipe_info name, size_t room, void *to,
+				    size_t *size_ret)
+{
+	return CL_INVALID_MEM_OBJECT;
 }
 
 static cl_int CL_API_CALL mem_destructor(cl_mem m, void(CL_CALLBACK *fn)(cl_mem, void *),
@@ -345,7 +354,7 @@ static cl_int CL_API_CALL mem_destructor(cl_mem m, void(CL_CALLBACK *fn)(cl_mem,
 	d = malloc(sizeof(*d));
 	if (!d)
 		return CL_OUT_OF_HOST_MEMORY;
-	*d = (struct destructor){s->mem.destructors, fn, data};
+	*d = (struct destructor){.next = s->mem.destructors, .of_mem = fn, .data = data};
 	s->mem.destructors = d;
 	return CL_SUCCESS;
 }
@@ -364,5 +373,6 @@ void memory_fill(cl_icd_dispatch *d)
 	d->clReleaseMemObject = release_mem;
 	d->clGetMemObjectInfo = mem_info;
 	d->clGetImageInfo = image_info;
+	d->clGetPipeInfo = pipe_info;
 	d->clSetMemObjectDestructorCallback = mem_destructor;
 }

@@ -64,7 +64,7 @@ static void notify_later(struct stub *s,
 	if (!b)
 		return;
 	*b = (struct context_callback){.b.call = tell_context, .notify = notify, .data = data};
-	s->notify = &b->b;
+	s->of_context.notify = &b->b;
 	callback_add(&b->b);
 }
 
@@ -128,6 +128,23 @@ static cl_int CL_API_CALL retain_context(cl_context c)
 static cl_int CL_API_CALL release_context(cl_context c)
 {
 	return stub_release(c, STUB_CONTEXT, CL_INVALID_CONTEXT);
+}
+
+/* The last one that was set is called first. */
+static cl_int CL_API_CALL context_destructor(cl_context c,
+					     void(CL_CALLBACK *fn)(cl_context, void *), void *data)
+{
+	struct stub *s = stub_of(c, STUB_CONTEXT);
+	struct destructor *d;
+
+	if (!s || !fn)
+		return s ? CL_INVALID_VALUE : CL_INVALID_CONTEXT;
+	d = malloc(sizeof(*d));
+	if (!d)
+		return CL_OUT_OF_HOST_MEMORY;
+	*d = (struct destructor){.next = s->of_context.destructors, .of_context = fn, .data = data};
+	s->of_context.destructors = d;
+	return CL_SUCCESS;
 }
 
 static size_t list_bytes(const uint64_t *list)
@@ -367,6 +384,7 @@ void objects_fill(cl_icd_dispatch *d)
 	d->clRetainContext = retain_context;
 	d->clReleaseContext = release_context;
 	d->clGetContextInfo = context_info;
+	d->clSetContextDestructorCallback = context_destructor;
 	d->clCreateCommandQueue = create_queue;
 	d->clCreateCommandQueueWithProperties = create_queue_with;
 	d->clRetainCommandQueue = retain_queue;

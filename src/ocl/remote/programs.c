@@ -7,6 +7,8 @@
 
 typedef void(CL_CALLBACK *built_fn)(cl_program, void *);
 
+enum { BINARY_MAX = 1 << 28 };
+
 static void *refuse(cl_int code, cl_int *status)
 {
 	if (status)
@@ -69,36 +71,98 @@ static cl_program CL_API_CALL with_il(cl_context context, const void *il, size_t
 
 	if (!il || size == 0)
 		return refuse(CL_INVALID_VALUE, status);
+	if (size > BINARY_MAX)
+		return refuse(CL_INVALID_VALUE, status);
 	s = begin(stub_of(context, STUB_CONTEXT), &c, status);
-	if (s)
+	if (s) {
+		s->type = OP_PROGRAM_IL;
 		put_blob(&c, il, size);
+	}
 	return s ? remote_make(s, &c, OP_PROGRAM_IL, status) : NULL;
 }
 
-/* The first device's binary for all of them, as the runtimes' own are alike. */
+/* CL_SUCCESS, or what is wrong with the first that is. */
+static cl_int look_at_devices(cl_uint count, const cl_device_id *list)
+{
+	for (cl_uint i = 0; list && i < count; i++)
+		if (!stub_of(list[i], STUB_DEVICE))
+			return CL_INVALID_DEVICE;
+	return CL_SUCCESS;
+}
+
+/* All of them, one behind the other. */
+static char *joined(cl_uint count, const size_t *lengths, const unsigned char **binaries,
+		    size_t *total)
+{
+	size_t at = 0;
+	char *all;
+
+	*total = 0;
+	for (cl_uint i = 0; i < count; i++)
+		*total += lengths[i];
+	all = malloc(*total);
+	for (cl_uint i = 0; all && i < count; at += lengths[i++])
+		memcpy(all + at, binaries[i], lengths[i]);
+	return all;
+}
+
+/* What is wrong is told of the first that is, also of those behind which there is nothing. */
+static cl_int look_at_binaries(cl_uint count, const cl_device_id *devices, const size_t *lengths,
+			       const unsigned char **binaries, cl_int *binary_status)
+{
+	for (cl_uint i = 0; i < count; i++) {
+		cl_int wrong = !lengths[i] || !binaries[i] ? CL_INVALID_VALUE
+			       : lengths[i] > BINARY_MAX   ? CL_INVALID_BINARY
+							   : CL_SUCCESS;
+
+		if (wrong != CL_SUCCESS && binary_status)
+			binary_status[i] = wrong;
+		if (wrong != CL_SUCCESS)
+			return wrong;
+		if (!stub_of(devices[i], STUB_DEVICE))
+			return CL_INVALID_DEVICE;
+	}
+	return CL_SUCCESS;
+}
+
 static cl_program CL_API_CALL with_binary(cl_context context, cl_uint count,
 					  const cl_device_id *devices, const size_t *lengths,
 					  const unsigned char **binaries, cl_int *binary_status,
 					  cl_int *status)
 {
-	struct answer a = {0};
+	cl_int each[DEVICES_MAX];
+	struct answer a = {.data = each, .room = sizeof(each)};
 	struct call c = {0};
+	size_t total;
 	cl_int code;
 	struct stub *s;
+	char *all;
 
-	if (count == 0 || !devices || !lengths || !binaries || !binaries[0] || lengths[0] == 0)
+	if (!stub_of(context, STUB_CONTEXT))
+		return refuse(CL_INVALID_CONTEXT, status);
+	if (count == 0 || !devices || !lengths || !binaries)
 		return refuse(CL_INVALID_VALUE, status);
-	s = begin(stub_of(context, STUB_CONTEXT), &c, status);
-	if (!s)
-		return NULL;
+	code = look_at_binaries(count, devices, lengths, binaries, binary_status);
+	if (code != CL_SUCCESS || count > DEVICES_MAX)
+		return refuse(code != CL_SUCCESS ? code : CL_INVALID_VALUE, status);
+	all = joined(count, lengths, binaries, &total);
+	s = all ? begin(stub_of(context, STUB_CONTEXT), &c, status) : NULL;
+	if (!s) {
+		free(all);
+		return all ? NULL : refuse(CL_OUT_OF_HOST_MEMORY, status);
+	}
 	free(s->devices);
 	s->devices = device_list(count, devices);
 	s->device_count = count;
 	put_devices(&c, count, devices);
-	put_blob(&c, binaries[0], lengths[0]);
+	put(&c, count);
+	for (cl_uint i = 0; i < count; i++)
+		put(&c, lengths[i]);
+	put_blob(&c, all, total);
 	code = remote_call(&c, OP_PROGRAM_BINARY, &a);
+	free(all);
 	for (cl_uint i = 0; binary_status && i < count; i++)
-		binary_status[i] = (cl_int)a.value[0];
+		binary_status[i] = a.bytes == count * sizeof(cl_int) ? each[i] : code;
 	if (code != CL_SUCCESS) {
 		stub_discard(s);
 		return refuse(code, status);
@@ -115,8 +179,12 @@ static cl_program CL_API_CALL with_built_in(cl_context context, cl_uint count,
 	struct call c = {0};
 	struct stub *s;
 
+	if (!stub_of(context, STUB_CONTEXT))
+		return refuse(CL_INVALID_CONTEXT, status);
 	if (count == 0 || !devices || !names)
 		return refuse(CL_INVALID_VALUE, status);
+	if (look_at_devices(count, devices) != CL_SUCCESS)
+		return refuse(CL_INVALID_DEVICE, status);
 	s = begin(stub_of(context, STUB_CONTEXT), &c, status);
 	if (!s)
 		return NULL;
@@ -153,6 +221,8 @@ static cl_int CL_API_CALL build(cl_program program, cl_uint count, const cl_devi
 		return CL_INVALID_PROGRAM;
 	if (!notify && data)
 		return CL_INVALID_VALUE;
+	if (look_at_devices(count, devices) != CL_SUCCESS)
+		return CL_INVALID_DEVICE;
 	put(&c, s->id);
 	put_devices(&c, count, devices);
 	put_options(&c, options);
@@ -175,6 +245,11 @@ static cl_int CL_API_CALL compile(cl_program program, cl_uint count, const cl_de
 	if ((headers > 0) != (header != NULL) || (headers > 0) != (names != NULL) ||
 	    (!notify && data))
 		return CL_INVALID_VALUE;
+	if (look_at_devices(count, devices) != CL_SUCCESS)
+		return CL_INVALID_DEVICE;
+	for (cl_uint i = 0; i < headers; i++)
+		if (!stub_of(header[i], STUB_PROGRAM) || !names[i])
+			return names[i] ? CL_INVALID_PROGRAM : CL_INVALID_VALUE;
 	put(&c, s->id);
 	put_devices(&c, count, devices);
 	put_options(&c, options);
@@ -197,8 +272,15 @@ static cl_program CL_API_CALL link_programs(cl_context context, cl_uint count,
 	struct call c = {0};
 	struct stub *s;
 
+	if (!stub_of(context, STUB_CONTEXT))
+		return refuse(CL_INVALID_CONTEXT, status);
 	if (programs == 0 || !program || (!notify && data))
 		return refuse(CL_INVALID_VALUE, status);
+	if (look_at_devices(count, devices) != CL_SUCCESS)
+		return refuse(CL_INVALID_DEVICE, status);
+	for (cl_uint i = 0; i < programs; i++)
+		if (!stub_of(program[i], STUB_PROGRAM))
+			return refuse(CL_INVALID_PROGRAM, status);
 	s = begin(stub_of(context, STUB_CONTEXT), &c, status);
 	if (!s)
 		return NULL;
@@ -211,6 +293,23 @@ static cl_program CL_API_CALL link_programs(cl_context context, cl_uint count,
 	if (notify)
 		notify((cl_program)s, data);
 	return (cl_program)s;
+}
+
+/* Programs in an intermediate language have such constants; with the server they can't be set. */
+static cl_int CL_API_CALL set_constant(cl_program program, cl_uint id, size_t size,
+				       const void *value)
+{
+	const struct stub *s = stub_of(program, STUB_PROGRAM);
+
+	return s && s->type == OP_PROGRAM_IL ? CL_INVALID_OPERATION : CL_INVALID_PROGRAM;
+}
+
+/* Of programs with constructors on the device, which OpenCL 3.0 has no more. */
+static cl_int CL_API_CALL set_release_callback(cl_program program, built_fn fn, void *data)
+{
+	if (!stub_of(program, STUB_PROGRAM))
+		return CL_INVALID_PROGRAM;
+	return CL_INVALID_OPERATION;
 }
 
 static cl_int CL_API_CALL unload_compiler(void)
@@ -286,6 +385,8 @@ void programs_fill(cl_icd_dispatch *d)
 	d->clBuildProgram = build;
 	d->clCompileProgram = compile;
 	d->clLinkProgram = link_programs;
+	d->clSetProgramSpecializationConstant = set_constant;
+	d->clSetProgramReleaseCallback = set_release_callback;
 	d->clUnloadCompiler = unload_compiler;
 	d->clUnloadPlatformCompiler = unload_platform_compiler;
 	d->clGetProgramInfo = program_info;

@@ -40,7 +40,10 @@ struct mapping {
 
 struct destructor {
 	struct destructor *next;
-	void(CL_CALLBACK *fn)(cl_mem, void *);
+	union {
+		void(CL_CALLBACK *of_mem)(cl_mem, void *);
+		void(CL_CALLBACK *of_context)(cl_context, void *);
+	};
 	void *data;
 };
 
@@ -83,6 +86,11 @@ struct stub_recorded {
 	cl_event running; /* of its newest run, ours; NULL: none */
 };
 
+struct stub_context {
+	struct callback *notify; /* NULL: none */
+	struct destructor *destructors;
+};
+
 struct stub {
 	cl_icd_dispatch *dispatch; /* first, for the loader */
 	struct stub *next_free;
@@ -102,7 +110,7 @@ struct stub {
 		struct stub_kernel kernel;
 		struct stub_sampler sampler;
 		struct stub_recorded recorded;
-		struct callback *notify; /* of a context; NULL: none */
+		struct stub_context of_context;
 	};
 };
 

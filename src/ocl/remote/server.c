@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hale-opencl-server: takes requests from the ring and carries them out. Started by the driver in a
- * program (client.c) with the shared region as descriptor WIRE_FD; ends when the program does. */
-#include <errno.h>
+/* The server's objects by number, the requests that made them, and how a request is carried out. */
 #include <linux/futex.h>
-#include <malloc.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "base/cpus.h"
 #include "ocl/remote/server.h"
 
-static int spins; /* looks at the ring before sleeping */
+enum { BLOBS_MAX = 1 << 30 }; /* bytes that a request brings from the program's memory */
 
 struct wire *wire;
 struct record records = {.next = &records, .prev = &records};
@@ -34,6 +25,11 @@ struct obj *obj_at(uint64_t id)
 {
 	return id > 0 && id < objects.count && objects.at[id].kind != STUB_FREE ? &objects.at[id]
 										: NULL;
+}
+
+bool obj_is_unused(uint64_t id)
+{
+	return id > 0 && id < OBJECTS_MAX && !obj_at(id);
 }
 
 uint32_t obj_count(void)
@@ -122,6 +118,8 @@ void obj_release(uint64_t id)
 	free(o->arg);
 	free(o->past);
 	o->kind = STUB_FREE;
+	while (objects.count > 0 && objects.at[objects.count - 1].kind == STUB_FREE)
+		objects.count--;
 }
 
 /* ---- records ---- */
@@ -213,6 +211,34 @@ const void *next_blob(struct in *in, size_t *size)
 	return data;
 }
 
+const void *next_properties(struct in *in, intptr_t room[LIST_MAX + 8])
+{
+	size_t size;
+	const void *list = next_blob(in, &size);
+
+	memset(room, 0, (LIST_MAX + 8) * sizeof(*room));
+	memcpy(room, list, size < LIST_MAX * sizeof(*room) ? size : LIST_MAX * sizeof(*room));
+	return size > 0 ? room : NULL;
+}
+
+/* How many words the blobs in the program's memory have; false: they can't be so. They are in
+ * order, and the second word of each is still in the request. */
+static bool blobs_of(const struct wire_request *r, size_t *more)
+{
+	size_t words = (r->size - sizeof(*r)) / 8, from = 0, bytes = 0;
+
+	for (int i = 0; i < WIRE_REFS && r->ref[i]; i++) {
+		size_t at = r->ref[i] - 1u;
+
+		if (at < from || at + 2 > words || r->word[at] > BLOBS_MAX)
+			return false;
+		bytes += (r->word[at] + 7) / 8 * 8;
+		from = at + 2;
+	}
+	*more = bytes / 8;
+	return bytes <= BLOBS_MAX;
+}
+
 /* r with the blobs that lie in the program's memory. NULL: they can't be read. */
 static struct wire_request *complete(const struct wire_request *r)
 {
@@ -220,8 +246,8 @@ static struct wire_request *complete(const struct wire_request *r)
 	struct wire_request *whole;
 	uint64_t *to;
 
-	for (int i = 0; i < WIRE_REFS && r->ref[i]; i++)
-		more += (r->word[r->ref[i] - 1] + 7) / 8;
+	if (!blobs_of(r, &more))
+		return NULL;
 	whole = malloc(r->size + more * 8);
 	if (!whole)
 		return NULL;
@@ -237,6 +263,8 @@ static struct wire_request *complete(const struct wire_request *r)
 		if (i == WIRE_REFS || !r->ref[i])
 			break;
 		to[-1] = 0;
+		if (r->word[until - 2] > 0)
+			to[(r->word[until - 2] - 1) / 8] = 0; /* what fills its last word */
 		if (!fetch(to, r->word[until - 1], r->word[until - 2])) {
 			free(whole);
 			return NULL;
@@ -248,8 +276,10 @@ static struct wire_request *complete(const struct wire_request *r)
 
 void reply(const struct out *out, cl_int status)
 {
-	struct wire_reply *r = &wire->reply[out->slot];
+	struct wire_reply *r = &wire->reply[out->slot % WIRE_SLOTS];
 
+	if (out->slot >= WIRE_SLOTS)
+		return;
 	r->status = status;
 	memcpy(r->value, out->value, sizeof(r->value));
 	r->bytes = out->bytes;
@@ -268,8 +298,35 @@ static void note_error(const struct wire_request *r, cl_int status)
 	atomic_compare_exchange_strong(&wire->deferred, &none, status);
 }
 
+/* In a snapshot parts of devices have their numbers also when the program has released them, and
+ * something else has the number. */
+bool obj_may_be(const struct in *in, uint64_t id)
+{
+	struct obj *o = obj_at(id);
+
+	if (in->again && o && o->kind == STUB_DEVICE)
+		obj_release(id);
+	return obj_is_unused(id);
+}
+
+/* Whose first word is the number of the object that they make. */
+static bool makes_object(unsigned op)
+{
+	return (op >= OP_CONTEXT && op <= OP_PROGRAM_BUILT_IN) || op == OP_PROGRAM_LINK ||
+	       op == OP_KERNEL || op == OP_KERNEL_CLONE || op == OP_EVENT_PAST ||
+	       op == OP_USER_EVENT;
+}
+
+static bool has_answer(unsigned op)
+{
+	return op == OP_DEVICES || op == OP_INFO || op == OP_BINARIES || op == OP_FORMATS ||
+	       op == OP_FINISH || op == OP_WAIT || op >= OP_QUIESCE;
+}
+
 cl_int serve(struct in *in, struct out *out)
 {
+	if (makes_object(in->r->op) && !obj_may_be(in, in->r->word[0]))
+		return CL_INVALID_VALUE;
 	switch (in->r->op) {
 	case OP_DEVICES:
 		return serve_devices(out);
@@ -312,119 +369,37 @@ cl_int serve(struct in *in, struct out *out)
 	}
 }
 
-static void carry_out(const struct wire_request *r)
+/* A program that has written somewhere by mistake: nobody can tell what it meant. */
+static cl_int not_a_request(const struct wire_request *r)
+{
+	static bool told;
+
+	if (!told)
+		log_warn("opencl: the program has sent what is no request (operation %u, %u "
+			 "bytes): it may have overwritten its memory; such requests fail",
+			 r->op, r->size);
+	told = true;
+	return CL_INVALID_OPERATION;
+}
+
+void carry_out(const struct wire_request *r)
 {
 	struct wire_request *whole = r->ref[0] ? complete(r) : NULL;
 	struct in in = {.r = whole ? whole : r, .w = whole ? whole->word : r->word};
 	struct out out = {.slot = r->slot};
 	cl_int status = CL_OUT_OF_HOST_MEMORY;
 
-	if (r->slot != WIRE_NO_REPLY)
+	if (r->slot < WIRE_SLOTS)
 		out.data = wire->reply[r->slot].data;
 	if (whole || !r->ref[0])
-		status = serve(&in, &out);
+		status = !shape_is_right(in.r) || (!out.data && has_answer(r->op))
+			     ? not_a_request(r)
+			     : serve(&in, &out);
 	free(whole);
 	if (status == REPLY_LATER)
 		return;
-	if (r->slot != WIRE_NO_REPLY)
+	if (r->slot < WIRE_SLOTS)
 		reply(&out, status);
 	else if (status != CL_SUCCESS)
 		note_error(r, status);
-}
-
-/* ---- the loop ---- */
-
-static void wait_for_requests(uint64_t tail)
-{
-	struct timespec t = {1, 0};
-
-	for (int i = 0; i < spins; i++) {
-		if (atomic_load_explicit(&wire->head, memory_order_acquire) != tail)
-			return;
-		__builtin_ia32_pause();
-	}
-	uint32_t seen = atomic_load(&wire->bell);
-	atomic_store(&wire->sleeping, 1);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&wire->head) == tail)
-		syscall(SYS_futex, &wire->bell, FUTEX_WAIT, seen, &t, NULL, 0);
-	atomic_store(&wire->sleeping, 0);
-}
-
-static void run(void)
-{
-	uint64_t tail = 0;
-
-	for (;;) {
-		const struct wire_request *r;
-
-		if (atomic_load_explicit(&wire->head, memory_order_acquire) == tail) {
-			wait_for_requests(tail);
-			continue;
-		}
-		r = (const struct wire_request *)(wire->ring + tail % WIRE_RING);
-		tail += r->size;
-		if (r->op != OP_FILLER)
-			carry_out(r);
-		atomic_store_explicit(&wire->tail, tail, memory_order_release);
-	}
-}
-
-/* The program ends, however it does: so do we, also in the middle of a kernel. */
-static void *watch(void *arg)
-{
-	struct pollfd p = {.fd = (int)(intptr_t)arg, .events = POLLIN};
-
-	while (poll(&p, 1, -1) < 0 && errno == EINTR)
-		;
-	_exit(0);
-}
-
-static bool start_watching(void)
-{
-	int fd = (int)syscall(SYS_pidfd_open, wire->client_pid, 0);
-	pthread_t t;
-
-	return fd >= 0 && pthread_create(&t, NULL, watch, (void *)(intptr_t)fd) == 0 &&
-	       pthread_detach(t) == 0;
-}
-
-static void say_ready(bool good)
-{
-	atomic_store(&wire->ready, good ? 1 : 2);
-	syscall(SYS_futex, &wire->ready, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-}
-
-int main(void)
-{
-	/* what a terminal or a launcher sends to the whole group is the program's business */
-	static const int passed_over[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
-					  SIGUSR1, SIGUSR2, SIGPIPE};
-	bool good;
-
-	for (size_t i = 0; i < ARRAY_LEN(passed_over); i++)
-		signal(passed_over[i], SIG_IGN);
-	log_init_from_env();
-	spins = cpus_allowed() >= 4 ? 10000 : 2000;
-	/* blocks for transfers come and go: what has been touched stays */
-	mallopt(M_MMAP_THRESHOLD, 64 << 20);
-	mallopt(M_TRIM_THRESHOLD, 256 << 20);
-	wire = mmap(NULL, sizeof(*wire), PROT_READ | PROT_WRITE, MAP_SHARED, WIRE_FD, 0);
-	if (wire == MAP_FAILED || wire->magic != WIRE_MAGIC) {
-		log_warn(
-		    "hale-opencl-server is started by OpenCL programs under hale run --opencl");
-		return 64;
-	}
-	close(WIRE_FD);
-	svm_open();
-	atomic_store(&wire->server_pid, (uint32_t)getpid());
-	good = start_watching();
-	if (good)
-		good = devices_begin(wire->trouble, sizeof(wire->trouble));
-	else
-		snprintf(wire->trouble, sizeof(wire->trouble), "can't watch the program");
-	say_ready(good);
-	if (good)
-		run();
-	return 1;
 }

@@ -44,6 +44,8 @@ struct obj {
 
 struct obj *obj_at(uint64_t id); /* NULL: none */
 struct obj *obj_set(uint64_t id, stub_kind_t kind, void *real, uint64_t context);
+/* Whether a new object may have this number. */
+bool obj_is_unused(uint64_t id);
 void *real_of(uint64_t id, stub_kind_t kind);
 uint32_t obj_count(void); /* all numbers are below */
 void obj_release(uint64_t id);
@@ -56,7 +58,12 @@ void record_free(struct record *r);
 
 /* ---- requests ---- */
 
-struct in {
+enum {
+	OBJECTS_MAX = 1 << 22, /* as many as the program's side has numbers */
+	LIST_MAX = WIRE_WORDS, /* objects in a list: more don't fit into a request */
+};
+
+struct in { /* r has been looked at: server_shape.c */
 	const struct wire_request *r;
 	const uint64_t *w; /* the next word */
 	bool again;	   /* from a snapshot: nothing lies in the program's memory */
@@ -68,6 +75,9 @@ struct out {
 	char *data; /* WIRE_INLINE bytes */
 };
 
+/* Whether the object that in makes may have this number. */
+bool obj_may_be(const struct in *in, uint64_t id);
+
 enum { REPLY_LATER = 1000 }; /* status: a waiting thread will reply */
 
 static inline uint64_t next(struct in *in)
@@ -76,6 +86,17 @@ static inline uint64_t next(struct in *in)
 }
 
 const void *next_blob(struct in *in, size_t *size);
+/* A list that ends with 0, in room, which is longer; NULL: it is empty. */
+const void *next_properties(struct in *in, intptr_t room[LIST_MAX + 8]);
+/* Handles of a list as put_handles sends it; NULL when none was given. Where there are fewer than
+ * their count says, one that is wrong follows. */
+void **next_list(struct in *in, stub_kind_t kind, cl_uint *count, void *room[LIST_MAX + 1]);
+/* Whether all that is taken from r is there. */
+bool shape_is_right(const struct wire_request *r);
+/* The letters of server_shape.c; NULL: there is no such operation. */
+const char *shape_of(unsigned op);
+/* The object is there, and can be made again by the same request. */
+struct obj *obj_made(struct in *in, uint64_t id, stub_kind_t kind, void *real, uint64_t context);
 
 struct waits {
 	cl_uint count;
@@ -90,6 +111,8 @@ cl_event *waits_event(struct waits *w);
 /* Afterwards: the event gets its number. */
 cl_int waits_done(struct waits *w, cl_int status);
 
+/* One request, from anywhere: what is no request is said and passed over. */
+void carry_out(const struct wire_request *r);
 cl_int serve(struct in *in, struct out *out);
 cl_int serve_object(struct in *in, struct out *out);
 cl_int serve_program(struct in *in, struct out *out);
@@ -101,7 +124,7 @@ cl_int serve_callback(struct in *in);
 /* ---- server_svm.c ---- */
 void svm_open(void);
 bool svm_device_has(cl_device_id d);
-/* Whether it is shared virtual memory. */
+/* Whether all of it is shared virtual memory. */
 bool svm_has(uint64_t address, size_t size);
 /* k may be given pointers that its runtime didn't allocate. */
 void svm_kernel(cl_kernel k, cl_device_id d);
@@ -120,6 +143,9 @@ void deliver(void);
 /* A command is under way, with data in memory of this process: freed when done is complete, after
  * it has been put to address in the program's memory (in). Takes over data, not done. */
 cl_int keep_transfer(cl_event done, char *data, bool in, uint64_t address, size_t size);
+/* Until the program's memory there has what reads under way bring; unless there are user events
+ * that the program has not set, for which they may wait. */
+void await_reads(uint64_t address, size_t size);
 /* Waits for queue (or the events) here or in another thread, then replies. */
 cl_int wait_and_reply(cl_command_queue queue, cl_uint count, const cl_event *list, struct out *out);
 void finish_all(void);

@@ -17,12 +17,16 @@ void waits_take(struct in *in, struct waits *w)
 	given = next(in) != 0;
 	n = (cl_uint)next(in);
 	if (given)
-		w->list = n > ARRAY_LEN(w->few) ? malloc(n * sizeof(cl_event)) : w->few;
+		w->list = n + 2 < ARRAY_LEN(w->few) ? w->few : malloc((n + 2ul) * sizeof(cl_event));
 	for (cl_uint i = 0; i < n; i++) {
 		cl_event e = real_of(next(in), STUB_EVENT);
 		if (w->list)
 			w->list[i] = e;
 	}
+	if (w->list)
+		w->list[n] = NULL;
+	if (given && w->count > n) /* there are fewer: one that is wrong follows them */
+		w->count = n + 1;
 	w->event = next(in);
 }
 
@@ -35,9 +39,14 @@ cl_int waits_done(struct waits *w, cl_int status)
 {
 	if (w->list != w->few)
 		free(w->list);
-	if (status == CL_SUCCESS && w->event)
-		obj_set(w->event, STUB_EVENT, w->made, 0);
-	return status;
+	if (status != CL_SUCCESS || !w->event)
+		return status;
+	if (!obj_is_unused(w->event)) {
+		clReleaseEvent(w->made);
+		return CL_INVALID_VALUE;
+	}
+	obj_set(w->event, STUB_EVENT, w->made, 0);
+	return CL_SUCCESS;
 }
 
 /* ---- commands ---- */
@@ -119,6 +128,8 @@ static cl_int fill_image(struct in *in, struct place *p)
 	take_three(in, region);
 	colour = next_blob(in, &n);
 	waits_take(in, &p->w);
+	if (n < 16) /* the most that a colour has */
+		return CL_INVALID_VALUE;
 	return clEnqueueFillImage(p->q, p->a, colour, origin, region, p->w.count, p->w.list,
 				  waits_event(&p->w));
 }
@@ -159,6 +170,9 @@ static cl_int migrate(struct in *in, struct place *p)
 	cl_uint n = (cl_uint)next(in);
 	cl_mem *list = given ? calloc(n + 1, sizeof(cl_mem)) : NULL;
 	cl_int status;
+
+	if (given && count > n)
+		count = n + 1;
 
 	for (cl_uint i = 0; i < n; i++) {
 		cl_mem m = real_of(next(in), STUB_MEM);

@@ -6,12 +6,16 @@
 #include "ocl/nvml.h"
 #include "ocl/remote/server.h"
 
+enum { ANSWER_MAX = 256 << 20 };
+
 /* Into the reply when it is short, else where the program wants it. */
 static cl_int bring(struct out *out, const void *data, size_t size, uint64_t address)
 {
 	out->bytes = size;
 	if (!address)
 		return CL_SUCCESS;
+	if (!data)
+		return CL_OUT_OF_HOST_MEMORY;
 	if (size <= WIRE_INLINE) {
 		memcpy(out->data, data, size);
 		return CL_SUCCESS;
@@ -142,6 +146,21 @@ static cl_int errors_of(cl_device_id device, const struct out *out)
 	return REPLY_LATER;
 }
 
+/* What the runtime says of a type, and of where its devices would go: which they are the program
+ * knows. */
+static cl_int devices_of_type(uint64_t platform, cl_device_type type, cl_uint room, bool list,
+			      bool count, struct out *out)
+{
+	cl_device_id some[DEVICES_MAX];
+	cl_uint n = 0;
+	cl_int status = clGetDeviceIDs(real_of(platform, STUB_PLATFORM), type,
+				       room < DEVICES_MAX ? room : DEVICES_MAX, list ? some : NULL,
+				       count ? &n : NULL);
+
+	out->value[0] = n;
+	return status;
+}
+
 static cl_int information(struct in *in, struct out *out)
 {
 	uint64_t about = next(in), id = next(in), second = next(in);
@@ -151,9 +170,16 @@ static cl_int information(struct in *in, struct out *out)
 		return errors_of(real_of(id, STUB_DEVICE), out);
 	size_t room = next(in), n = 0;
 	uint64_t address = next(in);
-	void *to = address ? calloc(1, room + 1) : NULL;
-	cl_int status = ask(about, id, second, name, room, to, &n);
+	void *to = NULL;
+	cl_int status;
 
+	if (about == ABOUT_DEVICES)
+		return devices_of_type(id, second, name, room, address, out);
+	if (room > ANSWER_MAX) /* a program may claim any room */
+		room = ANSWER_MAX;
+	if (address && !(to = calloc(1, room + 1)))
+		return CL_OUT_OF_HOST_MEMORY;
+	status = ask(about, id, second, name, room, to, &n);
 	if (status == CL_SUCCESS)
 		status = bring(out, to, n, address);
 	free(to);

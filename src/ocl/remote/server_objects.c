@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that make contexts, queues, memory objects, samplers, programs, kernels, user events. */
+/* Requests that make contexts, queues, memory objects, samplers, user events. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
 #include "ocl/remote/server.h"
 
-enum { LIST_MAX = 128 };
 uint32_t unset_events;
 
-/* The object is there, and can be made again by the same request. */
-static struct obj *made(struct in *in, uint64_t id, stub_kind_t kind, void *real, uint64_t context)
+struct obj *obj_made(struct in *in, uint64_t id, stub_kind_t kind, void *real, uint64_t context)
 {
 	struct obj *o = obj_set(id, kind, real, context);
 
@@ -17,8 +15,7 @@ static struct obj *made(struct in *in, uint64_t id, stub_kind_t kind, void *real
 	return o;
 }
 
-/* Handles of a list as put_handles sends it; NULL when none was given. */
-static void **take_list(struct in *in, stub_kind_t kind, cl_uint *count, void **room)
+void **next_list(struct in *in, stub_kind_t kind, cl_uint *count, void *room[LIST_MAX + 1])
 {
 	cl_uint n;
 	bool given;
@@ -26,13 +23,11 @@ static void **take_list(struct in *in, stub_kind_t kind, cl_uint *count, void **
 	*count = (cl_uint)next(in);
 	given = next(in) != 0;
 	n = (cl_uint)next(in);
-	for (cl_uint i = 0; i < n; i++) {
-		void *real = real_of(next(in), kind);
-		if (i < LIST_MAX)
-			room[i] = real;
-	}
-	if (*count > LIST_MAX)
-		*count = LIST_MAX;
+	for (cl_uint i = 0; i < n; i++)
+		room[i] = real_of(next(in), kind);
+	room[n] = NULL;
+	if (given && *count > n)
+		*count = n + 1;
 	return given ? room : NULL;
 }
 
@@ -41,15 +36,15 @@ static void **take_list(struct in *in, stub_kind_t kind, cl_uint *count, void **
 static cl_int make_context(struct in *in)
 {
 	uint64_t id = next(in);
-	void *platform = real_of(next(in), STUB_PLATFORM), *room[LIST_MAX];
+	void *platform = real_of(next(in), STUB_PLATFORM), *room[LIST_MAX + 1];
 	cl_context_properties list[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
 	cl_uint count;
-	cl_device_id *devices = (cl_device_id *)take_list(in, STUB_DEVICE, &count, room);
+	cl_device_id *devices = (cl_device_id *)next_list(in, STUB_DEVICE, &count, room);
 	cl_int status;
 	cl_context c = clCreateContext(platform ? list : NULL, count, devices, NULL, NULL, &status);
 
 	if (c)
-		made(in, id, STUB_CONTEXT, c, id)->device = devices[0];
+		obj_made(in, id, STUB_CONTEXT, c, id)->device = devices[0];
 	return status;
 }
 
@@ -57,8 +52,8 @@ static cl_int make_context(struct in *in)
 static cl_int make_sub_devices(struct in *in, struct out *out)
 {
 	struct obj *parent = obj_at(next(in));
-	size_t bytes;
-	const cl_device_partition_property *properties = next_blob(in, &bytes);
+	intptr_t room[LIST_MAX + 8];
+	const cl_device_partition_property *properties = next_properties(in, room);
 	cl_uint wanted = (cl_uint)next(in), count = 0;
 	cl_device_id list[LIST_MAX];
 	cl_int status;
@@ -69,13 +64,22 @@ static cl_int make_sub_devices(struct in *in, struct out *out)
 	out->value[0] = count;
 	if (status != CL_SUCCESS || wanted == 0)
 		return status;
-	if (wanted != count || count > LIST_MAX)
+	if (wanted != count)
 		return CL_DEVICE_PARTITION_FAILED;
+	for (cl_uint i = 0; i < count; i++)
+		if (!obj_may_be(in, in->w[i]))
+			return CL_INVALID_VALUE;
 	status = clCreateSubDevices(parent->real, properties, count, list, NULL);
 	if (status != CL_SUCCESS)
 		return status;
-	for (cl_uint i = 0; i < count; i++)
-		obj_set(next(in), STUB_DEVICE, list[i], 0);
+	for (cl_uint i = 0; i < count; i++) {
+		uint64_t id = next(in);
+
+		if (obj_is_unused(id)) /* not so if one number stands there twice */
+			obj_set(id, STUB_DEVICE, list[i], 0);
+		else
+			clReleaseDevice(list[i]);
+	}
 	record_add(in->r);
 	return CL_SUCCESS;
 }
@@ -85,16 +89,15 @@ static cl_int make_queue(struct in *in)
 	uint64_t id = next(in), context = next(in);
 	cl_device_id device = real_of(next(in), STUB_DEVICE);
 	cl_command_queue_properties properties = next(in);
-	size_t bytes;
-	const cl_queue_properties *list = next_blob(in, &bytes);
+	intptr_t room[LIST_MAX + 8];
+	const cl_queue_properties *list = next_properties(in, room);
 	cl_context c = real_of(context, STUB_CONTEXT);
 	cl_int status;
-	cl_command_queue q = bytes > 0
-				 ? clCreateCommandQueueWithProperties(c, device, list, &status)
-				 : clCreateCommandQueue(c, device, properties, &status);
+	cl_command_queue q = list ? clCreateCommandQueueWithProperties(c, device, list, &status)
+				  : clCreateCommandQueue(c, device, properties, &status);
 
 	if (q)
-		made(in, id, STUB_QUEUE, q, context)->device = device;
+		obj_made(in, id, STUB_QUEUE, q, context)->device = device;
 	return status;
 }
 
@@ -109,7 +112,7 @@ static cl_int make_sampler(struct in *in)
 				       filter, &status);
 
 	if (s)
-		made(in, id, STUB_SAMPLER, s, context);
+		obj_made(in, id, STUB_SAMPLER, s, context);
 	return status;
 }
 
@@ -130,6 +133,30 @@ static cl_mem_flags flags_here(cl_mem_flags f, bool shared, bool again)
 	if (again)
 		f &= ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR;
 	return f;
+}
+
+/* The runtime says what is wrong with an object whose content is too large to be brought here. */
+static cl_int not_made(cl_mem m, cl_int status, cl_int otherwise)
+{
+	if (m)
+		clReleaseMemObject(m);
+	return m ? otherwise : status;
+}
+
+static bool is_too_large(cl_context c, size_t size)
+{
+	cl_device_id list[DEVICES_MAX];
+	cl_ulong most = 0, max = 0;
+	size_t bytes = 0;
+
+	if (clGetContextInfo(c, CL_CONTEXT_DEVICES, sizeof(list), list, &bytes) != CL_SUCCESS)
+		return true;
+	for (size_t i = 0; i < bytes / sizeof(cl_device_id); i++)
+		if (clGetDeviceInfo(list[i], CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(most), &most,
+				    NULL) == CL_SUCCESS &&
+		    most > max)
+			max = most;
+	return size > max;
 }
 
 /* A copy of what the object begins with; NULL: none was given, or *status. */
@@ -157,16 +184,25 @@ static cl_int make_buffer(struct in *in)
 	uint64_t address = next(in);
 	bool shared = given & CL_MEM_USE_HOST_PTR && svm_has(address, size);
 	cl_mem_flags flags = flags_here(given, shared, in->again);
-	cl_int status;
-	void *data = begin_with(in, address, flags & CL_MEM_COPY_HOST_PTR ? size : 0, &status);
+	cl_context c = real_of(context, STUB_CONTEXT);
+	cl_int status = CL_SUCCESS;
+	void *data = NULL;
 	cl_mem m = NULL;
 
+	if (flags & CL_MEM_COPY_HOST_PTR && c && is_too_large(c, size)) {
+		m = clCreateBuffer(c, flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR, size, NULL,
+				   &status);
+		status = not_made(m, status, CL_INVALID_BUFFER_SIZE);
+		m = NULL;
+	} else if (c) {
+		data = begin_with(in, address, flags & CL_MEM_COPY_HOST_PTR ? size : 0, &status);
+	}
 	if (status == CL_SUCCESS)
-		m = clCreateBuffer(real_of(context, STUB_CONTEXT), flags, size,
-				   shared ? (void *)(uintptr_t)address : data, &status);
+		m = clCreateBuffer(c, flags, size, shared ? (void *)(uintptr_t)address : data,
+				   &status);
 	free(data);
 	if (m) {
-		struct obj *o = made(in, id, STUB_MEM, m, context);
+		struct obj *o = obj_made(in, id, STUB_MEM, m, context);
 		o->whole = true;
 		o->size = size;
 	}
@@ -186,7 +222,7 @@ static cl_int make_sub_buffer(struct in *in)
 	m = clCreateSubBuffer(real_of(of, STUB_MEM), flags, CL_BUFFER_CREATE_TYPE_REGION, &region,
 			      &status);
 	if (m)
-		made(in, id, STUB_MEM, m, parent->context)->size = region.size;
+		obj_made(in, id, STUB_MEM, m, parent->context)->size = region.size;
 	return status;
 }
 
@@ -217,9 +253,10 @@ static cl_int make_image(struct in *in)
 	cl_image_desc desc = {0};
 	uint64_t of, address;
 	size_t span;
-	cl_int status;
+	cl_int status = CL_SUCCESS;
 	cl_mem m = NULL;
-	void *data;
+	void *data = NULL;
+	cl_context c = real_of(context, STUB_CONTEXT);
 
 	format.image_channel_data_type = (cl_channel_type)next(in);
 	desc.image_type = (cl_mem_object_type)next(in);
@@ -235,15 +272,21 @@ static cl_int make_image(struct in *in)
 	desc.mem_object = real_of(of, STUB_MEM);
 	address = next(in);
 	span = next(in);
-	data = begin_with(in, address, flags & CL_MEM_COPY_HOST_PTR ? span : 0, &status);
+	if (flags & CL_MEM_COPY_HOST_PTR && c && is_too_large(c, span)) {
+		m = clCreateImage(c, flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR, &format, &desc,
+				  NULL, &status);
+		status = not_made(m, status, CL_INVALID_IMAGE_SIZE);
+		m = NULL;
+	} else if (c) {
+		data = begin_with(in, address, flags & CL_MEM_COPY_HOST_PTR ? span : 0, &status);
+	}
 	if (in->again && !of)
 		desc.image_row_pitch = desc.image_slice_pitch = 0;
 	if (status == CL_SUCCESS)
-		m = clCreateImage(real_of(context, STUB_CONTEXT), flags, &format, &desc, data,
-				  &status);
+		m = clCreateImage(c, flags, &format, &desc, data, &status);
 	free(data);
 	if (m) {
-		struct obj *o = made(in, id, STUB_MEM, m, context);
+		struct obj *o = obj_made(in, id, STUB_MEM, m, context);
 		o->whole = of == 0;
 		image_shape(o, &desc);
 	}
@@ -259,7 +302,7 @@ static cl_int set_content_size(struct in *in)
 	cl_platform_id platform = NULL;
 	cl_int status;
 
-	if (!device)
+	if (!device || o->kind != STUB_MEM)
 		return CL_INVALID_MEM_OBJECT;
 	clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(cl_platform_id), &platform, NULL);
 	*(void **)&set =
@@ -317,223 +360,12 @@ static cl_int make_past_event(struct in *in)
 	o = obj_set(id, STUB_EVENT, e, context);
 	o->type = type;
 	o->user = type == CL_COMMAND_USER;
-	o->past = calloc(1, sizeof(*o->past));
-	if (!o->past)
+	if (!(o->past = calloc(1, sizeof(*o->past))))
 		return CL_OUT_OF_HOST_MEMORY;
 	o->past->profiled = (cl_int)(int64_t)next(in);
 	for (int i = 0; i < 4; i++)
 		o->past->time[i] = next(in);
 	return CL_SUCCESS;
-}
-
-/* ---- programs ---- */
-
-static void **devices_of(struct in *in, cl_uint *count, void **room)
-{
-	return take_list(in, STUB_DEVICE, count, room);
-}
-
-static cl_int make_program(struct in *in, struct out *out)
-{
-	uint64_t id = next(in), context = next(in);
-	cl_context c = real_of(context, STUB_CONTEXT);
-	cl_int status = CL_SUCCESS, binary_status = CL_SUCCESS;
-	void *room[LIST_MAX], **devices = NULL;
-	cl_uint count = 0;
-	cl_program p;
-	size_t n;
-	const void *data;
-
-	if (in->r->op == OP_PROGRAM_BINARY || in->r->op == OP_PROGRAM_BUILT_IN)
-		devices = devices_of(in, &count, room);
-	data = next_blob(in, &n);
-	if (in->r->op == OP_PROGRAM_SOURCE) {
-		const char *text = n ? data : "";
-		size_t length = n;
-		p = clCreateProgramWithSource(c, 1, &text, &length, &status);
-	} else if (in->r->op == OP_PROGRAM_IL) {
-		p = clCreateProgramWithIL(c, data, n, &status);
-	} else if (in->r->op == OP_PROGRAM_BINARY) {
-		const unsigned char *binary[LIST_MAX];
-		size_t lengths[LIST_MAX];
-		cl_int each[LIST_MAX];
-		for (cl_uint i = 0; i < count; i++) {
-			binary[i] = data;
-			lengths[i] = n;
-			each[i] = CL_SUCCESS;
-		}
-		p = clCreateProgramWithBinary(c, count, (cl_device_id *)devices, lengths, binary,
-					      each, &status);
-		binary_status = each[0];
-	} else {
-		p = clCreateProgramWithBuiltInKernels(c, count, (cl_device_id *)devices, data,
-						      &status);
-	}
-	out->value[0] = (uint64_t)(int64_t)binary_status;
-	if (p)
-		made(in, id, STUB_PROGRAM, p, context);
-	return status;
-}
-
-static cl_int build(struct in *in)
-{
-	cl_program p = real_of(next(in), STUB_PROGRAM);
-	void *room[LIST_MAX], *header_room[LIST_MAX], **devices, **headers = NULL;
-	const char *names[LIST_MAX], *options;
-	cl_uint count, header_count = 0;
-	cl_int status;
-	size_t n;
-
-	devices = devices_of(in, &count, room);
-	options = next_blob(in, &n);
-	if (in->r->op == OP_PROGRAM_BUILD) {
-		status = clBuildProgram(p, count, (cl_device_id *)devices, options, NULL, NULL);
-	} else {
-		headers = take_list(in, STUB_PROGRAM, &header_count, header_room);
-		for (cl_uint i = 0; i < header_count; i++)
-			names[i] = next_blob(in, &n);
-		status = clCompileProgram(p, count, (cl_device_id *)devices, options, header_count,
-					  (cl_program *)headers, header_count ? names : NULL, NULL,
-					  NULL);
-	}
-	if (status == CL_SUCCESS)
-		record_add(in->r);
-	return status;
-}
-
-static cl_int make_linked(struct in *in)
-{
-	uint64_t id = next(in), context = next(in);
-	void *room[LIST_MAX], *part_room[LIST_MAX], **devices, **parts;
-	cl_uint count, part_count;
-	const char *options;
-	cl_int status;
-	cl_program p;
-	size_t n;
-
-	devices = devices_of(in, &count, room);
-	options = next_blob(in, &n);
-	parts = take_list(in, STUB_PROGRAM, &part_count, part_room);
-	p = clLinkProgram(real_of(context, STUB_CONTEXT), count, (cl_device_id *)devices, options,
-			  part_count, (cl_program *)parts, NULL, NULL, &status);
-	if (p && status == CL_SUCCESS)
-		made(in, id, STUB_PROGRAM, p, context);
-	else if (p)
-		clReleaseProgram(p);
-	return status;
-}
-
-/* ---- kernels ---- */
-
-static cl_int make_kernel(struct in *in, struct out *out)
-{
-	uint64_t id = next(in), program = next(in);
-	struct obj *p = obj_at(program), *o;
-	size_t n;
-	const char *name = next_blob(in, &n);
-	cl_int status;
-	cl_kernel k = clCreateKernel(real_of(program, STUB_PROGRAM), name, &status);
-	cl_uint args = 0;
-
-	if (!k)
-		return status;
-	clGetKernelInfo(k, CL_KERNEL_NUM_ARGS, sizeof(args), &args, NULL);
-	o = made(in, id, STUB_KERNEL, k, p->context);
-	if (obj_at(p->context))
-		svm_kernel(k, obj_at(p->context)->device);
-	o->args = args;
-	o->arg = calloc(args + 1ul, sizeof(struct record *));
-	out->value[0] = args;
-	return CL_SUCCESS;
-}
-
-enum { ARG_BYTES, ARG_NULL, ARG_OBJECT, ARG_SVM };
-
-static void *any_object(uint64_t id)
-{
-	struct obj *o = obj_at(id);
-
-	return o && (o->kind == STUB_MEM || o->kind == STUB_SAMPLER || o->kind == STUB_QUEUE)
-		   ? o->real
-		   : NULL;
-}
-
-static cl_int set_arg(struct in *in)
-{
-	struct obj *o = obj_at(next(in));
-	cl_uint index = (cl_uint)next(in);
-	size_t size = next(in), n;
-	uint64_t kind = next(in);
-	void *object = NULL;
-	const void *value = NULL;
-	cl_int status;
-
-	if (!o || o->kind != STUB_KERNEL)
-		return CL_INVALID_KERNEL;
-	if (kind == ARG_OBJECT) {
-		object = any_object(next(in));
-		value = &object;
-		if (!object && in->again) /* released since; the program sets another one */
-			return CL_SUCCESS;
-	} else if (kind == ARG_BYTES) {
-		value = next_blob(in, &n);
-	}
-	status = kind == ARG_SVM
-		     ? clSetKernelArgSVMPointer(o->real, index, (void *)(uintptr_t)next(in))
-		     : clSetKernelArg(o->real, index, size, value);
-	if (status != CL_SUCCESS || index >= o->args || !o->arg)
-		return status;
-	if (o->arg[index])
-		record_replace(o->arg[index], in->r);
-	else
-		o->arg[index] = record_add(in->r);
-	return status;
-}
-
-/* As if made and set by requests of its own. */
-static cl_int clone_kernel(struct in *in)
-{
-	uint64_t id = next(in), source = next(in);
-	struct out unwanted = {0};
-	cl_int status = CL_INVALID_KERNEL;
-
-	for (struct record *r = records.next, *end = records.prev; r != &records; r = r->next) {
-		if (r->request->word[0] == source &&
-		    (r->request->op == OP_KERNEL || r->request->op == OP_KERNEL_ARG)) {
-			struct wire_request *copy = malloc(r->request->size);
-			struct in again = {.r = copy, .w = copy ? copy->word : NULL};
-			if (!copy)
-				return CL_OUT_OF_HOST_MEMORY;
-			memcpy(copy, r->request, r->request->size);
-			copy->word[0] = id;
-			status = serve_program(&again, &unwanted);
-			free(copy);
-			if (status != CL_SUCCESS)
-				return status;
-		}
-		if (r == end)
-			break;
-	}
-	return status;
-}
-
-cl_int serve_program(struct in *in, struct out *out)
-{
-	switch (in->r->op) {
-	case OP_PROGRAM_BUILD:
-	case OP_PROGRAM_COMPILE:
-		return build(in);
-	case OP_PROGRAM_LINK:
-		return make_linked(in);
-	case OP_KERNEL:
-		return make_kernel(in, out);
-	case OP_KERNEL_CLONE:
-		return clone_kernel(in);
-	case OP_KERNEL_ARG:
-		return set_arg(in);
-	default:
-		return make_program(in, out);
-	}
 }
 
 cl_int serve_object(struct in *in, struct out *out)

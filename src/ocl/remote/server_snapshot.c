@@ -85,6 +85,14 @@ static int closeness(cl_uint i, cl_device_type type, const char *platform, const
 	return 4 * (same && device[i].nth == nth) + 2 * same + (device[i].type == type);
 }
 
+/* Numbers of platforms and devices are given out anew: in another order, maybe. */
+static bool may_stand_for(uint64_t id)
+{
+	const struct obj *o = obj_at(id);
+
+	return obj_is_unused(id) || (o && (o->kind == STUB_PLATFORM || o->kind == STUB_DEVICE));
+}
+
 /* The number stands for the device here that is most like the one it stood for. */
 static cl_int find_device(struct in *in)
 {
@@ -103,6 +111,8 @@ static cl_int find_device(struct in *in)
 			best = i;
 	if (closeness(best, type, platform, name, nth) == 0)
 		return CL_DEVICE_NOT_FOUND;
+	if (!may_stand_for(id) || !may_stand_for(platform_id))
+		return CL_INVALID_VALUE;
 	obj_set(id, STUB_DEVICE, device[best].id, 0);
 	obj_set(platform_id, STUB_PLATFORM, device[best].platform, 0);
 	return CL_SUCCESS;
@@ -393,11 +403,14 @@ static cl_int take_request(struct reader *r, struct wire_request **request)
 		return CL_INVALID_VALUE;
 	if (head.size == 0)
 		return CL_SUCCESS;
+	if (head.size < sizeof(head) || head.size % 8 || head.op >= OP_STATE ||
+	    head.size - sizeof(head) > r->left + r->filled - r->at)
+		return CL_INVALID_VALUE;
 	whole = malloc(head.size);
 	if (!whole)
 		return CL_OUT_OF_HOST_MEMORY;
 	*whole = head;
-	if (!take(r, whole->word, head.size - sizeof(head))) {
+	if (!take(r, whole->word, head.size - sizeof(head)) || !shape_is_right(whole)) {
 		free(whole);
 		return CL_INVALID_VALUE;
 	}

@@ -110,14 +110,27 @@ cl_int serve_svm(struct in *in)
 		return status;
 	if (!is_in(address, size))
 		return CL_INVALID_VALUE;
-	if (obj_at(id)) /* it belongs to another context now */
+	if (obj_at(id) && obj_at(id)->kind == STUB_SVM) /* it belongs to another context now */
 		obj_release(id);
+	if (!obj_is_unused(id))
+		return CL_INVALID_VALUE;
 	o = obj_set(id, STUB_SVM, (void *)(uintptr_t)address, context);
 	o->size = size;
 	return record_add(in->r) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
 /* ---- commands ---- */
+
+/* Whether host memory is as long as it is said to be, before as much is asked for here. */
+static bool is_there(uint64_t address, size_t size)
+{
+	char byte;
+
+	for (size_t at = 0; at < size; at += 64ul << 20)
+		if (!fetch(&byte, address + at, 1))
+			return false;
+	return size == 0 || fetch(&byte, address + size - 1, 1);
+}
 
 struct place {
 	cl_command_queue q;
@@ -136,8 +149,14 @@ static cl_int copy(struct in *in, struct place *p, cl_event *done)
 
 	p->flags = (unsigned)next(in);
 	waits_take(in, &p->w);
+	if ((!(p->flags & SVM_TO_HOST) && !is_in(dst, size)) ||
+	    (!(p->flags & SVM_FROM_HOST) && !is_in(src, size)) ||
+	    (p->flags & SVM_FROM_HOST && !is_there(src, size)))
+		return CL_INVALID_VALUE;
 	if (p->flags & (SVM_TO_HOST | SVM_FROM_HOST) && !(data = malloc(size)))
 		return CL_OUT_OF_HOST_MEMORY;
+	if (p->flags & SVM_FROM_HOST)
+		await_reads(src, size);
 	if (p->flags & SVM_FROM_HOST && !fetch(data, src, size)) {
 		free(data);
 		return CL_INVALID_VALUE;
@@ -161,6 +180,8 @@ static cl_int fill(struct in *in, struct place *p, cl_event *done)
 	const void *pattern = next_blob(in, &n);
 
 	waits_take(in, &p->w);
+	if (!is_in((uint64_t)(uintptr_t)p->at, size))
+		return CL_INVALID_VALUE;
 	return clEnqueueSVMMemFill(p->q, p->at, pattern, n, size, p->w.count, p->w.list, done);
 }
 
@@ -171,6 +192,8 @@ static cl_int map(struct in *in, struct place *p, cl_event *done)
 
 	p->flags = (unsigned)next(in);
 	waits_take(in, &p->w);
+	if (!is_in((uint64_t)(uintptr_t)p->at, size))
+		return CL_INVALID_VALUE;
 	return clEnqueueSVMMap(p->q, CL_FALSE, flags, p->at, size, p->w.count, p->w.list, done);
 }
 
@@ -189,7 +212,9 @@ cl_int serve_svm_command(struct in *in, struct out *out)
 		status = map(in, &p, &done);
 	} else {
 		waits_take(in, &p.w);
-		status = clEnqueueSVMUnmap(p.q, p.at, p.w.count, p.w.list, &done);
+		status = !is_in((uint64_t)(uintptr_t)p.at, 1)
+			     ? CL_INVALID_VALUE
+			     : clEnqueueSVMUnmap(p.q, p.at, p.w.count, p.w.list, &done);
 	}
 	p.w.made = done;
 	if (status != CL_SUCCESS)

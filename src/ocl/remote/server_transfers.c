@@ -14,12 +14,12 @@ struct box {
 	cl_command_queue q;
 	cl_mem m;
 	unsigned flags;
-	size_t origin[3], region[3], pitch[2], element;
+	size_t origin[3], region[3], pitch[2];
 	struct far far;
 	struct waits w;
 };
 
-static void take_box(struct in *in, struct box *b, bool image)
+static void take_box(struct in *in, struct box *b)
 {
 	b->q = real_of(next(in), STUB_QUEUE);
 	b->m = real_of(next(in), STUB_MEM);
@@ -33,11 +33,26 @@ static void take_box(struct in *in, struct box *b, bool image)
 	b->far.address = next(in);
 	b->far.row_pitch = next(in);
 	b->far.plane_pitch = next(in);
-	b->element = next(in);
-	b->far.bytes = b->region[0] * (image ? b->element : 1);
+	next(in); /* the size of an element, as the program's side sees it */
+	b->far.bytes = b->region[0];
 	b->far.rows = b->region[1];
 	b->far.planes = b->region[2];
 	waits_take(in, &b->w);
+}
+
+/* How much is moved; false: more than the object has, or the object is none of that kind. */
+static bool size_of(struct box *b, const struct obj *o, bool image)
+{
+	size_t bytes;
+
+	if (!o || o->kind != STUB_MEM || o->image != image ||
+	    (b->flags & BOX_LINEAR && (image || b->region[1] != 1 || b->region[2] != 1)))
+		return false;
+	if (__builtin_mul_overflow(b->far.bytes, image ? o->element : 1, &b->far.bytes) ||
+	    __builtin_mul_overflow(b->far.bytes, b->far.rows, &bytes) ||
+	    __builtin_mul_overflow(bytes, b->far.planes, &bytes))
+		return false;
+	return bytes <= o->size;
 }
 
 static cl_int issue(const struct box *b, bool image, void *data, cl_event *done)
@@ -200,14 +215,48 @@ static cl_int start_whole(struct box *b, bool image, cl_event *done)
 	return start(b, image, data, done);
 }
 
+/* A write whose data reads bring that the server can't wait for. */
+static cl_int start_late(struct box *b, cl_context c, bool image, cl_uint n, cl_event *read,
+			 cl_event *done)
+{
+	size_t bytes = b->far.bytes * b->far.rows * b->far.planes;
+	char *data = malloc(bytes ? bytes : 1);
+	struct late *l = late_begin(c, &b->far, data, n, read);
+	cl_int status;
+
+	if (!l)
+		return CL_OUT_OF_HOST_MEMORY;
+	if (!b->w.list)
+		b->w.list = b->w.few;
+	b->w.list[b->w.count++] = late_gate(l); /* there is room: waits_take */
+	status = issue(b, image, data, done);
+	if (status == CL_SUCCESS)
+		underway_add(b->q, *done, data, false, &b->far);
+	late_end(l, status != CL_SUCCESS);
+	return status;
+}
+
 cl_int serve_box(struct in *in, struct out *out, bool image)
 {
 	struct box b = {0};
-	cl_event done = NULL;
+	cl_event done = NULL, read[LATE_MAX];
+	const struct obj *o;
+	cl_uint n = 0;
 	cl_int status;
 
-	take_box(in, &b, image);
-	status = may_part(&b) ? start_in_pieces(&b, &done) : start_whole(&b, image, &done);
+	take_box(in, &b);
+	o = obj_at(in->r->word[1]);
+	if (!b.q || !b.m)
+		return waits_done(&b.w, b.q ? CL_INVALID_MEM_OBJECT : CL_INVALID_COMMAND_QUEUE);
+	if (!size_of(&b, o, image) || (b.w.count > 0 && !b.w.list))
+		return waits_done(&b.w, b.w.count > 0 && !b.w.list ? CL_INVALID_EVENT_WAIT_LIST
+								   : CL_INVALID_VALUE);
+	if (b.flags & BOX_WRITE && b.far.address)
+		n = late_reads(&b.far, read);
+	if (n > 0)
+		status = start_late(&b, real_of(o->context, STUB_CONTEXT), image, n, read, &done);
+	else
+		status = may_part(&b) ? start_in_pieces(&b, &done) : start_whole(&b, image, &done);
 	b.w.made = done;
 	if (status == CL_SUCCESS && !b.w.event && !(b.flags & BOX_BLOCKING))
 		clReleaseEvent(done);

@@ -23,8 +23,24 @@ void underway_add(cl_command_queue q, cl_event done, char *data, bool in, const 
 bool underway_end_first(bool in, cl_command_queue queue, cl_event last);
 /* The queue of the one whose event is done; NULL: there is none. */
 cl_command_queue underway_queue(cl_event done);
+/* Reads that bring some of f, the oldest first, at most room of them; retained. */
+cl_uint underway_reads(const struct far *f, cl_event *list, cl_uint room);
 /* Memory of a transfer, pinned or from malloc. */
 void underway_free(char *data);
+
+/* ---- server_late.c ---- */
+enum { LATE_MAX = 64 };
+/* Waits until no read is under way that brings some of f. Those, retained, that can't be waited for
+ * here: there are user events that the program has not set. */
+cl_uint late_reads(const struct far *f, cl_event read[LATE_MAX]);
+/* Once those reads have come, data gets what f has then, and the gate is opened: a command must
+ * wait for it. Takes over data and the reads. NULL: out of memory. */
+struct late;
+struct late *late_begin(cl_context c, const struct far *f, char *data, cl_uint reads,
+			cl_event *read);
+cl_event late_gate(const struct late *l);
+/* The command has been issued, and has data; or it was refused. */
+void late_end(struct late *l, bool refused);
 
 /* ---- server_crew.c ---- */
 /* Calls work(arg) here and in some more threads, as many as cores allow; returns when all have

@@ -33,6 +33,7 @@ struct transfer {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* a claimed one */
 static struct transfer *transfers;			/* in the order of arrival */
+static struct transfer **transfers_end = &transfers;
 
 void underway_free(char *data)
 {
@@ -55,6 +56,8 @@ static void unlink_transfer(struct transfer *t)
 	while (*at != t)
 		at = &(*at)->next;
 	*at = t->next;
+	if (transfers_end == &t->next)
+		transfers_end = at;
 	clReleaseEvent(t->done);
 	underway_free(t->data);
 	free(t);
@@ -91,15 +94,34 @@ void deliver(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static bool overlap(const struct transfer *a, const struct transfer *b)
+static bool meet(const struct far *x, const struct far *y)
 {
-	const struct far *x = &a->far, *y = &b->far;
 	uint64_t x_end = x->address + (x->planes - 1) * x->plane_pitch +
 			 (x->rows - 1) * x->row_pitch + x->bytes,
 		 y_end = y->address + (y->planes - 1) * y->plane_pitch +
 			 (y->rows - 1) * y->row_pitch + y->bytes;
 
-	return a->in && b->in && x->address < y_end && y->address < x_end;
+	return x->address < y_end && y->address < x_end;
+}
+
+static bool overlap(const struct transfer *a, const struct transfer *b)
+{
+	return a->in && b->in && meet(&a->far, &b->far);
+}
+
+cl_uint underway_reads(const struct far *f, cl_event *list, cl_uint room)
+{
+	cl_uint n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (struct transfer *t = transfers; t && n < room; t = t->next) {
+		if (!t->in || !meet(&t->far, f))
+			continue;
+		clRetainEvent(t->done);
+		list[n++] = t->done;
+	}
+	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 /* What came later is put there later. */
@@ -156,7 +178,7 @@ cl_command_queue underway_queue(cl_event done)
 
 void underway_add(cl_command_queue q, cl_event done, char *data, bool in, const struct far *far)
 {
-	struct transfer *t = calloc(1, sizeof(*t)), **at = &transfers;
+	struct transfer *t = calloc(1, sizeof(*t));
 
 	if (!t) { /* nobody is told when it has arrived, so it must have */
 		clWaitForEvents(1, &done);
@@ -168,9 +190,8 @@ void underway_add(cl_command_queue q, cl_event done, char *data, bool in, const 
 	*t = (struct transfer){.queue = q, .done = done, .data = data, .in = in, .far = *far};
 	clRetainEvent(done);
 	pthread_mutex_lock(&lock);
-	while (*at)
-		at = &(*at)->next;
-	*at = t;
+	*transfers_end = t;
+	transfers_end = &t->next;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -109,7 +109,7 @@ static void free_parts(struct stub *s)
 		while (s->mem.destructors) {
 			struct destructor *d = s->mem.destructors;
 			s->mem.destructors = d->next;
-			d->fn((cl_mem)s, d->data);
+			d->of_mem((cl_mem)s, d->data);
 			free(d);
 		}
 		while (s->mem.maps) {
@@ -120,8 +120,16 @@ static void free_parts(struct stub *s)
 		if (s->mem.window)
 			munmap(s->mem.window, s->mem.size);
 	}
-	if (s->kind == STUB_CONTEXT && s->notify)
-		notify_end(s->notify);
+	if (s->kind == STUB_CONTEXT) {
+		while (s->of_context.destructors) {
+			struct destructor *d = s->of_context.destructors;
+			s->of_context.destructors = d->next;
+			d->of_context((cl_context)s, d->data);
+			free(d);
+		}
+		if (s->of_context.notify)
+			notify_end(s->of_context.notify);
+	}
 	if (s->kind == STUB_RECORDED)
 		recorded_free(s);
 	if (s->kind == STUB_KERNEL)

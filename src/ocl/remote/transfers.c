@@ -74,7 +74,7 @@ static cl_int linear(cl_command_queue queue, cl_mem mem, unsigned flags, size_t 
 		return CL_INVALID_MEM_OBJECT;
 	if (m->mem.flags & hidden(flags))
 		return CL_INVALID_OPERATION;
-	quick = host && size > 0 && offset + size <= m->mem.size && offset + size >= offset &&
+	quick = host && size > 0 && size <= m->mem.size && offset <= m->mem.size - size &&
 		m->context == q->context;
 	return send_box(q, m, &b,
 			flags & BOX_WRITE ? CL_COMMAND_WRITE_BUFFER : CL_COMMAND_READ_BUFFER, quick,
@@ -92,6 +92,19 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem m, cl_bool blo
 {
 	return linear(q, m, BOX_WRITE | (blocking ? BOX_BLOCKING : 0), offset, size, (void *)host,
 		      count, list, event);
+}
+
+/* Whether the last byte has an address at all. */
+static bool rows_fit(const size_t *origin, const size_t *region, const size_t pitch[2])
+{
+	size_t x, y, z;
+
+	return !__builtin_add_overflow(origin[0], region[0], &x) &&
+	       !__builtin_add_overflow(origin[1], region[1], &y) &&
+	       !__builtin_add_overflow(origin[2], region[2], &z) &&
+	       !__builtin_mul_overflow(y, pitch[0], &y) &&
+	       !__builtin_mul_overflow(z, pitch[1], &z) && !__builtin_add_overflow(x, y, &x) &&
+	       !__builtin_add_overflow(x, z, &x);
 }
 
 static cl_int rect(cl_command_queue queue, cl_mem mem, unsigned flags, const size_t *origin,
@@ -113,6 +126,8 @@ static cl_int rect(cl_command_queue queue, cl_mem mem, unsigned flags, const siz
 	b.host_pitch[0] = host_row ? host_row : region[0];
 	b.host_pitch[1] = host_slice ? host_slice : b.host_pitch[0] * region[1];
 	if (b.host_pitch[1] < b.host_pitch[0] * region[1] || b.host_pitch[1] % b.host_pitch[0] != 0)
+		return CL_INVALID_VALUE;
+	if (!rows_fit(host_origin, region, b.host_pitch))
 		return CL_INVALID_VALUE;
 	b.host = host + host_origin[2] * b.host_pitch[1] + host_origin[1] * b.host_pitch[0] +
 		 host_origin[0];

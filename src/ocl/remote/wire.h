@@ -102,6 +102,8 @@ typedef enum wire_about {
 	ABOUT_WORK_GROUP,
 	ABOUT_EVENT,
 	ABOUT_PROFILE,
+	ABOUT_DEVICES, /* of a type (second), for so many (name); words: whether there is a list,
+			* and where their count goes */
 } wire_about_t;
 
 struct wire_request {
@@ -118,6 +120,7 @@ struct wire_reply {
 	uint64_t bytes; /* of data, or of what the server put into the program's memory itself */
 	char data[WIRE_INLINE];
 };
+enum { ARG_BYTES, ARG_NULL, ARG_OBJECT, ARG_SVM }; /* of OP_KERNEL_ARG */
 /* Of OP_SVM_COPY and OP_SVM_MAP. Host memory is what is no shared virtual memory. */
 enum { SVM_BLOCKING = 1, SVM_TO_HOST = 2, SVM_FROM_HOST = 4 };
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes out of memory of the program into which a read is under way: what the read brings is what
+ * they write. The server waits for the read; or, since that may wait for an event that the program
+ * is to set, a thread does, before the command runs. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/remote/server_transfers.h"
+
+static void release(cl_uint n, cl_event *list)
+{
+	for (cl_uint i = 0; i < n; i++)
+		clReleaseEvent(list[i]);
+}
+
+cl_uint late_reads(const struct far *f, cl_event read[LATE_MAX])
+{
+	cl_uint n;
+
+	while ((n = underway_reads(f, read, LATE_MAX)) > 0 && unset_events == 0) {
+		clWaitForEvents(n, read);
+		release(n, read);
+		deliver();
+	}
+	return n;
+}
+
+void await_reads(uint64_t address, size_t size)
+{
+	const struct far far = {.address = address, .bytes = size, .rows = 1, .planes = 1};
+	cl_event read[LATE_MAX];
+
+	release(late_reads(&far, read), read);
+}
+
+/* Two have it: the thread that brings the data, and whoever issues the write. */
+struct late {
+	_Atomic int owners;
+	bool refused; /* by the runtime: data is nobody else's */
+	struct far far;
+	char *data;
+	cl_event gate; /* the write waits for it */
+	cl_uint reads;
+	cl_event read[LATE_MAX];
+};
+
+static void drop(struct late *l)
+{
+	if (atomic_fetch_sub(&l->owners, 1) > 1)
+		return;
+	if (l->refused)
+		free(l->data);
+	clReleaseEvent(l->gate);
+	free(l);
+}
+
+static void *bring(void *arg)
+{
+	struct late *l = arg;
+
+	clWaitForEvents(l->reads, l->read);
+	deliver();
+	clSetUserEventStatus(l->gate, far_move(&l->far, l->data, false) ? CL_COMPLETE : -1);
+	release(l->reads, l->read);
+	drop(l);
+	return NULL;
+}
+
+struct late *late_begin(cl_context c, const struct far *f, char *data, cl_uint reads,
+			cl_event *read)
+{
+	struct late *l = data ? calloc(1, sizeof(*l)) : NULL;
+	pthread_t t;
+
+	if (l) {
+		*l = (struct late){.owners = 2, .far = *f, .data = data, .reads = reads};
+		memcpy(l->read, read, reads * sizeof(*read));
+		l->gate = clCreateUserEvent(c, NULL);
+	}
+	if (l && l->gate && pthread_create(&t, NULL, bring, l) == 0) {
+		pthread_detach(t);
+		return l;
+	}
+	if (l && l->gate)
+		clReleaseEvent(l->gate);
+	free(l);
+	free(data);
+	release(reads, read);
+	return NULL;
+}
+
+cl_event late_gate(const struct late *l)
+{
+	return l->gate;
+}
+
+void late_end(struct late *l, bool refused)
+{
+	l->refused = refused;
+	drop(l);
+}
