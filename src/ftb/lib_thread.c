@@ -324,7 +324,7 @@ static void in_child(void)
 	lib.running = lib.joinable = lib.calling = false;
 	lib.wake = -1;
 	pthread_cond_init(&lib.news, NULL);
-	pthread_mutex_init(&lib.lock, NULL);
+	pthread_mutex_unlock(&lib.lock); /* the thread that forked holds it */
 }
 
 bool lib_thread_start(void)
