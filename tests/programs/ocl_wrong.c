@@ -445,7 +445,7 @@ static int three_sizes(const char *text, int how, long *out)
 	if (how > 2 && how < 6)
 		s[how - 3] = 1000000;
 	if (how > 5 && how < 9)
-		s[how - 6] = SIZE_MAX;
+		s[how - 6] = 1ul << 40; /* what overflows PoCL 3.1 writes somewhere */
 	if (how > 8 && how < 12)
 		s[how - 9] = 3;
 	if (how > 11)
