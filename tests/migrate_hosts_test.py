@@ -96,6 +96,37 @@ def lammps_moves_between_hosts_and_prints_the_same(s):
 
 
 @test
+def who_writes_faster_than_the_wire_takes_is_slowed_and_little_is_left_for_the_stop(s):
+    """Each rank writes all of its memory every third of a second, for which the wire takes two."""
+    mib, ranks = 24, 2
+    s.compile("secretive")
+    with Hosts(s, 2) as hosts:
+        for k in range(2):
+            r = s.run("tc", "-n", f"{hosts.prefix}{k}", "qdisc", "add", "dev", "eth0", "root", "tbf",
+                      "rate", "600mbit", "burst", "256k", "latency", "100ms")
+            if r.status != 0:
+                skip("tc has no token buckets here")
+        for options in ([], ["--net-security", "encrypt"]):
+            job = seen_from_the_head(hosts, hosts.hale_start(ranks, s.path("secretive"), mib, 5,
+                                                             options=[*OPTIONS, *options]))
+            job.until_output(r"rank 0 step 5 ")
+            for k in (0, 1):
+                r = move(hosts, job, k, "--json")
+                expect(r.status == 0, r, job.err())
+                m = json.loads(r.out)
+                expect(m["stopped_bytes"] < ranks * mib << 19, m)  # less than half
+                expect(m["bytes"] > ranks * mib << 20 and m["rounds"] > 1, m)
+            s.write("stop", "")
+            r = job.wait()
+            os.unlink(s.path("stop"))
+            expect(r.status == 0 and s.report()["restarts"] == 0, r, s.report())
+            for rank in range(ranks):
+                mine = [int(x) for x in re.findall(rf"^rank {rank} step (\d+) [0-9a-f]{{16}}$", r.out, re.M)]
+                expect(mine == list(range(len(mine))), f"rank {rank}: lines are lost, or came twice", mine)
+            print("moves", s.report()["migrations"], file=sys.stderr)
+
+
+@test
 def what_no_connection_can_be_made_for_passes_the_head(s):
     """Once because it is said so, once because agents can't reach each other."""
     with Hosts(s, 3) as hosts:

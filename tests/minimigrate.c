@@ -142,7 +142,7 @@ static int accept_in(int at)
 /* Rounds until the rest is small. False: it came to nothing. */
 static bool copy_ahead(const char *path, int stream)
 {
-	const struct live_bounds bounds = {0};
+	struct live_bounds bounds = {0};
 	uint32_t flags = CKPT_LIVE | (relay || file ? 0 : CKPT_DIRECT);
 	double expected;
 	int sink = -1;
@@ -161,8 +161,16 @@ static bool copy_ahead(const char *path, int stream)
 			return false;
 		if (kill_round == (int)round)
 			kill(m.sink, SIGKILL);
-		if (live_plan(m.step, m.steps, &bounds, &expected) == LIVE_LAST)
+		switch (live_plan(m.step, m.steps, &bounds, &expected)) {
+		case LIVE_LAST:
 			return true;
+		case LIVE_HOLD:
+			bounds.held++;
+			flags |= CKPT_HOLD;
+			break;
+		case LIVE_AGAIN:
+			break;
+		}
 	}
 }
 

@@ -16,9 +16,12 @@ enum {
 	WAIT_YIELDS = 2000,
 	WAIT_SLEEP_NS = 1000000,
 	MIGRATION_IDS = (1 << 22) - 1,
+	HOLD_NS = 60000000, /* no longer than the last round may take */
+	HOLD_LOOK_NS = 1000000,
 };
 
 static uint32_t last_id;	  /* newest request attended to */
+static uint32_t last_hold;	  /* ckpt_hold, as attended to */
 static uint32_t current;	  /* whose round the writing child reports */
 static pid_t source;		  /* this process; its child has another */
 static bool held;		  /* the last round goes into a file that somebody else passes on */
@@ -90,6 +93,29 @@ static hale_status_t open_stream(uint32_t id, uint32_t flags, struct error *err)
 	return rc;
 }
 
+bool migrate_hold_wanted(void)
+{
+	const struct mailbox *m = link_self()->mailbox;
+	uint32_t flags = atomic_load(&m->ckpt_flags) & (CKPT_LIVE | CKPT_STOP | CKPT_HOLD);
+	return flags == (CKPT_LIVE | CKPT_HOLD) && atomic_load(&m->ckpt_hold) != last_hold;
+}
+
+void migrate_hold_not(void)
+{
+	last_hold = atomic_load(&link_self()->mailbox->ckpt_hold);
+}
+
+/* Until the time is over, or something else is asked for: the next round, the stop. What is not
+ * written meanwhile needn't be sent again. */
+void migrate_hold(uint64_t began_ns)
+{
+	const struct timespec look = {.tv_nsec = HOLD_LOOK_NS};
+	const struct mailbox *m = link_self()->mailbox;
+	while (clock_ns() - began_ns < HOLD_NS && atomic_load(&m->ckpt_wanted) == last_id)
+		syscall(SYS_nanosleep, &look, NULL); /* no cancellation point */
+	migrate_hold_not();
+}
+
 void migrate_round(uint32_t id, uint64_t began_ns)
 {
 	uint32_t flags = atomic_load(&link_self()->mailbox->ckpt_flags);
@@ -101,6 +127,8 @@ void migrate_round(uint32_t id, uint64_t began_ns)
 	if (!open || live_round(false, NULL, 0, NULL, &err) != IMAGE_CAPTURED) {
 		live_close();
 		tell(PROTO_CKPT_FAILED, id, &err, 0);
+	} else if (flags & CKPT_HOLD) {
+		migrate_hold(began_ns);
 	}
 	link_show_fds();
 	tell(PROTO_CKPT_RESUMED, id, NULL, clock_ns() - began_ns);

@@ -21,6 +21,12 @@ uint32_t migrate_last_id(void);
  * Tells the agent RESUMED, the child WRITTEN, either FAILED. */
 void migrate_round(uint32_t id, uint64_t began_ns);
 
+/* CKPT_HOLD: is this process to stand still for a while? Then, with all
+ * other threads parked, migrate_hold; if they can't be, migrate_hold_not. */
+bool migrate_hold_wanted(void);
+void migrate_hold(uint64_t began_ns);
+void migrate_hold_not(void);
+
 /* CKPT_STOP: in the place of image_capture, with all participants suspended. A rank that moves
  * returns IMAGE_RESTORED in its copy, and doesn't return in the process that has moved. Tells the
  * agent STOPPED, and FAILED when there will be no copy. */

@@ -298,12 +298,17 @@ static bool checkpoint_wanted(void)
 {
 	uint64_t began_ns = clock_ns();
 	uint32_t id = wanted();
-	if (!id)
+	if (!id && !migrate_hold_wanted())
 		return true;
 	int busy = image_park();
 	if (busy > 0)
 		return false;
-	if (busy < 0) {
+	if (!id && busy < 0) {
+		migrate_hold_not();
+	} else if (!id) {
+		migrate_hold(began_ns);
+		image_unpark();
+	} else if (busy < 0) {
 		struct error err;
 		error_set(&err, HALE_ERR_TIMEOUT,
 			  "a thread of rank %u (pid %d) could not be stopped within 5 s",

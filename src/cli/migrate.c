@@ -12,7 +12,7 @@
 struct migration {
 	const char *job, *from, *to;
 	const char *via; /* a folder, "": the job's for checkpoints; NULL: no files */
-	bool help;
+	bool help, json;
 };
 
 static bool parse(int argc, char **argv, struct migration *m)
@@ -25,6 +25,8 @@ static bool parse(int argc, char **argv, struct migration *m)
 			m->from = argv[++i];
 		else if (strcmp(argv[i], "--to") == 0 && i + 1 < argc)
 			m->to = argv[++i];
+		else if (strcmp(argv[i], "--json") == 0)
+			m->json = true;
 		else if (strcmp(argv[i], "--via-files") == 0)
 			m->via = "";
 		else if (strncmp(argv[i], "--via-files=", 12) == 0 && argv[i][12])
@@ -50,6 +52,27 @@ static void show(const struct json_value *a)
 	       units_show_seconds(json_number(json_get(a, "downtime_seconds"), 0), down));
 }
 
+/* As in the report. */
+static void show_json(const struct json_value *a)
+{
+	static const char *const whole[] = {"ranks",	     "bytes",  "relayed_bytes",
+					    "stopped_bytes", "rounds", "held_rounds"};
+	static const char *const real[] = {"seconds", "downtime_seconds"};
+	struct json_out j;
+
+	json_out_init(&j);
+	json_open_object(&j, NULL);
+	json_string(&j, "from", json_text(json_get(a, "from"), "?"));
+	json_string(&j, "to", json_text(json_get(a, "to"), "?"));
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		json_uint(&j, whole[i], (uint64_t)json_number_int(json_get(a, whole[i]), 0));
+	for (size_t i = 0; i < sizeof(real) / sizeof(real[0]); i++)
+		json_double(&j, real[i], json_number(json_get(a, real[i]), 0));
+	json_close_object(&j);
+	printf("%s\n", j.text);
+	json_out_fini(&j);
+}
+
 static int ask(const char *job, const struct migration *m)
 {
 	struct json_value *answer = NULL;
@@ -67,7 +90,10 @@ static int ask(const char *job, const struct migration *m)
 		json_string(&j, "via", m->via);
 	json_close_object(&j);
 	if (control_ask(job, j.text, &answer, &err) == HALE_OK) {
-		show(answer);
+		if (m->json)
+			show_json(answer);
+		else
+			show(answer);
 	} else {
 		log_warn("%s", err.text);
 		status = 1;
@@ -84,7 +110,8 @@ int cli_migrate(int argc, char **argv)
 	struct error err;
 
 	if (!parse(argc, argv, &m)) {
-		log_warn("hale migrate takes --from NODE, --to NODE, --via-files[=DIR] and a job; "
+		log_warn("hale migrate takes --from NODE, --to NODE, --via-files[=DIR], --json and "
+			 "a job; "
 			 "`hale help migrate` says how");
 		return EXIT_USAGE;
 	}

@@ -88,15 +88,24 @@ hale_status_t image_sink_live(int fd, struct error *err);
 
 /* ---- when to stop (pure) ---- */
 
-typedef enum live_next { LIVE_AGAIN, LIVE_LAST } live_next_t;
+typedef enum live_next {
+	LIVE_AGAIN,
+	LIVE_HOLD, /* another round, at whose beginning the program stands still for a while */
+	LIVE_LAST
+} live_next_t;
 struct live_bounds {
 	double downtime; /* seconds, what the last round may take; 0: LIVE_DOWNTIME */
 	unsigned rounds; /* at most so many before the last; 0: LIVE_ROUNDS */
+	unsigned held;	 /* so many of them were held: all since the first one that was */
 };
 #define LIVE_DOWNTIME 0.06
-enum { LIVE_ROUNDS = 12 };
+enum { LIVE_ROUNDS = 20 };
+/* Seconds that a last round would take that begins `age` seconds after the newest of `count` rounds
+ * has begun; negative: not known yet. */
+double live_rest(const struct live_step *step, size_t count, double age);
 /* After `count` rounds. *expected: seconds that a last round now would take, negative while that
- * isn't known. LIVE_LAST when it is short enough, or more rounds don't make it shorter. */
+ * isn't known. LIVE_LAST when it is short enough, or neither more rounds nor held ones make it
+ * shorter. */
 live_next_t live_plan(const struct live_step *step, size_t count, const struct live_bounds *bounds,
 		      double *expected);
 

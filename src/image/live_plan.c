@@ -19,6 +19,23 @@ static double stream_speed(const struct live_step *step, size_t count)
 	return step[0].seconds > 0 ? (double)step[0].bytes / step[0].seconds : 0;
 }
 
+/* What is left is what was written since the newest round began, as fast as it was before. A
+ * program that writes the same pages again and again has no more than these. */
+double live_rest(const struct live_step *step, size_t count, double age)
+{
+	const struct live_step *now = &step[count - 1];
+	double speed = count ? stream_speed(step, count) : 0;
+	if (count < 2 || speed <= 0)
+		return -1;
+	double writes = now->interval > 0 ? (double)now->bytes / now->interval : 0;
+	double most = (double)(age > 2 * now->interval ? step[0].bytes : now->bytes);
+	double rest = writes * age < most ? writes * age : most;
+	return FIXED_SECONDS + rest / speed;
+}
+
+/* A program that writes about as fast as the stream sends leaves as much after each round as before
+ * it. Held for a while at the beginning of each, it leaves less and less. What one held round does
+ * is seen in the bytes of the next. */
 live_next_t live_plan(const struct live_step *step, size_t count, const struct live_bounds *bounds,
 		      double *expected)
 {
@@ -28,15 +45,11 @@ live_next_t live_plan(const struct live_step *step, size_t count, const struct l
 	if (count < 2)
 		return count && rounds <= count ? LIVE_LAST : LIVE_AGAIN;
 	const struct live_step *now = &step[count - 1], *before = &step[count - 2];
-	double speed = stream_speed(step, count);
-	double writes = now->interval > 0 ? (double)now->bytes / now->interval : 0;
-	/* a program that writes the same pages again and again has no more than these */
-	double rest =
-	    writes * now->seconds < (double)now->bytes ? writes * now->seconds : (double)now->bytes;
-	if (speed > 0)
-		*expected = FIXED_SECONDS + rest / speed;
+	*expected = live_rest(step, count, now->seconds);
 	if ((*expected >= 0 && *expected <= downtime) || count >= rounds)
 		return LIVE_LAST;
 	bool shrinks = (double)now->bytes < SHRINKS * (double)before->bytes;
-	return count >= 3 && !shrinks ? LIVE_LAST : LIVE_AGAIN;
+	if (bounds->held > 0)
+		return bounds->held == 1 || shrinks ? LIVE_HOLD : LIVE_LAST;
+	return count >= 3 && !shrinks ? LIVE_HOLD : LIVE_AGAIN;
 }

@@ -398,7 +398,7 @@ static void other_versions_and_garbage_are_refused(void **state)
 
 static void rounds_end_when_the_rest_is_small(void **state)
 {
-	const struct live_bounds any = {0, 0};
+	const struct live_bounds any = {0, 0, 0};
 	double expected;
 	/* 512 MB at 1 GB/s, 50 MB/s written */
 	struct live_step s[4] = {{512000000, 0.512, 0}, {25600000, 0.0256, 0.512}};
@@ -410,15 +410,24 @@ static void rounds_end_when_the_rest_is_small(void **state)
 	struct live_step fast[4] = {
 	    {512000000, 0.5, 0}, {500000000, 0.5, 0.5}, {500000000, 0.5, 0.5}};
 	assert_int_equal(live_plan(fast, 2, &any, &expected), LIVE_AGAIN);
-	assert_int_equal(live_plan(fast, 3, &any, &expected), LIVE_LAST);
+	assert_int_equal(live_plan(fast, 3, &any, &expected), LIVE_HOLD);
 	assert_true(expected > 0.4);
-	const struct live_bounds few = {0, 1};
+	/* what the first held round does is seen in the next one's bytes */
+	const struct live_bounds once = {0, 0, 1}, twice = {0, 0, 2};
+	assert_int_equal(live_plan(fast, 3, &once, &expected), LIVE_HOLD);
+	assert_int_equal(live_plan(fast, 3, &twice, &expected), LIVE_LAST);
+	fast[2].bytes = 400000000;
+	assert_int_equal(live_plan(fast, 3, &twice, &expected), LIVE_HOLD);
+	const struct live_bounds few = {0, 1, 0};
 	assert_int_equal(live_plan(s, 1, &few, &expected), LIVE_LAST);
 	/* the same pages again and again: no more than these are left */
 	struct live_step hot[4] = {
 	    {512000000, 0.5, 0}, {40000000, 0.04, 0.5}, {40000000, 0.04, 0.05}};
 	live_plan(hot, 3, &any, &expected);
 	assert_true(expected < 0.06);
+	/* it has waited for others since, and may have written anything */
+	assert_true(live_rest(hot, 3, 0.04) == expected);
+	assert_true(live_rest(hot, 3, 2) > 0.5);
 }
 
 int main(int argc, char **argv)

@@ -12,6 +12,9 @@
 #include "image/live_wire.h"
 #include "job/agent_private.h"
 
+/* Of that the ranks stand still three quarters (HOLD_NS, ckpt/migrate.c). */
+#define HOLD_EVERY 0.08
+
 bool agent_moves_in(const struct agent *a, uint32_t rank)
 {
 	const struct agent_move *v = &a->move;
@@ -63,6 +66,7 @@ void agent_move_drop(struct agent *a)
 
 	if (v->id == 0)
 		return;
+	loop_timer_clear(&a->loop, &v->holding);
 	agent_files_end(a);
 	agent_direct_end(a);
 	agent_relays_end(a);
@@ -115,6 +119,7 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 	for (unsigned i = 0; i < AGENT_PLACES; i++)
 		v->direct[i].fd = -1;
 	v->id = m->id;
+	v->stop_id = 0;
 	v->relays = calloc(nranks, sizeof(*v->relays));
 	node_of = malloc(m->len); /* aligned */
 	if (!v->relays || !node_of) {
@@ -219,18 +224,40 @@ static void ring(struct agent *a, uint32_t rank, uint32_t id)
 	mailbox_ring_slow(agent_mailbox(a, rank));
 }
 
+/* Ranks that write faster than their streams send are made slower, all of a node at the same times:
+ * so those that wait for each other lose no more time than each of them. */
+static void hold_again(void *arg)
+{
+	struct agent *a = arg;
+	bool any = false;
+
+	for (uint32_t r = 0; a->move.stop_id == 0 && r < a->setup.nranks; r++) {
+		if (!agent_moves_out(a, r) || !a->move.relays[r].held || a->ranks[r].pid == 0)
+			continue;
+		any = true;
+		atomic_fetch_add(&agent_mailbox(a, r)->ckpt_hold, 1);
+		agent_signal_member(a, r, PROTO_CKPT_SIGNAL);
+		mailbox_ring_slow(agent_mailbox(a, r));
+	}
+	if (any)
+		loop_timer_set(&a->loop, &a->move.holding, HOLD_EVERY, hold_again, a);
+}
+
 static void take_round(struct agent *a, const struct message *m)
 {
 	if (!agent_moves_out(a, m->rank) || a->ranks[m->rank].pid == 0)
 		return;
 	a->last_id = m->id;
+	if (m->flags & CKPT_HOLD && !a->move.relays[m->rank].held)
+		loop_timer_set(&a->loop, &a->move.holding, HOLD_EVERY, hold_again, a);
+	a->move.relays[m->rank].held = (m->flags & CKPT_HOLD) != 0;
 	a->move.relays[m->rank].round_id = m->id;
 	if (m->base == 0) {
 		if (!agent_direct_call(a, m->rank, m->bytes, m->len))
 			agent_relay_decided(a, m->rank, -1);
 		return;
 	}
-	ask(a, m->rank, m->base, CKPT_LIVE);
+	ask(a, m->rank, m->base, CKPT_LIVE | (m->flags & CKPT_HOLD));
 	ring(a, m->rank, m->id);
 }
 

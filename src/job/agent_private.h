@@ -111,6 +111,7 @@ struct agent_relay {
 	struct loop_source source; /* fd -1: not connected, or over */
 	bool connected;
 	bool paused;   /* nothing is read: the window is full */
+	bool held;     /* while its rounds are sent, the rank stands still most of the time */
 	int file;      /* -1: none open. By files, what goes over comes from it or into it */
 	bool made;     /* there may be a file of this rank here */
 	char *program; /* to be started when the file is whole */
@@ -137,7 +138,7 @@ struct agent_move {
 	struct loop_source listening;
 	char name[108];
 	char folder[PATH_MAX]; /* for files; "": streams */
-	struct loop_timer progress;
+	struct loop_timer progress, holding;
 	struct agent_relay *relays; /* [nranks] */
 	bool cancelling;
 	struct loop_source direct[AGENT_PLACES]; /* listening for other agents */

@@ -45,15 +45,16 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_PASSED, "rvn") /* rank's stream v is printed up to n */                              \
 	M(MSG_MOVE_BEGIN,                                                                          \
 	  "itx") /* ranks are to live there, in segments of generation i; t: folder */             \
-	M(MSG_MOVE_SINK, "rpts")  /* as SPAWN: who becomes rank's copy */                          \
-	M(MSG_MOVE_ROUND, "ribx") /* rank: round i of its copy; b 0: first; x: where to call */    \
-	M(MSG_MOVE_STOP, "i")	  /* all ranks stop; the last round of those that move */          \
-	M(MSG_MOVE_GO, "i")	  /* the new segments count; copies may run */                     \
-	M(MSG_MOVE_RELEASE, "i")  /* all other ranks go on in the new segments */                  \
-	M(MSG_MOVE_CANCEL, "i")	  /* end the copies; answered by MOVE_CANCELLED */                 \
-	M(MSG_MOVE_OVER, "i")	  /* no copy is left: all ranks stay, and go on */                 \
-	M(MSG_COPY, "ribfpts")	  /* f: enum copy_kind; p: bytes, checksum of rank's image in i */ \
-	M(MSG_COPY_KEEP, "x") /* x: ids, u32; older ones that are not among them are removed */    \
+	M(MSG_MOVE_SINK, "rpts") /* as SPAWN: who becomes rank's copy */                           \
+	M(MSG_MOVE_ROUND,                                                                          \
+	  "ribfx") /* rank: round i of its copy; b 0: first; f: CKPT_HOLD; x: where to call */     \
+	M(MSG_MOVE_STOP, "i")	 /* all ranks stop; the last round of those that move */           \
+	M(MSG_MOVE_GO, "i")	 /* the new segments count; copies may run */                      \
+	M(MSG_MOVE_RELEASE, "i") /* all other ranks go on in the new segments */                   \
+	M(MSG_MOVE_CANCEL, "i")	 /* end the copies; answered by MOVE_CANCELLED */                  \
+	M(MSG_MOVE_OVER, "i")	 /* no copy is left: all ranks stay, and go on */                  \
+	M(MSG_COPY, "ribfpts")	 /* f: enum copy_kind; p: bytes, checksum of rank's image in i */  \
+	M(MSG_COPY_KEEP, "x")	 /* x: ids, u32; older ones that are not among them are removed */ \
 	/* agent → head */                                                                       \
 	M(MSG_READY, "ivnt")	  /* machine i, pid v, n cores, host name t */                     \
 	M(MSG_FAILED, "vt")	  /* status v: the node can't be used, and why */                  \

@@ -207,10 +207,17 @@ void migrate_done(struct head *h)
 	struct report_migration m = {.ranks = v->ranks,
 				     .bytes = v->bytes,
 				     .relayed = v->relayed,
+				     .stopped = v->stopped,
 				     .seconds = now - v->began,
 				     .downtime_seconds = now - v->stopped_at,
 				     .at_seconds = v->began - h->job_began};
 
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		const struct mover *k = &v->movers[r];
+
+		m.rounds = k->steps > m.rounds ? (uint32_t)k->steps : m.rounds;
+		m.held = k->held_rounds > m.held ? k->held_rounds : m.held;
+	}
 	snprintf(m.from, sizeof(m.from), "%s", h->crew.nodes[v->from].name);
 	snprintf(m.to, sizeof(m.to), "%s", v->target);
 	record_move(h, &m);

@@ -27,8 +27,12 @@ struct mover {
 	bool running;  /* a round is under way */
 	bool small;    /* what is left is little, as of its newest round */
 	bool again;    /* that was long ago: one more round */
-	bool whole;    /* the copy has said HELLO */
-	bool moved;    /* the source has ended */
+	unsigned held; /* as live_bounds.held, with the round to come */
+	uint32_t held_rounds;
+	double began; /* its newest round */
+	double rest;  /* seconds that a last round would have taken when it became small */
+	bool whole;   /* the copy has said HELLO */
+	bool moved;   /* the source has ended */
 	bool stopped, resumed;
 	uint32_t id; /* of its newest round */
 	pid_t copy;
@@ -45,15 +49,15 @@ struct migration {
 	uint32_t generation, stop_id, ranks;
 	uint32_t *coming; /* [nranks] */
 	struct mover *movers;
-	bool freshened; /* those that waited for others have been asked for one more round */
-	bool *awaited;	/* [nodes]: an answer is outstanding */
+	unsigned freshened; /* times that those that waited for others had one more round */
+	bool *awaited;	    /* [nodes]: an answer is outstanding */
 	struct places {
 		void *bytes;
 		size_t len;
 	} * places; /* [nodes]: where they listen for streams; the agents' own words */
 	double began, moved_at, stopped_at;
 	double doomed_at; /* a copy has ended: given up at the latest then; 0: none has */
-	uint64_t bytes, relayed;
+	uint64_t bytes, relayed, stopped;
 	char why[512];
 	struct loop_timer timer;
 };

@@ -13,8 +13,10 @@
 #include "job/succession.h"
 #include "job/watch_private.h"
 
-enum { STREAMS = 4 };
+enum { STREAMS = 4, FRESHENINGS = 4 };
 
+/* More than that and it is worth a round. */
+#define GROWN	      1.25
 #define GRACE_SECONDS 0.3 /* for the sentence of a rank whose copy has ended */
 
 /* ---- the change ---- */
@@ -113,11 +115,14 @@ static void start_round(struct head *h, uint32_t rank)
 
 	m->running = true;
 	m->id = ++h->ckpt.id;
+	m->began = clock_seconds();
+	m->held_rounds += m->held > 0;
 	crew_tell(&h->crew, h->move->from,
 		  &(struct message){.type = MSG_MOVE_ROUND,
 				    .rank = rank,
 				    .id = m->id,
 				    .base = m->steps > 0,
+				    .flags = m->held > 0 ? CKPT_HOLD : 0,
 				    .bytes = p->bytes,
 				    .len = p->len});
 }
@@ -134,8 +139,30 @@ static void start_copy(struct head *h, uint32_t rank)
 				    .name = ""});
 }
 
-/* So many streams at a time; when what is left of all is little, the stop. Those that have waited
- * for others have one more round before it. */
+/* What has been written while others weren't as far yet adds to the stop: where that is too much,
+ * another round. All go at once in the stop, as they have before, at most STREAMS of them. */
+static bool freshen(struct head *h)
+{
+	struct migration *v = h->move;
+	double now = clock_seconds(), at_once = v->ranks > STREAMS ? (double)v->ranks / STREAMS : 1;
+	bool any = false;
+
+	if (v->freshened == FRESHENINGS)
+		return false;
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		struct mover *m = &v->movers[r];
+
+		double rest = m->moves ? live_rest(m->step, m->steps, now - m->began) : 0;
+
+		m->again = rest * at_once > LIVE_DOWNTIME && rest > m->rest * GROWN &&
+			   m->steps < MIGRATE_STEPS_MAX;
+		any = any || m->again;
+	}
+	v->freshened += any;
+	return any;
+}
+
+/* So many streams at a time; when what is left of all is little, the stop. */
 static void next(struct head *h)
 {
 	struct migration *v = h->move;
@@ -158,18 +185,36 @@ static void next(struct head *h)
 		else
 			start_copy(h, r);
 	}
-	if (open == 0 && running == 0)
+	if (open == 0 && running == 0 && freshen(h))
+		next(h);
+	else if (open == 0 && running == 0)
 		stop_all(h);
+}
+
+static void plan(struct mover *m)
+{
+	const struct live_bounds bounds = {.held = m->held};
+
+	switch (live_plan(m->step, m->steps, &bounds, &m->rest)) {
+	case LIVE_LAST:
+		m->small = true;
+		break;
+	case LIVE_HOLD:
+		m->held++;
+		break;
+	case LIVE_AGAIN:
+		break;
+	}
+	m->small = m->small || m->steps == MIGRATE_STEPS_MAX;
 }
 
 static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
-	static const struct live_bounds bounds;
 	struct migration *v = h->move;
 	struct mover *m = &v->movers[rank];
-	double expected;
 
 	v->bytes += p->bytes;
+	v->stopped += v->phase >= STOPPING ? p->bytes : 0;
 	/* its file is whole; so is all of the rank's part in the stop */
 	if (v->folder && v->phase == STOPPING && p->id == v->stop_id && !m->begun)
 		start_copy(h, rank);
@@ -179,13 +224,8 @@ static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p
 	if (m->steps < MIGRATE_STEPS_MAX)
 		m->step[m->steps++] =
 		    (struct live_step){(uint64_t)p->bytes, p->seconds, p->interval};
-	m->small = m->small || m->steps == MIGRATE_STEPS_MAX ||
-		   live_plan(m->step, m->steps, &bounds, &expected) == LIVE_LAST;
-	if (v->ranks > STREAMS && !v->freshened && all_movers(h, offsetof(struct mover, small))) {
-		v->freshened = true;
-		for (uint32_t r = 0; r < h->nranks; r++)
-			v->movers[r].again = v->movers[r].moves && r != rank;
-	}
+	if (!m->small)
+		plan(m);
 	next(h);
 }
 

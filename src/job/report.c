@@ -100,6 +100,9 @@ void report_print_migration(const struct report_migration *m, struct json_out *j
 	json_double(j, "seconds", m->seconds);
 	json_double(j, "downtime_seconds", m->downtime_seconds);
 	json_uint(j, "relayed_bytes", m->relayed);
+	json_uint(j, "stopped_bytes", m->stopped);
+	json_uint(j, "rounds", m->rounds);
+	json_uint(j, "held_rounds", m->held);
 }
 
 static void print_migration(const struct report_migration *m, struct json_out *j)
@@ -177,6 +180,10 @@ static void read_migration(struct report *r, const struct json_value *v)
 {
 	struct report_migration m = {.ranks = (uint32_t)whole(v, "ranks"),
 				     .bytes = whole(v, "bytes"),
+				     .relayed = whole(v, "relayed_bytes"),
+				     .stopped = whole(v, "stopped_bytes"),
+				     .rounds = (uint32_t)whole(v, "rounds"),
+				     .held = (uint32_t)whole(v, "held_rounds"),
 				     .seconds = real(v, "seconds"),
 				     .downtime_seconds = real(v, "downtime_seconds"),
 				     .at_seconds = real(v, "at_seconds")};

@@ -37,6 +37,9 @@ struct report_migration {
 	uint32_t ranks;
 	uint64_t bytes;	  /* that went over */
 	uint64_t relayed; /* of them, and of what went back: those that passed hale run */
+	uint64_t stopped; /* of them, those that went while the program stood still */
+	uint32_t rounds,
+	    held; /* of the rank that had most: ahead of the stop, held (docs/migration.md) */
 	double seconds, downtime_seconds;
 	double at_seconds;
 };

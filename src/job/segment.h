@@ -88,6 +88,7 @@ struct mailbox {
 	_Atomic uint32_t ckpt_rejoin; /* valid before ckpt_released changes */
 	/* highest id of a stop whose copies have been let go: who waits in it to become one ends */
 	_Atomic uint32_t ckpt_moved;
+	_Atomic uint32_t ckpt_hold;	/* counts asks to stand still for a while: CKPT_HOLD */
 	char ckpt_path[512];		/* of this rank's image, valid before ckpt_wanted changes */
 	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
@@ -124,6 +125,8 @@ enum ckpt_flag {
 	CKPT_HELD = 512,   /* with LIVE and a file: when that is whole, wait for ckpt_moved */
 	CKPT_GIVEN = 1024, /* with LIVE: the stream comes as a descriptor, from the socket that
 			    * ckpt_path names */
+	CKPT_HOLD = 2048,  /* with LIVE: from the round's beginning to the next request the program
+			    * stands still for a while then and at each change of ckpt_hold */
 };
 
 static inline struct segment_address *segment_address_of(struct segment *s, uint32_t rank)
