@@ -123,7 +123,6 @@ def who_writes_faster_than_the_wire_takes_is_slowed_and_little_is_left_for_the_s
             for rank in range(ranks):
                 mine = [int(x) for x in re.findall(rf"^rank {rank} step (\d+) [0-9a-f]{{16}}$", r.out, re.M)]
                 expect(mine == list(range(len(mine))), f"rank {rank}: lines are lost, or came twice", mine)
-            print("moves", s.report()["migrations"], file=sys.stderr)
 
 
 @test

@@ -170,7 +170,7 @@ static const char attach_help[] =
     "sentence if there is no such job.\n";
 
 static const char migrate_help[] =
-    "hale migrate [JOB] --from NODE [--to NODE] [--via-files[=DIR]]\n"
+    "hale migrate [JOB] --from NODE [--to NODE] [--via-files[=DIR]] [--json]\n"
     "\n"
     "All ranks of a node go to another one while the job runs: to NODE, else to a spare, else to "
     "the\n"
@@ -185,7 +185,8 @@ static const char migrate_help[] =
     "folder\n"
     "                     for checkpoints), copied to the other node unless it sees them there, "
     "and\n"
-    "                     read: slower, and the way to go where nothing else gets through\n";
+    "                     read: slower, and the way to go where nothing else gets through\n"
+    "  --json             one object with what came of it, as in the report's migrations\n";
 
 static const char agent_help[] = "hale agent --job JOB --node NAME\n"
 				 "\n"
