@@ -7,7 +7,7 @@ from attach_parts import *
 from levels_parts import *
 from namespaces import Hosts
 
-LOCAL = ["--nodes", "2", "--spares", "1", "--ckpt-local", "local/%n", "--node-timeout", "1500ms"]
+LOCAL = ["--nodes", "2", "--spares", "1", "--ckpt-local", "local/%n", "--node-timeout", "4s"]
 NO_SHARED = ["--ckpt-shared-every", "0"]
 
 

@@ -7,7 +7,7 @@ from lib import *
 from lib import name_of, stat_of
 from namespaces import Hosts
 
-CKPT = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "1500ms"]
+CKPT = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "2500ms"]
 
 
 def nodes(s, job):
@@ -96,6 +96,23 @@ def a_stopped_agent_is_fenced_by_its_guardian(s):
     expect(not any(stat_of(ranks[r]) and stat_of(ranks[r])[1] not in "ZX" for r in (2, 3)),
            "the ranks of the stopped agent still run")
     same(job.wait(), wanted)
+
+
+@test
+def a_disk_that_stands_still_for_longer_than_a_lease_costs_no_node(s):
+    """A process of its own syncs what the head writes: leases are granted meanwhile."""
+    have("gcc")
+    preloaded = s.path("slow_sync.so")
+    r = s.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", preloaded,
+              os.path.join(ROOT, "tests/programs/slow_sync.c"), "-ldl")
+    expect(r.status == 0, r)
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 150, 20)
+    job = s.hale_start(4, "env", "-u", "LD_PRELOAD", exe, 150, 20, options=["--nodes", "2", *CKPT],
+                       env={"LD_PRELOAD": preloaded, "SLOW_SYNC": "6000"})
+    same(job.wait(), wanted)
+    report = s.report()
+    expect(report["failures"] == [] and any(c["complete"] for c in report["checkpoints"]), report)
 
 
 @test

@@ -16,13 +16,14 @@ def manifests(s, folder="hale-ckpt"):
     """By id, of those that are complete right now."""
     found = {}
     for path in glob.glob(s.path(folder, "*", "*", "manifest.json")):
+        if not os.path.basename(os.path.dirname(path)).isdigit():  # being written
+            continue
         try:
             with open(path) as f:
                 m = json.load(f)
         except FileNotFoundError:  # just removed
             continue
-        if os.path.basename(os.path.dirname(path)).isdigit():
-            found[m["id"]] = m
+        found[m["id"]] = m
     return found
 
 

@@ -8,7 +8,7 @@ import socket
 from levels_parts import *
 from namespaces import Hosts
 
-EVERY = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "1500ms"]
+EVERY = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "4s"]
 LOCAL = ["--ckpt-local", "local/%n", "--ckpt-shared-every", "0", *EVERY]
 
 
@@ -235,7 +235,9 @@ def as_many_are_kept_as_asked_everywhere(s):
         there = [int(os.path.basename(p)) for p in glob.glob(s.path(f"local/{node}/*/*/*"))]
         expect(len(there) <= 6 and all(i >= min(left) for i in there), there, left.keys())
     shared = {int(p.split("/")[-2]) for p in glob.glob(s.path("hale-ckpt/*/*/*.img"))}
-    expect(shared == {i for i in left if levels.get(i) == 4}, shared, levels)
+    expect(shared >= {i for i in left if levels.get(i) == 4}, shared, levels)
+    # the round of the newest may have been cut off by the end of the job
+    expect(all(i % 3 == 0 and levels.get(i) in (4, 1) for i in shared), shared, levels)
 
 
 @test

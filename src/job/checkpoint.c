@@ -2,14 +2,18 @@
 /* One coordinated checkpoint, the head's side: look, ask, wait until every rank runs on and every
  * image is whole. The writing down is in checkpoint_write.c.
  *
- *   IDLE ─request─▶ CHECKING ─all can be─▶ CAPTURING ─all RESUMED─▶ WRITING ─all WRITTEN─▶ IDLE
- *                      │ refused               └── a failure, a death, no answer ─┴─▶ IDLE (given
- * up) └──▶ IDLE
+ *   IDLE ─request─▶ CHECKING ─all can be─▶ CAPTURING ─all RESUMED─▶ WRITING ─all WRITTEN─┐
+ *                      │ refused               └─ a failure, a death, no answer ─┴─▶ IDLE │
+ *                      └─▶ IDLE                                            (given up)     │
+ *   IDLE ◀── the child that writes and syncs the manifest has ended ── COMMITTING ◀───────┘
+ *
+ * Whoever gives one up that is COMMITTING waits for the child and takes what came of it.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "base/base.h"
 #include "job/head.h"
 #include "job/migrate.h"
@@ -22,14 +26,26 @@ void checkpoint_init(struct head *h)
 {
 	h->ckpt.ranks = calloc(h->nranks, sizeof(*h->ckpt.ranks));
 	h->ckpt.chain_broken = true;
+	h->ckpt.verdict = mmap(NULL, 2 * sizeof(struct error), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (h->ckpt.verdict == MAP_FAILED)
+		h->ckpt.verdict = NULL;
 }
 
 void checkpoint_fini(struct head *h)
 {
 	checkpoint_abandon(h, "the job has ended");
+	h->levels.todo_count = 0;
+	levels_settle(h);
 	control_checkpoint_over(h, NULL, "the job has ended");
 	loop_timer_clear(&h->loop, &h->ckpt.interval);
 	loop_timer_clear(&h->loop, &h->ckpt.watch);
+	levels_unfill(&h->ckpt.manifest);
+	free(h->ckpt.manifest.parts);
+	h->ckpt.manifest.parts = NULL;
+	if (h->ckpt.verdict)
+		munmap(h->ckpt.verdict, 2 * sizeof(struct error));
+	h->ckpt.verdict = NULL;
 	free(h->ckpt.ranks);
 	h->ckpt.ranks = NULL;
 }
@@ -293,6 +309,7 @@ void checkpoint_abandon(struct head *h, const char *why)
 {
 	struct checkpoint *c = &h->ckpt;
 
+	checkpoint_settle(h);
 	if (c->phase == CKPT_IDLE)
 		return;
 	if (c->phase == CKPT_CHECKING) { /* nothing has begun */
@@ -313,6 +330,12 @@ void checkpoint_abandon(struct head *h, const char *why)
 	crew_checkpoint_refuse(&h->crew);
 	control_checkpoint_over(h, NULL, why);
 	log_info("checkpoint %u was given up: %s", c->id, why);
+}
+
+void checkpoint_abandon_open(struct head *h, const char *why)
+{
+	if (h->ckpt.phase != CKPT_COMMITTING)
+		checkpoint_abandon(h, why);
 }
 
 static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The second half of a checkpoint: progress, the limit of patience, the manifest. */
+#include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -167,19 +172,21 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 	m->compress = (int)o->compress;
 }
 
-static hale_status_t write_manifest(struct head *h, struct store_manifest *m, struct error *err)
+static hale_status_t make_manifest(struct head *h, struct store_manifest *m, struct error *err)
 {
-	char path[PATH_MAX + 16];
-	hale_status_t status;
-
 	fill_manifest(h, m);
 	m->parts = calloc(h->nranks, sizeof(*m->parts));
 	if (!m->parts)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
 	sum_up(h, m);
-	status = levels_fill(h, m, err);
-	if (status != HALE_OK)
-		return status;
+	return levels_fill(h, m, err);
+}
+
+static hale_status_t write_manifest(struct head *h, struct store_manifest *m, struct error *err)
+{
+	char path[PATH_MAX + 16];
+	hale_status_t status;
+
 	snprintf(path, sizeof(path), "%s/stdin-rest", h->ckpt.folder);
 	status = feed_save_rest(&h->crew.feed, m->parts[0].position[0], path, &m->stdin_rest, err);
 	return status == HALE_OK ? store_commit(&h->store, m, err) : status;
@@ -242,20 +249,14 @@ static void announce(struct head *h, const struct store_manifest *m)
 		control_checkpoint_over(h, path, NULL);
 }
 
-void checkpoint_complete(struct head *h)
+static void committed(struct head *h, const struct error *err)
 {
 	struct checkpoint *c = &h->ckpt;
-	struct store_manifest m;
-	struct error err;
-	hale_status_t status;
+	struct store_manifest *m = &c->manifest;
 
 	if (takeover_check(h))
 		return;
-	status = write_manifest(h, &m, &err);
-
-	if (status == HALE_OK) {
-		checkpoint_progress_clear(h);
-		loop_timer_clear(&h->loop, &c->watch);
+	if (err->code == HALE_OK) {
 		c->phase = CKPT_IDLE;
 		crew_checkpoint_over(&h->crew);
 		head_profile_turn(h);
@@ -265,9 +266,9 @@ void checkpoint_complete(struct head *h)
 		c->last_refusal[0] = '\0';
 		for (uint32_t r = 0; r < h->nranks; r++)
 			h->ranks[r].last_signal = 0;
-		announce(h, &m);
+		announce(h, m);
 		if (h->levels.on)
-			levels_written(h, m.id, c->shared,
+			levels_written(h, m->id, c->shared,
 				       c->origin == ORIGIN_USER && c->shared && !c->wanted);
 		if (h->levels.on)
 			levels_prune(h);
@@ -277,9 +278,81 @@ void checkpoint_complete(struct head *h)
 		succession_save(h);
 		leave_saved(h);
 	} else {
-		head_say(h, "checkpoint %u failed, the job goes on: %s", c->id, err.text);
-		checkpoint_abandon(h, err.text);
+		head_say(h, "checkpoint %u failed, the job goes on: %s", c->id, err->text);
+		checkpoint_abandon(h, err->text);
 	}
-	levels_unfill(&m);
-	free(m.parts);
+	levels_unfill(m);
+	free(m->parts);
+	m->parts = NULL;
+}
+
+/* A disk that stands still for longer than a lease may not hold up who grants them: a child syncs.
+ */
+static bool begin_commit(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+	struct error err = {HALE_OK, ""};
+	pid_t head = getpid();
+
+	if (!c->verdict)
+		return false;
+	error_set(c->verdict, HALE_ERR_SYSTEM, "the process that writes its manifest was ended");
+	c->committer = fork();
+	if (c->committer == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != head)
+			_exit(1);
+		err.code = write_manifest(h, &c->manifest, &err);
+		*c->verdict = err;
+		_exit(0);
+	}
+	if (c->committer < 0)
+		c->committer = 0;
+	return c->committer > 0;
+}
+
+void checkpoint_complete(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+	struct error err = {HALE_OK, ""};
+
+	if (takeover_check(h))
+		return;
+	checkpoint_progress_clear(h);
+	loop_timer_clear(&h->loop, &c->watch);
+	c->phase = CKPT_COMMITTING;
+	err.code = make_manifest(h, &c->manifest, &err);
+	if (err.code == HALE_OK && begin_commit(h))
+		return;
+	if (err.code == HALE_OK)
+		err.code = write_manifest(h, &c->manifest, &err);
+	committed(h, &err);
+}
+
+static void settled(struct head *h)
+{
+	struct error err = *h->ckpt.verdict;
+
+	h->ckpt.committer = 0;
+	committed(h, &err);
+}
+
+bool checkpoint_child(struct head *h, pid_t pid)
+{
+	if (h->ckpt.committer == 0 || pid != h->ckpt.committer)
+		return false;
+	settled(h);
+	checkpoint_poll(h);
+	return true;
+}
+
+void checkpoint_settle(struct head *h)
+{
+	pid_t pid = h->ckpt.committer;
+
+	if (pid == 0)
+		return;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	settled(h);
 }

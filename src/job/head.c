@@ -116,7 +116,7 @@ void head_end_by_request(struct head *h)
 {
 	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
 		return;
-	checkpoint_abandon(h, "the job ends");
+	checkpoint_abandon_open(h, "the job ends");
 	migrate_drop(h, "the job ends");
 	h->state = HEAD_ENDING;
 	succession_save(h);
@@ -165,7 +165,7 @@ static int shell_status(int status)
 static void rank_done(struct head *h, uint32_t rank)
 {
 	if (!h->o->no_mpi)
-		checkpoint_abandon(h, "a rank has ended");
+		checkpoint_abandon_open(h, "a rank has ended");
 	migrate_give_up(h, "a rank has ended");
 	head_profile_turn(h);
 	all_gone_soon(h);

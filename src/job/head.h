@@ -60,7 +60,7 @@ struct head_rank {
 	struct head *head;
 };
 
-enum checkpoint_phase { CKPT_IDLE, CKPT_CHECKING, CKPT_CAPTURING, CKPT_WRITING };
+enum checkpoint_phase { CKPT_IDLE, CKPT_CHECKING, CKPT_CAPTURING, CKPT_WRITING, CKPT_COMMITTING };
 
 struct checkpoint_rank {
 	bool asked, resumed, written;
@@ -86,6 +86,10 @@ struct checkpoint {
 	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];
+	struct store_manifest manifest; /* COMMITTING */
+	pid_t committer;		/* the child that writes it; 0: none */
+	struct error *verdict; /* [2], shared with it and with levels.writer; NULL: no memory for
+				* that, so no children */
 	struct loop_timer interval, watch;
 };
 
@@ -253,9 +257,14 @@ void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id);
 void checkpoint_poll(struct head *h);
 /* Something else has the job: the one under way is given up. */
 void checkpoint_abandon(struct head *h, const char *why);
+/* But not if all images are there and only the manifest is on its way to the disk. */
+void checkpoint_abandon_open(struct head *h, const char *why);
 void checkpoint_interval_start(struct head *h);
 /* checkpoint_write.c */
 void checkpoint_complete(struct head *h);
+/* Waits for the child that commits, if there is one, and takes what came of it. */
+void checkpoint_settle(struct head *h);
+bool checkpoint_child(struct head *h, pid_t pid); /* false: another one's */
 void checkpoint_watch(void *arg);
 void checkpoint_progress_clear(struct head *h);
 

@@ -46,7 +46,8 @@ static void reap(struct head *h)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == h->keeper.pid)
 			h->keeper.pid = 0;
-		else if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status))
+		else if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status) &&
+			 !checkpoint_child(h, pid) && !levels_child(h, pid))
 			recover_child(h, pid, status);
 }
 

@@ -8,9 +8,14 @@
  * after the deed. One checkpoint is copied at a time. */
 #include "job/levels.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "job/crew_private.h"
 #include "job/head.h"
@@ -383,34 +388,112 @@ static void tell(struct head *h, int level, bool copied)
 				l->why[0] ? l->why : "not all images are in the shared folder");
 }
 
-/* Every answer is there, or will not come. */
-static void finish(struct head *h)
+static bool anything(const struct head *h)
+{
+	const struct levels *l = &h->levels;
+	bool any = false;
+
+	for (uint32_t r = 0; r < h->nranks; r++)
+		any = any || l->parts[r].copied || l->parts[r].shared;
+	return any;
+}
+
+static void finished(struct head *h, const struct error *err)
 {
 	struct levels *l = &h->levels;
-	struct error err = {HALE_OK, ""};
-	bool any = false, copied;
-	int level;
+	bool any = anything(h), copied;
+	int level = err->code == HALE_OK ? store_level(&l->manifest) : 1;
 
-	/* what is there the next head has learnt from the nodes */
 	if (takeover_check(h)) {
 		forget(l);
 		return;
 	}
-	for (uint32_t r = 0; r < h->nranks; r++)
-		any = any || l->parts[r].copied || l->parts[r].shared;
-	take_over(h);
-	level = store_level(&l->manifest);
-	if (any &&
-	    store_rewrite(h->store.job_folder, h->store.sync, &l->manifest, &err) != HALE_OK) {
-		level = 1;
-		snprintf(l->why, sizeof(l->why), "%s", err.text);
-	}
+	if (err->code != HALE_OK)
+		snprintf(l->why, sizeof(l->why), "%s", err->text);
 	copied = any && level > 1 && !l->why[0];
 	if (any || l->why[0] || l->answer)
 		tell(h, level, copied);
 	forget(l);
 	succession_save(h);
 	levels_prune(h);
+}
+
+static hale_status_t rewrite(struct head *h, struct error *err)
+{
+	return store_rewrite(h->store.job_folder, h->store.sync, &h->levels.manifest, err);
+}
+
+/* By a child, as in checkpoint_write.c: the disk may stand still. What went wrong it says there. */
+static bool begin_rewrite(struct head *h)
+{
+	struct levels *l = &h->levels;
+	pid_t head = getpid();
+
+	if (!h->ckpt.verdict)
+		return false;
+	error_set(&h->ckpt.verdict[1], HALE_ERR_SYSTEM,
+		  "the process that writes its manifest was ended");
+	l->writer = fork();
+	if (l->writer == 0) {
+		struct error err = {HALE_OK, ""};
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != head)
+			_exit(1);
+		err.code = rewrite(h, &err);
+		h->ckpt.verdict[1] = err;
+		_exit(0);
+	}
+	if (l->writer < 0)
+		l->writer = 0;
+	return l->writer > 0;
+}
+
+/* Every answer is there, or will not come. */
+static void finish(struct head *h)
+{
+	struct error err = {HALE_OK, ""};
+
+	/* what is there the next head has learnt from the nodes */
+	if (takeover_check(h)) {
+		forget(&h->levels);
+		return;
+	}
+	take_over(h);
+	if (anything(h)) {
+		if (begin_rewrite(h))
+			return;
+		err.code = rewrite(h, &err);
+	}
+	finished(h, &err);
+}
+
+static void settled(struct head *h)
+{
+	struct error err = h->ckpt.verdict[1];
+
+	h->levels.writer = 0;
+	finished(h, &err);
+	levels_next(h);
+}
+
+bool levels_child(struct head *h, pid_t pid)
+{
+	if (h->levels.writer == 0 || pid != h->levels.writer)
+		return false;
+	settled(h);
+	return true;
+}
+
+void levels_settle(struct head *h)
+{
+	pid_t pid = h->levels.writer;
+
+	if (pid == 0)
+		return;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	settled(h);
 }
 
 static void failed(struct head *h, uint32_t node, const struct message *m, const char *why)
@@ -461,7 +544,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 			 m->text);
 		failed(h, n->index, m, why);
 	}
-	if (l->outstanding == 0) {
+	if (l->outstanding == 0 && l->writer == 0) {
 		finish(h);
 		levels_next(h);
 	}
@@ -472,6 +555,7 @@ void levels_node_lost(struct head *h, const struct node *n)
 {
 	struct levels *l = &h->levels;
 
+	levels_settle(h);
 	levels_fetch_answer(h, n, NULL);
 	say_alone(h);
 	if (l->id == 0)
@@ -485,7 +569,7 @@ void levels_node_lost(struct head *h, const struct node *n)
 		k->copying = k->sharing = false;
 		failed(h, n->index, NULL, "it was lost while it copied its images");
 	}
-	if (l->outstanding == 0) {
+	if (l->outstanding == 0 && l->writer == 0) {
 		finish(h);
 		levels_next(h);
 	}

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "base/error.h"
 #include "base/json.h"
 #include "job/copier.h"
@@ -51,6 +52,7 @@ struct levels {
 	struct store_manifest manifest;
 	struct level_part *parts; /* [nranks] */
 	double began;
+	pid_t writer;		 /* a child writes its manifest again, and syncs; 0: none */
 	char why[480];		 /* the first failure of this one */
 	uint64_t failure, said;	 /* what kind it is, of which nodes; the last that was told */
 	struct level_held *held; /* only while a new head finds its way (levels_inherit.c) */
@@ -99,6 +101,9 @@ void levels_inherit(struct head *h, const struct json_value *doc);
 /* A node says COPIED or COPIES_HELD. */
 void levels_copied(struct head *h, const struct node *n, const struct message *m);
 void levels_node_lost(struct head *h, const struct node *n);
+bool levels_child(struct head *h, pid_t pid); /* false: another one's */
+/* Waits for the child that writes a manifest, if there is one. */
+void levels_settle(struct head *h);
 
 /* ---- going back ---- */
 

@@ -76,8 +76,10 @@ hale_status_t levels_available(struct head *h, const char *job_folder, uint32_t 
 {
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t count;
-	hale_status_t status = store_chain(job_folder, id, chain, &count, err);
+	hale_status_t status;
 
+	levels_settle(h);
+	status = store_chain(job_folder, id, chain, &count, err);
 	for (size_t i = 0; status == HALE_OK && i < count; i++) {
 		struct store_manifest m;
 		char path[PATH_MAX];

@@ -65,6 +65,10 @@ void takeover_superseded(void *head, uint32_t epoch)
 	h->state = HEAD_ENDED;
 	h->exit_decided = true;
 	h->exit_status = EXIT_SUPERSEDED;
+	if (h->ckpt.committer > 0)
+		kill(h->ckpt.committer, SIGKILL);
+	if (h->levels.writer > 0)
+		kill(h->levels.writer, SIGKILL);
 	h->ckpt.phase = CKPT_IDLE; /* what is half written is for the new one to remove */
 	crew_abandon(&h->crew);
 	loop_stop(&h->loop);
