@@ -87,7 +87,7 @@ def a_round_of_copies_is_finished_by_the_next_head(s):
 @test
 def copies_that_no_head_has_written_down_are_found_when_a_node_is_lost_with_the_head(s):
     for node, more in (("node0", []), ("node0", ["--incremental"])):
-        one = start(s, *LOCAL, *NO_SHARED, "--ckpt-every", "1s", *more)
+        one = start(s, *LOCAL, *NO_SHARED, "--ckpt-every", "3s", *more)
         one.until(lambda: copied(s), "a checkpoint is copied")
         slow = copiers(s, one, node)
         stop(slow)

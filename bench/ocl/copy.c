@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program gets that copies between its own memory and the device's: the measure of a restore.
- * copy MIB: "write GB/s", "read GB/s" by blocking calls, the best of five; ordinary memory. */
+/* What a program gets that copies between its own memory and the device's: the measure of a
+ * restore. copy MIB: "write GB/s", "read GB/s" by blocking calls, the best of five; ordinary
+ * memory. */
 #include "ocl.h"
 #include <string.h>
 

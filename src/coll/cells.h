@@ -298,7 +298,7 @@ void cells_home_vacate(struct coll_home *h);
 /* The memory of a home's occupant; only when nobody needs its deposits any more. */
 void cells_home_free(struct coll_home *h);
 
-/* ---- cells_bcast.c, cells_move.c, cells_reduce.c: the operations; arguments as in coll.h, n > 1 ---- */
+/* ---- cells_bcast.c, cells_move.c, cells_reduce.c: arguments as in coll.h, n > 1 ---- */
 enum { COLL_INLINE_DEFAULT = 16384 };
 extern size_t coll_inline_max; /* larger payloads are read from their owner's memory;
 				* HALE_COLL_INLINE, at most COLL_CELL_RING / 2 */

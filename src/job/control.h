@@ -24,7 +24,8 @@ enum { CONTROL_REQUEST_MAX = 4096 };
 /* Names of this user's running jobs; malloc'ed array of JOB_ID_MAX names. */
 size_t control_jobs(char (**jobs)[JOB_ID_MAX]);
 
-/* Connects to a job; -1 with errno when nobody is there (EPERM: only another user, who isn't asked).
+/* Connects to a job; -1 with errno when nobody is there (EPERM: only another user, who isn't
+ * asked).
  */
 int control_connect(const char *job);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Steps as those of steps.c, of a program whose memory is full of a text that nobody else is to read.
+/* Steps as those of steps.c, of a program whose memory is full of a text that nobody else is to
+ * read.
  *
  * secretive MIB [MS]     until the file "stop" exists
  */
