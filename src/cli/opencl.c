@@ -155,7 +155,7 @@ static void put_into(const char *report, const struct sums *s)
 }
 
 /* Removes the folder, too. */
-static void gather(const char *dir, const char *report)
+static void gather(const char *dir, const char *report, int exit_status)
 {
 	struct sums s = {0};
 	DIR *d = opendir(dir);
@@ -173,7 +173,7 @@ static void gather(const char *dir, const char *report)
 	rmdir(dir);
 	if (report && strncmp(report, "/dev/", 5) != 0)
 		put_into(report, &s);
-	if (s.processes == 0)
+	if (s.processes == 0 && exit_status == 0)
 		log_warn(
 		    "--opencl: no process of the job used OpenCL through the layer: either there "
 		    "is none that uses OpenCL, or it brings an OpenCL loader of its own that "
@@ -267,7 +267,7 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 	}
 	setenv("HALE_OPENCL_REPORTS", dir, 1);
 	status = run(o);
-	gather(dir, o->report);
+	gather(dir, o->report, status);
 	return status;
 }
 
