@@ -10,12 +10,19 @@ static size_t piece_at(const struct coll_large *large, size_t i)
 }
 
 /* Every other time from the end on: there the buffers were touched last, and what of them is left
- * in the caches is used before it goes. */
+ * in the caches is used before it goes. Not if the piece there is so small that it lies where the
+ * first one has what the readers have to know of all. */
+static bool next_backward(const struct coll_home *h, size_t bytes)
+{
+	size_t last = bytes % COLL_PIECE;
+	return !h->backward && (last == 0 || last > COLL_HEADER_SMALL);
+}
+
 static void give_pieces(struct coll_home *h, struct coll_block b, struct coll_large large)
 {
 	struct way_clock clock = {.runs = large.order.measure};
 	size_t given = 0, pieces = 0;
-	large.backward = h->backward = !h->backward;
+	large.backward = h->backward = next_backward(h, large.bytes);
 	do {
 		uint64_t k = cells_begin(h);
 		size_t at = piece_at(&large, pieces++);

@@ -22,7 +22,7 @@
 #include "coll/join.h"
 #include "coll/schedule.h"
 
-enum { RANKS = 3, CONTEXT = 2, LARGE = 15000, TRIES = 20000, AGREEMENTS = 8 };
+enum { RANKS = 3, CONTEXT = 2, LARGE = 15000, MOST = 40000, TRIES = 20000, AGREEMENTS = 8 };
 
 /* What the test and its ranks tell each other. */
 static struct control {
@@ -252,7 +252,7 @@ static void barrier(void)
 
 static void bcast(int root, int round, size_t count)
 {
-	static int buf[LARGE];
+	static int buf[MOST];
 	for (size_t i = 0; i < count; i++)
 		buf[i] = me == root ? round + (int)i : -1;
 	struct coll_args a = {.kind = COLL_BCAST,
@@ -506,6 +506,28 @@ static void members_inside_a_large_operation_publish_again(void **state)
 	}
 }
 
+/* ---- broadcasts in pieces whose last one is short, from either end ---- */
+
+static void ends_of_pieces(void)
+{
+	for (size_t bytes = COLL_PIECE; bytes <= 2 * COLL_PIECE; bytes += COLL_PIECE)
+		for (size_t more = 0; more <= COLL_HEADER_SMALL + 8; more += sizeof(int))
+			for (int i = 0; i < 4 * RANKS; i++)
+				bcast(i % RANKS, i, (bytes + more) / sizeof(int));
+	sum(1, 10);
+}
+
+static void last_pieces_may_be_short(void **state)
+{
+	(void)state;
+	for (way_t way = 0; way < WAYS; way++) {
+		way_forced = (int)way;
+		start(ends_of_pieces);
+		finish();
+	}
+	way_forced = -1;
+}
+
 /* ---- many, at random moments ---- */
 
 static void mixture(void)
@@ -564,6 +586,7 @@ int main(void)
 	    cmocka_unit_test(a_result_is_kept_for_who_has_not_seen_it),
 	    cmocka_unit_test(deposits_of_a_root_that_ran_ahead_are_kept),
 	    cmocka_unit_test(members_inside_a_large_operation_publish_again),
+	    cmocka_unit_test(last_pieces_may_be_short),
 	    cmocka_unit_test(restores_at_random_moments),
 	    cmocka_unit_test(restores_among_single_copies),
 	};

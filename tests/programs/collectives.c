@@ -491,15 +491,28 @@ static int call_reduction(struct job *j, MPI_Request *req)
 	}
 }
 
+/* About a power of two in bytes: there payloads go another way, or in one piece more. */
+static int edge_count(int most)
+{
+	static const int size[] = {UNIT * sizeof(int), 4, 8, 16, 24};
+	int n = (4096 << below(8)) / size[below(5)] + below(5);
+	return n < most ? n : most;
+}
+
 static int some_count(int most)
 {
-	switch (below(8)) {
+	switch (below(16)) {
 	case 0:
-		return 0;
 	case 1:
-		return below(5000 < most ? 5000 : most) + 1;
+		return 0;
 	case 2:
+	case 3:
+		return below(5000 < most ? 5000 : most) + 1;
+	case 4:
+	case 5:
 		return below(most) + 1;
+	case 6:
+		return edge_count(most);
 	default:
 		return below(12) + 1;
 	}
