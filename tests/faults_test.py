@@ -182,19 +182,19 @@ def images_of(path):
 
 
 def two_checkpoints(s):
-    """A stopped job with two checkpoints: their paths, the older first."""
+    """A stopped job of 120 steps with two checkpoints: their paths, the older first, and a step between."""
     exe = s.compile("steps")
-    job = s.hale_start(2, exe, "60", "20", "2", options=["--keep", "2"])
+    job = s.hale_start(2, exe, "120", "20", "2", options=["--keep", "2"])
     job.until_output("rank 0 step 5 ")
     older = job.checkpoint()
-    job.until_output("rank 0 step 20 ")
+    between = 5 + int(re.findall(r"^rank 0 step (\d+) ", job.out(), re.M)[-1])  # on a busy machine any
+    job.until_output(f"rank 0 step {between + 5} ")
     newer = job.checkpoint()
-    job.until_output("rank 0 step 25 ")
     job.kill()
     job.p.wait()
     s.until_nothing_runs()
     expect(older != newer and os.path.exists(older), "two checkpoints")
-    return older, newer
+    return older, newer, between
 
 
 def damage_truncate(path):
@@ -215,7 +215,7 @@ def damage_remove(path):
 
 
 def the_one_before_serves(s, damage, *words):
-    older, newer = two_checkpoints(s)
+    older, newer, between = two_checkpoints(s)
     image = images_of(newer)[0]
     damage(image)
     r = s.hale("restart", newer)
@@ -228,8 +228,8 @@ def the_one_before_serves(s, damage, *words):
         r = s.hale("restart", older)
     expect(r.status == 0, r)
     first = int(re.findall(r"^rank 0 step (\d+) ", r.out, re.M)[0])
-    expect(first < 20, f"continued from step {first}: not the older one", r)
-    expect("rank 0 step 59 " in r.out, r)
+    expect(first < between, f"continued from step {first}: not the older one", r)
+    expect("rank 0 step 119 " in r.out, r)
 
 
 @test

@@ -26,6 +26,7 @@ void ocl_map_begin(struct domain *d, struct entry *e)
 	r->flags = e->flags;
 	r->op = e->op;
 	r->generation = d->generation;
+	r->number = e->number;
 	memcpy(r->a, e->a, sizeof(r->a));
 	memcpy(r->region, e->region, sizeof(r->region));
 	r->span = e->region[0];

@@ -264,6 +264,7 @@ struct map {
 	cl_map_flags flags;
 	ocl_op_t op; /* OP_MAP, OP_MAP_IMAGE, OP_SVM_MAP */
 	uint32_t generation;
+	uint64_t number; /* of the command in the log */
 	size_t a[3], region[3], pitch[2], span;
 	void *kept; /* what the program wrote, while memory is being restored */
 };

@@ -141,10 +141,20 @@ static bool is_written(const struct map *r)
 	return r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
 }
 
+/* Until the program has been told that it is there it can't have written; what is there now may be
+ * wrong, and is made anew. */
+static bool is_told(const struct domain *d, const struct map *r)
+{
+	for (const struct entry *e = d->first; e; e = e->next)
+		if (e->number == r->number)
+			return e->checked;
+	return true; /* before the last checkpoint */
+}
+
 static void keep_mappings(struct domain *d)
 {
 	for (struct map *r = d->maps; r; r = r->next) {
-		if (!is_written(r) || !(r->kept = malloc(r->span ? r->span : 1)))
+		if (!is_written(r) || !is_told(d, r) || !(r->kept = malloc(r->span ? r->span : 1)))
 			continue;
 		memcpy(r->kept, r->ptr, r->span);
 	}

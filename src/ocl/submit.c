@@ -387,6 +387,18 @@ static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool t
 	return status;
 }
 
+/* What the program wrote into a mapping that it ends now, where the mapping is the memory itself: a
+ * recovery has put there what was before. */
+static void write_again(struct domain *d, const struct entry *e)
+{
+	void *owned = NULL;
+	const void *data = e->data.size > 0 ? ocl_log_data(d, e, &owned) : NULL;
+
+	if (data)
+		memcpy(e->host, data, e->data.size);
+	free(owned);
+}
+
 /* Issues e, on another device when that of q turns out to be lost. */
 static cl_int issue_somewhere(struct domain *d, struct queue *q, struct entry *e, bool need_event,
 			      cl_uint waits, const cl_event *wait, cl_event *own, void **map)
@@ -406,6 +418,8 @@ static cl_int issue_somewhere(struct domain *d, struct queue *q, struct entry *e
 		status = ocl_epoch_failed(d, q, status, moves);
 		if (status != CL_SUCCESS)
 			return status;
+		if ((e->op == OP_UNMAP || e->op == OP_SVM_UNMAP) && e->host_span > 0)
+			write_again(d, e);
 		if (e->op == OP_UNMAP && e->host_span > 0)
 			ocl_map_moved(e);
 	}

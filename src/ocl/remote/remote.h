@@ -261,7 +261,8 @@ bool svm_agreed(const struct wire *w, char *why, size_t size);
 /* The allocation that p points into, or NULL. */
 struct stub *svm_at(const void *p);
 enum { SVM_ALIGN_MAX = 128 }; /* of the largest type, long16 */
-bool svm_is_offered(const struct stub *device);
+/* CL_INVALID_OPERATION: the device has none; CL_DEVICE_NOT_AVAILABLE: the server has ended. */
+cl_int svm_offer(const struct stub *device);
 bool svm_is_offered_in(const struct stub *context);
 void *svm_function(const char *name);
 /* kernels.c; p is known to be right */

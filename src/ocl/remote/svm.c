@@ -229,19 +229,21 @@ static void remove_from_list(struct stub *s)
 		madvise(svm.base + from, to - from, MADV_REMOVE);
 }
 
-bool svm_is_offered(const struct stub *d)
+cl_int svm_offer(const struct stub *d)
 {
 	cl_device_svm_capabilities all = 0;
+	cl_int status =
+	    remote_info(ABOUT_DEVICE, d, 0, CL_DEVICE_SVM_CAPABILITIES, sizeof(all), &all, NULL);
 
-	return remote_info(ABOUT_DEVICE, d, 0, CL_DEVICE_SVM_CAPABILITIES, sizeof(all), &all,
-			   NULL) == CL_SUCCESS &&
-	       all != 0;
+	if (status == CL_DEVICE_NOT_AVAILABLE) /* nobody is there to say */
+		return status;
+	return status == CL_SUCCESS && all != 0 ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
 bool svm_is_offered_in(const struct stub *context)
 {
 	for (uint32_t i = 0; i < context->device_count; i++)
-		if (svm_is_offered(context->devices[i]))
+		if (svm_offer(context->devices[i]) == CL_SUCCESS)
 			return true;
 	return false;
 }

@@ -23,7 +23,7 @@ static cl_int queue_for(cl_command_queue queue, struct stub **q)
 	*q = stub_of(queue, STUB_QUEUE);
 	if (!*q)
 		return CL_INVALID_COMMAND_QUEUE;
-	return svm_is_offered((*q)->parent) ? CL_SUCCESS : CL_INVALID_OPERATION;
+	return svm_offer((*q)->parent);
 }
 
 /* As queue_for where s, which is in the queue's context, shows it. */
