@@ -161,9 +161,9 @@ def what_waits_for_the_program_is_no_time_for_a_checkpoint(s):
 @test
 def a_runtime_that_ends_is_replaced(s):
     solver, recorded = opencl(s, "ocl_solver"), opencl(s, "ocl_recorded")
-    svm = [opencl(s, "ocl_svm"), "steps", "400"]
+    svm = [opencl(s, "ocl_svm"), "steps", "1000"]
     chance = random.Random(SEED)
-    for argv in [[solver, "3000"], [solver, "-q", "2", "-o", "3000"], [solver, "-m", "3000"], [recorded, "out", "1000"],
+    for argv in [[solver, "3000"], [solver, "-q", "2", "-o", "3000"], [solver, "-m", "3000"], [recorded, "out", "4000"],
                  *[svm] * 6]:
         alone = s.run(*argv)
         job = run_opencl(s, *argv, HALE_OPENCL="check=none ckpt=epochs:20")
@@ -180,9 +180,9 @@ def a_runtime_that_ends_is_replaced(s):
 @test
 def callbacks_are_called_once_when_the_runtime_ends(s):
     exe = opencl(s, "ocl_misc")
-    alone = s.run(exe, "once", "4000")
+    alone = s.run(exe, "once", "12000")
     expect(alone.status == 0 and alone.out.endswith("failed 0, destructors 1\n"), alone)
-    job = run_opencl(s, exe, "once", "4000", HALE_OPENCL="check=none ckpt=epochs:20")
+    job = run_opencl(s, exe, "once", "12000", HALE_OPENCL="check=none ckpt=epochs:20")
     job.until_output(r"^300$")
     os.kill(server_of(job.ranks(1)[0]), signal.SIGKILL)
     r = job.wait()
