@@ -38,7 +38,8 @@ static void streams_of(pid_t pid, struct file_identity stream[3])
 	}
 }
 
-hale_status_t image_check(pid_t pid, const int *own, size_t own_count, struct error *err)
+hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
+			  bool (*passed)(const char *link), struct error *err)
 {
 	struct arena arena;
 	char proc[32], exe[64];
@@ -58,6 +59,7 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count, struct er
 			     .other = true,
 			     .own = own,
 			     .own_count = own_count,
+			     .passed = passed,
 			     .save_max = capture_save_max()};
 	streams_of(pid, t.stream);
 	rc = fd_table_scan(&t, err);

@@ -270,7 +270,8 @@ hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
 				 t->proc);
 	hale_status_t rc = HALE_OK;
 	for (int fd; rc == HALE_OK && (fd = fd_dir_next(&dir)) >= 0;)
-		if (!fd_table_is_own(t, fd) && probe_fill(t, t->probe, fd))
+		if (!fd_table_is_own(t, fd) && probe_fill(t, t->probe, fd) &&
+		    !(t->passed && t->passed(t->probe->link)))
 			rc = scan_one(t, err);
 	fd_dir_close(&dir);
 	return rc;

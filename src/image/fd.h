@@ -35,6 +35,7 @@ struct fd_table {
 	bool other;
 	const int *own;
 	size_t own_count;
+	bool (*passed)(const char *link); /* also ours: by what the descriptor is; or NULL */
 	struct file_identity stream[3];
 	uint64_t save_max;    /* bytes of one file that are saved */
 	struct list records;  /* struct fd_record */

@@ -427,6 +427,11 @@ static void a_full_disk_leaves_no_image(void **state)
 
 /* ---- what can't be captured ---- */
 
+static bool is_socket(const char *link)
+{
+	return !strncmp(link, "socket:", 7);
+}
+
 static void sockets_are_refused_by_number_and_name(void **state)
 {
 	struct error err = {HALE_OK, ""};
@@ -448,13 +453,14 @@ static void sockets_are_refused_by_number_and_name(void **state)
 		if (fd == ready[1] || fd == quit[0])
 			low[n++] = fd;
 	int own[] = {low[0], low[1], 3, 77};
-	hale_status_t rc = image_check(pid, own, 3, &err);
+	hale_status_t rc = image_check(pid, own, 3, NULL, &err);
 	assert_int_equal(rc, HALE_ERR_UNSUPPORTED);
 	assert_non_null(strstr(err.text, "descriptor 77 (socket:["));
-	assert_int_equal(image_check(pid, own, 4, &err), HALE_OK);
+	assert_int_equal(image_check(pid, own, 4, NULL, &err), HALE_OK);
+	assert_int_equal(image_check(pid, own, 3, is_socket, &err), HALE_OK);
 	assert_int_equal(write(quit[1], "q", 1), 1);
 	waitpid(pid, NULL, 0);
-	assert_int_equal(image_check(pid, own, 4, &err), HALE_ERR_PROCESS);
+	assert_int_equal(image_check(pid, own, 4, NULL, &err), HALE_ERR_PROCESS);
 	close(ready[0]);
 	close(ready[1]);
 	close(quit[0]);

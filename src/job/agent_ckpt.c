@@ -9,7 +9,6 @@
 #include "base/base.h"
 #include "image/image.h"
 #include "job/agent_private.h"
-#include "job/own_fds.h"
 
 #define LOOK_FIRST_SECONDS 0.25
 #define LOOK_SECONDS	   0.5
@@ -32,20 +31,38 @@ static uint64_t resident_bytes(pid_t pid)
 	return (uint64_t)(resident > shared ? resident - shared : 0) * HALE_PAGE;
 }
 
+/* What the network channel opens and closes at any time: connections, what event loops are made of,
+ * and a socket for a moment by whoever wakes a sleeper (mailbox_ring). */
+static bool of_the_network(const char *link)
+{
+	static const char *const begins[] = {"socket:",
+					     "anon_inode:[eventpoll]",
+					     "anon_inode:[eventfd]",
+					     "anon_inode:[timerfd]",
+					     "anon_inode:[infinibandevent]",
+					     "/dev/infiniband/"};
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (!strncmp(link, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
 enum { CHECKS = 3 };
 
+/* Of a rank that has connections to other nodes every socket passes, the program's too: it closes
+ * its own before its image is taken, and looks itself at what is left then. */
 static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
 {
 	const struct mailbox *m = agent_mailbox(a, rank);
 	struct error why;
 	hale_status_t status = HALE_ERR_UNSUPPORTED;
 
-	/* the network channel may open a socket between the two looks, and close it again */
+	/* it may show other descriptors, or open its channel, after we read its mailbox */
 	for (int i = 0; i < CHECKS && status == HALE_ERR_UNSUPPORTED; i++) {
-		size_t count;
-		int *own = own_fds(a->ranks[rank].member, m, &count);
-		status = image_check(a->ranks[rank].member, own, count, &why);
-		free(own);
+		int own[MAILBOX_OWN_FDS];
+		memcpy(own, m->own_fd, sizeof(own));
+		status = image_check(a->ranks[rank].member, own, MAILBOX_OWN_FDS,
+				     atomic_load(&m->net_open) ? of_the_network : NULL, &why);
 	}
 	if (status == HALE_OK)
 		return HALE_OK;
