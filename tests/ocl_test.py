@@ -272,6 +272,7 @@ def wrong_parameters_give_the_same_errors(s):
 # alone: which call, which argument, why.
 STRICTER = [
     (r"clGetDeviceInfo argument 1 \S+ way 50 ", "fewer extensions"),
+    (r"clCreateBuffer(WithProperties)? argument [23] n64 way 7 ", "memory that isn't there: PoCL finds out when it's used"),
     (r"clCreateImage(WithProperties)? argument [34] E way 10 ", "an image of a queue: PoCL looks at the image's support first"),
     (r"clSVMAlloc argument 1 ", "coarse-grained memory only, and unknown flags are wrong"),
     (r"clEnqueueSVM\w+ argument \d [hl]Y |clSetKernelArgSVMPointer argument 2 ", "any pointer is PoCL's shared virtual memory"),
