@@ -10,24 +10,10 @@ static bool opt(unsigned bit)
 	return ocl.set.opt & bit;
 }
 
-static bool is_content(const struct object *o)
-{
-	const struct mem *m = (const struct mem *)o;
-
-	return (o->kind == OCL_MEM || o->kind == OCL_SVM) && m->root == m && m->chunk_count > 0;
-}
-
 static bool is_scratch(const struct mem *m)
 {
 	return m->scratch && opt(OCL_OPT_SB);
 }
-
-/* NOLINTBEGIN(bugprone-macro-parentheses): m is a name */
-#define EACH_CONTENT(d, m)                                                                         \
-	(struct object *o_ = (d)->objects.next; o_ != &(d)->objects;                               \
-	 o_ = o_->next) for (struct mem *m = is_content(o_) ? (struct mem *)o_ : NULL; m;          \
-			     m = NULL)
-/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The program still has it, or a part of it. */
 static bool is_alive(const struct domain *d, const struct mem *m)
@@ -203,8 +189,8 @@ static bool consolidate_entry(struct domain *d, struct entry *e)
 	const char *data;
 	bool good = false;
 
-	if (!m || (e->op != OP_WRITE && e->op != OP_WRITE_RECT && e->op != OP_INIT) ||
-	    !consolidates(m) || is_scratch(m) || !is_alive(d, m))
+	if (!m || !ocl_entry_consolidates(e) || !consolidates(m) || is_scratch(m) ||
+	    !is_alive(d, m))
 		return true;
 	data = ocl_log_data(d, e, &owned);
 	if (!data || !has_place(d, m))
@@ -223,7 +209,7 @@ static bool consolidate(struct domain *d)
 	double start = clock_seconds();
 	bool good = true;
 
-	for (struct entry *e = d->first; e && good; e = e->next)
+	for (struct entry *e = d->has_writes ? d->first : NULL; e && good; e = e->next)
 		good = consolidate_entry(d, e);
 	for
 		EACH_CONTENT(d, m)
@@ -253,14 +239,14 @@ static bool is_to_save(const struct mem *m)
 
 static bool save_all(struct domain *d)
 {
-	bool good = ocl_svm_show(d, false, is_to_save);
+	bool good = ocl_content_show(d, false, is_to_save);
 
 	d->checkpoint_bytes = 0;
 	for
 		EACH_CONTENT(d, m)
 	if (good && is_to_save(m))
 		good = save_object(d, m);
-	return ocl_svm_hide(d) && good;
+	return ocl_content_hide(d) && good;
 }
 
 static void discard(struct domain *d)
@@ -363,13 +349,13 @@ static bool is_saved(const struct mem *m)
 bool ocl_checkpoint_restore(struct domain *d)
 {
 	double start = clock_seconds();
-	bool good = ocl_svm_show(d, true, is_saved);
+	bool good = ocl_content_show(d, true, is_saved);
 
 	for
 		EACH_CONTENT(d, m)
 	if (good && m->saved)
 		good = ocl_copy_in(d, m, load_chunk, d);
-	good = ocl_svm_hide(d) && good;
+	good = ocl_content_hide(d) && good;
 	ocl.report.restore += clock_seconds() - start;
 	return good;
 }

@@ -101,9 +101,12 @@ static bool through_map(struct mem *m, const bool *want, cl_command_queue q, boo
 				    : CL_MAP_WRITE_INVALIDATE_REGION;
 	cl_int status;
 	bool good;
-	char *p = NEXT->clEnqueueMapBuffer(q, OBJ(m)->real, CL_TRUE, flags, 0, m->size, 0, NULL,
-					   NULL, &status);
+	char *p;
 
+	if (m->shown)
+		return visit_all(m, want, m->shown, visit, arg);
+	p = NEXT->clEnqueueMapBuffer(q, OBJ(m)->real, CL_TRUE, flags, 0, m->size, 0, NULL, NULL,
+				     &status);
 	if (status != CL_SUCCESS)
 		return false;
 	good = visit_all(m, want, p, visit, arg);
@@ -144,39 +147,62 @@ static bool beside_mapping(struct mem *m, const bool *want, cl_command_queue q, 
 	return good;
 }
 
-bool ocl_svm_show(struct domain *d, bool in, bool (*which)(const struct mem *))
+static bool show(struct domain *d, struct mem *m, cl_command_queue q, bool shared, bool in)
+{
+	cl_int status;
+
+	if (OBJ(m)->kind == OCL_SVM) {
+		if (m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER || is_mapped(d, m))
+			return true;
+		status = NEXT->clEnqueueSVMMap(q, CL_FALSE, in ? CL_MAP_WRITE : CL_MAP_READ,
+					       OBJ(m)->handle, m->size, 0, NULL, NULL);
+		m->shown = status == CL_SUCCESS ? OBJ(m)->handle : NULL;
+		return status == CL_SUCCESS;
+	}
+	if (!shared || m->type != CL_MEM_OBJECT_BUFFER)
+		return true;
+	m->shown = NEXT->clEnqueueMapBuffer(q, OBJ(m)->real, CL_FALSE,
+					    in ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ, 0,
+					    m->size, 0, NULL, NULL, &status);
+	return status == CL_SUCCESS;
+}
+
+static cl_int hide(struct mem *m, cl_command_queue q)
+{
+	void *p = m->shown;
+
+	m->shown = NULL;
+	if (OBJ(m)->kind == OCL_SVM)
+		return NEXT->clEnqueueSVMUnmap(q, p, 0, NULL, NULL);
+	return NEXT->clEnqueueUnmapMemObject(q, OBJ(m)->real, p, 0, NULL, NULL);
+}
+
+bool ocl_content_show(struct domain *d, bool in, bool (*which)(const struct mem *))
 {
 	struct queue *any = ocl_any_queue(d);
 	cl_command_queue q = any ? ocl_own_queue(d, any->device) : NULL;
-	bool good = q != NULL, some = false;
+	bool good = q != NULL, some = false, shared = q && shares_memory(any->device);
 
-	for (uint32_t i = 0; good && i < d->svm_count; i++) {
-		struct mem *m = d->svm[i];
-
-		if (m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER || !which(m) || is_mapped(d, m))
-			continue;
-		good = NEXT->clEnqueueSVMMap(q, CL_FALSE, in ? CL_MAP_WRITE : CL_MAP_READ,
-					     OBJ(m)->handle, m->size, 0, NULL, NULL) == CL_SUCCESS;
-		m->shown = some = good;
+	for
+		EACH_CONTENT(d, m)
+	if (good && which(m)) {
+		good = show(d, m, q, shared, in);
+		some |= m->shown != NULL;
 	}
 	return good && (!some || NEXT->clFinish(q) == CL_SUCCESS);
 }
 
-bool ocl_svm_hide(struct domain *d)
+bool ocl_content_hide(struct domain *d)
 {
 	struct queue *any = ocl_any_queue(d);
 	cl_command_queue q = any ? ocl_own_queue(d, any->device) : NULL;
 	bool good = true, some = false;
 
-	for (uint32_t i = 0; i < d->svm_count; i++) {
-		struct mem *m = d->svm[i];
-
-		if (!m->shown)
-			continue;
-		m->shown = false;
+	for
+		EACH_CONTENT(d, m)
+	if (m->shown) {
 		some = true;
-		good &=
-		    q && NEXT->clEnqueueSVMUnmap(q, OBJ(m)->handle, 0, NULL, NULL) == CL_SUCCESS;
+		good &= q && hide(m, q) == CL_SUCCESS;
 	}
 	return good && (!some || NEXT->clFinish(q) == CL_SUCCESS);
 }

@@ -211,7 +211,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyImage(cl_command_queue q, cl_mem src, cl_m
 	struct entry *e = ocl_entry_between(OP_COPY_IMAGE, src, dst);
 
 	if (!RECT_COMPLETE(src_origin, dst_origin, region)) {
-		free(e);
+		ocl_entry_discard(e);
 		return NEXT->clEnqueueCopyImage(ocl_real(q, OCL_QUEUE), ocl_real(src, OCL_MEM),
 						ocl_real(dst, OCL_MEM), src_origin, dst_origin,
 						region, waits, wait, event);
@@ -231,7 +231,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyImageToBuffer(cl_command_queue q, cl_mem s
 	struct entry *e = ocl_entry_between(OP_COPY_IMAGE_TO_BUFFER, src, dst);
 
 	if (!origin || !region) {
-		free(e);
+		ocl_entry_discard(e);
 		return NEXT->clEnqueueCopyImageToBuffer(
 		    ocl_real(q, OCL_QUEUE), ocl_real(src, OCL_MEM), ocl_real(dst, OCL_MEM), origin,
 		    region, offset, waits, wait, event);
@@ -251,7 +251,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyBufferToImage(cl_command_queue q, cl_mem s
 	struct entry *e = ocl_entry_between(OP_COPY_BUFFER_TO_IMAGE, src, dst);
 
 	if (!origin || !region) {
-		free(e);
+		ocl_entry_discard(e);
 		return NEXT->clEnqueueCopyBufferToImage(
 		    ocl_real(q, OCL_QUEUE), ocl_real(src, OCL_MEM), ocl_real(dst, OCL_MEM), offset,
 		    origin, region, waits, wait, event);

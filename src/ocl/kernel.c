@@ -370,11 +370,17 @@ static bool mark(struct mem *m, const struct arg *g)
 
 static bool add_used(struct entry *e, struct object *o, uint32_t *room)
 {
-	if (e->used_count == *room) {
-		uint32_t more = *room ? 2 * *room : 8;
-		struct object **used = realloc(e->used, more * sizeof(*used));
+	if (!e->used) {
+		e->used = e->few;
+		*room = ARRAY_LEN(e->few);
+	} else if (e->used_count == *room) {
+		uint32_t more = 2 * *room;
+		bool was_few = e->used == e->few;
+		struct object **used = realloc(was_few ? NULL : e->used, more * sizeof(*used));
 		if (!used)
 			return false;
+		if (was_few)
+			memcpy(used, e->few, sizeof(e->few));
 		e->used = used;
 		*room = more;
 	}

@@ -8,12 +8,35 @@
 /* Host data beyond this goes to the spill file. */
 static const uint64_t memory_max = 256ull << 20;
 
+/* Entries to be used again: a log has as many each time, and what malloc gives back to the system
+ * costs page faults. One lies ready, so that who needs it takes no lock. */
+static struct entry *spare; /* guarded by the lock */
+static struct entry *_Atomic ready;
+
+void ocl_entry_ready(void)
+{
+	struct entry *e = spare;
+
+	if (!e || atomic_load_explicit(&ready, memory_order_relaxed))
+		return;
+	spare = e->next;
+	atomic_store_explicit(&ready, e, memory_order_release);
+}
+
 struct entry *ocl_entry_new(ocl_op_t op)
 {
-	struct entry *e = calloc(1, sizeof(*e));
+	struct entry *e = atomic_exchange(&ready, NULL);
 
-	if (e)
-		e->op = op;
+	if (!e) {
+		ocl_lock();
+		e = spare;
+		spare = e ? e->next : NULL;
+		ocl_unlock();
+	}
+	if (!e && !(e = malloc(sizeof(*e))))
+		return NULL;
+	memset(e, 0, sizeof(*e));
+	e->op = op;
 	return e;
 }
 
@@ -28,13 +51,22 @@ struct entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst)
 	return e;
 }
 
+void ocl_entry_discard(struct entry *e)
+{
+	if (!e)
+		return;
+	ocl_lock();
+	ocl_entry_free(NULL, e);
+	ocl_unlock();
+}
+
 struct entry *ocl_entry_carry(struct entry *e, const void *data, size_t size)
 {
 	if (!e || !data)
 		return e;
 	e->data.memory = malloc(size ? size : 1);
 	if (!e->data.memory) {
-		free(e);
+		ocl_entry_discard(e);
 		return NULL;
 	}
 	memcpy(e->data.memory, data, size);
@@ -63,7 +95,8 @@ void ocl_entry_free(struct domain *d, struct entry *e)
 		NEXT->clReleaseEvent(e->own);
 	for (uint32_t i = 0; i < e->used_count; i++)
 		ocl_drop(e->used[i]);
-	free(e->used);
+	if (e->used != e->few)
+		free(e->used);
 	ocl_args_unref(e->args);
 	if (e->kernel)
 		ocl_drop(OBJ(e->kernel));
@@ -75,7 +108,8 @@ void ocl_entry_free(struct domain *d, struct entry *e)
 		ocl_drop(OBJ(e->recorded));
 	if (e->queue)
 		ocl_drop(OBJ(e->queue));
-	free(e);
+	e->next = spare;
+	spare = e;
 }
 
 void ocl_log_append(struct domain *d, struct entry *e)
@@ -86,6 +120,7 @@ void ocl_log_append(struct domain *d, struct entry *e)
 	d->entries++;
 	d->log_bytes += sizeof(*e) + e->used_count * sizeof(void *);
 	d->gates_used |= e->gates;
+	d->has_writes |= ocl_entry_consolidates(e);
 	ocl.report.commands++;
 }
 
@@ -105,6 +140,7 @@ void ocl_log_clear(struct domain *d)
 	d->first = NULL;
 	d->last = d->epoch_first = d->settled = &d->first;
 	d->entries = d->log_bytes = d->unchecked = d->uncaptured = 0;
+	d->has_writes = false;
 	ranges_clear(&d->reading);
 	d->gates_used = 0;
 	for (; e; e = next) {

@@ -85,7 +85,7 @@ struct mem {
 	bool told_read_only, scratch; /* by haleSetMemFlags */
 	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
 	bool saved;		      /* the checkpoint has all of it */
-	bool shown; /* shared virtual memory: the host may look at it, or write to it */
+	void *shown; /* where the host may look at it, or write to it; NULL: not mapped by us */
 	/* on file */
 	struct chunk *chunks;
 	size_t chunk_count, chunk_size;
@@ -254,6 +254,7 @@ struct entry {
 	void(CL_CALLBACK *native)(void *); /* data: its arguments, then where handles belong */
 	struct object **used; /* held: memory objects and samplers among the arguments */
 	uint32_t used_count;
+	struct object *few[4]; /* used, where it has room for them */
 };
 
 struct map {
@@ -291,7 +292,8 @@ struct domain { /* a context */
 	uint32_t svm_count, svm_room, fine_svm;
 	struct entry *first, **last, **epoch_first; /* the last: of the epoch that is open */
 	struct entry **settled;			    /* nothing before is unchecked or uncaptured */
-	bool dropped; /* epochs that changed only scratch objects, since the last checkpoint */
+	bool has_writes; /* the log: some whose data it has; else it has none */
+	bool dropped;	 /* epochs that changed only scratch objects, since the last checkpoint */
 	uint64_t entries, numbers;
 	uint64_t log_bytes;		/* of the entries */
 	uint64_t host_bytes, spilled;	/* host data in the log: in memory, in the file */
@@ -415,12 +417,21 @@ bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e);
 
 /* ---- log.c ---- */
 struct entry *ocl_entry_new(ocl_op_t op);
+/* With the lock: the next one will need none. */
+void ocl_entry_ready(void);
+/* The log has all that it writes. */
+static inline bool ocl_entry_consolidates(const struct entry *e)
+{
+	return e->op == OP_WRITE || e->op == OP_WRITE_RECT || e->op == OP_INIT;
+}
 /* From src to dst, either may be NULL. */
 struct entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst);
 /* e with a copy of small data: patterns, colours, arguments; data may be NULL. NULL, with e freed:
  * no memory. */
 struct entry *ocl_entry_carry(struct entry *e, const void *data, size_t size);
 void ocl_entry_free(struct domain *d, struct entry *e);
+/* One that was never submitted, or NULL; takes the lock. */
+void ocl_entry_discard(struct entry *e);
 void ocl_log_append(struct domain *d, struct entry *e);
 /* Drops all entries: they are part of a checkpoint, or nobody can see them any more. */
 void ocl_log_clear(struct domain *d);
@@ -536,14 +547,28 @@ void ocl_checkpoint_damage(struct domain *d);
 bool ocl_checkpoint_scrub(struct domain *d);
 void ocl_mem_layout(struct mem *m);
 
+static inline bool ocl_is_content(const struct object *o)
+{
+	const struct mem *m = (const struct mem *)o;
+
+	return (o->kind == OCL_MEM || o->kind == OCL_SVM) && m->root == m && m->chunk_count > 0;
+}
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): m is a name */
+#define EACH_CONTENT(d, m)                                                                         \
+	(struct object *o_ = (d)->objects.next; o_ != &(d)->objects;                               \
+	 o_ = o_->next) for (struct mem *m = ocl_is_content(o_) ? (struct mem *)o_ : NULL; m;      \
+			     m = NULL)
+/* NOLINTEND(bugprone-macro-parentheses) */
+
 /* Moves content between device and store, chunk by chunk. visit gets each chunk's bytes. */
 typedef bool (*ocl_chunk_fn)(void *arg, struct mem *m, size_t index, void *data, size_t size);
 /* want: by chunk, NULL for all. */
 bool ocl_copy_out(struct domain *d, struct mem *m, const bool *want, ocl_chunk_fn visit, void *arg);
-/* From ocl_svm_show on which() of the coarse-grained shared memory is mapped, by one wait for all
- * of it; ocl_svm_hide waits once until it no longer is. */
-bool ocl_svm_show(struct domain *d, bool in, bool (*which)(const struct mem *));
-bool ocl_svm_hide(struct domain *d);
+/* From ocl_content_show on which() of the memory that host and device share, and of coarse-grained
+ * SVM, is mapped, by one wait for all of it; ocl_content_hide waits once until it no longer is. */
+bool ocl_content_show(struct domain *d, bool in, bool (*which)(const struct mem *));
+bool ocl_content_hide(struct domain *d);
 bool ocl_copy_in(struct domain *d, struct mem *m, ocl_chunk_fn visit, void *arg);
 cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device);
 struct queue *ocl_any_queue(struct domain *d);

@@ -59,7 +59,10 @@ static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, cons
 	cl_event *kept;
 	cl_uint n = 0;
 
-	*w = (struct waits){.count = count, .list = list};
+	w->count = count;
+	w->list = list;
+	w->gates = 0;
+	w->many = NULL;
 	kept = w->few;
 	if (!list || count == 0)
 		return;
@@ -484,6 +487,7 @@ cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uin
 		return pass_on(e, queue, blocking, waits, wait, event, map);
 	}
 	status = submit_known(d, q, e, blocking, waits, wait, event, map);
+	ocl_entry_ready();
 	ocl_unlock();
 	return status;
 }
