@@ -182,6 +182,38 @@ def hosts_are_read_and_refused_by_sentences(s):
 
 
 @test
+def odd_lists_of_hosts_are_read_as_they_are_meant(s):
+    def laid_out(wanted, *options):
+        job = s.hale_start(sum(wanted.values()), "sleep", "60",
+                           options=["--no-mpi", "--launcher", "exec %c", *options])
+        job.ranks(sum(wanted.values()))
+        got = {n: ranks for n, (_, ranks) in states(s, job).items()}
+        expect(got == wanted, options, got)
+        job.kill()
+
+    for text, wanted in (
+            (b"n1 slots=2\r\n\r\n# they\r\nn2 slots=2 # and\r\n\tn3\tslots=1", {"n1": 2, "n2": 2, "n3": 1}),
+            (b"\xef\xbb\xbfn1\nn2\n", {"n1": 2, "n2": 2}),
+            (b"n1\nn2\nn1\n", {"n1": 2, "n2": 1}),
+            (b"n1:3\n[fd00::1]:1\nuser@n2:1\n", {"n1": 3, "fd00::1": 1, "user@n2": 1}),
+            (b"fd00::1\n::1\n[fe80::1%eth0]\n", {"fd00::1": 1, "::1": 1, "fe80::1%eth0": 1}),
+            (b"n1 slots=3 max_slots=4\nn2 max-slots=1 slots=1\n", {"n1": 3, "n2": 1})):
+        with open(s.path("hosts.txt"), "wb") as f:
+            f.write(text)
+        laid_out(wanted, "--hosts", "hosts.txt")
+    laid_out({"::1": 1, "fd00::2": 1}, "--host", "::1,[fd00::2]")
+    laid_out({"::1": 2, "n1": 1}, "--host", "[::1]:2,n1:1")
+    for text, why in ((b"n1\n#\nn2 cores=2\n", "line 3 of"), (b"n1:0\n", "'n1:0' in line 1 of"),
+                      (b"n1:many\n", "is no name of a host"), (b"n1\0n2\n", "bytes that are zero"),
+                      (b"[::1\n", "is no name of a host"), (b"n1 slots=\n", "may stand slots=N"),
+                      (b"n1\n" * 400000, "larger than 1 MiB")):
+        with open(s.path("hosts.txt"), "wb") as f:
+            f.write(text)
+        r = s.hale_run(2, "/bin/true", options=["--hosts", "hosts.txt"])
+        expect(r.status == EXIT_USAGE and why in r.err and len(r.err.splitlines()) == 1, r)
+
+
+@test
 def a_launcher_that_fails_is_told_of(s):
     for launcher, why in (("echo %h %c; exit 3", "its launcher has ended with status 3"),
                           ("cat /dev/zero; : %c", "no agent of hale"),
@@ -245,6 +277,47 @@ exec /usr/bin/ssh -p {port} -i {s.dir}/id -o StrictHostKeyChecking=no -o UserKno
     r = s.hale_run(2, "sh", "-c", "kill -9 $$", options=["--no-mpi", "--host", "localhost"], env=env)
     expect(r.status == 137, r)
     server.kill()
+
+
+@test
+def a_service_gives_out_agents(s):
+    """As systemd starts them: one for each connection."""
+    have("systemd-socket-activate")
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 60, 20)
+    os.makedirs(s.path("run/hale"), mode=0o700)
+    options = ["--host", "a,b,c", "--spares", "1", "--launcher", "exec %c --service", "--ckpt-every",
+               "200ms", "--report", "report.json"]
+    env = {"XDG_RUNTIME_DIR": s.path("run")}
+    r = s.hale_run(4, exe, 60, 20, options=options, env=env)
+    expect(r.status == EXIT_USAGE and "no service gives out agents" in r.err, r)
+    service = s.start("systemd-socket-activate", "--accept", "--inetd", "-l", s.path("run/hale/agent"),
+                      HALE, "agent")
+    service.until(lambda: os.path.exists(s.path("run/hale/agent")), "it listens")
+    job = s.hale_start(4, exe, 60, 20, options=options, env=env)
+    job.until_output("rank 3 step 20 ")
+    found = json.loads(s.hale("ps", "--json").out)["jobs"]
+    ranks = {r["pid"] for j in found if j["pid"] == job.pid for r in j["ranks"]}
+    expect(len(ranks) == 4 and ranks <= set(children(service.pid)), "ranks are the service's")
+    agents = [p for p in children(service.pid) if name_of(p).startswith(HALE + " agent")]
+    os.kill(next(p for p in agents if stat_of(p)[0] == service.pid), signal.SIGKILL)
+    same(job.wait(), wanted)
+    expect(s.report()["restarts"] == 1, s.report())
+    service.kill()
+
+
+@test
+def the_units_of_systemd_are_right(s):
+    have("systemd-analyze")
+    for name in ("hale-backplane.service", "hale-agent@.service"):
+        with open(os.path.join(ROOT, "data", name)) as f:
+            s.write(name, f.read().replace("@bindir@/hale", HALE))
+    shutil.copy(os.path.join(ROOT, "data/hale-agent.socket"), s.path("hale-agent.socket"))
+    for user, name in (("--system", "hale-backplane.service"), ("--user", "hale-agent@.service"),
+                       ("--user", "hale-agent.socket")):
+        r = s.run("systemd-analyze", "verify", user, "--man=no", s.path(name),
+                  env={"XDG_RUNTIME_DIR": s.dir, "SYSTEMD_UNIT_PATH": s.dir + ":"})
+        expect(r.status == 0 and "hale-" not in r.err, r)
 
 
 @test

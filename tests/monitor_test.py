@@ -219,6 +219,13 @@ def a_file_takes_the_place_of_a_sensor(s):
     expect("bad: a line that begins with 'prt'" in bad.err and "NUM_ADAPTERS:1" in bad.out, bad)
     none = s.hale("monitor", "--load-file", s.path("none"), "--to", "-", "--once")
     expect("MONITOR_LOST" in none.out and "No such file" in none.out, none)
+    for text, why in (("", "has no reading"), ("# a comment\n", "has no reading"), (None, "Is a directory")):
+        path = s.dir if text is None else s.write("nothing", text)
+        r = s.hale("monitor", "--load-file", path, "--to", "-", "--once")
+        expect("MONITOR_LOST" in r.out and why in r.out, r)
+    r = s.hale("monitor", "--ipmi-file", "n7=" + s.write("last", "1,CPU Temp,Temperature,99,C,Upper Critical"),
+               "--to", "-", "--once")
+    expect("FTB_IPMI_OVERTEMP" in r.out, "the last line has no newline", r)
 
 
 @test
@@ -269,6 +276,8 @@ def wrong_options_are_refused_with_a_sentence(s):
                        (["--load", "--pressure", "net=5"], "not 'net=5'"),
                        (["--ipmi", "a=b", "--ipmi-overtemp", "hot"], "not 'hot'"),
                        (["--load", "--every"], "--every needs a value"),
+                       (["--load", "--disk", s.path("none")], "a folder that is there"),
+                       (["--load", "--pid", "4194304"], "there is no process 4194304"),
                        (["--ipmi-file", "n1="], "needs what is to be watched")):
         r = s.hale("monitor", *argv)
         expect(r.status == EXIT_USAGE and says in r.err and "hale help monitor" in r.err, r)

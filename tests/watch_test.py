@@ -72,6 +72,11 @@ def until_event(w, name, **fields):
     return w.until(there, f"{name} {fields}")
 
 
+def states_of(w, node):
+    """What was told of a node, in order: "STATE RANKS"."""
+    return [f"{f['STATE']} {f['RANKS']}" for _, f in shown(w, "FTB_NODE_STATE") if f["NODE"] == node]
+
+
 def nodes(s, job):
     """{node: usable}, as hale ps says."""
     return {n["node"]: n["usable"] for n in job.info()["nodes"]}
@@ -272,6 +277,8 @@ def ranks_leave_a_node_whose_fan_fails(s):
             if e["name"].startswith("FTB_MIGRATE")]
     expect(said == [("FTB_MIGRATE", "node1"), ("FTB_MIGRATE_PIC", "node1"),
                     ("FTB_MIGRATE_IPT", "node2 2,3")], said)
+    expect(states_of(w, "node1") == ["ARM 2", "INACTIVE 0", "SPARE 0"], states_of(w, "node1"))
+    expect(states_of(w, "node2") == ["READY 2"], states_of(w, "node2"))
     # the next one has nowhere to go
     publish(s, job, "FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", "node0")
     until_event(w, "FTB_CHECKPOINT_DONE")
@@ -304,6 +311,8 @@ def ranks_that_can_not_migrate_go_by_a_checkpoint(s):
     expect(there == {"node0": ("READY", 2), "node1": ("SPARE", 0), "node2": ("READY", 2)}, there)
     end(s, job)
     w.wait()
+    expect(states_of(w, "node1") == ["ARM 2", "READY 2", "ARM 2", "INACTIVE 0", "SPARE 0"],
+           states_of(w, "node1"))
 
 
 @test
@@ -319,6 +328,8 @@ def ranks_that_can_not_be_saved_stay(s):
     job.until_output(f"rank 0 step {last} ")
     end(s, job)
     w.wait()
+    expect(states_of(w, "node1") == ["ARM 2", "READY 2", "ARM 2", "READY 2"], states_of(w, "node1"))
+    expect(not shown(w, "FTB_MIGRATE_PIC"), "ranks that stay have not left")
 
 
 @test

@@ -37,8 +37,9 @@ static int usage(const char *what)
 	return EXIT_USAGE;
 }
 
-static int no_broker(int ret)
+static int no_broker(int ret, const struct events_place *place)
 {
+	bool gone = place->job[0] && !place->running;
 	char path[108];
 
 	if (ret != FTB_ERR_NETWORK_NO_ROUTE) {
@@ -47,9 +48,10 @@ static int no_broker(int ret)
 	}
 	if (!ftb_socket_path(path))
 		snprintf(path, sizeof(path), "a path that is too long");
-	log_warn("no event broker serves this user at %s; name a job (`hale ps` lists them), start "
-		 "a broker with `hale backplane`, or say where it is with HALE_FTB",
-		 path);
+	log_warn("%s%s%sno event broker serves this user at %s; name a job (`hale ps` lists them), "
+		 "start a broker with `hale backplane`, or say where it is with HALE_FTB",
+		 gone ? "no job '" : "", gone ? place->job : "",
+		 gone ? "' with events runs here, and " : "", path);
 	return 1;
 }
 
@@ -212,7 +214,7 @@ static int watch(struct view *v)
 	int ret = events_connect(&me, &v->place, &c);
 
 	if (ret != FTB_SUCCESS)
-		return no_broker(ret);
+		return no_broker(ret, &v->place);
 	ret = v->follow ? HALE_FTB_Subscribe(&s, c, v->filter, show, v)
 			: ftb_subscribe_history(&s, c, v->filter, show, v);
 	if (ret != FTB_SUCCESS) {
@@ -242,13 +244,21 @@ static int publish(int argc, char **argv)
 			   .client_name = "hale-events"};
 	FTB_event_info_t info = {.event_name = ""};
 	const char *what[4] = {0}, *named = NULL, *job;
+	bool words = false; /* "--" was there: a payload may look like an option */
 	struct events_place place;
 	FTB_client_handle_t c;
 	int n = 0, ret;
 
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--job") == 0 && i + 1 < argc)
+		if (!words && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0))
+			return cli_help("events");
+		if (!words && strcmp(argv[i], "--") == 0)
+			words = true;
+		else if (!words && strcmp(argv[i], "--job") == 0 && i + 1 < argc)
 			named = argv[++i];
+		else if (!words && strncmp(argv[i], "--", 2) == 0)
+			return usage("hale events publish has --job JOB and no other option; a "
+				     "payload that begins with -- stands behind a --");
 		else if (n < 4)
 			what[n++] = argv[i];
 		else
@@ -278,7 +288,7 @@ static int publish(int argc, char **argv)
 	snprintf(info.severity, sizeof(info.severity), "%s", what[2]);
 	ret = events_connect(&me, &place, &c);
 	if (ret != FTB_SUCCESS)
-		return no_broker(ret);
+		return no_broker(ret, &place);
 	ret = FTB_Declare_publishable_events(c, NULL, &info, 1);
 	if (ret == FTB_SUCCESS)
 		ret = HALE_FTB_Publish(c, what[1], HALE_FTB_EVENT_NORMAL, what[3],
@@ -311,11 +321,12 @@ int cli_events(int argc, char **argv)
 			fits &= add_filter(&v, "", argv[++i]);
 		else if (strcmp(a, "--count") == 0 && i + 1 < argc) {
 			if (!units_parse_int(argv[++i], 1, 1000000000, &v.count))
-				return usage("--count takes a number");
-		} else if (a[0] != '-') {
+				return usage("--count takes a number from 1 on");
+		} else if (a[0] != '-' && !job) {
 			job = a;
 		} else {
-			return usage("hale events does not know that option");
+			return usage("hale events takes one job, --follow, --filter F, --count N "
+				     "and --json");
 		}
 	}
 	events_find(job, &v.place);

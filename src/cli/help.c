@@ -54,7 +54,7 @@ static const char run_help[] =
     "several machines\n"
     "  --hosts FILE           run on these: one a line, with slots=N behind it if not all get the\n"
     "                         same number of ranks; # begins a comment\n"
-    "  --host A,B:4           the same in one line; :N are slots\n"
+    "  --host A,B:4,[::1]:2   the same in one line; :N are slots\n"
     "                         (neither, but in a Slurm allocation: on its nodes)\n"
     "  --spares M             the last M hosts get no ranks until another one is lost; with "
     "--nodes:\n"
@@ -149,7 +149,8 @@ static const char nodes_help[] =
     "\n"
     "The nodes of a running job: STARTING (its agent does not answer yet), READY (may have "
     "ranks),\n"
-    "SPARE (gets ranks when another node is lost), LOST. JOB may be left out when there is one.\n";
+    "ARM (its ranks are leaving it), INACTIVE (they have, and the job doesn't run on yet), SPARE\n"
+    "(gets ranks when another node is lost), LOST. JOB may be left out when there is one.\n";
 
 static const char attach_help[] =
     "hale attach [JOB | FOLDER] [--force] [--report FILE]\n"
@@ -188,13 +189,17 @@ static const char migrate_help[] =
     "                     read: slower, and the way to go where nothing else gets through\n"
     "  --json             one object with what came of it, as in the report's migrations\n";
 
-static const char agent_help[] = "hale agent --job JOB --node NAME\n"
+static const char agent_help[] = "hale agent --job JOB --node NAME [--service]\n"
 				 "\n"
 				 "The part of a job on one machine: starts its ranks and watches "
 				 "them. hale run starts it there by\n"
 				 "ssh, srun or --launcher, and speaks with it through its stdin "
 				 "and stdout. It ends its ranks when\n"
-				 "it hears nothing of hale run any more.\n";
+				 "it hears nothing of hale run any more.\n"
+				 "\n"
+				 "  --service   an agent that systemd starts (hale-agent.socket of "
+				 "the user, there) is used:\n"
+				 "              hale run --launcher 'ssh %h \"%c --service\"' …\n";
 
 static const char ps_help[] = "hale ps [--json]\n"
 			      "\n"

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "cli/cli.h"
@@ -134,6 +136,7 @@ static const char **text_option(struct monitor_args *a, const char *name)
 static int value_option(struct monitor_args *a, const char *name, const char *value)
 {
 	struct monitor_options *o = &a->options;
+	struct statvfs fs;
 	long n;
 
 	if (strcmp(name, "--every") == 0)
@@ -153,12 +156,16 @@ static int value_option(struct monitor_args *a, const char *name, const char *va
 	if (strcmp(name, "--pid") == 0) {
 		if (!units_parse_int(value, 1, 1 << 30, &n) || o->pid_count == MONITOR_PATHS_MAX)
 			return usage("--pid takes a process id, at most 16 times, not '%s'", value);
+		if (kill((pid_t)n, 0) != 0 && errno == ESRCH)
+			return usage("there is no process %s to be watched", value);
 		o->pids[o->pid_count++] = (int)n;
 		return 0;
 	}
 	if (strcmp(name, "--disk") == 0) {
 		if (o->disk_count == MONITOR_PATHS_MAX)
 			return usage("--disk can be given 16 times, not for '%s' too", value);
+		if (statvfs(value, &fs) != 0)
+			return usage("--disk takes a folder that is there, not '%s'", value);
 		o->disks[o->disk_count++] = value;
 		return 0;
 	}

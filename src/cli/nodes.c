@@ -10,6 +10,7 @@
 #include "job/agent.h"
 #include "job/control.h"
 #include "job/job.h"
+#include "job/takeover.h"
 
 static int usage(const char *command, const char *what)
 {
@@ -23,6 +24,7 @@ static int usage(const char *command, const char *what)
 int cli_agent(int argc, char **argv)
 {
 	const char *attach = NULL;
+	bool service = false;
 	int in;
 	int out;
 
@@ -32,6 +34,10 @@ int cli_agent(int argc, char **argv)
 
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return cli_help("agent");
+		if (strcmp(argv[i], "--service") == 0) {
+			service = true;
+			continue;
+		}
 		if (!known || ++i == argc)
 			return usage("agent", "hale agent is started by hale run");
 		if (strcmp(argv[i - 1], "--attach") == 0)
@@ -43,6 +49,8 @@ int cli_agent(int argc, char **argv)
 			     "its stdin and stdout");
 	if (attach)
 		return cli_attach_node(attach);
+	if (service)
+		return takeover_pass_to_service();
 	in = dup(STDIN_FILENO);
 	out = dup(STDOUT_FILENO);
 	if (in < 0 || out < 0 || !freopen("/dev/null", "r", stdin) ||

@@ -190,7 +190,7 @@ static void answer_nodes(struct client *c)
 
 		json_open_object(&j, NULL);
 		json_string(&j, "node", n->name);
-		json_string(&j, "state", node_state_name(n->state));
+		json_string(&j, "state", leave_node_state(c->control->head, n));
 		json_bool(&j, "usable", !n->unusable);
 		json_uint(&j, "ranks", crew_ranks_on(crew, n));
 		json_uint(&j, "slots", n->slots);

@@ -27,7 +27,8 @@
 #include "job/session.h"
 #include "job/setup.h"
 
-/* As the node launch agents of seed 001, 3.4.1 have them, and what comes before and after. */
+/* As the node launch agents of seed 001, 3.4.2 have them, and what comes before and after; ARM and
+ * INACTIVE, which last as long as a migration, are in leave_node_state. */
 typedef enum node_state {
 	NODE_STARTING,
 	NODE_READY, /* may have ranks */
@@ -45,6 +46,7 @@ struct node {
 	bool spare;    /* is to begin as one */
 	bool leaving;  /* at the next layout its ranks go elsewhere, and it is a spare */
 	bool moving;   /* its ranks migrate because of a rule */
+	bool left;     /* they have left it by a checkpoint, and not all run again yet */
 	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
 			* can't reach it */
 	uint32_t slots, cores;

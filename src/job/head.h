@@ -313,6 +313,9 @@ void leave_failed(struct head *h, const char *why); /* … will not be */
 /* crew_layout, without ranks on nodes that are being left. */
 hale_status_t leave_layout(struct head *h, struct error *err);
 void leave_over(struct head *h); /* all ranks run */
+/* The name of a node's state, as the seed's launch agents have it: ARM while its ranks are leaving
+ * it, INACTIVE when they have and the job does not run on yet. (Seed 001, 3.4.2.) */
+const char *leave_node_state(const struct head *h, const struct node *n);
 
 /* control.c */
 hale_status_t control_start(struct head *h, struct error *err);

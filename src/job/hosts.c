@@ -9,10 +9,14 @@
 
 enum { FILE_MAX = 1 << 20 };
 
-/* Names go into command lines: letters, digits and what else is in names of hosts. */
+/* Names go into command lines: letters, digits and what else is in names of hosts. Addresses of
+ * IPv6 have two colons or more. */
 static bool good_name(const char *name, size_t len)
 {
-	if (len == 0 || len >= JOB_NODE_NAME || name[0] == '-')
+	const char *colon = memchr(name, ':', len);
+
+	if (len == 0 || len >= JOB_NODE_NAME || name[0] == '-' ||
+	    (colon && colon == memrchr(name, ':', len)))
 		return false;
 	for (size_t i = 0; i < len; i++)
 		if (!isalnum((unsigned char)name[i]) && !strchr("._-@:%", name[i]))
@@ -26,7 +30,8 @@ static hale_status_t add(struct hosts *h, const char *name, size_t len, uint32_t
 	struct host *more;
 
 	if (!good_name(name, len))
-		return error_set(err, HALE_ERR_ARGUMENT, "'%.*s' in %s is no name of a host",
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "'%.*s' in %s is no name of a host, nor one with slots (n1:4)",
 				 (int)(len < 80 ? len : 80), name, what);
 	for (uint32_t i = 0; i < h->count; i++) {
 		if (strlen(h->at[i].name) == len && memcmp(h->at[i].name, name, len) == 0) {
@@ -58,6 +63,43 @@ static bool parse_slots(const char *text, uint32_t *slots)
 	return true;
 }
 
+/* "n1:4", "[fd00::1]:4": the slots stand behind the colon, as mpirun has them. */
+static const char *cut_slots(const char *word, size_t *len, uint32_t *slots)
+{
+	const char *colon = memrchr(word, ':', *len);
+	size_t behind = colon ? (size_t)(word + *len - colon) - 1 : 0;
+	bool bracket = word[0] == '[';
+	char text[16];
+
+	if (colon && behind < sizeof(text) &&
+	    (bracket ? colon[-1] == ']' : colon == memchr(word, ':', *len))) {
+		snprintf(text, sizeof(text), "%.*s", (int)behind, colon + 1);
+		if (parse_slots(text, slots))
+			*len = (size_t)(colon - word);
+	}
+	if (!bracket || *len < 2 || word[*len - 1] != ']')
+		return word;
+	*len -= 2;
+	return word + 1;
+}
+
+static hale_status_t add_word(struct hosts *h, const char *word, size_t len, uint32_t slots,
+			      const char *what, struct error *err)
+{
+	const char *name = cut_slots(word, &len, &slots);
+
+	return add(h, name, len, slots, what, err);
+}
+
+/* Files for Open MPI may limit slots, too; more ranks than slots are never placed here. */
+static bool is_limit(const char *word)
+{
+	uint32_t n;
+
+	return (strncmp(word, "max_slots=", 10) == 0 || strncmp(word, "max-slots=", 10) == 0) &&
+	       parse_slots(word + 10, &n);
+}
+
 static hale_status_t parse_line(struct hosts *h, char *line, const char *what, struct error *err)
 {
 	char *save = NULL, *name, *word;
@@ -68,23 +110,31 @@ static hale_status_t parse_line(struct hosts *h, char *line, const char *what, s
 	if (!name)
 		return HALE_OK;
 	while ((word = strtok_r(NULL, " \t\r", &save)))
-		if (strncmp(word, "slots=", 6) != 0 || !parse_slots(word + 6, &slots))
+		if (!is_limit(word) &&
+		    (strncmp(word, "slots=", 6) != 0 || !parse_slots(word + 6, &slots)))
 			return error_set(err, HALE_ERR_ARGUMENT,
-					 "%s: behind a host may stand slots=N, not '%s'", what,
+					 "%s: behind a host may stand slots=N, not '%.80s'", what,
 					 word);
-	return add(h, name, strlen(name), slots, what, err);
+	return add_word(h, name, strlen(name), slots, what, err);
 }
 
 hale_status_t hosts_parse(struct hosts *h, const char *text, const char *what, struct error *err)
 {
-	char *copy = strdup(text), *save = NULL;
+	bool marked = strncmp(text, "\xef\xbb\xbf", 3) == 0; /* as some editors mark UTF-8 */
+	char *copy = strdup(text + (marked ? 3 : 0));
 	hale_status_t status = HALE_OK;
+	unsigned number = 0;
+	char where[340];
 
 	if (!copy)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the hosts");
-	for (char *line = strtok_r(copy, "\n", &save); line && status == HALE_OK;
-	     line = strtok_r(NULL, "\n", &save))
-		status = parse_line(h, line, what, err);
+	for (char *line = copy, *next; line && status == HALE_OK; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		snprintf(where, sizeof(where), "line %u of %.300s", ++number, what);
+		status = parse_line(h, line, where, err);
+	}
 	free(copy);
 	return status;
 }
@@ -99,8 +149,14 @@ static hale_status_t parse_stream(struct hosts *h, FILE *f, const char *what, st
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the hosts");
 	n = fread(text, 1, FILE_MAX - 1, f);
 	text[n] = '\0';
-	status = ferror(f) ? error_sys(err, HALE_ERR_ARGUMENT, "cannot read %s", what)
-			   : hosts_parse(h, text, what, err);
+	if (ferror(f))
+		status = error_sys(err, HALE_ERR_ARGUMENT, "cannot read %s", what);
+	else if (strlen(text) < n || !feof(f))
+		status = error_set(err, HALE_ERR_ARGUMENT, "%s is no list of hosts: it %s", what,
+				   strlen(text) < n ? "has bytes that are zero"
+						    : "is larger than 1 MiB");
+	else
+		status = hosts_parse(h, text, what, err);
 	free(text);
 	return status;
 }
@@ -127,23 +183,24 @@ hale_status_t hosts_list(struct hosts *h, const char *list, struct error *err)
 	hale_status_t status = HALE_OK;
 
 	while (*list && status == HALE_OK) {
-		size_t len = strcspn(list, ","), name = len;
-		const char *colon = memrchr(list, ':', len);
-		uint32_t slots = 0;
-		char text[16];
+		size_t len = strcspn(list, ",");
 
-		if (colon && (size_t)(list + len - colon) <= sizeof(text)) {
-			snprintf(text, sizeof(text), "%.*s", (int)(list + len - colon - 1),
-				 colon + 1);
-			if (parse_slots(text, &slots))
-				name = (size_t)(colon - list);
-		}
-		status = add(h, list, name, slots, "--host", err);
+		status = add_word(h, list, len, 0, "--host", err);
 		list += len + (list[len] == ',');
 	}
 	if (status == HALE_OK && h->count == 0)
 		status = error_set(err, HALE_ERR_ARGUMENT, "--host names no host");
 	return status;
+}
+
+/* Inside a step (srun hale run …) the nodes are srun's business. But salloc's shell may be a step
+ * of its own, too (LaunchParameters=use_interactive_step): those have the highest numbers. */
+static bool in_slurm_step(void)
+{
+	const char *step = getenv("SLURM_STEP_ID");
+	long number;
+
+	return step && !units_parse_int(step, 0xfffffff0l, 0xffffffffl, &number);
 }
 
 hale_status_t hosts_slurm(struct hosts *h, struct error *err)
@@ -152,8 +209,7 @@ hale_status_t hosts_slurm(struct hosts *h, struct error *err)
 	hale_status_t status;
 	FILE *f;
 
-	/* inside a step (srun hale run …) the nodes are srun's business */
-	if (!list || !*list || getenv("SLURM_STEP_ID"))
+	if (!list || !*list || in_slurm_step())
 		return HALE_OK;
 	f = popen("scontrol show hostnames \"$SLURM_JOB_NODELIST\"", "re");
 	if (!f)

@@ -22,8 +22,9 @@ struct hosts {
 	bool slurm; /* they are started by srun */
 };
 
-/* Adds the hosts of a text: one a line, "NAME [slots=N]"; # begins a comment. A name that comes
- * again adds its slots (1 where not said). what names the text in sentences. */
+/* Adds the hosts of a text: one a line, "NAME [slots=N]" or "NAME:N", an address of IPv6 with slots
+ * as "[ADDRESS]:N"; # begins a comment. A name that comes again adds its slots (1 where not said).
+ * what names the text in sentences. */
 hale_status_t hosts_parse(struct hosts *h, const char *text, const char *what, struct error *err);
 hale_status_t hosts_read(struct hosts *h, const char *path, struct error *err);
 /* "a,b:4,c": :N are slots, as mpirun has them. */

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -63,15 +64,11 @@ static bool pass(int from, int to)
 	return n > 0;
 }
 
-int takeover_pass_on(const char *tag, uint32_t node)
+/* What comes to stdin goes to fd, and what comes from there to stdout, until one is at its end. */
+static int pass_on(int fd)
 {
-	int fd = takeover_knock(tag, node);
 	struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
 
-	if (fd < 0) {
-		log_warn("no agent of that job is left on this machine (%m)");
-		return 1;
-	}
 	for (;;) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			return 1;
@@ -80,4 +77,41 @@ int takeover_pass_on(const char *tag, uint32_t node)
 		if (p[1].revents && !pass(fd, STDOUT_FILENO))
 			return 0;
 	}
+}
+
+int takeover_pass_on(const char *tag, uint32_t node)
+{
+	int fd = takeover_knock(tag, node);
+
+	if (fd >= 0)
+		return pass_on(fd);
+	log_warn("no agent of that job is left on this machine (%m)");
+	return 1;
+}
+
+int takeover_pass_to_service(void)
+{
+	const char *folder = getenv("XDG_RUNTIME_DIR");
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int n, fd;
+
+	if (!folder || !*folder)
+		n = snprintf(sa.sun_path, sizeof(sa.sun_path), "/run/user/%u/hale/agent",
+			     (unsigned)geteuid());
+	else
+		n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/hale/agent", folder);
+	if (n >= (int)sizeof(sa.sun_path)) {
+		log_warn("the name of $XDG_RUNTIME_DIR is too long for a socket in it");
+		return 1;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0)
+		log_warn("no service gives out agents at %s (%m); `systemctl --user enable --now "
+			 "hale-agent.socket` there, or leave --service away",
+			 sa.sun_path);
+	else if (!peer_is_own(fd, NULL))
+		log_warn("%s is another user's", sa.sun_path);
+	else
+		return pass_on(fd);
+	return 1;
 }

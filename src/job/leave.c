@@ -19,6 +19,17 @@
 #include "job/migrate.h"
 #include "job/watch_private.h"
 
+const char *leave_node_state(const struct head *h, const struct node *n)
+{
+	bool gone = n->left;
+
+	if (n->state != NODE_READY && n->state != NODE_SPARE)
+		return node_state_name(n->state);
+	if (migrate_leaves(h, n, &gone) || n->leaving || (n->left && n->state == NODE_SPARE))
+		return gone ? "INACTIVE" : "ARM";
+	return node_state_name(n->state);
+}
+
 static struct node *node_named(struct head *h, const char *name)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++)
@@ -58,6 +69,7 @@ static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *w
 	n->leaving = true;
 	head_say(h, "%s: the ranks of node %s go to another one, by a checkpoint", why, n->name);
 	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", n->name);
+	watch_nodes(h);
 	status = checkpoint_request(h, ORIGIN_RULE, err);
 	if (status != HALE_OK)
 		n->leaving = false;
@@ -65,6 +77,8 @@ static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *w
 		status = error_set(
 		    err, HALE_ERR_STATE,
 		    "the ranks of node %s stay: there is no checkpoint to go on from", n->name);
+	if (status != HALE_OK)
+		watch_nodes(h);
 	return status;
 }
 
@@ -152,22 +166,12 @@ void leave_failed(struct head *h, const char *why)
 		head_say(h, "the ranks of node %s stay there: %s", n->name, why);
 		watch_left(h, n->name, false);
 	}
+	watch_nodes(h);
 }
 
-/* "node3 4,5": those that were on node k. */
-static void tell_arrival(struct head *h, const uint32_t *before, uint32_t k)
+static bool has_come(const struct head *h, uint32_t rank, uint32_t node, const void *before)
 {
-	const char *to = "";
-	char list[512] = "";
-	size_t len = 0;
-
-	for (uint32_t r = 0; r < h->nranks && len < sizeof(list) - 16; r++) {
-		if (before[r] != k)
-			continue;
-		to = crew_node_of(&h->crew, r)->name;
-		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u", len ? "," : "", r);
-	}
-	watch_tell(h, "FTB.JL", "FTB_MIGRATE_IPT", FTB_INFO, "%s %s", to, list);
+	return h->crew.placement.node_of[rank] == node && ((const uint32_t *)before)[rank] != node;
 }
 
 hale_status_t leave_layout(struct head *h, struct error *err)
@@ -176,6 +180,7 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 	bool *leaves = calloc(c->count, sizeof(*leaves));
 	uint32_t *before = calloc(h->nranks, sizeof(*before));
 	hale_status_t status;
+	bool any = false;
 
 	for (uint32_t r = 0; before && r < h->nranks; r++)
 		before[r] = c->placement.node_of[r];
@@ -188,7 +193,10 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 	status = crew_layout(c, ++h->generation, err);
 	for (uint32_t k = 0; leaves && before && k < c->count; k++)
 		if (status == HALE_OK && leaves[k] && c->nodes[k].state == NODE_SPARE)
-			tell_arrival(h, before, k);
+			c->nodes[k].left = any = true;
+	for (uint32_t k = 0; any && k < c->count; k++)
+		watch_arrived(h, k, has_come, before);
+	watch_nodes(h);
 	free(leaves);
 	free(before);
 	return status;
@@ -197,7 +205,10 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 void leave_over(struct head *h)
 {
 	h->recovery.moving = false;
-	for (uint32_t k = 0; k < h->crew.count; k++)
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		h->crew.nodes[k].left = false;
 		watch_left(h, h->crew.nodes[k].name,
 			   crew_ranks_on(&h->crew, &h->crew.nodes[k]) == 0);
+	}
+	watch_nodes(h);
 }

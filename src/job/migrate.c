@@ -44,6 +44,16 @@ bool migrate_busy(const struct head *h)
 	return h->move && h->move->phase != WAITING;
 }
 
+bool migrate_leaves(const struct head *h, const struct node *n, bool *gone)
+{
+	const struct migration *v = h->move;
+
+	if (!v || v->phase < PREPARING || v->from != n->index)
+		return false;
+	*gone = v->phase == RELEASING;
+	return true;
+}
+
 bool migrate_stops(const struct head *h)
 {
 	return h->move && h->move->phase >= STOPPING && h->move->phase != CANCELLING;
@@ -87,6 +97,7 @@ static void stays(struct head *h)
 	error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s", from, v->why);
 	head_say(h, "%s", err.text);
 	move_free(h);
+	watch_nodes(h);
 	head_profile_turn(h);
 	control_migrated(h, NULL, &err);
 	leave_not_moved(h, node);
@@ -175,19 +186,9 @@ void migrate_fini(struct head *h)
 	migrate_drop(h, "the job has ended");
 }
 
-/* "node3 4,5": those that have come to node k. */
-static void tell_arrivals(struct head *h, uint32_t k)
+static bool has_come(const struct head *h, uint32_t rank, uint32_t node, const void *arg)
 {
-	char list[512] = "";
-	size_t len = 0;
-
-	for (uint32_t r = 0; r < h->nranks && len < sizeof(list) - 16; r++)
-		if (h->move->movers[r].moves && h->move->coming[r] == k)
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u",
-						len ? "," : "", r);
-	if (len)
-		watch_tell(h, "FTB.JL", "FTB_MIGRATE_IPT", FTB_INFO, "%s %s", h->crew.nodes[k].name,
-			   list);
+	return h->move->movers[rank].moves && h->move->coming[rank] == node;
 }
 
 static void record_move(struct head *h, const struct report_migration *m)
@@ -222,7 +223,7 @@ void migrate_done(struct head *h)
 	snprintf(m.to, sizeof(m.to), "%s", v->target);
 	record_move(h, &m);
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		tell_arrivals(h, k);
+		watch_arrived(h, k, has_come, NULL);
 	leave_moved(h, v->from);
 	move_free(h);
 	/* what it took its differences from is another process now */
@@ -329,6 +330,7 @@ bool migrate_checked(struct head *h, const struct error *err)
 	await_all(h);
 	succession_save(h);
 	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
+	watch_nodes(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_BEGIN,
 						  .id = v->generation,
 						  .text = v->folder ? v->folder : "",

@@ -15,6 +15,8 @@ hale_status_t migrate_request(struct head *h, const char *from, const char *to, 
 			      struct error *err);
 /* One is under way: no checkpoint can be taken. */
 bool migrate_busy(const struct head *h);
+/* One is on the way from this node. *gone: all its ranks have left it. */
+bool migrate_leaves(const struct head *h, const struct node *n, bool *gone);
 /* The ranks stand still for it. */
 bool migrate_stops(const struct head *h);
 

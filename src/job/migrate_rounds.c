@@ -75,6 +75,8 @@ static void release_if_moved(struct head *h)
 	v->moved_at = clock_seconds();
 	succession_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
+	watch_tell(h, "FTB.JL", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
+	watch_nodes(h);
 	over_if_resumed(h);
 }
 
@@ -245,10 +247,6 @@ static void take_failed(struct head *h, uint32_t rank, const struct proto_ckpt *
 static void take_stopped(struct head *h, uint32_t rank)
 {
 	h->move->movers[rank].stopped = true;
-	if (!all_stopped(h))
-		return;
-	watch_tell(h, "FTB.JL", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
-		   h->crew.nodes[h->move->from].name);
 	go_if_whole(h);
 }
 

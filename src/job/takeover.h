@@ -52,6 +52,8 @@ int takeover_knock(const char *tag, uint32_t node);
 /* `hale agent --attach`: passes bytes on between stdin, stdout and the agent of that node on this
  * machine until one of them ends; an exit status. */
 int takeover_pass_on(const char *tag, uint32_t node);
+/* `hale agent --service`: the same with a new agent, from hale-agent.socket of this user. */
+int takeover_pass_to_service(void);
 
 struct head;
 struct node;

@@ -115,7 +115,7 @@ void watch_tell(struct head *h, const char *space, const char *name, int severit
 		...)
 {
 	struct watch *w = h->watch;
-	char payload[1024];
+	char payload[EVENT_PAYLOAD_MAX + 1];
 	hale_status_t status;
 	struct error err;
 	va_list ap;

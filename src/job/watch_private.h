@@ -22,6 +22,7 @@ enum { WATCH_COMMANDS_MAX = 8, WATCH_DEFERRED_MAX = 1024 };
 struct watch_node {
 	bool known;
 	node_state_t state; /* as it was told */
+	const char *shown;  /* its name then */
 	uint32_t ranks;
 	uint64_t migration;	  /* id of the action that is under way; 0: none */
 	char why[RULES_WORD_MAX]; /* the rule that says that it is unusable */
@@ -76,6 +77,12 @@ struct watch {
 /* Publishes; severity as broker_publish. What goes wrong is said once. */
 void watch_tell(struct head *h, const char *space, const char *name, int severity, const char *fmt,
 		...) __attribute__((format(printf, 5, 6)));
+
+/* watch_tell.c: "node3 4,5", the ranks that has_come says have come to a node, if there are any. */
+void watch_arrived(struct head *h, uint32_t node,
+		   bool (*has_come)(const struct head *h, uint32_t rank, uint32_t node,
+				    const void *arg),
+		   const void *arg);
 
 /* watch_hosts.c: false if the job has no hosts, or there is no memory. *names is the caller's. */
 bool watch_carrier(struct watch *w, struct broker_carrier *c, const char ***names);

@@ -34,8 +34,8 @@ static void node_changed(struct watch *w, struct node *node, struct watch_node *
 			   h->job, node->name, h->lost_why);
 	else
 		watch_tell(h, "FTB.NLA", "FTB_NODE_STATE", FTB_INFO,
-			   "JOB:%s::NODE:%s::STATE:%s::RANKS:%u", h->job, node->name,
-			   node_state_name(n->state), n->ranks);
+			   "JOB:%s::NODE:%s::STATE:%s::RANKS:%u", h->job, node->name, n->shown,
+			   n->ranks);
 }
 
 void watch_nodes(struct head *h)
@@ -47,9 +47,12 @@ void watch_nodes(struct head *h)
 		struct watch_node *n = &w->nodes[k];
 		uint32_t ranks = crew_ranks_on(c, &c->nodes[k]);
 
-		if (n->known && n->state == c->nodes[k].state && n->ranks == ranks)
+		const char *shown = leave_node_state(h, &c->nodes[k]);
+
+		if (n->known && n->shown == shown && n->ranks == ranks)
 			continue;
 		n->known = true;
+		n->shown = shown;
 		n->state = c->nodes[k].state;
 		n->ranks = ranks;
 		node_changed(w, &c->nodes[k], n);

@@ -9,6 +9,8 @@
 
 #define SPACE "FTB.JL"
 
+enum { RANK_TEXT = 12 }; /* a comma and a number */
+
 void watch_job_begun(struct head *h)
 {
 	if (!h->watch)
@@ -65,4 +67,21 @@ void watch_checkpoint_failed(struct head *h, uint32_t id, const char *why)
 {
 	watch_tell(h, SPACE, "FTB_CHECKPOINT_FAILED", FTB_WARNING, "JOB:%s::ID:%u::REASON:%s",
 		   h->job, id, why);
+}
+
+void watch_arrived(struct head *h, uint32_t node,
+		   bool (*has_come)(const struct head *h, uint32_t rank, uint32_t node,
+				    const void *arg),
+		   const void *arg)
+{
+	char list[EVENT_PAYLOAD_MAX - JOB_NODE_NAME] = "";
+	size_t len = 0;
+
+	for (uint32_t r = 0; r < h->nranks && len < sizeof(list) - RANK_TEXT; r++)
+		if (has_come(h, r, node, arg))
+			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u",
+						len ? "," : "", r);
+	if (len)
+		watch_tell(h, SPACE, "FTB_MIGRATE_IPT", FTB_INFO, "%s %s", h->crew.nodes[node].name,
+			   list);
 }

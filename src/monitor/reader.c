@@ -217,45 +217,79 @@ void reader_log(struct reader *r, struct tail *t, const char *as)
 
 /* ---- a file in place of a sensor ---- */
 
+/* False: that was the end. */
+static bool take_line(struct reader *r, const char *rest)
+{
+	double pause, every = r->every;
+
+	if (!*rest || *rest == '#')
+		return true;
+	if (!strcmp(rest, "end")) {
+		reader_line(r, "end");
+		reader_end(r);
+		return false;
+	}
+	if (!strncmp(rest, "wait ", 5) && units_parse_seconds(rest + 5, &pause)) {
+		reader_end(r);
+		r->every = pause;
+		reader_wait(r, -1);
+		r->every = every;
+		return true;
+	}
+	reader_line(r, "%s", rest);
+	if (r->len > sizeof(r->text) / 2)
+		reader_end(r);
+	return true;
+}
+
+static bool is_folder(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* Lines as readings have them. "wait TIME" ends a reading and waits, "end" ends the monitor; what
- * is appended later is one more reading, and a file that was replaced is read anew. */
+ * is appended later is one more reading, and a file that was replaced is read anew. A last line
+ * without a newline counts when nothing has been added to it from one look to the next. */
 void monitor_file_read(struct reader *r)
 {
+	bool any = false, good = true;
+	size_t unfinished = 0;
 	struct tail t;
-	double pause;
 
 	tail_open(&t, r->options->file, true);
-	if (t.fd < 0) {
+	if (t.fd < 0 || is_folder(t.fd)) {
+		if (t.fd >= 0)
+			errno = EISDIR;
 		reader_lost(r, "can't read '%s': %m", r->options->file);
+		tail_close(&t);
 		return;
 	}
-	for (;;) {
+	while (good) {
 		char *line;
 
-		while ((line = tail_next(&t))) {
-			char *rest = line_rest(line);
-			if (!*rest || *rest == '#')
-				continue;
-			if (!strcmp(rest, "end")) {
-				reader_line(r, "end");
-				reader_end(r);
-				tail_close(&t);
-				return;
-			}
-			if (!strncmp(rest, "wait ", 5) && units_parse_seconds(rest + 5, &pause)) {
-				double every = r->every;
-				reader_end(r);
-				r->every = pause;
-				reader_wait(r, -1);
-				r->every = every;
-				continue;
-			}
-			reader_line(r, "%s", rest);
-			if (r->len > sizeof(r->text) / 2)
-				reader_end(r);
+		while (good && (line = tail_next(&t))) {
+			const char *rest = line_rest(line);
+
+			any = any || (*rest && *rest != '#');
+			good = take_line(r, rest);
 		}
-		if (r->len)
+		if (good && t.len > 0 && t.len == unfinished) {
+			any = true;
+			t.text[t.len] = 0;
+			t.len = 0;
+			good = take_line(r, line_rest(t.text));
+		}
+		unfinished = t.len;
+		if (good && r->len)
 			reader_end(r);
-		reader_wait(r, -1);
+		if (good && !any && unfinished == 0) {
+			reader_lost(r, "'%s' has no reading", r->options->file);
+			any = true;
+		}
+		if (good)
+			reader_wait(r, -1);
 	}
+	tail_close(&t);
 }

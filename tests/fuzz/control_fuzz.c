@@ -111,7 +111,7 @@ uint32_t crew_ranks_on(const struct crew *c, const struct node *n)
 	return RANKS;
 }
 
-const char *node_state_name(node_state_t state)
+const char *leave_node_state(const struct head *h, const struct node *n)
 {
 	return "ready";
 }
