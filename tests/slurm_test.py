@@ -124,6 +124,25 @@ def a_job_uses_the_nodes_of_its_allocation(s):
 
 
 @test
+def fewer_nodes_of_the_allocation_are_used_but_never_more(s):
+    """salloc's shell may be a step, with a number that no other step has."""
+    shell = ["sh", "-c", "echo $SLURMD_NODENAME"]
+    with Slurm(s) as slurm:
+        for argv, env, wanted in (
+                (["--nodes", "2"], {}, "n1 n1 n2 n2"), (["--ppn", "2"], {}, "n1 n1 n2 n2"),
+                (["--spares", "2"], {}, "n1 n1 n1 n1"),
+                ([], {"SLURM_STEP_ID": "4294967290"}, "n1 n2 n3 n3"),
+                ([], {"SLURM_STEP_ID": "0"}, "")):
+            r = s.run(*slurm.salloc("env", *[f"{k}={v}" for k, v in env.items()], HALE, "run", "-n", 4,
+                                    "--no-mpi", *argv, "--", *shell), env=slurm.env)
+            expect(r.status == 0 and " ".join(sorted(r.out.split())) == wanted, argv, env, r)
+        for argv, why in ((["--nodes", "4"], "3 hosts"), (["--spares", "3"], "3 spares of 3 hosts"),
+                          (["--spares", "1", "--nodes", "3"], "2 hosts besides the spares")):
+            r = s.run(*slurm.salloc(HALE, "run", "-n", 4, "--no-mpi", *argv, "--", *shell), env=slurm.env)
+            expect(r.status == EXIT_USAGE and why in r.err, r)
+
+
+@test
 def a_job_of_an_allocation_gets_another_head(s):
     """Agents that srun has started outlive the head, and srun; the next head reaches them by srun. Then a
     node is lost while there is no head."""

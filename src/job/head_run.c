@@ -265,8 +265,11 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 		status = hosts_read(&h->hosts, o->hosts, err);
 	else if (o->host_list)
 		status = hosts_list(&h->hosts, o->host_list, err);
-	else if (o->nodes == 0)
+	else
 		status = hosts_slurm(&h->hosts, err);
+	/* one machine can stand for several, a whole allocation is what it is */
+	if (h->hosts.slurm && h->hosts.count == 1 && o->nodes > 1)
+		hosts_fini(&h->hosts);
 	if (status == HALE_OK && h->hosts.count > 0)
 		status =
 		    hosts_place(&h->hosts, h->nranks, o->nodes, o->per_node, o->spares, p, err);
