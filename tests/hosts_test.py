@@ -98,21 +98,46 @@ def a_stopped_agent_is_fenced_by_its_guardian(s):
     same(job.wait(), wanted)
 
 
-@test
-def a_disk_that_stands_still_for_longer_than_a_lease_costs_no_node(s):
-    """A process of its own syncs what the head writes: leases are granted meanwhile."""
+def slow_disk_job(s, exe, steps, *options, ms=6000):
+    """Each manifest takes so long to reach the disk; meanwhile there is a file "mark"."""
     have("gcc")
     preloaded = s.path("slow_sync.so")
     r = s.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", preloaded,
               os.path.join(ROOT, "tests/programs/slow_sync.c"), "-ldl")
     expect(r.status == 0, r)
+    return s.hale_start(4, "env", "-u", "LD_PRELOAD", exe, steps, 20, options=[*options, *CKPT],
+                        env={"LD_PRELOAD": preloaded, "SLOW_SYNC": str(ms),
+                             "SLOW_SYNC_MARK": s.path("mark")})
+
+
+@test
+def a_disk_that_stands_still_for_longer_than_a_lease_costs_no_node(s):
+    """A process of its own syncs what the head writes: leases are granted meanwhile."""
     exe = s.compile("steps")
     wanted = expected(s, exe, 150, 20)
-    job = s.hale_start(4, "env", "-u", "LD_PRELOAD", exe, 150, 20, options=["--nodes", "2", *CKPT],
-                       env={"LD_PRELOAD": preloaded, "SLOW_SYNC": "6000"})
+    job = slow_disk_job(s, exe, 150, "--nodes", "2")
     same(job.wait(), wanted)
     report = s.report()
     expect(report["failures"] == [] and any(c["complete"] for c in report["checkpoints"]), report)
+
+
+@test
+def what_is_lost_while_the_disk_stands_still_costs_nothing_else(s):
+    """A rank is killed, a node lost, while a manifest is on its way: all go back to that checkpoint
+    when it is there, and no other node is lost."""
+    exe = s.compile("steps")
+    wanted = expected(s, exe, 100, 20)
+    for of_node in (False, True):
+        job = slow_disk_job(s, exe, 100, "--nodes", "2", "--spares", "1", ms=4500)
+        pids, agent = job.ranks(4), nodes(s, job)["node1"]["pid"]
+        job.until(lambda: os.path.exists(s.path("mark")), "a manifest is on its way")
+        os.kill(agent if of_node else pids[2], signal.SIGKILL)
+        job.until_says("rolling back to checkpoint 1", 30)
+        same(job.wait(), wanted)
+        failures = s.report()["failures"]
+        expect([f["rolled_back_to"] for f in failures] == [1] and failures[0]["node"] == "node1" and
+               ("node lost" in failures[0]["reason"]) == of_node, failures)
+        os.unlink(s.path("mark"))
 
 
 @test

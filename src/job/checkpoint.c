@@ -7,15 +7,15 @@
  *                      └─▶ IDLE                                            (given up)     │
  *   IDLE ◀── the child that writes and syncs the manifest has ended ── COMMITTING ◀───────┘
  *
- * Whoever gives one up that is COMMITTING waits for the child and takes what came of it.
+ * Whoever would give one up that is COMMITTING comes when the child has ended (head_unsettled).
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "base/base.h"
 #include "job/head.h"
+#include "job/head_private.h"
 #include "job/migrate.h"
 #include "job/succession.h"
 #include "job/watch.h"
@@ -26,10 +26,7 @@ void checkpoint_init(struct head *h)
 {
 	h->ckpt.ranks = calloc(h->nranks, sizeof(*h->ckpt.ranks));
 	h->ckpt.chain_broken = true;
-	h->ckpt.verdict = mmap(NULL, 2 * sizeof(struct error), PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (h->ckpt.verdict == MAP_FAILED)
-		h->ckpt.verdict = NULL;
+	errand_init(&h->ckpt.commit, "the process that writes its manifest was ended");
 }
 
 void checkpoint_fini(struct head *h)
@@ -43,9 +40,7 @@ void checkpoint_fini(struct head *h)
 	levels_unfill(&h->ckpt.manifest);
 	free(h->ckpt.manifest.parts);
 	h->ckpt.manifest.parts = NULL;
-	if (h->ckpt.verdict)
-		munmap(h->ckpt.verdict, 2 * sizeof(struct error));
-	h->ckpt.verdict = NULL;
+	errand_fini(&h->ckpt.commit);
 	free(h->ckpt.ranks);
 	h->ckpt.ranks = NULL;
 }
@@ -179,7 +174,8 @@ void checkpoint_poll(struct head *h)
 	struct error err;
 	bool wait;
 
-	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING || migrate_busy(h))
+	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING || migrate_busy(h) ||
+	    h->put_off_count > 0)
 		return;
 	/* what runs from an image that may be damaged is not worth keeping yet */
 	if (recover_checking(h))
@@ -234,8 +230,8 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 		serves_as_well(h, origin);
 		return HALE_OK;
 	}
-	if (origin == ORIGIN_USER && h->state == HEAD_RUNNING && !head_all_ready(h) &&
-	    !head_any_finalized(h))
+	if (origin == ORIGIN_USER && h->state == HEAD_RUNNING && h->put_off_count == 0 &&
+	    !head_all_ready(h) && !head_any_finalized(h))
 		return error_set(err, HALE_ERR_STATE,
 				 h->mpi_seen || h->o->no_mpi
 				     ? "not all ranks are through MPI_Init yet; try again"
@@ -385,7 +381,7 @@ void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *
 	struct checkpoint_rank *k = &c->ranks[rank];
 
 	/* late news of one that was given up, or of the one that this rank was rebuilt from */
-	if (c->phase < CKPT_CAPTURING || p->id != c->id || !k->asked)
+	if (c->phase < CKPT_CAPTURING || c->phase == CKPT_COMMITTING || p->id != c->id || !k->asked)
 		return;
 	switch (p->type) {
 	case PROTO_CKPT_RESUMED:

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The second half of a checkpoint: progress, the limit of patience, the manifest. */
-#include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "job/head.h"
+#include "job/head_private.h"
 #include "job/succession.h"
 #include "job/watch.h"
 
@@ -182,8 +178,11 @@ static hale_status_t make_manifest(struct head *h, struct store_manifest *m, str
 	return levels_fill(h, m, err);
 }
 
-static hale_status_t write_manifest(struct head *h, struct store_manifest *m, struct error *err)
+/* By a child of the head. */
+static hale_status_t write_manifest(void *head, struct error *err)
 {
+	struct head *h = head;
+	struct store_manifest *m = &h->ckpt.manifest;
 	char path[PATH_MAX + 16];
 	hale_status_t status;
 
@@ -288,29 +287,6 @@ static void committed(struct head *h, const struct error *err)
 
 /* A disk that stands still for longer than a lease may not hold up who grants them: a child syncs.
  */
-static bool begin_commit(struct head *h)
-{
-	struct checkpoint *c = &h->ckpt;
-	struct error err = {HALE_OK, ""};
-	pid_t head = getpid();
-
-	if (!c->verdict)
-		return false;
-	error_set(c->verdict, HALE_ERR_SYSTEM, "the process that writes its manifest was ended");
-	c->committer = fork();
-	if (c->committer == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != head)
-			_exit(1);
-		err.code = write_manifest(h, &c->manifest, &err);
-		*c->verdict = err;
-		_exit(0);
-	}
-	if (c->committer < 0)
-		c->committer = 0;
-	return c->committer > 0;
-}
-
 void checkpoint_complete(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
@@ -322,37 +298,31 @@ void checkpoint_complete(struct head *h)
 	loop_timer_clear(&h->loop, &c->watch);
 	c->phase = CKPT_COMMITTING;
 	err.code = make_manifest(h, &c->manifest, &err);
-	if (err.code == HALE_OK && begin_commit(h))
+	if (err.code == HALE_OK && errand_begin(&c->commit, write_manifest, h))
 		return;
 	if (err.code == HALE_OK)
-		err.code = write_manifest(h, &c->manifest, &err);
-	committed(h, &err);
-}
-
-static void settled(struct head *h)
-{
-	struct error err = *h->ckpt.verdict;
-
-	h->ckpt.committer = 0;
+		err.code = write_manifest(h, &err);
 	committed(h, &err);
 }
 
 bool checkpoint_child(struct head *h, pid_t pid)
 {
-	if (h->ckpt.committer == 0 || pid != h->ckpt.committer)
+	struct error err;
+
+	if (!errand_over(&h->ckpt.commit, pid, &err))
 		return false;
-	settled(h);
+	committed(h, &err);
+	head_settled(h);
 	checkpoint_poll(h);
 	return true;
 }
 
 void checkpoint_settle(struct head *h)
 {
-	pid_t pid = h->ckpt.committer;
+	struct error err;
 
-	if (pid == 0)
+	if (!errand_wait(&h->ckpt.commit, &err))
 		return;
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	settled(h);
+	committed(h, &err);
+	head_settled_soon(h);
 }

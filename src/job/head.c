@@ -101,8 +101,6 @@ static void end_ranks(void *arg)
 	loop_timer_set(&h->loop, &h->grace, GRACE_SECONDS, kill_all, h);
 }
 
-static void all_gone_soon(struct head *h);
-
 void head_end(struct head *h, int exit_status)
 {
 	if (!h->exit_decided) {
@@ -125,7 +123,7 @@ void head_end_by_request(struct head *h)
 		loop_timer_set(&h->loop, &h->grace, POLITE_SECONDS, end_ranks, h);
 	else
 		end_ranks(h);
-	all_gone_soon(h);
+	head_all_gone_soon(h);
 }
 
 /* The last thing to know is what the ranks' meters say. */
@@ -149,7 +147,7 @@ static void check_gone(void *arg)
 		crew_clear(&h->crew);
 }
 
-static void all_gone_soon(struct head *h)
+void head_all_gone_soon(struct head *h)
 {
 	if (crew_alive(&h->crew) == 0 && !h->clearing.armed)
 		loop_timer_set(&h->loop, &h->clearing, 0, check_gone, h);
@@ -168,7 +166,7 @@ static void rank_done(struct head *h, uint32_t rank)
 		checkpoint_abandon_open(h, "a rank has ended");
 	migrate_give_up(h, "a rank has ended");
 	head_profile_turn(h);
-	all_gone_soon(h);
+	head_all_gone_soon(h);
 }
 
 static void fail_rank(struct head *h, uint32_t rank)
@@ -275,7 +273,7 @@ void head_roll_back(struct head *h)
 	succession_save(h);
 	head_profile_turn(h);
 	kill_all(h);
-	all_gone_soon(h);
+	head_all_gone_soon(h);
 }
 
 static void kill_rank(struct head *h, uint32_t rank)
@@ -455,7 +453,7 @@ static void run_from_damage(struct head *h, uint32_t rank)
 
 static void restored_done(struct head *h, uint32_t rank)
 {
-	all_gone_soon(h);
+	head_all_gone_soon(h);
 	restored_one(h, rank);
 }
 
@@ -497,7 +495,7 @@ static void recover(struct head *h, uint32_t rank)
 
 static void gone_on(struct head *h, uint32_t rank)
 {
-	all_gone_soon(h);
+	head_all_gone_soon(h);
 }
 
 static void stop(struct head *h, uint32_t rank)
@@ -522,6 +520,8 @@ void head_event(struct head *h, head_event_t event, uint32_t rank)
 {
 	head_action action = actions[h->state][event];
 
+	if (head_put_off(h, event, rank))
+		return;
 	if (action)
 		action(h, rank);
 }

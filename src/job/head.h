@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "job/crew.h"
+#include "job/errand.h"
 #include "job/job.h"
 #include "job/keeper.h"
 #include "job/levels.h"
@@ -87,9 +88,7 @@ struct checkpoint {
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];
 	struct store_manifest manifest; /* COMMITTING */
-	pid_t committer;		/* the child that writes it; 0: none */
-	struct error *verdict; /* [2], shared with it and with levels.writer; NULL: no memory for
-				* that, so no children */
+	struct errand commit;		/* writes it, and syncs */
 	struct loop_timer interval, watch;
 };
 
@@ -127,6 +126,14 @@ struct profile_turn {
 	double at;
 	size_t checkpoint; /* whose stretch ends, in the report, + 1; 0: none */
 	struct profile_turn *next_turn;
+};
+
+/* What is to be done when no manifest is being written any more. */
+struct head_put_off {
+	head_event_t event;
+	uint32_t rank;
+	char lost_why[256]; /* of EVENT_NODE_LOST, as head.lost_why */
+	char lost_name[JOB_NODE_NAME];
 };
 
 /* What ranks say of each other (head_cutoff.c). */
@@ -195,6 +202,10 @@ struct head {
 	uint32_t final_look;
 	char lost_why[256]; /* the node of EVENT_NODE_LOST: its name, and why */
 	char lost_name[JOB_NODE_NAME];
+	struct head_put_off *put_off; /* [put_off_count], in their order */
+	size_t put_off_count;
+	bool gone_put_off; /* EVENT_ALL_GONE is to be looked for again */
+	struct loop_timer settled;
 	struct head_cutoff cutoff;
 	struct watch *watch; /* NULL: no events */
 };

@@ -18,7 +18,8 @@ enum { PATIENCE = 10 };
 
 /* A timer that fires later than that was not late by itself: the head stood still, and what ranks
  * have said meanwhile has not been read. */
-#define STOOD_STILL 1.0
+#define STOOD_STILL  1.0
+#define LOOK_SECONDS 0.05
 
 static void review(struct head *h);
 
@@ -155,6 +156,10 @@ static void judge(struct head *h, const struct cutoff_view *v, const struct cuto
 
 	if (waited < grace(h)) {
 		arm(h, grace(h) - waited);
+		return;
+	}
+	if (head_unsettled(h)) {
+		arm(h, LOOK_SECONDS);
 		return;
 	}
 	why_not = head_why_not_without(h);

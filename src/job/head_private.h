@@ -11,8 +11,22 @@ void head_rank_ended(struct head *h, uint32_t rank, int status);
 /* A signal has been sent to everybody: waits for their end, which gives the exit status. */
 void head_end_by_request(struct head *h);
 
+/* EVENT_ALL_GONE, if nobody is left. */
+void head_all_gone_soon(struct head *h);
+
 /* Everybody is ended, and goes on from the newest checkpoint. */
 void head_roll_back(struct head *h);
+
+/* A child writes a manifest, or what has happened meanwhile is not dealt with yet: which checkpoint
+ * is the newest isn't known, and nobody waits for a disk to know it. */
+bool head_unsettled(const struct head *h);
+/* True: this event is dealt with later. */
+bool head_put_off(struct head *h, head_event_t event, uint32_t rank);
+/* Such a child has ended, and what came of it has been taken: what was put off is done now, or as
+ * soon as the caller is through with what it does. */
+void head_settled(struct head *h);
+void head_settled_soon(struct head *h);
+void head_put_off_fini(struct head *h);
 
 /* Why a job that has lost a node can't go on; NULL: it can. */
 const char *head_why_not_without(struct head *h);

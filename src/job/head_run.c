@@ -400,6 +400,7 @@ static void end(struct head *h)
 	checkpoint_fini(h);
 	recover_fini(h);
 	levels_fini(h);
+	head_put_off_fini(h);
 	if (!h->superseded)
 		write_end(h);
 	watch_stop(h);

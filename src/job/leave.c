@@ -19,6 +19,8 @@
 #include "job/migrate.h"
 #include "job/watch_private.h"
 
+#define LOOK_SECONDS 0.05
+
 const char *leave_node_state(const struct head *h, const struct node *n)
 {
 	bool gone = n->left;
@@ -141,6 +143,10 @@ static void go(void *arg)
 
 	if (nodes_leaving(h) == 0 || h->state != HEAD_RUNNING)
 		return;
+	if (head_unsettled(h)) {
+		loop_timer_set(&h->loop, &h->leave, LOOK_SECONDS, go, h);
+		return;
+	}
 	if (head_any_finalized(h)) {
 		leave_failed(h, "the program is about to end");
 		return;

@@ -8,22 +8,19 @@
  * after the deed. One checkpoint is copied at a time. */
 #include "job/levels.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "base/base.h"
 #include "job/crew_private.h"
 #include "job/head.h"
+#include "job/head_private.h"
 #include "job/succession.h"
 
 void levels_init(struct head *h)
 {
 	h->levels.on = h->o->ckpt_local != NULL;
+	errand_init(&h->levels.rewrite, "the process that writes its manifest was ended");
 }
 
 static void forget(struct levels *l)
@@ -39,6 +36,7 @@ void levels_fini(struct head *h)
 	levels_fetch_stop(h);
 	forget(&h->levels);
 	levels_held_forget(h);
+	errand_fini(&h->levels.rewrite);
 }
 
 struct node *levels_node(struct head *h, const char *name)
@@ -418,35 +416,12 @@ static void finished(struct head *h, const struct error *err)
 	levels_prune(h);
 }
 
-static hale_status_t rewrite(struct head *h, struct error *err)
+/* By a child, as the first time (checkpoint_write.c): the disk may stand still. */
+static hale_status_t rewrite(void *head, struct error *err)
 {
+	struct head *h = head;
+
 	return store_rewrite(h->store.job_folder, h->store.sync, &h->levels.manifest, err);
-}
-
-/* By a child, as in checkpoint_write.c: the disk may stand still. What went wrong it says there. */
-static bool begin_rewrite(struct head *h)
-{
-	struct levels *l = &h->levels;
-	pid_t head = getpid();
-
-	if (!h->ckpt.verdict)
-		return false;
-	error_set(&h->ckpt.verdict[1], HALE_ERR_SYSTEM,
-		  "the process that writes its manifest was ended");
-	l->writer = fork();
-	if (l->writer == 0) {
-		struct error err = {HALE_OK, ""};
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != head)
-			_exit(1);
-		err.code = rewrite(h, &err);
-		h->ckpt.verdict[1] = err;
-		_exit(0);
-	}
-	if (l->writer < 0)
-		l->writer = 0;
-	return l->writer > 0;
 }
 
 /* Every answer is there, or will not come. */
@@ -461,39 +436,38 @@ static void finish(struct head *h)
 	}
 	take_over(h);
 	if (anything(h)) {
-		if (begin_rewrite(h))
+		if (errand_begin(&h->levels.rewrite, rewrite, h))
 			return;
 		err.code = rewrite(h, &err);
 	}
 	finished(h, &err);
 }
 
-static void settled(struct head *h)
+static void rewritten(struct head *h, const struct error *err)
 {
-	struct error err = h->ckpt.verdict[1];
-
-	h->levels.writer = 0;
-	finished(h, &err);
+	finished(h, err);
 	levels_next(h);
 }
 
 bool levels_child(struct head *h, pid_t pid)
 {
-	if (h->levels.writer == 0 || pid != h->levels.writer)
+	struct error err;
+
+	if (!errand_over(&h->levels.rewrite, pid, &err))
 		return false;
-	settled(h);
+	rewritten(h, &err);
+	head_settled(h);
 	return true;
 }
 
 void levels_settle(struct head *h)
 {
-	pid_t pid = h->levels.writer;
+	struct error err;
 
-	if (pid == 0)
+	if (!errand_wait(&h->levels.rewrite, &err))
 		return;
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	settled(h);
+	rewritten(h, &err);
+	head_settled_soon(h);
 }
 
 static void failed(struct head *h, uint32_t node, const struct message *m, const char *why)
@@ -544,7 +518,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 			 m->text);
 		failed(h, n->index, m, why);
 	}
-	if (l->outstanding == 0 && l->writer == 0) {
+	if (l->outstanding == 0 && !errand_busy(&l->rewrite)) {
 		finish(h);
 		levels_next(h);
 	}
@@ -555,7 +529,6 @@ void levels_node_lost(struct head *h, const struct node *n)
 {
 	struct levels *l = &h->levels;
 
-	levels_settle(h);
 	levels_fetch_answer(h, n, NULL);
 	say_alone(h);
 	if (l->id == 0)
@@ -569,7 +542,7 @@ void levels_node_lost(struct head *h, const struct node *n)
 		k->copying = k->sharing = false;
 		failed(h, n->index, NULL, "it was lost while it copied its images");
 	}
-	if (l->outstanding == 0 && l->writer == 0) {
+	if (l->outstanding == 0 && !errand_busy(&l->rewrite)) {
 		finish(h);
 		levels_next(h);
 	}

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "job/copier.h"
 #include "job/crew.h"
+#include "job/errand.h"
 #include "store/store.h"
 
 struct head;
@@ -52,7 +53,7 @@ struct levels {
 	struct store_manifest manifest;
 	struct level_part *parts; /* [nranks] */
 	double began;
-	pid_t writer;		 /* a child writes its manifest again, and syncs; 0: none */
+	struct errand rewrite;	 /* writes its manifest again, and syncs */
 	char why[480];		 /* the first failure of this one */
 	uint64_t failure, said;	 /* what kind it is, of which nodes; the last that was told */
 	struct level_held *held; /* only while a new head finds its way (levels_inherit.c) */

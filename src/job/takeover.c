@@ -65,10 +65,8 @@ void takeover_superseded(void *head, uint32_t epoch)
 	h->state = HEAD_ENDED;
 	h->exit_decided = true;
 	h->exit_status = EXIT_SUPERSEDED;
-	if (h->ckpt.committer > 0)
-		kill(h->ckpt.committer, SIGKILL);
-	if (h->levels.writer > 0)
-		kill(h->levels.writer, SIGKILL);
+	errand_kill(&h->ckpt.commit);
+	errand_kill(&h->levels.rewrite);
 	h->ckpt.phase = CKPT_IDLE; /* what is half written is for the new one to remove */
 	crew_abandon(&h->crew);
 	loop_stop(&h->loop);
@@ -260,6 +258,15 @@ static uint32_t moving_from(const struct head *h)
 	return k >= 0 && k < h->crew.count ? (uint32_t)k : 0;
 }
 
+/* The old head knew it, and had not gone back yet. */
+static bool ranks_on_lost_nodes(const struct head *h)
+{
+	for (uint32_t r = 0; r < h->nranks; r++)
+		if (!h->ranks[r].ended && crew_node_of(&h->crew, r)->state == NODE_LOST)
+			return true;
+	return false;
+}
+
 static void go_on(struct head *h)
 {
 	struct takeover *t = h->takeover;
@@ -280,6 +287,8 @@ static void go_on(struct head *h)
 		go_back(h, "ranks were about to change their node");
 	else if (t->broken)
 		go_back(h, t->why);
+	else if (ranks_on_lost_nodes(h))
+		go_back(h, "a node was lost");
 	else if (t->move)
 		migrate_inherit(h, t->move, moving_from(h));
 	if (h->state == HEAD_RUNNING)

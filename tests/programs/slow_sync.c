@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* A disk that stands still: preloaded, it lets the third fsync of a process take SLOW_SYNC
- * milliseconds. */
+ * milliseconds. When it begins to, there is a file SLOW_SYNC_MARK. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 int fsync(int fd)
 {
 	static int count;
-	const char *slow = getenv("SLOW_SYNC");
+	const char *slow = getenv("SLOW_SYNC"), *mark = getenv("SLOW_SYNC_MARK");
 	int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
 
-	if (slow && ++count == 3)
+	if (slow && ++count == 3) {
+		if (mark)
+			close(open(mark, O_WRONLY | O_CREAT, 0600));
 		usleep((useconds_t)atoi(slow) * 1000);
+	}
 	return real(fd);
 }
