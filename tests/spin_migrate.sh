@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Who runs at the end of a migration (docs/migration.md), whoever dies and whatever breaks when, all
-# states, by streams alone, in a job, and by files; and that the model notices eleven ways of doing it wrong.
+# states, by streams alone, in a job, and by files; and that the model notices thirteen ways of doing it wrong.
 set -eu
 model=docs/models/migrate.pml
 . scripts/spin_lib.sh
@@ -23,3 +23,5 @@ wrong 'JOB 1' 'FILE 1' 'FAULTS 1' 'BREAK 8'
 wrong 'JOB 1' 'FILE 1' 'FAULTS 0' 'BREAK 9'
 wrong 'JOB 1' 'FAULTS 1' 'BREAK 10'
 wrong 'JOB 1' 'FILE 1' 'FAULTS 0' 'BREAK 11'
+wrong 'JOB 1' 'FAULTS 1' 'BREAK 12'
+wrong 'JOB 1' 'FAULTS 1' 'BREAK 13'

@@ -9,12 +9,13 @@
  * WELCOME only, which the head gives (GO) when all copies of the node have said so; up to then the head may
  * take it back at any moment (a rank of another node was killed, patience, another copy failed): it ends
  * the copies, hears that they are reaped, and lets the sources go on (ckpt_cancelled). From GO on nothing
- * is taken back: sources end by RUNS, or by ckpt_moved when RUNS was lost; a copy that dies is a rank that
- * dies, and all ranks are ended and go back (here: killed). FILE 1 (with JOB 1): the source writes a file
+ * is taken back: the copy is the rank, whether or not somebody hears its RUNS, and sources end by RUNS, or by
+ * ckpt_moved when RUNS was lost, or because somebody kills them, which is all the same. A copy that dies is a
+ * rank that dies, and all ranks are ended and go back (rolled_back). FILE 1 (with JOB 1): the source writes a file
  * and waits; the copy is started from the file when it is whole, and nothing is said between the two.
  *
  * Checked: never two at work; at the end one, unless the process that was the rank was killed; in a job
- * nobody waits in doubt for ever. */
+ * nobody waits in doubt for ever, and all ranks go back only if the source was killed before GO, or the copy: neither a relay that breaks nor a source that dies in doubt costs more than that. */
 #ifndef DIRECT
 #define DIRECT 0
 #endif
@@ -41,9 +42,12 @@ bool sink_alive = true, sink_works, sink_worked;
 bool cut;		/* the relay is broken */
 bool cancelled;		/* the agent's word to the source: the sink is dead */
 bool src_killed;	/* by a fault, while it was the rank, or might have been */
+bool copy_killed;	/* by a fault; that may be seen after GO only */
+bool rolled_back;	/* all are ended, and go back to a checkpoint */
 bool sink_closed;	/* what it has sent ends here */
 bool whole;		/* the file is on the disk, and its source waits */
 bool hello, welcome;	/* said by the copy, by the head: GO */
+#define GONE welcome
 bool moved;		/* ckpt_moved */
 byte faults = FAULTS;
 
@@ -161,8 +165,9 @@ last_step:
 #endif
 	atomic { if
 		:: !sink_alive -> goto dead
-		/* through a relay it ends when nobody hears it; directly that means a dead source */
-		:: sink_alive && cut && !DIRECT -> goto gives_up
+		/* through a relay it ends when nobody hears it; directly that means a dead source, and
+		 * in a job nobody needs to hear it */
+		:: sink_alive && cut && !DIRECT && (!JOB || BREAK == 12) -> goto gives_up
 		:: else -> if :: !cut -> up ! RUNS :: else -> skip fi;
 			sink_works = true; sink_worked = true; sink_closed = true; assert(!BOTH)
 		fi };
@@ -174,10 +179,10 @@ dead:	atomic { sink_closed = true }
 /* Who may be killed, and what may break. */
 active proctype Faults() {
 	do
-	:: atomic { faults > 0 && src_alive -> faults--; src_killed = true;
+	:: atomic { faults > 0 && src_alive -> faults--; src_killed = !(JOB && GONE);
 		src_alive = false; src_works = false }
 	:: atomic { faults > 0 && sink_alive && !sink_works -> faults--; sink_alive = false;
-		sink_closed = true }
+		sink_closed = true; copy_killed = true }
 	:: atomic { faults > 0 && !DIRECT && !cut -> faults--; cut = true;
 		do :: len(up) > 0 -> up ? _ :: len(up) == 0 -> break od;
 		do :: len(down) > 0 -> down ? _ :: len(down) == 0 -> break od }
@@ -210,11 +215,16 @@ end:	do
 #endif
 	/* a copy that has ended after GO: the rank is dead, all are ended, and go back */
 	:: atomic { gone && !sink_alive && !sink_works -> src_alive = false; src_works = false;
-		src_killed = true; break }
-	/* a rank that was killed meanwhile: the same */
-	:: atomic { src_killed && !cancelled -> sink_alive = false; sink_works = false;
-		sink_closed = true; break }
-	:: atomic { gone && src_moved && sink_works -> break }
+		rolled_back = true; break }
+	/* a rank that was killed before: the same */
+	:: atomic { src_killed && !cancelled && !gone -> sink_alive = false; sink_works = false;
+		sink_closed = true; rolled_back = true; break }
+	/* its source has ended after GO, somehow: the copy is the rank */
+	:: atomic { gone && !src_alive && sink_works -> break }
+#if BREAK == 13
+	:: atomic { gone && !src_alive && !src_moved -> sink_alive = false; sink_works = false;
+		sink_closed = true; rolled_back = true; break }
+#endif
 	od
 }
 #else
@@ -244,6 +254,7 @@ end:	do
 active proctype End() {
 	atomic { timeout ->
 		assert(!BOTH);
-		assert(src_works || sink_works || src_killed);
+		assert(src_works || sink_works || src_killed || (copy_killed && rolled_back));
+		assert(!rolled_back || src_killed || copy_killed);
 		assert(!JOB || !src_alive || src_works) }
 }

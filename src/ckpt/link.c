@@ -24,6 +24,7 @@ static struct {
 	struct link_address address;
 	int fd; /* to the agent; -1: none */
 	bool open;
+	bool let_go; /* the newest WELCOME was a copy's, and will not be taken back */
 } self = {.fd = -1};
 
 const struct link *link_self(void)
@@ -53,6 +54,11 @@ bool link_address_from_env(struct link_address *address)
 void link_address_set(const struct link_address *address)
 {
 	self.address = *address;
+}
+
+bool link_let_go(void)
+{
+	return self.let_go;
 }
 
 /* ---- the socket ---- */
@@ -129,6 +135,7 @@ static int welcome_receive(struct proto_welcome *welcome, struct error *err)
 	int fd;
 	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	*welcome = packet.welcome;
+	self.let_go = (welcome->flags & WELCOME_GO) != 0;
 	return fd;
 }
 

@@ -68,6 +68,13 @@ static void round_written(void *arg, const struct image_result *result)
 
 /* ---- rounds ---- */
 
+/* The agent knows what the stream has not said, or can't say any more. */
+static bool decided(void)
+{
+	const struct mailbox *m = link_self()->mailbox;
+	return atomic_load(&m->ckpt_cancelled) >= last_id || atomic_load(&m->ckpt_moved) >= last_id;
+}
+
 /* ckpt_base 0: the first round of a migration. One that was given up may be open still. */
 static hale_status_t open_stream(uint32_t id, uint32_t flags, struct error *err)
 {
@@ -81,6 +88,7 @@ static hale_status_t open_stream(uint32_t id, uint32_t flags, struct error *err)
 				.then = flags & CKPT_CLONE ? LIVE_THEN_GO_ON : LIVE_THEN_END,
 				.held = (flags & CKPT_HELD) != 0,
 				.identity = {.rank = l->rank, .nranks = l->nranks},
+				.decided = decided,
 				.written = round_written};
 	p.identity.id = 1 + id % (MIGRATION_IDS - 1);
 	strncpy(p.identity.job, job ? job : "", sizeof(p.identity.job) - 1);
@@ -235,8 +243,9 @@ void migrate_runs(void)
 	const struct migrate_pass *pass = image_passed(&len);
 	bool direct = pass && len == sizeof(*pass) && pass->direct;
 	/* over a direct stream nobody hears us only when the source is dead; through a relay it may
-	 * wait, and be let go on: then there must not be two */
-	if (live_runs() || direct)
+	 * wait, and be let go on: then there must not be two. Not so when the head has given GO:
+	 * then it ends by ckpt_moved, whatever has become of the stream. */
+	if (live_runs() || direct || link_let_go())
 		return;
 	log_warn("rank %u: the process that this one is a copy of can't be told that it runs; the "
 		 "copy ends",

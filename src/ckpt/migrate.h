@@ -33,11 +33,14 @@ void migrate_hold_not(void);
 image_return_t migrate_stop(uint32_t id, const void *note, size_t note_len);
 /* Then, not in the copy: waits for the stop's end. True: this process is in a new segment now. */
 bool migrate_await_release(uint32_t id);
-/* In the copy, connected to its agent: says that it runs, or ends it. */
+/* In the copy, connected to its agent: says that it runs, or ends it, where the source might be let
+ * go on. */
 void migrate_runs(void);
 
 /* link.c: takes the new segment, for which a WELCOME has come. */
 hale_status_t link_segment_change(struct error *err);
+/* link.c: the newest WELCOME had WELCOME_GO. */
+bool link_let_go(void);
 
 /* In a fresh process: becomes the one that comes from `from`, "@NAME" or a path. Returns with err
  * on failure. */

@@ -5,6 +5,7 @@
 #include "image/live.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@
 enum {
 	LIVE_FD_FLOOR = 900,
 	WAIT_MS = 30000,
+	LOOK_MS = 5,
 	REASON_NS = 200000000, /* for the reason of who has gone: it is on its way or never comes */
 };
 
@@ -310,11 +312,25 @@ static live_verdict_t stays(void)
 	return LIVE_STAYS;
 }
 
+/* A connection that is cut says nothing for long: whoever knows better is looked at meanwhile. */
+static int listen_or_be_told(struct live_word *word, uint64_t deadline_ns)
+{
+	while (live.p.decided) {
+		struct pollfd p = {.fd = live.p.fd, .events = POLLIN};
+		if (live.p.decided())
+			return -ETIMEDOUT;
+		long k = sys(SYS_poll, &p, 1, LOOK_MS);
+		if ((k && k != -EINTR) || clock_ns() >= deadline_ns)
+			break;
+	}
+	return live_listen(live.p.fd, word, deadline_ns);
+}
+
 /* COMMIT is out: only RUNS, or the proof that the sink is dead, ends the wait. */
 static live_verdict_t await_runs(uint64_t deadline_ns, struct error *err)
 {
 	struct live_word word;
-	int kind = live_listen(live.p.fd, &word, deadline_ns);
+	int kind = listen_or_be_told(&word, deadline_ns);
 	switch (kind) {
 	case LIVE_RUNS:
 		return LIVE_MOVED;

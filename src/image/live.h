@@ -39,6 +39,9 @@ struct live_params {
 	const void *note;		/* as in image_params */
 	size_t note_len;
 	uint32_t wait_ms; /* patience with a sink that doesn't answer; 0: 30 s */
+	/* While live_finish waits after COMMIT, every few milliseconds: true, what has become of
+	 * the copy is known by another way than the stream, so LIVE_UNKNOWN. NULL: there is none */
+	bool (*decided)(void);
 	/* Called once for each round, when it is written or has failed: in the writing child, or in
 	 * the caller of live_round. Its error's code says which. */
 	void (*written)(void *arg, const struct image_result *result);

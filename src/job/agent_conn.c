@@ -67,6 +67,7 @@ bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank)
 				  .rank = rank,
 				  .nranks = s->nranks,
 				  .generation = s->generation,
+				  .flags = a->move.went && agent_is_copy(a, rank) ? WELCOME_GO : 0,
 				  .segment_bytes = s->bytes};
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "image/live_wire.h"
@@ -468,6 +469,9 @@ static void take_over(struct agent *a, const struct message *m)
 		box = agent_mailbox(a, r);
 		atomic_store(&box->ckpt_cancelled, m->id);
 		mailbox_ring_slow(box);
+		/* a connection that was cut says nothing of its own for half a minute */
+		if (agent_moves_out(a, r) && a->move.relays[r].watched >= 0)
+			shutdown(a->move.relays[r].watched, SHUT_RDWR);
 	}
 	agent_move_drop(a);
 }

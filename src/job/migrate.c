@@ -253,20 +253,29 @@ static void begin_if_possible(struct head *h)
 		return;
 	}
 	if (h->state != HEAD_RUNNING || !head_all_ready(h) || h->ckpt.phase != CKPT_IDLE ||
-	    recover_checking(h))
+	    h->put_off_count > 0 || recover_checking(h))
 		return;
 	h->move->phase = CHECKING;
 	h->move->moved_at = clock_seconds();
 	crew_check(&h->crew);
 }
 
-/* What hangs after all copies are whole can't be taken back: its rank is ended. */
+/* What hangs after all copies are whole can't be taken back. A process that a rank has moved from
+ * may be ended at any time; a rank that can't go on is ended, too. */
 static void end_hanging(struct head *h)
 {
 	struct migration *v = h->move;
 
-	head_say(h, "the migration from node %s hangs; all ranks go back to the newest checkpoint",
-		 h->crew.nodes[v->from].name);
+	if (v->phase == RELEASING)
+		head_say(h,
+			 "the migration from node %s hangs; all ranks go back to the newest "
+			 "checkpoint",
+			 h->crew.nodes[v->from].name);
+	else
+		head_say(h,
+			 "processes on node %s, from which ranks have moved, hang; they are "
+			 "killed",
+			 h->crew.nodes[v->from].name);
 	v->moved_at = clock_seconds();
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (v->phase == RELEASING ? !v->movers[r].moves && !v->movers[r].resumed

@@ -80,13 +80,18 @@ static void release_if_moved(struct head *h)
 	over_if_resumed(h);
 }
 
+/* From GO on the copy is the rank. So the end of the process that it was ends nothing, by whatever
+ * it came: it stood still, and what it had printed its agent has passed on before. */
 bool migrate_ended(struct head *h, uint32_t rank, int status)
 {
 	struct migration *v = h->move;
 
-	if (!v || v->phase != GOING || !v->movers[rank].moves || v->movers[rank].moved ||
-	    !WIFEXITED(status) || WEXITSTATUS(status) != PROTO_EXIT_MOVED)
+	if (!v || v->phase != GOING || !v->movers[rank].moves || v->movers[rank].moved)
 		return false;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != PROTO_EXIT_MOVED)
+		log_info("the process that rank %u has moved from was ended by somebody else",
+			 rank);
+	loop_timer_clear(&h->loop, &h->ranks[rank].lost);
 	v->movers[rank].moved = true;
 	release_if_moved(h);
 	return true;

@@ -75,10 +75,14 @@ struct proto_hello {
 	uint64_t position[3];
 };
 
+/* To the copy of a rank that has moved: nobody lets its source go on any more, so it is the rank
+ * whether or not its source hears so (docs/migration.md, GO). */
+enum { WELCOME_GO = 1 };
+
 struct proto_welcome {
 	uint32_t type, version;
 	uint32_t rank, nranks, generation;
-	uint32_t reserved;
+	uint32_t flags; /* WELCOME_… */
 	uint64_t segment_bytes;
 };
 
