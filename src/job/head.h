@@ -140,6 +140,7 @@ struct head_put_off {
 struct head_cutoff {
 	struct cutoff *table; /* NULL: nobody has said anything */
 	uint32_t generation;  /* of the job's life that it is of */
+	uint32_t restarts;    /* the same; ranks that move change the generation only */
 	struct loop_timer timer;
 	double due; /* of the timer */
 	uint32_t times;

@@ -61,9 +61,11 @@ static struct cutoff *table_of(struct head *h)
 		c->table = cutoff_create(h->nranks, h->crew.count);
 	else if (c->generation != h->generation)
 		cutoff_forget(c->table);
-	if (c->generation != h->generation)
+	/* where ranks have moved, what was said is still to be taken back */
+	if (c->generation != h->generation && c->restarts != h->report.restarts)
 		c->under_way = c->patient = false;
 	c->generation = h->generation;
+	c->restarts = h->report.restarts;
 	return c->table;
 }
 
