@@ -226,16 +226,25 @@ static void ring(struct agent *a, uint32_t rank, uint32_t id)
 }
 
 /* Ranks that write faster than their streams send are made slower, all of a node at the same times:
- * so those that wait for each other lose no more time than each of them. */
+ * so those that wait for each other lose no more time than each of them. A held round, which begins
+ * with a hold, waits for that time. */
 static void hold_again(void *arg)
 {
 	struct agent *a = arg;
 	bool any = false;
 
 	for (uint32_t r = 0; a->move.stop_id == 0 && r < a->setup.nranks; r++) {
-		if (!agent_moves_out(a, r) || !a->move.relays[r].held || a->ranks[r].pid == 0)
+		struct agent_relay *l = &a->move.relays[r];
+
+		if (!agent_moves_out(a, r) || !l->held || a->ranks[r].pid == 0)
 			continue;
 		any = true;
+		if (l->due) {
+			l->due = false;
+			ask(a, r, 1, CKPT_LIVE | CKPT_HOLD);
+			ring(a, r, l->round_id);
+			continue;
+		}
 		atomic_fetch_add(&agent_mailbox(a, r)->ckpt_hold, 1);
 		agent_signal_member(a, r, PROTO_CKPT_SIGNAL);
 		mailbox_ring_slow(agent_mailbox(a, r));
@@ -246,20 +255,22 @@ static void hold_again(void *arg)
 
 static void take_round(struct agent *a, const struct message *m)
 {
+	struct agent_relay *l = &a->move.relays[m->rank];
+
 	if (!agent_moves_out(a, m->rank) || a->ranks[m->rank].pid == 0)
 		return;
 	a->last_id = m->id;
-	if (m->flags & CKPT_HOLD && !a->move.relays[m->rank].held)
-		loop_timer_set(&a->loop, &a->move.holding, HOLD_EVERY, hold_again, a);
-	a->move.relays[m->rank].held = (m->flags & CKPT_HOLD) != 0;
-	a->move.relays[m->rank].round_id = m->id;
+	l->held = l->due = (m->flags & CKPT_HOLD) != 0;
+	l->round_id = m->id;
 	if (m->base == 0) {
 		if (!agent_direct_call(a, m->rank, m->bytes, m->len))
 			agent_relay_decided(a, m->rank, -1);
-		return;
+	} else if (!l->held) {
+		ask(a, m->rank, m->base, CKPT_LIVE);
+		ring(a, m->rank, m->id);
+	} else if (!a->move.holding.armed) {
+		hold_again(a);
 	}
-	ask(a, m->rank, m->base, CKPT_LIVE | (m->flags & CKPT_HOLD));
-	ring(a, m->rank, m->id);
 }
 
 void agent_move_first_round(struct agent *a, uint32_t rank, bool given)

@@ -112,6 +112,7 @@ struct agent_relay {
 	bool connected;
 	bool paused;   /* nothing is read: the window is full */
 	bool held;     /* while its rounds are sent, the rank stands still most of the time */
+	bool due;      /* its next round begins with the node's next hold */
 	int file;      /* -1: none open. By files, what goes over comes from it or into it */
 	bool made;     /* there may be a file of this rank here */
 	char *program; /* to be started when the file is whole */
