@@ -240,6 +240,12 @@ def what_is_wrong_is_said_in_one_sentence(s):
     refused(64, "backplane", "--peers", s.path("peers"), "--key", s.path("key"), env=none)
     s.write("peers", "node0 tcp://127.0.0.1:7100 " + "a" * 40 + "\n")
     refused(64, "backplane", "--peers", s.path("peers"), "--key", s.path("key"), env=none)
+    key = s.hale("backplane", "key", s.path("key2")).out.strip()
+    for address, more in (("tcp://127.0.0.1:99999", ""), ("tcp://127.0.0.1", ""), ("tcp://:7100", ""),
+                          ("tcp://127.0.0.1:0", ""), ("tcp://127.0.0.1:7100x", ""),
+                          ("tcp://127.0.0.1:7100", "x"), ("tcp://127.0.0.1:7100", " x")):
+        s.write("peers", f"node0 {address} {key}{more}\n")
+        refused(64, "backplane", "--peers", s.path("peers"), "--key", s.path("key2"), env=none)
     os.chmod(s.path("key"), 0o640)
     refused(64, "backplane", "--peers", s.path("peers"), "--key", s.path("key"), env=none)
     b = Broker(s, "one")

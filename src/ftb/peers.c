@@ -8,16 +8,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
+#include "base/base.h"
 #include "ftb/broker_private.h"
 
 /* ---- the list ---- */
+
+/* ZeroMQ takes ports above 65535, and listens at some other one. */
+static bool is_address(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	long port;
+
+	return strncmp(text, "tcp://", 6) == 0 && colon > text + 6 &&
+	       units_parse_int(colon + 1, 1, 65535, &port);
+}
 
 static hale_status_t peer_check(const struct peer *list, int count, const char *path, int line,
 				struct error *err)
 {
 	const struct peer *p = &list[count];
 
-	if (strncmp(p->address, "tcp://", 6) != 0)
+	if (!is_address(p->address))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "%s:%d: '%s' is no address; write tcp://IP:PORT", path, line,
 				 p->address);
@@ -33,9 +44,12 @@ static hale_status_t peer_parse(char *text, struct peer *list, int count, const 
 				int line, struct error *err)
 {
 	struct peer *p = &list[count];
-	int n = sscanf(text, "%63s %127s %40s", p->name, p->address, p->key_text);
+	char more[2], key[42];
+	/* one character more than there may be, so that longer ones are seen */
+	int n = sscanf(text, "%63s %127s %41s %1s", p->name, p->address, key, more);
 
-	if (n != 3 || strlen(p->key_text) != 40 || !zmq_z85_decode(p->key, p->key_text))
+	snprintf(p->key_text, sizeof(p->key_text), "%.40s", n == 3 ? key : "");
+	if (n != 3 || strlen(key) != 40 || !zmq_z85_decode(p->key, p->key_text))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "%s:%d: a line is NAME tcp://IP:PORT PUBLICKEY (`hale backplane "
 				 "key FILE` prints one)",
@@ -54,7 +68,7 @@ hale_status_t peers_read(const char *path, struct peer **peers, int *count, stru
 	if (!f)
 		return error_sys(err, HALE_ERR_ARGUMENT, "can't read the list of brokers %s", path);
 	for (int line = 1; st == HALE_OK && fgets(text, sizeof(text), f); line++) {
-		const char *start = text + strspn(text, " \t\n");
+		const char *start = text + strspn(text, " \t\r\n");
 
 		if (*start == 0 || *start == '#')
 			continue;
