@@ -7,13 +7,15 @@
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
-#   make lint         layering, format, clang-tidy, cppcheck
-#   make fuzz         libFuzzer on the parsers, 30 s each
+#   make lint         layering, format, clang-tidy, cppcheck: of what differs from upstream; ALL=1: of all
+#   make fuzz         libFuzzer on the parsers, 30 s each; longer: SECONDS=180; one: ONLY=net
 
 BUILD  ?= build
 PREFIX ?= /usr/local
 ONLY   ?=
 JOBS   ?=
+ALL    ?=
+FILES  ?=
 MESON  ?= /usr/bin/meson
 NINJA  ?= ninja
 PYTHON ?= /usr/bin/python3
@@ -70,11 +72,12 @@ asan:
 lint:
 	@scripts/deps.sh build check lint
 	$(call configure,build)
-	@scripts/lint.sh $(BUILD)
+	@$(NINJA) -C $(BUILD) --quiet
+	@$(PYTHON) scripts/lint.py --build $(BUILD) $(if $(ALL),--all) $(FILES)
 
 fuzz:
 	@scripts/deps.sh build lint
-	@scripts/fuzz.sh
+	@scripts/fuzz.sh $(or $(SECONDS),30) $(ONLY)
 
 clean:
 	rm -rf $(BUILD) build-asan build-ubsan build-fuzz $(BUILD).log

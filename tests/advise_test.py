@@ -69,14 +69,14 @@ def every_message_and_call_is_counted(s):
 @test
 def counts_go_back_with_the_program(s):
     exe = s.compile("counted")
-    r = s.hale_run(RANKS, exe, "150", "3",
+    r = s.hale_run(RANKS, exe, "600", "3",
                    options=["--ckpt-every", "100ms", "--report", "report.json",
                             "--inject", "kill:rank=1,at-ckpt=2", "--inject",
                             "kill:rank=2,at-ckpt=4", "--inject", "kill:rank=0,at-restart=1"])
     expect(r.status == 0, r)
     report = s.report()
     expect(report["restarts"] >= 2, report)
-    check_counts(report["profile"], RANKS, 150, r)
+    check_counts(report["profile"], RANKS, 600, r)
     check_shares(report["profile"])
     full = report["profile"]["checkpoints"]["full"]
     done = [c for c in report["checkpoints"] if c["complete"]]
@@ -118,7 +118,7 @@ def advised(s, *argv):
 @test
 def printed_flags_can_be_run_and_others_are_marked(s):
     exe = s.compile("counted")
-    r = s.hale_run(2, exe, "200", "2", options=["--ckpt-every", "60ms", "--incremental",
+    r = s.hale_run(2, exe, "600", "2", options=["--ckpt-every", "60ms", "--incremental",
                                                 "--report", "report.json"])
     expect(r.status == 0, r)
     # a machine on which everything is worth while

@@ -3,6 +3,7 @@
 """Checkpoints taken at awkward moments, restarts from them, and what they leave behind."""
 
 from lib import *
+from steps_parts import goes_on, last_step, lines, no_files, stop, undisturbed, until_told
 
 
 def hold(s, place):
@@ -94,42 +95,40 @@ def a_hundred_checkpoints_leak_nothing(s):
 
 @test
 def hale_ckpt_then_hale_restart_in_another_process(s):
-    exe = s.compile("steps")
-    wanted = s.hale_run(3, exe, "150", "20")
-    for old in glob.glob(s.path("log.*")):
-        os.unlink(old)
-    job = s.hale_start(3, exe, "150", "20")
+    job = s.hale_start(3, *until_told(s))
     job.until_output("rank 0 step 15 ")
     path = job.checkpoint()
-    until = int(re.findall(r"^rank 0 step (\d+) ", job.out(), re.M)[-1]) + 1  # on a busy machine any
+    until = last_step(job) + 1
     job.until_output(f"rank 0 step {until + 5} ")
+    again, count = restarted(s, job, path, 3)
+    first = int(re.search(r"^rank 0 step (\d+) ", again.out(), re.M)[1])
+    expect(15 <= first <= until + 1, again.result())
+    log = s.read("log.1").splitlines()
+    expect([x.split()[1] for x in log] == [str(i) for i in range(count)], "log.1", log)
+
+
+def restarted(s, job, path, ranks, *options, mib=()):
+    """The job is killed, and goes on from there to what is right. The new one, and its steps."""
     job.kill()
     job.p.wait()
     s.until_nothing_runs()
-    r = s.hale("restart", path)
-    expect(r.status == 0, r)
-    lines = wanted.out.splitlines()
-    expect(set(r.out.splitlines()) <= set(lines) and lines[-1] in r.out.splitlines(), r, wanted)
-    last = re.findall(r"^rank 0 step (\d+) ", r.out, re.M)
-    expect(15 <= int(last[0]) <= until + 1 and last[-1] == "149", r)
-    log = s.read("log.1").splitlines()
-    expect([x.split()[1] for x in log] == [str(i) for i in range(150)], "log.1", log)
+    again = s.start(HALE, "restart", *options, path)
+    goes_on(again, job)
+    r = stop(s, again)
+    count = last_step(again) + 1
+    wanted, _ = undisturbed(s, ranks, count, *mib)
+    expect(set(lines(r.out)) <= set(lines(wanted)) and re.search("^done ", r.out, re.M), r)
+    for rank in range(ranks):
+        mine = [int(x) for x in re.findall(rf"^rank {rank} step (\d+) ", r.out, re.M)]
+        expect(mine == list(range(mine[0], count)), f"rank {rank}", r)
+    return again, count
 
 
 @test
 def restart_lazy_is_the_same(s):
-    exe = s.compile("steps")
-    wanted = s.hale_run(2, exe, "40", "20", "16")
-    for old in glob.glob(s.path("log.*")):
-        os.unlink(old)
-    job = s.hale_start(2, exe, "40", "20", "16")
+    job = s.hale_start(2, *until_told(s, 16))
     job.until_output("rank 0 step 15 ")
-    path = job.checkpoint()
-    job.kill()
-    job.p.wait()
-    r = s.hale("restart", "--restart", "lazy", path)
-    expect(r.status == 0, r)
-    expect(wanted.out.splitlines()[-1] in r.out.splitlines(), r)
+    restarted(s, job, job.checkpoint(), 2, "--restart", "lazy", mib=[16])
 
 
 def roll_back_with(s, *options, checkpoints=2):
@@ -152,8 +151,7 @@ def roll_back_with(s, *options, checkpoints=2):
     expect(r.status == 0, r)
     report = s.report()
     expect(report["restarts"] == 1, report)
-    for old in glob.glob(s.path("log.*")) + glob.glob(s.path("state.*")):
-        os.unlink(old)
+    no_files(s)
     steps = len(re.findall("^rank 0 step", r.out, re.M))
     wanted = s.hale_run(3, exe, str(steps), "0", "8")
     expect(sorted(r.out.splitlines()) == sorted(wanted.out.splitlines()), r)
@@ -172,8 +170,7 @@ def incremental_checkpoints_are_small_and_restart_right(s):
 def compressed_checkpoints_restart_right(s):
     for how in ("lz4", "zstd"):
         roll_back_with(s, "--compress", how)
-        for old in glob.glob(s.path("log.*")) + glob.glob(s.path("state.*")):
-            os.unlink(old)
+        no_files(s)
         shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
 
 

@@ -3,6 +3,7 @@
 """`hale run` as a launcher, and the commands around it."""
 
 from lib import *
+from steps_parts import end, until_told
 
 
 @test
@@ -102,9 +103,9 @@ def a_stopped_job_does_not_keep_ps_waiting(s):
 
 @test
 def the_report_has_every_key(s):
-    exe = s.compile("steps")
-    r = s.hale_run(2, exe, "40", "20", options=["--ckpt-every", "200ms", "--report", "report.json"])
-    expect(r.status == 0, r)
+    job = s.hale_start(2, *until_told(s), options=["--ckpt-every", "200ms", "--report", "report.json"])
+    job.until(s.complete, "a checkpoint")
+    end(s, job, ranks=2)
     report = s.report()
     expect(set(report) >= {"job", "exit", "ranks", "wall_seconds", "restarts", "checkpoints",
                            "failures"}, report)

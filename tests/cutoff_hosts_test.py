@@ -6,6 +6,7 @@ that only compute, which must not be taken for that."""
 
 from lib import *
 from namespaces import Hosts
+from steps_parts import end, until_told
 
 FAST = {"HALE_NET_TIMEOUT": "1"}
 CKPT = ["--ckpt-every", "300ms"]
@@ -18,23 +19,13 @@ def nodes(hosts, job):
     return {n["node"]: n for n in json.loads(r.out)["nodes"]}
 
 
-def expected(s, exe, *args, ranks=4):
-    r = s.hale_run(ranks, exe, *args)
-    expect(r.status == 0, r)
-    return sorted(r.out.splitlines())
-
-
-def same(r, wanted):
-    expect(r.status == 0 and sorted(r.out.splitlines()) == wanted, r)
-
-
-def begun(s, hosts, *options, steps=200, timeout="2s"):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, steps, 20)
-    job = hosts.hale_start(4, exe, steps, 20, env=FAST,
+def begun(s, hosts, *options, timeout="2s"):
+    job = hosts.hale_start(4, *until_told(s), env=FAST,
                            options=["--report", "report.json", "--node-timeout", timeout, *options])
     job.until_output("rank 3 step 30 ")
-    return job, wanted
+    if options:
+        job.until(s.complete, "a checkpoint")
+    return job
 
 
 @test
@@ -53,7 +44,7 @@ def ranks_that_compute_are_never_reported(s):
 @test
 def one_of_two_nodes_that_are_cut_off_from_each_other_is_taken_out(s):
     with Hosts(s, 3) as hosts:
-        job, wanted = begun(s, hosts, "--spares", "1", *CKPT)
+        job = begun(s, hosts, "--spares", "1", *CKPT)
         hosts.part(0, 1)
         job.until_says(TOLD)
         job.until_says(rf"node {hosts.address(1)} is cut off \(rank [0-3] on node [0-9.]+ has not "
@@ -62,7 +53,7 @@ def one_of_two_nodes_that_are_cut_off_from_each_other_is_taken_out(s):
         job.until(lambda: nodes(hosts, job)[hosts.address(2)]["ranks"] == 2, "the spare has its ranks")
         out = nodes(hosts, job)[hosts.address(1)]
         expect((out["state"], out["ranks"], out["usable"]) == ("SPARE", 0, False), out)
-        same(job.wait(), wanted)
+        end(s, job, rollbacks=1)
         failures = s.report()["failures"]
         expect(len(failures) == 1 and failures[0]["node"] == hosts.address(1) and
                failures[0]["reason"].startswith("node cut off"), failures)
@@ -71,51 +62,47 @@ def one_of_two_nodes_that_are_cut_off_from_each_other_is_taken_out(s):
 @test
 def without_a_spare_the_other_one_takes_all_ranks(s):
     with Hosts(s, 2) as hosts:
-        job, wanted = begun(s, hosts, *CKPT)
+        job = begun(s, hosts, *CKPT)
         hosts.part(0, 1)
         job.until(lambda: nodes(hosts, job)[hosts.address(0)]["ranks"] == 4, "one node has all ranks")
-        same(job.wait(), wanted)
+        end(s, job, rollbacks=1)
 
 
 @test
 def who_is_cut_off_from_more_is_taken_out(s):
     with Hosts(s, 4) as hosts:
-        exe = s.compile("steps")
-        wanted = expected(s, exe, 200, 20)
-        job = hosts.hale_start(4, exe, 200, 20, env=FAST, options=[*CKPT, "--node-timeout", "2s"])
-        job.until_output("rank 3 step 30 ")
+        job = begun(s, hosts, *CKPT)
         # node 0 reaches nobody but the head: its neighbours in the ring notice
         for k in (1, 2, 3):
             for here, there in ((0, k), (k, 0)):
                 hosts.ip("-n", f"{hosts.prefix}{here}", "route", "add", "blackhole",
                          hosts.address(there) + "/32")
         job.until_says(f"node {hosts.address(0)} is cut off")
-        r = job.wait()
-        same(r, wanted)
+        r = end(s, job, rollbacks=1)
         expect(r.err.count("is cut off") == 1, r)
 
 
 @test
 def a_cut_that_heals_in_time_costs_nothing_but_waiting(s):
     with Hosts(s, 2) as hosts:
-        job, wanted = begun(s, hosts, *CKPT, timeout="20s")
+        job = begun(s, hosts, *CKPT, timeout="20s")
         hosts.part(0, 1)
         job.until_says(TOLD)
         hosts.part(0, 1, on=False)
         job.until_says("all ranks reach each other again")
-        same(job.wait(), wanted)
+        end(s, job)
         expect(s.report()["failures"] == [], s.report())
 
 
 @test
 def without_a_checkpoint_the_job_waits_for_the_network(s):
     with Hosts(s, 2) as hosts:
-        job, wanted = begun(s, hosts)
+        job = begun(s, hosts)
         hosts.part(0, 1)
         job.until_says("without one of the nodes the job ends: there is no checkpoint to roll back "
                        r"to \(--ckpt-every makes some\); so the job waits for the network, until 40 s")
         hosts.part(0, 1, on=False)
-        same(job.wait(), wanted)
+        end(s, job)
         expect(s.report()["failures"] == [], s.report())
 
 

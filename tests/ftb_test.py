@@ -453,6 +453,12 @@ def under_fire(s, h, publisher, watchers, fault):
     """Warnings flow from one host to others while fault() happens; none is lost, none is doubled."""
     exe = compile_client(s, "ftb_count")
     got = {w: h[w].watch("--filter", "name=COUNT") for w in watchers}
+
+    def heard():
+        h[publisher].publish("FTB.X", "COUNT", "INFO", "0")
+        return all(map(shown, got.values()))
+
+    h[publisher].job.until(heard, "interest has come to the publisher")
     job = h[publisher].count(exe, "FTB.X", "WARNING", "1000000", "2000")
     for w, g in got.items():
         g.until(lambda: len(numbers(g)) > 30, f"node{w} gets events")
@@ -465,15 +471,12 @@ def under_fire(s, h, publisher, watchers, fault):
     expect(r.status == 0, r)
     count = int(re.search(r"published (\d+) refused 0", r.out)[1])
     for w, g in got.items():
-        # the first few may have been published before interest had come here
         g.until(lambda: max(numbers(g)) == count, f"node{w} gets the last one")
-        numbers_seen = numbers(g)
-        first = min(numbers_seen)
-        expect(first < 100, f"node{w} began with {first}")
+        numbers_seen = [n for n in numbers(g) if n]
         expect(len(numbers_seen) == len(set(numbers_seen)), f"node{w}: some came twice")
         expect(numbers_seen == sorted(numbers_seen), f"node{w}: the order was changed")
-        g.until(lambda: len(numbers(g)) == count - first + 1, f"node{w}: all came (began with "
-                f"{first} of {count}, has {len(numbers(g))})", limit=10)
+        expect(len(numbers_seen) == count, f"node{w}: some are lost",
+               sorted(set(range(1, count + 1)) - set(numbers_seen))[:20])
     for g in got.values():
         end_watcher(g)
 
@@ -483,7 +486,7 @@ def a_killed_parent_is_replaced_and_no_warning_is_lost_or_doubled(s):
     with Hosts(s, 5, 2) as h:
         under_fire(s, h, 3, [4, 2, 0], h[1].kill)
         for i in (3, 4):
-            expect(h[i].status()["heals"] == 1, h[i].status())
+            expect(h[i].status()["heals"] >= 1, h[i].status())
         h[1].start()  # and takes its place again
         h[3].until(lambda st: st["parent"] == "node1", "node3 is back where it belongs")
 
@@ -492,8 +495,8 @@ def a_killed_parent_is_replaced_and_no_warning_is_lost_or_doubled(s):
 def a_killed_root_is_replaced_and_no_warning_is_lost_or_doubled(s):
     with Hosts(s, 5, 2) as h:
         under_fire(s, h, 3, [4, 2], h[0].kill)
-        expect(h[1].status()["parent"] == "", h[1].status())
-        expect(h[2].status()["parent"] == "node1", h[2].status())
+        h[1].job.until(lambda: [h[i].status()["parent"] for i in range(1, 5)].count("") == 1,
+                       "one of them is the root")
         h[0].start()
         h[1].until(lambda st: st["parent"] == "node0", "node1 is below node0 again")
 
@@ -506,7 +509,8 @@ def a_cut_cable_heals_around_and_what_was_kept_is_sent_on(s):
 
         def fault():
             h.cut(1)
-            h[3].until(lambda st: st["parent"] == "node0", "node3 is below node0")
+            # node0, or node2 if node0 was slow to answer
+            h[3].until(lambda st: st["parent"] not in ("", "node1"), "node3 is below another one")
             h[1].until(lambda st: st["parent"] == "", "node1 is alone")
             h[1].publish("FTB.X", "AWAY", "WARNING", "7")
             away.until_output("AWAY")
@@ -547,7 +551,7 @@ for size in (1, 64, 100000, 20000000):
 
 @test
 def what_strangers_send_to_a_brokers_port_goes_nowhere(s):
-    with Hosts(s, 2) as h:
+    with Hosts(s, 2, options=["--dead", "5s"]) as h:
         got = h[0].watch()
         r = s.run("ip", "netns", "exec", f"{h.tag}n1", PYTHON, "-c", JUNK)
         expect(r.status == 0, r)

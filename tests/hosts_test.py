@@ -6,6 +6,7 @@ cut, spares. Nodes are agents on this machine (--nodes) or network namespaces (n
 from lib import *
 from lib import name_of, stat_of
 from namespaces import Hosts
+from steps_parts import end, until_told
 
 CKPT = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "2500ms"]
 
@@ -44,10 +45,8 @@ def same(r, wanted):
 
 @test
 def a_killed_agent_costs_its_node_and_the_spare_takes_over(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
-    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", *CKPT])
-    job.until_output("rank 3 step 30 ")
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *CKPT])
+    job.until(s.complete, "a checkpoint")
     before = nodes(s, job)
     expect(states(s, job) == {"node0": ("READY", 2), "node1": ("READY", 2), "node2": ("SPARE", 0)},
            before)
@@ -55,7 +54,7 @@ def a_killed_agent_costs_its_node_and_the_spare_takes_over(s):
     job.until_says("node node1 is lost")
     job.until(lambda: states(s, job)["node2"] == ("READY", 2), "the spare has the ranks")
     expect(states(s, job)["node1"] == ("LOST", 0), states(s, job))
-    same(job.wait(), wanted)
+    end(s, job, rollbacks=1)
     failure = s.report()["failures"][0]
     expect(failure["node"] == "node1" and "node lost" in failure["reason"], failure)
     expect(s.report()["restarts"] == 1, s.report())
@@ -63,13 +62,11 @@ def a_killed_agent_costs_its_node_and_the_spare_takes_over(s):
 
 @test
 def without_a_spare_the_nodes_left_take_more(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
-    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", *CKPT])
-    job.until_output("rank 3 step 30 ")
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", *CKPT])
+    job.until(s.complete, "a checkpoint")
     os.kill(nodes(s, job)["node0"]["pid"], signal.SIGKILL)
     job.until(lambda: states(s, job)["node1"] == ("READY", 4), "node1 has all ranks")
-    same(job.wait(), wanted)
+    end(s, job, rollbacks=1)
 
 
 @test
@@ -85,27 +82,25 @@ def the_only_agent_can_not_be_replaced(s):
 
 @test
 def a_stopped_agent_is_fenced_by_its_guardian(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
-    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", *CKPT])
-    job.until_output("rank 3 step 30 ")
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *CKPT])
+    job.until(s.complete, "a checkpoint")
     ranks, agent = job.ranks(4), nodes(s, job)["node1"]["pid"]
     os.kill(agent, signal.SIGSTOP)
     job.until_says("node node1 is lost")
     # before the first of them is started elsewhere none of the old ones is at work
     expect(not any(stat_of(ranks[r]) and stat_of(ranks[r])[1] not in "ZX" for r in (2, 3)),
            "the ranks of the stopped agent still run")
-    same(job.wait(), wanted)
+    end(s, job, rollbacks=1)
 
 
-def slow_disk_job(s, exe, steps, *options, ms=6000):
+def slow_disk_job(s, *options, ms=6000):
     """Each manifest takes so long to reach the disk; meanwhile there is a file "mark"."""
     have("gcc")
     preloaded = s.path("slow_sync.so")
     r = s.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", preloaded,
               os.path.join(ROOT, "tests/programs/slow_sync.c"), "-ldl")
     expect(r.status == 0, r)
-    return s.hale_start(4, "env", "-u", "LD_PRELOAD", exe, steps, 20, options=[*options, *CKPT],
+    return s.hale_start(4, "env", "-u", "LD_PRELOAD", *until_told(s), options=[*options, *CKPT],
                         env={"LD_PRELOAD": preloaded, "SLOW_SYNC": str(ms),
                              "SLOW_SYNC_MARK": s.path("mark")})
 
@@ -113,10 +108,9 @@ def slow_disk_job(s, exe, steps, *options, ms=6000):
 @test
 def a_disk_that_stands_still_for_longer_than_a_lease_costs_no_node(s):
     """A process of its own syncs what the head writes: leases are granted meanwhile."""
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
-    job = slow_disk_job(s, exe, 150, "--nodes", "2")
-    same(job.wait(), wanted)
+    job = slow_disk_job(s, "--nodes", "2")
+    job.until(lambda: os.path.exists(s.path("mark")) and s.complete(), "a manifest is there, after a while")
+    end(s, job)
     report = s.report()
     expect(report["failures"] == [] and any(c["complete"] for c in report["checkpoints"]), report)
 
@@ -125,15 +119,13 @@ def a_disk_that_stands_still_for_longer_than_a_lease_costs_no_node(s):
 def what_is_lost_while_the_disk_stands_still_costs_nothing_else(s):
     """A rank is killed, a node lost, while a manifest is on its way: all go back to that checkpoint
     when it is there, and no other node is lost."""
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 100, 20)
     for of_node in (False, True):
-        job = slow_disk_job(s, exe, 100, "--nodes", "2", "--spares", "1", ms=4500)
+        job = slow_disk_job(s, "--nodes", "2", "--spares", "1", ms=4500)
         pids, agent = job.ranks(4), nodes(s, job)["node1"]["pid"]
         job.until(lambda: os.path.exists(s.path("mark")), "a manifest is on its way")
         os.kill(agent if of_node else pids[2], signal.SIGKILL)
         job.until_says("rolling back to checkpoint 1", 30)
-        same(job.wait(), wanted)
+        end(s, job, rollbacks=1)
         failures = s.report()["failures"]
         expect([f["rolled_back_to"] for f in failures] == [1] and failures[0]["node"] == "node1" and
                ("node lost" in failures[0]["reason"]) == of_node, failures)
@@ -163,28 +155,26 @@ def nodes_that_lose_the_head_end_their_ranks(s):
 
 @test
 def a_job_stands_still_longer_than_the_timeout_and_goes_on(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 100, 20)
-    job = s.hale_start(4, exe, 100, 20, options=["--nodes", "2", *CKPT])
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", *CKPT])
     job.until_output("rank 3 step 20 ")
     job.kill(signal.SIGTSTP)
     job.until(lambda: stat_of(job.pid)[1] == "T", "hale run stands still")
     time.sleep(3)
     job.kill(signal.SIGCONT)
-    same(job.wait(), wanted)
+    end(s, job)
     expect(s.report()["restarts"] == 0, s.report())
 
 
 @test
 def the_spare_dies_too_while_the_job_is_restored_onto_it(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20, 8)
-    job = s.hale_start(4, exe, 150, 20, 8, options=["--nodes", "2", "--spares", "2", *CKPT])
-    job.until_output("rank 3 step 30 ")
-    os.kill(nodes(s, job)["node1"]["pid"], signal.SIGKILL)
+    job = s.hale_start(4, *until_told(s, 8), options=["--nodes", "2", "--spares", "2", *CKPT])
+    job.until(s.complete, "a checkpoint")
+    agents = nodes(s, job)
+    os.kill(agents["node1"]["pid"], signal.SIGKILL)
     job.until_says("rolling back")
-    os.kill(nodes(s, job)["node2"]["pid"], signal.SIGKILL)
-    same(job.wait(), wanted)
+    os.kill(agents["node2"]["pid"], signal.SIGKILL)
+    job.until_says("node node2 is lost")
+    end(s, job, mib=[8], rollbacks=1)
     expect([f["node"] for f in s.report()["failures"]] == ["node1", "node2"], s.report())
 
 
@@ -347,32 +337,29 @@ def the_units_of_systemd_are_right(s):
 
 @test
 def over_namespaces_a_cut_shorter_than_the_timeout_is_ridden_out(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 100, 20)
     with Hosts(s, 2) as hosts:
-        job = hosts.hale_start(4, exe, 100, 20, options=["--report", "report.json"])
+        job = hosts.hale_start(4, *until_told(s), options=["--report", "report.json", "--node-timeout",
+                                                           "10s"])
         job.until_output("rank 3 step 20 ")
         hosts.cut(1)
         time.sleep(0.5)
         hosts.heal(1)
-        same(job.wait(), wanted)
+        end(s, job)
         expect(s.report()["failures"] == [], s.report())
 
 
 @test
 def over_namespaces_a_node_that_is_cut_off_stops_before_its_ranks_run_elsewhere(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
     with Hosts(s, 3) as hosts:
-        job = hosts.hale_start(4, exe, 150, 20, options=[
+        job = hosts.hale_start(4, *until_told(s), options=[
             "--spares", "1", "--ckpt-every", "300ms", "--report", "report.json"])
-        job.until_output("rank 3 step 30 ")
-        old = running(children(hosts.servers[1].pid), exe)
+        job.until(s.complete, "a checkpoint")
+        old = running(children(hosts.servers[1].pid), s.path("steps"))
         hosts.cut(1)
         job.until_says("is lost")
-        expect(old and not running(old, exe), f"the cut off half runs on: {old}")
+        expect(old and not running(old, s.path("steps")), f"the cut off half runs on: {old}")
         hosts.heal(1)
-        same(job.wait(), wanted)
+        end(s, job, rollbacks=1)
         failure = s.report()["failures"][0]
         expect(failure["node"] == hosts.address(1), failure)
 
@@ -380,19 +367,17 @@ def over_namespaces_a_node_that_is_cut_off_stops_before_its_ranks_run_elsewhere(
 @test
 def a_launcher_that_is_killed_proves_nothing(s):
     """The head waits for the lease, so none of the old ranks is at work when new ones start."""
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
     with Hosts(s, 3) as hosts:
-        job = hosts.hale_start(4, exe, 150, 20, options=[
+        job = hosts.hale_start(4, *until_told(s), options=[
             "--spares", "1", "--ckpt-every", "300ms", "--report", "report.json"])
-        job.until_output("rank 3 step 30 ")
-        old = running(children(hosts.servers[1].pid), exe)
+        job.until(s.complete, "a checkpoint")
+        old = running(children(hosts.servers[1].pid), s.path("steps"))
         launcher = [p for p in children(job.pid) if f"client.py {hosts.address(1)}" in name_of(p)]
         for p in launcher:
             os.kill(p, signal.SIGKILL)
         job.until_says("is lost")
-        expect(old and not running(old, exe), f"the old ranks run on: {old}")
-        same(job.wait(), wanted)
+        expect(old and not running(old, s.path("steps")), f"the old ranks run on: {old}")
+        end(s, job, rollbacks=1)
 
 
 @test

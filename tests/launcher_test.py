@@ -30,6 +30,13 @@ class Fake:
                                  env=dict(self.env, **(env or {})), **kw)
 
 
+def held(s, job, condition, what):
+    """The Result of a job whose ranks wait at their end until this holds."""
+    job.until(condition, what)
+    os.unlink(s.path("hold"))
+    return job.wait()
+
+
 def steps_of(text, rank):
     return [int(x) for x in re.findall(rf"^(?:\[\d+\] )?rank {rank} step (\d+)$", text, re.M)]
 
@@ -170,10 +177,11 @@ def the_same_crash_again_ends_the_job(s):
 
 @test
 def a_killed_rank_costs_no_line_and_doubles_none(s):
-    f = Fake(s)
-    r = f.run(3, 200, "--ckpt-every", "100ms", "--report", "report.json",
-              "--inject", "kill:rank=any,after=0.4s-0.6s", "--inject", "kill:rank=any,at-ckpt=2",
-              "--inject", "kill:rank=1,at-restart=1", "--seed", SEED)
+    s.write("hold", "")
+    job = Fake(s).start(3, 200, "--ckpt-every", "100ms", "--report", "report.json",
+                        "--inject", "kill:rank=any,at-ckpt=6", "--inject", "kill:rank=any,at-ckpt=2",
+                        "--inject", "kill:rank=1,at-restart=1", "--seed", SEED)
+    r = held(s, job, lambda: job.err().count("was killed by") == 3, "three deaths")
     expect(r.status == 0, r)
     each_once(r, 3, 200)
     expect(s.report()["restarts"] == 3 and len(s.report()["failures"]) == 3, s.report())
@@ -204,8 +212,10 @@ def input_is_fed_again_after_a_rollback(s):
 
 @test
 def other_output_the_second_time_is_said_once_a_stream(s):
-    r = Fake(s).run(2, 150, "--ckpt-every", "100ms", "--inject", "kill:rank=0,after=450ms",
-                    "--inject", "kill:rank=1,after=700ms", env={"FAKE_DIFFERS": "1"})
+    s.write("hold", "")
+    job = Fake(s).start(2, 150, "--ckpt-every", "100ms", "--inject", "kill:rank=0,at-ckpt=2",
+                        "--inject", "kill:rank=1,at-ckpt=4", env={"FAKE_DIFFERS": "1"})
+    r = held(s, job, lambda: job.err().count("was killed by") == 2, "two deaths")
     expect(r.status == 0, r)
     expect(1 <= r.err.count("something else on stdout") <= 2, r)
 
@@ -213,7 +223,7 @@ def other_output_the_second_time_is_said_once_a_stream(s):
 @test
 def a_rank_that_does_not_answer_costs_one_checkpoint_not_the_job(s):
     f = Fake(s)
-    job = f.start(2, 100000, env={"FAKE_DEAF": "1", "HALE_CKPT_TIMEOUT": "300ms"})
+    job = f.start(2, 100000, env={"FAKE_DEAF": "1", "HALE_CKPT_TIMEOUT": "1s"})
     job.ranks(2)
     job.until_output("rank 1 step 3$")
     r = s.hale("ckpt", job.id())
@@ -235,7 +245,7 @@ def a_failing_checkpoint_is_said_once_and_the_job_goes_on(s):
 
 @test
 def requests_while_one_is_written_are_one(s):
-    job = Fake(s).start(2, 100000, "--report", "report.json", env={"FAKE_WRITE_US": "500000"})
+    job = Fake(s).start(2, 100000, "--report", "report.json", env={"FAKE_WRITE_US": "2000000"})
     name = job.id()
     job.until_output("rank 1 step 3$")
     asks = [s.start(HALE, "ckpt", name) for _ in range(4)]
@@ -248,7 +258,10 @@ def requests_while_one_is_written_are_one(s):
 
 @test
 def only_the_newest_checkpoints_are_kept_and_the_record_tells_all(s):
-    r = Fake(s).run(2, 150, "--ckpt-every", "60ms", "--keep", "3", "--report", "report.json")
+    s.write("hold", "")
+    job = Fake(s).start(2, 150, "--ckpt-every", "60ms", "--keep", "3", "--report", "report.json")
+    r = held(s, job, lambda: s.complete() and int(os.path.basename(s.complete()[-1])) > 4,
+             "more than four checkpoints")
     expect(r.status == 0, r)
     done = s.report()["checkpoints"]
     kept = s.complete()
@@ -294,11 +307,13 @@ def ranks_that_have_ended_stay_ended_after_a_rollback(s):
 
 @test
 def a_program_that_executes_another_one_is_that_one(s):
-    script = s.write("job.py", "import time\nfor i in range(60):\n    print(i, flush=True)\n"
-                     "    time.sleep(0.02)\n")
-    r = s.hale_run(1, "/bin/sh", "-c", f"exec sh -c 'exec {PYTHON} {script}'",
-                   options=["--no-mpi", "--ckpt-every", "200ms", "--report", "report.json",
-                            "--inject", "kill:rank=0,after=900ms"])
+    script = s.write("job.py", "import os, time\nfor i in range(60):\n    print(i, flush=True)\n"
+                     "    time.sleep(0.02)\nwhile os.path.exists('hold'):\n    time.sleep(0.02)\n")
+    s.write("hold", "")
+    job = s.hale_start(1, "/bin/sh", "-c", f"exec sh -c 'exec {PYTHON} {script}'",
+                       options=["--no-mpi", "--ckpt-every", "200ms", "--report", "report.json",
+                                "--inject", "kill:rank=0,at-ckpt=3"])
+    r = held(s, job, lambda: "all ranks run again" in job.err(), "a rollback")
     expect(r.status == 0 and r.out == "".join(f"{i}\n" for i in range(60)), r)
     expect(s.report()["restarts"] == 1 and s.report()["failures"][0]["rolled_back_to"] > 0,
            s.report())
@@ -312,10 +327,17 @@ def a_killed_writer_of_an_image_costs_one_checkpoint_not_the_job(s):
     job = s.hale_start(1, PYTHON, script, options=["--no-mpi"])
     job.until_output("ready")
     rank = job.ranks(1)[0]
-    asks = s.start(HALE, "ckpt", job.id())
-    writer = job.until(lambda: children(rank), "somebody writes the image")[0]
-    os.kill(writer, signal.SIGKILL)
-    r = asks.wait()
+
+    def killed():
+        """The Result of hale ckpt whose writer was killed; None: it was done before."""
+        asks = s.start(HALE, "ckpt", job.id())
+        while asks.running():
+            for writer in children(rank):
+                os.kill(writer, signal.SIGKILL)
+                return asks.wait()
+        return None
+
+    r = job.until(killed, "a writer is met while it writes")
     expect(r.status == 1 and "wrote an image" in r.err, r)
     job.checkpoint()
     s.write("stop", "")

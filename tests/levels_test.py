@@ -7,19 +7,10 @@ import socket
 
 from levels_parts import *
 from namespaces import Hosts
+from steps_parts import end, goes_on, last_step, lines, stop, undisturbed, until_told
 
 EVERY = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "4s"]
 LOCAL = ["--ckpt-local", "local/%n", "--ckpt-shared-every", "0", *EVERY]
-
-
-def expected(s, exe, *args, ranks=4):
-    r = s.hale_run(ranks, exe, *args)
-    expect(r.status == 0, r)
-    return sorted(r.out.splitlines())
-
-
-def same(r, wanted):
-    expect(r.status == 0 and sorted(r.out.splitlines()) == wanted, r)
 
 
 def on_the_disk(s, job, condition, what):
@@ -28,18 +19,16 @@ def on_the_disk(s, job, condition, what):
 
 @test
 def a_node_is_lost_with_its_disk_and_the_spare_gets_the_copies(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20, 4)
     for node, more in (("node0", []), ("node1", ["--incremental"]), ("node0", ["--restart", "lazy"]),
                        ("node1", ["--compress", "lz4"])):
         shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
-        job = s.hale_start(4, exe, 150, 20, 4, options=["--nodes", "2", "--spares", "1", *LOCAL,
-                                                        *more])
+        job = s.hale_start(4, *until_told(s, 4), options=["--nodes", "2", "--spares", "1", *LOCAL,
+                                                          *more])
         on_the_disk(s, job, lambda ids: len(ids) >= 2, "two checkpoints are copied")
         newest = copied(s)[-1]
         expect(not glob.glob(s.path("hale-ckpt/*/*/*.img")), "no image is in the shared folder")
         lose(s, job, node)
-        same(job.wait(), wanted)
+        end(s, job, mib=[4], rollbacks=1)
         report = s.report()
         expect(report["restarts"] == 1 and report["failures"][0]["rolled_back_to"] >= newest, report)
         expect(any(c["level"] == 2 and c["copied_seconds"] > 0 for c in report["checkpoints"]), report)
@@ -48,38 +37,32 @@ def a_node_is_lost_with_its_disk_and_the_spare_gets_the_copies(s):
 
 @test
 def two_nodes_without_a_spare_keep_each_others_images(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 120, 20)
-    job = s.hale_start(4, exe, 120, 20, options=["--nodes", "2", *LOCAL])
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", *LOCAL])
     on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
     lose(s, job, "node1")
-    r = job.wait()
-    same(r, wanted)
+    job.until_says("no other host")
+    r = end(s, job, rollbacks=1)
     expect(r.err.count("no other host") == 1, "said once, when only one is left", r)
 
 
 @test
 def nodes_are_lost_one_after_the_other(s):
     """What was fetched is copied again, so the next one can go, too."""
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 250, 20)
-    job = s.hale_start(4, exe, 250, 20, options=["--nodes", "2", "--spares", "2", *LOCAL])
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "2", *LOCAL])
     for turn, node in enumerate(("node0", "node1", "node2")):
         before = max([0, *copied(s)])
         on_the_disk(s, job, lambda ids: ids and ids[-1] > before, "a newer one is copied")
         lose(s, job, node)
         job.until(lambda: job.err().count("all ranks run again") == turn + 1, "they run again")
-    same(job.wait(), wanted)
+    end(s, job, rollbacks=3)
     expect(s.report()["restarts"] == 3, s.report())
 
 
 @test
 def a_checkpoint_whose_copies_are_not_there_yet_is_passed_over(s):
     """The copier of the node is stopped: its images are on its own disk only."""
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
-    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", "--keep", "50",
-                                                 *LOCAL])
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", "--keep", "50",
+                                                   *LOCAL])
     on_the_disk(s, job, lambda ids: len(ids) >= 2, "two checkpoints are copied")
     pid = agent(s, job, "node0")
     copier = [p for p in children(pid) if comm(p) == "hale-copier"]
@@ -89,8 +72,7 @@ def a_checkpoint_whose_copies_are_not_there_yet_is_passed_over(s):
     job.until(lambda: max(manifests(s)) > had + 1, "a newer one is complete on its own nodes")
     had = copied(s)[-1]
     lose(s, job, "node0")
-    r = job.wait()
-    same(r, wanted)
+    r = end(s, job, rollbacks=1)
     expect(f"rolling back to checkpoint {had}" in r.err and "is passed over: the image of rank 0" in
            r.err, r)
     expect(s.report()["failures"][0]["rolled_back_to"] == had, s.report())
@@ -99,19 +81,16 @@ def a_checkpoint_whose_copies_are_not_there_yet_is_passed_over(s):
 @test
 def the_partner_is_killed_while_it_gets_copies(s):
     """Again and again, at other moments; what a manifest names is always whole."""
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 200, 20, 24)
     draw = random.Random(SEED)
     for _ in range(3 if not LONG else 12):
-        job = s.hale_start(4, exe, 200, 20, 24, options=[
+        job = s.hale_start(4, *until_told(s, 24), options=[
             "--nodes", "2", "--spares", "1", "--keep", "4", *LOCAL])
         on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
         # node1 has ranks of its own, and copies of those of node0 come in
         job.until(lambda: glob.glob(s.path("local/node1/*/*/*/*.img.*")), "a copy comes in")
         time.sleep(draw.uniform(0, 0.01))
         lose(s, job, "node1")
-        r = job.wait()
-        same(r, wanted)
+        end(s, job, mib=[24], rollbacks=1)
         for m in manifests(s).values():
             for part in m["parts"]:
                 for holder in part["on"]:
@@ -127,10 +106,8 @@ def the_partner_is_killed_while_it_gets_copies(s):
 
 @test
 def a_flipped_bit_in_a_copy_is_noticed_and_the_one_before_is_used(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
-    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", "--keep", "5",
-                                                 *LOCAL])
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", "--keep", "5",
+                                                   *LOCAL])
     on_the_disk(s, job, lambda ids: len(ids) >= 3, "three checkpoints are copied")
     pid = agent(s, job, "node0")
     job.kill(signal.SIGSTOP)  # nothing newer becomes complete
@@ -140,8 +117,7 @@ def a_flipped_bit_in_a_copy_is_noticed_and_the_one_before_is_used(s):
     os.kill(pid, signal.SIGKILL)
     shutil.rmtree(s.path("local/node0"))
     job.kill(signal.SIGCONT)
-    r = job.wait()
-    same(r, wanted)
+    r = end(s, job, rollbacks=1)
     expect(re.search(f"checkpoint {newest} is refused: the image of rank 1 can't be had: from node "
                      "node1: .* is damaged", r.err), r)
     expect(re.search(f"all ranks run again from checkpoint {copied_before(newest)}", r.err), r)
@@ -153,10 +129,8 @@ def copied_before(newest):
 
 @test
 def a_flipped_bit_on_the_own_disk_costs_a_look_at_the_copy(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
     for restart in ("full", "lazy"):
-        job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--restart", restart, *LOCAL])
+        job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--restart", restart, *LOCAL])
         on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
         ranks = job.ranks(4)
         job.kill(signal.SIGSTOP)
@@ -167,8 +141,7 @@ def a_flipped_bit_on_the_own_disk_costs_a_look_at_the_copy(s):
         newest = copied(s)[-1]
         os.kill(ranks[0], signal.SIGKILL)
         job.kill(signal.SIGCONT)
-        r = job.wait()
-        same(r, wanted)
+        r = end(s, job, rollbacks=1)
         expect("it is looked for elsewhere" in r.err, r)
         expect(s.report()["failures"][0]["rolled_back_to"] >= newest, s.report())
         shutil.rmtree(s.path("hale-ckpt"))
@@ -177,18 +150,15 @@ def a_flipped_bit_on_the_own_disk_costs_a_look_at_the_copy(s):
 
 @test
 def a_full_partner_disk_leaves_checkpoints_on_their_own_nodes(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 100, 20, 4, ranks=2)
     os.mkdir(s.path("local"))
     s.tmpfs("local/node1", "1m")
-    job = s.hale_start(2, exe, 100, 20, 4, options=["--nodes", "1", "--spares", "1", *LOCAL])
+    job = s.hale_start(2, *until_told(s, 4), options=["--nodes", "1", "--spares", "1", *LOCAL])
     said = job.until_says(r"checkpoint \d+ has no copy of every image, the job goes on: node node0: "
                           r".*node node1: .*No space left")
     expect(said)
     job.until(lambda: len(s.complete()) >= 2, "checkpoints go on")
     os.kill(job.ranks(2)[1], signal.SIGKILL)  # its own disk is as good as ever
-    r = job.wait()
-    same(r, wanted)
+    r = end(s, job, ranks=2, mib=[4], rollbacks=1)
     expect(r.err.count("has no copy") == 1, "each refusal is said once", r)
     report = s.report()
     expect(report["restarts"] == 1, report)
@@ -198,12 +168,10 @@ def a_full_partner_disk_leaves_checkpoints_on_their_own_nodes(s):
 
 @test
 def a_full_own_disk_leaves_the_checkpoint_before(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 100, 20, 4, ranks=2)
     os.mkdir(s.path("local"))
     disk = s.tmpfs("local/node0", "40m")
-    job = s.hale_start(2, exe, 100, 20, 4, options=["--nodes", "1", "--spares", "1", "--keep", "2",
-                                                    *LOCAL])
+    job = s.hale_start(2, *until_told(s, 4), options=["--nodes", "1", "--spares", "1", "--keep", "2",
+                                                      *LOCAL])
     on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
     with open(os.path.join(disk, "ballast"), "wb") as f:
         try:
@@ -215,17 +183,16 @@ def a_full_own_disk_leaves_the_checkpoint_before(s):
     job.until_says(r"checkpoint \d+ failed, the job goes on: .*no space left")
     good = max(manifests(s))
     os.kill(job.ranks(2)[0], signal.SIGKILL)
-    r = job.wait()
-    same(r, wanted)
+    end(s, job, ranks=2, mib=[4], rollbacks=1)
     expect(s.report()["failures"][0]["rolled_back_to"] >= good > 0, s.report())
 
 
 @test
 def as_many_are_kept_as_asked_everywhere(s):
-    exe = s.compile("steps")
-    r = s.hale_run(4, exe, 150, 20, options=["--nodes", "2", "--keep", "2", "--ckpt-local",
-                                             "local/%n", "--ckpt-shared-every", "3", *EVERY])
-    expect(r.status == 0, r)
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--keep", "2", "--ckpt-local",
+                                                   "local/%n", "--ckpt-shared-every", "3", *EVERY])
+    job.until(lambda: max(manifests(s), default=0) > 7, "more than seven checkpoints")
+    end(s, job)
     levels = {c["id"]: c["level"] for c in s.report()["checkpoints"] if c["complete"]}
     expect(len(levels) >= 6 and levels[3] == 4 and set(levels.values()) >= {2, 4}, levels)
     left = manifests(s)
@@ -240,40 +207,39 @@ def as_many_are_kept_as_asked_everywhere(s):
     expect(all(i % 3 == 0 and levels.get(i) in (4, 1) for i in shared), shared, levels)
 
 
+def restarted(s, before, *argv):
+    """hale restart goes on, and both together print all there is."""
+    job = s.start(HALE, "restart", *argv)
+    goes_on(job, before)
+    stop(s, job)
+    wanted, _ = undisturbed(s, 4, last_step(job) + 1)
+    expect(set(lines(job.out())) | set(lines(before.out())) == set(lines(wanted)), job.result())
+
+
 @test
 def a_checkpoint_that_was_asked_for_is_in_the_shared_folder(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 100, 20)
-    job = s.hale_start(4, exe, 100, 20, options=["--nodes", "2", "--ckpt-local", "local/%n"])
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--ckpt-local", "local/%n"])
     job.until_output("rank 3 step 20 ")
     path = job.checkpoint()
     expect(len(glob.glob(path + "/rank-*.img")) == 4, os.listdir(path))
-    before = job.out()
     job.kill(signal.SIGTERM)
     job.wait()
     shutil.rmtree(s.path("local"))
-    r = s.hale("restart", "--nodes", "2", path)
-    expect(r.status == 0, r)
-    expect(set(r.out.splitlines()) | set(before.splitlines()) >= set(wanted), r)
+    restarted(s, job, "--nodes", "2", path)
 
 
 @test
 def a_job_is_restarted_from_the_disks_of_its_nodes(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 200, 20)
-
-    def restart(*nodes, gone=(), status=0, options=()):
-        job = s.hale_start(4, exe, 200, 20, options=["--nodes", "2", *LOCAL])
+    def restart(*nodes, gone=(), refused=False, options=()):
+        job = s.hale_start(4, *until_told(s), options=["--nodes", "2", *LOCAL])
         on_the_disk(s, job, lambda ids: len(ids) >= 2, "two checkpoints are copied")
-        before, folder = job.out(), os.path.dirname(s.complete()[-1])
+        folder = os.path.dirname(s.complete()[-1])
         job.kill(signal.SIGTERM)
         job.wait()
         for node in gone:
             shutil.rmtree(s.path("local", node))
-        r = s.hale("restart", *nodes, *options, "--ckpt-every", "0", folder)
-        expect(r.status == status, r)
-        if status == 0:
-            expect(set(r.out.splitlines()) | set(before.splitlines()) >= set(wanted), r)
+        argv = [*nodes, *options, "--ckpt-every", "0", folder]
+        r = s.hale("restart", *argv) if refused else restarted(s, job, *argv)
         shutil.rmtree(s.path("hale-ckpt"))
         shutil.rmtree(s.path("local"), ignore_errors=True)
         return r
@@ -283,32 +249,28 @@ def a_job_is_restarted_from_the_disks_of_its_nodes(s):
     restart("--nodes", "2", gone=["node1"], options=["--restart", "lazy"])
     restart("--nodes", "4")
     restart("--nodes", "1")  # by another name, but the folders are there
-    r = restart("--nodes", "2", gone=["node0", "node1"], status=EXIT_UNRECOVERED)
+    r = restart("--nodes", "2", gone=["node0", "node1"], refused=True)
+    expect(r.status == EXIT_UNRECOVERED, r)
     expect(re.search("is refused: the image of rank . can't be had", r.err) and
            "no checkpoint is left" in r.err, r)
 
 
 @test
 def one_node_says_that_nobody_has_copies(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 80, 20, ranks=2)
-    job = s.hale_start(2, exe, 80, 20, options=["--ckpt-local", "local", *EVERY])
+    job = s.hale_start(2, *until_told(s), options=["--ckpt-local", "local", *EVERY])
     job.until(lambda: manifests(s), "a checkpoint is complete")
     os.kill(job.ranks(2)[1], signal.SIGKILL)
-    r = job.wait()
-    same(r, wanted)
+    r = end(s, job, ranks=2, rollbacks=1)
     expect(r.err.count("there is no other host that could keep copies") == 1, r)
     expect(s.report()["restarts"] == 1, s.report())
-    r = s.hale_run(4, exe, 5, options=["--host", "a,b", "--launcher", "exec %c", "--ckpt-local",
-                                       "local/%n"])
+    r = s.hale_run(4, s.path("steps"), 5, options=["--host", "a,b", "--launcher", "exec %c",
+                                                   "--ckpt-local", "local/%n"])
     expect(r.status == 0 and "no other host" in r.err, "two names of one host are one", r)
 
 
 @test
 def copiers_that_are_killed_are_replaced(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20)
-    job = s.hale_start(4, exe, 150, 20, options=["--nodes", "2", "--spares", "1", *LOCAL])
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *LOCAL])
     on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
     for _ in range(3):
         before = copied(s)[-1]
@@ -320,8 +282,7 @@ def copiers_that_are_killed_are_replaced(s):
                     pass
         on_the_disk(s, job, lambda ids: ids and ids[-1] > before, "a newer one is copied")
     lose(s, job, "node0")
-    r = job.wait()
-    same(r, wanted)
+    r = end(s, job, rollbacks=1)
     expect("the process that copies images was ended" in r.err, r)
 
 
@@ -341,9 +302,7 @@ def ports(pid):
 
 @test
 def strangers_get_nothing_from_a_copier(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 120, 20)
-    job = s.hale_start(4, exe, 120, 20, options=["--nodes", "2", *LOCAL])
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", *LOCAL])
     on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
     found = [p for pid in children(job.pid) if comm(pid) == "hale-copier" for p in ports(pid)]
     expect(len(found) >= 2, found)
@@ -371,40 +330,36 @@ def strangers_get_nothing_from_a_copier(s):
     on_the_disk(s, job, lambda ids: ids and ids[-1] > before, "a newer one is copied")
     for c in held:
         c.close()
-    same(job.wait(), wanted)
+    end(s, job)
 
 
 @test
 def over_hosts_with_disks_of_their_own_a_lost_one_is_replaced(s):
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20, 4)
     with Hosts(s, 3, disks="200m") as hosts:
-        job = hosts.hale_start(4, exe, 150, 20, 4, options=[
+        job = hosts.hale_start(4, *until_told(s, 4), options=[
             "--spares", "1", "--ckpt-local", hosts.disk, *LOCAL[2:]])
         on_the_disk(s, job, lambda ids: len(ids) >= 2, "two checkpoints are copied")
         newest = copied(s)[-1]
         expect(not os.listdir(hosts.disk), "the disks can't be seen from here")
         expect(not glob.glob(s.path("hale-ckpt/*/*/*.img")), "no image is in the shared folder")
         hosts.lose(1)
-        r = job.wait()
-        same(r, wanted)
+        end(s, job, mib=[4], rollbacks=1)
         expect(s.report()["failures"][0]["rolled_back_to"] >= newest, s.report())
 
 
 @test
 def over_hosts_a_cut_cable_costs_the_copies_and_nothing_else(s):
     """Shorter than the node's lease; copies go on afterwards."""
-    exe = s.compile("steps")
-    wanted = expected(s, exe, 150, 20, 16)
     with Hosts(s, 2, disks="400m") as hosts:
-        job = hosts.hale_start(4, exe, 150, 20, 16, options=["--ckpt-local", hosts.disk, *LOCAL[2:-2]])
+        job = hosts.hale_start(4, *until_told(s, 16), options=[
+            "--ckpt-local", hosts.disk, *LOCAL[2:-2], "--node-timeout", "10s"])
         on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
         hosts.cut(1)
         time.sleep(0.6)
         hosts.heal(1)
         before = copied(s)[-1]
         on_the_disk(s, job, lambda ids: ids and ids[-1] > before + 1, "newer ones are copied")
-        same(job.wait(), wanted)
+        end(s, job, mib=[16])
         expect(s.report()["failures"] == [], s.report())
 
 

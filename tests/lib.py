@@ -475,6 +475,8 @@ def private_shm():
 def main():
     private_shm()
     become_subreaper()
+    # a background shell has it ignored, and so would all that tests start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for sig in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(sig, lambda number, frame: sys.exit(128 + number))
     only = sys.argv[2:] if len(sys.argv) > 2 and sys.argv[1] == "--only" else sys.argv[1:]

@@ -126,19 +126,28 @@ def proc_switches(pid):
 def memory_errors_are_told_from_counters_records_and_logs(s):
     dimm = s.path("edac", "mc", "mc0", "dimm0")
     os.makedirs(dimm)
+    probe = s.path("edac", "mc", "mc0", "dimm1")
+    os.makedirs(probe)
     for name, text in (("dimm_ce_count", "5"), ("dimm_ue_count", "0"), ("dimm_label", "DIMM A1")):
         s.write(os.path.join(dimm, name), text + "\n")
+        s.write(os.path.join(probe, name), text.replace("A1", "B1") + "\n")
     s.write("kernel.log", "mce: [Hardware Error]: CPU 9: Machine Check Exception: 5 Bank 1: "
             "be00000000800400\n")  # old: not told
     s.write("mcelog.log", "")
     watch = Watch(s, "--memory", "--no-gpu", "--edac", s.path("edac"), "--rasdaemon",
                   s.path("ras.db"), "--kernel-log", s.path("kernel.log"), "--mcelog",
                   s.path("mcelog.log"), "--every", "50ms", "--node", "n1")
-    reader = watch.job.until(lambda: children(watch.job.pid), "the reader runs")[0]
-    looked = proc_switches(reader)
-    watch.job.until(lambda: proc_switches(reader) > looked + 5, "it has looked")
+    count = iter(range(6, 10000))
+
+    def looks():
+        path = os.path.join(probe, "dimm_ce_count")
+        s.write(path + ".new", f"{next(count)}\n")
+        os.rename(path + ".new", path)
+        return any("UNIT:DIMM B1" in e[2] for e in watch.brief())
+
+    watch.job.until(looks, "it knows what was there before")
     s.write(os.path.join(dimm, "dimm_ce_count"), "8\n")
-    watch.until(("FTB_MEM_CORRECTED", "WARNING", "SOURCE:edac::UNIT:DIMM A1::COUNT:3"))
+    watch.until_some("FTB_MEM_CORRECTED", "SOURCE:edac::UNIT:DIMM A1::COUNT:3")
     with open(s.path("kernel.log"), "a") as f:
         f.write("mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 4: "
                 "be00000000800400\n")
@@ -164,14 +173,20 @@ def rasdaemons_records_are_counted(s):
     db.commit()
     watch = Watch(s, "--memory", "--no-gpu", "--edac", s.path("none"), "--rasdaemon",
                   s.path("ras.db"), "--kernel-log", s.path("none"), "--every", "50ms")
-    reader = watch.job.until(lambda: children(watch.job.pid), "the reader runs")[0]
-    looked = proc_switches(reader)
-    watch.job.until(lambda: proc_switches(reader) > looked + 5, "it has looked")
+
+    def looks():
+        db.execute(add, (1, "Corrected", "DIMM_A1"))
+        db.commit()
+        return any("UNIT:DIMM_A1" in e[2] for e in watch.brief())
+
+    watch.job.until(looks, "it knows what was there before")
     db.execute(add, (2, "Corrected", "DIMM_B2"))
     db.execute(add, (1, "Uncorrected", "DIMM_B2"))
     db.commit()
-    watch.until(("FTB_MEM_CORRECTED", "WARNING", "SOURCE:rasdaemon::UNIT:DIMM_B2::COUNT:2"),
-                ("FTB_MEM_UNCORRECTED", "ERROR", "SOURCE:rasdaemon::UNIT:DIMM_B2::COUNT:1"))
+    watch.until_some("FTB_MEM_UNCORRECTED")
+    expect([e for e in watch.brief() if "DIMM_A1" not in e[2]] ==
+           [("FTB_MEM_CORRECTED", "WARNING", "SOURCE:rasdaemon::UNIT:DIMM_B2::COUNT:2"),
+            ("FTB_MEM_UNCORRECTED", "ERROR", "SOURCE:rasdaemon::UNIT:DIMM_B2::COUNT:1")], watch.brief())
     db.close()
     watch.end()
 

@@ -5,6 +5,7 @@
 from attach_parts import GRACE, attach, end, goes_on, jobs, kill_head
 from lib import *
 from lib import name_of
+from steps_parts import end as steps_end, until_told
 
 NODES = ("n1", "n2", "n3")
 
@@ -100,26 +101,25 @@ class Slurm:
 @test
 def a_job_uses_the_nodes_of_its_allocation(s):
     exe = s.compile("steps")
-    wanted = s.hale_run(4, exe, 100, 20)
+    wanted = s.hale_run(4, exe, 20, 1)
     with Slurm(s) as slurm:
-        r = s.run(*slurm.salloc(HALE, "run", "-n", 4, "--", exe, 100, 20), env=slurm.env)
+        r = s.run(*slurm.salloc(HALE, "run", "-n", 4, "--", exe, 20, 1), env=slurm.env)
         expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(wanted.out.splitlines()), r)
         r = s.run(*slurm.salloc(HALE, "run", "-n", 3, "--no-mpi", "--", "sh", "-c",
                                 "cat; echo $SLURMD_NODENAME"), env=slurm.env, stdin="input\n")
         expect(r.status == 0 and sorted(r.out.split()) == ["input", "n1", "n2", "n3"], r)
         # a node is lost with all that runs on it; the spare of the allocation takes over
         job = s.start(*slurm.salloc(HALE, "run", "-n", 4, "--spares", "1", "--ckpt-every", "300ms",
-                                    "--node-timeout", "2s", "--report", "report.json", "--", exe,
-                                    100, 20), env=slurm.env)
-        job.until_output("rank 3 step 20 ")
+                                    "--node-timeout", "2s", "--report", "report.json", "--",
+                                    *until_told(s)), env=slurm.env)
+        job.until(s.complete, "a checkpoint")
         jobs = json.loads(s.hale("ps", "--json").out)["jobs"]
         name = [j["id"] for j in jobs if j["pid"] in children(job.pid)][0]
         nodes = json.loads(s.hale("nodes", name, "--json").out)["nodes"]
         expect([(n["node"], n["state"], n["ranks"]) for n in nodes] ==
                [("n1", "READY", 2), ("n2", "READY", 2), ("n3", "SPARE", 0)], nodes)
         lose(slurm.jobs[3].pid, "n2")
-        r = job.wait()
-        expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(wanted.out.splitlines()), r)
+        steps_end(s, job, rollbacks=1)
         expect(s.report()["failures"][0]["node"] == "n2", s.report())
 
 

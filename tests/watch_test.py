@@ -52,7 +52,8 @@ def follow(s, job, *options, env=None):
 
 
 def publish(s, job, *event, env=None):
-    r = s.hale("events", "publish", "--job", job.id(), *event, env=env)
+    job.name = getattr(job, "name", None) or job.id()
+    r = s.hale("events", "publish", "--job", job.name, *event, env=env)
     expect(r.status == 0, r)
 
 
@@ -201,7 +202,7 @@ pair_coeff 1 1 1.0 1.0 2.5
 neighbor 0.3 bin
 fix 1 all nve
 thermo 100
-run 2000
+run 4000
 """)
     argv = ["lmp", "-in", "in.melt", "-log", "none"]
     wanted = thermo(s.hale_run(4, *argv, options=["--nodes", "2"]).out)
@@ -435,7 +436,7 @@ def programs_with_libftb_find_the_jobs_broker(s):
 @test
 def a_rank_with_libftb_goes_back_and_its_events_come_once(s):
     exe = compile_count(s)
-    job = s.hale_start(2, exe, "FTB.MINE", "WARNING", "1500", "1000", options=["--no-mpi"])
+    job = s.hale_start(2, exe, "FTB.MINE", "WARNING", "1000000", "1000", options=["--no-mpi"])
     job.until_output("connected")
     w = follow(s, job, "--filter", "namespace=FTB.TEST")
     got = follow(s, job)
@@ -445,16 +446,27 @@ def a_rank_with_libftb_goes_back_and_its_events_come_once(s):
     seen = got.out().count("COUNT")
     got.until(lambda: got.out().count("COUNT") > seen + 200, "more events")
     os.kill(job.ranks(2)[1], signal.SIGKILL)
+    job.until_says("all ranks run again")
+    seen = got.out().count("COUNT")
+    got.until(lambda: got.out().count("COUNT") > seen + 200, "events that are new again")
+    s.write("stop", "")
     r = job.wait()
-    expect(r.status == 0 and r.out.count("published 1500 refused 0") == 2, r)
+    counts = sorted(map(int, re.findall(r"^published (\d+) refused 0$", r.out, re.M)))
+    expect(r.status == 0 and len(counts) == 2, r)
     expect("rolling back to checkpoint 1" in r.err, r)
     got.wait()
     w.wait()
     # once somebody listened, each number once from each rank
-    numbers = [int(json.loads(x)["payload"]) for x in got.out().splitlines() if '"COUNT"' in x]
-    twice = [n for n in range(1, 1501) if numbers.count(n) == 2]
-    expect(twice[0] < 400 and twice == list(range(twice[0], 1501)), twice[:3], len(twice))
-    expect(max(map(numbers.count, set(numbers))) == 2, "one came once more")
+    times = {}
+    for x in got.out().splitlines():
+        if '"COUNT"' in x:
+            n = int(json.loads(x)["payload"])
+            times[n] = times.get(n, 0) + 1
+    twice = sorted(n for n, k in times.items() if k == 2)
+    expect(twice == list(range(twice[0], counts[0] + 1)), twice[:3], len(twice), counts)
+    once = sorted(n for n in times if n > counts[0])
+    expect(once == list(range(counts[0] + 1, counts[1] + 1)), once[:3], len(once), counts)
+    expect(max(times.values()) == 2, "one came once more")
     # the same from a checkpoint, with another broker
     r = s.hale("restart", path)
     expect(r.status == 0 and "refused 0" in r.out, r)

@@ -45,10 +45,10 @@ static inline __attribute__((always_inline)) int give_block(struct coll_home *h,
 	*g = (struct given){.awaited = how == QUIET};
 	if (bytes <= cells_inline(h)) {
 		char *room = cells_room(h, k, bytes);
-		if (LIKELY(b.type->contiguous))
-			memcpy(room, b.buf, bytes);
-		else
+		if (UNLIKELY(!b.type->contiguous))
 			datatype_pack(b.type, b.buf, b.count, 0, room, bytes);
+		else if (LIKELY(b.buf)) /* NULL is allowed for no elements */
+			memcpy(room, b.buf, bytes);
 		publish(h, k, how);
 		return MPI_SUCCESS;
 	}

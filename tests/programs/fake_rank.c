@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rank that speaks job/proto.h without an MPI and without an image engine: its "image" is a file
  * with its counter in it. So the launcher is tested apart from everything that makes a rank hard.
- *   fake_rank STEPS [what]   with FAKE_… in the environment, see main */
+ *   fake_rank STEPS    with FAKE_… in the environment, see main; after them it waits as long as the
+ *                      file "hold" exists */
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
@@ -199,6 +200,10 @@ int main(int argc, char **argv)
 		if (asked)
 			checkpoint();
 	}
+	/* so that faults that are to come meet somebody */
+	for (step--; access("hold", F_OK) == 0; usleep(5000))
+		if (asked)
+			checkpoint();
 	if (!getenv("FAKE_NO_FINALIZE"))
 		tell_plain(PROTO_FINALIZED, 0);
 	return (int)option("FAKE_STATUS", 0);

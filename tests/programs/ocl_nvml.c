@@ -2,15 +2,10 @@
 /* Two libraries in one, for devices that count no errors: an OpenCL layer to be loaded below Hale's
  * that says where on the bus the device is, and an NVML (as libnvidia-ml.so.1) that knows the
  * device there and counts its errors in the file $OCL_NVML. */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
-#include <CL/cl_icd.h>
-#include <CL/cl_layer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static cl_icd_dispatch next, mine;
+#include "ocl_layer.h"
 
 static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info name, size_t size, void *value,
 				      size_t *ret)
@@ -28,30 +23,9 @@ static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info name, size_
 	return CL_SUCCESS;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, size_t size, void *value,
-					       size_t *ret)
+static cl_int take_calls(void)
 {
-	cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-
-	if (name != CL_LAYER_API_VERSION || (value && size < sizeof(version)))
-		return CL_INVALID_VALUE;
-	if (value)
-		memcpy(value, &version, sizeof(version));
-	if (ret)
-		*ret = sizeof(version);
-	return CL_SUCCESS;
-}
-
-CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch *target,
-					    cl_uint *count, const cl_icd_dispatch **table)
-{
-	size_t known = sizeof(mine) / sizeof(void *);
-
-	memcpy(&next, (const void *)target, (entries < known ? entries : known) * sizeof(void *));
-	mine = next;
 	mine.clGetDeviceInfo = device_info;
-	*count = (cl_uint)known;
-	*table = &mine;
 	return CL_SUCCESS;
 }
 
