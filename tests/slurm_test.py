@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs in an allocation of a real Slurm: a slurmctld and three slurmd on this machine."""
 
-from attach_parts import GRACE, attach, end, goes_on, jobs, kill_head
+from attach_parts import GRACE, attach, end, goes_on, jobs, kill_head, rank_pids
 from lib import *
 from lib import name_of
 from steps_parts import end as steps_end, until_told
@@ -159,15 +159,14 @@ def a_job_of_an_allocation_gets_another_head(s):
         one.until_output("rank 3 step 20 ")
         one.name = next(k for k, j in jobs(s).items() if j["pid"] == one.pid)
         one.until(lambda: s.complete(), "a checkpoint")
-        pids = {p for p in children(os.getpid()) if name_of(p).startswith(exe)}
-        expect(len(pids) >= 4, pids)
+        pids = rank_pids(s, one.name)
         heads = [one]
         for wait in (0, 3):  # also longer than the lease: the ranks stand still
             kill_head(s, heads[-1])
             time.sleep(wait)
             heads.append(attach(s, heads[-1], env=env))
             goes_on(heads[-1], *heads)
-        expect(pids <= set(children(os.getpid())), "the ranks are the same processes")
+        expect(rank_pids(s, one.name) == pids, "the ranks are not the same processes")
         kill_head(s, heads[-1])
         lose(slurm.jobs[3].pid, "n2")
         heads.append(attach(s, heads[-1], env=env, says="node n2 is lost"))
