@@ -351,7 +351,7 @@ def who_never_synchronises_has_epochs_closed(s):
 
 @test
 def enormous_logs_have_epochs_closed(s):
-    """Host data beyond the bound; what doesn't fit into memory (256 MiB) lies in the checkpoint's file."""
+    """Host data beyond the bound, and beyond the 256 MiB that are kept in memory in any case."""
     exe = opencl(s, "ocl_misc")
     sizes = [("120", "1", "log=32M", 4), ("40", "8", "", 1)]
     if os.environ.get("HALE_LONG"):

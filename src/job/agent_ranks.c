@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/memory.h"
 #include "job/agent_private.h"
 #include "job/environment.h"
 #include "job/launch.h"
@@ -110,22 +111,16 @@ static hale_status_t check_descriptors(uint32_t nranks, struct error *err)
 static hale_status_t check_memory(uint32_t nranks, struct error *err)
 {
 	enum { RANK_BYTES = 5 << 20 };
-	char line[128], wanted[16], there[16];
-	unsigned long kib = 0;
-	FILE *f = fopen("/proc/meminfo", "re");
+	char wanted[16], there[16];
 	uint64_t need = (uint64_t)nranks * RANK_BYTES;
+	struct memory_room room;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %lu kB", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	if (kib == 0 || need <= (uint64_t)kib * 1024)
+	if (!memory_look("", &room) || need <= room.available)
 		return HALE_OK;
 	return error_set(err, HALE_ERR_MEMORY,
 			 "%u ranks need at least %s of memory, and %s are free; start fewer",
 			 nranks, units_show_bytes(need, wanted),
-			 units_show_bytes((uint64_t)kib * 1024, there));
+			 units_show_bytes(room.available, there));
 }
 
 static hale_status_t segment_make(struct agent *a, struct error *err)

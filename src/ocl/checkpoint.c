@@ -182,15 +182,39 @@ static bool consolidates(const struct mem *m)
 	       OBJ(m)->kind == OCL_MEM;
 }
 
-static bool consolidate_entry(struct domain *d, struct entry *e)
+/* The object that e is to be put into; NULL: none. */
+static struct mem *consolidated_by(struct domain *d, const struct entry *e)
 {
 	struct mem *m = e->dst ? e->dst->root : NULL;
+
+	return m && ocl_entry_consolidates(e) && consolidates(m) && !is_scratch(m) && is_alive(d, m)
+		   ? m
+		   : NULL;
+}
+
+/* Of what overwrites an object as a whole only the last has to be put there, and what is behind. */
+static void find_last_whole(struct domain *d)
+{
+	for
+		EACH_CONTENT(d, m)
+	m->whole = 0;
+	for (struct entry *e = d->has_writes ? d->first : NULL; e; e = e->next) {
+		struct mem *m = consolidated_by(d, e);
+
+		if (m && (e->op == OP_INIT || (e->op == OP_WRITE && e->dst->offset + e->a[0] == 0 &&
+					       e->region[0] == m->size)))
+			m->whole = e->number;
+	}
+}
+
+static bool consolidate_entry(struct domain *d, struct entry *e)
+{
+	struct mem *m = consolidated_by(d, e);
 	void *owned;
 	const char *data;
 	bool good = false;
 
-	if (!m || !ocl_entry_consolidates(e) || !consolidates(m) || is_scratch(m) ||
-	    !is_alive(d, m))
+	if (!m || e->number < m->whole)
 		return true;
 	data = ocl_log_data(d, e, &owned);
 	if (!data || !has_place(d, m))
@@ -209,6 +233,7 @@ static bool consolidate(struct domain *d)
 	double start = clock_seconds();
 	bool good = true;
 
+	find_last_whole(d);
 	for (struct entry *e = d->has_writes ? d->first : NULL; e && good; e = e->next)
 		good = consolidate_entry(d, e);
 	for

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The log of a domain: commands in the order in which the queues got them, and host data. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include "base/base.h"
+#include "base/memory.h"
 #include "ocl/ocl.h"
 
-/* Host data beyond this goes to the spill file. */
-static const uint64_t memory_max = 256ull << 20;
+/* So much host data is kept in memory in any case. */
+static const uint64_t memory_min = 256ull << 20;
 
 /* Entries to be used again: a log has as many each time, and what malloc gives back to the system
  * costs page faults. One lies ready, so that who needs it takes no lock. */
@@ -209,39 +213,78 @@ size_t ocl_rect_span(const size_t origin[3], const size_t region[3], size_t row,
 	       region[0];
 }
 
+/* May the log take size more bytes of memory? A file is several times slower; but a quarter of what
+ * there is stays free, also of what the other processes here take meanwhile. */
+static bool has_memory(const struct domain *d, size_t size)
+{
+	static const uint64_t step = 64ull << 20;
+	static uint64_t granted; /* guarded by the lock */
+	struct memory_room room;
+
+	if (d->host_bytes + size <= memory_min)
+		return true;
+	if (granted < size) {
+		if (!memory_look("", &room) || room.available < room.total / 4 + step + size)
+			return false;
+		granted = step + size;
+	}
+	granted -= size;
+	return true;
+}
+
+static void lose_data(struct domain *d, struct entry *e, const char *why)
+{
+	blob_free(d, &e->data);
+	if (!d->unprotected)
+		log_warn("opencl: %s; an error before the next checkpoint can't be mended", why);
+	d->unprotected = true;
+}
+
+/* Memory that an object was made of the runtime need not have looked at: what the program gave may
+ * not be there. */
+static bool copy_if_there(char *to, const char *from, size_t size)
+{
+	for (size_t at = 0; at < size;) {
+		struct iovec local = {to + at, size - at}, far = {(void *)(from + at), size - at};
+		ssize_t n = process_vm_readv(getpid(), &local, 1, &far, 1, 0);
+
+		if (n < 0 && errno != EFAULT) { /* not allowed here */
+			memcpy(to + at, from + at, size - at);
+			return true;
+		}
+		if (n <= 0)
+			return false;
+		at += (size_t)n;
+	}
+	return true;
+}
+
 bool ocl_log_capture(struct domain *d, struct entry *e)
 {
 	double start = clock_seconds();
-	bool good = true;
 
 	if (e->uncaptured) {
 		e->uncaptured = false;
 		d->uncaptured--;
 	}
 	e->data.size = e->host_span;
-	if (d->host_bytes + e->host_span <= memory_max)
+	if (has_memory(d, e->host_span))
 		e->data.memory = ocl_pool_take(e->host_span);
 	if (e->data.memory) {
-		memcpy(e->data.memory, e->host, e->host_span);
 		d->host_bytes += e->host_span;
+		if (e->op != OP_INIT)
+			memcpy(e->data.memory, e->host, e->host_span);
+		else if (!copy_if_there(e->data.memory, e->host, e->host_span))
+			lose_data(d, e, "memory that an object was made of can't be read");
 	} else {
 		d->spilled += e->host_span;
 		e->data.at = ocl_store_open(d) ? ocl_store_take(d, (off_t)e->host_span) : -1;
-		good = e->data.at >= 0 && ocl_store_write(d, e->data.at, e->host, e->host_span);
-	}
-	if (!good) {
-		d->spilled -= e->host_span;
-		if (e->data.at >= 0)
-			ocl_store_give(d, e->data.at, (off_t)e->host_span);
-		e->data = (struct blob){0};
-		if (!d->unprotected)
-			log_warn("opencl: no room for the data that the program wrote; an error "
-				 "before the next checkpoint can't be mended");
-		d->unprotected = true;
+		if (e->data.at < 0 || !ocl_store_write(d, e->data.at, e->host, e->host_span))
+			lose_data(d, e, "no room for the data that the program wrote");
 	}
 	ocl.report.logged += e->host_span;
 	ocl.report.log += clock_seconds() - start;
-	return good;
+	return e->data.size == e->host_span;
 }
 
 /* What is still to be brought by a read isn't there yet. */

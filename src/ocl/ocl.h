@@ -85,7 +85,8 @@ struct mem {
 	bool told_read_only, scratch; /* by haleSetMemFlags */
 	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
 	bool saved;		      /* the checkpoint has all of it */
-	void *shown; /* where the host may look at it, or write to it; NULL: not mapped by us */
+	uint64_t whole; /* number of the last command that overwrites it all (consolidation) */
+	void *shown;	/* where the host may look at it, or write to it; NULL: not mapped by us */
 	/* on file */
 	struct chunk *chunks;
 	size_t chunk_count, chunk_size;

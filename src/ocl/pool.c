@@ -11,7 +11,7 @@
 /* Slabs lie at multiples of their size, so that a pointer tells its slab. */
 static const size_t slab_bytes = 4ul << 20;
 static const size_t small = 64ul << 10;
-static const size_t spare_bytes = 256ul << 20;
+static const size_t spare_bytes = 1024ul << 20;
 enum { HEAD = 64 };
 
 struct slab {
