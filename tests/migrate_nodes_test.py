@@ -28,6 +28,35 @@ def lammps_moves_and_prints_the_same(s):
 
 
 @test
+def all_who_move_and_all_who_get_them_are_named(s):
+    job = s.hale_start(300, "sleep", "100", options=["--no-mpi", "--nodes", "2", "--spares", "1"])
+    job.ranks(300)
+    watch = s.start(HALE, "events", job.id(), "--follow", "--json", "--filter", "name=FTB_MIGRATE_IPT")
+
+    def told():
+        return [json.loads(x)["payload"] for x in watch.out().splitlines() if x.endswith("}")]
+
+    def listens():
+        r = s.hale("events", "publish", "--job", job.id(), "FTB.TEST", "FTB_MIGRATE_IPT", "INFO", "probe")
+        expect(r.status == 0, r)
+        return told()
+    job.until(listens, "hale events shows what comes")
+    r = migrate(s, job, "--from", "node1")
+    expect(r.status == 0 and "150 ranks moved from node1 to node2" in r.out, r)
+    all_of_them = "node2 " + ",".join(map(str, range(150, 300)))
+    job.until(lambda: told()[-1] == all_of_them, "all are named")
+    job.kill()
+    watch.wait()
+    # one name begins with the other
+    job = s.hale_start(4, "sleep", "100", options=["--no-mpi", "--host", "n10:1,n1:1,n2:2", "--launcher",
+                                                   "exec %c"])
+    job.ranks(4)
+    r = migrate(s, job, "--from", "n2")
+    expect(r.status == 0 and "2 ranks moved from n2 to n10,n1:" in r.out, r)
+    job.kill()
+
+
+@test
 def random_collectives_go_on_through_many_moves(s):
     exe = s.compile("collectives", flags=["-lm"])
     for ranks, where in ((4, ["node1", "node0", "node2", "node1", "node0"]),

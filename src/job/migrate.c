@@ -384,15 +384,22 @@ static void name_target(struct head *h)
 	size_t len = 0;
 
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		const char *name = h->crew.nodes[v->coming[r]].name;
-
 		v->movers[r].moves = v->coming[r] != h->crew.placement.node_of[r];
-		if (!v->movers[r].moves)
-			continue;
-		v->ranks++;
-		if (!strstr(v->target, name) && len < sizeof(v->target))
+		v->ranks += v->movers[r].moves;
+	}
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		const char *name = h->crew.nodes[k].name;
+		bool any = false;
+
+		for (uint32_t r = 0; r < h->nranks && !any; r++)
+			any = v->movers[r].moves && v->coming[r] == k;
+		if (any && len + strlen(name) + sizeof(",,…") <= sizeof(v->target))
 			len += (size_t)snprintf(v->target + len, sizeof(v->target) - len, "%s%s",
 						len ? "," : "", name);
+		else if (any) {
+			snprintf(v->target + len, sizeof(v->target) - len, ",…");
+			return;
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ struct mover {
 struct migration {
 	enum migration_phase phase;
 	uint32_t from, to; /* to == from: anywhere */
-	char target[64];   /* for sentences */
+	char target[256];  /* for sentences */
 	char *folder;	   /* for files; NULL: streams */
 	uint32_t generation, stop_id, ranks;
 	uint32_t *coming; /* [nranks] */

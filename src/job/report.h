@@ -33,7 +33,7 @@ struct report_failure {
 };
 
 struct report_migration {
-	char from[64], to[64];
+	char from[64], to[256];
 	uint32_t ranks;
 	uint64_t bytes;	  /* that went over */
 	uint64_t relayed; /* of them, and of what went back: those that passed hale run */
