@@ -8,7 +8,7 @@
 
 #include "base/fmt.h"
 
-enum { KCMP_OPEN_FILE = 0 };
+enum { KCMP_OPEN_FILE = 0, LOOKS = 4 };
 
 /* struct linux_dirent64: where its length and its name stand */
 enum { DIRENT_LEN = 16, DIRENT_NAME = 19 };
@@ -158,7 +158,8 @@ bool fd_table_is_own(const struct fd_table *t, int fd)
 	return false;
 }
 
-static bool probe_fill(const struct fd_table *t, struct fd_probe *p, int fd)
+/* 1: all is there to see; 0: there is no such descriptor; below 0: the error. */
+static long probe_fill(const struct fd_table *t, struct fd_probe *p, int fd)
 {
 	static const char deleted[] = " (deleted)";
 	char path[64];
@@ -167,7 +168,7 @@ static bool probe_fill(const struct fd_table *t, struct fd_probe *p, int fd)
 	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, fd);
 	long n = sys(SYS_readlink, path, p->link, sizeof(p->link) - 1);
 	if (n < 0)
-		return false;
+		return n == -ENOENT ? 0 : n;
 	p->link[n] = 0;
 	size_t suffix = sizeof(deleted) - 1;
 	if ((size_t)n > suffix && !memcmp(p->link + n - suffix, deleted, suffix)) {
@@ -177,7 +178,8 @@ static bool probe_fill(const struct fd_table *t, struct fd_probe *p, int fd)
 	memset(&p->st, 0, sizeof(p->st));
 	sys(SYS_newfstatat, AT_FDCWD, path, &p->st, 0);
 	fmt_print(path, sizeof(path), "%s/fdinfo/%d", t->proc, fd);
-	return sys_read_small(path, p->info, sizeof(p->info)) > 0;
+	n = sys_read_small(path, p->info, sizeof(p->info));
+	return n > 0 ? 1 : n == -ENOENT ? 0 : n < 0 ? n : -EIO;
 }
 
 /* Do two descriptors share one open file (and so its offset)? */
@@ -255,13 +257,44 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 	return fd_refuse(p, what, err);
 }
 
+/* Another process's, which goes on: its descriptors come and go while they are looked at, and what
+ * was read of one may be of two. Only what is still the same after the look counts. */
+static bool is_still(const struct fd_table *t, const struct fd_probe *p, struct fd_probe *now)
+{
+	return probe_fill(t, now, p->fd) > 0 && !strcmp(now->link, p->link) &&
+	       now->deleted == p->deleted && now->st.st_ino == p->st.st_ino &&
+	       now->st.st_dev == p->st.st_dev && now->st.st_mode == p->st.st_mode;
+}
+
+static hale_status_t scan_number(struct fd_table *t, int fd, struct error *err)
+{
+	hale_status_t rc = HALE_OK;
+	if (fd_table_is_own(t, fd))
+		return HALE_OK;
+	for (int i = 0; i < LOOKS; i++) {
+		long seen = probe_fill(t, t->probe, fd);
+		if (seen < 0 && !t->other) /* an image without it would be wrong */
+			return error_set(err, HALE_ERR_SYSTEM,
+					 "can't look at descriptor %d (error %ld)%s", fd, -seen,
+					 seen == -EMFILE || seen == -ENFILE
+					     ? ": no number is free to do so; raise `ulimit -n`"
+					     : "");
+		if (seen <= 0 || (t->passed && t->passed(t->probe->link)))
+			return HALE_OK;
+		rc = scan_one(t, err);
+		if (rc == HALE_OK || !t->other || is_still(t, t->probe, t->probe + 1))
+			return rc;
+	}
+	return rc;
+}
+
 hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
 {
 	struct fd_dir dir;
 	list_init(&t->records, t->arena, sizeof(struct fd_record));
 	list_init(&t->contents, t->arena, sizeof(struct content));
 	bytes_init(&t->text, t->arena);
-	t->probe = arena_alloc(t->arena, sizeof(*t->probe));
+	t->probe = arena_alloc(t->arena, 2 * sizeof(*t->probe));
 	if (!t->probe)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
 	if (!fd_dir_open(&dir, t->proc))
@@ -270,9 +303,7 @@ hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
 				 t->proc);
 	hale_status_t rc = HALE_OK;
 	for (int fd; rc == HALE_OK && (fd = fd_dir_next(&dir)) >= 0;)
-		if (!fd_table_is_own(t, fd) && probe_fill(t, t->probe, fd) &&
-		    !(t->passed && t->passed(t->probe->link)))
-			rc = scan_one(t, err);
+		rc = scan_number(t, fd, err);
 	fd_dir_close(&dir);
 	return rc;
 }

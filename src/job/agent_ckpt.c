@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "image/image.h"
 #include "job/agent_private.h"
@@ -47,7 +48,7 @@ static bool of_the_network(const char *link)
 	return false;
 }
 
-enum { CHECKS = 3 };
+enum { CHECKS = 3, CHECK_PAUSE_US = 2000 };
 
 /* Of a rank that has connections to other nodes every socket passes, the program's too: it closes
  * its own before its image is taken, and looks itself at what is left then. */
@@ -57,9 +58,12 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	struct error why;
 	hale_status_t status = HALE_ERR_UNSUPPORTED;
 
-	/* it may show other descriptors, or open its channel, after we read its mailbox */
+	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
+	 * has something open for a moment may have lost its core just then */
 	for (int i = 0; i < CHECKS && status == HALE_ERR_UNSUPPORTED; i++) {
 		int own[MAILBOX_OWN_FDS];
+		if (i > 0)
+			usleep(CHECK_PAUSE_US);
 		memcpy(own, m->own_fd, sizeof(own));
 		status = image_check(a->ranks[rank].member, own, MAILBOX_OWN_FDS,
 				     atomic_load(&m->net_open) ? of_the_network : NULL, &why);
@@ -147,6 +151,16 @@ static void image_path(const struct agent *a, uint32_t rank, char *path, size_t 
 	snprintf(path, cap, "%s/" JOB_IMAGE_NAME, a->ckpt.folder, rank);
 }
 
+/* Twice in a row: what it said last may still have to be read here, and a list of children that
+ * come and go may leave one out. */
+static bool writer_is_missing(struct agent_rank *k)
+{
+	bool before = k->childless;
+
+	k->childless = k->pid > 0 && k->resumed && !k->written && !has_living_child(k->member);
+	return before && k->childless;
+}
+
 static void look(void *arg)
 {
 	struct agent *a = arg;
@@ -155,14 +169,14 @@ static void look(void *arg)
 	struct stat st;
 
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
-		const struct agent_rank *k = &a->ranks[r];
+		struct agent_rank *k = &a->ranks[r];
 
 		if (!agent_has(a, r))
 			continue;
 		image_path(a, r, path, sizeof(path));
 		if (stat(path, &st) == 0)
 			m.number += (uint64_t)st.st_size;
-		if (k->pid > 0 && k->resumed && !k->written && !has_living_child(k->member))
+		if (writer_is_missing(k))
 			m.flags = 1;
 	}
 	agent_send(a, &m);
@@ -187,7 +201,7 @@ void agent_ckpt_start(struct agent *a, const struct message *m)
 
 		if (!agent_has(a, r))
 			continue;
-		a->ranks[r].resumed = a->ranks[r].written = false;
+		a->ranks[r].resumed = a->ranks[r].written = a->ranks[r].childless = false;
 		/* store_open has seen to it that it fits */
 		image_path(a, r, box->ckpt_path, sizeof(box->ckpt_path));
 		atomic_store(&box->ckpt_base, m->base);

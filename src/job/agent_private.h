@@ -68,6 +68,7 @@ struct agent_rank {
 	bool moved;	       /* … and has said that its copy runs and it ends */
 	bool halted;	       /* the script around it stands still */
 	bool resumed, written; /* for the checkpoint under way */
+	bool childless;	       /* at the last look: resumed, not written, and nobody writes */
 	bool spawned, ended;   /* since the layout; status: waitpid's, when it has ended */
 	int status;
 	bool aborted; /* has called MPI_Abort with that code */

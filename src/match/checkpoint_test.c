@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Checkpoints in the midst of messages: all ranks suspend, and go on in the same segment or, as
  * after a restart, in a new and zeroed one. Nothing may be lost, doubled, reordered or torn. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -193,6 +194,45 @@ static void a_given_up_checkpoint_leaves_no_trace(void **state)
 	assert_int_equal(fixture_run(2, 2, cancelled_body), 0);
 }
 
+/* A checkpoint is given up before this rank has heard of it. Then everything is sent again that its
+ * peer hasn't acknowledged, also what still waits in a row before a full socket. */
+static void again_body(int rank)
+{
+	enum { N = 240, EACH = 8000, GIVEN_UP = 4 };
+	struct request *s[N];
+	unsigned char *out = malloc((size_t)N * EACH), *in = malloc(EACH);
+	int v = 0;
+	if (rank == 0) {
+		match_send(&v, 1, INTS, 1, 1, &world, 0);
+		while (!fixture_said(1)) /* reads nothing meanwhile */
+			sched_yield();
+		for (int k = 0; k < GIVEN_UP; k++)
+			fixture_round_skip();
+		for (int i = 0; i < N; i++) {
+			match_recv(in, EACH, BYTES, 1, 1, &world, 0, MPI_STATUS_IGNORE);
+			REQUIRE(fixture_holds(in, EACH, 1, i));
+		}
+		fixture_checkpoint(true);
+		return;
+	}
+	match_recv(&v, 1, INTS, 0, 1, &world, 0, MPI_STATUS_IGNORE);
+	for (int i = 0; i < N; i++) {
+		fixture_fill(out + (size_t)i * EACH, EACH, rank, i);
+		match_isend(out + (size_t)i * EACH, EACH, BYTES, 0, 1, &world, 0, &s[i]);
+	}
+	for (int k = 0; k < GIVEN_UP; k++) {
+		match_progress();
+		fixture_round_skip();
+		match_progress();
+	}
+	fixture_say(rank, 1);
+	for (int i = 0; i < N; i++) {
+		match_wait(s[i]);
+		match_request_free(s[i]);
+	}
+	fixture_checkpoint(true);
+}
+
 /* Sends that are made while suspended wait, and leave afterwards in order. */
 static void queued_body(int rank)
 {
@@ -272,6 +312,7 @@ static void over_nodes(uint32_t first, uint32_t then)
 	}
 	assert_int_equal(fixture_run(2, 2, cancelled_body), 0);
 	assert_int_equal(fixture_run(2, 2, queued_body), 0);
+	assert_int_equal(fixture_run(2, 2, again_body), 0);
 	fixture_nodes(1, 1);
 }
 

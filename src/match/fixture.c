@@ -413,18 +413,31 @@ void fixture_nodes(uint32_t first, uint32_t then)
 
 /* ---- a run ---- */
 
-static int ranks_wait(const pid_t *pid, uint32_t ranks, pid_t relay)
+static void ranks_kill(const pid_t *pid, uint32_t ranks)
+{
+	for (uint32_t i = 0; i < ranks; i++)
+		if (pid[i] > 0)
+			kill(pid[i], SIGKILL);
+}
+
+static int ranks_wait(pid_t *pid, uint32_t ranks, pid_t relay)
 {
 	int failed = 0, status;
 	for (uint32_t left = ranks; left > 0;) {
 		pid_t p = wait(&status);
-		left -= p != relay;
-		if (status == 0 || failed || p == relay)
+		if (p == relay)
+			continue;
+		for (uint32_t i = 0; i < ranks; i++)
+			if (pid[i] == p)
+				pid[i] = 0;
+		left--;
+		if (status == 0 || failed)
 			continue;
 		failed = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		for (uint32_t i = 0; i < ranks; i++)
-			if (pid[i] != p)
-				kill(pid[i], SIGKILL);
+		fprintf(stderr, "a rank ended with %s %d\n",
+			WIFEXITED(status) ? "status" : "signal",
+			WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+		ranks_kill(pid, ranks);
 	}
 	return failed;
 }
@@ -437,12 +450,17 @@ static int run(uint32_t ranks, uint32_t cores, void (*body)(int rank), bool bare
 	if (segments_make(ranks, cores))
 		return -1;
 	pid_t relay = relay_start(ranks);
-	for (uint32_t i = 0; i < ranks; i++) {
-		pid[i] = fork();
-		if (pid[i] == 0)
-			rank_main(i, ranks, body, bare);
+	uint32_t started = 0;
+	while (started < ranks && (pid[started] = fork()) >= 0) {
+		if (pid[started] == 0)
+			rank_main(started, ranks, body, bare);
+		started++;
 	}
-	int failed = ranks_wait(pid, ranks, relay);
+	if (started < ranks)
+		ranks_kill(pid, started);
+	int failed = ranks_wait(pid, started, relay);
+	if (started < ranks)
+		failed = -1;
 	relay_end(relay);
 	for (uint32_t i = 0; i < SEGMENTS; i++)
 		for (uint32_t k = 0; k < NODES; k++)

@@ -135,18 +135,28 @@ static void listeners_close(void)
 	tcp.nplaces = 0;
 }
 
+/* An interface may go between the look at all of them and bind: the others do. */
 static bool listeners_open(char *why)
 {
-	unsigned n = tcp_interfaces(tcp.address.place, why);
+	struct tcp_place found[TCP_PLACES_MAX];
+	unsigned n = tcp_interfaces(found, why);
 	for (unsigned i = 0; i < n; i++) {
-		tcp.nplaces = i + 1;
-		if (listener_open(&tcp.listener[i], &tcp.address.place[i]))
+		struct tcp_place *place = &tcp.address.place[tcp.nplaces];
+		struct tcp_socket *l = &tcp.listener[tcp.nplaces];
+		*place = found[i];
+		if (listener_open(l, place)) {
+			tcp.nplaces++;
 			continue;
+		}
+		bool gone = errno == EADDRNOTAVAIL;
 		fmt_print(why, WIRE_WHY, "can't listen on a network interface: %m");
+		tcp_socket_close(l);
+		if (gone)
+			continue;
 		listeners_close();
 		return false;
 	}
-	return n > 0;
+	return tcp.nplaces > 0;
 }
 
 static void memory_free(void)

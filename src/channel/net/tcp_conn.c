@@ -243,23 +243,25 @@ static unsigned gather_all(struct tcp_conn *c, struct iovec *iov)
 	return n;
 }
 
+/* The channel hears of what is through when all of it is counted: it may send again at once, and
+ * must not find here what has left already. */
 static void consume_all(struct tcp_conn *c, size_t n)
 {
+	struct tcp_out_list through = {NULL, NULL};
 	while (n) {
 		struct tcp_out *o = now(c);
 		n -= consume(o, n);
 		if (o->head_left || o->frame_left)
-			return;
+			break;
 		c->now = NULL;
 		if (o->left) {
 			list_put_first(&c->bulk, o);
 			continue;
 		}
-		void *cookie = o->cookie;
-		heap_free(o);
 		tcp.moved++;
-		tcp.calls.sent(cookie);
+		list_put(&through, o);
 	}
+	outs_end(through.first);
 }
 
 /* Returns how many bytes the socket has taken. */
