@@ -376,7 +376,7 @@ bool hier_suits(const struct coll_home *h, const struct coll_args *a)
 	case COLL_SCATTER:
 		return hier_root_suits(a);
 	case COLL_ALLTOALL:
-		return hier_alltoall_suits(a);
+		return hier_alltoall_suits(h, a);
 	default:
 		return hier_scan_suits(a);
 	}

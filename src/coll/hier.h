@@ -87,8 +87,16 @@ int hier_gather(struct coll_home *h, const struct coll_args *a);
 int hier_scatter(struct coll_home *h, const struct coll_args *a);
 
 /* hier_alltoall.c */
-bool hier_alltoall_suits(const struct coll_args *a);
+bool hier_alltoall_suits(const struct coll_home *h, const struct coll_args *a);
 int hier_alltoall(struct coll_home *h, const struct coll_args *a);
+
+/* hier_bundles.c: alltoall of blocks of more than `above` and at most `upto` bytes, but for each
+ * member's own. given: some member of this node has one for another member (hier_bundles_give): the
+ * same for all of them. hier_bundles_upto: the largest block that may go this way; 0: none. */
+size_t hier_bundles_upto(const struct coll_home *h, const struct coll_args *a);
+bool hier_bundles_give(const struct coll_args *a, size_t above, size_t upto);
+int hier_bundles(struct coll_home *h, const struct coll_args *a, size_t above, size_t upto,
+		 bool given);
 
 /* hier_plans.c: among those who act. value[p] is where piece p of the tree is: its elements if it
  * lives on this node, else room. The result goes to out (NULL: not here), which may be where the

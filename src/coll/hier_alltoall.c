@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Alltoall over nodes. Small blocks of all members of a node for all members of another one travel
  * together: members take turns in handling the other nodes, so that all of them send and receive.
- * Larger ones go straight from member to member; where blocks differ, both ends of each know which
- * it is.
+ * Larger ones go in bundles (hier_bundles.c), or straight from member to member. Both ends of a
+ * block know which it is.
  *
- *	deposit		| bytes of each block | blocks |		in the order of the map
- *	between nodes	| bytes of each block | blocks |		members of one by the
- *other's deposit		| where each node's begin | what has come from each |
+ *	deposit		| bytes of each block | gives | blocks |
+ *			in the order of the map; gives: has some for bundles
+ *	between nodes	| bytes of each block | blocks |
+ *			members of one by the other's
+ *	deposit		| where each node's begin | what has come from each |
  */
 #include "coll/hier.h"
 
@@ -24,7 +26,9 @@ struct exchange {
 	const struct coll_args *a;
 	const struct coll_hier *t;
 	bool in_place;
-	size_t limit;	 /* larger blocks go straight */
+	size_t limit;	 /* larger blocks go in bundles, */
+	size_t upto;	 /* or straight, if they are larger than that */
+	bool given;	 /* somebody here has some for bundles */
 	size_t *room_at; /* [nodes + 1] of a node that this member handles, in both of: */
 	char *out, *in;
 	struct hier_train train;
@@ -55,10 +59,18 @@ static bool ragged(const struct coll_args *a)
 	return a->rcounts;
 }
 
-bool hier_alltoall_suits(const struct coll_args *a)
+/* Equal blocks, too large to travel with those of other members for other ones. */
+static bool in_bundles(const struct coll_args *a)
 {
-	size_t limit = block_limit(a->comm->coll->hier);
-	return limit && (ragged(a) || coll_block_bytes(coll_recv_block(a, 0)) <= limit);
+	return !ragged(a) &&
+	       coll_block_bytes(coll_recv_block(a, 0)) > block_limit(a->comm->coll->hier);
+}
+
+bool hier_alltoall_suits(const struct coll_home *h, const struct coll_args *a)
+{
+	if (!block_limit(a->comm->coll->hier))
+		return false;
+	return !in_bundles(a) || coll_block_bytes(coll_recv_block(a, 0)) <= hier_bundles_upto(h, a);
 }
 
 /* Which local member of a node handles what goes to and comes from another one. */
@@ -108,12 +120,15 @@ static size_t sum(const char *sizes, size_t first, size_t end)
 static bool exchange_init(struct exchange *x, struct coll_home *h, const struct coll_args *a)
 {
 	const struct coll_hier *t = a->comm->coll->hier;
-	size_t nodes = (size_t)t->nodes, at = 0;
+	size_t nodes = (size_t)t->nodes, at = 0, limit = block_limit(t), upto = 0;
+	if (ragged(a))
+		upto = max_size(limit, hier_bundles_upto(h, a));
 	*x = (struct exchange){.h = h,
 			       .a = a,
 			       .t = t,
 			       .in_place = coll_in_place(a),
-			       .limit = block_limit(t),
+			       .limit = limit,
+			       .upto = upto,
 			       .train = {.comm = a->comm, .tag = hier_tag(a->comm)}};
 	if (!ragged(a)) /* no more room than that; and who sends too much is told */
 		x->limit = min_size(x->limit, max_size(coll_block_bytes(coll_recv_block(a, 0)),
@@ -135,10 +150,16 @@ static bool exchange_init(struct exchange *x, struct coll_home *h, const struct 
 
 /* ---- the first deposit, and what becomes of it ---- */
 
+static size_t table_bytes(const struct coll_hier *t)
+{
+	return ((size_t)t->n + 1) * sizeof(uint32_t);
+}
+
 static void deposit_blocks(const struct exchange *x, uint64_t k)
 {
 	const struct coll_hier *t = x->t;
-	size_t table = (size_t)t->n * sizeof(uint32_t), bytes = table;
+	size_t table = table_bytes(t), bytes = table;
+	uint32_t gives = x->upto > x->limit && hier_bundles_give(x->a, x->limit, x->upto);
 	for (int i = 0; i < t->n; i++)
 		bytes += small_bytes(x, t->member[i]);
 	char *room = cells_room(x->h, k, bytes), *at = room + table;
@@ -149,7 +170,18 @@ static void deposit_blocks(const struct exchange *x, uint64_t k)
 		datatype_pack(b.type, b.buf, b.count, 0, at, size);
 		at += size;
 	}
+	memcpy(room + table - sizeof(gives), &gives, sizeof(gives));
 	cells_publish_ring(x->h, k);
+}
+
+/* Whether a local member has some for bundles. */
+static bool gives(const struct exchange *x, uint64_t k, int member)
+{
+	struct coll_header *d = cells_deposit_of(x->h, member, k);
+	uint32_t word;
+	memcpy(&word, cells_payload(x->h, member, d) + table_bytes(x->t) - sizeof(word),
+	       sizeof(word));
+	return word;
 }
 
 /* A local member's blocks for members [first, end) of the map. */
@@ -160,7 +192,7 @@ static const char *deposited(const struct exchange *x, uint64_t k, int member, i
 	const char *table = cells_payload(x->h, member, d);
 	*sizes = table + (size_t)first * sizeof(uint32_t);
 	*bytes = sum(table, (size_t)first, (size_t)end);
-	return table + (size_t)x->t->n * sizeof(uint32_t) + sum(table, 0, (size_t)first);
+	return table + table_bytes(x->t) + sum(table, 0, (size_t)first);
 }
 
 /* What goes to another node; returns how much that is. */
@@ -211,8 +243,10 @@ static void take_neighbours(struct exchange *x, uint64_t k)
 {
 	const struct coll_hier *t = x->t;
 	int own = t->index[x->a->comm->rank];
+	x->given = gives(x, k, x->h->rank);
 	for (int i = 1; i < x->h->n; i++) {
 		int member = (x->h->rank + i) % x->h->n;
+		x->given |= gives(x, k, member);
 		const char *sizes;
 		size_t bytes;
 		const char *at = deposited(x, k, member, own, own + 1, &sizes, &bytes);
@@ -301,18 +335,31 @@ static void straight(struct exchange *x)
 	const struct coll_args *a = x->a;
 	int rank = a->comm->rank;
 	if (ragged(a)) {
+		if (x->upto > x->limit)
+			note(x, hier_bundles(x->h, a, x->limit, x->upto, x->given));
 		struct schedule *s = hier_train_next(&x->train, STRAIGHT);
 		if (s)
-			plan_alltoall_above(s, a, x->limit);
+			plan_alltoall_above(s, a, x->upto);
 		note(x, schedule_run(s));
 	} else if (!x->in_place) {
 		note(x, coll_block_copy(coll_recv_block(a, rank), coll_send_block(a, rank)));
 	}
 }
 
+/* All blocks in bundles; one that is sent may be of another size than this member expects. */
+static int bundled(struct coll_home *h, const struct coll_args *a)
+{
+	int rank = a->comm->rank;
+	int rc = hier_bundles(h, a, 0, SIZE_MAX, true);
+	int own = coll_block_copy(coll_recv_block(a, rank), coll_send_block(a, rank));
+	return rc ? rc : own;
+}
+
 int hier_alltoall(struct coll_home *h, const struct coll_args *a)
 {
 	struct exchange x;
+	if (in_bundles(a))
+		return bundled(h, a);
 	if (!exchange_init(&x, h, a)) {
 		heap_free(x.room_at);
 		return MPI_ERR_NO_MEM;
