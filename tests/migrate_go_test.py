@@ -118,4 +118,27 @@ def a_cable_that_says_nothing_after_go_holds_up_nobody(s):
         expect("hang" not in job.err(), job.err())
 
 
+@test
+def a_copy_may_end_before_what_it_has_come_from(s):
+    """Processes without MPI, which wait for nobody: one has nothing left to do but to end."""
+    s.write("wait.py", "import os, time\nprint('begun', flush=True)\n"
+            "while not os.path.exists('stop'): time.sleep(0.01)\nprint('over', flush=True)\n")
+    job = s.hale_start(2, PYTHON, s.path("wait.py"), options=["--no-mpi", "--nodes", "2", *REPORT])
+    job.until_output("begun\nbegun\n")
+    first, source = (job.ranks(2)[k] for k in (0, 1))
+    os.kill(first, signal.SIGSTOP)
+    m = s.start(HALE, "migrate", job.id(), "--from", "node1")
+    copy = job.until(lambda: [p for p in children(job.pid) if waits_for_welcome(p)], "a copy waits")[0]
+    os.kill(source, signal.SIGSTOP)
+    s.write("stop", "")
+    os.kill(first, signal.SIGCONT)
+    job.until(lambda: not alive(copy), "the copy has ended")
+    os.kill(source, signal.SIGKILL)
+    r = m.wait()
+    expect(r.status == 0 and "1 rank moved" in r.out, r, job.err())
+    r = job.wait()
+    expect(r.status == 0 and sorted(r.out.splitlines()) == ["begun", "begun", "over", "over"], r)
+    expect(s.report()["restarts"] == 0 and s.report()["failures"] == [], s.report())
+
+
 main()

@@ -428,6 +428,9 @@ static void take_release(struct agent *a, const struct message *m)
 		guardian_watch(&a->guardian, r, 0);
 	}
 	agent_move_drop(a);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r))
+			agent_rank_released(a, r);
 }
 
 /* ---- the way back ---- */

@@ -71,6 +71,7 @@ struct agent_rank {
 	bool childless;	       /* at the last look: resumed, not written, and nobody writes */
 	bool spawned, ended;   /* since the layout; status: waitpid's, when it has ended */
 	int status;
+	bool late;    /* a copy that has ended well after GO: told when all are released */
 	bool aborted; /* has called MPI_Abort with that code */
 	int abort_code;
 	struct agent_kept kept[2];
@@ -235,6 +236,8 @@ void agent_signal_program(struct agent *a, uint32_t rank, int sig);
 /* To the process that said HELLO, its main thread. */
 void agent_signal_member(struct agent *a, uint32_t rank, int sig);
 void agent_reap(struct agent *a);
+/* The end of a copy that came before all were released is told now. */
+void agent_rank_released(struct agent *a, uint32_t rank);
 /* Kills what is left of the groups; true when nothing is. */
 bool agent_clear(struct agent *a);
 struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank);

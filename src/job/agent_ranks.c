@@ -381,7 +381,7 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 	if (status == HALE_OK) {
 		r->met = r->initialized = r->finalized = r->mpi = r->moved = r->halted = false;
 		r->spawned = true;
-		r->ended = r->aborted = false;
+		r->ended = r->aborted = r->late = false;
 		r->member = 0;
 		agent_kept_begin(a, m->rank, m->position);
 		status = launch_process(&l, &r->pid, err);
@@ -456,6 +456,13 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		c->source.ready(c->source.arg, EPOLLIN);
 	}
 	r->pid = 0;
+	/* what it has printed comes behind what its source has, of which some may be on its way */
+	if (agent_is_copy(a, r->rank) && a->move.went && WIFEXITED(status) &&
+	    WEXITSTATUS(status) != EXIT_UNRECOVERED) {
+		r->late = true;
+		r->status = status;
+		return;
+	}
 	if (r->moved) /* what was launched was ended with it */
 		status = PROTO_EXIT_MOVED << 8;
 	for (int i = 0; i < 2; i++)
@@ -472,6 +479,16 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 	}
 	agent_send(a,
 		   &(struct message){.type = MSG_ENDED, .rank = r->rank, .value = (int32_t)status});
+}
+
+void agent_rank_released(struct agent *a, uint32_t rank)
+{
+	struct agent_rank *r = &a->ranks[rank];
+
+	if (!r->late)
+		return;
+	r->late = false;
+	rank_ended(a, r, r->status);
 }
 
 static struct agent_rank *rank_of_pid(struct agent *a, pid_t pid)

@@ -163,6 +163,7 @@ struct crew {
 	struct placement placement;
 	const uint32_t
 	    *coming; /* [nranks]: the nodes that ranks are moving to; NULL: no migration */
+	bool let_go; /* GO is said: copies are the ranks, though placement doesn't say so yet */
 	struct crew_rank *ranks;
 	struct outlet out[2];
 	struct feed feed; /* hale's stdin, for rank 0 */

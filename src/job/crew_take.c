@@ -291,7 +291,10 @@ static void take_of_rank(struct node *n, const struct message *m)
 	if (m->rank >= c->nranks || !c->laid_out)
 		return;
 	if (c->placement.node_of[m->rank] != n->index) {
-		take_of_copy(n, m);
+		if (m->type == MSG_PACKET && c->let_go && c->coming[m->rank] == n->index)
+			take_packet(n, m); /* it is the rank, though not yet in the view */
+		else
+			take_of_copy(n, m);
 		return;
 	}
 	switch (m->type) {

@@ -141,6 +141,7 @@ struct head_cutoff {
 	struct cutoff *table; /* NULL: nobody has said anything */
 	uint32_t generation;  /* of the job's life that it is of */
 	uint32_t restarts;    /* the same; ranks that move change the generation only */
+	double known_at;      /* when silence means something again */
 	struct loop_timer timer;
 	double due; /* of the timer */
 	uint32_t times;
@@ -309,6 +310,8 @@ void inject_fini(struct head *h);
 
 /* head_cutoff.c: rank says that it can't reach peer over the network, or that it can again. */
 void head_cutoff_told(struct head *h, uint32_t rank, uint32_t peer, bool lost);
+/* Ranks have moved, and all begin anew to reach each other. */
+void head_cutoff_moved(struct head *h);
 void head_cutoff_fini(struct head *h);
 
 /* leave.c: the ranks of a node go to a spare, because of `why`, a few words. OK: they will, and

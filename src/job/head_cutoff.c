@@ -21,6 +21,10 @@ enum { PATIENCE = 10 };
 #define STOOD_STILL  1.0
 #define LOOK_SECONDS 0.05
 
+/* Ranks that have begun anew say again whom they can't reach: after 2 s (docs/nodes.md), and every
+ * 5 s. */
+#define SAID_AGAIN 7.0
+
 static void review(struct head *h);
 
 /* By then a node that is lost is known to be: the lease and its margin are 1.2 T + 0.25 s. */
@@ -57,13 +61,17 @@ static struct cutoff *table_of(struct head *h)
 {
 	struct head_cutoff *c = &h->cutoff;
 
-	if (!c->table)
+	bool first = !c->table;
+
+	if (first)
 		c->table = cutoff_create(h->nranks, h->crew.count);
 	else if (c->generation != h->generation)
 		cutoff_forget(c->table);
 	/* where ranks have moved, what was said is still to be taken back */
 	if (c->generation != h->generation && c->restarts != h->report.restarts)
 		c->under_way = c->patient = false;
+	else if (c->generation != h->generation && !first)
+		c->known_at = clock_seconds() + SAID_AGAIN;
 	c->generation = h->generation;
 	c->restarts = h->report.restarts;
 	return c->table;
@@ -108,6 +116,12 @@ static void say_begun(struct head *h, const struct cutoff_pair *p)
 
 static void say_over(struct head *h)
 {
+	double now = clock_seconds();
+
+	if (h->cutoff.under_way && now < h->cutoff.known_at) {
+		arm(h, h->cutoff.known_at - now);
+		return;
+	}
 	if (h->cutoff.under_way && worth_a_word(h))
 		head_say(h, "all ranks reach each other again");
 	h->cutoff.under_way = h->cutoff.patient = false;
@@ -196,6 +210,20 @@ static void review(struct head *h)
 		judge(h, &v, &oldest);
 	}
 	free(node_of);
+}
+
+/* What was said was of the processes before, and a copy takes it back too early to be heard. */
+void head_cutoff_moved(struct head *h)
+{
+	struct head_cutoff *c = &h->cutoff;
+
+	if (!c->table)
+		return;
+	table_of(h);
+	cutoff_forget(c->table);
+	c->known_at = clock_seconds() + SAID_AGAIN;
+	if (c->under_way)
+		arm(h, SAID_AGAIN);
 }
 
 void head_cutoff_told(struct head *h, uint32_t rank, uint32_t peer, bool lost)

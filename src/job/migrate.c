@@ -69,6 +69,7 @@ static void move_free(struct head *h)
 
 	h->move = NULL;
 	h->crew.coming = NULL;
+	h->crew.let_go = false;
 	loop_timer_clear(&h->loop, &v->timer);
 	free(v->coming);
 	for (uint32_t r = 0; v->movers && r < h->nranks; r++)

@@ -47,6 +47,7 @@ static void go_if_whole(struct head *h)
 	v->phase = GOING;
 	v->moved_at = clock_seconds();
 	h->crew.generation = v->generation;
+	h->crew.let_go = true;
 	succession_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_GO, .id = v->generation});
 }
@@ -71,6 +72,7 @@ static void release_if_moved(struct head *h)
 		if (v->movers[r].moves)
 			crew_moved(&h->crew, r, v->movers[r].copy, v->movers[r].position);
 	crew_move_over(&h->crew, v->from);
+	head_cutoff_moved(h);
 	v->phase = RELEASING;
 	v->moved_at = clock_seconds();
 	succession_save(h);
@@ -352,8 +354,8 @@ static void take_whole(struct head *h, const struct message *m)
 	go_if_whole(h);
 }
 
-/* While nobody depends on it, all stay: when the rank has said why, or soon. Later it may have been
- * the rank. */
+/* While nobody depends on it, all stay: when the rank has said why, or soon. Later it was the rank,
+ * and was killed: a good end its agent tells when all are released. */
 static void take_copy_ended(struct head *h, const struct node *n, const struct message *m)
 {
 	struct migration *v = h->move;
