@@ -291,6 +291,22 @@ def ranks_leave_a_node_whose_fan_fails(s):
     expect(s.report()["restarts"] == 0 and len(s.report()["migrations"]) == 1, s.report())
 
 
+@test
+def two_nodes_that_are_left_at_once_are_both_told_of(s):
+    job = until_stopped(s, "--nodes", "3", "--spares", "2", ranks=6)
+    w = follow(s, job)
+    for node in ("node1", "node2"):
+        publish(s, job, "FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", node)
+    for node in ("node1", "node2"):
+        until_event(w, "FTB_NODE_STATE", NODE=node, STATE="SPARE", RANKS="0")
+    said = [(e["name"], e["payload"].split()[0]) for e in map(json.loads, w.out().splitlines())
+            if e["name"].startswith("FTB_MIGRATE")]
+    for node in ("node1", "node2"):
+        expect(said.index(("FTB_MIGRATE", node)) < said.index(("FTB_MIGRATE_PIC", node)), said)
+    end(s, job)
+    w.wait()
+
+
 def held_up(s, **kw):
     """A job whose migration from node1 hangs, until SIGCONT to rank 2, or is given up."""
     job = until_stopped(s, "--nodes", "2", "--spares", "1", **kw,

@@ -132,7 +132,11 @@ void leave_not_moved(struct head *h, uint32_t node)
 void leave_with_rollback(struct head *h, uint32_t node)
 {
 	struct node *n = &h->crew.nodes[node];
+	bool gone;
 
+	/* one that only waits for its turn has told nobody yet */
+	if (n->moving && !n->leaving && !migrate_leaves(h, n, &gone))
+		watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", n->name);
 	n->leaving = n->leaving || n->moving;
 	n->moving = false;
 }

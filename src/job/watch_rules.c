@@ -286,7 +286,7 @@ static void note(void *arg, const struct rules_action *from)
 					   .node = strdup(from->node),
 					   .argument = strdup(from->argument),
 					   .rule = strdup(*from->rule ? from->rule : line),
-					   .event = strdup(from->event),
+					   .event = strdup(*from->event ? from->event : line),
 					   .payload = strdup(w->payload ? w->payload : "")};
 	if (!a || !a->node || !a->argument || !a->rule || !a->event || !a->payload) {
 		if (a)

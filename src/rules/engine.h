@@ -29,6 +29,7 @@ struct stand {
 	double since;	  /* of holds */
 	double fired_at;  /* the last time ever; -infinity before */
 	double not_before;
+	char event[RULES_WORD_MAX]; /* that made it hold: it may fire long after that */
 };
 
 struct cell {

@@ -22,6 +22,7 @@ struct world {
 		uint64_t id;
 	} moving[16];
 	int count, actions;
+	char event[64];	    /* of the last action */
 	bool marked[2][10]; /* n0 …, s0 …: what the actions so far say */
 };
 
@@ -31,6 +32,7 @@ static void emit(void *arg, const struct rules_action *a)
 	char line[200];
 
 	w->actions++;
+	snprintf(w->event, sizeof(w->event), "%s", a->event);
 	if (a->what == RULES_MARK_UNUSABLE || a->what == RULES_MARK_USABLE) {
 		bool *marked = &w->marked[a->node[0] == 's'][(a->node[1] - '0') % 10];
 
@@ -129,6 +131,7 @@ static void rack_overheats_and_is_usable_again(void **state)
 	assert_true(rules_engine_next(w.engine) == 20);
 	rules_engine_tick(w.engine, 20);
 	gives(&w, "20 mark unusable n0\n20 migrate n0\n");
+	assert_string_equal(w.event, "FTB_IPMI_OVERTEMP"); /* long after it */
 	rules_engine_tick(w.engine, 22);
 	gives(&w, "22 mark unusable n1\n22 migrate n1\n");
 	moved(&w, 23, 0, "s0");
@@ -139,6 +142,7 @@ static void rack_overheats_and_is_usable_again(void **state)
 	event(&w, 110, "FTB_IPMI_OVERTEMP", "n1", "n1"); /* not well after all */
 	rules_engine_tick(w.engine, 130);
 	gives(&w, "130 mark usable n0\n");
+	assert_string_equal(w.event, "FTB_IPMI_NORMAL");
 	event(&w, 140, "FTB_IPMI_NORMAL", "n1", "n1");
 	rules_engine_tick(w.engine, 169.9);
 	gives(&w, "");

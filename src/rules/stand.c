@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From "it holds" to actions. */
 #include <math.h>
+#include <stdio.h>
 #include "base/base.h"
 #include "rules/engine.h"
 
@@ -18,6 +19,7 @@ void stand_rise(struct rules_engine *e, struct stand *s)
 	s->pending = 0;
 	s->since = e->now;
 	s->not_before = -INFINITY;
+	snprintf(s->event, sizeof(s->event), "%s", e->event);
 }
 
 void stand_fall(struct rules_engine *e, const struct rule *r, struct stand *s)
@@ -79,6 +81,8 @@ static bool spare_left(const struct rules_engine *e)
 static uint64_t emit(struct rules_engine *e, const struct rule *r, const struct node *n,
 		     const struct rules_step *s)
 {
+	size_t rule = (size_t)(r - e->rules->v);
+	const struct stand *stand = n ? &n->cells[rule].stand : &e->wide[rule];
 	struct rules_action a = {.what = s->what,
 				 .id = ++e->last_id,
 				 .time = e->now,
@@ -87,7 +91,7 @@ static uint64_t emit(struct rules_engine *e, const struct rule *r, const struct 
 				 .amount = s->amount,
 				 .rule = r->name,
 				 .line = r->line,
-				 .event = e->event};
+				 .event = stand->event};
 
 	e->emit(e->arg, &a);
 	return a.id;
