@@ -135,12 +135,14 @@ def errors_in_device_memory_are_mended_after_a_restart_too(s):
 @test
 def ranks_with_devices_of_their_own(s):
     exe = opencl(s, "ocl_mpi", mpi="openmpi")
-    alone = s.hale_run(2, exe, "4000")
+    alone = s.hale_run(2, exe, "2000")
     expect(alone.status == 0, alone)
-    job = run_opencl(s, exe, "4000", ranks=2, options=["--ckpt-every", "200ms", "--report", "report.json"])
+    job = run_opencl(s, exe, "2000", s.path("go"), ranks=2,
+                     options=["--ckpt-every", "200ms", "--report", "report.json"])
     job.until(lambda: s.complete(), "to take a checkpoint")
     job.until_output(r"^200 ")
     os.kill(job.ranks(2)[1], signal.SIGKILL)
+    s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == alone.out, alone, r)
     expect(s.report()["restarts"] == 1, r)
