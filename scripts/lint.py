@@ -28,7 +28,7 @@ CPPCHECK = ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c17", "--enable=
             "--inline-suppr", "--suppress=missingIncludeSystem",
             "--suppressions-list=scripts/cppcheck.suppress", "-Isrc", "-Iinclude",
             "--include=src/base/names.h", "--library=posix", "--library=gnu"]
-SETTINGS = [".clang-tidy", "scripts/cppcheck.suppress", "scripts/lint.py"]
+TOOLS = {"clang-tidy": (TIDY, ".clang-tidy"), "cppcheck": (CPPCHECK, "scripts/cppcheck.suppress")}
 
 
 def output_of(*argv):
@@ -85,8 +85,8 @@ class Clean:
         if os.path.exists(self.path) and not args.again:
             with open(self.path) as f:
                 self.known = set(f.read().split())
-        versions = output_of("clang-tidy", "--version") + output_of("cppcheck", "--version")
-        self.settings = versions + "".join(map(self.hash, SETTINGS))
+        self.settings = {tool: output_of(tool, "--version") + " ".join(argv) + self.hash(settings)
+                         for tool, (argv, settings) in TOOLS.items()}
 
     def hash(self, path):
         if path not in self.hashes:
@@ -98,7 +98,7 @@ class Clean:
         return self.hashes[path]
 
     def key(self, tool, path):
-        about = tool + path + self.settings
+        about = tool + path + self.settings[tool]
         for name in sorted(self.headers.get(path, {path})):
             about += name + self.hash(name)
         return hashlib.sha256(about.encode()).hexdigest()
@@ -121,7 +121,7 @@ def each(paths, entries, clean):
     folder = os.path.join(args.build, "lint")
     with open(os.path.join(folder, "compile_commands.json"), "w") as f:
         json.dump(list(entries.values()), f)
-    work = [(t, p, clean.key(t, p)) for p in sorted(paths) for t in ("clang-tidy", "cppcheck")]
+    work = [(t, p, clean.key(t, p)) for p in sorted(paths) for t in TOOLS]
     left = [w for w in work if w[2] not in clean.known]
     print(f"lint: {len(paths)} sources, {len(work) - len(left)} of {len(work)} looks are known to be clean",
           flush=True)

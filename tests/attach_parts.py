@@ -2,6 +2,7 @@
 """What tests of `hale attach` share: a job that may lose its head, and the next one."""
 
 from lib import *
+from lib import stat_of
 
 EXIT_SUPERSEDED = 71
 GRACE = ["--head-grace", "60s", "--report", "report.json"]
@@ -93,6 +94,21 @@ def rank_pids(s, name):
         found = {r["rank"]: r["pid"] for r in j["ranks"]} if j else {}
         return found if found and j["state"] == "running" and all(found.values()) else None
     return until(pids, "all ranks run")
+
+
+def until_still(s):
+    """Leases have run out, and the agents, not their guardians, have seen to it: an agent has an eighth of a
+    lease for that, so leases are long here."""
+    def still():
+        states = set()
+        for p in children(os.getpid()):
+            try:
+                if os.readlink(f"/proc/{p}/exe") == s.path("steps"):
+                    states.add(stat_of(p)[1])
+            except (OSError, TypeError):  # just ended
+                pass
+        return states == {"T"}
+    until(still, "the ranks stand still")
 
 
 def s_comm(pid):

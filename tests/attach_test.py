@@ -234,12 +234,12 @@ def of_two_that_attach_at_once_one_gets_the_job(s):
 
 @test
 def a_stopped_head_finds_that_it_is_one_no_longer(s):
-    for options in ([], ["--nodes", "2", "--node-timeout", "1s"]):
+    for options in ([], ["--nodes", "2", "--node-timeout", "4s"]):
         one = start(s, "--ckpt-every", "200ms", *options)
         one.until(lambda: s.complete(), "a checkpoint")
         one.kill(signal.SIGSTOP)
-        if options:  # its leases run out, the ranks stand still
-            time.sleep(1.5)
+        if options:
+            until_still(s)
         two = attach(s, one)
         goes_on(two, one)
         before = rank_pids(s, one.name)
@@ -266,10 +266,10 @@ def a_living_head_is_replaced_by_force(s):
 @test
 def a_head_that_stood_still_for_less_than_the_grace_goes_on(s):
     """Nobody has come meanwhile: no rank was ended, none runs twice."""
-    one = start(s, "--nodes", "2", "--node-timeout", "1s")
+    one = start(s, "--nodes", "2", "--node-timeout", "4s")
     pids = rank_pids(s, one.name)
     one.kill(signal.SIGSTOP)
-    until(lambda: all(stat_of(p)[1] == "T" for p in pids.values()), "the ranks stand still")
+    until_still(s)
     one.kill(signal.SIGCONT)
     goes_on(one)
     expect(rank_pids(s, one.name) == pids, "ranks were started again")
@@ -407,13 +407,13 @@ def the_process_that_prints_is_killed(s):
 @test
 def over_hosts_a_new_head_finds_the_agents(s):
     with Hosts(s, 3) as hosts:
-        one = host_job(s, hosts, "--spares", "1", "--ckpt-every", "300ms")
+        one = host_job(s, hosts, "--spares", "1", "--ckpt-every", "300ms", "--node-timeout", "4s")
         one.until(lambda: s.complete(), "a checkpoint")
         kill_head(s, one, hosts.hale)
         two = host_attach(s, hosts, one)
         goes_on(two, one)
         kill_head(s, two, hosts.hale)
-        time.sleep(3)  # longer than the lease: the ranks stand still
+        until_still(s)
         three = host_attach(s, hosts, two)
         goes_on(three, one, two)
         r = hosts.hale("migrate", one.name, "--from", hosts.address(1))
@@ -452,10 +452,10 @@ def over_hosts_a_new_head_hears_who_is_cut_off(s):
 @test
 def over_hosts_a_stopped_head_commands_nobody(s):
     with Hosts(s, 2) as hosts:
-        one = host_job(s, hosts, "--ckpt-every", "300ms")
+        one = host_job(s, hosts, "--ckpt-every", "300ms", "--node-timeout", "4s")
         one.until(lambda: s.complete(), "a checkpoint")
         one.kill(signal.SIGSTOP)
-        time.sleep(2.5)
+        until_still(s)
         two = host_attach(s, hosts, one)
         goes_on(two, one)
         one.kill(signal.SIGCONT)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs in an allocation of a real Slurm: a slurmctld and three slurmd on this machine."""
 
-from attach_parts import GRACE, attach, end, goes_on, jobs, kill_head, rank_pids
+from attach_parts import GRACE, attach, end, goes_on, jobs, kill_head, rank_pids, until_still
 from lib import *
 from lib import name_of
 from steps_parts import end as steps_end, until_told
@@ -155,15 +155,16 @@ def a_job_of_an_allocation_gets_another_head(s):
         env = dict(line.split("=", 1) for line in s.read("allocation").splitlines()
                    if line.startswith("SLURM_"))
         one = s.start(HALE, "run", "-n", 4, "--spares", "1", "--ckpt-every", "300ms", "--node-timeout",
-                      "2s", *GRACE, "--", exe, 0, 20, env=env)
+                      "4s", *GRACE, "--", exe, 0, 20, env=env)
         one.until_output("rank 3 step 20 ")
         one.name = next(k for k, j in jobs(s).items() if j["pid"] == one.pid)
         one.until(lambda: s.complete(), "a checkpoint")
         pids = rank_pids(s, one.name)
         heads = [one]
-        for wait in (0, 3):  # also longer than the lease: the ranks stand still
+        for still in (False, True):
             kill_head(s, heads[-1])
-            time.sleep(wait)
+            if still:
+                until_still(s)
             heads.append(attach(s, heads[-1], env=env))
             goes_on(heads[-1], *heads)
         expect(rank_pids(s, one.name) == pids, "the ranks are not the same processes")

@@ -75,7 +75,7 @@ static int take_stream(int fd, char *byte)
 
 int migrate_stream_source(const char *name, bool given, struct error *err)
 {
-	char byte;
+	char byte = 0;
 	if (name[0] == '@') {
 		int fd = connect_to(name, err);
 		if (fd >= 0 && given && (fd = take_stream(fd, &byte)) < 0)

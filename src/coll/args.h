@@ -49,14 +49,14 @@ static inline struct coll_block coll_block_of(const void *buf, size_t count, str
 					      struct datatype *const *types, int member)
 {
 	char *p = (char *)(uintptr_t)buf;
+	if (!counts)
+		return (struct coll_block){p + (ptrdiff_t)(count * (size_t)member) * type->extent,
+					   count, type};
 	if (types)
 		return (struct coll_block){p + displs[member], (size_t)counts[member],
 					   types[member]};
-	if (counts)
-		return (struct coll_block){p + (ptrdiff_t)displs[member] * type->extent,
-					   (size_t)counts[member], type};
-	return (struct coll_block){p + (ptrdiff_t)(count * (size_t)member) * type->extent, count,
-				   type};
+	return (struct coll_block){p + (ptrdiff_t)displs[member] * type->extent,
+				   (size_t)counts[member], type};
 }
 
 /* What goes to, or comes from, a member in operations that have a block each. */

@@ -137,8 +137,6 @@ static void relay_ready(void *arg, uint32_t events)
 	relay_interest(l);
 }
 
-static void relay_ready(void *arg, uint32_t events);
-
 /* The process has been connected for a while (in: a copy), and now it is known that it goes this
  * way. */
 static void relay_begin(struct agent_relay *l, bool in)
@@ -166,7 +164,7 @@ static void relay_put(struct agent_relay *l, const void *bytes, size_t len)
 		if (l->source.fd >= 0)
 			relay_begin(l, true);
 	}
-	if (l->connected && l->source.fd < 0)
+	if (len == 0 || (l->connected && l->source.fd < 0))
 		return;
 	if (l->begin > 0 && l->cap - l->end < len) {
 		memmove(l->waiting, l->waiting + l->begin, l->end - l->begin);

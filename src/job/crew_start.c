@@ -126,19 +126,10 @@ static void be_launcher(const struct node *n, char *command)
 			     command,
 			     NULL};
 	char list[JOB_NODE_NAME + 16];
-	char *const srun[] = {"srun",
-			      "--nodes=1",
-			      "--ntasks=1",
-			      "--overlap",
-			      "--quiet",
-			      "--kill-on-bad-exit=0",
-			      "--mem=0",
-			      "--mpi=none",	 /* an agent is no rank of anybody */
-			      list,
-			      "sh",
-			      "-c",
-			      command,
-			      NULL};
+	char *const srun[] = {
+	    "srun",    "--nodes=1",  "--ntasks=1", "--overlap", "--quiet", "--kill-on-bad-exit=0",
+	    "--mem=0", "--mpi=none", /* an agent is no rank of anybody */
+	    list,      "sh",	     "-c",	   command,	NULL};
 	char *const sh[] = {"sh", "-c", g->launcher ? expand(g->launcher, n->name, command) : NULL,
 			    NULL};
 	char *const *argv = g->launcher ? sh : g->hosts->slurm ? srun : ssh;

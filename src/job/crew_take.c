@@ -123,7 +123,7 @@ static void take_cleared(struct node *n, const struct message *m)
 /* Who shares cores with whom, so that nobody spins while others wait for a core. */
 static void tell_machines(struct crew *c)
 {
-	uint32_t *machines = calloc(c->count, sizeof(*machines));
+	uint32_t *machines = c->count ? calloc(c->count, sizeof(*machines)) : NULL;
 
 	for (uint32_t k = 0; machines && k < c->count; k++)
 		machines[k] = c->nodes[k].machine;

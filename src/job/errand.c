@@ -10,10 +10,11 @@
 
 void errand_init(struct errand *e, const char *ended)
 {
-	void *page = mmap(NULL, sizeof(*e->verdict), PROT_READ | PROT_WRITE,
+	*e = (struct errand){.ended = ended};
+	e->verdict = mmap(NULL, sizeof(*e->verdict), PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	*e = (struct errand){.verdict = page == MAP_FAILED ? NULL : page, .ended = ended};
+	if (e->verdict == MAP_FAILED)
+		e->verdict = NULL;
 }
 
 void errand_fini(struct errand *e)

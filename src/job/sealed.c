@@ -396,7 +396,7 @@ enum sealed_end sealed_pump(int plain, int wire, bool caller,
 		return SEALED_FAILED;
 	}
 	*p = (struct pump){.plain = plain, .wire = wire};
-	if (sealed_open(&p->s, wire, caller, secret, purpose, err) != HALE_OK) {
+	if (sealed_open(&p->s, wire, caller, secret, purpose, err) != HALE_OK || !p->s) {
 		free(p);
 		return SEALED_FAILED;
 	}

@@ -132,7 +132,7 @@ static hale_status_t read_nodes(const struct json_value *doc, struct head *h, st
 	const struct json_value *list = json_get(doc, "nodes"), *of = json_get(doc, "node_of");
 	uint32_t n = (uint32_t)json_count(list);
 
-	if (n == 0 || n > JOB_NODES_MAX || json_count(of) != h->nranks)
+	if (n == 0 || n > JOB_NODES_MAX || h->nranks == 0 || json_count(of) != h->nranks)
 		return bad(err, "its nodes");
 	*nodes = calloc(n, sizeof(**nodes));
 	h->crew.placement.node_of = calloc(h->nranks, sizeof(uint32_t));
@@ -230,7 +230,7 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 		head_rank_reset(h, r, -1);
 	read_ended(doc, h);
 	status = read_nodes(doc, h, nodes, count, err);
-	if (status == HALE_OK)
+	if (status == HALE_OK && *nodes)
 		status = read_hosts(doc, h, *nodes, *count, err);
 	if (status == HALE_OK)
 		report_read(&h->report, json_at(json_get(doc, "report"), 0));

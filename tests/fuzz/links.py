@@ -21,7 +21,7 @@ def links(name):
         files = sorted(glob.glob(pattern, root_dir=ROOT))
         if not files:
             sys.exit(f"{name}: there is no {pattern}")
-        yield from (f for f in files if not f.endswith("_test.c"))
+        yield from (f for f in files if not f.endswith(("_test.c", "_fixture.c")))
 
 
 without = tuple(f"src/{folder}/" for folder in sys.argv[3:])
