@@ -284,7 +284,7 @@ static hale_status_t put(const struct copier_order *o, struct copier_link *l, in
 			    .id = o->id,
 			    .bytes = o->bytes,
 			    .checksum = o->checksum};
-	struct answer a;
+	struct answer a = {0};
 	struct error broke;
 	hale_status_t status, heard;
 
