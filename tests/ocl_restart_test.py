@@ -180,6 +180,19 @@ def a_runtime_that_ends_is_replaced(s):
 
 
 @test
+def a_runtime_that_ends_before_any_call_is_replaced(s):
+    """Each of the calls of a program that makes all kinds of them, in two contexts, is the one that finds out."""
+    exe = opencl(s, "ocl_killed")
+    alone, calls = s.run(exe), int(re.search(r"^calls (\d+)$", s.run(exe, "-1").out, re.M)[1])
+    expect(alone.status == 0 and calls > 200, alone)
+    step = 1 if os.environ.get("HALE_LONG") else 11
+    for k in range(2 + SEED % step, calls + 1, step):
+        job = run_opencl(s, exe, str(k), HALE_OPENCL="check=none")
+        r = job.wait()
+        expect(r.status == 0 and r.out == alone.out, k, alone, r)
+
+
+@test
 def callbacks_are_called_once_when_the_runtime_ends(s):
     exe = opencl(s, "ocl_misc")
     alone = s.run(exe, "once", "12000")

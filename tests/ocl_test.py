@@ -342,6 +342,36 @@ def wrong_arguments_at_every_entry_point_give_the_same_errors(s):
 
 
 @test
+def what_the_program_has_released_is_gone(s):
+    """Also while the log still needs it: each call gives the code for no such object, with and without the server.
+    What other objects of the program keep it may use, and retain again, and that is as protected as all else."""
+    exe = opencl(s, "ocl_released")
+    for r in [layered(s, "check=none ckpt=off", exe, "wrong"),
+              s.hale("run", "--opencl", "--", exe, "wrong", env={"HALE_OPENCL": "check=none ckpt=off"})]:
+        codes = [re.findall(r"-\d+", line.split(" cl")[0]) for line in r.out.splitlines()]
+        expect(r.status == 0 and len(codes) == 47 and r.out.endswith("read 0 100 255\n"), r)
+        wrong = [line for line in r.out.splitlines()[:-1]
+                 if not re.match(r"(0 )?-38 .*MemObj|(0 )?-(38|65) cl(Get|Create|Enqueue)\w*(Image|Buffer)|-38 clSetKernelArg\(grow"
+                                 r"|-41 .*Sampler|(0 )?-48 .*look|-58 .*Event|-57 clEnqueue.*&e, NULL\)"
+                                 r"|(0 )?-44 cl.*rogram", line)]
+        expect(not wrong, wrong, r)
+    alone = s.run(exe, "kept")
+    for epoch in [1, 8, 20]:
+        r = same(s, f"check=none ckpt=epochs:5 inject=epoch:{epoch}", exe, "kept", alone=alone)
+        expect(found(r)[:2] == (1, 1), r)
+        r = s.hale("run", "--opencl", "--", exe, "kept", env={"HALE_OPENCL": f"check=none inject=epoch:{epoch}"})
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), r)
+
+
+@test
+def boxes_that_reach_beyond_numbers_are_refused_by_the_server(s):
+    r = s.hale("run", "--opencl", "--", opencl(s, "ocl_wraps"))
+    lines = r.out.splitlines()
+    expect(r.status == 0 and lines[-1] == "nothing was written" and "has ended" not in r.err, r)
+    expect(len(lines) == 24 and all(line.startswith("-30 ") for line in lines[:-1]), r)
+
+
+@test
 def who_never_synchronises_has_epochs_closed(s):
     exe = opencl(s, "ocl_misc")
     r = same(s, "check=none ckpt=every-epoch inject=epoch:1", exe, "endless", "300000")

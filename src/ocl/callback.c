@@ -112,6 +112,7 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data)
 {
 	struct call *c = calloc(1, sizeof(*c));
+	cl_event real = event;
 	cl_int status;
 
 	if (!c)
@@ -122,13 +123,15 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 	pthread_mutex_unlock(&mutex);
 	ocl_lock();
 	c->shadow = ocl_find(event, OCL_EVENT);
-	if (c->shadow)
+	if (c->shadow) {
 		ocl_hold(OBJ(c->shadow));
+		real = OBJ(c->shadow)->real;
+	}
 	ocl_unlock();
 	/* the callback may come when the program has released the event */
 	status = NEXT->clRetainEvent(event);
 	if (status == CL_SUCCESS) {
-		status = NEXT->clSetEventCallback(event, type, arrived, c);
+		status = NEXT->clSetEventCallback(real, type, arrived, c);
 		if (status != CL_SUCCESS && is_repeated(c, status)) {
 			arrived(event, CL_COMPLETE, c);
 			return CL_SUCCESS;

@@ -23,6 +23,7 @@ struct queue *ocl_any_queue(struct domain *d)
 cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device)
 {
 	struct queue *place = NULL;
+	cl_command_queue *slot;
 
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
 		struct queue *q = (struct queue *)o;
@@ -32,10 +33,17 @@ cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device)
 			return q->replay;
 		place = q;
 	}
-	if (!place)
-		return NULL;
-	place->replay = NEXT->clCreateCommandQueue(OBJ(d)->real, device, 0, NULL);
-	return place->replay;
+	slot = place ? &place->replay : device == d->devices[0] ? &d->own_queue : NULL;
+	if (slot && !*slot)
+		*slot = NEXT->clCreateCommandQueue(OBJ(d)->real, device, 0, NULL);
+	return slot ? *slot : NULL;
+}
+
+cl_command_queue ocl_queue_beside(struct domain *d, const struct queue *q)
+{
+	if (!q)
+		q = ocl_any_queue(d);
+	return d->devices ? ocl_own_queue(d, q ? q->device : d->devices[0]) : NULL;
 }
 
 void ocl_helpers_release(struct domain *d)
@@ -53,6 +61,9 @@ void ocl_helpers_release(struct domain *d)
 			NEXT->clReleaseCommandQueue(q->replay);
 		q->replay = NULL;
 	}
+	if (d->own_queue)
+		NEXT->clReleaseCommandQueue(d->own_queue);
+	d->own_queue = NULL;
 	if (d->pin)
 		NEXT->clReleaseMemObject(d->pin);
 	if (d->hash_kernel)
@@ -179,9 +190,10 @@ static cl_int hide(struct mem *m, cl_command_queue q)
 
 bool ocl_content_show(struct domain *d, bool in, bool (*which)(const struct mem *))
 {
-	struct queue *any = ocl_any_queue(d);
-	cl_command_queue q = any ? ocl_own_queue(d, any->device) : NULL;
-	bool good = q != NULL, some = false, shared = q && shares_memory(any->device);
+	const struct queue *any = ocl_any_queue(d);
+	cl_command_queue q = ocl_queue_beside(d, any);
+	bool good = q != NULL, some = false,
+	     shared = q && shares_memory(any ? any->device : d->devices[0]);
 
 	for
 		EACH_CONTENT(d, m)
@@ -194,8 +206,7 @@ bool ocl_content_show(struct domain *d, bool in, bool (*which)(const struct mem 
 
 bool ocl_content_hide(struct domain *d)
 {
-	struct queue *any = ocl_any_queue(d);
-	cl_command_queue q = any ? ocl_own_queue(d, any->device) : NULL;
+	cl_command_queue q = ocl_queue_beside(d, NULL);
 	bool good = true, some = false;
 
 	for
@@ -429,8 +440,8 @@ static bool through_lanes(struct work *w, char *pin)
 static bool copy(struct domain *d, struct mem *m, const bool *want, bool in, ocl_chunk_fn visit,
 		 void *arg)
 {
-	struct queue *any = ocl_any_queue(d);
-	cl_command_queue q = any ? ocl_own_queue(d, any->device) : NULL;
+	const struct queue *any = ocl_any_queue(d);
+	cl_command_queue q = ocl_queue_beside(d, any);
 	struct work w = {.m = m,
 			 .want = want,
 			 .q = q,
@@ -447,7 +458,7 @@ static bool copy(struct domain *d, struct mem *m, const bool *want, bool in, ocl
 		return through_svm(m, want, q, in, visit, arg);
 	if (m->type != CL_MEM_OBJECT_BUFFER)
 		return through_image(m, q, in, visit, arg);
-	if (shares_memory(any->device))
+	if (shares_memory(any ? any->device : d->devices[0]))
 		return through_map(m, want, q, in, visit, arg);
 	pin = pinned(d, q);
 	return pin && through_lanes(&w, pin);

@@ -330,6 +330,19 @@ static void tell_of_natives(void)
 	told = true;
 }
 
+/* How many of them are known. A count may be wrong, too: nothing is looked at behind what is
+ * wrong. */
+static cl_uint known_mems(cl_uint count, const cl_mem *objects)
+{
+	cl_uint n = 0;
+
+	ocl_lock();
+	while (n < count && ocl_mem_of(objects[n]))
+		n++;
+	ocl_unlock();
+	return n;
+}
+
 /* Its memory objects, held; false: one is not known. */
 static bool native_uses(struct entry *e, cl_uint count, const cl_mem *objects)
 {
@@ -382,7 +395,15 @@ cl_int CL_API_CALL layer_clEnqueueNativeKernel(cl_command_queue q,
 	bool whole = function && (args || args_size == 0) && (objects != NULL) == (count > 0) &&
 		     (places != NULL) == (count > 0);
 	struct entry *e = NULL;
+	cl_mem none = NULL;
+	cl_uint known;
 
+	known = objects && !ocl.passive ? known_mems(count, objects) : 0;
+	if (objects && known < count && ocl_checked(objects[known], OCL_MEM) != objects[known]) {
+		objects = &none;
+		count = 1;
+		whole = false;
+	}
 	ocl_lock();
 	if (whole && (!args || args_size > 0) && !ocl.passive && ocl_find(q, OCL_QUEUE))
 		e = native_entry(function, args, args_size, count, objects, places);
@@ -443,37 +464,24 @@ cl_int CL_API_CALL layer_clEnqueueWaitForEvents(cl_command_queue q, cl_uint coun
 			  NULL);
 }
 
-/* A count may be wrong, too: nothing is looked at behind what is wrong. */
-static bool are_mems(cl_uint count, const cl_mem *objects)
-{
-	cl_uint n = 0;
-
-	ocl_lock();
-	while (n < count && ocl_mem_of(objects[n]))
-		n++;
-	ocl_unlock();
-	return n == count;
-}
-
 /* Where the data is doesn't change what it is: a replay passes it over. */
 cl_int CL_API_CALL layer_clEnqueueMigrateMemObjects(cl_command_queue q, cl_uint count,
 						    const cl_mem *objects,
 						    cl_mem_migration_flags flags, WAITS)
 {
 	struct entry *e;
+	cl_uint known = objects && !ocl.passive ? known_mems(count, objects) : 0;
+	cl_mem none = NULL;
 
-	if (!objects || count == 0 || ocl.passive || !are_mems(count, objects))
+	if (objects && known < count && ocl_checked(objects[known], OCL_MEM) != objects[known])
+		return NEXT->clEnqueueMigrateMemObjects(ocl_real(q, OCL_QUEUE), 1, &none, flags,
+							waits, wait, event);
+	if (count == 0 || known < count)
 		return NEXT->clEnqueueMigrateMemObjects(ocl_real(q, OCL_QUEUE), count, objects,
 							flags, waits, wait, event);
 	e = ocl_entry_carry(ocl_entry_between(OP_MIGRATE, NULL, NULL), objects,
 			    count * sizeof(*objects));
 	if (e) {
-		cl_mem *real = e->data.memory;
-
-		ocl_lock();
-		for (cl_uint i = 0; i < count; i++)
-			real[i] = ocl_real(real[i], OCL_MEM);
-		ocl_unlock();
 		e->count = count;
 		e->flags = flags;
 	}

@@ -207,12 +207,12 @@ static bool may_mean_lost(cl_int status)
 	       status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST || status == -9999;
 }
 
-/* Whether the device of q still takes a word and gives it back. */
+/* Whether the device of q (NULL: of d) still takes a word and gives it back. */
 static bool answers(struct domain *d, struct queue *q)
 {
 	const uint32_t sent = 0x48616c65;
 	uint32_t got = 0;
-	cl_command_queue own = ocl_own_queue(d, q->device);
+	cl_command_queue own = ocl_queue_beside(d, q);
 	cl_int status;
 	cl_mem m;
 
@@ -246,11 +246,39 @@ cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32
 	return CL_SUCCESS;
 }
 
+/* Where another context has noticed a loss first, and has begun anew, this one's objects are not
+ * known there. */
+static bool may_be_unknown(cl_int status)
+{
+	return status == CL_INVALID_CONTEXT || status == CL_INVALID_MEM_OBJECT ||
+	       status == CL_INVALID_PROGRAM || status == CL_INVALID_KERNEL ||
+	       status == CL_INVALID_COMMAND_QUEUE || status == CL_INVALID_SAMPLER ||
+	       status == CL_INVALID_EVENT || status == CL_INVALID_PROGRAM_EXECUTABLE ||
+	       status == CL_INVALID_VALUE;
+}
+
 bool ocl_epoch_moved(struct domain *d, cl_int status, uint32_t moves)
 {
-	struct queue *q = LIKELY(status != CL_DEVICE_NOT_AVAILABLE) ? NULL : ocl_any_queue(d);
+	bool unknown = may_be_unknown(status);
 
-	return q && ocl_epoch_failed(d, q, status, moves) == CL_SUCCESS;
+	if (LIKELY(status != CL_DEVICE_NOT_AVAILABLE && !unknown))
+		return false;
+	return ocl_epoch_failed(d, NULL, unknown ? CL_INVALID_CONTEXT : status, moves) ==
+	       CL_SUCCESS;
+}
+
+bool ocl_again(void *handle, ocl_kind_t kind, cl_int status, uint32_t moves)
+{
+	struct object *o;
+	bool again;
+
+	if (LIKELY(status == CL_SUCCESS) || ocl.passive)
+		return false;
+	ocl_lock();
+	o = ocl_find(handle, kind);
+	again = o && ocl_epoch_moved(o->domain, status, moves);
+	ocl_unlock();
+	return again;
 }
 
 void ocl_epoch_restarted(struct domain *d)

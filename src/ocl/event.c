@@ -6,7 +6,7 @@
 
 cl_int CL_API_CALL layer_clRetainEvent(cl_event e)
 {
-	return ocl_retained(e, OCL_EVENT, NEXT->clRetainEvent(e));
+	return ocl_retained(e, OCL_EVENT, NEXT->clRetainEvent(ocl_checked(e, OCL_EVENT)));
 }
 
 cl_int CL_API_CALL layer_clReleaseEvent(cl_event e)
@@ -18,9 +18,18 @@ cl_int CL_API_CALL layer_clReleaseEvent(cl_event e)
 
 cl_event CL_API_CALL layer_clCreateUserEvent(cl_context c, cl_int *status)
 {
-	cl_event e = NEXT->clCreateUserEvent(ocl_real(c, OCL_CONTEXT), status);
 	struct domain *d;
 	struct event *ev;
+	uint32_t moves;
+	cl_int code;
+	cl_event e;
+
+	do {
+		moves = ocl.moves;
+		e = NEXT->clCreateUserEvent(ocl_real(c, OCL_CONTEXT), &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 
 	if (!e || ocl.passive)
 		return e;
@@ -35,11 +44,33 @@ cl_event CL_API_CALL layer_clCreateUserEvent(cl_context c, cl_int *status)
 	return e;
 }
 
-cl_int CL_API_CALL layer_clSetUserEventStatus(cl_event e, cl_int value)
+/* With the device the event is lost, too. What waits for it may run now, so it does elsewhere. */
+static cl_int set_without_device(cl_event e, cl_int status, uint32_t moves)
 {
-	cl_int status = NEXT->clSetUserEventStatus(e, value);
 	struct event *ev;
 
+	ocl_lock();
+	ev = ocl_find(e, OCL_EVENT);
+	if (ev && !ev->queue && !ev->seen) {
+		ev->seen = true;
+		if (ev->gate >= 0)
+			OBJ(ev)->domain->gates_unset &= ~(1ull << ev->gate);
+		if (ocl_epoch_moved(OBJ(ev)->domain, status, moves))
+			status = CL_SUCCESS;
+	}
+	ocl_unlock();
+	return status;
+}
+
+cl_int CL_API_CALL layer_clSetUserEventStatus(cl_event e, cl_int value)
+{
+	uint32_t moves = ocl.moves;
+	cl_int status = NEXT->clSetUserEventStatus(ocl_real(e, OCL_EVENT), value);
+	struct event *ev;
+
+	if (UNLIKELY(status == CL_DEVICE_NOT_AVAILABLE || status == CL_INVALID_EVENT) &&
+	    value == CL_COMPLETE && !ocl.passive)
+		return set_without_device(e, status, moves);
 	if (status != CL_SUCCESS || ocl.passive)
 		return status;
 	ocl_lock();
@@ -86,7 +117,8 @@ static cl_int sync_with(cl_event e)
 	return status;
 }
 
-/* Without those from before a move, which are complete. */
+/* Without those from before a move, which are complete, and with NULL for those that the program
+ * has released. */
 static cl_int wait_for_rest(cl_uint count, const cl_event *list)
 {
 	cl_event few[64], *rest = count > ARRAY_LEN(few) ? malloc(count * sizeof(cl_event)) : few;
@@ -98,8 +130,10 @@ static cl_int wait_for_rest(cl_uint count, const cl_event *list)
 	ocl_lock();
 	for (cl_uint i = 0; i < count; i++) {
 		struct event *ev = ocl_find(list[i], OCL_EVENT);
-		if (!ev || !ocl_event_is_old(ev))
-			rest[n++] = list[i];
+		if (ev && !ocl_event_is_old(ev))
+			rest[n++] = OBJ(ev)->real;
+		else if (!ev)
+			rest[n++] = ocl_checked(list[i], OCL_EVENT);
 	}
 	ocl_unlock();
 	status = n == 0 ? CL_SUCCESS : NEXT->clWaitForEvents(n, rest);
@@ -127,8 +161,9 @@ static cl_int wait_in_runtime(cl_uint count, const cl_event *list)
 {
 	for (;;) {
 		uint32_t moves = ocl.moves;
-		cl_int status = moves && list && count > 0 ? wait_for_rest(count, list)
-							   : NEXT->clWaitForEvents(count, list);
+		cl_int status = (moves || ocl.dead) && list && count > 0
+				    ? wait_for_rest(count, list)
+				    : NEXT->clWaitForEvents(count, list);
 
 		if (status == CL_SUCCESS)
 			return status;
@@ -177,7 +212,8 @@ static cl_int correct_status(struct event *ev, cl_int *value, cl_int status, uin
 /* The runtime of today knows nothing of old ones. */
 static cl_int ask_event(cl_event e, cl_event_info name, size_t size, void *value, size_t *size_ret)
 {
-	cl_int status = NEXT->clGetEventInfo(e, name, size, value, size_ret);
+	cl_int status =
+	    NEXT->clGetEventInfo(ocl_checked(e, OCL_EVENT), name, size, value, size_ret);
 	struct event *ev;
 
 	if (LIKELY(status == CL_SUCCESS) || !ocl.moves ||
@@ -185,7 +221,10 @@ static cl_int ask_event(cl_event e, cl_event_info name, size_t size, void *value
 		return status;
 	ocl_lock();
 	ev = ocl_find(e, OCL_EVENT);
-	if (ev && ocl_event_is_old(ev)) {
+	if (ev && OBJ(ev)->real != e) {
+		status = NEXT->clGetEventInfo(OBJ(ev)->real, name, size, value, size_ret);
+	} else if (ev && (ocl_event_is_old(ev) ||
+			  (ev->seen && ev->generation < OBJ(ev)->domain->generation))) {
 		status = CL_SUCCESS;
 		if (value)
 			*(cl_int *)value = CL_COMPLETE;
@@ -223,23 +262,14 @@ cl_int CL_API_CALL layer_clSetEventCallback(cl_event e, cl_int type,
 					    void(CL_CALLBACK *fn)(cl_event, cl_int, void *),
 					    void *data)
 {
-	if (ocl.passive || !fn || type != CL_COMPLETE)
-		return NEXT->clSetEventCallback(e, type, fn, data);
+	if (ocl.passive || !fn || type != CL_COMPLETE || ocl_checked(e, OCL_EVENT) != e)
+		return NEXT->clSetEventCallback(ocl_checked(e, OCL_EVENT), type, fn, data);
 	return ocl_callback_set(e, type, fn, data);
 }
 
-/* ---- kernels' and queues' own view after a move ---- */
-
-cl_int CL_API_CALL layer_clGetKernelInfo(cl_kernel k, cl_kernel_info name, size_t size, void *value,
-					 size_t *size_ret)
+cl_int CL_API_CALL layer_clGetEventProfilingInfo(cl_event e, cl_profiling_info name, size_t size,
+						 void *value, size_t *size_ret)
 {
-	cl_int status = NEXT->clGetKernelInfo(k, name, size, value, size_ret);
-
-	if (UNLIKELY(ocl.moves) && status == CL_SUCCESS && value && size >= sizeof(void *) &&
-	    (name == CL_KERNEL_CONTEXT || name == CL_KERNEL_PROGRAM)) {
-		ocl_lock();
-		*(void **)value = ocl_handle_of(*(void **)value);
-		ocl_unlock();
-	}
-	return status;
+	return NEXT->clGetEventProfilingInfo(ocl_checked(e, OCL_EVENT), name, size, value,
+					     size_ret);
 }

@@ -68,6 +68,22 @@ static cl_int issue_image(const struct entry *e, cl_command_queue q, void *host,
 	}
 }
 
+static cl_int issue_migrate(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
+			    cl_event *event)
+{
+	cl_mem *real = calloc(e->count + 1ul, sizeof(*real));
+	const cl_mem *list = e->data.memory;
+	cl_int status;
+
+	if (!real)
+		return CL_OUT_OF_HOST_MEMORY;
+	for (cl_uint i = 0; i < e->count; i++)
+		real[i] = ocl_real(list[i], OCL_MEM);
+	status = NEXT->clEnqueueMigrateMemObjects(q, e->count, real, e->flags, n, w, event);
+	free(real);
+	return status;
+}
+
 static cl_int issue_kernel(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
 			   cl_event *event)
 {
@@ -199,8 +215,7 @@ cl_int ocl_issue(const struct entry *e, cl_command_queue q, void *host, cl_uint 
 	case OP_SVM_UNMAP:
 		return issue_svm(e, q, host, n, w, event);
 	case OP_MIGRATE:
-		return NEXT->clEnqueueMigrateMemObjects(q, e->count, e->data.memory, e->flags, n, w,
-							event);
+		return issue_migrate(e, q, n, w, event);
 	case OP_SVM_MIGRATE:
 		return issue_svm_migrate(e, q, n, w, event);
 	case OP_INIT:

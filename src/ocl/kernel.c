@@ -86,6 +86,7 @@ static void kernel_add(struct program *p, cl_kernel handle)
 		return;
 	k->program = p;
 	ocl_hold(OBJ(p));
+	ocl_kin_add(OBJ(p));
 	NEXT->clGetKernelInfo(handle, CL_KERNEL_NUM_ARGS, sizeof(count), &count, NULL);
 	k->args = args_new(count);
 	NEXT->clGetKernelInfo(handle, CL_KERNEL_FUNCTION_NAME, 0, NULL, &len);
@@ -104,9 +105,17 @@ void ocl_kernel_fini(struct kernel *k)
 
 cl_kernel CL_API_CALL layer_clCreateKernel(cl_program program, const char *name, cl_int *status)
 {
-	cl_kernel handle = NEXT->clCreateKernel(ocl_real(program, OCL_PROGRAM), name, status);
 	struct program *p;
+	cl_kernel handle;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		handle = NEXT->clCreateKernel(ocl_real(program, OCL_PROGRAM), name, &code);
+	} while (ocl_again(program, OCL_PROGRAM, code, moves));
+	if (status)
+		*status = code;
 	if (!handle || ocl.passive)
 		return handle;
 	ocl_lock();
@@ -121,10 +130,15 @@ cl_int CL_API_CALL layer_clCreateKernelsInProgram(cl_program program, cl_uint ro
 						  cl_kernel *kernels, cl_uint *count)
 {
 	cl_uint n = 0;
-	cl_int status =
-	    NEXT->clCreateKernelsInProgram(ocl_real(program, OCL_PROGRAM), room, kernels, &n);
 	struct program *p;
+	uint32_t moves;
+	cl_int status;
 
+	do {
+		moves = ocl.moves;
+		status = NEXT->clCreateKernelsInProgram(ocl_real(program, OCL_PROGRAM), room,
+							kernels, &n);
+	} while (ocl_again(program, OCL_PROGRAM, status, moves));
 	if (count)
 		*count = n;
 	if (status != CL_SUCCESS || !kernels || ocl.passive)
@@ -139,9 +153,17 @@ cl_int CL_API_CALL layer_clCreateKernelsInProgram(cl_program program, cl_uint ro
 
 cl_kernel CL_API_CALL layer_clCloneKernel(cl_kernel source, cl_int *status)
 {
-	cl_kernel handle = NEXT->clCloneKernel(ocl_real(source, OCL_KERNEL), status);
 	struct kernel *from, *to;
+	cl_kernel handle;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		handle = NEXT->clCloneKernel(ocl_real(source, OCL_KERNEL), &code);
+	} while (ocl_again(source, OCL_KERNEL, code, moves));
+	if (status)
+		*status = code;
 	if (!handle || ocl.passive)
 		return handle;
 	ocl_lock();
@@ -161,7 +183,7 @@ cl_kernel CL_API_CALL layer_clCloneKernel(cl_kernel source, cl_int *status)
 
 cl_int CL_API_CALL layer_clRetainKernel(cl_kernel k)
 {
-	return ocl_retained(k, OCL_KERNEL, NEXT->clRetainKernel(k));
+	return ocl_retained(k, OCL_KERNEL, NEXT->clRetainKernel(ocl_checked(k, OCL_KERNEL)));
 }
 
 cl_int CL_API_CALL layer_clReleaseKernel(cl_kernel k)
@@ -170,6 +192,15 @@ cl_int CL_API_CALL layer_clReleaseKernel(cl_kernel k)
 }
 
 /* ---- setting arguments ---- */
+
+static bool is_sampler(struct kernel *k, cl_uint index)
+{
+	char type[64] = "";
+
+	NEXT->clGetKernelArgInfo(OBJ(k)->real, index, CL_KERNEL_ARG_TYPE_NAME, sizeof(type) - 1,
+				 type, NULL);
+	return strcmp(type, "sampler_t") == 0;
+}
 
 /* What the runtime is given: the object itself where the program's handle is that of a moved one.
  */
@@ -189,6 +220,28 @@ static const void *real_value(const void *value, size_t size, void **room)
 	return room;
 }
 
+/* An object that the program has released, and that only the log still has: where the kernel wants
+ * one; the same bits may as well be a number. */
+static cl_int look_at_value(struct kernel *k, cl_uint index, size_t size, const void *value)
+{
+	cl_kernel_arg_address_qualifier space = 0;
+	struct object *o;
+	void *handle;
+
+	if (!value || size != sizeof(void *))
+		return CL_SUCCESS;
+	memcpy(&handle, value, sizeof(handle));
+	o = ocl_find_held(handle);
+	if (!o || !ocl_is_ghost(handle, o->kind) ||
+	    NEXT->clGetKernelArgInfo(OBJ(k)->real, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
+				     sizeof(space), &space, NULL) != CL_SUCCESS)
+		return CL_SUCCESS;
+	if (o->kind == OCL_MEM &&
+	    (space == CL_KERNEL_ARG_ADDRESS_GLOBAL || space == CL_KERNEL_ARG_ADDRESS_CONSTANT))
+		return CL_INVALID_MEM_OBJECT;
+	return o->kind == OCL_SAMPLER && is_sampler(k, index) ? CL_INVALID_SAMPLER : CL_SUCCESS;
+}
+
 cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel handle, cl_uint index, size_t size,
 					const void *value)
 {
@@ -202,10 +255,14 @@ cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel handle, cl_uint index, size_t 
 		return NEXT->clSetKernelArg(handle, index, size, value);
 	ocl_lock();
 	k = ocl_find(handle, OCL_KERNEL);
+	if (UNLIKELY(ocl.dead) && k && (status = look_at_value(k, index, size, value))) {
+		ocl_unlock();
+		return status;
+	}
 	do {
 		moves = ocl.moves;
-		status = NEXT->clSetKernelArg(k ? OBJ(k)->real : handle, index, size,
-					      real_value(value, size, &room));
+		status = NEXT->clSetKernelArg(k ? OBJ(k)->real : ocl_checked(handle, OCL_KERNEL),
+					      index, size, real_value(value, size, &room));
 	} while (k && ocl_epoch_moved(OBJ(k)->domain, status, moves));
 	if (status == CL_SUCCESS && k && k->args && index < k->args->count) {
 		a = args_to_change(k);
@@ -226,11 +283,16 @@ cl_int CL_API_CALL layer_clSetKernelArgSVMPointer(cl_kernel handle, cl_uint inde
 {
 	struct kernel *k;
 	struct args *a;
+	uint32_t moves;
 	cl_int status;
 
 	ocl_lock();
 	k = ocl_find(handle, OCL_KERNEL);
-	status = NEXT->clSetKernelArgSVMPointer(k ? OBJ(k)->real : handle, index, value);
+	do {
+		moves = ocl.moves;
+		status = NEXT->clSetKernelArgSVMPointer(
+		    k ? OBJ(k)->real : ocl_checked(handle, OCL_KERNEL), index, value);
+	} while (k && ocl_epoch_moved(OBJ(k)->domain, status, moves));
 	if (status == CL_SUCCESS && k && k->args && index < k->args->count) {
 		a = args_to_change(k);
 		if (!a || !copy_value(&a->at[index], &value, sizeof(value))) {
@@ -248,11 +310,16 @@ cl_int CL_API_CALL layer_clSetKernelExecInfo(cl_kernel handle, cl_kernel_exec_in
 					     size_t size, const void *value)
 {
 	struct kernel *k;
+	uint32_t moves;
 	cl_int status;
 
 	ocl_lock();
 	k = ocl_find(handle, OCL_KERNEL);
-	status = NEXT->clSetKernelExecInfo(k ? OBJ(k)->real : handle, name, size, value);
+	do {
+		moves = ocl.moves;
+		status = NEXT->clSetKernelExecInfo(
+		    k ? OBJ(k)->real : ocl_checked(handle, OCL_KERNEL), name, size, value);
+	} while (k && ocl_epoch_moved(OBJ(k)->domain, status, moves));
 	if (status == CL_SUCCESS && k && name == CL_KERNEL_EXEC_INFO_SVM_PTRS)
 		k->svm_pointers = true;
 	ocl_unlock();
@@ -290,16 +357,18 @@ cl_int ocl_kernel_bind(struct kernel *k, struct args *a, bool fresh)
 
 	if (now == a || !a)
 		return CL_SUCCESS;
-	for (cl_uint i = 0; i < a->count && status == CL_SUCCESS; i++) {
+	for (cl_uint i = 0; i < a->count && (fresh || status == CL_SUCCESS); i++) {
 		const struct arg *g = &a->at[i];
+		cl_int code;
 
 		if (!g->set || (now && same_arg(&now->at[i], g)))
 			continue;
 		if (g->svm)
-			status = NEXT->clSetKernelArgSVMPointer(real, i, *(void **)g->value);
+			code = NEXT->clSetKernelArgSVMPointer(real, i, *(void **)g->value);
 		else
-			status = NEXT->clSetKernelArg(real, i, g->size,
-						      held_value(g->value, g->size, &room));
+			code = NEXT->clSetKernelArg(real, i, g->size,
+						    held_value(g->value, g->size, &room));
+		status = status ? status : code;
 	}
 	k->bound = a;
 	return status;
@@ -423,13 +492,12 @@ bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e)
 		if (!g->handle)
 			continue;
 		memcpy(&handle, g->value, sizeof(handle));
-		/* what a command buffer uses the program may have released since it recorded it */
-		o = e->op == OP_RECORDED ? ocl_find_held(handle) : ocl_find(handle, OCL_MEM);
-		if (o && o->kind == OCL_MEM) {
+		/* the program may have released it since it set or recorded it */
+		o = ocl_find_held(handle);
+		if (o && o->kind == OCL_MEM)
 			e->lasting |= mark((struct mem *)o, g);
-		} else {
-			o = ocl_find(handle, OCL_SAMPLER);
-		}
+		else if (o && o->kind != OCL_SAMPLER)
+			o = NULL;
 		if (o && e->op != OP_RECORDED && !add_used(e, o, &room))
 			return false;
 	}

@@ -131,10 +131,12 @@ void ocl_log_append(struct domain *d, struct entry *e)
 /* The event shadow whose runtime event the log gave back. */
 static void event_ours_no_more(cl_event own)
 {
-	struct event *ev = own ? ocl_find(own, OCL_EVENT) : NULL;
+	struct event *ev = own ? ocl_find_any(own, OCL_EVENT) : NULL;
 
-	if (ev)
-		ev->ours_too = false;
+	if (!ev || !ev->ours_too)
+		return;
+	ev->ours_too = false;
+	ocl_drop(OBJ(ev));
 }
 
 void ocl_log_clear(struct domain *d)

@@ -254,14 +254,19 @@ cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, voi
 					  void *data, WAITS)
 {
 	struct queue *o;
+	uint32_t moves;
 	cl_int status;
 
 	ocl_lock();
 	o = ocl.passive ? NULL : ocl_find(q, OCL_QUEUE);
 	if (o && OBJ(o)->domain->first && !ocl_domain_gated(OBJ(o)->domain))
 		ocl_epoch_force(OBJ(o)->domain);
-	status = NEXT->clEnqueueSVMFree(ocl_real(q, OCL_QUEUE), count, pointers, free_fn, data,
-					waits, wait, event);
+	do {
+		moves = ocl.moves;
+		status = NEXT->clEnqueueSVMFree(ocl_real(q, OCL_QUEUE), count, pointers, free_fn,
+						data, waits, wait, event);
+	} while (o && ocl_epoch_failed(OBJ(o)->domain, o, status, moves) == CL_SUCCESS &&
+		 status != CL_SUCCESS);
 	/* what is wrong leaves all as it was */
 	for (cl_uint i = 0; o && status == CL_SUCCESS && i < count; i++) {
 		struct object *svm = ocl_find(pointers[i], OCL_SVM);

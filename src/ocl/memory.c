@@ -39,8 +39,16 @@ void ocl_mem_fini(struct mem *m)
 	}
 	free(m->chunks);
 	free(m->properties);
-	if (m->root != m)
-		ocl_drop(OBJ(m->root));
+	if (m->parent)
+		ocl_drop(OBJ(m->parent));
+}
+
+static void made_of(struct mem *m, struct mem *parent)
+{
+	m->root = parent->root;
+	m->parent = parent;
+	ocl_hold(OBJ(parent));
+	ocl_kin_add(OBJ(parent));
 }
 
 /* What the program gave the object to begin with is needed for a replay from its creation on. */
@@ -87,8 +95,7 @@ static bool is_part_of_svm(struct domain *d, struct mem *m)
 
 	if (!svm || m->size > svm->size - (at - (size_t)OBJ(svm)->handle))
 		return false;
-	m->root = svm;
-	ocl_hold(OBJ(svm));
+	made_of(m, svm);
 	m->offset = at - (size_t)OBJ(svm)->handle;
 	return true;
 }
@@ -129,13 +136,16 @@ static bool made_room(cl_context c, cl_int status)
 	struct queue *q;
 	bool tried = false;
 
+	if (ocl_again(c, OCL_CONTEXT, status, moves))
+		return true;
 	if (status != CL_MEM_OBJECT_ALLOCATION_FAILURE && status != CL_OUT_OF_RESOURCES &&
 	    status != CL_OUT_OF_HOST_MEMORY && status != CL_DEVICE_NOT_AVAILABLE)
 		return false;
 	ocl_lock();
 	d = ocl_find(c, OCL_CONTEXT);
 	q = d ? ocl_any_queue(d) : NULL;
-	if (q && ocl_epoch_failed(d, q, status, moves) == CL_SUCCESS) {
+	if (d && (q || status == CL_DEVICE_NOT_AVAILABLE) &&
+	    ocl_epoch_failed(d, q, status, moves) == CL_SUCCESS) {
 		tried = true;
 	} else if (d && d->first && !ocl_domain_gated(d)) {
 		ocl_epoch_force(d);
@@ -187,8 +197,7 @@ static void alias_add(struct mem *parent, cl_mem handle, size_t offset, size_t s
 
 	if (!m)
 		return;
-	m->root = parent->root;
-	ocl_hold(OBJ(m->root));
+	made_of(m, parent);
 	m->plain = plain;
 	m->offset = parent->offset + offset;
 	m->size = size;
@@ -205,10 +214,18 @@ cl_mem CL_API_CALL layer_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
 					   cl_buffer_create_type type, const void *info,
 					   cl_int *status)
 {
-	cl_mem b = NEXT->clCreateSubBuffer(ocl_real(buffer, OCL_MEM), flags, type, info, status);
 	const cl_buffer_region *region = info;
 	struct mem *parent;
+	uint32_t moves;
+	cl_int code;
+	cl_mem b;
 
+	do {
+		moves = ocl.moves;
+		b = NEXT->clCreateSubBuffer(ocl_real(buffer, OCL_MEM), flags, type, info, &code);
+	} while (ocl_again(buffer, OCL_MEM, code, moves));
+	if (status)
+		*status = code;
 	if (!b || ocl.passive)
 		return b;
 	ocl_lock();
@@ -287,14 +304,33 @@ static const cl_image_desc *real_desc(const cl_image_desc *desc, cl_image_desc *
 	return copy;
 }
 
+/* Without one it would be another image. */
+static bool parent_is_gone(const cl_image_desc *desc, cl_int *status)
+{
+	if (!desc || ocl_checked(desc->mem_object, OCL_MEM) == desc->mem_object)
+		return false;
+	if (status)
+		*status = CL_INVALID_IMAGE_DESCRIPTOR;
+	return true;
+}
+
 cl_mem CL_API_CALL layer_clCreateImage(cl_context c, cl_mem_flags flags,
 				       const cl_image_format *format, const cl_image_desc *desc,
 				       void *host, cl_int *status)
 {
 	cl_image_desc copy;
-	cl_mem image = NEXT->clCreateImage(ocl_real(c, OCL_CONTEXT), flags, format,
-					   real_desc(desc, &copy), host, status);
+	cl_mem image;
+	int tries = 0;
+	cl_int code;
 
+	if (parent_is_gone(desc, status))
+		return NULL;
+	do {
+		image = NEXT->clCreateImage(ocl_real(c, OCL_CONTEXT), flags, format,
+					    real_desc(desc, &copy), host, &code);
+	} while (!image && tries++ == 0 && made_room(c, code));
+	if (status)
+		*status = code;
 	if (image)
 		image_add(c, image, NULL, flags, format, desc, host);
 	return image;
@@ -305,10 +341,19 @@ cl_mem CL_API_CALL layer_clCreateImageWithProperties(
     const cl_image_format *format, const cl_image_desc *desc, void *host, cl_int *status)
 {
 	cl_image_desc copy;
-	cl_mem image =
-	    NEXT->clCreateImageWithProperties(ocl_real(c, OCL_CONTEXT), properties, flags, format,
-					      real_desc(desc, &copy), host, status);
+	cl_mem image;
+	int tries = 0;
+	cl_int code;
 
+	if (parent_is_gone(desc, status))
+		return NULL;
+	do {
+		image =
+		    NEXT->clCreateImageWithProperties(ocl_real(c, OCL_CONTEXT), properties, flags,
+						      format, real_desc(desc, &copy), host, &code);
+	} while (!image && tries++ == 0 && made_room(c, code));
+	if (status)
+		*status = code;
 	if (image)
 		image_add(c, image, properties, flags, format, desc, host);
 	return image;
@@ -322,9 +367,16 @@ cl_mem CL_API_CALL layer_clCreateImage2D(cl_context c, cl_mem_flags flags,
 			      .image_width = width,
 			      .image_height = height,
 			      .image_row_pitch = row_pitch};
-	cl_mem image = NEXT->clCreateImage2D(ocl_real(c, OCL_CONTEXT), flags, format, width, height,
-					     row_pitch, host, status);
+	cl_mem image;
+	int tries = 0;
+	cl_int code;
 
+	do {
+		image = NEXT->clCreateImage2D(ocl_real(c, OCL_CONTEXT), flags, format, width,
+					      height, row_pitch, host, &code);
+	} while (!image && tries++ == 0 && made_room(c, code));
+	if (status)
+		*status = code;
 	if (image)
 		image_add(c, image, NULL, flags, format, &desc, host);
 	return image;
@@ -341,9 +393,16 @@ cl_mem CL_API_CALL layer_clCreateImage3D(cl_context c, cl_mem_flags flags,
 			      .image_depth = depth,
 			      .image_row_pitch = row_pitch,
 			      .image_slice_pitch = slice_pitch};
-	cl_mem image = NEXT->clCreateImage3D(ocl_real(c, OCL_CONTEXT), flags, format, width, height,
-					     depth, row_pitch, slice_pitch, host, status);
+	cl_mem image;
+	int tries = 0;
+	cl_int code;
 
+	do {
+		image = NEXT->clCreateImage3D(ocl_real(c, OCL_CONTEXT), flags, format, width,
+					      height, depth, row_pitch, slice_pitch, host, &code);
+	} while (!image && tries++ == 0 && made_room(c, code));
+	if (status)
+		*status = code;
 	if (image)
 		image_add(c, image, NULL, flags, format, &desc, host);
 	return image;
@@ -351,7 +410,7 @@ cl_mem CL_API_CALL layer_clCreateImage3D(cl_context c, cl_mem_flags flags,
 
 cl_int CL_API_CALL layer_clRetainMemObject(cl_mem m)
 {
-	return ocl_retained(m, OCL_MEM, NEXT->clRetainMemObject(m));
+	return ocl_retained(m, OCL_MEM, NEXT->clRetainMemObject(ocl_checked(m, OCL_MEM)));
 }
 
 cl_int CL_API_CALL layer_clReleaseMemObject(cl_mem m)
@@ -361,13 +420,29 @@ cl_int CL_API_CALL layer_clReleaseMemObject(cl_mem m)
 
 /* ---- shared virtual memory ---- */
 
+/* That call gives no code. */
+static cl_int why_none(cl_context c)
+{
+	cl_int status = CL_SUCCESS;
+	cl_event e = NEXT->clCreateUserEvent(ocl_real(c, OCL_CONTEXT), &status);
+
+	if (e)
+		NEXT->clReleaseEvent(e);
+	return status;
+}
+
 void *CL_API_CALL layer_clSVMAlloc(cl_context c, cl_svm_mem_flags flags, size_t size,
 				   cl_uint alignment)
 {
-	void *p = NEXT->clSVMAlloc(ocl_real(c, OCL_CONTEXT), flags, size, alignment);
 	struct domain *d;
+	uint32_t moves;
 	struct mem *m;
+	void *p;
 
+	do {
+		moves = ocl.moves;
+		p = NEXT->clSVMAlloc(ocl_real(c, OCL_CONTEXT), flags, size, alignment);
+	} while (!p && ocl_again(c, OCL_CONTEXT, why_none(c), moves));
 	if (!p || ocl.passive)
 		return p;
 	ocl_lock();
@@ -398,6 +473,10 @@ void CL_API_CALL layer_clSVMFree(cl_context c, void *p)
 
 	ocl_lock();
 	o = ocl.passive ? NULL : ocl_find(p, OCL_SVM);
+	if (!o && !ocl.passive && ocl_is_ghost(p, OCL_SVM)) { /* freed already: it is ours */
+		ocl_unlock();
+		return;
+	}
 	if (!o) {
 		ocl_unlock();
 		NEXT->clSVMFree(ocl_real(c, OCL_CONTEXT), p);

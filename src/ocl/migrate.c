@@ -6,6 +6,9 @@
 #include "base/base.h"
 #include "ocl/ocl.h"
 
+/* Tries of the same device in a new context: what was lost may be lost again meanwhile. */
+static const unsigned renewals_max = 3;
+
 /* ---- where to ---- */
 
 static bool was_tried(const struct domain *d, cl_device_id device)
@@ -99,11 +102,11 @@ static void *mem_anew(const struct move *m, struct mem *o)
 {
 	cl_mem_flags flags = o->flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR;
 	cl_mem_flags own = flags & ~(cl_mem_flags)(CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
-	cl_mem parent = o->root != o ? OBJ(o->root)->next_real : NULL;
+	cl_mem parent = o->parent ? OBJ(o->parent)->next_real : NULL;
 	cl_image_desc desc = o->desc;
-	cl_buffer_region part = {o->offset, o->size};
+	cl_buffer_region part = {o->offset - (o->parent ? o->parent->offset : 0), o->size};
 
-	if (OBJ(o->root)->kind == OCL_SVM)
+	if (o->parent && OBJ(o->parent)->kind == OCL_SVM)
 		return NEXT->clCreateBuffer(m->context, own | CL_MEM_USE_HOST_PTR, o->size,
 					    (char *)OBJ(o->root)->handle + o->offset, NULL);
 	if (o->plain)
@@ -141,19 +144,20 @@ static cl_program *list_of(struct program **from, cl_uint count)
 	return list;
 }
 
-static bool build_anew(const struct move *m, cl_program p, const struct step *s)
+static void build_anew(const struct move *m, const struct program *o, cl_program p)
 {
-	cl_program *headers;
-	cl_int status;
+	const struct step *s = o->steps;
+	char *more = ocl_program_options(o, s->options), *options = more ? more : s->options;
+	cl_program *headers = s->headers ? list_of(s->header, s->headers) : NULL;
 
 	if (s->kind == 'b')
-		return NEXT->clBuildProgram(p, 1, &m->device, s->options, NULL, NULL) == CL_SUCCESS;
-	headers = list_of(s->header, s->headers);
-	status = NEXT->clCompileProgram(
-	    p, 1, &m->device, s->options, s->headers, s->headers ? headers : NULL,
-	    s->headers ? (const char **)s->header_name : NULL, NULL, NULL);
+		NEXT->clBuildProgram(p, 1, &m->device, options, NULL, NULL);
+	else
+		NEXT->clCompileProgram(p, 1, &m->device, options, s->headers, headers,
+				       s->headers ? (const char **)s->header_name : NULL, NULL,
+				       NULL);
 	free(headers);
-	return status == CL_SUCCESS;
+	free(more);
 }
 
 static void *program_anew(const struct move *m, struct program *o)
@@ -179,10 +183,8 @@ static void *program_anew(const struct move *m, struct program *o)
 	else if (o->builtin)
 		p = NEXT->clCreateProgramWithBuiltInKernels(m->context, 1, &m->device, o->builtin,
 							    NULL);
-	if (p && o->steps && !build_anew(m, p, o->steps)) {
-		NEXT->clReleaseProgram(p);
-		p = NULL;
-	}
+	if (p && o->steps)
+		build_anew(m, o, p); /* it may have failed the first time, too */
 	return p;
 }
 
@@ -263,6 +265,31 @@ static void commit(const struct move *m)
 	ocl_detect_settle(d);
 }
 
+/* Events that the program has not set, and that no command waits for yet. */
+static void events_anew(const struct move *m)
+{
+	const struct table *t = &ocl.objects;
+	struct event **list = calloc(t->used + 1, sizeof(*list));
+	size_t n = 0;
+
+	for (size_t i = 0; list && i < t->cap; i++) {
+		struct event *ev = (struct event *)t->slot[i].o;
+
+		if (ev && OBJ(ev)->kind == OCL_EVENT && OBJ(ev)->domain == m->d && !ev->queue &&
+		    !ev->seen && OBJ(ev)->refs > 0 && t->slot[i].key == OBJ(ev)->handle)
+			list[n++] = ev;
+	}
+	for (size_t i = 0; i < n; i++) {
+		void *real = NEXT->clCreateUserEvent(m->context, NULL);
+
+		if (!real)
+			continue;
+		adopt(OBJ(list[i]), real);
+		list[i]->generation = m->d->generation;
+	}
+	free(list);
+}
+
 static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id device)
 {
 	cl_context_properties list[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
@@ -281,6 +308,7 @@ static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id devi
 	}
 	ocl_helpers_release(d);
 	commit(&m);
+	events_anew(&m);
 	return true;
 }
 
@@ -318,11 +346,10 @@ bool ocl_migrate(struct domain *d)
 	}
 	/* what a driver loses is often only the context */
 	device = d->devices[0];
-	if (d->lost && !d->renewed &&
-	    NEXT->clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL) ==
-		CL_SUCCESS) {
-		d->renewed = true;
-		return move_to(d, platform, device);
-	}
+	while (d->lost && d->renewals++ < renewals_max)
+		if (NEXT->clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform,
+					  NULL) == CL_SUCCESS &&
+		    move_to(d, platform, device))
+			return true;
 	return false;
 }

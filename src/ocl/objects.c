@@ -66,8 +66,13 @@ cl_context CL_API_CALL layer_clCreateContext(const cl_context_properties *proper
 								       size_t, void *),
 					     void *data, cl_int *status)
 {
-	cl_context c = NEXT->clCreateContext(properties, count, devices, notify, data, status);
+	cl_int code;
+	cl_context c = NEXT->clCreateContext(properties, count, devices, notify, data, &code);
 
+	if (!c && code == CL_DEVICE_NOT_AVAILABLE) /* a server that has just ended is made anew */
+		c = NEXT->clCreateContext(properties, count, devices, notify, data, &code);
+	if (status)
+		*status = code;
 	if (c && !ocl.passive)
 		context_add(c, properties);
 	return c;
@@ -78,8 +83,13 @@ layer_clCreateContextFromType(const cl_context_properties *properties, cl_device
 			      void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
 			      void *data, cl_int *status)
 {
-	cl_context c = NEXT->clCreateContextFromType(properties, type, notify, data, status);
+	cl_int code;
+	cl_context c = NEXT->clCreateContextFromType(properties, type, notify, data, &code);
 
+	if (!c && code == CL_DEVICE_NOT_AVAILABLE)
+		c = NEXT->clCreateContextFromType(properties, type, notify, data, &code);
+	if (status)
+		*status = code;
 	if (c && !ocl.passive)
 		context_add(c, properties);
 	return c;
@@ -137,10 +147,18 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueue(cl_context c, cl_device_
 							cl_command_queue_properties properties,
 							cl_int *status)
 {
-	cl_device_id real = device_for(c, device);
-	cl_command_queue q =
-	    NEXT->clCreateCommandQueue(ocl_real(c, OCL_CONTEXT), real, properties, status);
+	cl_device_id real;
+	cl_command_queue q;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		real = device_for(c, device);
+		q = NEXT->clCreateCommandQueue(ocl_real(c, OCL_CONTEXT), real, properties, &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	if (q)
 		queue_add(c, q, real, properties, NULL);
 	return q;
@@ -149,11 +167,20 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueue(cl_context c, cl_device_
 cl_command_queue CL_API_CALL layer_clCreateCommandQueueWithProperties(
     cl_context c, cl_device_id device, const cl_queue_properties *list, cl_int *status)
 {
-	cl_device_id real = device_for(c, device);
-	cl_command_queue q =
-	    NEXT->clCreateCommandQueueWithProperties(ocl_real(c, OCL_CONTEXT), real, list, status);
 	cl_command_queue_properties properties = 0;
+	cl_device_id real;
+	cl_command_queue q;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		real = device_for(c, device);
+		q = NEXT->clCreateCommandQueueWithProperties(ocl_real(c, OCL_CONTEXT), real, list,
+							     &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	for (const cl_queue_properties *p = list; p && *p; p += 2)
 		if (p[0] == CL_QUEUE_PROPERTIES)
 			properties = p[1];
@@ -248,9 +275,17 @@ cl_sampler CL_API_CALL layer_clCreateSampler(cl_context c, cl_bool normalized,
 					     cl_addressing_mode addressing, cl_filter_mode filter,
 					     cl_int *status)
 {
-	cl_sampler s =
-	    NEXT->clCreateSampler(ocl_real(c, OCL_CONTEXT), normalized, addressing, filter, status);
+	cl_sampler s;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		s = NEXT->clCreateSampler(ocl_real(c, OCL_CONTEXT), normalized, addressing, filter,
+					  &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	if (s)
 		sampler_add(c, s);
 	return s;
@@ -260,8 +295,16 @@ cl_sampler CL_API_CALL layer_clCreateSamplerWithProperties(cl_context c,
 							   const cl_sampler_properties *list,
 							   cl_int *status)
 {
-	cl_sampler s = NEXT->clCreateSamplerWithProperties(ocl_real(c, OCL_CONTEXT), list, status);
+	cl_sampler s;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		s = NEXT->clCreateSamplerWithProperties(ocl_real(c, OCL_CONTEXT), list, &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	if (s)
 		sampler_add(c, s);
 	return s;
@@ -269,7 +312,7 @@ cl_sampler CL_API_CALL layer_clCreateSamplerWithProperties(cl_context c,
 
 cl_int CL_API_CALL layer_clRetainSampler(cl_sampler s)
 {
-	return ocl_retained(s, OCL_SAMPLER, NEXT->clRetainSampler(s));
+	return ocl_retained(s, OCL_SAMPLER, NEXT->clRetainSampler(ocl_checked(s, OCL_SAMPLER)));
 }
 
 cl_int CL_API_CALL layer_clReleaseSampler(cl_sampler s)

@@ -44,6 +44,8 @@ struct object {
 	ocl_kind_t kind;
 	uint32_t refs; /* the program's */
 	uint32_t held; /* ours: log entries, children */
+	uint32_t kin;  /* objects that the program has, and for which the runtime keeps this one:
+			* parts of memory, a program's kernels */
 	struct domain *domain;
 	struct object *next, *prev; /* in the domain, in order of creation; not events */
 };
@@ -67,9 +69,10 @@ struct chunk {
 
 struct mem {
 	struct object o;
-	struct mem *root; /* a sub-buffer's or buffer image's parent; else itself */
-	size_t offset;	  /* in root */
-	size_t size;	  /* bytes of the content as we read it */
+	struct mem *root;   /* of a sub-buffer or buffer image: whose memory it is; else itself */
+	struct mem *parent; /* what it was made of, held; NULL: of nothing */
+	size_t offset;	    /* in root */
+	size_t size;	    /* bytes of the content as we read it */
 	cl_mem_object_type type;
 	cl_mem_flags flags;
 	cl_mem_properties *properties; /* 0-terminated, or NULL */
@@ -313,12 +316,13 @@ struct domain { /* a context */
 	bool dead;	      /* an error that could not be mended */
 	bool damaged;	      /* the last error was a pretended one: memory is damaged on purpose */
 	bool lost;	      /* the error being mended is that the device no longer answers */
-	bool renewed;	      /* the same device was tried in a new context */
+	unsigned renewals;    /* tries of the same device in new contexts */
 	bool late;	      /* the log bound was met: close the epoch where that is possible */
 	cl_mem pin;	      /* pinned host memory for copies */
 	char *pin_at;
 	size_t pin_size;
-	cl_device_id *tried; /* devices that have failed */
+	cl_command_queue own_queue; /* where the program has none yet */
+	cl_device_id *tried;	    /* devices that have failed */
 	cl_uint tried_count;
 	cl_program hash_program;
 	cl_kernel hash_kernel;
@@ -351,6 +355,7 @@ extern struct ocl {
 	struct ocl_settings set;
 	struct report report;
 	struct table objects;
+	uint32_t dead; /* shadows of objects that the program has released */
 	struct domain *domains;
 	bool passive;	/* in a child of fork: everything is passed on */
 	uint32_t moves; /* of all domains: not 0 when some live elsewhere than the program thinks */
@@ -374,16 +379,25 @@ static inline void ocl_unlock(void)
 
 /* ---- table.c: shadows by handle, and their lives ---- */
 
-/* NULL when there is none of that handle and kind. */
+/* NULL when the program has none of that handle and kind. It has what it has retained, and what it
+ * can still ask other objects for, since the runtime keeps it for them. */
 void *ocl_find(const void *handle, ocl_kind_t kind);
+/* The same, or one that the program has released. */
+void *ocl_find_any(const void *handle, ocl_kind_t kind);
 /* A memory object, sampler or queue, even one that only the log still has. */
 struct object *ocl_find_held(const void *handle);
+/* The handle, or NULL when it is one that the program has released and only the log keeps alive:
+ * the runtime wouldn't know it without us. */
+void *ocl_checked(void *handle, ocl_kind_t kind);
+bool ocl_is_ghost(const void *handle, ocl_kind_t kind);
+/* A new object for which the runtime keeps parent. */
+void ocl_kin_add(struct object *parent);
 /* A new shadow of size bytes in d (a context is its own domain: d NULL), or NULL: out of memory,
  * the object then goes unprotected. */
 void *ocl_object_create(size_t size, ocl_kind_t kind, void *handle, struct domain *d);
 void ocl_hold(struct object *o);
 void ocl_drop(struct object *o);
-/* The handle to give to the runtime. */
+/* The handle to give to the runtime; NULL as ocl_checked. */
 void *ocl_real(void *handle, ocl_kind_t kind);
 /* After a move: the program's handle of a runtime's one. */
 void *ocl_handle_of(void *real);
@@ -405,13 +419,16 @@ bool ocl_event_is_old(const struct event *ev);
 struct mem *ocl_mem_of(cl_mem handle);
 struct args *ocl_args_ref(struct args *a);
 void ocl_args_unref(struct args *a);
-/* Gives the runtime these arguments; all of them when it has none yet (fresh). */
+/* Gives the runtime these arguments; all of them when it has none yet (fresh), also when some are
+ * wrong: what they stand for may be gone, and the program sets others before the next launch. */
 cl_int ocl_kernel_bind(struct kernel *k, struct args *a, bool fresh);
 /* After a replay: it has the program's arguments again. */
 void ocl_kernel_unbind(struct kernel *k);
 void ocl_kernel_examine(struct kernel *k);
 void ocl_kernel_fini(struct kernel *k);
 void ocl_program_fini(struct program *p);
+/* What p is built with when the program says options; to be freed. NULL: as they are. */
+char *ocl_program_options(const struct program *p, const char *options);
 void ocl_mem_fini(struct mem *m);
 /* Marks what a kernel with these arguments may write, and collects (held) what it uses. */
 bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e);
@@ -491,13 +508,15 @@ cl_int ocl_issue(const struct entry *e, cl_command_queue queue, void *host, cl_u
 /* The program has waited for something in d: queue (all of it), or NULL. CL_SUCCESS, or the error
  * that the blocking call returns. */
 cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes);
-/* What a failed call on q means: an error of the program's (status is returned), or a lost device:
- * then what q's domain had there is brought to another one (CL_SUCCESS: call again, there). moves:
- * ocl.moves before the call. */
+/* What a failed call on q (NULL: on the context) means: an error of the program's (status is
+ * returned), or a lost device: then what q's domain had there is brought to another one
+ * (CL_SUCCESS: call again, there). moves: ocl.moves before the call. */
 cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32_t moves);
-/* The same for a call that concerns no queue, and only for the code that says so plainly. True:
- * call again. */
+/* The same for a call that concerns no queue, and only for codes that say so plainly. True: call
+ * again. */
 bool ocl_epoch_moved(struct domain *d, cl_int status, uint32_t moves);
+/* The same for a call about the program's object. */
+bool ocl_again(void *handle, ocl_kind_t kind, cl_int status, uint32_t moves);
 /* In a process rebuilt from an image, before its first command: what the image brought back is the
  * point to go back to. */
 void ocl_epoch_restarted(struct domain *d);
@@ -572,6 +591,8 @@ bool ocl_content_show(struct domain *d, bool in, bool (*which)(const struct mem 
 bool ocl_content_hide(struct domain *d);
 bool ocl_copy_in(struct domain *d, struct mem *m, ocl_chunk_fn visit, void *arg);
 cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device);
+/* One where q is (NULL: anywhere in d). */
+cl_command_queue ocl_queue_beside(struct domain *d, const struct queue *q);
 struct queue *ocl_any_queue(struct domain *d);
 void ocl_helpers_release(struct domain *d);
 

@@ -26,11 +26,19 @@ cl_program CL_API_CALL layer_clCreateProgramWithSource(cl_context c, cl_uint cou
 						       const char **strings, const size_t *lengths,
 						       cl_int *status)
 {
-	cl_program handle = NEXT->clCreateProgramWithSource(ocl_real(c, OCL_CONTEXT), count,
-							    strings, lengths, status);
+	cl_program handle;
 	struct program *p;
 	size_t total = 0;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		handle = NEXT->clCreateProgramWithSource(ocl_real(c, OCL_CONTEXT), count, strings,
+							 lengths, &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	if (!handle)
 		return handle;
 	ocl_lock();
@@ -52,9 +60,17 @@ cl_program CL_API_CALL layer_clCreateProgramWithSource(cl_context c, cl_uint cou
 cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context c, const void *il, size_t size,
 						   cl_int *status)
 {
-	cl_program handle = NEXT->clCreateProgramWithIL(ocl_real(c, OCL_CONTEXT), il, size, status);
+	cl_program handle;
 	struct program *p;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		handle = NEXT->clCreateProgramWithIL(ocl_real(c, OCL_CONTEXT), il, size, &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	if (!handle)
 		return handle;
 	ocl_lock();
@@ -82,16 +98,22 @@ cl_program CL_API_CALL layer_clCreateProgramWithBinary(cl_context c, cl_uint cou
 						       const unsigned char **binaries,
 						       cl_int *binary_status, cl_int *status)
 {
+	const cl_device_id *given = devices;
 	cl_program handle;
 	struct program *p;
-	struct domain *d;
+	uint32_t moves;
+	cl_int code;
 
-	ocl_lock();
-	d = ocl_find(c, OCL_CONTEXT);
-	devices = devices_for(d, &count, devices);
-	ocl_unlock();
-	handle = NEXT->clCreateProgramWithBinary(ocl_real(c, OCL_CONTEXT), count, devices, lengths,
-						 binaries, binary_status, status);
+	do {
+		moves = ocl.moves;
+		ocl_lock();
+		devices = devices_for(ocl_find(c, OCL_CONTEXT), &count, given);
+		ocl_unlock();
+		handle = NEXT->clCreateProgramWithBinary(ocl_real(c, OCL_CONTEXT), count, devices,
+							 lengths, binaries, binary_status, &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	if (!handle)
 		return handle;
 	ocl_lock();
@@ -109,10 +131,22 @@ cl_program CL_API_CALL layer_clCreateProgramWithBuiltInKernels(cl_context c, cl_
 							       const cl_device_id *devices,
 							       const char *names, cl_int *status)
 {
-	cl_program handle = NEXT->clCreateProgramWithBuiltInKernels(ocl_real(c, OCL_CONTEXT), count,
-								    devices, names, status);
+	const cl_device_id *given = devices;
+	cl_program handle;
 	struct program *p;
+	uint32_t moves;
+	cl_int code;
 
+	do {
+		moves = ocl.moves;
+		ocl_lock();
+		devices = devices_for(ocl_find(c, OCL_CONTEXT), &count, given);
+		ocl_unlock();
+		handle = NEXT->clCreateProgramWithBuiltInKernels(ocl_real(c, OCL_CONTEXT), count,
+								 devices, names, &code);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	if (!handle)
 		return handle;
 	ocl_lock();
@@ -125,7 +159,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithBuiltInKernels(cl_context c, cl_
 
 cl_int CL_API_CALL layer_clRetainProgram(cl_program p)
 {
-	return ocl_retained(p, OCL_PROGRAM, NEXT->clRetainProgram(p));
+	return ocl_retained(p, OCL_PROGRAM, NEXT->clRetainProgram(ocl_checked(p, OCL_PROGRAM)));
 }
 
 cl_int CL_API_CALL layer_clReleaseProgram(cl_program p)
@@ -199,7 +233,7 @@ static void note_step(struct program *p, char kind, const char *options, cl_uint
 
 /* Compilers keep what is known of arguments only when told to (clGetKernelArgInfo). The program
  * doesn't see the option. NULL: as they are. */
-static char *options_with_info(const struct program *p, const char *options)
+char *ocl_program_options(const struct program *p, const char *options)
 {
 	char *more = NULL;
 
@@ -212,64 +246,50 @@ static char *options_with_info(const struct program *p, const char *options)
 	return more;
 }
 
-cl_int CL_API_CALL layer_clGetProgramBuildInfo(cl_program handle, cl_device_id device,
-					       cl_program_build_info name, size_t size, void *value,
-					       size_t *size_ret)
-{
-	const char *own = NULL;
-	struct program *p;
-	cl_int status;
-	size_t n;
-
-	if (name != CL_PROGRAM_BUILD_OPTIONS || ocl.passive)
-		return NEXT->clGetProgramBuildInfo(handle, device, name, size, value, size_ret);
-	status = NEXT->clGetProgramBuildInfo(handle, device, name, 0, NULL, &n);
-	ocl_lock();
-	p = ocl_find(handle, OCL_PROGRAM);
-	if (p && p->steps)
-		own = p->steps->options ? p->steps->options : "";
-	n = own ? strlen(own) + 1 : n;
-	if (status == CL_SUCCESS && !own)
-		status = NEXT->clGetProgramBuildInfo(handle, device, name, size, value, size_ret);
-	else if (status == CL_SUCCESS && value && size < n)
-		status = CL_INVALID_VALUE;
-	else if (status == CL_SUCCESS && value)
-		memcpy(value, own, n);
-	if (status == CL_SUCCESS && size_ret)
-		*size_ret = n;
-	ocl_unlock();
-	return status;
-}
-
 cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 					const cl_device_id *devices, const char *options,
 					void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
+	const cl_device_id *given = devices;
 	struct program *p;
+	uint32_t moves;
 	char *more;
 	cl_int status;
 
 	ocl_lock();
 	p = ocl_find(handle, OCL_PROGRAM);
-	more = options_with_info(p, options);
-	if (p) {
+	more = ocl_program_options(p, options);
+	if (p)
 		note_step(p, 'b', options, 0, NULL, NULL);
-		devices = devices_for(OBJ(p)->domain, &count, devices);
-	}
 	ocl_unlock();
-	status = NEXT->clBuildProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
-				      more ? more : options, notify, data);
+	do {
+		moves = ocl.moves;
+		ocl_lock();
+		p = ocl_find(handle, OCL_PROGRAM);
+		devices = devices_for(p ? OBJ(p)->domain : NULL, &count, given);
+		ocl_unlock();
+		status = NEXT->clBuildProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
+					      more ? more : options, notify, data);
+	} while (ocl_again(handle, OCL_PROGRAM, status, moves));
 	free(more);
 	return status;
 }
 
 static cl_program *real_programs(const cl_program *list, cl_uint count)
 {
-	cl_program *real = ocl.moves && list ? malloc((count + 1) * sizeof(*real)) : NULL;
+	cl_program *real;
+	cl_uint n = 0;
 
-	for (cl_uint i = 0; real && i < count; i++)
+	if (LIKELY(!ocl.moves && !ocl.dead) || !list)
+		return NULL;
+	while (n < count && ocl_find(list[n], OCL_PROGRAM)) /* a count may be wrong, too */
+		n++;
+	if (n < count && !ocl_is_ghost(list[n], OCL_PROGRAM) && !ocl.moves)
+		return NULL;
+	real = calloc(n + 1, sizeof(*real));
+	for (cl_uint i = 0; real && i < n; i++)
 		real[i] = ocl_real(list[i], OCL_PROGRAM);
-	return real;
+	return real; /* where one is wrong, with NULL behind those that are not */
 }
 
 cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
@@ -278,8 +298,10 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 					  const char **names,
 					  void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
+	const cl_device_id *given = devices;
 	cl_program *real;
 	struct program *p;
+	uint32_t moves;
 	cl_int status;
 	char *more;
 
@@ -288,16 +310,22 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 	if (p) {
 		bool whole = headers == 0 || (header && names);
 		note_step(p, 'c', options, whole ? headers : 0, header, names);
-		devices = devices_for(OBJ(p)->domain, &count, devices);
 	}
-	real = real_programs(header, headers);
-	more = options_with_info(p, options);
+	more = ocl_program_options(p, options);
 	ocl_unlock();
-	status = NEXT->clCompileProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
-					more ? more : options, headers, real ? real : header, names,
-					notify, data);
+	do {
+		moves = ocl.moves;
+		ocl_lock();
+		p = ocl_find(handle, OCL_PROGRAM);
+		devices = devices_for(p ? OBJ(p)->domain : NULL, &count, given);
+		real = real_programs(header, headers);
+		ocl_unlock();
+		status = NEXT->clCompileProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
+						more ? more : options, headers,
+						real ? real : header, names, notify, data);
+		free(real);
+	} while (ocl_again(handle, OCL_PROGRAM, status, moves));
 	free(more);
-	free(real);
 	return status;
 }
 
@@ -307,16 +335,24 @@ cl_program CL_API_CALL layer_clLinkProgram(cl_context c, cl_uint count, const cl
 					   void(CL_CALLBACK *notify)(cl_program, void *),
 					   void *data, cl_int *status)
 {
-	struct program *p;
+	const cl_device_id *given = devices;
 	cl_program *real, handle;
+	struct program *p;
+	uint32_t moves;
+	cl_int code;
 
-	ocl_lock();
-	devices = devices_for(ocl_find(c, OCL_CONTEXT), &count, devices);
-	real = real_programs(program, programs);
-	ocl_unlock();
-	handle = NEXT->clLinkProgram(ocl_real(c, OCL_CONTEXT), count, devices, options, programs,
-				     real ? real : program, notify, data, status);
-	free(real);
+	do {
+		moves = ocl.moves;
+		ocl_lock();
+		devices = devices_for(ocl_find(c, OCL_CONTEXT), &count, given);
+		real = real_programs(program, programs);
+		ocl_unlock();
+		handle = NEXT->clLinkProgram(ocl_real(c, OCL_CONTEXT), count, devices, options,
+					     programs, real ? real : program, notify, data, &code);
+		free(real);
+	} while (ocl_again(c, OCL_CONTEXT, code, moves));
+	if (status)
+		*status = code;
 	if (!handle)
 		return handle;
 	ocl_lock();

@@ -142,6 +142,7 @@ static cl_int CL_API_CALL retain(cl_command_buffer_khr handle)
 	cl_int status;
 
 	ocl_lock();
+	handle = ocl_checked(handle, OCL_RECORDED);
 	status = ocl_retained(handle, OCL_RECORDED, with_of(handle)->retain(handle));
 	ocl_unlock();
 	return status;
@@ -162,6 +163,7 @@ static cl_int CL_API_CALL enqueue(cl_uint count, cl_command_queue *queues,
 	cl_int status;
 
 	ocl_lock();
+	handle = ocl_checked(handle, OCL_RECORDED);
 	r = find(handle);
 	q = !r ? NULL : count == 1 && queues ? ocl_find(queues[0], OCL_QUEUE) : r->queue;
 	if (!q || OBJ(q)->refs == 0 || OBJ(q)->domain != OBJ(r)->domain ||
@@ -192,6 +194,7 @@ static cl_int CL_API_CALL enqueue(cl_uint count, cl_command_queue *queues,
 		cl_int status;                                                                     \
                                                                                                    \
 		ocl_lock();                                                                        \
+		b = ocl_checked(b, OCL_RECORDED);                                                  \
 		r = find(b);                                                                       \
 		with = r ? r->with : &any;                                                         \
 		status = with->call;                                                               \
@@ -390,11 +393,13 @@ static cl_int CL_API_CALL launch(cl_command_buffer_khr b, cl_command_queue q,
 	cl_int status;
 
 	ocl_lock();
+	b = ocl_checked(b, OCL_RECORDED);
 	r = find(b);
 	k = r ? ocl_find(kernel, OCL_KERNEL) : NULL;
 	status = (r ? r->with : &any)
-		     ->launch(b, ocl_real(q, OCL_QUEUE), properties, k ? kernel_for(r, k) : kernel,
-			      dims, offset, global, local, points, point, made, m);
+		     ->launch(b, ocl_real(q, OCL_QUEUE), properties,
+			      k ? kernel_for(r, k) : ocl_checked(kernel, OCL_KERNEL), dims, offset,
+			      global, local, points, point, made, m);
 	if (status == CL_SUCCESS && r)
 		append(r, launch_entry(kernel, dims, offset, global, local));
 	ocl_unlock();

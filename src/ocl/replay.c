@@ -113,8 +113,7 @@ bool ocl_replay(struct domain *d)
 	bool good = true;
 
 	for (struct entry *e = d->first; e && good; e = e->next) {
-		struct queue *any = e->queue ? e->queue : ocl_any_queue(d);
-		cl_command_queue own = any ? ocl_own_queue(d, any->device) : NULL;
+		cl_command_queue own = ocl_queue_beside(d, e->queue);
 
 		if (!own) {
 			good = false;
@@ -210,7 +209,7 @@ bool ocl_recover(struct domain *d, bool lost)
 
 	ocl_store_renew(d);
 	d->lost = lost;
-	d->renewed = false;
+	d->renewals = 0;
 	log_info("opencl: %s in epoch %lu: going back and repeating %lu commands",
 		 lost ? "the device failed" : "errors in device memory",
 		 (unsigned long)ocl.report.epochs, (unsigned long)d->entries);

@@ -53,10 +53,12 @@ static uint64_t gate_of(struct domain *d, struct event *ev)
 	return 1ull << ev->gate;
 }
 
-/* Events from before a move are complete; the new runtime doesn't know them. */
+/* Events from before a move are complete; the new runtime doesn't know them. Those that the program
+ * has released are NULL to it. */
 static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, const cl_event *list)
 {
 	cl_event *kept;
+	bool ghosts = false;
 	cl_uint n = 0;
 
 	w->count = count;
@@ -72,8 +74,10 @@ static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, cons
 			w->gates |= ev->gates & d->gates_unset;
 		else if (ev)
 			w->gates |= gate_of(d, ev);
+		else
+			ghosts |= ocl_is_ghost(list[i], OCL_EVENT);
 	}
-	if (d->generation == 0)
+	if (d->generation == 0 && !ghosts)
 		return;
 	for (cl_uint i = 0; i < count; i++)
 		if (!list[i]) /* the runtime will say so */
@@ -82,8 +86,10 @@ static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, cons
 		return;
 	for (cl_uint i = 0; i < count; i++) {
 		struct event *ev = ocl_find(list[i], OCL_EVENT);
-		if (!ev || ev->generation == d->generation)
-			kept[n++] = list[i];
+		if (!ev)
+			kept[n++] = ocl_checked(list[i], OCL_EVENT);
+		else if (ev->generation == d->generation)
+			kept[n++] = OBJ(ev)->real;
 	}
 	w->count = n;
 	w->list = n ? kept : NULL;
@@ -314,6 +320,8 @@ static void event_add(struct domain *d, struct queue *q, struct entry *e, cl_eve
 	ev->gate = -1;
 	ev->generation = d->generation;
 	ev->ours_too = ours_too;
+	if (ours_too)
+		ocl_hold(OBJ(ev));
 }
 
 static bool is_long(const struct domain *d)
@@ -345,16 +353,27 @@ static void bound_log(struct domain *d)
 
 /* ---- the whole ---- */
 
+/* Whether e is about what the program has released, and only the log has still. The runtime isn't
+ * asked: with NULL in such a place PoCL 3.1 ends the program. */
+static cl_int of_released(const struct entry *e)
+{
+	if (ocl_is_ghost(e->dst_handle, OCL_MEM) || ocl_is_ghost(e->src_handle, OCL_MEM))
+		return CL_INVALID_MEM_OBJECT;
+	return ocl_is_ghost(e->kernel_handle, OCL_KERNEL) ? CL_INVALID_KERNEL : CL_SUCCESS;
+}
+
+/* Something in e isn't known here: it is wrong, or of an extension. */
 static cl_int pass_on(struct entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
 		      const cl_event *wait, cl_event *event, void **map)
 {
 	cl_event own = NULL;
-	cl_int status = ocl_issue(e, ocl_real(queue, OCL_QUEUE), e->host, waits, wait,
-				  event	     ? event
-				  : blocking ? &own
-					     : NULL,
-				  map);
+	cl_int status;
 
+	status = ocl_issue(e, ocl_real(queue, OCL_QUEUE), e->host, waits, wait,
+			   event      ? event
+			   : blocking ? &own
+				      : NULL,
+			   map);
 	if (status == CL_SUCCESS && blocking)
 		status = NEXT->clWaitForEvents(1, event ? event : &own);
 	if (own)
@@ -466,6 +485,18 @@ static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, b
 	return status;
 }
 
+/* The runtime has taken a command that can't be repeated. */
+static void unprotect(cl_command_queue queue)
+{
+	struct queue *q;
+
+	ocl_lock();
+	q = ocl_find(queue, OCL_QUEUE);
+	if (q)
+		OBJ(q)->domain->unprotected = true;
+	ocl_unlock();
+}
+
 cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
 		  const cl_event *wait, cl_event *event, void **map)
 {
@@ -480,11 +511,20 @@ cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uin
 	ocl_lock();
 	q = ocl_find(queue, OCL_QUEUE);
 	d = q ? OBJ(q)->domain : NULL;
-	if (!d || !ocl_entry_resolve(d, e)) { /* wrong, or an object of an extension */
-		if (d && d->live)
-			d->unprotected |= e->dst_handle != NULL;
+	if (!d || !ocl_entry_resolve(d, e)) {
+		bool changes = !ocl_entry_reads(e);
+
+		status = d ? of_released(e) : CL_SUCCESS;
+		if (status != CL_SUCCESS) {
+			ocl_entry_free(NULL, e);
+			ocl_unlock();
+			return status;
+		}
 		ocl_unlock();
-		return pass_on(e, queue, blocking, waits, wait, event, map);
+		status = pass_on(e, queue, blocking, waits, wait, event, map);
+		if (d && status == CL_SUCCESS && changes)
+			unprotect(queue);
+		return status;
 	}
 	status = submit_known(d, q, e, blocking, waits, wait, event, map);
 	ocl_entry_ready();

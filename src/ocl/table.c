@@ -10,20 +10,38 @@ static size_t place(const void *key, size_t cap)
 	return (size_t)(h >> 20) & (cap - 1);
 }
 
+/* Objects whose last release was put off are released by ocl_drop. */
+static bool kept_for_log(ocl_kind_t kind)
+{
+	return kind == OCL_MEM || kind == OCL_SVM || kind == OCL_KERNEL || kind == OCL_SAMPLER ||
+	       kind == OCL_RECORDED;
+}
+
+static bool is_alive(const struct object *o)
+{
+	return o->refs > 0 || o->kin > 0 ||
+	       (o->kind == OCL_CONTEXT && ((const struct domain *)o)->live > 0);
+}
+
 /* The slot of this key and object, or, wanted NULL, of what the program has under this key. A moved
  * object stands in the table twice: under its handle and under its real one. */
 static struct slot *lookup(const void *key, const struct object *wanted)
 {
 	struct table *t = &ocl.objects;
+	struct slot *kept = NULL;
 
 	if (t->cap == 0 || !key)
 		return NULL;
 	for (size_t i = place(key, t->cap);; i = (i + 1) & (t->cap - 1)) {
 		struct slot *s = &t->slot[i];
 		if (!s->key)
-			return NULL;
-		if (s->key == key && s->o && (wanted ? s->o == wanted : s->o->refs > 0))
+			return kept;
+		if (s->key != key || !s->o)
+			continue;
+		if (wanted ? s->o == wanted : s->o->refs > 0)
 			return s;
+		if (!wanted && is_alive(s->o))
+			kept = s;
 	}
 }
 
@@ -80,18 +98,50 @@ void *ocl_find(const void *handle, ocl_kind_t kind)
 	return s && s->o->kind == kind ? s->o : NULL;
 }
 
-struct object *ocl_find_held(const void *handle)
+void *ocl_find_any(const void *handle, ocl_kind_t kind)
 {
 	struct table *t = &ocl.objects;
+	struct object *o = ocl_find(handle, kind);
 
-	for (size_t i = place(handle, t->cap); t->cap && t->slot[i].key;
-	     i = (i + 1) & (t->cap - 1)) {
-		struct object *o = t->slot[i].o;
-		if (o && t->slot[i].key == handle &&
-		    (o->kind == OCL_MEM || o->kind == OCL_SAMPLER || o->kind == OCL_QUEUE))
-			return o;
-	}
-	return NULL;
+	for (size_t i = place(handle, t->cap); !o && t->cap && t->slot[i].key;
+	     i = (i + 1) & (t->cap - 1))
+		if (t->slot[i].o && t->slot[i].key == handle && t->slot[i].o->kind == kind)
+			o = t->slot[i].o;
+	return o;
+}
+
+struct object *ocl_find_held(const void *handle)
+{
+	struct object *o = ocl_find_any(handle, OCL_MEM);
+
+	o = o ? o : ocl_find_any(handle, OCL_SAMPLER);
+	return o ? o : ocl_find(handle, OCL_QUEUE);
+}
+
+/* Of what the runtime has released, too, it says itself that it doesn't know it. */
+bool ocl_is_ghost(const void *handle, ocl_kind_t kind)
+{
+	struct object *o;
+
+	if (LIKELY(!ocl.dead) || kind == OCL_CONTEXT || kind == OCL_QUEUE)
+		return false;
+	o = ocl_find_any(handle, kind);
+	if (!o || is_alive(o))
+		return false;
+	/* one that a callback will be given is still there */
+	return kind != OCL_EVENT || (((struct event *)o)->ours_too && o->held == 1);
+}
+
+void *ocl_checked(void *handle, ocl_kind_t kind)
+{
+	bool ghost;
+
+	if (LIKELY(!ocl.dead))
+		return handle;
+	ocl_lock();
+	ghost = ocl_is_ghost(handle, kind);
+	ocl_unlock();
+	return ghost ? NULL : handle;
 }
 
 void *ocl_handle_of(void *real)
@@ -105,11 +155,11 @@ void *ocl_real(void *handle, ocl_kind_t kind)
 {
 	struct object *o;
 
-	if (LIKELY(!ocl.moves))
+	if (LIKELY(!ocl.moves && !ocl.dead))
 		return handle;
 	ocl_lock();
 	o = ocl_find(handle, kind);
-	handle = o ? o->real : handle;
+	handle = o ? o->real : ocl_is_ghost(handle, kind) ? NULL : handle;
 	ocl_unlock();
 	return handle;
 }
@@ -152,6 +202,7 @@ static void domain_end(struct domain *d)
 		*at = d->next_domain;
 	ocl_store_close(d);
 	ocl_table_remove(OBJ(d)->handle, OBJ(d));
+	ocl.dead--;
 	if (OBJ(d)->real != OBJ(d)->handle)
 		ocl_runtime_release(OBJ(d)->real, OCL_CONTEXT);
 	free(d->tried);
@@ -176,6 +227,7 @@ static void object_end(struct object *o)
 		ocl_runtime_release(o->real, o->kind);
 	}
 	ocl_table_remove(o->handle, o);
+	ocl.dead--;
 	if (in_ring(o->kind)) {
 		o->prev->next = o->next;
 		o->next->prev = o->prev;
@@ -188,13 +240,6 @@ static void object_end(struct object *o)
 void ocl_hold(struct object *o)
 {
 	o->held++;
-}
-
-/* Objects whose last release was put off are released here. */
-static bool kept_for_log(ocl_kind_t kind)
-{
-	return kind == OCL_MEM || kind == OCL_SVM || kind == OCL_KERNEL || kind == OCL_SAMPLER ||
-	       kind == OCL_RECORDED;
 }
 
 /* Whoever drops has held, and an object ends when nobody holds it. An object holds its domain once,
@@ -211,14 +256,49 @@ void ocl_drop(struct object *o)
 	object_end(o);
 }
 
+static struct object *parent_of(struct object *o)
+{
+	if (o->kind == OCL_MEM && ((struct mem *)o)->parent)
+		return OBJ(((struct mem *)o)->parent);
+	if (o->kind == OCL_KERNEL && ((struct kernel *)o)->program)
+		return OBJ(((struct kernel *)o)->program);
+	return NULL;
+}
+
+void ocl_kin_add(struct object *parent)
+{
+	parent->kin++;
+}
+
+/* The program has o no longer. */
+static void kin_gone(struct object *o)
+{
+	struct object *parent;
+
+	for (; !is_alive(o) && (parent = parent_of(o)); o = parent)
+		parent->kin--;
+}
+
+/* The program has retained what it had released: it was told of it by what keeps it alive. */
+static void revive(struct object *o)
+{
+	ocl.dead--;
+	if (o->kind == OCL_CONTEXT)
+		((struct domain *)o)->live++;
+	else if (in_ring(o->kind))
+		o->domain->live++;
+	if (kept_for_log(o->kind)) /* our reference is the program's now */
+		ocl_runtime_release(o->handle, o->kind);
+}
+
 cl_int ocl_retained(void *handle, ocl_kind_t kind, cl_int status)
 {
 	struct object *o;
 
 	ocl_lock();
-	o = status == CL_SUCCESS ? ocl_find(handle, kind) : NULL;
-	if (o)
-		o->refs++;
+	o = status == CL_SUCCESS ? ocl_find_any(handle, kind) : NULL;
+	if (o && o->refs++ == 0)
+		revive(o);
 	ocl_unlock();
 	return status;
 }
@@ -265,11 +345,13 @@ cl_int ocl_release(void *handle, ocl_kind_t kind)
 	put_off = last && o->held > 0 && kept_for_log(kind);
 	if (last) { /* the runtime may give the handle to somebody else from here on */
 		o->refs = 0;
+		ocl.dead++;
 		ocl_hold(o);
-		if (!put_off && kind != OCL_CONTEXT)
-			ocl_table_remove(handle, o);
-	} else if (o) {
+		kin_gone(o);
+	} else if (o && o->refs > 0) {
 		o->refs--;
+	} else if (o ? kept_for_log(kind) : ocl_is_ghost(handle, kind)) {
+		handle = NULL; /* released already: the reference is ours */
 	}
 	ocl_unlock();
 	if (!put_off && kind == OCL_QUEUE && last)

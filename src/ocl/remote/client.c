@@ -568,7 +568,10 @@ cl_int remote_start(void)
 		if (guest.join)
 			guest.join(&us);
 		remote.started =
-		    find_server() && make_environment() && connect_server(false, why, sizeof(why));
+		    find_server() && make_environment() &&
+		    (connect_server(false, why, sizeof(why)) ||
+		     (remote.wire && atomic_load(&remote.wire->ready) == 0 && /* it was killed */
+		      connect_server(false, why, sizeof(why))));
 		if (!remote.started)
 			log_warn("opencl: there is no OpenCL: %s", why);
 	}

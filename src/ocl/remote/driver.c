@@ -32,6 +32,13 @@ cl_int remote_info(wire_about_t about, const struct stub *s, uint64_t second, ui
 	put(&c, room);
 	put(&c, (uint64_t)(uintptr_t)to);
 	status = remote_call(&c, OP_INFO, &a);
+	/* of devices any server can tell; but what contexts lose with a server they are to notice
+	 */
+	if (status == CL_DEVICE_NOT_AVAILABLE &&
+	    (about == ABOUT_PLATFORM || about == ABOUT_DEVICE) && stub_contexts() == 0) {
+		remote_renew();
+		status = remote_call(&c, OP_INFO, &a);
+	}
 	if (status == CL_SUCCESS && size_ret)
 		*size_ret = a.bytes;
 	return status;
@@ -138,5 +145,9 @@ cl_int remote_fill_once(void)
 	status = remote_start();
 	if (status == CL_SUCCESS)
 		status = devices_learn();
+	if (status == CL_DEVICE_NOT_AVAILABLE && remote_is_ours()) {
+		remote_renew();
+		status = devices_learn();
+	}
 	return status;
 }

@@ -159,6 +159,8 @@ static cl_int CL_API_CALL set_arg(cl_kernel kernel, cl_uint index, size_t size, 
 
 	if (!s)
 		return CL_INVALID_KERNEL;
+	if (kind == ARG_BYTES && size == sizeof(void *) && stub_was(*(void *const *)value))
+		return CL_INVALID_MEM_OBJECT;	   /* not every runtime would notice */
 	if (kind == ARG_BYTES && size > ARG_MAX) { /* there is no such argument */
 		if (index < s->kernel.args)
 			return CL_INVALID_ARG_SIZE;

@@ -186,6 +186,9 @@ void callbacks_restored(uint32_t life);
 
 /* ---- stubs.c ---- */
 struct stub *stub_create(stub_kind_t kind, struct stub *context);
+uint32_t stub_contexts(void); /* that there are */
+/* Whether p, which is no handle, has been one. */
+bool stub_was(const void *p);
 struct stub *stub_of(const void *handle, stub_kind_t kind);
 void stub_hold(struct stub *holder, struct stub *what);
 cl_int stub_retain(void *handle, stub_kind_t kind, cl_int wrong);
@@ -263,7 +266,7 @@ struct stub *svm_at(const void *p);
 enum { SVM_ALIGN_MAX = 128 }; /* of the largest type, long16 */
 /* CL_INVALID_OPERATION: the device has none; CL_DEVICE_NOT_AVAILABLE: the server has ended. */
 cl_int svm_offer(const struct stub *device);
-bool svm_is_offered_in(const struct stub *context);
+cl_int svm_offer_in(const struct stub *context);
 void *svm_function(const char *name);
 /* kernels.c; p is known to be right */
 cl_int kernel_set_pointer(struct stub *kernel, cl_uint index, const void *p);

@@ -95,6 +95,20 @@ static void release_real(struct obj *o)
 	}
 }
 
+/* The first of o's. */
+static void record_free(struct obj *o)
+{
+	struct record *r = o->own;
+
+	o->own = r->own_next == r ? NULL : r->own_next;
+	r->own_next->own_prev = r->own_prev;
+	r->own_prev->own_next = r->own_next;
+	r->prev->next = r->next;
+	r->next->prev = r->prev;
+	free(r->request);
+	free(r);
+}
+
 /* The number may be given to another object at once. */
 void obj_release(uint64_t id)
 {
@@ -102,13 +116,8 @@ void obj_release(uint64_t id)
 
 	if (!o)
 		return;
-	for (struct record *r = records.next, *after; r != &records; r = after) {
-		after = r->next;
-		if (o->kind != STUB_EVENT && r->request->word[0] == id)
-			record_free(r);
-		if (o->kind == STUB_EVENT)
-			break;
-	}
+	while (o->own)
+		record_free(o);
 	if (o->unset)
 		unset_events--;
 	if (o->kind == STUB_CONTEXT && o->real)
@@ -135,12 +144,19 @@ static struct wire_request *copy_of(const struct wire_request *r)
 
 struct record *record_add(const struct wire_request *r)
 {
-	struct record *n = calloc(1, sizeof(*n));
+	struct obj *o = obj_at(r->word[0]);
+	struct record *n = o ? calloc(1, sizeof(*n)) : NULL;
 
 	if (!n || !(n->request = copy_of(r))) {
 		free(n);
 		return NULL;
 	}
+	n->own_next = o->own ? o->own : n;
+	n->own_prev = o->own ? o->own->own_prev : n;
+	n->own_prev->own_next = n;
+	n->own_next->own_prev = n;
+	if (!o->own)
+		o->own = n;
 	n->prev = records.prev;
 	n->next = &records;
 	n->prev->next = n;
@@ -159,14 +175,6 @@ void record_replace(struct record *old, const struct wire_request *r)
 		free(old->request);
 		old->request = copy;
 	}
-}
-
-void record_free(struct record *r)
-{
-	r->prev->next = r->next;
-	r->next->prev = r->prev;
-	free(r->request);
-	free(r);
 }
 
 /* ---- the program's memory ---- */

@@ -17,6 +17,7 @@
 /* A request that made an object, or changed what it is. */
 struct record {
 	struct record *next, *prev;
+	struct record *own_next, *own_prev; /* the ring of those of one object */
 	struct wire_request *request;
 };
 
@@ -28,7 +29,8 @@ struct past { /* of an event that was complete when a snapshot was made */
 struct obj {
 	stub_kind_t kind;
 	void *real;
-	uint32_t context; /* its number */
+	struct record *own; /* the first of its records, in order of creation; NULL: none */
+	uint32_t context;   /* its number */
 	cl_device_id device;
 	/* memory objects */
 	bool whole, image; /* whole: has content of its own */
@@ -51,10 +53,9 @@ uint32_t obj_count(void); /* all numbers are below */
 void obj_release(uint64_t id);
 
 extern struct record records; /* head of a ring, in order of creation */
-/* Keeps r, which belongs to object owner. */
+/* Keeps r, which belongs to the object that its first word names, and goes with that. */
 struct record *record_add(const struct wire_request *r);
 void record_replace(struct record *old, const struct wire_request *r);
-void record_free(struct record *r);
 
 /* ---- requests ---- */
 
@@ -93,6 +94,11 @@ const void *next_properties(struct in *in, intptr_t room[LIST_MAX + 8]);
 void **next_list(struct in *in, stub_kind_t kind, cl_uint *count, void *room[LIST_MAX + 1]);
 /* Whether all that is taken from r is there. */
 bool shape_is_right(const struct wire_request *r);
+/* Whether a box reaches beyond what numbers can say, in any dimension or, in a buffer with these
+ * pitches, in bytes. Runtimes (PoCL 3.1) add and multiply without looking, find it within bounds,
+ * and write somewhere. The rest they are asked. */
+bool box_wraps(const size_t origin[3], const size_t region[3]);
+bool rect_wraps(const size_t origin[3], const size_t region[3], size_t row, size_t plane);
 /* The letters of server_shape.c; NULL: there is no such operation. */
 const char *shape_of(unsigned op);
 /* The object is there, and can be made again by the same request. */

@@ -54,6 +54,7 @@ cl_int waits_done(struct waits *w, cl_int status)
 struct place {
 	cl_command_queue q;
 	cl_mem a, b;
+	const struct obj *image; /* of a copy between one and a buffer */
 	struct waits w;
 };
 
@@ -65,9 +66,12 @@ static void take_three(struct in *in, size_t v[3])
 
 static cl_int copy(struct in *in, struct place *p)
 {
-	size_t from = next(in), to = next(in), size = next(in);
+	size_t from = next(in), to = next(in), size = next(in), end;
 
 	waits_take(in, &p->w);
+	if (p->a && p->b &&
+	    (__builtin_add_overflow(from, size, &end) || __builtin_add_overflow(to, size, &end)))
+		return CL_INVALID_VALUE;
 	return clEnqueueCopyBuffer(p->q, p->a, p->b, from, to, size, p->w.count, p->w.list,
 				   waits_event(&p->w));
 }
@@ -82,6 +86,10 @@ static cl_int copy_rect(struct in *in, struct place *p)
 	for (int i = 0; i < 4; i++)
 		pitch[i] = next(in);
 	waits_take(in, &p->w);
+	if (p->a && p->b &&
+	    (rect_wraps(from, region, pitch[0], pitch[1]) ||
+	     rect_wraps(to, region, pitch[2], pitch[3])))
+		return CL_INVALID_VALUE;
 	return clEnqueueCopyBufferRect(p->q, p->a, p->b, from, to, region, pitch[0], pitch[1],
 				       pitch[2], pitch[3], p->w.count, p->w.list,
 				       waits_event(&p->w));
@@ -89,12 +97,25 @@ static cl_int copy_rect(struct in *in, struct place *p)
 
 static cl_int fill(struct in *in, struct place *p)
 {
-	size_t offset = next(in), size = next(in), n;
+	size_t offset = next(in), size = next(in), n, end;
 	const void *pattern = next_blob(in, &n);
 
 	waits_take(in, &p->w);
+	if (p->a && __builtin_add_overflow(offset, size, &end))
+		return CL_INVALID_VALUE;
 	return clEnqueueFillBuffer(p->q, p->a, pattern, n, offset, size, p->w.count, p->w.list,
 				   waits_event(&p->w));
+}
+
+/* That many pixels of an image, in a buffer from at on. */
+static bool bytes_wrap(const struct obj *image, const size_t region[3], size_t at)
+{
+	size_t n = image->element;
+
+	for (int i = 0; i < 3; i++)
+		if (__builtin_mul_overflow(n, region[i], &n))
+			return true;
+	return __builtin_add_overflow(n, at, &n);
 }
 
 static cl_int copy_image(struct in *in, struct place *p)
@@ -106,12 +127,16 @@ static cl_int copy_image(struct in *in, struct place *p)
 		take_three(in, to);
 		take_three(in, region);
 		waits_take(in, &p->w);
+		if (p->a && p->b && (box_wraps(from, region) || box_wraps(to, region)))
+			return CL_INVALID_VALUE;
 		return clEnqueueCopyImage(p->q, p->a, p->b, from, to, region, p->w.count, p->w.list,
 					  waits_event(&p->w));
 	}
 	take_three(in, region);
 	at = next(in);
 	waits_take(in, &p->w);
+	if (p->a && p->b && (box_wraps(from, region) || bytes_wrap(p->image, region, at)))
+		return CL_INVALID_VALUE;
 	if (in->r->op == OP_IMAGE_TO_BUFFER)
 		return clEnqueueCopyImageToBuffer(p->q, p->a, p->b, from, region, at, p->w.count,
 						  p->w.list, waits_event(&p->w));
@@ -128,7 +153,7 @@ static cl_int fill_image(struct in *in, struct place *p)
 	take_three(in, region);
 	colour = next_blob(in, &n);
 	waits_take(in, &p->w);
-	if (n < 16) /* the most that a colour has */
+	if (n < 16 || (p->a && box_wraps(origin, region))) /* 16: the most that a colour has */
 		return CL_INVALID_VALUE;
 	return clEnqueueFillImage(p->q, p->a, colour, origin, region, p->w.count, p->w.list,
 				  waits_event(&p->w));
@@ -195,7 +220,9 @@ cl_int serve_command(struct in *in, struct out *out)
 		return p.q ? clFlush(p.q) : CL_SUCCESS; /* of an earlier server's */
 	if (in->r->op >= OP_COPY && in->r->op <= OP_FILL_IMAGE) {
 		p.a = real_of(next(in), STUB_MEM);
-		p.b = real_of(next(in), STUB_MEM);
+		p.b = real_of(in->w[0], STUB_MEM);
+		p.image = obj_at(in->w[in->r->op == OP_IMAGE_TO_BUFFER ? -1 : 0]);
+		in->w++;
 	}
 	switch (in->r->op) {
 	case OP_COPY:

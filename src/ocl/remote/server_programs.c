@@ -229,24 +229,21 @@ static cl_int clone_kernel(struct in *in)
 {
 	uint64_t id = next(in), source = next(in);
 	struct out unwanted = {0};
-	cl_int status = CL_INVALID_KERNEL;
+	const struct obj *o = obj_at(source);
+	const struct record *first = o && o->kind == STUB_KERNEL ? o->own : NULL, *r = first;
+	cl_int status = first ? CL_SUCCESS : CL_INVALID_KERNEL;
 
-	for (struct record *r = records.next, *end = records.prev; r != &records; r = r->next) {
-		if (r->request->word[0] == source &&
-		    (r->request->op == OP_KERNEL || r->request->op == OP_KERNEL_ARG)) {
-			struct wire_request *copy = malloc(r->request->size);
-			struct in again = {.r = copy, .w = copy ? copy->word : NULL};
-			if (!copy)
-				return CL_OUT_OF_HOST_MEMORY;
-			memcpy(copy, r->request, r->request->size);
-			copy->word[0] = id;
-			status = serve_program(&again, &unwanted);
-			free(copy);
-			if (status != CL_SUCCESS)
-				return status;
-		}
-		if (r == end)
-			break;
+	while (r && status == CL_SUCCESS) {
+		struct wire_request *copy = malloc(r->request->size);
+		struct in again = {.r = copy, .w = copy ? copy->word : NULL};
+
+		if (!copy)
+			return CL_OUT_OF_HOST_MEMORY;
+		memcpy(copy, r->request, r->request->size);
+		copy->word[0] = id;
+		status = serve_program(&again, &unwanted);
+		free(copy);
+		r = r->own_next != first ? r->own_next : NULL;
 	}
 	return status;
 }

@@ -157,6 +157,29 @@ static bool take_part(struct rest *r, char part)
 	}
 }
 
+bool box_wraps(const size_t origin[3], const size_t region[3])
+{
+	size_t end;
+
+	for (int i = 0; i < 3; i++)
+		if (__builtin_add_overflow(origin[i], region[i], &end))
+			return true;
+	return false;
+}
+
+bool rect_wraps(const size_t origin[3], const size_t region[3], size_t row, size_t plane)
+{
+	size_t y, z, end;
+
+	row = row ? row : region[0];
+	return box_wraps(origin, region) ||
+	       (plane == 0 && __builtin_mul_overflow(row, region[1], &plane)) ||
+	       __builtin_mul_overflow(origin[1] + region[1], row, &y) ||
+	       __builtin_mul_overflow(origin[2] + region[2], plane, &z) ||
+	       __builtin_add_overflow(y, z, &end) ||
+	       __builtin_add_overflow(end, origin[0] + region[0], &end);
+}
+
 const char *shape_of(unsigned op)
 {
 	return op < ARRAY_LEN(shapes) ? shapes[op] : NULL;

@@ -40,13 +40,24 @@ static void take_box(struct in *in, struct box *b)
 	waits_take(in, &b->w);
 }
 
+static bool wraps(const struct box *b, bool image)
+{
+	size_t end;
+
+	if (b->flags & BOX_LINEAR)
+		return __builtin_add_overflow(b->origin[0], b->region[0], &end);
+	return image ? box_wraps(b->origin, b->region)
+		     : rect_wraps(b->origin, b->region, b->pitch[0], b->pitch[1]);
+}
+
 /* How much is moved; false: more than the object has, or the object is none of that kind. */
 static bool size_of(struct box *b, const struct obj *o, bool image)
 {
 	size_t bytes;
 
 	if (!o || o->kind != STUB_MEM || o->image != image ||
-	    (b->flags & BOX_LINEAR && (image || b->region[1] != 1 || b->region[2] != 1)))
+	    (b->flags & BOX_LINEAR && (image || b->region[1] != 1 || b->region[2] != 1)) ||
+	    wraps(b, image))
 		return false;
 	if (__builtin_mul_overflow(b->far.bytes, image ? o->element : 1, &b->far.bytes) ||
 	    __builtin_mul_overflow(b->far.bytes, b->far.rows, &bytes) ||

@@ -15,6 +15,7 @@ static struct {
 	pthread_mutex_t lock;
 	char *base;
 	uint32_t used; /* numbers given out so far; 0 is none */
+	uint32_t contexts;
 	struct stub *unused;
 } arena = {.lock = PTHREAD_MUTEX_INITIALIZER, .used = 1};
 
@@ -58,21 +59,38 @@ struct stub *stub_create(stub_kind_t kind, struct stub *context)
 		s->kind = kind;
 		if (context)
 			context->held++;
+		arena.contexts += kind == STUB_CONTEXT;
 	}
 	pthread_mutex_unlock(&arena.lock);
 	return s;
 }
 
+uint32_t stub_contexts(void)
+{
+	return arena.contexts;
+}
+
+static bool is_in_arena(const char *p)
+{
+	return p && arena.base && p >= arena.base &&
+	       p < arena.base + (size_t)arena.used * STUB_BYTES &&
+	       (size_t)(p - arena.base) % STUB_BYTES == 0;
+}
+
+bool stub_was(const void *p)
+{
+	return is_in_arena(p) && ((const struct stub *)p)->kind == STUB_FREE;
+}
+
 struct stub *stub_of(const void *handle, stub_kind_t kind)
 {
-	const char *p = handle;
 	struct stub *s = (struct stub *)handle;
 
-	if (!p || !arena.base || p < arena.base ||
-	    p >= arena.base + (size_t)arena.used * STUB_BYTES ||
-	    (size_t)(p - arena.base) % STUB_BYTES != 0)
+	if (!is_in_arena(handle))
 		return NULL;
-	return s->kind == kind && s->refs > 0 ? s : NULL;
+	/* released, but still what others are made of: the standard lets it be used, and retained
+	 */
+	return s->kind == kind && (s->refs > 0 || s->held > 0) ? s : NULL;
 }
 
 void stub_hold(struct stub *holder, struct stub *what)
@@ -168,6 +186,7 @@ static void end_with(struct stub *s, bool tell)
 	if (tell)
 		remote_post(&c, OP_RELEASE);
 	pthread_mutex_lock(&arena.lock);
+	arena.contexts -= s->kind == STUB_CONTEXT;
 	s->kind = STUB_FREE;
 	s->next_free = arena.unused;
 	arena.unused = s;
@@ -191,16 +210,17 @@ void stub_discard(struct stub *s)
 cl_int stub_release(void *handle, stub_kind_t kind, cl_int wrong)
 {
 	struct stub *s = stub_of(handle, kind);
-	bool last;
+	bool last, had;
 
 	if (!s)
 		return wrong;
 	pthread_mutex_lock(&arena.lock);
-	last = --s->refs == 0 && s->held == 0;
+	had = s->refs > 0;
+	last = had && --s->refs == 0 && s->held == 0;
 	pthread_mutex_unlock(&arena.lock);
 	if (last)
 		end(s);
-	return CL_SUCCESS;
+	return had ? CL_SUCCESS : wrong;
 }
 
 void stub_belongs(struct stub *s, struct stub *context)

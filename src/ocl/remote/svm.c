@@ -240,12 +240,13 @@ cl_int svm_offer(const struct stub *d)
 	return status == CL_SUCCESS && all != 0 ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
-bool svm_is_offered_in(const struct stub *context)
+cl_int svm_offer_in(const struct stub *context)
 {
-	for (uint32_t i = 0; i < context->device_count; i++)
-		if (svm_offer(context->devices[i]) == CL_SUCCESS)
-			return true;
-	return false;
+	cl_int status = CL_INVALID_OPERATION;
+
+	for (uint32_t i = 0; i < context->device_count && status == CL_INVALID_OPERATION; i++)
+		status = svm_offer(context->devices[i]);
+	return status;
 }
 
 static cl_int register_svm(const struct stub *s)

@@ -202,12 +202,13 @@ static cl_int CL_API_CALL svm_free_later(cl_command_queue queue, cl_uint pointer
 static cl_int CL_API_CALL set_kernel_pointer(cl_kernel kernel, cl_uint index, const void *p)
 {
 	struct stub *k = stub_of(kernel, STUB_KERNEL), *s;
+	cl_int status;
 
 	if (!k)
 		return CL_INVALID_KERNEL;
 	s = svm_at(p);
-	if ((!s || s->context != k->context) && !svm_is_offered_in(k->context))
-		return CL_INVALID_OPERATION;
+	if ((!s || s->context != k->context) && (status = svm_offer_in(k->context)) != CL_SUCCESS)
+		return status;
 	if (p && !s)
 		return CL_INVALID_ARG_VALUE;
 	return kernel_set_pointer(k, index, p);
@@ -219,11 +220,13 @@ static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info name, 
 {
 	struct stub *k = stub_of(kernel, STUB_KERNEL);
 	void *const *p = value;
+	cl_int status;
 
 	if (!k)
 		return CL_INVALID_KERNEL;
-	if (!svm_is_offered_in(k->context))
-		return CL_INVALID_OPERATION;
+	status = svm_offer_in(k->context);
+	if (status != CL_SUCCESS)
+		return status;
 	if (!value)
 		return CL_INVALID_VALUE;
 	if (name == CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM)

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the program asks of its objects. The runtime answers of those that it was given first; where
+ * it knows these no more, since their device is lost, of those that have taken their place. */
+#include <string.h>
+#include "base/base.h"
+#include "ocl/calls.h"
+
+/* The answer was an error: whether there is another object to ask, which is in *asked from then
+ * on. */
+static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked, uint32_t moves)
+{
+	struct object *o;
+	bool again;
+
+	if (LIKELY(status == CL_SUCCESS) || ocl.passive)
+		return false;
+	ocl_lock();
+	o = ocl_find(handle, kind);
+	if (o)
+		ocl_epoch_moved(o->domain, status, moves);
+	again = o && o->real != *asked;
+	if (again)
+		*asked = o->real;
+	ocl_unlock();
+	return again;
+}
+
+/* What the program has in the place of what an object elsewhere told. */
+static void own_handle(void *value, size_t size)
+{
+	if (!value || size < sizeof(void *))
+		return;
+	ocl_lock();
+	*(void **)value = ocl_handle_of(*(void **)value);
+	ocl_unlock();
+}
+
+static void own_count(void *handle, ocl_kind_t kind, void *value, size_t size)
+{
+	struct object *o;
+
+	ocl_lock();
+	o = ocl_find(handle, kind);
+	if (o && value && size >= sizeof(cl_uint))
+		*(cl_uint *)value = o->refs;
+	ocl_unlock();
+}
+
+/* The device of the object elsewhere for one of the program's. */
+static cl_device_id own_device(void *handle, ocl_kind_t kind, const void *asked,
+			       cl_device_id device)
+{
+	struct object *o;
+
+	if (LIKELY(asked == handle) || !device)
+		return device;
+	ocl_lock();
+	o = ocl_find(handle, kind);
+	if (o && o->domain->generation > 0)
+		device = o->domain->devices[0];
+	ocl_unlock();
+	return device;
+}
+
+/* status becomes what the call says of `asked`. */
+#define ASK(handle, kind, call)                                                                    \
+	void *asked = ocl_checked(handle, kind);                                                   \
+	uint32_t moves;                                                                            \
+	cl_int status;                                                                             \
+                                                                                                   \
+	do {                                                                                       \
+		moves = ocl.moves;                                                                 \
+		status = NEXT->call;                                                               \
+	} while (UNLIKELY(elsewhere(handle, kind, status, &asked, moves)))
+
+#define MOVED(handle) (UNLIKELY(asked && asked != (void *)(handle)) && status == CL_SUCCESS)
+/* An object that was made after a move is in a context of the runtime's, too. */
+#define TOLD (UNLIKELY(ocl.moves) && status == CL_SUCCESS)
+
+cl_int CL_API_CALL layer_clGetContextInfo(cl_context c, cl_context_info name, size_t size,
+					  void *value, size_t *size_ret)
+{
+	ASK(c, OCL_CONTEXT, clGetContextInfo(asked, name, size, value, size_ret));
+	if (MOVED(c) && name == CL_CONTEXT_REFERENCE_COUNT)
+		own_count(c, OCL_CONTEXT, value, size);
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetCommandQueueInfo(cl_command_queue q, cl_command_queue_info name,
+					       size_t size, void *value, size_t *size_ret)
+{
+	ASK(q, OCL_QUEUE, clGetCommandQueueInfo(asked, name, size, value, size_ret));
+	if (TOLD && name == CL_QUEUE_CONTEXT)
+		own_handle(value, size);
+	if (MOVED(q) && name == CL_QUEUE_REFERENCE_COUNT)
+		own_count(q, OCL_QUEUE, value, size);
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetSupportedImageFormats(cl_context c, cl_mem_flags flags,
+						    cl_mem_object_type type, cl_uint room,
+						    cl_image_format *list, cl_uint *count)
+{
+	ASK(c, OCL_CONTEXT, clGetSupportedImageFormats(asked, flags, type, room, list, count));
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetMemObjectInfo(cl_mem m, cl_mem_info name, size_t size, void *value,
+					    size_t *size_ret)
+{
+	ASK(m, OCL_MEM, clGetMemObjectInfo(asked, name, size, value, size_ret));
+	if (TOLD && (name == CL_MEM_CONTEXT || name == CL_MEM_ASSOCIATED_MEMOBJECT))
+		own_handle(value, size);
+	if (MOVED(m) && name == CL_MEM_REFERENCE_COUNT)
+		own_count(m, OCL_MEM, value, size);
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetImageInfo(cl_mem m, cl_image_info name, size_t size, void *value,
+					size_t *size_ret)
+{
+	ASK(m, OCL_MEM, clGetImageInfo(asked, name, size, value, size_ret));
+	if (TOLD && name == CL_IMAGE_BUFFER)
+		own_handle(value, size);
+	return status;
+}
+
+cl_int CL_API_CALL layer_clSetMemObjectDestructorCallback(cl_mem m,
+							  void(CL_CALLBACK *fn)(cl_mem, void *),
+							  void *data)
+{
+	return NEXT->clSetMemObjectDestructorCallback(ocl_checked(m, OCL_MEM), fn, data);
+}
+
+cl_int CL_API_CALL layer_clGetSamplerInfo(cl_sampler s, cl_sampler_info name, size_t size,
+					  void *value, size_t *size_ret)
+{
+	ASK(s, OCL_SAMPLER, clGetSamplerInfo(asked, name, size, value, size_ret));
+	if (TOLD && name == CL_SAMPLER_CONTEXT)
+		own_handle(value, size);
+	if (MOVED(s) && name == CL_SAMPLER_REFERENCE_COUNT)
+		own_count(s, OCL_SAMPLER, value, size);
+	return status;
+}
+
+/* ---- programs and kernels ---- */
+
+cl_int CL_API_CALL layer_clGetProgramInfo(cl_program p, cl_program_info name, size_t size,
+					  void *value, size_t *size_ret)
+{
+	ASK(p, OCL_PROGRAM, clGetProgramInfo(asked, name, size, value, size_ret));
+	if (TOLD && name == CL_PROGRAM_CONTEXT)
+		own_handle(value, size);
+	if (MOVED(p) && name == CL_PROGRAM_REFERENCE_COUNT)
+		own_count(p, OCL_PROGRAM, value, size);
+	return status;
+}
+
+static cl_int build_info(cl_program p, cl_device_id device, cl_program_build_info name, size_t size,
+			 void *value, size_t *size_ret)
+{
+	ASK(p, OCL_PROGRAM,
+	    clGetProgramBuildInfo(asked, own_device(p, OCL_PROGRAM, asked, device), name, size,
+				  value, size_ret));
+	return status;
+}
+
+/* The program doesn't see the option that the layer has added. */
+cl_int CL_API_CALL layer_clGetProgramBuildInfo(cl_program handle, cl_device_id device,
+					       cl_program_build_info name, size_t size, void *value,
+					       size_t *size_ret)
+{
+	const char *own = NULL;
+	struct program *p;
+	cl_int status;
+	size_t n;
+
+	if (name != CL_PROGRAM_BUILD_OPTIONS || ocl.passive)
+		return build_info(handle, device, name, size, value, size_ret);
+	status = build_info(handle, device, name, 0, NULL, &n);
+	ocl_lock();
+	p = ocl_find(handle, OCL_PROGRAM);
+	if (p && p->steps)
+		own = p->steps->options ? p->steps->options : "";
+	n = own ? strlen(own) + 1 : n;
+	if (status == CL_SUCCESS && !own)
+		status = build_info(handle, device, name, size, value, size_ret);
+	else if (status == CL_SUCCESS && value && size < n)
+		status = CL_INVALID_VALUE;
+	else if (status == CL_SUCCESS && value)
+		memcpy(value, own, n);
+	if (status == CL_SUCCESS && size_ret)
+		*size_ret = n;
+	ocl_unlock();
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetKernelInfo(cl_kernel k, cl_kernel_info name, size_t size, void *value,
+					 size_t *size_ret)
+{
+	ASK(k, OCL_KERNEL, clGetKernelInfo(asked, name, size, value, size_ret));
+	if (TOLD && (name == CL_KERNEL_CONTEXT || name == CL_KERNEL_PROGRAM))
+		own_handle(value, size);
+	if (MOVED(k) && name == CL_KERNEL_REFERENCE_COUNT)
+		own_count(k, OCL_KERNEL, value, size);
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetKernelArgInfo(cl_kernel k, cl_uint index, cl_kernel_arg_info name,
+					    size_t size, void *value, size_t *size_ret)
+{
+	ASK(k, OCL_KERNEL, clGetKernelArgInfo(asked, index, name, size, value, size_ret));
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetKernelWorkGroupInfo(cl_kernel k, cl_device_id device,
+						  cl_kernel_work_group_info name, size_t size,
+						  void *value, size_t *size_ret)
+{
+	ASK(k, OCL_KERNEL,
+	    clGetKernelWorkGroupInfo(asked, own_device(k, OCL_KERNEL, asked, device), name, size,
+				     value, size_ret));
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetKernelSubGroupInfo(cl_kernel k, cl_device_id device,
+						 cl_kernel_sub_group_info name, size_t in_size,
+						 const void *in, size_t size, void *value,
+						 size_t *size_ret)
+{
+	ASK(k, OCL_KERNEL,
+	    clGetKernelSubGroupInfo(asked, own_device(k, OCL_KERNEL, asked, device), name, in_size,
+				    in, size, value, size_ret));
+	return status;
+}
+
+/* ---- devices ---- */
+
+/* Of no context, but a server that has ended must be missed by one before there is another. */
+static bool missed(cl_int status, uint32_t moves)
+{
+	bool again;
+
+	if (LIKELY(status != CL_DEVICE_NOT_AVAILABLE) || ocl.passive)
+		return false;
+	ocl_lock();
+	again = ocl.domains && ocl_epoch_moved(ocl.domains, status, moves);
+	ocl_unlock();
+	return again;
+}
+
+cl_int CL_API_CALL layer_clGetPlatformInfo(cl_platform_id p, cl_platform_info name, size_t size,
+					   void *value, size_t *size_ret)
+{
+	uint32_t moves;
+	cl_int status;
+
+	do {
+		moves = ocl.moves;
+		status = NEXT->clGetPlatformInfo(p, name, size, value, size_ret);
+	} while (missed(status, moves));
+	return status;
+}
+
+cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id device, cl_device_info name, size_t size,
+					 void *value, size_t *size_ret)
+{
+	uint32_t moves;
+	cl_int status;
+
+	do {
+		moves = ocl.moves;
+		status = NEXT->clGetDeviceInfo(device, name, size, value, size_ret);
+	} while (missed(status, moves));
+	return status;
+}
+
+cl_int CL_API_CALL layer_clCreateSubDevices(cl_device_id device,
+					    const cl_device_partition_property *properties,
+					    cl_uint room, cl_device_id *list, cl_uint *count)
+{
+	uint32_t moves;
+	cl_int status;
+
+	do {
+		moves = ocl.moves;
+		status = NEXT->clCreateSubDevices(device, properties, room, list, count);
+	} while (missed(status, moves));
+	return status;
+}
