@@ -7,7 +7,8 @@
 #include "image/capture.h"
 #include "image/read.h"
 
-static hale_status_t check_maps(pid_t pid, struct arena *arena, struct error *err)
+static hale_status_t check_maps(pid_t pid, bool (*passed)(const char *), struct arena *arena,
+				struct error *err)
 {
 	char path[64];
 	struct list maps;
@@ -16,7 +17,7 @@ static hale_status_t check_maps(pid_t pid, struct arena *arena, struct error *er
 	for (size_t i = 0; i < maps.count && rc == HALE_OK; i++) {
 		const struct map *m = list_at(&maps, i);
 		const char *why = map_refusal(m);
-		if (why)
+		if (why && !(passed && passed(m->name)))
 			rc = error_set(err, HALE_ERR_UNSUPPORTED,
 				       "the mapping of %s at %lx is %s, which can't be saved; "
 				       "unmap it before the checkpoint",
@@ -64,7 +65,7 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 	streams_of(pid, t.stream);
 	rc = fd_table_scan(&t, err);
 	if (rc == HALE_OK)
-		rc = check_maps(pid, &arena, err);
+		rc = check_maps(pid, passed, &arena, err);
 	arena_fini(&arena);
 	return rc;
 }

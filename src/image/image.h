@@ -95,9 +95,10 @@ void image_fd_disown(int fd);
 size_t image_fds_owned(int *fds, size_t max);
 
 /* Can process pid be captured? Looks at /proc/PID from outside and stops nothing. own[] are
- * descriptor numbers to pass over; passed (may be NULL) says so of descriptors that come and go, by
- * their link in /proc/PID/fd. HALE_ERR_UNSUPPORTED with a sentence that names number, kind and
- * target of the first descriptor or mapping that can't be saved (socket, GPU, …). */
+ * descriptor numbers to pass over; passed (may be NULL) says so of descriptors and mappings that
+ * come and go, by their link in /proc/PID/fd or file. HALE_ERR_UNSUPPORTED with a sentence that
+ * names number, kind and target of the first descriptor or mapping that can't be saved (socket,
+ * GPU, …). */
 hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 			  bool (*passed)(const char *link), struct error *err);
 
