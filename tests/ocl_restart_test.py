@@ -103,13 +103,15 @@ def a_runtime_of_plain_memory_may_stay_in_the_program(s):
 def solvers_are_rolled_back(s):
     exe = opencl(s, "ocl_solver")
     for mode in [[], ["-q", "2", "-o"], ["-m", "-w", "-f"]]:
-        alone = s.run(exe, *mode, "1500")
-        job = run_opencl(s, exe, *mode, "1500", options=["--ckpt-every", "100ms", "--report", "report.json"],
+        alone = s.run(exe, *mode, "1000")
+        job = run_opencl(s, exe, *mode, "-g", s.path("go"), "1000", options=["--ckpt-every", "100ms", "--report", "report.json"],
                          HALE_OPENCL="check=none ckpt=epochs:10")
         job.until(lambda: s.complete(), "to take a checkpoint")
         job.until_output(r"^100 ")
         os.kill(job.ranks(1)[0], signal.SIGKILL)
+        s.write("go", "")
         r = job.wait()
+        os.unlink(s.path("go"))
         expect(r.status == 0 and r.out == alone.out, mode, alone, r)
         expect(s.report()["restarts"] == 1, mode, r)
         shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
@@ -118,8 +120,8 @@ def solvers_are_rolled_back(s):
 @test
 def errors_in_device_memory_are_mended_after_a_restart_too(s):
     exe = opencl(s, "ocl_solver")
-    alone = s.run(exe, "4000")
-    job = run_opencl(s, exe, "4000", options=["--ckpt-every", "200ms", "--report", "report.json"],
+    alone = s.run(exe, "2000")
+    job = run_opencl(s, exe, "-g", s.path("go"), "2000", options=["--ckpt-every", "200ms", "--report", "report.json"],
                      HALE_OPENCL="check=none ckpt=epochs:10")
     job.until(lambda: s.complete(), "to take a checkpoint")
     job.until_output(r"^300 ")
@@ -127,7 +129,8 @@ def errors_in_device_memory_are_mended_after_a_restart_too(s):
     os.kill(pid, signal.SIGKILL)
     job.until(lambda: job.ranks(1)[0] != pid, "to restart")
     job.until_output(r"^1000 ")  # the process is the program again, not still its sink
-    job.until(lambda: s.hale("inject", "ecc", job.ranks(1)[0], "--epoch", "2000").status == 0, "to take an error")
+    job.until(lambda: s.hale("inject", "ecc", job.ranks(1)[0], "--epoch", "1980").status == 0, "to take an error")
+    s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), r)
 
@@ -165,15 +168,19 @@ def a_runtime_that_ends_is_replaced(s):
     solver, recorded = opencl(s, "ocl_solver"), opencl(s, "ocl_recorded")
     svm = [opencl(s, "ocl_svm"), "steps", "1000"]
     chance = random.Random(SEED)
-    for argv in [[solver, "3000"], [solver, "-q", "2", "-o", "3000"], [solver, "-m", "3000"], [recorded, "out", "4000"],
+    waits = ["-g", s.path("go"), "1000"]
+    for argv in [[solver, *waits], [solver, "-q", "2", "-o", *waits], [solver, "-m", *waits], [recorded, "out", "4000"],
                  *[svm] * 6]:
+        s.write("go", "")
         alone = s.run(*argv)
+        os.unlink(s.path("go"))
         job = run_opencl(s, *argv, HALE_OPENCL="check=none ckpt=epochs:20")
         job.until_output(r"^100 ")
         server = server_of(job.ranks(1)[0])
         if argv is svm:  # in any call: also where the program has just ended a mapping of what it wrote
             time.sleep(chance.uniform(0, 0.03))
         os.kill(server, signal.SIGKILL)
+        s.write("go", "")
         r = job.wait()
         expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), argv, alone, r)
         expect("has ended" in r.err, r)

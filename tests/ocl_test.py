@@ -225,11 +225,13 @@ def a_bit_that_flips_is_found_by_scrubbing(s):
 def a_number_in_a_file_counts_errors(s):
     exe = opencl(s, "ocl_solver")
     s.write("count", "0\n")
-    alone = s.run(exe, "2000")
-    job = s.start(exe, "2000", env={"OPENCL_LAYERS": os.path.join(BUILD, "libhale_opencl.so"),
-                                    "HALE_OPENCL": f"check=file:{s.path('count')} ckpt=epochs:50"})
+    alone = s.run(exe, "500")
+    job = s.start(exe, "-g", s.path("go"), "500",
+                  env={"OPENCL_LAYERS": os.path.join(BUILD, "libhale_opencl.so"),
+                       "HALE_OPENCL": f"check=file:{s.path('count')} ckpt=epochs:50"})
     job.until_output(r"^20 ")
     s.write("count", "1\n")
+    s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), r)
 
@@ -238,16 +240,17 @@ def a_number_in_a_file_counts_errors(s):
 def errors_that_the_driver_counts(s):
     """By NVML, which is the default; an error that it counted before the program began is no news."""
     exe = opencl(s, "ocl_solver")
-    alone = s.run(exe, "2000")
+    alone = s.run(exe, "500")
     below = s.compile("ocl_nvml", mpi=None, flags=["-Wno-comment", "-shared", "-fPIC"])
     shutil.copy(below, s.path("libnvidia-ml.so.1"))
     env = {"OPENCL_LAYERS": below + ":" + os.path.join(BUILD, "libhale_opencl.so"), "OCL_NVML": s.path("count"),
            "LD_LIBRARY_PATH": os.path.dirname(s.path("count")), "HALE_OPENCL": "ckpt=epochs:50"}
     s.write("count", "3\n")
-    job = s.start(exe, "2000", env=env)
+    job = s.start(exe, "-g", s.path("go"), "500", env=env)
     job.until_output(r"^20 ")
     s.write("new", "5\n")
     os.rename(s.path("new"), s.path("count"))
+    s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), r)
     r = s.run(exe, "8", env=env)
@@ -410,14 +413,16 @@ def errors_in_checkpoints_and_in_replays(s):
     count = s.path("count")
     for times, status in [(1, 0), (2, 3)]:
         s.write("count", "0\n")
-        job = s.start(exe, "2000", env=dict(two, OPENCL_LAYERS=os.path.join(BUILD, "libhale_opencl.so"),
+        job = s.start(exe, "-g", s.path("go"), "500", env=dict(two, OPENCL_LAYERS=os.path.join(BUILD, "libhale_opencl.so"),
                       HALE_OPENCL=f"check=file:{count} ckpt=epochs:50 inject=replay:1:{times}"))
         job.until_output(r"^20 ")
         s.write("count", "1\n")
+        s.write("go", "")
         r = job.wait()
+        os.unlink(s.path("go"))
         expect(r.status == status, times, r)
         if status == 0:
-            expect(r.out == s.run(exe, "2000").out and "moved to another device" in r.err, r)
+            expect(r.out == s.run(exe, "500").out and "moved to another device" in r.err, r)
         else:
             expect("failed: -5 " in r.out and "no other device" in r.err, r)
 
@@ -442,13 +447,14 @@ def bad_folders_and_full_disks_stop_nothing(s):
 @test
 def hale_run_and_hale_inject(s):
     exe = opencl(s, "ocl_solver")
-    alone = s.run(exe, "3000")
-    job = s.start(HALE, "run", "--opencl", "--report", "report.json", "--", exe, "3000",
+    alone = s.run(exe, "500")
+    job = s.start(HALE, "run", "--opencl", "--report", "report.json", "--", exe, "-g", s.path("go"), "500",
                   env={"HALE_OPENCL": "ckpt=epochs:20"})
     job.until_output(r"^20 ")
     pid = job.ranks(1)[0]
-    r = s.hale("inject", "ecc", pid, "--epoch", "120")
+    r = s.hale("inject", "ecc", pid, "--epoch", "480")
     expect(r.status == 0, r)
+    s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == alone.out, r)
     report = s.report()["opencl"]

@@ -3,7 +3,8 @@
  * same with and without errors in between. ocl_solver [-q queues] [-o] [-e] [-s seconds] STEPS
  *   -q 2: two queues, ordered by events   -o: out-of-order queues   -e: user events hold steps up
  *         (with -q 2)
- *   -m: mappings instead of writes   -f: fork in the middle   -w: wait by polling an event */
+ *   -m: mappings instead of writes   -f: fork in the middle   -w: wait by polling an event
+ *   -g FILE: the last fifty steps wait until there is FILE */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <hale/opencl.h>
@@ -208,9 +209,11 @@ static void run_step(int s)
 int main(int argc, char **argv)
 {
 	uint64_t h = 0xcbf29ce484222325ull;
+	const char *go = NULL;
 	int c, steps;
 
-	while ((c = getopt(argc, argv, "q:oemfw")) != -1) {
+	while ((c = getopt(argc, argv, "q:oemfwg:")) != -1) {
+		go = c == 'g' ? optarg : go;
 		queues = c == 'q' ? atoi(optarg) : queues;
 		out_of_order |= c == 'o';
 		user_events |= c == 'e';
@@ -221,6 +224,8 @@ int main(int argc, char **argv)
 	steps = optind < argc ? atoi(argv[optind]) : 10;
 	set_up();
 	for (int s = 0; s < steps; s++) {
+		while (go && s == steps - 50 && access(go, F_OK))
+			usleep(1000);
 		run_step(s);
 		h = mix(h, sums, sizeof(sums));
 		printf("%d %016llx\n", s, (unsigned long long)h);
