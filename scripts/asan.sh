@@ -6,13 +6,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 meson=${MESON:-/usr/bin/meson}
-without_asan='image_ match_ ckpt_ rank_ sink_ capture_ restore_'
+without_asan='image_ live_ match_ ckpt_ rank_ sink_ capture_ restore_'
 
 run() { # FOLDER SANITIZERS TESTS…
 	dir=$1 sanitizers=$2
 	shift 2
 	[ $# -gt 0 ] || return 0
-	ninja -C "$dir" --quiet "$@"
+	ninja -C "$dir" --quiet $(programs "$dir" "$@")
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_stack_use_after_return=0 \
 		$meson test -C "$dir" --no-rebuild --print-errorlogs "$@"
 	echo "$# test programs ran under $sanitizers"
@@ -22,6 +22,15 @@ run() { # FOLDER SANITIZERS TESTS…
 setup() { # FOLDER SANITIZERS
 	[ -e "$1/build.ninja" ] || $meson setup "$1" -Dtests=enabled -Db_sanitize="$2" \
 		-Db_lundef=false -Dbuildtype=debugoptimized -Dwerror=false >/dev/null
+}
+
+# Where Ninja has the programs of these tests.
+programs() { # FOLDER TESTS…
+	$meson introspect --tests "$1" | /usr/bin/python3 -c '
+import json, os, sys
+for t in json.load(sys.stdin):
+    if t["name"] in sys.argv[2:]:
+        print(os.path.relpath(t["cmd"][0], sys.argv[1]))' "$(realpath "$1")" "$@"
 }
 
 list() {

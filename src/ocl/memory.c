@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffers, sub-buffers, images, shared virtual memory: their shadows, and what they began with. */
+/* Buffers, sub-buffers, images: their shadows, and what they began with. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
@@ -416,76 +416,6 @@ cl_int CL_API_CALL layer_clRetainMemObject(cl_mem m)
 cl_int CL_API_CALL layer_clReleaseMemObject(cl_mem m)
 {
 	return ocl_release(m, OCL_MEM);
-}
-
-/* ---- shared virtual memory ---- */
-
-/* That call gives no code. */
-static cl_int why_none(cl_context c)
-{
-	cl_int status = CL_SUCCESS;
-	cl_event e = NEXT->clCreateUserEvent(ocl_real(c, OCL_CONTEXT), &status);
-
-	if (e)
-		NEXT->clReleaseEvent(e);
-	return status;
-}
-
-void *CL_API_CALL layer_clSVMAlloc(cl_context c, cl_svm_mem_flags flags, size_t size,
-				   cl_uint alignment)
-{
-	struct domain *d;
-	uint32_t moves;
-	struct mem *m;
-	void *p;
-
-	do {
-		moves = ocl.moves;
-		p = NEXT->clSVMAlloc(ocl_real(c, OCL_CONTEXT), flags, size, alignment);
-	} while (!p && ocl_again(c, OCL_CONTEXT, why_none(c), moves));
-	if (!p || ocl.passive)
-		return p;
-	ocl_lock();
-	d = ocl_find(c, OCL_CONTEXT);
-	m = d ? ocl_object_create(sizeof(*m), OCL_SVM, p, d) : NULL;
-	if (m) {
-		m->root = m;
-		m->type = CL_MEM_OBJECT_BUFFER;
-		m->size = m->region[0] = size;
-		m->region[1] = m->region[2] = 1;
-		m->flags = flags;
-		m->read_only = flags & CL_MEM_READ_ONLY;
-		m->modified = OCL_BY_DEVICE;
-		ocl_mem_layout(m);
-		if (!ocl_svm_add(d, m))
-			d->unprotected = true;
-		if (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)
-			d->fine_svm++;
-	}
-	ocl_unlock();
-	return p;
-}
-
-/* Put off like other last releases while the log needs the memory. */
-void CL_API_CALL layer_clSVMFree(cl_context c, void *p)
-{
-	struct object *o;
-
-	ocl_lock();
-	o = ocl.passive ? NULL : ocl_find(p, OCL_SVM);
-	if (!o && !ocl.passive && ocl_is_ghost(p, OCL_SVM)) { /* freed already: it is ours */
-		ocl_unlock();
-		return;
-	}
-	if (!o) {
-		ocl_unlock();
-		NEXT->clSVMFree(ocl_real(c, OCL_CONTEXT), p);
-		return;
-	}
-	if (o->held == 0)
-		NEXT->clSVMFree(OBJ(o->domain)->real, p);
-	ocl_unlock();
-	ocl_release(p, OCL_SVM);
 }
 
 /* ---- what programs tell us (VOCL-FT 5.2) ---- */

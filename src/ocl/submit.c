@@ -139,59 +139,6 @@ static bool is_write(ocl_op_t op)
 	return op >= OP_WRITE && op <= OP_WRITE_IMAGE;
 }
 
-/* How many begin at or before at. */
-static uint32_t svm_until(const struct domain *d, size_t at)
-{
-	uint32_t low = 0, high = d->svm_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if ((size_t)OBJ(d->svm[middle])->handle > at)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
-struct mem *ocl_svm_at(struct domain *d, size_t at)
-{
-	uint32_t i = svm_until(d, at);
-	struct mem *m = i > 0 ? d->svm[i - 1] : NULL;
-
-	return m && at - (size_t)OBJ(m)->handle < m->size ? m : NULL;
-}
-
-bool ocl_svm_add(struct domain *d, struct mem *m)
-{
-	uint32_t i = svm_until(d, (size_t)OBJ(m)->handle);
-
-	if (d->svm_count == d->svm_room) {
-		uint32_t room = d->svm_room ? 2 * d->svm_room : 64;
-		struct mem **more = realloc(d->svm, room * sizeof(struct mem *));
-		if (!more)
-			return false;
-		d->svm = more;
-		d->svm_room = room;
-	}
-	memmove(&d->svm[i + 1], &d->svm[i], (d->svm_count - i) * sizeof(struct mem *));
-	d->svm[i] = m;
-	d->svm_count++;
-	return true;
-}
-
-void ocl_svm_remove(struct domain *d, const struct mem *m)
-{
-	uint32_t i = svm_until(d, (size_t)OBJ(m)->handle);
-
-	while (i > 0 && d->svm[i - 1] != m)
-		i--;
-	if (i == 0)
-		return;
-	memmove(&d->svm[i - 1], &d->svm[i], (d->svm_count - i) * sizeof(struct mem *));
-	d->svm_count--;
-}
-
 static void resolve_svm(struct domain *d, struct entry *e)
 {
 	e->dst = ocl_svm_at(d, e->a[0]);
