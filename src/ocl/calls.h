@@ -9,4 +9,17 @@
 #include "ocl_dispatch.inc"
 #undef LAYER_DECLARE
 
+/* A statement that makes something of handle and leaves its code in `code`: again, where the device
+ * was lost and handle lives elsewhere now. *status, for the program, may be NULL. */
+#define MAKE_OF(handle, kind, status, ...)                                                         \
+	do {                                                                                       \
+		uint32_t moves_;                                                                   \
+		do {                                                                               \
+			moves_ = ocl.moves;                                                        \
+			__VA_ARGS__;                                                               \
+		} while (ocl_again(handle, kind, code, moves_));                                   \
+		if (status)                                                                        \
+			*(status) = code;                                                          \
+	} while (0)
+
 #endif

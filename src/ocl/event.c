@@ -20,16 +20,11 @@ cl_event CL_API_CALL layer_clCreateUserEvent(cl_context c, cl_int *status)
 {
 	struct domain *d;
 	struct event *ev;
-	uint32_t moves;
 	cl_int code;
 	cl_event e;
 
-	do {
-		moves = ocl.moves;
-		e = NEXT->clCreateUserEvent(ocl_real(c, OCL_CONTEXT), &code);
-	} while (ocl_again(c, OCL_CONTEXT, code, moves));
-	if (status)
-		*status = code;
+	MAKE_OF(c, OCL_CONTEXT, status,
+		e = NEXT->clCreateUserEvent(ocl_real(c, OCL_CONTEXT), &code));
 
 	if (!e || ocl.passive)
 		return e;

@@ -107,15 +107,10 @@ cl_kernel CL_API_CALL layer_clCreateKernel(cl_program program, const char *name,
 {
 	struct program *p;
 	cl_kernel handle;
-	uint32_t moves;
 	cl_int code;
 
-	do {
-		moves = ocl.moves;
-		handle = NEXT->clCreateKernel(ocl_real(program, OCL_PROGRAM), name, &code);
-	} while (ocl_again(program, OCL_PROGRAM, code, moves));
-	if (status)
-		*status = code;
+	MAKE_OF(program, OCL_PROGRAM, status,
+		handle = NEXT->clCreateKernel(ocl_real(program, OCL_PROGRAM), name, &code));
 	if (!handle || ocl.passive)
 		return handle;
 	ocl_lock();
@@ -155,15 +150,10 @@ cl_kernel CL_API_CALL layer_clCloneKernel(cl_kernel source, cl_int *status)
 {
 	struct kernel *from, *to;
 	cl_kernel handle;
-	uint32_t moves;
 	cl_int code;
 
-	do {
-		moves = ocl.moves;
-		handle = NEXT->clCloneKernel(ocl_real(source, OCL_KERNEL), &code);
-	} while (ocl_again(source, OCL_KERNEL, code, moves));
-	if (status)
-		*status = code;
+	MAKE_OF(source, OCL_KERNEL, status,
+		handle = NEXT->clCloneKernel(ocl_real(source, OCL_KERNEL), &code));
 	if (!handle || ocl.passive)
 		return handle;
 	ocl_lock();

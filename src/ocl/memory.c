@@ -216,16 +216,11 @@ cl_mem CL_API_CALL layer_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
 {
 	const cl_buffer_region *region = info;
 	struct mem *parent;
-	uint32_t moves;
 	cl_int code;
 	cl_mem b;
 
-	do {
-		moves = ocl.moves;
-		b = NEXT->clCreateSubBuffer(ocl_real(buffer, OCL_MEM), flags, type, info, &code);
-	} while (ocl_again(buffer, OCL_MEM, code, moves));
-	if (status)
-		*status = code;
+	MAKE_OF(buffer, OCL_MEM, status,
+		b = NEXT->clCreateSubBuffer(ocl_real(buffer, OCL_MEM), flags, type, info, &code));
 	if (!b || ocl.passive)
 		return b;
 	ocl_lock();

@@ -149,16 +149,10 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueue(cl_context c, cl_device_
 {
 	cl_device_id real;
 	cl_command_queue q;
-	uint32_t moves;
 	cl_int code;
 
-	do {
-		moves = ocl.moves;
-		real = device_for(c, device);
-		q = NEXT->clCreateCommandQueue(ocl_real(c, OCL_CONTEXT), real, properties, &code);
-	} while (ocl_again(c, OCL_CONTEXT, code, moves));
-	if (status)
-		*status = code;
+	MAKE_OF(c, OCL_CONTEXT, status, real = device_for(c, device);
+		q = NEXT->clCreateCommandQueue(ocl_real(c, OCL_CONTEXT), real, properties, &code));
 	if (q)
 		queue_add(c, q, real, properties, NULL);
 	return q;
@@ -170,17 +164,11 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueueWithProperties(
 	cl_command_queue_properties properties = 0;
 	cl_device_id real;
 	cl_command_queue q;
-	uint32_t moves;
 	cl_int code;
 
-	do {
-		moves = ocl.moves;
-		real = device_for(c, device);
+	MAKE_OF(c, OCL_CONTEXT, status, real = device_for(c, device);
 		q = NEXT->clCreateCommandQueueWithProperties(ocl_real(c, OCL_CONTEXT), real, list,
-							     &code);
-	} while (ocl_again(c, OCL_CONTEXT, code, moves));
-	if (status)
-		*status = code;
+							     &code));
 	for (const cl_queue_properties *p = list; p && *p; p += 2)
 		if (p[0] == CL_QUEUE_PROPERTIES)
 			properties = p[1];
@@ -276,16 +264,11 @@ cl_sampler CL_API_CALL layer_clCreateSampler(cl_context c, cl_bool normalized,
 					     cl_int *status)
 {
 	cl_sampler s;
-	uint32_t moves;
 	cl_int code;
 
-	do {
-		moves = ocl.moves;
+	MAKE_OF(c, OCL_CONTEXT, status,
 		s = NEXT->clCreateSampler(ocl_real(c, OCL_CONTEXT), normalized, addressing, filter,
-					  &code);
-	} while (ocl_again(c, OCL_CONTEXT, code, moves));
-	if (status)
-		*status = code;
+					  &code));
 	if (s)
 		sampler_add(c, s);
 	return s;
@@ -296,15 +279,10 @@ cl_sampler CL_API_CALL layer_clCreateSamplerWithProperties(cl_context c,
 							   cl_int *status)
 {
 	cl_sampler s;
-	uint32_t moves;
 	cl_int code;
 
-	do {
-		moves = ocl.moves;
-		s = NEXT->clCreateSamplerWithProperties(ocl_real(c, OCL_CONTEXT), list, &code);
-	} while (ocl_again(c, OCL_CONTEXT, code, moves));
-	if (status)
-		*status = code;
+	MAKE_OF(c, OCL_CONTEXT, status,
+		s = NEXT->clCreateSamplerWithProperties(ocl_real(c, OCL_CONTEXT), list, &code));
 	if (s)
 		sampler_add(c, s);
 	return s;

@@ -29,16 +29,11 @@ cl_program CL_API_CALL layer_clCreateProgramWithSource(cl_context c, cl_uint cou
 	cl_program handle;
 	struct program *p;
 	size_t total = 0;
-	uint32_t moves;
 	cl_int code;
 
-	do {
-		moves = ocl.moves;
+	MAKE_OF(c, OCL_CONTEXT, status,
 		handle = NEXT->clCreateProgramWithSource(ocl_real(c, OCL_CONTEXT), count, strings,
-							 lengths, &code);
-	} while (ocl_again(c, OCL_CONTEXT, code, moves));
-	if (status)
-		*status = code;
+							 lengths, &code));
 	if (!handle)
 		return handle;
 	ocl_lock();
@@ -62,15 +57,10 @@ cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context c, const void *il,
 {
 	cl_program handle;
 	struct program *p;
-	uint32_t moves;
 	cl_int code;
 
-	do {
-		moves = ocl.moves;
-		handle = NEXT->clCreateProgramWithIL(ocl_real(c, OCL_CONTEXT), il, size, &code);
-	} while (ocl_again(c, OCL_CONTEXT, code, moves));
-	if (status)
-		*status = code;
+	MAKE_OF(c, OCL_CONTEXT, status,
+		handle = NEXT->clCreateProgramWithIL(ocl_real(c, OCL_CONTEXT), il, size, &code));
 	if (!handle)
 		return handle;
 	ocl_lock();
