@@ -176,14 +176,18 @@ def compressed_checkpoints_restart_right(s):
 
 @test
 def a_program_without_mpi_rolls_back_too(s):
-    script = s.write("job.py", "import time\ntotal = 0\nfor i in range(80):\n"
-                     "    total += i * i\n    print(i, total, flush=True)\n    time.sleep(0.02)\n")
+    script = s.write("job.py", "import os, time\ntotal = 0\nfor i in range(80):\n"
+                     "    total += i * i\n    print(i, total, flush=True)\n    time.sleep(0.02)\n"
+                     "    while i == 60 and not os.path.exists('go'):\n        time.sleep(0.01)\n")
+    s.write("go", "")
     wanted = s.run(PYTHON, script)
+    os.unlink(s.path("go"))
     job = s.start(HALE, "run", "--no-mpi", "--ckpt-every", "200ms", "--report", "report.json",
                   "--", PYTHON, script)
     pids = job.ranks(1)
     job.until_output("^45 ")
     os.kill(pids[0], signal.SIGKILL)
+    s.write("go", "")
     r = job.wait()
     expect(r.status == 0, r)
     expect(r.out == wanted.out, r)
