@@ -249,29 +249,30 @@ static bool missed(cl_int status, uint32_t moves)
 	return again;
 }
 
+#define UNTIL_ANSWERED(call)                                                                       \
+	do {                                                                                       \
+		uint32_t moves_;                                                                   \
+		do {                                                                               \
+			moves_ = ocl.moves;                                                        \
+			status = NEXT->call;                                                       \
+		} while (missed(status, moves_));                                                  \
+	} while (0)
+
 cl_int CL_API_CALL layer_clGetPlatformInfo(cl_platform_id p, cl_platform_info name, size_t size,
 					   void *value, size_t *size_ret)
 {
-	uint32_t moves;
 	cl_int status;
 
-	do {
-		moves = ocl.moves;
-		status = NEXT->clGetPlatformInfo(p, name, size, value, size_ret);
-	} while (missed(status, moves));
+	UNTIL_ANSWERED(clGetPlatformInfo(p, name, size, value, size_ret));
 	return status;
 }
 
 cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id device, cl_device_info name, size_t size,
 					 void *value, size_t *size_ret)
 {
-	uint32_t moves;
 	cl_int status;
 
-	do {
-		moves = ocl.moves;
-		status = NEXT->clGetDeviceInfo(device, name, size, value, size_ret);
-	} while (missed(status, moves));
+	UNTIL_ANSWERED(clGetDeviceInfo(device, name, size, value, size_ret));
 	return status;
 }
 
@@ -279,12 +280,8 @@ cl_int CL_API_CALL layer_clCreateSubDevices(cl_device_id device,
 					    const cl_device_partition_property *properties,
 					    cl_uint room, cl_device_id *list, cl_uint *count)
 {
-	uint32_t moves;
 	cl_int status;
 
-	do {
-		moves = ocl.moves;
-		status = NEXT->clCreateSubDevices(device, properties, room, list, count);
-	} while (missed(status, moves));
+	UNTIL_ANSWERED(clCreateSubDevices(device, properties, room, list, count));
 	return status;
 }
