@@ -3,7 +3,7 @@
 #   make              build into build/
 #   make demo         the story: a job loses a process and ends right
 #   make check        every test; one is enough: make check ONLY=jacobi; longer: HALE_LONG=1;
-#                     one after the other: JOBS=1
+#                     less side by side: JOBS=1
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan

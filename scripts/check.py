@@ -10,7 +10,8 @@ output of those that fail is shown.
 
 Scenarios mostly wait, for a lease to end for instance. So N files of them run side by side (as many
 as there are processors), the tests of one file one after the other; and beside these, with lower
-priority, one that only computes (model checking, emulated devices). --jobs 1: one file at a time.
+priority, one that only computes (model checking, emulated devices). With --jobs 1 nothing but that
+runs beside a file that waits.
 """
 
 import argparse
@@ -129,10 +130,8 @@ class Scenarios:
         self.waiting = [f for f in files if f not in self.computing]
 
     def run(self, jobs):
-        if jobs == 1:
-            lanes = [([self.waiting, self.computing], 0)]
-        else:
-            lanes = [([self.computing, self.waiting], 5)] + [([self.waiting], 0)] * jobs
+        aside = [self.computing] if jobs == 1 else [self.computing, self.waiting]
+        lanes = [(aside, 5)] + [([self.waiting], 0)] * jobs
         threads = [threading.Thread(target=self.lane, args=lane) for lane in lanes]
         for t in threads:
             t.start()
