@@ -223,7 +223,8 @@ def other_output_the_second_time_is_said_once_a_stream(s):
 @test
 def a_rank_that_does_not_answer_costs_one_checkpoint_not_the_job(s):
     f = Fake(s)
-    job = f.start(2, 100000, env={"FAKE_DEAF": "1", "HALE_CKPT_TIMEOUT": "1s"})
+    # long enough for the other one to answer on a busy machine
+    job = f.start(2, 100000, env={"FAKE_DEAF": "1", "HALE_CKPT_TIMEOUT": "4s"})
     job.ranks(2)
     job.until_output("rank 1 step 3$")
     r = s.hale("ckpt", job.id())
