@@ -6,45 +6,11 @@ reader on the wire sees nothing of them, and what somebody changes on the way do
 from attach_parts import host_job, jobs
 from lib import *
 from levels_parts import *
-from namespaces import PORT, Hosts
+from namespaces import PORT, Hosts, Reader
 from net_nodes import BAD_WIRE
 
 MIB = 6
 ENCRYPT = ["--net-security", "encrypt"]
-
-# Reads along at the first host's cable, until it is told to go: how often it has seen these bytes.
-READER = r'''
-import socket, sys
-
-raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-raw.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)  # SO_RCVBUFFORCE
-raw.bind(("p0", 0))
-print("listening", flush=True)
-wanted, found, total = sys.argv[1].encode(), 0, 0
-while True:
-    f = raw.recv(1 << 17)
-    if b"the reader may go" in f:
-        break
-    found += f.count(wanted)
-    total += len(f)
-print(found, total, flush=True)
-'''
-
-
-class Reader:
-    def __init__(self, s, hosts):
-        self.hosts = hosts
-        self.job = s.start("ip", "netns", "exec", hosts.hub, PYTHON, s.write("reader.py", READER),
-                           "ack at dawn! att")
-        self.job.until_output("listening")
-
-    def seen(self):
-        """Pieces of the secret, bytes in all."""
-        goodbye = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
-                   f"s.sendto(b'the reader may go', ('{self.hosts.address(1)}', 9))")
-        self.hosts.ip("netns", "exec", self.hosts.prefix + "0", PYTHON, "-c", goodbye)
-        found, total = self.job.wait().out.split()[1:]
-        return int(found), int(total)
 
 
 def secret_job(s, hosts, *options, ranks=3, env=None):
@@ -80,7 +46,7 @@ def who_reads_along_sees_nothing_of_copies_of_images(s):
         for options in ([], ENCRYPT):
             job = secret_job(s, hosts, "--ckpt-every", "1s", "--ckpt-local", hosts.disk,
                              "--ckpt-shared-every", "0", *options)
-            reader = Reader(s, hosts)
+            reader = Reader(s, hosts, "ack at dawn! att")
             before = max([0, *copied(s)])
             job.until(lambda: copied(s) and max(copied(s)) > before + 1, "two more are copied")
             found, total = reader.seen()
@@ -104,7 +70,7 @@ def who_reads_along_sees_nothing_of_ranks_that_move(s):
         for env in ({}, {"HALE_MIGRATE_WAY": "relay"}):
             for options in ([], ENCRYPT):
                 job = secret_job(s, hosts, *options, env=env)
-                reader = Reader(s, hosts)
+                reader = Reader(s, hosts, "ack at dawn! att")
                 for k in (0, 2):
                     r = hosts.hale("migrate", job.name, "--from", hosts.address(k))
                     expect(r.status == 0, r, job.err())

@@ -196,3 +196,38 @@ class Hosts(Namespaces):
 
     def hale(self, *argv):
         return self.s.run("ip", "netns", "exec", self.hub, HALE, *argv)
+
+
+# Reads along at the first host's cable, until it is told to go: how often it has seen these bytes.
+READER = r'''
+import socket, sys
+
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+raw.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)  # SO_RCVBUFFORCE
+raw.bind(("p0", 0))
+print("listening", flush=True)
+wanted, found, total = sys.argv[1].encode(), 0, 0
+while True:
+    f = raw.recv(1 << 17)
+    if b"the reader may go" in f:
+        break
+    found += f.count(wanted)
+    total += len(f)
+print(found, total, flush=True)
+'''
+
+
+class Reader:
+    def __init__(self, s, hosts, wanted):
+        self.hosts = hosts
+        self.job = s.start("ip", "netns", "exec", hosts.hub, PYTHON, s.write("reader.py", READER),
+                           wanted)
+        self.job.until_output("listening")
+
+    def seen(self):
+        """How often what was wanted has come by, and bytes in all."""
+        goodbye = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+                   f"s.sendto(b'the reader may go', ('{self.hosts.address(1)}', 9))")
+        self.hosts.ip("netns", "exec", self.hosts.prefix + "0", PYTHON, "-c", goodbye)
+        found, total = self.job.wait().out.split()[1:]
+        return int(found), int(total)

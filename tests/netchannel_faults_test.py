@@ -4,6 +4,7 @@
 late, doubled and out of order; strangers at a rank's port; how many connections there are."""
 
 from lib import *
+from namespaces import Reader
 from net_nodes import ENV, MINIRUN, Nodes
 
 # What somebody on the network does who reads everything and knows the protocol, but not the secret.
@@ -152,24 +153,6 @@ def what_is_changed_on_the_way_is_noticed_and_sent_again(s):
         expect(r.status == 0 and r.out == "5 rounds, 0 wrong\n", r)
 
 
-# Reads along, and says whether it has seen these bytes, and how many of payload there were.
-READER = r'''
-import socket, struct, sys
-
-raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-raw.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)  # SO_RCVBUFFORCE
-raw.bind(("p0", 0))
-print("listening", flush=True)
-wanted, found, total = sys.argv[1].encode(), 0, 0
-while True:
-    f = raw.recv(1 << 17)
-    if b"the reader may go" in f:
-        break
-    found += f.count(wanted)
-    total += len(f)
-print(found, total, flush=True)
-'''
-
 SPEAKER = r'''
 #include <mpi.h>
 #include <string.h>
@@ -194,15 +177,10 @@ int main(int argc, char **argv)
 
 
 def read_along(s, nodes, speaker, *options):
-    reader = s.start("ip", "netns", "exec", nodes.hub, PYTHON, s.write("reader.py", READER), "at dawn")
-    reader.until_output("listening")
+    reader = Reader(s, nodes, "at dawn")
     r = nodes.run(2, 2, *options, speaker)
     expect(r.status == 0 and not r.err, r)
-    goodbye = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
-               "s.sendto(b'the reader may go', ('10.77.0.2', 9))")
-    nodes.ip("netns", "exec", nodes.prefix + "0", PYTHON, "-c", goodbye)
-    found, total = reader.wait().out.split()[1:]
-    return int(found), int(total)
+    return reader.seen()
 
 
 @test
