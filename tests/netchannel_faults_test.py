@@ -197,6 +197,26 @@ def who_reads_along_sees_nothing_of_what_is_encrypted(s):
 
 
 @test
+def nothing_is_spread_over_time_where_bbr_is_the_default(s):
+    storm = s.compile("storm")
+    with Nodes(s, 2) as nodes:
+        for k in range(2):
+            r = s.run("ip", "netns", "exec", f"{nodes.prefix}{k}", "sh", "-c",
+                      "echo bbr > /proc/sys/net/ipv4/tcp_congestion_control")
+            if r.status:
+                skip("no bbr here")
+        job = nodes.start(4, 2, storm, 100000)
+        job.until_output("round 100:")
+        for k in range(2):
+            # a connection that came has what its listener had; chosen afterwards it would stay paced
+            for states in ("-ltni", "-tni"):
+                r = s.run("ip", "netns", "exec", f"{nodes.prefix}{k}", "ss", "-H", states)
+                expect(" reno " in r.out + " " and "bbr" not in r.out, states, r)
+        job.kill()
+        job.wait()
+
+
+@test
 def only_ranks_that_talk_are_connected(s):
     nearby = s.compile("nearby")
     with Nodes(s, 4) as nodes:

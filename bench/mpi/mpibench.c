@@ -2,7 +2,7 @@
 /* Latency, bandwidth, message rate and collectives, measured the way the OSU benchmarks define
  * them. One source, compiled once for each MPI; bench/run.py runs them in turn.
  *
- *   mpibench SECONDS TEST…     prints "test<TAB>bytes<TAB>value<TAB>unit" on rank 0
+ *   mpibench SECONDS TEST[:BYTES]…     prints "test<TAB>bytes<TAB>value<TAB>unit" on rank 0
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@ static int rank, size;
 static double budget; /* seconds for one measurement */
 static char *out, *in;
 static MPI_Request reqs[WINDOW];
+static MPI_Status stats[WINDOW]; /* MPICH's MPI_STATUSES_IGNORE is no array for gcc, which warns */
 
 /* One unit of work of each test, repeated `n` times. */
 typedef void(test_body_t)(int bytes, int n);
@@ -38,12 +39,12 @@ static void window(int bytes, int n)
 		if (rank == 0) {
 			for (int k = 0; k < WINDOW; k++)
 				MPI_Isend(out, bytes, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, &reqs[k]);
-			MPI_Waitall(WINDOW, reqs, MPI_STATUSES_IGNORE);
+			MPI_Waitall(WINDOW, reqs, stats);
 			MPI_Recv(in, 4, MPI_CHAR, 1, ACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		} else if (rank == 1) {
 			for (int k = 0; k < WINDOW; k++)
 				MPI_Irecv(in, bytes, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &reqs[k]);
-			MPI_Waitall(WINDOW, reqs, MPI_STATUSES_IGNORE);
+			MPI_Waitall(WINDOW, reqs, stats);
 			MPI_Send(out, 4, MPI_CHAR, 0, ACK, MPI_COMM_WORLD);
 		}
 	}
@@ -202,16 +203,25 @@ static const struct {
 	     {"reduce_scatter", reduce_scatter, 1},
 	     {"scan", scan, 0}};
 
-static void measure_sizes(const char *name)
+/* bytes: 0: several sizes */
+static void measure_sizes(const char *name, int bytes)
 {
 	const int sizes[] = {8, 1024, 65536, BIG};
-	for (size_t k = 0; k < sizeof(sized) / sizeof(sized[0]); k++)
-		for (int i = 0; !strcmp(name, sized[k].name) && i < 4 - sized[k].blocks; i++)
+	for (size_t k = 0; k < sizeof(sized) / sizeof(sized[0]); k++) {
+		if (strcmp(name, sized[k].name))
+			continue;
+		for (int i = 0; !bytes && i < 4 - sized[k].blocks; i++)
 			report(name, sizes[i], per_unit(sized[k].body, sizes[i]) * 1e6, "us");
+		if (bytes > 0 && bytes <= BIG)
+			report(name, bytes, per_unit(sized[k].body, bytes) * 1e6, "us");
+	}
 }
 
-static void measure(const char *name)
+static void measure(char *name)
 {
+	char *colon = strchr(name, ':');
+	if (colon)
+		*colon = '\0';
 	if (!strcmp(name, "latency"))
 		report(name, 8, per_unit(pingpong, 8) * 1e6 / 2, "us");
 	else if (!strcmp(name, "pingpong"))
@@ -223,7 +233,7 @@ static void measure(const char *name)
 	else if (!strcmp(name, "barrier"))
 		report(name, 0, per_unit(barrier, 0) * 1e6, "us");
 	else
-		measure_sizes(name);
+		measure_sizes(name, colon ? atoi(colon + 1) : 0);
 }
 
 int main(int argc, char **argv)

@@ -74,7 +74,10 @@ void tcp_socket_close(struct tcp_socket *s)
 /* BBR spreads what is sent over time by an estimate of the bandwidth; between hosts that are some
  * microseconds apart the estimate is often a fraction of what there is (docs/network-channel.md has
  * figures). Reno is always allowed, and there as good as cubic, which may end its slow start before
- * a window of one message is reached. HALE_NET_CONGESTION=NAME decides otherwise. */
+ * a window of one message is reached. HALE_NET_CONGESTION=NAME decides otherwise.
+ *
+ * To be chosen before there is a connection, so for listening sockets, too: once BBR has begun with
+ * one, the kernel goes on spreading what is sent over time, whatever is chosen afterwards. */
 static void congestion_choose(int fd)
 {
 	const char *wanted = getenv("HALE_NET_CONGESTION");
@@ -118,6 +121,8 @@ static bool listener_open(struct tcp_socket *l, struct tcp_place *place)
 	socklen_t length = sizeof(at);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	*l = (struct tcp_socket){.kind = TCP_LISTENER, .fd = fd};
+	if (fd >= 0)
+		congestion_choose(fd);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, SOMAXCONN) ||
 	    getsockname(fd, (struct sockaddr *)&at, &length))
 		return false;
