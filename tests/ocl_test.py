@@ -120,6 +120,20 @@ def shared_virtual_memory_with_pointers_in_it(s):
 
 
 @test
+def shared_virtual_memory_that_commands_free(s):
+    """Commands that wait for the program, and that the log has still when they have run."""
+    exe = opencl(s, "ocl_svm")
+    alone = s.run(exe, "later", "6")
+    expect(alone.status == 0 and alone.out.endswith("freed 6\n"), alone)
+    for env in [{}, REMOTE]:
+        r = s.run(exe, "later", "6", env=env)
+        expect(r.status == 0 and r.out == alone.out, env, r)
+        for at, ckpt in itertools.product([1, 2, 7, 12], ["every-epoch", "epochs:3", "off"]):
+            r = same(s, f"check=none ckpt={ckpt} inject=epoch:{at}", exe, "later", "6", alone=alone, **env)
+            expect(found(r)[:2] == (1, 1), env, at, ckpt, r)
+
+
+@test
 def command_buffers_are_replayed(s):
     """The program compares what it reads with what it should be; here also errors' codes are compared."""
     exe = opencl(s, "ocl_recorded")

@@ -49,10 +49,15 @@ static void *call_them(void *arg)
 	for (;;) {
 		struct call *c;
 
+		ocl_svm_free_due();
 		pthread_mutex_lock(&mutex);
-		while (!first)
+		while (!first && !ocl_svm_free_is_due())
 			pthread_cond_wait(&more, &mutex);
 		c = first;
+		if (!c) {
+			pthread_mutex_unlock(&mutex);
+			continue;
+		}
 		first = c->next;
 		if (!first)
 			last = &first;
@@ -79,6 +84,14 @@ static void start_thread(void)
 	else
 		log_warn("opencl: no thread for callbacks");
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void ocl_callback_wake(void)
+{
+	pthread_mutex_lock(&mutex);
+	start_thread();
+	pthread_cond_signal(&more);
+	pthread_mutex_unlock(&mutex);
 }
 
 static void CL_CALLBACK arrived(cl_event e, cl_int status, void *data)

@@ -181,6 +181,7 @@ cl_int CL_API_CALL layer_clWaitForEvents(cl_uint count, const cl_event *list)
 	for (cl_uint i = 0; status == CL_SUCCESS && i < count; i++)
 		status = sync_with(list[i]);
 	ocl_unlock();
+	ocl_svm_free_settle();
 	return status;
 }
 

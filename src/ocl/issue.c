@@ -218,6 +218,8 @@ cl_int ocl_issue(const struct entry *e, cl_command_queue q, void *host, cl_uint 
 		return issue_migrate(e, q, n, w, event);
 	case OP_SVM_MIGRATE:
 		return issue_svm_migrate(e, q, n, w, event);
+	case OP_SVM_FREE:
+		return ocl_svm_free_issue(e, q, n, w, event);
 	case OP_INIT:
 		break;
 	}

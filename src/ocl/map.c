@@ -204,8 +204,7 @@ cl_int CL_API_CALL layer_clEnqueueSVMUnmap(cl_command_queue q, void *ptr, WAITS)
 			  NULL);
 }
 
-/* A count may be wrong, too: nothing is looked at behind what is wrong. */
-static bool are_svm(cl_uint count, const void **pointers)
+bool ocl_are_svm(cl_uint count, const void *const *pointers)
 {
 	cl_uint n = 0;
 
@@ -230,7 +229,7 @@ cl_int CL_API_CALL layer_clEnqueueSVMMigrateMem(cl_command_queue q, cl_uint coun
 	struct entry *e;
 	uint64_t *list;
 
-	if (!pointers || count == 0 || ocl.passive || !are_svm(count, pointers))
+	if (!pointers || count == 0 || ocl.passive || !ocl_are_svm(count, pointers))
 		return NEXT->clEnqueueSVMMigrateMem(ocl_real(q, OCL_QUEUE), count, pointers, sizes,
 						    flags, waits, wait, event);
 	e = svm_entry(OP_SVM_MIGRATE, pointers[0], NULL, sizes ? sizes[0] : 0);
@@ -245,42 +244,4 @@ cl_int CL_API_CALL layer_clEnqueueSVMMigrateMem(cl_command_queue q, cl_uint coun
 	if (list && sizes)
 		memcpy(list + count, sizes, count * sizeof(*list));
 	return ocl_submit(e, q, false, waits, wait, event, NULL);
-}
-
-/* The memory is the program's until then; afterwards nothing of it can be replayed. */
-cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, void *pointers[],
-					  void(CL_CALLBACK *free_fn)(cl_command_queue, cl_uint,
-								     void *[], void *),
-					  void *data, WAITS)
-{
-	struct queue *o;
-	uint32_t moves;
-	cl_int status;
-
-	ocl_lock();
-	o = ocl.passive ? NULL : ocl_find(q, OCL_QUEUE);
-	if (o && OBJ(o)->domain->first && !ocl_domain_gated(OBJ(o)->domain))
-		ocl_epoch_force(OBJ(o)->domain);
-	do {
-		moves = ocl.moves;
-		status = NEXT->clEnqueueSVMFree(ocl_real(q, OCL_QUEUE), count, pointers, free_fn,
-						data, waits, wait, event);
-	} while (o && ocl_epoch_failed(OBJ(o)->domain, o, status, moves) == CL_SUCCESS &&
-		 status != CL_SUCCESS);
-	/* what is wrong leaves all as it was */
-	for (cl_uint i = 0; o && status == CL_SUCCESS && i < count; i++) {
-		struct object *svm = ocl_find(pointers[i], OCL_SVM);
-
-		/* the runtime frees it itself: only the shadow goes */
-		if (svm && svm->held == 0) {
-			struct domain *d = svm->domain;
-			ocl_hold(OBJ(d));
-			ocl_release(pointers[i], OCL_SVM);
-			ocl_drop(OBJ(d));
-		} else if (svm) {
-			OBJ(o)->domain->unprotected = true;
-		}
-	}
-	ocl_unlock();
-	return status;
 }

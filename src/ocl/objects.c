@@ -243,6 +243,7 @@ cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
 	if (o && status == CL_SUCCESS)
 		status = ocl_epoch_sync(OBJ(o)->domain, o, true);
 	ocl_unlock();
+	ocl_svm_free_settle();
 	return status;
 }
 

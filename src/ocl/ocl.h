@@ -220,6 +220,7 @@ typedef enum ocl_op {
 	OP_SVM_MAP,
 	OP_SVM_UNMAP,
 	OP_SVM_MIGRATE,
+	OP_SVM_FREE,
 	OP_INIT, /* the content that a new object was given */
 } ocl_op_t;
 
@@ -248,7 +249,7 @@ struct entry {
 	bool has[3];   /* kernels: offset, global and local size were given */
 	cl_uint count; /* dimensions, objects */
 	cl_ulong flags;
-	void *host;	  /* the program's memory */
+	void *host;	  /* the program's memory; OP_SVM_FREE: svm_free.c's */
 	size_t host_span; /* how far it reaches */
 	struct blob data;
 	cl_kernel kernel_handle;
@@ -488,6 +489,9 @@ cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uin
 bool ocl_entry_resolve(struct domain *d, struct entry *e);
 /* The allocation of shared virtual memory in which address at lies, or NULL. */
 struct mem *ocl_svm_at(struct domain *d, size_t at);
+/* Whether all begin or lie in allocations. A count may be wrong, too: nothing is looked at behind
+ * what is wrong. */
+bool ocl_are_svm(cl_uint count, const void *const *pointers);
 /* False: no memory to know it by. */
 bool ocl_svm_add(struct domain *d, struct mem *m);
 void ocl_svm_remove(struct domain *d, const struct mem *m);
@@ -634,5 +638,18 @@ void ocl_report_end(void);
 /* ---- callback.c ---- */
 cl_int ocl_callback_set(cl_event event, cl_int type,
 			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data);
+/* The thread that calls callbacks has something else to do: ocl_svm_free_due. Takes no lock of the
+ * layer's. */
+void ocl_callback_wake(void);
+
+/* ---- svm_free.c: shared virtual memory that commands free ---- */
+cl_int ocl_svm_free_issue(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
+			  cl_event *event);
+bool ocl_svm_free_is_due(void);
+/* Frees what commands have freed that have run; without the lock, since it may call a function of
+ * the program's. */
+void ocl_svm_free_due(void);
+/* The same, and when it returns nobody else is at it: where the program has waited. */
+void ocl_svm_free_settle(void);
 
 #endif

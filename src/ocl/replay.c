@@ -56,6 +56,7 @@ static bool as_transfer(const struct domain *d, const struct entry *e, struct en
 	case OP_BARRIER:
 	case OP_MIGRATE:
 	case OP_SVM_MIGRATE:
+	case OP_SVM_FREE:
 		return false;
 	default:
 		return true;

@@ -204,7 +204,7 @@ void ocl_entry_mark(struct entry *e)
 	struct mem *m = e->dst ? e->dst->root : NULL;
 
 	/* mappings may be written to at any time, and what isn't known may be anything */
-	if (e->op >= OP_MAP && e->op != OP_MARKER && e->op != OP_BARRIER)
+	if (e->op >= OP_MAP && e->op != OP_MARKER && e->op != OP_BARRIER && e->op != OP_SVM_FREE)
 		e->lasting = true;
 	if (e->op == OP_NATIVE) {
 		e->lasting = true;
@@ -476,5 +476,7 @@ cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uin
 	status = submit_known(d, q, e, blocking, waits, wait, event, map);
 	ocl_entry_ready();
 	ocl_unlock();
+	if (blocking)
+		ocl_svm_free_settle();
 	return status;
 }

@@ -2,7 +2,9 @@
 /* Shared virtual memory with pointers in it. ocl_svm list STEPS [GO]: a list whose nodes point to
  * each other, walked and changed by kernels and by the host; after half of the steps it says
  * "ready" and waits for the file GO. ocl_svm errors: the codes of wrong calls. ocl_svm steps STEPS:
- * as list, a line a step. ocl_svm many: allocations of many sizes come and go. */
+ * as list, a line a step. ocl_svm many: allocations of many sizes come and go. ocl_svm later:
+ * memory that commands free which wait for the program, while other commands run and epochs close.
+ */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdint.h>
@@ -299,6 +301,64 @@ static void many(void)
 	printf("all were kept apart\n");
 }
 
+/* What commands free when they run: until the program sets an event nothing of it is gone. */
+static void later(int rounds)
+{
+	static int count;
+	size_t all = 1 << 20, bytes = all * sizeof(uint32_t);
+	cl_command_queue beside;
+	uint32_t seven = 7, got = 0;
+	cl_mem m;
+	cl_int e;
+
+	beside = clCreateCommandQueueWithProperties(context, device, NULL, &e);
+	OK(e);
+	m = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &e);
+	OK(e);
+	OK(clEnqueueFillBuffer(beside, m, &seven, sizeof(seven), 0, bytes, 0, NULL, NULL));
+	for (int i = 0; i < rounds; i++) {
+		cl_uint k = (cl_uint)i;
+		void *p[2];
+		cl_event go, gone;
+		cl_command_type type;
+
+		for (int n = 0; n < 2; n++) {
+			p[n] = clSVMAlloc(context, CL_MEM_READ_WRITE, bytes, 0);
+			MUST(p[n]);
+			OK(clEnqueueSVMMemFill(queue, p[n], &k, sizeof(k), bytes, 0, NULL, NULL));
+			OK(clSetKernelArgSVMPointer(add, 0, p[n]));
+			OK(clSetKernelArg(add, 1, sizeof(k), &k));
+			OK(clEnqueueNDRangeKernel(queue, add, 1, NULL, &all, NULL, 0, NULL, NULL));
+		}
+		go = clCreateUserEvent(context, &e);
+		OK(e);
+		OK(clEnqueueSVMFree(queue, 2, p, i % 2 ? freed : NULL, &count, 1, &go, &gone));
+		OK(clGetEventInfo(gone, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, NULL));
+		MUST(type == CL_COMMAND_SVM_FREE);
+		/* other commands and epochs beside it */
+		OK(clSetKernelArg(add_buffer, 0, sizeof(m), &m));
+		OK(clSetKernelArg(add_buffer, 1, sizeof(k), &k));
+		OK(clEnqueueNDRangeKernel(beside, add_buffer, 1, NULL, &all, NULL, 0, NULL, NULL));
+		OK(clEnqueueReadBuffer(beside, m, CL_TRUE, 64, sizeof(got), &got, 0, NULL, NULL));
+		OK(clSetUserEventStatus(go, CL_COMPLETE));
+		if (i % 3)
+			OK(clFinish(queue));
+		else
+			OK(clWaitForEvents(1, &gone));
+		OK(clReleaseEvent(go));
+		OK(clReleaseEvent(gone));
+		/* now it is gone, and the log has commands that used it */
+		OK(clEnqueueReadBuffer(beside, m, CL_TRUE, 64, sizeof(got), &got, 0, NULL, NULL));
+		printf("%d %u\n", i, got);
+	}
+	for (int i = 0; i < 10000 && __atomic_load_n(&count, __ATOMIC_SEQ_CST) < rounds / 2 * 2;
+	     i++)
+		usleep(1000);
+	printf("freed %d\n", count);
+	OK(clReleaseMemObject(m));
+	OK(clReleaseCommandQueue(beside));
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -309,6 +369,8 @@ int main(int argc, char **argv)
 		errors();
 	else if (strcmp(argv[1], "many") == 0)
 		many();
+	else if (strcmp(argv[1], "later") == 0)
+		later(argc > 2 ? atoi(argv[2]) : 8);
 	else
 		list(argc > 2 ? atoi(argv[2]) : 8, argc > 3 ? argv[3] : NULL,
 		     strcmp(argv[1], "steps") == 0);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared virtual memory that a command frees. The runtime never frees it itself: the log may still
+ * need the memory, and checkpoints read what has a shadow. It calls `due` when the command runs, in
+ * a thread of its own that must not wait for the lock, since who has the lock may wait for the
+ * command; whoever waits next, or the thread that calls callbacks, frees it then, as clSVMFree. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "ocl/calls.h"
+
+typedef void(CL_CALLBACK *free_fn)(cl_command_queue, cl_uint, void *[], void *);
+
+struct pending {
+	struct pending *next;
+	cl_command_queue queue; /* the program's handle */
+	cl_command_queue real;	/* retained when it is due: keeps the context */
+	free_fn fn;		/* the program's; NULL: none */
+	void *data;
+	cl_uint count;
+	void *at[];
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
+/* What is due, in the order in which the commands ran. */
+static struct pending *first, **last = &first;
+static _Atomic unsigned left; /* due, and not yet freed */
+static __thread bool freeing; /* this thread is: what it calls must not wait for it */
+
+static void CL_CALLBACK due(cl_command_queue real, cl_uint count, void *at[], void *data)
+{
+	struct pending *p = data;
+
+	NEXT->clRetainCommandQueue(real);
+	p->real = real;
+	pthread_mutex_lock(&mutex);
+	*last = p;
+	last = &p->next;
+	atomic_fetch_add(&left, 1);
+	pthread_mutex_unlock(&mutex);
+	ocl_callback_wake();
+}
+
+bool ocl_svm_free_is_due(void)
+{
+	bool is;
+
+	pthread_mutex_lock(&mutex);
+	is = first != NULL;
+	pthread_mutex_unlock(&mutex);
+	return is;
+}
+
+static struct pending *take(void)
+{
+	struct pending *p;
+
+	pthread_mutex_lock(&mutex);
+	p = first;
+	if (p)
+		first = p->next;
+	if (!first)
+		last = &first;
+	pthread_mutex_unlock(&mutex);
+	return p;
+}
+
+static void free_all(struct pending *p)
+{
+	cl_context context = NULL;
+
+	NEXT->clGetCommandQueueInfo(p->real, CL_QUEUE_CONTEXT, sizeof(cl_context), &context, NULL);
+	if (p->fn)
+		p->fn(p->queue, p->count, p->at, p->data);
+	for (cl_uint i = 0; !p->fn && i < p->count; i++)
+		layer_clSVMFree(context, p->at[i]);
+	NEXT->clReleaseCommandQueue(p->real);
+	free(p);
+}
+
+void ocl_svm_free_due(void)
+{
+	struct pending *p;
+
+	if (LIKELY(!atomic_load_explicit(&left, memory_order_acquire)) || freeing)
+		return;
+	freeing = true;
+	while ((p = take())) {
+		free_all(p);
+		pthread_mutex_lock(&mutex);
+		atomic_fetch_sub(&left, 1);
+		pthread_cond_broadcast(&done);
+		pthread_mutex_unlock(&mutex);
+	}
+	freeing = false;
+}
+
+/* A program without us has its memory freed, and its function called, before the command counts as
+ * complete. */
+void ocl_svm_free_settle(void)
+{
+	if (LIKELY(!atomic_load_explicit(&left, memory_order_acquire)) || freeing)
+		return;
+	ocl_svm_free_due();
+	pthread_mutex_lock(&mutex);
+	while (atomic_load(&left) > 0 && !first)
+		pthread_cond_wait(&done, &mutex);
+	pthread_mutex_unlock(&mutex);
+}
+
+cl_int ocl_svm_free_issue(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
+			  cl_event *event)
+{
+	struct pending *p = e->host;
+
+	return NEXT->clEnqueueSVMFree(q, p->count, p->at, due, p, n, w, event);
+}
+
+cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, void *pointers[],
+					  free_fn fn, void *data, cl_uint waits,
+					  const cl_event *wait, cl_event *event)
+{
+	struct pending *p = NULL;
+	struct entry *e;
+	cl_int status;
+
+	if (!pointers || count == 0 || ocl.passive ||
+	    !ocl_are_svm(count, (const void *const *)pointers))
+		return NEXT->clEnqueueSVMFree(ocl_real(q, OCL_QUEUE), count, pointers, fn, data,
+					      waits, wait, event);
+	e = ocl_entry_new(OP_SVM_FREE);
+	if (e)
+		p = malloc(sizeof(*p) + count * sizeof(void *));
+	if (!p) {
+		ocl_entry_discard(e);
+		return CL_OUT_OF_HOST_MEMORY;
+	}
+	*p = (struct pending){.queue = q, .fn = fn, .data = data, .count = count};
+	memcpy(p->at, pointers, count * sizeof(void *));
+	e->host = p;
+	status = ocl_submit(e, q, false, waits, wait, event, NULL);
+	if (status != CL_SUCCESS) /* it will never be due */
+		free(p);
+	return status;
+}
