@@ -61,6 +61,15 @@ def scans_of_ranks_that_are_dealt_out_follow_each_other(s):
 
 
 @test
+def alltoalls_of_every_way_give_what_was_sent(s):
+    """Two nodes of 18: what one has for a member of the other doesn't fit the pieces of a bundle."""
+    exe = s.compile("alltoalls")
+    for ranks, layout, rounds in ((8, "--nodes 2", 20), (7, "--ppn 3", 20), (36, "--nodes 2", 2)):
+        r = s.hale_run(ranks, exe, rounds, options=layout.split())
+        expect(r.status == 0 and r.out == "0 wrong\n", r)
+
+
+@test
 def vectors_of_many_chunks_give_the_same(s):
     for ranks, layout in ((8, "--nodes 2"), (7, "--ppn 3"), (12, "--nodes 4")):
         r = s.hale_run(ranks, collectives(s), 60, SEED * 10 + ranks, 300000, options=layout.split(),

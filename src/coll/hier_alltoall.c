@@ -66,18 +66,13 @@ static bool in_bundles(const struct coll_args *a)
 	       coll_block_bytes(coll_recv_block(a, 0)) > block_limit(a->comm->coll->hier);
 }
 
-/* Nothing brings the members together before equal blocks go: above this many bytes bundles that
- * come too early cost twice what single messages do, in most runs. */
-static const size_t equal_upto = 16384;
-
 bool hier_alltoall_suits(const struct coll_home *h, const struct coll_args *a)
 {
 	if (!block_limit(a->comm->coll->hier))
 		return false;
 	if (!in_bundles(a))
 		return true;
-	size_t bytes = coll_block_bytes(coll_recv_block(a, 0));
-	return bytes <= equal_upto && bytes <= hier_bundles_upto(h, a);
+	return coll_block_bytes(coll_recv_block(a, 0)) <= hier_bundles_upto(h, a);
 }
 
 /* Which local member of a node handles what goes to and comes from another one. */

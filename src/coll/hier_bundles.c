@@ -12,9 +12,10 @@
 #include "coll/join.h"
 #include "coll/scratch.h"
 
-/* Up to PIECED a bundle goes in pieces that the network takes without an answer: waiting for that
- * costs more than the copy, where processes share cores. */
-enum { UPTO = 131072, PIECE = 32768, PIECES = 8, PIECED = PIECES * PIECE };
+/* Larger blocks cost more to put together than the messages that this saves. Up to PIECED a bundle
+ * goes in pieces that the network takes without an answer: waiting for that costs more than the
+ * copy, where processes share cores. */
+enum { UPTO = 16384, PIECE = 32768, PIECES = 8, PIECED = PIECES * PIECE };
 
 struct entry {
 	uint64_t where, bytes; /* 0: it doesn't go this way */
