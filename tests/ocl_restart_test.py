@@ -189,14 +189,23 @@ def a_runtime_that_ends_is_replaced(s):
 @test
 def a_runtime_that_ends_before_any_call_is_replaced(s):
     """Each of the calls of a program that makes all kinds of them, in two contexts, is the one that finds out."""
-    exe = opencl(s, "ocl_killed")
-    alone, calls = s.run(exe), int(re.search(r"^calls (\d+)$", s.run(exe, "-1").out, re.M)[1])
-    expect(alone.status == 0 and calls > 200, alone)
+    at_any_call(s, opencl(s, "ocl_killed"), 200)
+
+
+def at_any_call(s, exe, least, *what):
+    alone, calls = s.run(exe, "0", *what), int(re.search(r"^calls (\d+)$", s.run(exe, "-1", *what).out, re.M)[1])
+    expect(alone.status == 0 and calls > least, alone)
     step = 1 if os.environ.get("HALE_LONG") else 11
     for k in range(2 + SEED % step, calls + 1, step):
-        job = run_opencl(s, exe, str(k), HALE_OPENCL="check=none")
+        job = run_opencl(s, exe, str(k), *what, HALE_OPENCL="check=none")
         r = job.wait()
         expect(r.status == 0 and r.out == alone.out, k, alone, r)
+
+
+@test
+def parts_of_devices_are_known_to_another_runtime(s):
+    """Of the same size as before, each queue with its own, also where others of them were released."""
+    at_any_call(s, opencl(s, "ocl_killed"), 50, "parts")
 
 
 @test

@@ -56,7 +56,7 @@ static cl_device_id own_device(void *handle, ocl_kind_t kind, const void *asked,
 		return device;
 	ocl_lock();
 	o = ocl_find(handle, kind);
-	if (o && o->domain->generation > 0)
+	if (o && o->domain->away)
 		device = o->domain->devices[0];
 	ocl_unlock();
 	return device;

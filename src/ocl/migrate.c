@@ -75,7 +75,10 @@ typedef cl_int(CL_API_CALL *adopt_svm_fn)(cl_context context, void *at);
 struct move {
 	struct domain *d;
 	cl_context context;
-	cl_device_id device;
+	cl_device_id device;	     /* where all of it goes … */
+	const cl_device_id *devices; /* … or those it has, known to another server */
+	cl_uint count;
+	bool same;
 	adopt_svm_fn adopt_svm; /* NULL: that platform can't */
 };
 
@@ -90,12 +93,13 @@ static adopt_svm_fn adopter(cl_platform_id platform)
 static void *queue_anew(const struct move *m, struct queue *q)
 {
 	cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, q->properties, 0};
+	cl_device_id device = m->same ? q->device : m->device;
 
 	if (q->on_device)
 		return NULL;
 	if (q->list && q->list[0]) /* hints of one vendor mean nothing to another */
-		return NEXT->clCreateCommandQueueWithProperties(m->context, m->device, list, NULL);
-	return NEXT->clCreateCommandQueue(m->context, m->device, q->properties, NULL);
+		return NEXT->clCreateCommandQueueWithProperties(m->context, device, list, NULL);
+	return NEXT->clCreateCommandQueue(m->context, device, q->properties, NULL);
 }
 
 static void *mem_anew(const struct move *m, struct mem *o)
@@ -151,25 +155,34 @@ static void build_anew(const struct move *m, const struct program *o, cl_program
 	cl_program *headers = s->headers ? list_of(s->header, s->headers) : NULL;
 
 	if (s->kind == 'b')
-		NEXT->clBuildProgram(p, 1, &m->device, options, NULL, NULL);
+		NEXT->clBuildProgram(p, m->count, m->devices, options, NULL, NULL);
 	else
-		NEXT->clCompileProgram(p, 1, &m->device, options, s->headers, headers,
+		NEXT->clCompileProgram(p, m->count, m->devices, options, s->headers, headers,
 				       s->headers ? (const char **)s->header_name : NULL, NULL,
 				       NULL);
 	free(headers);
 	free(more);
 }
 
+static bool has(const struct move *m, cl_device_id device)
+{
+	for (cl_uint i = 0; i < m->count; i++)
+		if (m->devices[i] == device)
+			return true;
+	return false;
+}
+
 static void *program_anew(const struct move *m, struct program *o)
 {
 	const char *source = o->source;
 	const unsigned char *binary = o->binary;
+	cl_device_id one = m->same && has(m, o->binary_device) ? o->binary_device : m->device;
 	cl_program p = NULL, *parts;
 
 	if (o->linked) {
 		parts = list_of(o->linked, o->linked_count);
-		p = NEXT->clLinkProgram(m->context, 1, &m->device, o->link_options, o->linked_count,
-					parts, NULL, NULL, NULL);
+		p = NEXT->clLinkProgram(m->context, m->count, m->devices, o->link_options,
+					o->linked_count, parts, NULL, NULL, NULL);
 		free(parts);
 		return p;
 	}
@@ -178,11 +191,11 @@ static void *program_anew(const struct move *m, struct program *o)
 	else if (o->il)
 		p = NEXT->clCreateProgramWithIL(m->context, o->il, o->il_len, NULL);
 	else if (binary)
-		p = NEXT->clCreateProgramWithBinary(m->context, 1, &m->device, &o->binary_len,
-						    &binary, NULL, NULL);
+		p = NEXT->clCreateProgramWithBinary(m->context, 1, &one, &o->binary_len, &binary,
+						    NULL, NULL);
 	else if (o->builtin)
-		p = NEXT->clCreateProgramWithBuiltInKernels(m->context, 1, &m->device, o->builtin,
-							    NULL);
+		p = NEXT->clCreateProgramWithBuiltInKernels(m->context, m->count, m->devices,
+							    o->builtin, NULL);
 	if (p && o->steps)
 		build_anew(m, o, p); /* it may have failed the first time, too */
 	return p;
@@ -248,7 +261,7 @@ static void commit(const struct move *m)
 		}
 		adopt(o, o->next_real);
 		if (o->kind == OCL_QUEUE) {
-			q->device = m->device;
+			q->device = m->same ? q->device : m->device;
 			q->gates = 0;
 		}
 	}
@@ -256,8 +269,11 @@ static void commit(const struct move *m)
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_KERNEL)
 			ocl_kernel_bind((struct kernel *)o, ((struct kernel *)o)->args, true);
-	d->devices[0] = m->device;
-	d->device_count = 1;
+	if (!m->same) {
+		d->devices[0] = m->device;
+		d->device_count = 1;
+		d->away = true;
+	}
 	d->generation++;
 	ocl.report.moves++;
 	NEXT->clGetDeviceInfo(m->device, CL_DEVICE_NAME, sizeof(ocl.report.moved_to) - 1,
@@ -290,12 +306,20 @@ static void events_anew(const struct move *m)
 	free(list);
 }
 
+/* device NULL: to those that it has. */
 static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id device)
 {
 	cl_context_properties list[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
-	struct move m = {.d = d, .device = device, .adopt_svm = adopter(platform)};
+	struct move m = {.d = d, .device = device, .devices = &m.device, .count = 1};
 
-	m.context = NEXT->clCreateContext(list, 1, &device, NULL, NULL, NULL);
+	m.adopt_svm = adopter(platform);
+	if (!device) {
+		m.same = true;
+		m.device = d->devices[0];
+		m.devices = d->devices;
+		m.count = d->device_count;
+	}
+	m.context = NEXT->clCreateContext(list, m.count, m.devices, NULL, NULL, NULL);
 	if (!m.context)
 		return false;
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
@@ -324,6 +348,15 @@ bool ocl_migrate(struct domain *d)
 					: "shared virtual memory has addresses of this device");
 		return false;
 	}
+	/* a server that has ended says nothing about its devices: another one has them, parts too
+	 */
+	if (d->lost && d->renewals == 0 && adopter(platform)) {
+		d->renewals++;
+		if (move_to(d, platform, NULL)) {
+			log_info("opencl: going on with another server");
+			return true;
+		}
+	}
 	for (cl_uint i = 0; i < d->device_count; i++) {
 		cl_device_id device_i = d->devices[i], parent;
 
@@ -345,11 +378,10 @@ bool ocl_migrate(struct domain *d)
 		}
 	}
 	/* what a driver loses is often only the context */
-	device = d->devices[0];
 	while (d->lost && d->renewals++ < renewals_max)
-		if (NEXT->clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform,
-					  NULL) == CL_SUCCESS &&
-		    move_to(d, platform, device))
+		if (NEXT->clGetDeviceInfo(d->devices[0], CL_DEVICE_PLATFORM, sizeof(platform),
+					  &platform, NULL) == CL_SUCCESS &&
+		    move_to(d, platform, NULL))
 			return true;
 	return false;
 }

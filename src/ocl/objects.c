@@ -137,7 +137,7 @@ static cl_device_id device_for(cl_context c, cl_device_id device)
 		return device;
 	ocl_lock();
 	d = ocl_find(c, OCL_CONTEXT);
-	if (d && d->generation > 0)
+	if (d && d->away)
 		device = d->devices[0];
 	ocl_unlock();
 	return device;

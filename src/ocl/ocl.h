@@ -307,6 +307,7 @@ struct domain { /* a context */
 	struct map *maps;
 	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
 	uint32_t generation;		  /* moves so far */
+	bool away;			  /* its devices are not those that the program knows */
 	uint32_t moved_at;		  /* ocl.moves after the last of them */
 	uint64_t epochs, epochs_since;	  /* closed; since the last checkpoint */
 	double checkpoint_at, checkpoint_cost;

@@ -76,7 +76,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context c, const void *il,
 /* After a move the program's devices stand for the one where its context lives. */
 static const cl_device_id *devices_for(struct domain *d, cl_uint *count, const cl_device_id *list)
 {
-	if (!d || d->generation == 0 || !list)
+	if (!d || !d->away || !list)
 		return list;
 	*count = 1;
 	return d->devices;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ocl_killed K: one of each kind of OpenCL call, in two contexts; the process that has the OpenCL
- * runtime (it is in the group of this one) is killed before the K-th call, with 0 never. What is
- * printed must not depend on K. With -1 it says how many calls there are. */
+/* ocl_killed K [parts]: one of each kind of OpenCL call, in two contexts; the process that has the
+ * OpenCL runtime (it is in the group of this one) is killed before the K-th call, with 0 never.
+ * What is printed must not depend on K. parts: with parts of a device instead. With -1 it says how
+ * many calls there are. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
@@ -309,6 +310,75 @@ static void tour(cl_device_id device, int beside)
 	OK(clReleaseContext(c));
 }
 
+/* Two parts of the device, in a context of both and in one of the second, which is divided no more.
+ */
+static void divided(cl_device_id device)
+{
+	cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, 1,
+						 CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+	cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+	cl_device_id part[2], more[64], of;
+	cl_context both, one;
+	cl_command_queue q[2], alone;
+	cl_program program;
+	cl_kernel grow[2];
+	cl_mem m, n;
+	size_t all = N;
+	static int data[N];
+	cl_uint units, count, k = 3;
+	cl_int e;
+
+	OK(clCreateSubDevices(device, equally, 64, more, &count));
+	OK(clCreateSubDevices(device, counts, 2, part, NULL));
+	for (cl_uint i = 0; i < count; i++) /* their numbers are given to other objects */
+		OK(clReleaseDevice(more[i]));
+	MAKE(both, clCreateContext(NULL, 2, part, NULL, NULL, &e));
+	MAKE(one, clCreateContext(NULL, 1, &part[1], NULL, NULL, &e));
+	for (int i = 0; i < 2; i++)
+		MAKE(q[i], clCreateCommandQueue(both, part[i], 0, &e));
+	MAKE(alone, clCreateCommandQueue(one, part[1], 0, &e));
+	for (int i = 0; i < 2; i++) {
+		program = build(i ? one : both, part[1]);
+		MAKE(grow[i], clCreateKernel(program, "grow", &e));
+		OK(clReleaseProgram(program));
+	}
+	MAKE(m, clCreateBuffer(both, CL_MEM_READ_WRITE, N * sizeof(int), NULL, &e));
+	MAKE(n, clCreateBuffer(one, CL_MEM_READ_WRITE, N * sizeof(int), NULL, &e));
+	OK(clEnqueueFillBuffer(q[0], m, &k, sizeof(k), 0, N * sizeof(int), 0, NULL, NULL));
+	OK(clEnqueueFillBuffer(alone, n, &k, sizeof(k), 0, N * sizeof(int), 0, NULL, NULL));
+	OK(clFinish(q[0]));
+	OK(clSetKernelArg(grow[0], 0, sizeof(m), &m));
+	OK(clSetKernelArg(grow[1], 0, sizeof(n), &n));
+	for (int s = 0; s < 3; s++) {
+		for (int i = 0; i < 2; i++)
+			OK(clSetKernelArg(grow[i], 1, sizeof(s), &s));
+		OK(clEnqueueNDRangeKernel(q[s % 2], grow[0], 1, NULL, &all, NULL, 0, NULL, NULL));
+		OK(clFinish(q[s % 2]));
+		OK(clEnqueueNDRangeKernel(alone, grow[1], 1, NULL, &all, NULL, 0, NULL, NULL));
+	}
+	for (int i = 0; i < 2; i++) {
+		OK(clGetCommandQueueInfo(q[i], CL_QUEUE_DEVICE, sizeof(of), &of, NULL));
+		CHECK(of == part[i]);
+		OK(clGetDeviceInfo(of, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(units), &units, NULL));
+		OK(clEnqueueReadBuffer(q[i], m, CL_TRUE, 0, sizeof(data), data, 0, NULL, NULL));
+		printf("part of %u: %08x\n", units, hash(data, sizeof(data)));
+	}
+	OK(clEnqueueReadBuffer(alone, n, CL_TRUE, 0, sizeof(data), data, 0, NULL, NULL));
+	printf("alone: %08x\n", hash(data, sizeof(data)));
+	OK(clGetDeviceInfo(part[1], CL_DEVICE_PARENT_DEVICE, sizeof(of), &of, NULL));
+	CHECK(of == device);
+	for (int i = 0; i < 2; i++) {
+		OK(clReleaseDevice(part[i]));
+		OK(clReleaseCommandQueue(q[i]));
+		OK(clReleaseKernel(grow[i]));
+	}
+	OK(clReleaseCommandQueue(alone));
+	OK(clReleaseMemObject(m));
+	OK(clReleaseMemObject(n));
+	OK(clReleaseContext(one));
+	OK(clReleaseContext(both));
+}
+
 int main(int argc, char **argv)
 {
 	cl_platform_id platform;
@@ -320,7 +390,10 @@ int main(int argc, char **argv)
 	OK(clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(name), name, NULL));
 	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
 	OK(clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof(name), name, NULL));
-	tour(device, 1);
+	if (argc > 2)
+		divided(device);
+	else
+		tour(device, 1);
 	if (last < 0)
 		printf("calls %d\n", calls);
 	return 0;

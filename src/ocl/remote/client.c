@@ -38,6 +38,7 @@ static struct {
 	void *snapshot;		  /* while a checkpoint is taken */
 	size_t snapshot_bytes;
 	_Atomic uint32_t life; /* servers so far */
+	_Atomic uint32_t era;  /* of these, those that knew nothing when they began */
 } remote = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* libhale.so's, or nothing */
@@ -171,6 +172,8 @@ static bool connect_server(bool restored, char *why, size_t size)
 		guest.memory(p, WIRE_BYTES, true);
 	remote.wire = p;
 	atomic_fetch_add(&remote.life, 1);
+	if (!restored)
+		atomic_fetch_add(&remote.era, 1);
 	remote.wire->magic = WIRE_MAGIC;
 	remote.wire->client_pid = (uint32_t)getpid();
 	atomic_store(&remote.wire->threads, atomic_load(&remote.threads));
@@ -280,16 +283,20 @@ static bool append(struct wire *w, const struct call *c, wire_op_t op, uint16_t 
 	return true;
 }
 
-static bool post(const struct call *c, wire_op_t op, uint16_t slot)
+typedef enum posted { POSTED, SERVER_ENDED, FROM_BEFORE } posted_t;
+
+static posted_t post(const struct call *c, wire_op_t op, uint16_t slot)
 {
-	bool good;
+	posted_t posted = FROM_BEFORE;
 
 	pthread_mutex_lock(&remote.lock);
-	good = append(remote.wire, c, op, slot);
+	/* what another thread has put in the place of its server would not know it */
+	if (LIKELY(!c->era || c->era == atomic_load(&remote.era)))
+		posted = append(remote.wire, c, op, slot) ? POSTED : SERVER_ENDED;
 	pthread_mutex_unlock(&remote.lock);
-	if (good)
+	if (LIKELY(posted == POSTED))
 		bell(remote.wire);
-	return good;
+	return posted;
 }
 
 static uint16_t take_slot(struct wire *w)
@@ -342,6 +349,11 @@ struct wire *remote_wire(void)
 	return remote.wire;
 }
 
+uint32_t remote_era(void)
+{
+	return atomic_load(&remote.era);
+}
+
 uint32_t remote_life(void)
 {
 	return atomic_load(&remote.life);
@@ -390,11 +402,14 @@ static cl_int exchange(struct call *c, wire_op_t op, struct answer *a)
 
 	a->status = CL_OUT_OF_RESOURCES;
 	if (c->words <= WIRE_WORDS) {
-		if (post(c, op, slot) && wait_for_reply(r, life))
+		posted_t posted = post(c, op, slot);
+
+		if (posted == POSTED && wait_for_reply(r, life))
 			take_reply(r, a);
+		else if (posted == FROM_BEFORE || atomic_load(&remote.life) != life)
+			a->status = CL_DEVICE_NOT_AVAILABLE;
 		else
-			a->status = atomic_load(&remote.life) == life ? server_gone()
-								      : CL_DEVICE_NOT_AVAILABLE;
+			a->status = server_gone();
 	}
 	if (atomic_load(&remote.life) == life)
 		atomic_store(&r->state, SLOT_FREE);
@@ -422,14 +437,16 @@ cl_int remote_call(struct call *c, wire_op_t op, struct answer *a)
 cl_int remote_post(struct call *c, wire_op_t op)
 {
 	cl_int status = CL_SUCCESS;
+	posted_t posted;
 
 	if (c->refs > 0 || c->words > WIRE_WORDS)
 		return remote_call(c, op, NULL);
 	if (!usable())
 		return CL_DEVICE_NOT_AVAILABLE;
 	remote_enter();
-	if (!post(c, op, WIRE_NO_REPLY))
-		status = server_gone();
+	posted = post(c, op, WIRE_NO_REPLY);
+	if (UNLIKELY(posted != POSTED))
+		status = posted == SERVER_ENDED ? server_gone() : CL_DEVICE_NOT_AVAILABLE;
 	remote_leave();
 	return status;
 }
@@ -580,17 +597,28 @@ cl_int remote_start(void)
 	return remote.started ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
 }
 
+/* Under the lock: nothing that others post comes before. */
+static bool send_first(const struct call *c, wire_op_t op)
+{
+	return c->words <= WIRE_WORDS && append(remote.wire, c, op, WIRE_NO_REPLY);
+}
+
 void remote_renew(void)
 {
 	char why[300];
+	bool was_dead;
 
 	if (LIKELY(!remote.dead) || remote.pid != getpid())
 		return;
 	remote_enter();
 	pthread_mutex_lock(&remote.lock);
-	if (remote.dead)
+	was_dead = remote.dead; /* another thread may have been here first */
+	if (was_dead)
 		callbacks_collect(remote.wire);
-	if (remote.dead && !connect_server(false, why, sizeof(why))) {
+	if (was_dead && connect_server(false, why, sizeof(why))) {
+		devices_again(send_first);
+		bell(remote.wire);
+	} else if (was_dead) {
 		log_warn("opencl: %s", why);
 		remote.dead = true;
 	}

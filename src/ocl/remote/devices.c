@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Platforms, devices, sub-devices. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
@@ -212,48 +213,149 @@ static cl_int CL_API_CALL release_device(cl_device_id device)
 	return s && !is_part(s) ? CL_SUCCESS : stub_release(device, STUB_DEVICE, CL_INVALID_DEVICE);
 }
 
-/* As many as ids says; with none it is only a question. */
-static cl_int divide(const struct stub *s, const cl_device_partition_property *properties,
-		     cl_uint count, struct stub **parts, struct answer *a)
+/* How a device was divided: a server that takes the place of another one is told again. */
+struct division {
+	struct division *next;
+	struct stub *parent; /* held by its parts */
+	cl_device_partition_property *properties;
+	cl_uint count, alive;
+	struct {
+		struct stub *stub; /* NULL: gone, and the number may be another one's */
+		uint32_t id;
+	} part[];
+};
+
+static pthread_mutex_t divisions_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct division *divisions, **divisions_end = &divisions; /* parents before parts */
+
+/* Counts may be any number but the 0 that ends them; another one ends the list. */
+static size_t properties_bytes(const cl_device_partition_property *properties)
 {
 	size_t n = 0;
-	struct call c = {0};
 
-	/* counts may be any number but the 0 that ends them; another one ends the list */
 	while (properties[n])
 		n++;
 	if (properties[0] == CL_DEVICE_PARTITION_BY_COUNTS && properties[n + 1] == 0)
 		n++;
-	put(&c, s->id);
-	put_blob(&c, properties, (n + 1) * sizeof(*properties));
-	put(&c, count);
-	for (cl_uint i = 0; i < count; i++)
-		put(&c, parts[i]->id);
-	return remote_call(&c, OP_SUB_DEVICES, a);
+	return (n + 1) * sizeof(*properties);
+}
+
+static void put_division(struct call *c, const struct stub *s,
+			 const cl_device_partition_property *properties, const struct division *v)
+{
+	put(c, s->id);
+	put_blob(c, properties, properties_bytes(properties));
+	put(c, v ? v->count : 0);
+	for (cl_uint i = 0; v && i < v->count; i++)
+		put(c, v->part[i].id);
+}
+
+/* Into as many parts as v has; NULL: only a question. */
+static cl_int divide(const struct stub *s, const cl_device_partition_property *properties,
+		     const struct division *v, struct answer *a)
+{
+	struct call c = {0};
+	cl_int status;
+
+	put_division(&c, s, properties, v);
+	status = remote_call(&c, OP_SUB_DEVICES, a);
+	if (status != CL_DEVICE_NOT_AVAILABLE || stub_contexts() > 0)
+		return status;
+	remote_renew(); /* which divides it as v says; contexts are to notice it themselves */
+	return v && !remote_has_ended(remote_life()) ? CL_SUCCESS
+						     : remote_call(&c, OP_SUB_DEVICES, a);
+}
+
+void devices_again(bool (*send)(const struct call *, wire_op_t))
+{
+	pthread_mutex_lock(&divisions_lock);
+	for (const struct division *v = divisions; v; v = v->next) {
+		struct call c = {0};
+
+		put_division(&c, v->parent, v->properties, v);
+		if (!send(&c, OP_SUB_DEVICES))
+			break;
+		for (cl_uint i = 0; i < v->count; i++) {
+			if (v->part[i].stub)
+				continue;
+			c.words = c.refs = 0;
+			put(&c, v->part[i].id);
+			send(&c, OP_RELEASE);
+		}
+	}
+	pthread_mutex_unlock(&divisions_lock);
+}
+
+void devices_part_ends(struct stub *s)
+{
+	struct division *v = s->division, **at = &divisions;
+
+	if (!v)
+		return;
+	pthread_mutex_lock(&divisions_lock);
+	for (cl_uint i = 0; i < v->count; i++)
+		if (v->part[i].stub == s)
+			v->part[i].stub = NULL;
+	if (--v->alive > 0) {
+		pthread_mutex_unlock(&divisions_lock);
+		return;
+	}
+	while (*at != v)
+		at = &(*at)->next;
+	*at = v->next;
+	if (divisions_end == &v->next)
+		divisions_end = at;
+	pthread_mutex_unlock(&divisions_lock);
+	free(v->properties);
+	free(v);
+}
+
+static struct division *division_new(struct stub *s, const cl_device_partition_property *properties,
+				     cl_uint count, struct stub **parts)
+{
+	struct division *v = calloc(1, sizeof(*v) + count * sizeof(v->part[0]));
+	size_t bytes = properties_bytes(properties);
+
+	if (v)
+		v->properties = malloc(bytes);
+	if (!v || !v->properties) {
+		free(v);
+		return NULL;
+	}
+	memcpy(v->properties, properties, bytes);
+	v->parent = s;
+	v->count = v->alive = count;
+	for (cl_uint i = 0; i < count; i++) {
+		v->part[i].stub = parts[i];
+		v->part[i].id = parts[i]->id;
+		parts[i]->division = v;
+	}
+	pthread_mutex_lock(&divisions_lock);
+	*divisions_end = v;
+	divisions_end = &v->next;
+	pthread_mutex_unlock(&divisions_lock);
+	return v;
 }
 
 static cl_int make_parts(struct stub *s, const cl_device_partition_property *properties,
 			 cl_uint count, cl_device_id *list)
 {
 	struct stub **parts = (struct stub **)list;
+	struct division *v;
 	struct answer a = {0};
-	cl_int status = CL_SUCCESS;
-	cl_uint made = 0;
+	cl_int status;
+	cl_uint made;
 
-	for (; made < count && status == CL_SUCCESS; made++) {
-		parts[made] = stub_create(STUB_DEVICE, NULL);
-		if (!parts[made]) {
-			status = CL_OUT_OF_HOST_MEMORY;
-			break;
-		}
+	for (made = 0; made < count && (parts[made] = stub_create(STUB_DEVICE, NULL)); made++) {
 		parts[made]->parent = s;
 		parts[made]->type = s->type;
 		stub_hold(parts[made], s);
 	}
-	if (status == CL_SUCCESS)
-		status = divide(s, properties, count, parts, &a);
+	v = made == count ? division_new(s, properties, count, parts) : NULL;
+	status = v ? divide(s, properties, v, &a) : CL_OUT_OF_HOST_MEMORY;
+	/* a server that has come in between knows them already */
 	while (status != CL_SUCCESS && made > 0)
-		stub_discard(parts[--made]);
+		stub_release(parts[--made], STUB_DEVICE, 0);
 	return status;
 }
 
@@ -269,7 +371,7 @@ static cl_int CL_API_CALL sub_devices(cl_device_id device,
 		return CL_INVALID_DEVICE;
 	if (!properties || (!list && !count) || (list && room == 0))
 		return CL_INVALID_VALUE;
-	status = divide(s, properties, 0, NULL, &a);
+	status = divide(s, properties, NULL, &a);
 	if (status == CL_SUCCESS && list && a.value[0] > room)
 		status = CL_INVALID_VALUE;
 	if (status == CL_SUCCESS && list)

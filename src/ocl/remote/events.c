@@ -39,6 +39,7 @@ cl_int remote_enqueue(struct call *c, wire_op_t op, struct stub *queue, cl_comma
 	 * which may be where one of these was that has been released */
 	if (!all_are_events(count, list))
 		return CL_INVALID_EVENT_WAIT_LIST;
+	c->era = era_of(queue);
 	put_handles(c, count, list, STUB_EVENT);
 	if (event) {
 		s = stub_create(STUB_EVENT, queue->context);
@@ -75,6 +76,7 @@ static cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event *list)
 		cl_uint n = count - at < WIRE_WORDS / 2 ? count - at : WIRE_WORDS / 2;
 		cl_int status;
 		c.words = 0;
+		c.era = era_of(in);
 		put_waits(&c, n, list + at, NULL);
 		status = remote_call(&c, OP_WAIT, NULL);
 		if (status != CL_SUCCESS)
@@ -153,6 +155,7 @@ static cl_int CL_API_CALL set_user_event(cl_event e, cl_int value)
 		return CL_INVALID_VALUE;
 	if (s->type != CL_COMMAND_USER)
 		return CL_INVALID_EVENT;
+	c.era = era_of(s);
 	put(&c, s->id);
 	put(&c, (uint64_t)(int64_t)value);
 	return remote_call(&c, OP_USER_EVENT_SET, NULL);

@@ -137,6 +137,7 @@ static cl_int send_arg(struct stub *s, cl_uint index, struct call *c, uint64_t s
 	bool known = index < s->kernel.args && s->kernel.arg_size;
 	cl_int status;
 
+	c->era = era_of(s);
 	if (known && s->kernel.arg_size[index] == shape && quick)
 		return remote_post(c, OP_KERNEL_ARG);
 	status = remote_call(c, OP_KERNEL_ARG, NULL);

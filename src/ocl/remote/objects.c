@@ -89,6 +89,7 @@ static cl_context CL_API_CALL create_context(const cl_context_properties *proper
 	s = stub_create(STUB_CONTEXT, NULL);
 	if (!s)
 		return refuse(CL_OUT_OF_HOST_MEMORY, status);
+	c.era = s->era;
 	s->list = stub_list_copy(properties);
 	s->devices = device_list(count, devices);
 	s->device_count = count;
@@ -236,6 +237,7 @@ static cl_int CL_API_CALL release_queue(cl_command_queue q)
 	struct call c = {0};
 
 	if (s) {
+		c.era = era_of(s);
 		put(&c, s->id);
 		remote_post(&c, OP_FLUSH);
 	}
@@ -270,6 +272,7 @@ static cl_int queue_call(cl_command_queue q, wire_op_t op, bool waits)
 
 	if (!s)
 		return CL_INVALID_COMMAND_QUEUE;
+	c.era = era_of(s);
 	put(&c, s->id);
 	return waits ? remote_call(&c, op, NULL) : remote_post(&c, op);
 }

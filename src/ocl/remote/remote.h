@@ -97,6 +97,7 @@ struct stub {
 	uint32_t kind, refs; /* the program's */
 	uint32_t held;	     /* by other stubs */
 	uint32_t id;
+	uint32_t era;	      /* of a context: which servers know it */
 	struct stub *context; /* held */
 	struct stub *parent;  /* among holds */
 	struct stub **holds;  /* what must outlive it */
@@ -111,6 +112,7 @@ struct stub {
 		struct stub_sampler sampler;
 		struct stub_recorded recorded;
 		struct stub_context of_context;
+		struct division *division; /* of a part of a device: how it was made */
 	};
 };
 
@@ -119,6 +121,7 @@ struct stub {
 struct call {
 	uint32_t words;
 	uint32_t refs;
+	uint32_t era; /* of the context that it is about; 0: of none */
 	uint16_t ref[WIRE_REFS];
 	uint64_t word[WIRE_WORDS];
 };
@@ -157,6 +160,12 @@ void remote_leave(void);
 struct wire *remote_wire(void);
 /* Which server this is, counted from 1; whether that one has ended. */
 uint32_t remote_life(void);
+/* The same, but one that has been told all that the one before it knew counts as that. */
+uint32_t remote_era(void);
+static inline uint32_t era_of(const struct stub *s)
+{
+	return s->context ? s->context->era : s->era;
+}
 bool remote_has_ended(uint32_t life);
 /* False in a child of fork. */
 bool remote_is_ours(void);
@@ -211,6 +220,10 @@ cl_int CL_API_CALL remote_platform_info(cl_platform_id p, cl_platform_info name,
 					void *to, size_t *size_ret);
 cl_int CL_API_CALL remote_get_devices(cl_platform_id p, cl_device_type type, cl_uint room,
 				      cl_device_id *list, cl_uint *count);
+/* In a new server: the parts of devices that the program has. send posts without a reply. */
+void devices_again(bool (*send)(const struct call *, wire_op_t));
+/* A part of a device ends. */
+void devices_part_ends(struct stub *s);
 /* Makes the object that c describes; NULL and *status when the server refuses. */
 void *remote_make(struct stub *s, struct call *c, wire_op_t op, cl_int *status);
 /* The context of this callback is gone. */

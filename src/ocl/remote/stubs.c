@@ -59,7 +59,10 @@ struct stub *stub_create(stub_kind_t kind, struct stub *context)
 		s->kind = kind;
 		if (context)
 			context->held++;
-		arena.contexts += kind == STUB_CONTEXT;
+		if (kind == STUB_CONTEXT) {
+			arena.contexts++;
+			s->era = remote_era();
+		}
 	}
 	pthread_mutex_unlock(&arena.lock);
 	return s;
@@ -148,6 +151,8 @@ static void free_parts(struct stub *s)
 		if (s->of_context.notify)
 			notify_end(s->of_context.notify);
 	}
+	if (s->kind == STUB_DEVICE)
+		devices_part_ends(s);
 	if (s->kind == STUB_RECORDED)
 		recorded_free(s);
 	if (s->kind == STUB_KERNEL)
@@ -177,7 +182,7 @@ static void end_with(struct stub *s, bool tell)
 {
 	struct stub *context = s->context, **holds = s->holds;
 	uint32_t count = s->hold_count;
-	struct call c = {0};
+	struct call c = {.era = era_of(s)};
 
 	s->holds = NULL;
 	free_parts(s);
