@@ -162,6 +162,38 @@ def help_and_version_are_there(s):
     expect(s.hale("--version").out.startswith("hale "), s.hale("--version"))
 
 
+PAGES = {"hale-run": ["run"], "hale": ["restart", "ckpt", "ps", "nodes", "migrate", "attach", "inject", "image"],
+         "hale-events": ["events", "backplane"], "hale-monitor": ["monitor", "rules"],
+         "hale-model": ["model"], "hale-sim": ["sim"], "hale-advise": ["advise"]}
+
+
+def options_in(text):
+    """Of its own: neither those of mpirun that mean nothing, nor those of `hale run` that others mention."""
+    text = re.sub(r"(?s)(Options of mpirun that mean nothing|Options are those of).*?\n\n", "", text + "\n\n")
+    text = re.sub(r"(?<=[ =])'[^'\n]*'", "", text)  # those of another command
+    return set(re.findall(r"(?<![\w…-])--?[a-z](?:[a-z-]*[a-z])?", text))
+
+
+@test
+def help_and_man_pages_have_the_same_options(s):
+    for page, commands in PAGES.items():
+        with open(os.path.join(ROOT, f"docs/man/{page}.1")) as f:
+            macros = [x for x in f.read().splitlines() if x.startswith(".")]
+        man = {"-" + o for x in macros for o in re.findall(r"\bFl (-?[a-z][a-z-]*)", x)}
+        said = set().union(*[options_in(s.hale(c, "--help").out) for c in commands])
+        if page == "hale":  # what it says of no command, or of another page's
+            man -= {"--version", "--opencl"}
+            said -= {"--opencl"}
+        expect(man == said, f"{page}: only in the man page {sorted(man - said)}, only in --help {sorted(said - man)}")
+
+
+@test
+def help_lists_each_command(s):
+    overview = s.hale("help").out
+    for command in {c for commands in PAGES.values() for c in commands}:
+        expect(f"  hale {command} " in overview, command)
+
+
 @test
 def hale_libraries_in_place_of_open_mpis_give_a_job_of_one(s):
     exe = s.compile("steps")

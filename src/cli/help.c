@@ -28,6 +28,7 @@ static const char overview[] =
     "  hale model NAME key=value …                     what a protection costs, by formulas\n"
     "  hale sim --scheme 2x+clone+ckpt …               play a job under failures, many times\n"
     "  hale events [--follow] [--filter F]             faults and what is done about them\n"
+    "  hale backplane                                  serve events on this node, without a job\n"
     "  hale monitor --ipmi --ib --memory --load        watch a node, publish what goes wrong\n"
     "  hale rules check|try [FILE]                     what is done about which event\n"
     "  hale help COMMAND                               more about one of them\n";
