@@ -20,6 +20,7 @@
 #define log_level	    hale_log_level
 #define log_set_level	    hale_log_set_level
 #define log_set_prefix	    hale_log_set_prefix
+#define address_whole	    hale_address_whole
 #define copy_streams	    hale_copy_streams
 #define error_set	    hale_error_set
 #define error_sys	    hale_error_sys

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/address.h"
 #include "base/base.h"
 
 enum { FILE_MAX = 1 << 20 };
@@ -27,12 +28,15 @@ static bool good_name(const char *name, size_t len)
 static hale_status_t add(struct hosts *h, const char *name, size_t len, uint32_t slots,
 			 const char *what, struct error *err)
 {
+	char whole[ADDRESS_MAX];
 	struct host *more;
 
 	if (!good_name(name, len))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "'%.*s' in %s is no name of a host, nor one with slots (n1:4)",
 				 (int)(len < 80 ? len : 80), name, what);
+	name = address_whole(whole, name, len); /* the node's name stands in events */
+	len = strlen(name);
 	for (uint32_t i = 0; i < h->count; i++) {
 		if (strlen(h->at[i].name) == len && memcmp(h->at[i].name, name, len) == 0) {
 			h->at[i].slots =

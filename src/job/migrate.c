@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/address.h"
 #include "base/base.h"
 #include "ftb/ftb.h"
 #include "job/head_private.h"
@@ -351,8 +352,11 @@ bool migrate_checked(struct head *h, const struct error *err)
 
 static const struct node *node_named(const struct head *h, const char *name)
 {
+	char whole[ADDRESS_MAX]; /* as hosts are named (job/hosts.c) */
+
+	address_whole(whole, name, strlen(name));
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (strcmp(h->crew.nodes[k].name, name) == 0)
+		if (strcmp(h->crew.nodes[k].name, whole) == 0)
 			return &h->crew.nodes[k];
 	return NULL;
 }

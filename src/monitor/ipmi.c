@@ -15,7 +15,8 @@
 #include "base/base.h"
 #include "monitor/kind.h"
 
-enum { SENSORS_MAX = 512, NAME_MAX_LEN = 48, COLUMNS_MAX = 10, CALM_READINGS = 2 };
+/* Far above what BMCs have (a chassis has some hundreds): what a broken one can make us keep. */
+enum { SENSORS_MAX = 8192, NAME_MAX_LEN = 48, COLUMNS_MAX = 10, CALM_READINGS = 2 };
 
 enum column { COLUMN_NAME, COLUMN_TYPE, COLUMN_READING, COLUMN_UNITS, COLUMN_EVENT, COLUMN_COUNT };
 
@@ -26,7 +27,7 @@ struct sensor {
 
 struct ipmi_state {
 	struct sensor sensors[SENSORS_MAX];
-	int count;
+	int count, next; /* readings come in the same order: where the next one is looked for */
 	int column[COLUMN_COUNT]; /* 1 and more; 0: the file has given no order */
 	bool fan_bad, hot;	  /* published */
 	int calm;		  /* readings in a row without anything bad */
@@ -69,10 +70,15 @@ static bool too_hot(const char *event, bool critical_only)
 
 static struct sensor *sensor_of(struct ipmi_state *s, const char *name, bool fan)
 {
-	for (int i = 0; i < s->count; i++)
-		if (s->sensors[i].fan == fan &&
-		    !strncmp(s->sensors[i].name, name, NAME_MAX_LEN - 1))
-			return &s->sensors[i];
+	for (int i = 0; i < s->count; i++) {
+		int at = (s->next + i) % s->count;
+
+		if (s->sensors[at].fan == fan &&
+		    !strncmp(s->sensors[at].name, name, NAME_MAX_LEN - 1)) {
+			s->next = at + 1;
+			return &s->sensors[at];
+		}
+	}
 	if (s->count == SENSORS_MAX)
 		return NULL;
 	struct sensor *new = &s->sensors[s->count++];
@@ -131,7 +137,10 @@ static hale_status_t ipmi_line(struct judge *j, char *line, struct error *err)
 		return HALE_OK;
 	known = line_number(c[column[COLUMN_READING]], &reading);
 	struct sensor *sensor = sensor_of(s, c[column[COLUMN_NAME]], fan);
-	if (!sensor || !*event || !strcasecmp(event, "N/A"))
+	if (!sensor)
+		return error_set(err, HALE_ERR_STATE,
+				 "the BMC has more than %d fans and temperatures", SENSORS_MAX);
+	if (!*event || !strcasecmp(event, "N/A"))
 		return HALE_OK;
 	if (fan) {
 		bool rpm = known && !strcasecmp(c[column[COLUMN_UNITS]], "RPM");

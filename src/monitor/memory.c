@@ -12,7 +12,8 @@
 #include "base/base.h"
 #include "monitor/kind.h"
 
-enum { UNITS_MAX = 512 };
+/* DIMMs, banks, GPUs: far above what a node has. */
+enum { UNITS_MAX = 8192 };
 
 struct unit {
 	char source[16], name[64];
@@ -35,7 +36,8 @@ static void errors(const struct judge *j, bool corrected, const char *source, co
 		      source, unit, (unsigned long long)count);
 }
 
-static void counter_line(struct judge *j, const char *source, const char *name, uint64_t corrected,
+/* False if there is no room for another unit. */
+static bool counter_line(struct judge *j, const char *source, const char *name, uint64_t corrected,
 			 uint64_t uncorrected)
 {
 	struct memory_state *s = j->state;
@@ -43,12 +45,12 @@ static void counter_line(struct judge *j, const char *source, const char *name, 
 
 	s->edac |= !strcmp(source, "edac");
 	if (s->edac && !strcmp(source, "rasdaemon"))
-		return;
+		return true;
 	while (u < end && (strcmp(u->source, source) != 0 || strcmp(u->name, name) != 0))
 		u++;
 	if (u == end) { /* what was counted before we came is not new */
 		if (s->count == UNITS_MAX)
-			return;
+			return false;
 		s->count++;
 		snprintf(u->source, sizeof(u->source), "%s", source);
 		snprintf(u->name, sizeof(u->name), "%s", name);
@@ -60,6 +62,7 @@ static void counter_line(struct judge *j, const char *source, const char *name, 
 	}
 	u->corrected = corrected; /* smaller than before: somebody has set it back */
 	u->uncorrected = uncorrected;
+	return true;
 }
 
 static void machine_check(const struct judge *j, const char *source, int cpu, int bank,
@@ -174,8 +177,10 @@ static hale_status_t memory_line(struct judge *j, char *line, struct error *err)
 
 		if (source && unit && line_count(line_word(&rest), &corrected) &&
 		    line_count(line_word(&rest), &uncorrected)) {
-			counter_line(j, source, unit, corrected, uncorrected);
-			return HALE_OK;
+			if (counter_line(j, source, unit, corrected, uncorrected))
+				return HALE_OK;
+			return error_set(err, HALE_ERR_STATE,
+					 "more than %d units of memory are counted", UNITS_MAX);
 		}
 	}
 	return line_unknown(

@@ -114,6 +114,33 @@ static void ipmi_thresholds_columns_and_fans_that_stand_still(void **state)
 	world_fini(&w);
 }
 
+static void ipmi_watches_each_of_very_many_sensors_and_says_what_is_too_many(void **state)
+{
+	enum { MANY = 3000, TOO_MANY = 8193 };
+	struct world w;
+	struct error err = {0};
+	char line[100];
+	int refusals = 0;
+
+	world_init(&w, "ipmi");
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < MANY; i++) {
+			snprintf(line, sizeof(line), "%d,FAN%d,Fan,900.00,RPM,%s", i, i,
+				 round == 1 && i == MANY - 1 ? LOW : "OK");
+			assert_int_equal(w.judge.kind->line(&w.judge, line, &err), HALE_OK);
+		}
+		w.judge.kind->end(&w.judge);
+		assert_string_equal(w.out, round ? "FTB_IPMI_FANFAIL ERROR n1\n" : "");
+	}
+	for (int i = 0; i < TOO_MANY; i++) {
+		snprintf(line, sizeof(line), "%d,FAN%d,Fan,900.00,RPM,OK", i, i);
+		refusals += w.judge.kind->line(&w.judge, line, &err) != HALE_OK;
+	}
+	assert_int_equal(refusals, 1);
+	assert_non_null(strstr(err.text, "more than 8192 fans"));
+	world_fini(&w);
+}
+
 static void ib_all_ten_events_with_the_payloads_of_the_seed(void **state)
 {
 	struct world w;
@@ -321,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ipmi_says_each_change_once),
 	    cmocka_unit_test(ipmi_thresholds_columns_and_fans_that_stand_still),
+	    cmocka_unit_test(ipmi_watches_each_of_very_many_sensors_and_says_what_is_too_many),
 	    cmocka_unit_test(ib_all_ten_events_with_the_payloads_of_the_seed),
 	    cmocka_unit_test(ib_what_the_adapter_says_is_not_said_twice),
 	    cmocka_unit_test(ib_rising_errors_foretell_a_failure),

@@ -17,6 +17,7 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/address.h"
 #include "base/base.h"
 #include "monitor/kind.h"
 
@@ -132,9 +133,11 @@ static void publish_about(struct monitor *m, const char *name, monitor_severity_
 {
 	static const struct monitor_kind about = {.space = "FTB.MONITOR"};
 	struct judge j = m->judge;
+	char node[ADDRESS_MAX];
 
 	j.kind = &about;
-	judge_publish(&j, name, severity, "NODE:%s::MONITOR:%s%s%s", m->node, m->judge.kind->name,
+	judge_publish(&j, name, severity, "NODE:%s::MONITOR:%s%s%s",
+		      address_whole(node, m->node, strlen(m->node)), m->judge.kind->name,
 		      *sentence ? "::REASON:" : "", sentence);
 }
 

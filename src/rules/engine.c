@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/address.h"
 #include "base/base.h"
 #include "rules/engine.h"
 
@@ -307,8 +308,13 @@ static bool subject_of_host(const struct rules_engine *e, const char *host, size
 			    struct subject *s)
 {
 	const char *dot = memchr(host, '.', len);
+	char whole[ADDRESS_MAX];
 
-	return subject_is(e, host, len, s) || (dot && subject_is(e, host, (size_t)(dot - host), s));
+	if (subject_is(e, host, len, s))
+		return true;
+	/* nodes that are addresses of IPv6 are named by all of them */
+	s->node = node_find(e, whole, strlen(address_whole(whole, host, len)));
+	return s->node || (dot && subject_is(e, host, (size_t)(dot - host), s));
 }
 
 static bool subject_of_event(const struct rules_engine *e, const struct rules_event *event,

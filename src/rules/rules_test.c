@@ -430,6 +430,19 @@ static void an_event_about_a_machine_is_about_all_of_its_nodes(void **state)
 	event(&w, 4, "A", "v", "vmm");
 	gives(&w, "");
 	world_fini(&w);
+	world_init(&w, "when A until B do mark unusable\nwhen B until A do mark usable", 1, 0);
+	assert_int_equal(rules_engine_node(w.engine, "fd00:0:0:0:0:0:0:2", RULES_NODE_SPARE, 0),
+			 HALE_OK);
+	event(&w, 1, "A", "elsewhere", "fd00::2");
+	gives(&w, "1 mark unusable fd00:0:0:0:0:0:0:2\n");
+	event(&w, 2, "B", "elsewhere", "NODE:fd00:0:0:0:0:0:0:2::X:1");
+	gives(&w, "2 mark usable fd00:0:0:0:0:0:0:2\n");
+	event(&w, 3, "A", "fd00:0:0::2", "X:1");
+	gives(&w, "3 mark unusable fd00:0:0:0:0:0:0:2\n");
+	event(&w, 4, "B", "fd00::3", "fd00::3");
+	event(&w, 5, "A", "fd00::2", "");
+	gives(&w, "");
+	world_fini(&w);
 	world_init(&w, "when A until B on all nodes do checkpoint", 2, 0);
 	rules_engine_host(w.engine, "n0", "vm");
 	rules_engine_host(w.engine, "n1", "vm");
