@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `make install` puts in place, as who builds on it meets it."""
+
+from lib import *
+
+# As for CIFTS: strict C, nothing of Hale's own. Hears itself by polling, and says what it heard.
+COMPONENT = r'''
+#include <libftb.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+int main(void)
+{
+	FTB_client_t me;
+	FTB_event_info_t info[1] = {{"IT_WORKS", "ERROR"}};
+	FTB_event_properties_t p;
+	FTB_client_handle_t client;
+	FTB_subscribe_handle_t sub;
+	FTB_event_handle_t event, again;
+	FTB_receive_event_t got;
+	struct timespec pause = {0, 1000000};
+	int ret, tries = 0;
+
+	memset(&me, 0, sizeof(me));
+	strcpy(me.client_schema_ver, "0.5");
+	strcpy(me.event_space, "FTB.TEST.COMPONENT");
+	strcpy(me.client_subscription_style, "FTB_SUBSCRIPTION_POLLING");
+	ret = FTB_Connect(&me, &client);
+	if (ret != FTB_SUCCESS) {
+		printf("%d\n", ret);
+		return 1;
+	}
+	memset(&p, 0, sizeof(p));
+	p.event_type = 1;
+	strcpy(p.event_payload, "from a component");
+	if (FTB_Declare_publishable_events(client, 0, info, 1) ||
+	    FTB_Subscribe(&sub, client, "event_space=ftb.test.component,severity=error", NULL, NULL) ||
+	    FTB_Publish(client, "IT_WORKS", &p, &event))
+		return 2;
+	while ((ret = FTB_Poll_event(sub, &got)) == FTB_GOT_NO_EVENT && tries++ < 20000)
+		nanosleep(&pause, NULL);
+	if (ret != FTB_SUCCESS || FTB_Get_event_handle(got, &again) ||
+	    FTB_Compare_event_handles(event, again))
+		return 3;
+	printf("%s %s %s\n", got.event_name, got.severity, got.event_payload);
+	return FTB_Unsubscribe(&sub) || FTB_Disconnect(client);
+}
+'''
+
+
+def installed(s):
+    """{path below the folder for it: where it is now}"""
+    have("meson")
+    to = s.path("installed")
+    r = s.run("/usr/bin/meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", to)
+    expect(r.status == 0, r)
+    return to, {os.path.relpath(os.path.join(d, f), to): os.path.join(d, f)
+                for d, _, names in os.walk(to) for f in names}
+
+
+def named(files, name):
+    found = [p for p in files.values() if os.path.basename(p) == name]
+    expect(len(found) == 1, f"{name}: {found}")
+    return found[0]
+
+
+@test
+def a_component_builds_against_what_is_installed_and_works(s):
+    to, files = installed(s)
+    for name in ("libftb.so", "libftb.so.0", "libftb.h", "ftb.h", "hale.h", "default.rules", "hale.1"):
+        named(files, name)
+    pc = named(files, "ftb.pc")
+    r = s.run("pkg-config", "--cflags", "--libs", "ftb",
+              env={"PKG_CONFIG_PATH": os.path.dirname(pc), "PKG_CONFIG_SYSROOT_DIR": to,
+                   "PKG_CONFIG_ALLOW_SYSTEM_CFLAGS": "1", "PKG_CONFIG_ALLOW_SYSTEM_LIBS": "1"})
+    expect(r.status == 0 and "-lftb" in r.out, r)
+    s.write("component.c", COMPONENT)
+    exe = s.path("component")
+    r = s.run("gcc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-pedantic", "-Wall", "-Wextra", "-Werror", "-o",
+              exe, "component.c", *r.out.split())
+    expect(r.status == 0 and not r.err, r)
+    libs = {"LD_LIBRARY_PATH": os.path.dirname(named(files, "libftb.so"))}
+
+    # alone, then with a broker by itself, then with a job's
+    r = s.run(exe, env={**libs, "HALE_FTB": s.path("nobody")})
+    expect(r.status == 1 and r.out == "-21\n", r)  # FTB_ERR_NETWORK_NO_ROUTE
+    broker = s.start(HALE, "backplane", "--socket", s.path("ftb"), "--verbose")
+    broker.until(lambda: os.path.exists(s.path("ftb")), "the broker is there")
+    r = s.run(exe, env={**libs, "HALE_FTB": s.path("ftb")})
+    expect(r.status == 0 and r.out == "IT_WORKS ERROR from a component\n", r)
+    broker.p.terminate()
+    expect(broker.wait().status == 0, broker.result())
+    job = s.hale_start(1, "sleep", "100", options=["--no-mpi"])
+    job.ranks(1)
+    r = s.run(exe, env={**libs, "HALE_FTB": job.info()["events"]})
+    expect(r.status == 0 and r.out == "IT_WORKS ERROR from a component\n", r)
+    job.kill(signal.SIGTERM)
+    job.wait()
+
+
+@test
+def units_of_systemd_are_right_and_name_what_is_installed(s):
+    have("systemd-analyze")
+    to, files = installed(s)
+    hale = os.path.relpath(named(files, "hale"), to)
+    for name in ("hale-backplane.service", "hale-agent@.service"):
+        with open(named(files, name)) as f:
+            expect(f"ExecStart=/{hale} " in f.read(), name)
+    units = s.path("units")
+    os.mkdir(units)
+    os.mkdir(s.path("run"))
+    for name in ("hale-backplane.service", "hale-agent@.service", "hale-agent.socket"):
+        with open(named(files, name)) as f, open(os.path.join(units, name), "w") as g:
+            g.write(f.read().replace(f"ExecStart=/{hale}", f"ExecStart={HALE}"))
+    r = s.run("systemd-analyze", "verify", "--man=no", os.path.join(units, "hale-backplane.service"))
+    expect(r.status == 0 and "hale-backplane" not in r.err, r)
+    r = s.run("systemd-analyze", "--user", "verify", "--man=no", os.path.join(units, "hale-agent.socket"),
+              env={"XDG_RUNTIME_DIR": s.path("run")})
+    expect(r.status == 0 and "hale-agent" not in r.err, r)
+
+
+main()
