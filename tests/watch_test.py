@@ -265,6 +265,20 @@ def a_lost_nodes_ranks_go_to_a_spare_that_is_well(s):
     w.wait()
 
 
+def as_in_figure_3_8(w, job, source, target, ranks):
+    """Of seed 001: who says what, and in which order nodes change their states."""
+    def state(node, what):
+        return "FTB.NLA", "FTB_NODE_STATE", f"JOB:{job.name}::NODE:{node}::STATE:{what}"
+    said = [(e["namespace"], e["name"], e["payload"]) for e in map(json.loads, w.out().splitlines())
+            if e["name"].startswith(("FTB_MIGRATE", "FTB_NODE_STATE"))]
+    del said[:max(k for k, e in enumerate(said) if e[1] == "FTB_MIGRATE")]
+    wanted = [("FTB.JL", "FTB_MIGRATE", source), state(source, "ARM::RANKS:2"),
+              ("FTB.NLA", "FTB_MIGRATE_PIC", source), state(source, "INACTIVE::RANKS:0"),
+              ("FTB.JL", "FTB_MIGRATE_IPT", f"{target} {ranks}"), state(target, "READY::RANKS:2"),
+              state(source, "SPARE::RANKS:0")]
+    expect(said == wanted, "\n".join(map(str, said)))
+
+
 @test
 def ranks_leave_a_node_whose_fan_fails(s):
     job = until_stopped(s, "--nodes", "2", "--spares", "1", "--report", "report.json")
@@ -274,12 +288,7 @@ def ranks_leave_a_node_whose_fan_fails(s):
     there = {n: (a["state"], a["ranks"], a["usable"]) for n, a in agents(s, job).items()}
     expect(there == {"node0": ("READY", 2, True), "node1": ("SPARE", 0, False),
                      "node2": ("READY", 2, True)}, there)
-    said = [(e["name"], e["payload"]) for e in map(json.loads, w.out().splitlines())
-            if e["name"].startswith("FTB_MIGRATE")]
-    expect(said == [("FTB_MIGRATE", "node1"), ("FTB_MIGRATE_PIC", "node1"),
-                    ("FTB_MIGRATE_IPT", "node2 2,3")], said)
-    expect(states_of(w, "node1") == ["ARM 2", "INACTIVE 0", "SPARE 0"], states_of(w, "node1"))
-    expect(states_of(w, "node2") == ["READY 2"], states_of(w, "node2"))
+    as_in_figure_3_8(w, job, "node1", "node2", "2,3")
     # the next one has nowhere to go
     publish(s, job, "FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", "node0")
     until_event(w, "FTB_CHECKPOINT_DONE")
@@ -326,6 +335,7 @@ def ranks_that_can_not_migrate_go_by_a_checkpoint(s):
     until_event(w, "FTB_ROLLBACK_DONE", RESTART="0")
     there = {n: (a["state"], a["ranks"]) for n, a in agents(s, job).items()}
     expect(there == {"node0": ("READY", 2), "node1": ("SPARE", 0), "node2": ("READY", 2)}, there)
+    as_in_figure_3_8(w, job, "node1", "node2", "2,3")
     end(s, job)
     w.wait()
     expect(states_of(w, "node1") == ["ARM 2", "READY 2", "ARM 2", "INACTIVE 0", "SPARE 0"],

@@ -197,13 +197,15 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 	for (uint32_t k = 0; leaves && k < c->count; k++) {
 		leaves[k] = c->nodes[k].leaving;
 		if (leaves[k])
-			watch_tell(h, "FTB.JL", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
+			watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
 				   c->nodes[k].name);
 	}
 	status = crew_layout(c, ++h->generation, err);
 	for (uint32_t k = 0; leaves && before && k < c->count; k++)
-		if (status == HALE_OK && leaves[k] && c->nodes[k].state == NODE_SPARE)
+		if (status == HALE_OK && leaves[k] && c->nodes[k].state == NODE_SPARE) {
 			c->nodes[k].left = any = true;
+			watch_node(h, k);
+		}
 	for (uint32_t k = 0; any && k < c->count; k++)
 		watch_arrived(h, k, has_come, before);
 	watch_nodes(h);

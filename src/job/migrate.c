@@ -226,6 +226,7 @@ void migrate_done(struct head *h)
 	record_move(h, &m);
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		watch_arrived(h, k, has_come, NULL);
+	watch_nodes(h);
 	leave_moved(h, v->from);
 	move_free(h);
 	/* what it took its differences from is another process now */

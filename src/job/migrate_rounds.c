@@ -77,8 +77,8 @@ static void release_if_moved(struct head *h)
 	v->moved_at = clock_seconds();
 	succession_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
-	watch_tell(h, "FTB.JL", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
-	watch_nodes(h);
+	watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
+	watch_node(h, v->from); /* its target is told of when they run there (FTB_MIGRATE_IPT) */
 	over_if_resumed(h);
 }
 

@@ -47,8 +47,9 @@ void watch_checkpoint_failed(struct head *h, uint32_t id, const char *why);
 /* A child of this process has ended; false: it is none of ours. */
 bool watch_child(struct head *h, pid_t pid, int status);
 
-/* Nodes are lost, or others have ranks now. */
+/* Nodes are lost, or others have ranks now; one of them. Tells what has changed. */
 void watch_nodes(struct head *h);
+void watch_node(struct head *h, uint32_t node);
 /* What head_leave_node began is over. */
 void watch_left(struct head *h, const char *node, bool ok);
 /* From now on the node is unusable, or usable again, because of `why`: a rule, a few words. */

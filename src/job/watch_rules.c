@@ -38,25 +38,30 @@ static void node_changed(struct watch *w, struct node *node, struct watch_node *
 			   n->ranks);
 }
 
-void watch_nodes(struct head *h)
+void watch_node(struct head *h, uint32_t node)
 {
-	struct crew *c = &h->crew;
 	struct watch *w = h->watch;
 
-	for (uint32_t k = 0; w && k < w->node_count; k++) {
-		struct watch_node *n = &w->nodes[k];
-		uint32_t ranks = crew_ranks_on(c, &c->nodes[k]);
+	if (!w || node >= w->node_count)
+		return;
+	struct watch_node *n = &w->nodes[node];
+	struct node *about = &h->crew.nodes[node];
+	uint32_t ranks = crew_ranks_on(&h->crew, about);
+	const char *shown = leave_node_state(h, about);
 
-		const char *shown = leave_node_state(h, &c->nodes[k]);
+	if (n->known && n->shown == shown && n->ranks == ranks)
+		return;
+	n->known = true;
+	n->shown = shown;
+	n->state = about->state;
+	n->ranks = ranks;
+	node_changed(w, about, n);
+}
 
-		if (n->known && n->shown == shown && n->ranks == ranks)
-			continue;
-		n->known = true;
-		n->shown = shown;
-		n->state = c->nodes[k].state;
-		n->ranks = ranks;
-		node_changed(w, &c->nodes[k], n);
-	}
+void watch_nodes(struct head *h)
+{
+	for (uint32_t k = 0; h->watch && k < h->watch->node_count; k++)
+		watch_node(h, k);
 }
 
 void watch_mark(struct head *h, uint32_t node, bool unusable, const char *why)

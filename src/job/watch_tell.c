@@ -7,7 +7,10 @@
 #include "job/watch_private.h"
 #include "store/store.h"
 
-#define SPACE "FTB.JL"
+/* As in seed 001, 3.4, what the launcher asks for is in its namespace, and what comes of it in that
+ * of who does it there: the MPI library, the node's agent (FTB_MIGRATE_PIC). */
+#define SPACE	  "FTB.JL"
+#define SPACE_MPI "FTB.MPI"
 
 enum { RANK_TEXT = 12 }; /* a comma and a number */
 
@@ -58,14 +61,14 @@ void watch_checkpoint_begun(struct head *h)
 
 void watch_checkpoint_done(struct head *h, const struct store_manifest *m, const char *path)
 {
-	watch_tell(h, SPACE, "FTB_CHECKPOINT_DONE", FTB_INFO,
+	watch_tell(h, SPACE_MPI, "FTB_CHECKPOINT_DONE", FTB_INFO,
 		   "JOB:%s::ID:%u::BYTES:%llu::SECONDS:%.3f::PAUSE_SECONDS:%.6f::PATH:%s", h->job,
 		   m->id, (unsigned long long)m->bytes, m->seconds, m->pause_seconds, path);
 }
 
 void watch_checkpoint_failed(struct head *h, uint32_t id, const char *why)
 {
-	watch_tell(h, SPACE, "FTB_CHECKPOINT_FAILED", FTB_WARNING, "JOB:%s::ID:%u::REASON:%s",
+	watch_tell(h, SPACE_MPI, "FTB_CHECKPOINT_FAILED", FTB_WARNING, "JOB:%s::ID:%u::REASON:%s",
 		   h->job, id, why);
 }
 
