@@ -100,7 +100,8 @@ def a_job_tells_of_its_life(s):
            ["FTB_CHECKPOINT", "FTB_CHECKPOINT_DONE", "FTB_RANK_DIED", "FTB_ROLLBACK",
             "FTB_ROLLBACK_DONE", "FTB_JOB_ENDED"], events)
     f = [f for _, f in events]
-    expect(all(x["JOB"] == name and x["space"] == "FTB.JL" for x in f), f)
+    expect(all(x["JOB"] == name for x in f), f)
+    expect([x["space"] for x in f] == ["FTB.JL", "FTB.MPI", *["FTB.JL"] * 4], f)
     expect([x["severity"] for x in f] == ["INFO", "INFO", "ERROR", "WARNING", "INFO", "INFO"], f)
     expect(int(f[1]["BYTES"]) > 100000 and os.path.exists(f[1]["PATH"] + "/manifest.json"), f[1])
     expect((f[2]["RANK"], f[2]["NODE"], f[2]["SIGNAL"]) == ("2", NODE, "9"), f[2])
@@ -134,7 +135,8 @@ def a_failed_job_and_a_failed_checkpoint_are_told(s):
     w = s.start(HALE, "backplane", env={"HALE_FTB": s.path("b", "ftb")})
     env = {"HALE_FTB": s.path("b", "ftb")}
     w.until(lambda: s.hale("backplane", "status", env=env).status == 0, "the broker answers")
-    watcher = s.start(HALE, "events", "--follow", "--json", "--filter", "namespace=FTB.JL", env=env)
+    watcher = s.start(HALE, "events", "--follow", "--json", "--filter",
+                      "namespace=FTB.*", env=env)
     watcher.until(lambda: json.loads(s.hale("backplane", "status", "--json", env=env).out)
                   ["subscriptions"] > 0, "somebody listens")
     job = s.hale_start(2, exe, "spin", env=env)
