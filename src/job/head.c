@@ -374,6 +374,24 @@ static void lose_node(struct head *h, uint32_t rank)
 		head_roll_back(h);
 }
 
+/* While the ranks that are left are ended: of a half that is cut off each node has its own end. */
+static void lose_another(struct head *h, uint32_t rank)
+{
+	char reason[sizeof(((struct report_failure *)0)->reason)];
+	struct report *r = &h->report;
+	struct report_failure *f;
+
+	snprintf(reason, sizeof(reason), "node lost: %.60s", h->lost_why);
+	f = report_add_failure(r, rank, h->lost_name, reason, head_seconds(h));
+	if (f && r->failure_count > 1) {
+		f->together = true;
+		f->rolled_back_to = (f - 1)->rolled_back_to;
+	}
+	record_lost(h, "lost");
+	head_say(h, "node %s is lost, too (%s)", h->lost_name, h->lost_why);
+	head_all_gone_soon(h);
+}
+
 void head_cut_off(struct head *h, const bool *out)
 {
 	uint32_t rank = 0;
@@ -411,10 +429,13 @@ static void rank_ready(struct head *h, uint32_t rank)
 static void report_restart(struct head *h)
 {
 	struct report *r = &h->report;
-	struct report_failure *last = r->failure_count ? &r->failures[r->failure_count - 1] : NULL;
+	size_t i = r->failure_count;
 
-	if (last && h->recovery.target && last->restart_seconds == 0)
-		last->restart_seconds = head_seconds(h) - last->at_seconds;
+	while (i > 1 && r->failures[i - 1].together)
+		i--;
+	if (i > 0 && h->recovery.target && r->failures[i - 1].restart_seconds == 0)
+		r->failures[i - 1].restart_seconds =
+		    head_seconds(h) - r->failures[i - 1].at_seconds;
 }
 
 static void restored_one(struct head *h, uint32_t rank)
@@ -509,7 +530,8 @@ static const head_action actions[HEAD_STATES][HEAD_EVENTS] = {
     [HEAD_STARTING] = {NULL, NULL, NULL, NULL, NULL, begin_job, NULL, NULL, NULL, stop},
     [HEAD_RUNNING] = {rank_ready, rank_done, fail_rank, kill_rank, finish, NULL, lose_node,
 		      run_from_damage, NULL, stop},
-    [HEAD_CLEARING] = {NULL, gone_on, gone_on, gone_on, recover, NULL, gone_on, NULL, NULL, stop},
+    [HEAD_CLEARING] = {NULL, gone_on, gone_on, gone_on, recover, NULL, lose_another, NULL, NULL,
+		       stop},
     [HEAD_RESTORING] = {restored_one, restored_done, restored_failed, restored_killed, finish, NULL,
 			lose_at_restore, NULL, restored_late, stop},
     [HEAD_ENDING] = {NULL, gone_on, gone_on, gone_on, finish, NULL, gone_on, NULL, NULL, NULL},

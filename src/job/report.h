@@ -28,6 +28,7 @@ struct report_failure {
 	char reason[80];
 	double at_seconds;
 	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
+	bool together;		 /* with the one before, which has the seconds of both */
 	double lost_seconds;
 	double restart_seconds; /* until all ranks ran again; 0: they did not, or anew */
 };
