@@ -59,12 +59,13 @@ def two_migrations_are_asked_for_at_once(s):
             with held(story.ranks_on(1)[0]):
                 m = story.start_move(1)
                 copies_there(story, 2)
-                r = story.move(0)
-                expect(r.status == 1 and "on their way already" in r.err, r)
-            r = m.wait()
-            expect(r.status == 0, r)
-            r = story.move(0, "--to", hosts.address(3))
-            expect(r.status == 0, r)
+                second = story.start_move(0, "--to", hosts.address(3))
+                again = story.start_move(1)
+                story.job.until(lambda: '"waits":true' in hosts.hale("nodes", story.id, "--json").out,
+                                "the second waits for its turn")
+                time.sleep(0.3)
+            got = [p.wait() for p in (m, again, second)]
+            expect([r.status for r in got] == [0] * 3 and got[0].out == got[1].out, *got)
             story.told(("FTB_MIGRATE_IPT", hosts.address(2)), ("FTB_MIGRATE", hosts.address(0)),
                        ("FTB_MIGRATE_PIC", hosts.address(0)), ("FTB_MIGRATE_IPT", hosts.address(3)))
             report = story.end()

@@ -69,6 +69,7 @@ static void copy_node(struct json_out *j, const struct json_value *n)
 	json_string(j, "node", json_text(json_get(n, "node"), "?"));
 	json_string(j, "state", json_text(json_get(n, "state"), "?"));
 	json_bool(j, "usable", json_truth(json_get(n, "usable"), true));
+	json_bool(j, "waits", json_truth(json_get(n, "waits"), false));
 	json_int(j, "ranks", json_number_int(json_get(n, "ranks"), 0));
 	json_int(j, "slots", json_number_int(json_get(n, "slots"), 0));
 	json_int(j, "cores", json_number_int(json_get(n, "cores"), 0));

@@ -26,7 +26,7 @@ struct client {
 	char request[CONTROL_REQUEST_MAX];
 	size_t len;
 	bool waits;	/* for the checkpoint */
-	bool moves;	/* waits for the migration */
+	uint32_t moves; /* waits for this migration; 0: for none */
 	uint32_t looks; /* for this look, for the profile; 0: not */
 	struct client *next;
 };
@@ -39,10 +39,26 @@ struct control {
 	size_t count;
 };
 
+/* Whoever has asked for a migration doesn't wait for it any more. */
+static void stop_waiting(struct client *c)
+{
+	uint32_t id = c->moves;
+
+	c->moves = 0;
+	for (const struct client *o = c->control->clients; o; o = o->next)
+		if (o->moves == id)
+			return;
+	if (migrate_withdraw(c->control->head, MIGRATE_USER, id))
+		log_info("nobody waits for a migration any more, so it doesn't begin");
+}
+
 static void client_close(struct client *c)
 {
 	struct control *k = c->control;
 	int fd = c->source.fd;
+
+	if (c->moves)
+		stop_waiting(c);
 
 	loop_remove(&k->head->loop, &c->source);
 	close(fd);
@@ -192,6 +208,7 @@ static void answer_nodes(struct client *c)
 		json_string(&j, "node", n->name);
 		json_string(&j, "state", leave_node_state(c->control->head, n));
 		json_bool(&j, "usable", !n->unusable);
+		json_bool(&j, "waits", migrate_waits(c->control->head, k) != 0);
 		json_uint(&j, "ranks", crew_ranks_on(crew, n));
 		json_uint(&j, "slots", n->slots);
 		json_uint(&j, "cores", n->cores);
@@ -236,9 +253,8 @@ static void answer_migrate(struct client *c, const struct json_value *request)
 
 	if (via && !*via)
 		via = c->control->head->o->ckpt_dir;
-	if (migrate_request(c->control->head, from, to, via, &err) == HALE_OK)
-		c->moves = true;
-	else
+	if (migrate_request(c->control->head, MIGRATE_USER, from, to, via, &c->moves, &err) !=
+	    HALE_OK)
 		answer_text(c, "error", err.text);
 }
 
@@ -253,15 +269,19 @@ static void answer_migrated(struct client *c, const struct report_migration *m)
 	answer(c, &j);
 }
 
-void control_migrated(struct head *h, const struct report_migration *m, const struct error *why)
+void control_migrated(struct head *h, uint32_t id, const struct report_migration *m,
+		      const struct error *why)
 {
 	struct client *next;
 
 	for (struct client *c = h->control ? h->control->clients : NULL; c; c = next) {
 		next = c->next;
-		if (c->moves && m)
+		if (id == 0 || c->moves != id)
+			continue;
+		c->moves = 0;
+		if (m)
 			answer_migrated(c, m);
-		else if (c->moves)
+		else
 			answer_text(c, "error", why->text);
 	}
 }

@@ -174,11 +174,35 @@ static hale_status_t to_one(const struct crew *c, uint32_t from, uint32_t to, ui
 	return HALE_OK;
 }
 
+bool crew_has_place(const struct crew *c, uint32_t from, bool others)
+{
+	uint64_t spares = 0, room = 0, leaving = 0, ranks = crew_ranks_on(c, &c->nodes[from]),
+		 theirs = 0;
+
+	for (uint32_t k = 0; k < c->count; k++) {
+		const struct node *n = &c->nodes[k];
+		uint32_t there = crew_ranks_on(c, n);
+
+		if (k == from || !node_usable(n))
+			continue;
+		if (there > 0 && (n->moving || n->leaving)) {
+			leaving += others;
+			theirs += others ? there : 0;
+		} else if (!n->unusable) {
+			spares += n->state == NODE_SPARE;
+			room += n->state == NODE_READY && n->slots > there ? n->slots - there : 0;
+		}
+	}
+	/* where spares don't do for all of them, nobody knows yet who gets one */
+	return spares > leaving || room >= ranks + (spares < leaving ? theirs : 0);
+}
+
 hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
 			     struct error *err)
 {
 	struct placement p = {.nodes = c->placement.nodes, .node_of = node_of};
 	struct place_node *nodes;
+	bool fresh = false;
 	hale_status_t status;
 
 	memcpy(node_of, c->placement.node_of, c->nranks * sizeof(*node_of));
@@ -187,11 +211,18 @@ hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, u
 	nodes = calloc(c->count, sizeof(*nodes));
 	if (!nodes)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	for (uint32_t k = 0; k < c->count; k++)
-		nodes[k] = (struct place_node){.slots = c->nodes[k].slots,
-					       .spare = c->nodes[k].state == NODE_SPARE,
-					       .lost = !node_usable(&c->nodes[k]) || k == from,
-					       .unusable = c->nodes[k].unusable};
+	for (uint32_t k = 0; k < c->count; k++) {
+		const struct node *n = &c->nodes[k];
+
+		nodes[k] = (struct place_node){.slots = n->slots,
+					       .spare = n->state == NODE_SPARE,
+					       .lost = !node_usable(n) || k == from,
+					       .unusable = n->unusable || n->moving || n->leaving};
+		fresh = fresh || (nodes[k].spare && !nodes[k].unusable && !n->vacated);
+	}
+	/* whoever has just been left was so for a reason */
+	for (uint32_t k = 0; fresh && k < c->count; k++)
+		nodes[k].unusable = nodes[k].unusable || c->nodes[k].vacated;
 	status = placement_repair(&p, c->nranks, nodes, c->count, err);
 	free(nodes);
 	return status == HALE_OK ? status
@@ -215,10 +246,13 @@ void crew_move_over(struct crew *c, uint32_t from)
 	for (uint32_t k = 0; k < c->count; k++) {
 		struct node *n = &c->nodes[k];
 
-		if (n->state == NODE_SPARE && crew_ranks_on(c, n) > 0)
+		if (n->state == NODE_SPARE && crew_ranks_on(c, n) > 0) {
 			n->state = NODE_READY;
-		else if (k == from && n->state == NODE_READY && crew_ranks_on(c, n) == 0)
+			n->vacated = false;
+		} else if (k == from && n->state == NODE_READY && crew_ranks_on(c, n) == 0) {
 			n->state = NODE_SPARE;
+			n->vacated = true;
+		}
 	}
 }
 

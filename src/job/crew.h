@@ -42,11 +42,13 @@ struct node {
 	struct crew *crew;
 	uint32_t index;
 	char name[JOB_NODE_NAME], host[JOB_NODE_NAME];
-	bool local;    /* its agent is our child */
-	bool spare;    /* is to begin as one */
-	bool leaving;  /* at the next layout its ranks go elsewhere, and it is a spare */
-	bool moving;   /* its ranks migrate because of a rule */
-	bool left;     /* they have left it by a checkpoint, and not all run again yet */
+	bool local;	 /* its agent is our child */
+	bool spare;	 /* is to begin as one */
+	bool leaving;	 /* at the next layout its ranks go elsewhere, and it is a spare */
+	bool moving;	 /* its ranks migrate because of a rule, or will when it is their turn */
+	char wanted[64]; /* … because of this; "": no rule wants its ranks away */
+	bool vacated;	 /* a spare since its ranks have migrated: others come rather last */
+	bool left;	 /* they have left it by a checkpoint, and not all run again yet */
 	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
 			* can't reach it */
 	uint32_t slots, cores;
@@ -235,9 +237,13 @@ void crew_check(struct crew *c);
 /* ---- ranks that move (migrate.c) ---- */
 
 /* Where the ranks of node `from` could go: to node `to`, or (to == from) to a spare, or to the
- * nodes with most room. node_of: [nranks], all ranks. */
+ * nodes with most room, rather not to one that is to be left itself. node_of: [nranks], all ranks.
+ */
 hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
 			     struct error *err);
+/* There is a usable spare for them, or free slots for all of them on nodes that are well; `others`:
+ * and for all that rules want away from their nodes as well. */
+bool crew_has_place(const struct crew *c, uint32_t from, bool others);
 void crew_tell(struct crew *c, uint32_t node, const struct message *m);
 void crew_tell_all(struct crew *c, const struct message *m);
 /* The copy is the rank from now on; its output and input go on at position. */

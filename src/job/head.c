@@ -115,7 +115,7 @@ void head_end_by_request(struct head *h)
 	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
 		return;
 	checkpoint_abandon_open(h, "the job ends");
-	migrate_drop(h, "the job ends");
+	migrate_end(h, "the job ends");
 	h->state = HEAD_ENDING;
 	succession_save(h);
 	loop_timer_clear(&h->loop, &h->recovery.deadline);

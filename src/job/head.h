@@ -183,7 +183,11 @@ struct head {
 	struct checkpoint ckpt;
 	struct levels levels;
 	struct recovery recovery;
-	struct migration *move; /* NULL: none is under way */
+	struct migration *move;	     /* NULL: none is under way */
+	struct migrate_wish *wishes; /* those that wait for their turn, in its order */
+	uint32_t last_wish;
+	double waiting_since; /* the first of them, when nothing is in its way */
+	struct loop_timer next_move;
 	struct armed_fault faults[OPTIONS_FAULTS_MAX];
 	size_t fault_count;
 	uint64_t random;
@@ -314,14 +318,20 @@ void head_cutoff_told(struct head *h, uint32_t rank, uint32_t peer, bool lost);
 void head_cutoff_moved(struct head *h);
 void head_cutoff_fini(struct head *h);
 
-/* leave.c: the ranks of a node go to a spare, because of `why`, a few words. OK: they will, and
- * watch_left says when. Otherwise a sentence: no rank is there (ARGUMENT), no spare is left (NODE).
- */
+/* leave.c: the ranks of a node go to a spare, or without one where free slots are, because of
+ * `why`, a few words. OK: they will when it is their turn, and watch_left says when. Otherwise a
+ * sentence: no rank is there (ARGUMENT), there is no place (NODE). */
 hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err);
 /* A migration from this node is over: all are elsewhere; they have stayed; all ranks go back to a
  * checkpoint. */
 void leave_moved(struct head *h, uint32_t node);
 void leave_not_moved(struct head *h, uint32_t node);
+/* When its turn came it could not be; left: no rank is there any more. */
+void leave_refused(struct head *h, uint32_t node, bool left);
+/* What rules wanted of another head: with a rollback that is about to begin, or by themselves. */
+void leave_inherit(struct head *h, bool with_rollback);
+/* What rules want may have changed: whose reason is over doesn't leave, if it hasn't begun to. */
+void leave_review(struct head *h);
 void leave_with_rollback(struct head *h, uint32_t node);
 void leave_saved(struct head *h);		    /* a checkpoint is whole */
 void leave_failed(struct head *h, const char *why); /* … will not be */
@@ -337,8 +347,9 @@ hale_status_t control_start(struct head *h, struct error *err);
 void control_stop(struct head *h);
 /* Answers everybody who waits for a checkpoint. folder NULL: it came to nothing, and why. */
 void control_checkpoint_over(struct head *h, const char *folder, const char *why);
-/* Answers who waits for a migration; m NULL: it came to nothing, and why. */
-void control_migrated(struct head *h, const struct report_migration *m, const struct error *why);
+/* Answers who waits for this migration; m NULL: it came to nothing, and why. */
+void control_migrated(struct head *h, uint32_t id, const struct report_migration *m,
+		      const struct error *why);
 /* A look has been answered: report.profile is that of now. */
 void control_looked(struct head *h, uint32_t look);
 

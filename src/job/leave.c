@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All ranks of a node go to another one because a rule says so: they migrate (migrate.c), or if
- * that fails, by way of a checkpoint: when it is whole, the job goes on from it with these ranks
- * elsewhere (seed 001, 3.4.2).
+/* All ranks of a node go to another one because a rule says so: they migrate (migrate.c), one node
+ * after the other (migrate_queue.c), or if that fails, by way of a checkpoint: when it is whole,
+ * the job goes on from it with these ranks elsewhere (seed 001, 3.4.2).
  *
- *   STAYS ── head_leave_node ──▶ SAVING ── checkpoint whole ──▶ LEAVING ── all gone ──▶ ELSEWHERE
- *     ▲                            │ given up, refused             (a rollback of the head)
- *     └────────────────────────────┘
+ *                               ┌──────────── they have migrated ─────────────────────────┐
+ *                               │                                                         ▼
+ *   STAYS ── head_leave_node ──▶ MOVING ─fails─▶ SAVING ─whole─▶ LEAVING ─all gone─▶ ELSEWHERE
+ *     ▲                            │               │ given up    (a rollback of the head)
+ *     └─ no place, reason is over ─┴───────────────┘
  *
  * Any other rollback meanwhile takes them along: the next layout is without them there. A node that
  * was left is a spare. */
@@ -17,6 +19,7 @@
 #include "job/head.h"
 #include "job/head_private.h"
 #include "job/migrate.h"
+#include "job/succession.h"
 #include "job/watch_private.h"
 
 #define LOOK_SECONDS 0.05
@@ -40,23 +43,12 @@ static struct node *node_named(struct head *h, const char *name)
 	return NULL;
 }
 
-static uint32_t nodes_leaving(const struct head *h)
+static bool any_leaving(const struct head *h)
 {
-	uint32_t n = 0;
-
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		n += h->crew.nodes[k].leaving;
-	return n;
-}
-
-/* A spare for each that leaves. */
-static bool spare_left(const struct head *h)
-{
-	uint32_t spares = 0;
-
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		spares += h->crew.nodes[k].state == NODE_SPARE && !h->crew.nodes[k].unusable;
-	return spares > nodes_leaving(h);
+		if (h->crew.nodes[k].leaving)
+			return true;
+	return false;
 }
 
 static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *why,
@@ -84,26 +76,93 @@ static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *w
 	return status;
 }
 
+/* Whatever came of it. */
+static void over(struct head *h, struct node *n, bool left)
+{
+	n->moving = false;
+	n->wanted[0] = '\0';
+	watch_left(h, n->name, left);
+	succession_save(h);
+}
+
 hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err)
 {
 	struct node *n = node_named(h, node);
+	hale_status_t status;
+	uint32_t id;
 
 	if (!n || n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "%s: there is no rank on node %s", why,
 				 node);
 	if (n->leaving || n->moving)
 		return HALE_OK;
-	if (!spare_left(h))
+	if (!crew_has_place(&h->crew, n->index, true))
 		return error_set(err, HALE_ERR_NODE,
 				 "%s: the ranks of node %s have nowhere to go: no usable spare is "
-				 "left",
+				 "left, nor free slots for them",
 				 why, node);
-	/* refused is it while others are on their way */
-	if (migrate_request(h, node, NULL, NULL, err) != HALE_OK)
-		return by_checkpoint(h, n, why, err);
 	n->moving = true;
-	head_say(h, "%s: the ranks of node %s go to another one", why, node);
+	status = migrate_request(h, MIGRATE_RULE, node, NULL, NULL, &id, err);
+	if (status != HALE_OK)
+		n->moving = false;
+	if (status != HALE_OK)
+		status = by_checkpoint(h, n, why, err);
+	if (status == HALE_OK)
+		snprintf(n->wanted, sizeof(n->wanted), "%s", why);
+	if (!n->moving)
+		return status;
+	head_say(h, "%s: the ranks of node %s go to another one%s", why, node,
+		 migrate_before(h, id) ? ", after those that are on their way" : "");
+	succession_save(h);
 	return HALE_OK;
+}
+
+void leave_refused(struct head *h, uint32_t node, bool left)
+{
+	struct node *n = &h->crew.nodes[node];
+
+	if (n->moving)
+		over(h, n, left);
+}
+
+void leave_inherit(struct head *h, bool with_rollback)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		struct node *n = &h->crew.nodes[k];
+		char why[sizeof(n->wanted)];
+		struct error err;
+
+		memcpy(why, n->wanted, sizeof(why));
+		if (!why[0] || n->moving || n->leaving)
+			continue;
+		if (n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0) {
+			n->wanted[0] = '\0';
+		} else if (with_rollback) {
+			n->leaving = true;
+		} else {
+			n->wanted[0] = '\0';
+			if (head_leave_node(h, n->name, why, &err) != HALE_OK)
+				head_say(h, "%s", err.text);
+		}
+	}
+}
+
+void leave_review(struct head *h)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		struct node *n = &h->crew.nodes[k];
+		uint32_t id = n->moving ? migrate_waits(h, k) : 0;
+
+		if (id == 0 || watch_wants_left(h, k))
+			continue;
+		if (migrate_withdraw(h, MIGRATE_RULE, id))
+			head_say(h,
+				 "the ranks of node %s stay there: what they were to leave it for "
+				 "is over",
+				 n->name);
+		/* should another rule hold it back, it is asked for again later */
+		over(h, n, false);
+	}
 }
 
 void leave_moved(struct head *h, uint32_t node)
@@ -111,8 +170,7 @@ void leave_moved(struct head *h, uint32_t node)
 	struct node *n = &h->crew.nodes[node];
 
 	if (n->moving)
-		watch_left(h, n->name, true);
-	n->moving = false;
+		over(h, n, true);
 }
 
 void leave_not_moved(struct head *h, uint32_t node)
@@ -126,7 +184,7 @@ void leave_not_moved(struct head *h, uint32_t node)
 	if (by_checkpoint(h, n, "the migration has failed", &err) == HALE_OK)
 		return;
 	head_say(h, "%s", err.text);
-	watch_left(h, n->name, false);
+	over(h, n, false);
 }
 
 void leave_with_rollback(struct head *h, uint32_t node)
@@ -145,7 +203,7 @@ static void go(void *arg)
 {
 	struct head *h = arg;
 
-	if (nodes_leaving(h) == 0 || h->state != HEAD_RUNNING)
+	if (!any_leaving(h) || h->state != HEAD_RUNNING)
 		return;
 	if (head_unsettled(h)) {
 		loop_timer_set(&h->loop, &h->leave, LOOK_SECONDS, go, h);
@@ -161,7 +219,7 @@ static void go(void *arg)
 
 void leave_saved(struct head *h)
 {
-	if (nodes_leaving(h) > 0)
+	if (any_leaving(h))
 		loop_timer_set(&h->loop, &h->leave, 0, go, h);
 }
 
@@ -174,7 +232,7 @@ void leave_failed(struct head *h, const char *why)
 			continue;
 		n->leaving = false;
 		head_say(h, "the ranks of node %s stay there: %s", n->name, why);
-		watch_left(h, n->name, false);
+		over(h, n, false);
 	}
 	watch_nodes(h);
 }
@@ -219,6 +277,7 @@ void leave_over(struct head *h)
 	h->recovery.moving = false;
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		h->crew.nodes[k].left = false;
+		h->crew.nodes[k].wanted[0] = '\0';
 		watch_left(h, h->crew.nodes[k].name,
 			   crew_ranks_on(&h->crew, &h->crew.nodes[k]) == 0);
 	}

@@ -4,7 +4,7 @@
  *
  * (By files: from PREPARING to STOPPING.)
  *
- *   WAITING ─▶ CHECKING ─▶ PREPARING ─▶ AHEAD ─all small─▶ STOPPING ─all copies─▶ GOING
+ *   (queue) ─▶ CHECKING ─▶ PREPARING ─▶ AHEAD ─all small─▶ STOPPING ─all copies─▶ GOING
  *      │          │            │          │                   │ whole              │ all sources
  *      ▼          ▼            ▼          ▼                   ▼                    ▼ have ended
  *   refused    refused      CANCELLING ◀──┴───────────────────┘                RELEASING ─▶ moved
@@ -16,13 +16,10 @@
  * whole and in place; what dies from then on is a rank, which costs a rollback. */
 #include "job/migrate.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include "base/address.h"
 #include "base/base.h"
 #include "ftb/ftb.h"
 #include "job/head_private.h"
@@ -32,17 +29,9 @@
 
 #define LOOK_SECONDS 0.05
 
-static double patience(void)
-{
-	const char *text = getenv("HALE_MIGRATE_TIMEOUT");
-	double seconds;
-
-	return text && units_parse_seconds(text, &seconds) && seconds > 0 ? seconds : 60;
-}
-
 bool migrate_busy(const struct head *h)
 {
-	return h->move && h->move->phase != WAITING;
+	return h->move != NULL;
 }
 
 bool migrate_leaves(const struct head *h, const struct node *n, bool *gone)
@@ -88,7 +77,7 @@ static void stays(struct head *h)
 {
 	struct migration *v = h->move;
 	const char *from = h->crew.nodes[v->from].name;
-	uint32_t node = v->from;
+	uint32_t node = v->from, id = v->id;
 	struct error err;
 	struct json_out j;
 
@@ -101,9 +90,11 @@ static void stays(struct head *h)
 	move_free(h);
 	watch_nodes(h);
 	head_profile_turn(h);
-	control_migrated(h, NULL, &err);
-	leave_not_moved(h, node);
+	control_migrated(h, id, NULL, &err);
+	if (id) /* of another head's, rules want another one, which waits */
+		leave_not_moved(h, node);
 	checkpoint_poll(h);
+	migrate_turn(h);
 }
 
 bool migrate_all_answered(const struct head *h)
@@ -169,23 +160,20 @@ void migrate_inherit(struct head *h, uint32_t id, uint32_t from)
 	migrate_give_up(h, "its head has ended meanwhile");
 }
 
-void migrate_drop(struct head *h, const char *why)
+void migrate_come_to_nothing(struct head *h, const char *why)
 {
 	struct error err;
+	uint32_t id;
 
 	if (!h->move)
 		return;
+	id = h->move->id;
 	error_set(&err, HALE_ERR_STATE, "the migration from node %s has come to nothing: %s",
 		  h->crew.nodes[h->move->from].name, why);
 	h->ckpt.chain_broken = true;
 	leave_with_rollback(h, h->move->from);
 	move_free(h);
-	control_migrated(h, NULL, &err);
-}
-
-void migrate_fini(struct head *h)
-{
-	migrate_drop(h, "the job has ended");
+	control_migrated(h, id, NULL, &err);
 }
 
 static bool has_come(const struct head *h, uint32_t rank, uint32_t node, const void *arg)
@@ -207,6 +195,7 @@ void migrate_done(struct head *h)
 {
 	struct migration *v = h->move;
 	double now = clock_seconds();
+	uint32_t id = v->id;
 	struct report_migration m = {.ranks = v->ranks,
 				     .bytes = v->bytes,
 				     .relayed = v->relayed,
@@ -235,32 +224,19 @@ void migrate_done(struct head *h)
 	inject_arm_mailboxes(h);
 	watch_nodes(h);
 	succession_save(h);
-	control_migrated(h, &m, NULL);
+	control_migrated(h, id, &m, NULL);
 	checkpoint_poll(h);
+	migrate_turn(h);
 }
 
 /* ---- beginning ---- */
 
-/* The time to look whether it can begin, or whether it takes too long. */
+/* The time to look whether it takes too long. */
 static void look(void *arg);
 
 static void look_again(struct head *h)
 {
 	loop_timer_set(&h->loop, &h->move->timer, LOOK_SECONDS, look, h);
-}
-
-static void begin_if_possible(struct head *h)
-{
-	if (head_any_finalized(h)) {
-		migrate_give_up(h, "the program is about to end");
-		return;
-	}
-	if (h->state != HEAD_RUNNING || !head_all_ready(h) || h->ckpt.phase != CKPT_IDLE ||
-	    h->put_off_count > 0 || recover_checking(h))
-		return;
-	h->move->phase = CHECKING;
-	h->move->moved_at = clock_seconds();
-	crew_check(&h->crew);
 }
 
 /* What hangs after all copies are whole can't be taken back. A process that a rank has moved from
@@ -292,17 +268,13 @@ static void look(void *arg)
 	struct migration *v = h->move;
 	double now = clock_seconds();
 
-	if (v->phase == WAITING)
-		begin_if_possible(h);
-	if (h->move != v)
-		return;
 	if (v->doomed_at > 0 && now > v->doomed_at && v->phase < GOING) {
 		char why[sizeof(v->why)];
 		memcpy(why, v->why, sizeof(why));
 		migrate_give_up(h, why);
-	} else if (now - v->moved_at > patience() && v->phase < GOING) {
+	} else if (now - v->moved_at > migrate_patience() && v->phase < GOING) {
 		migrate_give_up(h, "nothing has moved for too long");
-	} else if (now - v->moved_at > patience() && v->phase < CANCELLING) {
+	} else if (now - v->moved_at > migrate_patience() && v->phase < CANCELLING) {
 		end_hanging(h);
 	}
 	if (h->move == v)
@@ -351,39 +323,6 @@ bool migrate_checked(struct head *h, const struct error *err)
 	return true;
 }
 
-static const struct node *node_named(const struct head *h, const char *name)
-{
-	char whole[ADDRESS_MAX]; /* as hosts are named (job/hosts.c) */
-
-	address_whole(whole, name, strlen(name));
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (strcmp(h->crew.nodes[k].name, whole) == 0)
-			return &h->crew.nodes[k];
-	return NULL;
-}
-
-static hale_status_t refuse(const struct head *h, const struct node *from, const struct node *to,
-			    const char *from_name, const char *to_name, struct error *err)
-{
-	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
-		return error_set(err, HALE_ERR_STATE, "the job is ending");
-	if (h->move)
-		return error_set(err, HALE_ERR_STATE,
-				 "the ranks of node %s are on their way already; wait for them",
-				 h->crew.nodes[h->move->from].name);
-	if (!from || (to_name && !to))
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "there is no node %s in this job; `hale nodes` lists them",
-				 from ? to_name : from_name);
-	if (from == to)
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "the ranks of node %s are there already: choose another node",
-				 from->name);
-	if (!h->crew.laid_out || crew_ranks_on(&h->crew, from) == 0)
-		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank on node %s", from->name);
-	return HALE_OK;
-}
-
 static void name_target(struct head *h)
 {
 	struct migration *v = h->move;
@@ -409,59 +348,32 @@ static void name_target(struct head *h)
 	}
 }
 
-/* Absolute: agents may stand elsewhere. */
-static hale_status_t take_via(struct migration *v, const char *via, struct error *err)
+hale_status_t migrate_begin(struct head *h, struct migrate_wish *w, struct error *err)
 {
-	enum { FOLDER_MAX = 300 }; /* a mailbox has room for 511 bytes with what comes behind it */
-	char here[PATH_MAX];
+	struct migration *v = h->move = calloc(1, sizeof(*v));
+	hale_status_t status;
 
-	if (!via)
-		return HALE_OK;
-	if (via[0] == '/')
-		v->folder = strdup(via);
-	else if (!getcwd(here, sizeof(here)) || asprintf(&v->folder, "%s/%s", here, via) < 0)
-		v->folder = NULL;
-	if (!v->folder)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
-	if (strlen(v->folder) > FOLDER_MAX)
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "the folder's path is too long for --via-files (at most %d bytes)",
-				 FOLDER_MAX);
-	return HALE_OK;
-}
-
-hale_status_t migrate_request(struct head *h, const char *from_name, const char *to_name,
-			      const char *via, struct error *err)
-{
-	const struct node *from = node_named(h, from_name);
-	const struct node *to = to_name ? node_named(h, to_name) : NULL;
-	struct migration *v;
-	hale_status_t status = refuse(h, from, to, from_name, to_name, err);
-
-	if (status != HALE_OK)
-		return status;
-	v = h->move = calloc(1, sizeof(*v));
 	if (!v)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
-	v->from = from->index;
-	v->to = to ? to->index : from->index;
+	v->id = w->id;
+	v->from = w->from;
+	v->to = w->to;
+	v->folder = w->folder;
+	w->folder = NULL;
 	v->coming = calloc(h->nranks, sizeof(*v->coming));
 	v->movers = calloc(h->nranks, sizeof(*v->movers));
 	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
 	v->began = v->moved_at = clock_seconds();
 	v->places = calloc(h->crew.count, sizeof(*v->places));
-	if (!v->coming || !v->movers || !v->awaited || !v->places) {
-		move_free(h);
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
-	}
-	status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);
-	if (status == HALE_OK)
-		status = take_via(v, via, err);
+	status = v->coming && v->movers && v->awaited && v->places
+		     ? crew_elsewhere(&h->crew, v->from, v->to, v->coming, err)
+		     : error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	if (status != HALE_OK) {
 		move_free(h);
 		return status;
 	}
 	name_target(h);
 	look_again(h);
+	crew_check(&h->crew);
 	return HALE_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the two files of a migration share: migrate.c, how it begins and ends; migrate_rounds.c,
- * what happens in between. */
+/* What the files of a migration share: migrate_queue.c, those that wait for their turn; migrate.c,
+ * how one begins and ends; migrate_rounds.c, what happens in between. */
 #ifndef HALE_JOB_MIGRATE_PRIVATE_H
 #define HALE_JOB_MIGRATE_PRIVATE_H
 
@@ -9,15 +9,15 @@
 
 enum { MIGRATE_STEPS_MAX = 32 };
 
-enum migration_phase {
-	WAITING,
-	CHECKING,
-	PREPARING,
-	AHEAD,
-	STOPPING,
-	GOING,
-	RELEASING,
-	CANCELLING
+enum migration_phase { CHECKING, PREPARING, AHEAD, STOPPING, GOING, RELEASING, CANCELLING };
+
+/* One that has not begun. */
+struct migrate_wish {
+	uint32_t id;
+	uint32_t from, to; /* to == from: anywhere */
+	char *folder;	   /* for files; NULL: streams */
+	bool by_user;	   /* somebody waits for the answer */
+	struct migrate_wish *next;
 };
 
 struct mover {
@@ -43,6 +43,7 @@ struct mover {
 
 struct migration {
 	enum migration_phase phase;
+	uint32_t id;	   /* of the wish; 0: another head's */
 	uint32_t from, to; /* to == from: anywhere */
 	char target[256];  /* for sentences */
 	char *folder;	   /* for files; NULL: streams */
@@ -62,7 +63,15 @@ struct migration {
 	struct loop_timer timer;
 };
 
+/* migrate_queue.c */
+double migrate_patience(void);	   /* seconds in which nothing may happen */
+void migrate_turn(struct head *h); /* none is under way: the next one may begin */
+
 /* migrate.c */
+/* Takes the folder. */
+void migrate_come_to_nothing(struct head *h,
+			     const char *why); /* with a rollback, or the job's end */
+hale_status_t migrate_begin(struct head *h, struct migrate_wish *w, struct error *err);
 bool migrate_all_answered(const struct head *h);
 void migrate_cancelled(struct head *h); /* … by all: then the ranks go on */
 void migrate_done(struct head *h);	/* all ranks run where they are to */

@@ -134,6 +134,8 @@ static void put_nodes(struct json_out *j, const struct head *h)
 		json_int(j, "state",
 			 (int64_t)(n->state == NODE_STARTING && n->spare ? NODE_SPARE : n->state));
 		json_bool(j, "unusable", n->unusable);
+		if (n->wanted[0])
+			json_string(j, "wanted", n->wanted);
 		json_uint(j, "slots", n->slots);
 		json_uint(j, "cores", n->cores);
 		json_close_object(j);

@@ -149,6 +149,8 @@ static hale_status_t read_nodes(const struct json_value *doc, struct head *h, st
 		snprintf(node->host, sizeof(node->host), "%s", json_text(json_get(v, "host"), ""));
 		node->state = state >= 0 && state <= NODE_LOST ? (node_state_t)state : NODE_LOST;
 		node->unusable = truth(v, "unusable");
+		snprintf(node->wanted, sizeof(node->wanted), "%s",
+			 json_text(json_get(v, "wanted"), ""));
 		node->slots = (uint32_t)number(v, "slots");
 		node->cores = (uint32_t)number(v, "cores");
 	}

@@ -228,6 +228,7 @@ static void go_back(struct head *h, const char *why)
 	if (recover_possible(h)) {
 		head_say(h, "%s when the last head ended: all ranks go back to %s", why,
 			 recover_newest(h) ? "the newest checkpoint" : "the beginning");
+		leave_inherit(h, true);
 		head_roll_back(h);
 		return;
 	}
@@ -352,6 +353,8 @@ static void settle(void *arg)
 	go_on(h);
 	if (h->state == HEAD_RUNNING || h->state == HEAD_CLEARING)
 		levels_inherit(h, json_get(t->doc, "levels"));
+	if (h->state == HEAD_RUNNING)
+		leave_inherit(h, false);
 	if (h->state == HEAD_RUNNING) {
 		head_say(h, "job %s has a head again (number %u)", h->job, h->epoch);
 		checkpoint_interval_start(h);

@@ -50,6 +50,8 @@ bool watch_child(struct head *h, pid_t pid, int status);
 /* Nodes are lost, or others have ranks now; one of them. Tells what has changed. */
 void watch_nodes(struct head *h);
 void watch_node(struct head *h, uint32_t node);
+/* Some rule still wants ranks away from the node; or nobody knows, as another head has said so. */
+bool watch_wants_left(const struct head *h, uint32_t node);
 /* What head_leave_node began is over. */
 void watch_left(struct head *h, const char *node, bool ok);
 /* From now on the node is unusable, or usable again, because of `why`: a rule, a few words. */

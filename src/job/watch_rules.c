@@ -26,7 +26,10 @@ static void node_changed(struct watch *w, struct node *node, struct watch_node *
 	struct head *h = w->head;
 	const char *host = node->local ? h->node : node->host;
 
+	/* before others might be sent there; one that is new is known only then */
+	rules_engine_slots(w->engine, node->name, n->ranks, node->slots);
 	rules_engine_node(w->engine, node->name, role_of(n->state, n->ranks), clock_seconds());
+	rules_engine_slots(w->engine, node->name, n->ranks, node->slots);
 	if (strcmp(node->name, host) != 0)
 		rules_engine_host(w->engine, node->name, host);
 	if (n->state == NODE_LOST)
@@ -135,6 +138,14 @@ static void leave(struct watch *w, const struct watch_action *a)
 	head_say(w->head, "%s", err.text);
 	/* what can't be will not be in half a minute either */
 	watch_left(w->head, a->node, err.code == HALE_ERR_UNSUPPORTED);
+}
+
+bool watch_wants_left(const struct head *h, uint32_t node)
+{
+	const struct watch *w = h->watch;
+
+	return !w || node >= w->node_count || w->nodes[node].migration == 0 ||
+	       rules_engine_wanted(w->engine, w->nodes[node].migration);
 }
 
 void watch_left(struct head *h, const char *node, bool ok)
@@ -273,6 +284,7 @@ static void carry_out(void *arg)
 		act(w, a);
 		action_free(a);
 	}
+	leave_review(w->head);
 	tick_set(w);
 }
 
@@ -347,6 +359,8 @@ void watch_rules_event(const struct broker_event *e, void *arg)
 	w->payload = payload;
 	rules_engine_event(w->engine, &event);
 	w->payload = NULL;
+	if (w->head->wishes)
+		loop_timer_set(&w->head->loop, &w->carry, 0, carry_out, w);
 	tick_set(w);
 }
 

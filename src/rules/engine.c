@@ -158,6 +158,17 @@ hale_status_t rules_engine_node(struct rules_engine *e, const char *name, rules_
 	return HALE_OK;
 }
 
+void rules_engine_slots(struct rules_engine *e, const char *node, unsigned ranks, unsigned slots)
+{
+	struct node *n = node_find(e, node, strlen(node));
+
+	if (!n)
+		return;
+	e->dirty = e->dirty || n->ranks != ranks || n->slots != slots;
+	n->ranks = ranks;
+	n->slots = slots;
+}
+
 hale_status_t rules_engine_host(struct rules_engine *e, const char *node, const char *host)
 {
 	struct node *n = node_find(e, node, strlen(node));

@@ -15,7 +15,7 @@
  *   a step stays pending only while its stand holds: until an `instead of` of another rule ends, a
  *   spare is there, or a failed migration may be tried again;
  *   migrations and clones that are on their way (node.moving) never outnumber usable spares when
- *   they are emitted.
+ *   they are emitted, unless all of their ranks fit into free slots of working nodes.
  */
 #ifndef HALE_RULES_ENGINE_H
 #define HALE_RULES_ENGINE_H
@@ -43,6 +43,7 @@ struct node {
 	char name[RULES_NODE_MAX];
 	char host[RULES_NODE_MAX]; /* "": the machine has the node's name */
 	rules_role_t role;
+	unsigned ranks, slots;
 	unsigned unusable; /* mask of reasons */
 	uint64_t moving;   /* id of the migration or clone under way; 0 */
 	size_t moving_rule;

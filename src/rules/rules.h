@@ -125,6 +125,11 @@ void rules_engine_destroy(struct rules_engine *e); /* NULL is fine */
 hale_status_t rules_engine_node(struct rules_engine *e, const char *name, rules_role_t role,
 				double now);
 
+/* How many ranks it has, and how many slots for them (0: nobody has said): where no spare is left,
+ * ranks may go to nodes that have free slots for all of them. Others than nodes of the job are
+ * ignored. */
+void rules_engine_slots(struct rules_engine *e, const char *node, unsigned ranks, unsigned slots);
+
 /* The machine that a node is part of, where that has another name, or several nodes: an event about
  * host concerns every node on it. Copied; "" for none. ARGUMENT for an unknown node or a name that
  * is too long. */
@@ -144,6 +149,10 @@ double rules_engine_next(const struct rules_engine *e);
  * asked for again. After a failure it is tried again in 30 s if the reason is still there.
  * Tell changed nodes (rules_engine_node) before. Other ids are ignored. */
 void rules_engine_done(struct rules_engine *e, uint64_t id, bool ok, double now);
+
+/* Whether the migration or clone that is under way is still wanted: for one that has not begun.
+ * True for other ids: nothing is known against them. */
+bool rules_engine_wanted(const struct rules_engine *e, uint64_t id);
 
 /* Whether ranks may be placed there: no rule has marked it unusable, and none that holds wants
  * ranks away from it. False for unknown nodes. */

@@ -66,16 +66,27 @@ bool node_usable(const struct rules_engine *e, const struct node *n)
 	return true;
 }
 
-static bool spare_left(const struct rules_engine *e)
+/* A spare for it and for each that is on its way; or free slots, where spares don't do. */
+static bool place_left(const struct rules_engine *e, const struct node *from)
 {
-	long free = 0;
+	long spares = 0, moving = 0, room = 0, need = from->ranks, theirs = 0;
 
 	for (size_t i = 0; i < e->count; i++) {
 		const struct node *n = e->nodes[i];
-		free += n->role == RULES_NODE_SPARE && node_usable(e, n);
-		free -= n->moving != 0;
+
+		if (n->moving) {
+			moving++;
+			theirs += n->ranks;
+		} else if (n != from && node_usable(e, n)) {
+			spares += n->role == RULES_NODE_SPARE;
+			room += n->role == RULES_NODE_WORKING && n->slots > n->ranks
+				    ? (long)n->slots - (long)n->ranks
+				    : 0;
+		}
 	}
-	return free > 0;
+	if (spares < moving) /* nobody knows yet who of them gets one */
+		need += theirs;
+	return spares > moving || (from->ranks > 0 && room >= need);
 }
 
 static uint64_t emit(struct rules_engine *e, const struct rule *r, const struct node *n,
@@ -103,7 +114,7 @@ static outcome_t move(struct rules_engine *e, size_t rule, int step, struct node
 
 	if (n->role != RULES_NODE_WORKING || n->moving)
 		return STEP_DONE; /* nothing to move, or on its way */
-	if (!spare_left(e))
+	if (!place_left(e, n))
 		return STEP_NO_SPARE;
 	n->moving_rule = rule;
 	n->moving_step = step;
@@ -192,6 +203,28 @@ void stand_advance(struct rules_engine *e, size_t rule, struct node *n, struct s
 	look_again(e, due(r, s));
 	if (s->pending && s->not_before > e->now)
 		look_again(e, s->not_before);
+}
+
+bool rules_engine_wanted(const struct rules_engine *e, uint64_t id)
+{
+	const struct node *n = NULL;
+	bool wanted = false;
+
+	for (size_t i = 0; i < e->count && !n; i++)
+		n = e->nodes[i]->moving == id ? e->nodes[i] : NULL;
+	if (!n || id == 0)
+		return true;
+	/* what holds for a moment only is not over by itself */
+	if (!rule_latches(&e->rules->v[n->moving_rule]))
+		return !inhibited(e, n->moving_rule, n, RULES_MIGRATE);
+	for (size_t k = 0; k < e->rules->count && !wanted; k++) {
+		const struct rule *r = &e->rules->v[k];
+
+		for (int i = 0; n->cells[k].stand.holds && i < r->step_count; i++)
+			wanted |= rules_do_needs_spare(r->steps[i].what) &&
+				  !inhibited(e, k, n, r->steps[i].what);
+	}
+	return wanted;
 }
 
 void rules_engine_done(struct rules_engine *e, uint64_t id, bool ok, double now)

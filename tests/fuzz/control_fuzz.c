@@ -60,13 +60,28 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 	}
 }
 
-hale_status_t migrate_request(struct head *h, const char *from, const char *to, const char *via,
-			      struct error *err)
+hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const char *from,
+			      const char *to, const char *via, uint32_t *id, struct error *err)
 {
-	must(from && (!via || *via));
-	return input_byte(&in) % 2
-		   ? HALE_OK
-		   : error_set(err, HALE_ERR_ARGUMENT, "%s? %s?", from, to ? to : "");
+	unsigned n = input_byte(&in) % 4;
+
+	must(asker == MIGRATE_USER && from && (!via || *via) && *id == 0);
+	if (n < 2)
+		return error_set(err, HALE_ERR_ARGUMENT, "%s? %s?", from, to ? to : "");
+	*id = n - 1;
+	return HALE_OK;
+}
+
+uint32_t migrate_waits(const struct head *h, uint32_t at)
+{
+	must(at < h->crew.count);
+	return 0;
+}
+
+bool migrate_withdraw(struct head *h, enum migrate_asker asker, uint32_t id)
+{
+	must(asker == MIGRATE_USER && (id == 1 || id == 2));
+	return id == 1;
 }
 
 void head_rank_reset(struct head *h, uint32_t rank, int ended_with)
@@ -238,10 +253,10 @@ static void happens(void)
 		control_checkpoint_over(&head, NULL, "no");
 		break;
 	case 2:
-		control_migrated(&head, &moved, NULL);
+		control_migrated(&head, 1 + input_byte(&in) % 2, &moved, NULL);
 		break;
 	case 3:
-		control_migrated(&head, NULL, &err);
+		control_migrated(&head, 1 + input_byte(&in) % 2, NULL, &err);
 		break;
 	default:
 		head.report.profile.ranks = input_byte(&in) % 2 ? RANKS : 0;
