@@ -127,6 +127,7 @@ def no_spare_is_left(s):
                 story.kill_agent(k)
             r = story.job.wait()
             expect(r.status == EXIT_UNRECOVERED and "no node is left" in r.err, r)
+            expect(f"hale restart {os.path.dirname(story.complete()[-1])}" in r.err, r)
             story.told(("FTB_JOB_ENDED", f"EXIT:{EXIT_UNRECOVERED}"))
             story.watcher.wait()
             # elsewhere: other hosts, in another order, more ranks to each

@@ -353,6 +353,7 @@ static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 	why = head_why_not_without(h);
 	if (why) {
 		head_say(h, "node %s is %s (%s); %s", h->lost_name, how, h->lost_why, why);
+		recover_say_how(h);
 		head_end(h, EXIT_UNRECOVERED);
 		return false;
 	}

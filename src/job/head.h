@@ -293,6 +293,8 @@ void recover_start(struct head *h);
 void recover_reject(struct head *h);	 /* the target is damaged: set aside for good */
 void recover_pass_over(struct head *h);	 /* the target can't be restored here: not tried again */
 uint32_t recover_newest(struct head *h); /* id; 0: none */
+/* To the user of a job that ends: how it can go on, if it can. */
+void recover_say_how(struct head *h);
 /* Folder of the job that checkpoint id is in. */
 const char *recover_folder_of(struct head *h, uint32_t id);
 

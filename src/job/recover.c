@@ -263,9 +263,21 @@ static void restore_late(void *arg)
 	head_event(arg, EVENT_TIMEOUT, 0);
 }
 
+void recover_say_how(struct head *h)
+{
+	uint32_t newest = recover_newest(h);
+
+	if (newest)
+		head_say(h,
+			 "`hale restart %s` goes on from its last checkpoint, with --hosts FILE "
+			 "elsewhere",
+			 recover_folder_of(h, newest));
+}
+
 static void cannot_restore(struct head *h, const struct error *err)
 {
 	head_say(h, "checkpoint %u can't be restored: %s", h->recovery.target, err->text);
+	recover_say_how(h);
 	head_end(h, EXIT_UNRECOVERED);
 }
 
