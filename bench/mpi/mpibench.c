@@ -182,6 +182,7 @@ static void report(const char *name, int bytes, double value, const char *unit)
 {
 	if (rank == 0)
 		printf("%s\t%d\t%.4f\t%s\n", name, bytes, value, unit);
+	fflush(stdout); /* some MPIs don't always come back from MPI_Finalize */
 }
 
 /* Those whose buffers hold a block for each member end at 64 KiB. */

@@ -163,7 +163,7 @@ extern struct match {
 	struct request_list reading, helping, pushing;
 	struct match_request *orphans; /* of other kinds: freed when they are complete */
 	int arrived;		       /* in this round of progress */
-	bool anew; /* after a checkpoint: what channels were moving must be asked for again */
+	bool anew; /* channels must be asked (again) to move something, though nothing has come */
 	uint64_t stamp;
 	uint32_t share_used; /* bit mask of our shares */
 	uint32_t share_generation;

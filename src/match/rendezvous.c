@@ -277,8 +277,11 @@ static int read_step(struct match_request *r)
 		push_ask(r);
 		return 1;
 	}
-	if (!all_copied(r))
+	if (!all_copied(r)) {
+		/* the next part has to be asked for, though nothing else may arrive */
+		match.anew |= copied > 0;
 		return copied > 0;
+	}
 	read_end(r);
 	if (UNLIKELY(r->error))
 		rendezvous_unwanted(r->partner, r->address + r->total);
@@ -451,14 +454,15 @@ static int first_that_moves(struct request_list *l, int (*step)(struct match_req
 static int reading_progress(void)
 {
 	int copied = 0, moved = 0;
+	bool look = match.arrived || match.anew;
+	match.anew = false;
 	for (struct match_request *r = match.reading.first, *next; r; r = next) {
 		next = r->next;
 		if (!copies_itself(r))
-			moved += match.arrived || match.anew ? read_step(r) : 0;
+			moved += look ? read_step(r) : 0;
 		else if (!copied)
 			copied = read_step(r);
 	}
-	match.anew = false;
 	return copied + moved;
 }
 

@@ -269,7 +269,8 @@ static struct side call(void)
 static struct side be_called(void)
 {
 	struct side s = {.fd = -1, .rank = input_byte(&in) % 2 ? 2 : 0};
-	struct tcp_address at = {.place = {{.ip = 0x0100007f, .port = 1, .prefix = 8}}};
+	struct tcp_address at = {
+	    .place = {{.ip = {[10] = 0xff, 0xff, 127, 0, 0, 1}, .port = 1, .prefix = 104}}};
 	struct tcp_hello h = {.magic = "HALENET",
 			      .version = 2,
 			      .from = ME,

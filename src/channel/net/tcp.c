@@ -117,16 +117,16 @@ void tcp_socket_prepare(int fd)
 
 static bool listener_open(struct tcp_socket *l, struct tcp_place *place)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = place->ip};
-	socklen_t length = sizeof(at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	union tcp_sockaddr at;
+	socklen_t length;
+	int fd = tcp_place_socket(place, &at, &length);
 	*l = (struct tcp_socket){.kind = TCP_LISTENER, .fd = fd};
-	if (fd >= 0)
-		congestion_choose(fd);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, SOMAXCONN) ||
-	    getsockname(fd, (struct sockaddr *)&at, &length))
+	if (fd < 0)
 		return false;
-	place->port = at.sin_port;
+	congestion_choose(fd);
+	if (bind(fd, &at.any, length) || listen(fd, SOMAXCONN) || getsockname(fd, &at.any, &length))
+		return false;
+	place->port = at.any.sa_family == AF_INET6 ? at.in6.sin6_port : at.in.sin_port;
 	tcp_watch(l, EPOLLIN);
 	return true;
 }

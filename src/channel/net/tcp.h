@@ -13,6 +13,7 @@
 #ifndef HALE_CHANNEL_NET_TCP_H
 #define HALE_CHANNEL_NET_TCP_H
 
+#include <netinet/in.h>
 #include "base/base.h"
 #include "channel/net/tcp_seal.h"
 #include "channel/net/wire.h"
@@ -158,10 +159,17 @@ struct tcp_hand {
 
 /* ---- addresses ---- */
 
+/* IPv4 addresses stand in IPv6's form, ::ffff:a.b.c.d; prefix: bits of all 128. */
 struct tcp_place {
-	uint32_t ip;   /* network order */
+	unsigned char ip[16];
 	uint16_t port; /* network order */
 	uint8_t prefix, zero;
+};
+
+union tcp_sockaddr {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
 };
 
 /* What is published: length says how many places there are. */
@@ -260,6 +268,9 @@ void tcp_hands_close(void);
 /* ---- tcp_address.c ---- */
 /* The interfaces of this host that are to be used, as places without a port. why: as wire.open. */
 unsigned tcp_interfaces(struct tcp_place place[TCP_PLACES_MAX], char *why);
+/* A nonblocking socket for that place, and its address as the kernel wants it. Returns -1, or the
+ * descriptor; *bytes of *to are the address. */
+int tcp_place_socket(const struct tcp_place *place, union tcp_sockaddr *to, socklen_t *bytes);
 /* The place to try at the attempt-th attempt: those in a network of ours come first. */
 struct tcp_place tcp_place_choose(const struct tcp_place *of, unsigned n, uint32_t attempt);
 

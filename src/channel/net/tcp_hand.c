@@ -464,14 +464,13 @@ static bool hello_make(struct tcp_hand *h, uint32_t peer, const unsigned char *i
 bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned nplaces, char *why)
 {
 	struct tcp_place place = tcp_place_choose(address->place, nplaces, tcp.attempts[peer]++);
-	struct sockaddr_in to = {
-	    .sin_family = AF_INET, .sin_port = place.port, .sin_addr.s_addr = place.ip};
+	union tcp_sockaddr to;
+	socklen_t length;
 	struct error err;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = tcp_place_socket(&place, &to, &length);
 	struct tcp_hand *h = fd < 0 ? NULL : hand_make(fd, TCP_CALLING, peer, (uint64_t)CALL_NS);
 	bool ready = h && hello_make(h, peer, address->incarnation);
-	if (ready &&
-	    (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS)) {
+	if (ready && (connect(fd, &to.any, length) == 0 || errno == EINPROGRESS)) {
 		h->places = nplaces;
 		h->last_place = tcp.attempts[peer] % nplaces == 0;
 		tcp_watch(&h->socket, EPOLLOUT);
