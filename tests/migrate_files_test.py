@@ -67,6 +67,17 @@ def a_full_disk_under_the_source_harms_nobody(s):
         umount(s, "small")
 
 
+@test
+def nothing_is_left_of_the_folder_when_it_is_said_to_be_over(s):
+    """All ranks of the job move, so nobody else is waited for; and they stay, when the target is lost."""
+    job = steps_job(s, "--spares", "1", nodes=("--nodes", "1"))
+    for k in range(24):
+        r = migrate(s, job, "--from", f"node{k % 2}", "--via-files=files")
+        left = os.listdir(s.path("files"))
+        expect(r.status == 0 and not left, r, f"after move {k}: {left}")
+    end(s, job)
+
+
 def a_copy_dies(s, job, pids):
     """Of those of node1; the process of rank 0 stands still and is to go on. What hale migrate says."""
     m = s.start(HALE, "migrate", job.id(), "--from", "node1", "--via-files")

@@ -108,11 +108,10 @@ static void file_close(struct agent_relay *l)
 	l->program = NULL;
 }
 
-void agent_files_end(struct agent *a)
+void agent_files_remove(struct agent *a)
 {
 	struct agent_move *v = &a->move;
 
-	loop_timer_clear(&a->loop, &v->progress);
 	if (!v->folder[0])
 		return;
 	for (uint32_t r = 0; v->relays && r < a->setup.nranks; r++) {
@@ -125,7 +124,13 @@ void agent_files_end(struct agent *a)
 	}
 	/* on a folder that nodes share, the last of them does it */
 	rmdir(v->folder);
-	v->folder[0] = '\0';
+}
+
+void agent_files_end(struct agent *a)
+{
+	loop_timer_clear(&a->loop, &a->move.progress);
+	agent_files_remove(a);
+	a->move.folder[0] = '\0';
 }
 
 /* ---- the target ---- */

@@ -400,6 +400,8 @@ static void take_go(struct agent *a)
 static void take_release(struct agent *a, const struct message *m)
 {
 	struct agent_move *v = &a->move;
+	bool files = v->folder[0] != '\0';
+	uint32_t id = v->id;
 
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct mailbox *box;
@@ -428,6 +430,8 @@ static void take_release(struct agent *a, const struct message *m)
 		guardian_watch(&a->guardian, r, 0);
 	}
 	agent_move_drop(a);
+	if (files)
+		agent_send(a, &(struct message){.type = MSG_MOVE_CANCELLED, .id = id});
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (agent_has(a, r))
 			agent_rank_released(a, r);
@@ -463,10 +467,13 @@ static void end_copies(void *arg)
 	if (a->move.id == 0)
 		return;
 	agent_reap(a);
-	if (copies_left(a))
+	if (copies_left(a)) {
 		loop_timer_set(&a->loop, &a->clear, again, end_copies, a);
-	else
-		agent_send(a, &(struct message){.type = MSG_MOVE_CANCELLED, .id = a->move.id});
+		return;
+	}
+	/* nobody reads them any more; what a rank is about to make goes when it is over */
+	agent_files_remove(a);
+	agent_send(a, &(struct message){.type = MSG_MOVE_CANCELLED, .id = a->move.id});
 }
 
 /* No copy is left anywhere: the ranks hear it by their streams and by their mailboxes. */

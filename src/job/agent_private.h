@@ -304,6 +304,8 @@ void agent_seal_ended(struct agent *a, pid_t pid, int status);
 /* From now on the head hears when something has gone over that it doesn't see itself. */
 void agent_progress_start(struct agent *a);
 hale_status_t agent_files_begin(struct agent *a, const char *folder, struct error *err);
+/* Those that are there; what ranks make afterwards goes with the end. */
+void agent_files_remove(struct agent *a);
 void agent_files_end(struct agent *a);
 void agent_file_path(const struct agent *a, uint32_t rank, char path[PATH_MAX]);
 /* Starts the copy of m->rank from its file, as soon as that is here. */

@@ -82,7 +82,7 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_MOVE_SPAWNED, "rvt") /* of MOVE_SINK: its pid; or 0, and why not */                  \
 	M(MSG_MOVE_HELLO, "rvip")  /* copy v of rank is whole since stop i, streams at p */        \
 	M(MSG_MOVE_ENDED, "rv")	   /* a copy has ended; v: waitpid's status */                     \
-	M(MSG_MOVE_CANCELLED, "i") /* no copy is left here */                                      \
+	M(MSG_MOVE_CANCELLED, "i") /* no copy is left here; or, after RELEASE, no file */          \
 	M(MSG_MOVE_PROGRAM, "rt")  /* what rank, which is to move, executes */                     \
 	/* both */                                                                                 \
 	M(MSG_ADDRESS, "irx")	 /* rank's entry of the address directory, of generation i */      \

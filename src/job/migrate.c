@@ -105,7 +105,7 @@ bool migrate_all_answered(const struct head *h)
 	return true;
 }
 
-static void await_all(struct head *h)
+void migrate_await_all(struct head *h)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		h->move->awaited[k] = h->crew.nodes[k].state != NODE_LOST;
@@ -132,7 +132,7 @@ void migrate_give_up(struct head *h, const char *why)
 		return;
 	}
 	v->phase = CANCELLING;
-	await_all(h);
+	migrate_await_all(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_CANCEL, .id = v->generation});
 	migrate_cancelled(h);
 }
@@ -245,6 +245,13 @@ static void end_hanging(struct head *h)
 {
 	struct migration *v = h->move;
 
+	/* a disk that a node can't remove its files from holds nobody up */
+	if (v->phase == RELEASING && migrate_all_resumed(h)) {
+		head_say(h, "files of the migration from node %s are not removed yet",
+			 h->crew.nodes[v->from].name);
+		migrate_done(h);
+		return;
+	}
 	if (v->phase == RELEASING)
 		head_say(h,
 			 "the migration from node %s hangs; all ranks go back to the newest "
@@ -311,7 +318,7 @@ bool migrate_checked(struct head *h, const struct error *err)
 	v->began = v->moved_at = clock_seconds();
 	if (v->folder)
 		name_folder(h);
-	await_all(h);
+	migrate_await_all(h);
 	succession_save(h);
 	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
 	watch_nodes(h);

@@ -51,7 +51,8 @@ struct migration {
 	uint32_t *coming; /* [nranks] */
 	struct mover *movers;
 	unsigned freshened; /* times that those that waited for others had one more round */
-	bool *awaited;	    /* [nodes]: an answer is outstanding */
+	bool
+	    *awaited; /* [nodes]: an answer is outstanding: to BEGIN, CANCEL; by files to RELEASE */
 	struct places {
 		void *bytes;
 		size_t len;
@@ -73,7 +74,9 @@ void migrate_come_to_nothing(struct head *h,
 			     const char *why); /* with a rollback, or the job's end */
 hale_status_t migrate_begin(struct head *h, struct migrate_wish *w, struct error *err);
 bool migrate_all_answered(const struct head *h);
-void migrate_cancelled(struct head *h); /* … by all: then the ranks go on */
-void migrate_done(struct head *h);	/* all ranks run where they are to */
+void migrate_await_all(struct head *h);
+bool migrate_all_resumed(const struct head *h); /* who doesn't move */
+void migrate_cancelled(struct head *h);		/* … by all: then the ranks go on */
+void migrate_done(struct head *h);		/* all ranks run where they are to */
 
 #endif

@@ -52,13 +52,20 @@ static void go_if_whole(struct head *h)
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_GO, .id = v->generation});
 }
 
-static void over_if_resumed(struct head *h)
+bool migrate_all_resumed(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (!h->move->movers[r].moves && head_rank_alive(h, r) &&
 		    !h->move->movers[r].resumed)
-			return;
-	migrate_done(h);
+			return false;
+	return true;
+}
+
+/* By files: and nothing is left of these, since whoever asked may want the disk back. */
+static void over_if_resumed(struct head *h)
+{
+	if (migrate_all_resumed(h) && (!h->move->folder || migrate_all_answered(h)))
+		migrate_done(h);
 }
 
 /* All sources have ended, so the copies are the ranks. */
@@ -75,6 +82,8 @@ static void release_if_moved(struct head *h)
 	head_cutoff_moved(h);
 	v->phase = RELEASING;
 	v->moved_at = clock_seconds();
+	if (v->folder)
+		migrate_await_all(h);
 	succession_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
 	watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
@@ -403,6 +412,9 @@ void migrate_message(void *head, const struct node *n, const struct message *m)
 		if (v->phase == CANCELLING && m->id == v->generation) {
 			v->awaited[n->index] = false;
 			migrate_cancelled(h);
+		} else if (v->phase == RELEASING && m->id == v->generation) {
+			v->awaited[n->index] = false;
+			over_if_resumed(h);
 		}
 		break;
 	}
@@ -430,5 +442,10 @@ bool migrate_node_lost(struct head *h, const struct node *n, uint32_t *rank)
 		migrate_give_up(h, why);
 		return false;
 	}
+	for (uint32_t r = 0; r < h->nranks; r++)
+		if (h->crew.placement.node_of[r] == n->index)
+			return false;
+	if (v->phase == RELEASING)
+		over_if_resumed(h);
 	return false;
 }
