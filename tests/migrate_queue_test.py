@@ -51,7 +51,10 @@ class Held:
         job.until(lambda: nodes(s, job)["node1"][0] == "ARM", "its move has begun")
 
     def go_on(self):
-        os.kill(self.pid, signal.SIGCONT)
+        try:
+            os.kill(self.pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass  # its job has ended it
 
 
 def migrate(s, job, *args):
