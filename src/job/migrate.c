@@ -372,9 +372,11 @@ hale_status_t migrate_begin(struct head *h, struct migrate_wish *w, struct error
 	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
 	v->began = v->moved_at = clock_seconds();
 	v->places = calloc(h->crew.count, sizeof(*v->places));
-	status = v->coming && v->movers && v->awaited && v->places
-		     ? crew_elsewhere(&h->crew, v->from, v->to, v->coming, err)
-		     : error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
+	if (!v->coming || !v->movers || !v->awaited || !v->places) {
+		move_free(h);
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
+	}
+	status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);
 	if (status != HALE_OK) {
 		move_free(h);
 		return status;
