@@ -149,6 +149,17 @@ def a_checkpoint_of_full_sockets_is_gone_back_to(s):
 
 
 @test
+def over_ucx_what_comes_on_the_way_to_sleep_counts(s):
+    """UCX moves things also where a process gets ready to sleep."""
+    if not os.path.exists(os.path.join(ENV["LD_LIBRARY_PATH"], "libhale_net.so")):
+        skip("built without UCX")
+    exe = s.compile("flood")
+    for _ in range(12):
+        r = s.hale_run(2, exe, 2000, 40, env={"HALE_NET": "all", "HALE_NET_WIRE": "ucx"})
+        expect(r.status == 0 and r.out == "posted\n0 wrong\n", r)
+
+
+@test
 def without_ucx_a_sentence_says_what_to_do(s):
     """Hale's library for it is there, UCX isn't."""
     storm = s.compile("storm")

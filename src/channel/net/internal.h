@@ -131,7 +131,7 @@ extern struct net {
 	uint32_t directory; /* addresses_changed as last looked at */
 	struct net_peer *peer;
 	channel_arrive_t *arrive;
-	int arrived; /* records, since poll began */
+	int arrived; /* records, and parts of big payloads, that no poll has told of yet */
 } net;
 
 /* ---- net.c ---- */

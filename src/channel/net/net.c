@@ -292,7 +292,6 @@ static int net_poll(void)
 		late_flush();
 	if (UNLIKELY(!net.open))
 		return 0;
-	net.arrived = 0;
 	net_flush(); /* of a round that had none */
 	net.wire->progress();
 	uint32_t cancelled =
@@ -303,7 +302,10 @@ static int net_poll(void)
 		     net.directory != atomic_load_explicit(&l->segment->addresses_changed,
 							   memory_order_relaxed)))
 		peers_attend();
-	return net.arrived;
+	/* with what came since the last round: UCX moves things while it gets ready for sleep, too */
+	int arrived = net.arrived;
+	net.arrived = 0;
+	return arrived;
 }
 
 static void net_before_sleep(void)
