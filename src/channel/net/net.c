@@ -302,7 +302,7 @@ static int net_poll(void)
 		     net.directory != atomic_load_explicit(&l->segment->addresses_changed,
 							   memory_order_relaxed)))
 		peers_attend();
-	/* with what came since the last round: UCX moves things while it gets ready for sleep, too */
+	/* with what came since the last round: UCX moves things on the way to sleep, too */
 	int arrived = net.arrived;
 	net.arrived = 0;
 	return arrived;
