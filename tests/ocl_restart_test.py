@@ -209,6 +209,12 @@ def parts_of_devices_are_known_to_another_runtime(s):
 
 
 @test
+def what_waits_for_the_program_waits_in_another_runtime(s):
+    """User events, set to an error or not, before or after the end: commands of all kinds, threads, callbacks."""
+    at_any_call(s, opencl(s, "ocl_gates", "-lpthread"), 150)
+
+
+@test
 def callbacks_are_called_once_when_the_runtime_ends(s):
     exe = opencl(s, "ocl_misc")
     alone = s.run(exe, "once", "12000")

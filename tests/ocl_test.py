@@ -182,6 +182,20 @@ def the_second_error_in_a_row_moves_to_another_device(s):
 
 
 @test
+def what_waits_for_the_program_goes_along(s):
+    """Commands that wait for user events, some of which are set to an error, when memory fails once and twice."""
+    exe = opencl(s, "ocl_gates", "-lpthread")
+    alone = s.run(exe)
+    expect(alone.status == 0 and alone.out.endswith("called: complete 2\n"), alone)
+    for env, at in itertools.product([{}, REMOTE], [1, 2, 4, 7, 9]):
+        r = same(s, f"check=none ckpt=epochs:2 inject=epoch:{at}", exe, alone=alone, **env)
+        expect(found(r)[:2] == (1, 1), env, at, r)
+        r = same(s, f"check=none ckpt=epochs:2 inject=epoch:{at}:2", exe, alone=alone,
+                 POCL_DEVICES="pthread pthread", **env)
+        expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, env, at, r)
+
+
+@test
 def without_another_device_the_program_is_told(s):
     exe = opencl(s, "ocl_solver")
     r = layered(s, "check=none inject=epoch:3:2", exe, "8", POCL_DEVICES="pthread")

@@ -11,37 +11,65 @@ struct call {
 	struct call *next;
 	void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
 	void *data;
-	cl_event event;
+	cl_event event, real;
 	struct event *shadow; /* held: the program may have released its event; NULL: none */
 	cl_int status;
-	uint32_t moves; /* when it was asked for */
+	uint32_t moves;			/* when it was asked for */
+	struct call *waits, **waits_at; /* the list of those that haven't come */
+	bool replaced;			/* another one is called in its place */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct call *first, **last = &first;
+static struct call *waiting;
 static int thread_of; /* the process that has the thread */
 
-static cl_int check_before(const struct call *c)
+static cl_int ask_for(struct call *c);
+
+/* The command waits for the program still, or the program has not set it yet, but elsewhere. */
+static bool is_requeued(struct call *c, struct event *ev, cl_int status)
 {
-	cl_int status = c->status;
+	if (status >= CL_COMPLETE || ev->error || ocl_event_is_old(ev) || c->real == OBJ(ev)->real)
+		return false;
+	c->real = OBJ(ev)->real;
+	c->moves = ocl.moves;
+	return ask_for(c) == CL_SUCCESS;
+}
+
+/* False: c will come again, or another one in its place. */
+static bool check_before(struct call *c)
+{
 	struct event *ev = c->shadow;
 
 	if (!ev)
-		return status;
+		return true;
 	ocl_lock();
+	if (c->status < 0 && !ev->error && !ev->seen && !ocl_event_is_old(ev))
+		ocl_epoch_failed(OBJ(ev)->domain, ev->queue,
+				 CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, c->moves);
+	if (c->replaced) {
+		ocl_drop(OBJ(ev));
+		ocl_unlock();
+		NEXT->clReleaseEvent(c->event);
+		free(c);
+		return false;
+	}
+	if (is_requeued(c, ev, c->status)) {
+		ocl_unlock();
+		return false;
+	}
 	if (ev->queue && !ev->seen) {
-		if (status < 0 && !ocl_event_is_old(ev))
-			ocl_epoch_failed(OBJ(ev)->domain, ev->queue,
-					 CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, c->moves);
 		if (ocl_event_is_old(ev))
-			status = CL_COMPLETE;
-		if (status == CL_COMPLETE)
+			c->status = CL_COMPLETE;
+		if (c->status == CL_COMPLETE)
 			ocl_epoch_sync(OBJ(ev)->domain, ev->queue, false);
 	}
+	if (c->status == CL_DEVICE_NOT_AVAILABLE && ev->error)
+		c->status = ev->error;
 	ocl_drop(OBJ(ev));
 	ocl_unlock();
-	return status;
+	return true;
 }
 
 static void *call_them(void *arg)
@@ -62,7 +90,9 @@ static void *call_them(void *arg)
 		if (!first)
 			last = &first;
 		pthread_mutex_unlock(&mutex);
-		c->fn(c->event, check_before(c), c->data);
+		if (!check_before(c))
+			continue;
+		c->fn(c->event, c->status, c->data);
 		NEXT->clReleaseEvent(c->event);
 		free(c);
 	}
@@ -94,43 +124,115 @@ void ocl_callback_wake(void)
 	pthread_mutex_unlock(&mutex);
 }
 
+static void unlink_waiting(struct call *c)
+{
+	if (!c->waits_at)
+		return;
+	*c->waits_at = c->waits;
+	if (c->waits)
+		c->waits->waits_at = c->waits_at;
+	c->waits_at = NULL;
+}
+
 static void CL_CALLBACK arrived(cl_event e, cl_int status, void *data)
 {
 	struct call *c = data;
 
 	c->status = status;
+	c->next = NULL; /* it may come for the second time */
 	pthread_mutex_lock(&mutex);
+	unlink_waiting(c);
 	*last = c;
 	last = &c->next;
 	pthread_cond_signal(&more);
 	pthread_mutex_unlock(&mutex);
 }
 
-/* The device is lost, and the command has been repeated on another one. */
-static bool is_repeated(const struct call *c, cl_int status)
+/* Asks the runtime to call c. */
+static cl_int ask_for(struct call *c)
+{
+	cl_int status;
+
+	pthread_mutex_lock(&mutex);
+	c->waits = waiting;
+	c->waits_at = &waiting;
+	if (waiting)
+		waiting->waits_at = &c->waits;
+	waiting = c;
+	pthread_mutex_unlock(&mutex);
+	status = NEXT->clSetEventCallback(c->real, CL_COMPLETE, arrived, c);
+	if (status != CL_SUCCESS) {
+		pthread_mutex_lock(&mutex);
+		unlink_waiting(c);
+		pthread_mutex_unlock(&mutex);
+	}
+	return status;
+}
+
+static struct call *next_of(const struct event *ev)
+{
+	struct call *c, *copy = NULL;
+
+	pthread_mutex_lock(&mutex);
+	for (c = waiting; c && (c->shadow != ev || c->replaced || c->real == OBJ(ev)->real);)
+		c = c->waits;
+	if (c && (copy = malloc(sizeof(*copy)))) {
+		*copy = *c;
+		c->replaced = true;
+	}
+	pthread_mutex_unlock(&mutex);
+	return copy;
+}
+
+void ocl_callbacks_move(struct event *ev)
+{
+	struct call *c;
+
+	while ((c = next_of(ev))) {
+		ocl_hold(OBJ(ev));
+		NEXT->clRetainEvent(c->event);
+		c->real = OBJ(ev)->real;
+		c->moves = ocl.moves;
+		if (ask_for(c) != CL_SUCCESS)
+			arrived(c->event, CL_OUT_OF_RESOURCES, c);
+	}
+}
+
+/* What a failure to ask means where the device is lost: the command has been repeated on another
+ * one, or waits there, so that it can be asked for again. */
+typedef enum loss { NOT_LOST, REPEATED, WAITS_ELSEWHERE } loss_t;
+
+static loss_t after_loss(struct call *c, cl_int status)
 {
 	struct event *ev = c->shadow;
-	bool good;
+	loss_t loss = NOT_LOST;
 
-	if (!ev || !ev->queue || status != CL_DEVICE_NOT_AVAILABLE)
-		return false;
+	if (!ev || status != CL_DEVICE_NOT_AVAILABLE)
+		return NOT_LOST;
 	ocl_lock();
-	good = ocl_epoch_failed(OBJ(ev)->domain, ev->queue, status, c->moves) == CL_SUCCESS &&
-	       ocl_event_is_old(ev);
+	if (ocl_epoch_failed(OBJ(ev)->domain, ev->queue, status, c->moves) == CL_SUCCESS) {
+		if (ocl_event_is_old(ev))
+			loss = REPEATED;
+		else if (c->real != OBJ(ev)->real)
+			loss = WAITS_ELSEWHERE;
+		c->real = OBJ(ev)->real;
+		c->moves = ocl.moves;
+	}
 	ocl_unlock();
-	return good;
+	return loss;
 }
 
 cl_int ocl_callback_set(cl_event event, cl_int type,
 			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data)
 {
 	struct call *c = calloc(1, sizeof(*c));
-	cl_event real = event;
+	loss_t loss;
 	cl_int status;
 
 	if (!c)
 		return CL_OUT_OF_HOST_MEMORY;
-	*c = (struct call){.fn = fn, .data = data, .event = event, .moves = ocl.moves};
+	*c = (struct call){
+	    .fn = fn, .data = data, .event = event, .real = event, .moves = ocl.moves};
 	pthread_mutex_lock(&mutex);
 	start_thread();
 	pthread_mutex_unlock(&mutex);
@@ -138,14 +240,17 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 	c->shadow = ocl_find(event, OCL_EVENT);
 	if (c->shadow) {
 		ocl_hold(OBJ(c->shadow));
-		real = OBJ(c->shadow)->real;
+		c->real = OBJ(c->shadow)->real;
 	}
 	ocl_unlock();
 	/* the callback may come when the program has released the event */
 	status = NEXT->clRetainEvent(event);
 	if (status == CL_SUCCESS) {
-		status = NEXT->clSetEventCallback(real, type, arrived, c);
-		if (status != CL_SUCCESS && is_repeated(c, status)) {
+		do {
+			status = ask_for(c);
+			loss = status == CL_SUCCESS ? NOT_LOST : after_loss(c, status);
+		} while (loss == WAITS_ELSEWHERE);
+		if (loss == REPEATED) {
 			arrived(event, CL_COMPLETE, c);
 			return CL_SUCCESS;
 		}

@@ -39,42 +39,32 @@ cl_event CL_API_CALL layer_clCreateUserEvent(cl_context c, cl_int *status)
 	return e;
 }
 
-/* With the device the event is lost, too. What waits for it may run now, so it does elsewhere. */
-static cl_int set_without_device(cl_event e, cl_int status, uint32_t moves)
+static void note_set(struct event *ev, cl_int value)
 {
-	struct event *ev;
-
-	ocl_lock();
-	ev = ocl_find(e, OCL_EVENT);
-	if (ev && !ev->queue && !ev->seen) {
-		ev->seen = true;
-		if (ev->gate >= 0)
-			OBJ(ev)->domain->gates_unset &= ~(1ull << ev->gate);
-		if (ocl_epoch_moved(OBJ(ev)->domain, status, moves))
-			status = CL_SUCCESS;
-	}
-	ocl_unlock();
-	return status;
+	if (!ev || ev->queue || ev->seen)
+		return;
+	if (value < 0)
+		ocl_requeue_failed(OBJ(ev)->domain, ev, value);
+	ev->seen = true;
+	if (ev->gate >= 0)
+		OBJ(ev)->domain->gates_unset &= ~(1ull << ev->gate);
 }
 
+/* With the lock, so that what runs now isn't taken for what still waits. */
 cl_int CL_API_CALL layer_clSetUserEventStatus(cl_event e, cl_int value)
 {
-	uint32_t moves = ocl.moves;
-	cl_int status = NEXT->clSetUserEventStatus(ocl_real(e, OCL_EVENT), value);
-	struct event *ev;
+	uint32_t moves;
+	cl_int status;
 
-	if (UNLIKELY(status == CL_DEVICE_NOT_AVAILABLE || status == CL_INVALID_EVENT) &&
-	    value == CL_COMPLETE && !ocl.passive)
-		return set_without_device(e, status, moves);
-	if (status != CL_SUCCESS || ocl.passive)
-		return status;
+	if (ocl.passive)
+		return NEXT->clSetUserEventStatus(e, value);
 	ocl_lock();
-	ev = ocl_find(e, OCL_EVENT);
-	if (ev && !ev->queue) {
-		ev->seen = true;
-		if (ev->gate >= 0)
-			OBJ(ev)->domain->gates_unset &= ~(1ull << ev->gate);
-	}
+	do { /* with the device the event is lost: it is made anew where the context goes */
+		moves = ocl.moves;
+		status = NEXT->clSetUserEventStatus(ocl_real(e, OCL_EVENT), value);
+	} while (ocl_again(e, OCL_EVENT, status, moves));
+	if (status == CL_SUCCESS || status == CL_DEVICE_NOT_AVAILABLE)
+		note_set(ocl_find(e, OCL_EVENT), value);
 	ocl_unlock();
 	return status;
 }
@@ -145,7 +135,7 @@ static cl_int after_failure(cl_uint count, const cl_event *list, cl_int status, 
 	ocl_lock();
 	for (cl_uint i = 0; list && i < count && list[i] && status != CL_SUCCESS; i++) {
 		ev = ocl_find(list[i], OCL_EVENT);
-		if (ev && ev->queue)
+		if (ev)
 			status = ocl_epoch_failed(OBJ(ev)->domain, ev->queue, status, moves);
 	}
 	ocl_unlock();
@@ -208,8 +198,9 @@ static cl_int correct_status(struct event *ev, cl_int *value, cl_int status, uin
 /* The runtime of today knows nothing of old ones. */
 static cl_int ask_event(cl_event e, cl_event_info name, size_t size, void *value, size_t *size_ret)
 {
-	cl_int status =
-	    NEXT->clGetEventInfo(ocl_checked(e, OCL_EVENT), name, size, value, size_ret);
+	cl_event real = name == CL_EVENT_COMMAND_EXECUTION_STATUS ? ocl_real(e, OCL_EVENT)
+								  : ocl_checked(e, OCL_EVENT);
+	cl_int status = NEXT->clGetEventInfo(real, name, size, value, size_ret);
 	struct event *ev;
 
 	if (LIKELY(status == CL_SUCCESS) || !ocl.moves ||
@@ -217,10 +208,8 @@ static cl_int ask_event(cl_event e, cl_event_info name, size_t size, void *value
 		return status;
 	ocl_lock();
 	ev = ocl_find(e, OCL_EVENT);
-	if (ev && OBJ(ev)->real != e) {
-		status = NEXT->clGetEventInfo(OBJ(ev)->real, name, size, value, size_ret);
-	} else if (ev && (ocl_event_is_old(ev) ||
-			  (ev->seen && ev->generation < OBJ(ev)->domain->generation))) {
+	if (ev &&
+	    (ocl_event_is_old(ev) || (ev->seen && ev->generation < OBJ(ev)->domain->generation))) {
 		status = CL_SUCCESS;
 		if (value)
 			*(cl_int *)value = CL_COMPLETE;
@@ -231,11 +220,25 @@ static cl_int ask_event(cl_event e, cl_event_info name, size_t size, void *value
 	return status;
 }
 
+/* The same of one whose device is lost: where it lives now. */
+static cl_int ask_again(cl_event e, cl_event_info name, size_t size, void *value, size_t *size_ret)
+{
+	uint32_t moves;
+	cl_int status;
+
+	do {
+		moves = ocl.moves;
+		status = ask_event(e, name, size, value, size_ret);
+	} while (name == CL_EVENT_COMMAND_EXECUTION_STATUS && value && size >= sizeof(cl_int) &&
+		 ocl_again(e, OCL_EVENT, status, moves));
+	return status;
+}
+
 cl_int CL_API_CALL layer_clGetEventInfo(cl_event e, cl_event_info name, size_t size, void *value,
 					size_t *size_ret)
 {
 	uint32_t moves = ocl.moves;
-	cl_int status = ask_event(e, name, size, value, size_ret);
+	cl_int status = ask_again(e, name, size, value, size_ret);
 	struct event *ev;
 
 	if ((status != CL_SUCCESS && status != CL_DEVICE_NOT_AVAILABLE) || !value || ocl.passive)
@@ -266,6 +269,5 @@ cl_int CL_API_CALL layer_clSetEventCallback(cl_event e, cl_int type,
 cl_int CL_API_CALL layer_clGetEventProfilingInfo(cl_event e, cl_profiling_info name, size_t size,
 						 void *value, size_t *size_ret)
 {
-	return NEXT->clGetEventProfilingInfo(ocl_checked(e, OCL_EVENT), name, size, value,
-					     size_ret);
+	return NEXT->clGetEventProfilingInfo(ocl_real(e, OCL_EVENT), name, size, value, size_ret);
 }

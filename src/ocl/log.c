@@ -129,7 +129,7 @@ void ocl_log_append(struct domain *d, struct entry *e)
 }
 
 /* The event shadow whose runtime event the log gave back. */
-static void event_ours_no_more(cl_event own)
+void ocl_log_event_released(cl_event own)
 {
 	struct event *ev = own ? ocl_find_any(own, OCL_EVENT) : NULL;
 
@@ -151,7 +151,7 @@ void ocl_log_clear(struct domain *d)
 	d->gates_used = 0;
 	for (; e; e = next) {
 		next = e->next;
-		event_ours_no_more(e->own);
+		ocl_log_event_released(e->own);
 		ocl_entry_free(d, e);
 	}
 }
@@ -187,7 +187,7 @@ static void drop_epoch(struct domain *d)
 		d->log_bytes -= sizeof(*e) + e->used_count * sizeof(void *);
 		d->unchecked -= ocl_entry_reads(e) && !e->checked;
 		d->uncaptured -= e->uncaptured;
-		event_ours_no_more(e->own);
+		ocl_log_event_released(e->own);
 		ocl_entry_free(d, e);
 	}
 }
@@ -354,6 +354,24 @@ void ocl_log_capture_again(struct domain *d, struct entry *e)
 		return;
 	blob_free(d, &e->data);
 	ocl_log_capture(d, e);
+}
+
+void *ocl_log_in_memory(struct domain *d, struct entry *e)
+{
+	void *memory;
+
+	if (e->data.memory || e->data.size == 0)
+		return e->data.memory;
+	memory = ocl_pool_take(e->data.size);
+	if (!memory || !ocl_store_read(d, e->data.at, memory, e->data.size)) {
+		if (memory)
+			ocl_pool_give(memory, e->data.size);
+		return NULL;
+	}
+	ocl_store_give(d, e->data.at, (off_t)e->data.size);
+	d->spilled -= e->data.size;
+	d->host_bytes += e->data.size;
+	return e->data.memory = memory;
 }
 
 const void *ocl_log_data(struct domain *d, const struct entry *e, void **owned)

@@ -234,22 +234,11 @@ static void undo(const struct move *m)
 	NEXT->clReleaseContext(m->context);
 }
 
-static void adopt(struct object *o, void *real)
-{
-	if (o->real != o->handle) {
-		ocl_table_remove(o->real, o);
-		ocl_runtime_release(o->real, o->kind);
-	}
-	o->real = real;
-	o->next_real = NULL;
-	ocl_table_add(real, o);
-}
-
 static void commit(const struct move *m)
 {
 	struct domain *d = m->d;
 
-	adopt(OBJ(d), m->context);
+	ocl_object_moves(OBJ(d), m->context);
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
 		struct queue *q = (struct queue *)o;
 
@@ -259,10 +248,14 @@ static void commit(const struct move *m)
 			o->next_real = NULL;
 			continue;
 		}
-		adopt(o, o->next_real);
+		ocl_object_moves(o, o->next_real);
+		o->next_real = NULL;
 		if (o->kind == OCL_QUEUE) {
 			q->device = m->same ? q->device : m->device;
 			q->gates = 0;
+			if (q->before_gate)
+				NEXT->clReleaseEvent(q->before_gate);
+			q->before_gate = NULL;
 		}
 	}
 	d->moved_at = ++ocl.moves;
@@ -279,31 +272,6 @@ static void commit(const struct move *m)
 	NEXT->clGetDeviceInfo(m->device, CL_DEVICE_NAME, sizeof(ocl.report.moved_to) - 1,
 			      ocl.report.moved_to, NULL);
 	ocl_detect_settle(d);
-}
-
-/* Events that the program has not set, and that no command waits for yet. */
-static void events_anew(const struct move *m)
-{
-	const struct table *t = &ocl.objects;
-	struct event **list = calloc(t->used + 1, sizeof(*list));
-	size_t n = 0;
-
-	for (size_t i = 0; list && i < t->cap; i++) {
-		struct event *ev = (struct event *)t->slot[i].o;
-
-		if (ev && OBJ(ev)->kind == OCL_EVENT && OBJ(ev)->domain == m->d && !ev->queue &&
-		    !ev->seen && OBJ(ev)->refs > 0 && t->slot[i].key == OBJ(ev)->handle)
-			list[n++] = ev;
-	}
-	for (size_t i = 0; i < n; i++) {
-		void *real = NEXT->clCreateUserEvent(m->context, NULL);
-
-		if (!real)
-			continue;
-		adopt(OBJ(list[i]), real);
-		list[i]->generation = m->d->generation;
-	}
-	free(list);
 }
 
 /* device NULL: to those that it has. */
@@ -331,8 +299,10 @@ static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id devi
 		}
 	}
 	ocl_helpers_release(d);
+	if (!d->lost)
+		ocl_requeue_give_up(d);
 	commit(&m);
-	events_anew(&m);
+	ocl_requeue_user_events(d);
 	return true;
 }
 
@@ -342,10 +312,9 @@ bool ocl_migrate(struct domain *d)
 	cl_device_id device;
 
 	NEXT->clGetDeviceInfo(d->devices[0], CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL);
-	if ((d->svm_count > 0 && !adopter(platform)) || d->gates_unset) {
-		log_warn("opencl: %s: the program can't be moved to another device",
-			 d->gates_unset ? "commands wait for events of the program"
-					: "shared virtual memory has addresses of this device");
+	if (d->svm_count > 0 && !adopter(platform)) {
+		log_warn("opencl: shared virtual memory has addresses of this device: the program "
+			 "can't be moved to another device");
 		return false;
 	}
 	/* a server that has ended says nothing about its devices: another one has them, parts too

@@ -222,24 +222,30 @@ cl_int CL_API_CALL layer_clFlush(cl_command_queue q)
 
 cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
 {
-	uint32_t moves = ocl.moves;
+	bool moved = false;
 	uint64_t number;
 	struct queue *o;
 	cl_int status;
 
 	if (ocl.passive)
 		return NEXT->clFinish(q);
-	ocl_lock();
-	o = ocl_find(q, OCL_QUEUE);
-	number = o ? o->last_number : 0;
-	ocl_unlock();
-	status = NEXT->clFinish(ocl_real(q, OCL_QUEUE));
-	ocl_lock();
-	o = ocl_find(q, OCL_QUEUE);
+	do {
+		uint32_t moves = ocl.moves;
+
+		ocl_lock();
+		o = ocl_find(q, OCL_QUEUE);
+		number = o ? o->last_number : 0;
+		ocl_unlock();
+		status = NEXT->clFinish(ocl_real(q, OCL_QUEUE));
+		ocl_lock();
+		o = ocl_find(q, OCL_QUEUE);
+		moved = o && status != CL_SUCCESS &&
+			(status = ocl_epoch_failed(OBJ(o)->domain, o, status, moves)) == CL_SUCCESS;
+		if (moved) /* what waited for the program waits in another queue now */
+			ocl_unlock();
+	} while (moved);
 	if (o && status == CL_SUCCESS && number > o->finished)
 		o->finished = number;
-	if (o && status != CL_SUCCESS)
-		status = ocl_epoch_failed(OBJ(o)->domain, o, status, moves);
 	if (o && status == CL_SUCCESS)
 		status = ocl_epoch_sync(OBJ(o)->domain, o, true);
 	ocl_unlock();

@@ -174,6 +174,7 @@ struct event {
 	bool ours_too;	     /* the log holds one reference more */
 	bool seen;	     /* the program knows that it is complete */
 	int gate;	     /* a user event's number in the domain, -1: none yet */
+	cl_int error;	     /* it has failed, since a user event was set to an error; 0: not */
 };
 
 /* ---- command buffers (cl_khr_command_buffer) ---- */
@@ -236,6 +237,7 @@ struct entry {
 	struct queue *queue;
 	uint64_t number;  /* of the command in its domain */
 	uint64_t gates;	  /* user events that it waits for */
+	bool failed;	  /* one of them was set to an error */
 	bool lasting;	  /* may change what must outlive the epoch: not only scratch objects */
 	cl_event own;	  /* ours to release; NULL: none */
 	bool arrived;	  /* reads and maps: was complete before the last check */
@@ -403,6 +405,8 @@ void ocl_drop(struct object *o);
 void *ocl_real(void *handle, ocl_kind_t kind);
 /* After a move: the program's handle of a runtime's one. */
 void *ocl_handle_of(void *real);
+/* The runtime has it as real from now on, and what it was, if it had moved before, is released. */
+void ocl_object_moves(struct object *o, void *real);
 void ocl_table_add(void *key, struct object *o);
 void ocl_table_remove(void *key, const struct object *o);
 /* Around the runtime's retain and release: exactness, and last releases put off while the log
@@ -472,6 +476,10 @@ struct entry *ocl_log_unsettled(struct domain *d);
 void ocl_log_end_epoch(struct domain *d, const struct queue *q);
 /* The data of an entry for replay: as captured or the program's own; free what *owned says. */
 const void *ocl_log_data(struct domain *d, const struct entry *e, void **owned);
+/* Captured host data of e in memory for as long as e is in the log; NULL: none. */
+void *ocl_log_in_memory(struct domain *d, struct entry *e);
+/* The log gives back its reference of a runtime's event. */
+void ocl_log_event_released(cl_event own);
 size_t ocl_rect_span(const size_t origin[3], const size_t region[3], size_t row, size_t slice);
 
 /* ---- pool.c ---- */
@@ -610,8 +618,22 @@ bool ocl_hash_on_device(struct domain *d, struct mem *m, uint64_t (*hash)[2]);
  * dead. */
 bool ocl_recover(struct domain *d, bool lost);
 bool ocl_replay(struct domain *d);
+/* The transfer that a mapping, or its end, amounts to: *t. False: none. */
+bool ocl_replay_transfer(const struct domain *d, const struct entry *e, struct entry *t);
+/* The program's kernels have the program's arguments again. */
+void ocl_replay_unbind(struct domain *d);
 /* To the next device that hasn't been tried. False: there is none. */
 bool ocl_migrate(struct domain *d);
+
+/* ---- requeue.c: what waits for user events, in a context that moves ---- */
+/* After the move: user events that are not set, or were to an error, exist there. */
+void ocl_requeue_user_events(struct domain *d);
+/* Before a move from a device that is still there: what waits ends there. */
+void ocl_requeue_give_up(struct domain *d);
+/* The program has set user to an error: with what waits for it. */
+void ocl_requeue_failed(struct domain *d, struct event *user, cl_int error);
+/* After the replay: the commands wait in their queues as before. */
+bool ocl_requeue(struct domain *d);
 
 /* ---- guest.c: checkpoints of the whole process (ckpt/guest.h) ---- */
 void ocl_guest_init(void);
@@ -639,6 +661,8 @@ void ocl_report_end(void);
 /* ---- callback.c ---- */
 cl_int ocl_callback_set(cl_event event, cl_int type,
 			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data);
+/* The event stands for another one of the runtime's now: callbacks wait for that. */
+void ocl_callbacks_move(struct event *ev);
 /* The thread that calls callbacks has something else to do: ocl_svm_free_due. Takes no lock of the
  * layer's. */
 void ocl_callback_wake(void);

@@ -15,9 +15,11 @@ static bool has_run(const struct domain *d, const struct entry *e)
 	if (e->own)
 		NEXT->clGetEventInfo(e->own, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
 				     &status, NULL);
+	if (d->lost) /* nobody can be asked */
+		return !(e->gates & d->gates_unset) && !e->failed;
 	if (e->gates & d->gates_unset)
-		return status == CL_COMPLETE;
-	return status >= CL_COMPLETE || d->lost;
+		return e->own && status == CL_COMPLETE;
+	return status >= CL_COMPLETE;
 }
 
 static bool still_mapped(const struct domain *d, const struct entry *e)
@@ -28,8 +30,7 @@ static bool still_mapped(const struct domain *d, const struct entry *e)
 	return false;
 }
 
-/* The transfer that a mapping, or its end, amounts to. False: none. */
-static bool as_transfer(const struct domain *d, const struct entry *e, struct entry *t)
+bool ocl_replay_transfer(const struct domain *d, const struct entry *e, struct entry *t)
 {
 	bool wrote = e->data.size > 0;
 
@@ -74,7 +75,7 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 	void *host = e->host, *owned = NULL;
 	cl_int status;
 
-	if (!as_transfer(d, e, &t))
+	if (!ocl_replay_transfer(d, e, &t))
 		return true;
 	if (e->recorded)
 		return ocl_recorded_replay(e->recorded, q) == CL_SUCCESS;
@@ -98,8 +99,7 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 	return status == CL_SUCCESS;
 }
 
-/* The program's kernels have the program's arguments again. */
-static void unbind_kernels(struct domain *d)
+void ocl_replay_unbind(struct domain *d)
 {
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
 		if (o->kind == OCL_KERNEL)
@@ -129,7 +129,7 @@ bool ocl_replay(struct domain *d)
 	}
 	if (q)
 		good = NEXT->clFinish(q) == CL_SUCCESS && good;
-	unbind_kernels(d);
+	ocl_replay_unbind(d);
 	ocl.report.replay += clock_seconds() - start;
 	return good;
 }
@@ -206,6 +206,7 @@ static bool mend(struct domain *d, bool lost)
 bool ocl_recover(struct domain *d, bool lost)
 {
 	const char *what = lost ? "the loss of a device" : "an error in device memory";
+	uint32_t generation = d->generation;
 	bool good;
 
 	ocl_store_renew(d);
@@ -228,6 +229,8 @@ bool ocl_recover(struct domain *d, bool lost)
 	keep_mappings(d);
 	good = mend(d, lost);
 	put_mappings_back(d);
+	if (good && d->generation != generation)
+		good = ocl_requeue(d);
 	if (good)
 		ocl.report.recoveries++;
 	else

@@ -223,6 +223,13 @@ void ocl_entry_mark(struct entry *e)
 		m->modified |= OCL_BY_DEVICE;
 }
 
+/* Whether the log must be able to ask about e: what it reads, or whether it has run already, where
+ * the queue can't be waited for. */
+static bool is_asked_about(const struct domain *d, const struct queue *q, const struct entry *e)
+{
+	return ocl_entry_reads(e) || e->gates || q->gates & d->gates_unset;
+}
+
 /* In the log from here on. */
 static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event event, bool theirs)
 {
@@ -230,7 +237,7 @@ static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event ev
 
 	e->queue = q;
 	ocl_hold(OBJ(q));
-	if (event && (reads || e->gates)) {
+	if (event && is_asked_about(d, q, e)) {
 		e->own = event;
 		if (theirs)
 			NEXT->clRetainEvent(event);
@@ -331,26 +338,49 @@ static cl_int pass_on(struct entry *e, cl_command_queue queue, bool blocking, cl
 	return status;
 }
 
-/* The program waits, unlocked. */
+/* What stands for command number now, ours, where it has been enqueued anew; NULL: it has not been,
+ * and a recovery has repeated it. */
+static cl_event requeued(const struct domain *d, uint64_t number, cl_event before)
+{
+	const struct entry *e = d->first;
+
+	while (e && e->number != number)
+		e = e->next;
+	if (!e || !e->own || e->own == before)
+		return NULL;
+	NEXT->clRetainEvent(e->own);
+	return e->own;
+}
+
+/* The program waits, unlocked, for the newest command. */
 static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool theirs)
 {
-	uint64_t number = q->out_of_order ? 0 : q->last_number;
-	uint32_t moves = ocl.moves;
-	cl_int status;
+	uint64_t command = d->numbers, number = q->out_of_order ? 0 : q->last_number;
+	cl_int status = CL_SUCCESS;
 
 	ocl_hold(OBJ(d));
 	ocl_hold(OBJ(q));
-	ocl_unlock();
-	status = NEXT->clWaitForEvents(1, &event);
-	ocl_lock();
-	if (status != CL_SUCCESS) /* a recovery has repeated the command itself, too */
-		status = ocl_epoch_failed(d, q, status, moves);
+	while (event) {
+		uint32_t moves = ocl.moves;
+		cl_event next = NULL;
+
+		ocl_unlock();
+		status = NEXT->clWaitForEvents(1, &event);
+		ocl_lock();
+		if (UNLIKELY(status != CL_SUCCESS)) {
+			status = ocl_epoch_failed(d, q, status, moves);
+			if (status == CL_SUCCESS)
+				next = requeued(d, command, event);
+		}
+		if (!theirs)
+			NEXT->clReleaseEvent(event);
+		theirs = false;
+		event = next;
+	}
 	if (status == CL_SUCCESS) {
 		q->finished = number > q->finished ? number : q->finished;
 		status = ocl_epoch_sync(d, q, true);
 	}
-	if (!theirs)
-		NEXT->clReleaseEvent(event);
 	ocl_drop(OBJ(q));
 	ocl_drop(OBJ(d));
 	return status;
@@ -380,7 +410,7 @@ static cl_int issue_somewhere(struct domain *d, struct queue *q, struct entry *e
 		look_at_waits(d, &w, waits, wait);
 		e->gates = gates_for(d, q, e, &w);
 		status = ocl_issue(e, OBJ(q)->real, e->host, w.count, w.list,
-				   need_event || e->gates ? own : NULL, map);
+				   need_event || is_asked_about(d, q, e) ? own : NULL, map);
 		free(w.many);
 		if (LIKELY(status == CL_SUCCESS))
 			return status;
@@ -415,7 +445,7 @@ static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, b
 	q->last_number = d->numbers + 1;
 	if (event) {
 		*event = own;
-		event_add(d, q, e, own, reads || e->gates);
+		event_add(d, q, e, own, is_asked_about(d, q, e));
 	}
 	if (blocking && !event) /* one for the log, one to wait for */
 		NEXT->clRetainEvent(own);

@@ -11,31 +11,39 @@
 typedef void(CL_CALLBACK *free_fn)(cl_command_queue, cl_uint, void *[], void *);
 
 struct pending {
-	struct pending *next;
+	_Atomic uint32_t refs; /* one for each that may be due */
+	struct due *_Atomic newest;
 	cl_command_queue queue; /* the program's handle */
-	cl_command_queue real;	/* retained when it is due: keeps the context */
 	free_fn fn;		/* the program's; NULL: none */
 	void *data;
 	cl_uint count;
 	void *at[];
 };
 
+/* One for each time that it is given to a runtime: one that a context has left behind, with its
+ * server, says nothing. */
+struct due {
+	struct due *next;
+	struct pending *of;
+	cl_command_queue real; /* retained: keeps the context */
+};
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
-/* What is due, in the order in which the commands ran. */
-static struct pending *first, **last = &first;
+/* In the order in which the commands ran. */
+static struct due *first, **last = &first;
 static _Atomic unsigned left; /* due, and not yet freed */
 static __thread bool freeing; /* this thread is: what it calls must not wait for it */
 
 static void CL_CALLBACK due(cl_command_queue real, cl_uint count, void *at[], void *data)
 {
-	struct pending *p = data;
+	struct due *u = data;
 
 	NEXT->clRetainCommandQueue(real);
-	p->real = real;
+	u->real = real;
 	pthread_mutex_lock(&mutex);
-	*last = p;
-	last = &p->next;
+	*last = u;
+	last = &u->next;
 	atomic_fetch_add(&left, 1);
 	pthread_mutex_unlock(&mutex);
 	ocl_callback_wake();
@@ -51,42 +59,64 @@ bool ocl_svm_free_is_due(void)
 	return is;
 }
 
-static struct pending *take(void)
+static struct due *take(void)
 {
-	struct pending *p;
+	struct due *u;
 
 	pthread_mutex_lock(&mutex);
-	p = first;
-	if (p)
-		first = p->next;
+	u = first;
+	if (u)
+		first = u->next;
 	if (!first)
 		last = &first;
 	pthread_mutex_unlock(&mutex);
-	return p;
+	return u;
 }
 
-static void free_all(struct pending *p)
+static void drop(struct pending *p)
 {
+	if (atomic_fetch_sub(&p->refs, 1) == 1)
+		free(p);
+}
+
+/* Its server has ended before the program let it run: it will be enqueued anew. */
+static bool still_waits(const struct pending *p)
+{
+	bool waits = false;
+
+	ocl_lock();
+	for (const struct domain *d = ocl.domains; d; d = d->next_domain)
+		for (const struct entry *e = ocl_domain_gated(d) ? d->first : NULL; e; e = e->next)
+			waits |= e->op == OP_SVM_FREE && e->host == p && e->gates & d->gates_unset;
+	ocl_unlock();
+	return waits;
+}
+
+static void free_all(struct due *u)
+{
+	struct pending *p = u->of;
+	bool counts = !still_waits(p) && atomic_load(&p->newest) == u;
 	cl_context context = NULL;
 
-	NEXT->clGetCommandQueueInfo(p->real, CL_QUEUE_CONTEXT, sizeof(cl_context), &context, NULL);
-	if (p->fn)
+	NEXT->clGetCommandQueueInfo(u->real, CL_QUEUE_CONTEXT, sizeof(cl_context), &context, NULL);
+	if (counts && p->fn)
 		p->fn(p->queue, p->count, p->at, p->data);
-	for (cl_uint i = 0; !p->fn && i < p->count; i++)
+	for (cl_uint i = 0; counts && !p->fn && i < p->count; i++)
 		layer_clSVMFree(context, p->at[i]);
-	NEXT->clReleaseCommandQueue(p->real);
-	free(p);
+	NEXT->clReleaseCommandQueue(u->real);
+	drop(p);
+	free(u);
 }
 
 void ocl_svm_free_due(void)
 {
-	struct pending *p;
+	struct due *u;
 
 	if (LIKELY(!atomic_load_explicit(&left, memory_order_acquire)) || freeing)
 		return;
 	freeing = true;
-	while ((p = take())) {
-		free_all(p);
+	while ((u = take())) {
+		free_all(u);
 		pthread_mutex_lock(&mutex);
 		atomic_fetch_sub(&left, 1);
 		pthread_cond_broadcast(&done);
@@ -112,8 +142,21 @@ cl_int ocl_svm_free_issue(const struct entry *e, cl_command_queue q, cl_uint n, 
 			  cl_event *event)
 {
 	struct pending *p = e->host;
+	struct due *u = malloc(sizeof(*u)), *before = atomic_load(&p->newest);
+	cl_int status;
 
-	return NEXT->clEnqueueSVMFree(q, p->count, p->at, due, p, n, w, event);
+	if (!u)
+		return CL_OUT_OF_HOST_MEMORY;
+	*u = (struct due){.of = p};
+	atomic_fetch_add(&p->refs, 1);
+	atomic_store(&p->newest, u);
+	status = NEXT->clEnqueueSVMFree(q, p->count, p->at, due, u, n, w, event);
+	if (status == CL_SUCCESS)
+		return status;
+	atomic_store(&p->newest, before);
+	drop(p);
+	free(u);
+	return status;
 }
 
 cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, void *pointers[],
@@ -135,11 +178,10 @@ cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, voi
 		ocl_entry_discard(e);
 		return CL_OUT_OF_HOST_MEMORY;
 	}
-	*p = (struct pending){.queue = q, .fn = fn, .data = data, .count = count};
+	*p = (struct pending){.refs = 1, .queue = q, .fn = fn, .data = data, .count = count};
 	memcpy(p->at, pointers, count * sizeof(void *));
 	e->host = p;
 	status = ocl_submit(e, q, false, waits, wait, event, NULL);
-	if (status != CL_SUCCESS) /* it will never be due */
-		free(p);
+	drop(p);
 	return status;
 }

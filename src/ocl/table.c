@@ -164,6 +164,16 @@ void *ocl_real(void *handle, ocl_kind_t kind)
 	return handle;
 }
 
+void ocl_object_moves(struct object *o, void *real)
+{
+	if (o->real != o->handle) {
+		ocl_table_remove(o->real, o);
+		ocl_runtime_release(o->real, o->kind);
+	}
+	o->real = real;
+	ocl_table_add(real, o);
+}
+
 static bool in_ring(ocl_kind_t kind)
 {
 	return kind != OCL_EVENT && kind != OCL_CONTEXT;
