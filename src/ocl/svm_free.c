@@ -33,7 +33,9 @@ static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 /* In the order in which the commands ran. */
 static struct due *first, **last = &first;
 static _Atomic unsigned left; /* due, and not yet freed */
-static __thread bool freeing; /* this thread is: what it calls must not wait for it */
+/* This thread is at it: what it calls must not wait for it. One byte where every thread has it from
+ * the beginning: LeakSanitizer crashes in what a loaded library's threads get later. */
+static __thread __attribute__((tls_model("initial-exec"))) bool freeing;
 
 static void CL_CALLBACK due(cl_command_queue real, cl_uint count, void *at[], void *data)
 {
