@@ -160,6 +160,8 @@ struct entry *ocl_log_unsettled(struct domain *d)
 {
 	struct entry *e;
 
+	/* it points to the list's head or to a link in it, from ocl_log_clear on */
+	/* cppcheck-suppress uninitvar */
 	while ((e = *d->settled) && !e->uncaptured && (!ocl_entry_reads(e) || e->checked))
 		d->settled = &e->next;
 	return e;

@@ -314,9 +314,9 @@ cl_mem CL_API_CALL layer_clCreateImage(cl_context c, cl_mem_flags flags,
 				       void *host, cl_int *status)
 {
 	cl_image_desc copy;
-	cl_mem image;
+	cl_mem image = NULL;
 	int tries = 0;
-	cl_int code;
+	cl_int code = CL_SUCCESS;
 
 	if (parent_is_gone(desc, status))
 		return NULL;
@@ -336,9 +336,9 @@ cl_mem CL_API_CALL layer_clCreateImageWithProperties(
     const cl_image_format *format, const cl_image_desc *desc, void *host, cl_int *status)
 {
 	cl_image_desc copy;
-	cl_mem image;
+	cl_mem image = NULL;
 	int tries = 0;
-	cl_int code;
+	cl_int code = CL_SUCCESS;
 
 	if (parent_is_gone(desc, status))
 		return NULL;
@@ -362,9 +362,9 @@ cl_mem CL_API_CALL layer_clCreateImage2D(cl_context c, cl_mem_flags flags,
 			      .image_width = width,
 			      .image_height = height,
 			      .image_row_pitch = row_pitch};
-	cl_mem image;
+	cl_mem image = NULL;
 	int tries = 0;
-	cl_int code;
+	cl_int code = CL_SUCCESS;
 
 	do {
 		image = NEXT->clCreateImage2D(ocl_real(c, OCL_CONTEXT), flags, format, width,
@@ -388,9 +388,9 @@ cl_mem CL_API_CALL layer_clCreateImage3D(cl_context c, cl_mem_flags flags,
 			      .image_depth = depth,
 			      .image_row_pitch = row_pitch,
 			      .image_slice_pitch = slice_pitch};
-	cl_mem image;
+	cl_mem image = NULL;
 	int tries = 0;
-	cl_int code;
+	cl_int code = CL_SUCCESS;
 
 	do {
 		image = NEXT->clCreateImage3D(ocl_real(c, OCL_CONTEXT), flags, format, width,

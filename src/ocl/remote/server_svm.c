@@ -14,7 +14,9 @@ void svm_open(void)
 {
 	void *at = (void *)(uintptr_t)wire->svm_base;
 
+	/* where it lies is known; it stays for as long as the process */
 	if (wire->svm_bytes > 0 &&
+	    /* cppcheck-suppress leakReturnValNotUsed */
 	    mmap(at, wire->svm_bytes, PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, WIRE_SVM_FD, 0) != at)
 		wire->svm_bytes = 0;
