@@ -6,6 +6,7 @@ cut, spares. Nodes are agents on this machine (--nodes) or network namespaces (n
 from lib import *
 from lib import name_of, stat_of
 from namespaces import Hosts
+from levels_parts import comm
 from steps_parts import end, until_told
 
 CKPT = ["--ckpt-every", "300ms", "--report", "report.json", "--node-timeout", "2500ms"]
@@ -44,7 +45,7 @@ def same(r, wanted):
 
 
 @test
-def a_killed_agent_costs_its_node_and_the_spare_takes_over(s):
+def a_killed_guardian_costs_its_node_and_the_spare_takes_over(s):
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *CKPT])
     job.until(s.complete, "a checkpoint")
     before = nodes(s, job)
@@ -70,7 +71,7 @@ def without_a_spare_the_nodes_left_take_more(s):
 
 
 @test
-def the_only_agent_can_not_be_replaced(s):
+def the_only_node_can_not_be_replaced(s):
     exe = s.compile("misuse")
     job = s.hale_start(2, exe, "spin")
     ranks = job.ranks(2)
@@ -84,13 +85,28 @@ def the_only_agent_can_not_be_replaced(s):
 def a_stopped_agent_is_fenced_by_its_guardian(s):
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *CKPT])
     job.until(s.complete, "a checkpoint")
-    ranks, agent = job.ranks(4), nodes(s, job)["node1"]["pid"]
+    ranks, guardian = job.ranks(4), nodes(s, job)["node1"]["pid"]
+    agent = next(p for p in children(guardian) if comm(p) == "hale-agent")
     os.kill(agent, signal.SIGSTOP)
     job.until_says("node node1 is lost")
     # before the first of them is started elsewhere none of the old ones is at work
     expect(not any(stat_of(ranks[r]) and stat_of(ranks[r])[1] not in "ZX" for r in (2, 3)),
            "the ranks of the stopped agent still run")
     end(s, job, rollbacks=1)
+
+
+@test
+def a_stopped_guardian_holds_nothing_up_that_runs(s):
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", *CKPT])
+    job.until(s.complete, "a checkpoint")
+    guardian = nodes(s, job)["node1"]["pid"]
+    os.kill(guardian, signal.SIGSTOP)
+    time.sleep(3)
+    r = s.hale("ckpt", job.id())
+    expect(r.status == 0, r)
+    os.kill(guardian, signal.SIGCONT)
+    end(s, job)
+    expect(s.report()["restarts"] == 0, s.report())
 
 
 def slow_disk_job(s, *options, ms=6000):
@@ -171,7 +187,7 @@ def the_spare_dies_too_while_the_job_is_restored_onto_it(s):
     job.until(s.complete, "a checkpoint")
     agents = nodes(s, job)
     os.kill(agents["node1"]["pid"], signal.SIGKILL)
-    job.until_says("rolling back")
+    job.until(lambda: states(s, job)["node2"][1] > 0, "its ranks are to go to node2")
     os.kill(agents["node2"]["pid"], signal.SIGKILL)
     job.until_says("node node2 is lost")
     end(s, job, mib=[8], rollbacks=1)

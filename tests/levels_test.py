@@ -114,7 +114,9 @@ def a_flipped_bit_in_a_copy_is_noticed_and_the_one_before_is_used(s):
     newest = copied(s)[-1]
     m = manifests(s)[newest]
     flip(image(m, m["parts"][1], m["parts"][1]["on"][1]))
+    mine = children(pid)
     os.kill(pid, signal.SIGKILL)
+    job.until(lambda: not any(alive(p) for p in mine), "its processes end")
     shutil.rmtree(s.path("local/node0"))
     job.kill(signal.SIGCONT)
     r = end(s, job, rollbacks=1)

@@ -283,10 +283,15 @@ hale_status_t link_reopen(uint32_t restored, const uint64_t position[3], struct 
 	return rc;
 }
 
+/* An agent that has taken another one's place may have said again what that had said last. */
 hale_status_t link_segment_change(struct error *err)
 {
 	struct proto_welcome welcome;
 	int fd = welcome_receive(&welcome, err);
+	while (fd >= 0 && welcome.generation == self.link.generation) {
+		close(fd);
+		fd = welcome_receive(&welcome, err);
+	}
 	if (fd < 0)
 		return err->code;
 	hale_status_t rc = segment_attach(fd, welcome.segment_bytes, err);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -20,7 +20,7 @@
 
 void agent_send(struct agent *a, const struct message *m)
 {
-	session_send(&a->session, m);
+	tether_send(&a->link, m);
 }
 
 void agent_failed(struct agent *a, const struct error *err)
@@ -31,15 +31,16 @@ void agent_failed(struct agent *a, const struct error *err)
 
 /* ---- the end ---- */
 
-static void leave_when_clear(void *arg)
+void agent_leave_when_clear(void *arg)
 {
 	struct agent *a = arg;
 
+	a->waiting = BOOK_LEAVING;
 	agent_reap(a);
 	if (agent_clear(a))
 		loop_stop(&a->loop);
 	else
-		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, leave_when_clear, a);
+		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, agent_leave_when_clear, a);
 }
 
 /* Ranks that stand still die without another instruction: they may be at work elsewhere by now. */
@@ -47,7 +48,7 @@ void agent_leave(struct agent *a)
 {
 	agent_signal_all(a, SIGKILL);
 	agent_lease_stop(a);
-	leave_when_clear(a);
+	agent_leave_when_clear(a);
 }
 
 void agent_head_lost(void *arg, const char *why)
@@ -70,13 +71,14 @@ void agent_fence(struct agent *a, const char *why)
 	agent_lease_stop(a);
 	/* the ends of ranks are no news any more, but a part of the node's */
 	guardian_fence(&a->guardian);
-	do {
-		agent_signal_all(a, SIGKILL);
-		agent_reap(a);
-		usleep(1000);
-	} while (!agent_clear(a));
+	while (!guardian_kill_all(a->guardian.book))
+		;
+	agent_reap(a);
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		a->ranks[r].group = 0; /* zombies, perhaps */
 	agent_send(a, &(struct message){.type = MSG_BYE, .text = why});
-	session_flush(&a->session, FLUSH_SECONDS);
+	agent_written(a);
+	tether_flush(&a->link, FLUSH_SECONDS);
 	loop_stop(&a->loop);
 }
 
@@ -96,11 +98,11 @@ static uint32_t machine(void)
 	return hash;
 }
 
-static hale_status_t begin(struct agent *a, struct error *err)
+/* What follows from the description for any agent of the node. */
+hale_status_t agent_begin_again(struct agent *a, struct error *err)
 {
 	const struct setup *s = &a->setup;
 	char prefix[32];
-	hale_status_t status;
 
 	if (s->flags & SETUP_NAMED) {
 		snprintf(prefix, sizeof(prefix), "%.28s: ", s->name);
@@ -111,13 +113,40 @@ static hale_status_t begin(struct agent *a, struct error *err)
 				 "the head's description of the job is none");
 	if (!(s->flags & SETUP_LOCAL) && !setup_localize(&a->setup, environ))
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the environment");
+	return agent_ranks_create(a, err);
+}
+
+/* Other heads want to have output again, which a successor finds in the book; where such room is
+ * not to be had, there is no successor. */
+static bool make_kept(struct agent *a)
+{
+	struct book *b = a->guardian.book;
+	size_t bytes = (size_t)a->setup.nranks * 2 * BOOK_KEPT;
+
+	if (a->setup.grace_ns == 0 || b->kept)
+		return true;
+	b->kept = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (b->kept == MAP_FAILED)
+		b->kept = NULL;
+	return false;
+}
+
+static hale_status_t begin(struct agent *a, const struct message *m, struct error *err)
+{
+	const struct setup *s = &a->setup;
+	struct book *b = a->guardian.book;
+	hale_status_t status = agent_begin_again(a, err);
+
+	if (status != HALE_OK)
+		return status;
 	a->epoch = s->epoch;
+	memcpy(b->setup, m->bytes, m->len);
+	b->setup_len = m->len;
+	atomic_store(&b->count, s->nranks);
+	atomic_store(&b->leased, s->lease_ns != 0);
+	a->may_adopt = make_kept(a) && (s->flags & SETUP_ADOPT);
 	status = agent_heads_listen(a, err);
-	if (status == HALE_OK)
-		status = guardian_start(&a->guardian, s->nranks, a->session.out_fd,
-					s->lease_ns != 0, err);
-	if (status == HALE_OK)
-		status = agent_ranks_create(a, err);
 	if (status == HALE_OK)
 		status = agent_listen(a, err);
 	return status == HALE_OK ? agent_copies_start(a, err) : status;
@@ -134,7 +163,7 @@ static void take_setup(struct agent *a, const struct message *m)
 		return;
 	}
 	a->ready = true;
-	if (begin(a, &err) != HALE_OK) {
+	if (begin(a, m, &err) != HALE_OK) {
 		agent_failed(a, &err);
 		return;
 	}
@@ -178,15 +207,18 @@ static void take_signal(struct agent *a, const struct message *m)
 		agent_signal(a, m->rank, m->value);
 }
 
-static void clear_again(void *arg)
+void agent_clear_again(void *arg)
 {
 	struct agent *a = arg;
 
+	a->waiting = BOOK_CLEARING;
 	agent_reap(a);
-	if (agent_clear(a))
+	if (agent_clear(a)) {
+		a->waiting = BOOK_NOTHING;
 		agent_send(a, &(struct message){.type = MSG_CLEARED, .id = a->clear_id});
-	else
-		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, clear_again, a);
+	} else {
+		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, agent_clear_again, a);
+	}
 }
 
 static void take_clear(struct agent *a, const struct message *m)
@@ -194,7 +226,7 @@ static void take_clear(struct agent *a, const struct message *m)
 	a->clear_id = m->id;
 	agent_move_drop(a);
 	agent_ckpt_over(a);
-	clear_again(a);
+	agent_clear_again(a);
 }
 
 static void take_look(struct agent *a, const struct message *m)
@@ -337,6 +369,11 @@ static void feed_closed(void *arg)
 	agent_send(arg, &(struct message){.type = MSG_FEED_CLOSED});
 }
 
+static void input_dropped(void *arg)
+{
+	agent_drop_later(arg, HOLD_INPUT, 0);
+}
+
 static void signals_ready(void *arg, uint32_t events)
 {
 	struct agent *a = arg;
@@ -370,21 +407,67 @@ static void destroy(struct agent *a)
 	agent_copies_stop(a);
 	agent_heads_close(a);
 	agent_conns_close(a);
-	loop_remove(&a->loop, &a->listening);
 	if (a->listener >= 0)
 		close(a->listener);
 	agent_ranks_destroy(a);
-	guardian_end(&a->guardian);
-	session_close(&a->session);
+	tether_close(&a->link);
 	setup_fini(&a->setup);
+	loop_remove(&a->loop, &a->ward_source);
+	free(a->drops);
 	if (a->signal_source.fd >= 0)
 		close(a->signal_source.fd);
 	loop_fini(&a->loop);
 }
 
-int agent_run(int in_fd, int out_fd)
+static void message_taken(void *arg)
+{
+	struct agent *a = arg;
+
+	a->frames++;
+	agent_written(a);
+}
+
+static void init(struct agent *a, struct guardian *g)
+{
+	a->guardian = *g;
+	a->heads = a->knocking.fd = -1;
+	a->listener = a->move.listener = a->move.listening.fd = a->segment_fd = -1;
+	a->signal_source.fd = a->ward_source.fd = a->copies.source.fd = -1;
+	a->link.in_fd = a->link.out_fd = a->link.in.fd = a->link.out.fd = -1;
+	a->view_slot = a->move.coming.slot = a->move.old.slot = -1;
+	a->link.book = g->book;
+	a->link.message = agent_take;
+	a->link.taken = message_taken;
+	a->link.over = agent_head_lost;
+	a->link.arg = a;
+	intake_init(&a->intake, &a->loop);
+	a->intake.book = g->book;
+	a->intake.feeds = &a->feeds;
+	a->intake.taken = fed;
+	a->intake.closed = feed_closed;
+	a->intake.dropped = input_dropped;
+	a->intake.arg = a;
+	a->loop.after = agent_written;
+	a->loop.after_arg = a;
+}
+
+static bool start(struct agent *a)
+{
+	int in = guardian_claim(&a->guardian, HOLD_LINK_IN, 0, NULL);
+	int out = guardian_claim(&a->guardian, HOLD_LINK_OUT, 0, NULL);
+
+	guardian_claimed(&a->guardian);
+	if (in < 0 || out < 0 || !tether_open(&a->link, &a->loop, a->guardian.book, in, out))
+		return false;
+	agent_ward_start(a);
+	tether_greet(&a->link);
+	return true;
+}
+
+static int run(struct guardian *g)
 {
 	struct agent *a = calloc(1, sizeof(*a));
+	struct error err = {HALE_ERR_SYSTEM, "it can't wait for its children"};
 	int status;
 
 	if (!a || !loop_init(&a->loop)) {
@@ -392,28 +475,26 @@ int agent_run(int in_fd, int out_fd)
 		free(a);
 		return 1;
 	}
-	a->heads = a->knocking.fd = -1;
-	a->listener = a->listening.fd = a->move.listener = a->move.listening.fd = a->segment_fd =
-	    a->signal_source.fd = a->guardian.pipe = a->copies.source.fd = -1;
-	a->session.message = agent_take;
-	a->session.over = agent_head_lost;
-	a->session.arg = a;
-	intake_init(&a->intake, &a->loop);
-	a->intake.taken = fed;
-	a->intake.closed = feed_closed;
-	a->intake.arg = a;
-	/* writers of images outlive the ranks they were forked from, and come to us then */
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_NAME, "hale-agent");
-	if (signals_start(a) && session_open(&a->session, &a->loop, in_fd, out_fd)) {
-		session_greet(&a->session);
+	init(a, g);
+	if (g->successor && !(signals_start(a) && agent_adopt(a, &err))) {
+		log_warn("the agent of this node has died, and another one can't go on: %s",
+			 err.text);
+		return 1; /* the guardian ends what is there */
+	}
+	if (g->successor || (signals_start(a) && start(a))) {
 		loop_run(&a->loop);
 	} else {
 		log_warn("an agent can't wait for its head: %m");
 		a->exit_status = 1;
 	}
 	status = a->exit_status;
+	guardian_done(&a->guardian, status);
 	destroy(a);
 	free(a);
 	return status;
+}
+
+int agent_run(int in_fd, int out_fd)
+{
+	return guardian_run(in_fd, out_fd, run);
 }

@@ -185,13 +185,25 @@ static void look(void *arg)
 
 /* ---- asking ---- */
 
+/* An agent before this one has begun it, and died before that was written down: its ranks are at
+ * it. */
+static bool was_asked(const struct agent *a, uint32_t id)
+{
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r) && atomic_load(&agent_mailbox(a, r)->ckpt_wanted) == id)
+			return true;
+	return false;
+}
+
 void agent_ckpt_start(struct agent *a, const struct message *m)
 {
 	if (!a->segment)
 		return;
 	a->ckpt.id = a->last_id = m->id;
 	a->ckpt.local = !m->text[0] && a->setup.local[0];
-	if (a->ckpt.local)
+	if (a->ckpt.local && was_asked(a, m->id))
+		agent_copies_path(a, m->id, a->ckpt.folder, sizeof(a->ckpt.folder));
+	else if (a->ckpt.local)
 		agent_copies_folder(a, m->id, a->ckpt.folder, sizeof(a->ckpt.folder));
 	else
 		snprintf(a->ckpt.folder, sizeof(a->ckpt.folder), "%s", m->text);
@@ -214,6 +226,11 @@ void agent_ckpt_start(struct agent *a, const struct message *m)
 		agent_signal_member(a, r, PROTO_CKPT_SIGNAL);
 		mailbox_ring_slow(agent_mailbox(a, r));
 	}
+	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_FIRST_SECONDS, look, a);
+}
+
+void agent_ckpt_again(struct agent *a)
+{
 	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_FIRST_SECONDS, look, a);
 }
 

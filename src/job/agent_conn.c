@@ -22,6 +22,7 @@ static void conn_close(struct agent_conn *c)
 
 	loop_remove(&a->loop, &c->source);
 	close(fd);
+	agent_drop_later(a, HOLD_CONN, c->number);
 	for (struct agent_conn **p = &a->conns; *p; p = &(*p)->next) {
 		if (*p == c) {
 			*p = c->next;
@@ -229,43 +230,116 @@ static void take_end(struct agent_conn *c)
 		agent_send(a, &(struct message){.type = MSG_STRAY, .rank = r->rank});
 }
 
+/* The packet in the book is dealt with, and that is written down before the next one is received.
+ * c may be gone afterwards. */
+static void packet_done(struct agent *a)
+{
+	a->packets = atomic_load(&a->guardian.book->packet.number);
+	agent_written(a);
+}
+
+/* Received into the book: who dies after that has not lost it. All packets begin with a type. */
 static void conn_ready(void *arg, uint32_t events)
 {
 	struct agent_conn *c = arg;
+	struct agent *a = c->agent;
+	struct book_packet *k = &a->guardian.book->packet;
 	union proto_packet p;
-	ssize_t n = recv(c->source.fd, &p, sizeof(p), MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t n;
 
-	if (n >= (ssize_t)sizeof(p.type))
+	atomic_store(&k->number, 0);
+	k->conn = c->number;
+	k->packet.type = 0;
+	atomic_store(&k->number, a->packets + 1);
+	n = recv(c->source.fd, &k->packet, sizeof(k->packet), MSG_DONTWAIT | MSG_TRUNC);
+	if (n >= (ssize_t)sizeof(p.type)) {
+		p = k->packet;
 		take_packet(c, &p, (size_t)n);
-	else if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+		packet_done(a);
+		return;
+	}
+	atomic_store(&k->number, 0);
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 		take_end(c);
 }
 
-static void accept_one(void *arg, uint32_t events)
+void agent_packet_again(struct agent *a)
 {
-	struct agent *a = arg;
-	struct agent_conn *c;
-	pid_t peer;
-	int fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
+	struct book_packet *k = &a->guardian.book->packet;
+	union proto_packet p = k->packet;
+	struct agent_conn *c = a->conns;
 
-	if (fd < 0)
+	if (atomic_load(&k->number) <= a->packets || p.type == 0)
 		return;
-	c = calloc(1, sizeof(*c));
-	if (!c || !peer_is_own(fd, &peer)) {
+	while (c && c->number != k->conn)
+		c = c->next;
+	if (c)
+		take_packet(c, &p, p.type == PROTO_HELLO ? sizeof(p.hello) : proto_size(p.type));
+	packet_done(a);
+}
+
+struct agent_conn *agent_conn_add(struct agent *a, const struct guardian_conn *conn)
+{
+	struct agent_conn *c = calloc(1, sizeof(*c));
+
+	if (!c || !loop_add(&a->loop, &c->source, conn->fd, EPOLLIN, conn_ready, c)) {
 		free(c);
-		close(fd);
-		return;
+		close(conn->fd);
+		return NULL;
 	}
 	c->agent = a;
-	c->peer = peer;
+	c->number = conn->number;
+	c->peer = conn->peer;
 	c->rank = -1;
-	if (!loop_add(&a->loop, &c->source, fd, EPOLLIN, conn_ready, c)) {
-		free(c);
-		close(fd);
-		return;
-	}
 	c->next = a->conns;
 	a->conns = c;
+	return c;
+}
+
+/* ---- the guardian ---- */
+
+static void accepted(void *arg, const struct guardian_conn *conn)
+{
+	agent_conn_add(arg, conn);
+}
+
+/* Whoever has killed it has killed the ranks: their parent is gone. What they have started goes
+ * now. */
+static void orphaned(struct agent *a)
+{
+	a->orphaned = true;
+	loop_remove(&a->loop, &a->ward_source);
+	agent_fence(a, "the guardian of its ranks was ended");
+}
+
+static void ward_ready(void *arg, uint32_t events)
+{
+	struct agent *a = arg;
+	struct guardian_conn conn;
+
+	while (guardian_hear(&a->guardian, &conn))
+		if (conn.fd >= 0)
+			agent_conn_add(a, &conn);
+	agent_reap(a);
+	if (a->guardian.control < 0)
+		orphaned(a);
+}
+
+static void ward_look(void *arg)
+{
+	ward_ready(arg, 0);
+}
+
+void agent_ward_start(struct agent *a)
+{
+	a->guardian.accepted = accepted;
+	a->guardian.arg = a;
+	loop_add(&a->loop, &a->ward_source, a->guardian.control, EPOLLIN, ward_ready, a);
+}
+
+void agent_ward_look(struct agent *a)
+{
+	loop_timer_set(&a->loop, &a->reaping, 0, ward_look, a);
 }
 
 hale_status_t agent_listen(struct agent *a, struct error *err)
@@ -287,8 +361,10 @@ hale_status_t agent_listen(struct agent *a, struct error *err)
 	if (a->listener < 0 ||
 	    bind(a->listener, (struct sockaddr *)&sa,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) != 0 ||
-	    listen(a->listener, SOMAXCONN) != 0 ||
-	    !loop_add(&a->loop, &a->listening, a->listener, EPOLLIN, accept_one, a))
+	    listen(a->listener, SOMAXCONN) != 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for the ranks");
+	memcpy(a->guardian.book->address, a->address, sizeof(a->address));
+	memcpy(a->guardian.book->token, a->token, sizeof(a->token));
+	guardian_hold(&a->guardian, HOLD_RANKS, 0, a->listener);
 	return HALE_OK;
 }

@@ -17,11 +17,6 @@
 
 enum { FD_FIRST = 3 };
 
-struct agent_order {
-	struct copier_order order;
-	struct agent_order *next;
-};
-
 /* ---- the folder ---- */
 
 static void expand(const char *template, const char *node, char *to, size_t cap)
@@ -108,6 +103,7 @@ static hale_status_t start(struct agent *a, struct error *err)
 		be_copier(&k->copier, agent);
 	}
 	close(ends[1]);
+	a->guardian.book->copier = k->pid;
 	if (k->pid < 0 || !loop_add(&a->loop, &k->source, ends[0], EPOLLIN, answered, a)) {
 		close(ends[0]);
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start the copier of images");
@@ -120,6 +116,20 @@ static void tell_where(struct agent *a)
 	agent_send(a, &(struct message){.type = MSG_COPIES_AT,
 					.text = a->copies.copier.address,
 					.name = a->copies.copier.folder});
+}
+
+/* What it is told when it starts. */
+static void describe(struct agent *a)
+{
+	struct agent_copies *k = &a->copies;
+	const struct setup *s = &a->setup;
+
+	k->copier.node = s->node;
+	k->copier.sync = k->store.sync;
+	k->copier.encrypt = (s->flags & SETUP_ENCRYPT) != 0;
+	memcpy(k->copier.secret, s->secret, sizeof(k->copier.secret));
+	snprintf(k->copier.folder, sizeof(k->copier.folder), "%.*s", STORE_FOLDER_MAX - 1,
+		 k->store.job_folder);
 }
 
 hale_status_t agent_copies_start(struct agent *a, struct error *err)
@@ -137,12 +147,10 @@ hale_status_t agent_copies_start(struct agent *a, struct error *err)
 	}
 	if (status != HALE_OK)
 		return status;
-	k->copier.node = s->node;
-	k->copier.sync = k->store.sync;
-	k->copier.encrypt = (s->flags & SETUP_ENCRYPT) != 0;
-	memcpy(k->copier.secret, s->secret, sizeof(k->copier.secret));
-	snprintf(k->copier.folder, sizeof(k->copier.folder), "%.*s", STORE_FOLDER_MAX - 1,
-		 k->store.job_folder);
+	for (uint32_t i = 0; i < k->copier.listeners; i++)
+		guardian_hold(&a->guardian, HOLD_COPIES, i, k->copier.listener[i]);
+	memcpy(a->guardian.book->copies_at, k->copier.address, sizeof(k->copier.address));
+	describe(a);
 	status = start(a, err);
 	if (status == HALE_OK)
 		tell_where(a);
@@ -192,12 +200,48 @@ void agent_copies_stop(struct agent *a)
 		*strrchr(k->store.job_folder, '/') = '\0';
 		rmdir(k->store.job_folder);
 	}
-	while (k->orders) {
-		struct agent_order *o = k->orders;
+}
 
-		k->orders = o->next;
-		free(o);
+/* ---- orders that are not answered: in the book ---- */
+
+static bool is_open(const struct book_order *o)
+{
+	return o->born != 0 && o->dead == 0;
+}
+
+static struct book_order *order_find(struct agent *a, const struct copier_order *d)
+{
+	struct book *b = a->guardian.book;
+
+	for (uint32_t i = 0; i < b->orders_used; i++) {
+		struct book_order *o = &b->orders[i];
+
+		if (is_open(o) && o->order.kind == d->kind && o->order.rank == d->rank &&
+		    o->order.id == d->id && o->order.base == d->base)
+			return o;
 	}
+	return NULL;
+}
+
+/* In a place whose order was answered in a turn before this one. */
+static bool order_add(struct agent *a, const struct copier_order *d)
+{
+	struct book *b = a->guardian.book;
+	uint32_t i = 0;
+
+	while (i < b->orders_used && (is_open(&b->orders[i]) || b->orders[i].dead > a->turns))
+		i++;
+	if (i == BOOK_ORDERS)
+		return false;
+	b->orders[i] = (struct book_order){.order = *d, .born = a->turns + 1};
+	if (i == b->orders_used)
+		b->orders_used++;
+	return true;
+}
+
+static void order_done(struct agent *a, struct book_order *o)
+{
+	o->dead = a->turns + 1;
 }
 
 /* ---- answers ---- */
@@ -214,22 +258,13 @@ static void report(struct agent *a, const struct copier_done *d)
 					.text = d->text});
 }
 
-static bool same_order(const struct copier_order *x, const struct copier_order *y)
-{
-	return x->kind == y->kind && x->rank == y->rank && x->id == y->id && x->base == y->base;
-}
-
 static void take_done(struct agent *a, struct copier_done *d)
 {
-	struct agent_order **at = &a->copies.orders;
+	struct book_order *o = order_find(a, &d->order);
 
-	while (*at && !same_order(&(*at)->order, &d->order))
-		at = &(*at)->next;
-	if (!*at)
+	if (!o)
 		return;
-	struct agent_order *o = *at;
-	*at = o->next;
-	free(o);
+	order_done(a, o);
 	d->text[sizeof(d->text) - 1] = '\0';
 	report(a, d);
 }
@@ -237,19 +272,18 @@ static void take_done(struct agent *a, struct copier_done *d)
 /* Somebody has ended it: what it was at comes to nothing. */
 static void copier_gone(struct agent *a)
 {
-	struct agent_order *lost = a->copies.orders;
+	struct book *b = a->guardian.book;
 
 	log_warn("the process that copies images was ended; copies under way are given up");
 	stop(a);
-	a->copies.orders = NULL;
-	while (lost) {
-		struct agent_order *o = lost;
-		struct copier_done d = {.order = o->order, .status = HALE_ERR_SYSTEM};
+	for (uint32_t i = 0; i < b->orders_used; i++) {
+		struct copier_done d = {.order = b->orders[i].order, .status = HALE_ERR_SYSTEM};
 
-		lost = o->next;
+		if (!is_open(&b->orders[i]))
+			continue;
+		order_done(a, &b->orders[i]);
 		snprintf(d.text, sizeof(d.text), "the process that copies images was ended");
 		report(a, &d);
-		free(o);
 	}
 }
 
@@ -280,7 +314,6 @@ static bool give(struct agent *a, const void *packet, size_t len, struct error *
 
 static void take_copy(struct agent *a, const struct message *m)
 {
-	struct agent_order *o = calloc(1, sizeof(*o));
 	struct copier_done d = {.order = {.type = ORDER_COPY,
 					  .kind = m->flags,
 					  .rank = m->rank,
@@ -295,18 +328,58 @@ static void take_copy(struct agent *a, const struct message *m)
 	snprintf(d.order.folder, sizeof(d.order.folder), "%s", m->name);
 	if (!a->setup.local[0])
 		error_set(&err, HALE_ERR_STATE, "this node has no folder for images");
-	else if (!o)
-		error_set(&err, HALE_ERR_MEMORY, "out of memory");
 	else if (give(a, &d.order, sizeof(d.order), &err)) {
-		o->order = d.order;
-		o->next = a->copies.orders;
-		a->copies.orders = o;
-		return;
+		if (order_add(a, &d.order))
+			return;
+		error_set(&err, HALE_ERR_MEMORY, "too many orders at a time");
 	}
-	free(o);
 	d.status = (int32_t)err.code;
 	snprintf(d.text, sizeof(d.text), "%s", err.text);
 	report(a, &d);
+}
+
+/* It has been killed, and the guardian reaps it; the disk may hold it up. */
+static void await_end(pid_t pid)
+{
+	enum { TRIES = 2000, TRY_US = 1000 };
+
+	for (int i = 0; pid > 0 && i < TRIES && kill(pid, 0) == 0; i++)
+		usleep(TRY_US);
+}
+
+/* The copier has died with the agent that had started it. What it had been told it is told again:
+ * an image that has arrived does not travel twice. */
+void agent_copies_again(struct agent *a)
+{
+	struct agent_copies *k = &a->copies;
+	struct book *b = a->guardian.book;
+	struct error err;
+
+	if (!a->setup.local[0])
+		return;
+	if (open_folder(a, &err) != HALE_OK) {
+		log_warn("%s", err.text);
+		return;
+	}
+	await_end(b->copier);
+	copier_sweep(k->store.job_folder);
+	for (int fd, i = 0; i < COPIER_PLACES_MAX; i++)
+		if ((fd = guardian_claim(&a->guardian, HOLD_COPIES, (uint64_t)i, NULL)) >= 0)
+			k->copier.listener[k->copier.listeners++] = fd;
+	memcpy(k->copier.address, b->copies_at, sizeof(k->copier.address));
+	describe(a);
+	if (start(a, &err) != HALE_OK)
+		log_warn("%s", err.text);
+	for (uint32_t i = 0; i < b->orders_used; i++) {
+		struct book_order *o = &b->orders[i];
+
+		if (o->born > a->turns)
+			o->born = 0;
+		if (o->dead > a->turns)
+			o->dead = 0;
+		if (is_open(o) && !give(a, &o->order, sizeof(o->order), &err))
+			log_warn("%s", err.text);
+	}
 }
 
 static void take_keep(struct agent *a, const struct message *m)
@@ -336,12 +409,17 @@ bool agent_copies_take(struct agent *a, const struct message *m)
 	return true;
 }
 
-/* Where the images of a checkpoint are written on this node. */
+/* Where the images of a checkpoint are written on this node; and makes it. */
+void agent_copies_path(const struct agent *a, uint32_t id, char *folder, size_t cap)
+{
+	snprintf(folder, cap, "%.*s/%u", STORE_FOLDER_MAX, a->copies.store.job_folder, id);
+}
+
 void agent_copies_folder(struct agent *a, uint32_t id, char *folder, size_t cap)
 {
 	struct error err;
 
-	snprintf(folder, cap, "%.*s/%u", STORE_FOLDER_MAX, a->copies.store.job_folder, id);
+	agent_copies_path(a, id, folder, cap);
 	store_remove_folder(folder);
 	if (store_make_folders(folder, &err) != HALE_OK) /* the ranks will say that they can't */
 		log_info("%s", err.text);

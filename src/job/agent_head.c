@@ -8,6 +8,7 @@
  * Whoever wants to be the head connects to a socket of this node, on its machine: the kernel says
  * whose process that is. Only a newer epoch is heard, and never again an older one. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,15 +106,21 @@ bool agent_wait_for_head(struct agent *a)
 {
 	if (a->setup.grace_ns == 0 || !a->ready || !a->ranks || guardian_over(&a->guardian))
 		return false;
-	if (!session_is_open(&a->session) && !a->headless) {
+	if (!tether_is_open(&a->link) && !a->headless) {
 		a->headless = true;
+		agent_drop_later(a, HOLD_LINK_IN, 0);
+		agent_drop_later(a, HOLD_LINK_OUT, 0);
 		/* whose requests they were is gone; ranks that wait for others must not do so for
 		 * ever */
 		agent_ckpt_orphan(a);
 		agent_ckpt_refuse(a);
 	}
-	if (!a->alone.armed)
-		loop_timer_set(&a->loop, &a->alone, (double)a->setup.grace_ns * 1e-9, given_up, a);
+	if (!a->alone.armed) {
+		double left = (double)a->setup.grace_ns * 1e-9;
+
+		a->alone_until = clock_seconds() + left;
+		loop_timer_set(&a->loop, &a->alone, left, given_up, a);
+	}
 	if (!a->look.armed)
 		loop_timer_set(&a->loop, &a->look, LOOK_SECONDS, look, a);
 	return true;
@@ -147,7 +154,7 @@ static void describe_node(struct agent *a, struct takeover_node *n)
 	n->move_went = a->move.id && a->move.went;
 	n->cores = cpus_allowed();
 	n->paused = a->paused;
-	n->pid = getpid();
+	n->pid = getppid(); /* the guardian, which stands for the node */
 	gethostname(n->host, sizeof(n->host) - 1);
 	if (!agent_has(a, 0) || !a->segment)
 		return;
@@ -164,7 +171,7 @@ static void tell_all(struct agent *a)
 
 	if (!n) {
 		log_warn("out of memory for what the new head wants to know");
-		session_close(&a->session);
+		tether_close(&a->link);
 		return;
 	}
 	describe_node(a, n);
@@ -181,26 +188,30 @@ static void tell_all(struct agent *a)
 /* fd becomes the session. */
 static void change_heads(struct agent *a, int fd, uint32_t epoch)
 {
-	struct error err;
+	int out;
 
-	if (session_is_open(&a->session)) {
+	if (tether_is_open(&a->link)) {
 		agent_send(a, &(struct message){.type = MSG_SUPERSEDED, .id = epoch, .text = ""});
-		session_flush(&a->session, FLUSH_SECONDS);
-		session_close(&a->session);
+		agent_written(a);
+		tether_flush(&a->link, FLUSH_SECONDS);
+		tether_close(&a->link);
 	}
 	a->epoch = epoch;
 	a->headless = false;
-	if (!a->frozen)
+	if (!a->frozen) {
 		loop_timer_clear(&a->loop, &a->alone);
+		a->alone_until = 0;
+	}
 	agent_ckpt_orphan(a);
 	agent_ckpt_refuse(a);
-	if (!session_open(&a->session, &a->loop, fd, fd)) {
-		close(fd);
+	out = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (out < 0 || !tether_open(&a->link, &a->loop, a->guardian.book, fd, out)) {
+		tether_close(&a->link);
 		agent_wait_for_head(a);
 		return;
 	}
-	if (guardian_relink(&a->guardian, fd, &err) != HALE_OK)
-		log_warn("%s", err.text);
+	guardian_hold(&a->guardian, HOLD_LINK_IN, 0, fd);
+	guardian_hold(&a->guardian, HOLD_LINK_OUT, 0, out);
 	log_info("a new head has come, the job's number %u", epoch);
 	/* the ask comes first: it is granted as soon as all have answered */
 	agent_lease_renew(a);
@@ -302,7 +313,23 @@ hale_status_t agent_heads_listen(struct agent *a, struct error *err)
 	    listen(a->heads, 16) != 0 ||
 	    !loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for another head");
+	guardian_hold(&a->guardian, HOLD_HEADS, 0, a->heads);
 	return HALE_OK;
+}
+
+/* Who was just knocking has to do it again. */
+void agent_heads_again(struct agent *a, const struct book_state *s)
+{
+	double left = s->alone_until - clock_seconds();
+
+	a->heads = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
+	if (a->heads >= 0)
+		loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a);
+	a->alone_until = s->alone_until;
+	if (a->alone_until > 0)
+		loop_timer_set(&a->loop, &a->alone, left > 0 ? left : 0, given_up, a);
+	if (a->headless || a->frozen)
+		loop_timer_set(&a->loop, &a->look, LOOK_SECONDS, look, a);
 }
 
 void agent_heads_close(struct agent *a)

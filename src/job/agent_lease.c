@@ -71,6 +71,16 @@ void agent_lease_start(struct agent *a)
 		ask_again(a);
 }
 
+/* Asks at once, so that what is left of the lease need not be known well. */
+void agent_lease_again(struct agent *a)
+{
+	if (a->lease.term == 0)
+		return;
+	ask_again(a);
+	if (!a->paused && a->lease.until > 0)
+		arm(a);
+}
+
 /* Frozen ranks go on by an answer to this ask, or a later one. */
 void agent_lease_renew(struct agent *a)
 {
@@ -96,6 +106,7 @@ static void go_on(struct agent *a)
 {
 	a->paused = a->resuming = a->frozen = false;
 	loop_timer_clear(&a->loop, &a->alone);
+	a->alone_until = 0;
 	agent_signal_all(a, SIGCONT);
 }
 
@@ -124,8 +135,7 @@ void agent_pause(struct agent *a, bool pause)
 		agent_signal_all(a, SIGSTOP);
 		lease_drop(&a->lease);
 		loop_timer_clear(&a->loop, &a->fence);
-		if (a->guardian.page)
-			guardian_lease(&a->guardian, 0);
+		guardian_lease(&a->guardian, 0);
 	} else if (a->lease.term == 0) {
 		go_on(a);
 	} else if (a->paused) {

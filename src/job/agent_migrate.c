@@ -73,8 +73,8 @@ void agent_move_drop(struct agent *a)
 	agent_relays_end(a);
 	leave_segment(a, v->coming.segment);
 	leave_segment(a, v->old.segment);
-	agent_view_drop(&v->coming);
-	agent_view_drop(&v->old);
+	agent_view_drop(a, &v->coming);
+	agent_view_drop(a, &v->old);
 	v->id = 0;
 	v->went = v->cancelling = false;
 }
@@ -116,7 +116,7 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 	agent_move_drop(a);
 	if (m->len != nranks * sizeof(*node_of) || !a->node_of)
 		return error_set(err, HALE_ERR_PROTOCOL, "the head's layout is none");
-	v->coming.segment_fd = v->old.segment_fd = -1;
+	v->coming = v->old = (struct agent_view){.segment_fd = -1, .slot = -1};
 	for (unsigned i = 0; i < AGENT_PLACES; i++)
 		v->direct[i].fd = -1;
 	v->id = m->id;
@@ -372,7 +372,7 @@ static void take_go(struct agent *a)
 
 	agent_view_swap(a, &v->coming);
 	v->old = v->coming;
-	v->coming = (struct agent_view){.segment_fd = -1};
+	v->coming = (struct agent_view){.segment_fd = -1, .slot = -1};
 	v->went = true;
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		bool was_here = v->old.node_of[r] == a->setup.node;
@@ -432,9 +432,7 @@ static void take_release(struct agent *a, const struct message *m)
 	agent_move_drop(a);
 	if (files)
 		agent_send(a, &(struct message){.type = MSG_MOVE_CANCELLED, .id = id});
-	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		if (agent_has(a, r))
-			agent_rank_released(a, r);
+	agent_reap_soon(a); /* copies that have ended before */
 }
 
 /* ---- the way back ---- */
@@ -459,16 +457,18 @@ static bool copies_left(struct agent *a)
 	return left;
 }
 
-static void end_copies(void *arg)
+void agent_move_end_copies(void *arg)
 {
 	struct agent *a = arg;
 	const double again = 0.002;
 
+	a->waiting = BOOK_NOTHING;
 	if (a->move.id == 0)
 		return;
 	agent_reap(a);
 	if (copies_left(a)) {
-		loop_timer_set(&a->loop, &a->clear, again, end_copies, a);
+		a->waiting = BOOK_CANCELLING;
+		loop_timer_set(&a->loop, &a->clear, again, agent_move_end_copies, a);
 		return;
 	}
 	/* nobody reads them any more; what a rank is about to make goes when it is over */
@@ -533,7 +533,7 @@ bool agent_move_take(struct agent *a, const struct message *m)
 		take_release(a, m);
 		break;
 	case MSG_MOVE_CANCEL:
-		end_copies(a);
+		agent_move_end_copies(a);
 		break;
 	case MSG_MOVE_OVER:
 		take_over(a, m);

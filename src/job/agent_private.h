@@ -2,10 +2,11 @@
 /* What the files of the agent share.
  *
  *   agent.c        life: the session, what the head says, the end
- *   agent_ranks.c  segment, starting, watching
+ *   agent_ranks.c  segment, starting; agent_reap.c  ends
  *   agent_conn.c   the ranks' sockets
  *   agent_ckpt.c   what a checkpoint needs of this node
  *   agent_lease.c  whether the ranks may run
+ *   agent_book.c   what is written down after each turn; agent_adopt.c  where a successor begins
  *   agent_events.c  the job's event broker here
  *   agent_copies.c images on this node's own disk, and their copies
  *   agent_head.c   one head goes, another one comes; agent_kept.c  output that waits for it
@@ -36,6 +37,7 @@
 #include "job/session.h"
 #include "job/setup.h"
 #include "job/stream.h"
+#include "job/tether.h"
 #include "store/store.h"
 
 struct agent;
@@ -43,18 +45,11 @@ struct agent;
 /* A connection; rank is set once it has said HELLO. */
 struct agent_conn {
 	struct agent *agent;
+	uint64_t number; /* the guardian's */
 	struct loop_source source;
 	pid_t peer;
 	int64_t rank; /* -1: has not said HELLO */
 	struct agent_conn *next;
-};
-
-/* Bytes of a stream that went to the head, and of which it has not said yet that they are printed:
- * another head gets them again. first is the position of bytes[begin]. */
-struct agent_kept {
-	unsigned char *bytes;
-	size_t begin, end, cap;
-	uint64_t first;
 };
 
 struct agent_rank {
@@ -74,7 +69,9 @@ struct agent_rank {
 	bool late;    /* a copy that has ended well after GO: told when all are released */
 	bool aborted; /* has called MPI_Abort with that code */
 	int abort_code;
-	struct agent_kept kept[2];
+	/* bytes that went to the head, and of which it has not said yet that they are printed:
+	 * another head gets them again */
+	struct book_kept kept[2];
 	struct stream out[2];
 };
 
@@ -93,6 +90,7 @@ struct agent_view {
 	uint32_t here;	   /* ranks on this node */
 	int segment_fd;
 	struct segment *segment; /* NULL: no layout yet */
+	int slot;		 /* in the book; -1: none */
 };
 
 /* Known to the source's agent when it has called, to the target's by what comes first. */
@@ -148,15 +146,18 @@ struct agent_move {
 	struct direct_hand *hands;		 /* of agent_direct.c */
 };
 
-struct agent_order;
-
 /* The process that copies images, if there is one (docs/levels.md). */
 struct agent_copies {
 	struct store store; /* this node's folder */
 	struct copier copier;
 	pid_t pid; /* 0: none */
 	struct loop_source source;
-	struct agent_order *orders; /* that are not answered */
+};
+
+/* What the guardian need not hold any more when the turn is written down. */
+struct agent_drop {
+	enum guardian_kind kind;
+	uint64_t key;
 };
 
 struct agent {
@@ -164,22 +165,29 @@ struct agent {
 	bool ready; /* setup has come */
 	int exit_status;
 	struct loop loop;
-	struct session session;
-	struct loop_source signal_source;
+	struct tether link; /* to the head */
+	struct loop_source signal_source, ward_source;
 	struct guardian guardian;
+	struct loop_timer reaping;
+	/* so many of each have been dealt with: book.h */
+	uint64_t turns, frames, packets, pieces, feeds;
+	bool may_adopt; /* said to the guardian when the turn is written down */
+	bool orphaned;	/* the guardian is gone */
+	struct agent_drop *drops;
+	size_t drop_count, drop_cap;
 	struct pin_plan pin;
 	uint32_t *node_of;    /* [nranks]; NULL: no layout yet */
 	uint32_t here;	      /* ranks on this node */
 	uint32_t *machine_of; /* [nodes]: the same number, the same machine; NULL: not said */
 	uint32_t nodes;
 	uint32_t crowd; /* ranks of the job on this machine, when pins were planned */
-	int listener;
-	struct loop_source listening;
+	int listener;	/* the guardian accepts */
 	char address[108], token[24];
 	char libdir[PATH_MAX]; /* of our libraries, on this machine; "": not looked for yet */
 	struct agent_conn *conns;
 	int segment_fd;
 	struct segment *segment; /* NULL: no layout yet */
+	int view_slot;		 /* in the book; -1: none */
 	uint32_t generation;
 	struct agent_rank *ranks; /* [nranks] */
 	struct stream_window window[2];
@@ -199,13 +207,17 @@ struct agent {
 	struct loop_source knocking;
 	struct agent_caller *callers;
 	struct loop_timer forget, alone, look;
-	bool clearing;
+	double alone_until;	     /* clock_seconds(); 0: alone is not armed */
+	enum book_waiting waiting;   /* for what `clear` is armed */
 	struct agent_events *events; /* NULL: none are served here */
 	uint32_t clear_id;
 	struct loop_timer clear;
 };
 
 /* agent.c */
+hale_status_t agent_begin_again(struct agent *a, struct error *err);
+void agent_clear_again(void *agent);
+void agent_leave_when_clear(void *agent);
 void agent_take(void *agent, const struct message *m);
 void agent_head_lost(void *agent, const char *why);
 /* Ends all ranks, and then the agent. */
@@ -226,7 +238,7 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
 				  struct agent_view *v, struct error *err);
 void agent_view_swap(struct agent *a, struct agent_view *v);
-void agent_view_drop(struct agent_view *v);
+void agent_view_drop(struct agent *a, struct agent_view *v);
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err);
 bool agent_has(const struct agent *a, uint32_t rank); /* it lives here */
 void agent_spawn(struct agent *a, const struct message *m);
@@ -235,15 +247,26 @@ void agent_signal_all(struct agent *a, int sig);
 void agent_signal_program(struct agent *a, uint32_t rank, int sig);
 /* To the process that said HELLO, its main thread. */
 void agent_signal_member(struct agent *a, uint32_t rank, int sig);
+/* The pins for the layout of now. */
+void agent_pins(struct agent *a);
+struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank);
+
+/* agent_reap.c */
+/* Takes note of who has ended. */
 void agent_reap(struct agent *a);
-/* The end of a copy that came before all were released is told now. */
-void agent_rank_released(struct agent *a, uint32_t rank);
+void agent_reap_soon(struct agent *a);
 /* Kills what is left of the groups; true when nothing is. */
 bool agent_clear(struct agent *a);
-struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank);
 
 /* agent_conn.c */
 hale_status_t agent_listen(struct agent *a, struct error *err);
+/* A connection that the guardian has accepted. */
+struct agent_conn *agent_conn_add(struct agent *a, const struct guardian_conn *conn);
+/* The packet that an agent before this one had received and not dealt with. */
+void agent_packet_again(struct agent *a);
+/* What the guardian says. */
+void agent_ward_start(struct agent *a);
+void agent_ward_look(struct agent *a); /* soon, whether or not it says something */
 void agent_conns_close(struct agent *a);
 void agent_conn_drop(struct agent *a, struct agent_rank *r);
 /* From the segment of now. */
@@ -251,6 +274,7 @@ void agent_tell_address(struct agent *a, uint32_t rank);
 bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank);
 
 /* agent_ckpt.c */
+void agent_ckpt_again(struct agent *a); /* of one that is under way */
 void agent_ckpt_check(struct agent *a, uint32_t id);
 void agent_ckpt_start(struct agent *a, const struct message *m);
 void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *p);
@@ -268,7 +292,8 @@ bool agent_moves_in(const struct agent *a, uint32_t rank);
 bool agent_is_copy(const struct agent *a, uint32_t rank);
 void agent_move_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h);
 void agent_move_ended(struct agent *a, uint32_t rank, int status); /* a copy that moves in */
-void agent_move_drop(struct agent *a);				   /* all ranks are being ended */
+void agent_move_end_copies(void *agent);
+void agent_move_drop(struct agent *a); /* all ranks are being ended */
 bool agent_moves_out(const struct agent *a, uint32_t rank);
 /* The copy of m->rank, whose stream comes from `sink`: tells the head. */
 void agent_move_spawn(struct agent *a, const struct message *m, const char *sink);
@@ -319,6 +344,7 @@ hale_status_t agent_shell_halt(struct agent *a, uint32_t rank, struct error *err
 void agent_shell_resume(struct agent *a, uint32_t rank);
 /* agent_head.c: docs/attach.md */
 hale_status_t agent_heads_listen(struct agent *a, struct error *err);
+void agent_heads_again(struct agent *a, const struct book_state *s);
 void agent_heads_close(struct agent *a);
 /* The head is gone. True: another one is waited for; false: the ranks are to end. */
 bool agent_wait_for_head(struct agent *a);
@@ -329,7 +355,18 @@ void agent_kept_add(struct agent *a, uint32_t rank, int which, const void *bytes
 void agent_kept_passed(struct agent *a, const struct message *m);
 /* All that is kept goes out again; the windows begin anew with it. */
 void agent_kept_send(struct agent *a);
-void agent_kept_fini(struct agent_rank *r);
+
+/* agent_book.c */
+/* What this turn has come to is written down, and only then what it says goes out. */
+void agent_written(void *agent);
+void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key);
+/* The guardian has something else as that by now. */
+void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key);
+/* Out of what is written down, before anything else. */
+void agent_read_back(struct agent *a, const struct book_state *s);
+
+/* agent_adopt.c: begins where another agent has ended. False with a sentence: it can't. */
+bool agent_adopt(struct agent *a, struct error *err);
 
 /* agent_events.c: the job's event broker on this host */
 void agent_events_start(struct agent *a);
@@ -340,14 +377,18 @@ void agent_events_take(struct agent *a, const struct message *m);
 /* agent_copies.c */
 hale_status_t agent_copies_start(struct agent *a, struct error *err);
 void agent_copies_stop(struct agent *a);
+/* A successor's: at the same addresses, with the orders that are not answered. */
+void agent_copies_again(struct agent *a);
 /* To a head that was not there when it began: where it is, and what images are here. */
 void agent_copies_tell(struct agent *a);
 bool agent_copies_take(struct agent *a, const struct message *m); /* false: it is none of ours */
 void agent_copies_folder(struct agent *a, uint32_t id, char *folder, size_t cap);
+void agent_copies_path(const struct agent *a, uint32_t id, char *folder, size_t cap);
 
 /* agent_lease.c */
 void agent_lease_renew(struct agent *a); /* asks the new head at once */
 void agent_lease_start(struct agent *a);
+void agent_lease_again(struct agent *a); /* a successor's */
 void agent_lease_stop(struct agent *a);
 void agent_lease_granted(struct agent *a, uint64_t number);
 bool agent_lease_holds(const struct agent *a);

@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "job/agent_private.h"
 #include "job/environment.h"
-#include "job/launch.h"
 
 static void stream_send(void *arg, const struct stream *s, const void *bytes, size_t len)
 {
@@ -26,6 +25,16 @@ static void stream_send(void *arg, const struct stream *s, const void *bytes, si
 					  .value = s->which,
 					  .bytes = bytes,
 					  .len = len});
+}
+
+static void stream_taken(void *arg)
+{
+	agent_written(arg);
+}
+
+static void stream_closed(void *arg, const struct stream *s)
+{
+	agent_drop_later(arg, HOLD_OUT, 2ull * s->rank + (uint64_t)s->which - 1);
 }
 
 hale_status_t agent_ranks_create(struct agent *a, struct error *err)
@@ -42,6 +51,10 @@ hale_status_t agent_ranks_create(struct agent *a, struct error *err)
 		for (int i = 0; i < 2; i++) {
 			stream_init(&k->out[i], &a->loop, &a->window[i], r, i + 1);
 			k->out[i].send = stream_send;
+			k->out[i].taken = stream_taken;
+			k->out[i].closed = stream_closed;
+			k->out[i].book = a->guardian.book;
+			k->out[i].pieces = &a->pieces;
 			k->out[i].arg = a;
 		}
 	}
@@ -52,8 +65,10 @@ static void segment_drop(struct agent *a)
 {
 	if (a->segment)
 		munmap(a->segment, a->segment->bytes);
-	if (a->segment_fd >= 0)
+	if (a->segment_fd >= 0) {
 		close(a->segment_fd);
+		agent_drop_later(a, HOLD_SEGMENT, a->generation);
+	}
 	a->segment = NULL;
 	a->segment_fd = -1;
 }
@@ -63,8 +78,6 @@ void agent_ranks_destroy(struct agent *a)
 	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
 		for (int i = 0; i < 2; i++)
 			stream_fini(&a->ranks[r].out[i]);
-	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
-		agent_kept_fini(&a->ranks[r]);
 	intake_close(&a->intake);
 	segment_drop(a);
 	pin_plan_fini(&a->pin);
@@ -137,6 +150,7 @@ static hale_status_t segment_make(struct agent *a, struct error *err)
 	if (at == MAP_FAILED)
 		return error_sys(err, HALE_ERR_MEMORY, "cannot map the shared segment");
 	a->segment = at;
+	guardian_hold(&a->guardian, HOLD_SEGMENT, a->generation, a->segment_fd);
 	return HALE_OK;
 }
 
@@ -152,6 +166,10 @@ void agent_machines(struct agent *a, const struct message *m)
 	free(a->machine_of);
 	a->machine_of = machine_of;
 	a->nodes = (uint32_t)(m->len / sizeof(*machine_of));
+	if (a->nodes > JOB_NODES_MAX)
+		return;
+	memcpy(a->guardian.book->machine_of, machine_of, m->len);
+	a->guardian.book->machines = a->nodes;
 }
 
 /* Ranks of the job on this machine, which several nodes may be. */
@@ -216,6 +234,33 @@ static void plan_pins(struct agent *a, uint32_t before)
 	pin_plan_make(&a->pin, together ? a->setup.nranks : a->here, how);
 }
 
+void agent_pins(struct agent *a)
+{
+	plan_pins(a, a->here);
+}
+
+/* Where in the book the next layout is written down: not where one is that may still be needed. */
+static int free_slot(const struct agent *a)
+{
+	const struct agent_move *v = &a->move;
+	int slot = 0;
+
+	while (slot == a->view_slot || slot == v->coming.slot || slot == v->old.slot)
+		slot++;
+	return slot % BOOK_VIEWS;
+}
+
+static void write_view(struct agent *a, uint32_t generation, const uint32_t *node_of)
+{
+	struct book_view *v;
+	int slot = free_slot(a);
+
+	v = &a->guardian.book->views[slot];
+	v->generation = generation;
+	memcpy(v->node_of, node_of, a->setup.nranks * sizeof(*node_of));
+	a->view_slot = slot;
+}
+
 static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
 			    uint32_t before, struct error *err)
 {
@@ -227,6 +272,7 @@ static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t
 	if (!a->node_of)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
 	memcpy(a->node_of, node_of, nranks * sizeof(*node_of));
+	write_view(a, generation, node_of);
 	a->generation = generation;
 	a->here = 0;
 	for (uint32_t r = 0; r < nranks; r++)
@@ -247,30 +293,35 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 {
 	segment_drop(a);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		a->ranks[r].spawned = a->ranks[r].ended = a->ranks[r].aborted = false;
+		a->ranks[r].spawned = a->ranks[r].ended = a->ranks[r].aborted = a->ranks[r].late =
+		    false;
 	return layout(a, generation, node_of, a->here, err);
 }
 
 void agent_view_swap(struct agent *a, struct agent_view *v)
 {
-	struct agent_view now = {a->generation, a->node_of, a->here, a->segment_fd, a->segment};
+	struct agent_view now = {a->generation, a->node_of, a->here,
+				 a->segment_fd, a->segment, a->view_slot};
 
 	a->generation = v->generation;
 	a->node_of = v->node_of;
 	a->here = v->here;
 	a->segment_fd = v->segment_fd;
 	a->segment = v->segment;
+	a->view_slot = v->slot;
 	*v = now;
 }
 
-void agent_view_drop(struct agent_view *v)
+void agent_view_drop(struct agent *a, struct agent_view *v)
 {
 	if (v->segment)
 		munmap(v->segment, v->segment->bytes);
-	if (v->segment_fd >= 0)
+	if (v->segment_fd >= 0) {
 		close(v->segment_fd);
+		agent_drop_later(a, HOLD_SEGMENT, v->generation);
+	}
 	free(v->node_of);
-	*v = (struct agent_view){.segment_fd = -1};
+	*v = (struct agent_view){.segment_fd = -1, .slot = -1};
 }
 
 hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
@@ -279,7 +330,7 @@ hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const ui
 	uint32_t before = a->here;
 	hale_status_t status;
 
-	*v = (struct agent_view){.segment_fd = -1};
+	*v = (struct agent_view){.segment_fd = -1, .slot = -1};
 	agent_view_swap(a, v);
 	status = layout(a, generation, node_of, before, err);
 	agent_view_swap(a, v);
@@ -288,28 +339,24 @@ hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const ui
 
 /* ---- starting ---- */
 
-static void close_three(int fd[3])
-{
-	for (int i = 0; i < 3; i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
-}
-
+/* Its pipes are the streams' from now on. */
 static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t position[3],
-				  int fd[3], struct error *err)
+				  const int fd[3], struct error *err)
 {
 	struct agent_rank *r = &a->ranks[rank];
 	struct mailbox *m = agent_mailbox(a, rank);
+	bool good = fd[0] < 0 || intake_open(&a->intake, fd[0], m, position[0]);
 
-	fd[0] = rank == 0 ? intake_open(&a->intake, m, position[0])
-			  : open("/dev/null", O_RDONLY | O_CLOEXEC);
-	fd[1] = stream_open(&r->out[0], m, position[1]);
-	fd[2] = stream_open(&r->out[1], m, position[2]);
-	if (fd[0] >= 0 && fd[1] >= 0 && fd[2] >= 0)
-		return HALE_OK;
-	error_sys(err, HALE_ERR_SYSTEM, "cannot make the pipes of rank %u", rank);
-	close_three(fd);
-	return HALE_ERR_SYSTEM;
+	for (int i = 0; i < 2; i++)
+		good = (fd[i + 1] >= 0 && stream_open(&r->out[i], fd[i + 1], m, position[i + 1])) &&
+		       good;
+	/* those before them had the same names */
+	for (int i = 0; i < 2; i++)
+		agent_drop_not(a, HOLD_OUT, 2ull * rank + (uint64_t)i);
+	if (rank == 0)
+		agent_drop_not(a, HOLD_INPUT, 0);
+	return good ? HALE_OK
+		    : error_sys(err, HALE_ERR_SYSTEM, "cannot wait for the pipes of rank %u", rank);
 }
 
 static const char *own_libdir(struct agent *a, struct error *err)
@@ -361,36 +408,48 @@ static const cpu_set_t *cpus_of(const struct agent *a, uint32_t rank)
 	return &a->pin.sets[index];
 }
 
+static bool still_leased(void *arg)
+{
+	return agent_lease_holds(arg);
+}
+
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err)
 {
 	struct agent_rank *r = &a->ranks[m->rank];
-	struct launch l = {.path = m->text,
-			   .argv = a->setup.argv,
-			   .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
-			   .cpus = cpus_of(a, m->rank),
-			   .guardian = &a->guardian,
-			   .rank = m->rank};
+	char **env;
+	struct guardian_launch l = {.rank = m->rank,
+				    .number = a->frames + 1,
+				    .path = m->text,
+				    .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
+				    .argv = a->setup.argv,
+				    .cpus = cpus_of(a, m->rank),
+				    .input = m->rank == 0};
 	hale_status_t status;
+	int fd[3];
 
 	if (!agent_lease_holds(a))
 		return error_set(err, HALE_ERR_STATE, "this node has no lease to run ranks");
-	l.env = make_environment(a, m->rank, m->name[0] ? m->name : NULL, err);
-	if (!l.env)
+	env = make_environment(a, m->rank, m->name[0] ? m->name : NULL, err);
+	if (!env)
 		return err->code;
-	status = open_streams(a, m->rank, m->position, l.fd, err);
-	if (status == HALE_OK) {
-		r->met = r->initialized = r->finalized = r->mpi = r->moved = r->halted = false;
-		r->spawned = true;
-		r->ended = r->aborted = r->late = false;
-		r->member = 0;
-		agent_kept_begin(a, m->rank, m->position);
-		status = launch_process(&l, &r->pid, err);
-		close_three(l.fd);
-		r->group = r->pid;
-		guardian_watch(&a->guardian, m->rank, r->group);
-	}
-	environment_free(l.env);
-	return status;
+	l.env = env;
+	/* its streams are counted from there: before it can ask where they stand */
+	for (int i = 0; i < 3; i++)
+		atomic_store(&agent_mailbox(a, m->rank)->stream_taken[i], m->position[i]);
+	status = guardian_spawn(&a->guardian, &l, &r->pid, fd, still_leased, a, err);
+	environment_free(env);
+	if (a->guardian.control < 0)
+		agent_ward_look(a);
+	if (status != HALE_OK)
+		return status;
+	r->met = r->initialized = r->finalized = r->mpi = r->moved = r->halted = false;
+	r->spawned = true;
+	r->ended = r->aborted = r->late = false;
+	r->member = 0;
+	r->group = r->pid;
+	agent_kept_begin(a, m->rank, m->position);
+	agent_reap_soon(a);
+	return open_streams(a, m->rank, m->position, fd, err);
 }
 
 void agent_spawn(struct agent *a, const struct message *m)
@@ -442,95 +501,4 @@ void agent_signal_member(struct agent *a, uint32_t rank, int sig)
 	/* to the main thread: a signal to the process might pick one that sleeps in a park */
 	if (pid > 0)
 		syscall(SYS_tgkill, pid, pid, sig);
-}
-
-static void rank_ended(struct agent *a, struct agent_rank *r, int status)
-{
-	struct agent_conn *c = r->conn;
-
-	/* what it said and printed last comes before the news of its end */
-	while (c && r->conn == c && c->source.fd >= 0) {
-		char peek;
-		if (recv(c->source.fd, &peek, 1, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC) <= 0)
-			break;
-		c->source.ready(c->source.arg, EPOLLIN);
-	}
-	r->pid = 0;
-	/* what it has printed comes behind what its source has, of which some may be on its way */
-	if (agent_is_copy(a, r->rank) && a->move.went && WIFEXITED(status) &&
-	    WEXITSTATUS(status) != EXIT_UNRECOVERED) {
-		r->late = true;
-		r->status = status;
-		return;
-	}
-	if (r->moved) /* what was launched was ended with it */
-		status = PROTO_EXIT_MOVED << 8;
-	for (int i = 0; i < 2; i++)
-		stream_drain(&r->out[i]);
-	if (r->rank == 0)
-		intake_close(&a->intake);
-	r->ended = true;
-	r->status = status;
-	if (guardian_over(&a->guardian))
-		return;
-	if (agent_is_copy(a, r->rank)) {
-		agent_move_ended(a, r->rank, status);
-		return;
-	}
-	agent_send(a,
-		   &(struct message){.type = MSG_ENDED, .rank = r->rank, .value = (int32_t)status});
-}
-
-void agent_rank_released(struct agent *a, uint32_t rank)
-{
-	struct agent_rank *r = &a->ranks[rank];
-
-	if (!r->late)
-		return;
-	r->late = false;
-	rank_ended(a, r, r->status);
-}
-
-static struct agent_rank *rank_of_pid(struct agent *a, pid_t pid)
-{
-	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
-		if (a->ranks[r].pid == pid)
-			return &a->ranks[r];
-	return NULL;
-}
-
-/* Others are writers of images, which come to us when they outlive their ranks. */
-void agent_reap(struct agent *a)
-{
-	pid_t pid;
-	int status;
-
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		struct agent_rank *r = rank_of_pid(a, pid);
-
-		if (r)
-			rank_ended(a, r, status);
-		else
-			agent_seal_ended(a, pid, status);
-	}
-}
-
-bool agent_clear(struct agent *a)
-{
-	bool clear = true;
-
-	for (uint32_t i = 0; a->ranks && i < a->setup.nranks; i++) {
-		struct agent_rank *r = &a->ranks[i];
-
-		if (r->group == 0)
-			continue;
-		if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0) {
-			clear = false;
-			continue;
-		}
-		r->group = 0;
-		guardian_watch(&a->guardian, i, 0);
-		agent_conn_drop(a, r);
-	}
-	return clear;
 }

@@ -116,6 +116,10 @@ struct crew_handler {
 	/* An order about an image has been carried out, or not: MSG_COPIED. What images there are:
 	 * MSG_COPIES_HELD. */
 	void (*copied)(void *arg, const struct node *node, const struct message *m);
+	/* Another agent has taken the place of the one of this node, which has died of why. All
+	 * that this one was told holds, and nothing it said is lost; streams of migrations and
+	 * events that passed it have ended. */
+	void (*renewed)(void *arg, struct node *n, const char *why);
 	/* Of agents that were there before this head (docs/attach.md): what there is; that there is
 	 * no answer, and why; that a newer head has the job. */
 	void (*attached)(void *arg, struct node *node, const struct message *m);

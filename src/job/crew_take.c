@@ -372,6 +372,9 @@ void crew_take(void *node, const struct message *m)
 		snprintf(n->why, sizeof(n->why), "%s", m->text);
 		crew_session_over(n, m->text);
 		break;
+	case MSG_RENEWED:
+		c->handler.renewed(c->handler.arg, n, m->text);
+		break;
 	case MSG_ATTACHED:
 	case MSG_SUPERSEDED:
 		crew_adopt_take(n, m);

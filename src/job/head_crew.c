@@ -79,6 +79,25 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 	}
 }
 
+/* It costs a moment, and what passed through the agent. */
+static void on_renewed(void *arg, struct node *n, const char *why)
+{
+	struct head *h = arg;
+	struct json_out j;
+	char text[192];
+
+	head_say(h, "the agent of node %s was ended by %s; another one goes on in its place",
+		 n->name, why);
+	record_begin(&j, "agent replaced");
+	json_string(&j, "node", n->name);
+	json_string(&j, "why", why);
+	record_end(&h->record, &j);
+	h->report.agents_replaced++;
+	snprintf(text, sizeof(text), "the agent of node %s was ended by %.60s", n->name, why);
+	migrate_node_renewed(h, n, text);
+	watch_node_renewed(h, n);
+}
+
 static void on_hello(void *arg, uint32_t rank)
 {
 	struct head *h = arg;
@@ -231,6 +250,7 @@ struct crew_handler head_crew_handler(struct head *h)
 				     .moved = migrate_message,
 				     .events = watch_carried,
 				     .copied = on_copied,
+				     .renewed = on_renewed,
 				     .attached = takeover_attached,
 				     .no_answer = takeover_no_answer,
 				     .superseded = takeover_superseded,

@@ -141,7 +141,8 @@ static struct crew_config make_config(struct head *h)
 		config.setup.wdir = h->wdir;
 	config.setup.flags = (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) |
 			     (o->no_mpi ? SETUP_NO_MPI : 0) | (o->net_encrypt ? SETUP_ENCRYPT : 0) |
-			     (o->no_fsync ? SETUP_NOFSYNC : 0);
+			     (o->no_fsync ? SETUP_NOFSYNC : 0) |
+			     (o->agent_lost_ends ? 0 : SETUP_ADOPT);
 	if (!takeover_possible(h))
 		return config;
 	config.setup.grace_ns = (uint64_t)(o->head_grace * 1e9);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "job/book.h"
 #include "job/feed.h"
 #include "job/loop.h"
 #include "job/segment.h"
@@ -19,13 +20,20 @@ struct intake {
 	size_t begin, end;
 	bool at_end; /* the pipe is closed when all is in it */
 	void (*taken)(void *arg, size_t len);
-	void (*closed)(void *arg); /* the rank has closed its stdin */
+	void (*closed)(void *arg);  /* the rank has closed its stdin */
+	void (*dropped)(void *arg); /* its pipe is closed, for whatever reason */
 	void *arg;
+	struct book *book; /* what is on its way into the pipe */
+	uint64_t *feeds;   /* the newest that is there */
 };
 
 void intake_init(struct intake *i, struct loop *loop);
-/* Returns the reading end (the caller closes it), or -1. position: bytes consumed so far. */
-int intake_open(struct intake *i, struct mailbox *mailbox, uint64_t position);
+/* fd: the writing end, which is the intake's from now on. position: bytes consumed so far. */
+bool intake_open(struct intake *i, int fd, struct mailbox *mailbox, uint64_t position);
+/* The same, but of a process that another agent has fed before; what waits is set by the caller. */
+bool intake_reopen(struct intake *i, int fd, struct mailbox *mailbox);
+/* What it had under way is counted. */
+void intake_recover(struct intake *i);
 /* Bytes beyond the window are not taken: false. */
 bool intake_put(struct intake *i, const void *bytes, size_t len);
 void intake_finish(struct intake *i);

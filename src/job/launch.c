@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/personality.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "job/environment.h"
+
+enum { WAIT_MS = 200 };
 
 /* What failed between fork and exec. */
 struct report {
@@ -56,9 +59,9 @@ static struct report become_rank(const struct launch *l, pid_t head)
 		return (struct report){errno, 0};
 	if (getppid() != head) /* it died before we asked to be told */
 		_exit(1);
-	if (l->guardian)
-		guardian_watch(l->guardian, l->rank, getpid());
-	if (l->guardian && guardian_over(l->guardian))
+	if (l->group)
+		atomic_store(l->group, getpid());
+	if (l->over && atomic_load(l->over))
 		_exit(1);
 	if (l->cpus)
 		sched_setaffinity(0, sizeof(*l->cpus), l->cpus);
@@ -75,8 +78,11 @@ static struct report become_rank(const struct launch *l, pid_t head)
 static hale_status_t await_exec(int pipe, const struct launch *l, struct error *err)
 {
 	struct report r;
+	struct pollfd p = {.fd = pipe, .events = POLLIN};
 	ssize_t n;
 
+	while (l->meanwhile && poll(&p, 1, WAIT_MS) <= 0)
+		l->meanwhile(l->arg);
 	do {
 		n = read(pipe, &r, sizeof(r));
 	} while (n < 0 && errno == EINTR);

@@ -4,19 +4,23 @@
 #define HALE_JOB_LAUNCH_H
 
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include "base/error.h"
-#include "job/guardian.h"
 
 struct launch {
 	const char *path;
 	char *const *argv;
-	char **env;		   /* see environment.h */
-	const char *wdir;	   /* NULL: this process's */
-	int fd[3];		   /* become 0, 1, 2 */
-	const cpu_set_t *cpus;	   /* NULL: as they are */
-	struct guardian *guardian; /* whom it announces itself to as this rank; NULL: nobody */
-	uint32_t rank;
+	char **env;		      /* see environment.h */
+	const char *wdir;	      /* NULL: this process's */
+	int fd[3];		      /* become 0, 1, 2 */
+	const cpu_set_t *cpus;	      /* NULL: as they are */
+	_Atomic int32_t *group;	      /* where its group is written down first; NULL: nowhere */
+	const _Atomic uint32_t *over; /* … and not 0 here: it is not to begin */
+	/* while it is waited for; may be NULL */
+	void (*meanwhile)(void *arg);
+	void *arg;
 };
 
 /* The process leads a group of its own, has no address-space randomisation, dies with the caller,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launching and what goes with it, with real processes and files. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -149,59 +150,205 @@ static void what_cannot_be_executed_is_an_error_and_leaves_no_child(void **state
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* A head that starts a guardian and a rank, says the rank's pid, and waits to be killed. */
-static void be_a_head(int out)
-{
-	struct guardian g;
-	struct error err;
-	pid_t rank;
+/* ---- the guardian ---- */
 
-	if (guardian_start(&g, 1, -1, false, &err) != HALE_OK)
-		_exit(1);
-	rank = fork();
-	if (rank == 0) {
-		close(g.pipe); /* as exec would */
-		setpgid(0, 0);
-		for (;;)
-			pause();
-	}
-	setpgid(rank, rank);
-	guardian_watch(&g, 0, rank);
-	if (write(out, &rank, sizeof(rank)) != (ssize_t)sizeof(rank))
-		_exit(1);
-	for (;;)
-		pause();
+static int told; /* where agents of the tests write what they have found */
+
+static bool always(void *arg)
+{
+	return true;
 }
 
-static void ranks_die_when_the_head_is_killed(void **state)
+static void tell(pid_t pid)
 {
-	int ends[2];
-	pid_t head, rank = 0;
+	if (write(told, &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
+		_exit(2);
+}
+
+static pid_t launch_sleeper(struct guardian *g, int out[3])
+{
+	char *argv[] = {"sh", "-c", "echo begun; exec sleep 1000", NULL};
+	char *env[] = {"PATH=/usr/bin:/bin", NULL};
+	struct guardian_launch l = {
+	    .rank = 0, .number = 7, .path = "/bin/sh", .argv = argv, .env = env};
+	struct error err;
+	pid_t pid;
+
+	atomic_store(&g->book->count, 1);
+	if (guardian_spawn(g, &l, &pid, out, always, NULL, &err) != HALE_OK)
+		_exit(3);
+	return pid;
+}
+
+static int agent_that_waits(struct guardian *g)
+{
+	int out[3];
+
+	tell(getpid());
+	tell(launch_sleeper(g, out));
+	while (pause() != 0)
+		;
+	return 0;
+}
+
+/* It was killed after it had launched, and before it could know; its successor launches again. */
+static int agent_with_a_successor(struct guardian *g)
+{
+	char text[16] = "";
+	int out[3];
+	pid_t pid;
+
+	tell(getpid());
+	if (!g->successor) {
+		atomic_store(&g->book->adopt, 1);
+		tell(launch_sleeper(g, out));
+		raise(SIGKILL);
+	}
+	tell(guardian_claim(g, HOLD_OUT, 0, NULL) >= 0 && g->ended == SIGKILL);
+	pid = launch_sleeper(g, out);
+	tell(pid);
+	while (read(out[1], text, sizeof(text) - 1) < 0 && errno == EAGAIN)
+		usleep(1000);
+	tell(strcmp(text, "begun\n") == 0);
+	while (!guardian_kill_all(g->book))
+		;
+	guardian_done(g, 5);
+	return 5;
+}
+
+static int agent_that_dies(struct guardian *g)
+{
+	atomic_store(&g->book->adopt, 1);
+	tell(getpid());
+	return 1;
+}
+
+static int agent_that_ends(struct guardian *g)
+{
+	guardian_done(g, 4);
+	return 4;
+}
+
+static int agent_that_cannot_launch(struct guardian *g)
+{
+	char *argv[] = {"/etc/passwd", NULL};
+	char *env[] = {NULL};
+	struct guardian_launch l = {.path = argv[0], .argv = argv, .env = env, .number = 1};
+	struct error err = {HALE_OK, ""};
+	int fd[3];
+	pid_t pid;
+
+	atomic_store(&g->book->count, 1);
+	guardian_done(g, guardian_spawn(g, &l, &pid, fd, always, NULL, &err) == HALE_ERR_PROCESS &&
+			     strstr(err.text, "passwd") && pid == 0);
+	return 0;
+}
+
+/* In a process of its own; its exit status is guardian_run's. */
+static pid_t run_guardian(int (*agent)(struct guardian *g), int *from)
+{
+	int ends[2], link[2];
+	pid_t pid;
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	head = fork();
-	if (head == 0)
-		be_a_head(ends[1]);
+	assert_int_equal(pipe2(link, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		told = ends[1];
+		_exit(guardian_run(link[0], link[1], agent));
+	}
 	close(ends[1]);
-	assert_int_equal(read(ends[0], &rank, sizeof(rank)), sizeof(rank));
+	close(link[0]);
+	close(link[1]);
+	*from = ends[0];
+	return pid;
+}
+
+static pid_t hear(int from)
+{
+	pid_t pid = -1;
+
+	assert_int_equal(read(from, &pid, sizeof(pid)), sizeof(pid));
+	return pid;
+}
+
+static int status_of(pid_t pid)
+{
+	int status = -1;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static bool is_gone(pid_t pid)
+{
+	for (int i = 0; i < 5000 && kill(pid, 0) == 0; i++)
+		usleep(1000);
+	return kill(pid, 0) != 0;
+}
+
+static void ranks_die_when_the_agent_is_killed(void **state)
+{
+	int from;
+	pid_t guardian = run_guardian(agent_that_waits, &from), agent = hear(from);
+	pid_t rank = hear(from);
+
 	assert_int_equal(kill(rank, 0), 0);
-	kill(head, SIGKILL);
-	waitpid(head, NULL, 0);
-	/* the rank holds the pipe open until it is gone */
-	assert_int_equal(read(ends[0], &rank, sizeof(rank)), 0);
-	close(ends[0]);
+	kill(agent, SIGKILL);
+	assert_int_equal(status_of(guardian), 1);
+	assert_true(is_gone(rank));
+	close(from);
+}
+
+static void ranks_die_when_the_guardian_is_killed(void **state)
+{
+	int from;
+	pid_t guardian = run_guardian(agent_that_waits, &from), agent = hear(from);
+	pid_t rank = hear(from);
+
+	kill(guardian, SIGKILL);
+	assert_int_equal(status_of(guardian), -SIGKILL);
+	assert_true(is_gone(rank));
+	kill(agent, SIGKILL);
+	assert_true(is_gone(agent));
+	close(from);
+}
+
+static void what_is_launched_for_the_same_message_is_launched_once(void **state)
+{
+	int from;
+	pid_t guardian = run_guardian(agent_with_a_successor, &from);
+	pid_t first = hear(from), rank = hear(from);
+
+	assert_int_not_equal(first, hear(from));
+	assert_true(hear(from));
+	assert_int_equal(hear(from), rank);
+	assert_true(hear(from));
+	assert_int_equal(status_of(guardian), 5);
+	assert_true(is_gone(rank));
+	close(from);
+}
+
+static void agents_that_die_at_once_get_three_successors(void **state)
+{
+	int from, agents = 0;
+	pid_t guardian = run_guardian(agent_that_dies, &from), pid;
+
+	while (read(from, &pid, sizeof(pid)) == (ssize_t)sizeof(pid))
+		agents++;
+	assert_int_equal(agents, 4);
+	assert_int_equal(status_of(guardian), 1);
+	close(from);
 }
 
 static void a_guardian_goes_when_it_is_told(void **state)
 {
-	struct guardian g;
-	struct error err;
-	pid_t pid;
+	int from;
 
-	assert_int_equal(guardian_start(&g, 3, -1, false, &err), HALE_OK);
-	pid = g.pid;
-	guardian_end(&g);
-	assert_int_equal(kill(pid, 0), -1);
+	assert_int_equal(status_of(run_guardian(agent_that_ends, &from)), 4);
+	close(from);
+	assert_int_equal(status_of(run_guardian(agent_that_cannot_launch, &from)), 1);
+	close(from);
 }
 
 static void cores_are_shared_out_evenly(void **state)
@@ -294,7 +441,10 @@ int main(void)
 	    cmocka_unit_test(a_launched_process_leads_its_group_without_randomisation),
 	    cmocka_unit_test(a_launched_process_has_three_descriptors_and_no_blocked_signal),
 	    cmocka_unit_test(what_cannot_be_executed_is_an_error_and_leaves_no_child),
-	    cmocka_unit_test(ranks_die_when_the_head_is_killed),
+	    cmocka_unit_test(ranks_die_when_the_agent_is_killed),
+	    cmocka_unit_test(ranks_die_when_the_guardian_is_killed),
+	    cmocka_unit_test(what_is_launched_for_the_same_message_is_launched_once),
+	    cmocka_unit_test(agents_that_die_at_once_get_three_successors),
 	    cmocka_unit_test(a_guardian_goes_when_it_is_told),
 	    cmocka_unit_test(cores_are_shared_out_evenly),
 	    cmocka_unit_test(programs_are_found_as_a_shell_finds_them),

@@ -85,6 +85,8 @@ static void fire_due(struct loop *l)
 		l->timers = t->next;
 		t->armed = false;
 		t->fire(t->arg);
+		if (l->after)
+			l->after(l->after_arg);
 	}
 }
 
@@ -107,6 +109,8 @@ void loop_run(struct loop *l)
 		if (n == 1) {
 			struct loop_source *s = e.data.ptr;
 			s->ready(s->arg, e.events);
+			if (l->after)
+				l->after(l->after_arg);
 		}
 		if (!l->stop)
 			fire_due(l);

@@ -27,6 +27,9 @@ struct loop {
 	int epoll;
 	bool stop;
 	struct loop_timer *timers; /* the armed ones, soonest first */
+	/* after each event and each deadline that was handled; NULL: nothing */
+	void (*after)(void *arg);
+	void *after_arg;
 };
 
 bool loop_init(struct loop *l);

@@ -74,11 +74,12 @@ enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
 	M(MSG_ASK, "n")		/* for the lease, the n-th time */                                 \
 	M(MSG_COPIES_AT, "ts")	/* addresses t of the node's copier; its folder s */               \
 	M(MSG_COPIES_HELD, "x") /* images on its disk: struct copier_image (copier.h) each */      \
-	M(MSG_COPIED, "ribfvnt")  /* of COPY; status v, and why; fetched: its base n, program t */ \
-	M(MSG_BYE, "t")		  /* no process of the job is left on this node; why */            \
-	M(MSG_ATTACHED, "x")	  /* what is there (takeover.h): this is the head now */           \
-	M(MSG_SUPERSEDED, "it")	  /* the head is of epoch i: not you */                            \
-	M(MSG_MOVE_READY, "ivtx") /* of BEGIN i; status v, and why; x: where it listens */         \
+	M(MSG_COPIED, "ribfvnt") /* of COPY; status v, and why; fetched: its base n, program t */  \
+	M(MSG_BYE, "t")		 /* no process of the job is left on this node; why */             \
+	M(MSG_ATTACHED, "x")	 /* what is there (takeover.h): this is the head now */            \
+	M(MSG_SUPERSEDED, "it")	 /* the head is of epoch i: not you */                             \
+	M(MSG_RENEWED, "vt")	 /* process v is the agent from now on; what became of the last */ \
+	M(MSG_MOVE_READY, "ivtx")  /* of BEGIN i; status v, and why; x: where it listens */        \
 	M(MSG_MOVE_SPAWNED, "rvt") /* of MOVE_SINK: its pid; or 0, and why not */                  \
 	M(MSG_MOVE_HELLO, "rvip")  /* copy v of rank is whole since stop i, streams at p */        \
 	M(MSG_MOVE_ENDED, "rv")	   /* a copy has ended; v: waitpid's status */                     \

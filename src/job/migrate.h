@@ -40,6 +40,8 @@ bool migrate_checked(struct head *h, const struct error *err);
 bool migrate_packet(struct head *h, uint32_t rank, const union proto_packet *p);
 bool migrate_ended(struct head *h, uint32_t rank, int status);
 void migrate_message(void *head, const struct node *node, const struct message *m);
+/* Another agent has taken the place of a node's: streams through it have ended. */
+void migrate_node_renewed(struct head *h, const struct node *node, const char *why);
 /* A node is lost. True: it had copies that may have been ranks already, *rank is one of them. */
 bool migrate_node_lost(struct head *h, const struct node *node, uint32_t *rank);
 

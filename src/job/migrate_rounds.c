@@ -449,3 +449,14 @@ bool migrate_node_lost(struct head *h, const struct node *n, uint32_t *rank)
 		over_if_resumed(h);
 	return false;
 }
+
+void migrate_node_renewed(struct head *h, const struct node *n, const char *why)
+{
+	struct migration *v = h->move;
+	bool concerns = v && v->phase >= PREPARING && v->from == n->index;
+
+	for (uint32_t r = 0; v && v->phase >= PREPARING && r < h->nranks; r++)
+		concerns = concerns || (v->movers[r].moves && v->coming[r] == n->index);
+	if (concerns)
+		migrate_give_up(h, why);
+}

@@ -34,6 +34,7 @@ struct options {
 	const char *launcher; /* template; NULL: ssh, or srun in a Slurm allocation */
 	bool net_encrypt;     /* what ranks of different nodes send each other */
 	double head_grace;    /* seconds that the job outlives its head; 0: not at all */
+	bool agent_lost_ends; /* a node's ranks end with its agent; otherwise another one goes on */
 	double node_timeout;  /* seconds without a word after which a node is given up */
 	char **program;	      /* argv of the program, NULL-terminated; points into main's argv */
 	const char *wdir;

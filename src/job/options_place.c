@@ -87,6 +87,16 @@ static hale_status_t take_head_grace(struct parser *p)
 				       "a time from 1s to 30 days (0: the job ends with hale run)");
 }
 
+static hale_status_t take_agent_lost(struct parser *p)
+{
+	p->o->agent_lost_ends = strcmp(p->value, "end") == 0;
+	return p->o->agent_lost_ends || strcmp(p->value, "adopt") == 0
+		   ? HALE_OK
+		   : options_bad_value(p, "adopt (when a node's agent dies another one goes on in "
+					  "its place, and the ranks run on) or end (its ranks end "
+					  "with it)");
+}
+
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--nodes", 1, false, take_nodes},
@@ -98,5 +108,6 @@ const struct option options_place[] = {
     {"--node-timeout", 1, false, take_node_timeout},
     {"--net-security", 1, false, take_net_security},
     {"--head-grace", 1, false, take_head_grace},
+    {"--agent-lost", 1, false, take_agent_lost},
     {0},
 };

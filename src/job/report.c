@@ -121,6 +121,7 @@ void report_print(const struct report *r, int exit_status, double wall_seconds, 
 	json_uint(j, "ranks", r->ranks);
 	json_double(j, "wall_seconds", wall_seconds);
 	json_uint(j, "restarts", r->restarts);
+	json_uint(j, "agents_replaced", r->agents_replaced);
 	json_open_array(j, "checkpoints");
 	for (size_t i = 0; i < r->checkpoint_count; i++)
 		print_checkpoint(&r->checkpoints[i], j);
@@ -198,6 +199,7 @@ void report_read(struct report *r, const struct json_value *v)
 	const struct json_value *list = json_get(v, "checkpoints");
 
 	r->restarts = (uint32_t)whole(v, "restarts");
+	r->agents_replaced = (uint32_t)whole(v, "agents_replaced");
 	for (size_t i = 0; i < json_count(list); i++)
 		read_checkpoint(r, json_at(list, i));
 	list = json_get(v, "failures");

@@ -50,6 +50,7 @@ struct report {
 	uint32_t ranks;
 	uint64_t seed;
 	uint32_t restarts;
+	uint32_t agents_replaced;
 	struct report_checkpoint *checkpoints;
 	size_t checkpoint_count;
 	struct report_failure *failures;

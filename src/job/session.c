@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "base/base.h"
 
-enum { READ_MIN = 65536, NOISE_MAX = 65536, GREETING_MAX = 128 };
+enum { READ_MIN = 65536, NOISE_MAX = 65536 };
 
 static const char greeting[] = "hale-agent ";
 
@@ -180,7 +180,7 @@ static ssize_t take_greeting(struct session *s, const unsigned char *at, size_t 
 {
 	const unsigned char *line = memmem(at, len, greeting, sizeof(greeting) - 1);
 	const unsigned char *newline = line ? memchr(line, '\n', len - (size_t)(line - at)) : NULL;
-	char wanted[GREETING_MAX], why[2 * GREETING_MAX];
+	char wanted[SESSION_GREETING_MAX], why[2 * SESSION_GREETING_MAX];
 
 	if (!newline) {
 		if (len <= NOISE_MAX)
@@ -192,7 +192,8 @@ static ssize_t take_greeting(struct session *s, const unsigned char *at, size_t 
 	if ((size_t)(newline - line) != strlen(wanted) ||
 	    memcmp(line, wanted, strlen(wanted)) != 0) {
 		snprintf(why, sizeof(why), "it has another version of hale: '%.*s', not '%s'",
-			 (int)(newline - line < GREETING_MAX ? newline - line : GREETING_MAX),
+			 (int)(newline - line < SESSION_GREETING_MAX ? newline - line
+								     : SESSION_GREETING_MAX),
 			 (const char *)line, wanted);
 		session_end(s, why);
 		return -1;
@@ -266,10 +267,16 @@ bool session_open(struct session *s, struct loop *loop, int in_fd, int out_fd)
 
 void session_greet(struct session *s)
 {
-	char line[GREETING_MAX];
-	int n = snprintf(line, sizeof(line), "%s%d %s\n", greeting, MESSAGE_VERSION, HALE_VERSION);
+	char line[SESSION_GREETING_MAX];
+	int n = session_greeting(line);
 
 	send_bytes(s, line, (size_t)n);
+}
+
+int session_greeting(char *line)
+{
+	return snprintf(line, SESSION_GREETING_MAX, "%s%d %s\n", greeting, MESSAGE_VERSION,
+			HALE_VERSION);
 }
 
 void session_expect_greeting(struct session *s)

@@ -11,7 +11,7 @@
 #include "job/loop.h"
 #include "job/message.h"
 
-enum { SESSION_NOISE_MAX = 65536 };
+enum { SESSION_NOISE_MAX = 65536, SESSION_GREETING_MAX = 128 };
 
 struct session {
 	struct loop *loop;
@@ -36,6 +36,8 @@ bool session_open(struct session *s, struct loop *loop, int in_fd, int out_fd);
 /* An agent's first bytes are a line that says its version. The head expects it, behind whatever a
  * login shell may print. */
 void session_greet(struct session *s);
+/* That line into a text of SESSION_GREETING_MAX bytes; returns its length. */
+int session_greeting(char *line);
 void session_expect_greeting(struct session *s);
 void session_close(struct session *s);
 static inline bool session_is_open(const struct session *s)

@@ -17,6 +17,7 @@ enum setup_flag {
 	SETUP_EVENTS = 32,   /* serves events here, with the head's broker above */
 	SETUP_ENCRYPT = 64,  /* what ranks of different nodes send each other */
 	SETUP_NOFSYNC = 128, /* copies of images need not have reached the disk */
+	SETUP_ADOPT = 256,   /* an agent that dies gets a successor */
 };
 
 struct setup {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "job/book.h"
 #include "job/loop.h"
 #include "job/segment.h"
 
@@ -33,16 +34,25 @@ struct stream {
 	uint32_t rank;
 	int which; /* 1: stdout, 2: stderr */
 	void (*send)(void *arg, const struct stream *s, const void *bytes, size_t len);
+	/* What was sent is to be written down, before more is taken. */
+	void (*taken)(void *arg);
+	void (*closed)(void *arg, const struct stream *s);
 	void *arg;
+	struct book *book; /* what has left the pipe lies there until it is sent */
+	uint64_t *pieces;  /* the newest that was */
 };
 
 void stream_init(struct stream *s, struct loop *loop, struct stream_window *window, uint32_t rank,
 		 int which);
 void stream_fini(struct stream *s);
 
-/* A new process of the rank is about to start with its stream at position: makes the pipe and
- * returns the writing end for it (the caller closes it), or -1. */
-int stream_open(struct stream *s, struct mailbox *mailbox, uint64_t position);
+/* A new process of the rank has its stream at position; fd: the reading end of its pipe, which is
+ * the stream's from now on. */
+bool stream_open(struct stream *s, int fd, struct mailbox *mailbox, uint64_t position);
+/* The same, but of a process that another agent has watched before: what that has counted holds.
+ * What it had taken and not sent is sent: stream_recover, once for all. */
+bool stream_reopen(struct stream *s, int fd, struct mailbox *mailbox);
+void stream_recover(struct stream *s);
 
 /* The window was full and has room again. */
 void stream_resume(struct stream *s);

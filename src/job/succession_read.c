@@ -81,6 +81,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .launcher = text_or_null(v, "launcher"),
 			      .node_timeout = json_number(json_get(v, "node_timeout"), 10),
 			      .head_grace = json_number(json_get(v, "head_grace"), 0),
+			      .agent_lost_ends = truth(v, "agent_lost_ends"),
 			      .wdir = text_or_null(v, "wdir"),
 			      .no_mpi = truth(v, "no_mpi"),
 			      .net_encrypt = truth(v, "net_encrypt"),

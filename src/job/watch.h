@@ -63,6 +63,8 @@ void watch_mark(struct head *h, uint32_t node, bool unusable, const char *why);
 bool watch_serves_hosts(const struct head *h);
 struct node;
 struct message;
+/* Its broker is another one: what the last one had not handled, nobody will. */
+void watch_node_renewed(struct head *h, const struct node *node);
 void watch_carried(void *head, const struct node *node, const struct message *m);
 
 /* ---- for others ---- */

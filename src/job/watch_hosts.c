@@ -78,3 +78,13 @@ void watch_carried(void *head, const struct node *n, const struct message *m)
 		handled(w, (int)n->index + 1, m->len);
 	}
 }
+
+void watch_node_renewed(struct head *h, const struct node *n)
+{
+	struct watch *w = h->watch;
+
+	if (!watch_serves_hosts(h))
+		return;
+	w->carried[n->index] = 0;
+	broker_room(w->broker);
+}
