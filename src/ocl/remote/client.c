@@ -156,6 +156,7 @@ static bool connect_server(bool restored, char *why, size_t size)
 	void *p = MAP_FAILED;
 	int svm;
 
+	atomic_fetch_add(&remote.life, 1); /* first: who waits looks at it after the region */
 	if (fd >= 0 && ftruncate(fd, sizeof(struct wire)) == 0)
 		p = mmap(remote.wire, sizeof(struct wire), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | (remote.wire ? MAP_FIXED : 0), fd, 0);
@@ -171,7 +172,6 @@ static bool connect_server(bool restored, char *why, size_t size)
 	if (guest.memory)
 		guest.memory(p, WIRE_BYTES, true);
 	remote.wire = p;
-	atomic_fetch_add(&remote.life, 1);
 	if (!restored)
 		atomic_fetch_add(&remote.era, 1);
 	remote.wire->magic = WIRE_MAGIC;
@@ -283,32 +283,50 @@ static bool append(struct wire *w, const struct call *c, wire_op_t op, uint16_t 
 	return true;
 }
 
+/* WIRE_SLOTS: none is free. */
+static uint16_t take_slot(struct wire *w)
+{
+	for (uint16_t i = 0; i < WIRE_SLOTS; i++) {
+		if (atomic_load_explicit(&w->reply[i].state, memory_order_acquire) != SLOT_FREE)
+			continue;
+		atomic_store_explicit(&w->reply[i].state, SLOT_WAITING, memory_order_relaxed);
+		return i;
+	}
+	return WIRE_SLOTS;
+}
+
 typedef enum posted { POSTED, SERVER_ENDED, FROM_BEFORE } posted_t;
 
-static posted_t post(const struct call *c, wire_op_t op, uint16_t slot)
+/* Where a reply is: in the region of one server, which another one's takes the place of. */
+struct place {
+	uint16_t slot;
+	uint32_t life;
+};
+
+/* place: for the reply; NULL: none is wanted. It is taken with the lock held under which another
+ * server begins, so that all of this comes before it, or behind it. */
+static posted_t post(const struct call *c, wire_op_t op, struct place *place)
 {
 	posted_t posted = FROM_BEFORE;
+	uint16_t slot = WIRE_NO_REPLY;
 
 	pthread_mutex_lock(&remote.lock);
+	while (place && (slot = take_slot(remote.wire)) == WIRE_SLOTS) {
+		pthread_mutex_unlock(&remote.lock); /* who gives one back may need it */
+		sched_yield();
+		pthread_mutex_lock(&remote.lock);
+	}
 	/* what another thread has put in the place of its server would not know it */
 	if (LIKELY(!c->era || c->era == atomic_load(&remote.era)))
 		posted = append(remote.wire, c, op, slot) ? POSTED : SERVER_ENDED;
+	if (UNLIKELY(place && posted != POSTED))
+		atomic_store(&remote.wire->reply[slot].state, SLOT_FREE);
+	if (place)
+		*place = (struct place){slot, atomic_load(&remote.life)};
 	pthread_mutex_unlock(&remote.lock);
 	if (LIKELY(posted == POSTED))
 		bell(remote.wire);
 	return posted;
-}
-
-static uint16_t take_slot(struct wire *w)
-{
-	for (uint32_t i = 0;; i = (i + 1) % WIRE_SLOTS) {
-		uint32_t unused = SLOT_FREE;
-		if (atomic_load_explicit(&w->reply[i].state, memory_order_relaxed) == SLOT_FREE &&
-		    atomic_compare_exchange_strong(&w->reply[i].state, &unused, SLOT_WAITING))
-			return (uint16_t)i;
-		if (i == WIRE_SLOTS - 1)
-			sched_yield();
-	}
 }
 
 /* False: the server has ended, or another one has taken its place since life. */
@@ -394,25 +412,39 @@ static void take_reply(struct wire_reply *r, struct answer *a)
 		memcpy(a->data, r->data, r->bytes < a->room ? r->bytes : a->room);
 }
 
-static cl_int exchange(struct call *c, wire_op_t op, struct answer *a)
+static void give_slot(struct wire_reply *r, uint32_t life)
 {
-	uint32_t life = atomic_load(&remote.life);
-	uint16_t slot = take_slot(remote.wire);
-	struct wire_reply *r = &remote.wire->reply[slot];
-
-	a->status = CL_OUT_OF_RESOURCES;
-	if (c->words <= WIRE_WORDS) {
-		posted_t posted = post(c, op, slot);
-
-		if (posted == POSTED && wait_for_reply(r, life))
-			take_reply(r, a);
-		else if (posted == FROM_BEFORE || atomic_load(&remote.life) != life)
-			a->status = CL_DEVICE_NOT_AVAILABLE;
-		else
-			a->status = server_gone();
-	}
+	pthread_mutex_lock(&remote.lock);
 	if (atomic_load(&remote.life) == life)
 		atomic_store(&r->state, SLOT_FREE);
+	pthread_mutex_unlock(&remote.lock);
+}
+
+static cl_int exchange(struct call *c, wire_op_t op, struct answer *a)
+{
+	uint32_t done = SLOT_DONE;
+	struct wire_reply *r;
+	struct place at;
+	posted_t posted;
+
+	a->status = CL_OUT_OF_RESOURCES;
+	if (c->words > WIRE_WORDS)
+		return a->status;
+	posted = post(c, op, &at);
+	if (posted != POSTED)
+		return a->status = posted == SERVER_ENDED ? server_gone() : CL_DEVICE_NOT_AVAILABLE;
+	r = &remote.wire->reply[at.slot];
+	if (wait_for_reply(r, at.life)) {
+		take_reply(r, a);
+		atomic_compare_exchange_strong(&r->state, &done, SLOT_FREE);
+	} else {
+		if (atomic_load(&remote.life) == at.life)
+			server_gone();
+		a->status = CL_DEVICE_NOT_AVAILABLE;
+		give_slot(r, at.life);
+	}
+	if (atomic_load(&remote.life) != at.life) /* what was taken may be of the next region */
+		a->status = CL_DEVICE_NOT_AVAILABLE;
 	return a->status;
 }
 
@@ -444,7 +476,7 @@ cl_int remote_post(struct call *c, wire_op_t op)
 	if (!usable())
 		return CL_DEVICE_NOT_AVAILABLE;
 	remote_enter();
-	posted = post(c, op, WIRE_NO_REPLY);
+	posted = post(c, op, NULL);
 	if (UNLIKELY(posted != POSTED))
 		status = posted == SERVER_ENDED ? server_gone() : CL_DEVICE_NOT_AVAILABLE;
 	remote_leave();

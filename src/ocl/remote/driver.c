@@ -46,8 +46,12 @@ cl_int remote_info(wire_about_t about, const struct stub *s, uint64_t second, ui
 
 void *remote_make(struct stub *s, struct call *c, wire_op_t op, cl_int *status)
 {
-	cl_int code = s ? remote_call(c, op, NULL) : CL_OUT_OF_HOST_MEMORY;
+	cl_int code = CL_OUT_OF_HOST_MEMORY;
 
+	if (s) {
+		c->era = era_of(s);
+		code = remote_call(c, op, NULL);
+	}
 	if (status)
 		*status = code;
 	if (code == CL_SUCCESS)

@@ -13,7 +13,7 @@ static void *refuse(cl_int code, cl_int *status)
 	return NULL;
 }
 
-static struct stub *begin(struct stub *p, uint32_t args)
+static struct stub *begin(struct stub *p, const char *name, uint32_t args)
 {
 	struct stub *s = stub_create(STUB_KERNEL, p->context);
 
@@ -21,6 +21,7 @@ static struct stub *begin(struct stub *p, uint32_t args)
 		return NULL;
 	stub_hold(s, p);
 	s->parent = p;
+	s->list = strdup(name);
 	s->kernel.args = args;
 	s->kernel.arg_size = calloc(args + 1, sizeof(uint64_t));
 	return s;
@@ -35,9 +36,10 @@ static cl_kernel CL_API_CALL create_kernel(cl_program program, const char *name,
 
 	if (!p || !name)
 		return refuse(p ? CL_INVALID_VALUE : CL_INVALID_PROGRAM, status);
-	s = begin(p, 0);
+	s = begin(p, name, 0);
 	if (!s)
 		return refuse(CL_OUT_OF_HOST_MEMORY, status);
+	c.era = era_of(p);
 	put(&c, s->id);
 	put(&c, p->id);
 	put_blob(&c, name, strlen(name) + 1);
@@ -96,7 +98,7 @@ cl_kernel CL_API_CALL remote_clone_kernel(cl_kernel source, cl_int *status)
 
 	if (!from)
 		return refuse(CL_INVALID_KERNEL, status);
-	s = begin(from->parent, from->kernel.args);
+	s = begin(from->parent, from->list ? from->list : "", from->kernel.args);
 	if (!s)
 		return refuse(CL_OUT_OF_HOST_MEMORY, status);
 	if (s->kernel.arg_size && from->kernel.arg_size)
@@ -275,6 +277,11 @@ static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info name, siz
 		return CL_INVALID_KERNEL;
 	if (name == CL_KERNEL_REFERENCE_COUNT)
 		return give(&s->refs, sizeof(s->refs), room, to, size_ret);
+	/* who has just made it may ask, also when the server has ended since */
+	if (name == CL_KERNEL_FUNCTION_NAME && s->list)
+		return give(s->list, strlen(s->list) + 1, room, to, size_ret);
+	if (name == CL_KERNEL_NUM_ARGS)
+		return give(&s->kernel.args, sizeof(s->kernel.args), room, to, size_ret);
 	if (name == CL_KERNEL_CONTEXT)
 		return give(&s->context, sizeof(void *), room, to, size_ret);
 	if (name == CL_KERNEL_PROGRAM)

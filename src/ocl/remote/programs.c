@@ -24,6 +24,7 @@ static struct stub *begin(struct stub *in, struct call *c, cl_int *status)
 		return refuse(in ? CL_OUT_OF_HOST_MEMORY : CL_INVALID_CONTEXT, status);
 	s->device_count = in->device_count;
 	s->devices = device_list(in->device_count, (const cl_device_id *)in->devices);
+	c->era = era_of(in);
 	put(c, s->id);
 	put(c, in->id);
 	return s;

@@ -102,7 +102,8 @@ struct stub {
 	struct stub *parent;  /* among holds */
 	struct stub **holds;  /* what must outlive it */
 	uint32_t hold_count;
-	void *list; /* properties as the program gave them, 0-terminated, or NULL */
+	void *list; /* properties as the program gave them, 0-terminated; a kernel's name; or NULL
+		     */
 	struct stub **devices;
 	uint32_t device_count;
 	uint64_t type; /* of a device, a queue's properties, an event's command */
