@@ -6,6 +6,7 @@ import shutil
 import tempfile
 
 from lib import *
+from lib import alive, name_of
 
 CACHE = []  # what PoCL has compiled serves all tests
 # HALE_TEST_OPENCL=any: on the first device of the first platform there is, a GPU for example. Tests that
@@ -46,3 +47,23 @@ def found(r):
                   r.err)
     expect(m, "no line at the end", r)
     return tuple(int(x) for x in m.groups())
+
+
+def server_of(pid):
+    """The process with the OpenCL runtime of process pid: of the same group, and no child of it."""
+    try:
+        group = os.getpgid(pid)
+    except ProcessLookupError:
+        return None  # both have ended
+    for p in glob.glob("/proc/[0-9]*"):
+        other = int(p[6:])
+        try:
+            if name_of(other) == "hale-opencl-server" and alive(other) and os.getpgid(other) == group:
+                return other
+        except (ProcessLookupError, OSError):
+            pass
+    return None
+
+
+def run_opencl(s, exe, *args, ranks=1, options=(), **env):
+    return s.start(HALE, "run", "-n", ranks, "--opencl", *options, "--", exe, *args, env=env)

@@ -4,25 +4,8 @@
 with a new OpenCL runtime; a runtime that ends by itself."""
 
 from lib import *
-from lib import alive, name_of
+from lib import alive
 from ocl_parts import *
-
-
-def server_of(pid):
-    """The process with the OpenCL runtime of process pid: of the same group, and no child of it."""
-    group = os.getpgid(pid)
-    for p in glob.glob("/proc/[0-9]*"):
-        other = int(p[6:])
-        try:
-            if name_of(other) == "hale-opencl-server" and alive(other) and os.getpgid(other) == group:
-                return other
-        except (ProcessLookupError, OSError):
-            pass
-    return None
-
-
-def run_opencl(s, exe, *args, ranks=1, options=(), **env):
-    return s.start(HALE, "run", "-n", ranks, "--opencl", *options, "--", exe, *args, env=env)
 
 
 def killed_between(s, exe, *args, what=(), settings="check=none"):

@@ -170,7 +170,7 @@ static bool show(struct domain *d, struct mem *m, cl_command_queue q, bool share
 		m->shown = status == CL_SUCCESS ? OBJ(m)->handle : NULL;
 		return status == CL_SUCCESS;
 	}
-	if (!shared || m->type != CL_MEM_OBJECT_BUFFER)
+	if (!shared || m->type != CL_MEM_OBJECT_BUFFER || ocl_aside_needed(m, in))
 		return true;
 	m->shown = NEXT->clEnqueueMapBuffer(q, OBJ(m)->real, CL_FALSE,
 					    in ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ, 0,
@@ -456,6 +456,8 @@ static bool copy(struct domain *d, struct mem *m, const bool *want, bool in, ocl
 		return false;
 	if (OBJ(m)->kind == OCL_SVM)
 		return through_svm(m, want, q, in, visit, arg);
+	if (ocl_aside_needed(m, in))
+		return ocl_aside_copy(m, want, q, in, visit, arg);
 	if (m->type != CL_MEM_OBJECT_BUFFER)
 		return through_image(m, q, in, visit, arg);
 	if (shares_memory(any ? any->device : d->devices[0]))

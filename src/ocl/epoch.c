@@ -6,6 +6,10 @@
 /* Of the run time, checkpoints under ckpt=auto may take this part. */
 static const double auto_share = 0.01;
 static const double auto_least = 1.0; /* seconds between two */
+/* So many checks in a row at which no epoch closes count as one: programs that only ever wait for
+ * events of an out-of-order queue, or for older ones, are to have checkpoints, too. The layer waits
+ * for the rest itself then. */
+static const uint32_t open_checks = 4;
 
 bool ocl_domain_gated(const struct domain *d)
 {
@@ -35,17 +39,54 @@ bool ocl_epoch_quiesce(struct domain *d)
 	return !gated;
 }
 
-/* ---- which data the program may look at now ---- */
+/* ---- devices that are lost ---- */
 
-static cl_int status_of(cl_event e)
+/* Codes that drivers give when a device has gone; most of them may mean other things, too. */
+static bool may_mean_lost(cl_int status)
 {
-	cl_int status = CL_COMPLETE;
-
-	NEXT->clGetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
-	return status;
+	return status == CL_DEVICE_NOT_AVAILABLE || status == CL_OUT_OF_RESOURCES ||
+	       status == CL_INVALID_COMMAND_QUEUE || status == CL_INVALID_CONTEXT ||
+	       status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST || status == -9999;
 }
 
-/* Counts reads whose data have come and have not been checked. A read that failed brought none. */
+/* Whether the device of q (NULL: of d) still takes a word and gives it back. */
+static bool answers(struct domain *d, struct queue *q)
+{
+	const uint32_t sent = 0x48616c65;
+	uint32_t got = 0;
+	cl_command_queue own = ocl_queue_beside(d, q);
+	cl_int status;
+	cl_mem m;
+
+	if (!own)
+		return false;
+	m = NEXT->clCreateBuffer(OBJ(d)->real, CL_MEM_READ_WRITE, sizeof(sent), NULL, &status);
+	if (status != CL_SUCCESS)
+		return false;
+	status = NEXT->clEnqueueWriteBuffer(own, m, CL_TRUE, 0, sizeof(sent), &sent, 0, NULL, NULL);
+	if (status == CL_SUCCESS)
+		status =
+		    NEXT->clEnqueueReadBuffer(own, m, CL_TRUE, 0, sizeof(got), &got, 0, NULL, NULL);
+	NEXT->clReleaseMemObject(m);
+	return status == CL_SUCCESS && got == sent;
+}
+
+/* ---- which data the program may look at now ---- */
+
+/* What can't be asked has not come, and what failed with its device neither: it is to be repeated
+ * elsewhere. What else has failed will bring nothing any more. */
+static bool has_come(struct domain *d, const struct entry *e)
+{
+	cl_int status = CL_QUEUED;
+
+	if (NEXT->clGetEventInfo(e->own, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
+				 NULL) != CL_SUCCESS)
+		return false;
+	return status == CL_COMPLETE ||
+	       (status < 0 && (!may_mean_lost(status) || answers(d, e->queue)));
+}
+
+/* Counts reads whose data have come and have not been checked. */
 static uint64_t arrived(struct domain *d)
 {
 	uint64_t count = 0;
@@ -53,7 +94,7 @@ static uint64_t arrived(struct domain *d)
 	for (struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL; e; e = e->next) {
 		if (!ocl_entry_reads(e) || e->checked)
 			continue;
-		e->arrived = e->arrived || !e->own || status_of(e->own) <= CL_COMPLETE;
+		e->arrived = e->arrived || !e->own || has_come(d, e);
 		count += e->arrived;
 	}
 	return count;
@@ -68,6 +109,13 @@ static void settle(struct domain *d)
 			d->unchecked--;
 		}
 	}
+}
+
+/* False: not everything has run. A device that is lost meanwhile must not cost the log what is to
+ * be repeated elsewhere. */
+static bool finish_all(struct domain *d)
+{
+	return ocl_epoch_quiesce(d) && arrived(d) == d->unchecked;
 }
 
 /* ---- when a checkpoint is due ---- */
@@ -139,8 +187,19 @@ static cl_int checkpoint(struct domain *d)
 	return CL_SUCCESS;
 }
 
-static cl_int close_epoch(struct domain *d, const struct queue *q, bool may_save)
+/* What shares memory with the host at any time may wait there for the program. */
+static bool stays_open(struct domain *d, bool closes)
 {
+	d->open_checks = closes ? 0 : d->open_checks + 1;
+	if (closes || d->open_checks < open_checks || d->fine_svm > 0)
+		return !closes;
+	d->open_checks = 0;
+	return false;
+}
+
+static cl_int close_epoch(struct domain *d, const struct queue *q, bool closes)
+{
+	bool may_save = !stays_open(d, closes);
 	cl_int status = CL_SUCCESS;
 	bool save;
 
@@ -149,12 +208,12 @@ static cl_int close_epoch(struct domain *d, const struct queue *q, bool may_save
 	d->epochs_since += may_save;
 	save = may_save && checkpoint_due(d) && !ocl_domain_gated(d);
 	if (save)
-		ocl_epoch_quiesce(d);
+		save = finish_all(d);
 	if (ocl_detect_errors(d, OCL_AT_EPOCH) && !ocl_recover(d, false))
 		return give_up(d);
 	if (save)
 		status = checkpoint(d);
-	else if (may_save)
+	else if (closes)
 		ocl_log_end_epoch(d, q);
 	if (!save)
 		ocl_log_capture_all(d);
@@ -186,9 +245,10 @@ void ocl_epoch_force(struct domain *d)
 		return;
 	}
 	log_info("opencl: an epoch is closed because its log is long");
-	ocl_epoch_quiesce(d);
 	ocl.report.epochs++;
 	d->epochs++;
+	if (!finish_all(d))
+		return;
 	if (ocl_detect_errors(d, OCL_AT_EPOCH) && !ocl_recover(d, false)) {
 		give_up(d);
 		return;
@@ -197,37 +257,7 @@ void ocl_epoch_force(struct domain *d)
 		checkpoint(d);
 }
 
-/* ---- devices that are lost ---- */
-
-/* Codes that drivers give when a device has gone; most of them may mean other things, too. */
-static bool may_mean_lost(cl_int status)
-{
-	return status == CL_DEVICE_NOT_AVAILABLE || status == CL_OUT_OF_RESOURCES ||
-	       status == CL_INVALID_COMMAND_QUEUE || status == CL_INVALID_CONTEXT ||
-	       status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST || status == -9999;
-}
-
-/* Whether the device of q (NULL: of d) still takes a word and gives it back. */
-static bool answers(struct domain *d, struct queue *q)
-{
-	const uint32_t sent = 0x48616c65;
-	uint32_t got = 0;
-	cl_command_queue own = ocl_queue_beside(d, q);
-	cl_int status;
-	cl_mem m;
-
-	if (!own)
-		return false;
-	m = NEXT->clCreateBuffer(OBJ(d)->real, CL_MEM_READ_WRITE, sizeof(sent), NULL, &status);
-	if (status != CL_SUCCESS)
-		return false;
-	status = NEXT->clEnqueueWriteBuffer(own, m, CL_TRUE, 0, sizeof(sent), &sent, 0, NULL, NULL);
-	if (status == CL_SUCCESS)
-		status =
-		    NEXT->clEnqueueReadBuffer(own, m, CL_TRUE, 0, sizeof(got), &got, 0, NULL, NULL);
-	NEXT->clReleaseMemObject(m);
-	return status == CL_SUCCESS && got == sent;
-}
+/* ---- after a loss ---- */
 
 cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32_t moves)
 {
@@ -286,6 +316,6 @@ void ocl_epoch_restarted(struct domain *d)
 	ocl_store_renew(d);
 	if (d->dead || ocl.set.when == OCL_CKPT_OFF || ocl_domain_gated(d))
 		return;
-	ocl_epoch_quiesce(d);
-	checkpoint(d);
+	if (finish_all(d))
+		checkpoint(d);
 }

@@ -312,6 +312,7 @@ struct domain { /* a context */
 	bool away;			  /* its devices are not those that the program knows */
 	uint32_t moved_at;		  /* ocl.moves after the last of them */
 	uint64_t epochs, epochs_since;	  /* closed; since the last checkpoint */
+	uint32_t open_checks;		  /* in a row, at which none closed */
 	double checkpoint_at, checkpoint_cost;
 	uint64_t checkpoint_bytes;
 	struct store store;
@@ -603,6 +604,12 @@ bool ocl_copy_out(struct domain *d, struct mem *m, const bool *want, ocl_chunk_f
 bool ocl_content_show(struct domain *d, bool in, bool (*which)(const struct mem *));
 bool ocl_content_hide(struct domain *d);
 bool ocl_copy_in(struct domain *d, struct mem *m, ocl_chunk_fn visit, void *arg);
+/* Whether m's flags keep the host from writing (in) or reading it; then content goes this way. */
+bool ocl_aside_needed(const struct mem *m, bool in);
+bool ocl_aside_copy(struct mem *m, const bool *want, cl_command_queue q, bool in,
+		    ocl_chunk_fn visit, void *arg);
+/* What init, an OP_INIT, says of m, by data. */
+bool ocl_aside_init(struct mem *m, const struct entry *init, cl_command_queue q, const void *data);
 cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device);
 /* One where q is (NULL: anywhere in d). */
 cl_command_queue ocl_queue_beside(struct domain *d, const struct queue *q);
