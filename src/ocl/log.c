@@ -276,10 +276,14 @@ bool ocl_log_capture(struct domain *d, struct entry *e)
 		e->data.memory = ocl_pool_take(e->host_span);
 	if (e->data.memory) {
 		d->host_bytes += e->host_span;
-		if (e->op != OP_INIT)
+		if (e->op != OP_INIT) {
 			memcpy(e->data.memory, e->host, e->host_span);
-		else if (!copy_if_there(e->data.memory, e->host, e->host_span))
+		} else if (!copy_if_there(e->data.memory, e->host, e->host_span)) {
 			lose_data(d, e, "memory that an object was made of can't be read");
+			if (e->dst->flags &
+			    CL_MEM_USE_HOST_PTR) /* nor can checkpoints look at it */
+				e->dst->chunk_count = 0;
+		}
 	} else {
 		d->spilled += e->host_span;
 		e->data.at = ocl_store_open(d) ? ocl_store_take(d, (off_t)e->host_span) : -1;
