@@ -62,8 +62,10 @@ static bool check_before(struct call *c)
 	if (ev->queue && !ev->seen) {
 		if (ocl_event_is_old(ev))
 			c->status = CL_COMPLETE;
-		if (c->status == CL_COMPLETE)
+		if (c->status == CL_COMPLETE) {
+			ocl_epoch_came(OBJ(ev)->domain, ev->number);
 			ocl_epoch_sync(OBJ(ev)->domain, ev->queue, false);
+		}
 	}
 	if (c->status == CL_DEVICE_NOT_AVAILABLE && ev->error)
 		c->status = ev->error;

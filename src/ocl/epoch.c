@@ -94,10 +94,21 @@ static uint64_t arrived(struct domain *d)
 	for (struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL; e; e = e->next) {
 		if (!ocl_entry_reads(e) || e->checked)
 			continue;
-		e->arrived = e->arrived || !e->own || has_come(d, e);
+		e->arrived =
+		    e->arrived || !e->own || e->number <= e->queue->finished || has_come(d, e);
 		count += e->arrived;
 	}
 	return count;
+}
+
+void ocl_epoch_came(struct domain *d, uint64_t number)
+{
+	struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL;
+
+	while (e && e->number < number)
+		e = e->next;
+	if (e && e->number == number && ocl_entry_reads(e))
+		e->arrived = true;
 }
 
 /* Those that had arrived before the check are good; a later replay passes them over. */

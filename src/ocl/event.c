@@ -96,6 +96,7 @@ static cl_int sync_with(cl_event e)
 	ocl_hold(OBJ(ev));
 	if (!ev->queue->out_of_order && ev->number > ev->queue->finished)
 		ev->queue->finished = ev->number;
+	ocl_epoch_came(OBJ(ev)->domain, ev->number);
 	status = ocl_epoch_sync(OBJ(ev)->domain, ev->queue, is_last(ev));
 	ev->seen = status == CL_SUCCESS;
 	ocl_drop(OBJ(ev));

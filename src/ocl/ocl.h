@@ -522,6 +522,9 @@ cl_int ocl_issue(const struct entry *e, cl_command_queue queue, void *host, cl_u
 /* The program has waited for something in d: queue (all of it), or NULL. CL_SUCCESS, or the error
  * that the blocking call returns. */
 cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes);
+/* A wait for command `number` has succeeded: what it reads has come, whatever the runtime can say
+ * about it by now. */
+void ocl_epoch_came(struct domain *d, uint64_t number);
 /* What a failed call on q (NULL: on the context) means: an error of the program's (status is
  * returned), or a lost device: then what q's domain had there is brought to another one
  * (CL_SUCCESS: call again, there). moves: ocl.moves before the call. */
