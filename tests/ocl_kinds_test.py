@@ -67,14 +67,17 @@ def threads_share_a_context_whose_runtime_ends(s):
         run_opencl(s, exe, "-t", "3", *shared, "150").wait()
         whole, hit = time.monotonic() - begun, 0
         for _ in range(60 if os.environ.get("HALE_LONG") else 10):
-            job = run_opencl(s, exe, "-t", "3", *shared, "150", HALE_OPENCL="check=none ckpt=epochs:10")
+            job = run_opencl(s, exe, "-t", "3", *shared, "-g", s.path("go"), "150",
+                             HALE_OPENCL="check=none ckpt=epochs:10")
             pid = job.ranks(1)[0]
             job.until(lambda: server_of(pid) or not alive(pid), "to start its server")
             time.sleep(chance.uniform(0, whole))
             server = server_of(pid)
             if server:
                 os.kill(server, signal.SIGKILL)
+            s.write("go", "")
             r = job.wait()
+            os.unlink(s.path("go"))
             expect(r.status == 0 and r.out == alone.out, shared, alone, r)
             hit += "has ended" in r.err
         expect(hit > 0, "no runtime was killed in time")

@@ -7,7 +7,7 @@ from ocl_parts import *
 
 PYTHON = "/usr/bin/python3"
 ARRAYS = """
-import hashlib, sys
+import hashlib, os, sys, time
 import numpy as np, pyopencl as cl, pyopencl.array as array, pyopencl.clmath as clmath
 from pyopencl.elementwise import ElementwiseKernel
 from pyopencl.reduction import ReductionKernel
@@ -24,6 +24,8 @@ dot = ReductionKernel(context, np.float64, neutral="0", reduce_expr="a+b", map_e
 scan = InclusiveScanKernel(context, np.int32, "a+b", neutral="0")
 counts = array.to_device(queue, np.arange(n, dtype=np.int32) % 7)
 for step in range(int(sys.argv[1])):
+    while step == 399 and not os.path.exists("go"):  # killed before that
+        time.sleep(0.01)
     blend(a, b, 0.9)
     seen.update(dot(a, b).get().tobytes())
     b = clmath.sin(a) + b * 0.5
@@ -64,8 +66,10 @@ def pyopencl_survives_errors_in_any_epoch(s):
 def pyopencl_goes_on_from_checkpoints(s):
     """Python, numpy and its arrays on the device, killed twice, with an error in device memory on top."""
     program = arrays(s)
+    s.write("go", "")
     wanted = s.run(PYTHON, program, "400")
     expect(wanted.status == 0, wanted)
+    os.unlink(s.path("go"))
     job = s.start(HALE, "run", "--opencl", "--ckpt-dir", "ckpt", "--", PYTHON, program, "400",
                   env=dict(HALE_OPENCL="check=none inject=epoch:60"))
     for step in (20, 160):
@@ -74,6 +78,7 @@ def pyopencl_goes_on_from_checkpoints(s):
         job.checkpoint()
         os.kill(pid, signal.SIGKILL)
         job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+    s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == wanted.out, wanted, r)
 

@@ -135,6 +135,26 @@ def ranks_with_devices_of_their_own(s):
 
 
 @test
+def they_move_to_other_nodes_and_back(s):
+    exe = opencl(s, "ocl_mpi", mpi="openmpi")
+    s.write("go", "")
+    alone = s.hale_run(2, exe, "2000", s.path("go"))
+    expect(alone.status == 0, alone)
+    os.unlink(s.path("go"))
+    job = run_opencl(s, exe, "2000", s.path("go"), ranks=2, HALE_OPENCL="check=none inject=epoch:900",
+                     options=["--nodes", "2", "--spares", "1", "--report", "report.json"])
+    job.until_output(r"^200 ")
+    for origin in ("node1", "node2", "node0"):
+        r = s.hale("migrate", job.id(), "--from", origin)
+        expect(r.status == 0 and "1 rank moved" in r.out, r)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == alone.out, alone, r)
+    expect(s.report()["restarts"] == 0 and len(s.report()["migrations"]) == 3, s.report(), r)
+    expect(s.report()["opencl"]["recoveries"] == s.report()["opencl"]["errors"] > 0, s.report(), r)
+
+
+@test
 def what_waits_for_the_program_is_no_time_for_a_checkpoint(s):
     exe = opencl(s, "ocl_state")
     job = run_opencl(s, exe, s.path("go"), "gate", HALE_OPENCL="check=none")

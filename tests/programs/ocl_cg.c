@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Conjugate gradients for a Laplacian of five points, as a program would do it that wants to keep a
  * device busy: an out-of-order queue in which events alone order the commands, reads that do not
- * block, events retained and released as they go. ocl_cg [-t THREADS] [-s SHARED] STEPS -t: so many
- * threads, each with a context and a problem of its own, at the same time -s: all of them in one
- * context, each with its own queue and kernels Prints the square of the residual of each step, bit
- * by bit, and what the solution sums to. */
+ * block, events retained and released as they go. ocl_cg [-t THREADS] [-s] [-g FILE] STEPS prints
+ * the square of the residual of each step, bit by bit, and what the solution sums to.
+ *   -t: so many threads, each with a context and a problem of its own, at the same time
+ *   -s: all of them in one context, each with its own queue and kernels
+ *   -g: when all is computed it waits until there is FILE */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SIDE = 96, N = SIDE * SIDE, GROUP = 64, PARTS = N / GROUP, THREADS_MAX = 8 };
 
@@ -227,6 +229,7 @@ int main(int argc, char **argv)
 	static struct solver solvers[THREADS_MAX];
 	pthread_t threads[THREADS_MAX];
 	int count = 1, shared = 0, at = 1;
+	const char *go = NULL;
 	cl_platform_id platform;
 	cl_context one = NULL;
 
@@ -234,6 +237,8 @@ int main(int argc, char **argv)
 		shared |= strcmp(argv[at], "-s") == 0;
 		if (strcmp(argv[at], "-t") == 0 && at + 1 < argc)
 			count = atoi(argv[++at]);
+		else if (strcmp(argv[at], "-g") == 0 && at + 1 < argc)
+			go = argv[++at];
 	}
 	if (count < 1 || count > THREADS_MAX || at >= argc)
 		return 2;
@@ -256,6 +261,8 @@ int main(int argc, char **argv)
 			return 2;
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
+	while (go && access(go, F_OK) != 0)
+		usleep(2000);
 	for (int i = 0; i < count; i++) {
 		for (int k = 0; k < solvers[i].steps; k++) {
 			uint32_t bits;
