@@ -5,6 +5,7 @@
 from attach_parts import GRACE, attach, end, goes_on, jobs, kill_head, rank_pids, until_still
 from lib import *
 from lib import name_of
+from levels_parts import comm
 from steps_parts import end as steps_end, until_told
 
 NODES = ("n1", "n2", "n3")
@@ -118,9 +119,13 @@ def a_job_uses_the_nodes_of_its_allocation(s):
         nodes = json.loads(s.hale("nodes", name, "--json").out)["nodes"]
         expect([(n["node"], n["state"], n["ranks"]) for n in nodes] ==
                [("n1", "READY", 2), ("n2", "READY", 2), ("n3", "SPARE", 0)], nodes)
+        # an agent that srun has started, and later the whole node
+        os.kill(next(p for p in children(os.getpid())
+                     if comm(p) == "hale-agent" and "--node n2" in name_of(p)), signal.SIGKILL)
+        job.until(lambda: "another one goes on in its place" in job.err(), "to replace the agent")
         lose(slurm.jobs[3].pid, "n2")
         steps_end(s, job, rollbacks=1)
-        expect(s.report()["failures"][0]["node"] == "n2", s.report())
+        expect(s.report()["failures"][0]["node"] == "n2" and s.report()["agents_replaced"] == 1, s.report())
 
 
 @test
