@@ -134,18 +134,16 @@ def output_that_pours_and_input_that_is_fed_come_once(s):
 
 @test
 def lammps_prints_the_same(s):
-    have("lmp")
-    argv = ["lmp", "-log", "none", "-in", os.path.join(ROOT, "tests/data/in.melt"), "-var", "steps", "1500"]
-    wanted = s.hale_run(4, *argv)
-    job = s.hale_start(4, *argv, options=["--nodes", "2", *OPTIONS])
-    job.until_output(r"^ +100 ")
+    lammps = Lammps(s, 4)
+    job = s.hale_start(4, *lammps.argv, options=["--nodes", "2", *OPTIONS])
+    lammps.begun(job)
     there = nodes(s, job)
     draw = random.Random(SEED)
     for node in ("node0", "node1", "node0", "node1"):
         time.sleep(draw.random())
         kill_agent(job, there[node]["pid"])
-    r = job.wait()
-    expect(r.status == 0 and thermo(r.out) == thermo(wanted.out), r)
+        lammps.goes_on(job)
+    lammps.end(job)
     unharmed(s, 4)
 
 
