@@ -5,8 +5,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "ocl_ok.h"
 
 enum { W = 128, H = 48, PITCH = 4 * W + 32, N = (5 << 18) + 100, KINDS = 3 };
 
@@ -19,15 +18,6 @@ static const char source[] =
     "  int2 p = (int2)(get_global_id(0), get_global_id(1));\n"
     "  uint4 v = read_imageui(in, s, p) + read_imageui(in, s, p + (int2)(1, 0)) + (uint)k;\n"
     "  write_imageui(out, p, v & (uint)255); }\n";
-
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		cl_int ok_ = (call);                                                               \
-		if (ok_ != CL_SUCCESS) {                                                           \
-			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
-			exit(3);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static const cl_mem_flags kinds[KINDS] = {CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY,
 					  CL_MEM_HOST_WRITE_ONLY};
@@ -64,21 +54,15 @@ static cl_mem make_buffer(cl_mem_flags flags, void *host)
 
 static void set_up(void)
 {
-	const char *text = source;
-	cl_platform_id platform;
-	cl_device_id device;
+	cl_device_id device = first_device();
 	cl_program p;
 	cl_int e;
 
-	OK(clGetPlatformIDs(1, &platform, NULL));
-	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
 	OK(e);
 	queue = clCreateCommandQueue(context, device, 0, &e);
 	OK(e);
-	p = clCreateProgramWithSource(context, 1, &text, NULL, &e);
-	OK(e);
-	OK(clBuildProgram(p, 0, NULL, "", NULL, NULL));
+	p = build_source(context, source, "");
 	grow = clCreateKernel(p, "grow", &e);
 	OK(e);
 	next = clCreateKernel(p, "next", &e);

@@ -10,10 +10,9 @@
 #include <CL/cl.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "ocl_ok.h"
 
 enum { SIDE = 96, N = SIDE * SIDE, GROUP = 64, PARTS = N / GROUP, THREADS_MAX = 8 };
 
@@ -39,15 +38,6 @@ static const char source[] =
     "  int i = get_global_id(0); y[i] += k * x[i]; }\n"
     "__kernel void times_add(__global float *p, __global const float *r, float k) {\n"
     "  int i = get_global_id(0); p[i] = r[i] + k * p[i]; }\n";
-
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		cl_int ok_ = (call);                                                               \
-		if (ok_ != CL_SUCCESS) {                                                           \
-			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
-			exit(3);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct solver {
 	cl_context context;
@@ -90,7 +80,6 @@ static cl_mem make_buffer(cl_context c, cl_mem_flags flags, size_t size, void *h
 static void make(struct solver *s)
 {
 	static float b[THREADS_MAX][N];
-	const char *text = source;
 	float *mine = b[s->seed], zero = 0;
 	cl_event filled;
 	cl_program p;
@@ -99,9 +88,7 @@ static void make(struct solver *s)
 	s->queue =
 	    clCreateCommandQueue(s->context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &e);
 	OK(e);
-	p = clCreateProgramWithSource(s->context, 1, &text, NULL, &e);
-	OK(e);
-	OK(clBuildProgram(p, 1, &device, "-cl-std=CL1.2", NULL, NULL));
+	p = build_source(s->context, source, "-cl-std=CL1.2");
 	s->laplace = make_kernel(p, "laplace");
 	s->dot = make_kernel(p, "dot_parts");
 	s->add = make_kernel(p, "add_times");
@@ -230,7 +217,6 @@ int main(int argc, char **argv)
 	pthread_t threads[THREADS_MAX];
 	int count = 1, shared = 0, at = 1;
 	const char *go = NULL;
-	cl_platform_id platform;
 	cl_context one = NULL;
 
 	for (; at < argc && argv[at][0] == '-'; at++) {
@@ -242,8 +228,7 @@ int main(int argc, char **argv)
 	}
 	if (count < 1 || count > THREADS_MAX || at >= argc)
 		return 2;
-	OK(clGetPlatformIDs(1, &platform, NULL));
-	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+	device = first_device();
 	for (int i = 0; i < count; i++) {
 		struct solver *s = &solvers[i];
 

@@ -6,9 +6,8 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "ocl_ok.h"
 
 enum { W = 96, H = 64, LAYERS = 3, PITCH = 4 * W + 64 };
 
@@ -38,15 +37,6 @@ static const char source[] =
     "    all += v * (uint)(z + 1);\n"
     "    write_imageui(out, (int4)(p, z, 0), all & (uint)255); }\n"
     "  if (p.y == 0) write_imageui(sums, p.x, all); }\n";
-
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		cl_int ok_ = (call);                                                               \
-		if (ok_ != CL_SUCCESS) {                                                           \
-			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
-			exit(3);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static cl_device_id device;
 static cl_context context;
@@ -92,21 +82,16 @@ static void set_up(void)
 	static float k[9] = {0, -0.25f, 0, -0.25f, 2, -0.25f, 0, -0.25f, 0};
 	static const cl_addressing_mode modes[] = {CL_ADDRESS_CLAMP, CL_ADDRESS_CLAMP_TO_EDGE,
 						   CL_ADDRESS_NONE};
-	const char *text = source;
-	cl_platform_id platform;
 	cl_program p;
 	cl_int e;
 
-	OK(clGetPlatformIDs(1, &platform, NULL));
-	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+	device = first_device();
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
 	OK(e);
 	queue = clCreateCommandQueue(context, device,
 				     out_of_order ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &e);
 	OK(e);
-	p = clCreateProgramWithSource(context, 1, &text, NULL, &e);
-	OK(e);
-	OK(clBuildProgram(p, 0, NULL, "-cl-std=CL1.2", NULL, NULL));
+	p = build_source(context, source, "-cl-std=CL1.2");
 	turn = kernel(p, "turn");
 	sharpen = kernel(p, "sharpen");
 	pile = kernel(p, "pile");

@@ -9,10 +9,9 @@
  * enormous STEPS MIB: as much host data as that in one log. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "ocl_ok.h"
 
 enum { N = 4096 };
 static cl_device_id device;
@@ -30,31 +29,17 @@ static const char source[] =
     "  write_imagef(out, p, 0.5f * (read_imagef(in, s, p) + read_imagef(in, s, p + (int2)(1, "
     "0)))); }\n";
 
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		cl_int ok_ = (call);                                                               \
-		if (ok_ != CL_SUCCESS) {                                                           \
-			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
-			exit(3);                                                                   \
-		}                                                                                  \
-	} while (0)
-
 static void set_up(const char *name)
 {
-	cl_platform_id platform;
-	const char *text = source;
 	cl_program p;
 	cl_int e;
 
-	OK(clGetPlatformIDs(1, &platform, NULL));
-	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+	device = first_device();
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
 	OK(e);
 	queue = clCreateCommandQueueWithProperties(context, device, NULL, &e);
 	OK(e);
-	p = clCreateProgramWithSource(context, 1, &text, NULL, &e);
-	OK(e);
-	OK(clBuildProgram(p, 0, NULL, "", NULL, NULL));
+	p = build_source(context, source, "");
 	kernel = clCreateKernel(p, name, &e);
 	OK(e);
 	OK(clReleaseProgram(p));

@@ -9,11 +9,10 @@
 #include <CL/cl.h>
 #include <hale/opencl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "ocl_ok.h"
 
 enum { N = 1 << 16 };
 
@@ -33,15 +32,6 @@ static const char source[] =
     "  if (l == 0) { float s = 0; for (int i = 0; i < 64; i++) s += tmp[i];\n"
     "    part[get_group_id(0)] = s; }\n"
     "}\n";
-
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		cl_int ok_ = (call);                                                               \
-		if (ok_ != CL_SUCCESS) {                                                           \
-			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
-			exit(3);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static cl_context context;
 static cl_command_queue queue[2];
@@ -70,15 +60,11 @@ static cl_kernel make(cl_program p, const char *name)
 
 static void set_up(void)
 {
-	cl_platform_id platform;
-	cl_device_id device;
-	const char *text = source;
+	cl_device_id device = first_device();
 	cl_program p;
 	cl_int e;
 	cl_buffer_region region = {N / 2 * sizeof(float), N / 2 * sizeof(float)};
 
-	OK(clGetPlatformIDs(1, &platform, NULL));
-	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
 	OK(e);
 	for (int i = 0; i < 2; i++) {
@@ -88,9 +74,7 @@ static void set_up(void)
 		queue[i] = clCreateCommandQueueWithProperties(context, device, list, &e);
 		OK(e);
 	}
-	p = clCreateProgramWithSource(context, 1, &text, NULL, &e);
-	OK(e);
-	OK(clBuildProgram(p, 0, NULL, "", NULL, NULL));
+	p = build_source(context, source, "");
 	step_kernel = make(p, "advance");
 	add_kernel = make(p, "gather");
 	sum_kernel = make(p, "fold");

@@ -4,28 +4,11 @@
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "ocl_ok.h"
 
 enum { N = 4096, SIDE = 64 };
-
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		cl_int ok_ = (call);                                                               \
-		if (ok_ != CL_SUCCESS) {                                                           \
-			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
-			exit(3);                                                                   \
-		}                                                                                  \
-	} while (0)
-#define MUST(what)                                                                                 \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			printf("wrong: %s in line %d\n", #what, __LINE__);                         \
-			exit(4);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static const char header[] = "inline int twice(int x) { return 2 * x; }\n";
 static const char source[] = "#include \"twice.h\"\n"
@@ -120,11 +103,9 @@ static void make_memory(void)
 static void set_up(void)
 {
 	cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
-	cl_platform_id platform;
 	cl_int e;
 
-	OK(clGetPlatformIDs(1, &platform, NULL));
-	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+	device = first_device();
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
 	OK(e);
 	queue = clCreateCommandQueueWithProperties(context, device, list, &e);

@@ -8,28 +8,11 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "ocl_ok.h"
 
 enum { N = 200, BIG = 1 << 16 };
-
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		cl_int ok_ = (call);                                                               \
-		if (ok_ != CL_SUCCESS) {                                                           \
-			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
-			exit(3);                                                                   \
-		}                                                                                  \
-	} while (0)
-#define MUST(what)                                                                                 \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			printf("wrong: %s in line %d\n", #what, __LINE__);                         \
-			exit(4);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct node {
 	struct node *next;
@@ -65,23 +48,18 @@ static unsigned hash(const void *data, size_t size)
 
 static void set_up(void)
 {
-	const char *text = source;
-	cl_platform_id platform;
 	cl_device_svm_capabilities svm = 0;
 	cl_program program;
 	cl_int e;
 
-	OK(clGetPlatformIDs(1, &platform, NULL));
-	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+	device = first_device();
 	OK(clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof(svm), &svm, NULL));
 	MUST(svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
 	OK(e);
 	queue = clCreateCommandQueueWithProperties(context, device, NULL, &e);
 	OK(e);
-	program = clCreateProgramWithSource(context, 1, &text, NULL, &e);
-	OK(e);
-	OK(clBuildProgram(program, 0, NULL, "-cl-std=CL2.0", NULL, NULL));
+	program = build_source(context, source, "-cl-std=CL2.0");
 	walk = clCreateKernel(program, "walk", &e);
 	OK(e);
 	add = clCreateKernel(program, "add", &e);

@@ -5,19 +5,11 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "ocl_ok.h"
 
 #define SAY(call) printf("%d " #call "\n", (int)(call))
-#define MUST(what)                                                                                 \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			printf("wrong: %s in line %d\n", #what, __LINE__);                         \
-			exit(4);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static cl_context context;
 static cl_command_queue q;
