@@ -441,19 +441,9 @@ static bool copies_left(struct agent *a)
 {
 	bool left = false;
 
-	for (uint32_t r = 0; r < a->setup.nranks; r++) {
-		struct agent_rank *k = &a->ranks[r];
-
-		if (!agent_moves_in(a, r) || k->group == 0)
-			continue;
-		if (kill(-k->group, SIGKILL) == 0 || errno != ESRCH || k->pid > 0) {
-			left = true;
-			continue;
-		}
-		k->group = 0;
-		guardian_watch(&a->guardian, r, 0);
-		agent_conn_drop(a, k);
-	}
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_moves_in(a, r))
+			left = !agent_clear_rank(a, r) || left;
 	return left;
 }
 

@@ -257,6 +257,7 @@ void agent_reap(struct agent *a);
 void agent_reap_soon(struct agent *a);
 /* Kills what is left of the groups; true when nothing is. */
 bool agent_clear(struct agent *a);
+bool agent_clear_rank(struct agent *a, uint32_t rank);
 
 /* agent_conn.c */
 hale_status_t agent_listen(struct agent *a, struct error *err);

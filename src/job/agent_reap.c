@@ -94,22 +94,25 @@ void agent_reap_soon(struct agent *a)
 	loop_timer_set(&a->loop, &a->reaping, 0, reap_now, a);
 }
 
+bool agent_clear_rank(struct agent *a, uint32_t rank)
+{
+	struct agent_rank *r = &a->ranks[rank];
+
+	if (r->group == 0)
+		return true;
+	if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0)
+		return false;
+	r->group = 0;
+	guardian_watch(&a->guardian, rank, 0);
+	agent_conn_drop(a, r);
+	return true;
+}
+
 bool agent_clear(struct agent *a)
 {
 	bool clear = true;
 
-	for (uint32_t i = 0; a->ranks && i < a->setup.nranks; i++) {
-		struct agent_rank *r = &a->ranks[i];
-
-		if (r->group == 0)
-			continue;
-		if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0) {
-			clear = false;
-			continue;
-		}
-		r->group = 0;
-		guardian_watch(&a->guardian, i, 0);
-		agent_conn_drop(a, r);
-	}
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		clear = agent_clear_rank(a, r) && clear;
 	return clear;
 }

@@ -115,6 +115,16 @@ static void send_bytes(struct session *s, const void *bytes, size_t len)
 	want_room(s);
 }
 
+unsigned char *session_frame(const struct message *m, size_t *size)
+{
+	unsigned char *frame = message_write(m, size);
+
+	if (!frame)
+		log_warn("cannot send a message (%s): it is too long, or there is no memory",
+			 message_name(m->type));
+	return frame;
+}
+
 void session_send(struct session *s, const struct message *m)
 {
 	size_t size;
@@ -122,14 +132,10 @@ void session_send(struct session *s, const struct message *m)
 
 	if (s->out_fd < 0 || s->broken)
 		return;
-	frame = message_write(m, &size);
-	if (!frame) {
-		log_warn("cannot send a message (%s): it is too long, or there is no memory",
-			 message_name(m->type));
-		s->broken = true;
-		return;
-	}
-	send_bytes(s, frame, size);
+	frame = session_frame(m, &size);
+	s->broken = !frame;
+	if (frame)
+		send_bytes(s, frame, size);
 	free(frame);
 }
 

@@ -45,6 +45,9 @@ static inline bool session_is_open(const struct session *s)
 	return s->in_fd >= 0;
 }
 
+/* The bytes of m, to be freed; NULL: it is too long, or there is no memory, and a line has said so.
+ */
+unsigned char *session_frame(const struct message *m, size_t *size);
 void session_send(struct session *s, const struct message *m);
 /* Bytes that wait to be written. */
 static inline size_t session_waiting(const struct session *s)

@@ -162,14 +162,10 @@ void tether_send(struct tether *t, const struct message *m)
 
 	if (t->out_fd < 0 || t->broken)
 		return;
-	frame = message_write(m, &size);
-	if (!frame) {
-		log_warn("cannot send a message (%s): it is too long, or there is no memory",
-			 message_name(m->type));
-		t->broken = true;
-		return;
-	}
-	put(t, frame, size);
+	frame = session_frame(m, &size);
+	t->broken = !frame;
+	if (frame)
+		put(t, frame, size);
 	free(frame);
 }
 
