@@ -22,9 +22,19 @@ MAY_USE["model"] = {"base"}
 MAY_USE["rules"] = {"base"}
 MAY_USE["monitor"] = {"base"}
 MAY_USE["ftb"] = {"base"}
-MAY_USE["job"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor", "model"}
+# job/ has two sides: the head decides (HEAD_SIDE), the agent does; what both stand on knows neither.
+BESIDE = {"base", "ftb", "image", "agreement", "store", "rules", "monitor", "model", "job"}
+AGENT_SIDE = ["job/session", "job/plan", "job/report", "job/copier", "job/guardian", "job/agent"]
+HEAD_SIDE = {"job/crew", "job/succession", "job/control", "job/watch", "job/migrate", "job/head"}
+MAY_USE["job"] = {"base", "agreement"}
+for i, folder in enumerate(AGENT_SIDE):
+    MAY_USE[folder] = BESIDE | set(AGENT_SIDE[:i])
+MAY_USE["job/agent"] |= {"job/succession"}  # what heads leave on disk, and say when they knock
+for folder in HEAD_SIDE:
+    MAY_USE[folder] = BESIDE | HEAD_SIDE | set(AGENT_SIDE[:-1])
+MAY_USE["job/crew"] |= {"job/agent"}  # starts the one of this machine
 MAY_USE["ocl"] = {"base", "agreement"}  # inside OpenCL programs, without libhale.so
-MAY_USE["cli"] = {"base", "ftb", "image", "agreement", "store", "rules", "monitor", "job", "model"}
+MAY_USE["cli"] = BESIDE | HEAD_SIDE | set(AGENT_SIDE)
 
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
 # to none of them, and may include base/ only.
@@ -37,7 +47,8 @@ LINES_MAX = 800
 def layer_of(path):
     if path in AGREEMENT:
         return "agreement"
-    return path.split("/")[0]
+    folder, _, rest = path.partition("/")
+    return f"{folder}/{rest.split('/')[0]}" if folder == "job" and "/" in rest else folder
 
 
 def includes(path):

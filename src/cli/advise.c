@@ -9,9 +9,9 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "job/control.h"
+#include "job/control/control.h"
 #include "job/job.h"
-#include "job/options.h"
+#include "job/plan/options.h"
 #include "model/advise.h"
 #include "model/quantity.h"
 

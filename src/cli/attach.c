@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "cli/cli.h"
-#include "job/control.h"
+#include "job/control/control.h"
 #include "job/job.h"
-#include "job/keeper.h"
-#include "job/takeover.h"
+#include "job/succession/keeper.h"
+#include "job/succession/takeover.h"
 
 static int usage(const char *what)
 {

@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "cli/events.h"
 #include "ftb/lib.h"
-#include "job/watch.h"
+#include "job/watch/watch.h"
 #include <libftb.h>
 
 enum { QUIET_MS = 300 }; /* without --follow: so long without one more, and that was all */

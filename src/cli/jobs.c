@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/opencl.h"
-#include "job/control.h"
+#include "job/control/control.h"
 #include "job/job.h"
-#include "job/options.h"
+#include "job/plan/options.h"
 
 static int usage(const char *command, const char *what)
 {

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "job/control.h"
+#include "job/control/control.h"
 #include "job/job.h"
 
 struct migration {

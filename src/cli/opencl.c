@@ -15,9 +15,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/opencl_loader.h"
-#include "job/environment.h"
+#include "job/plan/environment.h"
 #include "job/job.h"
-#include "job/program.h"
+#include "job/plan/program.h"
 
 /* ---- is it asked for? ---- */
 

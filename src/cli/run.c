@@ -10,11 +10,11 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/opencl.h"
-#include "job/control.h"
-#include "job/environment.h"
-#include "job/head.h"
-#include "job/options.h"
-#include "job/program.h"
+#include "job/control/control.h"
+#include "job/plan/environment.h"
+#include "job/head/head.h"
+#include "job/plan/options.h"
+#include "job/plan/program.h"
 #include "store/store.h"
 
 static int fail(const struct error *err, int status)

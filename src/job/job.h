@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* job/: the life of one job: launch, watch, output, checkpoint, roll back, end.
  *
- *   cli/run ─▶ head  (head.h: the job's state machine; decides)
- *                ├─ crew    (crew.h: its nodes, and a mirror of the ranks; printed, outlet, feed)
- *                ├─ checkpoint, recover              one checkpoint; one way back
- *                ├─ inject, control, watch           faults on request; hale ps, hale ckpt; events
- *                └─ record, report                   what happened, on disk
- *                     ┆ session, message, setup      frames (docs/agent-protocol.md)
- *   cli/agent ─▶ agent  (agent.h: one a node; does, and tells)
- *                ├─ segment, launch, environment, pin
- *                ├─ guardian, lease                  whether ranks may run
- *                └─ stream, intake                   output and stdin of the ranks
+ *   cli/run ─▶ plan/        what is asked for, which program, on which nodes and cores
+ *              head/        the job's state machine: decides; checkpoint, recover, levels
+ *                ├─ migrate/     ranks leave nodes while they run
+ *                ├─ watch/       the job on the event backplane; rules
+ *                ├─ control/     hale ps, hale ckpt, … ask
+ *                ├─ succession/  another head follows: what is left for it, the keeper of output
+ *                ├─ report/      what happened, how the job works: on disk
+ *                └─ crew/        its nodes, a mirror of the ranks; their output, rank 0's stdin
+ *                     ┆ session/   loop, messages (docs/agent-protocol.md), leases, sealed streams
+ *   cli/agent ─▶ guardian/    stands for a node: the parent of agent and ranks; the agent's book
+ *              agent/       one a node: does, and tells
+ *                └─ copier/      images between disks of nodes
+ *                     ┆ segment, meter, proto: agreed with the ranks
  *
  * Each process has one thread, one event loop (loop.h), no globals.
  * May call: store/, image/ (reading side), ftb/, rules/, monitor/, base/. Called by: cli/.

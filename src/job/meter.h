@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a rank does with MPI, as it counts it itself while it runs: its meter, in the node's segment
  * (segment.h), where the agent reads it without disturbing the rank. Agreed between the library in
- * the rank (mpi/profile/, match/) and whoever reads (job/profile.c).
+ * the rank (mpi/profile/, match/) and whoever reads (job/report/profile.c).
  *
  * Calls are counted all, by one decrement each; the clock is read in few:
  *

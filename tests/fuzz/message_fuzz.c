@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/job/message.c src/job/setup.c src/job/hosts.c src/job/place.c src/job/pin_share.c */
+/* links: src/job/session/message.c src/job/session/setup.c src/job/plan/hosts.c
+ * src/job/plan/place.c src/job/plan/pin_share.c */
 /* Frames as a broken agent or head might send them, descriptions of jobs, and files of hosts as
  * people might write them: refused, or the same when written again. */
 #include <stdlib.h>
 #include <string.h>
-#include "job/hosts.h"
-#include "job/message.h"
-#include "job/setup.h"
+#include "job/plan/hosts.h"
+#include "job/session/message.h"
+#include "job/session/setup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A stream of its own for each rank that moves, from the source's host to the target's: the agents
+ * make a connection and hand it to the two processes, so that nothing passes the head. The target
+ * listens while it may get copies; the source's agent calls before the first round. Both prove that
+ * they know the job's secret before anything else is said (as ranks do, docs/network-channel.md):
+ *
+ *     source's agent                                target's agent
+ *       │ hello {migration, rank, nonce} ─────────────▶ │
+ *       │ ◀───────────── challenge {nonce, MAC("called")} │
+ *       │ proof {MAC("caller")} ──────────────────────▶ │ hands it to the copy
+ *       hands it to the rank
+ *
+ * Whatever goes wrong before the proof is said means: by relay, as ever. After it the stream is
+ * this one, and its end is that of the migration, which leaves all where they were. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sodium/crypto_auth_hmacsha512256.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "job/agent/agent_private.h"
+
+enum { NONCE = 32, MAC = crypto_auth_hmacsha512256_BYTES, HANDS_MAX = 64 };
+
+#define CALL_SECONDS 2.0
+
+static const char magic[8] = "HALEMOVE";
+
+struct direct_hello {
+	char magic[8];
+	uint32_t id, rank;
+	unsigned char nonce[NONCE];
+};
+
+struct direct_challenge {
+	unsigned char nonce[NONCE], mac[MAC];
+};
+
+/* Over all that was said, and by whom. */
+struct said {
+	char who[8];
+	struct direct_hello hello;
+	unsigned char nonce[NONCE];
+};
+
+enum direct_stage { CALLING, WAIT_CHALLENGE, WAIT_HELLO, WAIT_PROOF };
+
+struct direct_hand {
+	struct agent *agent;
+	enum direct_stage stage;
+	struct loop_source source;
+	struct loop_timer late;
+	struct direct_hello hello;
+	struct direct_challenge challenge;
+	unsigned char proof[MAC];
+	size_t have;
+	struct direct_hand *next;
+};
+
+_Static_assert((int)SEGMENT_SECRET == (int)crypto_auth_hmacsha512256_KEYBYTES, "the whole key");
+
+/* ---- MACs ---- */
+
+static void mac_make(const struct direct_hand *d, const char *who, unsigned char mac[MAC])
+{
+	struct said said = {.hello = d->hello};
+
+	memcpy(said.who, who, 6);
+	memcpy(said.nonce, d->challenge.nonce, NONCE);
+	crypto_auth_hmacsha512256(mac, (unsigned char *)&said, sizeof(said),
+				  d->agent->setup.secret);
+}
+
+/* In a time that doesn't depend on where they differ. */
+static bool mac_is(const struct direct_hand *d, const char *who, const unsigned char mac[MAC])
+{
+	unsigned char right[MAC];
+	volatile unsigned char differ = 0;
+
+	mac_make(d, who, right);
+	for (unsigned i = 0; i < MAC; i++)
+		differ = (unsigned char)(differ | (mac[i] ^ right[i]));
+	return differ == 0;
+}
+
+static bool nonce_make(unsigned char nonce[NONCE])
+{
+	return getrandom(nonce, NONCE, GRND_NONBLOCK) == NONCE;
+}
+
+/* ---- life ---- */
+
+static void hand_drop(struct direct_hand *d, bool keep_open)
+{
+	struct direct_hand **at = &d->agent->move.hands;
+	int fd = d->source.fd;
+
+	while (*at && *at != d)
+		at = &(*at)->next;
+	if (*at)
+		*at = d->next;
+	loop_timer_clear(&d->agent->loop, &d->late);
+	loop_remove(&d->agent->loop, &d->source);
+	if (!keep_open && fd >= 0)
+		close(fd);
+	free(d);
+}
+
+/* A caller that gets no further goes by relay; a stranger is nobody's business. */
+static void give_up(struct direct_hand *d)
+{
+	struct agent *a = d->agent;
+	bool ours = d->stage <= WAIT_CHALLENGE;
+	uint32_t rank = d->hello.rank;
+
+	hand_drop(d, false);
+	if (ours)
+		agent_relay_decided(a, rank, -1);
+}
+
+static void late(void *arg)
+{
+	give_up(arg);
+}
+
+static void hand_ready(void *arg, uint32_t events);
+
+static struct direct_hand *hand_make(struct agent *a, int fd, enum direct_stage stage)
+{
+	struct direct_hand *d = calloc(1, sizeof(*d));
+
+	if (!d || !loop_add(&a->loop, &d->source, fd, stage == CALLING ? EPOLLOUT : EPOLLIN,
+			    hand_ready, d)) {
+		free(d);
+		close(fd);
+		return NULL;
+	}
+	d->agent = a;
+	d->stage = stage;
+	d->next = a->move.hands;
+	a->move.hands = d;
+	loop_timer_set(&a->loop, &d->late, CALL_SECONDS, late, d);
+	return d;
+}
+
+void agent_direct_end(struct agent *a)
+{
+	struct agent_move *v = &a->move;
+
+	while (v->hands)
+		hand_drop(v->hands, false);
+	for (unsigned i = 0; i < AGENT_PLACES; i++) {
+		int fd = v->direct[i].fd;
+
+		loop_remove(&a->loop, &v->direct[i]);
+		if (fd >= 0)
+			close(fd);
+		v->direct[i].fd = -1;
+	}
+}
+
+/* ---- steps ---- */
+
+/* So short that an empty socket takes it whole. */
+static bool say(struct direct_hand *d, const void *what, size_t len)
+{
+	if (send(d->source.fd, what, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len)
+		return true;
+	give_up(d);
+	return false;
+}
+
+/* True: all of it is there. Not a byte more is read: what follows is the stream. */
+static bool hear(struct direct_hand *d, void *what, size_t len)
+{
+	ssize_t n = recv(d->source.fd, (char *)what + d->have, len - d->have, MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		give_up(d);
+		return false;
+	}
+	d->have += n > 0 ? (size_t)n : 0;
+	if (d->have < len)
+		return false;
+	d->have = 0;
+	return true;
+}
+
+/* The stream's own settings; what the handshake waited for, the processes wait for themselves. */
+static void established(struct direct_hand *d)
+{
+	struct agent *a = d->agent;
+	uint32_t rank = d->hello.rank;
+	int fd = d->source.fd, one = 1, ms = 30000;
+
+	hand_drop(d, true);
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+	agent_relay_decided(a, rank, fd);
+}
+
+static void called(struct direct_hand *d)
+{
+	int code = 0;
+	socklen_t len = sizeof(code);
+
+	if (getsockopt(d->source.fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0 || code != 0) {
+		give_up(d);
+		return;
+	}
+	if (!say(d, &d->hello, sizeof(d->hello)))
+		return;
+	d->stage = WAIT_CHALLENGE;
+	loop_change(&d->agent->loop, &d->source, EPOLLIN);
+}
+
+static void challenge_came(struct direct_hand *d)
+{
+	if (!mac_is(d, "called", d->challenge.mac)) {
+		give_up(d);
+		return;
+	}
+	mac_make(d, "caller", d->proof);
+	if (say(d, d->proof, sizeof(d->proof)))
+		established(d);
+}
+
+static void hello_came(struct direct_hand *d)
+{
+	const struct direct_hello *h = &d->hello;
+
+	if (memcmp(h->magic, magic, sizeof(magic)) != 0 || h->id != d->agent->move.id ||
+	    !agent_moves_in(d->agent, h->rank) || !nonce_make(d->challenge.nonce)) {
+		give_up(d);
+		return;
+	}
+	mac_make(d, "called", d->challenge.mac);
+	if (say(d, &d->challenge, sizeof(d->challenge)))
+		d->stage = WAIT_PROOF;
+}
+
+static void hand_ready(void *arg, uint32_t events)
+{
+	struct direct_hand *d = arg;
+
+	switch (d->stage) {
+	case CALLING:
+		called(d);
+		break;
+	case WAIT_CHALLENGE:
+		if (hear(d, &d->challenge, sizeof(d->challenge)))
+			challenge_came(d);
+		break;
+	case WAIT_HELLO:
+		if (hear(d, &d->hello, sizeof(d->hello)))
+			hello_came(d);
+		break;
+	case WAIT_PROOF:
+		if (!hear(d, d->proof, sizeof(d->proof)))
+			break;
+		if (mac_is(d, "caller", d->proof))
+			established(d);
+		else
+			give_up(d);
+		break;
+	}
+}
+
+/* ---- listening ---- */
+
+static void accept_one(void *arg, uint32_t events)
+{
+	struct agent *a = arg;
+	unsigned count = 0;
+
+	for (const struct direct_hand *d = a->move.hands; d; d = d->next)
+		count++;
+	for (unsigned i = 0; i < AGENT_PLACES; i++) {
+		int fd = a->move.direct[i].fd < 0 ? -1
+						  : accept4(a->move.direct[i].fd, NULL, NULL,
+							    SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0 && count < HANDS_MAX)
+			hand_make(a, fd, WAIT_HELLO);
+		else if (fd >= 0)
+			close(fd);
+	}
+}
+
+static bool listed(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	while (*list) {
+		size_t k = strcspn(list, ",");
+
+		if (k == n && strncmp(list, name, n) == 0)
+			return true;
+		list += k + (list[k] == ',');
+	}
+	return false;
+}
+
+/* The user's environment, not the agent's: on another machine that is a login's. */
+static const char *variable(const struct agent *a, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (char **e = a->setup.environ; e && *e; e++)
+		if (strncmp(*e, name, n) == 0 && (*e)[n] == '=' && (*e)[n + 1])
+			return *e + n + 1;
+	return NULL;
+}
+
+static bool listen_at(struct agent *a, struct loop_source *s, struct agent_place *place)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = place->ip};
+	socklen_t len = sizeof(sa);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return false;
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0 || listen(fd, SOMAXCONN) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&sa, &len) != 0 ||
+	    !loop_add(&a->loop, s, fd, EPOLLIN, accept_one, a)) {
+		close(fd);
+		return false;
+	}
+	place->port = sa.sin_port;
+	return true;
+}
+
+unsigned agent_direct_listen(struct agent *a, struct agent_place place[AGENT_PLACES])
+{
+	const char *list = variable(a, "HALE_NET_DEVICES"), *way = variable(a, "HALE_MIGRATE_WAY");
+	bool local = (a->setup.flags & SETUP_LOCAL) != 0;
+	struct ifaddrs *all = NULL;
+	unsigned n = 0;
+
+	if ((way && strcmp(way, "relay") == 0) || getifaddrs(&all) != 0)
+		return 0;
+	for (struct ifaddrs *i = all; i && n < AGENT_PLACES; i = i->ifa_next) {
+		struct sockaddr_in in;
+		bool lo = (i->ifa_flags & IFF_LOOPBACK) != 0;
+
+		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP) ||
+		    !(list && !local ? listed(list, i->ifa_name) : lo == local))
+			continue;
+		memcpy(&in, i->ifa_addr, sizeof(in));
+		place[n] = (struct agent_place){.ip = in.sin_addr.s_addr};
+		if (listen_at(a, &a->move.direct[n], &place[n]))
+			n++;
+	}
+	freeifaddrs(all);
+	return n;
+}
+
+/* ---- calling ---- */
+
+/* Of several addresses the first that is in a network of ours, else the first. */
+static struct agent_place choose(const struct agent_place *place, unsigned count)
+{
+	struct ifaddrs *all = NULL;
+	unsigned best = 0;
+	bool found = false;
+
+	if (getifaddrs(&all) != 0)
+		return place[0];
+	for (unsigned k = 0; k < count && !found; k++) {
+		for (struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+			struct sockaddr_in in, mask;
+
+			if (!i->ifa_addr || !i->ifa_netmask || i->ifa_addr->sa_family != AF_INET)
+				continue;
+			memcpy(&in, i->ifa_addr, sizeof(in));
+			memcpy(&mask, i->ifa_netmask, sizeof(mask));
+			found = ((in.sin_addr.s_addr ^ place[k].ip) & mask.sin_addr.s_addr) == 0;
+			best = k;
+		}
+	}
+	freeifaddrs(all);
+	return place[found ? best : 0];
+}
+
+bool agent_direct_call(struct agent *a, uint32_t rank, const void *places, size_t len)
+{
+	struct agent_place all[AGENT_PLACES], to;
+	struct sockaddr_in sa = {.sin_family = AF_INET};
+	struct direct_hand *d;
+	int fd;
+
+	if (len < sizeof(to) || len > sizeof(all) || len % sizeof(to) != 0)
+		return false;
+	memcpy(all, places, len);
+	to = choose(all, (unsigned)(len / sizeof(to)));
+	sa.sin_addr.s_addr = to.ip;
+	sa.sin_port = to.port;
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0 && errno != EINPROGRESS) {
+		close(fd);
+		return false;
+	}
+	d = hand_make(a, fd, CALLING);
+	if (!d)
+		return false;
+	d->hello = (struct direct_hello){.id = a->move.id, .rank = rank};
+	memcpy(d->hello.magic, magic, sizeof(magic));
+	if (nonce_make(d->hello.nonce))
+		return true;
+	hand_drop(d, false);
+	return false;
+}

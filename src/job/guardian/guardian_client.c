@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent's side of its guardian. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "job/guardian/guardian_private.h"
+
+enum { WAIT_MS = 100 };
+
+static void lost(struct guardian *g)
+{
+	if (g->control >= 0)
+		close(g->control);
+	g->control = -1;
+}
+
+/* ---- what is held ---- */
+
+void guardian_hold(struct guardian *g, enum guardian_kind kind, uint64_t key, int fd)
+{
+	const struct ward_packet p = {.type = WARD_HOLD, .kind = kind, .key = key};
+
+	ward_say(g->control, &p, &fd, 1, 0);
+}
+
+void guardian_drop(struct guardian *g, enum guardian_kind kind, uint64_t key)
+{
+	const struct ward_packet p = {.type = WARD_DROP, .kind = kind, .key = key};
+
+	ward_say(g->control, &p, NULL, 0, 0);
+}
+
+int guardian_claim(struct guardian *g, enum guardian_kind kind, uint64_t key, pid_t *peer)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		struct guardian_held *h = &g->held[i];
+
+		if (h->kind != kind || h->key != key || h->fd < 0)
+			continue;
+		int fd = h->fd;
+		h->fd = -1;
+		if (peer)
+			*peer = h->peer;
+		return fd;
+	}
+	return -1;
+}
+
+void guardian_claimed(struct guardian *g)
+{
+	for (size_t i = 0; i < g->count; i++)
+		if (g->held[i].fd >= 0)
+			close(g->held[i].fd);
+	free(g->held);
+	g->held = NULL;
+	g->count = 0;
+}
+
+/* ---- what it says ---- */
+
+bool guardian_hear(struct guardian *g, struct guardian_conn *conn)
+{
+	struct ward_packet p;
+	int fd[WARD_FDS], fds, said;
+
+	conn->fd = -1;
+	said = g->control >= 0 ? ward_hear(g->control, &p, fd, &fds, MSG_DONTWAIT) : 0;
+	if (said < 0)
+		lost(g);
+	if (said <= 0)
+		return false;
+	if (p.type == WARD_CONN && fds == 1) {
+		*conn =
+		    (struct guardian_conn){.number = p.key, .peer = (pid_t)p.value, .fd = fd[0]};
+		return true;
+	}
+	for (int i = 0; i < fds; i++)
+		close(fd[i]);
+	return true;
+}
+
+/* ---- launching ---- */
+
+static bool put_text(unsigned char **at, const unsigned char *end, const char *text)
+{
+	size_t len = strlen(text) + 1;
+
+	if ((size_t)(end - *at) < len)
+		return false;
+	memcpy(*at, text, len);
+	*at += len;
+	return true;
+}
+
+static hale_status_t fill_desk(struct book *b, const struct guardian_launch *l, struct error *err)
+{
+	struct ward_desk d = {.number = l->number,
+			      .rank = l->rank,
+			      .input = l->input,
+			      .bound = l->cpus != NULL,
+			      .has_wdir = l->wdir != NULL};
+	unsigned char *begin = b->desk + sizeof(d), *at = begin;
+	const unsigned char *end = b->desk + sizeof(b->desk);
+	bool fits = put_text(&at, end, l->path) && (!l->wdir || put_text(&at, end, l->wdir));
+
+	for (char *const *a = l->argv; fits && *a; a++, d.argc++)
+		fits = put_text(&at, end, *a);
+	for (char *const *e = l->env; fits && *e; e++, d.envc++)
+		fits = put_text(&at, end, *e);
+	if (!fits)
+		return error_set(err, HALE_ERR_MEMORY,
+				 "the arguments and the environment of '%s' are too long", l->path);
+	if (l->cpus)
+		d.cpus = *l->cpus;
+	d.len = (uint32_t)(at - begin);
+	memcpy(b->desk, &d, sizeof(d));
+	return HALE_OK;
+}
+
+static hale_status_t take_answer(struct guardian *g, const struct guardian_launch *l,
+				 const struct ward_packet *p, const int *got, int fds, pid_t *pid,
+				 int fd[3], struct error *err)
+{
+	char text[sizeof(err->text)];
+
+	if (p->value == 0) {
+		memcpy(text, g->book->desk, sizeof(text));
+		text[sizeof(text) - 1] = '\0';
+		return error_set(err, (hale_status_t)p->key, "%s", text);
+	}
+	*pid = (pid_t)p->value;
+	for (int i = 0; i < 2 && i < fds; i++)
+		fd[i + 1] = got[i];
+	if (l->input && fds > 2)
+		fd[0] = got[2];
+	return HALE_OK;
+}
+
+hale_status_t guardian_spawn(struct guardian *g, const struct guardian_launch *l, pid_t *pid,
+			     int fd[3], bool (*waiting)(void *arg), void *arg, struct error *err)
+{
+	struct pollfd wait = {.fd = g->control, .events = POLLIN};
+	struct ward_packet p;
+	int got[WARD_FDS], fds, said = 0;
+
+	*pid = 0;
+	fd[0] = fd[1] = fd[2] = -1;
+	if (fill_desk(g->book, l, err) != HALE_OK)
+		return err->code;
+	ward_say(g->control, &(struct ward_packet){.type = WARD_SPAWN}, NULL, 0, 0);
+	while (said >= 0 && g->control >= 0) {
+		if (poll(&wait, 1, WAIT_MS) <= 0) {
+			if (!waiting(arg))
+				break;
+			continue;
+		}
+		said = ward_hear(g->control, &p, got, &fds, MSG_DONTWAIT);
+		if (said > 0 && p.type == WARD_SPAWNED)
+			return take_answer(g, l, &p, got, fds, pid, fd, err);
+		if (said > 0 && p.type == WARD_CONN && fds == 1)
+			g->accepted(g->arg, &(struct guardian_conn){.number = p.key,
+								    .peer = (pid_t)p.value,
+								    .fd = got[0]});
+	}
+	if (said < 0)
+		lost(g);
+	return error_set(err, HALE_ERR_STATE, "the guardian of this node does not answer");
+}
+
+void guardian_done(struct guardian *g, int exit_status)
+{
+	const struct ward_packet p = {.type = WARD_DONE, .value = exit_status};
+
+	ward_say(g->control, &p, NULL, 0, 0);
+}

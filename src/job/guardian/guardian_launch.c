@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The guardian's side of launching: its agent asks, on the book's desk. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "job/guardian/guardian_private.h"
+#include "job/guardian/launch.h"
+
+enum { MORE_FDS = 4, SPARE_FDS = 128 };
+
+/* Each has two pipes, a connection, and perhaps a third pipe. */
+static void more_descriptors(const struct ward *w)
+{
+	struct rlimit limit;
+	rlim_t wanted = MORE_FDS * (rlim_t)atomic_load(&w->book->count) + SPARE_FDS;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+struct texts {
+	const char *at;
+	uint32_t left;
+};
+
+static char *next_text(struct texts *t)
+{
+	size_t len = strnlen(t->at, t->left);
+	char *text = (char *)(uintptr_t)t->at;
+
+	if (len == t->left)
+		return NULL;
+	t->at += len + 1;
+	t->left -= (uint32_t)len + 1;
+	return text;
+}
+
+static bool next_texts(struct texts *t, char **list, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!(list[i] = next_text(t)))
+			return false;
+	list[count] = NULL;
+	return true;
+}
+
+static void close_all(int *fd, int count)
+{
+	for (int i = 0; i < count; i++) {
+		if (fd[i] >= 0)
+			close(fd[i]);
+		fd[i] = -1;
+	}
+}
+
+/* [0]: of the process, [1]: ours. */
+static hale_status_t make_pipes(const struct ward_desk *d, int its[3], int ours[3],
+				struct error *err)
+{
+	int ends[2];
+
+	if (d->input && pipe2(ends, O_CLOEXEC) == 0) {
+		its[0] = ends[0];
+		ours[0] = ends[1];
+	} else if (!d->input) {
+		its[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	}
+	for (int i = 1; its[0] >= 0 && i < 3; i++) {
+		if (pipe2(ends, O_CLOEXEC) != 0)
+			break;
+		ours[i] = ends[0];
+		its[i] = ends[1];
+	}
+	for (int i = 0; i < 3; i++)
+		if (ours[i] >= 0)
+			fcntl(ours[i], F_SETFL, O_NONBLOCK);
+	if (its[2] >= 0)
+		return HALE_OK;
+	error_sys(err, HALE_ERR_SYSTEM, "cannot make the pipes of rank %u", d->rank);
+	close_all(its, 3);
+	close_all(ours, 3);
+	return HALE_ERR_SYSTEM;
+}
+
+static hale_status_t launch(struct ward *w, const struct ward_desk *d, struct texts t,
+			    struct error *err)
+{
+	struct book_child *c = &w->book->child[d->rank];
+	char **argv = calloc((size_t)d->argc + d->envc + 2, sizeof(*argv)), **env;
+	int its[3] = {-1, -1, -1}, ours[3] = {-1, -1, -1};
+	struct launch l = {.cpus = d->bound ? &d->cpus : NULL,
+			   .group = &c->group,
+			   .over = &w->book->over,
+			   .meanwhile = ward_look_at_lease,
+			   .arg = w};
+	hale_status_t status;
+	pid_t pid;
+
+	if (!argv)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	env = argv + d->argc + 1;
+	l.path = next_text(&t);
+	l.wdir = d->has_wdir ? next_text(&t) : NULL;
+	l.argv = argv;
+	l.env = env;
+	if (!next_texts(&t, argv, d->argc) || !next_texts(&t, env, d->envc)) {
+		free(argv);
+		return error_set(err, HALE_ERR_PROTOCOL, "what is to be launched is nothing");
+	}
+	status = make_pipes(d, its, ours, err);
+	if (status == HALE_OK) {
+		memcpy(l.fd, its, sizeof(its));
+		atomic_store(&c->pid, 0);
+		atomic_store(&c->ended, 0);
+		status = launch_process(&l, &pid, err);
+		close_all(its, 3);
+	}
+	free(argv);
+	if (status != HALE_OK) {
+		close_all(ours, 3);
+		return status;
+	}
+	atomic_store(&c->group, pid);
+	c->number = d->number;
+	atomic_store(&c->pid, pid);
+	ward_drop(w, HOLD_INPUT, d->rank);
+	if (d->input)
+		ward_hold(w, HOLD_INPUT, d->rank, ours[0], 0);
+	for (int i = 0; i < 2; i++)
+		ward_hold(w, HOLD_OUT, 2ull * d->rank + (uint64_t)i, ours[i + 1], 0);
+	return HALE_OK;
+}
+
+/* The ends that are held, in the order of guardian_spawn's. */
+static int ends_of(struct ward *w, uint32_t rank, int fd[WARD_FDS])
+{
+	const struct guardian_held *h;
+	int n = 0;
+
+	for (int i = 0; i < 2; i++)
+		if ((h = ward_find(w, HOLD_OUT, 2ull * rank + (uint64_t)i)))
+			fd[n++] = h->fd;
+	if ((h = ward_find(w, HOLD_INPUT, rank)))
+		fd[n++] = h->fd;
+	return n;
+}
+
+void ward_take_spawn(struct ward *w)
+{
+	struct ward_packet answer = {.type = WARD_SPAWNED};
+	struct ward_desk d;
+	struct error err = {HALE_OK, ""};
+	struct book_child *c;
+	char *texts;
+	int fd[WARD_FDS], fds = 0;
+
+	memcpy(&d, w->book->desk, sizeof(d));
+	texts = malloc((size_t)d.len + 1);
+	c = &w->book->child[d.rank];
+	more_descriptors(w);
+	if (!texts) {
+		error_set(&err, HALE_ERR_MEMORY, "out of memory");
+	} else if (c->number != d.number || atomic_load(&c->pid) == 0) {
+		memcpy(texts, w->book->desk + sizeof(d), d.len);
+		texts[d.len] = '\0';
+		launch(w, &d, (struct texts){texts, d.len}, &err);
+	}
+	free(texts);
+	if (err.code == HALE_OK) {
+		answer.value = atomic_load(&c->pid);
+		fds = ends_of(w, d.rank, fd);
+	} else {
+		memcpy(w->book->desk, err.text, sizeof(err.text));
+		answer.key = (uint64_t)err.code;
+	}
+	ward_say(w->control, &answer, fd, fds, 0);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What guardian and agent say to each other: packets over a socket pair, with descriptors. */
+#ifndef HALE_JOB_GUARDIAN_PRIVATE_H
+#define HALE_JOB_GUARDIAN_PRIVATE_H
+
+#include "job/guardian/guardian.h"
+
+enum ward_type {
+	/* agent → guardian */
+	WARD_HOLD = 1, /* kind, key, with the descriptor */
+	WARD_DROP,     /* kind, key */
+	WARD_SPAWN,    /* what is on the book's desk; answered by SPAWNED */
+	WARD_DONE,     /* value: exit status */
+	/* guardian → agent */
+	WARD_CONN,    /* key: its number, value: its process; with the descriptor */
+	WARD_ENDED,   /* some child has: the book says which */
+	WARD_SPAWNED, /* value: pid, with the descriptors; or 0: key: status, text on the desk */
+};
+
+enum { WARD_FDS = 3 };
+
+struct ward_packet {
+	uint32_t type, kind;
+	uint64_t key;
+	int64_t value;
+};
+
+/* What lies on the desk: this, then path, wdir, arguments, "", environment, "". */
+struct ward_desk {
+	uint64_t number;
+	uint32_t rank, argc, envc;
+	uint32_t input, bound, has_wdir;
+	cpu_set_t cpus;
+	uint32_t len; /* of the texts */
+};
+
+/* The guardian's own. */
+enum { DEATHS_MAX = 3 };
+
+struct ward {
+	struct book *book;
+	struct guardian_held *held;
+	size_t count, cap;
+	uint64_t conns; /* numbered so far */
+	int signals, control, listener;
+	pid_t agent;
+	bool agent_gone, done, ending;
+	int ended; /* how it went */
+	int exit_status;
+	uint64_t deaths[DEATHS_MAX]; /* when; the newest first */
+	int (*run)(struct guardian *g);
+};
+
+/* What is held as that; NULL: nothing. */
+struct guardian_held *ward_find(struct ward *w, enum guardian_kind kind, uint64_t key);
+void ward_drop(struct ward *w, enum guardian_kind kind, uint64_t key);
+/* Takes the descriptor over, instead of what was held as that. */
+void ward_hold(struct ward *w, enum guardian_kind kind, uint64_t key, int fd, pid_t peer);
+/* While something else is waited for, too. */
+void ward_look_at_lease(void *ward);
+/* guardian_launch.c: what is on the desk. A second time for the same message, the agent that was to
+ * hear of it has died: nothing is launched. */
+void ward_take_spawn(struct ward *w);
+
+/* False: the other side is gone, or (flags MSG_DONTWAIT) there is no room. */
+bool ward_say(int control, const struct ward_packet *p, const int *fd, int fds, int flags);
+/* 1: a packet with *fds descriptors, 0: there is none now, -1: the other side is gone. */
+int ward_hear(int control, struct ward_packet *p, int fd[WARD_FDS], int *fds, int flags);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which checkpoints stay, in the shared folder and on the nodes' disks. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "job/copier/copier.h"
+#include "job/head/head.h"
+#include "job/head/levels.h"
+
+struct kept {
+	uint32_t ids[COPIER_KEEP_MAX];
+	size_t count;
+};
+
+static bool is_kept(const struct kept *k, uint32_t id)
+{
+	for (size_t i = 0; i < k->count; i++)
+		if (k->ids[i] == id)
+			return true;
+	return false;
+}
+
+static void keep(struct head *h, struct kept *k, uint32_t id)
+{
+	uint32_t chain[STORE_CHAIN_MAX];
+	size_t count;
+
+	/* whatever could be read of a chain is kept */
+	store_chain(h->store.job_folder, id, chain, &count, NULL);
+	for (size_t i = 0; i < count; i++)
+		if (!is_kept(k, chain[i]) && k->count < COPIER_KEEP_MAX)
+			k->ids[k->count++] = chain[i];
+}
+
+static int level_of(struct head *h, uint32_t id)
+{
+	struct store_manifest m;
+	char path[PATH_MAX];
+	int level = 0;
+
+	store_path(h->store.job_folder, id, path);
+	if (store_manifest_read(path, &m, NULL) == HALE_OK)
+		level = store_level(&m);
+	store_manifest_fini(&m);
+	return level;
+}
+
+/* The newest of those that at least so much can happen to. */
+static void keep_newest(struct head *h, struct kept *k, const uint32_t *ids, size_t count,
+			int level)
+{
+	for (size_t i = count; i-- > 0;) {
+		if (level_of(h, ids[i]) >= level) {
+			keep(h, k, ids[i]);
+			return;
+		}
+	}
+}
+
+/* Those of another --ckpt-dir, from which the job was restarted, lie in the same folders. */
+static void keep_others(struct head *h, struct kept *k)
+{
+	uint32_t *ids;
+	size_t count = 0;
+
+	if (!h->recovery.folder[0] || strcmp(h->recovery.folder, h->store.job_folder) == 0)
+		return;
+	count = store_list(h->recovery.folder, &ids);
+	for (size_t i = 0; i < count && k->count < COPIER_KEEP_MAX; i++)
+		k->ids[k->count++] = ids[i];
+	free(ids);
+}
+
+/* Those that are under way on the nodes are not older than what is kept, or are named. */
+static void tell_nodes(struct head *h, struct kept *k)
+{
+	struct levels *l = &h->levels;
+
+	keep_others(h, k);
+	if (l->id && !is_kept(k, l->id) && k->count < COPIER_KEEP_MAX)
+		k->ids[k->count++] = l->id;
+	if (k->count > 0)
+		crew_tell_all(&h->crew, &(struct message){.type = MSG_COPY_KEEP,
+							  .bytes = k->ids,
+							  .len = k->count * sizeof(k->ids[0])});
+}
+
+void levels_prune(struct head *h)
+{
+	struct kept *k;
+	uint32_t *ids;
+	size_t count, keep_count = (size_t)h->o->keep;
+
+	if (takeover_check(h))
+		return;
+	k = calloc(1, sizeof(*k));
+	count = store_list(h->store.job_folder, &ids);
+	for (size_t i = count > keep_count ? count - keep_count : 0; k && i < count; i++)
+		keep(h, k, ids[i]);
+	if (k) {
+		/* nothing goes before there is something newer that survives as much */
+		keep_newest(h, k, ids, count, 2);
+		keep_newest(h, k, ids, count, 4);
+		for (uint32_t i = 0; i < h->levels.todo_count; i++)
+			keep(h, k, h->levels.todo[i].id);
+		if (h->levels.id)
+			keep(h, k, h->levels.id);
+		for (size_t i = 0; i < count; i++)
+			if (!is_kept(k, ids[i]))
+				store_remove(&h->store, ids[i]);
+		tell_nodes(h, k);
+	}
+	free(ids);
+	free(k);
+}

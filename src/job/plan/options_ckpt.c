@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of checkpoints. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/base.h"
+#include "job/plan/options_private.h"
+
+static hale_status_t take_every(struct parser *p)
+{
+	p->o->given_every = true;
+	if (!units_parse_seconds(p->value, &p->o->ckpt_every) ||
+	    (p->o->ckpt_every != 0 && p->o->ckpt_every < 0.01))
+		return options_bad_value(p, "a time like 30s, 500ms or 2min (0: only on request)");
+	return HALE_OK;
+}
+
+static hale_status_t take_dir(struct parser *p)
+{
+	p->o->given_dir = true;
+	p->o->ckpt_dir = p->value;
+	return *p->value ? HALE_OK : options_bad_value(p, "a folder");
+}
+
+/* %n is the node's name, %% a percent sign. */
+static hale_status_t take_local(struct parser *p)
+{
+	const char *at = p->value;
+
+	p->o->given_local = true;
+	p->o->ckpt_local = p->value;
+	while ((at = strchr(at, '%')) && (at[1] == 'n' || at[1] == '%'))
+		at += 2;
+	return *p->value && !at
+		   ? HALE_OK
+		   : options_bad_value(
+			 p, "a folder on each node (%n in it is the node's name, %% is %)");
+}
+
+static hale_status_t take_shared_every(struct parser *p)
+{
+	p->o->given_shared_every = true;
+	return units_parse_int(p->value, 0, 1000000, &p->o->shared_every)
+		   ? HALE_OK
+		   : options_bad_value(
+			 p, "a number of checkpoints (0: only those that are asked for)");
+}
+
+static hale_status_t take_keep(struct parser *p)
+{
+	p->o->given_keep = true;
+	return units_parse_int(p->value, 1, 1000000, &p->o->keep)
+		   ? HALE_OK
+		   : options_bad_value(p, "a number of checkpoints from 1 on");
+}
+
+static hale_status_t take_max_restarts(struct parser *p)
+{
+	p->o->given_max_restarts = true;
+	return units_parse_int(p->value, 0, 1000000, &p->o->max_restarts)
+		   ? HALE_OK
+		   : options_bad_value(p, "a number from 0 on");
+}
+
+static hale_status_t take_compress(struct parser *p)
+{
+	static const struct {
+		const char *name;
+		image_compress_t value;
+	} known[] = {{"none", IMAGE_PLAIN}, {"lz4", IMAGE_LZ4}, {"zstd", IMAGE_ZSTD}};
+
+	p->o->given_compress = true;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		if (strcmp(p->value, known[i].name) == 0) {
+			p->o->compress = known[i].value;
+			return HALE_OK;
+		}
+	}
+	return options_bad_value(p, "none, lz4 or zstd");
+}
+
+static hale_status_t take_restart(struct parser *p)
+{
+	if (strcmp(p->value, "full") != 0 && strcmp(p->value, "lazy") != 0)
+		return options_bad_value(p, "full or lazy");
+	p->o->restart = p->value[0] == 'l' ? IMAGE_LAZY : IMAGE_FULL;
+	return HALE_OK;
+}
+
+static hale_status_t take_incremental(struct parser *p)
+{
+	p->o->given_incremental = true;
+	p->o->incremental = true;
+	return HALE_OK;
+}
+
+static hale_status_t take_no_fsync(struct parser *p)
+{
+	p->o->no_fsync = true;
+	return HALE_OK;
+}
+
+const struct option options_ckpt[] = {
+    {"--ckpt-every", 1, false, take_every},
+    {"--ckpt-dir", 1, false, take_dir},
+    {"--ckpt-local", 1, false, take_local},
+    {"--ckpt-shared-every", 1, false, take_shared_every},
+    {"--keep", 1, false, take_keep},
+    {"--max-restarts", 1, false, take_max_restarts},
+    {"--compress", 1, false, take_compress},
+    {"--restart", 1, false, take_restart},
+    {"--incremental", 0, false, take_incremental},
+    {"--no-fsync", 0, false, take_no_fsync},
+    {0},
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files that take options share: a table of options each, which options.c looks through.
+ *
+ *   options.c        the command line as a whole; output, the environment, events, faults
+ *   options_place.c  how many ranks, on which nodes and hosts
+ *   options_ckpt.c   checkpoints: when, where, how
+ *   options_fault.c  the little language of --inject
+ */
+#ifndef HALE_JOB_OPTIONS_PRIVATE_H
+#define HALE_JOB_OPTIONS_PRIVATE_H
+
+#include "job/plan/options.h"
+
+enum { SHARED_EVERY = 10 };
+
+struct parser {
+	struct options *o;
+	struct error *err;
+	options_for_t which;
+	const char *name;  /* of the option, as written */
+	const char *value; /* NULL: the option takes none */
+};
+
+typedef hale_status_t (*option_fn)(struct parser *p);
+
+struct option {
+	const char *names; /* "-n|-np|-c": alternatives */
+	int values;	   /* how many values follow */
+	bool run_only;
+	option_fn take;
+};
+
+/* A sentence about the option's value, into p->err. */
+hale_status_t options_bad_value(struct parser *p, const char *wanted);
+
+/* Each ends with an option without names. */
+extern const struct option options_place[], options_ckpt[];
+
+#endif

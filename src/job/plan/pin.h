@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which rank runs on which cores. */
+#ifndef HALE_JOB_PIN_H
+#define HALE_JOB_PIN_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "job/plan/options.h"
+
+struct pin_plan {
+	uint32_t cores; /* that this process may use */
+	bool bound;
+	cpu_set_t *sets; /* one a rank, when bound; owned */
+};
+
+/* Equal shares of the cores in the order of the topology, so that neighbours in rank are
+ * neighbours on the chip; one core each with BIND_CORE. Not bound with more ranks than cores, or
+ * when OMP_NUM_THREADS says that a rank wants more cores than its share. */
+void pin_plan_make(struct pin_plan *p, uint32_t nranks, bind_to_t how);
+void pin_plan_fini(struct pin_plan *p);
+
+/* Pure: cores [*first, *first + *count) of rank, among so many cores and ranks. */
+void pin_share(uint32_t cores, uint32_t nranks, uint32_t rank, uint32_t *first, uint32_t *count);
+
+#endif

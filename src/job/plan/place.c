@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job/plan/place.h"
+
+#include <stdlib.h>
+#include "job/plan/pin.h"
+
+static hale_status_t check(uint32_t nranks, uint32_t *nodes, uint32_t per_node, struct error *err)
+{
+	if (*nodes == 0)
+		*nodes = per_node ? (nranks + per_node - 1) / per_node : 1;
+	if (*nodes > nranks)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "%u ranks can't fill %u nodes; ask for fewer with --nodes", nranks,
+				 *nodes);
+	if (per_node && (uint64_t)per_node * *nodes < nranks)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "%u nodes with %u ranks each are too few for %u ranks; raise "
+				 "--nodes or --ppn",
+				 *nodes, per_node, nranks);
+	if (per_node && (uint64_t)per_node * (*nodes - 1) >= nranks)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "with %u ranks on each, %u ranks leave some of the %u nodes "
+				 "empty; lower --nodes or --ppn",
+				 per_node, nranks, *nodes);
+	return HALE_OK;
+}
+
+hale_status_t placement_make(struct placement *p, uint32_t nranks, uint32_t nodes,
+			     uint32_t per_node, struct error *err)
+{
+	hale_status_t status = check(nranks, &nodes, per_node, err);
+
+	*p = (struct placement){0};
+	if (status != HALE_OK)
+		return status;
+	p->nodes = nodes;
+	p->node_of = calloc(nranks, sizeof(*p->node_of));
+	if (!p->node_of)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
+	for (uint32_t r = 0; per_node && r < nranks; r++)
+		p->node_of[r] = r / per_node;
+	for (uint32_t k = 0; !per_node && k < nodes; k++) {
+		uint32_t first, count;
+
+		/* what is shared out there are cores, here ranks */
+		pin_share(nranks, nodes, k, &first, &count);
+		for (uint32_t r = first; r < first + count; r++)
+			p->node_of[r] = k;
+	}
+	return HALE_OK;
+}
+
+hale_status_t placement_fill(struct placement *p, uint32_t nranks, const struct place_node *nodes,
+			     uint32_t count, struct error *err)
+{
+	uint64_t slots = 0;
+	uint32_t rank = 0;
+
+	*p = (struct placement){0};
+	for (uint32_t k = 0; k < count; k++)
+		slots += nodes[k].spare ? 0 : nodes[k].slots;
+	if (slots < nranks)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the hosts have %lu slots, too few for %u ranks; raise slots=, or "
+				 "place ranks with --ppn",
+				 (unsigned long)slots, nranks);
+	p->node_of = calloc(nranks ? nranks : 1, sizeof(*p->node_of));
+	if (!p->node_of)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
+	for (uint32_t k = 0; k < count && rank < nranks; k++) {
+		for (uint32_t i = 0; !nodes[k].spare && i < nodes[k].slots && rank < nranks; i++)
+			p->node_of[rank++] = k;
+		p->nodes = k + 1;
+	}
+	return HALE_OK;
+}
+
+static uint32_t load_of(const struct placement *p, uint32_t nranks, uint32_t node)
+{
+	uint32_t load = 0;
+
+	for (uint32_t r = 0; r < nranks; r++)
+		load += p->node_of[r] == node;
+	return load;
+}
+
+static bool may_get_more(const struct place_node *n, bool any)
+{
+	return !n->lost && (any || !n->unusable);
+}
+
+static uint32_t find_spare(const struct place_node *nodes, uint32_t count, bool any)
+{
+	for (uint32_t k = 0; k < count; k++)
+		if (nodes[k].spare && may_get_more(&nodes[k], any))
+			return k;
+	return count;
+}
+
+/* Compares ranks a slot, (load + 1) / slots, without dividing. */
+static uint32_t find_least(const struct placement *p, uint32_t nranks,
+			   const struct place_node *nodes, uint32_t count, bool any)
+{
+	uint32_t best = count;
+	uint64_t best_load = 0, best_slots = 1;
+
+	for (uint32_t k = 0; k < count; k++) {
+		uint64_t slots = nodes[k].slots ? nodes[k].slots : 1, load;
+
+		if (nodes[k].spare || !may_get_more(&nodes[k], any))
+			continue;
+		load = load_of(p, nranks, k) + 1;
+		if (best == count || load * best_slots < best_load * slots) {
+			best = k;
+			best_load = load;
+			best_slots = slots;
+		}
+	}
+	return best;
+}
+
+hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct place_node *nodes,
+			       uint32_t count, struct error *err)
+{
+	bool any = true; /* better a node that is not well than none */
+
+	for (uint32_t k = 0; k < count; k++)
+		any = any && !may_get_more(&nodes[k], false);
+	for (uint32_t lost = 0; lost < count; lost++) {
+		uint32_t to;
+
+		if (!nodes[lost].lost || load_of(p, nranks, lost) == 0)
+			continue;
+		to = find_spare(nodes, count, any);
+		if (to < count)
+			nodes[to].spare = false;
+		for (uint32_t r = 0; r < nranks; r++) {
+			if (p->node_of[r] != lost)
+				continue;
+			uint32_t node = to < count ? to : find_least(p, nranks, nodes, count, any);
+			if (node == count)
+				return error_set(err, HALE_ERR_NODE, "no node is left");
+			p->node_of[r] = node;
+		}
+	}
+	return HALE_OK;
+}
+
+void placement_fini(struct placement *p)
+{
+	free(p->node_of);
+	*p = (struct placement){0};
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job/report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/base.h"
+
+void report_fini(struct report *r)
+{
+	free(r->checkpoints);
+	free(r->failures);
+	free(r->migrations);
+	r->checkpoints = NULL;
+	r->failures = NULL;
+	r->migrations = NULL;
+	r->checkpoint_count = r->failure_count = r->migration_count = 0;
+}
+
+void report_add_checkpoint(struct report *r, const struct report_checkpoint *c)
+{
+	struct report_checkpoint *more =
+	    realloc(r->checkpoints, (r->checkpoint_count + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	r->checkpoints = more;
+	more[r->checkpoint_count++] = *c;
+}
+
+void report_add_migration(struct report *r, const struct report_migration *m)
+{
+	struct report_migration *more =
+	    realloc(r->migrations, (r->migration_count + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	r->migrations = more;
+	more[r->migration_count++] = *m;
+}
+
+struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
+					  const char *reason, double at_seconds)
+{
+	struct report_failure *more = realloc(r->failures, (r->failure_count + 1) * sizeof(*more));
+	struct report_failure *f;
+
+	if (!more)
+		return NULL;
+	r->failures = more;
+	f = &more[r->failure_count++];
+	*f = (struct report_failure){.rank = rank, .at_seconds = at_seconds};
+	snprintf(f->node, sizeof(f->node), "%s", node);
+	snprintf(f->reason, sizeof(f->reason), "%s", reason);
+	return f;
+}
+
+static void print_checkpoint(const struct report_checkpoint *c, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	json_uint(j, "id", c->id);
+	json_uint(j, "bytes", c->bytes);
+	json_double(j, "pause_seconds", c->pause_seconds);
+	json_double(j, "seconds", c->seconds);
+	json_bool(j, "complete", c->complete);
+	json_uint(j, "base", c->base);
+	json_double(j, "at_seconds", c->at_seconds);
+	json_int(j, "level", c->level);
+	json_double(j, "copied_seconds", c->copied_seconds);
+	if (!c->complete)
+		json_string(j, "why", c->why);
+	json_close_object(j);
+}
+
+static void print_failure(const struct report_failure *f, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	json_uint(j, "rank", f->rank);
+	json_uint(j, "slot", 0);
+	json_string(j, "node", f->node);
+	json_string(j, "reason", f->reason);
+	json_double(j, "at_seconds", f->at_seconds);
+	json_uint(j, "rolled_back_to", f->rolled_back_to);
+	json_double(j, "lost_seconds", f->lost_seconds);
+	json_double(j, "restart_seconds", f->restart_seconds);
+	json_close_object(j);
+}
+
+void report_print_migration(const struct report_migration *m, struct json_out *j)
+{
+	json_string(j, "from", m->from);
+	json_string(j, "to", m->to);
+	json_uint(j, "ranks", m->ranks);
+	json_uint(j, "bytes", m->bytes);
+	json_double(j, "seconds", m->seconds);
+	json_double(j, "downtime_seconds", m->downtime_seconds);
+	json_uint(j, "relayed_bytes", m->relayed);
+	json_uint(j, "stopped_bytes", m->stopped);
+	json_uint(j, "rounds", m->rounds);
+	json_uint(j, "held_rounds", m->held);
+}
+
+static void print_migration(const struct report_migration *m, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	report_print_migration(m, j);
+	json_double(j, "at_seconds", m->at_seconds);
+	json_close_object(j);
+}
+
+void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	json_string(j, "job", r->job);
+	json_int(j, "exit", exit_status);
+	json_uint(j, "ranks", r->ranks);
+	json_double(j, "wall_seconds", wall_seconds);
+	json_uint(j, "restarts", r->restarts);
+	json_uint(j, "agents_replaced", r->agents_replaced);
+	json_open_array(j, "checkpoints");
+	for (size_t i = 0; i < r->checkpoint_count; i++)
+		print_checkpoint(&r->checkpoints[i], j);
+	json_close_array(j);
+	json_open_array(j, "failures");
+	for (size_t i = 0; i < r->failure_count; i++)
+		print_failure(&r->failures[i], j);
+	json_close_array(j);
+	json_open_array(j, "migrations");
+	for (size_t i = 0; i < r->migration_count; i++)
+		print_migration(&r->migrations[i], j);
+	json_close_array(j);
+	json_uint(j, "seed", r->seed);
+	if (r->profile.ranks > 0)
+		report_print_profile(r, "profile", wall_seconds, j);
+	json_close_object(j);
+}
+
+static uint64_t whole(const struct json_value *v, const char *key)
+{
+	return (uint64_t)json_number_int(json_get(v, key), 0);
+}
+
+static double real(const struct json_value *v, const char *key)
+{
+	return json_number(json_get(v, key), 0);
+}
+
+static void read_checkpoint(struct report *r, const struct json_value *v)
+{
+	struct report_checkpoint c = {.id = (uint32_t)whole(v, "id"),
+				      .base = (uint32_t)whole(v, "base"),
+				      .bytes = whole(v, "bytes"),
+				      .pause_seconds = real(v, "pause_seconds"),
+				      .seconds = real(v, "seconds"),
+				      .at_seconds = real(v, "at_seconds"),
+				      .complete = json_truth(json_get(v, "complete"), false)};
+
+	snprintf(c.why, sizeof(c.why), "%s", json_text(json_get(v, "why"), ""));
+	report_add_checkpoint(r, &c);
+}
+
+static void read_failure(struct report *r, const struct json_value *v)
+{
+	struct report_failure *f =
+	    report_add_failure(r, (uint32_t)whole(v, "rank"), json_text(json_get(v, "node"), "?"),
+			       json_text(json_get(v, "reason"), "?"), real(v, "at_seconds"));
+
+	if (!f)
+		return;
+	f->rolled_back_to = (uint32_t)whole(v, "rolled_back_to");
+	f->lost_seconds = real(v, "lost_seconds");
+	f->restart_seconds = real(v, "restart_seconds");
+}
+
+static void read_migration(struct report *r, const struct json_value *v)
+{
+	struct report_migration m = {.ranks = (uint32_t)whole(v, "ranks"),
+				     .bytes = whole(v, "bytes"),
+				     .relayed = whole(v, "relayed_bytes"),
+				     .stopped = whole(v, "stopped_bytes"),
+				     .rounds = (uint32_t)whole(v, "rounds"),
+				     .held = (uint32_t)whole(v, "held_rounds"),
+				     .seconds = real(v, "seconds"),
+				     .downtime_seconds = real(v, "downtime_seconds"),
+				     .at_seconds = real(v, "at_seconds")};
+
+	snprintf(m.from, sizeof(m.from), "%s", json_text(json_get(v, "from"), "?"));
+	snprintf(m.to, sizeof(m.to), "%s", json_text(json_get(v, "to"), "?"));
+	report_add_migration(r, &m);
+}
+
+void report_read(struct report *r, const struct json_value *v)
+{
+	const struct json_value *list = json_get(v, "checkpoints");
+
+	r->restarts = (uint32_t)whole(v, "restarts");
+	r->agents_replaced = (uint32_t)whole(v, "agents_replaced");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_checkpoint(r, json_at(list, i));
+	list = json_get(v, "failures");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_failure(r, json_at(list, i));
+	list = json_get(v, "migrations");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_migration(r, json_at(list, i));
+}
+
+hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
+				struct error *err)
+{
+	char temporary[PATH_MAX];
+	bool good = false;
+	FILE *f;
+
+	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", path, (int)getpid());
+	/* /dev/stdout and the like can't be renamed over */
+	f = fopen(strncmp(path, "/dev/", 5) == 0 ? path : temporary, "we");
+	if (f && j->text) {
+		good = fprintf(f, "%s\n", j->text) > 0;
+		good = fclose(f) == 0 && good;
+		if (strncmp(path, "/dev/", 5) != 0)
+			good = good && rename(temporary, path) == 0;
+	}
+	if (good)
+		return HALE_OK;
+	error_sys(err, HALE_ERR_SYSTEM, "cannot write the %s '%s'", what, path);
+	unlink(temporary);
+	return HALE_ERR_SYSTEM;
+}
+
+hale_status_t report_write(const struct report *r, const char *path, int exit_status,
+			   double wall_seconds, struct error *err)
+{
+	struct json_out j;
+	hale_status_t status;
+
+	json_out_init(&j);
+	report_print(r, exit_status, wall_seconds, &j);
+	status = report_write_text(&j, "report", path, err);
+	json_out_fini(&j);
+	return status;
+}
+
+/* ---- the record ---- */
+
+void record_init(struct record *r)
+{
+	*r = (struct record){.fd = -1};
+}
+
+void record_fini(struct record *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r->early);
+	record_init(r);
+}
+
+/* A record that can't be written is a pity, but no reason to disturb the job. */
+static void append(int fd, const char *text, size_t len)
+{
+	ssize_t n = write(fd, text, len);
+	(void)n;
+}
+
+void record_open(struct record *r, const char *job_folder)
+{
+	char path[PATH_MAX];
+
+	if (r->fd >= 0)
+		return;
+	snprintf(path, sizeof(path), "%s/record.jsonl", job_folder);
+	r->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	if (r->fd >= 0 && r->early_len > 0)
+		append(r->fd, r->early, r->early_len);
+	free(r->early);
+	r->early = NULL;
+	r->early_len = 0;
+}
+
+void record_begin(struct json_out *j, const char *event)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	json_out_init(j);
+	json_open_object(j, NULL);
+	json_double(j, "at", (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+	json_string(j, "event", event);
+}
+
+void record_end(struct record *r, struct json_out *j)
+{
+	char *line = NULL;
+	int len = -1;
+
+	json_close_object(j);
+	if (j->text)
+		len = asprintf(&line, "%s\n", j->text);
+	json_out_fini(j);
+	if (len < 0)
+		return;
+	if (r->fd >= 0) {
+		append(r->fd, line, (size_t)len);
+	} else {
+		char *more = realloc(r->early, r->early_len + (size_t)len);
+		if (more) {
+			memcpy(more + r->early_len, line, (size_t)len);
+			r->early = more;
+			r->early_len += (size_t)len;
+		}
+	}
+	free(line);
+}

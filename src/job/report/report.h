@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happened to a job: collected while it runs, written as JSON when it ends (--report), and
+ * line by line into the job's record on disk. */
+#ifndef HALE_JOB_REPORT_H
+#define HALE_JOB_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/json.h"
+#include "job/report/profile.h"
+
+struct report_checkpoint {
+	uint32_t id, base;
+	uint64_t bytes;
+	double pause_seconds, seconds, at_seconds;
+	bool complete;
+	int level;		       /* docs/levels.md: 1, 2 or 4; 0: not complete */
+	double copied_seconds;	       /* until that level was reached, since it was complete */
+	struct profile_stretch during; /* how far the program came meanwhile */
+	char why[160];		       /* not complete */
+};
+
+struct report_failure {
+	uint32_t rank;
+	char node[64];
+	char reason[80];
+	double at_seconds;
+	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
+	bool together;		 /* with the one before, which has the seconds of both */
+	double lost_seconds;
+	double restart_seconds; /* until all ranks ran again; 0: they did not, or anew */
+};
+
+struct report_migration {
+	char from[64], to[256];
+	uint32_t ranks;
+	uint64_t bytes;	  /* that went over */
+	uint64_t relayed; /* of them, and of what went back: those that passed hale run */
+	uint64_t stopped; /* of them, those that went while the program stood still */
+	uint32_t rounds,
+	    held; /* of the rank that had most: ahead of the stop, held (docs/migration.md) */
+	double seconds, downtime_seconds;
+	double at_seconds;
+};
+
+struct report {
+	const char *job;
+	uint32_t ranks;
+	uint64_t seed;
+	uint32_t restarts;
+	uint32_t agents_replaced;
+	struct report_checkpoint *checkpoints;
+	size_t checkpoint_count;
+	struct report_failure *failures;
+	size_t failure_count;
+	struct report_migration *migrations;
+	size_t migration_count;
+	struct profile profile;
+	struct profile_pace pace;
+};
+
+void report_fini(struct report *r);
+void report_add_checkpoint(struct report *r, const struct report_checkpoint *c);
+void report_add_migration(struct report *r, const struct report_migration *m);
+/* What became of it, into the open object of j. */
+void report_print_migration(const struct report_migration *m, struct json_out *j);
+/* The added failure, to be completed; valid until the next one is added. NULL: no memory. */
+struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
+					  const char *reason, double at_seconds);
+
+/* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…],"seed"} into a
+ * new JSON text; with "profile":{…} if any rank was in MPI_Init. */
+void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j);
+hale_status_t report_write(const struct report *r, const char *path, int exit_status,
+			   double wall_seconds, struct error *err);
+
+/* What report_print has printed, but for the profile, into an empty report. */
+void report_read(struct report *r, const struct json_value *v);
+/* The profile alone, as an object (key NULL: at the top), and into a file. */
+void report_print_profile(const struct report *r, const char *key, double wall_seconds,
+			  struct json_out *j);
+hale_status_t report_write_profile(const struct report *r, const char *path, double wall_seconds,
+				   struct error *err);
+/* A text beside path and then renamed: who waits for the file never sees half of it. */
+hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
+				struct error *err);
+
+/* ---- the record: <job folder>/record.jsonl ---- */
+
+struct record {
+	int fd;	     /* -1: there is no folder yet */
+	char *early; /* what happened before there was one; owned */
+	size_t early_len;
+};
+
+void record_init(struct record *r);
+void record_fini(struct record *r);
+/* From now on into this folder, beginning with what happened before. */
+void record_open(struct record *r, const char *job_folder);
+/* One event: {"at": seconds since 1970, "event": …} begun; the caller adds keys, then record_end.
+ */
+void record_begin(struct json_out *j, const char *event);
+void record_end(struct record *r, struct json_out *j);
+
+#endif
