@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "image/live.h"
+#include "image/live/live.h"
 #include "job/segment.h"
 
 enum { RANKS_MAX = 64, NODES_MAX = 8, STEPS_MAX = 32 };

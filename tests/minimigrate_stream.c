@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "image/live_wire.h"
+#include "image/live/live_wire.h"
 
 int outlet_of[2];
 

@@ -1,6 +1,6 @@
 /* Which way a communicator's operations go while restarts part and bring together its members;
- * see docs/collectives.md ('A restart that lays ranks out otherwise'), src/coll/join.c,
- * src/coll/cells_mirror.c. Checked exhaustively by tests/spin_join.sh.
+ * see docs/collectives.md ('A restart that lays ranks out otherwise'), src/coll/hier/join.c,
+ * src/coll/cells/cells_mirror.c. Checked exhaustively by tests/spin_join.sh.
  *
  * N members call OPS barriers. Between nodes these are schedules of messages; inside a node members
  * deposit in cells, the lowest one waits for them, takes part in the schedule, and says so in its

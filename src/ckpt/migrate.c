@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "ckpt/migrate_stream.h"
-#include "image/live.h"
+#include "image/live/live.h"
 
 enum {
 	EXIT_NOT_RECOVERED = 70,

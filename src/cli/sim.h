@@ -3,7 +3,7 @@
 #ifndef HALE_CLI_SIM_H
 #define HALE_CLI_SIM_H
 
-#include "model/sim.h"
+#include "model/sim/sim.h"
 
 extern const char cli_sim_help[];
 

@@ -2,7 +2,7 @@
 /* The functions of coll.h: each call becomes one struct coll_args. */
 #include "coll/coll.h"
 
-#include "coll/cells.h"
+#include "coll/cells/cells.h"
 
 #define CALL(k, ...) (&(struct coll_args){.kind = COLL_##k, .comm = c, __VA_ARGS__})
 #define SEND_ONE     .sbuf = sbuf, .scount = scount, .stype = st

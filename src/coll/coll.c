@@ -4,11 +4,11 @@
 #include "coll/coll.h"
 
 #include <stdlib.h>
-#include "coll/hier.h"
-#include "coll/join.h"
+#include "coll/hier/hier.h"
+#include "coll/hier/join.h"
 #include "coll/plans.h"
 #include "coll/schedule.h"
-#include "coll/scratch.h"
+#include "coll/cells/scratch.h"
 
 /* ---- schedules of calls ---- */
 

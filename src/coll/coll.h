@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll/: collective operations. Blocking small ones over slots in the node's shared segment, large
  * ones by single copy between the processes, nonblocking ones (and whatever has no shared form) by
- * schedules of messages in the collective context. May call: match/ and below.
+ * schedules of messages in the collective context: cells/; over several nodes cells inside of them
+ * and schedules between them: hier/. May call: match/ and below.
  *
  * Reduction order is a fixed binary tree over ranks, f(lo, hi) = f(lo, mid) op f(mid, hi) with
  * mid - lo the largest power of two below hi - lo, whatever the algorithm, arrival or placement:

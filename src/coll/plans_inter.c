@@ -3,7 +3,7 @@
  * remote group, except in the steps among ourselves. Rank 0 of each group speaks for it. */
 #include "coll/plans.h"
 
-#include "coll/cells.h"
+#include "coll/cells/cells.h"
 
 static struct coll_block nothing(void)
 {

@@ -2,9 +2,9 @@
 /* Plans of operations that move data. */
 #include "coll/plans.h"
 
-#include "coll/cells.h"
-#include "coll/hier.h"
-#include "coll/join.h"
+#include "coll/cells/cells.h"
+#include "coll/hier/hier.h"
+#include "coll/hier/join.h"
 
 enum { RING_BYTES = 32768, RING_MEMBERS = 8, PEERS_A_ROUND = 32 };
 

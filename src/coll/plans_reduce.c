@@ -3,7 +3,7 @@
  * accumulator and receive buffer change roles when the partner is on the right. */
 #include "coll/plans.h"
 
-#include "coll/cells.h"
+#include "coll/cells/cells.h"
 
 /* From here on vectors are combined in parts. */
 enum { PARTS_BYTES = 65536 };

@@ -3,7 +3,7 @@
 #include "coll/schedule.h"
 
 #include <string.h>
-#include "coll/join.h"
+#include "coll/hier/join.h"
 
 typedef enum step_kind { STEP_SEND, STEP_RECV, STEP_COPY, STEP_REDUCE, STEP_ROUND } step_kind_t;
 

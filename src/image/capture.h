@@ -4,7 +4,7 @@
 #ifndef HALE_IMAGE_CAPTURE_H
 #define HALE_IMAGE_CAPTURE_H
 
-#include "image/fd.h"
+#include "image/fd/fd.h"
 #include "image/stream.h"
 
 /* A private copy of pages that other processes can change at any time. */

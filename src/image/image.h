@@ -4,6 +4,9 @@
  * program. Knows nothing of MPI, jobs or checkpoints of several processes.
  * May call: base/. Called by: ckpt/, job/ (reading side), cli/.
  *
+ * One file for each kind of resource; descriptors in fd/. live/ is the same as a stream into
+ * another process while this one runs.
+ *
  * Everything that runs inside the user's process is async-signal-safe: no malloc, no stdio.
  *
  *   ckpt/ (one thread, the coordinator)              image/

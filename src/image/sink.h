@@ -6,7 +6,7 @@
 #ifndef HALE_IMAGE_SINK_H
 #define HALE_IMAGE_SINK_H
 
-#include "image/fd.h"
+#include "image/fd/fd.h"
 #include "image/read.h"
 #include "image/resume.h"
 

@@ -7,7 +7,7 @@
 
 #include "image/engine.h"
 #include "image/hash.h"
-#include "image/live_wire.h"
+#include "image/live/live_wire.h"
 
 struct image_stream {
 	int fd;

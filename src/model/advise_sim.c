@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "model/advise.h"
-#include "model/sim.h"
+#include "model/sim/sim.h"
 
 static bool begins(const char *name, const char *with)
 {

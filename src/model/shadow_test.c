@@ -10,7 +10,7 @@
 #include "model/model.h"
 
 #include "model/published.h"
-#include "model/sim_random.h"
+#include "model/sim/sim_random.h"
 
 #define YEAR_S (365.25 * 86400)
 #define HOUR_S 3600.0

@@ -3,7 +3,7 @@
 #include <math.h>
 #include "model/check.h"
 #include "model/law.h"
-#include "model/sim_random.h"
+#include "model/sim/sim_random.h"
 #include "model/unified.h"
 
 /* So many failures in one run mean that it gets nowhere. */

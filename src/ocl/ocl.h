@@ -8,6 +8,11 @@
  * dropped, or, after an error, its memory is restored and the log replayed before the program
  * sees anything. May call: base/. Called by: the OpenCL loader. docs/opencl.md is the long story.
  *
+ *   entry/ ──▶ log/ ──▶ the runtime, or remote/: the runtime in a process of its own
+ *   what       what is          │
+ *   programs   logged,          ▼
+ *   call       replayed ◀── epoch/: where one closes; errors, checkpoints, other devices
+ *
  * One recursive lock, ocl.lock, guards everything here. It is held while a command is handed to
  * the runtime, so that the log has the order of the queues, and never while the program waits.
  */
@@ -21,7 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "ocl/cl.h"
-#include "ocl/ranges.h"
+#include "ocl/log/ranges.h"
 #include "ocl/settings.h"
 
 typedef enum ocl_kind {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/image/[a-z]*.c */
+/* links: src/image/[a-z]*.c src/image/fd/[a-z]*.c src/image/live/[a-z]*.c */
 /* Whatever stands in an image file, reading, verifying, showing and consolidating it ends with a
  * status and a sentence. The bytes are a short form of an image: each frame's kind, lengths, table
  * and data, which are put on pages here with right checksums, under a header that is right about

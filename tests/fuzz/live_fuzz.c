@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/image/[a-z]*.c */
+/* links: src/image/[a-z]*.c src/image/fd/[a-z]*.c src/image/live/[a-z]*.c */
 /* What comes to a process that is to become another one while that still runs: whatever it is, the
  * sink refuses it with a sentence, and has lost nothing. Frames get right checksums, rounds right
  * numbers and ends, and mappings lie where the ones before did, or the reader would look no
@@ -16,8 +16,8 @@
 #include "image/frame.h"
 #include "image/hash.h"
 #include "image/image.h"
-#include "image/live.h"
-#include "image/live_wire.h"
+#include "image/live/live.h"
+#include "image/live/live_wire.h"
 
 enum {
 	PAGE = 4096,

@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "ocl/nvml.h"
+#include "ocl/epoch/nvml.h"
 #include "ocl/remote/server.h"
 
 /* ---- the runtime ---- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/model/sim_[fs]*[es].c src/model/law.c src/model/check.c src/model/qua*[dy].c */
+/* links: src/model/sim/sim_[fs]*[es].c src/model/law.c src/model/check.c src/model/qua*[dy].c */
 /* Whatever stands in a trace, a scheme or a description of failures, it is read or refused with a
  * sentence. The first byte says as which of the three. */
 #include <stdlib.h>
 #include <string.h>
-#include "model/sim.h"
+#include "model/sim/sim.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

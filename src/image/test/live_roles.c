@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "image/live.h"
+#include "image/live/live.h"
 #include "image/test/scenario.h"
 
 void (*between)(unsigned round);

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "image/live_wire.h"
+#include "image/live/live_wire.h"
 
 size_t relay_resign_at;
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "image/live_wire.h"
+#include "image/live/live_wire.h"
 #include "job/agent/agent_private.h"
 
 /* Of that the ranks stand still three quarters (HOLD_NS, ckpt/migrate.c). */

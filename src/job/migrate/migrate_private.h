@@ -4,7 +4,7 @@
 #ifndef HALE_JOB_MIGRATE_PRIVATE_H
 #define HALE_JOB_MIGRATE_PRIVATE_H
 
-#include "image/live.h"
+#include "image/live/live.h"
 #include "job/migrate/migrate.h"
 
 enum { MIGRATE_STEPS_MAX = 32 };

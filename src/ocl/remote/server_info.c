@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
-#include "ocl/nvml.h"
+#include "ocl/epoch/nvml.h"
 #include "ocl/remote/server.h"
 
 enum { ANSWER_MAX = 256 << 20 };

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Regular files, directories, and the devices that need no more than to be opened again.
+ *
+ *                                       restored by
+ * read only                             path, offset
+ * appended to                           path, offset, and cut to the size it had
+ * written at its end                    the same; its content, too, if it is small
+ * may be overwritten in place           the same, and its content is in the image
+ * has no name any more                  a new file without a name, with the content
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/fmt.h"
+#include "image/fd/fd.h"
+
+/* A file that is written once more from its beginning again and again (a program's state) has other
+ * content by the time of a restart, though this descriptor only writes at its end. Small ones are
+ * saved; a large one may be an output of any size, and is not. */
+#define SAVE_ALWAYS (1u << 20)
+
+static bool writable(uint32_t flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
+}
+
+/* Another open file of the same one, for reading: negative if that is not allowed. */
+static long open_to_read(const struct fd_probe *p)
+{
+	char path[64];
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", p->fd);
+	return sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
+static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+				  struct error *err)
+{
+	if (r->size > t->save_max)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "descriptor %d (%s) may be overwritten in place and has %lu MiB, "
+				 "more than is saved with a checkpoint; raise HALE_FILE_SAVE_MAX",
+				 p->fd, p->link, (unsigned long)(r->size >> 20));
+	r->has_content = 1;
+	if (t->other || !r->size)
+		return HALE_OK;
+	long fd = open_to_read(p);
+	if (fd < 0)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "descriptor %d (%s) may be overwritten in place, but can't be "
+				 "read to save it: allow reading the file",
+				 p->fd, p->link);
+	char *data = fd_add_content(t, 0, r->size, r->size);
+	int rc = data ? sys_read_at((int)fd, data, r->size, 0) : -ENOMEM;
+	sys(SYS_close, fd);
+	if (rc)
+		return error_set(err, HALE_ERR_SYSTEM, "can't save the content of %s (error %d)",
+				 p->link, -rc);
+	return HALE_OK;
+}
+
+static bool worth_saving(const struct fd_table *t, const struct fd_probe *p,
+			 const struct fd_record *r)
+{
+	if ((r->open_flags & O_APPEND) || r->size > SAVE_ALWAYS || r->size > t->save_max)
+		return false;
+	long fd = open_to_read(p);
+	if (fd >= 0)
+		sys(SYS_close, fd);
+	return fd >= 0;
+}
+
+/* ---- with a name ---- */
+
+static bool file_match(const struct fd_table *t, const struct fd_probe *p)
+{
+	return (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode)) && p->link[0] == '/' &&
+	       !p->deleted;
+}
+
+static hale_status_t file_capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+				  struct error *err)
+{
+	if (!fd_add_text(t, r, p->link, strlen(p->link) + 1))
+		return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
+	if (!S_ISREG(r->mode) || !writable(r->open_flags))
+		return HALE_OK;
+	r->truncates = 1;
+	bool in_place = !(r->open_flags & O_APPEND) &&
+			((r->open_flags & O_ACCMODE) == O_RDWR || r->offset < r->size);
+	return in_place || worth_saving(t, p, r) ? save_content(t, p, r, err) : HALE_OK;
+}
+
+/* A path below the old process's /proc/PID is one below the new one's. */
+static const char *path_now(const struct fd_restore *f, const struct fd_record *r, char *buf,
+			    size_t cap)
+{
+	const char *path = fd_text(f, r);
+	char own[32];
+	size_t n = fmt_print(own, sizeof(own), "/proc/%d/", f->old_pid);
+	if (strncmp(path, own, n))
+		return path;
+	fmt_print(buf, cap, "/proc/self/%s", path + n);
+	return buf;
+}
+
+/* Is the file's whole content in the image, with this descriptor or another one of it? */
+static bool can_make(const struct fd_restore *f, const struct fd_record *r)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		const struct fd_record *o = &f->record[i];
+		if (o->kind == FD_FILE && o->inode == r->inode && o->device == r->device &&
+		    o->truncates && (o->has_content || !o->size))
+			return true;
+	}
+	return false;
+}
+
+static int file_open(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *r = &f->record[index];
+	char buf[IMAGE_PATH_MAX];
+	const char *path = path_now(f, r, buf, sizeof(buf));
+	uint32_t flags = r->open_flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+	if ((flags & O_TMPFILE) == O_TMPFILE)
+		flags &= ~(uint32_t)O_TMPFILE;
+	long fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
+	if (fd == -ENOENT && can_make(f, r)) {
+		fd = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC,
+			 r->mode & 07777);
+		if (fd >= 0)
+			sys(SYS_close, fd);
+		fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
+	}
+	if (fd < 0) {
+		error_set(err, HALE_ERR_STORE,
+			  fd == -ENOENT
+			      ? "%s, open as descriptor %d in the checkpoint, no longer exists: "
+				"put it back to restart from here"
+			      : "%s, open as descriptor %d in the checkpoint, can't be opened: "
+				"check its permissions",
+			  path, r->fd);
+		return -1;
+	}
+	struct stat st = {0};
+	if (r->truncates && !r->has_content && !sys(SYS_fstat, fd, &st) &&
+	    (uint64_t)st.st_size < r->size) {
+		error_set(
+		    err, HALE_ERR_STORE,
+		    "%s had %lu bytes at the checkpoint and has only %lu now, and what it had "
+		    "is not in the image: restart from another checkpoint",
+		    path, (unsigned long)r->size, (unsigned long)st.st_size);
+		sys(SYS_close, fd);
+		return -1;
+	}
+	return (int)fd;
+}
+
+static bool file_settle(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *r = &f->record[index];
+	int fd = f->temp[index], rc = 0;
+	if (r->has_content && r->truncates)
+		rc = fd_write_content(f, index, fd);
+	if (!rc && r->truncates && S_ISREG(r->mode))
+		rc = (int)sys(SYS_ftruncate, fd, r->size);
+	if (rc && rc != -EINVAL) { /* files of /proc have no size to set */
+		error_set(err, rc == -ENOSPC ? HALE_ERR_STORE_FULL : HALE_ERR_STORE,
+			  "%s can't be set back to what it was at the checkpoint (error %d)",
+			  fd_text(f, r), -rc);
+		return false;
+	}
+	sys(SYS_lseek, fd, r->offset, SEEK_SET);
+	return true;
+}
+
+const struct fd_ops fd_file = {.kind = FD_FILE,
+			       .name = "file",
+			       .match = file_match,
+			       .capture = file_capture,
+			       .open = file_open,
+			       .settle = file_settle};
+
+/* ---- without a name ---- */
+
+static bool unlinked_match(const struct fd_table *t, const struct fd_probe *p)
+{
+	return S_ISREG(p->st.st_mode) && p->deleted;
+}
+
+static hale_status_t unlinked_capture(struct fd_table *t, const struct fd_probe *p,
+				      struct fd_record *r, struct error *err)
+{
+	if (!fd_add_text(t, r, p->link, strlen(p->link) + 1))
+		return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
+	for (size_t i = 0; i < t->records.count; i++) {
+		const struct fd_record *o = list_at(&t->records, i);
+		if (o->kind == FD_UNLINKED && o->inode == r->inode && o->device == r->device)
+			return HALE_OK; /* that one has the content */
+	}
+	return save_content(t, p, r, err);
+}
+
+static long file_without_name(const struct fd_restore *f, const struct fd_record *r)
+{
+	static const char memfd[] = "/memfd:";
+	char folder[IMAGE_PATH_MAX];
+	const char *path = fd_text(f, r);
+	if (strncmp(path, memfd, sizeof(memfd) - 1)) {
+		fmt_print(folder, sizeof(folder), "%s", path);
+		char *slash = strrchr(folder, '/');
+		if (slash)
+			slash[slash == folder] = 0;
+		long fd = sys(SYS_openat, AT_FDCWD, folder, O_TMPFILE | O_RDWR | O_CLOEXEC,
+			      r->mode & 07777);
+		if (fd >= 0)
+			return fd;
+	}
+	const char *name = strrchr(path, strncmp(path, memfd, sizeof(memfd) - 1) ? '/' : ':');
+	return sys(SYS_memfd_create, name ? name + 1 : "unlinked", MFD_CLOEXEC);
+}
+
+static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *r = &f->record[index];
+	char path[64];
+	uint32_t flags = r->open_flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+	if ((flags & O_TMPFILE) == O_TMPFILE)
+		flags &= ~(uint32_t)O_TMPFILE;
+	long first = -1;
+	for (size_t i = 0; i < index && first < 0; i++)
+		if (f->record[i].kind == FD_UNLINKED && f->record[i].inode == r->inode &&
+		    f->record[i].device == r->device)
+			first = f->temp[i];
+	long fresh = first < 0 ? file_without_name(f, r) : -1;
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%ld", first < 0 ? fresh : first);
+	/* through /proc it gets an open file of its own, with the flags it had */
+	long fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
+	int rc = 0;
+	if (fd >= 0 && first < 0) {
+		rc = fd_write_content(f, index, (int)fresh);
+		if (!rc)
+			rc = (int)sys(SYS_ftruncate, fresh, r->size);
+	}
+	if (fresh >= 0)
+		sys(SYS_close, fresh);
+	if (fd < 0 || rc) {
+		error_set(err, HALE_ERR_STORE,
+			  "the file without a name that descriptor %d was (%s) can't be made again "
+			  "(error %ld)",
+			  r->fd, fd_text(f, r), fd < 0 ? -fd : -(long)rc);
+		return -1;
+	}
+	sys(SYS_lseek, fd, r->offset, SEEK_SET);
+	return (int)fd;
+}
+
+const struct fd_ops fd_unlinked = {.kind = FD_UNLINKED,
+				   .name = "unlinked file",
+				   .match = unlinked_match,
+				   .capture = unlinked_capture,
+				   .open = unlinked_open};
+
+/* ---- devices ---- */
+
+static bool device_match(const struct fd_table *t, const struct fd_probe *p)
+{
+	static const char *const plain[] = {"/dev/null",    "/dev/zero",   "/dev/full",
+					    "/dev/urandom", "/dev/random", "/dev/tty"};
+	if (!S_ISCHR(p->st.st_mode) || p->deleted)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+		if (!strcmp(p->link, plain[i]))
+			return true;
+	return !strncmp(p->link, "/dev/pts/", 9);
+}
+
+static hale_status_t device_capture(struct fd_table *t, const struct fd_probe *p,
+				    struct fd_record *r, struct error *err)
+{
+	return fd_add_text(t, r, p->link, strlen(p->link) + 1)
+		   ? HALE_OK
+		   : error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
+}
+
+static int device_open(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *r = &f->record[index];
+	long fd = sys(SYS_openat, AT_FDCWD, fd_text(f, r),
+		      (r->open_flags & ~(uint32_t)O_CREAT) | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		error_set(err, HALE_ERR_SYSTEM,
+			  "%s, descriptor %d in the checkpoint, can't be opened here (error %ld)",
+			  fd_text(f, r), r->fd, -fd);
+	return (int)fd;
+}
+
+const struct fd_ops fd_device = {.kind = FD_DEVICE,
+				 .name = "device",
+				 .match = device_match,
+				 .capture = device_capture,
+				 .open = device_open};

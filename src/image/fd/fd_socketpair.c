@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Pairs of AF_UNIX sockets with both ends in this process, as event loops use them to wake
+ * themselves (Python's asyncio, libuv), and the bytes that are in them. */
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/fmt.h"
+#include "image/fd/fd.h"
+
+static bool has_descriptor_of(const struct fd_table *t, uint64_t inode)
+{
+	struct fd_dir dir;
+	char path[64], link[64], wanted[64];
+	bool found = false;
+	fmt_print(wanted, sizeof(wanted), "socket:[%lu]", (unsigned long)inode);
+	if (!fd_dir_open(&dir, t->proc))
+		return false;
+	for (int fd; !found && (fd = fd_dir_next(&dir)) >= 0;) {
+		fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, fd);
+		long n = sys(SYS_readlink, path, link, sizeof(link) - 1);
+		link[n > 0 ? n : 0] = 0;
+		found = !strcmp(link, wanted);
+	}
+	fd_dir_close(&dir);
+	return found;
+}
+
+static bool match(const struct fd_table *t, const struct fd_probe *p)
+{
+	struct fd_unix u;
+	return S_ISSOCK(p->st.st_mode) && fd_unix_ask(p->st.st_ino, &u) && !u.name_len && u.peer &&
+	       has_descriptor_of(t, u.peer);
+}
+
+/* a: the peer's inode; b: the type of both. */
+static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+			     struct error *err)
+{
+	struct fd_unix u = {0};
+	int len = 0;
+	fd_unix_ask(r->inode, &u);
+	r->a = u.peer;
+	r->b = u.type;
+	if (t->other || sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0)
+		return HALE_OK;
+	if (u.type != SOCK_STREAM)
+		return fd_refuse(p, "a socket pair with messages on their way", err);
+	char *data = fd_add_content(t, 0, (uint64_t)len, (size_t)len);
+	if (!data)
+		return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a socket");
+	r->has_content = 1;
+	r->size = (uint64_t)len;
+	if (sys(SYS_recvfrom, p->fd, data, len, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == len)
+		return HALE_OK;
+	return fd_refuse(p, "a socket pair whose content can't be looked at", err);
+}
+
+static bool put_content(const struct fd_restore *f, size_t index, int peer)
+{
+	for (size_t i = 0; i < f->content_count; i++) {
+		const struct content *c = &f->content[i];
+		if (c->record.fd_index == (int32_t)index &&
+		    sys(SYS_sendto, peer, c->data, c->len, MSG_DONTWAIT, NULL, 0) != (long)c->len)
+			return false;
+	}
+	return true;
+}
+
+/* Its descriptor, and that of its peer. */
+static int open_pair(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *me = &f->record[index];
+	int end[2] = {-1, -1};
+	size_t other = f->count;
+	for (size_t i = 0; i < f->count; i++)
+		if (f->record[i].kind == FD_SOCKETPAIR && f->record[i].inode == me->a &&
+		    f->record[i].same_as < 0)
+			other = i;
+	if (other == f->count || sys(SYS_socketpair, AF_UNIX, me->b | SOCK_CLOEXEC, 0, end)) {
+		error_set(err, HALE_ERR_SYSTEM, "can't make the socket pair of descriptor %d again",
+			  me->fd);
+		return -1;
+	}
+	end[0] = fd_lift(f, end[0]);
+	end[1] = fd_lift(f, end[1]);
+	if (!put_content(f, index, end[1]) || !put_content(f, other, end[0])) {
+		error_set(err, HALE_ERR_SYSTEM, "can't fill the socket pair of descriptor %d again",
+			  me->fd);
+		return -1;
+	}
+	sys(SYS_fcntl, end[0], F_SETFL, me->open_flags & O_NONBLOCK);
+	sys(SYS_fcntl, end[1], F_SETFL, f->record[other].open_flags & O_NONBLOCK);
+	f->temp[other] = end[1];
+	return end[0];
+}
+
+const struct fd_ops fd_socketpair = {.kind = FD_SOCKETPAIR,
+				     .name = "socket pair",
+				     .match = match,
+				     .capture = capture,
+				     .open = open_pair};

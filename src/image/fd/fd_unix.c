@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* AF_UNIX sockets as the kernel's socket monitor tells of them. */
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "image/fd/fd.h"
+
+struct ask {
+	struct nlmsghdr head;
+	struct unix_diag_req req;
+};
+
+static bool take_reply(const char *reply, size_t len, uint32_t inode, struct fd_unix *u)
+{
+	const struct nlmsghdr *h = (const struct nlmsghdr *)reply;
+	const struct unix_diag_msg *m = (const struct unix_diag_msg *)(h + 1);
+	if (len < sizeof(*h) + sizeof(*m) || h->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+	    h->nlmsg_len > len || m->udiag_ino != inode)
+		return false;
+	const char *end = reply + h->nlmsg_len;
+	for (const char *at = (const char *)(m + 1); at + sizeof(struct nlattr) <= end;) {
+		const struct nlattr *a = (const struct nlattr *)at;
+		if (a->nla_len < sizeof(*a) || a->nla_len > end - at)
+			return false;
+		size_t n = a->nla_len - sizeof(*a);
+		if (a->nla_type == UNIX_DIAG_NAME && n <= sizeof(u->name)) {
+			memcpy(u->name, a + 1, n);
+			u->name_len = n;
+		}
+		if (a->nla_type == UNIX_DIAG_PEER && n >= sizeof(u->peer))
+			memcpy(&u->peer, a + 1, sizeof(u->peer));
+		at += ALIGN_UP((size_t)a->nla_len, 4);
+	}
+	u->type = m->udiag_type;
+	return true;
+}
+
+bool fd_unix_ask(uint64_t inode, struct fd_unix *u)
+{
+	struct ask ask = {.head = {.nlmsg_len = sizeof(ask),
+				   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+				   .nlmsg_flags = NLM_F_REQUEST},
+			  .req = {.sdiag_family = AF_UNIX,
+				  .udiag_states = ~0u,
+				  .udiag_ino = (uint32_t)inode,
+				  .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME,
+				  .udiag_cookie = {~0u, ~0u}}};
+	char reply[1024] __attribute__((aligned(8))) = {0};
+	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	*u = (struct fd_unix){0};
+	if (fd < 0)
+		return false;
+	long n = sys(SYS_sendto, fd, &ask, sizeof(ask), 0, NULL, 0);
+	if (n == (long)sizeof(ask))
+		n = sys(SYS_recvfrom, fd, reply, sizeof(reply), MSG_DONTWAIT, NULL, NULL);
+	sys(SYS_close, fd);
+	return n > 0 && take_reply(reply, (size_t)n, (uint32_t)inode, u);
+}
