@@ -335,8 +335,8 @@ void ocl_object_fini(struct object *o)
 		break;
 	case OCL_EVENT: {
 		struct event *e = (struct event *)o;
-		if (e->gate >= 0 && !e->queue)
-			o->domain->gates_unset &= ~(1ull << e->gate);
+		if (!e->queue && !e->seen)
+			ocl_gate_open(o->domain, e);
 		if (e->queue)
 			ocl_drop(OBJ(e->queue));
 		break;

@@ -93,7 +93,7 @@ struct mem {
 	bool told_read_only, scratch; /* by haleSetMemFlags */
 	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
 	bool saved;		      /* the checkpoint has all of it */
-	uint64_t whole; /* number of the last command that overwrites it all (consolidation) */
+	uint64_t whole; /* order of the last command that overwrites it all (consolidation) */
 	void *shown;	/* where the host may look at it, or write to it; NULL: not mapped by us */
 	/* on file */
 	struct chunk *chunks;
@@ -151,6 +151,7 @@ struct kernel {
 	struct args *args;  /* as the program set them */
 	struct args *bound; /* as the runtime has them, during a replay; NULL: as args */
 	bool svm_pointers;  /* clSetKernelExecInfo gave some: any of them may be written */
+	bool svm_system;    /* … or any memory of the process */
 	bool looked_up, sampler_args;
 };
 
@@ -165,7 +166,8 @@ struct queue {
 	bool out_of_order, on_device;
 	uint64_t last_number;	 /* of the newest command in it */
 	uint64_t finished;	 /* all up to this one are known to have run */
-	uint64_t gates;		 /* that a command behind the last one waits for */
+	uint64_t gates;		 /* that some of its commands wait for */
+	uint64_t barred;	 /* that whatever comes behind its last barrier waits for */
 	cl_event before_gate;	 /* a marker behind the commands that wait for no gate */
 	cl_command_queue replay; /* ours, in order, made when it is first needed */
 };
@@ -241,6 +243,7 @@ struct entry {
 	ocl_op_t op;
 	struct queue *queue;
 	uint64_t number;  /* of the command in its domain */
+	uint64_t order;	  /* rises along the log: the number, but for what was moved */
 	uint64_t gates;	  /* user events that it waits for */
 	bool failed;	  /* one of them was set to an error */
 	bool lasting;	  /* may change what must outlive the epoch: not only scratch objects */
@@ -306,13 +309,16 @@ struct domain { /* a context */
 	struct entry **settled;			    /* nothing before is unchecked or uncaptured */
 	bool has_writes; /* the log: some whose data it has; else it has none */
 	bool dropped;	 /* epochs that changed only scratch objects, since the last checkpoint */
-	uint64_t entries, numbers;
-	uint64_t log_bytes;		/* of the entries */
+	uint64_t entries, numbers, orders;
+	bool reordered;	    /* the log: not in the order of the commands' numbers */
+	bool natives;	    /* the log has functions of the program, which see device data */
+	uint64_t log_bytes; /* of the entries */
 	uint64_t host_bytes, spilled;	/* host data in the log: in memory, in the file */
 	uint64_t unchecked, uncaptured; /* entries of these kinds */
 	struct ranges reading;		/* where those that are unchecked bring data; maybe more */
 	struct map *maps;
 	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
+	uint32_t gates_shared;		  /* unset ones beyond those that have a number each */
 	uint32_t generation;		  /* moves so far */
 	bool away;			  /* its devices are not those that the program knows */
 	uint32_t moved_at;		  /* ocl.moves after the last of them */
@@ -426,6 +432,8 @@ cl_int ocl_runtime_release(void *real, ocl_kind_t kind);
 void *ocl_properties_copy(const intptr_t *list);
 /* From before a move: complete, and unknown to the runtime of today. */
 bool ocl_event_is_old(const struct event *ev);
+/* The program knows that ev's command runs, if not more; what it gets for that. */
+cl_int ocl_event_runs(struct event *ev);
 
 /* ---- memory.c, kernel.c ---- */
 struct mem *ocl_mem_of(cl_mem handle);
@@ -463,6 +471,9 @@ void ocl_entry_free(struct domain *d, struct entry *e);
 /* One that was never submitted, or NULL; takes the lock. */
 void ocl_entry_discard(struct entry *e);
 void ocl_log_append(struct domain *d, struct entry *e);
+/* A user event is set. What waited for it, and for no other one, may run from now on: after all
+ * that is in the log, which the program may have seen to be complete, and before what comes. */
+void ocl_log_gate_opened(struct domain *d, uint64_t gate);
 /* Drops all entries: they are part of a checkpoint, or nobody can see them any more. */
 void ocl_log_clear(struct domain *d);
 /* Copies the host data of e now, into memory or the spill file. False: out of both; the domain
@@ -473,6 +484,8 @@ void ocl_log_capture_all(struct domain *d);
 /* Whether a read that comes before e, and has not been checked, brings what e writes. */
 bool ocl_log_is_behind_read(struct domain *d, const struct entry *e);
 void ocl_log_capture_again(struct domain *d, struct entry *e);
+/* What e's memory will hold when the reads into it that are under way have come. */
+void ocl_log_capture_behind_read(struct domain *d, struct entry *e);
 void ocl_log_capture_range(struct domain *d, const void *host, size_t size);
 /* The first that may be unchecked or uncaptured: the log may be long, and there are few of those.
  */
@@ -514,6 +527,8 @@ void ocl_svm_remove(struct domain *d, const struct mem *m);
 void ocl_entry_mark(struct entry *e);
 /* Commands whose host memory, or mapping, shows device data to the program. */
 bool ocl_entry_reads(const struct entry *e);
+/* The program has set a user event, or has none of it any more. */
+void ocl_gate_open(struct domain *d, struct event *user);
 /* Keeps records of mappings: after a map has been issued, before an unmap is. */
 void ocl_map_begin(struct domain *d, struct entry *e);
 void ocl_map_end(struct domain *d, struct entry *e);

@@ -12,6 +12,7 @@ struct call {
 	void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
 	void *data;
 	cl_event event, real;
+	cl_int type;
 	struct event *shadow; /* held: the program may have released its event; NULL: none */
 	cl_int status;
 	uint32_t moves;			/* when it was asked for */
@@ -61,7 +62,9 @@ static bool check_before(struct call *c)
 	}
 	if (ev->queue && !ev->seen) {
 		if (ocl_event_is_old(ev))
-			c->status = CL_COMPLETE;
+			c->status = c->type;
+		if (c->status == CL_RUNNING)
+			ocl_event_runs(ev);
 		if (c->status == CL_COMPLETE) {
 			ocl_epoch_came(OBJ(ev)->domain, ev->number);
 			ocl_epoch_sync(OBJ(ev)->domain, ev->queue, false);
@@ -162,7 +165,7 @@ static cl_int ask_for(struct call *c)
 		waiting->waits_at = &c->waits;
 	waiting = c;
 	pthread_mutex_unlock(&mutex);
-	status = NEXT->clSetEventCallback(c->real, CL_COMPLETE, arrived, c);
+	status = NEXT->clSetEventCallback(c->real, c->type, arrived, c);
 	if (status != CL_SUCCESS) {
 		pthread_mutex_lock(&mutex);
 		unlink_waiting(c);
@@ -233,8 +236,12 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 
 	if (!c)
 		return CL_OUT_OF_HOST_MEMORY;
-	*c = (struct call){
-	    .fn = fn, .data = data, .event = event, .real = event, .moves = ocl.moves};
+	*c = (struct call){.fn = fn,
+			   .data = data,
+			   .event = event,
+			   .real = event,
+			   .type = type,
+			   .moves = ocl.moves};
 	pthread_mutex_lock(&mutex);
 	start_thread();
 	pthread_mutex_unlock(&mutex);
@@ -253,7 +260,7 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 			loss = status == CL_SUCCESS ? NOT_LOST : after_loss(c, status);
 		} while (loss == WAITS_ELSEWHERE);
 		if (loss == REPEATED) {
-			arrived(event, CL_COMPLETE, c);
+			arrived(event, type, c);
 			return CL_SUCCESS;
 		}
 		if (status != CL_SUCCESS)

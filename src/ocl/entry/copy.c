@@ -41,6 +41,8 @@ cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device)
 
 cl_command_queue ocl_queue_beside(struct domain *d, const struct queue *q)
 {
+	if (q && q->replay)
+		return q->replay;
 	if (!q)
 		q = ocl_any_queue(d);
 	return d->devices ? ocl_own_queue(d, q ? q->device : d->devices[0]) : NULL;

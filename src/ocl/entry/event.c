@@ -46,8 +46,7 @@ static void note_set(struct event *ev, cl_int value)
 	if (value < 0)
 		ocl_requeue_failed(OBJ(ev)->domain, ev, value);
 	ev->seen = true;
-	if (ev->gate >= 0)
-		OBJ(ev)->domain->gates_unset &= ~(1ull << ev->gate);
+	ocl_gate_open(OBJ(ev)->domain, ev);
 }
 
 /* With the lock, so that what runs now isn't taken for what still waits. */
@@ -101,6 +100,16 @@ static cl_int sync_with(cl_event e)
 	ev->seen = status == CL_SUCCESS;
 	ocl_drop(OBJ(ev));
 	return status;
+}
+
+/* A command that is running tells that what it waited for is complete. */
+cl_int ocl_event_runs(struct event *ev)
+{
+	struct domain *d = OBJ(ev)->domain;
+
+	if (!ev->queue || (d->unchecked == 0 && d->uncaptured == 0))
+		return CL_SUCCESS;
+	return ocl_epoch_sync(d, ev->queue, false);
 }
 
 /* Without those from before a move, which are complete, and with NULL for those that the program
@@ -251,8 +260,8 @@ cl_int CL_API_CALL layer_clGetEventInfo(cl_event e, cl_event_info name, size_t s
 	if (ev && name == CL_EVENT_REFERENCE_COUNT && ev->ours_too)
 		*(cl_uint *)value -= 1;
 	if (ev && status == CL_SUCCESS && name == CL_EVENT_COMMAND_EXECUTION_STATUS &&
-	    *(cl_int *)value == CL_COMPLETE)
-		status = sync_with(e);
+	    size >= sizeof(cl_int) && *(cl_int *)value >= 0 && *(cl_int *)value <= CL_RUNNING)
+		status = *(cl_int *)value == CL_COMPLETE ? sync_with(e) : ocl_event_runs(ev);
 	show_own_handles(name, value, size);
 	ocl_unlock();
 	return status;
@@ -262,7 +271,8 @@ cl_int CL_API_CALL layer_clSetEventCallback(cl_event e, cl_int type,
 					    void(CL_CALLBACK *fn)(cl_event, cl_int, void *),
 					    void *data)
 {
-	if (ocl.passive || !fn || type != CL_COMPLETE || ocl_checked(e, OCL_EVENT) != e)
+	if (ocl.passive || !fn || (type != CL_COMPLETE && type != CL_RUNNING) ||
+	    ocl_checked(e, OCL_EVENT) != e)
 		return NEXT->clSetEventCallback(ocl_checked(e, OCL_EVENT), type, fn, data);
 	return ocl_callback_set(e, type, fn, data);
 }
@@ -270,5 +280,18 @@ cl_int CL_API_CALL layer_clSetEventCallback(cl_event e, cl_int type,
 cl_int CL_API_CALL layer_clGetEventProfilingInfo(cl_event e, cl_profiling_info name, size_t size,
 						 void *value, size_t *size_ret)
 {
-	return NEXT->clGetEventProfilingInfo(ocl_real(e, OCL_EVENT), name, size, value, size_ret);
+	cl_int status =
+	    NEXT->clGetEventProfilingInfo(ocl_real(e, OCL_EVENT), name, size, value, size_ret);
+	struct event *ev;
+
+	/* who has the times of a command knows that it has run */
+	if (status != CL_SUCCESS || ocl.passive || name == CL_PROFILING_COMMAND_QUEUED ||
+	    name == CL_PROFILING_COMMAND_SUBMIT)
+		return status;
+	ocl_lock();
+	ev = ocl_find(e, OCL_EVENT);
+	if (ev)
+		status = name == CL_PROFILING_COMMAND_START ? ocl_event_runs(ev) : sync_with(e);
+	ocl_unlock();
+	return status;
 }

@@ -165,6 +165,7 @@ cl_kernel CL_API_CALL layer_clCloneKernel(cl_kernel source, cl_int *status)
 			ocl_args_unref(to->args);
 			to->args = ocl_args_ref(from->args);
 			to->svm_pointers = from->svm_pointers;
+			to->svm_system = from->svm_system;
 		}
 	}
 	ocl_unlock();
@@ -312,6 +313,9 @@ cl_int CL_API_CALL layer_clSetKernelExecInfo(cl_kernel handle, cl_kernel_exec_in
 	} while (k && ocl_epoch_moved(OBJ(k)->domain, status, moves));
 	if (status == CL_SUCCESS && k && name == CL_KERNEL_EXEC_INFO_SVM_PTRS)
 		k->svm_pointers = true;
+	if (status == CL_SUCCESS && k && name == CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM &&
+	    size >= sizeof(cl_bool))
+		k->svm_system = *(const cl_bool *)value;
 	ocl_unlock();
 	return status;
 }
@@ -464,6 +468,24 @@ static bool use_svm(struct domain *d, struct entry *e, uint32_t *room)
 	return true;
 }
 
+/* NULL is nobody's memory. */
+static bool is_known_svm(struct domain *d, const void *at)
+{
+	return !at || ocl_svm_at(d, (size_t)at);
+}
+
+/* The kernel may write to any of the program's memory. */
+static void leave_unprotected(struct domain *d)
+{
+	static bool told;
+
+	if (!told)
+		log_warn("opencl: kernels work on memory of the program's that is no object of "
+			 "OpenCL's; what they write there can't be mended after an error");
+	told = true;
+	d->unprotected = true;
+}
+
 bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e)
 {
 	struct domain *d = OBJ(k)->domain;
@@ -473,12 +495,16 @@ bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e)
 	if (!a)
 		return false;
 	ocl_kernel_examine(k);
+	if (k->svm_system)
+		leave_unprotected(d);
 	for (cl_uint i = 0; i < a->count; i++) {
 		const struct arg *g = &a->at[i];
 		struct object *o;
 		void *handle;
 
 		svm |= g->svm;
+		if (g->svm && !is_known_svm(d, *(void **)g->value))
+			leave_unprotected(d);
 		if (!g->handle)
 			continue;
 		memcpy(&handle, g->value, sizeof(handle));

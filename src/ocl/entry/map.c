@@ -61,6 +61,15 @@ static void unlink_map(struct map **at)
 	free(r);
 }
 
+/* The program has not been told that the mapping is there. */
+static bool is_coming(struct domain *d, const struct map *r)
+{
+	for (const struct entry *e = ocl_log_unsettled(d); e; e = e->next)
+		if (e->number == r->number)
+			return !e->checked;
+	return false;
+}
+
 /* Turns the unmapping into what it does to the memory object. */
 void ocl_map_end(struct domain *d, struct entry *e)
 {
@@ -78,8 +87,14 @@ void ocl_map_end(struct domain *d, struct entry *e)
 	memcpy(e->region, r->region, sizeof(e->region));
 	memcpy(e->pitch, r->pitch, sizeof(r->pitch));
 	e->host_span = r->span;
-	if (svm || (r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
-		ocl_log_capture(d, e);
+	if (svm || (r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION))) {
+		/* it may not be there yet, and commands may bring something there, too */
+		if (d->unchecked > 0 &&
+		    (is_coming(d, r) || ranges_meet(&d->reading, e->host, e->host_span)))
+			ocl_log_capture_behind_read(d, e);
+		else
+			ocl_log_capture(d, e);
+	}
 	if (r->generation != d->generation && !svm)
 		ocl_map_moved(e);
 	unlink_map(at);

@@ -94,6 +94,18 @@ static bool still_waits(const struct pending *p)
 	return waits;
 }
 
+/* The program's function tells it that what came before is complete. */
+static void tell_that_it_runs(const struct pending *p)
+{
+	struct queue *q;
+
+	ocl_lock();
+	q = ocl_find(p->queue, OCL_QUEUE);
+	if (q)
+		ocl_epoch_sync(OBJ(q)->domain, q, false);
+	ocl_unlock();
+}
+
 static void free_all(struct due *u)
 {
 	struct pending *p = u->of;
@@ -101,6 +113,8 @@ static void free_all(struct due *u)
 	cl_context context = NULL;
 
 	NEXT->clGetCommandQueueInfo(u->real, CL_QUEUE_CONTEXT, sizeof(cl_context), &context, NULL);
+	if (counts && p->fn)
+		tell_that_it_runs(p);
 	if (counts && p->fn)
 		p->fn(p->queue, p->count, p->at, p->data);
 	for (cl_uint i = 0; counts && !p->fn && i < p->count; i++)

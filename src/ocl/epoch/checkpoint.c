@@ -203,7 +203,7 @@ static void find_last_whole(struct domain *d)
 
 		if (m && (e->op == OP_INIT || (e->op == OP_WRITE && e->dst->offset + e->a[0] == 0 &&
 					       e->region[0] == m->size)))
-			m->whole = e->number;
+			m->whole = e->order;
 	}
 }
 
@@ -214,7 +214,7 @@ static bool consolidate_entry(struct domain *d, struct entry *e)
 	const char *data;
 	bool good = false;
 
-	if (!m || e->number < m->whole)
+	if (!m || e->order < m->whole)
 		return true;
 	data = ocl_log_data(d, e, &owned);
 	if (!data || !has_place(d, m))

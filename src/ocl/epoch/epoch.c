@@ -105,7 +105,7 @@ void ocl_epoch_came(struct domain *d, uint64_t number)
 {
 	struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL;
 
-	while (e && e->number < number)
+	while (e && e->number != number && (d->reordered || e->number < number))
 		e = e->next;
 	if (e && e->number == number && ocl_entry_reads(e))
 		e->arrived = true;
@@ -233,7 +233,7 @@ static cl_int close_epoch(struct domain *d, const struct queue *q, bool closes)
 
 cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes)
 {
-	bool ready = arrived(d) > 0 || d->fine_svm > 0;
+	bool ready = arrived(d) > 0 || d->fine_svm > 0 || d->natives;
 	cl_int status;
 
 	ocl_store_renew(d);

@@ -252,7 +252,7 @@ static void commit(const struct move *m)
 		o->next_real = NULL;
 		if (o->kind == OCL_QUEUE) {
 			q->device = m->same ? q->device : m->device;
-			q->gates = 0;
+			q->gates = q->barred = 0;
 			if (q->before_gate)
 				NEXT->clReleaseEvent(q->before_gate);
 			q->before_gate = NULL;

@@ -121,11 +121,53 @@ void ocl_log_append(struct domain *d, struct entry *e)
 	*d->last = e;
 	d->last = &e->next;
 	e->number = ++d->numbers;
+	e->order = ++d->orders;
 	d->entries++;
 	d->log_bytes += sizeof(*e) + e->used_count * sizeof(void *);
 	d->gates_used |= e->gates;
 	d->has_writes |= ocl_entry_consolidates(e);
+	d->natives |= e->op == OP_NATIVE;
 	ocl.report.commands++;
+}
+
+/* The link at `at` goes, and with it who pointed to the one behind. */
+static struct entry *unlink_entry(struct domain *d, struct entry **at)
+{
+	struct entry *e = *at;
+
+	*at = e->next;
+	if (d->last == &e->next)
+		d->last = at;
+	if (d->epoch_first == &e->next)
+		d->epoch_first = at;
+	if (d->settled == &e->next)
+		d->settled = at;
+	return e;
+}
+
+void ocl_log_gate_opened(struct domain *d, uint64_t gate)
+{
+	struct entry *free_now = NULL, **end = &free_now, **at = &d->first;
+
+	while (*at) {
+		struct entry *e = *at;
+
+		if (!(e->gates & gate) || e->gates & d->gates_unset || e->failed) {
+			at = &e->next;
+			continue;
+		}
+		*end = unlink_entry(d, at);
+		end = &e->next;
+		*end = NULL;
+	}
+	d->reordered |= free_now != NULL;
+	for (struct entry *e = free_now, *next; e; e = next) {
+		next = e->next;
+		e->next = NULL;
+		e->order = ++d->orders;
+		*d->last = e;
+		d->last = &e->next;
+	}
 }
 
 /* The event shadow whose runtime event the log gave back. */
@@ -146,7 +188,7 @@ void ocl_log_clear(struct domain *d)
 	d->first = NULL;
 	d->last = d->epoch_first = d->settled = &d->first;
 	d->entries = d->log_bytes = d->unchecked = d->uncaptured = 0;
-	d->has_writes = false;
+	d->has_writes = d->reordered = d->natives = false;
 	ranges_clear(&d->reading);
 	d->gates_used = 0;
 	for (; e; e = next) {
@@ -315,8 +357,7 @@ bool ocl_log_is_behind_read(struct domain *d, const struct entry *e)
 {
 	const char *host = e->host;
 
-	for (const struct entry *r = ocl_log_unsettled(d); r && r->number < e->number;
-	     r = r->next) {
+	for (const struct entry *r = ocl_log_unsettled(d); r && r->order < e->order; r = r->next) {
 		const char *at = r->host;
 		if (ocl_entry_reads(r) && !r->checked && at < host + e->host_span &&
 		    host < at + r->host_span)
@@ -326,7 +367,7 @@ bool ocl_log_is_behind_read(struct domain *d, const struct entry *e)
 }
 
 /* The last moment at which what e writes is there: when it has been brought, which may be now. */
-static void capture_behind_read(struct domain *d, struct entry *e)
+void ocl_log_capture_behind_read(struct domain *d, struct entry *e)
 {
 	if (ocl_epoch_quiesce(d)) {
 		ocl_log_capture(d, e);
@@ -347,7 +388,7 @@ void ocl_log_capture_range(struct domain *d, const void *host, size_t size)
 		if (!e->uncaptured || at >= from + size || from >= at + e->host_span)
 			continue;
 		if (e->behind_read)
-			capture_behind_read(d, e);
+			ocl_log_capture_behind_read(d, e);
 		else
 			ocl_log_capture(d, e);
 	}

@@ -181,6 +181,8 @@ bool ocl_requeue(struct domain *d)
 			break;
 		take_event(d, e, own);
 		e->queue->gates |= e->gates;
+		if (e->op == OP_BARRIER)
+			e->queue->barred |= e->gates;
 		NEXT->clFlush(OBJ(e->queue)->real);
 	}
 	ocl_replay_unbind(d);

@@ -19,6 +19,20 @@ struct waits {
 
 /* ---- user events: what can't run before the program says so ---- */
 
+/* So many unset ones can be told apart; what goes beyond has the last number in common. */
+static const int shared_gate = 63;
+
+static void tell_of_shared_gate(const struct domain *d)
+{
+	static bool told;
+
+	if (!told && !d->unprotected)
+		log_warn("opencl: commands wait for more than %d user events at a time; an error "
+			 "before all of them are set and the next checkpoint can't be mended",
+			 shared_gate);
+	told = true;
+}
+
 /* Numbers of events that are set long ago are used again. */
 static void recycle_gates(struct domain *d)
 {
@@ -27,30 +41,48 @@ static void recycle_gates(struct domain *d)
 	for (struct entry *e = d->first; e; e = e->next)
 		e->gates &= unset;
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
-		if (o->kind == OCL_QUEUE)
+		if (o->kind == OCL_QUEUE) {
 			((struct queue *)o)->gates &= unset;
+			((struct queue *)o)->barred &= unset;
+		}
 	d->gates_used &= unset;
 }
 
 static uint64_t gate_of(struct domain *d, struct event *ev)
 {
-	uint64_t taken = d->gates_unset | d->gates_used;
+	uint64_t taken = d->gates_unset | d->gates_used | 1ull << shared_gate;
 
-	if (ev->gate >= 0)
-		return 1ull << ev->gate & d->gates_unset;
 	if (ev->seen)
 		return 0;
+	if (ev->gate >= 0)
+		return 1ull << ev->gate & d->gates_unset;
 	if (taken == ~0ull) {
 		recycle_gates(d);
-		taken = d->gates_unset | d->gates_used;
+		taken = d->gates_unset | d->gates_used | 1ull << shared_gate;
 	}
-	if (taken == ~0ull) { /* 64 at a time: no replay before all of them are set */
+	ev->gate = taken == ~0ull ? shared_gate : __builtin_ctzll(~taken);
+	if (ev->gate == shared_gate) {
+		tell_of_shared_gate(d);
+		d->gates_shared++;
 		d->unprotected = true;
-		return 0;
 	}
-	ev->gate = __builtin_ctzll(~taken);
 	d->gates_unset |= 1ull << ev->gate;
 	return 1ull << ev->gate;
+}
+
+/* Of those that share a number nobody knows which command waits for which: in what order they run
+ * is not known either, so that nothing is repeated before the next checkpoint. */
+void ocl_gate_open(struct domain *d, struct event *user)
+{
+	if (user->gate < 0)
+		return;
+	if (user->gate == shared_gate) {
+		d->unprotected = true;
+		if (--d->gates_shared > 0)
+			return;
+	}
+	d->gates_unset &= ~(1ull << user->gate);
+	ocl_log_gate_opened(d, 1ull << user->gate);
 }
 
 /* Events from before a move are complete; the new runtime doesn't know them. Those that the program
@@ -108,16 +140,15 @@ static void mark_gate(struct queue *q)
 static uint64_t gates_for(struct domain *d, struct queue *q, struct entry *e, struct waits *w)
 {
 	uint64_t behind = q->gates & d->gates_unset;
-	uint64_t gates = w->gates;
+	uint64_t gates = w->gates | (q->barred & d->gates_unset);
 
 	if (!q->out_of_order || (w->count == 0 && (e->op == OP_MARKER || e->op == OP_BARRIER)))
 		gates |= behind;
 	if (gates && !behind)
 		mark_gate(q);
-	if (!q->out_of_order || e->op == OP_BARRIER)
-		q->gates = gates;
-	else
-		q->gates = behind | (e->op == OP_MARKER ? 0 : gates);
+	q->gates = behind | gates;
+	if (e->op == OP_BARRIER)
+		q->barred = gates;
 	return gates;
 }
 
@@ -286,15 +317,18 @@ static bool is_long(const struct domain *d)
 /* Too much in the log: an epoch ends now, whatever the program does. */
 static void bound_log(struct domain *d)
 {
+	uint64_t used;
+
 	if (LIKELY(!is_long(d)))
 		return;
-	if (ocl_domain_gated(d) || d->late)
+	if (d->late)
 		return;
 	d->late = true;
-	ocl_epoch_force(d);
+	ocl_epoch_force(d); /* does nothing where commands wait for the program */
 	d->late = false;
 	if (!is_long(d))
 		return;
+	used = d->gates_used & d->gates_unset;
 	if (!d->unprotected)
 		log_warn("opencl: %lu commands with %lu MiB of the program's data can't be kept "
 			 "any longer without a checkpoint; an error before the next one can't be "
@@ -303,6 +337,7 @@ static void bound_log(struct domain *d)
 			 (unsigned long)((d->host_bytes + d->spilled) >> 20));
 	d->unprotected = true;
 	ocl_log_clear(d);
+	d->gates_used = used; /* these commands wait still */
 }
 
 /* ---- the whole ---- */
@@ -436,8 +471,12 @@ static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, b
 		ocl_epoch_restarted(d);
 	if (is_read(e->op) || (e->op == OP_SVM_COPY && !e->dst))
 		ocl_log_capture_range(d, e->host, e->host_span);
-	if (e->op == OP_UNMAP || e->op == OP_SVM_UNMAP)
+	if (e->op == OP_UNMAP || e->op == OP_SVM_UNMAP) {
 		ocl_map_end(d, e);
+		ocl_log_capture_range(d, e->host, e->host_span); /* it will be the device's */
+	}
+	if (e->op == OP_NATIVE) /* may write to what was given to earlier commands */
+		ocl_log_capture_all(d);
 	status = issue_somewhere(d, q, e, event || blocking || reads, waits, wait, &own, map);
 	if (status != CL_SUCCESS) {
 		ocl_entry_free(d, e);

@@ -41,13 +41,24 @@ static cl_int past_profile(const struct past *p, cl_profiling_info name, size_t 
 	return CL_SUCCESS;
 }
 
-/* Data must be there before the program learns that it is. */
+/* Data must be there before the program learns that it is; a command that runs tells that what it
+ * waited for is complete. */
 static cl_int ask_event(cl_event e, cl_uint name, size_t room, void *to, size_t *n)
 {
 	cl_int status = clGetEventInfo(e, name, room, to, n);
 
 	if (status == CL_SUCCESS && name == CL_EVENT_COMMAND_EXECUTION_STATUS && to &&
-	    *(cl_int *)to <= CL_COMPLETE)
+	    *(cl_int *)to <= CL_RUNNING)
+		deliver();
+	return status;
+}
+
+/* The times of a command tell that it has run. */
+static cl_int ask_times(cl_event e, cl_uint name, size_t room, void *to, size_t *n)
+{
+	cl_int status = clGetEventProfilingInfo(e, name, room, to, n);
+
+	if (status == CL_SUCCESS)
 		deliver();
 	return status;
 }
@@ -101,7 +112,7 @@ static cl_int ask(uint64_t about, uint64_t id, uint64_t second, cl_uint name, si
 	default:
 		if (o && o->past)
 			return past_profile(o->past, name, room, to, n);
-		return clGetEventProfilingInfo(real_of(id, STUB_EVENT), name, room, to, n);
+		return ask_times(real_of(id, STUB_EVENT), name, room, to, n);
 	}
 }
 

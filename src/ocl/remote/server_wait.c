@@ -164,7 +164,7 @@ static void CL_CALLBACK called(cl_event e, cl_int status, void *cookie)
 {
 	uint64_t head;
 
-	if (status <= CL_COMPLETE)
+	if (status <= CL_RUNNING)
 		deliver();
 	pthread_mutex_lock(&callback_lock);
 	head = atomic_load(&wire->callback_head);

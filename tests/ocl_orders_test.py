@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""OpenCL programs in which things run in another order than they were enqueued in, or that learn without waiting what has
+run: the same bits with errors as without."""
+
+import itertools
+
+from lib import *
+from ocl_parts import *
+
+REMOTE = {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
+TWO = dict(POCL_DEVICES="pthread pthread")
+
+
+@test
+def what_runs_later_than_what_was_enqueued_behind_it(s):
+    """Commands that wait for user events, overtaken by others; data taken out of mappings that end; completion learnt from
+    an event's times, or from a command that is running; functions of the program."""
+    exe = opencl(s, "ocl_orders")
+    for what in ["gated", "unmapped", "profiled", "native"]:
+        alone = s.run(exe, what)
+        expect(alone.status == 0 and len(set(alone.out.split())) >= 5, what, alone)
+        for env in [{}, REMOTE] if what != "native" else [{}]:
+            for at, ckpt, opt in itertools.product([2, 5, 8], ["every-epoch", "off"], ["all", "none"]):
+                r = same(s, f"check=none ckpt={ckpt} opt={opt} inject=epoch:{at}", exe, what, alone=alone, **env)
+                expect(found(r)[:2] in [(1, 1), (0, 0)], what, at, ckpt, opt, r)
+        r = same(s, "check=none ckpt=epochs:3 inject=epoch:3:2", exe, what, alone=alone, **TWO)
+        expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, what, r)
+
+
+@test
+def many_user_events_that_are_not_set(s):
+    """What waits for up to 63 at a time is repeated; beyond, an error that comes before they are set and a checkpoint was
+    taken is told, and nothing hangs."""
+    exe = opencl(s, "ocl_orders")
+    for count, epochs in [(20, [1, 3, 5]), (63, [2, 6])]:
+        alone = s.run(exe, "gates", count)
+        for env, at, ckpt in itertools.product([{}, REMOTE], epochs, ["every-epoch", "off"]):
+            r = same(s, f"check=none ckpt={ckpt} inject=epoch:{at}", exe, "gates", count, alone=alone, **env)
+            expect(found(r)[:2] == (1, 1), count, env, at, ckpt, r)
+        r = same(s, "check=none ckpt=epochs:2 inject=epoch:3:2", exe, "gates", count, alone=alone, **TWO)
+        expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, count, r)
+    alone = s.run(exe, "gates", "200")
+    r = same(s, "check=none ckpt=every-epoch", exe, "gates", "200", alone=alone)
+    expect("wait for more than 63 user events" in r.err and found(r)[3] > 1, r)
+    epochs = found(r)[2]
+    for at in range(1, epochs + 1, 3):
+        r = layered(s, f"check=none ckpt=every-epoch inject=epoch:{at}", exe, "gates", "200")
+        told = r.out.splitlines()
+        if r.status == 3:
+            expect("can't be mended" in r.err and told.pop().startswith("failed: -5 "), at, r)
+        expect(r.status in (0, 3) and told == alone.out.splitlines()[:len(told)], at, alone, r)
+
+
+main()

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ocl_orders WHAT: orders that are seldom: what runs later than what was enqueued behind it, what a
+ * program learns without waiting. What is printed must not depend on errors that are mended.
+ *   gated      commands that wait for user events, overtaken by others that are waited for
+ *   unmapped   data out of a mapping that ends, and is written to, before anybody waits
+ *   profiled   completion learnt from an event's times, or from a later command that is running
+ *   native     a function of the program reuses memory that a write before it has taken
+ *   gates N    N user events, each with a command, set in another order than made */
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+#include <string.h>
+#include <unistd.h>
+#include "ocl_ok.h"
+
+enum { N = 4096, BYTES = N * sizeof(int) };
+
+static const char source[] = "__kernel void grow(__global int *a, int k) {\n"
+			     "  size_t i = get_global_id(0); a[i] = a[i] * 3 + k + (int)i; }\n"
+			     "__kernel void slow(__global int *a, int k) {\n"
+			     "  int x = a[0]; for (int i = 0; i < k; i++) x = x * 5 + i;\n"
+			     "  if (get_global_id(0) == 0) a[0] = x; }\n";
+
+static cl_context context;
+static cl_command_queue ordered, other, free_order;
+static cl_kernel grow, slow;
+static cl_mem m, n;
+
+static void launch(cl_command_queue q, cl_kernel k, cl_mem on, int by, cl_uint waits,
+		   const cl_event *list, cl_event *event)
+{
+	size_t all = N;
+
+	OK(clSetKernelArg(k, 0, sizeof(on), &on));
+	OK(clSetKernelArg(k, 1, sizeof(by), &by));
+	OK(clEnqueueNDRangeKernel(q, k, 1, NULL, &all, NULL, waits, list, event));
+}
+
+static unsigned hash(const void *data, size_t size)
+{
+	const unsigned char *p = data;
+	unsigned h = 2166136261u;
+
+	for (size_t i = 0; i < size; i++)
+		h = (h ^ p[i]) * 16777619u;
+	return h;
+}
+
+static void say(const char *what, cl_mem of)
+{
+	static int data[N];
+
+	OK(clEnqueueReadBuffer(other, of, CL_TRUE, 0, BYTES, data, 0, NULL, NULL));
+	printf("%s %08x\n", what, hash(data, BYTES));
+}
+
+static cl_event gate(void)
+{
+	cl_int e;
+	cl_event u = clCreateUserEvent(context, &e);
+
+	OK(e);
+	return u;
+}
+
+static void gated(void)
+{
+	for (int round = 0; round < 4; round++) {
+		cl_event u = gate(), v = gate(), a, b, c;
+		static int from[N];
+
+		for (int i = 0; i < N; i++)
+			from[i] = i * (round + 2);
+		/* each of these runs when the program says so */
+		launch(ordered, grow, m, 1, 1, &u, &a);
+		OK(clEnqueueWriteBuffer(free_order, n, CL_FALSE, 0, BYTES / 2, from, 1, &v, &b));
+		/* and these before them, although they were enqueued later */
+		launch(other, grow, m, 2, 0, NULL, NULL);
+		launch(other, grow, n, round, 0, NULL, &c);
+		OK(clWaitForEvents(1, &c));
+		OK(clSetUserEventStatus(v, CL_COMPLETE));
+		OK(clWaitForEvents(1, &b));
+		launch(other, grow, m, 3, 0, NULL, NULL);
+		OK(clFinish(other));
+		OK(clSetUserEventStatus(u, CL_COMPLETE));
+		OK(clWaitForEvents(1, &a));
+		launch(other, grow, m, 4, 0, NULL, NULL);
+		say("m", m);
+		say("n", n);
+		for (int i = 0; i < 5; i++)
+			OK(clReleaseEvent((cl_event[]){u, v, a, b, c}[i]));
+	}
+}
+
+static void unmapped(void)
+{
+	for (int round = 0; round < 4; round++) {
+		cl_int e;
+		int *p = clEnqueueMapBuffer(ordered, m, CL_TRUE, CL_MAP_READ, 0, BYTES, 0, NULL,
+					    NULL, &e);
+
+		OK(e);
+		OK(clEnqueueWriteBuffer(ordered, n, CL_FALSE, 0, BYTES, p, 0, NULL, NULL));
+		OK(clEnqueueUnmapMemObject(ordered, m, p, 0, NULL, NULL));
+		launch(ordered, grow, m, round, 0, NULL, NULL);
+		launch(ordered, grow, n, round, 0, NULL, NULL);
+		OK(clFinish(ordered));
+		say("m", m);
+		say("n", n);
+		/* the device, and a read, bring to a mapping what is there when it ends */
+		launch(ordered, slow, m, 20000, 0, NULL, NULL);
+		p = clEnqueueMapBuffer(ordered, m, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, BYTES,
+				       0, NULL, NULL, &e);
+		OK(e);
+		OK(clEnqueueReadBuffer(ordered, n, CL_FALSE, 0, BYTES / 2, p + N / 2, 0, NULL,
+				       NULL));
+		OK(clEnqueueUnmapMemObject(ordered, m, p, 0, NULL, NULL));
+		launch(ordered, grow, m, round, 0, NULL, NULL);
+		OK(clFinish(ordered));
+		say("m", m);
+	}
+}
+
+static void profiled(void)
+{
+	static int data[N], from[N];
+
+	for (int round = 0; round < 4; round++) {
+		cl_ulong end = 0;
+		cl_event e, f;
+		cl_int status = CL_QUEUED;
+
+		for (int i = 0; i < N; i++)
+			from[i] = i * (round + 2);
+		OK(clEnqueueWriteBuffer(ordered, n, CL_FALSE, 0, BYTES, from, 0, NULL, NULL));
+		launch(ordered, grow, n, round, 0, NULL, NULL);
+		OK(clEnqueueReadBuffer(ordered, n, CL_FALSE, 0, BYTES, data, 0, NULL, &e));
+		OK(clFlush(ordered));
+		while (clGetEventProfilingInfo(e, CL_PROFILING_COMMAND_END, sizeof(end), &end,
+					       NULL) != CL_SUCCESS)
+			usleep(100);
+		printf("read %08x\n", hash(data, BYTES));
+		memset(data, round, sizeof(data)); /* both are the program's again */
+		memset(from, 7, sizeof(from));
+		OK(clFinish(ordered));
+		printf("own %08x\n", hash(data, BYTES));
+		say("n", n);
+		OK(clReleaseEvent(e));
+
+		OK(clEnqueueReadBuffer(ordered, n, CL_FALSE, 0, BYTES, data, 0, NULL, NULL));
+		launch(ordered, slow, m, 20000, 0, NULL, &f);
+		OK(clFlush(ordered));
+		while (status > CL_RUNNING) /* then the read before it is complete */
+			OK(clGetEventInfo(f, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
+					  &status, NULL));
+		printf("read %08x\n", hash(data, BYTES));
+		memset(data, round + 1, sizeof(data));
+		OK(clFinish(ordered));
+		printf("own %08x\n", hash(data, BYTES));
+		say("m", m);
+		OK(clReleaseEvent(f));
+	}
+}
+
+static int reused[N];
+
+static void CL_CALLBACK reuse(void *arg)
+{
+	for (int i = 0; i < N; i++)
+		reused[i] = **(int **)arg + i;
+}
+
+static void native(void)
+{
+	static int step;
+	int *at = &step;
+
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < N; i++)
+			reused[i] = i * (round + 3);
+		OK(clEnqueueWriteBuffer(ordered, n, CL_FALSE, 0, BYTES, reused, 0, NULL, NULL));
+		OK(clEnqueueNativeKernel(ordered, reuse, &at, sizeof(at), 0, NULL, NULL, 0, NULL,
+					 NULL));
+		launch(ordered, grow, n, round, 0, NULL, NULL);
+		OK(clFinish(ordered));
+		say("n", n);
+		step++;
+	}
+}
+
+static void gates(int count)
+{
+	cl_event *u = calloc((size_t)count, sizeof(*u)), *a = calloc((size_t)count, sizeof(*a));
+
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < count; i++) {
+			u[i] = gate();
+			launch(free_order, grow, m, i, 1, &u[i], &a[i]);
+			if (i % 16 == 0) { /* beside them */
+				launch(other, grow, n, i, 0, NULL, NULL);
+				say("n", n);
+			}
+		}
+		OK(clFlush(free_order));
+		for (int k = 0; k < count; k++) { /* the last ones first, and one by one */
+			int i = (count - 1 - k) ^ (count % 2 == 0 ? round : 0);
+
+			OK(clSetUserEventStatus(u[i], CL_COMPLETE));
+			OK(clWaitForEvents(1, &a[i]));
+			if (k % 16 == 0) {
+				launch(other, grow, n, i, 0, NULL, NULL);
+				say("n", n);
+			}
+		}
+		say("m", m);
+		for (int i = 0; i < count; i++) {
+			OK(clReleaseEvent(u[i]));
+			OK(clReleaseEvent(a[i]));
+		}
+	}
+	free(u);
+	free(a);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	cl_device_id device = first_device();
+	cl_program program;
+	int one = 1;
+	cl_int e;
+
+	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
+	OK(e);
+	ordered = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE, &e);
+	OK(e);
+	other = clCreateCommandQueue(context, device, 0, &e);
+	OK(e);
+	free_order =
+	    clCreateCommandQueue(context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &e);
+	OK(e);
+	program = build_source(context, source, "");
+	grow = clCreateKernel(program, "grow", &e);
+	OK(e);
+	slow = clCreateKernel(program, "slow", &e);
+	OK(e);
+	m = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &e);
+	OK(e);
+	n = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &e);
+	OK(e);
+	OK(clEnqueueFillBuffer(other, m, &one, sizeof(one), 0, BYTES, 0, NULL, NULL));
+	OK(clEnqueueFillBuffer(other, n, &one, sizeof(one), 0, BYTES, 0, NULL, NULL));
+	OK(clFinish(other));
+	if (strcmp(what, "gated") == 0)
+		gated();
+	else if (strcmp(what, "unmapped") == 0)
+		unmapped();
+	else if (strcmp(what, "profiled") == 0)
+		profiled();
+	else if (strcmp(what, "native") == 0)
+		native();
+	else if (strcmp(what, "gates") == 0)
+		gates(argc > 2 ? atoi(argv[2]) : 100);
+	else
+		return 2;
+	OK(clReleaseMemObject(m));
+	OK(clReleaseMemObject(n));
+	OK(clReleaseKernel(grow));
+	OK(clReleaseKernel(slow));
+	OK(clReleaseProgram(program));
+	OK(clReleaseCommandQueue(ordered));
+	OK(clReleaseCommandQueue(other));
+	OK(clReleaseCommandQueue(free_order));
+	OK(clReleaseContext(context));
+	return 0;
+}
