@@ -132,3 +132,26 @@ def host_attach(s, hosts, before, says="has a head again"):
     if says:
         job.until_says(says)
     return job
+
+
+def heads_killed_at_random(s, first, longest, rng):
+    """The head, and one after the other of its successors, is killed after up to so many seconds, sometimes
+    together with a rank; all heads, the last one has taken over."""
+    heads = [first]
+    for _ in range(20 if LONG else 6):
+        time.sleep(rng.uniform(0, longest))
+        if rng.random() < 0.4:
+            j = jobs(s).get(first.name)
+            pids = [r["pid"] for r in j["ranks"] if r["pid"] > 0] if j else []
+            if pids:
+                try:
+                    os.kill(rng.choice(pids), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(rng.uniform(0, 0.1))
+        kill_head(s, heads[-1])
+        heads.append(attach(s, heads[-1], says=None))
+        time.sleep(rng.uniform(0, 0.05))
+    heads[-1].until_says("has a head again|all ranks run again")
+    goes_on(heads[-1], *heads)
+    return heads

@@ -68,24 +68,8 @@ def nodes_of_this_machine_go_on_and_migrate(s):
 @test
 def heads_are_killed_at_any_moment(s):
     """Much output, checkpoints, ranks that are killed, too: SEED draws when."""
-    rng = random.Random(SEED)
-    heads = [start(s, "--nodes", "2", "--ckpt-every", "100ms", "--max-restarts", "1000", ms=1)]
-    for k in range(20 if LONG else 6):
-        time.sleep(rng.uniform(0, 0.6))
-        if rng.random() < 0.4:
-            j = jobs(s).get(heads[0].name)
-            pids = [r["pid"] for r in j["ranks"] if r["pid"] > 0] if j else []
-            if pids:
-                try:
-                    os.kill(rng.choice(pids), signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            time.sleep(rng.uniform(0, 0.1))
-        kill_head(s, heads[-1])
-        heads.append(attach(s, heads[-1], says=None))
-        time.sleep(rng.uniform(0, 0.05))
-    heads[-1].until_says("has a head again|all ranks run again")
-    goes_on(heads[-1], *heads)
+    one = start(s, "--nodes", "2", "--ckpt-every", "100ms", "--max-restarts", "1000", ms=1)
+    heads = heads_killed_at_random(s, one, 0.6, random.Random(SEED))
     end(s, *heads)
 
 

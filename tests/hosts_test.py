@@ -335,8 +335,8 @@ def a_service_gives_out_agents(s):
     found = json.loads(s.hale("ps", "--json").out)["jobs"]
     ranks = {r["pid"] for j in found if j["pid"] == job.pid for r in j["ranks"]}
     expect(len(ranks) == 4 and ranks <= set(children(service.pid)), "ranks are the service's")
-    agents = [p for p in children(service.pid) if name_of(p).startswith(HALE + " agent")]
-    os.kill(next(p for p in agents if stat_of(p)[0] == service.pid), signal.SIGKILL)
+    guardians = [p for p in children(service.pid) if stat_of(p)[0] == service.pid]
+    os.kill(next(p for p in guardians if ranks & set(children(p))), signal.SIGKILL)
     same(job.wait(), wanted)
     expect(s.report()["restarts"] == 1, s.report())
     service.kill()
