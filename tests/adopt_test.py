@@ -8,43 +8,13 @@ from attach_parts import (GRACE, attach, end as end_attached, goes_on as goes_on
                           start as start_graced)
 from lib import *
 from lib import alive, stat_of
-from levels_parts import comm, copied, lose
+from adopt_parts import agent_of, agents, kill_agent, nodes, preload, until_replaced
+from levels_parts import copied, lose
 from namespaces import Hosts
 from hosts_parts import Lammps, Story
 from steps_parts import end, goes_on, last_step, right, steps, stop, until_told
 
 OPTIONS = ["--ckpt-every", "200ms", "--report", "report.json"]
-REPLACED = "another one goes on in its place"
-
-
-def nodes(s, job):
-    r = s.hale("nodes", job.id(), "--json")
-    expect(r.status == 0, r)
-    return {n["node"]: n for n in json.loads(r.out)["nodes"]}
-
-
-def agents(of):
-    return sorted(p for p in children(of) if comm(p) == "hale-agent")
-
-
-def agent_of(guardian):
-    """The living one."""
-    for _ in range(3000):
-        found = agents(guardian)
-        if found:
-            return found[0]
-        time.sleep(0.01)
-    raise Failed(f"guardian {guardian} has no agent")
-
-
-def until_replaced(job, count):
-    job.until(lambda: job.err().count(REPLACED) >= count, f"{count} agents are replaced")
-
-
-def kill_agent(job, guardian):
-    before = job.err().count(REPLACED)
-    os.kill(agent_of(guardian), signal.SIGKILL)
-    until_replaced(job, before + 1)
 
 
 def unharmed(s, replaced):
@@ -79,10 +49,7 @@ def a_killed_agent_costs_nothing(s):
 def wherever_it_dies_every_line_comes_once(s):
     """Before or after system calls that are counted: while it takes output, packets, messages, while it
     writes to the head, in checkpoints, and in what it does first as a successor."""
-    preloaded = s.path("dies_at.so")
-    r = s.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", preloaded,
-              os.path.join(ROOT, "tests/programs/dies_at.c"), "-ldl")
-    expect(r.status == 0, r)
+    env = preload(s)
     draw = random.Random(SEED)
     for _ in range(40 if LONG else 8):
         deaths = s.path("deaths")
@@ -91,7 +58,7 @@ def wherever_it_dies_every_line_comes_once(s):
         # a successor counts anew, and may die of its first calls
         at = sorted({draw.randrange(1, 800), draw.randrange(1, 200), draw.randrange(1, 50)})
         job = s.hale_start(2, "env", "-u", "LD_PRELOAD", *until_told(s), options=OPTIONS,
-                           env={"LD_PRELOAD": preloaded, "HALE_DIES": deaths})
+                           env=env)
         job.until_output("rank 0 step 2 ")
         for k in at:
             s.write(f"deaths/{k}", "")

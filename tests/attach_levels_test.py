@@ -21,7 +21,10 @@ def copiers(s, job, *nodes):
 def stop(pids, sig=signal.SIGSTOP):
     expect(pids, "there are copiers")
     for p in pids:
-        os.kill(p, sig)
+        try:
+            os.kill(p, sig)
+        except ProcessLookupError:  # a helper of a copier, which has ended
+            pass
 
 
 def held(s, node, id):

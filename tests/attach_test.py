@@ -214,6 +214,25 @@ def of_two_that_attach_at_once_one_gets_the_job(s):
     end(s, one, loser, winner)
 
 
+@test
+def one_that_ends_as_the_next_one_comes_leaves_word_of_what_is_printed(s):
+    """It sees the next one's record, and is gone before that one asks its keeper."""
+    one = start(s)
+    kill_head(s, one)
+    two = attach(s, one)
+    goes_on(two, one)
+    folder = glob.glob(s.path("hale-ckpt/*/head.2.json"))[0]
+    shutil.copy(folder, folder.replace("head.2.", "head.3."))
+    r = s.hale("ckpt", one.name)  # it looks into the folder now
+    expect(r.status != 0, r)
+    r = two.wait()
+    expect(r.status == EXIT_SUPERSEDED, r)
+    three = attach(s, one, "--force")
+    goes_on(three, one, two)
+    expect("may come twice" not in three.err(), three.result())
+    end(s, one, two, three)
+
+
 # ---- two heads ----
 
 @test

@@ -403,6 +403,8 @@ def the_machines_broker_is_joined_and_may_die(s):
     other = until_stopped(s, ranks=1, env=env)
     w = follow(s, job, env=env)
     publish(s, other, "FTB.FTB_IPMI", "FTB_IPMI_FANFAIL", "ERROR", NODE)  # another job's own matter
+    # what its publisher has handed over and nobody has heard yet would end with the broker
+    other.until(lambda: nodes(s, other) == {NODE: False}, "whose fan?")
     broker.kill()
     broker.wait()
     job.checkpoint()

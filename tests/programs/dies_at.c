@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Preloaded: an agent is killed before or after one of its system calls, counted from its first
  * one. Who is to die, as HALE_DIES says: "FOLDER". In FOLDER a file "N" stands for one death at
- * call N; the agent that comes there first takes it away, and dies. Calls count from when there is
- * a file FOLDER/begin on. */
+ * call N; the agent that comes there first takes it away, and dies. Calls count while there is a
+ * file FOLDER/begin, which FOLDER/at-knock becomes when somebody connects to an agent. While there
+ * is FOLDER/no-fork.PID that guardian can't make processes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -52,11 +53,49 @@ static void tick(void)
 		return;
 	error = errno;
 	snprintf(begin, sizeof(begin), "%s/begin", folder);
-	if (calls > 0 || syscall(SYS_access, begin, F_OK) == 0)
-		calls++;
+	calls = syscall(SYS_access, begin, F_OK) == 0 ? calls + 1 : 0;
 	if (calls > 0 && is_to_die(folder, calls))
 		syscall(SYS_kill, pid, SIGKILL);
 	errno = error;
+}
+
+int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
+{
+	static int (*next)(int, struct sockaddr *, socklen_t *, int);
+	const char *folder = getenv("HALE_DIES");
+	char name[32] = "", from[512], to[512];
+	int error, got;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "accept4");
+	got = next(fd, address, len, flags);
+	error = errno;
+	prctl(PR_GET_NAME, name);
+	if (folder && got >= 0 && strcmp(name, "hale-agent") == 0) {
+		snprintf(from, sizeof(from), "%s/at-knock", folder);
+		snprintf(to, sizeof(to), "%s/begin", folder);
+		rename(from, to);
+	}
+	tick();
+	errno = error;
+	return got;
+}
+
+pid_t fork(void)
+{
+	static pid_t (*next)(void);
+	const char *folder = getenv("HALE_DIES");
+	char name[32] = "", path[512];
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "fork");
+	prctl(PR_GET_NAME, name);
+	snprintf(path, sizeof(path), "%s/no-fork.%d", folder ? folder : "", (int)getpid());
+	if (folder && strcmp(name, "hale-guardian") == 0 && access(path, F_OK) == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return next();
 }
 
 #define AROUND(type, name, parameters, arguments)                                                  \

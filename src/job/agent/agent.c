@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -78,7 +77,8 @@ void agent_fence(struct agent *a, const char *why)
 		a->ranks[r].group = 0; /* zombies, perhaps */
 	agent_send(a, &(struct message){.type = MSG_BYE, .text = why});
 	agent_written(a);
-	tether_flush(&a->link, FLUSH_SECONDS);
+	if (tether_flush(&a->link, FLUSH_SECONDS))
+		tether_linger(&a->link, FLUSH_SECONDS);
 	loop_stop(&a->loop);
 }
 
@@ -116,22 +116,6 @@ hale_status_t agent_begin_again(struct agent *a, struct error *err)
 	return agent_ranks_create(a, err);
 }
 
-/* Other heads want to have output again, which a successor finds in the book; where such room is
- * not to be had, there is no successor. */
-static bool make_kept(struct agent *a)
-{
-	struct book *b = a->guardian.book;
-	size_t bytes = (size_t)a->setup.nranks * 2 * BOOK_KEPT;
-
-	if (a->setup.grace_ns == 0 || b->kept)
-		return true;
-	b->kept = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (b->kept == MAP_FAILED)
-		b->kept = NULL;
-	return false;
-}
-
 static hale_status_t begin(struct agent *a, const struct message *m, struct error *err)
 {
 	const struct setup *s = &a->setup;
@@ -145,7 +129,9 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 	b->setup_len = m->len;
 	atomic_store(&b->count, s->nranks);
 	atomic_store(&b->leased, s->lease_ns != 0);
-	a->may_adopt = make_kept(a) && (s->flags & SETUP_ADOPT);
+	if (!(s->flags & SETUP_ADOPT))
+		atomic_store(&b->adopt, 0);
+	agent_kept_open(a);
 	status = agent_heads_listen(a, err);
 	if (status == HALE_OK)
 		status = agent_listen(a, err);
@@ -395,6 +381,7 @@ static bool signals_start(struct agent *a)
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGTTOU, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on files (ulimit -f) is an error like others */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd >= 0 && loop_add(&a->loop, &a->signal_source, fd, EPOLLIN, signals_ready, a);
@@ -409,6 +396,7 @@ static void destroy(struct agent *a)
 	agent_conns_close(a);
 	if (a->listener >= 0)
 		close(a->listener);
+	agent_kept_close(a);
 	agent_ranks_destroy(a);
 	tether_close(&a->link);
 	setup_fini(&a->setup);
@@ -451,7 +439,7 @@ static void init(struct agent *a, struct guardian *g)
 	a->loop.after_arg = a;
 }
 
-static bool start(struct agent *a)
+bool agent_begin(struct agent *a)
 {
 	int in = guardian_claim(&a->guardian, HOLD_LINK_IN, 0, NULL);
 	int out = guardian_claim(&a->guardian, HOLD_LINK_OUT, 0, NULL);
@@ -461,6 +449,7 @@ static bool start(struct agent *a)
 		return false;
 	agent_ward_start(a);
 	tether_greet(&a->link);
+	agent_written(a);
 	return true;
 }
 
@@ -481,7 +470,7 @@ static int run(struct guardian *g)
 			 err.text);
 		return 1; /* the guardian ends what is there */
 	}
-	if (g->successor || (signals_start(a) && start(a))) {
+	if (g->successor || (signals_start(a) && agent_begin(a))) {
 		loop_run(&a->loop);
 	} else {
 		log_warn("an agent can't wait for its head: %m");
@@ -496,5 +485,5 @@ static int run(struct guardian *g)
 
 int agent_run(int in_fd, int out_fd)
 {
-	return guardian_run(in_fd, out_fd, run);
+	return guardian_run(in_fd, out_fd, run, agent_bye);
 }

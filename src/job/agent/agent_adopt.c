@@ -11,6 +11,8 @@
 #include "base/base.h"
 #include "job/agent/agent_private.h"
 
+#define BYE_SECONDS 1.0
+
 /* ---- who lives where ---- */
 
 static hale_status_t view_again(struct agent *a, int slot, struct agent_view *v, struct error *err)
@@ -203,21 +205,17 @@ static void wait_again(struct agent *a)
 static void tell(struct agent *a)
 {
 	char why[96];
-	int status = a->guardian.ended;
 
-	if (WIFSIGNALED(status))
-		snprintf(why, sizeof(why), "signal %d (%s)", WTERMSIG(status),
-			 strsignal(WTERMSIG(status)));
-	else
-		snprintf(why, sizeof(why), "status %d", WEXITSTATUS(status));
+	guardian_how(a->guardian.ended, why, sizeof(why));
 	agent_send(a,
 		   &(struct message){.type = MSG_RENEWED, .value = (int32_t)getpid(), .text = why});
 }
 
 static hale_status_t link_again(struct agent *a, const struct book_state *s, struct error *err)
 {
-	int in = s->heard ? guardian_claim(&a->guardian, HOLD_LINK_IN, 0, NULL) : -1;
-	int out = s->heard ? guardian_claim(&a->guardian, HOLD_LINK_OUT, 0, NULL) : -1;
+	uint64_t key = s->sessions;
+	int in = s->heard ? guardian_claim(&a->guardian, HOLD_LINK_IN, key, NULL) : -1;
+	int out = s->heard ? guardian_claim(&a->guardian, HOLD_LINK_OUT, key, NULL) : -1;
 
 	if (!s->heard) {
 		a->link.tail = s->out_tail;
@@ -229,19 +227,39 @@ static hale_status_t link_again(struct agent *a, const struct book_state *s, str
 	return error_set(err, HALE_ERR_STATE, "the way to hale run is gone");
 }
 
+/* It did not know its job yet, or was just about to hear of it: what the head has said of that is
+ * still to be taken. What it held for it is made again, but for names that are taken. */
+static bool begin_anew(struct agent *a, const struct book_state *s, struct error *err)
+{
+	if (s->turns == 0)
+		return agent_begin(a);
+	agent_read_counts(a, s);
+	if (link_again(a, s, err) != HALE_OK)
+		return false;
+	a->heads = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
+	guardian_claimed(&a->guardian);
+	agent_ward_start(a);
+	tell(a);
+	agent_written(a);
+	return true;
+}
+
 bool agent_adopt(struct agent *a, struct error *err)
 {
 	struct book *b = a->guardian.book;
 	const struct book_state *s = book_now(b);
 
-	if (!s->ready || !setup_read(b->setup, b->setup_len, &a->setup))
-		return error_set(err, HALE_ERR_STATE, "it had not begun") == HALE_OK;
+	if (!s->ready)
+		return begin_anew(a, s, err);
+	if (!setup_read(b->setup, b->setup_len, &a->setup))
+		return error_set(err, HALE_ERR_STATE, "the job's description is gone") == HALE_OK;
 	memcpy(a->address, b->address, sizeof(a->address));
 	memcpy(a->token, b->token, sizeof(a->token));
 	if (agent_begin_again(a, err) != HALE_OK)
 		return false;
 	a->ready = true;
 	agent_read_back(a, s);
+	agent_kept_again(a);
 	if (views_again(a, s, err) != HALE_OK || link_again(a, s, err) != HALE_OK)
 		return false;
 	a->listener = guardian_claim(&a->guardian, HOLD_RANKS, 0, NULL);
@@ -262,4 +280,54 @@ bool agent_adopt(struct agent *a, struct error *err)
 	agent_reap_soon(a);
 	agent_written(a);
 	return true;
+}
+
+/* ---- nobody takes its place ---- */
+
+static void unheard(void *arg, const char *why)
+{
+}
+
+/* What the last agent had still to say goes out, and why it was the last one behind it. */
+static bool say_bye(struct guardian *g, const struct book_state *s, const char *why)
+{
+	struct tether t = {.in_fd = -1, .out_fd = -1, .in.fd = -1, .out.fd = -1, .over = unheard};
+	int in = guardian_claim(g, HOLD_LINK_IN, s->sessions, NULL);
+	int out = guardian_claim(g, HOLD_LINK_OUT, s->sessions, NULL);
+	struct loop loop;
+	bool sent;
+
+	if (in < 0 || out < 0 || !loop_init(&loop))
+		return false;
+	if (!tether_reopen(&t, &loop, g->book, in, out, s)) {
+		loop_fini(&loop);
+		return false;
+	}
+	tether_send(&t, &(struct message){.type = MSG_BYE, .text = why});
+	g->book->half[atomic_load(&g->book->current)].out_tail = t.tail;
+	sent = tether_flush(&t, BYE_SECONDS);
+	if (sent)
+		tether_linger(&t, BYE_SECONDS);
+	/* it stays open until this process ends */
+	loop_remove(&loop, &t.in);
+	loop_remove(&loop, &t.out);
+	loop_timer_clear(&loop, &t.later);
+	loop_fini(&loop);
+	return sent;
+}
+
+bool agent_bye(struct guardian *g, const char *why)
+{
+	const struct book_state *s = book_now(g->book);
+	struct setup setup;
+
+	if (s->turns == 0)
+		return false;
+	if (s->heard)
+		return say_bye(g, s, why);
+	if (s->ready && setup_read(g->book->setup, g->book->setup_len, &setup)) {
+		agent_write_down(&setup, why);
+		setup_fini(&setup);
+	}
+	return false;
 }

@@ -103,6 +103,7 @@ static void write_state(const struct agent *a, struct book_state *s)
 	s->ready = a->ready && a->ranks;
 	s->exit_status = a->exit_status;
 	s->heard = tether_is_open(&a->link);
+	s->sessions = a->sessions;
 	s->waiting = a->waiting;
 	s->clear_id = a->clear_id;
 	s->epoch = a->epoch;
@@ -136,10 +137,6 @@ void agent_written(void *agent)
 	a->turns++;
 	write_state(a, &b->half[other]);
 	atomic_store(&b->current, other);
-	if (a->may_adopt) {
-		a->may_adopt = false;
-		atomic_store(&b->adopt, 1);
-	}
 	drop_all(a);
 	tether_push(&a->link);
 }
@@ -169,17 +166,23 @@ static void read_rank(struct agent_rank *r, const struct book_rank *b)
 	r->aborted = (b->flags & BOOK_ABORTED) != 0;
 }
 
-void agent_read_back(struct agent *a, const struct book_state *s)
+void agent_read_counts(struct agent *a, const struct book_state *s)
 {
 	a->turns = s->turns;
 	a->frames = s->frames;
 	a->packets = s->packets;
 	a->pieces = s->pieces;
 	a->feeds = s->feeds;
+}
+
+void agent_read_back(struct agent *a, const struct book_state *s)
+{
+	agent_read_counts(a, s);
 	a->exit_status = s->exit_status;
 	a->waiting = (enum book_waiting)s->waiting;
 	a->clear_id = s->clear_id;
 	a->epoch = s->epoch;
+	a->sessions = s->sessions;
 	a->last_id = s->last_id;
 	a->headless = s->headless != 0;
 	a->frozen = s->frozen != 0;

@@ -37,16 +37,16 @@ struct agent_caller {
 
 /* ---- without a head ---- */
 
-static void write_down(const struct agent *a, const char *why)
+void agent_write_down(const struct setup *s, const char *why)
 {
 	struct record r;
 	struct json_out j;
 
 	record_init(&r);
-	if (a->setup.folder[0])
-		record_open(&r, a->setup.folder);
+	if (s->folder[0])
+		record_open(&r, s->folder);
 	record_begin(&j, "node ended");
-	json_string(&j, "node", a->setup.name);
+	json_string(&j, "node", s->name);
 	json_string(&j, "why", why);
 	record_end(&r, &j);
 	record_fini(&r);
@@ -55,7 +55,7 @@ static void write_down(const struct agent *a, const char *why)
 static void end_alone(struct agent *a, const char *why)
 {
 	log_warn("%s", why);
-	write_down(a, why);
+	agent_write_down(&a->setup, why);
 	a->exit_status = 1;
 	agent_leave(a);
 }
@@ -99,14 +99,19 @@ static void given_up(void *arg)
 	end_alone(a, why);
 }
 
+static void drop_session(struct agent *a)
+{
+	agent_drop_later(a, HOLD_LINK_IN, a->sessions);
+	agent_drop_later(a, HOLD_LINK_OUT, a->sessions);
+}
+
 bool agent_wait_for_head(struct agent *a)
 {
 	if (a->setup.grace_ns == 0 || !a->ready || !a->ranks || guardian_over(&a->guardian))
 		return false;
 	if (!tether_is_open(&a->link) && !a->headless) {
 		a->headless = true;
-		agent_drop_later(a, HOLD_LINK_IN, 0);
-		agent_drop_later(a, HOLD_LINK_OUT, 0);
+		drop_session(a);
 		/* whose requests they were is gone; ranks that wait for others must not do so for
 		 * ever */
 		agent_ckpt_orphan(a);
@@ -182,18 +187,25 @@ static void tell_all(struct agent *a)
 			agent_tell_address(a, r);
 }
 
-/* fd becomes the session. */
+/* fd becomes the session. The guardian holds it beside the old one until it is written down which
+ * of them counts: should this agent die before, its successor lets go of the new one, and the head
+ * at its other end knocks again (docs/models/knock.pml). */
 static void change_heads(struct agent *a, int fd, uint32_t epoch)
 {
 	int out;
 
 	if (tether_is_open(&a->link)) {
-		agent_send(a, &(struct message){.type = MSG_SUPERSEDED, .id = epoch, .text = ""});
-		agent_written(a);
-		tether_flush(&a->link, FLUSH_SECONDS);
+		if (epoch != a->epoch) {
+			agent_send(
+			    a, &(struct message){.type = MSG_SUPERSEDED, .id = epoch, .text = ""});
+			agent_written(a);
+			tether_flush(&a->link, FLUSH_SECONDS);
+		}
 		tether_close(&a->link);
+		drop_session(a);
 	}
 	a->epoch = epoch;
+	a->sessions++;
 	a->headless = false;
 	if (!a->frozen) {
 		loop_timer_clear(&a->loop, &a->alone);
@@ -203,12 +215,14 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 	agent_ckpt_refuse(a);
 	out = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (out < 0 || !tether_open(&a->link, &a->loop, a->guardian.book, fd, out)) {
+		if (out < 0)
+			close(fd);
 		tether_close(&a->link);
 		agent_wait_for_head(a);
 		return;
 	}
-	guardian_hold(&a->guardian, HOLD_LINK_IN, 0, fd);
-	guardian_hold(&a->guardian, HOLD_LINK_OUT, 0, out);
+	guardian_hold(&a->guardian, HOLD_LINK_IN, a->sessions, fd);
+	guardian_hold(&a->guardian, HOLD_LINK_OUT, a->sessions, out);
 	log_info("a new head has come, the job's number %u", epoch);
 	/* the ask comes first: it is granted as soon as all have answered */
 	agent_lease_renew(a);
@@ -255,7 +269,7 @@ static void caller_says(void *arg, const struct message *m)
 	forget(c);
 	if (m->type != MSG_ATTACH)
 		return;
-	if (m->id <= a->epoch) {
+	if (m->id < a->epoch) {
 		session_send(&c->session, &(struct message){.type = MSG_SUPERSEDED,
 							    .id = a->epoch,
 							    .text = "it hears a newer head"});
@@ -297,6 +311,20 @@ static void knock(void *arg, uint32_t events)
 	session_greet(&c->session);
 }
 
+static int heads_socket(const struct sockaddr_un *sa, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd >= 0 && (bind(fd, (const struct sockaddr *)sa, len) != 0 || listen(fd, 16) != 0)) {
+		int why = errno;
+
+		close(fd);
+		errno = why;
+		fd = -1;
+	}
+	return fd;
+}
+
 hale_status_t agent_heads_listen(struct agent *a, struct error *err)
 {
 	struct sockaddr_un sa;
@@ -305,10 +333,9 @@ hale_status_t agent_heads_listen(struct agent *a, struct error *err)
 	if (a->setup.grace_ns == 0)
 		return HALE_OK;
 	len = takeover_address(a->setup.tag, a->setup.node, &sa);
-	a->heads = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (a->heads < 0 || bind(a->heads, (struct sockaddr *)&sa, (socklen_t)len) != 0 ||
-	    listen(a->heads, 16) != 0 ||
-	    !loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a))
+	if (a->heads < 0) /* otherwise one that has died has done this already */
+		a->heads = heads_socket(&sa, (socklen_t)len);
+	if (a->heads < 0 || !loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for another head");
 	guardian_hold(&a->guardian, HOLD_HEADS, 0, a->heads);
 	return HALE_OK;

@@ -4,6 +4,7 @@
  * lies in the book: should this agent die too, its successor has it. */
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "job/agent/agent_private.h"
 
@@ -11,7 +12,70 @@ enum { PIECE = 65536 };
 
 static bool keeps(const struct agent *a)
 {
-	return a->setup.grace_ns != 0 && a->guardian.book->kept;
+	return a->kept != NULL;
+}
+
+static unsigned char *kept_of(const struct agent *a, uint32_t rank, int i)
+{
+	return a->kept + ((size_t)rank * 2 + (size_t)i) * BOOK_KEPT;
+}
+
+static size_t kept_bytes(const struct agent *a)
+{
+	return (size_t)a->setup.nranks * 2 * BOOK_KEPT;
+}
+
+/* A file without a name: only what is used of it counts as memory, whatever vm.overcommit_memory
+ * says. */
+static int make_room(struct agent *a)
+{
+	int fd = memfd_create("hale-kept", MFD_CLOEXEC);
+
+	if (fd >= 0 && ftruncate(fd, (off_t)kept_bytes(a)) != 0) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd >= 0)
+		guardian_hold(&a->guardian, HOLD_KEPT, 0, fd);
+	return fd;
+}
+
+void agent_kept_open(struct agent *a)
+{
+	int fd;
+	void *at;
+
+	if (a->setup.grace_ns == 0)
+		return;
+	fd = guardian_claim(&a->guardian, HOLD_KEPT, 0, NULL);
+	if (fd < 0)
+		fd = make_room(a);
+	at = fd >= 0 ? mmap(NULL, kept_bytes(a), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			    fd, 0)
+		     : MAP_FAILED;
+	if (at == MAP_FAILED)
+		log_warn(
+		    "no memory (%m) for output that a head has got and not printed yet: should "
+		    "this job's head end, the next one can't have that again");
+	else
+		a->kept = at;
+	if (fd >= 0)
+		close(fd);
+}
+
+void agent_kept_close(struct agent *a)
+{
+	if (a->kept)
+		munmap(a->kept, kept_bytes(a));
+	a->kept = NULL;
+}
+
+void agent_kept_again(struct agent *a)
+{
+	agent_kept_open(a);
+	for (uint32_t r = 0; !keeps(a) && r < a->setup.nranks; r++)
+		for (int i = 0; i < 2; i++)
+			a->ranks[r].kept[i].first = a->ranks[r].kept[i].last;
 }
 
 void agent_kept_begin(struct agent *a, uint32_t rank, const uint64_t position[3])
@@ -26,7 +90,7 @@ void agent_kept_begin(struct agent *a, uint32_t rank, const uint64_t position[3]
 static void put(const struct agent *a, uint32_t rank, int i, const struct book_kept *k,
 		const unsigned char *bytes, size_t len)
 {
-	unsigned char *to = book_kept_of(a->guardian.book, rank, i);
+	unsigned char *to = kept_of(a, rank, i);
 	size_t at = (k->last - k->origin) % BOOK_KEPT;
 	size_t here = len < BOOK_KEPT - at ? len : BOOK_KEPT - at;
 
@@ -73,12 +137,11 @@ static void send_again(struct agent *a, uint32_t rank, int i)
 			len = k->last - p;
 		if (len > PIECE)
 			len = PIECE;
-		agent_send(a,
-			   &(struct message){.type = MSG_OUTPUT,
-					     .rank = rank,
-					     .value = i + 1,
-					     .bytes = book_kept_of(a->guardian.book, rank, i) + at,
-					     .len = len});
+		agent_send(a, &(struct message){.type = MSG_OUTPUT,
+						.rank = rank,
+						.value = i + 1,
+						.bytes = kept_of(a, rank, i) + at,
+						.len = len});
 		a->window[i].out += len;
 		p += len;
 	}

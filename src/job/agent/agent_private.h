@@ -171,8 +171,7 @@ struct agent {
 	struct loop_timer reaping;
 	/* so many of each have been dealt with: book.h */
 	uint64_t turns, frames, packets, pieces, feeds;
-	bool may_adopt; /* said to the guardian when the turn is written down */
-	bool orphaned;	/* the guardian is gone */
+	bool orphaned; /* the guardian is gone */
 	struct agent_drop *drops;
 	size_t drop_count, drop_cap;
 	struct pin_plan pin;
@@ -191,6 +190,7 @@ struct agent {
 	uint32_t generation;
 	struct agent_rank *ranks; /* [nranks] */
 	struct stream_window window[2];
+	unsigned char *kept; /* [ranks][2][BOOK_KEPT], shared with successors; NULL: none */
 	struct intake intake;
 	struct agent_ckpt ckpt;
 	struct agent_move move;
@@ -200,10 +200,11 @@ struct agent {
 	bool paused, resuming; /* the ranks are stopped; they go on with the next lease */
 	uint64_t resume_from;  /* which must be an answer to this ask or a later one */
 	uint32_t epoch;	       /* of the head that is heard */
-	uint32_t last_id;      /* newest id of a checkpoint, round or stop */
-	bool headless;	       /* waits for another head */
-	bool frozen; /* paused because the lease ran out, not because the user wanted it */
-	int heads;   /* where new heads knock; -1: nowhere */
+	uint64_t sessions; /* with other heads so far: the key of the newest one's descriptors */
+	uint32_t last_id;  /* newest id of a checkpoint, round or stop */
+	bool headless;	   /* waits for another head */
+	bool frozen;	   /* paused because the lease ran out, not because the user wanted it */
+	int heads;	   /* where new heads knock; -1: nowhere */
 	struct loop_source knocking;
 	struct agent_caller *callers;
 	struct loop_timer forget, alone, look;
@@ -216,6 +217,7 @@ struct agent {
 
 /* agent.c */
 hale_status_t agent_begin_again(struct agent *a, struct error *err);
+bool agent_begin(struct agent *a); /* of a node that has none yet */
 void agent_clear_again(void *agent);
 void agent_leave_when_clear(void *agent);
 void agent_take(void *agent, const struct message *m);
@@ -347,10 +349,16 @@ void agent_shell_resume(struct agent *a, uint32_t rank);
 hale_status_t agent_heads_listen(struct agent *a, struct error *err);
 void agent_heads_again(struct agent *a, const struct book_state *s);
 void agent_heads_close(struct agent *a);
+/* Into the job's record: this node ends, and there is no head that could be told. */
+void agent_write_down(const struct setup *s, const char *why);
 /* The head is gone. True: another one is waited for; false: the ranks are to end. */
 bool agent_wait_for_head(struct agent *a);
 
 /* agent_kept.c: only where another head may come */
+/* Memory for it, which a successor has again. */
+void agent_kept_open(struct agent *a);
+void agent_kept_close(struct agent *a);
+void agent_kept_again(struct agent *a); /* after agent_read_back */
 void agent_kept_begin(struct agent *a, uint32_t rank, const uint64_t position[3]);
 void agent_kept_add(struct agent *a, uint32_t rank, int which, const void *bytes, size_t len);
 void agent_kept_passed(struct agent *a, const struct message *m);
@@ -365,9 +373,13 @@ void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key);
 void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key);
 /* Out of what is written down, before anything else. */
 void agent_read_back(struct agent *a, const struct book_state *s);
+/* … of which only how far it has come, where there is no job yet. */
+void agent_read_counts(struct agent *a, const struct book_state *s);
 
 /* agent_adopt.c: begins where another agent has ended. False with a sentence: it can't. */
 bool agent_adopt(struct agent *a, struct error *err);
+/* In the guardian: no agent is left, and none will be. False: no head could hear it. */
+bool agent_bye(struct guardian *g, const char *why);
 
 /* agent_events.c: the job's event broker on this host */
 void agent_events_start(struct agent *a);

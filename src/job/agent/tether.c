@@ -177,7 +177,7 @@ void tether_greet(struct tether *t)
 	put(t, line, (size_t)n);
 }
 
-void tether_flush(struct tether *t, double seconds)
+bool tether_flush(struct tether *t, double seconds)
 {
 	double until = clock_seconds() + seconds, left;
 
@@ -187,6 +187,24 @@ void tether_flush(struct tether *t, double seconds)
 
 		if (poll(&p, 1, (int)(left * 1e3) + 1) == 1)
 			write_some(t);
+	}
+	return t->out_fd >= 0 && !t->broken && !waits(t);
+}
+
+void tether_linger(struct tether *t, double seconds)
+{
+	double until = clock_seconds() + seconds, left;
+	char bytes[4096];
+	ssize_t n = 1;
+
+	while (t->in_fd >= 0 && n != 0 && (left = until - clock_seconds()) > 0) {
+		struct pollfd p = {.fd = t->in_fd, .events = POLLIN};
+
+		if (poll(&p, 1, (int)(left * 1e3) + 1) != 1)
+			continue;
+		n = read(t->in_fd, bytes, sizeof(bytes));
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			n = 0;
 	}
 }
 

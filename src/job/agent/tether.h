@@ -50,7 +50,10 @@ void tether_greet(struct tether *t);
 void tether_send(struct tether *t, const struct message *m);
 /* The turn is written down: what it says may go out. */
 void tether_push(struct tether *t);
-/* Writes what waits, for so long at most; the turn must be written down. */
-void tether_flush(struct tether *t, double seconds);
+/* Writes what waits, for so long at most; the turn must be written down. True: all of it is. */
+bool tether_flush(struct tether *t, double seconds);
+/* Waits until the other side has closed, for so long at most: what was written last might be lost
+ * where a connection (of TCP) ends with bytes that nobody has read. */
+void tether_linger(struct tether *t, double seconds);
 
 #endif

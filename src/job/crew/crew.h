@@ -57,11 +57,14 @@ struct node {
 	pid_t pid;  /* of the agent, or of the launcher; 0: ended and reaped */
 	int status; /* that it ended with: waitpid's */
 	struct session session;
-	bool bye;	     /* it has said that no process of the job is left there */
-	bool silent, gone;   /* … nothing comes from there; and nothing is left there */
-	bool paused;	     /* its ranks stand still */
-	uint32_t generation; /* of its layout, when it has attached */
-	bool attached;	     /* it has said what is there to a head that takes over */
+	bool bye;		 /* it has said that no process of the job is left there */
+	bool silent, gone;	 /* … nothing comes from there; and nothing is left there */
+	bool paused;		 /* its ranks stand still */
+	uint32_t generation;	 /* of its layout, when it has attached */
+	bool attached;		 /* it has said what is there to a head that takes over */
+	bool described;		 /* … once at least: its session may have ended since */
+	struct loop_timer again; /* it is asked once more */
+	double again_in;
 	uint64_t asked; /* for the lease, and not granted yet: nothing is while crew.adopting */
 	char why[160];	/* it is about to be lost */
 	uint64_t granted_at; /* guardian_clock() of the last lease; 0: none yet */

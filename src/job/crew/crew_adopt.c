@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Agents that another head has started, and that have a new one now (docs/attach.md). */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,10 @@
 #include "job/crew/crew_private.h"
 #include "job/succession/takeover.h"
 
+#define AGAIN_LOCAL 0.02
+#define AGAIN_FAR   0.25
+#define AGAIN_MOST  2.0
+
 /* fd -1 and a reason in n->why: there is nobody to ask. */
 static hale_status_t reach(struct node *n, int *fd, struct error *err)
 {
@@ -20,9 +25,11 @@ static hale_status_t reach(struct node *n, int *fd, struct error *err)
 		return crew_launcher_start(n, fd, err);
 	*fd = takeover_knock(c->config.setup.tag, n->index);
 	/* the guardian, which ends last, has that socket too */
-	n->gone = *fd < 0;
-	if (*fd < 0)
+	n->gone = *fd < 0 && errno == ECONNREFUSED;
+	if (n->gone)
 		snprintf(n->why, sizeof(n->why), "its agent is not there any more");
+	else if (*fd < 0)
+		return error_sys(err, HALE_ERR_NODE, "its agent can't be asked");
 	return HALE_OK;
 }
 
@@ -42,6 +49,37 @@ static hale_status_t ask(struct node *n, struct error *err)
 	session_send(&n->session,
 		     &(struct message){.type = MSG_ATTACH, .id = c->config.setup.epoch});
 	return status;
+}
+
+static void ask_now(struct node *n)
+{
+	struct error err;
+
+	if (ask(n, &err) != HALE_OK)
+		crew_adopt_over(n, err.text);
+}
+
+/* Whoever is asked in the moment in which its agent dies is not gone: there is another one a moment
+ * later, at the same socket. A launcher may fail once, too. So all are asked again until the time
+ * is over in which an answer would count (takeover.c). */
+static void ask_again(void *arg)
+{
+	struct node *n = arg;
+
+	if (!n->crew->adopting || n->attached || n->state == NODE_LOST ||
+	    session_is_open(&n->session))
+		return;
+	if (!n->local && n->pid > 0) /* the launcher of the last time */
+		kill(-n->pid, SIGKILL);
+	ask_now(n);
+}
+
+static void ask_later(struct node *n)
+{
+	double in = n->again_in > 0 ? n->again_in : n->local ? AGAIN_LOCAL : AGAIN_FAR;
+
+	n->again_in = 2 * in < AGAIN_MOST ? 2 * in : AGAIN_MOST;
+	loop_timer_set(n->crew->loop, &n->again, in, ask_again, n);
 }
 
 hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_config *config,
@@ -78,7 +116,7 @@ hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_co
 	}
 	for (uint32_t k = 0; status == HALE_OK && k < count; k++)
 		if (c->nodes[k].state == NODE_STARTING)
-			status = ask(&c->nodes[k], err);
+			ask_now(&c->nodes[k]);
 	return status;
 }
 
@@ -88,7 +126,10 @@ void crew_adopt_over(struct node *n, const char *why)
 
 	n->attached = false;
 	snprintf(n->why, sizeof(n->why), "%s", why);
-	c->handler.no_answer(c->handler.arg, n, why);
+	n->gone = n->bye;
+	if (!n->bye)
+		ask_later(n);
+	c->handler.no_answer(c->handler.arg, n, n->why);
 }
 
 void crew_adopt_take(struct node *n, const struct message *m)
@@ -101,6 +142,7 @@ void crew_adopt_take(struct node *n, const struct message *m)
 		   m->len ==
 		       sizeof(struct takeover_node) + c->nranks * sizeof(struct takeover_rank)) {
 		n->attached = true;
+		n->again_in = 0;
 		c->handler.attached(c->handler.arg, n, m);
 	}
 }
@@ -162,6 +204,7 @@ void crew_abandon(struct crew *c)
 	c->abandoned = true;
 	for (uint32_t k = 0; k < c->count; k++) {
 		loop_timer_clear(c->loop, &c->nodes[k].lost);
+		loop_timer_clear(c->loop, &c->nodes[k].again);
 		session_close(&c->nodes[k].session);
 	}
 }

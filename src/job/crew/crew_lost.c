@@ -129,6 +129,7 @@ void crew_lose(struct node *n, const char *why)
 	snprintf(text, sizeof(text), "%s", why);
 	n->state = NODE_LOST;
 	loop_timer_clear(c->loop, &n->lost);
+	loop_timer_clear(c->loop, &n->again);
 	session_close(&n->session);
 	/* it leads a group, in which a launcher's own children are, too */
 	if (n->pid > 0)

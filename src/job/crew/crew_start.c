@@ -149,6 +149,13 @@ static void be_launcher(const struct node *n, char *command)
 	_exit(127);
 }
 
+static bool hush(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	return dup2(null, STDERR_FILENO) >= 0;
+}
+
 hale_status_t crew_launcher_start(struct node *n, int *fd, struct error *err)
 {
 	char *command = agent_command(n);
@@ -162,7 +169,8 @@ hale_status_t crew_launcher_start(struct node *n, int *fd, struct error *err)
 	if (n->pid > 0)
 		setpgid(n->pid, n->pid);
 	if (n->pid == 0) {
-		if (dup2(ends[1], 0) < 0 || dup2(ends[1], 1) < 0)
+		if (dup2(ends[1], 0) < 0 || dup2(ends[1], 1) < 0 ||
+		    (n->again_in > 0 && !hush())) /* it has said why, the first time */
 			_exit(1);
 		be_launcher(n, command);
 	}
@@ -455,6 +463,7 @@ void crew_destroy(struct crew *c)
 	}
 	for (uint32_t k = 0; k < c->count; k++) {
 		loop_timer_clear(c->loop, &c->nodes[k].lost);
+		loop_timer_clear(c->loop, &c->nodes[k].again);
 		session_close(&c->nodes[k].session);
 	}
 	for (struct crew_look *l = c->looks, *next; l; l = next) {

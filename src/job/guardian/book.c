@@ -52,7 +52,6 @@ static bool ring_make(struct book_ring *r)
 	return false;
 }
 
-/* What can't be had of the last one is only the room for other heads (agent_kept.c). */
 struct book *book_create(struct error *err)
 {
 	struct book *b = room(sizeof(*b));
@@ -60,7 +59,6 @@ struct book *book_create(struct error *err)
 	bool good = b && ring_make(&b->in) && ring_make(&b->out);
 
 	if (good) {
-		b->kept = room_counts() ? NULL : room((size_t)JOB_RANKS_MAX * 2 * BOOK_KEPT);
 		stages[0] = b->in_stage;
 		stages[1] = b->out_stage;
 		stages[2] = b->piece_stage;
@@ -69,6 +67,8 @@ struct book *book_create(struct error *err)
 			good = pipe2(stages[i], O_CLOEXEC | O_NONBLOCK) == 0;
 	}
 	if (good) {
+		/* until it is known whether the user wants that */
+		atomic_store(&b->adopt, 1);
 		for (int i = 0; i < 2; i++)
 			b->half[i].view = b->half[i].coming = b->half[i].old = -1;
 		return b;

@@ -85,8 +85,9 @@ struct book_state {
 	uint64_t turns, frames, packets, pieces, feeds;
 	uint64_t in_begin, out_tail; /* positions in the rings */
 	int32_t exit_status;
-	uint32_t ready; /* the job is known */
-	uint32_t heard; /* there is a session */
+	uint32_t ready;	   /* the job is known */
+	uint32_t heard;	   /* there is a session */
+	uint64_t sessions; /* so far; its number */
 	uint32_t waiting, clear_id;
 	uint32_t epoch, last_id, headless, frozen, paused, resuming;
 	uint64_t resume_from;
@@ -176,7 +177,6 @@ struct book {
 	struct book_order orders[BOOK_ORDERS];
 	char copies_at[COPIER_ADDRESS_MAX]; /* of the node's copier */
 	int32_t copier;			    /* its process; 0: none yet */
-	unsigned char *kept;		    /* [ranks][2][BOOK_KEPT] */
 	_Atomic uint32_t current;
 	struct book_state half[2];
 };
@@ -187,10 +187,6 @@ struct book *book_create(struct error *err);
 static inline const struct book_state *book_now(const struct book *b)
 {
 	return &b->half[atomic_load(&b->current)];
-}
-static inline unsigned char *book_kept_of(const struct book *b, uint32_t rank, int i)
-{
-	return b->kept + ((size_t)rank * 2 + (size_t)i) * BOOK_KEPT;
 }
 
 /* Bytes in a stage. */

@@ -6,6 +6,7 @@
 #include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -25,6 +26,10 @@ enum { LOOK_MS = 200, UNHEARD_MAX = 65536 };
 
 /* Agents that die one after the other die of something that the next one would die of, too. */
 #define DEATHS_NS 10000000000ull
+/* … which more patience may help against. */
+#define RECENT_NS   2000000000ull
+#define AGAIN_NS    100000000ull
+#define PATIENCE_NS 5000000000ull
 
 uint64_t guardian_clock(void)
 {
@@ -32,6 +37,15 @@ uint64_t guardian_clock(void)
 
 	clock_gettime(CLOCK_BOOTTIME, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void guardian_how(int status, char *text, size_t cap)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, cap, "signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(text, cap, "status %d", WEXITSTATUS(status));
 }
 
 /* ---- what is held ---- */
@@ -113,7 +127,7 @@ static void reap(struct ward *w)
 	int status;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == w->agent) {
+		if (w->agent > 0 && pid == w->agent) {
 			w->agent_gone = true;
 			w->ended = status;
 		} else {
@@ -219,42 +233,111 @@ static bool start_agent(struct ward *w, bool successor)
 		be_agent(w, ends[1], successor);
 	}
 	close(ends[1]);
+	if (w->agent < 0) {
+		w->agent = 0;
+		close(ends[0]);
+		return false;
+	}
 	w->control = ends[0];
 	w->agent_gone = false;
-	if (w->agent > 0)
-		return true;
-	w->agent = 0;
-	return false;
-}
-
-static bool may_have_another(struct ward *w)
-{
-	uint64_t now = guardian_clock();
-	uint64_t before = w->deaths[DEATHS_MAX - 1];
-
-	if (w->ending || !atomic_load(&w->book->adopt) || atomic_load(&w->book->over) ||
-	    (before && now - before < DEATHS_NS))
-		return false;
-	memmove(w->deaths + 1, w->deaths, (DEATHS_MAX - 1) * sizeof(w->deaths[0]));
-	w->deaths[0] = now;
+	w->begin_at = 0;
 	return true;
 }
 
-/* True: another one goes on. */
+/* NULL: it may have a successor. */
+static const char *why_none(const struct ward *w, char *text, size_t cap)
+{
+	uint64_t before = w->deaths[DEATHS_MAX - 1];
+	char how[64];
+
+	guardian_how(w->ended, how, sizeof(how));
+	if (atomic_load(&w->book->over))
+		snprintf(text, cap, "its lease has run out while it had no agent");
+	else if (w->ending)
+		snprintf(text, cap, "its guardian was told to end by signal %d (%s)", w->ending,
+			 strsignal(w->ending));
+	else if (!atomic_load(&w->book->adopt))
+		snprintf(text, cap, "its agent was ended by %s", how);
+	else if (before && guardian_clock() - before < DEATHS_NS)
+		snprintf(text, cap,
+			 "its agent was ended by %s, and so were the %d before it within %d s", how,
+			 DEATHS_MAX, (int)(DEATHS_NS / 1000000000));
+	else
+		return NULL;
+	return text;
+}
+
+/* All ranks end; and whoever is the head hears why. */
+static void end_node(struct ward *w, const char *why)
+{
+	struct guardian g = {.book = w->book, .control = -1, .held = w->held, .count = w->count};
+
+	atomic_store(&w->book->over, 1);
+	while (!guardian_kill_all(w->book))
+		;
+	w->exit_status = 1;
+	if (!w->bye || !w->bye(&g, why))
+		log_warn("%s: the ranks of this node are ended", why);
+}
+
+/* The first one at once; whatever has killed several in a row may pass. */
+static uint64_t pause_ns(const struct ward *w, uint64_t now)
+{
+	static const uint64_t pauses[DEATHS_MAX] = {0, 100000000, 1000000000};
+	int before = 0;
+
+	while (before < DEATHS_MAX - 1 && w->deaths[before] &&
+	       now - w->deaths[before] < RECENT_NS * (uint64_t)(before + 1))
+		before++;
+	return pauses[before];
+}
+
+/* True: another one goes on, or will. */
 static bool agent_died(struct ward *w)
 {
+	uint64_t now = guardian_clock();
+	char why[160];
+
 	while (hear(w))
 		;
 	if (w->control >= 0)
 		close(w->control);
 	w->control = -1;
+	w->agent = 0;
+	w->agent_gone = false;
 	if (w->done)
 		return false;
-	if (may_have_another(w) && start_agent(w, true))
+	if (why_none(w, why, sizeof(why))) {
+		end_node(w, why);
+		return false;
+	}
+	w->begin_at = now + pause_ns(w, now);
+	memmove(w->deaths + 1, w->deaths, (DEATHS_MAX - 1) * sizeof(w->deaths[0]));
+	w->deaths[0] = now;
+	return true;
+}
+
+/* What kills agents for want of memory doesn't let one be made, either, for a while. */
+static bool begin_again(struct ward *w)
+{
+	uint64_t now = guardian_clock();
+	char why[160] = "";
+
+	if (w->begin_at > now && !w->ending && !atomic_load(&w->book->over))
 		return true;
-	atomic_store(&w->book->over, 1);
-	guardian_kill_all(w->book);
-	w->exit_status = 1;
+	if (w->ending || atomic_load(&w->book->over)) {
+		why_none(w, why, sizeof(why));
+	} else if (start_agent(w, true)) {
+		return true;
+	} else if (now - w->deaths[0] < PATIENCE_NS) {
+		w->begin_at = now + AGAIN_NS;
+		return true;
+	} else {
+		snprintf(why, sizeof(why),
+			 "its agent has died, and another one can't be started: %s",
+			 strerror(errno));
+	}
+	end_node(w, why);
 	return false;
 }
 
@@ -264,6 +347,10 @@ static int milliseconds_left(const struct ward *w)
 	struct book *b = w->book;
 	uint64_t deadline = atomic_load(&b->deadline_ns), now = guardian_clock(), left;
 
+	if (w->begin_at) {
+		left = w->begin_at <= now ? 0 : (w->begin_at - now) / 1000000 + 1;
+		return left < LOOK_MS ? (int)left : LOOK_MS;
+	}
 	if (!atomic_load(&b->leased))
 		return w->listener >= 0 && !listens(w) ? LOOK_MS : -1;
 	if (deadline == 0 || atomic_load(&b->over))
@@ -282,7 +369,7 @@ static void take_signals(struct ward *w)
 	while (read(w->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
-		w->ending = true;
+		w->ending = (int)info.ssi_signo;
 		if (w->agent > 0 && !w->agent_gone)
 			kill(w->agent, (int)info.ssi_signo);
 	}
@@ -319,6 +406,8 @@ static void guard(struct ward *w)
 		take_signals(w);
 		if (w->agent_gone && !agent_died(w))
 			return;
+		if (w->begin_at && !begin_again(w))
+			return;
 		if (p[1].revents)
 			hear(w);
 		if (p[2].revents)
@@ -326,9 +415,10 @@ static void guard(struct ward *w)
 	}
 }
 
-int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g))
+int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g),
+		 bool (*bye)(struct guardian *g, const char *why))
 {
-	struct ward w = {.control = -1, .listener = -1, .run = agent};
+	struct ward w = {.control = -1, .listener = -1, .run = agent, .bye = bye};
 	struct error err;
 
 	w.book = book_create(&err);

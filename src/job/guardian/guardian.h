@@ -28,14 +28,15 @@
 /* What is held; with a key where there are several. */
 enum guardian_kind {
 	HOLD_NOTHING,
-	HOLD_LINK_IN,  /* from the head */
-	HOLD_LINK_OUT, /* to the head */
+	HOLD_LINK_IN,  /* from the head; key: the session's number, as the book has it */
+	HOLD_LINK_OUT, /* to the head; the same */
 	HOLD_RANKS,    /* where ranks connect: the guardian accepts */
 	HOLD_HEADS,    /* where other heads knock */
 	HOLD_SEGMENT,  /* key: its generation */
 	HOLD_OUT,      /* a rank's pipe, its reading end; key: 2 * rank + (0: stdout, 1: stderr) */
 	HOLD_INPUT,    /* rank 0's stdin, the writing end */
 	HOLD_CONN,     /* a connection; key: its number */
+	HOLD_KEPT,     /* memory for output that waits for another head's asking */
 	HOLD_COPIES,   /* where other copiers call; key: 0 to COPIER_PLACES_MAX - 1 */
 };
 
@@ -69,8 +70,14 @@ struct guardian {
 
 /* Runs `agent` in a child, and again whenever it has died and may have a successor; what it returns
  * is the exit status of the process, and of this function, which returns when no process of a rank
- * is left. The descriptors are the guardian's from now on. */
-int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g));
+ * is left. The descriptors are the guardian's from now on. When there is no agent any more and no
+ * process of a rank, and the last agent has not said why itself, `bye` is to do so: false if nobody
+ * could hear it, and then it is a warning. */
+int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g),
+		 bool (*bye)(struct guardian *g, const char *why));
+
+/* "signal 9 (Killed)", "status 1": of waitpid's status. */
+void guardian_how(int status, char *text, size_t cap);
 
 /* ---- for the agent ---- */
 
@@ -84,7 +91,8 @@ void guardian_hold(struct guardian *g, enum guardian_kind kind, uint64_t key, in
 void guardian_drop(struct guardian *g, enum guardian_kind kind, uint64_t key);
 /* A descriptor that was held when this agent began, which is the caller's from now on; -1: none. */
 int guardian_claim(struct guardian *g, enum guardian_kind kind, uint64_t key, pid_t *peer);
-/* Closes what nobody has claimed. */
+/* Closes what nobody has claimed. Sessions with heads that the book does not know are let go of
+ * altogether: whoever is at their other end has to come again. */
 void guardian_claimed(struct guardian *g);
 
 struct guardian_launch {

@@ -52,9 +52,15 @@ int guardian_claim(struct guardian *g, enum guardian_kind kind, uint64_t key, pi
 
 void guardian_claimed(struct guardian *g)
 {
-	for (size_t i = 0; i < g->count; i++)
-		if (g->held[i].fd >= 0)
-			close(g->held[i].fd);
+	for (size_t i = 0; i < g->count; i++) {
+		const struct guardian_held *h = &g->held[i];
+
+		if (h->fd < 0)
+			continue;
+		if (h->kind == HOLD_LINK_IN || h->kind == HOLD_LINK_OUT)
+			guardian_drop(g, h->kind, h->key);
+		close(h->fd);
+	}
 	free(g->held);
 	g->held = NULL;
 	g->count = 0;

@@ -44,11 +44,14 @@ struct ward {
 	uint64_t conns; /* numbered so far */
 	int signals, control, listener;
 	pid_t agent;
-	bool agent_gone, done, ending;
-	int ended; /* how it went */
+	bool agent_gone, done;
+	int ending;	   /* the signal by which somebody wants the node to end; 0: nobody does */
+	int ended;	   /* how it went */
+	uint64_t begin_at; /* another one is to begin then; 0: none is */
 	int exit_status;
 	uint64_t deaths[DEATHS_MAX]; /* when; the newest first */
 	int (*run)(struct guardian *g);
+	bool (*bye)(struct guardian *g, const char *why);
 };
 
 /* What is held as that; NULL: nothing. */

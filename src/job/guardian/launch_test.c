@@ -184,6 +184,7 @@ static int agent_that_waits(struct guardian *g)
 {
 	int out[3];
 
+	atomic_store(&g->book->adopt, 0);
 	tell(getpid());
 	tell(launch_sleeper(g, out));
 	while (pause() != 0)
@@ -255,7 +256,7 @@ static pid_t run_guardian(int (*agent)(struct guardian *g), int *from)
 	pid = fork();
 	if (pid == 0) {
 		told = ends[1];
-		_exit(guardian_run(link[0], link[1], agent));
+		_exit(guardian_run(link[0], link[1], agent, NULL));
 	}
 	close(ends[1]);
 	close(link[0]);

@@ -215,8 +215,11 @@ hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t coun
 	struct crew_config config = make_config(h);
 	struct crew_handler handler = head_crew_handler(h);
 
-	if (status == HALE_OK && takeover_check(h))
+	if (status == HALE_OK && takeover_check(h)) {
+		/* it knows no more than the one before, which still answers */
+		keeper_end(&h->keeper);
 		return error_set(err, HALE_ERR_STATE, "another head has taken over job %s", h->job);
+	}
 	if (status == HALE_OK)
 		keeper_release(h->job, h->epoch - 1);
 	if (status == HALE_OK)

@@ -357,6 +357,7 @@ static void write_down(const struct keep *k)
 static void head_gone(void *arg, uint32_t events)
 {
 	struct keep *k = arg;
+	uint32_t newest;
 
 	loop_remove(&k->loop, &k->head);
 	for (int i = 0; i < 2; i++) {
@@ -367,14 +368,17 @@ static void head_gone(void *arg, uint32_t events)
 		look_whether_done(k);
 		return;
 	}
-	/* a newer one has the job, or there is none any more */
-	if (succession_newest(k->config.folder) != k->config.epoch) {
+	newest = succession_newest(k->config.folder);
+	if (newest == 0) { /* there is no job any more */
 		release(k);
 		return;
 	}
+	/* a newer head that has the job has not asked yet; that is what we wait for, too */
+	loop_timer_set(&k->loop, &k->grace, k->config.grace + AFTER_SECONDS, grace_over, k);
+	if (newest != k->config.epoch)
+		return;
 	k->headless = true;
 	write_down(k);
-	loop_timer_set(&k->loop, &k->grace, k->config.grace + AFTER_SECONDS, grace_over, k);
 	take_its_place(k);
 }
 

@@ -97,7 +97,9 @@ static void breaks(struct takeover *t, const char *fmt, uint32_t rank)
 	t->broken = true;
 }
 
-static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank *k)
+/* again: it was there before, and its session has ended since, perhaps in the midst of what comes
+ * again now. */
+static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank *k, bool again)
 {
 	struct takeover *t = h->takeover;
 	struct crew_rank *r = &h->crew.ranks[rank];
@@ -110,7 +112,9 @@ static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank 
 	r->initialized = (k->flags & TAKEOVER_INITIALIZED) != 0;
 	r->finalized = (k->flags & TAKEOVER_FINALIZED) != 0;
 	h->mpi_seen = h->mpi_seen || r->mpi;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; again && i < 2; i++)
+		printed_begin(&r->out[i], k->first[i]);
+	for (int i = 0; !again && i < 2; i++) {
 		uint64_t printed = t->printed[rank][i];
 
 		r->passed[i] = r->out[i].handed = printed == KEEPER_UNKNOWN ? 0 : printed;
@@ -129,13 +133,15 @@ static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank 
 	h->ranks[rank].abort_code = k->abort_code;
 }
 
-static void take_input(struct head *h, const struct takeover_node *a)
+static void take_input(struct head *h, const struct takeover_node *a, bool again)
 {
 	char path[PATH_MAX + 16];
 	const struct json_value *doc = h->takeover->doc;
 	const char *file = json_text(json_get(doc, "input_path"), NULL);
 
-	if (file) {
+	if (again) {
+		/* it has its source */
+	} else if (file) {
 		feed_continue_file(&h->crew.feed, file,
 				   (uint64_t)json_number_int(json_get(doc, "input_start"), 0));
 	} else {
@@ -156,8 +162,10 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 	struct takeover *t = h->takeover;
 	struct takeover_node a;
 	struct takeover_rank k;
+	bool again = n->described;
 
 	memcpy(&a, m->bytes, sizeof(a));
+	n->described = true;
 	n->state = n->spare ? NODE_SPARE : NODE_READY;
 	n->cores = a.cores;
 	a.host[sizeof(a.host) - 1] = '\0';
@@ -181,9 +189,9 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 		if (h->crew.placement.node_of[r] != n->index)
 			continue;
 		memcpy(&k, (const char *)m->bytes + sizeof(a) + r * sizeof(k), sizeof(k));
-		take_rank(h, r, &k);
+		take_rank(h, r, &k, again);
 		if (r == 0 && (k.flags & TAKEOVER_HERE))
-			take_input(h, &a);
+			take_input(h, &a, again);
 	}
 	settle_if_all(h);
 }
@@ -367,9 +375,12 @@ static void settle(void *arg)
 static void settle_if_all(struct head *h)
 {
 	struct takeover *t = h->takeover;
-	uint64_t until, now = guardian_clock();
+	uint64_t until, now = guardian_clock(), term = h->crew.config.setup.lease_ns;
 	bool all = true;
 
+	/* a single node has no lease, and may be slow like any other */
+	if (term == 0)
+		term = (uint64_t)(h->o->node_timeout * 1e9);
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		const struct node *n = &h->crew.nodes[k];
 
@@ -377,7 +388,7 @@ static void settle_if_all(struct head *h)
 	}
 	if (t->settled)
 		return;
-	until = lease_lost_at(h->crew.config.setup.lease_ns, t->claimed_at);
+	until = lease_lost_at(term, t->claimed_at);
 	loop_timer_set(&h->loop, &t->settle, all || until <= now ? 0 : (double)(until - now) * 1e-9,
 		       settle, h);
 }
