@@ -262,11 +262,18 @@ def raw(b):
     return c
 
 
+def answer(c):
+    try:
+        return c.recv(65536)
+    except ConnectionResetError:  # what was sent was not read; the last word comes behind that
+        return c.recv(65536)
+
+
 def packet(kind, count=0, body=b""):
     return struct.pack("<2sBBI", b"FB", 1, kind, count) + body
 
 
-HELLO, SUBSCRIBE, EVENTS, REFUSED = 1, 2, 9, 8
+HELLO, SUBSCRIBE, STATUS, REFUSED, EVENTS = 1, 2, 4, 8, 9
 
 
 @test
@@ -371,6 +378,97 @@ def other_users_are_refused_and_counted(s):
     expect(r.status == 0, r)
     other.kill(signal.SIGTERM)
     other.wait()
+
+
+def somebody(uid, *groups):
+    more = ["--groups", ",".join(str(g) for g in groups)] if groups else ["--clear-groups"]
+    return ["setpriv", "--reuid", str(uid), "--regid", str(uid), *more]
+
+
+@test
+def members_of_the_group_are_served_whatever_folder_the_socket_is_in(s):
+    if os.getuid() != 0:
+        skip("only root can be somebody else")
+    user, member, group = 61001, 61002, "daemon"
+    gid = int(s.run("getent", "group", group).out.split(":")[2])
+    os.chmod(s.dir, 0o755)
+    os.makedirs(s.path("home"))
+    os.chown(s.path("home"), user, user)
+    there = s.path("home", "new", "ftb")
+    owner, friend, stranger = (somebody(user, user, gid), somebody(member, gid), somebody(61003))
+    r = s.run(*friend, HALE, "--version")
+    if r.status != 0:
+        skip("others can't run this build")
+
+    def status(who):
+        return s.run(*who, HALE, "backplane", "status", env={"HALE_FTB": there})
+
+    for mask in ("077", "022"):
+        b = s.start("sh", "-c", 'umask "$0"; exec "$@"', mask, *owner, HALE, "backplane", "--group",
+                    group, "--socket", there)
+        b.until(lambda: status(friend).status == 0, "a member is served")
+        expect(status(stranger).status == 1, "a stranger is")
+        b.kill(signal.SIGTERM)
+        expect(b.wait().status == 0, b)
+        shutil.rmtree(s.path("home", "new"))
+    # a folder of somebody's making is left as it is, and a sentence says what it lacks
+    os.makedirs(s.path("home", "new"), mode=0o700)
+    os.chown(s.path("home", "new"), user, user)
+    r = s.run(*owner, HALE, "backplane", "--group", group, "--socket", there)
+    expect(r.status == 64 and "can't enter the folder" in r.err and "chgrp" in r.err, r)
+    expect(os.stat(s.path("home", "new")).st_mode & 0o777 == 0o700, "its mode was changed")
+
+
+@test
+def of_many_brokers_that_start_at_once_one_serves(s):
+    there = s.path("one", "ftb")
+    for _ in range(5):
+        jobs = [s.start(HALE, "backplane", "--socket", there) for _ in range(6)]
+        for _ in range(1000):
+            left = [j for j in jobs if j.running()]
+            if len(left) <= 1:
+                break
+            time.sleep(0.02)
+        expect(len(left) == 1, f"{len(left)} are left", *(j.result() for j in jobs))
+        left = left[0]
+        for j in jobs:
+            if j is not left:
+                r = j.wait()
+                expect(r.status == 1 and "already serves" in r.err, r)
+        r = s.hale("backplane", "status", "--json", env={"HALE_FTB": there})
+        expect(r.status == 0 and json.loads(r.out)["pid"] == left.p.pid, r)
+        left.kill()
+        left.wait()
+
+
+@test
+def a_broker_without_descriptors_says_so(s):
+    b = Broker(s, "one", prefix=["prlimit", "--nofile=40:40"])
+    there = []
+    for _ in range(60):
+        c = raw(b)
+        there.append(c)
+        c.send(packet(STATUS))
+    answers = [answer(c) for c in there]
+    refused = [a for a in answers if a[3] == REFUSED]
+    expect(20 < len(refused) < 60 and all(b"ulimit" in a for a in refused), answers)
+    for c in there:
+        c.close()
+    b.until(lambda st: st["clients"] == 0, "they are gone")
+    b.end()
+
+
+@test
+def as_many_clients_as_are_allowed_fit_into_the_usual_limit(s):
+    b = Broker(s, "one", prefix=["prlimit", "--nofile=1024:4096"])
+    there = [raw(b) for _ in range(1023)]
+    for i, c in enumerate(there):
+        c.send(packet(HELLO, 0, struct.pack("<Q", i + 1)))
+    expect(all(c.recv(65536)[3] != REFUSED for c in there), "one was refused")
+    expect(b.status()["clients"] == 1023, b.status())
+    for c in there:
+        c.close()
+    b.end()
 
 
 @test

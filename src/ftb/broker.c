@@ -2,12 +2,14 @@
 #include "ftb/broker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +61,18 @@ static bool add_fd(struct broker *b, int *fd, int made)
 	return made >= 0 && epoll_ctl(b->epoll, EPOLL_CTL_ADD, made, &e) == 0;
 }
 
+/* Where the usual limit is 1024 and all clients come. */
+static void allow_files(void)
+{
+	const rlim_t wanted = CLIENTS_MAX + OWN_FDS;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static hale_status_t open_all(struct broker *b, const struct broker_options *o, struct error *err)
 {
 	hale_status_t st = take_options(b, o, err);
@@ -67,6 +81,8 @@ static hale_status_t open_all(struct broker *b, const struct broker_options *o, 
 		st = route_init(b, err);
 	if (st != HALE_OK)
 		return st;
+	allow_files();
+	b->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	b->packet = malloc(PACKET_MAX);
 	ftb_author_init(&b->owner);
 	b->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -89,7 +105,7 @@ hale_status_t broker_create(const struct broker_options *options, struct broker 
 	*out = NULL;
 	if (!b)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for the event broker");
-	b->epoll = b->listener = b->timer = b->wake = -1;
+	b->epoll = b->listener = b->timer = b->wake = b->reserve = -1;
 	b->owned_next = 1;
 	st = open_all(b, options, err);
 	if (st != HALE_OK) {
@@ -109,8 +125,8 @@ void broker_destroy(struct broker *b)
 		tree_destroy(b);
 	if (b->listener >= 0 && b->path[0] && b->path[0] != '@')
 		unlink(b->path);
-	for (size_t i = 0; i < 4; i++) {
-		int fd = (int[]){b->listener, b->timer, b->wake, b->epoll}[i];
+	for (size_t i = 0; i < 5; i++) {
+		int fd = (int[]){b->listener, b->timer, b->wake, b->epoll, b->reserve}[i];
 
 		if (fd >= 0)
 			close(fd);

@@ -44,8 +44,8 @@ struct broker_options {
 	const char *socket; /* path for clients; NULL: ftb_socket_path(). Its folder is made with
 			     * mode 0700 (0750 with a group). */
 	const char *node;   /* this node's name in events, at most 63 bytes; NULL: the host name */
-	const char
-	    *group; /* members of this group may connect, too, besides this user; NULL: none */
+	const char *group; /* members of this group may connect, too, besides this user; NULL: none.
+			    * They must get through the socket's folder: a new one is made so */
 	const char *peers; /* file with a line "NAME ADDRESS PUBLICKEY" for each broker, the same on
 			    * all nodes (ADDRESS: tcp://IP:PORT); NULL: a broker that is alone */
 	const char *key;   /* file with this broker's secret key, mode 0600; needed with peers */
@@ -71,7 +71,8 @@ struct broker_stats {
 	int self, parent; /* places in the list of peers; parent -1: this is a root */
 };
 
-/* False with a sentence in err: the socket is in use, a key file others can read, … */
+/* False with a sentence in err: the socket is in use, a key file others can read, … Raises the
+ * process's soft limit of open files, so that 1024 clients find room. */
 hale_status_t broker_create(const struct broker_options *options, struct broker **b,
 			    struct error *err);
 /* Says goodbye to peers and clients, removes the socket. NULL is fine. */

@@ -20,6 +20,7 @@
 
 enum {
 	CLIENTS_MAX = 1024,
+	OWN_FDS = 256,		 /* descriptors for all else in the process, at least */
 	INTEREST_MAX = 256,	 /* filters of one receiver; a client's 257th is refused */
 	LOG_ENTRIES = 8192,	 /* WARNING and above, for healing … */
 	LOG_BYTES = 8 << 20,	 /* … at most */
@@ -180,6 +181,7 @@ struct pace {
 struct broker {
 	struct pace pace;
 	int epoll, listener, timer, wake;
+	int reserve; /* a descriptor for the moment when there are no others */
 	char path[108];
 	char node[EVENT_TEXT_MAX + 1];
 	bool has_group;

@@ -2,14 +2,17 @@
 /* Local clients. Whoever sends what is no packet is cut off with a sentence; nobody else notices.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include "ftb/broker_private.h"
 #include <libftb.h>
@@ -297,6 +300,23 @@ static void client_new(struct broker *b, int fd, uid_t uid)
 		c->broken = true;
 }
 
+/* There are no descriptors left. Who knocks is told so: left in the queue he would wait for ever,
+ * and the listener be readable all the time. */
+static void turn_one_away(struct broker *b)
+{
+	struct sockaddr_un from;
+	socklen_t len = sizeof(from);
+	int fd;
+
+	close(b->reserve);
+	fd = accept4(b->listener, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		refuse(fd, "this broker's process may have no more open files (ulimit -n)");
+		close(fd);
+	}
+	b->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 void client_accept(struct broker *b)
 {
 	for (int i = 0; i < 16; i++) {
@@ -306,6 +326,8 @@ void client_accept(struct broker *b)
 				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct ucred who;
 
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && b->reserve >= 0)
+			turn_one_away(b);
 		if (fd < 0)
 			return;
 		if (!may_connect(fd, b, &who)) {
@@ -349,30 +371,89 @@ void client_close_all(struct broker *b)
 
 /* ---- the socket ---- */
 
-static bool folder_make(const char *path, mode_t mode)
+/* False: it has none that we could make. */
+static bool folder_of(const char *path, char folder[108])
 {
-	char folder[108];
 	char *slash;
 
-	snprintf(folder, sizeof(folder), "%s", path);
+	snprintf(folder, 108, "%s", path);
 	slash = strrchr(folder, '/');
 	if (!slash || slash == folder)
-		return true;
+		return false;
 	*slash = 0;
-	return mkdir(folder, mode) == 0 || errno == EEXIST;
+	return true;
 }
 
 /* The default folder lies in /tmp: whoever made it before us would see our socket. */
-static bool folder_ours(const char *path)
+static bool is_default(const char *folder)
 {
-	char folder[108];
+	return strncmp(folder, "/tmp/hale-ftb-", 14) == 0;
+}
+
+static bool lets_in(const struct stat *st, gid_t group)
+{
+	return (st->st_mode & 001) || ((st->st_mode & 010) && st->st_gid == group);
+}
+
+/* Members of the group have to get through it, too. Only a folder that is ours is changed. */
+static hale_status_t folder_check(const struct broker *b, const char *folder, bool made,
+				  struct error *err)
+{
+	bool ours = made || is_default(folder), sound;
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (ours ? O_NOFOLLOW : 0));
 	struct stat st;
 
-	snprintf(folder, sizeof(folder), "%s", path);
-	if (strncmp(folder, "/tmp/hale-ftb-", 14) != 0 || !strrchr(folder + 14, '/'))
-		return true;
-	*strrchr(folder, '/') = 0;
-	return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+	if (fd < 0 && errno == EACCES && !ours) /* whoever may not read it may enter it, perhaps */
+		return HALE_OK;
+	sound = fd >= 0 && fstat(fd, &st) == 0;
+	if (sound && ours && st.st_uid != geteuid()) {
+		sound = false;
+		errno = EPERM;
+	}
+	if (sound && ours && b->has_group && !lets_in(&st, b->group))
+		sound = fchown(fd, (uid_t)-1, b->group) == 0 && fchmod(fd, 0750) == 0 &&
+			fstat(fd, &st) == 0;
+	if (fd >= 0)
+		close(fd);
+	if (!sound)
+		return error_sys(err, HALE_ERR_SYSTEM,
+				 "the folder of the event socket, %s, can't be made, or is another "
+				 "user's",
+				 folder);
+	if (b->has_group && !lets_in(&st, b->group))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the members of the group can't enter the folder of the event "
+				 "socket, %s; `chgrp` and `chmod g+x` it",
+				 folder);
+	return HALE_OK;
+}
+
+static hale_status_t folder_make(const struct broker *b, struct error *err)
+{
+	char folder[108];
+	bool made;
+
+	if (b->path[0] == '@' || !folder_of(b->path, folder))
+		return HALE_OK;
+	made = mkdir(folder, 0700) == 0;
+	if (!made && errno != EEXIST)
+		return error_sys(err, HALE_ERR_SYSTEM,
+				 "the folder of the event socket, %s, can't be made", folder);
+	return folder_check(b, folder, made, err);
+}
+
+/* Two that start at the same moment would both find nobody, and each remove the other's socket. A
+ * lock that somebody keeps is not waited for long: it guards against accidents only. */
+static int folder_lock(const struct broker *b)
+{
+	char folder[108];
+	int fd = -1;
+
+	if (b->path[0] != '@' && folder_of(b->path, folder))
+		fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; fd >= 0 && i < 100 && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	return fd;
 }
 
 static bool somebody_listens(const struct sockaddr_un *a, socklen_t len)
@@ -415,18 +496,18 @@ static hale_status_t bind_to(struct broker *b, struct error *err)
 hale_status_t client_listen(struct broker *b, struct error *err)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = &b->listener};
-	hale_status_t st;
+	hale_status_t st = folder_make(b, err);
+	int lock;
 
-	if (b->path[0] != '@' &&
-	    (!folder_make(b->path, b->has_group ? 0750 : 0700) || !folder_ours(b->path)))
-		return error_sys(err, HALE_ERR_SYSTEM,
-				 "the folder of the event socket %s can't be made, or is another "
-				 "user's",
-				 b->path);
+	if (st != HALE_OK)
+		return st;
 	b->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (b->listener < 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "can't make a socket");
+	lock = folder_lock(b);
 	st = bind_to(b, err);
+	if (lock >= 0)
+		close(lock);
 	if (st != HALE_OK) {
 		b->path[0] = 0; /* not ours to remove */
 		return st;

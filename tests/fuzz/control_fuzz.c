@@ -170,7 +170,7 @@ static int call(void)
 {
 	static int knock = -1;
 	struct sockaddr_un sa;
-	socklen_t len = (socklen_t)control_address_of(head.job, geteuid(), head.epoch, &sa);
+	socklen_t len = (socklen_t)control_address(head.job, geteuid(), &sa);
 	int ends[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);

@@ -73,12 +73,13 @@ static void client_close(struct client *c)
 }
 
 /* Answers fit into the socket's buffer but for jobs of thousands of ranks; whoever takes more
- * than a second to read one has lost interest. */
+ * than a second to read one has lost interest, however little he takes at a time. */
 static void answer(struct client *c, struct json_out *j)
 {
+	double until = clock_seconds() + 1;
 	size_t done = 0;
 
-	while (j->text && done < j->len) {
+	while (j->text && done < j->len && clock_seconds() < until) {
 		ssize_t n = send(c->source.fd, j->text + done, j->len - done, MSG_NOSIGNAL);
 		if (n <= 0)
 			break;
@@ -331,6 +332,19 @@ static void client_ready(void *arg, uint32_t events)
 	}
 }
 
+/* There is always room for one more: of those that have asked for nothing, who has waited longest
+ * has to go. */
+static void make_room(struct control *k)
+{
+	struct client *idle = NULL;
+
+	for (struct client *c = k->clients; k->count >= CLIENTS_MAX && c; c = c->next)
+		if (!c->waits && !c->moves && !c->looks)
+			idle = c;
+	if (idle)
+		client_close(idle);
+}
+
 static void accept_one(void *arg, uint32_t events)
 {
 	struct control *k = arg;
@@ -340,7 +354,12 @@ static void accept_one(void *arg, uint32_t events)
 
 	if (fd < 0)
 		return;
-	c = peer_may_command(fd) && k->count < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
+	if (!peer_may_command(fd)) {
+		close(fd);
+		return;
+	}
+	make_room(k);
+	c = k->count < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 	if (!c || !loop_add(&k->head->loop, &c->source, fd, EPOLLIN, client_ready, c)) {
 		free(c);
 		close(fd);
@@ -367,18 +386,14 @@ void control_checkpoint_over(struct head *h, const char *folder, const char *why
 hale_status_t control_start(struct head *h, struct error *err)
 {
 	struct control *k = calloc(1, sizeof(*k));
-	struct sockaddr_un address;
-	size_t len = control_address_of(h->job, geteuid(), h->epoch, &address);
 
 	if (!k)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	h->control = k;
 	k->head = h;
 	k->source.fd = -1;
-	k->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	k->listener = control_listen(h->job, "ctl", h->epoch);
 	if (k->listener < 0 ||
-	    bind(k->listener, (struct sockaddr *)&address, (socklen_t)len) != 0 ||
-	    listen(k->listener, 16) != 0 ||
 	    !loop_add(&h->loop, &k->source, k->listener, EPOLLIN, accept_one, k)) {
 		if (errno == EADDRINUSE)
 			return error_set(err, HALE_ERR_STATE, "job %s is already running", h->job);

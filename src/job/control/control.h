@@ -6,7 +6,8 @@
  *   {"op":"profile"}                     the job's profile as it is now
  *   {"op":"ckpt"}                        {"path":…} when it is complete, or {"error":…}
  *   {"op":"inject","fault":"kill:…"}     {} or {"error":…}; "now":true kills at once
- * Only the user that runs the job, and root, are answered.
+ * Only the user that runs the job, and root, are answered; only those are asked. Names that others
+ * have taken are passed over, whatever they claim to be.
  */
 #ifndef HALE_JOB_CONTROL_H
 #define HALE_JOB_CONTROL_H
@@ -45,14 +46,14 @@ hale_status_t control_choose(const char *job, char name[JOB_ID_MAX], struct erro
 /* The address of a job's control socket; returns its length, for bind and connect. */
 struct sockaddr_un;
 size_t control_address(const char *job, unsigned uid, struct sockaddr_un *address);
-/* The same of the head of that epoch (docs/attach.md): "…/ctl" for the first, "…/ctl.2", … */
-size_t control_address_of(const char *job, unsigned uid, uint32_t epoch,
-			  struct sockaddr_un *address);
-/* The highest epoch of which somebody of the job listens at "…/KIND.EPOCH"; 0: nobody does. "ctl"
- * alone counts as epoch 1. */
-uint32_t control_newest(const char *job, const char *kind);
-/* Asks whoever listens at "hale/<uid>/<job>/<name>", and waits some seconds at most; NULL: no
+/* Listens at "hale/<uid>/<job>/KIND", from the second head of a job on (docs/attach.md) at
+ * "…/KIND.EPOCH"; KIND "ctl" of the first is "…/ctl", of others "…/KIND.1". Any user can take names
+ * of abstract sockets: where somebody else listens there, at "…/KIND.EPOCH.RANDOM", which nobody
+ * foresees. -1 with errno; EADDRINUSE: a process of ours listens there. */
+int control_listen(const char *job, const char *kind, uint32_t epoch);
+/* Asks whoever of ours listens there, and waits some seconds at most; epoch 0: the newest. NULL: no
  * answer. To be freed with json_free. */
-struct json_value *control_ask_at(const char *job, const char *name, const char *request);
+struct json_value *control_ask_at(const char *job, const char *kind, uint32_t epoch,
+				  const char *request);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -16,6 +17,10 @@
 /* For an answer that comes at once: all jobs together, and the least that each gets. */
 #define ANSWER_SECONDS 2.0
 #define ANSWER_LEAST   0.02
+#define CONNECT_LEAST  0.002
+
+/* "keeper.4294967295.ffffff" */
+enum { NAME_MAX_HERE = 27, BACKLOG = 16 };
 
 static size_t named_address(const char *job, unsigned uid, const char *name,
 			    struct sockaddr_un *address)
@@ -24,7 +29,7 @@ static size_t named_address(const char *job, unsigned uid, const char *name,
 
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
-	n = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "hale/%u/%.63s/%.20s",
+	n = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "hale/%u/%.63s/%.26s",
 		     uid, job, name);
 	return offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
 }
@@ -32,17 +37,6 @@ static size_t named_address(const char *job, unsigned uid, const char *name,
 size_t control_address(const char *job, unsigned uid, struct sockaddr_un *address)
 {
 	return named_address(job, uid, "ctl", address);
-}
-
-size_t control_address_of(const char *job, unsigned uid, uint32_t epoch,
-			  struct sockaddr_un *address)
-{
-	char name[32];
-
-	if (epoch <= 1)
-		return control_address(job, uid, address);
-	snprintf(name, sizeof(name), "ctl.%u", epoch);
-	return named_address(job, uid, name, address);
 }
 
 /* "… @hale/<uid>/<job>/ctl" at the end of a line of /proc/net/unix */
@@ -100,39 +94,75 @@ static void wait_at_most(int fd, int direction, double seconds)
 	setsockopt(fd, SOL_SOCKET, direction, &t, sizeof(t));
 }
 
-uint32_t control_newest(const char *job, const char *kind)
+/* ---- names ---- */
+
+struct name {
+	uint32_t epoch;
+	char text[NAME_MAX_HERE];
+};
+
+static int newer(const void *a, const void *b)
 {
-	char prefix[128], line[512], *at;
+	const struct name *x = a, *y = b;
+
+	return x->epoch < y->epoch ? 1 : x->epoch > y->epoch ? -1 : strcmp(x->text, y->text);
+}
+
+/* "… @hale/<uid>/<job>/KIND.EPOCH.RANDOM" at the end of a line */
+static bool name_in_line(char *line, const char *prefix, const char *kind, struct name *name)
+{
+	char *at = strstr(line, prefix);
+	size_t n = strlen(kind);
+
+	if (!at)
+		return false;
+	at += strlen(prefix);
+	at[strcspn(at, "\n")] = '\0';
+	if (strncmp(at, kind, n) != 0 || (at[n] && at[n] != '.') ||
+	    strlen(at) >= sizeof(name->text))
+		return false;
+	snprintf(name->text, sizeof(name->text), "%s", at);
+	name->epoch = at[n] ? (uint32_t)strtoul(at + n + 1, NULL, 10) : 1;
+	return name->epoch > 0;
+}
+
+/* All that somebody listens at, or has just listened at: those of the newest heads first. */
+static size_t names_of(const char *job, const char *kind, struct name **all)
+{
+	char prefix[128], line[512];
 	FILE *f = fopen("/proc/net/unix", "re");
-	uint32_t newest = 0;
+	struct name one, *more;
+	size_t count = 0;
 
-	snprintf(prefix, sizeof(prefix), " @hale/%u/%.63s/%s", (unsigned)geteuid(), job, kind);
+	*all = NULL;
+	snprintf(prefix, sizeof(prefix), " @hale/%u/%.63s/", (unsigned)geteuid(), job);
 	while (f && fgets(line, sizeof(line), f)) {
-		uint32_t epoch;
-
-		at = strstr(line, prefix);
-		if (!at)
+		if (!name_in_line(line, prefix, kind, &one))
 			continue;
-		at += strlen(prefix);
-		epoch = *at == '.' ? (uint32_t)strtoul(at + 1, NULL, 10) : *at == '\n';
-		if (epoch > newest)
-			newest = epoch;
+		more = realloc(*all, (count + 1) * sizeof(**all));
+		if (!more)
+			break;
+		*all = more;
+		more[count++] = one;
 	}
 	if (f)
 		fclose(f);
-	return newest;
+	if (count > 1)
+		qsort(*all, count, sizeof(**all), newer);
+	return count;
 }
 
 /* Any user can take a name of an abstract socket: whoever listens there must be one of ours (or
  * root's, as the other way round), or it would be believed where a job's folder is. */
-static int connect_to(const struct sockaddr_un *address, size_t len)
+static int connect_to(const struct sockaddr_un *address, size_t len, double until)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), why = 0;
+	double left = until - clock_seconds();
 
-	/* of a stopped job whose queue of callers is full */
-	wait_at_most(fd, SO_SNDTIMEO, ANSWER_SECONDS);
 	if (fd < 0)
 		return -1;
+	/* of a stopped job whose queue of callers is full */
+	wait_at_most(fd, SO_SNDTIMEO, left > CONNECT_LEAST ? left : CONNECT_LEAST);
 	if (connect(fd, (const struct sockaddr *)address, (socklen_t)len) != 0)
 		why = errno;
 	else if (!peer_may_command(fd))
@@ -144,13 +174,80 @@ static int connect_to(const struct sockaddr_un *address, size_t len)
 	return -1;
 }
 
-/* A head that was stopped when another one took over may still listen: the newest is asked. */
-int control_connect(const char *job)
+/* A head that was stopped when another one took over may still listen: the newest of ours is asked.
+ * epoch 0: any. */
+static int connect_newest(const char *job, const char *kind, uint32_t epoch, double until)
 {
 	struct sockaddr_un address;
-	size_t len = control_address_of(job, geteuid(), control_newest(job, "ctl"), &address);
+	struct name *all;
+	size_t count = names_of(job, kind, &all);
+	int fd = -1, why = ECONNREFUSED;
 
-	return connect_to(&address, len);
+	for (size_t i = 0; fd < 0 && i < count; i++) {
+		if ((epoch && all[i].epoch != epoch) || (i > 0 && newer(&all[i - 1], &all[i]) == 0))
+			continue;
+		fd = connect_to(&address, named_address(job, geteuid(), all[i].text, &address),
+				until);
+		if (fd < 0 && errno != ECONNREFUSED && why != EAGAIN)
+			why = errno;
+	}
+	free(all);
+	if (fd < 0)
+		errno = why;
+	return fd;
+}
+
+int control_connect(const char *job)
+{
+	return connect_newest(job, "ctl", 0, clock_seconds() + ANSWER_SECONDS);
+}
+
+static int listen_at(const char *job, const char *name)
+{
+	struct sockaddr_un address;
+	size_t len = named_address(job, geteuid(), name, &address);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), why;
+
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, (socklen_t)len) == 0 &&
+	    listen(fd, BACKLOG) == 0)
+		return fd;
+	why = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = why;
+	return -1;
+}
+
+static bool somebody_elses(const char *job, const char *name)
+{
+	struct sockaddr_un address;
+	int fd = connect_to(&address, named_address(job, geteuid(), name, &address),
+			    clock_seconds() + ANSWER_SECONDS);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && (errno == EPERM || errno == EAGAIN);
+}
+
+int control_listen(const char *job, const char *kind, uint32_t epoch)
+{
+	char name[NAME_MAX_HERE];
+	uint32_t random;
+	int fd;
+
+	if (epoch <= 1 && strcmp(kind, "ctl") == 0)
+		snprintf(name, sizeof(name), "%s", kind);
+	else
+		snprintf(name, sizeof(name), "%s.%u", kind, epoch);
+	fd = listen_at(job, name);
+	if (fd >= 0 || errno != EADDRINUSE)
+		return fd;
+	if (!somebody_elses(job, name) || getrandom(&random, sizeof(random), 0) != sizeof(random)) {
+		errno = EADDRINUSE;
+		return -1;
+	}
+	snprintf(name, sizeof(name), "%s.%u.%06x", kind, epoch > 0 ? epoch : 1, random & 0xffffff);
+	return listen_at(job, name);
 }
 
 /* The request and a newline. A job that ends meanwhile is an error, not a signal that ends us. */
@@ -229,7 +326,7 @@ void control_ask_each(char (*jobs)[JOB_ID_MAX], size_t count, const char *reques
 		status[i] = HALE_ERR_STATE;
 		if (!fd)
 			continue;
-		fd[i] = control_connect(jobs[i]);
+		fd[i] = connect_newest(jobs[i], "ctl", 0, until);
 		if (fd[i] < 0 && errno == EAGAIN)
 			status[i] = HALE_ERR_TIMEOUT;
 		if (fd[i] >= 0 && !send_request(fd[i], request)) {
@@ -252,11 +349,11 @@ void control_ask_each(char (*jobs)[JOB_ID_MAX], size_t count, const char *reques
 	free(fd);
 }
 
-struct json_value *control_ask_at(const char *job, const char *name, const char *request)
+struct json_value *control_ask_at(const char *job, const char *kind, uint32_t epoch,
+				  const char *request)
 {
-	struct sockaddr_un address;
-	size_t n = named_address(job, geteuid(), name, &address), len = 0;
-	int fd = connect_to(&address, n);
+	int fd = connect_newest(job, kind, epoch, clock_seconds() + ANSWER_SECONDS);
+	size_t len = 0;
 	char *text;
 
 	if (fd < 0)
@@ -302,10 +399,11 @@ hale_status_t control_ask(const char *job, const char *request, struct json_valu
 /* Without those names that somebody else has taken. */
 static size_t own_jobs(char (*jobs)[JOB_ID_MAX], size_t count)
 {
+	double until = clock_seconds() + ANSWER_SECONDS;
 	size_t own = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		int fd = control_connect(jobs[i]);
+		int fd = connect_newest(jobs[i], "ctl", 0, until);
 
 		if (fd < 0 && errno == EPERM)
 			continue;

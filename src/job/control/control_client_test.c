@@ -103,8 +103,88 @@ static void another_users_socket_is_not(void **state)
 	control_ask_each(jobs, 1, "{\"op\":\"ps\"}", &v, &status);
 	assert_null(v);
 	assert_int_equal(status, HALE_ERR_STATE);
-	assert_null(control_ask_at(job, "ctl", "{\"op\":\"where\"}"));
+	assert_null(control_ask_at(job, "ctl", 0, "{\"op\":\"where\"}"));
 	end(pid);
+}
+
+static size_t address_of(const char *job, const char *name, struct sockaddr_un *sa)
+{
+	size_t len = control_address(job, geteuid(), sa) - strlen("ctl");
+
+	return len + (size_t)snprintf((char *)sa + len, sizeof(*sa) - len, "%s", name);
+}
+
+static void nor_are_those_that_claim_to_be_newer(void **state)
+{
+	static const char *const taken[] = {"ctl.2", "ctl.99", "ctl.4294967295", "keeper.99"};
+	char job[JOB_ID_MAX];
+	struct sockaddr_un sa;
+	struct json_value *v = NULL;
+	struct error err;
+	pid_t pid[6];
+
+	if (geteuid() != 0)
+		skip();
+	job_name(job, "newer");
+	for (int i = 0; i < 4; i++)
+		pid[i] = listen_as(NOBODY, &sa, address_of(job, taken[i], &sa));
+	assert_int_equal(control_connect(job), -1);
+	assert_int_equal(errno, EPERM);
+	assert_null(control_ask_at(job, "keeper", 0, "{\"op\":\"where\"}"));
+	pid[4] = listen_as(0, &sa, address_of(job, "ctl", &sa));
+	pid[5] = listen_as(0, &sa, address_of(job, "keeper.1", &sa));
+	assert_int_equal(control_ask(job, "{\"op\":\"ps\"}", &v, &err), HALE_OK);
+	json_free(v);
+	v = control_ask_at(job, "keeper", 0, "{\"op\":\"where\"}");
+	assert_non_null(v);
+	json_free(v);
+	assert_null(control_ask_at(job, "keeper", 99, "{\"op\":\"where\"}"));
+	for (int i = 0; i < 6; i++)
+		end(pid[i]);
+}
+
+/* All names that a job and its next heads would take are taken: they are found all the same. */
+static void a_name_that_is_taken_is_no_hindrance(void **state)
+{
+	static const char *const taken[] = {"ctl", "ctl.2", "keeper.1"};
+	char job[JOB_ID_MAX];
+	struct sockaddr_un sa;
+	pid_t pid[3];
+	int first, second, keeper, fd, other;
+
+	if (geteuid() != 0)
+		skip();
+	job_name(job, "taken");
+	for (int i = 0; i < 3; i++)
+		pid[i] = listen_as(NOBODY, &sa, address_of(job, taken[i], &sa));
+	first = control_listen(job, "ctl", 1);
+	assert_true(first >= 0);
+	fd = control_connect(job);
+	assert_true(fd >= 0);
+	other = accept(first, NULL, NULL);
+	assert_true(other >= 0);
+	close(other);
+	close(fd);
+	second = control_listen(job, "ctl", 2); /* the newer one is asked now */
+	fd = control_connect(job);
+	assert_true(second >= 0 && fd >= 0);
+	other = accept(second, NULL, NULL);
+	assert_true(other >= 0);
+	close(other);
+	close(fd);
+	keeper = control_listen(job, "keeper", 1);
+	assert_true(keeper >= 0);
+	for (int i = 0; i < 3; i++)
+		end(pid[i]);
+	close(first);
+	close(second);
+	close(keeper);
+	/* but where one of ours listens, there is one */
+	first = control_listen(job, "ctl", 1);
+	assert_true(first >= 0);
+	assert_int_equal(control_listen(job, "ctl", 1), -1);
+	assert_int_equal(errno, EADDRINUSE);
+	close(first);
 }
 
 static void nor_one_in_an_agents_place(void **state)
@@ -133,6 +213,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ones_own_job_is_asked),
 	    cmocka_unit_test(another_users_socket_is_not),
+	    cmocka_unit_test(nor_are_those_that_claim_to_be_newer),
+	    cmocka_unit_test(a_name_that_is_taken_is_no_hindrance),
 	    cmocka_unit_test(nor_one_in_an_agents_place),
 	};
 	return cmocka_run_group_tests_name("control_client", tests, NULL, NULL);

@@ -229,8 +229,7 @@ static void announce(struct head *h, const struct store_manifest *m)
 	struct json_out j;
 
 	report_add_checkpoint(&h->report, &c);
-	if (h->report.checkpoint_count > 0)
-		head_profile_of_checkpoint(h, h->report.checkpoint_count - 1);
+	head_profile_of_checkpoint(h, report_newest_checkpoint(&h->report));
 	record_begin(&j, "checkpoint");
 	json_uint(&j, "id", m->id);
 	json_uint(&j, "base", m->base);

@@ -124,7 +124,7 @@ struct profile_turn {
 	uint32_t look;
 	enum profile_phase next;
 	double at;
-	size_t checkpoint; /* whose stretch ends, in the report, + 1; 0: none */
+	uint64_t checkpoint; /* whose stretch ends: its number in the report; 0: none */
 	struct profile_turn *next_turn;
 };
 
@@ -256,7 +256,7 @@ hale_status_t head_open_store(struct head *h, struct error *err);
  * a new layout. */
 void head_profile_turn(struct head *h);
 /* The newest turn ends the stretch of this checkpoint of the report. */
-void head_profile_of_checkpoint(struct head *h, size_t index);
+void head_profile_of_checkpoint(struct head *h, uint64_t number);
 void head_profile_looked(struct head *h, uint32_t look, const struct profile *p, uint64_t progress);
 void head_profile_end(struct head *h); /* the last look has come: into --profile's file */
 void head_profile_fini(struct head *h);

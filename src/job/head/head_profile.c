@@ -33,23 +33,21 @@ void head_profile_turn(struct head *h)
 	*end = t;
 }
 
-void head_profile_of_checkpoint(struct head *h, size_t index)
+void head_profile_of_checkpoint(struct head *h, uint64_t number)
 {
 	struct profile_turn *t = h->turns;
 
 	while (t && t->next_turn)
 		t = t->next_turn;
 	if (t)
-		t->checkpoint = index + 1;
+		t->checkpoint = number;
 }
 
 static void turn(struct head *h, const struct profile_turn *t, uint64_t progress)
 {
-	struct profile_stretch *during = NULL;
+	struct report_checkpoint *c = report_checkpoint_at(&h->report, t->checkpoint);
 
-	if (t->checkpoint > 0 && t->checkpoint <= h->report.checkpoint_count)
-		during = &h->report.checkpoints[t->checkpoint - 1].during;
-	profile_pace_turn(&h->report.pace, t->next, t->at, progress, during);
+	profile_pace_turn(&h->report.pace, t->next, t->at, progress, c ? &c->during : NULL);
 }
 
 void head_profile_looked(struct head *h, uint32_t look, const struct profile *p, uint64_t progress)

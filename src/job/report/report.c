@@ -22,15 +22,40 @@ void report_fini(struct report *r)
 	r->checkpoint_count = r->failure_count = r->migration_count = 0;
 }
 
+/* A job of a day may take one each second. */
+static void forget_oldest(struct report *r)
+{
+	size_t left = r->checkpoint_count - REPORT_FORGOTTEN;
+
+	report_sum_up(r, REPORT_FORGOTTEN, r->before);
+	memmove(r->checkpoints, r->checkpoints + REPORT_FORGOTTEN, left * sizeof(*r->checkpoints));
+	r->checkpoint_count = left;
+	r->checkpoints_before += REPORT_FORGOTTEN;
+}
+
 void report_add_checkpoint(struct report *r, const struct report_checkpoint *c)
 {
-	struct report_checkpoint *more =
-	    realloc(r->checkpoints, (r->checkpoint_count + 1) * sizeof(*more));
+	struct report_checkpoint *more;
 
+	if (r->checkpoint_count == REPORT_CHECKPOINTS)
+		forget_oldest(r);
+	more = realloc(r->checkpoints, (r->checkpoint_count + 1) * sizeof(*more));
 	if (!more)
 		return;
 	r->checkpoints = more;
 	more[r->checkpoint_count++] = *c;
+}
+
+uint64_t report_newest_checkpoint(const struct report *r)
+{
+	return r->checkpoints_before + r->checkpoint_count;
+}
+
+struct report_checkpoint *report_checkpoint_at(const struct report *r, uint64_t number)
+{
+	if (number <= r->checkpoints_before || number > report_newest_checkpoint(r))
+		return NULL;
+	return &r->checkpoints[number - r->checkpoints_before - 1];
 }
 
 void report_add_migration(struct report *r, const struct report_migration *m)
@@ -113,17 +138,21 @@ static void print_migration(const struct report_migration *m, struct json_out *j
 	json_close_object(j);
 }
 
-void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j)
+static void print_all(const struct report *r, size_t skipped, int exit_status, double wall_seconds,
+		      struct json_out *j)
 {
-	json_open_object(j, NULL);
+	uint64_t before = r->checkpoints_before + skipped;
+
 	json_string(j, "job", r->job);
 	json_int(j, "exit", exit_status);
 	json_uint(j, "ranks", r->ranks);
 	json_double(j, "wall_seconds", wall_seconds);
 	json_uint(j, "restarts", r->restarts);
 	json_uint(j, "agents_replaced", r->agents_replaced);
+	if (before > 0)
+		json_uint(j, "checkpoints_before", before);
 	json_open_array(j, "checkpoints");
-	for (size_t i = 0; i < r->checkpoint_count; i++)
+	for (size_t i = skipped; i < r->checkpoint_count; i++)
 		print_checkpoint(&r->checkpoints[i], j);
 	json_close_array(j);
 	json_open_array(j, "failures");
@@ -135,8 +164,42 @@ void report_print(const struct report *r, int exit_status, double wall_seconds, 
 		print_migration(&r->migrations[i], j);
 	json_close_array(j);
 	json_uint(j, "seed", r->seed);
+}
+
+void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	print_all(r, 0, exit_status, wall_seconds, j);
 	if (r->profile.ranks > 0)
 		report_print_profile(r, "profile", wall_seconds, j);
+	json_close_object(j);
+}
+
+enum { SERIES = sizeof(struct report_sums) / sizeof(struct report_series) };
+
+static struct report_series *series_of(struct report_sums *s, size_t i)
+{
+	return (struct report_series *[]){&s->bytes, &s->pause, &s->seconds, &s->cost}[i];
+}
+
+void report_print_inherited(const struct report *r, struct json_out *j)
+{
+	size_t skipped =
+	    r->checkpoint_count > REPORT_INHERITED ? r->checkpoint_count - REPORT_INHERITED : 0;
+	struct report_sums sums[2] = {r->before[0], r->before[1]};
+
+	report_sum_up(r, skipped, sums);
+	json_open_object(j, NULL);
+	print_all(r, skipped, 0, 0, j);
+	json_open_array(j, "sums_before");
+	for (size_t i = 0; i < 2 * (size_t)SERIES; i++) {
+		const struct report_series *s = series_of(&sums[i / SERIES], i % SERIES);
+
+		json_uint(j, NULL, s->count);
+		json_double(j, NULL, s->sum);
+		json_double(j, NULL, s->squares);
+	}
+	json_close_array(j);
 	json_close_object(j);
 }
 
@@ -158,6 +221,8 @@ static void read_checkpoint(struct report *r, const struct json_value *v)
 				      .pause_seconds = real(v, "pause_seconds"),
 				      .seconds = real(v, "seconds"),
 				      .at_seconds = real(v, "at_seconds"),
+				      .level = (int)whole(v, "level"),
+				      .copied_seconds = real(v, "copied_seconds"),
 				      .complete = json_truth(json_get(v, "complete"), false)};
 
 	snprintf(c.why, sizeof(c.why), "%s", json_text(json_get(v, "why"), ""));
@@ -194,10 +259,23 @@ static void read_migration(struct report *r, const struct json_value *v)
 	report_add_migration(r, &m);
 }
 
+static void read_sums(struct report *r, const struct json_value *list)
+{
+	for (size_t i = 0; i < 2 * (size_t)SERIES; i++) {
+		struct report_series *s = series_of(&r->before[i / SERIES], i % SERIES);
+
+		s->count = (uint64_t)json_number_int(json_at(list, 3 * i), 0);
+		s->sum = json_number(json_at(list, 3 * i + 1), 0);
+		s->squares = json_number(json_at(list, 3 * i + 2), 0);
+	}
+}
+
 void report_read(struct report *r, const struct json_value *v)
 {
 	const struct json_value *list = json_get(v, "checkpoints");
 
+	r->checkpoints_before = whole(v, "checkpoints_before");
+	read_sums(r, json_get(v, "sums_before"));
 	r->restarts = (uint32_t)whole(v, "restarts");
 	r->agents_replaced = (uint32_t)whole(v, "agents_replaced");
 	for (size_t i = 0; i < json_count(list); i++)

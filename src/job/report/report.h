@@ -22,6 +22,23 @@ struct report_checkpoint {
 	char why[160];		       /* not complete */
 };
 
+/* Mean and spread of something measured several times. */
+struct report_series {
+	uint64_t count;
+	double sum, squares;
+};
+
+/* Of complete checkpoints: [0] full, [1] incremental ones. */
+struct report_sums {
+	struct report_series bytes, pause, seconds, cost;
+};
+
+enum {
+	REPORT_CHECKPOINTS = 10000, /* in the report: the newest … */
+	REPORT_FORGOTTEN = 1000,    /* … of which so many are forgotten at a time */
+	REPORT_INHERITED = 200,	    /* those that a new head gets */
+};
+
 struct report_failure {
 	uint32_t rank;
 	char node[64];
@@ -51,8 +68,10 @@ struct report {
 	uint64_t seed;
 	uint32_t restarts;
 	uint32_t agents_replaced;
-	struct report_checkpoint *checkpoints;
+	struct report_checkpoint *checkpoints; /* the newest */
 	size_t checkpoint_count;
+	uint64_t checkpoints_before; /* those that are counted and summed up only */
+	struct report_sums before[2];
 	struct report_failure *failures;
 	size_t failure_count;
 	struct report_migration *migrations;
@@ -63,6 +82,11 @@ struct report {
 
 void report_fini(struct report *r);
 void report_add_checkpoint(struct report *r, const struct report_checkpoint *c);
+/* The number of the newest, counted from 1 over all; that one, or NULL if it isn't in the list. */
+uint64_t report_newest_checkpoint(const struct report *r);
+struct report_checkpoint *report_checkpoint_at(const struct report *r, uint64_t number);
+/* Adds what the first n of the list say to sums. */
+void report_sum_up(const struct report *r, size_t n, struct report_sums sums[2]);
 void report_add_migration(struct report *r, const struct report_migration *m);
 /* What became of it, into the open object of j. */
 void report_print_migration(const struct report_migration *m, struct json_out *j);
@@ -71,12 +95,15 @@ struct report_failure *report_add_failure(struct report *r, uint32_t rank, const
 					  const char *reason, double at_seconds);
 
 /* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…],"seed"} into a
- * new JSON text; with "profile":{…} if any rank was in MPI_Init. */
+ * new JSON text; with "profile":{…} if any rank was in MPI_Init, with "checkpoints_before":N if
+ * there were N more before those in the list. */
 void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j);
 hale_status_t report_write(const struct report *r, const char *path, int exit_status,
 			   double wall_seconds, struct error *err);
 
-/* What report_print has printed, but for the profile, into an empty report. */
+/* The same for a new head: as short for a job of a month as for one of an hour. */
+void report_print_inherited(const struct report *r, struct json_out *j);
+/* What either has printed, but for the profile, into an empty report. */
 void report_read(struct report *r, const struct json_value *v);
 /* The profile alone, as an object (key NULL: at the top), and into a file. */
 void report_print_profile(const struct report *r, const char *key, double wall_seconds,

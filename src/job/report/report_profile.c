@@ -6,26 +6,20 @@
 #include "base/base.h"
 #include "job/report/report.h"
 
-/* Mean and spread of something measured several times. */
-struct series {
-	uint64_t count;
-	double sum, squares;
-};
-
-static void series_add(struct series *s, double x)
+static void series_add(struct report_series *s, double x)
 {
 	s->count++;
 	s->sum += x;
 	s->squares += x * x;
 }
 
-static double series_mean(const struct series *s)
+static double series_mean(const struct report_series *s)
 {
 	return s->count ? s->sum / (double)s->count : NAN;
 }
 
 /* Of one measurement; not known from less than two. */
-static double series_deviation(const struct series *s)
+static double series_deviation(const struct report_series *s)
 {
 	double n = (double)s->count, variance;
 
@@ -35,36 +29,39 @@ static double series_deviation(const struct series *s)
 	return variance > 0 ? sqrt(variance) : 0;
 }
 
-static void print_kind(const struct report *r, bool full, const char *key, struct json_out *j)
+void report_sum_up(const struct report *r, size_t n, struct report_sums sums[2])
 {
-	struct series bytes = {0}, pause = {0}, seconds = {0}, cost = {0};
-
-	for (size_t i = 0; i < r->checkpoint_count; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct report_checkpoint *c = &r->checkpoints[i];
+		struct report_sums *s = &sums[c->base != 0];
 		double x;
 
-		if (!c->complete || (c->base == 0) != full)
+		if (!c->complete)
 			continue;
-		series_add(&bytes, (double)c->bytes);
-		series_add(&pause, c->pause_seconds);
-		series_add(&seconds, c->seconds);
+		series_add(&s->bytes, (double)c->bytes);
+		series_add(&s->pause, c->pause_seconds);
+		series_add(&s->seconds, c->seconds);
 		if (profile_checkpoint_cost(&r->pace, &c->during, &x))
-			series_add(&cost, x);
+			series_add(&s->cost, x);
 	}
+}
+
+static void print_kind(const struct report_sums *s, const char *key, struct json_out *j)
+{
 	json_open_object(j, key);
-	json_uint(j, "count", bytes.count);
-	json_double(j, "bytes", series_mean(&bytes));
-	json_double(j, "pause_seconds", series_mean(&pause));
-	json_double(j, "write_seconds", series_mean(&seconds));
-	json_double(j, "write_deviation", series_deviation(&seconds));
-	json_double(j, "cost_seconds", series_mean(&cost));
-	json_double(j, "cost_deviation", series_deviation(&cost));
+	json_uint(j, "count", s->bytes.count);
+	json_double(j, "bytes", series_mean(&s->bytes));
+	json_double(j, "pause_seconds", series_mean(&s->pause));
+	json_double(j, "write_seconds", series_mean(&s->seconds));
+	json_double(j, "write_deviation", series_deviation(&s->seconds));
+	json_double(j, "cost_seconds", series_mean(&s->cost));
+	json_double(j, "cost_deviation", series_deviation(&s->cost));
 	json_close_object(j);
 }
 
 static void print_restarts(const struct report *r, struct json_out *j)
 {
-	struct series seconds = {0};
+	struct report_series seconds = {0};
 	double lost = 0;
 
 	for (size_t i = 0; i < r->failure_count; i++) {
@@ -83,11 +80,14 @@ static void print_restarts(const struct report *r, struct json_out *j)
 void report_print_profile(const struct report *r, const char *key, double wall_seconds,
 			  struct json_out *j)
 {
+	struct report_sums sums[2] = {r->before[0], r->before[1]};
+
+	report_sum_up(r, r->checkpoint_count, sums);
 	profile_print(&r->profile, key, j);
 	json_double(j, "wall_seconds", wall_seconds);
 	json_open_object(j, "checkpoints");
-	print_kind(r, true, "full", j);
-	print_kind(r, false, "incremental", j);
+	print_kind(&sums[0], "full", j);
+	print_kind(&sums[1], "incremental", j);
 	json_close_object(j);
 	print_restarts(r, j);
 	json_close_object(j);

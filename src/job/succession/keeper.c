@@ -174,22 +174,6 @@ static void drained(void *arg)
 
 /* ---- requests ---- */
 
-static int listen_at(const char *address)
-{
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	size_t len = strlen(address);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	memcpy(sa.sun_path + 1, address, len);
-	if (fd >= 0 && (bind(fd, (struct sockaddr *)&sa,
-			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) != 0 ||
-			listen(fd, 16) != 0)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 static void stop_listening(struct keep *k, struct loop_source *s)
 {
 	int fd = s->fd;
@@ -327,13 +311,11 @@ static void listed(void *arg, uint32_t events)
 static void take_its_place(void *arg)
 {
 	struct keep *k = arg;
-	struct sockaddr_un sa;
 	int fd;
 
 	if (!k->headless)
 		return;
-	control_address_of(k->config.job, geteuid(), k->config.epoch, &sa);
-	fd = listen_at(sa.sun_path + 1);
+	fd = control_listen(k->config.job, "ctl", k->config.epoch);
 	if (fd < 0)
 		loop_timer_set(&k->loop, &k->bind_again, BIND_AGAIN_SECONDS, take_its_place, k);
 	else
@@ -435,7 +417,6 @@ hale_status_t keeper_start(struct keeper *k, const struct keeper_config *config,
 {
 	uint64_t(*printed)[2] = calloc(config->nranks, sizeof(*printed));
 	int ends[2][2], listener;
-	char address[108];
 	pid_t parent = getpid();
 
 	*k = (struct keeper){.config = *config, .out = {-1, -1}};
@@ -451,9 +432,7 @@ hale_status_t keeper_start(struct keeper *k, const struct keeper_config *config,
 		}
 	}
 	/* before it is there: who takes over from us asks it, or finds that we have found out */
-	snprintf(address, sizeof(address), "hale/%u/%.60s/keeper.%u", (unsigned)geteuid(),
-		 config->job, config->epoch);
-	listener = listen_at(address);
+	listener = control_listen(config->job, "keeper", config->epoch);
 	k->pid = fork();
 	if (k->pid == 0)
 		become_keeper(config, printed, (int[2]){ends[0][1], ends[1][1]}, listener, parent);

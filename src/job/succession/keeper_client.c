@@ -11,17 +11,15 @@
 
 static struct json_value *ask(const char *job, uint32_t epoch, const char *op)
 {
-	char name[32], request[64];
+	char request[64];
 
-	snprintf(name, sizeof(name), "keeper.%u", epoch);
 	snprintf(request, sizeof(request), "{\"op\":\"%s\"}", op);
-	return control_ask_at(job, name, request);
+	return control_ask_at(job, "keeper", epoch, request);
 }
 
 bool keeper_find(const char *job, char *folder, bool *headless)
 {
-	uint32_t epoch = control_newest(job, "keeper");
-	struct json_value *v = epoch ? ask(job, epoch, "where") : NULL;
+	struct json_value *v = ask(job, 0, "where");
 	const char *path = json_text(json_get(v, "folder"), "");
 	bool found = path[0] == '/';
 

@@ -231,7 +231,7 @@ static void put_all(struct json_out *j, struct head *h)
 	put_input(j, h);
 	put_ended(j, h);
 	json_open_array(j, "report");
-	report_print(&h->report, 0, 0, j);
+	report_print_inherited(&h->report, j);
 	json_close_array(j);
 	json_close_object(j);
 }
