@@ -206,6 +206,20 @@ def at_any_call(s, exe, least, *what):
 
 
 @test
+def objects_tell_what_the_program_gave(s):
+    """Contexts, devices, programs, parents, also of what was made between two ends of the runtime, or on another
+    device."""
+    exe = opencl(s, "ocl_told")
+    alone = s.run(exe)
+    expect(alone.status == 0 and len(alone.out.splitlines()) == 6, alone)
+    r = run_opencl(s, exe, "kill", HALE_OPENCL="check=none").wait()
+    expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (3, 3), alone, r)
+    for env in [{}, {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}]:
+        r = same(s, "check=none inject=epoch:1:2", exe, alone=alone, POCL_DEVICES="pthread pthread", **env)
+        expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, env, r)
+
+
+@test
 def parts_of_devices_are_known_to_another_runtime(s):
     """Of the same size as before, each queue with its own, also where others of them were released."""
     at_any_call(s, opencl(s, "ocl_killed"), 50, "parts")

@@ -46,7 +46,7 @@ static void context_add(cl_context c, const cl_context_properties *properties)
 		d->checkpoint_at = clock_seconds();
 		d->properties = ocl_properties_copy(properties);
 		d->devices = calloc(1, bytes + 1);
-		d->program_devices = calloc(1, bytes + 1);
+		d->program_devices = calloc(1, bytes + sizeof(cl_device_id));
 		if (d->devices && d->program_devices) {
 			NEXT->clGetContextInfo(c, CL_CONTEXT_DEVICES, bytes, d->devices, NULL);
 			memcpy(d->program_devices, d->devices, bytes);
@@ -107,7 +107,7 @@ cl_int CL_API_CALL layer_clReleaseContext(cl_context c)
 
 /* ---- queues ---- */
 
-static void queue_add(cl_context c, cl_command_queue q, cl_device_id device,
+static void queue_add(cl_context c, cl_command_queue q, cl_device_id given, cl_device_id device,
 		      cl_command_queue_properties properties, const cl_queue_properties *list)
 {
 	struct domain *d;
@@ -117,9 +117,10 @@ static void queue_add(cl_context c, cl_command_queue q, cl_device_id device,
 	d = ocl_find(c, OCL_CONTEXT);
 	o = d && !ocl.passive ? ocl_object_create(sizeof(*o), OCL_QUEUE, q, d) : NULL;
 	if (o) {
-		o->device = o->first_device = device;
+		o->device = device;
+		o->first_device = given;
 		/* a part of a device: PoCL 3.1 keeps it neither with the context nor the queue */
-		NEXT->clRetainDevice(device);
+		NEXT->clRetainDevice(given);
 		o->properties = properties;
 		o->list = ocl_properties_copy((const intptr_t *)list);
 		o->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
@@ -154,7 +155,7 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueue(cl_context c, cl_device_
 	MAKE_OF(c, OCL_CONTEXT, status, real = device_for(c, device);
 		q = NEXT->clCreateCommandQueue(ocl_real(c, OCL_CONTEXT), real, properties, &code));
 	if (q)
-		queue_add(c, q, real, properties, NULL);
+		queue_add(c, q, device, real, properties, NULL);
 	return q;
 }
 
@@ -173,7 +174,7 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueueWithProperties(
 		if (p[0] == CL_QUEUE_PROPERTIES)
 			properties = p[1];
 	if (q)
-		queue_add(c, q, real, properties, list);
+		queue_add(c, q, device, real, properties, list);
 	return q;
 }
 

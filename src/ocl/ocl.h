@@ -47,10 +47,12 @@ struct object {
 	void *real;	 /* what commands are given: differs from handle only after a move */
 	void *next_real; /* while a move is being made */
 	ocl_kind_t kind;
-	uint32_t refs; /* the program's */
-	uint32_t held; /* ours: log entries, children */
-	uint32_t kin;  /* objects that the program has, and for which the runtime keeps this one:
-			* parts of memory, a program's kernels */
+	uint32_t refs;	/* the program's */
+	uint32_t held;	/* ours: log entries, children */
+	uint32_t kin;	/* objects that the program has, and for which the runtime keeps this one:
+			 * parts of memory, a program's kernels */
+	bool made_away; /* where its context was by then: on a device that the program doesn't know
+			 */
 	struct domain *domain;
 	struct object *next, *prev; /* in the domain, in order of creation; not events */
 };
@@ -160,7 +162,7 @@ struct kernel {
 struct queue {
 	struct object o;
 	cl_device_id device;
-	cl_device_id first_device; /* before a move; retained */
+	cl_device_id first_device; /* as the program gave it; retained */
 	cl_command_queue_properties properties;
 	cl_queue_properties *list; /* as given, 0-terminated, or NULL */
 	bool out_of_order, on_device;
@@ -300,7 +302,7 @@ struct domain { /* a context */
 	cl_context_properties *properties;
 	cl_device_id *devices;
 	cl_uint device_count;
-	cl_device_id *program_devices; /* as the program knows them: before a move */
+	cl_device_id *program_devices; /* as the program knows them: before a move; then NULL */
 	struct object objects;	       /* head of a ring */
 	uint32_t live;		       /* objects that the program still has, the context too */
 	struct mem **svm;	       /* shared virtual memory, by address */
@@ -415,8 +417,6 @@ void ocl_hold(struct object *o);
 void ocl_drop(struct object *o);
 /* The handle to give to the runtime; NULL as ocl_checked. */
 void *ocl_real(void *handle, ocl_kind_t kind);
-/* After a move: the program's handle of a runtime's one. */
-void *ocl_handle_of(void *real);
 /* The runtime has it as real from now on, and what it was, if it had moved before, is released. */
 void ocl_object_moves(struct object *o, void *real);
 void ocl_table_add(void *key, struct object *o);

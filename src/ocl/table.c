@@ -144,13 +144,6 @@ void *ocl_checked(void *handle, ocl_kind_t kind)
 	return ghost ? NULL : handle;
 }
 
-void *ocl_handle_of(void *real)
-{
-	struct slot *s = ocl.moves ? lookup(real, NULL) : NULL;
-
-	return s ? s->o->handle : real;
-}
-
 void *ocl_real(void *handle, ocl_kind_t kind)
 {
 	struct object *o;
@@ -189,6 +182,7 @@ void *ocl_object_create(size_t size, ocl_kind_t kind, void *handle, struct domai
 	}
 	*o =
 	    (struct object){.handle = handle, .real = handle, .kind = kind, .refs = 1, .domain = d};
+	o->made_away = d && d->away;
 	if (in_ring(kind)) {
 		o->prev = d->objects.prev;
 		o->next = &d->objects;

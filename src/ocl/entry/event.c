@@ -185,12 +185,15 @@ cl_int CL_API_CALL layer_clWaitForEvents(cl_uint count, const cl_event *list)
 	return status;
 }
 
-/* After a move the program still sees its own objects. */
-static void show_own_handles(cl_event_info name, void *value, size_t size)
+/* After moves the program still sees its own objects (info.c). */
+static void show_own_handles(const struct event *ev, cl_event_info name, void *value, size_t size)
 {
-	if (ocl.moves && value && size >= sizeof(void *) &&
-	    (name == CL_EVENT_COMMAND_QUEUE || name == CL_EVENT_CONTEXT))
-		*(void **)value = ocl_handle_of(*(void **)value);
+	if (!ocl.moves || !ev || size < sizeof(void *))
+		return;
+	if (name == CL_EVENT_CONTEXT)
+		*(void **)value = OBJ(OBJ(ev)->domain)->handle;
+	else if (name == CL_EVENT_COMMAND_QUEUE && ev->queue)
+		*(void **)value = OBJ(ev->queue)->handle;
 }
 
 /* What was under way on a device that is lost has been repeated elsewhere. */
@@ -262,7 +265,7 @@ cl_int CL_API_CALL layer_clGetEventInfo(cl_event e, cl_event_info name, size_t s
 	if (ev && status == CL_SUCCESS && name == CL_EVENT_COMMAND_EXECUTION_STATUS &&
 	    size >= sizeof(cl_int) && *(cl_int *)value >= 0 && *(cl_int *)value <= CL_RUNNING)
 		status = *(cl_int *)value == CL_COMPLETE ? sync_with(e) : ocl_event_runs(ev);
-	show_own_handles(name, value, size);
+	show_own_handles(ev, name, value, size);
 	ocl_unlock();
 	return status;
 }

@@ -25,13 +25,42 @@ static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked
 	return again;
 }
 
-/* What the program has in the place of what an object elsewhere told. */
-static void own_handle(void *value, size_t size)
+/* What objects tell of others. The runtime's may be of a context, or for a device, that the program
+ * has never seen, and that is left by now: those that were made between two moves. So the shadows
+ * say it. */
+enum relation { CONTEXT, PROGRAM, PARENT, DEVICE };
+
+static void own_handle(void *handle, ocl_kind_t kind, enum relation what, void *value, size_t size)
 {
+	struct object *o, *told = NULL;
+
 	if (!value || size < sizeof(void *))
 		return;
 	ocl_lock();
-	*(void **)value = ocl_handle_of(*(void **)value);
+	o = ocl_find(handle, kind);
+	if (o && what == CONTEXT)
+		told = OBJ(o->domain);
+	else if (o && what == PROGRAM)
+		told = OBJ(((struct kernel *)o)->program);
+	else if (o && what == PARENT && ((struct mem *)o)->parent)
+		told = OBJ(((struct mem *)o)->parent);
+	if (told && told->kind != OCL_SVM) /* that has an address */
+		*(void **)value = told->handle;
+	else if (o && what == DEVICE)
+		*(void **)value = ((struct queue *)o)->first_device;
+	ocl_unlock();
+}
+
+/* A program that was made after a move to another device is for that one. */
+static void own_devices(void *handle, cl_device_id *list, size_t size)
+{
+	struct object *o;
+
+	ocl_lock();
+	o = ocl_find(handle, OCL_PROGRAM);
+	for (size_t i = 0; o && o->domain->away && list && i < size / sizeof(*list); i++)
+		if (list[i] == o->domain->devices[0])
+			list[i] = o->domain->program_devices[0];
 	ocl_unlock();
 }
 
@@ -52,12 +81,16 @@ static cl_device_id own_device(void *handle, ocl_kind_t kind, const void *asked,
 {
 	struct object *o;
 
-	if (LIKELY(asked == handle) || !device)
+	if (LIKELY(!ocl.moves) || !device)
 		return device;
 	ocl_lock();
 	o = ocl_find(handle, kind);
-	if (o && o->domain->away)
-		device = o->domain->devices[0];
+	if (o && o->domain->away && (asked != handle || o->made_away))
+		for (cl_device_id *own = o->domain->program_devices; *own; own++)
+			if (*own == device) {
+				device = o->domain->devices[0];
+				break;
+			}
 	ocl_unlock();
 	return device;
 }
@@ -90,8 +123,8 @@ cl_int CL_API_CALL layer_clGetCommandQueueInfo(cl_command_queue q, cl_command_qu
 					       size_t size, void *value, size_t *size_ret)
 {
 	ASK(q, OCL_QUEUE, clGetCommandQueueInfo(asked, name, size, value, size_ret));
-	if (TOLD && name == CL_QUEUE_CONTEXT)
-		own_handle(value, size);
+	if (TOLD && (name == CL_QUEUE_CONTEXT || name == CL_QUEUE_DEVICE))
+		own_handle(q, OCL_QUEUE, name == CL_QUEUE_CONTEXT ? CONTEXT : DEVICE, value, size);
 	if (MOVED(q) && name == CL_QUEUE_REFERENCE_COUNT)
 		own_count(q, OCL_QUEUE, value, size);
 	return status;
@@ -110,7 +143,7 @@ cl_int CL_API_CALL layer_clGetMemObjectInfo(cl_mem m, cl_mem_info name, size_t s
 {
 	ASK(m, OCL_MEM, clGetMemObjectInfo(asked, name, size, value, size_ret));
 	if (TOLD && (name == CL_MEM_CONTEXT || name == CL_MEM_ASSOCIATED_MEMOBJECT))
-		own_handle(value, size);
+		own_handle(m, OCL_MEM, name == CL_MEM_CONTEXT ? CONTEXT : PARENT, value, size);
 	if (MOVED(m) && name == CL_MEM_REFERENCE_COUNT)
 		own_count(m, OCL_MEM, value, size);
 	return status;
@@ -121,7 +154,7 @@ cl_int CL_API_CALL layer_clGetImageInfo(cl_mem m, cl_image_info name, size_t siz
 {
 	ASK(m, OCL_MEM, clGetImageInfo(asked, name, size, value, size_ret));
 	if (TOLD && name == CL_IMAGE_BUFFER)
-		own_handle(value, size);
+		own_handle(m, OCL_MEM, PARENT, value, size);
 	return status;
 }
 
@@ -137,7 +170,7 @@ cl_int CL_API_CALL layer_clGetSamplerInfo(cl_sampler s, cl_sampler_info name, si
 {
 	ASK(s, OCL_SAMPLER, clGetSamplerInfo(asked, name, size, value, size_ret));
 	if (TOLD && name == CL_SAMPLER_CONTEXT)
-		own_handle(value, size);
+		own_handle(s, OCL_SAMPLER, CONTEXT, value, size);
 	if (MOVED(s) && name == CL_SAMPLER_REFERENCE_COUNT)
 		own_count(s, OCL_SAMPLER, value, size);
 	return status;
@@ -150,7 +183,9 @@ cl_int CL_API_CALL layer_clGetProgramInfo(cl_program p, cl_program_info name, si
 {
 	ASK(p, OCL_PROGRAM, clGetProgramInfo(asked, name, size, value, size_ret));
 	if (TOLD && name == CL_PROGRAM_CONTEXT)
-		own_handle(value, size);
+		own_handle(p, OCL_PROGRAM, CONTEXT, value, size);
+	if (TOLD && name == CL_PROGRAM_DEVICES)
+		own_devices(p, value, size);
 	if (MOVED(p) && name == CL_PROGRAM_REFERENCE_COUNT)
 		own_count(p, OCL_PROGRAM, value, size);
 	return status;
@@ -200,7 +235,8 @@ cl_int CL_API_CALL layer_clGetKernelInfo(cl_kernel k, cl_kernel_info name, size_
 {
 	ASK(k, OCL_KERNEL, clGetKernelInfo(asked, name, size, value, size_ret));
 	if (TOLD && (name == CL_KERNEL_CONTEXT || name == CL_KERNEL_PROGRAM))
-		own_handle(value, size);
+		own_handle(k, OCL_KERNEL, name == CL_KERNEL_CONTEXT ? CONTEXT : PROGRAM, value,
+			   size);
 	if (MOVED(k) && name == CL_KERNEL_REFERENCE_COUNT)
 		own_count(k, OCL_KERNEL, value, size);
 	return status;
