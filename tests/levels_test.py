@@ -4,6 +4,7 @@
 their disks, copies that are cut off, damaged, or find no room."""
 
 import socket
+import threading
 
 from levels_parts import *
 from namespaces import Hosts
@@ -332,6 +333,49 @@ def strangers_get_nothing_from_a_copier(s):
     on_the_disk(s, job, lambda ids: ids and ids[-1] > before, "a newer one is copied")
     for c in held:
         c.close()
+    end(s, job)
+
+
+@test
+def strangers_that_hold_connections_keep_nobody_out(s):
+    job = s.hale_start(4, *until_told(s), options=["--nodes", "2", *LOCAL])
+    on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
+    found = [p for pid in children(job.pid) if comm(pid) == "hale-copier" for p in ports(pid)]
+    over = threading.Event()
+
+    def hold(port):
+        there = []
+        while not over.is_set():
+            for c in there[:]:  # who was sent away comes again
+                try:
+                    gone = c.recv(1) == b""
+                except BlockingIOError:
+                    gone = False
+                except OSError:
+                    gone = True
+                if gone:
+                    there.remove(c)
+                    c.close()
+            while len(there) < 48:
+                try:
+                    there.append(socket.create_connection(("127.0.0.1", port), 5))
+                    there[-1].setblocking(False)
+                except OSError:
+                    break
+            over.wait(0.05)
+        for c in there:
+            c.close()
+
+    holders = [threading.Thread(target=hold, args=(port,)) for port in found]
+    try:
+        for h in holders:
+            h.start()
+        before = copied(s)[-1]
+        on_the_disk(s, job, lambda ids: ids and ids[-1] > before + 4, "newer ones are copied")
+    finally:
+        over.set()
+        for h in holders:
+            h.join()
     end(s, job)
 
 

@@ -519,11 +519,13 @@ def commands_of_rules_are_few_and_their_failures_are_said(s):
 @test
 def a_webhook_gets_the_event_and_a_missing_mailer_is_named(s):
     have("curl")
-    got = []
+    got, paths, argv = [], [], []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            paths.append(self.path)
+            argv.extend(name_of(pid) for pid in children(os.getpid()))  # as ps shows it to all
             self.send_response(200)
             self.end_headers()
 
@@ -535,12 +537,15 @@ def a_webhook_gets_the_event_and_a_missing_mailer_is_named(s):
         thread.start()
         try:
             s.write("tell.rules", f'rule tell when E do webhook "http://127.0.0.1:'
-                    f'{server.server_port}/x"\nwhen M do mail "-froot"\n')
+                    f'{server.server_port}/s3cret"\nwhen M do mail "-froot"\n')
             job = until_stopped(s, "--rules", s.path("tell.rules"), ranks=1)
             publish(s, job, "FTB.X", "E", "INFO", 'a "quoted" \n text')
             job.until(lambda: got, "the post")
             expect(got == [{"job": job.id(), "rule": "tell", "event": "E", "node": NODE,
                             "payload": 'a "quoted" \n text'}], got)
+            expect(paths == ["/s3cret"], paths)
+            seen = [line for line in argv if "curl" in line]
+            expect(seen and not any("s3cret" in line or "quoted" in line for line in argv), argv)
             if not shutil.which("mail"):
                 publish(s, job, "FTB.X", "M", "INFO")
                 job.until_says("the mail of a rule found no such command")
@@ -548,6 +553,43 @@ def a_webhook_gets_the_event_and_a_missing_mailer_is_named(s):
         finally:
             server.shutdown()
             thread.join()
+
+
+@test
+def names_that_another_user_has_taken_cost_a_job_nothing(s):
+    if os.getuid() != 0:
+        skip("only root can be somebody else")
+    taker = s.start("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "python3",
+                    "-uc", "import socket, sys, time\n"
+                    "there = []\n"
+                    "for line in sys.stdin:\n"
+                    "    name, kind = line.split()\n"
+                    "    there.append(socket.socket(socket.AF_UNIX, int(kind)))\n"
+                    "    there[-1].bind('\\0' + name)\n"
+                    "    there[-1].listen(1)\n"
+                    "    print(name)\n", stdin=subprocess.PIPE)
+    # the shell says which job it will be, and becomes it when its names are taken
+    job = s.start("sh", "-c", 'echo "pid $$"; while ! test -e taken; do sleep 0.05; done; exec "$@"',
+                  "sh", HALE, "run", "-n", "2", "--no-mpi", "--events", "--", "sh", "-c",
+                  "while ! test -e stop; do sleep 0.05; done")
+    pid = job.until_output(r"pid (\d+)")[1]
+    for name, kind in (("ctl", socket.SOCK_STREAM), ("ctl.77", socket.SOCK_STREAM),
+                       ("ftb", socket.SOCK_SEQPACKET)):
+        taker.p.stdin.write(f"hale/0/sh.{pid}/{name} {int(kind)}\n".encode())
+    taker.p.stdin.flush()
+    taker.until_output("ftb")
+    s.write("taken", "")
+    job.until(lambda: f"sh.{pid}" in s.hale("ps").out, "hale ps shows it")
+    job.id = lambda: f"sh.{pid}"
+    w = follow(s, job)
+    r = s.hale("nodes", f"sh.{pid}")
+    expect(r.status == 0, r)
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0, r)
+    w.wait()
+    taker.p.stdin.close()
+    taker.wait()
 
 
 @test

@@ -236,7 +236,9 @@ static void rest(struct pace *p)
 	p->at[p->next] = now;
 	p->next = (p->next + 1) % PACE_TURNS;
 	if (p->on && !p->more)
-		nanosleep(&(struct timespec){.tv_nsec = PACE_REST_NS}, NULL);
+		nanosleep(
+		    &(struct timespec){.tv_nsec = (p->packets > PACE_MANY ? 2 : 1) * PACE_REST_NS},
+		    NULL);
 }
 
 bool broker_serve(struct broker *b, int end, struct error *err)

@@ -31,7 +31,8 @@ enum {
 	MESSAGES_A_TURN = 64,	 /* taken from other brokers */
 	PACE_TURNS = 8,		 /* so many turns … */
 	PACE_ENTER_NS = 2000000, /* … in less than this: from now on it rests between them … */
-	PACE_REST_NS = 450000, /* … for so long, until there is not more than one packet a turn */
+	PACE_REST_NS = 450000, /* … for so long, until there is not more than one packet a turn, */
+	PACE_MANY = 4,	       /* and after turns with more packets than these twice as long */
 	PEERS_MAX = 4096,
 	PROBES = 8,	/* candidates asked at the same time */
 	IDENT_MAX = 16, /* bytes of a ZeroMQ routing id that ZeroMQ made */

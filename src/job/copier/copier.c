@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -19,6 +21,9 @@
 /* Copies are nothing that a rank should wait for; fetching is. */
 enum { COPIES_AT_ONCE = 2, FETCHES_AT_ONCE = 8, CALLERS_AT_ONCE = 32, NICE = 10 };
 
+/* For all of the handshake: each piece of it has a limit, too, but a stranger may send many. */
+enum { STRANGER_SECONDS = 10 };
+
 struct task {
 	struct copier_order order;
 	uint32_t *ids; /* of ORDER_KEEP */
@@ -26,10 +31,17 @@ struct task {
 	struct task *next;
 };
 
+struct caller {
+	pid_t pid; /* 0: a free place */
+	uint64_t number;
+};
+
 struct state {
 	const struct copier *c;
 	struct task *tasks; /* in order */
-	pid_t callers[CALLERS_AT_ONCE];
+	struct caller callers[CALLERS_AT_ONCE];
+	uint64_t called;
+	atomic_bool *known; /* [CALLERS_AT_ONCE], shared with who serves them: it is of this job */
 	int signals;
 };
 
@@ -64,14 +76,18 @@ static _Noreturn void be_worker(const struct copier *c, const struct task *t)
 	_exit(0);
 }
 
-static _Noreturn void be_host(const struct copier *c, int fd)
+static _Noreturn void be_host(const struct copier *c, int fd, atomic_bool *known)
 {
 	struct copier_link l = {.fd = fd};
 
 	if (nice(NICE) < 0)
 		errno = 0;
-	if (copier_answer(c, &l))
+	alarm(STRANGER_SECONDS);
+	if (copier_answer(c, &l)) {
+		alarm(0);
+		atomic_store(known, true);
 		copier_serve(c, &l);
+	}
 	_exit(0);
 }
 
@@ -159,8 +175,8 @@ static void reap(struct state *s)
 			break;
 		}
 		for (int i = 0; i < CALLERS_AT_ONCE; i++)
-			if (s->callers[i] == pid)
-				s->callers[i] = 0;
+			if (s->callers[i].pid == pid)
+				s->callers[i].pid = 0;
 	}
 	start(s);
 }
@@ -200,21 +216,43 @@ static bool take_order(struct state *s)
 	return true;
 }
 
+/* A place among the callers, or -1. If there is none, that of the one who has been connected
+ * longest without showing that he is of this job: strangers that hold connections open keep nobody
+ * out. */
+static int place_for_caller(struct state *s)
+{
+	int oldest = -1;
+
+	for (int i = 0; i < CALLERS_AT_ONCE; i++) {
+		if (s->callers[i].pid == 0)
+			return i;
+		if (!atomic_load(&s->known[i]) &&
+		    (oldest < 0 || s->callers[i].number < s->callers[oldest].number))
+			oldest = i;
+	}
+	if (oldest >= 0) {
+		kill(s->callers[oldest].pid, SIGKILL);
+		while (waitpid(s->callers[oldest].pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		s->callers[oldest].pid = 0;
+	}
+	return oldest;
+}
+
 static void take_caller(struct state *s, int listener)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	int i = 0;
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), i;
+	pid_t pid;
 
 	if (fd < 0)
 		return;
-	while (i < CALLERS_AT_ONCE && s->callers[i] > 0)
-		i++;
-	if (i < CALLERS_AT_ONCE) {
-		s->callers[i] = fork_child(s);
-		if (s->callers[i] == 0)
-			be_host(s->c, fd);
-		if (s->callers[i] < 0)
-			s->callers[i] = 0;
+	i = place_for_caller(s);
+	if (i >= 0) {
+		atomic_store(&s->known[i], false);
+		pid = fork_child(s);
+		if (pid == 0)
+			be_host(s->c, fd, &s->known[i]);
+		s->callers[i] = (struct caller){pid > 0 ? pid : 0, ++s->called};
 	}
 	close(fd); /* one too many calls again */
 }
@@ -223,11 +261,16 @@ void copier_run(const struct copier *c)
 {
 	struct state s = {.c = c};
 	struct pollfd p[2 + COPIER_PLACES_MAX];
+	const size_t bytes = CALLERS_AT_ONCE * sizeof(*s.known);
 	sigset_t set;
 
 	prctl(PR_SET_NAME, "hale-copier");
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);
+	signal(SIGALRM, SIG_DFL);
+	s.known = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s.known == MAP_FAILED)
+		_exit(1);
 	sigfillset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	sigemptyset(&set);

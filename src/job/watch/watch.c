@@ -85,6 +85,12 @@ static hale_status_t serve(struct watch *w, struct error *err)
 		o.dead = WATCH_DEAD;
 	}
 	status = broker_create(&o, &w->broker, err);
+	/* any user can take a name in advance, but not one that nobody foresees */
+	if (status == HALE_ERR_STATE) {
+		snprintf(w->path, sizeof(w->path), "@hale/%u/%s/ftb.%06x", (unsigned)geteuid(),
+			 w->head->job, (unsigned)ftb_random() & 0xffffff);
+		status = broker_create(&o, &w->broker, err);
+	}
 	free(names);
 	return status;
 }

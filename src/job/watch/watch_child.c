@@ -49,10 +49,10 @@ static struct watch_child *child_new(struct watch *w, const char *name)
 
 /* What it prints goes where our sentences go. */
 static hale_status_t child_start(struct watch_child *c, const char *path, char *const argv[],
-				 int in, struct error *err)
+				 char **env, int in, struct error *err)
 {
 	struct launch l = {
-	    .path = path, .argv = argv, .env = environ, .fd = {in, STDERR_FILENO, STDERR_FILENO}};
+	    .path = path, .argv = argv, .env = env, .fd = {in, STDERR_FILENO, STDERR_FILENO}};
 
 	return launch_process(&l, &c->pid, err);
 }
@@ -92,7 +92,7 @@ static hale_status_t monitor_start(struct watch_child *c, struct error *err)
 	if (!text || null < 0)
 		status = error_sys(err, HALE_ERR_SYSTEM, "cannot start hale monitor");
 	else
-		status = child_start(c, exe, argv, null, err);
+		status = child_start(c, exe, argv, environ, null, err);
 	if (null >= 0)
 		close(null);
 	free(text);
@@ -162,8 +162,8 @@ static int text_file(const char *text)
 	return fd;
 }
 
-hale_status_t watch_command(struct watch *w, const char *name, char *const argv[], const char *text,
-			    struct error *err)
+hale_status_t watch_command(struct watch *w, const char *name, char *const argv[], char **env,
+			    const char *text, struct error *err)
 {
 	struct watch_child *c;
 	hale_status_t status;
@@ -180,7 +180,7 @@ hale_status_t watch_command(struct watch *w, const char *name, char *const argv[
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start it");
 	}
 	w->commands++;
-	status = child_start(c, "/usr/bin/env", argv, in, err);
+	status = child_start(c, "/usr/bin/env", argv, env, in, err);
 	close(in);
 	if (status != HALE_OK)
 		child_drop(w, c);

@@ -97,8 +97,9 @@ void watch_rules_event(const struct broker_event *e, void *arg);
 /* watch_child.c */
 hale_status_t watch_monitors_start(struct watch *w, struct error *err);
 void watch_children_stop(struct watch *w);
-/* Starts a command with a text as its standard input; name is for sentences. */
-hale_status_t watch_command(struct watch *w, const char *name, char *const argv[], const char *text,
-			    struct error *err);
+/* Starts a command with a text as its standard input; name is for sentences. All users of the
+ * machine see argv (ps): what is nobody's business goes by the text and the environment. */
+hale_status_t watch_command(struct watch *w, const char *name, char *const argv[], char **env,
+			    const char *text, struct error *err);
 
 #endif

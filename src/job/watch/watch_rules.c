@@ -179,51 +179,105 @@ static char *describe(const struct watch *w, const struct watch_action *a)
 	return j.text;
 }
 
-static char *assignment(const char *name, const char *value)
+/* NAME="VALUE" in curl's language of options. */
+static void put_option(FILE *f, const char *name, const char *value)
 {
-	char *text;
+	fprintf(f, "%s=\"", name);
+	for (; *value; value++)
+		if (*value == '\n')
+			fputs("\\n", f);
+		else
+			fprintf(f, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+	fputs("\"\n", f);
+}
 
-	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+/* An address often is as good as a password: it does not stand on curl's command line. */
+static char *curl_options(const char *address, const char *text)
+{
+	size_t len;
+	char *options = NULL;
+	FILE *f = open_memstream(&options, &len);
+
+	if (!f)
+		return NULL;
+	put_option(f, "header", "Content-Type: application/json");
+	put_option(f, "data-binary", text);
+	put_option(f, "url", address);
+	if (fclose(f) == 0)
+		return options;
+	free(options);
+	return NULL;
+}
+
+enum { TOLD = 5 };
+
+struct told {
+	char *text[TOLD];
+	char **env; /* ours, and these */
+};
+
+static void told_fini(struct told *t)
+{
+	for (int i = 0; i < TOLD; i++)
+		free(t->text[i]);
+	free(t->env);
+}
+
+static bool told_init(struct told *t, const struct watch *w, const struct watch_action *a)
+{
+	const char *const about[TOLD][2] = {{"HALE_JOB", w->head->job},
+					    {"HALE_RULE", a->rule},
+					    {"HALE_EVENT", a->event},
+					    {"HALE_NODE", a->node},
+					    {"HALE_PAYLOAD", a->payload}};
+	size_t n = 0, count = 0;
+
+	*t = (struct told){.env = NULL};
+	while (environ[n])
+		n++;
+	t->env = calloc(n + TOLD + 1, sizeof(*t->env));
+	for (int i = 0; t->env && i < TOLD; i++) {
+		if (asprintf(&t->text[i], "%s=%s", about[i][0], about[i][1]) < 0) {
+			t->text[i] = NULL;
+			return false;
+		}
+		t->env[count++] = t->text[i]; /* first: who looks for a name finds these */
+	}
+	for (size_t i = 0; t->env && i < n; i++) {
+		bool ours = false;
+
+		for (int k = 0; k < TOLD; k++)
+			ours |= strncmp(environ[i], about[k][0], strlen(about[k][0])) == 0 &&
+				environ[i][strlen(about[k][0])] == '=';
+		if (!ours)
+			t->env[count++] = environ[i];
+	}
+	return t->env != NULL;
 }
 
 static void tell_somebody(struct watch *w, const struct watch_action *a)
 {
-	char *text = describe(w, a);
-	char *job = assignment("HALE_JOB", w->head->job), *rule = assignment("HALE_RULE", a->rule),
-	     *event = assignment("HALE_EVENT", a->event), *node = assignment("HALE_NODE", a->node),
-	     *payload = assignment("HALE_PAYLOAD", a->payload);
-	char *command[] = {"env", job, rule, event, node, payload, "sh", "-c", a->argument, NULL},
-	     *post[] = {"env",
-			"curl",
-			"-fsS",
-			"-m",
-			"30",
-			"-H",
-			"Content-Type: application/json",
-			"--data-binary",
-			"@-",
-			"--url",
-			a->argument,
-			NULL},
+	char *text = describe(w, a),
+	     *options = text && a->what == RULES_WEBHOOK ? curl_options(a->argument, text) : NULL;
+	char *command[] = {"env", "sh", "-c", a->argument, NULL},
+	     *post[] = {"env", "curl", "-fsS", "-m", "30", "-K", "-", NULL},
 	     *mail[] = {"env", "mail", "-s", "hale: an event of a job", "--", a->argument, NULL};
+	struct told told;
 	struct error err;
 
-	if (!text || !job || !rule || !event || !node || !payload)
+	if (!told_init(&told, w, a) || !text || (a->what == RULES_WEBHOOK && !options))
 		error_set(&err, HALE_ERR_MEMORY, "out of memory");
 	else if (watch_command(w, rules_do_name(a->what),
 			       a->what == RULES_RUN	  ? command
 			       : a->what == RULES_WEBHOOK ? post
 							  : mail,
-			       text, &err) == HALE_OK)
+			       told.env, options ? options : text, &err) == HALE_OK)
 		err.text[0] = '\0';
 	if (err.text[0])
 		head_say(w->head, "the rule's \"%s\" is not done: %s", a->argument, err.text);
+	told_fini(&told);
+	free(options);
 	free(text);
-	free(job);
-	free(rule);
-	free(event);
-	free(node);
-	free(payload);
 }
 
 static void record(struct watch *w, const struct watch_action *a)
