@@ -26,6 +26,11 @@
 #define error_sys	    hale_error_sys
 #define fmt_print	    hale_fmt_print
 #define fmt_vprint	    hale_fmt_vprint
+#define reach_choose	    hale_reach_choose
+#define reach_find	    hale_reach_find
+#define reach_listen	    hale_reach_listen
+#define reach_socket	    hale_reach_socket
+#define reach_wish_own	    hale_reach_wish_own
 #define units_parse_bytes   hale_units_parse_bytes
 #define units_parse_int	    hale_units_parse_int
 #define units_parse_seconds hale_units_parse_seconds

@@ -115,18 +115,13 @@ void tcp_socket_prepare(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &rto, sizeof(rto));
 }
 
-static bool listener_open(struct tcp_socket *l, struct tcp_place *place)
+static bool listener_open(struct tcp_socket *l, struct reach_place *place,
+			  const struct reach_wish *wish)
 {
-	union tcp_sockaddr at;
-	socklen_t length;
-	int fd = tcp_place_socket(place, &at, &length);
+	int fd = reach_listen(place, wish, congestion_choose);
 	*l = (struct tcp_socket){.kind = TCP_LISTENER, .fd = fd};
 	if (fd < 0)
 		return false;
-	congestion_choose(fd);
-	if (bind(fd, &at.any, length) || listen(fd, SOMAXCONN) || getsockname(fd, &at.any, &length))
-		return false;
-	place->port = at.any.sa_family == AF_INET6 ? at.in6.sin6_port : at.in.sin_port;
 	tcp_watch(l, EPOLLIN);
 	return true;
 }
@@ -140,26 +135,24 @@ static void listeners_close(void)
 	tcp.nplaces = 0;
 }
 
-/* An interface may go between the look at all of them and bind: the others do. */
+/* An interface may go between the look at all of them and bind, or have no port left: the others
+ * do. */
 static bool listeners_open(char *why)
 {
-	struct tcp_place found[TCP_PLACES_MAX];
-	unsigned n = tcp_interfaces(found, why);
+	struct reach_place found[REACH_PLACES_MAX];
+	struct reach_wish wish = reach_wish_own();
+	unsigned n = reach_find(found, &wish, tcp.self.one_host, why, WIRE_WHY);
 	for (unsigned i = 0; i < n; i++) {
-		struct tcp_place *place = &tcp.address.place[tcp.nplaces];
+		struct reach_place *place = &tcp.address.place[tcp.nplaces];
 		struct tcp_socket *l = &tcp.listener[tcp.nplaces];
 		*place = found[i];
-		if (listener_open(l, place)) {
+		if (listener_open(l, place, &wish)) {
 			tcp.nplaces++;
 			continue;
 		}
-		bool gone = errno == EADDRNOTAVAIL;
-		fmt_print(why, WIRE_WHY, "can't listen on a network interface: %m");
-		tcp_socket_close(l);
-		if (gone)
-			continue;
-		listeners_close();
-		return false;
+		fmt_print(why, WIRE_WHY, "can't listen on a network interface%s%.60s: %m",
+			  wish.ports && *wish.ports ? ", HALE_NET_PORTS=" : "",
+			  wish.ports ? wish.ports : "");
 	}
 	return tcp.nplaces > 0;
 }
@@ -250,7 +243,7 @@ static void tcp_close(uint64_t max_ns)
 
 static const void *tcp_address_published(size_t *bytes)
 {
-	*bytes = offsetof(struct tcp_address, place) + tcp.nplaces * sizeof(struct tcp_place);
+	*bytes = offsetof(struct tcp_address, place) + tcp.nplaces * sizeof(struct reach_place);
 	return &tcp.address;
 }
 
@@ -394,8 +387,8 @@ static bool tcp_arm(void)
 
 static unsigned places_of(size_t bytes)
 {
-	size_t n = (bytes - offsetof(struct tcp_address, place)) / sizeof(struct tcp_place);
-	return n < TCP_PLACES_MAX ? (unsigned)n : TCP_PLACES_MAX;
+	size_t n = (bytes - offsetof(struct tcp_address, place)) / sizeof(struct reach_place);
+	return n < REACH_PLACES_MAX ? (unsigned)n : REACH_PLACES_MAX;
 }
 
 static bool tcp_connect(uint32_t peer, const void *published, size_t bytes, char *why)

@@ -6,20 +6,18 @@
  *   tcp_conn.c     connections; frames over them, out
  *   tcp_in.c       and in
  *   tcp_seal.c     their encryption
- *   tcp_address.c  network interfaces; what is published, which of it to try
  *
  * One connection for each pair of processes that talk, used in both directions.
  */
 #ifndef HALE_CHANNEL_NET_TCP_H
 #define HALE_CHANNEL_NET_TCP_H
 
-#include <netinet/in.h>
 #include "base/base.h"
+#include "base/reach.h"
 #include "channel/net/tcp_seal.h"
 #include "channel/net/wire.h"
 
 enum {
-	TCP_PLACES_MAX = 8,
 	TCP_INCARNATION = 16,
 	TCP_NONCE = 32,
 	TCP_MAC = 32,
@@ -159,23 +157,10 @@ struct tcp_hand {
 
 /* ---- addresses ---- */
 
-/* IPv4 addresses stand in IPv6's form, ::ffff:a.b.c.d; prefix: bits of all 128. */
-struct tcp_place {
-	unsigned char ip[16];
-	uint16_t port; /* network order */
-	uint8_t prefix, zero;
-};
-
-union tcp_sockaddr {
-	struct sockaddr any;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
 /* What is published: length says how many places there are. */
 struct tcp_address {
 	unsigned char incarnation[TCP_INCARNATION];
-	struct tcp_place place[TCP_PLACES_MAX];
+	struct reach_place place[REACH_PLACES_MAX];
 };
 
 /* ---- what there is ---- */
@@ -185,7 +170,7 @@ extern struct tcp {
 	struct wire_self self;
 	struct tcp_address address; /* ours */
 	unsigned nplaces;
-	struct tcp_socket listener[TCP_PLACES_MAX];
+	struct tcp_socket listener[REACH_PLACES_MAX];
 	int epoll;
 	struct tcp_conn **conn; /* [npeers]; NULL: never connected */
 	struct tcp_conn **live; /* [nlive]: those with a socket */
@@ -264,14 +249,5 @@ void tcp_hands_expire(uint64_t now);
 void tcp_hands_bury(void);
 /* Ends all. An attempt that has had no answer for a while counts as one that failed. */
 void tcp_hands_close(void);
-
-/* ---- tcp_address.c ---- */
-/* The interfaces of this host that are to be used, as places without a port. why: as wire.open. */
-unsigned tcp_interfaces(struct tcp_place place[TCP_PLACES_MAX], char *why);
-/* A nonblocking socket for that place, and its address as the kernel wants it. Returns -1, or the
- * descriptor; *bytes of *to are the address. */
-int tcp_place_socket(const struct tcp_place *place, union tcp_sockaddr *to, socklen_t *bytes);
-/* The place to try at the attempt-th attempt: those in a network of ours come first. */
-struct tcp_place tcp_place_choose(const struct tcp_place *of, unsigned n, uint32_t attempt);
 
 #endif

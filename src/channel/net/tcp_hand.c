@@ -463,11 +463,12 @@ static bool hello_make(struct tcp_hand *h, uint32_t peer, const unsigned char *i
 
 bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned nplaces, char *why)
 {
-	struct tcp_place place = tcp_place_choose(address->place, nplaces, tcp.attempts[peer]++);
-	union tcp_sockaddr to;
+	struct reach_place place = reach_choose(address->place, nplaces, tcp.address.place,
+						tcp.nplaces, tcp.attempts[peer]++);
+	union reach_sockaddr to;
 	socklen_t length;
 	struct error err;
-	int fd = tcp_place_socket(&place, &to, &length);
+	int fd = reach_socket(&place, &to, &length);
 	struct tcp_hand *h = fd < 0 ? NULL : hand_make(fd, TCP_CALLING, peer, (uint64_t)CALL_NS);
 	bool ready = h && hello_make(h, peer, address->incarnation);
 	if (ready && (connect(fd, &to.any, length) == 0 || errno == EINPROGRESS)) {
