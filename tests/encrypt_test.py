@@ -7,7 +7,7 @@ from attach_parts import host_job, jobs
 from lib import *
 from levels_parts import *
 from namespaces import PORT, Hosts, Reader
-from net_nodes import BAD_WIRE
+from net_nodes import BAD_WIRE, need_tun
 
 MIB = 6
 ENCRYPT = ["--net-security", "encrypt"]
@@ -107,11 +107,6 @@ class Changing(Hosts):
         super().close()
         self.switch.kill()
         self.switch.wait()
-
-
-def need_tun():
-    if not os.path.exists("/dev/net/tun"):
-        skip("no /dev/net/tun")
 
 
 @test

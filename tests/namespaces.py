@@ -19,10 +19,8 @@ SERVER = r'''
 import os, signal, socket, struct, sys
 
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-s = socket.socket()
-s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-s.bind((sys.argv[1], int(sys.argv[2])))
-s.listen(16)
+s = socket.create_server((sys.argv[1], int(sys.argv[2])), backlog=16,
+                         family=socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
 print("listening", flush=True)
 while True:
     c, _ = s.accept()
@@ -81,12 +79,12 @@ class Namespaces:
             self.ip("-n", self.add(f"{self.prefix}{k}"), "link", "set", "lo", "up")
         self.wire()
         for k in range(self.count):
-            self.ip("-n", f"{self.prefix}{k}", "addr", "add", f"{self.address(k)}/24", "dev", "eth0")
+            self.add_address(f"{self.prefix}{k}", self.address(k), "eth0")
             self.ip("-n", f"{self.prefix}{k}", "link", "set", "eth0", "up")
 
     def wire(self):
         self.ip("-n", self.hub, "link", "add", "name", "bridge0", "type", "bridge")
-        self.ip("-n", self.hub, "addr", "add", f"{self.network}.100/24", "dev", "bridge0")
+        self.add_address(self.hub, self.address(99), "bridge0")
         self.ip("-n", self.hub, "link", "set", "bridge0", "up")
         for k in range(self.count):
             self.ip("-n", f"{self.prefix}{k}", "link", "add", "eth0", "type", "veth", "peer", "name",
@@ -96,6 +94,11 @@ class Namespaces:
 
     def address(self, k):
         return f"{self.network}.{k + 1}"
+
+    def add_address(self, namespace, address, device):
+        v6 = ":" in address  # there at once: nobody else has it
+        self.ip("-n", namespace, "addr", "add", address + ("/64" if v6 else "/24"), "dev", device,
+                *(["nodad"] if v6 else []))
 
     def ip(self, *argv):
         r = self.s.run("ip", *argv)
@@ -198,6 +201,18 @@ class Hosts(Namespaces):
         return self.s.run("ip", "netns", "exec", self.hub, HALE, *argv)
 
 
+class Hosts6(Hosts):
+    """They have no address of IPv4."""
+
+    def __init__(self, s, count, disks=None):
+        if not os.path.exists("/proc/net/if_inet6"):
+            skip("no IPv6 here")
+        super().__init__(s, count, disks)
+
+    def address(self, k):
+        return f"fd00:78:0:0:0:0:0:{k + 1:x}"  # as nodes are called
+
+
 # Reads along at the first host's cable, until it is told to go: how often it has seen these bytes.
 READER = r'''
 import socket, sys
@@ -226,8 +241,9 @@ class Reader:
 
     def seen(self):
         """How often what was wanted has come by, and bytes in all."""
-        goodbye = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
-                   f"s.sendto(b'the reader may go', ('{self.hosts.address(1)}', 9))")
+        to = self.hosts.address(1)
+        goodbye = (f"import socket; s = socket.socket(socket.AF_INET{'6' if ':' in to else ''}, "
+                   f"socket.SOCK_DGRAM); s.sendto(b'the reader may go', ('{to}', 9))")
         self.hosts.ip("netns", "exec", self.hosts.prefix + "0", PYTHON, "-c", goodbye)
         found, total = self.job.wait().out.split()[1:]
         return int(found), int(total)

@@ -72,6 +72,11 @@ while True:
 '''
 
 
+def need_tun():
+    if not os.path.exists("/dev/net/tun"):
+        skip("no /dev/net/tun")
+
+
 class Nodes(Namespaces):
     """bad: (loss, delay in seconds, share of frames that are changed), on a bad wire in place of the
     bridge."""

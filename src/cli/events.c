@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/events.h"
+#include "ftb/ftb.h"
 #include "ftb/lib.h"
 #include "job/watch/watch.h"
 #include <libftb.h>
@@ -303,7 +304,9 @@ int cli_events(int argc, char **argv)
 {
 	struct view v = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
 	const char *job = NULL;
+	struct ftb_filter parsed;
 	bool fits = true;
+	int fault;
 
 	signal(SIGPIPE, SIG_IGN);
 	if (argc > 1 && strcmp(argv[1], "publish") == 0)
@@ -334,5 +337,11 @@ int cli_events(int argc, char **argv)
 		fits &= add_filter(&v, "job=", v.place.running ? watch_job_name(job) : job);
 	if (!fits)
 		return usage("that filter is too long");
+	/* before anybody is asked who may not be there */
+	fault = ftb_filter_parse(v.filter, &parsed);
+	if (fault != FTB_SUCCESS) {
+		log_warn("'%s': %s", v.filter, HALE_FTB_Error_text(fault));
+		return EXIT_USAGE;
+	}
 	return watch(&v);
 }

@@ -16,11 +16,12 @@
 /* ZeroMQ takes ports above 65535, and listens at some other one. */
 static bool is_address(const char *text)
 {
-	const char *colon = strrchr(text, ':');
+	const char *host = text + 6, *colon = strrchr(text, ':');
 	long port;
 
-	return strncmp(text, "tcp://", 6) == 0 && colon > text + 6 &&
-	       units_parse_int(colon + 1, 1, 65535, &port);
+	return strncmp(text, "tcp://", 6) == 0 && colon > host &&
+	       units_parse_int(colon + 1, 1, 65535, &port) &&
+	       (host[0] == '[' ? colon[-1] == ']' : colon == strchr(host, ':'));
 }
 
 static hale_status_t peer_check(const struct peer *list, int count, const char *path, int line,
@@ -29,9 +30,10 @@ static hale_status_t peer_check(const struct peer *list, int count, const char *
 	const struct peer *p = &list[count];
 
 	if (!is_address(p->address))
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "%s:%d: '%s' is no address; write tcp://IP:PORT", path, line,
-				 p->address);
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "%s:%d: '%s' is no address; write tcp://IP:PORT, or tcp://[IP]:PORT for IPv6",
+		    path, line, p->address);
 	for (int i = 0; i < count; i++)
 		if (strcmp(list[i].name, p->name) == 0 || memcmp(list[i].key, p->key, 32) == 0)
 			return error_set(err, HALE_ERR_ARGUMENT,

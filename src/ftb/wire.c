@@ -41,10 +41,17 @@ static void close_socket(struct broker *b, void *socket)
 	zmq_close(socket);
 }
 
-static bool set_common(void *s, int linger)
+/* tcp://[fd00::1]:7100. A socket for addresses of IPv6 would be refused where there is none. */
+static bool set_family(void *s, const char *address)
 {
-	return set_int(s, ZMQ_LINGER, linger) && set_int(s, ZMQ_SNDHWM, HWM) &&
-	       set_int(s, ZMQ_RCVHWM, HWM) && set_int(s, ZMQ_HANDSHAKE_IVL, 2000) &&
+	return !strchr(address, '[') || set_int(s, ZMQ_IPV6, 1);
+}
+
+static bool set_common(void *s, int linger, const char *address)
+{
+	return set_family(s, address) && set_int(s, ZMQ_LINGER, linger) &&
+	       set_int(s, ZMQ_SNDHWM, HWM) && set_int(s, ZMQ_RCVHWM, HWM) &&
+	       set_int(s, ZMQ_HANDSHAKE_IVL, 2000) &&
 	       zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &(int64_t){PACKET_MAX}, sizeof(int64_t)) == 0;
 }
 
@@ -54,8 +61,8 @@ static bool open_router(struct tree *t)
 {
 	void *s = t->router = zmq_socket(t->context, ZMQ_ROUTER);
 
-	return s && set_common(s, LINGER_MS) && set_int(s, ZMQ_ROUTER_MANDATORY, 1) &&
-	       set_int(s, ZMQ_CURVE_SERVER, 1) &&
+	return s && set_common(s, LINGER_MS, t->peers[t->self].address) &&
+	       set_int(s, ZMQ_ROUTER_MANDATORY, 1) && set_int(s, ZMQ_CURVE_SERVER, 1) &&
 	       zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, t->secret_key, 41) == 0 &&
 	       zmq_setsockopt(s, ZMQ_ZAP_DOMAIN, "hale", 4) == 0 &&
 	       zmq_bind(s, t->peers[t->self].address) == 0;
@@ -109,7 +116,7 @@ void *wire_connect(struct broker *b, int peer)
 	s = zmq_socket(t->context, ZMQ_DEALER);
 	if (!s)
 		return NULL;
-	if (!set_common(s, 0) || !set_int(s, ZMQ_RECONNECT_IVL, 50) ||
+	if (!set_common(s, 0, t->peers[peer].address) || !set_int(s, ZMQ_RECONNECT_IVL, 50) ||
 	    !set_int(s, ZMQ_RECONNECT_IVL_MAX, 500) || !set_int(s, ZMQ_CONNECT_TIMEOUT, 1000) ||
 	    zmq_setsockopt(s, ZMQ_CURVE_SERVERKEY, t->peers[peer].key_text, 41) != 0 ||
 	    zmq_setsockopt(s, ZMQ_CURVE_PUBLICKEY, t->public_key, 41) != 0 ||

@@ -17,6 +17,8 @@
 
 enum { FD_FIRST = 3 };
 
+#define SILENCE_SECONDS 10.0
+
 /* ---- the folder ---- */
 
 static void expand(const char *template, const char *node, char *to, size_t cap)
@@ -38,17 +40,21 @@ static void expand(const char *template, const char *node, char *to, size_t cap)
 static hale_status_t open_folder(struct agent *a, struct error *err)
 {
 	const struct setup *s = &a->setup;
-	char dir[PATH_MAX], job[PATH_MAX + JOB_ID_MAX];
+	char dir[PATH_MAX], job[PATH_MAX + JOB_ID_MAX], name[JOB_NODE_NAME];
 
-	expand(s->local, s->name, dir, sizeof(dir));
+	/* lists of images have colons between, addresses of IPv6 in their midst */
+	snprintf(name, sizeof(name), "%s", s->name);
+	for (char *c = name; (c = strchr(c, ':'));)
+		*c = '-';
+	expand(s->local, name, dir, sizeof(dir));
 	snprintf(job, sizeof(job), "%s/%s", dir, s->job);
-	if (strlen(job) + strlen(s->name) + 2 >= STORE_FOLDER_MAX)
+	if (strlen(job) + strlen(name) + 2 >= STORE_FOLDER_MAX)
 		return error_set(
 		    err, HALE_ERR_ARGUMENT,
 		    "--ckpt-local: folders of images can have names of %d bytes, and with "
 		    "those of the job and the node this one is too long: %.100s…",
 		    STORE_FOLDER_MAX - 1, dir);
-	return store_open(&a->copies.store, job, s->name[0] ? s->name : "node",
+	return store_open(&a->copies.store, job, name[0] ? name : "node",
 			  !(s->flags & SETUP_NOFSYNC), err);
 }
 
@@ -123,10 +129,15 @@ static void describe(struct agent *a)
 {
 	struct agent_copies *k = &a->copies;
 	const struct setup *s = &a->setup;
+	const char *silence = agent_variable(a, "HALE_NET_TIMEOUT");
 
 	k->copier.node = s->node;
 	k->copier.sync = k->store.sync;
 	k->copier.encrypt = (s->flags & SETUP_ENCRYPT) != 0;
+	k->copier.local = (s->flags & SETUP_LOCAL) != 0;
+	k->copier.wish = agent_reach_wish(a);
+	if (!silence || !units_parse_seconds(silence, &k->copier.silence) || k->copier.silence <= 0)
+		k->copier.silence = SILENCE_SECONDS;
 	memcpy(k->copier.secret, s->secret, sizeof(k->copier.secret));
 	snprintf(k->copier.folder, sizeof(k->copier.folder), "%.*s", STORE_FOLDER_MAX - 1,
 		 k->store.job_folder);
@@ -143,14 +154,14 @@ hale_status_t agent_copies_start(struct agent *a, struct error *err)
 	status = open_folder(a, err);
 	if (status == HALE_OK) {
 		copier_sweep(a->copies.store.job_folder);
-		status = copier_listen(&k->copier, (s->flags & SETUP_LOCAL) != 0, err);
+		describe(a);
+		status = copier_listen(&k->copier, err);
 	}
 	if (status != HALE_OK)
 		return status;
 	for (uint32_t i = 0; i < k->copier.listeners; i++)
 		guardian_hold(&a->guardian, HOLD_COPIES, i, k->copier.listener[i]);
 	memcpy(a->guardian.book->copies_at, k->copier.address, sizeof(k->copier.address));
-	describe(a);
 	status = start(a, err);
 	if (status == HALE_OK)
 		tell_where(a);

@@ -12,12 +12,8 @@
  *
  * Whatever goes wrong before the proof is said means: by relay, as ever. After it the stream is
  * this one, and its end is that of the migration, which leaves all where they were. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sodium/crypto_auth_hmacsha512256.h>
 #include <stdlib.h>
@@ -53,6 +49,12 @@ struct said {
 
 enum direct_stage { CALLING, WAIT_CHALLENGE, WAIT_HELLO, WAIT_PROOF };
 
+/* Where the target listens, and how many of these have been tried. */
+struct direct_call {
+	struct reach_place place[AGENT_PLACES];
+	unsigned count, tried;
+};
+
 struct direct_hand {
 	struct agent *agent;
 	enum direct_stage stage;
@@ -62,6 +64,7 @@ struct direct_hand {
 	struct direct_challenge challenge;
 	unsigned char proof[MAC];
 	size_t have;
+	struct direct_call call; /* of ours */
 	struct direct_hand *next;
 };
 
@@ -114,15 +117,19 @@ static void hand_drop(struct direct_hand *d, bool keep_open)
 	free(d);
 }
 
-/* A caller that gets no further goes by relay; a stranger is nobody's business. */
+static bool call(struct agent *a, uint32_t rank, struct direct_call *c);
+
+/* A caller that gets no further at this address tries the next one, and behind the last one goes by
+ * relay; a stranger is nobody's business. */
 static void give_up(struct direct_hand *d)
 {
 	struct agent *a = d->agent;
 	bool ours = d->stage <= WAIT_CHALLENGE;
 	uint32_t rank = d->hello.rank;
+	struct direct_call next = d->call;
 
 	hand_drop(d, false);
-	if (ours)
+	if (ours && !call(a, rank, &next))
 		agent_relay_decided(a, rank, -1);
 }
 
@@ -296,128 +303,104 @@ static void accept_one(void *arg, uint32_t events)
 	}
 }
 
-static bool listed(const char *list, const char *name)
+/* The user's environment, and before it -x: not the agent's, which is a login's on another machine.
+ */
+const char *agent_variable(const struct agent *a, const char *name)
 {
+	char *const *const lists[] = {a->setup.exports, a->setup.environ};
 	size_t n = strlen(name);
 
-	while (*list) {
-		size_t k = strcspn(list, ",");
-
-		if (k == n && strncmp(list, name, n) == 0)
-			return true;
-		list += k + (list[k] == ',');
-	}
-	return false;
-}
-
-/* The user's environment, not the agent's: on another machine that is a login's. */
-static const char *variable(const struct agent *a, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (char **e = a->setup.environ; e && *e; e++)
-		if (strncmp(*e, name, n) == 0 && (*e)[n] == '=' && (*e)[n + 1])
-			return *e + n + 1;
+	for (unsigned i = 0; i < ARRAY_LEN(lists); i++)
+		for (char *const *e = lists[i]; e && *e; e++)
+			if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
+				return (*e)[n + 1] ? *e + n + 1 : NULL;
 	return NULL;
 }
 
-static bool listen_at(struct agent *a, struct loop_source *s, struct agent_place *place)
+struct reach_wish agent_reach_wish(const struct agent *a)
 {
-	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = place->ip};
-	socklen_t len = sizeof(sa);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool local = (a->setup.flags & SETUP_LOCAL) != 0;
 
-	if (fd < 0)
-		return false;
-	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0 || listen(fd, SOMAXCONN) != 0 ||
-	    getsockname(fd, (struct sockaddr *)&sa, &len) != 0 ||
-	    !loop_add(&a->loop, s, fd, EPOLLIN, accept_one, a)) {
-		close(fd);
-		return false;
-	}
-	place->port = sa.sin_port;
-	return true;
+	return (struct reach_wish){local ? NULL : agent_variable(a, "HALE_NET_DEVICES"),
+				   agent_variable(a, "HALE_NET_PORTS")};
 }
 
-unsigned agent_direct_listen(struct agent *a, struct agent_place place[AGENT_PLACES])
+static unsigned own_places(const struct agent *a, struct reach_place place[AGENT_PLACES])
 {
-	const char *list = variable(a, "HALE_NET_DEVICES"), *way = variable(a, "HALE_MIGRATE_WAY");
-	bool local = (a->setup.flags & SETUP_LOCAL) != 0;
-	struct ifaddrs *all = NULL;
-	unsigned n = 0;
+	struct reach_wish wish = agent_reach_wish(a);
+	char why[400];
 
-	if ((way && strcmp(way, "relay") == 0) || getifaddrs(&all) != 0)
-		return 0;
-	for (struct ifaddrs *i = all; i && n < AGENT_PLACES; i = i->ifa_next) {
-		struct sockaddr_in in;
-		bool lo = (i->ifa_flags & IFF_LOOPBACK) != 0;
+	return reach_find(place, &wish, (a->setup.flags & SETUP_LOCAL) != 0, why, sizeof(why));
+}
 
-		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP) ||
-		    !(list && !local ? listed(list, i->ifa_name) : lo == local))
-			continue;
-		memcpy(&in, i->ifa_addr, sizeof(in));
-		place[n] = (struct agent_place){.ip = in.sin_addr.s_addr};
-		if (listen_at(a, &a->move.direct[n], &place[n]))
+unsigned agent_direct_listen(struct agent *a, struct reach_place place[AGENT_PLACES])
+{
+	const char *way = agent_variable(a, "HALE_MIGRATE_WAY");
+	struct reach_wish wish = agent_reach_wish(a);
+	struct reach_place found[AGENT_PLACES];
+	unsigned n = 0, count = way && strcmp(way, "relay") == 0 ? 0 : own_places(a, found);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct loop_source *s = &a->move.direct[n];
+		int fd;
+
+		place[n] = found[i];
+		fd = reach_listen(&place[n], &wish, NULL);
+		if (fd >= 0 && loop_add(&a->loop, s, fd, EPOLLIN, accept_one, a))
 			n++;
+		else if (fd >= 0)
+			close(fd);
 	}
-	freeifaddrs(all);
 	return n;
 }
 
 /* ---- calling ---- */
 
-/* Of several addresses the first that is in a network of ours, else the first. */
-static struct agent_place choose(const struct agent_place *place, unsigned count)
+/* The next of the target's addresses that answers to connect() at all; -1: there is none. */
+static int call_next(const struct agent *a, struct direct_call *c)
 {
-	struct ifaddrs *all = NULL;
-	unsigned best = 0;
-	bool found = false;
+	struct reach_place own[AGENT_PLACES];
+	unsigned nown = own_places(a, own);
 
-	if (getifaddrs(&all) != 0)
-		return place[0];
-	for (unsigned k = 0; k < count && !found; k++) {
-		for (struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
-			struct sockaddr_in in, mask;
+	while (c->tried < c->count) {
+		struct reach_place to = reach_choose(c->place, c->count, own, nown, c->tried++);
+		union reach_sockaddr at;
+		socklen_t bytes;
+		int fd = reach_socket(&to, &at, &bytes);
 
-			if (!i->ifa_addr || !i->ifa_netmask || i->ifa_addr->sa_family != AF_INET)
-				continue;
-			memcpy(&in, i->ifa_addr, sizeof(in));
-			memcpy(&mask, i->ifa_netmask, sizeof(mask));
-			found = ((in.sin_addr.s_addr ^ place[k].ip) & mask.sin_addr.s_addr) == 0;
-			best = k;
-		}
+		if (fd >= 0 && (connect(fd, &at.any, bytes) == 0 || errno == EINPROGRESS))
+			return fd;
+		if (fd >= 0)
+			close(fd);
 	}
-	freeifaddrs(all);
-	return place[found ? best : 0];
+	return -1;
 }
 
-bool agent_direct_call(struct agent *a, uint32_t rank, const void *places, size_t len)
+static bool call(struct agent *a, uint32_t rank, struct direct_call *c)
 {
-	struct agent_place all[AGENT_PLACES], to;
-	struct sockaddr_in sa = {.sin_family = AF_INET};
 	struct direct_hand *d;
-	int fd;
+	int fd = call_next(a, c);
 
-	if (len < sizeof(to) || len > sizeof(all) || len % sizeof(to) != 0)
-		return false;
-	memcpy(all, places, len);
-	to = choose(all, (unsigned)(len / sizeof(to)));
-	sa.sin_addr.s_addr = to.ip;
-	sa.sin_port = to.port;
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0 && errno != EINPROGRESS) {
-		close(fd);
-		return false;
-	}
 	d = hand_make(a, fd, CALLING);
 	if (!d)
 		return false;
+	d->call = *c;
 	d->hello = (struct direct_hello){.id = a->move.id, .rank = rank};
 	memcpy(d->hello.magic, magic, sizeof(magic));
 	if (nonce_make(d->hello.nonce))
 		return true;
 	hand_drop(d, false);
 	return false;
+}
+
+bool agent_direct_call(struct agent *a, uint32_t rank, const void *places, size_t len)
+{
+	struct direct_call c = {.count = (unsigned)(len / sizeof(c.place[0]))};
+
+	if (len > sizeof(c.place) || len % sizeof(c.place[0]) != 0)
+		return false;
+	memcpy(c.place, places, len);
+	return call(a, rank, &c);
 }

@@ -143,7 +143,7 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 static void take_begin(struct agent *a, const struct message *m)
 {
 	struct error err = {HALE_OK, ""};
-	struct agent_place place[AGENT_PLACES];
+	struct reach_place place[AGENT_PLACES];
 	unsigned places = 0;
 	bool in = false;
 

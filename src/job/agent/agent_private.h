@@ -96,12 +96,7 @@ struct agent_view {
 /* Known to the source's agent when it has called, to the target's by what comes first. */
 enum relay_way { WAY_UNKNOWN, WAY_RELAY, WAY_DIRECT };
 
-/* Where the target's agent listens for streams; both in the network's order of bytes. */
-struct agent_place {
-	uint32_t ip;
-	uint16_t port, reserved;
-};
-enum { AGENT_PLACES = 4 };
+enum { AGENT_PLACES = REACH_PLACES_MAX };
 
 /* One end of the stream between a rank and its copy: what the connection brings goes to the head,
  * what the head brings goes to the connection (agent_migrate.c). */
@@ -314,7 +309,11 @@ void agent_relay_take(struct agent *a, const struct message *m); /* DATA, TAKEN 
 void agent_relay_decided(struct agent *a, uint32_t rank, int fd);
 
 /* agent_direct.c: connections from agent to agent */
-unsigned agent_direct_listen(struct agent *a, struct agent_place place[AGENT_PLACES]);
+unsigned agent_direct_listen(struct agent *a, struct reach_place place[AGENT_PLACES]);
+/* What the user's environment says of interfaces and ports, and a variable of it (NULL: not set, or
+ * empty). */
+struct reach_wish agent_reach_wish(const struct agent *a);
+const char *agent_variable(const struct agent *a, const char *name);
 /* Calls where the target listens; agent_relay_decided follows. False: it doesn't. */
 bool agent_direct_call(struct agent *a, uint32_t rank, const void *places, size_t len);
 void agent_direct_end(struct agent *a);

@@ -16,24 +16,32 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/error.h"
+#include "base/reach.h"
 #include "job/job.h"
 #include "job/session/message.h"
 #include "job/segment.h"
 #include "store/store.h"
 
-enum { COPIER_PLACES_MAX = 8, COPIER_ADDRESS_MAX = 32 * COPIER_PLACES_MAX, COPIER_KEEP_MAX = 4096 };
+enum {
+	COPIER_PLACES_MAX = REACH_PLACES_MAX,
+	COPIER_ADDRESS_MAX = REACH_TEXT_MAX * COPIER_PLACES_MAX,
+	COPIER_KEEP_MAX = 4096
+};
 
 /* What a copier is told when it starts. */
 struct copier {
 	int agent; /* its end of the socket */
 	int listener[COPIER_PLACES_MAX];
 	uint32_t listeners;
-	char address[COPIER_ADDRESS_MAX]; /* "10.0.0.1:4711,…": of the listeners */
+	char address[COPIER_ADDRESS_MAX]; /* "10.0.0.1:4711,[fd00::1]:4711,…": of the listeners */
 	char folder[STORE_FOLDER_MAX];	  /* of the node, for this job; is there */
 	uint32_t node;
 	unsigned char secret[SEGMENT_SECRET];
 	bool sync;
-	bool encrypt; /* what goes to other copiers is sealed (sealed.h) */
+	bool encrypt;		/* what goes to other copiers is sealed (sealed.h) */
+	bool local;		/* all nodes are this machine */
+	struct reach_wish wish; /* of the user: interfaces, ports */
+	double silence;		/* seconds: so long nothing may come or go */
 };
 
 /* A connection to another copier. */
@@ -41,6 +49,7 @@ struct sealed;
 struct copier_link {
 	int fd;		       /* -1: none */
 	struct sealed *sealed; /* NULL: in the clear */
+	double silence;	       /* seconds: as the copier's */
 };
 
 enum copier_order_type { ORDER_COPY = 1, ORDER_KEEP };
@@ -70,8 +79,8 @@ struct copier_done {
 };
 
 /* Opens what others can call: an address for each interface, as for the ranks' own network
- * (docs/network-channel.md: HALE_NET_DEVICES); loopback only: all nodes are this machine. */
-hale_status_t copier_listen(struct copier *c, bool loopback, struct error *err);
+ * (base/reach.h). */
+hale_status_t copier_listen(struct copier *c, struct error *err);
 void copier_unlisten(struct copier *c);
 /* The process; everything but what c names and stderr must have been closed. */
 _Noreturn void copier_run(const struct copier *c);
@@ -106,6 +115,5 @@ hale_status_t copier_hear(struct copier_link *l, void *bytes, size_t len, struct
 void copier_hang_up(struct copier_link *l);
 /* How long nothing may come or go before the other side counts as gone. */
 void copier_patience(const struct copier_link *l, double seconds);
-double copier_silence(void);
 
 #endif

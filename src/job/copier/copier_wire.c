@@ -8,11 +8,8 @@
  *       │ ◀── challenge {nonce, HMAC("called", all)}   │
  *       │ proof {HMAC("caller", all)} ───────────────▶ │
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sodium/crypto_auth_hmacsha512256.h>
 #include <stdio.h>
@@ -27,9 +24,8 @@
 #include "job/session/sealed.h"
 #include "job/session/whole.h"
 
-enum { VERSION = 1, NONCE = 32, MAC = crypto_auth_hmacsha512256_BYTES, BACKLOG = 64 };
+enum { VERSION = 1, NONCE = 32, MAC = crypto_auth_hmacsha512256_BYTES };
 
-#define SILENCE_SECONDS	  10.0
 #define HANDSHAKE_SECONDS 5.0
 #define CONNECT_SECONDS	  3.0
 
@@ -55,68 +51,37 @@ struct said {
 
 /* ---- listening ---- */
 
-static bool listed(const char *list, const char *name)
+static bool listen_at(struct copier *c, struct reach_place *place)
 {
-	size_t n = strlen(name);
-
-	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
-		if (strcspn(at, ",") == n && strncmp(at, name, n) == 0)
-			return true;
-	return false;
-}
-
-static bool wanted(const struct ifaddrs *i, const char *list, bool loopback)
-{
-	if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP))
-		return false;
-	return list ? listed(list, i->ifa_name) : ((i->ifa_flags & IFF_LOOPBACK) != 0) == loopback;
-}
-
-static bool listen_at(struct copier *c, const struct sockaddr *at)
-{
-	struct sockaddr_in in;
-	socklen_t len = sizeof(in);
-	char ip[INET_ADDRSTRLEN];
 	size_t used = strlen(c->address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char text[REACH_TEXT_MAX];
+	int fd = reach_listen(place, &c->wish, NULL);
 
-	memcpy(&in, at, sizeof(in));
-	in.sin_port = 0;
-	if (fd < 0 || bind(fd, (struct sockaddr *)&in, sizeof(in)) != 0 ||
-	    listen(fd, BACKLOG) != 0 || getsockname(fd, (struct sockaddr *)&in, &len) != 0) {
-		if (fd >= 0)
-			close(fd);
+	if (fd < 0)
 		return false;
-	}
-	inet_ntop(AF_INET, &in.sin_addr, ip, sizeof(ip));
-	snprintf(c->address + used, sizeof(c->address) - used, "%s%s:%u", used ? "," : "", ip,
-		 ntohs(in.sin_port));
+	snprintf(c->address + used, sizeof(c->address) - used, "%s%s", used ? "," : "",
+		 reach_print(text, place));
 	c->listener[c->listeners++] = fd;
 	return true;
 }
 
-hale_status_t copier_listen(struct copier *c, bool loopback, struct error *err)
+hale_status_t copier_listen(struct copier *c, struct error *err)
 {
-	const char *list = getenv("HALE_NET_DEVICES");
-	struct ifaddrs *all = NULL;
+	struct reach_place place[REACH_PLACES_MAX];
+	char why[400];
+	unsigned n = reach_find(place, &c->wish, c->local, why, sizeof(why));
 
 	c->listeners = 0;
 	c->address[0] = '\0';
-	if (list && !*list)
-		list = NULL;
-	if (getifaddrs(&all) != 0)
-		return error_sys(err, HALE_ERR_SYSTEM, "cannot look at the network interfaces");
-	/* a machine without a network has its loopback */
-	for (int turn = 0; turn < 2 && c->listeners == 0; turn++)
-		for (struct ifaddrs *i = all; i && c->listeners < COPIER_PLACES_MAX;
-		     i = i->ifa_next)
-			if (wanted(i, turn == 0 ? list : NULL, loopback || turn == 1))
-				listen_at(c, i->ifa_addr);
-	freeifaddrs(all);
+	if (n == 0)
+		return error_set(err, HALE_ERR_SYSTEM, "%s, so copies of images can't come in",
+				 why);
+	for (unsigned i = 0; i < n; i++)
+		listen_at(c, &place[i]);
 	if (c->listeners == 0)
-		return error_set(err, HALE_ERR_SYSTEM,
-				 "no network interface is up at which copies of images could come "
-				 "in (HALE_NET_DEVICES names those to use)");
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for copies of images%s%.60s",
+				 c->wish.ports ? ", HALE_NET_PORTS=" : "",
+				 c->wish.ports ? c->wish.ports : "");
 	return HALE_OK;
 }
 
@@ -128,15 +93,6 @@ void copier_unlisten(struct copier *c)
 }
 
 /* ---- bytes ---- */
-
-double copier_silence(void)
-{
-	const char *text = getenv("HALE_NET_TIMEOUT");
-	double seconds;
-
-	return text && units_parse_seconds(text, &seconds) && seconds > 0 ? seconds
-									  : SILENCE_SECONDS;
-}
 
 static void patience(int fd, double seconds)
 {
@@ -169,7 +125,7 @@ void copier_hang_up(struct copier_link *l)
 	sealed_free(l->sealed);
 	if (l->fd >= 0)
 		close(l->fd);
-	*l = (struct copier_link){.fd = -1};
+	*l = (struct copier_link){.fd = -1, .silence = l->silence};
 }
 
 /* The keys of this connection, if there are to be any. */
@@ -205,10 +161,10 @@ static bool same(const unsigned char *a, const unsigned char *b, size_t len)
 	return differ == 0;
 }
 
-static void prepare(int fd)
+static void prepare(const struct copier *c, int fd)
 {
 	int one = 1, idle = 5, count = 3;
-	unsigned limit = (unsigned)(copier_silence() * 1e3);
+	unsigned limit = (unsigned)(c->silence * 1e3);
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
@@ -248,7 +204,8 @@ bool copier_answer(const struct copier *c, struct copier_link *l)
 	struct challenge challenge;
 	unsigned char mac[MAC], proof[MAC];
 
-	prepare(fd);
+	l->silence = c->silence;
+	prepare(c, fd);
 	patience(fd, HANDSHAKE_SECONDS);
 	if (whole_hear(fd, &h, sizeof(h), NULL) != HALE_OK ||
 	    memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != VERSION || h.to != c->node ||
@@ -263,28 +220,29 @@ bool copier_answer(const struct copier *c, struct copier_link *l)
 
 /* ---- calling ---- */
 
-static hale_status_t call_one(const struct copier *c, const char *text, uint32_t peer,
-			      struct copier_link *l, struct error *err)
+/* last: there is no other address to try. */
+static hale_status_t call_one(const struct copier *c, const struct reach_place *place, bool last,
+			      uint32_t peer, struct copier_link *l, struct error *err)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET};
-	char ip[INET_ADDRSTRLEN];
-	unsigned port;
+	union reach_sockaddr to;
+	socklen_t bytes;
+	char text[REACH_TEXT_MAX];
 	hale_status_t status;
 
-	if (sscanf(text, "%15[0-9.]:%u", ip, &port) != 2 || port > 65535 ||
-	    inet_pton(AF_INET, ip, &in.sin_addr) != 1)
-		return error_set(err, HALE_ERR_PROTOCOL, "'%s' is no address of a copier", text);
-	in.sin_port = htons((uint16_t)port);
-	l->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (l->fd < 0)
-		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a socket");
-	patience(l->fd, CONNECT_SECONDS);
-	if (connect(l->fd, (struct sockaddr *)&in, sizeof(in)) != 0) {
+	reach_print(text, place);
+	l->fd = reach_socket(place, &to, &bytes);
+	if (l->fd < 0 || fcntl(l->fd, F_SETFL, fcntl(l->fd, F_GETFL) & ~O_NONBLOCK) != 0) {
+		status = error_sys(err, HALE_ERR_SYSTEM, "cannot make a socket for %s", text);
+		copier_hang_up(l);
+		return status;
+	}
+	patience(l->fd, last ? CONNECT_SECONDS : CONNECT_SECONDS / 2);
+	if (connect(l->fd, &to.any, bytes) != 0) {
 		if (errno == EINPROGRESS)
 			errno = ETIMEDOUT;
-		status = error_sys(err, HALE_ERR_LINK, "cannot connect to %s:%u", ip, port);
+		status = error_sys(err, HALE_ERR_LINK, "cannot connect to %s", text);
 	} else {
-		prepare(l->fd);
+		prepare(c, l->fd);
 		patience(l->fd, HANDSHAKE_SECONDS);
 		status = introduce(c, peer, l->fd, err);
 		if (status == HALE_OK)
@@ -295,19 +253,37 @@ static hale_status_t call_one(const struct copier *c, const char *text, uint32_t
 	return status;
 }
 
+/* "10.0.0.1:4711,[fd00::1]:4712": how many. */
+static unsigned read_places(struct reach_place place[REACH_PLACES_MAX], const char *list)
+{
+	unsigned n = 0;
+
+	for (size_t len; n < REACH_PLACES_MAX && *list; list += len + (list[len] == ',')) {
+		len = strcspn(list, ",");
+		n += reach_read(&place[n], list, len);
+	}
+	return n;
+}
+
 hale_status_t copier_call(const struct copier *c, const char *address, uint32_t peer,
 			  struct copier_link *l, struct error *err)
 {
-	char list[COPIER_ADDRESS_MAX], *save = NULL;
+	struct reach_place of[REACH_PLACES_MAX], own[REACH_PLACES_MAX];
+	unsigned n = read_places(of, address), nown;
+	char why[400];
 	hale_status_t status = HALE_ERR_LINK;
 
-	*l = (struct copier_link){.fd = -1};
-	error_set(err, HALE_ERR_LINK, "its address is not known");
-	snprintf(list, sizeof(list), "%s", address);
-	for (char *one = strtok_r(list, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
-		status = call_one(c, one, peer, l, err);
-		if (status == HALE_OK)
-			break;
+	*l = (struct copier_link){.fd = -1, .silence = c->silence};
+	if (n == 0)
+		return error_set(err, HALE_ERR_LINK,
+				 *address ? "'%.200s' is no address of a copier"
+					  : "its address is not known",
+				 address);
+	nown = reach_find(own, &c->wish, c->local, why, sizeof(why));
+	for (unsigned k = 0; k < n && status != HALE_OK; k++) {
+		struct reach_place place = reach_choose(of, n, own, nown, k);
+
+		status = call_one(c, &place, k + 1 == n, peer, l, err);
 	}
 	return status;
 }

@@ -288,14 +288,14 @@ static hale_status_t put(const struct copier_order *o, struct copier_link *l, in
 	struct error broke;
 	hale_status_t status, heard;
 
-	copier_patience(l, copier_silence());
+	copier_patience(l, l->silence);
 	status = copier_say(l, &r, sizeof(r), err);
 	if (status == HALE_OK)
 		status = hear_answer(l, &a, err);
 	if (status == HALE_OK && a.what == ANSWER_LOOKS) {
 		copier_patience(l, disk_patience(o->bytes));
 		status = hear_answer(l, &a, err);
-		copier_patience(l, copier_silence());
+		copier_patience(l, l->silence);
 	}
 	if (status != HALE_OK || a.what == ANSWER_HAVE)
 		return status;
@@ -390,7 +390,7 @@ static hale_status_t get(const struct copier *c, const struct copier_order *o,
 	hale_status_t status;
 
 	snprintf(r.folder, sizeof(r.folder), "%s", o->folder);
-	copier_patience(l, copier_silence());
+	copier_patience(l, l->silence);
 	status = copier_say(l, &r, sizeof(r), err);
 	if (status == HALE_OK)
 		status = hear_answer(l, &a, err);
@@ -522,7 +522,7 @@ void copier_serve(const struct copier *c, struct copier_link *l)
 {
 	struct request r;
 
-	copier_patience(l, copier_silence());
+	copier_patience(l, l->silence);
 	if (copier_hear(l, &r, sizeof(r), NULL) != HALE_OK)
 		return;
 	r.folder[sizeof(r.folder) - 1] = '\0';

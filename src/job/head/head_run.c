@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/reach.h"
 #include "job/head/head.h"
 #include "job/head/head_private.h"
 #include "job/migrate/migrate.h"
@@ -300,12 +301,31 @@ static hale_status_t begin_again(struct head *h, struct error *err)
 	return status;
 }
 
+/* What can't be read is told once here, and not by each node and rank. */
+static hale_status_t check_reach(const struct options *o, struct error *err)
+{
+	struct reach_wish wish = reach_wish_own();
+	char why[400];
+
+	for (char *const *e = o->exports; e && *e; e++) {
+		if (strncmp(*e, "HALE_NET_DEVICES=", 17) == 0)
+			wish.devices = *e + 17;
+		else if (strncmp(*e, "HALE_NET_PORTS=", 15) == 0)
+			wish.ports = *e + 15;
+	}
+	return reach_wish_check(&wish, why, sizeof(why))
+		   ? HALE_OK
+		   : error_set(err, HALE_ERR_ARGUMENT, "%s", why);
+}
+
 static hale_status_t begin(struct head *h, struct error *err)
 {
 	struct placement placement;
 	uint32_t nodes;
-	hale_status_t status = local_folder(h, err);
+	hale_status_t status = check_reach(h->o, err);
 
+	if (status == HALE_OK)
+		status = local_folder(h, err);
 	if (status == HALE_OK)
 		status = place(h, &placement, &nodes, err);
 

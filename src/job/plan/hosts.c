@@ -244,10 +244,34 @@ static hale_status_t fill_slots(const struct hosts *h, uint32_t nranks, uint32_t
 	return status;
 }
 
+/* What to do about it depends on where the number of nodes comes from. */
+static hale_status_t check_room(const struct hosts *h, uint32_t nranks, long nodes, long per_node,
+				long spares, uint32_t usable, struct error *err)
+{
+	char kept[80] = "";
+
+	if ((uint64_t)usable * (uint64_t)per_node >= nranks)
+		return HALE_OK;
+	if (nodes > 0 && (uint64_t)(h->count - spares) * (uint64_t)per_node >= nranks)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "%u of the %u hosts (--nodes) with %ld ranks each (--ppn) are too "
+				 "few for %u ranks; raise --nodes or --ppn",
+				 usable, h->count, per_node, nranks);
+	if (spares > 0)
+		snprintf(kept, sizeof(kept), " besides %ld spare%s", spares,
+			 spares == 1 ? "" : "s");
+	return error_set(err, HALE_ERR_ARGUMENT,
+			 "%u host%s%s with %ld ranks each (--ppn) are too few for %u ranks; name "
+			 "more hosts, or raise --ppn%s",
+			 h->count - (uint32_t)spares, h->count - spares == 1 ? "" : "s", kept,
+			 per_node, nranks, spares > 0 ? ", or lower --spares" : "");
+}
+
 hale_status_t hosts_place(const struct hosts *h, uint32_t nranks, long nodes, long per_node,
 			  long spares, struct placement *p, struct error *err)
 {
 	uint32_t usable = h->count - (uint32_t)spares;
+	hale_status_t status = HALE_OK;
 	bool said = false;
 
 	if (spares >= h->count)
@@ -264,6 +288,10 @@ hale_status_t hosts_place(const struct hosts *h, uint32_t nranks, long nodes, lo
 		said = said || h->at[k].slots > 0;
 	if (said && per_node == 0)
 		return fill_slots(h, nranks, usable, p, err);
+	if (per_node > 0)
+		status = check_room(h, nranks, nodes, per_node, spares, usable, err);
+	if (status != HALE_OK)
+		return status;
 	if (per_node > 0 && nodes == 0 && (uint64_t)usable * (uint64_t)per_node >= nranks)
 		usable = (nranks + (uint32_t)per_node - 1) / (uint32_t)per_node;
 	else if (nodes == 0 && usable > nranks)

@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts as administrators set them up, and what happens to jobs on the first day there: bridges that have the
+same address on every host, networks that lead nowhere, firewalls that drop, refuse or reset, links that lose
+what is large without a word, ranges of ports, few descriptors."""
+
+from attach_parts import host_job, jobs, last_step
+from hosts_parts import *
+from levels_parts import copied
+from namespaces import PORT, Hosts
+from net_nodes import need_tun
+
+# A switch between TAP devices, one in each namespace, with a firewall: the file "rule" says what becomes of TCP
+# over IPv4 but for launchers' (which stands for ssh).
+#   drop          nothing gets through
+#   reject        who connects is refused
+#   reset         what flows is reset, at both ends, once for each connection
+#   mtu N         packets of more than N bytes are lost
+WIRE = r'''
+import ctypes, fcntl, os, select, struct, sys
+
+port, names = int(sys.argv[1]), sys.argv[2:]
+libc = ctypes.CDLL(None, use_errno=True)
+taps, done = [], set()
+for name in names:
+    ns = os.open(f"/run/netns/{name}", os.O_RDONLY)
+    assert libc.setns(ns, 0x40000000) == 0, os.strerror(ctypes.get_errno())
+    tap = os.open("/dev/net/tun", os.O_RDWR)
+    fcntl.ioctl(tap, 0x400454ca, struct.pack("16sH22x", b"eth0", 0x0002 | 0x1000))  # TAP, NO_PI
+    os.set_blocking(tap, False)
+    taps.append(tap)
+print("wired", flush=True)
+
+def rule():
+    try:
+        with open("rule") as f:
+            return f.read().split() or ["none"]
+    except FileNotFoundError:
+        return ["none"]
+
+def total(b):
+    s = sum(struct.unpack(f"!{len(b) // 2}H", b))
+    while s >> 16:
+        s = (s & 0xffff) + (s >> 16)
+    return ~s & 0xffff
+
+def reset(src, dst, sport, dport, seq, ack, macs):
+    """As if src said it to dst; macs: to, from."""
+    tcp = struct.pack("!HHIIBBHHH", sport, dport, seq, ack, 5 << 4, 0x14, 0, 0, 0)
+    pseudo = src + dst + struct.pack("!BBH", 0, 6, len(tcp))
+    tcp = tcp[:16] + struct.pack("!H", total(pseudo + tcp)) + tcp[18:]
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 40, 0, 0, 64, 6, 0, src, dst)
+    ip = ip[:10] + struct.pack("!H", total(ip)) + ip[12:]
+    return macs[0] + macs[1] + b"\x08\x00" + ip + tcp
+
+def look(f, what):
+    """What is to be passed on of it; and what goes back to its sender."""
+    if f[12:14] != b"\x08\x00" or f[23] != 6 or what[0] == "none":
+        return f, None
+    at = 14 + (f[14] & 15) * 4
+    src, dst = f[26:30], f[30:34]
+    sport, dport, seq, ack, off, flags = struct.unpack("!HHIIBB", f[at:at + 14])
+    size = struct.unpack("!H", f[16:18])[0] - (at - 14) - (off >> 4) * 4
+    if port in (sport, dport):
+        return f, None
+    if what[0] == "mtu":
+        return (f if len(f) - 14 <= int(what[1]) else None), None
+    if what[0] == "drop":
+        return None, None
+    if what[0] == "reject" and flags & 0x12 == 0x02:
+        return None, reset(dst, src, dport, sport, 0, seq + 1 & 0xffffffff, (f[6:12], f[0:6]))
+    flow = tuple(sorted(((src, sport), (dst, dport))))
+    if what[0] == "reset" and size > 0 and flow not in done:
+        done.add(flow)
+        return (reset(src, dst, sport, dport, seq, ack, (f[0:6], f[6:12])),
+                reset(dst, src, dport, sport, ack, seq + size & 0xffffffff, (f[6:12], f[0:6])))
+    return f, None
+
+while True:
+    for tap in select.select(taps, [], [])[0]:
+        what = rule()
+        for _ in range(64):
+            try:
+                frame = os.read(tap, 65536)
+            except OSError:
+                break
+            on, back = look(frame, what)
+            for to, bytes_ in [(t, on) for t in taps if t != tap] + [(tap, back)]:
+                try:
+                    if bytes_:
+                        os.write(to, bytes_)
+                except OSError:  # full, or not up yet
+                    pass
+'''
+
+
+class Walled(Hosts):
+    def wire(self):
+        need_tun()
+        self.ip("-n", self.hub, "link", "set", "lo", "up")
+        names = [f"{self.prefix}{k}" for k in range(self.count)] + [self.hub]
+        self.switch = self.s.start(PYTHON, self.s.write("wall.py", WIRE), PORT, *names)
+        self.switch.until_output("wired")
+        self.add_address(self.hub, self.address(99), "eth0")
+        self.ip("-n", self.hub, "link", "set", "eth0", "up")
+
+    def close(self):
+        super().close()
+        self.switch.kill()
+        self.switch.wait()
+
+    def rule(self, *words):
+        self.s.write("rule.new", " ".join(words))
+        os.rename(self.s.path("rule.new"), self.s.path("rule"))
+
+
+class Bridged(Hosts):
+    """Machines with Docker and libvirt, and with a network that leads nowhere."""
+
+    def make(self):
+        super().make()
+        for k in range(self.count):
+            ns = f"{self.prefix}{k}"
+            for device, address in (("docker0", "172.17.0.1"), ("br-0123456789a", "172.18.0.1"),
+                                    ("virbr0", "192.168.122.1")):
+                self.ip("-n", ns, "link", "add", "name", device, "type", "bridge")
+                self.pair(ns, device[-4:] + "p")
+                self.ip("-n", ns, "link", "set", device[-4:] + "px", "master", device)
+                self.add_address(ns, address, device)
+                self.ip("-n", ns, "link", "set", device, "up")
+            self.pair(ns, "ib0")
+            self.add_address(ns, f"10.{90 + k}.0.1", "ib0")
+
+    def pair(self, ns, name):
+        """An interface that is up and whose cable leads to this same host."""
+        self.ip("-n", ns, "link", "add", name, "type", "veth", "peer", "name", name + "x")
+        for end in (name, name + "x"):
+            self.ip("-n", ns, "link", "set", end, "up")
+
+
+def job_over(s, hosts, *options, ranks=3, env=None):
+    job = host_job_of(s, hosts, ranks, *options, env=env)
+    job.name = re.search(r"steps\.\d+", " ".join(jobs(s, hosts.hale)))[0]
+    return job
+
+
+def host_job_of(s, hosts, ranks, *options, env=None):
+    exe = s.path("steps")
+    if not os.path.exists(exe):
+        s.compile("steps")
+    job = hosts.hale_start(ranks, exe, 0, 20, options=["--report", "report.json", *options],
+                           env={"HALE_NET_DEVICES": "", **(env or {})})
+    job.until_output("rank 0 step 5 ")
+    return job
+
+
+def goes_on(job):
+    job.until_output(f"rank 0 step {last_step(job) + 5} ")
+
+
+def end(s, job, ranks=3):
+    s.write("stop", "")
+    r = job.wait()
+    os.unlink(s.path("stop"))
+    expect(r.status == 0 and len(re.findall("^done ", r.out, re.M)) == 1, r)
+    for rank in range(ranks):
+        mine = [int(x) for x in re.findall(rf"^rank {rank} step (\d+) [0-9a-f]{{16}}$", r.out, re.M)]
+        expect(mine == list(range(len(mine))), f"rank {rank}: lines are lost, or came twice", mine)
+    return r
+
+
+@test
+def bridges_that_are_the_same_on_all_hosts_are_passed_by(s):
+    """Nobody has to name an interface: messages, copies and moves all find the one that leads there."""
+    with Bridged(s, 4, disks="200m") as hosts:
+        job = job_over(s, hosts, "--spares", "1", "--ckpt-every", "1s", "--ckpt-local", hosts.disk)
+        job.until(lambda: copied(s), "a checkpoint is copied")
+        for k in (1, 3):
+            r = hosts.hale("migrate", job.name, "--from", hosts.address(k))
+            expect(r.status == 0, r, job.err())
+            goes_on(job)
+        r = end(s, job)
+        expect("copy" not in r.err and "cut" not in r.err, r)
+        report = s.report()
+        moves = report["migrations"]
+        expect(len(moves) == 2 and all(m["relayed_bytes"] == 0 for m in moves), moves)
+        expect(report["restarts"] == 0, report)
+
+
+main()
