@@ -31,8 +31,7 @@ def a_program_that_is_not_there_is_refused_with_127(s):
 def a_program_that_may_not_be_executed_is_refused_with_126(s):
     s.write("plain.txt", "hello\n")
     refuses(s.hale_run(2, "./plain.txt"), 126, "plain.txt", "execut")
-    r = s.hale_run(2, s.dir)
-    expect(r.status in (126, 127) and len(hale_lines(r)) == 1, r)
+    refuses(s.hale_run(2, s.dir), 126, "a folder")
 
 
 @test
@@ -50,6 +49,23 @@ def a_program_without_mpi_is_named(s):
         expect(r.out == "hello\nhello\n", r)
     else:
         refuses(r, EXIT_USAGE, "echo", "MPI", "--no-mpi")
+
+
+@test
+def what_could_not_be_written_later_is_refused_before_the_job_begins(s):
+    s.write("file", "")
+    for options in (["--report", "none/r.json"], ["--profile", "none/p.json"], ["--report", s.dir],
+                    ["--ckpt-every", "1h", "--ckpt-dir", "file"],
+                    ["--ckpt-every", "1h", "--ckpt-dir", "file/below"],
+                    ["--ckpt-every", "1h", "--ckpt-dir", "/proc/none/at/all"]):
+        r = s.hale_run(2, "touch", s.path("begun"), options=options)
+        refuses(r, EXIT_USAGE, re.escape(options[-1]))
+        expect(not os.path.exists(s.path("begun")), "it has begun", r)
+    # and where they can be, nothing is there before there is a checkpoint
+    r = s.hale_run(1, "true", options=["--ckpt-every", "1h", "--ckpt-dir", s.path("a/b/"),
+                                       "--report", "r.json"])
+    expect(r.status == 0 and not os.path.exists(s.path("a")), r)
+    expect("r.json" in os.listdir(s.dir) and not glob.glob(s.path("*.tmp")), os.listdir(s.dir))
 
 
 @test

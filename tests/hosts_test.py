@@ -261,6 +261,16 @@ def a_launcher_that_fails_is_told_of(s):
 
 
 @test
+def a_host_that_does_not_answer_is_named_while_the_job_waits(s):
+    job = s.hale_start(3, "/bin/true", options=["--host", "a,b,c", "--launcher",
+                                                "case %h in a) exec %c;; *) exec sleep 1000;; esac"])
+    job.until_says("still waiting for node b and 1 other")
+    os.kill(job.pid, signal.SIGINT)
+    r = job.wait()
+    expect(r.status == 128 + signal.SIGINT, r)
+
+
+@test
 def a_job_runs_on_hosts_reached_by_a_launcher(s):
     """A login shell that prints something first does no harm."""
     exe = s.compile("steps")

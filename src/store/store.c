@@ -68,6 +68,52 @@ hale_status_t store_make_folders(const char *path, struct error *err)
 	return make_folder(path, err);
 }
 
+/* The deepest on the way to dir that is there. */
+static void nearest(const char *dir, char path[PATH_MAX])
+{
+	struct stat st;
+	char *slash;
+
+	snprintf(path, PATH_MAX, "%s", dir);
+	while (stat(path, &st) != 0 && errno == ENOENT) {
+		slash = strrchr(path, '/');
+		if (!slash)
+			snprintf(path, PATH_MAX, ".");
+		else if (slash == path)
+			path[1] = '\0';
+		else
+			*slash = '\0';
+	}
+}
+
+hale_status_t store_probe(const char *dir, const char *job, struct error *err)
+{
+	char wanted[PATH_MAX], path[PATH_MAX], probe[PATH_MAX + 32];
+	struct stat st;
+
+	if (join(wanted, dir, job, err) != HALE_OK)
+		return err->code;
+	nearest(wanted, path);
+	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return error_set(
+		    err, HALE_ERR_STORE,
+		    "no checkpoints can be kept in '%s': '%s' is no folder; give another "
+		    "one with --ckpt-dir",
+		    dir, path);
+	snprintf(probe, sizeof(probe), "%s/.hale.%d.XXXXXX", path, (int)getpid());
+	if (mkdtemp(probe)) {
+		rmdir(probe);
+		return HALE_OK;
+	}
+	if (errno == ENOSPC || errno == EDQUOT)
+		return HALE_OK;
+	return error_set(
+	    err, HALE_ERR_STORE,
+	    "no checkpoints can be kept in '%s': cannot make a folder in '%s' (%s); give "
+	    "another one with --ckpt-dir",
+	    dir, path, strerror(errno));
+}
+
 static bool parse_id(const char *name, const char *suffix, uint32_t *id)
 {
 	char *end;

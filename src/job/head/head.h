@@ -174,7 +174,7 @@ struct head {
 	double began, job_began; /* of this hale; of the job, before restarts too */
 	int signals;
 	struct loop_source signal_source;
-	struct loop_timer grace, clearing, leave;
+	struct loop_timer grace, clearing, leave, slow_start;
 	bool stopping;
 	struct store store;
 	bool store_is_open;

@@ -46,6 +46,10 @@ hale_status_t head_start_keeper(struct head *h, struct error *err);
 hale_status_t head_signals_start(struct head *h, struct error *err);
 /* head_crew.c: what the head does with what its agents tell. */
 struct crew_handler head_crew_handler(struct head *h);
+/* head_ready.c: the files and folders that the job was told to write can be written. */
+hale_status_t head_probe(struct head *h, struct error *err);
+/* head_ready.c: says so when nodes let the job wait for its beginning. */
+void head_watch_start(struct head *h);
 /* head_run.c: the job can't begin, or can't begin again. */
 void head_cannot_begin(struct head *h, const struct error *err);
 

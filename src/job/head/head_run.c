@@ -325,6 +325,8 @@ static hale_status_t begin(struct head *h, struct error *err)
 	hale_status_t status = check_reach(h->o, err);
 
 	if (status == HALE_OK)
+		status = head_probe(h, err);
+	if (status == HALE_OK)
 		status = local_folder(h, err);
 	if (status == HALE_OK)
 		status = place(h, &placement, &nodes, err);
@@ -346,6 +348,7 @@ static hale_status_t begin(struct head *h, struct error *err)
 	h->crew.config.setup.environ = environ;
 	if (watch_serves_hosts(h))
 		h->crew.config.setup.flags |= SETUP_EVENTS;
+	head_watch_start(h);
 	return crew_start(&h->crew, err);
 }
 

@@ -35,7 +35,11 @@ static void end_by_signal(struct head *h, int sig)
 	head_say(h, "SIG%s: the job ends", sigabbrev_np(sig));
 	crew_signal_all(&h->crew, sig);
 	crew_signal_all(&h->crew, SIGCONT);
-	head_end_by_request(h);
+	/* ranks that run say by their status what they made of it */
+	if (h->state == HEAD_STARTING || h->state == HEAD_CLEARING || h->state == HEAD_RESTORING)
+		head_end(h, 128 + sig);
+	else
+		head_end_by_request(h);
 }
 
 static void reap(struct head *h)

@@ -60,6 +60,16 @@ static bool find_in_path(const char *name, struct program *p)
 	return false;
 }
 
+static hale_status_t no_program(const char *path, int *exit_status, struct error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+		return error_set(err, HALE_ERR_ARGUMENT, "program '%s' was not found", path);
+	*exit_status = EXIT_NOT_EXECUTABLE;
+	return error_set(err, HALE_ERR_ARGUMENT, "'%s' is a folder, not a program", path);
+}
+
 static hale_status_t find_program(const char *name, const char *wdir, struct program *p,
 				  int *exit_status, struct error *err)
 {
@@ -77,7 +87,7 @@ static hale_status_t find_program(const char *name, const char *wdir, struct pro
 	snprintf(path, sizeof(path), "%s%s%s", wdir && name[0] != '/' ? wdir : "",
 		 wdir && name[0] != '/' ? "/" : "", name);
 	if (!found_as(path, p))
-		return error_set(err, HALE_ERR_ARGUMENT, "program '%s' was not found", path);
+		return no_program(path, exit_status, err);
 	if (access(path, X_OK) != 0) {
 		*exit_status = EXIT_NOT_EXECUTABLE;
 		return error_set(err, HALE_ERR_ARGUMENT,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -288,6 +289,40 @@ void report_read(struct report *r, const struct json_value *v)
 		read_migration(r, json_at(list, i));
 }
 
+/* /dev/stdout and the like can't be renamed over */
+static bool is_device(const char *path)
+{
+	return strncmp(path, "/dev/", 5) == 0;
+}
+
+static void temporary_name(const char *path, char name[PATH_MAX])
+{
+	snprintf(name, PATH_MAX, "%s.%d.tmp", path, (int)getpid());
+}
+
+hale_status_t report_probe(const char *what, const char *path, struct error *err)
+{
+	char temporary[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	if (is_device(path))
+		return HALE_OK;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "cannot write the %s '%s': it is a folder; name a file in it",
+				 what, path);
+	temporary_name(path, temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 && errno != ENOSPC && errno != EDQUOT)
+		return error_sys(err, HALE_ERR_ARGUMENT, "cannot write the %s '%s'", what, path);
+	if (fd >= 0) {
+		close(fd);
+		unlink(temporary);
+	}
+	return HALE_OK;
+}
+
 hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
 				struct error *err)
 {
@@ -295,13 +330,12 @@ hale_status_t report_write_text(const struct json_out *j, const char *what, cons
 	bool good = false;
 	FILE *f;
 
-	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", path, (int)getpid());
-	/* /dev/stdout and the like can't be renamed over */
-	f = fopen(strncmp(path, "/dev/", 5) == 0 ? path : temporary, "we");
+	temporary_name(path, temporary);
+	f = fopen(is_device(path) ? path : temporary, "we");
 	if (f && j->text) {
 		good = fprintf(f, "%s\n", j->text) > 0;
 		good = fclose(f) == 0 && good;
-		if (strncmp(path, "/dev/", 5) != 0)
+		if (!is_device(path))
 			good = good && rename(temporary, path) == 0;
 	}
 	if (good)

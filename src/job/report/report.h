@@ -110,6 +110,8 @@ void report_print_profile(const struct report *r, const char *key, double wall_s
 			  struct json_out *j);
 hale_status_t report_write_profile(const struct report *r, const char *path, double wall_seconds,
 				   struct error *err);
+/* Such a file could be written: a file beside it can be made. what: "report", for the sentence. */
+hale_status_t report_probe(const char *what, const char *path, struct error *err);
 /* A text beside path and then renamed: who waits for the file never sees half of it. */
 hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
 				struct error *err);
