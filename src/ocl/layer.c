@@ -30,19 +30,28 @@ static void after_fork_child(void)
 	pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&ocl.lock, &a);
 	pthread_mutexattr_destroy(&a);
-	ocl.passive = true;
-	ocl_detect_child();
+	ocl.passive = ocl.passive || ocl.domains;
+	ocl_detect_child(!ocl.passive);
+	if (ocl.passive)
+		return;
+	/* a daemon, or a worker, that begins with OpenCL only now */
+	ocl.pid = (int)getpid();
+	ocl.report = (struct report){0};
+	ocl_report_init();
 }
 
 static void init_lock(void)
 {
+	static bool done;
 	pthread_mutexattr_t a;
 
 	pthread_mutexattr_init(&a);
 	pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&ocl.lock, &a);
 	pthread_mutexattr_destroy(&a);
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	if (!done)
+		pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	done = true;
 }
 
 static void fill_table(const cl_icd_dispatch *target, size_t entries)
@@ -76,16 +85,23 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispat
 {
 	static cl_icd_dispatch next;
 	size_t known = sizeof(mine) / sizeof(void *);
-	const char *copies = getenv("HALE_OPENCL_COPIES");
+	const char *copies = secure_getenv("HALE_OPENCL_COPIES");
 	struct error err;
 
 	if (!target || !entries_ret || !layer)
 		return CL_INVALID_VALUE;
 	log_init_from_env();
+	if (target->clEnqueueNDRangeKernel == mine.clEnqueueNDRangeKernel &&
+	    mine.clEnqueueNDRangeKernel) {
+		log_warn("opencl: OPENCL_LAYERS names this layer twice; once is enough");
+		*entries_ret = entries;
+		*layer = target;
+		return CL_SUCCESS;
+	}
 	init_lock();
 	ocl.pid = (int)getpid();
 	ocl.staged = copies && strcmp(copies, "staged") == 0;
-	if (ocl_settings_parse(getenv("HALE_OPENCL"), &ocl.set, &err) != HALE_OK) {
+	if (ocl_settings_parse(secure_getenv("HALE_OPENCL"), &ocl.set, &err) != HALE_OK) {
 		log_warn("%s", err.text);
 		exit(64);
 	}
@@ -94,6 +110,7 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispat
 	fill_table(target, entries < known ? entries : known);
 	ocl_report_init();
 	ocl_guest_init();
+	ocl_store_look();
 	ocl_detect_init();
 	*entries_ret = (cl_uint)known;
 	*layer = &mine;

@@ -29,11 +29,25 @@ static void note_device(cl_device_id device)
 				      ocl.report.device, NULL);
 }
 
+static void tell_of_child(void)
+{
+	static bool told;
+
+	if (!told)
+		log_warn("opencl: this process is a copy, by fork, of one that uses OpenCL: what "
+			 "it does is not protected");
+	told = true;
+}
+
 static void context_add(cl_context c, const cl_context_properties *properties)
 {
 	size_t bytes = 0;
 	struct domain *d;
 
+	if (ocl.passive) {
+		tell_of_child();
+		return;
+	}
 	NEXT->clGetContextInfo(c, CL_CONTEXT_DEVICES, 0, NULL, &bytes);
 	ocl_lock();
 	d = ocl_object_create(sizeof(*d), OCL_CONTEXT, c, NULL);
@@ -73,7 +87,7 @@ cl_context CL_API_CALL layer_clCreateContext(const cl_context_properties *proper
 		c = NEXT->clCreateContext(properties, count, devices, notify, data, &code);
 	if (status)
 		*status = code;
-	if (c && !ocl.passive)
+	if (c)
 		context_add(c, properties);
 	return c;
 }
@@ -90,7 +104,7 @@ layer_clCreateContextFromType(const cl_context_properties *properties, cl_device
 		c = NEXT->clCreateContextFromType(properties, type, notify, data, &code);
 	if (status)
 		*status = code;
-	if (c && !ocl.passive)
+	if (c)
 		context_add(c, properties);
 	return c;
 }

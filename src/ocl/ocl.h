@@ -327,6 +327,7 @@ struct domain { /* a context */
 	uint64_t epochs, epochs_since;	  /* closed; since the last checkpoint */
 	uint32_t open_checks;		  /* in a row, at which none closed */
 	double checkpoint_at, checkpoint_cost;
+	bool save_failed; /* the last one */
 	uint64_t checkpoint_bytes;
 	struct store store;
 	uint64_t errors_base; /* detector's count that is no news */
@@ -565,7 +566,8 @@ void ocl_epoch_force(struct domain *d);
 
 /* ---- detect.c ---- */
 void ocl_detect_init(void);
-void ocl_detect_child(void);
+/* In a child of fork. */
+void ocl_detect_child(bool protects);
 /* In a process rebuilt from an image; async-signal-safe. */
 void ocl_detect_reborn(void);
 /* True: there were errors since the last time. Asks in this thread: a query of NVML takes 10 to 20
@@ -585,6 +587,8 @@ static inline bool ocl_store_is_gone(const struct store *s)
  * what was since can't be mended before the next checkpoint. */
 void ocl_store_renew(struct domain *d);
 bool ocl_store_open(struct domain *d);
+/* At the beginning: says what is wrong with the folder. */
+void ocl_store_look(void);
 void ocl_store_close(struct domain *d);
 off_t ocl_store_take(struct domain *d, off_t bytes);
 void ocl_store_give(struct domain *d, off_t at, off_t bytes);

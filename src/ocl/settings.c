@@ -70,6 +70,7 @@ static hale_status_t take_ckpt(struct ocl_settings *s, const char *value, struct
 static hale_status_t take_opt(struct ocl_settings *s, const char *value, struct error *err)
 {
 	const char *at = value;
+	bool alone = false;
 
 	s->opt = 0;
 	for (;;) {
@@ -80,7 +81,8 @@ static hale_status_t take_opt(struct ocl_settings *s, const char *value, struct 
 		       (strlen(optimisations[i].name) != len ||
 			strncmp(at, optimisations[i].name, len) != 0))
 			i++;
-		if (i == ARRAY_LEN(optimisations))
+		alone |= i < ARRAY_LEN(optimisations) && i >= ARRAY_LEN(optimisations) - 2;
+		if (i == ARRAY_LEN(optimisations) || (alone && value[len])) /* all, none: alone */
 			return bad(err, "opt",
 				   "any of MOD,RO,HB,SB,HD,CS,AUTO,HASH, or all, or none", value);
 		s->opt |= optimisations[i].bit;

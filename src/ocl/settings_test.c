@@ -83,6 +83,8 @@ static void what_is_wrong_is_named(void **state)
 					    "opt=MOD,",
 					    "opt=mod",
 					    "opt=MOD,XX",
+					    "opt=none,MOD",
+					    "opt=MOD,all",
 					    "dir=",
 					    "inject=epoch:0",
 					    "inject=7",

@@ -317,6 +317,9 @@ static void commit(struct domain *d)
 		EACH_CONTENT(d, m)
 	commit_object(m);
 	consolidated = consolidate(d);
+	if (!consolidated && !d->unprotected)
+		log_warn("opencl: what the program wrote could not be added to a checkpoint; an "
+			 "error before the next one can't be mended");
 	d->unprotected = !consolidated;
 	d->dropped = false;
 	for

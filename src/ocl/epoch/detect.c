@@ -156,15 +156,40 @@ static uint64_t nvml_count(const struct domain *d)
 
 /* ---- the others ---- */
 
-static uint64_t file_count(void)
+/* False: there is no number to be read, which may be about to be written. */
+static bool file_read(uint64_t *count)
 {
-	char text[32] = "";
+	char text[32] = "", *end;
 	int fd = open(ocl.set.file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	int code = errno;
 
 	if (fd >= 0)
 		close(fd);
-	return n > 0 ? strtoull(text, NULL, 10) : 0;
+	errno = n < 0 ? code : 0;
+	*count = strtoull(text, &end, 10);
+	return end != text;
+}
+
+/* What was there last counts until there is something else. */
+static uint64_t file_count(void)
+{
+	static uint64_t last; /* guarded by the lock */
+	uint64_t count;
+
+	if (file_read(&count))
+		last = count;
+	return last;
+}
+
+static void look_at_file(void)
+{
+	uint64_t count;
+
+	if (!file_read(&count))
+		log_warn(
+		    "opencl: check=file:%s: %s; errors count from when there is a number in it",
+		    ocl.set.file, errno ? strerror(errno) : "there is no number in it");
 }
 
 static uint64_t count_now(struct domain *d)
@@ -181,16 +206,20 @@ void ocl_detect_init(void)
 	in_server = getenv("HALE_OPENCL_VENDORS") != NULL;
 	if (ocl.set.check == OCL_CHECK_NVML)
 		counts = in_server || ocl_nvml_load();
+	if (ocl.set.check == OCL_CHECK_FILE)
+		look_at_file();
 	if (ocl.set.inject_epoch > 0)
 		add_injection(ocl.set.inject_at, ocl.set.inject_epoch, ocl.set.inject_times);
 	open_inject_socket();
 }
 
-void ocl_detect_child(void)
+void ocl_detect_child(bool protects)
 {
 	if (inject_fd >= 0)
 		close(inject_fd);
 	inject_fd = -1;
+	if (protects)
+		open_inject_socket();
 }
 
 bool ocl_detect_errors(struct domain *d, ocl_phase_t phase)

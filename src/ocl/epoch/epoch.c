@@ -6,6 +6,8 @@
 /* Of the run time, checkpoints under ckpt=auto may take this part. */
 static const double auto_share = 0.01;
 static const double auto_least = 1.0; /* seconds between two */
+/* … and those that fail, under any setting, this one. */
+static const double failing_share = 0.1;
 /* So many checks in a row at which no epoch closes count as one: programs that only ever wait for
  * events of an out-of-order queue, or for older ones, are to have checkpoints, too. The layer waits
  * for the rest itself then. */
@@ -165,7 +167,9 @@ static bool checkpoint_due(struct domain *d)
 {
 	double elapsed = clock_seconds() - d->checkpoint_at;
 
-	if (ocl.set.when == OCL_CKPT_OFF)
+	/* a disk that is full is not filled again at once */
+	if (ocl.set.when == OCL_CKPT_OFF ||
+	    (d->save_failed && elapsed < d->checkpoint_cost / failing_share))
 		return false;
 	if (d->unprotected)
 		return true;
@@ -189,9 +193,12 @@ static cl_int checkpoint(struct domain *d)
 {
 	double start = clock_seconds();
 
-	while (ocl_checkpoint_save(d) == OCL_SAVE_ERRORS)
+	ocl_saved_t saved;
+
+	while ((saved = ocl_checkpoint_save(d)) == OCL_SAVE_ERRORS)
 		if (!ocl_recover(d, false))
 			return give_up(d);
+	d->save_failed = saved == OCL_SAVE_FAILED;
 	d->checkpoint_at = clock_seconds();
 	d->checkpoint_cost = d->checkpoint_at - start;
 	d->epochs_since = 0;

@@ -191,7 +191,7 @@ static void say_line(double wall)
 
 void ocl_report_end(void)
 {
-	const char *path = ocl.set.report, *dir = getenv("HALE_OPENCL_REPORTS");
+	const char *path = ocl.set.report, *dir = secure_getenv("HALE_OPENCL_REPORTS");
 	double wall = clock_seconds() - ocl.report.started;
 	char name[PATH_MAX];
 	bool good = true;

@@ -40,6 +40,27 @@ static void drop_extents(struct store *s)
 	}
 }
 
+static void tell_of_folder(void)
+{
+	static bool told;
+
+	if (!told)
+		log_warn("opencl: no checkpoints: '%s': %s. The program goes on without; give "
+			 "another folder by HALE_OPENCL='dir=PATH'",
+			 ocl.set.dir, strerror(errno));
+	told = true;
+}
+
+void ocl_store_look(void)
+{
+	int fd = unnamed_file(ocl.set.dir);
+
+	if (fd >= 0)
+		close(fd);
+	else
+		tell_of_folder();
+}
+
 bool ocl_store_open(struct domain *d)
 {
 	struct store *s = &d->store;
@@ -53,9 +74,7 @@ bool ocl_store_open(struct domain *d)
 	s->life = atomic_load(&ocl.lives);
 	s->fd = unnamed_file(ocl.set.dir);
 	if (s->fd < 0)
-		log_warn("opencl: no checkpoints: '%s': %s. The program goes on without; give "
-			 "another folder by HALE_OPENCL='dir=PATH'",
-			 ocl.set.dir, strerror(errno));
+		tell_of_folder();
 	else
 		ocl_guest_descriptor(s->fd, true);
 	return s->fd >= 0;
@@ -107,11 +126,15 @@ off_t ocl_store_take(struct domain *d, off_t bytes)
 	bytes = (off_t)ALIGN_UP((size_t)bytes, HALE_PAGE);
 	for (struct extent **x = &s->free; *x; x = &(*x)->next) {
 		struct extent *old = *x;
-		if (old->bytes != bytes)
+		if (old->bytes < bytes)
 			continue;
 		at = old->at;
-		*x = old->next;
-		free(old);
+		old->at += bytes;
+		old->bytes -= bytes;
+		if (old->bytes == 0) {
+			*x = old->next;
+			free(old);
+		}
 		return at;
 	}
 	at = s->end;
@@ -119,21 +142,41 @@ off_t ocl_store_take(struct domain *d, off_t bytes)
 	return at;
 }
 
+/* In the order of their places, neighbours joined, so that there are never more of them than of
+ * what lies between. */
+static void place_extent(struct store *s, off_t at, off_t bytes)
+{
+	struct extent **link = &s->free, *before = NULL, *x;
+
+	for (; *link && (*link)->at < at; link = &(*link)->next)
+		before = *link;
+	x = *link;
+	if (before && before->at + before->bytes == at) {
+		before->bytes += bytes;
+		if (x && before->at + before->bytes == x->at) {
+			before->bytes += x->bytes;
+			before->next = x->next;
+			free(x);
+		}
+	} else if (x && at + bytes == x->at) {
+		x->at = at;
+		x->bytes += bytes;
+	} else if ((x = malloc(sizeof(*x)))) {
+		*x = (struct extent){.next = *link, .at = at, .bytes = bytes};
+		*link = x;
+	}
+}
+
 void ocl_store_give(struct domain *d, off_t at, off_t bytes)
 {
 	struct store *s = &d->store;
-	struct extent *x;
 
 	bytes = (off_t)ALIGN_UP((size_t)bytes, HALE_PAGE);
 	if (s->fd < 0 || at < 0 || ocl_store_is_gone(s))
 		return;
 	if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes) != 0)
 		log_debug("opencl: %ld bytes of old checkpoints stay on disk", (long)bytes);
-	x = malloc(sizeof(*x));
-	if (!x)
-		return;
-	*x = (struct extent){.next = s->free, .at = at, .bytes = bytes};
-	s->free = x;
+	place_extent(s, at, bytes);
 }
 
 bool ocl_store_write(struct domain *d, off_t at, const void *data, size_t size)

@@ -176,6 +176,7 @@ static bool connect_server(bool restored, char *why, size_t size)
 		atomic_fetch_add(&remote.era, 1);
 	remote.wire->magic = WIRE_MAGIC;
 	remote.wire->client_pid = (uint32_t)getpid();
+	remote.wire->client_at = (uint64_t)(uintptr_t)remote.wire;
 	atomic_store(&remote.wire->threads, atomic_load(&remote.threads));
 	remote.dead = false;
 	/* where ptrace is restricted, the server must be allowed to read our memory */
@@ -635,11 +636,24 @@ static bool send_first(const struct call *c, wire_op_t op)
 	return c->words <= WIRE_WORDS && append(remote.wire, c, op, WIRE_NO_REPLY);
 }
 
+static void tell_of_child(void)
+{
+	static bool told;
+
+	if (!told)
+		log_warn("opencl: this process is a copy, by fork, of one that uses OpenCL: it has "
+			 "none. Let it begin with OpenCL after the fork, or take "
+			 "HALE_OPENCL=server=off");
+	told = true;
+}
+
 void remote_renew(void)
 {
 	char why[300];
 	bool was_dead;
 
+	if (UNLIKELY(remote.pid != getpid()))
+		tell_of_child();
 	if (LIKELY(!remote.dead) || remote.pid != getpid())
 		return;
 	remote_enter();

@@ -21,6 +21,18 @@ enum { REQUEST_MAX = sizeof(struct wire_request) + WIRE_WORDS * 8 };
 
 static int spins; /* looks at the ring before sleeping */
 
+/* Another program has taken its place (exec): nobody will ask again, and devices are to be given
+ * back. */
+static void end_if_left(void)
+{
+	const uint64_t at = wire->client_at + offsetof(struct wire, magic);
+	uint32_t magic = WIRE_MAGIC;
+	bool there = !wire->client_at || fetch(&magic, at, sizeof(magic)) || errno != EFAULT;
+
+	if (!there || magic != WIRE_MAGIC)
+		_exit(0);
+}
+
 static void wait_for_requests(uint64_t tail)
 {
 	struct timespec t = {1, 0};
@@ -33,8 +45,10 @@ static void wait_for_requests(uint64_t tail)
 	uint32_t seen = atomic_load(&wire->bell);
 	atomic_store(&wire->sleeping, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&wire->head) == tail)
-		syscall(SYS_futex, &wire->bell, FUTEX_WAIT, seen, &t, NULL, 0);
+	if (atomic_load(&wire->head) == tail &&
+	    syscall(SYS_futex, &wire->bell, FUTEX_WAIT, seen, &t, NULL, 0) != 0 &&
+	    errno == ETIMEDOUT)
+		end_if_left();
 	atomic_store(&wire->sleeping, 0);
 }
 

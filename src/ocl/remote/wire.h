@@ -137,6 +137,7 @@ struct wire { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	_Atomic uint32_t ready; /* 1: the server runs; 2: it can't; a futex */
 	_Atomic uint32_t server_pid;
 	char trouble[256];	   /* why it can't */
+	uint64_t client_at;	   /* where the program has this region; 0: nowhere yet */
 	_Atomic int32_t deferred;  /* the first error of a request without reply; taken by waits */
 	_Atomic uint32_t sleeping; /* the server sleeps on bell */
 	_Atomic uint32_t bell;	   /* a futex */
