@@ -7,6 +7,7 @@
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
+#   make tsan         OpenCL programs with threads under ThreadSanitizer
 #   make lint         layering, format, clang-tidy, cppcheck: of what differs from upstream; ALL=1: of all
 #   make fuzz         libFuzzer on the parsers, 30 s each; longer: SECONDS=180; one: ONLY=net
 
@@ -21,7 +22,7 @@ NINJA  ?= ninja
 PYTHON ?= /usr/bin/python3
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check bench install asan lint fuzz clean deps
+.PHONY: build demo check bench install asan tsan lint fuzz clean deps
 
 deps:
 	@scripts/deps.sh build demo check bench
@@ -68,6 +69,13 @@ install:
 asan:
 	@scripts/deps.sh build check
 	@scripts/asan.sh
+
+# Sanitized code draws warnings of its own from gcc 12, wrong ones: not errors here.
+tsan:
+	@scripts/deps.sh build check
+	@test -e build-tsan/build.ninja || $(MESON) setup build-tsan -Dtests=disabled -Db_sanitize=thread \
+		-Db_lundef=false -Dbuildtype=debugoptimized -Dwerror=false >/dev/null
+	@scripts/tsan_ocl.sh build-tsan
 
 lint:
 	@scripts/deps.sh build check lint

@@ -374,10 +374,12 @@ extern struct ocl {
 	struct ocl_settings set;
 	struct report report;
 	struct table objects;
-	uint32_t dead; /* shadows of objects that the program has released */
+	_Atomic uint32_t dead; /* shadows of objects that the program has released; written with the
+				* lock held, read without it where that is 0 in most programs */
 	struct domain *domains;
-	bool passive;	/* in a child of fork: everything is passed on */
-	uint32_t moves; /* of all domains: not 0 when some live elsewhere than the program thinks */
+	bool passive; /* in a child of fork: everything is passed on */
+	_Atomic uint32_t
+	    moves; /* of all domains: not 0 when some live elsewhere than the program thinks */
 	_Atomic uint32_t lives; /* of this process: one more with each restart from an image */
 	bool staged;		/* copies through pinned buffers even where memory is shared */
 	int pid;
@@ -385,6 +387,14 @@ extern struct ocl {
 
 #define NEXT   ocl.next
 #define OBJ(p) (&(p)->o)
+
+/* With the lock held: no locked instruction. */
+static inline void ocl_count_dead(uint32_t more)
+{
+	uint32_t n = atomic_load_explicit(&ocl.dead, memory_order_relaxed);
+
+	atomic_store_explicit(&ocl.dead, n + more, memory_order_relaxed);
+}
 
 static inline void ocl_lock(void)
 {

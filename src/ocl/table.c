@@ -206,7 +206,7 @@ static void domain_end(struct domain *d)
 		*at = d->next_domain;
 	ocl_store_close(d);
 	ocl_table_remove(OBJ(d)->handle, OBJ(d));
-	ocl.dead--;
+	ocl_count_dead(-1u);
 	if (OBJ(d)->real != OBJ(d)->handle)
 		ocl_runtime_release(OBJ(d)->real, OCL_CONTEXT);
 	free(d->tried);
@@ -231,7 +231,7 @@ static void object_end(struct object *o)
 		ocl_runtime_release(o->real, o->kind);
 	}
 	ocl_table_remove(o->handle, o);
-	ocl.dead--;
+	ocl_count_dead(-1u);
 	if (in_ring(o->kind)) {
 		o->prev->next = o->next;
 		o->next->prev = o->prev;
@@ -286,7 +286,7 @@ static void kin_gone(struct object *o)
 /* The program has retained what it had released: it was told of it by what keeps it alive. */
 static void revive(struct object *o)
 {
-	ocl.dead--;
+	ocl_count_dead(-1u);
 	if (o->kind == OCL_CONTEXT)
 		((struct domain *)o)->live++;
 	else if (in_ring(o->kind))
@@ -349,7 +349,7 @@ cl_int ocl_release(void *handle, ocl_kind_t kind)
 	put_off = last && o->held > 0 && kept_for_log(kind);
 	if (last) { /* the runtime may give the handle to somebody else from here on */
 		o->refs = 0;
-		ocl.dead++;
+		ocl_count_dead(1);
 		ocl_hold(o);
 		kin_gone(o);
 	} else if (o && o->refs > 0) {

@@ -119,7 +119,7 @@ static void errors(void)
 }
 
 static int seen[N];
-static volatile int called;
+static _Atomic int called;
 
 static void CL_CALLBACK note(cl_event e, cl_int status, void *data)
 {

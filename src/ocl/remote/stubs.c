@@ -24,6 +24,20 @@ static struct stub *at(uint32_t id)
 	return (struct stub *)(arena.base + (size_t)id * STUB_BYTES);
 }
 
+/* Changed under the lock, looked at without it. */
+static uint32_t count(uint32_t *n, uint32_t more)
+{
+	uint32_t now = *n + more;
+
+	__atomic_store_n(n, now, __ATOMIC_RELAXED);
+	return now;
+}
+
+static uint32_t look(const uint32_t *n)
+{
+	return __atomic_load_n(n, __ATOMIC_RELAXED);
+}
+
 static struct stub *take(void)
 {
 	struct stub *s = arena.unused;
@@ -38,7 +52,7 @@ static struct stub *take(void)
 	if (s)
 		arena.unused = s->next_free;
 	else if (arena.used < STUBS_MAX)
-		s = at(arena.used++);
+		s = at(count(&arena.used, 1) - 1);
 	return s;
 }
 
@@ -58,7 +72,7 @@ struct stub *stub_create(stub_kind_t kind, struct stub *context)
 		s->context = context;
 		s->kind = kind;
 		if (context)
-			context->held++;
+			count(&context->held, 1);
 		if (kind == STUB_CONTEXT) {
 			arena.contexts++;
 			s->era = remote_era();
@@ -76,7 +90,7 @@ uint32_t stub_contexts(void)
 static bool is_in_arena(const char *p)
 {
 	return p && arena.base && p >= arena.base &&
-	       p < arena.base + (size_t)arena.used * STUB_BYTES &&
+	       p < arena.base + (size_t)look(&arena.used) * STUB_BYTES &&
 	       (size_t)(p - arena.base) % STUB_BYTES == 0;
 }
 
@@ -93,7 +107,7 @@ struct stub *stub_of(const void *handle, stub_kind_t kind)
 		return NULL;
 	/* released, but still what others are made of: the standard lets it be used, and retained
 	 */
-	return s->kind == kind && (s->refs > 0 || s->held > 0) ? s : NULL;
+	return s->kind == kind && (look(&s->refs) > 0 || look(&s->held) > 0) ? s : NULL;
 }
 
 void stub_hold(struct stub *holder, struct stub *what)
@@ -106,7 +120,7 @@ void stub_hold(struct stub *holder, struct stub *what)
 	if (!more)
 		return;
 	pthread_mutex_lock(&arena.lock);
-	what->held++;
+	count(&what->held, 1);
 	pthread_mutex_unlock(&arena.lock);
 	holder->holds = more;
 	more[holder->hold_count++] = what;
@@ -119,7 +133,7 @@ cl_int stub_retain(void *handle, stub_kind_t kind, cl_int wrong)
 	if (!s)
 		return wrong;
 	pthread_mutex_lock(&arena.lock);
-	s->refs++;
+	count(&s->refs, 1);
 	pthread_mutex_unlock(&arena.lock);
 	return CL_SUCCESS;
 }
@@ -172,7 +186,7 @@ static void drop(struct stub *s)
 	if (!s)
 		return;
 	pthread_mutex_lock(&arena.lock);
-	last = --s->held == 0 && s->refs == 0;
+	last = count(&s->held, -1u) == 0 && s->refs == 0;
 	pthread_mutex_unlock(&arena.lock);
 	if (last)
 		end(s);
@@ -221,7 +235,7 @@ cl_int stub_release(void *handle, stub_kind_t kind, cl_int wrong)
 		return wrong;
 	pthread_mutex_lock(&arena.lock);
 	had = s->refs > 0;
-	last = had && --s->refs == 0 && s->held == 0;
+	last = had && count(&s->refs, -1u) == 0 && s->held == 0;
 	pthread_mutex_unlock(&arena.lock);
 	if (last)
 		end(s);
@@ -233,7 +247,7 @@ void stub_belongs(struct stub *s, struct stub *context)
 	struct stub *old = s->context;
 
 	pthread_mutex_lock(&arena.lock);
-	context->held++;
+	count(&context->held, 1);
 	s->context = context;
 	pthread_mutex_unlock(&arena.lock);
 	drop(old);
