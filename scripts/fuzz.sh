@@ -11,7 +11,7 @@ seconds=${1:-30}
 only=${2:-}
 out=build-fuzz
 mkdir -p $out
-base='src/base/error.c src/base/fmt.c src/base/log.c src/base/heap.c src/base/units.c src/base/json.c'
+base=$(find src/base -name '*.c' ! -name '*_test.c')
 for f in tests/fuzz/*"$only"*_fuzz.c; do
 	name=$(basename "$f" .c)
 	more=$(tests/fuzz/links.py "$(basename "$f")")

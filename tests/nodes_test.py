@@ -181,4 +181,12 @@ def parted_single_copies_in_mid_flight_are_asked_for(s):
             laid_out_otherwise(s, turn, 4, (1, 2, 4), env, most=100000)
 
 
+@test
+def more_ranks_than_strangers_are_allowed_connect_at_once(s):
+    exe = s.compile("all_to_one")
+    r = s.hale_run(100, exe, options=["--ppn", "20"])
+    expect(r.status == 0 and r.out == f"99 of 99: {99 * 100 // 2}\n", r)
+    expect("turned away" not in r.err, r)
+
+
 main()

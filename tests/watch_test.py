@@ -566,7 +566,7 @@ def names_that_another_user_has_taken_cost_a_job_nothing(s):
                     "    name, kind = line.split()\n"
                     "    there.append(socket.socket(socket.AF_UNIX, int(kind)))\n"
                     "    there[-1].bind('\\0' + name)\n"
-                    "    there[-1].listen(1)\n"
+                    "    there[-1].listen(99)\n"
                     "    print(name)\n", stdin=subprocess.PIPE)
     # the shell says which job it will be, and becomes it when its names are taken
     job = s.start("sh", "-c", 'echo "pid $$"; while ! test -e taken; do sleep 0.05; done; exec "$@"',

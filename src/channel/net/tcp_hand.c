@@ -27,7 +27,7 @@
 
 enum {
 	VERSION = 2,
-	HANDS_MAX = 64, /* of strangers */
+	HANDS_MAX = 64, /* of strangers: so many more than there are peers */
 	ACCEPTS_AT_ONCE = 16,
 	CALL_NS = 2000000000, /* until the other host answers */
 	HELLO_NS = 2000000000,
@@ -508,7 +508,7 @@ void tcp_hand_accept(int listener)
 		if (fd < 0)
 			return;
 		struct tcp_hand *last = oldest(&count);
-		if (count >= HANDS_MAX)
+		if (count >= HANDS_MAX + tcp.self.npeers)
 			turn_away(last, "too many connect at once");
 		struct tcp_hand *h =
 		    hand_make(fd, TCP_WAIT_HELLO, WIRE_SOMEBODY, (uint64_t)HELLO_NS);
