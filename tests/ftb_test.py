@@ -84,8 +84,8 @@ def end_watcher(job):
 class Hosts:
     """So many hosts on one switch, a broker on each; all gone afterwards, whatever happens."""
 
-    def __init__(self, s, count, arity=8, options=()):
-        self.s, self.count, self.arity = s, count, arity
+    def __init__(self, s, count, arity=8, options=(), v6=False):
+        self.s, self.count, self.arity, self.v6 = s, count, arity, v6
         self.options = ["--arity", str(arity), *options]
         self.tag = f"hale{os.getpid()}"
         self.made = []
@@ -128,7 +128,8 @@ class Hosts:
             self.ip("-n", ns, "link", "add", "eth0", "type", "veth", "peer", "name", f"port{i}",
                     "netns", switch)
             self.ip("-n", switch, "link", "set", f"port{i}", "master", "br0", "up")
-            self.ip("-n", ns, "addr", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
+            address = ["fd00:77::%d/64" % (i + 1), "nodad"] if self.v6 else [f"10.77.0.{i + 1}/24"]
+            self.ip("-n", ns, "addr", "add", *address, "dev", "eth0")
             self.ip("-n", ns, "link", "set", "lo", "up")
             self.ip("-n", ns, "link", "set", "eth0", "up")
 
@@ -137,7 +138,8 @@ class Hosts:
         for i in range(self.count):
             r = self.s.hale("backplane", "key", self.s.path(f"key{i}"))
             expect(r.status == 0 and len(r.out.strip()) == 40, r)
-            lines.append(f"node{i} tcp://10.77.0.{i + 1}:7100 {r.out.strip()}")
+            host = f"[fd00:77::{i + 1}]" if self.v6 else f"10.77.0.{i + 1}"
+            lines.append(f"node{i} tcp://{host}:7100 {r.out.strip()}")
         self.s.write("peers", "\n".join(lines) + "\n")
 
     def until_joined(self):
@@ -220,6 +222,7 @@ def what_is_wrong_is_said_in_one_sentence(s):
     refused(1, "backplane", "status", env=none)
     refused(64, "events", "--colour")
     refused(64, "events", "--filter")
+    refused(64, "events", "--filter", "severity=LOUD", env=none)  # it is wrong whoever listens
     refused(64, "events", "one", "another")
     refused(64, "events", "publish", "FTB.X", "NAME", "INFO", "--job")
     refused(64, "events", "publish", "FTB.X", "NAME", "INFO", "--jobs", env=none)
@@ -243,7 +246,8 @@ def what_is_wrong_is_said_in_one_sentence(s):
     key = s.hale("backplane", "key", s.path("key2")).out.strip()
     for address, more in (("tcp://127.0.0.1:99999", ""), ("tcp://127.0.0.1", ""), ("tcp://:7100", ""),
                           ("tcp://127.0.0.1:0", ""), ("tcp://127.0.0.1:7100x", ""),
-                          ("tcp://127.0.0.1:7100", "x"), ("tcp://127.0.0.1:7100", " x")):
+                          ("tcp://127.0.0.1:7100", "x"), ("tcp://127.0.0.1:7100", " x"),
+                          ("tcp://fd00::1:7100", ""), ("tcp://[fd00::1]", ""), ("tcp://[fd00::1:7100", "")):
         s.write("peers", f"node0 {address} {key}{more}\n")
         refused(64, "backplane", "--peers", s.path("peers"), "--key", s.path("key2"), env=none)
     os.chmod(s.path("key"), 0o640)
@@ -587,6 +591,15 @@ def a_killed_parent_is_replaced_and_no_warning_is_lost_or_doubled(s):
             expect(h[i].status()["heals"] >= 1, h[i].status())
         h[1].start()  # and takes its place again
         h[3].until(lambda st: st["parent"] == "node1", "node3 is back where it belongs")
+
+
+@test
+def brokers_join_over_ipv6(s):
+    """And heal, without a WARNING lost or doubled."""
+    if not os.path.exists("/proc/net/if_inet6"):
+        skip("no IPv6 here")
+    with Hosts(s, 5, 2, v6=True) as h:
+        under_fire(s, h, 3, [4, 2, 0], h[1].kill)
 
 
 @test

@@ -14,14 +14,15 @@ from net_nodes import need_tun
 # over IPv4 but for launchers' (which stands for ssh).
 #   drop          nothing gets through
 #   reject        who connects is refused
-#   reset         what flows is reset, at both ends, once for each connection
+#   reset         what has flowed before the rule came is reset, at both ends
 #   mtu N         packets of more than N bytes are lost
+#   ports A B     whoever connects to a port below A or above B is not heard
 WIRE = r'''
 import ctypes, fcntl, os, select, struct, sys
 
 port, names = int(sys.argv[1]), sys.argv[2:]
 libc = ctypes.CDLL(None, use_errno=True)
-taps, done = [], set()
+taps, known = [], set()
 for name in names:
     ns = os.open(f"/run/netns/{name}", os.O_RDONLY)
     assert libc.setns(ns, 0x40000000) == 0, os.strerror(ctypes.get_errno())
@@ -55,7 +56,7 @@ def reset(src, dst, sport, dport, seq, ack, macs):
 
 def look(f, what):
     """What is to be passed on of it; and what goes back to its sender."""
-    if f[12:14] != b"\x08\x00" or f[23] != 6 or what[0] == "none":
+    if f[12:14] != b"\x08\x00" or f[23] != 6:
         return f, None
     at = 14 + (f[14] & 15) * 4
     src, dst = f[26:30], f[30:34]
@@ -67,11 +68,16 @@ def look(f, what):
         return (f if len(f) - 14 <= int(what[1]) else None), None
     if what[0] == "drop":
         return None, None
+    if what[0] == "ports":
+        first = flags & 0x12 == 0x02
+        return (None if first and not int(what[1]) <= dport <= int(what[2]) else f), None
     if what[0] == "reject" and flags & 0x12 == 0x02:
         return None, reset(dst, src, dport, sport, 0, seq + 1 & 0xffffffff, (f[6:12], f[0:6]))
     flow = tuple(sorted(((src, sport), (dst, dport))))
-    if what[0] == "reset" and size > 0 and flow not in done:
-        done.add(flow)
+    if what[0] != "reset":
+        known.add(flow)
+    elif size > 0 and flow in known:
+        known.remove(flow)
         return (reset(src, dst, sport, dport, seq, ack, (f[0:6], f[6:12])),
                 reset(dst, src, dport, sport, ack, seq + size & 0xffffffff, (f[6:12], f[0:6])))
     return f, None
@@ -115,10 +121,10 @@ class Walled(Hosts):
 
 
 class Bridged(Hosts):
-    """Machines with Docker and libvirt, and with a network that leads nowhere."""
+    """Machines with Docker and libvirt, and with a network that leads nowhere; all of them were there before
+    the one that connects the hosts."""
 
-    def make(self):
-        super().make()
+    def wire(self):
         for k in range(self.count):
             ns = f"{self.prefix}{k}"
             for device, address in (("docker0", "172.17.0.1"), ("br-0123456789a", "172.18.0.1"),
@@ -130,6 +136,7 @@ class Bridged(Hosts):
                 self.ip("-n", ns, "link", "set", device, "up")
             self.pair(ns, "ib0")
             self.add_address(ns, f"10.{90 + k}.0.1", "ib0")
+        super().wire()
 
     def pair(self, ns, name):
         """An interface that is up and whose cable leads to this same host."""
@@ -185,6 +192,86 @@ def bridges_that_are_the_same_on_all_hosts_are_passed_by(s):
         moves = report["migrations"]
         expect(len(moves) == 2 and all(m["relayed_bytes"] == 0 for m in moves), moves)
         expect(report["restarts"] == 0, report)
+
+
+@test
+def a_firewall_is_told_of_and_the_job_goes_on_when_it_opens(s):
+    with Walled(s, 2) as hosts:
+        for rule in ("drop", "reject"):
+            hosts.rule(rule)
+            exe = s.path("steps")
+            if not os.path.exists(exe):
+                s.compile("steps")
+            job = hosts.hale_start(2, exe, 0, 20, options=["--report", "report.json"])
+            job.until_says("rank . on node .* and rank . on node .* still can't reach each other; .*"
+                           "HALE_NET_PORTS=40000-40999 uses ports that it lets pass")
+            hosts.rule("none")
+            job.until_output("rank 0 step 5 ")
+            end(s, job, ranks=2)
+            expect(s.report()["restarts"] == 0, s.report())
+
+
+@test
+def ports_that_a_firewall_lets_pass_are_enough(s):
+    """Messages, copies and moves keep to them, also on hosts whose own environment says nothing."""
+    with Walled(s, 4, disks="200m") as hosts:
+        hosts.rule("ports", "41000", "41015")
+        job = job_over(s, hosts, "--spares", "1", "--ckpt-every", "1s", "--ckpt-local", hosts.disk,
+                       env={"HALE_NET_PORTS": "41000-41015"})
+        job.until(lambda: copied(s), "a checkpoint is copied")
+        r = hosts.hale("migrate", job.name, "--from", hosts.address(1))
+        expect(r.status == 0, r, job.err())
+        goes_on(job)
+        r = end(s, job)
+        report = s.report()
+        expect(report["migrations"][0]["relayed_bytes"] == 0 and report["restarts"] == 0, report)
+
+
+@test
+def connections_that_are_reset_are_made_again(s):
+    with Walled(s, 4, disks="200m") as hosts:
+        job = job_over(s, hosts, "--spares", "1", "--ckpt-every", "1s", "--ckpt-local", hosts.disk)
+        for _ in range(4):
+            move = s.start("ip", "netns", "exec", hosts.hub, HALE, "migrate", job.name, "--from",
+                           hosts.address(1))
+            while move.running():
+                hosts.rule("none")
+                time.sleep(0.1)
+                hosts.rule("reset")
+                time.sleep(0.1)
+            r = move.wait()
+            expect(r.status == 0 or "stay there" in r.err or "has no ranks" in r.err, r)
+            goes_on(job)
+        before = max([0, *copied(s)])
+        job.until(lambda: max([0, *copied(s)]) > before, "a checkpoint is copied")
+        end(s, job)
+        expect(s.report()["restarts"] == 0, s.report())
+
+
+@test
+def packets_that_are_lost_for_their_size_become_smaller(s):
+    """As where a switch takes less than its hosts' MTU. Nothing of theirs ever got through."""
+    with Walled(s, 4, disks="200m") as hosts:
+        hosts.rule("mtu", "1400")
+        job = job_over(s, hosts, "--spares", "1", "--ckpt-every", "1s", "--ckpt-local", hosts.disk,
+                       env={"HALE_NET_TIMEOUT": "2"})
+        expect("in packets of 1200 bytes" in job.err(), job.err())
+        job.until(lambda: copied(s), "a checkpoint is copied")
+        end(s, job)
+        expect(s.report()["restarts"] == 0, s.report())
+
+
+@test
+def what_cannot_be_meant_is_refused_at_once(s):
+    exe = s.compile("misuse")
+    for name, value in (("HALE_NET_PORTS", "40000"), ("HALE_NET_DEVICES", "^docker0"), ("HALE_NET_PORTS", "")):
+        r = s.hale_run(1, "true", options=["--no-mpi"], env={name: value})
+        expect(r.status == 0 and not r.err, r)
+    for name, value in (("HALE_NET_PORTS", "22"), ("HALE_NET_PORTS", "5-4"), ("HALE_NET_DEVICES", "10.0.0.0/40"),
+                        ("HALE_NET_DEVICES", "eth0,,eth1")):
+        for options, env in (([], {name: value}), (["-x", f"{name}={value}"], {})):
+            r = s.hale_run(2, exe, "spin", options=options, env=env)
+            expect(r.status == 64 and f"{name}={value}" in r.err and r.err.count("\n") == 1, r)
 
 
 main()

@@ -205,6 +205,13 @@ def hosts_are_read_and_refused_by_sentences(s):
                          (["--hosts", "worse.txt"], "is no name of a host"),
                          (["--host", "a,b", "--spares", "2"], "leave none to run on"),
                          (["--host", "a:1,b:1"], "too few for 4 ranks"),
+                         (["--host", "a,b", "--ppn", "1"], "2 hosts with 1 ranks each (--ppn) are too few for "
+                          "4 ranks; name more hosts, or raise --ppn\n"),
+                         (["--host", "a,b,c,d", "--ppn", "1", "--spares", "1"], "3 hosts besides 1 spare with 1 "
+                          "ranks each (--ppn) are too few for 4 ranks; name more hosts, or raise --ppn, or lower "
+                          "--spares\n"),
+                         (["--host", "a,b,c,d", "--ppn", "1", "--nodes", "2"], "2 of the 4 hosts (--nodes) with 1 "
+                          "ranks each (--ppn) are too few for 4 ranks; raise --nodes or --ppn\n"),
                          (["--launcher", "ssh %h", "--host", "a"], "--launcher takes a command"),
                          (["--host", "a", "--hosts", "b"], "give one of them"),
                          (["--node-timeout", "1ms"], "--node-timeout takes a time")):

@@ -29,6 +29,7 @@ enum {
 	IDLE_NS = 100,	      /* after a round that brought nothing */
 	ROUNDS_PER_LOOK = 32, /* at what happens rarely: connections that come */
 	RTO_MAX_MS = 1000,
+	IN_VAIN = 2,
 };
 
 #ifndef TCP_RTO_MAX_MS /* Linux 6.15 */
@@ -115,18 +116,92 @@ void tcp_socket_prepare(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &rto, sizeof(rto));
 }
 
+/* ---- packets that are lost because they are large ----
+ *
+ * Something between two hosts may take less than both of them, and say nothing: then a connection
+ * stands still although the peer's host answers, and is made again, for nothing. So the next one
+ * gets smaller packets; if its host has answered at once all others do, too. */
+
+/* 0: what the link takes; then IPv6's least MTU, and that of IPv4, less 80 and 64 bytes of headers.
+ */
+static const int segments[] = {0, 1200, 512};
+
+/* After silence smaller than they were there. */
+static unsigned small_of(const struct tcp_road *r)
+{
+	unsigned next = r->small + (r->small + 1u < ARRAY_LEN(segments));
+	return r->silent && next > tcp.small ? next : tcp.small;
+}
+
+static void segment_choose(int fd, unsigned small)
+{
+	if (small)
+		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segments[small], sizeof(segments[small]));
+}
+
+void tcp_road_prepare(uint32_t peer, int fd)
+{
+	segment_choose(fd, small_of(&tcp.road[peer]));
+}
+
+void tcp_road_silent(uint32_t peer)
+{
+	tcp.road[peer].silent = true;
+}
+
+void tcp_road_cut(uint32_t peer)
+{
+	tcp.road[peer].silent = false;
+}
+
+/* Who connects to a listener that wants small packets gets such, and sends such. */
+void tcp_road_open(uint32_t peer)
+{
+	struct tcp_road *r = &tcp.road[peer];
+	unsigned small = small_of(r);
+	r->attempts = 0;
+	r->silent = false;
+	r->small = (uint8_t)small;
+	if (small == tcp.small)
+		return;
+	tcp.small = small;
+	for (unsigned i = 0; i < tcp.nplaces; i++)
+		segment_choose(tcp.listener[i].fd, tcp.small);
+	log_warn("rank %u: what was sent to rank %u doesn't get there, though its host answers; "
+		 "from now on in packets of %d bytes (does something between the hosts take less "
+		 "than their MTU?)",
+		 tcp.self.rank, peer, segments[tcp.small]);
+}
+
+/* One that is closed in good order, for a checkpoint: does it stand still? Each time that something
+ * is sent again, in vain, takes twice as long as the last one. */
+static void road_look(const struct tcp_conn *c)
+{
+	struct tcp_info info;
+	socklen_t length = sizeof(info);
+	if (!c->failed && !getsockopt(c->socket.fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
+	    info.tcpi_retransmits >= IN_VAIN)
+		tcp_road_silent(c->peer);
+}
+
+/* ---- open and close ---- */
+
+static void listener_prepare(int fd)
+{
+	congestion_choose(fd);
+	segment_choose(fd, tcp.small);
+}
+
 static bool listener_open(struct tcp_socket *l, struct reach_place *place,
 			  const struct reach_wish *wish)
 {
-	int fd = reach_listen(place, wish, congestion_choose);
+	int fd = reach_listen(place, wish, listener_prepare);
 	*l = (struct tcp_socket){.kind = TCP_LISTENER, .fd = fd};
 	if (fd < 0)
 		return false;
 	tcp_watch(l, EPOLLIN);
 	return true;
 }
-
-/* ---- open and close ---- */
 
 static void listeners_close(void)
 {
@@ -170,10 +245,10 @@ static bool memory_make(uint32_t npeers)
 {
 	tcp.conn = heap_calloc(npeers, sizeof(void *));
 	tcp.live = heap_calloc(npeers, sizeof(void *));
-	if (!tcp.attempts)
-		tcp.attempts = heap_calloc(npeers, sizeof(*tcp.attempts));
+	if (!tcp.road)
+		tcp.road = heap_calloc(npeers, sizeof(*tcp.road));
 	tcp.scratch = heap_alloc(TCP_SCRATCH);
-	if (tcp.conn && tcp.live && tcp.attempts && tcp.scratch)
+	if (tcp.conn && tcp.live && tcp.road && tcp.scratch)
 		return true;
 	memory_free();
 	return false;
@@ -185,7 +260,8 @@ static bool tcp_open(const struct wire_self *self, const struct wire_calls *call
 			   .calls = *calls,
 			   .strangers = tcp.strangers,
 			   .damaged = tcp.damaged,
-			   .attempts = tcp.attempts,
+			   .small = tcp.small,
+			   .road = tcp.road,
 			   .epoll = -1};
 	if (!self->secret) {
 		fmt_print(why, WIRE_WHY, "whoever started this process gave it no secret");
@@ -230,14 +306,17 @@ static void tcp_close(uint64_t max_ns)
 		}
 	listeners_close();
 	tcp_hands_close();
-	while (tcp.nlive)
+	while (tcp.nlive) {
+		road_look(tcp.live[0]);
 		tcp_conn_drop(tcp.live[0]);
+	}
 	tcp_receives_end();
 	close(tcp.epoll);
 	memory_free();
 	tcp = (struct tcp){.strangers = tcp.strangers,
 			   .damaged = tcp.damaged,
-			   .attempts = tcp.attempts,
+			   .small = tcp.small,
+			   .road = tcp.road,
 			   .epoll = -1};
 }
 

@@ -163,6 +163,13 @@ struct tcp_address {
 	struct reach_place place[REACH_PLACES_MAX];
 };
 
+/* The way to a peer. */
+struct tcp_road {
+	uint32_t attempts; /* since the last connection */
+	bool silent;	   /* the last connection ended because nothing was answered */
+	uint8_t small;	   /* tcp.small, when it began */
+};
+
 /* ---- what there is ---- */
 
 extern struct tcp {
@@ -175,16 +182,17 @@ extern struct tcp {
 	struct tcp_conn **conn; /* [npeers]; NULL: never connected */
 	struct tcp_conn **live; /* [nlive]: those with a socket */
 	uint32_t nlive;
-	uint32_t *attempts;	       /* [npeers]; kept over all opens */
+	struct tcp_road *road;	       /* [npeers]; kept over all opens */
 	struct tcp_hand *hands, *dead; /* dead: still named by events in hand */
 	struct tcp_receive *receives;
 	uint32_t strangers;
 	uint32_t damaged; /* connections ended by what came over them */
 	bool congestion_said;
-	bool watching;		/* epoll looks for what happens on connections (tcp.c) */
-	unsigned rounds;	/* of progress, since the last look at epoll */
-	int trust, doubt;	/* in the program's coming back soon after a burst (tcp_conn.c) */
-	unsigned brought;	/* rounds in which something came, since the last sleep */
+	unsigned small;	  /* kept over all opens: packets have so many bytes at most (tcp.c) */
+	bool watching;	  /* epoll looks for what happens on connections (tcp.c) */
+	unsigned rounds;  /* of progress, since the last look at epoll */
+	int trust, doubt; /* in the program's coming back soon after a burst (tcp_conn.c) */
+	unsigned brought; /* rounds in which something came, since the last sleep */
 	unsigned char *scratch; /* what has just been read */
 	uint64_t idle_at;	/* when a round last brought nothing; 0: the last one did */
 	bool corked;		/* datagrams wait for flush, and leave together */
@@ -199,6 +207,13 @@ void tcp_socket_close(struct tcp_socket *s);
 void tcp_conn_watch(struct tcp_conn *c);
 /* Settings of a connection's socket. */
 void tcp_socket_prepare(int fd);
+/* Of one that is to call peer, before it does: how large packets may be, both ways. */
+void tcp_road_prepare(uint32_t peer, int fd);
+/* The last connection ended in silence; the peer's host doesn't answer either; it does, and there
+ * is a new connection. */
+void tcp_road_silent(uint32_t peer);
+void tcp_road_cut(uint32_t peer);
+void tcp_road_open(uint32_t peer);
 
 /* ---- tcp_conn.c ---- */
 /* An authenticated socket becomes the connection to peer, in place of one that there may be. */

@@ -54,6 +54,8 @@ void tcp_conn_fail_errno(struct tcp_conn *c, int code)
 {
 	char why[WIRE_WHY];
 	struct error err;
+	if (code == ETIMEDOUT && !c->failed)
+		tcp_road_silent(c->peer);
 	errno = code;
 	error_sys(&err, HALE_ERR_LINK, "TCP");
 	strncpy(why, err.text, sizeof(why) - 1);
@@ -139,7 +141,7 @@ void tcp_conn_install(uint32_t peer, int fd, const unsigned char *incarnation,
 			       .behind = TCP_SCRATCH};
 	memcpy(c->incarnation, incarnation, sizeof(c->incarnation));
 	tcp.live[tcp.nlive++] = c;
-	tcp.attempts[peer] = 0;
+	tcp_road_open(peer);
 	c->more = true;
 	tcp_conn_watch(c);
 	tcp.moved++;

@@ -193,8 +193,10 @@ static void give_up(struct tcp_hand *h, const char *why)
 		return;
 	}
 	tcp_hand_drop(h);
-	if (silence)
+	if (silence) {
+		tcp_road_cut(peer);
 		tcp.calls.unreached(peer);
+	}
 	if (ours)
 		tcp.calls.broke(peer, why);
 }
@@ -297,7 +299,7 @@ static void become_conn(struct tcp_hand *h)
  * several addresses this may be one that leads to somebody else, who is silent. */
 static uint64_t answer_deadline(const struct tcp_hand *h)
 {
-	uint32_t rounds = h->places > 1 ? tcp.attempts[h->peer] / h->places : 0;
+	uint32_t rounds = h->places > 1 ? tcp.road[h->peer].attempts / h->places : 0;
 	if (h->places == 1)
 		return NEVER;
 	return clock_ns() +
@@ -464,16 +466,18 @@ static bool hello_make(struct tcp_hand *h, uint32_t peer, const unsigned char *i
 bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned nplaces, char *why)
 {
 	struct reach_place place = reach_choose(address->place, nplaces, tcp.address.place,
-						tcp.nplaces, tcp.attempts[peer]++);
+						tcp.nplaces, tcp.road[peer].attempts++);
 	union reach_sockaddr to;
 	socklen_t length;
 	struct error err;
 	int fd = reach_socket(&place, &to, &length);
 	struct tcp_hand *h = fd < 0 ? NULL : hand_make(fd, TCP_CALLING, peer, (uint64_t)CALL_NS);
 	bool ready = h && hello_make(h, peer, address->incarnation);
+	if (ready)
+		tcp_road_prepare(peer, fd);
 	if (ready && (connect(fd, &to.any, length) == 0 || errno == EINPROGRESS)) {
 		h->places = nplaces;
-		h->last_place = tcp.attempts[peer] % nplaces == 0;
+		h->last_place = tcp.road[peer].attempts % nplaces == 0;
 		tcp_watch(&h->socket, EPOLLOUT);
 		return true;
 	}
@@ -482,8 +486,10 @@ bool tcp_hand_dial(uint32_t peer, const struct tcp_address *address, unsigned np
 	why[WIRE_WHY - 1] = '\0';
 	if (h)
 		tcp_hand_drop(h);
-	if (ready && tcp.attempts[peer] % nplaces == 0)
+	if (ready && tcp.road[peer].attempts % nplaces == 0) {
+		tcp_road_cut(peer);
 		tcp.calls.unreached(peer);
+	}
 	return false;
 }
 

@@ -42,6 +42,7 @@ struct copier {
 	bool local;		/* all nodes are this machine */
 	struct reach_wish wish; /* of the user: interfaces, ports */
 	double silence;		/* seconds: so long nothing may come or go */
+	int segment;		/* bytes in a packet at most; 0: what the link takes */
 };
 
 /* A connection to another copier. */

@@ -236,6 +236,8 @@ static hale_status_t call_one(const struct copier *c, const struct reach_place *
 		copier_hang_up(l);
 		return status;
 	}
+	if (c->segment)
+		setsockopt(l->fd, IPPROTO_TCP, TCP_MAXSEG, &c->segment, sizeof(c->segment));
 	patience(l->fd, last ? CONNECT_SECONDS : CONNECT_SECONDS / 2);
 	if (connect(l->fd, &to.any, bytes) != 0) {
 		if (errno == EINPROGRESS)

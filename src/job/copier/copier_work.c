@@ -16,7 +16,7 @@
 #include "image/image.h"
 #include "job/copier/copier.h"
 
-enum { CHUNK = 1 << 20, SYNC_EVERY = 16 << 20 };
+enum { CHUNK = 1 << 20, SYNC_EVERY = 16 << 20, SMALL_SEGMENT = 1200 };
 
 /* A slow disk: who waits for it to sync gives it time. */
 #define DISK_SECONDS 60.0
@@ -448,12 +448,16 @@ static hale_status_t carry_out(const struct copier *c, const struct copier_order
 void copier_work(const struct copier *c, const struct copier_order *o, struct copier_done *done)
 {
 	struct error err;
+	struct copier again = *c;
 	hale_status_t status = carry_out(c, o, done, &err);
 
-	/* what somebody has changed, or cut, on its way he may not do a second time */
-	if (c->encrypt && status == HALE_ERR_PROTOCOL) {
+	/* What somebody has changed, or cut, on its way he may not do a second time; what was lost
+	 * may have been lost for its size (docs/network-channel.md, 'Packets that are too large').
+	 */
+	if ((c->encrypt && status == HALE_ERR_PROTOCOL) || status == HALE_ERR_LINK) {
 		log_warn("the image of rank %u goes once more: %s", o->rank, err.text);
-		status = carry_out(c, o, done, &err);
+		again.segment = status == HALE_ERR_LINK ? SMALL_SEGMENT : 0;
+		status = carry_out(&again, o, done, &err);
 	}
 	done->status = (int32_t)status;
 	if (status != HALE_OK)

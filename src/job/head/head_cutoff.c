@@ -135,7 +135,9 @@ static void say_patience(struct head *h, const struct cutoff_pair *p, const char
 		    h,
 		    "rank %u on node %s and rank %u on node %s still can't reach each other; "
 		    "without one of the nodes %s; so the job waits for the network, until %.0f s "
-		    "have gone by",
+		    "have gone by (behind a firewall: HALE_NET_PORTS=40000-40999 uses ports that "
+		    "it "
+		    "lets pass, HALE_NET_DEVICES the interfaces that it doesn't watch)",
 		    p->rank, node_name(h, p->rank), p->peer, node_name(h, p->peer), why_not,
 		    PATIENCE * grace(h));
 	h->cutoff.patient = true;
