@@ -6,7 +6,8 @@ it is replaced, or while a new head knocks; nothing can be started or written; i
 from adopt_parts import REPLACED, agent_of, kill_agent, nodes, preload, until_replaced
 from attach_parts import GRACE, attach, end as end_attached, goes_on as goes_on_attached, kill_head, until
 from lib import *
-from lib import alive
+from lib import alive, name_of
+from levels_parts import comm
 from namespaces import Hosts
 from hosts_parts import Collectives, Lammps, Story
 from steps_parts import end, goes_on, steps, until_told
@@ -197,22 +198,77 @@ def without_a_head_agents_are_replaced_until_the_grace_is_over(s):
 
 # ---- guardians ----
 
+class Scripted(Collectives):
+    """Started by scripts, which have started something else, too."""
+
+    def __init__(self, s, ranks):
+        super().__init__(s, ranks)
+        self.argv = ["sh", "-c", "sleep 4321 & \"$0\" \"$@\"; kill $!", *self.argv]
+
+
+def of_host(story, k):
+    """Of the program, or of the scripts around it."""
+    return story.processes(k) + [p for p in children(story.hosts.servers[k].pid) if "sleep 4321" in name_of(p)]
+
+
 @test
 def guardian_and_agent_of_a_host_killed_together_leave_nothing(s):
-    """Also what a script around a rank has started."""
     with Hosts(s, 3) as hosts:
-        story = Story(s, hosts, Collectives, "--spares", "1", "--ckpt-every", "300ms")
+        story = Story(s, hosts, Scripted, "--spares", "1", "--ckpt-every", "300ms")
         story.told("FTB_CHECKPOINT_DONE")
         guardian = story.guardian(1)
-        agent, ranks = agent_of(guardian), story.ranks_on(1)
+        agent = agent_of(guardian)
+        expect(len(of_host(story, 1)) >= 6, "ranks, scripts, and what they have started", s.process_table())
         os.kill(guardian, signal.SIGSTOP)
         os.kill(agent, signal.SIGKILL)
         os.kill(guardian, signal.SIGKILL)
         story.job.until_says("is lost")
+        expect(not of_host(story, 1), "something of a lost node runs", s.process_table())
         story.job.until_says("all ranks run again")
-        expect(not any(alive(p) for p in ranks), "ranks of a lost node run")
         report = story.end()
         expect(report["restarts"] == 1, report)
 
+
+@test
+def a_node_whose_guardian_is_stopped_and_agent_killed_is_fenced(s):
+    with Hosts(s, 3) as hosts:
+        story = Story(s, hosts, Scripted, "--spares", "1", "--ckpt-every", "300ms")
+        story.told("FTB_CHECKPOINT_DONE")
+        guardian = story.guardian(1)
+        agent = agent_of(guardian)
+        os.kill(guardian, signal.SIGSTOP)
+        os.kill(agent, signal.SIGKILL)
+        story.job.until_says("is lost")
+        expect(not of_host(story, 1), "something of a lost node runs", s.process_table())
+        story.job.until_says("all ranks run again")
+        os.kill(guardian, signal.SIGKILL)
+        expect(story.end()["restarts"] == 1, s.report())
+
+
+# ---- agents of a service ----
+
+@test
+def agents_of_a_service_are_replaced(s):
+    """As systemd starts them, for a socket."""
+    have("systemd-socket-activate")
+    os.makedirs(s.path("run/hale"), mode=0o700)
+    env = {"XDG_RUNTIME_DIR": s.path("run")}
+    service = s.start("systemd-socket-activate", "--accept", "--inetd", "-l", s.path("run/hale/agent"), HALE, "agent")
+    service.until(lambda: os.path.exists(s.path("run/hale/agent")), "it listens")
+    job = s.hale_start(4, *until_told(s), env=env, options=["--host", "a,b,c", "--spares", "1", "--launcher",
+                                                           "exec %c --service", "--node-timeout", "100s", *OPTIONS])
+    job.until(s.complete, "a checkpoint")
+    found = json.loads(s.hale("ps", "--json").out)["jobs"]
+    ranks = {r["pid"] for j in found if j["pid"] == job.pid for r in j["ranks"]}
+    guardian = next(p for p in children(service.pid) if comm(p) == "hale-guardian" and ranks & set(children(p)))
+    for k in range(4):
+        os.kill(agent_of(guardian), signal.SIGKILL)
+        if k < 3:
+            until_replaced(job, k + 1)
+            goes_on(job)
+    job.until_says(TOO_MANY)
+    end(s, job, rollbacks=1)
+    expect(s.report()["agents_replaced"] == 3 and s.report()["restarts"] == 1, s.report())
+    service.kill()
 
 main()

@@ -127,8 +127,9 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 	a->epoch = s->epoch;
 	memcpy(b->setup, m->bytes, m->len);
 	b->setup_len = m->len;
-	atomic_store(&b->count, s->nranks);
+	/* before it is known that there is a job */
 	atomic_store(&b->leased, s->lease_ns != 0);
+	atomic_store(&b->count, s->nranks);
 	if (!(s->flags & SETUP_ADOPT))
 		atomic_store(&b->adopt, 0);
 	agent_kept_open(a);

@@ -130,6 +130,8 @@ static void reap(struct ward *w)
 		if (w->agent > 0 && pid == w->agent) {
 			w->agent_gone = true;
 			w->ended = status;
+		} else if (w->warden > 0 && pid == w->warden) {
+			w->warden = 0;
 		} else {
 			child_ended(w, pid, status);
 		}
@@ -391,6 +393,7 @@ static bool start(struct ward *w)
 	prctl(PR_SET_NAME, "hale-guardian");
 	/* what ranks leave behind, and what an agent does, comes to us */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	ward_appoint(w);
 	return w->signals >= 0 && start_agent(w, false);
 }
 
@@ -435,6 +438,7 @@ int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g),
 		guard(&w);
 	else
 		log_warn("cannot start the agent of a node: %m");
+	ward_dismiss(&w);
 	free(w.held);
 	return w.exit_status;
 }

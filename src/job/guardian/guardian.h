@@ -8,7 +8,8 @@
  *   - it kills the process groups of all ranks when the lease on the node runs out, even while the
  *     agent is stopped, and when the agent has died and gets no successor
  *
- * Its end ends all: the kernel kills the ranks, and the agent what they have started.
+ * Its end ends all: the kernel kills the ranks, and the agent what they have started; should both
+ * be killed, a third process does that, which waits for nothing else (guardian_warden.c).
  *
  * A rank announces itself in the book (book.h) before it becomes the program, and then looks
  * whether the lease is over; the guardian says that it is over and then looks at the groups. So no

@@ -43,7 +43,7 @@ struct ward {
 	size_t count, cap;
 	uint64_t conns; /* numbered so far */
 	int signals, control, listener;
-	pid_t agent;
+	pid_t agent, warden; /* 0: none */
 	bool agent_gone, done;
 	int ending;	   /* the signal by which somebody wants the node to end; 0: nobody does */
 	int ended;	   /* how it went */
@@ -59,6 +59,9 @@ struct guardian_held *ward_find(struct ward *w, enum guardian_kind kind, uint64_
 void ward_drop(struct ward *w, enum guardian_kind kind, uint64_t key);
 /* Takes the descriptor over, instead of what was held as that. */
 void ward_hold(struct ward *w, enum guardian_kind kind, uint64_t key, int fd, pid_t peer);
+/* guardian_warden.c; ward_dismiss: this guardian ends as it should. */
+void ward_appoint(struct ward *w);
+void ward_dismiss(struct ward *w);
 /* While something else is waited for, too. */
 void ward_look_at_lease(void *ward);
 /* guardian_launch.c: what is on the desk. A second time for the same message, the agent that was to
