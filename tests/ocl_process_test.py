@@ -62,6 +62,15 @@ def wrong_settings_are_told_at_the_beginning(s):
 
 
 @test
+def buffers_that_come_and_go_hold_up_no_checkpoint(s):
+    """Under ckpt=auto what is released, and only the log has still, is no part of what a checkpoint would cost."""
+    exe = opencl(s, "ocl_process", "-ldl")
+    for env in [{}, REMOTE]:
+        r = layered(s, "check=none", exe, "turnover", **env)
+        expect(r.status == 0 and r.out == "0 wrong\n" and found(r)[3] > 0, env, r)
+
+
+@test
 def a_number_that_is_being_written_is_no_error(s):
     exe = opencl(s, "ocl_solver")
     s.write("count", "3\n")

@@ -7,6 +7,7 @@
  *   sleeper    works, and becomes another program, which says so and sleeps until its stdin ends
  *   closed     the loader is opened and closed three times, with work in between
  *   callback   ends in a callback, with status 7
+ *   turnover   for four seconds each step makes a buffer, and releases it
  *   twice LIB  the layer LIB is put on itself */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -15,6 +16,7 @@
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "ocl_ok.h"
 
@@ -143,6 +145,32 @@ static int open_and_close(void)
 	return 0;
 }
 
+/* What the log holds is a hundred times what a checkpoint would. */
+static int turnover(void)
+{
+	static char data[1 << 20];
+	cl_device_id device;
+	cl_context c = make_context(&device);
+	time_t end = time(NULL) + 4;
+	unsigned sum = 0;
+	cl_int e;
+	cl_command_queue q = clCreateCommandQueue(c, device, 0, &e);
+
+	OK(e);
+	for (unsigned step = 0; time(NULL) < end; step++) {
+		cl_mem m = clCreateBuffer(c, CL_MEM_READ_WRITE, sizeof(data), NULL, &e);
+
+		OK(e);
+		data[0] = (char)step;
+		OK(clEnqueueWriteBuffer(q, m, CL_FALSE, 0, sizeof(data), data, 0, NULL, NULL));
+		OK(clEnqueueReadBuffer(q, m, CL_TRUE, 0, sizeof(data), data, 0, NULL, NULL));
+		OK(clReleaseMemObject(m));
+		sum += (unsigned char)data[0] != (unsigned char)step;
+	}
+	printf("%u wrong\n", sum);
+	return 0;
+}
+
 static void CL_CALLBACK end(cl_event e, cl_int status, void *data)
 {
 	printf("the end\n");
@@ -205,5 +233,7 @@ int main(int argc, char **argv)
 		return open_and_close();
 	if (strcmp(what, "callback") == 0)
 		return end_in_callback();
+	if (strcmp(what, "turnover") == 0)
+		return turnover();
 	return strcmp(what, "twice") == 0 && argc > 2 ? twice(argv[2]) : 2;
 }

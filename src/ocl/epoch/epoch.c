@@ -139,7 +139,9 @@ static uint64_t dirty_bytes(const struct domain *d)
 
 	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next) {
 		const struct mem *m = (const struct mem *)o;
-		if ((o->kind == OCL_MEM || o->kind == OCL_SVM) && m->root == m && m->modified)
+		/* what only the log has still is not saved; a part of it keeps the whole */
+		if ((o->kind == OCL_MEM || o->kind == OCL_SVM) && m->root == m && m->modified &&
+		    (o->refs > 0 || o->kin > 0))
 			bytes += m->size;
 	}
 	return bytes;
