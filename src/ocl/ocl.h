@@ -244,17 +244,19 @@ struct entry {
 	struct entry *next;
 	ocl_op_t op;
 	struct queue *queue;
-	uint64_t number;  /* of the command in its domain */
-	uint64_t order;	  /* rises along the log: the number, but for what was moved */
-	uint64_t gates;	  /* user events that it waits for */
-	bool failed;	  /* one of them was set to an error */
-	bool lasting;	  /* may change what must outlive the epoch: not only scratch objects */
-	cl_event own;	  /* ours to release; NULL: none */
-	bool arrived;	  /* reads and maps: was complete before the last check */
-	bool checked;	  /* reads and maps: the program has the data, and it was good */
-	bool uncaptured;  /* writes: the host data is still only the program's */
-	bool behind_read; /* writes: an earlier read that was under way brings that data */
-	bool from_host;	  /* SVM copies out of plain host memory */
+	uint64_t number;    /* of the command in its domain */
+	uint64_t order;	    /* rises along the log: the number, but for what was moved */
+	uint64_t gates;	    /* user events that it waits for */
+	bool failed;	    /* one of them was set to an error */
+	bool lasting;	    /* may change what must outlive the epoch: not only scratch objects */
+	cl_event own;	    /* ours to release; NULL: none */
+	bool arrived;	    /* reads and maps: was complete before the last check */
+	bool checked;	    /* reads and maps: the program has the data, and it was good */
+	bool uncaptured;    /* writes: the host data is still only the program's */
+	bool behind_read;   /* writes: an earlier read that was under way brings that data */
+	bool superseded;    /* writes: the next command has overwritten it all: not repeated */
+	struct entry *over; /* writes: the one just before, of which that will be so; NULL: none */
+	bool from_host;	    /* SVM copies out of plain host memory */
 	cl_mem dst_handle, src_handle;
 	struct mem *dst, *src; /* held */
 	size_t a[3], b[3], region[3], pitch[4];
@@ -471,7 +473,7 @@ void ocl_entry_ready(void);
 /* The log has all that it writes. */
 static inline bool ocl_entry_consolidates(const struct entry *e)
 {
-	return e->op == OP_WRITE || e->op == OP_WRITE_RECT || e->op == OP_INIT;
+	return (e->op == OP_WRITE && !e->superseded) || e->op == OP_WRITE_RECT || e->op == OP_INIT;
 }
 /* From src to dst, either may be NULL. */
 struct entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst);
@@ -491,6 +493,8 @@ void ocl_log_clear(struct domain *d);
  * is unprotected until the next checkpoint. */
 bool ocl_log_capture(struct domain *d, struct entry *e);
 void ocl_log_capture_all(struct domain *d);
+/* `command` has run. If it is the newest one, a write: what it has overwritten goes. */
+void ocl_log_has_run(struct domain *d, uint64_t command);
 /* Those whose data overlaps [host, host + size): the program's memory is about to change. */
 /* Whether a read that comes before e, and has not been checked, brings what e writes. */
 bool ocl_log_is_behind_read(struct domain *d, const struct entry *e);

@@ -116,8 +116,26 @@ void ocl_entry_free(struct domain *d, struct entry *e)
 	spare = e;
 }
 
+static struct entry *newest(struct domain *d)
+{
+	return d->first ? (struct entry *)((char *)d->last - offsetof(struct entry, next)) : NULL;
+}
+
+/* Whether e overwrites all that before, the command just before it, has written, in its queue's
+ * order: nobody can have seen that. */
+static bool overwrites(const struct entry *before, const struct entry *e)
+{
+	return before && before->op == OP_WRITE && e->op == OP_WRITE && before->dst == e->dst &&
+	       before->queue == e->queue && !e->queue->out_of_order && !before->gates &&
+	       !e->gates && !before->behind_read && e->a[0] <= before->a[0] &&
+	       before->a[0] + before->region[0] <= e->a[0] + e->region[0];
+}
+
 void ocl_log_append(struct domain *d, struct entry *e)
 {
+	struct entry *before = newest(d);
+
+	e->over = overwrites(before, e) ? before : NULL;
 	*d->last = e;
 	d->last = &e->next;
 	e->number = ++d->numbers;
@@ -337,6 +355,27 @@ bool ocl_log_capture(struct domain *d, struct entry *e)
 	return e->data.size == e->host_span;
 }
 
+static void supersede(struct domain *d, struct entry *e)
+{
+	d->uncaptured -= e->uncaptured;
+	e->uncaptured = false;
+	e->superseded = true;
+	blob_free(d, &e->data);
+}
+
+static bool has_run(const struct entry *e)
+{
+	return e->number <= e->queue->finished;
+}
+
+void ocl_log_has_run(struct domain *d, uint64_t command)
+{
+	struct entry *e = newest(d);
+
+	if (e && e->over && e->number == command && !e->behind_read)
+		supersede(d, e->over);
+}
+
 /* What is still to be brought by a read isn't there yet. */
 void ocl_log_capture_all(struct domain *d)
 {
@@ -346,6 +385,11 @@ void ocl_log_capture_all(struct domain *d)
 	     e = e->next) {
 		if (ocl_entry_reads(e) && !e->checked && !e->arrived)
 			ranges_add(&coming, e->host, e->host_span);
+		if (e->over && !e->behind_read && has_run(e))
+			supersede(d, e->over);
+		if (e->uncaptured && e->next && e->next->over == e && !e->next->behind_read &&
+		    has_run(e->next))
+			supersede(d, e);
 		if (e->uncaptured &&
 		    (!e->behind_read || !ranges_meet(&coming, e->host, e->host_span)))
 			ocl_log_capture(d, e);

@@ -35,6 +35,8 @@ bool ocl_replay_transfer(const struct domain *d, const struct entry *e, struct e
 	bool wrote = e->data.size > 0;
 
 	*t = *e;
+	if (e->superseded)
+		return false;
 	switch (e->op) {
 	case OP_MAP:
 		t->op = OP_READ;

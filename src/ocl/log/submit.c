@@ -415,6 +415,7 @@ static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool t
 	if (status == CL_SUCCESS) {
 		q->finished = number > q->finished ? number : q->finished;
 		ocl_epoch_came(d, command);
+		ocl_log_has_run(d, command);
 		status = ocl_epoch_sync(d, q, true);
 	}
 	ocl_drop(OBJ(q));
