@@ -428,7 +428,7 @@ def enormous_logs_have_epochs_closed(s):
 
 @test
 def writes_over_writes_leave_the_log(s):
-    """As clpeak measures: 1.6 GB written to one buffer is 4 MiB of log, so no epoch has to be closed for it."""
+    """As clpeak measures: 0.8 GB written to one buffer is 4 MiB of log, so no epoch has to be closed for it."""
     exe = opencl(s, "ocl_rewrite")
     alone = s.run(exe, "again")
     r = same(s, "check=none ckpt=epochs:1000 log=64M", exe, "again", alone=alone)
