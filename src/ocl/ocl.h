@@ -575,6 +575,8 @@ void ocl_epoch_restarted(struct domain *d);
 /* Waits until every command that can run has run. False: some wait for user events. */
 bool ocl_epoch_quiesce(struct domain *d);
 bool ocl_domain_gated(const struct domain *d);
+/* Whether the device that d is on still takes a word and gives it back. */
+bool ocl_epoch_answers(struct domain *d);
 /* At once, whatever the settings say: the log is too long. */
 void ocl_epoch_force(struct domain *d);
 

@@ -198,7 +198,12 @@ static bool mend(struct domain *d, bool lost)
 
 	while (!good) {
 		double start = clock_seconds();
-		bool moved = ocl_migrate(d);
+		bool moved;
+
+		/* it may have gone while memory was being restored */
+		if (!d->lost && !ocl_epoch_answers(d))
+			d->lost = true;
+		moved = ocl_migrate(d);
 
 		ocl.report.move += clock_seconds() - start;
 		if (!moved)
