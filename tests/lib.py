@@ -82,8 +82,14 @@ def stat_of(pid):
         return None
 
 
-def children(of, zombies=False):
-    """All descendants of a process, as they are now."""
+def stands_ready(pid):
+    """It waits on a spare, to become a rank perhaps."""
+    return name_of(pid).startswith("hale-sink")
+
+
+def children(of, zombies=False, standing=False):
+    """All descendants of a process, as they are now; without those that stand ready on spares, unless they are
+    wanted, too."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -96,7 +102,7 @@ def children(of, zombies=False):
         kids = [c for c, parent in parents.items() if parent == p]
         found += kids
         todo += kids
-    return found
+    return [p for p in found if standing or not stands_ready(p)]
 
 
 def name_of(pid):
@@ -342,12 +348,12 @@ class Scenario:
 
     def process_table(self):
         return "processes:\n" + "\n".join(
-            f"    {p} {stat_of(p)} {name_of(p)}" for p in children(os.getpid(), zombies=True))
+            f"    {p} {stat_of(p)} {name_of(p)}" for p in children(os.getpid(), zombies=True, standing=True))
 
     def until_nothing_runs(self):
         """Ranks notice by themselves that their launcher was killed."""
         for _ in range(250):
-            if not children(os.getpid()):
+            if not children(os.getpid(), standing=True):
                 return
             time.sleep(0.02)
         raise Failed(self.process_table())
@@ -356,7 +362,7 @@ class Scenario:
         """Ends, by id, what still runs below us; returns what that was."""
         left = []
         for attempt in range(50):
-            now = children(os.getpid())
+            now = children(os.getpid(), standing=True)
             if not now:
                 break
             if attempt >= 25:  # ranks get half a second to notice that their launcher is gone

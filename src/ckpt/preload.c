@@ -9,6 +9,7 @@
 
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
+#include "ckpt/stand.h"
 #include "image/image.h"
 
 enum { EXIT_NOT_RECOVERED = 70 };
@@ -19,7 +20,7 @@ static bool image_is_bad(hale_status_t code)
 	       code == HALE_ERR_IMAGE_MISSING;
 }
 
-/* HALE_SINK = "full|lazy:PATH[:PATH…]", "live:STREAM" */
+/* HALE_SINK = "full|lazy:PATH[:PATH…]", "live:STREAM", "stand" */
 static void sink(const char *spec)
 {
 	static char text[16384];
@@ -56,6 +57,8 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 		return;
 	log_init_from_env();
 	const char *spec = getenv("HALE_SINK");
+	if (spec && !strcmp(spec, PROTO_STAND))
+		spec = stand_for_order(argv[0]);
 	if (spec)
 		sink(spec);
 	image_init(guard_thread_busy);

@@ -60,6 +60,12 @@ static const char run_help[] =
     "  --spares M             the last M hosts get no ranks until another one is lost; with "
     "--nodes:\n"
     "                         M more\n"
+    "  --warm-sinks N|off     so many processes of the program stand ready on a spare, and its "
+    "files "
+    "are\n"
+    "                         in memory there before it is needed (as many as ranks may come); 0: "
+    "only\n"
+    "                         the files; off: neither\n"
     "  --launcher TEMPLATE    how agents are started: %h is the host, %c the command. By default "
     "ssh,\n"
     "                         in a Slurm allocation srun\n"
@@ -154,7 +160,8 @@ static const char nodes_help[] =
     "The nodes of a running job: STARTING (its agent does not answer yet), READY (may have "
     "ranks),\n"
     "ARM (its ranks are leaving it), INACTIVE (they have, and the job doesn't run on yet), SPARE\n"
-    "(gets ranks when another node is lost), LOST. JOB may be left out when there is one.\n";
+    "(gets ranks when another node is lost), LOST; of a spare what it has ready, or which file it\n"
+    "lacks. JOB may be left out when there is one.\n";
 
 static const char attach_help[] =
     "hale attach [JOB | FOLDER] [--force] [--report FILE]\n"

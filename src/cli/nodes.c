@@ -70,6 +70,9 @@ static void copy_node(struct json_out *j, const struct json_value *n)
 	json_string(j, "state", json_text(json_get(n, "state"), "?"));
 	json_bool(j, "usable", json_truth(json_get(n, "usable"), true));
 	json_bool(j, "waits", json_truth(json_get(n, "waits"), false));
+	json_string(j, "unfit", json_text(json_get(n, "unfit"), ""));
+	json_int(j, "standing", json_number_int(json_get(n, "standing"), 0));
+	json_int(j, "warm_bytes", json_number_int(json_get(n, "warm_bytes"), 0));
 	json_int(j, "ranks", json_number_int(json_get(n, "ranks"), 0));
 	json_int(j, "slots", json_number_int(json_get(n, "slots"), 0));
 	json_int(j, "cores", json_number_int(json_get(n, "cores"), 0));
@@ -96,6 +99,22 @@ static void print_json(const struct json_value *answer)
 	json_out_fini(&j);
 }
 
+/* Behind a spare: what it has ready, or why it can't be one. */
+static void print_warm(const struct json_value *n)
+{
+	const char *unfit = json_text(json_get(n, "unfit"), "");
+	int64_t bytes = json_number_int(json_get(n, "warm_bytes"), 0);
+	int64_t standing = json_number_int(json_get(n, "standing"), 0);
+	char size[16];
+
+	if (*unfit)
+		printf("  (could not take over ranks: %s)", unfit);
+	else if (bytes > 0)
+		printf("  (%s of files in memory, %" PRId64 " process%s ready)",
+		       units_show_bytes((uint64_t)bytes, size), standing,
+		       standing == 1 ? "" : "es");
+}
+
 static void print_table(const struct json_value *answer)
 {
 	const struct json_value *nodes = json_get(answer, "nodes");
@@ -104,12 +123,14 @@ static void print_table(const struct json_value *answer)
 	for (size_t i = 0; i < json_count(nodes); i++) {
 		const struct json_value *n = json_at(nodes, i);
 
-		printf("%-24s %-9s %6" PRId64 " %6" PRId64 "  %s%s\n",
+		printf("%-24s %-9s %6" PRId64 " %6" PRId64 "  %s%s",
 		       json_text(json_get(n, "node"), "?"), json_text(json_get(n, "state"), "?"),
 		       json_number_int(json_get(n, "ranks"), 0),
 		       json_number_int(json_get(n, "cores"), 0),
 		       json_text(json_get(n, "host"), "?"),
 		       json_truth(json_get(n, "usable"), true) ? "" : "  (unusable)");
+		print_warm(n);
+		putchar('\n');
 	}
 }
 

@@ -26,10 +26,16 @@ enum {
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
+/* Its path, also when another file stands there by now: whether that is the same program is found
+ * out when it is executed. */
 bool process_program(char *path, size_t cap)
 {
+	static const char deleted[] = " (deleted)";
 	long n = sys(SYS_readlink, "/proc/thread-self/exe", path, cap - 1);
+	long end = n - (long)(sizeof(deleted) - 1);
 	path[n > 0 ? n : 0] = 0;
+	if (end > 0 && !strcmp(path + end, deleted) && sys(SYS_faccessat, AT_FDCWD, path, F_OK))
+		path[end] = 0;
 	return n > 0;
 }
 

@@ -11,6 +11,7 @@
  *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
  *   HALE_SINK        "full|lazy:PATH[:PATH…]" newest image first: become that process;
  *                    "live:@NAME", "live:PATH": the one that comes from there (docs/migration.md)
+ *                    "stand": that is not known yet (PROTO_STAND_…)
  */
 #ifndef HALE_JOB_PROTO_H
 #define HALE_JOB_PROTO_H
@@ -30,6 +31,13 @@ enum { PROTO_EXIT_IMAGE_BAD = 65 };
 
 /* Exit status of a rank that has moved: its copy runs. */
 enum { PROTO_EXIT_MOVED = 66 };
+
+/* A process that stands ready says READY on its stdin, a socket of its guardian, and hears there,
+ * as one packet, its environment, each string with its NUL, together with the descriptors that are
+ * to be its 0, 1 and 2. It says TAKEN when it has them. */
+#define PROTO_STAND	 "stand"
+#define PROTO_STAND_NAME "hale-sink" /* its argv[0], and its name in ps, until then */
+enum { PROTO_STAND_READY = 'R', PROTO_STAND_TAKEN = 'T', PROTO_STAND_MAX = 160 << 10 };
 
 /* What an agent says to a sink that comes as live:@NAME, and to a source that expects it
  * (CKPT_GIVEN): this connection is the stream, or it comes as a descriptor with this byte. DIRECT:

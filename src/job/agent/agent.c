@@ -335,7 +335,7 @@ void agent_take(void *arg, const struct message *m)
 		agent_events_take(a, m);
 		break;
 	default:
-		if (agent_move_take(a, m) || agent_copies_take(a, m))
+		if (agent_move_take(a, m) || agent_copies_take(a, m) || agent_warm_take(a, m))
 			break;
 		error_set(&err, HALE_ERR_PROTOCOL,
 			  "the head has sent what is not for an agent (%s)", message_name(m->type));
@@ -393,6 +393,7 @@ static void destroy(struct agent *a)
 	agent_move_drop(a);
 	agent_events_stop(a);
 	agent_copies_stop(a);
+	agent_warm_stop(a);
 	agent_heads_close(a);
 	agent_conns_close(a);
 	if (a->listener >= 0)
@@ -429,6 +430,7 @@ static void init(struct agent *a, struct guardian *g)
 	a->link.taken = message_taken;
 	a->link.over = agent_head_lost;
 	a->link.arg = a;
+	agent_warm_init(a);
 	intake_init(&a->intake, &a->loop);
 	a->intake.book = g->book;
 	a->intake.feeds = &a->feeds;

@@ -183,6 +183,7 @@ void agent_move_spawn(struct agent *a, const struct message *m, const char *sink
 		agent_send(a, &(struct message){.type = MSG_MOVE_SPAWNED,
 						.rank = m->rank,
 						.value = a->ranks[m->rank].pid,
+						.flags = a->ranks[m->rank].stood,
 						.text = ""});
 }
 

@@ -14,6 +14,8 @@
  *                  agent_direct.c  and those that don't pass the head; agent_sealed.c  so that
  *                  nobody can read them; agent_files.c  their files; agent_shell.c  scripts around
  *                  them
+ *   agent_warm.c   a spare has the program's files in memory before it is needed; warm_files.c;
+ *                  agent_stand.c  and processes of the program that stand ready
  */
 #ifndef HALE_JOB_AGENT_PRIVATE_H
 #define HALE_JOB_AGENT_PRIVATE_H
@@ -66,6 +68,7 @@ struct agent_rank {
 	bool childless;	       /* at the last look: resumed, not written, and nobody writes */
 	bool spawned, ended;   /* since the layout; status: waitpid's, when it has ended */
 	int status;
+	bool stood;   /* its process stood ready, and was not launched for it */
 	bool late;    /* a copy that has ended well after GO: told when all are released */
 	bool aborted; /* has called MPI_Abort with that code */
 	int abort_code;
@@ -149,6 +152,34 @@ struct agent_copies {
 	struct loop_source source;
 };
 
+/* A child and what comes of it: all that it writes into its pipe. */
+struct agent_warm_child {
+	struct agent *agent;
+	struct loop_source source; /* fd -1: there is none */
+	unsigned char *bytes;
+	size_t len, cap;
+	uint32_t id; /* of the question */
+	void (*done)(struct agent *a, const struct agent_warm_child *c);
+};
+
+struct agent_warm {
+	struct agent_warm_child lister; /* of what the ranks here have mapped */
+	struct agent_warm_child reader; /* of what ranks elsewhere have */
+	uint32_t id;			/* of the newest MSG_WARM */
+	unsigned char *list;		/* of its files; of several nodes, one behind another */
+	size_t len;
+	uint32_t sinks; /* processes that are to stand ready */
+	uint64_t bytes; /* in memory */
+	char text[320]; /* what is wrong with a file here; "": nothing */
+};
+
+struct agent_stand {
+	uint32_t wanted;  /* processes that are to stand ready */
+	uint32_t started; /* since that was said */
+	char text[128];	  /* why there are fewer; "" */
+	struct loop_timer timer;
+};
+
 /* What the guardian need not hold any more when the turn is written down. */
 struct agent_drop {
 	enum guardian_kind kind;
@@ -190,6 +221,8 @@ struct agent {
 	struct agent_ckpt ckpt;
 	struct agent_move move;
 	struct agent_copies copies;
+	struct agent_warm warm;
+	struct agent_stand stand;
 	struct lease_held lease;
 	struct loop_timer ask, fence;
 	bool paused, resuming; /* the ranks are stopped; they go on with the next lease */
@@ -237,6 +270,9 @@ hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const ui
 void agent_view_swap(struct agent *a, struct agent_view *v);
 void agent_view_drop(struct agent *a, struct agent_view *v);
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err);
+/* Of a process of rank that becomes sink (NULL: it begins anew); NULL with a sentence. */
+char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err);
+void agent_environment_free(char **env);
 bool agent_has(const struct agent *a, uint32_t rank); /* it lives here */
 void agent_spawn(struct agent *a, const struct message *m);
 void agent_signal(struct agent *a, uint32_t rank, int sig);
@@ -396,6 +432,20 @@ void agent_copies_tell(struct agent *a);
 bool agent_copies_take(struct agent *a, const struct message *m); /* false: it is none of ours */
 void agent_copies_folder(struct agent *a, uint32_t id, char *folder, size_t cap);
 void agent_copies_path(const struct agent *a, uint32_t id, char *folder, size_t cap);
+
+/* agent_warm.c */
+void agent_warm_init(struct agent *a);
+void agent_warm_stop(struct agent *a);
+bool agent_warm_take(struct agent *a, const struct message *m); /* false: it is none of ours */
+
+/* What there is now. */
+void agent_warm_say(struct agent *a);
+
+/* agent_stand.c: so many processes of this program shall stand ready; identity: of its files as
+ * they are here. */
+void agent_stand_want(struct agent *a, uint32_t count, const char *program, uint64_t identity);
+void agent_stand_none(struct agent *a);
+void agent_stand_look(struct agent *a); /* a child has ended */
 
 /* agent_lease.c */
 void agent_lease_renew(struct agent *a); /* asks the new head at once */

@@ -366,7 +366,7 @@ static const char *own_libdir(struct agent *a, struct error *err)
 	return a->libdir[0] ? a->libdir : NULL;
 }
 
-static char **make_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err)
+char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err)
 {
 	const struct setup *s = &a->setup;
 	uint32_t local_rank = 0;
@@ -393,6 +393,11 @@ static char **make_environment(struct agent *a, uint32_t rank, const char *sink,
 	if (!env)
 		error_set(err, HALE_ERR_MEMORY, "out of memory");
 	return env;
+}
+
+void agent_environment_free(char **env)
+{
+	environment_free(env);
 }
 
 static const cpu_set_t *cpus_of(const struct agent *a, uint32_t rank)
@@ -423,13 +428,14 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 				    .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
 				    .argv = a->setup.argv,
 				    .cpus = cpus_of(a, m->rank),
-				    .input = m->rank == 0};
+				    .input = m->rank == 0,
+				    .stood = &r->stood};
 	hale_status_t status;
 	int fd[3];
 
 	if (!agent_lease_holds(a))
 		return error_set(err, HALE_ERR_STATE, "this node has no lease to run ranks");
-	env = make_environment(a, m->rank, m->name[0] ? m->name : NULL, err);
+	env = agent_environment(a, m->rank, m->name[0] ? m->name : NULL, err);
 	if (!env)
 		return err->code;
 	l.env = env;
@@ -463,7 +469,8 @@ void agent_spawn(struct agent *a, const struct message *m)
 	if (err.code == HALE_OK)
 		agent_send(a, &(struct message){.type = MSG_SPAWNED,
 						.rank = m->rank,
-						.value = a->ranks[m->rank].pid});
+						.value = a->ranks[m->rank].pid,
+						.flags = a->ranks[m->rank].stood});
 	else
 		agent_send(a, &(struct message){.type = MSG_NOT_SPAWNED,
 						.rank = m->rank,

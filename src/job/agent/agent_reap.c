@@ -79,6 +79,7 @@ void agent_reap(struct agent *a)
 		else if (a->ranks[r].late && a->move.id == 0) /* all are released */
 			rank_ended(a, &a->ranks[r], a->ranks[r].status);
 	}
+	agent_stand_look(a);
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		agent_seal_ended(a, pid, status);
 }

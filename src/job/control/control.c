@@ -210,6 +210,9 @@ static void answer_nodes(struct client *c)
 		json_string(&j, "state", leave_node_state(c->control->head, n));
 		json_bool(&j, "usable", !n->unusable);
 		json_bool(&j, "waits", migrate_waits(c->control->head, k) != 0);
+		json_string(&j, "unfit", n->state == NODE_SPARE ? n->unfit : "");
+		json_uint(&j, "standing", n->state == NODE_SPARE ? n->standing : 0);
+		json_uint(&j, "warm_bytes", n->state == NODE_SPARE ? n->warm_bytes : 0);
 		json_uint(&j, "ranks", crew_ranks_on(crew, n));
 		json_uint(&j, "slots", n->slots);
 		json_uint(&j, "cores", n->cores);

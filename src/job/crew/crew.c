@@ -94,7 +94,7 @@ static hale_status_t repair(struct crew *c, struct place_node *nodes, bool leave
 		    (struct place_node){.slots = n->slots,
 					.spare = n->state == NODE_SPARE,
 					.lost = n->state == NODE_LOST || (leave && n->leaving),
-					.unusable = n->unusable};
+					.unusable = n->unusable || n->unfit[0]};
 	}
 	return placement_repair(&c->placement, c->nranks, nodes, c->count, err);
 }
@@ -188,7 +188,7 @@ bool crew_has_place(const struct crew *c, uint32_t from, bool others)
 		if (there > 0 && (n->moving || n->leaving)) {
 			leaving += others;
 			theirs += others ? there : 0;
-		} else if (!n->unusable) {
+		} else if (!n->unusable && !n->unfit[0]) {
 			spares += n->state == NODE_SPARE;
 			room += n->state == NODE_READY && n->slots > there ? n->slots - there : 0;
 		}
@@ -217,7 +217,8 @@ hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, u
 		nodes[k] = (struct place_node){.slots = n->slots,
 					       .spare = n->state == NODE_SPARE,
 					       .lost = !node_usable(n) || k == from,
-					       .unusable = n->unusable || n->moving || n->leaving};
+					       .unusable = n->unusable || n->unfit[0] ||
+							   n->moving || n->leaving};
 		fresh = fresh || (nodes[k].spare && !nodes[k].unusable && !n->vacated);
 	}
 	/* whoever has just been left was so for a reason */

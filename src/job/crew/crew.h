@@ -38,6 +38,8 @@ typedef enum node_state {
 
 struct crew;
 
+enum { WARM_UNFIT = 320 };
+
 struct node {
 	struct crew *crew;
 	uint32_t index;
@@ -51,6 +53,12 @@ struct node {
 	bool left;	 /* they have left it by a checkpoint, and not all run again yet */
 	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
 			* can't reach it */
+	char unfit[WARM_UNFIT]; /* what is wrong with its files, so that ranks could not go on
+				   there; "" */
+	bool warm;		/* it was told what ranks have mapped */
+	uint32_t standing;	/* processes of the program that stand ready there */
+	char stands[128];	/* why there are fewer than there could be; "" */
+	uint64_t warm_bytes;	/* of files that are in its memory before they are needed */
 	uint32_t slots, cores;
 	uint32_t machine; /* the same on nodes that are one; 0: unknown */
 	node_state_t state;
@@ -114,6 +122,10 @@ struct crew_handler {
 	/* What a node says of a migration: MSG_MOVE_… but DATA and TAKEN, which the crew passes on.
 	 */
 	void (*moved)(void *arg, const struct node *node, const struct message *m);
+	/* A process that stood ready is a rank's now, or its copy. */
+	void (*stood)(void *arg);
+	/* MSG_MAPPED, MSG_WARMED */
+	void (*warm)(void *arg, struct node *node, const struct message *m);
 	/* MSG_EVENTS, MSG_EVENTS_TAKEN */
 	void (*events)(void *arg, const struct node *node, const struct message *m);
 	/* An order about an image has been carried out, or not: MSG_COPIED. What images there are:
@@ -177,6 +189,7 @@ struct crew {
 	struct outlet out[2];
 	struct feed feed; /* hale's stdin, for rank 0 */
 	uint32_t generation;
+
 	bool laid_out;	/* there are segments */
 	bool announced; /* that all are ready */
 	bool leaving;

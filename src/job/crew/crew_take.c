@@ -177,6 +177,8 @@ static void take_spawned(struct node *n, const struct message *m)
 
 	r->spawning = false;
 	r->pid = r->group = m->value;
+	if (m->flags != 0)
+		n->crew->handler.stood(n->crew->handler.arg);
 }
 
 static void take_not_spawned(struct node *n, const struct message *m)
@@ -379,8 +381,12 @@ void crew_take(void *node, const struct message *m)
 	case MSG_SUPERSEDED:
 		crew_adopt_take(n, m);
 		break;
-	case MSG_MOVE_READY:
 	case MSG_MOVE_SPAWNED:
+		if (m->flags != 0)
+			c->handler.stood(c->handler.arg);
+		c->handler.moved(c->handler.arg, n, m);
+		break;
+	case MSG_MOVE_READY:
 	case MSG_MOVE_HELLO:
 	case MSG_MOVE_CANCELLED:
 	case MSG_MOVE_PROGRAM:
@@ -397,6 +403,10 @@ void crew_take(void *node, const struct message *m)
 	case MSG_MOVE_WANT:
 		pass_on(n, m);
 		c->handler.moved(c->handler.arg, n, m);
+		break;
+	case MSG_MAPPED:
+	case MSG_WARMED:
+		c->handler.warm(c->handler.arg, n, m);
 		break;
 	case MSG_EVENTS:
 	case MSG_EVENTS_TAKEN:

@@ -40,6 +40,7 @@ struct book_child {
 	_Atomic uint32_t ended;
 	int32_t status;	 /* waitpid's, once it has ended */
 	uint64_t number; /* of the message that it was launched for */
+	bool stood;	 /* it was not launched for that, but stood ready */
 };
 
 enum book_rank_flag {
@@ -159,6 +160,10 @@ struct book {
 	_Atomic uint32_t leased;      /* deadlines will be set */
 	_Atomic uint32_t adopt;	      /* an agent that dies gets a successor */
 	_Atomic uint32_t count;	      /* of ranks */
+	_Atomic uint32_t standing;    /* processes that wait for an order (guardian_stand.c) */
+	/* the agent's: what these execute, and what its files were when they were started */
+	uint64_t stand_identity;
+	char stand_program[PATH_MAX];
 	struct book_child child[JOB_RANKS_MAX];
 	/* the stages: pipes that are empty but for what is under way */
 	int in_stage[2], out_stage[2], piece_stage[2], input_stage[2];

@@ -132,6 +132,9 @@ static void reap(struct ward *w)
 			w->ended = status;
 		} else if (w->warden > 0 && pid == w->warden) {
 			w->warden = 0;
+		} else if (ward_stand_ended(w, pid)) {
+			ward_say(w->control, &(struct ward_packet){.type = WARD_ENDED}, NULL, 0,
+				 MSG_DONTWAIT);
 		} else {
 			child_ended(w, pid, status);
 		}
@@ -170,6 +173,10 @@ static bool hear(struct ward *w)
 		ward_drop(w, (enum guardian_kind)p.kind, p.key);
 	} else if (p.type == WARD_SPAWN) {
 		ward_take_spawn(w);
+	} else if (p.type == WARD_STAND && p.value != 0) {
+		ward_take_stand(w);
+	} else if (p.type == WARD_STAND) {
+		ward_stand_end(w);
 	} else if (p.type == WARD_DONE) {
 		w->done = true;
 		w->exit_status = (int)p.value;
@@ -217,6 +224,8 @@ static _Noreturn void be_agent(struct ward *w, int control, bool successor)
 	sigset_t none;
 
 	close(w->signals);
+	for (size_t i = 0; i < w->sink_count; i++)
+		close(w->sinks[i].fd);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "hale-agent");
@@ -439,6 +448,7 @@ int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g),
 	else
 		log_warn("cannot start the agent of a node: %m");
 	ward_dismiss(&w);
+	ward_stand_finish(&w); /* no other child is left */
 	free(w.held);
 	return w.exit_status;
 }

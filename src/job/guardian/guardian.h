@@ -104,7 +104,8 @@ struct guardian_launch {
 	char *const *argv;
 	char *const *env; /* environment.h */
 	const cpu_set_t *cpus;
-	bool input; /* its stdin is a pipe; otherwise /dev/null */
+	bool input;  /* its stdin is a pipe; otherwise /dev/null */
+	bool *stood; /* whether a process that stood ready was taken for it; may be NULL */
 };
 
 /* Launches it in pipes of its own. *pid is the process, fd: the writing end of its stdin (-1), the
@@ -112,6 +113,14 @@ struct guardian_launch {
  * when it says false the guardian is not waited for any longer. */
 hale_status_t guardian_spawn(struct guardian *g, const struct guardian_launch *l, pid_t *pid,
 			     int fd[3], bool (*waiting)(void *arg), void *arg, struct error *err);
+
+/* One more process of l shall stand ready to become an image that guardian_spawn is asked to start;
+ * l->env has PROTO_STAND. It is started after this has returned; book.standing says how many there
+ * are. False: the guardian does not answer. */
+bool guardian_stand(struct guardian *g, const struct guardian_launch *l, bool (*waiting)(void *arg),
+		    void *arg);
+/* None shall. */
+void guardian_stand_end(struct guardian *g);
 
 /* The agent ends by itself: no rank is left, and this is the exit status. */
 void guardian_done(struct guardian *g, int exit_status);

@@ -139,6 +139,8 @@ static hale_status_t take_answer(struct guardian *g, const struct guardian_launc
 		return error_set(err, (hale_status_t)p->key, "%s", text);
 	}
 	*pid = (pid_t)p->value;
+	if (l->stood)
+		*l->stood = g->book->child[l->rank].stood;
 	for (int i = 0; i < 2 && i < fds; i++)
 		fd[i + 1] = got[i];
 	if (l->input && fds > 2)
@@ -146,35 +148,66 @@ static hale_status_t take_answer(struct guardian *g, const struct guardian_launc
 	return HALE_OK;
 }
 
+/* Says that something is on the desk, and waits for the answer; connections that come meanwhile are
+ * passed on. False: there will be none. */
+static bool ask(struct guardian *g, const struct ward_packet *question, uint32_t answer,
+		struct ward_packet *p, int got[WARD_FDS], int *fds, bool (*waiting)(void *arg),
+		void *arg)
+{
+	struct pollfd wait = {.fd = g->control, .events = POLLIN};
+	int said = 0;
+
+	ward_say(g->control, question, NULL, 0, 0);
+	while (said >= 0 && g->control >= 0) {
+		if (poll(&wait, 1, WAIT_MS) <= 0) {
+			if (!waiting(arg))
+				return false;
+			continue;
+		}
+		said = ward_hear(g->control, p, got, fds, MSG_DONTWAIT);
+		if (said > 0 && p->type == answer)
+			return true;
+		if (said > 0 && p->type == WARD_CONN && *fds == 1)
+			g->accepted(g->arg, &(struct guardian_conn){.number = p->key,
+								    .peer = (pid_t)p->value,
+								    .fd = got[0]});
+	}
+	if (said < 0)
+		lost(g);
+	return false;
+}
+
 hale_status_t guardian_spawn(struct guardian *g, const struct guardian_launch *l, pid_t *pid,
 			     int fd[3], bool (*waiting)(void *arg), void *arg, struct error *err)
 {
-	struct pollfd wait = {.fd = g->control, .events = POLLIN};
+	const struct ward_packet question = {.type = WARD_SPAWN};
 	struct ward_packet p;
-	int got[WARD_FDS], fds, said = 0;
+	int got[WARD_FDS], fds;
 
 	*pid = 0;
 	fd[0] = fd[1] = fd[2] = -1;
 	if (fill_desk(g->book, l, err) != HALE_OK)
 		return err->code;
-	ward_say(g->control, &(struct ward_packet){.type = WARD_SPAWN}, NULL, 0, 0);
-	while (said >= 0 && g->control >= 0) {
-		if (poll(&wait, 1, WAIT_MS) <= 0) {
-			if (!waiting(arg))
-				break;
-			continue;
-		}
-		said = ward_hear(g->control, &p, got, &fds, MSG_DONTWAIT);
-		if (said > 0 && p.type == WARD_SPAWNED)
-			return take_answer(g, l, &p, got, fds, pid, fd, err);
-		if (said > 0 && p.type == WARD_CONN && fds == 1)
-			g->accepted(g->arg, &(struct guardian_conn){.number = p.key,
-								    .peer = (pid_t)p.value,
-								    .fd = got[0]});
-	}
-	if (said < 0)
-		lost(g);
+	if (ask(g, &question, WARD_SPAWNED, &p, got, &fds, waiting, arg))
+		return take_answer(g, l, &p, got, fds, pid, fd, err);
 	return error_set(err, HALE_ERR_STATE, "the guardian of this node does not answer");
+}
+
+bool guardian_stand(struct guardian *g, const struct guardian_launch *l, bool (*waiting)(void *arg),
+		    void *arg)
+{
+	const struct ward_packet question = {.type = WARD_STAND, .value = 1};
+	struct ward_packet p;
+	struct error err;
+	int got[WARD_FDS], fds;
+
+	return fill_desk(g->book, l, &err) == HALE_OK &&
+	       ask(g, &question, WARD_STOOD, &p, got, &fds, waiting, arg);
+}
+
+void guardian_stand_end(struct guardian *g)
+{
+	ward_say(g->control, &(struct ward_packet){.type = WARD_STAND}, NULL, 0, 0);
 }
 
 void guardian_done(struct guardian *g, int exit_status)

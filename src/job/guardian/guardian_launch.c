@@ -88,40 +88,66 @@ static hale_status_t make_pipes(const struct ward_desk *d, int its[3], int ours[
 	return HALE_ERR_SYSTEM;
 }
 
+/* Of a desk: l->argv and l->env are one allocation, which the caller frees. */
+static hale_status_t read_desk(struct ward *w, const struct ward_desk *d, struct texts t,
+			       struct launch *l, struct error *err)
+{
+	char **argv = calloc((size_t)d->argc + d->envc + 2, sizeof(*argv));
+
+	*l = (struct launch){.cpus = d->bound ? &d->cpus : NULL,
+			     .over = &w->book->over,
+			     .meanwhile = ward_look_at_lease,
+			     .arg = w};
+	if (!argv)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	l->path = next_text(&t);
+	l->wdir = d->has_wdir ? next_text(&t) : NULL;
+	l->argv = argv;
+	l->env = argv + d->argc + 1;
+	if (next_texts(&t, argv, d->argc) && next_texts(&t, l->env, d->envc))
+		return HALE_OK;
+	free(argv);
+	return error_set(err, HALE_ERR_PROTOCOL, "what is to be launched is nothing");
+}
+
+static bool is_sink(char *const *env)
+{
+	static const char name[] = "HALE_SINK=";
+
+	for (; *env; env++)
+		if (strncmp(*env, name, sizeof(name) - 1) == 0)
+			return true;
+	return false;
+}
+
+static hale_status_t start(struct ward *w, struct book_child *c, struct launch *l, pid_t *pid,
+			   struct error *err)
+{
+	l->group = &c->group;
+	atomic_store(&c->pid, 0);
+	atomic_store(&c->ended, 0);
+	c->stood = is_sink(l->env) && ward_stand_take(w, l, pid);
+	return c->stood ? HALE_OK : launch_process(l, pid, err);
+}
+
 static hale_status_t launch(struct ward *w, const struct ward_desk *d, struct texts t,
 			    struct error *err)
 {
 	struct book_child *c = &w->book->child[d->rank];
-	char **argv = calloc((size_t)d->argc + d->envc + 2, sizeof(*argv)), **env;
 	int its[3] = {-1, -1, -1}, ours[3] = {-1, -1, -1};
-	struct launch l = {.cpus = d->bound ? &d->cpus : NULL,
-			   .group = &c->group,
-			   .over = &w->book->over,
-			   .meanwhile = ward_look_at_lease,
-			   .arg = w};
-	hale_status_t status;
+	struct launch l;
+	hale_status_t status = read_desk(w, d, t, &l, err);
 	pid_t pid;
 
-	if (!argv)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	env = argv + d->argc + 1;
-	l.path = next_text(&t);
-	l.wdir = d->has_wdir ? next_text(&t) : NULL;
-	l.argv = argv;
-	l.env = env;
-	if (!next_texts(&t, argv, d->argc) || !next_texts(&t, env, d->envc)) {
-		free(argv);
-		return error_set(err, HALE_ERR_PROTOCOL, "what is to be launched is nothing");
-	}
+	if (status != HALE_OK)
+		return status;
 	status = make_pipes(d, its, ours, err);
 	if (status == HALE_OK) {
 		memcpy(l.fd, its, sizeof(its));
-		atomic_store(&c->pid, 0);
-		atomic_store(&c->ended, 0);
-		status = launch_process(&l, &pid, err);
+		status = start(w, c, &l, &pid, err);
 		close_all(its, 3);
 	}
-	free(argv);
+	free((void *)(uintptr_t)l.argv);
 	if (status != HALE_OK) {
 		close_all(ours, 3);
 		return status;
@@ -151,26 +177,35 @@ static int ends_of(struct ward *w, uint32_t rank, int fd[WARD_FDS])
 	return n;
 }
 
+/* A copy of what is on the desk; its texts are the caller's. NULL: no memory. */
+static char *take_desk(const struct ward *w, struct ward_desk *d)
+{
+	char *texts;
+
+	memcpy(d, w->book->desk, sizeof(*d));
+	texts = malloc((size_t)d->len + 1);
+	if (!texts)
+		return NULL;
+	memcpy(texts, w->book->desk + sizeof(*d), d->len);
+	texts[d->len] = '\0';
+	return texts;
+}
+
 void ward_take_spawn(struct ward *w)
 {
 	struct ward_packet answer = {.type = WARD_SPAWNED};
 	struct ward_desk d;
 	struct error err = {HALE_OK, ""};
 	struct book_child *c;
-	char *texts;
+	char *texts = take_desk(w, &d);
 	int fd[WARD_FDS], fds = 0;
 
-	memcpy(&d, w->book->desk, sizeof(d));
-	texts = malloc((size_t)d.len + 1);
 	c = &w->book->child[d.rank];
 	more_descriptors(w);
-	if (!texts) {
+	if (!texts)
 		error_set(&err, HALE_ERR_MEMORY, "out of memory");
-	} else if (c->number != d.number || atomic_load(&c->pid) == 0) {
-		memcpy(texts, w->book->desk + sizeof(d), d.len);
-		texts[d.len] = '\0';
+	else if (c->number != d.number || atomic_load(&c->pid) == 0)
 		launch(w, &d, (struct texts){texts, d.len}, &err);
-	}
 	free(texts);
 	if (err.code == HALE_OK) {
 		answer.value = atomic_load(&c->pid);
@@ -180,4 +215,21 @@ void ward_take_spawn(struct ward *w)
 		answer.key = (uint64_t)err.code;
 	}
 	ward_say(w->control, &answer, fd, fds, 0);
+}
+
+/* The agent does not wait for the start. */
+void ward_take_stand(struct ward *w)
+{
+	struct ward_desk d;
+	struct error err;
+	struct launch l;
+	char *texts = take_desk(w, &d);
+
+	ward_say(w->control, &(struct ward_packet){.type = WARD_STOOD}, NULL, 0, 0);
+	more_descriptors(w);
+	if (texts && read_desk(w, &d, (struct texts){texts, d.len}, &l, &err) == HALE_OK) {
+		ward_stand_start(w, &l);
+		free((void *)(uintptr_t)l.argv);
+	}
+	free(texts);
 }

@@ -11,9 +11,11 @@ enum ward_type {
 	WARD_DROP,     /* kind, key */
 	WARD_SPAWN,    /* what is on the book's desk; answered by SPAWNED */
 	WARD_DONE,     /* value: exit status */
+	WARD_STAND,    /* value 1: one more as on the book's desk; answered by STOOD. 0: end all */
 	/* guardian → agent */
 	WARD_CONN,    /* key: its number, value: its process; with the descriptor */
 	WARD_ENDED,   /* some child has: the book says which */
+	WARD_STOOD,   /* the desk has been read */
 	WARD_SPAWNED, /* value: pid, with the descriptors; or 0: key: status, text on the desk */
 };
 
@@ -37,6 +39,13 @@ struct ward_desk {
 /* The guardian's own. */
 enum { DEATHS_MAX = 3 };
 
+struct ward_sink {
+	pid_t pid;
+	int fd; /* how it hears its order */
+};
+
+struct launch;
+
 struct ward {
 	struct book *book;
 	struct guardian_held *held;
@@ -50,6 +59,8 @@ struct ward {
 	uint64_t begin_at; /* another one is to begin then; 0: none is */
 	int exit_status;
 	uint64_t deaths[DEATHS_MAX]; /* when; the newest first */
+	struct ward_sink *sinks;     /* that stand ready */
+	size_t sink_count, sink_cap;
 	int (*run)(struct guardian *g);
 	bool (*bye)(struct guardian *g, const char *why);
 };
@@ -67,6 +78,18 @@ void ward_look_at_lease(void *ward);
 /* guardian_launch.c: what is on the desk. A second time for the same message, the agent that was to
  * hear of it has died: nothing is launched. */
 void ward_take_spawn(struct ward *w);
+
+/* What is on the desk shall stand ready. */
+void ward_take_stand(struct ward *w);
+
+/* guardian_stand.c. Starts one more; l->fd is set here. */
+void ward_stand_start(struct ward *w, struct launch *l);
+/* One of them is from now on what l would have started. False: none is there that can. */
+bool ward_stand_take(struct ward *w, const struct launch *l, pid_t *pid);
+/* That child was one of them; false: it was not. */
+bool ward_stand_ended(struct ward *w, pid_t pid);
+void ward_stand_end(struct ward *w); /* of all */
+void ward_stand_finish(struct ward *w);
 
 /* False: the other side is gone, or (flags MSG_DONTWAIT) there is no room. */
 bool ward_say(int control, const struct ward_packet *p, const int *fd, int fds, int flags);

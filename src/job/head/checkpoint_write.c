@@ -275,6 +275,7 @@ static void committed(struct head *h, const struct error *err)
 		forget_streams(h);
 		succession_save(h);
 		leave_saved(h);
+		warm_refresh(h);
 	} else {
 		head_say(h, "checkpoint %u failed, the job goes on: %s", c->id, err->text);
 		checkpoint_abandon(h, err->text);

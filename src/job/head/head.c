@@ -463,6 +463,7 @@ static void restored_one(struct head *h, uint32_t rank)
 	succession_save(h);
 	checkpoint_interval_start(h);
 	recover_check_start(h);
+	warm_again(h);
 	checkpoint_poll(h);
 }
 

@@ -20,6 +20,7 @@
 #include "job/job.h"
 #include "job/succession/keeper.h"
 #include "job/head/levels.h"
+#include "job/head/warm.h"
 #include "job/plan/options.h"
 #include "job/plan/program.h"
 #include "job/report/report.h"
@@ -213,6 +214,7 @@ struct head {
 	bool gone_put_off; /* EVENT_ALL_GONE is to be looked for again */
 	struct loop_timer settled;
 	struct head_cutoff cutoff;
+	struct warm warm;
 	struct watch *watch; /* NULL: no events */
 };
 

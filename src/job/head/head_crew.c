@@ -96,6 +96,7 @@ static void on_renewed(void *arg, struct node *n, const char *why)
 	snprintf(text, sizeof(text), "the agent of node %s was ended by %.60s", n->name, why);
 	migrate_node_renewed(h, n, text);
 	watch_node_renewed(h, n);
+	warm_renewed(h, n);
 }
 
 static void on_hello(void *arg, uint32_t rank)
@@ -216,6 +217,18 @@ static bool on_may_grant(void *arg)
 	return !takeover_check(arg);
 }
 
+static void on_stood(void *arg)
+{
+	struct head *h = arg;
+
+	h->report.warm_sinks++;
+}
+
+static void on_warm(void *arg, struct node *n, const struct message *m)
+{
+	warm_message(arg, n, m);
+}
+
 /* It was killed, or the head that comes after this one has asked it. */
 static bool on_keeper_gone(void *arg)
 {
@@ -250,6 +263,8 @@ struct crew_handler head_crew_handler(struct head *h)
 				     .moved = migrate_message,
 				     .events = watch_carried,
 				     .copied = on_copied,
+				     .warm = on_warm,
+				     .stood = on_stood,
 				     .renewed = on_renewed,
 				     .attached = takeover_attached,
 				     .no_answer = takeover_no_answer,

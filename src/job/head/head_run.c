@@ -378,6 +378,7 @@ void head_begin(struct head *h)
 		head_cannot_begin(h, &err);
 	else if (!start->manifest)
 		checkpoint_interval_start(h);
+	warm_again(h);
 	if (status == HALE_OK)
 		watch_job_begun(h);
 }
@@ -433,6 +434,7 @@ static void end(struct head *h)
 	watch_stop(h);
 	control_stop(h);
 	head_cutoff_fini(h);
+	warm_fini(h);
 	crew_destroy(&h->crew);
 	if (h->superseded || h->crew.abandoned)
 		keeper_leave(&h->keeper);

@@ -322,6 +322,7 @@ static void restart_from_beginning(struct head *h)
 	}
 	watch_rollback_done(h);
 	checkpoint_interval_start(h);
+	warm_again(h);
 	inject_at_restart(h, h->report.restarts);
 }
 

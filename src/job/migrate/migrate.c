@@ -93,6 +93,7 @@ static void stays(struct head *h)
 	control_migrated(h, id, NULL, &err);
 	if (id) /* of another head's, rules want another one, which waits */
 		leave_not_moved(h, node);
+	warm_again(h);
 	checkpoint_poll(h);
 	migrate_turn(h);
 }
@@ -225,6 +226,7 @@ void migrate_done(struct head *h)
 	watch_nodes(h);
 	succession_save(h);
 	control_migrated(h, id, &m, NULL);
+	warm_again(h);
 	checkpoint_poll(h);
 	migrate_turn(h);
 }

@@ -339,6 +339,7 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 			      .max_restarts = 10,
 			      .seed = 1,
 			      .node_timeout = 10,
+			      .warm_sinks = WARM_ALL,
 			      .restart = IMAGE_FULL};
 	int end = argc; /* of what may be options */
 

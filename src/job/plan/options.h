@@ -22,6 +22,9 @@ struct fault {
 	uint32_t at_restart;	/* when this restart has spawned its processes */
 };
 
+/* warm_sinks: as many as ranks may come; spares are not made warm at all. */
+enum { WARM_ALL = -1, WARM_OFF = -2 };
+
 enum { OPTIONS_FAULTS_MAX = 64, OPTIONS_MONITORS_MAX = 8 };
 
 struct options {
@@ -35,6 +38,7 @@ struct options {
 	bool net_encrypt;     /* what ranks of different nodes send each other */
 	double head_grace;    /* seconds that the job outlives its head; 0: not at all */
 	bool agent_lost_ends; /* a node's ranks end with its agent; otherwise another one goes on */
+	long warm_sinks;      /* processes that stand ready on a spare; or WARM_… */
 	double node_timeout;  /* seconds without a word after which a node is given up */
 	char **program;	      /* argv of the program, NULL-terminated; points into main's argv */
 	const char *wdir;

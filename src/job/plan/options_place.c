@@ -97,6 +97,16 @@ static hale_status_t take_agent_lost(struct parser *p)
 					  "with it)");
 }
 
+static hale_status_t take_warm_sinks(struct parser *p)
+{
+	p->o->warm_sinks = WARM_OFF;
+	return strcmp(p->value, "off") == 0 ||
+		       units_parse_int(p->value, 0, JOB_RANKS_MAX, &p->o->warm_sinks)
+		   ? HALE_OK
+		   : options_bad_value(p, "a number of processes from 0 on (0: only files are kept "
+					  "in memory) or off");
+}
+
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--nodes", 1, false, take_nodes},
@@ -109,5 +119,6 @@ const struct option options_place[] = {
     {"--net-security", 1, false, take_net_security},
     {"--head-grace", 1, false, take_head_grace},
     {"--agent-lost", 1, false, take_agent_lost},
+    {"--warm-sinks", 1, false, take_warm_sinks},
     {0},
 };

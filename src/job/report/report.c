@@ -150,6 +150,7 @@ static void print_all(const struct report *r, size_t skipped, int exit_status, d
 	json_double(j, "wall_seconds", wall_seconds);
 	json_uint(j, "restarts", r->restarts);
 	json_uint(j, "agents_replaced", r->agents_replaced);
+	json_uint(j, "warm_sinks", r->warm_sinks);
 	if (before > 0)
 		json_uint(j, "checkpoints_before", before);
 	json_open_array(j, "checkpoints");
@@ -279,6 +280,7 @@ void report_read(struct report *r, const struct json_value *v)
 	read_sums(r, json_get(v, "sums_before"));
 	r->restarts = (uint32_t)whole(v, "restarts");
 	r->agents_replaced = (uint32_t)whole(v, "agents_replaced");
+	r->warm_sinks = (uint32_t)whole(v, "warm_sinks");
 	for (size_t i = 0; i < json_count(list); i++)
 		read_checkpoint(r, json_at(list, i));
 	list = json_get(v, "failures");

@@ -68,6 +68,7 @@ struct report {
 	uint64_t seed;
 	uint32_t restarts;
 	uint32_t agents_replaced;
+	uint32_t warm_sinks; /* processes that stood ready on a spare and became ranks */
 	struct report_checkpoint *checkpoints; /* the newest */
 	size_t checkpoint_count;
 	uint64_t checkpoints_before; /* those that are counted and summed up only */

@@ -56,11 +56,14 @@ enum { FEED_WINDOW = 65536 };
 	M(MSG_MOVE_CANCEL, "i")	 /* end the copies; answered by MOVE_CANCELLED */                  \
 	M(MSG_MOVE_OVER, "i")	 /* no copy is left: all ranks stay, and go on */                  \
 	M(MSG_COPY, "ribfpts")	 /* f: enum copy_kind; p: bytes, checksum of rank's image in i */  \
-	M(MSG_COPY_KEEP, "x")	 /* x: ids, u32; older ones that are not among them are removed */ \
+	M(MSG_MAPS, "i")	 /* what have the ranks mapped? answered by MAPPED */              \
+	M(MSG_WARM,                                                                                \
+	  "inx") /* files that ranks elsewhere have mapped; n processes shall stand ready */       \
+	M(MSG_COPY_KEEP, "x") /* x: ids, u32; older ones that are not among them are removed */    \
 	/* agent → head */                                                                       \
 	M(MSG_READY, "ivnt")	  /* machine i, pid v, n cores, host name t */                     \
 	M(MSG_FAILED, "vt")	  /* status v: the node can't be used, and why */                  \
-	M(MSG_SPAWNED, "rv")	  /* rank's process is v */                                        \
+	M(MSG_SPAWNED, "rvf")	  /* rank's process is v; f 1: it stood ready */                   \
 	M(MSG_NOT_SPAWNED, "rvt") /* status v, and why */                                          \
 	M(MSG_HELLO, "rvf")	  /* process v of rank has said HELLO; f: enum hello_flag */       \
 	M(MSG_PACKET, "rx")	  /* what else it says: a packet of proto.h */                     \
@@ -81,12 +84,15 @@ enum { FEED_WINDOW = 65536 };
 	M(MSG_ATTACHED, "x")	 /* what is there (takeover.h): this is the head now */            \
 	M(MSG_SUPERSEDED, "it")	 /* the head is of epoch i: not you */                             \
 	M(MSG_RENEWED, "vt")	 /* process v is the agent from now on; what became of the last */ \
-	M(MSG_MOVE_READY, "ivtx")  /* of BEGIN i; status v, and why; x: where it listens */        \
-	M(MSG_MOVE_SPAWNED, "rvt") /* of MOVE_SINK: its pid; or 0, and why not */                  \
-	M(MSG_MOVE_HELLO, "rvip")  /* copy v of rank is whole since stop i, streams at p */        \
-	M(MSG_MOVE_ENDED, "rv")	   /* a copy has ended; v: waitpid's status */                     \
-	M(MSG_MOVE_CANCELLED, "i") /* no copy is left here; or, after RELEASE, no file */          \
-	M(MSG_MOVE_PROGRAM, "rt")  /* what rank, which is to move, executes */                     \
+	M(MSG_MOVE_READY, "ivtx")   /* of BEGIN i; status v, and why; x: where it listens */       \
+	M(MSG_MOVE_SPAWNED, "rvft") /* of MOVE_SINK: its pid, f as SPAWNED; or 0, and why not */   \
+	M(MSG_MOVE_HELLO, "rvip")   /* copy v of rank is whole since stop i, streams at p */       \
+	M(MSG_MOVE_ENDED, "rv")	    /* a copy has ended; v: waitpid's status */                    \
+	M(MSG_MOVE_CANCELLED, "i")  /* no copy is left here; or, after RELEASE, no file */         \
+	M(MSG_MAPPED, "ix")	    /* of MAPS i; x: a list of files (warm_files.h) */             \
+	M(MSG_WARMED,                                                                              \
+	  "invts") /* of WARM i: n bytes are in memory, v processes ready; what is wrong */        \
+	M(MSG_MOVE_PROGRAM, "rt") /* what rank, which is to move, executes */                      \
 	/* both */                                                                                 \
 	M(MSG_ADDRESS, "irx")	 /* rank's entry of the address directory, of generation i */      \
 	M(MSG_MOVE_DATA, "rix")	 /* bytes of the stream between rank and its copy */               \

@@ -91,6 +91,7 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_double(j, "node_timeout", o->node_timeout);
 	json_double(j, "head_grace", o->head_grace);
 	json_bool(j, "agent_lost_ends", o->agent_lost_ends);
+	json_int(j, "warm_sinks", o->warm_sinks);
 	put_path(j, "wdir", o->wdir);
 	json_bool(j, "no_mpi", o->no_mpi);
 	json_bool(j, "net_encrypt", o->net_encrypt);

@@ -82,6 +82,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .node_timeout = json_number(json_get(v, "node_timeout"), 10),
 			      .head_grace = json_number(json_get(v, "head_grace"), 0),
 			      .agent_lost_ends = truth(v, "agent_lost_ends"),
+			      .warm_sinks = number(v, "warm_sinks"),
 			      .wdir = text_or_null(v, "wdir"),
 			      .no_mpi = truth(v, "no_mpi"),
 			      .net_encrypt = truth(v, "net_encrypt"),

@@ -366,6 +366,7 @@ static void settle(void *arg)
 	if (h->state == HEAD_RUNNING) {
 		head_say(h, "job %s has a head again (number %u)", h->job, h->epoch);
 		checkpoint_interval_start(h);
+		warm_again(h);
 		head_profile_turn(h);
 	}
 	succession_save(h);
