@@ -152,10 +152,21 @@ static uint64_t dirty_bytes(const struct domain *d)
 	return bytes;
 }
 
+/* Where something has failed before, more is worth its while: Young's interval sqrt(2 C M), with
+ * the time M between failures that this run has seen. Otherwise failures that come faster than what
+ * has been logged can be repeated would let the program get nowhere. */
+static bool failures_due(double cost, double elapsed)
+{
+	double ran = clock_seconds() - ocl.report.started;
+
+	return ocl.report.recoveries > 0 &&
+	       elapsed * elapsed * (double)ocl.report.recoveries >= 2 * cost * ran;
+}
+
 static bool auto_due(struct domain *d, double elapsed)
 {
 	uint64_t bytes = d->checkpoint_bytes;
-	double cost = d->checkpoint_cost, speed, interval;
+	double cost = d->checkpoint_cost, speed;
 
 	if (elapsed < auto_least)
 		return false;
@@ -163,11 +174,10 @@ static bool auto_due(struct domain *d, double elapsed)
 		bytes = dirty_bytes(d);
 		cost = (double)bytes / 1e9;
 	}
-	interval = cost / auto_share;
 	speed = ocl_store_speed(d);
-	if (speed > 0 && (double)bytes / speed > interval)
-		interval = (double)bytes / speed;
-	return elapsed >= interval;
+	if (speed > 0 && elapsed < (double)bytes / speed)
+		return false;
+	return elapsed >= cost / auto_share || failures_due(cost, elapsed);
 }
 
 static bool checkpoint_due(struct domain *d)

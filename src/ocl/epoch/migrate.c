@@ -7,7 +7,7 @@
 #include "ocl/ocl.h"
 
 /* Tries of the same device in a new context: what was lost may be lost again meanwhile. */
-static const unsigned renewals_max = 3;
+static const unsigned renewals_max = 8;
 
 /* ---- where to ---- */
 
