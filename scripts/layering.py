@@ -39,7 +39,7 @@ MAY_USE["cli"] = BESIDE | HEAD_SIDE | set(AGENT_SIDE)
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
 # to none of them, and may include base/ only.
 AGREEMENT = {"job/segment.h", "job/segment.c", "job/meter.h", "job/proto.h", "channel/channel.h", "ckpt/guest.h",
-             "channel/shm/layout.h", "channel/net/tcp_seal.h", "channel/net/tcp_seal.c", "coll/layout.h"}
+             "channel/shm/layout.h", "channel/net/tcp_seal.h", "channel/net/tcp_seal.c", "coll/layout.h", "ocl/account.h", "ocl/account.c"}
 
 LINES_MAX = 800
 

@@ -554,6 +554,10 @@ def reports_as_text_json_and_picture(s):
     for name, what in [("r.txt", "checkpoint "), ("r.json", '"replay":'), ("r.svg", "<svg")]:
         same(s, f"check=none ckpt=every-epoch inject=epoch:2 report={s.path(name)}", exe, "4")
         expect(what in s.read(name), name, s.read(name)[:400])
+    env = {"HALE_OPENCL": "check=none ckpt=every-epoch inject=epoch:2"}
+    for name, what in [("all.txt", "recoveries       1"), ("all.json", '"opencl":{"processes":1'), ("all.svg", "<svg")]:
+        r = s.hale("run", "--opencl", "--report", name, "--", exe, "4", env=env)
+        expect(r.status == 0 and what in s.read(name), name, r, s.read(name)[:400])
 
 
 main()

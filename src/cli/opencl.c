@@ -18,6 +18,7 @@
 #include "job/plan/environment.h"
 #include "job/job.h"
 #include "job/plan/program.h"
+#include "ocl/account.h"
 
 /* ---- is it asked for? ---- */
 
@@ -59,18 +60,6 @@ bool cli_opencl_asked(int *argc, char **argv)
 
 /* ---- reports of the processes, as one ---- */
 
-static const char *const counts[] = {"synchronisations", "epochs", "commands",	 "checks",
-				     "checkpoints",	 "errors", "recoveries", "moves"};
-static const char *const seconds[] = {"log",	     "check",	"checkpoint",
-				      "consolidate", "restore", "replay"};
-static const char *const bytes[] = {"log", "checkpoint", "unchanged", "consolidate", "restore"};
-
-struct sums {
-	int64_t count[ARRAY_LEN(counts)], byte[ARRAY_LEN(bytes)];
-	double second[ARRAY_LEN(seconds)], wall;
-	uint64_t processes;
-};
-
 static char *read_all(const char *path, size_t *len)
 {
 	FILE *f = fopen(path, "re");
@@ -91,47 +80,20 @@ static char *read_all(const char *path, size_t *len)
 	return text;
 }
 
-static void add_report(struct sums *s, const char *path)
+static void add_report(struct account *a, const char *path)
 {
 	size_t len;
 	char *text = read_all(path, &len);
 	struct json_value *v = text ? json_parse(text, len) : NULL;
 
-	if (v) {
-		s->processes++;
-		for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-			s->count[i] += json_number_int(json_get(v, counts[i]), 0);
-		for (size_t i = 0; i < ARRAY_LEN(seconds); i++)
-			s->second[i] +=
-			    json_number(json_get(json_get(v, "seconds"), seconds[i]), 0);
-		for (size_t i = 0; i < ARRAY_LEN(bytes); i++)
-			s->byte[i] += json_number_int(json_get(json_get(v, "bytes"), bytes[i]), 0);
-		s->wall += json_number(json_get(v, "wall_seconds"), 0);
-	}
+	if (v)
+		account_add(a, v);
 	json_free(v);
 	free(text);
 }
 
-static void print_sums(const struct sums *s, struct json_out *j)
-{
-	json_open_object(j, NULL);
-	json_uint(j, "processes", s->processes);
-	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-		json_int(j, counts[i], s->count[i]);
-	json_double(j, "wall_seconds", s->wall);
-	json_open_object(j, "seconds");
-	for (size_t i = 0; i < ARRAY_LEN(seconds); i++)
-		json_double(j, seconds[i], s->second[i]);
-	json_close_object(j);
-	json_open_object(j, "bytes");
-	for (size_t i = 0; i < ARRAY_LEN(bytes); i++)
-		json_int(j, bytes[i], s->byte[i]);
-	json_close_object(j);
-	json_close_object(j);
-}
-
 /* The job's report is one JSON object: this becomes its last member. */
-static void put_into(const char *report, const struct sums *s)
+static void put_into(const char *report, const struct account *a)
 {
 	char temporary[PATH_MAX];
 	size_t len;
@@ -141,7 +103,7 @@ static void put_into(const char *report, const struct sums *s)
 	FILE *f;
 
 	json_out_init(&j);
-	print_sums(s, &j);
+	account_json(a, &j);
 	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", report, (int)getpid());
 	f = end && j.text ? fopen(temporary, "we") : NULL;
 	if (f) {
@@ -154,10 +116,16 @@ static void put_into(const char *report, const struct sums *s)
 	free(text);
 }
 
+/* A picture and text are of what the layer had to say; JSON is the job's report with that in it. */
+static bool is_of_layer(const char *report)
+{
+	return account_is_picture(report) || account_is_text(report);
+}
+
 /* Removes the folder, too. */
 static void gather(const char *dir, const char *report, int exit_status)
 {
-	struct sums s = {0};
+	struct account a = {0};
 	DIR *d = opendir(dir);
 	char path[PATH_MAX];
 
@@ -165,15 +133,20 @@ static void gather(const char *dir, const char *report, int exit_status)
 		if (e->d_name[0] == '.' ||
 		    snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) >= PATH_MAX)
 			continue;
-		add_report(&s, path);
+		add_report(&a, path);
 		unlink(path);
 	}
 	if (d)
 		closedir(d);
 	rmdir(dir);
-	if (report && strncmp(report, "/dev/", 5) != 0)
-		put_into(report, &s);
-	if (s.processes == 0 && exit_status == 0)
+	if (report && is_of_layer(report)) {
+		if (!account_write(&a, report))
+			log_warn("the report '%s' could not be written%s", report,
+				 account_is_picture(report) ? "; pictures need gnuplot" : "");
+	} else if (report && strncmp(report, "/dev/", 5) != 0) {
+		put_into(report, &a);
+	}
+	if (a.processes == 0 && exit_status == 0)
 		log_warn(
 		    "--opencl: no process of the job used OpenCL through the layer: either there "
 		    "is none that uses OpenCL, or it brings an OpenCL loader of its own that "
@@ -245,6 +218,7 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 {
 	const char *tmp = getenv("TMPDIR");
 	char libdir[PATH_MAX], path[PATH_MAX + 32], dir[PATH_MAX];
+	const char *report;
 	struct error err;
 	int status;
 
@@ -266,8 +240,12 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 		return EXIT_USAGE;
 	}
 	setenv("HALE_OPENCL_REPORTS", dir, 1);
+	report = o->report;
+	if (report && is_of_layer(report))
+		o->report = NULL; /* not the head's */
 	status = run(o);
-	gather(dir, o->report, status);
+	o->report = report;
+	gather(dir, report, status);
 	return status;
 }
 

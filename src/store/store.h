@@ -135,8 +135,8 @@ hale_status_t store_verify_file(const char *path, uint32_t rank, uint64_t bytes,
 
 /* Removes a folder and the files in it (no deeper). */
 void store_remove_folder(const char *folder);
-/* Checkpoints of this job could be kept in dir: something can be written there, or where dir is to be
- * made. Nothing is left of the try. A full disk is no error: it may not be full later. */
+/* Checkpoints of this job could be kept in dir: something can be written there, or where dir is to
+ * be made. Nothing is left of the try. A full disk is no error: it may not be full later. */
 hale_status_t store_probe(const char *dir, const char *job, struct error *err);
 /* mkdir -p, with mode 0700. */
 hale_status_t store_make_folders(const char *path, struct error *err);
