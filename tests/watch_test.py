@@ -559,7 +559,7 @@ def a_webhook_gets_the_event_and_a_missing_mailer_is_named(s):
 def names_that_another_user_has_taken_cost_a_job_nothing(s):
     if os.getuid() != 0:
         skip("only root can be somebody else")
-    taker = s.start("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "python3",
+    taker = s.start("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3",
                     "-uc", "import socket, sys, time\n"
                     "there = []\n"
                     "for line in sys.stdin:\n"

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/packets.h"
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
@@ -115,9 +116,7 @@ static int welcome_receive(struct proto_welcome *welcome, struct error *err)
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	ssize_t k;
-	do
-		k = recvmsg(self.fd, &msg, MSG_CMSG_CLOEXEC);
-	while (k < 0 && errno == EINTR);
+	k = packet_recvmsg(self.fd, &msg, MSG_CMSG_CLOEXEC);
 	if (k >= (ssize_t)sizeof(struct proto_plain) && packet.type == PROTO_REFUSED) {
 		packet.plain.text[PROTO_TEXT - 1] = 0;
 		error_set(err, HALE_ERR_STATE, "the agent refuses this process: %s",

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/packets.h"
 #include "ftb/broker.h"
 #include "ftb/ftb.h"
 
@@ -18,7 +19,7 @@ static ssize_t ask(int fd, uint8_t *buffer)
 	if (send(fd, buffer, PACKET_HEADER, MSG_NOSIGNAL) != PACKET_HEADER ||
 	    poll(&p, 1, 2000) != 1)
 		return -1;
-	return recv(fd, buffer, PACKET_MAX, MSG_DONTWAIT);
+	return packet_recv(fd, buffer, PACKET_MAX, MSG_DONTWAIT);
 }
 
 hale_status_t broker_ask(const char *socket_path, char **json, struct error *err)

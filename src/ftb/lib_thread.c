@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/packets.h"
 #include "ftb/lib.h"
 
 /* ---- the connection ---- */
@@ -35,7 +36,7 @@ int lib_open(struct client *c)
 	if (c->fd < 0)
 		return FTB_ERR_NETWORK_NO_ROUTE;
 	if (ftb_greet(c->fd, c->publisher) && poll(&pfd, 1, WAIT_MS) == 1)
-		n = recv(c->fd, packet, sizeof(packet), MSG_DONTWAIT);
+		n = packet_recv(c->fd, packet, sizeof(packet), MSG_DONTWAIT);
 	if (n <= 0 || !ftb_packet_parse(packet, (size_t)n, &p) || p.kind != PACKET_WELCOME) {
 		lib_close(c);
 		return FTB_ERR_NETWORK_NO_ROUTE;
@@ -168,10 +169,10 @@ static void take_packet(struct client *c, const struct packet *p)
 static void receive(struct client *c, uint8_t *buffer)
 {
 	for (int i = 0; i < 16 && c->fd >= 0 && !c->dead; i++) {
-		ssize_t n = recv(c->fd, buffer, PACKET_MAX, MSG_DONTWAIT);
+		ssize_t n = packet_recv(c->fd, buffer, PACKET_MAX, MSG_DONTWAIT);
 		struct packet p;
 
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0)
 			lost_connection(c);

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/packets.h"
 #include "job/agent/agent_private.h"
 #include "job/session/peer.h"
 
@@ -251,7 +252,7 @@ static void conn_ready(void *arg, uint32_t events)
 	k->conn = c->number;
 	k->packet.type = 0;
 	atomic_store(&k->number, a->packets + 1);
-	n = recv(c->source.fd, &k->packet, sizeof(k->packet), MSG_DONTWAIT | MSG_TRUNC);
+	n = packet_recv(c->source.fd, &k->packet, sizeof(k->packet), MSG_DONTWAIT | MSG_TRUNC);
 	if (n >= (ssize_t)sizeof(p.type)) {
 		p = k->packet;
 		take_packet(c, &p, (size_t)n);
@@ -259,7 +260,7 @@ static void conn_ready(void *arg, uint32_t events)
 		return;
 	}
 	atomic_store(&k->number, 0);
-	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+	if (n >= 0 || (errno != EAGAIN))
 		take_end(c);
 }
 

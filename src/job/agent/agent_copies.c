@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/packets.h"
 #include "job/agent/agent_private.h"
 
 enum { FD_FIRST = 3 };
@@ -302,11 +303,11 @@ static void answered(void *arg, uint32_t events)
 {
 	struct agent *a = arg;
 	struct copier_done d;
-	ssize_t n = recv(a->copies.source.fd, &d, sizeof(d), MSG_DONTWAIT);
+	ssize_t n = packet_recv(a->copies.source.fd, &d, sizeof(d), MSG_DONTWAIT);
 
 	if (n == (ssize_t)sizeof(d))
 		take_done(a, &d);
-	else if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+	else if (n >= 0 || errno != EAGAIN)
 		copier_gone(a);
 }
 

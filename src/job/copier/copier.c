@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/packets.h"
 
 /* Copies are nothing that a rank should wait for; fetching is. */
 enum { COPIES_AT_ONCE = 2, FETCHES_AT_ONCE = 8, CALLERS_AT_ONCE = 32, NICE = 10 };
@@ -189,7 +190,7 @@ static bool take_order(struct state *s)
 		struct copier_order order;
 		char room[sizeof(struct copier_order) + COPIER_KEEP_MAX * sizeof(uint32_t)];
 	} packet;
-	ssize_t n = recv(s->c->agent, &packet, sizeof(packet), 0);
+	ssize_t n = packet_recv(s->c->agent, &packet, sizeof(packet), 0);
 	size_t more = n > 0 ? (size_t)n - sizeof(packet.order) : 0;
 	struct task *t, **end = &s->tasks;
 

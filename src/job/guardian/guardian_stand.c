@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/packets.h"
 #include "job/guardian/guardian_private.h"
 #include "job/guardian/launch.h"
 #include "job/plan/environment.h"
@@ -121,7 +122,7 @@ static bool is_ready(const struct ward_sink *s, const char *path)
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)s->pid);
 	n = readlink(link, is, sizeof(is) - 1);
 	is[n > 0 ? n : 0] = '\0';
-	return strcmp(is, path) == 0 && recv(s->fd, &said, 1, MSG_DONTWAIT) == 1 &&
+	return strcmp(is, path) == 0 && packet_recv(s->fd, &said, 1, MSG_DONTWAIT) == 1 &&
 	       said == PROTO_STAND_READY;
 }
 
@@ -175,7 +176,7 @@ static bool taken(struct ward *w, int fd)
 		ward_look_at_lease(w);
 		return false;
 	}
-	return recv(fd, &said, 1, MSG_DONTWAIT) == 1 && said == PROTO_STAND_TAKEN;
+	return packet_recv(fd, &said, 1, MSG_DONTWAIT) == 1 && said == PROTO_STAND_TAKEN;
 }
 
 /* It is announced as a launched one announces itself, before it can do anything, and then the lease

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include "base/base.h"
+#include "base/packets.h"
 #include "job/guardian/guardian_private.h"
 
 union ward_control {
@@ -46,9 +47,7 @@ int ward_hear(int control, struct ward_packet *p, int fd[WARD_FDS], int *fds, in
 	ssize_t n;
 
 	*fds = 0;
-	do
-		n = recvmsg(control, &m, flags | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	n = packet_recvmsg(control, &m, flags | MSG_CMSG_CLOEXEC);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return 0;
 	if (n != (ssize_t)sizeof(*p))

@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "job/plan/elf.h"
 #include "job/plan/environment.h"
-#include "job/guardian/guardian.h"
+#include "job/guardian/guardian_private.h"
 #include "job/guardian/launch.h"
 #include "job/plan/pin.h"
 #include "job/plan/program.h"
@@ -352,6 +353,29 @@ static void a_guardian_goes_when_it_is_told(void **state)
 	close(from);
 }
 
+/* An agent that dies has mostly not read all that its guardian has said. */
+static void the_last_words_of_an_agent_are_heard(void **state)
+{
+	struct ward_packet p = {.type = WARD_SPAWNED};
+	int ends[2], null = open("/dev/null", O_RDONLY), fd[WARD_FDS], fds;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	assert_true(ward_say(ends[0], &p, NULL, 0, 0));
+	p.type = WARD_HOLD;
+	assert_true(ward_say(ends[1], &p, &null, 1, 0));
+	p.type = WARD_DONE;
+	assert_true(ward_say(ends[1], &p, NULL, 0, 0));
+	close(ends[1]);
+	assert_int_equal(ward_hear(ends[0], &p, fd, &fds, MSG_DONTWAIT), 1);
+	assert_true(p.type == WARD_HOLD && fds == 1);
+	close(fd[0]);
+	assert_int_equal(ward_hear(ends[0], &p, fd, &fds, MSG_DONTWAIT), 1);
+	assert_int_equal(p.type, WARD_DONE);
+	assert_int_equal(ward_hear(ends[0], &p, fd, &fds, MSG_DONTWAIT), -1);
+	close(ends[0]);
+	close(null);
+}
+
 static void cores_are_shared_out_evenly(void **state)
 {
 	for (uint32_t cores = 1; cores <= 40; cores++) {
@@ -447,6 +471,7 @@ int main(void)
 	    cmocka_unit_test(what_is_launched_for_the_same_message_is_launched_once),
 	    cmocka_unit_test(agents_that_die_at_once_get_three_successors),
 	    cmocka_unit_test(a_guardian_goes_when_it_is_told),
+	    cmocka_unit_test(the_last_words_of_an_agent_are_heard),
 	    cmocka_unit_test(cores_are_shared_out_evenly),
 	    cmocka_unit_test(programs_are_found_as_a_shell_finds_them),
 	    cmocka_unit_test(our_own_elf_file_is_read),

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "base/json.h"
+#include "base/packets.h"
 #include "job/control/control.h"
 #include "job/session/loop.h"
 #include "job/crew/outlet.h"
@@ -119,12 +120,12 @@ static void look_whether_done(void *arg)
 static bool take_one(struct keep *k, int i)
 {
 	struct packet p;
-	ssize_t n = recv(k->from[i].fd, &p, sizeof(p), MSG_DONTWAIT);
+	ssize_t n = packet_recv(k->from[i].fd, &p, sizeof(p), MSG_DONTWAIT);
 
 	if (n < (ssize_t)PACKET_HEAD) {
-		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		if (n == 0 || (n < 0 && errno != EAGAIN))
 			k->over[i] = true;
-		return n < 0 && errno == EINTR;
+		return false;
 	}
 	if (p.bytes == LAST) {
 		k->over[i] = k->finished[i] = true;
