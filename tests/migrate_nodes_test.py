@@ -168,6 +168,17 @@ def what_can_not_be_is_refused(s):
     expect(alone.wait().status == 0)
 
 
+@test
+def a_program_that_says_nothing_of_mpi_is_told_how_to_be_moved(s):
+    job = s.hale_start(2, "sleep", "100", options=["--nodes", "1", "--spares", "1"],
+                       env={"HALE_MIGRATE_TIMEOUT": "1"})
+    job.ranks(2)
+    r = migrate(s, job, "--from", "node0")
+    expect(r.status == 1 and "no rank has called MPI_Init" in r.err and "--no-mpi" in r.err, r)
+    job.p.terminate()
+    expect(job.wait().status == 143)
+
+
 def stays_when(s, fault, held, why):
     """The ranks `held` stand still from before the migration on until the fault has happened."""
     job = steps_job(s, "--spares", "1", "--report", "report.json")

@@ -232,11 +232,7 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 	}
 	if (origin == ORIGIN_USER && h->state == HEAD_RUNNING && h->put_off_count == 0 &&
 	    !head_all_ready(h) && !head_any_finalized(h))
-		return error_set(err, HALE_ERR_STATE,
-				 h->mpi_seen || h->o->no_mpi
-				     ? "not all ranks are through MPI_Init yet; try again"
-				     : "no rank has called MPI_Init; programs without MPI are "
-				       "checkpointed when started with --no-mpi");
+		return error_set(err, HALE_ERR_STATE, "%s", head_why_not_ready(h));
 	c->wanted = true;
 	c->origin = origin;
 	checkpoint_poll(h);

@@ -250,6 +250,8 @@ void head_end(struct head *h, int exit_status);
 double head_seconds(const struct head *h); /* since the job began */
 const char *head_state_name(const struct head *h);
 bool head_all_ready(const struct head *h);
+/* Why they are not, and what to do; NULL: they are. */
+const char *head_why_not_ready(const struct head *h);
 bool head_any_finalized(const struct head *h);
 bool head_rank_alive(const struct head *h, uint32_t rank);
 hale_status_t head_open_store(struct head *h, struct error *err);

@@ -177,6 +177,7 @@ static void turn(void *arg)
 {
 	struct head *h = arg;
 	double now = clock_seconds();
+	const char *why;
 	struct error err;
 
 	if (!h->wishes)
@@ -191,9 +192,10 @@ static void turn(void *arg)
 		begin(h, h->wishes);
 		h->waiting_since = now;
 	} else if (now - h->waiting_since > migrate_patience()) {
-		error_set(&err, HALE_ERR_STATE,
-			  "the ranks of node %s stay there: nothing has moved for too long",
-			  h->crew.nodes[h->wishes->from].name);
+		why = head_why_not_ready(h);
+		error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s",
+			  h->crew.nodes[h->wishes->from].name,
+			  why ? why : "nothing has moved for too long");
 		refuse(h, h->wishes, &err);
 		h->waiting_since = now;
 	}
