@@ -84,7 +84,7 @@ static int listen_in(const struct reach_place *place, unsigned first, unsigned l
 
 int reach_listen(struct reach_place *place, const struct reach_wish *w, void (*prepare)(int fd))
 {
-	union reach_sockaddr at;
+	union reach_sockaddr at = {0};
 	socklen_t bytes = sizeof(at);
 	unsigned first, last;
 	int fd = reach_ports(w, &first, &last) ? listen_in(place, first, last, prepare)

@@ -238,9 +238,9 @@ cl_int CL_API_CALL layer_clFlush(cl_command_queue q)
 cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
 {
 	bool moved = false;
-	uint64_t number;
-	struct queue *o;
-	cl_int status;
+	uint64_t number = 0;
+	struct queue *o = NULL;
+	cl_int status = CL_SUCCESS;
 
 	if (ocl.passive)
 		return NEXT->clFinish(q);

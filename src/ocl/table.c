@@ -183,7 +183,7 @@ void *ocl_object_create(size_t size, ocl_kind_t kind, void *handle, struct domai
 	*o =
 	    (struct object){.handle = handle, .real = handle, .kind = kind, .refs = 1, .domain = d};
 	o->made_away = d && d->away;
-	if (in_ring(kind)) {
+	if (d && in_ring(kind)) {
 		o->prev = d->objects.prev;
 		o->next = &d->objects;
 		o->prev->next = o;

@@ -168,7 +168,9 @@ unsigned char *warm_files_list(const pid_t *pids, size_t count, size_t *len)
 	unsigned char *list = NULL;
 
 	*len = 0;
-	for (size_t i = 0; l.at && i < count; i++)
+	if (!l.at)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
 		if (image_mapped_files(pids[i], take_mapping, &l, NULL) == HALE_OK)
 			take_program(&l, pids[i]);
 	if (l.count > 0) {
@@ -209,10 +211,10 @@ static void identify(uint64_t *hash, const struct stat *st)
 			       (uint64_t)st->st_mtim.tv_nsec,
 			       (uint64_t)st->st_ctim.tv_sec,
 			       (uint64_t)st->st_ctim.tv_nsec};
-	const unsigned char *at = (const unsigned char *)is;
 
-	for (size_t i = 0; i < sizeof(is); i++)
-		*hash = (*hash ^ at[i]) * 1099511628211u;
+	for (size_t i = 0; i < ARRAY_LEN(is); i++)
+		for (int bit = 0; bit < 64; bit += 8)
+			*hash = (*hash ^ (is[i] >> bit & 0xff)) * 1099511628211u;
 }
 
 /* The mapping only makes the kernel read, without a copy of what it has already; where it can't, a

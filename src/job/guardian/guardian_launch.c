@@ -107,6 +107,7 @@ static hale_status_t read_desk(struct ward *w, const struct ward_desk *d, struct
 	if (next_texts(&t, argv, d->argc) && next_texts(&t, l->env, d->envc))
 		return HALE_OK;
 	free(argv);
+	l->argv = l->env = NULL;
 	return error_set(err, HALE_ERR_PROTOCOL, "what is to be launched is nothing");
 }
 

@@ -287,11 +287,11 @@ static bool append(struct wire *w, const struct call *c, wire_op_t op, uint16_t 
 /* WIRE_SLOTS: none is free. */
 static uint16_t take_slot(struct wire *w)
 {
-	for (uint16_t i = 0; i < WIRE_SLOTS; i++) {
+	for (int i = 0; i < WIRE_SLOTS; i++) {
 		if (atomic_load_explicit(&w->reply[i].state, memory_order_acquire) != SLOT_FREE)
 			continue;
 		atomic_store_explicit(&w->reply[i].state, SLOT_WAITING, memory_order_relaxed);
-		return i;
+		return (uint16_t)i;
 	}
 	return WIRE_SLOTS;
 }
