@@ -240,7 +240,7 @@ def connections_that_are_reset_are_made_again(s):
                 hosts.rule("reset")
                 time.sleep(0.1)
             r = move.wait()
-            expect(r.status == 0 or "stay there" in r.err or "has no ranks" in r.err, r)
+            expect(r.status == 0 or "stay there" in r.err or "there is no rank on" in r.err, r)
             goes_on(job)
         before = max([0, *copied(s)])
         job.until(lambda: max([0, *copied(s)]) > before, "a checkpoint is copied")

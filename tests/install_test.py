@@ -87,7 +87,7 @@ def a_component_builds_against_what_is_installed_and_works(s):
     r = s.run(exe, env={**libs, "HALE_FTB": s.path("nobody")})
     expect(r.status == 1 and r.out == "-21\n", r)  # FTB_ERR_NETWORK_NO_ROUTE
     broker = s.start(HALE, "backplane", "--socket", s.path("ftb"), "--verbose")
-    broker.until(lambda: os.path.exists(s.path("ftb")), "the broker is there")
+    broker.until_says("serving")
     r = s.run(exe, env={**libs, "HALE_FTB": s.path("ftb")})
     expect(r.status == 0 and r.out == "IT_WORKS ERROR from a component\n", r)
     broker.p.terminate()
