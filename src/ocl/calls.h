@@ -4,6 +4,7 @@
 #define HALE_OCL_CALLS_H
 
 #include "ocl/ocl.h"
+#include "ocl/epoch/epoch.h"
 
 #define LAYER_DECLARE
 #include "ocl_dispatch.inc"

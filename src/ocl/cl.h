@@ -15,4 +15,20 @@
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
 
+/* All of an image: width, height or layers of lines, depth or layers. */
+static inline void cl_image_region(const cl_image_desc *i, size_t region[3])
+{
+	region[0] = i->image_width;
+	region[1] = region[2] = 1;
+	if (i->image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
+		region[1] = i->image_array_size;
+	if (i->image_type == CL_MEM_OBJECT_IMAGE2D || i->image_type == CL_MEM_OBJECT_IMAGE3D ||
+	    i->image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
+		region[1] = i->image_height;
+	if (i->image_type == CL_MEM_OBJECT_IMAGE3D)
+		region[2] = i->image_depth;
+	if (i->image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
+		region[2] = i->image_array_size;
+}
+
 #endif

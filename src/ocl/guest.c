@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
 static void (*descriptor)(int fd, bool in);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/epoch/epoch.h"
 
 struct ocl ocl;
 

@@ -4,6 +4,9 @@
 #include <string.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 
 void *ocl_properties_copy(const intptr_t *list)
 {

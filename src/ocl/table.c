@@ -2,6 +2,8 @@
 /* Shadows by handle (open addressing, linear probing), their counts and their end. */
 #include <stdlib.h>
 #include "base/base.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 static size_t place(const void *key, size_t cap)

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
-#include <sodium/crypto_auth_hmacsha512256.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -23,41 +22,15 @@
 #include "image/frame.h"
 #include "image/hash.h"
 #include "image/image.h"
-#include "job/copier/copier.h"
+#include "job/copier/copier_wire.h"
 
 static char there[STORE_FOLDER_MAX]; /* what can be asked for */
 
-enum { NONCE = 32, MAC = 32, IMAGE_BYTES = 6 * 4096, NODE = 1 };
+enum { IMAGE_BYTES = 6 * 4096, NODE = 1 };
 
 static struct input in;
 static int called = -1; /* who is connected to next */
 static struct copier copier = {.node = NODE, .secret = "nobody else knows this"};
-
-/* As copier_wire.c and copier_work.c have them. */
-struct hello {
-	char magic[8];
-	uint32_t version, from, to, reserved;
-	unsigned char nonce[NONCE];
-};
-struct challenge {
-	unsigned char nonce[NONCE], mac[MAC];
-};
-struct said {
-	char who[8];
-	struct hello hello;
-	unsigned char nonce[NONCE];
-};
-struct request {
-	uint32_t type, rank, id, reserved;
-	uint64_t bytes, checksum;
-	char folder[STORE_FOLDER_MAX];
-};
-struct answer {
-	int32_t status;
-	uint32_t what;
-	uint64_t bytes;
-	char text[480];
-};
 
 /* ---- the outside ---- */
 
@@ -130,13 +103,13 @@ static void make_image(void)
 
 /* ---- what is said ---- */
 
-static void mac(unsigned char to[MAC], const char *who, const struct hello *h,
+static void mac(unsigned char to[COPIER_MAC], const char *who, const struct hello *h,
 		const unsigned char *nonce)
 {
 	struct said said = {.hello = *h};
 
 	memcpy(said.who, who, strlen(who));
-	memcpy(said.nonce, nonce, NONCE);
+	memcpy(said.nonce, nonce, COPIER_NONCE);
 	crypto_auth_hmacsha512256(to, (unsigned char *)&said, sizeof(said), copier.secret);
 }
 
@@ -207,20 +180,20 @@ static void be_called(void)
 			    .id = 5,
 			    .bytes = IMAGE_BYTES,
 			    .checksum = image_sum};
-	unsigned char nonce[NONCE], proof[MAC], honest[MAC];
+	unsigned char nonce[COPIER_NONCE], proof[COPIER_MAC], honest[COPIER_MAC];
 	struct copier_link l = {.fd = -1};
 	bool served;
 	int ends[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-	memset(h.nonce, 1, NONCE);
-	memset(nonce, 7, NONCE);
+	memset(h.nonce, 1, COPIER_NONCE);
+	memset(nonce, 7, COPIER_NONCE);
 	input_bend(&in, &h, sizeof(h));
 	mac(honest, "caller", &h, nonce);
-	memcpy(proof, honest, MAC);
-	input_bend(&in, proof, MAC);
+	memcpy(proof, honest, COPIER_MAC);
+	input_bend(&in, proof, COPIER_MAC);
 	put(ends[1], &h, sizeof(h));
-	put(ends[1], proof, MAC);
+	put(ends[1], proof, COPIER_MAC);
 	snprintf(r.folder, sizeof(r.folder), "%s", there);
 	input_bend(&in, &r, sizeof(r));
 	put(ends[1], &r, sizeof(r));
@@ -229,7 +202,7 @@ static void be_called(void)
 	l.fd = ends[0];
 	served = copier_answer(&copier, &l);
 	/* nobody here agrees on keys */
-	must(!served || (memcmp(honest, proof, MAC) == 0 && !copier.encrypt));
+	must(!served || (memcmp(honest, proof, COPIER_MAC) == 0 && !copier.encrypt));
 	if (served)
 		copier_serve(&copier, &l);
 	copier_hang_up(&l);
@@ -251,15 +224,15 @@ static void call(void)
 				 .checksum = image_sum,
 				 .address = "127.0.0.1:1"};
 	struct copier_done done = {.order = o};
-	unsigned char honest[MAC];
+	unsigned char honest[COPIER_MAC];
 	int ends[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
 	called = ends[0];
-	memset(h.nonce, 7, NONCE);
-	memset(c.nonce, 1, NONCE);
+	memset(h.nonce, 7, COPIER_NONCE);
+	memset(c.nonce, 1, COPIER_NONCE);
 	mac(honest, "called", &h, c.nonce);
-	memcpy(c.mac, honest, MAC);
+	memcpy(c.mac, honest, COPIER_MAC);
 	input_bend(&in, &c, sizeof(c));
 	for (int i = 0; i < 2; i++) {
 		a[i].what = input_byte(&in) % 4;

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How copiers find and know each other. As between ranks (docs/network-channel.md), both sides
  * prove that they know the job's secret, which the head draws for each run and which reaches nodes
- * through their launchers only:
- *
- *     caller                                          called
- *       │ hello {from node, to node, nonce} ─────────▶ │
- *       │ ◀── challenge {nonce, HMAC("called", all)}   │
- *       │ proof {HMAC("caller", all)} ───────────────▶ │
+ * through their launchers only. What they say in which order stands in copier_wire.h.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
-#include <sodium/crypto_auth_hmacsha512256.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,34 +14,14 @@
 #include <sys/time.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "job/copier/copier.h"
+#include "job/copier/copier_wire.h"
 #include "job/session/sealed.h"
 #include "job/session/whole.h"
-
-enum { VERSION = 1, NONCE = 32, MAC = crypto_auth_hmacsha512256_BYTES };
 
 #define HANDSHAKE_SECONDS 5.0
 #define CONNECT_SECONDS	  3.0
 
 _Static_assert((int)SEGMENT_SECRET == (int)crypto_auth_hmacsha512256_KEYBYTES, "the whole key");
-
-static const char magic[8] = "HALECOPY";
-
-struct hello {
-	char magic[8];
-	uint32_t version, from, to, reserved;
-	unsigned char nonce[NONCE];
-};
-
-struct challenge {
-	unsigned char nonce[NONCE], mac[MAC];
-};
-
-struct said {
-	char who[8];
-	struct hello hello;
-	unsigned char nonce[NONCE];
-};
 
 /* ---- listening ---- */
 
@@ -141,13 +115,13 @@ static hale_status_t seal(const struct copier *c, struct copier_link *l, uint32_
 
 /* ---- who is there? ---- */
 
-static void mac_make(unsigned char mac[MAC], const struct copier *c, const char *who,
-		     const struct hello *h, const unsigned char nonce[NONCE])
+static void mac_make(unsigned char mac[COPIER_MAC], const struct copier *c, const char *who,
+		     const struct hello *h, const unsigned char nonce[COPIER_NONCE])
 {
 	struct said said = {.hello = *h};
 
 	memcpy(said.who, who, strlen(who));
-	memcpy(said.nonce, nonce, NONCE);
+	memcpy(said.nonce, nonce, COPIER_NONCE);
 	crypto_auth_hmacsha512256(mac, (unsigned char *)&said, sizeof(said), c->secret);
 }
 
@@ -176,12 +150,12 @@ static void prepare(const struct copier *c, int fd)
 
 static hale_status_t introduce(const struct copier *c, uint32_t peer, int fd, struct error *err)
 {
-	struct hello h = {.version = VERSION, .from = c->node, .to = peer};
+	struct hello h = {.version = COPIER_VERSION, .from = c->node, .to = peer};
 	struct challenge challenge;
-	unsigned char mac[MAC];
+	unsigned char mac[COPIER_MAC];
 	hale_status_t status;
 
-	memcpy(h.magic, magic, sizeof(h.magic));
+	memcpy(h.magic, COPIER_MAGIC, sizeof(h.magic));
 	if (getrandom(h.nonce, sizeof(h.nonce), 0) != (ssize_t)sizeof(h.nonce))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot draw a random number");
 	status = whole_say(fd, &h, sizeof(h), err);
@@ -190,7 +164,7 @@ static hale_status_t introduce(const struct copier *c, uint32_t peer, int fd, st
 	if (status != HALE_OK)
 		return status;
 	mac_make(mac, c, "called", &h, challenge.nonce);
-	if (!same(mac, challenge.mac, MAC))
+	if (!same(mac, challenge.mac, COPIER_MAC))
 		return error_set(err, HALE_ERR_PROTOCOL,
 				 "who answers there doesn't know the job's secret");
 	mac_make(mac, c, "caller", &h, challenge.nonce);
@@ -202,20 +176,21 @@ bool copier_answer(const struct copier *c, struct copier_link *l)
 	int fd = l->fd;
 	struct hello h;
 	struct challenge challenge;
-	unsigned char mac[MAC], proof[MAC];
+	unsigned char mac[COPIER_MAC], proof[COPIER_MAC];
 
 	l->silence = c->silence;
 	prepare(c, fd);
 	patience(fd, HANDSHAKE_SECONDS);
 	if (whole_hear(fd, &h, sizeof(h), NULL) != HALE_OK ||
-	    memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != VERSION || h.to != c->node ||
-	    h.from == c->node || getrandom(challenge.nonce, NONCE, 0) != NONCE)
+	    memcmp(h.magic, COPIER_MAGIC, sizeof(h.magic)) != 0 || h.version != COPIER_VERSION ||
+	    h.to != c->node || h.from == c->node ||
+	    getrandom(challenge.nonce, COPIER_NONCE, 0) != COPIER_NONCE)
 		return false;
 	mac_make(challenge.mac, c, "called", &h, challenge.nonce);
 	mac_make(mac, c, "caller", &h, challenge.nonce);
 	return whole_say(fd, &challenge, sizeof(challenge), NULL) == HALE_OK &&
-	       whole_hear(fd, proof, sizeof(proof), NULL) == HALE_OK && same(mac, proof, MAC) &&
-	       seal(c, l, h.from, c->node, NULL) == HALE_OK;
+	       whole_hear(fd, proof, sizeof(proof), NULL) == HALE_OK &&
+	       same(mac, proof, COPIER_MAC) && seal(c, l, h.from, c->node, NULL) == HALE_OK;
 }
 
 /* ---- calling ---- */

@@ -14,32 +14,13 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "image/image.h"
-#include "job/copier/copier.h"
+#include "job/copier/copier_wire.h"
 
 enum { CHUNK = 1 << 20, SYNC_EVERY = 16 << 20, SMALL_SEGMENT = 1200 };
 
 /* A slow disk: who waits for it to sync gives it time. */
 #define DISK_SECONDS 60.0
 #define DISK_BYTES   20e6
-
-enum request_type { REQUEST_PUT = 1, REQUEST_GET };
-
-struct request {
-	uint32_t type, rank, id, reserved;
-	uint64_t bytes, checksum;
-	char folder[STORE_FOLDER_MAX]; /* GET: where it lies */
-};
-
-/* What the side that is to get an image says first. HAVE: it lies there already and is good. LOOKS:
- * one of that length lies there; another answer follows when it has read it. */
-enum { ANSWER_SEND, ANSWER_HAVE, ANSWER_LOOKS };
-
-struct answer {
-	int32_t status;
-	uint32_t what;
-	uint64_t bytes;
-	char text[480];
-};
 
 typedef char path_t[PATH_MAX];
 

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "base/base.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
 struct call {

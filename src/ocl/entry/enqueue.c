@@ -5,6 +5,8 @@
 #include <string.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/entry/entry.h"
+#include "ocl/log/log.h"
 
 #define WAITS cl_uint waits, const cl_event *wait, cl_event *event
 

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 
 cl_int CL_API_CALL layer_clRetainEvent(cl_event e)
 {

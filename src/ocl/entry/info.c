@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/epoch/epoch.h"
 
 /* The answer was an error: whether there is another object to ask, which is in *asked from then
  * on. */

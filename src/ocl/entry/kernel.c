@@ -5,6 +5,8 @@
 #include <string.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
 
 /* ---- snapshots of arguments ---- */
 

@@ -4,6 +4,9 @@
 #include <string.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 #include "hale/opencl.h"
 
 struct mem *ocl_mem_of(cl_mem handle)
@@ -236,19 +239,9 @@ cl_mem CL_API_CALL layer_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
 
 static void image_region(struct mem *m)
 {
-	const cl_image_desc *i = &m->desc;
-	size_t r[3] = {i->image_width, 1, 1};
+	const size_t *r = m->region;
 
-	if (i->image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
-		r[1] = i->image_array_size;
-	if (i->image_type == CL_MEM_OBJECT_IMAGE2D || i->image_type == CL_MEM_OBJECT_IMAGE3D ||
-	    i->image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
-		r[1] = i->image_height;
-	if (i->image_type == CL_MEM_OBJECT_IMAGE3D)
-		r[2] = i->image_depth;
-	if (i->image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
-		r[2] = i->image_array_size;
-	memcpy(m->region, r, sizeof(r));
+	cl_image_region(&m->desc, m->region);
 	NEXT->clGetImageInfo(OBJ(m)->real, CL_IMAGE_ELEMENT_SIZE, sizeof(m->element), &m->element,
 			     NULL);
 	m->size = r[0] * r[1] * r[2] * m->element;

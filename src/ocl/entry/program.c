@@ -5,6 +5,8 @@
 #include <string.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
 
 static struct program *program_add(cl_context c, cl_program handle)
 {
@@ -73,13 +75,23 @@ cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context c, const void *il,
 	return handle;
 }
 
-/* After a move the program's devices stand for the one where its context lives. */
-static const cl_device_id *devices_for(struct domain *d, cl_uint *count, const cl_device_id *list)
+/* After a move the program's devices stand for the one where its context lives. handle: a context
+ * or a program. */
+static const cl_device_id *devices_for(void *handle, ocl_kind_t kind, cl_uint *count,
+				       const cl_device_id *list)
 {
-	if (!d || !d->away || !list)
-		return list;
-	*count = 1;
-	return d->devices;
+	struct object *o;
+	struct domain *d;
+
+	ocl_lock();
+	o = ocl_find(handle, kind);
+	d = o && kind == OCL_CONTEXT ? (struct domain *)o : o ? o->domain : NULL;
+	if (d && d->away && list) {
+		*count = 1;
+		list = d->devices;
+	}
+	ocl_unlock();
+	return list;
 }
 
 cl_program CL_API_CALL layer_clCreateProgramWithBinary(cl_context c, cl_uint count,
@@ -96,9 +108,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithBinary(cl_context c, cl_uint cou
 
 	do {
 		moves = ocl.moves;
-		ocl_lock();
-		devices = devices_for(ocl_find(c, OCL_CONTEXT), &count, given);
-		ocl_unlock();
+		devices = devices_for(c, OCL_CONTEXT, &count, given);
 		handle = NEXT->clCreateProgramWithBinary(ocl_real(c, OCL_CONTEXT), count, devices,
 							 lengths, binaries, binary_status, &code);
 	} while (ocl_again(c, OCL_CONTEXT, code, moves));
@@ -129,9 +139,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithBuiltInKernels(cl_context c, cl_
 
 	do {
 		moves = ocl.moves;
-		ocl_lock();
-		devices = devices_for(ocl_find(c, OCL_CONTEXT), &count, given);
-		ocl_unlock();
+		devices = devices_for(c, OCL_CONTEXT, &count, given);
 		handle = NEXT->clCreateProgramWithBuiltInKernels(ocl_real(c, OCL_CONTEXT), count,
 								 devices, names, &code);
 	} while (ocl_again(c, OCL_CONTEXT, code, moves));
@@ -254,10 +262,7 @@ cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 	ocl_unlock();
 	do {
 		moves = ocl.moves;
-		ocl_lock();
-		p = ocl_find(handle, OCL_PROGRAM);
-		devices = devices_for(p ? OBJ(p)->domain : NULL, &count, given);
-		ocl_unlock();
+		devices = devices_for(handle, OCL_PROGRAM, &count, given);
 		status = NEXT->clBuildProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
 					      more ? more : options, notify, data);
 	} while (ocl_again(handle, OCL_PROGRAM, status, moves));
@@ -305,9 +310,8 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 	ocl_unlock();
 	do {
 		moves = ocl.moves;
+		devices = devices_for(handle, OCL_PROGRAM, &count, given);
 		ocl_lock();
-		p = ocl_find(handle, OCL_PROGRAM);
-		devices = devices_for(p ? OBJ(p)->domain : NULL, &count, given);
 		real = real_programs(header, headers);
 		ocl_unlock();
 		status = NEXT->clCompileProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
@@ -333,8 +337,8 @@ cl_program CL_API_CALL layer_clLinkProgram(cl_context c, cl_uint count, const cl
 
 	do {
 		moves = ocl.moves;
+		devices = devices_for(c, OCL_CONTEXT, &count, given);
 		ocl_lock();
-		devices = devices_for(ocl_find(c, OCL_CONTEXT), &count, given);
 		real = real_programs(program, programs);
 		ocl_unlock();
 		handle = NEXT->clLinkProgram(ocl_real(c, OCL_CONTEXT), count, devices, options,

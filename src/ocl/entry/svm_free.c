@@ -7,6 +7,9 @@
 #include <string.h>
 #include "base/base.h"
 #include "ocl/calls.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 
 typedef void(CL_CALLBACK *free_fn)(cl_command_queue, cl_uint, void *[], void *);
 

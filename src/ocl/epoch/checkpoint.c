@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 static bool opt(unsigned bit)

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "base/fmt.h"
 #include "ocl/epoch/nvml.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
 /* ---- errors on purpose ---- */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the program waits: which epochs close, what is checked, and when a checkpoint is due. */
 #include "base/base.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 /* Of the run time, checkpoints under ckpt=auto may take this part. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
 #define P1 0x9e3779b97f4a7c15ull

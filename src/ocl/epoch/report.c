@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "ocl/account.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
 static struct account account(void)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
 struct extent {

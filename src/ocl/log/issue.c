@@ -3,6 +3,8 @@
  * who must wait waits for the event. */
 #include <stdlib.h>
 #include "base/base.h"
+#include "ocl/entry/entry.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 static cl_mem real_mem(struct mem *m, cl_mem handle)

@@ -7,6 +7,9 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "base/memory.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 /* So much host data is kept in memory in any case. */

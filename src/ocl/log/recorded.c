@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/entry/entry.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 /* What a runtime gives for its platform. */

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 /* Whether the command had run, or will when the program sets an event. */

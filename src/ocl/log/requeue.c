@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 static bool waits(const struct domain *d, const struct entry *e)

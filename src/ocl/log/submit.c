@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
 enum { WAITS_MAX = 64 };

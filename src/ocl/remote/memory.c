@@ -134,19 +134,10 @@ size_t element_size(const cl_image_format *f)
 
 static void image_shape(struct stub_mem *m, const cl_image_desc *i)
 {
-	size_t r[3] = {i->image_width, 1, 1};
+	const size_t *r = m->region;
 
 	m->type = i->image_type;
-	if (i->image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
-		r[1] = i->image_array_size;
-	if (i->image_type == CL_MEM_OBJECT_IMAGE2D || i->image_type == CL_MEM_OBJECT_IMAGE3D ||
-	    i->image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
-		r[1] = i->image_height;
-	if (i->image_type == CL_MEM_OBJECT_IMAGE3D)
-		r[2] = i->image_depth;
-	if (i->image_type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
-		r[2] = i->image_array_size;
-	memcpy(m->region, r, sizeof(r));
+	cl_image_region(i, m->region);
 	m->size = r[0] * r[1] * r[2] * m->element;
 	m->host_pitch[0] = i->image_row_pitch ? i->image_row_pitch : r[0] * m->element;
 	m->host_pitch[1] = i->image_slice_pitch ? i->image_slice_pitch : m->host_pitch[0] * r[1];

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "base/cpus.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
 enum { LANES = 8, WORKERS = 4 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
 bool ocl_aside_needed(const struct mem *m, bool in)
