@@ -74,6 +74,8 @@ def shared_virtual_memory_is_where_it_was(s):
 
 @test
 def a_runtime_of_plain_memory_may_stay_in_the_program(s):
+    if ANY:
+        skip("whether images can hold this device's runtime is not known")
     exe = opencl(s, "ocl_state")
     s.write("go", "")
     alone = s.run(exe, s.path("go"))
@@ -196,8 +198,10 @@ def a_runtime_that_ends_before_any_call_is_replaced(s):
 
 
 def at_any_call(s, exe, least, *what):
-    alone, calls = s.run(exe, "0", *what), int(re.search(r"^calls (\d+)$", s.run(exe, "-1", *what).out, re.M)[1])
-    expect(alone.status == 0 and calls > least, alone)
+    alone = s.run(exe, "0", *what)
+    expect(alone.status == 0, alone)
+    calls = int(re.search(r"^calls (\d+)$", s.run(exe, "-1", *what).out, re.M)[1])
+    expect(calls > least, calls)
     step = 1 if os.environ.get("HALE_LONG") else 11
     for k in range(2 + SEED % step, calls + 1, step):
         job = run_opencl(s, exe, str(k), *what, HALE_OPENCL="check=none")

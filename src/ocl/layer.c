@@ -8,8 +8,25 @@
 #include "ocl/epoch/epoch.h"
 
 struct ocl ocl;
+__thread char ocl_here __attribute__((tls_model("initial-exec")));
 
 static cl_icd_dispatch mine;
+
+void ocl_lock_changes(void)
+{
+	if (ocl.holder)
+		ocl.changed = clock_seconds();
+	ocl.holder = &ocl_here;
+}
+
+bool ocl_lock_is_alone(void)
+{
+	static const double alone_after = 10; /* seconds */
+
+	if (ocl.changed > 0 && clock_seconds() - ocl.changed > alone_after)
+		ocl.changed = 0;
+	return ocl.changed == 0;
+}
 
 /* A child of fork can't use what the parent's runtime has set up; nothing here may touch the
  * parent's checkpoints. */

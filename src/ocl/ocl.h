@@ -14,7 +14,8 @@
  *   call       replayed ◀── epoch/: where one closes; errors, checkpoints, other devices
  *
  * One recursive lock, ocl.lock, guards everything here. It is held while a command is handed to
- * the runtime, so that the log has the order of the queues, and never while the program waits.
+ * the runtime, so that the log has the order of the queues, and not while the program waits; but
+ * where one thread calls, blocking reads are the runtime's own (submit.c).
  */
 #ifndef HALE_OCL_OCL_H
 #define HALE_OCL_OCL_H
@@ -257,6 +258,7 @@ struct entry {
 	bool superseded;    /* writes: the next command has overwritten it all: not repeated */
 	struct entry *over; /* writes: the one just before, of which that will be so; NULL: none */
 	bool from_host;	    /* SVM copies out of plain host memory */
+	bool blocks;	    /* while it is issued for the first time: returns when it has run */
 	cl_mem dst_handle, src_handle;
 	struct mem *dst, *src; /* held */
 	size_t a[3], b[3], region[3], pitch[4];
@@ -372,6 +374,8 @@ struct table {
 
 extern struct ocl {
 	pthread_mutex_t lock;
+	const void *holder; /* the thread that had it last, by its ocl_here */
+	double changed;	    /* when another one got it; 0: never, or long ago */
 	const cl_icd_dispatch *next;
 	struct ocl_settings set;
 	struct report report;
@@ -398,9 +402,17 @@ static inline void ocl_count_dead(uint32_t more)
 	atomic_store_explicit(&ocl.dead, n + more, memory_order_relaxed);
 }
 
+extern __thread char ocl_here __attribute__((tls_model("initial-exec")));
+/* With the lock: it has gone from one thread to another. */
+void ocl_lock_changes(void);
+/* With the lock: no other thread has had it lately. */
+bool ocl_lock_is_alone(void);
+
 static inline void ocl_lock(void)
 {
 	pthread_mutex_lock(&ocl.lock);
+	if (UNLIKELY(ocl.holder != &ocl_here))
+		ocl_lock_changes();
 }
 
 static inline void ocl_unlock(void)

@@ -116,7 +116,8 @@ static void say_refusals(int k)
 	int w = 7;
 
 	OK(clGetMemObjectInfo(buffer[k], CL_MEM_FLAGS, sizeof(flags), &flags, NULL));
-	printf("%d %d %d %d\n", k, flags == (kinds[k] | CL_MEM_COPY_HOST_PTR | CL_MEM_READ_WRITE),
+	printf("%d %d %d %d\n", k,
+	       (flags & (kinds[k] | CL_MEM_COPY_HOST_PTR)) == (kinds[k] | CL_MEM_COPY_HOST_PTR),
 	       clEnqueueReadBuffer(queue, buffer[k], CL_TRUE, 0, 4, back, 0, NULL, NULL),
 	       clEnqueueWriteBuffer(queue, buffer[k], CL_TRUE, 0, 4, &w, 0, NULL, NULL));
 }

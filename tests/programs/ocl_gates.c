@@ -151,11 +151,13 @@ static void shared(void)
 	static _Atomic int times;
 	cl_event u = gate();
 	int five = 5, *p, *s, got[16];
+	int shared_memory;
 
 	before(__LINE__);
 	p = clSVMAlloc(context, CL_MEM_READ_WRITE, BYTES, 0);
 	s = clSVMAlloc(context, CL_MEM_READ_WRITE, BYTES, 0);
-	CHECK(p && s);
+	shared_memory = p && s;
+	CHECK(shared_memory);
 	OK(clEnqueueSVMMemFill(ordered, p, &five, sizeof(five), BYTES, 1, &u, NULL));
 	OK(clEnqueueSVMMemcpy(ordered, CL_FALSE, got, p, sizeof(got), 0, NULL, NULL));
 	OK(clEnqueueSVMFree(ordered, 1, (void **)&p, NULL, NULL, 0, NULL, NULL));

@@ -113,11 +113,13 @@ static void shared(cl_context c, cl_command_queue q, cl_kernel grow)
 {
 	size_t all = N;
 	int seven = 7, data[16];
+	int shared_memory;
 	int *p;
 
 	before(__LINE__);
 	p = clSVMAlloc(c, CL_MEM_READ_WRITE, N * sizeof(int), 0);
-	CHECK(p);
+	shared_memory = p != NULL;
+	CHECK(shared_memory);
 	OK(clEnqueueSVMMemFill(q, p, &seven, sizeof(seven), N * sizeof(int), 0, NULL, NULL));
 	OK(clSetKernelArgSVMPointer(grow, 0, p));
 	OK(clSetKernelExecInfo(grow, CL_KERNEL_EXEC_INFO_SVM_PTRS, sizeof(p), &p));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A logged command as a call of the runtime: the first time and at every replay. Never blocking:
- * who must wait waits for the event. */
+/* A logged command as a call of the runtime: the first time and at every replay. Never blocking,
+ * but where e->blocks: who must wait waits for the event. */
 #include <stdlib.h>
 #include "base/base.h"
 #include "ocl/entry/entry.h"
@@ -19,17 +19,17 @@ static cl_int issue_buffer(const struct entry *e, cl_command_queue q, void *host
 
 	switch (e->op) {
 	case OP_READ:
-		return NEXT->clEnqueueReadBuffer(q, src, CL_FALSE, e->a[0], e->region[0], host, n,
+		return NEXT->clEnqueueReadBuffer(q, src, e->blocks, e->a[0], e->region[0], host, n,
 						 w, event);
 	case OP_WRITE:
-		return NEXT->clEnqueueWriteBuffer(q, dst, CL_FALSE, e->a[0], e->region[0], host, n,
+		return NEXT->clEnqueueWriteBuffer(q, dst, e->blocks, e->a[0], e->region[0], host, n,
 						  w, event);
 	case OP_READ_RECT:
-		return NEXT->clEnqueueReadBufferRect(q, src, CL_FALSE, e->a, e->b, e->region,
+		return NEXT->clEnqueueReadBufferRect(q, src, e->blocks, e->a, e->b, e->region,
 						     e->pitch[0], e->pitch[1], e->pitch[2],
 						     e->pitch[3], host, n, w, event);
 	case OP_WRITE_RECT:
-		return NEXT->clEnqueueWriteBufferRect(q, dst, CL_FALSE, e->a, e->b, e->region,
+		return NEXT->clEnqueueWriteBufferRect(q, dst, e->blocks, e->a, e->b, e->region,
 						      e->pitch[0], e->pitch[1], e->pitch[2],
 						      e->pitch[3], host, n, w, event);
 	case OP_COPY:
@@ -52,10 +52,10 @@ static cl_int issue_image(const struct entry *e, cl_command_queue q, void *host,
 
 	switch (e->op) {
 	case OP_READ_IMAGE:
-		return NEXT->clEnqueueReadImage(q, src, CL_FALSE, e->a, e->region, e->pitch[0],
+		return NEXT->clEnqueueReadImage(q, src, e->blocks, e->a, e->region, e->pitch[0],
 						e->pitch[1], host, n, w, event);
 	case OP_WRITE_IMAGE:
-		return NEXT->clEnqueueWriteImage(q, dst, CL_FALSE, e->a, e->region, e->pitch[0],
+		return NEXT->clEnqueueWriteImage(q, dst, e->blocks, e->a, e->region, e->pitch[0],
 						 e->pitch[1], host, n, w, event);
 	case OP_COPY_IMAGE:
 		return NEXT->clEnqueueCopyImage(q, src, dst, e->a, e->b, e->region, n, w, event);
@@ -129,12 +129,12 @@ static cl_int issue_map(const struct entry *e, cl_command_queue q, void *host, c
 
 	switch (e->op) {
 	case OP_MAP:
-		*map = NEXT->clEnqueueMapBuffer(q, m, CL_FALSE, e->flags, e->a[0], e->region[0], n,
+		*map = NEXT->clEnqueueMapBuffer(q, m, e->blocks, e->flags, e->a[0], e->region[0], n,
 						w, event, &status);
 		return status;
 	case OP_MAP_IMAGE:
 		/* the pitches go to the program and into the entry alike */
-		*map = NEXT->clEnqueueMapImage(q, m, CL_FALSE, e->flags, e->a, e->region,
+		*map = NEXT->clEnqueueMapImage(q, m, e->blocks, e->flags, e->a, e->region,
 					       (size_t *)e->b[0], (size_t *)e->b[1], n, w, event,
 					       &status);
 		return status;
@@ -151,14 +151,15 @@ static cl_int issue_svm(const struct entry *e, cl_command_queue q, void *host, c
 
 	switch (e->op) {
 	case OP_SVM_COPY:
-		return NEXT->clEnqueueSVMMemcpy(q, CL_FALSE, dst,
+		return NEXT->clEnqueueSVMMemcpy(q, e->blocks, dst,
 						e->from_host ? host : (void *)e->b[0], e->region[0],
 						n, w, event);
 	case OP_SVM_FILL:
 		return NEXT->clEnqueueSVMMemFill(q, dst, e->data.memory, e->b[0], e->region[0], n,
 						 w, event);
 	case OP_SVM_MAP:
-		return NEXT->clEnqueueSVMMap(q, CL_FALSE, e->flags, dst, e->region[0], n, w, event);
+		return NEXT->clEnqueueSVMMap(q, e->blocks, e->flags, dst, e->region[0], n, w,
+					     event);
 	default:
 		return NEXT->clEnqueueSVMUnmap(q, dst, n, w, event);
 	}

@@ -33,9 +33,10 @@ static struct {
 	bool started, dead, tried;
 	pid_t pid; /* the process that it belongs to: not a child of fork */
 	char server[PATH_MAX];
-	char **env;		  /* the server's */
-	_Atomic uint32_t threads; /* that have called */
-	void *snapshot;		  /* while a checkpoint is taken */
+	char **env;		      /* the server's */
+	_Atomic(const void *) caller; /* the thread that has called last */
+	_Atomic double changed;	      /* when it was another one; 0: never, or long ago */
+	void *snapshot;		      /* while a checkpoint is taken */
 	size_t snapshot_bytes;
 	_Atomic uint32_t life; /* servers so far */
 	_Atomic uint32_t era;  /* of these, those that knew nothing when they began */
@@ -177,7 +178,7 @@ static bool connect_server(bool restored, char *why, size_t size)
 	remote.wire->magic = WIRE_MAGIC;
 	remote.wire->client_pid = (uint32_t)getpid();
 	remote.wire->client_at = (uint64_t)(uintptr_t)remote.wire;
-	atomic_store(&remote.wire->threads, atomic_load(&remote.threads));
+	atomic_store(&remote.wire->several, atomic_load(&remote.changed) > 0);
 	remote.dead = false;
 	/* where ptrace is restricted, the server must be allowed to read our memory */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -333,11 +334,12 @@ static posted_t post(const struct call *c, wire_op_t op, struct place *place)
 /* False: the server has ended, or another one has taken its place since life. */
 static bool wait_for_reply(struct wire_reply *r, uint32_t life)
 {
-	for (int i = 0; i < spins; i++) {
+	struct patience p = {.looks = spins, .us = atomic_load(&remote.wire->patience)};
+
+	do {
 		if (atomic_load_explicit(&r->state, memory_order_acquire) == SLOT_DONE)
 			return true;
-		__builtin_ia32_pause();
-	}
+	} while (patience_left(&p));
 	for (;;) {
 		uint32_t state = SLOT_WAITING;
 		atomic_compare_exchange_strong(&r->state, &state, SLOT_SLEEPING);
@@ -449,19 +451,35 @@ static cl_int exchange(struct call *c, wire_op_t op, struct answer *a)
 	return a->status;
 }
 
+/* Whether several threads call: for some time after another one has called. */
+static void note_caller(void)
+{
+	static const double alone_after = 10; /* seconds */
+	static __thread char here;
+	const void *before = atomic_load_explicit(&remote.caller, memory_order_relaxed);
+	double changed = atomic_load_explicit(&remote.changed, memory_order_relaxed);
+
+	if (before == &here && changed == 0)
+		return;
+	if (before != &here) {
+		atomic_store(&remote.caller, &here);
+		changed = before ? clock_seconds() : 0;
+	} else if (clock_seconds() - changed > alone_after) {
+		changed = 0;
+	}
+	atomic_store(&remote.changed, changed);
+	atomic_store(&remote.wire->several, changed > 0);
+}
+
 cl_int remote_call(struct call *c, wire_op_t op, struct answer *a)
 {
-	static __thread bool counted;
 	struct answer unwanted = {0};
 	cl_int status;
 
 	if (!usable())
 		return CL_DEVICE_NOT_AVAILABLE;
-	if (!counted) {
-		counted = true;
-		atomic_store(&remote.wire->threads, atomic_fetch_add(&remote.threads, 1) + 1);
-	}
 	remote_enter();
+	note_caller();
 	status = exchange(c, op, a ? a : &unwanted);
 	remote_leave();
 	return status;

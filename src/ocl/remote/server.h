@@ -152,6 +152,8 @@ cl_int keep_transfer(cl_event done, char *data, bool in, uint64_t address, size_
 /* Until the program's memory there has what reads under way bring; unless there are user events
  * that the program has not set, for which they may wait. */
 void await_reads(uint64_t address, size_t size);
+/* With one thread of the program that calls there is nothing else to do while it waits. */
+bool may_wait_here(void);
 /* Waits for queue (or the events) here or in another thread, then replies. */
 cl_int wait_and_reply(cl_command_queue queue, cl_uint count, const cl_event *list, struct out *out);
 void finish_all(void);
@@ -174,6 +176,8 @@ cl_int serve_snapshot(struct in *in, struct out *out);
 cl_int serve_restore(struct in *in, struct out *out);
 /* Platforms and devices get their numbers. */
 bool devices_begin(char *why, size_t size);
+/* Whether some of them are processors of this machine. */
+bool devices_compute_here(void);
 cl_int serve_devices(struct out *out);
 
 extern struct wire *wire;

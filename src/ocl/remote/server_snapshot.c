@@ -62,6 +62,14 @@ bool devices_begin(char *why, size_t size)
 	return true;
 }
 
+bool devices_compute_here(void)
+{
+	for (cl_uint i = 0; i < devices; i++)
+		if (device[i].type & CL_DEVICE_TYPE_CPU)
+			return true;
+	return false;
+}
+
 cl_int serve_devices(struct out *out)
 {
 	uint64_t *at = (uint64_t *)out->data;

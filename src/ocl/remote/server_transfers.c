@@ -15,6 +15,7 @@ struct box {
 	cl_mem m;
 	unsigned flags;
 	size_t origin[3], region[3], pitch[2];
+	bool blocks; /* in the runtime: returns when it has run */
 	struct far far;
 	struct waits w;
 };
@@ -75,19 +76,19 @@ static cl_int issue(const struct box *b, bool image, void *data, cl_event *done)
 	size_t row = b->region[0], plane = row * b->region[1];
 
 	if (image)
-		return write ? clEnqueueWriteImage(b->q, b->m, CL_FALSE, b->origin, b->region, 0, 0,
-						   data, n, w, done)
-			     : clEnqueueReadImage(b->q, b->m, CL_FALSE, b->origin, b->region, 0, 0,
+		return write ? clEnqueueWriteImage(b->q, b->m, b->blocks, b->origin, b->region, 0,
+						   0, data, n, w, done)
+			     : clEnqueueReadImage(b->q, b->m, b->blocks, b->origin, b->region, 0, 0,
 						  data, n, w, done);
 	if (b->flags & BOX_LINEAR)
-		return write ? clEnqueueWriteBuffer(b->q, b->m, CL_FALSE, b->origin[0],
+		return write ? clEnqueueWriteBuffer(b->q, b->m, b->blocks, b->origin[0],
 						    b->region[0], data, n, w, done)
-			     : clEnqueueReadBuffer(b->q, b->m, CL_FALSE, b->origin[0], b->region[0],
-						   data, n, w, done);
-	return write ? clEnqueueWriteBufferRect(b->q, b->m, CL_FALSE, b->origin, zero, b->region,
+			     : clEnqueueReadBuffer(b->q, b->m, b->blocks, b->origin[0],
+						   b->region[0], data, n, w, done);
+	return write ? clEnqueueWriteBufferRect(b->q, b->m, b->blocks, b->origin, zero, b->region,
 						b->pitch[0], b->pitch[1], row, plane, data, n, w,
 						done)
-		     : clEnqueueReadBufferRect(b->q, b->m, CL_FALSE, b->origin, zero, b->region,
+		     : clEnqueueReadBufferRect(b->q, b->m, b->blocks, b->origin, zero, b->region,
 					       b->pitch[0], b->pitch[1], row, plane, data, n, w,
 					       done);
 }
@@ -247,6 +248,32 @@ static cl_int start_late(struct box *b, cl_context c, bool image, cl_uint n, cl_
 	return status;
 }
 
+/* A small read that the program waits for: the runtime's own blocking read, which on NVIDIA's GPUs
+ * takes a third of the time of another one with a wait for its event. */
+static bool may_read_now(const struct box *b)
+{
+	return (b->flags & (BOX_BLOCKING | BOX_WRITE)) == BOX_BLOCKING && b->far.address &&
+	       b->far.bytes * b->far.rows * b->far.planes <= STAGE_PIECE / 8 && may_wait_here();
+}
+
+static cl_int read_now(struct box *b, bool image)
+{
+	char *data = malloc(STAGE_PIECE / 8);
+	cl_int status;
+
+	if (!data)
+		return waits_done(&b->w, CL_OUT_OF_HOST_MEMORY);
+	b->blocks = true;
+	status = issue(b, image, data, waits_event(&b->w));
+	if (status == CL_SUCCESS) {
+		deliver(); /* what was read before comes there before */
+		far_bring(&b->far, data);
+	}
+	free(data);
+	status = waits_done(&b->w, status);
+	return status == CL_SUCCESS ? atomic_exchange(&wire->deferred, 0) : status;
+}
+
 cl_int serve_box(struct in *in, struct out *out, bool image)
 {
 	struct box b = {0};
@@ -262,6 +289,8 @@ cl_int serve_box(struct in *in, struct out *out, bool image)
 	if (!size_of(&b, o, image) || (b.w.count > 0 && !b.w.list))
 		return waits_done(&b.w, b.w.count > 0 && !b.w.list ? CL_INVALID_EVENT_WAIT_LIST
 								   : CL_INVALID_VALUE);
+	if (may_read_now(&b))
+		return read_now(&b, image);
 	if (b.flags & BOX_WRITE && b.far.address)
 		n = late_reads(&b.far, read);
 	if (n > 0)

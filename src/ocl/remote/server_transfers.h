@@ -15,6 +15,8 @@ struct far {
 bool far_move(const struct far *f, char *here, bool to_program);
 
 /* ---- server_underway.c ---- */
+/* What is here goes to the program; if it can't, that is said. */
+void far_bring(const struct far *f, char *data);
 /* A command in q is under way, with data here. Takes over data, not done. */
 void underway_add(cl_command_queue q, cl_event done, char *data, bool in, const struct far *far);
 /* Waits for the first one through pinned memory that nobody waits for yet, and ends it: one into

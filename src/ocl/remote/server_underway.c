@@ -41,12 +41,17 @@ void underway_free(char *data)
 		free(data);
 }
 
+void far_bring(const struct far *f, char *data)
+{
+	if (!far_move(f, data, true) && errno != ESRCH) /* it has ended */
+		log_warn("opencl: the program's memory at %#lx can't be written to",
+			 (unsigned long)f->address);
+}
+
 static void put_data(struct transfer *t, cl_int status)
 {
-	if (t->in && status == CL_COMPLETE && !far_move(&t->far, t->data, true) &&
-	    errno != ESRCH) /* it has ended */
-		log_warn("opencl: the program's memory at %#lx can't be written to",
-			 (unsigned long)t->far.address);
+	if (t->in && status == CL_COMPLETE)
+		far_bring(&t->far, t->data);
 }
 
 static void unlink_transfer(struct transfer *t)

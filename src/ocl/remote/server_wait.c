@@ -100,12 +100,16 @@ static bool hand_over(struct job *j)
 	return true;
 }
 
+bool may_wait_here(void)
+{
+	return !atomic_load(&wire->several) && unset_events == 0;
+}
+
 cl_int wait_and_reply(cl_command_queue queue, cl_uint count, const cl_event *list, struct out *out)
 {
 	struct job *j;
 
-	/* with one thread in the program there is nothing else to do meanwhile */
-	if (atomic_load(&wire->threads) <= 1 && unset_events == 0)
+	if (may_wait_here())
 		return wait_here(queue, count, list);
 	j = calloc(1, sizeof(*j) + count * sizeof(cl_event));
 	if (!j)

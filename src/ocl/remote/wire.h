@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/base.h"
 
 enum {
 	WIRE_MAGIC = 0x68616c65,
@@ -141,8 +142,10 @@ struct wire { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	_Atomic int32_t deferred;  /* the first error of a request without reply; taken by waits */
 	_Atomic uint32_t sleeping; /* the server sleeps on bell */
 	_Atomic uint32_t bell;	   /* a futex */
-	_Atomic uint32_t threads;  /* of the program that have called: with several, waits don't
-				    * hold up other requests */
+	_Atomic uint32_t patience; /* microseconds for which each side looks for the other before it
+				    * sleeps, after its first looks */
+	_Atomic uint32_t several;  /* threads of the program call: then waits don't hold up other
+				    * requests */
 	_Alignas(64) _Atomic uint64_t head; /* bytes posted */
 	_Alignas(64) _Atomic uint64_t tail; /* bytes carried out */
 	_Atomic uint32_t callback_bell;
@@ -152,6 +155,32 @@ struct wire { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	struct wire_reply reply[WIRE_SLOTS];
 	_Alignas(64) char ring[WIRE_RING];
 };
+
+/* Looks for the other side before sleeping: so many, then for wire.patience. */
+struct patience {
+	int looks;
+	uint32_t us;
+	double until; /* 0: the first looks are not over */
+};
+
+/* False: sleep now. */
+static inline bool patience_left(struct patience *p)
+{
+	enum { LOOKS = 64 };
+	double now;
+
+	if (LIKELY(p->looks-- > 0)) {
+		__builtin_ia32_pause();
+		return true;
+	}
+	if (p->us == 0)
+		return false;
+	now = clock_seconds();
+	if (p->until == 0)
+		p->until = now + p->us * 1e-6;
+	p->looks = LOOKS;
+	return now < p->until;
+}
 
 /* Host memory of a transfer: rows of bytes, in planes. */
 struct wire_box {
