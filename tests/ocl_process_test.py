@@ -20,6 +20,12 @@ def what_processes_do(s):
             r = layered(s, "check=none inject=epoch:2", exe, what, **env)
             expect(r.status == alone.status and r.out == alone.out, what, env, r)
             expect(found(r)[:2] == ((0, 0) if what == "callback" else (1, 1)), what, env, r)
+    # a thread that is cancelled, a handler that ends the program: while they wait for a read
+    for env in [{}, REMOTE]:
+        r = layered(s, "check=none ckpt=every-epoch", exe, "cancelled", **env)
+        expect(r.status == 0 and r.out.startswith("work "), env, r)
+        r = layered(s, "check=none", exe, "alarm", **env)
+        expect(r.status == 9, env, r)
     # who forks first gets a sentence where a child can't be protected, or has no OpenCL
     r = layered(s, "check=none", exe, "child")
     expect(r.status == 0 and "child: a context\n" in r.out and "is not protected" in r.err, r)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/cancel.h"
 #include "base/fmt.h"
 #include "base/log.h"
 
@@ -37,6 +38,8 @@ void log_set_prefix(const char *text)
 /* A pipe that is full or a signal may cut a write short: the rest follows, or the line is lost. */
 static void write_all(const char *text, size_t len)
 {
+	UNCANCELLED;
+
 	while (len) {
 		ssize_t n = write(STDERR_FILENO, text, len);
 		if (n < 0 && errno == EINTR)

@@ -8,12 +8,17 @@
  *   closed     the loader is opened and closed three times, with work in between
  *   callback   ends in a callback, with status 7
  *   turnover   for four seconds each step makes a buffer, and releases it
- *   twice LIB  the layer LIB is put on itself */
+ *   cancelled  a thread is cancelled while it waits for a read; then the first one works
+ *   alarm      a signal comes while it waits for a read: its handler ends the program, with status
+ * 9, and what is to be done at the end releases objects twice LIB  the layer LIB is put on itself
+ */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -194,6 +199,84 @@ static int end_in_callback(void)
 	return 1;
 }
 
+/* A read that comes after a second or so. */
+static cl_mem slow;
+
+static void *wait_long(void *arg)
+{
+	static const char source[] =
+	    "__kernel void turn(__global uint *a, uint n) {\n"
+	    "  uint s = a[0]; for (uint i = 0; i < n; i++) s = s * 1664525u + a[1];\n"
+	    "  a[0] = s; }\n";
+	cl_device_id device;
+	cl_context c = make_context(&device);
+	cl_uint turns = 200000000, got[2] = {0};
+	size_t one = 1;
+	cl_int e;
+	cl_command_queue q = clCreateCommandQueue(c, device, 0, &e);
+	cl_kernel k;
+
+	OK(e);
+	slow = clCreateBuffer(c, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof(got), got, &e);
+	OK(e);
+	k = clCreateKernel(build_source(c, source, ""), "turn", &e);
+	OK(e);
+	OK(clSetKernelArg(k, 0, sizeof(cl_mem), &slow));
+	OK(clSetKernelArg(k, 1, sizeof(turns), &turns));
+	OK(clEnqueueNDRangeKernel(q, k, 1, NULL, &one, NULL, 0, NULL, NULL));
+	*(_Atomic int *)arg = 1;
+	OK(clEnqueueReadBuffer(q, slow, CL_TRUE, 0, sizeof(got), got, 0, NULL, NULL));
+	return NULL;
+}
+
+static int cancel_thread(void)
+{
+	_Atomic int begun = 0;
+	pthread_t t;
+
+	MUST(pthread_create(&t, NULL, wait_long, (void *)&begun) == 0);
+	while (!begun)
+		usleep(1000);
+	usleep(100000);
+	pthread_cancel(t);
+	MUST(pthread_join(t, NULL) == 0);
+	return work(5);
+}
+
+static void release_slow(void)
+{
+	clReleaseMemObject(slow);
+}
+
+static void on_alarm(int number)
+{
+	exit(9);
+}
+
+static void ring(void)
+{
+	struct timespec t = {0, 200000000};
+
+	nanosleep(&t, NULL);
+	kill(getppid(), SIGALRM);
+}
+
+static int end_in_wait(void)
+{
+	_Atomic int begun = 0;
+	pid_t child;
+
+	signal(SIGALRM, on_alarm);
+	atexit(release_slow);
+	child = fork(); /* before any OpenCL */
+	if (child == 0) {
+		ring();
+		_exit(0);
+	}
+	wait_long((void *)&begun);
+	return 1;
+}
+
 static int twice(const char *path)
 {
 	static cl_icd_dispatch none;
@@ -233,6 +316,10 @@ int main(int argc, char **argv)
 		return open_and_close();
 	if (strcmp(what, "callback") == 0)
 		return end_in_callback();
+	if (strcmp(what, "cancelled") == 0)
+		return cancel_thread();
+	if (strcmp(what, "alarm") == 0)
+		return end_in_wait();
 	if (strcmp(what, "turnover") == 0)
 		return turnover();
 	return strcmp(what, "twice") == 0 && argc > 2 ? twice(argv[2]) : 2;

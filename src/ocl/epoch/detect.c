@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/cancel.h"
 #include "base/fmt.h"
 #include "ocl/epoch/nvml.h"
 #include "ocl/epoch/epoch.h"
@@ -89,6 +90,7 @@ static void receive_injections(double now)
 	    now - asked < asks_apart) /* less: restarted, on a machine that is up for less */
 		return;
 	asked = now;
+	UNCANCELLED;
 	while (inject_fd >= 0) {
 		struct iovec v = {text, sizeof(text) - 1};
 		struct msghdr m = {.msg_iov = &v,
@@ -148,6 +150,7 @@ static uint64_t errors_of(cl_device_id device)
 /* Of all devices of the domain; those without a counter have none. */
 static uint64_t nvml_count(const struct domain *d)
 {
+	UNCANCELLED;
 	uint64_t sum = 0;
 
 	for (cl_uint i = 0; counts && i < d->device_count; i++)
@@ -160,6 +163,7 @@ static uint64_t nvml_count(const struct domain *d)
 /* False: there is no number to be read, which may be about to be written. */
 static bool file_read(uint64_t *count)
 {
+	UNCANCELLED;
 	char text[32] = "", *end;
 	int fd = open(ocl.set.file, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the program waits: which epochs close, what is checked, and when a checkpoint is due. */
 #include "base/base.h"
+#include "base/cancel.h"
 #include "ocl/epoch/epoch.h"
 #include "ocl/log/log.h"
 #include "ocl/ocl.h"
@@ -22,6 +23,7 @@ bool ocl_domain_gated(const struct domain *d)
 
 bool ocl_epoch_quiesce(struct domain *d)
 {
+	UNCANCELLED;
 	bool gated = false;
 
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
@@ -56,6 +58,7 @@ static bool may_mean_lost(cl_int status)
 /* Whether the device of q (NULL: of d) still takes a word and gives it back. */
 static bool answers(struct domain *d, struct queue *q)
 {
+	UNCANCELLED;
 	const uint32_t sent = 0x48616c65;
 	uint32_t got = 0;
 	cl_command_queue own = ocl_queue_beside(d, q);
@@ -210,8 +213,8 @@ static cl_int give_up(struct domain *d)
 /* The program's data are good; makes them the point to go back to. */
 static cl_int checkpoint(struct domain *d)
 {
+	UNCANCELLED;
 	double start = clock_seconds();
-
 	ocl_saved_t saved;
 
 	while ((saved = ocl_checkpoint_save(d)) == OCL_SAVE_ERRORS)

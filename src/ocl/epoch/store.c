@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/cancel.h"
 #include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
@@ -71,6 +72,7 @@ bool ocl_store_open(struct domain *d)
 		return true;
 	if (s->tried)
 		return false;
+	UNCANCELLED;
 	s->tried = true;
 	s->life = atomic_load(&ocl.lives);
 	s->fd = unnamed_file(ocl.set.dir);
@@ -108,6 +110,7 @@ void ocl_store_renew(struct domain *d)
 
 void ocl_store_close(struct domain *d)
 {
+	UNCANCELLED;
 	struct store *s = &d->store;
 
 	drop_extents(s);
@@ -182,6 +185,7 @@ void ocl_store_give(struct domain *d, off_t at, off_t bytes)
 
 bool ocl_store_write(struct domain *d, off_t at, const void *data, size_t size)
 {
+	UNCANCELLED;
 	const char *p = data;
 
 	if (ocl_store_is_gone(&d->store))
@@ -208,6 +212,7 @@ bool ocl_store_write(struct domain *d, off_t at, const void *data, size_t size)
 /* What was never written reads as zeros. */
 bool ocl_store_read(struct domain *d, off_t at, void *data, size_t size)
 {
+	UNCANCELLED;
 	char *p = data;
 
 	if (ocl_store_is_gone(&d->store))

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "ocl/entry/entry.h"
 #include "ocl/epoch/epoch.h"
@@ -291,6 +292,7 @@ static bool has_memory(const struct domain *d, size_t size)
 	if (d->host_bytes + size <= memory_min)
 		return true;
 	if (granted < size) {
+		UNCANCELLED;
 		if (!memory_look("", &room) || room.available < room.total / 4 + step + size)
 			return false;
 		granted = step + size;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "base/cancel.h"
 #include "ocl/entry/entry.h"
 #include "ocl/epoch/epoch.h"
 #include "ocl/log/log.h"
@@ -218,6 +219,7 @@ static bool mend(struct domain *d, bool lost)
 
 bool ocl_recover(struct domain *d, bool lost)
 {
+	UNCANCELLED;
 	const char *what = lost ? "the loss of a device" : "an error in device memory";
 	uint32_t generation = d->generation;
 	bool good;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "base/cancel.h"
 #include "ocl/entry/entry.h"
 #include "ocl/epoch/epoch.h"
 #include "ocl/log/log.h"
@@ -448,19 +449,14 @@ static void write_again(struct domain *d, const struct entry *e)
 	free(owned);
 }
 
+/* Where it waits in the runtime: a thread that is cancelled there has the lock. */
 static cl_int issue(const struct entry *e, cl_command_queue q, const struct waits *w, cl_event *own,
 		    void **map)
 {
-	cl_int status;
-	int before;
-
 	if (!e->blocks)
 		return ocl_issue(e, q, e->host, w->count, w->list, own, map);
-	/* a thread that is cancelled in the runtime's wait would leave the lock held */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	status = ocl_issue(e, q, e->host, w->count, w->list, own, map);
-	pthread_setcancelstate(before, NULL);
-	return status;
+	UNCANCELLED;
+	return ocl_issue(e, q, e->host, w->count, w->list, own, map);
 }
 
 /* Issues e, on another device when that of q turns out to be lost. */
