@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
@@ -348,6 +349,7 @@ static bool attend_once(void)
  * coordinator looks for notes after it has given up the place: so none is lost. */
 static void attend(void)
 {
+	UNCANCELLED; /* all others are stopped */
 	int saved_errno = errno;
 	do {
 		int nobody = 0;
