@@ -82,8 +82,8 @@ def record(s):
         return [json.loads(x) for x in f]
 
 
-def agents(s, job):
-    r = s.hale("nodes", job.name, "--json")
+def agents(s, job, hale=None):
+    r = (hale or s.hale)("nodes", job.name, "--json")
     expect(r.status == 0, r)
     return {n["node"]: n for n in json.loads(r.out)["nodes"]}
 
@@ -126,8 +126,8 @@ def host_job(s, hosts, *options, env=None):
     return job
 
 
-def host_attach(s, hosts, before, says="has a head again"):
-    job = s.start("ip", "netns", "exec", hosts.hub, HALE, "attach", before.name)
+def host_attach(s, hosts, before, says="has a head again", env=None):
+    job = s.start("ip", "netns", "exec", hosts.hub, HALE, "attach", before.name, env=env)
     job.name = before.name
     if says:
         job.until_says(says)

@@ -2,8 +2,10 @@
 /* Preloaded: an agent is killed before or after one of its system calls, counted from its first
  * one. Who is to die, as HALE_DIES says: "FOLDER". In FOLDER a file "N" stands for one death at
  * call N; the agent that comes there first takes it away, and dies. Calls count while there is a
- * file FOLDER/begin, which FOLDER/at-knock becomes when somebody connects to an agent. While there
- * is FOLDER/no-fork.PID that guardian can't make processes. */
+ * file FOLDER/begin, which FOLDER/at-knock becomes when somebody connects to an agent, FOLDER/at-go
+ * when a head is about to write down that ranks change their nodes. With HALE_DIES_HEAD in the
+ * environment it is heads that die. While there is FOLDER/no-fork.PID that guardian can't make
+ * processes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +49,7 @@ static void tick(void)
 	}
 	if (!is_agent) {
 		prctl(PR_GET_NAME, name);
-		is_agent = strcmp(name, "hale-agent") == 0;
+		is_agent = strcmp(name, getenv("HALE_DIES_HEAD") ? "hale" : "hale-agent") == 0;
 	}
 	if (!is_agent)
 		return;
@@ -98,6 +100,37 @@ pid_t fork(void)
 	return next();
 }
 
+static int has_move(const char *path)
+{
+	static char text[1 << 20];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : (ssize_t)syscall(SYS_read, fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	text[n > 0 ? n : 0] = '\0';
+	return strstr(path, "/head.") && strstr(text, "\"move\"");
+}
+
+int rename(const char *from, const char *to)
+{
+	static int (*next)(const char *, const char *);
+	const char *folder = getenv("HALE_DIES");
+	char at_go[512], begin[512];
+	int result;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "rename");
+	snprintf(at_go, sizeof(at_go), "%s/at-go", folder ? folder : "");
+	snprintf(begin, sizeof(begin), "%s/begin", folder ? folder : "");
+	if (folder && access(at_go, F_OK) == 0 && has_move(from))
+		next(at_go, begin);
+	tick();
+	result = next(from, to);
+	tick();
+	return result;
+}
+
 #define AROUND(type, name, parameters, arguments)                                                  \
 	type name parameters                                                                       \
 	{                                                                                          \
@@ -121,5 +154,6 @@ AROUND(ssize_t, recvmsg, (int a, struct msghdr *b, int c), (a, b, c))
 AROUND(int, epoll_ctl, (int a, int b, int c, struct epoll_event *d), (a, b, c, d))
 AROUND(int, epoll_wait, (int a, struct epoll_event *b, int c, int d), (a, b, c, d))
 AROUND(int, kill, (pid_t a, int b), (a, b))
+AROUND(int, link, (const char *a, const char *b), (a, b))
 AROUND(int, close, (int a), (a))
 AROUND(pid_t, waitpid, (pid_t a, int *b, int c), (a, b, c))

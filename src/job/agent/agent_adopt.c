@@ -55,7 +55,6 @@ static bool move_again(struct agent *a, const struct book_state *s)
 	for (unsigned i = 0; i < AGENT_PLACES; i++)
 		v->direct[i].fd = -1;
 	snprintf(v->folder, sizeof(v->folder), "%s", s->move_folder);
-	v->stop_id = s->stop_id;
 	v->went = s->went != 0;
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct agent_relay *l = &v->relays[r];

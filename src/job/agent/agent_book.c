@@ -49,7 +49,7 @@ static uint32_t flags_of(const struct agent *a, const struct agent_rank *r)
 	       (r->spawned ? BOOK_SPAWNED : 0) | (r->ended ? BOOK_ENDED : 0) |
 	       (r->late ? BOOK_LATE : 0) | (r->aborted ? BOOK_ABORTED : 0) |
 	       (r->out[0].fd >= 0 ? BOOK_OUT : 0) | (r->out[1].fd >= 0 ? BOOK_ERR : 0) |
-	       (l && l->made ? BOOK_MADE : 0);
+	       (l && l->made ? BOOK_MADE : 0) | (r->stopped ? BOOK_STOPPED : 0);
 }
 
 static void write_rank(const struct agent *a, const struct agent_rank *r, struct book_rank *b)
@@ -74,9 +74,9 @@ static void write_move(const struct agent *a, struct book_state *s)
 	s->move = v->id;
 	s->coming = v->id ? v->coming.slot : -1;
 	s->old = v->id ? v->old.slot : -1;
+	s->stop_id = v->stop_id; /* ranks may still say that they go on */
 	if (v->id == 0)
 		return;
-	s->stop_id = v->stop_id;
 	s->went = v->went;
 	memcpy(s->move_folder, v->folder, sizeof(s->move_folder));
 }
@@ -164,6 +164,7 @@ static void read_rank(struct agent_rank *r, const struct book_rank *b)
 	r->ended = (b->flags & BOOK_ENDED) != 0;
 	r->late = (b->flags & BOOK_LATE) != 0;
 	r->aborted = (b->flags & BOOK_ABORTED) != 0;
+	r->stopped = (b->flags & BOOK_STOPPED) != 0;
 }
 
 void agent_read_counts(struct agent *a, const struct book_state *s)
@@ -184,6 +185,7 @@ void agent_read_back(struct agent *a, const struct book_state *s)
 	a->epoch = s->epoch;
 	a->sessions = s->sessions;
 	a->last_id = s->last_id;
+	a->move.stop_id = s->stop_id;
 	a->headless = s->headless != 0;
 	a->frozen = s->frozen != 0;
 	a->paused = s->paused != 0;

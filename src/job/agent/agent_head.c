@@ -134,7 +134,8 @@ static void describe_rank(const struct agent *a, uint32_t rank, struct takeover_
 {
 	const struct agent_rank *r = &a->ranks[rank];
 
-	t->flags = (agent_has(a, rank) ? TAKEOVER_HERE : 0) | (r->spawned ? TAKEOVER_SPAWNED : 0) |
+	t->flags = (agent_has(a, rank) || agent_has_left(a, rank) ? TAKEOVER_HERE : 0) |
+		   (r->spawned ? TAKEOVER_SPAWNED : 0) | (r->stopped ? TAKEOVER_STOPPED : 0) |
 		   (r->ended ? TAKEOVER_ENDED : 0) | (r->met ? TAKEOVER_MET : 0) |
 		   (r->mpi ? TAKEOVER_MPI : 0) | (r->initialized ? TAKEOVER_INITIALIZED : 0) |
 		   (r->finalized ? TAKEOVER_FINALIZED : 0) | (r->aborted ? TAKEOVER_ABORTED : 0);
@@ -145,25 +146,38 @@ static void describe_rank(const struct agent *a, uint32_t rank, struct takeover_
 	t->abort_code = r->abort_code;
 	for (int i = 0; i < 2; i++)
 		t->first[i] = r->kept[i].first;
+	if (a->move.id)
+		memcpy(t->position, a->move.relays[rank].position, sizeof(t->position));
+}
+
+/* Where rank 0's stdin is counted; NULL: it is not here. */
+static struct mailbox *fed(const struct agent *a)
+{
+	if (agent_has_left(a, 0))
+		return segment_mailbox(a->move.old.segment, 0);
+	return agent_has(a, 0) && a->segment ? agent_mailbox(a, 0) : NULL;
 }
 
 static void describe_node(struct agent *a, struct takeover_node *n)
 {
+	struct mailbox *box = fed(a);
+
 	n->generation = a->generation;
 	n->epoch = a->epoch;
 	n->last_id = a->last_id;
 	n->move = a->move.id;
 	n->move_went = a->move.id && a->move.went;
+	n->move_stop = a->move.stop_id;
 	n->cores = cpus_allowed();
 	n->paused = a->paused;
 	n->pid = getppid(); /* the guardian, which stands for the node */
 	gethostname(n->host, sizeof(n->host) - 1);
-	if (!agent_has(a, 0) || !a->segment)
+	if (!box)
 		return;
 	n->input_open = a->intake.pipe.fd >= 0;
 	n->input_ended = a->intake.at_end;
 	n->input_waiting = (uint32_t)(a->intake.end - a->intake.begin);
-	n->input = atomic_load(&agent_mailbox(a, 0)->stream_taken[0]) + n->input_waiting;
+	n->input = atomic_load(&box->stream_taken[0]) + n->input_waiting;
 }
 
 static void tell_all(struct agent *a)
@@ -182,9 +196,15 @@ static void tell_all(struct agent *a)
 	agent_send(a, &(struct message){.type = MSG_ATTACHED, .bytes = n, .len = len});
 	free(n);
 	agent_kept_send(a);
-	for (uint32_t r = 0; r < a->setup.nranks; r++)
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		if (agent_has(a, r) && a->ranks[r].met)
 			agent_tell_address(a, r);
+		/* behind the last of what it has printed */
+		if ((agent_has_left(a, r) || agent_moves_out(a, r)) && a->ranks[r].ended)
+			agent_send(a, &(struct message){.type = MSG_ENDED,
+							.rank = r,
+							.value = a->ranks[r].status});
+	}
 }
 
 /* fd becomes the session. The guardian holds it beside the old one until it is written down which

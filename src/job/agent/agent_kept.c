@@ -151,7 +151,7 @@ void agent_kept_send(struct agent *a)
 {
 	a->window[0].out = a->window[1].out = 0;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		for (int i = 0; agent_has(a, r) && i < 2; i++)
+		for (int i = 0; (agent_has(a, r) || agent_has_left(a, r)) && i < 2; i++)
 			send_again(a, r, i);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		for (int i = 0; i < 2; i++)

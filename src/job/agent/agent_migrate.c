@@ -39,6 +39,14 @@ bool agent_moves_out(const struct agent *a, uint32_t rank)
 	return v->id && !v->went && agent_has(a, rank) && v->coming.node_of[rank] != a->setup.node;
 }
 
+bool agent_has_left(const struct agent *a, uint32_t rank)
+{
+	const struct agent_move *v = &a->move;
+
+	return v->id && v->went && !agent_has(a, rank) && v->old.node_of &&
+	       v->old.node_of[rank] == a->setup.node;
+}
+
 /* ---- beginning ---- */
 
 /* Pipes of processes that have moved, or are being ended, are read to their end after their segment
@@ -308,6 +316,7 @@ static void take_stop(struct agent *a, const struct message *m)
 			continue;
 		ask(a, r, files ? 0 : 1, agent_moves_out(a, r) ? last : CKPT_STOP);
 		a->move.relays[r].made = files && agent_moves_out(a, r);
+		a->ranks[r].stopped = !agent_moves_out(a, r);
 	}
 	a->move.stop_id = m->id;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
@@ -367,10 +376,12 @@ static void let_end(struct mailbox *box, uint32_t id)
 	mailbox_ring_slow(box);
 }
 
-static void take_go(struct agent *a)
+static void take_go(struct agent *a, const struct message *m)
 {
 	struct agent_move *v = &a->move;
 
+	if (v->went || m->id != v->id)
+		return;
 	agent_view_swap(a, &v->coming);
 	v->old = v->coming;
 	v->coming = (struct agent_view){.segment_fd = -1, .slot = -1};
@@ -478,6 +489,7 @@ static void take_over(struct agent *a, const struct message *m)
 		if (agent_moves_out(a, r) && a->move.relays[r].source.fd >= 0)
 			live_say(a->move.relays[r].source.fd, LIVE_DEAD, HALE_OK, NULL);
 		agent_shell_resume(a, r);
+		a->ranks[r].stopped = false;
 		box = agent_mailbox(a, r);
 		atomic_store(&box->ckpt_cancelled, m->id);
 		mailbox_ring_slow(box);
@@ -518,7 +530,7 @@ bool agent_move_take(struct agent *a, const struct message *m)
 		take_stop(a, m);
 		break;
 	case MSG_MOVE_GO:
-		take_go(a);
+		take_go(a, m);
 		break;
 	case MSG_MOVE_RELEASE:
 		take_release(a, m);

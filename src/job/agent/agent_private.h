@@ -70,6 +70,7 @@ struct agent_rank {
 	int status;
 	bool stood;   /* its process stood ready, and was not launched for it */
 	bool late;    /* a copy that has ended well after GO: told when all are released */
+	bool stopped; /* for a migration, and has not said since that it goes on */
 	bool aborted; /* has called MPI_Abort with that code */
 	int abort_code;
 	/* bytes that went to the head, and of which it has not said yet that they are printed:
@@ -329,6 +330,8 @@ void agent_move_ended(struct agent *a, uint32_t rank, int status); /* a copy tha
 void agent_move_end_copies(void *agent);
 void agent_move_drop(struct agent *a); /* all ranks are being ended */
 bool agent_moves_out(const struct agent *a, uint32_t rank);
+/* It has moved from here, and its copy is not released yet: what it has printed comes first. */
+bool agent_has_left(const struct agent *a, uint32_t rank);
 /* The copy of m->rank, whose stream comes from `sink`: tells the head. */
 void agent_move_spawn(struct agent *a, const struct message *m, const char *sink);
 /* The stream's way is known; given: by a descriptor. */

@@ -294,7 +294,7 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 	segment_drop(a);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		a->ranks[r].spawned = a->ranks[r].ended = a->ranks[r].aborted = a->ranks[r].late =
-		    false;
+		    a->ranks[r].stopped = false;
 	return layout(a, generation, node_of, a->here, err);
 }
 
@@ -450,7 +450,7 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 		return status;
 	r->met = r->initialized = r->finalized = r->mpi = r->moved = r->halted = false;
 	r->spawned = true;
-	r->ended = r->aborted = r->late = false;
+	r->ended = r->aborted = r->late = r->stopped = false;
 	r->member = 0;
 	r->group = r->pid;
 	agent_kept_begin(a, m->rank, m->position);

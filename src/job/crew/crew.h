@@ -61,17 +61,21 @@ struct node {
 	uint64_t warm_bytes;	/* of files that are in its memory before they are needed */
 	uint32_t slots, cores;
 	uint32_t machine; /* the same on nodes that are one; 0: unknown */
+	uint32_t renewed; /* agents of it that have died since … */
+	double renewed_since;
 	node_state_t state;
 	pid_t pid;  /* of the agent, or of the launcher; 0: ended and reaped */
 	int status; /* that it ended with: waitpid's */
 	struct session session;
-	bool bye;		 /* it has said that no process of the job is left there */
-	bool silent, gone;	 /* … nothing comes from there; and nothing is left there */
-	bool paused;		 /* its ranks stand still */
-	uint32_t generation;	 /* of its layout, when it has attached */
-	bool attached;		 /* it has said what is there to a head that takes over */
-	bool described;		 /* … once at least: its session may have ended since */
-	struct loop_timer again; /* it is asked once more */
+	bool bye;		  /* it has said that no process of the job is left there */
+	bool silent, gone;	  /* … nothing comes from there; and nothing is left there */
+	bool paused;		  /* its ranks stand still */
+	uint32_t generation;	  /* of its layout, when it has attached */
+	uint32_t move, move_stop; /* … of a migration that is under way there; 0: none */
+	bool move_went;		  /* … and has heard GO */
+	bool attached;		  /* it has said what is there to a head that takes over */
+	bool described;		  /* … once at least: its session may have ended since */
+	struct loop_timer again;  /* it is asked once more */
 	double again_in;
 	uint64_t asked; /* for the lease, and not granted yet: nothing is while crew.adopting */
 	char why[160];	/* it is about to be lost */

@@ -59,6 +59,7 @@ enum book_rank_flag {
 	BOOK_OUT = 4096,   /* its stdout is open */
 	BOOK_ERR = 8192,   /* its stderr */
 	BOOK_MADE = 16384, /* there may be a file of it here (--via-files) */
+	BOOK_STOPPED = 32768,
 };
 
 /* Output that waits for another head's asking: position p lies at (p - origin) % BOOK_KEPT. */

@@ -51,8 +51,6 @@ bool migrate_stops(const struct head *h)
 
 /* ---- the end ---- */
 
-static void look_again(struct head *h);
-
 static void move_free(struct head *h)
 {
 	struct migration *v = h->move;
@@ -138,26 +136,35 @@ void migrate_give_up(struct head *h, const char *why)
 	migrate_cancelled(h);
 }
 
-void migrate_inherit(struct head *h, uint32_t id, uint32_t from)
+struct migration *migrate_create(struct head *h, uint32_t from)
 {
 	struct migration *v = h->move = calloc(1, sizeof(*v));
 
 	if (!v)
-		return;
-	v->generation = id;
+		return NULL;
 	v->from = v->to = from;
 	v->coming = calloc(h->nranks, sizeof(*v->coming));
 	v->movers = calloc(h->nranks, sizeof(*v->movers));
 	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
+	v->places = calloc(h->crew.count, sizeof(*v->places));
 	v->began = v->moved_at = clock_seconds();
-	if (!v->coming || !v->movers || !v->awaited) {
-		move_free(h);
+	if (v->coming && v->movers && v->awaited && v->places)
+		return v;
+	move_free(h);
+	return NULL;
+}
+
+void migrate_inherit(struct head *h, uint32_t id, uint32_t from)
+{
+	struct migration *v = migrate_create(h, from);
+
+	if (!v)
 		return;
-	}
+	v->generation = id;
 	memcpy(v->coming, h->crew.placement.node_of, h->nranks * sizeof(*v->coming));
 	v->phase = PREPARING;
 	h->ckpt.chain_broken = true;
-	look_again(h);
+	migrate_watch(h);
 	migrate_give_up(h, "its head has ended meanwhile");
 }
 
@@ -192,6 +199,26 @@ static void record_move(struct head *h, const struct report_migration *m)
 	report_add_migration(&h->report, m);
 }
 
+uint32_t migrate_rounds_most(const struct head *h)
+{
+	size_t most = 0;
+
+	for (uint32_t r = 0; r < h->nranks; r++)
+		if (h->move->movers[r].steps > most)
+			most = h->move->movers[r].steps;
+	return (uint32_t)most;
+}
+
+uint32_t migrate_held_most(const struct head *h)
+{
+	uint32_t most = 0;
+
+	for (uint32_t r = 0; r < h->nranks; r++)
+		if (h->move->movers[r].held_rounds > most)
+			most = h->move->movers[r].held_rounds;
+	return most;
+}
+
 void migrate_done(struct head *h)
 {
 	struct migration *v = h->move;
@@ -201,16 +228,12 @@ void migrate_done(struct head *h)
 				     .bytes = v->bytes,
 				     .relayed = v->relayed,
 				     .stopped = v->stopped,
+				     .rounds = migrate_rounds_most(h),
+				     .held = migrate_held_most(h),
 				     .seconds = now - v->began,
 				     .downtime_seconds = now - v->stopped_at,
 				     .at_seconds = v->began - h->job_began};
 
-	for (uint32_t r = 0; r < h->nranks; r++) {
-		const struct mover *k = &v->movers[r];
-
-		m.rounds = k->steps > m.rounds ? (uint32_t)k->steps : m.rounds;
-		m.held = k->held_rounds > m.held ? k->held_rounds : m.held;
-	}
 	snprintf(m.from, sizeof(m.from), "%s", h->crew.nodes[v->from].name);
 	snprintf(m.to, sizeof(m.to), "%s", v->target);
 	record_move(h, &m);
@@ -236,7 +259,7 @@ void migrate_done(struct head *h)
 /* The time to look whether it takes too long. */
 static void look(void *arg);
 
-static void look_again(struct head *h)
+void migrate_watch(struct head *h)
 {
 	loop_timer_set(&h->loop, &h->move->timer, LOOK_SECONDS, look, h);
 }
@@ -287,7 +310,7 @@ static void look(void *arg)
 		end_hanging(h);
 	}
 	if (h->move == v)
-		look_again(h);
+		migrate_watch(h);
 }
 
 /* In it, one that nobody else has: found by a target, it is that of this migration. */
@@ -332,13 +355,13 @@ bool migrate_checked(struct head *h, const struct error *err)
 	return true;
 }
 
-static void name_target(struct head *h)
+void migrate_name_target(struct head *h)
 {
 	struct migration *v = h->move;
 	size_t len = 0;
 
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		v->movers[r].moves = v->coming[r] != h->crew.placement.node_of[r];
+		v->movers[r].moves |= v->coming[r] != h->crew.placement.node_of[r];
 		v->ranks += v->movers[r].moves;
 	}
 	for (uint32_t k = 0; k < h->crew.count; k++) {
@@ -359,32 +382,22 @@ static void name_target(struct head *h)
 
 hale_status_t migrate_begin(struct head *h, struct migrate_wish *w, struct error *err)
 {
-	struct migration *v = h->move = calloc(1, sizeof(*v));
+	struct migration *v = migrate_create(h, w->from);
 	hale_status_t status;
 
 	if (!v)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	v->id = w->id;
-	v->from = w->from;
 	v->to = w->to;
 	v->folder = w->folder;
 	w->folder = NULL;
-	v->coming = calloc(h->nranks, sizeof(*v->coming));
-	v->movers = calloc(h->nranks, sizeof(*v->movers));
-	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
-	v->began = v->moved_at = clock_seconds();
-	v->places = calloc(h->crew.count, sizeof(*v->places));
-	if (!v->coming || !v->movers || !v->awaited || !v->places) {
-		move_free(h);
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
-	}
 	status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);
 	if (status != HALE_OK) {
 		move_free(h);
 		return status;
 	}
-	name_target(h);
-	look_again(h);
+	migrate_name_target(h);
+	migrate_watch(h);
 	crew_check(&h->crew);
 	return HALE_OK;
 }

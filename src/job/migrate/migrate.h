@@ -45,9 +45,30 @@ void migrate_node_renewed(struct head *h, const struct node *node, const char *w
 /* A node is lost. True: it had copies that may have been ranks already, *rank is one of them. */
 bool migrate_node_lost(struct head *h, const struct node *node, uint32_t *rank);
 
-/* One of another head, which nobody has told to go on yet: all ranks stay. id: the generation that
- * it was to lead to. */
+/* ---- another head's (migrate_follow.c) ---- */
+
+/* One that nobody has told to go on yet: all ranks stay. id: the generation that it was to lead to.
+ */
 void migrate_inherit(struct head *h, uint32_t id, uint32_t from);
+struct json_value;
+struct json_out;
+struct takeover_rank;
+/* Of the one that is under way, from GO on: all that another head would have to know, as "move" of
+ * the open object. */
+void migrate_put(const struct head *h, struct json_out *j);
+/* The same, read (NULL: there was none): that one is under way, and nothing is told or looked after
+ * before migrate_go_on. */
+hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struct error *err);
+/* What a node has said of its ranks, [nranks]. */
+void migrate_attached(struct head *h, const struct node *n, const struct takeover_rank *ranks);
+/* This node has not heard yet all of the migration that has led to the layout of now. */
+bool migrate_is_behind(const struct head *h, const struct node *n);
+/* A node that ranks were to come to is lost. */
+bool migrate_to_lost(const struct head *h);
+/* Those that are behind hear GO; then the rest. */
+void migrate_go_again(struct head *h);
+void migrate_go_on(struct head *h);
+
 /* All ranks stay; nothing if it is too late for that, or none is under way. */
 void migrate_give_up(struct head *h, const char *why);
 /* All ranks are being ended: there is nothing to be undone. Those that rules want away from their

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of a migration share: migrate_queue.c, those that wait for their turn; migrate.c,
- * how one begins and ends; migrate_rounds.c, what happens in between. */
+ * how one begins and ends; migrate_rounds.c, what happens in between; migrate_follow.c, when the
+ * head changes. */
 #ifndef HALE_JOB_MIGRATE_PRIVATE_H
 #define HALE_JOB_MIGRATE_PRIVATE_H
 
@@ -36,6 +37,8 @@ struct mover {
 	bool stopped, resumed;
 	uint32_t id; /* of its newest round */
 	pid_t copy;
+	bool copy_ended; /* … when this head came, and how: waitpid's */
+	int copy_status;
 	uint64_t position[3];
 	struct live_step step[MIGRATE_STEPS_MAX];
 	size_t steps;
@@ -78,5 +81,15 @@ void migrate_await_all(struct head *h);
 bool migrate_all_resumed(const struct head *h); /* who doesn't move */
 void migrate_cancelled(struct head *h);		/* … by all: then the ranks go on */
 void migrate_done(struct head *h);		/* all ranks run where they are to */
+/* From this node, and nothing is known of it yet; NULL: no memory. */
+struct migration *migrate_create(struct head *h, uint32_t from);
+void migrate_name_target(struct head *h); /* what it is called; how many ranks move */
+void migrate_watch(struct head *h);	  /* it may take too long */
+/* Of the rank that had most of them. */
+uint32_t migrate_rounds_most(const struct head *h);
+uint32_t migrate_held_most(const struct head *h);
+
+/* migrate_rounds.c */
+void migrate_over_if_resumed(struct head *h);
 
 #endif

@@ -11,6 +11,7 @@
 #include "job/head/head_private.h"
 #include "job/migrate/migrate_private.h"
 #include "job/succession/succession.h"
+#include "job/succession/takeover.h"
 #include "job/watch/watch_private.h"
 
 enum { STREAMS = 4, FRESHENINGS = 4 };
@@ -44,6 +45,8 @@ static void go_if_whole(struct head *h)
 
 	if (v->doomed_at > 0 || !all_movers(h, offsetof(struct mover, whole)) || !all_stopped(h))
 		return;
+	if (takeover_check(h))
+		return;
 	v->phase = GOING;
 	v->moved_at = clock_seconds();
 	h->crew.generation = v->generation;
@@ -62,7 +65,7 @@ bool migrate_all_resumed(const struct head *h)
 }
 
 /* By files: and nothing is left of these, since whoever asked may want the disk back. */
-static void over_if_resumed(struct head *h)
+void migrate_over_if_resumed(struct head *h)
 {
 	if (migrate_all_resumed(h) && (!h->move->folder || migrate_all_answered(h)))
 		migrate_done(h);
@@ -73,7 +76,7 @@ static void release_if_moved(struct head *h)
 {
 	struct migration *v = h->move;
 
-	if (!all_movers(h, offsetof(struct mover, moved)))
+	if (!all_movers(h, offsetof(struct mover, moved)) || takeover_check(h))
 		return;
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (v->movers[r].moves)
@@ -88,7 +91,7 @@ static void release_if_moved(struct head *h)
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
 	watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
 	watch_node(h, v->from); /* its target is told of when they run there (FTB_MIGRATE_IPT) */
-	over_if_resumed(h);
+	migrate_over_if_resumed(h);
 }
 
 /* From GO on the copy is the rank. So the end of the process that it was ends nothing, by whatever
@@ -289,7 +292,7 @@ bool migrate_packet(struct head *h, uint32_t rank, const union proto_packet *p)
 	case PROTO_CKPT_RESUMED:
 		if (v->phase == RELEASING && p->ckpt.id == v->stop_id) {
 			v->movers[rank].resumed = true;
-			over_if_resumed(h);
+			migrate_over_if_resumed(h);
 		}
 		break;
 	default:
@@ -414,7 +417,7 @@ void migrate_message(void *head, const struct node *n, const struct message *m)
 			migrate_cancelled(h);
 		} else if (v->phase == RELEASING && m->id == v->generation) {
 			v->awaited[n->index] = false;
-			over_if_resumed(h);
+			migrate_over_if_resumed(h);
 		}
 		break;
 	}
@@ -446,7 +449,7 @@ bool migrate_node_lost(struct head *h, const struct node *n, uint32_t *rank)
 		if (h->crew.placement.node_of[r] == n->index)
 			return false;
 	if (v->phase == RELEASING)
-		over_if_resumed(h);
+		migrate_over_if_resumed(h);
 	return false;
 }
 

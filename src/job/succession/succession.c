@@ -183,30 +183,30 @@ static void put_ended(struct json_out *j, const struct head *h)
 	json_close_array(j);
 }
 
-static double now_real(void)
+double succession_real(double at)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (clock_seconds() - at);
 }
 
 static void put_all(struct json_out *j, struct head *h)
 {
-	double now = clock_seconds();
 	char place[128];
 
 	succession_place(place);
 	json_open_object(j, NULL);
 	json_string(j, "hale", HALE_VERSION);
 	json_uint(j, "epoch", h->epoch);
+	json_bool(j, "settled", takeover_settled(h));
 	json_string(j, "job", h->job);
 	json_string(j, "place", place);
 	json_string(j, "head_host", h->node);
 	json_int(j, "head_pid", getpid());
 	json_string(j, "agents", h->tag);
-	json_double(j, "began", now_real() - (now - h->began));
-	json_double(j, "job_began", now_real() - (now - h->job_began));
+	json_double(j, "began", succession_real(h->began));
+	json_double(j, "job_began", succession_real(h->job_began));
 	json_int(j, "state", (int64_t)h->state);
 	json_bool(j, "exit_decided", h->exit_decided);
 	json_int(j, "exit_status", h->exit_status);
@@ -227,6 +227,7 @@ static void put_all(struct json_out *j, struct head *h)
 	levels_put(h, j);
 	json_close_object(j);
 	json_int(j, "moving_from", h->move ? (int64_t)h->move->from : -1);
+	migrate_put(h, j);
 	put_options(j, h);
 	put_nodes(j, h);
 	put_input(j, h);

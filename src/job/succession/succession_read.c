@@ -189,7 +189,7 @@ static hale_status_t read_hosts(const struct json_value *doc, struct head *h,
 	return HALE_OK;
 }
 
-static double since(const struct json_value *doc, const char *key)
+double succession_since(const struct json_value *doc, const char *key)
 {
 	struct timespec now;
 	double real, then = json_number(json_get(doc, key), 0);
@@ -218,8 +218,8 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	hale_status_t status;
 
 	snprintf(h->tag, sizeof(h->tag), "%s", json_text(json_get(doc, "agents"), ""));
-	h->began = since(doc, "began");
-	h->job_began = since(doc, "job_began");
+	h->began = succession_since(doc, "began");
+	h->job_began = succession_since(doc, "job_began");
 	h->exit_decided = truth(doc, "exit_decided");
 	h->exit_status = (int)number(doc, "exit_status");
 	h->restarted = truth(doc, "restarted");

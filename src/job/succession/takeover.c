@@ -45,6 +45,11 @@ bool takeover_possible(const struct head *h)
 	return h->o->head_grace > 0;
 }
 
+bool takeover_settled(const struct head *h)
+{
+	return !h->takeover || h->takeover->settled;
+}
+
 /* ---- a newer one ---- */
 
 void takeover_superseded(void *head, uint32_t epoch)
@@ -104,7 +109,10 @@ static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank 
 	struct takeover *t = h->takeover;
 	struct crew_rank *r = &h->crew.ranks[rank];
 
-	r->pid = k->flags & TAKEOVER_ENDED ? 0 : k->pid;
+	/* the end of who was about to move is told once more, behind the last of its output */
+	bool told = h->move && h->move->phase == GOING && h->move->movers[rank].moves;
+
+	r->pid = told ? k->member : k->flags & TAKEOVER_ENDED ? 0 : k->pid;
 	r->group = k->group;
 	r->member = k->member;
 	r->met = (k->flags & TAKEOVER_MET) != 0;
@@ -125,7 +133,7 @@ static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank 
 		head_rank_reset(h, rank, -1);
 	else if (!h->ranks[rank].ended)
 		breaks(t, "rank %u was not started", rank);
-	if (k->flags & TAKEOVER_ENDED)
+	if (k->flags & TAKEOVER_ENDED && !told)
 		t->status[rank] = k->status;
 	else if (h->recovery.target && (k->flags & TAKEOVER_SPAWNED) && !r->met)
 		breaks(t, "rank %u was being rebuilt", rank);
@@ -160,11 +168,16 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 {
 	struct head *h = head;
 	struct takeover *t = h->takeover;
+	struct takeover_rank *ranks = malloc(m->len - sizeof(struct takeover_node)); /* aligned */
 	struct takeover_node a;
-	struct takeover_rank k;
 	bool again = n->described;
 
+	if (!ranks) {
+		takeover_no_answer(h, n, "out of memory for it");
+		return;
+	}
 	memcpy(&a, m->bytes, sizeof(a));
+	memcpy(ranks, (const char *)m->bytes + sizeof(a), m->len - sizeof(a));
 	n->described = true;
 	n->state = n->spare ? NODE_SPARE : NODE_READY;
 	n->cores = a.cores;
@@ -180,19 +193,24 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 		h->generation = a.generation;
 	if (a.move > h->generation)
 		h->generation = a.move;
-	if (a.generation != h->crew.generation)
+	n->move = a.move;
+	n->move_stop = a.move_stop;
+	n->move_went = a.move_went != 0;
+	if (a.generation != h->crew.generation && !migrate_is_behind(h, n))
 		breaks(t, "the newest layout had not reached node %u", n->index);
-	if (a.move)
+	if (a.move && !migrate_is_behind(h, n)) {
 		t->move = a.move;
-	t->went = t->went || a.move_went;
+		t->went = t->went || a.move_went;
+	}
+	migrate_attached(h, n, ranks);
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		if (h->crew.placement.node_of[r] != n->index)
 			continue;
-		memcpy(&k, (const char *)m->bytes + sizeof(a) + r * sizeof(k), sizeof(k));
-		take_rank(h, r, &k, again);
-		if (r == 0 && (k.flags & TAKEOVER_HERE))
+		take_rank(h, r, &ranks[r], again);
+		if (r == 0 && (ranks[r].flags & TAKEOVER_HERE))
 			take_input(h, &a, again);
 	}
+	free(ranks);
 	settle_if_all(h);
 }
 
@@ -224,8 +242,10 @@ bool takeover_ended(struct head *h, uint32_t rank, int status)
 static void tell_ends(struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks && h->state == HEAD_RUNNING; r++) {
-		if (h->takeover->status[r] >= 0)
-			head_rank_ended(h, r, h->takeover->status[r]);
+		int status = h->takeover->status[r];
+
+		if (status >= 0 && !migrate_ended(h, r, status))
+			head_rank_ended(h, r, status);
 		else if (h->ranks[r].aborted)
 			crew_signal(&h->crew, r, SIGKILL);
 	}
@@ -273,7 +293,41 @@ static bool ranks_on_lost_nodes(const struct head *h)
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (!h->ranks[r].ended && crew_node_of(&h->crew, r)->state == NODE_LOST)
 			return true;
-	return false;
+	return migrate_to_lost(h);
+}
+
+/* Where the ranks are, or are to be, by these two records of one head. */
+static bool same_layout(const struct json_value *a, const struct json_value *b)
+{
+	const struct json_value *of = json_get(a, "node_of"), *too = json_get(b, "node_of");
+
+	for (size_t i = 0; i < json_count(of); i++)
+		if (json_number_int(json_at(of, i), -1) != json_number_int(json_at(too, i), -1))
+			return false;
+	return json_number_int(json_get(a, "last_generation"), -1) ==
+		   json_number_int(json_get(b, "last_generation"), -1) &&
+	       json_number_int(json_get(a, "generation"), -1) ==
+		   json_number_int(json_get(b, "generation"), -1) &&
+	       (json_get(a, "move") != NULL) == (json_get(b, "move") != NULL);
+}
+
+/* One that has lived until its agents heard of this one may have written down more than was read,
+ * and have told them. What a head that never settled has written down is only what it had read. */
+static bool last_head_went_on(const struct head *h)
+{
+	const struct takeover *t = h->takeover;
+	bool same = true, settled = false;
+
+	for (uint32_t epoch = h->epoch - 1; epoch > 0 && same && !settled; epoch--) {
+		struct json_value *doc;
+
+		if (succession_read(t->folder, epoch, &doc, NULL) != HALE_OK)
+			continue;
+		same = same_layout(t->doc, doc);
+		settled = json_truth(json_get(doc, "settled"), true);
+		json_free(doc);
+	}
+	return !same;
 }
 
 static void go_on(struct head *h)
@@ -296,10 +350,14 @@ static void go_on(struct head *h)
 		go_back(h, "ranks were about to change their node");
 	else if (t->broken)
 		go_back(h, t->why);
+	else if (last_head_went_on(h))
+		go_back(h, "ranks were just getting other places");
 	else if (ranks_on_lost_nodes(h))
 		go_back(h, "a node was lost");
 	else if (t->move)
 		migrate_inherit(h, t->move, moving_from(h));
+	else
+		migrate_go_on(h);
 	if (h->state == HEAD_RUNNING)
 		tell_ends(h);
 }
@@ -322,7 +380,8 @@ static void end_obsolete(struct head *h)
 		if (h->crew.nodes[k].attached && h->crew.nodes[k].generation > newest)
 			newest = h->crew.nodes[k].generation;
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attached && h->crew.nodes[k].generation < newest)
+		if (h->crew.nodes[k].attached && h->crew.nodes[k].generation < newest &&
+		    !(newest == h->crew.generation && migrate_is_behind(h, &h->crew.nodes[k])))
 			crew_tell(&h->crew, k,
 				  &(struct message){
 				      .type = MSG_SIGNAL, .rank = MESSAGE_ALL, .value = SIGKILL});
@@ -338,6 +397,8 @@ static void settle(void *arg)
 	t->settled = true;
 	loop_timer_clear(&h->loop, &t->settle);
 	end_obsolete(h);
+	/* before anybody hears where copies can be reached */
+	migrate_go_again(h);
 	crew_adopted(&h->crew);
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		if (h->crew.nodes[k].attached && h->crew.nodes[k].paused)
@@ -438,6 +499,8 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 	h->state = (head_state_t)t->old_state;
 	h->crew.nodes = nodes;
 	h->crew.count = count;
+	if (status == HALE_OK)
+		status = migrate_follow(h, json_get(t->doc, "move"), err);
 	if (status == HALE_OK)
 		status = succession_claim(h, err);
 	h->crew.nodes = NULL;

@@ -13,7 +13,8 @@
 enum { TAKEOVER_TAG = 17 };
 
 enum takeover_rank_flag {
-	TAKEOVER_HERE = 1, /* the rank belongs to this node */
+	TAKEOVER_HERE =
+	    1, /* the rank belongs to this node, or did, and its copy is not released yet */
 	TAKEOVER_SPAWNED = 2,
 	TAKEOVER_ENDED = 4, /* status is waitpid's */
 	TAKEOVER_MET = 8,
@@ -21,12 +22,14 @@ enum takeover_rank_flag {
 	TAKEOVER_INITIALIZED = 32,
 	TAKEOVER_FINALIZED = 64,
 	TAKEOVER_ABORTED = 128, /* it waits to be ended */
+	TAKEOVER_STOPPED = 256, /* stopped for a migration, and has not said that it goes on */
 };
 
 struct takeover_rank {
 	uint32_t flags; /* enum takeover_rank_flag */
 	int32_t pid, group, member, status, abort_code;
-	uint64_t first[2]; /* position of the first byte of stdout, stderr that comes again */
+	uint64_t first[2];    /* position of the first byte of stdout, stderr that comes again */
+	uint64_t position[3]; /* of a copy: where its streams are to stand */
 };
 
 /* The bytes of MSG_ATTACHED: this, then a takeover_rank for each rank of the job. Both ends are the
@@ -39,8 +42,8 @@ struct takeover_node {
 	int32_t pid;
 	uint32_t input_open, input_ended; /* rank 0's stdin, if it is there */
 	uint32_t input_waiting;		  /* bytes of it that are not in its pipe yet */
-	uint32_t reserved;
-	uint64_t input; /* … that have come to the node, since the job began */
+	uint32_t move_stop;		  /* of the migration: its stop */
+	uint64_t input;			  /* … that have come to the node, since the job began */
 	char host[JOB_NODE_NAME];
 };
 
@@ -61,6 +64,8 @@ struct message;
 
 /* Another head may follow this one: it has a tag and leaves a record. */
 bool takeover_possible(const struct head *h);
+/* False: it has followed another one, and does not know yet what there is. */
+bool takeover_settled(const struct head *h);
 /* What an agent said when it accepted us; a node that doesn't answer, and why. */
 void takeover_attached(void *head, struct node *n, const struct message *m);
 void takeover_no_answer(void *head, struct node *n, const char *why);
