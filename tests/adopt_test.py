@@ -114,6 +114,27 @@ def lammps_prints_the_same(s):
     unharmed(s, 4)
 
 
+@test
+def a_node_whose_agents_die_again_and_again_is_left(s):
+    """Too slowly for its guardian: its ranks move while they run. Without another place they stay, and it is said."""
+    for spares, said in (("1", "go to another one"), ("0", "have nowhere to go")):
+        job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", spares, *OPTIONS],
+                           env={"HALE_AGENT_DEATHS": "3"})
+        job.until(s.complete, "a checkpoint")
+        there = nodes(s, job)
+        for _ in range(3):
+            kill_agent(job, there["node1"]["pid"])
+        job.until_says(f"3 agents of node node1 have died within 10 min: the ranks of node node1 {said}")
+        if spares == "1":
+            job.until(lambda: nodes(s, job)["node2"]["ranks"] == 2, "its ranks are elsewhere")
+        end(s, job)
+        report = unharmed(s, 3)
+        expect(len(report["migrations"]) == int(spares), report)
+        shutil.rmtree(s.path("hale-ckpt"))
+        for old in glob.glob(s.path("log.*")) + glob.glob(s.path("state.*")):
+            os.unlink(old)
+
+
 # ---- what else may happen ----
 
 @test

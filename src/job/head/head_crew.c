@@ -2,6 +2,7 @@
 /* The handlers through which agents tell the head what happens. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include "base/base.h"
 #include "job/head/head.h"
 #include "job/head/head_private.h"
@@ -11,6 +12,8 @@
 #include "job/watch/watch.h"
 
 #define LOST_SECONDS 1.0
+
+#define RENEWED_SECONDS 600.0
 
 static void on_ready(void *arg)
 {
@@ -79,6 +82,40 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 	}
 }
 
+/* So many agents of a node that die within RENEWED_SECONDS are too many; 0: none are. Those that
+ * die faster the guardian counts. */
+static uint32_t too_often(void)
+{
+	const char *text = getenv("HALE_AGENT_DEATHS");
+	const uint32_t usual = 12;
+
+	return text ? (uint32_t)strtoul(text, NULL, 10) : usual;
+}
+
+/* Each death costs next to nothing, but whatever they die of is not well, and ends moves and what
+ * else passes through an agent. */
+static void leave_if_often(struct head *h, struct node *n)
+{
+	double now = clock_seconds();
+	struct error err;
+	char why[64];
+
+	if (n->renewed == 0 || now - n->renewed_since > RENEWED_SECONDS) {
+		n->renewed = 0;
+		n->renewed_since = now;
+	}
+	if (++n->renewed != too_often())
+		return;
+	snprintf(why, sizeof(why), "%u agents of node %.20s have died within %.0f min", n->renewed,
+		 n->name, RENEWED_SECONDS / 60);
+	watch_mark(h, n->index, true, why);
+	watch_nodes(h);
+	if (h->state != HEAD_RUNNING || crew_ranks_on(&h->crew, n) == 0)
+		head_say(h, "%s: it gets no ranks any more if others can have them", why);
+	else if (head_leave_node(h, n->name, why, &err) != HALE_OK)
+		head_say(h, "%s", err.text);
+}
+
 /* It costs a moment, and what passed through the agent. */
 static void on_renewed(void *arg, struct node *n, const char *why)
 {
@@ -97,6 +134,7 @@ static void on_renewed(void *arg, struct node *n, const char *why)
 	migrate_node_renewed(h, n, text);
 	watch_node_renewed(h, n);
 	warm_renewed(h, n);
+	leave_if_often(h, n);
 }
 
 static void on_hello(void *arg, uint32_t rank)
