@@ -110,7 +110,8 @@ def a_stopped_guardian_holds_nothing_up_that_runs(s):
 
 
 def slow_disk_job(s, *options, ms=6000):
-    """Each manifest takes so long to reach the disk; meanwhile there is a file "mark"."""
+    """Each manifest takes so long to reach the disk, and as long as there is a file "hold"; meanwhile there is a
+    file "mark"."""
     have("gcc")
     preloaded = s.path("slow_sync.so")
     r = s.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", preloaded,
@@ -118,7 +119,8 @@ def slow_disk_job(s, *options, ms=6000):
     expect(r.status == 0, r)
     return s.hale_start(4, "env", "-u", "LD_PRELOAD", *until_told(s), options=[*options, *CKPT],
                         env={"LD_PRELOAD": preloaded, "SLOW_SYNC": str(ms),
-                             "SLOW_SYNC_MARK": s.path("mark")})
+                             "SLOW_SYNC_MARK": s.path("mark"),
+                             "SLOW_SYNC_HOLD": s.path("hold")})
 
 
 @test
@@ -136,10 +138,13 @@ def what_is_lost_while_the_disk_stands_still_costs_nothing_else(s):
     """A rank is killed, a node lost, while a manifest is on its way: all go back to that checkpoint
     when it is there, and no other node is lost."""
     for of_node in (False, True):
+        s.write("hold", "")  # however long it takes until something is killed
         job = slow_disk_job(s, "--nodes", "2", "--spares", "1", ms=4500)
         pids, agent = job.ranks(4), nodes(s, job)["node1"]["pid"]
         job.until(lambda: os.path.exists(s.path("mark")), "a manifest is on its way")
         os.kill(agent if of_node else pids[2], signal.SIGKILL)
+        time.sleep(0.5)
+        os.unlink(s.path("hold"))
         job.until_says("rolling back to checkpoint 1", 30)
         end(s, job, rollbacks=1)
         failures = s.report()["failures"]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* A disk that stands still: preloaded, it lets the third fsync of a process take SLOW_SYNC
- * milliseconds. When it begins to, there is a file SLOW_SYNC_MARK. */
+ * milliseconds, and as long as there is a file SLOW_SYNC_HOLD. When it begins to, there is a file
+ * SLOW_SYNC_MARK. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,13 +10,16 @@
 int fsync(int fd)
 {
 	static int count;
-	const char *slow = getenv("SLOW_SYNC"), *mark = getenv("SLOW_SYNC_MARK");
+	const char *slow = getenv("SLOW_SYNC"), *mark = getenv("SLOW_SYNC_MARK"),
+		   *hold = getenv("SLOW_SYNC_HOLD");
 	int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
 
 	if (slow && ++count == 3) {
 		if (mark)
 			close(open(mark, O_WRONLY | O_CREAT, 0600));
 		usleep((useconds_t)atoi(slow) * 1000);
+		while (hold && access(hold, F_OK) == 0)
+			usleep(10000);
 	}
 	return real(fd);
 }
