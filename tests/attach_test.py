@@ -233,6 +233,27 @@ def one_that_ends_as_the_next_one_comes_leaves_word_of_what_is_printed(s):
     end(s, one, two, three)
 
 
+@test
+def a_keeper_that_is_slow_to_answer_is_waited_for(s):
+    """For longer than other questions are, and than a lease; no node is lost for it, and nothing comes twice."""
+    one = start(s, "--nodes", "2", "--node-timeout", "2s", "--ckpt-every", "300ms", ms=2)
+    one.until(s.complete, "a checkpoint")
+    keeper = next(p for p in children(one.pid) if "keeper" in s_comm(p))
+    os.kill(keeper, signal.SIGSTOP)
+    time.sleep(0.1)
+    one.kill()
+    one.wait()
+    two = s.start(HALE, "attach", glob.glob(s.path("hale-ckpt/steps*"))[0])
+    two.name = one.name
+    time.sleep(4)
+    os.kill(keeper, signal.SIGCONT)
+    two.until_says("has a head again")
+    goes_on(two, one)
+    expect("may come twice" not in two.err(), two.err())
+    report = end(s, one, two)
+    expect(report["restarts"] == 0 and report["failures"] == [], report)
+
+
 # ---- two heads ----
 
 @test

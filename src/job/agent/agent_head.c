@@ -144,10 +144,11 @@ static void describe_rank(const struct agent *a, uint32_t rank, struct takeover_
 	t->member = r->member;
 	t->status = r->status;
 	t->abort_code = r->abort_code;
-	for (int i = 0; i < 2; i++)
-		t->first[i] = r->kept[i].first;
 	if (a->move.id)
 		memcpy(t->position, a->move.relays[rank].position, sizeof(t->position));
+	/* a copy has printed nothing yet */
+	for (int i = 0; i < 2; i++)
+		t->first[i] = agent_moves_in(a, rank) ? t->position[i + 1] : r->kept[i].first;
 }
 
 /* Where rank 0's stdin is counted; NULL: it is not here. */

@@ -51,9 +51,9 @@ size_t control_address(const char *job, unsigned uid, struct sockaddr_un *addres
  * of abstract sockets: where somebody else listens there, at "…/KIND.EPOCH.RANDOM", which nobody
  * foresees. -1 with errno; EADDRINUSE: a process of ours listens there. */
 int control_listen(const char *job, const char *kind, uint32_t epoch);
-/* Asks whoever of ours listens there, and waits some seconds at most; epoch 0: the newest. NULL: no
- * answer. To be freed with json_free. */
+/* Asks whoever of ours listens there, and waits so many seconds at most; epoch 0: the newest. NULL:
+ * no answer; with errno ETIMEDOUT if somebody is there. To be freed with json_free. */
 struct json_value *control_ask_at(const char *job, const char *kind, uint32_t epoch,
-				  const char *request);
+				  const char *request, double patience);
 
 #endif

@@ -350,21 +350,22 @@ void control_ask_each(char (*jobs)[JOB_ID_MAX], size_t count, const char *reques
 }
 
 struct json_value *control_ask_at(const char *job, const char *kind, uint32_t epoch,
-				  const char *request)
+				  const char *request, double patience)
 {
-	int fd = connect_newest(job, kind, epoch, clock_seconds() + ANSWER_SECONDS);
-	size_t len = 0;
+	int fd = connect_newest(job, kind, epoch, clock_seconds() + patience);
+	struct json_value *answer = NULL;
 	char *text;
+	size_t len;
 
 	if (fd < 0)
 		return NULL;
-	if (!send_request(fd, request)) {
-		close(fd);
-		return NULL;
+	if (send_request(fd, request)) {
+		text = read_answer(fd, clock_seconds() + patience, &len);
+		answer = parse_answer(text, len);
 	}
-	text = read_answer(fd, clock_seconds() + ANSWER_SECONDS, &len);
 	close(fd);
-	return parse_answer(text, len);
+	errno = ETIMEDOUT;
+	return answer;
 }
 
 hale_status_t control_ask(const char *job, const char *request, struct json_value **answer,

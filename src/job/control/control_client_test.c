@@ -103,7 +103,7 @@ static void another_users_socket_is_not(void **state)
 	control_ask_each(jobs, 1, "{\"op\":\"ps\"}", &v, &status);
 	assert_null(v);
 	assert_int_equal(status, HALE_ERR_STATE);
-	assert_null(control_ask_at(job, "ctl", 0, "{\"op\":\"where\"}"));
+	assert_null(control_ask_at(job, "ctl", 0, "{\"op\":\"where\"}", 2));
 	end(pid);
 }
 
@@ -130,15 +130,15 @@ static void nor_are_those_that_claim_to_be_newer(void **state)
 		pid[i] = listen_as(NOBODY, &sa, address_of(job, taken[i], &sa));
 	assert_int_equal(control_connect(job), -1);
 	assert_int_equal(errno, EPERM);
-	assert_null(control_ask_at(job, "keeper", 0, "{\"op\":\"where\"}"));
+	assert_null(control_ask_at(job, "keeper", 0, "{\"op\":\"where\"}", 2));
 	pid[4] = listen_as(0, &sa, address_of(job, "ctl", &sa));
 	pid[5] = listen_as(0, &sa, address_of(job, "keeper.1", &sa));
 	assert_int_equal(control_ask(job, "{\"op\":\"ps\"}", &v, &err), HALE_OK);
 	json_free(v);
-	v = control_ask_at(job, "keeper", 0, "{\"op\":\"where\"}");
+	v = control_ask_at(job, "keeper", 0, "{\"op\":\"where\"}", 2);
 	assert_non_null(v);
 	json_free(v);
-	assert_null(control_ask_at(job, "keeper", 99, "{\"op\":\"where\"}"));
+	assert_null(control_ask_at(job, "keeper", 99, "{\"op\":\"where\"}", 2));
 	for (int i = 0; i < 6; i++)
 		end(pid[i]);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a new head asks the keeper of the one before it. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,17 +10,21 @@
 #include "job/control/control.h"
 #include "job/succession/keeper.h"
 
-static struct json_value *ask(const char *job, uint32_t epoch, const char *op)
+/* Of a machine that does other things, too: what it has printed nobody else knows. */
+#define CUT_SECONDS    30.0
+#define ANSWER_SECONDS 2.0
+
+static struct json_value *ask(const char *job, uint32_t epoch, const char *op, double patience)
 {
 	char request[64];
 
 	snprintf(request, sizeof(request), "{\"op\":\"%s\"}", op);
-	return control_ask_at(job, "keeper", epoch, request);
+	return control_ask_at(job, "keeper", epoch, request, patience);
 }
 
 bool keeper_find(const char *job, char *folder, bool *headless)
 {
-	struct json_value *v = ask(job, 0, "where");
+	struct json_value *v = ask(job, 0, "where", ANSWER_SECONDS);
 	const char *path = json_text(json_get(v, "folder"), "");
 	bool found = path[0] == '/';
 
@@ -35,12 +40,14 @@ bool keeper_cut(const char *job, uint32_t epoch, uint32_t nranks, uint64_t (*pri
 {
 	struct json_value *v = NULL;
 	const struct json_value *list = NULL;
-	bool found = false;
+	bool found = false, mute = false;
 
-	/* one that died while it took over may have had none */
-	for (uint32_t e = epoch; !found && e > 0 && e + BACK > epoch; e--) {
+	/* one that died while it took over may have had none; what is older than one that is there
+	 * and doesn't answer is of no use */
+	for (uint32_t e = epoch; !found && !mute && e > 0 && e + BACK > epoch; e--) {
 		json_free(v);
-		v = ask(job, e, "attach");
+		v = ask(job, e, "attach", CUT_SECONDS);
+		mute = !v && errno == ETIMEDOUT;
 		list = json_get(v, "printed");
 		found = json_count(list) == 2 * (size_t)nranks;
 	}
@@ -57,5 +64,5 @@ bool keeper_cut(const char *job, uint32_t epoch, uint32_t nranks, uint64_t (*pri
 void keeper_release(const char *job, uint32_t epoch)
 {
 	for (uint32_t e = epoch; e > 0 && e + BACK > epoch; e--)
-		json_free(ask(job, e, "release"));
+		json_free(ask(job, e, "release", ANSWER_SECONDS));
 }

@@ -30,7 +30,7 @@ struct takeover {
 	uint64_t (*printed)[2]; /* [nranks] */
 	int *status;		/* [nranks]: waitpid's, of ranks that have ended; -1 */
 	bool uncertain;		/* how much was printed */
-	uint64_t claimed_at;	/* guardian_clock() */
+	uint64_t claimed_at;	/* … and the old keeper was cut: guardian_clock() */
 	uint32_t old_state;
 	struct loop_timer settle;
 	bool settled;
@@ -511,8 +511,9 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 		free(nodes);
 		return status;
 	}
-	t->claimed_at = guardian_clock();
 	t->uncertain = !keeper_cut(h->job, h->epoch - 1, h->nranks, t->printed);
+	/* however long that took, agents have as long to answer */
+	t->claimed_at = guardian_clock();
 	status = head_adopt(h, nodes, count, err);
 	free(nodes);
 	for (uint32_t r = 0; h->crew.ranks && !t->uncertain && r < h->nranks; r++)
