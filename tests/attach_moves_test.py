@@ -118,10 +118,10 @@ def over_hosts_too(s):
 
 # ---- who else is lost ----
 
-def dead_at_go(s):
+def dead_at_go(s, *options):
     """GO is written down, nobody has heard it, and there is no head: the job, the processes that leave node1,
     their copies, and the guardians of the nodes."""
-    job = start_mortal(s, mortal(s), "--nodes", "2", "--spares", "1", ranks=4)
+    job = start_mortal(s, mortal(s), "--nodes", "2", "--spares", "1", *options, ranks=4)
     r = s.hale("ckpt", job.name)
     expect(r.status == 0, r)
     there, pids = {k: n["pid"] for k, n in agents(s, job).items()}, rank_pids(s, job.name)
@@ -138,15 +138,17 @@ def dead_at_go(s):
 
 @test
 def what_ranks_have_left_may_be_killed_or_slow(s):
-    for how in ("killed", "slow", "agents"):
-        one, sources, fresh, there = dead_at_go(s)
+    for how in ("killed", "slow", "agents", "lease"):
+        one, sources, fresh, there = dead_at_go(s, *(["--node-timeout", "4s"] if how == "lease" else []))
+        if how == "lease":  # it runs out: all stand still until there is a head again
+            until_still(s)
         held = [agent_of(there[k]) for k in ("node0", "node1", "node2")] if how == "agents" else sources
-        for p in held:
+        for p in held if how != "lease" else []:
             os.kill(p, signal.SIGKILL if how == "killed" else signal.SIGSTOP)
         two = attach(s, one, says=None)
         until(lambda: glob.glob(s.path("hale-ckpt/*/head.2.json")), "there is a new head")
         time.sleep(0.3)
-        for p in held if how != "killed" else []:
+        for p in held if how in ("slow", "agents") else []:
             os.kill(p, signal.SIGCONT)
         two.until_says("has a head again")
         goes_on(two, one)
