@@ -51,6 +51,16 @@ def agreements_in_flight_survive_a_rollback(s):
 
 
 @test
+def numbers_of_communicators_are_used_again_after_a_rollback(s):
+    """What an intercommunicator has for its own group is buried with it, by all of them."""
+    exe = s.compile("comm_local", flags=["-I", os.path.join(ROOT, "include")])
+    for options in ([], ["--nodes", "2"]):
+        alive = s.write("alive", "")
+        r = s.hale_run(4, exe, alive, options=options, limit=30)
+        expect(r.status == 0 and r.out == "ok\n" and not os.path.exists(alive), options, r)
+
+
+@test
 def an_error_nobody_handles_ends_the_job_with_one_sentence(s):
     r = s.hale_run(2, s.compile("comm_fatal"))
     expect(r.status == 5, r)

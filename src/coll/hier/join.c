@@ -340,7 +340,8 @@ void join_farewell(struct comm *c)
 }
 
 /* Its cell stays as it is: nobody reads it any more, but the next communicator goes on counting
- * from there. Without farewell somebody may: then that one waits. */
+ * from there. Without farewell somebody may: then that one waits; for ever, if a member has used
+ * the cell for others since, and been restored. So whoever has entered one says farewell. */
 void join_destroy(struct comm *c)
 {
 	struct coll_state *s = c->coll;

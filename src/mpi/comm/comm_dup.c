@@ -155,6 +155,8 @@ static int comm_free(struct comm *c)
 		return rc;
 	c->freed = true;
 	coll_comm_freed(c);
+	if (c->local)
+		coll_comm_freed(c->local);
 	comm_release(c);
 	return MPI_SUCCESS;
 }
