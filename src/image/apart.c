@@ -16,7 +16,7 @@ enum { LOCK_WORDS = 10 }; /* of a mutex, as far as it may lie on two pages */
 
 #define HUGE		(2ul << 20)
 #define APART_MIN_LEN	(16ul << 20)
-#define APART_SHARE	8u /* at most one page of so many was written */
+#define APART_SHARE	32u
 #define APART_PAGES_MAX ((128ul << 20) / HALE_PAGE)
 
 static uint64_t pages_in(const struct list *ranges)

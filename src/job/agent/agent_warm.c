@@ -38,11 +38,17 @@ static void become_child(int out)
 	if (dup2(out, OUT_FD) < 0)
 		_exit(1);
 	close_range(OUT_FD + 1, ~0u, 0);
-	setpriority(PRIO_PROCESS, 0, NICEST);
-	syscall(SYS_ioprio_set, IOPRIO_PROCESS, 0, IOPRIO_IDLE);
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Not who lists: it has the maps of a rank locked while it reads them, and if it waited for a core
+ * then, behind all others, the rank would wait with it as soon as it maps something or forks. */
+static void give_way(void)
+{
+	setpriority(PRIO_PROCESS, 0, NICEST);
+	syscall(SYS_ioprio_set, IOPRIO_PROCESS, 0, IOPRIO_IDLE);
 }
 
 static _Noreturn void write_out(const void *bytes, size_t len)
@@ -228,6 +234,7 @@ static void take_warm(struct agent *a, const struct message *m)
 	if (m->len == 0)
 		agent_stand_none(a);
 	if (add_list(w, m) && child_start(a, &w->reader, read_done)) {
+		give_way();
 		warm_files_read(w->list, w->len, bytes_allowed(), &result);
 		write_out(&result, sizeof(result));
 	}
