@@ -3,6 +3,9 @@
  * them. One source, compiled once for each MPI; bench/run.py runs them in turn.
  *
  *   mpibench SECONDS TEST[:BYTES]…     prints "test<TAB>bytes<TAB>value<TAB>unit" on rank 0
+ *
+ * A test "dealt:NODES" measures nothing: those behind it run on a communicator whose ranks are
+ * dealt out in turn to that many nodes, given that the world's are in rows.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -12,6 +15,7 @@
 enum { WINDOW = 64, BIG = 1 << 20, TAG = 7, ACK = 8 };
 
 static int rank, size;
+static MPI_Comm all;
 static double budget; /* seconds for one measurement */
 static char *out, *in;
 static MPI_Request reqs[WINDOW];
@@ -24,11 +28,11 @@ static void pingpong(int bytes, int n)
 {
 	for (int i = 0; i < n; i++) {
 		if (rank == 0) {
-			MPI_Send(out, bytes, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
-			MPI_Recv(in, bytes, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Send(out, bytes, MPI_CHAR, 1, TAG, all);
+			MPI_Recv(in, bytes, MPI_CHAR, 1, TAG, all, MPI_STATUS_IGNORE);
 		} else if (rank == 1) {
-			MPI_Recv(in, bytes, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-			MPI_Send(out, bytes, MPI_CHAR, 0, TAG, MPI_COMM_WORLD);
+			MPI_Recv(in, bytes, MPI_CHAR, 0, TAG, all, MPI_STATUS_IGNORE);
+			MPI_Send(out, bytes, MPI_CHAR, 0, TAG, all);
 		}
 	}
 }
@@ -38,14 +42,14 @@ static void window(int bytes, int n)
 	for (int i = 0; i < n; i++) {
 		if (rank == 0) {
 			for (int k = 0; k < WINDOW; k++)
-				MPI_Isend(out, bytes, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, &reqs[k]);
+				MPI_Isend(out, bytes, MPI_CHAR, 1, TAG, all, &reqs[k]);
 			MPI_Waitall(WINDOW, reqs, stats);
-			MPI_Recv(in, 4, MPI_CHAR, 1, ACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Recv(in, 4, MPI_CHAR, 1, ACK, all, MPI_STATUS_IGNORE);
 		} else if (rank == 1) {
 			for (int k = 0; k < WINDOW; k++)
-				MPI_Irecv(in, bytes, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &reqs[k]);
+				MPI_Irecv(in, bytes, MPI_CHAR, 0, TAG, all, &reqs[k]);
 			MPI_Waitall(WINDOW, reqs, stats);
-			MPI_Send(out, 4, MPI_CHAR, 0, ACK, MPI_COMM_WORLD);
+			MPI_Send(out, 4, MPI_CHAR, 0, ACK, all);
 		}
 	}
 }
@@ -54,49 +58,49 @@ static void barrier(int bytes, int n)
 {
 	(void)bytes;
 	for (int i = 0; i < n; i++)
-		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Barrier(all);
 }
 
 static void bcast(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Bcast(out, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+		MPI_Bcast(out, bytes, MPI_CHAR, 0, all);
 }
 
 static void allreduce(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, all);
 }
 
 static void alltoall(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Alltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, MPI_COMM_WORLD);
+		MPI_Alltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, all);
 }
 
 static void reduce(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Reduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+		MPI_Reduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, all);
 }
 
 static void allgather(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Allgather(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, MPI_COMM_WORLD);
+		MPI_Allgather(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, all);
 }
 
 static void gather(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Gather(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+		MPI_Gather(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, 0, all);
 }
 
 static void scatter(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Scatter(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+		MPI_Scatter(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, 0, all);
 }
 
 /* Operations of blocks that differ: here they are all equal, which their members don't know. */
@@ -115,53 +119,52 @@ static void alltoallv(int bytes, int n)
 {
 	blocks(bytes);
 	for (int i = 0; i < n; i++)
-		MPI_Alltoallv(out, counts, displs, MPI_CHAR, in, counts, displs, MPI_CHAR,
-			      MPI_COMM_WORLD);
+		MPI_Alltoallv(out, counts, displs, MPI_CHAR, in, counts, displs, MPI_CHAR, all);
 }
 
 static void allgatherv(int bytes, int n)
 {
 	blocks(bytes);
 	for (int i = 0; i < n; i++)
-		MPI_Allgatherv(out, bytes, MPI_CHAR, in, counts, displs, MPI_CHAR, MPI_COMM_WORLD);
+		MPI_Allgatherv(out, bytes, MPI_CHAR, in, counts, displs, MPI_CHAR, all);
 }
 
 static void gatherv(int bytes, int n)
 {
 	blocks(bytes);
 	for (int i = 0; i < n; i++)
-		MPI_Gatherv(out, bytes, MPI_CHAR, in, counts, displs, MPI_CHAR, 0, MPI_COMM_WORLD);
+		MPI_Gatherv(out, bytes, MPI_CHAR, in, counts, displs, MPI_CHAR, 0, all);
 }
 
 static void scatterv(int bytes, int n)
 {
 	blocks(bytes);
 	for (int i = 0; i < n; i++)
-		MPI_Scatterv(out, counts, displs, MPI_CHAR, in, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+		MPI_Scatterv(out, counts, displs, MPI_CHAR, in, bytes, MPI_CHAR, 0, all);
 }
 
 static void reduce_scatter(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Reduce_scatter_block(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		MPI_Reduce_scatter_block(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, all);
 }
 
 static void scan(int bytes, int n)
 {
 	for (int i = 0; i < n; i++)
-		MPI_Scan(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		MPI_Scan(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, all);
 }
 
 /* Seconds that n units take, the slowest rank's. */
 static double timed(test_body_t *body, int bytes, int n)
 {
-	double mine, all;
-	MPI_Barrier(MPI_COMM_WORLD);
+	double mine, slowest;
+	MPI_Barrier(all);
 	mine = MPI_Wtime();
 	body(bytes, n);
 	mine = MPI_Wtime() - mine;
-	MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	return all;
+	MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, all);
+	return slowest;
 }
 
 /* Seconds for one unit, from as many as fit the budget. */
@@ -174,7 +177,7 @@ static double per_unit(test_body_t *body, int bytes)
 		t = timed(body, bytes, n);
 	}
 	n = (int)(n * budget / (t > 1e-9 ? t : 1e-9)) + 1;
-	MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	MPI_Bcast(&n, 1, MPI_INT, 0, all);
 	return timed(body, bytes, n) / n;
 }
 
@@ -218,12 +221,21 @@ static void measure_sizes(const char *name, int bytes)
 	}
 }
 
+static void deal(int nodes)
+{
+	int each = size / (nodes > 0 && nodes <= size ? nodes : 1);
+	MPI_Comm_split(MPI_COMM_WORLD, 0, rank % each, &all);
+	MPI_Comm_rank(all, &rank);
+}
+
 static void measure(char *name)
 {
 	char *colon = strchr(name, ':');
 	if (colon)
 		*colon = '\0';
-	if (!strcmp(name, "latency"))
+	if (!strcmp(name, "dealt"))
+		deal(colon ? atoi(colon + 1) : 1);
+	else if (!strcmp(name, "latency"))
 		report(name, 8, per_unit(pingpong, 8) * 1e6 / 2, "us");
 	else if (!strcmp(name, "pingpong"))
 		report(name, BIG, 2.0 * BIG / per_unit(pingpong, BIG) / 1e9, "GB/s");
@@ -240,10 +252,11 @@ static void measure(char *name)
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	all = MPI_COMM_WORLD;
+	MPI_Comm_rank(all, &rank);
+	MPI_Comm_size(all, &size);
 	if (size > RANKS_MOST)
-		MPI_Abort(MPI_COMM_WORLD, 1);
+		MPI_Abort(all, 1);
 	budget = argc > 1 ? atof(argv[1]) : 0.2;
 	out = malloc((size_t)BIG * (size_t)size);
 	in = malloc((size_t)BIG * (size_t)size);

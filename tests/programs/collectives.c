@@ -592,6 +592,10 @@ static void comm_change(MPI_Comm *comms)
 	uint64_t seed = draw();
 	int colour = how == 0 ? 0 : (int)(value(seed, world_rank, 0, 0) % 3);
 	int key = how == 1 ? -world_rank : (int)(value(seed, world_rank, 1, 0) % 100);
+	if (how == 3) { /* dealt out in turn */
+		colour = 0;
+		key = world_rank % (int)(2 + value(seed, 0, 0, 0) % 3);
+	}
 	if (how == 2)
 		MPI_Comm_dup(MPI_COMM_WORLD, &comms[at]);
 	else

@@ -50,6 +50,13 @@ static inline int hier_members(const struct coll_hier *t, int node)
 	return t->start[node + 1] - t->start[node];
 }
 
+/* Do nodes combine a third of the tree at home? Where ranks are dealt out to nodes in turn they
+ * combine nothing. */
+static inline bool hier_few_pieces(const struct coll_hier *t)
+{
+	return t->pieces * 3 <= t->n * 2;
+}
+
 /* Who acts for its nodes in an operation: of each node one member. */
 struct hier_team {
 	const struct coll_hier *map;

@@ -202,10 +202,13 @@ void hier_plan_reduce(struct schedule *s, const struct hier_team *team, struct o
 	const struct coll_hier *map = team->map;
 	struct reduction r = {s, team, op, value, 0, value[0].count, 0};
 	size_t span = coll_span(value[0].type, r.count), all = span * (size_t)map->pieces;
-	if (map->nodes == 2 || (map->nodes <= DIRECT_NODES && all <= DIRECT_BYTES))
+	bool parts = span >= PART_BYTES * (size_t)map->nodes && r.count >= (size_t)map->nodes;
+	/* two nodes of which each has much to send share the combining, too */
+	bool share = parts && map->pieces > 2 * map->nodes;
+	if ((map->nodes == 2 && !share) || (map->nodes <= DIRECT_NODES && all <= DIRECT_BYTES))
 		direct(&r, out, root);
-	else if (span < PART_BYTES * (size_t)map->nodes || r.count < (size_t)map->nodes)
-		up_and_down(&r, out, root);
-	else
+	else if (parts)
 		by_parts(&r, out, root);
+	else
+		up_and_down(&r, out, root);
 }

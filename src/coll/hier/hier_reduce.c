@@ -13,18 +13,23 @@
 #include "coll/hier/hier_vector.h"
 #include "coll/cells/scratch.h"
 
-/* Small reductions with more pieces, as where ranks are dealt out to nodes in turn, are left to the
- * tree of messages from so many bytes on. */
-enum { PIECES_BYTES = 65536 };
+/* With more pieces, as where ranks are dealt out to nodes in turn, each operand travels. That costs
+ * nothing while messages do, and pays again where the results are large: those cross the network
+ * once a node, and not once a member. In between reductions are left to the tree of messages; those
+ * whose results each go to one member, up to longer vectors. So are those that few members of a
+ * small node would have to combine out of many pieces. */
+enum { PIECES_BYTES = 65536, DEALT_BYTES = 65536, DEALT_SCATTER = 524288, PIECES_A_SLICE = 32 };
 
 bool hier_reduce_suits(const struct coll_args *a)
 {
 	const struct coll_hier *t = a->comm->coll->hier;
 	size_t span = coll_span(a->rtype, hier_vector_length(a)), pieces = (size_t)t->pieces;
-	bool few = pieces * 3 <= (size_t)t->n * 2; /* combining at home saves a third of it */
+	size_t dealt = a->kind == COLL_REDUCE_SCATTER ? DEALT_SCATTER : DEALT_BYTES;
+	bool few = hier_few_pieces(t),
+	     pays = span >= dealt && t->pieces <= PIECES_A_SLICE * t->least;
 	if (span <= coll_inline_max)
 		return few || span * pieces <= PIECES_BYTES;
-	return few && hier_vector_suits(a);
+	return (few || pays) && hier_vector_suits(a);
 }
 
 /* What a schedule among those who act needs: room for all pieces; and this node's, combined. */

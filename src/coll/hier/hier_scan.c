@@ -18,10 +18,12 @@
 #include "coll/cells/scratch.h"
 
 /* Those who act send to each other, so there must not be many of them; and each member combines
- * for itself what all of its neighbours before it have, so of vectors there must not be many of
- * these. Chunks are what the network takes without asking, and match/ keeps without a mapping of
- * its own when they come before their receive. */
-enum { NODES = 8, NEIGHBOURS = 16, PIECES_BYTES = 131072, CHUNK = 16384, LAP = 131072 };
+ * for itself what all of its neighbours before it have, and pieces of others, so of vectors there
+ * must not be many of these: of pieces that nodes don't combine at home few enough to be no more
+ * work than the tree of messages is. Chunks are what the network takes without asking, and match/
+ * keeps without a mapping of its own when they come before their receive. */
+enum { NODES = 8, NEIGHBOURS = 16, DEALT = 12 };
+enum { PIECES_BYTES = 131072, CHUNK = 16384, LAP = 131072 };
 _Static_assert(2 * PIECES_BYTES + CHUNK <= COLL_CELL_RING, "a chunk's deposits fit, see lap_bytes");
 
 struct scan {
@@ -60,7 +62,8 @@ bool hier_scan_suits(const struct coll_args *a)
 		return false;
 	if (span <= chunk && span <= coll_inline_max)
 		return true;
-	return t->most <= NEIGHBOURS && t->pieces * 3 <= t->n * 2 && a->rtype->extent > 0 &&
+	bool few = hier_few_pieces(t) || t->pieces <= DEALT;
+	return t->most <= NEIGHBOURS && few && a->rtype->extent > 0 &&
 	       coll_span(a->rtype, 1) <= chunk;
 }
 

@@ -8,7 +8,8 @@
  *	share	  who has combined a slice deposits it; whoever wants elements of it takes them
  *
  * There are as many slices as the smallest node has members. Chunks of a reduce_scatter belong to
- * members of one node each, and go there only; nodes get theirs in turn.
+ * members of one node each, and go there only; nodes get theirs in turn. Where members of one node
+ * are hardly ever next to each other chunks go to all of them.
  */
 #include "coll/hier/hier_vector.h"
 
@@ -92,7 +93,10 @@ static void wanted(struct vector *v)
 	int rank = a->comm->rank;
 	switch (a->kind) {
 	case COLL_REDUCE_SCATTER:
-		runs_of_nodes(v);
+		if (hier_few_pieces(v->map))
+			runs_of_nodes(v);
+		else
+			v->run[v->runs++] = (struct run){0, hier_vector_length(a), -1};
 		v->want = hier_vector_first(a, rank);
 		v->end = hier_vector_first(a, rank + 1);
 		return;
