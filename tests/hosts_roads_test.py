@@ -250,15 +250,31 @@ def connections_that_are_reset_are_made_again(s):
 
 @test
 def packets_that_are_lost_for_their_size_become_smaller(s):
-    """As where a switch takes less than its hosts' MTU. Nothing of theirs ever got through."""
+    """As where a switch takes less than its hosts' MTU. Nothing of theirs ever got through: not of ranks, nor of images,
+    nor of ranks that move."""
     with Walled(s, 4, disks="200m") as hosts:
         hosts.rule("mtu", "1400")
-        job = job_over(s, hosts, "--spares", "1", "--ckpt-every", "1s", "--ckpt-local", hosts.disk,
+        job = job_over(s, hosts, "--spares", "1", "--ckpt-every", "1s", "--ckpt-local", hosts.disk, ranks=6,
                        env={"HALE_NET_TIMEOUT": "2"})
         expect("in packets of 1200 bytes" in job.err(), job.err())
         job.until(lambda: copied(s), "a checkpoint is copied")
-        end(s, job)
-        expect(s.report()["restarts"] == 0, s.report())
+        r = hosts.hale("migrate", job.name, "--from", hosts.address(1))
+        expect(r.status == 0, r)
+        goes_on(job)
+        end(s, job, 6)
+        report = s.report()
+        expect(report["restarts"] == 0 and report["migrations"][0]["relayed_bytes"] == 0, report)
+
+
+@test
+def that_packets_are_lost_for_their_size_is_said_once_a_host(s):
+    exe = s.compile("alltoalls")
+    with Walled(s, 2) as hosts:
+        hosts.rule("mtu", "1400")
+        r = hosts.hale_start(8, exe, 1, env={"HALE_NET_TIMEOUT": "2"}).wait()
+        expect(r.status == 0 and r.out == "0 wrong\n", r)
+        said = [int(x) // 4 for x in re.findall(r"rank (\d+): .* in packets of 1200 bytes", r.err)]
+        expect(said and len(said) == len(set(said)), r)
 
 
 @test

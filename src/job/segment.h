@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "job/meter.h"
 
-enum { SEGMENT_VERSION = 5, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008, SEGMENT_SECRET = 32 };
+enum { SEGMENT_VERSION = 6, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008, SEGMENT_SECRET = 32 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
 /* Address at which every process maps it, so that pointers into it survive a restart. */
@@ -49,7 +49,11 @@ struct segment {
 	_Atomic uint64_t ckpt_saved __attribute__((aligned(CACHE_LINE)));
 	/* +1 after any entry of the address directory has changed */
 	_Atomic uint32_t addresses_changed;
-	char pad[CACHE_LINE - sizeof(uint64_t) - sizeof(uint32_t)];
+	/* Larger packets than of so many bytes are lost on the way to some host, as a rank of this
+	 * node was the first to find out (docs/network-channel.md); 0: none that anybody knows of
+	 */
+	_Atomic uint32_t net_packets;
+	char pad[CACHE_LINE - sizeof(uint64_t) - 2 * sizeof(uint32_t)];
 };
 
 /* Where a rank can be reached from other nodes (docs/network-channel.md). A rank writes its own

@@ -30,6 +30,21 @@ static void stranger(uint32_t count, const char *what)
 		    net.rank, count, count == 1 ? "" : "s", what);
 }
 
+/* Ranks of a node find out one after the other: the first one says it. */
+static void smaller(uint32_t peer, uint32_t bytes)
+{
+	_Atomic uint32_t *known = &link_self()->segment->net_packets;
+	uint32_t before = atomic_load(known);
+	while ((before == 0 || before > bytes) &&
+	       !atomic_compare_exchange_weak(known, &before, bytes))
+		;
+	if (before == 0 || before > bytes)
+		log_warn("rank %u: what was sent to rank %u doesn't get there, though its host "
+			 "answers; from now on in packets of %u bytes (does something between the "
+			 "hosts take less than their MTU?)",
+			 net.rank, peer, bytes);
+}
+
 static const struct wire_calls calls = {
     .came = stream_came,
     .ahead_where = copy_ahead_where,
@@ -41,6 +56,7 @@ static const struct wire_calls calls = {
     .reached = peer_reached,
     .unreached = peer_unreached,
     .stranger = stranger,
+    .smaller = smaller,
 };
 
 /* ---- open and close ---- */

@@ -167,10 +167,8 @@ void tcp_road_open(uint32_t peer)
 	tcp.small = small;
 	for (unsigned i = 0; i < tcp.nplaces; i++)
 		segment_choose(tcp.listener[i].fd, tcp.small);
-	log_warn("rank %u: what was sent to rank %u doesn't get there, though its host answers; "
-		 "from now on in packets of %d bytes (does something between the hosts take less "
-		 "than their MTU?)",
-		 tcp.self.rank, peer, segments[tcp.small]);
+	if (tcp.calls.smaller)
+		tcp.calls.smaller(peer, (uint32_t)segments[tcp.small]);
 }
 
 /* One that is closed in good order, for a checkpoint: does it stand still? Each time that something

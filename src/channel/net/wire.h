@@ -73,6 +73,9 @@ struct wire_calls {
 	void (*unreached)(uint32_t peer);
 	/* Somebody who isn't of this job has connected and was turned away: so many by now. */
 	void (*stranger)(uint32_t count, const char *what);
+	/* What was sent to that peer was lost, though its host answers: from now on connections
+	 * carry packets of so many bytes. NULL: nobody wants to know. */
+	void (*smaller)(uint32_t peer, uint32_t bytes);
 };
 
 enum wire_sent { WIRE_FAILED = -1, WIRE_PENDING = 0, WIRE_SENT = 1 };

@@ -5,10 +5,14 @@
  * they know the job's secret before anything else is said (as ranks do, docs/network-channel.md):
  *
  *     source's agent                                target's agent
- *       │ hello {migration, rank, nonce} ─────────────▶ │
+ *       │ hello {migration, rank, nonce, filling} ────▶ │
  *       │ ◀───────────── challenge {nonce, MAC("called")} │
  *       │ proof {MAC("caller")} ──────────────────────▶ │ hands it to the copy
  *       hands it to the rank
+ *
+ * The filling makes packets as large as the stream's will be: who takes the connection and doesn't
+ * answer may not have got them (docs/network-channel.md, 'Packets that are too large'), and is
+ * called again with smaller ones.
  *
  * Whatever goes wrong before the proof is said means: by relay, as ever. After it the stream is
  * this one, and its end is that of the migration, which leaves all where they were. */
@@ -25,6 +29,8 @@
 #include "job/agent/agent_private.h"
 
 enum { NONCE = 32, MAC = crypto_auth_hmacsha512256_BYTES, HANDS_MAX = 64 };
+/* A packet of the largest that Ethernet has; and what IPv6 takes everywhere. */
+enum { FILLING = 9000, SMALL_SEGMENT = 1200 };
 
 #define CALL_SECONDS 2.0
 
@@ -34,6 +40,7 @@ struct direct_hello {
 	char magic[8];
 	uint32_t id, rank;
 	unsigned char nonce[NONCE];
+	unsigned char filling[FILLING];
 };
 
 struct direct_challenge {
@@ -53,6 +60,7 @@ enum direct_stage { CALLING, WAIT_CHALLENGE, WAIT_HELLO, WAIT_PROOF };
 struct direct_call {
 	struct reach_place place[AGENT_PLACES];
 	unsigned count, tried;
+	bool small; /* in packets of SMALL_SEGMENT */
 };
 
 struct direct_hand {
@@ -128,6 +136,10 @@ static void give_up(struct direct_hand *d)
 	uint32_t rank = d->hello.rank;
 	struct direct_call next = d->call;
 
+	if (d->stage == WAIT_CHALLENGE && !next.small) {
+		next.small = true;
+		next.tried--; /* the same address */
+	}
 	hand_drop(d, false);
 	if (ours && !call(a, rank, &next))
 		agent_relay_decided(a, rank, -1);
@@ -366,8 +378,10 @@ static int call_next(const struct agent *a, struct direct_call *c)
 		struct reach_place to = reach_choose(c->place, c->count, own, nown, c->tried++);
 		union reach_sockaddr at;
 		socklen_t bytes;
-		int fd = reach_socket(&to, &at, &bytes);
+		int fd = reach_socket(&to, &at, &bytes), small = SMALL_SEGMENT;
 
+		if (fd >= 0 && c->small)
+			setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &small, sizeof(small));
 		if (fd >= 0 && (connect(fd, &at.any, bytes) == 0 || errno == EINPROGRESS))
 			return fd;
 		if (fd >= 0)
