@@ -64,6 +64,7 @@ install:
 		$(MESON) install -C $(BUILD) --no-rebuild; } >$(BUILD).log 2>&1 || \
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
+	@[ "$$(id -u)" != 0 ] || ldconfig
 	@echo "Installed under $(PREFIX): try  hale run -n 2 -- hostname"
 
 asan:

@@ -41,6 +41,11 @@ class Watch:
         expect(r.status == 0, r)
 
 
+def comm_of(pid):
+    with open(f"/proc/{pid}/comm") as f:
+        return f.read().strip()
+
+
 # ---- IPMI ----
 
 @test
@@ -255,6 +260,20 @@ def a_reader_that_dies_is_started_again(s):
     expect(len(second) == 1 and second[0] != reader, s.process_table())
     watch.job.kill(signal.SIGKILL)  # readers do not outlive their owner: the harness looks
     watch.job.wait()
+
+
+@test
+def what_a_terminal_sends_to_all_is_for_the_owner(s):
+    s.write("sensors", "2,FAN1,Fan,3600.00,RPM,OK\n")
+    watch = Watch(s, "--ipmi-file", "n1=" + s.path("sensors"), "--every", "50ms")
+    reader = watch.job.until(lambda: [p for p in children(watch.job.pid) if comm_of(p) == "hale-monitor"],
+                             "the reader runs")[0]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        os.kill(reader, number)
+    with open(s.path("sensors"), "a") as f:
+        f.write("2,FAN1,Fan,0.00,RPM,At or Below (<=) Lower Critical Threshold\n")
+    watch.until(("FTB_IPMI_FANFAIL", "ERROR", "n1"))
+    watch.end()
 
 
 @test

@@ -257,4 +257,76 @@ exec unshare -m sh -c 'mount --bind {s.path("other")} {exe} && exec "$@"' sh "$@
     expect(s.report()["warm_sinks"] == 4, s.report())
 
 
+def memory_group():
+    """A folder for groups of processes with limits of their own, below the one we are in."""
+    with open("/proc/self/cgroup") as f:
+        at = dict(line.rstrip("\n").split(":", 2)[1:] for line in f)
+    if "memory" not in at:
+        skip("no memory controller of the first version")
+    return "/sys/fs/cgroup/memory" + at["memory"].rstrip("/")
+
+
+class SmallMemory:
+    """A host whose processes have so much memory together."""
+
+    def __init__(self, s, size):
+        self.s, self.folder = s, f"{memory_group()}/hale-test-{os.getpid()}"
+        try:
+            os.mkdir(self.folder)
+            with open(f"{self.folder}/memory.limit_in_bytes", "w") as f:
+                f.write(str(size))
+        except OSError:
+            skip("no right to limit memory")
+
+    def launcher(self, name):
+        self.s.write("start", f"""#!/bin/sh
+[ $1 != {name} ] || echo $$ >{self.folder}/cgroup.procs
+shift
+exec "$@"
+""")
+        os.chmod(self.s.path("start"), 0o755)
+        return f"exec {self.s.path('start')} %h %c"
+
+    def eat(self, size):
+        """Somebody else there takes so much."""
+        code = f"x = b'x' * {size}; print('eaten', flush=True); import time; time.sleep(600)"
+        return self.s.start("sh", "-c", f'echo $$ >{self.folder}/cgroup.procs; exec "$@"', "sh", sys.executable, "-c",
+                            code)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        for _ in range(500):
+            try:
+                os.rmdir(self.folder)
+                return
+            except OSError:
+                time.sleep(0.02)
+
+
+@test
+def memory_that_gets_short_ends_them_and_they_come_again(s):
+    size = 512 << 20
+    with SmallMemory(s, size) as memory:
+        exe = s.compile("steps")
+        job = s.hale_start(4, exe, "0", "20", env={"HALE_NET_DEVICES": "lo"}, options=[
+            "--host", "busy:4,small:4", "--spares", "1", "--node-timeout", "2s", *REPORT[2:],
+            "--launcher", memory.launcher("small")])
+        until_ready(s, job, "small")
+        eater = memory.eat(size // 16 * 15)
+        eater.until_output("eaten")
+        job.until(lambda: sinks(s, job, "small") == [] and node_of(s, job, "small")["standing"] == 0,
+                  "they end before the kernel has to end anybody")
+        eater.p.kill()
+        eater.wait()
+        until_ready(s, job, "small")
+        eater = memory.eat(2 * size)  # more than there is, and faster than anybody looks
+        eater.wait()
+        job.checkpoint()
+        lose(s, job, "busy")
+        end(s, job)
+        expect(s.report()["agents_replaced"] == 0, s.report())
+
+
 main()

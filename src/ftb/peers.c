@@ -137,6 +137,18 @@ hale_status_t broker_key_read(const char *path, char public_key[41], struct erro
 	return st;
 }
 
+/* Who wants to see its public part again need not make a new one. */
+static hale_status_t key_is_there(const char *path, struct error *err)
+{
+	char public_key[41];
+
+	if (broker_key_read(path, public_key, err) != HALE_OK)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "can't make the key file %s: something else is there", path);
+	return error_set(err, HALE_ERR_ARGUMENT,
+			 "there is a key in %s already; its public part is %s", path, public_key);
+}
+
 hale_status_t broker_key_make(const char *path, char public_key[41], struct error *err)
 {
 	char secret[42];
@@ -147,6 +159,8 @@ hale_status_t broker_key_make(const char *path, char public_key[41], struct erro
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "this ZeroMQ has no CURVE; Debian's libzmq5 has");
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == EEXIST)
+		return key_is_there(path, err);
 	if (fd < 0)
 		return error_sys(err, HALE_ERR_ARGUMENT, "can't make the key file %s", path);
 	secret[40] = '\n';

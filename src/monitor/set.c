@@ -48,11 +48,16 @@ struct monitor_set {
 static _Noreturn void reader_main(struct monitor *m, int fd, pid_t owner)
 {
 	static struct reader r;
+	/* what a terminal or a batch system sends to all at once is for the owner to act upon: a
+	 * reader that were gone first would be told of as a sensor that is lost */
+	static const int for_owner[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	sigset_t none;
 
 	sigemptyset(&none);
 	for (int s = 1; s < NSIG; s++)
 		signal(s, SIG_DFL);
+	for (size_t i = 0; i < ARRAY_LEN(for_owner); i++)
+		signal(for_owner[i], SIG_IGN);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != owner)

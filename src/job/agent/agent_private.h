@@ -177,6 +177,7 @@ struct agent_warm {
 struct agent_stand {
 	uint32_t wanted;  /* processes that are to stand ready */
 	uint32_t started; /* since that was said */
+	uint32_t said;	  /* that so many do, to the head */
 	char text[128];	  /* why there are fewer; "" */
 	struct loop_timer timer;
 };

@@ -13,12 +13,18 @@
 enum {
 	DEATHS = 3, /* so many more than wanted are started for one answer */
 	SCARCE = 8, /* of all memory, less than this part is free */
+	AMPLE = 6,
 };
-#define NEXT_SECONDS 0.01
-#define LOOK_SECONDS 0.2
+#define NEXT_SECONDS   0.01
+#define LOOK_SECONDS   0.2
+#define MEMORY_SECONDS 1.0
 
+/* The head need not hear the same again. */
 static void say(struct agent *a, const char *why)
 {
+	if (strcmp(a->stand.text, why) == 0 &&
+	    a->stand.said == atomic_load(&a->guardian.book->standing))
+		return;
 	snprintf(a->stand.text, sizeof(a->stand.text), "%s", why);
 	agent_warm_say(a);
 }
@@ -65,11 +71,12 @@ static bool start_one(struct agent *a)
 	return good;
 }
 
-static bool memory_is_short(void)
+/* Those that stand there end when little is free, and come again when a little more is. */
+static bool memory_is_short(bool any)
 {
 	struct memory_room room;
 
-	return memory_look("", &room) && room.available < room.total / SCARCE;
+	return memory_look("", &room) && room.available < room.total / (any ? SCARCE : AMPLE);
 }
 
 static void next(void *arg)
@@ -77,20 +84,26 @@ static void next(void *arg)
 	struct agent *a = arg;
 	struct agent_stand *s = &a->stand;
 	uint32_t standing = atomic_load(&a->guardian.book->standing);
+	double again = MEMORY_SECONDS;
 
-	if (s->wanted == 0 || a->here > 0 || a->move.id || a->orphaned)
+	if (s->wanted == 0 || a->here > 0 || a->orphaned)
 		return;
-	if (standing >= s->wanted) {
-		say(a, "");
-	} else if (memory_is_short()) {
-		guardian_stand_end(&a->guardian);
+	if (a->move.id) {
+		/* nothing begins or ends beside it */
+	} else if (memory_is_short(standing > 0)) {
+		if (standing > 0)
+			guardian_stand_end(&a->guardian);
+		s->started = 0;
 		say(a, "memory is short there, so no process stands ready");
+	} else if (standing >= s->wanted) {
+		say(a, "");
 	} else if (s->started >= s->wanted + DEATHS) {
 		say(a, "processes that are to stand ready there end at once");
 	} else if (agent_lease_holds(a) && start_one(a)) {
 		s->started++;
-		loop_timer_set(&a->loop, &s->timer, NEXT_SECONDS, next, a);
+		again = NEXT_SECONDS;
 	}
+	loop_timer_set(&a->loop, &s->timer, again, next, a);
 }
 
 void agent_stand_want(struct agent *a, uint32_t count, const char *program, uint64_t identity)
@@ -121,8 +134,10 @@ void agent_stand_none(struct agent *a)
 
 void agent_stand_look(struct agent *a)
 {
-	const struct agent_stand *s = &a->stand;
+	struct agent_stand *s = &a->stand;
+	double soon = clock_seconds() + LOOK_SECONDS;
 
-	if (s->wanted > atomic_load(&a->guardian.book->standing) && !s->timer.armed)
-		loop_timer_set(&a->loop, &a->stand.timer, LOOK_SECONDS, next, a);
+	if (s->wanted > atomic_load(&a->guardian.book->standing) &&
+	    (!s->timer.armed || s->timer.at > soon))
+		loop_timer_set(&a->loop, &s->timer, LOOK_SECONDS, next, a);
 }

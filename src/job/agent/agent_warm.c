@@ -173,9 +173,10 @@ void agent_warm_say(struct agent *a)
 {
 	const struct agent_warm *w = &a->warm;
 
+	a->stand.said = atomic_load(&a->guardian.book->standing);
 	agent_send(a, &(struct message){.type = MSG_WARMED,
 					.id = w->id,
-					.value = (int32_t)atomic_load(&a->guardian.book->standing),
+					.value = (int32_t)a->stand.said,
 					.number = w->bytes,
 					.text = w->text,
 					.name = a->stand.text});
