@@ -3,7 +3,8 @@
 """Bad input and faults: each gives one clear sentence and a defined exit status, and loses nothing."""
 
 from lib import *
-from steps_parts import end, goes_on, last_step, last_step_of, lines, undisturbed, until_told
+from lib import stat_of
+from steps_parts import end, goes_on, last_step, last_step_of, lines, stop, undisturbed, until_told
 
 
 def hale_lines(r):
@@ -328,6 +329,25 @@ def what_is_no_checkpoint_is_refused(s):
 
 
 # ---- what can't be captured ----
+
+@test
+def a_rank_that_has_just_ended_is_named_in_place_of_its_descriptors(s):
+    """Its guardian, which would notice its end, stands still."""
+    job = s.hale_start(2, *until_told(s), options=["--ckpt-every", "1h"])
+    job.until_output("rank 0 step 2 ")
+    guardian = json.loads(s.hale("nodes", job.id(), "--json").out)["nodes"][0]["pid"]
+    rank = job.ranks(2)[1]
+    os.kill(guardian, signal.SIGSTOP)
+    try:
+        os.kill(rank, signal.SIGKILL)
+        job.until(lambda: stat_of(rank)[1] == "Z", "it has ended")
+        r = s.hale("ckpt", job.id())
+    finally:
+        os.kill(guardian, signal.SIGCONT)
+    expect(r.status == 1 and "rank 1 has just ended" in r.err, r)
+    job.until_says("rolling back to the beginning")
+    expect(stop(s, job).status == 0, job.result())
+
 
 @test
 def a_socket_in_the_program_is_refused_before_anything_stops(s):

@@ -50,6 +50,24 @@ static bool of_the_network(const char *link)
 
 enum { CHECKS = 3, CHECK_PAUSE_US = 2000 };
 
+static bool is_zombie(long pid)
+{
+	char path[64], line[512];
+	const char *state;
+	FILE *f;
+	bool gone = true;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f)) {
+		state = strrchr(line, ')');
+		gone = !state || strlen(state) < 3 || state[2] == 'Z' || state[2] == 'X';
+	}
+	if (f)
+		fclose(f);
+	return gone;
+}
+
 /* Of a rank that has connections to other nodes every socket passes, the program's too: it closes
  * its own before its image is taken, and looks itself at what is left then. */
 static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
@@ -58,6 +76,8 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	struct error why;
 	hale_status_t status = HALE_ERR_UNSUPPORTED;
 
+	if (is_zombie(a->ranks[rank].member))
+		return error_set(err, status, "rank %u has just ended", rank);
 	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
 	 * has something open for a moment may have lost its core just then */
 	for (int i = 0; i < CHECKS && status == HALE_ERR_UNSUPPORTED; i++) {
@@ -91,24 +111,6 @@ void agent_ckpt_check(struct agent *a, uint32_t id)
 }
 
 /* ---- how far are the images? ---- */
-
-static bool is_zombie(long pid)
-{
-	char path[64], line[512];
-	const char *state;
-	FILE *f;
-	bool gone = true;
-
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f)) {
-		state = strrchr(line, ')');
-		gone = !state || strlen(state) < 3 || state[2] == 'Z' || state[2] == 'X';
-	}
-	if (f)
-		fclose(f);
-	return gone;
-}
 
 static bool thread_has_living_child(pid_t pid, const char *thread)
 {
