@@ -170,6 +170,23 @@ def a_full_partner_disk_leaves_checkpoints_on_their_own_nodes(s):
 
 
 @test
+def a_spare_whose_disk_is_full_costs_no_checkpoint(s):
+    """It can't have the images of the ranks that were to go there."""
+    os.mkdir(s.path("local"))
+    s.tmpfs("local/node2", "1m")
+    job = s.hale_start(4, *until_told(s, 4), options=["--nodes", "2", "--spares", "1", *LOCAL])
+    job.until_says(r"has no copy of every image, the job goes on: node node1: .*node node2: .*No space left")
+    job.until(lambda: len(s.complete()) >= 2, "checkpoints go on")
+    good = max(manifests(s))
+    lose(s, job, "node0")
+    r = end(s, job, mib=[4], rollbacks=1)
+    report = s.report()
+    expect(report["failures"][0]["rolled_back_to"] >= good > 0, report, r)
+    expect("node node2 can't take the images of its ranks, which go elsewhere" in r.err, r)
+    expect("is refused" not in r.err, r)
+
+
+@test
 def a_full_own_disk_leaves_the_checkpoint_before(s):
     os.mkdir(s.path("local"))
     disk = s.tmpfs("local/node0", "40m")

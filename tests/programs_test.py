@@ -88,6 +88,24 @@ def netpipe_measures_all_sizes(s):
     expect(len(rows) > 90 and int(float(rows[-1][0])) >= 4194304, r)
 
 
+SCALAPACK = "/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests"
+
+
+@test
+def scalapack_passes_its_own_tests_over_two_nodes(s):
+    """LU and QR: residuals of every size, block and grid of Debian's input files."""
+    said = 0
+    for program, data in (("xdlu", "LU.dat"), ("xdqr", "QR.dat")):
+        have(f"{SCALAPACK}/{program}")
+        shutil.copy(f"/usr/share/scalapack/{data}", s.dir)
+        r = s.hale_run(4, f"{SCALAPACK}/{program}", options=["--nodes", "2"])
+        expect(r.status == 0 and "END OF TESTS." in r.out, r)
+        passed = int(re.search(r"(\d+) tests completed and passed", r.out)[1])
+        expect(passed > 200 and "    0 tests completed and failed" in r.out, r)
+        said += passed
+    return f"{said} residuals"
+
+
 @test
 def openmp_and_mpi_together_give_the_same_result(s):
     exe = s.compile("omp_mpi", flags=["-fopenmp"])

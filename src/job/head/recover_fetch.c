@@ -17,6 +17,7 @@
 #include "job/crew/crew_private.h"
 #include "job/head/head.h"
 #include "job/head/head_private.h"
+#include "job/watch/watch.h"
 
 enum place { PLACE_HERE, PLACE_SHARED, PLACE_ELSEWHERE, PLACES };
 
@@ -228,6 +229,34 @@ static void refuse(struct head *h, uint32_t rank)
 	head_roll_back(h);
 }
 
+static bool another_is_there(const struct head *h, const struct node *but)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		const struct node *n = &h->crew.nodes[k];
+
+		if (n != but && node_usable(n) && !n->unusable && !n->leaving)
+			return true;
+	}
+	return false;
+}
+
+/* A disk that takes no images is no fault of the checkpoint: so ranks go to other nodes, and back
+ * to the same one. Once for each node. */
+static bool without_that_disk(struct head *h, struct node *n, hale_status_t status, const char *why)
+{
+	bool full = status == HALE_ERR_STORE_FULL || status == HALE_ERR_STORE;
+
+	if (!full || n->unusable || !another_is_there(h, n))
+		return false;
+	head_say(h, "node %s can't take the images of its ranks, which go elsewhere: %s", n->name,
+		 why);
+	h->levels.fetch->over = true;
+	n->leaving = true;
+	watch_mark(h, n->index, true, "no room for images");
+	head_roll_back(h);
+	return true;
+}
+
 static void go_on_if_all(struct head *h)
 {
 	struct fetch *f = h->levels.fetch;
@@ -303,7 +332,8 @@ static void not_there(struct head *h, uint32_t rank, hale_status_t status, const
 				 h->recovery.target, why);
 		return;
 	}
-	refuse(h, rank);
+	if (!without_that_disk(h, &h->crew.nodes[k->at], status, why))
+		refuse(h, rank);
 }
 
 /* m NULL: the node is lost; then the job goes back anyhow if it had to get ranks. */
