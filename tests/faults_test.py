@@ -42,6 +42,13 @@ def a_program_built_for_mpich_is_refused_naming_it(s):
 
 
 @test
+def interfaces_that_are_not_there_are_named(s):
+    r = s.hale_run(2, *until_told(s), options=["--nodes", "2"], env={"HALE_NET_DEVICES": "nonsense"})
+    expect(r.status == 1 and "no interface of HALE_NET_DEVICES=nonsense" in r.err, r)
+    expect("messages could not be set up" in r.err and "out of memory" not in r.err, r)
+
+
+@test
 def a_program_without_mpi_is_named(s):
     # mpirun starts such programs as well, so this is no error; but nothing of it can come back
     r = s.hale_run(2, "/bin/echo", "hello")

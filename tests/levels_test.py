@@ -51,7 +51,7 @@ def nodes_are_lost_one_after_the_other(s):
     """What was fetched is copied again, so the next one can go, too."""
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "2", *LOCAL])
     for turn, node in enumerate(("node0", "node1", "node2")):
-        before = max([0, *copied(s)])
+        before = max([0, *manifests(s)])
         on_the_disk(s, job, lambda ids: ids and ids[-1] > before, "a newer one is copied")
         lose(s, job, node)
         job.until(lambda: job.err().count("all ranks run again") == turn + 1, "they run again")

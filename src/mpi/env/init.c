@@ -64,9 +64,14 @@ static void init_layers(void)
 	    {abi_init, "the Fortran handles could not be set up"},
 	    {profile_init, "the counters could not be set up"},
 	};
-	for (size_t i = 0; i < ARRAY_LEN(layer); i++)
-		if (layer[i].init() != MPI_SUCCESS)
+	for (size_t i = 0; i < ARRAY_LEN(layer); i++) {
+		int rc = layer[i].init();
+
+		if (rc == MPI_ERR_INTERN) /* which has said why */
+			init_failed(layer[i].what, NULL);
+		else if (rc != MPI_SUCCESS)
 			init_failed(layer[i].what, "out of memory");
+	}
 }
 
 static int init_at_level(int required, int *provided, const char *function)
