@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/job/agent/warm_files.c src/image/[a-z]*.c src/image/fd/[a-z]*.c src/image/live/[a-z]*.c */
+/* links: src/job/agent/warm_files.c src/image/[a-z]*.c src/image/fd/[a-z]*.c
+ * src/image/live/[a-z]*.c */
 /* Lists of files that ranks have mapped, as a broken node might send them: a spare reads nothing
  * that isn't a file as the list says, not more than it was allowed to, and says what was wrong.
  * Most records are right, or the reader would look no further; then a few bytes change. */
