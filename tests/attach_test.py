@@ -4,8 +4,9 @@
 any moment, on one node, over nodes of this machine, over hosts (namespaces.py); every line is printed
 once, over all heads together, and a head that has a successor never commands anybody again."""
 
+from adopt_parts import preload
 from attach_parts import *
-from lib import stat_of
+from lib import alive, stat_of
 from namespaces import Hosts
 
 # ---- it goes on ----
@@ -252,6 +253,26 @@ def a_keeper_that_is_slow_to_answer_is_waited_for(s):
     expect("may come twice" not in two.err(), two.err())
     report = end(s, one, two)
     expect(report["restarts"] == 0 and report["failures"] == [], report)
+
+
+@test
+def a_head_that_dies_before_its_keeper_has_begun_leaves_word_of_what_is_printed(s):
+    """The one before has been let go by then."""
+    env = preload(s)
+    one = start(s, ms=2)
+    keeper = next(p for p in children(one.pid) if "keeper" in s_comm(p))
+    kill_head(s, one)
+    s.write("deaths/slow-fork", "")
+    two = attach(s, one, says=None, env={**env, "HALE_DIES_HEAD": "1"})
+    until(lambda: not alive(keeper), "the old keeper is let go")
+    two.kill()
+    two.wait()
+    os.unlink(s.path("deaths/slow-fork"))
+    until(lambda: jobs(s).get(one.name, {}).get("state") == "headless", "hale ps: headless")
+    three = attach(s, one)
+    goes_on(three, one, two)
+    expect("may come twice" not in three.err(), three.err())
+    end(s, one, two, three)
 
 
 # ---- two heads ----

@@ -5,7 +5,7 @@
  * file FOLDER/begin, which FOLDER/at-knock becomes when somebody connects to an agent, FOLDER/at-go
  * when a head is about to write down that ranks change their nodes. With HALE_DIES_HEAD in the
  * environment it is heads that die. While there is FOLDER/no-fork.PID that guardian can't make
- * processes. */
+ * processes, while there is FOLDER/slow-fork those that heads make begin a second later. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -88,6 +88,7 @@ pid_t fork(void)
 	static pid_t (*next)(void);
 	const char *folder = getenv("HALE_DIES");
 	char name[32] = "", path[512];
+	pid_t pid;
 
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "fork");
@@ -97,7 +98,13 @@ pid_t fork(void)
 		errno = EAGAIN;
 		return -1;
 	}
-	return next();
+	snprintf(path, sizeof(path), "%s/slow-fork", folder ? folder : "");
+	if (!folder || strcmp(name, "hale") != 0 || access(path, F_OK) != 0)
+		return next();
+	pid = next();
+	if (pid == 0)
+		sleep(1);
+	return pid;
 }
 
 static int has_move(const char *path)

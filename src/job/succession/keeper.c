@@ -385,7 +385,7 @@ static void keep(struct keep *k, const int from[2], int head, int listener)
 }
 
 static void become_keeper(const struct keeper_config *config, uint64_t (*printed)[2],
-			  const int out[2], int listener, pid_t parent)
+			  const int out[2], int listener, int head)
 {
 	struct keep *k = calloc(1, sizeof(*k));
 	int fd[4], null = open("/dev/null", O_RDONLY);
@@ -397,7 +397,7 @@ static void become_keeper(const struct keeper_config *config, uint64_t (*printed
 	signal(SIGTTOU, SIG_IGN);
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, "hale-keeper");
-	fd[2] = (int)syscall(SYS_pidfd_open, parent, 0);
+	fd[2] = head;
 	for (int i = 0; i < 2; i++)
 		fd[i] = out[i];
 	fd[3] = listener;
@@ -417,8 +417,7 @@ static void become_keeper(const struct keeper_config *config, uint64_t (*printed
 hale_status_t keeper_start(struct keeper *k, const struct keeper_config *config, struct error *err)
 {
 	uint64_t(*printed)[2] = calloc(config->nranks, sizeof(*printed));
-	int ends[2][2], listener;
-	pid_t parent = getpid();
+	int ends[2][2], listener, self;
 
 	*k = (struct keeper){.config = *config, .out = {-1, -1}};
 	if (!printed)
@@ -434,12 +433,16 @@ hale_status_t keeper_start(struct keeper *k, const struct keeper_config *config,
 	}
 	/* before it is there: who takes over from us asks it, or finds that we have found out */
 	listener = control_listen(config->job, "keeper", config->epoch);
+	/* the head may have died by the time in which the keeper begins */
+	self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	k->pid = fork();
 	if (k->pid == 0)
-		become_keeper(config, printed, (int[2]){ends[0][1], ends[1][1]}, listener, parent);
+		become_keeper(config, printed, (int[2]){ends[0][1], ends[1][1]}, listener, self);
 	free(printed);
 	if (listener >= 0)
 		close(listener);
+	if (self >= 0)
+		close(self);
 	for (int i = 0; i < 2; i++) {
 		close(ends[i][1]);
 		k->out[i] = ends[i][0];
