@@ -46,6 +46,9 @@ def checkpoint_and_restart_at(s, place):
     s.until_nothing_runs()
     before = job.out()
     release(s, place)
+    r = s.hale("restart", os.path.join(os.path.dirname(path), "1000"))
+    expect(r.status != 0 and "is not there: the newest ones are kept" in r.err and
+           f"up to {os.path.basename(path)}; `hale restart {os.path.dirname(path)}` goes on" in r.err, r)
     r = s.hale("restart", path)
     expect(r.status == 0, "restart", r)
     expect(wanted.out.startswith(before) and wanted.out.endswith(r.out) and

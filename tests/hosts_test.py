@@ -263,7 +263,8 @@ def odd_lists_of_hosts_are_read_as_they_are_meant(s):
 
 @test
 def a_launcher_that_fails_is_told_of(s):
-    for launcher, why in (("echo %h %c; exit 3", "its launcher has ended with status 3"),
+    for launcher, why in (("echo %h %c; exit 3", "its launcher has ended with status 3: is it up, and"),
+                          ("/nowhere/hale %h %c", "with status 127: is hale installed there"),
                           ("cat /dev/zero; : %c", "no agent of hale"),
                           ("echo hale-agent 99 7.7; : %c", "another version"),
                           ("echo hale-agent 1 0.1.0; head -c 9999 /dev/urandom; : %c",

@@ -69,7 +69,8 @@ def named(files, name):
 @test
 def a_component_builds_against_what_is_installed_and_works(s):
     to, files = installed(s)
-    for name in ("libftb.so", "libftb.so.0", "libftb.h", "ftb.h", "hale.h", "default.rules", "hale.1"):
+    for name in ("libftb.so", "libftb.so.0", "libftb.h", "ftb.h", "hale.h", "default.rules", "hale.1",
+                 "rules.md"):
         named(files, name)
     pc = named(files, "ftb.pc")
     r = s.run("pkg-config", "--cflags", "--libs", "ftb",

@@ -4,6 +4,7 @@
 machine. What is to go wrong in a certain phase is made to: a rank that is stopped holds up the
 copy of its own node, or the stop of all."""
 
+from levels_parts import comm
 from lib import *
 from migrate_parts import *
 
@@ -146,7 +147,7 @@ def what_can_not_be_is_refused(s):
         r = migrate(s, job, *args)
         expect(r.status == 1 and why in r.err, r)
     r = migrate(s, job, "--to", "node1")
-    expect(r.status == 64, r)
+    expect(r.status == 64 and "Say --from NODE" in r.err, r)
     expect(s.hale("migrate", "--help").status == 0)
     pids = job.ranks(4)
     stopped(pids, [2])
@@ -167,6 +168,39 @@ def what_can_not_be_is_refused(s):
     s.write("stop", "")
     expect(alone.wait().status == 0)
 
+
+# As another user: takes the names that are given to it.
+TAKER = r"""
+import os, socket, sys
+os.setgid(65534), os.setuid(65534)
+taken = []
+for name in sys.argv[1:]:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+        taken.append(socket.socket(socket.AF_UNIX, kind))
+        taken[-1].bind("\0" + name)
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+@test
+def names_that_another_user_has_taken_hinder_nobody(s):
+    """Names of abstract sockets are anybody's, and the pids of agents are no secret."""
+    if os.getuid() != 0:
+        skip("another user needs root")
+    job = steps_job(s, "--spares", "1")
+    agents = [pid for pid in children(job.pid) if comm(pid) == "hale-agent"]
+    expect(len(agents) == 3, agents)
+    r, w = os.pipe()
+    taker = s.start("/usr/bin/python3", "-c", TAKER, stdin=r,
+                    *(f"hale/0/{job.id()}/move.{pid}.{k}" for pid in agents for k in range(1, 30)))
+    os.close(r)
+    taker.until_output("taken")
+    r = migrate(s, job, "--from", "node1")
+    expect(r.status == 0, r)
+    os.close(w)
+    until_steps_go_on(job)
+    end(s, job)
 
 @test
 def a_program_that_says_nothing_of_mpi_is_told_how_to_be_moved(s):

@@ -86,6 +86,12 @@ static void show_job(const struct json_value *job)
 	const struct json_value *ranks = json_get(job, "ranks");
 	char age[16];
 
+	if (strcmp(text_of(job, "state"), "headless") == 0) {
+		printf("%-24s %-14s %s, %zu ranks; `hale attach %s` gives it a new head\n",
+		       text_of(job, "id"), "headless", text_of(job, "program"), json_count(ranks),
+		       text_of(job, "id"));
+		return;
+	}
 	printf("%-24s %-14s %s, %zu ranks, checkpoint %" PRId64 ", %" PRId64 " restarts, %s\n",
 	       text_of(job, "id"), text_of(job, "state"), text_of(job, "program"),
 	       json_count(ranks), json_number_int(json_get(job, "checkpoint"), 0),

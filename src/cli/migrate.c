@@ -36,7 +36,7 @@ static bool parse(int argc, char **argv, struct migration *m)
 		else
 			return false;
 	}
-	return m->help || m->from;
+	return true;
 }
 
 static void show(const struct json_value *a)
@@ -117,6 +117,11 @@ int cli_migrate(int argc, char **argv)
 	}
 	if (m.help)
 		return cli_help("migrate");
+	if (!m.from) {
+		log_warn(
+		    "which node are the ranks to leave? Say --from NODE; `hale nodes` lists them");
+		return EXIT_USAGE;
+	}
 	if (control_choose(m.job, job, &err) != HALE_OK) {
 		log_warn("%s", err.text);
 		return EXIT_USAGE;

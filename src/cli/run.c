@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hale run, hale restart: from a command line to the head of a job. */
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,28 @@ struct restart {
 	struct program program;
 };
 
+/* Newer ones of its job may be there. */
+static hale_status_t not_there(const char *path, struct error *err)
+{
+	hale_status_t status = error_sys(err, HALE_ERR_IMAGE_MISSING, "the checkpoint '%s'", path);
+	char named[PATH_MAX];
+	const char *folder;
+	uint32_t *ids;
+	size_t count;
+
+	snprintf(named, sizeof(named), "%s", path);
+	folder = dirname(named);
+	count = store_list(folder, &ids);
+	if (count > 0)
+		status = error_set(err, HALE_ERR_IMAGE_MISSING,
+				   "the checkpoint '%s' is not there: the newest ones are kept (as "
+				   "many as --keep says), here up to %u; `hale restart %s` goes on "
+				   "from the newest",
+				   path, ids[count - 1], folder);
+	free(ids);
+	return status;
+}
+
 /* The checkpoint that path names: itself, or the newest of the job that it is the folder of. */
 static hale_status_t find_checkpoint(const char *path, struct restart *r, struct error *err)
 {
@@ -88,7 +111,7 @@ static hale_status_t find_checkpoint(const char *path, struct restart *r, struct
 	size_t count;
 
 	if (!realpath(path, real))
-		return error_sys(err, HALE_ERR_IMAGE_MISSING, "the checkpoint '%s'", path);
+		return not_there(path, err);
 	snprintf(manifest, sizeof(manifest), "%s/manifest.json", real);
 	if (access(manifest, F_OK) == 0) {
 		snprintf(r->job_folder, sizeof(r->job_folder), "%s", real);

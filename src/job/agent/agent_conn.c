@@ -345,26 +345,43 @@ void agent_ward_look(struct agent *a)
 	loop_timer_set(&a->loop, &a->reaping, 0, ward_look, a);
 }
 
-hale_status_t agent_listen(struct agent *a, struct error *err)
+int agent_listen_at(const struct agent *a, const char *what, int type, char name[ADDRESS_MAX])
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	uint64_t secret;
+	uint32_t unforeseen;
 	size_t len;
+	int fd;
+
+	_Static_assert(ADDRESS_MAX <= sizeof(sa.sun_path), "a name and the zero before it fit");
+	if (getrandom(&unforeseen, sizeof(unforeseen), 0) != (ssize_t)sizeof(unforeseen))
+		return -1;
+	/* by our pid too: a job that was restarted may have the name of one that still ends */
+	snprintf(name, ADDRESS_MAX, "hale/%u/%.60s/%s.%d.%08x", (unsigned)geteuid(), a->setup.job,
+		 what, (int)getpid(), unforeseen);
+	len = strlen(name);
+	memcpy(sa.sun_path + 1, name, len);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && (bind(fd, (struct sockaddr *)&sa,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) != 0 ||
+			listen(fd, SOMAXCONN) != 0)) {
+		int e = errno;
+
+		close(fd);
+		errno = e;
+		fd = -1;
+	}
+	return fd;
+}
+
+hale_status_t agent_listen(struct agent *a, struct error *err)
+{
+	uint64_t secret;
 
 	if (getrandom(&secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a token for the ranks");
 	snprintf(a->token, sizeof(a->token), "%016lx", (unsigned long)secret);
-	/* by our pid too: a job that was restarted may have the name of one that still ends */
-	snprintf(a->address, sizeof(a->address), "hale/%u/%.60s/agent.%d", (unsigned)geteuid(),
-		 a->setup.job, (int)getpid());
-	len = strlen(a->address);
-	memcpy(sa.sun_path + 1, a->address,
-	       len < sizeof(sa.sun_path) - 1 ? len : sizeof(sa.sun_path) - 1);
-	a->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (a->listener < 0 ||
-	    bind(a->listener, (struct sockaddr *)&sa,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) != 0 ||
-	    listen(a->listener, SOMAXCONN) != 0)
+	a->listener = agent_listen_at(a, "agent", SOCK_SEQPACKET, a->address);
+	if (a->listener < 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for the ranks");
 	memcpy(a->guardian.book->address, a->address, sizeof(a->address));
 	memcpy(a->guardian.book->token, a->token, sizeof(a->token));

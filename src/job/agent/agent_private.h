@@ -136,7 +136,7 @@ struct agent_move {
 	bool went; /* coming has become the view */
 	int listener;
 	struct loop_source listening;
-	char name[108];
+	char name[ADDRESS_MAX];
 	char folder[PATH_MAX]; /* for files; "": streams */
 	struct loop_timer progress, holding;
 	struct agent_relay *relays; /* [nranks] */
@@ -209,7 +209,7 @@ struct agent {
 	uint32_t nodes;
 	uint32_t crowd; /* ranks of the job on this machine, when pins were planned */
 	int listener;	/* the guardian accepts */
-	char address[108], token[24];
+	char address[ADDRESS_MAX], token[24];
 	char libdir[PATH_MAX]; /* of our libraries, on this machine; "": not looked for yet */
 	struct agent_conn *conns;
 	int segment_fd;
@@ -295,6 +295,9 @@ bool agent_clear(struct agent *a);
 bool agent_clear_rank(struct agent *a, uint32_t rank);
 
 /* agent_conn.c */
+/* Listens for processes of this node at an abstract name, which gets into name. Any user can take
+ * such names, so there is something in it that nobody foresees. -1 with errno. */
+int agent_listen_at(const struct agent *a, const char *what, int type, char name[ADDRESS_MAX]);
 hale_status_t agent_listen(struct agent *a, struct error *err);
 /* A connection that the guardian has accepted. */
 struct agent_conn *agent_conn_add(struct agent *a, const struct guardian_conn *conn);

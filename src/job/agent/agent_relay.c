@@ -9,12 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "job/agent/agent_private.h"
@@ -256,18 +254,9 @@ static void accept_stream(void *arg, uint32_t events)
 hale_status_t agent_relays_begin(struct agent *a, struct error *err)
 {
 	struct agent_move *v = &a->move;
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	size_t len;
 
-	snprintf(v->name, sizeof(v->name), "hale/%u/%.60s/move.%d.%u", (unsigned)geteuid(),
-		 a->setup.job, (int)getpid(), v->id);
-	len = strlen(v->name);
-	memcpy(sa.sun_path + 1, v->name, len);
-	v->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	v->listener = agent_listen_at(a, "move", SOCK_STREAM, v->name);
 	if (v->listener < 0 ||
-	    bind(v->listener, (struct sockaddr *)&sa,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) != 0 ||
-	    listen(v->listener, SOMAXCONN) != 0 ||
 	    !loop_add(&a->loop, &v->listening, v->listener, EPOLLIN, accept_stream, a))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for ranks that move");
 	agent_progress_start(a);

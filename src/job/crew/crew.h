@@ -78,7 +78,7 @@ struct node {
 	struct loop_timer again;  /* it is asked once more */
 	double again_in;
 	uint64_t asked; /* for the lease, and not granted yet: nothing is while crew.adopting */
-	char why[160];	/* it is about to be lost */
+	char why[240];	/* it is about to be lost */
 	uint64_t granted_at; /* guardian_clock() of the last lease; 0: none yet */
 	struct loop_timer lost;
 	bool clearing, checking;	      /* an answer is outstanding */

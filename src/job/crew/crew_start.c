@@ -415,8 +415,11 @@ void crew_launcher_failed(struct node *n)
 	wait_for(n, clock_seconds() + 1);
 	snprintf(why, sizeof(why), "%s", n->why);
 	if (n->pid == 0 && WIFEXITED(n->status))
-		snprintf(n->why, sizeof(n->why), "%.110s; its launcher has ended with status %d",
-			 why, WEXITSTATUS(n->status));
+		snprintf(
+		    n->why, sizeof(n->why), "%.110s; its launcher has ended with status %d: %s",
+		    why, WEXITSTATUS(n->status),
+		    WEXITSTATUS(n->status) == 127 ? "is hale installed there, under the same path?"
+						  : "is it up, and can commands be started there?");
 }
 
 static void let_go(struct crew *c)

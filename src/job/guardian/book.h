@@ -31,6 +31,7 @@ enum {
 	BOOK_VIEWS = 3,		      /* of now, and before and after a migration */
 	BOOK_TEXTS = 2 * MESSAGE_MAX, /* room for SETUP, and for a program with its environment */
 	BOOK_ORDERS = 4 * JOB_RANKS_MAX,
+	ADDRESS_MAX = 108, /* of a name that processes of this node listen at, with its zero */
 };
 
 /* A process that the guardian has launched. */
@@ -175,7 +176,7 @@ struct book {
 	struct book_view views[BOOK_VIEWS];
 	uint32_t machines;
 	uint32_t machine_of[JOB_NODES_MAX];
-	char address[108], token[24];
+	char address[ADDRESS_MAX], token[24];
 	uint64_t setup_len;
 	unsigned char setup[BOOK_TEXTS];
 	unsigned char desk[BOOK_TEXTS]; /* what is to be launched */

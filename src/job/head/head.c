@@ -356,7 +356,7 @@ static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 	struct report_failure *f;
 	const char *why;
 
-	snprintf(reason, sizeof(reason), "node %s: %.60s", how, h->lost_why);
+	snprintf(reason, sizeof(reason), "node %s: %s", how, h->lost_why);
 	f = report_add_failure(&h->report, rank, h->lost_name, reason, head_seconds(h));
 	record_lost(h, how);
 	checkpoint_abandon(h, "a node was lost");
@@ -392,7 +392,7 @@ static void lose_another(struct head *h, uint32_t rank)
 	struct report *r = &h->report;
 	struct report_failure *f;
 
-	snprintf(reason, sizeof(reason), "node lost: %.60s", h->lost_why);
+	snprintf(reason, sizeof(reason), "node lost: %s", h->lost_why);
 	f = report_add_failure(r, rank, h->lost_name, reason, head_seconds(h));
 	if (f && r->failure_count > 1) {
 		f->together = true;

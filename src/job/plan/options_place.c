@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options that say how many ranks there are, and where. */
+#include <stdio.h>
 #include <string.h>
 #include "base/base.h"
 #include "job/job.h"
@@ -16,11 +17,19 @@ static hale_status_t take_ranks(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_number_of_nodes(struct parser *p, long least, long *number)
+{
+	char wanted[64];
+
+	if (units_parse_int(p->value, least, JOB_NODES_MAX, number))
+		return HALE_OK;
+	snprintf(wanted, sizeof(wanted), "a number of nodes from %ld to %d", least, JOB_NODES_MAX);
+	return options_bad_value(p, wanted);
+}
+
 static hale_status_t take_nodes(struct parser *p)
 {
-	return units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->nodes)
-		   ? HALE_OK
-		   : options_bad_value(p, "a number of nodes from 1 on");
+	return take_number_of_nodes(p, 1, &p->o->nodes);
 }
 
 static hale_status_t take_per_node(struct parser *p)
@@ -32,9 +41,7 @@ static hale_status_t take_per_node(struct parser *p)
 
 static hale_status_t take_spares(struct parser *p)
 {
-	return units_parse_int(p->value, 0, JOB_NODES_MAX, &p->o->spares)
-		   ? HALE_OK
-		   : options_bad_value(p, "a number of nodes from 0 on");
+	return take_number_of_nodes(p, 0, &p->o->spares);
 }
 
 static hale_status_t take_hosts(struct parser *p)

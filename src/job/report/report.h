@@ -42,7 +42,7 @@ enum {
 struct report_failure {
 	uint32_t rank;
 	char node[64];
-	char reason[80];
+	char reason[280];
 	double at_seconds;
 	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
 	bool together;		 /* with the one before, which has the seconds of both */

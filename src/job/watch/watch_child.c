@@ -116,10 +116,9 @@ static void monitor_ended(struct watch *w, struct watch_child *c, int status)
 
 	c->failures++;
 	if (wrong) {
-		log_warn(
-		    "'hale monitor %s' is not started again: that is wrong in it; the job goes "
-		    "on without it",
-		    c->options);
+		log_warn("'hale monitor %s' is not started again, since its options are wrong; the "
+			 "job goes on without it",
+			 c->options);
 		child_drop(w, c);
 		return;
 	}
