@@ -274,6 +274,29 @@ def a_launcher_that_fails_is_told_of(s):
 
 
 @test
+def what_a_host_does_not_have_is_told_with_its_name(s):
+    if os.getuid() != 0 or s.run("unshare", "-m", "true").status != 0:
+        skip("no right to mount something of one's own here")
+    steps = s.compile("steps")
+    for folder in ("programs", "ckpt"):
+        os.mkdir(s.path(folder))
+    program = shutil.copy(steps, s.path("programs"))
+
+    def lacks(folder):
+        """Host b sees something else there."""
+        return ["--host", "a,b", "--launcher", "case %h in b) unshare -m sh -c 'mount -t tmpfs none "
+                f"{s.path(folder)}; exec \"$@\"' - %c;; *) exec %c;; esac"]
+
+    r = s.hale_run(2, program, 5, 1, options=lacks("programs"))
+    expect(r.status == 126 and f"node b: cannot start '{program}'" in r.err, r)
+    r = s.hale_run(2, steps, 40, 25, options=[*lacks("ckpt"), "--ckpt-dir", s.path("ckpt"),
+                                              "--ckpt-every", "100ms"])
+    expect(r.status == 0 and re.search(r"checkpoint 1 failed, the job goes on: rank 1 on node b: can't create "
+                                       "the image .* that all nodes share", r.err), r)
+    expect(r.err.count("failed, the job goes on") == 1, "it is told of once", r)
+
+
+@test
 def a_host_that_does_not_answer_is_named_while_the_job_waits(s):
     job = s.hale_start(3, "/bin/true", options=["--host", "a,b,c", "--launcher",
                                                 "case %h in a) exec %c;; *) exec sleep 1000;; esac"])

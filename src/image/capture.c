@@ -341,6 +341,11 @@ static hale_status_t create_file(struct capture *c, struct error *err)
 	    (int)sys(SYS_openat, AT_FDCWD, c->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (c->fd >= 0)
 		return HALE_OK;
+	if (c->fd == -ENOENT)
+		return error_set(err, HALE_ERR_STORE,
+				 "can't create the image %s: its folder is not there; is the "
+				 "checkpoint directory on a file system that all nodes share?",
+				 c->path);
 	return error_set(err, c->fd == -ENOSPC ? HALE_ERR_STORE_FULL : HALE_ERR_STORE,
 			 "can't create the image %s (error %d): check the checkpoint directory",
 			 c->path, -c->fd);

@@ -330,15 +330,32 @@ void checkpoint_abandon_open(struct head *h, const char *why)
 		checkpoint_abandon(h, why);
 }
 
+/* Names of images have those of checkpoint and rank in them. */
+static bool same_but_numbers(const char *a, const char *b)
+{
+	static const char digits[] = "0123456789";
+
+	for (;; a++, b++) {
+		a += strspn(a, digits);
+		b += strspn(b, digits);
+		if (*a != *b)
+			return false;
+		if (*a == '\0')
+			return true;
+	}
+}
+
 static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
+	bool several = h->crew.count > 1;
 	char *last = h->ckpt.last_refusal;
-	char why[PROTO_TEXT + 64];
+	char why[PROTO_TEXT + 128];
 	const char *text = p->text[0] ? p->text : hale_status_name((hale_status_t)p->status);
 
-	snprintf(why, sizeof(why), "rank %u: %s", rank, text);
+	snprintf(why, sizeof(why), "rank %u%s%s: %s", rank, several ? " on node " : "",
+		 several ? crew_node_of(&h->crew, rank)->name : "", text);
 	/* every interval the same would be too much */
-	if (h->ckpt.origin != ORIGIN_TIMER || strcmp(last, text) != 0)
+	if (h->ckpt.origin != ORIGIN_TIMER || !same_but_numbers(last, text))
 		head_say(h, "checkpoint %u failed, the job goes on: %s", h->ckpt.id, why);
 	snprintf(last, sizeof(h->ckpt.last_refusal), "%s", text);
 	checkpoint_abandon(h, why);

@@ -20,14 +20,18 @@ static void on_ready(void *arg)
 	head_event(arg, EVENT_NODES_READY, 0);
 }
 
-static void on_failed(void *arg, const struct node *node, const struct error *err)
+static void cannot_begin_there(struct head *h, const struct node *node, const struct error *err)
 {
-	struct head *h = arg;
 	struct error named = *err;
 
 	if (h->crew.count > 1 || !node->local)
 		error_set(&named, err->code, "node %s: %.400s", node->name, err->text);
 	head_cannot_begin(h, &named);
+}
+
+static void on_failed(void *arg, const struct node *node, const struct error *err)
+{
+	cannot_begin_there(arg, node, err);
 }
 
 /* A node without a lease is about to be lost: that says the rest. */
@@ -38,7 +42,7 @@ static void on_not_spawned(void *arg, uint32_t rank, const struct error *err)
 	if (err->code == HALE_ERR_STATE)
 		return;
 	h->ranks[rank].ended = true;
-	head_cannot_begin(h, err);
+	cannot_begin_there(h, crew_node_of(&h->crew, rank), err);
 	head_event(h, EVENT_RANK_DONE, rank);
 }
 
