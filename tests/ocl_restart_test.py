@@ -171,11 +171,11 @@ def what_waits_for_the_program_is_no_time_for_a_checkpoint(s):
 @test
 def a_runtime_that_ends_is_replaced(s):
     solver, recorded = opencl(s, "ocl_solver"), opencl(s, "ocl_recorded")
-    svm = [opencl(s, "ocl_svm"), "steps", "1000"]
+    svm = [opencl(s, "ocl_svm"), "steps", "1000", s.path("go")]
     chance = random.Random(SEED)
     waits = ["-g", s.path("go"), "1000"]
-    for argv in [[solver, *waits], [solver, "-q", "2", "-o", *waits], [solver, "-m", *waits], [recorded, "out", "4000"],
-                 *[svm] * 6]:
+    for argv in [[solver, *waits], [solver, "-q", "2", "-o", *waits], [solver, "-m", *waits],
+                 [recorded, "out", "4000", s.path("go")], *[svm] * 6]:
         s.write("go", "")
         alone = s.run(*argv)
         os.unlink(s.path("go"))

@@ -428,18 +428,19 @@ def enormous_logs_have_epochs_closed(s):
 
 @test
 def writes_over_writes_leave_the_log(s):
-    """As clpeak measures: 0.8 GB written to one buffer is 4 MiB of log, so no epoch has to be closed for it."""
+    """As clpeak measures: 0.8 GB written to one buffer is 4 MiB of log, so no epoch has to be closed for it, and
+    no checkpoint be taken; so are 0.4 GB written into mappings of it."""
     exe = opencl(s, "ocl_rewrite")
-    alone = s.run(exe, "again")
-    r = same(s, "check=none ckpt=epochs:1000 log=64M", exe, "again", alone=alone)
-    expect(found(r) == (0, 0, 1, 0), r)
-    for seed in random.Random(SEED).sample(range(1000), 4):
-        alone = s.run(exe, str(seed))
+    for way, epochs in [("again", 1), ("mapped", 200)]:
+        r = same(s, "check=none ckpt=epochs:1000 log=64M", exe, way)
+        expect(found(r) == (0, 0, epochs, 0), way, r)
+    for seed, way in itertools.product(random.Random(SEED).sample(range(1000), 3), [[], ["mapped"]]):
+        alone = s.run(exe, str(seed), *way)
         for settings, env in itertools.product(
                 ["ckpt=off inject=epoch:7", "ckpt=epochs:4 inject=epoch:9", "opt=none ckpt=epochs:7 log=1M inject=epoch:5"],
                 [{}, REMOTE]):
-            r = same(s, "check=none " + settings, exe, str(seed), alone=alone, **env)
-            expect(found(r)[:2] == (1, 1), seed, settings, r)
+            r = same(s, "check=none " + settings, exe, str(seed), *way, alone=alone, **env)
+            expect(found(r)[:2] == (1, 1), seed, way, settings, r)
 
 
 @test

@@ -255,10 +255,12 @@ struct entry {
 	bool checked;	    /* reads and maps: the program has the data, and it was good */
 	bool uncaptured;    /* writes: the host data is still only the program's */
 	bool behind_read;   /* writes: an earlier read that was under way brings that data */
-	bool superseded;    /* writes: the next command has overwritten it all: not repeated */
-	struct entry *over; /* writes: the one just before, of which that will be so; NULL: none */
-	bool from_host;	    /* SVM copies out of plain host memory */
-	bool blocks;	    /* while it is issued for the first time: returns when it has run */
+	bool superseded;    /* writes and ends of mappings: overwritten as a whole: not repeated */
+	struct entry *over; /* the one before, of which that is or will be so; NULL: none */
+	struct entry *written; /* what a replay passes over: the one before it that writes; only
+				* what is like it is between them. NULL: none */
+	bool from_host;	       /* SVM copies out of plain host memory */
+	bool blocks;	       /* while it is issued for the first time: returns when it has run */
 	cl_mem dst_handle, src_handle;
 	struct mem *dst, *src; /* held */
 	size_t a[3], b[3], region[3], pitch[4];

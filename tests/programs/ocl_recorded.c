@@ -2,7 +2,8 @@
 /* A command buffer, recorded once and enqueued often: copies, a launch, a fill, ordered by sync
  * points. Prints sums of what it computes, or which value is wrong.
  *
- * Usage: ocl_recorded in|out|gate|changed|errors ROUNDS
+ * Usage: ocl_recorded in|out|gate|changed|errors ROUNDS [GO]: the last fifty rounds wait for the
+ * file GO.
  * in, out: an in-order or out-of-order queue; gate: each round waits for a user event; changed:
  * after the recording the kernel gets other arguments, which are of no concern to the buffer (but
  * PoCL 3.1 by itself takes those of the time of the enqueue). What was recorded is released. */
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N = 1024, BYTES = N * 4 };
 
@@ -216,6 +218,8 @@ int main(int argc, char **argv)
 	CHECK(clReleaseMemObject(staged));
 	CHECK(clReleaseKernel(kernel));
 	for (int r = 0; r < rounds; r++) {
+		while (argc > 3 && r == rounds - 50 && access(argv[3], F_OK) != 0)
+			usleep(1000);
 		for (int i = 0; i < N; i++)
 			data[i] = i * (r + 1);
 		CHECK(clEnqueueWriteBuffer(queue, in, CL_FALSE, 0, BYTES, data, 0, NULL, &written));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ocl_rewrite again: one buffer of 4 MiB is written as a whole 100 times, by calls that block and
- * by such that don't, as programs do that measure transfers. ocl_rewrite SEED: writes of random
- * ranges to two buffers, blocking or not, mostly over what was just written, with kernels and reads
- * among them now and then; what is read is printed. */
+ * by such that don't, as programs do that measure transfers. ocl_rewrite mapped: the same by 100
+ * mappings, each read back, too. ocl_rewrite SEED [mapped]: writes of random ranges to two buffers,
+ * blocking or not, mapped: also by mappings, mostly over what was just written, with kernels and
+ * reads among them now and then; what is read is printed. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <string.h>
@@ -48,7 +49,51 @@ static void again(cl_context c, cl_command_queue q)
 	printf("%08x\n", hash(2166136261u, data, MANY));
 }
 
-static void any(cl_context c, cl_command_queue q, cl_device_id device)
+/* The host's data come and go through mappings. */
+static int *map(cl_command_queue q, cl_mem m, cl_map_flags flags, size_t from, size_t n)
+{
+	cl_int e;
+	int *at = clEnqueueMapBuffer(q, m, CL_TRUE, flags, from * sizeof(int), n * sizeof(int), 0,
+				     NULL, NULL, &e);
+
+	OK(e);
+	return at;
+}
+
+static void mapped(cl_context c, cl_command_queue q)
+{
+	unsigned h = 2166136261u;
+	cl_int e;
+	cl_mem m = clCreateBuffer(c, CL_MEM_READ_WRITE, MANY * sizeof(int), NULL, &e);
+	int *at;
+
+	OK(e);
+	for (int i = 0; i < ROUNDS; i++) {
+		at = map(q, m, i % 2 ? CL_MAP_WRITE : CL_MAP_WRITE_INVALIDATE_REGION, 0, MANY);
+		fill(at, MANY, i);
+		OK(clEnqueueUnmapMemObject(q, m, at, 0, NULL, NULL));
+		at = map(q, m, CL_MAP_READ, 0, MANY);
+		h = hash(h, at, 1024);
+		OK(clEnqueueUnmapMemObject(q, m, at, 0, NULL, NULL));
+	}
+	printf("%08x\n", h);
+}
+
+/* What lies in the mapping beside what is written stays. */
+static void write_mapped(cl_command_queue q, cl_mem m, size_t from, size_t n, const int *data)
+{
+	int *at = map(q, m, rand() % 2 ? CL_MAP_WRITE : CL_MAP_READ | CL_MAP_WRITE, from, n);
+
+	memcpy(at, data, (rand() % 2 ? n : n / 2) * sizeof(int));
+	OK(clEnqueueUnmapMemObject(q, m, at, 0, NULL, NULL));
+	if (rand() % 4 == 0) { /* and is looked at */
+		at = map(q, m, CL_MAP_READ, 0, N);
+		printf("%08x\n", hash(2166136261u, at, N));
+		OK(clEnqueueUnmapMemObject(q, m, at, 0, NULL, NULL));
+	}
+}
+
+static void any(cl_context c, cl_command_queue q, cl_device_id device, int by_mappings)
 {
 	static int data[8][N], back[N];
 	cl_program p = build_source(c, source, "");
@@ -76,8 +121,11 @@ static void any(cl_context c, cl_command_queue q, cl_device_id device)
 			size_t from = rand() % 2 ? 0 : (size_t)rand() % N;
 			size_t n = rand() % 2 ? N - from : (size_t)rand() % (N - from) + 1;
 			fill(data[i], n, round * 8 + i);
-			OK(clEnqueueWriteBuffer(q, m[which], rand() % 2, from * sizeof(int),
-						n * sizeof(int), data[i], 0, NULL, NULL));
+			if (by_mappings && rand() % 3)
+				write_mapped(q, m[which], from, n, data[i]);
+			else
+				OK(clEnqueueWriteBuffer(q, m[which], rand() % 2, from * sizeof(int),
+							n * sizeof(int), data[i], 0, NULL, NULL));
 			if (rand() % 6 == 0)
 				which = 1 - which;
 		}
@@ -113,9 +161,11 @@ int main(int argc, char **argv)
 	OK(e);
 	if (argc > 1 && strcmp(argv[1], "again") == 0) {
 		again(c, q);
+	} else if (argc > 1 && strcmp(argv[1], "mapped") == 0) {
+		mapped(c, q);
 	} else {
 		srand(argc > 1 ? (unsigned)atoi(argv[1]) : 1);
-		any(c, q, device);
+		any(c, q, device, argc > 2);
 	}
 	return 0;
 }

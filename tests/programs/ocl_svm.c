@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared virtual memory with pointers in it. ocl_svm list STEPS [GO]: a list whose nodes point to
  * each other, walked and changed by kernels and by the host; after half of the steps it says
- * "ready" and waits for the file GO. ocl_svm errors: the codes of wrong calls. ocl_svm steps STEPS:
- * as list, a line a step. ocl_svm many: allocations of many sizes come and go. ocl_svm later:
- * memory that commands free which wait for the program, while other commands run and epochs close.
+ * "ready" and waits for the file GO. ocl_svm errors: the codes of wrong calls. ocl_svm steps STEPS
+ * [GO]: as list, a line a step; the last fifty wait for GO. ocl_svm many: allocations of many sizes
+ * come and go. ocl_svm later: memory that commands free which wait for the program, while other
+ * commands run and epochs close.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -178,7 +179,9 @@ static void list(int steps, const char *go, int tell)
 {
 	make_list();
 	for (int s = 0; s < steps; s++) {
-		if (go && s == steps / 2) {
+		while (go && tell && s == steps - 50 && access(go, F_OK) != 0)
+			usleep(1000);
+		if (go && !tell && s == steps / 2) {
 			/* written to in a mapping that is there all the time */
 			OK(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, total, 64, 0,
 					   NULL, NULL));

@@ -125,21 +125,68 @@ static struct entry *newest(struct domain *d)
 	return d->first ? (struct entry *)((char *)d->last - offsetof(struct entry, next)) : NULL;
 }
 
-/* Whether e overwrites all that before, the command just before it, has written, in its queue's
- * order: nobody can have seen that. */
+static bool ends_mapping(const struct entry *e)
+{
+	return e->op == OP_UNMAP || e->op == OP_SVM_UNMAP;
+}
+
+/* All of what e puts where it says is in the log, or will be. */
+static bool writes_whole(const struct entry *e)
+{
+	return e->dst && !e->gates && !e->behind_read &&
+	       (e->op == OP_WRITE || (ends_mapping(e) && e->data.size > 0));
+}
+
+/* A replay leaves e out, now and later: data that the program has got and that were good, and the
+ * end of a mapping through which it wrote nothing. */
+static bool is_passed_over(const struct entry *e)
+{
+	return !e->gates &&
+	       (ocl_entry_reads(e) ? e->checked : ends_mapping(e) && e->data.size == 0);
+}
+
+/* What stands last in the log of that which a replay repeats, if it is a write. */
+static struct entry *last_written(struct domain *d)
+{
+	struct entry *e = newest(d);
+
+	if (!e)
+		return NULL;
+	if (writes_whole(e))
+		return e;
+	return is_passed_over(e) ? e->written : NULL;
+}
+
+/* Whether e overwrites all that before has written, in its queue's order: nothing that is to be
+ * repeated can have seen that. */
 static bool overwrites(const struct entry *before, const struct entry *e)
 {
-	return before && before->op == OP_WRITE && e->op == OP_WRITE && before->dst == e->dst &&
-	       before->queue == e->queue && !e->queue->out_of_order && !before->gates &&
-	       !e->gates && !before->behind_read && e->a[0] <= before->a[0] &&
-	       before->a[0] + before->region[0] <= e->a[0] + e->region[0];
+	if (!before || !writes_whole(e) || before->dst != e->dst || before->queue != e->queue ||
+	    e->queue->out_of_order)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (before->a[i] < e->a[i] ||
+		    before->a[i] + before->region[i] > e->a[i] + e->region[i])
+			return false;
+	return true;
+}
+
+static void supersede(struct domain *d, struct entry *e)
+{
+	d->uncaptured -= e->uncaptured;
+	e->uncaptured = false;
+	e->superseded = true;
+	blob_free(d, &e->data);
 }
 
 void ocl_log_append(struct domain *d, struct entry *e)
 {
-	struct entry *before = newest(d);
+	struct entry *before = last_written(d);
 
 	e->over = overwrites(before, e) ? before : NULL;
+	e->written = before;
+	if (e->over && ends_mapping(e)) /* the log has its data already */
+		supersede(d, e->over);
 	*d->last = e;
 	d->last = &e->next;
 	e->number = ++d->numbers;
@@ -358,14 +405,6 @@ bool ocl_log_capture(struct domain *d, struct entry *e)
 	ocl.report.logged += e->host_span;
 	ocl.report.log += clock_seconds() - start;
 	return e->data.size == e->host_span;
-}
-
-static void supersede(struct domain *d, struct entry *e)
-{
-	d->uncaptured -= e->uncaptured;
-	e->uncaptured = false;
-	e->superseded = true;
-	blob_free(d, &e->data);
 }
 
 static bool has_run(const struct entry *e)

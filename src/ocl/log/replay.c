@@ -29,7 +29,7 @@ static bool has_run(const struct domain *d, const struct entry *e)
 static bool still_mapped(const struct domain *d, const struct entry *e)
 {
 	for (const struct map *r = d->maps; r; r = r->next)
-		if (r->mem == e->src && r->ptr == e->host)
+		if (r->number == e->number)
 			return true;
 	return false;
 }

@@ -287,7 +287,7 @@ static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event ev
 		d->unchecked++;
 		ranges_add(&d->reading, e->host, e->host_span);
 	}
-	if (is_write(e->op) || e->from_host) {
+	if ((is_write(e->op) && e->data.size == 0) || e->from_host) {
 		e->uncaptured = true;
 		e->behind_read =
 		    ranges_meet(&d->reading, e->host, e->host_span) && ocl_log_is_behind_read(d, e);
