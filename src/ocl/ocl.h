@@ -252,7 +252,6 @@ struct entry {
 	bool lasting;	    /* may change what must outlive the epoch: not only scratch objects */
 	cl_event own;	    /* ours to release; NULL: none */
 	bool arrived;	    /* reads and maps: was complete before the last check */
-	bool checked;	    /* reads and maps: the program has the data, and it was good */
 	bool uncaptured;    /* writes: the host data is still only the program's */
 	bool behind_read;   /* writes: an earlier read that was under way brings that data */
 	bool superseded;    /* writes and ends of mappings: overwritten as a whole: not repeated */

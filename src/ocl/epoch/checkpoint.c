@@ -355,7 +355,7 @@ ocl_saved_t ocl_checkpoint_save(struct domain *d)
 		ocl_log_capture_all(d);
 		return OCL_SAVE_FAILED;
 	}
-	if (ocl_detect_errors(d, OCL_AT_CHECKPOINT)) {
+	if (ocl_detect_errors(d, OCL_AT_CHECKPOINT, clock_seconds())) {
 		discard(d);
 		return OCL_SAVE_ERRORS;
 	}

@@ -98,13 +98,13 @@ static bool has_come(struct domain *d, const struct entry *e)
 	       (status < 0 && (!may_mean_lost(status) || answers(d, e->queue)));
 }
 
-/* Counts reads whose data have come and have not been checked. */
+/* Counts reads in the log whose data have come. */
 static uint64_t arrived(struct domain *d)
 {
 	uint64_t count = 0;
 
 	for (struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL; e; e = e->next) {
-		if (!ocl_entry_reads(e) || e->checked)
+		if (!ocl_entry_reads(e))
 			continue;
 		e->arrived =
 		    e->arrived || !e->own || e->number <= e->queue->finished || has_come(d, e);
@@ -121,17 +121,6 @@ void ocl_epoch_came(struct domain *d, uint64_t number)
 		e = e->next;
 	if (e && e->number == number && ocl_entry_reads(e))
 		e->arrived = true;
-}
-
-/* Those that had arrived before the check are good; a later replay passes them over. */
-static void settle(struct domain *d)
-{
-	for (struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL; e; e = e->next) {
-		if (e->arrived && !e->checked) {
-			e->checked = true;
-			d->unchecked--;
-		}
-	}
 }
 
 /* False: not everything has run. A device that is lost meanwhile must not cost the log what is to
@@ -185,9 +174,9 @@ static bool auto_due(struct domain *d, double elapsed)
 	return elapsed >= cost / auto_share || failures_due(cost, elapsed);
 }
 
-static bool checkpoint_due(struct domain *d)
+static bool checkpoint_due(struct domain *d, double now)
 {
-	double elapsed = clock_seconds() - d->checkpoint_at;
+	double elapsed = now - d->checkpoint_at;
 
 	/* a disk that is full is not filled again at once */
 	if (ocl.set.when == OCL_CKPT_OFF ||
@@ -240,16 +229,19 @@ static bool stays_open(struct domain *d, bool closes)
 static cl_int close_epoch(struct domain *d, const struct queue *q, bool closes)
 {
 	bool may_save = !stays_open(d, closes);
+	double now = clock_seconds();
 	cl_int status = CL_SUCCESS;
 	bool save;
 
 	ocl.report.epochs++;
 	d->epochs++;
 	d->epochs_since += may_save;
-	save = may_save && checkpoint_due(d) && !ocl_domain_gated(d);
-	if (save)
+	save = may_save && checkpoint_due(d, now) && !ocl_domain_gated(d);
+	if (save) {
 		save = finish_all(d);
-	if (ocl_detect_errors(d, OCL_AT_EPOCH) && !ocl_recover(d, false))
+		now = clock_seconds();
+	}
+	if (ocl_detect_errors(d, OCL_AT_EPOCH, now) && !ocl_recover(d, false))
 		return give_up(d);
 	if (save)
 		status = checkpoint(d);
@@ -275,7 +267,7 @@ cl_int ocl_epoch_sync(struct domain *d, struct queue *queue, bool closes)
 	}
 	status = close_epoch(d, queue, closes);
 	if (status == CL_SUCCESS)
-		settle(d);
+		ocl_log_settle(d);
 	return status;
 }
 
@@ -289,7 +281,7 @@ void ocl_epoch_force(struct domain *d)
 	d->epochs++;
 	if (!finish_all(d))
 		return;
-	if (ocl_detect_errors(d, OCL_AT_EPOCH) && !ocl_recover(d, false)) {
+	if (ocl_detect_errors(d, OCL_AT_EPOCH, clock_seconds()) && !ocl_recover(d, false)) {
 		give_up(d);
 		return;
 	}
@@ -312,7 +304,7 @@ cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32
 		return status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_OUT_OF_RESOURCES
 									      : status;
 	}
-	settle(d);
+	ocl_log_settle(d);
 	return CL_SUCCESS;
 }
 

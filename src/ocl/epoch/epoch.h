@@ -42,8 +42,8 @@ void ocl_detect_child(bool protects);
 void ocl_detect_reborn(void);
 /* True: there were errors since the last time. Asks in this thread: a query of NVML takes 10 to 20
  * us on the GPUs of today, less than to wake another thread, and there is nothing to do meanwhile.
- */
-bool ocl_detect_errors(struct domain *d, ocl_phase_t phase);
+ * now: clock_seconds(). */
+bool ocl_detect_errors(struct domain *d, ocl_phase_t phase, double now);
 /* What has been counted up to now is no news; after a recovery on another device. */
 void ocl_detect_settle(struct domain *d);
 

@@ -137,12 +137,10 @@ static bool writes_whole(const struct entry *e)
 	       (e->op == OP_WRITE || (ends_mapping(e) && e->data.size > 0));
 }
 
-/* A replay leaves e out, now and later: data that the program has got and that were good, and the
- * end of a mapping through which it wrote nothing. */
+/* The end of a mapping through which the program wrote nothing: a replay leaves it out. */
 static bool is_passed_over(const struct entry *e)
 {
-	return !e->gates &&
-	       (ocl_entry_reads(e) ? e->checked : ends_mapping(e) && e->data.size == 0);
+	return !e->gates && ends_mapping(e) && e->data.size == 0;
 }
 
 /* What stands last in the log of that which a replay repeats, if it is a write. */
@@ -273,15 +271,41 @@ struct entry *ocl_log_unsettled(struct domain *d)
 
 	/* it points to the list's head or to a link in it, from ocl_log_clear on */
 	/* cppcheck-suppress uninitvar */
-	while ((e = *d->settled) && !e->uncaptured && (!ocl_entry_reads(e) || e->checked))
+	while ((e = *d->settled) && !e->uncaptured && !ocl_entry_reads(e))
 		d->settled = &e->next;
 	return e;
+}
+
+/* What is no longer linked goes. */
+static void forget(struct domain *d, struct entry *e)
+{
+	d->entries--;
+	d->log_bytes -= sizeof(*e) + e->used_count * sizeof(void *);
+	d->unchecked -= ocl_entry_reads(e);
+	d->uncaptured -= e->uncaptured;
+	ocl_log_event_released(e->own);
+	ocl_entry_free(d, e);
+}
+
+void ocl_log_settle(struct domain *d)
+{
+	struct entry **at;
+
+	if (d->unchecked == 0)
+		return;
+	ocl_log_unsettled(d);
+	for (at = d->settled; *at;) {
+		if (ocl_entry_reads(*at) && (*at)->arrived)
+			forget(d, unlink_entry(d, at));
+		else
+			at = &(*at)->next;
+	}
 }
 
 static bool is_droppable(const struct domain *d, const struct entry *e, const struct queue *q)
 {
 	return !e->lasting && e->queue == q && e->number <= q->finished &&
-	       !(e->gates & d->gates_unset) && (!ocl_entry_reads(e) || e->arrived || e->checked);
+	       !(e->gates & d->gates_unset) && (!ocl_entry_reads(e) || e->arrived);
 }
 
 static void drop_epoch(struct domain *d)
@@ -296,12 +320,7 @@ static void drop_epoch(struct domain *d)
 	d->dropped = true;
 	for (; e; e = next) {
 		next = e->next;
-		d->entries--;
-		d->log_bytes -= sizeof(*e) + e->used_count * sizeof(void *);
-		d->unchecked -= ocl_entry_reads(e) && !e->checked;
-		d->uncaptured -= e->uncaptured;
-		ocl_log_event_released(e->own);
-		ocl_entry_free(d, e);
+		forget(d, e);
 	}
 }
 
@@ -427,7 +446,7 @@ void ocl_log_capture_all(struct domain *d)
 
 	for (struct entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
 	     e = e->next) {
-		if (ocl_entry_reads(e) && !e->checked && !e->arrived)
+		if (ocl_entry_reads(e) && !e->arrived)
 			ranges_add(&coming, e->host, e->host_span);
 		if (e->over && !e->behind_read && has_run(e))
 			supersede(d, e->over);
@@ -447,8 +466,7 @@ bool ocl_log_is_behind_read(struct domain *d, const struct entry *e)
 
 	for (const struct entry *r = ocl_log_unsettled(d); r && r->order < e->order; r = r->next) {
 		const char *at = r->host;
-		if (ocl_entry_reads(r) && !r->checked && at < host + e->host_span &&
-		    host < at + r->host_span)
+		if (ocl_entry_reads(r) && at < host + e->host_span && host < at + r->host_span)
 			return true;
 	}
 	return false;

@@ -42,6 +42,9 @@ void ocl_log_capture_again(struct domain *d, struct entry *e);
 void ocl_log_capture_behind_read(struct domain *d, struct entry *e);
 /* Those whose data overlaps [host, host + size): the program's memory is about to change. */
 void ocl_log_capture_range(struct domain *d, const void *host, size_t size);
+/* Those reads that had arrived before the check are good: the program has their data, so that they
+ * are never repeated. They leave the log. */
+void ocl_log_settle(struct domain *d);
 /* The first that may be unchecked or uncaptured: the log may be long, and there are few of those.
  */
 struct entry *ocl_log_unsettled(struct domain *d);

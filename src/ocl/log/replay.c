@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* After an error: memory as it was at the checkpoint, then the commands since, in the order in
- * which the queues got them. Reads that the program has used already are passed over
+ * which the queues got them. Reads that the program has used already have left the log
  * (VOCL-FT 5.3.2). */
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +132,7 @@ bool ocl_replay(struct domain *d)
 		if (q && own != q)
 			good = NEXT->clFinish(q) == CL_SUCCESS;
 		q = own;
-		if (e->checked || !has_run(d, e))
+		if (!has_run(d, e))
 			continue;
 		good = good && replay_entry(d, e, q);
 	}
@@ -156,8 +156,8 @@ static bool is_told(const struct domain *d, const struct map *r)
 {
 	for (const struct entry *e = d->first; e; e = e->next)
 		if (e->number == r->number)
-			return e->checked;
-	return true; /* before the last checkpoint */
+			return false;
+	return true;
 }
 
 static void keep_mappings(struct domain *d)
@@ -193,7 +193,7 @@ static bool try_here(struct domain *d)
 		return false;
 	}
 	ocl.report.replays++;
-	return !ocl_detect_errors(d, OCL_AT_REPLAY);
+	return !ocl_detect_errors(d, OCL_AT_REPLAY, clock_seconds());
 }
 
 static bool mend(struct domain *d, bool lost)
