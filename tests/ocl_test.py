@@ -229,6 +229,21 @@ def a_lost_device_is_left_for_another_one(s):
 
 
 @test
+def constants_of_programs_go_with_them(s):
+    """Specialization constants as of the build, and those set since, on the other device, too."""
+    exe = opencl(s, "ocl_constants")
+    below = s.compile("ocl_il", mpi=None, flags=["-Wno-comment", "-shared", "-fPIC"])
+    alone = s.run(exe, env=dict(OPENCL_LAYERS=below))
+    expect(alone.status == 0 and alone.out.count("\n") == 13, alone)
+    both = dict(OPENCL_LAYERS=below + ":" + os.path.join(BUILD, "libhale_opencl.so"), POCL_DEVICES="pthread pthread")
+    for at in [2, 6, 10]:
+        r = s.run(exe, env=dict(both, HALE_OPENCL=f"check=none inject=epoch:{at}:2"))
+        expect(r.status == 0 and r.out == alone.out and "moved to another device" in r.err, at, alone, r)
+    r = s.run(exe, env=dict(both, HALE_OPENCL="check=none ckpt=off"))  # built again: the log has kernels of before
+    expect(r.status == 0 and r.out == alone.out and "is built anew" in r.err, alone, r)
+
+
+@test
 def a_lost_device_without_another_is_told(s):
     exe = opencl(s, "ocl_solver")
     alone = s.run(exe, "8").out.splitlines()

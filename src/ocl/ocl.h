@@ -116,12 +116,21 @@ struct step { /* how a program came to be: compile, link, build */
 	char **header_name;
 };
 
+struct constant { /* a specialization constant of a program in an intermediate language */
+	struct constant *next;
+	cl_uint id;
+	bool later; /* set since the last build: of no effect yet */
+	size_t size;
+	unsigned char value[];
+};
+
 struct program {
 	struct object o;
 	char *source;
 	size_t source_len;
 	void *il;
 	size_t il_len;
+	struct constant *constants; /* in the order in which they were set */
 	unsigned char *binary;
 	size_t binary_len;
 	cl_device_id binary_device;

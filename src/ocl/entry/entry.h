@@ -19,6 +19,9 @@ void ocl_kernel_unbind(struct kernel *k);
 void ocl_kernel_examine(struct kernel *k);
 void ocl_kernel_fini(struct kernel *k);
 void ocl_program_fini(struct program *p);
+/* Gives real, made of the same language, the constants that were set before p's last build, or
+ * (later) since. */
+void ocl_program_specialize(const struct program *p, cl_program real, bool later);
 /* What p is built with when the program says options; to be freed. NULL: as they are. */
 char *ocl_program_options(const struct program *p, const char *options);
 void ocl_mem_fini(struct mem *m);

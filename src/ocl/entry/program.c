@@ -7,6 +7,7 @@
 #include "ocl/calls.h"
 #include "ocl/entry/entry.h"
 #include "ocl/epoch/epoch.h"
+#include "ocl/log/log.h"
 
 static struct program *program_add(cl_context c, cl_program handle)
 {
@@ -190,9 +191,81 @@ static void free_steps(struct program *p)
 	}
 }
 
+/* Of those set before or since the last build that of this id. */
+static void drop_constant(struct program *p, cl_uint id, bool later)
+{
+	struct constant **at = &p->constants, *c;
+
+	while ((c = *at) && (c->id != id || c->later != later))
+		at = &c->next;
+	if (!c)
+		return;
+	*at = c->next;
+	free(c);
+}
+
+static void note_constant(struct program *p, cl_uint id, size_t size, const void *value)
+{
+	struct constant *c = malloc(sizeof(*c) + size), **end = &p->constants;
+
+	drop_constant(p, id, true);
+	if (!c)
+		return;
+	*c = (struct constant){.id = id, .later = true, .size = size};
+	memcpy(c->value, value, size);
+	while (*end)
+		end = &(*end)->next;
+	*end = c;
+}
+
+/* A build begins. */
+static void use_constants(struct program *p)
+{
+	for (struct constant *c = p->constants; c; c = c->next) {
+		if (!c->later)
+			continue;
+		drop_constant(p, c->id, false);
+		c->later = false;
+	}
+}
+
+void ocl_program_specialize(const struct program *p, cl_program real, bool later)
+{
+	for (const struct constant *c = p->constants; c; c = c->next)
+		if (c->later == later)
+			NEXT->clSetProgramSpecializationConstant(real, c->id, c->size, c->value);
+}
+
+cl_int CL_API_CALL layer_clSetProgramSpecializationConstant(cl_program handle, cl_uint id,
+							    size_t size, const void *value)
+{
+	struct program *p;
+	uint32_t moves;
+	cl_int status;
+
+	do {
+		moves = ocl.moves;
+		status = NEXT->clSetProgramSpecializationConstant(ocl_real(handle, OCL_PROGRAM), id,
+								  size, value);
+	} while (ocl_again(handle, OCL_PROGRAM, status, moves));
+	if (status != CL_SUCCESS)
+		return status;
+	ocl_lock();
+	p = ocl_find(handle, OCL_PROGRAM);
+	if (p)
+		note_constant(p, id, size, value);
+	ocl_unlock();
+	return status;
+}
+
 void ocl_program_fini(struct program *p)
 {
 	free_steps(p);
+	while (p->constants) {
+		struct constant *c = p->constants;
+		p->constants = c->next;
+		free(c);
+	}
 	for (cl_uint i = 0; i < p->linked_count; i++)
 		if (p->linked[i])
 			ocl_drop(OBJ(p->linked[i]));
@@ -211,6 +284,7 @@ static void note_step(struct program *p, char kind, const char *options, cl_uint
 	struct step *s = calloc(1, sizeof(*s));
 
 	free_steps(p);
+	use_constants(p);
 	if (!s)
 		return;
 	s->kind = kind;
@@ -244,6 +318,34 @@ char *ocl_program_options(const struct program *p, const char *options)
 	return more;
 }
 
+static bool log_has_kernels(const struct program *p)
+{
+	const struct object *head = &OBJ(p)->domain->objects;
+
+	for (const struct object *o = head->next; o != head; o = o->next)
+		if (o->kind == OCL_KERNEL && o->refs == 0 &&
+		    ((const struct kernel *)o)->program == p)
+			return true;
+	return false;
+}
+
+/* A program that has kernels can't be built. Those that the log alone has still must not be the
+ * reason: an epoch closes, so that it lets them go. */
+static void let_kernels_go(struct program *p)
+{
+	struct domain *d = OBJ(p)->domain;
+
+	if (LIKELY(!log_has_kernels(p)))
+		return;
+	ocl_epoch_force(d);
+	if (!log_has_kernels(p) || ocl_domain_gated(d))
+		return;
+	log_warn("opencl: a program is built anew, and without a checkpoint launches of what it "
+		 "was can't be kept; an error before the next one can't be mended");
+	d->unprotected = true;
+	ocl_log_clear(d);
+}
+
 cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 					const cl_device_id *devices, const char *options,
 					void(CL_CALLBACK *notify)(cl_program, void *), void *data)
@@ -257,8 +359,10 @@ cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 	ocl_lock();
 	p = ocl_find(handle, OCL_PROGRAM);
 	more = ocl_program_options(p, options);
-	if (p)
+	if (p) {
+		let_kernels_go(p);
 		note_step(p, 'b', options, 0, NULL, NULL);
+	}
 	ocl_unlock();
 	do {
 		moves = ocl.moves;
@@ -304,6 +408,7 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 	p = ocl_find(handle, OCL_PROGRAM);
 	if (p) {
 		bool whole = headers == 0 || (header && names);
+		let_kernels_go(p);
 		note_step(p, 'c', options, whole ? headers : 0, header, names);
 	}
 	more = ocl_program_options(p, options);

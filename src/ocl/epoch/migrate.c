@@ -199,8 +199,12 @@ static void *program_anew(const struct move *m, struct program *o)
 	else if (o->builtin)
 		p = NEXT->clCreateProgramWithBuiltInKernels(m->context, m->count, m->devices,
 							    o->builtin, NULL);
-	if (p && o->steps)
+	if (!p)
+		return NULL;
+	ocl_program_specialize(o, p, false);
+	if (o->steps)
 		build_anew(m, o, p); /* it may have failed the first time, too */
+	ocl_program_specialize(o, p, true);
 	return p;
 }
 
