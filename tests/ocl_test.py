@@ -459,6 +459,15 @@ def writes_over_writes_leave_the_log(s):
 
 
 @test
+def reads_leave_the_log(s):
+    """With the writes before them they are more than the log may have entries: no checkpoint has to be taken."""
+    exe = opencl(s, "ocl_rewrite")
+    for settings, errors in [("ckpt=epochs:1000000", (0, 0)), ("ckpt=off inject=epoch:149000", (1, 1))]:
+        r = same(s, "check=none " + settings, exe, "read", POCL_DEVICES="basic")
+        expect(found(r) == (*errors, 150000, 0), settings, r)
+
+
+@test
 def errors_in_checkpoints_and_in_replays(s):
     """Found by the check that validates a checkpoint: that one counts for nothing, the one before does. Found
     after commands have been repeated: to the other device, and there again, to none."""

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ocl_rewrite again: one buffer of 4 MiB is written as a whole 100 times, by calls that block and
  * by such that don't, as programs do that measure transfers. ocl_rewrite mapped: the same by 100
- * mappings, each read back, too. ocl_rewrite SEED [mapped]: writes of random ranges to two buffers,
- * blocking or not, mapped: also by mappings, mostly over what was just written, with kernels and
- * reads among them now and then; what is read is printed. */
+ * mappings, each read back, too. ocl_rewrite read: 150,000 small writes, each read back.
+ * ocl_rewrite SEED [mapped]: writes of random ranges to two buffers, blocking or not, mapped: also
+ * by mappings, mostly over what was just written, with kernels and reads among them now and then;
+ * what is read is printed. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <string.h>
 #include "ocl_ok.h"
 
-enum { N = 1 << 14, MANY = 1 << 20, ROUNDS = 100 };
+enum { N = 1 << 14, MANY = 1 << 20, ROUNDS = 100, READS = 150000 };
 
 static const char source[] =
     "__kernel void blend(__global int *a, __global int *b) {\n"
@@ -75,6 +76,23 @@ static void mapped(cl_context c, cl_command_queue q)
 		at = map(q, m, CL_MAP_READ, 0, MANY);
 		h = hash(h, at, 1024);
 		OK(clEnqueueUnmapMemObject(q, m, at, 0, NULL, NULL));
+	}
+	printf("%08x\n", h);
+}
+
+static void read_often(cl_context c, cl_command_queue q)
+{
+	int data[4] = {1, 2, 3, 4}, back[4];
+	unsigned h = 2166136261u;
+	cl_int e;
+	cl_mem m = clCreateBuffer(c, CL_MEM_READ_WRITE, sizeof(data), NULL, &e);
+
+	OK(e);
+	for (int i = 0; i < READS; i++) {
+		data[0] = i;
+		OK(clEnqueueWriteBuffer(q, m, CL_FALSE, 0, sizeof(data), data, 0, NULL, NULL));
+		OK(clEnqueueReadBuffer(q, m, CL_TRUE, 0, sizeof(back), back, 0, NULL, NULL));
+		h = hash(h, back, 4);
 	}
 	printf("%08x\n", h);
 }
@@ -163,6 +181,8 @@ int main(int argc, char **argv)
 		again(c, q);
 	} else if (argc > 1 && strcmp(argv[1], "mapped") == 0) {
 		mapped(c, q);
+	} else if (argc > 1 && strcmp(argv[1], "read") == 0) {
+		read_often(c, q);
 	} else {
 		srand(argc > 1 ? (unsigned)atoi(argv[1]) : 1);
 		any(c, q, device, argc > 2);
