@@ -6,7 +6,7 @@ that only compute, which must not be taken for that."""
 
 from lib import *
 from namespaces import Hosts
-from steps_parts import end, until_told
+from steps_parts import end, goes_on, until_told
 
 FAST = {"HALE_NET_TIMEOUT": "1"}
 CKPT = ["--ckpt-every", "300ms"]
@@ -94,6 +94,22 @@ def a_cut_that_heals_in_time_costs_nothing_but_waiting(s):
         job.until_says("all ranks reach each other again")
         end(s, job)
         expect(s.report()["failures"] == [], s.report())
+
+
+@test
+def a_cable_that_is_out_for_moments_is_not_taken_for_one_that_loses_large_packets(s):
+    """Checkpoints close connections that have sent things again in vain, just when the cable is in again."""
+    with Hosts(s, 3) as hosts:
+        job = hosts.hale_start(4, *until_told(s), options=["--node-timeout", "20s", "--ckpt-every", "500ms",
+                                                           "--report", "report.json"])
+        job.until_output("rank 3 step 30 ")
+        for ms in (1900, 1400, 1700):
+            hosts.cut(1)
+            time.sleep(ms / 1000)
+            hosts.heal(1)
+            goes_on(job)
+        r = end(s, job)
+        expect("in packets of" not in r.err, r)
 
 
 @test

@@ -10,12 +10,15 @@
 #include "channel/net/tcp.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -151,7 +154,7 @@ void tcp_road_silent(uint32_t peer)
 
 void tcp_road_cut(uint32_t peer)
 {
-	tcp.road[peer].silent = false;
+	tcp.road[peer].silent = tcp.road[peer].stood = false;
 }
 
 /* Who connects to a listener that wants small packets gets such, and sends such. */
@@ -171,15 +174,29 @@ void tcp_road_open(uint32_t peer)
 		tcp.calls.smaller(peer, (uint32_t)segments[tcp.small]);
 }
 
-/* One that is closed in good order, for a checkpoint: does it stand still? Each time that something
- * is sent again, in vain, takes twice as long as the last one. */
+/* One that is closed in good order, for a checkpoint: does it stand still, with more to send than a
+ * small packet holds? Each time that something is sent again, in vain, takes twice as long as the
+ * last one. A cable that was out for a moment looks like that, too: it counts when through the
+ * connection after it next to nothing has got either, though its host has answered. */
 static void road_look(const struct tcp_conn *c)
 {
-	struct tcp_info info;
-	socklen_t length = sizeof(info);
-	if (!c->failed && !getsockopt(c->socket.fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
-	    info.tcpi_retransmits >= IN_VAIN)
-		tcp_road_silent(c->peer);
+	struct tcp_road *r = &tcp.road[c->peer];
+	struct {
+		struct tcp_info is;
+		uint64_t pacing, pacing_most, acked; /* Linux has more than <netinet/tcp.h> */
+	} link = {0};
+	socklen_t length = sizeof(link);
+	int waits;
+	_Static_assert(offsetof(typeof(link), acked) == 120, "as in <linux/tcp.h>");
+	if (c->failed || getsockopt(c->socket.fd, IPPROTO_TCP, TCP_INFO, &link, &length) ||
+	    ioctl(c->socket.fd, SIOCOUTQ, &waits))
+		return;
+	if (link.is.tcpi_retransmits >= IN_VAIN && waits > segments[ARRAY_LEN(segments) - 1]) {
+		r->silent = r->stood && link.acked <= link.is.tcpi_snd_mss;
+		r->stood = true;
+	} else if (link.is.tcpi_retransmits == 0) {
+		r->stood = false;
+	}
 }
 
 /* ---- open and close ---- */

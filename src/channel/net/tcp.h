@@ -167,6 +167,7 @@ struct tcp_address {
 struct tcp_road {
 	uint32_t attempts; /* since the last connection */
 	bool silent;	   /* the last connection ended because nothing was answered */
+	bool stood;	   /* the last one was closed when nothing got through, in good order */
 	uint8_t small;	   /* tcp.small, when it began */
 };
 
