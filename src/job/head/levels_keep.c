@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "job/copier/copier.h"
+#include "job/crew/crew_private.h"
 #include "job/head/head.h"
 #include "job/head/levels.h"
 
@@ -32,6 +33,28 @@ static void keep(struct head *h, struct kept *k, uint32_t id)
 			k->ids[k->count++] = chain[i];
 }
 
+/* A copy on a node that is lost meanwhile saves nothing. False: there is an image without any. */
+static bool drop_lost(struct head *h, struct store_manifest *m)
+{
+	bool all = true;
+
+	for (uint32_t r = 0; r < m->nranks; r++) {
+		struct store_part *p = &m->parts[r];
+		uint32_t there = 0;
+
+		for (uint32_t i = 0; i < p->copies; i++) {
+			const struct node *n = levels_node(h, m->holders[p->on[i]].node);
+
+			if (n ? node_usable(n) : h->restarted)
+				p->on[there++] = p->on[i];
+		}
+		p->copies = there;
+		all = all && (there > 0 || !p->local || !p->file[0]);
+	}
+	return all;
+}
+
+/* As of now; 0: it can't be gone back to. */
 static int level_of(struct head *h, uint32_t id)
 {
 	struct store_manifest m;
@@ -39,7 +62,7 @@ static int level_of(struct head *h, uint32_t id)
 	int level = 0;
 
 	store_path(h->store.job_folder, id, path);
-	if (store_manifest_read(path, &m, NULL) == HALE_OK)
+	if (store_manifest_read(path, &m, NULL) == HALE_OK && drop_lost(h, &m))
 		level = store_level(&m);
 	store_manifest_fini(&m);
 	return level;
@@ -91,7 +114,9 @@ void levels_prune(struct head *h)
 	uint32_t *ids;
 	size_t count, keep_count = (size_t)h->o->keep;
 
-	if (takeover_check(h))
+	/* while ranks go back to a checkpoint nobody takes it away: the next one that is complete
+	 * will */
+	if (h->state == HEAD_CLEARING || h->state == HEAD_RESTORING || takeover_check(h))
 		return;
 	k = calloc(1, sizeof(*k));
 	count = store_list(h->store.job_folder, &ids);
@@ -99,6 +124,7 @@ void levels_prune(struct head *h)
 		keep(h, k, ids[i]);
 	if (k) {
 		/* nothing goes before there is something newer that survives as much */
+		keep_newest(h, k, ids, count, 1);
 		keep_newest(h, k, ids, count, 2);
 		keep_newest(h, k, ids, count, 4);
 		for (uint32_t i = 0; i < h->levels.todo_count; i++)
