@@ -198,7 +198,9 @@ static void grace_over(void *arg)
 	release(arg);
 }
 
-/* From the head that it had nothing more is taken, even if it still runs. */
+/* From the head that it had nothing more is taken, even if it still runs. Until the new one has a
+ * keeper of its own the job is still found here: that head may die before. Who asks takes the
+ * newest that answers. */
 static void cut(struct keep *k, struct json_out *j)
 {
 	for (int i = 0; i < 2; i++) {
@@ -209,15 +211,12 @@ static void cut(struct keep *k, struct json_out *j)
 		loop_remove(&k->loop, &k->from[i]);
 	}
 	k->cut = true;
-	k->headless = false;
 	json_open_array(j, "printed");
 	for (uint32_t r = 0; r < k->config.nranks; r++)
 		for (int i = 0; i < 2; i++)
 			json_uint(j, NULL, k->printed[r][i]);
 	json_close_array(j);
 	loop_remove(&k->loop, &k->head);
-	loop_timer_clear(&k->loop, &k->bind_again);
-	stop_listening(k, &k->listed);
 	/* should the new head die before it has a keeper of its own, the next one asks again */
 	loop_timer_set(&k->loop, &k->grace, k->config.grace + AFTER_SECONDS, grace_over, k);
 }
