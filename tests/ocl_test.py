@@ -120,6 +120,20 @@ def shared_virtual_memory_with_pointers_in_it(s):
 
 
 @test
+def shared_virtual_memory_gets_what_a_read_brings(s):
+    """Copies out of host memory into which a read is under way that waits for the program."""
+    exe = opencl(s, "ocl_svm")
+    alone = s.run(exe, "echo")
+    expect(alone.status == 0 and len(set(alone.out.split())) == 12, alone)
+    for env in [{}, REMOTE]:
+        r = s.run(exe, "echo", env=env)
+        expect(r.status == 0 and r.out == alone.out, env, alone, r)
+        for at, ckpt in itertools.product([2, 5], ["every-epoch", "off"]):
+            r = same(s, f"check=none ckpt={ckpt} inject=epoch:{at}", exe, "echo", alone=alone, **env)
+            expect(found(r)[:2] == (1, 1), env, at, ckpt, r)
+
+
+@test
 def shared_virtual_memory_that_commands_free(s):
     """Commands that wait for the program, and that the log has still when they have run."""
     exe = opencl(s, "ocl_svm")

@@ -4,8 +4,8 @@
  * "ready" and waits for the file GO. ocl_svm errors: the codes of wrong calls. ocl_svm steps STEPS
  * [GO]: as list, a line a step; the last fifty wait for GO. ocl_svm many: allocations of many sizes
  * come and go. ocl_svm later: memory that commands free which wait for the program, while other
- * commands run and epochs close.
- */
+ * commands run and epochs close. ocl_svm echo: what a read brings, which waits for the program, is
+ * copied before it has come. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdint.h>
@@ -340,6 +340,50 @@ static void later(int rounds)
 	OK(clReleaseCommandQueue(beside));
 }
 
+/* A read that waits for the program, and copies of what it brings: there and back. */
+static void echo(void)
+{
+	static uint32_t host[BIG], beyond[BIG], got[BIG];
+	size_t all = BIG;
+	cl_command_queue beside;
+	cl_mem m;
+	cl_int e;
+
+	beside = clCreateCommandQueueWithProperties(context, device, NULL, &e);
+	OK(e);
+	m = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof(host), host, &e);
+	OK(e);
+	big = clSVMAlloc(context, CL_MEM_READ_WRITE, sizeof(host), 0);
+	MUST(big);
+	OK(clSetKernelArg(add_buffer, 0, sizeof(m), &m));
+	for (cl_uint i = 1; i < 7; i++) {
+		cl_event go = clCreateUserEvent(context, &e), read, copied[2];
+
+		OK(e);
+		OK(clSetKernelArg(add_buffer, 1, sizeof(i), &i));
+		OK(clEnqueueNDRangeKernel(queue, add_buffer, 1, NULL, &all, NULL, i % 3 > 0,
+					  i % 3 ? &go : NULL, NULL));
+		OK(clEnqueueReadBuffer(queue, m, CL_FALSE, 0, sizeof(host), host, 0, NULL, &read));
+		OK(clFlush(queue));
+		OK(clEnqueueSVMMemcpy(beside, CL_FALSE, big + 1, host, sizeof(host) - 4, 1, &read,
+				      &copied[0]));
+		OK(clEnqueueSVMMemcpy(beside, CL_FALSE, beyond, big, sizeof(beyond), 1, copied,
+				      &copied[1]));
+		OK(clSetUserEventStatus(go, CL_COMPLETE));
+		OK(clWaitForEvents(2, copied));
+		OK(clEnqueueSVMMemcpy(beside, CL_TRUE, got, big, sizeof(got), 0, NULL, NULL));
+		printf("%u %08x %08x\n", i, hash(got + 1, sizeof(got) - 4),
+		       hash(beyond + 1, sizeof(beyond) - 4));
+		OK(clReleaseEvent(go));
+		OK(clReleaseEvent(read));
+		OK(clReleaseEvent(copied[0]));
+		OK(clReleaseEvent(copied[1]));
+	}
+	OK(clReleaseMemObject(m));
+	OK(clReleaseCommandQueue(beside));
+	clSVMFree(context, big);
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -350,6 +394,8 @@ int main(int argc, char **argv)
 		errors();
 	else if (strcmp(argv[1], "many") == 0)
 		many();
+	else if (strcmp(argv[1], "echo") == 0)
+		echo();
 	else if (strcmp(argv[1], "later") == 0)
 		later(argc > 2 ? atoi(argv[2]) : 8);
 	else

@@ -149,9 +149,6 @@ void deliver(void);
 /* A command is under way, with data in memory of this process: freed when done is complete, after
  * it has been put to address in the program's memory (in). Takes over data, not done. */
 cl_int keep_transfer(cl_event done, char *data, bool in, uint64_t address, size_t size);
-/* Until the program's memory there has what reads under way bring; unless there are user events
- * that the program has not set, for which they may wait. */
-void await_reads(uint64_t address, size_t size);
 /* With one thread of the program that calls there is nothing else to do while it waits. */
 bool may_wait_here(void);
 /* Waits for queue (or the events) here or in another thread, then replies. */

@@ -25,14 +25,6 @@ cl_uint late_reads(const struct far *f, cl_event read[LATE_MAX])
 	return n;
 }
 
-void await_reads(uint64_t address, size_t size)
-{
-	const struct far far = {.address = address, .bytes = size, .rows = 1, .planes = 1};
-	cl_event read[LATE_MAX];
-
-	release(late_reads(&far, read), read);
-}
-
 /* Two have it: the thread that brings the data, and whoever issues the write. */
 struct late {
 	_Atomic int owners;

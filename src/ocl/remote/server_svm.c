@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "ocl/remote/server.h"
+#include "ocl/remote/server_transfers.h"
 
 void svm_open(void)
 {
@@ -136,18 +136,56 @@ static bool is_there(uint64_t address, size_t size)
 
 struct place {
 	cl_command_queue q;
+	cl_context context;
 	void *at;
 	struct waits w;
 	unsigned flags;
 };
+
+/* Puts what host memory has into data, or sees to it that it comes before the command runs, which
+ * then waits for it. Takes over data if it fails. */
+static cl_int bring(struct place *p, uint64_t src, size_t size, char *data, struct late **late)
+{
+	const struct far far = {.address = src, .bytes = size, .rows = 1, .planes = 1};
+	cl_event read[LATE_MAX];
+	cl_uint n = late_reads(&far, read);
+
+	if (n == 0 && fetch(data, src, size))
+		return CL_SUCCESS;
+	if (n == 0) {
+		free(data);
+		return CL_INVALID_VALUE;
+	}
+	*late = late_begin(p->context, &far, data, n, read);
+	if (!*late)
+		return CL_OUT_OF_HOST_MEMORY;
+	if (!p->w.list)
+		p->w.list = p->w.few;
+	p->w.list[p->w.count++] = late_gate(*late); /* there is room: waits_take */
+	return CL_SUCCESS;
+}
+
+/* data: of the side that is host memory. */
+static cl_int issue_copy(const struct place *p, void *dst, const void *src, size_t size, char *data,
+			 cl_event *done)
+{
+	unsigned host = p->flags & (SVM_TO_HOST | SVM_FROM_HOST);
+
+	if (host == (SVM_TO_HOST | SVM_FROM_HOST))
+		return clEnqueueMarkerWithWaitList(p->q, p->w.count, p->w.list, done);
+	return clEnqueueSVMMemcpy(p->q, CL_FALSE, host & SVM_TO_HOST ? data : dst,
+				  host & SVM_FROM_HOST ? data : src, size, p->w.count, p->w.list,
+				  done);
+}
 
 /* Host memory is the program's alone: it is brought here, or taken there when the copy is done. */
 static cl_int copy(struct in *in, struct place *p, cl_event *done)
 {
 	uint64_t src = next(in), dst = (uint64_t)(uintptr_t)p->at;
 	size_t size = next(in);
+	struct late *late = NULL;
 	char *data = NULL;
-	cl_int status;
+	cl_int status = CL_SUCCESS;
 
 	p->flags = (unsigned)next(in);
 	waits_take(in, &p->w);
@@ -155,24 +193,21 @@ static cl_int copy(struct in *in, struct place *p, cl_event *done)
 	    (!(p->flags & SVM_FROM_HOST) && !is_in(src, size)) ||
 	    (p->flags & SVM_FROM_HOST && !is_there(src, size)))
 		return CL_INVALID_VALUE;
+	if (p->w.count > 0 && !p->w.list)
+		return CL_INVALID_EVENT_WAIT_LIST;
 	if (p->flags & (SVM_TO_HOST | SVM_FROM_HOST) && !(data = malloc(size)))
 		return CL_OUT_OF_HOST_MEMORY;
 	if (p->flags & SVM_FROM_HOST)
-		await_reads(src, size);
-	if (p->flags & SVM_FROM_HOST && !fetch(data, src, size)) {
-		free(data);
-		return CL_INVALID_VALUE;
-	}
-	if ((p->flags & SVM_TO_HOST) && (p->flags & SVM_FROM_HOST))
-		status = clEnqueueMarkerWithWaitList(p->q, p->w.count, p->w.list, done);
-	else
-		status = clEnqueueSVMMemcpy(
-		    p->q, CL_FALSE, p->flags & SVM_TO_HOST ? data : (void *)(uintptr_t)dst,
-		    p->flags & SVM_FROM_HOST ? data : (void *)(uintptr_t)src, size, p->w.count,
-		    p->w.list, done);
+		status = bring(p, src, size, data, &late);
+	if (status != CL_SUCCESS)
+		return status;
+	status = issue_copy(p, p->at, (void *)(uintptr_t)src, size, data, done);
 	if (status == CL_SUCCESS && data)
-		return keep_transfer(*done, data, p->flags & SVM_TO_HOST, dst, size);
-	free(data);
+		keep_transfer(*done, data, p->flags & SVM_TO_HOST, dst, size);
+	else if (!late)
+		free(data);
+	if (late)
+		late_end(late, status != CL_SUCCESS);
 	return status;
 }
 
@@ -201,10 +236,12 @@ static cl_int map(struct in *in, struct place *p, cl_event *done)
 
 cl_int serve_svm_command(struct in *in, struct out *out)
 {
+	const struct obj *o = obj_at(in->r->word[0]);
 	struct place p = {.q = real_of(next(in), STUB_QUEUE)};
 	cl_event done = NULL;
 	cl_int status;
 
+	p.context = o ? real_of(o->context, STUB_CONTEXT) : NULL;
 	p.at = (void *)(uintptr_t)next(in);
 	if (in->r->op == OP_SVM_COPY) {
 		status = copy(in, &p, &done);
