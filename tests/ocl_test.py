@@ -78,6 +78,25 @@ def what_a_read_brings_may_be_written_before_it_has_come(s):
 
 
 @test
+def memory_that_released_buffers_lay_in_is_left_alone(s):
+    """CL_MEM_USE_HOST_PTR: what only the log still has is restored and repeated elsewhere, on the same device, on
+    another one, and with another server."""
+    exe = opencl(s, "ocl_misc")
+    alone = s.run(exe, "lent")
+    expect(alone.status == 0 and len(set(alone.out.split())) == 9, alone)
+    epochs = found(same(s, "check=scrub ckpt=off", exe, "lent", alone=alone))[2]
+    for at, ckpt in itertools.product([3, epochs // 2, epochs], ["off", "epochs:7"]):
+        r = same(s, f"check=scrub ckpt={ckpt} inject=epoch:{at}", exe, "lent", alone=alone)
+        expect(found(r)[:2] == (1, 1), at, ckpt, r)
+    r = same(s, f"check=none ckpt=off inject=epoch:{epochs}:2", exe, "lent", alone=alone,
+             POCL_DEVICES="pthread pthread")
+    expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, r)
+    r = same(s, f"check=none ckpt=off inject=epoch:{epochs}:2", exe, "lent", alone=alone,
+             POCL_DEVICES="pthread pthread", **REMOTE)
+    expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, r)
+
+
+@test
 def native_kernels_are_run_again(s):
     """Functions of the program, with memory objects among their arguments, on this device and on another one."""
     exe = opencl(s, "ocl_misc")

@@ -6,10 +6,12 @@
  * image, svm, native, parts (sub-devices; parts GO: in the middle it waits for a file GO). ocl_misc
  * once STEPS: every callback is called once, whatever happens meanwhile. ocl_misc left GO:
  * callbacks for what never happens, since the runtime ends before there is a file GO. ocl_misc
- * enormous STEPS MIB: as much host data as that in one log. */
+ * enormous STEPS MIB: as much host data as that in one log. ocl_misc lent: buffers in memory of the
+ * program, which has it for something else as soon as it has released them. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "ocl_ok.h"
 
@@ -542,6 +544,60 @@ static void echo(void)
 	show_sum(a);
 }
 
+/* A buffer in the program's memory and a part of it, which others take data from. gate: what uses
+ * it waits for the program, also when that has released it. */
+static void lend(int *host, cl_mem a, int step)
+{
+	cl_buffer_region half = {N * sizeof(int) / 2, N * sizeof(int) / 2};
+	cl_mem lent, part;
+	cl_event gate = step % 3 == 2 ? clCreateUserEvent(context, NULL) : NULL;
+	cl_int e;
+
+	for (int i = 0; i < N; i++)
+		host[i] = i * step;
+	lent = buffer(CL_MEM_USE_HOST_PTR, N * sizeof(int), host);
+	part = clCreateSubBuffer(lent, 0, CL_BUFFER_CREATE_TYPE_REGION, &half, &e);
+	OK(e);
+	launch(lent, a);
+	if (gate)
+		OK(clEnqueueBarrierWithWaitList(queue, 1, &gate, NULL));
+	OK(clEnqueueCopyBuffer(queue, part, a, 0, 64, N, 0, NULL, NULL));
+	launch(a, lent);
+	OK(clReleaseMemObject(part));
+	OK(clReleaseMemObject(lent));
+	if (gate) {
+		OK(clSetUserEventStatus(gate, CL_COMPLETE));
+		OK(clReleaseEvent(gate));
+	}
+	OK(clFinish(queue));
+}
+
+static void lent(void)
+{
+	enum { STEPS = 9 };
+	static int begin[N];
+	int *host[STEPS];
+	cl_mem a;
+
+	a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(begin), begin);
+	for (int s = 0; s < STEPS; s++) {
+		host[s] = mmap(NULL, N * sizeof(int), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		MUST(host[s] != MAP_FAILED);
+		lend(host[s], a, s);
+		show_sum(a);
+		if (s % 2)
+			munmap(host[s], N * sizeof(int));
+		else
+			for (int i = 0; i < N; i++)
+				host[s][i] = s - i;
+	}
+	show_sum(a);
+	for (int s = 0; s < STEPS; s += 2)
+		for (int i = 0; i < N; i++)
+			MUST(host[s][i] == s - i);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -572,6 +628,8 @@ int main(int argc, char **argv)
 		parts(argc > 2 ? argv[2] : NULL);
 	else if (strcmp(what, "once") == 0)
 		once(argc > 2 ? atoi(argv[2]) : 1000);
+	else if (strcmp(what, "lent") == 0)
+		lent();
 	else if (strcmp(what, "left") == 0)
 		left(argv[2]);
 	else

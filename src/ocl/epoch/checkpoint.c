@@ -17,8 +17,7 @@ static bool is_scratch(const struct mem *m)
 	return m->scratch && opt(OCL_OPT_SB);
 }
 
-/* The program still has it, or a part of it. */
-static bool is_alive(const struct domain *d, const struct mem *m)
+bool ocl_content_is_alive(const struct domain *d, const struct mem *m)
 {
 	if (OBJ(m)->refs > 0)
 		return true;
@@ -189,7 +188,8 @@ static struct mem *consolidated_by(struct domain *d, const struct entry *e)
 {
 	struct mem *m = e->dst ? e->dst->root : NULL;
 
-	return m && ocl_entry_consolidates(e) && consolidates(m) && !is_scratch(m) && is_alive(d, m)
+	return m && ocl_entry_consolidates(e) && consolidates(m) && !is_scratch(m) &&
+		       ocl_content_is_alive(d, m)
 		   ? m
 		   : NULL;
 }
@@ -240,7 +240,7 @@ static bool consolidate(struct domain *d)
 		good = consolidate_entry(d, e);
 	for
 		EACH_CONTENT(d, m)
-	if (consolidates(m) && !is_scratch(m) && is_alive(d, m) && has_place(d, m))
+	if (consolidates(m) && !is_scratch(m) && ocl_content_is_alive(d, m) && has_place(d, m))
 		for (size_t i = 0; i < m->chunk_count; i++)
 			if (m->chunks[i].slot < 0)
 				m->chunks[i].slot = 0;
@@ -261,7 +261,7 @@ static bool needs_saving(const struct mem *m)
 
 static bool is_to_save(const struct mem *m)
 {
-	return !is_scratch(m) && needs_saving(m) && is_alive(OBJ(m)->domain, m);
+	return !is_scratch(m) && needs_saving(m) && ocl_content_is_alive(OBJ(m)->domain, m);
 }
 
 static bool save_all(struct domain *d)
@@ -454,7 +454,7 @@ bool ocl_checkpoint_scrub(struct domain *d)
 			struct scrub s = {.d = d};
 
 			if (!m->saved || m->modified || m->writes_seen || is_scratch(m) ||
-			    !is_alive(d, m))
+			    !ocl_content_is_alive(d, m))
 				continue;
 			if (!ocl_copy_out(d, m, NULL, scrub_chunk, &s) || !s.wrong)
 				continue;

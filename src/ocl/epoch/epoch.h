@@ -77,6 +77,8 @@ void ocl_checkpoint_damage(struct domain *d);
 /* An unchanged object whose content is no longer what was saved. */
 bool ocl_checkpoint_scrub(struct domain *d);
 void ocl_mem_layout(struct mem *m);
+/* The program still has m, which has content of its own, or a part of it. */
+bool ocl_content_is_alive(const struct domain *d, const struct mem *m);
 
 static inline bool ocl_is_content(const struct object *o)
 {
@@ -126,6 +128,10 @@ bool ocl_replay(struct domain *d);
 bool ocl_replay_transfer(const struct domain *d, const struct entry *e, struct entry *t);
 /* The program's kernels have the program's arguments again. */
 void ocl_replay_unbind(struct domain *d);
+/* Buffers and images in memory of the program (CL_MEM_USE_HOST_PTR) that it has released, and that
+ * only the log still needs, get memory of the runtime's: what they lay in may be something else by
+ * now. False: the runtime has none. */
+bool ocl_part_from_host(struct domain *d);
 /* To the next device that hasn't been tried. False: there is none. */
 bool ocl_migrate(struct domain *d);
 

@@ -105,9 +105,32 @@ static void *queue_anew(const struct move *m, struct queue *q)
 	return NEXT->clCreateCommandQueue(m->context, device, q->properties, NULL);
 }
 
+static bool is_mapped(const struct domain *d, const struct mem *m)
+{
+	for (const struct map *r = d->maps; r; r = r->next)
+		if (r->mem->root == m)
+			return true;
+	return false;
+}
+
+/* The program has released m, and may have something else where m lay in its memory. */
+static bool has_lost_host(const struct domain *d, const struct mem *m)
+{
+	return m->host_ptr && !ocl_content_is_alive(d, m) && !is_mapped(d, m);
+}
+
+static void forget_host(struct mem *m)
+{
+	m->host_ptr = NULL;
+	m->flags &= ~(cl_mem_flags)CL_MEM_USE_HOST_PTR;
+}
+
 static void *mem_anew(const struct move *m, struct mem *o)
 {
-	cl_mem_flags flags = o->flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR;
+	bool lost_host = has_lost_host(m->d, o);
+	void *host = lost_host ? NULL : o->host_ptr;
+	cl_mem_flags flags = o->flags & ~(cl_mem_flags)(CL_MEM_COPY_HOST_PTR |
+							(lost_host ? CL_MEM_USE_HOST_PTR : 0));
 	cl_mem_flags own = flags & ~(cl_mem_flags)(CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
 	cl_mem parent = o->parent ? OBJ(o->parent)->next_real : NULL;
 	cl_image_desc desc = o->desc;
@@ -120,12 +143,11 @@ static void *mem_anew(const struct move *m, struct mem *o)
 		return NEXT->clCreateSubBuffer(parent, own, CL_BUFFER_CREATE_TYPE_REGION, &part,
 					       NULL);
 	if (o->type == CL_MEM_OBJECT_BUFFER)
-		return NEXT->clCreateBuffer(m->context, flags, o->size, o->host_ptr, NULL);
+		return NEXT->clCreateBuffer(m->context, flags, o->size, host, NULL);
 	desc.mem_object = parent;
-	if (!o->host_ptr && !parent)
+	if (!host && !parent)
 		desc.image_row_pitch = desc.image_slice_pitch = 0;
-	return NEXT->clCreateImage(m->context, parent ? own : flags, &o->format, &desc, o->host_ptr,
-				   NULL);
+	return NEXT->clCreateImage(m->context, parent ? own : flags, &o->format, &desc, host, NULL);
 }
 
 static void *sampler_anew(const struct move *m, struct object *o)
@@ -231,13 +253,18 @@ static void *anew(const struct move *m, struct object *o)
 	}
 }
 
-static void undo(const struct move *m)
+static void release_next(struct domain *d)
 {
-	for (struct object *o = m->d->objects.prev; o != &m->d->objects; o = o->prev) {
+	for (struct object *o = d->objects.prev; o != &d->objects; o = o->prev) {
 		if (o->next_real)
 			ocl_runtime_release(o->next_real, o->kind);
 		o->next_real = NULL;
 	}
+}
+
+static void undo(const struct move *m)
+{
+	release_next(m->d);
 	NEXT->clReleaseContext(m->context);
 }
 
@@ -257,6 +284,8 @@ static void commit(const struct move *m)
 		}
 		ocl_object_moves(o, o->next_real);
 		o->next_real = NULL;
+		if (o->kind == OCL_MEM && has_lost_host(d, (struct mem *)o))
+			forget_host((struct mem *)o);
 		if (o->kind == OCL_QUEUE) {
 			q->device = m->same ? q->device : m->device;
 			q->gates = q->barred = 0;
@@ -312,6 +341,78 @@ static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id devi
 	ocl_requeue_user_events(d);
 	return true;
 }
+
+/* ---- objects in memory of the program ---- */
+
+static bool is_of(const struct object *o, const struct mem *root)
+{
+	return o && o->kind == OCL_MEM && ((const struct mem *)o)->root == root;
+}
+
+/* Commands that wait for the program have it still as it is. */
+static bool is_waited_with(const struct domain *d, const struct mem *root)
+{
+	for (const struct entry *e = d->first; e; e = e->next) {
+		if (!(e->gates & d->gates_unset))
+			continue;
+		if (is_of(e->dst ? OBJ(e->dst) : NULL, root) ||
+		    is_of(e->src ? OBJ(e->src) : NULL, root))
+			return true;
+		for (uint32_t i = 0; i < e->used_count; i++)
+			if (is_of(e->used[i], root))
+				return true;
+	}
+	return false;
+}
+
+/* Command buffers that the program has may be of any of its objects. */
+static bool has_recorded(const struct domain *d)
+{
+	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next)
+		if (o->kind == OCL_RECORDED && o->refs > 0)
+			return true;
+	return false;
+}
+
+static bool parts(const struct domain *d, const struct object *o)
+{
+	const struct mem *m = (const struct mem *)o;
+
+	return o->kind == OCL_MEM && has_lost_host(d, m->root) && !is_waited_with(d, m->root);
+}
+
+bool ocl_part_from_host(struct domain *d)
+{
+	const struct move m = {.d = d, .context = OBJ(d)->real};
+	bool recorded = has_recorded(d), any = false, good = true;
+
+	for (struct object *o = d->objects.next; o != &d->objects && good && !recorded;
+	     o = o->next) {
+		if (!parts(d, o))
+			continue;
+		o->next_real = mem_anew(&m, (struct mem *)o);
+		good = o->next_real;
+		any = true;
+	}
+	if (!good)
+		release_next(d);
+	if (!good || !any)
+		return good;
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+		if (!o->next_real)
+			continue;
+		ocl_object_moves(o, o->next_real);
+		o->next_real = NULL;
+		forget_host((struct mem *)o);
+	}
+	ocl.moves++;
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+		if (o->kind == OCL_KERNEL)
+			ocl_kernel_bind((struct kernel *)o, ((struct kernel *)o)->args, true);
+	return true;
+}
+
+/* ---- the next device ---- */
 
 bool ocl_migrate(struct domain *d)
 {

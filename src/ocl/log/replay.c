@@ -183,11 +183,11 @@ static void put_mappings_back(struct domain *d)
 
 static bool try_here(struct domain *d)
 {
-	bool good;
+	bool good = ocl_part_from_host(d);
 
-	if (d->damaged)
+	if (good && d->damaged)
 		ocl_checkpoint_damage(d);
-	good = ocl_checkpoint_restore(d) && ocl_replay(d);
+	good = good && ocl_checkpoint_restore(d) && ocl_replay(d);
 	if (!good) {
 		log_warn("opencl: memory could not be restored or commands not be repeated");
 		return false;
