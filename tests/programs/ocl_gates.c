@@ -17,7 +17,7 @@ static cl_context context;
 static cl_command_queue ordered, other, free_order;
 static cl_kernel grow;
 static cl_mem m, n, z;
-static _Atomic int called[3]; /* complete: 1, failed: 2 */
+static _Atomic int called[3]; /* submitted: 0, complete: 1, failed: 2 */
 
 static unsigned hash(const void *data, size_t size)
 {
@@ -32,6 +32,11 @@ static unsigned hash(const void *data, size_t size)
 static void CL_CALLBACK count(cl_event e, cl_int status, void *data)
 {
 	called[status == CL_COMPLETE ? 1 : 2]++;
+}
+
+static void CL_CALLBACK count_submitted(cl_event e, cl_int status, void *data)
+{
+	called[0]++;
 }
 
 static cl_event gate(void)
@@ -90,6 +95,7 @@ static void commands(int round, cl_int value)
 	OK(clEnqueueReadBuffer(ordered, m, CL_FALSE, 0, BYTES, data, 0, NULL, &a[2]));
 	OK(clSetEventCallback(a[2], CL_COMPLETE, count, NULL));
 	OK(clEnqueueWriteBuffer(free_order, n, CL_FALSE, 0, BYTES, from, 1, &u[1], &a[3]));
+	OK(clSetEventCallback(a[3], CL_SUBMITTED, count_submitted, NULL));
 	OK(clEnqueueCopyBuffer(free_order, n, n, 0, BYTES / 2, BYTES / 4, 1, &a[3], &a[4]));
 	both[0] = a[4];
 	both[1] = a[0];
@@ -235,9 +241,10 @@ int main(int argc, char **argv)
 	mappings(3);
 	shared();
 	threads();
-	for (int i = 0; i < 5000 && called[1] < 2; i++)
+	for (int i = 0; i < 5000 && (called[0] < 3 || called[1] < 2); i++)
 		usleep(1000);
-	printf("called: complete %d\n", called[1]); /* PoCL 3.1 tells nobody of a failure */
+	printf("called: submitted %d, complete %d\n", called[0],
+	       called[1]); /* PoCL 3.1 tells nobody of a failure */
 	OK(clReleaseMemObject(m));
 	OK(clReleaseMemObject(n));
 	OK(clReleaseMemObject(z));

@@ -277,7 +277,7 @@ cl_int CL_API_CALL layer_clSetEventCallback(cl_event e, cl_int type,
 					    void(CL_CALLBACK *fn)(cl_event, cl_int, void *),
 					    void *data)
 {
-	if (ocl.passive || !fn || (type != CL_COMPLETE && type != CL_RUNNING) ||
+	if (ocl.passive || !fn || type < CL_COMPLETE || type > CL_SUBMITTED ||
 	    ocl_checked(e, OCL_EVENT) != e)
 		return NEXT->clSetEventCallback(ocl_checked(e, OCL_EVENT), type, fn, data);
 	return ocl_callback_set(e, type, fn, data);
