@@ -298,6 +298,17 @@ def a_bit_that_flips_is_found_by_scrubbing(s):
 
 
 @test
+def scrubbing_leaves_out_what_the_program_may_write_to(s):
+    exe = opencl(s, "ocl_misc")
+    alone = s.run(exe, "held")
+    for ckpt, opt in itertools.product(["every-epoch", "epochs:3"], ["all", "MOD"]):
+        r = same(s, f"check=scrub ckpt={ckpt} opt={opt}", exe, "held", alone=alone)
+        expect(found(r)[:2] == (0, 0), ckpt, opt, r)
+    r = same(s, "check=scrub ckpt=epochs:2 inject=epoch:4", exe, "held", alone=alone)
+    expect(found(r)[:2] == (1, 1), r)
+
+
+@test
 def a_number_in_a_file_counts_errors(s):
     exe = opencl(s, "ocl_solver")
     s.write("count", "0\n")

@@ -7,7 +7,8 @@
  * once STEPS: every callback is called once, whatever happens meanwhile. ocl_misc left GO:
  * callbacks for what never happens, since the runtime ends before there is a file GO. ocl_misc
  * enormous STEPS MIB: as much host data as that in one log. ocl_misc lent: buffers in memory of the
- * program, which has it for something else as soon as it has released them. */
+ * program, which has it for something else as soon as it has released them. ocl_misc held: a
+ * mapping that is written to while epochs close. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <string.h>
@@ -544,6 +545,29 @@ static void echo(void)
 	show_sum(a);
 }
 
+static void held(void)
+{
+	static int begin[N];
+	cl_mem a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(begin), begin);
+	cl_mem b = buffer(CL_MEM_COPY_HOST_PTR, sizeof(begin), begin);
+	cl_mem c = buffer(CL_MEM_COPY_HOST_PTR, sizeof(begin), begin);
+	int *p;
+	cl_int e;
+
+	show_sum(a);
+	p = clEnqueueMapBuffer(queue, a, CL_TRUE, CL_MAP_WRITE, 0, sizeof(begin), 0, NULL, NULL,
+			       &e);
+	OK(e);
+	for (int s = 1; s < 6; s++) {
+		for (int i = 0; i < N; i++)
+			p[i] = i * s;
+		launch(b, c);
+		show_sum(b);
+	}
+	OK(clEnqueueUnmapMemObject(queue, a, p, 0, NULL, NULL));
+	show_sum(a);
+}
+
 /* A buffer in the program's memory and a part of it, which others take data from. gate: what uses
  * it waits for the program, also when that has released it. */
 static void lend(int *host, cl_mem a, int step)
@@ -628,6 +652,8 @@ int main(int argc, char **argv)
 		parts(argc > 2 ? argv[2] : NULL);
 	else if (strcmp(what, "once") == 0)
 		once(argc > 2 ? atoi(argv[2]) : 1000);
+	else if (strcmp(what, "held") == 0)
+		held();
 	else if (strcmp(what, "lent") == 0)
 		lent();
 	else if (strcmp(what, "left") == 0)

@@ -444,6 +444,17 @@ static bool scrub_chunk(void *arg, struct mem *m, size_t i, void *data, size_t s
 	return true;
 }
 
+/* Until it is unmapped nothing is known of what the program writes there. */
+static bool may_be_written(const struct domain *d, const struct mem *m)
+{
+	for (const struct map *r = d->maps; r; r = r->next)
+		if (r->mem->root == m &&
+		    (r->op == OP_SVM_MAP ||
+		     r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
+			return true;
+	return false;
+}
+
 bool ocl_checkpoint_scrub(struct domain *d)
 {
 	bool errors = false;
@@ -454,7 +465,7 @@ bool ocl_checkpoint_scrub(struct domain *d)
 			struct scrub s = {.d = d};
 
 			if (!m->saved || m->modified || m->writes_seen || is_scratch(m) ||
-			    !ocl_content_is_alive(d, m))
+			    !ocl_content_is_alive(d, m) || may_be_written(d, m))
 				continue;
 			if (!ocl_copy_out(d, m, NULL, scrub_chunk, &s) || !s.wrong)
 				continue;
