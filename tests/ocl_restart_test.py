@@ -259,6 +259,14 @@ def callbacks_for_what_never_happens(s):
 
 
 @test
+def callbacks_that_never_come_hold_up_no_checkpoint(s):
+    """PoCL 3.1 tells nobody that a command has failed."""
+    exe = opencl(s, "ocl_misc")
+    r, server = killed_between(s, exe, what=["failing"])
+    expect(r.status == 0 and r.out == "ready\n7 7\n" and server, r)
+
+
+@test
 def without_the_layer_a_runtime_that_ends_is_an_error(s):
     exe = opencl(s, "ocl_solver")
     driver = os.path.join(BUILD, "libhale_opencl_remote.so")

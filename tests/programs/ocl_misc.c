@@ -8,7 +8,8 @@
  * callbacks for what never happens, since the runtime ends before there is a file GO. ocl_misc
  * enormous STEPS MIB: as much host data as that in one log. ocl_misc lent: buffers in memory of the
  * program, which has it for something else as soon as it has released them. ocl_misc held: a
- * mapping that is written to while epochs close. */
+ * mapping that is written to while epochs close. ocl_misc failing GO: a callback of a command that
+ * fails, since the program says so; then it waits for the file GO, and works. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <string.h>
@@ -454,6 +455,29 @@ static void left(const char *go)
 	    calls[0], calls[1], calls[2], failed, notes, destroyed, built, e);
 }
 
+static void failing(const char *go)
+{
+	static int data[N];
+	int seven = 7;
+	cl_event gate, done;
+	cl_mem a = buffer(0, sizeof(data), NULL);
+	cl_int e;
+
+	gate = clCreateUserEvent(context, &e);
+	OK(e);
+	OK(clEnqueueMarkerWithWaitList(queue, 1, &gate, &done));
+	OK(clSetEventCallback(done, CL_COMPLETE, count, (void *)0));
+	OK(clSetUserEventStatus(gate, -5));
+	printf("ready\n");
+	while (access(go, F_OK) != 0)
+		usleep(1000);
+	OK(clReleaseEvent(done));
+	OK(clReleaseEvent(gate));
+	OK(clEnqueueFillBuffer(queue, a, &seven, sizeof(seven), 0, sizeof(data), 0, NULL, NULL));
+	OK(clEnqueueReadBuffer(queue, a, CL_TRUE, 0, sizeof(data), data, 0, NULL, NULL));
+	printf("%d %d\n", data[0], data[N - 1]);
+}
+
 struct native {
 	int times;
 	cl_mem a, b; /* to the function: where their content is */
@@ -656,6 +680,8 @@ int main(int argc, char **argv)
 		held();
 	else if (strcmp(what, "lent") == 0)
 		lent();
+	else if (strcmp(what, "failing") == 0)
+		failing(argv[2]);
 	else if (strcmp(what, "left") == 0)
 		left(argv[2]);
 	else

@@ -9,8 +9,6 @@
 
 /* ---- waiting ---- */
 
-static _Atomic int callbacks_due; /* asked for, and not called yet */
-
 struct job {
 	struct job *next;
 	struct out out;
@@ -148,49 +146,110 @@ cl_int serve_wait(struct in *in, struct out *out)
 	return status;
 }
 
+/* ---- callbacks ---- */
+
+/* Asked for, and not called yet. */
+struct wanted {
+	struct wanted *next, **at;
+	cl_event event;
+	cl_int type;
+	void *cookie; /* the program's */
+};
+
+static pthread_mutex_t wanted_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wanted *wanted;
+
+static void unlink_wanted(struct wanted *w)
+{
+	pthread_mutex_lock(&wanted_lock);
+	*w->at = w->next;
+	if (w->next)
+		w->next->at = w->at;
+	pthread_mutex_unlock(&wanted_lock);
+	clReleaseEvent(w->event);
+	free(w);
+}
+
+/* Those that will be called. failed: also those of commands that have failed; PoCL 3.1 tells nobody
+ * of these. */
+static bool are_coming(bool failed)
+{
+	bool some = false;
+
+	pthread_mutex_lock(&wanted_lock);
+	for (struct wanted *w = wanted; w && !some; w = w->next) {
+		cl_int status = CL_QUEUED;
+
+		clGetEventInfo(w->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
+			       NULL);
+		some = status < 0 ? failed : status <= w->type;
+	}
+	pthread_mutex_unlock(&wanted_lock);
+	return some;
+}
+
 void finish_all(void)
 {
+	static const double failed_patience = 0.1, patience = 5; /* seconds */
+	double start = clock_seconds(), waited = 0;
+
 	for (uint32_t i = 0; i < obj_count(); i++) {
 		cl_command_queue q = real_of(i, STUB_QUEUE);
 		if (q)
 			clFinish(q);
 	}
 	deliver();
-	while (atomic_load(&callbacks_due) > 0) /* of what has been waited for */
-		usleep(200);
+	while (waited < patience && are_coming(waited < failed_patience)) {
+		usleep(200); /* of what has been waited for */
+		waited = clock_seconds() - start;
+	}
 }
 
-/* ---- callbacks ---- */
-
-static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void CL_CALLBACK called(cl_event e, cl_int status, void *cookie)
+static void CL_CALLBACK called(cl_event e, cl_int status, void *data)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct wanted *w = data;
 	uint64_t head;
 
 	if (status <= CL_RUNNING)
 		deliver();
-	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_lock(&lock);
 	head = atomic_load(&wire->callback_head);
 	while (head - atomic_load(&wire->callback_tail) >= WIRE_CALLBACKS)
 		usleep(1000);
 	wire->callback[head % WIRE_CALLBACKS] =
-	    (struct wire_callback){(uint64_t)(uintptr_t)cookie, status};
+	    (struct wire_callback){(uint64_t)(uintptr_t)w->cookie, status};
 	atomic_store(&wire->callback_head, head + 1);
-	pthread_mutex_unlock(&callback_lock);
+	pthread_mutex_unlock(&lock);
 	atomic_fetch_add(&wire->callback_bell, 1);
 	syscall(SYS_futex, &wire->callback_bell, FUTEX_WAKE, 1, NULL, NULL, 0);
-	atomic_fetch_sub(&callbacks_due, 1);
+	unlink_wanted(w);
 }
 
 cl_int serve_callback(struct in *in)
 {
-	cl_event e = real_of(next(in), STUB_EVENT);
-	cl_int type = (cl_int)(int64_t)next(in), status;
+	struct wanted *w = calloc(1, sizeof(*w));
+	cl_int status;
 
-	atomic_fetch_add(&callbacks_due, 1);
-	status = clSetEventCallback(e, type, called, (void *)(uintptr_t)next(in));
+	if (!w)
+		return CL_OUT_OF_HOST_MEMORY;
+	w->event = real_of(next(in), STUB_EVENT);
+	w->type = (cl_int)(int64_t)next(in);
+	w->cookie = (void *)(uintptr_t)next(in);
+	status = clRetainEvent(w->event);
+	if (status != CL_SUCCESS) {
+		free(w);
+		return status;
+	}
+	pthread_mutex_lock(&wanted_lock);
+	w->next = wanted;
+	w->at = &wanted;
+	if (w->next)
+		w->next->at = &w->next;
+	wanted = w;
+	pthread_mutex_unlock(&wanted_lock);
+	status = clSetEventCallback(w->event, w->type, called, w);
 	if (status != CL_SUCCESS)
-		atomic_fetch_sub(&callbacks_due, 1);
+		unlink_wanted(w);
 	return status;
 }
