@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory that the host may not read, write or either, and whose content matters from step to step:
  * buffers of several chunks and images, made with content (padded rows) and without.
+ * Those that it may write are written by mappings as well, in part, across a wait.
  * ocl_barred STEPS prints sums of copies, and what a host that reads or writes them is told. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -90,10 +91,36 @@ static uint32_t sum(const unsigned char *p, size_t n)
 	return h;
 }
 
+/* The host may write alone: the mapping is there while the program waits, and every other row or
+ * number keeps what it was. */
+static void write_by_mappings(int s, cl_mem b, cl_mem image)
+{
+	static const size_t at[3] = {3, 5, 0}, part[3] = {7, 9, 1};
+	size_t pitch = 0;
+	cl_int e;
+	int *p = clEnqueueMapBuffer(queue, b, CL_TRUE, CL_MAP_WRITE, 400, 800, 0, NULL, NULL, &e);
+	unsigned char *row;
+
+	OK(e);
+	row = clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_WRITE, at, part, &pitch, NULL, 0,
+				NULL, NULL, &e);
+	OK(e);
+	OK(clFinish(queue));
+	for (int i = 0; i < 200; i += 2)
+		p[i] = i * s;
+	for (size_t y = 0; y < part[1]; y += 2)
+		row[y * pitch + 1] = (unsigned char)(s + 1);
+	OK(clEnqueueUnmapMemObject(queue, b, p, 0, NULL, NULL));
+	OK(clEnqueueUnmapMemObject(queue, image, row, 0, NULL, NULL));
+}
+
 static void step(int s, int k)
 {
 	size_t all = N;
 	cl_int more = s;
+
+	if (kinds[k] == CL_MEM_HOST_WRITE_ONLY)
+		write_by_mappings(s, buffer[k], image[k]);
 
 	OK(clSetKernelArg(grow, 0, sizeof(cl_mem), &buffer[k]));
 	OK(clSetKernelArg(grow, 1, sizeof(more), &more));

@@ -87,6 +87,62 @@ bool ocl_aside_copy(struct mem *m, const bool *want, cl_command_queue q, bool in
 	return good;
 }
 
+/* ---- mappings for writing alone: what is in them when they are made ---- */
+
+/* What an object is a part of may say it for all of its parts. */
+bool ocl_aside_reads(const struct entry *e)
+{
+	return (e->op == OP_READ || e->op == OP_READ_IMAGE) && e->src &&
+	       (ocl_aside_needed(e->src, false) || ocl_aside_needed(e->src->root, false));
+}
+
+static cl_mem make_part_beside(const struct entry *e)
+{
+	cl_context c = OBJ(OBJ(e->src)->domain)->real;
+	cl_image_desc desc = e->src->desc;
+
+	if (e->op == OP_READ)
+		return NEXT->clCreateBuffer(c, CL_MEM_READ_WRITE, e->region[0], NULL, NULL);
+	desc.image_row_pitch = desc.image_slice_pitch = 0;
+	desc.mem_object = NULL;
+	if (desc.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
+		desc.image_type = CL_MEM_OBJECT_IMAGE1D;
+	return NEXT->clCreateImage(c, CL_MEM_READ_WRITE, &e->src->format, &desc, NULL, NULL);
+}
+
+static cl_int copy_part(const struct entry *e, cl_mem beside, cl_command_queue q, cl_uint n,
+			const cl_event *w, cl_event *event)
+{
+	cl_mem from = OBJ(e->src)->real;
+
+	if (e->op == OP_READ)
+		return NEXT->clEnqueueCopyBuffer(q, from, beside, e->a[0], 0, e->region[0], n, w,
+						 event);
+	return NEXT->clEnqueueCopyImage(q, from, beside, e->a, e->a, e->region, n, w, event);
+}
+
+cl_int ocl_aside_read(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+		      const cl_event *w, cl_event *event)
+{
+	cl_mem beside = make_part_beside(e);
+	cl_event copied = NULL;
+	cl_int status = CL_OUT_OF_RESOURCES;
+
+	if (beside)
+		status = copy_part(e, beside, q, n, w, &copied);
+	if (status == CL_SUCCESS && e->op == OP_READ)
+		status = NEXT->clEnqueueReadBuffer(q, beside, CL_FALSE, 0, e->region[0], host, 1,
+						   &copied, event);
+	else if (status == CL_SUCCESS)
+		status = NEXT->clEnqueueReadImage(q, beside, CL_FALSE, e->a, e->region, e->pitch[0],
+						  e->pitch[1], host, 1, &copied, event);
+	if (copied)
+		NEXT->clReleaseEvent(copied);
+	if (beside) /* commands that are enqueued keep it */
+		NEXT->clReleaseMemObject(beside);
+	return status;
+}
+
 /* ---- what an object was made with ---- */
 
 struct given {

@@ -109,6 +109,10 @@ bool ocl_aside_copy(struct mem *m, const bool *want, cl_command_queue q, bool in
 		    ocl_chunk_fn visit, void *arg);
 /* What init, an OP_INIT, says of m, by data. */
 bool ocl_aside_init(struct mem *m, const struct entry *init, cl_command_queue q, const void *data);
+/* Whether e reads, as mappings are repeated, what the host may not read; and such a read. */
+bool ocl_aside_reads(const struct entry *e);
+cl_int ocl_aside_read(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+		      const cl_event *w, cl_event *event);
 cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device);
 /* One where q is (NULL: anywhere in d). */
 cl_command_queue ocl_queue_beside(struct domain *d, const struct queue *q);

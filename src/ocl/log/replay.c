@@ -98,6 +98,8 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 	}
 	if (e->op == OP_INIT && ocl_aside_needed(e->dst, true))
 		status = ocl_aside_init(e->dst, e, q, host) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+	else if (ocl_aside_reads(&t))
+		status = ocl_aside_read(&t, q, host, 0, NULL, NULL);
 	else
 		status = ocl_issue(&t, q, host, 0, NULL, NULL, NULL);
 	if (owned) { /* read back from the spill file, needed until it has been taken */

@@ -148,6 +148,8 @@ static cl_int issue(struct domain *d, struct entry *e, const struct list *w, cl_
 		host = ocl_log_in_memory(d, e);
 	if (e->from_host && e->data.size > 0)
 		host = ocl_log_in_memory(d, e);
+	if (ocl_aside_reads(&t))
+		return ocl_aside_read(&t, q, host, w->count, w->at, own);
 	return host || !e->host ? ocl_issue(&t, q, host, w->count, w->at, own, NULL)
 				: CL_OUT_OF_HOST_MEMORY;
 }
