@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Legal OpenCL programs drawn by a seed: with errors, with the server, and with servers that are killed, each gives what it
+gives alone. HALE_LONG=1: many more."""
+
+from lib import *
+from ocl_parts import *
+
+REMOTE = {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
+TWO = dict(POCL_DEVICES="pthread pthread")
+OPTS = ["all", "none", "MOD", "MOD,RO,HB", "HD,CS", "HASH,MOD", "MOD,HB,HD,CS,AUTO,HASH", "AUTO,RO,MOD,CS"]
+PROGRAMS = 40 if LONG else 2
+
+
+def settings(r, error="", ckpt=("every-epoch", "every-epoch", "epochs:3", "epochs:10", "auto", "off")):
+    """With an error in one of the first epochs, before or after a checkpoint, or while one is taken."""
+    what = r.choice(["epoch", "epoch", "epoch", "checkpoint"])
+    return (f"check={r.choice(['none', 'scrub'])} ckpt={r.choice(ckpt)} opt={r.choice(OPTS)} "
+            f"inject={what}:{r.randint(1, 40)}{error or r.choice(['', ':1'])}" + r.choice(["", " log=2M"]))
+
+
+def drawn(number, threads, commands=300, svm=True):
+    """Random numbers, the program's arguments and what they give alone."""
+    r = random.Random(f"{SEED} {number} {threads}")
+    args = (["-s"] if svm else []) + [r.randrange(1 << 20), commands // threads, threads]
+    return r, args
+
+
+def rank_of(job, exe):
+    return next((pid for pid in children(job.pid) if name_of(pid).startswith(exe)), None)
+
+
+def under_the_layer(s, threads):
+    exe = opencl(s, "ocl_random")
+    for i in range(PROGRAMS):
+        r, args = drawn(i, threads)
+        alone = s.run(exe, *args)
+        for env in [{}, {}, {"HALE_OPENCL_COPIES": "staged"}, REMOTE]:
+            same(s, settings(r), exe, *args, alone=alone, **env)
+
+
+@test
+def a_random_program_with_errors_is_as_without(s):
+    under_the_layer(s, 1)
+
+
+@test
+def a_random_program_of_threads_with_errors_is_as_without(s):
+    under_the_layer(s, 3)
+
+
+@test
+def a_random_program_that_goes_to_another_device_is_as_without(s):
+    exe = opencl(s, "ocl_random")
+    for i in range(PROGRAMS):
+        r, args = drawn(i, 1, svm=False)
+        alone = s.run(exe, *args, env=TWO)
+        for copies in [{}, {"HALE_OPENCL_COPIES": "staged"}]:
+            same(s, settings(r, ":2", ["epochs:3", "epochs:10", "auto"]), exe, *args, alone=alone, **TWO, **copies)
+
+
+@test
+def a_random_program_whose_servers_are_killed_is_as_without(s):
+    exe = opencl(s, "ocl_random")
+    for i in range(PROGRAMS):
+        r, args = drawn(i, 1 + 2 * (i % 2), 900)
+        begin = time.monotonic()
+        alone = s.run(exe, *args)
+        took = time.monotonic() - begin
+        job = run_opencl(s, exe, *args, HALE_OPENCL=f"check=none ckpt={r.choice(['every-epoch', 'epochs:3', 'auto'])}")
+        pid = job.until(lambda: rank_of(job, exe), "a rank runs")
+        for _ in range(r.randint(1, 3)):
+            time.sleep(r.random() * took)  # a random moment of its life
+            server = server_of(pid)
+            if server:
+                try:
+                    os.kill(server, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass  # it has just ended
+        ended = job.wait()
+        expect(ended.status == 0 and ended.out == alone.out, alone, ended)
+
+
+@test
+def a_random_program_that_is_killed_goes_on_from_a_checkpoint(s):
+    exe = opencl(s, "ocl_random")
+    for i in range(PROGRAMS):
+        r, args = drawn(i, 1 + 2 * (i % 2), 6000)
+        begin = time.monotonic()
+        alone = s.run(exe, *args)
+        took = time.monotonic() - begin
+        job = run_opencl(s, exe, *args, HALE_OPENCL=f"check=none ckpt={r.choice(['every-epoch', 'epochs:3', 'auto'])}")
+        pid = job.until(lambda: rank_of(job, exe), "a rank runs")
+        time.sleep(r.random() * took)
+        info = job.info()
+        taken = info and s.hale("ckpt", info["id"]).status == 0  # or it has just ended
+        if taken and alive(pid):
+            os.kill(pid, signal.SIGKILL)
+        ended = job.wait()
+        expect(ended.status == 0 and ended.out == alone.out, taken, alone, ended)
+
+
+main()
