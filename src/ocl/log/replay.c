@@ -81,8 +81,10 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 	void *host = e->host, *owned = NULL;
 	cl_int status;
 
-	if (!ocl_replay_transfer(d, e, &t))
+	if (!ocl_replay_transfer(d, e, &t)) {
+		e->arrived |= ocl_entry_reads(e);
 		return true;
+	}
 	if (e->recorded)
 		return ocl_recorded_replay(e->recorded, q) == CL_SUCCESS;
 	if (e->kernel && ocl_kernel_bind(e->kernel, e->args, false) != CL_SUCCESS)

@@ -235,16 +235,22 @@ static cl_int clone_kernel(struct in *in)
 
 	while (r && status == CL_SUCCESS) {
 		struct wire_request *copy = malloc(r->request->size);
-		struct in again = {.r = copy, .w = copy ? copy->word : NULL};
+		/* of its arguments, some may have been released since */
+		struct in again = {.r = copy,
+				   .w = copy ? copy->word : NULL,
+				   .again = r->request->op == OP_KERNEL_ARG};
 
-		if (!copy)
-			return CL_OUT_OF_HOST_MEMORY;
-		memcpy(copy, r->request, r->request->size);
-		copy->word[0] = id;
-		status = serve_program(&again, &unwanted);
+		status = CL_OUT_OF_HOST_MEMORY;
+		if (copy) {
+			memcpy(copy, r->request, r->request->size);
+			copy->word[0] = id;
+			status = serve_program(&again, &unwanted);
+		}
 		free(copy);
 		r = r->own_next != first ? r->own_next : NULL;
 	}
+	if (status != CL_SUCCESS) /* the number is free again */
+		obj_release(id);
 	return status;
 }
 
