@@ -629,4 +629,20 @@ def reports_as_text_json_and_picture(s):
         expect(r.status == 0 and what in s.read(name), name, r, s.read(name)[:400])
 
 
+@test
+def reports_that_can_t_be_written(s):
+    """Said with the reason, by hale run before anything starts; what the program prints is its own."""
+    exe = opencl(s, "ocl_solver")
+    have("gnuplot")
+    for end in ["svg", "png", "txt", "json"]:
+        name = s.path("nowhere/r." + end)
+        r = same(s, f"check=none report={name}", exe, "4")
+        expect(f"the report '{name}' could not be written: No such file or directory" in r.err, r)
+        r = s.hale("run", "--opencl", "--report", name, "--", exe, "4")
+        expect(r.status == 64 and r.out == "" and f"cannot write the report '{name}': No such file" in r.err, r)
+    quoted = s.path("o'clock.svg")
+    same(s, f"check=none report={quoted}", exe, "4")
+    expect("<svg" in s.read(quoted), s.read(quoted)[:400])
+
+
 main()

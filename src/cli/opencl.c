@@ -17,6 +17,7 @@
 #include "cli/opencl_loader.h"
 #include "job/plan/environment.h"
 #include "job/job.h"
+#include "job/report/report.h"
 #include "job/plan/program.h"
 #include "ocl/account.h"
 
@@ -128,6 +129,7 @@ static void gather(const char *dir, const char *report, int exit_status)
 	struct account a = {0};
 	DIR *d = opendir(dir);
 	char path[PATH_MAX];
+	const char *why;
 
 	for (struct dirent *e; d && (e = readdir(d));) {
 		if (e->d_name[0] == '.' ||
@@ -140,9 +142,9 @@ static void gather(const char *dir, const char *report, int exit_status)
 		closedir(d);
 	rmdir(dir);
 	if (report && is_of_layer(report)) {
-		if (!account_write(&a, report))
-			log_warn("the report '%s' could not be written%s", report,
-				 account_is_picture(report) ? "; pictures need gnuplot" : "");
+		why = account_write(&a, report);
+		if (why)
+			log_warn("the report '%s' could not be written: %s", report, why);
 	} else if (report && strncmp(report, "/dev/", 5) != 0) {
 		put_into(report, &a);
 	}
@@ -231,6 +233,11 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 		return without_layer(libdir);
 	if (!opencl_loader_set())
 		return EXIT_USAGE;
+	if (o->report && is_of_layer(o->report) && /* the head looks at its own */
+	    report_probe("report", o->report, &err) != HALE_OK) {
+		log_warn("%s", err.text);
+		return EXIT_USAGE;
+	}
 	set_server(libdir);
 	guess_mpi(o);
 	snprintf(dir, sizeof(dir), "%s/hale-opencl.XXXXXX", tmp && *tmp ? tmp : "/tmp");

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ocl/account.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/base.h"
 
 static const char *const counts[] = {"synchronisations", "epochs", "commands",	 "checks",
@@ -121,15 +124,27 @@ static bool ends_with(const char *path, const char *end)
 	return n > m && strcmp(path + n - m, end) == 0;
 }
 
-/* One stacked bar, in percent of the run. */
-static bool draw(const struct account *a, const char *path)
+/* As gnuplot quotes: '' is one '. */
+static void put_quoted(const char *text, FILE *to)
 {
-	FILE *g = popen("exec env -u OPENCL_LAYERS -u HALE_OPENCL gnuplot 2>/dev/null", "we");
+	fputc('\'', to);
+	for (; *text; text++)
+		fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, to);
+	fputc('\'', to);
+}
+
+/* One stacked bar, in percent of the run. A file that it can't open gnuplot replaces by its output,
+ * which is the program's. */
+static bool plot(const struct account *a, const char *path)
+{
+	FILE *g = popen("exec env -u OPENCL_LAYERS -u HALE_OPENCL gnuplot >/dev/null 2>&1", "we");
 
 	if (!g)
 		return false;
-	fprintf(g, "set terminal %s size 480,480\nset output '%s'\n",
-		ends_with(path, ".svg") ? "svg" : "png", path);
+	fprintf(g, "set terminal %s size 480,480\nset output ",
+		ends_with(path, ".svg") ? "svg" : "png");
+	put_quoted(path, g);
+	fputc('\n', g);
 	fprintf(g,
 		"set style data histograms\nset style histogram rowstacked\n"
 		"set style fill solid\nset boxwidth 0.5\nset key outside\n"
@@ -146,6 +161,21 @@ static bool draw(const struct account *a, const char *path)
 	return pclose(g) == 0;
 }
 
+static const char *draw(const struct account *a, const char *path)
+{
+	bool there = access(path, F_OK) == 0;
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return strerror(errno);
+	close(fd);
+	if (plot(a, path))
+		return NULL;
+	if (!there)
+		unlink(path);
+	return "gnuplot draws pictures, and is not there or has failed";
+}
+
 /* ---- by the file's name ---- */
 
 bool account_is_picture(const char *path)
@@ -158,7 +188,7 @@ bool account_is_text(const char *path)
 	return ends_with(path, ".txt");
 }
 
-bool account_write(const struct account *a, const char *path)
+const char *account_write(const struct account *a, const char *path)
 {
 	struct json_out j;
 	FILE *f;
@@ -167,7 +197,7 @@ bool account_write(const struct account *a, const char *path)
 		return draw(a, path);
 	f = fopen(path, "we");
 	if (!f)
-		return false;
+		return strerror(errno);
 	if (ends_with(path, ".json")) {
 		json_out_init(&j);
 		account_json(a, &j);
@@ -176,5 +206,5 @@ bool account_write(const struct account *a, const char *path)
 	} else {
 		print_text(a, f);
 	}
-	return fclose(f) == 0;
+	return fclose(f) == 0 ? NULL : strerror(errno);
 }

@@ -60,8 +60,8 @@ void account_add(struct account *a, const struct json_value *of);
 /* As an object without a name. */
 void account_json(const struct account *a, struct json_out *j);
 /* By the ending of its name: .json; .svg and .png: a stacked bar as in the figures of VOCL-FT,
- * drawn by gnuplot; else text. False: it could not be written, and nothing has been said. */
-bool account_write(const struct account *a, const char *path);
+ * drawn by gnuplot; else text. NULL: it is written; else why not, and nothing has been said. */
+const char *account_write(const struct account *a, const char *path);
 /* That file would be a picture, or text: no JSON. */
 bool account_is_picture(const char *path);
 bool account_is_text(const char *path);

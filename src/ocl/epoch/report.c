@@ -60,13 +60,14 @@ void ocl_report_end(void)
 	const char *path = ocl.set.report, *dir = secure_getenv("HALE_OPENCL_REPORTS");
 	struct account a;
 	char name[PATH_MAX];
+	const char *why;
 
 	if (ocl.passive || ocl.pid != (int)getpid() || ocl.report.commands == 0)
 		return;
 	a = account();
-	if (*path && !account_write(&a, path))
-		log_warn("opencl: the report '%s' could not be written%s", path,
-			 account_is_picture(path) ? "; pictures need gnuplot" : "");
+	why = *path ? account_write(&a, path) : NULL;
+	if (why)
+		log_warn("opencl: the report '%s' could not be written: %s", path, why);
 	if (dir && snprintf(name, sizeof(name), "%s/%d.json", dir, ocl.pid) < PATH_MAX)
 		account_write(&a, name);
 	say_line(&a);
