@@ -53,10 +53,11 @@ def a_random_program_of_threads_with_errors_is_as_without(s):
 def a_random_program_that_goes_to_another_device_is_as_without(s):
     exe = opencl(s, "ocl_random")
     for i in range(PROGRAMS):
-        r, args = drawn(i, 1, svm=False)
-        alone = s.run(exe, *args, env=TWO)
-        for copies in [{}, {"HALE_OPENCL_COPIES": "staged"}]:
-            same(s, settings(r, ":2", ["epochs:3", "epochs:10", "auto"]), exe, *args, alone=alone, **TWO, **copies)
+        for threads in [1, 3]:  # also while others make objects
+            r, args = drawn(i, threads, svm=False)
+            alone = s.run(exe, *args, env=TWO)
+            for copies in [{}, {}, {"HALE_OPENCL_COPIES": "staged"}]:
+                same(s, settings(r, ":2"), exe, *args, alone=alone, **TWO, **copies)
 
 
 @test

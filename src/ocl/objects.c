@@ -165,6 +165,7 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueue(cl_context c, cl_device_
 							cl_command_queue_properties properties,
 							cl_int *status)
 {
+	MADE_LOCKED;
 	cl_device_id real;
 	cl_command_queue q;
 	cl_int code;
@@ -179,6 +180,7 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueue(cl_context c, cl_device_
 cl_command_queue CL_API_CALL layer_clCreateCommandQueueWithProperties(
     cl_context c, cl_device_id device, const cl_queue_properties *list, cl_int *status)
 {
+	MADE_LOCKED;
 	cl_command_queue_properties properties = 0;
 	cl_device_id real;
 	cl_command_queue q;
@@ -288,6 +290,7 @@ cl_sampler CL_API_CALL layer_clCreateSampler(cl_context c, cl_bool normalized,
 					     cl_addressing_mode addressing, cl_filter_mode filter,
 					     cl_int *status)
 {
+	MADE_LOCKED;
 	cl_sampler s;
 	cl_int code;
 
@@ -303,6 +306,7 @@ cl_sampler CL_API_CALL layer_clCreateSamplerWithProperties(cl_context c,
 							   const cl_sampler_properties *list,
 							   cl_int *status)
 {
+	MADE_LOCKED;
 	cl_sampler s;
 	cl_int code;
 

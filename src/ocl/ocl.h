@@ -14,7 +14,8 @@
  *   call       replayed ◀── epoch/: where one closes; errors, checkpoints, other devices
  *
  * One recursive lock, ocl.lock, guards everything here. It is held while a command is handed to
- * the runtime, so that the log has the order of the queues, and not while the program waits; but
+ * the runtime, so that the log has the order of the queues, and while an object is made, so that
+ * it is of the device where its context is, and not while the program waits or builds; but
  * where one thread calls, blocking reads are the runtime's own (submit.c).
  */
 #ifndef HALE_OCL_OCL_H
@@ -26,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "base/cancel.h"
 #include "ocl/cl.h"
 #include "ocl/log/ranges.h"
 #include "ocl/settings.h"
@@ -429,6 +431,25 @@ static inline void ocl_unlock(void)
 {
 	pthread_mutex_unlock(&ocl.lock);
 }
+
+static inline int ocl_lock_scope(void)
+{
+	int before = cancel_put_off();
+
+	ocl_lock();
+	return before;
+}
+
+static inline void ocl_unlock_scope(const int *before)
+{
+	ocl_unlock();
+	cancel_allow(before);
+}
+
+/* Until the end of the block: what an object is made of is moved to another device neither while
+ * the runtime makes it nor before its context has it. */
+#define MADE_LOCKED                                                                                \
+	int made_before_ __attribute__((cleanup(ocl_unlock_scope), unused)) = ocl_lock_scope()
 
 /* ---- table.c: shadows by handle, and their lives ---- */
 

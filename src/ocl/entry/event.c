@@ -21,6 +21,7 @@ cl_int CL_API_CALL layer_clReleaseEvent(cl_event e)
 
 cl_event CL_API_CALL layer_clCreateUserEvent(cl_context c, cl_int *status)
 {
+	MADE_LOCKED;
 	struct domain *d;
 	struct event *ev;
 	cl_int code;

@@ -107,6 +107,7 @@ void ocl_kernel_fini(struct kernel *k)
 
 cl_kernel CL_API_CALL layer_clCreateKernel(cl_program program, const char *name, cl_int *status)
 {
+	MADE_LOCKED;
 	struct program *p;
 	cl_kernel handle;
 	cl_int code;
@@ -126,6 +127,7 @@ cl_kernel CL_API_CALL layer_clCreateKernel(cl_program program, const char *name,
 cl_int CL_API_CALL layer_clCreateKernelsInProgram(cl_program program, cl_uint room,
 						  cl_kernel *kernels, cl_uint *count)
 {
+	MADE_LOCKED;
 	cl_uint n = 0;
 	struct program *p;
 	uint32_t moves;
@@ -150,6 +152,7 @@ cl_int CL_API_CALL layer_clCreateKernelsInProgram(cl_program program, cl_uint ro
 
 cl_kernel CL_API_CALL layer_clCloneKernel(cl_kernel source, cl_int *status)
 {
+	MADE_LOCKED;
 	struct kernel *from, *to;
 	cl_kernel handle;
 	cl_int code;

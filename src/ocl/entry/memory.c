@@ -161,6 +161,7 @@ static bool made_room(cl_context c, cl_int status)
 cl_mem CL_API_CALL layer_clCreateBuffer(cl_context c, cl_mem_flags flags, size_t size, void *host,
 					cl_int *status)
 {
+	MADE_LOCKED;
 	cl_int code;
 	cl_mem b = NEXT->clCreateBuffer(ocl_real(c, OCL_CONTEXT), flags, size, host, &code);
 
@@ -178,6 +179,7 @@ cl_mem CL_API_CALL layer_clCreateBufferWithProperties(cl_context c,
 						      cl_mem_flags flags, size_t size, void *host,
 						      cl_int *status)
 {
+	MADE_LOCKED;
 	cl_int code;
 	cl_mem b = NEXT->clCreateBufferWithProperties(ocl_real(c, OCL_CONTEXT), properties, flags,
 						      size, host, &code);
@@ -217,6 +219,7 @@ cl_mem CL_API_CALL layer_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
 					   cl_buffer_create_type type, const void *info,
 					   cl_int *status)
 {
+	MADE_LOCKED;
 	const cl_buffer_region *region = info;
 	struct mem *parent;
 	cl_int code;
@@ -306,6 +309,7 @@ cl_mem CL_API_CALL layer_clCreateImage(cl_context c, cl_mem_flags flags,
 				       const cl_image_format *format, const cl_image_desc *desc,
 				       void *host, cl_int *status)
 {
+	MADE_LOCKED;
 	cl_image_desc copy;
 	cl_mem image = NULL;
 	int tries = 0;
@@ -328,6 +332,7 @@ cl_mem CL_API_CALL layer_clCreateImageWithProperties(
     cl_context c, const cl_mem_properties *properties, cl_mem_flags flags,
     const cl_image_format *format, const cl_image_desc *desc, void *host, cl_int *status)
 {
+	MADE_LOCKED;
 	cl_image_desc copy;
 	cl_mem image = NULL;
 	int tries = 0;
@@ -351,6 +356,7 @@ cl_mem CL_API_CALL layer_clCreateImage2D(cl_context c, cl_mem_flags flags,
 					 const cl_image_format *format, size_t width, size_t height,
 					 size_t row_pitch, void *host, cl_int *status)
 {
+	MADE_LOCKED;
 	cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
 			      .image_width = width,
 			      .image_height = height,
@@ -375,6 +381,7 @@ cl_mem CL_API_CALL layer_clCreateImage3D(cl_context c, cl_mem_flags flags,
 					 size_t depth, size_t row_pitch, size_t slice_pitch,
 					 void *host, cl_int *status)
 {
+	MADE_LOCKED;
 	cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE3D,
 			      .image_width = width,
 			      .image_height = height,

@@ -29,6 +29,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithSource(cl_context c, cl_uint cou
 						       const char **strings, const size_t *lengths,
 						       cl_int *status)
 {
+	MADE_LOCKED;
 	cl_program handle;
 	struct program *p;
 	size_t total = 0;
@@ -58,6 +59,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithSource(cl_context c, cl_uint cou
 cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context c, const void *il, size_t size,
 						   cl_int *status)
 {
+	MADE_LOCKED;
 	cl_program handle;
 	struct program *p;
 	cl_int code;
@@ -101,6 +103,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithBinary(cl_context c, cl_uint cou
 						       const unsigned char **binaries,
 						       cl_int *binary_status, cl_int *status)
 {
+	MADE_LOCKED;
 	const cl_device_id *given = devices;
 	cl_program handle;
 	struct program *p;
@@ -132,6 +135,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithBuiltInKernels(cl_context c, cl_
 							       const cl_device_id *devices,
 							       const char *names, cl_int *status)
 {
+	MADE_LOCKED;
 	const cl_device_id *given = devices;
 	cl_program handle;
 	struct program *p;

@@ -78,6 +78,7 @@ static cl_int why_none(cl_context c)
 void *CL_API_CALL layer_clSVMAlloc(cl_context c, cl_svm_mem_flags flags, size_t size,
 				   cl_uint alignment)
 {
+	MADE_LOCKED;
 	struct domain *d;
 	uint32_t moves;
 	struct mem *m;
