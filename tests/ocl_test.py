@@ -345,6 +345,17 @@ def errors_that_the_driver_counts(s):
 
 
 @test
+def what_the_program_has_released_is_not_kept_without_end(s):
+    """256 MiB of buffers, one after the other: more than the log may keep ends an epoch."""
+    exe = opencl(s, "ocl_misc")
+    for more in ["", "inject=epoch:40"]:
+        r = same(s, f"check=none ckpt=seconds:1000 log=16M {more}", exe, "brief")
+        expect(found(r)[3] >= 8 and "can't be kept" not in r.err, r)
+    r = same(s, "check=none ckpt=off log=16M inject=epoch:40", exe, "brief")
+    expect(found(r)[:2] == (1, 1) and "can't be kept" not in r.err, r)
+
+
+@test
 def a_kernel_that_writes_to_a_read_only_buffer(s):
     exe = opencl(s, "ocl_misc")
     r = same(s, "check=scrub ckpt=every-epoch inject=epoch:3", exe, "liar")

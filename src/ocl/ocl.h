@@ -98,6 +98,7 @@ struct mem {
 	bool told_read_only, scratch; /* by haleSetMemFlags */
 	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
 	bool saved;		      /* the checkpoint has all of it */
+	bool put_off;		      /* its last release */
 	uint64_t whole; /* order of the last command that overwrites it all (consolidation) */
 	void *shown;	/* where the host may look at it, or write to it; NULL: not mapped by us */
 	/* on file */
@@ -332,6 +333,8 @@ struct domain { /* a context */
 	bool natives;	    /* the log has functions of the program, which see device data */
 	uint64_t log_bytes; /* of the entries */
 	uint64_t host_bytes, spilled;	/* host data in the log: in memory, in the file */
+	uint64_t put_off, put_off_left; /* bytes of objects whose last release is put off; of these
+					 * what the end of the log has left */
 	uint64_t unchecked, uncaptured; /* entries of these kinds */
 	struct ranges reading;		/* where those that are unchecked bring data; maybe more */
 	struct map *maps;

@@ -220,6 +220,17 @@ static void domain_end(struct domain *d)
 	free(d);
 }
 
+/* What the program counts on having again: the log is not to keep any amount of it. */
+static void count_put_off(struct object *o, bool put_off)
+{
+	struct mem *m = (struct mem *)o;
+
+	if ((o->kind != OCL_MEM && o->kind != OCL_SVM) || m->root != m || m->put_off == put_off)
+		return;
+	m->put_off = put_off;
+	o->domain->put_off += put_off ? m->size : -m->size;
+}
+
 static void object_end(struct object *o)
 {
 	struct domain *d = o->domain;
@@ -234,6 +245,7 @@ static void object_end(struct object *o)
 	}
 	ocl_table_remove(o->handle, o);
 	ocl_count_dead(-1u);
+	count_put_off(o, false);
 	if (in_ring(o->kind)) {
 		o->prev->next = o->next;
 		o->next->prev = o->prev;
@@ -289,6 +301,7 @@ static void kin_gone(struct object *o)
 static void revive(struct object *o)
 {
 	ocl_count_dead(-1u);
+	count_put_off(o, false);
 	if (o->kind == OCL_CONTEXT)
 		((struct domain *)o)->live++;
 	else if (in_ring(o->kind))
@@ -354,6 +367,7 @@ cl_int ocl_release(void *handle, ocl_kind_t kind)
 		ocl_count_dead(1);
 		ocl_hold(o);
 		kin_gone(o);
+		count_put_off(o, put_off);
 	} else if (o && o->refs > 0) {
 		o->refs--;
 	} else if (o ? kept_for_log(kind) : ocl_is_ghost(handle, kind)) {

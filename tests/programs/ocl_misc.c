@@ -9,7 +9,8 @@
  * enormous STEPS MIB: as much host data as that in one log. ocl_misc lent: buffers in memory of the
  * program, which has it for something else as soon as it has released them. ocl_misc held: a
  * mapping that is written to while epochs close. ocl_misc failing GO: a callback of a command that
- * fails, since the program says so; then it waits for the file GO, and works. */
+ * fails, since the program says so; then it waits for the file GO, and works. ocl_misc brief:
+ * buffers made and released one after the other. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <string.h>
@@ -646,6 +647,22 @@ static void lent(void)
 			MUST(host[s][i] == s - i);
 }
 
+/* Buffers that are there for two commands each. */
+static void brief(void)
+{
+	enum { SIZE = 4 << 20, STEPS = 64 };
+	int first = 0;
+	cl_mem m;
+
+	for (int s = 0; s < STEPS; s++) {
+		m = buffer(CL_MEM_READ_WRITE, SIZE, NULL);
+		OK(clEnqueueFillBuffer(queue, m, &s, sizeof(s), 0, SIZE, 0, NULL, NULL));
+		OK(clEnqueueReadBuffer(queue, m, CL_TRUE, 0, sizeof(first), &first, 0, NULL, NULL));
+		MUST(first == s);
+		OK(clReleaseMemObject(m));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -680,6 +697,8 @@ int main(int argc, char **argv)
 		held();
 	else if (strcmp(what, "lent") == 0)
 		lent();
+	else if (strcmp(what, "brief") == 0)
+		brief();
 	else if (strcmp(what, "failing") == 0)
 		failing(argv[2]);
 	else if (strcmp(what, "left") == 0)

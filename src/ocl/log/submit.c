@@ -318,18 +318,26 @@ static bool is_long(const struct domain *d)
 	return d->entries >= entries_max || d->host_bytes + d->spilled >= ocl.set.log_bytes;
 }
 
+/* The program has released more than the log is to keep; what outlives an end of the log is not
+ * a reason to end it again. */
+static bool keeps_too_much(const struct domain *d)
+{
+	return d->put_off >= ocl.set.log_bytes && d->put_off / 2 >= d->put_off_left;
+}
+
 /* Too much in the log: an epoch ends now, whatever the program does. */
 static void bound_log(struct domain *d)
 {
 	uint64_t used;
 
-	if (LIKELY(!is_long(d)))
+	if (LIKELY(!is_long(d) && !keeps_too_much(d)))
 		return;
 	if (d->late)
 		return;
 	d->late = true;
 	ocl_epoch_force(d); /* does nothing where commands wait for the program */
 	d->late = false;
+	d->put_off_left = d->put_off;
 	if (!is_long(d))
 		return;
 	used = d->gates_used & d->gates_unset;
