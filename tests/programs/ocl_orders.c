@@ -2,6 +2,7 @@
 /* ocl_orders WHAT: orders that are seldom: what runs later than what was enqueued behind it, what a
  * program learns without waiting. What is printed must not depend on errors that are mended.
  *   gated      commands that wait for user events, overtaken by others that are waited for
+ *   relayed    a write takes what a read brings, a read replaces it; another queue waits
  *   unmapped   data out of a mapping that ends, and is written to, before anybody waits
  *   profiled   completion learnt from an event's times, or from a later command that is running
  *   native     a function of the program reuses memory that a write before it has taken
@@ -88,6 +89,29 @@ static void gated(void)
 		say("n", n);
 		for (int i = 0; i < 5; i++)
 			OK(clReleaseEvent((cl_event[]){u, v, a, b, c}[i]));
+	}
+}
+
+static void relayed(void)
+{
+	static int data[N];
+
+	for (int round = 0; round < 4; round++) {
+		cl_event u = gate(), a;
+
+		launch(ordered, grow, m, round, 1, &u, &a);
+		OK(clEnqueueReadBuffer(other, n, CL_FALSE, 0, BYTES, data, 0, NULL, NULL));
+		OK(clEnqueueWriteBuffer(other, n, CL_FALSE, 0, BYTES / 2, data + N / 2, 0, NULL,
+					NULL));
+		launch(other, grow, n, round, 0, NULL, NULL);
+		OK(clEnqueueReadBuffer(other, n, CL_FALSE, 0, BYTES, data, 0, NULL, NULL));
+		OK(clFinish(other));
+		printf("data %08x\n", hash(data, BYTES));
+		OK(clSetUserEventStatus(u, CL_COMPLETE));
+		OK(clWaitForEvents(1, &a));
+		say("m", m);
+		OK(clReleaseEvent(u));
+		OK(clReleaseEvent(a));
 	}
 }
 
@@ -252,6 +276,8 @@ int main(int argc, char **argv)
 	OK(clFinish(other));
 	if (strcmp(what, "gated") == 0)
 		gated();
+	else if (strcmp(what, "relayed") == 0)
+		relayed();
 	else if (strcmp(what, "unmapped") == 0)
 		unmapped();
 	else if (strcmp(what, "profiled") == 0)

@@ -475,11 +475,11 @@ bool ocl_log_is_behind_read(struct domain *d, const struct entry *e)
 /* The last moment at which what e writes is there: when it has been brought, which may be now. */
 void ocl_log_capture_behind_read(struct domain *d, struct entry *e)
 {
-	if (ocl_epoch_quiesce(d)) {
+	if (ocl_epoch_quiesce(d) || !(e->gates & d->gates_unset)) {
 		ocl_log_capture(d, e);
 		return;
 	}
-	d->unprotected = true; /* waits for the program */
+	d->unprotected = true; /* it waits for the program itself */
 	if (e->dst)
 		e->dst->root->modified |= OCL_BY_DEVICE;
 }
