@@ -351,6 +351,8 @@ def what_the_program_has_released_is_not_kept_without_end(s):
     for more in ["", "inject=epoch:40"]:
         r = same(s, f"check=none ckpt=seconds:1000 log=16M {more}", exe, "brief")
         expect(found(r)[3] >= 8 and "can't be kept" not in r.err, r)
+    r = same(s, "check=none inject=epoch:40", exe, "brief")  # auto: as soon as that frees much
+    expect(found(r)[:2] == (1, 1) and found(r)[3] >= 3, r)
     r = same(s, "check=none ckpt=off log=16M inject=epoch:40", exe, "brief")
     expect(found(r)[:2] == (1, 1) and "can't be kept" not in r.err, r)
 

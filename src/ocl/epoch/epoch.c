@@ -9,6 +9,7 @@
 /* Of the run time, checkpoints under ckpt=auto may take this part. */
 static const double auto_share = 0.01;
 static const double auto_least = 1.0; /* seconds between two */
+static const uint64_t put_off_much = 64ull << 20;
 /* … and those that fail, under any setting, this one. */
 static const double failing_share = 0.1;
 /* So many checks in a row at which no epoch closes count as one: programs that only ever wait for
@@ -157,11 +158,23 @@ static bool failures_due(double cost, double elapsed)
 	       elapsed * elapsed * (double)ocl.report.recoveries >= 2 * cost * ran;
 }
 
+/* What the log keeps of objects that are released is memory that the program doesn't find again:
+ * new one costs more than a checkpoint that has little to write. */
+static bool frees_much(struct domain *d)
+{
+	if (d->put_off < put_off_much || d->put_off / 2 < d->put_off_left)
+		return false;
+	d->put_off_left = d->put_off; /* looked at; again when it has doubled */
+	return dirty_bytes(d) <= d->put_off / 16;
+}
+
 static bool auto_due(struct domain *d, double elapsed)
 {
 	uint64_t bytes = d->checkpoint_bytes;
 	double cost = d->checkpoint_cost, speed;
 
+	if (frees_much(d))
+		return true;
 	if (elapsed < auto_least)
 		return false;
 	if (cost == 0) {
@@ -213,6 +226,7 @@ static cl_int checkpoint(struct domain *d)
 	d->checkpoint_at = clock_seconds();
 	d->checkpoint_cost = d->checkpoint_at - start;
 	d->epochs_since = 0;
+	d->put_off_left = d->put_off;
 	return CL_SUCCESS;
 }
 
