@@ -150,6 +150,7 @@ struct arg {
 	bool set, svm;
 	bool constant; /* the kernel can't write through it */
 	bool handle;   /* may be a memory object or sampler */
+	bool object;   /* it was one when the kernel was launched with it */
 };
 
 /* Never changed while more than one refers to it. */

@@ -26,7 +26,7 @@ void ocl_program_specialize(const struct program *p, cl_program real, bool later
 char *ocl_program_options(const struct program *p, const char *options);
 void ocl_mem_fini(struct mem *m);
 /* Marks what a kernel with these arguments may write, and collects (held) what it uses. */
-bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e);
+bool ocl_kernel_uses(struct kernel *k, struct args *a, struct entry *e);
 
 /* ---- callback.c ---- */
 cl_int ocl_callback_set(cl_event event, cl_int type,

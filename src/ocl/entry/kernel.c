@@ -268,6 +268,7 @@ cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel handle, cl_uint index, size_t 
 			a->at[index].set = true;
 			a->at[index].svm = false;
 			a->at[index].handle = value && size == sizeof(cl_mem);
+			a->at[index].object = false;
 		}
 	}
 	ocl_unlock();
@@ -296,6 +297,7 @@ cl_int CL_API_CALL layer_clSetKernelArgSVMPointer(cl_kernel handle, cl_uint inde
 		} else {
 			a->at[index].set = a->at[index].svm = true;
 			a->at[index].handle = false;
+			a->at[index].object = false;
 		}
 	}
 	ocl_unlock();
@@ -347,6 +349,18 @@ static bool same_arg(const struct arg *a, const struct arg *b)
 	       !a->value == !b->value && (!a->value || memcmp(a->value, b->value, a->size) == 0);
 }
 
+/* An object that nobody has any more: a new kernel does without, and the program will set another
+ * one. */
+static bool is_gone(const struct arg *g)
+{
+	void *handle;
+
+	if (!g->object || !g->value)
+		return false;
+	memcpy(&handle, g->value, sizeof(handle));
+	return !ocl_find_held(handle);
+}
+
 cl_int ocl_kernel_bind(struct kernel *k, struct args *a, bool fresh)
 {
 	struct args *now = fresh ? NULL : k->bound ? k->bound : k->args;
@@ -360,7 +374,7 @@ cl_int ocl_kernel_bind(struct kernel *k, struct args *a, bool fresh)
 		const struct arg *g = &a->at[i];
 		cl_int code;
 
-		if (!g->set || (now && same_arg(&now->at[i], g)))
+		if (!g->set || (now && same_arg(&now->at[i], g)) || (fresh && is_gone(g)))
 			continue;
 		if (g->svm)
 			code = NEXT->clSetKernelArgSVMPointer(real, i, *(void **)g->value);
@@ -491,7 +505,7 @@ static void leave_unprotected(struct domain *d)
 	d->unprotected = true;
 }
 
-bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e)
+bool ocl_kernel_uses(struct kernel *k, struct args *a, struct entry *e)
 {
 	struct domain *d = OBJ(k)->domain;
 	bool svm = k->svm_pointers;
@@ -503,7 +517,7 @@ bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e)
 	if (k->svm_system)
 		leave_unprotected(d);
 	for (cl_uint i = 0; i < a->count; i++) {
-		const struct arg *g = &a->at[i];
+		struct arg *g = &a->at[i];
 		struct object *o;
 		void *handle;
 
@@ -519,6 +533,7 @@ bool ocl_kernel_uses(struct kernel *k, const struct args *a, struct entry *e)
 			e->lasting |= mark((struct mem *)o, g);
 		else if (o && o->kind != OCL_SAMPLER)
 			o = NULL;
+		g->object |= o != NULL;
 		if (o && e->op != OP_RECORDED && !add_used(e, o, &room))
 			return false;
 	}
