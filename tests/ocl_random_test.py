@@ -60,16 +60,21 @@ def a_random_program_that_goes_to_another_device_is_as_without(s):
                 same(s, settings(r, ":2"), exe, *args, alone=alone, **TWO, **copies)
 
 
+def begun(s, exe, r, args):
+    """The run alone, how long it took, a job that runs the same, and its rank."""
+    begin = time.monotonic()
+    alone = s.run(exe, *args)
+    took = time.monotonic() - begin
+    job = run_opencl(s, exe, *args, HALE_OPENCL=f"check=none ckpt={r.choice(['every-epoch', 'epochs:3', 'auto'])}")
+    return alone, took, job, job.until(lambda: rank_of(job, exe), "a rank runs")
+
+
 @test
 def a_random_program_whose_servers_are_killed_is_as_without(s):
     exe = opencl(s, "ocl_random")
     for i in range(PROGRAMS):
         r, args = drawn(i, 1 + 2 * (i % 2), 900)
-        begin = time.monotonic()
-        alone = s.run(exe, *args)
-        took = time.monotonic() - begin
-        job = run_opencl(s, exe, *args, HALE_OPENCL=f"check=none ckpt={r.choice(['every-epoch', 'epochs:3', 'auto'])}")
-        pid = job.until(lambda: rank_of(job, exe), "a rank runs")
+        alone, took, job, pid = begun(s, exe, r, args)
         for _ in range(r.randint(1, 3)):
             time.sleep(r.random() * took)  # a random moment of its life
             server = server_of(pid)
@@ -87,11 +92,7 @@ def a_random_program_that_is_killed_goes_on_from_a_checkpoint(s):
     exe = opencl(s, "ocl_random")
     for i in range(PROGRAMS):
         r, args = drawn(i, 1 + 2 * (i % 2), 6000)
-        begin = time.monotonic()
-        alone = s.run(exe, *args)
-        took = time.monotonic() - begin
-        job = run_opencl(s, exe, *args, HALE_OPENCL=f"check=none ckpt={r.choice(['every-epoch', 'epochs:3', 'auto'])}")
-        pid = job.until(lambda: rank_of(job, exe), "a rank runs")
+        alone, took, job, pid = begun(s, exe, r, args)
         time.sleep(r.random() * took)
         info = job.info()
         taken = info and s.hale("ckpt", info["id"]).status == 0  # or it has just ended

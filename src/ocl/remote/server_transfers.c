@@ -249,7 +249,7 @@ static cl_int start_late(struct box *b, cl_context c, bool image, cl_uint n, cl_
 }
 
 /* A small read that the program waits for: the runtime's own blocking read, which on NVIDIA's GPUs
- * takes a third of the time of another one with a wait for its event. */
+ * takes a quarter of the time of another one with a wait for its event. */
 static bool may_read_now(const struct box *b)
 {
 	return (b->flags & (BOX_BLOCKING | BOX_WRITE)) == BOX_BLOCKING && b->far.address &&
