@@ -86,13 +86,14 @@ def output_that_pours_and_input_that_is_fed_come_once(s):
             feed = subprocess.Popen(["cat"], stdin=f, stdout=subprocess.PIPE)
         job = s.start(HALE, "run", "-n", "1", "--report", "report.json", "--", *program, stdin=feed.stdout)
         feed.stdout.close()
-        kills = 0
         for _ in range(3):
             time.sleep(0.05)
             found = agents(job.pid)
             if found and job.out():
-                os.kill(found[0], signal.SIGKILL)
-                kills += 1
+                try:
+                    os.kill(found[0], signal.SIGKILL)
+                except ProcessLookupError:
+                    break  # all has been printed
         r = job.wait()
         feed.wait()
         expect(r.status == 0 and r.out == wanted, f"{len(r.out)} of {len(wanted)} bytes", r.err)

@@ -45,21 +45,24 @@ static bool find_folder(const char *what, char folder[PATH_MAX], bool *headless)
 	       strcmp(folder, "/") != 0;
 }
 
-/* A head that answers is none to be replaced. */
-static bool has_a_head(const char *job, int64_t *pid)
+typedef enum headship { HEAD, NO_HEAD, NO_ANSWER } headship_t;
+
+/* NO_ANSWER: it stands still, or the job has just ended. */
+static headship_t headship(const char *job, int64_t *pid)
 {
 	char jobs[1][JOB_ID_MAX];
 	struct json_value *answer = NULL;
 	hale_status_t status;
-	bool has;
+	bool headless;
 
 	snprintf(jobs[0], sizeof(jobs[0]), "%s", job);
 	control_ask_each(jobs, 1, "{\"op\":\"ps\"}", &answer, &status);
-	has =
-	    status == HALE_OK && strcmp(json_text(json_get(answer, "state"), ""), "headless") != 0;
+	headless = strcmp(json_text(json_get(answer, "state"), ""), "headless") == 0;
 	*pid = json_number_int(json_get(answer, "pid"), 0);
 	json_free(answer);
-	return has;
+	if (status != HALE_OK)
+		return NO_ANSWER;
+	return headless ? NO_HEAD : HEAD;
 }
 
 static bool only_headless(char job[JOB_ID_MAX])
@@ -69,7 +72,7 @@ static bool only_headless(char job[JOB_ID_MAX])
 	int64_t pid;
 
 	for (size_t i = 0; i < count; i++)
-		if (!has_a_head(jobs[i], &pid) && found++ == 0)
+		if (headship(jobs[i], &pid) == NO_HEAD && found++ == 0)
 			snprintf(job, JOB_ID_MAX, "%s", jobs[i]);
 	free(jobs);
 	return found == 1;
@@ -90,7 +93,8 @@ static int attach(const char *what, const char *report, bool force)
 		return EXIT_USAGE;
 	}
 	snprintf(job, sizeof(job), "%.63s", strrchr(folder, '/') + 1);
-	if (!force && !headless && has_a_head(job, &pid)) {
+	/* a head that answers is none to be replaced */
+	if (!force && !headless && headship(job, &pid) == HEAD) {
 		log_warn("job %s has a head that answers (pid %d); --force takes the job away from "
 			 "it",
 			 job, (int)pid);
