@@ -467,6 +467,17 @@ def what_the_program_has_released_is_gone(s):
 
 
 @test
+def what_is_being_released_while_another_thread_waits(s):
+    """Its epoch, which closes then, finds no buffer that the runtime has no more, and waits for commands of such a queue."""
+    exe = opencl(s, "ocl_released")
+    alone = s.run(exe, "beside")
+    for env in [{}, {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}]:
+        for epoch in [2, 4, 5]:
+            r = same(s, f"check=none ckpt=every-epoch inject=epoch:{epoch}", exe, "beside", alone=alone, **env)
+            expect(found(r)[:2] == (1, 1), epoch, r)
+
+
+@test
 def boxes_that_reach_beyond_numbers_are_refused_by_the_server(s):
     r = s.hale("run", "--opencl", "--", opencl(s, "ocl_wraps"))
     lines = r.out.splitlines()

@@ -344,60 +344,70 @@ static void context_gone(struct domain *d)
 	ocl_drop(OBJ(d));
 }
 
-/* The log still needs to know that its commands have run, and then nobody could be asked. */
-static void finish_released(struct queue *q)
+/* Before the program has it no more: epochs take what is in such a queue for run, unless it waits
+ * for the program, and the log still needs to know that, when nobody can be asked any more. */
+static void finish_last(void *handle)
 {
-	if (OBJ(q)->held > 1 && !(q->gates & OBJ(q)->domain->gates_unset))
-		NEXT->clFinish(OBJ(q)->real);
+	cl_command_queue real = NULL;
+	struct queue *q;
+
+	ocl_lock();
+	q = ocl_find(handle, OCL_QUEUE);
+	if (q && OBJ(q)->refs == 1 && OBJ(q)->held > 0 &&
+	    !(q->gates & OBJ(q)->domain->gates_unset)) {
+		real = OBJ(q)->real;
+		NEXT->clRetainCommandQueue(real); /* another thread may move the context */
+	}
+	ocl_unlock();
+	if (!real)
+		return;
+	NEXT->clFinish(real);
+	NEXT->clReleaseCommandQueue(real);
+}
+
+/* The program has given back its last reference. What nobody holds has no shadow from here on, and
+ * only then does the runtime release it: an epoch that another thread closes meanwhile must not
+ * find what is no longer there. */
+static void last_gone(struct object *o, bool put_off)
+{
+	struct domain *d = o->domain;
+	bool in = in_ring(o->kind);
+
+	o->refs = 0;
+	ocl_count_dead(1);
+	kin_gone(o);
+	if (o->kind == OCL_CONTEXT) {
+		context_gone((struct domain *)o);
+		return;
+	}
+	count_put_off(o, put_off);
+	ocl_hold(OBJ(d));
+	if (o->held == 0)
+		object_end(o);
+	if (in)
+		domain_unlive(d); /* held above: NOLINT(clang-analyzer-unix.Malloc) */
+	ocl_drop(OBJ(d));
 }
 
 cl_int ocl_release(void *handle, ocl_kind_t kind)
 {
 	struct object *o;
-	struct domain *d;
-	bool last, put_off;
-	cl_int status = CL_SUCCESS;
+	bool put_off = false;
 
+	if (kind == OCL_QUEUE)
+		finish_last(handle);
 	ocl_lock();
 	o = ocl_find(handle, kind);
-	last = o && o->refs == 1;
-	put_off = last && o->held > 0 && kept_for_log(kind);
-	if (last) { /* the runtime may give the handle to somebody else from here on */
-		o->refs = 0;
-		ocl_count_dead(1);
-		ocl_hold(o);
-		kin_gone(o);
-		count_put_off(o, put_off);
+	if (o && o->refs == 1) { /* the runtime may give the handle to somebody else soon */
+		put_off = o->held > 0 && kept_for_log(kind);
+		last_gone(o, put_off);
 	} else if (o && o->refs > 0) {
 		o->refs--;
 	} else if (o ? kept_for_log(kind) : ocl_is_ghost(handle, kind)) {
 		handle = NULL; /* released already: the reference is ours */
 	}
 	ocl_unlock();
-	if (!put_off && kind == OCL_QUEUE && last)
-		finish_released((struct queue *)o);
-	if (!put_off)
-		status = ocl_runtime_release(handle, kind);
-	if (!last)
-		return status;
-	ocl_lock();
-	d = o->domain;
-	if (kind == OCL_CONTEXT) {
-		context_gone((struct domain *)o);
-		ocl_drop(o); /* held above: NOLINT(clang-analyzer-unix.Malloc) */
-	} else {
-		ocl_hold(OBJ(d));
-		if (put_off) {
-			ocl_drop(o);
-		} else if (--o->held == 0) {
-			object_end(o);
-		}
-		if (in_ring(kind))
-			domain_unlive(d); /* held above: NOLINT(clang-analyzer-unix.Malloc) */
-		ocl_drop(OBJ(d));
-	}
-	ocl_unlock();
-	return status;
+	return put_off ? CL_SUCCESS : ocl_runtime_release(handle, kind);
 }
 
 cl_int ocl_runtime_release(void *real, ocl_kind_t kind)

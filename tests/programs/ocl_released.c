@@ -2,13 +2,18 @@
 /* What the program has released. ocl_released wrong: handles whose last reference is gone while
  * commands still need the objects, in each call that takes one: a line a call, with its code.
  * ocl_released kept: what the program has released but may still ask for, because other objects
- * keep it: contexts, programs, parents of parts of memory; used, retained again. */
+ * keep it: contexts, programs, parents of parts of memory; used, retained again.
+ * ocl_released beside: a thread releases a buffer, and a queue whose command still runs, while
+ * another one waits for data. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N = 256 };
 
@@ -16,7 +21,9 @@ static const char source[] =
     "__kernel void grow(__global int *a, __global const int *b) {\n"
     "  size_t i = get_global_id(0); a[i] = a[i] * 3 + b[i] + 1; }\n"
     "__kernel void look(read_only image2d_t p, sampler_t s, __global int *a) {\n"
-    "  int i = get_global_id(0); a[i] += read_imagei(p, s, (int2)(i % 8, i / 8 % 8)).x; }\n";
+    "  int i = get_global_id(0); a[i] += read_imagei(p, s, (int2)(i % 8, i / 8 % 8)).x; }\n"
+    "__kernel void drag(__global volatile int *a, int n) {\n"
+    "  size_t i = get_global_id(0); while (n-- > 0) a[i] = a[i] * 5 + 1; }\n";
 
 static const cl_image_format format = {CL_R, CL_SIGNED_INT32};
 static const cl_image_desc shape = {
@@ -209,11 +216,102 @@ static void kept(void)
 	OK(clReleaseContext(c));
 }
 
+/* ---- while another thread waits ---- */
+
+static sem_t is_ending, may_end;
+
+static void CL_CALLBACK ending(cl_mem m, void *data)
+{
+	(void)m;
+	(void)data;
+	sem_post(&is_ending);
+	sem_wait(&may_end);
+}
+
+static void *release_buffer(void *m)
+{
+	OK(clReleaseMemObject(m));
+	return NULL;
+}
+
+static void *release_queue(void *q)
+{
+	sem_post(&is_ending);
+	OK(clReleaseCommandQueue(q));
+	return NULL;
+}
+
+static void show(cl_mem m)
+{
+	int data[N], sum = 0;
+
+	OK(clEnqueueReadBuffer(queue, m, CL_TRUE, 0, sizeof(data), data, 0, NULL, NULL));
+	for (int i = 0; i < N; i++)
+		sum = sum * 31 + data[i];
+	printf("sum %08x\n", (unsigned)sum);
+}
+
+/* In the middle of its release other commands need it no more, and the runtime has it no more. */
+static void beside_buffer(void)
+{
+	cl_mem a = buffer(), b = buffer();
+	pthread_t t;
+
+	OK(clSetMemObjectDestructorCallback(b, ending, NULL));
+	show(b);
+	pthread_create(&t, NULL, release_buffer, b);
+	sem_wait(&is_ending);
+	show(a);
+	sem_post(&may_end);
+	pthread_join(t, NULL);
+	show(a);
+	OK(clReleaseMemObject(a));
+}
+
+static void beside_queue(void)
+{
+	const int turns = 60000000;
+	cl_mem a = buffer(), b = buffer();
+	cl_command_queue other;
+	size_t one = 1;
+	pthread_t t;
+	cl_kernel k;
+	cl_event e;
+
+	MAKE(other, clCreateCommandQueue(context, device, 0, &code));
+	MAKE(k, clCreateKernel(program, "drag", &code));
+	OK(clSetKernelArg(k, 0, sizeof(b), &b));
+	OK(clSetKernelArg(k, 1, sizeof(turns), &turns));
+	OK(clEnqueueNDRangeKernel(other, k, 1, NULL, &one, NULL, 0, NULL, &e));
+	OK(clFlush(other));
+	pthread_create(&t, NULL, release_queue, other);
+	sem_wait(&is_ending);
+	usleep(20000); /* the runtime finishes it first */
+	show(a);
+	pthread_join(t, NULL);
+	OK(clWaitForEvents(1, &e));
+	show(b);
+	OK(clReleaseEvent(e));
+	OK(clReleaseKernel(k));
+	OK(clReleaseMemObject(a));
+	OK(clReleaseMemObject(b));
+}
+
+static void beside(void)
+{
+	sem_init(&is_ending, 0, 0);
+	sem_init(&may_end, 0, 0);
+	beside_buffer();
+	beside_queue();
+}
+
 int main(int argc, char **argv)
 {
 	set_up();
 	if (argc > 1 && strcmp(argv[1], "wrong") == 0)
 		wrong();
+	else if (argc > 1 && strcmp(argv[1], "beside") == 0)
+		beside();
 	else
 		kept();
 	return 0;

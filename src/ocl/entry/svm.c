@@ -129,6 +129,6 @@ void CL_API_CALL layer_clSVMFree(cl_context c, void *p)
 	}
 	if (o->held == 0)
 		NEXT->clSVMFree(OBJ(o->domain)->real, p);
+	ocl_release(p, OCL_SVM); /* no other thread finds what is free */
 	ocl_unlock();
-	ocl_release(p, OCL_SVM);
 }

@@ -30,13 +30,13 @@ bool ocl_epoch_quiesce(struct domain *d)
 	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
 		struct queue *q = (struct queue *)o;
 
-		if (o->kind != OCL_QUEUE || o->refs == 0 || q->on_device)
+		if (o->kind != OCL_QUEUE || q->on_device)
 			continue;
 		if (q->gates & d->gates_unset) {
 			gated = true;
 			if (q->before_gate)
 				NEXT->clWaitForEvents(1, &q->before_gate);
-		} else {
+		} else if (o->refs > 0) { /* what is released has run */
 			NEXT->clFinish(o->real);
 		}
 	}
