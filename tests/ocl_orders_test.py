@@ -52,4 +52,13 @@ def many_user_events_that_are_not_set(s):
         expect(r.status in (0, 3) and told == alone.out.splitlines()[:len(told)], at, alone, r)
 
 
+@test
+def what_a_log_that_was_given_up_had_is_in_the_next_checkpoint(s):
+    exe = opencl(s, "ocl_orders")
+    alone = s.run(exe, "bounded")
+    for env in [{}, REMOTE]:
+        r = same(s, "check=none ckpt=every-epoch log=1M inject=epoch:7", exe, "bounded", alone=alone, **env)
+        expect(found(r)[:2] == (1, 1) and "can't be kept any longer without a checkpoint" in r.err, r)
+
+
 main()

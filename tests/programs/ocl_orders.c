@@ -6,6 +6,7 @@
  *   unmapped   data out of a mapping that ends, and is written to, before anybody waits
  *   profiled   completion learnt from an event's times, or from a later command that is running
  *   native     a function of the program reuses memory that a write before it has taken
+ *   bounded    more than 1 MiB is written while a command waits for a user event
  *   gates N    N user events, each with a command, set in another order than made */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -245,6 +246,30 @@ static void gates(int count)
 	free(a);
 }
 
+static void bounded(void)
+{
+	static int data[N];
+	cl_event u = gate(), ran;
+
+	say("n", n);
+	launch(ordered, grow, m, 1, 1, &u, &ran);
+	OK(clEnqueueWriteBuffer(other, n, CL_TRUE, 0, BYTES / 2, data, 0, NULL, NULL));
+	for (int i = 0; i < 400; i++) { /* none overwrites the one before */
+		size_t at = (2 + i % 2) * (BYTES / 4);
+
+		data[0] = i;
+		OK(clEnqueueWriteBuffer(other, n, CL_TRUE, at, BYTES / 4, data, 0, NULL, NULL));
+	}
+	OK(clSetUserEventStatus(u, CL_COMPLETE));
+	OK(clWaitForEvents(1, &ran));
+	for (int i = 0; i < 4; i++) {
+		say("n", n);
+		say("m", m);
+	}
+	OK(clReleaseEvent(u));
+	OK(clReleaseEvent(ran));
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -284,6 +309,8 @@ int main(int argc, char **argv)
 		profiled();
 	else if (strcmp(what, "native") == 0)
 		native();
+	else if (strcmp(what, "bounded") == 0)
+		bounded();
 	else if (strcmp(what, "gates") == 0)
 		gates(argc > 2 ? atoi(argv[2]) : 100);
 	else

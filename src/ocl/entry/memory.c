@@ -65,6 +65,7 @@ static void log_init(struct mem *m, const void *host)
 	e = ocl_entry_new(OP_INIT);
 	if (!e) {
 		d->unprotected = true;
+		m->modified |= OCL_BY_DEVICE;
 		return;
 	}
 	e->dst = m;

@@ -346,8 +346,7 @@ static void let_kernels_go(struct program *p)
 		return;
 	log_warn("opencl: a program is built anew, and without a checkpoint launches of what it "
 		 "was can't be kept; an error before the next one can't be mended");
-	d->unprotected = true;
-	ocl_log_clear(d);
+	ocl_log_give_up(d);
 }
 
 cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,

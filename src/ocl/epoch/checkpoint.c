@@ -183,6 +183,13 @@ static bool consolidates(const struct mem *m)
 	       OBJ(m)->kind == OCL_MEM;
 }
 
+void ocl_content_unlogged(struct domain *d)
+{
+	for
+		EACH_CONTENT(d, m)
+	m->modified |= OCL_BY_DEVICE;
+}
+
 /* The object that e is to be put into; NULL: none. */
 static struct mem *consolidated_by(struct domain *d, const struct entry *e)
 {

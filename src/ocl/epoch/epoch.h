@@ -77,6 +77,8 @@ void ocl_checkpoint_damage(struct domain *d);
 /* An unchanged object whose content is no longer what was saved. */
 bool ocl_checkpoint_scrub(struct domain *d);
 void ocl_mem_layout(struct mem *m);
+/* The log has not all that was written: the next checkpoint takes all content from the device. */
+void ocl_content_unlogged(struct domain *d);
 /* The program still has m, which has content of its own, or a part of it. */
 bool ocl_content_is_alive(const struct domain *d, const struct mem *m);
 

@@ -265,6 +265,13 @@ void ocl_log_clear(struct domain *d)
 	}
 }
 
+void ocl_log_give_up(struct domain *d)
+{
+	d->unprotected = true;
+	ocl_content_unlogged(d);
+	ocl_log_clear(d);
+}
+
 struct entry *ocl_log_unsettled(struct domain *d)
 {
 	struct entry *e;
@@ -373,6 +380,8 @@ static void lose_data(struct domain *d, struct entry *e, const char *why)
 	if (!d->unprotected)
 		log_warn("opencl: %s; an error before the next checkpoint can't be mended", why);
 	d->unprotected = true;
+	if (e->dst)
+		e->dst->root->modified |= OCL_BY_DEVICE;
 }
 
 /* Memory that an object was made of the runtime need not have looked at: what the program gave may

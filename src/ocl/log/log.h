@@ -29,6 +29,8 @@ void ocl_log_append(struct domain *d, struct entry *e);
 void ocl_log_gate_opened(struct domain *d, uint64_t gate);
 /* Drops all entries: they are part of a checkpoint, or nobody can see them any more. */
 void ocl_log_clear(struct domain *d);
+/* The same, though they are not: nothing can be mended before the next checkpoint. */
+void ocl_log_give_up(struct domain *d);
 /* Copies the host data of e now, into memory or the spill file. False: out of both; the domain
  * is unprotected until the next checkpoint. */
 bool ocl_log_capture(struct domain *d, struct entry *e);

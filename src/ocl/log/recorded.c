@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "ocl/entry/entry.h"
+#include "ocl/epoch/epoch.h"
 #include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
@@ -416,9 +417,7 @@ bool ocl_recorded_uses(struct domain *d, struct entry *e)
 
 	if (r->opaque || foreign) {
 		d->unprotected = e->lasting = true;
-		for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
-			if (o->kind == OCL_MEM || o->kind == OCL_SVM)
-				((struct mem *)o)->root->modified |= OCL_BY_DEVICE;
+		ocl_content_unlogged(d);
 	}
 	for (struct entry *t = r->first; t; t = t->next) {
 		if (t->kernel && !ocl_kernel_uses(t->kernel, t->args, e))

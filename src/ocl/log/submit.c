@@ -347,8 +347,7 @@ static void bound_log(struct domain *d)
 			 "mended",
 			 (unsigned long)d->entries,
 			 (unsigned long)((d->host_bytes + d->spilled) >> 20));
-	d->unprotected = true;
-	ocl_log_clear(d);
+	ocl_log_give_up(d);
 	d->gates_used = used; /* these commands wait still */
 }
 
@@ -545,8 +544,10 @@ static void unprotect(cl_command_queue queue)
 
 	ocl_lock();
 	q = ocl_find(queue, OCL_QUEUE);
-	if (q)
+	if (q) {
 		OBJ(q)->domain->unprotected = true;
+		ocl_content_unlogged(OBJ(q)->domain);
+	}
 	ocl_unlock();
 }
 
