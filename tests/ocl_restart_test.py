@@ -224,6 +224,14 @@ def objects_tell_what_the_program_gave(s):
 
 
 @test
+def a_program_that_is_linked_while_another_thread_moves_its_context(s):
+    exe = opencl(s, "ocl_told")
+    for env in [{}, {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}]:
+        r = same(s, "check=none inject=epoch:1:2", exe, "linked", POCL_DEVICES="pthread pthread", **env)
+        expect(r.out == "linked: 510\n" and found(r)[:2] == (2, 1) and "moved to another device" in r.err, env, r)
+
+
+@test
 def parts_of_devices_are_known_to_another_runtime(s):
     """Of the same size as before, each queue with its own, also where others of them were released."""
     at_any_call(s, opencl(s, "ocl_killed"), 50, "parts")

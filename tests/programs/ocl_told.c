@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ocl_told [kill]: objects of all kinds are made, in three lots, and asked for what they belong to:
- * their context, device, program, parent. Between the lots the program waits for data, so that an
- * epoch closes, or, with kill, lets the process end that has its OpenCL runtime. Libraries (clFFT)
- * find what they have by such handles. */
+/* ocl_told linked: a program is linked while another thread waits for data, so that its context may
+ * move meanwhile. ocl_told [kill]: objects of all kinds are made, in three lots, and asked for what
+ * they belong to: their context, device, program, parent. Between the lots the program waits for
+ * data, so that an epoch closes, or, with kill, lets the process end that has its OpenCL runtime.
+ * Libraries (clFFT) find what they have by such handles. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <pthread.h>
 #include "ocl_kill.h"
 
 static const char source[] = "__kernel void twice(__global int *a) { a[get_global_id(0)] *= 2; }";
@@ -86,6 +88,37 @@ static void look(const struct lot *l)
 				       sizeof(size), &size, NULL) == CL_INVALID_DEVICE);
 }
 
+static void *wait_for_data(void *of)
+{
+	const struct lot *l = of;
+	int data[256];
+
+	OK(clEnqueueReadBuffer(l->q, l->whole, CL_TRUE, 0, sizeof(data), data, 0, NULL, NULL));
+	return NULL;
+}
+
+static void CL_CALLBACK while_linking(cl_program p, void *of)
+{
+	pthread_t t;
+
+	(void)p;
+	CHECK(pthread_create(&t, NULL, wait_for_data, of) == 0 && pthread_join(t, NULL) == 0);
+}
+
+static void link_beside(struct lot *l)
+{
+	const char *text = source;
+	cl_program part, all;
+	cl_int e;
+
+	make(l);
+	MAKE(part, clCreateProgramWithSource(c, 1, &text, NULL, &e));
+	OK(clCompileProgram(part, 0, NULL, "", 0, NULL, NULL, NULL, NULL));
+	MAKE(all, clLinkProgram(c, 0, NULL, "", 1, &part, while_linking, l, &e));
+	MAKE(l->k, clCreateKernel(all, "twice", &e));
+	OK(clSetKernelArg(l->k, 0, sizeof(cl_mem), &l->whole));
+}
+
 int main(int argc, char **argv)
 {
 	cl_platform_id platform;
@@ -97,6 +130,15 @@ int main(int argc, char **argv)
 	OK(clGetPlatformIDs(1, &platform, NULL));
 	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
 	MAKE(c, clCreateContext(NULL, 1, &device, NULL, NULL, &e));
+	if (argc > 1 && strcmp(argv[1], "linked") == 0) {
+		link_beside(&lots[0]);
+		OK(clEnqueueNDRangeKernel(lots[0].q, lots[0].k, 1, NULL, &all, NULL, 0, NULL,
+					  NULL));
+		OK(clEnqueueReadBuffer(lots[0].q, lots[0].whole, CL_TRUE, 0, sizeof(data), data, 0,
+				       NULL, NULL));
+		printf("linked: %d\n", data[255]);
+		return 0;
+	}
 	for (int made = 0; made < 3; made++) {
 		make(&lots[made]);
 		if (argc > 1)

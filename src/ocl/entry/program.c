@@ -431,6 +431,39 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 	return status;
 }
 
+static void note_link(struct program *p, const char *options, cl_uint programs,
+		      const cl_program *program)
+{
+	if (!(p->linked = calloc(programs + 1, sizeof(*p->linked))))
+		return;
+	p->linked_count = programs;
+	p->link_options = options ? strdup(options) : NULL;
+	for (cl_uint i = 0; i < programs; i++) {
+		p->linked[i] = ocl_find(program[i], OCL_PROGRAM);
+		if (p->linked[i])
+			ocl_hold(OBJ(p->linked[i]));
+	}
+}
+
+/* Another thread has moved the context while the runtime linked p: it is linked where the context
+ * is now, too. */
+static void link_again(struct program *p)
+{
+	struct domain *d = OBJ(p)->domain;
+	cl_program *parts = calloc(p->linked_count + 1ul, sizeof(*parts)), real = NULL;
+
+	for (cl_uint i = 0; parts && i < p->linked_count; i++)
+		parts[i] = p->linked[i] ? OBJ(p->linked[i])->real : NULL;
+	if (parts)
+		real =
+		    NEXT->clLinkProgram(OBJ(d)->real, d->device_count, d->devices, p->link_options,
+					p->linked_count, parts, NULL, NULL, NULL);
+	free(parts);
+	if (real)
+		ocl_object_moves(OBJ(p), real);
+}
+
+/* Without the lock, since it takes its time. */
 cl_program CL_API_CALL layer_clLinkProgram(cl_context c, cl_uint count, const cl_device_id *devices,
 					   const char *options, cl_uint programs,
 					   const cl_program *program,
@@ -459,15 +492,10 @@ cl_program CL_API_CALL layer_clLinkProgram(cl_context c, cl_uint count, const cl
 		return handle;
 	ocl_lock();
 	p = program_add(c, handle);
-	if (p && (p->linked = calloc(programs + 1, sizeof(*p->linked)))) {
-		p->linked_count = programs;
-		p->link_options = options ? strdup(options) : NULL;
-		for (cl_uint i = 0; i < programs; i++) {
-			p->linked[i] = ocl_find(program[i], OCL_PROGRAM);
-			if (p->linked[i])
-				ocl_hold(OBJ(p->linked[i]));
-		}
-	}
+	if (p)
+		note_link(p, options, programs, program);
+	if (p && p->linked && OBJ(p)->domain->moved_at > moves)
+		link_again(p);
 	ocl_unlock();
 	return handle;
 }
