@@ -67,6 +67,7 @@ typedef enum ocl_modified {
 	OCL_CLEAN = 0,
 	OCL_BY_HOST = 1,   /* by writes that the log has */
 	OCL_BY_DEVICE = 2, /* by kernels, copies … */
+	OCL_FRESH = 4,	   /* nothing is on file of it yet */
 } ocl_modified_t;
 
 struct chunk {
@@ -98,6 +99,7 @@ struct mem {
 	bool told_read_only, scratch; /* by haleSetMemFlags */
 	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
 	bool saved;		      /* the checkpoint has all of it */
+	bool filled;		      /* something was put there before the last checkpoint */
 	bool put_off;		      /* its last release */
 	uint64_t whole; /* order of the last command that overwrites it all (consolidation) */
 	void *shown;	/* where the host may look at it, or write to it; NULL: not mapped by us */

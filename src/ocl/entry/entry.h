@@ -51,6 +51,13 @@ void ocl_svm_free_settle(void);
 /* Keeps records of mappings: after a map has been issued, before an unmap is. */
 void ocl_map_begin(struct domain *d, struct entry *e);
 void ocl_map_end(struct domain *d, struct entry *e);
+/* A command brings data to [at, at + size): mappings of which that is a part, in any context, are
+ * written to, whatever the program has mapped them for. Those for reading, too, are used as pinned
+ * memory for what is read from other objects. */
+void ocl_map_takes(const void *at, size_t size);
+/* Whether the program may have put something there: also where it has mapped pinned memory for
+ * reading only, which programs take for their own (Rodinia's do). */
+bool ocl_map_may_be_written(const struct map *r);
 /* The runtime knows nothing of the mapping that e ends: it becomes what the program wrote there. */
 void ocl_map_moved(struct entry *e);
 /* The allocation of shared virtual memory in which address at lies, or NULL. */

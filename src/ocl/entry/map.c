@@ -52,6 +52,25 @@ void ocl_map_begin(struct domain *d, struct entry *e)
 	e->b[0] = e->b[1] = 0; /* the program's variables are not ours to keep */
 }
 
+void ocl_map_takes(const void *at, size_t size)
+{
+	const char *from = at;
+
+	for (struct domain *d = ocl.domains; d; d = d->next_domain) {
+		for (struct map *r = d->maps; r; r = r->next) {
+			const char *mapped = r->ptr;
+			if (from < mapped + r->span && mapped < from + size)
+				r->flags |= CL_MAP_WRITE;
+		}
+	}
+}
+
+bool ocl_map_may_be_written(const struct map *r)
+{
+	return r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION) ||
+	       r->mem->root->flags & CL_MEM_ALLOC_HOST_PTR;
+}
+
 static void unlink_map(struct map **at)
 {
 	struct map *r = *at;

@@ -123,7 +123,7 @@ static void buffer_add(cl_context c, cl_mem b, const cl_mem_properties *properti
 		m->read_only = flags & CL_MEM_READ_ONLY;
 		if (!is_part_of_svm(d, m)) {
 			m->root = m;
-			m->modified = OCL_BY_HOST; /* there is nothing on file of it yet */
+			m->modified = OCL_FRESH;
 			ocl_mem_layout(m);
 			log_init(m, host);
 		}
@@ -277,7 +277,7 @@ static void image_add(cl_context c, cl_mem image, const cl_mem_properties *prope
 			m->properties = ocl_properties_copy((const intptr_t *)properties);
 			m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host : NULL;
 			m->read_only = flags & CL_MEM_READ_ONLY;
-			m->modified = OCL_BY_HOST;
+			m->modified = OCL_FRESH;
 			image_region(m);
 			ocl_mem_layout(m);
 			log_init(m, host);

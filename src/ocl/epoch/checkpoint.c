@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "ocl/entry/entry.h"
 #include "ocl/epoch/epoch.h"
 #include "ocl/log/log.h"
 #include "ocl/ocl.h"
@@ -179,8 +180,11 @@ static bool consolidates(const struct mem *m)
 {
 	if (is_suspect(m))
 		return false;
-	return opt(OCL_OPT_MOD) && m->modified == OCL_BY_HOST && m->type == CL_MEM_OBJECT_BUFFER &&
-	       OBJ(m)->kind == OCL_MEM;
+	/* where nobody has written, anything may be: a scrub is to know what */
+	if (m->modified & OCL_FRESH && ocl.set.check == OCL_CHECK_SCRUB)
+		return false;
+	return opt(OCL_OPT_MOD) && m->modified && !(m->modified & OCL_BY_DEVICE) &&
+	       m->type == CL_MEM_OBJECT_BUFFER && OBJ(m)->kind == OCL_MEM;
 }
 
 void ocl_content_unlogged(struct domain *d)
@@ -335,6 +339,7 @@ static void commit(struct domain *d)
 		EACH_CONTENT(d, m)
 		{
 			m->saved = !is_scratch(m) && consolidated;
+			m->filled |= m->modified & (OCL_BY_HOST | OCL_BY_DEVICE) || m->writes_seen;
 			m->modified = OCL_CLEAN;
 			m->writes_seen = false;
 		}
@@ -455,9 +460,7 @@ static bool scrub_chunk(void *arg, struct mem *m, size_t i, void *data, size_t s
 static bool may_be_written(const struct domain *d, const struct mem *m)
 {
 	for (const struct map *r = d->maps; r; r = r->next)
-		if (r->mem->root == m &&
-		    (r->op == OP_SVM_MAP ||
-		     r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
+		if (r->mem->root == m && (r->op == OP_SVM_MAP || ocl_map_may_be_written(r)))
 			return true;
 	return false;
 }
@@ -471,8 +474,8 @@ bool ocl_checkpoint_scrub(struct domain *d)
 		{
 			struct scrub s = {.d = d};
 
-			if (!m->saved || m->modified || m->writes_seen || is_scratch(m) ||
-			    !ocl_content_is_alive(d, m) || may_be_written(d, m))
+			if (!m->saved || !m->filled || m->modified || m->writes_seen ||
+			    is_scratch(m) || !ocl_content_is_alive(d, m) || may_be_written(d, m))
 				continue;
 			if (!ocl_copy_out(d, m, NULL, scrub_chunk, &s) || !s.wrong)
 				continue;

@@ -75,6 +75,29 @@ static bool takes_host_data(const struct entry *t)
 	return (t->op >= OP_WRITE && t->op <= OP_WRITE_IMAGE) || t->from_host;
 }
 
+/* Where a replay finds, and puts, what lies at `at`: content of mappings is kept elsewhere until
+ * all is over. */
+static void *place_of(const struct domain *d, void *at, size_t size)
+{
+	for (const struct map *r = d->maps; r; r = r->next) {
+		size_t offset = (size_t)((char *)at - (char *)r->ptr);
+		if (r->kept && (char *)at >= (char *)r->ptr && offset + size <= r->span)
+			return (char *)r->kept + offset;
+	}
+	return at;
+}
+
+/* What a read that comes before e has brought just now. */
+static void capture_again(struct domain *d, struct entry *e, cl_command_queue q)
+{
+	void *host = e->host;
+
+	NEXT->clFinish(q);
+	e->host = place_of(d, host, e->host_span);
+	ocl_log_capture_again(d, e);
+	e->host = host;
+}
+
 static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 {
 	struct entry t;
@@ -89,9 +112,12 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 		return ocl_recorded_replay(e->recorded, q) == CL_SUCCESS;
 	if (e->kernel && ocl_kernel_bind(e->kernel, e->args, false) != CL_SUCCESS)
 		return false;
-	if (e->behind_read && ocl_log_is_behind_read(d, e)) {
-		NEXT->clFinish(q);
-		ocl_log_capture_again(d, e);
+	if (e->behind_read && ocl_log_is_behind_read(d, e))
+		capture_again(d, e, q);
+	if (ocl_entry_reads(e) && t.op == e->op) { /* no mapping: these are told of later */
+		host = place_of(d, host, e->host_span);
+		if (t.op == OP_SVM_COPY)
+			t.a[0] = (size_t)host;
 	}
 	if (takes_host_data(&t)) {
 		host = (void *)ocl_log_data(d, e, &owned);
@@ -149,11 +175,6 @@ bool ocl_replay(struct domain *d)
 
 /* ---- what the program has written into mappings that are still there ---- */
 
-static bool is_written(const struct map *r)
-{
-	return r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
-}
-
 /* Until the program has been told that it is there it can't have written; what is there now may be
  * wrong, and is made anew. */
 static bool is_told(const struct domain *d, const struct map *r)
@@ -167,7 +188,8 @@ static bool is_told(const struct domain *d, const struct map *r)
 static void keep_mappings(struct domain *d)
 {
 	for (struct map *r = d->maps; r; r = r->next) {
-		if (!is_written(r) || !is_told(d, r) || !(r->kept = malloc(r->span ? r->span : 1)))
+		if (!ocl_map_may_be_written(r) || !is_told(d, r) ||
+		    !(r->kept = malloc(r->span ? r->span : 1)))
 			continue;
 		memcpy(r->kept, r->ptr, r->span);
 	}

@@ -163,10 +163,14 @@ static bool is_read(ocl_op_t op)
 	return op <= OP_READ_IMAGE;
 }
 
+static bool is_map(ocl_op_t op)
+{
+	return op == OP_MAP || op == OP_MAP_IMAGE || op == OP_SVM_MAP;
+}
+
 bool ocl_entry_reads(const struct entry *e)
 {
-	return is_read(e->op) || e->op == OP_MAP || e->op == OP_MAP_IMAGE || e->op == OP_SVM_MAP ||
-	       (e->op == OP_SVM_COPY && !e->dst);
+	return is_read(e->op) || is_map(e->op) || (e->op == OP_SVM_COPY && !e->dst);
 }
 
 static bool is_write(ocl_op_t op)
@@ -286,6 +290,8 @@ static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event ev
 	if (reads) {
 		d->unchecked++;
 		ranges_add(&d->reading, e->host, e->host_span);
+		if (!is_map(e->op))
+			ocl_map_takes(e->host, e->host_span);
 	}
 	if ((is_write(e->op) && e->data.size == 0) || e->from_host) {
 		e->uncaptured = true;
