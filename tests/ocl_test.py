@@ -78,6 +78,22 @@ def what_a_read_brings_may_be_written_before_it_has_come(s):
 
 
 @test
+def pinned_memory_is_the_program_s_while_it_is_mapped(s):
+    """Also what is mapped for reading only and takes what is read from elsewhere, as vendors' guides have it, or what the
+    program puts there; and a read into such memory that brought wrong data brings the right ones after an error."""
+    exe = opencl(s, "ocl_pinned")
+    for access, env in itertools.product(["read", "write", "both"], [{}, REMOTE]):
+        alone = s.run(exe, access)
+        r = same(s, "check=scrub ckpt=every-epoch", exe, access, alone=alone, **env)
+        expect(found(r)[0] == 0, "nothing was wrong", access, env, r)
+        for settings in ["ckpt=every-epoch inject=epoch:5", "ckpt=epochs:3 inject=epoch:9", "ckpt=off opt=none inject=epoch:14"]:
+            r = same(s, "check=none " + settings, exe, access, alone=alone, **env)
+            expect(found(r)[:2] == (1, 1), access, settings, env, r)
+    r = layered(s, "check=scrub ckpt=every-epoch", exe, "flip")
+    expect(r.status == 0 and r.out == "2048 2048\n" and found(r)[:2] == (1, 1), r)
+
+
+@test
 def memory_that_released_buffers_lay_in_is_left_alone(s):
     """CL_MEM_USE_HOST_PTR: what only the log still has is restored and repeated elsewhere, on the same device, on
     another one, and with another server."""
@@ -212,6 +228,20 @@ def the_second_error_in_a_row_moves_to_another_device(s):
         r = same(s, "check=none ckpt=epochs:2 inject=epoch:5:2", exe, *mode, "8",
                  POCL_DEVICES="pthread pthread")
         expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, r)
+
+
+@test
+def devices_of_one_context_are_tried_one_by_one(s):
+    """A context with all devices: those that have no commands first, and then that which has had errors before, alone."""
+    exe = opencl(s, "ocl_solver")
+    two = dict(POCL_DEVICES="pthread pthread")
+    for env, nth in itertools.product([{}, REMOTE], "12"):
+        alone = s.run(exe, "-d", nth, "8", env=two)
+        for times in [2, 3]:
+            r = same(s, f"check=none ckpt=epochs:2 inject=epoch:5:{times}", exe, "-d", nth, "8", alone=alone, **two, **env)
+            expect(found(r)[:2] == (times, 1) and "moved to another device" in r.err, env, nth, r)
+        r = layered(s, "check=none ckpt=epochs:2 inject=epoch:5:4", exe, "-d", nth, "8", **two, **env)
+        expect(r.status == 3 and found(r)[:2] == (4, 0) and "no other device" in r.err, env, nth, r)
 
 
 @test

@@ -4,6 +4,7 @@
  *   -q 2: two queues, ordered by events   -o: out-of-order queues   -e: user events hold steps up
  *         (with -q 2)
  *   -m: mappings instead of writes   -f: fork in the middle   -w: wait by polling an event
+ *   -d N: the context has all devices, and queues on the N-th
  *   -g FILE: the last fifty steps wait until there is FILE */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -37,7 +38,7 @@ static cl_context context;
 static cl_command_queue queue[2];
 static cl_kernel step_kernel, add_kernel, sum_kernel;
 static cl_mem a, b, table, part, half, scratch;
-static int queues = 1, out_of_order, user_events, mappings, forks, polls;
+static int queues = 1, out_of_order, user_events, mappings, forks, polls, nth;
 static float host[N], sums[N / 64];
 
 static uint64_t mix(uint64_t h, const void *data, size_t size)
@@ -60,12 +61,18 @@ static cl_kernel make(cl_program p, const char *name)
 
 static void set_up(void)
 {
-	cl_device_id device = first_device();
+	cl_device_id device = first_device(), all[8];
+	cl_platform_id platform;
+	cl_uint count = 0;
 	cl_program p;
 	cl_int e;
 	cl_buffer_region region = {N / 2 * sizeof(float), N / 2 * sizeof(float)};
 
-	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
+	OK(clGetPlatformIDs(1, &platform, NULL));
+	OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 8, all, &count));
+	device = nth > 0 ? all[nth - 1] : device;
+	context =
+	    clCreateContext(NULL, nth > 0 ? count : 1, nth > 0 ? all : &device, NULL, NULL, &e);
 	OK(e);
 	for (int i = 0; i < 2; i++) {
 		cl_queue_properties list[] = {
@@ -196,9 +203,10 @@ int main(int argc, char **argv)
 	const char *go = NULL;
 	int c, steps;
 
-	while ((c = getopt(argc, argv, "q:oemfwg:")) != -1) {
+	while ((c = getopt(argc, argv, "q:oemfwd:g:")) != -1) {
 		go = c == 'g' ? optarg : go;
 		queues = c == 'q' ? atoi(optarg) : queues;
+		nth = c == 'd' ? atoi(optarg) : nth;
 		out_of_order |= c == 'o';
 		user_events |= c == 'e';
 		mappings |= c == 'm';

@@ -42,32 +42,72 @@ static cl_device_id parent_of(cl_device_id device)
 	return parent;
 }
 
+/* Commands of the context go there. */
+static bool is_busy(const struct domain *d, cl_device_id device)
+{
+	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next)
+		if (o->kind == OCL_QUEUE && ((const struct queue *)o)->device == device)
+			return true;
+	return false;
+}
+
+/* The lower, the sooner a device is tried. */
+enum { IDLE_HERE, BUSY_HERE, ELSEWHERE, RANKS };
+
+/* Of a platform, one that hasn't failed. */
+static cl_device_id candidate_of(struct domain *d, cl_platform_id platform, bool busy)
+{
+	cl_device_id devices[64];
+	cl_uint count;
+
+	if (NEXT->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, ARRAY_LEN(devices), devices,
+				 &count) != CL_SUCCESS)
+		return NULL;
+	count = count < ARRAY_LEN(devices) ? count : ARRAY_LEN(devices);
+	for (cl_uint i = 0; i < count; i++)
+		if (!was_tried(d, devices[i]) && is_busy(d, devices[i]) == busy)
+			return devices[i];
+	return NULL;
+}
+
 /* The next device that hasn't failed, those of the same platform first. */
 static cl_device_id candidate(struct domain *d, cl_platform_id *platform)
 {
 	cl_platform_id home = NULL, all[32];
-	cl_device_id devices[64];
-	cl_uint platforms = 0, count;
+	cl_uint platforms = 0;
 
 	NEXT->clGetDeviceInfo(d->devices[0], CL_DEVICE_PLATFORM, sizeof(home), &home, NULL);
 	NEXT->clGetPlatformIDs(ARRAY_LEN(all), all, &platforms);
 	platforms = platforms < ARRAY_LEN(all) ? platforms : ARRAY_LEN(all);
-	for (int others = 0; others < 2; others++) {
+	for (int rank = 0; rank < RANKS; rank++) {
 		for (cl_uint p = 0; p < platforms; p++) {
-			if ((all[p] != home) != others ||
-			    NEXT->clGetDeviceIDs(all[p], CL_DEVICE_TYPE_ALL, ARRAY_LEN(devices),
-						 devices, &count) != CL_SUCCESS)
-				continue;
-			count = count < ARRAY_LEN(devices) ? count : ARRAY_LEN(devices);
-			for (cl_uint i = 0; i < count; i++) {
-				if (was_tried(d, devices[i]))
-					continue;
+			cl_device_id device = NULL;
+
+			if ((all[p] != home) == (rank == ELSEWHERE))
+				device = candidate_of(d, all[p], rank == BUSY_HERE);
+			if (device) {
 				*platform = all[p];
-				return devices[i];
+				return device;
 			}
 		}
 	}
 	return NULL;
+}
+
+/* The device that failed. Of several that the context has nobody knows which it was: each gets a
+ * try by itself. The memory of a part of a device is that of the whole; what is lost may be the
+ * part. */
+static void rule_out(struct domain *d)
+{
+	for (cl_uint i = 0; i < d->device_count; i++) {
+		cl_device_id device = d->devices[i], parent = parent_of(device);
+
+		if ((d->device_count == 1 || parent) && !was_tried(d, device))
+			note_tried(d, device);
+		for (; !d->lost && parent; parent = parent_of(parent))
+			if (!was_tried(d, parent))
+				note_tried(d, parent);
+	}
 }
 
 /* ---- making the objects ---- */
@@ -434,19 +474,7 @@ bool ocl_migrate(struct domain *d)
 			return true;
 		}
 	}
-	for (cl_uint i = 0; i < d->device_count; i++) {
-		cl_device_id device_i = d->devices[i], parent;
-
-		if (!was_tried(d, device_i))
-			note_tried(d, device_i);
-		/* the memory of a part of a device is that of the whole; what is lost may be the
-		 * part */
-		while (!d->lost && (parent = parent_of(device_i))) {
-			if (!was_tried(d, parent))
-				note_tried(d, parent);
-			device_i = parent;
-		}
-	}
+	rule_out(d);
 	while ((device = candidate(d, &platform))) {
 		note_tried(d, device);
 		if (move_to(d, platform, device)) {
