@@ -224,6 +224,17 @@ def objects_tell_what_the_program_gave(s):
 
 
 @test
+def commands_have_times_also_when_the_runtime_ends(s):
+    """Asked for after a wait, and, once more, by a program that waits by asking for them."""
+    exe = opencl(s, "ocl_times")
+    for mode in ["wait", "poll"]:
+        alone = s.run(exe, mode)
+        expect(alone.status == 0 and alone.out.count("in order") == 5, alone)
+        r = run_opencl(s, exe, mode, "kill", HALE_OPENCL="check=none").wait()
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (2, 2), mode, alone, r)
+
+
+@test
 def a_program_that_is_linked_while_another_thread_moves_its_context(s):
     exe = opencl(s, "ocl_told")
     for env in [{}, {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}]:

@@ -344,10 +344,12 @@ struct domain { /* a context */
 	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
 	uint32_t gates_shared;		  /* unset ones beyond those that have a number each */
 	uint32_t generation;		  /* moves so far */
-	bool away;			  /* its devices are not those that the program knows */
-	uint32_t moved_at;		  /* ocl.moves after the last of them */
-	uint64_t epochs, epochs_since;	  /* closed; since the last checkpoint */
-	uint32_t open_checks;		  /* in a row, at which none closed */
+	/* what was repeated after the last of them: from when to when, by clock_seconds() */
+	double repeated_from, repeated_to;
+	bool away;		       /* its devices are not those that the program knows */
+	uint32_t moved_at;	       /* ocl.moves after the last of them */
+	uint64_t epochs, epochs_since; /* closed; since the last checkpoint */
+	uint32_t open_checks;	       /* in a row, at which none closed */
 	double checkpoint_at, checkpoint_cost;
 	bool save_failed; /* the last one */
 	uint64_t checkpoint_bytes;

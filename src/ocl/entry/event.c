@@ -284,20 +284,47 @@ cl_int CL_API_CALL layer_clSetEventCallback(cl_event e, cl_int type,
 	return ocl_callback_set(e, type, fn, data);
 }
 
+/* Of a command from before a loss: those of the repeating of all that there was to repeat. */
+static cl_int times_of_old(const struct event *ev, cl_profiling_info name, size_t size, void *value,
+			   size_t *size_ret)
+{
+	const struct domain *d = OBJ(ev)->domain;
+	bool end = name == CL_PROFILING_COMMAND_END || name == CL_PROFILING_COMMAND_COMPLETE;
+
+	if (name < CL_PROFILING_COMMAND_QUEUED || name > CL_PROFILING_COMMAND_COMPLETE ||
+	    (value && size < sizeof(cl_ulong)))
+		return CL_INVALID_VALUE;
+	if (!(ev->queue->properties & CL_QUEUE_PROFILING_ENABLE))
+		return CL_PROFILING_INFO_NOT_AVAILABLE;
+	if (value)
+		*(cl_ulong *)value = (cl_ulong)((end ? d->repeated_to : d->repeated_from) * 1e9);
+	if (size_ret)
+		*size_ret = sizeof(cl_ulong);
+	return CL_SUCCESS;
+}
+
 cl_int CL_API_CALL layer_clGetEventProfilingInfo(cl_event e, cl_profiling_info name, size_t size,
 						 void *value, size_t *size_ret)
 {
-	cl_int status =
-	    NEXT->clGetEventProfilingInfo(ocl_real(e, OCL_EVENT), name, size, value, size_ret);
+	uint32_t moves;
+	cl_int status;
 	struct event *ev;
 
+	do {
+		moves = ocl.moves;
+		status = NEXT->clGetEventProfilingInfo(ocl_real(e, OCL_EVENT), name, size, value,
+						       size_ret);
+	} while (ocl_again(e, OCL_EVENT, status, moves));
 	/* who has the times of a command knows that it has run */
-	if (status != CL_SUCCESS || ocl.passive || name == CL_PROFILING_COMMAND_QUEUED ||
-	    name == CL_PROFILING_COMMAND_SUBMIT)
+	if (ocl.passive || (status == CL_SUCCESS && (name == CL_PROFILING_COMMAND_QUEUED ||
+						     name == CL_PROFILING_COMMAND_SUBMIT)))
 		return status;
 	ocl_lock();
 	ev = ocl_find(e, OCL_EVENT);
-	if (ev)
+	if (ev && status != CL_SUCCESS)
+		status =
+		    ocl_event_is_old(ev) ? times_of_old(ev, name, size, value, size_ret) : status;
+	else if (ev)
 		status = name == CL_PROFILING_COMMAND_START ? ocl_event_runs(ev) : sync_with(e);
 	ocl_unlock();
 	return status;

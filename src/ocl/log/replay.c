@@ -248,6 +248,7 @@ bool ocl_recover(struct domain *d, bool lost)
 	UNCANCELLED;
 	const char *what = lost ? "the loss of a device" : "an error in device memory";
 	uint32_t generation = d->generation;
+	double start = clock_seconds();
 	bool good;
 
 	ocl_store_renew(d);
@@ -270,8 +271,11 @@ bool ocl_recover(struct domain *d, bool lost)
 	keep_mappings(d);
 	good = mend(d, lost);
 	put_mappings_back(d);
-	if (good && d->generation != generation)
+	if (good && d->generation != generation) {
+		d->repeated_from = start;
+		d->repeated_to = clock_seconds();
 		good = ocl_requeue(d);
+	}
 	if (good)
 		ocl.report.recoveries++;
 	else
