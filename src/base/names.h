@@ -36,6 +36,10 @@
 #define units_parse_seconds hale_units_parse_seconds
 #define units_show_bytes    hale_units_show_bytes
 #define units_show_seconds  hale_units_show_seconds
+#define yield_core	    hale_yield_core
+#define yield_fairly	    hale_yield_fairly
+#define yield_is_dear	    hale_yield_is_dear
+#define yield_or_nap	    hale_yield_or_nap
 
 /* image/ */
 #define image_exclude_add    hale_image_exclude_add

@@ -3,11 +3,11 @@
 #include "ckpt/guard.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/yield.h"
 #include "ckpt/rank_private.h"
 
 __thread volatile int guard_inside = !HALE_READY;
@@ -29,13 +29,15 @@ static bool lock_try(void)
 
 void guard_lock_slow(void)
 {
+	struct yields yields = {0};
 	for (int spin = 0; spin < 64; spin++) {
 		/* held is said first: a park signal between the two must see it */
 		lock_held = 1;
 		if (lock_try())
 			return;
 		lock_held = 0;
-		sched_yield();
+		if (!yield_core(&yields))
+			break;
 	}
 	for (;;) {
 		lock_held = 1;

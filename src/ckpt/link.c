@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/packets.h"
+#include "base/yield.h"
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
@@ -354,6 +355,18 @@ void link_sleep(uint32_t bell_seen, uint64_t max_ns)
 		return;
 	struct timespec t = {(time_t)(max_ns / 1000000000u), (long)(max_ns % 1000000000u)};
 	syscall(SYS_futex, &self.link.mailbox->bell, FUTEX_WAIT, bell_seen, &t, NULL, 0);
+}
+
+void link_wait_step(int round)
+{
+	enum { YIELDS = 2000, SLEEP_NS = 1000000 };
+	struct mailbox *m = self.link.mailbox;
+	struct yields yields = {0};
+	if (round < YIELDS && yield_core(&yields))
+		return;
+	uint32_t seen = mailbox_will_sleep(m);
+	link_sleep(seen, SLEEP_NS);
+	mailbox_awake(m);
 }
 
 void link_wake_self(void)

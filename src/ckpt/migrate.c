@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ckpt/migrate.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 
 enum {
 	EXIT_NOT_RECOVERED = 70,
-	WAIT_YIELDS = 2000,
-	WAIT_SLEEP_NS = 1000000,
 	MIGRATION_IDS = (1 << 22) - 1,
 	HOLD_NS = 60000000, /* no longer than the last round may take */
 	HOLD_LOOK_NS = 1000000,
@@ -144,18 +141,6 @@ void migrate_round(uint32_t id, uint64_t began_ns)
 
 /* ---- the stop ---- */
 
-static void wait_a_little(int round)
-{
-	struct mailbox *m = link_self()->mailbox;
-	if (round < WAIT_YIELDS) {
-		sched_yield();
-		return;
-	}
-	uint32_t seen = mailbox_will_sleep(m);
-	link_sleep(seen, WAIT_SLEEP_NS);
-	mailbox_awake(m);
-}
-
 static bool given_up(uint32_t id)
 {
 	return atomic_load(&link_self()->mailbox->ckpt_cancelled) >= id;
@@ -180,7 +165,7 @@ static void end_or_stay(uint32_t id, struct error *err)
 			v = LIVE_MOVED;
 			break;
 		}
-		wait_a_little(round);
+		link_wait_step(round);
 	}
 	if (v != LIVE_MOVED)
 		return;
@@ -221,7 +206,7 @@ bool migrate_await_release(uint32_t id)
 	struct mailbox *m = link_self()->mailbox;
 	struct error err = {HALE_OK, ""};
 	for (int round = 0; atomic_load(&m->ckpt_released) < id && !given_up(id); round++)
-		wait_a_little(round);
+		link_wait_step(round);
 	/* a clone whose last round is still going out: closed with the next one's first */
 	if (live_is_open() && live_progress(NULL) != LIVE_WRITING)
 		live_close();

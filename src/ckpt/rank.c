@@ -3,7 +3,6 @@
 #include "ckpt/rank.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "ckpt/rank_private.h"
 #include "image/image.h"
 
-enum { EXIT_NOT_RECOVERED = 70, DRAIN_YIELDS = 2000, DRAIN_SLEEP_NS = 1000000 };
+enum { EXIT_NOT_RECOVERED = 70 };
 
 static struct ckpt_participant *participants, **participants_end = &participants;
 static _Atomic int coordinating; /* one thread of this process is doing a checkpoint */
@@ -51,19 +50,6 @@ static bool given_up(uint32_t id)
 
 /* ---- suspend and resume ---- */
 
-/* Waits for peers that are stopped by the same request; sleeps when it takes long. */
-static void drain_pause(int round)
-{
-	struct mailbox *m = link_self()->mailbox;
-	if (round < DRAIN_YIELDS) {
-		sched_yield();
-		return;
-	}
-	uint32_t seen = mailbox_will_sleep(m);
-	link_sleep(seen, DRAIN_SLEEP_NS);
-	mailbox_awake(m);
-}
-
 uint32_t ckpt_round(void)
 {
 	return round_id;
@@ -83,7 +69,7 @@ static bool participants_suspend(uint32_t id)
 			return true;
 		if (given_up(id))
 			return false;
-		drain_pause(round);
+		link_wait_step(round);
 	}
 }
 
@@ -120,7 +106,7 @@ static bool counted_in(uint32_t id)
 static void count_in_wait(uint32_t id)
 {
 	for (int round = 0; participants && !counted_in(id) && !given_up(id); round++)
-		drain_pause(round);
+		link_wait_step(round);
 }
 
 /* ---- the image ---- */
@@ -338,7 +324,7 @@ static bool attend_once(void)
 	bool done = checkpoint_wanted();
 	if (guard_multiple)
 		guard_unlock_slow();
-	/* we may stand in the middle of link_sleep, and drain_pause has said "awake" since: the
+	/* we may stand in the middle of link_sleep, and link_wait_step has said "awake" since: the
 	 * wait for the old bell must not go on */
 	link_wake_self();
 	guard_inside = 0;

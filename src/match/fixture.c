@@ -2,7 +2,6 @@
 #include "match/fixture.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/yield.h"
 
 enum { SEGMENTS = 8, NODES = 2, RANK_SECONDS = 240, RANKS_MAX = 64, RELAY_US = 300 };
 
@@ -159,7 +160,7 @@ void fixture_meet(void)
 	struct meeting *m = &meetings[met++];
 	atomic_fetch_add(&m->here, 1);
 	while (atomic_load(&m->here) < self.nranks)
-		sched_yield();
+		yield_or_nap();
 }
 
 static uint32_t node_of(uint32_t rank, uint32_t of_life, uint32_t ranks)
@@ -203,7 +204,7 @@ static void suspend(void)
 		participants[i]->suspend_start();
 	for (unsigned i = 0; i < nparticipants; i++)
 		while (!participants[i]->suspend_poll())
-			sched_yield();
+			yield_or_nap();
 }
 
 void fixture_checkpoint(bool restored)
@@ -316,7 +317,7 @@ static void rank_main(uint32_t rank, uint32_t ranks, void (*body)(int), bool bar
 	atomic_fetch_add(&last->here, 1);
 	while (atomic_load(&last->here) < ranks)
 		if (!match_progress())
-			sched_yield();
+			yield_or_nap();
 	match_fini();
 	guard_leave();
 	_exit(0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Messages between real processes: matching, protocols, modes. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -560,6 +561,41 @@ static void sleepers_are_woken(void **state)
 }
 
 /* Requests that nobody waits for free themselves; then the heap is as before. */
+/* As beside others that compute: whoever yields is away for milliseconds. */
+static bool hogged;
+static int yields;
+
+int sched_yield(void)
+{
+	struct timespec t = {0, hogged ? 3000000 : 0};
+	yields++;
+	nanosleep(&t, NULL);
+	return 0;
+}
+
+static void hogged_body(int rank)
+{
+	enum { N = 200 };
+	int v = rank;
+	hogged = true;
+	yields = 0;
+	for (int i = 0; i < N; i++) {
+		struct timespec t = {0, 200000};
+		if (i % 2 == rank) {
+			nanosleep(&t, NULL); /* the other one waits */
+			match_send(&v, 1, INTS, 1 - rank, 0, &world, 0);
+		} else {
+			match_recv(&v, 1, INTS, 1 - rank, 0, &world, 0, MPI_STATUS_IGNORE);
+		}
+	}
+	REQUIRE(yields < N / 4);
+}
+
+static void who_waits_beside_others_that_compute_sleeps(void **state)
+{
+	assert_int_equal(fixture_run(2, 1, hogged_body), 0);
+}
+
 static void leak_body(int rank)
 {
 	size_t before, after, mapped;
@@ -607,6 +643,7 @@ int main(void)
 	    cmocka_unit_test(persistent_requests_start_again),
 	    cmocka_unit_test(many_ranks_talk_on_few_cores),
 	    cmocka_unit_test(sleepers_are_woken),
+	    cmocka_unit_test(who_waits_beside_others_that_compute_sleeps),
 	    cmocka_unit_test(nothing_leaks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

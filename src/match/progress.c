@@ -2,24 +2,22 @@
 /* What moves things on, and waiting.
  *
  * With a core for each rank a waiting rank spins, then yields, then sleeps. With more ranks than
- * cores it yields at once, since whoever it waits for may need this core, and sleeps after some
- * tens of microseconds. Asleep it costs nothing; a peer that has something for it rings its bell.
+ * cores it yields at once, since whoever it waits for may need this core, and sleeps after a
+ * hundred microseconds, or as soon as a yield shows that others compute on this core
+ * (base/yield.h). Asleep it costs nothing; a peer that has something for it rings its bell.
  *
  * Below MPI_THREAD_MULTIPLE a rank sleeps outside the guard, too: then a checkpoint needs nobody's
  * cooperation, its signal handler finds everything consistent and does it at once.
  */
 #include "match/internal.h"
 
-#include <sched.h>
+#include "base/yield.h"
 
 enum {
 	SPIN_ROUNDS = 4000,
 	LONG_ROUNDS = 64,	 /* some microseconds: beside them a look at the clock is nothing */
 	LONG_ROUNDS_CROWDED = 1, /* each is a system call */
-	ROUNDS_PER_CLOCK = 32,
-	YIELD_NS = 100000,
-	YIELD_OVERSUBSCRIBED_NS = 100000,
-	SLEEP_NS = 100000000, /* nothing depends on it: a net below what we did not think of */
+	SLEEP_NS = 100000000,	 /* nothing depends on it: a net below what we did not think of */
 	HOOKS_MAX = 8,
 };
 
@@ -76,22 +74,9 @@ int match_progress(void)
 
 struct waiter {
 	unsigned idle; /* rounds in which nothing moved, since something did */
-	uint64_t since;
+	struct yields yields;
 	bool slept;
 };
-
-static bool time_to_sleep(struct waiter *w)
-{
-	uint64_t limit = match.oversubscribed ? YIELD_OVERSUBSCRIBED_NS : YIELD_NS;
-	if (w->slept)
-		return true;
-	if (w->idle % ROUNDS_PER_CLOCK != 0)
-		return false;
-	uint64_t now = clock_ns();
-	if (!w->since)
-		w->since = now;
-	return now - w->since > limit;
-}
 
 /* Until the bell rings. done is asked once more after peers can see that we sleep. */
 static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
@@ -101,9 +86,7 @@ static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
 	sleepers++;
 	channel_before_sleep_all();
 	if (match_progress() || done(arg)) {
-		w->slept = false;
-		w->idle = 0;
-		w->since = 0;
+		*w = (struct waiter){0};
 	} else if (guard_inside == 1) {
 		guard_leave();
 		link_sleep(seen, SLEEP_NS);
@@ -126,16 +109,17 @@ void match_sleep(bool (*done)(void *), void *arg)
 /* After a round in which nothing moved. */
 static __attribute__((noinline)) void waiter_idle(struct waiter *w, bool (*done)(void *), void *arg)
 {
-	if (++w->idle == (match.oversubscribed ? LONG_ROUNDS_CROWDED : LONG_ROUNDS))
+	if (++w->idle == (match.oversubscribed ? LONG_ROUNDS_CROWDED : LONG_ROUNDS)) {
 		match_call_long();
+		if (yield_is_dear())
+			w->idle = SPIN_ROUNDS;
+	}
 	if (!match.oversubscribed && w->idle < SPIN_ROUNDS && !w->slept) {
 		cpu_relax();
 		return;
 	}
-	if (time_to_sleep(w))
+	if (w->slept || !yield_core(&w->yields) || yields_are_long(&w->yields))
 		waiter_sleep(w, done, arg);
-	else
-		sched_yield();
 }
 
 static inline void waiter_round(struct waiter *w, bool (*done)(void *), void *arg)

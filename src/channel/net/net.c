@@ -7,9 +7,9 @@
  * perhaps in another process on another node, and the new address goes into the directory. */
 #include "channel/net/net.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/yield.h"
 #include "channel/net/internal.h"
 #include "channel/shm/shm.h"
 
@@ -354,7 +354,7 @@ static void last_words(void)
 	}
 	while (!all_have_all())
 		if (!net_poll())
-			sched_yield();
+			yield_or_nap();
 }
 
 static void net_close(void)

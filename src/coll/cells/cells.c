@@ -3,6 +3,7 @@
 #include "coll/cells/cells.h"
 
 #include <sched.h>
+#include "base/yield.h"
 #include "ckpt/guard.h"
 #include "coll/coll.h"
 #include "coll/schedule.h"
@@ -57,18 +58,18 @@ static bool spin(const _Atomic uint64_t *word, uint64_t value)
 
 bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epoch)
 {
-	bool crowded = cells_crowded();
+	bool crowded = cells_crowded() || yield_is_dear();
 	uint64_t begun = 0, waited = 0;
+	struct yields yields = {0};
 	if (UNLIKELY(cells_mirrored))
 		cells_mirror_tell_all();
 	for (unsigned round = 1;; round++) {
 		if (!crowded && waited < SPIN_NS) {
 			if (spin(word, value))
 				return true;
-		} else if (waited < YIELD_NS) {
-			sched_yield();
-		} else {
+		} else if (waited >= YIELD_NS || !yield_core(&yields)) {
 			wait_asleep(word, value);
+			yields = (struct yields){0};
 			if (UNLIKELY(coll_epoch != epoch))
 				return cells_reached(cells_mirror_word(word), value);
 		}
@@ -81,7 +82,8 @@ bool cells_wait_epoch(const _Atomic uint64_t *word, uint64_t value, unsigned epo
 			uint64_t now = clock_ns();
 			begun = begun ? begun : now;
 			waited = now - begun;
-			match_progress();
+			if (match_progress())
+				yields = (struct yields){0};
 		}
 		guard_safe_point();
 		if (UNLIKELY(coll_epoch != epoch))

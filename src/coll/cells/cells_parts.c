@@ -16,7 +16,7 @@
  */
 #include "coll/cells/cells.h"
 
-#include <sched.h>
+#include "base/yield.h"
 
 /* The root waits for readers about as long as copying the block would take. */
 enum { PATIENCE_BYTES_A_NS = 8, PART_ALIGN = 4096 };
@@ -76,10 +76,11 @@ void cells_parts_give(struct coll_home *h, uint64_t k, const void *p, size_t byt
 			continue;
 		if (clock_ns() > until)
 			break;
-		if (cells_crowded())
-			sched_yield();
-		else
+		struct yields once = {0};
+		if (!cells_crowded())
 			cpu_relax();
+		else if (!yield_core(&once))
+			break;
 	}
 	atomic_fetch_or_explicit(word, OVER, memory_order_seq_cst);
 	cells_ring(h);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Context ids: which are free, the rules of agreement, and agreement by a collective. */
-#include <sched.h>
 #include <string.h>
 #include "mpi/comm/context.h"
+
+#include "base/yield.h"
 
 static uint64_t free_ids[2][CONTEXT_HALF_WORDS]; /* eager half first; bit set: free */
 static struct context_ticket *owner[2];
@@ -141,7 +142,7 @@ int context_agree(struct comm *parent, uint32_t *context)
 		/* whoever is in our way in this process has to move on */
 		match_progress();
 		guard_safe_point();
-		sched_yield();
+		yield_or_nap();
 	}
 	context_ticket_close(&t);
 	*context = t.contexts[0];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One request: how it is retired; start, free, cancel, status; MPI_REQUEST_NULL. */
-#include <sched.h>
 #include "mpi/p2p/p2p.h"
+
+#include "base/yield.h"
 
 struct ompi_predefined_request_t {
 	struct request request;
@@ -82,7 +83,7 @@ int p2p_leave_empty(const char *function)
 	int rc = api_leave(NULL, MPI_SUCCESS, function);
 
 	if (link_self()->segment->oversubscribed || guard_multiple)
-		sched_yield();
+		yield_fairly();
 	return rc;
 }
 

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include "base/base.h"
 #include "base/cpus.h"
 #include "base/fmt.h"
+#include "base/yield.h"
 #include "ckpt/guest.h"
 #include "ocl/remote/remote.h"
 
@@ -252,7 +252,7 @@ static bool wait_for_room(struct wire *w, uint64_t head, size_t size)
 {
 	for (uint32_t i = 1; head + size - atomic_load(&w->tail) > WIRE_RING; i++) {
 		bell(w);
-		sched_yield();
+		yield_or_nap();
 		if (i % 4096 == 0 && !server_lives())
 			return false;
 	}
@@ -315,7 +315,7 @@ static posted_t post(const struct call *c, wire_op_t op, struct place *place)
 	pthread_mutex_lock(&remote.lock);
 	while (place && (slot = take_slot(remote.wire)) == WIRE_SLOTS) {
 		pthread_mutex_unlock(&remote.lock); /* who gives one back may need it */
-		sched_yield();
+		yield_or_nap();
 		pthread_mutex_lock(&remote.lock);
 	}
 	/* what another thread has put in the place of its server would not know it */

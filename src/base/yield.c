@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/yield.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+#include "base/base.h"
+#include "base/clock.h"
+
+/* In ticks, of which a microsecond has 1000 to 5000. */
+#define LATE	  500000 /* who only looks and yields again takes a hundredth of it */
+#define SLEEP	  30000	 /* what it costs to sleep and be woken instead of yielding */
+#define PAUSE_MAX 2500000000u
+
+enum { NAP_NS = 50000, PAUSE_FIRST = 4, PAUSE_LAST = 64 };
+
+/* Of all threads, since they compete for the same cores; a lost update does no harm. */
+static _Atomic uint64_t late_until, fair_from;
+static _Atomic uint32_t soon;	/* yields since the last late one */
+static _Atomic uint32_t factor; /* what the next pause is longer than what it follows */
+
+static inline uint64_t get(const _Atomic uint64_t *p)
+{
+	return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+static inline void set(_Atomic uint64_t *p, uint64_t value)
+{
+	atomic_store_explicit(p, value, memory_order_relaxed);
+}
+
+/* Sleeping in all waits since the last late yield would have cost less: then that is what we do
+ * for some time. The next try costs what this one did, so it comes later and later. */
+static void late_note(uint64_t now, uint64_t took)
+{
+	uint32_t n = atomic_exchange_explicit(&soon, 0, memory_order_relaxed);
+	uint32_t f = atomic_load_explicit(&factor, memory_order_relaxed);
+	if (n >= took / SLEEP) {
+		atomic_store_explicit(&factor, 0, memory_order_relaxed);
+		return;
+	}
+	f = f ? f * 2 : PAUSE_FIRST;
+	f = f < PAUSE_LAST ? f : PAUSE_LAST;
+	atomic_store_explicit(&factor, f, memory_order_relaxed);
+	set(&late_until, now + (took * f < PAUSE_MAX ? took * f : PAUSE_MAX));
+}
+
+bool yield_is_dear(void)
+{
+	uint64_t until = get(&late_until);
+	if (LIKELY(!until))
+		return false;
+	if ((int64_t)(clock_ticks() - until) < 0)
+		return true;
+	set(&late_until, 0);
+	return false;
+}
+
+bool yield_core(struct yields *y)
+{
+	if (UNLIKELY(yield_is_dear()))
+		return false;
+	uint64_t before = y->last ? y->last : clock_ticks();
+	sched_yield();
+	uint64_t now = clock_ticks();
+	int64_t took = (int64_t)(now - before);
+	y->last = now;
+	if (!y->first)
+		y->first = before;
+	if (UNLIKELY(took > LATE)) {
+		late_note(now, (uint64_t)took);
+		return false;
+	}
+	atomic_store_explicit(&soon, atomic_load_explicit(&soon, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	return true;
+}
+
+void yield_or_nap(void)
+{
+	struct yields once = {0};
+	struct timespec nap = {0, NAP_NS};
+	if (!yield_core(&once))
+		nanosleep(&nap, NULL);
+}
+
+void yield_fairly(void)
+{
+	uint64_t from = get(&fair_from);
+	uint64_t before = clock_ticks();
+	if ((int64_t)(before - from) < 0)
+		return;
+	sched_yield();
+	uint64_t now = clock_ticks();
+	int64_t took = (int64_t)(now - before);
+	if (took > LATE)
+		set(&fair_from, now + (uint64_t)took);
+}
