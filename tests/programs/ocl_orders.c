@@ -5,11 +5,14 @@
  *   relayed    a write takes what a read brings, a read replaces it; another queue waits
  *   unmapped   data out of a mapping that ends, and is written to, before anybody waits
  *   profiled   completion learnt from an event's times, or from a later command that is running
+ *   told       callbacks of commands that wait for user events, whose own events are released
  *   native     a function of the program reuses memory that a write before it has taken
  *   bounded    more than 1 MiB is written while a command waits for a user event
  *   gates N    N user events, each with a command, set in another order than made */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
+#include <semaphore.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 #include "ocl_ok.h"
@@ -246,6 +249,38 @@ static void gates(int count)
 	free(a);
 }
 
+static _Atomic bool may_run;
+static sem_t was_told;
+
+static void CL_CALLBACK tell(cl_event e, cl_int status, void *data)
+{
+	(void)e;
+	(void)data;
+	MUST(status == CL_COMPLETE && may_run);
+	sem_post(&was_told);
+}
+
+static void told(void)
+{
+	sem_init(&was_told, 0, 0);
+	for (int round = 0; round < 4; round++) {
+		cl_event u = gate(), a;
+
+		may_run = false;
+		launch(free_order, grow, m, round, 1, &u, &a);
+		OK(clSetEventCallback(a, CL_COMPLETE, tell, NULL));
+		OK(clReleaseEvent(a));
+		launch(other, grow, n, round, 0, NULL, NULL);
+		say("n", n);
+		may_run = true;
+		OK(clSetUserEventStatus(u, CL_COMPLETE));
+		OK(clReleaseEvent(u));
+		OK(clFlush(free_order));
+		sem_wait(&was_told);
+		say("m", m);
+	}
+}
+
 static void bounded(void)
 {
 	static int data[N];
@@ -307,6 +342,8 @@ int main(int argc, char **argv)
 		unmapped();
 	else if (strcmp(what, "profiled") == 0)
 		profiled();
+	else if (strcmp(what, "told") == 0)
+		told();
 	else if (strcmp(what, "native") == 0)
 		native();
 	else if (strcmp(what, "bounded") == 0)

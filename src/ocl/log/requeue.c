@@ -154,11 +154,14 @@ static cl_int issue(struct domain *d, struct entry *e, const struct list *w, cl_
 				: CL_OUT_OF_HOST_MEMORY;
 }
 
-/* The program's event for e, and the log's, become what they are now. */
+/* The program's event for e, and the log's, become what they are now. Callbacks may wait for one
+ * that the program has released. */
 static void take_event(struct domain *d, struct entry *e, cl_event own)
 {
-	struct event *ev = e->own ? ocl_find(e->own, OCL_EVENT) : NULL;
+	struct event *ev = e->own ? ocl_find_any(e->own, OCL_EVENT) : NULL;
 
+	if (ev)
+		ocl_hold(OBJ(ev));
 	ocl_log_event_released(e->own);
 	if (e->own)
 		NEXT->clReleaseEvent(e->own);
@@ -167,6 +170,7 @@ static void take_event(struct domain *d, struct entry *e, cl_event own)
 		return;
 	NEXT->clRetainEvent(own);
 	give(d, ev, own);
+	ocl_drop(OBJ(ev));
 }
 
 bool ocl_requeue(struct domain *d)
