@@ -10,6 +10,7 @@ REMOTE = {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
 TWO = dict(POCL_DEVICES="pthread pthread")
 OPTS = ["all", "none", "MOD", "MOD,RO,HB", "HD,CS", "HASH,MOD", "MOD,HB,HD,CS,AUTO,HASH", "AUTO,RO,MOD,CS"]
 PROGRAMS = 40 if LONG else 2
+PARTS = [os.path.join(ROOT, "tests", "programs", f"ocl_random_{part}.c") for part in ("images", "seldom")]
 
 
 def settings(r, error="", ckpt=("every-epoch", "every-epoch", "epochs:3", "epochs:10", "auto", "off")):
@@ -38,7 +39,7 @@ def rank_of(job, exe):
 
 
 def under_the_layer(s, threads):
-    exe = opencl(s, "ocl_random")
+    exe = opencl(s, "ocl_random", *PARTS)
     for i in range(PROGRAMS):
         r, args = drawn(i, threads)
         alone = s.run(exe, *args)
@@ -58,7 +59,7 @@ def a_random_program_of_threads_with_errors_is_as_without(s):
 
 @test
 def a_random_program_that_goes_to_another_device_is_as_without(s):
-    exe = opencl(s, "ocl_random")
+    exe = opencl(s, "ocl_random", *PARTS)
     for i in range(PROGRAMS):
         for threads in [1, 3]:  # also while others make objects
             r, args = drawn(i, threads, svm=False)
@@ -78,7 +79,7 @@ def begun(s, exe, r, args):
 
 @test
 def a_random_program_whose_servers_are_killed_is_as_without(s):
-    exe = opencl(s, "ocl_random")
+    exe = opencl(s, "ocl_random", *PARTS)
     for i in range(PROGRAMS):
         r, args = drawn(i, 1 + 2 * (i % 2), 900)
         alone, took, job, pid = begun(s, exe, r, args)
@@ -96,7 +97,7 @@ def a_random_program_whose_servers_are_killed_is_as_without(s):
 
 @test
 def a_random_program_that_is_killed_goes_on_from_a_checkpoint(s):
-    exe = opencl(s, "ocl_random")
+    exe = opencl(s, "ocl_random", *PARTS)
     for i in range(PROGRAMS):
         r, args = drawn(i, 1 + 2 * (i % 2), 6000)
         alone, took, job, pid = begun(s, exe, r, args)

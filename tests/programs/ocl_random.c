@@ -1,32 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ocl_random [-s] SEED COMMANDS [THREADS]: a legal program drawn by a seed, with shared virtual
- * memory (-s). Each thread has queues, buffers, images and host memory of its own in one context. A
- * command waits for the events of those before it that touch what it touches, and for no others; so
- * all orders that OpenCL allows give the same, and what is printed, a hash of all that the host has
- * seen, depends on the seed alone. */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-#include "ocl_ok.h"
+ * memory (-s). Each thread has queues, buffers, images and host memory of its own in one context,
+ * or every other one in a second. A command waits for the events of those before it that touch what
+ * it touches, and for no others; so all orders that OpenCL allows give the same, and what is
+ * printed, a hash of all that the host has seen, depends on the seed alone. */
+#include "ocl_random.h"
 
-enum {
-	MEMORIES = 14,
-	BLOCKS = 8,
-	QUEUES = 4,
-	READERS = 32,
-	TOUCHED = 4,
-	WAITS = TOUCHED * (READERS + 1) + 1,
-	MAPPINGS = 4,
-	GATES = 3,
-	THREADS = 8,
-};
+const char *const kernel_names[KERNELS] = {"mix3", "reduce", "count", "swap", "paint"};
 
-enum kernel { MIX, REDUCE, COUNT, SWAP, PAINT, KERNELS };
-
-static const char source[] =
+const char kernel_source[] =
     "#define EACH(i, n) for (uint i = get_global_id(0); i < n; i += get_global_size(0))\n"
     "kernel void mix3(global uint *c, uint nc, global const uint *a, uint na, global const uint "
     "*b,\n"
@@ -51,80 +33,17 @@ static const char source[] =
     "  p.x += s; p.y ^= p.x; p.z = p.z * 3 + y; p.w = x; write_imageui(b, (int2)(x, y), p);\n"
     "  c[(y * get_global_size(0) + x) % nc] = p.y ^ p.z; }\n";
 
-/* The commands that the next one which reads or writes the same memory has to wait for. */
-struct uses {
-	cl_event writer;
-	cl_event readers[READERS];
-	int reading;
-};
-
-enum kind { NONE, BUFFER, IMAGE, SHARED };
-
-struct memory {
-	enum kind kind;
-	cl_mem mem;
-	void *shared;
-	size_t bytes, width, height;
-	int root; /* the buffer that this one is a part of, or itself */
-	bool mapped;
-	struct uses uses; /* of a root: parts overlap */
-};
-
-struct block {
-	char *data;
-	size_t bytes;
-	struct uses uses;
-};
-
-struct mapping {
-	struct memory *of; /* NULL: none */
-	uint32_t *data;
-	size_t bytes;
-	bool read, write;
-	cl_event event;
-};
-
-struct player {
-	uint64_t state, hash;
-	int commands;
-	bool maps, svm;
-	cl_command_queue queues[QUEUES];
-	cl_uint queue_count;
-	cl_kernel kernels[KERNELS];
-	struct memory memories[MEMORIES];
-	struct block blocks[BLOCKS];
-	struct mapping mappings[MAPPINGS];
-	cl_event gates[GATES]; /* user events that aren't set */
-	int gate_count;
-	int asked, called; /* callbacks; called under lock */
-	pthread_t thread;
-};
-
-struct command {
-	struct player *p;
-	cl_command_queue q;
-	cl_bool block;
-	cl_event waits[WAITS], event;
-	cl_uint n;
-	struct uses *touched[TOUCHED];
-	bool writes[TOUCHED];
-	int touches;
-};
-
-static cl_context context;
-static cl_device_id device;
-static cl_program program;
 static size_t part_align;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t was_called = PTHREAD_COND_INITIALIZER;
 
-static uint32_t below(struct player *p, size_t n)
+uint32_t below(struct player *p, size_t n)
 {
 	p->state = p->state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)((p->state >> 33) % n);
 }
 
-static void see(struct player *p, const void *data, size_t bytes)
+void see(struct player *p, const void *data, size_t bytes)
 {
 	const unsigned char *c = data;
 
@@ -132,7 +51,7 @@ static void see(struct player *p, const void *data, size_t bytes)
 		p->hash = (p->hash ^ c[i]) * 0x100000001b3u;
 }
 
-static void scribble(struct player *p, void *data, size_t bytes)
+void scribble(struct player *p, void *data, size_t bytes)
 {
 	unsigned char *c = data;
 
@@ -141,7 +60,7 @@ static void scribble(struct player *p, void *data, size_t bytes)
 }
 
 /* Before anything blocks: nobody else would set them. */
-static void open_gates(struct player *p)
+void open_gates(struct player *p)
 {
 	while (p->gate_count > 0) {
 		cl_event e = p->gates[--p->gate_count];
@@ -158,7 +77,7 @@ static void flush(struct player *p, cl_command_queue but)
 			OK(clFlush(p->queues[i]));
 }
 
-static void wait_for(struct player *p, cl_uint n, const cl_event *events)
+void wait_for(struct player *p, cl_uint n, const cl_event *events)
 {
 	open_gates(p);
 	flush(p, NULL);
@@ -166,12 +85,16 @@ static void wait_for(struct player *p, cl_uint n, const cl_event *events)
 		OK(clWaitForEvents(n, events));
 }
 
-static void finish(struct player *p)
+void finish(struct player *p)
 {
 	open_gates(p);
 	flush(p, NULL);
 	for (cl_uint i = 0; i < p->queue_count; i++)
 		OK(clFinish(p->queues[i]));
+	if (p->left_count > 0)
+		OK(clWaitForEvents((cl_uint)p->left_count, p->left));
+	while (p->left_count > 0)
+		OK(clReleaseEvent(p->left[--p->left_count]));
 }
 
 static void forget_readers(struct uses *u)
@@ -180,7 +103,7 @@ static void forget_readers(struct uses *u)
 		OK(clReleaseEvent(u->readers[--u->reading]));
 }
 
-static void forget(struct uses *u)
+void forget(struct uses *u)
 {
 	if (u->writer)
 		OK(clReleaseEvent(u->writer));
@@ -189,7 +112,7 @@ static void forget(struct uses *u)
 }
 
 /* The host is about to change the memory. */
-static void wait_uses(struct player *p, struct uses *u)
+void wait_uses(struct player *p, struct uses *u)
 {
 	if (u->writer)
 		wait_for(p, 1, &u->writer);
@@ -198,13 +121,13 @@ static void wait_uses(struct player *p, struct uses *u)
 	forget(u);
 }
 
-static struct command begin(struct player *p)
+struct command begin(struct player *p)
 {
 	return (struct command){
 	    .p = p, .q = p->queues[below(p, p->queue_count)], .block = below(p, 4) == 0};
 }
 
-static void touch_uses(struct command *c, struct uses *u, bool writes)
+void touch_uses(struct command *c, struct uses *u, bool writes)
 {
 	for (int i = 0; i < c->touches; i++)
 		if (c->touched[i] == u)
@@ -226,13 +149,13 @@ static struct uses *uses_of(struct player *p, struct memory *m)
 	return &p->memories[m->root].uses;
 }
 
-static void touch(struct command *c, struct memory *m, bool writes)
+void touch(struct command *c, struct memory *m, bool writes)
 {
 	touch_uses(c, uses_of(c->p, m), writes);
 }
 
 /* Behind everything that the command touches; what its enqueue takes as the list is c->waits. */
-static void ready(struct command *c)
+void ready(struct command *c)
 {
 	struct player *p = c->p;
 
@@ -243,15 +166,13 @@ static void ready(struct command *c)
 	} else if (p->gate_count < GATES && below(p, 30) == 0) {
 		cl_int e;
 
-		p->gates[p->gate_count] = clCreateUserEvent(context, &e);
+		p->gates[p->gate_count] = clCreateUserEvent(p->context, &e);
 		OK(e);
 		c->waits[c->n++] = p->gates[p->gate_count++];
 	}
 	if (c->n > 0)
 		flush(p, c->q); /* OpenCL asks for it where queues wait for each other */
 }
-
-#define LIST(c) (c).n, (c).n > 0 ? (c).waits : NULL, &(c).event
 
 static void CL_CALLBACK called(cl_event event, cl_int status, void *of)
 {
@@ -281,7 +202,7 @@ static void follow(struct player *p, cl_event event)
 		wait_for(p, 1, &event);
 }
 
-static void end(struct command *c)
+void end(struct command *c)
 {
 	for (int i = 0; i < c->touches; i++) {
 		struct uses *u = c->touched[i];
@@ -299,7 +220,7 @@ static void end(struct command *c)
 }
 
 /* NULL: none was met */
-static struct memory *pick(struct player *p, enum kind kind)
+struct memory *pick(struct player *p, enum kind kind)
 {
 	for (int tries = 0; tries < 60; tries++) {
 		struct memory *m = &p->memories[below(p, MEMORIES)];
@@ -310,7 +231,7 @@ static struct memory *pick(struct player *p, enum kind kind)
 	return NULL;
 }
 
-static struct memory *pick_array(struct player *p)
+struct memory *pick_array(struct player *p)
 {
 	return pick(p, p->svm && below(p, 4) == 0 ? SHARED : BUFFER);
 }
@@ -346,7 +267,7 @@ static void make_image(struct player *p, struct memory *m)
 	m->bytes = m->width * m->height * 16;
 	MUST(first = malloc(m->bytes));
 	scribble(p, first, m->bytes);
-	m->mem = clCreateImage(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, &format, &d,
+	m->mem = clCreateImage(p->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, &format, &d,
 			       first, &e);
 	OK(e);
 	free(first);
@@ -359,7 +280,7 @@ static void make_shared(struct player *p, struct memory *m)
 
 	m->kind = SHARED;
 	m->bytes = 4 * (1 + (size_t)below(p, 5000));
-	MUST(m->shared = clSVMAlloc(context, CL_MEM_READ_WRITE, m->bytes, 0));
+	MUST(m->shared = clSVMAlloc(p->context, CL_MEM_READ_WRITE, m->bytes, 0));
 	c.block = CL_FALSE;
 	touch(&c, m, true);
 	ready(&c);
@@ -406,7 +327,7 @@ static void make_buffer(struct player *p, struct memory *m)
 		MUST(host = aligned_alloc(4096, (m->bytes + 4095) / 4096 * 4096));
 		scribble(p, host, m->bytes);
 	}
-	m->mem = clCreateBuffer(context, CL_MEM_READ_WRITE | way, m->bytes, host, &e);
+	m->mem = clCreateBuffer(p->context, CL_MEM_READ_WRITE | way, m->bytes, host, &e);
 	OK(e);
 	if (way & CL_MEM_USE_HOST_PTR) {
 		OK(clSetMemObjectDestructorCallback(m->mem, gone, host));
@@ -423,15 +344,36 @@ static void make_buffer(struct player *p, struct memory *m)
 	}
 }
 
+/* With content. */
+static void make_kept(struct player *p, struct memory *m, enum kind kind, cl_mem_flags flags)
+{
+	void *first;
+	cl_int e;
+
+	m->kind = kind;
+	m->bytes = 4 * (1 + (size_t)below(p, 5000));
+	MUST(first = malloc(m->bytes));
+	scribble(p, first, m->bytes);
+	m->mem = clCreateBuffer(p->context, flags | CL_MEM_COPY_HOST_PTR, m->bytes, first, &e);
+	OK(e);
+	free(first);
+}
+
 static void make(struct player *p, struct memory *m)
 {
-	uint32_t what = below(p, 10);
+	static const cl_mem_flags hidden[] = {CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY,
+					      CL_MEM_HOST_WRITE_ONLY};
+	uint32_t what = below(p, 12);
 
 	*m = (struct memory){.root = (int)(m - p->memories)};
 	if (what < 2)
 		make_image(p, m);
 	else if (what == 2 && p->svm)
 		make_shared(p, m);
+	else if (what == 10)
+		make_kept(p, m, HIDDEN, CL_MEM_READ_WRITE | hidden[below(p, 3)]);
+	else if (what == 11)
+		make_kept(p, m, TABLE, CL_MEM_READ_ONLY);
 	else if (what != 3 || !make_part(p, m))
 		make_buffer(p, m);
 }
@@ -447,7 +389,7 @@ static void destroy(struct player *p, struct memory *m)
 		end(&c);
 	} else if (m->kind == SHARED) {
 		wait_uses(p, uses_of(p, m));
-		clSVMFree(context, m->shared);
+		clSVMFree(p->context, m->shared);
 	} else {
 		OK(clReleaseMemObject(m->mem));
 	}
@@ -470,7 +412,7 @@ static void play_replace(struct player *p)
 	make(p, m);
 }
 
-static void set_array(cl_kernel k, cl_uint at, const struct memory *m)
+void set_array(cl_kernel k, cl_uint at, const struct memory *m)
 {
 	cl_uint n = (cl_uint)(m->bytes / 4);
 
@@ -481,18 +423,35 @@ static void set_array(cl_kernel k, cl_uint at, const struct memory *m)
 	OK(clSetKernelArg(k, at + 1, sizeof(n), &n));
 }
 
-static void launch(struct command *c, cl_kernel k, cl_uint dimensions, const size_t *all,
-		   const size_t *local)
+void launch(struct command *c, cl_kernel k, cl_uint dimensions, const size_t *all,
+	    const size_t *local)
 {
 	ready(c);
 	OK(clEnqueueNDRangeKernel(c->q, k, dimensions, NULL, all, local, LIST(*c)));
 	end(c);
 }
 
+/* What a kernel may write to … */
+static struct memory *pick_changed(struct player *p)
+{
+	struct memory *m = below(p, 8) == 0 ? pick(p, HIDDEN) : NULL;
+
+	return m ? m : pick_array(p);
+}
+
+/* … and what it reads. */
+static struct memory *pick_source(struct player *p)
+{
+	struct memory *m = below(p, 6) == 0 ? pick(p, TABLE) : NULL;
+
+	return m ? m : pick_changed(p);
+}
+
 static void play_kernel(struct player *p)
 {
 	enum kernel which = below(p, PAINT);
-	struct memory *to = pick_array(p), *a = pick_array(p), *b = pick_array(p);
+	struct memory *to = pick_changed(p), *b = pick_source(p);
+	struct memory *a = which == SWAP ? pick_changed(p) : pick_source(p);
 	size_t all = which == MIX ? 64u << below(p, 3) : 64, local = 64;
 	cl_kernel k = p->kernels[which];
 	cl_uint number = below(p, 1 << 20);
@@ -516,28 +475,8 @@ static void play_kernel(struct player *p)
 	launch(&c, k, 1, &all, which == REDUCE || below(p, 2) ? &local : NULL);
 }
 
-static void play_paint(struct player *p)
-{
-	struct memory *to = pick_array(p), *a = pick(p, IMAGE), *b = pick(p, IMAGE);
-	cl_uint number = below(p, 999);
-	cl_kernel k = p->kernels[PAINT];
-	struct command c = begin(p);
-
-	if (!to || !a || !b || a == b || b->width * b->height > to->bytes / 4)
-		return; /* smaller ones would be written to twice in the same place */
-	c.block = CL_FALSE;
-	set_array(k, 0, to);
-	OK(clSetKernelArg(k, 2, sizeof(a->mem), &a->mem));
-	OK(clSetKernelArg(k, 3, sizeof(b->mem), &b->mem));
-	OK(clSetKernelArg(k, 4, sizeof(number), &number));
-	touch(&c, to, true);
-	touch(&c, a, false);
-	touch(&c, b, true);
-	launch(&c, k, 2, (size_t[]){b->width, b->height}, NULL);
-}
-
 /* What came may be seen once nothing else may write there; what was sent, changed. */
-static void after_transfer(struct player *p, const struct command *c, struct block *h, bool write)
+void after_transfer(struct player *p, const struct command *c, struct block *h, bool write)
 {
 	if (!c->block)
 		return;
@@ -625,63 +564,6 @@ static void play_fill(struct player *p)
 
 	if (m)
 		fill_buffer(p, m);
-}
-
-static void play_image_transfer(struct player *p)
-{
-	struct memory *m = pick(p, IMAGE);
-	struct block *h = &p->blocks[below(p, BLOCKS)];
-	struct command c = begin(p);
-	bool write = below(p, 2);
-
-	if (!m)
-		return;
-	size_t at[3] = {below(p, m->width), below(p, m->height), 0};
-	size_t size[3] = {1 + below(p, m->width - at[0]), 1 + below(p, m->height - at[1]), 1};
-
-	if (size[0] * size[1] * 16 > h->bytes)
-		return;
-	touch(&c, m, write);
-	touch_uses(&c, &h->uses, !write);
-	ready(&c);
-	if (write)
-		OK(clEnqueueWriteImage(c.q, m->mem, c.block, at, size, 0, 0, h->data, LIST(c)));
-	else
-		OK(clEnqueueReadImage(c.q, m->mem, c.block, at, size, 0, 0, h->data, LIST(c)));
-	end(&c);
-	after_transfer(p, &c, h, write);
-}
-
-/* Filled, or from or to a buffer. */
-static void play_image_copy(struct player *p)
-{
-	struct memory *m = pick(p, IMAGE), *b = pick(p, BUFFER);
-	cl_uint colour[4] = {below(p, 999), 1, 2, 3};
-	uint32_t what = below(p, 3);
-	struct command c = begin(p);
-
-	if (!m || !b)
-		return;
-	size_t at[3] = {below(p, m->width), below(p, m->height), 0};
-	size_t size[3] = {1 + below(p, m->width - at[0]), 1 + below(p, m->height - at[1]), 1};
-	size_t bytes = size[0] * size[1] * 16;
-
-	if (bytes > b->bytes || &p->memories[b->root] != b)
-		return; /* PoCL 3.1 ends the program where the buffer is a part of another one */
-	size_t offset = 4 * (size_t)below(p, (b->bytes - bytes) / 4 + 1);
-
-	c.block = CL_FALSE;
-	touch(&c, m, what != 0);
-	if (what < 2)
-		touch(&c, b, what == 0);
-	ready(&c);
-	if (what == 0)
-		OK(clEnqueueCopyImageToBuffer(c.q, m->mem, b->mem, at, size, offset, LIST(c)));
-	else if (what == 1)
-		OK(clEnqueueCopyBufferToImage(c.q, b->mem, m->mem, offset, at, size, LIST(c)));
-	else
-		OK(clEnqueueFillImage(c.q, m->mem, colour, at, size, LIST(c)));
-	end(&c);
 }
 
 static void play_shared_copy(struct player *p)
@@ -778,32 +660,6 @@ static void play_unmap(struct player *p)
 		unmap(p, at);
 }
 
-static void play_map_image(struct player *p)
-{
-	struct memory *m = pick(p, IMAGE);
-	struct command c = begin(p);
-	size_t pitch;
-	cl_int e;
-
-	if (!m || !p->maps)
-		return;
-	size_t at[3] = {below(p, m->width), below(p, m->height), 0};
-	size_t size[3] = {1 + below(p, m->width - at[0]), 1 + below(p, m->height - at[1]), 1};
-
-	c.block = CL_TRUE;
-	touch(&c, m, true);
-	ready(&c);
-	char *data = clEnqueueMapImage(c.q, m->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, at, size,
-				       &pitch, NULL, c.n, c.n > 0 ? c.waits : NULL, NULL, &e);
-	OK(e);
-	for (size_t y = 0; y < size[1]; y++) {
-		see(p, data + y * pitch, size[0] * 16);
-		data[y * pitch] ^= 3;
-	}
-	OK(clEnqueueUnmapMemObject(c.q, m->mem, data, 0, NULL, &c.event));
-	end(&c);
-}
-
 static void play_order(struct player *p)
 {
 	struct command c = begin(p);
@@ -845,15 +701,23 @@ static void (*const plays[])(struct player *) = {
     play_rectangle,	 play_copy,	  play_fill,	  play_map,	    play_map,
     play_unmap,		 play_unmap,	  play_replace,	  play_order,	    play_look,
     play_image_transfer, play_image_copy, play_map_image, play_shared_copy, play_gates,
-    play_gates,
+    play_gates,		 play_seldom,	  play_seldom,	  play_seldom,
 };
 
 static void see_memory(struct player *p, struct memory *m)
 {
 	const size_t at[3] = {0}, size[3] = {m->width, m->height, 1};
+	cl_mem mem = m->mem;
 	void *data;
+	cl_int e;
 
 	MUST(data = malloc(m->bytes));
+	if (m->kind == HIDDEN) {
+		mem = clCreateBuffer(p->context, CL_MEM_READ_WRITE, m->bytes, NULL, &e);
+		OK(e);
+		OK(clEnqueueCopyBuffer(p->queues[0], m->mem, mem, 0, 0, m->bytes, 0, NULL, NULL));
+		OK(clFinish(p->queues[0]));
+	}
 	if (m->kind == IMAGE)
 		OK(clEnqueueReadImage(p->queues[0], m->mem, CL_TRUE, at, size, 0, 0, data, 0, NULL,
 				      NULL));
@@ -861,27 +725,35 @@ static void see_memory(struct player *p, struct memory *m)
 		OK(clEnqueueSVMMemcpy(p->queues[0], CL_TRUE, data, m->shared, m->bytes, 0, NULL,
 				      NULL));
 	else
-		OK(clEnqueueReadBuffer(p->queues[0], m->mem, CL_TRUE, 0, m->bytes, data, 0, NULL,
+		OK(clEnqueueReadBuffer(p->queues[0], mem, CL_TRUE, 0, m->bytes, data, 0, NULL,
 				       NULL));
+	if (m->kind == HIDDEN)
+		OK(clReleaseMemObject(mem));
 	see(p, data, m->bytes);
 	free(data);
 }
 
+cl_command_queue make_queue(struct player *p)
+{
+	cl_command_queue_properties properties =
+	    (below(p, 2) ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0) |
+	    (below(p, 3) ? 0 : CL_QUEUE_PROFILING_ENABLE);
+	cl_queue_properties how[] = {CL_QUEUE_PROPERTIES, properties, 0};
+	cl_int e;
+	cl_command_queue q = clCreateCommandQueueWithProperties(p->context, p->device, how, &e);
+
+	OK(e);
+	return q;
+}
+
 static void start(struct player *p)
 {
-	static const char *const names[KERNELS] = {"mix3", "reduce", "count", "swap", "paint"};
 	cl_int e;
 
-	for (cl_uint i = 0; i < p->queue_count; i++) {
-		cl_queue_properties how[] = {
-		    CL_QUEUE_PROPERTIES, below(p, 2) ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0,
-		    0};
-
-		p->queues[i] = clCreateCommandQueueWithProperties(context, device, how, &e);
-		OK(e);
-	}
+	for (cl_uint i = 0; i < p->queue_count; i++)
+		p->queues[i] = make_queue(p);
 	for (int i = 0; i < KERNELS; i++) {
-		p->kernels[i] = clCreateKernel(program, names[i], &e);
+		p->kernels[i] = clCreateKernel(p->program, kernel_names[i], &e);
 		OK(e);
 	}
 	for (struct block *h = p->blocks; h < p->blocks + BLOCKS; h++) {
@@ -932,26 +804,41 @@ static void *play(void *of)
 	return NULL;
 }
 
+/* Of two contexts every other player has the second. */
+static void set_up(cl_device_id device, cl_context *context, cl_program *program)
+{
+	cl_int e;
+
+	*context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
+	OK(e);
+	*program = build_source(*context, kernel_source, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static struct player players[THREADS];
 	bool svm = argc > 1 && strcmp(argv[1], "-s") == 0;
 	char **args = argv + svm;
 	int given = argc - svm, threads = given > 3 ? atoi(args[3]) : 1;
+	uint64_t seed = given > 1 ? strtoull(args[1], NULL, 10) : 0;
+	int contexts = threads > 1 && seed % 3 == 0 ? 2 : 1;
+	cl_device_id device = first_device();
+	cl_context context[2];
+	cl_program program[2];
 	cl_uint align;
-	cl_int e;
 
 	MUST(given >= 3 && threads >= 1 && threads <= THREADS);
-	device = first_device();
 	OK(clGetDeviceInfo(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(align), &align, NULL));
 	part_align = align / 8;
-	context = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
-	OK(e);
-	program = build_source(context, source, NULL);
+	for (int i = 0; i < contexts; i++)
+		set_up(device, &context[i], &program[i]);
 	for (int i = 0; i < threads; i++) {
 		struct player *p = &players[i];
 
-		p->state = strtoull(args[1], NULL, 10) * 1000003 + (uint64_t)i * 7919 + 12345;
+		p->device = device;
+		p->context = context[i % contexts];
+		p->program = program[i % contexts];
+		p->state = seed * 1000003 + (uint64_t)i * 7919 + 12345;
 		p->commands = atoi(args[2]);
 		/* While memory is restored, what other threads do in mappings may be lost. */
 		p->maps = threads == 1;
@@ -965,7 +852,9 @@ int main(int argc, char **argv)
 		MUST(pthread_join(players[i].thread, NULL) == 0);
 		printf("%d %016llx\n", i, (unsigned long long)players[i].hash);
 	}
-	OK(clReleaseProgram(program));
-	OK(clReleaseContext(context));
+	for (int i = 0; i < contexts; i++) {
+		OK(clReleaseProgram(program[i]));
+		OK(clReleaseContext(context[i]));
+	}
 	return 0;
 }
