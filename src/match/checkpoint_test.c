@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Checkpoints in the midst of messages: all ranks suspend, and go on in the same segment or, as
  * after a restart, in a new and zeroed one. Nothing may be lost, doubled, reordered or torn. */
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 // clang-format off
 #include <cmocka.h>
 // clang-format on
+#include "base/yield.h"
 #include "match/fixture.h"
 
 static bool restored;  /* what checkpoints of a test are followed by */
@@ -205,7 +205,7 @@ static void again_body(int rank)
 	if (rank == 0) {
 		match_send(&v, 1, INTS, 1, 1, &world, 0);
 		while (!fixture_said(1)) /* reads nothing meanwhile */
-			sched_yield();
+			yield_or_nap();
 		for (int k = 0; k < GIVEN_UP; k++)
 			fixture_round_skip();
 		for (int i = 0; i < N; i++) {

@@ -248,7 +248,8 @@ void fixture_checkpoint_ask(bool again)
 void fixture_checkpoint_await(uint32_t count)
 {
 	while (round_id < count) {
-		match_progress();
+		if (!match_progress())
+			yield_or_nap();
 		guard_safe_point();
 	}
 }
