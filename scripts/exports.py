@@ -14,8 +14,8 @@ import sys
 
 RULES = {
     # and the functions of libc that it stands before, src/ckpt/masks.c
-    "libhale.so": r"(hale|HALE)_|(epoll_pwait|ppoll|pselect|pthread_sigmask|signalfd|sigprocmask"
-                  r"|sigsuspend|sigtimedwait|sigwait|sigwaitinfo)$",
+    "libhale.so": r"(hale|HALE)_|(epoll_pwait|ppoll|pselect|pthread_sigmask|sigaction|signal|signalfd"
+                  r"|sigprocmask|sigsuspend|sigtimedwait|sigwait|sigwaitinfo)$",
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
     "libftb.so.0": r"(FTB|HALE_FTB)_",
     "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI)_",

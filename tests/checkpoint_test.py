@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checkpoints taken at awkward moments, restarts from them, and what they leave behind."""
 
+import resource
+
 from lib import *
 from steps_parts import goes_on, last_step, lines, no_files, stop, undisturbed, until_told
 
@@ -198,12 +200,103 @@ def a_program_without_mpi_rolls_back_too(s):
 
 
 @test
+def a_program_whose_main_thread_has_ended_rolls_back_too(s):
+    job = s.hale_start(1, s.compile("headless", flags=["-pthread"]), options=["--no-mpi"])
+    job.until_output("^5$")
+    job.checkpoint()
+    os.kill(job.info()["ranks"][0]["pid"], signal.SIGKILL)
+    job.until_says("all ranks run again")
+    job.checkpoint()
+    at = int(job.out().split()[-1])
+    job.until_output(f"^{at + 5}$")
+    s.write("stop", "")
+    r = job.wait()
+    printed = r.out.split()
+    expect(r.status == 0 and printed == [str(i) for i in range(len(printed) - 1)] + ["done"], r)
+
+
+@test
 def a_program_asks_for_a_checkpoint_and_goes_back_to_it(s):
     exe = s.compile("asks")
     r = s.hale_run(3, exe, options=["--report", "report.json"])
     expect(r.status == 0, r)
     expect(sorted(r.out.splitlines()) == [f"rank {i}: restarted sum 126" for i in range(3)], r)
     expect(s.report()["restarts"] == 1, s.report())
+
+
+@test
+def who_leaves_the_library_when_asked_to_stop_holds_up_no_checkpoint(s):
+    """The thread that was inside does not come back; the other one has to do it (program leaves)."""
+    rounds = 3
+    job = s.hale_start(1, s.compile("leaves", flags=["-pthread"]), rounds)
+    for i in range(rounds):
+        s.write(f"go.{i}", "")
+        job.until(lambda: job.out().count("inside") == i + 1, "it is inside")
+        time.sleep(0.1)  # and receives
+        job.checkpoint()
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out.endswith("done\n"), r)
+
+
+@test
+def who_is_in_the_library_and_waits_for_the_program_is_not_waited_for(s):
+    """The request interrupts who holds the mutex that the other one wants (program mutual)."""
+    job = s.hale_start(1, s.compile("mutual", flags=["-pthread"]))
+    job.until_output("inside")
+    time.sleep(0.1)  # and wants the mutex
+    ckpt = s.start(HALE, "ckpt", job.id())
+    time.sleep(0.5)  # both as they are
+    s.write("go", "")
+    r = ckpt.wait()
+    expect(r.status == 0, r)
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out.endswith("done\n"), r)
+
+
+@test
+def handlers_that_block_all_signals_hold_up_no_checkpoint(s):
+    """One that runs, one that was left by longjmp, and one for each signal there is (program blocks)."""
+    job = s.hale_start(3, s.compile("blocks"))
+    job.until(lambda: job.out().count("ready") == 3, "they are ready")
+    time.sleep(0.2)  # and in their handlers
+    job.checkpoint()
+    os.kill(job.ranks(3)[1], signal.SIGKILL)
+    job.until_says("all ranks run again")
+    job.checkpoint()
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and sorted(r.out.splitlines())[:3] == [f"rank {k} of 3" for k in range(3)], r)
+
+
+@test
+def a_rank_that_does_not_begin_to_stop_is_named(s):
+    job = s.hale_start(4, *until_told(s), env={"HALE_CKPT_TIMEOUT": "3"})
+    goes_on(job)
+    pid = job.ranks(4)[2]
+    os.kill(pid, signal.SIGSTOP)
+    r = s.hale("ckpt", job.id())
+    os.kill(pid, signal.SIGCONT)
+    expect(r.status == 1 and "did not stop for it within 3 s; rank 2 has not even begun to" in r.err, r)
+    job.checkpoint()
+    stop(s, job)
+
+
+@test
+def a_request_that_found_no_room_among_the_signals_of_a_rank_comes_again(s):
+    job = s.hale_start(2, *until_told(s))
+    goes_on(job)
+    pid = job.ranks(2)[1]
+    _, most = resource.prlimit(pid, resource.RLIMIT_SIGPENDING)
+    resource.prlimit(pid, resource.RLIMIT_SIGPENDING, (0, most))
+    ckpt = s.start(HALE, "ckpt", job.id())
+    time.sleep(0.5)  # it has been sent, in vain
+    expect(ckpt.running(), ckpt)
+    resource.prlimit(pid, resource.RLIMIT_SIGPENDING, (most, most))
+    r = ckpt.wait()
+    expect(r.status == 0, r)
+    stop(s, job)
 
 
 @test

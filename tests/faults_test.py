@@ -374,6 +374,23 @@ def a_socket_in_the_program_is_refused_before_anything_stops(s):
     expect(not [c for c in s.report()["checkpoints"] if c["complete"]], s.report())
 
 
+@test
+def a_thread_that_no_signal_reaches_is_refused_before_anything_stops(s):
+    job = s.hale_start(2, s.compile("misuse"), "timer", options=["--report", "report.json"])
+    job.until_output("timer")
+
+    def refused():
+        r = s.hale("ckpt", job.id())
+        expect(r.status != 0, r)
+        return None if "try again" in r.err else r  # rank 0 is still in MPI_Init
+    r = job.until(refused, "it is refused")
+    expect(re.search(r"rank 1 can't be captured: its thread \d+ blocks all signals", r.err), r)
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0, "the job went on", r)
+    expect(s.report()["checkpoints"] == [], "none was begun", s.report())
+
+
 # ---- hale run itself ----
 
 @test

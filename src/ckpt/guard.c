@@ -27,18 +27,25 @@ static bool lock_try(void)
 						       memory_order_acquire, memory_order_relaxed);
 }
 
-void guard_lock_slow(void)
+bool guard_lock_soon(void)
 {
 	struct yields yields = {0};
 	for (int spin = 0; spin < 64; spin++) {
 		/* held is said first: a park signal between the two must see it */
 		lock_held = 1;
 		if (lock_try())
-			return;
+			return true;
 		lock_held = 0;
 		if (!yield_core(&yields))
 			break;
 	}
+	return false;
+}
+
+void guard_lock_slow(void)
+{
+	if (guard_lock_soon())
+		return;
 	for (;;) {
 		lock_held = 1;
 		if (atomic_exchange_explicit(&lock_word, 2, memory_order_acquire) == 0)
@@ -55,7 +62,12 @@ void guard_unlock_slow(void)
 	lock_held = 0;
 }
 
+/* Said by the thread itself, while it is inside: so it sees the note when it leaves, however late
+ * whoever asked goes on. */
 bool guard_thread_busy(void)
 {
-	return guest_inside || (guard_multiple ? lock_held != 0 : guard_inside != 0);
+	bool busy = guest_inside || (guard_multiple ? lock_held != 0 : guard_inside != 0);
+	if (busy)
+		guard_attention = 1;
+	return busy;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Programs that block or wait for "all signals" must not thereby block or eat the two that Hale
- * needs. These definitions stand before libc's, since libhale.so is preloaded; each takes Hale's
- * signals out of the set and makes the same system call. */
+/* Programs that block, wait for or handle "all signals" must not thereby block or eat the two that
+ * Hale needs. These definitions stand before libc's, since libhale.so is preloaded; each takes
+ * Hale's signals out of the set and makes the same system call. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -26,6 +26,9 @@ static kernel_set_t ours(void)
 {
 	return BIT(PROTO_CKPT_SIGNAL) | BIT(image_park_signal());
 }
+
+/* libc's signal, by another of its names. */
+sighandler_t libc_signal(int sig, sighandler_t handler) __asm__("ssignal");
 
 static kernel_set_t without_ours(const sigset_t *set)
 {
@@ -61,6 +64,33 @@ API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 API int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
 	return mask_change(how, set, old);
+}
+
+static bool is_ours(int sig)
+{
+	return sig == PROTO_CKPT_SIGNAL || sig == image_park_signal();
+}
+
+/* A handler may run for long, or leave by longjmp: then what it blocks stays blocked. */
+API int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	struct sigaction a;
+	if (is_ours(sig)) {
+		if (old)
+			memset(old, 0, sizeof(*old));
+		return 0;
+	}
+	if (act) {
+		a = *act;
+		sigdelset(&a.sa_mask, PROTO_CKPT_SIGNAL);
+		sigdelset(&a.sa_mask, image_park_signal());
+	}
+	return image_sigaction(sig, act ? &a : NULL, old);
+}
+
+API sighandler_t signal(int sig, sighandler_t handler)
+{
+	return is_ours(sig) ? SIG_DFL : libc_signal(sig, handler);
 }
 
 API int sigsuspend(const sigset_t *set)

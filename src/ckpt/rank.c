@@ -18,8 +18,11 @@
 enum { EXIT_NOT_RECOVERED = 70 };
 
 static struct ckpt_participant *participants, **participants_end = &participants;
-static _Atomic int coordinating; /* one thread of this process is doing a checkpoint */
-static uint32_t last_id;	 /* newest checkpoint taken, in this life or the one before */
+
+/* One thread of this process is doing a checkpoint; another one has come to do it meanwhile. */
+enum { PLACE_FREE, PLACE_TAKEN, PLACE_WANTED };
+static _Atomic int coordinating;
+static uint32_t last_id; /* newest checkpoint taken, in this life or the one before */
 static bool last_restored;
 static uint32_t round_id; /* of the checkpoint under way */
 
@@ -313,13 +316,16 @@ static bool checkpoint_wanted(void)
 }
 
 /* One round as the coordinator; the guard keeps our own signal out meanwhile. False: a thread that
- * is inside the library has to do it. */
+ * is inside the library has to do it. Who has the lock may wait for this thread, in a user's
+ * operation for a mutex for instance: so it is not waited for, and sees the note when it leaves. */
 static bool attend_once(void)
 {
-	guard_attention = 0;
 	guard_inside = 1;
-	if (guard_multiple)
-		guard_lock_slow();
+	if (guard_multiple && !guard_lock_soon()) {
+		guard_inside = 0;
+		return false;
+	}
+	guard_attention = 0;
 	inject_read_mailbox();
 	bool done = checkpoint_wanted();
 	if (guard_multiple)
@@ -331,20 +337,30 @@ static bool attend_once(void)
 	return done;
 }
 
+static bool place_take(void)
+{
+	int was = PLACE_FREE;
+	while (!atomic_compare_exchange_weak(&coordinating, &was,
+					     was == PLACE_FREE ? PLACE_TAKEN : PLACE_WANTED))
+		;
+	return was == PLACE_FREE;
+}
+
 /* Takes the coordinator's place if it is free. Who finds it taken leaves a note, and the
- * coordinator looks for notes after it has given up the place: so none is lost. */
+ * coordinator looks for notes after it has given up the place: so none is lost. What it leaves to
+ * a thread inside the library it does itself if that one has been here meanwhile: it may not call
+ * the library again for long. */
 static void attend(void)
 {
 	UNCANCELLED; /* all others are stopped */
 	int saved_errno = errno;
 	do {
-		int nobody = 0;
 		guard_attention = 1;
-		if (!atomic_compare_exchange_strong(&coordinating, &nobody, 1))
+		if (!place_take())
 			break;
 		bool done = attend_once();
-		atomic_store(&coordinating, 0);
-		if (!done) {
+		int place = atomic_exchange(&coordinating, PLACE_FREE);
+		if (!done && place == PLACE_TAKEN) {
 			leave_to_others();
 			break;
 		}
@@ -375,5 +391,5 @@ void rank_signal_install(void)
 {
 	struct sigaction sa = {.sa_sigaction = on_request, .sa_flags = SA_SIGINFO | SA_RESTART};
 	sigfillset(&sa.sa_mask);
-	sigaction(PROTO_CKPT_SIGNAL, &sa, NULL);
+	image_sigaction(PROTO_CKPT_SIGNAL, &sa, NULL);
 }

@@ -10,8 +10,10 @@
 #include "ckpt/rank.h"
 #include "job/proto.h"
 
-/* guard.c: may this thread not be stopped where it is? */
+/* guard.c: may this thread not be stopped where it is? Then it attends when it leaves. */
 bool guard_thread_busy(void);
+/* Takes the library lock if it is to be had soon. */
+bool guard_lock_soon(void);
 
 /* link.c */
 /* Connects again after a restart: restored is the checkpoint's id, position its streams. */

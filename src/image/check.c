@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Can a process be captured? Asked from outside, before anything is stopped. */
+#include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fmt.h"
@@ -67,5 +69,42 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 	if (rc == HALE_OK)
 		rc = check_maps(pid, passed, &arena, err);
 	arena_fini(&arena);
+	return rc;
+}
+
+/* Others block signals for a moment only, as libc does around many things, or end soon: what does
+ * its asynchronous input and output. This one lasts: it waits for signals itself, and can only have
+ * blocked ours by a system call. */
+static bool thread_is_deaf(pid_t pid, const char *tid)
+{
+	static const char blocked[] = "\nSigBlk:\t";
+	char path[96], text[4096];
+	fmt_print(path, sizeof(path), "/proc/%d/task/%.20s/wchan", (int)pid, tid);
+	if (sys_read_small(path, text, sizeof(text)) <= 0 || !strstr(text, "sigtimedwait"))
+		return false;
+	fmt_print(path, sizeof(path), "/proc/%d/task/%.20s/status", (int)pid, tid);
+	const char *mask =
+	    sys_read_small(path, text, sizeof(text)) > 0 ? strstr(text, blocked) : NULL;
+	return mask &&
+	       strtoull(mask + sizeof(blocked) - 1, NULL, 16) & SYS_SET_BIT(image_park_signal());
+}
+
+hale_status_t image_check_threads(pid_t pid, struct error *err)
+{
+	char path[64];
+	struct dirent *e;
+	hale_status_t rc = HALE_OK;
+	fmt_print(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *d = opendir(path);
+	while (d && rc == HALE_OK && (e = readdir(d)))
+		if (e->d_name[0] != '.' && thread_is_deaf(pid, e->d_name))
+			rc = error_set(
+			    err, HALE_ERR_UNSUPPORTED,
+			    "its thread %.20s blocks all signals, as libc's for timers with "
+			    "SIGEV_THREAD does, so it can't be stopped; use SIGEV_SIGNAL, or "
+			    "timerfd",
+			    e->d_name);
+	if (d)
+		closedir(d);
 	return rc;
 }

@@ -19,6 +19,7 @@
 #ifndef HALE_IMAGE_IMAGE_H
 #define HALE_IMAGE_IMAGE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,6 +85,11 @@ typedef enum image_return {
  * image_park() then reports it. */
 void image_init(bool (*thread_busy)(void));
 
+/* libc's sigaction, for handlers of the library's own: what has that name is the program's
+ * (ckpt/masks.c). */
+int image_sigaction(int sig, const struct sigaction *act,
+		    struct sigaction *old) __asm__("__sigaction");
+
 /* The real-time signal that the park handler uses; ckpt/ has a second one (PROTO_CKPT_SIGNAL). */
 int image_park_signal(void);
 
@@ -104,6 +110,10 @@ size_t image_fds_owned(int *fds, size_t max);
  * GPU, …). */
 hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 			  bool (*passed)(const char *link), struct error *err);
+
+/* Can all of its threads be stopped? HALE_ERR_UNSUPPORTED with a sentence when one has blocked what
+ * stops it, and waits for other signals. */
+hale_status_t image_check_threads(pid_t pid, struct error *err);
 
 /* Stops every other thread of this process in its park handler. Returns the number of threads
  * that could not park because they were busy (0: all sleep), or -1 when one didn't answer within

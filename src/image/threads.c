@@ -172,8 +172,13 @@ static int ask_new_threads(int32_t self)
 			park.slot[i].record.tid = tid;
 			atomic_store(&park.slot[i].state, SLOT_ASKED);
 			atomic_store(&park.count, i + 1);
-			if (sys(SYS_tgkill, sys(SYS_getpid), tid, image_park_signal()))
+			long rc = sys(SYS_tgkill, sys(SYS_getpid), tid, image_park_signal());
+			if (rc == -ESRCH) {
 				atomic_store(&park.slot[i].state, SLOT_GONE);
+			} else if (rc) { /* it is there, and its queue of signals is full */
+				sys(SYS_close, fd);
+				return -1;
+			}
 			asked++;
 		}
 	}
@@ -327,5 +332,5 @@ bool threads_init(void)
 	struct sigaction sa = {.sa_sigaction = on_park,
 			       .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
 	memset(&sa.sa_mask, 0xff, sizeof(sa.sa_mask));
-	return sigaction(image_park_signal(), &sa, NULL) == 0;
+	return image_sigaction(image_park_signal(), &sa, NULL) == 0;
 }

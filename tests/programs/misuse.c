@@ -7,11 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static int is(const char *a, const char *b)
 {
 	return strcmp(a, b) == 0;
+}
+
+static void nothing(union sigval v)
+{
+	(void)v;
 }
 
 static void wait_for_file(const char *name)
@@ -48,6 +54,17 @@ int main(int argc, char **argv)
 	}
 	if (is(what, "segv") && rank == 1)
 		raise(SIGSEGV);
+	if (is(what, "timer") && rank == 1) {
+		struct sigevent e = {.sigev_notify = SIGEV_THREAD};
+		timer_t timer;
+		e.sigev_notify_function = nothing;
+		if (timer_create(CLOCK_MONOTONIC, &e, &timer))
+			return 99;
+		printf("timer\n");
+		fflush(stdout);
+		wait_for_file("stop");
+		timer_delete(timer);
+	}
 	if (is(what, "socket") && rank == 1) {
 		int s = socket(AF_INET, SOCK_STREAM, 0);
 		struct sockaddr_in a = {.sin_family = AF_INET,

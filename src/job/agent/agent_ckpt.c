@@ -14,6 +14,44 @@
 #define LOOK_FIRST_SECONDS 0.25
 #define LOOK_SECONDS	   0.5
 
+static bool is_zombie(long pid)
+{
+	char path[64], line[512];
+	const char *state;
+	FILE *f;
+	bool gone = true;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f)) {
+		state = strrchr(line, ')');
+		gone = !state || strlen(state) < 3 || state[2] == 'Z' || state[2] == 'X';
+	}
+	if (f)
+		fclose(f);
+	return gone;
+}
+
+/* Of a process whose main thread has called pthread_exit the others go on. */
+pid_t agent_thread_of(pid_t pid)
+{
+	char path[64];
+	struct dirent *e;
+	pid_t found = is_zombie(pid) ? 0 : pid;
+	DIR *d;
+
+	if (found)
+		return found;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d)))
+		if (e->d_name[0] != '.' && !is_zombie(atol(e->d_name)))
+			found = (pid_t)atol(e->d_name);
+	if (d)
+		closedir(d);
+	return found;
+}
+
 /* ---- can it be done? ---- */
 
 static uint64_t resident_bytes(pid_t pid)
@@ -50,24 +88,6 @@ static bool of_the_network(const char *link)
 
 enum { CHECKS = 3, CHECK_PAUSE_US = 2000 };
 
-static bool is_zombie(long pid)
-{
-	char path[64], line[512];
-	const char *state;
-	FILE *f;
-	bool gone = true;
-
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f)) {
-		state = strrchr(line, ')');
-		gone = !state || strlen(state) < 3 || state[2] == 'Z' || state[2] == 'X';
-	}
-	if (f)
-		fclose(f);
-	return gone;
-}
-
 /* Of a rank that has connections to other nodes every socket passes, the program's too: it closes
  * its own before its image is taken, and looks itself at what is left then. */
 static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
@@ -75,8 +95,9 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	const struct mailbox *m = agent_mailbox(a, rank);
 	struct error why;
 	hale_status_t status = HALE_ERR_UNSUPPORTED;
+	pid_t thread = agent_thread_of(a->ranks[rank].member);
 
-	if (is_zombie(a->ranks[rank].member))
+	if (!thread)
 		return error_set(err, status, "rank %u has just ended", rank);
 	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
 	 * has something open for a moment may have lost its core just then */
@@ -85,8 +106,10 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 		if (i > 0)
 			usleep(CHECK_PAUSE_US);
 		memcpy(own, m->own_fd, sizeof(own));
-		status = image_check(a->ranks[rank].member, own, MAILBOX_OWN_FDS,
+		status = image_check(thread, own, MAILBOX_OWN_FDS,
 				     atomic_load(&m->net_open) ? of_the_network : NULL, &why);
+		if (status == HALE_OK)
+			status = image_check_threads(a->ranks[rank].member, &why);
 	}
 	if (status == HALE_OK)
 		return HALE_OK;
@@ -102,7 +125,7 @@ void agent_ckpt_check(struct agent *a, uint32_t id)
 		if (a->ranks[r].pid == 0 || !a->segment)
 			continue;
 		answer.rank = r;
-		answer.number += resident_bytes(a->ranks[r].member);
+		answer.number += resident_bytes(agent_thread_of(a->ranks[r].member));
 		check_rank(a, r, &err);
 	}
 	answer.value = (int32_t)err.code;
@@ -163,6 +186,18 @@ static bool writer_is_missing(struct agent_rank *k)
 	return before && k->childless;
 }
 
+/* Who is at it says so in its mailbox. Others are asked again: a signal that found no room in the
+ * queue of its process (getrlimit(2), RLIMIT_SIGPENDING) is gone. */
+static bool is_silent(struct agent *a, uint32_t rank)
+{
+	if (a->ranks[rank].pid == 0 || a->ranks[rank].resumed ||
+	    atomic_load(&agent_mailbox(a, rank)->state) == RANK_CHECKPOINTING)
+		return false;
+	agent_signal_member(a, rank, PROTO_CKPT_SIGNAL);
+	mailbox_ring_slow(agent_mailbox(a, rank));
+	return true;
+}
+
 static void look(void *arg)
 {
 	struct agent *a = arg;
@@ -179,7 +214,11 @@ static void look(void *arg)
 		if (stat(path, &st) == 0)
 			m.number += (uint64_t)st.st_size;
 		if (writer_is_missing(k))
-			m.flags = 1;
+			m.flags |= PROGRESS_IDLE;
+		if (is_silent(a, r)) {
+			m.flags |= PROGRESS_SILENT;
+			m.rank = r;
+		}
 	}
 	agent_send(a, &m);
 	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_SECONDS, look, a);

@@ -315,6 +315,8 @@ bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank);
 /* agent_ckpt.c */
 void agent_ckpt_again(struct agent *a); /* of one that is under way */
 void agent_ckpt_check(struct agent *a, uint32_t id);
+/* The main thread of a process, or another one if that has ended; 0: so has the process. */
+pid_t agent_thread_of(pid_t pid);
 void agent_ckpt_start(struct agent *a, const struct message *m);
 void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *p);
 void agent_ckpt_cancel(struct agent *a, uint32_t id);

@@ -503,9 +503,9 @@ void agent_signal_program(struct agent *a, uint32_t rank, int sig)
 
 void agent_signal_member(struct agent *a, uint32_t rank, int sig)
 {
-	pid_t pid = a->ranks[rank].member;
+	pid_t pid = a->ranks[rank].member, thread = pid > 0 ? agent_thread_of(pid) : 0;
 
 	/* to the main thread: a signal to the process might pick one that sleeps in a park */
-	if (pid > 0)
-		syscall(SYS_tgkill, pid, pid, sig);
+	if (thread)
+		syscall(SYS_tgkill, pid, thread, sig);
 }

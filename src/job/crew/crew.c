@@ -351,6 +351,7 @@ void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags,
 	for (uint32_t k = 0; k < c->count; k++) {
 		c->nodes[k].ckpt_bytes = 0;
 		c->nodes[k].ckpt_idle = false;
+		c->nodes[k].ckpt_silent = MESSAGE_ALL;
 	}
 	send_all(c, &(struct message){
 			.type = MSG_CKPT, .id = id, .base = base, .flags = flags, .text = folder});
@@ -383,6 +384,16 @@ uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle)
 		*idle = *idle || c->nodes[k].ckpt_idle;
 	}
 	return bytes;
+}
+
+bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank)
+{
+	for (uint32_t k = 0; k < c->count; k++) {
+		*rank = c->nodes[k].ckpt_silent;
+		if (node_usable(&c->nodes[k]) && *rank != MESSAGE_ALL)
+			return true;
+	}
+	return false;
 }
 
 void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig)

@@ -88,6 +88,7 @@ struct node {
 	char copies_folder[STORE_FOLDER_MAX]; /* images on its own disk */
 	uint64_t ckpt_bytes;		      /* of the checkpoint under way */
 	bool ckpt_idle;			      /* somebody's image there has nobody to write it */
+	uint32_t ckpt_silent; /* a rank there that has not begun to stop; MESSAGE_ALL: none */
 };
 
 struct crew_rank {
@@ -284,6 +285,8 @@ void crew_checkpoint_over(struct crew *c);
 void crew_checkpoint_refuse(struct crew *c);
 /* Bytes of its images so far; *idle: somebody's has nobody to write it. */
 uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle);
+/* One that has not begun to stop, although it was asked. */
+bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank);
 void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig);
 
 const struct node *crew_node_of(const struct crew *c, uint32_t rank);

@@ -350,7 +350,8 @@ void crew_take(void *node, const struct message *m)
 		break;
 	case MSG_PROGRESS:
 		n->ckpt_bytes = m->number;
-		n->ckpt_idle = m->flags != 0;
+		n->ckpt_idle = m->flags & PROGRESS_IDLE;
+		n->ckpt_silent = m->flags & PROGRESS_SILENT ? m->rank : MESSAGE_ALL;
 		break;
 	case MSG_COPIES_AT:
 		snprintf(n->copies_at, sizeof(n->copies_at), "%s", m->text);

@@ -59,22 +59,25 @@ void checkpoint_progress_clear(struct head *h)
 static void give_up(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
-	char why[256], list[128] = "";
+	char why[256], list[128] = "", cause[64] = "";
 	size_t len = 0;
-	uint32_t silent = 0;
+	uint32_t waits = 0, silent;
 
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		const struct checkpoint_rank *k = &c->ranks[r];
 		bool waiting = k->asked && (c->phase == CKPT_CAPTURING ? !k->resumed : !k->written);
 
-		if (waiting && silent++ < 8)
+		if (waiting && waits++ < 8)
 			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u",
 						len ? ", " : "", r);
 	}
-	snprintf(why, sizeof(why), "rank%s %s%s %s within %.0f s", silent > 1 ? "s" : "", list,
-		 silent > 8 ? ", …" : "",
+	/* the others wait for it, mostly */
+	if (c->phase == CKPT_CAPTURING && waits > 1 && crew_checkpoint_silent(&h->crew, &silent))
+		snprintf(cause, sizeof(cause), "; rank %u has not even begun to", silent);
+	snprintf(why, sizeof(why), "rank%s %s%s %s within %.0f s%s", waits > 1 ? "s" : "", list,
+		 waits > 8 ? ", …" : "",
 		 c->phase == CKPT_CAPTURING ? "did not stop for it" : "wrote nothing more of it",
-		 patience());
+		 patience(), cause);
 	head_say(h, "checkpoint %u was given up, the job goes on: %s", c->id, why);
 	checkpoint_abandon(h, why);
 }
