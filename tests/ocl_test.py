@@ -684,6 +684,22 @@ def reports_as_text_json_and_picture(s):
 
 
 @test
+def processes_on_other_hosts_are_in_the_report(s):
+    """Which share the folder of checkpoints, and not the one of temporary files."""
+    exe = opencl(s, "ocl_mpi", mpi="openmpi")
+    os.mkdir(s.path("own"))
+    if s.run("unshare", "-m", "true").status != 0:
+        skip("no right to have mounts of one's own here")
+    hide = f"case %h in b) unshare -m sh -c 'mount -t tmpfs none {s.path('own')}; exec \"$@\"' - %c;; *) exec %c;; esac"
+    r = s.hale("run", "-n", "2", "--host", "a,b", "--launcher", hide, "--opencl", "--report", "report.json", "--", exe, "10",
+               env={"TMPDIR": s.path("own")})
+    expect(r.status == 0 and "used OpenCL" not in r.err, r)
+    report = s.report()["opencl"]
+    expect(report["processes"] == 2 and report["epochs"] >= 20, report)
+    expect(not os.path.exists(s.path("hale-ckpt")) and os.listdir(s.path("own")) == [], "something is left behind", r)
+
+
+@test
 def reports_that_can_t_be_written(s):
     """Said with the reason, by hale run before anything starts; what the program prints is its own."""
     exe = opencl(s, "ocl_solver")

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -108,10 +109,13 @@ static void put_into(const char *report, const struct account *a)
 	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", report, (int)getpid());
 	f = end && j.text ? fopen(temporary, "we") : NULL;
 	if (f) {
-		fprintf(f, "%.*s,\"opencl\":%s}\n", (int)(end - text), text, j.text);
-		if (fclose(f) != 0 || rename(temporary, report) != 0)
+		bool good =
+		    fprintf(f, "%.*s,\"opencl\":%s}\n", (int)(end - text), text, j.text) > 0;
+		if (fclose(f) != 0 || !good || rename(temporary, report) != 0) {
 			log_warn("the report '%s' lacks what the OpenCL layer had to say: %s",
 				 report, strerror(errno));
+			unlink(temporary);
+		}
 	}
 	json_out_fini(&j);
 	free(text);
@@ -123,8 +127,49 @@ static bool is_of_layer(const char *report)
 	return account_is_picture(report) || account_is_text(report);
 }
 
+static bool is_over_hosts(const struct options *o)
+{
+	return o->hosts || o->host_list || getenv("SLURM_JOB_NODELIST");
+}
+
+/* Where processes leave their reports. Over hosts all of them must have it, as that of checkpoints.
+ */
+static bool make_folder(const struct options *o, char dir[PATH_MAX])
+{
+	const char *tmp = getenv("TMPDIR");
+	char *shared = NULL;
+	bool made = false;
+
+	if (is_over_hosts(o)) {
+		mkdir(o->ckpt_dir, 0700);
+		shared = realpath(o->ckpt_dir, NULL);
+	}
+	if (shared)
+		made =
+		    snprintf(dir, PATH_MAX, "%s/.opencl.XXXXXX", shared) < PATH_MAX && mkdtemp(dir);
+	free(shared);
+	if (made)
+		return true;
+	snprintf(dir, PATH_MAX, "%s/hale-opencl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	return mkdtemp(dir);
+}
+
+static void say_none(const struct options *o, const char *dir)
+{
+	if (is_over_hosts(o))
+		log_warn("--opencl: no report of the OpenCL layer has come to '%s': either no "
+			 "process used OpenCL through it, or the hosts don't share that folder "
+			 "(--ckpt-dir)",
+			 dir);
+	else
+		log_warn("--opencl: no process of the job used OpenCL through the layer: either "
+			 "there is none that uses OpenCL, or it brings an OpenCL loader of its own "
+			 "that knows nothing of OPENCL_LAYERS, or there is no room in '%s'",
+			 dir);
+}
+
 /* Removes the folder, too. */
-static void gather(const char *dir, const char *report, int exit_status)
+static void gather(const struct options *o, char *dir, const char *report, int exit_status)
 {
 	struct account a = {0};
 	DIR *d = opendir(dir);
@@ -148,11 +193,11 @@ static void gather(const char *dir, const char *report, int exit_status)
 	} else if (report && strncmp(report, "/dev/", 5) != 0) {
 		put_into(report, &a);
 	}
+	*strrchr(dir, '/') = '\0';
+	if (is_over_hosts(o))
+		rmdir(dir); /* if nothing else is in it */
 	if (a.processes == 0 && exit_status == 0)
-		log_warn(
-		    "--opencl: no process of the job used OpenCL through the layer: either there "
-		    "is none that uses OpenCL, or it brings an OpenCL loader of its own that "
-		    "knows nothing of OPENCL_LAYERS");
+		say_none(o, dir);
 }
 
 /* ---- running ---- */
@@ -218,7 +263,6 @@ static void guess_mpi(struct options *o)
 
 int cli_opencl_run(struct options *o, int (*run)(struct options *))
 {
-	const char *tmp = getenv("TMPDIR");
 	char libdir[PATH_MAX], path[PATH_MAX + 32], dir[PATH_MAX];
 	const char *report;
 	struct error err;
@@ -240,8 +284,7 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 	}
 	set_server(libdir);
 	guess_mpi(o);
-	snprintf(dir, sizeof(dir), "%s/hale-opencl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(dir)) {
+	if (!make_folder(o, dir)) {
 		log_warn("--opencl: '%s': %s; set TMPDIR to a folder that can be written to", dir,
 			 strerror(errno));
 		return EXIT_USAGE;
@@ -252,7 +295,7 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 		o->report = NULL; /* not the head's */
 	status = run(o);
 	o->report = report;
-	gather(dir, report, status);
+	gather(o, dir, report, status);
 	return status;
 }
 
