@@ -17,7 +17,7 @@ def what_runs_later_than_what_was_enqueued_behind_it(s):
     """Commands that wait for user events, overtaken by others; data taken out of mappings that end; completion learnt from
     an event's times, or from a command that is running; functions of the program."""
     exe = opencl(s, "ocl_orders")
-    for what in ["gated", "relayed", "unmapped", "profiled", "told", "native"]:
+    for what in ["gated", "relayed", "unmapped", "profiled", "told", "left", "native"]:
         alone = s.run(exe, what)
         expect(alone.status == 0 and len(set(alone.out.split())) >= 5, what, alone)
         for env in [{}, REMOTE] if what != "native" else [{}]:

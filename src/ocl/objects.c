@@ -332,6 +332,8 @@ cl_int CL_API_CALL layer_clReleaseSampler(cl_sampler s)
 static void queue_fini(struct queue *q)
 {
 	NEXT->clReleaseDevice(q->first_device);
+	if (q->kept)
+		NEXT->clReleaseCommandQueue(OBJ(q)->handle);
 	if (q->replay)
 		NEXT->clReleaseCommandQueue(q->replay);
 	if (q->before_gate)

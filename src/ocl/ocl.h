@@ -182,6 +182,8 @@ struct queue {
 	cl_command_queue_properties properties;
 	cl_queue_properties *list; /* as given, 0-terminated, or NULL */
 	bool out_of_order, on_device;
+	bool kept; /* the runtime's: ours to release. The program has released it when commands in
+		    * it waited for the program */
 	uint64_t last_number;	 /* of the newest command in it */
 	uint64_t finished;	 /* all up to this one are known to have run */
 	uint64_t gates;		 /* that some of its commands wait for */

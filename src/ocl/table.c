@@ -344,8 +344,9 @@ static void context_gone(struct domain *d)
 	ocl_drop(OBJ(d));
 }
 
-/* Before the program has it no more: epochs take what is in such a queue for run, unless it waits
- * for the program, and the log still needs to know that, when nobody can be asked any more. */
+/* Before the program has it no more: epochs take what is in such a queue for run, and the log still
+ * needs to know that, when nobody can be asked any more. What waits for the program can't be waited
+ * for: such a queue stays. */
 static void finish_last(void *handle)
 {
 	cl_command_queue real = NULL;
@@ -353,8 +354,10 @@ static void finish_last(void *handle)
 
 	ocl_lock();
 	q = ocl_find(handle, OCL_QUEUE);
-	if (q && OBJ(q)->refs == 1 && OBJ(q)->held > 0 &&
-	    !(q->gates & OBJ(q)->domain->gates_unset)) {
+	if (q && OBJ(q)->refs == 1 && q->gates & OBJ(q)->domain->gates_unset) {
+		q->kept = true;
+		NEXT->clRetainCommandQueue(handle);
+	} else if (q && OBJ(q)->refs == 1 && OBJ(q)->held > 0) {
 		real = OBJ(q)->real;
 		NEXT->clRetainCommandQueue(real); /* another thread may move the context */
 	}

@@ -6,6 +6,7 @@
  *   unmapped   data out of a mapping that ends, and is written to, before anybody waits
  *   profiled   completion learnt from an event's times, or from a later command that is running
  *   told       callbacks of commands that wait for user events, whose own events are released
+ *   left       a queue is released while its command waits for a user event, and runs later
  *   native     a function of the program reuses memory that a write before it has taken
  *   bounded    more than 1 MiB is written while a command waits for a user event
  *   gates N    N user events, each with a command, set in another order than made */
@@ -19,15 +20,18 @@
 
 enum { N = 4096, BYTES = N * sizeof(int) };
 
-static const char source[] = "__kernel void grow(__global int *a, int k) {\n"
-			     "  size_t i = get_global_id(0); a[i] = a[i] * 3 + k + (int)i; }\n"
-			     "__kernel void slow(__global int *a, int k) {\n"
-			     "  int x = a[0]; for (int i = 0; i < k; i++) x = x * 5 + i;\n"
-			     "  if (get_global_id(0) == 0) a[0] = x; }\n";
+static const char source[] =
+    "__kernel void grow(__global int *a, int k) {\n"
+    "  size_t i = get_global_id(0); a[i] = a[i] * 3 + k + (int)i; }\n"
+    "__kernel void slow(__global int *a, int k) {\n"
+    "  int x = a[0]; for (int i = 0; i < k; i++) x = x * 5 + i;\n"
+    "  if (get_global_id(0) == 0) a[0] = x; }\n"
+    "__kernel void drag(__global volatile int *a, int k) {\n"
+    "  size_t i = get_global_id(0); while (k-- > 0) a[i] = a[i] * 5 + 1; }\n";
 
 static cl_context context;
 static cl_command_queue ordered, other, free_order;
-static cl_kernel grow, slow;
+static cl_kernel grow, slow, drag;
 static cl_mem m, n;
 
 static void launch(cl_command_queue q, cl_kernel k, cl_mem on, int by, cl_uint waits,
@@ -281,6 +285,28 @@ static void told(void)
 	}
 }
 
+static void left(const cl_device_id device)
+{
+	for (int round = 0; round < 2; round++) {
+		cl_event u = gate(), a;
+		cl_command_queue q;
+		cl_int e;
+
+		say("n", n);
+		q = clCreateCommandQueue(context, device, 0, &e);
+		OK(e);
+		launch(q, drag, m, 10000 + round, 1, &u, &a);
+		OK(clReleaseCommandQueue(q));
+		OK(clSetUserEventStatus(u, CL_COMPLETE));
+		say("n", n); /* while that runs */
+		OK(clWaitForEvents(1, &a));
+		say("m", m);
+		say("n", n);
+		OK(clReleaseEvent(u));
+		OK(clReleaseEvent(a));
+	}
+}
+
 static void bounded(void)
 {
 	static int data[N];
@@ -327,6 +353,8 @@ int main(int argc, char **argv)
 	OK(e);
 	slow = clCreateKernel(program, "slow", &e);
 	OK(e);
+	drag = clCreateKernel(program, "drag", &e);
+	OK(e);
 	m = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &e);
 	OK(e);
 	n = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &e);
@@ -344,6 +372,8 @@ int main(int argc, char **argv)
 		profiled();
 	else if (strcmp(what, "told") == 0)
 		told();
+	else if (strcmp(what, "left") == 0)
+		left(device);
 	else if (strcmp(what, "native") == 0)
 		native();
 	else if (strcmp(what, "bounded") == 0)
@@ -356,6 +386,7 @@ int main(int argc, char **argv)
 	OK(clReleaseMemObject(n));
 	OK(clReleaseKernel(grow));
 	OK(clReleaseKernel(slow));
+	OK(clReleaseKernel(drag));
 	OK(clReleaseProgram(program));
 	OK(clReleaseCommandQueue(ordered));
 	OK(clReleaseCommandQueue(other));

@@ -36,7 +36,8 @@ bool ocl_epoch_quiesce(struct domain *d)
 			gated = true;
 			if (q->before_gate)
 				NEXT->clWaitForEvents(1, &q->before_gate);
-		} else if (o->refs > 0) { /* what is released has run */
+		} else if (o->refs > 0 || q->kept || o->real != o->handle) {
+			/* what is in others has run */
 			NEXT->clFinish(o->real);
 		}
 	}
