@@ -14,7 +14,7 @@ fi
 ninja -C "$build" --quiet libhale_opencl.so libhale_opencl_remote.so hale-opencl-server
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for p in solver misc recorded svm gates; do
+for p in solver misc recorded svm gates pinned; do
 	cc -O1 -g -Wno-comment -Wno-deprecated-declarations -Iinclude -o "$work/ocl_$p" "tests/programs/ocl_$p.c" -lOpenCL -lm -lpthread
 done
 printf 'leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\nleak:ld-linux\nleak:libbfd\nleak:ld.bfd\n' >"$work/leaks"
@@ -59,6 +59,7 @@ for vendors in /etc/OpenCL/vendors "$remote"; do
 	done
 	try "ckpt=epochs:5" ocl_misc once 200
 	try "ckpt=epochs:2 inject=epoch:3" ocl_svm later 4
+	try "ckpt=epochs:3 inject=epoch:9" ocl_pinned read
 	POCL_DEVICES="pthread pthread" try "ckpt=epochs:2 inject=epoch:4:2" ocl_gates
 	POCL_DEVICES="pthread pthread" try "ckpt=epochs:2 inject=epoch:3:2" ocl_recorded out 6
 	POCL_DEVICES="pthread pthread" try "ckpt=epochs:2 inject=epoch:3:2" ocl_solver -m 6

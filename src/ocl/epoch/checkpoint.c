@@ -180,8 +180,8 @@ static bool consolidates(const struct mem *m)
 {
 	if (is_suspect(m))
 		return false;
-	/* where nobody has written, anything may be: a scrub is to know what */
-	if (m->modified & OCL_FRESH && ocl.set.check == OCL_CHECK_SCRUB)
+	/* where nobody has written, anything may be beside what somebody has: a scrub is to know */
+	if (m->modified == (OCL_FRESH | OCL_BY_HOST) && ocl.set.check == OCL_CHECK_SCRUB)
 		return false;
 	return opt(OCL_OPT_MOD) && m->modified && !(m->modified & OCL_BY_DEVICE) &&
 	       m->type == CL_MEM_OBJECT_BUFFER && OBJ(m)->kind == OCL_MEM;
