@@ -86,6 +86,24 @@ def who_is_killed_after_go_is_no_rank_any_more(s):
 
 
 @test
+def a_copy_that_is_late_is_not_refused_by_a_checkpoint(s):
+    """The move is over; the stream that it came through is no socket of the program's."""
+    job = local_job(s, [], {})
+    m, _, copies_, first = held_before_go(
+        s, job, lambda: s.start(HALE, "migrate", job.id(), "--from", "node1"), lambda: copies(s, job))
+    os.kill(copies_[0], signal.SIGSTOP)
+    os.kill(first, signal.SIGCONT)
+    r = m.wait()
+    expect(r.status == 0, r)
+    ckpt = s.start(HALE, "ckpt", job.id())
+    time.sleep(0.5)  # it is looked at
+    os.kill(copies_[0], signal.SIGCONT)
+    r = ckpt.wait()
+    expect(r.status == 0, r)
+    end(s, job)
+
+
+@test
 def a_stream_that_breaks_after_go_costs_nothing(s):
     """Those who encrypt it are killed before the copies can say that they run."""
     for env in ({}, RELAY):

@@ -100,14 +100,18 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	if (!thread)
 		return error_set(err, status, "rank %u has just ended", rank);
 	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
-	 * has something open for a moment may have lost its core just then */
+	 * has something open for a moment may have lost its core just then. Who has not come to its
+	 * new mailbox yet, after a move, still has the stream that it came through */
 	for (int i = 0; i < CHECKS && status == HALE_ERR_UNSUPPORTED; i++) {
 		int own[MAILBOX_OWN_FDS];
+		bool there;
 		if (i > 0)
 			usleep(CHECK_PAUSE_US);
+		there = atomic_load(&m->pid) != 0;
 		memcpy(own, m->own_fd, sizeof(own));
-		status = image_check(thread, own, MAILBOX_OWN_FDS,
-				     atomic_load(&m->net_open) ? of_the_network : NULL, &why);
+		status =
+		    image_check(thread, own, MAILBOX_OWN_FDS,
+				!there || atomic_load(&m->net_open) ? of_the_network : NULL, &why);
 		if (status == HALE_OK)
 			status = image_check_threads(a->ranks[rank].member, &why);
 	}
