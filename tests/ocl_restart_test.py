@@ -3,6 +3,8 @@
 """OpenCL programs under `hale run`: checkpoints of the whole process, with its device memory; restarts
 with a new OpenCL runtime; a runtime that ends by itself."""
 
+import contextlib
+
 from lib import *
 from lib import alive
 from ocl_parts import *
@@ -225,13 +227,35 @@ def objects_tell_what_the_program_gave(s):
 
 @test
 def commands_have_times_also_when_the_runtime_ends(s):
-    """Asked for after a wait, and, once more, by a program that waits by asking for them."""
+    """Asked for after a wait; by a program that waits by asking for them; and one before, one after the end of the runtime."""
     exe = opencl(s, "ocl_times")
-    for mode in ["wait", "poll"]:
+    for mode in ["wait", "poll", "between"]:
         alone = s.run(exe, mode)
         expect(alone.status == 0 and alone.out.count("in order") == 5, alone)
         r = run_opencl(s, exe, mode, "kill", HALE_OPENCL="check=none").wait()
         expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (2, 2), mode, alone, r)
+
+
+@test
+def programs_of_binaries_are_built_once_when_the_runtime_ends_in_it(s):
+    """Some runtimes don't bear a second build of them. And a server that is killed before it is ready is begun again."""
+    exe = opencl(s, "ocl_built")
+    alone = s.run(exe, 2000)
+    expect(alone.status == 0 and alone.out == "sum 65280\n", alone)
+    for first in range(2):  # the first kill at once, or not
+        job = run_opencl(s, exe, 2000, HALE_OPENCL="check=none")
+        pid = job.until(lambda: next((p for p in children(job.pid) if name_of(p).startswith(exe)), None), "a rank runs")
+        killed = []
+        while job.running() and len(killed) < 8:
+            server = server_of(pid)
+            if server and server not in killed:
+                time.sleep(0.1 if killed or first else 0)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(server, signal.SIGKILL)
+                    killed.append(server)
+            time.sleep(0.002)
+        r = job.wait()
+        expect(r.status == 0 and r.out == alone.out and len(killed) > 2, killed, alone, r)
 
 
 @test

@@ -363,6 +363,7 @@ void ocl_object_fini(struct object *o)
 			ocl_gate_open(o->domain, e);
 		if (e->queue)
 			ocl_drop(OBJ(e->queue));
+		free(e->told);
 		break;
 	}
 	case OCL_RECORDED:

@@ -141,6 +141,8 @@ struct program {
 	cl_device_id binary_device;
 	char *builtin; /* names of built-in kernels */
 	struct step *steps;
+	bool
+	    building; /* the program is in a call that does the last step: moves leave it to that */
 	struct program **linked; /* made by clLinkProgram of these */
 	cl_uint linked_count;
 	char *link_options;
@@ -202,6 +204,7 @@ struct event {
 	bool seen;	     /* the program knows that it is complete */
 	int gate;	     /* a user event's number in the domain, -1: none yet */
 	cl_int error;	     /* it has failed, since a user event was set to an error; 0: not */
+	cl_ulong *told;	     /* its times as far as the program has asked for them; NULL: never */
 };
 
 /* ---- command buffers (cl_khr_command_buffer) ---- */

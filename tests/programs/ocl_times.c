@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ocl_times wait|poll [kill]: when commands began and ended, which programs ask for and end if they
- * are not told. wait: after a wait; poll: until they are told, which is how it waits. kill: twice
- * the process that has its OpenCL runtime ends before. */
+/* ocl_times wait|poll|between [kill]: when commands began and ended, which programs ask for and end
+ * if they are not told. wait: after a wait; poll: until they are told, which is how it waits;
+ * between: the end after the beginning. kill: twice the process that has its OpenCL runtime ends
+ * before. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include "ocl_kill.h"
@@ -22,6 +23,7 @@ static cl_ulong time_of(cl_event event, cl_profiling_info what)
 int main(int argc, char **argv)
 {
 	int polls = argc > 1 && strcmp(argv[1], "poll") == 0;
+	int between = argc > 1 && strcmp(argv[1], "between") == 0;
 	const char *text = source;
 	cl_platform_id platform;
 	cl_device_id device;
@@ -53,7 +55,7 @@ int main(int argc, char **argv)
 		OK(clEnqueueMarkerWithWaitList(plain, 0, NULL, &other));
 		OK(clEnqueueNDRangeKernel(q, k, 1, NULL, &all, NULL, 0, NULL, &ran));
 		OK(clFlush(q));
-		if (argc > 2 && round % 2)
+		if (argc > 2 && round % 2 && !between)
 			kill_runtime();
 		if (!polls)
 			OK(clWaitForEvents(1, &ran));
@@ -62,6 +64,8 @@ int main(int argc, char **argv)
 			usleep(100);
 		queued = time_of(ran, CL_PROFILING_COMMAND_QUEUED);
 		start = time_of(ran, CL_PROFILING_COMMAND_START);
+		if (argc > 2 && round % 2 && between)
+			kill_runtime();
 		end = time_of(ran, CL_PROFILING_COMMAND_END);
 		printf("%d: %s\n", round, queued <= start && start < end ? "in order" : "wrong");
 		CHECK(clGetEventProfilingInfo(other, CL_PROFILING_COMMAND_END, sizeof(end), &end,

@@ -284,20 +284,57 @@ cl_int CL_API_CALL layer_clSetEventCallback(cl_event e, cl_int type,
 	return ocl_callback_set(e, type, fn, data);
 }
 
+enum { TIMES = CL_PROFILING_COMMAND_COMPLETE - CL_PROFILING_COMMAND_QUEUED + 1 };
+
+static bool is_time(cl_profiling_info name)
+{
+	return name >= CL_PROFILING_COMMAND_QUEUED && name <= CL_PROFILING_COMMAND_COMPLETE;
+}
+
+static void note_time(struct event *ev, cl_profiling_info name, cl_ulong value)
+{
+	if (!ev->told)
+		ev->told = calloc(TIMES, sizeof(*ev->told));
+	if (ev->told)
+		ev->told[name - CL_PROFILING_COMMAND_QUEUED] = value;
+}
+
+/* Between what the program knows of what comes before and behind: the lost device's clock may have
+ * been another one. */
+static cl_ulong fit_time(const struct event *ev, cl_profiling_info name, cl_ulong value)
+{
+	const cl_ulong *told = ev->told;
+	int k = (int)(name - CL_PROFILING_COMMAND_QUEUED);
+
+	if (!told || told[k])
+		return told ? told[k] : value;
+	for (int i = 0; i < k; i++)
+		if (told[i] >= value)
+			value = told[i] + 1;
+	for (int i = TIMES - 1; i > k; i--)
+		if (told[i] && told[i] <= value)
+			value = told[i] - 1;
+	return value;
+}
+
 /* Of a command from before a loss: those of the repeating of all that there was to repeat. */
-static cl_int times_of_old(const struct event *ev, cl_profiling_info name, size_t size, void *value,
+static cl_int times_of_old(struct event *ev, cl_profiling_info name, size_t size, void *value,
 			   size_t *size_ret)
 {
 	const struct domain *d = OBJ(ev)->domain;
 	bool end = name == CL_PROFILING_COMMAND_END || name == CL_PROFILING_COMMAND_COMPLETE;
 
-	if (name < CL_PROFILING_COMMAND_QUEUED || name > CL_PROFILING_COMMAND_COMPLETE ||
-	    (value && size < sizeof(cl_ulong)))
+	cl_ulong time = (cl_ulong)((end ? d->repeated_to : d->repeated_from) * 1e9);
+
+	if (!is_time(name) || (value && size < sizeof(cl_ulong)))
 		return CL_INVALID_VALUE;
 	if (!(ev->queue->properties & CL_QUEUE_PROFILING_ENABLE))
 		return CL_PROFILING_INFO_NOT_AVAILABLE;
-	if (value)
-		*(cl_ulong *)value = (cl_ulong)((end ? d->repeated_to : d->repeated_from) * 1e9);
+	time = fit_time(ev, name, time);
+	if (value) {
+		*(cl_ulong *)value = time;
+		note_time(ev, name, time);
+	}
 	if (size_ret)
 		*size_ret = sizeof(cl_ulong);
 	return CL_SUCCESS;
@@ -316,15 +353,16 @@ cl_int CL_API_CALL layer_clGetEventProfilingInfo(cl_event e, cl_profiling_info n
 						       size_ret);
 	} while (ocl_again(e, OCL_EVENT, status, moves));
 	/* who has the times of a command knows that it has run */
-	if (ocl.passive || (status == CL_SUCCESS && (name == CL_PROFILING_COMMAND_QUEUED ||
-						     name == CL_PROFILING_COMMAND_SUBMIT)))
+	if (ocl.passive)
 		return status;
 	ocl_lock();
 	ev = ocl_find(e, OCL_EVENT);
+	if (ev && status == CL_SUCCESS && value && is_time(name))
+		note_time(ev, name, *(cl_ulong *)value);
 	if (ev && status != CL_SUCCESS)
 		status =
 		    ocl_event_is_old(ev) ? times_of_old(ev, name, size, value, size_ret) : status;
-	else if (ev)
+	else if (ev && name != CL_PROFILING_COMMAND_QUEUED && name != CL_PROFILING_COMMAND_SUBMIT)
 		status = name == CL_PROFILING_COMMAND_START ? ocl_event_runs(ev) : sync_with(e);
 	ocl_unlock();
 	return status;

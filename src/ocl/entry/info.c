@@ -13,8 +13,10 @@ static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked
 	struct object *o;
 	bool again;
 
-	if (LIKELY(status == CL_SUCCESS) || ocl.passive)
+	if (LIKELY(status == CL_SUCCESS) || ocl.passive) {
+		ocl_lost_too_often(false);
 		return false;
+	}
 	ocl_lock();
 	o = ocl_find(handle, kind);
 	if (o)
@@ -23,7 +25,7 @@ static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked
 	if (again)
 		*asked = o->real;
 	ocl_unlock();
-	return again;
+	return again && !ocl_lost_too_often(true);
 }
 
 /* What objects tell of others. The runtime's may be of a context, or for a device, that the program

@@ -349,11 +349,29 @@ static void let_kernels_go(struct program *p)
 	ocl_log_give_up(d);
 }
 
+/* real has been built, and is what the program has still; or a move has left it meanwhile, and what
+ * has taken its place is to be built, too. A move doesn't do that, since some runtimes (PoCL, of
+ * binaries) don't bear to build a program twice. */
+static bool is_built(cl_program handle, cl_program real)
+{
+	struct program *p;
+	bool left;
+
+	ocl_lock();
+	p = ocl_find(handle, OCL_PROGRAM);
+	left = p && OBJ(p)->real != real;
+	if (p && !left)
+		p->building = false;
+	ocl_unlock();
+	return !left;
+}
+
 cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 					const cl_device_id *devices, const char *options,
 					void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
 	const cl_device_id *given = devices;
+	cl_program real;
 	struct program *p;
 	uint32_t moves;
 	char *more;
@@ -365,14 +383,16 @@ cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 	if (p) {
 		let_kernels_go(p);
 		note_step(p, 'b', options, 0, NULL, NULL);
+		p->building = true;
 	}
 	ocl_unlock();
 	do {
 		moves = ocl.moves;
 		devices = devices_for(handle, OCL_PROGRAM, &count, given);
-		status = NEXT->clBuildProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
-					      more ? more : options, notify, data);
-	} while (ocl_again(handle, OCL_PROGRAM, status, moves));
+		real = ocl_real(handle, OCL_PROGRAM);
+		status =
+		    NEXT->clBuildProgram(real, count, devices, more ? more : options, notify, data);
+	} while (ocl_again(handle, OCL_PROGRAM, status, moves) || !is_built(handle, real));
 	free(more);
 	return status;
 }
@@ -401,7 +421,7 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 					  void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
 	const cl_device_id *given = devices;
-	cl_program *real;
+	cl_program *parts, real;
 	struct program *p;
 	uint32_t moves;
 	cl_int status;
@@ -413,6 +433,7 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 		bool whole = headers == 0 || (header && names);
 		let_kernels_go(p);
 		note_step(p, 'c', options, whole ? headers : 0, header, names);
+		p->building = true;
 	}
 	more = ocl_program_options(p, options);
 	ocl_unlock();
@@ -420,13 +441,14 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 		moves = ocl.moves;
 		devices = devices_for(handle, OCL_PROGRAM, &count, given);
 		ocl_lock();
-		real = real_programs(header, headers);
+		parts = real_programs(header, headers);
+		real = ocl_real(handle, OCL_PROGRAM);
 		ocl_unlock();
-		status = NEXT->clCompileProgram(ocl_real(handle, OCL_PROGRAM), count, devices,
-						more ? more : options, headers,
-						real ? real : header, names, notify, data);
-		free(real);
-	} while (ocl_again(handle, OCL_PROGRAM, status, moves));
+		status =
+		    NEXT->clCompileProgram(real, count, devices, more ? more : options, headers,
+					   parts ? parts : header, names, notify, data);
+		free(parts);
+	} while (ocl_again(handle, OCL_PROGRAM, status, moves) || !is_built(handle, real));
 	free(more);
 	return status;
 }

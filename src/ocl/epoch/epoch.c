@@ -344,18 +344,38 @@ bool ocl_epoch_moved(struct domain *d, cl_int status, uint32_t moves)
 	       CL_SUCCESS;
 }
 
+/* Calls of this thread in a row that a loss has ended: what the runtime dies of each time is not
+ * repeated for ever. */
+static __thread unsigned losses;
+
+bool ocl_lost_too_often(bool again)
+{
+	enum { LOSSES_MAX = 20 };
+
+	losses = again ? losses + 1 : 0;
+	if (LIKELY(losses < LOSSES_MAX))
+		return false;
+	if (losses == LOSSES_MAX)
+		log_warn("opencl: a call of the program's has lost the device %u times in a row, "
+			 "which may be why; it gets an error",
+			 losses);
+	return true;
+}
+
 bool ocl_again(void *handle, ocl_kind_t kind, cl_int status, uint32_t moves)
 {
 	struct object *o;
 	bool again;
 
-	if (LIKELY(status == CL_SUCCESS) || ocl.passive)
+	if (LIKELY(status == CL_SUCCESS) || ocl.passive) {
+		losses = 0;
 		return false;
+	}
 	ocl_lock();
 	o = ocl_find(handle, kind);
 	again = o && ocl_epoch_moved(o->domain, status, moves);
 	ocl_unlock();
-	return again;
+	return again && !ocl_lost_too_often(again);
 }
 
 void ocl_epoch_restarted(struct domain *d)

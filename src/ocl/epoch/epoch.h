@@ -23,6 +23,8 @@ cl_int ocl_epoch_failed(struct domain *d, struct queue *q, cl_int status, uint32
 bool ocl_epoch_moved(struct domain *d, cl_int status, uint32_t moves);
 /* The same for a call about the program's object. */
 bool ocl_again(void *handle, ocl_kind_t kind, cl_int status, uint32_t moves);
+/* Whether this thread's call is given up, whose last try a loss has ended (again), or not. */
+bool ocl_lost_too_often(bool again);
 /* In a process rebuilt from an image, before its first command: what the image brought back is the
  * point to go back to. */
 void ocl_epoch_restarted(struct domain *d);

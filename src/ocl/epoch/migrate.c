@@ -264,7 +264,7 @@ static void *program_anew(const struct move *m, struct program *o)
 	if (!p)
 		return NULL;
 	ocl_program_specialize(o, p, false);
-	if (o->steps)
+	if (o->steps && !o->building)
 		build_anew(m, o, p); /* it may have failed the first time, too */
 	ocl_program_specialize(o, p, true);
 	return p;

@@ -130,28 +130,24 @@ static void spawn(int region, int svm)
 		;
 }
 
-static bool wait_until_ready(char *why, size_t size)
+/* 0: it has ended before it was ready. */
+static uint32_t wait_until_ready(void)
 {
 	struct wire *w = remote.wire;
 
 	for (int i = 0; atomic_load(&w->ready) == 0 && i < 1200; i++) {
 		futex_wait(&w->ready, 0, LOOK_NS);
-		if (i > 20 && atomic_load(&w->ready) == 0 && atomic_load(&w->server_pid) &&
-		    !server_lives())
+		if (atomic_load(&w->ready) == 0 && atomic_load(&w->server_pid) && !server_lives())
 			break;
 		if (i > 100 && !atomic_load(&w->server_pid))
 			break;
 	}
-	if (atomic_load(&w->ready) == 1)
-		return true;
-	fmt_print(why, size, "'%s' %s", remote.server,
-		  atomic_load(&w->ready) == 2 ? w->trouble : "could not be started");
-	return false;
+	return atomic_load(&w->ready);
 }
 
-/* A new region, where the old one was if there was one, and a new server. restored: this process
- * comes from an image. */
-static bool connect_server(bool restored, char *why, size_t size)
+/* connect_server once. mapped: shared virtual memory is where it belongs. *early: the server has
+ * ended before it was ready. */
+static bool connect_once(bool restored, bool mapped, bool *early, char *why, size_t size)
 {
 	int fd = (int)syscall(SYS_memfd_create, "hale-opencl", MFD_CLOEXEC);
 	void *p = MAP_FAILED;
@@ -182,15 +178,38 @@ static bool connect_server(bool restored, char *why, size_t size)
 	remote.dead = false;
 	/* where ptrace is restricted, the server must be allowed to read our memory */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-	svm = svm_begin(remote.wire, restored);
+	svm = svm_begin(remote.wire, !mapped);
 	spawn(fd, svm);
 	close(fd);
 	if (svm >= 0)
 		close(svm);
-	if (!wait_until_ready(why, size))
+	if (wait_until_ready() != 1) {
+		*early = atomic_load(&remote.wire->ready) == 0 &&
+			 atomic_load(&remote.wire->server_pid) != 0;
+		fmt_print(why, size, "'%s' %s", remote.server,
+			  atomic_load(&remote.wire->ready) == 2 ? remote.wire->trouble
+								: "could not be started");
 		return false;
+	}
 	prctl(PR_SET_PTRACER, (unsigned long)atomic_load(&remote.wire->server_pid), 0, 0, 0);
 	return svm_agreed(remote.wire, why, size);
+}
+
+/* A new region, where the old one was if there was one, and a new server. restored: this process
+ * comes from an image. A server that is killed before it is ready has done nothing yet. */
+static bool connect_server(bool restored, char *why, size_t size)
+{
+	enum { TRIES = 3 };
+
+	for (int i = 0; i < TRIES; i++) {
+		bool early = false;
+
+		if (connect_once(restored, !restored || i > 0, &early, why, size))
+			return true;
+		if (!early)
+			return false;
+	}
+	return false;
 }
 
 /* ---- posting ---- */
