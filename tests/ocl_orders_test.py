@@ -53,6 +53,17 @@ def many_user_events_that_are_not_set(s):
 
 
 @test
+def what_has_waited_for_a_user_event_does_not_wait_for_later_ones(s):
+    """It isn't repeated twice, nor does it fail with them, when the context goes to another device."""
+    exe = opencl(s, "ocl_orders")
+    alone = s.run(exe, "outlived")
+    expect(alone.status == 0 and len(set(alone.out.split())) >= 5, alone)
+    for at, opt in itertools.product(range(2, 14), ["all", "none"]):
+        r = same(s, f"check=none ckpt=every-epoch opt={opt} inject=epoch:{at}:2", exe, "outlived", alone=alone, **TWO)
+        expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, at, opt, r)
+
+
+@test
 def what_a_log_that_was_given_up_had_is_in_the_next_checkpoint(s):
     exe = opencl(s, "ocl_orders")
     alone = s.run(exe, "bounded")

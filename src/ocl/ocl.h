@@ -198,7 +198,7 @@ struct event {
 	struct object o;
 	struct queue *queue; /* NULL: a user event */
 	uint64_t number;     /* of its command in the domain */
-	uint64_t gates;
+	uint64_t gates;	     /* as they were then: ocl_event_gates() */
 	uint32_t generation; /* of the domain when it was made */
 	bool ours_too;	     /* the log holds one reference more */
 	bool seen;	     /* the program knows that it is complete */
@@ -347,6 +347,7 @@ struct domain { /* a context */
 	struct ranges reading;		/* where those that are unchecked bring data; maybe more */
 	struct map *maps;
 	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
+	uint64_t gate_since[64];	  /* the newest command when the number was given out */
 	uint32_t gates_shared;		  /* unset ones beyond those that have a number each */
 	uint32_t generation;		  /* moves so far */
 	/* what was repeated after the last of them: from when to when, by clock_seconds() */

@@ -7,6 +7,7 @@
  *   profiled   completion learnt from an event's times, or from a later command that is running
  *   told       callbacks of commands that wait for user events, whose own events are released
  *   left       a queue is released while its command waits for a user event, and runs later
+ *   outlived   events of commands that have waited for user events are used when there are new ones
  *   native     a function of the program reuses memory that a write before it has taken
  *   bounded    more than 1 MiB is written while a command waits for a user event
  *   gates N    N user events, each with a command, set in another order than made */
@@ -307,6 +308,45 @@ static void left(const cl_device_id device)
 	}
 }
 
+static void outlived(void)
+{
+	for (int round = 0; round < 3; round++) {
+		cl_event u = gate(), v, a, b, c;
+		cl_int status = CL_QUEUED;
+
+		launch(ordered, grow, m, round, 1, &u, &a);
+		OK(clSetUserEventStatus(u, CL_COMPLETE));
+		OK(clWaitForEvents(1, &a));
+		say("n", n);
+		v = gate();
+		launch(free_order, grow, n, round, 1, &v, &b);
+		/* these don't wait for it */
+		launch(ordered, grow, m, 2, 0, NULL, &c);
+		OK(clWaitForEvents(1, &c));
+		launch(other, grow, m, 3, 1, &a, NULL);
+		say("m", m);
+		OK(clSetUserEventStatus(v, CL_COMPLETE));
+		OK(clWaitForEvents(1, &b));
+		say("m", m);
+		say("n", n);
+		OK(clReleaseEvent(v));
+		OK(clReleaseEvent(b));
+		/* and what has run doesn't fail with it */
+		v = gate();
+		launch(ordered, grow, n, round, 1, &v, &b);
+		OK(clSetUserEventStatus(v, -5));
+		MUST(clWaitForEvents(1, &b) != CL_SUCCESS);
+		say("n", n);
+		OK(clGetEventInfo(a, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
+				  NULL));
+		MUST(status == CL_COMPLETE);
+		launch(other, grow, m, 4, 1, &a, NULL);
+		say("m", m);
+		for (int i = 0; i < 5; i++)
+			OK(clReleaseEvent((cl_event[]){u, v, a, b, c}[i]));
+	}
+}
+
 static void bounded(void)
 {
 	static int data[N];
@@ -374,6 +414,8 @@ int main(int argc, char **argv)
 		told();
 	else if (strcmp(what, "left") == 0)
 		left(device);
+	else if (strcmp(what, "outlived") == 0)
+		outlived();
 	else if (strcmp(what, "native") == 0)
 		native();
 	else if (strcmp(what, "bounded") == 0)

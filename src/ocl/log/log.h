@@ -75,6 +75,8 @@ void ocl_entry_mark(struct entry *e);
 bool ocl_entry_reads(const struct entry *e);
 /* The program has set a user event, or has none of it any more. */
 void ocl_gate_open(struct domain *d, struct event *user);
+/* The unset user events, by number, that ev's command waits for. Numbers are used again. */
+uint64_t ocl_event_gates(const struct event *ev);
 /* The command of e as a call of the runtime. host: where its host data is. */
 cl_int ocl_issue(const struct entry *e, cl_command_queue queue, void *host, cl_uint waits,
 		 const cl_event *wait, cl_event *event, void **map);

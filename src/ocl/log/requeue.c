@@ -108,7 +108,7 @@ void ocl_requeue_failed(struct domain *d, struct event *user, cl_int error)
 	for (size_t i = 0; gate && i < t->cap; i++) {
 		struct event *ev = (struct event *)t->slot[i].o;
 
-		if (is_of(t->slot[i].o, d) && ev->queue && ev->gates & gate)
+		if (is_of(t->slot[i].o, d) && ev->queue && ocl_event_gates(ev) & gate)
 			ev->error = failure(ev);
 	}
 }

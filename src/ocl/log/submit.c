@@ -52,6 +52,34 @@ static void recycle_gates(struct domain *d)
 	d->gates_used &= unset;
 }
 
+/* What waited for the event that had the number before does so no more. */
+static void give_number(struct domain *d, struct event *user, int number)
+{
+	uint64_t gate = 1ull << number;
+
+	user->gate = number;
+	if (d->gates_unset & gate) /* shared_gate */
+		return;
+	d->gates_unset |= gate;
+	d->gate_since[number] = d->numbers;
+	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+		if (o->kind == OCL_QUEUE) {
+			((struct queue *)o)->gates &= ~gate;
+			((struct queue *)o)->barred &= ~gate;
+		}
+}
+
+uint64_t ocl_event_gates(const struct event *ev)
+{
+	const struct domain *d = OBJ(ev)->domain;
+	uint64_t gates = ev->gates & d->gates_unset;
+
+	for (uint64_t left = gates; left; left &= left - 1)
+		if (ev->number <= d->gate_since[__builtin_ctzll(left)])
+			gates &= ~(left & -left);
+	return gates;
+}
+
 static uint64_t gate_of(struct domain *d, struct event *ev)
 {
 	uint64_t taken = d->gates_unset | d->gates_used | 1ull << shared_gate;
@@ -64,13 +92,12 @@ static uint64_t gate_of(struct domain *d, struct event *ev)
 		recycle_gates(d);
 		taken = d->gates_unset | d->gates_used | 1ull << shared_gate;
 	}
-	ev->gate = taken == ~0ull ? shared_gate : __builtin_ctzll(~taken);
+	give_number(d, ev, taken == ~0ull ? shared_gate : __builtin_ctzll(~taken));
 	if (ev->gate == shared_gate) {
 		tell_of_shared_gate(d);
 		d->gates_shared++;
 		d->unprotected = true;
 	}
-	d->gates_unset |= 1ull << ev->gate;
 	return 1ull << ev->gate;
 }
 
@@ -107,7 +134,7 @@ static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, cons
 	for (cl_uint i = 0; i < count && list[i]; i++) { /* behind what is wrong may be nothing */
 		struct event *ev = ocl_find(list[i], OCL_EVENT);
 		if (ev && ev->queue)
-			w->gates |= ev->gates & d->gates_unset;
+			w->gates |= ocl_event_gates(ev);
 		else if (ev)
 			w->gates |= gate_of(d, ev);
 		else
