@@ -183,16 +183,22 @@ static bool run_reserve(struct outgoing *out, uint32_t length, uint32_t *begin)
 	return end - out->data_freed <= SHM_DATA_BYTES;
 }
 
-static inline void bell_ring(struct outgoing *out)
+/* What it may wait for has been written. */
+static inline void sleeper_wake(struct mailbox *m)
 {
-	if (out->news)
-		atomic_fetch_or(out->news, 1ull << (shm.rank % 64));
 	if (shm.light)
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
-	if (UNLIKELY(atomic_load_explicit(&out->mailbox->asleep, memory_order_relaxed)))
-		mailbox_ring_slow(out->mailbox);
+	if (UNLIKELY(atomic_load_explicit(&m->asleep, memory_order_relaxed)))
+		mailbox_ring_slow(m);
+}
+
+static inline void bell_ring(struct outgoing *out)
+{
+	if (out->news)
+		atomic_fetch_or(out->news, 1ull << (shm.rank % 64));
+	sleeper_wake(out->mailbox);
 }
 
 static inline void slot_publish(struct outgoing *out, struct shm_slot *slot)
@@ -251,7 +257,8 @@ static void shm_commit(uint32_t rank, const struct envelope *e)
 
 /* ---- receiving ---- */
 
-static inline void freed_tell(struct incoming *in)
+/* A sender may sleep until there is room again. */
+static inline void freed_tell(uint32_t from, struct incoming *in)
 {
 	if (LIKELY(in->cursor - in->told < SHM_SLOTS / 4 &&
 		   in->data_cursor - in->data_told < SHM_DATA_BYTES / 4))
@@ -260,6 +267,7 @@ static inline void freed_tell(struct incoming *in)
 	in->data_told = in->data_cursor;
 	atomic_store_explicit(&in->ring->freed, (uint64_t)in->data_told << 32 | in->told,
 			      memory_order_release);
+	sleeper_wake(shm.out[from].mailbox);
 }
 
 static inline int ring_poll(uint32_t from)
@@ -281,7 +289,7 @@ static inline int ring_poll(uint32_t from)
 			    run_begin(in->data_cursor, length) + ALIGN_UP(length, CACHE_LINE);
 		in->cursor++;
 		arrived++;
-		freed_tell(in);
+		freed_tell(from, in);
 	}
 }
 
