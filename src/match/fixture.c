@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "match/fixture.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ struct meeting {
 	_Atomic int pid[RANKS_MAX];
 };
 
+int fixture_overslept;
 static struct link self;
 static int segment_fd[SEGMENTS][NODES]; /* for each life of the job and node */
 static uint32_t nodes[2] = {1, 1};	/* in lives 0, 2, 4, … and in the others */
@@ -78,7 +80,9 @@ void link_sleep(uint32_t seen, uint64_t max_ns)
 	if (guard_attention || net_open) /* no signal interrupts us: see fixture_checkpoint_in */
 		max_ns = 1000000;
 	struct timespec t = {(time_t)(max_ns / 1000000000u), (long)(max_ns % 1000000000u)};
-	syscall(SYS_futex, &self.mailbox->bell, FUTEX_WAIT, seen, &t, NULL, 0);
+	if (syscall(SYS_futex, &self.mailbox->bell, FUTEX_WAIT, seen, &t, NULL, 0) &&
+	    errno == ETIMEDOUT)
+		fixture_overslept++;
 }
 
 hale_status_t link_bell_open(const int *fd, unsigned count, struct error *err)

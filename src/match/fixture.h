@@ -37,6 +37,9 @@ enum { FIXTURE_MAX = 4 << 20 };
 void fixture_fill(unsigned char *p, size_t n, int from, int k);
 bool fixture_holds(const unsigned char *p, size_t n, int from, int k);
 
+/* How many of this rank's sleeps nobody has ended. */
+extern int fixture_overslept;
+
 /* Without messages: waits until all ranks are here. Does not move messages on. */
 void fixture_meet(void);
 

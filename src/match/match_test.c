@@ -596,6 +596,30 @@ static void who_waits_beside_others_that_compute_sleeps(void **state)
 	assert_int_equal(fixture_run(2, 1, hogged_body), 0);
 }
 
+/* By way of the ring, which is full again and again. */
+static void room_body(int rank)
+{
+	enum { N = 8 };
+	buf = malloc(BIG);
+	hogged = true;
+	for (int i = 0; i < N; i++) {
+		fixture_fill(buf, BIG, i, i);
+		if (i % 2 == rank)
+			match_send(buf, BIG, BYTES, 1 - rank, 0, &world, 0);
+		else
+			match_recv(buf, BIG, BYTES, 1 - rank, 0, &world, 0, MPI_STATUS_IGNORE);
+		REQUIRE(fixture_holds(buf, BIG, i, i));
+	}
+	REQUIRE(fixture_overslept < N);
+}
+
+static void who_waits_for_room_is_woken(void **state)
+{
+	setenv("HALE_SHM_CMA", "0", 1);
+	assert_int_equal(fixture_run(2, 1, room_body), 0);
+	unsetenv("HALE_SHM_CMA");
+}
+
 static void leak_body(int rank)
 {
 	size_t before, after, mapped;
@@ -644,6 +668,7 @@ int main(void)
 	    cmocka_unit_test(many_ranks_talk_on_few_cores),
 	    cmocka_unit_test(sleepers_are_woken),
 	    cmocka_unit_test(who_waits_beside_others_that_compute_sleeps),
+	    cmocka_unit_test(who_waits_for_room_is_woken),
 	    cmocka_unit_test(nothing_leaks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
