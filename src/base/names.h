@@ -36,6 +36,7 @@
 #define units_parse_seconds hale_units_parse_seconds
 #define units_show_bytes    hale_units_show_bytes
 #define units_show_seconds  hale_units_show_seconds
+#define yield_among	    hale_yield_among
 #define yield_core	    hale_yield_core
 #define yield_fairly	    hale_yield_fairly
 #define yield_is_dear	    hale_yield_is_dear

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/yield.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "base/clock.h"
 
 /* In ticks, of which a microsecond has 1000 to 5000. */
-#define LATE	  500000 /* who only looks and yields again takes a hundredth of it */
-#define SLEEP	  30000	 /* what it costs to sleep and be woken instead of yielding */
+#define LATE	  1250000 /* who only looks and yields again takes a hundredth of it */
+#define SLEEP	  30000	  /* what it costs to sleep and be woken instead of yielding */
 #define PAUSE_MAX 2500000000u
 
 enum { NAP_NS = 50000, PAUSE_FIRST = 4, PAUSE_LAST = 64 };
 
 /* Of all threads, since they compete for the same cores; a lost update does no harm. */
 static _Atomic uint64_t late_until, fair_from;
+static uint32_t (*ours_of)(void);
 static _Atomic uint32_t soon;	/* yields since the last late one */
 static _Atomic uint32_t factor; /* what the next pause is longer than what it follows */
 
@@ -27,6 +30,29 @@ static inline uint64_t get(const _Atomic uint64_t *p)
 static inline void set(_Atomic uint64_t *p, uint64_t value)
 {
 	atomic_store_explicit(p, value, memory_order_relaxed);
+}
+
+void yield_among(uint32_t (*ours)(void))
+{
+	ours_of = ours;
+}
+
+/* More want a core than we are. */
+static bool others_compute(void)
+{
+	char text[64] = "";
+	int fd = ours_of ? open("/proc/loadavg", O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	const char *p = text;
+	uint32_t want = 0;
+
+	if (fd >= 0)
+		close(fd);
+	for (int spaces = 0; n > 0 && *p && spaces < 3; p++)
+		spaces += *p == ' ';
+	for (; *p >= '0' && *p <= '9'; p++)
+		want = want * 10 + (uint32_t)(*p - '0');
+	return n <= 0 || want > ours_of();
 }
 
 /* Sleeping in all waits since the last late yield would have cost less: then that is what we do
@@ -67,7 +93,8 @@ bool yield_core(struct yields *y)
 	y->last = now;
 	if (!y->first)
 		y->first = before;
-	if (UNLIKELY(took > LATE)) {
+	y->count++;
+	if (UNLIKELY(took > LATE) && others_compute()) {
 		late_note(now, (uint64_t)took);
 		return false;
 	}

@@ -16,16 +16,21 @@
 /* One wait, or a part of it in which nothing takes time but looking and yielding. Begins zeroed. */
 struct yields {
 	uint64_t first, last; /* in ticks (base/clock.h) */
+	uint32_t count;
 };
 
-/* About 100 us have passed since its first yield. */
+/* It has given away its core 64 times, for about 100 us or more. */
 static inline bool yields_are_long(const struct yields *y)
 {
-	return y->last - y->first > 250000;
+	return y->count >= 64 && y->last - y->first > 250000;
 }
 
-/* Yields. False: it came back late, or has done so too often lately (then it has not yielded
- * at all); whoever can sleep should. Async-signal-safe. */
+/* ours: how many processes of this machine that wait as we do may want a core now, this one among
+ * them. A core that comes back late from those is not with others. Async-signal-safe. */
+void yield_among(uint32_t (*ours)(void));
+
+/* Yields. False: others had the core and gave it back late, or did so too often lately (then it has
+ * not yielded at all); whoever can sleep should. Async-signal-safe. */
 bool yield_core(struct yields *y);
 
 /* yield_core would not yield now: others compute here. Nor does it pay to spin then, since whom one

@@ -82,6 +82,30 @@ static void late_yields_are_borne_where_sleeping_would_cost_more(void **state)
 	}
 }
 
+static uint32_t many(void)
+{
+	return 1000000;
+}
+
+static uint32_t none(void)
+{
+	return 0;
+}
+
+static void those_who_wait_as_we_do_are_yielded_to_however_long(void **state)
+{
+	settle();
+	yield_among(many);
+	for (int i = 0; i < 100; i++)
+		assert_true(wait_once(HOGGED));
+	assert_int_equal(yields, 100);
+	yield_among(none);
+	assert_false(wait_once(HOGGED));
+	assert_false(wait_once(HOGGED));
+	assert_true(yield_is_dear());
+	yield_among(NULL);
+}
+
 static void it_yields_again_when_others_have_gone(void **state)
 {
 	settle();
@@ -142,6 +166,7 @@ int main(void)
 	    cmocka_unit_test(a_core_that_comes_back_soon_is_given_away_again),
 	    cmocka_unit_test(beside_who_computes_few_waits_yield),
 	    cmocka_unit_test(late_yields_are_borne_where_sleeping_would_cost_more),
+	    cmocka_unit_test(those_who_wait_as_we_do_are_yielded_to_however_long),
 	    cmocka_unit_test(it_yields_again_when_others_have_gone),
 	    cmocka_unit_test(work_between_two_waits_is_not_taken_for_others),
 	    cmocka_unit_test(a_counter_that_goes_back_on_another_core_is_not_late),

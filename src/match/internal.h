@@ -302,6 +302,7 @@ void buffer_block_free(struct buffer_block *b);
 void channels_choose(void);
 
 void match_checkpoint_init(void);
+void progress_init(void);
 void progress_hooks_forget(void);
 void wait_resumed(void); /* after a restart: sleeping threads must look again */
 

@@ -40,6 +40,7 @@ int match_init(void)
 		return MPI_ERR_INTERN;
 	}
 	match_checkpoint_init();
+	progress_init();
 	return MPI_SUCCESS;
 }
 

@@ -72,6 +72,21 @@ int match_progress(void)
 
 /* ---- waiting ---- */
 
+static uint32_t awake_here(void)
+{
+	struct segment *s = link_self()->segment;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < match.nranks; i++)
+		n += segment_here(s, i) &&
+		     !atomic_load_explicit(&segment_mailbox(s, i)->asleep, memory_order_relaxed);
+	return n;
+}
+
+void progress_init(void)
+{
+	yield_among(awake_here);
+}
+
 struct waiter {
 	unsigned idle; /* rounds in which nothing moved, since something did */
 	struct yields yields;
