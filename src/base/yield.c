@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -37,17 +38,19 @@ void yield_among(uint32_t (*ours)(void))
 	ours_of = ours;
 }
 
-/* More want a core than we are. */
+/* More want a core than we are. System calls as such, since libc's are where threads end that are
+ * cancelled. */
 static bool others_compute(void)
 {
 	char text[64] = "";
-	int fd = ours_of ? open("/proc/loadavg", O_RDONLY | O_CLOEXEC) : -1;
-	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	int fd = ours_of ? (int)syscall(SYS_openat, AT_FDCWD, "/proc/loadavg", O_RDONLY | O_CLOEXEC)
+			 : -1;
+	ssize_t n = fd >= 0 ? syscall(SYS_read, fd, text, sizeof(text) - 1) : 0;
 	const char *p = text;
 	uint32_t want = 0;
 
 	if (fd >= 0)
-		close(fd);
+		syscall(SYS_close, fd);
 	for (int spaces = 0; n > 0 && *p && spaces < 3; p++)
 		spaces += *p == ' ';
 	for (; *p >= '0' && *p <= '9'; p++)
@@ -108,7 +111,7 @@ void yield_or_nap(void)
 	struct yields once = {0};
 	struct timespec nap = {0, NAP_NS};
 	if (!yield_core(&once))
-		nanosleep(&nap, NULL);
+		syscall(SYS_nanosleep, &nap, NULL);
 }
 
 void yield_fairly(void)
