@@ -4,13 +4,16 @@
 #include <sodium/core.h>
 #include <sodium/crypto_aead_aes256gcm.h>
 #include <sodium/crypto_aead_chacha20poly1305.h>
+#include <sodium/crypto_generichash.h>
+#include <sodium/crypto_shorthash.h>
 #include <sodium/utils.h>
 #include <string.h>
 #include "base/base.h"
 #include "base/heap.h"
 
 enum {
-	HEAD = 4,
+	LENGTH = 4,
+	HEAD = LENGTH + 4,
 	TAG = 16,
 	NONCE = 12,
 	WHOLE = HEAD + SEAL_RECORD + TAG,
@@ -29,6 +32,7 @@ _Static_assert(NONCE == crypto_aead_chacha20poly1305_ietf_NPUBBYTES, "nonces are
 struct direction {
 	crypto_aead_aes256gcm_state aes;
 	unsigned char key[SEAL_KEY];
+	unsigned char check_key[crypto_shorthash_KEYBYTES];
 	uint64_t number; /* of the next record */
 };
 
@@ -61,6 +65,8 @@ static void direction_init(struct direction *d, const unsigned char *key, uint32
 {
 	memcpy(d->key, key, SEAL_KEY);
 	d->number = 0;
+	crypto_generichash(d->check_key, sizeof(d->check_key), (const unsigned char *)"length", 6,
+			   key, SEAL_KEY);
 	if (cipher == SEAL_AES256)
 		crypto_aead_aes256gcm_beforenm(&d->aes, key);
 }
@@ -89,6 +95,17 @@ static void nonce_make(unsigned char nonce[NONCE], uint64_t number)
 {
 	memset(nonce, 0, NONCE);
 	memcpy(nonce, &number, sizeof(number));
+}
+
+/* The first bytes of the next record of a direction. */
+static void head_make(unsigned char head[HEAD], const struct direction *d, uint32_t length)
+{
+	unsigned char of[sizeof(d->number) + LENGTH], check[crypto_shorthash_BYTES];
+	memcpy(of, &d->number, sizeof(d->number));
+	memcpy(of + sizeof(d->number), &length, LENGTH);
+	crypto_shorthash(check, of, sizeof(of), d->check_key);
+	memcpy(head, &length, LENGTH);
+	memcpy(head + LENGTH, check, HEAD - LENGTH);
 }
 
 /* ---- out ---- */
@@ -126,8 +143,8 @@ size_t seal_put(struct seal *s, const struct iovec *iov, unsigned n, size_t skip
 	uint32_t length = (uint32_t)(bytes + TAG);
 	if (s->out.number == RECORDS_MAX)
 		return 0;
+	head_make(to, &s->out, length);
 	nonce_make(nonce, s->out.number++);
-	memcpy(to, &length, HEAD);
 	if (s->cipher == SEAL_AES256)
 		crypto_aead_aes256gcm_encrypt_afternm(to + HEAD, NULL, from, bytes, to, HEAD, NULL,
 						      nonce, &s->out.aes);
@@ -173,7 +190,7 @@ void seal_came(struct seal *s, size_t bytes)
 static uint32_t length_of(const struct seal *s)
 {
 	uint32_t length;
-	memcpy(&length, s->incoming + s->opened, HEAD);
+	memcpy(&length, s->incoming + s->opened, LENGTH);
 	return length;
 }
 
@@ -183,7 +200,10 @@ long seal_next(const struct seal *s)
 	if (there < HEAD)
 		return 0;
 	uint32_t length = length_of(s);
-	if (length <= TAG || length > SEAL_RECORD + TAG)
+	unsigned char head[HEAD];
+	head_make(head, &s->in, length);
+	if (length <= TAG || length > SEAL_RECORD + TAG ||
+	    sodium_memcmp(head, s->incoming + s->opened, HEAD) != 0)
 		return -1;
 	return there < HEAD + length ? 0 : (long)length - TAG;
 }

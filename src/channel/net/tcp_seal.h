@@ -2,12 +2,14 @@
 /* Encryption of what goes over a connection (docs/network-channel.md, "Encryption"): the bytes of
  * its frames, cut into records that are sealed one by one.
  *
- *   | length of what follows (u32) | encrypted bytes | tag of 16 bytes |
+ *   | length of bytes and tag (u32) | its check (u32) | encrypted bytes | tag of 16 bytes |
  *
  * The n-th record of a direction has the nonce n. A key is of one direction of one connection: both
  * come out of the handshake, of which each has new random numbers, so no nonce is used twice,
- * neither over the next connection nor after a restart. The length is authenticated with the rest.
- * A record that was changed, left out, repeated or moved does not open.
+ * neither over the next connection nor after a restart. The length is authenticated with the rest;
+ * before that by its check, a keyed hash of it and n: whoever believed a length that was changed to
+ * a larger one would wait for the rest of a record that has come. A record that was changed, left
+ * out, repeated or moved does not open.
  */
 #ifndef HALE_CHANNEL_NET_TCP_SEAL_H
 #define HALE_CHANNEL_NET_TCP_SEAL_H

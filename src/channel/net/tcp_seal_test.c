@@ -88,13 +88,14 @@ static void what_is_sealed_opens(uint32_t cipher)
 
 static void any_bit_that_changes_is_noticed(uint32_t cipher)
 {
-	for (unsigned bit = 0; bit < 8 * (4 + 40 + 16); bit++) {
+	for (unsigned bit = 0; bit < 8 * (8 + 40 + 16); bit++) {
 		pair_make(cipher);
 		size_t length = record(plain, 40, wire[0]);
 		wire[0][bit / 8] ^= (unsigned char)(1 << bit % 8);
 		hand_over(wire[0], length, length);
-		long next = seal_next(other); /* 0: it waits for more than was sent */
-		assert_true(next <= 0 || !seal_open(other, opened));
+		long next = seal_next(other);
+		assert_true(next != 0); /* it would wait for more than was sent */
+		assert_true(next < 0 || !seal_open(other, opened));
 		pair_destroy();
 	}
 }
@@ -132,8 +133,7 @@ static void what_one_sent_does_not_open_as_the_others(uint32_t cipher)
 	struct seal *back = other;
 	other = one; /* sent back to whom it came from */
 	hand_over(wire[0], length, length);
-	assert_int_equal(seal_next(other), 100);
-	assert_false(seal_open(other, opened));
+	assert_true(seal_next(other) < 0);
 	other = back;
 	pair_destroy();
 }
