@@ -103,6 +103,9 @@ struct mem {
 	bool put_off;		      /* its last release */
 	uint64_t whole; /* order of the last command that overwrites it all (consolidation) */
 	void *shown;	/* where the host may look at it, or write to it; NULL: not mapped by us */
+	void **lent;	/* what it was between moves, while the program had mappings there: these
+			 * are the runtime's memory, and released with the object. NULL: none */
+	uint32_t lent_count;
 	/* on file */
 	struct chunk *chunks;
 	size_t chunk_count, chunk_size;

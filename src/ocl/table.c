@@ -2,6 +2,7 @@
 /* Shadows by handle (open addressing, linear probing), their counts and their end. */
 #include <stdlib.h>
 #include "base/base.h"
+#include "ocl/entry/entry.h"
 #include "ocl/epoch/epoch.h"
 #include "ocl/log/log.h"
 #include "ocl/ocl.h"
@@ -163,6 +164,7 @@ void ocl_object_moves(struct object *o, void *real)
 {
 	if (o->real != o->handle) {
 		ocl_table_remove(o->real, o);
+		ocl_map_lends(o);
 		ocl_runtime_release(o->real, o->kind);
 	}
 	o->real = real;

@@ -48,9 +48,16 @@ void ocl_svm_free_due(void);
 void ocl_svm_free_settle(void);
 
 /* ---- map.c, svm.c ---- */
-/* Keeps records of mappings: after a map has been issued, before an unmap is. */
+/* Keeps records of mappings: begins one after a map has been issued. */
 void ocl_map_begin(struct domain *d, struct entry *e);
-void ocl_map_end(struct domain *d, struct entry *e);
+/* Turns an unmapping into what it does to the memory object, before it is issued: a move in the
+ * middle of that still finds the mapping, which is returned, to be forgotten when the runtime has
+ * taken e. NULL: none. */
+struct map *ocl_map_end(struct domain *d, struct entry *e);
+void ocl_map_forget(struct domain *d, struct map *r);
+/* A move is about to release what o is by now: where the program has mappings there it stays until
+ * o ends. */
+void ocl_map_lends(const struct object *o);
 /* A command brings data to [at, at + size): mappings of which that is a part, in any context, are
  * written to, whatever the program has mapped them for. Those for reading, too, are used as pinned
  * memory for what is read from other objects. */

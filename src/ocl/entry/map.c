@@ -52,6 +52,33 @@ void ocl_map_begin(struct domain *d, struct entry *e)
 	e->b[0] = e->b[1] = 0; /* the program's variables are not ours to keep */
 }
 
+static void lend(struct mem *m)
+{
+	void **more;
+
+	if (OBJ(m)->real == OBJ(m)->handle) /* the program's: there anyway */
+		return;
+	if (m->lent_count > 0 && m->lent[m->lent_count - 1] == OBJ(m)->real)
+		return;
+	NEXT->clRetainMemObject(OBJ(m)->real);
+	more = realloc(m->lent, (m->lent_count + 1ul) * sizeof(*more));
+	if (!more)
+		return; /* it stays for ever */
+	m->lent = more;
+	more[m->lent_count++] = OBJ(m)->real;
+}
+
+void ocl_map_lends(const struct object *o)
+{
+	struct domain *d = o->domain;
+	const struct map *r = o->kind == OCL_MEM ? d->maps : NULL;
+
+	while (r && (OBJ(r->mem) != o || r->generation != d->generation))
+		r = r->next;
+	if (r)
+		lend(r->mem);
+}
+
 void ocl_map_takes(const void *at, size_t size)
 {
 	const char *from = at;
@@ -71,10 +98,12 @@ bool ocl_map_may_be_written(const struct map *r)
 	       r->mem->root->flags & CL_MEM_ALLOC_HOST_PTR;
 }
 
-static void unlink_map(struct map **at)
+void ocl_map_forget(struct domain *d, struct map *r)
 {
-	struct map *r = *at;
+	struct map **at = &d->maps;
 
+	while (*at != r)
+		at = &(*at)->next;
 	*at = r->next;
 	ocl_drop(OBJ(r->queue));
 	ocl_drop(OBJ(r->mem));
@@ -91,17 +120,15 @@ static bool is_coming(struct domain *d, const struct map *r)
 	return false;
 }
 
-/* Turns the unmapping into what it does to the memory object. */
-void ocl_map_end(struct domain *d, struct entry *e)
+struct map *ocl_map_end(struct domain *d, struct entry *e)
 {
 	bool svm = e->op == OP_SVM_UNMAP;
-	struct map **at = &d->maps, *r;
+	struct map *r = d->maps;
 
-	while (*at && ((*at)->mem != e->dst || (*at)->ptr != e->host))
-		at = &(*at)->next;
-	r = *at;
+	while (r && (r->mem != e->dst || r->ptr != e->host))
+		r = r->next;
 	if (!r)
-		return;
+		return NULL;
 	e->flags = r->flags;
 	e->count = r->op;
 	memcpy(e->a, r->a, sizeof(e->a));
@@ -118,7 +145,7 @@ void ocl_map_end(struct domain *d, struct entry *e)
 	}
 	if (r->generation != d->generation && !svm)
 		ocl_map_moved(e);
-	unlink_map(at);
+	return r;
 }
 
 void ocl_map_moved(struct entry *e)

@@ -40,6 +40,9 @@ void ocl_mem_fini(struct mem *m)
 		if (m->flags & CL_MEM_SVM_FINE_GRAIN_BUFFER)
 			OBJ(m)->domain->fine_svm--;
 	}
+	for (uint32_t i = 0; i < m->lent_count; i++)
+		ocl_runtime_release(m->lent[i], OCL_MEM);
+	free(m->lent);
 	free(m->chunks);
 	free(m->properties);
 	if (m->parent)

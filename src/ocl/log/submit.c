@@ -528,6 +528,7 @@ static cl_int issue_somewhere(struct domain *d, struct queue *q, struct entry *e
 static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, bool blocking,
 			   cl_uint waits, const cl_event *wait, cl_event *event, void **map)
 {
+	struct map *ended = NULL;
 	cl_event own = NULL;
 	cl_int status;
 	bool waits_here = false;
@@ -537,7 +538,7 @@ static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, b
 	if (is_read(e->op) || (e->op == OP_SVM_COPY && !e->dst))
 		ocl_log_capture_range(d, e->host, e->host_span);
 	if (e->op == OP_UNMAP || e->op == OP_SVM_UNMAP) {
-		ocl_map_end(d, e);
+		ended = ocl_map_end(d, e);
 		ocl_log_capture_range(d, e->host, e->host_span); /* it will be the device's */
 	}
 	if (e->op == OP_NATIVE) /* may write to what was given to earlier commands */
@@ -549,6 +550,8 @@ static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, b
 		ocl_entry_free(d, e);
 		return status;
 	}
+	if (ended)
+		ocl_map_forget(d, ended);
 	q->last_number = d->numbers + 1;
 	if (event) {
 		*event = own;
