@@ -284,6 +284,26 @@ def a_rank_that_does_not_begin_to_stop_is_named(s):
 
 
 @test
+def who_is_late_for_a_checkpoint_does_not_write_into_the_next_one(s):
+    """A thread that no signal reaches holds up the first one until it is given up (program late)."""
+    job = s.hale_start(1, s.compile("late", flags=["-pthread"]), env={"HALE_CKPT_TIMEOUT": "3"})
+    s.write("hold", "")
+    job.until_output("held")
+    r = s.hale("ckpt", job.id())
+    expect(r.status == 1 and "did not stop for it within 3 s" in r.err, r)
+    ckpt = s.start(HALE, "ckpt", job.id())
+    job.until(lambda: glob.glob(s.path("hale-ckpt", "*", "2.tmp")), "the next one has begun")
+    s.write("go", "")
+    r = ckpt.wait()
+    expect(r.status == 0, r, job.err())
+    os.kill(job.ranks(1)[0], signal.SIGKILL)
+    job.until_says("all ranks run again")
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out.endswith("done\n"), r)
+
+
+@test
 def a_request_that_found_no_room_among_the_signals_of_a_rank_comes_again(s):
     job = s.hale_start(2, *until_told(s))
     goes_on(job)

@@ -73,23 +73,23 @@ static bool decided(void)
 }
 
 /* ckpt_base 0: the first round of a migration. One that was given up may be open still. */
-static hale_status_t open_stream(uint32_t id, uint32_t flags, struct error *err)
+static hale_status_t open_stream(const struct ckpt_request *q, struct error *err)
 {
 	const struct link *l = link_self();
-	if (atomic_load(&l->mailbox->ckpt_base) == 0)
+	if (q->base == 0)
 		live_close();
 	if (live_is_open())
 		return HALE_OK;
 	const char *job = getenv("HALE_JOB");
-	struct live_params p = {.direct = (flags & CKPT_DIRECT) != 0,
-				.then = flags & CKPT_CLONE ? LIVE_THEN_GO_ON : LIVE_THEN_END,
-				.held = (flags & CKPT_HELD) != 0,
+	struct live_params p = {.direct = (q->flags & CKPT_DIRECT) != 0,
+				.then = q->flags & CKPT_CLONE ? LIVE_THEN_GO_ON : LIVE_THEN_END,
+				.held = (q->flags & CKPT_HELD) != 0,
 				.identity = {.rank = l->rank, .nranks = l->nranks},
 				.decided = decided,
 				.written = round_written};
-	p.identity.id = 1 + id % (MIGRATION_IDS - 1);
+	p.identity.id = 1 + q->id % (MIGRATION_IDS - 1);
 	strncpy(p.identity.job, job ? job : "", sizeof(p.identity.job) - 1);
-	p.fd = migrate_stream_source(l->mailbox->ckpt_path, (flags & CKPT_GIVEN) != 0, err);
+	p.fd = migrate_stream_source(q->path, (q->flags & CKPT_GIVEN) != 0, err);
 	if (p.fd < 0)
 		return err->code;
 	hale_status_t rc = live_open(&p, err);
@@ -121,22 +121,21 @@ void migrate_hold(uint64_t began_ns)
 	migrate_hold_not();
 }
 
-void migrate_round(uint32_t id, uint64_t began_ns)
+void migrate_round(const struct ckpt_request *q, uint64_t began_ns)
 {
-	uint32_t flags = atomic_load(&link_self()->mailbox->ckpt_flags);
 	struct error err = {HALE_OK, ""};
-	last_id = current = id;
+	last_id = current = q->id;
 	source = getpid();
 	held = false;
-	bool open = open_stream(id, flags, &err) == HALE_OK;
+	bool open = open_stream(q, &err) == HALE_OK;
 	if (!open || live_round(false, NULL, 0, NULL, &err) != IMAGE_CAPTURED) {
 		live_close();
-		tell(PROTO_CKPT_FAILED, id, &err, 0);
-	} else if (flags & CKPT_HOLD) {
+		tell(PROTO_CKPT_FAILED, q->id, &err, 0);
+	} else if (q->flags & CKPT_HOLD) {
 		migrate_hold(began_ns);
 	}
 	link_show_fds();
-	tell(PROTO_CKPT_RESUMED, id, NULL, clock_ns() - began_ns);
+	tell(PROTO_CKPT_RESUMED, q->id, NULL, clock_ns() - began_ns);
 }
 
 /* ---- the stop ---- */
@@ -174,31 +173,30 @@ static void end_or_stay(uint32_t id, struct error *err)
 	_exit(PROTO_EXIT_MOVED);
 }
 
-static image_return_t last_round(uint32_t id, uint32_t flags, const void *note, size_t note_len)
+static image_return_t last_round(const struct ckpt_request *q, const void *note, size_t note_len)
 {
 	struct error err = {HALE_OK, ""};
-	held = (flags & CKPT_HELD) != 0;
-	bool open = open_stream(id, flags, &err) == HALE_OK;
+	held = (q->flags & CKPT_HELD) != 0;
+	bool open = open_stream(q, &err) == HALE_OK;
 	image_return_t rc = open ? live_round(true, note, note_len, NULL, &err) : IMAGE_FAILED;
 	if (rc == IMAGE_RESTORED)
 		return rc;
-	if (rc == IMAGE_CAPTURED && !(flags & CKPT_CLONE))
-		end_or_stay(id, &err);
+	if (rc == IMAGE_CAPTURED && !(q->flags & CKPT_CLONE))
+		end_or_stay(q->id, &err);
 	else if (rc == IMAGE_FAILED)
 		live_close();
 	if (err.code != HALE_OK)
-		tell(PROTO_CKPT_FAILED, id, &err, 0);
+		tell(PROTO_CKPT_FAILED, q->id, &err, 0);
 	return IMAGE_CAPTURED;
 }
 
-image_return_t migrate_stop(uint32_t id, const void *note, size_t note_len)
+image_return_t migrate_stop(const struct ckpt_request *q, const void *note, size_t note_len)
 {
-	uint32_t flags = atomic_load(&link_self()->mailbox->ckpt_flags);
-	struct proto_plain stopped = {.type = PROTO_CKPT_STOPPED, .value = (int32_t)id};
-	last_id = current = id;
+	struct proto_plain stopped = {.type = PROTO_CKPT_STOPPED, .value = (int32_t)q->id};
+	last_id = current = q->id;
 	source = getpid();
 	link_tell(&stopped, sizeof(stopped));
-	return flags & CKPT_LIVE ? last_round(id, flags, note, note_len) : IMAGE_CAPTURED;
+	return q->flags & CKPT_LIVE ? last_round(q, note, note_len) : IMAGE_CAPTURED;
 }
 
 bool migrate_await_release(uint32_t id)

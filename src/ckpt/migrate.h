@@ -19,7 +19,7 @@ uint32_t migrate_last_id(void);
 
 /* CKPT_LIVE without CKPT_STOP: a round while the program runs. All other threads are parked.
  * Tells the agent RESUMED, the child WRITTEN, either FAILED. */
-void migrate_round(uint32_t id, uint64_t began_ns);
+void migrate_round(const struct ckpt_request *q, uint64_t began_ns);
 
 /* CKPT_HOLD: is this process to stand still for a while? Then, with all
  * other threads parked, migrate_hold; if they can't be, migrate_hold_not. */
@@ -30,7 +30,7 @@ void migrate_hold_not(void);
 /* CKPT_STOP: in the place of image_capture, with all participants suspended. A rank that moves
  * returns IMAGE_RESTORED in its copy, and doesn't return in the process that has moved. Tells the
  * agent STOPPED, and FAILED when there will be no copy. */
-image_return_t migrate_stop(uint32_t id, const void *note, size_t note_len);
+image_return_t migrate_stop(const struct ckpt_request *q, const void *note, size_t note_len);
 /* Then, not in the copy: waits for the stop's end. True: this process is in a new segment now. */
 bool migrate_await_release(uint32_t id);
 /* In the copy, connected to its agent: says that it runs, or ends it, where the source might be let

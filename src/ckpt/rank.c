@@ -24,7 +24,8 @@ enum { PLACE_FREE, PLACE_TAKEN, PLACE_WANTED };
 static _Atomic int coordinating;
 static uint32_t last_id; /* newest checkpoint taken, in this life or the one before */
 static bool last_restored;
-static uint32_t round_id; /* of the checkpoint under way */
+static struct ckpt_request asked; /* of the coordinator, from when it began with it */
+static uint32_t round_id;	  /* of the checkpoint under way */
 
 /* What travels in the image for us. */
 struct rank_note {
@@ -68,10 +69,10 @@ static bool participants_suspend(uint32_t id)
 		bool all = true;
 		for (struct ckpt_participant *p = participants; p; p = p->next)
 			all &= !p->suspend_poll || p->suspend_poll();
-		if (all)
-			return true;
 		if (given_up(id))
 			return false;
+		if (all)
+			return true;
 		link_wait_step(round);
 	}
 }
@@ -142,19 +143,18 @@ static void image_written(void *arg, const struct image_result *result)
 	link_tell(&packet, sizeof(packet));
 }
 
-static void params_from_mailbox(struct image_params *p, struct rank_note *note)
+static void params_fill(struct image_params *p, struct rank_note *note)
 {
 	const struct link *l = link_self();
-	const struct mailbox *m = l->mailbox;
-	uint32_t flags = atomic_load(&m->ckpt_flags);
+	uint32_t flags = asked.flags;
 	const char *job = getenv("HALE_JOB");
 	memset(p, 0, sizeof(*p));
 	strncpy(p->identity.job, job ? job : "", sizeof(p->identity.job) - 1);
 	p->identity.rank = l->rank;
 	p->identity.nranks = l->nranks;
 	p->identity.id = note->id;
-	p->identity.base = atomic_load(&m->ckpt_base);
-	p->path = m->ckpt_path;
+	p->identity.base = asked.base;
+	p->path = asked.path;
 	p->mode = flags & CKPT_SYNC ? IMAGE_SYNC : IMAGE_FORKED;
 	p->compress = flags & CKPT_LZ4 ? IMAGE_LZ4 : flags & CKPT_ZSTD ? IMAGE_ZSTD : IMAGE_PLAIN;
 	p->incremental = p->identity.base != 0;
@@ -203,8 +203,8 @@ static image_return_t image_take(struct rank_note *note, uint64_t *image_ns, str
 {
 	struct image_params params;
 	if (note->stop)
-		return migrate_stop(note->id, note, sizeof(*note));
-	params_from_mailbox(&params, note);
+		return migrate_stop(&asked, note, sizeof(*note));
+	params_fill(&params, note);
 	last_id = note->id;
 	last_restored = true; /* what the image will say */
 	image_return_t rc = image_capture(&params, image_ns, err);
@@ -214,11 +214,11 @@ static image_return_t image_take(struct rank_note *note, uint64_t *image_ns, str
 }
 
 /* All other threads are parked, this one is inside the guard. */
-static void checkpoint_run(uint32_t id, uint64_t began_ns)
+static void checkpoint_run(uint64_t began_ns)
 {
-	const struct link *l = link_self();
-	struct rank_note note = {.id = id, .rank = l->rank};
-	note.stop = atomic_load(&l->mailbox->ckpt_flags) & CKPT_STOP;
+	const uint32_t id = asked.id;
+	struct rank_note note = {
+	    .id = id, .rank = link_self()->rank, .stop = asked.flags & CKPT_STOP};
 	struct error err = {HALE_OK, ""};
 	uint64_t image_ns = 0;
 	bool fresh = true; /* a new segment */
@@ -271,10 +271,23 @@ static uint32_t wanted(void)
 	return id != last_id && id != migrate_last_id() && !given_up(id) ? id : 0;
 }
 
+/* The agent writes the next request over this one only when this process has answered it, or after
+ * it has said that it was given up: what was read before that is all of one request. */
+static void request_take(void)
+{
+	const struct mailbox *m = link_self()->mailbox;
+	do {
+		asked.id = wanted();
+		asked.base = atomic_load(&m->ckpt_base);
+		asked.flags = atomic_load(&m->ckpt_flags);
+		memcpy(asked.path, m->ckpt_path, sizeof(asked.path));
+		atomic_thread_fence(memory_order_acquire);
+	} while (wanted() != asked.id);
+}
+
 static bool is_round_ahead(void)
 {
-	uint32_t flags = atomic_load(&link_self()->mailbox->ckpt_flags);
-	return (flags & (CKPT_LIVE | CKPT_STOP)) == CKPT_LIVE;
+	return (asked.flags & (CKPT_LIVE | CKPT_STOP)) == CKPT_LIVE;
 }
 
 /* A note for the thread that is inside the library: it will do it at its next safe point. */
@@ -287,7 +300,8 @@ static void leave_to_others(void)
 static bool checkpoint_wanted(void)
 {
 	uint64_t began_ns = clock_ns();
-	uint32_t id = wanted();
+	request_take();
+	uint32_t id = asked.id;
 	if (!id && !migrate_hold_wanted())
 		return true;
 	int busy = image_park();
@@ -306,10 +320,10 @@ static bool checkpoint_wanted(void)
 		tell_failed(id, &err);
 		last_id = id;
 	} else if (is_round_ahead()) {
-		migrate_round(id, began_ns);
+		migrate_round(&asked, began_ns);
 		image_unpark();
 	} else {
-		checkpoint_run(id, began_ns);
+		checkpoint_run(began_ns);
 		image_unpark();
 	}
 	return true;

@@ -47,6 +47,13 @@ bool guests_prepare(struct error *err);
 void guests_resume(bool restored);
 
 /* rank.c */
+/* What the agent asks for in the mailbox, as it was when this process began with it: by the time
+ * that it gets there a later request may stand in the mailbox. */
+struct ckpt_request {
+	uint32_t id; /* 0: nothing is asked for */
+	uint32_t base, flags;
+	char path[MAILBOX_PATH];
+};
 void rank_signal_install(void);
 /* Ids: the newest checkpoint that this process took part in; whether it was rebuilt from it. */
 uint32_t rank_checkpoint_last(bool *restored);

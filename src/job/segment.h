@@ -18,7 +18,13 @@
 #include "base/base.h"
 #include "job/meter.h"
 
-enum { SEGMENT_VERSION = 6, MAILBOX_OWN_FDS = 8, SEGMENT_ADDRESS_MAX = 1008, SEGMENT_SECRET = 32 };
+enum {
+	SEGMENT_VERSION = 6,
+	MAILBOX_OWN_FDS = 8,
+	MAILBOX_PATH = 512,
+	SEGMENT_ADDRESS_MAX = 1008,
+	SEGMENT_SECRET = 32,
+};
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
 /* Address at which every process maps it, so that pointers into it survive a restart. */
@@ -93,7 +99,7 @@ struct mailbox {
 	/* highest id of a stop whose copies have been let go: who waits in it to become one ends */
 	_Atomic uint32_t ckpt_moved;
 	_Atomic uint32_t ckpt_hold;	/* counts asks to stand still for a while: CKPT_HOLD */
-	char ckpt_path[512];		/* of this rank's image, valid before ckpt_wanted changes */
+	char ckpt_path[MAILBOX_PATH];	/* of this rank's image, valid before ckpt_wanted changes */
 	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
 	_Atomic uint32_t inject_signal; /* the signal that ends the rank, 9 usually */
