@@ -123,6 +123,20 @@ def errors_in_device_memory_are_mended_after_a_restart_too(s):
 
 
 @test
+def what_the_first_command_after_a_restart_changes_is_saved_too(s):
+    """An error after the next checkpoint; and a scrub doesn't take it for one."""
+    exe = opencl(s, "ocl_first")
+    s.write("go", "")
+    alone = s.run(exe, s.path("go"))
+    expect(alone.status == 0, alone)
+    os.unlink(s.path("go"))
+    for settings, errors in [("check=none inject=epoch:10", 1), ("check=scrub", 0)]:
+        r, _ = killed_between(s, exe, settings=f"ckpt=every-epoch {settings}")
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (errors, errors), settings, alone, r)
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+
+
+@test
 def ranks_with_devices_of_their_own(s):
     exe = opencl(s, "ocl_mpi", mpi="openmpi")
     alone = s.hale_run(2, exe, "2000")

@@ -533,8 +533,6 @@ static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, b
 	cl_int status;
 	bool waits_here = false;
 
-	if (UNLIKELY(ocl_store_is_gone(&d->store)))
-		ocl_epoch_restarted(d);
 	if (is_read(e->op) || (e->op == OP_SVM_COPY && !e->dst))
 		ocl_log_capture_range(d, e->host, e->host_span);
 	if (e->op == OP_UNMAP || e->op == OP_SVM_UNMAP) {
@@ -601,6 +599,9 @@ cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uin
 	ocl_lock();
 	q = ocl_find(queue, OCL_QUEUE);
 	d = q ? OBJ(q)->domain : NULL;
+	/* before e marks what it may write: a checkpoint takes marks away */
+	if (d && UNLIKELY(ocl_store_is_gone(&d->store)))
+		ocl_epoch_restarted(d);
 	if (!d || !ocl_entry_resolve(d, e)) {
 		bool changes = !ocl_entry_reads(e);
 
