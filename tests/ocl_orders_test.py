@@ -72,4 +72,21 @@ def what_a_log_that_was_given_up_had_is_in_the_next_checkpoint(s):
         expect(found(r)[:2] == (1, 1) and "can't be kept any longer without a checkpoint" in r.err, r)
 
 
+@test
+def what_a_thread_uses_outlasts_the_second_move(s):
+    """It waits, or builds, with what took the place of the program's object at the first one."""
+    exe = opencl(s, "ocl_used", "-lpthread")
+    below = s.compile("ocl_inuse", mpi=None, flags=["-Wno-comment", "-shared", "-fPIC"])
+    layers = below + ":" + os.path.join(BUILD, "libhale_opencl.so")
+    for what in ["finish", "wait", "build"]:
+        go = s.path(what)
+        job = s.start(exe, what, go, env=dict(OPENCL_LAYERS=layers, POCL_DEVICES="pthread pthread pthread",
+                                              HALE_OPENCL="check=none inject=epoch:1:2"))
+        job.until_output(r"^ready")
+        expect(s.hale("inject", "ecc", job.pid, "--times", "2").status == 0, "to take errors")
+        s.write(what, "")
+        r = job.wait()
+        expect(r.status == 0 and r.out == "7\nready\n7\n" and found(r)[:2] == (4, 2), what, r)
+
+
 main()

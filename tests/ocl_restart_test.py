@@ -293,13 +293,13 @@ def what_waits_for_the_program_waits_in_another_runtime(s):
 
 
 @test
-def mappings_outlive_the_runtime_that_they_were_made_in(s):
-    """Held, or just ending, when the second runtime ends, too."""
-    exe = opencl(s, "ocl_mapped")
+def mappings_and_events_outlive_the_runtime_that_they_were_made_in(s):
+    """Held, or just ending, when the second runtime ends, too; callbacks for what is complete."""
+    exe = opencl(s, "ocl_outlived")
     alone = s.run(exe)
     expect(alone.status == 0, alone)
     r = run_opencl(s, exe, "kill", HALE_OPENCL="check=none").wait()
-    expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (10, 10), alone, r)
+    expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (11, 11), alone, r)
 
 
 @test

@@ -212,11 +212,11 @@ cl_int CL_API_CALL layer_clSetCommandQueueProperty(cl_command_queue q,
 						   cl_command_queue_properties properties,
 						   cl_bool enable, cl_command_queue_properties *old)
 {
-	cl_int status =
-	    NEXT->clSetCommandQueueProperty(ocl_real(q, OCL_QUEUE), properties, enable, old);
 	struct queue *o;
+	cl_int status;
 
 	ocl_lock();
+	status = NEXT->clSetCommandQueueProperty(ocl_real(q, OCL_QUEUE), properties, enable, old);
 	o = status == CL_SUCCESS ? ocl_find(q, OCL_QUEUE) : NULL;
 	if (o && (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE))
 		o->out_of_order = enable;
@@ -227,9 +227,11 @@ cl_int CL_API_CALL layer_clSetCommandQueueProperty(cl_command_queue q,
 cl_int CL_API_CALL layer_clFlush(cl_command_queue q)
 {
 	uint32_t moves = ocl.moves;
-	cl_int status = NEXT->clFlush(ocl_real(q, OCL_QUEUE));
+	struct kept kept;
+	cl_int status = NEXT->clFlush(ocl_real_kept(q, OCL_QUEUE, &kept));
 	struct queue *o;
 
+	ocl_let(&kept);
 	if (LIKELY(status != CL_DEVICE_NOT_AVAILABLE) || ocl.passive)
 		return status;
 	ocl_lock();
@@ -251,12 +253,14 @@ cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
 		return NEXT->clFinish(q);
 	do {
 		uint32_t moves = ocl.moves;
+		struct kept kept;
 
 		ocl_lock();
 		o = ocl_find(q, OCL_QUEUE);
 		number = o ? o->last_number : 0;
 		ocl_unlock();
-		status = NEXT->clFinish(ocl_real(q, OCL_QUEUE));
+		status = NEXT->clFinish(ocl_real_kept(q, OCL_QUEUE, &kept));
+		ocl_let(&kept);
 		ocl_lock();
 		o = ocl_find(q, OCL_QUEUE);
 		moved = o && status != CL_SUCCESS &&

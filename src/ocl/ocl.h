@@ -488,8 +488,16 @@ void ocl_kin_add(struct object *parent);
 void *ocl_object_create(size_t size, ocl_kind_t kind, void *handle, struct domain *d);
 void ocl_hold(struct object *o);
 void ocl_drop(struct object *o);
-/* The handle to give to the runtime; NULL as ocl_checked. */
+/* The handle to give to the runtime, with the lock held until that is done with it: the next move
+ * releases it. NULL as ocl_checked. */
 void *ocl_real(void *handle, ocl_kind_t kind);
+/* The same for a call that is made without the lock: it stays what it is until ocl_let(). */
+struct kept {
+	void *real; /* NULL: the program keeps it */
+	ocl_kind_t kind;
+};
+void *ocl_real_kept(void *handle, ocl_kind_t kind, struct kept *kept);
+void ocl_let(struct kept *kept);
 /* The runtime has it as real from now on, and what it was, if it had moved before, is released. */
 void ocl_object_moves(struct object *o, void *real);
 void ocl_table_add(void *key, struct object *o);
@@ -505,6 +513,8 @@ cl_int ocl_runtime_release(void *real, ocl_kind_t kind);
 void *ocl_properties_copy(const intptr_t *list);
 /* From before a move: complete, and unknown to the runtime of today. */
 bool ocl_event_is_old(const struct event *ev);
+/* The same also of a user event that the program has set by then. */
+bool ocl_event_was_complete(const struct event *ev);
 /* The program knows that ev's command runs, if not more; what it gets for that. */
 cl_int ocl_event_runs(struct event *ev);
 

@@ -160,6 +160,48 @@ void *ocl_real(void *handle, ocl_kind_t kind)
 	return handle;
 }
 
+static void runtime_retain(void *real, ocl_kind_t kind)
+{
+	if (kind == OCL_CONTEXT)
+		NEXT->clRetainContext(real);
+	else if (kind == OCL_QUEUE)
+		NEXT->clRetainCommandQueue(real);
+	else if (kind == OCL_MEM)
+		NEXT->clRetainMemObject(real);
+	else if (kind == OCL_SAMPLER)
+		NEXT->clRetainSampler(real);
+	else if (kind == OCL_PROGRAM)
+		NEXT->clRetainProgram(real);
+	else if (kind == OCL_KERNEL)
+		NEXT->clRetainKernel(real);
+	else if (kind == OCL_EVENT)
+		NEXT->clRetainEvent(real);
+}
+
+void *ocl_real_kept(void *handle, ocl_kind_t kind, struct kept *kept)
+{
+	void *real;
+
+	*kept = (struct kept){.kind = kind};
+	if (LIKELY(!ocl.moves))
+		return ocl_checked(handle, kind);
+	ocl_lock();
+	real = ocl_real(handle, kind);
+	if (real && real != handle) { /* the handle itself is the program's */
+		runtime_retain(real, kind);
+		kept->real = real;
+	}
+	ocl_unlock();
+	return real;
+}
+
+void ocl_let(struct kept *kept)
+{
+	if (UNLIKELY(kept->real))
+		ocl_runtime_release(kept->real, kept->kind);
+	kept->real = NULL;
+}
+
 void ocl_object_moves(struct object *o, void *real)
 {
 	if (o->real != o->handle) {

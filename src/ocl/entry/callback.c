@@ -216,7 +216,6 @@ static loss_t after_loss(struct call *c, cl_int status)
 
 	if (!ev || status != CL_DEVICE_NOT_AVAILABLE)
 		return NOT_LOST;
-	ocl_lock();
 	if (ocl_epoch_failed(OBJ(ev)->domain, ev->queue, status, c->moves) == CL_SUCCESS) {
 		if (ocl_event_is_old(ev))
 			loss = REPEATED;
@@ -225,13 +224,13 @@ static loss_t after_loss(struct call *c, cl_int status)
 		c->real = OBJ(ev)->real;
 		c->moves = ocl.moves;
 	}
-	ocl_unlock();
 	return loss;
 }
 
 cl_int ocl_callback_set(cl_event event, cl_int type,
 			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data)
 {
+	MADE_LOCKED; /* what the event stands for by now is asked for it */
 	struct call *c = calloc(1, sizeof(*c));
 	loss_t loss;
 	cl_int status;
@@ -247,17 +246,18 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 	pthread_mutex_lock(&mutex);
 	start_thread();
 	pthread_mutex_unlock(&mutex);
-	ocl_lock();
 	c->shadow = ocl_find(event, OCL_EVENT);
 	if (c->shadow) {
 		ocl_hold(OBJ(c->shadow));
 		c->real = OBJ(c->shadow)->real;
 	}
-	ocl_unlock();
 	/* the callback may come when the program has released the event */
 	status = NEXT->clRetainEvent(event);
 	if (status == CL_SUCCESS) {
 		do {
+			loss = REPEATED;
+			if (c->shadow && ocl_event_was_complete(c->shadow))
+				break; /* the runtime of today has never heard of it */
 			status = ask_for(c);
 			loss = status == CL_SUCCESS ? NOT_LOST : after_loss(c, status);
 		} while (loss == WAITS_ELSEWHERE);
@@ -269,10 +269,8 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 			NEXT->clReleaseEvent(event);
 	}
 	if (status != CL_SUCCESS) {
-		ocl_lock();
 		if (c->shadow)
 			ocl_drop(OBJ(c->shadow));
-		ocl_unlock();
 		free(c);
 	}
 	return status;

@@ -89,6 +89,11 @@ bool ocl_event_is_old(const struct event *ev)
 	return ev->queue && ev->generation < OBJ(ev)->domain->generation;
 }
 
+bool ocl_event_was_complete(const struct event *ev)
+{
+	return ocl_event_is_old(ev) || (ev->seen && ev->generation < OBJ(ev)->domain->generation);
+}
+
 static cl_int sync_with(cl_event e)
 {
 	struct event *ev = ocl_find(e, OCL_EVENT);
@@ -121,21 +126,27 @@ cl_int ocl_event_runs(struct event *ev)
 static cl_int wait_for_rest(cl_uint count, const cl_event *list)
 {
 	cl_event few[64], *rest = count > ARRAY_LEN(few) ? malloc(count * sizeof(cl_event)) : few;
+	struct kept *kept = calloc(count, sizeof(*kept));
 	cl_uint n = 0;
 	cl_int status;
 
-	if (!rest)
+	if (!rest || !kept) {
+		free(kept);
 		return CL_OUT_OF_HOST_MEMORY;
+	}
 	ocl_lock();
 	for (cl_uint i = 0; i < count; i++) {
 		struct event *ev = ocl_find(list[i], OCL_EVENT);
 		if (ev && !ocl_event_is_old(ev))
-			rest[n++] = OBJ(ev)->real;
+			rest[n++] = ocl_real_kept(list[i], OCL_EVENT, &kept[i]);
 		else if (!ev)
 			rest[n++] = ocl_checked(list[i], OCL_EVENT);
 	}
 	ocl_unlock();
 	status = n == 0 ? CL_SUCCESS : NEXT->clWaitForEvents(n, rest);
+	for (cl_uint i = 0; i < count; i++)
+		ocl_let(&kept[i]);
+	free(kept);
 	if (rest != few)
 		free(rest);
 	return status;
@@ -215,18 +226,19 @@ static cl_int correct_status(struct event *ev, cl_int *value, cl_int status, uin
 /* The runtime of today knows nothing of old ones. */
 static cl_int ask_event(cl_event e, cl_event_info name, size_t size, void *value, size_t *size_ret)
 {
-	cl_event real = name == CL_EVENT_COMMAND_EXECUTION_STATUS ? ocl_real(e, OCL_EVENT)
-								  : ocl_checked(e, OCL_EVENT);
+	bool status_of = name == CL_EVENT_COMMAND_EXECUTION_STATUS;
+	struct kept kept = {0};
+	cl_event real = status_of ? ocl_real_kept(e, OCL_EVENT, &kept) : ocl_checked(e, OCL_EVENT);
 	cl_int status = NEXT->clGetEventInfo(real, name, size, value, size_ret);
 	struct event *ev;
 
-	if (LIKELY(status == CL_SUCCESS) || !ocl.moves ||
-	    name != CL_EVENT_COMMAND_EXECUTION_STATUS || (value && size < sizeof(cl_int)))
+	ocl_let(&kept);
+	if (LIKELY(status == CL_SUCCESS) || !ocl.moves || !status_of ||
+	    (value && size < sizeof(cl_int)))
 		return status;
 	ocl_lock();
 	ev = ocl_find(e, OCL_EVENT);
-	if (ev &&
-	    (ocl_event_is_old(ev) || (ev->seen && ev->generation < OBJ(ev)->domain->generation))) {
+	if (ev && ocl_event_was_complete(ev)) {
 		status = CL_SUCCESS;
 		if (value)
 			*(cl_int *)value = CL_COMPLETE;
@@ -343,14 +355,16 @@ static cl_int times_of_old(struct event *ev, cl_profiling_info name, size_t size
 cl_int CL_API_CALL layer_clGetEventProfilingInfo(cl_event e, cl_profiling_info name, size_t size,
 						 void *value, size_t *size_ret)
 {
+	struct kept kept;
 	uint32_t moves;
 	cl_int status;
 	struct event *ev;
 
 	do {
 		moves = ocl.moves;
-		status = NEXT->clGetEventProfilingInfo(ocl_real(e, OCL_EVENT), name, size, value,
-						       size_ret);
+		status = NEXT->clGetEventProfilingInfo(ocl_real_kept(e, OCL_EVENT, &kept), name,
+						       size, value, size_ret);
+		ocl_let(&kept);
 	} while (ocl_again(e, OCL_EVENT, status, moves));
 	/* who has the times of a command knows that it has run */
 	if (ocl.passive)

@@ -8,7 +8,8 @@
 
 /* The answer was an error: whether there is another object to ask, which is in *asked from then
  * on. */
-static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked, uint32_t moves)
+static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked, uint32_t moves,
+		      struct kept *kept)
 {
 	struct object *o;
 	bool again;
@@ -22,8 +23,9 @@ static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked
 	if (o)
 		ocl_epoch_moved(o->domain, status, moves);
 	again = o && o->real != *asked;
+	ocl_let(kept);
 	if (again)
-		*asked = o->real;
+		*asked = ocl_real_kept(handle, kind, kept);
 	ocl_unlock();
 	return again && !ocl_lost_too_often(true);
 }
@@ -101,13 +103,15 @@ static cl_device_id own_device(void *handle, ocl_kind_t kind, const void *asked,
 /* status becomes what the call says of `asked`. */
 #define ASK(handle, kind, call)                                                                    \
 	void *asked = ocl_checked(handle, kind);                                                   \
+	struct kept kept = {0};                                                                    \
 	uint32_t moves;                                                                            \
 	cl_int status;                                                                             \
                                                                                                    \
 	do {                                                                                       \
 		moves = ocl.moves;                                                                 \
 		status = NEXT->call;                                                               \
-	} while (UNLIKELY(elsewhere(handle, kind, status, &asked, moves)))
+	} while (UNLIKELY(elsewhere(handle, kind, status, &asked, moves, &kept)));                 \
+	ocl_let(&kept)
 
 #define MOVED(handle) (UNLIKELY(asked && asked != (void *)(handle)) && status == CL_SUCCESS)
 /* An object that was made after a move is in a context of the runtime's, too. */

@@ -244,13 +244,15 @@ cl_int CL_API_CALL layer_clSetProgramSpecializationConstant(cl_program handle, c
 							    size_t size, const void *value)
 {
 	struct program *p;
+	struct kept kept;
 	uint32_t moves;
 	cl_int status;
 
 	do {
 		moves = ocl.moves;
-		status = NEXT->clSetProgramSpecializationConstant(ocl_real(handle, OCL_PROGRAM), id,
-								  size, value);
+		status = NEXT->clSetProgramSpecializationConstant(
+		    ocl_real_kept(handle, OCL_PROGRAM, &kept), id, size, value);
+		ocl_let(&kept);
 	} while (ocl_again(handle, OCL_PROGRAM, status, moves));
 	if (status != CL_SUCCESS)
 		return status;
@@ -371,11 +373,13 @@ cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 					void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
 	const cl_device_id *given = devices;
+	struct kept kept;
 	cl_program real;
 	struct program *p;
 	uint32_t moves;
 	char *more;
 	cl_int status;
+	bool again;
 
 	ocl_lock();
 	p = ocl_find(handle, OCL_PROGRAM);
@@ -389,29 +393,50 @@ cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 	do {
 		moves = ocl.moves;
 		devices = devices_for(handle, OCL_PROGRAM, &count, given);
-		real = ocl_real(handle, OCL_PROGRAM);
+		real = ocl_real_kept(handle, OCL_PROGRAM, &kept);
 		status =
 		    NEXT->clBuildProgram(real, count, devices, more ? more : options, notify, data);
-	} while (ocl_again(handle, OCL_PROGRAM, status, moves) || !is_built(handle, real));
+		again = ocl_again(handle, OCL_PROGRAM, status, moves) || !is_built(handle, real);
+		ocl_let(&kept);
+	} while (again);
 	free(more);
 	return status;
 }
 
-static cl_program *real_programs(const cl_program *list, cl_uint count)
-{
+/* What the runtime is given in the place of a list of programs; NULL: that list. */
+struct parts {
 	cl_program *real;
+	struct kept *kept;
+	cl_uint count;
+};
+
+static struct parts real_programs(const cl_program *list, cl_uint count)
+{
+	struct parts parts = {0};
 	cl_uint n = 0;
 
 	if (LIKELY(!ocl.moves && !ocl.dead) || !list)
-		return NULL;
+		return parts;
+	ocl_lock();
 	while (n < count && ocl_find(list[n], OCL_PROGRAM)) /* a count may be wrong, too */
 		n++;
-	if (n < count && !ocl_is_ghost(list[n], OCL_PROGRAM) && !ocl.moves)
-		return NULL;
-	real = calloc(n + 1, sizeof(*real));
-	for (cl_uint i = 0; real && i < n; i++)
-		real[i] = ocl_real(list[i], OCL_PROGRAM);
-	return real; /* where one is wrong, with NULL behind those that are not */
+	if (n == count || ocl_is_ghost(list[n], OCL_PROGRAM) || ocl.moves) {
+		parts.real = calloc(n + 1ul, sizeof(*parts.real));
+		parts.kept = calloc(n + 1ul, sizeof(*parts.kept));
+	}
+	parts.count = parts.real && parts.kept ? n : 0;
+	for (cl_uint i = 0; i < parts.count; i++)
+		parts.real[i] = ocl_real_kept(list[i], OCL_PROGRAM, &parts.kept[i]);
+	ocl_unlock();
+	return parts; /* where one is wrong, with NULL behind those that are not */
+}
+
+static void let_programs(struct parts *parts)
+{
+	for (cl_uint i = 0; i < parts->count; i++)
+		ocl_let(&parts->kept[i]);
+	free(parts->real);
+	free(parts->kept);
 }
 
 cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
@@ -421,11 +446,14 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 					  void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
 	const cl_device_id *given = devices;
-	cl_program *parts, real;
+	struct parts parts;
+	struct kept kept;
+	cl_program real;
 	struct program *p;
 	uint32_t moves;
 	cl_int status;
 	char *more;
+	bool again;
 
 	ocl_lock();
 	p = ocl_find(handle, OCL_PROGRAM);
@@ -440,15 +468,17 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 	do {
 		moves = ocl.moves;
 		devices = devices_for(handle, OCL_PROGRAM, &count, given);
-		ocl_lock();
+		ocl_lock(); /* all of the same move */
 		parts = real_programs(header, headers);
-		real = ocl_real(handle, OCL_PROGRAM);
+		real = ocl_real_kept(handle, OCL_PROGRAM, &kept);
 		ocl_unlock();
 		status =
 		    NEXT->clCompileProgram(real, count, devices, more ? more : options, headers,
-					   parts ? parts : header, names, notify, data);
-		free(parts);
-	} while (ocl_again(handle, OCL_PROGRAM, status, moves) || !is_built(handle, real));
+					   parts.real ? parts.real : header, names, notify, data);
+		let_programs(&parts);
+		again = ocl_again(handle, OCL_PROGRAM, status, moves) || !is_built(handle, real);
+		ocl_let(&kept);
+	} while (again);
 	free(more);
 	return status;
 }
@@ -493,7 +523,10 @@ cl_program CL_API_CALL layer_clLinkProgram(cl_context c, cl_uint count, const cl
 					   void *data, cl_int *status)
 {
 	const cl_device_id *given = devices;
-	cl_program *real, handle;
+	struct parts parts;
+	struct kept kept;
+	cl_program handle;
+	cl_context real;
 	struct program *p;
 	uint32_t moves;
 	cl_int code;
@@ -501,12 +534,15 @@ cl_program CL_API_CALL layer_clLinkProgram(cl_context c, cl_uint count, const cl
 	do {
 		moves = ocl.moves;
 		devices = devices_for(c, OCL_CONTEXT, &count, given);
-		ocl_lock();
-		real = real_programs(program, programs);
+		ocl_lock(); /* all of the same move */
+		parts = real_programs(program, programs);
+		real = ocl_real_kept(c, OCL_CONTEXT, &kept);
 		ocl_unlock();
-		handle = NEXT->clLinkProgram(ocl_real(c, OCL_CONTEXT), count, devices, options,
-					     programs, real ? real : program, notify, data, &code);
-		free(real);
+		handle =
+		    NEXT->clLinkProgram(real, count, devices, options, programs,
+					parts.real ? parts.real : program, notify, data, &code);
+		let_programs(&parts);
+		ocl_let(&kept);
 	} while (ocl_again(c, OCL_CONTEXT, code, moves));
 	if (status)
 		*status = code;

@@ -402,11 +402,13 @@ static cl_int pass_on(struct entry *e, cl_command_queue queue, bool blocking, cl
 	cl_event own = NULL;
 	cl_int status;
 
+	ocl_lock();
 	status = ocl_issue(e, ocl_real(queue, OCL_QUEUE), e->host, waits, wait,
 			   event      ? event
 			   : blocking ? &own
 				      : NULL,
 			   map);
+	ocl_unlock();
 	if (status == CL_SUCCESS && blocking)
 		status = NEXT->clWaitForEvents(1, event ? event : &own);
 	if (own)

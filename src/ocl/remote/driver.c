@@ -21,7 +21,7 @@ cl_int give(const void *from, size_t bytes, size_t room, void *to, size_t *size_
 cl_int remote_info(wire_about_t about, const struct stub *s, uint64_t second, uint32_t name,
 		   size_t room, void *to, size_t *size_ret)
 {
-	struct call c = {0};
+	struct call c = {.era = s ? era_of(s) : 0};
 	struct answer a = {.data = to, .room = room};
 	cl_int status;
 

@@ -189,6 +189,7 @@ static cl_int CL_API_CALL set_callback(cl_event e, cl_int type,
 
 	if (!s)
 		return CL_INVALID_EVENT;
+	c.era = era_of(s);
 	if (!fn || (type != CL_COMPLETE && type != CL_RUNNING && type != CL_SUBMITTED))
 		return CL_INVALID_VALUE;
 	b = malloc(sizeof(*b));

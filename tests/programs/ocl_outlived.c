@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ocl_mapped [kill]: mappings that were made after the runtime (it is in the group of this process)
- * has ended once, and that are held, or are just ending, when it ends again. Prints what the
- * program sees there, and what becomes of it. */
+/* ocl_outlived [kill]: what has outlived the runtime (it is in the group of this process) that it
+ * was made in: mappings that were made after a first end, and are held, or are just ending, at
+ * another one; events that were complete. Prints what the program sees of it. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdbool.h>
@@ -112,6 +112,33 @@ static void image(cl_context c, cl_command_queue q)
 	OK(clReleaseMemObject(m));
 }
 
+static void CL_CALLBACK called(cl_event event, cl_int status, void *data)
+{
+	__atomic_fetch_add((int *)data, status == CL_COMPLETE ? 1 : 100, __ATOMIC_SEQ_CST);
+}
+
+/* Callbacks for what was complete before. */
+static void events(cl_context c, cl_command_queue q)
+{
+	static int count;
+	cl_event done, set;
+	cl_int e;
+
+	MAKE(set, clCreateUserEvent(c, &e));
+	OK(clSetUserEventStatus(set, CL_COMPLETE));
+	OK(clEnqueueMarkerWithWaitList(q, 0, NULL, &done));
+	OK(clFinish(q));
+	runtime_ends();
+	OK(clFinish(q));
+	OK(clSetEventCallback(done, CL_COMPLETE, called, &count));
+	OK(clSetEventCallback(set, CL_COMPLETE, called, &count));
+	for (int i = 0; i < 5000 && __atomic_load_n(&count, __ATOMIC_SEQ_CST) < 2; i++)
+		usleep(1000);
+	printf("called %d\n", __atomic_load_n(&count, __ATOMIC_SEQ_CST));
+	OK(clReleaseEvent(done));
+	OK(clReleaseEvent(set));
+}
+
 int main(int argc, char **argv)
 {
 	cl_platform_id platform;
@@ -128,6 +155,7 @@ int main(int argc, char **argv)
 	buffers(c, q, CL_MEM_READ_WRITE);
 	buffers(c, q, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR);
 	image(c, q);
+	events(c, q);
 	OK(clReleaseCommandQueue(q));
 	OK(clReleaseContext(c));
 	return 0;
