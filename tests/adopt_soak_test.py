@@ -24,7 +24,8 @@ class Soak:
         self.deaths = 0
         self.start("run", "-n", 4, *hosts.options("--report", "report.json", "--spares", "1", "--head-grace", "60s",
                                                   "--ckpt-every", "400ms", timeout="4s"), "--", *self.program.argv)
-        self.heads[0].until(self.jobs, "hale ps lists the job")
+        # a head that dies before the ranks run has begun nothing that another one could go on with
+        self.heads[0].until(self.all_run, "all ranks run")
         self.id = self.jobs()[0]["id"]
         self.program.begun(self.heads[0])
 
@@ -33,6 +34,10 @@ class Soak:
 
     def jobs(self):
         return json.loads(self.hosts.hale("ps", "--json").out)["jobs"]
+
+    def all_run(self):
+        ranks = [r for job in self.jobs() for r in job["ranks"]]
+        return ranks and all(r["pid"] > 0 for r in ranks)
 
     def command(self, *argv):
         self.commands.append(self.s.start("ip", "netns", "exec", self.hosts.hub, HALE, *argv, env=self.env))

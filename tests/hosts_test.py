@@ -109,18 +109,21 @@ def a_stopped_guardian_holds_nothing_up_that_runs(s):
     expect(s.report()["restarts"] == 0, s.report())
 
 
-def slow_disk_job(s, *options, ms=6000):
-    """Each manifest takes so long to reach the disk, and as long as there is a file "hold"; meanwhile there is a
-    file "mark"."""
+def job_on_a_bad_disk(s, *options, env):
     have("gcc")
     preloaded = s.path("slow_sync.so")
     r = s.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", preloaded,
               os.path.join(ROOT, "tests/programs/slow_sync.c"), "-ldl")
     expect(r.status == 0, r)
     return s.hale_start(4, "env", "-u", "LD_PRELOAD", *until_told(s), options=[*options, *CKPT],
-                        env={"LD_PRELOAD": preloaded, "SLOW_SYNC": str(ms),
-                             "SLOW_SYNC_MARK": s.path("mark"),
-                             "SLOW_SYNC_HOLD": s.path("hold")})
+                        env={"LD_PRELOAD": preloaded, **env})
+
+
+def slow_disk_job(s, *options, ms=6000):
+    """Each manifest takes so long to reach the disk, and as long as there is a file "hold"; meanwhile there is a
+    file "mark"."""
+    return job_on_a_bad_disk(s, *options, env={"SLOW_SYNC": str(ms), "SLOW_SYNC_MARK": s.path("mark"),
+                                               "SLOW_SYNC_HOLD": s.path("hold")})
 
 
 @test
@@ -151,6 +154,22 @@ def what_is_lost_while_the_disk_stands_still_costs_nothing_else(s):
         expect([f["rolled_back_to"] for f in failures] == [1] and failures[0]["node"] == "node1" and
                ("node lost" in failures[0]["reason"]) == of_node, failures)
         os.unlink(s.path("mark"))
+
+
+@test
+def images_that_take_longer_to_remove_than_a_lease_cost_no_node(s):
+    """A process of its own removes them, and the next checkpoint comes after it."""
+    job = job_on_a_bad_disk(s, "--nodes", "2", "--keep", "1", env={"SLOW_UNLINK": "1500"})
+    gone = s.path("hale-ckpt", job.id(), "1")
+    job.until(s.complete, "a checkpoint")
+    job.until(lambda: not os.path.exists(gone), "it is not kept")
+    expect(os.path.exists(gone + ".old"), "it is removed already", os.listdir(os.path.dirname(gone)))
+    job.until(lambda: not os.path.exists(gone + ".old"), "it is removed")
+    end(s, job)
+    report = s.report()
+    expect(report["failures"] == [] and len(report["checkpoints"]) > 1, report)
+    left = [x for x in os.listdir(os.path.dirname(gone)) if x.endswith((".old", ".tmp"))]
+    expect(not left, left)
 
 
 @test

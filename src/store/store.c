@@ -139,7 +139,7 @@ void store_remove_folder(const char *folder)
 	rmdir(folder);
 }
 
-static void clear_half_written(const char *job_folder)
+static void remove_all(const char *job_folder, const char *suffix)
 {
 	DIR *d = opendir(job_folder);
 	struct dirent *e;
@@ -147,11 +147,16 @@ static void clear_half_written(const char *job_folder)
 	uint32_t id;
 
 	while (d && (e = readdir(d)))
-		if ((parse_id(e->d_name, ".tmp", &id) || parse_id(e->d_name, ".old", &id)) &&
+		if (parse_id(e->d_name, suffix, &id) &&
 		    join(path, job_folder, e->d_name, NULL) == HALE_OK)
 			store_remove_folder(path);
 	if (d)
 		closedir(d);
+}
+
+void store_sweep(const char *job_folder)
+{
+	remove_all(job_folder, ".old");
 }
 
 hale_status_t store_open(struct store *s, const char *dir, const char *job, bool sync,
@@ -179,9 +184,21 @@ hale_status_t store_open(struct store *s, const char *dir, const char *job, bool
 	if (status == HALE_OK && access(s->job_folder, W_OK | X_OK) != 0)
 		status = error_sys(err, HALE_ERR_STORE,
 				   "cannot write to the checkpoint folder '%s/%s'", real, job);
-	if (status == HALE_OK)
-		clear_half_written(s->job_folder);
+	if (status == HALE_OK) {
+		remove_all(s->job_folder, ".tmp");
+		store_sweep(s->job_folder);
+	}
 	return status;
+}
+
+/* A checkpoint that is half removed must not look complete, nor one that was given up like one that
+ * ranks may still write into. */
+static bool set_aside(const struct store *s, const char *path, uint32_t id)
+{
+	char aside[PATH_MAX];
+
+	snprintf(aside, sizeof(aside), "%.*s/%u.old", STORE_FOLDER_MAX, s->job_folder, id);
+	return rename(path, aside) == 0;
 }
 
 static void temporary_path(const struct store *s, uint32_t id, char path[PATH_MAX])
@@ -311,7 +328,7 @@ void store_abandon(struct store *s, uint32_t id)
 	char path[PATH_MAX];
 
 	temporary_path(s, id, path);
-	store_remove_folder(path);
+	set_aside(s, path, id);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -380,15 +397,12 @@ static bool contains(const uint32_t *ids, size_t count, uint32_t id)
 	return false;
 }
 
-/* Renamed first: a checkpoint that is half removed must not look complete. */
-void store_remove(const struct store *s, uint32_t id)
+bool store_remove(const struct store *s, uint32_t id)
 {
-	char path[PATH_MAX], dying[PATH_MAX];
+	char path[PATH_MAX];
 
 	store_path(s->job_folder, id, path);
-	snprintf(dying, sizeof(dying), "%.*s/%u.old", STORE_FOLDER_MAX, s->job_folder, id);
-	if (rename(path, dying) == 0)
-		store_remove_folder(dying);
+	return set_aside(s, path, id);
 }
 
 void store_reject(struct store *s, uint32_t id)
@@ -400,8 +414,9 @@ void store_reject(struct store *s, uint32_t id)
 	rename(path, bad);
 }
 
-void store_prune(struct store *s, size_t keep)
+bool store_prune(struct store *s, size_t keep)
 {
+	bool any = false;
 	uint32_t *ids;
 	size_t count = store_list(s->job_folder, &ids), needed_count = 0;
 	uint32_t *needed = calloc((keep + 1) * STORE_CHAIN_MAX, sizeof(*needed));
@@ -419,7 +434,8 @@ void store_prune(struct store *s, size_t keep)
 	}
 	for (size_t i = 0; needed && i + keep < count; i++)
 		if (!contains(needed, needed_count, ids[i]))
-			store_remove(s, ids[i]);
+			any |= store_remove(s, ids[i]);
 	free(needed);
 	free(ids);
+	return any;
 }

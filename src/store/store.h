@@ -97,8 +97,9 @@ hale_status_t store_open(struct store *s, const char *dir, const char *job, bool
 
 /* Makes the folder that checkpoint id is written into; path (PATH_MAX) gets its name. */
 hale_status_t store_begin(struct store *s, uint32_t id, char *path, struct error *err);
-/* Writes the manifest and gives the folder its final name. On failure nothing of it is left. */
+/* Writes the manifest and gives the folder its final name. On failure it is set aside. */
 hale_status_t store_commit(struct store *s, const struct store_manifest *m, struct error *err);
+/* Sets aside what there is of one that isn't complete. */
 void store_abandon(struct store *s, uint32_t id);
 
 /* Ids of the complete checkpoints, oldest first; malloc'ed. */
@@ -111,11 +112,14 @@ int store_level(const struct store_manifest *m);
 /* Puts m in place of the manifest of a complete checkpoint, at once. */
 hale_status_t store_rewrite(const char *job_folder, bool sync, const struct store_manifest *m,
 			    struct error *err);
-/* Removes a complete checkpoint. */
-void store_remove(const struct store *s, uint32_t id);
+/* Sets a complete checkpoint aside, from where nothing comes back. False: it is not there. */
+bool store_remove(const struct store *s, uint32_t id);
 
-/* Removes all but the keep newest and what those are differences to. */
-void store_prune(struct store *s, size_t keep);
+/* Sets aside all but the keep newest and what those are differences to. True: there was such. */
+bool store_prune(struct store *s, size_t keep);
+
+/* Removes all that was set aside. Takes as long as the disk does for each image. */
+void store_sweep(const char *job_folder);
 
 /* Sets a damaged checkpoint aside, as <id>.bad, so that it is neither used nor counted again. */
 void store_reject(struct store *s, uint32_t id);

@@ -39,6 +39,7 @@ static int tear_down(void **state)
 		strncat(path, ".bad", sizeof(path) - strlen(path) - 1);
 		store_remove_folder(path);
 	}
+	store_sweep(f->store.job_folder);
 	rmdir(f->store.job_folder);
 	assert_int_equal(rmdir(f->dir), 0);
 	free(f);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* A disk that stands still: preloaded, it lets the third fsync of a process take SLOW_SYNC
  * milliseconds, and as long as there is a file SLOW_SYNC_HOLD. When it begins to, there is a file
- * SLOW_SYNC_MARK. */
+ * SLOW_SYNC_MARK. SLOW_UNLINK: milliseconds that it takes to remove an image. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int fsync(int fd)
@@ -22,4 +23,15 @@ int fsync(int fd)
 			usleep(10000);
 	}
 	return real(fd);
+}
+
+int unlinkat(int folder, const char *name, int flags)
+{
+	const char *slow = getenv("SLOW_UNLINK");
+	int (*real)(int, const char *, int) =
+	    (int (*)(int, const char *, int))dlsym(RTLD_NEXT, "unlinkat");
+
+	if (slow && strstr(name, ".img"))
+		usleep((useconds_t)atoi(slow) * 1000);
+	return real(folder, name, flags);
 }

@@ -27,6 +27,7 @@ void checkpoint_init(struct head *h)
 	h->ckpt.ranks = calloc(h->nranks, sizeof(*h->ckpt.ranks));
 	h->ckpt.chain_broken = true;
 	errand_init(&h->ckpt.commit, "the process that writes its manifest was ended");
+	errand_init(&h->ckpt.sweep, "the process that removes checkpoints was ended");
 }
 
 void checkpoint_fini(struct head *h)
@@ -40,7 +41,9 @@ void checkpoint_fini(struct head *h)
 	levels_unfill(&h->ckpt.manifest);
 	free(h->ckpt.manifest.parts);
 	h->ckpt.manifest.parts = NULL;
+	checkpoint_sweep_end(h);
 	errand_fini(&h->ckpt.commit);
+	errand_fini(&h->ckpt.sweep);
 	free(h->ckpt.ranks);
 	h->ckpt.ranks = NULL;
 }
@@ -176,6 +179,9 @@ void checkpoint_poll(struct head *h)
 
 	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING || migrate_busy(h) ||
 	    h->put_off_count > 0)
+		return;
+	/* a disk that has room for so many only */
+	if (errand_busy(&c->sweep))
 		return;
 	/* what runs from an image that may be damaged is not worth keeping yet */
 	if (recover_checking(h))
@@ -318,6 +324,7 @@ void checkpoint_abandon(struct head *h, const char *why)
 	loop_timer_clear(&h->loop, &c->watch);
 	crew_checkpoint_cancel(&h->crew, c->id);
 	store_abandon(&h->store, c->id);
+	checkpoint_sweep(h);
 	report_given_up(h, why);
 	crew_checkpoint_refuse(&h->crew);
 	control_checkpoint_over(h, NULL, why);

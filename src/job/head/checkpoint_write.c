@@ -194,6 +194,48 @@ static hale_status_t write_manifest(void *head, struct error *err)
 	return status == HALE_OK ? store_commit(&h->store, m, err) : status;
 }
 
+/* ---- what is not kept ---- */
+
+static hale_status_t sweep(void *head, struct error *err)
+{
+	const struct head *h = head;
+
+	(void)err;
+	store_sweep(h->store.job_folder);
+	return HALE_OK;
+}
+
+/* A file system may take seconds to free the images of many ranks, or while it is busy with what
+ * others write: a child waits for that, and the next checkpoint for the child. */
+void checkpoint_sweep(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	c->unswept = errand_busy(&c->sweep);
+	if (!c->unswept && !errand_begin(&c->sweep, sweep, h))
+		store_sweep(h->store.job_folder);
+}
+
+static bool swept(struct head *h, pid_t pid)
+{
+	struct error err;
+
+	if (!errand_over(&h->ckpt.sweep, pid, &err))
+		return false;
+	if (h->ckpt.unswept)
+		checkpoint_sweep(h);
+	checkpoint_poll(h);
+	return true;
+}
+
+void checkpoint_sweep_end(struct head *h)
+{
+	struct error err;
+
+	if (errand_wait(&h->ckpt.sweep, &err) && h->ckpt.unswept && !h->superseded)
+		store_sweep(h->store.job_folder);
+}
+
 /* ---- complete ---- */
 
 /* What no checkpoint that is left can go back behind is not needed any more. */
@@ -258,6 +300,8 @@ static void committed(struct head *h, const struct error *err)
 	if (takeover_check(h))
 		return;
 	if (err->code == HALE_OK) {
+		bool pruned = false;
+
 		c->phase = CKPT_IDLE;
 		crew_checkpoint_over(&h->crew);
 		head_profile_turn(h);
@@ -274,7 +318,9 @@ static void committed(struct head *h, const struct error *err)
 		if (h->levels.on)
 			levels_prune(h);
 		else
-			store_prune(&h->store, (size_t)h->o->keep);
+			pruned = store_prune(&h->store, (size_t)h->o->keep);
+		if (pruned)
+			checkpoint_sweep(h);
 		forget_streams(h);
 		succession_save(h);
 		leave_saved(h);
@@ -312,6 +358,8 @@ bool checkpoint_child(struct head *h, pid_t pid)
 {
 	struct error err;
 
+	if (swept(h, pid))
+		return true;
 	if (!errand_over(&h->ckpt.commit, pid, &err))
 		return false;
 	committed(h, &err);

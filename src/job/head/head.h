@@ -90,6 +90,8 @@ struct checkpoint {
 	char last_refusal[480];
 	struct store_manifest manifest; /* COMMITTING */
 	struct errand commit;		/* writes it, and syncs */
+	struct errand sweep;		/* removes what is not kept */
+	bool unswept;			/* there has come more since that began */
 	struct loop_timer interval, watch;
 };
 
@@ -286,6 +288,10 @@ void checkpoint_complete(struct head *h);
 /* Waits for the child that commits, if there is one, and takes what came of it. */
 void checkpoint_settle(struct head *h);
 bool checkpoint_child(struct head *h, pid_t pid); /* false: another one's */
+/* Has a child remove what the store has set aside. */
+void checkpoint_sweep(struct head *h);
+/* Waits until all of it is removed. */
+void checkpoint_sweep_end(struct head *h);
 void checkpoint_watch(void *arg);
 void checkpoint_progress_clear(struct head *h);
 

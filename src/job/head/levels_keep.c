@@ -113,6 +113,7 @@ void levels_prune(struct head *h)
 	struct kept *k;
 	uint32_t *ids;
 	size_t count, keep_count = (size_t)h->o->keep;
+	bool any = false;
 
 	/* while ranks go back to a checkpoint nobody takes it away: the next one that is complete
 	 * will */
@@ -133,7 +134,9 @@ void levels_prune(struct head *h)
 			keep(h, k, h->levels.id);
 		for (size_t i = 0; i < count; i++)
 			if (!is_kept(k, ids[i]))
-				store_remove(&h->store, ids[i]);
+				any |= store_remove(&h->store, ids[i]);
+		if (any)
+			checkpoint_sweep(h);
 		tell_nodes(h, k);
 	}
 	free(ids);

@@ -71,6 +71,7 @@ void takeover_superseded(void *head, uint32_t epoch)
 	h->exit_decided = true;
 	h->exit_status = EXIT_SUPERSEDED;
 	errand_kill(&h->ckpt.commit);
+	errand_kill(&h->ckpt.sweep);
 	errand_kill(&h->levels.rewrite);
 	h->ckpt.phase = CKPT_IDLE; /* what is half written is for the new one to remove */
 	crew_abandon(&h->crew);
