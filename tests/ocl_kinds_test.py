@@ -43,6 +43,16 @@ def memory_that_the_host_may_not_read_or_write(s):
 
 
 @test
+def events_of_another_context_are_none_to_wait_for(s):
+    """Each call says so itself, and no later one."""
+    exe = opencl(s, "ocl_foreign")
+    alone = s.run(exe)
+    expect(alone.status == 0 and alone.out == "-34 " * 5 + "4\n", alone)
+    for env in [{}, REMOTE]:
+        expect(found(same(s, "check=none", exe, alone=alone, **env))[:2] == (0, 0), env)
+
+
+@test
 def solvers_with_out_of_order_queues_and_threads(s):
     exe = opencl(s, "ocl_cg", "-lpthread")
     errors_leave_no_trace(s, exe, "6")

@@ -208,6 +208,32 @@ def a_runtime_that_ends_is_replaced(s):
 
 
 @test
+def no_image_is_taken_while_memory_is_being_restored(s):
+    """One that is due when the runtime ends would be taken in the move to the next runtime, before the content is
+    there, which is in a file that no image has: a program that is killed after it is to go on from another one."""
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "3000")
+    for _ in range(3):
+        job = run_opencl(s, exe, "-g", s.path("go"), "3000", HALE_OPENCL="check=none ckpt=epochs:10",
+                         options=["--ckpt-every", "30ms", "--keep", "1", "--no-fsync"])
+        job.until_output(r"^100 ")
+        pid = job.ranks(1)[0]
+        before = newest(s)
+        os.kill(server_of(pid), signal.SIGKILL)
+        job.until(lambda: newest(s) > before, "to take another checkpoint")
+        os.kill(pid, signal.SIGKILL)
+        s.write("go", "")
+        r = job.wait()
+        os.unlink(s.path("go"))
+        expect(r.status == 0 and r.out == alone.out, alone, r)
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+
+
+def newest(s):
+    return max((int(os.path.basename(f)) for f in s.complete()), default=0)
+
+
+@test
 def a_runtime_that_ends_before_any_call_is_replaced(s):
     """Each of the calls of a program that makes all kinds of them, in two contexts, is the one that finds out."""
     at_any_call(s, opencl(s, "ocl_killed"), 200)

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/fmt.h"
 #include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
@@ -12,6 +13,10 @@ static void (*descriptor)(int fd, bool in);
 
 static bool prepare(char *why, size_t size)
 {
+	if (atomic_load(&ocl.recoveries) > 0) {
+		fmt_print(why, size, "its device memory is being restored just now");
+		return false;
+	}
 	ocl_pool_trim();
 	return true;
 }

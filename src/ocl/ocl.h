@@ -415,8 +415,9 @@ extern struct ocl {
 	bool passive; /* in a child of fork: everything is passed on */
 	_Atomic uint32_t
 	    moves; /* of all domains: not 0 when some live elsewhere than the program thinks */
-	_Atomic uint32_t lives; /* of this process: one more with each restart from an image */
-	bool staged;		/* copies through pinned buffers even where memory is shared */
+	_Atomic uint32_t lives;	     /* of this process: one more with each restart from an image */
+	_Atomic uint32_t recoveries; /* under way: what they need of the store is in no image */
+	bool staged;		     /* copies through pinned buffers even where memory is shared */
 	int pid;
 } ocl;
 

@@ -137,6 +137,31 @@ static void step(int s, int k)
 	       sum(pixels, sizeof(pixels)));
 }
 
+/* What may be said of a part, what it has from the whole, and what the host may do with it. */
+static void say_parts(int k)
+{
+	static const cl_mem_flags said[] = {0, CL_MEM_READ_ONLY, CL_MEM_HOST_READ_ONLY,
+					    CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_NO_ACCESS};
+	const cl_buffer_region region = {1024, 512};
+
+	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+		cl_mem_flags flags = 0;
+		cl_int e;
+		cl_mem m = clCreateSubBuffer(buffer[k], said[i], CL_BUFFER_CREATE_TYPE_REGION,
+					     &region, &e);
+
+		printf("%d part %zu: %d", k, i, e);
+		if (m) {
+			OK(clGetMemObjectInfo(m, CL_MEM_FLAGS, sizeof(flags), &flags, NULL));
+			flags &= ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR; /* gone after a move */
+			printf(" %#lx %d", (unsigned long)flags,
+			       clEnqueueReadBuffer(queue, m, CL_TRUE, 0, 4, back, 0, NULL, NULL));
+			OK(clReleaseMemObject(m));
+		}
+		printf("\n");
+	}
+}
+
 static void say_refusals(int k)
 {
 	cl_mem_flags flags = 0;
@@ -159,7 +184,9 @@ int main(int argc, char **argv)
 	for (int s = 0; s < steps; s++)
 		for (int k = 0; k < KINDS; k++)
 			step(s, k);
-	for (int k = 0; k < KINDS; k++)
+	for (int k = 0; k < KINDS; k++) {
 		say_refusals(k);
+		say_parts(k);
+	}
 	return 0;
 }

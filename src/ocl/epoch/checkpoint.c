@@ -358,11 +358,11 @@ ocl_saved_t ocl_checkpoint_save(struct domain *d)
 	saved = save_all(d);
 	ocl.report.checkpoint += clock_seconds() - start;
 	if (!saved) { /* the one before it and the log still serve */
-		if (!d->store.told)
+		if (!d->store.told && !ocl_store_is_gone(&d->store))
 			log_warn(
 			    "opencl: a checkpoint could not be taken: the runtime does not "
 			    "give the content of some object; the log of commands serves instead");
-		d->store.told = true;
+		d->store.told |= !ocl_store_is_gone(&d->store);
 		discard(d);
 		ocl_log_capture_all(d);
 		return OCL_SAVE_FAILED;

@@ -105,6 +105,7 @@ void ocl_store_renew(struct domain *d)
 		if (!e->data.memory)
 			e->data = (struct blob){0};
 	d->unprotected = true;
+	d->save_failed = false; /* that was another file */
 	ocl_detect_settle(d);
 }
 

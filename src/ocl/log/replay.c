@@ -243,9 +243,8 @@ static bool mend(struct domain *d, bool lost)
 	return true;
 }
 
-bool ocl_recover(struct domain *d, bool lost)
+static bool recover(struct domain *d, bool lost)
 {
-	UNCANCELLED;
 	const char *what = lost ? "the loss of a device" : "an error in device memory";
 	uint32_t generation = d->generation;
 	double start = clock_seconds();
@@ -282,5 +281,16 @@ bool ocl_recover(struct domain *d, bool lost)
 		log_warn("opencl: %s can't be mended: %s, and there is no other device to go to. "
 			 "The program gets an error code",
 			 what, lost ? "it no longer answers" : "it came back");
+	return good;
+}
+
+bool ocl_recover(struct domain *d, bool lost)
+{
+	UNCANCELLED;
+	bool good;
+
+	atomic_fetch_add(&ocl.recoveries, 1);
+	good = recover(d, lost);
+	atomic_fetch_sub(&ocl.recoveries, 1);
 	return good;
 }

@@ -195,16 +195,16 @@ static bool connect_once(bool restored, bool mapped, bool *early, char *why, siz
 	return svm_agreed(remote.wire, why, size);
 }
 
-/* A new region, where the old one was if there was one, and a new server. restored: this process
- * comes from an image. A server that is killed before it is ready has done nothing yet. */
-static bool connect_server(bool restored, char *why, size_t size)
-{
-	enum { TRIES = 3 };
+enum { TRIES = 3 }; /* a server that is killed before it has done anything is begun again */
 
+/* A new region, where the old one was if there was one, and a new server. restored: this process
+ * comes from an image. mapped: as connect_once has it. */
+static bool connect_server(bool restored, bool mapped, char *why, size_t size)
+{
 	for (int i = 0; i < TRIES; i++) {
 		bool early = false;
 
-		if (connect_once(restored, !restored || i > 0, &early, why, size))
+		if (connect_once(restored, mapped || i > 0, &early, why, size))
 			return true;
 		if (!early)
 			return false;
@@ -523,6 +523,8 @@ cl_int remote_post(struct call *c, wire_op_t op)
 
 /* ---- checkpoints of this process ---- */
 
+static const char ended[] = "the process with its OpenCL runtime has ended";
+
 static bool prepare(char *why, size_t size)
 {
 	struct call c = {0};
@@ -532,11 +534,11 @@ static bool prepare(char *why, size_t size)
 	if (!remote.started)
 		return true;
 	if (remote.dead) {
-		fmt_print(why, size, "the process with its OpenCL runtime has ended");
+		fmt_print(why, size, "%s", ended);
 		return false;
 	}
 	if (exchange(&c, OP_QUIESCE, &a) != CL_SUCCESS) {
-		fmt_print(why, size, "%s", text);
+		fmt_print(why, size, "%s", *text ? text : ended);
 		return false;
 	}
 	callbacks_collect(remote.wire);
@@ -553,25 +555,30 @@ static bool prepare(char *why, size_t size)
 	put(&c, remote.snapshot_bytes);
 	if (exchange(&c, OP_SNAPSHOT, &a) == CL_SUCCESS)
 		return true;
-	fmt_print(why, size, "its device memory could not be copied: %s", text);
+	fmt_print(why, size, "its device memory could not be copied: %s", *text ? text : ended);
 	return false;
 }
 
 static bool restore(char *why, size_t size)
 {
-	struct call c = {0};
 	char text[160] = "";
-	struct answer a = {.data = text, .room = sizeof(text) - 1};
 
 	remote.pid = getpid();
-	if (!connect_server(true, why, size))
-		return false;
-	callbacks_restored(atomic_load(&remote.life));
-	put(&c, (uint64_t)(uintptr_t)remote.snapshot);
-	put(&c, remote.snapshot_bytes);
-	if (exchange(&c, OP_RESTORE, &a) == CL_SUCCESS)
-		return true;
-	fmt_print(why, size, "its OpenCL objects can't be made again: %s", text);
+	for (int i = 0; i < TRIES; i++) {
+		struct call c = {0};
+		struct answer a = {.data = text, .room = sizeof(text) - 1};
+
+		if (!connect_server(true, i > 0, why, size))
+			return false;
+		callbacks_restored(atomic_load(&remote.life));
+		put(&c, (uint64_t)(uintptr_t)remote.snapshot);
+		put(&c, remote.snapshot_bytes);
+		if (exchange(&c, OP_RESTORE, &a) == CL_SUCCESS)
+			return true;
+		if (!remote.dead) /* it has said what is wrong */
+			break;
+	}
+	fmt_print(why, size, "its OpenCL objects can't be made again: %s", *text ? text : ended);
 	return false;
 }
 
@@ -656,9 +663,9 @@ cl_int remote_start(void)
 			guest.join(&us);
 		remote.started =
 		    find_server() && make_environment() &&
-		    (connect_server(false, why, sizeof(why)) ||
+		    (connect_server(false, true, why, sizeof(why)) ||
 		     (remote.wire && atomic_load(&remote.wire->ready) == 0 && /* it was killed */
-		      connect_server(false, why, sizeof(why))));
+		      connect_server(false, true, why, sizeof(why))));
 		if (!remote.started)
 			log_warn("opencl: there is no OpenCL: %s", why);
 	}
@@ -698,7 +705,7 @@ void remote_renew(void)
 	was_dead = remote.dead; /* another thread may have been here first */
 	if (was_dead)
 		callbacks_collect(remote.wire);
-	if (was_dead && connect_server(false, why, sizeof(why))) {
+	if (was_dead && connect_server(false, true, why, sizeof(why))) {
 		devices_again(send_first);
 		bell(remote.wire);
 	} else if (was_dead) {

@@ -39,6 +39,9 @@ cl_int remote_enqueue(struct call *c, wire_op_t op, struct stub *queue, cl_comma
 	 * which may be where one of these was that has been released */
 	if (!all_are_events(count, list))
 		return CL_INVALID_EVENT_WAIT_LIST;
+	for (cl_uint i = 0; i < count; i++)
+		if (((struct stub *)list[i])->context != queue->context)
+			return CL_INVALID_CONTEXT;
 	c->era = era_of(queue);
 	put_handles(c, count, list, STUB_EVENT);
 	if (event) {

@@ -54,6 +54,30 @@ static cl_mem CL_API_CALL create_buffer_with(cl_context context, const cl_mem_pr
 	return create_buffer(context, flags, size, host, status);
 }
 
+static const cl_mem_flags access_flags = CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
+static const cl_mem_flags host_flags =
+    CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS;
+
+/* The server's objects know nothing of what the host may do, so it is looked at here. */
+static bool host_may_less(cl_mem_flags whole, cl_mem_flags part)
+{
+	cl_mem_flags both = CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY;
+
+	if (whole & CL_MEM_HOST_NO_ACCESS)
+		return !(part & both);
+	return !((whole & both) && (part & both & ~whole));
+}
+
+/* What is not said of a part is as with the whole. */
+static cl_mem_flags flags_of_part(cl_mem_flags whole, cl_mem_flags part)
+{
+	if (!(part & access_flags))
+		part |= whole & access_flags;
+	if (!(part & host_flags))
+		part |= whole & host_flags;
+	return part | (whole & ~(access_flags | host_flags));
+}
+
 static cl_mem CL_API_CALL create_sub_buffer(cl_mem buffer, cl_mem_flags flags,
 					    cl_buffer_create_type type, const void *info,
 					    cl_int *status)
@@ -64,7 +88,7 @@ static cl_mem CL_API_CALL create_sub_buffer(cl_mem buffer, cl_mem_flags flags,
 
 	if (!of)
 		return refuse(CL_INVALID_MEM_OBJECT, status);
-	if (type != CL_BUFFER_CREATE_TYPE_REGION || !region)
+	if (type != CL_BUFFER_CREATE_TYPE_REGION || !region || !host_may_less(of->mem.flags, flags))
 		return refuse(CL_INVALID_VALUE, status);
 	s = stub_create(STUB_MEM, of->context);
 	if (!s)
@@ -72,7 +96,7 @@ static cl_mem CL_API_CALL create_sub_buffer(cl_mem buffer, cl_mem_flags flags,
 	stub_hold(s, of);
 	s->parent = of;
 	s->mem.type = CL_MEM_OBJECT_BUFFER;
-	s->mem.flags = flags ? flags : of->mem.flags;
+	s->mem.flags = flags_of_part(of->mem.flags, flags);
 	s->mem.offset = region->origin;
 	s->mem.size = region->size;
 	s->mem.host = of->mem.host ? of->mem.host + region->origin : NULL;

@@ -210,7 +210,7 @@ static cl_int CL_API_CALL set_kernel_pointer(cl_kernel kernel, cl_uint index, co
 	if ((!s || s->context != k->context) && (status = svm_offer_in(k->context)) != CL_SUCCESS)
 		return status;
 	if (p && !s)
-		return CL_INVALID_ARG_VALUE;
+		return index < k->kernel.args ? CL_INVALID_ARG_VALUE : CL_INVALID_ARG_INDEX;
 	return kernel_set_pointer(k, index, p);
 }
 
