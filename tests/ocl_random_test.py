@@ -10,7 +10,7 @@ REMOTE = {"OCL_ICD_VENDORS": os.path.join(BUILD, "libhale_opencl_remote.so")}
 TWO = dict(POCL_DEVICES="pthread pthread")
 OPTS = ["all", "none", "MOD", "MOD,RO,HB", "HD,CS", "HASH,MOD", "MOD,HB,HD,CS,AUTO,HASH", "AUTO,RO,MOD,CS"]
 PROGRAMS = 40 if LONG else 2
-PARTS = [os.path.join(ROOT, "tests", "programs", f"ocl_random_{part}.c") for part in ("images", "seldom")]
+PARTS = [os.path.join(ROOT, "tests", "programs", f"ocl_random_{part}.c") for part in ("images", "volumes", "seldom")]
 
 
 def settings(r, error="", ckpt=("every-epoch", "every-epoch", "epochs:3", "epochs:10", "auto", "off")):

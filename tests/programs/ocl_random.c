@@ -179,7 +179,7 @@ static void CL_CALLBACK called(cl_event event, cl_int status, void *of)
 	struct player *p = of;
 
 	(void)event;
-	MUST(status == CL_COMPLETE);
+	MUST(status >= CL_COMPLETE && status <= CL_SUBMITTED);
 	MUST(pthread_mutex_lock(&lock) == 0);
 	p->called++;
 	MUST(pthread_cond_broadcast(&was_called) == 0 && pthread_mutex_unlock(&lock) == 0);
@@ -191,7 +191,7 @@ static void follow(struct player *p, cl_event event)
 
 	if (below(p, 20) == 0) {
 		p->asked++;
-		OK(clSetEventCallback(event, CL_COMPLETE, called, p));
+		OK(clSetEventCallback(event, (cl_int)below(p, CL_SUBMITTED + 1), called, p));
 	}
 	if (below(p, 15) == 0) {
 		OK(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
@@ -701,7 +701,8 @@ static void (*const plays[])(struct player *) = {
     play_rectangle,	 play_copy,	  play_fill,	  play_map,	    play_map,
     play_unmap,		 play_unmap,	  play_replace,	  play_order,	    play_look,
     play_image_transfer, play_image_copy, play_map_image, play_shared_copy, play_gates,
-    play_gates,		 play_seldom,	  play_seldom,	  play_seldom,
+    play_gates,		 play_seldom,	  play_seldom,	  play_seldom,	    play_volume,
+    play_volume,
 };
 
 static void see_memory(struct player *p, struct memory *m)
@@ -770,6 +771,7 @@ static void stop(struct player *p)
 	for (int i = 0; i < MAPPINGS; i++)
 		if (p->mappings[i].of)
 			unmap(p, &p->mappings[i]);
+	volume_end(p);
 	finish(p);
 	for (struct block *h = p->blocks; h < p->blocks + BLOCKS; h++) {
 		see(p, h->data, h->bytes);

@@ -52,6 +52,14 @@ struct block {
 	struct uses uses;
 };
 
+/* An image of any other shape. */
+struct volume {
+	cl_mem mem; /* NULL: none */
+	size_t size[3];
+	bool of_buffer;
+	struct uses uses;
+};
+
 struct mapping {
 	struct memory *of; /* NULL: none */
 	uint32_t *data;
@@ -72,6 +80,7 @@ struct player {
 	cl_kernel kernels[KERNELS];
 	struct memory memories[MEMORIES];
 	struct block blocks[BLOCKS];
+	struct volume volume;
 	struct mapping mappings[MAPPINGS];
 	cl_event gates[GATES]; /* user events that aren't set */
 	int gate_count;
@@ -123,6 +132,10 @@ void play_paint(struct player *p);
 void play_image_transfer(struct player *p);
 void play_image_copy(struct player *p);
 void play_map_image(struct player *p);
+
+/* ---- ocl_random_volumes.c ---- */
+void play_volume(struct player *p);
+void volume_end(struct player *p);
 
 /* ---- ocl_random_seldom.c: what programs do now and then ---- */
 void play_seldom(struct player *p);

@@ -145,6 +145,59 @@ static void gather(struct player *p)
 	end(&c);
 }
 
+/* From the kernels' source in two parts. */
+static cl_program build_parts(struct player *p)
+{
+	const char *rest = strchr(kernel_source, '\n') + 1, *name = "each.h";
+	const char *const whole[] = {"#include \"each.h\"\n", rest};
+	size_t length = (size_t)(rest - kernel_source);
+	const char *text = kernel_source;
+	cl_program header, part, linked;
+	cl_int e;
+
+	header = clCreateProgramWithSource(p->context, 1, &text, &length, &e);
+	OK(e);
+	part = clCreateProgramWithSource(p->context, 2, (const char **)whole, NULL, &e);
+	OK(e);
+	OK(clCompileProgram(part, 0, NULL, NULL, 1, &header, &name, NULL, NULL));
+	linked = clLinkProgram(p->context, 0, NULL, NULL, 1, &part, NULL, NULL, &e);
+	OK(e);
+	OK(clReleaseProgram(part));
+	OK(clReleaseProgram(header));
+	return linked;
+}
+
+/* A user event that is set to an error: what waits for it fails, and nothing else. */
+static void fail(struct player *p)
+{
+	cl_queue_properties how[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+				     0};
+	cl_event user, direct, indirect;
+	cl_int seen[3] = {0}, e;
+	cl_command_queue q;
+
+	q = clCreateCommandQueueWithProperties(p->context, p->device, how, &e);
+	OK(e);
+	user = clCreateUserEvent(p->context, &e);
+	OK(e);
+	OK(clEnqueueMarkerWithWaitList(q, 1, &user, &direct));
+	OK(clEnqueueMarkerWithWaitList(q, 1, &direct, &indirect));
+	OK(clFlush(q));
+	if (below(p, 2))
+		wait_for(p, 0, NULL);
+	OK(clSetUserEventStatus(user, -1 - (cl_int)below(p, 50)));
+	seen[0] = clWaitForEvents(1, &indirect);
+	OK(clGetEventInfo(direct, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(seen[1]), &seen[1],
+			  NULL));
+	OK(clGetEventInfo(indirect, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(seen[2]), &seen[2],
+			  NULL));
+	see(p, seen, sizeof(seen));
+	OK(clReleaseEvent(user));
+	OK(clReleaseEvent(direct));
+	OK(clReleaseEvent(indirect));
+	OK(clReleaseCommandQueue(q));
+}
+
 /* Also while launches of it have still to run. */
 static void replace_kernel(struct player *p)
 {
@@ -152,7 +205,9 @@ static void replace_kernel(struct player *p)
 	cl_kernel old = p->kernels[which];
 	cl_int e = CL_SUCCESS;
 
-	switch (below(p, 3)) {
+	uint32_t how = below(p, 4);
+
+	switch (how) {
 	case 0:
 		p->kernels[which] = clCloneKernel(old, &e);
 		break;
@@ -160,7 +215,8 @@ static void replace_kernel(struct player *p)
 		p->kernels[which] = clCreateKernel(p->program, kernel_names[which], &e);
 		break;
 	default: {
-		cl_program own = build_source(p->context, kernel_source, NULL);
+		cl_program own =
+		    how == 2 ? build_source(p->context, kernel_source, NULL) : build_parts(p);
 
 		p->kernels[which] = clCreateKernel(own, kernel_names[which], &e);
 		OK(clReleaseProgram(own));
@@ -205,7 +261,7 @@ static void hold(struct player *p)
 static void (*const plays[])(struct player *) = {
     migrate,	    migrate_shared, copy_rectangle, copy_image,	  copy_image,
     change_hidden,  change_hidden,  change_table,   change_table, gather,
-    replace_kernel, replace_kernel, replace_queue,  hold,
+    replace_kernel, replace_kernel, replace_queue,  hold,	  fail,
 };
 
 void play_seldom(struct player *p)
