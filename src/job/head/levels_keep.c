@@ -33,6 +33,13 @@ static void keep(struct head *h, struct kept *k, uint32_t id)
 			k->ids[k->count++] = chain[i];
 }
 
+/* A checkpoint, and what it would survive as of now, with all that it is a difference to. */
+struct stock {
+	uint32_t id;
+	int level;	/* 0: it can't be gone back to */
+	bool *outlives; /* [nodes]: also without this one */
+};
+
 /* A copy on a node that is lost meanwhile saves nothing. False: there is an image without any. */
 static bool drop_lost(struct head *h, struct store_manifest *m)
 {
@@ -54,8 +61,8 @@ static bool drop_lost(struct head *h, struct store_manifest *m)
 	return all;
 }
 
-/* As of now; 0: it can't be gone back to. */
-static int level_of(struct head *h, uint32_t id)
+/* Lessens s to what checkpoint id, which it needs, survives. */
+static void take_stock(struct head *h, struct stock *s, uint32_t id)
 {
 	struct store_manifest m;
 	char path[PATH_MAX];
@@ -64,20 +71,58 @@ static int level_of(struct head *h, uint32_t id)
 	store_path(h->store.job_folder, id, path);
 	if (store_manifest_read(path, &m, NULL) == HALE_OK && drop_lost(h, &m))
 		level = store_level(&m);
+	s->level = level < s->level ? level : s->level;
+	for (uint32_t r = 0; level == 1 && r < m.nranks; r++) {
+		const struct store_part *p = &m.parts[r];
+		const struct node *n = NULL;
+
+		if (p->file[0] && p->local && p->copies == 1)
+			n = levels_node(h, m.holders[p->on[0]].node);
+		if (n)
+			s->outlives[n->index] = false;
+	}
 	store_manifest_fini(&m);
-	return level;
 }
 
-/* The newest of those that at least so much can happen to. */
-static void keep_newest(struct head *h, struct kept *k, const uint32_t *ids, size_t count,
-			int level)
+static void take_stock_of_chain(struct head *h, struct stock *s)
 {
-	for (size_t i = count; i-- > 0;) {
-		if (level_of(h, ids[i]) >= level) {
-			keep(h, k, ids[i]);
-			return;
+	uint32_t chain[STORE_CHAIN_MAX];
+	size_t count;
+
+	s->level = store_chain(h->store.job_folder, s->id, chain, &count, NULL) == HALE_OK ? 4 : 0;
+	for (uint32_t k = 0; k < h->crew.count; k++)
+		s->outlives[k] = true;
+	for (size_t i = 0; i < count && s->level > 0; i++)
+		take_stock(h, s, chain[i]);
+}
+
+/* Nothing goes before there is something newer that survives as much: the newest of each level, and
+ * for each node that is there the newest that outlives it, which matters where no partner has room,
+ * or none has time. False: out of memory, nobody knows. */
+static bool keep_for_losses(struct head *h, struct kept *k, const uint32_t *ids, size_t count)
+{
+	uint32_t nodes = h->crew.count;
+	bool *room = calloc(2, nodes * sizeof(*room)), *covered = room ? room + nodes : NULL;
+	int best = 0;
+
+	if (!room)
+		return false;
+	for (size_t i = count; best < 4 && i-- > 0;) {
+		struct stock s = {.id = ids[i], .outlives = room};
+		bool wanted;
+
+		take_stock_of_chain(h, &s);
+		wanted = s.level > best;
+		best = wanted ? s.level : best;
+		for (uint32_t n = 0; n < nodes && s.level > 0; n++) {
+			if (!covered[n] && s.outlives[n] && node_usable(&h->crew.nodes[n]))
+				covered[n] = wanted = true;
 		}
+		if (wanted)
+			keep(h, k, s.id);
 	}
+	free(room);
+	return true;
 }
 
 /* Those of another --ckpt-dir, from which the job was restarted, lie in the same folders. */
@@ -123,11 +168,7 @@ void levels_prune(struct head *h)
 	count = store_list(h->store.job_folder, &ids);
 	for (size_t i = count > keep_count ? count - keep_count : 0; k && i < count; i++)
 		keep(h, k, ids[i]);
-	if (k) {
-		/* nothing goes before there is something newer that survives as much */
-		keep_newest(h, k, ids, count, 1);
-		keep_newest(h, k, ids, count, 2);
-		keep_newest(h, k, ids, count, 4);
+	if (k && keep_for_losses(h, k, ids, count)) {
 		for (uint32_t i = 0; i < h->levels.todo_count; i++)
 			keep(h, k, h->levels.todo[i].id);
 		if (h->levels.id)
