@@ -13,9 +13,11 @@ import subprocess
 import sys
 
 RULES = {
-    # and the functions of libc that it stands before, src/ckpt/masks.c
+    # and the functions of libc that it stands before, src/ckpt/masks.c and clocks.c
     "libhale.so": r"(hale|HALE)_|(epoll_pwait|ppoll|pselect|pthread_sigmask|sigaction|signal|signalfd"
-                  r"|sigprocmask|sigsuspend|sigtimedwait|sigwait|sigwaitinfo)$",
+                  r"|sigprocmask|sigsuspend|sigtimedwait|sigwait|sigwaitinfo|clock_gettime|clock_nanosleep"
+                  r"|pthread_(clockjoin_np|cond_clockwait|cond_timedwait|mutex_clocklock"
+                  r"|rwlock_clock(rd|wr)lock)|sem_clockwait|syscall|timerfd_settime)$",
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
     "libftb.so.0": r"(FTB|HALE_FTB)_",
     "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI)_",

@@ -9,6 +9,8 @@ The head runs in a namespace of its own on that bridge. Agents are started throu
 little server in each namespace that does what sshd does: so a cut cable cuts the session, too.
 """
 
+import functools
+
 from lib import *
 
 PORT = 7022
@@ -144,6 +146,18 @@ class Namespaces:
                     "on" if on else "off")
 
 
+# Monotonic clocks count from the start of a machine: days that the hosts have run for longer than this one.
+UPTIMES = [400, 3, 40, 0, 1000]
+
+
+@functools.cache
+def uptime(k):
+    days = str(UPTIMES[k % len(UPTIMES)] * 86400)
+    argv = ["unshare", "--time", "--monotonic", days, "--boottime", days]
+    known = subprocess.run([*argv, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return argv if known else []
+
+
 # A machine of its own as far as names and disks go: what is mounted there is gone with its processes.
 MACHINE = 'hostname "$1" && mount -t tmpfs -o size="$2" tmpfs "$3" && shift 3 && exec "$@"'
 
@@ -164,7 +178,8 @@ class Hosts(Namespaces):
         for k in range(self.count):
             machine = ["unshare", "--uts", "--mount", "sh", "-c", MACHINE, "sh", f"host{k}",
                        self.disks, self.disk] if self.disks else []
-            job = self.s.start("ip", "netns", "exec", f"{self.prefix}{k}", *machine, PYTHON, server,
+            job = self.s.start("ip", "netns", "exec", f"{self.prefix}{k}", *uptime(k), *machine,
+                               PYTHON, server,
                                self.address(k), PORT)
             self.servers.append(job)
             job.until_output("listening")

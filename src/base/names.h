@@ -67,6 +67,7 @@
 #define guard_lock_slow	     hale_guard_lock_slow
 #define guard_unlock_slow    hale_guard_unlock_slow
 #define ckpt_participate     hale_ckpt_participate
+#define clocks_ahead	     hale_clocks_ahead
 #define ckpt_round	     hale_ckpt_round
 #define call_gate	     hale_call_gate
 #define inject_at_call	     hale_inject_at_call

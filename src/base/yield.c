@@ -58,6 +58,13 @@ static bool others_compute(void)
 	return n <= 0 || want > ours_of();
 }
 
+/* A time that is not, but for too far ahead: the process has been restored where ticks count from
+ * another day. */
+static inline bool is_ahead(uint64_t until, uint64_t now)
+{
+	return (int64_t)(until - now) > 0 && until - now <= PAUSE_MAX;
+}
+
 /* Sleeping in all waits since the last late yield would have cost less: then that is what we do
  * for some time. The next try costs what this one did, so it comes later and later. */
 static void late_note(uint64_t now, uint64_t took)
@@ -79,7 +86,7 @@ bool yield_is_dear(void)
 	uint64_t until = get(&late_until);
 	if (LIKELY(!until))
 		return false;
-	if ((int64_t)(clock_ticks() - until) < 0)
+	if (is_ahead(until, clock_ticks()))
 		return true;
 	set(&late_until, 0);
 	return false;
@@ -118,11 +125,11 @@ void yield_fairly(void)
 {
 	uint64_t from = get(&fair_from);
 	uint64_t before = clock_ticks();
-	if ((int64_t)(before - from) < 0)
+	if (is_ahead(from, before))
 		return;
 	sched_yield();
 	uint64_t now = clock_ticks();
 	int64_t took = (int64_t)(now - before);
 	if (took > LATE)
-		set(&fair_from, now + (uint64_t)took);
+		set(&fair_from, now + ((uint64_t)took < PAUSE_MAX ? (uint64_t)took : PAUSE_MAX));
 }

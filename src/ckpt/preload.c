@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ckpt/clocks.h"
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "ckpt/stand.h"
@@ -52,6 +53,7 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 	/* -z initfirst: before libc's own constructor, which would set it */
 	if (!environ)
 		environ = envp;
+	clocks_init();
 	const char *rank = getenv("HALE_RANK");
 	if (!rank || !getenv("HALE_AGENT"))
 		return;
@@ -61,7 +63,7 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 		spec = stand_for_order(argv[0]);
 	if (spec)
 		sink(spec);
-	image_init(guard_thread_busy);
+	image_init(guard_thread_busy, clocks_thread_restored);
 	const char *launched = getenv("HALE_LAUNCH_PID");
 	if (!launched || atoi(launched) != getpid())
 		return;

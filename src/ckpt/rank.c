@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* One process's side of a coordinated checkpoint; the order of steps is in rank.h. */
+#include "ckpt/clocks.h"
 #include "ckpt/rank.h"
 
 #include <errno.h>
@@ -242,8 +243,10 @@ static void checkpoint_run(uint64_t began_ns)
 			p->save();
 	count_in(id);
 	streams_position(note.position);
+	clocks_save();
 	image_return_t rc = image_take(&note, &image_ns, &err);
 	if (rc == IMAGE_RESTORED) {
+		clocks_restored();
 		rejoin(&note);
 		began_ns = clock_ns();
 		migrate_runs();

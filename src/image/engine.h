@@ -23,6 +23,7 @@ struct file_identity {
 struct engine {
 	bool ready;
 	bool (*thread_busy)(void);
+	void (*thread_revived)(void); /* or NULL */
 	int32_t tid_offset; /* see process_record; -1: unknown */
 
 	struct {

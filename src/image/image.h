@@ -82,8 +82,9 @@ typedef enum image_return {
 /* Once, early (library constructor): remembers which pipes are the standard streams, installs the
  * park handler on a real-time signal, tests for dirty tracking. thread_busy(), called in a
  * thread's park handler, says that this thread is inside the library and must not sleep there;
- * image_park() then reports it. */
-void image_init(bool (*thread_busy)(void));
+ * image_park() then reports it. thread_revived(), or NULL, is called there in a
+ * thread of a restored process before it goes on. */
+void image_init(bool (*thread_busy)(void), void (*thread_revived)(void));
 
 /* libc's sigaction, for handlers of the library's own: what has that name is the program's
  * (ckpt/masks.c). */

@@ -38,9 +38,10 @@ void engine_streams(struct file_identity stream[3])
 	}
 }
 
-void image_init(bool (*thread_busy)(void))
+void image_init(bool (*thread_busy)(void), void (*thread_revived)(void))
 {
 	engine.thread_busy = thread_busy;
+	engine.thread_revived = thread_revived;
 	if (engine.ready)
 		return;
 	engine.tid_offset = find_tid_offset();

@@ -115,6 +115,22 @@ static void answer(struct slot *s, enum slot_state state)
 	sys_futex_wake((uint32_t *)&park.answers, 1);
 }
 
+static void park_here(struct slot *s)
+{
+	bool revived = false;
+	thread_describe(&s->record);
+	if (context_save(&s->record.context) == 0) {
+		answer(s, SLOT_PARKED);
+	} else {
+		revived = true;
+		atomic_fetch_add(&park.revived, 1);
+	}
+	while (!atomic_load(&park.released))
+		sys_futex_wait((uint32_t *)&park.released, 0, NULL);
+	if (revived && engine.thread_revived)
+		engine.thread_revived();
+}
+
 static void on_park(int sig, siginfo_t *info, void *ucontext)
 {
 	struct slot *s;
@@ -129,13 +145,7 @@ static void on_park(int sig, siginfo_t *info, void *ucontext)
 	if (engine.thread_busy && engine.thread_busy()) {
 		answer(s, SLOT_BUSY);
 	} else {
-		thread_describe(&s->record);
-		if (context_save(&s->record.context) == 0)
-			answer(s, SLOT_PARKED);
-		else
-			atomic_fetch_add(&park.revived, 1);
-		while (!atomic_load(&park.released))
-			sys_futex_wait((uint32_t *)&park.released, 0, NULL);
+		park_here(s);
 	}
 	atomic_fetch_sub(&park.inside, 1);
 }

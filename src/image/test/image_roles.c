@@ -86,7 +86,7 @@ __attribute__((constructor)) static void become(void)
 	bool under_test = scenario_enter();
 	if (!sink) {
 		if (under_test)
-			image_init(NULL);
+			image_init(NULL, NULL);
 		return;
 	}
 	strncpy(text, sink, sizeof(text) - 1);

@@ -109,7 +109,7 @@ __attribute__((constructor)) static void become(void)
 		return;
 	scenario_enter();
 	if (!strcmp(role, "source")) {
-		image_init(NULL);
+		image_init(NULL, NULL);
 		return;
 	}
 	if (strstr(scenario_mode, "small")) {

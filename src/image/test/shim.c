@@ -161,7 +161,7 @@ __attribute__((constructor)) static void shim_start(int argc, char **argv, char 
 		return;
 	strncpy(path, where, sizeof(path) - 1);
 	strncpy(mode, words ? words : "", sizeof(mode) - 1);
-	image_init(NULL);
+	image_init(NULL, NULL);
 	struct sigaction sa = {.sa_sigaction = on_request, .sa_flags = SA_SIGINFO | SA_RESTART};
 	sigfillset(&sa.sa_mask);
 	sigaction(SIGRTMAX - 3, &sa, NULL);

@@ -7,7 +7,4 @@
  * is only a sentence and a return code. Returns cls. */
 int env_error(int cls, const char *function) __attribute__((cold));
 
-/* MPI_Wtime must not jump because an image was restored on a machine with another clock. */
-int wtime_init(void);
-
 #endif

@@ -60,7 +60,6 @@ static void init_layers(void)
 	    {coll_init, "collective operations could not be set up"},
 	    {comm_module_init, "MPI_COMM_WORLD could not be set up"},
 	    {datatype_module_init, "datatypes could not be set up"},
-	    {wtime_init, "the clock could not be set up"},
 	    {abi_init, "the Fortran handles could not be set up"},
 	    {profile_init, "the counters could not be set up"},
 	};

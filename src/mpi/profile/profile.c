@@ -5,6 +5,7 @@
 #include "mpi/profile/profile.h"
 
 #include <string.h>
+#include "ckpt/clocks.h"
 #include "ckpt/rank.h"
 #include "object/datatype.h"
 
@@ -14,7 +15,8 @@ enum { EACH_BELOW = 64, GAP_MAX = 256 };
 struct rank_meter *profile_meter;
 
 static uint32_t random_state;
-static uint64_t stopped_ns;	 /* clock_ns() when the checkpoint under way began */
+/* clock_ns(), and the machine's time, when the checkpoint under way began */
+static uint64_t stopped_ns, machine_stopped_ns;
 static struct rank_meter *saved; /* during a checkpoint */
 
 /* Around changes of times: odd meanwhile. */
@@ -152,9 +154,16 @@ void profile_collective(const struct coll_args *a)
 
 /* ---- life ---- */
 
+/* Others read the meter, by their clocks. */
+static uint64_t machine_ns(void)
+{
+	return clock_ns() - (uint64_t)clocks_ahead();
+}
+
 static void on_suspend(void)
 {
 	stopped_ns = clock_ns();
+	machine_stopped_ns = machine_ns();
 }
 
 static void on_save(void)
@@ -172,7 +181,7 @@ static void on_resume(bool restored)
 	}
 	match_skipped_ns += skipped;
 	if (atomic_load(&profile_meter->began_ns))
-		METER_ADD(profile_meter->began_ns, skipped);
+		METER_ADD(profile_meter->began_ns, machine_ns() - machine_stopped_ns);
 }
 
 static struct ckpt_participant participant = {
@@ -200,10 +209,10 @@ int profile_init(void)
 void profile_begin(void)
 {
 	match_call = (struct match_call){0};
-	atomic_store(&profile_meter->began_ns, clock_ns());
+	atomic_store(&profile_meter->began_ns, machine_ns());
 }
 
 void profile_end(void)
 {
-	atomic_store(&profile_meter->app_ns, clock_ns() - atomic_load(&profile_meter->began_ns));
+	atomic_store(&profile_meter->app_ns, machine_ns() - atomic_load(&profile_meter->began_ns));
 }
