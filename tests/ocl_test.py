@@ -395,6 +395,18 @@ def a_kernel_that_writes_to_a_read_only_buffer(s):
 
 
 @test
+def a_kernel_that_casts_const_away(s):
+    """What it writes to is saved all the same, also where the host writes there, too."""
+    exe = opencl(s, "ocl_misc")
+    for what in ("cast", "cast-some"):
+        for epoch in (2, 4, 6):
+            for opt in ("", "opt=MOD,RO,AUTO,HASH,CS"):
+                r = same(s, f"check=none ckpt=every-epoch {opt} inject=epoch:{epoch}", exe, what)
+                expect(found(r)[:2] == (1, 1), r)
+                expect(what != "cast" or r.err.count("casts const away") == 1, r)
+
+
+@test
 def wrong_parameters_give_the_same_errors(s):
     exe = opencl(s, "ocl_misc")
     r = same(s, "check=none ckpt=every-epoch", exe, "errors")

@@ -98,13 +98,15 @@ struct mem {
 	bool read_only;		      /* by its flags */
 	bool told_read_only, scratch; /* by haleSetMemFlags */
 	bool writes_seen;	      /* a kernel was given it writable in spite of read_only */
-	bool saved;		      /* the checkpoint has all of it */
-	bool filled;		      /* something was put there before the last checkpoint */
-	bool put_off;		      /* its last release */
-	uint64_t whole; /* order of the last command that overwrites it all (consolidation) */
-	void *shown;	/* where the host may look at it, or write to it; NULL: not mapped by us */
-	void **lent;	/* what it was between moves, while the program had mappings there: these
-			 * are the runtime's memory, and released with the object. NULL: none */
+	bool promised;	 /* a kernel was given it by a pointer to const, in this epoch */
+	bool distrusted; /* one of these has written to it */
+	bool saved;	 /* the checkpoint has all of it */
+	bool filled;	 /* something was put there before the last checkpoint */
+	bool put_off;	 /* its last release */
+	uint64_t whole;	 /* order of the last command that overwrites it all (consolidation) */
+	void *shown;	 /* where the host may look at it, or write to it; NULL: not mapped by us */
+	void **lent;	 /* what it was between moves, while the program had mappings there: these
+			  * are the runtime's memory, and released with the object. NULL: none */
 	uint32_t lent_count;
 	/* on file */
 	struct chunk *chunks;
@@ -155,7 +157,8 @@ struct arg {
 	size_t size;
 	void *value; /* NULL: local memory of that size, or never set */
 	bool set, svm;
-	bool constant; /* the kernel can't write through it */
+	bool constant; /* the kernel can't write through it, */
+	bool promised; /* unless it casts const away */
 	bool handle;   /* may be a memory object or sampler */
 	bool object;   /* it was one when the kernel was launched with it */
 };

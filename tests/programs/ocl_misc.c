@@ -2,17 +2,18 @@
 /* ocl_misc errors: what invalid handles, counts and parameters give, one line each.
  * ocl_misc callback: data used in a callback and after it. ocl_misc corrupt: a bit of a buffer that
  * lies in host memory flips by itself (corrupt clean: it doesn't). ocl_misc liar: a kernel writes
- * to a read-only buffer. ocl_misc endless STEPS: commands without any synchronisation. ocl_misc
- * image, svm, native, parts (sub-devices; parts GO: in the middle it waits for a file GO). ocl_misc
- * once STEPS: every callback is called once, whatever happens meanwhile. ocl_misc left GO:
- * callbacks for what never happens, since the runtime ends before there is a file GO. ocl_misc
- * enormous STEPS MIB: as much host data as that in one log. ocl_misc lent: buffers in memory of the
- * program, which has it for something else as soon as it has released them. ocl_misc held: a
- * mapping that is written to while epochs close. ocl_misc failing GO: a callback of a command that
- * fails, since the program says so; then it waits for the file GO, and works. ocl_misc brief:
- * buffers made and released one after the other. */
+ * to a read-only buffer; cast, cast-some: by casting const away. ocl_misc endless STEPS: commands
+ * without any synchronisation. ocl_misc image, svm, native, parts (sub-devices; parts GO: in the
+ * middle it waits for a file GO). ocl_misc once STEPS: every callback is called once, whatever
+ * happens meanwhile. ocl_misc left GO: callbacks for what never happens, since the runtime ends
+ * before there is a file GO. ocl_misc enormous STEPS MIB: as much host data as that in one log.
+ * ocl_misc lent: buffers in memory of the program, which has it for something else as soon as it
+ * has released them. ocl_misc held: a mapping that is written to while epochs close. ocl_misc
+ * failing GO: a callback of a command that fails, since the program says so; then it waits for the
+ * file GO, and works. ocl_misc brief: buffers made and released one after the other. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,6 +30,8 @@ static const char source[] =
     "  int i = get_global_id(0); a[i] = a[i] * 3 + b[i]; }\n"
     "__kernel void cheat(__global int *a, __global int *b) {\n"
     "  int i = get_global_id(0); b[i] += 1; a[i] += b[i]; }\n"
+    "__kernel void cast(__global int *a, __global const int *b) {\n"
+    "  int i = get_global_id(0); ((__global int *)b)[i] += 1; a[i] += b[i]; }\n"
     "__kernel void blur(read_only image2d_t in, write_only image2d_t out, sampler_t s) {\n"
     "  int2 p = (int2)(get_global_id(0), get_global_id(1));\n"
     "  write_imagef(out, p, 0.5f * (read_imagef(in, s, p) + read_imagef(in, s, p + (int2)(1, "
@@ -175,13 +178,17 @@ static void corrupt(int flips)
 	}
 }
 
-static void liar(void)
+/* steps of "cheat", whose b is said to be read-only, or of "cast"; some: the host writes a part of
+ * b in between. */
+static void liar(cl_mem_flags flags, bool some)
 {
 	static int host[N];
 	cl_mem a = buffer(CL_MEM_COPY_HOST_PTR, sizeof(host), host);
-	cl_mem b = buffer(CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, sizeof(host), host);
+	cl_mem b = buffer(flags | CL_MEM_COPY_HOST_PTR, sizeof(host), host);
 
 	for (int s = 0; s < 6; s++) {
+		if (some)
+			OK(clEnqueueWriteBuffer(queue, b, CL_TRUE, 0, 4, &s, 0, NULL, NULL));
 		launch(a, b);
 		show_sum(a);
 	}
@@ -668,7 +675,10 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	set_up(strcmp(what, "liar") == 0 ? "cheat" : strcmp(what, "image") == 0 ? "blur" : "grow");
+	set_up(strcmp(what, "liar") == 0       ? "cheat"
+	       : strncmp(what, "cast", 4) == 0 ? "cast"
+	       : strcmp(what, "image") == 0    ? "blur"
+					       : "grow");
 	if (strcmp(what, "errors") == 0)
 		errors();
 	else if (strcmp(what, "callback") == 0)
@@ -676,7 +686,9 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "corrupt") == 0)
 		corrupt(argc < 3);
 	else if (strcmp(what, "liar") == 0)
-		liar();
+		liar(CL_MEM_READ_ONLY, false);
+	else if (strncmp(what, "cast", 4) == 0)
+		liar(0, strcmp(what, "cast-some") == 0);
 	else if (strcmp(what, "endless") == 0)
 		endless(argc > 2 ? atoi(argv[2]) : 1000);
 	else if (strcmp(what, "enormous") == 0)

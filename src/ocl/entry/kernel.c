@@ -426,9 +426,11 @@ void ocl_kernel_examine(struct kernel *k)
 					 &access, NULL);
 		NEXT->clGetKernelArgInfo(real, i, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof(type), &type,
 					 NULL);
-		a->at[i].constant = space == CL_KERNEL_ARG_ADDRESS_CONSTANT ||
-				    access == CL_KERNEL_ARG_ACCESS_READ_ONLY ||
+		a->at[i].promised = space != CL_KERNEL_ARG_ADDRESS_CONSTANT &&
+				    access != CL_KERNEL_ARG_ACCESS_READ_ONLY &&
 				    (type & CL_KERNEL_ARG_TYPE_CONST);
+		a->at[i].constant = a->at[i].promised || space == CL_KERNEL_ARG_ADDRESS_CONSTANT ||
+				    access == CL_KERNEL_ARG_ACCESS_READ_ONLY;
 	}
 }
 
@@ -436,12 +438,15 @@ void ocl_kernel_examine(struct kernel *k)
 static bool mark(struct mem *m, const struct arg *g)
 {
 	struct mem *root = m->root;
-	bool constant = g->constant && (ocl.set.opt & OCL_OPT_AUTO);
+	bool constant =
+	    g->constant && (ocl.set.opt & OCL_OPT_AUTO) && !(g->promised && root->distrusted);
 	bool trusted = (ocl.set.opt & OCL_OPT_RO) &&
 		       (root->told_read_only || ((m->read_only || root->read_only)));
 
-	if (constant)
+	if (constant) {
+		root->promised |= g->promised;
 		return false;
+	}
 	if (trusted) {
 		root->writes_seen |= !g->constant;
 		return false;

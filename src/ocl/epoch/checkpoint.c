@@ -169,10 +169,12 @@ static bool put_rect(struct domain *d, struct mem *m, const struct entry *e, con
 	return true;
 }
 
-/* Read-only by its flags, but a kernel got it without const: its hash is looked at, to be sure. */
+/* Read-only by its flags, but a kernel got it without const; or by a pointer to const, which can be
+ * cast away: its hash is looked at, to be sure. A scrub does that itself. */
 static bool is_suspect(const struct mem *m)
 {
-	return m->writes_seen && opt(OCL_OPT_HASH);
+	return opt(OCL_OPT_HASH) &&
+	       (m->writes_seen || (m->promised && ocl.set.check != OCL_CHECK_SCRUB));
 }
 
 /* Objects of which the log has every write. Images are saved from the device. */
@@ -297,15 +299,21 @@ static void discard(struct domain *d)
 
 static void warn_of_writes(struct mem *m)
 {
-	log_warn("opencl: a kernel wrote to an object that was made CL_MEM_READ_ONLY or told to be "
-		 "read-only; it is saved like the others from now on");
+	if (m->promised)
+		log_warn("opencl: a kernel casts const away and writes to an object of %lu bytes; "
+			 "it is saved like the others from now on",
+			 (unsigned long)m->size);
+	else
+		log_warn("opencl: a kernel wrote to an object that was made CL_MEM_READ_ONLY or "
+			 "told to be read-only; it is saved like the others from now on");
+	m->distrusted |= m->promised;
 	m->read_only = m->told_read_only = m->writes_seen = false;
 }
 
 static void commit_object(struct mem *m)
 {
 	bool hashes = opt(OCL_OPT_HASH) || ocl.set.check == OCL_CHECK_SCRUB;
-	bool knew = m->saved && m->modified == OCL_CLEAN && m->writes_seen;
+	bool knew = m->saved && m->modified == OCL_CLEAN && is_suspect(m);
 	bool changed = false;
 
 	for (size_t i = 0; i < m->chunk_count; i++) {
@@ -341,7 +349,7 @@ static void commit(struct domain *d)
 			m->saved = !is_scratch(m) && consolidated;
 			m->filled |= m->modified & (OCL_BY_HOST | OCL_BY_DEVICE) || m->writes_seen;
 			m->modified = OCL_CLEAN;
-			m->writes_seen = false;
+			m->writes_seen = m->promised = false;
 		}
 	ocl_log_clear(d);
 }
