@@ -234,6 +234,25 @@ def a_full_own_disk_leaves_the_checkpoint_before(s):
 
 
 @test
+def a_disk_that_takes_longer_than_a_lease_to_remove_what_was_given_up_costs_no_node(s):
+    """node0's is full, so checkpoints are given up; node1's is slow."""
+    have("gcc")
+    os.mkdir(s.path("local"))
+    s.tmpfs("local/node0", "1m")
+    slow = s.path("slow_sync.so")
+    r = s.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", slow,
+              os.path.join(ROOT, "tests/programs/slow_sync.c"), "-ldl")
+    expect(r.status == 0, r)
+    job = s.hale_start(4, "env", "-u", "LD_PRELOAD", *until_told(s), options=["--nodes", "2", *LOCAL],
+                       env={"LD_PRELOAD": slow, "SLOW_UNLINK": "3000"})
+    job.until_says(r"checkpoint \d+ failed, the job goes on: .*no space left")
+    aside = job.until(lambda: glob.glob(s.path("local/node1/*/*/*.old/*.img")), "images are set aside")
+    job.until(lambda: not any(os.path.exists(p) for p in aside), "they are removed")
+    r = end(s, job)
+    expect(s.report()["failures"] == [] and s.report()["restarts"] == 0, s.report(), r)
+
+
+@test
 def as_many_are_kept_as_asked_everywhere(s):
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--keep", "2", "--ckpt-local",
                                                    "local/%n", "--ckpt-shared-every", "3", *EVERY])

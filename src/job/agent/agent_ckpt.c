@@ -296,7 +296,7 @@ void agent_ckpt_over(struct agent *a)
 void agent_ckpt_cancel(struct agent *a, uint32_t id)
 {
 	if (a->ckpt.id == id && a->ckpt.local)
-		store_remove_folder(a->ckpt.folder);
+		agent_copies_discard(a, id);
 	agent_ckpt_over(a);
 	for (uint32_t r = 0; a->segment && r < a->setup.nranks; r++) {
 		if (!agent_has(a, r))

@@ -394,6 +394,16 @@ void agent_copies_again(struct agent *a)
 	}
 }
 
+/* A disk may take longer than a lease to free images, so the copier does it. */
+void agent_copies_discard(struct agent *a, uint32_t id)
+{
+	struct copier_order sweep = {.type = ORDER_KEEP};
+	struct error err;
+
+	if (store_remove(&a->copies.store, id) && !give(a, &sweep, sizeof(sweep), &err))
+		log_warn("images of a checkpoint that was given up stay: %s", err.text);
+}
+
 static void take_keep(struct agent *a, const struct message *m)
 {
 	struct copier_order order = {.type = ORDER_KEEP};

@@ -440,6 +440,8 @@ void agent_copies_again(struct agent *a);
 void agent_copies_tell(struct agent *a);
 bool agent_copies_take(struct agent *a, const struct message *m); /* false: it is none of ours */
 void agent_copies_folder(struct agent *a, uint32_t id, char *folder, size_t cap);
+/* One that is given up is set aside, and removed later. */
+void agent_copies_discard(struct agent *a, uint32_t id);
 void agent_copies_path(const struct agent *a, uint32_t id, char *folder, size_t cap);
 
 /* agent_warm.c */

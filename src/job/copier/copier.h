@@ -90,7 +90,8 @@ _Noreturn void copier_run(const struct copier *c);
 
 /* Carries out an order for a copy. */
 void copier_work(const struct copier *c, const struct copier_order *o, struct copier_done *done);
-/* Removes the node's images of other checkpoints than those, but of none newer than all of them. */
+/* Removes the images of other checkpoints than those on this node, but of none newer than all of
+ * them; and what the agent has set aside. */
 void copier_keep(const struct copier *c, const uint32_t *ids, size_t count);
 /* What lies in a node's folder under its final name: malloc'ed, *count; NULL: nothing. */
 struct copier_image *copier_held(const char *folder, size_t *count);

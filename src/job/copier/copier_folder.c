@@ -122,11 +122,11 @@ void copier_keep(const struct copier *c, const uint32_t *ids, size_t count)
 	for (size_t i = 0; i < n; i++)
 		if (!is_kept(ids, count, there[i])) {
 			store_remove(&s, there[i]);
-			store_sweep(c->folder);
 		} else if (c->sync) { /* the images are synced by who wrote them, their names here
 				       */
 			copier_image_path(path, c->folder, there[i], 0);
 			copier_sync_folder(path, NULL);
 		}
 	free(there);
+	store_sweep(c->folder);
 }
