@@ -73,6 +73,15 @@ def what_a_log_that_was_given_up_had_is_in_the_next_checkpoint(s):
 
 
 @test
+def what_a_later_read_brings_is_put_there_later(s):
+    """Into the same memory as what the one before it brings, though both arrive while others are put into theirs."""
+    exe = opencl(s, "ocl_arrives", "-lpthread")
+    for _ in range(3):
+        r = s.run(exe, env=REMOTE)
+        expect(r.status == 0 and r.out == "2 2\n", r)
+
+
+@test
 def what_a_thread_uses_outlasts_the_second_move(s):
     """It waits, or builds, with what took the place of the program's object at the first one."""
     exe = opencl(s, "ocl_used", "-lpthread")

@@ -76,29 +76,6 @@ static cl_int status_of(const struct transfer *t)
 	return status;
 }
 
-void deliver(void)
-{
-	struct transfer *t;
-
-	pthread_mutex_lock(&lock);
-	for (t = transfers; t;) {
-		struct transfer *after = t->next;
-		cl_int status = status_of(t);
-
-		if (status > CL_COMPLETE) {
-			t = after;
-		} else if (t->claimed) {
-			pthread_cond_wait(&ended, &lock);
-			t = transfers;
-		} else {
-			put_data(t, status);
-			unlink_transfer(t);
-			t = after;
-		}
-	}
-	pthread_mutex_unlock(&lock);
-}
-
 static bool meet(const struct far *x, const struct far *y)
 {
 	uint64_t x_end = x->address + (x->planes - 1) * x->plane_pitch +
@@ -112,6 +89,41 @@ static bool meet(const struct far *x, const struct far *y)
 static bool overlap(const struct transfer *a, const struct transfer *b)
 {
 	return a->in && b->in && meet(&a->far, &b->far);
+}
+
+/* One that is complete and has to be put there before t, which is, too: it may have become so after
+ * it was looked at last. */
+static struct transfer *put_before(const struct transfer *t)
+{
+	for (struct transfer *u = transfers; u != t; u = u->next)
+		if (overlap(u, t) && status_of(u) <= CL_COMPLETE)
+			return u;
+	return NULL;
+}
+
+void deliver(void)
+{
+	struct transfer *t;
+
+	pthread_mutex_lock(&lock);
+	for (t = transfers; t;) {
+		struct transfer *after = t->next, *before;
+		cl_int status = status_of(t);
+
+		if (status > CL_COMPLETE) {
+			t = after;
+		} else if ((before = put_before(t))) {
+			t = before;
+		} else if (t->claimed) {
+			pthread_cond_wait(&ended, &lock);
+			t = transfers;
+		} else {
+			put_data(t, status);
+			unlink_transfer(t);
+			t = after;
+		}
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 cl_uint underway_reads(const struct far *f, cl_event *list, cl_uint room)
