@@ -20,7 +20,8 @@ static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked
 	}
 	ocl_lock();
 	o = ocl_find(handle, kind);
-	if (o)
+	/* one that was left before tells of no loss */
+	if (o && o->real == *asked)
 		ocl_epoch_moved(o->domain, status, moves);
 	again = o && o->real != *asked;
 	ocl_let(kept);

@@ -373,7 +373,9 @@ bool ocl_again(void *handle, ocl_kind_t kind, cl_int status, uint32_t moves)
 	}
 	ocl_lock();
 	o = ocl_find(handle, kind);
-	again = o && ocl_epoch_moved(o->domain, status, moves);
+	/* an event of a runtime that was left before tells of no loss */
+	again = o && !(kind == OCL_EVENT && ocl_event_was_complete((struct event *)o)) &&
+		ocl_epoch_moved(o->domain, status, moves);
 	ocl_unlock();
 	return again && !ocl_lost_too_often(again);
 }
