@@ -180,6 +180,8 @@ def a_job_of_an_allocation_gets_another_head(s):
         goes_on(heads[-1], *heads)
         report = end(s, *heads)
         expect(report["restarts"] == 1 and report["failures"][0]["node"] == "n2", report)
+        # srun notices the end of what it started when Slurm says so
+        shell.until(lambda: not any(comm(p) == "srun" for p in children(os.getpid())), "srun has ended")
         s.write("over", "")
         shell.wait()
 
