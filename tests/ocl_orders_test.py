@@ -77,8 +77,16 @@ def what_a_later_read_brings_is_put_there_later(s):
     """Into the same memory as what the one before it brings, though both arrive while others are put into theirs."""
     exe = opencl(s, "ocl_arrives", "-lpthread")
     for _ in range(3):
-        r = s.run(exe, env=REMOTE)
+        r = s.run(exe, "twice", env=REMOTE)
         expect(r.status == 0 and r.out == "2 2\n", r)
+
+
+@test
+def a_write_waits_for_no_read_of_another_context(s):
+    """Into the memory that it writes out of; one that waits for the program holds up nothing else."""
+    exe = opencl(s, "ocl_arrives", "-lpthread")
+    r = s.run(exe, "apart", env=REMOTE, limit=60)
+    expect(r.status == 0 and r.out == "5 1\n", r)
 
 
 @test

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ocl_arrives: two reads into the same memory, the second behind the first, run while the data of a
- * large read that stands between them are brought. What the second one read must stay. */
+/* ocl_arrives WHAT: reads that are under way.
+ *   twice   two into the same memory, the second behind the first, run while the data of a large
+ * read that stands between them are brought: what the second one read must stay apart   one that
+ * waits for the program, into memory out of which another context writes */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <pthread.h>
@@ -26,7 +28,7 @@ static cl_mem filled(cl_context c, cl_command_queue q, unsigned char with, size_
 	return m;
 }
 
-int main(void)
+static int twice(void)
 {
 	static unsigned char place[SMALL];
 	unsigned char *large = calloc(LARGE, 1);
@@ -70,4 +72,47 @@ int main(void)
 	OK(clReleaseCommandQueue(other));
 	OK(clReleaseContext(c));
 	return 0;
+}
+
+static int apart(void)
+{
+	unsigned char place[SMALL] = {5}, back[SMALL];
+	cl_device_id device = first_device();
+	cl_context c[2];
+	cl_command_queue q[2];
+	cl_mem m[2];
+	cl_event start, read;
+	cl_int e;
+
+	for (int i = 0; i < 2; i++) {
+		c[i] = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
+		OK(e);
+		q[i] = clCreateCommandQueueWithProperties(c[i], device, NULL, &e);
+		OK(e);
+		m[i] = filled(c[i], q[i], (unsigned char)(i + 1), SMALL);
+	}
+	start = clCreateUserEvent(c[0], &e);
+	OK(e);
+	OK(clEnqueueReadBuffer(q[0], m[0], CL_FALSE, 0, SMALL, place, 1, &start, &read));
+	OK(clFlush(q[0]));
+	OK(clEnqueueWriteBuffer(q[1], m[1], CL_TRUE, 0, SMALL, place, 0, NULL, NULL));
+	OK(clEnqueueReadBuffer(q[1], m[1], CL_TRUE, 0, SMALL, back, 0, NULL, NULL));
+	OK(clSetUserEventStatus(start, CL_COMPLETE));
+	OK(clWaitForEvents(1, &read));
+	printf("%d %d\n", back[0], place[0]);
+	OK(clReleaseEvent(start));
+	OK(clReleaseEvent(read));
+	for (int i = 0; i < 2; i++) {
+		OK(clReleaseMemObject(m[i]));
+		OK(clReleaseCommandQueue(q[i]));
+		OK(clReleaseContext(c[i]));
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "apart") == 0)
+		return apart();
+	return argc > 1 && strcmp(argv[1], "twice") == 0 ? twice() : 2;
 }

@@ -375,8 +375,7 @@ static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id devi
 		}
 	}
 	ocl_helpers_release(d);
-	if (!d->lost)
-		ocl_requeue_give_up(d);
+	ocl_requeue_give_up(d); /* what counts as lost may still be there */
 	commit(&m);
 	ocl_requeue_user_events(d);
 	return true;

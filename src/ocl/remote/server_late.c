@@ -13,11 +13,11 @@ static void release(cl_uint n, cl_event *list)
 		clReleaseEvent(list[i]);
 }
 
-cl_uint late_reads(const struct far *f, cl_event read[LATE_MAX])
+cl_uint late_reads(cl_context c, const struct far *f, cl_event read[LATE_MAX])
 {
 	cl_uint n;
 
-	while ((n = underway_reads(f, read, LATE_MAX)) > 0 && unset_events == 0) {
+	while ((n = underway_reads(c, f, read, LATE_MAX)) > 0 && unset_events == 0) {
 		clWaitForEvents(n, read);
 		release(n, read);
 		deliver();

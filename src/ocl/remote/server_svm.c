@@ -148,7 +148,7 @@ static cl_int bring(struct place *p, uint64_t src, size_t size, char *data, stru
 {
 	const struct far far = {.address = src, .bytes = size, .rows = 1, .planes = 1};
 	cl_event read[LATE_MAX];
-	cl_uint n = late_reads(&far, read);
+	cl_uint n = late_reads(p->context, &far, read);
 
 	if (n == 0 && fetch(data, src, size))
 		return CL_SUCCESS;

@@ -279,6 +279,7 @@ cl_int serve_box(struct in *in, struct out *out, bool image)
 	struct box b = {0};
 	cl_event done = NULL, read[LATE_MAX];
 	const struct obj *o;
+	cl_context c;
 	cl_uint n = 0;
 	cl_int status;
 
@@ -291,10 +292,11 @@ cl_int serve_box(struct in *in, struct out *out, bool image)
 								   : CL_INVALID_VALUE);
 	if (may_read_now(&b))
 		return read_now(&b, image);
+	c = real_of(o->context, STUB_CONTEXT);
 	if (b.flags & BOX_WRITE && b.far.address)
-		n = late_reads(&b.far, read);
+		n = late_reads(c, &b.far, read);
 	if (n > 0)
-		status = start_late(&b, real_of(o->context, STUB_CONTEXT), image, n, read, &done);
+		status = start_late(&b, c, image, n, read, &done);
 	else
 		status = may_part(&b) ? start_in_pieces(&b, &done) : start_whole(&b, image, &done);
 	b.w.made = done;

@@ -25,16 +25,17 @@ void underway_add(cl_command_queue q, cl_event done, char *data, bool in, const 
 bool underway_end_first(bool in, cl_command_queue queue, cl_event last);
 /* The queue of the one whose event is done; NULL: there is none. */
 cl_command_queue underway_queue(cl_event done);
-/* Reads that bring some of f, the oldest first, at most room of them; retained. */
-cl_uint underway_reads(const struct far *f, cl_event *list, cl_uint room);
+/* Reads in c that bring some of f, the oldest first, at most room of them; retained. */
+cl_uint underway_reads(cl_context c, const struct far *f, cl_event *list, cl_uint room);
 /* Memory of a transfer, pinned or from malloc. */
 void underway_free(char *data);
 
 /* ---- server_late.c ---- */
 enum { LATE_MAX = 64 };
-/* Waits until no read is under way that brings some of f. Those, retained, that can't be waited for
- * here: there are user events that the program has not set. */
-cl_uint late_reads(const struct far *f, cl_event read[LATE_MAX]);
+/* Waits until no read is under way in c that brings some of f. Those, retained, that can't be
+ * waited for here: there are user events that the program has not set. Commands of other contexts
+ * have no order with c's, and may wait for ever, where the layer has left one. */
+cl_uint late_reads(cl_context c, const struct far *f, cl_event read[LATE_MAX]);
 /* Once those reads have come, data gets what f has then, and the gate is opened: a command must
  * wait for it. Takes over data and the reads. NULL: out of memory. */
 struct late;

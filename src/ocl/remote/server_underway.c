@@ -126,13 +126,21 @@ void deliver(void)
 	pthread_mutex_unlock(&lock);
 }
 
-cl_uint underway_reads(const struct far *f, cl_event *list, cl_uint room)
+static cl_context context_of(const struct transfer *t)
+{
+	cl_context c = NULL;
+
+	clGetEventInfo(t->done, CL_EVENT_CONTEXT, sizeof(cl_context), &c, NULL);
+	return c;
+}
+
+cl_uint underway_reads(cl_context c, const struct far *f, cl_event *list, cl_uint room)
 {
 	cl_uint n = 0;
 
 	pthread_mutex_lock(&lock);
 	for (struct transfer *t = transfers; t && n < room; t = t->next) {
-		if (!t->in || !meet(&t->far, f))
+		if (!t->in || !meet(&t->far, f) || context_of(t) != c)
 			continue;
 		clRetainEvent(t->done);
 		list[n++] = t->done;
