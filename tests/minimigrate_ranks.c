@@ -37,7 +37,7 @@ static void segment_make(struct view *v, int node)
 	segment_layout(s, (uint32_t)n, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), generation);
 	for (int r = 0; r < n; r++)
 		here[r] = v->node_of[r] == node;
-	segment_place(s, here);
+	segment_place(s, here, (uint32_t)n);
 	segment_secret_put(s, secret);
 	v->segment[node] = s;
 }

@@ -51,7 +51,7 @@ static int segment_make(int node)
 	s->net_encrypt = encrypt;
 	for (int r = 0; r < n; r++)
 		here[r] = node_of(r) == node;
-	segment_place(s, here);
+	segment_place(s, here, (uint32_t)n);
 	segment[node] = s;
 	return segment_fd[node] = fd;
 }

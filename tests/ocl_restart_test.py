@@ -123,6 +123,35 @@ def errors_in_device_memory_are_mended_after_a_restart_too(s):
 
 
 @test
+def what_cannot_be_mended_after_a_restart_costs_a_rollback(s):
+    """Two errors in a row and no other device: the job goes back to its checkpoint; the second time, without another
+    checkpoint between, it ends."""
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "400")
+    for times in [1, 2]:
+        job = run_opencl(s, exe, "-g", s.path("go"), "400", options=["--report", "report.json"],
+                         HALE_OPENCL="check=none ckpt=off", POCL_DEVICES="pthread")
+        job.until_output(r"^100 ")
+        job.checkpoint()
+        for died in [signal.SIGKILL] + [signal.SIGABRT] * times:
+            pid = job.ranks(1)[0]
+            if died == signal.SIGKILL:
+                os.kill(pid, signal.SIGKILL)
+            else:
+                job.until(lambda: s.hale("inject", "ecc", pid, "--times", "2").status == 0, "to take errors")
+            job.until(lambda: not job.running() or job.ranks(1)[0] != pid, "to restart")
+        s.write("go", "")
+        r = job.wait()
+        os.unlink(s.path("go"))
+        expect("this process ends, so that its job goes back" in r.err, r)
+        if times == 1:
+            expect(r.status == 0 and r.out == alone.out and s.report()["restarts"] == 2, alone, r)
+        else:
+            expect(r.status == 128 + signal.SIGABRT and "another restart would not help" in r.err, r)
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+
+
+@test
 def what_the_first_command_after_a_restart_changes_is_saved_too(s):
     """An error after the next checkpoint; and a scrub doesn't take it for one."""
     exe = opencl(s, "ocl_first")

@@ -100,9 +100,29 @@ static void those_who_wait_as_we_do_are_yielded_to_however_long(void **state)
 		assert_true(wait_once(HOGGED));
 	assert_int_equal(yields, 100);
 	yield_among(none);
-	assert_false(wait_once(HOGGED));
+	for (int i = 0; i < SURE - 1; i++)
+		assert_true(wait_once(HOGGED));
+	assert_false(wait_once(HOGGED)); /* the yields before it were good */
 	assert_false(wait_once(HOGGED));
 	assert_true(yield_is_dear());
+	yield_among(NULL);
+}
+
+static uint32_t asked;
+
+static uint32_t none_every_third_time(void)
+{
+	return ++asked % 3 == 0 ? 0 : 1000000;
+}
+
+static void who_wants_a_core_for_a_moment_does_not_compute(void **state)
+{
+	yield_among(many);
+	settle();
+	yield_among(none_every_third_time);
+	for (int i = 0; i < 100; i++)
+		assert_true(wait_once(HOGGED));
+	assert_int_equal(yields, 100);
 	yield_among(NULL);
 }
 
@@ -167,6 +187,7 @@ int main(void)
 	    cmocka_unit_test(beside_who_computes_few_waits_yield),
 	    cmocka_unit_test(late_yields_are_borne_where_sleeping_would_cost_more),
 	    cmocka_unit_test(those_who_wait_as_we_do_are_yielded_to_however_long),
+	    cmocka_unit_test(who_wants_a_core_for_a_moment_does_not_compute),
 	    cmocka_unit_test(it_yields_again_when_others_have_gone),
 	    cmocka_unit_test(work_between_two_waits_is_not_taken_for_others),
 	    cmocka_unit_test(a_counter_that_goes_back_on_another_core_is_not_late),

@@ -62,13 +62,14 @@ void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t
 			segment_mailbox(s, r)->own_fd[i] = -1;
 }
 
-void segment_place(struct segment *s, const unsigned char *here)
+void segment_place(struct segment *s, const unsigned char *here, uint32_t on_machine)
 {
 	s->nhere = 0;
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		segment_address_of(s, r)->away = !here[r];
 		s->nhere += here[r] != 0;
 	}
+	s->nbeside = on_machine - s->nhere;
 	s->oversubscribed = s->nhere > s->cores;
 }
 

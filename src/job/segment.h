@@ -19,7 +19,7 @@
 #include "job/meter.h"
 
 enum {
-	SEGMENT_VERSION = 6,
+	SEGMENT_VERSION = 7,
 	MAILBOX_OWN_FDS = 8,
 	MAILBOX_PATH = 512,
 	SEGMENT_ADDRESS_MAX = 1008,
@@ -38,7 +38,9 @@ struct segment {
 	uint32_t cores;		 /* that this node gives to the job */
 	uint32_t oversubscribed; /* more ranks than cores: yield at once, don't spin */
 	uint32_t nhere;		 /* ranks that live on this node */
-	uint64_t bytes;		 /* of the whole segment */
+	uint32_t nbeside;	 /* and on other nodes that are this machine, too */
+	uint32_t reserved;
+	uint64_t bytes; /* of the whole segment */
 	uint64_t mailbox_offset;
 	uint64_t address_offset;
 	uint64_t channel_offset, channel_bytes;
@@ -165,8 +167,9 @@ size_t segment_bytes(uint32_t nranks);
 void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t generation);
 
 /* After segment_layout, before anybody else maps it: which ranks live on this node. here[rank]
- * non-zero: it does. Without this call all do. */
-void segment_place(struct segment *s, const unsigned char *here);
+ * non-zero: it does. on_machine: ranks that live on any node which is this machine, these too.
+ * Without this call all do. */
+void segment_place(struct segment *s, const unsigned char *here, uint32_t on_machine);
 
 /* The job's secret; before anybody else maps the segment. */
 void segment_secret_put(struct segment *s, const unsigned char secret[SEGMENT_SECRET]);

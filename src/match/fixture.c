@@ -342,7 +342,7 @@ static int segment_make(uint32_t ranks, uint32_t cores, uint32_t of_life, uint32
 	segment_secret_put(s, (const unsigned char *)"of 32 bytes, as secrets have to be");
 	for (uint32_t r = 0; r < ranks; r++)
 		here[r] = node_of(r, of_life, ranks) == node;
-	segment_place(s, here);
+	segment_place(s, here, ranks);
 	munmap(s, bytes);
 	return fd;
 }

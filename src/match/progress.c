@@ -72,10 +72,11 @@ int match_progress(void)
 
 /* ---- waiting ---- */
 
+/* Which of those of other nodes sleep can't be seen: all count. */
 static uint32_t awake_here(void)
 {
 	struct segment *s = link_self()->segment;
-	uint32_t n = 0;
+	uint32_t n = s->nbeside;
 	for (uint32_t i = 0; i < match.nranks; i++)
 		n += segment_here(s, i) &&
 		     !atomic_load_explicit(&segment_mailbox(s, i)->asleep, memory_order_relaxed);

@@ -206,7 +206,7 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		here[r] = agent_has(a, r);
 	segment_layout(a->segment, a->setup.nranks, cores_here(a), a->generation);
-	segment_place(a->segment, here);
+	segment_place(a->segment, here, crowd(a));
 	if (crowd(a) > a->pin.cores) /* a share of less than a core was rounded up to one */
 		a->segment->oversubscribed = 1;
 	segment_secret_put(a->segment, a->setup.secret);

@@ -260,7 +260,7 @@ static bool recover(struct domain *d, bool lost)
 		ocl.report.errors++;
 	if (d->unprotected) {
 		log_warn("opencl: %s can't be mended: not everything since the last checkpoint "
-			 "could be logged. The program gets an error code",
+			 "could be logged",
 			 what);
 		return false;
 	}
@@ -278,8 +278,7 @@ static bool recover(struct domain *d, bool lost)
 	if (good)
 		ocl.report.recoveries++;
 	else
-		log_warn("opencl: %s can't be mended: %s, and there is no other device to go to. "
-			 "The program gets an error code",
+		log_warn("opencl: %s can't be mended: %s, and there is no other device to go to",
 			 what, lost ? "it no longer answers" : "it came back");
 	return good;
 }
