@@ -339,6 +339,17 @@ def scrubbing_leaves_out_what_the_program_may_write_to(s):
 
 
 @test
+def scratch_lasts_until_the_program_has_waited_for_what_uses_it(s):
+    """Also where others are waited for before, and a checkpoint is taken then."""
+    exe = opencl(s, "ocl_scratch")
+    for how in ([], ["written"]):
+        alone = s.run(exe, *how)
+        for ckpt, at in [("every-epoch", 3), ("every-epoch", 6), ("epochs:2", 9), ("epochs:4", 6)]:
+            r = same(s, f"check=none ckpt={ckpt} inject=epoch:{at}", exe, *how, alone=alone)
+            expect(found(r)[:2] == (1, 1), r)
+
+
+@test
 def a_number_in_a_file_counts_errors(s):
     exe = opencl(s, "ocl_solver")
     s.write("count", "0\n")

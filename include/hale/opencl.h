@@ -17,7 +17,8 @@ extern "C" {
 /* Kernels that are enqueued from now on don't modify the object; the host may. */
 #define HALE_MEM_READ_ONLY ((cl_bitfield)1 << 0)
 /* The content means nothing once the program has waited for the commands that use it: it is not
- * saved, and not restored after an error. */
+ * saved then, and not restored after an error. Until then it is, whatever else is waited for. In a
+ * queue that is out of order only clFinish() counts. */
 #define HALE_MEM_SCRATCH ((cl_bitfield)1 << 1)
 
 /* Says how the commands that are enqueued from now on use a memory object, until the next call for

@@ -108,6 +108,9 @@ struct mem {
 	void **lent;	 /* what it was between moves, while the program had mappings there: these
 			  * are the runtime's memory, and released with the object. NULL: none */
 	uint32_t lent_count;
+	/* scratch: the newest command that uses it, as the last checkpoint saw it */
+	struct queue *user; /* held; NULL: none */
+	uint64_t used_at;   /* its number */
 	/* on file */
 	struct chunk *chunks;
 	size_t chunk_count, chunk_size;

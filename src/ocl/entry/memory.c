@@ -45,6 +45,8 @@ void ocl_mem_fini(struct mem *m)
 	free(m->lent);
 	free(m->chunks);
 	free(m->properties);
+	if (m->user)
+		ocl_drop(OBJ(m->user));
 	if (m->parent)
 		ocl_drop(OBJ(m->parent));
 }

@@ -13,11 +13,6 @@ static bool opt(unsigned bit)
 	return ocl.set.opt & bit;
 }
 
-static bool is_scratch(const struct mem *m)
-{
-	return m->scratch && opt(OCL_OPT_SB);
-}
-
 bool ocl_content_is_alive(const struct domain *d, const struct mem *m)
 {
 	if (OBJ(m)->refs > 0)
@@ -201,7 +196,7 @@ static struct mem *consolidated_by(struct domain *d, const struct entry *e)
 {
 	struct mem *m = e->dst ? e->dst->root : NULL;
 
-	return m && ocl_entry_consolidates(e) && consolidates(m) && !is_scratch(m) &&
+	return m && ocl_entry_consolidates(e) && consolidates(m) && !ocl_scratch_is_over(m) &&
 		       ocl_content_is_alive(d, m)
 		   ? m
 		   : NULL;
@@ -253,7 +248,8 @@ static bool consolidate(struct domain *d)
 		good = consolidate_entry(d, e);
 	for
 		EACH_CONTENT(d, m)
-	if (consolidates(m) && !is_scratch(m) && ocl_content_is_alive(d, m) && has_place(d, m))
+	if (consolidates(m) && !ocl_scratch_is_over(m) && ocl_content_is_alive(d, m) &&
+	    has_place(d, m))
 		for (size_t i = 0; i < m->chunk_count; i++)
 			if (m->chunks[i].slot < 0)
 				m->chunks[i].slot = 0;
@@ -274,7 +270,8 @@ static bool needs_saving(const struct mem *m)
 
 static bool is_to_save(const struct mem *m)
 {
-	return !is_scratch(m) && needs_saving(m) && ocl_content_is_alive(OBJ(m)->domain, m);
+	return !ocl_scratch_is_over(m) && needs_saving(m) &&
+	       ocl_content_is_alive(OBJ(m)->domain, m);
 }
 
 static bool save_all(struct domain *d)
@@ -346,7 +343,7 @@ static void commit(struct domain *d)
 	for
 		EACH_CONTENT(d, m)
 		{
-			m->saved = !is_scratch(m) && consolidated;
+			m->saved = !ocl_scratch_is_over(m) && consolidated;
 			m->filled |= m->modified & (OCL_BY_HOST | OCL_BY_DEVICE) || m->writes_seen;
 			m->modified = OCL_CLEAN;
 			m->writes_seen = m->promised = false;
@@ -363,6 +360,7 @@ ocl_saved_t ocl_checkpoint_save(struct domain *d)
 		ocl_log_capture_all(d);
 		return OCL_SAVE_FAILED;
 	}
+	ocl_scratch_look(d);
 	saved = save_all(d);
 	ocl.report.checkpoint += clock_seconds() - start;
 	if (!saved) { /* the one before it and the log still serve */
@@ -483,7 +481,8 @@ bool ocl_checkpoint_scrub(struct domain *d)
 			struct scrub s = {.d = d};
 
 			if (!m->saved || !m->filled || m->modified || m->writes_seen ||
-			    is_scratch(m) || !ocl_content_is_alive(d, m) || may_be_written(d, m))
+			    ocl_scratch_is_over(m) || !ocl_content_is_alive(d, m) ||
+			    may_be_written(d, m))
 				continue;
 			if (!ocl_copy_out(d, m, NULL, scrub_chunk, &s) || !s.wrong)
 				continue;

@@ -84,6 +84,13 @@ void ocl_content_unlogged(struct domain *d);
 /* The program still has m, which has content of its own, or a part of it. */
 bool ocl_content_is_alive(const struct domain *d, const struct mem *m);
 
+/* ---- scratch.c ---- */
+/* Before a checkpoint: which commands in the log use what is scratch. */
+void ocl_scratch_look(struct domain *d);
+/* The content of m means nothing any more: it is scratch, and the program has waited for what used
+ * it. */
+bool ocl_scratch_is_over(const struct mem *m);
+
 static inline bool ocl_is_content(const struct object *o)
 {
 	const struct mem *m = (const struct mem *)o;
