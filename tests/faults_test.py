@@ -444,6 +444,39 @@ def sigint_and_sigterm_end_the_job_as_under_mpirun(s):
 
 
 @test
+def jobs_of_containers_keep_apart_in_one_folder(s):
+    container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if s.run(*container, "true").status != 0:
+        skip("no right to make a namespace of processes")
+    exe = s.compile("misuse")
+    pair = [s.start(*container, HALE, "run", "-n", "1", "--", exe, "spin") for _ in range(2)]
+    for job in pair:
+        job.until_output("spinning")
+    ids = [j["id"] for j in json.loads(s.hale("ps", "--json").out)["jobs"] if j["program"] == exe]
+    expect(len(set(ids)) == 2, ids)
+    folders = {os.path.dirname(s.hale("ckpt", i).out.strip()) for i in ids}
+    expect(len(folders) == 2 and all(map(os.path.isdir, folders)), folders)
+    for job in pair:
+        job.kill()
+        job.wait()
+
+
+@test
+def the_folder_of_another_job_of_the_same_name_is_left_alone(s):
+    job = s.hale_start(1, s.compile("misuse"), "spin")
+    job.until_output("spinning")
+    theirs = s.path("hale-ckpt", job.id())
+    os.makedirs(theirs + "/1.tmp")  # it has begun since, on another machine, and just takes a checkpoint
+    r = s.hale("ckpt", job.id())
+    expect(r.status == 1 and re.search("(?i)same name.*--ckpt-dir", r.err), r)
+    expect(os.listdir(theirs) == ["1.tmp"], os.listdir(theirs))
+    shutil.rmtree(theirs)
+    job.checkpoint()
+    job.kill(signal.SIGTERM)
+    job.wait()
+
+
+@test
 def hale_run_killed_during_a_checkpoint_leaves_no_half_one(s):
     exe = s.compile("steps")
     rng = random.Random(SEED)

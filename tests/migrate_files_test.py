@@ -26,12 +26,15 @@ def nothing_is_printed_twice_or_lost_by_files(s):
         r = migrate(s, job, "--from", node, *(["--via-files=files"] if k % 2 == 0 else []))
         expect(r.status == 0, r, job.err())
         until_steps_go_on(job)
+    os.mkdir(s.path("away"))
+    r = s.run("env", "-C", s.path("away"), HALE, "migrate", job.id(), "--from", "node1", "--via-files=own")
+    expect(r.status == 0 and not os.listdir(s.path("away/own")), r, job.err())  # a folder there, not here
     job.checkpoint()
     os.kill(job.ranks(4)[0], signal.SIGKILL)
     job.until_says("all ranks run again from checkpoint")
     until_steps_go_on(job)
     end(s, job)
-    expect(s.report()["restarts"] == 1 and len(s.report()["migrations"]) == 4, s.report())
+    expect(s.report()["restarts"] == 1 and len(s.report()["migrations"]) == 5, s.report())
     expect(not os.listdir(s.path("files")), os.listdir(s.path("files")))
 
 

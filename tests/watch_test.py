@@ -559,6 +559,8 @@ def a_webhook_gets_the_event_and_a_missing_mailer_is_named(s):
 def names_that_another_user_has_taken_cost_a_job_nothing(s):
     if os.getuid() != 0:
         skip("only root can be somebody else")
+    if os.stat("/proc/self/ns/pid").st_ino != 0xeffffffc:
+        skip("in a container there is something random in a job's name")
     taker = s.start("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3",
                     "-uc", "import socket, sys, time\n"
                     "there = []\n"

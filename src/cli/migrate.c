@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hale migrate: the ranks of a node of a running job go to another one. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
@@ -73,6 +75,21 @@ static void show_json(const struct json_value *a)
 	json_out_fini(&j);
 }
 
+/* A folder is meant as it is seen from here; `hale run` stands elsewhere. "": the job's. */
+static bool put_folder(struct json_out *j, const char *via)
+{
+	char here[PATH_MAX], path[CONTROL_REQUEST_MAX / 2];
+
+	if (*via && *via != '/') {
+		if (!getcwd(here, sizeof(here)) ||
+		    snprintf(path, sizeof(path), "%s/%s", here, via) >= (int)sizeof(path))
+			return false;
+		via = path;
+	}
+	json_string(j, "via", via);
+	return true;
+}
+
 static int ask(const char *job, const struct migration *m)
 {
 	struct json_value *answer = NULL;
@@ -86,8 +103,12 @@ static int ask(const char *job, const struct migration *m)
 	json_string(&j, "from", m->from);
 	if (m->to)
 		json_string(&j, "to", m->to);
-	if (m->via)
-		json_string(&j, "via", m->via);
+	if (m->via && !put_folder(&j, m->via)) {
+		log_warn(
+		    "the path of --via-files is too long from here, or the working folder is gone");
+		json_out_fini(&j);
+		return EXIT_USAGE;
+	}
 	json_close_object(&j);
 	if (control_ask(job, j.text, &answer, &err) == HALE_OK) {
 		if (m->json)

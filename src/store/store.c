@@ -68,6 +68,24 @@ hale_status_t store_make_folders(const char *path, struct error *err)
 	return make_folder(path, err);
 }
 
+hale_status_t store_claim(const char *dir, const char *job, struct error *err)
+{
+	char path[PATH_MAX];
+	hale_status_t status = store_make_folders(dir, err);
+
+	if (status == HALE_OK)
+		status = join(path, dir, job, err);
+	if (status != HALE_OK || mkdir(path, 0700) == 0)
+		return status;
+	if (errno == EEXIST)
+		return error_set(err, HALE_ERR_STORE,
+				 "another job of the same name keeps its checkpoints in '%s'; give "
+				 "another folder with --ckpt-dir",
+				 path);
+	return error_sys(err, errno == ENOSPC ? HALE_ERR_STORE_FULL : HALE_ERR_STORE,
+			 "cannot make the checkpoint folder '%s'", path);
+}
+
 /* The deepest on the way to dir that is there. */
 static void nearest(const char *dir, char path[PATH_MAX])
 {

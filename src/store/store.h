@@ -142,6 +142,8 @@ void store_remove_folder(const char *folder);
 /* Checkpoints of this job could be kept in dir: something can be written there, or where dir is to
  * be made. Nothing is left of the try. A full disk is no error: it may not be full later. */
 hale_status_t store_probe(const char *dir, const char *job, struct error *err);
+/* Makes the folder of a new job in dir. One that is there already is another job's: an error. */
+hale_status_t store_claim(const char *dir, const char *job, struct error *err);
 /* mkdir -p, with mode 0700. */
 hale_status_t store_make_folders(const char *path, struct error *err);
 

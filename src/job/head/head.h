@@ -180,6 +180,7 @@ struct head {
 	struct loop_timer grace, clearing, leave, slow_start;
 	bool stopping;
 	struct store store;
+	bool store_is_ours; /* nobody else has its folder */
 	bool store_is_open;
 	struct record record;
 	struct report report;

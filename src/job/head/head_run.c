@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -97,17 +98,32 @@ static bool folder_taken(const struct head *h)
 	return access(path, F_OK) == 0;
 }
 
+/* In a container all heads may have the same pid, and share folders, or a network, with the heads
+ * of other ones: what would tell their jobs apart elsewhere doesn't there. */
+static void distinguish(char more[16])
+{
+	enum { FIRST_PIDS = 0xeffffffc }; /* PROC_PID_INIT_INO of the kernel */
+	uint32_t random;
+	struct stat st;
+
+	more[0] = '\0';
+	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != (ino_t)FIRST_PIDS &&
+	    getrandom(&random, sizeof(random), 0) == (ssize_t)sizeof(random))
+		snprintf(more, 16, "-%06x", random & 0xffffff);
+}
+
 static void make_job_id(struct head *h)
 {
 	const char *name = strrchr(h->program->path, '/');
-	char base[41] = "";
+	char base[41] = "", more[16];
 	size_t n = 0;
 
 	for (const char *c = name ? name + 1 : h->program->path; *c && n < sizeof(base) - 1; c++)
 		base[n++] = strchr(" \t\n:/\"\\@", *c) ? '_' : *c;
-	snprintf(h->job, sizeof(h->job), "%s.%d", base, (int)getpid());
+	distinguish(more);
+	snprintf(h->job, sizeof(h->job), "%s.%d%s", base, (int)getpid(), more);
 	for (int again = 2; folder_taken(h) && again < 1000; again++)
-		snprintf(h->job, sizeof(h->job), "%s.%d-%d", base, (int)getpid(), again);
+		snprintf(h->job, sizeof(h->job), "%s.%d%s-%d", base, (int)getpid(), more, again);
 }
 
 /* Nodes on this machine speak over its loopback, unless the user says otherwise; our own wire does
@@ -389,6 +405,13 @@ hale_status_t head_open_store(struct head *h, struct error *err)
 
 	if (h->store_is_open)
 		return HALE_OK;
+	/* its name was free when it began, but others, elsewhere, may have begun since */
+	if (!h->start->job && !h->store_is_ours) {
+		status = store_claim(h->o->ckpt_dir, h->job, err);
+		if (status != HALE_OK)
+			return status;
+		h->store_is_ours = true;
+	}
 	status = store_open(&h->store, h->o->ckpt_dir, h->job, !h->o->no_fsync, err);
 	if (status != HALE_OK)
 		return status;
