@@ -38,6 +38,15 @@ def what_processes_do(s):
 
 
 @test
+def a_callback_of_the_runtime_waits_for_no_transfer(s):
+    """The first large one of a context finds pinned memory, by a command that the thread which calls back would run."""
+    exe = opencl(s, "ocl_called")
+    alone = s.run(exe)
+    for where in [{}, REMOTE]:
+        same(s, "check=none", exe, alone=alone, POCL_MAX_PTHREAD_COUNT="1", **where)
+
+
+@test
 def a_program_that_takes_anothers_place_leaves_no_server(s):
     exe = opencl(s, "ocl_process", "-ldl")
     job = s.start(exe, "sleeper", env=REMOTE, stdin=subprocess.PIPE)

@@ -300,6 +300,30 @@ static void svm(void)
 	clSVMFree(context, b);
 }
 
+/* Parts that are released before the program is killed are none afterwards: what is made then may
+ * have their numbers with the server. */
+static void wait_for(const char *go)
+{
+	cl_device_partition_property by[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+	cl_device_id part[2][64];
+	cl_uint n;
+
+	for (int i = 0; i < 2; i++)
+		OK(clCreateSubDevices(device, by, 64, part[i], &n));
+	OK(clReleaseDevice(part[0][0]));
+	for (cl_uint i = 0; i < n; i++)
+		OK(clReleaseDevice(part[1][i]));
+	printf("ready\n");
+	while (access(go, F_OK) != 0)
+		usleep(1000);
+	for (int i = 0; i < 4; i++)
+		OK(clReleaseMemObject(buffer(0, N, NULL)));
+	for (int i = 0; i < 4; i++)
+		buffer(0, N, NULL);
+	for (cl_uint i = 1; i < n; i++)
+		OK(clReleaseDevice(part[0][i]));
+}
+
 /* Halves of the device: a context of both, a queue for each. */
 static void parts(const char *go)
 {
@@ -348,11 +372,8 @@ static void parts(const char *go)
 		queue = q[(s + 1) % 2];
 		OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL));
 		show_sum(a);
-		if (s == 2 && go) {
-			printf("ready\n");
-			while (access(go, F_OK) != 0)
-				usleep(1000);
-		}
+		if (s == 2 && go)
+			wait_for(go);
 	}
 }
 

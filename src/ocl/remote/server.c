@@ -95,12 +95,10 @@ static void release_real(struct obj *o)
 	}
 }
 
-/* The first of o's. */
-static void record_free(struct obj *o)
+void record_drop(struct obj *o, struct record *r)
 {
-	struct record *r = o->own;
-
-	o->own = r->own_next == r ? NULL : r->own_next;
+	if (o->own == r)
+		o->own = r->own_next == r ? NULL : r->own_next;
 	r->own_next->own_prev = r->own_prev;
 	r->own_prev->own_next = r->own_next;
 	r->prev->next = r->next;
@@ -117,7 +115,9 @@ void obj_release(uint64_t id)
 	if (!o)
 		return;
 	while (o->own)
-		record_free(o);
+		record_drop(o, o->own);
+	if (o->kind == STUB_DEVICE)
+		part_ends(id);
 	if (o->unset)
 		unset_events--;
 	if (o->kind == STUB_CONTEXT && o->real)

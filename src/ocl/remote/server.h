@@ -56,6 +56,7 @@ extern struct record records; /* head of a ring, in order of creation */
 /* Keeps r, which belongs to the object that its first word names, and goes with that. */
 struct record *record_add(const struct wire_request *r);
 void record_replace(struct record *old, const struct wire_request *r);
+void record_drop(struct obj *o, struct record *r); /* one of o's */
 
 /* ---- requests ---- */
 
@@ -121,6 +122,8 @@ cl_int waits_done(struct waits *w, cl_int status);
 void carry_out(const struct wire_request *r);
 cl_int serve(struct in *in, struct out *out);
 cl_int serve_object(struct in *in, struct out *out);
+/* A part of a device is released. */
+void part_ends(uint64_t id);
 cl_int serve_program(struct in *in, struct out *out);
 cl_int serve_info(struct in *in, struct out *out);
 cl_int serve_command(struct in *in, struct out *out);

@@ -48,6 +48,41 @@ static cl_int make_context(struct in *in)
 	return status;
 }
 
+static uint64_t *parts_of(const struct record *r, cl_uint *count)
+{
+	struct in in = {.r = r->request, .w = r->request->word};
+	size_t bytes;
+
+	next(&in);
+	next_blob(&in, &bytes);
+	*count = (cl_uint)next(&in);
+	return (uint64_t *)in.w;
+}
+
+/* In the record of the division there is 0 for it from now on: the number may be another object's,
+ * or nobody's, when it is made again. */
+void part_ends(uint64_t id)
+{
+	for (struct record *r = records.prev; r != &records; r = r->prev) {
+		bool ours = false, more = false;
+		uint64_t *part;
+		cl_uint count;
+
+		if (r->request->op != OP_SUB_DEVICES)
+			continue;
+		part = parts_of(r, &count);
+		for (cl_uint i = 0; i < count; i++) {
+			ours |= part[i] == id;
+			part[i] = part[i] == id ? 0 : part[i];
+			more |= part[i] != 0;
+		}
+		if (ours && !more)
+			record_drop(obj_at(r->request->word[0]), r);
+		if (ours)
+			return;
+	}
+}
+
 /* With no numbers: how many there would be. */
 static cl_int make_sub_devices(struct in *in, struct out *out)
 {
@@ -67,7 +102,7 @@ static cl_int make_sub_devices(struct in *in, struct out *out)
 	if (wanted != count)
 		return CL_DEVICE_PARTITION_FAILED;
 	for (cl_uint i = 0; i < count; i++)
-		if (!obj_may_be(in, in->w[i]))
+		if (!(in->again && in->w[i] == 0) && !obj_may_be(in, in->w[i]))
 			return CL_INVALID_VALUE;
 	status = clCreateSubDevices(parent->real, properties, count, list, NULL);
 	if (status != CL_SUCCESS)
@@ -75,7 +110,7 @@ static cl_int make_sub_devices(struct in *in, struct out *out)
 	for (cl_uint i = 0; i < count; i++) {
 		uint64_t id = next(in);
 
-		if (obj_is_unused(id)) /* not so if one number stands there twice */
+		if (obj_is_unused(id)) /* not so if one number stands there twice, or 0 */
 			obj_set(id, STUB_DEVICE, list[i], 0);
 		else
 			clReleaseDevice(list[i]);
