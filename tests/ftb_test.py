@@ -209,6 +209,8 @@ def events_are_shown_filtered_and_published_by_command(s):
     expect(r.status == 0 and len(r.out.splitlines()) == 2 and "\x1b" not in r.out, r)
     r = b.hale("events", "melt-1")
     expect(r.status == 0 and len(r.out.splitlines()) == 1 and "ENDED" in r.out, r)
+    r = s.run("sh", "-c", f"exec {HALE} events >/dev/full", env=b.env)
+    expect(r.status == 1 and "can't be written" in r.err, r)
     b.end()
 
 

@@ -29,6 +29,7 @@ struct view {
 	pthread_cond_t news;
 	long shown;
 	bool ended; /* nobody reads any more */
+	int fault;  /* … because it can't be written: an errno */
 	struct events_place place;
 };
 
@@ -156,6 +157,7 @@ static void show(const FTB_receive_event_t *e, const void *payload, size_t lengt
 	if (!v->ended && (!v->count || v->shown < v->count)) {
 		(v->json ? show_json : show_line)(e, payload, length, time_text);
 		v->ended = fflush(stdout) != 0;
+		v->fault = v->ended && errno != EPIPE ? errno : 0;
 		v->shown++;
 	}
 	pthread_cond_signal(&v->news);
@@ -226,7 +228,10 @@ static int watch(struct view *v)
 	log_info("waiting for events");
 	wait_for_end(v, c);
 	FTB_Disconnect(c);
-	return 0;
+	if (v->fault == 0)
+		return 0;
+	log_warn("events can't be written any more: %s", strerror(v->fault));
+	return 1;
 }
 
 static bool add_filter(struct view *v, const char *key, const char *text)
