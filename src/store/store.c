@@ -70,7 +70,7 @@ hale_status_t store_make_folders(const char *path, struct error *err)
 
 hale_status_t store_claim(const char *dir, const char *job, struct error *err)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX] = "";
 	hale_status_t status = store_make_folders(dir, err);
 
 	if (status == HALE_OK)
