@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ocl_random [-s] SEED COMMANDS [THREADS]: a legal program drawn by a seed, with shared virtual
- * memory (-s). Each thread has queues, buffers, images and host memory of its own in one context,
- * or every other one in a second. A command waits for the events of those before it that touch what
- * it touches, and for no others; so all orders that OpenCL allows give the same, and what is
- * printed, a hash of all that the host has seen, depends on the seed alone. */
+/* ocl_random [-s] [-b [-n]] SEED COMMANDS [THREADS]: a legal program drawn by a seed, with shared
+ * virtual memory (-s), with what goes on beside (-b: ocl_random_beside.c), functions of its own as
+ * kernels too (-n). Each thread has queues, buffers, images and host memory of its own in one
+ * context, or every other one in a second. A command waits for the events of those before it that
+ * touch what it touches, and for no others; so all orders that OpenCL allows give the same, and
+ * what is printed, a hash of all that the host has seen, depends on the seed alone. */
 #include "ocl_random.h"
 
-const char *const kernel_names[KERNELS] = {"mix3", "reduce", "count", "swap", "paint"};
+const char *const kernel_names[KERNELS] = {"mix3", "reduce", "count", "swap", "paint", "sample"};
 
 const char kernel_source[] =
     "#define EACH(i, n) for (uint i = get_global_id(0); i < n; i += get_global_size(0))\n"
@@ -31,9 +32,11 @@ const char kernel_source[] =
     "  int x = get_global_id(0), y = get_global_id(1);\n"
     "  uint4 p = read_imageui(a, S, (int2)(x + 1, y + (int)(s & 3) - 1));\n"
     "  p.x += s; p.y ^= p.x; p.z = p.z * 3 + y; p.w = x; write_imageui(b, (int2)(x, y), p);\n"
-    "  c[(y * get_global_size(0) + x) % nc] = p.y ^ p.z; }\n";
+    "  c[(y * get_global_size(0) + x) % nc] = p.y ^ p.z; }\n"
+    "kernel void sample(global uint *c, uint nc, read_only image2d_t a, sampler_t s) {\n"
+    "  EACH(i, nc) c[i] += read_imageui(a, s, (int2)(i % 50, i / 50 % 50)).y; }\n";
 
-static size_t part_align;
+size_t part_align;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t was_called = PTHREAD_COND_INITIALIZER;
 
@@ -170,8 +173,17 @@ void ready(struct command *c)
 		OK(e);
 		c->waits[c->n++] = p->gates[p->gate_count++];
 	}
+	if (p->chained && below(p, 6) == 0)
+		c->waits[c->n++] = p->chained;
 	if (c->n > 0)
 		flush(p, c->q); /* OpenCL asks for it where queues wait for each other */
+}
+
+void count_call(struct player *p)
+{
+	MUST(pthread_mutex_lock(&lock) == 0);
+	p->called++;
+	MUST(pthread_cond_broadcast(&was_called) == 0 && pthread_mutex_unlock(&lock) == 0);
 }
 
 static void CL_CALLBACK called(cl_event event, cl_int status, void *of)
@@ -180,9 +192,7 @@ static void CL_CALLBACK called(cl_event event, cl_int status, void *of)
 
 	(void)event;
 	MUST(status >= CL_COMPLETE && status <= CL_SUBMITTED);
-	MUST(pthread_mutex_lock(&lock) == 0);
-	p->called++;
-	MUST(pthread_cond_broadcast(&was_called) == 0 && pthread_mutex_unlock(&lock) == 0);
+	count_call(p);
 }
 
 static void follow(struct player *p, cl_event event)
@@ -193,6 +203,8 @@ static void follow(struct player *p, cl_event event)
 		p->asked++;
 		OK(clSetEventCallback(event, (cl_int)below(p, CL_SUBMITTED + 1), called, p));
 	}
+	if (p->beside && below(p, 30) == 0)
+		call_back(p, event);
 	if (below(p, 15) == 0) {
 		OK(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
 				  NULL));
@@ -426,8 +438,12 @@ void set_array(cl_kernel k, cl_uint at, const struct memory *m)
 void launch(struct command *c, cl_kernel k, cl_uint dimensions, const size_t *all,
 	    const size_t *local)
 {
+	size_t offset = below(c->p, 50);
+
 	ready(c);
-	OK(clEnqueueNDRangeKernel(c->q, k, dimensions, NULL, all, local, LIST(*c)));
+	OK(clEnqueueNDRangeKernel(c->q, k, dimensions,
+				  dimensions == 1 && offset < 10 ? &offset : NULL, all, local,
+				  LIST(*c)));
 	end(c);
 }
 
@@ -702,7 +718,7 @@ static void (*const plays[])(struct player *) = {
     play_unmap,		 play_unmap,	  play_replace,	  play_order,	    play_look,
     play_image_transfer, play_image_copy, play_map_image, play_shared_copy, play_gates,
     play_gates,		 play_seldom,	  play_seldom,	  play_seldom,	    play_volume,
-    play_volume,
+    play_volume,	 play_beside,	  play_beside,	  play_beside,
 };
 
 static void see_memory(struct player *p, struct memory *m)
@@ -762,8 +778,18 @@ static void start(struct player *p)
 		MUST(h->data = malloc(h->bytes));
 		scribble(p, h->data, h->bytes);
 	}
+	notes_begin(p);
+	scratch_begin(p);
 	for (int i = 0; i < MEMORIES; i++)
 		make(p, &p->memories[i]);
+}
+
+static void wait_for_calls(struct player *p)
+{
+	MUST(pthread_mutex_lock(&lock) == 0);
+	while (p->called < p->asked)
+		MUST(pthread_cond_wait(&was_called, &lock) == 0);
+	MUST(p->called == p->asked && pthread_mutex_unlock(&lock) == 0);
 }
 
 static void stop(struct player *p)
@@ -772,6 +798,7 @@ static void stop(struct player *p)
 		if (p->mappings[i].of)
 			unmap(p, &p->mappings[i]);
 	volume_end(p);
+	side_end(p);
 	finish(p);
 	for (struct block *h = p->blocks; h < p->blocks + BLOCKS; h++) {
 		see(p, h->data, h->bytes);
@@ -780,15 +807,14 @@ static void stop(struct player *p)
 	}
 	for (struct memory *m = p->memories; m < p->memories + MEMORIES; m++)
 		see_memory(p, m);
-	MUST(pthread_mutex_lock(&lock) == 0);
-	while (p->called < p->asked)
-		MUST(pthread_cond_wait(&was_called, &lock) == 0);
-	MUST(p->called == p->asked && pthread_mutex_unlock(&lock) == 0);
 	for (int pass = 0; pass < 2; pass++) /* parts, then the rest */
 		for (struct memory *m = p->memories; m < p->memories + MEMORIES; m++)
 			if (m->kind != NONE && (pass == 1 || &p->memories[m->root] != m))
 				destroy(p, m);
 	finish(p);
+	wait_for_calls(p);
+	notes_end(p);
+	scratch_end(p);
 	for (int i = 0; i < KERNELS; i++)
 		OK(clReleaseKernel(p->kernels[i]));
 	for (cl_uint i = 0; i < p->queue_count; i++)
@@ -816,12 +842,23 @@ static void set_up(cl_device_id device, cl_context *context, cl_program *program
 	*program = build_source(*context, kernel_source, NULL);
 }
 
+/* The next of the arguments, which is left out then. */
+static bool is_given(int *argc, char ***argv, const char *option)
+{
+	if (*argc < 2 || strcmp((*argv)[1], option) != 0)
+		return false;
+	--*argc;
+	++*argv;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	static struct player players[THREADS];
-	bool svm = argc > 1 && strcmp(argv[1], "-s") == 0;
-	char **args = argv + svm;
-	int given = argc - svm, threads = given > 3 ? atoi(args[3]) : 1;
+	bool svm = is_given(&argc, &argv, "-s"), beside = is_given(&argc, &argv, "-b");
+	bool native = is_given(&argc, &argv, "-n");
+	char **args = argv;
+	int given = argc, threads = given > 3 ? atoi(args[3]) : 1;
 	uint64_t seed = given > 1 ? strtoull(args[1], NULL, 10) : 0;
 	int contexts = threads > 1 && seed % 3 == 0 ? 2 : 1;
 	cl_device_id device = first_device();
@@ -845,6 +882,8 @@ int main(int argc, char **argv)
 		/* While memory is restored, what other threads do in mappings may be lost. */
 		p->maps = threads == 1;
 		p->svm = svm;
+		p->beside = beside;
+		p->native = native;
 		for (int j = 0; j < 8; j++)
 			below(p, 2);
 		p->queue_count = 1 + below(p, QUEUES);

@@ -17,14 +17,16 @@ enum {
 	QUEUES = 4,
 	READERS = 32,
 	TOUCHED = 4,
-	WAITS = TOUCHED * (READERS + 1) + 1,
+	WAITS = TOUCHED * (READERS + 1) + 2,
 	MAPPINGS = 4,
 	GATES = 3,
 	LEFT = 8,
+	NOTES = 64,
+	SIDE_BYTES = 2000,
 	THREADS = 8,
 };
 
-enum kernel { MIX, REDUCE, COUNT, SWAP, PAINT, KERNELS };
+enum kernel { MIX, REDUCE, COUNT, SWAP, PAINT, SAMPLE, KERNELS };
 
 /* The commands that the next one which reads or writes the same memory has to wait for. */
 struct uses {
@@ -68,10 +70,29 @@ struct mapping {
 	cl_event event;
 };
 
+/* What callbacks have put there by commands of their own. */
+struct notes {
+	cl_command_queue queue;
+	cl_mem mem;
+	cl_uint taken;
+};
+
+/* A context that has nothing to do with the player's own. */
+struct side {
+	cl_device_id part;  /* of the device, where it lives; NULL: on the whole */
+	cl_context context; /* NULL: there is none */
+	cl_command_queue queue;
+	cl_mem mem[2];
+	cl_kernel kernel;
+	char sent[SIDE_BYTES];
+	struct block block; /* what it gives back; its uses are in the player's context */
+	cl_event done;	    /* NULL: nothing is under way */
+};
+
 struct player {
 	uint64_t state, hash;
 	int commands;
-	bool maps, svm;
+	bool maps, svm, beside, native;
 	cl_device_id device;
 	cl_context context;
 	cl_program program;
@@ -84,6 +105,10 @@ struct player {
 	struct mapping mappings[MAPPINGS];
 	cl_event gates[GATES]; /* user events that aren't set */
 	int gate_count;
+	cl_event chained; /* a user event that a callback sets, or has set; NULL: none */
+	struct notes notes;
+	struct side side;
+	struct memory scratch;
 	cl_event left[LEFT]; /* the last ones of queues that were released since all was finished */
 	int left_count;
 	int asked, called; /* callbacks; called under lock */
@@ -122,10 +147,13 @@ void launch(struct command *c, cl_kernel k, cl_uint dimensions, const size_t *al
 void after_transfer(struct player *p, const struct command *c, struct block *h, bool write);
 void forget(struct uses *u);
 void finish(struct player *p);
+/* A callback has been called, and is about to end. */
+void count_call(struct player *p);
 /* Drawn anew, as all of them are to begin with. */
 cl_command_queue make_queue(struct player *p);
 extern const char *const kernel_names[KERNELS];
 extern const char kernel_source[];
+extern size_t part_align;
 
 /* ---- ocl_random_images.c ---- */
 void play_paint(struct player *p);
@@ -139,5 +167,15 @@ void volume_end(struct player *p);
 
 /* ---- ocl_random_seldom.c: what programs do now and then ---- */
 void play_seldom(struct player *p);
+
+/* ---- ocl_random_beside.c ---- */
+void play_beside(struct player *p);
+/* One that calls OpenCL, once event is complete. */
+void call_back(struct player *p, cl_event event);
+void notes_begin(struct player *p);
+void notes_end(struct player *p);
+void side_end(struct player *p);
+void scratch_begin(struct player *p);
+void scratch_end(struct player *p);
 
 #endif
