@@ -304,6 +304,23 @@ def who_is_late_for_a_checkpoint_does_not_write_into_the_next_one(s):
 
 
 @test
+def with_little_room_for_addresses_checkpoints_are_taken_and_used(s):
+    """As under ulimit -v, or where all room counts (vm.overcommit_memory 2)."""
+    have("prlimit")
+    for more in [[], ["--incremental", "--restart", "lazy"]]:
+        job = s.start("prlimit", f"--as={1 << 30}", HALE, "run", "-n", 2, *more, "--", *until_told(s))
+        goes_on(job)
+        for _ in range(2):
+            r = s.hale("ckpt", job.id())
+            expect(r.status == 0, r, job.err())
+        os.kill(job.ranks(2)[1], signal.SIGKILL)
+        job.until_says("all ranks run again from checkpoint 2")
+        goes_on(job)
+        stop(s, job)
+        shutil.rmtree(s.path("hale-ckpt"))
+
+
+@test
 def a_request_that_found_no_room_among_the_signals_of_a_rank_comes_again(s):
     job = s.hale_start(2, *until_told(s))
     goes_on(job)

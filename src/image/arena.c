@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "image/sys.h"
 
-enum { ARENA_STEP = 1 << 20, LIST_FIRST = 32, BYTES_FIRST = 4096 };
+enum { ARENA_STEP = 1 << 20, LEAST = 1 << 24, LIST_FIRST = 32, BYTES_FIRST = 4096 };
 
 bool arena_init(struct arena *a, void *at, size_t reserved)
 {
@@ -24,6 +24,21 @@ void arena_fini(struct arena *a)
 	if (a->base)
 		sys(SYS_munmap, a->base, a->reserved);
 	*a = (struct arena){0};
+}
+
+/* What the rest of the address space is for, the program's memory that is restored among it, must
+ * find room, too. */
+bool arena_init_most(struct arena *a, size_t most)
+{
+	for (size_t size = most; size >= LEAST; size /= 4) {
+		struct arena all;
+		if (!arena_init(&all, NULL, 4 * size))
+			continue;
+		arena_fini(&all);
+		if (arena_init(a, NULL, size))
+			return true;
+	}
+	return false;
 }
 
 static void *take(struct arena *a, size_t start, size_t size)

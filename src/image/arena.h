@@ -15,6 +15,9 @@ struct arena {
 
 /* Reserves `reserved` bytes at `at` (NULL: anywhere). False when there is no such space. */
 bool arena_init(struct arena *a, void *at, size_t reserved);
+/* Reserves `most` bytes or, where that is more than a quarter of the address space that the process
+ * may still take (ulimit -v), less. */
+bool arena_init_most(struct arena *a, size_t most);
 void arena_fini(struct arena *a);
 /* Zeroed, 64-byte aligned; NULL when memory is out. */
 void *arena_alloc(struct arena *a, size_t size);

@@ -25,7 +25,6 @@ enum { CHILD_STACK = 256 << 10, WRITERS_KEPT = 8, WRITER_NICE = 5 };
 
 /* Addresses only; pages come as they are used. */
 #define ARENA_RESERVE (1ul << 38)
-#define ARENA_SMALL   (1ul << 30)
 
 #define SAVE_MAX_DEFAULT (256ull << 20)
 
@@ -261,7 +260,7 @@ static hale_status_t check_params(const struct image_params *p, struct error *er
 static struct capture *capture_create(const struct image_params *params)
 {
 	struct arena arena;
-	if (!arena_init(&arena, NULL, ARENA_RESERVE) && !arena_init(&arena, NULL, ARENA_SMALL))
+	if (!arena_init_most(&arena, ARENA_RESERVE))
 		return NULL;
 	struct capture *c = arena_alloc(&arena, sizeof(*c));
 	if (!c) {

@@ -8,7 +8,6 @@
 #include <sys/sysmacros.h>
 
 #define ARENA_RESERVE (1ul << 37)
-#define ARENA_SMALL   (1ul << 30)
 
 static hale_status_t no_memory(struct error *err)
 {
@@ -264,7 +263,7 @@ static void set_attributes(const struct sink *s)
 struct sink *sink_create(struct error *err)
 {
 	struct arena arena;
-	if (!arena_init(&arena, NULL, ARENA_RESERVE) && !arena_init(&arena, NULL, ARENA_SMALL)) {
+	if (!arena_init_most(&arena, ARENA_RESERVE)) {
 		no_memory(err);
 		return NULL;
 	}

@@ -5,11 +5,10 @@
 #include "image/read.h"
 
 #define ARENA_RESERVE (1ul << 36)
-#define ARENA_SMALL   (1ul << 30)
 
 hale_status_t image_reader_arena(struct arena *a, struct error *err)
 {
-	if (arena_init(a, NULL, ARENA_RESERVE) || arena_init(a, NULL, ARENA_SMALL))
+	if (arena_init_most(a, ARENA_RESERVE))
 		return HALE_OK;
 	return error_set(err, HALE_ERR_MEMORY, "no memory to read an image");
 }
