@@ -358,6 +358,16 @@ def mappings_and_events_outlive_the_runtime_that_they_were_made_in(s):
 
 
 @test
+def what_is_released_while_a_read_is_under_way_brings_its_data(s):
+    """The program keeps nothing but the event that it waits for, when the runtime has ended before or meanwhile."""
+    exe = opencl(s, "ocl_released")
+    alone = s.run(exe)
+    expect(alone.status == 0 and len(alone.out.splitlines()) == 12, alone)
+    r = run_opencl(s, exe, "kill", HALE_OPENCL="check=none").wait()
+    expect(r.status == 0 and r.out == alone.out, alone, r)
+
+
+@test
 def callbacks_are_called_once_when_the_runtime_ends(s):
     exe = opencl(s, "ocl_misc")
     alone = s.run(exe, "once", "12000")

@@ -202,12 +202,6 @@ cl_int CL_API_CALL layer_clRetainCommandQueue(cl_command_queue q)
 	return ocl_retained(q, OCL_QUEUE, NEXT->clRetainCommandQueue(q));
 }
 
-/* The runtime finishes what is in the queue, also what the program will wait for by events. */
-cl_int CL_API_CALL layer_clReleaseCommandQueue(cl_command_queue q)
-{
-	return ocl_release(q, OCL_QUEUE);
-}
-
 cl_int CL_API_CALL layer_clSetCommandQueueProperty(cl_command_queue q,
 						   cl_command_queue_properties properties,
 						   cl_bool enable, cl_command_queue_properties *old)
@@ -275,6 +269,41 @@ cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
 	ocl_unlock();
 	ocl_svm_free_settle();
 	return status;
+}
+
+/* Before the program has it no more: epochs take what is in such a queue for run, and the log still
+ * needs to know that, when nobody can be asked any more. What waits for the program can't be waited
+ * for: such a queue stays. Data that the program may still wait for by an event are brought and
+ * checked now: with the last object of its context the log goes, too. */
+static void finish_last(cl_command_queue handle)
+{
+	struct kept kept = {0};
+	bool last, reads = false;
+	struct queue *q;
+
+	ocl_lock();
+	q = ocl_find(handle, OCL_QUEUE);
+	last = q && OBJ(q)->refs == 1;
+	if (last && q->gates & OBJ(q)->domain->gates_unset) {
+		q->kept = true;
+		NEXT->clRetainCommandQueue(handle);
+		last = false;
+	}
+	last = last && OBJ(q)->held > 0;
+	reads = last && OBJ(q)->domain->unchecked > 0;
+	ocl_unlock();
+	if (reads) {
+		layer_clFinish(handle);
+	} else if (last) {
+		NEXT->clFinish(ocl_real_kept(handle, OCL_QUEUE, &kept));
+		ocl_let(&kept);
+	}
+}
+
+cl_int CL_API_CALL layer_clReleaseCommandQueue(cl_command_queue q)
+{
+	finish_last(q);
+	return ocl_release(q, OCL_QUEUE);
 }
 
 /* ---- samplers ---- */

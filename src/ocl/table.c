@@ -253,8 +253,11 @@ static void domain_end(struct domain *d)
 	ocl_store_close(d);
 	ocl_table_remove(OBJ(d)->handle, OBJ(d));
 	ocl_count_dead(-1u);
-	if (OBJ(d)->real != OBJ(d)->handle)
+	if (OBJ(d)->real != OBJ(d)->handle) {
+		/* it may have moved when the program had nothing left but an event */
+		ocl_table_remove(OBJ(d)->real, OBJ(d));
 		ocl_runtime_release(OBJ(d)->real, OCL_CONTEXT);
+	}
 	free(d->tried);
 	free(d->svm);
 	ranges_fini(&d->reading);
@@ -388,30 +391,6 @@ static void context_gone(struct domain *d)
 	ocl_drop(OBJ(d));
 }
 
-/* Before the program has it no more: epochs take what is in such a queue for run, and the log still
- * needs to know that, when nobody can be asked any more. What waits for the program can't be waited
- * for: such a queue stays. */
-static void finish_last(void *handle)
-{
-	cl_command_queue real = NULL;
-	struct queue *q;
-
-	ocl_lock();
-	q = ocl_find(handle, OCL_QUEUE);
-	if (q && OBJ(q)->refs == 1 && q->gates & OBJ(q)->domain->gates_unset) {
-		q->kept = true;
-		NEXT->clRetainCommandQueue(handle);
-	} else if (q && OBJ(q)->refs == 1 && OBJ(q)->held > 0) {
-		real = OBJ(q)->real;
-		NEXT->clRetainCommandQueue(real); /* another thread may move the context */
-	}
-	ocl_unlock();
-	if (!real)
-		return;
-	NEXT->clFinish(real);
-	NEXT->clReleaseCommandQueue(real);
-}
-
 /* The program has given back its last reference. What nobody holds has no shadow from here on, and
  * only then does the runtime release it: an epoch that another thread closes meanwhile must not
  * find what is no longer there. */
@@ -441,8 +420,6 @@ cl_int ocl_release(void *handle, ocl_kind_t kind)
 	struct object *o;
 	bool put_off = false;
 
-	if (kind == OCL_QUEUE)
-		finish_last(handle);
 	ocl_lock();
 	o = ocl_find(handle, kind);
 	if (o && o->refs == 1) { /* the runtime may give the handle to somebody else soon */

@@ -58,6 +58,8 @@ static bool check_before(struct call *c)
 		free(c);
 		return false;
 	}
+	if (c->status < 0 && ev->seen && !ev->error) /* the program knows better */
+		c->status = c->type;
 	if (is_requeued(c, ev, c->status)) {
 		ocl_unlock();
 		return false;
