@@ -360,7 +360,7 @@ def mappings_and_events_outlive_the_runtime_that_they_were_made_in(s):
 @test
 def what_is_released_while_a_read_is_under_way_brings_its_data(s):
     """The program keeps nothing but the event that it waits for, when the runtime has ended before or meanwhile."""
-    exe = opencl(s, "ocl_released")
+    exe = opencl(s, "ocl_let_go")
     alone = s.run(exe)
     expect(alone.status == 0 and len(alone.out.splitlines()) == 12, alone)
     r = run_opencl(s, exe, "kill", HALE_OPENCL="check=none").wait()
