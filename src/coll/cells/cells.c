@@ -141,20 +141,25 @@ struct way_order cells_order(const struct coll_home *h, struct way_plan *plans, 
 	return way_next(p);
 }
 
-/* Until all are done with k; learns how far they are. */
+/* Until all are done with k; learns how far they are. Who is restored while it waits finds zeroes
+ * in the words of those for whom it has waited already, until these tell it again. */
 static void wait_done(struct coll_home *h, uint64_t k)
 {
-	cells_wait_all(h, cells_done(k));
-	uint64_t least = UINT64_MAX;
-	for (int i = 0; i < h->n; i++) {
-		uint64_t at = i == h->rank ? h->progress
-					   : atomic_load_explicit(&h->cells[i]->progress,
-								  memory_order_acquire);
-		least = at < least ? at : least;
-	}
-	uint64_t done = least / COLL_STAGES - 1;
-	if (done > h->known_done)
-		h->known_done = done;
+	uint64_t least;
+	unsigned epoch;
+	do {
+		epoch = coll_epoch;
+		least = h->progress;
+		cells_wait_all(h, cells_done(k));
+		for (int i = 0; i < h->n; i++) {
+			uint64_t at = i == h->rank ? h->progress
+						   : atomic_load_explicit(&h->cells[i]->progress,
+									  memory_order_acquire);
+			least = at < least ? at : least;
+		}
+	} while (epoch != coll_epoch);
+	if (least / COLL_STAGES > h->known_done + 1)
+		h->known_done = least / COLL_STAGES - 1;
 }
 
 /* ---- deposits ---- */
