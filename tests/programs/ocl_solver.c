@@ -5,7 +5,7 @@
  *         (with -q 2)
  *   -m: mappings instead of writes   -f: fork in the middle   -w: wait by polling an event
  *   -d N: the context has all devices, and queues on the N-th
- *   -g FILE: the last fifty steps wait until there is FILE */
+ *   -g FILE: the last fifty steps wait until there is FILE   -r: reads on while it waits so */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <hale/opencl.h>
@@ -38,7 +38,7 @@ static cl_context context;
 static cl_command_queue queue[2];
 static cl_kernel step_kernel, add_kernel, sum_kernel;
 static cl_mem a, b, table, part, half, scratch;
-static int queues = 1, out_of_order, user_events, mappings, forks, polls, nth;
+static int queues = 1, out_of_order, user_events, mappings, forks, polls, reads, nth;
 static float host[N], sums[N / 64];
 
 static uint64_t mix(uint64_t h, const void *data, size_t size)
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 	const char *go = NULL;
 	int c, steps;
 
-	while ((c = getopt(argc, argv, "q:oemfwd:g:")) != -1) {
+	while ((c = getopt(argc, argv, "q:oemfwrd:g:")) != -1) {
 		go = c == 'g' ? optarg : go;
 		queues = c == 'q' ? atoi(optarg) : queues;
 		nth = c == 'd' ? atoi(optarg) : nth;
@@ -212,12 +212,17 @@ int main(int argc, char **argv)
 		mappings |= c == 'm';
 		forks |= c == 'f';
 		polls |= c == 'w';
+		reads |= c == 'r';
 	}
 	steps = optind < argc ? atoi(argv[optind]) : 10;
 	set_up();
 	for (int s = 0; s < steps; s++) {
-		while (go && s == steps - 50 && access(go, F_OK))
+		while (go && s == steps - 50 && access(go, F_OK)) {
 			usleep(1000);
+			if (reads)
+				OK(clEnqueueReadBuffer(queue[0], table, CL_TRUE, 0, sizeof(host[0]),
+						       host, 0, NULL, NULL));
+		}
 		run_step(s);
 		h = mix(h, sums, sizeof(sums));
 		printf("%d %016llx\n", s, (unsigned long long)h);
