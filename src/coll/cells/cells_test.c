@@ -474,6 +474,47 @@ static void deposits_of_a_root_that_ran_ahead_are_kept(void **state)
 	}
 }
 
+/* ---- a root that waits until its readers are done with payloads, for their room ---- */
+
+enum {
+	ROOT,
+	QUICK,
+	LATE,
+	COUNT = 4000,
+	FIT = COLL_CELL_RING / (COUNT * sizeof(int)),
+	MANY = 3 * FIT
+};
+
+/* The root stops nowhere but where it waits. */
+static void many_bcasts(void)
+{
+	for (int i = 1; i <= MANY; i++) {
+		if (me == ROOT)
+			control->at[me] = i;
+		else
+			pass(i);
+		bcast(ROOT, i, COUNT);
+	}
+}
+
+static void a_root_restored_while_it_waits_for_room_overwrites_nothing_in_use(void **state)
+{
+	(void)state;
+	start(many_bcasts);
+	go(QUICK, 1); /* done with what the root waits for, and with nothing else */
+	until(&control->at[QUICK], 2);
+	until(&control->at[LATE], 1);
+	until(&control->at[ROOT], FIT + 1); /* has seen that, and waits for LATE */
+	checkpoint();
+	back(ROOT);
+	back(LATE);
+	go(LATE, MANY);
+	until(&control->at[LATE], FIT);
+	usleep(5000); /* in the new segment QUICK has said nothing yet */
+	back(QUICK);
+	finish();
+}
+
 /* ---- large: addresses, parts, members that stay inside ---- */
 
 static void larges(void)
@@ -585,6 +626,7 @@ int main(void)
 	    cmocka_unit_test(the_missing_member_may_come_before_those_that_wait_are_back),
 	    cmocka_unit_test(a_result_is_kept_for_who_has_not_seen_it),
 	    cmocka_unit_test(deposits_of_a_root_that_ran_ahead_are_kept),
+	    cmocka_unit_test(a_root_restored_while_it_waits_for_room_overwrites_nothing_in_use),
 	    cmocka_unit_test(members_inside_a_large_operation_publish_again),
 	    cmocka_unit_test(last_pieces_may_be_short),
 	    cmocka_unit_test(restores_at_random_moments),
