@@ -181,6 +181,37 @@ def parted_single_copies_in_mid_flight_are_asked_for(s):
             laid_out_otherwise(s, turn, 4, (1, 2, 4), env, most=100000)
 
 
+def status_of(pid, key):
+    with open(f"/proc/{pid}/status") as f:
+        return re.search(f"^{key}:\t(.*)$", f.read(), re.M)[1]
+
+
+@test
+def some_may_be_further_in_mpi_finalize_than_others_when_a_checkpoint_comes(s):
+    """All wait there for the last one; then rank 1 is stopped until the others have gone further and the
+    checkpoint is asked for."""
+    exe = s.compile("ends")
+    for nodes in (2, 3):
+        job = s.hale_start(4, exe, options=["--nodes", 2])
+        behind = job.ranks(4)[1]
+        job.until_output("all are here")
+        job.until(lambda: status_of(behind, "State").startswith("S"), "rank 1 sleeps in MPI_Finalize")
+        time.sleep(0.2)
+        os.kill(behind, signal.SIGSTOP)
+        s.write("last", "")
+        time.sleep(0.3)
+        asked = s.start(HALE, "ckpt", job.id())
+        asked.until(lambda: int(status_of(behind, "SigPnd"), 16), "it has been asked")
+        os.kill(behind, signal.SIGCONT)
+        expect(asked.wait().status == 0, asked.result())
+        s.write("end", "")
+        job.wait()
+        r = s.hale("restart", "--nodes", nodes, asked.out().split()[-1], limit=60)
+        expect(r.status == 0, r)
+        os.unlink(s.path("last"))
+        os.unlink(s.path("end"))
+
+
 @test
 def more_ranks_than_strangers_are_allowed_connect_at_once(s):
     exe = s.compile("all_to_one")

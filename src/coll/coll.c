@@ -280,7 +280,7 @@ int coll_init(void)
 void coll_finish(struct comm *world)
 {
 	coll_barrier(world);
-	join_finish();
+	join_finish(world);
 	coll_barrier(world);
 }
 

@@ -274,10 +274,11 @@ void join_init(void)
 	spread = job_spread();
 }
 
-static bool all_given_up(void *unused)
+static bool all_given_up(void *world)
 {
-	(void)unused;
 	for (struct coll_state *s = states; s; s = s->next) {
+		if (s->comm == world)
+			continue;
 		if (!changes_abandon(s))
 			return false;
 		if (s->farewell && !s->farewell->complete) {
@@ -295,9 +296,9 @@ static bool all_given_up(void *unused)
 	return true;
 }
 
-void join_finish(void)
+void join_finish(struct comm *world)
 {
-	match_wait_until(all_given_up, NULL);
+	match_wait_until(all_given_up, world);
 }
 
 void join_restored(void)
