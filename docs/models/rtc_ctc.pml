@@ -6,12 +6,18 @@
  * operations and in waiting loops. After each checkpoint the job goes on, or it is restored: the
  * segment is zero and the members come back one by one, each as soon as it can.
  *
+ * Who needs a header again waits for one member after the other, then reads all their words and learns
+ * how far all are: it doesn't wait again up to there.
+ *
  * Checked: whoever reads a deposit or a result reads that of its operation; nobody comes last
  * before all have come; nobody waits for ever (end states).
  *
+ * ONLY: all operations are of that kind, for more members than all kinds allow.
+ *
  * BREAK 1: the leader restores the number of arrivals instead of each waiting member arriving again.
  * BREAK 2: a member that waits looks at the new segment to see whether its operation had completed.
- * BREAK 3: a deposit is not restored. All three must be found wrong. */
+ * BREAK 3: a deposit is not restored. BREAK 4: a member that was restored while it waited for others,
+ * one after the other, goes by what it then reads in the words of all. All four must be found wrong. */
 #ifndef N
 #define N 3
 #endif
@@ -24,13 +30,15 @@
 #ifndef BREAK
 #define BREAK 0
 #endif
+#ifndef D
 #define D 2
+#endif
 #define H(member, op) ((member) * D + (op) % D)
 #define RESULT 16
 #define FULL N
 
 /* the segment: zero after a restore */
-byte progress[N];	 /* operations done */
+byte progress[N];	 /* operations done, + 1 */
 byte seq[N * D];	 /* headers */
 byte load[N * D];	 /* payloads: the operation, + RESULT when it is a result */
 byte arrivals, completed, last, result;
@@ -45,7 +53,7 @@ byte finished;
 /* what members saved: private memory, in their images */
 byte s_seq[N * D], s_load[N * D], s_completed[N], s_last, s_result, s_arrivals;
 
-inline least_done(x) {
+inline least_progress(x) {
 	x = progress[0];
 	i = 1;
 	do
@@ -61,12 +69,12 @@ inline checkpoint() {
 	stopped++;
 	stopped == N * round;
 	d_step {
-		least_done(x);
+		least_progress(x);
 		s_completed[me] = completed;
 		if :: me == 0 -> s_last = last; s_result = result; s_arrivals = arrivals :: else fi;
 		do
 		:: i < D ->
-			s_seq[me * D + i] = (seq[me * D + i] > x -> seq[me * D + i] : 0);
+			s_seq[me * D + i] = (seq[me * D + i] >= x -> seq[me * D + i] : 0);
 			s_load[me * D + i] = load[me * D + i];
 			i++
 		:: else -> break
@@ -99,7 +107,7 @@ inline checkpoint() {
 			}
 		:: else
 		fi;
-		progress[me] = done
+		progress[me] = done + 1
 	:: else
 	fi
 }
@@ -114,21 +122,33 @@ inline wait_for(condition) {
 	od
 }
 
-/* All deposits of op at once, from then on without a safe point. */
+/* Until all are done with the operation that had the header before. Words read as zero until their
+ * owners are back; then a byte that is counted down holds the largest number. */
 inline reuse(op) {
 	if
 	:: known + D < op ->
-		who = 0;
 		do
-		:: who < N -> wait_for(who == me || progress[who] + D >= op); who++
-		:: else -> break
+		:: true ->
+			epoch = false;
+			who = 0;
+			do
+			:: who < N -> wait_for(who == me || progress[who] + D > op); who++
+			:: else -> break
+			od;
+			who = 0;
+			d_step { least_progress(x); x = x - 1 }
+			if :: epoch && BREAK != 4 :: else -> break fi
 		od;
-		who = 0;
-		d_step { known = op - D }
+		atomic {
+			if :: x > known -> known = x :: else fi;
+			x = 0;
+			epoch = false
+		}
 	:: else
 	fi
 }
 
+/* All deposits of op at once, from then on without a safe point. */
 inline deposit(op) {
 	load[H(me, op)] = op;
 	seq[H(me, op)] = op
@@ -201,7 +221,7 @@ proctype Member(byte me) {
 		:: else -> from_root(op)
 		fi;
 		done = op;
-		progress[me] = done;
+		progress[me] = done + 1;
 		op++
 	od;
 	finished++;
@@ -217,16 +237,20 @@ init {
 	i = 1;
 	do
 	:: i <= OPS ->
+#ifdef ONLY
+		kind[i] = ONLY;
+#else
 		if
 		:: kind[i] = FULL
 		:: kind[i] = 0
 		:: kind[i] = 1
 		fi;
+#endif
 		i++
 	:: else -> break
 	od;
 	if :: apart = true :: apart = false fi;
-	atomic { i = 0; do :: i < N -> run Member(i); i++ :: else -> break od }
+	atomic { i = 0; do :: i < N -> progress[i] = 1; run Member(i); i++ :: else -> break od }
 	do
 	:: turn <= ROUNDS ->
 		wanted = turn;
