@@ -141,23 +141,17 @@ struct way_order cells_order(const struct coll_home *h, struct way_plan *plans, 
 	return way_next(p);
 }
 
-/* Until all are done with k; learns how far they are. Who is restored while it waits finds zeroes
- * in the words of those for whom it has waited already, until these tell it again. */
+/* Until all are done with k; learns how far they are. */
 static void wait_done(struct coll_home *h, uint64_t k)
 {
-	uint64_t least;
-	unsigned epoch;
-	do {
-		epoch = coll_epoch;
-		least = h->progress;
-		cells_wait_all(h, cells_done(k));
-		for (int i = 0; i < h->n; i++) {
-			uint64_t at = i == h->rank ? h->progress
-						   : atomic_load_explicit(&h->cells[i]->progress,
-									  memory_order_acquire);
-			least = at < least ? at : least;
-		}
-	} while (epoch != coll_epoch);
+	cells_wait_all(h, cells_done(k));
+	uint64_t least = h->progress;
+	for (int i = 0; i < h->n; i++) {
+		uint64_t at = i == h->rank ? h->progress
+					   : atomic_load_explicit(&h->cells[i]->progress,
+								  memory_order_acquire);
+		least = at < least ? at : least;
+	}
 	if (least / COLL_STAGES > h->known_done + 1)
 		h->known_done = least / COLL_STAGES - 1;
 }
@@ -277,10 +271,12 @@ void cells_home_free(struct coll_home *h)
 	heap_free(h->cells);
 	heap_free(h->mail);
 	heap_free(h->saved);
+	heap_free(h->frozen_progress);
 	h->world = NULL;
 	h->cells = NULL;
 	h->mail = NULL;
 	h->saved = NULL;
+	h->frozen_progress = NULL;
 	h->n = 0;
 }
 
@@ -304,7 +300,8 @@ bool cells_home_occupy(struct coll_home *h, const struct comm *c)
 	h->cells = heap_alloc(n * sizeof(*h->cells));
 	h->mail = heap_alloc(n * sizeof(*h->mail));
 	h->saved = heap_alloc(sizeof(*h->saved));
-	if (!h->world || !h->cells || !h->mail || !h->saved) {
+	h->frozen_progress = heap_alloc(n * sizeof(*h->frozen_progress));
+	if (!h->world || !h->cells || !h->mail || !h->saved || !h->frozen_progress) {
 		cells_home_free(h);
 		return false;
 	}

@@ -17,6 +17,9 @@
  * Invariants
  *  1. Every word but arrivals only grows and has one writer at a time. A reader waits for
  *     "at least"; so a word that is still zero after a restart only makes it wait longer.
+ *     What a reader can't wait for again is how far others had got: their owners may have left
+ *     for another home by then. So for its reader progress never goes back, not by a restart
+ *     either (cells_ckpt.c).
  *  2. A deposit under k lives until all members are done with k.
  *  3. Whoever has deposited an address doesn't leave the operation before all are done with it.
  *  4. Between arriving last and publishing completed there is no safe point.
@@ -102,6 +105,7 @@ struct coll_home {
 	bool backward; /* the last broadcast in pieces from here went so */
 	/* during a checkpoint */
 	uint64_t frozen_completed;  /* the leader's word when all had stopped */
+	uint64_t *frozen_progress;  /* and the members' */
 	struct coll_mirror *mirror; /* NULL: the cells are shared (cells_mirror.h) */
 	struct coll_cell *saved;    /* what others still need of the cell; there beforehand, so that
 				     * a checkpoint can't fail for want of it */

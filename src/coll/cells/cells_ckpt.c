@@ -13,14 +13,30 @@
 
 #include "coll/coll.h"
 
-static uint64_t done_by_all(const struct coll_home *h)
+/* Returns the number below which all operations are done by all. */
+static uint64_t progress_save(struct coll_home *h)
 {
 	uint64_t least = UINT64_MAX;
 	for (int i = 0; i < h->n; i++) {
 		uint64_t at = atomic_load_explicit(&h->cells[i]->progress, memory_order_acquire);
+		h->frozen_progress[i] = i == h->rank ? h->progress : at;
 		least = at < least ? at : least;
 	}
 	return least / COLL_STAGES;
+}
+
+/* Its owner may be back already, and further. */
+static void progress_restore(struct coll_home *h)
+{
+	for (int i = 0; i < h->n; i++) {
+		_Atomic uint64_t *word = &h->cells[i]->progress;
+		uint64_t now = atomic_load_explicit(word, memory_order_acquire);
+		while (now < h->frozen_progress[i] &&
+		       !atomic_compare_exchange_weak_explicit(word, &now, h->frozen_progress[i],
+							      memory_order_acq_rel,
+							      memory_order_acquire))
+			;
+	}
 }
 
 static void header_copy(struct coll_cell *to, const struct coll_cell *from, int i)
@@ -39,7 +55,7 @@ static void header_copy(struct coll_cell *to, const struct coll_cell *from, int 
 static void home_save(struct coll_home *h)
 {
 	const struct coll_cell *lead = h->cells[0];
-	uint64_t done = done_by_all(h); /* operations below this number */
+	uint64_t done = progress_save(h);
 	h->frozen_completed = lead->completed;
 	h->saved->completed = lead->completed;
 	memcpy(h->saved->result, lead->result, sizeof(lead->result));
@@ -71,7 +87,7 @@ static void home_restore(struct coll_home *h)
 		atomic_store_explicit(&h->cell->completed, h->saved->completed,
 				      memory_order_release);
 	}
-	atomic_store_explicit(&h->cell->progress, h->progress, memory_order_release);
+	progress_restore(h);
 	h->cell->probe = (uintptr_t)&coll_probe_word;
 	atomic_thread_fence(memory_order_seq_cst);
 	cells_ring(h);

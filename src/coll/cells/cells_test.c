@@ -515,6 +515,34 @@ static void a_root_restored_while_it_waits_for_room_overwrites_nothing_in_use(vo
 	finish();
 }
 
+/* ---- a member that has left its home ---- */
+
+static void leaves(void)
+{
+	sum(1, 100);
+	pass(1);
+	cells_home_vacate(home);
+	pass(2);
+}
+
+static void who_has_left_before_a_restart_is_waited_for_by_nobody_after_it(void **state)
+{
+	(void)state;
+	for (int gone = 0; gone < RANKS; gone++) {
+		start(leaves);
+		for (int i = 0; i < RANKS; i++)
+			until(&control->at[i], 1);
+		go(gone, 1);
+		until(&control->at[gone], 2);
+		for (int times = 0; times < 2; times++) {
+			checkpoint();
+			for (int i = 0; i < RANKS; i++)
+				back(i);
+		}
+		finish();
+	}
+}
+
 /* ---- large: addresses, parts, members that stay inside ---- */
 
 static void larges(void)
@@ -627,6 +655,7 @@ int main(void)
 	    cmocka_unit_test(a_result_is_kept_for_who_has_not_seen_it),
 	    cmocka_unit_test(deposits_of_a_root_that_ran_ahead_are_kept),
 	    cmocka_unit_test(a_root_restored_while_it_waits_for_room_overwrites_nothing_in_use),
+	    cmocka_unit_test(who_has_left_before_a_restart_is_waited_for_by_nobody_after_it),
 	    cmocka_unit_test(members_inside_a_large_operation_publish_again),
 	    cmocka_unit_test(last_pieces_may_be_short),
 	    cmocka_unit_test(restores_at_random_moments),
