@@ -129,4 +129,12 @@ def a_disk_that_fails_at_any_call(s):
     expect(told > 0, "nothing that the disk did was ever noticed")
 
 
+@test
+def ranks_that_use_opencl_may_be_read_by_other_ranks_where_yama_lets_only_those_do_so_that_they_name(s):
+    exe = opencl(s, "ocl_mpi", mpi="openmpi")
+    rules = s.compile("yama", mpi=None, flags=["-shared", "-fPIC"])
+    r = s.hale_run(2, "env", f"LD_PRELOAD={rules}", exe, "20", options=["--opencl"], env={"YAMA": s.path("named")})
+    expect(r.status == 0 and r.out.startswith("0 "), r)
+
+
 main()

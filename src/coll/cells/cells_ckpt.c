@@ -105,7 +105,6 @@ void cells_resume(bool restored)
 	if (!restored)
 		return;
 	coll_epoch++;
-	cells_read_allow();
 	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
 		if (coll_homes[i].n && !coll_homes[i].mirror)
 			home_restore(&coll_homes[i]);

@@ -191,7 +191,9 @@ static bool connect_once(bool restored, bool mapped, bool *early, char *why, siz
 								: "could not be started");
 		return false;
 	}
-	prctl(PR_SET_PTRACER, (unsigned long)atomic_load(&remote.wire->server_pid), 0, 0, 0);
+	if (!guest.memory) /* or other ranks read it, too */
+		prctl(PR_SET_PTRACER, (unsigned long)atomic_load(&remote.wire->server_pid), 0, 0,
+		      0);
 	return svm_agreed(remote.wire, why, size);
 }
 
