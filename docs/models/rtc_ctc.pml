@@ -7,7 +7,8 @@
  * segment is zero and the members come back one by one, each as soon as it can.
  *
  * Who needs a header again waits for one member after the other, then reads all their words and learns
- * how far all are: it doesn't wait again up to there.
+ * how far all are: it doesn't wait again up to there. So who is restored writes all of them: for their
+ * readers they never go back.
  *
  * Checked: whoever reads a deposit or a result reads that of its operation; nobody comes last
  * before all have come; nobody waits for ever (end states).
@@ -16,8 +17,9 @@
  *
  * BREAK 1: the leader restores the number of arrivals instead of each waiting member arriving again.
  * BREAK 2: a member that waits looks at the new segment to see whether its operation had completed.
- * BREAK 3: a deposit is not restored. BREAK 4: a member that was restored while it waited for others,
- * one after the other, goes by what it then reads in the words of all. All four must be found wrong. */
+ * BREAK 3: a deposit is not restored. BREAK 4: each writes only its own progress again; what the others'
+ * say is zero until they are back, and a byte that is counted down then holds the largest number. All
+ * four must be found wrong. */
 #ifndef N
 #define N 3
 #endif
@@ -52,6 +54,7 @@ byte finished;
 
 /* what members saved: private memory, in their images */
 byte s_seq[N * D], s_load[N * D], s_completed[N], s_last, s_result, s_arrivals;
+byte s_progress[N]; /* each has them all, which are the same */
 
 inline least_progress(x) {
 	x = progress[0];
@@ -70,6 +73,11 @@ inline checkpoint() {
 	stopped == N * round;
 	d_step {
 		least_progress(x);
+		do
+		:: i < N -> s_progress[i] = progress[i]; i++
+		:: else -> break
+		od;
+		i = 0;
 		s_completed[me] = completed;
 		if :: me == 0 -> s_last = last; s_result = result; s_arrivals = arrivals :: else fi;
 		do
@@ -107,7 +115,15 @@ inline checkpoint() {
 			}
 		:: else
 		fi;
-		progress[me] = done + 1
+		if
+		:: BREAK == 4 -> progress[me] = done + 1
+		:: else ->
+			do
+			:: d_step { i < N -> progress[i] = (progress[i] < s_progress[i] -> s_progress[i] : progress[i]); i++ }
+			:: else -> break
+			od;
+			i = 0
+		fi
 	:: else
 	fi
 }
@@ -122,27 +138,21 @@ inline wait_for(condition) {
 	od
 }
 
-/* Until all are done with the operation that had the header before. Words read as zero until their
- * owners are back; then a byte that is counted down holds the largest number. */
+/* Until all are done with the operation that had the header before. */
 inline reuse(op) {
 	if
 	:: known + D < op ->
+		who = 0;
 		do
-		:: true ->
-			epoch = false;
-			who = 0;
-			do
-			:: who < N -> wait_for(who == me || progress[who] + D > op); who++
-			:: else -> break
-			od;
-			who = 0;
-			d_step { least_progress(x); x = x - 1 }
-			if :: epoch && BREAK != 4 :: else -> break fi
+		:: who < N -> wait_for(who == me || progress[who] + D > op); who++
+		:: else -> break
 		od;
+		who = 0;
 		atomic {
+			least_progress(x);
+			x = x - 1;
 			if :: x > known -> known = x :: else fi;
-			x = 0;
-			epoch = false
+			x = 0
 		}
 	:: else
 	fi
