@@ -213,6 +213,36 @@ def some_may_be_further_in_mpi_finalize_than_others_when_a_checkpoint_comes(s):
 
 
 @test
+def messages_kept_for_a_rank_that_lives_here_now_wait_for_the_end_of_a_checkpoint(s):
+    """Rank 1 is late for one, so that rank 0's image keeps what it has sent it over the network. On one node that goes
+    through shared memory, as far as there is room while rank 1 doesn't look; what is left must not follow the marker
+    while they wait for rank 2's."""
+    exe = s.compile("unread")
+    job = s.hale_start(3, exe, options=["--nodes", "3", "--ckpt-dir", "apart"])
+    job.until_output("^computes\n(.*\n)*computes")
+    late = 1
+    for life in range(3):
+        stopped = job.ranks(3)[late]
+        os.kill(stopped, signal.SIGSTOP)
+        s.write("send", "")
+        if life == 0:
+            job.until_output("^sent")
+        asked = s.start(HALE, "ckpt", job.id())
+        time.sleep(0.5)  # the others wait for it, or don't any more
+        os.kill(stopped, signal.SIGCONT)
+        r = asked.wait()
+        expect(r.status == 0, r)
+        job.kill(signal.SIGTERM)
+        job.wait()
+        job = s.start(HALE, "restart", "--nodes", "1", "--ckpt-dir", f"together{life}",
+                      s.path(r.out.strip().splitlines()[-1]))
+        late = 2
+    s.write("read", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out.endswith("200 messages, 0 wrong\n"), r)
+
+
+@test
 def more_ranks_than_strangers_are_allowed_connect_at_once(s):
     exe = s.compile("all_to_one")
     r = s.hale_run(100, exe, options=["--ppn", "20"])

@@ -120,6 +120,7 @@ extern struct net {
 	const struct wire *wire; /* NULL: not loaded */
 	bool open;
 	bool closing;
+	bool suspended;
 	bool stopping; /* suspended, and still open */
 	uint64_t stop_at;
 	bool rebuild;	/* a connection broke that only a wire opened anew can make again */

@@ -304,7 +304,8 @@ static void net_flush(void)
 static int net_poll(void)
 {
 	const struct link *l = link_self();
-	if (UNLIKELY(net.late))
+	if (UNLIKELY(net.late &&
+		     !net.suspended)) /* nothing may follow the other channel's marker */
 		late_flush();
 	if (UNLIKELY(!net.open))
 		return 0;
@@ -376,6 +377,7 @@ static void net_close(void)
 static void net_suspend(uint32_t round)
 {
 	net.round = round;
+	net.suspended = true;
 	if (!net.open)
 		return;
 	net.stopping = true;
@@ -414,6 +416,7 @@ static void net_resume(bool restored)
 {
 	struct error err;
 	wire_stop(); /* given up before it was drained */
+	net.suspended = false;
 	if (net.round > net.epoch)
 		net.epoch = net.round;
 	if (restored) {
