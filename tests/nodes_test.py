@@ -187,10 +187,30 @@ def status_of(pid, key):
 
 
 @test
+def who_waits_in_a_first_operation_may_be_parted_and_brought_together_before_the_last_one_comes(s):
+    exe = s.compile("ends")
+    job = s.hale_start(3, exe, options=["--ckpt-dir", "life0"])
+    for life, nodes in enumerate((2, 1), 1):
+        pids = job.ranks(3)
+        for rank in (0, 1):
+            job.until(lambda: status_of(pids[rank], "State").startswith("S"), "it waits")
+        time.sleep(0.2)
+        checkpoint = job.checkpoint()
+        job.kill(signal.SIGTERM)
+        job.wait()
+        job = s.start(HALE, "restart", "--nodes", nodes, "--ckpt-dir", f"life{life}", checkpoint)
+    for name in ("first", "last", "end"):
+        s.write(name, "")
+    r = job.wait(60)
+    expect(r.status == 0 and r.out == "all are here\n", r)
+
+
+@test
 def some_may_be_further_in_mpi_finalize_than_others_when_a_checkpoint_comes(s):
     """All wait there for the last one; then rank 1 is stopped until the others have gone further and the
     checkpoint is asked for."""
     exe = s.compile("ends")
+    s.write("first", "")
     for nodes in (2, 3):
         job = s.hale_start(4, exe, options=["--nodes", 2])
         behind = job.ranks(4)[1]

@@ -22,7 +22,15 @@
 #include "coll/hier/join.h"
 #include "coll/schedule.h"
 
-enum { RANKS = 3, CONTEXT = 2, LARGE = 15000, MOST = 40000, TRIES = 20000, AGREEMENTS = 8 };
+enum {
+	RANKS = 3,
+	CONTEXT = 2,
+	LARGE = 15000,
+	MOST = 40000,
+	TRIES = 20000,
+	AGREEMENTS = 8,
+	VALUES = 5
+};
 
 /* What the test and its ranks tell each other. */
 static struct control {
@@ -35,7 +43,7 @@ static struct control {
 	_Atomic int held[RANKS];
 	_Atomic int entered[RANKS]; /* barriers */
 	_Atomic int came[AGREEMENTS];
-	_Atomic uint64_t highest[AGREEMENTS][4];
+	_Atomic uint64_t highest[AGREEMENTS][VALUES];
 } * control;
 
 static struct segment *segment;

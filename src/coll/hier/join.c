@@ -7,7 +7,7 @@
 enum { TAG_CHANGE = 0x40000000, TAG_NUMBERS = 0x3effffff, EXIT_NO_MEMORY = 70 };
 
 /* What members say when they join: maxima. */
-enum { JOIN_SEQ, JOIN_APART, JOIN_LACKING, JOIN_OLDEST, JOIN_VALUES };
+enum { JOIN_SEQ, JOIN_APART, JOIN_LACKING, JOIN_OLDEST, JOIN_NEWEST, JOIN_VALUES };
 
 /* An agreement after a restart. */
 struct coll_change {
@@ -154,18 +154,11 @@ static struct coll_home *home_of(const struct comm *c)
 	return &coll_homes[c->context / COMM_CONTEXTS];
 }
 
-/* What each member says when they live on several nodes, about the moment when it joined: by which
- * restart it knew where it lived, and with whom. */
-static uint64_t place(uint64_t number, int lowest)
+/* The map of who lives where; lowest: of the members that live where this one does. NULL: everybody
+ * lives alone. */
+static struct coll_hier *map_agree(struct comm *c, int lowest)
 {
-	return number << 32 | (uint32_t)lowest;
-}
-
-/* The map of who lives where. NULL: everybody lives alone; or a restart came in between, and then
- * its agreement asks again. */
-static struct coll_hier *map_agree(struct comm *c, uint64_t mine)
-{
-	uint64_t *all = heap_calloc((size_t)c->size, sizeof(*all));
+	uint64_t *all = heap_calloc((size_t)c->size, sizeof(*all)), mine = (uint64_t)lowest;
 	struct coll_hier *map = NULL;
 	if (!all)
 		lacking();
@@ -177,12 +170,10 @@ static struct coll_hier *map_agree(struct comm *c, uint64_t mine)
 			      .rbuf = all,
 			      .rcount = 1,
 			      .rtype = (struct datatype *)MPI_UINT64_T};
-	bool same = schedule_run_args(&a) == MPI_SUCCESS, alone = true;
-	for (int i = 0; i < c->size; i++) {
-		same = same && all[i] >> 32 == mine >> 32;
-		alone = alone && (uint32_t)all[i] == (uint32_t)i;
-	}
-	if (same && !alone && !(map = hier_create(all, c->size, c->rank)))
+	bool known = schedule_run_args(&a) == MPI_SUCCESS, alone = true;
+	for (int i = 0; i < c->size; i++)
+		alone = alone && all[i] == (uint64_t)i;
+	if (known && !alone && !(map = hier_create(all, c->size, c->rank)))
 		lacking();
 	heap_free(all);
 	return map;
@@ -204,7 +195,9 @@ static void join_cells(struct comm *c, uint64_t base)
 
 /* Each makes itself a home among those that it sees on its node, then all say what they see: a
  * restart after that may split them before anything is in their cells. If somebody lacks memory,
- * nobody uses cells.
+ * nobody uses cells. Nor if some have looked before a restart and others after it: then its
+ * agreement asks again. (Also if all see all: of two restarts the first may have split those who
+ * had looked, which go on with mirrors, and the second brought them together.)
  *
  * Members that have entered before a restart start its agreement right after it. If one has, those
  * who have entered since start it now. */
@@ -216,7 +209,8 @@ static void join(struct comm *c)
 	uint64_t number = layout, oldest = number;
 	int lowest = c->rank, here = members_here(c, &lowest);
 	bool occupied = cells_home_occupy(h, c), again = s->entered, cells = true;
-	uint64_t said[JOIN_VALUES] = {h->seq, here < c->size, !occupied, UINT64_MAX - number};
+	uint64_t said[JOIN_VALUES] = {h->seq, here < c->size, !occupied, UINT64_MAX - number,
+				      number};
 	if (occupied)
 		h->cell->probe = (uintptr_t)&coll_probe_word;
 	s->entered = true;
@@ -224,10 +218,10 @@ static void join(struct comm *c)
 		oldest = UINT64_MAX - said[JOIN_OLDEST];
 	else
 		said[JOIN_LACKING] = 1;
-	if (said[JOIN_LACKING] || (said[JOIN_APART] && coll_flat))
+	if (said[JOIN_LACKING] || said[JOIN_NEWEST] != oldest || (said[JOIN_APART] && coll_flat))
 		cells = false;
 	else if (said[JOIN_APART])
-		cells = (s->hier = map_agree(c, place(number, lowest))) != NULL;
+		cells = (s->hier = map_agree(c, lowest)) != NULL;
 	if (cells)
 		join_cells(c, said[JOIN_SEQ]);
 	else if (occupied)
