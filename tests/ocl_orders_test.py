@@ -17,7 +17,7 @@ def what_runs_later_than_what_was_enqueued_behind_it(s):
     """Commands that wait for user events, overtaken by others; data taken out of mappings that end; completion learnt from
     an event's times, or from a command that is running; functions of the program."""
     exe = opencl(s, "ocl_orders")
-    for what in ["gated", "relayed", "unmapped", "profiled", "told", "left", "native"]:
+    for what in ["gated", "relayed", "woven", "unmapped", "profiled", "told", "left", "native"]:
         alone = s.run(exe, what)
         expect(alone.status == 0 and len(set(alone.out.split())) >= 5, what, alone)
         for env in [{}, REMOTE] if what != "native" else [{}]:
@@ -61,6 +61,19 @@ def what_has_waited_for_a_user_event_does_not_wait_for_later_ones(s):
     for at, opt in itertools.product(range(2, 14), ["all", "none"]):
         r = same(s, f"check=none ckpt=every-epoch opt={opt} inject=epoch:{at}:2", exe, "outlived", alone=alone, **TWO)
         expect(found(r)[:2] == (2, 1) and "moved to another device" in r.err, at, opt, r)
+
+
+@test
+def what_fails_waits_for_nothing_that_the_program_does_not_wait_for(s):
+    """PoCL 3.1 ends programs in which what waits for an event that fails also waits for one that becomes complete just then:
+    nothing of the layer's own may run there."""
+    exe = opencl(s, "ocl_orders")
+    below = s.compile("ocl_marked", mpi=None, flags=["-Wno-comment", "-shared", "-fPIC"])
+    alone = s.run(exe, "failed", env=dict(OPENCL_LAYERS=below))
+    expect(alone.status == 0 and alone.err == "", alone)
+    r = s.run(exe, "failed", env=dict(OPENCL_LAYERS=below + ":" + os.path.join(BUILD, "libhale_opencl.so"),
+                                      HALE_OPENCL="check=none"))
+    expect(r.status == 0 and r.out == alone.out and "a marker" not in r.err, r)
 
 
 @test

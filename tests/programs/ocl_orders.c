@@ -3,12 +3,14 @@
  * program learns without waiting. What is printed must not depend on errors that are mended.
  *   gated      commands that wait for user events, overtaken by others that are waited for
  *   relayed    a write takes what a read brings, a read replaces it; another queue waits
+ *   woven      a write takes memory of which a read brings every other row, a read the others later
  *   unmapped   data out of a mapping that ends, and is written to, before anybody waits
  *   profiled   completion learnt from an event's times, or from a later command that is running
  *   told       callbacks of commands that wait for user events, whose own events are released
  *   left       a queue is released while its command waits for a user event, and runs later
  *   outlived   events of commands that have waited for user events are used when there are new ones
  *   native     a function of the program reuses memory that a write before it has taken
+ *   failed     user events are set to an error while nothing else runs in the queue
  *   bounded    more than 1 MiB is written while a command waits for a user event
  *   gates N    N user events, each with a command, set in another order than made */
 #define CL_TARGET_OPENCL_VERSION 300
@@ -121,6 +123,32 @@ static void relayed(void)
 		say("m", m);
 		OK(clReleaseEvent(u));
 		OK(clReleaseEvent(a));
+	}
+}
+
+/* Into the rows of data that begin at first: as many as n has in its first half. */
+static void read_rows(int *data, size_t first, cl_bool blocking)
+{
+	enum { ROW = 256 };
+	const size_t begin[3] = {0}, at[3] = {first * ROW}, size[3] = {ROW, BYTES / ROW / 2, 1};
+
+	OK(clEnqueueReadBufferRect(other, n, blocking, begin, at, size, ROW, 0, 2 * ROW, 0, data, 0,
+				   NULL, NULL));
+}
+
+static void woven(void)
+{
+	static int data[N];
+
+	say("n", n);
+	for (int round = 0; round < 4; round++) {
+		launch(other, grow, n, round, 0, NULL, NULL);
+		read_rows(data, 0, CL_FALSE);
+		OK(clEnqueueWriteBuffer(other, m, CL_FALSE, 0, BYTES, data, 0, NULL, NULL));
+		read_rows(data, 1, CL_TRUE);
+		printf("data %08x\n", hash(data, BYTES));
+		say("m", m);
+		say("n", n);
 	}
 }
 
@@ -347,6 +375,35 @@ static void outlived(void)
 	}
 }
 
+static void failed(const cl_device_id device)
+{
+	for (int round = 0; round < 3; round++) {
+		cl_int e, status = CL_QUEUED;
+		cl_event u = gate(), a, b;
+		cl_command_queue q = clCreateCommandQueue(
+		    context, device, round > 0 ? 0 : CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &e);
+
+		OK(e);
+		if (round > 1) {
+			launch(q, grow, m, round, 0, NULL, NULL);
+			OK(clFinish(q));
+		}
+		OK(clEnqueueMarkerWithWaitList(q, 1, &u, &a));
+		OK(clEnqueueMarkerWithWaitList(q, 1, &a, &b));
+		OK(clFlush(q));
+		OK(clSetUserEventStatus(u, -3));
+		MUST(clWaitForEvents(1, &b) != CL_SUCCESS);
+		OK(clGetEventInfo(a, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
+				  NULL));
+		MUST(status < 0);
+		say("m", m);
+		OK(clReleaseEvent(u));
+		OK(clReleaseEvent(a));
+		OK(clReleaseEvent(b));
+		OK(clReleaseCommandQueue(q));
+	}
+}
+
 static void bounded(void)
 {
 	static int data[N];
@@ -406,6 +463,8 @@ int main(int argc, char **argv)
 		gated();
 	else if (strcmp(what, "relayed") == 0)
 		relayed();
+	else if (strcmp(what, "woven") == 0)
+		woven();
 	else if (strcmp(what, "unmapped") == 0)
 		unmapped();
 	else if (strcmp(what, "profiled") == 0)
@@ -418,6 +477,8 @@ int main(int argc, char **argv)
 		outlived();
 	else if (strcmp(what, "native") == 0)
 		native();
+	else if (strcmp(what, "failed") == 0)
+		failed(device);
 	else if (strcmp(what, "bounded") == 0)
 		bounded();
 	else if (strcmp(what, "gates") == 0)

@@ -488,7 +488,11 @@ void ocl_log_capture_behind_read(struct domain *d, struct entry *e)
 		ocl_log_capture(d, e);
 		return;
 	}
-	d->unprotected = true; /* it waits for the program itself */
+	if (!d->unprotected) /* it waits for the program itself */
+		log_warn("opencl: a command that waits for a user event takes memory that is to be "
+			 "filled and used again before the program sets it; an error before the "
+			 "next checkpoint can't be mended");
+	d->unprotected = true;
 	if (e->dst)
 		e->dst->root->modified |= OCL_BY_DEVICE;
 }
@@ -509,13 +513,43 @@ void ocl_log_capture_range(struct domain *d, const void *host, size_t size)
 	}
 }
 
-/* In a replay a read has brought e its data once more: those from before may have been wrong. */
-void ocl_log_capture_again(struct domain *d, struct entry *e)
+struct rows { /* of one read, in host memory */
+	size_t first, size, row, slice, per_slice, slices;
+};
+
+static struct rows rows_of(const struct entry *e)
 {
-	if (e->uncaptured)
-		return;
-	blob_free(d, &e->data);
-	ocl_log_capture(d, e);
+	bool rect = e->op == OP_READ_RECT, image = e->op == OP_READ_IMAGE || e->op == OP_MAP_IMAGE;
+	const size_t *pitch = rect ? e->pitch + 2 : e->pitch;
+	struct rows r = {.size = e->host_span, .per_slice = 1, .slices = 1};
+
+	if (!rect && !image)
+		return r;
+	r.size = image ? e->region[0] * e->src->element : e->region[0];
+	r.per_slice = e->region[1];
+	r.slices = e->region[2];
+	r.row = pitch[0] ? pitch[0] : r.size;
+	r.slice = pitch[1] ? pitch[1] : r.row * r.per_slice;
+	if (rect)
+		r.first = e->b[2] * r.slice + e->b[1] * r.row + e->b[0];
+	return r;
+}
+
+void ocl_log_take_read(const struct entry *read, const char *from, char *data, const char *at,
+		       size_t size)
+{
+	const struct rows r = rows_of(read);
+
+	for (size_t i = 0; i < r.slices * r.per_slice; i++) {
+		size_t in = r.first + i / r.per_slice * r.slice + i % r.per_slice * r.row;
+		const char *row = (const char *)read->host + in;
+		const char *begin = row > at ? row : at;
+		const char *end = row + r.size < at + size ? row + r.size : at + size;
+
+		if (begin < end)
+			memcpy(data + (begin - at), from + in + (begin - row),
+			       (size_t)(end - begin));
+	}
 }
 
 void *ocl_log_in_memory(struct domain *d, struct entry *e)

@@ -39,7 +39,6 @@ void ocl_log_capture_all(struct domain *d);
 void ocl_log_has_run(struct domain *d, uint64_t command);
 /* Whether a read that comes before e, and has not been checked, brings what e writes. */
 bool ocl_log_is_behind_read(struct domain *d, const struct entry *e);
-void ocl_log_capture_again(struct domain *d, struct entry *e);
 /* What e's memory will hold when the reads into it that are under way have come. */
 void ocl_log_capture_behind_read(struct domain *d, struct entry *e);
 /* Those whose data overlaps [host, host + size): the program's memory is about to change. */
@@ -60,6 +59,10 @@ void *ocl_log_in_memory(struct domain *d, struct entry *e);
 /* The log gives back its reference of a runtime's event. */
 void ocl_log_event_released(cl_event own);
 size_t ocl_rect_span(const size_t origin[3], const size_t region[3], size_t row, size_t slice);
+/* What read puts into memory of which `data` has the `size` bytes at `at`: taken from where it is
+ * now, in `from`, which stands for read->host. Not what lies between its rows. */
+void ocl_log_take_read(const struct entry *read, const char *from, char *data, const char *at,
+		       size_t size);
 
 /* ---- submit.c ---- */
 /* Takes over e, hands the command to the runtime and logs it; when blocking, waits and closes the

@@ -87,15 +87,25 @@ static void *place_of(const struct domain *d, void *at, size_t size)
 	return at;
 }
 
-/* What a read that comes before e has brought just now. */
-static void capture_again(struct domain *d, struct entry *e, cl_command_queue q)
+static bool is_mapping(const struct entry *e)
 {
-	void *host = e->host;
+	return e->op == OP_MAP || e->op == OP_MAP_IMAGE || e->op == OP_SVM_MAP;
+}
 
-	NEXT->clFinish(q);
-	e->host = place_of(d, host, e->host_span);
-	ocl_log_capture_again(d, e);
-	e->host = host;
+/* What reads that come before e have brought just now: those data from before may have been wrong.
+ * What else e writes the log has alone, where a later read has come into the same memory. */
+static bool take_again(struct domain *d, struct entry *e, cl_command_queue q)
+{
+	char *data = ocl_log_in_memory(d, e);
+
+	if (!data || NEXT->clFinish(q) != CL_SUCCESS)
+		return false;
+	for (const struct entry *r = ocl_log_unsettled(d); r && r->order < e->order; r = r->next)
+		if (ocl_entry_reads(r) && has_run(d, r))
+			ocl_log_take_read(
+			    r, is_mapping(r) ? r->host : place_of(d, r->host, r->host_span), data,
+			    e->host, e->data.size);
+	return true;
 }
 
 static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
@@ -112,8 +122,9 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 		return ocl_recorded_replay(e->recorded, q) == CL_SUCCESS;
 	if (e->kernel && ocl_kernel_bind(e->kernel, e->args, false) != CL_SUCCESS)
 		return false;
-	if (e->behind_read && ocl_log_is_behind_read(d, e))
-		capture_again(d, e, q);
+	if (e->behind_read && !e->uncaptured && ocl_log_is_behind_read(d, e) &&
+	    !take_again(d, e, q))
+		return false;
 	if (ocl_entry_reads(e) && t.op == e->op) { /* no mapping: these are told of later */
 		host = place_of(d, host, e->host_span);
 		if (t.op == OP_SVM_COPY)
@@ -123,6 +134,8 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 		host = (void *)ocl_log_data(d, e, &owned);
 		if (!host)
 			return false;
+		if (host == e->host) /* a read before it brings it */
+			host = place_of(d, host, e->host_span);
 	}
 	if (e->op == OP_INIT && ocl_aside_needed(e->dst, true))
 		status = ocl_aside_init(e->dst, e, q, host) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;

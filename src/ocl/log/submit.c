@@ -158,12 +158,16 @@ static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, cons
 	w->list = n ? kept : NULL;
 }
 
-/* Where commands begin to wait for the program, those before must be told from those behind. */
+/* Where commands begin to wait for the program, those before must be told from those behind, unless
+ * they have run: with PoCL 3.1 markers wait for all that runs in the queue, and what waits for an
+ * event that comes at the moment at which another one fails ends the program. */
 static void mark_gate(struct queue *q)
 {
 	if (q->before_gate)
 		NEXT->clReleaseEvent(q->before_gate);
 	q->before_gate = NULL;
+	if (q->last_number <= q->finished)
+		return;
 	NEXT->clEnqueueMarkerWithWaitList(OBJ(q)->real, 0, NULL, &q->before_gate);
 	NEXT->clFlush(OBJ(q)->real);
 }
