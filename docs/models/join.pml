@@ -16,7 +16,9 @@
  * BREAK 2: who has entered after a restart takes no part in its agreement.
  * BREAK 3: a map is taken that was seen partly before and partly after a restart.
  * BREAK 4: mirrors are told nothing after they were made. BREAK 5: a member leaves its mirrors
- * without having said that it is done. All five must be found wrong. */
+ * without having said that it is done. BREAK 6: where all have seen all, they needn't have looked after
+ * the same restart. BREAK 7: each restores its own word only, and not how far the others were. All
+ * seven must be found wrong. */
 #ifndef N
 #define N 3
 #endif
@@ -32,6 +34,7 @@
 #define AT(r, m) ((r) * N + (m))
 #define NONE 255
 #define DONE(op) (2 * (op) + 1)
+#define PROGRESS(word) ((word) && (word) % 2 == 0 -> (word) - 1 : (word)) /* without who has come */
 
 /* who lives where after restart r: the lowest member on the node of member m */
 byte place[(RESTARTS + 1) * N];
@@ -50,11 +53,13 @@ byte shared[N];			    /* the segments' words */
 /* agreements, as messages make them: known when all have said something */
 byte joins[RESTARTS + 1], oldest[RESTARTS + 1], newest[RESTARTS + 1];
 byte said[RESTARTS + 1], begun[RESTARTS + 1];
+bool apart[RESTARTS + 1]; /* somebody has seen that not all live together */
 byte came[OPS + 1], acting[OPS + 1], way[OPS + 1]; /* way: 1 + the restart of the map */
 
 #define TOGETHER(a, b) (place[AT(home[a], a)] == place[AT(home[a], b)])
 #define SEES(a, b) (mirrored[a] -> mirror[AT(a, b)] : shared[b])
 #define LEADER(a) (place[AT(home[a], a)])
+#define ALL_HERE(r) (place[AT(r, 1)] == 0 && place[AT(r, 2)] == 0)
 
 inline say_calls(r, m) {
 	pending[AT(r, m)] = true;
@@ -99,12 +104,13 @@ inline join() {
 		entered[me] = true;
 		if :: joins[turn] == 0 || number < oldest[turn] -> oldest[turn] = number :: else fi;
 		if :: number > newest[turn] -> newest[turn] = number :: else fi;
+		if :: BREAK == 6 && !ALL_HERE(layout) -> apart[turn] = true :: else fi;
 		joins[turn]++
 	}
 	atomic { joins[turn] == N ->
 		if
-		:: (oldest[turn] == newest[turn] || BREAK == 3) ->
-			map = number;
+		:: (oldest[turn] == newest[turn] || BREAK == 3 || BREAK == 6 && !apart[turn]) ->
+			map = (BREAK == 6 -> newest[turn] : number);
 			own[me] = DONE(calls[me] - 1);
 			if :: mirrored[me] -> tell(me, j) :: else -> shared[me] = own[me] fi
 		:: else -> home[me] = NONE; mirrored[me] = false; map = NONE
@@ -219,12 +225,23 @@ inline restore(m) {
 	:: parted && !mirrored[m] ->
 		mirrored[m] = true;
 		do
-		:: j < N -> mirror[AT(m, j)] = 0; j++
+		:: j < N -> mirror[AT(m, j)] = (BREAK == 7 -> 0 : PROGRESS(before[j])); j++
 		:: else -> break
 		od;
 		j = 0;
 		new[m] = true
-	:: !mirrored[m] && !parted -> shared[m] = own[m]
+	:: !mirrored[m] && !parted ->
+		shared[m] = own[m];
+		do
+		:: j < N ->
+			if
+			:: BREAK != 7 && TOGETHER(m, j) && shared[j] < PROGRESS(before[j]) -> shared[j] = PROGRESS(before[j])
+			:: else
+			fi;
+			j++
+		:: else -> break
+		od;
+		j = 0
 	:: else
 	fi;
 	parted = false
@@ -232,6 +249,7 @@ inline restore(m) {
 
 init {
 	byte m, j;
+	byte before[N]; /* the segments' words */
 	bool parted, new[N];
 	atomic {
 		m = 0;
@@ -248,6 +266,11 @@ init {
 			lay_out();
 			m = 0;
 			do
+			:: m < N -> before[m] = shared[m]; shared[m] = 0; m++
+			:: else -> break
+			od;
+			m = 0;
+			do
 			:: m < N ->
 				if :: home[m] != NONE -> restore(m) :: else fi;
 				if :: entered[m] -> say_calls(layout, m) :: else fi;
@@ -259,6 +282,7 @@ init {
 			:: m < N ->
 				if :: new[m] && BREAK != 4 -> tell(m, j) :: else fi;
 				new[m] = false;
+				before[m] = 0;
 				m++
 			:: else -> break
 			od;
