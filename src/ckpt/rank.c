@@ -214,6 +214,17 @@ static image_return_t image_take(struct rank_note *note, uint64_t *image_ns, str
 	return rc;
 }
 
+/* Asked for before the head knew. An image would be of a process without messages, of which nobody
+ * would know that it may end. */
+static bool has_finalized(struct error *err)
+{
+	if (atomic_load(&link_self()->mailbox->state) != RANK_FINALIZED)
+		return false;
+	error_set(err, HALE_ERR_STATE,
+		  "the program has called MPI_Finalize, so it is about to end");
+	return true;
+}
+
 /* All other threads are parked, this one is inside the guard. */
 static void checkpoint_run(uint64_t began_ns)
 {
@@ -224,6 +235,11 @@ static void checkpoint_run(uint64_t began_ns)
 	uint64_t image_ns = 0;
 	bool fresh = true; /* a new segment */
 
+	if (has_finalized(&err)) {
+		last_id = id;
+		tell_failed(id, &err);
+		return;
+	}
 	atomic_store(&link_self()->mailbox->state, RANK_CHECKPOINTING);
 	if (!guests_prepare(&err)) {
 		guests_resume(false);
