@@ -77,6 +77,20 @@ def what_fails_waits_for_nothing_that_the_program_does_not_wait_for(s):
 
 
 @test
+def what_fails_has_the_same_code_when_the_runtime_ends_just_then(s):
+    """PoCL's is not the one that the standard has for waits: what can't be asked any more, another runtime tells."""
+    exe = opencl(s, "ocl_orders")
+    below = s.compile("ocl_marked", mpi=None, flags=["-Wno-comment", "-shared", "-fPIC"])
+    alone = s.run(exe, "failed")
+    expect(alone.status == 0 and alone.out.count("codes ") == 3, alone)
+    for nth in ["1", "2", "3"]:
+        r = s.run("setsid", "-w", exe, "failed",  # only servers of its own group are killed
+                  env=dict(REMOTE, OPENCL_LAYERS=below + ":" + os.path.join(BUILD, "libhale_opencl.so"),
+                           HALE_OPENCL="check=none", KILL=nth))
+        expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), nth, alone, r)
+
+
+@test
 def what_a_log_that_was_given_up_had_is_in_the_next_checkpoint(s):
     exe = opencl(s, "ocl_orders")
     alone = s.run(exe, "bounded")

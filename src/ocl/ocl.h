@@ -213,6 +213,7 @@ struct event {
 	bool seen;	     /* the program knows that it is complete */
 	int gate;	     /* a user event's number in the domain, -1: none yet */
 	cl_int error;	     /* it has failed, since a user event was set to an error; 0: not */
+	bool guessed;	     /* error is the user event's: what came of it couldn't be asked */
 	cl_ulong *told;	     /* its times as far as the program has asked for them; NULL: never */
 };
 

@@ -48,7 +48,7 @@ static bool check_before(struct call *c)
 	if (!ev)
 		return true;
 	ocl_lock();
-	if (c->status < 0 && !ev->error && !ev->seen && !ocl_event_is_old(ev))
+	if (c->status < 0 && (!ev->error || ev->guessed) && !ev->seen && !ocl_event_is_old(ev))
 		ocl_epoch_failed(OBJ(ev)->domain, ev->queue,
 				 CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, c->moves);
 	if (c->replaced) {

@@ -59,6 +59,50 @@ static void give(struct domain *d, struct event *ev, cl_event real)
 		ocl_callbacks_move(ev);
 }
 
+static cl_int status_of(cl_event e)
+{
+	cl_int status = CL_COMPLETE;
+
+	NEXT->clGetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+	return status;
+}
+
+/* The code that this runtime has for a command that waits for a user event which is set to error:
+ * not all have the same. Not negative: not known, it may just have ended. */
+static cl_int outcome_of(struct domain *d, cl_int error)
+{
+	cl_context c = OBJ(d)->real;
+	const struct queue *place = ocl_any_queue(d);
+	cl_device_id device = place ? place->device : d->devices[0];
+	/* where nothing else runs, see mark_gate() */
+	cl_command_queue q = NEXT->clCreateCommandQueue(c, device, 0, NULL);
+	cl_event user = NEXT->clCreateUserEvent(c, NULL), waits = NULL;
+	cl_int status = CL_COMPLETE;
+
+	if (q && user && NEXT->clEnqueueMarkerWithWaitList(q, 1, &user, &waits) == CL_SUCCESS) {
+		NEXT->clFlush(q);
+		NEXT->clSetUserEventStatus(user, error);
+		NEXT->clWaitForEvents(1, &waits);
+		status = status_of(waits);
+		NEXT->clReleaseEvent(waits);
+	}
+	if (user)
+		NEXT->clReleaseEvent(user);
+	if (q)
+		NEXT->clReleaseCommandQueue(q);
+	return status;
+}
+
+static void find_out(struct domain *d, struct event *ev)
+{
+	cl_int status = ev->guessed ? outcome_of(d, ev->error) : CL_COMPLETE;
+
+	if (status >= 0)
+		return;
+	ev->error = status;
+	ev->guessed = false;
+}
+
 void ocl_requeue_user_events(struct domain *d)
 {
 	struct event **unset = events_of(d, is_unset), **failed = events_of(d, has_failed);
@@ -69,6 +113,7 @@ void ocl_requeue_user_events(struct domain *d)
 			give(d, unset[i], real);
 	/* whoever waits for one that has failed is told so there, too */
 	for (size_t i = 0; failed && failed[i]; i++) {
+		find_out(d, failed[i]);
 		if (!(real = NEXT->clCreateUserEvent(OBJ(d)->real, NULL)))
 			continue;
 		NEXT->clSetUserEventStatus(real, failed[i]->error);
@@ -88,13 +133,13 @@ void ocl_requeue_give_up(struct domain *d)
 	free(unset);
 }
 
-static cl_int failure(const struct event *ev)
+/* The runtime may end just then. */
+static void take_failure(struct event *ev, cl_int error)
 {
-	cl_int status = CL_COMPLETE;
+	cl_int status = status_of(OBJ(ev)->real);
 
-	NEXT->clGetEventInfo(OBJ(ev)->real, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
-			     &status, NULL);
-	return status < 0 ? status : CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+	ev->guessed = status >= 0;
+	ev->error = ev->guessed ? error : status;
 }
 
 void ocl_requeue_failed(struct domain *d, struct event *user, cl_int error)
@@ -109,7 +154,7 @@ void ocl_requeue_failed(struct domain *d, struct event *user, cl_int error)
 		struct event *ev = (struct event *)t->slot[i].o;
 
 		if (is_of(t->slot[i].o, d) && ev->queue && ocl_event_gates(ev) & gate)
-			ev->error = failure(ev);
+			take_failure(ev, error);
 	}
 }
 
