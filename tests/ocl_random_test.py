@@ -21,18 +21,22 @@ def settings(r, error="", ckpt=("every-epoch", "every-epoch", "epochs:3", "epoch
 
 
 def drawn(number, threads, commands=300, svm=True, native=False):
-    """Random numbers, and the program's arguments; native: its own functions are kernels, too. HALE_LONG: with what goes on
-    beside, which has faults left that docs/status.md names."""
+    """Random numbers, and the program's arguments. Every other program has what goes on beside, and, native, functions of
+    its own as kernels."""
     r = random.Random(f"{SEED} {number} {threads} {native}")
-    args = (["-s"] if svm else []) + ((["-b", "-n"] if native else ["-b"]) if LONG else []) + [r.randrange(1 << 20), commands // threads, threads]
-    return r, args
+    beside = (["-b", "-n"] if native else ["-b"]) if number % 2 else []
+    return r, (["-s"] if svm else []) + beside + [r.randrange(1 << 20), commands // threads, threads]
+
+
+# Where commands wait for the program a log that is full is given up, or data can't be kept: then an error is told.
+UNPROTECTED = ["can't be kept any longer", "takes memory that is to be filled and used again"]
 
 
 def as_alone(s, settings, exe, *args, alone, **env):
-    """The same; but where a full log was given up, since commands waited for the program, an error is told and ends it."""
+    """The same; but what is said to be unprotected ends at an error."""
     r = layered(s, settings, exe, *args, **env)
-    given_up = r.status == 3 and "can't be kept any longer" in r.err and "failed: -5 " in r.out
-    expect(given_up or (r.status == 0 and r.out == alone.out), f"HALE_OPENCL='{settings}'", args, env, alone, r)
+    told = r.status == 3 and any(why in r.err for why in UNPROTECTED) and "failed: -5 " in r.out
+    expect(told or (r.status == 0 and r.out == alone.out), f"HALE_OPENCL='{settings}'", args, env, alone, r)
 
 
 def rank_of(job, exe):

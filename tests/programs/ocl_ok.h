@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What OpenCL programs of the tests begin with; after CL/cl.h. A call that fails ends the program
- * with 3 and its code, what is not as expected with 4. */
+ * with 3 and its code, what is not as expected with 4; of several threads the first one does, and
+ * the others wait for its exit. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +9,7 @@
 	do {                                                                                       \
 		cl_int ok_ = (call);                                                               \
 		if (ok_ != CL_SUCCESS) {                                                           \
+			flockfile(stdout);                                                         \
 			printf("failed: %d at %s:%d\n", ok_, __func__, __LINE__);                  \
 			exit(3);                                                                   \
 		}                                                                                  \
@@ -15,6 +17,7 @@
 #define MUST(what)                                                                                 \
 	do {                                                                                       \
 		if (!(what)) {                                                                     \
+			flockfile(stdout);                                                         \
 			printf("wrong: %s in line %d\n", #what, __LINE__);                         \
 			exit(4);                                                                   \
 		}                                                                                  \
