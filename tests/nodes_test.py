@@ -175,6 +175,28 @@ def operations_over_nodes_in_mid_flight_go_on_when_nodes_are_laid_out_otherwise(
 
 
 @test
+def messages_in_mid_flight_go_on_when_nodes_are_laid_out_otherwise(s):
+    """Of all sizes, modes and ways to receive; each byte is checked by the program, and its lines are always the same."""
+    exe = s.compile("storm")
+    for turn in TURNS:
+        chance = random.Random(turn)
+        args = [exe, 1500, turn]
+        wanted = s.hale_run(6, *args)
+        expect(wanted.status == 0, wanted)
+        job, seen = s.hale_start(6, *args, options=["--nodes", 2, "--ckpt-dir", "storms"]), set()
+        for life, nodes in enumerate((3, 1, 6, 2)):
+            job.ranks(6)
+            time.sleep(chance.uniform(0, 0.3))
+            checkpoint = job.checkpoint()
+            job.kill(signal.SIGTERM)
+            seen |= set(job.wait().out.splitlines())
+            job = s.start(HALE, "restart", "--nodes", nodes, "--ckpt-dir", f"storms{life}", checkpoint)
+        r = job.wait()
+        seen |= set(r.out.splitlines())
+        expect(r.status == 0 and seen == set(wanted.out.splitlines()), wanted, r)
+
+
+@test
 def parted_single_copies_in_mid_flight_are_asked_for(s):
     for turn in TURNS:
         for env in ({"HALE_COLL_INLINE": "64"}, {"HALE_COLL": "copies"}):
