@@ -304,8 +304,8 @@ static void net_flush(void)
 static int net_poll(void)
 {
 	const struct link *l = link_self();
-	if (UNLIKELY(net.late &&
-		     !net.suspended)) /* nothing may follow the other channel's marker */
+	/* behind the marker of the other channel nothing may follow */
+	if (UNLIKELY(net.late && !net.suspended))
 		late_flush();
 	if (UNLIKELY(!net.open))
 		return 0;
