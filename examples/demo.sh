@@ -118,7 +118,7 @@ if command -v mpirun.openmpi >/dev/null; then
 	TMPDIR=$work mpirun.openmpi --oversubscribe --bind-to none -n $ranks "${lmp[@]}" \
 		>out.lost 2>err.lost </dev/null &
 	job=$!
-	until_true grep -q '^ *50 ' out.lost
+	until_true grep -qs '^ *50 ' out.lost
 	kill -9 "$(cut -d" " -f1 "/proc/$job/task/$job/children")" 2>/dev/null
 	wait "$job"
 	status=$?
