@@ -327,6 +327,13 @@ static void take_of_rank(struct node *n, const struct message *m)
 	}
 }
 
+static void take_bye(struct node *n, const struct message *m)
+{
+	n->bye = true;
+	snprintf(n->why, sizeof(n->why), "%s", m->text);
+	crew_session_over(n, m->text);
+}
+
 void crew_take(void *node, const struct message *m)
 {
 	struct node *n = node;
@@ -371,9 +378,7 @@ void crew_take(void *node, const struct message *m)
 		crew_lease_asked(n, m->number);
 		break;
 	case MSG_BYE:
-		n->bye = true;
-		snprintf(n->why, sizeof(n->why), "%s", m->text);
-		crew_session_over(n, m->text);
+		take_bye(n, m);
 		break;
 	case MSG_RENEWED:
 		c->handler.renewed(c->handler.arg, n, m->text);
