@@ -6,7 +6,7 @@ once, over all heads together, and a head that has a successor never commands an
 
 from adopt_parts import preload
 from attach_parts import *
-from lib import alive, stat_of
+from lib import stat_of
 from namespaces import Hosts
 
 # ---- it goes on ----
@@ -148,7 +148,7 @@ def after_the_grace_the_ranks_end(s):
         one.kill()
         one.wait()
         until(lambda: one.name not in jobs(s), "hale ps does not list it any more")
-        until(lambda: not any(stat_of(p) and stat_of(p)[1] not in "ZX" for p in pids.values()),
+        until(lambda: not any(alive(p) for p in pids.values()),
               "the ranks end")
         s.until_nothing_runs()
         said = [e for e in record(s) if e["event"] == "node ended"]

@@ -90,7 +90,7 @@ def a_stopped_agent_is_fenced_by_its_guardian(s):
     os.kill(agent, signal.SIGSTOP)
     job.until_says("node node1 is lost")
     # before the first of them is started elsewhere none of the old ones is at work
-    expect(not any(stat_of(ranks[r]) and stat_of(ranks[r])[1] not in "ZX" for r in (2, 3)),
+    expect(not any(alive(ranks[r]) for r in (2, 3)),
            "the ranks of the stopped agent still run")
     end(s, job, rollbacks=1)
 
@@ -180,7 +180,7 @@ def nodes_that_lose_the_head_end_their_ranks(s):
         ranks = job.ranks(4)
         job.kill(sig)
         for _ in range(400):
-            if not any(stat_of(p) and stat_of(p)[1] not in "ZX" for p in ranks.values()):
+            if not any(alive(p) for p in ranks.values()):
                 break
             time.sleep(0.02)
         else:

@@ -43,7 +43,7 @@ EXIT_USAGE = 64
 EXIT_UNRECOVERED = 70
 
 __all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG",
-           "SEED", "EXIT_USAGE", "EXIT_UNRECOVERED", "have", "children", "name_of", "thermo", "proc_figures",
+           "SEED", "EXIT_USAGE", "EXIT_UNRECOVERED", "have", "alive", "children", "name_of", "thermo", "proc_figures",
            "json", "os", "random", "re", "shutil", "signal", "subprocess", "sys", "time", "glob"]
 
 
