@@ -6,7 +6,6 @@ once, over all heads together, and a head that has a successor never commands an
 
 from adopt_parts import preload
 from attach_parts import *
-from lib import stat_of
 from namespaces import Hosts
 
 # ---- it goes on ----
