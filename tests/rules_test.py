@@ -69,6 +69,20 @@ def scenario_3_all_nodes_are_too_hot_and_the_job_is_saved(s):
 
 
 @test
+def what_is_said_of_others_nodes_is_not_about_who_says_it(s):
+    for other in ("othernode", "NODE:othernode::X:1", "10.0.0.9"):
+        lines = event(1, "FTB_IPMI_FANFAIL", "n0", namespace="FTB-IPMI", payload=other)
+        got = tried(s, lines, "--nodes", "n0,n1", "--spares", "s0", "--after", "1s")
+        expect(got == [], other, got)
+    # its own namespace by both names, as the thesis and as CIFTS's components write it
+    rule = "when FTB_IPMI_FANFAIL in %s do migrate"
+    for one, other in (("FTB-IPMI", "FTB.FTB_IPMI"), ("FTB.FTB_IPMI", "FTB-IPMI")):
+        got = tried(s, event(1, "FTB_IPMI_FANFAIL", "n0", namespace=one), "--nodes", "n0,n1",
+                    "--spares", "s0", "--after", "1s", rules=rule % other)
+        expect(got == [(0, "migrate", "n0")], one, got)
+
+
+@test
 def a_storm_of_events_asks_for_little(s):
     with open(s.path("storm"), "w") as f:
         line = event(1, "FTB_IPMI_FANFAIL", "n0")

@@ -30,7 +30,7 @@ struct monitor_args {
 	int count;
 	struct monitor_options options; /* common to all */
 	const char *to;
-	bool once, readings;
+	bool once, readings, check;
 };
 
 const char cli_monitor_help[] =
@@ -55,6 +55,7 @@ const char cli_monitor_help[] =
     "of\n"
     "                         to the backplane\n"
     "  --once                 one look each, then end\n"
+    "  --check                only say whether the options are right\n"
     "  --readings             print what the sensors say, in the form that --…-file takes\n"
     "\n"
     "  --ipmi-user NAME, --ipmi-password-file FILE\n"
@@ -203,6 +204,8 @@ static bool flag_option(struct monitor_args *a, const char *name, int *status)
 		a->once = true;
 	else if (strcmp(name, "--readings") == 0)
 		a->readings = true;
+	else if (strcmp(name, "--check") == 0)
+		a->check = true;
 	else if (strcmp(name, "--no-gpu") == 0)
 		a->options.no_gpu = true;
 	else if (strcmp(name, "--verbose") == 0)
@@ -329,7 +332,7 @@ int cli_monitor(int argc, char **argv)
 	status = parse(a, argc, argv);
 	if (status == 0 && a->readings) {
 		status = print_readings(a);
-	} else if (status == 0) {
+	} else if (status == 0 && !a->check) {
 		signals = cli_end_signals();
 		status = signals >= 0 ? start(a, signals) : 1;
 		if (signals >= 0)

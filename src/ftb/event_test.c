@@ -91,6 +91,11 @@ static void filters_let_through_what_they_say(void **state)
 	assert_true(matches("namespace=FTB.* severity>=WARNING", "FTB.FTB_IPMI", "X", FTB_WARNING));
 	assert_false(matches("namespace=FTB.* severity>=WARNING", "FTB.FTB_IPMI", "X", FTB_INFO));
 	assert_false(matches("namespace=FTB.* severity>=WARNING", "HALE.X", "X", FTB_FATAL));
+	assert_true(matches("namespace=FTB.FTB_IPMI", "FTB-IPMI", "X", FTB_FATAL));
+	assert_true(matches("namespace=ftb-ipmi", "FTB.FTB_IPMI", "X", FTB_FATAL));
+	assert_true(matches("namespace=FTB.*", "FTB-IPMI", "X", FTB_FATAL));
+	assert_false(matches("namespace=FTB-IB", "FTB.FTB_IPMI", "X", FTB_FATAL));
+	assert_false(matches("name=FTB-IPMI", "A", "FTB.FTB_IPMI", FTB_FATAL));
 	assert_true(matches("severity=fatal", "A", "X", FTB_FATAL));
 	assert_false(matches("severity=fatal", "A", "X", FTB_ERROR));
 	assert_true(matches("event_name=ALL", "A", "X", FTB_ERROR));

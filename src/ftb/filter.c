@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 #include "base/base.h"
+#include "base/spaces.h"
 #include "ftb/ftb.h"
 #include <libftb.h>
 
@@ -39,12 +40,29 @@ static bool glob(const char *pattern, const char *text, size_t len)
 	return *pattern == 0;
 }
 
+/* A namespace with two names is meant by either. */
+static bool space_match(const char *pattern, const char *space, size_t len)
+{
+	const char *other;
+
+	if (glob(pattern, space, len))
+		return true;
+	other = spaces_other(space, len);
+	return other && glob(pattern, other, strlen(other));
+}
+
+static bool text_match(enum ftb_text t, const char *pattern, const char *text, size_t len)
+{
+	return t == TEXT_SPACE ? space_match(pattern, text, len) : glob(pattern, text, len);
+}
+
 bool ftb_filter_match(const struct ftb_filter *f, const struct ftb_event *e)
 {
 	if (!(f->severities & 1u << e->severity))
 		return false;
 	for (int t = 0; t < TEXT_START; t++)
-		if (f->value[t][0] && !glob(f->value[t], e->text[t], e->text_len[t]))
+		if (f->value[t][0] &&
+		    !text_match((enum ftb_text)t, f->value[t], e->text[t], e->text_len[t]))
 			return false;
 	return true;
 }
@@ -59,7 +77,7 @@ bool ftb_filter_covers(const struct ftb_filter *wide, const struct ftb_filter *f
 		if (*w == 0 || strcmp(w, v) == 0)
 			continue;
 		/* a pattern covers a text without wildcards that it matches */
-		if (*v == 0 || strpbrk(v, "*?") || !glob(w, v, strlen(v)))
+		if (*v == 0 || strpbrk(v, "*?") || !text_match((enum ftb_text)t, w, v, strlen(v)))
 			return false;
 	}
 	return true;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes, events and time; see engine.h for the way from there to actions. */
+#include <arpa/inet.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/address.h"
 #include "base/base.h"
+#include "base/spaces.h"
 #include "rules/engine.h"
 
 struct rules_engine *rules_engine_create(const struct rules *rules, rules_emit_fn *emit, void *arg)
@@ -314,6 +316,24 @@ static bool subject_is(const struct rules_engine *e, const char *name, size_t le
 	return false;
 }
 
+/* Whether a payload is one word that can be a node's name, and so is no text, number or list of
+ * fields about the publisher's host. */
+static bool names_a_node(const char *payload)
+{
+	static const char of_names[] = "0123456789abcdefghijklmnopqrstuvwxyz"
+				       "ABCDEFGHIJKLMNOPQRSTUVWXYZ-_.";
+	char address[INET6_ADDRSTRLEN] = "", *end;
+	unsigned char bytes[16];
+	size_t bare = strcspn(payload, "%");
+
+	if (bare < sizeof(address))
+		memcpy(address, payload, bare);
+	if (inet_pton(AF_INET6, address, bytes) == 1)
+		return true;
+	strtod(payload, &end);
+	return *end && !payload[strspn(payload, of_names)];
+}
+
 /* A host may say its name with its domain where the job doesn't, or the other way round. */
 static bool subject_of_host(const struct rules_engine *e, const char *host, size_t len,
 			    struct subject *s)
@@ -331,14 +351,17 @@ static bool subject_of_host(const struct rules_engine *e, const char *host, size
 static bool subject_of_event(const struct rules_engine *e, const struct rules_event *event,
 			     struct subject *s)
 {
-	size_t len;
+	size_t len = strlen(event->payload);
 	const char *field;
 
-	if (subject_of_host(e, event->payload, strlen(event->payload), s))
+	if (subject_of_host(e, event->payload, len, s))
 		return true;
 	field = payload_field(event->payload, "NODE", &len);
-	return field ? subject_of_host(e, field, len, s)
-		     : subject_of_host(e, event->host, strlen(event->host), s);
+	if (field)
+		return subject_of_host(e, field, len, s);
+	/* what is said of a node that the job does not have is not about who says it */
+	return !names_a_node(event->payload) &&
+	       subject_of_host(e, event->host, strlen(event->host), s);
 }
 
 /* The next node that the event concerns; *at is 0 at first. NULL: no more. */
@@ -392,6 +415,16 @@ static void cell_event(struct rules_engine *e, size_t rule, struct node *n,
 	stand_rise(e, &c->stand);
 }
 
+static bool space_match(const char *pattern, const char *space)
+{
+	const char *other;
+
+	if (rules_glob(pattern, space))
+		return true;
+	other = spaces_other(space, strlen(space));
+	return other && rules_glob(pattern, other);
+}
+
 /* True when the event is one of this rule's. */
 static bool rule_event(struct rules_engine *e, size_t rule, struct node *n,
 		       const struct rules_event *event)
@@ -400,7 +433,7 @@ static bool rule_event(struct rules_engine *e, size_t rule, struct node *n,
 	bool over = names_match(&r->until, event->name),
 	     begins = names_match(&r->when, event->name);
 
-	if ((!over && !begins) || !rules_glob(r->space, event->space) ||
+	if ((!over && !begins) || !space_match(r->space, event->space) ||
 	    !rules_glob(r->node, n->name))
 		return false;
 	if (over)

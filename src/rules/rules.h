@@ -136,8 +136,10 @@ void rules_engine_slots(struct rules_engine *e, const char *node, unsigned ranks
 hale_status_t rules_engine_host(struct rules_engine *e, const char *node, const char *host);
 
 /* An event. It concerns the node that its payload names: all of it ("<node>", as the events of
- * FTB-IPMI), or "NODE:<node>" among fields that "::" divides; else the publisher's host. A field
- * "COUNT:<n>" lets it count n times. Times that go back are taken for the latest one so far. */
+ * FTB-IPMI), or "NODE:<node>" among fields that "::" divides; else the publisher's host. One that
+ * names a node which the job does not have concerns nobody: a single word that can be a name, and
+ * is no number, is a name. A field "COUNT:<n>" lets it count n times. Times that go back are taken
+ * for the latest one so far. */
 void rules_engine_event(struct rules_engine *e, const struct rules_event *event);
 
 /* Time has passed. To be called when rules_engine_next's moment has come; more often is fine. */

@@ -343,8 +343,18 @@ static void events_find_their_node(void **state)
 	event(&w, 3, "E", "n0", "RANK:1::NODE:n2::X:y");
 	event(&w, 4, "E", "elsewhere", "n3.");
 	event(&w, 5, "E", "", "");
+	/* others' nodes are not the publisher */
+	event(&w, 6, "E", "n0", "othernode");
+	event(&w, 7, "E", "n0", "10.0.0.9");
+	event(&w, 8, "E", "n0", "fd00::9%eth0");
+	event(&w, 9, "E", "n0", "NODE:othernode::X:1");
 	gives(&w,
 	      "1 mark unusable n0\n2 mark unusable n1\n3 mark unusable n2\n4 mark unusable n3\n");
+	/* texts and numbers name nobody */
+	event(&w, 16, "E", "n0", "42");
+	event(&w, 17, "E", "n1", "the fan rattles");
+	event(&w, 18, "E", "n2", "RACK:7");
+	gives(&w, "");
 	world_fini(&w);
 }
 

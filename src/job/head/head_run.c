@@ -341,6 +341,8 @@ static hale_status_t begin(struct head *h, struct error *err)
 	hale_status_t status = check_reach(h->o, err);
 
 	if (status == HALE_OK)
+		status = watch_monitors_check(h->o, err);
+	if (status == HALE_OK)
 		status = head_probe(h, err);
 	if (status == HALE_OK)
 		status = local_folder(h, err);

@@ -23,8 +23,13 @@
 #include "base/json.h"
 
 struct head;
+struct options;
 struct store_manifest;
 struct watch; /* NULL in a head with --no-events */
+
+/* The options of every --monitor, before anything starts. HALE_ERR_ARGUMENT with what `hale
+ * monitor` says of wrong ones. */
+hale_status_t watch_monitors_check(const struct options *o, struct error *err);
 
 /* Before any rank is started: they inherit where the broker is. Fails only with what the user asked
  * for: rules that are wrong, monitors that there are not, a broker with --events. */

@@ -47,16 +47,6 @@ static struct watch_child *child_new(struct watch *w, const char *name)
 	return c;
 }
 
-/* What it prints goes where our sentences go. */
-static hale_status_t child_start(struct watch_child *c, const char *path, char *const argv[],
-				 char **env, int in, struct error *err)
-{
-	struct launch l = {
-	    .path = path, .argv = argv, .env = env, .fd = {in, STDERR_FILENO, STDERR_FILENO}};
-
-	return launch_process(&l, &c->pid, err);
-}
-
 /* ---- monitors ---- */
 
 /* "ipmi,load", or options of hale monitor as they are. Cuts text. */
@@ -76,26 +66,87 @@ static size_t monitor_words(char *text, char **word, char kinds[][16], size_t ca
 	return n;
 }
 
-static hale_status_t monitor_start(struct watch_child *c, struct error *err)
+/* `hale monitor` with these options and then one of ours; its sentences go to out. */
+static hale_status_t monitor_run(const char *options, const char *ours, const char *value, int out,
+				 pid_t *pid, struct error *err)
 {
 	char exe[PATH_MAX], kinds[WORDS_MAX][16], *argv[WORDS_MAX + 5] = {"hale", "monitor"};
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *text = strdup(c->options);
+	char *text = strdup(options);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct launch l = {.path = exe, .argv = argv, .env = environ, .fd = {null, out, out}};
 	hale_status_t status;
+	size_t at = 2;
 
 	exe[n > 0 ? n : 0] = '\0';
-	argv[2] = "--node";
-	argv[3] = c->head->node;
+	argv[at++] = (char *)ours;
+	if (value)
+		argv[at++] = (char *)value;
 	if (text)
-		monitor_words(text, argv + 4, kinds, WORDS_MAX);
+		monitor_words(text, argv + at, kinds, WORDS_MAX);
 	if (!text || null < 0)
 		status = error_sys(err, HALE_ERR_SYSTEM, "cannot start hale monitor");
 	else
-		status = child_start(c, exe, argv, environ, null, err);
+		status = launch_process(&l, pid, err);
 	if (null >= 0)
 		close(null);
 	free(text);
+	return status;
+}
+
+static hale_status_t monitor_start(struct watch_child *c, struct error *err)
+{
+	return monitor_run(c->options, "--node", c->head->node, STDERR_FILENO, &c->pid, err);
+}
+
+/* What a process that ends soon writes, without its last newline and our name before it. */
+static void read_sentence(int fd, char *text, size_t cap)
+{
+	static const char name[] = "hale: ";
+	size_t len = 0;
+	ssize_t n;
+
+	while (len < cap - 1 && (n = read(fd, text + len, cap - 1 - len)) != 0) {
+		if (n > 0)
+			len += (size_t)n;
+		else if (errno != EINTR)
+			break;
+	}
+	text[len] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (strncmp(text, name, strlen(name)) == 0)
+		memmove(text, text + strlen(name), strlen(text + strlen(name)) + 1);
+}
+
+static hale_status_t monitor_check(const char *options, struct error *err)
+{
+	char sentence[300];
+	int fds[2], end = 0;
+	pid_t pid = 0;
+	hale_status_t status;
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot start hale monitor");
+	status = monitor_run(options, "--check", NULL, fds[1], &pid, err);
+	close(fds[1]);
+	if (status == HALE_OK) {
+		read_sentence(fds[0], sentence, sizeof(sentence));
+		while (waitpid(pid, &end, 0) < 0 && errno == EINTR)
+			;
+	}
+	close(fds[0]);
+	if (status == HALE_OK && end != 0)
+		status = error_set(err, HALE_ERR_ARGUMENT, "--monitor '%s': %s", options,
+				   *sentence ? sentence : "hale monitor does not start");
+	return status;
+}
+
+hale_status_t watch_monitors_check(const struct options *o, struct error *err)
+{
+	hale_status_t status = HALE_OK;
+
+	for (size_t i = 0; status == HALE_OK && i < o->monitor_count; i++)
+		status = monitor_check(o->monitors[i], err);
 	return status;
 }
 
@@ -179,7 +230,12 @@ hale_status_t watch_command(struct watch *w, const char *name, char *const argv[
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start it");
 	}
 	w->commands++;
-	status = child_start(c, "/usr/bin/env", argv, env, in, err);
+	/* what it prints goes where our sentences go */
+	struct launch l = {.path = "/usr/bin/env",
+			   .argv = argv,
+			   .env = env,
+			   .fd = {in, STDERR_FILENO, STDERR_FILENO}};
+	status = launch_process(&l, &c->pid, err);
 	close(in);
 	if (status != HALE_OK)
 		child_drop(w, c);
