@@ -670,6 +670,60 @@ static void nothing_leaks(void **state)
 	assert_int_equal(fixture_run(2, 2, leak_body), 0);
 }
 
+/* The receiver's channel waits with its own copies until the sender, who helps, has failed in the
+ * middle of one; every copy of the sender's fails there. */
+static const struct channel_ops *real;
+static uint32_t failed_copies;
+
+static ssize_t get_after_a_failure(uint32_t rank, const struct iovec *local, size_t nlocal,
+				   const struct iovec *remote, size_t nremote, bool stable)
+{
+	while (fixture_said(0) == 0)
+		sched_yield();
+	return real->get(rank, local, nlocal, remote, nremote, stable);
+}
+
+static ssize_t put_half(uint32_t rank, const struct iovec *local, size_t nlocal,
+			const struct iovec *remote, size_t nremote)
+{
+	struct iovec from = *local, to = *remote;
+	REQUIRE(nlocal == 1 && nremote == 1 && from.iov_len == to.iov_len);
+	if (from.iov_len < 100000) { /* the other half */
+		fixture_say(0, ++failed_copies);
+		return -1;
+	}
+	from.iov_len = to.iov_len = from.iov_len / 2;
+	return real->put(rank, &from, 1, &to, 1);
+}
+
+static void helper_fails_body(int rank)
+{
+	alarm(30); /* a chunk that nobody copies is waited for for ever */
+	real = match.peer[1 - rank].channel;
+	struct channel_ops changed = *real;
+	if (rank == 0)
+		changed.put = put_half;
+	else
+		changed.get = get_after_a_failure;
+	match.peer[1 - rank].channel = &changed;
+	buf = malloc(BIG);
+	memset(buf, 0xee, BIG);
+	if (rank == 0) {
+		fixture_fill(buf, BIG, 0, 1);
+		REQUIRE(match_send(buf, BIG, BYTES, 1, 0, &world, 0) == MPI_SUCCESS);
+		REQUIRE(failed_copies == 1); /* after one it helps no more */
+	} else {
+		match_recv(buf, BIG, BYTES, 0, 0, &world, 0, MPI_STATUS_IGNORE);
+		REQUIRE(fixture_holds(buf, BIG, 0, 1));
+	}
+	match.peer[1 - rank].channel = real;
+}
+
+static void a_chunk_that_the_helper_cannot_copy_is_copied_by_the_receiver(void **state)
+{
+	assert_int_equal(fixture_run(2, 2, helper_fails_body), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -683,6 +737,7 @@ int main(void)
 	    cmocka_unit_test(full_rings_hold_senders_back_and_lose_nothing),
 	    cmocka_unit_test(what_must_be_kept_is_bounded),
 	    cmocka_unit_test(memory_in_pieces_is_sent_and_received),
+	    cmocka_unit_test(a_chunk_that_the_helper_cannot_copy_is_copied_by_the_receiver),
 	    cmocka_unit_test(a_rank_sends_to_itself),
 	    cmocka_unit_test(synchronous_sends_wait_for_the_match),
 	    cmocka_unit_test(probes_find_and_take_messages),

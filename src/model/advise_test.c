@@ -177,6 +177,39 @@ static void what_the_user_gives_is_exact(void **state)
 	assert_true(near(c->young_s, sqrt(2 * 10 * 365 * 86.4), 1e-9));
 }
 
+/* One full checkpoint in eight, seven differences. */
+static void differences_cost_what_eight_of_them_do_in_the_mean(void **state)
+{
+	struct advise_measure m = measure();
+	struct advise_choice all[ADVISE_CHOICES_MAX];
+	struct advise_machine k = machine(1000, 365 * 86400.0);
+	const struct advise_choice *full, *steps;
+	double wall;
+	size_t count;
+
+	m.full.cost_s = (struct advise_known){8, 8, 8, ADVISE_GIVEN};
+	m.full.write_s = (struct advise_known){16, 16, 16, ADVISE_GIVEN};
+	m.restart_s = (struct advise_known){3, 3, 3, ADVISE_GIVEN};
+	m.incremental.count = 5;
+	m.incremental.cost_s = (struct advise_known){1.6, 1.6, 1.6, ADVISE_GIVEN};
+	m.incremental.write_s = (struct advise_known){4, 4, 4, ADVISE_GIVEN};
+	assert_int_equal(advise_choose(&m, &k, false, all, &count, NULL), HALE_OK);
+	full = choice(all, count, "checkpoints");
+	steps = choice(all, count, "incremental checkpoints");
+	assert_true(near(full->young_s, sqrt(2 * 8 * 365 * 86.4), 1e-9));
+	assert_true(near(steps->young_s, sqrt(2 * 2.4 * 365 * 86.4), 1e-9));
+	assert_int_equal(advise_checkpointed_s(k.work_s, steps->interval_s, 2.4, 5.5, 3, 365 * 86.4,
+					       &wall, NULL),
+			 HALE_OK);
+	assert_true(near(steps->time_s.value, wall, 1e-9));
+	/* all of it is given: nothing is uncertain */
+	assert_true(near(steps->time_s.low, wall, 1e-9) && near(steps->time_s.high, wall, 1e-9));
+	m.incremental.count = 0;
+	assert_int_equal(advise_choose(&m, &k, false, all, &count, NULL), HALE_OK);
+	for (size_t i = 0; i < count; i++)
+		assert_string_not_equal(all[i].name, "incremental checkpoints");
+}
+
 static void senseless_questions_are_refused(void **state)
 {
 	struct advise_measure m = measure();
@@ -205,6 +238,7 @@ int main(void)
 	    cmocka_unit_test(the_best_comes_first),
 	    cmocka_unit_test(limits_of_power_are_kept),
 	    cmocka_unit_test(what_the_user_gives_is_exact),
+	    cmocka_unit_test(differences_cost_what_eight_of_them_do_in_the_mean),
 	    cmocka_unit_test(senseless_questions_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
