@@ -352,9 +352,12 @@ PermitRootLogin yes
 @test
 def the_default_launcher_is_ssh(s):
     sshd = shutil.which("sshd") or "/usr/sbin/sshd"
-    if not os.path.exists(sshd) or not os.path.isdir("/run/sshd"):
-        skip("sshd is not installed, or has never run here")
+    if not os.path.exists(sshd):
+        skip("sshd is not installed")
     have("ssh")
+    made = os.geteuid() == 0 and not os.path.isdir("/run/sshd")
+    if made:  # by its service otherwise, which need not have run here
+        os.mkdir("/run/sshd", 0o755)
     port = 20000 + os.getpid() % 10000
     for key in ("host", "id"):
         s.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", s.path(key))
@@ -378,6 +381,8 @@ exec /usr/bin/ssh -p {port} -i {s.dir}/id -o StrictHostKeyChecking=no -o UserKno
     r = s.hale_run(2, "sh", "-c", "kill -9 $$", options=["--no-mpi", "--host", "localhost"], env=env)
     expect(r.status == 137, r)
     server.kill()
+    if made:
+        os.rmdir("/run/sshd")
 
 
 @test
