@@ -73,6 +73,15 @@ def fortran_with_the_mpi_module_works(s):
 
 
 @test
+def what_fortrans_library_looks_at_is_there(s):
+    """It reads fields of Open MPI's objects instead of asking, and crashes where they are not."""
+    exe = build(s, "mpifort.openmpi", "fortran_fields.f90", "-J", s.dir)
+    for ranks in (1, 2, 3):
+        r = same_under_both(s, exe, ranks)
+        expect("bad: 0" in r.out, r)
+
+
+@test
 def fortran_with_mpi_f08_works(s):
     exe = build(s, "mpifort.openmpi", "fortran_f08.f90", "-J", s.dir)
     for ranks in (1, 3):

@@ -61,6 +61,15 @@ def numbers_of_communicators_are_used_again_after_a_rollback(s):
 
 
 @test
+def what_there_is_no_number_for_is_an_error_and_no_crash(s):
+    """A handle of MPI_Comm_idup is there before it turns out that nothing can be made."""
+    exe = s.compile("comm_full")
+    r = s.hale_run(2, exe, *range(10), limit=120)
+    expect(r.status == 0 and r.out == "".join(f"way {i}: thousands\n" for i in range(10)), r)
+    expect(r.err.count("no number for a new communicator is left") == 2, r)
+
+
+@test
 def an_error_nobody_handles_ends_the_job_with_one_sentence(s):
     r = s.hale_run(2, s.compile("comm_fatal"))
     expect(r.status == 5, r)

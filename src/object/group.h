@@ -12,6 +12,7 @@ struct group {
 	int fortran_index; /* copy of obj.f_index, filled by object_to_fortran */
 	int *world;	   /* world[i]: world rank of member i; owned; NULL when size is 0 */
 };
+FORTRAN_OFFSET(struct group, size, 0x10);
 FORTRAN_OFFSET(struct group, fortran_index, 0x18);
 
 static inline void group_retain(struct group *g)

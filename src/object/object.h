@@ -33,6 +33,8 @@ enum object_kind {
 enum object_flag {
 	OBJECT_PREDEFINED = 1, /* never freed; freeing it is an argument error */
 	OBJECT_NULL = 2,       /* the null handle of its kind */
+	OBJECT_UNBORN = 4,     /* a nonblocking call makes it, and has not completed */
+	OBJECT_FAILED = 8,     /* that call failed: the handle can only be freed */
 };
 
 struct object {
@@ -47,11 +49,13 @@ struct object {
 		.kind = (k), .flags = OBJECT_PREDEFINED | (f), .refs = 1, .f_index = -1            \
 	}
 
+enum { OBJECT_UNUSABLE = OBJECT_NULL | OBJECT_UNBORN | OBJECT_FAILED };
+
 /* A live, non-null object of that kind? NULL and freed handles are not. */
 static inline bool object_is(const void *handle, enum object_kind kind)
 {
 	const struct object *o = handle;
-	return o && o->kind == (uint32_t)kind && !(o->flags & OBJECT_NULL);
+	return o && o->kind == (uint32_t)kind && !(o->flags & OBJECT_UNUSABLE);
 }
 
 /* Debian's libmpi_mpifh.so.40 reaches a few fields of Open MPI's objects without a function call.

@@ -86,6 +86,9 @@ API_ALIAS(Comm_dup_with_info);
 
 /* ---- MPI_Comm_idup: the handle is there at once, its context when the request completes ---- */
 
+/* The program holds the handle already when the agreement fails, and nothing can take it back:
+ * each use of it is an error, and MPI_Comm_free buries it. */
+
 struct idup {
 	struct comm *copy;
 	struct request *request;
@@ -96,6 +99,9 @@ static void idup_done(void *arg, int error, const uint32_t *contexts)
 	struct idup *d = arg;
 	if (!error)
 		error = publish(d->copy, contexts);
+	d->copy->obj.flags &= ~(uint32_t)OBJECT_UNBORN;
+	if (error)
+		d->copy->obj.flags |= OBJECT_FAILED;
 	request_complete(d->request, error);
 	heap_free(d);
 }
@@ -108,6 +114,7 @@ static int idup_start(struct comm *c, struct comm *copy, struct request **reques
 		heap_free(d);
 		return MPI_ERR_NO_MEM;
 	}
+	copy->obj.flags |= OBJECT_UNBORN;
 	d->copy = copy;
 	d->request = *request;
 	if (!comm_is_inter(c))
@@ -154,18 +161,27 @@ static int comm_free(struct comm *c)
 	if (rc)
 		return rc;
 	c->freed = true;
-	coll_comm_freed(c);
-	if (c->local)
+	if (!(c->obj.flags & OBJECT_FAILED))
+		coll_comm_freed(c);
+	if (c->local && c->local->context != COMM_CONTEXT_MAX)
 		coll_comm_freed(c->local);
 	comm_release(c);
 	return MPI_SUCCESS;
+}
+
+/* A communicator that MPI_Comm_idup could not make is freed like others. */
+static bool may_be_freed(const struct comm *c)
+{
+	bool failed = c && c->obj.kind == OBJECT_COMM && (c->obj.flags & OBJECT_FAILED);
+
+	return failed || (comm_ok(c) && c != COMM_WORLD && c != COMM_SELF);
 }
 
 int PMPI_Comm_free(MPI_Comm *comm)
 {
 	API_ENTER("MPI_Comm_free");
 	struct comm *c = comm ? comm_of(*comm) : NULL;
-	if (!comm_ok(c) || c == COMM_WORLD || c == COMM_SELF)
+	if (!may_be_freed(c))
 		return API_FAIL(NULL, MPI_ERR_COMM);
 	int rc = comm_free(c);
 	if (rc)

@@ -107,6 +107,18 @@ void context_ticket_abandon(struct context_ticket *t)
 	t->owner = false;
 }
 
+/* Once: a program that gets errors back may try a million times. */
+static void say_none_left(void)
+{
+	static bool said;
+
+	if (!said)
+		log_warn("no number for a new communicator is left: one process can have about %d; "
+			 "free those no longer needed with MPI_Comm_free",
+			 CONTEXT_IDS);
+	said = true;
+}
+
 bool context_ticket_settle(struct context_ticket *t, int *error)
 {
 	int half = t->round > 0;
@@ -116,9 +128,7 @@ bool context_ticket_settle(struct context_ticket *t, int *error)
 		return true;
 	/* everybody offered what it had, and too few ids are free at all of them */
 	if (half && t->words[CONTEXT_HALF_WORDS]) {
-		log_warn("no number for a new communicator is left: one process can have about %d; "
-			 "free those no longer needed with MPI_Comm_free",
-			 CONTEXT_IDS);
+		say_none_left();
 		*error = MPI_ERR_OTHER;
 		return true;
 	}

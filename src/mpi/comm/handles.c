@@ -8,6 +8,9 @@
 		.kind = (k), .flags = OBJECT_PREDEFINED | (f), .refs = 1, .f_index = (index)       \
 	}
 
+struct ompi_predefined_group_t ompi_mpi_group_null = {
+    .group = {.obj = PREDEFINED(OBJECT_GROUP, OBJECT_NULL, 0), .rank = MPI_UNDEFINED}};
+
 struct ompi_predefined_communicator_t ompi_mpi_comm_world = {
     .comm = {.obj = PREDEFINED(OBJECT_COMM, 0, 0), .name = "MPI_COMM_WORLD"}};
 struct ompi_predefined_communicator_t ompi_mpi_comm_self = {
@@ -15,10 +18,9 @@ struct ompi_predefined_communicator_t ompi_mpi_comm_self = {
 struct ompi_predefined_communicator_t ompi_mpi_comm_null = {
     .comm = {.obj = PREDEFINED(OBJECT_COMM, OBJECT_NULL, 2),
 	     .rank = MPI_PROC_NULL,
+	     .group = &ompi_mpi_group_null.group, /* MPI_ALLTOALLW of Fortran looks at its size */
 	     .name = "MPI_COMM_NULL"}};
 
-struct ompi_predefined_group_t ompi_mpi_group_null = {
-    .group = {.obj = PREDEFINED(OBJECT_GROUP, OBJECT_NULL, 0), .rank = MPI_UNDEFINED}};
 struct ompi_predefined_group_t ompi_mpi_group_empty = {
     .group = {.obj = PREDEFINED(OBJECT_GROUP, 0, 1), .rank = MPI_UNDEFINED, .fortran_index = 1}};
 
