@@ -19,6 +19,7 @@ RULES = {
                   r"|pthread_(clockjoin_np|cond_clockwait|cond_timedwait|mutex_clocklock"
                   r"|rwlock_clock(rd|wr)lock)|sem_clockwait|syscall|timerfd_settime)$",
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
+    "libhale_protect.so": r"hale_",
     "libftb.so.0": r"(FTB|HALE_FTB)_",
     "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI)_",
 }

@@ -33,6 +33,8 @@ MAY_USE["job/agent"] |= {"job/succession"}  # what heads leave on disk, and say 
 for folder in HEAD_SIDE:
     MAY_USE[folder] = BESIDE | HEAD_SIDE | set(AGENT_SIDE[:-1])
 MAY_USE["job/crew"] |= {"job/agent"}  # starts the one of this machine
+MAY_USE["protect"] = {"base"}  # inside the user's process, without libhale.so
+MAY_USE["halecc"] = {"base"}
 MAY_USE["ocl"] = {"base", "agreement"}  # inside OpenCL programs, without libhale.so
 MAY_USE["cli"] = BESIDE | HEAD_SIDE | set(AGENT_SIDE)
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/base.h"
+#include "protect/protect.h"
+
+#define N 64
+
+static double *numbers(size_t count, double scale)
+{
+	static uint64_t state = 11;
+	double *x = malloc(count * sizeof *x);
+
+	for (size_t i = 0; i < count; i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		x[i] = ((double)(state >> 11) * 0x1p-53 - 0.5) * scale;
+	}
+	return x;
+}
+
+static void a_variable_is_noted_checked_and_corrected(void **unused)
+{
+	struct hale_region r = HALE_REGION("r", "x.c", 3);
+	hale_auto struct hale_var v = HALE_VAR("x");
+	double *x = numbers(1000, 1), was = x[400];
+
+	assert_true(hale_check(&r, &v)); /* never noted */
+	hale_note(&v, HALE_SUM, x, 1000 * sizeof *x);
+	hale_enter(&r, &v, NULL);
+	assert_true(hale_check(&r, &v));
+	x[400] = -x[400];
+	assert_false(hale_check(&r, &v));
+	assert_true(hale_correct(&r, &v));
+	assert_true(x[400] == was);
+	assert_true(hale_check(&r, &v));
+	assert_int_equal(r.runs, 1);
+	assert_int_equal(r.checks, 4);
+	assert_int_equal(r.detected, 1);
+	assert_int_equal(r.corrected, 1);
+	assert_true(r.lvf > 0);
+	protect_regions = NULL;
+	free(x);
+}
+
+static void hashes_detect_and_do_not_correct(void **unused)
+{
+	static const hale_check_kind_t kinds[] = {HALE_HASH, HALE_SHA256};
+	struct hale_region r = HALE_REGION("r", "x.c", 3);
+	char text[] = "one of many";
+
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+		hale_auto struct hale_var v = HALE_VAR("text");
+		hale_note(&v, kinds[k], text, sizeof text);
+		text[4] ^= 1;
+		assert_false(hale_check(&r, &v));
+		assert_false(hale_correct(&r, &v));
+		text[4] ^= 1;
+		assert_true(hale_check(&r, &v));
+	}
+}
+
+static int status_of(void (*f)(void))
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		close(STDERR_FILENO);
+		f();
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void ends_without_recovery(void)
+{
+	struct hale_region r = HALE_REGION("r", "x.c", 3);
+	struct hale_var v = HALE_VAR("x");
+
+	hale_unrecoverable(&r, &v, "");
+}
+
+static void ends_when_always_wrong(void)
+{
+	struct hale_region r = HALE_REGION("r", "x.c", 3);
+	struct hale_var v = HALE_VAR("x");
+
+	for (;;)
+		hale_recompute(&r, &v, "region 0");
+}
+
+static void ends_on_null(void)
+{
+	struct hale_var v = HALE_VAR("x");
+
+	hale_note(&v, HALE_SUM, NULL, 8);
+}
+
+static void what_cannot_be_recovered_ends_with_72(void **unused)
+{
+	assert_int_equal(status_of(ends_without_recovery), HALE_EXIT_UNRECOVERABLE);
+	assert_int_equal(status_of(ends_when_always_wrong), HALE_EXIT_UNRECOVERABLE);
+	assert_int_equal(status_of(ends_on_null), HALE_EXIT_UNRECOVERABLE);
+}
+
+static void copies_are_restored(void **unused)
+{
+	hale_auto_copy struct hale_copy c = {0};
+	double *x = numbers(100, 1), was = x[7];
+
+	assert_false(hale_restore(&c));
+	hale_create_ckpt(&c, x, 100 * sizeof *x);
+	x[7] = 3;
+	assert_true(hale_restore(&c));
+	assert_true(x[7] == was);
+	free(x);
+}
+
+static void judges_of_values(void **unused)
+{
+	double up[] = {1, 2, 2, 5}, down[] = {1, 3, 2}, odd[] = {1, NAN};
+	float f[] = {1, 2};
+
+	assert_true(hale_range(up, 4, 1, 5) && !hale_range(up, 4, 1, 4));
+	assert_true(hale_rangef(f, 2, 1, 2) && !hale_rangef(f, 2, 0, 1.5));
+	assert_true(hale_finite(up, 4) && !hale_finite(odd, 2) && hale_finitef(f, 2));
+	assert_true(hale_monotone(up, 4) && !hale_monotone(down, 3) && !hale_monotone(odd, 2));
+	assert_true(hale_conserved(up, 4, 10, 1e-12) && !hale_conserved(up, 4, 10.1, 1e-12));
+	assert_true(!hale_conserved(odd, 2, 1, 1));
+	assert_true(hale_range(NULL, 0, 0, 0));
+}
+
+static void multiply(double *C, const double *A, const double *B)
+{
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j < N; j++) {
+			double sum = 0;
+			for (int k = 0; k < N; k++)
+				sum += A[i * N + k] * B[k * N + j];
+			C[i * N + j] = sum;
+		}
+}
+
+/* Rows that grow from 1 to 10^12: condition numbers of that size. */
+static void products_are_judged_within_their_rounding(void **unused)
+{
+	double C[N * N];
+
+	for (int scale = 0; scale <= 12; scale += 4) {
+		double *A = numbers(N * N, 1), *B = numbers(N * N, 1);
+		for (int i = 0; i < N * N; i++) {
+			A[i] *= pow(10, scale * (double)(i / N) / (N - 1));
+			B[i] *= pow(10, scale * (double)(i % N) / (N - 1));
+		}
+		multiply(C, A, B);
+		assert_true(hale_product(C, A, B, N, N, N));
+		C[N * N / 2 + 3] *= 1.0001;
+		assert_false(hale_product(C, A, B, N, N, N));
+		C[N * N / 2 + 3] = NAN;
+		assert_false(hale_product(C, A, B, N, N, N));
+		A[0] = INFINITY;
+		multiply(C, A, B);
+		assert_true(hale_product(C, A, B, N, N, N)); /* nothing can be said */
+		free(A);
+		free(B);
+	}
+}
+
+/* The region adds 1 to each element; a fault strikes one process. degree 3 outvotes it. */
+static void shadows_tell_who_is_wrong(void **unused)
+{
+	for (int degree = 2; degree <= 3; degree++)
+		for (int fault = 0; fault < 2; fault++) {
+			struct hale_region r = HALE_REGION("r", "x.c", 3);
+			double x[32], in[32] = {0};
+			void *const bases[] = {x};
+			const size_t bytes[] = {sizeof x};
+			pid_t primary = getpid();
+			int runs = 0;
+
+			hale_wake_up_shadow(&r, degree);
+			do {
+				for (int i = 0; i < 32; i++)
+					x[i] = in[i] + 1;
+				if (fault && runs++ == 0 && getpid() == primary)
+					x[5] = 7;
+			} while (!hale_agree(&r, 1, bases, bytes));
+			hale_sleep_shadow(&r);
+			assert_true(x[5] == 1);
+			assert_null(r.shadow);
+			assert_int_equal(r.detected, fault);
+			assert_int_equal(r.corrected, fault && degree == 3);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_variable_is_noted_checked_and_corrected),
+	    cmocka_unit_test(hashes_detect_and_do_not_correct),
+	    cmocka_unit_test(what_cannot_be_recovered_ends_with_72),
+	    cmocka_unit_test(copies_are_restored),
+	    cmocka_unit_test(judges_of_values),
+	    cmocka_unit_test(products_are_judged_within_their_rounding),
+	    cmocka_unit_test(shadows_tell_who_is_wrong),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

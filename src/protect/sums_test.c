@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+#include <cmocka.h>
+#include "base/base.h"
+#include "protect/sums.h"
+
+static uint64_t state = 7;
+
+static uint64_t draw(void)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return state >> 11;
+}
+
+static double *numbers(size_t count)
+{
+	double *x = malloc(count * sizeof *x);
+
+	for (size_t i = 0; i < count; i++)
+		x[i] = (double)draw() * 0x1p-53 - 0.5;
+	return x;
+}
+
+static void one_flipped_bit_anywhere_comes_back(void **unused)
+{
+	static const size_t lengths[] = {1, 7, 8, 9, 63, 64, 65, 4096, 8 * 512 * 512 + 3};
+
+	for (size_t l = 0; l < ARRAY_LEN(lengths); l++) {
+		size_t n = lengths[l];
+		unsigned char *x = malloc(n), *was = malloc(n);
+		struct sums s = {0};
+
+		for (size_t i = 0; i < n; i++)
+			was[i] = x[i] = (unsigned char)draw();
+		assert_true(sums_take(&s, x, n, true));
+		for (int k = 0; k < 40; k++) {
+			size_t at = draw() % n;
+			x[at] ^= (unsigned char)(1u << draw() % 8);
+			assert_int_equal(sums_verify(&s, x), SUMS_WRONG);
+			assert_int_equal(sums_correct(&s, x), 1);
+			assert_memory_equal(x, was, n);
+			assert_int_equal(sums_verify(&s, x), SUMS_RIGHT);
+		}
+		sums_fini(&s);
+		free(x);
+		free(was);
+	}
+}
+
+static void nan_and_infinity_are_bits_as_others(void **unused)
+{
+	double *x = numbers(100);
+	struct sums s = {0};
+
+	x[3] = NAN;
+	x[4] = INFINITY;
+	assert_true(sums_take(&s, x, 100 * sizeof *x, true));
+	assert_int_equal(sums_verify(&s, x), SUMS_RIGHT);
+	x[3] = 0;
+	x[50] = NAN;
+	assert_int_equal(sums_correct(&s, x), 2);
+	assert_true(isnan(x[3]) && isfinite(x[50]));
+	sums_fini(&s);
+	free(x);
+}
+
+/* Two errors in a row, in a column, in different ones; three in a row. */
+static void several_errors_are_mended_or_left_alone(void **unused)
+{
+	double *x = numbers(1024), *was = malloc(1024 * sizeof *x); /* 32 x 32 */
+	struct sums s = {0};
+
+	memcpy(was, x, 1024 * sizeof *x);
+	assert_true(sums_take(&s, x, 1024 * sizeof *x, true));
+	assert_int_equal(s.width, 32);
+	x[32 + 1] += 1;
+	x[32 + 9] += 2;
+	x[32 + 17] = -x[32 + 17];
+	assert_int_equal(sums_correct(&s, x), 3);
+	x[5] += 1;
+	x[32 * 9 + 5] *= 2;
+	assert_int_equal(sums_correct(&s, x), 2);
+	x[1] += 1;
+	x[32 * 3 + 7] += 4;
+	assert_int_equal(sums_correct(&s, x), 2);
+	assert_memory_equal(x, was, 1024 * sizeof *x);
+	/* two rows and two columns, all four corners: the sums can't tell */
+	x[0] += 1;
+	x[1] += 3;
+	x[32] += 5;
+	x[33] += 9;
+	memcpy(was, x, 1024 * sizeof *x);
+	assert_int_equal(sums_correct(&s, x), -1);
+	assert_memory_equal(x, was, 1024 * sizeof *x); /* as they were */
+	sums_fini(&s);
+	free(x);
+	free(was);
+}
+
+/* Opposite flips cancel in the row's sum and are seen all the same. */
+static void errors_that_cancel_in_a_row_are_mended(void **unused)
+{
+	uint64_t x[64] = {0};
+	struct sums s = {0};
+
+	x[8] = 16;
+	assert_true(sums_take(&s, x, sizeof x, true));
+	x[8] = 0;
+	x[9] = 16;
+	assert_int_equal(sums_verify(&s, x), SUMS_WRONG);
+	assert_int_equal(sums_correct(&s, x), -1); /* no row differs: nothing is made worse */
+	assert_int_equal(x[9], 16);
+	sums_fini(&s);
+}
+
+static void errors_in_the_checksums_harm_no_data(void **unused)
+{
+	double *x = numbers(1024), *was = malloc(1024 * sizeof *x);
+	struct sums s = {0};
+
+	memcpy(was, x, 1024 * sizeof *x);
+	assert_true(sums_take(&s, x, 1024 * sizeof *x, true));
+	s.words[3] ^= 4;
+	assert_int_equal(sums_verify(&s, x), SUMS_RIGHT);
+	assert_int_equal(sums_correct(&s, x), 0); /* they are taken anew */
+	s.of_bytes[1].low ^= 1;
+	assert_int_equal(sums_verify(&s, x), SUMS_RIGHT);
+	s.words[3] ^= 4;
+	x[7] += 1;
+	memcpy(was, x, 1024 * sizeof *x);
+	assert_int_equal(sums_correct(&s, x), -1); /* both damaged: left alone */
+	assert_memory_equal(x, was, 1024 * sizeof *x);
+	s.of_bytes[2].low ^= 2;
+	s.of_bytes[1].low ^= 4;
+	assert_int_equal(sums_verify(&s, x), SUMS_UNKNOWN);
+	sums_fini(&s);
+	free(x);
+	free(was);
+}
+
+static void space_is_that_of_figure_4_14(void **unused)
+{
+	assert_true((double)sums_space(8 * 512 * 512) < 0.005 * 8 * 512 * 512);
+	assert_true((double)sums_space(8ul * 2560 * 2560) < 0.001 * 8 * 2560 * 2560);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(one_flipped_bit_anywhere_comes_back),
+	    cmocka_unit_test(nan_and_infinity_are_bits_as_others),
+	    cmocka_unit_test(several_errors_are_mended_or_left_alone),
+	    cmocka_unit_test(errors_that_cancel_in_a_row_are_mended),
+	    cmocka_unit_test(errors_in_the_checksums_harm_no_data),
+	    cmocka_unit_test(space_is_that_of_figure_4_14),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

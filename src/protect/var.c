@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "base/fmt.h"
+#include "protect/protect.h"
+
+struct hale_reference *protect_live;
+
+static void figure_add(const char *name, void (*add)(struct protect_figure *, size_t), size_t n)
+{
+	pthread_mutex_lock(&protect_lock);
+	struct protect_figure *f = protect_figure(name);
+	if (f)
+		add(f, n);
+	pthread_mutex_unlock(&protect_lock);
+}
+
+static void add_note(struct protect_figure *f, size_t bytes)
+{
+	f->notes++;
+	f->bytes = bytes > f->bytes ? bytes : f->bytes;
+}
+
+/* The variable's reference, made and put on the list of live ones if there is none. */
+static struct hale_reference *reference_of(struct hale_var *v, const void *base, size_t bytes)
+{
+	struct hale_reference *ref = v->ref;
+
+	protect_start();
+	if (!base && bytes)
+		protect_die(HALE_EXIT_UNRECOVERABLE,
+			    "variable '%s' is protected with %zu bytes, but its pointer is NULL: "
+			    "set it before the region",
+			    v->name, bytes);
+	if (!ref) {
+		ref = calloc(1, sizeof *ref);
+		if (!ref)
+			protect_die(HALE_EXIT_UNRECOVERABLE, "no memory to protect variable '%s'",
+				    v->name);
+		fmt_print(ref->name, sizeof ref->name, "%s", v->name);
+		v->ref = ref;
+		ref->base = (char *)(uintptr_t)base;
+		ref->bytes = bytes;
+		ref->since = clock_seconds();
+		pthread_mutex_lock(&protect_lock);
+		ref->next = protect_live;
+		ref->link = &protect_live;
+		if (ref->next)
+			ref->next->link = &ref->next;
+		protect_live = ref;
+		pthread_mutex_unlock(&protect_lock);
+		return ref;
+	}
+	pthread_mutex_lock(&protect_lock); /* a thread that injects faults reads them */
+	ref->base = (char *)(uintptr_t)base;
+	ref->bytes = bytes;
+	pthread_mutex_unlock(&protect_lock);
+	return ref;
+}
+
+void hale_expect(struct hale_var *v, const void *base, size_t bytes)
+{
+	struct hale_reference *ref = reference_of(v, base, bytes);
+
+	ref->noted = false;
+	ref->since = clock_seconds();
+}
+
+void hale_note(struct hale_var *v, hale_check_kind_t kind, const void *base, size_t bytes)
+{
+	struct hale_reference *ref = reference_of(v, base, bytes);
+	bool fine = true;
+
+	if (ref->noted)
+		ref->since = clock_seconds();
+	ref->kind = kind;
+	if (kind == HALE_SHA256) {
+		crypto_hash_sha256(ref->sha, base, bytes);
+		memcpy(ref->sha_copy, ref->sha, sizeof ref->sha);
+	} else if (kind != HALE_USER) {
+		fine = sums_take(&ref->sums, base, bytes, kind == HALE_SUM);
+	}
+	if (!fine)
+		protect_die(HALE_EXIT_UNRECOVERABLE,
+			    "no memory for the checksums of variable '%s' (%zu bytes)", v->name,
+			    bytes);
+	ref->noted = true;
+	figure_add(v->name, add_note, bytes);
+}
+
+void hale_forget(struct hale_var *v)
+{
+	struct hale_reference *ref = v->ref;
+
+	v->ref = NULL;
+	if (!ref)
+		return;
+	pthread_mutex_lock(&protect_lock);
+	*ref->link = ref->next;
+	if (ref->next)
+		ref->next->link = ref->link;
+	pthread_mutex_unlock(&protect_lock);
+	sums_fini(&ref->sums);
+	free(ref);
+}
+
+static bool reference_right(const struct hale_reference *ref)
+{
+	uint8_t now[32];
+
+	switch (ref->kind) {
+	case HALE_SUM:
+	case HALE_HASH:
+		return sums_verify(&ref->sums, ref->base) == SUMS_RIGHT;
+	case HALE_SHA256:
+		if (memcmp(ref->sha, ref->sha_copy, sizeof now) != 0)
+			return false;
+		crypto_hash_sha256(now, (const unsigned char *)ref->base, ref->bytes);
+		return memcmp(now, ref->sha, sizeof now) == 0;
+	case HALE_USER:
+		break;
+	}
+	return true;
+}
+
+bool hale_checked(struct hale_region *r, struct hale_var *v, bool right)
+{
+	struct hale_reference *ref = v->ref;
+	double lived = 0;
+
+	if (ref) {
+		double now = clock_seconds();
+		lived = right ? (now - ref->since) * (double)ref->bytes : 0;
+		ref->since = right ? now : ref->since;
+	}
+	if (right)
+		v->misses = 0;
+	pthread_mutex_lock(&protect_lock);
+	r->checks++;
+	r->detected += !right;
+	r->lvf += lived;
+	struct protect_figure *f = protect_figure(v->name);
+	if (f) {
+		f->checks++;
+		f->detected += !right;
+		f->lvf += lived;
+	}
+	pthread_mutex_unlock(&protect_lock);
+	return right;
+}
+
+bool hale_check(struct hale_region *r, struct hale_var *v)
+{
+	inject_at_check(r, v);
+	return hale_checked(r, v, !v->ref || !v->ref->noted || reference_right(v->ref));
+}
+
+/* Of several places where an error is mended only these two know that it was. */
+static void count_corrected(struct hale_region *r, struct hale_var *v)
+{
+	pthread_mutex_lock(&protect_lock);
+	r->corrected++;
+	struct protect_figure *f = protect_figure(v->name);
+	if (f)
+		f->corrected++;
+	pthread_mutex_unlock(&protect_lock);
+}
+
+bool hale_tried(struct hale_region *r, struct hale_var *v, const char *method, bool right)
+{
+	log_info("region '%s' (%s:%d): variable '%s' was damaged; %s %s", r->name, r->file, r->line,
+		 v->name, method, right ? "mended it" : "did not mend it");
+	if (right)
+		count_corrected(r, v);
+	return right;
+}
+
+bool hale_correct(struct hale_region *r, struct hale_var *v)
+{
+	struct hale_reference *ref = v->ref;
+	bool right;
+
+	if (!ref || !ref->noted || ref->kind != HALE_SUM)
+		right = ref && ref->noted && reference_right(ref);
+	else
+		right = sums_correct(&ref->sums, ref->base) >= 0;
+	return hale_tried(r, v, "its checksums", right);
+}
