@@ -17,6 +17,36 @@ def output_can_be_tagged_with_the_rank(s):
         expect(len(re.findall(rf"^\[\D*{rank}\D*\].*(one|two)$", r.out, re.M)) == 2, r)
 
 
+def into_head(s, options, *program):
+    """hale run … | head -n 2: hale's status, what head printed, what was said."""
+    command = " ".join([HALE, "run", "--no-mpi", "-n 2", *options, "--", *program])
+    r = s.run("bash", "-c", command + " | head -n 2; exit ${PIPESTATUS[0]}")
+    expect(r.out == "some line\n" * 2, r)
+    return r
+
+
+@test
+def a_job_ends_when_nobody_reads_a_pipe_any_more(s):
+    """Also where a process of its own writes the output."""
+    for options in [], ["--head-grace", "1min", "--ckpt-dir", s.path("ckpt")]:
+        r = into_head(s, options, "yes", "some line")
+        expect(r.status == 141, r)
+        expect(r.err.count("nobody reads the program's stdout any more: the job ends") == 1, r)
+
+
+@test
+def a_job_goes_on_unread_when_told_to(s):
+    script = s.write("lines", "yes 'some line' | head -n 100000; echo whole > $1.$HALE_RANK\n")
+    for options in [], ["--head-grace", "1min", "--ckpt-dir", s.path("ckpt")]:
+        done = s.path(f"done{len(options)}")
+        r = into_head(s, options + ["--on-closed-output", "continue"], "sh", script, done)
+        expect(r.status == 0, r)
+        for rank in range(2):
+            expect(s.read(f"{done}.{rank}") == "whole\n", r)
+    r = s.hale_run(1, "true", options=["--on-closed-output", "wait"])
+    expect(r.status == EXIT_USAGE and "--on-closed-output takes end" in r.err, r)
+
+
 @test
 def stdin_goes_to_rank_0(s):
     script = s.write("read.py", "import sys\nfrom mpi4py import MPI\n"

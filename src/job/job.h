@@ -30,6 +30,13 @@ enum {
 	EXIT_NOT_FOUND = 127,
 };
 
+/* What happens when nobody reads the job's output any more. */
+typedef enum closed_output {
+	CLOSED_DEFAULT, /* a pipe or socket: the job ends; else it goes on */
+	CLOSED_END,
+	CLOSED_CONTINUE,
+} closed_output_t;
+
 enum { JOB_ID_MAX = 64, JOB_RANKS_MAX = 4096, JOB_NODES_MAX = 1024, JOB_NODE_NAME = 64 };
 
 /* The name of a rank's image in the folder of a checkpoint. */

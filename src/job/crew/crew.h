@@ -147,6 +147,8 @@ struct crew_handler {
 	void (*superseded)(void *arg, uint32_t epoch);
 	/* The keeper has gone: true: there is another one. */
 	bool (*keeper_gone)(void *arg);
+	/* Nobody reads this stream ("stdout") any more, and the job is to end. */
+	void (*output_closed)(void *arg, const char *name);
 	/* Ranks have got other places, which the agents are about to hear. */
 	void (*laying_out)(void *arg);
 	/* False: somebody else is the head now, and no lease is given. */
@@ -177,6 +179,7 @@ struct crew_config {
 	struct setup setup;	   /* but for what differs from node to node */
 	bool tag;
 	struct keeper *keeper; /* NULL: output is written by ourselves */
+	closed_output_t on_closed;
 };
 
 struct crew {

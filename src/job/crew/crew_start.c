@@ -255,10 +255,21 @@ static void keeper_gone(void *arg)
 			outlet_keep_on(&c->out[i]);
 }
 
+static void output_closed(void *arg, const struct outlet *o)
+{
+	struct crew *c = arg;
+
+	c->handler.output_closed(c->handler.arg, o->name);
+}
+
 hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 {
 	outlet_init(&c->out[0], c->loop, STDOUT_FILENO, "stdout", crew_outlet_drained, c);
 	outlet_init(&c->out[1], c->loop, STDERR_FILENO, "stderr", crew_outlet_drained, c);
+	for (int i = 0; i < 2; i++) {
+		c->out[i].policy = c->config.on_closed;
+		c->out[i].closed = output_closed;
+	}
 	for (int i = 0; c->config.keeper && i < 2; i++) {
 		c->out[i].passed = passed;
 		c->out[i].keeper_gone = keeper_gone;

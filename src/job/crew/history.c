@@ -33,6 +33,8 @@ static void keep_hash(struct history *h, uint64_t chunk)
 {
 	if (chunk != h->hash_first + h->hash_count)
 		return;
+	if (h->hash_count == HISTORY_HASHES)
+		history_forget(h, (h->hash_first + HISTORY_HASHES / 2) * HISTORY_CHUNK);
 	if (h->hash_count == h->hash_cap) {
 		size_t cap = h->hash_cap ? 2 * h->hash_cap : 64;
 		uint64_t *more = realloc(h->hashes, cap * sizeof(*more));

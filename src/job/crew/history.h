@@ -10,7 +10,8 @@
  *         compared by a hash      compared byte by
  *         of each 4 KiB           byte
  *
- * So memory stays small however much is printed: 64 KiB, and 8 bytes for each 4 KiB.
+ * Hashes are kept of the last 256 MiB only: what is older is swallowed without a comparison. So
+ * memory stays small however much is printed: 64 KiB, 8 bytes for each 4 KiB, never over 1 MiB.
  */
 #ifndef HALE_JOB_HISTORY_H
 #define HALE_JOB_HISTORY_H
@@ -19,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HISTORY_CHUNK = 4096, HISTORY_WINDOW = 65536 };
+enum { HISTORY_CHUNK = 4096, HISTORY_WINDOW = 65536, HISTORY_HASHES = 65536 };
 
 struct history {
 	uint64_t printed;      /* bytes passed on so far */

@@ -129,6 +129,27 @@ static void what_is_forgotten_is_not_needed(void **state)
 	history_fini(&h);
 }
 
+/* A rank that prints for ever, and no checkpoint that says what may be forgotten. */
+static void memory_is_bounded_and_the_newest_is_still_compared(void **state)
+{
+	const uint64_t more = (3 * (uint64_t)HISTORY_HASHES / 2 + 5) * HISTORY_CHUNK;
+	static unsigned char same[64 * HISTORY_CHUNK];
+	struct history h;
+
+	history_init(&h, 0);
+	for (uint64_t at = 0; at < more; at += sizeof(same))
+		history_take(&h, same, sizeof(same));
+	assert_true(h.hash_count <= HISTORY_HASHES && h.hash_cap <= HISTORY_HASHES);
+	history_rewind(&h, 0);
+	assert_int_equal(history_take(&h, same, sizeof(same)), sizeof(same));
+	assert_false(h.differs);
+	history_rewind(&h, h.printed - h.printed / 4);
+	same[HISTORY_CHUNK] = 1;
+	assert_int_equal(history_take(&h, same, sizeof(same)), sizeof(same));
+	assert_true(h.differs);
+	history_fini(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +159,7 @@ int main(void)
 	    cmocka_unit_test(a_second_rollback_during_the_first_one_is_fine),
 	    cmocka_unit_test(a_restarted_job_begins_at_its_position),
 	    cmocka_unit_test(what_is_forgotten_is_not_needed),
+	    cmocka_unit_test(memory_is_bounded_and_the_newest_is_still_compared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

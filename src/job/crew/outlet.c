@@ -22,6 +22,7 @@ void outlet_init(struct outlet *o, struct loop *loop, int fd, const char *name,
 		o->broken = true; /* closed from the start: that was somebody's wish */
 	else
 		o->plain_file = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
+	o->pipe = !o->broken && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
 void outlet_fini(struct outlet *o)
@@ -32,13 +33,20 @@ void outlet_fini(struct outlet *o)
 	o->begin = o->end = o->cap = 0;
 }
 
+static bool ends_job(const struct outlet *o)
+{
+	return o->closed && (o->policy == CLOSED_END || (o->policy == CLOSED_DEFAULT && o->pipe));
+}
+
 static void give_up(struct outlet *o)
 {
 	int error = errno;
 
 	o->broken = true;
 	o->begin = o->end = 0;
-	if (o->fd != STDERR_FILENO)
+	if (ends_job(o))
+		o->closed(o->arg, o);
+	else if (o->fd != STDERR_FILENO)
 		log_warn("nobody takes the program's %s any more (%s); the job goes on without it",
 			 o->name, strerror(error));
 }
@@ -81,11 +89,14 @@ static bool send_frame(struct outlet *o)
 	if (sent > 0) {
 		o->begin += sizeof(f) + f.len;
 		o->passed(o->arg, o->which, f.rank, f.position);
+	} else if (sent == KEEPER_UNREAD) {
+		o->closed(o->arg, o);
+		o->begin += sizeof(f) + f.len; /* it would be dropped there */
 	} else if (sent < 0) {
 		loop_remove(o->loop, &o->source);
 		o->keeper_gone(o->arg);
 	}
-	return sent > 0;
+	return sent > 0 || sent == KEEPER_UNREAD;
 }
 
 static void pump(struct outlet *o)

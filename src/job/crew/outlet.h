@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hale's own stdout or stderr, as the place where the ranks' output goes. A reader that is slow
  * holds the ranks up, as it would without hale; it never blocks the event loop. One that went
- * away is told of once, and what would go to it is dropped: the job goes on. */
+ * away is told of once, and what would go to it is dropped; the owner may end the job (closed). */
 #ifndef HALE_JOB_OUTLET_H
 #define HALE_JOB_OUTLET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "job/job.h"
 #include "job/session/loop.h"
 
 enum { OUTLET_FULL = 1 << 20 };
@@ -18,12 +19,16 @@ struct outlet {
 	struct loop *loop;
 	struct loop_source source; /* waits for room while there is something to write */
 	bool plain_file;	   /* never makes us wait */
+	bool pipe;		   /* or a socket */
 	bool broken;
 	char *bytes; /* [begin, end) waits */
 	size_t begin, end, cap;
 	void (*drained)(void *arg); /* it was full and has room again */
 	void *arg;
 	bool was_full;
+	closed_output_t policy; /* set behind outlet_init */
+	/* Nobody reads any more, and the job is to end. NULL: dropping is all that happens. */
+	void (*closed)(void *arg, const struct outlet *o);
 	/* Where another head may come after this one: what is printed is handed to a keeper, in
 	 * packets of the head of a frame and its bytes; only what printed.c writes. */
 	struct keeper *keeper; /* NULL: written by ourselves */

@@ -271,6 +271,29 @@ static void on_warm(void *arg, struct node *n, const struct message *m)
 	warm_message(arg, n, m);
 }
 
+/* As a program in a pipeline ends by SIGPIPE. */
+static void end_unread(void *arg)
+{
+	struct head *h = arg;
+
+	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+		return;
+	head_say(h,
+		 "nobody reads the program's %s any more: the job ends (with --on-closed-output "
+		 "continue it goes on)",
+		 h->unread);
+	head_end(h, 128 + SIGPIPE);
+}
+
+/* In the middle of what the crew does with some output: the end comes behind it. */
+static void on_output_closed(void *arg, const char *name)
+{
+	struct head *h = arg;
+
+	h->unread = name;
+	loop_timer_set(&h->loop, &h->unread_end, 0, end_unread, h);
+}
+
 /* It was killed, or the head that comes after this one has asked it. */
 static bool on_keeper_gone(void *arg)
 {
@@ -312,6 +335,7 @@ struct crew_handler head_crew_handler(struct head *h)
 				     .no_answer = takeover_no_answer,
 				     .superseded = takeover_superseded,
 				     .keeper_gone = on_keeper_gone,
+				     .output_closed = on_output_closed,
 				     .laying_out = on_laying_out,
 				     .may_grant = on_may_grant,
 				     .arg = h};

@@ -52,6 +52,7 @@ hale_status_t head_start_keeper(struct head *h, struct error *err)
 				       .epoch = h->epoch,
 				       .nranks = h->nranks,
 				       .grace = h->o->head_grace,
+				       .on_closed = h->o->on_closed_output,
 				       .printed = printed};
 	hale_status_t status;
 
@@ -142,6 +143,7 @@ static struct crew_config make_config(struct head *h)
 				     .launcher = o->launcher,
 				     .node_timeout = o->node_timeout,
 				     .tag = o->tag,
+				     .on_closed = o->on_closed_output,
 				     .setup = {.nranks = h->nranks,
 					       .job = h->job,
 					       .program = h->program->path,

@@ -39,6 +39,17 @@ static hale_status_t take_no_mpi(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_on_closed_output(struct parser *p)
+{
+	bool end = strcmp(p->value, "end") == 0;
+
+	p->o->on_closed_output = end ? CLOSED_END : CLOSED_CONTINUE;
+	return end || strcmp(p->value, "continue") == 0
+		   ? HALE_OK
+		   : options_bad_value(p, "end (the job ends when nobody reads its output any "
+					  "more) or continue (it goes on without)");
+}
+
 static hale_status_t take_report(struct parser *p)
 {
 	p->o->report = p->value;
@@ -193,6 +204,7 @@ static const struct option options_other[] = {
     {"--report", 1, false, take_report},
     {"--profile", 1, false, take_profile},
     {"--tag|--tag-output|-tag-output", 0, false, take_tag},
+    {"--on-closed-output", 1, false, take_on_closed_output},
     {"--verbose|-v", 0, false, take_verbose},
     {"--quiet|-q", 0, false, take_quiet},
     {"--no-mpi", 0, true, take_no_mpi},

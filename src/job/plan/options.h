@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "image/image.h"
+#include "job/job.h"
 
 typedef enum bind_to { BIND_DEFAULT, BIND_NONE, BIND_CORE } bind_to_t;
 
@@ -63,6 +64,7 @@ struct options {
 	    given_max_restarts, given_net_security, given_local, given_shared_every;
 	/* what to show */
 	bool tag, verbose, quiet;
+	closed_output_t on_closed_output;
 	const char *report, *profile;
 	/* events (watch.h) */
 	bool events, no_events;

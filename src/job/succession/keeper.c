@@ -59,9 +59,12 @@ int keeper_send(struct keeper *k, int which, uint32_t rank, uint64_t position, c
 {
 	struct packet p;
 	ssize_t n;
+	char word;
 
 	if (k->out[which - 1] < 0)
-		return -1;
+		return KEEPER_GONE;
+	if (recv(k->out[which - 1], &word, 1, MSG_DONTWAIT) == 1)
+		return KEEPER_UNREAD;
 	p.position = position;
 	p.rank = rank;
 	p.bytes = (int32_t)len;
@@ -71,7 +74,7 @@ int keeper_send(struct keeper *k, int which, uint32_t rank, uint64_t position, c
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return 1;
-	return errno == EAGAIN || errno == ENOBUFS ? 0 : -1;
+	return errno == EAGAIN || errno == ENOBUFS ? 0 : KEEPER_GONE;
 }
 
 void keeper_leave(struct keeper *k)
@@ -135,6 +138,16 @@ static bool take_one(struct keep *k, int i)
 		k->printed[p.rank][i] = p.position;
 	outlet_write(&k->to[i], p.at, (size_t)n - PACKET_HEAD);
 	return true;
+}
+
+/* The head hears it when it next has something to print. */
+static void closed(void *arg, const struct outlet *o)
+{
+	struct keep *k = arg;
+	int fd = k->from[o - k->to].fd;
+
+	if (fd >= 0 && send(fd, "u", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		log_info("the head does not hear that nobody reads its output");
 }
 
 static void take_all(struct keep *k, int i)
@@ -370,8 +383,11 @@ static void keep(struct keep *k, const int from[2], int head, int listener)
 {
 	if (!loop_init(&k->loop))
 		_exit(1);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		outlet_init(&k->to[i], &k->loop, i + 1, i ? "stderr" : "stdout", drained, k);
+		k->to[i].policy = k->config.on_closed;
+		k->to[i].closed = closed;
+	}
 	k->asked.fd = k->listed.fd = -1;
 	loop_add(&k->loop, &k->from[0], from[0], EPOLLIN, ready_out, k);
 	loop_add(&k->loop, &k->from[1], from[1], EPOLLIN, ready_err, k);

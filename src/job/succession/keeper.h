@@ -25,6 +25,7 @@ struct keeper_config {
 	const char *job, *folder, *program;
 	uint32_t epoch, nranks;
 	double grace;
+	closed_output_t on_closed;
 	const uint64_t (*printed)[2]; /* [nranks]: positions to begin with */
 };
 
@@ -35,8 +36,10 @@ struct keeper {
 };
 
 hale_status_t keeper_start(struct keeper *k, const struct keeper_config *config, struct error *err);
-/* 1: handed over; 0: not yet, out[which - 1] will say when there is room; -1: it is gone. len: at
- * most KEEPER_PIECE. */
+enum { KEEPER_GONE = -1, KEEPER_UNREAD = -2 };
+/* 1: handed over; 0: not yet, out[which - 1] will say when there is room; KEEPER_GONE; once,
+ * KEEPER_UNREAD: not handed over, nobody reads this output any more, and the job is to end. len:
+ * at most KEEPER_PIECE. */
 int keeper_send(struct keeper *k, int which, uint32_t rank, uint64_t position, const void *bytes,
 		size_t len);
 /* The job is over: returns when all is written. */

@@ -105,6 +105,7 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_int(j, "compress", (int64_t)o->compress);
 	json_int(j, "restart", (int64_t)o->restart);
 	json_bool(j, "tag", o->tag);
+	json_int(j, "on_closed_output", (int64_t)o->on_closed_output);
 	json_bool(j, "verbose", o->verbose);
 	json_bool(j, "quiet", o->quiet);
 	put_path(j, "report", o->report);

@@ -96,6 +96,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .compress = (image_compress_t)number(v, "compress"),
 			      .restart = (image_restart_t)number(v, "restart"),
 			      .tag = truth(v, "tag"),
+			      .on_closed_output = (closed_output_t)number(v, "on_closed_output"),
 			      .verbose = truth(v, "verbose"),
 			      .quiet = truth(v, "quiet"),
 			      .report = text_or_null(v, "report"),
@@ -106,6 +107,8 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .seed = (uint64_t)number(v, "seed")};
 	if (o->ranks < 1 || o->ranks > JOB_RANKS_MAX || argc == 0 || !(o->head_grace > 0) ||
 	    !(o->node_timeout > 0) || !(o->ckpt_every >= 0) || o->keep < 1 ||
+	    number(v, "on_closed_output") < CLOSED_DEFAULT ||
+	    number(v, "on_closed_output") > CLOSED_CONTINUE ||
 	    number(v, "compress") < IMAGE_PLAIN || number(v, "compress") > IMAGE_ZSTD ||
 	    number(v, "restart") < IMAGE_FULL || number(v, "restart") > IMAGE_LAZY)
 		return bad(err, "its options");
