@@ -224,6 +224,60 @@ def guardian_and_agent_killed_together_are_a_lost_node(s):
     end(s, job, rollbacks=1)
 
 
+def guardian_here(s, job):
+    (node,) = nodes(s, job).values()
+    return node["pid"]
+
+
+@test
+def a_dead_guardian_of_the_only_node_is_no_end(s):
+    """The job rolls back by itself with another guardian: alone, together with its agent, and while it rolls
+    back."""
+    job = s.hale_start(3, *until_told(s), options=OPTIONS)
+    job.until(s.complete, "a checkpoint")
+    os.kill(guardian_here(s, job), signal.SIGKILL)
+    job.until(lambda: job.err().count("all ranks run again") == 1, "ranks run again")
+    goes_on(job)
+    r = s.hale("ckpt", job.id())
+    expect(r.status == 0, r)
+    guardian = guardian_here(s, job)
+    agent = agent_of(guardian)
+    os.kill(guardian, signal.SIGSTOP)
+    os.kill(agent, signal.SIGKILL)
+    os.kill(guardian, signal.SIGKILL)
+    job.until(lambda: job.err().count("all ranks run again") == 2, "ranks run again")
+    goes_on(job)
+    os.kill(job.ranks(3)[1], signal.SIGKILL)
+    os.kill(guardian_here(s, job), signal.SIGKILL)
+    goes_on(job)
+    end(s, job, ranks=3)
+    report = s.report()
+    expect(report["restarts"] in (3, 4), report)
+
+
+@test
+def a_dead_guardian_is_no_end_under_a_new_head(s):
+    one = start_graced(s, "--ckpt-every", "300ms")
+    one.until(s.complete, "a checkpoint")
+    kill_head(s, one)
+    two = attach(s, one)
+    (guardian,) = nodes_of(s, two).values()
+    os.kill(guardian, signal.SIGKILL)
+    two.until_says("all ranks run again")
+    goes_on_attached(two, one)
+    report = end_attached(s, one, two)
+    expect(report["restarts"] == 1, report)
+
+
+@test
+def without_a_checkpoint_a_dead_guardian_ends_the_job(s):
+    job = s.hale_start(2, *until_told(s))
+    job.until_output("rank 0 step 3 ")
+    os.kill(guardian_here(s, job), signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == EXIT_UNRECOVERED and "there is no checkpoint to roll back to" in r.err, r)
+
+
 # ---- moves ----
 
 @test

@@ -513,4 +513,35 @@ def over_hosts_a_stopped_head_commands_nobody(s):
         expect(end(s, one, two)["restarts"] == 0, s.report())
 
 
+@test
+def no_more_checkpoints_are_left_than_keep_says(s):
+    """The old head could not set the first one aside, and the new one completes none."""
+    one = start(s, "--keep", "1")
+    folder = os.path.dirname(one.checkpoint())
+    os.mkdir(os.path.join(folder, "1.old"))
+    open(os.path.join(folder, "1.old", "in-the-way"), "w").close()
+    one.checkpoint()
+    expect(sorted(map(os.path.basename, s.complete())) == ["1", "2"], s.complete())
+    kill_head(s, one)
+    two = attach(s, one)
+    two.until(lambda: [os.path.basename(c) for c in s.complete()] == ["2"], "the first one is taken away")
+    end(s, one, two)
+    expect(sorted(os.listdir(folder)) == ["2", "record.jsonl"], os.listdir(folder))
+
+
+@test
+def a_head_that_dies_in_its_first_checkpoint_leaves_no_half_of_it(s):
+    job = s.hale_start(2, steps(s), 0, 20)
+    job.until_output("rank 0 step 5 ")
+    pids = job.ranks(2)
+    os.kill(pids[1], signal.SIGSTOP)
+    asked = s.start(HALE, "ckpt", job.id())
+    job.until(lambda: glob.glob(s.path("hale-ckpt/*/1.tmp")), "it has begun")
+    job.kill(signal.SIGKILL)
+    job.p.wait()
+    asked.wait()
+    s.until_nothing_runs()
+    expect(not glob.glob(s.path("hale-ckpt/*/*.tmp")), glob.glob(s.path("hale-ckpt/*/*")))
+
+
 main()

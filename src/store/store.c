@@ -202,11 +202,15 @@ hale_status_t store_open(struct store *s, const char *dir, const char *job, bool
 	if (status == HALE_OK && access(s->job_folder, W_OK | X_OK) != 0)
 		status = error_sys(err, HALE_ERR_STORE,
 				   "cannot write to the checkpoint folder '%s/%s'", real, job);
-	if (status == HALE_OK) {
-		remove_all(s->job_folder, ".tmp");
-		store_sweep(s->job_folder);
-	}
+	if (status == HALE_OK)
+		store_finish(s->job_folder);
 	return status;
+}
+
+void store_finish(const char *job_folder)
+{
+	remove_all(job_folder, ".tmp");
+	store_sweep(job_folder);
 }
 
 /* A checkpoint that is half removed must not look complete, nor one that was given up like one that

@@ -120,6 +120,8 @@ bool store_prune(struct store *s, size_t keep);
 
 /* Removes all that was set aside. Takes as long as the disk does for each image. */
 void store_sweep(const char *job_folder);
+/* … and what is half written: nobody writes into this folder any more. */
+void store_finish(const char *job_folder);
 
 /* Sets a damaged checkpoint aside, as <id>.bad, so that it is neither used nor counted again. */
 void store_reject(struct store *s, uint32_t id);

@@ -36,10 +36,14 @@ void agent_leave_when_clear(void *arg)
 
 	a->waiting = BOOK_LEAVING;
 	agent_reap(a);
-	if (agent_clear(a))
+	if (agent_clear(a)) {
+		/* no head has taken leave: nobody else takes its half of a checkpoint away */
+		if (a->exit_status != 0)
+			agent_ckpt_forget(a);
 		loop_stop(&a->loop);
-	else
+	} else {
 		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, agent_leave_when_clear, a);
+	}
 }
 
 /* Ranks that stand still die without another instruction: they may be at work elsewhere by now. */

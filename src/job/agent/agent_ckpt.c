@@ -228,6 +228,13 @@ static void look(void *arg)
 	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_SECONDS, look, a);
 }
 
+static uint64_t inode_of(const char *folder)
+{
+	struct stat st;
+
+	return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) ? st.st_ino : 0;
+}
+
 /* ---- asking ---- */
 
 /* An agent before this one has begun it, and died before that was written down: its ranks are at
@@ -252,6 +259,7 @@ void agent_ckpt_start(struct agent *a, const struct message *m)
 		agent_copies_folder(a, m->id, a->ckpt.folder, sizeof(a->ckpt.folder));
 	else
 		snprintf(a->ckpt.folder, sizeof(a->ckpt.folder), "%s", m->text);
+	a->ckpt.inode = a->ckpt.local ? 0 : inode_of(a->ckpt.folder);
 	/* every mailbox before the first signal: a fast rank rings its peers */
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct mailbox *box = agent_mailbox(a, r);
@@ -313,6 +321,18 @@ void agent_ckpt_orphan(struct agent *a)
 		return;
 	a->ckpt.local = false;
 	agent_ckpt_cancel(a, a->ckpt.id);
+}
+
+/* The folder had another name if the checkpoint were complete. One of that name that another head
+ * has made since is another one. */
+void agent_ckpt_forget(const struct agent *a)
+{
+	const struct agent_ckpt *c = &a->ckpt;
+	size_t len = strlen(c->folder);
+
+	if (len > 4 && strcmp(c->folder + len - 4, ".tmp") == 0 && c->inode != 0 &&
+	    inode_of(c->folder) == c->inode)
+		store_remove_folder(c->folder);
 }
 
 /* Asks of HALE_Checkpoint() that came to nothing: they are counted in each mailbox. */

@@ -83,7 +83,8 @@ struct agent_rank {
 struct agent_ckpt {
 	uint32_t id; /* 0: none */
 	char folder[STORE_FOLDER_MAX + 16];
-	bool local; /* it is on this node's own disk */
+	bool local;	/* it is on this node's own disk */
+	uint64_t inode; /* of a folder that all nodes share; 0: not known */
 	struct loop_timer look;
 };
 
@@ -322,6 +323,9 @@ void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *
 void agent_ckpt_cancel(struct agent *a, uint32_t id);
 /* The head is gone, and may have found it complete before: the images stay. */
 void agent_ckpt_orphan(struct agent *a);
+/* No head will complete the checkpoint that was under way, and no rank writes any more: its folder
+ * goes. */
+void agent_ckpt_forget(const struct agent *a);
 void agent_ckpt_over(struct agent *a);
 void agent_ckpt_refuse(struct agent *a);
 void agent_inject(struct agent *a, const struct message *m);

@@ -258,6 +258,10 @@ void crew_pause(struct crew *c, bool pause);
 bool crew_present(const struct crew *c, uint32_t rank); /* runs, or is about to */
 uint32_t crew_alive(const struct crew *c);		/* ranks that are present */
 bool crew_usable(const struct crew *c);			/* some node is there */
+/* Some node that is lost is this machine: another guardian and agent can be started for it. */
+bool crew_renewable(const struct crew *c);
+/* Starts those, for all such nodes but spares: they are ready from now on. HALE_ERR_SYSTEM. */
+hale_status_t crew_renew(struct crew *c, struct error *err);
 /* Ends what is left of the groups; handler.cleared follows. */
 void crew_clear(struct crew *c);
 

@@ -27,6 +27,7 @@ void crew_adopt_over(struct node *n, const char *why);
 
 /* crew_take.c */
 void crew_take(void *node, const struct message *m);
+void crew_tell_machines(struct crew *c);
 void crew_all_ready(struct crew *c);
 void crew_answers(struct crew *c); /* who was to answer is perhaps gone */
 void crew_outlet_drained(void *crew);

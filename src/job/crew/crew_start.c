@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,8 +27,12 @@
 static void be_agent(int fd)
 {
 	int null = open("/dev/null", O_RDWR);
+	sigset_t none;
 
 	setpgid(0, 0);
+	/* one that takes another's place is forked when the head blocks signals */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || (fd != 3 && dup2(fd, 3) < 0))
 		_exit(1);
 	close_range(4, ~0u, 0);
@@ -387,6 +392,63 @@ hale_status_t crew_start(struct crew *c, struct error *err)
 		if (status == HALE_OK)
 			status = introduce(n, err);
 	}
+	return status;
+}
+
+/* ---- once more ---- */
+
+static bool can_renew(const struct node *n)
+{
+	return n->local && !n->spare && n->state == NODE_LOST;
+}
+
+bool crew_renewable(const struct crew *c)
+{
+	for (uint32_t k = 0; k < c->count; k++)
+		if (can_renew(&c->nodes[k]))
+			return true;
+	return false;
+}
+
+/* What the lost one had said and was told is over. */
+static hale_status_t renew(struct node *n, struct error *err)
+{
+	int fd = -1;
+	hale_status_t status;
+
+	n->bye = n->silent = n->gone = n->paused = n->warm = false;
+	n->clearing = n->checking = n->ckpt_idle = false;
+	n->generation = n->looked = n->standing = 0;
+	n->granted_at = n->asked = n->ckpt_bytes = 0;
+	n->taken[0] = n->taken[1] = 0;
+	n->why[0] = n->stands[0] = '\0';
+	status = fork_agent(n, &fd, err);
+	if (status == HALE_OK)
+		status = crew_session_add(n, fd, err);
+	if (status == HALE_OK)
+		status = introduce(n, err);
+	if (status == HALE_OK)
+		n->state = NODE_READY;
+	return status;
+}
+
+hale_status_t crew_renew(struct crew *c, struct error *err)
+{
+	struct setup *s = &c->config.setup;
+	static const unsigned char no_secret[SEGMENT_SECRET];
+	hale_status_t status = HALE_OK;
+
+	/* a head that has taken the job over has started no agent before */
+	if (!s->environ)
+		s->environ = environ;
+	if (memcmp(s->secret, no_secret, sizeof(no_secret)) == 0 &&
+	    getrandom(s->secret, sizeof(s->secret), 0) != (ssize_t)sizeof(s->secret))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
+	for (uint32_t k = 0; status == HALE_OK && k < c->count; k++)
+		if (can_renew(&c->nodes[k]))
+			status = renew(&c->nodes[k], err);
+	if (status == HALE_OK)
+		crew_tell_machines(c);
 	return status;
 }
 

@@ -121,7 +121,7 @@ static void take_cleared(struct node *n, const struct message *m)
 /* ---- nodes ---- */
 
 /* Who shares cores with whom, so that nobody spins while others wait for a core. */
-static void tell_machines(struct crew *c)
+void crew_tell_machines(struct crew *c)
 {
 	uint32_t *machines = c->count ? calloc(c->count, sizeof(*machines)) : NULL;
 
@@ -141,7 +141,7 @@ void crew_all_ready(struct crew *c)
 			return;
 	if (!c->announced) {
 		c->announced = true;
-		tell_machines(c);
+		crew_tell_machines(c);
 		c->handler.ready(c->handler.arg);
 	}
 }

@@ -33,6 +33,9 @@ void checkpoint_init(struct head *h)
 void checkpoint_fini(struct head *h)
 {
 	checkpoint_abandon(h, "the job has ended");
+	/* a head that came later may have completed none */
+	if (!h->superseded && !h->crew.abandoned)
+		checkpoint_prune(h);
 	h->levels.todo_count = 0;
 	levels_settle(h);
 	control_checkpoint_over(h, NULL, "the job has ended");

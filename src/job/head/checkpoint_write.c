@@ -216,6 +216,16 @@ void checkpoint_sweep(struct head *h)
 		store_sweep(h->store.job_folder);
 }
 
+void checkpoint_prune(struct head *h)
+{
+	if (!h->store_is_open)
+		return;
+	if (h->levels.on)
+		levels_prune(h);
+	else if (store_prune(&h->store, (size_t)h->o->keep))
+		checkpoint_sweep(h);
+}
+
 static bool swept(struct head *h, pid_t pid)
 {
 	struct error err;
@@ -300,8 +310,6 @@ static void committed(struct head *h, const struct error *err)
 	if (takeover_check(h))
 		return;
 	if (err->code == HALE_OK) {
-		bool pruned = false;
-
 		c->phase = CKPT_IDLE;
 		crew_checkpoint_over(&h->crew);
 		head_profile_turn(h);
@@ -315,12 +323,7 @@ static void committed(struct head *h, const struct error *err)
 		if (h->levels.on)
 			levels_written(h, m->id, c->shared,
 				       c->origin == ORIGIN_USER && c->shared && !c->wanted);
-		if (h->levels.on)
-			levels_prune(h);
-		else
-			pruned = store_prune(&h->store, (size_t)h->o->keep);
-		if (pruned)
-			checkpoint_sweep(h);
+		checkpoint_prune(h);
 		forget_streams(h);
 		succession_save(h);
 		leave_saved(h);

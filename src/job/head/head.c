@@ -324,7 +324,7 @@ const char *head_why_not_without(struct head *h)
 {
 	if (h->o->max_restarts == 0)
 		return "the job ends, as --max-restarts is 0";
-	if (!crew_usable(&h->crew))
+	if (!crew_usable(&h->crew) && !crew_renewable(&h->crew))
 		return "the job ends: no node is left";
 	if (!recover_possible(h))
 		return "the job ends: there is no checkpoint to roll back to (--ckpt-every makes "
@@ -370,8 +370,9 @@ static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 	newest = recover_newest(h);
 	if (newest)
 		snprintf(place, sizeof(place), "checkpoint %u", newest);
-	head_say(h, "node %s is %s (%s); its ranks go elsewhere, rolling back to %s", h->lost_name,
-		 how, h->lost_why, place);
+	head_say(h, "node %s is %s (%s); %s, rolling back to %s", h->lost_name, how, h->lost_why,
+		 crew_usable(&h->crew) ? "its ranks go elsewhere" : "another agent is started here",
+		 place);
 	if (f) {
 		f->rolled_back_to = newest;
 		f->lost_seconds = seconds_lost(h, newest);

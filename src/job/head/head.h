@@ -293,6 +293,8 @@ void checkpoint_settle(struct head *h);
 bool checkpoint_child(struct head *h, pid_t pid); /* false: another one's */
 /* Has a child remove what the store has set aside. */
 void checkpoint_sweep(struct head *h);
+/* Takes away what is more than --keep wants. */
+void checkpoint_prune(struct head *h);
 /* Waits until all of it is removed. */
 void checkpoint_sweep_end(struct head *h);
 void checkpoint_watch(void *arg);

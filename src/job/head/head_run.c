@@ -469,6 +469,9 @@ static void end(struct head *h)
 		keeper_end(&h->keeper);
 	if (!h->crew.abandoned)
 		succession_end(h);
+	/* nobody is left who writes there */
+	if (h->store_is_open && !h->crew.abandoned && !h->superseded)
+		store_finish(h->store.job_folder);
 	head_profile_fini(h);
 	hosts_fini(&h->hosts);
 	record_fini(&h->record);

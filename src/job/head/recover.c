@@ -361,12 +361,29 @@ static void restart(struct head *h)
 		restart_from_beginning(h);
 }
 
+/* Where all nodes are this machine, and all are lost, nothing of it is but their agents. */
+static bool have_node(struct head *h)
+{
+	struct error err;
+
+	if (crew_usable(&h->crew) || !crew_renewable(&h->crew))
+		return true; /* or the layout says what is wrong */
+	if (crew_renew(&h->crew, &err) == HALE_OK) {
+		watch_nodes(h);
+		return true;
+	}
+	head_say(h, "no agent can be started in place of the one that is lost: %s", err.text);
+	recover_say_how(h);
+	head_end(h, EXIT_UNRECOVERED);
+	return false;
+}
+
 void recover_start(struct head *h)
 {
 	struct recovery *v = &h->recovery;
 	struct error err;
 
-	if (takeover_check(h))
+	if (takeover_check(h) || !have_node(h))
 		return;
 	if (h->levels.on)
 		say_out_of_reach(h, recover_newest(h));

@@ -427,6 +427,7 @@ static void settle(void *arg)
 		leave_inherit(h, false);
 	if (h->state == HEAD_RUNNING) {
 		head_say(h, "job %s has a head again (number %u)", h->job, h->epoch);
+		checkpoint_prune(h); /* the last head may not have come to it */
 		checkpoint_interval_start(h);
 		warm_again(h);
 		head_profile_turn(h);
