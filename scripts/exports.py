@@ -18,6 +18,8 @@ RULES = {
                   r"|sigprocmask|sigsuspend|sigtimedwait|sigwait|sigwaitinfo|clock_gettime|clock_nanosleep"
                   r"|pthread_(clockjoin_np|cond_clockwait|cond_timedwait|mutex_clocklock"
                   r"|rwlock_clock(rd|wr)lock)|sem_clockwait|syscall|timerfd_settime)$",
+    # and the functions of libomp that it stands before, src/task/omp.c
+    "libhale_task.so": r"(hale_task|HALE)_|__kmpc_|omp_(un)?set_(nest_)?lock$",
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
     "libhale_protect.so": r"hale_",
     "libftb.so.0": r"(FTB|HALE_FTB)_",

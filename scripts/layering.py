@@ -36,12 +36,14 @@ MAY_USE["job/crew"] |= {"job/agent"}  # starts the one of this machine
 MAY_USE["protect"] = {"base"}  # inside the user's process, without libhale.so
 MAY_USE["halecc"] = {"base"}
 MAY_USE["ocl"] = {"base", "agreement"}  # inside OpenCL programs, without libhale.so
+MAY_USE["task"] = {"base", "agreement"}  # inside programs with tasks, without libhale.so
 MAY_USE["cli"] = BESIDE | HEAD_SIDE | set(AGENT_SIDE)
 
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
 # to none of them, and may include base/ only.
 AGREEMENT = {"job/segment.h", "job/segment.c", "job/meter.h", "job/proto.h", "channel/channel.h", "ckpt/guest.h",
-             "channel/shm/layout.h", "channel/net/tcp_seal.h", "channel/net/tcp_seal.c", "coll/layout.h", "ocl/account.h", "ocl/account.c"}
+             "channel/shm/layout.h", "channel/net/tcp_seal.h", "channel/net/tcp_seal.c", "coll/layout.h", "ocl/account.h", "ocl/account.c",
+             "task/settings.h", "task/settings.c", "task/account.h", "task/account.c"}
 
 LINES_MAX = 800
 

@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/gather.h"
 #include "cli/opencl_loader.h"
 #include "job/plan/environment.h"
 #include "job/job.h"
@@ -62,63 +63,19 @@ bool cli_opencl_asked(int *argc, char **argv)
 
 /* ---- reports of the processes, as one ---- */
 
-static char *read_all(const char *path, size_t *len)
+static void add_report(void *a, const struct json_value *v)
 {
-	FILE *f = fopen(path, "re");
-	char *text = NULL;
-	size_t cap = 0;
-	ssize_t n;
-
-	*len = 0;
-	if (!f)
-		return NULL;
-	n = getdelim(&text, &cap, '\0', f);
-	fclose(f);
-	if (n < 0) {
-		free(text);
-		return NULL;
-	}
-	*len = (size_t)n;
-	return text;
+	account_add(a, v);
 }
 
-static void add_report(struct account *a, const char *path)
-{
-	size_t len;
-	char *text = read_all(path, &len);
-	struct json_value *v = text ? json_parse(text, len) : NULL;
-
-	if (v)
-		account_add(a, v);
-	json_free(v);
-	free(text);
-}
-
-/* The job's report is one JSON object: this becomes its last member. */
 static void put_into(const char *report, const struct account *a)
 {
-	char temporary[PATH_MAX];
-	size_t len;
-	char *text = read_all(report, &len);
-	char *end = text ? strrchr(text, '}') : NULL;
 	struct json_out j;
-	FILE *f;
 
 	json_out_init(&j);
 	account_json(a, &j);
-	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", report, (int)getpid());
-	f = end && j.text ? fopen(temporary, "we") : NULL;
-	if (f) {
-		bool good =
-		    fprintf(f, "%.*s,\"opencl\":%s}\n", (int)(end - text), text, j.text) > 0;
-		if (fclose(f) != 0 || !good || rename(temporary, report) != 0) {
-			log_warn("the report '%s' lacks what the OpenCL layer had to say: %s",
-				 report, strerror(errno));
-			unlink(temporary);
-		}
-	}
+	gather_put(report, "opencl", &j);
 	json_out_fini(&j);
-	free(text);
 }
 
 /* A picture and text are of what the layer had to say; JSON is the job's report with that in it. */
@@ -127,36 +84,9 @@ static bool is_of_layer(const char *report)
 	return account_is_picture(report) || account_is_text(report);
 }
 
-static bool is_over_hosts(const struct options *o)
-{
-	return o->hosts || o->host_list || getenv("SLURM_JOB_NODELIST");
-}
-
-/* Where processes leave their reports. Over hosts all of them must have it, as that of checkpoints.
- */
-static bool make_folder(const struct options *o, char dir[PATH_MAX])
-{
-	const char *tmp = getenv("TMPDIR");
-	char *shared = NULL;
-	bool made = false;
-
-	if (is_over_hosts(o)) {
-		mkdir(o->ckpt_dir, 0700);
-		shared = realpath(o->ckpt_dir, NULL);
-	}
-	if (shared)
-		made =
-		    snprintf(dir, PATH_MAX, "%s/.opencl.XXXXXX", shared) < PATH_MAX && mkdtemp(dir);
-	free(shared);
-	if (made)
-		return true;
-	snprintf(dir, PATH_MAX, "%s/hale-opencl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	return mkdtemp(dir);
-}
-
 static void say_none(const struct options *o, const char *dir)
 {
-	if (is_over_hosts(o))
+	if (gather_over_hosts(o))
 		log_warn("--opencl: no report of the OpenCL layer has come to '%s': either no "
 			 "process used OpenCL through it, or the hosts don't share that folder "
 			 "(--ckpt-dir)",
@@ -172,20 +102,9 @@ static void say_none(const struct options *o, const char *dir)
 static void gather(const struct options *o, char *dir, const char *report, int exit_status)
 {
 	struct account a = {0};
-	DIR *d = opendir(dir);
-	char path[PATH_MAX];
 	const char *why;
 
-	for (struct dirent *e; d && (e = readdir(d));) {
-		if (e->d_name[0] == '.' ||
-		    snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) >= PATH_MAX)
-			continue;
-		add_report(&a, path);
-		unlink(path);
-	}
-	if (d)
-		closedir(d);
-	rmdir(dir);
+	gather_folder(dir, add_report, &a);
 	if (report && is_of_layer(report)) {
 		why = account_write(&a, report);
 		if (why)
@@ -193,9 +112,7 @@ static void gather(const struct options *o, char *dir, const char *report, int e
 	} else if (report && strncmp(report, "/dev/", 5) != 0) {
 		put_into(report, &a);
 	}
-	*strrchr(dir, '/') = '\0';
-	if (is_over_hosts(o))
-		rmdir(dir); /* if nothing else is in it */
+	gather_leave(o, dir);
 	if (a.processes == 0 && exit_status == 0)
 		say_none(o, dir);
 }
@@ -284,7 +201,7 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 	}
 	set_server(libdir);
 	guess_mpi(o);
-	if (!make_folder(o, dir)) {
+	if (!gather_make_folder(o, "opencl", dir)) {
 		log_warn("--opencl: '%s': %s; set TMPDIR to a folder that can be written to", dir,
 			 strerror(errno));
 		return EXIT_USAGE;

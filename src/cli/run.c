@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/opencl.h"
+#include "cli/tasks.h"
 #include "job/control/control.h"
 #include "job/plan/environment.h"
 #include "job/head/head.h"
@@ -51,6 +52,11 @@ static int run_program(struct options *o)
 	return status;
 }
 
+static int run_tasks(struct options *o)
+{
+	return o->tasks ? cli_tasks_run(o, run_program) : run_program(o);
+}
+
 int cli_run(int argc, char **argv)
 {
 	bool opencl = cli_opencl_asked(&argc, argv);
@@ -65,7 +71,7 @@ int cli_run(int argc, char **argv)
 	else if (o.version)
 		status = cli_version();
 	else
-		status = opencl ? cli_opencl_run(&o, run_program) : run_program(&o);
+		status = opencl ? cli_opencl_run(&o, run_tasks) : run_tasks(&o);
 	options_fini(&o);
 	return status;
 }

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include "base/base.h"
 #include "job/job.h"
+#include "task/settings.h"
 
 hale_status_t options_bad_value(struct parser *p, const char *wanted)
 {
@@ -127,8 +128,30 @@ static hale_status_t take_monitor(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_tasks(struct parser *p)
+{
+	struct task_settings s;
+	char why[160];
+
+	p->o->tasks = p->value ? p->value : "";
+	return task_settings_read(&s, p->o->tasks, why) ? HALE_OK : options_bad_value(p, why);
+}
+
+static hale_status_t take_due(struct parser *p)
+{
+	struct task_due d;
+	char why[160];
+
+	p->o->due = p->value + strlen("due:");
+	if (task_due_read(&d, p->o->due, why))
+		return HALE_OK;
+	return error_set(p->err, HALE_ERR_ARGUMENT, "--inject takes %s", why);
+}
+
 static hale_status_t take_inject(struct parser *p)
 {
+	if (strncmp(p->value, "due:", 4) == 0)
+		return take_due(p);
 	if (p->o->fault_count == OPTIONS_FAULTS_MAX)
 		return error_set(p->err, HALE_ERR_ARGUMENT, "more than %d times --inject",
 				 OPTIONS_FAULTS_MAX);
@@ -147,20 +170,20 @@ static hale_status_t take_bind(struct parser *p)
 	return HALE_OK;
 }
 
-static hale_status_t add_export(struct parser *p, char *assignment)
+hale_status_t options_export(struct options *o, char *assignment, struct error *err)
 {
 	char **more;
 
 	if (!assignment)
-		return error_set(p->err, HALE_ERR_MEMORY, "out of memory");
-	more = realloc(p->o->exports, (p->o->export_count + 2) * sizeof(char *));
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	more = realloc(o->exports, (o->export_count + 2) * sizeof(char *));
 	if (!more) {
 		free(assignment);
-		return error_set(p->err, HALE_ERR_MEMORY, "out of memory");
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	}
-	p->o->exports = more;
-	more[p->o->export_count++] = assignment;
-	more[p->o->export_count] = NULL;
+	o->exports = more;
+	more[o->export_count++] = assignment;
+	more[o->export_count] = NULL;
 	return HALE_OK;
 }
 
@@ -176,7 +199,7 @@ static hale_status_t take_export(struct parser *p)
 				 "-x can't set %s: names with HALE_ belong to hale itself", v);
 	if (!strchr(v, '='))
 		return HALE_OK;
-	return add_export(p, strdup(v));
+	return options_export(p->o, strdup(v), p->err);
 }
 
 static hale_status_t take_nothing(struct parser *p)
@@ -213,6 +236,7 @@ static const struct option options_other[] = {
     {"--bind-to|-bind-to", 1, false, take_bind},
     {"--seed", 1, false, take_seed},
     {"--inject", 1, false, take_inject},
+    {"--tasks", OPTION_EQUALS, true, take_tasks},
     {"--events", 0, false, take_events},
     {"--no-events", 0, false, take_no_events},
     {"--rules", 1, false, take_rules},
@@ -273,7 +297,7 @@ static hale_status_t take_option(struct parser *p, int argc, char **argv, int *i
 	if (o->run_only && p->which == OPTIONS_RESTART)
 		return error_set(p->err, HALE_ERR_ARGUMENT,
 				 "%s comes from the checkpoint; leave it out", arg);
-	if (equals && o->values != 1)
+	if (equals && o->values != 1 && o->values != OPTION_EQUALS)
 		return error_set(p->err, HALE_ERR_ARGUMENT, "%.*s takes no value", (int)len, arg);
 	p->name = equals ? strndup(arg, len) : arg;
 	p->value = NULL;
@@ -303,6 +327,9 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 	if (o->hosts && o->host_list)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--hosts and --host both name hosts; give one of them");
+	if (o->due && !o->tasks)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--inject due: is about tasks; give --tasks, too");
 	if (which == OPTIONS_RUN && o->given_shared_every && !o->ckpt_local)
 		return error_set(
 		    err, HALE_ERR_ARGUMENT,

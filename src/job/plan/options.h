@@ -71,6 +71,9 @@ struct options {
 	const char *rules; /* file; NULL: those that Hale ships */
 	const char *monitors[OPTIONS_MONITORS_MAX];
 	size_t monitor_count;
+	/* tasks (task/settings.h) */
+	const char *tasks; /* what --tasks= says, "": nothing; NULL: without */
+	const char *due;   /* memory errors to pretend in tasks: what follows due:; NULL: none */
 	/* faults */
 	uint64_t seed;
 	struct fault faults[OPTIONS_FAULTS_MAX];
@@ -88,6 +91,9 @@ hale_status_t options_parse(struct options *o, options_for_t which, int argc, ch
 			    struct error *err);
 /* Is there an option of hale run with that name that does what it says? */
 bool options_offers(const char *name);
+
+/* One more VAR=VALUE for the ranks; takes assignment over (NULL: out of memory). */
+hale_status_t options_export(struct options *o, char *assignment, struct error *err);
 
 void options_fini(struct options *o);
 

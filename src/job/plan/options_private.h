@@ -13,6 +13,8 @@
 
 enum { SHARED_EVERY = 10 };
 
+enum { OPTION_EQUALS = -1 };
+
 struct parser {
 	struct options *o;
 	struct error *err;
@@ -25,7 +27,7 @@ typedef hale_status_t (*option_fn)(struct parser *p);
 
 struct option {
 	const char *names; /* "-n|-np|-c": alternatives */
-	int values;	   /* how many values follow */
+	int values;	   /* how many values follow; OPTION_EQUALS: one after = or none */
 	bool run_only;
 	option_fn take;
 };

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Detected, uncorrected memory errors. The kernel reports one by SIGBUS with BUS_MCEERR_AR to the
+ * thread that has read the lost data; a checker of the program's calls HALE_Raise_DUE(); a test has
+ * them pretended (--inject due:…). All end in struck(): the task begins again, or the job rolls
+ * back. */
+#include "task/task.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include "base/fmt.h"
+#include "hale/task.h"
+#include "task/mend.h"
+
+enum { AGAIN_NS = 30000, OBJECTS = 32 };
+
+struct task_due task_due;
+static struct sigaction before;
+static unsigned rank;
+static int (*inside_mpi)(void);
+
+/* ---- whose code is it? ---- */
+
+/* Where code runs that can't be left in the middle. libc: only a test waits until it is over.
+ * (Hale's own libraries say by themselves when that is so.) */
+static struct {
+	uintptr_t from, to;
+	bool libc;
+} objects[OBJECTS];
+static unsigned nobjects;
+
+static bool name_has(const char *path, const char *const *names)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	for (; *names; names++)
+		if (strncmp(name, *names, strlen(*names)) == 0)
+			return true;
+	return false;
+}
+
+static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	static const char *const runtimes[] = {"libomp", "libiomp", NULL};
+	static const char *const libc[] = {"libc.", "ld-linux", "linux-vdso", "libpthread", NULL};
+	bool runtime = name_has(info->dlpi_name, runtimes), c = name_has(info->dlpi_name, libc);
+
+	for (int i = 0; (runtime || c) && i < info->dlpi_phnum && nobjects < OBJECTS; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+			continue;
+		objects[nobjects].from = info->dlpi_addr + p->p_vaddr;
+		objects[nobjects].to = objects[nobjects].from + p->p_memsz;
+		objects[nobjects++].libc = c;
+	}
+	return 0;
+}
+
+static bool in_runtime(const ucontext_t *u, bool libc_too)
+{
+	uintptr_t pc = u ? (uintptr_t)u->uc_mcontext.gregs[REG_RIP] : 0;
+
+	for (unsigned i = 0; i < nobjects; i++)
+		if (pc >= objects[i].from && pc < objects[i].to)
+			return !objects[i].libc || libc_too;
+	return false;
+}
+
+/* ---- nothing here mends it ---- */
+
+void task_fall_back(const char *why)
+{
+	struct sigaction plain = {.sa_handler = SIG_DFL};
+	sigset_t bus;
+	char left[64];
+
+	task_count_fell_back();
+	/* libomp removes it when a process ends by itself */
+	fmt_print(left, sizeof(left), "/dev/shm/__KMP_REGISTERED_LIB_%d_%d", (int)getpid(),
+		  (int)getuid());
+	unlink(left);
+	log_warn(
+	    "rank %u: a memory error %s can't be mended by executing a task again; the job goes "
+	    "back to its newest checkpoint",
+	    rank, why);
+	sigaction(SIGBUS, &plain, NULL);
+	sigemptyset(&bus);
+	sigaddset(&bus, SIGBUS);
+	pthread_sigmask(SIG_UNBLOCK, &bus, NULL);
+	syscall(SYS_tgkill, getpid(), (int)syscall(SYS_gettid), SIGBUS);
+	_exit(128 + SIGBUS);
+}
+
+/* Why f can't be executed again; NULL: it can. */
+static const char *obstacle(const struct task_frame *f, const ucontext_t *u)
+{
+	if (!f)
+		return "outside of tasks";
+	if (!f->record)
+		return "in a task without copies of its data";
+	if (inside_mpi && inside_mpi())
+		return "inside MPI";
+	if (f->busy)
+		return "in the copies of a task's data";
+	if (f->waits || in_runtime(u, false))
+		return "inside the runtime of OpenMP";
+	if (f->spawned)
+		return "in a task that has made other tasks";
+	if (f->reduced)
+		return "in a task that has added to a reduction";
+	if (f->locks > 0)
+		return "in a task that holds a lock";
+	if (f->strikes >= task_settings.retries)
+		return task_settings.retries ? "in a task that was executed again already"
+					     : "in a task (retries:0)";
+	return NULL;
+}
+
+static __attribute__((noreturn)) void struck(struct task_thread *t, void *address,
+					     const ucontext_t *u)
+{
+	struct task_frame *f = t->frame;
+	const char *why = obstacle(f, u);
+
+	t->count[TASK_STRUCK]++;
+	if (!why && address && !task_mend_page(f, address))
+		why = "in data that no task declares";
+	if (why)
+		task_fall_back(why);
+	f->strikes++;
+	longjmp(f->env, 1);
+}
+
+/* ---- pretended ones ---- */
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+/* The same seed strikes the same tasks of the same rank. */
+static uint64_t drawn(const struct task_record *r, uint64_t what)
+{
+	return mix(mix(task_due.seed * 0x9e3779b97f4a7c15ull + rank) +
+		   0x632be59bd9b4e019ull * what + r->number * 0x9e3779b97f4a7c15ull);
+}
+
+static double share_of(uint64_t x)
+{
+	return (double)(x >> 11) * 0x1p-53;
+}
+
+void task_due_draw(struct task_frame *f)
+{
+	if (UNLIKELY(task_due.prob > 0) && share_of(drawn(f->record, 1)) < task_due.prob)
+		f->due = task_due.times;
+}
+
+/* What was to be lost is lost: a task that were not executed from its copies would show. */
+static void damage(const struct task_record *r)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct task_range *g = &r->ranges[i];
+		size_t n = g->length < CACHE_LINE ? g->length : CACHE_LINE;
+
+		if (!g->written || !n)
+			continue;
+		memset(g->at + drawn(r, 2 + i) % (g->length - n + 1), 0xa5, n);
+	}
+}
+
+static void timer_in(struct task_thread *t, uint64_t ns)
+{
+	struct itimerspec when = {.it_value = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)}};
+	struct sigevent e = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGBUS};
+
+	if (!t->has_timer) {
+		e.sigev_value.sival_ptr = t;
+		e._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+		t->has_timer = timer_create(CLOCK_MONOTONIC, &e, &t->timer) == 0;
+	}
+	t->timer_set = t->has_timer && timer_settime(t->timer, 0, &when, NULL) == 0;
+}
+
+void task_due_begin(struct task_frame *f)
+{
+	const struct task_site *s = f->record->site;
+	uint64_t runs;
+
+	if (LIKELY(f->due == 0) || task_due.at != TASK_AT_RANDOM)
+		return;
+	runs = atomic_load(&s->runs);
+	if (runs)
+		timer_in(f->thread,
+			 1 + (uint64_t)(share_of(drawn(f->record, 100 + f->strikes)) *
+					(double)atomic_load(&s->nanoseconds) / (double)runs));
+}
+
+/* As the kernel does it. Again if it comes back: a SIGBUS of the timer that was pending swallows
+ * it. */
+static __attribute__((noreturn)) void report_to_self(void *address)
+{
+	siginfo_t si = {.si_signo = SIGBUS, .si_code = BUS_MCEERR_AR};
+
+	si.si_addr = address;
+	for (;;)
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), SIGBUS, &si);
+}
+
+void task_due_end(struct task_frame *f)
+{
+	if (LIKELY(f->due == 0))
+		return;
+	f->thread->timer_set = false;
+	f->due--;
+	damage(f->record);
+	report_to_self(NULL);
+}
+
+/* The timer of a test has run out. */
+static void time_is_up(struct task_thread *t, const ucontext_t *u)
+{
+	struct task_frame *f = t->frame;
+
+	if (!t->timer_set || !f || !f->record || f->due == 0 || f->busy)
+		return;
+	/* an error of a test is one in the program's own code */
+	if (in_runtime(u, true) || (inside_mpi && inside_mpi()) || f->waits) {
+		timer_in(t, AGAIN_NS);
+		return;
+	}
+	t->timer_set = false;
+	f->due--;
+	damage(f->record);
+	struck(t, NULL, u);
+}
+
+/* ---- real ones ---- */
+
+static void pass_on(int sig, siginfo_t *si, void *context)
+{
+	if (before.sa_flags & SA_SIGINFO && before.sa_sigaction) {
+		before.sa_sigaction(sig, si, context);
+	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+		before.sa_handler(sig);
+	} else {
+		/* the instruction is tried again and meets what would have happened without us */
+		struct sigaction plain = {.sa_handler = SIG_DFL};
+
+		sigaction(SIGBUS, &plain, NULL);
+		if (si->si_code <= 0)
+			syscall(SYS_tgkill, getpid(), (int)syscall(SYS_gettid), SIGBUS);
+	}
+}
+
+static void on_bus(int sig, siginfo_t *si, void *context)
+{
+	int saved = errno;
+
+	if (si->si_code == BUS_MCEERR_AR)
+		struck(task_thread_self(), si->si_addr, context);
+	if (si->si_code == SI_TIMER)
+		time_is_up(si->si_value.sival_ptr, context);
+	else if (si->si_code != BUS_MCEERR_AO) /* somewhere, and nobody has read it: not yet */
+		pass_on(sig, si, context);
+	errno = saved;
+}
+
+void HALE_Raise_DUE(void)
+{
+	struck(task_thread_self(), NULL, NULL);
+}
+
+void task_due_init(void)
+{
+	/* NODEFER: the handler is left by longjmp, and the next error must come through */
+	struct sigaction a = {.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+	const char *r = getenv("HALE_RANK");
+
+	rank = r ? (unsigned)atoi(r) : 0;
+	a.sa_sigaction = on_bus;
+	sigaction(SIGBUS, &a, &before);
+	dl_iterate_phdr(note_object, NULL);
+	*(void **)&inside_mpi = dlsym(RTLD_DEFAULT, "hale_tasks_inside");
+}

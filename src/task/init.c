@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The beginning of libhale_task.so in a process. */
+#include "task/task.h"
+
+#include <stdlib.h>
+
+__attribute__((constructor)) static void begin(void)
+{
+	const char *settings = getenv("HALE_TASKS"), *due = getenv("HALE_TASKS_DUE");
+	char why[160];
+
+	log_init_from_env();
+	if (!task_settings_read(&task_settings, settings ? settings : "", why))
+		log_warn("HALE_TASKS is %s", why);
+	if (due && !task_due_read(&task_due, due, why))
+		log_warn("HALE_TASKS_DUE is %s", why);
+	task_count_init();
+	task_due_init();
+	task_omp_init();
+}

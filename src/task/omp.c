@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Between clang's OpenMP programs and libomp: the functions that make tasks.
+ *
+ * With `depend` clang tells libomp address, length and direction of each dependence; the task's
+ * struct holds what is firstprivate, and a block of pointers to what is shared. All that is copied
+ * before the task runs. The record of a task lies in the memory that libomp gives for that block,
+ * before it: no search, no allocation of ours.
+ *
+ *   | libomp's | struct ktask, privates | struct made | pointers to shareds |
+ *                │ routine: run_again      ▲             ▲
+ *                └ shareds ────────────────┼─────────────┘
+ */
+#include "task/task.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default")))
+/* libomp has no header for what compilers call. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+typedef int32_t (*entry_fn)(int32_t gtid, void *task);
+
+struct ktask {
+	void *shareds;
+	entry_fn routine;
+	int32_t part_id;
+};
+
+struct kdep {
+	intptr_t base;
+	size_t length;
+	uint8_t flags;
+};
+
+enum { DEP_IN = 1, DEP_OUT = 2, DEP_MUTEX = 4, DEP_SET = 8 };
+enum { FLAG_TIED = 1, FLAG_DESTRUCTORS = 8, FLAG_DETACHABLE = 64 };
+enum { RANGES = 14, MADE_MAGIC = 0x6d616465 };
+
+struct made {
+	uint32_t magic;
+	int32_t flags;
+	entry_fn routine;
+	size_t task_bytes, shared_bytes;
+	struct task_record record;
+	struct task_range range[RANGES]; /* more: by malloc */
+};
+
+static struct ktask *(*real_alloc)(void *, int32_t, int32_t, size_t, size_t, entry_fn);
+static int32_t (*real_task)(void *, int32_t, struct ktask *);
+static int32_t (*real_with_deps)(void *, int32_t, struct ktask *, int32_t, struct kdep *, int32_t,
+				 struct kdep *);
+static _Atomic uint64_t numbers;
+
+static struct made *made_of(struct ktask *t)
+{
+	struct made *m = (struct made *)t->shareds - 1;
+
+	return t->shareds && m->magic == MADE_MAGIC ? m : NULL;
+}
+
+/* ---- running ---- */
+
+struct call {
+	struct ktask *task;
+	entry_fn routine;
+	int32_t gtid, result;
+};
+
+static void call_routine(void *arg)
+{
+	struct call *c = arg;
+
+	c->result = c->routine(c->gtid, c->task);
+}
+
+static int32_t run_protected(int32_t gtid, void *task)
+{
+	struct made *m = made_of(task);
+	struct call c = {task, m->routine, gtid, 0};
+	const struct task_range *ranges = m->record.ranges;
+
+	task_execute(&m->record, call_routine, &c);
+	if (UNLIKELY(ranges != m->range))
+		free((void *)(uintptr_t)ranges);
+	return c.result;
+}
+
+/* Only so that an error in it is not taken for one of a task below it on the stack. */
+static int32_t run_plain(int32_t gtid, void *task)
+{
+	struct call c = {task, made_of(task)->routine, gtid, 0};
+
+	task_execute(NULL, call_routine, &c);
+	return c.result;
+}
+
+/* ---- making ---- */
+
+static void range_add(struct made *m, struct task_range *to, void *at, size_t length, bool written)
+{
+	if (length)
+		to[m->record.count++] = (struct task_range){at, length, written};
+}
+
+/* The same range may be named twice. */
+static void ranges_of_deps(struct made *m, struct task_range *to, const struct kdep *d, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++)
+		range_add(m, to, (void *)d[i].base, d[i].length,
+			  (d[i].flags & (DEP_OUT | DEP_MUTEX)) != 0);
+}
+
+static bool declares(struct made *m, struct ktask *t, const struct kdep *d, int32_t n,
+		     const struct kdep *more, int32_t nmore)
+{
+	struct task_range *to = m->range;
+
+	if (n + nmore + 2 > RANGES)
+		to = malloc((size_t)(n + nmore + 2) * sizeof(*to));
+	if (!to)
+		return false;
+	m->record.count = 0;
+	m->record.ranges = to;
+	/* the routine changes its private copies in place */
+	range_add(m, to, &t->part_id, m->task_bytes - offsetof(struct ktask, part_id), true);
+	range_add(m, to, t->shareds, m->shared_bytes, true);
+	ranges_of_deps(m, to, d, n);
+	ranges_of_deps(m, to, more, nmore);
+	return true;
+}
+
+static enum task_reason reason_against(const struct made *m, const struct kdep *d, int32_t n)
+{
+	if (n == 0)
+		return TASK_NO_DEPEND;
+	if (!(m->flags & FLAG_TIED) || m->flags & FLAG_DETACHABLE)
+		return TASK_UNTIED;
+	if (m->flags & FLAG_DESTRUCTORS)
+		return TASK_OBJECTS;
+	for (int32_t i = 0; i < n; i++)
+		if (d[i].flags & DEP_SET)
+			return TASK_SET;
+	return TASK_REASONS;
+}
+
+/* A task that has made others can't be executed again: they would be made twice. */
+static void note_child(void)
+{
+	struct task_frame *f = task_thread_self()->frame;
+
+	if (f)
+		f->spawned = true;
+}
+
+static const char *source_of(void *loc)
+{
+	return loc ? *(const char **)((char *)loc + 16) : NULL;
+}
+
+static void arm(void *loc, struct ktask *t, const struct kdep *d, int32_t n,
+		const struct kdep *more, int32_t nmore)
+{
+	struct made *m = made_of(t);
+	enum task_reason why;
+
+	note_child();
+	if (!m || m->routine)
+		return;
+	m->routine = t->routine;
+	m->record.site = task_site_of((const void *)t->routine, source_of(loc));
+	m->record.number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
+	why = reason_against(m, d, n);
+	if (why != TASK_REASONS)
+		task_thread_self()->reason[why]++;
+	else if (declares(m, t, d, n, more, nmore) && task_wanted(&m->record)) {
+		t->routine = run_protected;
+		return;
+	}
+	t->routine = run_plain;
+}
+
+API struct ktask *__kmpc_omp_task_alloc(void *loc, int32_t gtid, int32_t flags, size_t task_bytes,
+					size_t shared_bytes, entry_fn entry)
+{
+	struct ktask *t =
+	    real_alloc(loc, gtid, flags, task_bytes, sizeof(struct made) + shared_bytes, entry);
+	struct made *m = t->shareds;
+
+	m->magic = MADE_MAGIC;
+	m->flags = flags;
+	m->routine = NULL;
+	m->task_bytes = task_bytes;
+	m->shared_bytes = shared_bytes;
+	t->shareds = m + 1;
+	return t;
+}
+
+API int32_t __kmpc_omp_task_with_deps(void *loc, int32_t gtid, struct ktask *t, int32_t n,
+				      struct kdep *d, int32_t nmore, struct kdep *more)
+{
+	arm(loc, t, d, n, more, nmore);
+	return real_with_deps(loc, gtid, t, n, d, nmore, more);
+}
+
+API int32_t __kmpc_omp_task(void *loc, int32_t gtid, struct ktask *t)
+{
+	arm(loc, t, NULL, 0, NULL, 0);
+	return real_task(loc, gtid, t);
+}
+
+/* ---- tasks that don't come that way ---- */
+
+static void *next(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+API void __kmpc_omp_task_begin_if0(void *loc, int32_t gtid, struct ktask *t)
+{
+	static void (*real)(void *, int32_t, struct ktask *);
+
+	if (!real)
+		*(void **)&real = next("__kmpc_omp_task_begin_if0");
+	note_child();
+	task_thread_self()->reason[TASK_UNDEFERRED]++;
+	real(loc, gtid, t);
+}
+
+API void __kmpc_taskloop(void *loc, int gtid, struct ktask *t, int if_val, uint64_t *lb,
+			 uint64_t *ub, int64_t st, int nogroup, int sched, uint64_t grainsize,
+			 void *task_dup)
+{
+	static void (*real)(void *, int, struct ktask *, int, uint64_t *, uint64_t *, int64_t, int,
+			    int, uint64_t, void *);
+
+	if (!real)
+		*(void **)&real = next("__kmpc_taskloop");
+	note_child();
+	task_thread_self()->reason[TASK_LOOP]++;
+	real(loc, gtid, t, if_val, lb, ub, st, nogroup, sched, grainsize, task_dup);
+}
+
+/* ---- where a task waits inside the runtime, what it holds ---- */
+
+static struct task_frame *wait_begin(void)
+{
+	struct task_frame *f = task_thread_self()->frame;
+
+	if (f)
+		f->waits = true;
+	return f;
+}
+
+static void wait_end(struct task_frame *f)
+{
+	if (f)
+		f->waits = false;
+}
+
+static void lock_count(int change)
+{
+	struct task_frame *f = task_thread_self()->frame;
+
+	if (f)
+		f->locks += (unsigned)change;
+}
+
+#define WAITING(type, name, params, args)                                                          \
+	API type name params                                                                       \
+	{                                                                                          \
+		static type(*real) params;                                                         \
+		if (!real)                                                                         \
+			*(void **)&real = next(#name);                                             \
+		struct task_frame *f = wait_begin();                                               \
+		type result = real args;                                                           \
+		wait_end(f);                                                                       \
+		return result;                                                                     \
+	}
+#define WAITING_VOID(name, params, args)                                                           \
+	API void name params                                                                       \
+	{                                                                                          \
+		static void(*real) params;                                                         \
+		if (!real)                                                                         \
+			*(void **)&real = next(#name);                                             \
+		struct task_frame *f = wait_begin();                                               \
+		real args;                                                                         \
+		wait_end(f);                                                                       \
+	}
+#define LOCKING(name, params, args, change)                                                        \
+	API void name params                                                                       \
+	{                                                                                          \
+		static void(*real) params;                                                         \
+		if (!real)                                                                         \
+			*(void **)&real = next(#name);                                             \
+		if (change > 0)                                                                    \
+			lock_count(change);                                                        \
+		real args;                                                                         \
+		if (change < 0)                                                                    \
+			lock_count(change);                                                        \
+	}
+
+WAITING(int32_t, __kmpc_omp_taskwait, (void *loc, int32_t gtid), (loc, gtid))
+WAITING(int32_t, __kmpc_omp_taskyield, (void *loc, int32_t gtid, int end), (loc, gtid, end))
+WAITING_VOID(__kmpc_end_taskgroup, (void *loc, int gtid), (loc, gtid))
+WAITING_VOID(__kmpc_barrier, (void *loc, int32_t gtid), (loc, gtid))
+WAITING_VOID(__kmpc_omp_wait_deps,
+	     (void *loc, int32_t gtid, int32_t n, struct kdep *d, int32_t nmore, struct kdep *more),
+	     (loc, gtid, n, d, nmore, more))
+LOCKING(__kmpc_critical, (void *loc, int32_t gtid, void *name), (loc, gtid, name), 1)
+LOCKING(__kmpc_critical_with_hint, (void *loc, int32_t gtid, void *name, uint32_t hint),
+	(loc, gtid, name, hint), 1)
+LOCKING(__kmpc_end_critical, (void *loc, int32_t gtid, void *name), (loc, gtid, name), -1)
+LOCKING(omp_set_lock, (void *lock), (lock), 1)
+LOCKING(omp_unset_lock, (void *lock), (lock), -1)
+LOCKING(omp_set_nest_lock, (void *lock), (lock), 1)
+LOCKING(omp_unset_nest_lock, (void *lock), (lock), -1)
+
+API void *__kmpc_task_reduction_get_th_data(int gtid, void *group, void *data)
+{
+	static void *(*real)(int, void *, void *);
+	struct task_frame *f = task_thread_self()->frame;
+
+	if (!real)
+		*(void **)&real = next("__kmpc_task_reduction_get_th_data");
+	if (f)
+		f->reduced = true;
+	return real(gtid, group, data);
+}
+
+/* ---- at start ---- */
+
+/* libgomp is told addresses without lengths: nothing to copy by. */
+static void say_gcc(void)
+{
+	const char *r = getenv("HALE_RANK");
+
+	if (r && atoi(r) == 0)
+		log_warn(
+		    "--tasks: this program's OpenMP is gcc's (libgomp), which is not told how long "
+		    "the data of a task is: its tasks are not protected; build it with clang "
+		    "-fopenmp, or give its tasks to hale_task_submit (<hale/task.h>)");
+}
+
+void task_omp_init(void)
+{
+	*(void **)&real_alloc = next("__kmpc_omp_task_alloc");
+	*(void **)&real_task = next("__kmpc_omp_task");
+	*(void **)&real_with_deps = next("__kmpc_omp_task_with_deps");
+	if (!real_alloc && next("GOMP_task"))
+		say_gcc();
+}

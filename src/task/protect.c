@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* One execution of a task (seed 002, Algorithm 1, without messages):
+ *
+ *   copy what it will write ─▶ run ──────────────▶ done, the copy stays for the next one
+ *                               ▲         │ error
+ *                               └─ restore ┘        at most `retries` times, then the job rolls
+ * back
+ */
+#include "task/task.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+struct task_settings task_settings;
+
+/* ---- sites ---- */
+
+enum { SITES = 1024 };
+static struct task_site sites[SITES];
+
+struct task_site *task_site_of(const void *routine, const char *source)
+{
+	unsigned at = (unsigned)(((uintptr_t)routine >> 4) * 2654435761u % SITES);
+
+	for (unsigned n = 0; n < SITES; n++, at = (at + 1) % SITES) {
+		const void *there = __atomic_load_n(&sites[at].routine, __ATOMIC_ACQUIRE);
+
+		if (there == routine)
+			return &sites[at];
+		if (there)
+			continue;
+		const void *none = NULL;
+		if (__atomic_compare_exchange_n(&sites[at].routine, &none, routine, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			sites[at].source = source;
+			return &sites[at];
+		}
+		if (none == routine)
+			return &sites[at];
+	}
+	return &sites[0]; /* only its name and its mean time are wrong then */
+}
+
+/* ---- which tasks (App_FIT) ---- */
+
+/* Exposure in byte-seconds of all tasks so far, and of those that were left out. */
+static _Atomic uint64_t exposed, left_out;
+
+static uint64_t exposure_of(const struct task_record *r)
+{
+	uint64_t runs = atomic_load_explicit(&r->site->runs, memory_order_relaxed), bytes = 0, us;
+
+	for (uint32_t i = 0; i < r->count; i++)
+		bytes += r->ranges[i].length;
+	us = runs ? atomic_load_explicit(&r->site->nanoseconds, memory_order_relaxed) / runs / 1000
+		  : 0;
+	return (bytes + 64) / 64 * (us + 1);
+}
+
+/* Leaves a task out as long as all that were left out stay below their share of the failures. */
+static bool chosen(const struct task_record *r)
+{
+	uint64_t e = exposure_of(r);
+	uint64_t all = atomic_fetch_add_explicit(&exposed, e, memory_order_relaxed) + e;
+	uint64_t out = atomic_load_explicit(&left_out, memory_order_relaxed) + e;
+
+	if ((double)out > task_settings.residual * (double)all)
+		return true;
+	atomic_fetch_add_explicit(&left_out, e, memory_order_relaxed);
+	return false;
+}
+
+bool task_wanted(const struct task_record *r)
+{
+	struct task_thread *t = task_thread_self();
+	bool wanted = task_settings.protect == TASK_PROTECT_ALL ||
+		      (task_settings.protect == TASK_PROTECT_AUTO && chosen(r));
+
+	if (!wanted)
+		t->reason[TASK_CHOSEN]++;
+	return wanted && t->depth < TASK_DEPTH;
+}
+
+/* ---- one execution ---- */
+
+static void frame_begin(struct task_thread *t, struct task_frame *f, const struct task_record *r)
+{
+	uint64_t start = clock_ns();
+
+	f->outer = t->frame;
+	f->thread = t;
+	f->record = r;
+	f->strikes = f->mended = f->locks = f->due = 0;
+	f->spawned = f->reduced = f->waits = false;
+	f->busy = true;
+	f->keep = NULL;
+	t->frame = f;
+	t->count[TASK_RUN]++;
+	task_count_running(true);
+	if (r) {
+		f->keep = &t->keeps[t->depth];
+		if (!task_keep_take(f->keep, r, &t->copied))
+			f->record = NULL;
+		else
+			t->count[TASK_PROTECTED]++;
+	}
+	t->depth++;
+	f->began = clock_ns();
+	t->ns[TASK_S_CHECKPOINT] += r ? f->began - start : 0;
+	if (f->record)
+		task_due_draw(f);
+	f->busy = false;
+}
+
+/* After an error: everything as it was before the first attempt. */
+static void frame_mend(struct task_frame *f)
+{
+	struct task_thread *t = f->thread;
+	uint64_t now = clock_ns();
+
+	f->busy = true;
+	f->mended = f->strikes;
+	t->ns[TASK_S_LOST] += now - f->began;
+	t->ns[TASK_S_TASKS] += now - f->began;
+	t->ns[TASK_S_PROTECTED] += now - f->began;
+	task_keep_restore(f->keep, f->record);
+	t->count[TASK_REEXECUTED]++;
+	f->began = clock_ns();
+	t->ns[TASK_S_RESTORE] += f->began - now;
+	f->busy = false;
+}
+
+static void frame_end(struct task_frame *f)
+{
+	struct task_thread *t = f->thread;
+	uint64_t took = clock_ns() - f->began;
+
+	t->ns[TASK_S_TASKS] += took;
+	if (f->record) {
+		t->ns[TASK_S_PROTECTED] += took;
+		atomic_fetch_add_explicit(&f->record->site->runs, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&f->record->site->nanoseconds, took,
+					  memory_order_relaxed);
+	}
+	t->depth--;
+	t->frame = f->outer;
+	task_count_running(false);
+}
+
+void task_execute(const struct task_record *record, task_body body, void *arg)
+{
+	struct task_frame f;
+
+	frame_begin(task_thread_self(), &f, record);
+	if (f.record) {
+		/* an error comes back here, out of the signal's handler */
+		_setjmp(f.env);
+		if (f.strikes != f.mended)
+			frame_mend(&f);
+		task_due_begin(&f);
+	}
+	body(arg);
+	if (f.record)
+		task_due_end(&f);
+	frame_end(&f);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* task/: libhale_task.so, preloaded by `hale run --tasks`: a task that a memory error strikes is
+ * executed again from copies of its data, and nothing else of the job notices (seed 002, 6.1).
+ *
+ *   omp.c      stands before libomp: what a task declares becomes a task_record
+ *   protect.c  one execution: copy, run, and after an error restore and run again
+ *   keep.c     the copies; memory that threads use again and again
+ *   due.c      errors as the kernel reports them (SIGBUS), as checkers raise them, as tests pretend
+ *   count.c    what it did and cost, for the job's report
+ *   settings.c, account.c: agreed with hale
+ *
+ * May call: base/, and libhale.so's agreements, if it is there. No libhale.so, no libomp, no MPI is
+ * needed. Threads only meet in the list of threads and in sites.
+ */
+#ifndef HALE_TASK_TASK_H
+#define HALE_TASK_TASK_H
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/base.h"
+#include "task/account.h"
+#include "task/settings.h"
+
+/* Data that a task declares. Written: it is copied before the task runs. */
+struct task_range {
+	char *at;
+	size_t length;
+	bool written;
+};
+
+/* A place in the program that makes tasks. Never freed. */
+struct task_site {
+	const void *routine;
+	const char *source; /* libomp's ";file;function;line;column;;", or NULL */
+	_Atomic uint64_t runs, nanoseconds;
+};
+
+/* One task, as it was declared. */
+struct task_record {
+	struct task_site *site;
+	uint64_t number; /* in the order of making, from 0: what is drawn depends on it */
+	uint32_t count;
+	const struct task_range *ranges;
+};
+
+typedef void (*task_body)(void *arg);
+
+/* The copies of one execution. */
+struct task_keep {
+	char *at;
+	size_t size;
+};
+
+/* One execution that is under way; on the stack of its thread. */
+struct task_frame {
+	jmp_buf env; /* where the next attempt begins */
+	struct task_frame *outer;
+	struct task_thread *thread;
+	const struct task_record *record; /* NULL: no copies were made */
+	struct task_keep *keep;
+	volatile unsigned strikes, mended; /* errors so far; those that were restored from */
+	volatile unsigned locks;	   /* that the task holds */
+	volatile bool spawned;		   /* it has made other tasks */
+	volatile bool reduced;		   /* it has added to a reduction */
+	volatile bool busy;		   /* copies are being made or taken */
+	volatile bool waits; /* inside the runtime: other tasks may run on its stack */
+	unsigned due;	     /* attempts that are still to be struck, for a test */
+	uint64_t began;	     /* clock of this attempt */
+};
+
+enum {
+	TASK_DEPTH = 8
+}; /* executions on one stack, each on top of a waiting one; more: no copies */
+
+struct task_thread {
+	struct task_thread *next;
+	struct task_frame *volatile frame; /* the innermost */
+	struct task_keep keeps[TASK_DEPTH];
+	unsigned depth;
+	uint64_t count[TASK_COUNTS], reason[TASK_REASONS];
+	uint64_t copied, ns[TASK_SHARES];
+	timer_t timer;
+	bool has_timer;
+	volatile bool timer_set;
+};
+
+extern struct task_settings task_settings;
+extern struct task_due task_due;
+
+/* ---- protect.c ---- */
+
+/* Runs body(arg) as record says. NULL: without copies, and an error inside rolls the job back. */
+void task_execute(const struct task_record *record, task_body body, void *arg);
+/* Is this one to be protected? Counts it; a reason among TASK_REASONS if not. */
+bool task_wanted(const struct task_record *r);
+/* The site of a routine; made at its first task. */
+struct task_site *task_site_of(const void *routine, const char *source);
+
+/* ---- keep.c ---- */
+
+/* Copies what will be written. False: no memory. */
+bool task_keep_take(struct task_keep *k, const struct task_record *r, uint64_t *copied);
+void task_keep_restore(const struct task_keep *k, const struct task_record *r);
+/* Where the copy of range i begins, NULL: there is none. */
+const char *task_keep_of(const struct task_keep *k, const struct task_record *r, uint32_t i);
+size_t task_keep_bytes(void); /* memory of all threads */
+
+/* ---- due.c ---- */
+
+void task_due_init(void);
+/* Before an attempt, and behind the last instruction of one: does a test want it struck? */
+void task_due_draw(struct task_frame *f);
+void task_due_begin(struct task_frame *f);
+void task_due_end(struct task_frame *f);
+/* Nothing here mends this error: a sentence, and the process ends by SIGBUS. */
+void task_fall_back(const char *why) __attribute__((noreturn));
+
+/* ---- count.c ---- */
+
+struct task_thread *task_thread_self(void);
+extern struct task_thread *_Atomic task_threads;
+void task_count_init(void);
+void task_count_running(bool begins); /* a task begins or has ended on some thread */
+/* Leaves in the folder for reports that this process fell back. Async-signal-safe. */
+void task_count_fell_back(void);
+
+/* ---- omp.c ---- */
+
+void task_omp_init(void);
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Tasks of all kinds, and memory errors at all places: tasks_tour MODE. Built by clang -fopenmp.
+ * What it prints must not depend on errors that are mended. */
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "hale/task.h"
+
+#pragma weak HALE_Raise_DUE
+
+enum { TILE = 32, TILES = 6, PAGE = 4096 };
+
+static uint64_t hash(const void *at, size_t n)
+{
+	uint64_t h = 1469598103934665603ull;
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ ((const unsigned char *)at)[i]) * 1099511628211ull;
+	return h;
+}
+
+/* The kernel's report that the data at that address are lost. */
+static void lose(void *address)
+{
+	siginfo_t si = {.si_signo = SIGBUS, .si_code = BUS_MCEERR_AR};
+	si.si_addr = address;
+	if (address)
+		mprotect((void *)((uintptr_t)address & -PAGE), PAGE, PROT_NONE);
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), SIGBUS, &si);
+}
+
+/* ---- a matrix product: in, inout, firstprivate that the task changes ---- */
+
+static double A[TILES][TILES][TILE * TILE], B[TILES][TILES][TILE * TILE],
+    C[TILES][TILES][TILE * TILE];
+
+static void product(void)
+{
+	for (int i = 0; i < TILES; i++)
+		for (int j = 0; j < TILES; j++)
+			for (int k = 0; k < TILE * TILE; k++) {
+				A[i][j][k] = ((i * 7 + j * 3 + k) % 17) * 0.37;
+				B[i][j][k] = ((i * 5 + j * 11 + k) % 13) * 0.21;
+			}
+#pragma omp parallel
+#pragma omp single
+	for (int i = 0; i < TILES; i++)
+		for (int j = 0; j < TILES; j++)
+			for (int k = 0; k < TILES; k++) {
+				double *a = A[i][k], *b = B[k][j], *c = C[i][j];
+				int begun = 0;
+#pragma omp task firstprivate(a, b, c, begun) depend(in                                            \
+						     : a [0:TILE * TILE], b [0:TILE * TILE])       \
+    depend(inout                                                                                   \
+	   : c [0:TILE * TILE])
+				{
+					if (++begun != 1)
+						printf("firstprivate is not as it was\n");
+					for (int x = 0; x < TILE; x++)
+						for (int y = 0; y < TILE; y++) {
+							double s = c[x * TILE + y];
+							for (int z = 0; z < TILE; z++)
+								s += a[x * TILE + z] *
+								     b[z * TILE + y];
+							c[x * TILE + y] = s;
+						}
+				}
+			}
+	printf("product %016llx\n", (unsigned long long)hash(C, sizeof(C)));
+}
+
+/* ---- tasks that can't be protected, and some that can although it looks difficult ---- */
+
+static int fib(int n)
+{
+	int x, y;
+	if (n < 2)
+		return n;
+#pragma omp task shared(x)
+	x = fib(n - 1);
+#pragma omp task shared(y)
+	y = fib(n - 2);
+#pragma omp taskwait
+	return x + y;
+}
+
+static void kinds(void)
+{
+	int sum = 0, f = 0, set[8] = {0}, chain = 1, big[40][4] = {{0}};
+#pragma omp parallel
+#pragma omp single
+	{
+		f = fib(10);
+		for (int i = 0; i < 8; i++) {
+#pragma omp task depend(mutexinoutset : sum)
+			sum += i;
+#pragma omp task if (0) depend(inout : chain)
+			chain = chain * 3 + i;
+#pragma omp task untied depend(inout : set[i])
+			set[i] += i;
+		}
+		/* more dependences than a task usually has */
+#pragma omp task depend(iterator(int i = 0 : 40), inout : big[i] [0:4]) depend(in : sum)
+		for (int i = 0; i < 40; i++)
+			for (int k = 0; k < 4; k++)
+				big[i][k] += sum + i * k;
+#pragma omp taskwait
+#pragma omp taskloop
+		for (int i = 0; i < 8; i++)
+			set[i] *= 2;
+	}
+	printf("kinds %d %d %d %016llx %016llx\n", f, sum, chain,
+	       (unsigned long long)hash(set, sizeof(set)),
+	       (unsigned long long)hash(big, sizeof(big)));
+}
+
+/* ---- errors at one place ---- */
+
+static char page[4 * PAGE] __attribute__((aligned(4096)));
+static volatile int times;
+
+static void at_place(const char *place)
+{
+	memset(page, 7, sizeof(page));
+#pragma omp parallel
+#pragma omp single
+	{
+#pragma omp task depend(inout : page [PAGE:2 * PAGE]) depend(in : page [3 * PAGE:64])
+		{
+			for (int i = PAGE; i < 3 * PAGE; i++)
+				page[i]++;
+			int first = times++ == 0;
+			if (first && !strcmp(place, "checker"))
+				HALE_Raise_DUE();
+			if (first && !strcmp(place, "written"))
+				lose(page + PAGE + 100);
+			if (first && !strcmp(place, "beside"))
+				lose(page + 3 * PAGE + 100);
+			if (first && !strcmp(place, "lock"))
+#pragma omp critical
+				HALE_Raise_DUE();
+			if (first && !strcmp(place, "parent")) {
+#pragma omp task depend(inout : times)
+				times = times + 1;
+				HALE_Raise_DUE();
+			}
+			if (!strcmp(place, "always"))
+				HALE_Raise_DUE();
+		}
+	}
+	if (!strcmp(place, "outside"))
+		HALE_Raise_DUE();
+	printf("%s %d %016llx\n", place, times, (unsigned long long)hash(page, sizeof(page)));
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "product";
+	if (!strcmp(mode, "product"))
+		product();
+	else if (!strcmp(mode, "kinds"))
+		kinds();
+	else
+		at_place(mode);
+	return 0;
+}

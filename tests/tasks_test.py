@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`hale run --tasks`: tasks that memory errors strike are executed again; the result is the same."""
+
+from lib import *
+
+TWO = {"OMP_NUM_THREADS": "2"}
+
+
+def build(s, name="tasks_tour", cc="clang", flags=()):
+    have(cc)
+    exe = s.path(name + "." + cc)
+    r = s.run(cc, "-std=gnu17", "-O2", "-g", "-fopenmp", "-Wall", "-o", exe,
+              os.path.join(ROOT, "tests", "programs", name + ".c"), "-I", os.path.join(ROOT, "include"), *flags)
+    expect(r.status == 0, r)
+    return exe
+
+
+def tasks(s, exe, *argv, settings="", due=None, options=(), ranks=1, status=0, env=TWO):
+    """(Result, the report's "tasks")"""
+    more = ["--inject", "due:" + due] if due else []
+    r = s.hale("run", "-n", ranks, "--tasks" + (f"={settings}" if settings else ""), *more, "--report", "report.json",
+               *options, "--", exe, *argv, env=env)
+    expect(r.status == status, r)
+    return r, s.report()["tasks"]
+
+
+@test
+def a_product_is_the_same_with_any_share_of_its_tasks_struck(s):
+    exe = build(s)
+    plain = s.run(exe, "product", env=TWO)
+    expect(plain.status == 0 and "product" in plain.out, plain)
+    struck = []
+    for at in ("end", "random"):
+        for share in ("10%", "0.25", "50%", "0.75", "1"):
+            r, t = tasks(s, exe, "product", due=f"prob={share},seed={SEED},at={at}")
+            expect(r.out == plain.out, f"prob={share},at={at}", r)
+            expect(t["run"] == t["protected"] == 216 and t["fell_back"] == 0, t)
+            expect(t["struck"] == t["reexecuted"], t)
+            struck.append(t["reexecuted"])
+    # the same seed strikes the same tasks, wherever in them
+    expect(struck[:5] == struck[5:] and struck[4] == 216 and 0 < struck[0] < struck[1] < struck[3] < 216, struck)
+    r, t = tasks(s, exe, "product")
+    expect(t["reexecuted"] == 0 and t["copied_bytes"] >= 216 * 8192, t)
+    expect(0 < t["checkpoint_bytes"] < 1 << 20 and t["seconds"]["protected"] > 0, t)
+    r, t = tasks(s, exe, "product", settings="protect:none")
+    expect(t["protected"] == 0 and t["unprotected"]["chosen"] == 216, t)
+
+
+@test
+def a_task_is_executed_again_as_often_as_retries_says(s):
+    exe = build(s)
+    plain = s.run(exe, "product", env=TWO)
+    r, t = tasks(s, exe, "product", settings="retries:3", due=f"prob=10%,times=3,seed={SEED}")
+    expect(r.out == plain.out and t["reexecuted"] % 3 == 0 and t["reexecuted"] > 0, r, t)
+    r, t = tasks(s, exe, "product", settings="retries:2", due=f"prob=10%,times=3,seed={SEED}", status=128 + 7)
+    expect("executed again already" in r.err and t["fell_back"] >= 1, r, t)
+    r, t = tasks(s, exe, "product", settings="retries:0", due="prob=10%", status=128 + 7)
+    expect("retries:0" in r.err, r)
+
+
+@test
+def errors_are_mended_where_there_are_copies(s):
+    exe = build(s)
+    plain = s.run(exe, "nowhere", env=TWO)
+    for place in ("checker", "written"):
+        r, t = tasks(s, exe, place)
+        expect(r.out.split()[:2] == [place, "2"] and r.out.split()[2] == plain.out.split()[2], r, plain)
+        expect(t["reexecuted"] == 1 and t["mended"] == (place == "written"), t)
+
+
+@test
+def errors_elsewhere_end_the_process_with_a_sentence(s):
+    exe = build(s)
+    for place, why in (("outside", "outside of tasks"), ("beside", "data that no task declares"),
+                       ("lock", "holds a lock"), ("parent", "made other tasks"), ("always", "again already")):
+        r, t = tasks(s, exe, place, status=128 + 7)
+        expect(why in r.err and "checkpoint" in r.err, r)
+        expect(t["fell_back"] == 1, t)
+
+
+@test
+def tasks_that_can_not_be_protected_run_and_are_reported(s):
+    exe = build(s)
+    plain = s.run(exe, "kinds", env=TWO)
+    for due in (None, "prob=1"):
+        r, t = tasks(s, exe, "kinds", due=due)
+        expect(r.out == plain.out, r, plain)
+        # of the protected ones all, and only these, are struck
+        expect(t["protected"] == 9 and t["reexecuted"] == (9 if due else 0), t)
+        u = t["unprotected"]
+        expect(u["no_depend"] == 176 and u["undeferred"] == 8 and u["untied"] == 8 and u["taskloop"] == 1, t)
+
+
+@test
+def programs_of_gcc_are_told_what_to_do(s):
+    exe = build(s, cc="gcc")
+    plain = s.run(exe, "product", env=TWO)
+    r, t = tasks(s, exe, "product")
+    expect(r.out == plain.out and "clang -fopenmp" in r.err and t["protected"] == 0, r)
+
+
+@test
+def bad_settings_are_refused(s):
+    for option, said in (("--tasks=retries:x", "retries:R"), ("--tasks=protect:some", "all|auto|none"),
+                         ("--tasks=retries", "retries:R"), ("--tasks=residual:2", "residual:SHARE")):
+        r = s.hale("run", option, "true")
+        expect(r.status == EXIT_USAGE and said in r.err, r)
+    for due in ("due:", "due:prob=2", "due:seed=1", "due:prob=0.5,at=once", "due:prob=1,times=0"):
+        r = s.hale("run", "--tasks", "--inject", due, "true")
+        expect(r.status == EXIT_USAGE and "due:prob=P" in r.err, r)
+    r = s.hale("run", "--inject", "due:prob=0.1", "true")
+    expect(r.status == EXIT_USAGE and "--tasks" in r.err, r)
+
+
+main()
