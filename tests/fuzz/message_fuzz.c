@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* links: src/job/session/message.c src/job/session/setup.c src/job/plan/hosts.c
- * src/job/plan/place.c src/job/plan/pin_share.c */
+ * src/policy/place.c */
 /* Frames as a broken agent or head might send them, descriptions of jobs, and files of hosts as
  * people might write them: refused, or the same when written again. */
 #include <stdlib.h>

@@ -110,9 +110,9 @@ static const char *rank_state(const struct head *h, uint32_t rank)
 
 	if (h->ranks[rank].ended)
 		return "ended";
-	if (h->state == HEAD_CLEARING)
+	if (h->state == JOB_CLEARING)
 		return "down";
-	if (h->state == HEAD_RESTORING)
+	if (h->state == JOB_RESTORING)
 		return r->met ? "running" : "restoring";
 	if (r->finalized)
 		return "finalized";

@@ -20,7 +20,7 @@
 #include "job/job.h"
 #include "job/session/loop.h"
 #include "job/crew/outlet.h"
-#include "job/plan/place.h"
+#include "policy/place.h"
 #include "job/crew/printed.h"
 #include "job/report/profile.h"
 #include "job/proto.h"

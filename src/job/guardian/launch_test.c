@@ -20,6 +20,7 @@
 #include "job/guardian/guardian_private.h"
 #include "job/guardian/launch.h"
 #include "job/plan/pin.h"
+#include "policy/place.h"
 #include "job/plan/program.h"
 
 static const char *value_of(char **env, const char *name)
@@ -385,7 +386,7 @@ static void cores_are_shared_out_evenly(void **state)
 			for (uint32_t r = 0; r < ranks; r++) {
 				uint32_t first, count;
 
-				pin_share(cores, ranks, r, &first, &count);
+				place_share(cores, ranks, r, &first, &count);
 				assert_int_equal(first, next);
 				assert_in_range(count, cores / ranks, cores / ranks + 1);
 				next = first + count;

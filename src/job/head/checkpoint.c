@@ -180,7 +180,7 @@ void checkpoint_poll(struct head *h)
 	struct error err;
 	bool wait;
 
-	if (!c->wanted || c->phase != CKPT_IDLE || h->state != HEAD_RUNNING || migrate_busy(h) ||
+	if (!c->wanted || c->phase != CKPT_IDLE || h->state != JOB_RUNNING || migrate_busy(h) ||
 	    h->put_off_count > 0)
 		return;
 	/* a disk that has room for so many only */
@@ -233,13 +233,13 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 {
 	struct checkpoint *c = &h->ckpt;
 
-	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
 	if (c->phase != CKPT_IDLE) {
 		serves_as_well(h, origin);
 		return HALE_OK;
 	}
-	if (origin == ORIGIN_USER && h->state == HEAD_RUNNING && h->put_off_count == 0 &&
+	if (origin == ORIGIN_USER && h->state == JOB_RUNNING && h->put_off_count == 0 &&
 	    !head_all_ready(h) && !head_any_finalized(h))
 		return error_set(err, HALE_ERR_STATE, "%s", head_why_not_ready(h));
 	c->wanted = true;

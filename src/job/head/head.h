@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The head of a job: one state machine. What happened (the agent, signals, timers and requests
- * say so) and the state decide what is done; the table is in head.c.
- *
- *   STARTING
- *      │ all nodes are there
- *      ▼       a rank is killed, a node lost    all gone, a checkpoint is whole
- *   RUNNING ───────────────────▶ CLEARING ───────────────────────────▶ RESTORING
- *      ▲                             │ none is                             │
- *      └──────────── all ranks are back ───────────────────────────────────┘
- *   any state ── a rank fails, a signal ──▶ ENDING ── all gone ──▶ ENDED ◀─ could not recover
- */
+/* The head of a job. What happens (agents, signals, timers and requests report it) is an event; the
+ * table in policy/job_state.h says for each state what to do, and which state follows. */
 #ifndef HALE_JOB_HEAD_H
 #define HALE_JOB_HEAD_H
 
@@ -25,31 +16,9 @@
 #include "job/plan/program.h"
 #include "job/report/report.h"
 #include "job/succession/takeover.h"
+#include "policy/job_state.h"
+#include "policy/recovery.h"
 #include "store/store.h"
-
-typedef enum head_state {
-	HEAD_STARTING, /* agents are on their way */
-	HEAD_RUNNING,
-	HEAD_CLEARING,	/* everybody is being killed, to be rolled back */
-	HEAD_RESTORING, /* processes have been started that become the images */
-	HEAD_ENDING,	/* everybody is being ended, and then the job */
-	HEAD_ENDED,
-	HEAD_STATES
-} head_state_t;
-
-typedef enum head_event {
-	EVENT_RANK_READY,  /* HELLO or MPI_Init's end */
-	EVENT_RANK_DONE,   /* ended well */
-	EVENT_RANK_FAILED, /* ended with a status, or without MPI_Finalize */
-	EVENT_RANK_KILLED, /* died of a signal */
-	EVENT_ALL_GONE,	   /* no process of the job is left */
-	EVENT_NODES_READY, /* the agents of all nodes are there */
-	EVENT_NODE_LOST,   /* with ranks of the job; rank: one of them */
-	EVENT_DAMAGED,	   /* ranks run from an image that turns out to be damaged */
-	EVENT_TIMEOUT,	   /* what the state waits for did not come */
-	EVENT_STOP,	   /* somebody wants the job to end */
-	HEAD_EVENTS
-} head_event_t;
 
 struct head_rank {
 	bool ended;
@@ -96,13 +65,11 @@ struct checkpoint {
 };
 
 struct recovery {
-	uint32_t target;       /* checkpoint; 0: from the beginning */
-	char folder[PATH_MAX]; /* of the job's checkpoints; "": none yet */
-	/* `hale restart` from an older checkpoint: those between belong to a future that was
-	 * given up, and are not gone back to */
-	uint32_t skip_above, skip_to;
-	bool first;  /* the restore that hale restart begins with */
-	bool moving; /* ranks leave a node: nothing has failed */
+	uint32_t target;	   /* checkpoint; 0: from the beginning */
+	char folder[PATH_MAX];	   /* of the job's checkpoints; "": none yet */
+	struct recovery_skip skip; /* checkpoints that are not gone back to */
+	bool first;		   /* the restore that hale restart begins with */
+	bool moving;		   /* ranks leave a node: nothing has failed */
 	struct store_manifest manifest;
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t chain_count;
@@ -133,18 +100,18 @@ struct profile_turn {
 
 /* What is to be done when no manifest is being written any more. */
 struct head_put_off {
-	head_event_t event;
+	job_event_t event;
 	uint32_t rank;
-	char lost_why[256]; /* of EVENT_NODE_LOST, as head.lost_why */
+	char lost_why[256]; /* of JOB_NODE_LOST, as head.lost_why */
 	char lost_name[JOB_NODE_NAME];
 };
 
-/* What ranks say of each other (head_cutoff.c). */
-struct head_cutoff {
-	struct cutoff *table; /* NULL: nobody has said anything */
-	uint32_t generation;  /* of the job's life that it is of */
-	uint32_t restarts;    /* the same; ranks that move change the generation only */
-	double known_at;      /* when silence means something again */
+/* What ranks say of each other (head_partition.c). */
+struct head_partition {
+	struct partition *table; /* NULL: nobody has said anything */
+	uint32_t generation;	 /* of the job's life that it is of */
+	uint32_t restarts;	 /* the same; ranks that move change the generation only */
+	double known_at;	 /* when silence means something again */
 	struct loop_timer timer;
 	double due; /* of the timer */
 	uint32_t times;
@@ -166,7 +133,7 @@ struct head {
 	struct crew crew;
 	struct head_rank *ranks;
 	uint32_t nranks;
-	head_state_t state;
+	job_state_t state;
 	bool exit_decided;
 	int exit_status;
 	uint32_t exit_rank; /* that decided it */
@@ -212,13 +179,13 @@ struct head {
 	enum profile_phase phase; /* that the newest of the turns leads to */
 	struct profile_turn *turns;
 	uint32_t final_look;
-	char lost_why[256]; /* the node of EVENT_NODE_LOST: its name, and why */
+	char lost_why[256]; /* the node of JOB_NODE_LOST: its name, and why */
 	char lost_name[JOB_NODE_NAME];
 	struct head_put_off *put_off; /* [put_off_count], in their order */
 	size_t put_off_count;
-	bool gone_put_off; /* EVENT_ALL_GONE is to be looked for again */
+	bool gone_put_off; /* JOB_ALL_GONE is to be looked for again */
 	struct loop_timer settled;
-	struct head_cutoff cutoff;
+	struct head_partition partition;
 	struct warm warm;
 	struct watch *watch; /* NULL: no events */
 };
@@ -246,7 +213,11 @@ int head_run(const struct head_start *start);
 			log_warn(__VA_ARGS__);                                                     \
 	} while (0)
 
-void head_event(struct head *h, head_event_t event, uint32_t rank);
+/* Something has happened. While it is not known which checkpoint is the newest, some events wait
+ * (head_put_off.c). */
+void head_event(struct head *h, job_event_t event, uint32_t rank);
+/* The same at once: for outcomes and decisions of the head itself. */
+void head_step(struct head *h, job_event_t event, uint32_t rank);
 /* The rank is about to be started, or has ended with this status before the checkpoint (-1: not).
  */
 void head_rank_reset(struct head *h, uint32_t rank, int ended_with);
@@ -303,8 +274,12 @@ void checkpoint_progress_clear(struct head *h);
 /* recover.c: from CLEARING on */
 void recover_fini(struct head *h);
 bool recover_possible(const struct head *h);
+bool recover_has_beginning(const struct head *h); /* the job may start again from there */
 /* Everybody is gone: goes back to the newest checkpoint that is whole. */
 void recover_start(struct head *h);
+/* Starts what becomes the images of the target; all ranks from their beginning. */
+void recover_restore(struct head *h);
+void recover_launch(struct head *h);
 void recover_reject(struct head *h);	 /* the target is damaged: set aside for good */
 void recover_pass_over(struct head *h);	 /* the target can't be restored here: not tried again */
 uint32_t recover_newest(struct head *h); /* id; 0: none */
@@ -314,7 +289,7 @@ void recover_say_how(struct head *h);
 const char *recover_folder_of(struct head *h, uint32_t id);
 
 /* recover_check.c: after a lazy restart the images are verified while the job runs; no checkpoint
- * is taken meanwhile. A bad one is EVENT_DAMAGED. */
+ * is taken meanwhile. A bad one is JOB_DAMAGED. */
 void recover_check_start(struct head *h);
 bool recover_checking(const struct head *h);
 void recover_check_stop(struct head *h);
@@ -329,11 +304,11 @@ void inject_at_restart(struct head *h, uint32_t restart);
 void inject_rank_killed(struct head *h, uint32_t rank);
 void inject_fini(struct head *h);
 
-/* head_cutoff.c: rank says that it can't reach peer over the network, or that it can again. */
-void head_cutoff_told(struct head *h, uint32_t rank, uint32_t peer, bool lost);
+/* head_partition.c: rank says that it can't reach peer over the network, or that it can again. */
+void head_partition_told(struct head *h, uint32_t rank, uint32_t peer, bool lost);
 /* Ranks have moved, and all begin anew to reach each other. */
-void head_cutoff_moved(struct head *h);
-void head_cutoff_fini(struct head *h);
+void head_partition_moved(struct head *h);
+void head_partition_fini(struct head *h);
 
 /* leave.c: the ranks of a node go to a spare, or without one where free slots are, because of
  * `why`, a few words. OK: they will when it is their turn, and watch_left says when. Otherwise a

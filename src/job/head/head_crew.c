@@ -17,7 +17,7 @@
 
 static void on_ready(void *arg)
 {
-	head_event(arg, EVENT_NODES_READY, 0);
+	head_event(arg, JOB_NODES_READY, 0);
 }
 
 static void cannot_begin_there(struct head *h, const struct node *node, const struct error *err)
@@ -43,7 +43,7 @@ static void on_not_spawned(void *arg, uint32_t rank, const struct error *err)
 		return;
 	h->ranks[rank].ended = true;
 	cannot_begin_there(h, crew_node_of(&h->crew, rank), err);
-	head_event(h, EVENT_RANK_DONE, rank);
+	head_event(h, JOB_RANK_DONE, rank);
 }
 
 /* Some rank there that had not ended; false: none. */
@@ -72,15 +72,15 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 	snprintf(h->lost_name, sizeof(h->lost_name), "%s", node->name);
 	snprintf(h->lost_why, sizeof(h->lost_why), "%s", why);
 	watch_nodes(h);
-	if (h->state == HEAD_RUNNING || h->state == HEAD_CLEARING || h->state == HEAD_RESTORING)
+	if (h->state == JOB_RUNNING || h->state == JOB_CLEARING || h->state == JOB_RESTORING)
 		levels_node_lost(h, node);
 	succession_save(h);
-	if (h->state == HEAD_STARTING && !node->spare) {
+	if (h->state == JOB_STARTING && !node->spare) {
 		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
 		head_cannot_begin(h, &err);
 	} else if (migrate_node_lost(h, node, &rank) || had_rank(h, node, &rank)) {
-		head_event(h, EVENT_NODE_LOST, rank);
-	} else if (h->state != HEAD_ENDING && h->state != HEAD_ENDED) {
+		head_event(h, JOB_NODE_LOST, rank);
+	} else if (h->state != JOB_ENDING && h->state != JOB_ENDED) {
 		head_say(h, "node %s, which has no ranks, is lost (%s); the job goes on",
 			 node->name, why);
 	}
@@ -114,7 +114,7 @@ static void leave_if_often(struct head *h, struct node *n)
 		 n->name, RENEWED_SECONDS / 60);
 	watch_mark(h, n->index, true, why);
 	watch_nodes(h);
-	if (h->state != HEAD_RUNNING || crew_ranks_on(&h->crew, n) == 0)
+	if (h->state != JOB_RUNNING || crew_ranks_on(&h->crew, n) == 0)
 		head_say(h, "%s: it gets no ranks any more if others can have them", why);
 	else if (head_leave_node(h, n->name, why, &err) != HALE_OK)
 		head_say(h, "%s", err.text);
@@ -146,7 +146,7 @@ static void on_hello(void *arg, uint32_t rank)
 	struct head *h = arg;
 
 	h->mpi_seen = h->mpi_seen || h->crew.ranks[rank].mpi;
-	head_event(h, EVENT_RANK_READY, rank);
+	head_event(h, JOB_RANK_READY, rank);
 }
 
 static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
@@ -155,7 +155,7 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 
 	switch (p->type) {
 	case PROTO_INITIALIZED:
-		head_event(h, EVENT_RANK_READY, rank);
+		head_event(h, JOB_RANK_READY, rank);
 		break;
 	case PROTO_FINALIZED:
 		checkpoint_poll(h);
@@ -168,7 +168,7 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 		break;
 	case PROTO_NET_LOST:
 	case PROTO_NET_BACK:
-		head_cutoff_told(h, rank, (uint32_t)p->plain.value, p->type == PROTO_NET_LOST);
+		head_partition_told(h, rank, (uint32_t)p->plain.value, p->type == PROTO_NET_LOST);
 		break;
 	case PROTO_CKPT_ASK:
 		checkpoint_ask(h, rank, (uint32_t)p->plain.value);
@@ -205,7 +205,7 @@ static void on_stray(void *arg, uint32_t rank)
 	struct head *h = arg;
 	struct head_rank *r = &h->ranks[rank];
 
-	if (h->state == HEAD_RUNNING)
+	if (h->state == JOB_RUNNING)
 		loop_timer_set(&h->loop, &r->lost, LOST_SECONDS, lost_for_good, r);
 }
 
@@ -214,7 +214,7 @@ static void on_cleared(void *arg)
 	struct head *h = arg;
 
 	if (crew_alive(&h->crew) == 0)
-		head_event(h, EVENT_ALL_GONE, 0);
+		head_event(h, JOB_ALL_GONE, 0);
 }
 
 static void on_checked(void *arg, const struct error *err, uint64_t resident_bytes)
@@ -276,7 +276,7 @@ static void end_unread(void *arg)
 {
 	struct head *h = arg;
 
-	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+	if (job_state_over(h->state))
 		return;
 	head_say(h,
 		 "nobody reads the program's %s any more: the job ends (with --on-closed-output "

@@ -11,17 +11,32 @@ void head_rank_ended(struct head *h, uint32_t rank, int status);
 /* A signal has been sent to everybody: waits for their end, which gives the exit status. */
 void head_end_by_request(struct head *h);
 
-/* EVENT_ALL_GONE, if nobody is left. */
+/* JOB_ALL_GONE, if nobody is left. */
 void head_all_gone_soon(struct head *h);
 
-/* Everybody is ended, and goes on from the newest checkpoint. */
+/* Ends all ranks; they go on from the newest checkpoint. */
 void head_roll_back(struct head *h);
+void head_kill_all(void *head);
+
+/* What the table's actions do (head.c): head_loss.c */
+void head_fail_rank(struct head *h, uint32_t rank);
+void head_assess_rank(struct head *h, uint32_t rank);
+void head_assess_node(struct head *h, uint32_t rank);
+void head_add_lost_node(struct head *h, uint32_t rank);
+void head_kill_for_rollback(struct head *h, uint32_t rank);
+/* ... and head_restored.c */
+void head_look_back(struct head *h, uint32_t rank);
+void head_look_back_done(struct head *h, uint32_t rank);
+void head_go_on(struct head *h, uint32_t rank);
+void head_reject_damaged(struct head *h, uint32_t rank);
+void head_refuse_target(struct head *h, uint32_t rank);
+void head_late_target(struct head *h, uint32_t rank);
 
 /* A child writes a manifest, or what has happened meanwhile is not dealt with yet: which checkpoint
  * is the newest isn't known, and nobody waits for a disk to know it. */
 bool head_unsettled(const struct head *h);
 /* True: this event is dealt with later. */
-bool head_put_off(struct head *h, head_event_t event, uint32_t rank);
+bool head_put_off(struct head *h, job_event_t event, uint32_t rank);
 /* Such a child has ended, and what came of it has been taken: what was put off is done now, or as
  * soon as the caller is through with what it does. */
 void head_settled(struct head *h);

@@ -20,31 +20,20 @@ bool head_unsettled(const struct head *h)
 
 /* What has to know the newest checkpoint waits until it is known, and what happens after it waits
  * for that. All else goes on: above all leases are granted. */
-static bool must_wait(const struct head *h, head_event_t event)
+static bool must_wait(const struct head *h, job_event_t event)
 {
-	if (!head_unsettled(h) || event == EVENT_STOP || h->state < HEAD_RUNNING ||
-	    h->state > HEAD_RESTORING)
+	if (!head_unsettled(h) || event == JOB_STOP || h->state < JOB_RUNNING ||
+	    h->state > JOB_RESTORING)
 		return false;
-	if (h->put_off_count > 0)
-		return true;
-	switch (h->state) {
-	case HEAD_RUNNING:
-		return event == EVENT_RANK_KILLED || event == EVENT_NODE_LOST ||
-		       event == EVENT_DAMAGED;
-	case HEAD_CLEARING:
-		return event == EVENT_ALL_GONE;
-	default:
-		return event == EVENT_RANK_KILLED || event == EVENT_RANK_FAILED ||
-		       event == EVENT_NODE_LOST || event == EVENT_TIMEOUT;
-	}
+	return h->put_off_count > 0 || job_event_needs_newest(h->state, event);
 }
 
 /* False: there is no memory for it, so it is done now, and waits for the disk. */
-static bool put_off(struct head *h, head_event_t event, uint32_t rank)
+static bool put_off(struct head *h, job_event_t event, uint32_t rank)
 {
 	struct head_put_off *more;
 
-	if (event == EVENT_ALL_GONE) { /* others may be started meanwhile */
+	if (event == JOB_ALL_GONE) { /* others may be started meanwhile */
 		h->gone_put_off = true;
 		return true;
 	}
@@ -58,14 +47,14 @@ static bool put_off(struct head *h, head_event_t event, uint32_t rank)
 	memcpy(more->lost_why, h->lost_why, sizeof(more->lost_why));
 	log_info("what has happened to rank %u is dealt with when the manifest is written", rank);
 	/* nobody who is gone becomes part of one that is under way beside it */
-	if (event == EVENT_RANK_KILLED)
+	if (event == JOB_RANK_KILLED)
 		checkpoint_abandon_open(h, "a rank was killed");
-	if (event == EVENT_NODE_LOST)
+	if (event == JOB_NODE_LOST)
 		checkpoint_abandon_open(h, "a node was lost");
 	return true;
 }
 
-bool head_put_off(struct head *h, head_event_t event, uint32_t rank)
+bool head_put_off(struct head *h, job_event_t event, uint32_t rank)
 {
 	return must_wait(h, event) && put_off(h, event, rank);
 }

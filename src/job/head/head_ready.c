@@ -34,7 +34,7 @@ static void say_who_is_missing(void *arg)
 	uint32_t missing = 0;
 	char others[48] = "";
 
-	if (h->state != HEAD_STARTING)
+	if (h->state != JOB_STARTING)
 		return;
 	for (uint32_t k = 0; k < c->count; k++) {
 		if (c->nodes[k].state != NODE_STARTING)

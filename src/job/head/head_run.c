@@ -23,11 +23,11 @@
 
 void head_cannot_begin(struct head *h, const struct error *err)
 {
-	bool again = h->state == HEAD_RESTORING || h->report.restarts > 0;
+	bool again = h->state == JOB_RESTORING || h->report.restarts > 0;
 
-	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+	if (job_state_over(h->state))
 		return;
-	if (h->state == HEAD_RESTORING)
+	if (h->state == JOB_RESTORING)
 		head_say(h, "checkpoint %u can't be restored: %s", h->recovery.target, err->text);
 	else if (again)
 		head_say(h, "the job can't be started again: %s", err->text);
@@ -386,7 +386,6 @@ void head_begin(struct head *h)
 	struct error err;
 	hale_status_t status;
 
-	h->state = HEAD_RUNNING;
 	record_launch(h);
 	say_beginning(h);
 	levels_begin(h);
@@ -460,7 +459,7 @@ static void end(struct head *h)
 		write_end(h);
 	watch_stop(h);
 	control_stop(h);
-	head_cutoff_fini(h);
+	head_partition_fini(h);
 	warm_fini(h);
 	crew_destroy(&h->crew);
 	if (h->superseded || h->crew.abandoned)

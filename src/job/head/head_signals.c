@@ -36,7 +36,7 @@ static void end_by_signal(struct head *h, int sig)
 	crew_signal_all(&h->crew, sig);
 	crew_signal_all(&h->crew, SIGCONT);
 	/* ranks that run say by their status what they made of it */
-	if (h->state == HEAD_STARTING || h->state == HEAD_CLEARING || h->state == HEAD_RESTORING)
+	if (h->state == JOB_STARTING || h->state == JOB_CLEARING || h->state == JOB_RESTORING)
 		head_end(h, 128 + sig);
 	else
 		head_end_by_request(h);

@@ -110,8 +110,8 @@ static void a_job_that_ends_takes_no_checkpoint(void **state)
 	struct error err;
 
 	for (int origin = ORIGIN_TIMER; origin <= ORIGIN_RULE; origin++) {
-		for (int s = HEAD_ENDING; s <= HEAD_ENDED; s++) {
-			f->h.state = (head_state_t)s;
+		for (int s = JOB_ENDING; s <= JOB_ENDED; s++) {
+			f->h.state = (job_state_t)s;
 			assert_int_equal(checkpoint_request(&f->h, (ckpt_origin_t)origin, &err),
 					 HALE_ERR_STATE);
 			assert_non_null(strstr(err.text, "the job is ending"));
@@ -122,7 +122,7 @@ static void a_job_that_ends_takes_no_checkpoint(void **state)
 
 static void a_checkpoint_is_remembered_until_the_job_can_take_it(void **state)
 {
-	static const head_state_t states[] = {HEAD_STARTING, HEAD_CLEARING, HEAD_RESTORING};
+	static const job_state_t states[] = {JOB_STARTING, JOB_CLEARING, JOB_RESTORING};
 	struct fixture *f = *state;
 	struct error err;
 
@@ -143,7 +143,7 @@ static void the_checkpoint_under_way_serves_those_who_ask_for_one(void **state)
 	struct checkpoint *c = &f->h.ckpt;
 	struct error err;
 
-	f->h.state = HEAD_RUNNING;
+	f->h.state = JOB_RUNNING;
 	c->phase = CKPT_CAPTURING;
 	c->origin = ORIGIN_TIMER;
 	assert_int_equal(checkpoint_request(&f->h, ORIGIN_USER, &err), HALE_OK);
@@ -172,7 +172,7 @@ static void a_user_hears_why_there_can_be_no_checkpoint_now(void **state)
 	struct crew_rank member = {0};
 	struct error err;
 
-	f->h.state = HEAD_RUNNING;
+	f->h.state = JOB_RUNNING;
 	f->h.nranks = 1;
 	f->h.ranks = &rank;
 	f->h.crew.ranks = &member;

@@ -97,7 +97,7 @@ void inject_at_restart(struct head *h, uint32_t restart)
 {
 	for (size_t i = 0; i < h->fault_count; i++)
 		if (!h->faults[i].done && h->faults[i].fault.at_restart == restart &&
-		    h->state != HEAD_ENDING)
+		    h->state != JOB_ENDING)
 			kill_now(&h->faults[i]);
 }
 

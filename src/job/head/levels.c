@@ -16,6 +16,7 @@
 #include "job/head/head.h"
 #include "job/head/head_private.h"
 #include "job/succession/succession.h"
+#include "policy/partner.h"
 
 void levels_init(struct head *h)
 {
@@ -49,27 +50,23 @@ struct node *levels_node(struct head *h, const char *name)
 
 /* ---- partners ---- */
 
-/* Nodes that are played on one machine are hosts of their own; otherwise the host's name decides.
- */
-static bool other_host(const struct node *a, const struct node *b)
-{
-	if (strcmp(a->name, b->name) == 0)
-		return false;
-	return (a->local && b->local) || strcmp(a->host, b->host) != 0;
-}
-
-/* The next one in the list; NULL: there is none. */
+/* NULL: there is none. */
 static struct node *partner_of(struct head *h, const struct node *n)
 {
 	struct crew *c = &h->crew;
+	struct partner_node *nodes = calloc(c->count, sizeof(*nodes));
+	uint32_t k = PARTNER_NONE;
 
-	for (uint32_t i = 1; i < c->count; i++) {
-		struct node *p = &c->nodes[(n->index + i) % c->count];
-
-		if (node_usable(p) && p->copies_at[0] && other_host(n, p))
-			return p;
-	}
-	return NULL;
+	for (uint32_t i = 0; nodes && i < c->count; i++)
+		nodes[i] = (struct partner_node){.name = c->nodes[i].name,
+						 .host = c->nodes[i].host,
+						 .local = c->nodes[i].local,
+						 .usable = node_usable(&c->nodes[i]),
+						 .keeps = c->nodes[i].copies_at[0] != 0};
+	if (nodes)
+		k = partner_choose(nodes, c->count, n->index);
+	free(nodes);
+	return k == PARTNER_NONE ? NULL : &c->nodes[k];
 }
 
 static void say_alone(struct head *h)

@@ -162,7 +162,7 @@ void levels_prune(struct head *h)
 
 	/* while ranks go back to a checkpoint nobody takes it away: the next one that is complete
 	 * will */
-	if (h->state == HEAD_CLEARING || h->state == HEAD_RESTORING || takeover_check(h))
+	if (h->state == JOB_CLEARING || h->state == JOB_RESTORING || takeover_check(h))
 		return;
 	k = calloc(1, sizeof(*k));
 	count = store_list(h->store.job_folder, &ids);

@@ -36,19 +36,22 @@ static bool within_reach(struct head *h, uint32_t id)
 	return levels_available(h, recover_folder_of(h, id), id, NULL) != HALE_ERR_NODE;
 }
 
+static bool reachable(void *arg, uint32_t id)
+{
+	return within_reach(arg, id);
+}
+
 uint32_t recover_newest(struct head *h)
 {
 	const struct recovery *v = &h->recovery;
-	uint32_t *ids, newest = 0;
+	uint32_t *ids, newest;
 	size_t count = folder(h)[0] ? store_list(folder(h), &ids) : 0;
 
 	if (count == 0 && h->restarted && v->folder[0]) /* nothing of its own yet */
 		count = store_list(v->folder, &ids);
 	else if (count == 0)
 		return 0;
-	for (size_t i = count; i-- > 0 && newest == 0;)
-		if ((ids[i] <= v->skip_above || ids[i] > v->skip_to) && within_reach(h, ids[i]))
-			newest = ids[i];
+	newest = recovery_newest(ids, count, &v->skip, reachable, h);
 	free(ids);
 	return newest;
 }
@@ -64,7 +67,7 @@ static void say_out_of_reach(struct head *h, uint32_t newest)
 	if (count == 0)
 		return;
 	for (size_t i = count; i-- > 0 && ids[i] > newest;) {
-		if (ids[i] > v->skip_above && ids[i] <= v->skip_to)
+		if (recovery_skips(&v->skip, ids[i]))
 			continue;
 		if (levels_available(h, folder(h), ids[i], &err) == HALE_ERR_NODE)
 			head_say(h, "checkpoint %u is passed over: %s", ids[i], err.text);
@@ -80,14 +83,14 @@ const char *recover_folder_of(struct head *h, uint32_t id)
 	return access(path, F_OK) == 0 ? folder(h) : h->recovery.folder;
 }
 
-static bool beginning_is_there(const struct head *h)
+bool recover_has_beginning(const struct head *h)
 {
 	return !h->restarted && h->o->ckpt_every > 0 && h->crew.feed.spool_begin == 0;
 }
 
 bool recover_possible(const struct head *h)
 {
-	return recover_newest((struct head *)(uintptr_t)h) != 0 || beginning_is_there(h);
+	return recover_newest((struct head *)(uintptr_t)h) != 0 || recover_has_beginning(h);
 }
 
 /* ---- looking at a checkpoint ---- */
@@ -154,9 +157,7 @@ void recover_pass_over(struct head *h)
 
 	if (v->target == 0)
 		return;
-	v->skip_above = v->target - 1;
-	if (v->skip_to < v->target)
-		v->skip_to = v->target;
+	v->skip = recovery_skip_more(&v->skip, v->target);
 	v->target = 0;
 }
 
@@ -260,7 +261,7 @@ static double restore_seconds(const struct head *h)
 
 static void restore_late(void *arg)
 {
-	head_event(arg, EVENT_TIMEOUT, 0);
+	head_event(arg, JOB_TIMEOUT, 0);
 }
 
 void recover_say_how(struct head *h)
@@ -295,13 +296,11 @@ void recover_fetched(struct head *h)
 	inject_at_restart(h, h->report.restarts);
 }
 
-static void restart_from_checkpoint(struct head *h)
+void recover_restore(struct head *h)
 {
 	struct error err;
-	hale_status_t status;
+	hale_status_t status = lay_out(h, &err);
 
-	h->state = HEAD_RESTORING;
-	status = lay_out(h, &err);
 	if (status == HALE_OK && levels_fetch_needed(h))
 		status = levels_fetch(h, &err);
 	else if (status == HALE_OK)
@@ -310,11 +309,10 @@ static void restart_from_checkpoint(struct head *h)
 		cannot_restore(h, &err);
 }
 
-static void restart_from_beginning(struct head *h)
+void recover_launch(struct head *h)
 {
 	struct error err;
 
-	h->state = HEAD_RUNNING;
 	if (head_launch_all(h, &err) != HALE_OK) {
 		head_say(h, "the job can't be started again: %s", err.text);
 		head_end(h, EXIT_UNRECOVERED);
@@ -355,10 +353,7 @@ static void restart(struct head *h)
 	/* an interval that ended meanwhile begins anew */
 	if (h->ckpt.origin == ORIGIN_TIMER)
 		h->ckpt.wanted = false;
-	if (v->target)
-		restart_from_checkpoint(h);
-	else
-		restart_from_beginning(h);
+	head_step(h, v->target ? JOB_CHECKPOINT_FOUND : JOB_BEGINNING_FOUND, 0);
 }
 
 /* Where all nodes are this machine, and all are lost, nothing of it is but their agents. */
@@ -393,7 +388,7 @@ void recover_start(struct head *h)
 		head_say(h, "checkpoint %u is refused: %s", v->target, err.text);
 		recover_reject(h);
 	}
-	if (v->target != 0 || beginning_is_there(h))
+	if (v->target != 0 || recover_has_beginning(h))
 		restart(h);
 	else
 		give_up(h);
@@ -410,12 +405,11 @@ hale_status_t recover_begin(struct head *h, const struct store_manifest *m, cons
 
 	snprintf(v->folder, sizeof(v->folder), "%s", job_folder);
 	count = store_list(job_folder, &ids);
-	v->skip_above = m->id;
-	v->skip_to = count > 0 ? ids[count - 1] : m->id;
+	v->skip = (struct recovery_skip){.above = m->id, .to = count > 0 ? ids[count - 1] : m->id};
 	free(ids);
 	v->first = true;
 	h->job_began = h->began - m->job_seconds;
-	h->ckpt.id = v->skip_to;
+	h->ckpt.id = v->skip.to;
 	recover_start(h);
 	return HALE_OK;
 }

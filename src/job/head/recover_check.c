@@ -70,7 +70,7 @@ static void conclude(struct head *h)
 		head_say(h, "checkpoint %u, from which the job was just restarted, is refused: %s",
 			 v->target, v->verdicts[r].text);
 		recover_check_stop(h);
-		head_event(h, EVENT_DAMAGED, r);
+		head_event(h, JOB_DAMAGED, r);
 		return;
 	}
 	recover_check_stop(h);

@@ -343,7 +343,7 @@ void levels_fetch_answer(struct head *h, const struct node *n, const struct mess
 	struct fetch_rank *k;
 
 	if (!f || !m || f->over || m->base != f->generation || m->rank >= h->nranks ||
-	    h->state != HEAD_RESTORING)
+	    h->state != JOB_RESTORING)
 		return;
 	k = &f->ranks[m->rank];
 	if (!k->waits || k->at != n->index || m->id != h->recovery.chain[k->link])

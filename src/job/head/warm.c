@@ -88,12 +88,12 @@ static void look(void *arg)
 	struct head *h = arg;
 	struct warm *w = &h->warm;
 
-	if (h->state == HEAD_RUNNING && !h->move)
+	if (h->state == JOB_RUNNING && !h->move)
 		end_elsewhere(h);
 
 	w->pause = w->pause * LONGER < LONGEST ? w->pause * LONGER : LONGEST;
 	look_in(h, w->pause);
-	if (h->state != HEAD_RUNNING || !h->crew.laid_out || !any_spare(h))
+	if (h->state != JOB_RUNNING || !h->crew.laid_out || !any_spare(h))
 		return;
 	forget(w);
 	/* numbers of another head are not used again */

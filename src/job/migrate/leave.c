@@ -203,7 +203,7 @@ static void go(void *arg)
 {
 	struct head *h = arg;
 
-	if (!any_leaving(h) || h->state != HEAD_RUNNING)
+	if (!any_leaving(h) || h->state != JOB_RUNNING)
 		return;
 	if (head_unsettled(h)) {
 		loop_timer_set(&h->loop, &h->leave, LOOK_SECONDS, go, h);

@@ -75,7 +75,7 @@ static hale_status_t check(const struct head *h, const struct migrate_wish *w, s
 	uint32_t *node_of;
 	hale_status_t status;
 
-	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
 	if (!c->laid_out || crew_ranks_on(c, from) == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank on node %s", from->name);
@@ -147,7 +147,7 @@ static void look_again(struct head *h)
 /* Ranks are where they are to stay, and nothing else has them. */
 static bool settled(const struct head *h)
 {
-	if (h->move || h->state != HEAD_RUNNING)
+	if (h->move || h->state != JOB_RUNNING)
 		return false;
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		if (h->crew.nodes[k].leaving)
@@ -321,7 +321,7 @@ static hale_status_t ask(struct head *h, enum migrate_asker asker, const struct 
 	w->by_user = asker == MIGRATE_USER;
 	status = take_via(w, via, err);
 	/* how it will be when others are over can't be said */
-	if (status == HALE_OK && !h->move && !h->wishes && h->state == HEAD_RUNNING)
+	if (status == HALE_OK && !h->move && !h->wishes && h->state == JOB_RUNNING)
 		status = check(h, w, err);
 	if (status != HALE_OK) {
 		wish_free(w);
@@ -342,7 +342,7 @@ hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const ch
 	struct migrate_wish *w;
 	hale_status_t status;
 
-	if (h->state == HEAD_ENDING || h->state == HEAD_ENDED)
+	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
 	status = check_names(from, to, from_name, to_name, err);
 	if (status != HALE_OK)

@@ -82,7 +82,7 @@ static void release_if_moved(struct head *h)
 		if (v->movers[r].moves)
 			crew_moved(&h->crew, r, v->movers[r].copy, v->movers[r].position);
 	crew_move_over(&h->crew, v->from);
-	head_cutoff_moved(h);
+	head_partition_moved(h);
 	v->phase = RELEASING;
 	v->moved_at = clock_seconds();
 	if (v->folder)

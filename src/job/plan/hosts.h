@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "job/job.h"
-#include "job/plan/place.h"
+#include "policy/place.h"
 
 struct host {
 	char name[JOB_NODE_NAME];

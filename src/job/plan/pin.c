@@ -5,6 +5,7 @@
 #include <hwloc/glibc-sched.h>
 #include <stdlib.h>
 #include "base/base.h"
+#include "policy/place.h"
 
 /* The allowed processing units of each allowed core, in topology order; returns how many cores. */
 static uint32_t allowed_cores(hwloc_topology_t topology, const cpu_set_t *allowed, cpu_set_t *cores,
@@ -42,7 +43,7 @@ static void share_out(struct pin_plan *p, const cpu_set_t *cores, uint32_t nrank
 	for (uint32_t r = 0; r < nranks; r++) {
 		uint32_t first, count;
 
-		pin_share(p->cores, nranks, r, &first, &count);
+		place_share(p->cores, nranks, r, &first, &count);
 		if (how == BIND_CORE)
 			count = 1;
 		CPU_ZERO(&p->sets[r]);

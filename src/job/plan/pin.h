@@ -20,7 +20,4 @@ struct pin_plan {
 void pin_plan_make(struct pin_plan *p, uint32_t nranks, bind_to_t how);
 void pin_plan_fini(struct pin_plan *p);
 
-/* Pure: cores [*first, *first + *count) of rank, among so many cores and ranks. */
-void pin_share(uint32_t cores, uint32_t nranks, uint32_t rank, uint32_t *first, uint32_t *count);
-
 #endif

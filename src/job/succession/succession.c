@@ -172,7 +172,8 @@ static void put_input(struct json_out *j, const struct head *h)
 /* Those that were killed to be started again are not among them. */
 static void put_ended(struct json_out *j, const struct head *h)
 {
-	bool known = (h->state == HEAD_RUNNING || h->state == HEAD_RESTORING) && !h->placing;
+	job_state_t state = takeover_state(h);
+	bool known = (state == JOB_RUNNING || state == JOB_RESTORING) && !h->placing;
 
 	json_open_array(j, "ended");
 	for (uint32_t r = 0; known && r < h->nranks; r++) {
@@ -208,7 +209,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_string(j, "agents", h->tag);
 	json_double(j, "began", succession_real(h->began));
 	json_double(j, "job_began", succession_real(h->job_began));
-	json_int(j, "state", (int64_t)h->state);
+	json_int(j, "state", (int64_t)takeover_state(h));
 	json_bool(j, "exit_decided", h->exit_decided);
 	json_int(j, "exit_status", h->exit_status);
 	json_bool(j, "restarted", h->restarted);
@@ -217,8 +218,8 @@ static void put_all(struct json_out *j, struct head *h)
 	json_uint(j, "last_generation", h->generation);
 	json_uint(j, "target", h->recovery.target);
 	json_string(j, "recovery_folder", h->recovery.folder);
-	json_uint(j, "skip_above", h->recovery.skip_above);
-	json_uint(j, "skip_to", h->recovery.skip_to);
+	json_uint(j, "skip_above", h->recovery.skip.above);
+	json_uint(j, "skip_to", h->recovery.skip.to);
 	json_uint(j, "checkpoint", h->ckpt.last_id);
 	json_uint(j, "last_id", h->ckpt.id);
 	json_string(j, "program", h->program->path);
@@ -295,7 +296,7 @@ void succession_save(struct head *h)
 	if (!takeover_possible(h) || h->epoch == 0 || h->superseded)
 		return;
 	/* what the head before has left still holds */
-	if (h->takeover && h->state == HEAD_STARTING)
+	if (h->takeover && h->state == JOB_STARTING)
 		return;
 	path_of(h, "", path);
 	if (write_beside(h, temporary, &err) == HALE_OK && rename(temporary, path) == 0)

@@ -112,7 +112,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 	    number(v, "compress") < IMAGE_PLAIN || number(v, "compress") > IMAGE_ZSTD ||
 	    number(v, "restart") < IMAGE_FULL || number(v, "restart") > IMAGE_LAZY)
 		return bad(err, "its options");
-	if (number(doc, "state") < 0 || number(doc, "state") >= HEAD_STATES)
+	if (number(doc, "state") < 0 || number(doc, "state") >= JOB_STATES)
 		return bad(err, "its state");
 	for (size_t i = 0; i < json_count(json_get(v, "monitors")) && i < OPTIONS_MONITORS_MAX; i++)
 		o->monitors[o->monitor_count++] =
@@ -233,8 +233,8 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	h->recovery.target = (uint32_t)number(doc, "target");
 	snprintf(h->recovery.folder, sizeof(h->recovery.folder), "%s",
 		 json_text(json_get(doc, "recovery_folder"), ""));
-	h->recovery.skip_above = (uint32_t)number(doc, "skip_above");
-	h->recovery.skip_to = (uint32_t)number(doc, "skip_to");
+	h->recovery.skip.above = (uint32_t)number(doc, "skip_above");
+	h->recovery.skip.to = (uint32_t)number(doc, "skip_to");
 	h->ckpt.last_id = (uint32_t)number(doc, "checkpoint");
 	h->ckpt.id = (uint32_t)number(doc, "last_id");
 	levels_restore(h, json_get(doc, "levels"));

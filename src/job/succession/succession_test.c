@@ -99,7 +99,7 @@ static int set_up(void **state)
 	h->epoch = 2;
 	h->nranks = RANKS;
 	h->ranks = f->ranks;
-	h->state = HEAD_RUNNING;
+	h->state = JOB_RUNNING;
 	snprintf(h->job, sizeof(h->job), "prog.1");
 	snprintf(h->tag, sizeof(h->tag), "0123456789abcdef");
 	snprintf(h->store.job_folder, sizeof(h->store.job_folder), "%s", f->dir);
@@ -217,12 +217,12 @@ static void exit_statuses_are_those_of_the_ranks_that_have_ended(void **state)
 	}
 	follower_free(&g);
 	/* those that were killed to be rolled back have not ended, nor those that get new places */
-	f->h.state = HEAD_CLEARING;
+	f->h.state = JOB_CLEARING;
 	follow(f, &g);
 	for (int r = 0; r < RANKS; r++)
 		assert_false(g.ranks[r].ended);
 	follower_free(&g);
-	f->h.state = HEAD_RESTORING;
+	f->h.state = JOB_RESTORING;
 	f->h.placing = true;
 	follow(f, &g);
 	assert_false(g.ranks[2].ended);
@@ -279,8 +279,8 @@ static void the_state_of_the_job_goes_on(void **state)
 	h->crew.generation = 6;
 	h->crew.laid_out = true;
 	h->recovery.target = 5;
-	h->recovery.skip_above = 3;
-	h->recovery.skip_to = 9;
+	h->recovery.skip.above = 3;
+	h->recovery.skip.to = 9;
 	snprintf(h->recovery.folder, sizeof(h->recovery.folder), "/ckpt/older");
 	h->ckpt.last_id = 10;
 	h->ckpt.id = 11;
@@ -295,8 +295,8 @@ static void the_state_of_the_job_goes_on(void **state)
 	assert_int_equal(g.h.crew.generation, 6);
 	assert_true(g.h.crew.laid_out);
 	assert_int_equal(g.h.recovery.target, 5);
-	assert_int_equal(g.h.recovery.skip_above, 3);
-	assert_int_equal(g.h.recovery.skip_to, 9);
+	assert_int_equal(g.h.recovery.skip.above, 3);
+	assert_int_equal(g.h.recovery.skip.to, 9);
 	assert_string_equal(g.h.recovery.folder, "/ckpt/older");
 	assert_int_equal(g.h.ckpt.last_id, 10);
 	assert_int_equal(g.h.ckpt.id, 11);

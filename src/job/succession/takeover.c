@@ -23,6 +23,7 @@
 #include "job/migrate/migrate_private.h"
 #include "job/succession/succession.h"
 #include "job/watch/watch.h"
+#include "policy/failover.h"
 
 struct takeover {
 	struct json_value *doc;
@@ -31,7 +32,7 @@ struct takeover {
 	int *status;		/* [nranks]: waitpid's, of ranks that have ended; -1 */
 	bool uncertain;		/* how much was printed */
 	uint64_t claimed_at;	/* … and the old keeper was cut: guardian_clock() */
-	uint32_t old_state;
+	job_state_t old_state;	/* the last head's, as its record says */
 	struct loop_timer settle;
 	bool settled;
 	uint32_t move; /* that the old head had under way; 0: none */
@@ -48,6 +49,11 @@ bool takeover_possible(const struct head *h)
 bool takeover_settled(const struct head *h)
 {
 	return !h->takeover || h->takeover->settled;
+}
+
+job_state_t takeover_state(const struct head *h)
+{
+	return takeover_settled(h) ? h->state : h->takeover->old_state;
 }
 
 /* ---- a newer one ---- */
@@ -67,7 +73,7 @@ void takeover_superseded(void *head, uint32_t epoch)
 	else
 		log_warn("job %s is over, or has a newer head: this one ends, and leaves it alone",
 			 h->job);
-	h->state = HEAD_ENDED;
+	head_step(h, JOB_SUPERSEDED, 0);
 	h->exit_decided = true;
 	h->exit_status = EXIT_SUPERSEDED;
 	errand_kill(&h->ckpt.commit);
@@ -242,7 +248,7 @@ bool takeover_ended(struct head *h, uint32_t rank, int status)
 /* As EVENT_RANK_…: what has happened to ranks while nobody looked. */
 static void tell_ends(struct head *h)
 {
-	for (uint32_t r = 0; r < h->nranks && h->state == HEAD_RUNNING; r++) {
+	for (uint32_t r = 0; r < h->nranks && h->state == JOB_RUNNING; r++) {
 		int status = h->takeover->status[r];
 
 		if (status >= 0 && !migrate_ended(h, r, status))
@@ -331,44 +337,79 @@ static bool last_head_went_on(const struct head *h)
 	return !same;
 }
 
-static void go_on(struct head *h)
-{
-	struct takeover *t = h->takeover;
-
-	if (h->crew.generation == 0) {
-		head_say(h, "the last head of job %s ended before it had begun; the job ends",
-			 h->job);
-		head_end(h, EXIT_UNRECOVERED);
-	} else if (t->old_state == HEAD_ENDING || t->old_state == HEAD_ENDED) {
-		head_end(h, h->exit_status);
-	}
-	lose_missing(h);
-	if (h->state != HEAD_RUNNING)
-		return;
-	if (t->old_state == HEAD_CLEARING)
-		go_back(h, "a rollback was under way");
-	else if (t->went)
-		go_back(h, "ranks were about to change their node");
-	else if (t->broken)
-		go_back(h, t->why);
-	else if (last_head_went_on(h))
-		go_back(h, "ranks were just getting other places");
-	else if (ranks_on_lost_nodes(h))
-		go_back(h, "a node was lost");
-	else if (t->move)
-		migrate_inherit(h, t->move, moving_from(h));
-	else
-		migrate_go_on(h);
-	if (h->state == HEAD_RUNNING)
-		tell_ends(h);
-}
-
 static bool anybody(const struct head *h)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		if (h->crew.nodes[k].attached)
 			return true;
 	return false;
+}
+
+static struct failover_facts facts_of(const struct head *h)
+{
+	const struct takeover *t = h->takeover;
+
+	return (struct failover_facts){.recorded = t->old_state,
+				       .laid_out = h->crew.generation > 0,
+				       .any_node = anybody(h),
+				       .move_went = t->went,
+				       .broken = t->broken,
+				       .record_outdated = last_head_went_on(h),
+				       .ranks_on_lost_node = ranks_on_lost_nodes(h),
+				       .move_before_go = t->move != 0};
+}
+
+/* The ranks are left to run as they do, or go back. */
+static void follow(struct head *h)
+{
+	struct failover_facts facts = facts_of(h);
+	const char *why;
+
+	switch (failover_choose(&facts, &why)) {
+	case FAILOVER_ROLL_BACK:
+		go_back(h, why ? why : h->takeover->why);
+		break;
+	case FAILOVER_GIVE_UP_MOVE:
+		migrate_inherit(h, h->takeover->move, moving_from(h));
+		break;
+	case FAILOVER_GO_ON:
+		migrate_go_on(h);
+		break;
+	default: /* the job ends: go_on has seen to it */
+		break;
+	}
+	if (h->state == JOB_RUNNING)
+		tell_ends(h);
+}
+
+static void go_on(struct head *h)
+{
+	struct failover_facts facts = facts_of(h);
+	const char *why;
+
+	switch (failover_choose(&facts, &why)) {
+	case FAILOVER_NOTHING_LEFT:
+		log_warn("nothing is left of job %s; `hale restart %s` goes on from its last "
+			 "checkpoint, if it has one",
+			 h->job, h->takeover->folder);
+		h->stopping = true;
+		head_end(h, EXIT_UNRECOVERED);
+		break;
+	case FAILOVER_NOTHING_BEGUN:
+		head_say(h, "the last head of job %s ended before it had begun; the job ends",
+			 h->job);
+		head_end(h, EXIT_UNRECOVERED);
+		break;
+	case FAILOVER_END:
+		head_end(h, h->exit_status);
+		break;
+	default:
+		break;
+	}
+	/* a lost node may be what the job goes back for */
+	lose_missing(h);
+	if (h->state == JOB_RUNNING)
+		follow(h);
 }
 
 /* A node of an older layout than another one has was given up by the old head after it had written
@@ -404,15 +445,10 @@ static void settle(void *arg)
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		if (h->crew.nodes[k].attached && h->crew.nodes[k].paused)
 			crew_tell(&h->crew, k, &(struct message){.type = MSG_PAUSE, .value = 0});
-	h->state = HEAD_RUNNING;
+	head_step(h, JOB_TAKEN_OVER, 0);
 	watch_job_begun(h);
 	if (!anybody(h)) {
-		log_warn("nothing is left of job %s; `hale restart %s` goes on from its last "
-			 "checkpoint, if it has one",
-			 h->job, t->folder);
-		h->stopping = true;
-		head_end(h, EXIT_UNRECOVERED);
-		lose_missing(h);
+		go_on(h);
 		return;
 	}
 	if (t->uncertain)
@@ -421,11 +457,11 @@ static void settle(void *arg)
 	crew_refuse_asks(&h->crew);
 	levels_learn(h);
 	go_on(h);
-	if (h->state == HEAD_RUNNING || h->state == HEAD_CLEARING)
+	if (h->state == JOB_RUNNING || h->state == JOB_CLEARING)
 		levels_inherit(h, json_get(t->doc, "levels"));
-	if (h->state == HEAD_RUNNING)
+	if (h->state == JOB_RUNNING)
 		leave_inherit(h, false);
-	if (h->state == HEAD_RUNNING) {
+	if (h->state == JOB_RUNNING) {
 		head_say(h, "job %s has a head again (number %u)", h->job, h->epoch);
 		checkpoint_prune(h); /* the last head may not have come to it */
 		checkpoint_interval_start(h);
@@ -497,8 +533,7 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 		status = head_open_store(h, err);
 	h->epoch++;
 	/* the new file says what the old one said until we know better */
-	t->old_state = (uint32_t)json_number_int(json_get(t->doc, "state"), HEAD_RUNNING);
-	h->state = (head_state_t)t->old_state;
+	t->old_state = (job_state_t)json_number_int(json_get(t->doc, "state"), JOB_RUNNING);
 	h->crew.nodes = nodes;
 	h->crew.count = count;
 	if (status == HALE_OK)
@@ -507,7 +542,6 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 		status = succession_claim(h, err);
 	h->crew.nodes = NULL;
 	h->crew.count = 0;
-	h->state = HEAD_STARTING;
 	if (status != HALE_OK) {
 		h->epoch = 0;
 		free(nodes);

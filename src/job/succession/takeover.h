@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "job/job.h"
+#include "policy/job_state.h"
 
 enum { TAKEOVER_TAG = 17 };
 
@@ -66,6 +67,8 @@ struct message;
 bool takeover_possible(const struct head *h);
 /* False: it has followed another one, and does not know yet what there is. */
 bool takeover_settled(const struct head *h);
+/* The job's state for the record on disk: until a new head has settled, the last head's. */
+job_state_t takeover_state(const struct head *h);
 /* What an agent said when it accepted us; a node that doesn't answer, and why. */
 void takeover_attached(void *head, struct node *n, const struct message *m);
 void takeover_no_answer(void *head, struct node *n, const char *why);

@@ -297,7 +297,7 @@ static void record(struct watch *w, const struct watch_action *a)
 
 static void act(struct watch *w, const struct watch_action *a)
 {
-	if (w->head->state == HEAD_ENDING || w->head->state == HEAD_ENDED)
+	if (job_state_over(w->head->state))
 		return;
 	record(w, a);
 	switch (a->what) {

@@ -5,27 +5,27 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "job/head/cutoff.h"
+#include "policy/partition.h"
 
 enum { RANKS = 12, NODES = 6 };
 
 /* Two ranks on each of six nodes. */
 static uint32_t node_of[RANKS];
-static const struct cutoff_view view = {.node_of = node_of, .nodes = NODES};
-static struct cutoff *c;
+static const struct partition_view view = {.node_of = node_of, .nodes = NODES};
+static struct partition *c;
 static bool out[NODES];
 
 static int begin(void **state)
 {
 	for (uint32_t r = 0; r < RANKS; r++)
 		node_of[r] = r / 2;
-	c = cutoff_create(RANKS, NODES);
+	c = partition_create(RANKS, NODES);
 	return c ? 0 : -1;
 }
 
 static int end(void **state)
 {
-	cutoff_destroy(c);
+	partition_destroy(c);
 	return 0;
 }
 
@@ -35,8 +35,8 @@ static void cut(uint32_t a, uint32_t b)
 	for (uint32_t r = 0; r < RANKS; r++)
 		for (uint32_t p = 0; p < RANKS; p++)
 			if (node_of[r] == a && node_of[p] == b) {
-				cutoff_told(c, r, p, true, 1);
-				cutoff_told(c, p, r, true, 1);
+				partition_told(c, r, p, true, 1);
+				partition_told(c, p, r, true, 1);
 			}
 }
 
@@ -44,7 +44,7 @@ static void cut(uint32_t a, uint32_t b)
 static void chosen_are(const char *nodes)
 {
 	char got[NODES + 1] = "";
-	uint32_t count = cutoff_choose(c, &view, out), counted = 0;
+	uint32_t count = partition_choose(c, &view, out), counted = 0;
 
 	for (uint32_t k = 0; k < NODES; k++) {
 		got[k] = out[k] ? 'x' : '-';
@@ -56,9 +56,9 @@ static void chosen_are(const char *nodes)
 
 static void nothing_said_means_nobody_goes(void **state)
 {
-	struct cutoff_pair p;
+	struct partition_pair p;
 
-	assert_false(cutoff_oldest(c, &view, &p));
+	assert_false(partition_oldest(c, &view, &p));
 	chosen_are("------");
 }
 
@@ -70,7 +70,7 @@ static void of_two_the_later_one_goes(void **state)
 
 static void one_word_of_one_rank_is_enough(void **state)
 {
-	cutoff_told(c, 2, 9, true, 1);
+	partition_told(c, 2, 9, true, 1);
 	chosen_are("----x-");
 }
 
@@ -109,7 +109,7 @@ static void who_is_cut_off_again_goes(void **state)
 {
 	cut(1, 4);
 	chosen_are("----x-");
-	cutoff_forget(c);
+	partition_forget(c);
 	node_of[8] = node_of[9] = 5; /* the spare's */
 	cut(1, 5);
 	chosen_are("-x----");
@@ -117,49 +117,49 @@ static void who_is_cut_off_again_goes(void **state)
 
 static void back_means_never_said(void **state)
 {
-	struct cutoff_pair p;
+	struct partition_pair p;
 
-	cutoff_told(c, 0, 5, true, 1);
-	cutoff_told(c, 0, 7, true, 2);
-	cutoff_told(c, 4, 0, true, 3);
-	cutoff_told(c, 0, 5, true, 4); /* again: since 1, as before */
-	assert_true(cutoff_oldest(c, &view, &p));
+	partition_told(c, 0, 5, true, 1);
+	partition_told(c, 0, 7, true, 2);
+	partition_told(c, 4, 0, true, 3);
+	partition_told(c, 0, 5, true, 4); /* again: since 1, as before */
+	assert_true(partition_oldest(c, &view, &p));
 	assert_true(p.rank == 0 && p.peer == 5 && p.since == 1);
-	cutoff_told(c, 0, 5, false, 5);
-	assert_true(cutoff_oldest(c, &view, &p));
+	partition_told(c, 0, 5, false, 5);
+	assert_true(partition_oldest(c, &view, &p));
 	assert_true(p.rank == 0 && p.peer == 7 && p.since == 2);
-	cutoff_renew(c, 6);
-	assert_true(cutoff_oldest(c, &view, &p));
+	partition_renew(c, 6);
+	assert_true(partition_oldest(c, &view, &p));
 	assert_true(p.since == 6);
-	cutoff_told(c, 0, 7, false, 7);
-	cutoff_told(c, 4, 0, false, 7);
-	cutoff_told(c, 4, 0, false, 8);
-	assert_false(cutoff_oldest(c, &view, &p));
+	partition_told(c, 0, 7, false, 7);
+	partition_told(c, 4, 0, false, 7);
+	partition_told(c, 4, 0, false, 8);
+	assert_false(partition_oldest(c, &view, &p));
 	chosen_are("------");
 }
 
 static void who_has_ended_or_lives_there_too_does_not_count(void **state)
 {
-	struct cutoff_pair p;
+	struct partition_pair p;
 
-	cutoff_told(c, 0, 5, true, 1);
-	node_of[5] = CUTOFF_NOWHERE;
-	assert_false(cutoff_oldest(c, &view, &p));
+	partition_told(c, 0, 5, true, 1);
+	node_of[5] = PARTITION_NOWHERE;
+	assert_false(partition_oldest(c, &view, &p));
 	node_of[5] = 0;
-	assert_false(cutoff_oldest(c, &view, &p));
+	assert_false(partition_oldest(c, &view, &p));
 	chosen_are("------");
 	node_of[5] = 2;
-	assert_true(cutoff_oldest(c, &view, &p));
+	assert_true(partition_oldest(c, &view, &p));
 }
 
 static void ranks_that_there_are_not_are_not_heard(void **state)
 {
-	struct cutoff_pair p;
+	struct partition_pair p;
 
-	cutoff_told(c, RANKS, 0, true, 1);
-	cutoff_told(c, 0, RANKS, true, 1);
-	cutoff_told(c, UINT32_MAX, UINT32_MAX, true, 1);
-	assert_false(cutoff_oldest(c, &view, &p));
+	partition_told(c, RANKS, 0, true, 1);
+	partition_told(c, 0, RANKS, true, 1);
+	partition_told(c, UINT32_MAX, UINT32_MAX, true, 1);
+	assert_false(partition_oldest(c, &view, &p));
 }
 
 /* Whatever is said: those left reach each other, somebody is left, and nobody goes for nothing. */
@@ -169,16 +169,16 @@ static void any_cuts(void **state)
 	for (int turn = 0; turn < 3000; turn++) {
 		bool between[NODES][NODES] = {0};
 
-		cutoff_forget(c);
+		partition_forget(c);
 		for (long i = random() % 12; i > 0; i--) {
 			uint32_t a = (uint32_t)random() % RANKS, b = (uint32_t)random() % RANKS;
 
-			cutoff_told(c, a, b, true, 1);
+			partition_told(c, a, b, true, 1);
 			if (node_of[a] != node_of[b])
 				between[node_of[a]][node_of[b]] = between[node_of[b]][node_of[a]] =
 				    true;
 		}
-		assert_true(cutoff_choose(c, &view, out) < NODES);
+		assert_true(partition_choose(c, &view, out) < NODES);
 		for (uint32_t a = 0; a < NODES; a++) {
 			bool cuts = false;
 

@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include "base/error.h"
 
+/* Equal shares: part `part` of `parts` gets [*first, *first + *count) of `total` things. */
+void place_share(uint32_t total, uint32_t parts, uint32_t part, uint32_t *first, uint32_t *count);
+
 struct placement {
 	uint32_t nodes;	   /* that have ranks */
 	uint32_t *node_of; /* [nranks], owned */

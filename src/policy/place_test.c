@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "job/plan/place.h"
+#include "policy/place.h"
 
 static void placed(uint32_t nranks, uint32_t nodes, uint32_t per_node, const char *wanted)
 {

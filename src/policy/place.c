@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "job/plan/place.h"
+#include "policy/place.h"
 
 #include <stdlib.h>
-#include "job/plan/pin.h"
+
+void place_share(uint32_t total, uint32_t parts, uint32_t part, uint32_t *first, uint32_t *count)
+{
+	*first = (uint32_t)((uint64_t)total * part / parts);
+	*count = (uint32_t)((uint64_t)total * (part + 1) / parts) - *first;
+}
 
 static hale_status_t check(uint32_t nranks, uint32_t *nodes, uint32_t per_node, struct error *err)
 {
@@ -42,8 +47,7 @@ hale_status_t placement_make(struct placement *p, uint32_t nranks, uint32_t node
 	for (uint32_t k = 0; !per_node && k < nodes; k++) {
 		uint32_t first, count;
 
-		/* what is shared out there are cores, here ranks */
-		pin_share(nranks, nodes, k, &first, &count);
+		place_share(nranks, nodes, k, &first, &count);
 		for (uint32_t r = first; r < first + count; r++)
 			p->node_of[r] = k;
 	}

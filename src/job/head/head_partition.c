@@ -2,13 +2,13 @@
 /* Ranks tell the head whom they can't reach. If a node is behind it, its lease ends, and that is
  * that (crew_lost.c). If not, both nodes answer the head, and only the way between them is gone:
  * who waits for the other may wait for ever. So after a time in which a lost node would have shown
- * itself, nodes are taken out until all others reach each other (cutoff.h), and all ranks go on
- * from the newest checkpoint. Taken out means left with no rank, and unusable; not lost. */
+ * itself, nodes are taken out until all others reach each other (policy/partition.h), and all ranks
+ * go on from the newest checkpoint. Taken out means left with no rank, and unusable; not lost. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/base.h"
 #include "job/crew/crew_private.h"
-#include "job/head/cutoff.h"
+#include "policy/partition.h"
 #include "job/head/head.h"
 #include "job/head/head_private.h"
 #include "job/watch/watch.h"
@@ -38,35 +38,35 @@ static void fire(void *arg)
 	struct head *h = arg;
 	double now = clock_seconds();
 
-	if (now - h->cutoff.due > STOOD_STILL)
-		cutoff_renew(h->cutoff.table, now);
+	if (now - h->partition.due > STOOD_STILL)
+		partition_renew(h->partition.table, now);
 	review(h);
 }
 
 static void arm(struct head *h, double seconds)
 {
-	h->cutoff.due = clock_seconds() + seconds;
-	loop_timer_set(&h->loop, &h->cutoff.timer, seconds, fire, h);
+	h->partition.due = clock_seconds() + seconds;
+	loop_timer_set(&h->loop, &h->partition.timer, seconds, fire, h);
 }
 
-void head_cutoff_fini(struct head *h)
+void head_partition_fini(struct head *h)
 {
-	loop_timer_clear(&h->loop, &h->cutoff.timer);
-	cutoff_destroy(h->cutoff.table);
-	h->cutoff = (struct head_cutoff){0};
+	loop_timer_clear(&h->loop, &h->partition.timer);
+	partition_destroy(h->partition.table);
+	h->partition = (struct head_partition){0};
 }
 
 /* Of this life of the job only. */
-static struct cutoff *table_of(struct head *h)
+static struct partition *table_of(struct head *h)
 {
-	struct head_cutoff *c = &h->cutoff;
+	struct head_partition *c = &h->partition;
 
 	bool first = !c->table;
 
 	if (first)
-		c->table = cutoff_create(h->nranks, h->crew.count);
+		c->table = partition_create(h->nranks, h->crew.count);
 	else if (c->generation != h->generation)
-		cutoff_forget(c->table);
+		partition_forget(c->table);
 	/* where ranks have moved, what was said is still to be taken back */
 	if (c->generation != h->generation && c->restarts != h->report.restarts)
 		c->under_way = c->patient = false;
@@ -86,7 +86,7 @@ static uint32_t *places(struct head *h)
 		const struct node *n = crew_node_of(&h->crew, r);
 		bool counts = !h->ranks[r].ended && !h->crew.ranks[r].finalized && node_usable(n);
 
-		node_of[r] = counts ? n->index : CUTOFF_NOWHERE;
+		node_of[r] = counts ? n->index : PARTITION_NOWHERE;
 	}
 	return node_of;
 }
@@ -99,13 +99,13 @@ static const char *node_name(const struct head *h, uint32_t rank)
 /* The first, the second, the fourth … time: cables may come and go. */
 static bool worth_a_word(const struct head *h)
 {
-	return (h->cutoff.times & (h->cutoff.times - 1)) == 0;
+	return (h->partition.times & (h->partition.times - 1)) == 0;
 }
 
-static void say_begun(struct head *h, const struct cutoff_pair *p)
+static void say_begun(struct head *h, const struct partition_pair *p)
 {
-	h->cutoff.under_way = true;
-	h->cutoff.times++;
+	h->partition.under_way = true;
+	h->partition.times++;
 	if (worth_a_word(h))
 		head_say(h,
 			 "rank %u on node %s can't reach rank %u on node %s over the network; if "
@@ -118,19 +118,19 @@ static void say_over(struct head *h)
 {
 	double now = clock_seconds();
 
-	if (h->cutoff.under_way && now < h->cutoff.known_at) {
-		arm(h, h->cutoff.known_at - now);
+	if (h->partition.under_way && now < h->partition.known_at) {
+		arm(h, h->partition.known_at - now);
 		return;
 	}
-	if (h->cutoff.under_way && worth_a_word(h))
+	if (h->partition.under_way && worth_a_word(h))
 		head_say(h, "all ranks reach each other again");
-	h->cutoff.under_way = h->cutoff.patient = false;
-	loop_timer_clear(&h->loop, &h->cutoff.timer);
+	h->partition.under_way = h->partition.patient = false;
+	loop_timer_clear(&h->loop, &h->partition.timer);
 }
 
-static void say_patience(struct head *h, const struct cutoff_pair *p, const char *why_not)
+static void say_patience(struct head *h, const struct partition_pair *p, const char *why_not)
 {
-	if (!h->cutoff.patient)
+	if (!h->partition.patient)
 		head_say(
 		    h,
 		    "rank %u on node %s and rank %u on node %s still can't reach each other; "
@@ -140,14 +140,14 @@ static void say_patience(struct head *h, const struct cutoff_pair *p, const char
 		    "lets pass, HALE_NET_DEVICES the interfaces that it doesn't watch)",
 		    p->rank, node_name(h, p->rank), p->peer, node_name(h, p->peer), why_not,
 		    PATIENCE * grace(h));
-	h->cutoff.patient = true;
+	h->partition.patient = true;
 }
 
 /* Of several nodes the first one stands for all in the report. */
-static void take_out(struct head *h, const struct cutoff_view *v, const struct cutoff_pair *p)
+static void take_out(struct head *h, const struct partition_view *v, const struct partition_pair *p)
 {
 	bool *out = calloc(h->crew.count + 1, sizeof(*out));
-	uint32_t count = out ? cutoff_choose(h->cutoff.table, v, out) : 0, first = 0, more;
+	uint32_t count = out ? partition_choose(h->partition.table, v, out) : 0, first = 0, more;
 
 	if (count > 0) {
 		while (!out[first])
@@ -167,7 +167,8 @@ static void take_out(struct head *h, const struct cutoff_view *v, const struct c
 	free(out);
 }
 
-static void judge(struct head *h, const struct cutoff_view *v, const struct cutoff_pair *oldest)
+static void judge(struct head *h, const struct partition_view *v,
+		  const struct partition_pair *oldest)
 {
 	double waited = clock_seconds() - oldest->since;
 	const char *why_not;
@@ -191,23 +192,23 @@ static void judge(struct head *h, const struct cutoff_view *v, const struct cuto
 
 static void review(struct head *h)
 {
-	struct cutoff_pair oldest;
-	struct cutoff_view v;
+	struct partition_pair oldest;
+	struct partition_view v;
 	uint32_t *node_of;
 
-	if (h->state != HEAD_RUNNING) {
+	if (h->state != JOB_RUNNING) {
 		arm(h, grace(h)); /* of a life that is over soon; or it begins anew in this one */
 		return;
 	}
 	table_of(h);
 	node_of = places(h);
-	v = (struct cutoff_view){.node_of = node_of, .nodes = h->crew.count};
+	v = (struct partition_view){.node_of = node_of, .nodes = h->crew.count};
 	if (!node_of) {
 		arm(h, grace(h));
-	} else if (!cutoff_oldest(h->cutoff.table, &v, &oldest)) {
+	} else if (!partition_oldest(h->partition.table, &v, &oldest)) {
 		say_over(h);
 	} else {
-		if (!h->cutoff.under_way)
+		if (!h->partition.under_way)
 			say_begun(h, &oldest);
 		judge(h, &v, &oldest);
 	}
@@ -215,25 +216,25 @@ static void review(struct head *h)
 }
 
 /* What was said was of the processes before, and a copy takes it back too early to be heard. */
-void head_cutoff_moved(struct head *h)
+void head_partition_moved(struct head *h)
 {
-	struct head_cutoff *c = &h->cutoff;
+	struct head_partition *c = &h->partition;
 
 	if (!c->table)
 		return;
 	table_of(h);
-	cutoff_forget(c->table);
+	partition_forget(c->table);
 	c->known_at = clock_seconds() + SAID_AGAIN;
 	if (c->under_way)
 		arm(h, SAID_AGAIN);
 }
 
-void head_cutoff_told(struct head *h, uint32_t rank, uint32_t peer, bool lost)
+void head_partition_told(struct head *h, uint32_t rank, uint32_t peer, bool lost)
 {
-	struct cutoff *c = table_of(h);
+	struct partition *c = table_of(h);
 
 	if (!c)
 		return;
-	cutoff_told(c, rank, peer, lost, clock_seconds());
+	partition_told(c, rank, peer, lost, clock_seconds());
 	review(h);
 }

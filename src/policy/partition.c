@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "job/head/cutoff.h"
+#include "policy/partition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,15 @@ struct row {
 	struct entry *entry;
 };
 
-struct cutoff {
+struct partition {
 	uint32_t nranks, nodes;
 	uint32_t *spared; /* [nodes]: times that it was cut off, and another one was chosen */
 	struct row row[];
 };
 
-struct cutoff *cutoff_create(uint32_t nranks, uint32_t nodes)
+struct partition *partition_create(uint32_t nranks, uint32_t nodes)
 {
-	struct cutoff *c = calloc(1, sizeof(*c) + nranks * sizeof(c->row[0]));
+	struct partition *c = calloc(1, sizeof(*c) + nranks * sizeof(c->row[0]));
 
 	if (!c)
 		return NULL;
@@ -36,7 +36,7 @@ struct cutoff *cutoff_create(uint32_t nranks, uint32_t nodes)
 	return NULL;
 }
 
-void cutoff_destroy(struct cutoff *c)
+void partition_destroy(struct partition *c)
 {
 	for (uint32_t r = 0; c && r < c->nranks; r++)
 		free(c->row[r].entry);
@@ -60,7 +60,7 @@ static bool make_room(struct row *row)
 	return true;
 }
 
-void cutoff_told(struct cutoff *c, uint32_t rank, uint32_t peer, bool lost, double now)
+void partition_told(struct partition *c, uint32_t rank, uint32_t peer, bool lost, double now)
 {
 	struct row *row = rank < c->nranks ? &c->row[rank] : NULL;
 	uint32_t i = 0;
@@ -75,26 +75,27 @@ void cutoff_told(struct cutoff *c, uint32_t rank, uint32_t peer, bool lost, doub
 		row->entry[row->count++] = (struct entry){.peer = peer, .since = now};
 }
 
-void cutoff_forget(struct cutoff *c)
+void partition_forget(struct partition *c)
 {
 	for (uint32_t r = 0; r < c->nranks; r++)
 		c->row[r].count = 0;
 }
 
-void cutoff_renew(struct cutoff *c, double now)
+void partition_renew(struct partition *c, double now)
 {
 	for (uint32_t r = 0; r < c->nranks; r++)
 		for (uint32_t i = 0; i < c->row[r].count; i++)
 			c->row[r].entry[i].since = now;
 }
 
-static bool counts(const struct cutoff_view *v, uint32_t rank, uint32_t peer)
+static bool counts(const struct partition_view *v, uint32_t rank, uint32_t peer)
 {
 	return v->node_of[rank] < v->nodes && v->node_of[peer] < v->nodes &&
 	       v->node_of[rank] != v->node_of[peer];
 }
 
-bool cutoff_oldest(const struct cutoff *c, const struct cutoff_view *v, struct cutoff_pair *oldest)
+bool partition_oldest(const struct partition *c, const struct partition_view *v,
+		      struct partition_pair *oldest)
 {
 	bool found = false;
 
@@ -104,7 +105,7 @@ bool cutoff_oldest(const struct cutoff *c, const struct cutoff_view *v, struct c
 
 			if (!counts(v, r, e->peer) || (found && e->since >= oldest->since))
 				continue;
-			*oldest = (struct cutoff_pair){r, e->peer, e->since};
+			*oldest = (struct partition_pair){r, e->peer, e->since};
 			found = true;
 		}
 	return found;
@@ -115,7 +116,7 @@ struct node_count {
 };
 
 /* cut[a * nodes + b]: somebody on one of them can't reach somebody on the other one. */
-static void look(const struct cutoff *c, const struct cutoff_view *v, bool *cut,
+static void look(const struct partition *c, const struct partition_view *v, bool *cut,
 		 struct node_count *count)
 {
 	for (uint32_t r = 0; r < c->nranks; r++) {
@@ -145,17 +146,19 @@ static bool rather(const struct node_count *a, const struct node_count *b)
 	return b->ranks <= a->ranks;
 }
 
-static uint32_t worst(const struct cutoff_view *v, const struct node_count *count)
+static uint32_t worst(const struct partition_view *v, const struct node_count *count)
 {
-	uint32_t found = CUTOFF_NOWHERE;
+	uint32_t found = PARTITION_NOWHERE;
 
 	for (uint32_t k = 0; k < v->nodes; k++)
-		if (count[k].cuts && (found == CUTOFF_NOWHERE || rather(&count[found], &count[k])))
+		if (count[k].cuts &&
+		    (found == PARTITION_NOWHERE || rather(&count[found], &count[k])))
 			found = k;
 	return found;
 }
 
-static void take_out(const struct cutoff_view *v, bool *cut, struct node_count *count, uint32_t k)
+static void take_out(const struct partition_view *v, bool *cut, struct node_count *count,
+		     uint32_t k)
 {
 	count[k].cuts = 0;
 	for (uint32_t other = 0; other < v->nodes; other++) {
@@ -166,7 +169,7 @@ static void take_out(const struct cutoff_view *v, bool *cut, struct node_count *
 	}
 }
 
-uint32_t cutoff_choose(struct cutoff *c, const struct cutoff_view *v, bool *out)
+uint32_t partition_choose(struct partition *c, const struct partition_view *v, bool *out)
 {
 	size_t nodes = v->nodes;
 	bool *cut = calloc(nodes * nodes + 1, sizeof(*cut));
@@ -180,7 +183,7 @@ uint32_t cutoff_choose(struct cutoff *c, const struct cutoff_view *v, bool *out)
 		look(c, v, cut, count);
 		for (uint32_t k = 0; k < v->nodes && k < c->nodes; k++)
 			c->spared[k] += count[k].cuts > 0;
-		for (uint32_t k; (k = worst(v, count)) != CUTOFF_NOWHERE; chosen++) {
+		for (uint32_t k; (k = worst(v, count)) != PARTITION_NOWHERE; chosen++) {
 			out[k] = true;
 			if (k < c->nodes)
 				c->spared[k] = 0;
