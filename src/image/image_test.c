@@ -161,6 +161,7 @@ SCENARIO(files_are_as_they_were, "files", "")
 SCENARIO(pipes_and_counters_keep_their_content, "pipes_and_counters", "")
 SCENARIO(signals_and_timers_go_on, "signals", "")
 SCENARIO(attributes_come_back, "attributes", "")
+SCENARIO(the_command_line_is_the_program_s_own, "command_line", "")
 SCENARIO(computing_threads_go_on, "computing_threads", "")
 SCENARIO(computing_threads_go_on_lazily, "computing_threads", "lazy sync")
 SCENARIO(any_thread_may_capture, "other_thread", "")
@@ -492,6 +493,7 @@ int main(int argc, char **argv)
 	    T(pipes_and_counters_keep_their_content),
 	    T(signals_and_timers_go_on),
 	    T(attributes_come_back),
+	    T(the_command_line_is_the_program_s_own),
 	    T(computing_threads_go_on),
 	    T(computing_threads_go_on_lazily),
 	    T(any_thread_may_capture),
