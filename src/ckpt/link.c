@@ -26,7 +26,8 @@ static struct {
 	struct link_address address;
 	int fd; /* to the agent; -1: none */
 	bool open;
-	bool let_go; /* the newest WELCOME was a copy's, and will not be taken back */
+	uintptr_t place; /* of the segment; 0: none was chosen yet */
+	bool let_go;	 /* the newest WELCOME was a copy's, and will not be taken back */
 } self = {.fd = -1};
 
 const struct link *link_self(void)
@@ -141,6 +142,37 @@ static int welcome_receive(struct proto_welcome *welcome, struct error *err)
 
 /* ---- the segment ---- */
 
+/* There in a program that was built with -fsanitize=thread. */
+extern void __tsan_init(void) __attribute__((weak));
+
+static void *map_at(uintptr_t place, int fd, uint64_t bytes)
+{
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): a place that was chosen */
+	return mmap((void *)place, bytes, PROT_READ | PROT_WRITE,
+		    (fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_FIXED_NOREPLACE |
+			MAP_NORESERVE,
+		    fd, 0);
+}
+
+/* The place of the process's first segment is that of all others. */
+static void *segment_map(int fd, uint64_t bytes)
+{
+	static const uintptr_t places[] = SEGMENT_PLACES;
+	void *p = MAP_FAILED;
+	if (!self.place && __tsan_init)
+		self.place = SEGMENT_PLACE_TSAN;
+	if (self.place)
+		return map_at(self.place, fd, bytes);
+	for (size_t i = 0; i < ARRAY_LEN(places) && p == MAP_FAILED; i++) {
+		p = map_at(places[i], fd, bytes);
+		if (p != MAP_FAILED)
+			self.place = places[i];
+		else if (errno != EEXIST)
+			break;
+	}
+	return p;
+}
+
 static hale_status_t segment_attach(int fd, uint64_t bytes, struct error *err)
 {
 	if (self.link.segment) {
@@ -148,10 +180,7 @@ static hale_status_t segment_attach(int fd, uint64_t bytes, struct error *err)
 		munmap(self.link.segment, self.link.segment->bytes);
 		self.link.segment = NULL;
 	}
-	void *p = mmap(SEGMENT_ADDRESS, bytes, PROT_READ | PROT_WRITE,
-		       (fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_FIXED_NOREPLACE |
-			   MAP_NORESERVE,
-		       fd, 0);
+	void *p = segment_map(fd, bytes);
 	if (p == MAP_FAILED)
 		return error_sys(err, HALE_ERR_MEMORY, "can't map the node's segment of %lu bytes",
 				 (unsigned long)bytes);

@@ -27,6 +27,31 @@ static int fail(const struct error *err, int status)
 
 /* ---- hale run ---- */
 
+/* A program of which nothing can be saved is refused where saving was asked for, and told of
+ * otherwise. A sanitizer's runtime comes before all libraries that are preloaded. */
+static hale_status_t check_protection(struct options *o, const struct program *p, struct error *err)
+{
+	const char *preload = getenv("LD_PRELOAD");
+	char *assignment;
+
+	if (p->unprotected[0] && o->ckpt_every > 0)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "%s, or leave out --ckpt-every: then it runs unprotected",
+				 p->unprotected);
+	if (p->unprotected[0] && !o->quiet)
+		log_warn("%s; it runs unprotected: no checkpoints, no migration%s", p->unprotected,
+			 p->runtime[0] || o->no_mpi ? "" : ", and MPI not by hale");
+	if (!p->runtime[0])
+		return HALE_OK;
+	for (size_t i = 0; i < o->export_count; i++)
+		if (strncmp(o->exports[i], "LD_PRELOAD=", 11) == 0)
+			preload = o->exports[i] + 11;
+	if (asprintf(&assignment, "LD_PRELOAD=%s%s%s", p->runtime, preload && *preload ? ":" : "",
+		     preload && *preload ? preload : "") < 0)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	return options_export(o, assignment, err);
+}
+
 static int run_program(struct options *o)
 {
 	struct program *program = calloc(1, sizeof(*program));
@@ -42,7 +67,8 @@ static int run_program(struct options *o)
 		status = fail(&err, EXIT_USAGE);
 	} else if (program_examine(o->program[0], o->wdir, program, &status, &err) != HALE_OK) {
 		fail(&err, status);
-	} else if (environment_find_libdir(libdir, &err) != HALE_OK) {
+	} else if (environment_find_libdir(libdir, &err) != HALE_OK ||
+		   check_protection(o, program, &err) != HALE_OK) {
 		status = fail(&err, EXIT_USAGE);
 	} else {
 		struct head_start start = {.options = o, .program = program, .libdir = libdir};

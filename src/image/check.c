@@ -9,6 +9,28 @@
 #include "image/capture.h"
 #include "image/read.h"
 
+/* The runtimes of sanitizers, also linked into the program: terabytes of notes about addresses,
+ * which no image can hold. NULL: none. */
+static const char *sanitizer_of(const struct map *m)
+{
+	enum { ASAN_SHADOW = 0x7fff7000 };
+	const char *name = strrchr(m->name, '/');
+	static const struct {
+		const char *library, *name;
+	} known[] = {
+	    {"/libasan.so", "AddressSanitizer"},      {"/libclang_rt.asan", "AddressSanitizer"},
+	    {"/libhwasan.so", "HWAddressSanitizer"},  {"/libtsan.so", "ThreadSanitizer"},
+	    {"/libclang_rt.tsan", "ThreadSanitizer"}, {"/tsan.rodata.", "ThreadSanitizer"},
+	    {"/liblsan.so", "LeakSanitizer"}};
+
+	if (m->start == ASAN_SHADOW && !name)
+		return "AddressSanitizer";
+	for (size_t i = 0; name && i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strncmp(name, known[i].library, strlen(known[i].library)))
+			return known[i].name;
+	return NULL;
+}
+
 static hale_status_t check_maps(pid_t pid, bool (*passed)(const char *), struct arena *arena,
 				struct error *err)
 {
@@ -18,7 +40,13 @@ static hale_status_t check_maps(pid_t pid, bool (*passed)(const char *), struct 
 	hale_status_t rc = maps_scan(path, arena, &maps, err);
 	for (size_t i = 0; i < maps.count && rc == HALE_OK; i++) {
 		const struct map *m = list_at(&maps, i);
-		const char *why = map_refusal(m);
+		const char *why = map_refusal(m), *sanitizer = sanitizer_of(m);
+		if (sanitizer)
+			return error_set(
+			    err, HALE_ERR_UNSUPPORTED,
+			    "the program is built with %s, whose memory can't be saved; "
+			    "build it without -fsanitize",
+			    sanitizer);
 		if (why && !(passed && passed(m->name)))
 			rc = error_set(err, HALE_ERR_UNSUPPORTED,
 				       "the mapping of %s at %lx is %s, which can't be saved; "

@@ -27,8 +27,14 @@ enum {
 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
-/* Address at which every process maps it, so that pointers into it survive a restart. */
-#define SEGMENT_ADDRESS ((void *)0x610000000000ul)
+/* Addresses at which a process maps it: the first one that is free, in all its lives, so that
+ * pointers into it survive a restart. AddressSanitizer has its heap at the first one, and
+ * ThreadSanitizer allows the last one only. */
+#define SEGMENT_PLACES                                                                             \
+	{                                                                                          \
+		0x610000000000ul, 0x650000000000ul, SEGMENT_PLACE_TSAN                             \
+	}
+#define SEGMENT_PLACE_TSAN 0x7e9000000000ul
 
 struct segment {
 	uint64_t magic;

@@ -175,7 +175,7 @@ static uint32_t node_of(uint32_t rank, uint32_t of_life, uint32_t ranks)
 static void segment_map(void)
 {
 	size_t bytes = segment_bytes(self.nranks);
-	/* anywhere (sanitizers have other plans for SEGMENT_ADDRESS), but then at the same place */
+	/* anywhere (sanitizers have other plans), but then at the same place */
 	self.segment = mmap(self.segment, bytes, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | (self.segment ? MAP_FIXED : 0),
 			    segment_fd[life][node_of(self.rank, life, self.nranks)], 0);

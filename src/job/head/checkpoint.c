@@ -232,6 +232,7 @@ static void serves_as_well(struct head *h, ckpt_origin_t origin)
 hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct error *err)
 {
 	struct checkpoint *c = &h->ckpt;
+	const char *why = head_why_not_ready(h);
 
 	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
@@ -239,9 +240,9 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 		serves_as_well(h, origin);
 		return HALE_OK;
 	}
-	if (origin == ORIGIN_USER && h->state == JOB_RUNNING && h->put_off_count == 0 &&
-	    !head_all_ready(h) && !head_any_finalized(h))
-		return error_set(err, HALE_ERR_STATE, "%s", head_why_not_ready(h));
+	if (origin == ORIGIN_USER && h->state == JOB_RUNNING && h->put_off_count == 0 && why &&
+	    !head_any_finalized(h))
+		return error_set(err, HALE_ERR_STATE, "%s", why);
 	c->wanted = true;
 	c->origin = origin;
 	checkpoint_poll(h);

@@ -55,16 +55,6 @@ bool head_all_ready(const struct head *h)
 	return true;
 }
 
-const char *head_why_not_ready(const struct head *h)
-{
-	if (head_all_ready(h))
-		return NULL;
-	return h->mpi_seen || h->o->no_mpi ? "not all ranks are through MPI_Init yet; try again"
-					   : "no rank has called MPI_Init; programs without MPI "
-					     "are checkpointed, and moved, "
-					     "when started with --no-mpi";
-}
-
 bool head_any_finalized(const struct head *h)
 {
 	for (uint32_t r = 0; !h->o->no_mpi && r < h->nranks; r++)

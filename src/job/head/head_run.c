@@ -440,7 +440,7 @@ static void write_end(struct head *h)
 	    report_write(&h->report, h->o->report, h->exit_status, wall, &err) != HALE_OK)
 		log_warn("%s", err.text);
 	if (!h->o->no_mpi && !h->mpi_seen && h->exit_status == 0 && !h->restarted &&
-	    h->program->elf && !h->stopping)
+	    h->program->elf && !h->program->unprotected[0] && !h->stopping)
 		head_say(h, "note: no rank called MPI_Init; for programs without MPI --no-mpi lets "
 			    "them be checkpointed too");
 }

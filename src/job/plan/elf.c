@@ -86,11 +86,15 @@ static elf_kind_t examine(struct elf_file *f)
 	    h->e_machine != EM_X86_64)
 		return ELF_FOREIGN;
 	ph = segments(f, &count);
-	for (size_t i = 0; i < count; i++)
-		if (ph[i].p_type == PT_DYNAMIC && ph[i].p_offset % 8 == 0 &&
-		    within(f, ph[i].p_offset, ph[i].p_filesz))
+	for (size_t i = 0; i < count; i++) {
+		if (!within(f, ph[i].p_offset, ph[i].p_filesz))
+			continue;
+		if (ph[i].p_type == PT_INTERP)
+			f->loader = string_at(f, ph[i].p_offset, 0);
+		if (ph[i].p_type == PT_DYNAMIC && ph[i].p_offset % 8 == 0)
 			read_dynamic(f, (const void *)(f->bytes + ph[i].p_offset),
 				     ph[i].p_filesz / sizeof(Elf64_Dyn));
+	}
 	return ELF_OURS;
 }
 

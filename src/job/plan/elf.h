@@ -12,6 +12,7 @@ struct elf_file {
 	const char *needed[256]; /* point into bytes */
 	size_t needed_count;
 	const char *rpath, *runpath; /* NULL: none */
+	const char *loader;	     /* the program's interpreter (PT_INTERP); NULL: none */
 	bool dynamic;
 };
 

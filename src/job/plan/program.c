@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "job/plan/elf.h"
@@ -198,6 +201,28 @@ static void note_library(struct walk *w, const char *library, const char *wanted
 	}
 }
 
+/* Its runtime takes no other library before itself, and reserves terabytes for its notes. */
+static void note_sanitizer(struct walk *w, const char *library, const char *path)
+{
+	static const struct {
+		const char *library, *name;
+	} known[] = {
+	    {"libasan.so", "AddressSanitizer"},	     {"libclang_rt.asan", "AddressSanitizer"},
+	    {"libhwasan.so", "HWAddressSanitizer"},  {"libtsan.so", "ThreadSanitizer"},
+	    {"libclang_rt.tsan", "ThreadSanitizer"}, {"liblsan.so", "LeakSanitizer"}};
+	struct program *p = w->program;
+
+	for (size_t i = 0; !p->runtime[0] && i < ARRAY_LEN(known); i++) {
+		if (strncmp(library, known[i].library, strlen(known[i].library)) != 0)
+			continue;
+		snprintf(p->runtime, sizeof(p->runtime), "%s", path);
+		snprintf(p->unprotected, sizeof(p->unprotected),
+			 "'%s' is built with %s, whose memory can't be saved; build it without "
+			 "-fsanitize",
+			 p->path, known[i].name);
+	}
+}
+
 static void walk_libraries(struct walk *w)
 {
 	char path[PATH_MAX];
@@ -212,6 +237,8 @@ static void walk_libraries(struct walk *w)
 			bool there = find_library(w, &f, w->found[i], f.needed[k], path, &by_rpath);
 
 			note_library(w, f.needed[k], w->found[i], path, by_rpath);
+			if (there)
+				note_sanitizer(w, f.needed[k], path);
 			/* what our library replaces is not looked into */
 			if (there && strncmp(f.needed[k], "libmpi.so", 9) != 0)
 				add_found(w, path);
@@ -246,6 +273,91 @@ static hale_status_t check_elf(struct program *p, struct error *err)
 	return status;
 }
 
+/* The kernel tells the loader of such a program not to heed LD_PRELOAD. */
+static bool gains_rights(const char *path)
+{
+	struct stat st;
+	struct statvfs fs;
+
+	if (stat(path, &st) != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
+	    (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOSUID)))
+		return false;
+	return ((st.st_mode & S_ISUID) && st.st_uid != getuid()) ||
+	       ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getgid()) ||
+	       (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0);
+}
+
+/* What is executed when path is: an ELF program, or the script's interpreter, that one's, … as the
+ * kernel and env(1) find it. False: that is not known. */
+static bool find_executed(const char *path, char executed[PATH_MAX], struct elf_file *f)
+{
+	enum { NESTED = 5 };
+
+	snprintf(executed, PATH_MAX, "%s", path);
+	for (int i = 0; i < NESTED; i++) {
+		char line[PATH_MAX] = "", *word, *save = NULL;
+		elf_kind_t kind = elf_open(executed, f);
+		struct program found;
+		FILE *script;
+
+		if (kind != ELF_NOT)
+			return kind == ELF_OURS;
+		script = fopen(executed, "re");
+		if (!script)
+			return false;
+		if (!fgets(line, sizeof(line), script))
+			line[0] = '\0';
+		fclose(script);
+		word = strncmp(line, "#!", 2) == 0 ? strtok_r(line + 2, " \t\n", &save) : NULL;
+		if (word && strcmp(word, "/usr/bin/env") == 0) {
+			word = strtok_r(NULL, " \t\n", &save);
+			if (word && strcmp(word, "-S") == 0)
+				word = strtok_r(NULL, " \t\n", &save);
+			if (!word || !find_in_path(word, &found))
+				return false;
+			word = found.path;
+		}
+		if (!word)
+			return false;
+		snprintf(executed, PATH_MAX, "%s", word);
+	}
+	return false;
+}
+
+/* Programs into which the dynamic loader does not take our library. */
+static void examine_entrance(struct program *p)
+{
+	char executed[PATH_MAX], by[PATH_MAX + 32] = "";
+	struct elf_file f;
+
+	if (!find_executed(p->path, executed, &f))
+		return;
+	if (strcmp(executed, p->path) != 0)
+		snprintf(by, sizeof(by), "'%.2048s' is run by '%.2000s', which", p->path, executed);
+	else
+		snprintf(by, sizeof(by), "'%.4000s'", p->path);
+	/* a loader that is called by its own name has none, and heeds LD_PRELOAD */
+	if (!f.loader && !strstr(executed, "/ld-linux"))
+		snprintf(p->unprotected, sizeof(p->unprotected),
+			 "%s is linked statically, so hale's library does not get into it; link it "
+			 "without -static",
+			 by);
+	else if (f.loader && !strstr(f.loader, "/ld-linux"))
+		snprintf(p->unprotected, sizeof(p->unprotected),
+			 "%s is for another C library (its loader is %.200s), so hale's library "
+			 "does not "
+			 "get into it; build it for glibc",
+			 by, f.loader);
+	else if (gains_rights(executed))
+		snprintf(
+		    p->unprotected, sizeof(p->unprotected),
+		    "%s is executed with rights of another user or group, or with capabilities, so "
+		    "hale's library does not get into it; copy it without them, or start it as "
+		    "that user",
+		    by);
+	elf_close(&f);
+}
+
 hale_status_t program_examine(const char *name, const char *wdir, struct program *p,
 			      int *exit_status, struct error *err)
 {
@@ -257,6 +369,7 @@ hale_status_t program_examine(const char *name, const char *wdir, struct program
 	if (status != HALE_OK)
 		return status;
 	*exit_status = EXIT_USAGE;
+	examine_entrance(p);
 	switch (elf_open(p->path, &f)) {
 	case ELF_FOREIGN:
 		*exit_status = EXIT_NOT_EXECUTABLE;
@@ -269,11 +382,6 @@ hale_status_t program_examine(const char *name, const char *wdir, struct program
 		break;
 	}
 	p->elf = true;
-	/* nothing of ours gets into a program that takes no library in */
-	if (!f.dynamic)
-		log_info("'%s' is linked statically: it runs, but can neither use hale's MPI nor "
-			 "be checkpointed",
-			 p->path);
 	elf_close(&f);
 	return check_elf(p, err);
 }

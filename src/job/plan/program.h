@@ -14,6 +14,10 @@ struct program {
 	bool wants_openmpi;	  /* libmpi.so.40 is among the libraries it is linked with */
 	bool preload_mpi;	  /* a DT_RPATH would find another libmpi.so.40 first */
 	char other_mpi[PATH_MAX]; /* that one */
+	char runtime[PATH_MAX];	  /* a sanitizer's, which has to be loaded first; "" */
+	/* Why nothing of it can be saved, known before it runs: "'prog' is linked statically, …,
+	 * and what to do about it". "": nothing is known. */
+	char unprotected[PATH_MAX + 256];
 };
 
 /* Finds name as a shell would (PATH, or wdir for a name with a slash), and looks into it.

@@ -124,6 +124,9 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 		o->program[i] = (char *)(uintptr_t)json_text(json_at(argv, i), "");
 	*p = (struct program){.elf = truth(doc, "elf"), .preload_mpi = truth(doc, "preload_mpi")};
 	snprintf(p->path, sizeof(p->path), "%s", json_text(json_get(doc, "program"), ""));
+	snprintf(p->unprotected, sizeof(p->unprotected), "%s",
+		 json_text(json_get(doc, "unprotected"), ""));
+	snprintf(p->runtime, sizeof(p->runtime), "%s", json_text(json_get(doc, "runtime"), ""));
 	if (library_path)
 		setenv("LD_LIBRARY_PATH", library_path, 1);
 	return HALE_OK;
