@@ -58,7 +58,9 @@ void protect_die(int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	fmt_vprint(text, sizeof text, fmt, ap);
 	va_end(ap);
-	log_at(LOG_QUIET, "%s", text);
+	if (log_level() < LOG_WARN)
+		log_set_level(LOG_WARN); /* the last sentence is never kept quiet */
+	log_warn("%s", text);
 	exit(status);
 }
 

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* halecc/: a compiler driver that understands `#pragma hale protect` (docs/protect.md).
+ *
+ *   source --unit--> cursors --clause--> regions --access--> who reads and writes what, where
+ *          --chain--> nests, producers --verify--> errors, warnings --emit--> plain C --cc-->
+ * object
+ *
+ * May call: base/, libclang. Called by nobody. The output is the user's text, unchanged, with text
+ * of ours put between: all decisions are made on byte offsets of the source.
+ *
+ * Memory is never given back before the process ends: one file is a few hundred kilobytes.
+ */
+#ifndef HALE_HALECC_HALECC_H
+#define HALE_HALECC_HALECC_H
+
+#include <clang-c/Index.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define METHODS_MAX 16
+#define REGIONS_MAX 256
+#define CHAIN_MAX   32
+
+/* text.c: strings that live until the end, growing ones, and complaints. */
+char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *text_cut(const char *from,
+	       size_t len); /* without the spaces around it, continued lines joined */
+struct text {
+	char *s; /* NUL-terminated, NULL when empty */
+	size_t len, cap;
+};
+void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_add_bytes(struct text *t, const char *s, size_t len);
+void *text_memory(size_t bytes); /* zeroed; ends the process when there is none */
+
+struct source {
+	const char *path; /* as the user gave it */
+	char *text;
+	size_t len;
+	int errors, warnings;
+	bool quiet; /* -w */
+	bool cxx;
+};
+bool source_read(struct source *s, const char *path);
+unsigned source_line(const struct source *s, size_t offset);
+/* "file:line:column: error: …", the line and a caret. */
+void source_error(struct source *s, size_t offset, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void source_warn(struct source *s, size_t offset, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What is done with the content of a variable: of a pointer's, what it points to. */
+enum {
+	ACCESS_READ = 1,
+	ACCESS_WRITE = 2,
+	ACCESS_ESCAPE = 4,
+	ACCESS_ALIAS = 8,
+	ACCESS_UPDATE = 16,
+	ACCESS_REPOINT = 32 /* the pointer itself is set */
+};
+struct access {
+	CXCursor decl;
+	const char *name;
+	unsigned at;
+	int how;
+};
+struct accesses {
+	struct access *a;
+	size_t count, cap;
+};
+
+/* One element of Check or Recover: sum(A[0:n]). */
+struct method {
+	const char *text, *func, *arg; /* arg: all between the parentheses */
+	const char *var;	       /* the name at the beginning of the first argument */
+	const char *base, *bytes;      /* expressions; NULL when the extent is unknown */
+	const char *count;	       /* elements */
+	unsigned at;		       /* offset in the source */
+	CXCursor decl;		       /* of var */
+	bool builtin, reference;       /* reference: compares with a note */
+};
+
+typedef enum resilience { PLAIN, CR, REDUNDANCY } resilience_t;
+
+struct region {
+	unsigned at, end; /* the pragma */
+	unsigned line;
+	unsigned from, to;     /* the statement, with its semicolon */
+	unsigned inner, outer; /* the compound statement around it: behind '{', at '}' */
+	CXCursor statement, compound, function;
+	bool bound;
+	resilience_t how;
+	int degree;
+	bool comm, go_on;
+	const char *communicator;
+	struct method check[METHODS_MAX], recover[METHODS_MAX], copy[METHODS_MAX];
+	int checks, recovers, copies;
+	/* of chain.c */
+	int number, chain, node;
+	unsigned
+	    from_check; /* a bit for each check that a later region of the chain makes instead */
+};
+
+/* A place in a chain: a region, or an if statement whose branches hold one each. */
+struct node {
+	int region[METHODS_MAX], regions;
+	unsigned at, end;     /* with everything that belongs to it */
+	int parent, leftmost; /* nodes; the loop of a node begins before its leftmost one */
+};
+
+/* A variable that a chain protects. */
+struct guarded {
+	const char *name, *object; /* "A", "hale_A" */
+	CXCursor decl;
+	const struct method *how; /* the check that tells kind and extent */
+	unsigned note_at; /* offset behind the plain statement that last writes it; 0: none */
+	bool early;	  /* note_at lies before the chain */
+	bool expected;	  /* its place is known when the chain begins */
+	bool copied;	  /* a region has CR for it */
+	int producer;	  /* node that writes it before its check, -1: none */
+	int checker;	  /* node of its check */
+};
+
+struct chain {
+	struct node node[CHAIN_MAX];
+	int nodes;
+	struct guarded var[4 * METHODS_MAX];
+	int vars;
+	unsigned inner, outer;
+	CXCursor function, compound;
+};
+
+struct unit {
+	struct source *src;
+	CXTranslationUnit tu;
+	CXFile file;
+	struct region region[REGIONS_MAX];
+	int regions;
+	struct chain chain[REGIONS_MAX];
+	int chains;
+	struct accesses accesses; /* in the order of the text */
+	const char **known;	  /* functions and macros */
+	size_t known_count;
+};
+
+/* unit.c */
+bool unit_open(struct unit *u, struct source *s, const char *const *args, int count);
+void unit_close(struct unit *u);
+bool unit_knows(const struct unit *u, const char *name);
+void unit_extent(CXCursor c, unsigned *from, unsigned *to);
+/* Behind the semicolon of a statement whose extent ends at `to`, if it has one. */
+unsigned unit_statement_end(const struct unit *u, unsigned to);
+/* Past spaces and comments. */
+unsigned unit_skip_blank(const struct unit *u, unsigned at);
+/* The declaration that a name means at an offset; a null cursor if there is none. */
+CXCursor unit_lookup(const struct unit *u, const struct region *r, const char *name);
+struct cursors {
+	CXCursor *c;
+	size_t count, cap;
+};
+void cursors_of(CXCursor parent, struct cursors *out);
+char *cursor_name(CXCursor c);
+/* The operator of an expression of one or two operands; "" if unknown. */
+const char *unit_operator(const struct unit *u, CXCursor c);
+
+/* clause.c */
+void clause_parse(struct unit *u, struct region *r);
+void clause_resolve(struct unit *u, struct region *r);
+
+/* access.c */
+void access_collect(struct unit *u, CXCursor function);
+int access_of(const struct unit *u, CXCursor decl, unsigned from, unsigned to);
+const struct access *access_last(const struct unit *u, CXCursor decl, unsigned from, unsigned to,
+				 int how);
+
+/* chain.c, verify.c, emit.c, explain.c, suggest.c */
+void chain_build(struct unit *u);
+struct guarded *chain_var(struct chain *c, CXCursor decl);
+/* What runs again when a variable that node `producer` writes can't be mended in node `at`. */
+void chain_reset(const struct unit *u, const struct chain *c, int producer, int at, bool *again);
+void verify_regions(struct unit *u);
+char *emit_unit(struct unit *u);
+void explain_unit(struct unit *u);
+void suggest_unit(struct unit *u);
+
+/* args.c */
+struct command {
+	const char **argv; /* of the compiler */
+	int argc;
+	const char **clang; /* of libclang */
+	int clang_count;
+	int input[256], inputs; /* indexes of sources in argv */
+	const char *output, *language;
+	bool link, only_preprocess, explain, suggest, show, quiet, depend, openmp, to_stop;
+	const char *depend_file, *depend_target;
+	bool depend_user, depend_phony;
+};
+int args_read(struct command *c, int argc, char **argv);
+bool args_is_source(const char *path, const char *language);
+
+#endif

@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""halecc: the language of `#pragma hale protect`, what is made of it, and that the programs recover."""
+
+from lib import *
+
+HALECC = os.path.join(BUILD, "halecc")
+DATA = os.path.join(ROOT, "tests", "data", "halecc")
+
+
+def halecc(s, *argv, env=None, **kw):
+    if not os.path.exists(HALECC):
+        skip("halecc is not built: libclang-14-dev is not installed")
+    e = {"HALE_INCDIR": os.path.join(ROOT, "include"), "HALE_LIBDIR": BUILD}
+    return s.run(HALECC, *argv, env=dict(e, **(env or {})), **kw)
+
+
+def build(s, name, text, *flags):
+    """The program's path; its diagnostics are in build.err."""
+    s.write(name + ".c", text)
+    r = halecc(s, "-O1", "-Wall", *flags, name + ".c", "-o", name)
+    expect(r.status == 0, r)
+    build.err = r.err
+    return s.path(name)
+
+
+def refused(s, body, *words, before="", flags=()):
+    """A function with this body is refused, with a sentence that has these words, the line and a caret."""
+    s.write("bad.c", f"""#include <stdio.h>
+#include <stdlib.h>
+#include <setjmp.h>
+extern jmp_buf env;
+void compute(const double *x, double *y, int n);
+{before}
+int f(double *x, double *y, int n)
+{{
+{body}
+	return 0;
+}}
+""")
+    r = halecc(s, "-c", "bad.c", *flags)
+    expect(r.status == 1, r)
+    for w in words:
+        expect(w in r.err, f"'{w}' is not said", r)
+    expect(re.search(r"^bad\.c:\d+:\d+: error: ", r.err, re.M) and re.search(r"^\s*\^$", r.err, re.M), r)
+    expect(not os.path.exists(s.path("bad.o")), "an object was made all the same", r)
+
+
+def said(s, body, *words, before=""):
+    """It is compiled, with a warning that has these words."""
+    s.write("odd.c", f"""#include <stdio.h>
+#include <stdlib.h>
+void compute(const double *x, double *y, int n);
+{before}
+double f(double *x, double *y, int n)
+{{
+	double s = 0;
+{body}
+	return s;
+}}
+""")
+    r = halecc(s, "-c", "odd.c")
+    expect(r.status == 0, r)
+    for w in words:
+        expect(w in r.err, f"'{w}' is not said", r)
+
+
+# ---- what is made ----
+
+@test
+def the_figures_of_the_seed_become_this_code(s):
+    for source in sorted(glob.glob(os.path.join(DATA, "*.c"))):
+        name = os.path.basename(source)
+        shutil.copy(source, s.path(name))
+        r = halecc(s, "--show", name, env={"HALE_CC": "mpicc"})
+        expect(r.status == 0, r)
+        with open(source[:-2] + ".expected") as f:
+            expect(r.out == f.read(), f"{name} becomes other code than {name[:-2]}.expected has", r)
+        r = halecc(s, "-c", "-Wall", "-Wextra", "-Werror", name, "-o", "x.o", env={"HALE_CC": "mpicc"})
+        expect(r.status == 0, r)
+
+
+@test
+def explain_prints_the_table_of_the_seed(s):
+    shutil.copy(os.path.join(DATA, "chain.c"), s.path("chain.c"))
+    r = halecc(s, "--explain", "chain.c")
+    expect(r.status == 0, r)
+    rows = [re.split(r"\s{2,}", line) for line in r.out.splitlines()[2:]]
+    expect([(x[0], x[2], x[3].split("(")[0], x[4]) for x in rows] == [
+        ("0", "A", "Checker", 'Correct(A), Load(A, n, "A")'), ("0", "B", "Checker", 'Correct(B), Load(B, n, "B")'),
+        ("1", "C", "Checker", "Correct(C), region 0"), ("1", "D", "Checker", 'Correct(D), Load(D, n, "D")'),
+        ("2", "E", "Checker", "Correct(E), region 1")], r)
+
+
+# ---- it recovers ----
+
+def chain(s, *flags):
+    r = halecc(s, "-O2", *flags, os.path.join(ROOT, "tests/programs/protect_chain.c"), "-o", "chain")
+    expect(r.status == 0, r)
+    return s.path("chain")
+
+
+def regions(s, name="report.json"):
+    return {r["name"]: r for r in s.report(name)["regions"]}
+
+
+@test
+def a_plain_compiler_ignores_the_pragmas(s):
+    exe = chain(s)
+    expect(s.run("gcc", "-O2", os.path.join(ROOT, "tests/programs/protect_chain.c"), "-o", "plain").status == 0)
+    a, b = s.run(exe, "48", "a"), s.run(s.path("plain"), "48", "b")
+    expect(a.status == 0 and b.status == 0 and a.out == b.out and a.err == "", a, b)
+
+
+@test
+def flipped_bits_in_any_variable_are_corrected_or_computed_again(s):
+    exe = chain(s, "-fopenmp")
+    right = s.run(exe, "48", "right")
+    with open(s.path("right"), "rb") as f:
+        want = f.read()
+    for var in "ABCDE":
+        for bits in (1, 3, 40):
+            seed = SEED * 100 + bits
+            r = s.run(exe, "48", "out", env={
+                "HALE_PROTECT": "report=report.json",
+                "HALE_PROTECT_INJECT": f"var={var},bits={bits},seed={seed}"})
+            with open(s.path("out"), "rb") as f:
+                expect(r.status == 0 and f.read() == want and r.out == right.out, f"{var} {bits} {seed}", r)
+            report = s.report()
+            seen = {v["name"]: v for v in report["variables"]}
+            expect(seen[var]["detected"] >= 1, report)
+            expect(seen[var]["corrected"] + seen[var]["recomputed"] >= 1, report)
+            expect(len(report["injected"]) == bits and all(i["var"] == var for i in report["injected"]), report)
+            expect(all(r["unrecoverable"] == 0 and r["lvf"] > 0 for r in report["regions"]), report)
+
+
+@test
+def what_cannot_be_corrected_is_computed_again_by_the_region_that_wrote_it(s):
+    exe = build(s, "again", r"""
+#include <stdio.h>
+static double x[4], y[4], z[4];
+int main(void)
+{
+	int runs = 0;
+	(void)runs;
+#pragma hale protect Continue
+	for (int i = 0; i < 4; i++) x[i] = i + 1;
+#pragma hale protect Check(hash(x)) Continue
+	for (int i = 0; i < 4; i++) y[i] = 2 * x[i];
+#pragma hale protect Check(hash(y))
+	for (int i = 0; i < 4; i++) z[i] = 3 * y[i];
+	printf("%g %g\n", z[0], z[3]);
+	return 0;
+}
+""")
+    for var, region in (("x", "region 1"), ("y", "region 2")):
+        r = s.run(exe, env={"HALE_PROTECT": "report=report.json", "HALE_LOG": "info",
+                            "HALE_PROTECT_INJECT": f"var={var},seed={SEED}"})
+        expect(r.status == 0 and r.out == "6 24\n" and "runs again" in r.err, r)
+        expect(regions(s)[region]["recomputed"] == 1, s.report())
+
+
+@test
+def what_nothing_can_recover_ends_with_72_and_a_sentence(s):
+    exe = build(s, "lost", r"""
+#include <stdio.h>
+int main(void)
+{
+	double x[8] = {1}, s = 0;
+#pragma hale protect Check(hash(x))
+	for (int i = 0; i < 8; i++) s += x[i];
+	printf("%g\n", s);
+	return 0;
+}
+""")
+    expect(s.run(exe).out == "1\n")
+    r = s.run(exe, env={"HALE_PROTECT_INJECT": f"var=x,seed={SEED}", "HALE_PROTECT": "report=report.json"})
+    expect(r.status == 72 and r.out == "", r)
+    for word in ("region 0", "lost.c:6", "'x'", "tried"):
+        expect(word in r.err, r)
+    expect(regions(s)["region 0"]["unrecoverable"] == 1, s.report())
+
+
+@test
+def joins_and_splits_recover(s):
+    exe = build(s, "both", r"""
+#include <stdio.h>
+#include <stdlib.h>
+static void fill(double *x, int k) { for (int i = 0; i < 100; i++) x[i] = i * k; }
+static double total(const double *x) { double s = 0; for (int i = 0; i < 100; i++) s += x[i]; return s; }
+int main(int argc, char **argv)
+{
+	double a[100], b[100], s = 0, t = 0;
+	int how = atoi(argv[1]);
+#pragma hale protect Continue
+	fill(a, 1);
+#pragma hale protect Continue
+	fill(b, 2);
+#pragma hale protect Check(hash(a), hash(b))
+	s = total(a) + total(b);
+#pragma hale protect Continue
+	fill(a, how);
+	if (how == 7) {
+#pragma hale protect Check(hash(a))
+		t = total(a);
+	} else {
+#pragma hale protect Check(hash(a))
+		t = -total(a);
+	}
+	printf("%g %g\n", s, t);
+	return 0;
+}
+""")
+    for how, want in (("7", "14850 34650\n"), ("1", "14850 -4950\n")):
+        for region, var in (("region 2", "a"), ("region 2", "b"), ("region 4", "a"), ("region 5", "a")):
+            r = s.run(exe, how, env={"HALE_PROTECT_INJECT": f"var={var},region={region},seed={SEED}",
+                                     "HALE_PROTECT": "report=report.json"})
+            expect(r.status == 0 and r.out == want, region, r)
+            if region in regions(s):
+                expect(regions(s)[region]["recomputed"] == 1, s.report())
+
+
+@test
+def a_region_may_stand_in_another_one_in_a_loop_and_in_a_recursive_function(s):
+    exe = build(s, "nested", r"""
+#include <stdio.h>
+static void add(const double *x, double *y, int n) { for (int i = 0; i < n; i++) y[i] = x[i] + 1; }
+static double deep(int level)
+{
+	double x[16], y[16], s = 0;
+	for (int i = 0; i < 16; i++) x[i] = i + level;
+#pragma hale protect Check(sum(x)) Recover(correct(x))
+	{
+		if (level > 0)
+			s = deep(level - 1);
+#pragma hale protect Continue
+		add(x, y, 16);
+#pragma hale protect Check(sum(y[0:16]))
+		for (int i = 0; i < 16; i++) s += y[i];
+	}
+	return s;
+}
+int main(void)
+{
+	double s = 0;
+	for (int step = 0; step < 3; step++) s += deep(4);
+	printf("%g\n", s);
+	return 0;
+}
+""")
+    want = s.run(exe).out
+    for var in "xy":
+        for run in (1, 4, 11):
+            r = s.run(exe, env={"HALE_PROTECT_INJECT": f"var={var},run={run},seed={SEED}",
+                                "HALE_PROTECT": "report=report.json"})
+            expect(r.status == 0 and r.out == want, var, run, r)
+            expect(sum(g["detected"] for g in s.report()["regions"]) == 1, s.report())
+
+
+@test
+def data_that_a_region_updates_in_place_come_back_from_their_copy(s):
+    exe = build(s, "inplace", r"""
+#include <stdio.h>
+static void relax(double *u, int n) { for (int i = 0; i < n; i++) u[i] += 1; }
+static int sane(const double *u, int n)
+{
+	static int calls;
+	(void)u, (void)n;
+	return ++calls > 2; /* the first two runs count as wrong */
+}
+int main(void)
+{
+	double u[32] = {0}, s = 0;
+	int steps = 0;
+#pragma hale protect CR(u) Check(sane(u, 32))
+	{
+		relax(u, 32);
+		steps++;
+	}
+	for (int i = 0; i < 32; i++) s += u[i];
+	printf("%g %d\n", s, steps);
+	return 0;
+}
+""")
+    r = s.run(exe, env={"HALE_PROTECT": f"report=report.json,ckpt={s.tmp}"})
+    expect(r.status == 0 and r.out == "32 1\n", r)
+    expect(regions(s)["region 0"]["recomputed"] == 2, s.report())
+    r = s.run(exe, env={"HALE_PROTECT": "ckpt=/nowhere"})
+    expect(r.status == 72 and "/nowhere" in r.err, r)
+
+
+@test
+def redundancy_finds_what_strikes_while_a_region_writes(s):
+    text = r"""
+#include <stdio.h>
+#include <unistd.h>
+#include <stdlib.h>
+static int strikes;
+static void compute(const double *x, double *y, int n)
+{
+	for (int i = 0; i < n; i++) y[i] = 2 * x[i];
+	if (strikes && getpid() == strikes) { y[3] = 77; strikes = 0; }
+}
+int main(int argc, char **argv)
+{
+	double x[64], y[64], s = 0;
+	for (int i = 0; i < 64; i++) x[i] = i;
+	strikes = argc > 1 ? getpid() : 0;
+#pragma hale protect Redundancy(DEGREE) Check(sum(x)) Continue
+	compute(x, y, 64);
+#pragma hale protect Check(sum(y))
+	for (int i = 0; i < 64; i++) s += y[i];
+	printf("%g\n", s);
+	return 0;
+}
+"""
+    for degree in "23":
+        exe = build(s, "red" + degree, text.replace("DEGREE", degree))
+        expect(s.run(exe).out == "4032\n")
+        r = s.run(exe, "strike", env={"HALE_PROTECT": "report=report.json"})
+        expect(r.status == 0 and r.out == "4032\n", r)
+        expect(regions(s)["region 0"]["detected"] == 1, s.report())
+
+
+# ---- it works where cc does ----
+
+@test
+def several_files_objects_and_dependencies_come_out_as_with_cc(s):
+    os.mkdir(s.path("sub"))
+    s.write("sub/part.h", "int part(void);\n#define SEVEN 7\n")
+    s.write("sub/part.c", '''#include "part.h"
+int part(void) {
+	int x[4] = {1, 2, 3, 4}, s = 0;
+#pragma hale protect Check(hash(x))
+	for (int i = 0; i < 4; i++) s += x[i] * SEVEN;
+	return s;
+}
+''')
+    s.write("main.c", '#include <stdio.h>\n#include "sub/part.h"\nint main(void) { printf("%d\\n", part()); return 0; }\n')
+    r = halecc(s, "main.c", "sub/part.c", "-o", "whole")
+    expect(r.status == 0 and s.run(s.path("whole")).out == "70\n", r)
+    r = halecc(s, "-c", "main.c", "sub/part.c")
+    expect(r.status == 0 and os.path.exists(s.path("main.o")) and os.path.exists(s.path("part.o")), r)
+    r = halecc(s, "main.o", "part.o", "-o", "linked")
+    expect(r.status == 0 and s.run(s.path("linked")).out == "70\n", r)
+    r = halecc(s, "-MMD", "-MP", "-c", "sub/part.c", "-o", "p.o")
+    expect(r.status == 0 and re.match(r"p\.o: .*sub/part\.c.*sub/part\.h", s.read("p.d").replace("\\\n", "")), r)
+    r = halecc(s, "-MM", "sub/part.c")
+    expect(r.status == 0 and "sub/part.h" in r.out, r)
+    r = halecc(s, "-E", "sub/part.c")
+    expect(r.status == 0 and "hale_check" in r.out and "* 7" in r.out, r)
+    r = halecc(s, "-S", "sub/part.c")
+    expect(r.status == 0 and os.path.exists(s.path("part.s")), r)
+    r = halecc(s, "--version")
+    expect(r.status == 0 and r.out == s.run("cc", "--version").out, r)
+
+
+@test
+def errors_of_the_compiler_name_the_lines_of_the_user(s):
+    s.write("wrong.c", """int f(int *x)
+{
+	int s = 0;
+#pragma hale protect \\
+	Check(hash(x[0:4]))
+	s = x[0];
+	int unused;
+	return t;
+}
+""")
+    r = halecc(s, "-c", "wrong.c")
+    expect(r.status != 0 and "wrong.c:8:" in r.err, r)
+    s.write("warn.c", s.read("wrong.c").replace("return t", "return s"))
+    r = halecc(s, "-c", "-Wall", "warn.c")
+    expect(r.status == 0 and "warn.c:7:" in r.err and "unused" in r.err, r)
+
+
+@test
+def make_cmake_and_ccache_take_it_for_a_compiler(s):
+    if not os.path.exists(HALECC):
+        skip("halecc is not built")
+    s.write("main.c", "#include <stdio.h>\nint main(void)\n{\n\tint x[2] = {3, 4}, s = 0;\n"
+            "#pragma hale protect Check(sum(x)) Recover(correct(x))\n\ts = x[0] + x[1];\n"
+            '\tprintf("%d\\n", s);\n\treturn 0;\n}\n')
+    env = {"HALE_INCDIR": os.path.join(ROOT, "include"), "HALE_LIBDIR": BUILD}
+    r = s.run("make", "-r", f"CC={HALECC}", "main", "-f", "/dev/null", "--eval", "main: main.c; $(CC) -o $@ $<", env=env)
+    expect(r.status == 0 and s.run(s.path("main")).out == "7\n", r)
+    if shutil.which("ccache"):
+        cache = dict(env, CCACHE_DIR=s.path("cache"), CCACHE_NODIRECT="")
+        for turn in range(2):
+            r = s.run("ccache", HALECC, "-c", "main.c", "-o", "c.o", env=cache)
+            expect(r.status == 0, r)
+        r = s.run("nm", "c.o")
+        expect("hale_check" in r.out, "ccache gave an object without checks", r)
+    if shutil.which("cmake"):
+        s.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.10)\nproject(p C)\nadd_executable(q main.c)\n")
+        r = s.run("cmake", "-B", "b", f"-DCMAKE_C_COMPILER={HALECC}", env=env)
+        expect(r.status == 0, r)
+        r = s.run("cmake", "--build", "b", env=env)
+        expect(r.status == 0 and s.run(s.path("b", "q")).out == "7\n", r)
+
+
+@test
+def cxx_files_that_keep_to_c_work_too(s):
+    s.write("plus.cc", """#include <cstdio>
+namespace n {
+static double total(const double *x, int n)
+{
+	double s = 0;
+#pragma hale protect Check(sum(x[0:n]), finite(x[0:n])) Recover(correct(x))
+	for (int i = 0; i < n; i++) s += x[i];
+	return s;
+}
+}
+int main() { double x[3] = {1, 2, 3}; std::printf("%g\\n", n::total(x, 3)); }
+""")
+    r = halecc(s, "-O1", "-Wall", "-Wextra", "plus.cc", "-o", "plus", env={"HALE_CC": "g++"})
+    expect(r.status == 0, r)
+    r = s.run(s.path("plus"), env={"HALE_PROTECT_INJECT": f"var=x,seed={SEED}"})
+    expect(r.status == 0 and r.out == "6\n", r)
+
+
+@test
+def verdicts_are_agreed_by_all_ranks(s):
+    s.write("agree.c", r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	int x[8], sum[8], rank, runs = 0;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	for (int i = 0; i < 8; i++) x[i] = i * (rank + 1);
+#pragma hale protect CR Check(hash(x)) Comm
+	MPI_Allreduce(x, sum, 8, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	printf("%d %d\n", rank, sum[7]);
+	MPI_Finalize();
+	return 0;
+}
+""")
+    r = halecc(s, "-O1", "agree.c", "-o", "agree", env={"HALE_CC": "mpicc.openmpi"})
+    expect(r.status == 0, r)
+    s.write("one.sh", f"#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 1 ] && export HALE_PROTECT_INJECT=var=x,seed={SEED}\n"
+            "HALE_PROTECT=report=report.$OMPI_COMM_WORLD_RANK exec ./agree\n")
+    os.chmod(s.path("one.sh"), 0o755)
+    r = s.hale_run(3, s.path("one.sh"))
+    expect(r.status == 0 and sorted(r.out.split("\n"))[1:] == ["0 42", "1 42", "2 42"], r)
+    seen = [s.report(f"report.{i}")["regions"][0] for i in range(3)]
+    expect([g["detected"] for g in seen] == [0, 1, 0], seen)
+    expect(all(g["checks"] > 1 for g in seen), "a rank did not run the region again", seen)
+
+
+# ---- what is refused ----
+
+@test
+def wrong_words_are_refused_with_their_place(s):
+    ok = "\tcompute(x, y, n);"
+    refused(s, f"#pragma hale protect Chek(sum(x[0:n]))\n{ok}", "'Chek' is unknown")
+    refused(s, f"#pragma hale protect Check(smu(x[0:n]))\n{ok}", "'smu' is no function here")
+    refused(s, f"#pragma hale protect Check(sum(x))\n{ok}", "'x' is a pointer", "x[0:n]")
+    refused(s, f"#pragma hale protect Check(sum(q[0:n]))\n{ok}", "no variable 'q'")
+    refused(s, f"#pragma hale protect Check(sum(x[0:0]))\n{ok}", "is empty")
+    refused(s, f"\tdouble z[4];\n#pragma hale protect Check(sum(z[0:5]))\n{ok}", "outside of 'z'", "4 elements")
+    refused(s, f"#pragma hale protect Check(sum(x[0:n])\n{ok}", "has no ')'")
+    refused(s, f"#pragma hale protect Redundancy(4)\n{ok}", "2 or 3")
+    refused(s, f"#pragma hale protect Check(sum(x[0:n])) Recover(correct(y))\n{ok}", "no Check of it")
+    refused(s, f"#pragma hale protect Check(hash(x[0:n])) Recover(correct(x))\n{ok}", "no checksums")
+    refused(s, "\tdouble **m = 0;\n#pragma hale protect Check(sum(m[0:n][0:n]))\n" + ok, "rows", "lie apart")
+    refused(s, f"\tif (n)\n#pragma hale protect Check(sum(x[0:n]))\n{ok}", "braces")
+    refused(s, "\t{\n" + ok + "\n#pragma hale protect Check(sum(x[0:n]))\n\t}", "no statement of this block")
+
+
+@test
+def regions_that_jump_out_or_cannot_run_twice_are_refused(s):
+    p = "#pragma hale protect Check(sum(x[0:n]))\n"
+    refused(s, p + "\tif (x[0] > 0) return 1;", "return leaves the region")
+    refused(s, "\tfor (;;) {\n" + p + "\tif (x[0] > 0) break;\n}", "break leaves")
+    refused(s, "\tfor (;;) {\n" + p + "\tif (x[0] > 0) continue;\n}", "continue leaves")
+    refused(s, p + "\tif (x[0] > 0) goto out;\nout:", "goto leaves")
+    refused(s, p + "\tif (x[0] > 0) longjmp(env, 1);", "longjmp")
+    refused(s, p + "\tinner(x);", "longjmp", "in a function that it calls",
+            before="static void inner(double *x) { if (x[0] > 0) longjmp(env, 1); }")
+    refused(s, p + "\tfree(x);", "free", "done twice")
+    refused(s, p + '\tif (scanf("%lf", y)) y[0] += x[0];', "scanf", "reads what comes next")
+    refused(s, p + "\tdouble z = x[0];", "declaration")
+    refused(s, p + "\tMPI_Barrier(0);", "MPI_Barrier", "Add Comm", before="int MPI_Barrier(int comm);")
+    refused(s, p.replace("protect", "protect Redundancy Comm") + "\tcompute(x, y, n);", "Redundancy together with Comm")
+    refused(s, "#pragma hale protect Continue\n\tcompute(x, y, n);\n\tdouble z = 3;\n"
+            "#pragma hale protect Check(sum(y[0:n])) Continue\n\tcompute(y, x, n);\n"
+            "#pragma hale protect Check(sum(x[0:n]))\n\tx[0] = y[0];\n\tn = z;", "declared between two regions")
+
+
+@test
+def doubtful_regions_are_compiled_with_a_warning(s):
+    said(s, '#pragma hale protect Check(sum(x[0:n]))\n\tprintf("%g\\n", x[0]);', "printf", "written twice")
+    said(s, "#pragma hale protect Check(sum(x[0:n])) Continue\n\tcompute(x, y, n);", "Continue, but no region follows")
+    said(s, "#pragma hale protect Check(sum(x[0:n]))\n\tcompute(x, y, n);\n\ts = x[1];", "used again in line")
+    said(s, "#pragma hale protect Check(sum(x[0:n]))\n\tfor (int i = 0; i < n; i++) y[i] += x[i];",
+         "'y' is updated in place", "CR(y[0:n])")
+    said(s, "#pragma hale protext\n\tcompute(x, y, n);", "knows 'protect' only")
+    said(s, "#if 0\n#pragma hale protect nonsense(\n#endif\n\tcompute(x, y, n);")
+
+
+@test
+def wrong_settings_are_refused_by_the_program(s):
+    exe = chain(s)
+    for env, word in (({"HALE_PROTECT": "rapport=x"}, "report=FILE"),
+                      ({"HALE_PROTECT_INJECT": "var=A,bits=0"}, "bits=K"),
+                      ({"HALE_PROTECT_INJECT": "rate=often"}, "rate=")):
+        r = s.run(exe, "16", env=env)
+        expect(r.status == 64 and word in r.err, r)
+    r = s.run(exe, "16", env={"HALE_PROTECT": "report=/nowhere/x"})
+    expect(r.status == 0 and "/nowhere/x" in r.err, r)
+
+
+main()
