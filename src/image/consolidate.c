@@ -45,7 +45,7 @@ static hale_status_t open_all(struct merge *m, const char *const *paths, size_t 
 	if (rc == HALE_OK)
 		rc = image_file_tables(&m->file[0], &m->t, err);
 	m->buffer = arena_pages(&m->arena, BUFFER + FRAME_DATA_MAX);
-	m->packed = arena_pages(&m->arena, FRAME_DATA_MAX);
+	m->packed = image_packed_room(&m->arena);
 	m->known = arena_alloc(&m->arena, m->t.map_count * sizeof(*m->known));
 	list_init(&m->locks, &m->arena, sizeof(struct lock_record));
 	list_init(&m->runs, &m->arena, sizeof(struct run));

@@ -318,6 +318,34 @@ static void flipped_bits_are_found(void **state)
 	arena_fini(&arena);
 }
 
+/* libc's, and counted. Helper threads of the engine, of which libc does not know, would break its
+ * heap. */
+extern void *__libc_malloc(size_t n);
+static volatile unsigned mallocs;
+
+void *malloc(size_t n)
+{
+	mallocs++;
+	return __libc_malloc(n);
+}
+
+static void compressed_images_are_read_without_malloc(void **state)
+{
+	static const char *const how[] = {"zstd", "lz4", ""};
+	struct fixture *f = *state;
+	for (size_t i = 0; i < 3; i++) {
+		struct error err = {HALE_OK, ""};
+		char path[PATH_LEN + 16];
+		run_well(f, "private_memory", how[i], NULL);
+		snprintf(path, sizeof(path), "%s/1", f->dir);
+		unsigned before = mallocs;
+		hale_status_t rc = image_verify(path, NULL, &err);
+		assert_int_equal(mallocs - before, 0);
+		assert_int_equal(rc, HALE_OK);
+		unlink(path);
+	}
+}
+
 static void cut_and_missing_images_are_found(void **state)
 {
 	struct fixture *f = *state;
@@ -511,6 +539,7 @@ int main(int argc, char **argv)
 	    T(an_image_of_a_richer_processor_is_refused),
 	    T(restored_processes_are_captured_again),
 	    T(flipped_bits_are_found),
+	    T(compressed_images_are_read_without_malloc),
 	    T(cut_and_missing_images_are_found),
 	    T(changed_files_are_refused_by_name),
 	    T(vanished_files_are_named),

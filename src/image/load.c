@@ -239,7 +239,7 @@ static hale_status_t load_image(struct sink *s, struct image_file *f, bool oldes
 	for (unsigned i = 0; l.reader && i < workers; i++) {
 		struct reader *r = &l.reader[i];
 		r->raw = arena_pages(&s->arena, FRAME_DATA_MAX);
-		r->packed = arena_pages(&s->arena, FRAME_DATA_MAX);
+		r->packed = image_packed_room(&s->arena);
 		r->nowhere = arena_pages(&s->arena, PART);
 		if (!r->raw || !r->packed || !r->nowhere)
 			l.reader = NULL;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <lz4.h>
 #include <string.h>
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
 #include "image/hash.h"
@@ -184,15 +185,24 @@ struct frame_at *image_file_find(struct image_file *f, enum frame_kind kind, str
 
 /* ---- data ---- */
 
-static int unpack(const struct frame *frame, const void *packed, void *raw)
+void *image_packed_room(struct arena *a)
+{
+	return arena_pages(a, FRAME_DATA_MAX + ZSTD_estimateDCtxSize());
+}
+
+static int unpack(const struct frame *frame, void *packed, void *raw)
 {
 	if (frame->compress == IMAGE_LZ4)
 		return LZ4_decompress_safe(packed, raw, (int)frame->data_len,
 					   (int)frame->raw_len) == (int)frame->raw_len
 			   ? 0
 			   : -1;
-	return ZSTD_decompress(raw, frame->raw_len, packed, frame->data_len) == frame->raw_len ? 0
-											       : -1;
+	ZSTD_DCtx *state =
+	    ZSTD_initStaticDCtx((char *)packed + FRAME_DATA_MAX, ZSTD_estimateDCtxSize());
+	if (!state)
+		return -1;
+	size_t n = ZSTD_decompressDCtx(state, raw, frame->raw_len, packed, frame->data_len);
+	return n == frame->raw_len ? 0 : -1;
 }
 
 hale_status_t image_file_data(const struct image_file *f, const struct frame_at *n, void *raw,

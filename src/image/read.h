@@ -33,8 +33,13 @@ hale_status_t image_file_open(struct image_file *f, struct arena *a, const char 
 void image_file_close(struct image_file *f);
 /* The checked table of a frame. */
 hale_status_t image_file_table(struct image_file *f, struct frame_at *frame, struct error *err);
-/* Reads a frame's data and decompresses them into raw (frame.raw_len bytes). packed: room for
- * frame.data_len bytes if the frame is compressed. Async-signal-safe, thread-safe. */
+/* What image_file_data needs beside raw: room for compressed data, and for the state of what
+ * decompresses them, which may not come from malloc: several workers, of which libc does not know,
+ * read at the same time. NULL: no memory. */
+void *image_packed_room(struct arena *a);
+/* Reads a frame's data and decompresses them into raw (frame.raw_len bytes). packed: from
+ * image_packed_room, NULL if the frame is not compressed. Async-signal-safe; thread-safe, each
+ * thread with a room of its own. */
 hale_status_t image_file_data(const struct image_file *f, const struct frame_at *frame, void *raw,
 			      void *packed, struct error *err);
 /* The first frame of a kind, with its table; NULL with err when it is missing or damaged. */

@@ -145,7 +145,7 @@ static hale_status_t verify_file(struct image_file *f, struct error *err)
 		return rc;
 	for (unsigned i = 0; i < workers; i++) {
 		v.raw[i] = arena_pages(f->arena, FRAME_DATA_MAX);
-		v.packed[i] = arena_pages(f->arena, FRAME_DATA_MAX);
+		v.packed[i] = image_packed_room(f->arena);
 		if (!v.raw[i] || !v.packed[i])
 			return error_set(err, HALE_ERR_MEMORY, "no memory to read %s", f->path);
 	}
