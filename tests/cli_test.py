@@ -47,6 +47,42 @@ def a_job_goes_on_unread_when_told_to(s):
     expect(r.status == EXIT_USAGE and "--on-closed-output takes end" in r.err, r)
 
 
+def install_at(s, name):
+    """Hale in a folder of that name; its path there."""
+    os.mkdir(s.path(name))
+    shutil.copy(HALE, s.path(name, "hale"))
+    for library in glob.glob(os.path.join(BUILD, "lib*.so*")):
+        if os.path.isfile(library):
+            os.symlink(library, s.path(name, os.path.basename(library)))
+    return s.path(name, "hale")
+
+
+@test
+def a_prefix_may_have_blanks_in_it(s):
+    hale = install_at(s, "my apps")
+    exe = s.compile("steps")
+    wanted = sorted(s.hale_run(2, exe, 40, 20).out.splitlines())
+    for options in [], ["--host", "a,b", "--launcher", "exec %c"]:
+        r = s.run(hale, "run", "-n", 2, "--ckpt-every", "200ms", "--inject", "kill:rank=1,at-ckpt=2",
+                  "--report", "report.json", *options, exe, 40, 20)
+        expect(r.status == 0 and sorted(r.out.splitlines()) == wanted, r)
+        expect("ld.so" not in r.err and json.loads(s.read("report.json"))["restarts"] == 1, r)
+        shutil.rmtree(s.path("hale-ckpt"))
+    r = s.run(hale, "run", "--no-mpi", "--ckpt-every", "100ms", "--report", "report.json", "sleep", 1)
+    expect(r.status == 0 and not r.err, r)
+    expect(json.loads(s.read("report.json"))["checkpoints"][0]["complete"], r)
+
+
+@test
+def a_prefix_that_the_loader_cannot_take_is_refused(s):
+    hale = install_at(s, "a:b")
+    r = s.run(hale, "run", "-n", 2, "true")
+    expect(r.status == EXIT_USAGE and "takes no folder with one of : ; $ in its name" in r.err, r)
+    os.symlink("a:b", s.path("link"))
+    r = s.run(hale, "run", "--no-mpi", "-n", 2, "true", env={"HALE_LIBDIR": s.path("link")})
+    expect(r.status == 0 and not r.err, r)
+
+
 @test
 def stdin_goes_to_rank_0(s):
     script = s.write("read.py", "import sys\nfrom mpi4py import MPI\n"

@@ -164,6 +164,58 @@ def a_crash_of_the_program_itself_is_not_repeated_for_ever(s):
     expect(s.report()["restarts"] <= 2, s.report())
 
 
+@test
+def a_message_queue_is_refused_by_name(s):
+    exe = s.compile("queue", mpi=None, flags=["-lrt"])
+    for how in [], ["gone"]:
+        go = s.path("go")
+        job = s.hale_start(1, exe, go, *how, options=["--no-mpi"])
+        job.until_output("begun")
+        r = s.hale("ckpt", job.id())
+        expect(r.status != 0 and re.search(r"descriptor \d+ \(/hale-test\S+\) is a POSIX message queue, "
+                                           "which can't be saved", r.err), r)
+        s.write("go", "")
+        r = job.wait()
+        expect(r.status == 0 and r.out == "begun\nkept\n", r)
+        os.unlink(go)
+
+
+@test
+def a_checkpoint_says_which_rank_it_waits_for_that_somebody_has_stopped(s):
+    exe = s.compile("steps")
+    job = s.hale_start(3, exe, 0, 10)
+    job.until_output("rank 2 step 3 ")
+    pids = job.ranks(3)
+    os.kill(pids[1], signal.SIGSTOP)
+    ask = s.start(HALE, "ckpt", job.id())
+    job.until_says(rf"checkpoint 1 waits for rank 1, which is stopped \(SIGSTOP or a debugger\); `kill "
+                   rf"-CONT {pids[1]}`")
+    states = [r["state"] for r in job.info()["ranks"]]
+    expect(states == ["checkpointing", "stopped", "checkpointing"], states)
+    os.kill(pids[1], signal.SIGCONT)
+    r = ask.wait()
+    expect(r.status == 0, r)
+    job.until(lambda: [r["state"] for r in job.info()["ranks"]] == ["running"] * 3, "all run on")
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0 and "done" in r.out, r)
+
+
+@test
+def a_checkpoint_given_up_names_the_stopped_rank(s):
+    exe = s.compile("steps")
+    job = s.hale_start(2, exe, 0, 10, env={"HALE_CKPT_TIMEOUT": "2s"})
+    job.until_output("rank 1 step 3 ")
+    pids = job.ranks(2)
+    os.kill(pids[0], signal.SIGSTOP)
+    r = s.hale("ckpt", job.id())
+    expect(r.status != 0 and "rank 0 is stopped (SIGSTOP or a debugger)" in r.err, r)
+    os.kill(pids[0], signal.SIGCONT)
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0 and "done" in r.out, r)
+
+
 # ---- stores and images ----
 
 @test

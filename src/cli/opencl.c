@@ -189,6 +189,13 @@ int cli_opencl_run(struct options *o, int (*run)(struct options *))
 		log_warn("%s", err.text);
 		return EXIT_USAGE;
 	}
+	if (strchr(libdir, ' ')) {
+		log_warn(
+		    "--opencl: hale's layer can't be preloaded from '%s', as that has a blank in "
+		    "its name; set HALE_LIBDIR to a symbolic link to it",
+		    libdir);
+		return EXIT_USAGE;
+	}
 	snprintf(path, sizeof(path), "%s/libhale_opencl.so", libdir);
 	if (access(path, R_OK) != 0 || !set_layer(libdir))
 		return without_layer(libdir);

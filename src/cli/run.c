@@ -29,11 +29,19 @@ static int fail(const struct error *err, int status)
 
 /* A program of which nothing can be saved is refused where saving was asked for, and told of
  * otherwise. A sanitizer's runtime comes before all libraries that are preloaded. */
-static hale_status_t check_protection(struct options *o, const struct program *p, struct error *err)
+static hale_status_t check_protection(struct options *o, const struct program *p,
+				      const char *libdir, struct error *err)
 {
 	const char *preload = getenv("LD_PRELOAD");
 	char *assignment;
 
+	if (p->preload_mpi && strchr(libdir, ' '))
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "the DT_RPATH of '%s' finds %s before hale's, which can't be preloaded "
+		    "from '%s', as that has a blank in its name; set HALE_LIBDIR to a "
+		    "symbolic link to it",
+		    p->path, p->other_mpi, libdir);
 	if (p->unprotected[0] && o->ckpt_every > 0)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "%s, or leave out --ckpt-every: then it runs unprotected",
@@ -68,7 +76,7 @@ static int run_program(struct options *o)
 	} else if (program_examine(o->program[0], o->wdir, program, &status, &err) != HALE_OK) {
 		fail(&err, status);
 	} else if (environment_find_libdir(libdir, &err) != HALE_OK ||
-		   check_protection(o, program, &err) != HALE_OK) {
+		   check_protection(o, program, libdir, &err) != HALE_OK) {
 		status = fail(&err, EXIT_USAGE);
 	} else {
 		struct head_start start = {.options = o, .program = program, .libdir = libdir};

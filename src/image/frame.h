@@ -11,10 +11,11 @@
  * next one start where a file system likes it: pieces of FRAME_ALIGN that lie on multiples of it
  * are written a third faster.
  *
- * HEADER is written last: until then the file begins with zeroes and is no image. Every byte is
- * covered: each struct frame by its own checksum, table and data by checksums in it. The checksum
- * of a whole file is that of all its struct frames in order, which can be computed by several
- * writers in any order and yet depends on every byte.
+ * HEADER is written last: until then the file begins with zeroes and is no image. Every byte of a
+ * frame is covered: the struct by its own checksum, table and data by checksums in it. What fills
+ * up a page is not: a restart does not look at it, so image_verify does not either. The checksum of
+ * a whole file is that of all its struct frames in order, which can be computed by several writers
+ * in any order and yet depends on every byte of tables and data.
  */
 #ifndef HALE_IMAGE_FRAME_H
 #define HALE_IMAGE_FRAME_H

@@ -127,11 +127,12 @@ static void flips_cuts_and_missing_files_are_told_apart(void **state)
 	FILE *file = fopen(f->path[0], "r+");
 	struct error err;
 	int c;
+	enum { IN_THE_HEADER = 100 }; /* what only fills up the file is not looked at */
 
 	assert_non_null(file);
-	assert_int_equal(fseek(file, (long)bytes / 2, SEEK_SET), 0);
+	assert_int_equal(fseek(file, IN_THE_HEADER, SEEK_SET), 0);
 	c = fgetc(file);
-	assert_int_equal(fseek(file, (long)bytes / 2, SEEK_SET), 0);
+	assert_int_equal(fseek(file, IN_THE_HEADER, SEEK_SET), 0);
 	assert_int_equal(fputc(c ^ 1, file), c ^ 1);
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(store_verify_file(f->path[0], 0, bytes, checksum, false, &err), HALE_OK);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <sys/resource.h>
 
 #include "base/fmt.h"
@@ -225,6 +226,17 @@ static const char *refusal(const struct fd_probe *p)
 					 : "of a kind that Hale doesn't know";
 }
 
+/* A POSIX message queue is a file of a file system of its own, and has no bytes to read. */
+static bool is_queue(const struct fd_table *t, const struct fd_probe *p)
+{
+	enum { MQUEUE_MAGIC = 0x19800202 };
+	struct statfs fs = {0};
+	char path[64];
+
+	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, p->fd);
+	return !sys(SYS_statfs, path, &fs) && fs.f_type == MQUEUE_MAGIC;
+}
+
 static hale_status_t scan_one(struct fd_table *t, struct error *err)
 {
 	const struct fd_probe *p = t->probe;
@@ -239,6 +251,8 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 	if (r.open_flags & O_CLOEXEC)
 		r.fd_flags = FD_CLOEXEC;
 	r.open_flags &= ~(uint32_t)O_CLOEXEC;
+	if (S_ISREG(p->st.st_mode) && is_queue(t, p))
+		return fd_refuse(p, "a POSIX message queue", err);
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (!kinds[i]->match(t, p))
 			continue;

@@ -11,25 +11,35 @@
 #include "image/image.h"
 #include "job/agent/agent_private.h"
 
+enum { HALTED_MAX = 64 }; /* more of a node are not told of */
+
 #define LOOK_FIRST_SECONDS 0.25
 #define LOOK_SECONDS	   0.5
 
-static bool is_zombie(long pid)
+/* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
+static char state_of(long pid)
 {
-	char path[64], line[512];
+	char path[64], line[512], found = 'X';
 	const char *state;
 	FILE *f;
-	bool gone = true;
 
 	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
 	f = fopen(path, "re");
 	if (f && fgets(line, sizeof(line), f)) {
 		state = strrchr(line, ')');
-		gone = !state || strlen(state) < 3 || state[2] == 'Z' || state[2] == 'X';
+		if (state && strlen(state) >= 3)
+			found = state[2];
 	}
 	if (f)
 		fclose(f);
-	return gone;
+	return found;
+}
+
+static bool is_zombie(long pid)
+{
+	char state = state_of(pid);
+
+	return state == 'Z' || state == 'X';
 }
 
 /* Of a process whose main thread has called pthread_exit the others go on. */
@@ -202,9 +212,21 @@ static bool is_silent(struct agent *a, uint32_t rank)
 	return true;
 }
 
+/* A rank that is waited for, and that stands still by a signal or a debugger. */
+static bool is_halted(const struct agent_rank *k)
+{
+	char state;
+
+	if (k->pid == 0 || k->member <= 0 || k->resumed)
+		return false;
+	state = state_of(agent_thread_of(k->member));
+	return state == 'T' || state == 't';
+}
+
 static void look(void *arg)
 {
 	struct agent *a = arg;
+	uint32_t halted[HALTED_MAX];
 	struct message m = {.type = MSG_PROGRESS, .id = a->ckpt.id};
 	char path[PATH_MAX + 32];
 	struct stat st;
@@ -223,7 +245,12 @@ static void look(void *arg)
 			m.flags |= PROGRESS_SILENT;
 			m.rank = r;
 		}
+		if (m.len < sizeof(halted) && is_halted(k)) {
+			halted[m.len / sizeof(*halted)] = r;
+			m.len += sizeof(*halted);
+		}
 	}
+	m.bytes = halted;
 	agent_send(a, &m);
 	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_SECONDS, look, a);
 }

@@ -117,7 +117,7 @@ static const char *rank_state(const struct head *h, uint32_t rank)
 	if (r->finalized)
 		return "finalized";
 	if (h->ckpt.phase == CKPT_CAPTURING && k->asked && !k->resumed)
-		return "checkpointing";
+		return r->halted ? "stopped" : "checkpointing";
 	return r->initialized || h->o->no_mpi ? "running" : "starting";
 }
 

@@ -346,6 +346,12 @@ uint32_t crew_look(struct crew *c)
 
 /* ---- checkpoints, faults ---- */
 
+static void crew_halted_clear(struct crew *c)
+{
+	for (uint32_t r = 0; r < c->nranks; r++)
+		c->ranks[r].halted = false;
+}
+
 void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags, const char *folder)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
@@ -353,17 +359,20 @@ void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags,
 		c->nodes[k].ckpt_idle = false;
 		c->nodes[k].ckpt_silent = MESSAGE_ALL;
 	}
+	crew_halted_clear(c);
 	send_all(c, &(struct message){
 			.type = MSG_CKPT, .id = id, .base = base, .flags = flags, .text = folder});
 }
 
 void crew_checkpoint_cancel(struct crew *c, uint32_t id)
 {
+	crew_halted_clear(c);
 	send_all(c, &(struct message){.type = MSG_CKPT_CANCEL, .id = id});
 }
 
 void crew_checkpoint_over(struct crew *c)
 {
+	crew_halted_clear(c);
 	send_all(c, &(struct message){.type = MSG_CKPT_OVER});
 }
 

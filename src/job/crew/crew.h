@@ -97,7 +97,8 @@ struct crew_rank {
 	pid_t group;   /* its process group; stays known after its end */
 	pid_t member;  /* said HELLO; 0: none yet */
 	bool mpi, initialized, finalized;
-	bool met; /* a process of this rank has said HELLO since it was spawned */
+	bool halted; /* somebody has stopped it, and a checkpoint waits for it */
+	bool met;    /* a process of this rank has said HELLO since it was spawned */
 	struct printed out[2];
 	uint64_t passed[2]; /* what its agent knows of that is printed for certain */
 };

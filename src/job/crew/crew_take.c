@@ -327,6 +327,25 @@ static void take_of_rank(struct node *n, const struct message *m)
 	}
 }
 
+static void take_progress(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+	const unsigned char *at = m->bytes;
+	uint32_t rank;
+
+	n->ckpt_bytes = m->number;
+	n->ckpt_idle = m->flags & PROGRESS_IDLE;
+	n->ckpt_silent = m->flags & PROGRESS_SILENT ? m->rank : MESSAGE_ALL;
+	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++)
+		if (c->placement.node_of[r] == n->index)
+			c->ranks[r].halted = false;
+	for (size_t i = 0; c->laid_out && i + sizeof(rank) <= m->len; i += sizeof(rank)) {
+		memcpy(&rank, at + i, sizeof(rank));
+		if (rank < c->nranks && c->placement.node_of[rank] == n->index)
+			c->ranks[rank].halted = true;
+	}
+}
+
 static void take_bye(struct node *n, const struct message *m)
 {
 	n->bye = true;
@@ -356,9 +375,7 @@ void crew_take(void *node, const struct message *m)
 		take_checked(n, m);
 		break;
 	case MSG_PROGRESS:
-		n->ckpt_bytes = m->number;
-		n->ckpt_idle = m->flags & PROGRESS_IDLE;
-		n->ckpt_silent = m->flags & PROGRESS_SILENT ? m->rank : MESSAGE_ALL;
+		take_progress(n, m);
 		break;
 	case MSG_COPIES_AT:
 		snprintf(n->copies_at, sizeof(n->copies_at), "%s", m->text);

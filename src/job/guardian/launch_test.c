@@ -460,10 +460,29 @@ static void damaged_elf_files_are_survived(void **state)
 	unlink(path);
 }
 
+/* LD_PRELOAD is split at blanks. */
+static void libraries_in_a_folder_with_a_blank_are_preloaded_by_name(void **state)
+{
+	char *inherited[] = {"LD_PRELOAD=/my.so", NULL};
+	struct environment_params p = {.inherited = inherited,
+				       .libdir = "/my apps/hale",
+				       .agent = "a",
+				       .token = "t",
+				       .job = "j.1",
+				       .nranks = 1};
+	char **env = environment_make(&p);
+
+	assert_non_null(env);
+	assert_string_equal(value_of(env, "LD_PRELOAD"), "/my.so:libhale.so");
+	assert_string_equal(value_of(env, "LD_LIBRARY_PATH"), "/my apps/hale");
+	environment_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_environment_is_the_users_and_ours),
+	    cmocka_unit_test(libraries_in_a_folder_with_a_blank_are_preloaded_by_name),
 	    cmocka_unit_test(a_launched_process_leads_its_group_without_randomisation),
 	    cmocka_unit_test(a_launched_process_has_three_descriptors_and_no_blocked_signal),
 	    cmocka_unit_test(what_cannot_be_executed_is_an_error_and_leaves_no_child),

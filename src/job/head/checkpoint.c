@@ -128,7 +128,7 @@ static hale_status_t start(struct head *h, struct error *err)
 		return status;
 	memset(c->ranks, 0, h->nranks * sizeof(*c->ranks));
 	c->phase = CKPT_CAPTURING;
-	c->wanted = false;
+	c->wanted = c->halted_said = false;
 	c->resumed = c->written = c->asked = c->idle_looks = 0;
 	c->bytes_seen = 0;
 	c->began = c->phase_began = c->moved_at = clock_seconds();

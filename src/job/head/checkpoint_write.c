@@ -56,10 +56,34 @@ void checkpoint_progress_clear(struct head *h)
 
 /* ---- patience ---- */
 
+/* A rank that somebody has stopped: the others stand in the checkpoint until it goes on. */
+static bool find_halted(const struct head *h, uint32_t *rank)
+{
+	for (*rank = 0; *rank < h->nranks; ++*rank)
+		if (h->crew.ranks[*rank].halted && !h->ckpt.ranks[*rank].resumed)
+			return true;
+	return false;
+}
+
+static void say_halted(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+	uint32_t rank;
+
+	if (c->halted_said || c->phase != CKPT_CAPTURING || !find_halted(h, &rank))
+		return;
+	c->halted_said = true;
+	head_say(h,
+		 "checkpoint %u waits for rank %u, which is stopped (SIGSTOP or a debugger); `kill "
+		 "-CONT "
+		 "%d` on node %s lets it go on",
+		 c->id, rank, (int)h->crew.ranks[rank].member, crew_node_of(&h->crew, rank)->name);
+}
+
 static void give_up(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
-	char why[256], list[128] = "", cause[64] = "";
+	char why[320], list[128] = "", cause[96] = "";
 	size_t len = 0;
 	uint32_t waits = 0, silent;
 
@@ -72,7 +96,11 @@ static void give_up(struct head *h)
 						len ? ", " : "", r);
 	}
 	/* the others wait for it, mostly */
-	if (c->phase == CKPT_CAPTURING && waits > 1 && crew_checkpoint_silent(&h->crew, &silent))
+	if (c->phase == CKPT_CAPTURING && find_halted(h, &silent))
+		snprintf(cause, sizeof(cause), "; rank %u is stopped (SIGSTOP or a debugger)",
+			 silent);
+	else if (c->phase == CKPT_CAPTURING && waits > 1 &&
+		 crew_checkpoint_silent(&h->crew, &silent))
 		snprintf(cause, sizeof(cause), "; rank %u has not even begun to", silent);
 	snprintf(why, sizeof(why), "rank%s %s%s %s within %.0f s%s", waits > 1 ? "s" : "", list,
 		 waits > 8 ? ", …" : "",
@@ -106,6 +134,7 @@ void checkpoint_watch(void *arg)
 		checkpoint_abandon(h, "a process that wrote an image was ended");
 		return;
 	}
+	say_halted(h);
 	show_progress(h);
 	loop_timer_set(&h->loop, &c->watch, 0.5, checkpoint_watch, h);
 }

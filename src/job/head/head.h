@@ -54,6 +54,7 @@ struct checkpoint {
 	bool progress_shown;
 	uint32_t resumed, written, asked;
 	uint32_t looks;
+	bool halted_said;    /* that it waits for a rank that somebody has stopped */
 	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];

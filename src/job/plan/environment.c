@@ -100,9 +100,14 @@ static void put_libraries(struct list *l, const struct environment_params *p)
 	const char *preload = list_get(l, "LD_PRELOAD");
 	const char *path = list_get(l, "LD_LIBRARY_PATH");
 
-	list_printf(l, "LD_PRELOAD=%s%s%s/libhale.so%s%s%s", preload ? preload : "",
-		    preload && *preload ? ":" : "", p->libdir, p->preload_mpi ? ":" : "",
-		    p->preload_mpi ? p->libdir : "", p->preload_mpi ? "/libmpi.so.40" : "");
+	/* a blank ends a name there, but not in LD_LIBRARY_PATH, where names alone are looked for
+	 */
+	bool blank = strchr(p->libdir, ' ') != NULL;
+
+	list_printf(l, "LD_PRELOAD=%s%s%s%slibhale.so%s%s%s", preload ? preload : "",
+		    preload && *preload ? ":" : "", blank ? "" : p->libdir, blank ? "" : "/",
+		    p->preload_mpi ? ":" : "", p->preload_mpi ? p->libdir : "",
+		    p->preload_mpi ? "/libmpi.so.40" : "");
 	list_printf(l, "LD_LIBRARY_PATH=%s%s%s", p->libdir, path && *path ? ":" : "",
 		    path ? path : "");
 }
@@ -216,12 +221,29 @@ static bool find_beside_executable(char libdir[PATH_MAX])
 	return found;
 }
 
-hale_status_t environment_find_libdir(char libdir[PATH_MAX], struct error *err)
+/* The dynamic loader splits and expands its lists at these. */
+static hale_status_t can_be_named(const char *libdir, struct error *err)
+{
+	if (!strpbrk(libdir, ":;$\n\t"))
+		return HALE_OK;
+	return error_set(
+	    err, HALE_ERR_ARGUMENT,
+	    "hale's libraries are in '%s', and the dynamic loader takes no folder with "
+	    "one of : ; $ in its name; install hale elsewhere, or set HALE_LIBDIR to a "
+	    "symbolic link to it",
+	    libdir);
+}
+
+static hale_status_t find_libdir(char libdir[PATH_MAX], struct error *err)
 {
 	const char *given = getenv("HALE_LIBDIR");
 
 	if (given && *given) {
-		if (!realpath(given, libdir) || !has_library(libdir))
+		/* a link stays one: it may be there because of the name that it stands for */
+		bool found = given[0] == '/' ? snprintf(libdir, PATH_MAX, "%s", given) < PATH_MAX
+					     : realpath(given, libdir) != NULL;
+
+		if (!found || !has_library(libdir))
 			return error_set(
 			    err, HALE_ERR_ARGUMENT,
 			    "HALE_LIBDIR is %s, but libhale.so and libmpi.so.40 are not in it",
@@ -238,4 +260,11 @@ hale_status_t environment_find_libdir(char libdir[PATH_MAX], struct error *err)
 	    "libhale.so and libmpi.so.40 are neither beside hale nor in %s; install them, or set "
 	    "HALE_LIBDIR",
 	    HALE_LIBDIR);
+}
+
+hale_status_t environment_find_libdir(char libdir[PATH_MAX], struct error *err)
+{
+	hale_status_t status = find_libdir(libdir, err);
+
+	return status == HALE_OK ? can_be_named(libdir, err) : status;
 }

@@ -73,17 +73,18 @@ enum { FEED_WINDOW = 65536 };
 	M(MSG_CLEARED, "i")	  /* nothing is left of generation i */                            \
 	M(MSG_LOOKED, "inx")	  /* n: progress; x: struct profile (profile.h) */                 \
 	M(MSG_CHECKED, "ivnrt")	  /* status v for rank, and why; n: resident bytes of all */       \
-	M(MSG_PROGRESS, "rinf")	  /* n bytes of checkpoint i are there; f: enum progress_flag */   \
-	M(MSG_FED, "n")		  /* n more bytes are in rank 0's pipe */                          \
-	M(MSG_FEED_CLOSED, "")	  /* rank 0 takes no more */                                       \
-	M(MSG_ASK, "n")		  /* for the lease, the n-th time */                               \
-	M(MSG_COPIES_AT, "ts")	  /* addresses t of the node's copier; its folder s */             \
-	M(MSG_COPIES_HELD, "x")	  /* images on its disk: struct copier_image (copier.h) each */    \
-	M(MSG_COPIED, "ribfvnt")  /* of COPY; status v, and why; fetched: its base n, program t */ \
-	M(MSG_BYE, "t")		  /* no process of the job is left on this node; why */            \
-	M(MSG_ATTACHED, "x")	  /* what is there (takeover.h): this is the head now */           \
-	M(MSG_SUPERSEDED, "it")	  /* the head is of epoch i: not you */                            \
-	M(MSG_RENEWED, "vt") /* process v is the agent from now on; what became of the last */     \
+	M(MSG_PROGRESS, "rinfx")  /* n bytes of checkpoint i are there; f: enum progress_flag; */  \
+	/* x: ranks that somebody has stopped, u32 */                                              \
+	M(MSG_FED, "n")		 /* n more bytes are in rank 0's pipe */                           \
+	M(MSG_FEED_CLOSED, "")	 /* rank 0 takes no more */                                        \
+	M(MSG_ASK, "n")		 /* for the lease, the n-th time */                                \
+	M(MSG_COPIES_AT, "ts")	 /* addresses t of the node's copier; its folder s */              \
+	M(MSG_COPIES_HELD, "x")	 /* images on its disk: struct copier_image (copier.h) each */     \
+	M(MSG_COPIED, "ribfvnt") /* of COPY; status v, and why; fetched: its base n, program t */  \
+	M(MSG_BYE, "t")		 /* no process of the job is left on this node; why */             \
+	M(MSG_ATTACHED, "x")	 /* what is there (takeover.h): this is the head now */            \
+	M(MSG_SUPERSEDED, "it")	 /* the head is of epoch i: not you */                             \
+	M(MSG_RENEWED, "vt")	 /* process v is the agent from now on; what became of the last */ \
 	M(MSG_MOVE_READY, "ivtx")   /* of BEGIN i; status v, and why; x: where it listens */       \
 	M(MSG_MOVE_SPAWNED, "rvft") /* of MOVE_SINK: its pid, f as SPAWNED; or 0, and why not */   \
 	M(MSG_MOVE_HELLO, "rvip")   /* copy v of rank is whole since stop i, streams at p */       \
