@@ -69,6 +69,24 @@ def static_programs_are_not_unprotected_in_silence(s):
 
 
 @test
+def a_rank_that_goes_on_as_a_program_without_the_library_is_not_killed(s):
+    """What starts it has the library, and the signal that asks for a checkpoint would end it."""
+    static = build(s, "static", WAITS, "-static")
+    for program in (["sh", "-c", f"exec {static} $0"], ["env", "-u", "LD_PRELOAD", "sh", "-c",
+                                                       f"echo here; while ! test -e $0; do :; done"]):
+        go = s.path("go")
+        job = s.hale_start(2, *program, go, options=["--no-mpi", "--ckpt-every", "100ms"])
+        job.until_says(r"no checkpoint: rank \d can't be captured: hale's library is not in the program "
+                       r"that process \d+ executes now")
+        r = s.hale("ckpt", job.id())
+        expect(r.status != 0 and "hale's library is not in the program" in r.err, r)
+        s.write("go", "")
+        r = job.wait()
+        expect(r.status == 0 and r.out == "here\nhere\n", r)
+        os.unlink(go)
+
+
+@test
 def programs_with_other_rights_are_not_unprotected_in_silence(s):
     if os.geteuid() != 0:
         skip("a program of another user is made by root")

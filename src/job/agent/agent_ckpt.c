@@ -42,6 +42,23 @@ static bool is_zombie(long pid)
 	return state == 'Z' || state == 'X';
 }
 
+/* A process that has executed a program without hale's library does not, and dies of the signal. */
+bool agent_hears(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long caught = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigCgt: %lx", &caught) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (caught >> (PROTO_CKPT_SIGNAL - 1)) & 1;
+}
+
 /* Of a process whose main thread has called pthread_exit the others go on. */
 pid_t agent_thread_of(pid_t pid)
 {
@@ -109,6 +126,12 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 
 	if (!thread)
 		return error_set(err, status, "rank %u has just ended", rank);
+	if (!agent_hears(thread))
+		return error_set(
+		    err, status,
+		    "rank %u can't be captured: hale's library is not in the program that "
+		    "process %d executes now (is it static, or was LD_PRELOAD taken away?)",
+		    rank, (int)a->ranks[rank].member);
 	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
 	 * has something open for a moment may have lost its core just then. Who has not come to its
 	 * new mailbox yet, after a move, still has the stream that it came through */

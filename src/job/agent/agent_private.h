@@ -318,6 +318,8 @@ void agent_ckpt_again(struct agent *a); /* of one that is under way */
 void agent_ckpt_check(struct agent *a, uint32_t id);
 /* The main thread of a process, or another one if that has ended; 0: so has the process. */
 pid_t agent_thread_of(pid_t pid);
+/* Does it handle the signal by which ranks are asked for things? */
+bool agent_hears(pid_t pid);
 void agent_ckpt_start(struct agent *a, const struct message *m);
 void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *p);
 void agent_ckpt_cancel(struct agent *a, uint32_t id);

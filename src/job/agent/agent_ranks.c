@@ -506,6 +506,6 @@ void agent_signal_member(struct agent *a, uint32_t rank, int sig)
 	pid_t pid = a->ranks[rank].member, thread = pid > 0 ? agent_thread_of(pid) : 0;
 
 	/* to the main thread: a signal to the process might pick one that sleeps in a park */
-	if (thread)
+	if (thread && (sig != PROTO_CKPT_SIGNAL || agent_hears(thread)))
 		syscall(SYS_tgkill, pid, thread, sig);
 }
