@@ -225,6 +225,16 @@ static bool has_finalized(struct error *err)
 	return true;
 }
 
+/* The agent has looked from outside before it asked; a child may have been made since. A migration
+ * sees to it by itself. */
+static bool has_children(const struct rank_note *note, struct error *err)
+{
+	if (note->stop || !image_has_children())
+		return false;
+	error_set(err, HALE_ERR_AGAIN, "it has just started a child process, which no image holds");
+	return true;
+}
+
 /* All other threads are parked, this one is inside the guard. */
 static void checkpoint_run(uint64_t began_ns)
 {
@@ -235,7 +245,7 @@ static void checkpoint_run(uint64_t began_ns)
 	uint64_t image_ns = 0;
 	bool fresh = true; /* a new segment */
 
-	if (has_finalized(&err)) {
+	if (has_finalized(&err) || has_children(&note, &err)) {
 		last_id = id;
 		tell_failed(id, &err);
 		return;

@@ -52,6 +52,16 @@ static void copy_nodes(struct json_out *j, const struct json_value *job)
 	json_close_array(j);
 }
 
+static void copy_unprotected(struct json_out *j, const struct json_value *u)
+{
+	if (!u)
+		return;
+	json_open_object(j, "unprotected");
+	json_double(j, "since_seconds", json_number(json_get(u, "since_seconds"), 0));
+	json_string(j, "why", text_of(u, "why"));
+	json_close_object(j);
+}
+
 static void copy_job(struct json_out *j, const struct json_value *job)
 {
 	const struct json_value *ranks = json_get(job, "ranks");
@@ -78,7 +88,18 @@ static void copy_job(struct json_out *j, const struct json_value *job)
 	json_double(j, "seconds", json_number(json_get(job, "seconds"), 0));
 	json_int(j, "restarts", json_number_int(json_get(job, "restarts"), 0));
 	json_int(j, "checkpoint", json_number_int(json_get(job, "checkpoint"), 0));
+	copy_unprotected(j, json_get(job, "unprotected"));
 	json_close_object(j);
+}
+
+static void show_unprotected(const struct json_value *u)
+{
+	char at[16];
+
+	if (u)
+		printf("  no checkpoint since %s after its start: %s\n",
+		       units_show_seconds(json_number(json_get(u, "since_seconds"), 0), at),
+		       text_of(u, "why"));
 }
 
 static void show_job(const struct json_value *job)
@@ -97,6 +118,7 @@ static void show_job(const struct json_value *job)
 	       json_count(ranks), json_number_int(json_get(job, "checkpoint"), 0),
 	       json_number_int(json_get(job, "restarts"), 0),
 	       units_show_seconds(json_number(json_get(job, "seconds"), 0), age));
+	show_unprotected(json_get(job, "unprotected"));
 	for (size_t i = 0; i < json_count(ranks); i++) {
 		const struct json_value *r = json_at(ranks, i);
 		printf("  rank %-4" PRId64 " pid %-8" PRId64 " %s\n",

@@ -116,6 +116,13 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
  * stops it, and waits for other signals. */
 hale_status_t image_check_threads(pid_t pid, struct error *err);
 
+/* Has it children of its own, running or not waited for yet? An image would lose them. Looks from
+ * outside, and may miss one that is just being made. HALE_ERR_AGAIN with a sentence that names the
+ * first. The processes that write images are not counted. */
+hale_status_t image_check_children(pid_t pid, struct error *err);
+/* The same of the calling process, exact while all other threads are parked. Allocates nothing. */
+bool image_has_children(void);
+
 /* Stops every other thread of this process in its park handler. Returns the number of threads
  * that could not park because they were busy (0: all sleep), or -1 when one didn't answer within
  * 5 s. Not 0: nobody is left parked. */

@@ -2,8 +2,10 @@
 /* A rank that is late for a checkpoint: when there is a file "hold", its second thread waits where
  * no signal reaches it, as parents do after vfork, until there is a file "go". Ends when there is a
  * file "stop". */
+#define _GNU_SOURCE /* clone */
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,15 +15,20 @@ static void until_there(const char *name)
 		usleep(1000);
 }
 
+static int held(void *unused)
+{
+	if (write(STDOUT_FILENO, "held\n", 5) == 5)
+		until_there("go");
+	_exit(0);
+}
+
 static void *second(void *unused)
 {
+	static _Alignas(16) char stack[65536];
+
 	until_there("hold");
-	pid_t child = vfork();
-	if (child == 0) {
-		if (write(STDOUT_FILENO, "held\n", 5) == 5)
-			until_there("go");
-		_exit(0);
-	}
+	/* a child without an exit signal is none that a checkpoint waits for */
+	clone(held, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, NULL);
 	until_there("stop");
 	return unused;
 }

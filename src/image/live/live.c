@@ -55,15 +55,9 @@ bool live_is_open(void)
 
 /* ---- beginning and end ---- */
 
-/* Writing children aren't seen by this: they have no exit signal. */
-static bool has_children(void)
-{
-	return sys(SYS_waitid, P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT, NULL) != -ECHILD;
-}
-
 static hale_status_t refuse_children(struct error *err)
 {
-	if (!has_children())
+	if (!image_has_children())
 		return HALE_OK;
 	return error_set(err, HALE_ERR_UNSUPPORTED,
 			 "this process has children, which can't move with it; try again when they "

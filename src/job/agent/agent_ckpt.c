@@ -149,6 +149,8 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 			status = image_check_threads(a->ranks[rank].member, &why);
 	}
 	if (status == HALE_OK)
+		status = image_check_children(a->ranks[rank].member, &why);
+	if (status == HALE_OK)
 		return HALE_OK;
 	return error_set(err, status, "rank %u can't be captured: %s", rank, why.text);
 }
@@ -158,12 +160,21 @@ void agent_ckpt_check(struct agent *a, uint32_t id)
 	struct message answer = {.type = MSG_CHECKED, .id = id};
 	struct error err = {HALE_OK, ""};
 
-	for (uint32_t r = 0; r < a->setup.nranks && err.code == HALE_OK; r++) {
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		struct error why;
+
 		if (a->ranks[r].pid == 0 || !a->segment)
 			continue;
-		answer.rank = r;
 		answer.number += resident_bytes(agent_thread_of(a->ranks[r].member));
-		check_rank(a, r, &err);
+		if (check_rank(a, r, &why) == HALE_OK)
+			continue;
+		/* a refusal for good counts more than one that may be over soon */
+		if (err.code == HALE_OK || (err.code == HALE_ERR_AGAIN && why.code != err.code)) {
+			answer.rank = r;
+			err = why;
+		}
+		if (err.code != HALE_ERR_AGAIN)
+			break;
 	}
 	answer.value = (int32_t)err.code;
 	answer.text = err.text;

@@ -154,6 +154,7 @@ static void answer_ps(struct client *c)
 	json_uint(&j, "checkpoint", h->ckpt.last_id);
 	json_uint(&j, "epoch", h->epoch);
 	json_string(&j, "folder", h->store_is_open ? h->store.job_folder : "");
+	report_print_unprotected(&h->report, &j);
 	watch_print(h, &j);
 	json_close_object(&j);
 	answer(c, &j);

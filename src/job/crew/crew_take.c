@@ -105,7 +105,9 @@ static void take_checked(struct node *n, const struct message *m)
 		return;
 	n->checking = false;
 	c->check_bytes += m->number;
-	if (m->value != HALE_OK && c->check.code == HALE_OK)
+	/* a refusal for good counts more than one that may be over soon */
+	if (m->value != HALE_OK && (c->check.code == HALE_OK || (c->check.code == HALE_ERR_AGAIN &&
+								 m->value != HALE_ERR_AGAIN)))
 		error_set(&c->check, (hale_status_t)m->value, "%s", m->text);
 	crew_answers(c);
 }

@@ -41,6 +41,7 @@ void checkpoint_fini(struct head *h)
 	control_checkpoint_over(h, NULL, "the job has ended");
 	loop_timer_clear(&h->loop, &h->ckpt.interval);
 	loop_timer_clear(&h->loop, &h->ckpt.watch);
+	loop_timer_clear(&h->loop, &h->ckpt.again);
 	levels_unfill(&h->ckpt.manifest);
 	free(h->ckpt.manifest.parts);
 	h->ckpt.manifest.parts = NULL;
@@ -129,6 +130,7 @@ static hale_status_t start(struct head *h, struct error *err)
 	memset(c->ranks, 0, h->nranks * sizeof(*c->ranks));
 	c->phase = CKPT_CAPTURING;
 	c->wanted = c->halted_said = false;
+	loop_timer_clear(&h->loop, &c->again);
 	c->resumed = c->written = c->asked = c->idle_looks = 0;
 	c->bytes_seen = 0;
 	c->began = c->phase_began = c->moved_at = clock_seconds();
@@ -145,12 +147,29 @@ static hale_status_t start(struct head *h, struct error *err)
 
 /* ---- requests ---- */
 
+/* Sentences name images, checkpoints, ranks and processes by their numbers. */
+static bool same_but_numbers(const char *a, const char *b)
+{
+	static const char digits[] = "0123456789";
+
+	for (;; a++, b++) {
+		a += strspn(a, digits);
+		b += strspn(b, digits);
+		if (*a != *b)
+			return false;
+		if (*a == '\0')
+			return true;
+	}
+}
+
 static void refused(struct head *h, const struct error *err)
 {
 	struct checkpoint *c = &h->ckpt;
-	bool said = strcmp(c->last_refusal, err->text) == 0;
+	bool said = same_but_numbers(c->last_refusal, err->text);
 
 	c->wanted = false;
+	if (err->code != HALE_ERR_STATE)
+		checkpoint_unprotected(h, err->text);
 	snprintf(c->last_refusal, sizeof(c->last_refusal), "%s", err->text);
 	if (c->origin != ORIGIN_TIMER || !said) {
 		head_say(h, "no checkpoint: %s%s", err->text,
@@ -210,6 +229,8 @@ void checkpoint_checked(struct head *h, const struct error *check, uint64_t resi
 	c->bytes_expected = resident_bytes;
 	if (err.code == HALE_OK && check_state(h, &wait, &err) == HALE_OK && !wait)
 		start(h, &err);
+	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err))
+		return;
 	if (err.code != HALE_OK)
 		refused(h, &err);
 }
@@ -303,24 +324,20 @@ static void report_given_up(struct head *h, const char *why)
 	json_string(&j, "why", why);
 	record_end(&h->record, &j);
 	watch_checkpoint_failed(h, h->ckpt.id, why);
-	leave_failed(h, why);
-	succession_save(h);
 }
 
-void checkpoint_abandon(struct head *h, const char *why)
+/* Whoever waits for a checkpoint hears that there will be none. */
+static void tell_none(struct head *h, const char *why)
+{
+	crew_checkpoint_refuse(&h->crew);
+	control_checkpoint_over(h, NULL, why);
+}
+
+/* The ranks go on without the checkpoint under way, and its folder goes. */
+static void take_back(struct head *h, const char *why)
 {
 	struct checkpoint *c = &h->ckpt;
 
-	checkpoint_settle(h);
-	if (c->phase == CKPT_IDLE)
-		return;
-	if (c->phase == CKPT_CHECKING) { /* nothing has begun */
-		c->phase = CKPT_IDLE;
-		c->wanted = false;
-		crew_checkpoint_refuse(&h->crew);
-		control_checkpoint_over(h, NULL, why);
-		return;
-	}
 	checkpoint_progress_clear(h);
 	c->phase = CKPT_IDLE;
 	head_profile_turn(h);
@@ -330,9 +347,26 @@ void checkpoint_abandon(struct head *h, const char *why)
 	store_abandon(&h->store, c->id);
 	checkpoint_sweep(h);
 	report_given_up(h, why);
-	crew_checkpoint_refuse(&h->crew);
-	control_checkpoint_over(h, NULL, why);
 	log_info("checkpoint %u was given up: %s", c->id, why);
+}
+
+void checkpoint_abandon(struct head *h, const char *why)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	checkpoint_settle(h);
+	checkpoint_wait_end(h);
+	if (c->phase == CKPT_IDLE)
+		return;
+	if (c->phase == CKPT_CHECKING) { /* nothing has begun */
+		c->phase = CKPT_IDLE;
+		c->wanted = false;
+	} else {
+		take_back(h, why);
+		leave_failed(h, why);
+		succession_save(h);
+	}
+	tell_none(h, why);
 }
 
 void checkpoint_abandon_open(struct head *h, const char *why)
@@ -341,30 +375,23 @@ void checkpoint_abandon_open(struct head *h, const char *why)
 		checkpoint_abandon(h, why);
 }
 
-/* Names of images have those of checkpoint and rank in them. */
-static bool same_but_numbers(const char *a, const char *b)
-{
-	static const char digits[] = "0123456789";
-
-	for (;; a++, b++) {
-		a += strspn(a, digits);
-		b += strspn(b, digits);
-		if (*a != *b)
-			return false;
-		if (*a == '\0')
-			return true;
-	}
-}
-
 static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
 	bool several = h->crew.count > 1;
 	char *last = h->ckpt.last_refusal;
 	char why[PROTO_TEXT + 128];
 	const char *text = p->text[0] ? p->text : hale_status_name((hale_status_t)p->status);
+	struct error err;
 
 	snprintf(why, sizeof(why), "rank %u%s%s: %s", rank, several ? " on node " : "",
 		 several ? crew_node_of(&h->crew, rank)->name : "", text);
+	error_set(&err, (hale_status_t)p->status, "%s", why);
+	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err)) {
+		take_back(h, why);
+		h->ckpt.wanted = true;
+		return;
+	}
+	checkpoint_unprotected(h, why);
 	/* every interval the same would be too much */
 	if (h->ckpt.origin != ORIGIN_TIMER || !same_but_numbers(last, text))
 		head_say(h, "checkpoint %u failed, the job goes on: %s", h->ckpt.id, why);

@@ -107,6 +107,7 @@ static void give_up(struct head *h)
 		 c->phase == CKPT_CAPTURING ? "did not stop for it" : "wrote nothing more of it",
 		 patience(), cause);
 	head_say(h, "checkpoint %u was given up, the job goes on: %s", c->id, why);
+	checkpoint_unprotected(h, why);
 	checkpoint_abandon(h, why);
 }
 
@@ -346,6 +347,7 @@ static void committed(struct head *h, const struct error *err)
 		c->chain_length = c->base ? c->chain_length + 1 : 0;
 		c->chain_broken = false;
 		c->last_refusal[0] = '\0';
+		checkpoint_protected(h);
 		for (uint32_t r = 0; r < h->nranks; r++)
 			h->ranks[r].last_signal = 0;
 		announce(h, m);
@@ -359,6 +361,7 @@ static void committed(struct head *h, const struct error *err)
 		warm_refresh(h);
 	} else {
 		head_say(h, "checkpoint %u failed, the job goes on: %s", c->id, err->text);
+		checkpoint_unprotected(h, err->text);
 		checkpoint_abandon(h, err->text);
 	}
 	levels_unfill(m);

@@ -63,6 +63,11 @@ struct checkpoint {
 	struct errand sweep;		/* removes what is not kept */
 	bool unswept;			/* there has come more since that began */
 	struct loop_timer interval, watch;
+	/* checkpoint_wait.c */
+	double waits_since; /* for a moment without child processes; 0: it does not */
+	double look;	    /* seconds until the next look */
+	bool wait_said;
+	struct loop_timer again;
 };
 
 struct recovery {
@@ -258,6 +263,12 @@ void checkpoint_abandon(struct head *h, const char *why);
 /* But not if all images are there and only the manifest is on its way to the disk. */
 void checkpoint_abandon_open(struct head *h, const char *why);
 void checkpoint_interval_start(struct head *h);
+/* checkpoint_wait.c: false: it has waited for as long as it may, and is refused for err. */
+bool checkpoint_wait(struct head *h, const struct error *err);
+void checkpoint_wait_end(struct head *h);
+/* Since now, unless that was so before, there is no new checkpoint; there is one again. */
+void checkpoint_unprotected(struct head *h, const char *why);
+void checkpoint_protected(struct head *h);
 /* checkpoint_write.c */
 void checkpoint_complete(struct head *h);
 /* Waits for the child that commits, if there is one, and takes what came of it. */

@@ -17,6 +17,7 @@
 struct fixture {
 	struct options o;
 	struct head h;
+	struct program program;
 	char dir[64], good[128], bad[128];
 };
 
@@ -29,6 +30,7 @@ static int set_up(void **state)
 	snprintf(f->good, sizeof(f->good), "%s/file", f->dir);
 	snprintf(f->bad, sizeof(f->bad), "%s/none/file", f->dir);
 	f->h.o = &f->o;
+	f->h.program = &f->program;
 	snprintf(f->h.job, sizeof(f->h.job), "job.1");
 	f->o.ckpt_dir = f->dir;
 	*state = f;

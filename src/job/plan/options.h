@@ -49,6 +49,7 @@ struct options {
 	bind_to_t bind;
 	/* checkpoints */
 	double ckpt_every; /* seconds; 0: only on request */
+	double ckpt_wait;  /* seconds that a checkpoint waits until ranks have no children */
 	const char *ckpt_dir;
 	const char *ckpt_local; /* template of a folder on each node; NULL: images go to ckpt_dir */
 	long shared_every;	/* each so many of these go to ckpt_dir, too; 0: none */

@@ -15,6 +15,13 @@ static hale_status_t take_every(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_wait(struct parser *p)
+{
+	return units_parse_seconds(p->value, &p->o->ckpt_wait) && p->o->ckpt_wait >= 0
+		   ? HALE_OK
+		   : options_bad_value(p, "a time like 30s or 500ms (0: do not wait)");
+}
+
 static hale_status_t take_dir(struct parser *p)
 {
 	p->o->given_dir = true;
@@ -102,6 +109,7 @@ static hale_status_t take_no_fsync(struct parser *p)
 
 const struct option options_ckpt[] = {
     {"--ckpt-every", 1, false, take_every},
+    {"--ckpt-wait", 1, false, take_wait},
     {"--ckpt-dir", 1, false, take_dir},
     {"--ckpt-local", 1, false, take_local},
     {"--ckpt-shared-every", 1, false, take_shared_every},

@@ -172,8 +172,19 @@ void report_print(const struct report *r, int exit_status, double wall_seconds, 
 {
 	json_open_object(j, NULL);
 	print_all(r, 0, exit_status, wall_seconds, j);
+	report_print_unprotected(r, j);
 	if (r->profile.ranks > 0)
 		report_print_profile(r, "profile", wall_seconds, j);
+	json_close_object(j);
+}
+
+void report_print_unprotected(const struct report *r, struct json_out *j)
+{
+	if (!r->unprotected.is)
+		return;
+	json_open_object(j, "unprotected");
+	json_double(j, "since_seconds", r->unprotected.since_seconds);
+	json_string(j, "why", r->unprotected.why);
 	json_close_object(j);
 }
 

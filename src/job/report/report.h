@@ -62,6 +62,13 @@ struct report_migration {
 	double at_seconds;
 };
 
+/* The last checkpoint that was wanted was refused, or failed, and so were all since. */
+struct report_unprotected {
+	bool is;
+	double since_seconds; /* of the job's time */
+	char why[480];
+};
+
 struct report {
 	const char *job;
 	uint32_t ranks;
@@ -79,6 +86,7 @@ struct report {
 	size_t migration_count;
 	struct profile profile;
 	struct profile_pace pace;
+	struct report_unprotected unprotected;
 };
 
 void report_fini(struct report *r);
@@ -101,6 +109,9 @@ struct report_failure *report_add_failure(struct report *r, uint32_t rank, const
 void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j);
 hale_status_t report_write(const struct report *r, const char *path, int exit_status,
 			   double wall_seconds, struct error *err);
+
+/* "unprotected":{"since_seconds","why"} into the open object of j, if it is. */
+void report_print_unprotected(const struct report *r, struct json_out *j);
 
 /* The same for a new head: as short for a job of a month as for one of an hour. */
 void report_print_inherited(const struct report *r, struct json_out *j);

@@ -87,6 +87,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .no_mpi = truth(v, "no_mpi"),
 			      .net_encrypt = truth(v, "net_encrypt"),
 			      .ckpt_every = json_number(json_get(v, "ckpt_every"), 0),
+			      .ckpt_wait = json_number(json_get(v, "ckpt_wait"), 10),
 			      .ckpt_local = text_or_null(v, "ckpt_local"),
 			      .shared_every = number(v, "shared_every"),
 			      .keep = number(v, "keep"),
@@ -106,8 +107,8 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .no_events = truth(v, "no_events"),
 			      .seed = (uint64_t)number(v, "seed")};
 	if (o->ranks < 1 || o->ranks > JOB_RANKS_MAX || argc == 0 || !(o->head_grace > 0) ||
-	    !(o->node_timeout > 0) || !(o->ckpt_every >= 0) || o->keep < 1 ||
-	    number(v, "on_closed_output") < CLOSED_DEFAULT ||
+	    !(o->node_timeout > 0) || !(o->ckpt_every >= 0) || !(o->ckpt_wait >= 0) ||
+	    o->keep < 1 || number(v, "on_closed_output") < CLOSED_DEFAULT ||
 	    number(v, "on_closed_output") > CLOSED_CONTINUE ||
 	    number(v, "compress") < IMAGE_PLAIN || number(v, "compress") > IMAGE_ZSTD ||
 	    number(v, "restart") < IMAGE_FULL || number(v, "restart") > IMAGE_LAZY)
