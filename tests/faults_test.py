@@ -279,11 +279,7 @@ def damage_truncate(path):
 
 
 def damage_flip(path):
-    with open(path, "r+b") as f:
-        f.seek(os.path.getsize(path) // 2)
-        byte = f.read(1)[0]
-        f.seek(-1, 1)
-        f.write(bytes([byte ^ 0x10]))
+    flip_in_image(path)
 
 
 def damage_remove(path):
@@ -358,6 +354,7 @@ def no_damage_to_an_image_goes_unseen(s):
     expect(s.hale("image", "verify", image).status == 0, "the image as it was written")
     rng = random.Random(SEED)
     tries = 1000 if LONG else 120
+    counts = image_covered(whole)
     bad = s.path("bad.img")
     for n in range(tries):
         damaged = bytearray(whole)
@@ -370,8 +367,10 @@ def no_damage_to_an_image_goes_unseen(s):
         with open(bad, "wb") as f:
             f.write(damaged)
         about = f"try {n}, byte {at} of {len(whole)}"
+        # what only fills up pages is nothing to a restart, and to this one
+        harmless = len(damaged) == len(whole) and not any(a <= at < b for a, b in counts)
         r = s.hale("image", "verify", bad)
-        expect(r.status == 1 and len(hale_lines(r)) == 1, about, r)
+        expect(r.status == (0 if harmless else 1) and len(hale_lines(r)) == r.status, about, r)
         r = s.hale("image", "show", bad)
         expect(r.status in (0, 1), about, r)  # what it needs may be whole
     return f"{tries} damages of {len(whole)} bytes"

@@ -63,9 +63,4 @@ def comm(pid):
 
 
 def flip(path):
-    with open(path, "r+b") as f:
-        size = os.path.getsize(path)
-        f.seek(size // 2)
-        byte = f.read(1)[0]
-        f.seek(size // 2)
-        f.write(bytes([byte ^ 0x10]))
+    flip_in_image(path)

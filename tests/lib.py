@@ -25,6 +25,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -43,7 +44,7 @@ EXIT_USAGE = 64
 EXIT_UNRECOVERED = 70
 
 __all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG",
-           "SEED", "EXIT_USAGE", "EXIT_UNRECOVERED", "have", "alive", "children", "name_of", "thermo", "proc_figures",
+           "SEED", "EXIT_USAGE", "EXIT_UNRECOVERED", "have", "alive", "children", "flip_in_image", "name_of", "thermo", "proc_figures",
            "json", "os", "random", "re", "shutil", "signal", "subprocess", "sys", "time", "glob"]
 
 
@@ -240,6 +241,32 @@ class Job:
 
     def kill(self, sig=signal.SIGKILL):
         self.p.send_signal(sig)
+
+
+def image_covered(image):
+    """Ranges of an image's bytes that count (src/image/frame.h): heads of frames, tables, data. What
+    fills up pages between them is looked at by nobody."""
+    ranges, at = [], 0
+    up = lambda n: (n + 4095) & ~4095
+    while at + 64 <= len(image):
+        pad, table, data = struct.unpack_from("<IQQ", image, at + 12)
+        ranges.append((at, at + 64 + table))
+        data_at = at + up(64 + table)
+        if data:
+            ranges.append((data_at, data_at + data))
+        at = data_at + up(data) + pad * 4096
+    return ranges
+
+
+def flip_in_image(path):
+    """One bit, as near to the middle as one counts."""
+    with open(path, "r+b") as f:
+        image = f.read()
+        middle = len(image) // 2
+        at = min((min(max(middle, a), b - 1) for a, b in image_covered(image)),
+                 key=lambda x: abs(x - middle))
+        f.seek(at)
+        f.write(bytes([image[at] ^ 0x10]))
 
 
 class Scenario:

@@ -114,11 +114,7 @@ def a_damaged_checkpoint_is_one_more_rollback(s):
     w = follow(s, job)
     job.checkpoint()
     second = job.checkpoint()
-    with open(second + "/rank-1.img", "r+b") as f:
-        f.seek(os.path.getsize(f.name) // 2)
-        byte = f.read(1)[0]
-        f.seek(-1, 1)
-        f.write(bytes([byte ^ 16]))
+    flip_in_image(second + "/rank-1.img")
     os.kill(job.ranks(2)[0], signal.SIGKILL)
     until_event(w, "FTB_ROLLBACK_DONE")
     end(s, job)
