@@ -279,7 +279,8 @@ class Scenario:
         self.tmp = os.path.join(self.dir, "tmp")
         os.mkdir(self.tmp)
         self.env = dict(os.environ, TMPDIR=self.tmp, OMP_NUM_THREADS="1", LC_ALL="C.UTF-8",
-                        PYTHONDONTWRITEBYTECODE="1")
+                        PYTHONDONTWRITEBYTECODE="1", XDG_STATE_HOME=os.path.join(self.dir, ".state"))
+        self.env.pop("HALE_CKPT_KEY", None)
         for v in ("HALE_LOG", "HALE_BUILD", "HALE_LONG", "HALE_SEED", "HALE_TEST_DIR"):
             self.env.pop(v, None)
         self.shm_before = set(os.listdir("/dev/shm"))

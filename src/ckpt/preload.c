@@ -21,11 +21,24 @@ static bool image_is_bad(hale_status_t code)
 	       code == HALE_ERR_IMAGE_MISSING;
 }
 
-/* HALE_SINK = "full|lazy:PATH[:PATH…]", "live:STREAM", "stand" */
+/* "PATH=CHECKSUM", 16 digits of it, in place; false: it is not that. */
+static bool take_sum(char *text, uint64_t *sum)
+{
+	char *equals = strrchr(text, '='), *end;
+	if (!equals || strlen(equals + 1) != 16)
+		return false;
+	*sum = strtoull(equals + 1, &end, 16);
+	*equals = 0;
+	return !*end;
+}
+
+/* HALE_SINK = "full|lazy:PATH=SUM[:PATH=SUM…]", "live:STREAM", "stand" */
 static void sink(const char *spec)
 {
 	static char text[16384];
 	const char *paths[IMAGE_CHAIN_MAX];
+	uint64_t sums[IMAGE_CHAIN_MAX];
+	bool good = true;
 	size_t count = 0;
 	struct error err = {HALE_OK, "HALE_SINK can't be read"};
 	struct link_address address;
@@ -40,9 +53,11 @@ static void sink(const char *spec)
 			paths[count++] = rest;
 			rest = strchr(rest, ':');
 		}
-		if (count)
-			image_sink(paths, count, strcmp(text, "lazy") ? IMAGE_FULL : IMAGE_LAZY,
-				   &err);
+		for (size_t i = 0; i < count; i++)
+			good = take_sum((char *)(uintptr_t)paths[i], &sums[i]) && good;
+		if (count && good)
+			image_sink(paths, sums, count,
+				   strcmp(text, "lazy") ? IMAGE_FULL : IMAGE_LAZY, &err);
 	}
 	log_warn("this process can't be rebuilt from its image: %s", err.text);
 	_exit(image_is_bad(err.code) ? PROTO_EXIT_IMAGE_BAD : EXIT_NOT_RECOVERED);

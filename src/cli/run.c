@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/own.h"
 #include "cli/cli.h"
 #include "cli/opencl.h"
 #include "cli/tasks.h"
@@ -150,8 +151,11 @@ static hale_status_t find_checkpoint(const char *path, struct restart *r, struct
 	uint32_t *ids;
 	size_t count;
 
-	if (!realpath(path, real))
+	status = own_path(path, real, err);
+	if (status == HALE_ERR_IMAGE_MISSING)
 		return not_there(path, err);
+	if (status != HALE_OK)
+		return status;
 	snprintf(manifest, sizeof(manifest), "%s/manifest.json", real);
 	if (access(manifest, F_OK) == 0) {
 		snprintf(r->job_folder, sizeof(r->job_folder), "%s", real);

@@ -141,10 +141,13 @@ typedef enum image_restart { IMAGE_FULL, IMAGE_LAZY } image_restart_t;
 
 /* Becomes the process in the image: never returns on success. For a fresh process of the same
  * program, before main, without address-space randomisation. paths[0] is the newest image, the
- * following ones its bases, the last one full. On failure before the point of no return it
- * returns with err filled; after it, it writes a sentence to stderr and exits with 70. */
-hale_status_t image_sink(const char *const *paths, size_t count, image_restart_t how,
-			 struct error *err);
+ * following ones its bases, the last one full. sums, if not NULL, are the checksums that they must
+ * have, as image_result gave them: an image of another checkpoint or job is none. Files that belong
+ * to others, or that others may write, are refused (HALE_ERR_IMAGE_MISMATCH). On failure before the
+ * point of no return it returns with err filled; after it, it writes a sentence to stderr and exits
+ * with 70. */
+hale_status_t image_sink(const char *const *paths, const uint64_t *sums, size_t count,
+			 image_restart_t how, struct error *err);
 
 /* Something small that the process before image_sink hands to the process after it (the agent's new
  * address), since its own environment and memory vanish: at most IMAGE_PASS_MAX bytes, kept in the
@@ -166,6 +169,8 @@ struct image_info {
 	uint32_t version, threads, maps, descriptors;
 	int32_t pid; /* it had; programs that remember theirs want it again (clone3, set_tid) */
 	uint64_t bytes, pages, note_len;
+	uint64_t
+	    checksum; /* by the heads of its frames; whether the rest is right is not looked at */
 	image_compress_t compress;
 	unsigned char note[IMAGE_NOTE_MAX];
 };

@@ -16,8 +16,26 @@ static hale_status_t no_memory(struct error *err)
 
 /* ---- may this process become the one in the image? ---- */
 
-static hale_status_t open_chain(struct sink *s, const char *const *paths, size_t count,
-				struct error *err)
+/* Whoever could put his file in the image's place would be run as us. */
+static hale_status_t check_whose(const struct image_file *f, const uint64_t *sum, struct error *err)
+{
+	struct stat st = {0};
+	if (sys(SYS_fstat, f->fd, &st) || st.st_uid != (uid_t)sys(SYS_geteuid))
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "image %s belongs to another user (%u)", f->path,
+				 (unsigned)st.st_uid);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "others may write image %s: `chmod go-w` it if nobody has",
+				 f->path);
+	if (sum && *sum != f->checksum)
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "image %s is not the one that its manifest names", f->path);
+	return HALE_OK;
+}
+
+static hale_status_t open_chain(struct sink *s, const char *const *paths, const uint64_t *sums,
+				size_t count, struct error *err)
 {
 	if (!count || count > IMAGE_CHAIN_MAX)
 		return error_set(err, HALE_ERR_ARGUMENT, "a restart needs 1 to %d images",
@@ -27,6 +45,9 @@ static hale_status_t open_chain(struct sink *s, const char *const *paths, size_t
 		if (rc != HALE_OK)
 			return rc;
 		s->files++;
+		rc = check_whose(&s->file[i], sums ? &sums[i] : NULL, err);
+		if (rc != HALE_OK)
+			return rc;
 	}
 	return image_chain_check(s->file, count, err);
 }
@@ -292,10 +313,10 @@ void sink_destroy(struct sink *s)
 	arena_fini(&arena);
 }
 
-static hale_status_t prepare(struct sink *s, const char *const *paths, size_t count,
-			     struct error *err)
+static hale_status_t prepare(struct sink *s, const char *const *paths, const uint64_t *sums,
+			     size_t count, struct error *err)
 {
-	hale_status_t rc = open_chain(s, paths, count, err);
+	hale_status_t rc = open_chain(s, paths, sums, count, err);
 	if (rc == HALE_OK)
 		rc = image_file_tables(&s->file[0], &s->t, err);
 	if (rc == HALE_OK)
@@ -356,8 +377,8 @@ hale_status_t sink_become(struct sink *s, struct error *err)
 	sink_switch(s);
 }
 
-hale_status_t image_sink(const char *const *paths, size_t count, image_restart_t how,
-			 struct error *err)
+hale_status_t image_sink(const char *const *paths, const uint64_t *sums, size_t count,
+			 image_restart_t how, struct error *err)
 {
 	struct error local;
 	if (!err)
@@ -366,7 +387,7 @@ hale_status_t image_sink(const char *const *paths, size_t count, image_restart_t
 	if (!s)
 		return err->code;
 	s->how = how;
-	hale_status_t rc = prepare(s, paths, count, err);
+	hale_status_t rc = prepare(s, paths, sums, count, err);
 	if (rc == HALE_OK)
 		rc = sink_become(s, err);
 	sink_destroy(s);

@@ -25,6 +25,7 @@ static void fill_info(const struct image_file *f, struct image_info *info)
 	info->descriptors = h->descriptors;
 	info->bytes = h->file_len;
 	info->pages = h->pages;
+	info->checksum = f->checksum;
 	info->note_len = h->note_len;
 	info->compress = (image_compress_t)h->compress;
 	memcpy(info->note, f->note, h->note_len);

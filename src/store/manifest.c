@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "base/json.h"
+#include "base/own.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 enum { MANIFEST_MAX = 64 << 20, RANKS_MAX = 1 << 20, ARGUMENTS_MAX = 1 << 20, HOLDERS_MAX = 4096 };
@@ -126,6 +128,7 @@ char *store_manifest_print(const struct store_manifest *m)
 	json_string(&j, "format", "hale checkpoint");
 	json_uint(&j, "version", STORE_MANIFEST_VERSION);
 	json_string(&j, "job", m->job);
+	json_string(&j, "run", m->run);
 	json_uint(&j, "id", m->id);
 	json_uint(&j, "base", m->base);
 	json_double(&j, "written_at", m->written_at);
@@ -292,7 +295,8 @@ static bool parse_head(const struct json_value *v, struct store_manifest *m)
 	int64_t id, base, nranks, bytes;
 
 	if (!copy_text(json_get(v, "job"), m->job, sizeof(m->job)) || !m->job[0] ||
-	    strchr(m->job, '/') || !read_count(json_get(v, "id"), 1, UINT32_MAX, &id) ||
+	    strchr(m->job, '/') || !copy_text(json_get(v, "run"), m->run, sizeof(m->run)) ||
+	    !read_count(json_get(v, "id"), 1, UINT32_MAX, &id) ||
 	    !read_count(json_get(v, "base"), 0, id - 1, &base) ||
 	    !read_count(json_get(v, "nranks"), 1, RANKS_MAX, &nranks) ||
 	    !read_count(json_get(v, "bytes"), 0, INT64_MAX, &bytes))
@@ -357,6 +361,12 @@ hale_status_t store_manifest_parse(const char *text, size_t len, struct store_ma
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "the manifest is of a newer version of hale");
 	}
+	if (v && json_number_int(json_get(v, "version"), STORE_MANIFEST_VERSION) == 1) {
+		json_free(v);
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "the manifest is of an older hale, which did not seal them, so "
+				 "nobody knows whose it is: run the job anew");
+	}
 	good = v && strcmp(json_text(json_get(v, "format"), ""), "hale checkpoint") == 0 &&
 	       json_number_int(json_get(v, "version"), -1) == STORE_MANIFEST_VERSION &&
 	       parse_head(v, m) && parse_job(v, m) && parse_argv(json_get(v, "argv"), m) &&
@@ -388,30 +398,80 @@ static hale_status_t read_whole(int fd, const char *path, char **text, size_t *l
 	return *text ? HALE_OK : error_set(err, HALE_ERR_MEMORY, "out of memory");
 }
 
+/* The folder of the job. */
+static hale_status_t own_parent(const char *folder, struct error *err)
+{
+	char parent[PATH_MAX];
+	char *slash;
+
+	snprintf(parent, sizeof(parent), "%s", folder);
+	slash = strrchr(parent, '/');
+	if (!slash || slash == parent)
+		return HALE_OK;
+	*slash = '\0';
+	return own_folder(parent, err);
+}
+
+/* A folder that has been moved to another number's place is what is looked for here. */
+static hale_status_t check_place(const char *folder, const struct store_manifest *m,
+				 struct error *err)
+{
+	const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
+	char id[16];
+
+	snprintf(id, sizeof(id), "%" PRIu32, m->id);
+	if (strcmp(name, id) == 0)
+		return HALE_OK;
+	return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+			 "its manifest says that it is number %" PRIu32 ": give it that name",
+			 m->id);
+}
+
+static hale_status_t read_open(int fd, const char *path, const char *folder,
+			       struct store_manifest *m, struct error *err)
+{
+	struct error why = {HALE_OK, ""};
+	char *text = NULL;
+	size_t len = 0;
+	hale_status_t status = read_whole(fd, path, &text, &len, err);
+
+	if (status != HALE_OK)
+		return status;
+	/* what is damaged by chance is told as such */
+	status = store_manifest_parse(text, len, m, &why);
+	if (status == HALE_OK)
+		status = store_seal_check(text, len, &why);
+	if (status == HALE_OK)
+		status = check_place(folder, m, &why);
+	if (status != HALE_OK) {
+		store_manifest_fini(m);
+		error_set(err, status, "checkpoint '%.200s': %s", folder, why.text);
+	}
+	free(text);
+	return status;
+}
+
 hale_status_t store_manifest_read(const char *folder, struct store_manifest *m, struct error *err)
 {
 	char path[PATH_MAX];
-	char *text = NULL;
-	size_t len = 0;
+	struct error why = {HALE_OK, ""};
 	hale_status_t status;
 	int fd;
 
 	memset(m, 0, sizeof(*m));
 	if (snprintf(path, sizeof(path), "%s/manifest.json", folder) >= (int)sizeof(path))
 		return error_set(err, HALE_ERR_ARGUMENT, "the path '%s' is too long", folder);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (access(path, F_OK) != 0)
 		return error_sys(err, HALE_ERR_IMAGE_MISSING,
 				 "'%s' is no complete checkpoint: cannot open its manifest.json",
 				 folder);
-	status = read_whole(fd, path, &text, &len, err);
-	if (status == HALE_OK) {
-		struct error why;
-		status = store_manifest_parse(text, len, m, &why);
-		if (status != HALE_OK)
-			error_set(err, status, "checkpoint '%s': %s", folder, why.text);
-	}
-	free(text);
+	status = own_parent(folder, &why);
+	if (status == HALE_OK)
+		status = own_folder(folder, &why);
+	fd = status == HALE_OK ? own_open(path, O_RDONLY, &why) : -1;
+	if (fd < 0)
+		return error_set(err, why.code, "checkpoint refused: %s", why.text);
+	status = read_open(fd, path, folder, m, err);
 	close(fd);
 	return status;
 }

@@ -190,10 +190,14 @@ static void a_newer_version_is_said_to_be_newer(void **state)
 	struct store_manifest m;
 	struct error err;
 
-	replace(&text, "\"version\":1", "\"version\":2");
+	replace(&text, "\"version\":2", "\"version\":3");
 	assert_int_equal(store_manifest_parse(text, strlen(text), &m, &err),
 			 HALE_ERR_IMAGE_MISMATCH);
 	assert_non_null(strstr(err.text, "newer"));
+	replace(&text, "\"version\":3", "\"version\":1");
+	assert_int_equal(store_manifest_parse(text, strlen(text), &m, &err),
+			 HALE_ERR_IMAGE_MISMATCH);
+	assert_non_null(strstr(err.text, "run the job anew"));
 	free(text);
 }
 

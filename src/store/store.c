@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/own.h"
+#include "store/seal.h"
 
 static hale_status_t join(char out[PATH_MAX], const char *folder, const char *name,
 			  struct error *err)
@@ -144,9 +146,20 @@ static bool parse_id(const char *name, const char *suffix, uint32_t *id)
 	return v <= UINT32_MAX && strcmp(end, suffix) == 0;
 }
 
-void store_remove_folder(const char *folder)
+static DIR *open_ours(int at, const char *folder)
 {
-	DIR *d = opendir(folder);
+	int fd = own_folder_open(at, folder);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (fd >= 0 && !d)
+		close(fd);
+	return d;
+}
+
+/* A link that somebody has put there in its place leads nowhere. */
+static void empty_folder(int at, const char *folder)
+{
+	DIR *d = open_ours(at, folder);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
@@ -154,20 +167,26 @@ void store_remove_folder(const char *folder)
 			unlinkat(dirfd(d), e->d_name, 0);
 	if (d)
 		closedir(d);
+}
+
+void store_remove_folder(const char *folder)
+{
+	empty_folder(AT_FDCWD, folder);
 	rmdir(folder);
 }
 
 static void remove_all(const char *job_folder, const char *suffix)
 {
-	DIR *d = opendir(job_folder);
+	DIR *d = open_ours(AT_FDCWD, job_folder);
 	struct dirent *e;
-	char path[PATH_MAX];
 	uint32_t id;
 
-	while (d && (e = readdir(d)))
-		if (parse_id(e->d_name, suffix, &id) &&
-		    join(path, job_folder, e->d_name, NULL) == HALE_OK)
-			store_remove_folder(path);
+	while (d && (e = readdir(d))) {
+		if (!parse_id(e->d_name, suffix, &id))
+			continue;
+		empty_folder(dirfd(d), e->d_name);
+		unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	}
 	if (d)
 		closedir(d);
 }
@@ -181,14 +200,16 @@ hale_status_t store_open(struct store *s, const char *dir, const char *job, bool
 			 struct error *err)
 {
 	char real[PATH_MAX];
+	struct error why = {HALE_OK, ""};
 	hale_status_t status;
 
 	s->sync = sync;
 	status = store_make_folders(dir, err);
 	if (status != HALE_OK)
 		return status;
-	if (!realpath(dir, real))
-		return error_sys(err, HALE_ERR_STORE, "cannot use the checkpoint folder '%s'", dir);
+	if (own_path(dir, real, &why) != HALE_OK)
+		return error_set(err, HALE_ERR_STORE, "cannot use the checkpoint folder '%s': %s",
+				 dir, why.text);
 	status = join(s->job_folder, real, job, err);
 	/* the mailboxes carry names of images, and lists of them have colons between */
 	if (status == HALE_OK && (strlen(s->job_folder) >= STORE_FOLDER_MAX || strchr(real, ':')))
@@ -199,6 +220,9 @@ hale_status_t store_open(struct store *s, const char *dir, const char *job, bool
 		    strchr(real, ':') ? "has a colon in its name" : "has too long a name");
 	if (status == HALE_OK)
 		status = make_folder(s->job_folder, err);
+	if (status == HALE_OK && own_folder(s->job_folder, &why) != HALE_OK)
+		status = error_set(err, HALE_ERR_STORE, "cannot use the checkpoint folder: %s",
+				   why.text);
 	if (status == HALE_OK && access(s->job_folder, W_OK | X_OK) != 0)
 		status = error_sys(err, HALE_ERR_STORE,
 				   "cannot write to the checkpoint folder '%s/%s'", real, job);
@@ -287,6 +311,16 @@ static hale_status_t commit(struct store *s, const struct store_manifest *m, con
 	return status;
 }
 
+static char *sealed_text(const struct store_manifest *m, struct error *err)
+{
+	char *plain = store_manifest_print(m), *text = plain ? store_seal_put(plain, err) : NULL;
+
+	if (!plain)
+		error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
+	free(plain);
+	return text;
+}
+
 int store_level(const struct store_manifest *m)
 {
 	int level = 4;
@@ -308,11 +342,11 @@ hale_status_t store_rewrite(const char *job_folder, bool sync, const struct stor
 {
 	struct store s = {.sync = sync};
 	char folder[PATH_MAX], from[PATH_MAX], to[PATH_MAX];
-	char *text = store_manifest_print(m);
+	char *text = sealed_text(m, err);
 	hale_status_t status = HALE_OK;
 
 	if (!text)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
+		return HALE_ERR_STORE;
 	store_path(job_folder, m->id, folder);
 	if (join(from, folder, "manifest.json.new", err) != HALE_OK ||
 	    join(to, folder, "manifest.json", err) != HALE_OK)
@@ -333,11 +367,13 @@ hale_status_t store_rewrite(const char *job_folder, bool sync, const struct stor
 
 hale_status_t store_commit(struct store *s, const struct store_manifest *m, struct error *err)
 {
-	char *text = store_manifest_print(m);
+	char *text = sealed_text(m, err);
 	hale_status_t status;
 
-	if (!text)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for the manifest");
+	if (!text) {
+		store_abandon(s, m->id);
+		return HALE_ERR_STORE;
+	}
 	status = commit(s, m, text, err);
 	free(text);
 	if (status != HALE_OK)

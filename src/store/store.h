@@ -18,11 +18,12 @@
 #include "base/error.h"
 
 enum {
-	STORE_MANIFEST_VERSION = 1,
+	STORE_MANIFEST_VERSION = 2,
 	STORE_NAME_MAX = 64,
 	STORE_CHAIN_MAX = 32,
 	STORE_FOLDER_MAX = 440,
-	STORE_COPIES_MAX = 8
+	STORE_COPIES_MAX = 8,
+	STORE_RUN_MAX = 33 /* of a job's own number, with its NUL */
 };
 
 /* A node whose own disk has images (docs/levels.md). */
@@ -46,7 +47,8 @@ struct store_part {
 
 struct store_manifest {
 	char job[STORE_NAME_MAX];
-	uint32_t id, base; /* base 0: a full one */
+	char run[STORE_RUN_MAX]; /* a number that no other job has, and that restarts keep */
+	uint32_t id, base;	 /* base 0: a full one */
 	uint32_t nranks;
 	bool mpi;
 	bool preload_mpi;
@@ -80,7 +82,8 @@ char *store_manifest_print(const struct store_manifest *m);
 /* HALE_ERR_IMAGE_CORRUPT on anything that is not a manifest; then m is empty. */
 hale_status_t store_manifest_parse(const char *text, size_t len, struct store_manifest *m,
 				   struct error *err);
-/* Of the checkpoint in folder. HALE_ERR_IMAGE_MISSING, _CORRUPT. */
+/* Of the checkpoint in folder, which is ours, has this number as its name and a seal of ours.
+ * HALE_ERR_IMAGE_MISSING, _CORRUPT, _MISMATCH. */
 hale_status_t store_manifest_read(const char *folder, struct store_manifest *m, struct error *err);
 
 /* ---- the folder of a job (store.c) ---- */

@@ -12,7 +12,7 @@
 #include "store/store.h"
 
 struct fixture {
-	char dir[64];
+	char dir[64], key[80];
 	struct store store;
 };
 
@@ -23,6 +23,8 @@ static int set_up(void **state)
 
 	snprintf(f->dir, sizeof(f->dir), "/tmp/hale-store-test-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
+	snprintf(f->key, sizeof(f->key), "%s.key", f->dir);
+	setenv("HALE_CKPT_KEY", f->key, 1);
 	assert_int_equal(store_open(&f->store, f->dir, "job.1", false, &err), HALE_OK);
 	*state = f;
 	return 0;
@@ -41,6 +43,7 @@ static int tear_down(void **state)
 	}
 	store_sweep(f->store.job_folder);
 	rmdir(f->store.job_folder);
+	unlink(f->key);
 	assert_int_equal(rmdir(f->dir), 0);
 	free(f);
 	return 0;
@@ -215,6 +218,41 @@ static void what_an_earlier_death_left_is_cleared(void **state)
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* A link in the place of what is to be removed. */
+static void what_a_link_leads_to_is_left_alone(void **state)
+{
+	struct fixture *f = *state;
+	char other[128], file[160], link[PATH_MAX + 16];
+	struct store again;
+	struct error err;
+
+	snprintf(other, sizeof(other), "%s.other", f->dir);
+	snprintf(file, sizeof(file), "%s/precious", other);
+	assert_int_equal(mkdir(other, 0700), 0);
+	fclose(fopen(file, "w"));
+	snprintf(link, sizeof(link), "%s/7.tmp", f->store.job_folder);
+	assert_int_equal(symlink(other, link), 0);
+	assert_int_equal(store_open(&again, f->dir, "job.1", false, &err), HALE_OK);
+	store_remove_folder(link);
+	assert_int_equal(access(file, F_OK), 0);
+	unlink(link);
+	unlink(file);
+	rmdir(other);
+}
+
+static void a_folder_that_others_may_write_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct store again;
+	struct error err;
+
+	assert_int_equal(chmod(f->store.job_folder, 0777), 0);
+	assert_int_equal(store_open(&again, f->dir, "job.1", false, &err), HALE_ERR_STORE);
+	assert_non_null(strstr(err.text, "others may write"));
+	assert_int_equal(chmod(f->store.job_folder, 0700), 0);
+	assert_int_equal(store_open(&again, f->dir, "job.1", false, &err), HALE_OK);
+}
+
 static void places_that_cannot_be_used_are_refused(void **state)
 {
 	struct store s;
@@ -247,6 +285,8 @@ int main(void)
 	    WITH_STORE(a_manifest_is_replaced_at_once),
 	    WITH_STORE(a_rejected_one_is_set_aside),
 	    WITH_STORE(what_an_earlier_death_left_is_cleared),
+	    WITH_STORE(what_a_link_leads_to_is_left_alone),
+	    WITH_STORE(a_folder_that_others_may_write_is_refused),
 	    cmocka_unit_test(places_that_cannot_be_used_are_refused),
 	    cmocka_unit_test(no_manifest_is_no_checkpoint),
 	};

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "base/base.h"
+#include "base/own.h"
 #include "image/image.h"
 #include "store/store.h"
 
@@ -23,10 +26,16 @@ hale_status_t store_verify_file(const char *path, uint32_t rank, uint64_t bytes,
 {
 	struct stat st;
 	uint64_t found;
+	struct error why = {HALE_OK, ""};
+	int fd = own_open(path, O_RDONLY, &why);
 
-	if (stat(path, &st) != 0)
-		return error_sys(err, HALE_ERR_IMAGE_MISSING, "the image of rank %u, '%s'", rank,
-				 path);
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		if (fd >= 0)
+			close(fd);
+		return error_set(err, fd < 0 ? why.code : HALE_ERR_IMAGE_MISSING,
+				 "the image of rank %u: %.400s", rank, why.text);
+	}
+	close(fd);
 	if ((uint64_t)st.st_size != bytes)
 		return error_set(err, HALE_ERR_IMAGE_TORN,
 				 "the image of rank %u, '%s', has %" PRIu64 " of %" PRIu64 " bytes",

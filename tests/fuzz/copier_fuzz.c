@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* links: src/job/copier/copier_wire.c src/job/copier/copier_work.c src/job/copier/copier_folder.c
  * src/job/session/sealed.c src/job/session/whole.c src/channel/net/tcp_seal.c src/store/manifest.c
- * src/store/store.c src/store/verify.c src/image/[a-z]*.c src/image/fd/[a-z]*.c
+ * src/store/seal.c src/store/store.c src/store/verify.c src/image/[a-z]*.c src/image/fd/[a-z]*.c
  * src/image/live/[a-z]*.c */
 /* What comes to a copier of images: callers that do and don't know the job's secret, what they give
  * and ask for, and what a copier that was called answers. Nobody else gets anything; no copy has

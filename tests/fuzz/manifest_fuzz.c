@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/store/manifest.c */
+/* links: src/store/manifest.c src/store/seal.c src/store/store.c */
 /* Whatever stands in a checkpoint's manifest.json, it is refused with a sentence and nothing is
  * left, or it is a manifest: its parts lie in the checkpoint's folder, and written again it reads
  * the same. */

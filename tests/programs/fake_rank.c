@@ -157,6 +157,8 @@ static void become(const char *sink)
 
 	snprintf(path, sizeof(path), "%s", strchr(sink, ':') + 1);
 	path[strcspn(path, ":")] = '\0';
+	if (strrchr(path, '=')) /* its checksum */
+		*strrchr(path, '=') = '\0';
 	f = fopen(path, "r");
 	if (!f || fscanf(f, "%ld %u", &step, &restored) != 2)
 		_exit(70);

@@ -92,7 +92,7 @@ __attribute__((constructor)) static void become(void)
 	strncpy(text, sink, sizeof(text) - 1);
 	for (char *p = strtok(text, ":"); p; p = strtok(NULL, ":"))
 		paths[n++] = p;
-	image_sink(paths, n, strstr(scenario_mode, "lazy") ? IMAGE_LAZY : IMAGE_FULL, &err);
+	image_sink(paths, NULL, n, strstr(scenario_mode, "lazy") ? IMAGE_LAZY : IMAGE_FULL, &err);
 	fprintf(stderr, "%s\n", err.text);
 	_exit((int)err.code);
 }

@@ -142,7 +142,7 @@ static void sink(char *spec)
 		paths[count++] = rest;
 	}
 	image_pass("passed", 6);
-	image_sink(paths, count, strcmp(copy, "lazy") ? IMAGE_FULL : IMAGE_LAZY, &err);
+	image_sink(paths, NULL, count, strcmp(copy, "lazy") ? IMAGE_FULL : IMAGE_LAZY, &err);
 	log_warn("shim: %s", err.text);
 	_exit((int)err.code);
 }

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/own.h"
 #include "job/agent/agent_private.h"
 
 enum { FILE_WINDOW = 4 << 20, FILE_READ = 256 << 10 };
@@ -254,7 +255,7 @@ static void give(struct agent *a, struct agent_relay *l)
 	if (l->file >= 0 || !l->made)
 		return;
 	agent_file_path(a, l->rank, path);
-	l->file = open(path, O_RDONLY | O_CLOEXEC);
+	l->file = own_open(path, O_RDONLY, NULL);
 	if (l->file >= 0)
 		pump(a, l);
 	else /* the copy says what is missing */

@@ -407,6 +407,9 @@ static hale_status_t fetch(const struct copier *c, const struct copier_order *o,
 	}
 	if (status == HALE_OK)
 		status = image_read_info(path, info, err);
+	if (status == HALE_OK && info->checksum != o->checksum)
+		status = error_set(err, HALE_ERR_IMAGE_CORRUPT,
+				   "'%s' is not the image that its manifest names", path);
 	if (status == HALE_OK) {
 		done->image_base = info->identity.base;
 		snprintf(done->text, sizeof(done->text), "%.479s",

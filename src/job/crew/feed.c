@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/own.h"
 
 enum { PIECE = 65536 };
 
@@ -71,7 +72,7 @@ static int make_spool(const struct feed *f)
 	const char *dirs[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 
 	if (f->keep[0]) {
-		int fd = open(f->keep, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		int fd = open(f->keep, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd >= 0)
 			return fd;
 	}
@@ -104,7 +105,7 @@ void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position
 {
 	char buf[PIECE];
 	ssize_t n;
-	int fd = open(rest_path, O_RDONLY | O_CLOEXEC);
+	int fd = own_open(rest_path, O_RDONLY, NULL);
 
 	if (f->is_file) { /* the file that is hale's stdin now follows the rest */
 		f->is_file = false;
@@ -127,7 +128,7 @@ void feed_keep_in(struct feed *f, const char *path)
 void feed_continue_spool(struct feed *f, const char *path, uint64_t begin, bool ended)
 {
 	struct stat st;
-	int fd = open(path, O_RDWR | O_CLOEXEC);
+	int fd = own_open(path, O_RDWR, NULL);
 
 	if (f->is_file) { /* what is hale's stdin now follows */
 		f->is_file = false;

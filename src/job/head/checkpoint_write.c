@@ -180,6 +180,7 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 
 	memset(m, 0, sizeof(*m));
 	snprintf(m->job, sizeof(m->job), "%s", h->job);
+	snprintf(m->run, sizeof(m->run), "%s", h->run);
 	m->id = h->ckpt.id;
 	m->base = h->ckpt.base;
 	m->nranks = h->nranks;

@@ -71,6 +71,7 @@ struct checkpoint {
 };
 
 struct recovery {
+	uint64_t *sums; /* [chain_count][nranks]: checksums of the images, as manifests have them */
 	uint32_t target;	   /* checkpoint; 0: from the beginning */
 	char folder[PATH_MAX];	   /* of the job's checkpoints; "": none yet */
 	struct recovery_skip skip; /* checkpoints that are not gone back to */
@@ -134,6 +135,7 @@ struct head {
 	const struct program *program;
 	const char *libdir;
 	char job[JOB_ID_MAX];
+	char run[STORE_RUN_MAX]; /* what manifests of this job have, and those of no other */
 	char node[64];
 	struct loop loop;
 	struct crew crew;
@@ -297,6 +299,9 @@ void recover_pass_over(struct head *h);	 /* the target can't be restored here: n
 uint32_t recover_newest(struct head *h); /* id; 0: none */
 /* To the user of a job that ends: how it can go on, if it can. */
 void recover_say_how(struct head *h);
+/* The manifest is of this job. HALE_ERR_IMAGE_MISMATCH */
+hale_status_t recover_check_whose(const struct head *h, const char *job_folder,
+				  const struct store_manifest *m, struct error *err);
 /* Folder of the job that checkpoint id is in. */
 const char *recover_folder_of(struct head *h, uint32_t id);
 

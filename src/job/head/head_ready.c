@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include "base/base.h"
 #include "job/head/head.h"
+#include "store/seal.h"
 #include "job/head/head_private.h"
 
 #define SLOW_SECONDS	   5.0
@@ -22,6 +23,8 @@ hale_status_t head_probe(struct head *h, struct error *err)
 		status = report_probe("profile", o->profile, err);
 	if (status == HALE_OK && o->ckpt_every > 0)
 		status = store_probe(o->ckpt_dir, h->job, err);
+	if (status == HALE_OK && o->ckpt_every > 0)
+		status = store_seal_probe(err);
 	return status;
 }
 

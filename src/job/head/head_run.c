@@ -2,6 +2,7 @@
 /* The beginning and the end of a job. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -481,6 +482,21 @@ static void end(struct head *h)
 	free(h->ranks);
 }
 
+/* Job names come again, since process ids do. */
+static bool number_run(struct head *h, const struct head_start *start)
+{
+	uint64_t n[2];
+
+	if (start->manifest) {
+		snprintf(h->run, sizeof(h->run), "%s", start->manifest->run);
+		return true;
+	}
+	if (getrandom(n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		return false;
+	snprintf(h->run, sizeof(h->run), "%016" PRIx64 "%016" PRIx64, n[0], n[1]);
+	return true;
+}
+
 int head_run(const struct head_start *start)
 {
 	struct head *h = calloc(1, sizeof(*h));
@@ -506,7 +522,7 @@ int head_run(const struct head_start *start)
 	h->report = (struct report){.job = h->job, .ranks = h->nranks, .seed = h->o->seed};
 	record_init(&h->record);
 	h->ranks = calloc(h->nranks, sizeof(*h->ranks));
-	if (!h->ranks || !loop_init(&h->loop)) {
+	if (!h->ranks || !number_run(h, start) || !loop_init(&h->loop)) {
 		log_warn("out of memory");
 		free(h->ranks);
 		free(h);

@@ -119,7 +119,7 @@ bool levels_fetch_needed(const struct head *h);
 hale_status_t levels_fetch(struct head *h, struct error *err);
 void levels_fetch_stop(struct head *h);
 void levels_fetch_answer(struct head *h, const struct node *n, const struct message *m);
-/* "full:newest:…:oldest", malloc'ed, and the program that rank's image is of. */
+/* "full:newest=checksum:…", malloc'ed, and the program that rank's image is of. */
 char *levels_sink_spec(struct head *h, uint32_t rank, char *program, size_t cap);
 
 /* recover.c: all images are where they are needed. */

@@ -18,6 +18,8 @@ void recover_fini(struct head *h)
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	recover_check_stop(h);
 	store_manifest_fini(&h->recovery.manifest);
+	free(h->recovery.sums);
+	h->recovery.sums = NULL;
 }
 
 /* Once this job has a folder of its own with something in it, that is where it goes back to. */
@@ -95,23 +97,41 @@ bool recover_possible(const struct head *h)
 
 /* ---- looking at a checkpoint ---- */
 
+hale_status_t recover_check_whose(const struct head *h, const char *job_folder,
+				  const struct store_manifest *m, struct error *err)
+{
+	bool own = h->store_is_open && strcmp(job_folder, h->store.job_folder) == 0;
+
+	if (m->nranks != h->nranks)
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH, "it is of a job of %u ranks",
+				 m->nranks);
+	if (strcmp(m->run, h->run) != 0 || (own && strcmp(m->job, h->job) != 0))
+		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+				 "it is of another job of yours, '%s': somebody has put that one's "
+				 "folder in place of this one's",
+				 m->job);
+	return HALE_OK;
+}
+
 /* One link of the chain: every rank's part is there and has its length. More is not looked at: a
  * full restart checks every checksum as it reads, and fails before the process runs, so nothing
  * has to be read twice. */
-static hale_status_t check_link(const struct head *h, const char *job_folder, uint32_t id,
+static hale_status_t check_link(struct head *h, const char *job_folder, size_t link,
 				struct error *err)
 {
+	struct recovery *v = &h->recovery;
 	struct store_manifest m;
 	char path[PATH_MAX];
 	hale_status_t status;
 
-	store_path(job_folder, id, path);
+	store_path(job_folder, v->chain[link], path);
 	status = store_manifest_read(path, &m, err);
-	if (status == HALE_OK && m.nranks != h->nranks)
-		status =
-		    error_set(err, HALE_ERR_IMAGE_MISMATCH, "it is of a job of %u ranks", m.nranks);
-	for (uint32_t r = 0; status == HALE_OK && r < h->nranks; r++)
+	if (status == HALE_OK)
+		status = recover_check_whose(h, job_folder, &m, err);
+	for (uint32_t r = 0; status == HALE_OK && r < h->nranks; r++) {
 		status = store_verify_part(path, &m, r, false, err);
+		v->sums[link * h->nranks + r] = m.parts[r].checksum;
+	}
 	store_manifest_fini(&m);
 	return status;
 }
@@ -124,9 +144,13 @@ static hale_status_t read_target(struct head *h, struct error *err)
 	hale_status_t status;
 
 	store_manifest_fini(&v->manifest);
+	free(v->sums);
+	v->sums = calloc(STORE_CHAIN_MAX, h->nranks * sizeof(*v->sums));
+	if (!v->sums)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	status = store_chain(job_folder, v->target, v->chain, &v->chain_count, err);
 	for (size_t i = 0; status == HALE_OK && i < v->chain_count; i++)
-		status = check_link(h, job_folder, v->chain[i], err);
+		status = check_link(h, job_folder, i, err);
 	if (status != HALE_OK)
 		return status;
 	store_path(job_folder, v->target, path);
@@ -171,9 +195,9 @@ static void image_path(struct head *h, uint32_t rank, size_t link, char *path, s
 		 v->manifest.parts[rank].file);
 }
 
-/* "full:newest:…:oldest", and in *program the one that was captured: for a script, or a rank
- * started by a shell, not the one that hale was told to start. The chain ends early for a rank
- * whose image became a full one although a difference was asked for. */
+/* "full:newest=checksum:…:oldest=checksum", and in *program the one that was captured: for a
+ * script, or a rank started by a shell, not the one that hale was told to start. The chain ends
+ * early for a rank whose image became a full one although a difference was asked for. */
 static char *shared_spec(struct head *h, uint32_t rank, struct image_info *info, char *program)
 {
 	const struct recovery *v = &h->recovery;
@@ -188,9 +212,10 @@ static char *shared_spec(struct head *h, uint32_t rank, struct image_info *info,
 	snprintf(program, PATH_MAX, "%s", h->program->path);
 	for (size_t i = 0; i < v->chain_count; i++) {
 		image_path(h, rank, i, path, sizeof(path));
-		fprintf(f, ":%s", path);
-		if (image_read_info(path, info, NULL) != HALE_OK)
-			continue;
+		fprintf(f, ":%s=%016" PRIx64, path, v->sums[i * h->nranks + rank]);
+		if (image_read_info(path, info, NULL) != HALE_OK ||
+		    info->checksum != v->sums[i * h->nranks + rank])
+			continue; /* which the process that is to become it refuses, too */
 		if (i == 0 && info->program[0] == '/')
 			snprintf(program, PATH_MAX, "%s", info->program);
 		if (info->identity.base == 0)
@@ -386,7 +411,11 @@ void recover_start(struct head *h)
 		if (read_target(h, &err) == HALE_OK)
 			break;
 		head_say(h, "checkpoint %u is refused: %s", v->target, err.text);
-		recover_reject(h);
+		/* what is not ours keeps its name */
+		if (err.code == HALE_ERR_IMAGE_MISMATCH)
+			recover_pass_over(h);
+		else
+			recover_reject(h);
 	}
 	if (v->target != 0 || recover_has_beginning(h))
 		restart(h);

@@ -8,6 +8,7 @@
  *
  * An image says what it is a difference to: so the newest is fetched first, and the next one only
  * if it is needed. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,12 +107,13 @@ bool levels_fetch_needed(const struct head *h)
 
 /* ---- one image ---- */
 
-static void spec_add(struct fetch_rank *f, const char *folder, uint32_t id, uint32_t rank)
+static void spec_add(struct fetch_rank *f, const char *folder, uint32_t id, uint32_t rank,
+		     uint64_t sum)
 {
 	char *more;
 
-	if (asprintf(&more, "%s:%s/%u/" JOB_IMAGE_NAME, f->spec ? f->spec : "", folder, id, rank) <
-	    0)
+	if (asprintf(&more, "%s:%s/%u/" JOB_IMAGE_NAME "=%016" PRIx64, f->spec ? f->spec : "",
+		     folder, id, rank, sum) < 0)
 		return;
 	free(f->spec);
 	f->spec = more;
@@ -155,6 +157,18 @@ static bool try_holder(struct head *h, uint32_t rank, enum place place,
 static bool link_done(struct head *h, uint32_t rank, uint32_t base, const char *program,
 		      const char *folder, uint32_t id);
 
+/* The image that the manifest means. */
+static hale_status_t read_that(const char *path, const struct store_part *p,
+			       struct image_info *info, struct error *err)
+{
+	hale_status_t status = image_read_info(path, info, err);
+
+	if (status == HALE_OK && info->checksum != p->checksum)
+		status = error_set(err, HALE_ERR_IMAGE_CORRUPT,
+				   "'%s' is not the image that its manifest names", path);
+	return status;
+}
+
 /* The shared folder can be read from here. */
 static bool try_shared(struct head *h, uint32_t rank, const struct store_part *p)
 {
@@ -170,7 +184,7 @@ static bool try_shared(struct head *h, uint32_t rank, const struct store_part *p
 		return false;
 	snprintf(path, sizeof(path), "%s/%u/%s", job_folder, id, p->file);
 	if (store_verify_file(path, rank, p->bytes, p->checksum, false, &err) == HALE_OK &&
-	    image_read_info(path, info, &err) == HALE_OK) {
+	    read_that(path, p, info, &err) == HALE_OK) {
 		good = true;
 		link_done(h, rank, info->identity.base, info->program, job_folder, id);
 	} else {
@@ -273,7 +287,7 @@ static bool link_done(struct head *h, uint32_t rank, uint32_t base, const char *
 {
 	struct fetch_rank *k = &h->levels.fetch->ranks[rank];
 
-	spec_add(k, folder, id, rank);
+	spec_add(k, folder, id, rank, h->levels.fetch->links[k->link].parts[rank].checksum);
 	if (k->link == 0)
 		snprintf(k->program, sizeof(k->program), "%s",
 			 program[0] == '/' ? program : h->program->path);
@@ -375,9 +389,9 @@ static hale_status_t read_links(struct head *h, struct fetch *f, struct error *e
 
 		store_path(recover_folder_of(h, v->target), v->chain[i], path);
 		status = store_manifest_read(path, &f->links[i], err);
-		if (status == HALE_OK && f->links[i].nranks != h->nranks)
-			status = error_set(err, HALE_ERR_IMAGE_MISMATCH,
-					   "it is of a job of %u ranks", f->links[i].nranks);
+		if (status == HALE_OK)
+			status = recover_check_whose(h, recover_folder_of(h, v->target),
+						     &f->links[i], err);
 	}
 	return status;
 }

@@ -400,7 +400,7 @@ void record_open(struct record *r, const char *job_folder)
 	if (r->fd >= 0)
 		return;
 	snprintf(path, sizeof(path), "%s/record.jsonl", job_folder);
-	r->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	r->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (r->fd >= 0 && r->early_len > 0)
 		append(r->fd, r->early, r->early_len);
 	free(r->early);

@@ -204,6 +204,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_uint(j, "epoch", h->epoch);
 	json_bool(j, "settled", takeover_settled(h));
 	json_string(j, "job", h->job);
+	json_string(j, "run", h->run);
 	json_string(j, "place", place);
 	json_string(j, "head_host", h->node);
 	json_int(j, "head_pid", getpid());
@@ -261,7 +262,7 @@ static hale_status_t write_beside(struct head *h, char temporary[PATH_MAX], stru
 	path_of(h, suffix, temporary);
 	json_out_init(&j);
 	put_all(&j, h);
-	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || !j.text || write(fd, j.text, j.len) != (ssize_t)j.len)
 		status =
 		    error_sys(err, HALE_ERR_STORE,

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/own.h"
 #include "job/head/head.h"
 #include "job/succession/succession.h"
 
@@ -28,10 +29,11 @@ hale_status_t succession_read(const char *job_folder, uint32_t epoch, struct jso
 
 	*doc = NULL;
 	snprintf(path, sizeof(path), "%s/head.%u.json", job_folder, epoch);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) != 0) {
-		if (fd >= 0)
-			close(fd);
+	fd = own_open(path, O_RDONLY, err);
+	if (fd < 0)
+		return HALE_ERR_IMAGE_MISSING;
+	if (fstat(fd, &st) != 0) {
+		close(fd);
 		return error_sys(err, HALE_ERR_IMAGE_MISSING, "cannot read '%s'", path);
 	}
 	if (st.st_size <= FILE_MAX)
@@ -225,6 +227,7 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	hale_status_t status;
 
 	snprintf(h->tag, sizeof(h->tag), "%s", json_text(json_get(doc, "agents"), ""));
+	snprintf(h->run, sizeof(h->run), "%s", json_text(json_get(doc, "run"), ""));
 	h->began = succession_since(doc, "began");
 	h->job_began = succession_since(doc, "job_began");
 	h->exit_decided = truth(doc, "exit_decided");
