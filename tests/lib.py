@@ -43,9 +43,9 @@ LIMIT = 180  # seconds after which something is taken to hang
 EXIT_USAGE = 64
 EXIT_UNRECOVERED = 70
 
-__all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG",
-           "SEED", "EXIT_USAGE", "EXIT_UNRECOVERED", "have", "alive", "children", "flip_in_image", "name_of", "thermo", "proc_figures",
-           "json", "os", "random", "re", "shutil", "signal", "subprocess", "sys", "time", "glob"]
+__all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG", "SEED", "EXIT_USAGE",
+           "EXIT_UNRECOVERED", "have", "alive", "children", "flip_in_image", "image_covered", "name_of", "thermo",
+           "proc_figures", "json", "os", "random", "re", "shutil", "signal", "subprocess", "sys", "time", "glob"]
 
 
 class Failed(Exception):
