@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Inside the user's process, from the bottom up. Each may use all that stand before it.
 RANK_SIDE = ["base", "image", "agreement", "ckpt", "channel", "deliver", "object", "match", "coll",
-             "mpi"]
+             "rma", "mpi"]
 MAY_USE = {layer: set(RANK_SIDE[:i]) for i, layer in enumerate(RANK_SIDE)}
 # Beside it, in the processes of `hale` itself.
 MAY_USE["policy"] = {"base"}
@@ -43,7 +43,8 @@ MAY_USE["cli"] = BESIDE | HEAD_SIDE | set(AGENT_SIDE)
 # What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
 # to none of them, and may include base/ only.
 AGREEMENT = {"job/segment.h", "job/segment.c", "job/meter.h", "job/proto.h", "channel/channel.h", "ckpt/guest.h",
-             "channel/shm/layout.h", "channel/net/tcp_seal.h", "channel/net/tcp_seal.c", "coll/layout.h", "ocl/account.h", "ocl/account.c",
+             "channel/shm/layout.h", "channel/net/tcp_seal.h", "channel/net/tcp_seal.c", "coll/layout.h", "rma/layout.h",
+             "ocl/account.h", "ocl/account.c",
              "task/settings.h", "task/settings.c", "task/account.h", "task/account.c"}
 
 LINES_MAX = 800

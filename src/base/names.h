@@ -81,5 +81,8 @@
 #define link_open	     hale_link_open
 #define link_self	     hale_link_self
 #define link_sleep	     hale_link_sleep
+#define link_wait_step	     hale_link_wait_step
+#define tick_start	     hale_tick_start
+#define tick_stop	     hale_tick_stop
 
 #endif

@@ -422,6 +422,11 @@ void guard_attend(void)
 
 static void on_request(int sig, siginfo_t *info, void *context)
 {
+	if (info->si_code == SI_TIMER) {
+		tick_handle();
+		image_restart_syscall(context);
+		return;
+	}
 	/* link_open, or the library call that this interrupts, looks for notes when it is done */
 	if (guard_inside || guest_inside || !link_self()->mailbox)
 		leave_to_others();

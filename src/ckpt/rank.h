@@ -62,6 +62,17 @@ void link_abort(int code) __attribute__((noreturn));
  * comes, or max_ns pass. Call only after `mailbox_will_sleep` and one more look at all rings. */
 void link_sleep(uint32_t bell_seen, uint64_t max_ns);
 
+/* One step of waiting for peers that the same request stops: yields while that comes back soon, but
+ * not many times; then sleeps until the bell rings, or a millisecond. round: how many came before.
+ */
+void link_wait_step(int round);
+
+/* From now on work() is called now and then, inside the guard, while the first thread is outside of
+ * the library (tick.c); it returns how many things it moved. Ends at every checkpoint. False: no
+ * timer is to be had. */
+bool tick_start(int (*work)(void));
+void tick_stop(void);
+
 /* From here on link_sleep also ends when one of those descriptors (at most LINK_BELL_FDS) can be
  * read. bell_close: the bell alone again; before an image is taken. They don't own fd. */
 enum { LINK_BELL_FDS = 12 };

@@ -33,10 +33,8 @@ void link_show_fds(void);
 /* Makes a sleeping link_sleep of this process return. Async-signal-safe. */
 void link_wake_self(void);
 
-/* One step of waiting for peers that the same request stops: yields while that comes back soon, but
- * not many times; then sleeps until the bell rings, or a millisecond. round: how many came before.
- */
-void link_wait_step(int round);
+/* tick.c: in the signal's handler. */
+void tick_handle(void);
 
 /* bell.c: link_sleep on descriptors. False: there are none, sleep on the bell alone. */
 bool bell_sleep(uint32_t bell_seen, uint64_t max_ns);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "channel/shm/layout.h"
 #include "coll/layout.h"
+#include "rma/layout.h"
 
 static size_t mailboxes_end(uint32_t nranks)
 {
@@ -29,9 +30,14 @@ static size_t coll_begin(uint32_t nranks)
 	return channel_begin(nranks) + ALIGN_UP(channel_shm_bytes(nranks), HALE_PAGE);
 }
 
-static size_t meter_begin(uint32_t nranks)
+static size_t rma_begin(uint32_t nranks)
 {
 	return coll_begin(nranks) + ALIGN_UP(coll_shm_bytes(nranks), HALE_PAGE);
+}
+
+static size_t meter_begin(uint32_t nranks)
+{
+	return rma_begin(nranks) + ALIGN_UP(rma_shm_bytes(nranks), HALE_PAGE);
 }
 
 size_t segment_bytes(uint32_t nranks)
@@ -56,6 +62,7 @@ void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t
 	s->channel_bytes = channel_shm_bytes(nranks);
 	s->coll_offset = coll_begin(nranks);
 	s->coll_bytes = coll_shm_bytes(nranks);
+	s->rma_offset = rma_begin(nranks);
 	s->meter_offset = meter_begin(nranks);
 	for (uint32_t r = 0; r < nranks; r++)
 		for (int i = 0; i < MAILBOX_OWN_FDS; i++)

@@ -3,7 +3,8 @@
  * rank over its socket. Everything two processes of a node share is in it. It has no name, so
  * nothing is ever left behind; it holds only zeroes when the job (re)starts.
  *
- *   | struct segment | mailbox[] | address[] | channel/ rings | coll/ cells | meter[] |   [nranks]
+ *   | struct segment | mailbox[] | address[] | channel/ rings | coll/ cells | rma/ rooms | meter[]
+ * |
  *
  * Each word has one writer, or is changed by atomic operations only. A dead process can leave
  * nothing locked, because there are no locks.
@@ -19,7 +20,7 @@
 #include "job/meter.h"
 
 enum {
-	SEGMENT_VERSION = 7,
+	SEGMENT_VERSION = 8,
 	MAILBOX_OWN_FDS = 8,
 	MAILBOX_PATH = 512,
 	SEGMENT_ADDRESS_MAX = 1008,
@@ -51,6 +52,7 @@ struct segment {
 	uint64_t address_offset;
 	uint64_t channel_offset, channel_bytes;
 	uint64_t coll_offset, coll_bytes;
+	uint64_t rma_offset;   /* struct rma_room [nranks] (rma/layout.h) */
 	uint64_t meter_offset; /* struct rank_meter [nranks] (meter.h) */
 	char node[64];	       /* its name; "": what gethostname says */
 	/* of the job, the same in the segments of all its nodes (segment_secret_put): by it ranks

@@ -111,3 +111,19 @@ int match_mprobe(int src, int tag, struct comm *c, struct message **message, MPI
 	message_take(&l, message, status);
 	return MPI_SUCCESS;
 }
+
+bool match_take(struct comm *c, int tag, bool (*skip)(void *arg, int source), void *arg,
+		struct message **message, int *source, size_t *length)
+{
+	const struct context *context = match.context[context_of(c, 0)];
+	for (struct message *m = context ? context->first : NULL; m; m = m->later) {
+		if (m->envelope.tag != tag || skip(arg, m->envelope.source))
+			continue;
+		*source = m->envelope.source;
+		*length = message_length(m);
+		unexpected_remove(m);
+		*message = m;
+		return true;
+	}
+	return false;
+}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "object/layout_wire.h"
 #include "object/typemap.h"
 
 enum { ROUNDS = 4000 };
@@ -402,6 +403,45 @@ static void predefined_types_have_the_sizes_of_c(void **state)
 	}
 }
 
+/* As another process builds it from the numbers. */
+static void check_wire(const struct typemap *m, size_t count)
+{
+	struct layout_ref whole, copy;
+	const struct bytes b = typemap_bytes(m, count);
+	assert_true(layout_repeat(m->type->data, count, m->type->extent, &whole));
+	size_t n = layout_wire_count(whole);
+	int64_t *numbers = malloc(n * sizeof(*numbers));
+	assert_ptr_equal(layout_wire_write(whole, numbers), numbers + n);
+	assert_true(layout_wire_read(numbers, n, &copy));
+	assert_int_equal(copy.size, b.count);
+	struct iovec iov[7];
+	size_t done = 0, bytes;
+	for (size_t k; (k = layout_pieces(copy, NULL, done, iov, 7, &bytes)); done += bytes)
+		for (size_t i = 0, at = done; i < k; i++)
+			for (size_t j = 0; j < iov[i].iov_len; j++, at++)
+				assert_int_equal((ptrdiff_t)iov[i].iov_base + (ptrdiff_t)j,
+						 b.at[at]);
+	assert_int_equal(done, b.count);
+	layout_release(copy);
+	/* cut short, or with something behind it, it is none */
+	assert_false(layout_wire_read(numbers, n - 1, &copy));
+	numbers[1]++;
+	assert_false(layout_wire_read(numbers, n, &copy) && copy.size == b.count);
+	layout_release(whole);
+	free(numbers);
+	free(b.at);
+}
+
+static void random_layouts_come_back_from_their_numbers(void **state)
+{
+	for (int i = 0; i < ROUNDS / 4; i++) {
+		struct typemap m = typemap_random(1 + (int)pick(4));
+		if (typemap_fits(&m) && m.type->size)
+			check_wire(&m, 1 + pick(3));
+		typemap_free(&m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +456,7 @@ int main(void)
 	    cmocka_unit_test(equal_blocks_at_equal_distances_become_a_loop),
 	    cmocka_unit_test(types_grown_step_by_step_stay_shallow),
 	    cmocka_unit_test(more_than_two_gigabytes_are_packed_right),
+	    cmocka_unit_test(random_layouts_come_back_from_their_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,21 +18,20 @@ static void refused(int code)
 
 int main(int argc, char **argv)
 {
-	int word = 0;
-	MPI_Win win = MPI_WIN_NULL;
-	MPI_File file = MPI_FILE_NULL;
 	MPI_Comm other = MPI_COMM_NULL;
+	MPI_Request request = MPI_REQUEST_NULL;
+	char port[MPI_MAX_PORT_NAME] = "port";
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (argc > 1 && strcmp(argv[1], "return") == 0)
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	refused(MPI_Win_create(&word, sizeof(word), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-	refused(
-	    MPI_File_open(MPI_COMM_WORLD, "no-such-file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
-	refused(MPI_Comm_accept("port", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other));
-	refused(MPI_Win_fence(0, win));
-	if (win != MPI_WIN_NULL || file != MPI_FILE_NULL || other != MPI_COMM_NULL)
+	refused(MPI_Comm_spawn("program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+			       &other, MPI_ERRCODES_IGNORE));
+	refused(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other));
+	refused(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other));
+	refused(MPI_Comm_join(0, &other));
+	if (other != MPI_COMM_NULL || request != MPI_REQUEST_NULL || strcmp(port, "port") != 0)
 		printf("an output argument was changed\n");
 	MPI_Finalize();
 	return 0;

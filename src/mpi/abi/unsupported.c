@@ -31,7 +31,7 @@ int abi_unsupported(enum abi_scope scope, const void *handle, const char *functi
 	case ABI_FILE:
 		return errhandler_file_error(MPI_ERR_UNSUPPORTED_OPERATION, function);
 	case ABI_WIN:
-		return errhandler_win_error(MPI_ERR_UNSUPPORTED_OPERATION, function);
+		return errhandler_win_error(NULL, NULL, MPI_ERR_UNSUPPORTED_OPERATION, function);
 	case ABI_COMM:
 		c = (struct comm *)(uintptr_t)handle;
 		break;

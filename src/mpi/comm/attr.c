@@ -59,6 +59,24 @@ static MPI_Fint predefined[KEYVAL_FIRST] = {
     [MPI_WTIME_IS_GLOBAL] = 0, [MPI_APPNUM] = 0,	   [MPI_LASTUSEDCODE] = MPI_ERR_LASTCODE,
 };
 
+/* What a window tells about itself stands in its list like any other attribute. */
+static struct keyval window_keys[MPI_WIN_MODEL - MPI_WIN_BASE + 1];
+
+static int window_key_delete(MPI_Win win, int keyval, void *value, void *extra)
+{
+	return MPI_SUCCESS;
+}
+
+static struct keyval *window_key(int index)
+{
+	struct keyval *k = &window_keys[index - MPI_WIN_BASE];
+	k->kind = ATTR_WIN;
+	k->index = index;
+	k->refs = 1 << 30; /* never the last */
+	k->del.win_delete = window_key_delete;
+	return k;
+}
+
 void attr_last_used_code(int code)
 {
 	predefined[MPI_LASTUSEDCODE] = code;
@@ -297,6 +315,12 @@ int attr_set(enum attr_kind kind, void *object, struct attributes **attrs, int k
 	return rc;
 }
 
+int attr_window_put(struct attributes **attrs, int keyval, enum attr_language language,
+		    union attr_value value)
+{
+	return attribute_add(attrs, window_key(keyval), language, value);
+}
+
 int attr_get(enum attr_kind kind, struct attributes *attrs, int keyval, enum attr_language language,
 	     union attr_value *value, int *flag)
 {
@@ -309,6 +333,14 @@ int attr_get(enum attr_kind kind, struct attributes *attrs, int keyval, enum att
 			*value = translate(&a, language);
 			if (language == ATTR_C)
 				value->pointer = &predefined[keyval];
+			*flag = 1;
+		}
+		struct attribute *own =
+		    keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL
+			? attribute_find(attrs, &window_keys[keyval - MPI_WIN_BASE])
+			: NULL;
+		if (own) {
+			*value = translate(own, language);
 			*flag = 1;
 		}
 		return MPI_SUCCESS;

@@ -224,29 +224,6 @@ int PMPI_Type_delete_attr(MPI_Datatype type, int keyval)
 }
 API_ALIAS(Type_delete_attr);
 
-/* ---- windows: there are none to carry attributes ---- */
-
-int PMPI_Win_set_attr(MPI_Win win, int keyval, void *value)
-{
-	API_ENTER("MPI_Win_set_attr");
-	return API_FAIL(NULL, MPI_ERR_WIN);
-}
-API_ALIAS(Win_set_attr);
-
-int PMPI_Win_get_attr(MPI_Win win, int keyval, void *value, int *flag)
-{
-	API_ENTER("MPI_Win_get_attr");
-	return API_FAIL(NULL, MPI_ERR_WIN);
-}
-API_ALIAS(Win_get_attr);
-
-int PMPI_Win_delete_attr(MPI_Win win, int keyval)
-{
-	API_ENTER("MPI_Win_delete_attr");
-	return API_FAIL(NULL, MPI_ERR_WIN);
-}
-API_ALIAS(Win_delete_attr);
-
 /* ---- Debian's libmpi_cxx.so.40 and libmpi_mpifh.so.40: kind and flags are numbered as here ----
  */
 

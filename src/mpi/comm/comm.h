@@ -57,6 +57,9 @@ static inline bool comm_is_inter(const struct comm *c)
 	return c->remote != NULL;
 }
 
+/* The end of one, as MPI_Comm_free: local. A class when an attribute's callback refuses. */
+int comm_end(struct comm *c);
+
 /* ---- context ids (context.c) ---- */
 void context_init(void);
 void context_reserve(uint32_t context); /* WORLD's and SELF's */
@@ -171,6 +174,9 @@ int attr_set(enum attr_kind kind, void *object, struct attributes **attrs, int k
 	     enum attr_language language, union attr_value value);
 int attr_get(enum attr_kind kind, struct attributes *attrs, int keyval, enum attr_language language,
 	     union attr_value *value, int *flag);
+/* One that the library gives to a window: MPI_WIN_BASE and so on. */
+int attr_window_put(struct attributes **attrs, int keyval, enum attr_language language,
+		    union attr_value value);
 int attr_delete(enum attr_kind kind, void *object, struct attributes **attrs, int keyval);
 /* In the reverse order of setting; stops at the first callback that fails. */
 int attr_delete_all(enum attr_kind kind, void *object, struct attributes **attrs);
@@ -236,6 +242,8 @@ static inline bool errhandler_ok(const struct errhandler *e)
 {
 	return object_is(e, OBJECT_ERRHANDLER);
 }
+/* Can e stand on an object of that kind? */
+bool errhandler_fits(const struct errhandler *e, enum errhandler_target target);
 struct errhandler *errhandler_new(enum errhandler_target target, enum errhandler_language language,
 				  void *function);
 void errhandler_release(struct errhandler *e); /* NULL is fine */
@@ -244,7 +252,7 @@ int errhandler_run(struct errhandler *e, enum errhandler_target target, void *ob
 		   const char *function);
 /* The same for functions on windows and files, with that kind's handler. */
 int errhandler_file_error(int code, const char *function);
-int errhandler_win_error(int code, const char *function);
+int errhandler_win_error(void *window, struct errhandler *e, int code, const char *function);
 /* What files to come start with: MPI_FILE_NULL's. */
 struct errhandler *errhandler_file_default(void);
 void errhandler_file_default_set(struct errhandler *e);

@@ -155,7 +155,7 @@ API_ALIAS(Comm_idup);
 /* ---- the end ---- */
 
 /* The handle is gone at once, the communicator when no operation needs it any more. */
-static int comm_free(struct comm *c)
+int comm_end(struct comm *c)
 {
 	int rc = attr_delete_all(ATTR_COMM, c, &c->attrs);
 	if (rc)
@@ -183,7 +183,7 @@ int PMPI_Comm_free(MPI_Comm *comm)
 	struct comm *c = comm ? comm_of(*comm) : NULL;
 	if (!may_be_freed(c))
 		return API_FAIL(NULL, MPI_ERR_COMM);
-	int rc = comm_free(c);
+	int rc = comm_end(c);
 	if (rc)
 		return API_FAIL(c, rc);
 	*comm = MPI_COMM_NULL;
@@ -200,7 +200,7 @@ int PMPI_Comm_disconnect(MPI_Comm *comm)
 	/* what the others have sent before they came here is then here or on its way */
 	int rc = coll_barrier(c->local ? c->local : c);
 	if (!rc)
-		rc = comm_free(c);
+		rc = comm_end(c);
 	if (rc)
 		return API_FAIL(c, rc);
 	*comm = MPI_COMM_NULL;

@@ -100,11 +100,11 @@ int errhandler_file_error(int code, const char *function)
 	return errhandler_run(e, ERRHANDLER_FILE, MPI_FILE_NULL, code, function);
 }
 
-/* There is no window yet to have a handler of its own: calls with a bad window go to the default.
- */
-int errhandler_win_error(int code, const char *function)
+/* window NULL: a bad one, whose errors go to MPI_COMM_WORLD's handler. */
+int errhandler_win_error(void *window, struct errhandler *e, int code, const char *function)
 {
-	return api_error(NULL, code, function);
+	return window ? errhandler_run(e, ERRHANDLER_WIN, window, code, function)
+		      : api_error(NULL, code, function);
 }
 
 struct errhandler *errhandler_file_default(void)

@@ -41,8 +41,7 @@ int PMPI_File_create_errhandler(MPI_File_errhandler_function *function, MPI_Errh
 }
 API_ALIAS(File_create_errhandler);
 
-/* Can e stand on an object of that kind? */
-static bool fits(const struct errhandler *e, enum errhandler_target target)
+bool errhandler_fits(const struct errhandler *e, enum errhandler_target target)
 {
 	return errhandler_ok(e) && (!e->target || e->target == (int)target);
 }
@@ -53,7 +52,7 @@ static int comm_set(MPI_Comm comm, MPI_Errhandler errhandler)
 	struct errhandler *e = errhandler_of(errhandler);
 	if (!comm_ok(c))
 		return MPI_ERR_COMM;
-	if (!fits(e, ERRHANDLER_COMM))
+	if (!errhandler_fits(e, ERRHANDLER_COMM))
 		return MPI_ERR_ARG;
 	object_retain(&e->obj);
 	errhandler_release(c->errhandler);
@@ -139,7 +138,7 @@ int PMPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler)
 	API_ENTER("MPI_File_set_errhandler");
 	if (file != MPI_FILE_NULL)
 		return file_result(MPI_ERR_FILE, api_name);
-	if (!fits(errhandler_of(errhandler), ERRHANDLER_FILE))
+	if (!errhandler_fits(errhandler_of(errhandler), ERRHANDLER_FILE))
 		return file_result(MPI_ERR_ARG, api_name);
 	errhandler_file_default_set(errhandler_of(errhandler));
 	return file_result(MPI_SUCCESS, api_name);
@@ -169,26 +168,3 @@ int PMPI_File_call_errhandler(MPI_File file, int errorcode)
 	return MPI_SUCCESS;
 }
 API_ALIAS(File_call_errhandler);
-
-/* ---- windows: there are none ---- */
-
-int PMPI_Win_set_errhandler(MPI_Win win, MPI_Errhandler errhandler)
-{
-	API_ENTER("MPI_Win_set_errhandler");
-	return API_FAIL(NULL, MPI_ERR_WIN);
-}
-API_ALIAS(Win_set_errhandler);
-
-int PMPI_Win_get_errhandler(MPI_Win win, MPI_Errhandler *errhandler)
-{
-	API_ENTER("MPI_Win_get_errhandler");
-	return API_FAIL(NULL, MPI_ERR_WIN);
-}
-API_ALIAS(Win_get_errhandler);
-
-int PMPI_Win_call_errhandler(MPI_Win win, int errorcode)
-{
-	API_ENTER("MPI_Win_call_errhandler");
-	return API_FAIL(NULL, MPI_ERR_WIN);
-}
-API_ALIAS(Win_call_errhandler);

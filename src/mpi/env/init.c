@@ -6,6 +6,7 @@
 #include "mpi/abi/abi.h"
 #include "mpi/api.h"
 #include "mpi/env/env.h"
+#include "rma/rma.h"
 
 api_state_t api_state = API_BEFORE_INIT;
 
@@ -92,6 +93,8 @@ static int init_at_level(int required, int *provided, const char *function)
 	init_layers();
 	main_thread = pthread_self();
 	thread_level = required;
+	/* its timer may interrupt the first thread only, which then must be the one that calls */
+	rma_timer_allow(getpid() == gettid() && required != MPI_THREAD_SERIALIZED);
 	api_state = API_RUNNING;
 	atomic_fetch_and(&call_gate, ~CALL_GATE_CLOSED);
 	ompi_mpi_state = OMPI_INITIALIZED;
