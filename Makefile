@@ -13,6 +13,8 @@
 
 BUILD  ?= build
 PREFIX ?= /usr/local
+# abspath, and realpath of make, part names at blanks.
+full = $$(realpath -m "$(1)")
 ONLY   ?=
 JOBS   ?=
 ALL    ?=
@@ -31,7 +33,7 @@ deps:
 # $(2): more options of meson setup.
 define configure
 	@scripts/deps.sh $(1)
-	@test -e $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix $(PREFIX) $(2) \
+	@test -e $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix "$(call full,$(PREFIX))" $(2) \
 		>$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 endef
@@ -60,7 +62,7 @@ bench:
 # The prefix is compiled in: where hale finds its libraries.
 install:
 	$(call configure,build)
-	@{ $(MESON) configure $(BUILD) --prefix $(abspath $(PREFIX)) && $(NINJA) -C $(BUILD) && \
+	@{ $(MESON) configure $(BUILD) --prefix "$(call full,$(PREFIX))" && $(NINJA) -C $(BUILD) && \
 		$(MESON) install -C $(BUILD) --no-rebuild; } >$(BUILD).log 2>&1 || \
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log

@@ -74,6 +74,17 @@ def a_prefix_may_have_blanks_in_it(s):
 
 
 @test
+def make_install_takes_a_prefix_with_blanks(s):
+    s.write("meson", "#!/bin/sh\nprintf '%s\\n' \"$@\" >> '" + s.path("said") + "'\n")
+    os.chmod(s.path("meson"), 0o755)
+    r = s.run("make", "-C", ROOT, "install", "BUILD=" + s.path("build"), "NINJA=true",
+              "MESON=" + s.path("meson"), "PREFIX=" + s.path("my apps"))
+    said = s.read("said").splitlines()
+    expect(r.status == 0 and said.count("setup") == said.count("configure") == 1, r, said)
+    expect(said.count(s.path("my apps")) == 2, said)
+
+
+@test
 def a_prefix_that_the_loader_cannot_take_is_refused(s):
     hale = install_at(s, "a:b")
     r = s.run(hale, "run", "-n", 2, "true")
