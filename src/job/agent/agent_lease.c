@@ -28,20 +28,25 @@ static void freeze(struct agent *a)
 	agent_wait_for_head(a);
 }
 
-static void out_of_time(void *arg)
+static void fence(struct agent *a)
 {
-	struct agent *a = arg;
 	char why[128];
 
-	if (a->setup.grace_ns ? a->paused : agent_lease_holds(a))
-		return;
-	if (a->setup.grace_ns && !guardian_over(&a->guardian)) {
-		freeze(a);
-		return;
-	}
 	snprintf(why, sizeof(why), "it heard nothing of hale run for %.1f s",
 		 (double)a->setup.lease_ns * 1e-9);
 	agent_fence(a, why);
+}
+
+static void out_of_time(void *arg)
+{
+	struct agent *a = arg;
+
+	if (a->setup.grace_ns ? a->paused : agent_lease_holds(a))
+		return;
+	if (a->setup.grace_ns && !guardian_over(&a->guardian))
+		freeze(a);
+	else
+		fence(a);
 }
 
 static void arm(struct agent *a)
@@ -115,6 +120,11 @@ void agent_lease_granted(struct agent *a, uint64_t number)
 {
 	if (a->lease.term == 0 || !lease_grant(&a->lease, number))
 		return;
+	/* it has, while this process stood still: no lease brings the ranks of this node back */
+	if (guardian_over(&a->guardian)) {
+		fence(a);
+		return;
+	}
 	if (a->paused && !(a->resuming && number >= a->resume_from)) {
 		lease_drop(&a->lease);
 		return;
