@@ -179,7 +179,8 @@ static uint32_t crowd(const struct agent *a)
 
 	if (a->setup.flags & SETUP_TOGETHER)
 		return a->setup.nranks;
-	if (me >= a->nodes || a->machine_of[me] == 0)
+	/* a successor may begin before it is known who lives where */
+	if (!a->node_of || me >= a->nodes || a->machine_of[me] == 0)
 		return a->here;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		many +=
