@@ -257,20 +257,66 @@ void crew_move_over(struct crew *c, uint32_t from)
 	}
 }
 
+static void say_order(struct crew *c, uint32_t rank)
+{
+	const struct crew_order *o = &c->ranks[rank].order;
+	struct message m = {.type = MSG_SPAWN, .rank = rank, .text = o->program, .name = o->sink};
+
+	memcpy(m.position, o->position, sizeof(m.position));
+	node_send(node_of(c, rank), &m);
+}
+
+void crew_order_done(struct crew_rank *r)
+{
+	free(r->order.program);
+	free(r->order.sink);
+	r->order = (struct crew_order){0};
+}
+
+void crew_order_again(struct node *n)
+{
+	struct crew *c = n->crew;
+
+	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++) {
+		if (!c->ranks[r].order.refused || c->placement.node_of[r] != n->index)
+			continue;
+		c->ranks[r].order.refused = false;
+		say_order(c, r);
+	}
+}
+
+void crew_forget_orders(struct crew *c)
+{
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		if (!c->ranks[r].order.refused)
+			continue;
+		crew_order_done(&c->ranks[r]);
+		c->ranks[r].spawning = false;
+	}
+}
+
 void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *sink,
 		const uint64_t position[3])
 {
 	struct crew_rank *r = &c->ranks[rank];
-	struct message m = {
-	    .type = MSG_SPAWN, .rank = rank, .text = program, .name = sink ? sink : ""};
+	struct error err;
 
-	memcpy(m.position, position, sizeof(m.position));
 	r->spawning = true;
 	r->met = r->initialized = r->finalized = r->mpi = false;
 	r->pid = r->group = r->member = 0;
+	crew_order_done(r);
+	r->order.program = strdup(program);
+	r->order.sink = strdup(sink ? sink : "");
+	memcpy(r->order.position, position, sizeof(r->order.position));
 	for (int i = 0; i < 2; i++)
 		printed_begin(&r->out[i], position[i + 1]);
-	node_send(node_of(c, rank), &m);
+	if (r->order.program && r->order.sink) {
+		say_order(c, rank);
+	} else {
+		error_set(&err, HALE_ERR_MEMORY, "out of memory");
+		r->spawning = false;
+		c->handler.not_spawned(c->handler.arg, rank, &err);
+	}
 	if (rank == 0)
 		feed_open(&c->feed, position[0]);
 }

@@ -91,11 +91,19 @@ struct node {
 	uint32_t ckpt_silent; /* a rank there that has not begun to stop; MESSAGE_ALL: none */
 };
 
+/* What MSG_SPAWN has said, until the rank is there: its node may have to be told again. */
+struct crew_order {
+	char *program, *sink; /* NULL: nothing is waited for */
+	uint64_t position[3];
+	bool refused; /* for want of a lease: said again behind the next one */
+};
+
 struct crew_rank {
 	bool spawning; /* asked for, not there yet */
-	pid_t pid;     /* launched and not yet ended; 0: none */
-	pid_t group;   /* its process group; stays known after its end */
-	pid_t member;  /* said HELLO; 0: none yet */
+	struct crew_order order;
+	pid_t pid;    /* launched and not yet ended; 0: none */
+	pid_t group;  /* its process group; stays known after its end */
+	pid_t member; /* said HELLO; 0: none yet */
 	bool mpi, initialized, finalized;
 	bool halted; /* somebody has stopped it, and a checkpoint waits for it */
 	bool met;    /* a process of this rank has said HELLO since it was spawned */
@@ -110,7 +118,8 @@ struct crew_handler {
 	void (*failed)(void *arg, const struct node *node, const struct error *err);
 	/* No process of the job is left on this node, and none will be; its ranks are gone. */
 	void (*lost)(void *arg, const struct node *node, const char *why);
-	void (*not_spawned)(void *arg, uint32_t rank, const struct error *err);
+	/* True: its node had no lease, and is to be told again as soon as it has one. */
+	bool (*not_spawned)(void *arg, uint32_t rank, const struct error *err);
 	/* The rank's process has said HELLO and got its WELCOME. */
 	void (*hello)(void *arg, uint32_t rank);
 	/* Any other packet of a rank; of the right size for its type. */
@@ -247,6 +256,9 @@ hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err
  * become it in. position: where its three streams stand. */
 void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *sink,
 		const uint64_t position[3]);
+
+/* Ranks that wait for their node's next lease are not started any more. */
+void crew_forget_orders(struct crew *c);
 
 /* To the process group of one rank, of all. */
 void crew_signal(struct crew *c, uint32_t rank, int sig);

@@ -76,6 +76,7 @@ void crew_lease_asked(struct node *n, uint64_t number)
 	n->asked = 0;
 	n->granted_at = guardian_clock();
 	node_send(n, &(struct message){.type = MSG_LEASE, .number = number});
+	crew_order_again(n);
 	wait_for_lease(n);
 }
 
@@ -139,6 +140,7 @@ void crew_lose(struct node *n, const char *why)
 			continue;
 		c->ranks[r].pid = 0;
 		c->ranks[r].spawning = false;
+		crew_order_done(&c->ranks[r]);
 		if (r == 0)
 			feed_close(&c->feed);
 	}

@@ -32,6 +32,10 @@ void crew_all_ready(struct crew *c);
 void crew_answers(struct crew *c); /* who was to answer is perhaps gone */
 void crew_outlet_drained(void *crew);
 
+/* crew.c: the rank is there, or is not wanted any more; those of this node that had no lease */
+void crew_order_done(struct crew_rank *r);
+void crew_order_again(struct node *n);
+
 /* crew_lost.c */
 void crew_session_over(void *node, const char *why);
 void crew_lease_asked(struct node *n, uint64_t number);

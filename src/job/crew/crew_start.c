@@ -526,9 +526,11 @@ void crew_destroy(struct crew *c)
 	if (!c->abandoned)
 		let_go(c);
 	loop_timer_clear(c->loop, &c->passed);
-	for (uint32_t r = 0; c->ranks && r < c->nranks; r++)
+	for (uint32_t r = 0; c->ranks && r < c->nranks; r++) {
+		crew_order_done(&c->ranks[r]);
 		for (int i = 0; i < 2; i++)
 			printed_fini(&c->ranks[r].out[i]);
+	}
 	if (c->ranks) {
 		feed_fini(&c->feed);
 		for (int i = 0; i < 2; i++) {

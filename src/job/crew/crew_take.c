@@ -179,17 +179,22 @@ static void take_spawned(struct node *n, const struct message *m)
 
 	r->spawning = false;
 	r->pid = r->group = m->value;
+	crew_order_done(r);
 	if (m->flags != 0)
 		n->crew->handler.stood(n->crew->handler.arg);
 }
 
 static void take_not_spawned(struct node *n, const struct message *m)
 {
+	struct crew_rank *r = &n->crew->ranks[m->rank];
 	struct error err;
 
 	error_set(&err, (hale_status_t)m->value, "%s", m->text);
-	n->crew->ranks[m->rank].spawning = false;
-	n->crew->handler.not_spawned(n->crew->handler.arg, m->rank, &err);
+	r->spawning = false;
+	if (n->crew->handler.not_spawned(n->crew->handler.arg, m->rank, &err))
+		r->order.refused = r->spawning = r->order.program != NULL;
+	else
+		crew_order_done(r);
 }
 
 static void take_hello(struct node *n, const struct message *m)

@@ -68,6 +68,12 @@ void guardian_claimed(struct guardian *g)
 
 /* ---- what it says ---- */
 
+static void close_all(const int *fd, int count)
+{
+	for (int i = 0; i < count; i++)
+		close(fd[i]);
+}
+
 bool guardian_hear(struct guardian *g, struct guardian_conn *conn)
 {
 	struct ward_packet p;
@@ -84,8 +90,7 @@ bool guardian_hear(struct guardian *g, struct guardian_conn *conn)
 		    (struct guardian_conn){.number = p.key, .peer = (pid_t)p.value, .fd = fd[0]};
 		return true;
 	}
-	for (int i = 0; i < fds; i++)
-		close(fd[i]);
+	close_all(fd, fds);
 	return true;
 }
 
@@ -165,12 +170,14 @@ static bool ask(struct guardian *g, const struct ward_packet *question, uint32_t
 			continue;
 		}
 		said = ward_hear(g->control, p, got, fds, MSG_DONTWAIT);
-		if (said > 0 && p->type == answer)
+		if (said > 0 && p->type == answer && p->number == question->number)
 			return true;
 		if (said > 0 && p->type == WARD_CONN && *fds == 1)
 			g->accepted(g->arg, &(struct guardian_conn){.number = p->key,
 								    .peer = (pid_t)p->value,
 								    .fd = got[0]});
+		else if (said > 0) /* to what was asked before, and not waited for any longer */
+			close_all(got, *fds);
 	}
 	if (said < 0)
 		lost(g);
@@ -180,7 +187,7 @@ static bool ask(struct guardian *g, const struct ward_packet *question, uint32_t
 hale_status_t guardian_spawn(struct guardian *g, const struct guardian_launch *l, pid_t *pid,
 			     int fd[3], bool (*waiting)(void *arg), void *arg, struct error *err)
 {
-	const struct ward_packet question = {.type = WARD_SPAWN};
+	const struct ward_packet question = {.type = WARD_SPAWN, .number = l->number};
 	struct ward_packet p;
 	int got[WARD_FDS], fds;
 

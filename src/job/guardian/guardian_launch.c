@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The guardian's side of launching: its agent asks, on the book's desk. */
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "job/guardian/guardian_private.h"
@@ -192,6 +195,24 @@ static char *take_desk(const struct ward *w, struct ward_desk *d)
 	return texts;
 }
 
+/* The agent was not there to hear of the process that an earlier order has started: it had no lease
+ * by then, and asks anew. There are never two of one rank. */
+static void end_before(struct ward *w, struct book_child *c)
+{
+	pid_t pid = atomic_load(&c->pid);
+	int status;
+
+	if (pid == 0 || atomic_load(&c->ended))
+		return;
+	kill(pid, SIGKILL);
+	kill(-pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	c->status = status;
+	atomic_store(&c->ended, 1);
+	ward_look_at_lease(w);
+}
+
 void ward_take_spawn(struct ward *w)
 {
 	struct ward_packet answer = {.type = WARD_SPAWNED};
@@ -201,8 +222,11 @@ void ward_take_spawn(struct ward *w)
 	char *texts = take_desk(w, &d);
 	int fd[WARD_FDS], fds = 0;
 
+	answer.number = d.number;
 	c = &w->book->child[d.rank];
 	more_descriptors(w);
+	if (c->number != d.number)
+		end_before(w, c);
 	if (!texts)
 		error_set(&err, HALE_ERR_MEMORY, "out of memory");
 	else if (c->number != d.number || atomic_load(&c->pid) == 0)

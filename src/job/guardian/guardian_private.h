@@ -25,6 +25,7 @@ struct ward_packet {
 	uint32_t type, kind;
 	uint64_t key;
 	int64_t value;
+	uint64_t number; /* SPAWN: of the desk; SPAWNED: of the desk that it answers */
 };
 
 /* What lies on the desk: this, then path, wdir, arguments, "", environment, "". */

@@ -123,6 +123,7 @@ void head_end_by_request(struct head *h)
 static void end_all(struct head *h, uint32_t rank)
 {
 	succession_save(h);
+	crew_forget_orders(&h->crew);
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	if (h->polite)
 		loop_timer_set(&h->loop, &h->grace, POLITE_SECONDS, end_ranks, h);

@@ -34,16 +34,19 @@ static void on_failed(void *arg, const struct node *node, const struct error *er
 	cannot_begin_there(arg, node, err);
 }
 
-/* A node without a lease is about to be lost: that says the rest. */
-static void on_not_spawned(void *arg, uint32_t rank, const struct error *err)
+/* A node without a lease is about to be lost, or gets one again: then it starts the rank. */
+static bool on_not_spawned(void *arg, uint32_t rank, const struct error *err)
 {
 	struct head *h = arg;
 
-	if (err->code == HALE_ERR_STATE)
-		return;
-	h->ranks[rank].ended = true;
-	cannot_begin_there(h, crew_node_of(&h->crew, rank), err);
+	if (err->code == HALE_ERR_STATE && (h->state == JOB_RUNNING || h->state == JOB_RESTORING))
+		return true;
+	if (err->code != HALE_ERR_STATE) {
+		h->ranks[rank].ended = true;
+		cannot_begin_there(h, crew_node_of(&h->crew, rank), err);
+	}
 	head_event(h, JOB_RANK_DONE, rank);
+	return false;
 }
 
 /* Some rank there that had not ended; false: none. */

@@ -109,6 +109,7 @@ void head_kill_for_rollback(struct head *h, uint32_t rank)
 {
 	succession_save(h);
 	head_profile_turn(h);
+	crew_forget_orders(&h->crew);
 	head_kill_all(h);
 	head_all_gone_soon(h);
 }
