@@ -250,6 +250,22 @@ static void path_of(const struct head *h, const char *suffix, char path[PATH_MAX
 		 h->epoch, suffix);
 }
 
+/* A disk that gets full takes a part: only the next call says why. */
+static bool write_whole(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n <= 0 && errno != EINTR)
+			return false;
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		}
+	}
+	return true;
+}
+
 /* Beside its place first. */
 static hale_status_t write_beside(struct head *h, char temporary[PATH_MAX], struct error *err)
 {
@@ -263,7 +279,7 @@ static hale_status_t write_beside(struct head *h, char temporary[PATH_MAX], stru
 	json_out_init(&j);
 	put_all(&j, h);
 	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || !j.text || write(fd, j.text, j.len) != (ssize_t)j.len)
+	if (fd < 0 || !j.text || !write_whole(fd, j.text, j.len))
 		status =
 		    error_sys(err, HALE_ERR_STORE,
 			      "cannot write what another head would have to know, '%s'", temporary);

@@ -378,8 +378,11 @@ static void follow(struct head *h)
 	default: /* the job ends: go_on has seen to it */
 		break;
 	}
-	if (h->state == JOB_RUNNING)
-		tell_ends(h);
+	if (h->state != JOB_RUNNING)
+		return;
+	tell_ends(h);
+	/* all of them may have ended on nodes that have gone since */
+	head_all_gone_soon(h);
 }
 
 static void go_on(struct head *h)
