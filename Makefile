@@ -4,6 +4,7 @@
 #   make demo         the story: a job loses a process and ends right
 #   make check        every test; one is enough: make check ONLY=jacobi; longer: HALE_LONG=1;
 #                     less side by side: JOBS=1
+#   make simulate     schedules of faults by a seed: SEED=4711, RUNS=10000 (docs/simulation.md)
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
@@ -24,7 +25,7 @@ NINJA  ?= ninja
 PYTHON ?= /usr/bin/python3
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check bench install asan tsan lint fuzz clean deps
+.PHONY: build demo check simulate bench install asan tsan lint fuzz clean deps
 
 deps:
 	@scripts/deps.sh build demo check bench
@@ -53,6 +54,12 @@ check:
 	@grep -q error_test $(BUILD)/build.ninja || $(MESON) configure $(BUILD) -Dtests=enabled >/dev/null
 	@$(NINJA) -C $(BUILD) --quiet
 	@$(PYTHON) scripts/check.py --build $(BUILD) $(if $(JOBS),--jobs $(JOBS)) $(ONLY)
+
+# Schedules of faults under a simulated kernel (docs/simulation.md).
+simulate:
+	$(call configure,build)
+	@$(NINJA) -C $(BUILD) --quiet
+	@$(BUILD)/tests/simulate/hale-simulate --seed $(or $(SEED),1) --runs $(or $(RUNS),1)
 
 bench:
 	$(call configure,build bench)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--verbose]: schedules of faults, one seed
+ * each. A failing one prints its story. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "globals.h"
+#include "world.h"
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--verbose]\n"
+			"The kinds of faults are in tests/simulate/world.c.\n");
+	return 64;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long seed = 1, runs = 1, bad = 0, steps = 0, ends[4] = {0};
+	int verbose = 0;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--seed") && i + 1 < argc)
+			seed = strtoul(argv[++i], NULL, 0);
+		else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
+			runs = strtoul(argv[++i], NULL, 0);
+		else if (!strcmp(argv[i], "--kinds") && i + 1 < argc && world_choose(argv[i + 1]))
+			i++;
+		else if (!strcmp(argv[i], "--verbose"))
+			verbose = 1;
+		else
+			return usage();
+	}
+	for (unsigned long i = 0; i < runs && bad < 10; i++) {
+		struct world_result r = world_run(seed + i, verbose && runs == 1);
+
+		steps += r.steps;
+		ends[r.exit_status == 0	   ? 0
+		     : r.exit_status == 70 ? 1
+		     : r.exit_status > 128 ? 2
+					   : 3]++;
+		if (!r.good) {
+			bad++;
+			if (runs == 1 || bad == 1)
+				printf("%s", r.story ? r.story : "");
+			printf("seed %lu: %s\n", seed + i, r.failure);
+		} else if (verbose && runs > 1) {
+			printf("seed %lu: status %d\n", seed + i, r.exit_status);
+		} else if (runs == 1) {
+			printf("seed %lu: right; status %d, %u faults, %lu steps, %.1f s\n",
+			       seed + i, r.exit_status, r.faults, (unsigned long)r.steps,
+			       r.seconds);
+		}
+		free(r.story);
+	}
+	printf("%lu schedules, %lu wrong; %lu steps; ended with 0: %lu, 70: %lu, killed: %lu, "
+	       "other: %lu\n",
+	       runs, bad, steps, ends[0], ends[1], ends[2], ends[3]);
+	fflush(stdout);
+	_exit(bad ? 1 : 0);
+}

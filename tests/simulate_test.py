@@ -1,0 +1,42 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The real head, agents, supervisors and output daemons under a simulated kernel: schedules of
+faults, each drawn from one seed (docs/simulation.md)."""
+
+from lib import *
+
+SIMULATE = os.path.join(BUILD, "tests", "simulate", "hale-simulate")
+
+
+def simulate(s, *args):
+    if not os.path.exists(SIMULATE):
+        skip("not built with a sanitizer")
+    r = s.run(SIMULATE, *args)
+    expect(r.status == 0, "\n".join(r.out.splitlines()[-60:]), r.err)
+    return r.out.splitlines()[-1]
+
+
+@test
+def a_node_that_gets_its_lease_back_starts_the_ranks_it_refused(s):
+    """It had no lease when it was told to: the job ended with status 0 without two of its ranks,
+    or never."""
+    return simulate(s, "--runs", 1500, "--kinds", "stop-head,stop-supervisor,kill-supervisor,cut-to")
+
+
+@test
+def a_schedule_repeats_to_the_byte(s):
+    stories = []
+    for _ in range(2):
+        r = s.run(SIMULATE, "--seed", 4711, "--verbose")
+        expect(r.status == 0, r)
+        stories.append(r.out)
+    expect(stories[0] == stories[1], "two runs of one seed differ")
+    expect(stories[0].count("\n") > 50, stories[0])
+
+
+@test
+def faults_of_all_kinds_at_any_time(s):
+    return simulate(s, "--seed", SEED * 1000000, "--runs", 100000 if LONG else 5000)
+
+
+main()
