@@ -13,11 +13,14 @@ import subprocess
 import sys
 
 RULES = {
-    # and the functions of libc that it stands before, src/ckpt/masks.c and clocks.c
+    # and the functions of libc that it stands before, src/ckpt/masks.c, clocks.c and files.c
     "libhale.so": r"(hale|HALE)_|(epoll_pwait|ppoll|pselect|pthread_sigmask|sigaction|signal|signalfd"
                   r"|sigprocmask|sigsuspend|sigtimedwait|sigwait|sigwaitinfo|clock_gettime|clock_nanosleep"
                   r"|pthread_(clockjoin_np|cond_clockwait|cond_timedwait|mutex_clocklock"
-                  r"|rwlock_clock(rd|wr)lock)|sem_clockwait|syscall|timerfd_settime)$",
+                  r"|rwlock_clock(rd|wr)lock)|sem_clockwait|syscall|timerfd_settime"
+                  r"|creat(64)?|f(re)?open(64)?|f?truncate(64)?|link(at)?|symlink(at)?|unlink(at)?|remove|rmdir"
+                  r"|rename(at2?)?|mk(dir|fifo|nod)(at)?|mkdtemp|mko?stemps?(64)?|open(at)?(64)?"
+                  r"|__open(at)?(64)?_2|posix_spawn_file_actions_addopen)$",
     # and the functions of libomp that it stands before, src/task/omp.c
     "libhale_task.so": r"(hale_task|HALE)_|__kmpc_|omp_(un)?set_(nest_)?lock$",
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",

@@ -13,8 +13,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Inside the user's process, from the bottom up. Each may use all that stand before it.
-RANK_SIDE = ["base", "image", "agreement", "ckpt", "channel", "deliver", "object", "match", "coll",
-             "rma", "mpi"]
+RANK_SIDE = ["base", "image", "agreement", "journal", "ckpt", "channel", "deliver", "object", "match",
+             "coll", "rma", "mpi"]
 MAY_USE = {layer: set(RANK_SIDE[:i]) for i, layer in enumerate(RANK_SIDE)}
 # Beside it, in the processes of `hale` itself.
 MAY_USE["policy"] = {"base"}
@@ -24,7 +24,7 @@ MAY_USE["rules"] = {"base"}
 MAY_USE["monitor"] = {"base"}
 MAY_USE["ftb"] = {"base"}
 # job/ has two sides: the head decides (HEAD_SIDE), the agent does; what both stand on knows neither.
-BESIDE = {"base", "policy", "ftb", "image", "agreement", "store", "rules", "monitor", "model", "job"}
+BESIDE = {"base", "policy", "ftb", "image", "journal", "agreement", "store", "rules", "monitor", "model", "job"}
 AGENT_SIDE = ["job/session", "job/plan", "job/report", "job/copier", "job/guardian", "job/agent"]
 HEAD_SIDE = {"job/crew", "job/succession", "job/control", "job/watch", "job/migrate", "job/head"}
 MAY_USE["job"] = {"base", "agreement"}

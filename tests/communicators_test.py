@@ -54,8 +54,8 @@ def agreements_in_flight_survive_a_rollback(s):
 def numbers_of_communicators_are_used_again_after_a_rollback(s):
     """What an intercommunicator has for its own group is buried with it, by all of them."""
     exe = s.compile("comm_local", flags=["-I", os.path.join(ROOT, "include")])
-    for options in ([], ["--nodes", "2"]):
-        alive = s.write("alive", "")
+    for options in (["--files", "leave"], ["--files", "leave", "--nodes", "2"]):
+        alive = s.write("alive", "") # which the program removes once and for all
         r = s.hale_run(4, exe, alive, options=options, limit=30)
         expect(r.status == 0 and r.out == "ok\n" and not os.path.exists(alive), options, r)
 

@@ -17,6 +17,7 @@
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
+#include "journal/journal.h"
 
 /* Our socket lives above the numbers that programs get, so that their first open is still 3. */
 enum { LINK_FD_FLOOR = 900 };
@@ -51,6 +52,9 @@ bool link_address_from_env(struct link_address *address)
 		return false;
 	memcpy(address->agent, agent, strlen(agent));
 	memcpy(address->token, token, strlen(token));
+	const char *journal = getenv("HALE_JOURNAL");
+	if (journal && strlen(journal) < sizeof(address->journal))
+		memcpy(address->journal, journal, strlen(journal));
 	return true;
 }
 
@@ -292,10 +296,12 @@ hale_status_t link_open(struct error *err)
 	}
 	if (rc != HALE_OK)
 		return rc;
-	if (self.link.connected)
+	if (self.link.connected) {
+		journal_is_rank();
 		mailbox_take();
-	else
+	} else {
 		atomic_store(&self.link.mailbox->pid, getpid());
+	}
 	self.open = true;
 	if (guard_attention && !guard_inside)
 		guard_attend();

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "ckpt/clocks.h"
+#include "ckpt/files.h"
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "ckpt/stand.h"
 #include "image/image.h"
+#include "journal/journal.h"
 
 enum { EXIT_NOT_RECOVERED = 70 };
 
@@ -69,6 +71,7 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 	if (!environ)
 		environ = envp;
 	clocks_init();
+	files_init();
 	const char *rank = getenv("HALE_RANK");
 	if (!rank || !getenv("HALE_AGENT"))
 		return;
@@ -80,7 +83,9 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 		sink(spec);
 	image_init(guard_thread_busy, clocks_thread_restored);
 	const char *launched = getenv("HALE_LAUNCH_PID");
-	if (!launched || atoi(launched) != getpid())
+	bool begins = launched && atoi(launched) == getpid();
+	journal_start(getenv("HALE_JOURNAL"), (uint32_t)atoi(rank), begins);
+	if (!begins)
 		return;
 	/* as under a terminal or mpirun: people want to see lines when they are printed */
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -15,6 +15,7 @@
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
+#include "journal/journal.h"
 
 enum { EXIT_NOT_RECOVERED = 70 };
 
@@ -182,6 +183,8 @@ static void rejoin(const struct rank_note *note)
 	const struct link_address *address = image_passed(&len);
 	if (address && len >= sizeof(*address))
 		link_address_set(address);
+	if (address && len >= sizeof(*address) && !note->stop)
+		journal_restored(address->journal, note->id);
 	if (link_reopen(note->id, note->position, &err) != HALE_OK) {
 		log_warn("rank %u can't rejoin its job after the restart: %s", note->rank,
 			 err.text);
@@ -267,6 +270,8 @@ static void checkpoint_run(uint64_t began_ns)
 	for (struct ckpt_participant *p = participants; p; p = p->next)
 		if (p->save)
 			p->save();
+	if (!note.stop)
+		journal_cut(id);
 	count_in(id);
 	streams_position(note.position);
 	clocks_save();

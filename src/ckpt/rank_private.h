@@ -24,6 +24,7 @@ bool link_tell(const void *packet, size_t len);
 struct link_address {
 	char agent[108];
 	char token[24];
+	char journal[512]; /* the job's journal of files (journal/journal.h); "": none */
 };
 bool link_address_from_env(struct link_address *address);
 /* The agent's address from now on; for a restored process. */

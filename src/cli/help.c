@@ -105,6 +105,7 @@ static const char run_help[] =
     "  --incremental          write only what has changed, every 8th checkpoint whole\n"
     "  --compress none|lz4|zstd\n"
     "  --no-fsync             do not wait until the disk has them\n"
+    "  --files restore|leave  a rollback sets files back to the checkpoint (restore), or not\n"
     "  --max-restarts K       roll back at most K times (10); 0: never\n"
     "  --restart full|lazy    read images before going on, or while (full); a lazy restart's are\n"
     "                         verified beside the running job\n"

@@ -9,9 +9,10 @@
  *   HALE_RANK, HALE_NRANKS, HALE_JOB
  *   HALE_LAUNCH_PID  pid of the process that the agent started (a shell's children differ)
  *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
+ *   HALE_JOURNAL     the job's journal of changed files (journal/journal.h); it need not be there
  *   HALE_SINK        "full|lazy:PATH=SUM[:…]" newest image first, with its checksum: become that
- * process; "live:@NAME", "live:PATH": the one that comes from there (docs/migration.md) "stand":
- * that is not known yet (PROTO_STAND_…)
+ *                    process; "live:@NAME", "live:PATH": the one that comes from there
+ *                    (docs/migration.md); "stand": that is not known yet (PROTO_STAND_…)
  */
 #ifndef HALE_JOB_PROTO_H
 #define HALE_JOB_PROTO_H

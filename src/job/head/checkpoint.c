@@ -17,6 +17,7 @@
 #include "job/head/head.h"
 #include "job/head/head_private.h"
 #include "job/migrate/migrate.h"
+#include "journal/undo.h"
 #include "job/succession/succession.h"
 #include "job/watch/watch.h"
 
@@ -113,7 +114,9 @@ static hale_status_t prepare(struct head *h, struct error *err)
 	c->id++;
 	c->shared = levels_share_next(h, c->origin == ORIGIN_USER || c->origin == ORIGIN_RULE);
 	c->base = base_for(h);
-	return store_begin(&h->store, c->id, c->folder, err);
+	h->recovery.journal_only = false;
+	status = h->o->leave_files ? HALE_OK : journal_make(h->store.job_folder, err);
+	return status == HALE_OK ? store_begin(&h->store, c->id, c->folder, err) : status;
 }
 
 static hale_status_t start(struct head *h, struct error *err)

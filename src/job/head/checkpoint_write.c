@@ -10,6 +10,7 @@
 #include "job/head/head.h"
 #include "job/head/head_private.h"
 #include "job/succession/succession.h"
+#include "journal/undo.h"
 #include "job/watch/watch.h"
 
 enum { IDLE_LOOKS = 4, LOOKS_A_LINE = 8 };
@@ -233,6 +234,7 @@ static hale_status_t sweep(void *head, struct error *err)
 
 	(void)err;
 	store_sweep(h->store.job_folder);
+	journal_sweep(h->store.job_folder);
 	return HALE_OK;
 }
 
@@ -244,16 +246,20 @@ void checkpoint_sweep(struct head *h)
 
 	c->unswept = errand_busy(&c->sweep);
 	if (!c->unswept && !errand_begin(&c->sweep, sweep, h))
-		store_sweep(h->store.job_folder);
+		sweep(h, NULL);
 }
 
 void checkpoint_prune(struct head *h)
 {
+	bool pruned = false;
+
 	if (!h->store_is_open)
 		return;
 	if (h->levels.on)
 		levels_prune(h);
-	else if (store_prune(&h->store, (size_t)h->o->keep))
+	else
+		pruned = store_prune(&h->store, (size_t)h->o->keep);
+	if (recover_files_drop(h) || pruned)
 		checkpoint_sweep(h);
 }
 
@@ -274,7 +280,7 @@ void checkpoint_sweep_end(struct head *h)
 	struct error err;
 
 	if (errand_wait(&h->ckpt.sweep, &err) && h->ckpt.unswept && !h->superseded)
-		store_sweep(h->store.job_folder);
+		sweep(h, NULL);
 }
 
 /* ---- complete ---- */

@@ -87,6 +87,14 @@ struct recovery {
 	uint32_t next_check, checkers_running;
 	double began;
 	struct loop_timer deadline;
+	/* recover_files.c */
+	struct errand undo;
+	bool undone; /* the files are what they were at checkpoint undo_target, or said not to be */
+	uint32_t undo_target;
+	bool journal_only; /* nothing else has needed the job's folder so far */
+	bool made_dir;	   /* --ckpt-dir was made for that */
+	char **exports;	   /* the user's, and journal_text; NULL: not made yet */
+	char journal_text[STORE_FOLDER_MAX + 16];
 };
 
 struct armed_fault {
@@ -304,6 +312,19 @@ hale_status_t recover_check_whose(const struct head *h, const char *job_folder,
 				  const struct store_manifest *m, struct error *err);
 /* Folder of the job that checkpoint id is in. */
 const char *recover_folder_of(struct head *h, uint32_t id);
+
+/* recover_files.c: files that were changed since a checkpoint. exports: the user's, and where the
+ * journal is. begin: ranks begin now, or come back. wait: true while the files are not yet what
+ * they were at the target of the recovery; then recover_start comes again. end: the last of all.
+ * drop: of the journal what no checkpoint needs; true: there was such, to be swept. */
+char **recover_files_exports(struct head *h);
+void recover_files_init(struct head *h);
+void recover_files_fini(struct head *h);
+void recover_files_end(struct head *h);
+void recover_files_begin(struct head *h);
+bool recover_files_wait(struct head *h);
+bool recover_files_child(struct head *h, pid_t pid);
+bool recover_files_drop(struct head *h);
 
 /* recover_check.c: after a lazy restart the images are verified while the job runs; no checkpoint
  * is taken meanwhile. A bad one is JOB_DAMAGED. */

@@ -149,7 +149,7 @@ static struct crew_config make_config(struct head *h)
 					       .job = h->job,
 					       .program = h->program->path,
 					       .argv = o->program,
-					       .exports = o->exports,
+					       .exports = recover_files_exports(h),
 					       .wdir = o->wdir,
 					       .local = o->ckpt_local,
 					       .bind = (uint32_t)o->bind,
@@ -390,6 +390,7 @@ void head_begin(struct head *h)
 	record_launch(h);
 	say_beginning(h);
 	levels_begin(h);
+	recover_files_begin(h);
 	if (start->manifest)
 		status = recover_begin(h, start->manifest, start->job_folder, &err);
 	else
@@ -475,6 +476,7 @@ static void end(struct head *h)
 	head_profile_fini(h);
 	hosts_fini(&h->hosts);
 	record_fini(&h->record);
+	recover_files_end(h);
 	report_fini(&h->report);
 	if (h->signals >= 0)
 		close(h->signals);
@@ -529,6 +531,7 @@ int head_run(const struct head_start *start)
 		return EXIT_USAGE;
 	}
 	checkpoint_init(h);
+	recover_files_init(h);
 	levels_init(h);
 	h->start = start;
 	h->epoch = start->epoch;

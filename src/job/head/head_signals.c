@@ -51,7 +51,8 @@ static void reap(struct head *h)
 		if (pid == h->keeper.pid)
 			h->keeper.pid = 0;
 		else if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status) &&
-			 !checkpoint_child(h, pid) && !levels_child(h, pid))
+			 !checkpoint_child(h, pid) && !levels_child(h, pid) &&
+			 !recover_files_child(h, pid))
 			recover_child(h, pid, status);
 }
 

@@ -17,6 +17,7 @@ void recover_fini(struct head *h)
 {
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	recover_check_stop(h);
+	recover_files_fini(h);
 	store_manifest_fini(&h->recovery.manifest);
 	free(h->recovery.sums);
 	h->recovery.sums = NULL;
@@ -371,7 +372,7 @@ static void restart(struct head *h)
 		continue_stdin(h);
 	else if (!v->moving)
 		h->report.restarts++;
-	v->first = false;
+	v->first = v->undone = false;
 	v->began = clock_seconds();
 	h->ckpt.last_id = v->target;
 	h->ckpt.chain_broken = true;
@@ -403,7 +404,7 @@ void recover_start(struct head *h)
 	struct recovery *v = &h->recovery;
 	struct error err;
 
-	if (takeover_check(h) || !have_node(h))
+	if (takeover_check(h) || errand_busy(&v->undo) || !have_node(h))
 		return;
 	if (h->levels.on)
 		say_out_of_reach(h, recover_newest(h));
@@ -417,10 +418,10 @@ void recover_start(struct head *h)
 		else
 			recover_reject(h);
 	}
-	if (v->target != 0 || recover_has_beginning(h))
-		restart(h);
-	else
+	if (v->target == 0 && !recover_has_beginning(h))
 		give_up(h);
+	else if (!recover_files_wait(h))
+		restart(h);
 }
 
 /* ---- hale restart ---- */

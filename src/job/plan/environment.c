@@ -87,8 +87,8 @@ static bool is_ours(const char *assignment)
 		if (strncmp(assignment, kept[i], strlen(kept[i])) == 0)
 			return false;
 	static const char *const dropped[] = {
-	    "HALE_AGENT=", "HALE_TOKEN=",      "HALE_RANK=",   "HALE_NRANKS=",
-	    "HALE_JOB=",   "HALE_LAUNCH_PID=", "HALE_NO_MPI=", "HALE_SINK="};
+	    "HALE_AGENT=",	"HALE_TOKEN=",	"HALE_RANK=", "HALE_NRANKS=", "HALE_JOB=",
+	    "HALE_LAUNCH_PID=", "HALE_NO_MPI=", "HALE_SINK=", "HALE_JOURNAL="};
 	for (size_t i = 0; i < ARRAY_LEN(dropped); i++)
 		if (strncmp(assignment, dropped[i], strlen(dropped[i])) == 0)
 			return true;

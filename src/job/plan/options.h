@@ -57,6 +57,7 @@ struct options {
 	long max_restarts;
 	bool incremental;
 	bool no_fsync;
+	bool leave_files; /* a rollback leaves files as they are */
 	image_compress_t compress;
 	image_restart_t restart;
 	/* which of the above were on the command line: `hale restart` takes the others from the

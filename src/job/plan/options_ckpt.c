@@ -107,7 +107,16 @@ static hale_status_t take_no_fsync(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_files(struct parser *p)
+{
+	if (strcmp(p->value, "restore") != 0 && strcmp(p->value, "leave") != 0)
+		return options_bad_value(p, "restore or leave");
+	p->o->leave_files = p->value[0] == 'l';
+	return HALE_OK;
+}
+
 const struct option options_ckpt[] = {
+    {"--files", 1, false, take_files},
     {"--ckpt-every", 1, false, take_every},
     {"--ckpt-wait", 1, false, take_wait},
     {"--ckpt-dir", 1, false, take_dir},

@@ -103,6 +103,7 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_int(j, "max_restarts", o->max_restarts);
 	json_bool(j, "incremental", o->incremental);
 	json_bool(j, "no_fsync", o->no_fsync);
+	json_bool(j, "leave_files", o->leave_files);
 	json_int(j, "compress", (int64_t)o->compress);
 	json_int(j, "restart", (int64_t)o->restart);
 	json_bool(j, "tag", o->tag);

@@ -96,6 +96,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .max_restarts = number(v, "max_restarts"),
 			      .incremental = truth(v, "incremental"),
 			      .no_fsync = truth(v, "no_fsync"),
+			      .leave_files = truth(v, "leave_files"),
 			      .compress = (image_compress_t)number(v, "compress"),
 			      .restart = (image_restart_t)number(v, "restart"),
 			      .tag = truth(v, "tag"),

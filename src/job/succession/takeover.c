@@ -79,6 +79,7 @@ void takeover_superseded(void *head, uint32_t epoch)
 	errand_kill(&h->ckpt.commit);
 	errand_kill(&h->ckpt.sweep);
 	errand_kill(&h->levels.rewrite);
+	errand_kill(&h->recovery.undo);
 	h->ckpt.phase = CKPT_IDLE; /* what is half written is for the new one to remove */
 	crew_abandon(&h->crew);
 	loop_stop(&h->loop);

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Functions of libc that change files and their names, with the journal before them. Where no
+ * checkpoint is wanted each costs a comparison more than libc's.
+ *
+ * A checkpoint that comes between the record and the call waits for the call: else the image would
+ * be of a process that changes a file after it, with a record from before it. */
+/* with it, open would be another name of open64, and both are defined here */
+#undef _FILE_OFFSET_BITS
+#include "ckpt/files.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "ckpt/guest.h"
+#include "image/sys.h"
+#include "journal/journal.h"
+
+#define API __attribute__((visibility("default")))
+
+static struct {
+	int (*openat)(int, const char *, int, ...);
+	FILE *(*fopen)(const char *, const char *);
+	FILE *(*freopen)(const char *, const char *, FILE *);
+	int (*mkostemps)(char *, int, int);
+	char *(*mkdtemp)(char *);
+	int (*addopen)(posix_spawn_file_actions_t *, int, const char *, int, mode_t);
+} libc;
+
+static void *find(const char *name)
+{
+	void *f = dlsym(RTLD_NEXT, name);
+	void *handle = f ? NULL : dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+
+	return handle ? dlsym(handle, name) : f;
+}
+
+void files_init(void)
+{
+	*(void **)&libc.openat = find("openat");
+	*(void **)&libc.fopen = find("fopen");
+	*(void **)&libc.freopen = find("freopen");
+	*(void **)&libc.mkostemps = find("mkostemps");
+	*(void **)&libc.mkdtemp = find("mkdtemp");
+	*(void **)&libc.addopen = find("posix_spawn_file_actions_addopen");
+}
+
+static int result(long rc)
+{
+	if (!sys_failed(rc))
+		return (int)rc;
+	errno = (int)-rc;
+	return -1;
+}
+
+/* ---- open ---- */
+
+static int open_plain(int dir, const char *path, int flags, mode_t mode)
+{
+	if (UNLIKELY(!libc.openat))
+		return result(sys(SYS_openat, dir, path, flags, mode));
+	return libc.openat(dir, path, flags, mode);
+}
+
+static bool changes(int flags)
+{
+	return ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC)) &&
+	       !(flags & O_PATH);
+}
+
+static int open_journaled(int dir, const char *path, int flags, mode_t mode)
+{
+	hale_guest_enter();
+	bool plain = journal_opening(dir, path, flags);
+	if (!plain) /* may wait for long */
+		hale_guest_leave();
+	int fd = open_plain(dir, path, flags, mode);
+	if (plain) {
+		int saved = errno;
+		journal_opened(fd);
+		hale_guest_leave();
+		errno = saved;
+	}
+	return fd;
+}
+
+static inline int open_any(int dir, const char *path, int flags, mode_t mode)
+{
+	return UNLIKELY(journal_on) && changes(flags) ? open_journaled(dir, path, flags, mode)
+						      : open_plain(dir, path, flags, mode);
+}
+
+#define MODE_AFTER(last, flags)                                                                    \
+	__extension__({                                                                            \
+		mode_t mode_ = 0;                                                                  \
+		if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) {                         \
+			va_list ap_;                                                               \
+			va_start(ap_, last);                                                       \
+			mode_ = va_arg(ap_, mode_t);                                               \
+			va_end(ap_);                                                               \
+		}                                                                                  \
+		mode_;                                                                             \
+	})
+
+API int open(const char *path, int flags, ...)
+{
+	return open_any(AT_FDCWD, path, flags, MODE_AFTER(flags, flags));
+}
+
+API int open64(const char *path, int flags, ...)
+{
+	return open_any(AT_FDCWD, path, flags, MODE_AFTER(flags, flags));
+}
+
+API int openat(int dir, const char *path, int flags, ...)
+{
+	return open_any(dir, path, flags, MODE_AFTER(flags, flags));
+}
+
+API int openat64(int dir, const char *path, int flags, ...)
+{
+	return open_any(dir, path, flags, MODE_AFTER(flags, flags));
+}
+
+API int creat(const char *path, mode_t mode)
+{
+	return open_any(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+}
+
+API int creat64(const char *path, mode_t mode)
+{
+	return open_any(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+}
+
+/* Of programs that were built with _FORTIFY_SOURCE. */
+API int __open_2(const char *path, int flags);
+API int __open64_2(const char *path, int flags);
+API int __openat_2(int dir, const char *path, int flags);
+API int __openat64_2(int dir, const char *path, int flags);
+
+API int __open_2(const char *path, int flags)
+{
+	return open_any(AT_FDCWD, path, flags, 0);
+}
+
+API int __open64_2(const char *path, int flags)
+{
+	return open_any(AT_FDCWD, path, flags, 0);
+}
+
+API int __openat_2(int dir, const char *path, int flags)
+{
+	return open_any(dir, path, flags, 0);
+}
+
+API int __openat64_2(int dir, const char *path, int flags)
+{
+	return open_any(dir, path, flags, 0);
+}
+
+/* In the child it is opened by libc itself; the record is from before that. */
+API int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd,
+					 const char *path, int flags, mode_t mode)
+{
+	if (journal_on && changes(flags))
+		journal_opening(AT_FDCWD, path, flags);
+	return libc.addopen(actions, fd, path, flags, mode);
+}
+
+/* ---- stdio ---- */
+
+static int flags_of(const char *mode)
+{
+	int flags = mode[0] == 'w'   ? O_WRONLY | O_CREAT | O_TRUNC
+		    : mode[0] == 'a' ? O_WRONLY | O_CREAT | O_APPEND
+				     : O_RDONLY;
+
+	for (const char *c = mode + 1; mode[0] && *c && *c != ','; c++) {
+		if (*c == '+')
+			flags = (flags & ~O_ACCMODE) | O_RDWR;
+		else if (*c == 'x')
+			flags |= O_EXCL;
+	}
+	return flags;
+}
+
+static FILE *fopen_any(const char *path, const char *mode, FILE *again)
+{
+	int flags = journal_on && path && mode ? flags_of(mode) : O_RDONLY;
+
+	if (!changes(flags))
+		return again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
+	hale_guest_enter();
+	bool plain = journal_opening(AT_FDCWD, path, flags);
+	if (!plain)
+		hale_guest_leave();
+	FILE *f = again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
+	if (plain) {
+		int saved = errno;
+		journal_opened(f ? fileno(f) : -1);
+		hale_guest_leave();
+		errno = saved;
+	}
+	return f;
+}
+
+API FILE *fopen(const char *path, const char *mode)
+{
+	return fopen_any(path, mode, NULL);
+}
+
+API FILE *fopen64(const char *path, const char *mode)
+{
+	return fopen_any(path, mode, NULL);
+}
+
+API FILE *freopen(const char *path, const char *mode, FILE *f)
+{
+	return fopen_any(path, mode, f);
+}
+
+API FILE *freopen64(const char *path, const char *mode, FILE *f)
+{
+	return fopen_any(path, mode, f);
+}
+
+/* ---- names that libc chooses ---- */
+
+static int mkstemp_any(char *template, int suffix, int flags)
+{
+	if (!journal_on)
+		return libc.mkostemps(template, suffix, flags);
+	hale_guest_enter();
+	int fd = libc.mkostemps(template, suffix, flags), saved = errno;
+	if (fd >= 0)
+		journal_made(template, fd);
+	hale_guest_leave();
+	errno = saved;
+	return fd;
+}
+
+API int mkstemp(char *template)
+{
+	return mkstemp_any(template, 0, 0);
+}
+
+API int mkstemp64(char *template)
+{
+	return mkstemp_any(template, 0, 0);
+}
+
+API int mkostemp(char *template, int flags)
+{
+	return mkstemp_any(template, 0, flags);
+}
+
+API int mkostemp64(char *template, int flags)
+{
+	return mkstemp_any(template, 0, flags);
+}
+
+API int mkstemps(char *template, int suffix)
+{
+	return mkstemp_any(template, suffix, 0);
+}
+
+API int mkstemps64(char *template, int suffix)
+{
+	return mkstemp_any(template, suffix, 0);
+}
+
+API int mkostemps(char *template, int suffix, int flags)
+{
+	return mkstemp_any(template, suffix, flags);
+}
+
+API int mkostemps64(char *template, int suffix, int flags)
+{
+	return mkstemp_any(template, suffix, flags);
+}
+
+API char *mkdtemp(char *template)
+{
+	if (!journal_on)
+		return libc.mkdtemp(template);
+	hale_guest_enter();
+	char *made = libc.mkdtemp(template);
+	int saved = errno;
+	if (made)
+		journal_made(made, -1);
+	hale_guest_leave();
+	errno = saved;
+	return made;
+}
+
+/* ---- names, and sizes: these are system calls and no more ---- */
+
+/* call, after before if there is a journal. */
+#define JOURNALED(before, call)                                                                    \
+	__extension__({                                                                            \
+		bool on_ = UNLIKELY(journal_on);                                                   \
+		if (on_) {                                                                         \
+			hale_guest_enter();                                                        \
+			before;                                                                    \
+		}                                                                                  \
+		int rc_ = result(call);                                                            \
+		if (on_) {                                                                         \
+			int saved_ = errno;                                                        \
+			hale_guest_leave();                                                        \
+			errno = saved_;                                                            \
+		}                                                                                  \
+		rc_;                                                                               \
+	})
+
+API int unlinkat(int dir, const char *path, int flags)
+{
+	return JOURNALED(journal_removing(dir, path), sys(SYS_unlinkat, dir, path, flags));
+}
+
+API int unlink(const char *path)
+{
+	return unlinkat(AT_FDCWD, path, 0);
+}
+
+API int rmdir(const char *path)
+{
+	return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+API int remove(const char *path)
+{
+	int saved = errno;
+
+	if (unlinkat(AT_FDCWD, path, 0) == 0)
+		return 0;
+	if (errno != EISDIR)
+		return -1;
+	errno = saved;
+	return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+API int renameat2(int dir, const char *path, int other_dir, const char *other, unsigned flags)
+{
+	return JOURNALED(
+	    journal_renaming(dir, path, other_dir, other, (flags & RENAME_EXCHANGE) != 0),
+	    sys(SYS_renameat2, dir, path, other_dir, other, flags));
+}
+
+API int renameat(int dir, const char *path, int other_dir, const char *other)
+{
+	return JOURNALED(journal_renaming(dir, path, other_dir, other, false),
+			 sys(SYS_renameat, dir, path, other_dir, other));
+}
+
+API int rename(const char *path, const char *other)
+{
+	return renameat(AT_FDCWD, path, AT_FDCWD, other);
+}
+
+API int mkdirat(int dir, const char *path, mode_t mode)
+{
+	return JOURNALED(journal_making(dir, path), sys(SYS_mkdirat, dir, path, mode));
+}
+
+API int mkdir(const char *path, mode_t mode)
+{
+	return mkdirat(AT_FDCWD, path, mode);
+}
+
+API int linkat(int dir, const char *path, int other_dir, const char *other, int flags)
+{
+	return JOURNALED(journal_making(other_dir, other),
+			 sys(SYS_linkat, dir, path, other_dir, other, flags));
+}
+
+API int link(const char *path, const char *other)
+{
+	return linkat(AT_FDCWD, path, AT_FDCWD, other, 0);
+}
+
+API int symlinkat(const char *target, int dir, const char *path)
+{
+	return JOURNALED(journal_making(dir, path), sys(SYS_symlinkat, target, dir, path));
+}
+
+API int symlink(const char *target, const char *path)
+{
+	return symlinkat(target, AT_FDCWD, path);
+}
+
+API int mknodat(int dir, const char *path, mode_t mode, dev_t device)
+{
+	return JOURNALED(journal_making(dir, path), sys(SYS_mknodat, dir, path, mode, device));
+}
+
+API int mknod(const char *path, mode_t mode, dev_t device)
+{
+	return mknodat(AT_FDCWD, path, mode, device);
+}
+
+API int mkfifoat(int dir, const char *path, mode_t mode)
+{
+	return mknodat(dir, path, (mode & 07777) | S_IFIFO, 0);
+}
+
+API int mkfifo(const char *path, mode_t mode)
+{
+	return mkfifoat(AT_FDCWD, path, mode);
+}
+
+API int truncate(const char *path, off_t length)
+{
+	return JOURNALED(journal_truncating(path, (uint64_t)length),
+			 sys(SYS_truncate, path, length));
+}
+
+API int truncate64(const char *path, off64_t length)
+{
+	return truncate(path, length);
+}
+
+API int ftruncate(int fd, off_t length)
+{
+	return JOURNALED(journal_truncating_fd(fd, (uint64_t)length),
+			 sys(SYS_ftruncate, fd, length));
+}
+
+API int ftruncate64(int fd, off64_t length)
+{
+	return ftruncate(fd, length);
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* A job in one process: it changes files as programs do, through the journal, and then everything
+ * is undone and compared with what there was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "journal/format.h"
+#include "journal/journal.h"
+#include "journal/undo.h"
+
+static char root[64], job[96], folder[128];
+
+/* ---- a program ---- */
+
+static void put(const char *name, int flags, const char *text)
+{
+	if (journal_on)
+		journal_opening(AT_FDCWD, name, O_WRONLY | flags);
+	int fd = open(name, O_WRONLY | flags, 0640);
+	assert_true(fd >= 0);
+	if (journal_on)
+		journal_opened(fd);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static void append(const char *name, const char *text)
+{
+	put(name, O_CREAT | O_APPEND, text);
+}
+
+static void anew(const char *name, const char *text)
+{
+	put(name, O_CREAT | O_TRUNC, text);
+}
+
+static void take_away(const char *name)
+{
+	journal_removing(AT_FDCWD, name);
+	assert_int_equal(remove(name), 0);
+}
+
+static void move(const char *from, const char *to)
+{
+	journal_renaming(AT_FDCWD, from, AT_FDCWD, to, false);
+	assert_int_equal(rename(from, to), 0);
+}
+
+static void folder_make(const char *name)
+{
+	journal_making(AT_FDCWD, name);
+	assert_int_equal(mkdir(name, 0750), 0);
+}
+
+/* ---- comparing ---- */
+
+static void add(char *all, size_t cap, const char *fmt, ...)
+{
+	size_t len = strlen(all);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(all + len, cap - len, fmt, ap);
+	va_end(ap);
+}
+
+static void describe(const char *path, char *all, size_t cap)
+{
+	char text[256] = "", *name;
+	struct stat st;
+
+	assert_int_equal(lstat(path, &st), 0);
+	add(all, cap, "%s %o ", path, st.st_mode);
+	if (S_ISLNK(st.st_mode)) {
+		assert_true(readlink(path, text, sizeof(text) - 1) > 0);
+		add(all, cap, "-> %s\n", text);
+	} else if (S_ISDIR(st.st_mode)) {
+		struct dirent **list;
+		int n = scandir(path, &list, NULL, alphasort);
+
+		add(all, cap, "\n");
+		for (int i = 0; i < n; i++) {
+			if (list[i]->d_name[0] != '.') {
+				assert_true(asprintf(&name, "%s/%s", path, list[i]->d_name) > 0);
+				describe(name, all, cap);
+				free(name);
+			}
+			free(list[i]);
+		}
+		free(list);
+	} else {
+		FILE *f = fopen(path, "r");
+		size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+		assert_non_null(f);
+		text[n] = 0;
+		fclose(f);
+		add(all, cap, "%ld %ld.%09ld [%s]\n", (long)st.st_size, (long)st.st_mtim.tv_sec,
+		    st.st_mtim.tv_nsec, text);
+	}
+}
+
+static char *tree(void)
+{
+	char *all = calloc(1, 1 << 16);
+
+	assert_non_null(all);
+	describe(".", all, 1 << 16);
+	return all;
+}
+
+static void is_as(char *before)
+{
+	char *after = tree();
+
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+}
+
+/* A rollback: afterwards this is the process that was restored. */
+static void undo_to(uint32_t id)
+{
+	struct error err = {HALE_OK, ""};
+
+	assert_int_equal(journal_undo(job, id, &err), HALE_OK);
+	journal_restored(folder, id);
+}
+
+/* The job has begun, in a folder with a few files. */
+static int begin(void **state)
+{
+	struct error err;
+
+	snprintf(root, sizeof(root), "/tmp/hale-journal.XXXXXX");
+	assert_non_null(mkdtemp(root));
+	snprintf(job, sizeof(job), "%s/job", root);
+	snprintf(folder, sizeof(folder), "%s/journal", job);
+	assert_int_equal(mkdir(job, 0700), 0);
+	assert_int_equal(journal_make(job, &err), HALE_OK);
+	assert_int_equal(chdir(root), 0);
+	assert_int_equal(mkdir("work", 0700), 0);
+	assert_int_equal(chdir("work"), 0);
+	journal_on = false;
+	append("log", "old\n");
+	append("state", "before");
+	assert_int_equal(mkdir("empty", 0711), 0);
+	assert_int_equal(symlink("log", "link"), 0);
+	journal_start(folder, 0, true);
+	assert_true(journal_on);
+	return 0;
+}
+
+static int end(void **state)
+{
+	char command[160];
+
+	journal_on = false;
+	assert_int_equal(chdir("/"), 0);
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	return system(command);
+}
+
+/* ---- tests ---- */
+
+static void what_was_appended_goes(void **state)
+{
+	char *before = tree();
+
+	for (int i = 0; i < 10; i++)
+		append("log", "new\n");
+	append("another", "line");
+	append("another", "line");
+	undo_to(0);
+	is_as(before);
+}
+
+static void what_was_overwritten_comes_back(void **state)
+{
+	char *before = tree();
+
+	anew("state", "x");
+	anew("state", "something longer than before");
+	put("log", 0, "OLD");
+	journal_truncating("state", 2);
+	assert_int_equal(truncate("state", 2), 0);
+	undo_to(0);
+	is_as(before);
+}
+
+static void names_come_back(void **state)
+{
+	char *before = tree();
+
+	take_away("log");
+	append("log", "another one");
+	anew("state.new", "after");
+	move("state.new", "state");
+	anew("state.new", "later");
+	move("state.new", "state");
+	take_away("link");
+	take_away("empty");
+	folder_make("made");
+	append("made/file", "in it");
+	move("made", "moved");
+	append("moved/second", "in it, too");
+	journal_making(AT_FDCWD, "hard");
+	assert_int_equal(link("log", "hard"), 0);
+	journal_making(AT_FDCWD, "soft");
+	assert_int_equal(symlink("nowhere", "soft"), 0);
+	put("soft", O_CREAT, "through a link that led nowhere");
+	undo_to(0);
+	is_as(before);
+}
+
+static void a_file_that_goes_round_comes_back(void **state)
+{
+	char *before = tree();
+
+	move("log", "a");
+	move("state", "log");
+	move("a", "state");
+	append("log", "x");
+	anew("state", "y");
+	take_away("log");
+	undo_to(0);
+	is_as(before);
+}
+
+static void an_append_and_then_a_cut_of_the_open_file(void **state)
+{
+	char *before = tree();
+	int fd;
+
+	journal_opening(AT_FDCWD, "log", O_WRONLY | O_APPEND);
+	fd = open("log", O_WRONLY | O_APPEND);
+	assert_int_equal(write(fd, "more", 4), 4);
+	journal_truncating_fd(fd, 0);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	close(fd);
+	undo_to(0);
+	is_as(before);
+}
+
+/* A checkpoint that was given up leaves two epochs; one that is complete leaves the one before to
+ * be dropped. */
+static void epochs(void **state)
+{
+	char *first = tree(), *second, path[160];
+	struct error err;
+
+	append("log", "epoch 0\n");
+	journal_cut(1);
+	second = tree();
+	append("log", "epoch 1\n");
+	journal_cut(2);
+	append("log", "epoch 2\n");
+	take_away("state");
+	undo_to(1);
+	is_as(second);
+	append("log", "again\n");
+	undo_to(0);
+	is_as(first);
+	journal_cut(3);
+	append("log", "epoch 3\n");
+	assert_true(journal_drop(job, 3) || access(folder, F_OK) == 0);
+	assert_int_equal(journal_undo(job, 1, &err), HALE_ERR_STORE);
+	assert_non_null(strstr(err.text, "goes back to checkpoint 3 only"));
+	journal_remove(job);
+	snprintf(path, sizeof(path), "%s", folder);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* Whoever undoes it may be killed at any moment, and the next one begins anew. */
+static void undoing_twice_is_undoing_once(void **state)
+{
+	char *before = tree(), command[700];
+
+	take_away("log");
+	append("log", "x");
+	anew("state", "y");
+	move("state", "gone");
+	anew("state", "z");
+	take_away("state");
+	folder_make("d");
+	append("d/f", "f");
+	snprintf(command, sizeof(command),
+		 "mkdir %s/copy && cp -a %s/0/rank-0.log %s/copy/ && ln %s/0/save-* %s/copy/",
+		 folder, folder, folder, folder, folder);
+	assert_int_equal(system(command), 0);
+	undo_to(0);
+	snprintf(command, sizeof(command), "mv %s/copy %s/0", folder, folder);
+	assert_int_equal(system(command), 0);
+	undo_to(0);
+	is_as(before);
+}
+
+/* A child by fork knows nothing of what its parent has written down, and may write it once more. */
+static void children_and_ranks_share_files(void **state)
+{
+	char *before = tree();
+	int status;
+
+	for (int i = 0; i < 3; i++) {
+		append("log", "parent\n");
+		pid_t pid = fork();
+		if (pid == 0) {
+			append("log", "child\n");
+			anew("state", "of the child");
+			append("child", "made");
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		take_away("child");
+	}
+	undo_to(0);
+	is_as(before);
+}
+
+static void a_torn_record_hides_no_other_one(void **state)
+{
+	char *before = tree(), path[160];
+
+	append("log", "x");
+	snprintf(path, sizeof(path), "%s/0/rank-0.log", folder);
+	int fd = open(path, O_WRONLY | O_APPEND);
+	assert_int_equal(write(fd, "JNL2 and a half", 15), 15);
+	close(fd);
+	append("made", "y");
+	anew("state", "z");
+	undo_to(0);
+	is_as(before);
+}
+
+/* The journal's disk is full, say: the change goes on, and a rollback says so. */
+static void what_could_not_be_written_down_is_told(void **state)
+{
+	char path[160];
+	struct error err;
+
+	snprintf(path, sizeof(path), "%s/0", folder);
+	int fd = open(path, O_WRONLY | O_CREAT, 0600); /* in the way of the folder */
+	close(fd);
+	log_set_level(LOG_QUIET);
+	append("log", "x");
+	log_set_level(LOG_WARN);
+	unlink(path);
+	assert_int_equal(journal_undo(job, 0, &err), HALE_ERR_STORE);
+	assert_non_null(strstr(err.text, "changed files without protection"));
+}
+
+static void what_is_too_large_is_told(void **state)
+{
+	struct error err;
+
+	setenv("HALE_FILE_SAVE_MAX", "4", 1);
+	log_set_level(LOG_QUIET);
+	anew("state", "x");
+	log_set_level(LOG_WARN);
+	unsetenv("HALE_FILE_SAVE_MAX");
+	assert_int_equal(journal_undo(job, 0, &err), HALE_ERR_STORE);
+}
+
+/* In a folder that others may write to, a journal is nobody's. */
+static void a_journal_of_somebody_else_is_not_followed(void **state)
+{
+	struct stat st;
+
+	append("made", "x");
+	assert_int_equal(chmod(folder, 0777), 0);
+	undo_to(0);
+	assert_int_equal(stat("made", &st), 0);
+	assert_int_equal(chmod(folder, 0700), 0);
+	undo_to(0);
+	assert_int_equal(stat("made", &st), -1);
+}
+
+/* A folder on the way to a file has become a symbolic link, perhaps another user's. */
+static void links_on_the_way_are_not_followed(void **state)
+{
+	struct error err;
+	struct stat st;
+
+	folder_make("d");
+	append("d/f", "x");
+	assert_int_equal(rename("d", "e"), 0); /* not through the journal */
+	assert_int_equal(symlink("e", "d"), 0);
+	journal_undo(job, 0, &err);
+	assert_int_equal(stat("e/f", &st), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(what_was_appended_goes),
+	    T(what_was_overwritten_comes_back),
+	    T(names_come_back),
+	    T(a_file_that_goes_round_comes_back),
+	    T(an_append_and_then_a_cut_of_the_open_file),
+	    T(epochs),
+	    T(undoing_twice_is_undoing_once),
+	    T(children_and_ranks_share_files),
+	    T(a_torn_record_hides_no_other_one),
+	    T(what_could_not_be_written_down_is_told),
+	    T(what_is_too_large_is_told),
+	    T(a_journal_of_somebody_else_is_not_followed),
+	    T(links_on_the_way_are_not_followed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

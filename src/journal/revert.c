@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "journal/revert.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What a record speaks of. */
+struct place {
+	const char *path; /* whole */
+	const char *name; /* its last part */
+	int dir;	  /* the folder it is in; -1: that is not there */
+	struct statx st;
+	int seen; /* st is of it; 0: there is nothing */
+};
+
+void revert_trouble(struct reverting *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (r->troubles++)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(r->text, sizeof(r->text), fmt, ap);
+	va_end(ap);
+}
+
+static void failed(struct reverting *r, const struct place *p)
+{
+	revert_trouble(r, "%s can't be set back (%s)", p->path, strerror(errno));
+}
+
+void revert_fini(struct reverting *r)
+{
+	free(r->aliases);
+	r->aliases = NULL;
+}
+
+/* ---- places ---- */
+
+/* The path had no symbolic links when it was written down. One that is there now may be another
+ * user's, and is not followed. */
+static int open_folder(const char *path, size_t len)
+{
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_SYMLINKS};
+	char folder[JOURNAL_PATH];
+
+	if (len >= sizeof(folder))
+		return -1;
+	memcpy(folder, path, len);
+	folder[len] = '\0';
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, len ? folder : "/", &how, sizeof(how));
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) /* filtered, or before Linux 5.6 */
+		fd = open(len ? folder : "/", (int)how.flags | O_NOFOLLOW);
+	return fd;
+}
+
+static void place_look(struct place *p)
+{
+	p->seen = p->dir >= 0 && statx(p->dir, p->name, AT_SYMLINK_NOFOLLOW,
+				       STATX_BASIC_STATS | STATX_BTIME, &p->st) == 0;
+}
+
+static struct place place_open(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct place p = {.path = path, .name = slash + 1};
+
+	p.dir = open_folder(path, (size_t)(slash - path));
+	place_look(&p);
+	return p;
+}
+
+static void place_close(struct place *p)
+{
+	if (p->dir >= 0)
+		close(p->dir);
+}
+
+static uint64_t born_ns(const struct statx *s)
+{
+	return s->stx_mask & STATX_BTIME
+		   ? (uint64_t)s->stx_btime.tv_sec * 1000000000 + s->stx_btime.tv_nsec
+		   : 0;
+}
+
+/* It is the record's file, or the one that came back for it. Devices have other numbers on other
+ * hosts. */
+static int is_the_file(const struct reverting *r, const struct place *p,
+		       const struct journal_record *c)
+{
+	uint64_t born;
+
+	if (!p->seen)
+		return 0;
+	born = born_ns(&p->st);
+	if (p->st.stx_ino == c->inode && (!born || !c->born_ns || born == c->born_ns))
+		return 1;
+	for (size_t i = 0; i < r->count; i++)
+		if (r->aliases[i].old_inode == c->inode &&
+		    r->aliases[i].old_born_ns == c->born_ns && r->aliases[i].inode == p->st.stx_ino)
+			return 1;
+	return 0;
+}
+
+static void alias_add(struct reverting *r, const struct journal_record *c, uint64_t inode)
+{
+	if (inode == c->inode)
+		return;
+	if (r->count == r->cap) {
+		size_t cap = r->cap ? 2 * r->cap : 64;
+		struct revert_alias *more = realloc(r->aliases, cap * sizeof(*more));
+		if (!more)
+			return;
+		r->aliases = more;
+		r->cap = cap;
+	}
+	r->aliases[r->count++] = (struct revert_alias){c->inode, c->born_ns, inode};
+}
+
+/* Since the checkpoint: so it does not matter what was in it. The process that had made it wrote
+ * nothing down when it cut it, or removed it; others did, which did not know. Both times are of the
+ * kernel's clock for files. */
+static int was_made_since(const struct reverting *r, const struct journal_record *c)
+{
+	return r->since_ns && (c->born_ns > r->since_ns || r->made);
+}
+
+/* ---- content ---- */
+
+static int copy(int from, int to, uint64_t size)
+{
+	static char buf[1 << 16];
+	loff_t in = 0, out = 0;
+
+	if (size == 0 || ioctl(to, FICLONE, from) == 0)
+		return 1;
+	while ((uint64_t)in < size) {
+		ssize_t n = copy_file_range(from, &in, to, &out, size - (uint64_t)in, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+	}
+	while ((uint64_t)in < size) {
+		ssize_t n = pread(from, buf, sizeof(buf), in);
+		if (n <= 0 || pwrite(to, buf, (size_t)n, in) != n)
+			return 0;
+		in += n;
+	}
+	return 1;
+}
+
+static void time_set(int fd, const struct journal_record *c)
+{
+	struct timespec t[2] = {
+	    {.tv_nsec = UTIME_OMIT},
+	    {.tv_sec = c->modified_ns / 1000000000, .tv_nsec = c->modified_ns % 1000000000}};
+
+	if (c->modified_ns >= 0)
+		futimens(fd, t);
+}
+
+static void save_name(char name[96], const struct journal_record *c)
+{
+	snprintf(name, 96, JOURNAL_SAVE_NAME, (unsigned long)c->device, (unsigned long)c->inode,
+		 (unsigned long)c->born_ns);
+}
+
+/* All that was saved, into the file behind fd. Another process may have saved it for an earlier
+ * record, which follows. */
+static int content_write(int fd, int saved)
+{
+	struct stat st;
+
+	return fstat(saved, &st) == 0 && copy(saved, fd, (uint64_t)st.st_size) &&
+	       ftruncate(fd, st.st_size) == 0;
+}
+
+/* A new file with what was saved. */
+static void make_again(struct reverting *r, struct place *p, const struct journal_record *c,
+		       int saved)
+{
+	if (p->seen && unlinkat(p->dir, p->name, 0) != 0) {
+		failed(r, p);
+		return;
+	}
+	int fd = openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || !content_write(fd, saved) || fchmod(fd, c->mode & 07777) != 0)
+		failed(r, p);
+	if (fd >= 0) {
+		time_set(fd, c);
+		close(fd);
+	}
+	place_look(p);
+	if (p->seen)
+		alias_add(r, c, p->st.stx_ino);
+}
+
+/* Is there a record of this file's content, and so of all that it had? */
+static int is_saved(const struct journal_record *c, int folder)
+{
+	char name[96];
+
+	save_name(name, c);
+	return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void revert_size(struct reverting *r, struct place *p, const struct journal_record *c,
+			int folder)
+{
+	if (!is_the_file(r, p, c)) {
+		revert_trouble(r, "%s is another file than the one that was written to", p->path);
+		return;
+	}
+	if (p->st.stx_size < c->size && is_saved(c, folder))
+		return;
+	if (p->st.stx_size < c->size) {
+		revert_trouble(r, "%s has lost some of what it had", p->path);
+		return;
+	}
+	int fd = openat(p->dir, p->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || ftruncate(fd, (off_t)c->size) != 0)
+		failed(r, p);
+	if (fd >= 0) {
+		time_set(fd, c);
+		close(fd);
+	}
+}
+
+static void revert_content(struct reverting *r, struct place *p, const struct journal_record *c,
+			   int saved)
+{
+	if (!is_the_file(r, p, c)) {
+		make_again(r, p, c, saved);
+		return;
+	}
+	int fd = openat(p->dir, p->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || !content_write(fd, saved))
+		failed(r, p);
+	if (fd >= 0) {
+		time_set(fd, c);
+		close(fd);
+	}
+}
+
+/* ---- names ---- */
+
+static void revert_named(struct reverting *r, struct place *p, const struct journal_record *c,
+			 int folder, int saved)
+{
+	char name[96];
+	struct stat st;
+
+	if (is_the_file(r, p, c))
+		return;
+	save_name(name, c);
+	/* a copy is copied: a second undoing needs it as it is */
+	if (fstat(saved, &st) != 0 || st.st_ino != c->inode) {
+		make_again(r, p, c, saved);
+		return;
+	}
+	if ((p->seen && unlinkat(p->dir, p->name, 0) != 0) ||
+	    linkat(folder, name, p->dir, p->name, 0) != 0) {
+		if (errno == EXDEV)
+			make_again(r, p, c, saved);
+		else
+			failed(r, p);
+	}
+}
+
+static void revert_absent(struct reverting *r, struct place *p)
+{
+	if (p->seen && unlinkat(p->dir, p->name, S_ISDIR(p->st.stx_mode) ? AT_REMOVEDIR : 0) != 0)
+		failed(r, p);
+}
+
+static void revert_symlink(struct reverting *r, struct place *p, const char *target)
+{
+	char now[JOURNAL_PATH];
+	ssize_t n = p->seen ? readlinkat(p->dir, p->name, now, sizeof(now) - 1) : -1;
+
+	if (n >= 0) {
+		now[n] = '\0';
+		if (strcmp(now, target) == 0)
+			return;
+	}
+	if ((p->seen && unlinkat(p->dir, p->name, 0) != 0) ||
+	    symlinkat(target, p->dir, p->name) != 0)
+		failed(r, p);
+}
+
+static void revert_folder(struct reverting *r, struct place *p, const struct journal_record *c)
+{
+	if (p->seen && S_ISDIR(p->st.stx_mode))
+		return;
+	if (mkdirat(p->dir, p->name, 0700) != 0 ||
+	    fchmodat(p->dir, p->name, c->mode & 07777, 0) != 0)
+		failed(r, p);
+	place_look(p);
+	if (p->seen)
+		alias_add(r, c, p->st.stx_ino);
+}
+
+/* What has gone on from other to elsewhere, or is no more, has come back by records after this. */
+static void revert_renamed(struct reverting *r, struct place *p, const struct journal_record *c,
+			   const char *other)
+{
+	struct place q = place_open(other);
+
+	if (is_the_file(r, &q, c) &&
+	    syscall(SYS_renameat2, q.dir, q.name, p->dir, p->name,
+		    c->kind == JOURNAL_EXCHANGED ? RENAME_EXCHANGE : 0) != 0)
+		failed(r, p);
+	place_close(&q);
+}
+
+/* ---- one record ---- */
+
+static void revert_saved(struct reverting *r, struct place *p, const struct journal_record *c,
+			 int folder)
+{
+	char name[96];
+	int saved;
+
+	save_name(name, c);
+	saved = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (saved < 0 && c->kind == JOURNAL_NAMED && is_the_file(r, p, c))
+		return;
+	if (saved < 0 && was_made_since(r, c))
+		return;
+	if (saved < 0) {
+		revert_trouble(r, "what %s had is not in the journal any more", p->path);
+		return;
+	}
+	if (c->kind == JOURNAL_NAMED)
+		revert_named(r, p, c, folder, saved);
+	else
+		revert_content(r, p, c, saved);
+	close(saved);
+}
+
+void revert(struct reverting *r, const struct journal_record *c, int folder)
+{
+	const char *path = (const char *)(c + 1), *other = path + c->path_len + 1;
+	struct place p = place_open(path);
+
+	if (p.dir < 0) {
+		if (c->kind != JOURNAL_ABSENT)
+			failed(r, &p);
+		return;
+	}
+	switch (c->kind) {
+	case JOURNAL_ABSENT:
+		revert_absent(r, &p);
+		break;
+	case JOURNAL_SIZE:
+		if (!was_made_since(r, c))
+			revert_size(r, &p, c, folder);
+		break;
+	case JOURNAL_CONTENT:
+	case JOURNAL_NAMED:
+		revert_saved(r, &p, c, folder);
+		break;
+	case JOURNAL_SYMLINK:
+		revert_symlink(r, &p, other);
+		break;
+	case JOURNAL_FOLDER:
+		revert_folder(r, &p, c);
+		break;
+	case JOURNAL_RENAMED:
+	case JOURNAL_EXCHANGED:
+		revert_renamed(r, &p, c, other);
+		break;
+	default:
+		if (!was_made_since(r, c))
+			revert_trouble(r, "what %s had could not be saved", p.path);
+	}
+	place_close(&p);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Undoing one record of the journal, as often as one likes. */
+#ifndef HALE_JOURNAL_REVERT_H
+#define HALE_JOURNAL_REVERT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "journal/format.h"
+
+/* A file that came back as another one: its content was saved, and not the file itself. */
+struct revert_alias {
+	uint64_t old_inode, old_born_ns, inode;
+};
+
+struct reverting {
+	struct revert_alias *aliases;
+	size_t count, cap;
+	uint64_t since_ns; /* when the oldest of the epochs began that are undone; 0: not known */
+	int made;	   /* an older record says so: the file of this one was made since then */
+	unsigned troubles;
+	char text[400]; /* the first of them */
+};
+
+/* folder: a descriptor of the one that the record's saved file is in. */
+void revert(struct reverting *r, const struct journal_record *record, int folder);
+void revert_trouble(struct reverting *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void revert_fini(struct reverting *r);
+
+#endif
