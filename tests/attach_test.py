@@ -526,7 +526,7 @@ def no_more_checkpoints_are_left_than_keep_says(s):
     two = attach(s, one)
     two.until(lambda: [os.path.basename(c) for c in s.complete()] == ["2"], "the first one is taken away")
     end(s, one, two)
-    expect(sorted(os.listdir(folder)) == ["2", "record.jsonl"], os.listdir(folder))
+    expect(sorted(os.listdir(folder)) == ["2", "journal", "record.jsonl"], os.listdir(folder))
 
 
 @test

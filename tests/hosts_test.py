@@ -71,13 +71,13 @@ def without_a_spare_the_nodes_left_take_more(s):
 
 
 @test
-def the_only_node_can_not_be_replaced(s):
+def the_only_node_without_a_checkpoint_ends_the_job(s):
     exe = s.compile("misuse")
     job = s.hale_start(2, exe, "spin")
     ranks = job.ranks(2)
     os.kill(list(nodes(s, job).values())[0]["pid"], signal.SIGKILL)
     r = job.wait()
-    expect(r.status == EXIT_UNRECOVERED and "no node is left" in r.err, r)
+    expect(r.status == EXIT_UNRECOVERED and "there is no checkpoint to roll back to" in r.err, r)
     expect(not any(os.path.exists(f"/proc/{p}") for p in ranks.values()), "ranks run on")
 
 
