@@ -59,7 +59,7 @@ def output_bytes_arrive_in_order_whoever_reads_slowly(s):
 
 @test
 def a_reader_that_goes_away_is_told_of_and_the_job_goes_on(s):
-    job = s.start("/bin/sh", "-c", f"{HALE} run -n 2 -- sh -c "
+    job = s.start("/bin/sh", "-c", f"{HALE} run -n 2 --on-closed-output continue -- sh -c "
                   "'i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done; echo ok > end.$HALE_RANK'"
                   " | head -1")
     r = job.wait()

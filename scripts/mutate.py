@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do the tests notice a mistake? Changes one operator, condition or call at a time and runs the room's own tests.
+
+  scripts/mutate.py [--seed N] [--count N] [--limit SECONDS] [--work DIR] ROOM …     e.g. policy match head
+
+A room is a folder of src/. A mutant is drawn by the seed from the room's code, built in a copy of the
+tree, and given to the unit tests that stand in the room or compile the changed file. A mutant without
+an effect (the same machine code) does not count. Each mutant is a line: noticed, and by which test,
+or MISSED, with the change. The last line is "N of M mutants noticed". Exit status 1: fewer than
+--at-least percent.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# (what is found, what takes its place); of several places one is drawn
+OPERATORS = [
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
+    (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "),
+    (r" \+= ", " -= "), (r" \+ 1\b", ""), (r" - 1\b", ""), (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
+    (r"(?<=[(\s])!(?=[a-z(])", ""), (r"(?<= = )0(?=;)", "1"), (r"(?<=return )0(?=;)", "1"),
+]
+CONDITION = re.compile(r"\bif \((.*)\)( \{)?$")
+CALL = re.compile(r"^\t+[a-z]\w*\([^;{}]*\);$")
+
+
+def code_lines(text):
+    """(number, line) of code: inside of functions, without comments, texts and asserts."""
+    inside = comment = False
+    for number, line in enumerate(text.split("\n")):
+        if line == "{":
+            inside = True
+        elif line == "}":
+            inside = False
+        if "/*" in line and "*/" not in line:
+            comment = True
+        if inside and not comment and '"' not in line and "assert" not in line and line.startswith("\t"):
+            if not re.match(r"\s*(/\*|\*|#|case |default:)", line):
+                yield number, line
+        if "*/" in line:
+            comment = False
+
+
+def changes(line):
+    bare = line.split("/*")[0]
+    found = [bare[:m.start()] + new + bare[m.end():] for old, new in OPERATORS for m in re.finditer(old, bare)]
+    m = CONDITION.search(bare)
+    if m:
+        found += [bare[:m.start(1)] + f"!({m[1]})" + bare[m.end(1):]]
+    if CALL.match(bare):
+        found += [re.match(r"\t+", bare)[0] + ";"]
+    return found
+
+
+def run(argv, limit, **more):
+    """(status, output); the status is None after limit seconds, and nothing of it is left."""
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                         stdin=subprocess.DEVNULL, start_new_session=True, **more)
+    try:
+        out, _ = p.communicate(timeout=limit)
+        return p.returncode, out
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, 9)
+        p.communicate()
+        return None, ""
+
+
+class Copy:
+    """The tree again, with a build folder of its own, so that nobody's sources are ever wrong."""
+
+    def __init__(self, folder):
+        self.tree, self.build = os.path.join(folder, "tree"), os.path.join(folder, "build")
+        shutil.rmtree(self.tree, ignore_errors=True)
+        for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split("\n"):
+            path = os.path.join(self.tree, name)
+            if name and os.path.isfile(os.path.join(ROOT, name)):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                shutil.copy2(os.path.join(ROOT, name), path)
+        if not os.path.exists(os.path.join(self.build, "build.ninja")):
+            self.must(["meson", "setup", self.build, self.tree, "-Dtests=enabled", "-Dwerror=false"])
+        self.must(["ninja", "-C", self.build, "build.ninja"])
+        intro = os.path.join(self.build, "meson-info")
+        self.targets = [t for t in json.load(open(os.path.join(intro, "intro-targets.json")))]
+        tests = json.load(open(os.path.join(intro, "intro-tests.json")))
+        self.tests = {t["cmd"][0]: t for t in tests}
+        self.commands = json.load(open(os.path.join(self.build, "compile_commands.json")))
+
+    def must(self, argv):
+        status, out = run(argv, 3600)
+        if status != 0:
+            sys.exit(f"{' '.join(argv)}\n{out}")
+
+    def tests_of(self, room, path):
+        """Commands of the tests that stand in the room, or compile the file themselves."""
+        found = []
+        for target in self.targets:
+            test = self.tests.get(target["filename"][0])
+            sources = {os.path.relpath(s, self.tree) for g in target["target_sources"] for s in g.get("sources", [])}
+            if test and (path in sources or any(s.startswith(f"src/{room}/") and s.endswith("_test.c") for s in sources)):
+                found.append((test["name"], test["cmd"]))
+        return found
+
+    def object_of(self, path):
+        """Machine code of the file, as the first of its targets compiles it; None: it does not compile."""
+        for c in self.commands:
+            if os.path.normpath(os.path.join(c["directory"], c["file"])) == os.path.join(self.tree, path):
+                out = os.path.join(self.build, "mutant.o")
+                command = re.sub(r" -o \S+", f" -o {out}", re.sub(r" -(MD|MQ \S+|MF \S+|g)\b", "", c["command"]))
+                if run(["sh", "-c", command], 300, cwd=c["directory"])[0] != 0:
+                    return None
+                run(["objcopy", "--strip-debug", out], 60)
+                return hashlib.sha256(open(out, "rb").read()).hexdigest()
+        return None
+
+
+def draw(copy, rooms, seed):
+    """Mutants without end: (room, path, line number, the line, another one)."""
+    rng = random.Random(seed)
+    files = []
+    for room in rooms:
+        for folder, _, names in sorted(os.walk(os.path.join(copy.tree, "src", room))):
+            files += [(room, os.path.relpath(os.path.join(folder, n), copy.tree)) for n in sorted(names)
+                      if n.endswith(".c") and not n.endswith("_test.c")]
+    places = [(room, path, number, line) for room, path in files
+              for number, line in code_lines(open(os.path.join(copy.tree, path)).read()) if changes(line)]
+    rng.shuffle(places)
+    for room, path, number, line in places:
+        yield room, path, number, line, rng.choice(changes(line))
+
+
+def judge(copy, room, path, limit):
+    """Which test notices; '' when none does, None when there is none."""
+    tests = copy.tests_of(room, path)
+    if not tests:
+        return None
+    targets = [os.path.relpath(cmd[0], copy.build) for _, cmd in tests]
+    status, out = run(["ninja", "-C", copy.build, *targets], 600)
+    if status != 0:
+        return "the compiler"
+    for name, cmd in tests:
+        status, out = run(cmd, limit, cwd=copy.build)
+        if status != 0:
+            failed = re.search(r"^\[  FAILED  \] (\w+)", out, re.M)
+            return f"{name}: {failed[1] if failed else 'does not end' if status is None else f'status {status}'}"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--limit", type=float, default=60, help="seconds for one test")
+    parser.add_argument("--at-least", type=float, default=0, help="percent")
+    parser.add_argument("--work", default=os.path.join(ROOT, "build-mutate"))
+    parser.add_argument("rooms", nargs="+")
+    args = parser.parse_args()
+    for room in args.rooms:
+        if not os.path.isdir(os.path.join(ROOT, "src", room)):
+            parser.error(f"src/{room} is no folder")
+    copy = Copy(args.work)
+    tried = noticed = 0
+    plain = {}
+    for room, path, number, line, other in draw(copy, args.rooms, args.seed):
+        if tried == args.count:
+            break
+        full = os.path.join(copy.tree, path)
+        text = open(full).read()
+        if path not in plain:
+            plain[path] = copy.object_of(path)
+            why = judge(copy, room, path, args.limit)
+            if why:
+                sys.exit(f"{path}: its tests fail without any change: {why}")
+        lines = text.split("\n")
+        lines[number] = other
+        open(full, "w").write("\n".join(lines))
+        try:
+            if copy.object_of(path) in (None, plain[path]):
+                continue
+            why = judge(copy, room, path, args.limit)
+        finally:
+            open(full, "w").write(text)
+        tried += 1
+        noticed += bool(why)
+        print(f"{'noticed' if why else 'MISSED '} {path}:{number + 1}: {line.strip()}  ->  {other.strip()}"
+              f"{'   by ' + why if why else '   (no test)' if why is None else ''}", flush=True)
+    print(f"{noticed} of {tried} mutants noticed")
+    sys.exit(0 if tried and 100 * noticed >= args.at_least * tried else 1)
+
+
+main()
