@@ -39,22 +39,22 @@ struct hale_region {
 	unsigned long long runs, checks, detected, corrected, recomputed, unrecoverable;
 	double lvf; /* bytes x seconds in which its checked variables were live */
 	struct hale_region *next;
-	struct hale_shadow *shadow;
 };
 #define HALE_REGION(name, file, line)                                                              \
 	{                                                                                          \
-		name, file, line, 0, 0, 0, 0, 0, 0, 0.0, NULL, NULL                                \
+		name, file, line, 0, 0, 0, 0, 0, 0, 0.0, NULL                                \
 	}
 
 /* A protected variable: an automatic object beside it. The library owns ref. */
 struct hale_var {
 	const char *name;
 	struct hale_reference *ref;
-	int misses; /* times in a row that it was found damaged */
+	int misses; /* times in a row that it was found damaged and mended */
+	bool wrong; /* found damaged, and not mended yet */
 };
 #define HALE_VAR(name)                                                                             \
 	{                                                                                          \
-		name, NULL, 0                                                                      \
+		name, NULL, 0, false                                                               \
 	}
 
 /* Frees what the library keeps of a variable; for variables that leave their scope. */

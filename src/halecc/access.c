@@ -12,11 +12,34 @@
 
 static void walk(struct unit *u, CXCursor c, int how, bool pointee);
 
+void access_add(struct unit *u, CXCursor decl, unsigned at, int how)
+{
+	struct accesses *all = &u->accesses;
+
+	if (all->count == all->cap) {
+		size_t cap = all->cap ? all->cap * 2 : 256;
+		all->a = realloc(all->a, cap * sizeof *all->a);
+		if (!all->a)
+			abort();
+		all->cap = cap;
+	}
+	all->a[all->count++] = (struct access){decl, cursor_name(decl), at, how};
+}
+
+static void alias_add(struct unit *u, CXCursor a, CXCursor b)
+{
+	if (clang_equalCursors(a, b))
+		return;
+	u->alias = realloc(u->alias, (u->aliases + 1) * sizeof *u->alias);
+	if (!u->alias)
+		abort();
+	u->alias[u->aliases++] = (struct alias){a, b};
+}
+
 static void record(struct unit *u, CXCursor ref, int how, bool pointee)
 {
 	CXCursor decl = clang_getCanonicalCursor(clang_getCursorReferenced(ref));
 	enum CXCursorKind kind = clang_getCursorKind(decl);
-	struct accesses *all = &u->accesses;
 	CXType type = clang_getCanonicalType(clang_getCursorType(decl));
 	unsigned at, to;
 
@@ -29,14 +52,9 @@ static void record(struct unit *u, CXCursor ref, int how, bool pointee)
 	if (type.kind == CXType_Pointer && !pointee && (how & ACCESS_WRITE))
 		how |= ACCESS_REPOINT;
 	unit_extent(ref, &at, &to);
-	if (all->count == all->cap) {
-		size_t cap = all->cap ? all->cap * 2 : 256;
-		all->a = realloc(all->a, cap * sizeof *all->a);
-		if (!all->a)
-			abort();
-		all->cap = cap;
-	}
-	all->a[all->count++] = (struct access){decl, cursor_name(decl), at, how};
+	if ((how & (ACCESS_ALIAS | ACCESS_ESCAPE)) && !clang_Cursor_isNull(u->value_of))
+		alias_add(u, decl, u->value_of);
+	access_add(u, decl, at, how);
 }
 
 static bool is_pointer(CXCursor c)
@@ -59,6 +77,8 @@ static void walk_call(struct unit *u, CXCursor c, const struct cursors *kids)
 	int args = clang_Cursor_getNumArguments(c);
 	CXType function = clang_getCursorType(clang_getCursorReferenced(c));
 	int named = clang_getNumArgTypes(function);
+	struct effect *e = effect_of(u, c);
+	unsigned from, to;
 
 	for (size_t i = 0; i < kids->count; i++) {
 		CXCursor kid = kids->c[i];
@@ -74,16 +94,36 @@ static void walk_call(struct unit *u, CXCursor c, const struct cursors *kids)
 		else if (points_to_const(kid) || (named >= 0 && which >= named))
 			walk(u, kid, ACCESS_READ, true);
 		else
-			walk(u, kid, ACCESS_READ | ACCESS_ESCAPE, true);
+			walk(u, kid, effect_argument(e, which), true);
 	}
+	unit_extent(c, &from, &to);
+	effect_globals(u, e, from);
+}
+
+/* The variable that an assignment's left side belongs to. */
+static CXCursor base_of(CXCursor c)
+{
+	while (clang_getCursorKind(c) != CXCursor_DeclRefExpr) {
+		struct cursors kids;
+		cursors_of(c, &kids);
+		if (!kids.count)
+			return clang_getNullCursor();
+		c = kids.c[0];
+		free(kids.c);
+	}
+	return clang_getCanonicalCursor(clang_getCursorReferenced(c));
 }
 
 /* An expression whose value goes into a variable: a pointer in it gets a second name. */
-static void walk_value(struct unit *u, CXCursor c)
+static void walk_value(struct unit *u, CXCursor c, CXCursor to)
 {
-	if (is_pointer(c) && !points_to_const(c))
+	CXCursor before = u->value_of;
+
+	if (is_pointer(c) && !points_to_const(c)) {
+		u->value_of = to;
 		walk(u, c, ACCESS_ALIAS, false);
-	else
+		u->value_of = before;
+	} else
 		walk(u, c, ACCESS_READ, false);
 }
 
@@ -93,8 +133,8 @@ static void walk_operator(struct unit *u, CXCursor c, const struct cursors *kids
 	const char *op = unit_operator(u, c);
 
 	if (kids->count == 2 && strcmp(op, "=") == 0) {
+		walk_value(u, kids->c[1], base_of(kids->c[0]));
 		walk(u, kids->c[0], ACCESS_WRITE, false);
-		walk_value(u, kids->c[1]);
 	} else if (kids->count == 2) {
 		walk(u, kids->c[0], how & ~ACCESS_WRITE, pointee);
 		walk(u, kids->c[1], how & ~ACCESS_WRITE, pointee);
@@ -141,7 +181,7 @@ static void walk(struct unit *u, CXCursor c, int how, bool pointee)
 		break;
 	case CXCursor_VarDecl:
 		for (size_t i = 0; i < kids.count; i++)
-			walk_value(u, kids.c[i]);
+			walk_value(u, kids.c[i], clang_getCanonicalCursor(c));
 		if (kids.count && clang_isExpression(clang_getCursorKind(kids.c[kids.count - 1])))
 			record(u, c, ACCESS_WRITE, false);
 		break;
@@ -164,6 +204,14 @@ void access_collect(struct unit *u, CXCursor function)
 	walk(u, function, ACCESS_READ, false);
 }
 
+/* Other files may write it, and functions that are not seen. */
+static bool is_public(CXCursor decl)
+{
+	return clang_getCursorKind(clang_getCursorSemanticParent(decl)) ==
+		   CXCursor_TranslationUnit &&
+	       clang_getCursorLinkage(decl) == CXLinkage_External;
+}
+
 int access_of(const struct unit *u, CXCursor decl, unsigned from, unsigned to)
 {
 	int how = 0;
@@ -173,12 +221,16 @@ int access_of(const struct unit *u, CXCursor decl, unsigned from, unsigned to)
 		if (a->at >= from && a->at < to && clang_equalCursors(a->decl, decl))
 			how |= a->how;
 	}
+	for (size_t i = 0; i < u->blinds && is_public(decl); i++)
+		if (u->blind[i] >= from && u->blind[i] < to)
+			how |= ACCESS_ESCAPE;
 	return how;
 }
 
 const struct access *access_last(const struct unit *u, CXCursor decl, unsigned from, unsigned to,
 				 int how)
 {
+	static struct access blind;
 	const struct access *last = NULL;
 
 	for (size_t i = 0; i < u->accesses.count; i++) {
@@ -187,5 +239,58 @@ const struct access *access_last(const struct unit *u, CXCursor decl, unsigned f
 		    clang_equalCursors(a->decl, decl) && (!last || a->at >= last->at))
 			last = a;
 	}
+	for (size_t i = 0; i < u->blinds && (how & ACCESS_ESCAPE) && is_public(decl); i++)
+		if (u->blind[i] >= from && u->blind[i] < to && (!last || u->blind[i] > last->at)) {
+			blind = (struct access){decl, "", u->blind[i], ACCESS_ESCAPE};
+			last = &blind;
+		}
 	return last;
+}
+
+static bool shared_from(const struct unit *u, CXCursor a, CXCursor b, bool *seen)
+{
+	for (size_t i = 0; i < u->aliases; i++) {
+		bool to_b = clang_equalCursors(u->alias[i].a, a);
+
+		if (seen[i] || (!to_b && !clang_equalCursors(u->alias[i].b, a)))
+			continue;
+		seen[i] = true;
+		CXCursor next = to_b ? u->alias[i].b : u->alias[i].a;
+		if (clang_equalCursors(next, b) || shared_from(u, next, b, seen))
+			return true;
+	}
+	return false;
+}
+
+bool access_shared(const struct unit *u, CXCursor a, CXCursor b)
+{
+	bool *seen, shared;
+
+	if (clang_equalCursors(a, b))
+		return true;
+	if (!u->aliases)
+		return false;
+	seen = text_memory(u->aliases * sizeof *seen);
+	shared = shared_from(u, a, b, seen);
+	free(seen);
+	return shared;
+}
+
+const struct access *access_update(const struct unit *u, CXCursor decl, unsigned from, unsigned to)
+{
+	const struct access *first = NULL;
+
+	for (size_t i = 0; i < u->accesses.count; i++) {
+		const struct access *a = &u->accesses.a[i];
+
+		if (a->at < from || a->at >= to || !access_shared(u, decl, a->decl))
+			continue;
+		if (a->how & ACCESS_UPDATE)
+			return a;
+		if ((a->how & ACCESS_READ) && !(a->how & ACCESS_ESCAPE) && !first)
+			first = a;
+		if ((a->how & ACCESS_WRITE) && !(a->how & ACCESS_REPOINT))
+			return first;
+	}
+	return NULL;
 }

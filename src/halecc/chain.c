@@ -112,15 +112,50 @@ void chain_reset(const struct unit *u, const struct chain *c, int producer, int 
 			again[p] = true;
 }
 
+/* The last write between two places by another name of the same memory. */
+static const struct access *other_name(const struct unit *u, CXCursor decl, unsigned from,
+				       unsigned to)
+{
+	const struct access *last = NULL;
+
+	for (size_t i = 0; i < u->accesses.count; i++) {
+		const struct access *a = &u->accesses.a[i];
+		if (a->at >= from && a->at < to && (a->how & (ACCESS_WRITE | ACCESS_ESCAPE)) &&
+		    !(a->how & ACCESS_REPOINT) && !clang_equalCursors(a->decl, decl) &&
+		    access_shared(u, decl, a->decl) && (!last || a->at > last->at))
+			last = a;
+	}
+	return last;
+}
+
+/* A region between the note and the check writes the variable by another name: neither is a
+ * correction right then, nor is it clear which region runs again. */
+static void other_names_refuse(struct unit *u, const struct chain *c, const struct guarded *v,
+			       int at)
+{
+	for (int i = v->producer + 1; i < at; i++) {
+		const struct access *a = other_name(u, v->decl, c->node[i].at, c->node[i].end);
+		if (a && v->how->reference && !node_writes(u, &c->node[i], v->decl))
+			source_error(
+			    u->src, a->at,
+			    "'%s' is another name of '%s', which is written here before it "
+			    "is checked in line %u: use one name in the regions of a chain",
+			    a->name, v->name, source_line(u->src, c->node[at].at));
+	}
+}
+
 /* The last plain statement of the compound, outside of nodes, that writes the content before
  * `before`: the offset behind it, or 0. */
 static unsigned written_until(const struct unit *u, const struct chain *c, CXCursor decl,
 			      unsigned from, unsigned before)
 {
 	const struct access *a = access_last(u, decl, from, before, ACCESS_WRITE | ACCESS_ESCAPE);
+	const struct access *other = other_name(u, decl, from, before);
 	struct cursors kids;
 	unsigned end = 0;
 
+	if (!a || (other && other->at > a->at))
+		a = other;
 	if (!a)
 		return 0;
 	for (int i = 0; i < c->nodes; i++)
@@ -227,6 +262,7 @@ static void guard(struct unit *u, struct chain *c, int at, struct region *r, int
 		if (node_writes(u, &c->node[i], m->decl))
 			v->producer = i;
 	unsigned from = v->producer >= 0 ? c->node[v->producer].end : c->inner;
+	other_names_refuse(u, c, v, at);
 	v->note_at = m->reference ? written_until(u, c, m->decl, from, c->node[at].at) : 0;
 	v->early = v->note_at && v->note_at <= start;
 	if (v->note_at &&

@@ -120,7 +120,27 @@ static void loops_open(const struct chain *c, int number, int node, struct text 
 			text_add(t, "%swhile (!hale_completed%d[%d]) {\n", in, number, j);
 }
 
+/* Objects that must not be copied: locks, streams. */
+static bool is_handle(CXType t)
+{
+	CXString s = clang_getTypeSpelling(t);
+	const char *name = clang_getCString(s);
+	bool handle = strstr(name, "pthread_") || strstr(name, "_IO_FILE") ||
+		      strstr(name, "omp_lock") || strstr(name, "omp_nest") ||
+		      strstr(name, "__jmp_buf");
+
+	clang_disposeString(s);
+	return handle || clang_isConstQualifiedType(t) ||
+	       (t.kind == CXType_Record && !clang_isPODType(t));
+}
+
 /* The scalars that a region changes and reads: the next run must find them as the first one did. */
+static bool is_hidden(const struct unit *u, CXCursor decl)
+{
+	return clang_Cursor_getStorageClass(decl) == CX_SC_Static &&
+	       clang_getCursorKind(clang_getCursorSemanticParent(decl)) != CXCursor_TranslationUnit;
+}
+
 static int saved_list(const struct emit *e, const struct region *r, const struct access **out,
 		      int max)
 {
@@ -135,9 +155,10 @@ static int saved_list(const struct emit *e, const struct region *r, const struct
 
 		unit_extent(a->decl, &from, &to);
 		if (a->at < r->from || a->at >= r->to ||
-		    !(a->how & (pointer ? ACCESS_REPOINT : ACCESS_WRITE)) ||
-		    (from >= r->at && from < r->to) || t.kind == CXType_ConstantArray ||
-		    t.kind == CXType_VariableArray || t.kind == CXType_IncompleteArray)
+		    !(a->how & (pointer ? ACCESS_REPOINT : ACCESS_WRITE | ACCESS_ESCAPE)) ||
+		    is_handle(t) || is_hidden(u, a->decl) || (from >= r->at && from < r->to) ||
+		    t.kind == CXType_ConstantArray || t.kind == CXType_VariableArray ||
+		    t.kind == CXType_IncompleteArray)
 			continue;
 		if (!(access_of(u, a->decl, r->from, r->to) & (ACCESS_READ | ACCESS_UPDATE)))
 			continue;

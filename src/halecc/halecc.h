@@ -40,6 +40,8 @@ struct source {
 	int errors, warnings;
 	bool quiet; /* -w */
 	bool cxx;
+	const char *other[256]; /* the other sources of the command line */
+	int others;
 };
 bool source_read(struct source *s, const char *path);
 unsigned source_line(const struct source *s, size_t offset);
@@ -67,6 +69,10 @@ struct access {
 struct accesses {
 	struct access *a;
 	size_t count, cap;
+};
+/* q = A: what is written through q may be A's. */
+struct alias {
+	CXCursor a, b;
 };
 
 /* One element of Check or Recover: sum(A[0:n]). */
@@ -138,8 +144,17 @@ struct unit {
 	int regions;
 	struct chain chain[REGIONS_MAX];
 	int chains;
-	struct accesses accesses; /* in the order of the text */
-	const char **known;	  /* functions and macros */
+	struct accesses accesses; /* in the order in which they happen */
+	struct alias *alias;
+	size_t aliases;
+	unsigned *blind; /* offsets of calls of functions that are not seen: any variable of the
+			    program that other files see may be written there */
+	size_t blinds;
+	CXCursor value_of; /* while a value is walked: the variable that it goes to */
+	struct effect *effects;
+	CXTranslationUnit other[256]; /* of src->other, for what their functions do */
+	int others;
+	const char **known; /* functions and macros */
 	size_t known_count;
 };
 
@@ -169,6 +184,19 @@ void clause_resolve(struct unit *u, struct region *r);
 
 /* access.c */
 void access_collect(struct unit *u, CXCursor function);
+void access_add(struct unit *u, CXCursor decl, unsigned at, int how);
+/* Whether both may be names of the same memory. */
+bool access_shared(const struct unit *u, CXCursor a, CXCursor b);
+/* A region that reads what the variable held before it writes to it gives another result when it
+ * runs again: the access that shows it, or NULL. */
+const struct access *access_update(const struct unit *u, CXCursor decl, unsigned from, unsigned to);
+
+/* effect.c: what a function does to its arguments and to variables of the file. */
+struct effect *effect_of(struct unit *u, CXCursor call);
+/* Of argument number i; ACCESS_ESCAPE when it is not known. */
+int effect_argument(const struct effect *e, int i);
+/* Adds what the function does to variables that outlive it, as accesses at offset `at`. */
+void effect_globals(struct unit *u, const struct effect *e, unsigned at);
 int access_of(const struct unit *u, CXCursor decl, unsigned from, unsigned to);
 const struct access *access_last(const struct unit *u, CXCursor decl, unsigned from, unsigned to,
 				 int how);

@@ -116,6 +116,8 @@ static bool has_pragma(const struct source *s)
 {
 	const char *p = s->text;
 
+	if (strstr(p, "_Pragma") && strstr(p, "protect"))
+		return true;
 	while ((p = strstr(p, "pragma"))) {
 		p += 6;
 		p += strspn(p, " \t");
@@ -173,6 +175,9 @@ static const char *translate(struct command *c, const char *path, int which, boo
 		return path;
 	clang_prepare(c, &s);
 	search_dirs(c);
+	for (int i = 0; i < c->inputs; i++)
+		if (i != which && is_cxx(c->argv[c->input[i]], c->language) == s.cxx)
+			s.other[s.others++] = c->argv[c->input[i]];
 	if (unit_open(&u, &s, c->clang, c->clang_count) && !c->suggest) {
 		chain_build(&u);
 		verify_regions(&u);

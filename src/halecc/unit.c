@@ -117,6 +117,20 @@ static unsigned line_end(const struct source *s, unsigned at)
 	return at;
 }
 
+/* _Pragma("hale protect …"): its place is known after the preprocessor only. */
+static void operator_refuse(struct unit *u, CXToken text)
+{
+	CXString s = clang_getTokenSpelling(u->tu, text);
+	unsigned at = offset_of(clang_getTokenLocation(u->tu, text), NULL);
+
+	if (strstr(clang_getCString(s), "protect") && !skipped(u, at))
+		source_error(
+		    u->src, at,
+		    "a region is marked by a line of its own: write '#pragma hale protect', "
+		    "not _Pragma");
+	clang_disposeString(s);
+}
+
 static void pragmas_find(struct unit *u)
 {
 	CXToken *t;
@@ -126,6 +140,8 @@ static void pragmas_find(struct unit *u)
 	for (unsigned i = 0; i + 2 < n; i++) {
 		unsigned at, word;
 
+		if (token_is(u, t[i], "_Pragma"))
+			operator_refuse(u, t[i + 2]);
 		if (!token_is(u, t[i], "#") || !token_is(u, t[i + 1], "pragma"))
 			continue;
 		word = i + 2 + (token_is(u, t[i + 2], "hale") && i + 3 < n);
@@ -274,6 +290,7 @@ bool unit_open(struct unit *u, struct source *s, const char *const *args, int co
 
 	memset(u, 0, sizeof *u);
 	u->src = s;
+	u->value_of = clang_getNullCursor();
 	if (clang_parseTranslationUnit2(index, s->path, args, count, NULL, 0,
 					CXTranslationUnit_DetailedPreprocessingRecord,
 					&u->tu) != CXError_Success) {
@@ -283,6 +300,10 @@ bool unit_open(struct unit *u, struct source *s, const char *const *args, int co
 	}
 	if (!tree_is_whole(u))
 		return false;
+	for (int i = 0; i < s->others; i++)
+		if (clang_parseTranslationUnit2(index, s->other[i], args, count, NULL, 0, 0,
+						&u->other[u->others]) == CXError_Success)
+			u->others++;
 	u->file = clang_getFile(u->tu, s->path);
 	pragmas_find(u);
 	clang_visitChildren(clang_getTranslationUnitCursor(u->tu), function_find, u);
@@ -352,6 +373,9 @@ CXCursor unit_lookup(const struct unit *u, const struct region *r, const char *n
 
 void unit_close(struct unit *u)
 {
+	for (int i = 0; i < u->others; i++)
+		clang_disposeTranslationUnit(u->other[i]);
+	u->others = 0;
 	if (u->tu)
 		clang_disposeTranslationUnit(u->tu);
 	u->tu = NULL;

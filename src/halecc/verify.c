@@ -53,6 +53,9 @@ static void look_call(struct look *l, CXCursor c)
 					     "perror", "vprintf", "send",    NULL};
 	static const char *const input[] = {"getchar", "scanf", "fgets", "fscanf",
 					    "getline", "recv",	NULL};
+	static const char *const drawn[] = {"rand",	    "random",	     "drand48", "lrand48",
+					    "mrand48",	    "time",	     "clock",	"strtok",
+					    "gettimeofday", "clock_gettime", NULL};
 	static const char *const release[] = {"free", "realloc", "munmap", "fclose", "close", NULL};
 	static const char *const jumps[] = {"longjmp", "siglongjmp", "_longjmp", NULL};
 	static const char *const streams[] = {"printf", "puts",	   "putchar", "vprintf",
@@ -80,6 +83,11 @@ static void look_call(struct look *l, CXCursor c)
 			    "this region writes by %s%s: when it runs again, that is written "
 			    "twice. It is fine "
 			    "where the same place is overwritten",
+			    name, through);
+	else if (one_of(name, drawn))
+		source_warn(s, at_of(l, c),
+			    "this region calls %s%s, which gives something else when the region "
+			    "runs again: draw before the region",
 			    name, through);
 	else if (one_of(name, input))
 		source_error(
@@ -111,6 +119,36 @@ static void look_call(struct look *l, CXCursor c)
 	free(name);
 }
 
+struct jumps {
+	struct unit *u;
+	const struct region *r;
+	unsigned label;
+	bool found;
+};
+
+static enum CXChildVisitResult jumps_visit(CXCursor c, CXCursor parent, CXClientData data)
+{
+	struct jumps *j = data;
+	unsigned from, to, label;
+
+	if (clang_getCursorKind(c) == CXCursor_LabelRef) {
+		unit_extent(c, &from, &to);
+		unit_extent(clang_getCursorReferenced(c), &label, &to);
+		j->found |= (from < j->r->from || from >= j->r->to) && label == j->label;
+	}
+	return CXChildVisit_Recurse;
+}
+
+static bool jumped_to(struct unit *u, const struct region *r, CXCursor label)
+{
+	struct jumps j = {u, r, 0, false};
+	unsigned to;
+
+	unit_extent(label, &j.label, &to);
+	clang_visitChildren(r->function, jumps_visit, &j);
+	return j.found;
+}
+
 static void look_jump(struct look *l, CXCursor c, enum CXCursorKind kind)
 {
 	struct source *s = l->u->src;
@@ -127,6 +165,10 @@ static void look_jump(struct look *l, CXCursor c, enum CXCursorKind kind)
 		source_error(s, at, "break leaves the region before its variables are checked");
 	else if (kind == CXCursor_ContinueStmt && !l->loops)
 		source_error(s, at, "continue leaves the region before its variables are checked");
+	else if (kind == CXCursor_LabelStmt && jumped_to(l->u, l->r, c))
+		source_error(s, at,
+			     "a goto outside of this region jumps to this label: the region would "
+			     "begin in its middle");
 	else if (kind == CXCursor_GotoStmt) {
 		struct cursors kids;
 		cursors_of(c, &kids);
@@ -172,35 +214,85 @@ static bool in_copies(const struct region *r, CXCursor decl)
 	return false;
 }
 
-/* Arrays and what pointers point to, that the region updates in place. */
+/* Where the declaration stands; false if it is in another file. */
+static bool declared_here(const struct unit *u, CXCursor decl, unsigned *from)
+{
+	CXFile file;
+	unsigned line, column;
+
+	clang_getSpellingLocation(clang_getCursorLocation(decl), &file, &line, &column, from);
+	return file && clang_File_isEqual(file, u->file) &&
+	       clang_Cursor_getTranslationUnit(decl) == u->tu;
+}
+
+/* A variable that the region can't name, and that its next run would find changed. */
+static void hidden_refuse(struct unit *u, const struct region *r, const struct access *a)
+{
+	bool local =
+	    clang_getCursorKind(clang_getCursorSemanticParent(a->decl)) != CXCursor_TranslationUnit;
+	unsigned from;
+	bool here = declared_here(u, a->decl, &from);
+
+	if ((local && here && from > r->inner && from < r->outer) || (!local && here))
+		return;
+	source_error(u->src, a->at,
+		     "what is called here changes '%s', which this region can't put back: its next "
+		     "run would start from what the first one left. Hand the variable on as an "
+		     "argument",
+		     a->name);
+}
+
+/* What the region updates in place: arrays and what pointers point to need CR, scalars are put back
+ * unless they are out of sight. */
 static void updates_warn(struct unit *u, struct region *r)
 {
 	for (size_t i = 0; i < u->accesses.count; i++) {
-		const struct access *a = &u->accesses.a[i];
+		const struct access *a = &u->accesses.a[i], *shows;
 		CXType t = clang_getCanonicalType(clang_getCursorType(a->decl));
-		unsigned from, to;
+		unsigned from;
+		bool known = false;
 
-		if (a->at < r->from || a->at >= r->to || !(a->how & ACCESS_UPDATE) ||
+		if (a->at < r->from || a->at >= r->to || !(a->how & ACCESS_WRITE) ||
 		    in_copies(r, a->decl))
 			continue;
-		unit_extent(a->decl, &from, &to);
-		if ((from >= r->from && from < r->to) ||
-		    (t.kind != CXType_Pointer && t.kind != CXType_ConstantArray &&
-		     t.kind != CXType_VariableArray))
+		for (size_t k = 0; k < i; k++)
+			known |= u->accesses.a[k].at >= r->from && u->accesses.a[k].at < r->to &&
+				 (u->accesses.a[k].how & ACCESS_WRITE) &&
+				 clang_equalCursors(u->accesses.a[k].decl, a->decl);
+		if (known || (declared_here(u, a->decl, &from) && from >= r->from && from < r->to))
 			continue;
-		/* an assignment in the region may set it first */
-		bool set = false;
-		for (size_t k = 0; k < u->accesses.count; k++) {
-			const struct access *b = &u->accesses.a[k];
-			set |= b->at >= r->from && b->at < a->at && !(b->how & ACCESS_UPDATE) &&
-			       (b->how & ACCESS_WRITE) && clang_equalCursors(a->decl, b->decl);
-		}
-		if (!set)
-			source_warn(u->src, a->at,
+		shows = access_update(u, a->decl, r->from, r->to);
+		if (!shows)
+			continue;
+		if (clang_Cursor_getStorageClass(a->decl) == CX_SC_Static ||
+		    clang_Cursor_getTranslationUnit(a->decl) != u->tu)
+			hidden_refuse(u, r, a);
+		if (t.kind == CXType_Pointer || t.kind == CXType_ConstantArray ||
+		    t.kind == CXType_VariableArray)
+			source_warn(u->src, shows->at,
 				    "'%s' is updated in place: a second run would start from what "
-				    "the first one "
-				    "left. Add CR(%s[0:n]) to the pragma",
+				    "the first one left. Add CR(%s[0:n]) to the pragma",
 				    a->name, a->name);
+	}
+}
+
+/* A note is compared with what the region leaves, so the region must leave it alone. */
+static void own_verify(struct unit *u, struct region *r)
+{
+	for (int k = 0; k < r->checks; k++) {
+		const struct method *m = &r->check[k];
+		const struct access *a;
+
+		if (!m->reference || clang_Cursor_isNull(m->decl))
+			continue;
+		a = access_last(u, m->decl, r->from, r->to, ACCESS_WRITE);
+		if (a && !(a->how & ACCESS_REPOINT))
+			source_error(
+			    u->src, a->at,
+			    "this region writes '%s', which it checks for being unchanged: "
+			    "check it in the next region (Continue), or judge its values "
+			    "here (range, finite, product, a function of yours)",
+			    m->var);
 	}
 }
 
@@ -226,7 +318,10 @@ static void kept_verify(struct unit *u, struct region *r)
 		for (int m = 0; m < k; m++)
 			if (r->check[k].reference && r->check[m].reference &&
 			    clang_equalCursors(r->check[k].decl, r->check[m].decl))
-				source_error(u->src, r->check[k].at, "'%s' is checked twice here",
+				source_error(u->src, r->check[k].at,
+					     "'%s' is checked twice here (of a struct one part may "
+					     "be checked: "
+					     "give another part a pointer of its own)",
 					     r->check[k].var);
 }
 
@@ -358,6 +453,7 @@ void verify_regions(struct unit *u)
 		look(&l, r->statement);
 		kept_verify(u, r);
 		updates_warn(u, r);
+		own_verify(u, r);
 		last_use_verify(u, r);
 	}
 	for (int i = 0; i < u->chains; i++) {

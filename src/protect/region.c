@@ -100,6 +100,7 @@ void hale_enter(struct hale_region *r, ...)
 
 void hale_recompute(struct hale_region *r, struct hale_var *v, const char *producer)
 {
+	v->wrong = false;
 	if (++v->misses > PROTECT_MISSES_MAX)
 		hale_unrecoverable(r, v, producer);
 	log_info("region '%s' (%s:%d): variable '%s' was damaged; %s runs again", r->name, r->file,
@@ -124,7 +125,9 @@ void hale_unrecoverable(struct hale_region *r, struct hale_var *v, const char *t
 		protect_die(
 		    HALE_EXIT_UNRECOVERABLE,
 		    "unrecoverable: region '%s' (%s:%d) found variable '%s' damaged %d times in a "
-		    "row; tried: %s. The error is permanent: use other memory or another machine",
+		    "row; tried: %s. Either the region itself writes it, or the error is "
+		    "permanent: use "
+		    "other memory or another machine",
 		    r->name, r->file, r->line, v->name, v->misses, tried);
 	protect_die(
 	    HALE_EXIT_UNRECOVERABLE,

@@ -27,6 +27,8 @@
 #include "protect/protect.h"
 
 struct hale_shadow {
+	struct hale_shadow *next;
+	const struct hale_region *region;
 	int degree;
 	bool in_time; /* runs one after the other in this process */
 	int fd[2];    /* of the shadows, in the primary */
@@ -35,6 +37,18 @@ struct hale_shadow {
 	XXH128_hash_t seen[3];
 	int runs, tries;
 };
+
+/* Several threads may run one region at a time. */
+static _Thread_local struct hale_shadow *shadows;
+
+static struct hale_shadow *shadow_of(const struct hale_region *r)
+{
+	struct hale_shadow *s = shadows;
+
+	while (s && s->region != r)
+		s = s->next;
+	return s;
+}
 
 static size_t threads_now(void)
 {
@@ -109,7 +123,9 @@ void hale_wake_up_shadow(struct hale_region *r, int degree)
 			s->degree = degree;
 			s->in_time = true;
 		}
-	r->shadow = s;
+	s->region = r;
+	s->next = shadows;
+	shadows = s;
 }
 
 static bool io_whole(int fd, void *p, size_t n, bool out)
@@ -189,7 +205,7 @@ static bool agree_in_time(const struct hale_region *r, struct hale_shadow *s, XX
 
 bool hale_agree(struct hale_region *r, size_t count, void *const *bases, const size_t *bytes)
 {
-	struct hale_shadow *s = r->shadow;
+	struct hale_shadow *s = shadow_of(r);
 	XXH128_hash_t mine = hash_all(count, bases, bytes), theirs[2];
 	bool heard[2] = {false, false}, agreed = false;
 	int better = -1;
@@ -226,13 +242,16 @@ bool hale_agree(struct hale_region *r, size_t count, void *const *bases, const s
 
 void hale_sleep_shadow(struct hale_region *r)
 {
-	struct hale_shadow *s = r->shadow;
+	struct hale_shadow *s = shadow_of(r);
+	struct hale_shadow **link = &shadows;
 
 	if (!s)
 		return;
 	for (int i = 0; i < 2; i++)
 		if (s->fd[i] >= 0)
 			shadow_end(s, i, false, 0, NULL, NULL);
+	while (*link != s)
+		link = &(*link)->next;
+	*link = s->next;
 	free(s);
-	r->shadow = NULL;
 }

@@ -135,8 +135,9 @@ bool hale_checked(struct hale_region *r, struct hale_var *v, bool right)
 		lived = right ? (now - ref->since) * (double)ref->bytes : 0;
 		ref->since = right ? now : ref->since;
 	}
-	if (right)
+	if (right && !v->wrong)
 		v->misses = 0;
+	v->wrong = !right;
 	pthread_mutex_lock(&protect_lock);
 	r->checks++;
 	r->detected += !right;
@@ -172,9 +173,13 @@ bool hale_tried(struct hale_region *r, struct hale_var *v, const char *method, b
 {
 	log_info("region '%s' (%s:%d): variable '%s' was damaged; %s %s", r->name, r->file, r->line,
 		 v->name, method, right ? "mended it" : "did not mend it");
-	if (right)
-		count_corrected(r, v);
-	return right;
+	if (!right)
+		return false;
+	v->wrong = false;
+	if (++v->misses > PROTECT_MISSES_MAX)
+		hale_unrecoverable(r, v, method);
+	count_corrected(r, v);
+	return true;
 }
 
 bool hale_correct(struct hale_region *r, struct hale_var *v)
