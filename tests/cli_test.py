@@ -69,7 +69,7 @@ def a_prefix_may_have_blanks_in_it(s):
         expect("ld.so" not in r.err and json.loads(s.read("report.json"))["restarts"] == 1, r)
         shutil.rmtree(s.path("hale-ckpt"))
     r = s.run(hale, "run", "--no-mpi", "--ckpt-every", "100ms", "--report", "report.json", "sleep", 1)
-    expect(r.status == 0 and not r.err, r)
+    expect(r.status == 0 and not said(r), r)
     expect(json.loads(s.read("report.json"))["checkpoints"][0]["complete"], r)
 
 
@@ -91,7 +91,7 @@ def a_prefix_that_the_loader_cannot_take_is_refused(s):
     expect(r.status == EXIT_USAGE and "takes no folder with one of : ; $ in its name" in r.err, r)
     os.symlink("a:b", s.path("link"))
     r = s.run(hale, "run", "--no-mpi", "-n", 2, "true", env={"HALE_LIBDIR": s.path("link")})
-    expect(r.status == 0 and not r.err, r)
+    expect(r.status == 0 and not said(r), r)
 
 
 @test
@@ -121,6 +121,23 @@ def options_of_mpirun_are_understood(s):
     exe = s.compile("misuse")
     r = s.hale("run", "-np", "2", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self",
                exe, "nothing")
+    expect(r.status == 0 and not said(r), r)
+
+
+@test
+def a_job_says_what_begins_and_what_it_came_to(s):
+    r = s.hale_run(2, "sleep", 3, options=["--no-mpi", "--ckpt-every", "200ms", "--inject", "kill:rank=1,at-ckpt=2"])
+    first, *_, last = r.err.splitlines()
+    job = re.fullmatch(r"hale: job (sleep\.\S+): 2 ranks on \d+ cores?; a checkpoint every 200 ms, into hale-ckpt/\1",
+                       first)
+    expect(r.status == 0 and job, r)
+    expect(re.fullmatch(rf"hale: job {re.escape(job[1])}: status 0 after [0-9.]+ s; \d+ checkpoints, 1 rollback "
+                        r"\([0-9.]+ m?s lost\); the newest are in hale-ckpt/\S+", last), r)
+    r = s.hale_run(2, "true", options=["--no-mpi"])
+    first, last = r.err.splitlines()
+    expect("checkpoints from 30.0 s on, as often as it pays, into hale-ckpt/true." in first, r)
+    expect(re.search(r": status 0 after .*; 0 checkpoints$", last), r)
+    r = s.hale_run(2, "true", options=["--no-mpi", "--quiet"])
     expect(r.status == 0 and not r.err, r)
 
 

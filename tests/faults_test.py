@@ -8,7 +8,7 @@ from steps_parts import end, goes_on, last_step, last_step_of, lines, stop, undi
 
 
 def hale_lines(r):
-    return [x for x in r.err.splitlines() if x.startswith("hale: ")]
+    return [x for x in said(r) if x.startswith("hale: ")]
 
 
 def refuses(r, status, *words):

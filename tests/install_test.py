@@ -81,7 +81,7 @@ def a_component_builds_against_what_is_installed_and_works(s):
     exe = s.path("component")
     r = s.run("gcc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-pedantic", "-Wall", "-Wextra", "-Werror", "-o",
               exe, "component.c", *r.out.split())
-    expect(r.status == 0 and not r.err, r)
+    expect(r.status == 0 and not said(r), r)
     libs = {"LD_LIBRARY_PATH": os.path.dirname(named(files, "libftb.so"))}
 
     # alone, then with a broker by itself, then with a job's

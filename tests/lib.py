@@ -44,7 +44,7 @@ EXIT_USAGE = 64
 EXIT_UNRECOVERED = 70
 
 __all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG", "SEED", "EXIT_USAGE",
-           "EXIT_UNRECOVERED", "have", "alive", "children", "flip_in_image", "image_covered", "name_of", "thermo",
+           "EXIT_UNRECOVERED", "have", "alive", "children", "flip_in_image", "image_covered", "name_of", "said", "thermo",
            "proc_figures", "json", "os", "random", "re", "shutil", "signal", "subprocess", "sys", "time", "glob"]
 
 
@@ -142,6 +142,12 @@ class Result:
                                                   lines[:30] + ["…"] + lines[-30:]))
         return (f"status {self.status} of: {' '.join(self.argv)}\n"
                 f"  stdout:\n{cut(self.out)}\n  stderr:\n{cut(self.err)}")
+
+
+def said(r):
+    """The lines of stderr, but for those that every job begins and ends with."""
+    return [x for x in r.err.splitlines()
+            if not re.match(r"hale: job \S+: (\d+ ranks? on \d+ |status \d+ after )", x)]
 
 
 class Job:

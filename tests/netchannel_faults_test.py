@@ -113,7 +113,7 @@ def a_short_cut_heals_without_a_word(s):
     s.compile("storm")
     with Nodes(s, 2) as nodes:
         r = cut_while_it_runs(s, nodes, 2, 30, says=False)
-        expect(not r.err, r)
+        expect(not said(r), r)
 
 
 @test
@@ -132,7 +132,7 @@ def a_bad_wire_loses_delays_doubles_and_reorders_and_results_stay(s):
     expected = s.run(MINIRUN, "-n", 4, storm, 100, env=ENV)
     with Nodes(s, 2, bad=(0.01, 0.0005, 0)) as nodes:
         r = nodes.run(4, 2, storm, 100)
-        expect(r.status == 0 and r.out == expected.out and not r.err, r, expected)
+        expect(r.status == 0 and r.out == expected.out and not said(r), r, expected)
         r = nodes.run(4, 2, coll, 5, SEED, 3000, env={"TREE": "1"})
         expect(r.status == 0 and r.out == "5 rounds, 0 wrong\n", r)
         again = [nodes.retransmitted(k) for k in range(2)]
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
 def read_along(s, nodes, speaker, *options):
     reader = Reader(s, nodes, "at dawn")
     r = nodes.run(2, 2, *options, speaker)
-    expect(r.status == 0 and not r.err, r)
+    expect(r.status == 0 and not said(r), r)
     return reader.seen()
 
 

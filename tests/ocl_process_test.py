@@ -67,7 +67,7 @@ def wrong_settings_are_told_at_the_beginning(s):
                   "opt=SLOW", "dir=", "inject=epoch:0", "inject=7", "log=1k", "report=", "server=maybe", "colour=red", "x"]:
         r = layered(s, wrong, exe, "work")
         expect(r.status == EXIT_USAGE and r.out == "" and r.err.startswith("hale: HALE_OPENCL: "), wrong, r)
-        expect(len(r.err.splitlines()) == 1, wrong, r)
+        expect(len(said(r)) == 1, wrong, r)
     alone = s.run(exe, "work")
     s.write("empty", "")
     for settings, said in [("check=file:/not/there", "No such file"), (f"check=file:{s.path('empty')}", "no number in it"),

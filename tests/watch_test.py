@@ -665,7 +665,7 @@ def what_is_wrong_with_events_is_said_before_anything_runs(s):
                           (["--no-events", "--events"], "--no-events goes with none")):
         r = s.hale_run(1, exe, "1", options=options)
         expect(r.status == EXIT_USAGE and text in r.err and not r.out, r)
-        expect(len(r.err.splitlines()) == 1, r)
+        expect(len(said(r)) == 1, r)
     job = until_stopped(s, "--no-events", ranks=1)
     expect(job.info()["events"] == "" and job.info()["nodes"] == [], job.info())
     end(s, job)

@@ -47,6 +47,8 @@ static hale_status_t check_protection(struct options *o, const struct program *p
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "%s, or leave out --ckpt-every: then it runs unprotected",
 				 p->unprotected);
+	if (p->unprotected[0])
+		o->ckpt_auto = false;
 	if (p->unprotected[0] && !o->quiet)
 		log_warn("%s; it runs unprotected: no checkpoints, no migration%s", p->unprotected,
 			 p->runtime[0] || o->no_mpi ? "" : ", and MPI not by hale");
@@ -191,8 +193,15 @@ static void take_over(struct options *o, struct restart *r)
 	o->no_mpi = !m->mpi;
 	o->wdir = m->cwd;
 	o->program = m->argv;
-	if (!o->given_every)
+	if (!o->given_every && !o->given_auto) {
 		o->ckpt_every = m->ckpt_every;
+		o->ckpt_auto = m->ckpt_first > 0;
+	}
+	if (!o->given_every && !o->given_auto && o->ckpt_auto) {
+		o->ckpt_first = m->ckpt_first;
+		o->overhead = m->overhead;
+		o->mtbf = m->mtbf;
+	}
 	if (!o->given_keep)
 		o->keep = m->keep;
 	if (!o->given_max_restarts)

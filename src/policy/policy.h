@@ -9,8 +9,9 @@
  *   partition.h   which nodes leave when nodes can't reach each other
  *   partner.h     which node keeps a copy of another node's images
  *   failover.h    what a head does first that follows another head
+ *   cadence.h     how long a job works until its next checkpoint, if nobody has said
  *
- * Calls base/ only. Called by job/ (the head), model/ and tests. */
+ * Calls base/ and the formulas of model/. Called by job/ (the head) and tests. */
 #ifndef HALE_POLICY_POLICY_H
 #define HALE_POLICY_POLICY_H
 

@@ -110,6 +110,11 @@ static void print_job(struct json_out *j, const struct store_manifest *m)
 	json_uint(j, "stdin_start", m->stdin_start);
 	json_uint(j, "stdin_rest", m->stdin_rest);
 	json_double(j, "ckpt_every", m->ckpt_every);
+	if (m->ckpt_first > 0) {
+		json_double(j, "ckpt_first", m->ckpt_first);
+		json_double(j, "overhead", m->overhead);
+		json_double(j, "mtbf", m->mtbf);
+	}
 	json_int(j, "keep", m->keep);
 	json_int(j, "max_restarts", m->max_restarts);
 	json_bool(j, "incremental", m->incremental);
@@ -345,7 +350,12 @@ static bool parse_job(const struct json_value *v, struct store_manifest *m)
 	m->tag = json_truth(json_get(v, "tag"), false);
 	m->net_encrypt = json_truth(json_get(v, "net_encrypt"), false);
 	m->ckpt_every = json_number(json_get(v, "ckpt_every"), 0);
-	return m->ckpt_every >= 0 && m->ckpt_every < 1e12;
+	m->ckpt_first = json_number(json_get(v, "ckpt_first"), 0);
+	m->overhead = json_number(json_get(v, "overhead"), 0.01);
+	m->mtbf = json_number(json_get(v, "mtbf"), 0);
+	return m->ckpt_every >= 0 && m->ckpt_every < 1e12 && m->ckpt_first >= 0 &&
+	       m->ckpt_first < 1e12 && m->overhead > 0 && m->overhead <= 0.5 && m->mtbf >= 0 &&
+	       m->mtbf < 1e12;
 }
 
 hale_status_t store_manifest_parse(const char *text, size_t len, struct store_manifest *m,

@@ -43,6 +43,9 @@ static char *full_manifest(void)
 				   .stdin_rest = 22,
 				   .bytes = 123456789012,
 				   .ckpt_every = 2.5,
+				   .ckpt_first = 12,
+				   .overhead = 0.03,
+				   .mtbf = 7200,
 				   .keep = 3,
 				   .max_restarts = 4,
 				   .incremental = true,
@@ -72,7 +75,7 @@ static void what_is_written_is_read_back(void **state)
 	assert_string_equal(m.library_path, "/opt/lib");
 	assert_string_equal(m.stdin_path, "/in.put");
 	assert_int_equal(m.stdin_rest, 22);
-	assert_true(m.ckpt_every == 2.5);
+	assert_true(m.ckpt_every == 2.5 && m.ckpt_first == 12 && m.overhead == 0.03 && m.mtbf == 7200);
 	assert_string_equal(m.parts[0].file, "rank-0.img");
 	assert_true(m.parts[0].checksum == 0xfedcba9876543210);
 	assert_true(m.parts[0].bytes == 123456789012);

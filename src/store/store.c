@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "base/own.h"
@@ -103,6 +104,39 @@ static void nearest(const char *dir, char path[PATH_MAX])
 			path[1] = '\0';
 		else
 			*slash = '\0';
+	}
+}
+
+int store_statvfs(const char *dir, struct statvfs *fs)
+{
+	char path[PATH_MAX];
+
+	nearest(dir, path);
+	return statvfs(path, fs);
+}
+
+size_t store_there(const char *dir)
+{
+	char path[PATH_MAX];
+
+	nearest(dir, path);
+	return strcmp(path, ".") == 0 && strncmp(dir, ".", 2) != 0 ? 0 : strlen(path);
+}
+
+void store_unmake_folders(const char *dir, size_t there)
+{
+	char path[PATH_MAX];
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s", dir);
+	while ((len = strlen(path)) > there) {
+		char *slash = strrchr(path, '/');
+
+		if (path[len - 1] != '/' && rmdir(path) != 0)
+			return;
+		if (!slash || slash == path)
+			return;
+		*slash = '\0';
 	}
 }
 

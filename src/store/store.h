@@ -64,6 +64,7 @@ struct store_manifest {
 	uint64_t bytes;
 	/* how the job was run, what a restart goes on with */
 	double ckpt_every;
+	double ckpt_first, overhead, mtbf; /* of automatic ones; ckpt_first 0: not those */
 	long keep, max_restarts;
 	bool incremental, tag, net_encrypt;
 	int compress;
@@ -97,6 +98,15 @@ struct store {
  * written. */
 hale_status_t store_open(struct store *s, const char *dir, const char *job, bool sync,
 			 struct error *err);
+
+/* Of the file system that dir is on, or will be: statvfs(3). */
+struct statvfs;
+int store_statvfs(const char *dir, struct statvfs *fs);
+
+/* So much of dir's name is there already, and what is made below can be removed again: the folders of
+ * its rest, as far as they are empty. */
+size_t store_there(const char *dir);
+void store_unmake_folders(const char *dir, size_t there);
 
 /* Makes the folder that checkpoint id is written into; path (PATH_MAX) gets its name. */
 hale_status_t store_begin(struct store *s, uint32_t id, char *path, struct error *err);

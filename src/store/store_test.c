@@ -263,6 +263,31 @@ static void places_that_cannot_be_used_are_refused(void **state)
 	assert_int_not_equal(store_open(&s, "", "job.1", false, &err), HALE_OK);
 }
 
+static void folders_that_were_made_can_be_removed_again(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+	struct error err;
+	size_t there;
+
+	snprintf(path, sizeof(path), "%s/a//b/c/", f->dir);
+	there = store_there(path);
+	assert_int_equal(there, strlen(f->dir));
+	assert_int_equal(store_make_folders(path, &err), HALE_OK);
+	store_unmake_folders(path, there);
+	assert_int_equal(store_there(path), there);
+	/* what was there, or is not empty, stays */
+	assert_int_equal(store_make_folders(path, &err), HALE_OK);
+	store_unmake_folders(path, store_there(path));
+	assert_true(store_there(path) > there);
+	snprintf(path, sizeof(path), "%s/a", f->dir);
+	store_unmake_folders(path, there);
+	assert_true(store_there(path) > there);
+	snprintf(path, sizeof(path), "%s/a/b/c", f->dir);
+	store_unmake_folders(path, there);
+	assert_int_equal(store_there(path), there);
+}
+
 static void no_manifest_is_no_checkpoint(void **state)
 {
 	struct store_manifest m;
@@ -287,6 +312,7 @@ int main(void)
 	    WITH_STORE(what_an_earlier_death_left_is_cleared),
 	    WITH_STORE(what_a_link_leads_to_is_left_alone),
 	    WITH_STORE(a_folder_that_others_may_write_is_refused),
+	    WITH_STORE(folders_that_were_made_can_be_removed_again),
 	    cmocka_unit_test(places_that_cannot_be_used_are_refused),
 	    cmocka_unit_test(no_manifest_is_no_checkpoint),
 	};

@@ -230,6 +230,8 @@ void checkpoint_checked(struct head *h, const struct error *check, uint64_t resi
 		return;
 	c->phase = CKPT_IDLE;
 	c->bytes_expected = resident_bytes;
+	if (err.code == HALE_OK)
+		checkpoint_has_room(h, &err);
 	if (err.code == HALE_OK && check_state(h, &wait, &err) == HALE_OK && !wait)
 		start(h, &err);
 	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err))
@@ -260,6 +262,8 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 
 	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
+	if (origin == ORIGIN_USER || origin == ORIGIN_PROGRAM)
+		c->asked_for = true;
 	if (c->phase != CKPT_IDLE) {
 		serves_as_well(h, origin);
 		return HALE_OK;
@@ -292,21 +296,6 @@ void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id)
 		return;
 	if (checkpoint_request(h, ORIGIN_PROGRAM, &err) != HALE_OK)
 		crew_checkpoint_refuse(&h->crew);
-}
-
-static void interval_over(void *arg)
-{
-	struct head *h = arg;
-	struct error err;
-
-	checkpoint_request(h, ORIGIN_TIMER, &err);
-	loop_timer_set(&h->loop, &h->ckpt.interval, h->o->ckpt_every, interval_over, h);
-}
-
-void checkpoint_interval_start(struct head *h)
-{
-	if (h->o->ckpt_every > 0)
-		loop_timer_set(&h->loop, &h->ckpt.interval, h->o->ckpt_every, interval_over, h);
 }
 
 /* ---- its end ---- */

@@ -195,6 +195,9 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 		snprintf(m->cwd, sizeof(m->cwd), "/");
 	describe_stdin(h, m);
 	m->ckpt_every = o->ckpt_every;
+	m->ckpt_first = o->ckpt_auto ? o->ckpt_first : 0;
+	m->overhead = o->overhead;
+	m->mtbf = o->mtbf;
 	m->keep = o->keep;
 	m->max_restarts = o->max_restarts;
 	m->incremental = o->incremental;
@@ -355,6 +358,7 @@ static void committed(struct head *h, const struct error *err)
 		c->chain_broken = false;
 		c->last_refusal[0] = '\0';
 		checkpoint_protected(h);
+		checkpoint_interval_again(h);
 		for (uint32_t r = 0; r < h->nranks; r++)
 			h->ranks[r].last_signal = 0;
 		announce(h, m);

@@ -63,6 +63,10 @@ struct checkpoint {
 	struct errand sweep;		/* removes what is not kept */
 	bool unswept;			/* there has come more since that began */
 	struct loop_timer interval, watch;
+	/* checkpoint_auto.c */
+	double quiet_since; /* the last one was complete, or the last attempt was made */
+	uint32_t attempts;  /* of the timer, since the last one that was complete */
+	bool asked_for;	    /* somebody has asked for one, so the job's are kept */
 	/* checkpoint_wait.c */
 	double waits_since; /* for a moment without child processes; 0: it does not */
 	double look;	    /* seconds until the next look */
@@ -92,7 +96,7 @@ struct recovery {
 	bool undone; /* the files are what they were at checkpoint undo_target, or said not to be */
 	uint32_t undo_target;
 	bool journal_only; /* nothing else has needed the job's folder so far */
-	bool made_dir;	   /* --ckpt-dir was made for that */
+	size_t dir_there;  /* so much of --ckpt-dir's name was there before */
 	char **exports;	   /* the user's, and journal_text; NULL: not made yet */
 	char journal_text[STORE_FOLDER_MAX + 16];
 };
@@ -187,6 +191,8 @@ struct head {
 	char tag[TAKEOVER_TAG];
 	struct keeper keeper;
 	bool superseded, save_failed;
+	bool begin_said;	 /* the line of its beginning, so that of its end follows */
+	char store_refused[480]; /* why --ckpt-dir can't have automatic checkpoints; "": it can */
 	bool placing;		   /* ranks have new places, and have not been started there */
 	struct takeover *takeover; /* this one has followed another; NULL: it has not */
 	struct hosts hosts;
@@ -248,6 +254,10 @@ bool head_any_finalized(const struct head *h);
 bool head_rank_alive(const struct head *h, uint32_t rank);
 hale_status_t head_open_store(struct head *h, struct error *err);
 
+/* head_lines.c: the line that a job begins with, and the one that it ends with. */
+void head_say_begin(struct head *h);
+void head_say_end(struct head *h);
+
 /* head_profile.c: call the first when the state of the job or of its checkpoint has changed, before
  * a new layout. */
 void head_profile_turn(struct head *h);
@@ -272,7 +282,12 @@ void checkpoint_poll(struct head *h);
 void checkpoint_abandon(struct head *h, const char *why);
 /* But not if all images are there and only the manifest is on its way to the disk. */
 void checkpoint_abandon_open(struct head *h, const char *why);
+/* checkpoint_auto.c: the timer of checkpoints that nobody asks for begins; anew after one has been
+ * completed. */
 void checkpoint_interval_start(struct head *h);
+void checkpoint_interval_again(struct head *h);
+/* HALE_ERR_STORE_FULL: the automatic one would fill the disk too far. */
+hale_status_t checkpoint_has_room(const struct head *h, struct error *err);
 /* checkpoint_wait.c: false: it has waited for as long as it may, and is refused for err. */
 bool checkpoint_wait(struct head *h, const struct error *err);
 void checkpoint_wait_end(struct head *h);

@@ -114,6 +114,14 @@ void head_kill_for_rollback(struct head *h, uint32_t rank)
 	head_all_gone_soon(h);
 }
 
+static const char *text_of_verdict(const struct head *h, recovery_verdict_t verdict)
+{
+	if (verdict == RECOVERY_NO_CHECKPOINT && h->o->ckpt_auto)
+		return "the job ends: there is no checkpoint to roll back to yet (--ckpt-first "
+		       "takes the first one earlier)";
+	return recovery_verdict_text(verdict);
+}
+
 void head_assess_rank(struct head *h, uint32_t rank)
 {
 	struct head_rank *r = &h->ranks[rank];
@@ -135,7 +143,7 @@ void head_assess_rank(struct head *h, uint32_t rank)
 	checkpoint_abandon(h, "a rank was killed");
 	facts = facts_of(h);
 	verdict = recovery_judge(&facts, &death);
-	why = recovery_verdict_text(verdict);
+	why = text_of_verdict(h, verdict);
 	if (why) {
 		head_say(h, "rank %u (pid %d) was killed by %s; %s", rank, (int)pid,
 			 signal_text(sig, text), why);
@@ -153,7 +161,7 @@ const char *head_why_not_without(struct head *h)
 {
 	struct recovery_facts facts = facts_of(h);
 
-	return recovery_verdict_text(recovery_judge(&facts, NULL));
+	return text_of_verdict(h, recovery_judge(&facts, NULL));
 }
 
 /* how: "lost", "cut off". */

@@ -14,6 +14,7 @@ hale_status_t head_probe(struct head *h, struct error *err)
 {
 	struct options *o = h->o;
 	hale_status_t status = HALE_OK;
+	struct error later;
 
 	if (o->report)
 		status = report_probe("report", o->report, err);
@@ -25,6 +26,9 @@ hale_status_t head_probe(struct head *h, struct error *err)
 		status = store_probe(o->ckpt_dir, h->job, err);
 	if (status == HALE_OK && o->ckpt_every > 0)
 		status = store_seal_probe(err);
+	if (status == HALE_OK && o->ckpt_auto &&
+	    store_probe(o->ckpt_dir, h->job, &later) != HALE_OK)
+		snprintf(h->store_refused, sizeof(h->store_refused), "%s", later.text);
 	return status;
 }
 

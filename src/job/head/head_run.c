@@ -373,14 +373,6 @@ static hale_status_t begin(struct head *h, struct error *err)
 	return crew_start(&h->crew, err);
 }
 
-static void say_beginning(const struct head *h)
-{
-	uint32_t cores = crew_cores(&h->crew);
-
-	log_info("job %s: %u rank%s on %u core%s", h->job, h->nranks, h->nranks > 1 ? "s" : "",
-		 cores, cores > 1 ? "s" : "");
-}
-
 void head_begin(struct head *h)
 {
 	const struct head_start *start = h->start;
@@ -388,7 +380,7 @@ void head_begin(struct head *h)
 	hale_status_t status;
 
 	record_launch(h);
-	say_beginning(h);
+	head_say_begin(h);
 	levels_begin(h);
 	recover_files_begin(h);
 	if (start->manifest)
@@ -412,6 +404,7 @@ hale_status_t head_open_store(struct head *h, struct error *err)
 		return HALE_OK;
 	/* its name was free when it began, but others, elsewhere, may have begun since */
 	if (!h->start->job && !h->store_is_ours) {
+		h->recovery.dir_there = store_there(h->o->ckpt_dir);
 		status = store_claim(h->o->ckpt_dir, h->job, err);
 		if (status != HALE_OK)
 			return status;
@@ -477,6 +470,8 @@ static void end(struct head *h)
 	hosts_fini(&h->hosts);
 	record_fini(&h->record);
 	recover_files_end(h);
+	if (!h->superseded && !h->crew.abandoned)
+		head_say_end(h);
 	report_fini(&h->report);
 	if (h->signals >= 0)
 		close(h->signals);

@@ -59,6 +59,7 @@ char **recover_files_exports(struct head *h)
 
 void recover_files_init(struct head *h)
 {
+	h->recovery.dir_there = SIZE_MAX; /* all of it, until it is looked at */
 	errand_init(&h->recovery.undo, "the process that sets files back was ended");
 }
 
@@ -87,14 +88,38 @@ static void remove_unused(const struct head *h)
 	snprintf(path, sizeof(path), "%s/record.jsonl", h->store.job_folder);
 	unlink(path);
 	rmdir(h->store.job_folder);
-	if (h->recovery.made_dir)
-		rmdir(h->o->ckpt_dir);
+	store_unmake_folders(h->o->ckpt_dir, h->recovery.dir_there);
+}
+
+/* Are the checkpoints of this job, which has ended, of no use to anybody? */
+static bool unwanted(const struct head *h)
+{
+	on_success_t wish = h->o->on_success;
+
+	if (h->exit_status != 0 || h->stopping || h->restarted)
+		return wish == SUCCESS_REMOVE && h->exit_status == 0 && !h->stopping;
+	return wish == SUCCESS_REMOVE ||
+	       (wish == SUCCESS_DEFAULT && h->o->ckpt_auto && !h->ckpt.asked_for);
+}
+
+static void remove_checkpoints(struct head *h)
+{
+	uint32_t *ids;
+	size_t count = store_list(h->store.job_folder, &ids);
+
+	for (size_t i = 0; i < count; i++)
+		store_remove(&h->store, ids[i]);
+	free(ids);
+	store_finish(h->store.job_folder);
+	h->recovery.journal_only = true;
 }
 
 void recover_files_end(struct head *h)
 {
 	free(h->recovery.exports);
 	h->recovery.exports = NULL;
+	if (h->store_is_open && !h->superseded && !h->crew.abandoned && unwanted(h))
+		remove_checkpoints(h);
 	if (h->store_is_open && !h->superseded && !h->crew.abandoned)
 		remove_unused(h);
 }
@@ -106,7 +131,6 @@ void recover_files_begin(struct head *h)
 	if (h->o->leave_files || (h->o->ckpt_every <= 0 && !h->restarted))
 		return;
 	h->recovery.journal_only = !h->store_is_open;
-	h->recovery.made_dir = access(h->o->ckpt_dir, F_OK) != 0;
 	if (head_open_store(h, &err) != HALE_OK ||
 	    journal_make(h->store.job_folder, &err) != HALE_OK)
 		head_say(h,

@@ -327,6 +327,14 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 	if (o->hosts && o->host_list)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--hosts and --host both name hosts; give one of them");
+	if (o->given_auto && !o->ckpt_auto)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--ckpt-first, --overhead and --mtbf are about --ckpt-every auto, "
+				 "which chooses when checkpoints are taken; leave them out");
+	if (o->on_success == SUCCESS_REMOVE && o->ckpt_local)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--ckpt-on-success remove can't be had with --ckpt-local in this "
+				 "version: remove what is on the nodes' disks by yourself");
 	if (o->due && !o->tasks)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--inject due: is about tasks; give --tasks, too");
@@ -373,6 +381,9 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 
 	*o = (struct options){.ranks = 1,
 			      .ckpt_dir = "hale-ckpt",
+			      .ckpt_auto = true,
+			      .ckpt_first = CKPT_FIRST_SECONDS,
+			      .overhead = CKPT_OVERHEAD,
 			      .keep = 2,
 			      .shared_every = SHARED_EVERY,
 			      .max_restarts = 10,

@@ -12,6 +12,10 @@
 
 typedef enum bind_to { BIND_DEFAULT, BIND_NONE, BIND_CORE } bind_to_t;
 
+/* What becomes of the checkpoints of a job that has ended with status 0. By default those are removed
+ * that nobody has asked for. */
+typedef enum on_success { SUCCESS_DEFAULT, SUCCESS_KEEP, SUCCESS_REMOVE } on_success_t;
+
 /* A fault to inject: who dies, of what, and when. Exactly one of the four whens is set. */
 struct fault {
 	long rank; /* -1: any, drawn with the seed */
@@ -48,7 +52,12 @@ struct options {
 	size_t export_count;
 	bind_to_t bind;
 	/* checkpoints */
-	double ckpt_every; /* seconds; 0: only on request */
+	double ckpt_every; /* seconds; 0: only on request, or automatic */
+	bool ckpt_auto;	   /* as often as their cost and failures ask for (policy/cadence.h) … */
+	double ckpt_first; /* … the first after so many seconds */
+	double overhead;   /* the largest share of the run time that automatic ones may cost */
+	double mtbf;	   /* seconds between failures of the job; 0: not said */
+	on_success_t on_success;
 	double ckpt_wait;  /* seconds that a checkpoint waits until ranks have no children */
 	const char *ckpt_dir;
 	const char *ckpt_local; /* template of a folder on each node; NULL: images go to ckpt_dir */
@@ -63,7 +72,7 @@ struct options {
 	/* which of the above were on the command line: `hale restart` takes the others from the
 	 * checkpoint */
 	bool given_every, given_dir, given_keep, given_compress, given_incremental, given_tag,
-	    given_max_restarts, given_net_security, given_local, given_shared_every;
+	    given_max_restarts, given_net_security, given_local, given_shared_every, given_auto;
 	/* what to show */
 	bool tag, verbose, quiet;
 	closed_output_t on_closed_output;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of checkpoints. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,10 +10,61 @@
 static hale_status_t take_every(struct parser *p)
 {
 	p->o->given_every = true;
-	if (!units_parse_seconds(p->value, &p->o->ckpt_every) ||
-	    (p->o->ckpt_every != 0 && p->o->ckpt_every < 0.01))
-		return options_bad_value(p, "a time like 30s, 500ms or 2min (0: only on request)");
-	return HALE_OK;
+	p->o->ckpt_every = 0;
+	p->o->ckpt_auto = strcmp(p->value, "auto") == 0;
+	if (p->o->ckpt_auto || strcmp(p->value, "off") == 0)
+		return HALE_OK;
+	return units_parse_seconds(p->value, &p->o->ckpt_every) &&
+		       (p->o->ckpt_every == 0 || p->o->ckpt_every >= 0.01)
+		   ? HALE_OK
+		   : options_bad_value(p, "a time like 30s, 500ms or 2min, auto (as often as it "
+					  "pays) or off (only on request)");
+}
+
+static hale_status_t take_first(struct parser *p)
+{
+	p->o->given_auto = true;
+	return units_parse_seconds(p->value, &p->o->ckpt_first) && p->o->ckpt_first >= 0.01
+		   ? HALE_OK
+		   : options_bad_value(p, "a time like 30s or 2min");
+}
+
+static hale_status_t take_overhead(struct parser *p)
+{
+	char number[32];
+	size_t len = strlen(p->value);
+
+	p->o->given_auto = true;
+	if (len > 1 && len < sizeof(number) && p->value[len - 1] == '%') {
+		snprintf(number, sizeof(number), "%.*s", (int)len - 1, p->value);
+		/* digits and a point are what seconds without a unit are, too */
+		if (strspn(number, "0123456789.") == len - 1 &&
+		    units_parse_seconds(number, &p->o->overhead) && p->o->overhead >= 0.001 &&
+		    p->o->overhead <= 50) {
+			p->o->overhead /= 100;
+			return HALE_OK;
+		}
+	}
+	return options_bad_value(p, "a share of the run time from 0.001% to 50%, like 1%");
+}
+
+static hale_status_t take_mtbf(struct parser *p)
+{
+	p->o->given_auto = true;
+	return units_parse_seconds(p->value, &p->o->mtbf) && p->o->mtbf >= 1
+		   ? HALE_OK
+		   : options_bad_value(p, "a mean time between failures of the job, like 12h or 3d");
+}
+
+static hale_status_t take_on_success(struct parser *p)
+{
+	bool keep = strcmp(p->value, "keep") == 0;
+
+	p->o->on_success = keep ? SUCCESS_KEEP : SUCCESS_REMOVE;
+	return keep || strcmp(p->value, "remove") == 0
+		   ? HALE_OK
+		   : options_bad_value(p, "keep or remove (the checkpoints of a job that has "
+					  "ended with status 0)");
 }
 
 static hale_status_t take_wait(struct parser *p)
@@ -118,6 +170,10 @@ static hale_status_t take_files(struct parser *p)
 const struct option options_ckpt[] = {
     {"--files", 1, false, take_files},
     {"--ckpt-every", 1, false, take_every},
+    {"--ckpt-first", 1, false, take_first},
+    {"--overhead", 1, false, take_overhead},
+    {"--mtbf", 1, false, take_mtbf},
+    {"--ckpt-on-success", 1, false, take_on_success},
     {"--ckpt-wait", 1, false, take_wait},
     {"--ckpt-dir", 1, false, take_dir},
     {"--ckpt-local", 1, false, take_local},

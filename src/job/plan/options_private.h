@@ -13,6 +13,9 @@
 
 enum { SHARED_EVERY = 10 };
 
+#define CKPT_FIRST_SECONDS 30
+#define CKPT_OVERHEAD	   0.01
+
 enum { OPTION_EQUALS = -1 };
 
 struct parser {

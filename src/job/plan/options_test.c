@@ -22,14 +22,14 @@ static hale_status_t parse(options_for_t which, struct options *o, struct error 
 #define RESTART(o, err, ...)                                                                       \
 	parse(OPTIONS_RESTART, o, err, (char *[]){"restart", __VA_ARGS__, NULL})
 
-static void defaults_are_one_rank_and_no_checkpoints(void **state)
+static void defaults_are_one_rank_and_automatic_checkpoints(void **state)
 {
 	struct options o;
 	struct error err;
 
 	assert_int_equal(RUN(&o, &err, "prog"), HALE_OK);
 	assert_int_equal(o.ranks, 1);
-	assert_true(o.ckpt_every == 0);
+	assert_true(o.ckpt_every == 0 && o.ckpt_auto && o.ckpt_first == 30 && o.overhead == 0.01);
 	assert_string_equal(o.ckpt_dir, "hale-ckpt");
 	assert_int_equal(o.keep, 2);
 	assert_int_equal(o.max_restarts, 10);
@@ -51,6 +51,26 @@ static void options_end_at_the_program_or_at_two_dashes(void **state)
 	assert_int_equal(o.ranks, 3);
 	assert_string_equal(o.program[0], "--odd");
 	options_fini(&o);
+}
+
+static void how_often_checkpoints_come_is_a_time_or_a_word(void **state)
+{
+	struct options o;
+	struct error err;
+
+	assert_int_equal(RUN(&o, &err, "--ckpt-every", "off", "prog"), HALE_OK);
+	assert_true(o.ckpt_every == 0 && !o.ckpt_auto);
+	assert_int_equal(RUN(&o, &err, "--ckpt-every", "5s", "prog"), HALE_OK);
+	assert_true(o.ckpt_every == 5 && !o.ckpt_auto);
+	assert_int_equal(RUN(&o, &err, "--overhead", "0.5%", "--mtbf", "2h", "prog"), HALE_OK);
+	assert_true(o.ckpt_auto && o.overhead == 0.005 && o.mtbf == 7200);
+	assert_int_equal(RUN(&o, &err, "--overhead", "1", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--overhead", "1s%", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--overhead", "90%", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--ckpt-every", "never", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--ckpt-every", "off", "--mtbf", "1h", "prog"),
+			 HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--ckpt-on-success", "maybe", "prog"), HALE_ERR_ARGUMENT);
 }
 
 static void checkpoints_may_stay_on_the_nodes(void **state)
@@ -276,8 +296,9 @@ static void signals_have_names_and_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(defaults_are_one_rank_and_no_checkpoints),
+	    cmocka_unit_test(defaults_are_one_rank_and_automatic_checkpoints),
 	    cmocka_unit_test(options_end_at_the_program_or_at_two_dashes),
+	    cmocka_unit_test(how_often_checkpoints_come_is_a_time_or_a_word),
 	    cmocka_unit_test(checkpoints_may_stay_on_the_nodes),
 	    cmocka_unit_test(values_may_follow_an_equals_sign),
 	    cmocka_unit_test(options_of_mpirun_are_passed_over),

@@ -96,6 +96,11 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_bool(j, "no_mpi", o->no_mpi);
 	json_bool(j, "net_encrypt", o->net_encrypt);
 	json_double(j, "ckpt_every", o->ckpt_every);
+	json_bool(j, "ckpt_auto", o->ckpt_auto);
+	json_double(j, "ckpt_first", o->ckpt_first);
+	json_double(j, "overhead", o->overhead);
+	json_double(j, "mtbf", o->mtbf);
+	json_int(j, "on_success", (int64_t)o->on_success);
 	json_double(j, "ckpt_wait", o->ckpt_wait);
 	put_path(j, "ckpt_local", o->ckpt_local);
 	json_int(j, "shared_every", o->shared_every);

@@ -89,6 +89,11 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .no_mpi = truth(v, "no_mpi"),
 			      .net_encrypt = truth(v, "net_encrypt"),
 			      .ckpt_every = json_number(json_get(v, "ckpt_every"), 0),
+			      .ckpt_auto = truth(v, "ckpt_auto"),
+			      .ckpt_first = json_number(json_get(v, "ckpt_first"), 30),
+			      .overhead = json_number(json_get(v, "overhead"), 0.01),
+			      .mtbf = json_number(json_get(v, "mtbf"), 0),
+			      .on_success = (on_success_t)number(v, "on_success"),
 			      .ckpt_wait = json_number(json_get(v, "ckpt_wait"), 10),
 			      .ckpt_local = text_or_null(v, "ckpt_local"),
 			      .shared_every = number(v, "shared_every"),
@@ -111,6 +116,8 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .seed = (uint64_t)number(v, "seed")};
 	if (o->ranks < 1 || o->ranks > JOB_RANKS_MAX || argc == 0 || !(o->head_grace > 0) ||
 	    !(o->node_timeout > 0) || !(o->ckpt_every >= 0) || !(o->ckpt_wait >= 0) ||
+	    !(o->ckpt_first > 0) || !(o->overhead > 0 && o->overhead <= 0.5) || !(o->mtbf >= 0) ||
+	    number(v, "on_success") < SUCCESS_DEFAULT || number(v, "on_success") > SUCCESS_REMOVE ||
 	    o->keep < 1 || number(v, "on_closed_output") < CLOSED_DEFAULT ||
 	    number(v, "on_closed_output") > CLOSED_CONTINUE ||
 	    number(v, "compress") < IMAGE_PLAIN || number(v, "compress") > IMAGE_ZSTD ||

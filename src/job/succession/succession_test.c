@@ -42,6 +42,11 @@ static void fill_options(struct fixture *f)
 				.no_mpi = true,
 				.net_encrypt = true,
 				.ckpt_every = 0.5,
+				.ckpt_auto = true,
+				.ckpt_first = 7,
+				.overhead = 0.02,
+				.mtbf = 3600,
+				.on_success = SUCCESS_REMOVE,
 				.ckpt_local = "/local/%n",
 				.shared_every = 4,
 				.keep = 3,
@@ -175,6 +180,8 @@ static void options_are_those_of_the_head_before(void **state)
 	assert_int_equal(g.o.ranks, RANKS);
 	assert_string_equal(g.o.launcher, "ssh -x %h %c");
 	assert_true(g.o.node_timeout == 2.5 && g.o.head_grace == 60 && g.o.ckpt_every == 0.5);
+	assert_true(g.o.ckpt_auto && g.o.ckpt_first == 7 && g.o.overhead == 0.02 && g.o.mtbf == 3600 &&
+		    g.o.on_success == SUCCESS_REMOVE);
 	assert_true(g.o.agent_lost_ends && g.o.no_mpi && g.o.net_encrypt && g.o.incremental);
 	assert_true(g.o.no_fsync && g.o.tag && g.o.quiet && g.o.events);
 	assert_false(g.o.verbose || g.o.no_events);
@@ -405,6 +412,9 @@ static void damaged_records_are_refused(void **state)
 	    {"\"head_grace\":60", "\"head_grace\":0", "options"},
 	    {"\"node_timeout\":2.5", "\"node_timeout\":0", "options"},
 	    {"\"ckpt_every\":0.5", "\"ckpt_every\":-1", "options"},
+	    {"\"ckpt_first\":7", "\"ckpt_first\":0", "options"},
+	    {"\"overhead\":0.02", "\"overhead\":2", "options"},
+	    {"\"on_success\":2", "\"on_success\":3", "options"},
 	    {"\"keep\":3", "\"keep\":0", "options"},
 	    {"\"compress\":2", "\"compress\":3", "options"},
 	    {"\"compress\":2", "\"compress\":-1", "options"},

@@ -466,6 +466,7 @@ static void settle(void *arg)
 	if (h->state == JOB_RUNNING)
 		leave_inherit(h, false);
 	if (h->state == JOB_RUNNING) {
+		h->begin_said = true;
 		head_say(h, "job %s has a head again (number %u)", h->job, h->epoch);
 		checkpoint_prune(h); /* the last head may not have come to it */
 		checkpoint_interval_start(h);

@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Protection without an option: checkpoints that nobody has asked for."""
+
+from lib import *
+from steps_parts import end, goes_on, stop, until_told
+
+FIRST = ["--ckpt-first", "300ms"]
+
+
+@test
+def a_rank_killed_after_the_first_automatic_checkpoint_costs_a_rollback(s):
+    job = s.hale_start(2, *until_told(s), options=FIRST + ["--report", "report.json"])
+    job.until(s.complete, "a checkpoint that nobody has asked for")
+    os.kill(job.ranks(2)[1], signal.SIGKILL)
+    job.until_says("all ranks run again")
+    goes_on(job)
+    end(s, job, 2)
+    report = s.report()
+    expect(report["restarts"] == 1 and report["failures"][0]["rolled_back_to"] >= 1, report)
+    expect(not os.path.exists(s.path("hale-ckpt")), "a job that ended well has left its checkpoints")
+
+
+@test
+def what_a_short_job_leaves_is_nothing(s):
+    exe = s.compile("steps")
+    r = s.hale_run(2, exe, 5, 0)
+    expect(r.status == 0, r)
+    expect(not os.path.exists(s.path("hale-ckpt")), os.listdir(s.dir))
+
+
+@test
+def a_job_that_fails_keeps_its_automatic_checkpoints_and_one_restarted_from_them_is_automatic(s):
+    job = s.hale_start(2, *until_told(s), options=FIRST)
+    job.until(s.complete, "a checkpoint")
+    job.kill()
+    job.wait()
+    s.until_nothing_runs()
+    (folder,) = glob.glob(s.path("hale-ckpt", "*"))
+    before = max(int(os.path.basename(f)) for f in s.complete())
+    again = s.start(HALE, "restart", folder)
+    again.until(lambda: max([int(os.path.basename(f)) for f in s.complete()] or [0]) > before, "one more checkpoint")
+    stop(s, again)
+
+
+@test
+def one_that_was_asked_for_is_kept(s):
+    job = s.hale_start(2, *until_told(s))
+    job.ranks(2)
+    job.until_output("rank 0 step 3 ")
+    path = job.checkpoint()
+    end(s, job, 2)
+    expect(os.path.exists(path), os.listdir(s.path("hale-ckpt")))
+
+
+@test
+def it_is_kept_or_removed_as_the_user_says(s):
+    for wish in ("keep", "remove"):
+        options = FIRST if wish == "keep" else ["--ckpt-every", "300ms"]
+        job = s.hale_start(2, *until_told(s), options=options + ["--ckpt-on-success", wish])
+        job.until(s.complete, "a checkpoint")
+        end(s, job, 2)
+        expect(bool(s.complete()) == (wish == "keep"), wish, s.complete())
+        shutil.rmtree(s.path("hale-ckpt"), ignore_errors=True)
+
+
+@test
+def off_is_off(s):
+    job = s.hale_start(2, *until_told(s), options=["--ckpt-every", "off", "--report", "report.json"])
+    job.until_output("rank 0 step 30 ")
+    end(s, job, 2)
+    expect(s.report()["checkpoints"] == [] and not os.path.exists(s.path("hale-ckpt")), s.report())
+
+
+@test
+def one_that_the_disk_has_no_room_for_is_refused_and_the_job_goes_on(s):
+    small = s.tmpfs("small", "8m")
+    job = s.hale_start(1, *until_told(s, 16), options=FIRST + ["--ckpt-dir", small])
+    job.until_says(r"no checkpoint: it may take [0-9.]+ MiB, more than half of the [0-9.]+ MiB that are free in")
+    goes_on(job)
+    end(s, job, 1, mib=(16,))
+
+
+@test
+def contradictions_are_refused(s):
+    r = s.hale("run", "--ckpt-every", "5s", "--overhead", "2%", "true")
+    expect(r.status == 64 and "--ckpt-first, --overhead and --mtbf are about --ckpt-every auto" in r.err, r)
+    r = s.hale("run", "--overhead", "2", "true")
+    expect(r.status == 64 and "like 1%" in r.err, r)
+
+
+main()
