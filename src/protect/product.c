@@ -7,96 +7,221 @@
  *     |C_ij - (AB)_ij| <= g(k) (|A||B|)_ij,   a sum of n adds g(n), the product with A once more
  * g(k): |r - s| <= g(2k + 2n + 4) sum_k |A_ik| (sum_j |B_kj|)
  *
- * So a right product is never refused, whatever the condition number of A and B. Columns likewise.
- * Where this bound is not finite (NaN, Inf or overflow in A or B) nothing can be said of the row.
+ * and what underflows adds at most the smallest normal number for each operation. So a right
+ * product is never refused, whatever the condition number of A and B. Columns likewise. C = alpha A
+ * B + beta C' adds |beta| |C'| to |alpha| |A||B|, and two roundings. Where this bound is not finite
+ * (NaN, Inf or overflow in A or B) nothing can be said of the row.
  */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "protect/abft.h"
 #include "protect/protect.h"
 
-static double gamma_of(size_t m)
+double rounding(size_t m)
 {
 	double mu = (double)m * 0x1p-53;
 
-	return mu / (1 - mu);
+	return 1.01 * mu / (1 - mu);
 }
 
-static bool within(double r, double s, double bound)
+bool within(double r, double s, double bound)
 {
 	return !isfinite(bound) || fabs(r - s) <= bound; /* NaN in r: false */
 }
 
-/* out[i] = sum over the row; size[i] of the absolute values. */
 __attribute__((target_clones("avx2", "default"), optimize("fast-math"))) static void
-rows_sum(const double *x, size_t rows, size_t columns, double *out, double *size)
+row_sum(const double *x, size_t columns, double *out, double *size)
 {
-	for (size_t i = 0; i < rows; i++) {
-		double sum = 0, abs_sum = 0;
-		for (size_t j = 0; j < columns; j++) {
-			sum += x[i * columns + j];
-			abs_sum += __builtin_fabs(x[i * columns + j]);
-		}
-		out[i] = sum;
-		size[i] = abs_sum;
+	double sum = 0, abs_sum = 0;
+
+	for (size_t j = 0; j < columns; j++) {
+		sum += x[j];
+		abs_sum += __builtin_fabs(x[j]);
 	}
+	*out = sum;
+	*size = abs_sum;
 }
 
-/* out = x v, size = |x| w */
 __attribute__((target_clones("avx2", "default"), optimize("fast-math"))) static void
-times_vector(const double *x, size_t rows, size_t columns, const double *v, const double *w,
-	     double *out, double *size)
+row_times(const double *x, size_t columns, const double *v, const double *w, double *out,
+	  double *size)
 {
-	for (size_t i = 0; i < rows; i++) {
-		double sum = 0, abs_sum = 0;
-		for (size_t j = 0; j < columns; j++) {
-			sum += x[i * columns + j] * v[j];
-			abs_sum += __builtin_fabs(x[i * columns + j]) * w[j];
-		}
-		out[i] = sum;
-		size[i] = abs_sum;
+	double sum = 0, abs_sum = 0;
+
+	for (size_t j = 0; j < columns; j++) {
+		sum += x[j] * v[j];
+		abs_sum += __builtin_fabs(x[j]) * w[j];
 	}
+	*out = sum;
+	*size = abs_sum;
 }
 
-/* out[j] += sum_i v[i] x[i][j], size likewise with absolute values */
 __attribute__((target_clones("avx2", "default"))) static void
-vector_times(const double *x, size_t rows, size_t columns, const double *v, const double *w,
-	     double *restrict out, double *restrict size)
+row_add(const double *x, size_t columns, double v, double w, double *restrict out,
+	double *restrict size)
 {
-	for (size_t i = 0; i < rows; i++)
-		for (size_t j = 0; j < columns; j++) {
-			out[j] += v[i] * x[i * columns + j];
-			size[j] += w[i] * __builtin_fabs(x[i * columns + j]);
+	for (size_t j = 0; j < columns; j++) {
+		out[j] += v * x[j];
+		size[j] += w * __builtin_fabs(x[j]);
+	}
+}
+
+void matrix_times(const struct matrix *x, const double *v, const double *w, double *out,
+		  double *size)
+{
+	for (size_t i = 0; i < x->rows; i++)
+		if (v)
+			row_times(x->x + i * x->ld, x->columns, v, w, &out[i], &size[i]);
+		else
+			row_sum(x->x + i * x->ld, x->columns, &out[i], &size[i]);
+}
+
+void matrix_times_left(const struct matrix *x, const double *v, const double *w, double *out,
+		       double *size)
+{
+	memset(out, 0, x->columns * sizeof *out);
+	memset(size, 0, x->columns * sizeof *size);
+	for (size_t i = 0; i < x->rows; i++)
+		row_add(x->x + i * x->ld, x->columns, v ? v[i] : 1, w ? w[i] : 1, out, size);
+}
+
+/* The sums of C that A, B and the C before tell, and their rounding. */
+struct expected {
+	double *row, *row_bound, *column, *column_bound;
+};
+
+static void expected_find(const struct matrix *A, const struct matrix *B, double alpha, double beta,
+			  const struct matrix *before, struct expected *e)
+{
+	size_t m = A->rows, n = B->columns, k = A->columns, longest = m > n ? m : n;
+	double *v = abft_memory(2 * k), *old = abft_memory(2 * longest);
+	double bound = rounding(2 * k + 2 * longest + 12);
+	double tiny = DBL_MIN * (double)(2 * k + 6) * (double)(longest + 2);
+
+	matrix_times(B, NULL, NULL, v, v + k);
+	matrix_times(A, v, v + k, e->row, e->row_bound);
+	matrix_times_left(A, NULL, NULL, v, v + k);
+	matrix_times_left(B, v, v + k, e->column, e->column_bound);
+	for (int side = 0; side < 2; side++) {
+		double *sum = side ? e->column : e->row;
+		double *size = side ? e->column_bound : e->row_bound;
+		if (beta != 0 && side)
+			matrix_times_left(before, NULL, NULL, old, old + longest);
+		else if (beta != 0)
+			matrix_times(before, NULL, NULL, old, old + longest);
+		for (size_t i = 0; i < (side ? n : m); i++) {
+			sum[i] = alpha * sum[i] + (beta != 0 ? beta * old[i] : 0);
+			size[i] = bound * (fabs(alpha) * size[i] +
+					   (beta != 0 ? fabs(beta) * old[longest + i] : 0)) +
+				  tiny;
 		}
+	}
+	free(v);
+	free(old);
+}
+
+/* Notes rows and columns of C whose sums are wrong; the number of both. */
+static size_t wrong_find(const struct matrix *C, const struct expected *e, bool *rows,
+			 bool *columns, bool rows_only)
+{
+	size_t longest = C->rows > C->columns ? C->rows : C->columns, wrong = 0;
+	double *sum = abft_memory(2 * longest);
+
+	matrix_times(C, NULL, NULL, sum, sum + longest);
+	for (size_t i = 0; i < C->rows; i++)
+		wrong += rows[i] = !within(sum[i], e->row[i], e->row_bound[i]);
+	if (!wrong || !rows_only) {
+		matrix_times_left(C, NULL, NULL, sum, sum + longest);
+		for (size_t j = 0; j < C->columns; j++)
+			wrong += columns[j] = !within(sum[j], e->column[j], e->column_bound[j]);
+	}
+	free(sum);
+	return wrong;
+}
+
+static struct expected expected_memory(size_t m, size_t n)
+{
+	double *space = abft_memory(2 * m + 2 * n);
+
+	return (struct expected){space, space + m, space + 2 * m, space + 2 * m + n};
 }
 
 bool hale_product(const double *C, const double *A, const double *B, size_t m, size_t n, size_t k)
 {
-	size_t longest = m > n ? m : n;
-	double bound = 1.01 * gamma_of(2 * k + 2 * longest + 4);
-	double *space = calloc(2 * k + 4 * longest + 2 * longest, sizeof *space);
-	double *b = space, *bs = b + k, *r = bs + k, *rs = r + longest, *s = rs + longest,
-	       *ss = s + longest, *one = ss + longest;
-	bool right = true;
+	struct matrix a = {A, m, k, k}, b = {B, k, n, n}, c = {C, m, n, n};
+	struct expected e = expected_memory(m, n);
+	bool *marks = (bool *)abft_memory((m + n) / sizeof(double) + 1), right;
 
-	if (!space)
-		protect_die(HALE_EXIT_UNRECOVERABLE, "no memory to check a product of matrices");
-	rows_sum(B, k, n, b, bs);
-	times_vector(A, m, k, b, bs, s, ss);
-	rows_sum(C, m, n, r, rs);
-	for (size_t i = 0; i < m; i++)
-		right &= within(r[i], s[i], bound * ss[i]);
-	if (right) {
-		memset(space, 0, (2 * k + 4 * longest) * sizeof *space);
-		for (size_t i = 0; i < longest; i++)
-			one[i] = 1;
-		vector_times(A, m, k, one, one, b, bs);
-		vector_times(B, k, n, b, bs, s, ss);
-		vector_times(C, m, n, one, one, r, rs);
-		for (size_t j = 0; j < n; j++)
-			right &= within(r[j], s[j], bound * ss[j]);
+	expected_find(&a, &b, 1, 0, NULL, &e);
+	right = wrong_find(&c, &e, marks, marks + m, true) == 0;
+	free(e.row);
+	free(marks);
+	return right;
+}
+
+/* Computes the elements at the crossings again: an error of one element shows in its row and its
+ * column. The number of elements; 0 when there are none or too many. */
+static size_t crossings_mend(const struct matrix *A, const struct matrix *B, double alpha,
+			     double beta, const double *before, const struct matrix *C,
+			     const bool *rows, const bool *columns)
+{
+	size_t bad_rows = 0, bad_columns = 0, most = C->rows + C->columns;
+
+	for (size_t i = 0; i < C->rows; i++)
+		bad_rows += rows[i];
+	for (size_t j = 0; j < C->columns; j++)
+		bad_columns += columns[j];
+	if (bad_rows * bad_columns > most)
+		return 0;
+	for (size_t i = 0; i < C->rows; i++)
+		for (size_t j = 0; rows[i] && j < C->columns; j++) {
+			double sum = 0;
+			if (!columns[j])
+				continue;
+			for (size_t l = 0; l < A->columns; l++)
+				sum += A->x[i * A->ld + l] * B->x[l * B->ld + j];
+			((double *)(uintptr_t)C->x)[i * C->ld + j] =
+			    alpha * sum + (before ? beta * before[i * C->columns + j] : 0);
+		}
+	return bad_rows * bad_columns;
+}
+
+bool hale_dgemm(size_t m, size_t n, size_t k, double alpha, const double *A, size_t lda,
+		const double *B, size_t ldb, double beta, double *C, size_t ldc,
+		struct hale_abft *done)
+{
+	struct matrix a = {A, m, k, lda}, b = {B, k, n, ldb}, c = {C, m, n, ldc};
+	struct matrix old = {NULL, m, n, n};
+	struct expected e = expected_memory(m, n);
+	bool *marks = (bool *)abft_memory((m + n) / sizeof(double) + 1), right = false;
+	double *before = NULL;
+	struct hale_abft none = {0};
+
+	done = done ? done : &none;
+	if (beta != 0) {
+		old.x = before = abft_memory(m * n);
+		matrix_copy(C, ldc, before, n, m, n);
 	}
-	free(space);
+	expected_find(&a, &b, alpha, beta, &old, &e);
+	for (int attempt = 0; attempt < ABFT_ATTEMPTS && !right; attempt++) {
+		if (attempt && before)
+			matrix_copy(before, n, C, ldc, m, n);
+		done->recomputed += attempt > 0;
+		blas_gemm(m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+		done->checks++;
+		right = wrong_find(&c, &e, marks, marks + m, false) == 0;
+		if (right)
+			break;
+		done->detected++;
+		size_t mended = crossings_mend(&a, &b, alpha, beta, before, &c, marks, marks + m);
+		right = mended && wrong_find(&c, &e, marks, marks + m, false) == 0;
+		done->corrected += right ? mended : 0;
+	}
+	free(before);
+	free(e.row);
+	free(marks);
 	return right;
 }
