@@ -21,6 +21,7 @@
 
 #include "base/base.h"
 #include "base/fmt.h"
+#include "ckpt/owners.h"
 #include "image/sys.h"
 
 #define API __attribute__((visibility("default")))
@@ -205,8 +206,11 @@ API int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, struc
 API int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t id,
 			       const struct timespec *t)
 {
-	return UNTIL(id, t, libc.cond_clockwait(c, m, id, t),
-		     libc.cond_clockwait(c, m, id, &d.machine));
+	int32_t owner = owners_id();
+	int rc = UNTIL(id, t, libc.cond_clockwait(c, m, id, t),
+		       libc.cond_clockwait(c, m, id, &d.machine));
+	owners_correct(m, owner);
+	return rc;
 }
 
 /* What pthread_condattr_setclock has said: bit 1 of glibc's __wrefs. */
@@ -217,14 +221,21 @@ static clockid_t clock_of_cond(const pthread_cond_t *c)
 
 API int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
 {
-	return UNTIL(clock_of_cond(c), t, libc.cond_timedwait(c, m, t),
-		     libc.cond_timedwait(c, m, &d.machine));
+	int32_t owner = owners_id();
+	int rc = UNTIL(clock_of_cond(c), t, libc.cond_timedwait(c, m, t),
+		       libc.cond_timedwait(c, m, &d.machine));
+	owners_correct(m, owner);
+	return rc;
 }
 
 API int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t id, const struct timespec *t)
 {
-	return UNTIL(id, t, libc.mutex_clocklock(m, id, t),
-		     libc.mutex_clocklock(m, id, &d.machine));
+	int32_t owner = owners_id();
+	int rc =
+	    UNTIL(id, t, libc.mutex_clocklock(m, id, t), libc.mutex_clocklock(m, id, &d.machine));
+	if (!rc || rc == EOWNERDEAD)
+		owners_correct(m, owner);
+	return rc;
 }
 
 API int pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t id, const struct timespec *t)

@@ -10,6 +10,7 @@
 #include "ckpt/clocks.h"
 #include "ckpt/files.h"
 #include "ckpt/migrate.h"
+#include "ckpt/owners.h"
 #include "ckpt/rank_private.h"
 #include "ckpt/stand.h"
 #include "image/image.h"
@@ -65,12 +66,19 @@ static void sink(const char *spec)
 	_exit(image_is_bad(err.code) ? PROTO_EXIT_IMAGE_BAD : EXIT_NOT_RECOVERED);
 }
 
+static void thread_restored(void)
+{
+	clocks_thread_restored();
+	owners_thread_restored();
+}
+
 __attribute__((constructor)) static void preload(int argc, char **argv, char **envp)
 {
 	/* -z initfirst: before libc's own constructor, which would set it */
 	if (!environ)
 		environ = envp;
 	clocks_init();
+	owners_init();
 	files_init();
 	const char *rank = getenv("HALE_RANK");
 	if (!rank || !getenv("HALE_AGENT"))
@@ -81,7 +89,7 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 		spec = stand_for_order(argv[0]);
 	if (spec)
 		sink(spec);
-	image_init(guard_thread_busy, clocks_thread_restored);
+	image_init(guard_thread_busy, thread_restored);
 	const char *launched = getenv("HALE_LAUNCH_PID");
 	bool begins = launched && atoi(launched) == getpid();
 	journal_start(getenv("HALE_JOURNAL"), (uint32_t)atoi(rank), begins);

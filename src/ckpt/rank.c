@@ -13,6 +13,7 @@
 
 #include "base/cancel.h"
 #include "ckpt/migrate.h"
+#include "ckpt/owners.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
 #include "journal/journal.h"
@@ -278,6 +279,7 @@ static void checkpoint_run(uint64_t began_ns)
 	image_return_t rc = image_take(&note, &image_ns, &err);
 	if (rc == IMAGE_RESTORED) {
 		clocks_restored();
+		owners_thread_restored();
 		rejoin(&note);
 		began_ns = clock_ns();
 		migrate_runs();
