@@ -79,6 +79,7 @@ struct recovery {
 	uint32_t target;	   /* checkpoint; 0: from the beginning */
 	char folder[PATH_MAX];	   /* of the job's checkpoints; "": none yet */
 	struct recovery_skip skip; /* checkpoints that are not gone back to */
+	char refused[480];	   /* why the last one was refused that was tried; "": none was */
 	bool first;		   /* the restore that hale restart begins with */
 	bool moving;		   /* ranks leave a node: nothing has failed */
 	struct store_manifest manifest;
@@ -317,6 +318,8 @@ void recover_start(struct head *h);
 /* Starts what becomes the images of the target; all ranks from their beginning. */
 void recover_restore(struct head *h);
 void recover_launch(struct head *h);
+/* Says that the target is refused, and why; remembered for whoever asks why the job begins anew. */
+void recover_refuse(struct head *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void recover_reject(struct head *h);	 /* the target is damaged: set aside for good */
 void recover_pass_over(struct head *h);	 /* the target can't be restored here: not tried again */
 uint32_t recover_newest(struct head *h); /* id; 0: none */

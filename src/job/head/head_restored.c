@@ -68,8 +68,7 @@ void head_look_back_done(struct head *h, uint32_t rank)
 /* The image is to blame for a process that ends before it has become the image. */
 void head_refuse_target(struct head *h, uint32_t rank)
 {
-	head_say(h, "checkpoint %u is refused: rank %u could not be rebuilt from it",
-		 h->recovery.target, rank);
+	recover_refuse(h, "rank %u could not be rebuilt from it", rank);
 	if (h->ranks[rank].exit_status == PROTO_EXIT_IMAGE_BAD)
 		recover_reject(h);
 	else
@@ -79,7 +78,7 @@ void head_refuse_target(struct head *h, uint32_t rank)
 
 void head_late_target(struct head *h, uint32_t rank)
 {
-	head_say(h, "checkpoint %u was not restored in time", h->recovery.target);
+	recover_refuse(h, "it was not restored in time");
 	recover_reject(h);
 	head_roll_back(h);
 }

@@ -2,6 +2,7 @@
 /* The way back: which checkpoint is whole, and processes that become its images. Everybody is
  * gone when it begins. */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,36 @@ static void give_up(struct head *h)
 {
 	head_say(h, "no checkpoint is left that could be restored; the job ends");
 	head_end(h, EXIT_UNRECOVERED);
+}
+
+void recover_refuse(struct head *h, const char *fmt, ...)
+{
+	struct recovery *v = &h->recovery;
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(v->refused, sizeof(v->refused), fmt, args);
+	va_end(args);
+	head_say(h, "checkpoint %u is refused: %s", v->target, v->refused);
+}
+
+/* Work is lost although there were checkpoints: that is told, and why. */
+static void say_beginning(struct head *h)
+{
+	const struct recovery *v = &h->recovery;
+	char lost[16];
+
+	if (v->refused[0])
+		head_say(
+		    h,
+		    "the job starts again from its beginning (%s lost), since no checkpoint of "
+		    "it can be restored; the last one that was tried is refused: %s",
+		    units_show_seconds(head_seconds(h), lost), v->refused);
+	else if (h->report.checkpoint_count > 0)
+		head_say(h,
+			 "the job starts again from its beginning (%s lost), since its checkpoints "
+			 "are not in %s any more, or not within reach",
+			 units_show_seconds(head_seconds(h), lost), folder(h));
 }
 
 void recover_reject(struct head *h)
@@ -373,6 +404,8 @@ static void restart(struct head *h)
 	else if (!v->moving)
 		h->report.restarts++;
 	v->first = v->undone = false;
+	if (v->target)
+		v->refused[0] = 0;
 	v->began = clock_seconds();
 	h->ckpt.last_id = v->target;
 	h->ckpt.chain_broken = true;
@@ -411,7 +444,7 @@ void recover_start(struct head *h)
 	while ((v->target = recover_newest(h)) != 0) {
 		if (read_target(h, &err) == HALE_OK)
 			break;
-		head_say(h, "checkpoint %u is refused: %s", v->target, err.text);
+		recover_refuse(h, "%s", err.text);
 		/* what is not ours keeps its name */
 		if (err.code == HALE_ERR_IMAGE_MISMATCH)
 			recover_pass_over(h);
@@ -420,8 +453,11 @@ void recover_start(struct head *h)
 	}
 	if (v->target == 0 && !recover_has_beginning(h))
 		give_up(h);
-	else if (!recover_files_wait(h))
+	else if (!recover_files_wait(h)) {
+		if (v->target == 0)
+			say_beginning(h);
 		restart(h);
+	}
 }
 
 /* ---- hale restart ---- */

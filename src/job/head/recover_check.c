@@ -67,8 +67,8 @@ static void conclude(struct head *h)
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		if (v->verdicts[r].code == HALE_OK)
 			continue;
-		head_say(h, "checkpoint %u, from which the job was just restarted, is refused: %s",
-			 v->target, v->verdicts[r].text);
+		recover_refuse(h, "the job was just restarted from it, and %s",
+			       v->verdicts[r].text);
 		recover_check_stop(h);
 		head_event(h, JOB_DAMAGED, r);
 		return;

@@ -234,8 +234,8 @@ static void refuse(struct head *h, uint32_t rank)
 	const struct fetch_rank *k = &h->levels.fetch->ranks[rank];
 
 	h->levels.fetch->over = true;
-	head_say(h, "checkpoint %u is refused: the image of rank %u can't be had: %s",
-		 h->recovery.target, rank, k->why[0] ? k->why : "no node that is there has it");
+	recover_refuse(h, "the image of rank %u can't be had: %s", rank,
+		       k->why[0] ? k->why : "no node that is there has it");
 	if (k->damaged)
 		recover_reject(h);
 	else
