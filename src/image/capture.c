@@ -141,8 +141,7 @@ static hale_status_t save_shared_file(struct capture *c, int32_t index, struct e
 	const struct map_record *r = list_at(&c->map_records, (size_t)index);
 	const char *path = c->map_text.data + r->path_offset;
 	struct stat st = {0};
-	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || sys(SYS_fstat, fd, &st))
+	if (sys(SYS_newfstatat, AT_FDCWD, path, &st, 0))
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "%s is mapped as shared memory, but can't be opened to save it",
 				 path);
@@ -152,9 +151,8 @@ static hale_status_t save_shared_file(struct capture *c, int32_t index, struct e
 	int rc = -EFBIG;
 	if (len <= c->fds.save_max) {
 		data = arena_pages(&c->arena, len + 1);
-		rc = data ? sys_read_at((int)fd, data, len, r->offset) : -ENOMEM;
+		rc = data ? fd_read_aside(&c->arena, path, data, len, r->offset) : -ENOMEM;
 	}
-	sys(SYS_close, fd);
 	struct content *content = rc ? NULL : list_add(&c->fds.contents);
 	if (!content)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
@@ -193,7 +191,9 @@ static hale_status_t collect_threads(struct capture *c, struct error *err)
 	thread_describe(me);
 	me->coordinator = 1;
 	me->mask = self.mask;
-	if (!threads_collect(&c->threads) || !signals_collect(&c->signals, &c->timers))
+	list_init(&c->scheduling, &c->arena, sizeof(struct sched_record));
+	if (!threads_collect(&c->threads) || !signals_collect(&c->signals, &c->timers) ||
+	    !scheduling_collect(&c->threads, &c->scheduling))
 		return no_memory(err);
 	for (size_t i = 0; i < c->threads.count; i++) {
 		struct thread_record *t = list_at(&c->threads, i);
@@ -223,6 +223,8 @@ static hale_status_t collect(struct capture *c, struct error *err)
 		rc = refuse_maps(&c->maps, err);
 	list_init(&c->map_records, &c->arena, sizeof(struct map_record));
 	bytes_init(&c->map_text, &c->arena);
+	if (rc == HALE_OK && !maps_find_locked(&c->maps, &c->process.record.lock_future))
+		rc = error_set(err, HALE_ERR_SYSTEM, "can't read which memory is locked");
 	if (rc == HALE_OK)
 		rc = maps_record(&c->maps, &c->map_records, &c->map_text, err);
 	c->fds = (struct fd_table){.arena = &c->arena,
@@ -234,6 +236,12 @@ static hale_status_t collect(struct capture *c, struct error *err)
 	/* ahead of the stop, descriptors come and go: the library's own connections too */
 	if (rc == HALE_OK && !c->ahead)
 		rc = fd_table_scan(&c->fds, err);
+	/* which both can't have, and neither may be without */
+	if (rc == HALE_OK && c->params.live && c->fds.locks.count)
+		rc = error_set(err, HALE_ERR_UNSUPPORTED,
+			       "descriptor %d has a lock on its file, which can't be taken along "
+			       "while this process has it; unlock it before",
+			       ((struct file_lock_record *)list_at(&c->fds.locks, 0))->fd);
 	if (rc == HALE_OK)
 		rc = process_collect(&c->maps, &c->process, err);
 	if (rc == HALE_OK)

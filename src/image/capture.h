@@ -27,10 +27,11 @@ struct capture {
 	struct bytes map_text;
 	struct fd_table fds;
 	struct signals_record signals;
-	struct list timers;  /* struct timer_record */
-	struct list threads; /* struct thread_record; the first is the caller */
-	struct list copies;  /* struct page_copy */
-	struct list written; /* struct map_written, one for each of maps */
+	struct list timers;	/* struct timer_record */
+	struct list threads;	/* struct thread_record; the first is the caller */
+	struct list scheduling; /* struct sched_record */
+	struct list copies;	/* struct page_copy */
+	struct list written;	/* struct map_written, one for each of maps */
 	struct selection selection;
 	bool incremental;
 	bool ahead; /* a round of a live image that isn't the last: only pages */

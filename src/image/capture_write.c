@@ -288,6 +288,10 @@ static void put_all_but_memory(struct capture *c, struct image_stream *s)
 	put_signals(c, s);
 	put_table(c, s, FRAME_THREADS, &c->threads, NULL, 0);
 	put_table(c, s, FRAME_DESCRIPTORS, &c->fds.records, c->fds.text.data, c->fds.text.len);
+	if (c->scheduling.count)
+		put_table(c, s, FRAME_SCHEDULING, &c->scheduling, NULL, 0);
+	if (c->fds.locks.count)
+		put_table(c, s, FRAME_FILE_LOCKS, &c->fds.locks, NULL, 0);
 	put_contents(c, s);
 }
 

@@ -100,38 +100,66 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 	return rc;
 }
 
+/* A field of /proc/PID/status; fallback: it isn't there. */
+static uint64_t status_number(const char *status, const char *key, int base, uint64_t fallback)
+{
+	const char *at = strstr(status, key);
+	return at ? strtoull(at + strlen(key), NULL, base) : fallback;
+}
+
 /* Others block signals for a moment only, as libc does around many things, or end soon: what does
  * its asynchronous input and output. This one lasts: it waits for signals itself, and can only have
  * blocked ours by a system call. */
-static bool thread_is_deaf(pid_t pid, const char *tid)
+static bool thread_is_deaf(pid_t pid, const char *tid, const char *status)
 {
-	static const char blocked[] = "\nSigBlk:\t";
-	char path[96], text[4096];
+	char path[96], text[128];
 	fmt_print(path, sizeof(path), "/proc/%d/task/%.20s/wchan", (int)pid, tid);
 	if (sys_read_small(path, text, sizeof(text)) <= 0 || !strstr(text, "sigtimedwait"))
 		return false;
+	return status_number(status, "\nSigBlk:\t", 16, 0) & SYS_SET_BIT(image_park_signal());
+}
+
+/* The filters of a container, which this process has too, are there again after a restart. */
+static bool thread_is_filtered(const char *status, const char *own)
+{
+	static const char mode[] = "\nSeccomp:\t", filters[] = "\nSeccomp_filters:\t";
+	uint64_t here = status_number(own, mode, 10, 0), there = status_number(status, mode, 10, 0);
+	return there != here ||
+	       status_number(status, filters, 10, 0) > status_number(own, filters, 10, 0);
+}
+
+static hale_status_t check_thread(pid_t pid, const char *tid, const char *own, struct error *err)
+{
+	char path[96], status[4096];
 	fmt_print(path, sizeof(path), "/proc/%d/task/%.20s/status", (int)pid, tid);
-	const char *mask =
-	    sys_read_small(path, text, sizeof(text)) > 0 ? strstr(text, blocked) : NULL;
-	return mask &&
-	       strtoull(mask + sizeof(blocked) - 1, NULL, 16) & SYS_SET_BIT(image_park_signal());
+	if (sys_read_small(path, status, sizeof(status)) <= 0)
+		return HALE_OK; /* it has ended */
+	if (thread_is_deaf(pid, tid, status))
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "its thread %.20s blocks all signals, as libc's for timers with SIGEV_THREAD "
+		    "does, so it can't be stopped; use SIGEV_SIGNAL, or timerfd",
+		    tid);
+	if (thread_is_filtered(status, own))
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "its thread %.20s has filtered its system calls (seccomp), and "
+		    "such a filter can't be saved; run the program without its sandbox",
+		    tid);
+	return HALE_OK;
 }
 
 hale_status_t image_check_threads(pid_t pid, struct error *err)
 {
-	char path[64];
+	char path[64], own[4096] = "";
 	struct dirent *e;
 	hale_status_t rc = HALE_OK;
+	sys_read_small("/proc/self/status", own, sizeof(own));
 	fmt_print(path, sizeof(path), "/proc/%d/task", (int)pid);
 	DIR *d = opendir(path);
 	while (d && rc == HALE_OK && (e = readdir(d)))
-		if (e->d_name[0] != '.' && thread_is_deaf(pid, e->d_name))
-			rc = error_set(
-			    err, HALE_ERR_UNSUPPORTED,
-			    "its thread %.20s blocks all signals, as libc's for timers with "
-			    "SIGEV_THREAD does, so it can't be stopped; use SIGEV_SIGNAL, or "
-			    "timerfd",
-			    e->d_name);
+		if (e->d_name[0] != '.')
+			rc = check_thread(pid, e->d_name, own, err);
 	if (d)
 		closedir(d);
 	return rc;

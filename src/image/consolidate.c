@@ -204,6 +204,8 @@ static hale_status_t copy_tables(struct merge *m, struct error *err)
 		case FRAME_THREADS:
 		case FRAME_DESCRIPTORS:
 		case FRAME_CONTENT:
+		case FRAME_SCHEDULING:
+		case FRAME_FILE_LOCKS:
 			break;
 		default:
 			continue;

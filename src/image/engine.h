@@ -24,7 +24,7 @@ struct engine {
 	bool ready;
 	bool (*thread_busy)(void);
 	void (*thread_revived)(void); /* or NULL */
-	int32_t tid_offset; /* see process_record; -1: unknown */
+	int32_t tid_offset;	      /* see process_record; -1: unknown */
 
 	struct {
 		uint64_t start, end;
@@ -33,6 +33,7 @@ struct engine {
 	unsigned own_count;
 
 	struct file_identity stream[3]; /* what 0, 1, 2 were at the start; inode 0: nothing */
+	struct sched_record began;	/* how the process ran at its start */
 
 	/* image files that parts of memory are mapped from after a lazy restart */
 	struct file_identity source[ENGINE_SOURCES_MAX];
@@ -107,6 +108,20 @@ void process_kernel_regions(const struct list *maps, struct kernel_region region
 bool process_set_landmarks(const struct process_record *r, const void *auxv);
 uint64_t process_start_brk(void);
 
+/* ---- scheduling.c ---- */
+
+/* How a thread runs; 0: the caller. */
+void scheduling_read(struct sched_record *r, int32_t tid);
+/* Adds a record of each thread that runs otherwise than the process began to records, after one of
+ * that; none if all run so. False: no memory. */
+bool scheduling_collect(const struct list *threads, struct list *records);
+/* In the new process, once all threads are there; says what can't be. */
+void scheduling_restore(const struct sched_record *r, size_t count, int32_t (*new_tid)(int32_t));
+/* All soft limits to the hard ones, for what a restart needs. */
+void limits_raise(void);
+/* As they were, as far as that is allowed; says what is not. */
+void limits_restore(const struct rlimit64 *limits);
+
 /* ---- signals.c ---- */
 
 bool signals_collect(struct signals_record *s, struct list *timers);
@@ -121,8 +136,9 @@ void signals_restore_timers(const struct signals_record *s, const struct timer_r
 struct map {
 	uint64_t start, end, offset, device, inode;
 	uint32_t prot;
-	bool shared, deleted; /* deleted: the file has no name any more */
-	const char *name;     /* path without " (deleted)", "[stack]", or "" */
+	bool shared, deleted;  /* deleted: the file has no name any more */
+	bool locked, on_fault; /* in memory (maps_find_locked); on_fault: as its pages come */
+	const char *name;      /* path without " (deleted)", "[stack]", or "" */
 };
 /* All lines of a maps file, in order of addresses. */
 hale_status_t maps_scan(const char *path, struct arena *a, struct list *maps, struct error *err);
@@ -137,6 +153,12 @@ enum map_kind map_kind_of(const struct map *m);
  * differ only in how a lazy restart put them there are one again. */
 hale_status_t maps_record(const struct list *maps, struct list *records, struct bytes *text,
 			  struct error *err);
+/* ---- locked.c ---- */
+
+/* Marks the locked ones of this process; *future gets mlockall's flags for mappings to come. */
+bool maps_find_locked(struct list *maps, uint32_t *future);
+bool map_grows_down(const struct map *m);
+
 /* Size, time and build id of an open file. */
 hale_status_t file_stamp_read(int fd, struct file_stamp *stamp);
 bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b);

@@ -42,6 +42,8 @@ enum frame_kind {
 	FRAME_PAGES,	   /* uint64_t[]: runs; data: their pages, one after the other */
 	FRAME_DROPS,	   /* uint64_t[]: runs that are as in a fresh mapping; no data */
 	FRAME_LOCKS,	   /* struct lock_record[]: mutexes that are held by a thread id */
+	FRAME_SCHEDULING,  /* struct sched_record[]; not if nothing deviates from the start */
+	FRAME_FILE_LOCKS,  /* struct file_lock_record[]; not if there are none */
 	FRAME_KINDS,
 };
 
@@ -126,7 +128,8 @@ struct process_record {
 	struct rlimit64 limits[RLIM_NLIMITS];
 	uint32_t umask, dumpable;
 	uint32_t cwd_len, auxv_len; /* both follow this struct, in this order */
-	uint32_t rseq_len, reserved;
+	uint32_t rseq_len;
+	uint32_t lock_future; /* mlockall(2) for what is mapped in future: its flags, or 0 */
 	int64_t rseq_offset;
 };
 
@@ -144,11 +147,29 @@ struct thread_record {
 	uint64_t fs, gs, robust,
 	    tid_address; /* where the kernel clears the tid at the thread's end */
 	uint64_t altstack, altstack_len;
-	uint32_t altstack_flags, reserved;
+	uint32_t altstack_flags, flags; /* thread_flag */
 	sys_set_t mask;	   /* of the coordinator; others have theirs in their signal frame */
 	sys_set_t pending; /* sent to this thread and not yet taken */
 	struct context context;
 	char name[16];
+};
+
+enum thread_flag {
+	THREAD_NO_NEW_PRIVS = 1, /* prctl(PR_SET_NO_NEW_PRIVS) */
+};
+
+enum sched_has { SCHED_HAS_PROCESSORS = 1, SCHED_HAS_POLICY = 2 };
+enum { SCHED_WORDS = 128 };
+
+/* How a thread runs, as far as it was changed since the process began; the first one, without a
+ * thread, is how the process began. */
+struct sched_record {
+	int32_t tid;
+	uint32_t has; /* sched_has: what of the following counts */
+	uint32_t policy, flags, priority;
+	int32_t nice;
+	uint64_t runtime, deadline, period; /* of SCHED_DEADLINE */
+	uint64_t processors[SCHED_WORDS];
 };
 
 struct signals_record {
@@ -183,6 +204,7 @@ enum map_flag {
 	MAP_FLAG_WIPEONFORK = 32,
 	MAP_FLAG_DONTDUMP = 64,
 	MAP_FLAG_LOCKED = 128,
+	MAP_FLAG_ONFAULT = 256, /* locked as its pages come */
 };
 
 struct map_record {
@@ -233,10 +255,24 @@ struct content_record {
 	uint64_t offset, total;
 };
 
+enum lock_flag {
+	LOCK_WORD = 1, /* its first word has the owner's id, too, as the kernel reads it */
+};
+
 struct lock_record {
 	uint64_t address;
 	int32_t tid;
-	uint32_t reserved;
+	uint32_t flags;
+};
+
+enum file_lock_kind { FILE_LOCK_FLOCK = 1, FILE_LOCK_POSIX, FILE_LOCK_OFD };
+
+/* A lock on a file that is open as descriptor fd. */
+struct file_lock_record {
+	int32_t fd;
+	uint32_t kind;
+	uint32_t exclusive, reserved;
+	uint64_t start, end; /* of bytes, both inclusive; end ~0: all that follow */
 };
 
 static inline uint64_t frame_pad(uint64_t len)

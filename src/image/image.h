@@ -112,9 +112,12 @@ size_t image_fds_owned(int *fds, size_t max);
 hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 			  bool (*passed)(const char *link), struct error *err);
 
-/* Can all of its threads be stopped? HALE_ERR_UNSUPPORTED with a sentence when one has blocked what
- * stops it, and waits for other signals. */
+/* Can all of its threads be stopped, and made again? HALE_ERR_UNSUPPORTED with a sentence when one
+ * has blocked what stops it, and waits for other signals; or filters its system calls. */
 hale_status_t image_check_threads(pid_t pid, struct error *err);
+
+/* Has it used System V message queues or semaphores? HALE_ERR_UNSUPPORTED with a sentence. */
+hale_status_t image_check_ipc(pid_t pid, struct error *err);
 
 /* Has it children of its own, running or not waited for yet? An image would lose them. Looks from
  * outside, and may miss one that is just being made. HALE_ERR_AGAIN with a sentence that names the

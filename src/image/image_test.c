@@ -167,7 +167,15 @@ SCENARIO(computing_threads_go_on_lazily, "computing_threads", "lazy sync")
 SCENARIO(any_thread_may_capture, "other_thread", "")
 SCENARIO(a_main_thread_may_be_gone, "main_thread_gone", "")
 SCENARIO(held_mutexes_know_their_owner, "held_mutexes", "")
+SCENARIO(robust_and_inheriting_mutexes_know_their_owner, "robust_mutexes", "")
 SCENARIO(interrupted_calls_are_not_noticed, "interrupted_calls", "")
+SCENARIO(threads_run_as_the_program_has_set_them, "scheduling", "")
+SCENARIO(limits_of_resources_come_back, "limits", "")
+SCENARIO(more_memory_than_there_is_comes_back, "unreserved_memory", "")
+SCENARIO(growing_memory_goes_on_growing, "growing_memory", "")
+SCENARIO(locked_memory_is_locked_again, "locked_memory", "")
+SCENARIO(locked_memory_is_locked_again_lazily, "locked_memory", "lazy sync")
+SCENARIO(locks_on_files_are_kept, "file_locks", "")
 
 /* ---- chains ---- */
 
@@ -521,7 +529,7 @@ int main(int argc, char **argv)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		{
 			const struct scenario *all[] = {scenarios_memory, scenarios_kernel,
-							scenarios_threads};
+							scenarios_threads, scenarios_rest};
 			return scenario_run(all, ARRAY_LEN(all), scenario);
 		}
 	}
@@ -545,6 +553,14 @@ int main(int argc, char **argv)
 	    T(any_thread_may_capture),
 	    T(a_main_thread_may_be_gone),
 	    T(held_mutexes_know_their_owner),
+	    T(robust_and_inheriting_mutexes_know_their_owner),
+	    T(threads_run_as_the_program_has_set_them),
+	    T(limits_of_resources_come_back),
+	    T(more_memory_than_there_is_comes_back),
+	    T(growing_memory_goes_on_growing),
+	    T(locked_memory_is_locked_again),
+	    T(locked_memory_is_locked_again_lazily),
+	    T(locks_on_files_are_kept),
 	    T(interrupted_calls_are_not_noticed),
 	    T(a_hundred_images_leak_nothing),
 	    T(fifty_differences_leak_nothing),

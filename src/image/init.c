@@ -46,6 +46,7 @@ void image_init(bool (*thread_busy)(void), void (*thread_revived)(void))
 		return;
 	engine.tid_offset = find_tid_offset();
 	engine_streams(engine.stream);
+	scheduling_read(&engine.began, 0);
 	capture_init();
 	track_reset();
 	engine.ready = threads_init();

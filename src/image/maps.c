@@ -167,6 +167,8 @@ bool map_is_own_source(const struct map *m)
 
 const char *map_refusal(const struct map *m)
 {
+	if (!strncmp(m->name, "/SYSV", 5) && m->shared && m->deleted)
+		return "System V shared memory";
 	if (!strncmp(m->name, "/dev/", 5) && strncmp(m->name, "/dev/shm/", 9) &&
 	    strncmp(m->name, "/dev/hugepages/", 15) && strcmp(m->name, "/dev/zero"))
 		return "memory of a device";
@@ -195,6 +197,16 @@ static bool continues(const struct map_record *before, const struct map_record *
 	       !r->flags;
 }
 
+static uint32_t flags_of(const struct map *m)
+{
+	uint32_t flags = 0;
+	if (!strcmp(m->name, "[stack]") || map_grows_down(m))
+		flags |= MAP_FLAG_GROWSDOWN;
+	if (m->locked)
+		flags |= MAP_FLAG_LOCKED | (m->on_fault ? MAP_FLAG_ONFAULT : 0);
+	return flags;
+}
+
 hale_status_t maps_record(const struct list *maps, struct list *records, struct bytes *text,
 			  struct error *err)
 {
@@ -204,11 +216,11 @@ hale_status_t maps_record(const struct list *maps, struct list *records, struct 
 				       .end = m->end,
 				       .kind = map_kind_of(m),
 				       .prot = m->prot,
-				       .flags = strcmp(m->name, "[stack]") ? 0 : MAP_FLAG_GROWSDOWN,
 				       .device = m->device,
 				       .inode = m->inode};
 		if (map_is_kernel(m) || map_is_excluded(m->start, m->end))
 			continue;
+		r.flags = flags_of(m);
 		if (r.kind != MAP_KIND_ANON)
 			r.offset = m->offset;
 		if (records->count && continues(list_at(records, records->count - 1), &r)) {

@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "image/hash.h"
+#include "image/mutexes.h"
 #include "image/stream.h"
 
 enum {
@@ -132,22 +133,6 @@ static void note_zero(struct job *j, uint64_t addr, uint64_t pages)
 
 /* ---- locks that threads hold ---- */
 
-/* glibc's pthread_mutex_t. */
-struct mutex {
-	uint32_t lock, count, owner, users;
-	uint32_t kind;
-	uint16_t spins, elision;
-	uint64_t before, after; /* of robust mutexes only */
-};
-enum {
-	MUTEX_RECURSIVE = 1,
-	MUTEX_ERRORCHECK = 2,
-	MUTEX_NO_ELISION = 0x200,
-	MUTEX_MANY = 4096,
-	MUTEX_OWNER_AT = 2, /* words from its begin */
-	MUTEX_WORDS = sizeof(struct mutex) / 4,
-};
-
 static bool is_tid(const struct job *j, uint32_t v)
 {
 	for (size_t i = 0; i < j->p->tid_count; i++)
@@ -156,57 +141,47 @@ static bool is_tid(const struct job *j, uint32_t v)
 	return false;
 }
 
-static void note_lock(struct job *j, uint64_t addr, uint32_t tid)
+static void note_lock(struct job *j, uint64_t addr, uint32_t tid, uint32_t flags)
 {
 	lock(j);
 	struct lock_record *r = list_add(&j->result->locks);
 	if (r)
-		*r = (struct lock_record){addr, (int32_t)tid, 0};
+		*r = (struct lock_record){addr, (int32_t)tid, flags};
 	unlock(j);
 }
 
-/* Every field has to be what it is in a held mutex that remembers its owner: what is found here is
- * changed at a restart, and must not be somebody's numbers. */
-static bool is_held(const struct mutex *m)
-{
-	uint32_t type = m->kind & ~(uint32_t)MUTEX_NO_ELISION;
-	bool plausible = (m->lock == 1 || m->lock == 2) && m->users > 0 && m->users <= MUTEX_MANY &&
-			 !m->spins && !m->elision && !m->before && !m->after;
-	return plausible && ((type == MUTEX_RECURSIVE && m->count && m->count <= MUTEX_MANY) ||
-			     (type == MUTEX_ERRORCHECK && !m->count));
-}
-
 /* The owner field would be word i of the page. */
-static bool is_held_mutex(const uint32_t *word, size_t i)
+static bool is_held_mutex(const uint32_t *word, size_t i, uint32_t *flags)
 {
 	struct mutex m = {0};
 	if (i >= MUTEX_OWNER_AT && i - MUTEX_OWNER_AT + MUTEX_WORDS <= HALE_PAGE / 4) {
 		memcpy(&m, word + i - MUTEX_OWNER_AT, sizeof(m));
-		return is_held(&m);
+		return mutex_is_held(&m, flags);
 	}
 	/* it lies on two pages */
 	struct iovec local = {&m, sizeof(m)};
 	struct iovec remote = {(void *)((uint64_t)word + (i - MUTEX_OWNER_AT) * 4), sizeof(m)};
 	long n = sys(SYS_process_vm_readv, sys(SYS_getpid), &local, 1, &remote, 1, 0);
-	return n == (long)sizeof(m) && m.owner == word[i] && is_held(&m);
+	return n == (long)sizeof(m) && m.owner == word[i] && mutex_is_held(&m, flags);
 }
 
-/* Recursive and error-checking mutexes compare their owner with the caller's thread id, which is
- * another one after a restart. Most pages have no word that could be one: the loop is simple so
- * that the compiler makes vector code of it. */
+/* Recursive, error-checking and priority-inheriting mutexes compare their owner with the caller's
+ * thread id, which is another one after a restart. Most pages have no word that could be one: the
+ * loop is simple so that the compiler makes vector code of it. */
 static void find_locks(struct job *j, uint64_t addr, const void *page)
 {
 	const uint32_t *word = page;
 	uint32_t low = (uint32_t)j->p->tids[0];
 	uint32_t span = (uint32_t)j->p->tids[j->p->tid_count - 1] - low;
+	uint32_t flags;
 	unsigned hits = 0;
 	for (size_t i = 0; i < HALE_PAGE / 4; i++)
 		hits += word[i] - low <= span;
 	if (!hits)
 		return;
 	for (size_t i = 0; i < HALE_PAGE / 4; i += 2)
-		if (word[i] - low <= span && is_tid(j, word[i]) && is_held_mutex(word, i))
-			note_lock(j, addr + (i - MUTEX_OWNER_AT) * 4, word[i]);
+		if (word[i] - low <= span && is_tid(j, word[i]) && is_held_mutex(word, i, &flags))
+			note_lock(j, addr + (i - MUTEX_OWNER_AT) * 4, word[i], flags);
 }
 
 static void look_for_locks(struct job *j, uint64_t addr, const char *pages, uint64_t count)

@@ -337,6 +337,26 @@ static hale_status_t parse_process(struct image_file *f, struct image_tables *t,
 	return t->cwd[p->cwd_len - 1] ? image_file_corrupt(f, "process", err) : HALE_OK;
 }
 
+/* A frame that not every image has: its records, each of `size` bytes. */
+static hale_status_t parse_optional(struct image_file *f, enum frame_kind kind, size_t size,
+				    const void **records, size_t *count, struct error *err)
+{
+	for (size_t i = 0; i < f->frames.count; i++) {
+		struct frame_at *n = list_at(&f->frames, i);
+		if (n->frame.kind != kind)
+			continue;
+		hale_status_t rc = image_file_table(f, n, err);
+		if (rc != HALE_OK)
+			return rc;
+		if (n->frame.table_len != n->frame.count * size)
+			return image_file_corrupt(f, frame_kind_name(kind), err);
+		*records = n->table;
+		*count = n->frame.count;
+		return HALE_OK;
+	}
+	return HALE_OK;
+}
+
 hale_status_t image_file_tables(struct image_file *f, struct image_tables *t, struct error *err)
 {
 	memset(t, 0, sizeof(*t));
@@ -362,7 +382,12 @@ hale_status_t image_file_tables(struct image_file *f, struct image_tables *t, st
 	t->timer_count = n->frame.count;
 	if (n->frame.table_len != sizeof(*t->signals) + t->timer_count * sizeof(*t->timers))
 		return image_file_corrupt(f, "signals", err);
-	return HALE_OK;
+	rc = parse_optional(f, FRAME_SCHEDULING, sizeof(*t->scheduling),
+			    (const void **)&t->scheduling, &t->scheduling_count, err);
+	if (rc == HALE_OK)
+		rc = parse_optional(f, FRAME_FILE_LOCKS, sizeof(*t->file_locks),
+				    (const void **)&t->file_locks, &t->file_lock_count, err);
+	return rc;
 }
 
 hale_status_t image_chain_check(const struct image_file *f, size_t count, struct error *err)

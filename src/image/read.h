@@ -63,6 +63,10 @@ struct image_tables {
 	size_t fd_count;
 	const char *fd_text;
 	size_t fd_text_len;
+	const struct sched_record *scheduling;
+	size_t scheduling_count;
+	const struct file_lock_record *file_locks;
+	size_t file_lock_count;
 };
 /* Of them only the maps. */
 hale_status_t image_file_maps(struct image_file *f, struct image_tables *t, struct error *err);

@@ -4,15 +4,18 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <asm/prctl.h>
 
 #include "image/capture.h"
+#include "image/mutexes.h"
 
 /* Kept in the image's own memory while the plan is in use. */
 static struct resume_plan *current;
 
-static int32_t new_tid(const struct resume_plan *plan, int32_t old)
+static int32_t new_tid(int32_t old)
 {
+	const struct resume_plan *plan = current;
 	for (size_t i = 0; i < plan->thread_count; i++)
 		if (plan->threads[i].tid == old)
 			return plan->tids[i];
@@ -46,21 +49,10 @@ static void thread_create(struct resume_plan *plan, size_t i)
 	plan->tids[i] = (int32_t)tid;
 }
 
-/* Mutexes that were held at the checkpoint still name the old id of their owner. */
-static void locks_correct(const struct resume_plan *plan)
-{
-	enum { OWNER = 8 };
-	for (size_t i = 0; i < plan->lock_count; i++) {
-		volatile int32_t *owner = (volatile int32_t *)(plan->locks[i].address + OWNER);
-		int32_t tid = new_tid(plan, plan->locks[i].tid);
-		if (tid && *owner == plan->locks[i].tid)
-			*owner = tid;
-	}
-}
-
 static void engine_adopt(const struct resume_plan *plan)
 {
 	memcpy(engine.stream, plan->stream, sizeof(engine.stream));
+	engine.began = plan->began;
 	memcpy(engine.source, plan->source, sizeof(engine.source));
 	engine.source_count = plan->source_count;
 	engine.has_passed = plan->has_passed;
@@ -89,7 +81,7 @@ void image_resume(struct resume_plan *plan)
 	for (size_t i = 0; i < plan->thread_count; i++)
 		if (i != leads)
 			thread_create(plan, i);
-	locks_correct(plan);
+	mutexes_correct(plan->locks, plan->lock_count, new_tid);
 	if (leader->tid_address) {
 		*(volatile int32_t *)leader->tid_address = plan->tids[leads];
 		sys(SYS_set_tid_address, leader->tid_address);
@@ -98,13 +90,32 @@ void image_resume(struct resume_plan *plan)
 	context_jump(&leader->context);
 }
 
+/* Memory that isn't swapped out: an image has the pages that were there. */
+static void memory_lock(const struct resume_plan *plan)
+{
+	long rc = 0;
+	for (size_t i = 0; i < plan->locked_count && !rc; i++)
+		rc = sys(SYS_mlock2, plan->locked[i].start,
+			 plan->locked[i].end - plan->locked[i].start,
+			 plan->locked_on_fault[i] ? MLOCK_ONFAULT : 0);
+	if (!rc && plan->process->lock_future)
+		rc = sys(SYS_mlockall, plan->process->lock_future);
+	if (rc)
+		log_warn("after the restart memory that the program had locked is not locked any "
+			 "more (error %ld): raise `ulimit -l`",
+			 -rc);
+}
+
 void image_resume_finish(void)
 {
 	struct resume_plan *plan = current;
 	for (size_t i = 0; i < plan->timer_count; i++)
 		if (plan->timers[i].notify & SIGEV_THREAD_ID)
-			plan->timers[i].tid = new_tid(plan, plan->timers[i].tid);
+			plan->timers[i].tid = new_tid(plan->timers[i].tid);
 	signals_restore_timers(plan->signals, plan->timers, plan->timer_count);
+	scheduling_restore(plan->scheduling, plan->scheduling_count, new_tid);
+	memory_lock(plan);
+	limits_restore(plan->process->limits);
 	current = NULL;
 	sys(SYS_munmap, plan->scratch, plan->scratch_len);
 }

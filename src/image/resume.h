@@ -15,8 +15,14 @@ struct resume_plan {
 	size_t timer_count;
 	const struct thread_record *threads;
 	size_t thread_count;
-	const struct lock_record *locks;
+	struct lock_record *locks;
 	size_t lock_count;
+	const struct sched_record *scheduling;
+	size_t scheduling_count;
+	struct sched_record began;  /* how the process that was started runs */
+	const struct range *locked; /* memory that is locked: to its end, or as its pages come */
+	const bool *locked_on_fault;
+	size_t locked_count;
 	char *stacks;			/* one for each thread */
 	int32_t *tids;			/* new ids, one for each thread */
 	struct file_identity stream[3]; /* of the process that was started */

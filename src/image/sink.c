@@ -7,6 +7,8 @@
 #include <sys/prctl.h>
 #include <sys/sysmacros.h>
 
+#include "image/mutexes.h"
+
 #define ARENA_RESERVE (1ul << 37)
 
 static hale_status_t no_memory(struct error *err)
@@ -152,6 +154,8 @@ static bool keep_locks(struct sink *s)
 {
 	struct list locks;
 	list_init(&locks, &s->scratch, sizeof(struct lock_record));
+	if (!mutexes_add_robust(s, &s->locks))
+		return false;
 	for (size_t i = 0; i < s->locks.count; i++) {
 		const struct lock_record *r = list_at(&s->locks, i);
 		uint64_t end;
@@ -169,13 +173,33 @@ static bool keep_locks(struct sink *s)
 	return true;
 }
 
+/* Mappings that were locked. */
+static bool keep_locked(struct sink *s)
+{
+	const size_t count = s->t.map_count;
+	struct range *locked = arena_alloc(&s->scratch, count * sizeof(*locked));
+	bool *on_fault = arena_alloc(&s->scratch, count);
+	if (!locked || !on_fault)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct map_record *m = &s->t.maps[i];
+		if (!(m->flags & MAP_FLAG_LOCKED))
+			continue;
+		on_fault[s->plan->locked_count] = m->flags & MAP_FLAG_ONFAULT;
+		locked[s->plan->locked_count++] = (struct range){m->start, m->end};
+	}
+	s->plan->locked = locked;
+	s->plan->locked_on_fault = on_fault;
+	return true;
+}
+
 hale_status_t sink_make_plan(struct sink *s, struct error *err)
 {
 	const struct image_tables *t = &s->t;
 	struct resume_plan *p = s->plan = arena_alloc(&s->scratch, sizeof(*p));
 	if (!p)
 		return no_memory(err);
-	if (!keep_locks(s))
+	if (!keep_locks(s) || !keep_locked(s))
 		return no_memory(err);
 	p->scratch = s->gap;
 	p->scratch_len = s->gap_len;
@@ -187,6 +211,9 @@ hale_status_t sink_make_plan(struct sink *s, struct error *err)
 	p->threads = keep(s, t->threads, t->thread_count * sizeof(*t->threads));
 	p->thread_count = t->thread_count;
 	p->tids = arena_alloc(&s->scratch, t->thread_count * sizeof(*p->tids));
+	p->scheduling = keep(s, t->scheduling, t->scheduling_count * sizeof(*t->scheduling));
+	p->scheduling_count = t->scheduling_count;
+	scheduling_read(&p->began, 0);
 	p->stacks = arena_pages(&s->scratch, t->thread_count * RESUME_STACK);
 	p->live_fd = s->live_fd;
 	p->has_passed = engine.has_passed;
@@ -201,7 +228,7 @@ hale_status_t sink_make_plan(struct sink *s, struct error *err)
 		p->source[p->source_count++] = (struct file_identity){device, st.st_ino};
 	}
 	return p->process && p->auxv && p->signals && p->timers && p->threads && p->tids &&
-		       p->stacks
+		       p->stacks && p->scheduling
 		   ? HALE_OK
 		   : no_memory(err);
 }
@@ -246,6 +273,8 @@ hale_status_t sink_open_descriptors(struct sink *s, struct error *err)
 				     .text_len = s->t.fd_text_len,
 				     .content = s->contents,
 				     .content_count = s->content_count,
+				     .lock = s->t.file_locks,
+				     .lock_count = s->t.file_lock_count,
 				     .old_pid = s->t.process->pid};
 	return fd_restore_open(&s->fds, err) ? HALE_OK : err->code;
 }
@@ -267,14 +296,7 @@ static void set_attributes(const struct sink *s)
 {
 	const struct process_record *p = s->t.process;
 	sys(SYS_umask, p->umask);
-	for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
-		struct rlimit64 limit = {0};
-		if (sys(SYS_prlimit64, 0, i, NULL, &limit))
-			continue;
-		limit.rlim_cur =
-		    p->limits[i].rlim_cur < limit.rlim_max ? p->limits[i].rlim_cur : limit.rlim_max;
-		sys(SYS_prlimit64, 0, i, &limit, NULL);
-	}
+	limits_raise(); /* to what they were when all is in place */
 	if (p->dumpable <= 1)
 		sys(SYS_prctl, PR_SET_DUMPABLE, p->dumpable);
 }

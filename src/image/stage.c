@@ -79,9 +79,11 @@ static hale_status_t stage_anon(struct sink *s, size_t i, const struct map_recor
 		flags |= MAP_GROWSDOWN;
 	if (m->flags & MAP_FLAG_NORESERVE || !m->prot)
 		flags |= MAP_NORESERVE;
-	long rc = sys(SYS_mmap, at, m->end - m->start,
-		      m->prot || m->pages || changes_later(s) ? PROT_READ | PROT_WRITE : PROT_NONE,
-		      flags, -1, 0);
+	int prot = m->prot || m->pages || changes_later(s) ? PROT_READ | PROT_WRITE : PROT_NONE;
+	long rc = sys(SYS_mmap, at, m->end - m->start, prot, flags, -1, 0);
+	/* more than there is memory: the program can only have had it with MAP_NORESERVE */
+	if (rc == -ENOMEM)
+		rc = sys(SYS_mmap, at, m->end - m->start, prot, flags | MAP_NORESERVE, -1, 0);
 	if (sys_failed(rc))
 		return cant_map(m, "memory", rc, err);
 	/* huge pages come zeroed and filled four times as fast, when nearly all of it is used */

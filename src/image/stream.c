@@ -15,12 +15,18 @@ struct frame_note {
 
 const char *frame_kind_name(unsigned kind)
 {
-	static const char *const name[FRAME_KINDS] = {
-	    [FRAME_HEADER] = "header",	 [FRAME_PROCESS] = "process",
-	    [FRAME_SIGNALS] = "signals", [FRAME_THREADS] = "threads",
-	    [FRAME_MAPS] = "maps",	 [FRAME_DESCRIPTORS] = "descriptors",
-	    [FRAME_CONTENT] = "content", [FRAME_PAGES] = "pages",
-	    [FRAME_DROPS] = "drops",	 [FRAME_LOCKS] = "locks"};
+	static const char *const name[FRAME_KINDS] = {[FRAME_HEADER] = "header",
+						      [FRAME_PROCESS] = "process",
+						      [FRAME_SIGNALS] = "signals",
+						      [FRAME_THREADS] = "threads",
+						      [FRAME_MAPS] = "maps",
+						      [FRAME_DESCRIPTORS] = "descriptors",
+						      [FRAME_CONTENT] = "content",
+						      [FRAME_PAGES] = "pages",
+						      [FRAME_DROPS] = "drops",
+						      [FRAME_LOCKS] = "locks",
+						      [FRAME_SCHEDULING] = "scheduling",
+						      [FRAME_FILE_LOCKS] = "file locks"};
 	return kind < FRAME_KINDS && name[kind] ? name[kind] : "unknown";
 }
 

@@ -95,6 +95,7 @@ void thread_describe(struct thread_record *t)
 	t->altstack = (uint64_t)ss.ss_sp;
 	t->altstack_len = ss.ss_size;
 	t->altstack_flags = (uint32_t)(ss.ss_flags & ~SS_ONSTACK);
+	t->flags = sys(SYS_prctl, PR_GET_NO_NEW_PRIVS) == 1 ? THREAD_NO_NEW_PRIVS : 0;
 	sys(SYS_rt_sigpending, &t->pending, sizeof(t->pending));
 	sys(SYS_prctl, PR_GET_NAME, t->name);
 }
@@ -323,6 +324,8 @@ void thread_revive(const struct thread_record *t, int64_t rseq_offset, uint32_t 
 		      .ss_flags = (int)t->altstack_flags};
 	sys(SYS_sigaltstack, &ss, NULL);
 	sys(SYS_prctl, PR_SET_NAME, t->name);
+	if (t->flags & THREAD_NO_NEW_PRIVS)
+		sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
 	if (t->gs)
 		sys(SYS_arch_prctl, ARCH_SET_GS, t->gs);
 	for (int sig = 1; sig <= SYS_SIGNALS; sig++)

@@ -259,6 +259,8 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 		r.kind = kinds[i]->kind;
 		r.same_as = t->other ? -1 : find_same(t, &r);
 		hale_status_t rc = r.same_as >= 0 ? HALE_OK : kinds[i]->capture(t, p, &r, err);
+		if (rc == HALE_OK && r.same_as < 0)
+			rc = fd_locks_capture(t, p, err);
 		if (rc != HALE_OK)
 			return rc;
 		struct fd_record *added = list_add(&t->records);
@@ -307,6 +309,7 @@ hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
 	struct fd_dir dir;
 	list_init(&t->records, t->arena, sizeof(struct fd_record));
 	list_init(&t->contents, t->arena, sizeof(struct content));
+	list_init(&t->locks, t->arena, sizeof(struct file_lock_record));
 	bytes_init(&t->text, t->arena);
 	t->probe = arena_alloc(t->arena, 2 * sizeof(*t->probe));
 	if (!t->probe)
@@ -431,5 +434,5 @@ bool fd_restore_place(struct fd_restore *f, const int *keep, size_t keep_count, 
 		if (f->record[i].same_as < 0 && ops->connect && !ops->connect(f, i, err))
 			return false;
 	}
-	return true;
+	return fd_locks_restore(f, err);
 }

@@ -40,6 +40,7 @@ struct fd_table {
 	uint64_t save_max;    /* bytes of one file that are saved */
 	struct list records;  /* struct fd_record */
 	struct list contents; /* struct content */
+	struct list locks;    /* struct file_lock_record */
 	struct bytes text;
 	struct fd_probe *probe;
 };
@@ -52,6 +53,8 @@ struct fd_restore {
 	size_t text_len;
 	const struct content *content;
 	size_t content_count;
+	const struct file_lock_record *lock;
+	size_t lock_count;
 	int old_pid;
 	int stream[3]; /* what 0, 1, 2 are in this process, out of the way; -1: closed */
 	int floor;     /* numbers from here on are out of the way */
@@ -98,6 +101,14 @@ bool fd_dir_open(struct fd_dir *d, const char *proc);
 /* The next number but the listing's own; -1: no more. */
 int fd_dir_next(struct fd_dir *d);
 void fd_dir_close(struct fd_dir *d);
+
+/* fd_locks.c: locks on the file of a descriptor; and all of them again, when the descriptors have
+ * their numbers. */
+hale_status_t fd_locks_capture(struct fd_table *t, const struct fd_probe *p, struct error *err);
+bool fd_locks_restore(const struct fd_restore *f, struct error *err);
+/* Reads len bytes of a file that the program may have locked: who closes a descriptor of it gives
+ * up the process's POSIX locks. 0 or -errno. */
+int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len, uint64_t offset);
 
 /* For the kinds. */
 uint64_t fd_info_number(const struct fd_probe *p, const char *key, int base, uint64_t fallback);

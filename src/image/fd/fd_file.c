@@ -26,12 +26,15 @@ static bool writable(uint32_t flags)
 	return (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
 }
 
-/* Another open file of the same one, for reading: negative if that is not allowed. */
-static long open_to_read(const struct fd_probe *p)
+/* By the descriptor itself where that is open for reading; else by another one. */
+static int read_content(struct fd_table *t, const struct fd_probe *p, const struct fd_record *r,
+			void *data)
 {
 	char path[64];
-	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", p->fd);
-	return sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if ((r->open_flags & O_ACCMODE) == O_RDWR && !(r->open_flags & O_DIRECT))
+		return sys_read_at(p->fd, data, r->size, 0);
+	fmt_print(path, sizeof(path), "/proc/self/fd/%d", p->fd);
+	return fd_read_aside(t->arena, path, data, r->size, 0);
 }
 
 static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
@@ -45,15 +48,13 @@ static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, 
 	r->has_content = 1;
 	if (t->other || !r->size)
 		return HALE_OK;
-	long fd = open_to_read(p);
-	if (fd < 0)
+	char *data = fd_add_content(t, 0, r->size, r->size);
+	int rc = data ? read_content(t, p, r, data) : -ENOMEM;
+	if (rc == -EACCES || rc == -EPERM)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "descriptor %d (%s) may be overwritten in place, but can't be "
 				 "read to save it: allow reading the file",
 				 p->fd, p->link);
-	char *data = fd_add_content(t, 0, r->size, r->size);
-	int rc = data ? sys_read_at((int)fd, data, r->size, 0) : -ENOMEM;
-	sys(SYS_close, fd);
 	if (rc)
 		return error_set(err, HALE_ERR_SYSTEM, "can't save the content of %s (error %d)",
 				 p->link, -rc);
@@ -63,12 +64,11 @@ static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, 
 static bool worth_saving(const struct fd_table *t, const struct fd_probe *p,
 			 const struct fd_record *r)
 {
+	char path[64];
 	if ((r->open_flags & O_APPEND) || r->size > SAVE_ALWAYS || r->size > t->save_max)
 		return false;
-	long fd = open_to_read(p);
-	if (fd >= 0)
-		sys(SYS_close, fd);
-	return fd >= 0;
+	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, p->fd);
+	return !sys(SYS_faccessat2, AT_FDCWD, path, R_OK, AT_EACCESS);
 }
 
 /* ---- with a name ---- */

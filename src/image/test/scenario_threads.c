@@ -151,6 +151,73 @@ static void held_mutexes(void)
 	CHECK(numbers[2] == numbers_owner);
 }
 
+static pthread_mutex_t robust, inheriting, both;
+
+static void *waits_for_mutexes(void *arg)
+{
+	__atomic_fetch_add(&done, 1, __ATOMIC_SEQ_CST);
+	CHECK(!pthread_mutex_lock(&inheriting) && !pthread_mutex_lock(&robust) &&
+	      !pthread_mutex_lock(&both));
+	__atomic_fetch_add(&done, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < 3; i++)
+		CHECK(!pthread_mutex_unlock(i == 0 ? &robust : i == 1 ? &inheriting : &both));
+	return NULL;
+}
+
+/* Its owner ends with it: the next one is told. */
+static void *dies_with_mutex(void *arg)
+{
+	CHECK(!pthread_mutex_lock(arg));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+static void make_mutex(pthread_mutex_t *m, int is_robust, int protocol, int type)
+{
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	CHECK(!pthread_mutexattr_settype(&attr, type) &&
+	      !pthread_mutexattr_setrobust(&attr, is_robust) &&
+	      !pthread_mutexattr_setprotocol(&attr, protocol));
+	CHECK(!pthread_mutex_init(m, &attr));
+	pthread_mutexattr_destroy(&attr);
+}
+
+/* Mutexes whose word has the owner's id, which the kernel reads. */
+static void robust_mutexes(void)
+{
+	static pthread_mutex_t orphan, recursive;
+	pthread_t waiter, owner;
+	make_mutex(&robust, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_NORMAL);
+	make_mutex(&inheriting, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_NORMAL);
+	make_mutex(&both, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_ERRORCHECK);
+	make_mutex(&orphan, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_NORMAL);
+	make_mutex(&recursive, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT,
+		   PTHREAD_MUTEX_RECURSIVE);
+	pthread_barrier_init(&barrier, NULL, 2);
+	CHECK(!pthread_mutex_lock(&robust) && !pthread_mutex_lock(&inheriting) &&
+	      !pthread_mutex_lock(&both) && !pthread_mutex_lock(&recursive));
+	CHECK(!pthread_create(&waiter, NULL, waits_for_mutexes, NULL));
+	CHECK(!pthread_create(&owner, NULL, dies_with_mutex, &orphan));
+	pthread_barrier_wait(&barrier);
+	while (!__atomic_load_n(&done, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	usleep(20000);
+	take();
+	CHECK(!pthread_mutex_lock(&recursive) && pthread_mutex_lock(&both) == EDEADLK);
+	CHECK(!pthread_mutex_unlock(&inheriting));
+	usleep(20000); /* the other one waits for the next */
+	CHECK(!pthread_mutex_unlock(&robust) && !pthread_mutex_unlock(&both));
+	CHECK(!pthread_join(waiter, NULL) && done == 2);
+	CHECK(pthread_mutex_trylock(&orphan) == EBUSY);
+	pthread_barrier_wait(&barrier);
+	CHECK(!pthread_join(owner, NULL) && pthread_mutex_lock(&orphan) == EOWNERDEAD);
+	CHECK(!pthread_mutex_consistent(&orphan) && !pthread_mutex_unlock(&orphan));
+	CHECK(!pthread_mutex_unlock(&recursive) && !pthread_mutex_unlock(&recursive) &&
+	      pthread_mutex_unlock(&recursive) == EPERM);
+}
+
 /* ---- calls that a signal interrupts ---- */
 
 static int waiting;
@@ -209,7 +276,10 @@ static void interrupted_calls(void)
 		CHECK(!pthread_join(thread[i], NULL));
 }
 
-const struct scenario scenarios_threads[] = {
-    {"computing_threads", computing_threads}, {"other_thread", other_thread},
-    {"main_thread_gone", main_thread_gone},   {"held_mutexes", held_mutexes},
-    {"interrupted_calls", interrupted_calls}, {NULL, NULL}};
+const struct scenario scenarios_threads[] = {{"computing_threads", computing_threads},
+					     {"other_thread", other_thread},
+					     {"main_thread_gone", main_thread_gone},
+					     {"held_mutexes", held_mutexes},
+					     {"robust_mutexes", robust_mutexes},
+					     {"interrupted_calls", interrupted_calls},
+					     {NULL, NULL}};

@@ -149,6 +149,8 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 			status = image_check_threads(a->ranks[rank].member, &why);
 	}
 	if (status == HALE_OK)
+		status = image_check_ipc(a->ranks[rank].member, &why);
+	if (status == HALE_OK)
 		status = image_check_children(a->ranks[rank].member, &why);
 	if (status == HALE_OK)
 		return HALE_OK;

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What the kernel keeps for a process beside memory, descriptors and signals: limits, priorities,
+ * locks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "image/test/scenario.h"
+
+enum { PAGE = 4096 };
+
+static pthread_barrier_t barrier;
+
+/* ---- how threads run ---- */
+
+static int first_of(const cpu_set_t *set)
+{
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, set))
+			return i;
+	return -1;
+}
+
+static void *runs_otherwise(void *arg)
+{
+	struct sched_param none = {0};
+	cpu_set_t one = *(cpu_set_t *)arg, now;
+	CHECK(!sched_setscheduler(0, SCHED_BATCH, &none));
+	CHECK(!pthread_setaffinity_np(pthread_self(), sizeof(one), &one));
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	CHECK(sched_getscheduler(0) == SCHED_BATCH);
+	CHECK(!pthread_getaffinity_np(pthread_self(), sizeof(now), &now) && CPU_EQUAL(&now, &one));
+	CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
+	return NULL;
+}
+
+static void scheduling(void)
+{
+	pthread_t thread;
+	cpu_set_t all, one, now;
+	CHECK(!sched_getaffinity(0, sizeof(all), &all));
+	CPU_ZERO(&one);
+	CPU_SET(first_of(&all), &one);
+	pthread_barrier_init(&barrier, NULL, 2);
+	CHECK(!pthread_create(&thread, NULL, runs_otherwise, &one));
+	pthread_barrier_wait(&barrier);
+	CHECK(!setpriority(PRIO_PROCESS, 0, 3));
+	take();
+	CHECK(getpriority(PRIO_PROCESS, 0) == 3 && sched_getscheduler(0) == SCHED_OTHER);
+	CHECK(!sched_getaffinity(0, sizeof(now), &now) && CPU_EQUAL(&now, &all));
+	CHECK(!prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+	pthread_barrier_wait(&barrier);
+	CHECK(!pthread_join(thread, NULL));
+}
+
+static void limits(void)
+{
+	struct rlimit files = {200, 300}, core = {0, 0}, space = {RLIM_INFINITY, RLIM_INFINITY};
+	space.rlim_cur = space.rlim_max = 1ul << 42;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &files) && !setrlimit(RLIMIT_CORE, &core));
+	CHECK(!setrlimit(RLIMIT_AS, &space));
+	take();
+	CHECK(!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur == 200 && files.rlim_max == 300);
+	CHECK(!getrlimit(RLIMIT_CORE, &core) && core.rlim_cur == 0 && core.rlim_max == 0);
+	CHECK(!getrlimit(RLIMIT_AS, &space) && space.rlim_max == 1ul << 42);
+}
+
+/* ---- memory ---- */
+
+static void unreserved_memory(void)
+{
+	struct sysinfo info;
+	CHECK(!sysinfo(&info));
+	/* more than the kernel gives to anybody who means to use it */
+	size_t len = 2 * (info.totalram + info.totalswap) * info.mem_unit + (1ul << 30);
+	char *m = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	CHECK(m != MAP_FAILED);
+	fill(m + len / 2, 3 * PAGE, 1);
+	take();
+	CHECK(filled(m + len / 2, 3 * PAGE, 1) && zero(m + len - PAGE, PAGE) && zero(m, PAGE));
+	fill(m + len - PAGE, PAGE, 2);
+	take();
+	CHECK(filled(m + len / 2, 3 * PAGE, 1) && filled(m + len - PAGE, PAGE, 2));
+}
+
+static void growing_memory(void)
+{
+	char *room = mmap(NULL, 1024 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(room != MAP_FAILED && !munmap(room, 1024 * PAGE));
+	char *top = mmap(room + 1000 * PAGE, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
+	CHECK(top == room + 1000 * PAGE);
+	fill(top - 2 * PAGE, 3 * PAGE, 1);
+	take();
+	CHECK(filled(top - 2 * PAGE, 3 * PAGE, 1));
+	fill(top - 9 * PAGE, 5 * PAGE, 2);
+	take();
+	fill(top - 20 * PAGE, 5 * PAGE, 3);
+	CHECK(filled(top - 9 * PAGE, 5 * PAGE, 2) && filled(top - 20 * PAGE, 5 * PAGE, 3));
+}
+
+/* KiB of this mapping that are locked, of all that the process has locked; whether it is by itself.
+ */
+static long locked(void)
+{
+	char line[256];
+	long kib = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "VmLck: %ld", &kib);
+	fclose(f);
+	return kib;
+}
+
+static void locked_memory(void)
+{
+	char *part =
+	    mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *lazy =
+	    mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char there[64];
+	CHECK(part != MAP_FAILED && lazy != MAP_FAILED);
+	CHECK(!mlock(part + 2 * PAGE, 3 * PAGE) && !mlock2(lazy, 64 * PAGE, MLOCK_ONFAULT));
+	lazy[5 * PAGE] = 1;
+	CHECK(locked() == 67 * PAGE / 1024);
+	take();
+	CHECK(locked() == 67 * PAGE / 1024);
+	/* the pages of one are there, though they are zero; those of the other come when used */
+	CHECK(!mincore(part + 2 * PAGE, 3 * PAGE, there) && there[0] & there[1] & there[2] & 1);
+	CHECK(!mincore(lazy, 64 * PAGE, there) && there[5] & 1 && !(there[30] & 1));
+	CHECK(!munlockall() && !mlockall(MCL_FUTURE));
+	take();
+	long before = locked();
+	char *more =
+	    mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(more != MAP_FAILED && locked() == before + 4 * PAGE / 1024);
+}
+
+/* ---- locks on files ---- */
+
+static bool is_free(const char *name, short type, off_t start)
+{
+	pid_t pid = fork();
+	int status;
+	if (!pid) {
+		struct flock l = {
+		    .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = 1};
+		int fd = open(in_folder(name), O_RDWR);
+		CHECK(fd >= 0);
+		if (start < 0) /* a lock of the whole file */
+			_exit(flock(fd, (type == F_WRLCK ? LOCK_EX : LOCK_SH) | LOCK_NB) ? 7 : 0);
+		CHECK(!fcntl(fd, F_OFD_GETLK, &l));
+		_exit(l.l_type == F_UNLCK ? 0 : 7);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	CHECK(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 7);
+	return !WEXITSTATUS(status);
+}
+
+static int lock_range(int fd, int how, short type, off_t start, off_t len)
+{
+	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};
+	return fcntl(fd, how, &l);
+}
+
+static void check_file_locks(void)
+{
+	CHECK(!is_free("whole", F_WRLCK, -1) && !is_free("whole", F_RDLCK, -1));
+	CHECK(!is_free("shared", F_WRLCK, -1) && is_free("shared", F_RDLCK, -1));
+	CHECK(is_free("ranges", F_WRLCK, 9) && !is_free("ranges", F_WRLCK, 10));
+	CHECK(!is_free("ranges", F_WRLCK, 19) && is_free("ranges", F_WRLCK, 20));
+	CHECK(!is_free("ranges", F_WRLCK, 1000000) && is_free("ranges", F_RDLCK, 1000000));
+	CHECK(!is_free("open", F_WRLCK, 4) && is_free("open", F_WRLCK, 5));
+	CHECK(!is_free("log", F_WRLCK, 0) && is_free("mapped", F_WRLCK, 0));
+	CHECK(!is_free("mapped", F_WRLCK, 100));
+}
+
+/* Files that the engine reads to save them lose no lock by that. */
+static void file_locks(void)
+{
+	const int how = O_RDWR | O_CREAT | O_TRUNC;
+	int whole = open(in_folder("whole"), how, 0600),
+	    shared = open(in_folder("shared"), how, 0600);
+	int ranges = open(in_folder("ranges"), how, 0600), ofd = open(in_folder("open"), how, 0600);
+	int log = open(in_folder("log"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	int mapped = open(in_folder("mapped"), how, 0600);
+	CHECK(write(ranges, "0123456789", 10) == 10 && write(log, "first\n", 6) == 6);
+	CHECK(!flock(whole, LOCK_EX) && !flock(shared, LOCK_SH));
+	CHECK(dup(whole) >= 0 && dup(ranges) >= 0);
+	CHECK(!lock_range(ranges, F_SETLK, F_WRLCK, 10, 10));
+	CHECK(!lock_range(ranges, F_SETLK, F_RDLCK, 100, 0));
+	CHECK(!lock_range(ofd, F_OFD_SETLK, F_WRLCK, 4, 1));
+	CHECK(!lock_range(log, F_SETLK, F_WRLCK, 0, 0));
+	CHECK(!ftruncate(mapped, PAGE) && !lock_range(mapped, F_SETLK, F_WRLCK, 100, 1));
+	CHECK(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, mapped, 0) != MAP_FAILED);
+	check_file_locks();
+	take();
+	check_file_locks();
+	CHECK(!flock(whole, LOCK_UN) && is_free("whole", F_WRLCK, -1));
+	CHECK(!lock_range(ranges, F_SETLK, F_UNLCK, 0, 0) && is_free("ranges", F_WRLCK, 15));
+}
+
+const struct scenario scenarios_rest[] = {{"scheduling", scheduling},
+					  {"limits", limits},
+					  {"unreserved_memory", unreserved_memory},
+					  {"growing_memory", growing_memory},
+					  {"locked_memory", locked_memory},
+					  {"file_locks", file_locks},
+					  {NULL, NULL}};

@@ -1,0 +1,275 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the kernel keeps for a process beside its memory: kept over a rollback, or the checkpoint is
+refused by name before anything stops. And a start from the beginning is never silent."""
+
+from lib import *
+
+KILLED = ["--no-mpi", "--ckpt-every", "100ms", "--inject", "kill:rank=0,after=0.7s", "--report", "report.json"]
+
+
+def build(s, name, source, *flags):
+    r = s.run("gcc", "-O1", "-Wall", "-o", s.path(name), s.write(name + ".c", source), "-pthread", *flags)
+    expect(r.status == 0, r)
+    return s.path(name)
+
+
+def rolled_back(s, *program):
+    """Its output, after a rollback to a checkpoint, not to the beginning."""
+    r = s.hale_run(1, *program, options=KILLED)
+    expect(r.status == 0, r)
+    failures = s.report()["failures"]
+    expect(len(failures) == 1 and failures[0]["rolled_back_to"] > 0, s.report())
+    return r.out
+
+
+MUTEXES = """
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { THREADS = 6, KINDS = 5 };
+static pthread_mutex_t m[KINDS];
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static long sums[KINDS];
+static volatile int stop, done[THREADS];
+#define OK(x) do { int rc_ = (x); if (rc_) { printf("%s: %d\\n", #x, rc_); exit(1); } } while (0)
+static void *work(void *arg)
+{
+	size_t me = (size_t)arg;
+	while (!stop) {
+		int k = (me + done[me]) % KINDS;
+		OK(pthread_mutex_lock(&m[k]));
+		if (k == 1 || k == 2)
+			OK(pthread_mutex_lock(&m[k])); /* recursive ones */
+		sums[k]++;
+		if (k == 0 && done[me] % 3 == 0) {
+			pthread_cond_signal(&cond);
+			struct timespec t;
+			clock_gettime(CLOCK_REALTIME, &t);
+			t.tv_nsec = (t.tv_nsec + 2000000) % 1000000000;
+			int rc = pthread_cond_timedwait(&cond, &m[k], &t);
+			if (rc && rc != ETIMEDOUT)
+				OK(rc);
+		}
+		usleep(300);
+		OK(pthread_mutex_unlock(&m[k]));
+		if (k == 1 || k == 2)
+			OK(pthread_mutex_unlock(&m[k]));
+		done[me]++;
+	}
+	return NULL;
+}
+static void make(int k, int robust, int protocol, int type)
+{
+	pthread_mutexattr_t a;
+	pthread_mutexattr_init(&a);
+	OK(pthread_mutexattr_setrobust(&a, robust));
+	OK(pthread_mutexattr_setprotocol(&a, protocol));
+	OK(pthread_mutexattr_settype(&a, type));
+	OK(pthread_mutex_init(&m[k], &a));
+}
+int main(int argc, char **argv)
+{
+	pthread_t t[THREADS];
+	long all = 0, sum = 0;
+	make(0, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ERRORCHECK);
+	make(1, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_RECURSIVE);
+	make(2, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_RECURSIVE);
+	make(3, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_NORMAL);
+	make(4, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_NORMAL);
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, work, (void *)i);
+	for (int i = 0; i < 150; i++)
+		usleep(10000);
+	stop = 1;
+	for (int i = 0; i < THREADS; i++) {
+		OK(pthread_join(t[i], NULL));
+		all += done[i];
+	}
+	for (int k = 0; k < KINDS; k++)
+		sum += sums[k];
+	printf("%s\\n", all == sum && all ? "right" : "wrong");
+	return 0;
+}
+"""
+
+
+@test
+def mutexes_that_name_their_owner_go_on_after_a_rollback(s):
+    """Held by some threads, wanted by others, which have read their own id already."""
+    exe = build(s, "mutexes", MUTEXES)
+    for i in range(2):
+        expect(rolled_back(s, exe) == "right\n")
+
+
+LOCKS = """
+import fcntl, os, subprocess, sys, time
+whole = open("whole", "w"); fcntl.flock(whole, fcntl.LOCK_EX)
+part = open("part", "w+"); fcntl.lockf(part, fcntl.LOCK_EX, 10, 5)
+open("here", "w").close()
+for i in range(150): time.sleep(0.01)
+other = open("whole")
+try:
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB); print("not locked")
+except BlockingIOError:
+    print("locked")
+sys.stdout.flush()
+print(subprocess.call(["/usr/bin/python3", "-c", '''
+import fcntl
+part = open("part", "r+")
+fcntl.lockf(part, fcntl.LOCK_EX | fcntl.LOCK_NB, 4, 0)
+try: fcntl.lockf(part, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 14)
+except BlockingIOError: raise SystemExit(3)
+''']))
+"""
+
+
+@test
+def locks_on_files_are_kept(s):
+    expect(rolled_back(s, PYTHON, "-c", LOCKS) == "locked\n3\n")
+
+
+@test
+def a_lock_that_another_process_has_by_then_is_not_shared(s):
+    """The image needs it: refused, with its reason; and the job says that it starts from its beginning."""
+    job = s.hale_start(1, PYTHON, "-c", "import fcntl, os, time\n"
+                       "f = open('file', 'w')\n"
+                       "try: fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+                       "except BlockingIOError: print('it is taken'); raise SystemExit\n"
+                       "open('begun', 'w').close()\n"
+                       "while True: time.sleep(0.05)\n",
+                       options=["--no-mpi", "--ckpt-every", "1h"])
+    job.until(lambda: os.path.exists(s.path("begun")), "the lock")
+    job.checkpoint()
+    pid = job.info()["ranks"][0]["pid"]
+    stranger = subprocess.Popen(["flock", s.path("file"), "sleep", "60"])
+    try:
+        os.kill(pid, signal.SIGKILL)
+        r = job.wait()
+    finally:
+        for p in children(stranger.pid) + [stranger.pid]:
+            os.kill(p, signal.SIGKILL)
+        stranger.wait()
+    expect(r.status == 0 and "it is taken" in r.out, r)
+    expect("which the program had at the checkpoint, can't be taken again" in r.err, r)
+    expect(re.search(r"the job starts again from its beginning \(.* lost\), since no checkpoint of it can be "
+                     r"restored; the last one that was tried is refused: rank 0 could not be rebuilt", r.err), r)
+
+
+def refused(s, why, *program):
+    """By name, before anything stops; the job goes on."""
+    job = s.hale_start(1, *program, options=["--no-mpi", "--ckpt-every", "100ms"])
+    job.until_says(r"no checkpoint: rank 0 can't be captured: .*" + why)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "done\n", r)
+    os.unlink(s.path("go"))
+
+
+SANDBOX = """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void)
+{
+	struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+	struct sock_fprog all = {1, &allow};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all))
+		return 1;
+	while (access("go", F_OK))
+		usleep(10000);
+	puts("done");
+	return 0;
+}
+"""
+
+IPC = """
+#include <stdio.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct { long type; char text[4]; } message = {1, "abc"};
+	struct sembuf up = {0, 1, 0};
+	int id = -1;
+	switch (argv[1][0]) {
+	case 'm':
+		id = msgget(IPC_PRIVATE, 0600);
+		if (msgsnd(id, &message, 4, 0))
+			return 1;
+		break;
+	case 's':
+		id = semget(IPC_PRIVATE, 1, 0600);
+		if (semop(id, &up, 1))
+			return 1;
+		break;
+	default:
+		id = shmget(IPC_PRIVATE, 4096, 0600);
+		if (shmat(id, NULL, 0) == (void *)-1)
+			return 1;
+	}
+	while (access("go", F_OK))
+		usleep(10000);
+	if (argv[1][0] == 'm')
+		msgctl(id, IPC_RMID, NULL);
+	else if (argv[1][0] == 's')
+		semctl(id, 0, IPC_RMID);
+	else
+		shmctl(id, IPC_RMID, NULL);
+	puts("done");
+	return 0;
+}
+"""
+
+
+@test
+def what_can_not_be_kept_is_refused_by_name(s):
+    refused(s, r"has filtered its system calls \(seccomp\)", build(s, "sandbox", SANDBOX))
+    ipc = build(s, "ipc", IPC)
+    refused(s, r"System V message queue \d+", ipc, "m")
+    refused(s, r"System V semaphores \d+", ipc, "s")
+    refused(s, "is System V shared memory", ipc, "x")
+
+
+REST = """
+import mmap, os, resource, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))
+cpu = min(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {cpu})
+os.nice(4)
+big = mmap.mmap(-1, 40 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+big[30 << 30] = 7
+for i in range(150): time.sleep(0.01)
+print(resource.getrlimit(resource.RLIMIT_NOFILE), os.sched_getaffinity(0) == {cpu}, os.nice(0), big[30 << 30])
+"""
+
+
+@test
+def limits_processors_priorities_and_unreserved_memory_come_back(s):
+    expect(rolled_back(s, PYTHON, "-c", REST) == "(200, 300) True 4 7\n")
+
+
+@test
+def a_job_whose_checkpoints_are_gone_says_that_it_starts_anew(s):
+    job = s.hale_start(1, PYTHON, "-c", "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
+                       "print('done')", options=["--no-mpi", "--ckpt-every", "1h"])
+    path = job.checkpoint()
+    pid = job.info()["ranks"][0]["pid"]
+    shutil.rmtree(path)
+    s.write("go", "")
+    os.kill(pid, signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and r.out == "done\n", r)
+    expect("the job starts again from its beginning" in r.err and "are not in" in r.err, r)
+
+
+main()
