@@ -197,4 +197,5 @@ def main():
     sys.exit(0 if tried and 100 * noticed >= args.at_least * tried else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

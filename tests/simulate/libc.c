@@ -1121,7 +1121,6 @@ CALL(int, open64, const char *path, int flags, ...)
 /* Folders are opened to work in them with the …at calls: their path goes with the object. */
 static const char *path_at(int fd, const char *path, char out[PATH_MAX])
 {
-
 	if (path[0] == '/' || fd == AT_FDCWD)
 		return path;
 	if (!proc_fd(fd) || proc_fd(fd)->kind != OBJ_FOLDER)
@@ -1170,6 +1169,15 @@ CALL(int, rename, const char *from, const char *to)
 {
 	point();
 	return disk_rename(from, to);
+}
+
+CALL(int, renameat, int from_at, const char *from, int to_at, const char *to)
+{
+	char whole[PATH_MAX], other[PATH_MAX];
+	const char *p = path_at(from_at, from, whole), *q = path_at(to_at, to, other);
+
+	point();
+	return p && q ? disk_rename(p, q) : fail(EBADF);
 }
 
 CALL(int, link, const char *from, const char *to)
@@ -1377,6 +1385,16 @@ CALL(struct dirent *, readdir64, struct simulate_dir *d)
 	snprintf(d->entry.d_name, sizeof(d->entry.d_name), "%s", d->names[d->at++]);
 	d->entry.d_type = DT_UNKNOWN;
 	return &d->entry;
+}
+
+/* What is in the folder now. */
+CALL(void, rewinddir, struct simulate_dir *d)
+{
+	free(d->names);
+	d->count = disk_list(d->path, &d->names);
+	if (d->count == (size_t)-1)
+		d->count = 0;
+	d->at = 0;
 }
 
 CALL(int, closedir, struct simulate_dir *d)

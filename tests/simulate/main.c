@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--verbose]: schedules of faults, one seed
- * each. A failing one prints its story. */
+/* hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--first] [--verbose]: schedules of faults,
+ * one seed each. A failing one prints its story. --first: the first that fails is the last. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--verbose]\n"
+	fprintf(stderr, "usage: hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--first] "
+			"[--verbose]\n"
 			"The kinds of faults are in tests/simulate/world.c.\n");
 	return 64;
 }
@@ -19,6 +20,7 @@ static int usage(void)
 int main(int argc, char **argv)
 {
 	unsigned long seed = 1, runs = 1, bad = 0, steps = 0, ends[4] = {0};
+	unsigned long bad_max = 10;
 	int verbose = 0;
 
 	for (int i = 1; i < argc; i++) {
@@ -28,12 +30,14 @@ int main(int argc, char **argv)
 			runs = strtoul(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--kinds") && i + 1 < argc && world_choose(argv[i + 1]))
 			i++;
+		else if (!strcmp(argv[i], "--first"))
+			bad_max = 1;
 		else if (!strcmp(argv[i], "--verbose"))
 			verbose = 1;
 		else
 			return usage();
 	}
-	for (unsigned long i = 0; i < runs && bad < 10; i++) {
+	for (unsigned long i = 0; i < runs && bad < bad_max; i++) {
 		struct world_result r = world_run(seed + i, verbose && runs == 1);
 
 		steps += r.steps;
