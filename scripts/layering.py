@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Inside the user's process, from the bottom up. Each may use all that stand before it.
 RANK_SIDE = ["base", "image", "agreement", "journal", "ckpt", "channel", "deliver", "object", "match",
-             "coll", "rma", "mpi"]
+             "coll", "rma", "io", "mpi"]
 MAY_USE = {layer: set(RANK_SIDE[:i]) for i, layer in enumerate(RANK_SIDE)}
 # Beside it, in the processes of `hale` itself.
 MAY_USE["policy"] = {"base", "model"}

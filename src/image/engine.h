@@ -13,7 +13,7 @@
 #include "image/image.h"
 #include "image/sys.h"
 
-enum { ENGINE_OWN_MAX = 16, ENGINE_SOURCES_MAX = IMAGE_CHAIN_MAX };
+enum { ENGINE_OWN_MAX = 16, ENGINE_FDS_MAX = 256, ENGINE_SOURCES_MAX = IMAGE_CHAIN_MAX };
 
 /* Identity of an open pipe, terminal or file. */
 struct file_identity {
@@ -29,7 +29,7 @@ struct engine {
 	struct {
 		uint64_t start, end;
 	} exclude[ENGINE_OWN_MAX];
-	int own[ENGINE_OWN_MAX];
+	int own[ENGINE_FDS_MAX];
 	unsigned own_count;
 
 	struct file_identity stream[3]; /* what 0, 1, 2 were at the start; inode 0: nothing */

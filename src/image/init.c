@@ -75,7 +75,7 @@ void image_exclude_remove(const void *addr)
 
 void image_fd_own(int fd)
 {
-	if (engine.own_count < ENGINE_OWN_MAX)
+	if (engine.own_count < ENGINE_FDS_MAX)
 		engine.own[engine.own_count++] = fd;
 	else
 		log_warn("descriptor %d can't be left out of images: too many such descriptors",

@@ -5,6 +5,7 @@
  *     rank-3.now                       struct journal_now: the checkpoint that rank 3 is past
  *     7/rank-3.log                     records of rank 3 and its children since checkpoint 7
  *     7/save-DEV-INODE-BORN            a file's content then, or the file itself (a hard link)
+ *     7/ranges-3                       bytes of files that rank 3 was about to overwrite
  *     first                            the oldest checkpoint whose folder has not been dropped
  *
  * A record says what a name or a file was before it was changed. Undone from the newest to the
@@ -15,9 +16,11 @@
 
 #include <stdint.h>
 
-#define JOURNAL_MAGIC	  0x324c4e4au /* "JNL2" */
+#define JOURNAL_MAGIC	  0x334c4e4au /* "JNL3" */
 #define JOURNAL_SAVE_NAME "save-%lx-%lx-%lx"
-enum { JOURNAL_PATH = 4096, JOURNAL_RECORD_MAX = 3 * JOURNAL_PATH };
+/* offset, length, where in the file of ranges, their XXH3, that file's name */
+#define JOURNAL_RANGE_TEXT "%lx %lx %lx %lx %s"
+enum { JOURNAL_PATH = 4096, JOURNAL_RECORD_MAX = 3 * JOURNAL_PATH, JOURNAL_RANGE_MAX = 1 << 20 };
 
 enum journal_kind {
 	JOURNAL_ABSENT = 1, /* path: there was nothing of this name */
@@ -29,6 +32,7 @@ enum journal_kind {
 	JOURNAL_RENAMED,    /* path has become other */
 	JOURNAL_EXCHANGED,  /* path and other have changed places */
 	JOURNAL_UNSAVED,    /* path: changed, and what it had could not be saved */
+	JOURNAL_RANGE,	    /* path: these bytes of it were as other says (JOURNAL_RANGE_TEXT) */
 	JOURNAL_KINDS
 };
 

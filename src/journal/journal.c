@@ -169,6 +169,11 @@ void journal_start(const char *folder, uint32_t rank, bool begins)
 	journal_on = self.is_rank || now_map();
 }
 
+bool journal_wanted(void)
+{
+	return self.folder[0] != 0;
+}
+
 void journal_is_rank(void)
 {
 	if (!self.folder[0])
@@ -291,6 +296,11 @@ bool journal_folder(char *buf, size_t cap)
 	epoch_folder(buf, cap);
 	long rc = sys(SYS_mkdirat, AT_FDCWD, buf, 0700);
 	return rc == 0 || rc == -EEXIST;
+}
+
+void journal_range_name(char *buf, size_t cap)
+{
+	fmt_print(buf, cap, "ranges-%u", self.rank);
 }
 
 static uint64_t next_ns(void)

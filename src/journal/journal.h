@@ -35,6 +35,9 @@ void journal_cut(uint32_t id);
  */
 void journal_restored(const char *folder, uint32_t id);
 
+/* A rollback will look for one: false where the user wants none. */
+bool journal_wanted(void);
+
 /* Before the call; dir as openat(2) has it. False: this is a pipe, a device or what else opening
  * may wait for, and is not written down. */
 bool journal_opening(int dir, const char *path, int flags);
@@ -49,5 +52,11 @@ void journal_removing(int dir, const char *path);
 void journal_renaming(int dir, const char *path, int other_dir, const char *other, bool exchange);
 void journal_truncating(const char *path, uint64_t length);
 void journal_truncating_fd(int fd, uint64_t length);
+
+/* For a caller that says before each write what it overwrites (MPI-IO): then a file is opened as if
+ * it were appended to, and only bytes that it had are saved, and no more of it than changes.
+ * journal_writing: before the call. size: what the file had at the checkpoint or, if it was opened
+ * since, then. length 0: nothing of it changes but its size. */
+void journal_writing(int fd, uint64_t size, uint64_t offset, uint64_t length);
 
 #endif

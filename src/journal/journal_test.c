@@ -376,6 +376,52 @@ static void what_is_too_large_is_told(void **state)
 	assert_int_equal(journal_undo(job, 0, &err), HALE_ERR_STORE);
 }
 
+static void write_at(int fd, uint64_t size, uint64_t at, const char *text)
+{
+	journal_writing(fd, size, at, strlen(text));
+	assert_int_equal(pwrite(fd, text, strlen(text), (off_t)at), strlen(text));
+}
+
+/* Only what is overwritten is saved, once or more often; what is behind the end goes. */
+static void ranges_that_were_overwritten_come_back(void **state)
+{
+	put("data", O_CREAT | O_TRUNC, "the quick brown fox jumps");
+	journal_cut(1);
+	char *before = tree();
+	journal_opening(AT_FDCWD, "data", O_RDWR | O_APPEND);
+	int fd = open("data", O_RDWR);
+	write_at(fd, 25, 4, "slow ");
+	write_at(fd, 25, 6, "ick and white");
+	write_at(fd, 25, 20, "jumped over and over");
+	write_at(fd, 25, 0, "a");
+	journal_writing(fd, 25, 10, 15); /* cut, and grown again */
+	assert_int_equal(ftruncate(fd, 10), 0);
+	write_at(fd, 25, 15, "xyz");
+	close(fd);
+	undo_to(1);
+	char *after = tree();
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+}
+
+/* Descriptors that can only write. */
+static void ranges_of_a_file_that_is_only_written(void **state)
+{
+	put("data", O_CREAT | O_TRUNC, "0123456789");
+	journal_cut(1);
+	char *before = tree();
+	int fd = open("data", O_WRONLY);
+	write_at(fd, 10, 2, "abc");
+	write_at(fd, 10, 8, "defgh");
+	close(fd);
+	undo_to(1);
+	char *after = tree();
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+}
+
 /* In a folder that others may write to, a journal is nobody's. */
 static void a_journal_of_somebody_else_is_not_followed(void **state)
 {
@@ -418,6 +464,8 @@ int main(void)
 	    T(undoing_twice_is_undoing_once),
 	    T(children_and_ranks_share_files),
 	    T(a_torn_record_hides_no_other_one),
+	    T(ranges_that_were_overwritten_come_back),
+	    T(ranges_of_a_file_that_is_only_written),
 	    T(what_could_not_be_written_down_is_told),
 	    T(what_is_too_large_is_told),
 	    T(a_journal_of_somebody_else_is_not_followed),

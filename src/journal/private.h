@@ -53,6 +53,10 @@ bool journal_folder(char *buf, size_t cap);
 /* This path is none of the user's files. */
 bool journal_passes_over(const char *path);
 
+/* journal.c: the file of this rank that the bytes of JOURNAL_RANGE lie in, as it is called in the
+ * folder. */
+void journal_range_name(char *buf, size_t cap);
+
 /* save.c: 0, or -errno; -EFBIG: it is larger than what is saved. open_fd: a descriptor of the file,
  * or -1. */
 long journal_save_content(const char *folder, const char *path, int open_fd,
@@ -61,6 +65,12 @@ long journal_save_content(const char *folder, const char *path, int open_fd,
 long journal_save_file(const char *folder, const char *path, const struct journal_file *f);
 
 /* touch.c */
+/* Around each look at what is known: the lock, the checkpoint that the rank is past, errno kept.
+ * path is for the sentence when that can't be; false then, and when it is NULL. */
+bool journal_begin(const char *path, int *saved_errno);
+void journal_end(int saved_errno);
+/* Where an open file is; false: it has no name any more. */
+bool journal_path_of_fd(long fd, char out[JOURNAL_PATH]);
 /* The whole path, without symbolic links in its folders; follow: nor at its end. False: there is no
  * such folder. */
 bool journal_whole_path(int dir, const char *path, bool follow, char out[JOURNAL_PATH]);

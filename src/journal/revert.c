@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* What a record speaks of. */
 struct place {
@@ -255,6 +256,39 @@ static void revert_content(struct reverting *r, struct place *p, const struct jo
 	}
 }
 
+/* Bytes that MPI-IO has overwritten. */
+static void revert_range(struct reverting *r, struct place *p, const struct journal_record *c,
+			 const char *text, int folder)
+{
+	unsigned long offset, length, at, sum;
+	char name[32];
+
+	if (!is_the_file(r, p, c)) {
+		revert_trouble(r, "%s is another file than the one that was written to", p->path);
+		return;
+	}
+	if (sscanf(text, "%lx %lx %lx %lx %31s", &offset, &length, &at, &sum, name) != 5 ||
+	    strchr(name, '/') || length > JOURNAL_RANGE_MAX) {
+		revert_trouble(r, "a record of %s can't be read", p->path);
+		return;
+	}
+	char *bytes = malloc(length + 1);
+	int saved = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (!bytes || saved < 0 || pread(saved, bytes, length, (off_t)at) != (ssize_t)length ||
+	    XXH3_64bits(bytes, length) != sum) {
+		revert_trouble(r, "what %s had is not in the journal any more", p->path);
+	} else {
+		int fd = openat(p->dir, p->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		if (fd < 0 || pwrite(fd, bytes, length, (off_t)offset) != (ssize_t)length)
+			failed(r, p);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (saved >= 0)
+		close(saved);
+	free(bytes);
+}
+
 /* ---- names ---- */
 
 static void revert_named(struct reverting *r, struct place *p, const struct journal_record *c,
@@ -368,6 +402,10 @@ void revert(struct reverting *r, const struct journal_record *c, int folder)
 	case JOURNAL_SIZE:
 		if (!was_made_since(r, c))
 			revert_size(r, &p, c, folder);
+		break;
+	case JOURNAL_RANGE:
+		if (!was_made_since(r, c))
+			revert_range(r, &p, c, other, folder);
 		break;
 	case JOURNAL_CONTENT:
 	case JOURNAL_NAMED:

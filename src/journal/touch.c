@@ -10,7 +10,7 @@
 
 /* ---- paths ---- */
 
-static bool path_of_fd(long fd, char out[JOURNAL_PATH])
+bool journal_path_of_fd(long fd, char out[JOURNAL_PATH])
 {
 	static const char gone[] = " (deleted)";
 	char link[64];
@@ -30,7 +30,7 @@ static bool path_of(int dir, const char *path, int flags, char out[JOURNAL_PATH]
 
 	if (fd < 0)
 		return false;
-	bool good = path_of_fd(fd, out);
+	bool good = journal_path_of_fd(fd, out);
 	sys(SYS_close, fd);
 	return good;
 }
@@ -104,7 +104,7 @@ static __thread bool is_new __attribute__((tls_model("initial-exec")));
 
 /* errno: a caller may look at it after a call that went well. Large buffers are static: a signal
  * handler may run on a small stack. */
-static bool begin(const char *path, int *saved_errno)
+bool journal_begin(const char *path, int *saved_errno)
 {
 	*saved_errno = errno;
 	if (!path)
@@ -118,7 +118,7 @@ static bool begin(const char *path, int *saved_errno)
 	return true;
 }
 
-static void end(int saved_errno)
+void journal_end(int saved_errno)
 {
 	journal_unlock();
 	errno = saved_errno;
@@ -181,12 +181,12 @@ void journal_removing(int dir, const char *path)
 	struct journal_file f;
 	int saved;
 
-	if (!begin(path, &saved))
+	if (!journal_begin(path, &saved))
 		return;
 	if (!journal_look(dir, path, AT_SYMLINK_NOFOLLOW, &f) &&
 	    journal_whole_path(dir, path, false, whole))
 		lose(whole, &f);
-	end(saved);
+	journal_end(saved);
 }
 
 void journal_making(int dir, const char *path)
@@ -195,12 +195,12 @@ void journal_making(int dir, const char *path)
 	struct journal_file f;
 	int saved;
 
-	if (!begin(path, &saved))
+	if (!journal_begin(path, &saved))
 		return;
 	if (journal_look(dir, path, AT_SYMLINK_NOFOLLOW, &f) == -ENOENT &&
 	    journal_whole_path(dir, path, false, whole))
 		absent(whole);
-	end(saved);
+	journal_end(saved);
 }
 
 void journal_made(const char *path, int fd)
@@ -208,11 +208,11 @@ void journal_made(const char *path, int fd)
 	static char whole[JOURNAL_PATH];
 	int saved;
 
-	if (!begin(path, &saved))
+	if (!journal_begin(path, &saved))
 		return;
 	if (journal_whole_path(AT_FDCWD, path, false, whole))
 		absent(whole);
-	end(saved);
+	journal_end(saved);
 	is_new = true;
 	journal_opened(fd);
 }
@@ -241,7 +241,7 @@ void journal_renaming(int dir, const char *path, int other_dir, const char *othe
 	struct journal_file f, g = {0};
 	int saved;
 
-	if (!begin(path, &saved))
+	if (!journal_begin(path, &saved))
 		return;
 	if (!journal_look(dir, path, AT_SYMLINK_NOFOLLOW, &f) &&
 	    journal_whole_path(dir, path, false, from) &&
@@ -255,7 +255,7 @@ void journal_renaming(int dir, const char *path, int other_dir, const char *othe
 		if (!exchange && !same)
 			rename_one(from, to, &f, there, &g);
 	}
-	end(saved);
+	journal_end(saved);
 }
 
 /* ---- content ---- */
@@ -320,10 +320,10 @@ bool journal_opening(int dir, const char *path, int flags)
 	int saved;
 
 	is_new = false;
-	if ((flags & O_TMPFILE) == O_TMPFILE || !begin(path, &saved))
+	if ((flags & O_TMPFILE) == O_TMPFILE || !journal_begin(path, &saved))
 		return true;
 	is_new = opening(dir, path, flags, &plain);
-	end(saved);
+	journal_end(saved);
 	return plain;
 }
 
@@ -332,12 +332,12 @@ void journal_opened(int fd)
 	struct journal_file f;
 	int saved;
 
-	if (fd < 0 || !is_new || !begin("a file", &saved))
+	if (fd < 0 || !is_new || !journal_begin("a file", &saved))
 		return;
 	is_new = false;
 	if (!journal_look(fd, "", AT_EMPTY_PATH, &f) && S_ISREG(f.mode))
 		known_add(journal_file_key(&f), KNOWN_MADE);
-	end(saved);
+	journal_end(saved);
 }
 
 void journal_truncating(const char *path, uint64_t length)
@@ -346,13 +346,13 @@ void journal_truncating(const char *path, uint64_t length)
 	struct journal_file f;
 	int saved;
 
-	if (!begin(path, &saved))
+	if (!journal_begin(path, &saved))
 		return;
 	if (!journal_look(AT_FDCWD, path, 0, &f) && S_ISREG(f.mode) &&
 	    !is_known(&f, length >= f.size) && path_of(AT_FDCWD, path, 0, whole) &&
 	    !journal_passes_over(whole))
 		change(whole, -1, &f, length >= f.size);
-	end(saved);
+	journal_end(saved);
 }
 
 void journal_truncating_fd(int fd, uint64_t length)
@@ -361,10 +361,11 @@ void journal_truncating_fd(int fd, uint64_t length)
 	struct journal_file f;
 	int saved;
 
-	if (!begin("a file", &saved))
+	if (!journal_begin("a file", &saved))
 		return;
 	if (!journal_look(fd, "", AT_EMPTY_PATH, &f) && S_ISREG(f.mode) && f.links &&
-	    !is_known(&f, length >= f.size) && path_of_fd(fd, whole) && !journal_passes_over(whole))
+	    !is_known(&f, length >= f.size) && journal_path_of_fd(fd, whole) &&
+	    !journal_passes_over(whole))
 		change(whole, fd, &f, length >= f.size);
-	end(saved);
+	journal_end(saved);
 }

@@ -2,6 +2,7 @@
 /* Error handlers: the objects, what running one means, and the way every failing call takes. */
 #include <stdarg.h>
 #include "base/fmt.h"
+#include "io/io.h"
 #include "mpi/comm/comm.h"
 
 /* MPI-3.1 13.7: files start with MPI_ERRORS_RETURN; the default is what MPI_FILE_NULL has. NULL
@@ -141,8 +142,12 @@ int ompi_errhandler_invoke(void *errhandler, void *object, int type, int code, c
 	const struct object *o = object;
 	(void)errhandler;
 	(void)type;
-	if (o && o->kind == OBJECT_FILE)
-		return errhandler_file_error(code, message);
+	if (o && o->kind == OBJECT_FILE) {
+		struct errhandler *e =
+		    o->flags & OBJECT_NULL ? NULL : ((struct file *)object)->errhandler;
+		return e ? errhandler_run(e, ERRHANDLER_FILE, object, code, message)
+			 : errhandler_file_error(code, message);
+	}
 	return api_error(o && o->kind == OBJECT_COMM ? object : NULL, code, message);
 }
 

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What only the files of io/ share. */
+#ifndef HALE_IO_INTERNAL_H
+#define HALE_IO_INTERNAL_H
+
+#include "io/io.h"
+
+extern struct file *io_files;
+
+static inline struct datatype *io_byte(void)
+{
+	return (struct datatype *)MPI_BYTE;
+}
+static inline struct datatype *io_u64(void)
+{
+	return (struct datatype *)MPI_UINT64_T;
+}
+
+/* ---- file.c ---- */
+/* The class for -errno, as a system call returned it. */
+int io_class(long rc);
+/* Everybody gets the largest of all classes. Collective. */
+int io_agree(struct file *f, int rc);
+/* The descriptor of a file that has none, after a restart: made anew where the path leads. */
+void io_file_reopen(struct file *f);
+bool io_file_is_there(const struct file *f);
+uint64_t io_file_bytes(const struct file *f);
+/* Before bytes of the file change; length 0: only its size does. */
+void io_journal(struct file *f, uint64_t offset, uint64_t length);
+
+/* ---- view.c ---- */
+struct io_piece {
+	uint64_t offset, length;
+};
+/* Where bytes [at, at + bytes) of the stream lie: at most max pieces, in their order; *covered of
+ * the bytes are in them. */
+size_t io_pieces(const struct io_view *v, size_t at, size_t bytes, struct io_piece *out, size_t max,
+		 size_t *covered);
+/* The first byte of the stream in [low, high) that lies at offset or behind it; high: none does. */
+size_t io_view_find(const struct io_view *v, uint64_t offset, size_t low, size_t high);
+int io_view_init(struct io_view *v);
+void io_view_fini(struct io_view *v);
+
+/* ---- move.c: this process alone ---- */
+/* The user's buffer as the file will have it. */
+struct io_memory {
+	char *buf;
+	size_t count, bytes;
+	const struct datatype *type;
+	char *converted; /* external32: heap memory that buf is */
+};
+/* Whole bytes at an offset of the file; *done of them. Reads end at the end of the file. */
+int io_write_at(struct file *f, uint64_t offset, const void *p, size_t bytes, size_t *done);
+int io_read_at(struct file *f, uint64_t offset, void *p, size_t bytes, size_t *done);
+int io_move_alone(struct file *f, const struct io_memory *m, size_t at, bool write, size_t *done);
+/* Atomic mode: nobody else's atomic transfer touches the range meanwhile. No safe point inside. */
+void io_lock(struct file *f, uint64_t begin, uint64_t end, bool write);
+void io_unlock(struct file *f, uint64_t begin, uint64_t end);
+
+/* ---- collect.c: all members together ---- */
+int io_move_together(struct file *f, const struct io_memory *m, size_t at, bool write, int error,
+		     size_t *done);
+
+/* ---- shared.c ---- */
+int io_shared_open(struct file *f, struct comm *own);
+int io_shared_close(struct file *f);
+/* The shared pointer's value before n was added to it. */
+int io_shared_add(struct file *f, uint64_t n, uint64_t *before);
+int io_shared_set(struct file *f, uint64_t value); /* collective */
+
+void io_checkpoint_init(void);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening, closing, deleting; hints; error handlers of files. */
+#include <string.h>
+#include "base/fmt.h"
+#include "mpi/file/file.h"
+
+int file_leave(struct file *f, int rc, const char *function)
+{
+	profile_leave();
+	guard_leave();
+	if (LIKELY(rc == MPI_SUCCESS))
+		return rc;
+	return f ? errhandler_run(f->errhandler, ERRHANDLER_FILE, f, rc, function)
+		 : errhandler_file_error(rc, function);
+}
+
+/* ---- hints ---- */
+
+static uint8_t choice_of(const char *value)
+{
+	if (!strcmp(value, "enable") || !strcmp(value, "true"))
+		return IO_ENABLE;
+	return !strcmp(value, "disable") || !strcmp(value, "false") ? IO_DISABLE : IO_AUTOMATIC;
+}
+
+static const char *choice_name(uint8_t choice)
+{
+	static const char *const names[] = {"automatic", "enable", "disable"};
+	return names[choice];
+}
+
+static void hints_take(struct io_hints *h, const struct info *i)
+{
+	uint64_t n;
+	const char *value = i ? info_get(i, "cb_buffer_size") : NULL;
+	if (value && units_parse_bytes(value, &n) && n >= 4096 && n <= 1u << 30)
+		h->buffer = (size_t)n;
+	value = i ? info_get(i, "cb_nodes") : NULL;
+	if (value && units_parse_bytes(value, &n) && n > 0 && n <= 1u << 20)
+		h->aggregators = (int)n;
+	value = i ? info_get(i, "romio_cb_read") : NULL;
+	if (value)
+		h->collect_reads = choice_of(value);
+	value = i ? info_get(i, "romio_cb_write") : NULL;
+	if (value)
+		h->collect_writes = choice_of(value);
+	value = i ? info_get(i, "collective_buffering") : NULL;
+	if (value)
+		h->collect_reads = h->collect_writes = choice_of(value);
+}
+
+static int hints_give(const struct io_hints *h, struct info *i)
+{
+	char text[32];
+	fmt_print(text, sizeof(text), "%lu", (unsigned long)h->buffer);
+	int rc = info_set(i, "cb_buffer_size", text);
+	fmt_print(text, sizeof(text), "%d", h->aggregators);
+	if (!rc)
+		rc = info_set(i, "cb_nodes", text);
+	if (!rc)
+		rc = info_set(i, "romio_cb_read", choice_name(h->collect_reads));
+	return rc ? rc : info_set(i, "romio_cb_write", choice_name(h->collect_writes));
+}
+
+/* The same hints everywhere: what the first member says of how all work together. */
+static int hints_agree(struct io_hints *h, struct comm *c)
+{
+	return coll_bcast(h, sizeof(*h), datatype_of(MPI_BYTE), 0, c);
+}
+
+int PMPI_File_set_info(MPI_File fh, MPI_Info info)
+{
+	FILE_ENTER("MPI_File_set_info", f, fh);
+	const struct info *i = info_of(info);
+	if (info != MPI_INFO_NULL && !info_ok(i))
+		return FILE_LEAVE(f, MPI_ERR_INFO);
+	/* who does the collective work was settled when the file was opened */
+	int aggregators = f->hints.aggregators;
+	hints_take(&f->hints, info == MPI_INFO_NULL ? NULL : i);
+	f->hints.aggregators = aggregators;
+	return FILE_LEAVE(f, hints_agree(&f->hints, f->comm));
+}
+API_ALIAS(File_set_info);
+
+int PMPI_File_get_info(MPI_File fh, MPI_Info *info_used)
+{
+	FILE_ENTER("MPI_File_get_info", f, fh);
+	if (!info_used)
+		return FILE_LEAVE(f, MPI_ERR_ARG);
+	struct info *i = info_new();
+	int rc = i ? hints_give(&f->hints, i) : MPI_ERR_NO_MEM;
+	if (rc)
+		info_release(i);
+	else
+		*info_used = info_handle(i);
+	return FILE_LEAVE(f, rc);
+}
+API_ALIAS(File_get_info);
+
+/* ---- open, close ---- */
+
+static int amode_check(int amode)
+{
+	int access = amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
+	int all = MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR | MPI_MODE_CREATE |
+		  MPI_MODE_EXCL | MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN |
+		  MPI_MODE_SEQUENTIAL | MPI_MODE_APPEND;
+	if (amode & ~all || !access || access & (access - 1))
+		return MPI_ERR_AMODE;
+	if (access == MPI_MODE_RDONLY && amode & (MPI_MODE_CREATE | MPI_MODE_EXCL))
+		return MPI_ERR_AMODE;
+	return access == MPI_MODE_RDWR && amode & MPI_MODE_SEQUENTIAL ? MPI_ERR_AMODE : MPI_SUCCESS;
+}
+
+static int file_open(struct comm *c, const char *filename, int amode, const struct info *info,
+		     struct file **out)
+{
+	struct comm *own, *pointer = NULL;
+	struct io_hints hints;
+	int rc = comm_make(c, c->group, &own);
+	if (rc)
+		return rc;
+	if (c->size > 1)
+		rc = comm_make(c, c->group, &pointer);
+	io_hints_default(&hints);
+	hints_take(&hints, info);
+	if (!rc)
+		rc = hints_agree(&hints, own);
+	if (!rc)
+		rc = io_open(own, pointer, filename, amode, &hints, out);
+	if (rc) {
+		if (pointer)
+			comm_end(pointer);
+		comm_end(own);
+		return rc;
+	}
+	struct errhandler *e = errhandler_file_default();
+	object_retain(&e->obj);
+	(*out)->errhandler = e;
+	(*out)->pointer_comm = pointer;
+	return MPI_SUCCESS;
+}
+
+int PMPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
+{
+	API_ENTER("MPI_File_open");
+	struct comm *c = comm_of(comm);
+	struct file *f = NULL;
+	if (!comm_ok(c))
+		return FILE_LEAVE(NULL, MPI_ERR_COMM);
+	if (comm_is_inter(c))
+		return FILE_LEAVE(NULL, MPI_ERR_COMM);
+	if (!fh || !filename)
+		return FILE_LEAVE(NULL, MPI_ERR_ARG);
+	if (info != MPI_INFO_NULL && !info_ok(info_of(info)))
+		return FILE_LEAVE(NULL, MPI_ERR_INFO);
+	*fh = MPI_FILE_NULL;
+	int rc = amode_check(amode);
+	if (!rc)
+		rc =
+		    file_open(c, filename, amode, info == MPI_INFO_NULL ? NULL : info_of(info), &f);
+	if (!rc)
+		*fh = file_handle(f);
+	return FILE_LEAVE(NULL, rc);
+}
+API_ALIAS(File_open);
+
+int PMPI_File_close(MPI_File *fh)
+{
+	API_ENTER("MPI_File_close");
+	struct file *f = fh ? file_of(*fh) : NULL;
+	if (!file_ok(f))
+		return FILE_LEAVE(NULL, MPI_ERR_FILE);
+	int rc = io_close(f);
+	if (f->pointer_comm)
+		comm_end(f->pointer_comm);
+	comm_end(f->comm);
+	struct errhandler *e = f->errhandler;
+	object_forget_fortran(&f->obj);
+	f->obj.kind = OBJECT_FREED;
+	heap_free(f);
+	*fh = MPI_FILE_NULL;
+	profile_leave();
+	guard_leave();
+	if (rc)
+		errhandler_run(e, ERRHANDLER_FILE, MPI_FILE_NULL, rc, api_name);
+	guard_enter();
+	errhandler_release(e);
+	guard_leave();
+	return rc;
+}
+API_ALIAS(File_close);
+
+int PMPI_File_delete(const char *filename, MPI_Info info)
+{
+	API_ENTER("MPI_File_delete");
+	if (!filename)
+		return FILE_LEAVE(NULL, MPI_ERR_ARG);
+	if (info != MPI_INFO_NULL && !info_ok(info_of(info)))
+		return FILE_LEAVE(NULL, MPI_ERR_INFO);
+	return FILE_LEAVE(NULL, io_delete(filename));
+}
+API_ALIAS(File_delete);
+
+/* ---- error handlers; MPI_FILE_NULL stands for the default of files to come ---- */
+
+int PMPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler)
+{
+	API_ENTER("MPI_File_set_errhandler");
+	struct file *f = file == MPI_FILE_NULL ? NULL : file_of(file);
+	struct errhandler *e = errhandler_of(errhandler);
+	if (file != MPI_FILE_NULL && !file_ok(f))
+		return FILE_LEAVE(NULL, MPI_ERR_FILE);
+	if (!errhandler_fits(e, ERRHANDLER_FILE))
+		return FILE_LEAVE(f, MPI_ERR_ARG);
+	if (f) {
+		object_retain(&e->obj);
+		errhandler_release(f->errhandler);
+		f->errhandler = e;
+	} else {
+		errhandler_file_default_set(e);
+	}
+	return FILE_LEAVE(f, MPI_SUCCESS);
+}
+API_ALIAS(File_set_errhandler);
+
+int PMPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler)
+{
+	API_ENTER("MPI_File_get_errhandler");
+	struct file *f = file == MPI_FILE_NULL ? NULL : file_of(file);
+	if (file != MPI_FILE_NULL && !file_ok(f))
+		return FILE_LEAVE(NULL, MPI_ERR_FILE);
+	if (!errhandler)
+		return FILE_LEAVE(f, MPI_ERR_ARG);
+	struct errhandler *e = f ? f->errhandler : errhandler_file_default();
+	object_retain(&e->obj);
+	*errhandler = errhandler_handle(e);
+	return FILE_LEAVE(f, MPI_SUCCESS);
+}
+API_ALIAS(File_get_errhandler);
+
+int PMPI_File_call_errhandler(MPI_File file, int errorcode)
+{
+	API_ENTER("MPI_File_call_errhandler");
+	struct file *f = file == MPI_FILE_NULL ? NULL : file_of(file);
+	if (file != MPI_FILE_NULL && !file_ok(f))
+		return FILE_LEAVE(NULL, MPI_ERR_FILE);
+	file_leave(f, errorcode, api_name);
+	return MPI_SUCCESS;
+}
+API_ALIAS(File_call_errhandler);

@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files of MPI: random transfers against a serial model, through deaths, laid out otherwise by
+restarts; errors, full disks; the same bytes as Open MPI's."""
+
+from lib import *
+
+PHASES = 1500 if LONG else 80
+
+
+def program(s):
+    exe = s.path("mpiio")
+    return exe if os.path.exists(exe) else s.compile("mpiio")
+
+
+def tested(s, ranks, phases, most, options=(), env=None):
+    r = s.hale_run(ranks, program(s), s.path("file"), phases, SEED * 100 + ranks, most, options=options,
+                   env=env)
+    expect(r.status == 0 and r.out == f"{phases} phases, 0 wrong\n", r)
+
+
+@test
+def transfers_of_all_kinds_give_what_the_model_says(s):
+    for ranks in (1, 2, 3, 5):
+        tested(s, ranks, PHASES, 800)
+
+
+@test
+def large_pieces_give_the_same(s):
+    tested(s, 3, PHASES // 4, 60000)
+
+
+@test
+def over_nodes_they_give_the_same(s):
+    for ranks, nodes in ((2, 2), (5, 3)):
+        tested(s, ranks, PHASES // 2, 800, ["--nodes", nodes])
+
+
+@test
+def errors_give_their_class_through_the_files_handler(s):
+    exe = s.compile("mpiio_errors")
+    os.mkdir(s.path("folder"))
+    for ranks, options in ((1, []), (3, []), (2, ["--nodes", 2])):
+        r = s.hale_run(ranks, exe, s.path("folder"), options=options)
+        expect(r.status == 0 and r.out == "0 wrong\n", ranks, options, r)
+
+
+@test
+def a_full_disk_is_an_error_that_programs_can_handle(s):
+    exe = s.compile("mpiio_errors")
+    os.mkdir(s.path("folder"))
+    s.tmpfs("small", "1m")
+    r = s.hale_run(3, exe, s.path("folder"), s.path("small"))
+    expect(r.status == 0 and r.out == "0 wrong\n", r)
+
+
+def through_deaths(s, options=(), seed=SEED):
+    """The model is in the ranks' memory, and so of the checkpoint: the file has to be, too."""
+    chance = random.Random(seed)
+    ranks = 4
+    job = s.hale_start(ranks, program(s), s.path(f"file{seed}"), 10000000, seed, 1500,
+                       options=["--ckpt-every", "150ms", "--max-restarts", "20", "--report", "report.json",
+                                *options], env={"STOP": s.path("stop")})
+    for _ in range(4):
+        time.sleep(chance.uniform(0.3, 0.9))
+        try:
+            os.kill(chance.choice(job.ranks(ranks)), signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # in the middle of a rollback
+    time.sleep(0.3)
+    s.write("stop", "")
+    r = job.wait()
+    os.unlink(s.path("stop"))
+    expect(r.status == 0 and r.out.endswith(" phases, 0 wrong\n"), r)
+    expect(s.report()["restarts"] > 0, s.report())
+
+
+@test
+def files_survive_deaths(s):
+    for turn in range(50 if LONG else 1):
+        through_deaths(s, seed=SEED + turn)
+
+
+@test
+def files_over_nodes_survive_deaths(s):
+    through_deaths(s, ["--nodes", 2])
+
+
+@test
+def files_go_on_when_nodes_are_laid_out_otherwise(s):
+    layouts, ranks = (1, 2, 4, 1), 4
+    chance = random.Random(SEED)
+    job = s.hale_start(ranks, program(s), s.path("file"), 10000000, SEED, 1500,
+                       options=["--nodes", layouts[0], "--ckpt-dir", "lives"], env={"STOP": s.path("stop")})
+    for life, nodes in enumerate(layouts[1:]):
+        job.ranks(ranks)
+        time.sleep(chance.uniform(0.2, 0.7))
+        checkpoint = job.checkpoint()
+        job.kill(signal.SIGTERM)
+        r = job.wait()
+        expect("instead" not in r.out, f"life {life}", r)
+        job = s.start(HALE, "restart", "--nodes", nodes, "--ckpt-dir", f"lives.{life}", checkpoint)
+    time.sleep(0.4)
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out.endswith(" phases, 0 wrong\n"), r)
+
+
+main()
