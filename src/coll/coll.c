@@ -53,7 +53,7 @@ static void plan(struct schedule *s, const struct coll_args *a)
 	}
 }
 
-static struct schedule *schedule_of(const struct coll_args *a)
+struct schedule *plan_of(const struct coll_args *a)
 {
 	struct schedule *s = schedule_create(a->comm);
 	if (s)
@@ -63,12 +63,12 @@ static struct schedule *schedule_of(const struct coll_args *a)
 
 int schedule_run_args(const struct coll_args *a)
 {
-	return schedule_run(schedule_of(a));
+	return schedule_run(plan_of(a));
 }
 
 int schedule_start_args(const struct coll_args *a, struct request **req)
 {
-	return schedule_start(schedule_of(a), req);
+	return schedule_start(plan_of(a), req);
 }
 
 int schedule_start_tagged(const struct coll_args *a, int tag, struct request **req)
@@ -203,6 +203,14 @@ int coll_run(const struct coll_args *a)
 	if (UNLIKELY(h->mirror))
 		cells_mirror_tell(h);
 	return rc;
+}
+
+bool plan_alone(const struct coll_args *a, int *rc)
+{
+	bool is = alone(a->comm);
+	if (is)
+		*rc = run_alone(a);
+	return is;
 }
 
 int coll_start(const struct coll_args *a, struct request **req)

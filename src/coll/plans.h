@@ -6,6 +6,15 @@
 
 #include "coll/schedule.h"
 
+struct coll_near;
+
+/* A new schedule of the call (coll.c, near.c). NULL: no memory. */
+struct schedule *plan_of(const struct coll_args *a);
+struct schedule *plan_near(const struct coll_near *n);
+
+/* Communicators of one member: done at once. False: this is none. */
+bool plan_alone(const struct coll_args *a, int *rc);
+
 /* plans_move.c */
 void plan_barrier(struct schedule *s, const struct coll_args *a);
 void plan_bcast(struct schedule *s, const struct coll_args *a);

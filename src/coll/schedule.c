@@ -366,6 +366,19 @@ int schedule_start(struct schedule *s, struct request **req)
 	return MPI_SUCCESS;
 }
 
+int schedule_restart(struct schedule *s, struct request *r)
+{
+	if (!s || s->error)
+		return MPI_ERR_NO_MEM;
+	r->active = true;
+	r->complete = 0;
+	s->request = r;
+	round_begin(s);
+	link_schedule(s);
+	schedule_progress();
+	return MPI_SUCCESS;
+}
+
 bool schedule_abandon(struct request *req)
 {
 	struct schedule *s = req->extra;

@@ -48,6 +48,8 @@ void *schedule_temp(struct schedule *s, const struct datatype *t, size_t count);
 /* Runs it to the end and destroys it; or hands it to progress under a request. */
 int schedule_run(struct schedule *s);
 int schedule_start(struct schedule *s, struct request **req);
+/* Under a persistent request, which keeps it: the caller destroys it when that has completed. */
+int schedule_restart(struct schedule *s, struct request *r);
 
 /* Ends a started one whose result nobody waits for any more, and frees the request. False:
  * something of it is still leaving; nothing has changed. */

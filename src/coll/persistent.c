@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives that are started again and again: each start makes the schedule anew, since its tag
+ * counts the communicator's operations in the order of starts. */
+#include "coll/near.h"
+
+#include "coll/plans.h"
+#include "coll/schedule.h"
+
+struct persistent {
+	struct coll_args args;
+	struct coll_near near;
+	bool is_near;
+	struct schedule *running; /* until the next start, or the end */
+};
+
+static void type_hold(struct datatype *t, bool hold)
+{
+	if (t && hold)
+		datatype_retain(t);
+	else if (t)
+		datatype_release(t);
+}
+
+/* Types and operations that the user may free meanwhile. */
+static void persistent_hold(const struct persistent *p, bool hold)
+{
+	const struct coll_args *a = &p->args;
+	for (int i = 0; p->is_near && i < p->near.nsend; i++)
+		type_hold(p->near.send[i].type, hold);
+	for (int i = 0; p->is_near && i < p->near.nrecv; i++)
+		type_hold(p->near.recv[i].type, hold);
+	if (p->is_near)
+		return;
+	type_hold(a->stype, hold);
+	type_hold(a->rtype, hold);
+	for (int i = 0; i < a->comm->peers; i++) {
+		type_hold(a->stypes ? a->stypes[i] : NULL, hold);
+		type_hold(a->rtypes ? a->rtypes[i] : NULL, hold);
+	}
+	if (a->op && hold)
+		op_retain(a->op);
+	else if (a->op)
+		op_release(a->op);
+}
+
+static void persistent_destroy(struct request *r)
+{
+	struct persistent *p = r->extra;
+	schedule_destroy(p->running);
+	persistent_hold(p, false);
+	coll_near_free(&p->near);
+	heap_free(p);
+	r->extra = NULL;
+}
+
+static int persistent_start(struct request *r)
+{
+	struct persistent *p = r->extra;
+	int rc;
+	schedule_destroy(p->running);
+	p->running = NULL;
+	if (!p->is_near && plan_alone(&p->args, &rc)) {
+		r->active = true;
+		request_complete(r, rc);
+		return MPI_SUCCESS;
+	}
+	p->running = p->is_near ? plan_near(&p->near) : plan_of(&p->args);
+	return schedule_restart(p->running, r);
+}
+
+static int persistent_make(struct persistent *p, struct comm *c, struct request **req)
+{
+	struct request *r = match_request_new(REQUEST_COLL, c);
+	if (!r) {
+		coll_near_free(&p->near);
+		heap_free(p);
+		return MPI_ERR_NO_MEM;
+	}
+	persistent_hold(p, true);
+	r->persistent = true;
+	r->active = false;
+	r->extra = p;
+	r->start = persistent_start;
+	r->destroy = persistent_destroy;
+	*req = r;
+	return MPI_SUCCESS;
+}
+
+int coll_init_args(const struct coll_args *a, struct request **req)
+{
+	struct persistent *p = heap_calloc(1, sizeof(*p));
+	if (!p)
+		return MPI_ERR_NO_MEM;
+	p->args = *a;
+	return persistent_make(p, a->comm, req);
+}
+
+int coll_near_init(struct coll_near *n, struct request **req)
+{
+	struct persistent *p = heap_calloc(1, sizeof(*p));
+	if (!p) {
+		coll_near_free(n);
+		return MPI_ERR_NO_MEM;
+	}
+	p->near = *n;
+	p->is_near = true;
+	return persistent_make(p, n->comm, req);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Functions of MPI-4 that the header of Open MPI 4.1 does not declare yet; programs built with Open
+ * MPI 5 call them. */
+#ifndef HALE_MPI_MPI4_H
+#define HALE_MPI_MPI4_H
+
+#include <mpi.h>
+
+/* And Open MPI 4.1's names for the persistent ones. */
+#define INIT_ALIASES(name)                                                                         \
+	API_ALIAS(name);                                                                           \
+	extern __typeof(PMPI_##name) PMPIX_##name __attribute__((alias("PMPI_" #name)));           \
+	extern __typeof(PMPI_##name) MPIX_##name __attribute__((weak, alias("PMPI_" #name)))
+
+int PMPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Bcast_init(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Info info,
+		    MPI_Request *request);
+int MPI_Bcast_init(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Info info,
+		   MPI_Request *request);
+int PMPI_Gather_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, int rcount,
+		     MPI_Datatype rt, int root, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Gather_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, int rcount,
+		    MPI_Datatype rt, int root, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Gatherv_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+		      const int rcounts[], const int displs[], MPI_Datatype rt, int root,
+		      MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Gatherv_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, const int rcounts[],
+		     const int displs[], MPI_Datatype rt, int root, MPI_Comm comm, MPI_Info info,
+		     MPI_Request *request);
+int PMPI_Scatter_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, int rcount,
+		      MPI_Datatype rt, int root, MPI_Comm comm, MPI_Info info,
+		      MPI_Request *request);
+int MPI_Scatter_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, int rcount,
+		     MPI_Datatype rt, int root, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Scatterv_init(const void *sbuf, const int scounts[], const int displs[], MPI_Datatype st,
+		       void *rbuf, int rcount, MPI_Datatype rt, int root, MPI_Comm comm,
+		       MPI_Info info, MPI_Request *request);
+int MPI_Scatterv_init(const void *sbuf, const int scounts[], const int displs[], MPI_Datatype st,
+		      void *rbuf, int rcount, MPI_Datatype rt, int root, MPI_Comm comm,
+		      MPI_Info info, MPI_Request *request);
+int PMPI_Allgather_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, int rcount,
+			MPI_Datatype rt, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Allgather_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, int rcount,
+		       MPI_Datatype rt, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Allgatherv_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+			 const int rcounts[], const int displs[], MPI_Datatype rt, MPI_Comm comm,
+			 MPI_Info info, MPI_Request *request);
+int MPI_Allgatherv_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+			const int rcounts[], const int displs[], MPI_Datatype rt, MPI_Comm comm,
+			MPI_Info info, MPI_Request *request);
+int PMPI_Alltoall_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, int rcount,
+		       MPI_Datatype rt, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Alltoall_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, int rcount,
+		      MPI_Datatype rt, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Alltoallv_init(const void *sbuf, const int scounts[], const int sdispls[], MPI_Datatype st,
+			void *rbuf, const int rcounts[], const int rdispls[], MPI_Datatype rt,
+			MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Alltoallv_init(const void *sbuf, const int scounts[], const int sdispls[], MPI_Datatype st,
+		       void *rbuf, const int rcounts[], const int rdispls[], MPI_Datatype rt,
+		       MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Alltoallw_init(const void *sbuf, const int scounts[], const int sdispls[],
+			const MPI_Datatype st[], void *rbuf, const int rcounts[],
+			const int rdispls[], const MPI_Datatype rt[], MPI_Comm comm, MPI_Info info,
+			MPI_Request *request);
+int MPI_Alltoallw_init(const void *sbuf, const int scounts[], const int sdispls[],
+		       const MPI_Datatype st[], void *rbuf, const int rcounts[],
+		       const int rdispls[], const MPI_Datatype rt[], MPI_Comm comm, MPI_Info info,
+		       MPI_Request *request);
+int PMPI_Reduce_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, MPI_Op op,
+		     int root, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Reduce_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, MPI_Op op, int root,
+		    MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Allreduce_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, MPI_Op op,
+			MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Allreduce_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, MPI_Op op,
+		       MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Scan_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, MPI_Op op,
+		   MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Scan_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, MPI_Op op,
+		  MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Exscan_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, MPI_Op op,
+		     MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Exscan_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, MPI_Op op,
+		    MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Reduce_scatter_block_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type,
+				   MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Reduce_scatter_block_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type,
+				  MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Reduce_scatter_init(const void *sbuf, void *rbuf, const int counts[], MPI_Datatype type,
+			     MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Reduce_scatter_init(const void *sbuf, void *rbuf, const int counts[], MPI_Datatype type,
+			    MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Neighbor_allgather_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+				 int rcount, MPI_Datatype rt, MPI_Comm comm, MPI_Info info,
+				 MPI_Request *request);
+int MPI_Neighbor_allgather_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+				int rcount, MPI_Datatype rt, MPI_Comm comm, MPI_Info info,
+				MPI_Request *request);
+int PMPI_Neighbor_allgatherv_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+				  const int rcounts[], const int displs[], MPI_Datatype rt,
+				  MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Neighbor_allgatherv_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+				 const int rcounts[], const int displs[], MPI_Datatype rt,
+				 MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Neighbor_alltoall_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+				int rcount, MPI_Datatype rt, MPI_Comm comm, MPI_Info info,
+				MPI_Request *request);
+int MPI_Neighbor_alltoall_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
+			       int rcount, MPI_Datatype rt, MPI_Comm comm, MPI_Info info,
+			       MPI_Request *request);
+int PMPI_Neighbor_alltoallv_init(const void *sbuf, const int scounts[], const int sdispls[],
+				 MPI_Datatype st, void *rbuf, const int rcounts[],
+				 const int rdispls[], MPI_Datatype rt, MPI_Comm comm, MPI_Info info,
+				 MPI_Request *request);
+int MPI_Neighbor_alltoallv_init(const void *sbuf, const int scounts[], const int sdispls[],
+				MPI_Datatype st, void *rbuf, const int rcounts[],
+				const int rdispls[], MPI_Datatype rt, MPI_Comm comm, MPI_Info info,
+				MPI_Request *request);
+int PMPI_Neighbor_alltoallw_init(const void *sbuf, const int scounts[], const MPI_Aint sdispls[],
+				 const MPI_Datatype st[], void *rbuf, const int rcounts[],
+				 const MPI_Aint rdispls[], const MPI_Datatype rt[], MPI_Comm comm,
+				 MPI_Info info, MPI_Request *request);
+int MPI_Neighbor_alltoallw_init(const void *sbuf, const int scounts[], const MPI_Aint sdispls[],
+				const MPI_Datatype st[], void *rbuf, const int rcounts[],
+				const MPI_Aint rdispls[], const MPI_Datatype rt[], MPI_Comm comm,
+				MPI_Info info, MPI_Request *request);
+
+#endif
