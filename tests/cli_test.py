@@ -258,7 +258,8 @@ def help_and_version_are_there(s):
 
 PAGES = {"hale-run": ["run"], "hale": ["restart", "ckpt", "ps", "nodes", "migrate", "attach", "inject", "image"],
          "hale-events": ["events", "backplane"], "hale-monitor": ["monitor", "rules"],
-         "hale-model": ["model"], "hale-sim": ["sim"], "hale-advise": ["advise"]}
+         "hale-model": ["model"], "hale-sim": ["sim"], "hale-advise": ["advise"],
+         "hale-campaign": ["campaign"]}
 
 
 def options_in(text):

@@ -20,6 +20,7 @@ int cli_backplane(int argc, char **argv);
 int cli_sim(int argc, char **argv);
 int cli_model(int argc, char **argv);
 int cli_advise(int argc, char **argv);
+int cli_campaign(int argc, char **argv);
 int cli_monitor(int argc, char **argv);
 int cli_rules(int argc, char **argv);
 

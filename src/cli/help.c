@@ -25,6 +25,8 @@ static const char overview[] =
     "                                                  let a rank die, to see what happens\n"
     "  hale image show|verify FILE                     look into an image\n"
     "  hale advise [JOB] [--nodes N] [--mttf 50y]      which protection costs least, and what\n"
+    "  hale campaign [options] PROGRAM                 flip bits in many runs: what becomes of "
+    "them\n"
     "  hale model NAME key=value …                     what a protection costs, by formulas\n"
     "  hale sim --scheme 2x+clone+ckpt …               play a job under failures, many times\n"
     "  hale events [--follow] [--filter F]             faults and what is done about them\n"
@@ -257,6 +259,29 @@ static const char image_help[] =
     "hale image verify FILE            read all of it and check every checksum; exit status 1\n"
     "                                  when it is damaged\n";
 
+static const char campaign_help[] =
+    "hale campaign [options] [--] program [arguments]\n"
+    "\n"
+    "Runs a program many times, flips bits in its data meanwhile, and counts per variable what "
+    "became\n"
+    "of them: corrected, harmless, wrong (a wrong result, and nobody said so), reported, crashed.\n"
+    "Programs with protected regions strike the variables that they protect; others are struck\n"
+    "from outside. A result is right when it is that of a run without faults.\n"
+    "\n"
+    "  --rate 1/25s           faults in a time, at exponentially distributed moments\n"
+    "  --faults N             or N faults in each run, at any moment (1)\n"
+    "  --runs N               so many runs (100); --seed N: another series of faults (1)\n"
+    "  --output FILE          the result is also in this file, which the program writes\n"
+    "  --judge COMMAND        says by its status whether a result is right; what the program\n"
+    "                         printed is in the file $HALE_CAMPAIGN_OUT\n"
+    "  --outside              stop the process and flip bits in global variables, [heap] and\n"
+    "                         [anonymous] memory (ptrace); --data a,b: only in these\n"
+    "  --limit TIME           a run that takes longer hangs (ten times the program's time)\n"
+    "  --plot FILE            a picture, .png or .svg\n"
+    "  --json                 for programs\n"
+    "\n"
+    "Exit status: 0; 3 when a run ended with a wrong result that nobody reported.\n";
+
 static const char advise_help[] =
     "hale advise [JOB | --profile FILE | --report FILE] [options]\n"
     "\n"
@@ -298,6 +323,7 @@ static const struct {
 	     {"inject", inject_help},
 	     {"image", image_help},
 	     {"advise", advise_help},
+	     {"campaign", campaign_help},
 	     {"sim", cli_sim_help},
 	     {"model", cli_model_help}};
 

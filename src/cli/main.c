@@ -18,7 +18,7 @@ static const struct {
     {"ckpt", cli_ckpt},		  {"ps", cli_ps},	  {"inject", cli_inject},
     {"image", cli_image},	  {"advise", cli_advise}, {"sim", cli_sim},
     {"model", cli_model},	  {"nodes", cli_nodes},	  {"agent", cli_agent},
-    {"migrate", cli_migrate},	  {"attach", cli_attach},
+    {"migrate", cli_migrate},	  {"attach", cli_attach}, {"campaign", cli_campaign},
 };
 
 int cli_version(void)

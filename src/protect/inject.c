@@ -4,13 +4,16 @@
  * variable when run N of a region begins, or before its check. Several are parted by
  * ';'. HALE_PROTECT_INJECT=rate=EVENTS_PER_SECOND,seed=N flips one bit at a time in whatever is
  * live, at exponentially distributed moments, until the program ends; times=T1:T2:… at these
- * moments. */
+ * moments. log=FILE appends each flip to a file before it strikes. The ranks of a job draw from
+ * seeds of their own. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "base/fmt.h"
 #include "base/json.h"
@@ -30,6 +33,7 @@ struct flip {
 	int bit;
 	double at;
 	bool noted;
+	const char *outcome; /* NULL: nobody has noticed it */
 };
 
 static struct order orders[16];
@@ -40,6 +44,7 @@ static double rate, began;
 static double times[64];
 static size_t time_count;
 static uint64_t random_state;
+static char log_path[512];
 static bool stopping, thread_runs;
 static pthread_t thread;
 static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,12 +60,28 @@ static uint64_t draw(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+/* A program that dies of the flip has said what it was. */
+static void flip_log(const struct hale_reference *ref, size_t byte, int bit)
+{
+	char line[160];
+	int fd = *log_path ? open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+
+	if (fd < 0)
+		return;
+	fmt_print(line, sizeof line, "%s %zu %d %.6f %d\n", ref->name, byte, bit,
+		  clock_seconds() - began, ref->noted);
+	if (write(fd, line, strlen(line)) < 0)
+		log_warn("can't write to %s: %s", log_path, strerror(errno));
+	close(fd);
+}
+
 /* The lock is held, so the variable stays while its bit is flipped. */
 static void flip_one(const struct hale_reference *ref, uint64_t *state)
 {
 	size_t byte = draw(state) % ref->bytes;
 	int bit = (int)(draw(state) % 8);
 
+	flip_log(ref, byte, bit);
 	__atomic_fetch_xor((unsigned char *)ref->base + byte, (unsigned char)(1u << bit),
 			   __ATOMIC_RELAXED);
 	if (flip_count < FLIPS_MAX) {
@@ -70,6 +91,7 @@ static void flip_one(const struct hale_reference *ref, uint64_t *state)
 		f->bit = bit;
 		f->at = clock_seconds() - began;
 		f->noted = ref->noted;
+		f->outcome = NULL;
 	}
 }
 
@@ -91,6 +113,13 @@ static void inject_by_order(const struct hale_region *r, const struct hale_var *
 			flip_one(v->ref, &state);
 		pthread_mutex_unlock(&protect_lock);
 	}
+}
+
+void inject_outcome(const char *var, const char *outcome)
+{
+	for (size_t i = 0; i < flip_count; i++)
+		if (!flips[i].outcome && strncmp(flips[i].var, var, sizeof flips[i].var - 1) == 0)
+			flips[i].outcome = outcome;
 }
 
 void inject_at_enter(const struct hale_region *r, const struct hale_var *v)
@@ -158,7 +187,7 @@ static void order_refuse(const char *item)
 	protect_die(64,
 		    "HALE_PROTECT_INJECT: '%s' is not understood; it is var=NAME,region=NAME,run=N,"
 		    "bits=K,seed=N,when=enter|check, or rate=EVENTS_PER_SECOND,seed=N, or "
-		    "times=T1:T2,seed=N",
+		    "times=T1:T2,seed=N; log=FILE",
 		    item);
 }
 
@@ -199,6 +228,8 @@ static void item_parse(struct order *o, const char *item)
 	else if (fine && strncmp(item, "when=", 5) == 0 &&
 		 (strcmp(value, "enter") == 0 || strcmp(value, "check") == 0))
 		o->at_check = *value == 'c';
+	else if (fine && strncmp(item, "log=", 4) == 0 && strlen(value) < sizeof log_path)
+		memcpy(log_path, value, strlen(value) + 1);
 	else if (fine && strncmp(item, "times=", 6) == 0)
 		times_parse(item, value);
 	else if (fine && strncmp(item, "rate=", 5) == 0) {
@@ -208,6 +239,16 @@ static void item_parse(struct order *o, const char *item)
 		fine = false;
 	if (!fine)
 		order_refuse(item);
+}
+
+static uint64_t rank_now(void)
+{
+	static const char *const names[] = {"HALE_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (getenv(names[i]))
+			return strtoull(getenv(names[i]), NULL, 10);
+	return 0;
 }
 
 void inject_start(void)
@@ -230,7 +271,7 @@ void inject_start(void)
 			orders[order_count++] = o;
 		else if (*o.var || (rate <= 0 && !time_count))
 			order_refuse(text);
-		random_state = (uint64_t)o.seed * 0x2545f4914f6cdd1du;
+		random_state = ((uint64_t)o.seed + rank_now() * 1000003) * 0x2545f4914f6cdd1du;
 	}
 	if (rate > 0 || time_count)
 		thread_runs = pthread_create(&thread, NULL, inject_by_time, NULL) == 0;
@@ -258,6 +299,7 @@ void inject_report(struct json_out *j)
 		json_int(j, "bit", flips[i].bit);
 		json_double(j, "at", flips[i].at);
 		json_bool(j, "noted", flips[i].noted);
+		json_string(j, "outcome", flips[i].outcome ? flips[i].outcome : "none");
 		json_close_object(j);
 	}
 	json_close_array(j);

@@ -61,6 +61,8 @@ void inject_start(void);
 void inject_at_enter(const struct hale_region *r, const struct hale_var *v);
 /* Called when a judge looks at a variable. */
 void inject_at_check(const struct hale_region *r, const struct hale_var *v);
+/* The lock is held: what became of the flips that have struck a variable. */
+void inject_outcome(const char *var, const char *outcome);
 /* Stops the thread that injects by time. */
 void inject_stop(void);
 struct json_out;

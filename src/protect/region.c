@@ -107,6 +107,7 @@ void hale_recompute(struct hale_region *r, struct hale_var *v, const char *produ
 		 r->line, v->name, producer);
 	pthread_mutex_lock(&protect_lock);
 	r->recomputed++;
+	inject_outcome(v->name, "recomputed");
 	struct protect_figure *f = protect_figure(v->name);
 	if (f)
 		f->recomputed++;

@@ -163,6 +163,7 @@ static void count_corrected(struct hale_region *r, struct hale_var *v)
 {
 	pthread_mutex_lock(&protect_lock);
 	r->corrected++;
+	inject_outcome(v->name, "corrected");
 	struct protect_figure *f = protect_figure(v->name);
 	if (f)
 		f->corrected++;
