@@ -19,7 +19,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SECTION = r"'([^'\n]{3,80})'"
 # In the text, and not of this tree.
-OTHERS_OPTIONS = {"--oversubscribe", "--bind-to", "--tag-output", "--mca", "--user", "--comma-separated-output",
+OTHERS_OPTIONS = {"--output-filename", "--rankfile", "--prefix", "--oversubscribe", "--bind-to", "--tag-output", "--mca", "--user", "--comma-separated-output",
                   "--enable-recovery"}
 EXAMPLES = {"x_test.c", "mpi.h", "mpif.h"}
 SOURCES = (".c", ".h", ".py", ".sh", ".pml", ".rules", ".socket", ".service")

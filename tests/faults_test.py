@@ -84,6 +84,10 @@ def bad_options_are_refused_with_64(s):
     refuses(s.hale("run", "--ckpt-every", "soon", "--", "true"), EXIT_USAGE, "soon")
     refuses(s.hale("run", "-n", "2"), EXIT_USAGE, "program")
     refuses(s.hale("no-such-command"), EXIT_USAGE, "no-such-command")
+    refuses(s.hale("restrat", "x"), EXIT_USAGE, "did you mean `hale restart`")
+    refuses(s.hale("/bin/true"), EXIT_USAGE, "hale run -n 4 /bin/true")
+    refuses(s.hale("image", "show", "nosuch"), EXIT_USAGE, "there is no file 'nosuch'; images are")
+    refuses(s.hale("inject", "kill"), EXIT_USAGE, "which rank is to die")
     refuses(s.hale("run", "-n", "1000000", "--", "true"), EXIT_USAGE, "1000000")
 
 

@@ -3,15 +3,28 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "cli/cli.h"
 #include "image/image.h"
 #include "job/job.h"
 
+static bool is_there(const char *path)
+{
+	if (access(path, F_OK) == 0)
+		return true;
+	log_warn("there is no file '%s'; images are FOLDER/JOB/ID/rank-R.img, where FOLDER is "
+		 "--ckpt-dir (hale-ckpt)",
+		 path);
+	return false;
+}
+
 static int show(const char *path, bool json)
 {
 	struct error err;
 
+	if (!is_there(path))
+		return EXIT_USAGE;
 	if (image_show(path, json, &err) == HALE_OK)
 		return 0;
 	log_warn("%s", err.text);
@@ -23,6 +36,8 @@ static int verify(const char *path)
 	struct error err;
 	uint64_t checksum;
 
+	if (!is_there(path))
+		return EXIT_USAGE;
 	if (image_verify(path, &checksum, &err) != HALE_OK) {
 		log_warn("%s", err.text);
 		return 1;

@@ -266,8 +266,12 @@ int cli_inject(int argc, char **argv)
 		return cli_help("inject");
 	if (argc > 1 && strcmp(argv[1], "ecc") == 0)
 		return cli_opencl_inject(argc, argv);
-	if (argc < 2 || strcmp(argv[1], "kill") != 0 || !parse_injection(argc, argv, &in))
-		return usage("inject", "that is no fault");
+	if (argc < 2 || strcmp(argv[1], "kill") != 0)
+		return usage("inject", "the faults are kill and ecc");
+	if (!parse_injection(argc, argv, &in))
+		return usage("inject", in.rank ? "an option is not known, has no value, or goes with "
+						 "another one (--after, --at-call) not at all"
+					       : "which rank is to die? --rank R, or --rank any");
 	snprintf(fault, sizeof(fault), "kill:rank=%s,%s=%s%s%s", in.rank,
 		 in.call ? "at-call" : "after",
 		 in.call    ? in.call

@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/closest.h"
 #include "cli/cli.h"
 #include "job/job.h"
 
@@ -43,6 +44,23 @@ int cli_end_signals(void)
 	return fd;
 }
 
+static int unknown_command(const char *name)
+{
+	struct closest c;
+
+	closest_init(&c, name, strlen(name));
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		closest_try(&c, commands[i].name, strlen(commands[i].name));
+	if (access(name, X_OK) == 0 && strchr(name, '/'))
+		log_warn("'%s' is no command of hale; to run the program: hale run -n 4 %s", name, name);
+	else if (c.word[0])
+		log_warn("'%s' is no command of hale; did you mean `hale %s`? `hale help` lists all",
+			 name, c.word);
+	else
+		log_warn("'%s' is no command of hale; `hale help` lists them", name);
+	return EXIT_USAGE;
+}
+
 /* Or a descriptor of ours would take the place of a closed stream. */
 static void open_streams(void)
 {
@@ -69,6 +87,5 @@ int main(int argc, char **argv)
 		int status = cli_help(argc > 2 ? argv[2] : NULL);
 		return argc > 1 ? status : EXIT_USAGE;
 	}
-	log_warn("'%s' is no command of hale; `hale help` lists them", name);
-	return EXIT_USAGE;
+	return unknown_command(name);
 }

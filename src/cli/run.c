@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hale run, hale restart: from a command line to the head of a job. */
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,50 @@ static hale_status_t check_protection(struct options *o, const struct program *p
 	return options_export(o, assignment, err);
 }
 
+/* 0-3,8 */
+static bool read_cpus(const char *text, cpu_set_t *set)
+{
+	char *end;
+
+	CPU_ZERO(set);
+	do {
+		unsigned long first = strtoul(text, &end, 10), last = first;
+
+		if (end == text)
+			return false;
+		if (*end == '-') {
+			text = end + 1;
+			last = strtoul(text, &end, 10);
+			if (end == text)
+				return false;
+		}
+		for (; first <= last && first < CPU_SETSIZE; first++)
+			CPU_SET(first, set);
+		text = end + 1;
+	} while (*end == ',');
+	return *end == '\0';
+}
+
+/* What hale run has, its agents and ranks get from it. */
+static hale_status_t prepare_process(const struct options *o, struct error *err)
+{
+	cpu_set_t set;
+	int null;
+
+	if (o->cpu_set &&
+	    (!read_cpus(o->cpu_set, &set) || sched_setaffinity(0, sizeof(set), &set) != 0))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--cpu-set %s: these are no cores that this process may use",
+				 o->cpu_set);
+	if (!o->no_stdin)
+		return HALE_OK;
+	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot open /dev/null");
+	close(null);
+	return HALE_OK;
+}
+
 static int run_program(struct options *o)
 {
 	struct program *program = calloc(1, sizeof(*program));
@@ -78,7 +124,8 @@ static int run_program(struct options *o)
 		status = fail(&err, EXIT_USAGE);
 	} else if (program_examine(o->program[0], o->wdir, program, &status, &err) != HALE_OK) {
 		fail(&err, status);
-	} else if (environment_find_libdir(libdir, &err) != HALE_OK ||
+	} else if (prepare_process(o, &err) != HALE_OK ||
+		   environment_find_libdir(libdir, &err) != HALE_OK ||
 		   check_protection(o, program, libdir, &err) != HALE_OK) {
 		status = fail(&err, EXIT_USAGE);
 	} else {

@@ -459,6 +459,17 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 	return open_streams(a, m->rank, m->position, fd, err);
 }
 
+/* --report-bindings */
+static void say_pins(const struct agent *a, uint32_t rank)
+{
+	const cpu_set_t *cpus = cpus_of(a, rank);
+	char text[200];
+
+	if (a->setup.flags & SETUP_SAY_PINS)
+		log_warn("rank %u on %s: %s%s", rank, a->setup.name, cpus ? "cores " : "not bound",
+			 cpus ? pin_show(cpus, text, sizeof(text)) : "");
+}
+
 void agent_spawn(struct agent *a, const struct message *m)
 {
 	struct error err = {HALE_OK, ""};
@@ -467,6 +478,8 @@ void agent_spawn(struct agent *a, const struct message *m)
 		error_set(&err, HALE_ERR_PROTOCOL, "rank %u is not to be started here", m->rank);
 	else
 		agent_spawn_rank(a, m, &err);
+	if (err.code == HALE_OK)
+		say_pins(a, m->rank);
 	if (err.code == HALE_OK)
 		agent_send(a, &(struct message){.type = MSG_SPAWNED,
 						.rank = m->rank,

@@ -187,7 +187,7 @@ struct crew_config {
 	const char *launcher;	   /* a template; NULL: ssh */
 	double node_timeout;	   /* seconds */
 	struct setup setup;	   /* but for what differs from node to node */
-	bool tag;
+	bool tag, stamp;
 	struct keeper *keeper; /* NULL: output is written by ourselves */
 	closed_output_t on_closed;
 };

@@ -117,6 +117,16 @@ static char *expand(const char *template, const char *host, const char *command)
 	return fclose(f) == 0 ? text : NULL;
 }
 
+/* Needs no ssh to itself. */
+static bool is_this_machine(const char *name)
+{
+	char own[HOST_NAME_MAX + 1] = "";
+
+	gethostname(own, sizeof(own) - 1);
+	return strcmp(name, "localhost") == 0 || strcmp(name, "127.0.0.1") == 0 ||
+	       strcmp(name, "::1") == 0 || (own[0] && strcmp(name, own) == 0);
+}
+
 static void be_launcher(const struct node *n, char *command)
 {
 	const struct crew_config *g = &n->crew->config;
@@ -137,7 +147,11 @@ static void be_launcher(const struct node *n, char *command)
 	    list,      "sh",	     "-c",	   command,	NULL};
 	char *const sh[] = {"sh", "-c", g->launcher ? expand(g->launcher, n->name, command) : NULL,
 			    NULL};
-	char *const *argv = g->launcher ? sh : g->hosts->slurm ? srun : ssh;
+	char *const here[] = {"sh", "-c", command, NULL};
+	char *const *argv = g->launcher		       ? sh
+			    : g->hosts->slurm	       ? srun
+			    : is_this_machine(n->name) ? here
+						       : ssh;
 	sigset_t none;
 
 	snprintf(list, sizeof(list), "--nodelist=%s", n->name);
@@ -293,6 +307,7 @@ hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 		for (int i = 0; i < 2; i++) {
 			printed_init(&c->ranks[r].out[i], c->loop, &c->out[i], r, i + 1,
 				     c->config.tag, c->nranks == 1);
+			c->ranks[r].out[i].stamp = c->config.stamp;
 			c->ranks[r].out[i].differs = printed_differs;
 			c->ranks[r].out[i].arg = c;
 		}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "base/base.h"
 
 #define MOMENT_SECONDS 0.1
@@ -29,12 +30,32 @@ void printed_fini(struct printed *p)
 	p->line_len = p->line_cap = 0;
 }
 
+/* Something goes before each line, so that it is written as a whole. */
+static bool by_line(const struct printed *p)
+{
+	return p->tag || p->stamp;
+}
+
+static size_t put_before(const struct printed *p, char *buf, size_t cap)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t n = 0;
+
+	if (p->stamp && clock_gettime(CLOCK_REALTIME, &now) == 0 && localtime_r(&now.tv_sec, &tm)) {
+		n = strftime(buf, cap, "%FT%T", &tm);
+		n += (size_t)snprintf(buf + n, cap - n, ".%03ld ", now.tv_nsec / 1000000);
+	}
+	if (p->tag)
+		n += (size_t)snprintf(buf + n, cap - n, "[%u] ", p->rank);
+	return n;
+}
+
 static void write_line(struct printed *p, const char *text, size_t len)
 {
-	char tag[32];
-	int n = p->tag ? snprintf(tag, sizeof(tag), "[%u] ", p->rank) : 0;
+	char before[64];
 
-	outlet_write_of(p->outlet, p->rank, p->passed, tag, (size_t)n);
+	outlet_write_of(p->outlet, p->rank, p->passed, before, put_before(p, before, sizeof(before)));
 	p->passed += p->line_len;
 	outlet_write_of(p->outlet, p->rank, p->passed, p->line, p->line_len);
 	p->passed += len;
@@ -61,14 +82,14 @@ static void keep_line(struct printed *p, const char *text, size_t len)
 	}
 	memcpy(p->line + p->line_len, text, len);
 	p->line_len += len;
-	if (!p->tag)
+	if (!by_line(p))
 		loop_timer_set(p->loop, &p->moment, MOMENT_SECONDS, moment_over, p);
 }
 
 /* Without tags there is nothing to put between lines: all whole ones at once. */
 static size_t next_piece(const struct printed *p, const char *text, size_t len, bool *whole)
 {
-	const char *newline = p->tag ? memchr(text, '\n', len) : memrchr(text, '\n', len);
+	const char *newline = by_line(p) ? memchr(text, '\n', len) : memrchr(text, '\n', len);
 
 	*whole = newline != NULL;
 	return newline ? (size_t)(newline - text) + 1 : len;
@@ -76,7 +97,7 @@ static size_t next_piece(const struct printed *p, const char *text, size_t len, 
 
 static void pass_on(struct printed *p, const char *text, size_t len)
 {
-	if (p->alone && !p->tag) {
+	if (p->alone && !by_line(p)) {
 		p->passed += len;
 		outlet_write_of(p->outlet, p->rank, p->passed, text, len);
 		return;
@@ -134,5 +155,5 @@ void printed_end(struct printed *p)
 {
 	loop_timer_clear(p->loop, &p->moment);
 	if (p->line_len > 0)
-		write_line(p, "\n", p->tag ? 1 : 0);
+		write_line(p, "\n", by_line(p) ? 1 : 0);
 }

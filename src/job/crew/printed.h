@@ -21,7 +21,9 @@ struct printed {
 	struct outlet *outlet;
 	uint32_t rank;
 	int which;	 /* 1: stdout, 2: stderr */
-	bool tag, alone; /* alone: the only rank, there is nobody to mix with */
+	bool tag;   /* "[rank] " goes before each line */
+	bool stamp; /* and before that the time */
+	bool alone; /* the only rank, there is nobody to mix with */
 	struct history history;
 	char *line; /* the beginning of a line */
 	size_t line_len, line_cap;

@@ -166,6 +166,7 @@ struct head {
 	int signals;
 	struct loop_source signal_source;
 	struct loop_timer grace, clearing, leave, slow_start;
+	struct loop_timer timeout;    /* --timeout */
 	struct loop_timer unread_end; /* ends the job, as nobody reads … */
 	const char *unread;	      /* … its "stdout" or "stderr" */
 	bool stopping;

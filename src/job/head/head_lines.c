@@ -48,6 +48,27 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 		add(text, len, " and %s on the nodes", o->ckpt_local);
 }
 
+/* --display-map: the ranks of each node, by ranges. */
+static void say_map(const struct head *h)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		char text[LINE] = "";
+		size_t len = 0;
+
+		for (uint32_t r = 0; r < h->nranks; r++) {
+			uint32_t first = r;
+
+			if (h->crew.placement.node_of[r] != k)
+				continue;
+			while (r + 1 < h->nranks && h->crew.placement.node_of[r + 1] == k)
+				r++;
+			add(text, &len, first == r ? "%s%u" : "%s%u-%u", len ? "," : "", first, r);
+		}
+		log_warn("node %s: %s%s", h->crew.nodes[k].name, len ? "ranks " : "no ranks",
+			 text);
+	}
+}
+
 void head_say_begin(struct head *h)
 {
 	char text[LINE] = "";
@@ -67,6 +88,8 @@ void head_say_begin(struct head *h)
 	else
 		add_protection(h, text, &len);
 	head_say(h, "%s", text);
+	if (h->o->display_map)
+		say_map(h);
 }
 
 static void add_counts(const struct head *h, char *text, size_t *len)

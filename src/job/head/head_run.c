@@ -144,6 +144,7 @@ static struct crew_config make_config(struct head *h)
 				     .launcher = o->launcher,
 				     .node_timeout = o->node_timeout,
 				     .tag = o->tag,
+				     .stamp = o->timestamp,
 				     .on_closed = o->on_closed_output,
 				     .setup = {.nranks = h->nranks,
 					       .job = h->job,
@@ -162,6 +163,7 @@ static struct crew_config make_config(struct head *h)
 	config.setup.flags = (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) |
 			     (o->no_mpi ? SETUP_NO_MPI : 0) | (o->net_encrypt ? SETUP_ENCRYPT : 0) |
 			     (o->no_fsync ? SETUP_NOFSYNC : 0) |
+			     (o->report_bindings ? SETUP_SAY_PINS : 0) |
 			     (o->agent_lost_ends ? 0 : SETUP_ADOPT);
 	if (!takeover_possible(h))
 		return config;
@@ -337,6 +339,19 @@ static hale_status_t check_reach(const struct options *o, struct error *err)
 		   : error_set(err, HALE_ERR_ARGUMENT, "%s", why);
 }
 
+static void timed_out(void *arg)
+{
+	struct head *h = arg;
+	char after[16];
+
+	head_say(h, "the job ends: it has run for %s (--timeout)",
+		 units_show_seconds(h->o->timeout, after));
+	h->stopping = true;
+	crew_signal_all(&h->crew, SIGCONT);
+	crew_signal_all(&h->crew, SIGTERM);
+	head_end(h, EXIT_TIMEOUT);
+}
+
 static hale_status_t begin(struct head *h, struct error *err)
 {
 	struct placement placement;
@@ -370,6 +385,8 @@ static hale_status_t begin(struct head *h, struct error *err)
 	if (watch_serves_hosts(h))
 		h->crew.config.setup.flags |= SETUP_EVENTS;
 	head_watch_start(h);
+	if (h->o->timeout > 0)
+		loop_timer_set(&h->loop, &h->timeout, h->o->timeout, timed_out, h);
 	return crew_start(&h->crew, err);
 }
 
@@ -443,6 +460,7 @@ static void write_end(struct head *h)
 static void end(struct head *h)
 {
 	inject_fini(h);
+	loop_timer_clear(&h->loop, &h->timeout);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		loop_timer_clear(&h->loop, &h->ranks[r].lost);
 	migrate_fini(h);

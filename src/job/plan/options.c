@@ -2,10 +2,12 @@
 #include "job/plan/options_private.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "base/base.h"
+#include "base/closest.h"
 #include "job/job.h"
 #include "task/settings.h"
 
@@ -15,7 +17,7 @@ hale_status_t options_bad_value(struct parser *p, const char *wanted)
 			 p->value);
 }
 
-static hale_status_t take_tag(struct parser *p)
+hale_status_t options_take_tag(struct parser *p)
 {
 	p->o->given_tag = true;
 	p->o->tag = true;
@@ -158,18 +160,6 @@ static hale_status_t take_inject(struct parser *p)
 	return options_parse_fault(p->value, &p->o->faults[p->o->fault_count++], p->err);
 }
 
-static hale_status_t take_bind(struct parser *p)
-{
-	if (strcmp(p->value, "none") == 0) {
-		p->o->bind = BIND_NONE;
-	} else if (strncmp(p->value, "core", 4) == 0 || strncmp(p->value, "hwthread", 8) == 0) {
-		p->o->bind = BIND_CORE;
-	} else {
-		log_info("--bind-to %s: ranks get equal shares of the cores instead", p->value);
-	}
-	return HALE_OK;
-}
-
 hale_status_t options_export(struct options *o, char *assignment, struct error *err)
 {
 	char **more;
@@ -187,28 +177,23 @@ hale_status_t options_export(struct options *o, char *assignment, struct error *
 	return HALE_OK;
 }
 
-/* -x VAR hands on what is there anyway, so only VAR=VAL leads to anything. */
-static hale_status_t take_export(struct parser *p)
+hale_status_t options_take_assignment(struct parser *p, const char *v)
 {
-	const char *v = p->value;
-
 	if (!isalpha((unsigned char)v[0]) && v[0] != '_')
 		return options_bad_value(p, "VARIABLE or VARIABLE=VALUE");
 	if (strncmp(v, "HALE_", 5) == 0 && strchr(v, '='))
 		return error_set(p->err, HALE_ERR_ARGUMENT,
-				 "-x can't set %s: names with HALE_ belong to hale itself", v);
-	if (!strchr(v, '='))
-		return HALE_OK;
+				 "%s can't set %s: names with HALE_ belong to hale itself", p->name,
+				 v);
 	return options_export(p->o, strdup(v), p->err);
 }
 
-static hale_status_t take_nothing(struct parser *p)
+/* -x VAR hands on what is there anyway, so only VAR=VAL leads to anything. */
+static hale_status_t take_export(struct parser *p)
 {
-	if (p->value)
-		log_info("%s %s means nothing here and is passed over", p->name, p->value);
-	else
-		log_info("%s is how hale does it anyway", p->name);
-	return HALE_OK;
+	return strchr(p->value, '=') || (!isalpha((unsigned char)p->value[0]) && p->value[0] != '_')
+		   ? options_take_assignment(p, p->value)
+		   : HALE_OK;
 }
 
 static hale_status_t take_help(struct parser *p)
@@ -226,14 +211,13 @@ static hale_status_t take_version(struct parser *p)
 static const struct option options_other[] = {
     {"--report", 1, false, take_report},
     {"--profile", 1, false, take_profile},
-    {"--tag|--tag-output|-tag-output", 0, false, take_tag},
+    {"--tag|--tag-output|-tag-output|-l", 0, false, options_take_tag},
     {"--on-closed-output", 1, false, take_on_closed_output},
     {"--verbose|-v", 0, false, take_verbose},
     {"--quiet|-q", 0, false, take_quiet},
     {"--no-mpi", 0, true, take_no_mpi},
     {"--wdir|-wdir|-wd", 1, true, take_wdir},
     {"-x", 1, true, take_export},
-    {"--bind-to|-bind-to", 1, false, take_bind},
     {"--seed", 1, false, take_seed},
     {"--inject", 1, false, take_inject},
     {"--tasks", OPTION_EQUALS, true, take_tasks},
@@ -243,11 +227,6 @@ static const struct option options_other[] = {
     {"--monitor", 1, false, take_monitor},
     {"--help|-h", 0, false, take_help},
     {"--version|-V", 0, false, take_version},
-    /* what people who write mpirun are used to give */
-    {"--oversubscribe|-oversubscribe|--allow-run-as-root|--use-hwthread-cpus|--enable-recovery", 0,
-     false, take_nothing},
-    {"--map-by|-map-by|--rank-by|-rank-by|--mca-param-file", 1, false, take_nothing},
-    {"--mca|-mca|--gmca|-gmca|--prtemca|--pmixmca", 2, false, take_nothing},
     {0},
 };
 
@@ -264,10 +243,11 @@ static bool name_among(const char *names, const char *name, size_t len)
 	return false;
 }
 
+static const struct option *const tables[] = {options_place, options_ckpt, options_other,
+					     options_mpirun};
+
 static const struct option *find_option(const char *arg, size_t len)
 {
-	static const struct option *const tables[] = {options_place, options_ckpt, options_other};
-
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++)
 		for (const struct option *o = tables[i]; o->names; o++)
 			if (name_among(o->names, arg, len))
@@ -279,7 +259,73 @@ bool options_offers(const char *name)
 {
 	const struct option *o = find_option(name, strlen(name));
 
-	return o && o->take != take_nothing;
+	return o && o->take != options_take_nothing;
+}
+
+static void try_names(struct closest *c, const char *names)
+{
+	while (names) {
+		const char *bar = strchr(names, '|');
+
+		closest_try(c, names, bar ? (size_t)(bar - names) : strlen(names));
+		names = bar ? bar + 1 : NULL;
+	}
+}
+
+static hale_status_t unknown(struct parser *p, const char *arg, size_t len)
+{
+	const char *command = p->which == OPTIONS_RUN ? "run" : "restart";
+	struct closest c;
+
+	closest_init(&c, arg, len);
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++)
+		for (const struct option *o = tables[i]; o->names; o++)
+			try_names(&c, o->names);
+	/* of two letters one is always like another */
+	if (c.word[0] && len > 2)
+		return error_set(p->err, HALE_ERR_ARGUMENT,
+				 "unknown option '%s'; did you mean %s? `hale %s --help` lists all",
+				 arg, c.word, command);
+	return error_set(p->err, HALE_ERR_ARGUMENT,
+			 "unknown option '%s'; `hale %s --help` lists them", arg, command);
+}
+
+/* A script may override what it was given: that is said, and the last one counts. */
+static void note_twice(struct parser *p)
+{
+	size_t len = strlen(p->o->twice);
+
+	snprintf(p->o->twice + len, sizeof(p->o->twice) - len, "%s%s %s", len ? ", " : "", p->name,
+		 p->value ? p->value : "");
+}
+
+/* Two numbers of ranks are a slip of the one who gives them. */
+static hale_status_t check_twice(struct parser *p, const struct option *o)
+{
+	/* of these each one counts */
+	static const char repeated[] = "-x|--inject|--monitor|--mca-param-file|--prefix";
+
+	if (o->values > 1 || name_among(repeated, o->names, strcspn(o->names, "|")))
+		return HALE_OK;
+	for (size_t i = 0; i < p->seen_count; i++) {
+		const char *before = p->seen[i].value;
+
+		if (p->seen[i].option != o)
+			continue;
+		if (before == p->value || (before && p->value && strcmp(before, p->value) == 0))
+			return HALE_OK;
+		if (strncmp(o->names, "-n|", 3) == 0)
+			return error_set(p->err, HALE_ERR_ARGUMENT,
+					 "%s is given twice, as '%s' and as '%s'; leave one of them "
+					 "out",
+					 p->name, before, p->value);
+		p->seen[i].value = p->value;
+		note_twice(p);
+		return HALE_OK;
+	}
+	if (p->seen_count < OPTIONS_SEEN_MAX)
+		p->seen[p->seen_count++] = (struct option_seen){o, p->value};
+	return HALE_OK;
 }
 
 /* Takes argv[*i] and its values; *i then points behind them. */
@@ -291,9 +337,7 @@ static hale_status_t take_option(struct parser *p, int argc, char **argv, int *i
 	const struct option *o = find_option(arg, len);
 
 	if (!o)
-		return error_set(p->err, HALE_ERR_ARGUMENT,
-				 "unknown option '%s'; `hale %s --help` lists them", arg,
-				 p->which == OPTIONS_RUN ? "run" : "restart");
+		return unknown(p, arg, len);
 	if (o->run_only && p->which == OPTIONS_RESTART)
 		return error_set(p->err, HALE_ERR_ARGUMENT,
 				 "%s comes from the checkpoint; leave it out", arg);
@@ -307,9 +351,12 @@ static hale_status_t take_option(struct parser *p, int argc, char **argv, int *i
 		if (*i + o->values > argc)
 			return error_set(p->err, HALE_ERR_ARGUMENT, "%s needs a value", arg);
 		p->value = argv[*i];
+		p->values = argv + *i;
 		*i += o->values;
 	}
-	hale_status_t status = o->take(p);
+	hale_status_t status = check_twice(p, o);
+	if (status == HALE_OK)
+		status = o->take(p);
 	if (equals)
 		free((void *)p->name);
 	return status;
@@ -347,9 +394,29 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "'%s': hale restart takes one checkpoint and nothing behind it",
 				 o->program[1]);
+	if (o->verbose && o->quiet)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--verbose tells more and --quiet nothing; give one of them");
+	if (o->compress != IMAGE_PLAIN && o->restart == IMAGE_LAZY)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--restart lazy maps images as they are, so they can't be "
+				 "compressed; leave out --compress or --restart lazy");
+	if (o->timeout > 0 && o->head_grace > 0)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--timeout ends with hale run, after which --head-grace lets the "
+				 "job go on; give one of them");
+	if (o->cpu_set && (o->hosts || o->host_list))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--cpu-set is about the cores of this machine; it can't be had "
+				 "with --hosts or --host");
 	if (o->no_events && (o->events || o->rules || o->monitor_count > 0))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--no-events goes with none of --events, --rules, --monitor");
+	if (o->spares > 0 && o->nodes == 0 && o->per_node == 0 && !o->hosts && !o->host_list &&
+	    !getenv("SLURM_JOB_NODELIST"))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--spares are nodes of several: say which there are with --hosts or "
+				 "--host, or how many with --nodes");
 	for (char **a = o->program; which == OPTIONS_RUN && *a; a++)
 		if (strcmp(*a, ":") == 0)
 			return error_set(
@@ -422,11 +489,16 @@ hale_status_t options_parse(struct options *o, options_for_t which, int argc, ch
 {
 	hale_status_t status = parse_all(o, which, argc, argv, err);
 
-	if (status != HALE_OK || !o->verbose || log_level() >= LOG_INFO)
-		return status;
-	options_fini(o);
-	log_set_level(LOG_INFO);
-	return parse_all(o, which, argc, argv, err);
+	if (status == HALE_OK && o->verbose && log_level() < LOG_INFO) {
+		options_fini(o);
+		log_set_level(LOG_INFO);
+		status = parse_all(o, which, argc, argv, err);
+	}
+	if (status == HALE_OK && o->twice[0] && !o->quiet)
+		log_warn("given more than once, and the last one counts: %s", o->twice);
+	if (status == HALE_OK && o->without[0] && !o->quiet)
+		log_warn("the job runs without %s: hale has no such thing", o->without);
+	return status;
 }
 
 void options_fini(struct options *o)

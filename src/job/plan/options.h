@@ -10,7 +10,16 @@
 #include "image/image.h"
 #include "job/job.h"
 
-typedef enum bind_to { BIND_DEFAULT, BIND_NONE, BIND_CORE } bind_to_t;
+/* What each rank is bound to; from BIND_L3 on all of the one that its first core is in. */
+typedef enum bind_to {
+	BIND_DEFAULT,
+	BIND_NONE,
+	BIND_CORE,
+	BIND_L3,
+	BIND_NUMA,
+	BIND_SOCKET,
+	BIND_KINDS
+} bind_to_t;
 
 /* What becomes of the checkpoints of a job that has ended with status 0. By default those are removed
  * that nobody has asked for. */
@@ -51,6 +60,10 @@ struct options {
 	char **exports; /* VAR=VAL of -x, NULL-terminated; owned */
 	size_t export_count;
 	bind_to_t bind;
+	const char *cpu_set; /* cores of this machine that the job may use; NULL: all */
+	bool no_stdin;
+	bool report_bindings, display_map;
+	double timeout; /* seconds after which the job is ended; 0: never */
 	/* checkpoints */
 	double ckpt_every; /* seconds; 0: only on request, or automatic */
 	bool ckpt_auto;	   /* as often as their cost and failures ask for (policy/cadence.h) … */
@@ -74,7 +87,7 @@ struct options {
 	bool given_every, given_dir, given_keep, given_compress, given_incremental, given_tag,
 	    given_max_restarts, given_net_security, given_local, given_shared_every, given_auto;
 	/* what to show */
-	bool tag, verbose, quiet;
+	bool tag, timestamp, verbose, quiet;
 	closed_output_t on_closed_output;
 	const char *report, *profile;
 	/* events (watch.h) */
@@ -89,6 +102,8 @@ struct options {
 	uint64_t seed;
 	struct fault faults[OPTIONS_FAULTS_MAX];
 	size_t fault_count;
+	char twice[256];   /* options that were given again, with another value */
+	char without[256]; /* options that have no meaning here, for one sentence */
 	/* instead of running */
 	bool help, version;
 };

@@ -32,7 +32,7 @@ static hale_status_t take_nodes(struct parser *p)
 	return take_number_of_nodes(p, 1, &p->o->nodes);
 }
 
-static hale_status_t take_per_node(struct parser *p)
+hale_status_t options_take_per_node(struct parser *p)
 {
 	return units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->per_node)
 		   ? HALE_OK
@@ -117,10 +117,10 @@ static hale_status_t take_warm_sinks(struct parser *p)
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--nodes", 1, false, take_nodes},
-    {"--ppn|-N|--npernode|-npernode", 1, false, take_per_node},
+    {"--ppn|-ppn|-N|--npernode|-npernode", 1, false, options_take_per_node},
     {"--spares", 1, false, take_spares},
-    {"--hosts|--hostfile|-hostfile|--machinefile|-machinefile", 1, false, take_hosts},
-    {"--host|-host|-H", 1, false, take_host_list},
+    {"--hosts|--hostfile|-hostfile|--machinefile|-machinefile|-f", 1, false, take_hosts},
+    {"--host|-host|-H|-hosts", 1, false, take_host_list},
     {"--launcher", 1, false, take_launcher},
     {"--node-timeout", 1, false, take_node_timeout},
     {"--net-security", 1, false, take_net_security},

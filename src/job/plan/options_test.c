@@ -127,6 +127,81 @@ static void options_of_mpirun_are_passed_over(void **state)
 	options_fini(&o);
 }
 
+static void options_of_mpirun_and_mpiexec_do_what_they_say(void **state)
+{
+	struct options o;
+	struct error err;
+
+	assert_int_equal(RUN(&o, &err, "-np", "4", "--map-by", "ppr:2:node", "--bind-to",
+			     "socket", "--timeout", "90", "--stdin", "none", "--cpu-set", "0-3",
+			     "--report-bindings", "--display-map", "--timestamp-output", "prog"),
+			 HALE_OK);
+	assert_int_equal(o.per_node, 2);
+	assert_int_equal(o.bind, BIND_SOCKET);
+	assert_true(o.timeout == 90 && o.no_stdin && o.report_bindings && o.display_map && o.timestamp);
+	assert_string_equal(o.cpu_set, "0-3");
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "-n", "4", "-ppn", "2", "-genv", "A", "b c", "-env", "D", "e",
+			     "-l", "-genvall", "prog"),
+			 HALE_OK);
+	assert_int_equal(o.per_node, 2);
+	assert_true(o.tag);
+	assert_string_equal(o.exports[0], "A=b c");
+	assert_string_equal(o.exports[1], "D=e");
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "-f", "hosts", "prog"), HALE_OK);
+	assert_string_equal(o.hosts, "hosts");
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--map-by", "ppr:2:socket", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--bind-to", "board", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--stdin", "all", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--app", "file", "prog"), HALE_ERR_UNSUPPORTED);
+	assert_int_equal(RUN(&o, &err, "-genv", "HALE_X", "1", "prog"), HALE_ERR_ARGUMENT);
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--prefix", "/opt", "--rankfile", "r", "prog"), HALE_OK);
+	assert_string_equal(o.without, "--prefix, --rankfile");
+	options_fini(&o);
+}
+
+#define REFUSED(words, ...)                                                                        \
+	do {                                                                                       \
+		assert_int_equal(RUN(&o, &err, __VA_ARGS__), HALE_ERR_ARGUMENT);                   \
+		assert_non_null(strstr(err.text, words));                                          \
+		options_fini(&o);                                                                  \
+	} while (0)
+
+static void contradictions_are_refused(void **state)
+{
+	struct options o;
+	struct error err;
+
+	REFUSED("-n is given twice, as '2' and as '3'", "-n", "2", "-n", "3", "prog");
+	REFUSED("is given twice", "-np", "2", "-n", "3", "prog");
+	REFUSED("one of them", "--verbose", "--quiet", "prog");
+	REFUSED("can't be compressed", "--compress", "lz4", "--restart", "lazy", "prog");
+	REFUSED("--spares are nodes of several", "--spares", "1", "prog");
+	REFUSED("one of them", "--timeout", "5", "--head-grace", "1h", "prog");
+	assert_int_equal(RUN(&o, &err, "--keep", "2", "--keep=3", "--quiet", "prog"), HALE_OK);
+	assert_string_equal(o.twice, "--keep 3");
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "-n", "2", "-n", "2", "-x", "A=1", "-x", "B=2", "--mca", "a",
+			     "b", "--mca", "c", "d", "--nodes", "2", "--spares", "1", "prog"),
+			 HALE_OK);
+	options_fini(&o);
+}
+
+static void what_was_meant_is_asked(void **state)
+{
+	struct options o;
+	struct error err;
+
+	REFUSED("did you mean --ckpt-every?", "--chkpt-every", "5s", "prog");
+	REFUSED("did you mean --hosts?", "--host_s=x", "prog");
+	REFUSED("did you mean --report?", "--repotr", "x", "prog");
+	REFUSED("; `hale run --help` lists them", "--frobnicate", "prog");
+	REFUSED("; `hale run --help` lists them", "-Q", "prog");
+}
+
 static void several_programs_are_refused(void **state)
 {
 	struct options o;
@@ -302,6 +377,9 @@ int main(void)
 	    cmocka_unit_test(checkpoints_may_stay_on_the_nodes),
 	    cmocka_unit_test(values_may_follow_an_equals_sign),
 	    cmocka_unit_test(options_of_mpirun_are_passed_over),
+	    cmocka_unit_test(options_of_mpirun_and_mpiexec_do_what_they_say),
+	    cmocka_unit_test(contradictions_are_refused),
+	    cmocka_unit_test(what_was_meant_is_asked),
 	    cmocka_unit_test(several_programs_are_refused),
 	    cmocka_unit_test(hosts_are_a_file_or_a_list),
 	    cmocka_unit_test(bad_values_are_refused_naming_them),

@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "job/plan/options.h"
 
@@ -15,9 +16,12 @@ struct pin_plan {
 };
 
 /* Equal shares of the cores in the order of the topology, so that neighbours in rank are
- * neighbours on the chip; one core each with BIND_CORE. Not bound with more ranks than cores, or
+ * neighbours on the chip; one core each with BIND_CORE, and with BIND_L3, BIND_NUMA and BIND_SOCKET all
+ * cores of that which the share's first one is in. Not bound with more ranks than cores, or
  * when OMP_NUM_THREADS says that a rank wants more cores than its share. */
 void pin_plan_make(struct pin_plan *p, uint32_t nranks, bind_to_t how);
 void pin_plan_fini(struct pin_plan *p);
+/* "0-3,8"; returns buf. */
+const char *pin_show(const cpu_set_t *set, char *buf, size_t cap);
 
 #endif

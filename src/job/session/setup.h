@@ -18,6 +18,7 @@ enum setup_flag {
 	SETUP_ENCRYPT = 64,  /* what ranks of different nodes send each other */
 	SETUP_NOFSYNC = 128, /* copies of images need not have reached the disk */
 	SETUP_ADOPT = 256,   /* an agent that dies gets a successor */
+	SETUP_SAY_PINS = 512, /* agents say what they bind ranks to */
 };
 
 struct setup {
