@@ -155,12 +155,13 @@ void rma_memory_resume(void)
 		bool ok = rma_memory_open() == MPI_SUCCESS &&
 			  !ftruncate(rma.memory, (off_t)rma.memory_end);
 		for (const struct win *w = rma.windows; w && ok; w = w->next)
-			if (w->mapped && w->part.owner == (uint32_t)w->comm->rank)
+			if (w->mapped && w->part.shared &&
+			    w->part.owner == (uint32_t)w->comm->rank)
 				ok = rma_memory_move(w, rma.memory);
 		if (!ok) {
-			log_warn(
-			    "rank %u has no memory to share its windows again after the restart",
-			    rma.rank);
+			log_warn("rank %u has no memory to share its windows again after the "
+				 "restart: %m",
+				 rma.rank);
 			link_abort(70);
 		}
 	}
