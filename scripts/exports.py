@@ -26,7 +26,8 @@ RULES = {
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
     "libhale_protect.so": r"hale_",
     "libftb.so.0": r"(FTB|HALE_FTB)_",
-    "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI)_",
+    # and what libhale_task.so asks of it, src/mpi/task/link.c
+    "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI|hale_tasks)_",
 }
 
 

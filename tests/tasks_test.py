@@ -2,27 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`hale run --tasks`: tasks that memory errors strike are executed again; the result is the same."""
 
-from lib import *
-
-TWO = {"OMP_NUM_THREADS": "2"}
-
-
-def build(s, name="tasks_tour", cc="clang", flags=()):
-    have(cc)
-    exe = s.path(name + "." + cc)
-    r = s.run(cc, "-std=gnu17", "-O2", "-g", "-fopenmp", "-Wall", "-o", exe,
-              os.path.join(ROOT, "tests", "programs", name + ".c"), "-I", os.path.join(ROOT, "include"), *flags)
-    expect(r.status == 0, r)
-    return exe
-
-
-def tasks(s, exe, *argv, settings="", due=None, options=(), ranks=1, status=0, env=TWO):
-    """(Result, the report's "tasks")"""
-    more = ["--inject", "due:" + due] if due else []
-    r = s.hale("run", "-n", ranks, "--tasks" + (f"={settings}" if settings else ""), *more, "--report", "report.json",
-               *options, "--", exe, *argv, env=env)
-    expect(r.status == status, r)
-    return r, s.report()["tasks"]
+from tasks_parts import *
 
 
 @test
@@ -98,6 +78,26 @@ def programs_of_gcc_are_told_what_to_do(s):
     plain = s.run(exe, "product", env=TWO)
     r, t = tasks(s, exe, "product")
     expect(r.out == plain.out and "clang -fopenmp" in r.err and t["protected"] == 0, r)
+
+
+@test
+def tasks_of_our_own_runtime_keep_their_order(s):
+    exe = build_own(s)
+    for threads in (1, 2, 4):
+        env = {"HALE_TASK_THREADS": str(threads)}
+        for seed in range(SEED, SEED + 3):
+            plain = s.run(exe, "random", seed, env=env)
+            expect(plain.status == 0 and "random" in plain.out, plain)
+            for due in (f"prob=0.5,seed={seed}", f"prob=0.9,seed={seed},at=random"):
+                r, t = tasks(s, exe, "random", seed, due=due, env=env)
+                expect(r.out == plain.out and t["run"] == t["protected"] == 3000, r, plain, t)
+                expect(t["reexecuted"] == t["struck"] > 100, t)
+        plain = s.run(exe, "nested", env=env)
+        r, t = tasks(s, exe, "nested", env=env)
+        expect(plain.status == 0 and r.out == plain.out and t["run"] == t["protected"] == 94, r, plain, t)
+        r, t = tasks(s, exe, "nested", due="prob=1", env=env, status=128 + 7)
+        expect("made other tasks" in r.err, r)
+    expect(s.run(exe, "refused").status == 0)
 
 
 @test

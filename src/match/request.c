@@ -38,6 +38,8 @@ struct match_request *request_make(void)
 void request_release(struct match_request *r)
 {
 	struct request *b = &r->base;
+	if (UNLIKELY(b->note != NULL))
+		b->note_drop(b);
 	if (b->destroy)
 		b->destroy(b);
 	if (r->block)

@@ -20,6 +20,7 @@
 #include "ckpt/guard.h"
 #include "ckpt/rank.h"
 #include "coll/coll.h"
+#include "deliver/tasklog.h"
 #include "match/match.h"
 #include "object/comm.h"
 #include "object/op.h"
@@ -48,6 +49,9 @@ static inline bool api_gated(void)
  * returns cls. */
 int api_error(struct comm *c, int cls, const char *function) __attribute__((cold));
 
+/* mpi/task/: this thread executes a task that may be executed again. */
+void intask_enter(const char *function) __attribute__((cold));
+
 #define API_ENTER(name)                                                                            \
 	static const char api_name[] = name;                                                       \
 	do {                                                                                       \
@@ -55,6 +59,8 @@ int api_error(struct comm *c, int cls, const char *function) __attribute__((cold
 			api_gate(api_name);                                                        \
 		guard_enter();                                                                     \
 		profile_enter(profile_class(name));                                                \
+		if (UNLIKELY(tasklog_now != NULL))                                                 \
+			intask_enter(api_name);                                                    \
 	} while (0)
 
 static inline int api_leave(struct comm *c, int rc, const char *function)

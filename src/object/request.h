@@ -37,6 +37,10 @@ struct request {
 	void (*destroy)(struct request *r); /* frees what the kind added; not the request itself */
 	int (*query)(struct request *r);    /* generalized: fills status, at completion */
 	void *extra;			    /* the kind's own data */
+	/* begun inside a task that may be executed again (mpi/task/); NULL: not */
+	void *note;
+	void (*note_give)(struct request *r); /* when the program is told that r is complete */
+	void (*note_drop)(struct request *r); /* before the request itself goes */
 	/* match/'s part (list links, progress of a transfer) follows in its own struct, which
 	 * begins with this one */
 };

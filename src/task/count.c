@@ -54,7 +54,7 @@ void task_count_running(bool begins)
 
 static void add_up(struct task_account *a)
 {
-	uint64_t serial = atomic_load(&serial_ns), since = atomic_load(&serial_since);
+	uint64_t log[5] = {0}, serial = atomic_load(&serial_ns), since = atomic_load(&serial_since);
 
 	a->processes = 1;
 	for (struct task_thread *t = atomic_load(&task_threads); t; t = t->next) {
@@ -66,6 +66,12 @@ static void add_up(struct task_account *a)
 			a->share[i] += 1e-9 * (double)t->ns[i];
 		a->bytes[TASK_COPIED] += t->copied;
 	}
+	task_mpi.totals(log);
+	a->bytes[TASK_LOG] = log[0];
+	a->bytes[TASK_LOG_PEAK] = log[1];
+	a->count[TASK_REPLAYED] = log[2] - log[3];
+	a->count[TASK_SKIPPED] = log[3];
+	a->share[TASK_S_LOG] = 1e-9 * (double)log[4];
 	a->bytes[TASK_CHECKPOINT] = task_keep_bytes();
 	if (since)
 		serial += clock_ns() - since;
@@ -95,7 +101,27 @@ __attribute__((destructor)) static void leave(void)
 }
 
 /* The process is rebuilt from a checkpoint that knows nothing of it, so it is said beside. */
-void task_count_fell_back(void)
+static void fallen_path(char path[480], unsigned rank, uint64_t number)
+{
+	if (number == UINT64_MAX)
+		fmt_print(path, 480, "%s/%d.%d.%llu.fell", folder, (int)getpid(),
+			  (int)syscall(SYS_gettid), (unsigned long long)clock_ns());
+	else
+		fmt_print(path, 480, "%s/rank%u.task%llu.fell", folder, rank,
+			  (unsigned long long)number);
+}
+
+bool task_count_has_fallen(unsigned rank, uint64_t number)
+{
+	char path[480];
+
+	if (!folder[0])
+		return false;
+	fallen_path(path, rank, number);
+	return access(path, F_OK) == 0;
+}
+
+void task_count_fell_back(unsigned rank, uint64_t number)
 {
 	static const char text[] = "{\"struck\":1,\"fell_back\":1}";
 	char path[480];
@@ -103,9 +129,10 @@ void task_count_fell_back(void)
 
 	if (!folder[0])
 		return;
-	fmt_print(path, sizeof(path), "%s/%d.%d.%llu.fell", folder, (int)getpid(),
-		  (int)syscall(SYS_gettid), (unsigned long long)clock_ns());
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fallen_path(path, rank, number);
+	/* not by open(): the rollback would undo the note as it undoes the program's files */
+	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+			  0600);
 	if (fd < 0)
 		return;
 	if (write(fd, text, sizeof(text) - 1) < 0)

@@ -5,8 +5,8 @@
  * back. */
 #include "task/task.h"
 
-#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +23,11 @@ enum { AGAIN_NS = 30000, OBJECTS = 32 };
 struct task_due task_due;
 static struct sigaction before;
 static unsigned rank;
-static int (*inside_mpi)(void);
 
 /* ---- whose code is it? ---- */
 
 /* Where code runs that can't be left in the middle. libc: only a test waits until it is over.
- * (Hale's own libraries say by themselves when that is so.) */
+ * MPI says by itself that a thread is inside, but not while it waits and lets others in. */
 static struct {
 	uintptr_t from, to;
 	bool libc;
@@ -48,8 +47,9 @@ static bool name_has(const char *path, const char *const *names)
 
 static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	static const char *const runtimes[] = {"libomp", "libiomp", NULL};
-	static const char *const libc[] = {"libc.", "ld-linux", "linux-vdso", "libpthread", NULL};
+	static const char *const runtimes[] = {"libomp", "libiomp", "libmpi", NULL};
+	static const char *const libc[] = {"libc.",	 "ld-linux", "linux-vdso",
+					   "libpthread", "libhale",  NULL};
 	bool runtime = name_has(info->dlpi_name, runtimes), c = name_has(info->dlpi_name, libc);
 
 	for (int i = 0; (runtime || c) && i < info->dlpi_phnum && nobjects < OBJECTS; i++) {
@@ -80,13 +80,14 @@ void task_fall_back(const char *why)
 {
 	struct sigaction plain = {.sa_handler = SIG_DFL};
 	sigset_t bus;
+	const struct task_frame *f = task_thread_self()->frame;
 	char left[64];
 
-	task_count_fell_back();
+	task_count_fell_back(rank, f && f->record ? f->record->number : UINT64_MAX);
 	/* libomp removes it when a process ends by itself */
 	fmt_print(left, sizeof(left), "/dev/shm/__KMP_REGISTERED_LIB_%d_%d", (int)getpid(),
 		  (int)getuid());
-	unlink(left);
+	syscall(SYS_unlinkat, AT_FDCWD, left, 0); /* and no rollback brings it back */
 	log_warn(
 	    "rank %u: a memory error %s can't be mended by executing a task again; the job goes "
 	    "back to its newest checkpoint",
@@ -106,12 +107,12 @@ static const char *obstacle(const struct task_frame *f, const ucontext_t *u)
 		return "outside of tasks";
 	if (!f->record)
 		return "in a task without copies of its data";
-	if (inside_mpi && inside_mpi())
+	if (task_mpi.inside())
 		return "inside MPI";
 	if (f->busy)
 		return "in the copies of a task's data";
 	if (f->waits || in_runtime(u, false))
-		return "inside the runtime of OpenMP";
+		return "inside the runtime";
 	if (f->spawned)
 		return "in a task that has made other tasks";
 	if (f->reduced)
@@ -121,7 +122,12 @@ static const char *obstacle(const struct task_frame *f, const ucontext_t *u)
 	if (f->strikes >= task_settings.retries)
 		return task_settings.retries ? "in a task that was executed again already"
 					     : "in a task (retries:0)";
-	return NULL;
+	for (uint32_t i = 0; i < f->record->count; i++)
+		if (f->record->ranges[i].written &&
+		    task_mpi.landing(f->record->ranges[i].at, f->record->ranges[i].length))
+			return "in a task into whose data a message comes that was asked for "
+			       "outside of tasks";
+	return task_mpi.lost();
 }
 
 static __attribute__((noreturn)) void struck(struct task_thread *t, void *address,
@@ -163,7 +169,7 @@ static double share_of(uint64_t x)
 void task_due_draw(struct task_frame *f)
 {
 	if (UNLIKELY(task_due.prob > 0) && share_of(drawn(f->record, 1)) < task_due.prob)
-		f->due = task_due.times;
+		f->due = task_count_has_fallen(rank, f->record->number) ? 0 : task_due.times;
 }
 
 /* What was to be lost is lost: a task that were not executed from its copies would show. */
@@ -235,7 +241,7 @@ static void time_is_up(struct task_thread *t, const ucontext_t *u)
 	if (!t->timer_set || !f || !f->record || f->due == 0 || f->busy)
 		return;
 	/* an error of a test is one in the program's own code */
-	if (in_runtime(u, true) || (inside_mpi && inside_mpi()) || f->waits) {
+	if (in_runtime(u, true) || task_mpi.inside() || f->waits) {
 		timer_in(t, AGAIN_NS);
 		return;
 	}
@@ -291,5 +297,4 @@ void task_due_init(void)
 	a.sa_sigaction = on_bus;
 	sigaction(SIGBUS, &a, &before);
 	dl_iterate_phdr(note_object, NULL);
-	*(void **)&inside_mpi = dlsym(RTLD_DEFAULT, "hale_tasks_inside");
 }

@@ -15,6 +15,7 @@ __attribute__((constructor)) static void begin(void)
 	if (due && !task_due_read(&task_due, due, why))
 		log_warn("HALE_TASKS_DUE is %s", why);
 	task_count_init();
+	task_mpi_init();
 	task_due_init();
 	task_omp_init();
 }

@@ -29,9 +29,14 @@ static bool keep_grow(struct task_keep *k, size_t size)
 	return true;
 }
 
+static bool is_kept(const struct task_range *r)
+{
+	return r->written && !r->discard;
+}
+
 static size_t kept_length(const struct task_range *r)
 {
-	return r->written ? ALIGN_UP(r->length, ALIGNMENT) : 0;
+	return is_kept(r) ? ALIGN_UP(r->length, ALIGNMENT) : 0;
 }
 
 bool task_keep_take(struct task_keep *k, const struct task_record *r, uint64_t *copied)
@@ -43,7 +48,7 @@ bool task_keep_take(struct task_keep *k, const struct task_record *r, uint64_t *
 	if (UNLIKELY(need > k->size) && !keep_grow(k, need))
 		return false;
 	for (uint32_t i = 0; i < r->count; i++) {
-		if (!r->ranges[i].written)
+		if (!is_kept(&r->ranges[i]))
 			continue;
 		memcpy(k->at + at, r->ranges[i].at, r->ranges[i].length);
 		at += kept_length(&r->ranges[i]);
@@ -57,7 +62,7 @@ void task_keep_restore(const struct task_keep *k, const struct task_record *r)
 	size_t at = 0;
 
 	for (uint32_t i = 0; i < r->count; i++) {
-		if (!r->ranges[i].written)
+		if (!is_kept(&r->ranges[i]))
 			continue;
 		memcpy(r->ranges[i].at, k->at + at, r->ranges[i].length);
 		at += kept_length(&r->ranges[i]);
@@ -68,7 +73,7 @@ const char *task_keep_of(const struct task_keep *k, const struct task_record *r,
 {
 	size_t at = 0;
 
-	if (!r->ranges[i].written)
+	if (!is_kept(&r->ranges[i]))
 		return NULL;
 	for (uint32_t n = 0; n < i; n++)
 		at += kept_length(&r->ranges[n]);

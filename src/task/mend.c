@@ -4,7 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Puts what a copy has of the page into it, and notes which bytes these are. */
+/* Puts what a copy has of the page into it, and notes which bytes these are. What the task writes
+ * anew needs no copy. */
 static void put(char *fresh, unsigned char *covered, uintptr_t page, const struct task_range *r,
 		const char *copy)
 {
@@ -12,9 +13,10 @@ static void put(char *fresh, unsigned char *covered, uintptr_t page, const struc
 	uintptr_t at = from > page ? from : page;
 	uintptr_t end = to < page + HALE_PAGE ? to : page + HALE_PAGE;
 
-	if (!copy || at >= end)
+	if ((!copy && !r->discard) || at >= end)
 		return;
-	memcpy(fresh + (at - page), copy + (at - from), end - at);
+	if (copy)
+		memcpy(fresh + (at - page), copy + (at - from), end - at);
 	memset(covered + (at - page), 1, end - at);
 }
 

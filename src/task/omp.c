@@ -101,7 +101,8 @@ static int32_t run_plain(int32_t gtid, void *task)
 static void range_add(struct made *m, struct task_range *to, void *at, size_t length, bool written)
 {
 	if (length)
-		to[m->record.count++] = (struct task_range){at, length, written};
+		to[m->record.count++] =
+		    (struct task_range){.at = at, .length = length, .written = written};
 }
 
 /* The same range may be named twice. */

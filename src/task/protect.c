@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* One execution of a task (seed 002, Algorithm 1, without messages):
+/* One execution of a task (seed 002, Algorithm 1; its messages: src/mpi/task/):
  *
  *   copy what it will write ─▶ run ──────────────▶ done, the copy stays for the next one
  *                               ▲         │ error
- *                               └─ restore ┘        at most `retries` times, then the job rolls
- * back
+ *                               └─ restore ┘        at most `retries` times,  then a rollback
  */
 #include "task/task.h"
 
@@ -78,7 +77,7 @@ bool task_wanted(const struct task_record *r)
 
 	if (!wanted)
 		t->reason[TASK_CHOSEN]++;
-	return wanted && t->depth < TASK_DEPTH;
+	return wanted;
 }
 
 /* ---- one execution ---- */
@@ -97,14 +96,18 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 	t->frame = f;
 	t->count[TASK_RUN]++;
 	task_count_running(true);
+	if (r && UNLIKELY(t->depth >= TASK_DEPTH)) {
+		t->reason[TASK_DEEP]++;
+		f->record = r = NULL;
+	}
 	if (r) {
-		f->keep = &t->keeps[t->depth];
+		f->keep = &t->keeps[t->depth++];
 		if (!task_keep_take(f->keep, r, &t->copied))
 			f->record = NULL;
 		else
 			t->count[TASK_PROTECTED]++;
 	}
-	t->depth++;
+	f->messages = task_mpi.open(f->record != NULL);
 	f->began = clock_ns();
 	t->ns[TASK_S_CHECKPOINT] += r ? f->began - start : 0;
 	if (f->record)
@@ -124,6 +127,7 @@ static void frame_mend(struct task_frame *f)
 	t->ns[TASK_S_TASKS] += now - f->began;
 	t->ns[TASK_S_PROTECTED] += now - f->began;
 	task_keep_restore(f->keep, f->record);
+	task_mpi.again();
 	t->count[TASK_REEXECUTED]++;
 	f->began = clock_ns();
 	t->ns[TASK_S_RESTORE] += f->began - now;
@@ -135,6 +139,7 @@ static void frame_end(struct task_frame *f)
 	struct task_thread *t = f->thread;
 	uint64_t took = clock_ns() - f->began;
 
+	task_mpi.close(f->messages);
 	t->ns[TASK_S_TASKS] += took;
 	if (f->record) {
 		t->ns[TASK_S_PROTECTED] += took;
@@ -142,7 +147,8 @@ static void frame_end(struct task_frame *f)
 		atomic_fetch_add_explicit(&f->record->site->nanoseconds, took,
 					  memory_order_relaxed);
 	}
-	t->depth--;
+	if (f->keep)
+		t->depth--;
 	t->frame = f->outer;
 	task_count_running(false);
 }

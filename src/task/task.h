@@ -3,14 +3,16 @@
  * executed again from copies of its data, and nothing else of the job notices (seed 002, 6.1).
  *
  *   omp.c      stands before libomp: what a task declares becomes a task_record
+ *   submit.c   hale_task_submit(): the same for tasks of Hale's own runtime (run.h)
  *   protect.c  one execution: copy, run, and after an error restore and run again
  *   keep.c     the copies; memory that threads use again and again
+ *   mpi.c      what MPI keeps of a task's messages (src/mpi/task/), if the program has MPI
  *   due.c      errors as the kernel reports them (SIGBUS), as checkers raise them, as tests pretend
  *   count.c    what it did and cost, for the job's report
  *   settings.c, account.c: agreed with hale
  *
  * May call: base/, and libhale.so's agreements, if it is there. No libhale.so, no libomp, no MPI is
- * needed. Threads only meet in the list of threads and in sites.
+ * needed. Threads only meet in the list of threads, in sites and in the deques of run.h.
  */
 #ifndef HALE_TASK_TASK_H
 #define HALE_TASK_TASK_H
@@ -25,11 +27,12 @@
 #include "task/account.h"
 #include "task/settings.h"
 
-/* Data that a task declares. Written: it is copied before the task runs. */
+/* Data that a task declares. Written: it is copied before the task runs, unless what was there
+ * before does not matter (discard). */
 struct task_range {
 	char *at;
 	size_t length;
-	bool written;
+	bool written, discard;
 };
 
 /* A place in the program that makes tasks. Never freed. */
@@ -70,10 +73,11 @@ struct task_frame {
 	volatile bool waits; /* inside the runtime: other tasks may run on its stack */
 	unsigned due;	     /* attempts that are still to be struck, for a test */
 	uint64_t began;	     /* clock of this attempt */
+	void *messages;	     /* MPI's, of the execution below on the stack */
 };
 
 enum {
-	TASK_DEPTH = 8
+	TASK_DEPTH = 128
 }; /* executions on one stack, each on top of a waiting one; more: no copies */
 
 struct task_thread {
@@ -119,14 +123,32 @@ void task_due_end(struct task_frame *f);
 /* Nothing here mends this error: a sentence, and the process ends by SIGBUS. */
 void task_fall_back(const char *why) __attribute__((noreturn));
 
+/* ---- mpi.c ---- */
+
+/* Hale's MPI, if it is in the process; else functions that do nothing. */
+struct task_mpi {
+	void *(*open)(int protected);
+	void (*again)(void);
+	void (*close)(void *outer);
+	int (*inside)(void);
+	const char *(*lost)(void);
+	void (*totals)(uint64_t to[5]);
+	int (*landing)(const void *at, size_t bytes);
+};
+extern struct task_mpi task_mpi;
+void task_mpi_init(void);
+
 /* ---- count.c ---- */
 
 struct task_thread *task_thread_self(void);
 extern struct task_thread *_Atomic task_threads;
 void task_count_init(void);
 void task_count_running(bool begins); /* a task begins or has ended on some thread */
-/* Leaves in the folder for reports that this process fell back. Async-signal-safe. */
-void task_count_fell_back(void);
+/* Leaves in the folder for reports that this process fell back, because of task `number` or
+ * (UINT64_MAX) of something else. Async-signal-safe. */
+void task_count_fell_back(unsigned rank, uint64_t number);
+/* Was that task an error's that rolled the job back? Such an error does not come again. */
+bool task_count_has_fallen(unsigned rank, uint64_t number);
 
 /* ---- omp.c ---- */
 

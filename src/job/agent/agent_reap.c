@@ -2,8 +2,10 @@
 /* How ranks end: the guardian, whose children they are, has it in the book. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "job/agent/agent_private.h"
 
@@ -11,6 +13,16 @@ static bool is_late_copy(const struct agent *a, const struct agent_rank *r, int 
 {
 	return agent_is_copy(a, r->rank) && a->move.went && WIFEXITED(status) &&
 	       WEXITSTATUS(status) != EXIT_UNRECOVERED;
+}
+
+/* clang's OpenMP library takes this name back only when its process ends by itself. */
+static void libomp_forget(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/shm/__KMP_REGISTERED_LIB_%d_%d", (int)pid,
+		 (int)getuid());
+	unlink(path);
 }
 
 /* What it said and printed last comes before the news of its end, and is written down piece by
@@ -36,6 +48,8 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		status = PROTO_EXIT_MOVED << 8;
 	for (int i = 0; i < 2; i++)
 		stream_drain(&r->out[i]);
+	if (WIFSIGNALED(status) && r->pid > 0)
+		libomp_forget(r->pid);
 	r->pid = 0;
 	if (r->rank == 0)
 		intake_close(&a->intake);

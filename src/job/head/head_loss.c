@@ -127,7 +127,10 @@ void head_assess_rank(struct head *h, uint32_t rank)
 	struct head_rank *r = &h->ranks[rank];
 	int sig = r->exit_status - 128;
 	struct recovery_death death = {
-	    .signal = sig, .previous_signal = r->last_signal, .uncatchable = sig == SIGKILL};
+	    .signal = sig,
+	    .previous_signal = r->last_signal,
+	    /* of protected tasks SIGBUS is the memory's error, not the program's */
+	    .uncatchable = sig == SIGKILL || (sig == SIGBUS && h->o->tasks)};
 	struct recovery_facts facts;
 	recovery_verdict_t verdict;
 	pid_t pid = h->crew.ranks[rank].group;

@@ -8,6 +8,7 @@
 
 #include "coll/args.h"
 #include "mpi/api.h"
+#include "mpi/task/intask.h"
 
 /* Each returns MPI_SUCCESS or a class; a->comm is NULL when the communicator itself is bad. */
 int check_coll_barrier(struct coll_args *a, MPI_Comm comm);
@@ -43,8 +44,13 @@ int check_coll_reduce_scatter(struct coll_args *a, const void *sbuf, void *rbuf,
 
 /* The end of a binding: runs the call, or starts it. */
 #define COLL_RUN(rc, a)                                                                            \
-	API_LEAVE((a).comm, (rc) ? (rc) : (profile_collective(&(a)), coll_run(&(a))))
+	API_LEAVE((a).comm, (rc) ? (rc) : (profile_collective(&(a)), coll_call(&(a))))
 #define COLL_START(rc, a, request) API_LEAVE((a).comm, coll_begin((rc), &(a), (request)))
+
+static inline int coll_call(const struct coll_args *a)
+{
+	return UNLIKELY(tasklog_now != NULL) ? intask_coll_run(a) : coll_run(a);
+}
 
 static inline int coll_begin(int rc, const struct coll_args *a, MPI_Request *request)
 {
@@ -53,8 +59,10 @@ static inline int coll_begin(int rc, const struct coll_args *a, MPI_Request *req
 		return MPI_ERR_REQUEST;
 	if (!rc) {
 		profile_collective(a);
-		rc = coll_start(a, &r);
+		rc = UNLIKELY(tasklog_now != NULL) ? intask_coll_start(a, &r) : coll_start(a, &r);
 	}
+	if (UNLIKELY(intask_landing_watch) && !tasklog_now && !rc)
+		intask_landing_coll(r, a);
 	if (!rc)
 		*request = request_handle(r);
 	return rc;

@@ -3,6 +3,7 @@
  * may move at any restart, so no order is better than another. */
 #include <string.h>
 #include "mpi/comm/comm.h"
+#include "mpi/task/intask.h"
 
 static struct topology *cart_new(int ndims, const int *dims, const int *periods, int rank)
 {
@@ -33,6 +34,8 @@ int PMPI_Cart_create(MPI_Comm old_comm, int ndims, const int dims[], const int p
 	int nodes = grid_size(ndims, dims, c->size);
 	if (nodes < 0)
 		return API_FAIL(c, MPI_ERR_ARG);
+	if (UNLIKELY(tasklog_now != NULL) && intask_comm_again(c, comm_cart))
+		return API_LEAVE(c, MPI_SUCCESS);
 	*comm_cart = MPI_COMM_NULL;
 	struct topology *t = cart_new(ndims, dims, periods, c->rank < nodes ? c->rank : 0);
 	if (!t)
@@ -40,6 +43,8 @@ int PMPI_Cart_create(MPI_Comm old_comm, int ndims, const int dims[], const int p
 	int rc = topology_make(c, nodes, t, &out);
 	if (!rc && out)
 		*comm_cart = comm_handle(out);
+	if (UNLIKELY(tasklog_now != NULL) && !rc)
+		intask_comm_made(c, *comm_cart);
 	return API_LEAVE(c, rc);
 }
 API_ALIAS(Cart_create);
@@ -226,10 +231,14 @@ int PMPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *new_comm)
 		return API_FAIL(c, rc);
 	if ((!remain_dims && t->cart.ndims > 0) || !new_comm)
 		return API_FAIL(c, MPI_ERR_ARG);
+	if (UNLIKELY(tasklog_now != NULL) && intask_comm_again(c, new_comm))
+		return API_LEAVE(c, MPI_SUCCESS);
 	*new_comm = MPI_COMM_NULL;
 	rc = cart_sub(c, t, remain_dims, &out);
 	if (!rc)
 		*new_comm = comm_handle(out);
+	if (UNLIKELY(tasklog_now != NULL) && !rc)
+		intask_comm_made(c, *new_comm);
 	return API_LEAVE(c, rc);
 }
 API_ALIAS(Cart_sub);

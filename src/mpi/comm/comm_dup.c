@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Duplicates, blocking and not, and the end of communicators. */
 #include "mpi/comm/comm.h"
+#include "mpi/task/intask.h"
 
 /* An unpublished copy of c: groups, topology, hints. info NULL: those of c. */
 static struct comm *copy_start(struct comm *c, const struct info *info)
@@ -35,6 +36,8 @@ static int publish(struct comm *copy, const uint32_t *contexts)
 
 static int duplicate(struct comm *c, const struct info *info, MPI_Comm *newcomm)
 {
+	if (UNLIKELY(tasklog_now != NULL) && intask_comm_again(c, newcomm))
+		return MPI_SUCCESS;
 	struct comm *copy = copy_start(c, info);
 	uint32_t contexts[2];
 	int rc;
@@ -50,6 +53,8 @@ static int duplicate(struct comm *c, const struct info *info, MPI_Comm *newcomm)
 		give_up(copy);
 	else
 		*newcomm = comm_handle(copy);
+	if (UNLIKELY(tasklog_now != NULL) && !rc)
+		intask_comm_made(c, *newcomm);
 	return rc;
 }
 
@@ -177,12 +182,22 @@ static bool may_be_freed(const struct comm *c)
 	return failed || (comm_ok(c) && c != COMM_WORLD && c != COMM_SELF);
 }
 
+static void comm_end_late(void *c)
+{
+	comm_end(c);
+}
+
 int PMPI_Comm_free(MPI_Comm *comm)
 {
 	API_ENTER("MPI_Comm_free");
 	struct comm *c = comm ? comm_of(*comm) : NULL;
 	if (!may_be_freed(c))
 		return API_FAIL(NULL, MPI_ERR_COMM);
+	if (UNLIKELY(tasklog_now != NULL)) {
+		intask_free(c, comm_end_late);
+		*comm = MPI_COMM_NULL;
+		return API_LEAVE(NULL, MPI_SUCCESS);
+	}
 	int rc = comm_end(c);
 	if (rc)
 		return API_FAIL(c, rc);

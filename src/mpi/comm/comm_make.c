@@ -2,6 +2,7 @@
 /* New communicators over some of the members of an old one: create, create_group, split. */
 #include <stdlib.h>
 #include "mpi/comm/comm.h"
+#include "mpi/task/intask.h"
 
 static MPI_Comm handle_or_null(struct comm *c)
 {
@@ -63,8 +64,12 @@ int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
 		return API_FAIL(c, MPI_ERR_GROUP);
 	if (!newcomm)
 		return API_FAIL(c, MPI_ERR_ARG);
+	if (UNLIKELY(tasklog_now != NULL) && intask_comm_again(c, newcomm))
+		return API_LEAVE(c, MPI_SUCCESS);
 	int rc = comm_is_inter(c) ? create_inter(c, g, &out) : comm_make(c, g, &out);
 	*newcomm = handle_or_null(rc ? NULL : out);
+	if (UNLIKELY(tasklog_now != NULL) && !rc)
+		intask_comm_made(c, *newcomm);
 	return API_LEAVE(c, rc);
 }
 API_ALIAS(Comm_create);
@@ -197,6 +202,8 @@ static int split_inter(struct comm *c, struct wish mine, struct wish *all, struc
 
 static int split(struct comm *c, int color, int key, MPI_Comm *newcomm)
 {
+	if (UNLIKELY(tasklog_now != NULL) && intask_comm_again(c, newcomm))
+		return MPI_SUCCESS;
 	struct comm *out = NULL;
 	struct wish mine = {color, key};
 	struct wish *all = heap_alloc(((size_t)c->size + (size_t)c->peers) * sizeof(*all));
@@ -207,6 +214,8 @@ static int split(struct comm *c, int color, int key, MPI_Comm *newcomm)
 				  : split_intra(c, mine, all, &out);
 	heap_free(all);
 	*newcomm = handle_or_null(rc ? NULL : out);
+	if (UNLIKELY(tasklog_now != NULL) && !rc)
+		intask_comm_made(c, *newcomm);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Group_*. */
 #include "mpi/comm/comm.h"
+#include "mpi/task/intask.h"
 
 int PMPI_Group_size(MPI_Group group, int *size)
 {
@@ -56,12 +57,20 @@ int PMPI_Group_compare(MPI_Group group1, MPI_Group group2, int *result)
 }
 API_ALIAS(Group_compare);
 
+static void group_end_late(void *g)
+{
+	group_release(g);
+}
+
 int PMPI_Group_free(MPI_Group *group)
 {
 	API_ENTER("MPI_Group_free");
 	if (!group || !group_ok(group_of(*group)))
 		return API_FAIL(NULL, MPI_ERR_GROUP);
-	group_release(group_of(*group));
+	if (UNLIKELY(tasklog_now != NULL))
+		intask_free(group_of(*group), group_end_late);
+	else
+		group_release(group_of(*group));
 	*group = MPI_GROUP_NULL;
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }

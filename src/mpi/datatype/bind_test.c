@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "mpi/comm/comm.h"
+#include "mpi/task/intask.h"
 
 /* ---- stand-ins ---- */
 __thread volatile int guard_inside __attribute__((tls_model("initial-exec")));
@@ -22,6 +23,18 @@ struct ompi_predefined_communicator_t ompi_mpi_comm_world = {
     .comm = {.obj = OBJECT_STATIC(OBJECT_COMM, 0)}};
 struct ompi_predefined_communicator_t ompi_mpi_comm_null = {
     .comm = {.obj = OBJECT_STATIC(OBJECT_COMM, OBJECT_NULL)}};
+
+/* no tasks here */
+__thread struct tasklog *tasklog_now __attribute__((tls_model("initial-exec")));
+
+void intask_enter(const char *function)
+{
+}
+
+void intask_free(void *object, void (*end)(void *object))
+{
+	end(object);
+}
 
 void profile_sample(void)
 {

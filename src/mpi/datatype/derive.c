@@ -3,6 +3,7 @@
  */
 #include <string.h>
 #include "mpi/comm/comm.h"
+#include "mpi/task/intask.h"
 #include "mpi/datatype/datatype.h"
 
 static int duplicate(MPI_Datatype oldtype, MPI_Datatype *newtype)
@@ -203,21 +204,38 @@ int PMPI_Type_commit(MPI_Datatype *type)
 }
 API_ALIAS(Type_commit);
 
+/* A callback that refuses keeps the type alive. */
+static int type_end(struct datatype *t)
+{
+	if (t->handles == 1) {
+		const int rc = attr_delete_all(ATTR_TYPE, t, &t->attrs);
+		if (rc != MPI_SUCCESS)
+			return rc;
+	}
+	t->handles--;
+	datatype_release(t);
+	return MPI_SUCCESS;
+}
+
+static void type_end_late(void *t)
+{
+	type_end(t);
+}
+
 int PMPI_Type_free(MPI_Datatype *type)
 {
 	API_ENTER("MPI_Type_free");
 	struct datatype *t = type ? datatype_of(*type) : NULL;
 	if (!datatype_ok(t) || (t->obj.flags & OBJECT_PREDEFINED))
 		return API_FAIL(NULL, MPI_ERR_TYPE);
-	if (t->handles == 1) {
-		/* a callback that refuses keeps the type alive */
-		const int rc = attr_delete_all(ATTR_TYPE, t, &t->attrs);
-		if (rc != MPI_SUCCESS)
-			return API_FAIL(NULL, rc);
-	}
-	t->handles--;
+	int rc = MPI_SUCCESS;
+	if (UNLIKELY(tasklog_now != NULL))
+		intask_free(t, type_end_late);
+	else
+		rc = type_end(t);
+	if (rc != MPI_SUCCESS)
+		return API_FAIL(NULL, rc);
 	*type = MPI_DATATYPE_NULL;
-	datatype_release(t);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Type_free);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations, and what the object layer needs to know from above. */
 #include "mpi/datatype/datatype.h"
+#include "mpi/task/intask.h"
 
 static int type_to_fortran(struct datatype *t)
 {
@@ -41,6 +42,11 @@ int PMPI_Op_create(MPI_User_function *function, int commute, MPI_Op *op)
 }
 API_ALIAS(Op_create);
 
+static void op_end_late(void *o)
+{
+	op_release(o);
+}
+
 int PMPI_Op_free(MPI_Op *op)
 {
 	API_ENTER("MPI_Op_free");
@@ -48,7 +54,10 @@ int PMPI_Op_free(MPI_Op *op)
 	if (!op_ok(o) || (o->obj.flags & OBJECT_PREDEFINED))
 		return API_FAIL(NULL, MPI_ERR_OP);
 	*op = MPI_OP_NULL;
-	op_release(o);
+	if (UNLIKELY(tasklog_now != NULL))
+		intask_free(o, op_end_late);
+	else
+		op_release(o);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Op_free);

@@ -2,6 +2,8 @@
 /* Probes, and receives of matched messages. */
 #include "mpi/p2p/p2p.h"
 
+#include "mpi/task/intask.h"
+
 const MPI_Status p2p_status_proc_null = {
     .MPI_SOURCE = MPI_PROC_NULL, .MPI_TAG = MPI_ANY_TAG, .MPI_ERROR = MPI_SUCCESS};
 
@@ -15,12 +17,38 @@ const MPI_Status p2p_status_proc_null = {
 	if (UNLIKELY(bad))                                                                         \
 	return API_FAIL(c, bad)
 
+/* Inside tasks that may be executed again, what was found is found again. */
+static int probe(int src, int tag, struct comm *c, MPI_Status *status)
+{
+	return UNLIKELY(tasklog_now != NULL) ? intask_probe(src, tag, c, NULL, status)
+					     : match_probe(src, tag, c, status);
+}
+
+static int iprobe(int src, int tag, struct comm *c, int *flag, MPI_Status *status)
+{
+	return UNLIKELY(tasklog_now != NULL) ? intask_probe(src, tag, c, flag, status)
+					     : match_iprobe(src, tag, c, flag, status);
+}
+
+static int mprobe(int src, int tag, struct comm *c, struct message **m, MPI_Status *status)
+{
+	return UNLIKELY(tasklog_now != NULL) ? intask_mprobe(src, tag, c, NULL, m, status)
+					     : match_mprobe(src, tag, c, m, status);
+}
+
+static int improbe(int src, int tag, struct comm *c, int *flag, struct message **m,
+		   MPI_Status *status)
+{
+	return UNLIKELY(tasklog_now != NULL) ? intask_mprobe(src, tag, c, flag, m, status)
+					     : match_improbe(src, tag, c, flag, m, status);
+}
+
 int PMPI_Probe(int src, int tag, MPI_Comm comm, MPI_Status *status)
 {
 	API_ENTER("MPI_Probe");
 	PROBE_CHECKS();
 	MPI_Status found = p2p_status_proc_null;
-	int rc = src == MPI_PROC_NULL ? MPI_SUCCESS : match_probe(src, tag, c, &found);
+	int rc = src == MPI_PROC_NULL ? MPI_SUCCESS : probe(src, tag, c, &found);
 	status_copy_single(status, &found);
 	return API_LEAVE(c, rc);
 }
@@ -34,7 +62,7 @@ int PMPI_Iprobe(int src, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 		return API_FAIL(c, MPI_ERR_ARG);
 	MPI_Status found = p2p_status_proc_null;
 	int yes = 1;
-	int rc = src == MPI_PROC_NULL ? MPI_SUCCESS : match_iprobe(src, tag, c, &yes, &found);
+	int rc = src == MPI_PROC_NULL ? MPI_SUCCESS : iprobe(src, tag, c, &yes, &found);
 	*flag = yes != 0;
 	if (!yes && !rc)
 		return p2p_leave_empty(api_name);
@@ -56,7 +84,7 @@ int PMPI_Mprobe(int src, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
 	}
 	MPI_Status found = ompi_status_empty;
 	struct message *m = NULL;
-	int rc = match_mprobe(src, tag, c, &m, &found);
+	int rc = mprobe(src, tag, c, &m, &found);
 	if (rc == MPI_SUCCESS) {
 		*message = message_handle(m);
 		status_copy_single(status, &found);
@@ -83,7 +111,7 @@ int PMPI_Improbe(int src, int tag, MPI_Comm comm, int *flag, MPI_Message *messag
 	MPI_Status found = ompi_status_empty;
 	struct message *m = NULL;
 	int yes = 0;
-	int rc = match_improbe(src, tag, c, &yes, &m, &found);
+	int rc = improbe(src, tag, c, &yes, &m, &found);
 	*flag = yes != 0;
 	*message = yes ? message_handle(m) : MPI_MESSAGE_NULL;
 	if (!yes && !rc)
@@ -116,6 +144,8 @@ int PMPI_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MP
 		status_copy_single(status, &p2p_status_proc_null);
 		return API_LEAVE(NULL, MPI_SUCCESS);
 	}
+	if (UNLIKELY(intask_is_message(message_of(m))))
+		return API_LEAVE(NULL, intask_mrecv(buf, (size_t)count, t, message_of(m), status));
 	return API_LEAVE(NULL, match_mrecv(buf, (size_t)count, t, message_of(m), status));
 }
 API_ALIAS(Mrecv);
@@ -135,8 +165,12 @@ int PMPI_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, M
 	if (m == MPI_MESSAGE_NO_PROC)
 		rc = match_irecv(buf, (size_t)count, t, MPI_PROC_NULL, MPI_ANY_TAG,
 				 comm_of(MPI_COMM_WORLD), 0, &r);
+	else if (UNLIKELY(intask_is_message(message_of(m))))
+		rc = intask_imrecv(buf, (size_t)count, t, message_of(m), &r);
 	else
 		rc = match_imrecv(buf, (size_t)count, t, message_of(m), &r);
+	if (UNLIKELY(intask_landing_watch) && !tasklog_now && !rc)
+		intask_landing_recv(r);
 	if (rc == MPI_SUCCESS)
 		*request = request_handle(r);
 	return API_LEAVE(NULL, rc);

@@ -2,6 +2,8 @@
 /* Receives, and the combined send and receive. */
 #include "mpi/p2p/p2p.h"
 
+#include "mpi/task/intask.h"
+
 #define RECV_CHECKS()                                                                              \
 	struct comm *c = comm_of(comm);                                                            \
 	struct datatype *t = datatype_of(type);                                                    \
@@ -16,6 +18,8 @@ int PMPI_Recv(void *buf, int count, MPI_Datatype type, int src, int tag, MPI_Com
 {
 	API_ENTER("MPI_Recv");
 	RECV_CHECKS();
+	if (UNLIKELY(tasklog_now != NULL))
+		return API_LEAVE(c, intask_recv(buf, (size_t)count, t, src, tag, c, status));
 	return API_LEAVE(c, match_recv(buf, (size_t)count, t, src, tag, c, 0, status));
 }
 API_ALIAS(Recv);
@@ -28,7 +32,11 @@ int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int src, int tag, MPI_Co
 	if (UNLIKELY(!request))
 		return API_FAIL(c, MPI_ERR_REQUEST);
 	struct request *r = NULL;
-	int rc = match_irecv(buf, (size_t)count, t, src, tag, c, 0, &r);
+	int rc = UNLIKELY(tasklog_now != NULL)
+		     ? intask_irecv(buf, (size_t)count, t, src, tag, c, &r)
+		     : match_irecv(buf, (size_t)count, t, src, tag, c, 0, &r);
+	if (UNLIKELY(intask_landing_watch) && !tasklog_now && !rc)
+		intask_landing_recv(r);
 	if (LIKELY(rc == MPI_SUCCESS))
 		*request = request_handle(r);
 	return API_LEAVE(c, rc);
@@ -44,6 +52,8 @@ int PMPI_Recv_init(void *buf, int count, MPI_Datatype type, int src, int tag, MP
 		return API_FAIL(c, MPI_ERR_REQUEST);
 	struct request *r = NULL;
 	int rc = match_recv_init(buf, (size_t)count, t, src, tag, c, 0, &r);
+	if (UNLIKELY(intask_landing_watch) && !rc)
+		intask_landing_recv(r);
 	if (rc == MPI_SUCCESS)
 		*request = request_handle(r);
 	return API_LEAVE(c, rc);
@@ -63,8 +73,35 @@ struct exchange {
 	int src, rtag;
 };
 
+/* Inside a task: each half is an event of its own. */
+static int exchange_in_task(const struct exchange *x, struct comm *c, MPI_Status *status)
+{
+	struct request *r = NULL;
+	struct failure f = {0};
+	MPI_Status st;
+	int rc = intask_irecv(x->rbuf, x->rcount, x->rtype, x->src, x->rtag, c, &r), failed;
+
+	if (rc)
+		return rc;
+	rc = intask_send(x->sbuf, x->scount, x->stype, x->dst, x->stag, c, MATCH_STANDARD);
+	if (rc) {
+		intask_lose("in a task with a send that MPI refused");
+		match_cancel(r);
+	}
+	if (!r->complete)
+		match_wait(r);
+	MPI_Request handle = request_handle(r);
+	failed = request_retire(&handle, &st, &f);
+	if (f.comm)
+		comm_release(f.comm);
+	status_copy_single(status, &st);
+	return rc ? rc : failed;
+}
+
 static int exchange_run(const struct exchange *x, struct comm *c, MPI_Status *status)
 {
+	if (UNLIKELY(tasklog_now != NULL))
+		return exchange_in_task(x, c, status);
 	struct request *r = NULL;
 	int rc = match_irecv(x->rbuf, x->rcount, x->rtype, x->src, x->rtag, c, 0, &r);
 

@@ -3,6 +3,7 @@
 #include "mpi/p2p/p2p.h"
 
 #include "base/yield.h"
+#include "mpi/task/intask.h"
 
 struct ompi_predefined_request_t {
 	struct request request;
@@ -45,6 +46,8 @@ int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f)
 
 	if (UNLIKELY(r->query))
 		r->query(r);
+	if (UNLIKELY(r->note != NULL))
+		r->note_give(r);
 	if (out)
 		*out = r->status;
 	error = r->status.MPI_ERROR;
@@ -52,9 +55,13 @@ int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f)
 		note_failure(f, r);
 	if (r->persistent) {
 		r->active = false;
+		if (UNLIKELY(tasklog_now != NULL))
+			intask_lose("in a task that has completed a persistent request");
 		return error;
 	}
 	*handle = MPI_REQUEST_NULL;
+	if (UNLIKELY(tasklog_now != NULL) && intask_keep(r))
+		return error;
 	if (UNLIKELY(r->kind == REQUEST_GENERALIZED)) {
 		int rc = grequest_free(r);
 		if (rc && !f->error)
@@ -67,6 +74,8 @@ int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f)
 
 int request_leave(struct failure *f, const char *function)
 {
+	if (UNLIKELY(tasklog_now != NULL))
+		intask_call_over();
 	if (LIKELY(!f->error))
 		return api_leave(NULL, MPI_SUCCESS, function);
 	int rc = api_leave(f->comm, f->error, function);
@@ -129,6 +138,8 @@ int PMPI_Request_free(MPI_Request *request)
 	if (!request_ok(r) || request_is_null(r))
 		return API_FAIL(NULL, MPI_ERR_REQUEST);
 	*request = MPI_REQUEST_NULL;
+	if (UNLIKELY(tasklog_now != NULL))
+		intask_request_free(r);
 	if (r->kind == REQUEST_GENERALIZED)
 		return API_LEAVE(NULL, grequest_free(r));
 	request_drop(r);
@@ -175,6 +186,8 @@ int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 		return p2p_leave_empty(api_name);
 	if (r->query)
 		r->query(r);
+	if (UNLIKELY(r->note != NULL))
+		r->note_give(r);
 	status_copy_single(status, &r->status);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }

@@ -2,6 +2,8 @@
 /* Sends in all modes, blocking, nonblocking and persistent. */
 #include "mpi/p2p/p2p.h"
 
+#include "mpi/task/intask.h"
+
 #define SEND_CHECKS()                                                                              \
 	struct comm *c = comm_of(comm);                                                            \
 	struct datatype *t = datatype_of(type);                                                    \
@@ -17,6 +19,9 @@
 	{                                                                                          \
 		API_ENTER("MPI_" #name);                                                           \
 		SEND_CHECKS();                                                                     \
+		if (UNLIKELY(tasklog_now != NULL))                                                 \
+			return API_LEAVE(c,                                                        \
+					 intask_send(buf, (size_t)count, t, dst, tag, c, mode));   \
 		return API_LEAVE(c, match_send(buf, (size_t)count, t, dst, tag, c, mode));         \
 	}                                                                                          \
 	API_ALIAS(name)
@@ -30,27 +35,32 @@
 		if (UNLIKELY(!request))                                                            \
 			return API_FAIL(c, MPI_ERR_REQUEST);                                       \
 		struct request *r = NULL;                                                          \
-		int rc = start(buf, (size_t)count, t, dst, tag, c, mode, &r);                      \
+		int rc = UNLIKELY(tasklog_now != NULL)                                             \
+			     ? intask_##start(buf, (size_t)count, t, dst, tag, c, mode, &r)        \
+			     : match_##start(buf, (size_t)count, t, dst, tag, c, mode, &r);        \
 		if (LIKELY(rc == MPI_SUCCESS))                                                     \
 			*request = request_handle(r);                                              \
 		return API_LEAVE(c, rc);                                                           \
 	}                                                                                          \
 	API_ALIAS(name)
 
+/* intask_enter() has seen to it that the task is not executed again. */
+#define intask_send_init match_send_init
+
 SEND_BLOCKING(Send, MATCH_STANDARD);
 SEND_BLOCKING(Bsend, MATCH_BUFFERED);
 SEND_BLOCKING(Ssend, MATCH_SYNCHRONOUS);
 SEND_BLOCKING(Rsend, MATCH_READY);
 
-SEND_NONBLOCKING(Isend, MATCH_STANDARD, match_isend);
-SEND_NONBLOCKING(Ibsend, MATCH_BUFFERED, match_isend);
-SEND_NONBLOCKING(Issend, MATCH_SYNCHRONOUS, match_isend);
-SEND_NONBLOCKING(Irsend, MATCH_READY, match_isend);
+SEND_NONBLOCKING(Isend, MATCH_STANDARD, isend);
+SEND_NONBLOCKING(Ibsend, MATCH_BUFFERED, isend);
+SEND_NONBLOCKING(Issend, MATCH_SYNCHRONOUS, isend);
+SEND_NONBLOCKING(Irsend, MATCH_READY, isend);
 
-SEND_NONBLOCKING(Send_init, MATCH_STANDARD, match_send_init);
-SEND_NONBLOCKING(Bsend_init, MATCH_BUFFERED, match_send_init);
-SEND_NONBLOCKING(Ssend_init, MATCH_SYNCHRONOUS, match_send_init);
-SEND_NONBLOCKING(Rsend_init, MATCH_READY, match_send_init);
+SEND_NONBLOCKING(Send_init, MATCH_STANDARD, send_init);
+SEND_NONBLOCKING(Bsend_init, MATCH_BUFFERED, send_init);
+SEND_NONBLOCKING(Ssend_init, MATCH_SYNCHRONOUS, send_init);
+SEND_NONBLOCKING(Rsend_init, MATCH_READY, send_init);
 
 int PMPI_Buffer_attach(void *buffer, int size)
 {

@@ -2,6 +2,8 @@
 /* MPI_Wait and MPI_Test for one, any, some, all requests. */
 #include "mpi/p2p/p2p.h"
 
+#include "mpi/task/intask.h"
+
 /* What all forms over several requests check first, in Open MPI's order. */
 static int check_array(int count, const MPI_Request *requests, bool outputs_there)
 {
@@ -139,6 +141,11 @@ static bool pending_look(void *arg)
 	struct pending *p = arg;
 
 	p->active = 0;
+	if (UNLIKELY(tasklog_now != NULL) &&
+	    (p->first = intask_first(p->count, p->requests)) >= 0) {
+		p->active = 1;
+		return true;
+	}
 	p->first = MPI_UNDEFINED;
 	for (int i = 0; i < p->count; i++) {
 		const struct request *r = request_of(p->requests[i]);
@@ -214,15 +221,21 @@ static int retire_some(int count, MPI_Request *requests, const struct pending *p
 		       int *indices, MPI_Status *statuses, const char *function)
 {
 	struct failure f = {0};
+	uint64_t order = 0;
 	int n = 0;
 
 	if (!p->active) {
 		*outcount = MPI_UNDEFINED;
 		return request_leave(&f, function);
 	}
+	if (UNLIKELY(tasklog_now != NULL) && p->first != MPI_UNDEFINED)
+		order = intask_order(requests[p->first]);
 	for (int i = p->first; i != MPI_UNDEFINED && i < count; i++) {
 		const struct request *r = request_of(requests[i]);
 		if (request_idle(r) || !r->complete)
+			continue;
+		/* an execution after an error gets them as the earlier one did */
+		if (UNLIKELY(order != 0) && intask_order(requests[i]) != order)
 			continue;
 		request_retire(&requests[i], statuses == MPI_STATUSES_IGNORE ? NULL : &statuses[n],
 			       &f);

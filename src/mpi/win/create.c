@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making and freeing windows. */
 #include <string.h>
+#include "mpi/task/intask.h"
 #include "mpi/win/win.h"
 
 struct win_wish {
@@ -75,6 +76,8 @@ static int win_make(struct win_wish *wish, struct win **out)
 	w->errhandler = errhandler_of(MPI_ERRORS_ARE_FATAL);
 	w->info = info_copy(wish->info);
 	rc = win_attributes(w);
+	if (wish->flavor != MPI_WIN_FLAVOR_DYNAMIC)
+		intask_landing_memory(w, w->base, (size_t)wish->size);
 	*out = w;
 	return rc;
 }
@@ -154,6 +157,7 @@ int PMPI_Win_free(MPI_Win *win)
 	if (rc)
 		return WIN_LEAVE(w, rc);
 	rc = rma_win_close(w);
+	intask_landing_forget(w);
 	comm_end(w->comm);
 	info_release(w->info);
 	struct errhandler *e = w->errhandler;
@@ -171,7 +175,10 @@ int PMPI_Win_attach(MPI_Win win, void *base, MPI_Aint size)
 	WIN_ENTER("MPI_Win_attach", w, win);
 	if (size < 0 || (!base && size))
 		return WIN_LEAVE(w, size < 0 ? MPI_ERR_SIZE : MPI_ERR_BASE);
-	return WIN_LEAVE(w, rma_attach(w, base, (size_t)size));
+	int rc = rma_attach(w, base, (size_t)size);
+	if (!rc)
+		intask_landing_memory(base, base, (size_t)size);
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_attach);
 
@@ -180,7 +187,10 @@ int PMPI_Win_detach(MPI_Win win, const void *base)
 	WIN_ENTER("MPI_Win_detach", w, win);
 	if (!base)
 		return WIN_LEAVE(w, MPI_ERR_BASE);
-	return WIN_LEAVE(w, rma_detach(w, base));
+	int rc = rma_detach(w, base);
+	if (!rc)
+		intask_landing_forget(base);
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_detach);
 

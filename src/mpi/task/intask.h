@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mpi/task/: MPI calls inside tasks that may be executed again (docs/tasks.md; seed 002, 6.2). A
+ * binding asks `tasklog_now`; where there is a log it calls the function of this folder that has
+ * its name, inside the guard like itself. The ledger is deliver/tasklog.h.
+ *
+ * Buffers of operations that go on after their call belong to the log and not to the task: what a
+ * task began may end after an error, when the task's own data are restored already.
+ *
+ *   MPI_Isend    the payload is packed into a record; the record is sent
+ *   MPI_Irecv    the record receives; MPI_Wait unpacks it into the task's buffer
+ *   MPI_Recv     the task's buffer receives; what came is packed into a record
+ *   collectives  the same: in private buffers if nonblocking, else the result is kept
+ *
+ * An execution after an error gets the same requests again, or complete ones. Calls that neither
+ * can be repeated nor are kept here (link.c has the list of those that can) make the task
+ * one that is not executed again: an error in it rolls the job back, with a sentence.
+ */
+#ifndef HALE_MPI_TASK_INTASK_H
+#define HALE_MPI_TASK_INTASK_H
+
+#include "coll/args.h"
+#include "deliver/tasklog.h"
+#include "mpi/p2p/p2p.h"
+
+/* One event of a channel; the payload follows. */
+struct intask_note {
+	struct tasklog_record record;
+	struct request *request; /* the operation while it goes on; NULL: it is over */
+	MPI_Status status;	 /* of a completed one */
+	bool complete, freed;	 /* freed: by MPI_Request_free */
+	bool receives;		 /* a receive: the payload is for buf */
+	uint64_t order;		 /* when the task saw it complete: log->calls; 0: not yet */
+	void *buf;		 /* of the present execution; NULL: a send */
+	size_t count, capacity;
+	struct datatype *type;	   /* of buf; retained while requests hold the record */
+	struct coll_args coll;	   /* nonblocking collectives: of the present execution */
+	void *object;		   /* a communicator that was made; what is to be freed */
+	void (*end)(void *object); /* frees it when the task has ended */
+	struct intask_note *next;
+	bool held; /* the program has the handle of a matched message */
+	struct object message;
+	char payload[] __attribute__((aligned(64)));
+};
+
+/* p2p.c */
+int intask_send(const void *buf, size_t count, struct datatype *t, int dst, int tag, struct comm *c,
+		uint32_t mode);
+int intask_isend(const void *buf, size_t count, struct datatype *t, int dst, int tag,
+		 struct comm *c, uint32_t mode, struct request **req);
+int intask_recv(void *buf, size_t count, struct datatype *t, int src, int tag, struct comm *c,
+		MPI_Status *status);
+int intask_irecv(void *buf, size_t count, struct datatype *t, int src, int tag, struct comm *c,
+		 struct request **req);
+
+/* probe.c; flag NULL: the blocking form. */
+int intask_probe(int src, int tag, struct comm *c, int *flag, MPI_Status *status);
+int intask_mprobe(int src, int tag, struct comm *c, int *flag, struct message **m,
+		  MPI_Status *status);
+/* Is m a message of this folder's? It has been received; these give it to the program. */
+bool intask_is_message(const struct message *m);
+int intask_mrecv(void *buf, size_t count, struct datatype *t, struct message *m,
+		 MPI_Status *status);
+int intask_imrecv(void *buf, size_t count, struct datatype *t, struct message *m,
+		  struct request **req);
+
+/* request.c */
+struct intask_note *intask_note_make(struct tasklog_channel *ch, size_t payload);
+/* A request for n: the one that goes on, or a new one that is complete. */
+int intask_request(struct intask_note *n, struct comm *c, struct request **req);
+/* Makes r, which has just begun, the operation of n. */
+void intask_begin(struct intask_note *n, struct request *r);
+/* r has been given to the program, which has no handle of it any more. True: it is not to be
+ * dropped, as it is another task's, and this one may ask for it again. */
+bool intask_keep(struct request *r);
+void intask_request_free(struct request *r);
+/* Of the complete requests among count the one that the program was given first by an earlier
+ * execution; -1: any. */
+int intask_first(int count, const MPI_Request *requests);
+/* Which call of an earlier execution gave this one to the program; 0: none. */
+uint64_t intask_order(MPI_Request request);
+void intask_call_over(void); /* a call that completes requests ends */
+/* Frees what tasks that have ended left to be freed; inside the guard. */
+void intask_owned_add(struct intask_note *n);
+void intask_owned_leave(struct tasklog *log);
+void intask_owned_free(void);
+
+/* coll.c */
+int intask_coll_run(const struct coll_args *a);
+int intask_coll_start(const struct coll_args *a, struct request **req);
+void intask_coll_give(struct intask_note *n); /* the result, to the program */
+/* Memory that the result spans. */
+size_t intask_coll_span(const struct coll_args *a, const char **from);
+
+/* object.c: a communicator that a task makes from another one is the same one again. What a task
+ * frees goes when the task has ended: another execution may ask for it. */
+bool intask_comm_again(struct comm *parent, MPI_Comm *made);
+void intask_comm_made(struct comm *parent, MPI_Comm made);
+void intask_free(void *object, void (*end)(void *object));
+
+/* landing.c */
+extern bool intask_landing_watch;		 /* tasks are protected in this process */
+bool intask_landing_is(const struct request *r); /* r->note is of that file */
+void intask_landing_recv(struct request *r);
+void intask_landing_coll(struct request *r, const struct coll_args *a);
+void intask_landing_memory(const void *key, const void *at, size_t bytes);
+void intask_landing_forget(const void *key);
+bool intask_landing_in(const void *at, size_t bytes);
+
+/* link.c */
+/* The task can't be executed again from here on; why: "in a task that …". */
+static inline void intask_lose(const char *why)
+{
+	if (!tasklog_now->lost)
+		tasklog_now->lost = why;
+}
+static inline struct tasklog_channel *intask_channel(enum tasklog_kind kind, const struct comm *c,
+						     int peer, int tag)
+{
+	return tasklog_channel(tasklog_now, kind, c->context, peer, tag);
+}
+static inline struct intask_note *intask_replay(struct tasklog_channel *ch)
+{
+	return (struct intask_note *)tasklog_replay(ch);
+}
+
+#endif
