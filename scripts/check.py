@@ -122,6 +122,7 @@ class Scenarios:
         self.lock = threading.Lock()  # of tally and stdout
         self.running = {}
         self.ending = False
+        self.lanes = []  # how long each one took
         folder = os.path.join(ROOT, "tests")
         files = [f for f in sorted(os.listdir(folder)) if f.endswith("_test.py") or
                  f.endswith(".sh") and wanted(names, f)]
@@ -150,6 +151,12 @@ class Scenarios:
                 t.join()
 
     def lane(self, queues, nice):
+        began = time.monotonic()
+        self.take(queues, nice)
+        with self.lock:
+            self.lanes.append(f"{'computing' if nice else 'waiting'} {time.monotonic() - began:.0f} s")
+
+    def take(self, queues, nice):
         for queue in queues:
             while True:
                 with self.lock:
@@ -223,13 +230,14 @@ def main():
     start = time.monotonic()
     run_rules(tally, args.names, build)
     run_units(tally, args.names, build)
-    Scenarios(tally, args.names, build).run(max(1, args.jobs))
+    scenarios = Scenarios(tally, args.names, build)
+    scenarios.run(max(1, args.jobs))
     print()
     for s in tally.skipped:
         print("skipped " + s)
     for f in tally.failed:
         print("FAILED  " + f)
-    print(f"{time.monotonic() - start:.0f} s")
+    print(f"{time.monotonic() - start:.0f} s (lanes: {', '.join(scenarios.lanes)})")
     print(f"{tally.passed} passed, {len(tally.failed)} failed")
     sys.exit(1 if tally.failed or not tally.passed else 0)
 
