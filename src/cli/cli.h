@@ -10,6 +10,8 @@ int cli_restart(int argc, char **argv);
 int cli_agent(int argc, char **argv);
 int cli_nodes(int argc, char **argv);
 int cli_ckpt(int argc, char **argv);
+/* hale ckpt list, rm, clean; -1: it is none of these. */
+int cli_checkpoints(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_inject(int argc, char **argv);
 int cli_attach(int argc, char **argv);

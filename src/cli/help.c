@@ -15,6 +15,7 @@ static const char overview[] =
     "  hale run -n 4 --ckpt-every 30s -- ./program …   run a program, take checkpoints, go on\n"
     "                                                  after a process has died\n"
     "  hale ckpt [JOB]                                 take a checkpoint now\n"
+    "  hale ckpt list|rm|clean                         checkpoints that jobs have left\n"
     "  hale restart CHECKPOINT                         go on from a checkpoint\n"
     "  hale ps [--json]                                running jobs\n"
     "  hale nodes [JOB] [--json]                       the machines of a job, and how they are\n"
@@ -186,9 +187,18 @@ static const char restart_help[] =
 
 static const char ckpt_help[] =
     "hale ckpt [JOB]\n"
+    "hale ckpt list [DIR] [--json]\n"
+    "hale ckpt rm [--force] DIR/JOB[/ID] …\n"
+    "hale ckpt clean [DIR] [--older-than TIME] [--dry-run]\n"
     "\n"
     "Takes a checkpoint of a running job and prints its path when it is complete. JOB may be left\n"
-    "out when there is one. Exit status 1 with a sentence when there is none to be had.\n";
+    "out when there is one. Exit status 1 with a sentence when there is none to be had.\n"
+    "\n"
+    "list    what jobs have kept in DIR (./hale-ckpt): sizes, ages, how the job ended\n"
+    "rm      removes a job's checkpoints, or one of them; never those of a job that runs here.\n"
+    "        --force: also of one that may run on another machine\n"
+    "clean   removes those of jobs that ended with status 0; with --older-than those of any job\n"
+    "        that does not run here and whose newest one is that old. --dry-run only tells\n";
 
 static const char nodes_help[] =
     "hale nodes [JOB] [--json]\n"

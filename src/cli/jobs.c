@@ -88,8 +88,30 @@ static void copy_job(struct json_out *j, const struct json_value *job)
 	json_double(j, "seconds", json_number(json_get(job, "seconds"), 0));
 	json_int(j, "restarts", json_number_int(json_get(job, "restarts"), 0));
 	json_int(j, "checkpoint", json_number_int(json_get(job, "checkpoint"), 0));
+	if (json_get(job, "checkpoint_bytes")) {
+		json_int(j, "checkpoint_bytes",
+			 json_number_int(json_get(job, "checkpoint_bytes"), 0));
+		json_double(j, "checkpoint_age_seconds",
+			    json_number(json_get(job, "checkpoint_age_seconds"), 0));
+	}
 	copy_unprotected(j, json_get(job, "unprotected"));
 	json_close_object(j);
+}
+
+/* ", checkpoint 3 (18.7 MiB, 12.0 s ago)" */
+static const char *checkpoint_text(const struct json_value *job, char buf[96])
+{
+	int64_t id = json_number_int(json_get(job, "checkpoint"), 0);
+	char bytes[16], age[16];
+
+	if (!json_get(job, "checkpoint_bytes")) {
+		snprintf(buf, 96, id ? "checkpoint %" PRId64 : "no checkpoint", id);
+		return buf;
+	}
+	units_show_bytes((uint64_t)json_number_int(json_get(job, "checkpoint_bytes"), 0), bytes);
+	units_show_seconds(json_number(json_get(job, "checkpoint_age_seconds"), 0), age);
+	snprintf(buf, 96, "checkpoint %" PRId64 " (%s, %s ago)", id, bytes, age);
+	return buf;
 }
 
 static void show_unprotected(const struct json_value *u)
@@ -105,7 +127,7 @@ static void show_unprotected(const struct json_value *u)
 static void show_job(const struct json_value *job)
 {
 	const struct json_value *ranks = json_get(job, "ranks");
-	char age[16];
+	char age[16], checkpoint[96];
 
 	if (strcmp(text_of(job, "state"), "headless") == 0) {
 		printf("%-24s %-14s %s, %zu ranks; `hale attach %s` gives it a new head\n",
@@ -113,9 +135,9 @@ static void show_job(const struct json_value *job)
 		       text_of(job, "id"));
 		return;
 	}
-	printf("%-24s %-14s %s, %zu ranks, checkpoint %" PRId64 ", %" PRId64 " restarts, %s\n",
-	       text_of(job, "id"), text_of(job, "state"), text_of(job, "program"),
-	       json_count(ranks), json_number_int(json_get(job, "checkpoint"), 0),
+	printf("%-24s %-14s %s, %zu ranks, %s, %" PRId64 " restarts, %s\n", text_of(job, "id"),
+	       text_of(job, "state"), text_of(job, "program"), json_count(ranks),
+	       checkpoint_text(job, checkpoint),
 	       json_number_int(json_get(job, "restarts"), 0),
 	       units_show_seconds(json_number(json_get(job, "seconds"), 0), age));
 	show_unprotected(json_get(job, "unprotected"));
@@ -204,8 +226,12 @@ int cli_ckpt(int argc, char **argv)
 
 	if (wants_help(argc, argv))
 		return cli_help("ckpt");
+	status = cli_checkpoints(argc, argv);
+	if (status >= 0)
+		return status;
+	status = 0;
 	if (argc > 2 || (argc == 2 && argv[1][0] == '-'))
-		return usage("ckpt", "hale ckpt takes a job and nothing else");
+		return usage("ckpt", "hale ckpt takes a job, or list, rm or clean");
 	if (control_choose(argc == 2 ? argv[1] : NULL, job, &err) != HALE_OK) {
 		log_warn("%s", err.text);
 		return EXIT_USAGE;

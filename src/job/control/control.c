@@ -134,6 +134,23 @@ static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 	json_close_object(j);
 }
 
+/* Size and age of the newest checkpoint. */
+static void print_newest(const struct head *h, struct json_out *j)
+{
+	const struct report *r = &h->report;
+
+	for (size_t i = r->checkpoint_count; i-- > 0;) {
+		const struct report_checkpoint *c = &r->checkpoints[i];
+
+		if (!c->complete)
+			continue;
+		json_uint(j, "checkpoint_bytes", c->bytes);
+		json_double(j, "checkpoint_age_seconds",
+			    head_seconds(h) - c->at_seconds - c->seconds);
+		return;
+	}
+}
+
 static void answer_ps(struct client *c)
 {
 	const struct head *h = c->control->head;
@@ -152,6 +169,7 @@ static void answer_ps(struct client *c)
 	json_double(&j, "seconds", head_seconds(h));
 	json_uint(&j, "restarts", h->report.restarts);
 	json_uint(&j, "checkpoint", h->ckpt.last_id);
+	print_newest(h, &j);
 	json_uint(&j, "epoch", h->epoch);
 	json_string(&j, "folder", h->store_is_open ? h->store.job_folder : "");
 	report_print_unprotected(&h->report, &j);
