@@ -16,7 +16,8 @@ RULES = {
     # and the functions of libc that it stands before, src/ckpt/masks.c, clocks.c and files.c
     "libhale.so": r"(hale|HALE)_|(epoll_pwait|ppoll|pselect|pthread_sigmask|sigaction|signal|signalfd"
                   r"|sigprocmask|sigsuspend|sigtimedwait|sigwait|sigwaitinfo|clock_gettime|clock_nanosleep"
-                  r"|pthread_(clockjoin_np|cond_clockwait|cond_timedwait|cond_wait|mutex_clocklock|mutex_(lock|timedlock|trylock|unlock)"
+                  r"|pthread_(clockjoin_np|cond_clockwait|cond_timedwait|cond_wait"
+                  r"|mutex_clocklock|mutex_(lock|timedlock|trylock|unlock)"
                   r"|rwlock_clock(rd|wr)lock)|sem_clockwait|syscall|timerfd_settime"
                   r"|creat(64)?|f(re)?open(64)?|f?truncate(64)?|link(at)?|symlink(at)?|unlink(at)?|remove|rmdir"
                   r"|rename(at2?)?|mk(dir|fifo|nod)(at)?|mkdtemp|mko?stemps?(64)?|open(at)?(64)?"

@@ -29,7 +29,7 @@ MUTEXES = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-enum { THREADS = 6, KINDS = 5 };
+enum { THREADS = 10, KINDS = 5 };
 static pthread_mutex_t m[KINDS];
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static long sums[KINDS];
@@ -79,10 +79,15 @@ int main(int argc, char **argv)
 	make(2, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_RECURSIVE);
 	make(3, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_NORMAL);
 	make(4, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_NORMAL);
+	for (int k = 0; k < KINDS; k++)
+		OK(pthread_mutex_lock(&m[k]));
 	for (size_t i = 0; i < THREADS; i++)
 		pthread_create(&t[i], NULL, work, (void *)i);
-	for (int i = 0; i < 150; i++)
+	for (int i = 0; i < 130; i++) {
 		usleep(10000);
+		for (int k = 0; i == 100 && k < KINDS; k++)
+			OK(pthread_mutex_unlock(&m[k]));
+	}
 	stop = 1;
 	for (int i = 0; i < THREADS; i++) {
 		OK(pthread_join(t[i], NULL));
