@@ -107,6 +107,8 @@ void process_kernel_regions(const struct list *maps, struct kernel_region region
 /* In the new process: where heap, arguments and environment lie. False: the heap can't grow. */
 bool process_set_landmarks(const struct process_record *r, const void *auxv);
 uint64_t process_start_brk(void);
+/* membarrier(2): registers for these commands; each process has to. */
+void process_register_barriers(uint32_t commands);
 
 /* ---- scheduling.c ---- */
 

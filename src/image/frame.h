@@ -131,6 +131,8 @@ struct process_record {
 	uint32_t rseq_len;
 	uint32_t lock_future; /* mlockall(2) for what is mapped in future: its flags, or 0 */
 	int64_t rseq_offset;
+	uint32_t subreaper; /* prctl(PR_SET_CHILD_SUBREAPER) */
+	uint32_t barriers;  /* commands of membarrier(2) that it has registered for */
 };
 
 struct context {
@@ -219,7 +221,7 @@ struct map_record {
 
 enum fd_kind {
 	FD_FILE = 1,   /* a regular file or directory that has a name */
-	FD_UNLINKED,   /* a regular file without a name; content is in the image */
+	FD_UNLINKED,   /* a regular file without a name; content is in the image; a = its seals */
 	FD_STREAM,     /* standard stream number `a` of the process that is started */
 	FD_DEVICE,     /* of the short list */
 	FD_PIPE,       /* both ends are in this process; content is in the image */
@@ -238,14 +240,15 @@ struct fd_record {
 	uint32_t open_flags, mode;
 	uint64_t device, inode, offset, size;
 	uint64_t a, b;
-	int64_t value_s, value_ns, interval_s, interval_ns;
+	int64_t value_s, value_ns, interval_s, interval_ns; /* of a file: when it was written */
 	uint32_t text_offset, text_len;	 /* in the text behind the records */
 	uint32_t truncates, has_content; /* restored: cut to size; content frames follow */
 };
 
 struct epoll_record {
-	int32_t fd;
-	uint32_t events;
+	int32_t fd;	/* as it was called when it was added */
+	int32_t source; /* a descriptor that is the same open file now */
+	uint32_t events, reserved;
 	uint64_t data;
 };
 

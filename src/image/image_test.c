@@ -176,6 +176,8 @@ SCENARIO(growing_memory_goes_on_growing, "growing_memory", "")
 SCENARIO(locked_memory_is_locked_again, "locked_memory", "")
 SCENARIO(locked_memory_is_locked_again_lazily, "locked_memory", "lazy sync")
 SCENARIO(locks_on_files_are_kept, "file_locks", "")
+SCENARIO(registrations_and_seals_come_back, "registrations_and_seals", "")
+SCENARIO(thousands_of_mappings_come_back, "many_mappings", "")
 
 /* ---- chains ---- */
 
@@ -561,6 +563,8 @@ int main(int argc, char **argv)
 	    T(locked_memory_is_locked_again),
 	    T(locked_memory_is_locked_again_lazily),
 	    T(locks_on_files_are_kept),
+	    T(registrations_and_seals_come_back),
+	    T(thousands_of_mappings_come_back),
 	    T(interrupted_calls_are_not_noticed),
 	    T(a_hundred_images_leak_nothing),
 	    T(fifty_differences_leak_nothing),

@@ -2,6 +2,7 @@
 /* What belongs to the process as a whole: its program, memory landmarks, working directory,
  * limits. */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -21,6 +22,8 @@ enum {
 	STAT_ENV_END = 51,
 	STAT_FIELDS = 52,
 };
+
+enum { BARRIER_REGISTRATIONS = 1 << 9 }; /* MEMBARRIER_CMD_GET_REGISTRATIONS */
 
 /* glibc's, since 2.35 */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
@@ -78,6 +81,20 @@ static uint32_t read_umask(void)
 	return (uint32_t)mask;
 }
 
+/* Which kernels before 6.3 don't tell: then for what most use it for. */
+static uint32_t barriers_registered(void)
+{
+	long known = sys(SYS_membarrier, BARRIER_REGISTRATIONS, 0, 0);
+	return known >= 0 ? (uint32_t)known : MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
+}
+
+void process_register_barriers(uint32_t commands)
+{
+	for (uint32_t bit = 1; bit && bit <= commands; bit <<= 1)
+		if (commands & bit)
+			sys(SYS_membarrier, bit, 0, 0);
+}
+
 void process_kernel_regions(const struct list *maps, struct kernel_region region[PROCESS_REGIONS],
 			    uint64_t *sum)
 {
@@ -123,6 +140,8 @@ hale_status_t process_collect(const struct list *maps, struct process_capture *p
 		sys(SYS_prlimit64, 0, i, NULL, &r->limits[i]);
 	r->umask = read_umask();
 	r->dumpable = (uint32_t)sys(SYS_prctl, PR_GET_DUMPABLE);
+	sys(SYS_prctl, PR_GET_CHILD_SUBREAPER, &r->subreaper);
+	r->barriers = barriers_registered();
 	if (&__rseq_offset && &__rseq_size && __rseq_size) {
 		r->rseq_offset = __rseq_offset;
 		r->rseq_len = 32; /* what glibc registers, whatever it says is used */

@@ -115,6 +115,7 @@ void image_resume_finish(void)
 	signals_restore_timers(plan->signals, plan->timers, plan->timer_count);
 	scheduling_restore(plan->scheduling, plan->scheduling_count, new_tid);
 	memory_lock(plan);
+	process_register_barriers(plan->process->barriers);
 	limits_restore(plan->process->limits);
 	current = NULL;
 	sys(SYS_munmap, plan->scratch, plan->scratch_len);

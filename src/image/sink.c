@@ -299,6 +299,7 @@ static void set_attributes(const struct sink *s)
 	limits_raise(); /* to what they were when all is in place */
 	if (p->dumpable <= 1)
 		sys(SYS_prctl, PR_SET_DUMPABLE, p->dumpable);
+	sys(SYS_prctl, PR_SET_CHILD_SUBREAPER, p->subreaper);
 }
 
 /* ---- all of it ---- */

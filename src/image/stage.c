@@ -127,10 +127,13 @@ static hale_status_t stage_shared_file(struct sink *s, size_t i, const struct ma
 				       uint64_t at, struct error *err)
 {
 	const char *path = s->t.map_text + m->path_offset;
-	int how = m->prot & PROT_WRITE ? O_RDWR : O_RDONLY;
-	long fd = sys(SYS_openat, AT_FDCWD, path, how | O_CLOEXEC);
-	if (fd == -ENOENT && how == O_RDWR) /* its content is in the image */
+	bool writes = m->prot & PROT_WRITE;
+	/* also where it only reads now: it may want to write later, as mprotect lets it */
+	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+	if (fd == -ENOENT && writes) /* its content is in the image */
 		fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 && !writes)
+		fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return missing(path, fd, err);
 	long rc =

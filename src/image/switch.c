@@ -115,19 +115,36 @@ static bool plan_unmap(struct sink *s, const struct list *maps)
 	return true;
 }
 
+/* Are the places of the staging area in the order of the mappings? Of a live image they need not
+ * be.
+ */
+static bool stages_ascend(const struct sink *s)
+{
+	for (size_t k = 1; k < s->t.map_count; k++)
+		if (s->stage[k] <= s->stage[k - 1])
+			return false;
+	return true;
+}
+
 /* However a staged mapping was split meanwhile (protection, files mapped into it) or joined: the
- * kernel's own list tells the parts. */
+ * kernel's own list tells the parts. Both lists are walked once, for there may be many. */
 static bool plan_moves(struct sink *s, const struct list *maps)
 {
+	bool ascend = stages_ascend(s);
+	size_t first = 0;
 	for (size_t i = 0; i < maps->count; i++) {
 		const struct map *m = list_at(maps, i);
 		if (!in_gap(s, m) || m->start < s->gap + s->scratch.reserved)
 			continue;
-		for (size_t k = 0; k < s->t.map_count; k++) {
+		for (size_t k = first; k < s->t.map_count; k++) {
 			uint64_t stage = s->stage[k];
 			uint64_t len = s->t.maps[k].end - s->t.maps[k].start;
 			uint64_t from = m->start > stage ? m->start : stage;
 			uint64_t to = m->end < stage + len ? m->end : stage + len;
+			if (ascend && stage + len <= m->start)
+				first = k + 1;
+			if (ascend && stage >= m->end)
+				break;
 			if (from < to &&
 			    !add_move(s, from, s->t.maps[k].start + (from - stage), to - from))
 				return false;

@@ -140,6 +140,28 @@ int fd_write_content(const struct fd_restore *f, size_t index, int fd)
 	return 0;
 }
 
+static bool is_zero(const char *p, size_t len)
+{
+	return len == 0 || (!p[0] && !memcmp(p, p + 1, len - 1));
+}
+
+int fd_write_fresh(const struct fd_restore *f, size_t index, int fd)
+{
+	for (size_t i = 0; i < f->content_count; i++) {
+		const struct content *c = &f->content[i];
+		if (c->record.fd_index != (int32_t)index)
+			continue;
+		for (size_t at = 0, n; at < c->len; at += n) {
+			n = c->len - at < HALE_PAGE ? c->len - at : HALE_PAGE;
+			const char *p = (const char *)c->data + at;
+			int rc = is_zero(p, n) ? 0 : sys_write_at(fd, p, n, c->record.offset + at);
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
 int fd_lift(const struct fd_restore *f, int fd)
 {
 	if (fd < 0 || fd >= f->floor)

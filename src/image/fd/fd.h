@@ -120,6 +120,8 @@ void *fd_add_content(struct fd_table *t, uint64_t offset, uint64_t total, size_t
 const char *fd_text(const struct fd_restore *f, const struct fd_record *r);
 /* All contents of a record written to fd from their offset on. */
 int fd_write_content(const struct fd_restore *f, size_t index, int fd);
+/* The same into a new file, which has holes where there are only zeroes. */
+int fd_write_fresh(const struct fd_restore *f, size_t index, int fd);
 /* What the kernel knows of an AF_UNIX socket; false: it is none. */
 struct fd_unix {
 	uint32_t type;

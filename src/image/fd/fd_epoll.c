@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* epoll: the list of what it watches, told by fdinfo:
- *   tfd:        5 events:       1d data:                5  pos:0 ino:61af sdev:7 */
+ *   tfd:        5 events:       1d data:                5  pos:0 ino:61af sdev:7
+ *
+ * The number is the one that a file had when it was added. It may have been closed since, or be
+ * another file's, while the watched one has another number: the kernel tells which. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -8,7 +11,7 @@
 #include "base/fmt.h"
 #include "image/fd/fd.h"
 
-enum { INFO_MAX = 256 << 10 };
+enum { INFO_MAX = 256 << 10, KCMP_EPOLL_TFD = 7 };
 
 static bool match(const struct fd_table *t, const struct fd_probe *p)
 {
@@ -35,6 +38,46 @@ static uint64_t take(const char **at, const char *key, int base)
 	return v;
 }
 
+/* 0: descriptor fd is what epoll watches by the number tfd, the nth file of that number. */
+static long epoll_compare(int epoll, int32_t tfd, uint32_t nth, int fd)
+{
+	struct {
+		uint32_t efd, tfd, nth;
+	} slot = {(uint32_t)epoll, (uint32_t)tfd, nth};
+	long pid = sys(SYS_getpid);
+	return sys(SYS_kcmp, pid, pid, KCMP_EPOLL_TFD, fd, &slot);
+}
+
+/* A descriptor that is the watched file; -1: none. Where the kernel doesn't compare it is taken to
+ * be the one of that number. */
+static int32_t source_of(const struct fd_table *t, int epoll, int32_t tfd, uint32_t nth)
+{
+	struct fd_dir dir;
+	int32_t found = -1;
+	long rc = epoll_compare(epoll, tfd, nth, tfd);
+	if (!rc || rc == -ENOSYS || rc == -EPERM)
+		return tfd;
+	if (!fd_dir_open(&dir, t->proc))
+		return -1;
+	for (int fd; found < 0 && (fd = fd_dir_next(&dir)) >= 0;)
+		if (!epoll_compare(epoll, tfd, nth, fd))
+			found = fd;
+	fd_dir_close(&dir);
+	return found;
+}
+
+/* How many before this one have its number. */
+static uint32_t count_before(const struct fd_table *t, size_t begin, uint64_t count, int32_t tfd)
+{
+	uint32_t n = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		struct epoll_record e;
+		memcpy(&e, t->text.data + begin + i * sizeof(e), sizeof(e));
+		n += e.fd == tfd;
+	}
+	return n;
+}
+
 static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 			     struct error *err)
 {
@@ -51,6 +94,11 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		e.fd = (int32_t)take(&at, "tfd:", 10);
 		e.events = (uint32_t)take(&at, "events:", 16);
 		e.data = take(&at, "data:", 16);
+		e.source = e.fd;
+		if (!t->other)
+			e.source = source_of(t, p->fd, e.fd, count_before(t, begin, r->a, e.fd));
+		if (e.source < 0)
+			return fd_refuse(p, "an epoll of a file that only others have open", err);
 		memcpy(to, &e, sizeof(e)); /* texts before it may have any length */
 		r->a++;
 	}
@@ -68,8 +116,25 @@ static int open_epoll(struct fd_restore *f, size_t index, struct error *err)
 	return (int)fd;
 }
 
-/* A watched open file whose number was closed or reused while a duplicate lives on can't be told
- * from the new one at that number; programs that do this are broken without us too. */
+/* Under the number that it was added by, whatever has that number now. */
+static long watch_by_number(int epoll, const struct epoll_record *e, struct epoll_event *event)
+{
+	long flags = sys(SYS_fcntl, e->fd, F_GETFD), rc;
+	long there = flags >= 0 ? sys(SYS_fcntl, e->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (flags >= 0 && there < 0)
+		return there;
+	rc = sys(SYS_dup3, e->source, e->fd, O_CLOEXEC);
+	if (rc >= 0)
+		rc = sys(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, e->fd, event);
+	if (there < 0) {
+		sys(SYS_close, e->fd);
+		return rc;
+	}
+	sys(SYS_dup3, there, e->fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+	sys(SYS_close, there);
+	return rc;
+}
+
 static bool connect_epoll(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
@@ -77,8 +142,9 @@ static bool connect_epoll(struct fd_restore *f, size_t index, struct error *err)
 		struct epoll_record e;
 		memcpy(&e, fd_text(f, r) + i * sizeof(e), sizeof(e));
 		struct epoll_event event = {.events = e.events, .data.u64 = e.data};
-		long rc = sys(SYS_epoll_ctl, r->fd, EPOLL_CTL_ADD, e.fd, &event);
-		if (rc < 0 && rc != -EBADF && rc != -EEXIST) {
+		long rc = e.source == e.fd ? sys(SYS_epoll_ctl, r->fd, EPOLL_CTL_ADD, e.fd, &event)
+					   : watch_by_number(r->fd, &e, &event);
+		if (rc < 0) {
 			error_set(err, HALE_ERR_SYSTEM,
 				  "can't watch descriptor %d again by epoll %d (error %ld)", e.fd,
 				  r->fd, -rc);

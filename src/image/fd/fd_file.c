@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "base/fmt.h"
 #include "image/fd/fd.h"
@@ -73,6 +74,20 @@ static bool worth_saving(const struct fd_table *t, const struct fd_probe *p,
 
 /* ---- with a name ---- */
 
+/* When it was written: make and the like look at it. */
+static void time_restore(int fd, const struct fd_record *r)
+{
+	const struct timespec times[2] = {{0, UTIME_OMIT}, {r->value_s, r->value_ns}};
+	if (S_ISREG(r->mode))
+		sys(SYS_utimensat, fd, NULL, times, 0);
+}
+
+static void time_note(struct fd_record *r, const struct stat *st)
+{
+	r->value_s = st->st_mtim.tv_sec;
+	r->value_ns = st->st_mtim.tv_nsec;
+}
+
 static bool file_match(const struct fd_table *t, const struct fd_probe *p)
 {
 	return (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode)) && p->link[0] == '/' &&
@@ -87,6 +102,7 @@ static hale_status_t file_capture(struct fd_table *t, const struct fd_probe *p, 
 	if (!S_ISREG(r->mode) || !writable(r->open_flags))
 		return HALE_OK;
 	r->truncates = 1;
+	time_note(r, &p->st);
 	bool in_place = !(r->open_flags & O_APPEND) &&
 			((r->open_flags & O_ACCMODE) == O_RDWR || r->offset < r->size);
 	return in_place || worth_saving(t, p, r) ? save_content(t, p, r, err) : HALE_OK;
@@ -171,6 +187,8 @@ static bool file_settle(struct fd_restore *f, size_t index, struct error *err)
 			  fd_text(f, r), -rc);
 		return false;
 	}
+	if (r->truncates)
+		time_restore(fd, r);
 	sys(SYS_lseek, fd, r->offset, SEEK_SET);
 	return true;
 }
@@ -199,6 +217,9 @@ static hale_status_t unlinked_capture(struct fd_table *t, const struct fd_probe 
 		if (o->kind == FD_UNLINKED && o->inode == r->inode && o->device == r->device)
 			return HALE_OK; /* that one has the content */
 	}
+	time_note(r, &p->st);
+	long seals = t->other ? -1 : sys(SYS_fcntl, p->fd, F_GET_SEALS);
+	r->a = seals > 0 ? (uint64_t)seals : 0;
 	return save_content(t, p, r, err);
 }
 
@@ -215,10 +236,16 @@ static long file_without_name(const struct fd_restore *f, const struct fd_record
 		long fd = sys(SYS_openat, AT_FDCWD, folder, O_TMPFILE | O_RDWR | O_CLOEXEC,
 			      r->mode & 07777);
 		if (fd >= 0)
+			sys(SYS_fchmod, fd, r->mode & 07777); /* the umask may have less */
+		if (fd >= 0)
 			return fd;
 	}
 	const char *name = strrchr(path, strncmp(path, memfd, sizeof(memfd) - 1) ? '/' : ':');
-	return sys(SYS_memfd_create, name ? name + 1 : "unlinked", MFD_CLOEXEC);
+	long fd =
+	    sys(SYS_memfd_create, name ? name + 1 : "unlinked", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd >= 0)
+		sys(SYS_fchmod, fd, r->mode & 07777);
+	return fd;
 }
 
 static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
@@ -239,7 +266,7 @@ static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
 	long fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
 	int rc = 0;
 	if (fd >= 0 && first < 0) {
-		rc = fd_write_content(f, index, (int)fresh);
+		rc = fd_write_fresh(f, index, (int)fresh);
 		if (!rc)
 			rc = (int)sys(SYS_ftruncate, fresh, r->size);
 	}
@@ -256,11 +283,25 @@ static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
 	return (int)fd;
 }
 
+/* When its content is there. What was made without leave to seal it has been sealed against seals.
+ */
+static bool unlinked_settle(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *r = &f->record[index];
+	time_restore(f->temp[index], r);
+	long rc = r->a ? sys(SYS_fcntl, f->temp[index], F_ADD_SEALS, r->a) : 0;
+	if (rc && rc != -EINVAL) /* of a file system without seals */
+		error_set(err, HALE_ERR_SYSTEM, "%s can't be sealed as it was (error %ld)",
+			  fd_text(f, r), -rc);
+	return !rc || rc == -EINVAL;
+}
+
 const struct fd_ops fd_unlinked = {.kind = FD_UNLINKED,
 				   .name = "unlinked file",
 				   .match = unlinked_match,
 				   .capture = unlinked_capture,
-				   .open = unlinked_open};
+				   .open = unlinked_open,
+				   .settle = unlinked_settle};
 
 /* ---- devices ---- */
 

@@ -54,9 +54,13 @@ static void files(void)
 	CHECK(read(in, buf, 2) == 2);
 	CHECK(!chdir(folder()));
 	umask(027);
+	struct stat then, now;
+	CHECK(!fstat(both, &then));
 	take();
 	CHECK(content_is("out", "one ") && content_is("log", "first\n"));
 	CHECK(content_is("both", "0123456789"));
+	CHECK(!fstat(both, &now) && now.st_mtim.tv_sec == then.st_mtim.tv_sec &&
+	      now.st_mtim.tv_nsec == then.st_mtim.tv_nsec);
 	put(out, "two ");
 	put(twin, "three"); /* one offset for both */
 	CHECK(content_is("out", "one two three"));
@@ -105,8 +109,20 @@ static void pipes_and_counters(void)
 	struct epoll_event woken = {.events = EPOLLIN | EPOLLET, .data.u64 = 77};
 	int loop = epoll_create1(0);
 	CHECK(!epoll_ctl(loop, EPOLL_CTL_ADD, wake[1], &woken));
+	/* two were added by a number that is free by now, and by one that is another file's */
+	int gone[2], other = epoll_create1(0);
+	struct epoll_event first = {.events = EPOLLIN, .data.u64 = 1}, second = first;
+	second.data.u64 = 2;
+	CHECK(!pipe(gone) && dup2(gone[0], 300) == 300 && dup2(gone[0], 301) == 301);
+	CHECK(!epoll_ctl(other, EPOLL_CTL_ADD, 300, &first) && !close(300));
+	CHECK(!epoll_ctl(other, EPOLL_CTL_ADD, 301, &second) && dup2(event, 301) == 301);
 	char buf[64];
 	take();
+	struct epoll_event both[3];
+	CHECK(epoll_wait(other, both, 3, 0) == 0);
+	put(gone[1], "x");
+	CHECK(epoll_wait(other, both, 3, 0) == 2 && both[0].data.u64 + both[1].data.u64 == 3);
+	CHECK(!epoll_ctl(other, EPOLL_CTL_ADD, 301, &first) && fcntl(300, F_GETFD) == -1);
 	CHECK(epoll_wait(loop, &woken, 1, 0) == 1 && woken.data.u64 == 77);
 	CHECK(read(wake[1], buf, sizeof(buf)) == 7 && !memcmp(buf, "wake up", 7));
 	CHECK(read(wake[1], buf, sizeof(buf)) == -1 && errno == EAGAIN);
@@ -199,8 +215,10 @@ static void attributes(void)
 	CHECK(!getrlimit(RLIMIT_NOFILE, &limit));
 	limit.rlim_cur = 200;
 	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
-	int high = dup2(1, 150);
+	int high = dup2(1, 150), reaps = 0;
+	CHECK(!prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
 	take();
+	CHECK(!prctl(PR_GET_CHILD_SUBREAPER, &reaps, 0, 0, 0) && reaps == 1);
 	CHECK(!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur == 200);
 	CHECK(dprintf(high, "said\n") == 5);
 	size_t len;

@@ -3,6 +3,7 @@
  * locks. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
@@ -150,6 +152,45 @@ static void locked_memory(void)
 	CHECK(more != MAP_FAILED && locked() == before + 4 * PAGE / 1024);
 }
 
+/* ---- small things ---- */
+
+enum { MAPPINGS = 8000 };
+
+static void registrations_and_seals(void)
+{
+	int memory = memfd_create("sealed", MFD_ALLOW_SEALING), plain = memfd_create("plain", 0);
+	struct stat st;
+	CHECK(memory >= 0 && plain >= 0 && write(memory, "x", 1) == 1 && !fchmod(memory, 0640));
+	CHECK(!fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE));
+	CHECK(!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0));
+	int file = open(in_folder("file"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	CHECK(file >= 0 && !ftruncate(file, PAGE));
+	char *shared = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
+	CHECK(shared != MAP_FAILED && !close(file));
+	take();
+	CHECK(fcntl(memory, F_GET_SEALS) == (F_SEAL_SHRINK | F_SEAL_WRITE));
+	CHECK(fcntl(plain, F_GET_SEALS) == F_SEAL_SEAL);
+	CHECK(!fstat(memory, &st) && (st.st_mode & 07777) == 0640);
+	CHECK(!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0));
+	CHECK(!mprotect(shared, PAGE, PROT_READ | PROT_WRITE));
+	shared[0] = 1;
+}
+
+/* Every other page can be written: as many mappings. */
+static void many_mappings(void)
+{
+	size_t len = 2ul * MAPPINGS * PAGE;
+	char *m = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(m != MAP_FAILED);
+	for (int i = 0; i < MAPPINGS; i++) {
+		CHECK(!mprotect(m + 2ul * (size_t)i * PAGE, PAGE, PROT_READ | PROT_WRITE));
+		*(int *)(m + 2ul * (size_t)i * PAGE) = i;
+	}
+	take();
+	for (int i = 0; i < MAPPINGS; i++)
+		CHECK(*(int *)(m + 2ul * (size_t)i * PAGE) == i);
+}
+
 /* ---- locks on files ---- */
 
 static bool is_free(const char *name, short type, off_t start)
@@ -219,5 +260,7 @@ const struct scenario scenarios_rest[] = {{"scheduling", scheduling},
 					  {"unreserved_memory", unreserved_memory},
 					  {"growing_memory", growing_memory},
 					  {"locked_memory", locked_memory},
+					  {"registrations_and_seals", registrations_and_seals},
+					  {"many_mappings", many_mappings},
 					  {"file_locks", file_locks},
 					  {NULL, NULL}};
