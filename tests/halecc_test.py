@@ -289,6 +289,42 @@ int main(void)
 
 
 @test
+def a_product_is_judged_while_it_is_computed(s):
+    exe = build(s, "product", r"""
+#include <stdio.h>
+#include <stdlib.h>
+static int strikes;
+static void mmult(const double *a, const double *b, double *c, int m, int n, int k)
+{
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < n; j++) {
+			c[i * n + j] = 0;
+			for (int l = 0; l < k; l++) c[i * n + j] += a[i * k + l] * b[l * n + j];
+		}
+	if (getenv("STRIKE")) { c[17] += 1e-9; unsetenv("STRIKE"); }
+}
+int main(void)
+{
+	enum { M = 20, N = 30, K = 10 };
+	double A[M * K], B[K * N], C[M * N], s = 0;
+	(void)strikes;
+	for (int i = 0; i < M * K; i++) A[i] = i % 7 - 3;
+	for (int i = 0; i < K * N; i++) B[i] = i % 5 - 2;
+#pragma hale protect Check(sum(A), sum(B), product(C[0:M][0:N], A, B, K)) Recover(correct(A), correct(B)) Continue
+	mmult(A, B, C, M, N, K);
+#pragma hale protect Check(sum(C[0:M*N])) Recover(correct(C))
+	for (int i = 0; i < M * N; i++) s += C[i] * i;
+	printf("%.17g\n", s);
+	return 0;
+}
+""")
+    want = s.run(exe).out
+    r = s.run(exe, env={"STRIKE": "1", "HALE_PROTECT": "report=report.json"})
+    expect(r.status == 0 and r.out == want, r)
+    expect(regions(s)["region 0"]["recomputed"] == 1, s.report())
+
+
+@test
 def redundancy_finds_what_strikes_while_a_region_writes(s):
     text = r"""
 #include <stdio.h>
@@ -579,6 +615,7 @@ def regions_that_jump_out_or_cannot_run_twice_are_refused(s):
     refused(s, p + "\tfree(x);", "free", "done twice")
     refused(s, p + '\tif (scanf("%lf", y)) y[0] += x[0];', "scanf", "reads what comes next")
     refused(s, p + "\tdouble z = x[0];", "declaration")
+    refused(s, "#pragma hale protect Check(product(y[0:n], x, x, n))\n\tcompute(x, y, n);", "product judges a matrix")
     refused(s, p + "\tx[0] = 1;", "writes 'x'", "next region")
     refused(s, p + "\tset(x);", "writes 'x'", before="static void set(double *x) { for (int i = 0; i < 3; i++) x[i] = 0; }")
     refused(s, p + "\ty[0] = next(x);", "changes 'k'", "argument",

@@ -327,11 +327,27 @@ static void extent_find(struct unit *u, struct method *m)
 		}
 	} else
 		element = text_format("*(%s)", head);
+	if (parts == 2) {
+		m->length[0] = length[0];
+		m->length[1] = length[1];
+	}
 	m->count = text_format("(size_t)(%s)", length[0]);
 	for (int i = 1; i < parts; i++)
 		m->count = text_format("%s * (size_t)(%s)", m->count, length[i]);
 	m->base = strcmp(low[0], "0") == 0 ? head : text_format("&(%s)[%s]", head, low[0]);
 	m->bytes = text_format("%s * sizeof(%s)", m->count, element);
+}
+
+static int arguments_of(const char *list)
+{
+	int depth = 0, count = 1;
+
+	for (; *list; list++) {
+		depth += strchr("([{", *list) != NULL;
+		depth -= strchr(")]}", *list) != NULL;
+		count += !depth && *list == ',';
+	}
+	return count;
 }
 
 static void method_resolve(struct unit *u, struct region *r, struct method *m, bool check)
@@ -355,6 +371,11 @@ static void method_resolve(struct unit *u, struct region *r, struct method *m, b
 		return;
 	}
 	extent_find(u, m);
+	if (m->builtin && strcmp(m->func, "hale_product") == 0 &&
+	    (!m->length[1] || arguments_of(m->arg) != 4))
+		source_error(u->src, m->at,
+			     "product judges a matrix: product(C[0:m][0:n], A, B, k) for C = A B, "
+			     "where A is m x k and B k x n");
 	if (!m->bytes && (m->builtin || !*m->func) && check)
 		source_error(u->src, m->at,
 			     "'%s' is a pointer: say how much it points to, as in %s[0:n]", m->var,

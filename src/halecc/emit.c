@@ -270,6 +270,22 @@ static void region_begin(struct emit *e, struct chain *c, struct region *r, stru
 		text_add(t, "%s\thale_again%d = true;\n", in, r->number);
 }
 
+/* rest is ", A, B, k". */
+static char *product_call(const struct method *m, const char *rest)
+{
+	const char *last = rest, *p;
+	int depth = 0;
+
+	for (p = rest; *p; p++) {
+		depth += strchr("([{", *p) != NULL;
+		depth -= strchr(")]}", *p) != NULL;
+		if (!depth && *p == ',')
+			last = p;
+	}
+	return text_format("hale_product(%s%.*s, (size_t)(%s), (size_t)(%s)%s)", m->base,
+			   (int)(last - rest), rest, m->length[0], m->length[1], last);
+}
+
 /* The call that judges a variable; without hale_checked around it. */
 static char *judge(const struct method *m)
 {
@@ -281,7 +297,7 @@ static char *judge(const struct method *m)
 		depth -= strchr(")]}", *rest) != NULL;
 	}
 	if (m->builtin && strcmp(m->func, "hale_product") == 0)
-		return text_format("hale_product(%s%s)", m->base, rest);
+		return product_call(m, rest);
 	if (m->builtin || (m->count && strchr(m->arg, ':'))) {
 		CXType t = clang_getCanonicalType(clang_getCursorType(m->decl));
 		while (t.kind == CXType_Pointer || t.kind == CXType_ConstantArray ||

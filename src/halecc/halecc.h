@@ -81,6 +81,7 @@ struct method {
 	const char *var;	       /* the name at the beginning of the first argument */
 	const char *base, *bytes;      /* expressions; NULL when the extent is unknown */
 	const char *count;	       /* elements */
+	const char *length[2];	       /* of two dimensions; NULL when there are others */
 	unsigned at;		       /* offset in the source */
 	CXCursor decl;		       /* of var */
 	bool builtin, reference;       /* reference: compares with a note */
