@@ -91,6 +91,46 @@ def explain_prints_the_table_of_the_seed(s):
         ("2", "E", "Checker", "Correct(E), region 1")], r)
 
 
+def without_pragmas(path):
+    with open(path) as f:
+        return re.sub(r"#pragma (hale )?protect(\\\n|[^\n])*\n", "", f.read())
+
+
+@test
+def suggest_finds_the_variables_that_were_chosen_by_hand(s):
+    sources = sorted(glob.glob(os.path.join(DATA, "*.c"))) + [
+        os.path.join(ROOT, "tests/programs/protect_chain.c"), os.path.join(ROOT, "bench/protect/chain.c")]
+    for source in sources:
+        r = halecc(s, "--explain", source, env={"HALE_CC": "mpicc"})
+        rows = [re.split(r"\s{2,}", line) for line in r.out.splitlines()[2:]]
+        chosen = {x[2] for x in rows if len(x) > 3}
+        s.write("bare.c", without_pragmas(source))
+        r = halecc(s, "--suggest", "bare.c", env={"HALE_CC": "mpicc"})
+        found = set(re.findall(r"^(\w+) .*%$", r.out, re.M))
+        expect(r.status == 0 and chosen and chosen <= found, source, chosen, found, r)
+        pragmas = "".join(re.findall(r"^#pragma protect .*$", r.out, re.M))
+        expect(all(re.search(rf"\b{v}\b", pragmas) for v in chosen), source, r)
+
+
+@test
+def what_suggest_prints_can_be_compiled(s):
+    bare = without_pragmas(os.path.join(ROOT, "tests/programs/protect_chain.c"))
+    s.write("bare.c", bare)
+    lines = bare.splitlines(keepends=True)
+    for line, pragma in reversed(re.findall(r"^bare\.c:(\d+):\n(#pragma .*)$", halecc(s, "--suggest", "bare.c").out, re.M)):
+        lines.insert(int(line) - 1, pragma + "\n")
+    s.write("with.c", "".join(lines))
+    r = halecc(s, "-O2", "with.c", "-o", "with")
+    expect(r.status == 0, r)
+    expect(s.run("gcc", "-O2", "bare.c", "-o", "bare").status == 0)
+    want = s.run(s.path("bare"), "32", "E")
+    for var in "ABCDE":
+        r = s.run(s.path("with"), "32", "F", env={"HALE_PROTECT_INJECT": f"var={var},seed={SEED}",
+                                                  "HALE_PROTECT": "report=report.json"})
+        expect(r.status == 0 and r.out == want.out, var, r)
+        expect(sum(v["detected"] for v in s.report()["variables"]) == 1, var, s.report())
+
+
 # ---- it recovers ----
 
 def chain(s, *flags):

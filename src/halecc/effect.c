@@ -17,6 +17,7 @@ struct effect {
 	struct effect *next;
 	CXCursor function; /* the definition, or the declaration of what is not seen */
 	bool busy, seen, blind;
+	bool nothing; /* free: neither reads nor writes */
 	int arguments, argument[ARGUMENTS_MAX];
 	struct accesses outside;
 };
@@ -140,14 +141,20 @@ struct effect *effect_of(struct unit *u, CXCursor call)
 	e->seen = !clang_Cursor_isNull(body);
 	if (e->seen)
 		effect_find(u, e);
-	else
+	else {
+		char *name = cursor_name(callee);
+		e->nothing = strcmp(name, "free") == 0;
+		free(name);
 		e->blind = clang_Cursor_isNull(callee) ||
 			   !clang_Location_isInSystemHeader(clang_getCursorLocation(callee));
+	}
 	return e;
 }
 
 int effect_argument(const struct effect *e, int i)
 {
+	if (e->nothing)
+		return 0;
 	if (!e->seen || e->busy || i >= e->arguments || i >= ARGUMENTS_MAX)
 		return ACCESS_READ | ACCESS_ESCAPE;
 	return e->argument[i];
