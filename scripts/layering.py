@@ -13,7 +13,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Inside the user's process, from the bottom up. Each may use all that stand before it.
-RANK_SIDE = ["base", "image", "agreement", "journal", "ckpt", "channel", "deliver", "object", "match",
+RANK_SIDE = ["base", "agreement", "node", "wire/seal", "image", "journal", "ckpt", "channel", "deliver", "object", "match",
              "coll", "rma", "io", "mpi"]
 MAY_USE = {layer: set(RANK_SIDE[:i]) for i, layer in enumerate(RANK_SIDE)}
 # Beside it, in the processes of `hale` itself.
@@ -23,38 +23,36 @@ MAY_USE["model"] = {"base"}
 MAY_USE["rules"] = {"base"}
 MAY_USE["monitor"] = {"base"}
 MAY_USE["ftb"] = {"base"}
-# job/ has two sides: the head decides (HEAD_SIDE), the agent does; what both stand on knows neither.
-BESIDE = {"base", "policy", "ftb", "image", "journal", "agreement", "store", "rules", "monitor", "model", "job"}
-AGENT_SIDE = ["job/session", "job/plan", "job/report", "job/copier", "job/guardian", "job/agent"]
-HEAD_SIDE = {"job/crew", "job/succession", "job/control", "job/watch", "job/migrate", "job/head"}
-MAY_USE["job"] = {"base", "agreement"}
+BELOW = {"base", "agreement", "node", "policy", "ftb", "image", "journal", "store", "rules", "monitor", "model", "wire/seal"}
+# The agent does, the head decides; the agent knows nothing of the head.
+AGENT_SIDE = ["wire", "launch", "report", "agent/copier", "agent/supervisor", "agent"]
+HEAD_SIDE = {"head/nodes", "head/output", "head/failover", "head/watch", "head/migration", "head", "control"}
 for i, folder in enumerate(AGENT_SIDE):
-    MAY_USE[folder] = BESIDE | set(AGENT_SIDE[:i])
-MAY_USE["job/agent"] |= {"job/succession"}  # what heads leave on disk, and say when they knock
+    MAY_USE[folder] = BELOW | set(AGENT_SIDE[:i])
+MAY_USE["agent"] |= {"head/failover"}  # what heads leave on disk, and say when they reconnect
 for folder in HEAD_SIDE:
-    MAY_USE[folder] = BESIDE | HEAD_SIDE | set(AGENT_SIDE[:-1])
-MAY_USE["job/crew"] |= {"job/agent"}  # starts the one of this machine
+    MAY_USE[folder] = BELOW | HEAD_SIDE | set(AGENT_SIDE[:-1])
+MAY_USE["head/nodes"] |= {"agent"}  # starts the one of this machine
 MAY_USE["protect"] = {"base"}  # inside the user's process, without libhale.so
 MAY_USE["halecc"] = {"base"}
-MAY_USE["ocl"] = {"base", "agreement"}  # inside OpenCL programs, without libhale.so
-MAY_USE["task"] = {"base", "agreement"}  # inside programs with tasks, without libhale.so
-MAY_USE["cli"] = BESIDE | HEAD_SIDE | set(AGENT_SIDE)
+MAY_USE["ocl"] = {"base", "agreement", "node"}  # inside OpenCL programs, without libhale.so
+MAY_USE["task"] = {"base", "agreement", "node"}  # inside programs with tasks, without libhale.so
+MAY_USE["cli"] = BELOW | HEAD_SIDE | set(AGENT_SIDE)
 
-# What processes agree on: the socket's packets, the envelope, the layout of the segment. It belongs
-# to none of them, and may include base/ only.
-AGREEMENT = {"job/segment.h", "job/segment.c", "job/meter.h", "job/proto.h", "channel/channel.h", "ckpt/guest.h",
-             "channel/shm/layout.h", "channel/net/tcp_seal.h", "channel/net/tcp_seal.c", "coll/layout.h", "rma/layout.h",
-             "ocl/account.h", "ocl/account.c",
-             "task/settings.h", "task/settings.c", "task/account.h", "task/account.c"}
+# What hale agrees on with libraries in programs: it belongs to neither, and may include base/ only.
+AGREEMENT = {"ocl/account.h", "ocl/account.c", "task/settings.h", "task/settings.c", "task/account.h", "task/account.c"}
 
 LINES_MAX = 800
 
 
 def layer_of(path):
+    """The innermost folder of the path that has a place in the order."""
     if path in AGREEMENT:
         return "agreement"
-    folder, _, rest = path.partition("/")
-    return f"{folder}/{rest.split('/')[0]}" if folder == "job" and "/" in rest else folder
+    folder = os.path.dirname(path)
+    while folder not in MAY_USE and "/" in folder:
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def includes(path):

@@ -13,7 +13,7 @@ class Fake:
         self.s = s
         self.exe = s.compile("fake_rank", mpi=None,
                              flags=["-D_GNU_SOURCE", "-I" + os.path.join(ROOT, "src"),
-                                    os.path.join(ROOT, "src/job/segment.c")])
+                                    os.path.join(ROOT, "src/node/segment.c")])
         os.mkdir(s.path("empty"))
         source = s.write("empty.c", "extern int nothing; int nothing;\n")
         for name in ("libhale.so", "libmpi.so.40"):

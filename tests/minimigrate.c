@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/proto.h"
+#include "node/proto.h"
 #include "minimigrate.h"
 
 enum { TICK_MS = 2, PATIENCE_S = 60 };

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "image/live/live.h"
-#include "job/segment.h"
+#include "node/segment.h"
 
 enum { RANKS_MAX = 64, NODES_MAX = 8, STEPS_MAX = 32 };
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/proto.h"
+#include "node/proto.h"
 
 /* ---- segments and processes ---- */
 

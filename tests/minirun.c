@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/segment.h"
+#include "node/segment.h"
 
 enum { RANKS_MAX = 256, NODES_MAX = 8, RELAY_US = 500 };
 

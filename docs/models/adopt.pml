@@ -1,4 +1,4 @@
-/* An agent is replaced (docs/nodes.md, 'An agent is replaced'; src/job/guardian/book.h): is each byte that a
+/* An agent is replaced (docs/nodes.md, 'An agent is replaced'; src/agent/supervisor/node_record.h): is each byte that a
  * rank prints, each packet that it sends, and each answer to the head there exactly once, whenever
  * agents are killed? Checked exhaustively by tests/spin_adopt.sh.
  *

@@ -1,4 +1,4 @@
-/* One head of a job follows another (docs/attach.md, src/job/succession/takeover.c): do two of them ever have a
+/* One head of a job follows another (docs/attach.md, src/head/failover/takeover.c): do two of them ever have a
  * rank at work in two places? Checked exhaustively by tests/spin_head.sh.
  *
  * Two nodes, A and B, each with an agent; rank X is on B at first, and is started on A when B is

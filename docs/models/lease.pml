@@ -1,4 +1,4 @@
-/* A node's lease (docs/nodes.md, src/job/session/lease.h): are a node's ranks ever at work when the head
+/* A node's lease (docs/nodes.md, src/wire/lease/lease.h): are a node's ranks ever at work when the head
  * starts them somewhere else? Checked exhaustively by tests/spin_lease.sh.
  *
  * Time goes in ticks. The agent asks, the head grants; messages take as long as they like, and any

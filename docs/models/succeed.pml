@@ -1,5 +1,5 @@
 /* A head is lost while ranks change their node, and another one goes on (docs/attach.md, 'What the new
- * head finds'; src/job/migrate/migrate_follow.c): is the move brought to its end, or taken back, by all
+ * head finds'; src/head/migration/migrate_follow.c): is the move brought to its end, or taken back, by all
  * alike, wherever the head was? Checked exhaustively by tests/spin_succeed.sh.
  *
  * Rank X moves from node S to node T, rank Y stays on node O and stands still meanwhile. The copy of X is

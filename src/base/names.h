@@ -52,13 +52,13 @@
 #define image_park_signal    hale_image_park_signal
 
 /* journal/ */
-#define journal_on	     hale_journal_on
-#define journal_opened	     hale_journal_opened
-#define journal_opening	     hale_journal_opening
-#define journal_wanted	     hale_journal_wanted
-#define journal_writing	     hale_journal_writing
+#define journal_on	hale_journal_on
+#define journal_opened	hale_journal_opened
+#define journal_opening hale_journal_opening
+#define journal_wanted	hale_journal_wanted
+#define journal_writing hale_journal_writing
 
-/* job/segment.h */
+/* node/segment.h */
 #define mailbox_ring_slow   hale_mailbox_ring_slow
 #define segment_bytes	    hale_segment_bytes
 #define segment_layout	    hale_segment_layout

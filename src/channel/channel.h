@@ -7,7 +7,7 @@
  * Which channel reaches a rank depends on where it lives: shm on this node, net on others. After a
  * restart it may be another one.
  *
- * May call: ckpt/ (link, guard), job/segment.h, base/. Called by: match/ (through deliver/'s
+ * May call: ckpt/ (link, guard), node/segment.h, base/. Called by: match/ (through deliver/'s
  * numbering). Adding a channel is one folder with one `const struct channel_ops`, and one line in
  * channel.c. channel/self is the example to start from. docs/channels.md has the pictures.
  */
@@ -19,30 +19,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 #include "base/error.h"
-
-/* What travels in front of each record. Channels look at nothing but length. */
-struct envelope {
-	uint8_t kind; /* match/'s enum record_kind */
-	uint8_t reserved[3];
-	uint32_t length; /* of the payload of this record */
-	uint32_t context;
-	int32_t source; /* rank of the sender in the communicator */
-	int32_t tag;
-	uint32_t number; /* the ledger's, low half */
-	uint64_t id;	 /* names a request at one of the two ends */
-};
-
-/* A word that two processes count up together, to divide the chunks of one big copy. Its owner is
- * the receiver. All in one cache line; zeroed memory is a valid, unused one. */
-struct channel_share {
-	_Atomic uint64_t claim; /* generation in the upper half, next unclaimed chunk below */
-	_Atomic uint32_t done;	/* chunks that the helper has copied */
-	_Atomic uint32_t
-	    refused; /* chunk + 1 that the helper claimed and could not copy; 0: none */
-	char pad[48];
-};
-
-enum { CHANNEL_SHARES = 16 }; /* of each rank */
+#include "node/envelope.h"
 
 /* Kind of a record that is the channels' own: a piece of one that an earlier channel between these
  * ranks has kept (net, stream.c). Whoever is given it by arrive hands it to channel_late_arrive,

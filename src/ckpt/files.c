@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "ckpt/guest.h"
+#include "node/guest.h"
 #include "image/sys.h"
 #include "journal/journal.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Libraries beside the program that take part in its checkpoints. See guest.h. */
-#include "ckpt/guest.h"
+#include "node/guest.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "image/image.h"
-#include "job/proto.h"
+#include "node/proto.h"
 
 /* What the kernel calls a signal set: one 64-bit word. glibc keeps 32 and 33 for itself. */
 typedef uint64_t kernel_set_t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ckpt/migrate_stream.h"
-#include "job/proto.h"
+#include "node/proto.h"
 
 #include <errno.h>
 #include <fcntl.h>

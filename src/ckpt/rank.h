@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ckpt/ (rank side): what a coordinated checkpoint means for one process: link to the agent,
  * request by signal, suspend all participants, image, resume (seed 001, 2.2-2.3).
- * May call: image/, base/, job/segment.h and job/proto.h (the agreement with the agent).
+ * May call: image/, base/, node/segment.h and node/proto.h (the agreement with the agent).
  * Called by: channel/, coll/ (which register as participants), mpi/ (init, finalize).
  *
  * One checkpoint in one process:
@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
-#include "job/segment.h"
+#include "node/segment.h"
 
 struct ckpt_participant {
 	const char *name;

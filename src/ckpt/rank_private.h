@@ -8,7 +8,7 @@
 
 #include "ckpt/guard.h"
 #include "ckpt/rank.h"
-#include "job/proto.h"
+#include "node/proto.h"
 
 /* guard.c: may this thread not be stopped where it is? Then it attends when it leaves. */
 bool guard_thread_busy(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* HALE_SINK=stand: a process that is to become a rank's image, and does not know yet which. Its
  * program and libraries are mapped and relocated; here, before anything of them has run, it waits
- * on its stdin for an order of its guardian (job/proto.h). Then it is as if it had just been
+ * on its stdin for an order of its guardian (node/proto.h). Then it is as if it had just been
  * started. */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "ckpt/rank_private.h"
 #include "ckpt/stand.h"
-#include "job/proto.h"
+#include "node/proto.h"
 
 enum { STREAMS = 3, DIGITS = 16 };
 

@@ -9,9 +9,9 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "job/control/control.h"
-#include "job/job.h"
-#include "job/plan/options.h"
+#include "control/control.h"
+#include "node/job.h"
+#include "launch/options.h"
 #include "model/advise.h"
 #include "model/quantity.h"
 

@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "cli/cli.h"
-#include "job/control/control.h"
-#include "job/job.h"
-#include "job/succession/keeper.h"
-#include "job/succession/takeover.h"
+#include "control/control.h"
+#include "node/job.h"
+#include "head/output/output_daemon.h"
+#include "head/failover/takeover.h"
 
 static int usage(const char *what)
 {

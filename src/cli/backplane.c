@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "ftb/broker.h"
-#include "job/job.h"
+#include "node/job.h"
 
 static int usage(const char *what)
 {

@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "cli/campaign.h"
 #include "cli/cli.h"
-#include "job/job.h"
+#include "node/job.h"
 #include "model/quantity.h"
 
 uint64_t campaign_draw(uint64_t *state)

@@ -16,7 +16,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/campaign.h"
-#include "job/job.h"
+#include "node/job.h"
 
 #define STATUS_UNRECOVERABLE 72 /* HALE_EXIT_UNRECOVERABLE of hale/protect.h */
 

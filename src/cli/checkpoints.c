@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "job/job.h"
+#include "node/job.h"
 #include "store/store.h"
 
 #define DEFAULT_DIR "hale-ckpt"
@@ -150,9 +150,10 @@ static int list(int argc, char **argv)
 	}
 	count = look_all(dir, &all);
 	if (count < 0) {
-		log_warn("there is no folder '%s': no job has kept checkpoints here, or it was given "
-			 "another --ckpt-dir",
-			 dir);
+		log_warn(
+		    "there is no folder '%s': no job has kept checkpoints here, or it was given "
+		    "another --ckpt-dir",
+		    dir);
 		return given ? EXIT_USAGE : 0;
 	}
 	for (ssize_t i = 0; i < count; i++) {
@@ -219,7 +220,8 @@ static int rm(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		force = force || strcmp(argv[i], "--force") == 0;
 		if (argv[i][0] == '-' && strcmp(argv[i], "--force") != 0)
-			return usage("hale ckpt rm takes folders of jobs or checkpoints, and --force");
+			return usage(
+			    "hale ckpt rm takes folders of jobs or checkpoints, and --force");
 		paths += argv[i][0] != '-';
 	}
 	if (paths == 0)
@@ -257,7 +259,8 @@ static bool parse_cleaning(int argc, char **argv, struct cleaning *c)
 	return true;
 }
 
-/* The checkpoints of a job that failed may be all that is left of its work: only age removes them. */
+/* The checkpoints of a job that failed may be all that is left of its work: only age removes them.
+ */
 static bool is_over(const struct cleaning *c, const struct left *l)
 {
 	if (l->state == LEFT_RUNNING)

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "cli/checkpoints.h"
-#include "job/control/control.h"
+#include "control/control.h"
 #include "journal/undo.h"
 #include "store/store.h"
 
@@ -138,7 +138,8 @@ hale_status_t left_look(const char *folder, struct left *l, struct error *err)
 		status = own_folder(l->folder, err);
 	if (status != HALE_OK)
 		return status;
-	snprintf(l->job, sizeof(l->job), "%.*s", (int)sizeof(l->job) - 1, strrchr(l->folder, '/') + 1);
+	snprintf(l->job, sizeof(l->job), "%.*s", (int)sizeof(l->job) - 1,
+		 strrchr(l->folder, '/') + 1);
 	l->count = store_list(l->folder, &l->ids);
 	if (!is_of_a_job(l)) {
 		left_fini(l);
@@ -171,7 +172,8 @@ static void remove_heads(const char *folder)
 
 	while (d && (e = readdir(d))) {
 		end = 0;
-		if (strcmp(e->d_name, "record.jsonl") == 0 || strcmp(e->d_name, "stdin.spool") == 0 ||
+		if (strcmp(e->d_name, "record.jsonl") == 0 ||
+		    strcmp(e->d_name, "stdin.spool") == 0 ||
 		    (sscanf(e->d_name, "head.%u.json%n", &epoch, &end) == 1 && end > 0))
 			unlinkat(dirfd(d), e->d_name, 0);
 	}
@@ -226,8 +228,8 @@ hale_status_t left_remove_one(const struct left *l, uint32_t id, struct error *e
 						 l->ids[i], id, l->ids[i]);
 	}
 	if (!there)
-		return error_set(err, HALE_ERR_IMAGE_MISSING, "'%s' has no checkpoint %u", l->folder,
-				 id);
+		return error_set(err, HALE_ERR_IMAGE_MISSING, "'%s' has no checkpoint %u",
+				 l->folder, id);
 	open_store(l, &s);
 	if (!store_remove(&s, id))
 		return error_sys(err, HALE_ERR_STORE, "cannot remove checkpoint %u in '%s'", id,

@@ -16,7 +16,7 @@
 #include "cli/events.h"
 #include "ftb/ftb.h"
 #include "ftb/lib.h"
-#include "job/watch/watch.h"
+#include "head/watch/watch.h"
 #include <libftb.h>
 
 enum { QUIET_MS = 300 }; /* without --follow: so long without one more, and that was all */

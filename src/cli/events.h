@@ -4,7 +4,7 @@
 #define HALE_CLI_EVENTS_H
 
 #include <stdbool.h>
-#include "job/job.h"
+#include "node/job.h"
 #include <libftb.h>
 
 extern const char cli_events_help[], cli_backplane_help[];

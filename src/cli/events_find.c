@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/events.h"
-#include "job/control/control.h"
-#include "job/watch/watch.h"
+#include "control/control.h"
+#include "head/watch/watch.h"
 
 /* Where a running job says that its events are; false: it does not run, or has none. */
 static bool ask_job(char job[JOB_ID_MAX], char path[108])

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include "base/json.h"
-#include "job/plan/options.h"
+#include "launch/options.h"
 
 /* Over hosts the folder must be one that all of them see, as that of checkpoints. */
 bool gather_over_hosts(const struct options *o);

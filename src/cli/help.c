@@ -7,7 +7,7 @@
 #include "cli/monitor.h"
 #include "cli/model.h"
 #include "cli/sim.h"
-#include "job/job.h"
+#include "node/job.h"
 
 static const char overview[] =
     "hale - runs parallel programs through faults\n"

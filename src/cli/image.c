@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "image/image.h"
-#include "job/job.h"
+#include "node/job.h"
 
 static bool is_there(const char *path)
 {

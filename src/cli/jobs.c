@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/opencl.h"
-#include "job/control/control.h"
-#include "job/job.h"
-#include "job/plan/options.h"
+#include "control/control.h"
+#include "node/job.h"
+#include "launch/options.h"
 
 static int usage(const char *command, const char *what)
 {
@@ -137,8 +137,7 @@ static void show_job(const struct json_value *job)
 	}
 	printf("%-24s %-14s %s, %zu ranks, %s, %" PRId64 " restarts, %s\n", text_of(job, "id"),
 	       text_of(job, "state"), text_of(job, "program"), json_count(ranks),
-	       checkpoint_text(job, checkpoint),
-	       json_number_int(json_get(job, "restarts"), 0),
+	       checkpoint_text(job, checkpoint), json_number_int(json_get(job, "restarts"), 0),
 	       units_show_seconds(json_number(json_get(job, "seconds"), 0), age));
 	show_unprotected(json_get(job, "unprotected"));
 	for (size_t i = 0; i < json_count(ranks); i++) {
@@ -295,9 +294,10 @@ int cli_inject(int argc, char **argv)
 	if (argc < 2 || strcmp(argv[1], "kill") != 0)
 		return usage("inject", "the faults are kill and ecc");
 	if (!parse_injection(argc, argv, &in))
-		return usage("inject", in.rank ? "an option is not known, has no value, or goes with "
-						 "another one (--after, --at-call) not at all"
-					       : "which rank is to die? --rank R, or --rank any");
+		return usage("inject", in.rank
+					   ? "an option is not known, has no value, or goes with "
+					     "another one (--after, --at-call) not at all"
+					   : "which rank is to die? --rank R, or --rank any");
 	snprintf(fault, sizeof(fault), "kill:rank=%s,%s=%s%s%s", in.rank,
 		 in.call ? "at-call" : "after",
 		 in.call    ? in.call

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "base/closest.h"
 #include "cli/cli.h"
-#include "job/job.h"
+#include "node/job.h"
 
 static const struct {
 	const char *name;
@@ -52,10 +52,12 @@ static int unknown_command(const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		closest_try(&c, commands[i].name, strlen(commands[i].name));
 	if (access(name, X_OK) == 0 && strchr(name, '/'))
-		log_warn("'%s' is no command of hale; to run the program: hale run -n 4 %s", name, name);
+		log_warn("'%s' is no command of hale; to run the program: hale run -n 4 %s", name,
+			 name);
 	else if (c.word[0])
-		log_warn("'%s' is no command of hale; did you mean `hale %s`? `hale help` lists all",
-			 name, c.word);
+		log_warn(
+		    "'%s' is no command of hale; did you mean `hale %s`? `hale help` lists all",
+		    name, c.word);
 	else
 		log_warn("'%s' is no command of hale; `hale help` lists them", name);
 	return EXIT_USAGE;

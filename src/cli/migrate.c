@@ -8,8 +8,8 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "job/control/control.h"
-#include "job/job.h"
+#include "control/control.h"
+#include "node/job.h"
 
 struct migration {
 	const char *job, *from, *to;

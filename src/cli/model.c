@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/model.h"
-#include "job/job.h"
+#include "node/job.h"
 
 const char cli_model_help[] =
     "hale model NAME key=value … [options]\n"

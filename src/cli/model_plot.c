@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/model.h"
-#include "job/job.h"
+#include "node/job.h"
 
 #define STEPS_MAX 10000
 

@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/monitor_sink.h"
-#include "job/job.h"
+#include "node/job.h"
 #include "monitor/monitor.h"
 
 enum { MONITORS_MAX = 256 };

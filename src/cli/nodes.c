@@ -7,10 +7,10 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "job/agent/agent.h"
-#include "job/control/control.h"
-#include "job/job.h"
-#include "job/succession/takeover.h"
+#include "agent/agent.h"
+#include "control/control.h"
+#include "node/job.h"
+#include "head/failover/takeover.h"
 
 static int usage(const char *command, const char *what)
 {

@@ -17,10 +17,10 @@
 #include "cli/cli.h"
 #include "cli/gather.h"
 #include "cli/opencl_loader.h"
-#include "job/plan/environment.h"
-#include "job/job.h"
-#include "job/report/report.h"
-#include "job/plan/program.h"
+#include "launch/environment.h"
+#include "node/job.h"
+#include "report/report.h"
+#include "launch/program.h"
 #include "ocl/account.h"
 
 /* ---- is it asked for? ---- */

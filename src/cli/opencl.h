@@ -4,7 +4,7 @@
 #define HALE_CLI_OPENCL_H
 
 #include <stdbool.h>
-#include "job/plan/options.h"
+#include "launch/options.h"
 
 /* Whether --opencl is among the options (not the program's arguments) of hale run; takes it out. */
 bool cli_opencl_asked(int *argc, char **argv);

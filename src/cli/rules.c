@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/monitor.h"
-#include "job/job.h"
+#include "node/job.h"
 #include "rules/rules.h"
 
 enum { NODES_MAX = 1024, TEXT_MAX = 256 };

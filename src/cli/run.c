@@ -15,11 +15,11 @@
 #include "cli/cli.h"
 #include "cli/opencl.h"
 #include "cli/tasks.h"
-#include "job/control/control.h"
-#include "job/plan/environment.h"
-#include "job/head/head.h"
-#include "job/plan/options.h"
-#include "job/plan/program.h"
+#include "control/control.h"
+#include "launch/environment.h"
+#include "head/head.h"
+#include "launch/options.h"
+#include "launch/program.h"
 #include "store/store.h"
 
 static int fail(const struct error *err, int status)

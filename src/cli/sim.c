@@ -11,7 +11,7 @@
 #include "base/cpus.h"
 #include "cli/cli.h"
 #include "cli/sim.h"
-#include "job/job.h"
+#include "node/job.h"
 #include "model/quantity.h"
 #include "model/redundancy.h"
 

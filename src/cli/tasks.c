@@ -10,9 +10,9 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/gather.h"
-#include "job/job.h"
-#include "job/plan/environment.h"
-#include "job/plan/program.h"
+#include "node/job.h"
+#include "launch/environment.h"
+#include "launch/program.h"
 #include "task/account.h"
 
 __attribute__((format(printf, 3, 4))) static bool export(struct options *o, struct error *err,
@@ -29,7 +29,7 @@ __attribute__((format(printf, 3, 4))) static bool export(struct options *o, stru
 }
 
 /* What the user has preloaded comes first, as without us; the ranks' environment is put together by
- * job/plan/environment.c, which puts libhale.so behind it. */
+ * launch/environment.c, which puts libhale.so behind it. */
 static const char *preloaded(const struct options *o)
 {
 	const char *found = getenv("LD_PRELOAD");

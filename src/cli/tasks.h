@@ -3,7 +3,7 @@
 #ifndef HALE_CLI_TASKS_H
 #define HALE_CLI_TASKS_H
 
-#include "job/plan/options.h"
+#include "launch/options.h"
 
 /* Runs the job by run() with libhale_task.so in front of the program, and puts what it has to
  * report under "tasks" into the job's report. Returns the exit status. */

@@ -6,8 +6,8 @@
  *   kept.c                             clients    lib.c lib_*.c   libftb.so, include/libftb.h
  *                                                 tap.c           a client in an event loop
  *
- * May call: base/, ZeroMQ (the broker). May be called by: job/, cli/, monitors (only through
- * libftb.h and ftb/broker.h).
+ * May call: base/, ZeroMQ (the broker). May be called by: head/, agent/, cli/, monitors (only
+ * through libftb.h and ftb/broker.h).
  */
 #ifndef HALE_FTB_FTB_H
 #define HALE_FTB_FTB_H

@@ -2,7 +2,7 @@
 /* image/: one engine that captures this process (threads, memory, descriptors, signals) as a
  * stream of checksummed frames, and rebuilds it from such a stream in a fresh process of the same
  * program. Knows nothing of MPI, jobs or checkpoints of several processes.
- * May call: base/. Called by: ckpt/, job/ (reading side), cli/.
+ * May call: base/. Called by: ckpt/, head/, agent/ (reading side), cli/.
  *
  * One file for each kind of resource; descriptors in fd/. live/ is the same as a stream into
  * another process while this one runs.

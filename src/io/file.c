@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "ckpt/guest.h"
+#include "node/guest.h"
 #include "ckpt/rank.h"
 #include "image/sys.h"
 #include "io/internal.h"

@@ -11,7 +11,7 @@
  *   openat(dir, path, flags)             libc's
  *   journal_opened(fd)                   a new file needs no record any more
  *
- * A checkpoint must not come between the two: ckpt/guest.h sees to that.
+ * A checkpoint must not come between the two: node/guest.h sees to that.
  */
 #ifndef HALE_JOURNAL_JOURNAL_H
 #define HALE_JOURNAL_JOURNAL_H

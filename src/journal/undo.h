@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The head's side of the journal (format.h): its folder, what is dropped of it, and undoing it
- * while no process of the job runs. For ordinary processes. May call: base/. Called by: job/head.
+ * while no process of the job runs. For ordinary processes. May call: base/. Called by:
+ * head/recovery.
  */
 #ifndef HALE_JOURNAL_UNDO_H
 #define HALE_JOURNAL_UNDO_H

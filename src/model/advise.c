@@ -12,7 +12,7 @@
 #include "model/shadow.h"
 #include "model/unified.h"
 
-/* Every 8th incremental checkpoint is a whole one (job/head/checkpoint.c). */
+/* Every 8th incremental checkpoint is a whole one (head/checkpoint/checkpoint.c). */
 enum { DRAWS = 400, CHAIN = 8, SHADOWS_MAX = 8 };
 /* What takes so many times as long as the work is not worth its figures. */
 enum { HOPELESS = 1000 };

@@ -38,7 +38,7 @@ struct advise_checkpoint {
 	struct advise_known write_s; /* from its beginning until it can be gone back to */
 };
 
-/* What was measured of a run (the profile of job/report/profile.h). */
+/* What was measured of a run (the profile of report/profile.h). */
 struct advise_measure {
 	uint32_t ranks;
 	double wall_s, app_s; /* app_s: of one rank, in the mean */

@@ -2,7 +2,7 @@
 /* model/: what resilience costs, as formulas: checkpoint intervals, redundancy with and without
  * cloning, task-level coverage, lazy shadows, live vulnerability; and, in files of their own, the
  * simulator (sim*) that goes where no formula goes and the advisor (advise*) that chooses.
- * May call: base/. May be called by: job/, cli/. Nothing here does I/O.
+ * May call: base/. May be called by: report/, cli/. Nothing here does I/O.
  *
  * Everywhere: times are in seconds (_s), powers in watts (_w), energies in joules (_j), rates in
  * hertz (_hz), sizes in bytes; fractions lie in [0, 1]. A function that can be asked for something

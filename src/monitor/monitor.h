@@ -12,7 +12,7 @@
  *
  * The libraries (libipmimonitoring, libibumad, libibmad, libibverbs, libsqlite3, NVML) are loaded
  * by the reader that needs them, if they are there; nothing else of Hale depends on them. Not
- * thread-safe. May call: base/. Called by: job/, cli/.
+ * thread-safe. May call: base/. Called by: head/watch, cli/.
  */
 #ifndef HALE_MONITOR_MONITOR_H
 #define HALE_MONITOR_MONITOR_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the layer does when the whole process is checkpointed and restarted: its own descriptors are
  * left out of images. Everything else of it is ordinary memory. */
-#include "ckpt/guest.h"
+#include "node/guest.h"
 #include <dlfcn.h>
 #include <unistd.h>
 #include "base/base.h"

@@ -532,7 +532,7 @@ void ocl_pool_give(void *p, size_t size);
 /* What is spare has no content: images need not have it. Takes no lock. */
 void ocl_pool_trim(void);
 
-/* ---- guest.c: checkpoints of the whole process (ckpt/guest.h) ---- */
+/* ---- guest.c: checkpoints of the whole process (node/guest.h) ---- */
 void ocl_guest_init(void);
 /* A descriptor that images leave out. */
 void ocl_guest_descriptor(int fd, bool in);

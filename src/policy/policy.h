@@ -11,7 +11,7 @@
  *   failover.h    what a head does first that follows another head
  *   cadence.h     how long a job works until its next checkpoint, if nobody has said
  *
- * Calls base/ and the formulas of model/. Called by job/ (the head) and tests. */
+ * Calls base/ and the formulas of model/. Called by head/ and tests. */
 #ifndef HALE_POLICY_POLICY_H
 #define HALE_POLICY_POLICY_H
 

@@ -5,7 +5,7 @@
 
 #include "ckpt/guard.h"
 #include "ckpt/rank.h"
-#include "rma/layout.h"
+#include "node/rma_layout.h"
 #include "rma/rma.h"
 
 /* Towards one member. */

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fmt.h"
-#include "ckpt/guest.h"
+#include "node/guest.h"
 
 /* Here peers' memory is mapped, from the bottom up. */
 #define SEEN_BEGIN ((char *)0x620000000000ul)
@@ -155,8 +155,7 @@ void rma_memory_resume(void)
 		bool ok = rma_memory_open() == MPI_SUCCESS &&
 			  !ftruncate(rma.memory, (off_t)rma.memory_end);
 		for (const struct win *w = rma.windows; w && ok; w = w->next)
-			if (w->mapped && w->part.shared &&
-			    w->part.owner == (uint32_t)w->comm->rank)
+			if (w->mapped && w->part.shared && w->part.owner == (uint32_t)w->comm->rank)
 				ok = rma_memory_move(w, rma.memory);
 		if (!ok) {
 			log_warn("rank %u has no memory to share its windows again after the "

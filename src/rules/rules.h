@@ -8,7 +8,7 @@
  * starts nothing, so the head of a job, `hale rules try` and the tests run the very same code.
  * The language: docs/rules.md. Where it comes from: seed 001, 3.4.3 (checkpoint and migration
  * triggers). Not thread-safe; everything is single calls that never block.
- * May call: base/. Called by: job/, cli/.
+ * May call: base/. Called by: head/watch, cli/.
  */
 #ifndef HALE_RULES_RULES_H
 #define HALE_RULES_RULES_H

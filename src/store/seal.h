@@ -4,7 +4,7 @@
  *
  * The key is 32 bytes in hexadecimal digits in $HALE_CKPT_KEY, or hale/key in $XDG_STATE_HOME or
  * ~/.local/state; it is made when it is needed for the first time. Whoever has it can seal.
- * Not thread-safe: the key is read once. May call: base/. Called by: store/, job/head. */
+ * Not thread-safe: the key is read once. May call: base/. Called by: store/, head/. */
 #ifndef HALE_STORE_SEAL_H
 #define HALE_STORE_SEAL_H
 

@@ -6,7 +6,7 @@
  *   <dir>/<job>/record.jsonl            what happened, one JSON object a line
  *
  * A checkpoint is complete when its folder has the final name; its manifest carries a checksum of
- * every part. May call: image/ (reading side), base/. Called by: job/, cli/.
+ * every part. May call: image/ (reading side), base/. Called by: head/, agent/, cli/.
  */
 #ifndef HALE_STORE_STORE_H
 #define HALE_STORE_STORE_H
@@ -103,8 +103,8 @@ hale_status_t store_open(struct store *s, const char *dir, const char *job, bool
 struct statvfs;
 int store_statvfs(const char *dir, struct statvfs *fs);
 
-/* So much of dir's name is there already, and what is made below can be removed again: the folders of
- * its rest, as far as they are empty. */
+/* So much of dir's name is there already, and what is made below can be removed again: the folders
+ * of its rest, as far as they are empty. */
 size_t store_there(const char *dir);
 void store_unmake_folders(const char *dir, size_t there);
 

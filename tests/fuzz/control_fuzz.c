@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/job/control/control.c src/job/control/control_client.c src/job/session/loop.c
- * src/job/plan/options_fault.c src/job/head/inject.c src/job/succession/succession_read.c
- * src/job/report/report.c src/job/report/report_profile.c src/job/report/profile.c
+/* links: src/control/control.c src/control/control_client.c src/wire/session/loop.c
+ * src/launch/options_fault.c src/head/inject.c src/head/failover/succession_read.c
+ * src/report/report.c src/report/report_profile.c src/report/profile.c
  * src/model/catalog.c src/model/check.c src/model/contest.c src/model/entries.c
  * src/model/entries_shadow.c src/model/entries_system.c src/model/interval.c src/model/law.c
  * src/model/lvf.c src/model/quad.c src/model/quantity.c src/model/redundancy.c src/model/shadow.c
@@ -16,11 +16,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "job/control/control.h"
-#include "job/head/head.h"
-#include "job/migrate/migrate.h"
-#include "job/succession/succession.h"
-#include "job/watch/watch.h"
+#include "control/control.h"
+#include "head/head.h"
+#include "head/migration/migrate.h"
+#include "head/failover/succession.h"
+#include "head/watch/watch.h"
 
 enum { RANKS = 3, CLIENTS = 3 };
 

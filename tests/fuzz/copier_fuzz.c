@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/job/copier/copier_wire.c src/job/copier/copier_work.c src/job/copier/copier_folder.c
- * src/job/session/sealed.c src/job/session/whole.c src/channel/net/tcp_seal.c src/store/manifest.c
- * src/store/seal.c src/store/store.c src/store/verify.c src/image/[a-z]*.c src/image/fd/[a-z]*.c
- * src/image/live/[a-z]*.c */
+/* links: src/agent/copier/copier_wire.c src/agent/copier/copier_work.c
+ * src/agent/copier/copier_folder.c src/wire/seal/sealed.c src/wire/seal/send_all.c
+ * src/wire/seal/tcp_seal.c src/store/manifest.c src/store/seal.c src/store/store.c
+ * src/store/verify.c src/image/[a-z]*.c src/image/fd/[a-z]*.c src/image/live/[a-z]*.c */
 /* What comes to a copier of images: callers that do and don't know the job's secret, what they give
  * and ask for, and what a copier that was called answers. Nobody else gets anything; no copy has
  * its name that isn't a whole image; nothing of one that failed is left. The random numbers are
@@ -22,7 +22,7 @@
 #include "image/frame.h"
 #include "image/hash.h"
 #include "image/image.h"
-#include "job/copier/copier_wire.h"
+#include "agent/copier/copier_wire.h"
 
 static char there[STORE_FOLDER_MAX]; /* what can be asked for */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/job/session/message.c src/job/session/setup.c src/job/plan/hosts.c
+/* links: src/wire/message/message.c src/wire/session/setup.c src/launch/hosts.c
  * src/policy/place.c */
 /* Frames as a broken agent or head might send them, descriptions of jobs, and files of hosts as
  * people might write them: refused, or the same when written again. */
 #include <stdlib.h>
 #include <string.h>
-#include "job/plan/hosts.h"
-#include "job/session/message.h"
-#include "job/session/setup.h"
+#include "launch/hosts.h"
+#include "wire/message/message.h"
+#include "wire/session/setup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* links: src/channel/net/tcp.c src/channel/net/tcp_conn.c src/channel/net/tcp_hand.c
- * src/channel/net/tcp_in.c src/channel/net/tcp_seal.c */
+ * src/channel/net/tcp_in.c src/wire/seal/tcp_seal.c */
 /* What comes over the network to a rank: strangers that say hello, peers that call and are called,
  * frames of a peer that is broken or is somebody else's by now, with and without encryption. Nobody
  * who doesn't know the secret gets a connection; what a peer sends lands where it was asked for,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/job/agent/warm_files.c src/image/[a-z]*.c src/image/fd/[a-z]*.c
+/* links: src/agent/standby/warm_files.c src/image/[a-z]*.c src/image/fd/[a-z]*.c
  * src/image/live/[a-z]*.c */
 /* Lists of files that ranks have mapped, as a broken node might send them: a spare reads nothing
  * that isn't a file as the list says, not more than it was allowed to, and says what was wrong.
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "image/files.h"
-#include "job/agent/warm_files.h"
+#include "agent/standby/warm_files.h"
 
 /* As warm_files.c has it. */
 struct record {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank that speaks job/proto.h without an MPI and without an image engine: its "image" is a file
+/* A rank that speaks node/proto.h without an MPI and without an image engine: its "image" is a file
  * with its counter in it. So the launcher is tested apart from everything that makes a rank hard.
  *   fake_rank STEPS    with FAKE_… in the environment, see main; after them it waits as long as the
  *                      file "hold" exists */
@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "job/proto.h"
-#include "job/segment.h"
+#include "node/proto.h"
+#include "node/segment.h"
 
 static struct mailbox *box;
 static int agent;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is no code under test: ranks, which speak job/proto.h and have a counter for an image, and
+/* What is no code under test: ranks, which speak node/proto.h and have a counter for an image, and
  * remote shells, whose connections are slow, and can be cut. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 #include "actor.h"
 #include "image/image.h"
-#include "job/agent/agent.h"
-#include "job/proto.h"
-#include "job/segment.h"
-#include "job/succession/takeover.h"
+#include "agent/agent.h"
+#include "node/proto.h"
+#include "node/segment.h"
+#include "head/failover/takeover.h"
 #include "kernel.h"
 #include "libc.h"
 

@@ -10,9 +10,9 @@
 #include "actor.h"
 #include "base/base.h"
 #include "globals.h"
-#include "job/head/head.h"
-#include "job/plan/options.h"
-#include "job/succession/takeover.h"
+#include "head/head.h"
+#include "launch/options.h"
+#include "head/failover/takeover.h"
 #include "kernel.h"
 
 enum { RANKS_MAX = 16, FAULTS_MAX = 8, ARGS_MAX = 64 };

@@ -14,7 +14,7 @@
 
 #include "base/base.h"
 #include "base/reach.h"
-#include "channel/net/tcp_seal.h"
+#include "wire/seal/tcp_seal.h"
 #include "channel/net/wire.h"
 
 enum {

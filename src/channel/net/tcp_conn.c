@@ -7,7 +7,7 @@
  * What the socket doesn't take at once waits; datagrams pass bulk between two of its frames. With
  * encryption the bytes of all frames leave as sealed records (tcp_seal.h). */
 #include "channel/net/tcp.h"
-#include "channel/net/tcp_seal.h"
+#include "wire/seal/tcp_seal.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "channel/net/tcp.h"
-#include "channel/net/tcp_seal.h"
+#include "wire/seal/tcp_seal.h"
 
 enum { HEADER_ALIGN = 16 };
 

@@ -27,7 +27,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "channel/copy.h"
-#include "channel/shm/layout.h"
+#include "node/shm_layout.h"
 #include "ckpt/rank.h"
 
 enum { POLL_MAX = 64 }; /* records from one sender in one round */

@@ -32,7 +32,7 @@
 #include "ckpt/rank.h"
 #include "coll/args.h"
 #include "coll/cells/cells_mirror.h"
-#include "coll/layout.h"
+#include "node/coll_layout.h"
 #include "coll/way.h"
 
 enum { COLL_HEADER_SMALL = 32, COLL_RESULT_SMALL = 48, COLL_STAGES = 4 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mpi/profile/: counts and times every MPI call, always. API_ENTER and api_leave (mpi/api.h) are
- * the only places that call it; what is counted how is said in job/meter.h, what comes of it in
+ * the only places that call it; what is counted how is said in node/meter.h, what comes of it in
  * docs/advisor.md. */
 #ifndef HALE_MPI_PROFILE_PROFILE_H
 #define HALE_MPI_PROFILE_PROFILE_H
 
 #include "base/base.h"
 #include "coll/args.h"
-#include "job/meter.h"
+#include "node/meter.h"
 #include "match/call.h"
 
 extern struct rank_meter *profile_meter; /* this rank's; valid from MPI_Init on */

@@ -20,7 +20,7 @@
 #include "base/cpus.h"
 #include "base/fmt.h"
 #include "base/yield.h"
-#include "ckpt/guest.h"
+#include "node/guest.h"
 #include "ocl/remote/remote.h"
 
 enum { LOOK_NS = 50000000 };

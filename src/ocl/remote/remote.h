@@ -2,7 +2,7 @@
 /* ocl/remote/: OpenCL for a program whose runtime lives in another process, so that checkpoints of
  * the program need nothing of the runtime. client*.c make libhale_opencl_remote.so, an ordinary
  * OpenCL driver to the loader; server*.c make hale-opencl-server, one for each process that uses
- * OpenCL. May call: base/, and by dlsym what ckpt/guest.h shows. Called by: the OpenCL loader.
+ * OpenCL. May call: base/, and by dlsym what node/guest.h shows. Called by: the OpenCL loader.
  *
  *   program ─ loader ─ layer (ocl/) ─ this driver ══ ring ══ server ─ loader ─ vendor's runtime
  *

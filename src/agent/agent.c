@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/cpus.h"
+#include "agent/agent_private.h"
+#include "report/profile.h"
+
+#define CLEAR_SECONDS 0.002
+#define FLUSH_SECONDS 1.0
+
+void agent_send(struct agent *a, const struct message *m)
+{
+	tether_send(&a->link, m);
+}
+
+void agent_failed(struct agent *a, const struct error *err)
+{
+	agent_send(a, &(struct message){
+			  .type = MSG_FAILED, .value = (int32_t)err->code, .text = err->text});
+}
+
+/* ---- the end ---- */
+
+void agent_leave_when_clear(void *arg)
+{
+	struct agent *a = arg;
+
+	a->waiting = BOOK_LEAVING;
+	agent_reap(a);
+	if (agent_clear(a)) {
+		/* no head has taken leave: nobody else takes its half of a checkpoint away */
+		if (a->exit_status != 0)
+			agent_ckpt_forget(a);
+		loop_stop(&a->loop);
+	} else {
+		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, agent_leave_when_clear, a);
+	}
+}
+
+/* Ranks that stand still die without another instruction: they may be at work elsewhere by now. */
+void agent_leave(struct agent *a)
+{
+	agent_signal_all(a, SIGKILL);
+	agent_lease_stop(a);
+	agent_leave_when_clear(a);
+}
+
+void agent_head_lost(void *arg, const char *why)
+{
+	struct agent *a = arg;
+
+	if (agent_wait_for_head(a))
+		return;
+	a->exit_status = 1;
+	if (a->ready)
+		log_info("the head is gone (%s): the ranks of this node are ended", why);
+	agent_leave(a);
+}
+
+/* The word of it comes after the deed: the head may take it for proof. */
+void agent_fence(struct agent *a, const char *why)
+{
+	log_warn("%s: the ranks of this node are ended", why);
+	a->exit_status = 1;
+	agent_lease_stop(a);
+	/* the ends of ranks are no news any more, but a part of the node's */
+	guardian_fence(&a->guardian);
+	while (!guardian_kill_all(a->guardian.book))
+		;
+	agent_reap(a);
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		a->ranks[r].group = 0; /* zombies, perhaps */
+	agent_send(a, &(struct message){.type = MSG_BYE, .text = why});
+	agent_written(a);
+	if (tether_flush(&a->link, FLUSH_SECONDS))
+		tether_linger(&a->link, FLUSH_SECONDS);
+	loop_stop(&a->loop);
+}
+
+/* ---- what the head says ---- */
+
+/* Containers and network namespaces of one machine have one kernel, which was booted once. */
+static uint32_t machine(void)
+{
+	uint32_t hash = 2166136261u;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f)
+		return 0;
+	for (int c; (c = fgetc(f)) != EOF;)
+		hash = (hash ^ (uint32_t)c) * 16777619u;
+	fclose(f);
+	return hash;
+}
+
+/* What follows from the description for any agent of the node. */
+hale_status_t agent_begin_again(struct agent *a, struct error *err)
+{
+	const struct setup *s = &a->setup;
+	char prefix[32];
+
+	if (s->flags & SETUP_NAMED) {
+		snprintf(prefix, sizeof(prefix), "%.28s: ", s->name);
+		log_set_prefix(prefix);
+	}
+	if (s->nranks == 0 || s->nranks > JOB_RANKS_MAX || !s->argv[0])
+		return error_set(err, HALE_ERR_PROTOCOL,
+				 "the head's description of the job is none");
+	if (!(s->flags & SETUP_LOCAL) && !setup_localize(&a->setup, environ))
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the environment");
+	return agent_ranks_create(a, err);
+}
+
+static hale_status_t begin(struct agent *a, const struct message *m, struct error *err)
+{
+	const struct setup *s = &a->setup;
+	struct book *b = a->guardian.book;
+	hale_status_t status = agent_begin_again(a, err);
+
+	if (status != HALE_OK)
+		return status;
+	a->epoch = s->epoch;
+	memcpy(b->setup, m->bytes, m->len);
+	b->setup_len = m->len;
+	/* before it is known that there is a job */
+	atomic_store(&b->leased, s->lease_ns != 0);
+	atomic_store(&b->count, s->nranks);
+	if (!(s->flags & SETUP_ADOPT))
+		atomic_store(&b->adopt, 0);
+	agent_kept_open(a);
+	status = agent_heads_listen(a, err);
+	if (status == HALE_OK)
+		status = agent_listen(a, err);
+	return status == HALE_OK ? agent_copies_start(a, err) : status;
+}
+
+static void take_setup(struct agent *a, const struct message *m)
+{
+	struct error err;
+	char host[JOB_NODE_NAME] = "";
+
+	if (a->ready || !setup_read(m->bytes, m->len, &a->setup)) {
+		error_set(&err, HALE_ERR_PROTOCOL, "the head's description of the job is none");
+		agent_failed(a, &err);
+		return;
+	}
+	a->ready = true;
+	if (begin(a, m, &err) != HALE_OK) {
+		agent_failed(a, &err);
+		return;
+	}
+	gethostname(host, sizeof(host) - 1);
+	if (a->setup.flags & SETUP_EVENTS)
+		agent_events_start(a);
+	agent_lease_start(a);
+	agent_send(a, &(struct message){.type = MSG_READY,
+					.id = machine(),
+					.value = (int32_t)getpid(),
+					.number = cpus_allowed(),
+					.text = host});
+}
+
+static void take_layout(struct agent *a, const struct message *m)
+{
+	struct error err;
+	uint32_t *node_of = malloc(m->len ? m->len : 1); /* aligned */
+
+	if (!node_of || m->len != a->setup.nranks * sizeof(*node_of)) {
+		error_set(&err, HALE_ERR_PROTOCOL, "the head's layout is none");
+		agent_failed(a, &err);
+	} else {
+		memcpy(node_of, m->bytes, m->len);
+		if (agent_layout(a, m->id, node_of, &err) != HALE_OK)
+			agent_failed(a, &err);
+	}
+	free(node_of);
+}
+
+static void take_signal(struct agent *a, const struct message *m)
+{
+	/* what lets them go on is a lease, and not a word that may have been on its way for long */
+	if (m->value == SIGCONT && a->paused)
+		return;
+	if (m->rank == MESSAGE_ALL)
+		agent_signal_all(a, m->value);
+	else if (m->rank < a->setup.nranks && m->flags == SIGNAL_PROGRAM)
+		agent_signal_program(a, m->rank, m->value);
+	else if (m->rank < a->setup.nranks)
+		agent_signal(a, m->rank, m->value);
+}
+
+void agent_clear_again(void *arg)
+{
+	struct agent *a = arg;
+
+	a->waiting = BOOK_CLEARING;
+	agent_reap(a);
+	if (agent_clear(a)) {
+		a->waiting = BOOK_NOTHING;
+		agent_send(a, &(struct message){.type = MSG_CLEARED, .id = a->clear_id});
+	} else {
+		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, agent_clear_again, a);
+	}
+}
+
+static void take_clear(struct agent *a, const struct message *m)
+{
+	a->clear_id = m->id;
+	agent_move_drop(a);
+	agent_ckpt_over(a);
+	agent_clear_again(a);
+}
+
+static void take_look(struct agent *a, const struct message *m)
+{
+	struct profile p = {0};
+	struct message answer = {.type = MSG_LOOKED, .id = m->id, .bytes = &p, .len = sizeof(p)};
+
+	if (a->segment) {
+		profile_add_node(&p, a->segment, a->setup.nranks);
+		answer.number = profile_progress(a->segment, a->setup.nranks);
+	}
+	agent_send(a, &answer);
+}
+
+static void take_taken(struct agent *a, const struct message *m)
+{
+	struct stream_window *w;
+
+	if (m->value < 1 || m->value > 2)
+		return;
+	w = &a->window[m->value - 1];
+	w->out -= m->number < w->out ? m->number : w->out;
+	for (uint32_t r = 0; !stream_window_full(w) && r < a->setup.nranks; r++)
+		if (!agent_is_copy(a, r))
+			stream_resume(&a->ranks[r].out[m->value - 1]);
+}
+
+/* The address of a rank that lives elsewhere. */
+static void take_address(struct agent *a, const struct message *m)
+{
+	if (!a->segment || m->rank >= a->setup.nranks || agent_has(a, m->rank) ||
+	    m->id != a->generation || m->len > SEGMENT_ADDRESS_MAX)
+		return;
+	segment_address_put(a->segment, m->rank, m->bytes, (uint32_t)m->len);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r))
+			mailbox_ring(agent_mailbox(a, r));
+}
+
+static void take_quit(struct agent *a)
+{
+	a->exit_status = 0;
+	agent_leave(a);
+}
+
+void agent_take(void *arg, const struct message *m)
+{
+	struct agent *a = arg;
+	struct error err;
+
+	if (m->type == MSG_SETUP) {
+		take_setup(a, m);
+		return;
+	}
+	if (m->type == MSG_QUIT || !a->ranks) {
+		take_quit(a);
+		return;
+	}
+	switch (m->type) {
+	case MSG_MACHINES:
+		agent_machines(a, m);
+		break;
+	case MSG_LAYOUT:
+		take_layout(a, m);
+		break;
+	case MSG_SPAWN:
+		agent_spawn(a, m);
+		break;
+	case MSG_SIGNAL:
+		take_signal(a, m);
+		break;
+	case MSG_CLEAR:
+		take_clear(a, m);
+		break;
+	case MSG_LOOK:
+		take_look(a, m);
+		break;
+	case MSG_CHECK:
+		agent_ckpt_check(a, m->id);
+		break;
+	case MSG_CKPT:
+		agent_ckpt_start(a, m);
+		break;
+	case MSG_CKPT_CANCEL:
+		agent_ckpt_cancel(a, m->id);
+		break;
+	case MSG_CKPT_OVER:
+		agent_ckpt_over(a);
+		break;
+	case MSG_CKPT_REFUSE:
+		agent_ckpt_refuse(a);
+		break;
+	case MSG_INJECT:
+		agent_inject(a, m);
+		break;
+	case MSG_FEED:
+		intake_put(&a->intake, m->bytes, m->len);
+		break;
+	case MSG_FEED_END:
+		intake_finish(&a->intake);
+		break;
+	case MSG_TAKEN:
+		take_taken(a, m);
+		break;
+	case MSG_ADDRESS:
+		take_address(a, m);
+		break;
+	case MSG_PASSED:
+		agent_kept_passed(a, m);
+		break;
+	case MSG_LEASE:
+		agent_lease_granted(a, m->number);
+		break;
+	case MSG_PAUSE:
+		agent_pause(a, m->value != 0);
+		break;
+	case MSG_EVENTS:
+	case MSG_EVENTS_TAKEN:
+		agent_events_take(a, m);
+		break;
+	default:
+		if (agent_move_take(a, m) || agent_copies_take(a, m) || agent_warm_take(a, m))
+			break;
+		error_set(&err, HALE_ERR_PROTOCOL,
+			  "the head has sent what is not for an agent (%s)", message_name(m->type));
+		agent_failed(a, &err);
+		break;
+	}
+}
+
+/* ---- life ---- */
+
+static void fed(void *arg, size_t len)
+{
+	agent_send(arg, &(struct message){.type = MSG_FED, .number = len});
+}
+
+static void feed_closed(void *arg)
+{
+	agent_send(arg, &(struct message){.type = MSG_FEED_CLOSED});
+}
+
+static void input_dropped(void *arg)
+{
+	agent_drop_later(arg, HOLD_INPUT, 0);
+}
+
+static void signals_ready(void *arg, uint32_t events)
+{
+	struct agent *a = arg;
+	struct signalfd_siginfo info;
+
+	if (read(a->signal_source.fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		agent_reap(a);
+}
+
+static bool signals_start(struct agent *a)
+{
+	sigset_t set;
+	int fd;
+
+	/* what hale run has blocked, or a launcher, is not for us */
+	sigemptyset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	sigaddset(&set, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGTTOU, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on files (ulimit -f) is an error like others */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd >= 0 && loop_add(&a->loop, &a->signal_source, fd, EPOLLIN, signals_ready, a);
+}
+
+static void destroy(struct agent *a)
+{
+	agent_move_drop(a);
+	agent_events_stop(a);
+	agent_copies_stop(a);
+	agent_warm_stop(a);
+	agent_heads_close(a);
+	agent_conns_close(a);
+	if (a->listener >= 0)
+		close(a->listener);
+	agent_kept_close(a);
+	agent_ranks_destroy(a);
+	tether_close(&a->link);
+	setup_fini(&a->setup);
+	loop_remove(&a->loop, &a->ward_source);
+	free(a->drops);
+	if (a->signal_source.fd >= 0)
+		close(a->signal_source.fd);
+	loop_fini(&a->loop);
+}
+
+static void message_taken(void *arg)
+{
+	struct agent *a = arg;
+
+	a->frames++;
+	agent_written(a);
+}
+
+static void init(struct agent *a, struct guardian *g)
+{
+	a->guardian = *g;
+	a->heads = a->knocking.fd = -1;
+	a->listener = a->move.listener = a->move.listening.fd = a->segment_fd = -1;
+	a->signal_source.fd = a->ward_source.fd = a->copies.source.fd = -1;
+	a->link.in_fd = a->link.out_fd = a->link.in.fd = a->link.out.fd = -1;
+	a->view_slot = a->move.coming.slot = a->move.old.slot = -1;
+	a->link.book = g->book;
+	a->link.message = agent_take;
+	a->link.taken = message_taken;
+	a->link.over = agent_head_lost;
+	a->link.arg = a;
+	agent_warm_init(a);
+	intake_init(&a->intake, &a->loop);
+	a->intake.book = g->book;
+	a->intake.feeds = &a->feeds;
+	a->intake.taken = fed;
+	a->intake.closed = feed_closed;
+	a->intake.dropped = input_dropped;
+	a->intake.arg = a;
+	a->loop.after = agent_written;
+	a->loop.after_arg = a;
+}
+
+bool agent_begin(struct agent *a)
+{
+	int in = guardian_claim(&a->guardian, HOLD_LINK_IN, 0, NULL);
+	int out = guardian_claim(&a->guardian, HOLD_LINK_OUT, 0, NULL);
+
+	guardian_claimed(&a->guardian);
+	if (in < 0 || out < 0 || !tether_open(&a->link, &a->loop, a->guardian.book, in, out))
+		return false;
+	agent_ward_start(a);
+	tether_greet(&a->link);
+	agent_written(a);
+	return true;
+}
+
+static int run(struct guardian *g)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	struct error err = {HALE_ERR_SYSTEM, "it can't wait for its children"};
+	int status;
+
+	if (!a || !loop_init(&a->loop)) {
+		log_warn("out of memory for an agent");
+		free(a);
+		return 1;
+	}
+	init(a, g);
+	if (g->successor && !(signals_start(a) && agent_adopt(a, &err))) {
+		log_warn("the agent of this node has died, and another one can't go on: %s",
+			 err.text);
+		return 1; /* the guardian ends what is there */
+	}
+	if (g->successor || (signals_start(a) && agent_begin(a))) {
+		loop_run(&a->loop);
+	} else {
+		log_warn("an agent can't wait for its head: %m");
+		a->exit_status = 1;
+	}
+	status = a->exit_status;
+	guardian_done(&a->guardian, status);
+	destroy(a);
+	free(a);
+	return status;
+}
+
+int agent_run(int in_fd, int out_fd)
+{
+	return guardian_run(in_fd, out_fd, run, agent_bye);
+}

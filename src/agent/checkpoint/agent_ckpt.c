@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a checkpoint needs of this node: a look at its ranks from outside, their mailboxes, and news
+ * of how far their images are. Faults at a call are told the ranks the same way. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "image/image.h"
+#include "agent/agent_private.h"
+
+enum { HALTED_MAX = 64 }; /* more of a node are not told of */
+
+#define LOOK_FIRST_SECONDS 0.25
+#define LOOK_SECONDS	   0.5
+
+/* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
+static char state_of(long pid)
+{
+	char path[64], line[512], found = 'X';
+	const char *state;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f)) {
+		state = strrchr(line, ')');
+		if (state && strlen(state) >= 3)
+			found = state[2];
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool is_zombie(long pid)
+{
+	char state = state_of(pid);
+
+	return state == 'Z' || state == 'X';
+}
+
+/* A process that has executed a program without hale's library does not, and dies of the signal. */
+bool agent_hears(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long caught = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigCgt: %lx", &caught) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (caught >> (PROTO_CKPT_SIGNAL - 1)) & 1;
+}
+
+/* Of a process whose main thread has called pthread_exit the others go on. */
+pid_t agent_thread_of(pid_t pid)
+{
+	char path[64];
+	struct dirent *e;
+	pid_t found = is_zombie(pid) ? 0 : pid;
+	DIR *d;
+
+	if (found)
+		return found;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d)))
+		if (e->d_name[0] != '.' && !is_zombie(atol(e->d_name)))
+			found = (pid_t)atol(e->d_name);
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* ---- can it be done? ---- */
+
+static uint64_t resident_bytes(pid_t pid)
+{
+	char path[64];
+	unsigned long size = 0, resident = 0, shared = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lu %lu %lu", &size, &resident, &shared) != 3)
+		resident = shared = 0;
+	fclose(f);
+	return (uint64_t)(resident > shared ? resident - shared : 0) * HALE_PAGE;
+}
+
+/* What the network channel opens and closes at any time: connections, what event loops are made of,
+ * and a socket for a moment by whoever wakes a sleeper (mailbox_ring). */
+static bool of_the_network(const char *link)
+{
+	static const char *const begins[] = {"socket:",
+					     "anon_inode:[eventpoll]",
+					     "anon_inode:[eventfd]",
+					     "anon_inode:[timerfd]",
+					     "anon_inode:[infinibandevent]",
+					     "/dev/infiniband/"};
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (!strncmp(link, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+enum { CHECKS = 3, CHECK_PAUSE_US = 2000 };
+
+/* Of a rank that has connections to other nodes every socket passes, the program's too: it closes
+ * its own before its image is taken, and looks itself at what is left then. */
+static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
+{
+	const struct mailbox *m = agent_mailbox(a, rank);
+	struct error why;
+	hale_status_t status = HALE_ERR_UNSUPPORTED;
+	pid_t thread = agent_thread_of(a->ranks[rank].member);
+
+	if (!thread)
+		return error_set(err, status, "rank %u has just ended", rank);
+	if (!agent_hears(thread))
+		return error_set(
+		    err, status,
+		    "rank %u can't be captured: hale's library is not in the program that "
+		    "process %d executes now (is it static, or was LD_PRELOAD taken away?)",
+		    rank, (int)a->ranks[rank].member);
+	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
+	 * has something open for a moment may have lost its core just then. Who has not come to its
+	 * new mailbox yet, after a move, still has the stream that it came through */
+	for (int i = 0; i < CHECKS && status == HALE_ERR_UNSUPPORTED; i++) {
+		int own[MAILBOX_OWN_FDS];
+		bool there;
+		if (i > 0)
+			usleep(CHECK_PAUSE_US);
+		there = atomic_load(&m->pid) != 0;
+		memcpy(own, m->own_fd, sizeof(own));
+		status =
+		    image_check(thread, own, MAILBOX_OWN_FDS,
+				!there || atomic_load(&m->net_open) ? of_the_network : NULL, &why);
+		if (status == HALE_OK)
+			status = image_check_threads(a->ranks[rank].member, &why);
+	}
+	if (status == HALE_OK)
+		status = image_check_ipc(a->ranks[rank].member, &why);
+	if (status == HALE_OK)
+		status = image_check_children(a->ranks[rank].member, &why);
+	if (status == HALE_OK)
+		return HALE_OK;
+	return error_set(err, status, "rank %u can't be captured: %s", rank, why.text);
+}
+
+void agent_ckpt_check(struct agent *a, uint32_t id)
+{
+	struct message answer = {.type = MSG_CHECKED, .id = id};
+	struct error err = {HALE_OK, ""};
+
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		struct error why;
+
+		if (a->ranks[r].pid == 0 || !a->segment)
+			continue;
+		answer.number += resident_bytes(agent_thread_of(a->ranks[r].member));
+		if (check_rank(a, r, &why) == HALE_OK)
+			continue;
+		/* a refusal for good counts more than one that may be over soon */
+		if (err.code == HALE_OK || (err.code == HALE_ERR_AGAIN && why.code != err.code)) {
+			answer.rank = r;
+			err = why;
+		}
+		if (err.code != HALE_ERR_AGAIN)
+			break;
+	}
+	answer.value = (int32_t)err.code;
+	answer.text = err.text;
+	agent_send(a, &answer);
+}
+
+/* ---- how far are the images? ---- */
+
+static bool thread_has_living_child(pid_t pid, const char *thread)
+{
+	char path[320];
+	long child;
+	FILE *f;
+	bool living = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
+	f = fopen(path, "re");
+	if (!f) /* a kernel without this list */
+		return true;
+	while (!living && fscanf(f, "%ld", &child) == 1)
+		living = !is_zombie(child);
+	fclose(f);
+	return living;
+}
+
+/* The writer of an image is a child of one of its rank's threads; one that was killed can't say
+ * so. The program's own children may hide that; then the head's patience decides. */
+static bool has_living_child(pid_t pid)
+{
+	char path[64];
+	struct dirent *e;
+	bool living = false;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	d = opendir(path);
+	while (d && !living && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			living = thread_has_living_child(pid, e->d_name);
+	if (d)
+		closedir(d);
+	return living;
+}
+
+static void image_path(const struct agent *a, uint32_t rank, char *path, size_t cap)
+{
+	snprintf(path, cap, "%s/" JOB_IMAGE_NAME, a->ckpt.folder, rank);
+}
+
+/* Twice in a row: what it said last may still have to be read here, and a list of children that
+ * come and go may leave one out. */
+static bool writer_is_missing(struct agent_rank *k)
+{
+	bool before = k->childless;
+
+	k->childless = k->pid > 0 && k->resumed && !k->written && !has_living_child(k->member);
+	return before && k->childless;
+}
+
+/* Who is at it says so in its mailbox. Others are asked again: a signal that found no room in the
+ * queue of its process (getrlimit(2), RLIMIT_SIGPENDING) is gone. */
+static bool is_silent(struct agent *a, uint32_t rank)
+{
+	if (a->ranks[rank].pid == 0 || a->ranks[rank].resumed ||
+	    atomic_load(&agent_mailbox(a, rank)->state) == RANK_CHECKPOINTING)
+		return false;
+	agent_signal_member(a, rank, PROTO_CKPT_SIGNAL);
+	mailbox_ring_slow(agent_mailbox(a, rank));
+	return true;
+}
+
+/* A rank that is waited for, and that stands still by a signal or a debugger. */
+static bool is_halted(const struct agent_rank *k)
+{
+	char state;
+
+	if (k->pid == 0 || k->member <= 0 || k->resumed)
+		return false;
+	state = state_of(agent_thread_of(k->member));
+	return state == 'T' || state == 't';
+}
+
+static void look(void *arg)
+{
+	struct agent *a = arg;
+	uint32_t halted[HALTED_MAX];
+	struct message m = {.type = MSG_PROGRESS, .id = a->ckpt.id};
+	char path[PATH_MAX + 32];
+	struct stat st;
+
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		struct agent_rank *k = &a->ranks[r];
+
+		if (!agent_has(a, r))
+			continue;
+		image_path(a, r, path, sizeof(path));
+		if (stat(path, &st) == 0)
+			m.number += (uint64_t)st.st_size;
+		if (writer_is_missing(k))
+			m.flags |= PROGRESS_IDLE;
+		if (is_silent(a, r)) {
+			m.flags |= PROGRESS_SILENT;
+			m.rank = r;
+		}
+		if (m.len < sizeof(halted) && is_halted(k)) {
+			halted[m.len / sizeof(*halted)] = r;
+			m.len += sizeof(*halted);
+		}
+	}
+	m.bytes = halted;
+	agent_send(a, &m);
+	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_SECONDS, look, a);
+}
+
+static uint64_t inode_of(const char *folder)
+{
+	struct stat st;
+
+	return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) ? st.st_ino : 0;
+}
+
+/* ---- asking ---- */
+
+/* An agent before this one has begun it, and died before that was written down: its ranks are at
+ * it. */
+static bool was_asked(const struct agent *a, uint32_t id)
+{
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r) && atomic_load(&agent_mailbox(a, r)->ckpt_wanted) == id)
+			return true;
+	return false;
+}
+
+void agent_ckpt_start(struct agent *a, const struct message *m)
+{
+	if (!a->segment)
+		return;
+	a->ckpt.id = a->last_id = m->id;
+	a->ckpt.local = !m->text[0] && a->setup.local[0];
+	if (a->ckpt.local && was_asked(a, m->id))
+		agent_copies_path(a, m->id, a->ckpt.folder, sizeof(a->ckpt.folder));
+	else if (a->ckpt.local)
+		agent_copies_folder(a, m->id, a->ckpt.folder, sizeof(a->ckpt.folder));
+	else
+		snprintf(a->ckpt.folder, sizeof(a->ckpt.folder), "%s", m->text);
+	a->ckpt.inode = a->ckpt.local ? 0 : inode_of(a->ckpt.folder);
+	/* every mailbox before the first signal: a fast rank rings its peers */
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		struct mailbox *box = agent_mailbox(a, r);
+
+		if (!agent_has(a, r))
+			continue;
+		a->ranks[r].resumed = a->ranks[r].written = a->ranks[r].childless = false;
+		/* store_open has seen to it that it fits */
+		image_path(a, r, box->ckpt_path, sizeof(box->ckpt_path));
+		atomic_store(&box->ckpt_base, m->base);
+		atomic_store(&box->ckpt_flags, m->flags);
+	}
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		if (a->ranks[r].pid == 0)
+			continue;
+		atomic_store(&agent_mailbox(a, r)->ckpt_wanted, m->id);
+		agent_signal_member(a, r, PROTO_CKPT_SIGNAL);
+		mailbox_ring_slow(agent_mailbox(a, r));
+	}
+	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_FIRST_SECONDS, look, a);
+}
+
+void agent_ckpt_again(struct agent *a)
+{
+	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_FIRST_SECONDS, look, a);
+}
+
+void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *p)
+{
+	if (p->id != a->ckpt.id)
+		return;
+	a->ranks[rank].resumed |= p->type == PROTO_CKPT_RESUMED;
+	a->ranks[rank].written |= p->type == PROTO_CKPT_WRITTEN;
+}
+
+void agent_ckpt_over(struct agent *a)
+{
+	a->ckpt.id = 0;
+	loop_timer_clear(&a->loop, &a->ckpt.look);
+}
+
+void agent_ckpt_cancel(struct agent *a, uint32_t id)
+{
+	if (a->ckpt.id == id && a->ckpt.local)
+		agent_copies_discard(a, id);
+	agent_ckpt_over(a);
+	for (uint32_t r = 0; a->segment && r < a->setup.nranks; r++) {
+		if (!agent_has(a, r))
+			continue;
+		atomic_store(&agent_mailbox(a, r)->ckpt_cancelled, id);
+		mailbox_ring_slow(agent_mailbox(a, r));
+	}
+}
+
+/* Without a manifest they are nothing, and go when something newer is kept. */
+void agent_ckpt_orphan(struct agent *a)
+{
+	if (a->ckpt.id == 0)
+		return;
+	a->ckpt.local = false;
+	agent_ckpt_cancel(a, a->ckpt.id);
+}
+
+/* The folder had another name if the checkpoint were complete. One of that name that another head
+ * has made since is another one. */
+void agent_ckpt_forget(const struct agent *a)
+{
+	const struct agent_ckpt *c = &a->ckpt;
+	size_t len = strlen(c->folder);
+
+	if (len > 4 && strcmp(c->folder + len - 4, ".tmp") == 0 && c->inode != 0 &&
+	    inode_of(c->folder) == c->inode)
+		store_remove_folder(c->folder);
+}
+
+/* Asks of HALE_Checkpoint() that came to nothing: they are counted in each mailbox. */
+void agent_ckpt_refuse(struct agent *a)
+{
+	for (uint32_t r = 0; a->segment && r < a->setup.nranks; r++) {
+		if (!agent_has(a, r))
+			continue;
+		atomic_fetch_add(&agent_mailbox(a, r)->ckpt_refused, 1);
+		mailbox_ring_slow(agent_mailbox(a, r));
+	}
+}
+
+/* ---- faults at a call ---- */
+
+void agent_inject(struct agent *a, const struct message *m)
+{
+	struct mailbox *box;
+
+	if (!a->segment || !agent_has(a, m->rank))
+		return;
+	box = agent_mailbox(a, m->rank);
+	atomic_store(&box->inject_armed, 0);
+	snprintf(box->inject_call, sizeof(box->inject_call), "%s", m->text);
+	atomic_store(&box->inject_count, m->number);
+	atomic_store(&box->inject_signal, m->flags);
+	atomic_store(&box->inject_armed, 1);
+	/* makes it look into its mailbox */
+	agent_signal_member(a, m->rank, PROTO_CKPT_SIGNAL);
+	mailbox_ring_slow(box);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One head goes and another one comes, the node's side (docs/attach.md).
+ *
+ *   HEARD ── session over ──▶ HEADLESS ── grace over ──▶ all ranks end
+ *     ▲                          │
+ *     └── ATTACH, epoch newer ───┘       also from HEARD: the old session is closed first
+ *
+ * Whoever wants to be the head connects to a socket of this node, on its machine: the kernel says
+ * whose process that is. Only a newer epoch is heard, and never again an older one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/cpus.h"
+#include "agent/agent_private.h"
+#include "report/report.h"
+#include "head/failover/succession.h"
+#include "head/failover/takeover.h"
+#include "wire/session/peer.h"
+
+#define FLUSH_SECONDS 0.2
+#define LOOK_SECONDS  1.0
+
+/* Somebody who has connected and is not the head. */
+struct agent_caller {
+	struct session session;
+	struct agent *agent;
+	bool over;
+	struct agent_caller *next;
+};
+
+/* ---- without a head ---- */
+
+void agent_write_down(const struct setup *s, const char *why)
+{
+	struct record r;
+	struct json_out j;
+
+	record_init(&r);
+	if (s->folder[0])
+		record_open(&r, s->folder);
+	record_begin(&j, "node ended");
+	json_string(&j, "node", s->name);
+	json_string(&j, "why", why);
+	record_end(&r, &j);
+	record_fini(&r);
+}
+
+static void end_alone(struct agent *a, const char *why)
+{
+	log_warn("%s", why);
+	agent_write_down(&a->setup, why);
+	a->exit_status = 1;
+	agent_leave(a);
+}
+
+/* What the newest head has written down: this node is none of the job's any more, or there is no
+ * job. A folder that can't be read says nothing. */
+static bool given_up_by_others(const struct agent *a)
+{
+	uint32_t newest = a->setup.folder[0] ? succession_newest(a->setup.folder) : 0;
+	struct json_value *doc = NULL;
+	bool lost;
+
+	if (newest == 0)
+		return a->setup.folder[0] && access(a->setup.folder, R_OK | X_OK) == 0;
+	if (succession_read(a->setup.folder, newest, &doc, NULL) != HALE_OK)
+		return false;
+	lost = succession_node_lost(doc, a->setup.node);
+	json_free(doc);
+	return lost;
+}
+
+static void look(void *arg)
+{
+	struct agent *a = arg;
+
+	if (!a->headless && !a->frozen)
+		return;
+	if (given_up_by_others(a))
+		end_alone(a, "the job goes on without this node, or is over: its ranks are ended");
+	else
+		loop_timer_set(&a->loop, &a->look, LOOK_SECONDS, look, a);
+}
+
+static void given_up(void *arg)
+{
+	struct agent *a = arg;
+	char why[160];
+
+	snprintf(why, sizeof(why), "no head has come for %.0f s: the ranks of this node are ended",
+		 (double)a->setup.grace_ns * 1e-9);
+	end_alone(a, why);
+}
+
+static void drop_session(struct agent *a)
+{
+	agent_drop_later(a, HOLD_LINK_IN, a->sessions);
+	agent_drop_later(a, HOLD_LINK_OUT, a->sessions);
+}
+
+bool agent_wait_for_head(struct agent *a)
+{
+	if (a->setup.grace_ns == 0 || !a->ready || !a->ranks || guardian_over(&a->guardian))
+		return false;
+	if (!tether_is_open(&a->link) && !a->headless) {
+		a->headless = true;
+		drop_session(a);
+		/* whose requests they were is gone; ranks that wait for others must not do so for
+		 * ever */
+		agent_ckpt_orphan(a);
+		agent_ckpt_refuse(a);
+	}
+	if (!a->alone.armed) {
+		double left = (double)a->setup.grace_ns * 1e-9;
+
+		a->alone_until = clock_seconds() + left;
+		loop_timer_set(&a->loop, &a->alone, left, given_up, a);
+	}
+	if (!a->look.armed)
+		loop_timer_set(&a->loop, &a->look, LOOK_SECONDS, look, a);
+	return true;
+}
+
+/* ---- a new one ---- */
+
+static void describe_rank(const struct agent *a, uint32_t rank, struct takeover_rank *t)
+{
+	const struct agent_rank *r = &a->ranks[rank];
+
+	t->flags = (agent_has(a, rank) || agent_has_left(a, rank) ? TAKEOVER_HERE : 0) |
+		   (r->spawned ? TAKEOVER_SPAWNED : 0) | (r->stopped ? TAKEOVER_STOPPED : 0) |
+		   (r->ended ? TAKEOVER_ENDED : 0) | (r->met ? TAKEOVER_MET : 0) |
+		   (r->mpi ? TAKEOVER_MPI : 0) | (r->initialized ? TAKEOVER_INITIALIZED : 0) |
+		   (r->finalized ? TAKEOVER_FINALIZED : 0) | (r->aborted ? TAKEOVER_ABORTED : 0);
+	t->pid = r->pid;
+	t->group = r->group;
+	t->member = r->member;
+	t->status = r->status;
+	t->abort_code = r->abort_code;
+	if (a->move.id)
+		memcpy(t->position, a->move.relays[rank].position, sizeof(t->position));
+	/* a copy has printed nothing yet */
+	for (int i = 0; i < 2; i++)
+		t->first[i] = agent_moves_in(a, rank) ? t->position[i + 1] : r->kept[i].first;
+}
+
+/* Where rank 0's stdin is counted; NULL: it is not here. */
+static struct mailbox *fed(const struct agent *a)
+{
+	if (agent_has_left(a, 0))
+		return segment_mailbox(a->move.old.segment, 0);
+	return agent_has(a, 0) && a->segment ? agent_mailbox(a, 0) : NULL;
+}
+
+static void describe_node(struct agent *a, struct takeover_node *n)
+{
+	struct mailbox *box = fed(a);
+
+	n->generation = a->generation;
+	n->epoch = a->epoch;
+	n->last_id = a->last_id;
+	n->move = a->move.id;
+	n->move_went = a->move.id && a->move.went;
+	n->move_stop = a->move.stop_id;
+	n->cores = cpus_allowed();
+	n->paused = a->paused;
+	n->pid = getppid(); /* the guardian, which stands for the node */
+	gethostname(n->host, sizeof(n->host) - 1);
+	if (!box)
+		return;
+	n->input_open = a->intake.pipe.fd >= 0;
+	n->input_ended = a->intake.at_end;
+	n->input_waiting = (uint32_t)(a->intake.end - a->intake.begin);
+	n->input = atomic_load(&box->stream_taken[0]) + n->input_waiting;
+}
+
+static void tell_all(struct agent *a)
+{
+	size_t len = sizeof(struct takeover_node) + a->setup.nranks * sizeof(struct takeover_rank);
+	struct takeover_node *n = calloc(1, len);
+
+	if (!n) {
+		log_warn("out of memory for what the new head wants to know");
+		tether_close(&a->link);
+		return;
+	}
+	describe_node(a, n);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		describe_rank(a, r, (struct takeover_rank *)(n + 1) + r);
+	agent_send(a, &(struct message){.type = MSG_ATTACHED, .bytes = n, .len = len});
+	free(n);
+	agent_kept_send(a);
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		if (agent_has(a, r) && a->ranks[r].met)
+			agent_tell_address(a, r);
+		/* behind the last of what it has printed */
+		if ((agent_has_left(a, r) || agent_moves_out(a, r)) && a->ranks[r].ended)
+			agent_send(a, &(struct message){.type = MSG_ENDED,
+							.rank = r,
+							.value = a->ranks[r].status});
+	}
+}
+
+/* fd becomes the session. The guardian holds it beside the old one until it is written down which
+ * of them counts: should this agent die before, its successor lets go of the new one, and the head
+ * at its other end knocks again (docs/models/knock.pml). */
+static void change_heads(struct agent *a, int fd, uint32_t epoch)
+{
+	int out;
+
+	if (tether_is_open(&a->link)) {
+		if (epoch != a->epoch) {
+			agent_send(
+			    a, &(struct message){.type = MSG_SUPERSEDED, .id = epoch, .text = ""});
+			agent_written(a);
+			tether_flush(&a->link, FLUSH_SECONDS);
+		}
+		tether_close(&a->link);
+		drop_session(a);
+	}
+	a->epoch = epoch;
+	a->sessions++;
+	a->headless = false;
+	if (!a->frozen) {
+		loop_timer_clear(&a->loop, &a->alone);
+		a->alone_until = 0;
+	}
+	agent_ckpt_orphan(a);
+	agent_ckpt_refuse(a);
+	out = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (out < 0 || !tether_open(&a->link, &a->loop, a->guardian.book, fd, out)) {
+		if (out < 0)
+			close(fd);
+		tether_close(&a->link);
+		agent_wait_for_head(a);
+		return;
+	}
+	guardian_hold(&a->guardian, HOLD_LINK_IN, a->sessions, fd);
+	guardian_hold(&a->guardian, HOLD_LINK_OUT, a->sessions, out);
+	log_info("a new head has come, the job's number %u", epoch);
+	/* the ask comes first: it is granted as soon as all have answered */
+	agent_lease_renew(a);
+	agent_copies_tell(a);
+	tell_all(a);
+	agent_events_renew(a);
+}
+
+/* ---- who knocks ---- */
+
+static void forget_callers(void *arg)
+{
+	struct agent *a = arg;
+
+	for (struct agent_caller **p = &a->callers, *c; (c = *p);) {
+		if (!c->over) {
+			p = &c->next;
+			continue;
+		}
+		*p = c->next;
+		session_close(&c->session);
+		free(c);
+	}
+}
+
+/* Not at once: its session is at work. */
+static void forget(struct agent_caller *c)
+{
+	c->over = true;
+	loop_timer_set(&c->agent->loop, &c->agent->forget, 0, forget_callers, c->agent);
+}
+
+static void caller_over(void *arg, const char *why)
+{
+	forget(arg);
+}
+
+static void caller_says(void *arg, const struct message *m)
+{
+	struct agent_caller *c = arg;
+	struct agent *a = c->agent;
+	int fd;
+
+	forget(c);
+	if (m->type != MSG_ATTACH)
+		return;
+	if (m->id < a->epoch) {
+		session_send(&c->session, &(struct message){.type = MSG_SUPERSEDED,
+							    .id = a->epoch,
+							    .text = "it hears a newer head"});
+		session_flush(&c->session, FLUSH_SECONDS);
+		session_close(&c->session);
+		return;
+	}
+	fd = dup(c->session.in_fd);
+	session_close(&c->session);
+	if (fd >= 0)
+		change_heads(a, fd, m->id);
+}
+
+static void knock(void *arg, uint32_t events)
+{
+	struct agent *a = arg;
+	struct agent_caller *c;
+	int fd = accept4(a->heads, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	c = calloc(1, sizeof(*c));
+	if (!c || !peer_is_own(fd, NULL)) {
+		free(c);
+		close(fd);
+		return;
+	}
+	c->agent = a;
+	c->session.message = caller_says;
+	c->session.over = caller_over;
+	c->session.arg = c;
+	if (!session_open(&c->session, &a->loop, fd, fd)) {
+		close(fd);
+		free(c);
+		return;
+	}
+	c->next = a->callers;
+	a->callers = c;
+	session_greet(&c->session);
+}
+
+static int heads_socket(const struct sockaddr_un *sa, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd >= 0 && (bind(fd, (const struct sockaddr *)sa, len) != 0 || listen(fd, 16) != 0)) {
+		int why = errno;
+
+		close(fd);
+		errno = why;
+		fd = -1;
+	}
+	return fd;
+}
+
+hale_status_t agent_heads_listen(struct agent *a, struct error *err)
+{
+	struct sockaddr_un sa;
+	size_t len;
+
+	if (a->setup.grace_ns == 0)
+		return HALE_OK;
+	len = takeover_address(a->setup.tag, a->setup.node, &sa);
+	if (a->heads < 0) /* otherwise one that has died has done this already */
+		a->heads = heads_socket(&sa, (socklen_t)len);
+	if (a->heads < 0 || !loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for another head");
+	guardian_hold(&a->guardian, HOLD_HEADS, 0, a->heads);
+	return HALE_OK;
+}
+
+/* Who was just knocking has to do it again. */
+void agent_heads_again(struct agent *a, const struct book_state *s)
+{
+	double left = s->alone_until - clock_seconds();
+
+	a->heads = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
+	if (a->heads >= 0)
+		loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a);
+	a->alone_until = s->alone_until;
+	if (a->alone_until > 0)
+		loop_timer_set(&a->loop, &a->alone, left > 0 ? left : 0, given_up, a);
+	if (a->headless || a->frozen)
+		loop_timer_set(&a->loop, &a->look, LOOK_SECONDS, look, a);
+}
+
+void agent_heads_close(struct agent *a)
+{
+	for (struct agent_caller *c = a->callers; c; c = c->next)
+		c->over = true;
+	forget_callers(a);
+	loop_timer_clear(&a->loop, &a->forget);
+	loop_timer_clear(&a->loop, &a->alone);
+	loop_timer_clear(&a->loop, &a->look);
+	loop_remove(&a->loop, &a->knocking);
+	if (a->heads >= 0)
+		close(a->heads);
+	a->heads = -1;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an agent writes down after each turn of its loop, and how it is read back (node_record.h).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "agent/agent_private.h"
+
+/* ---- what the guardian need not hold any more ---- */
+
+void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key)
+{
+	if (a->drop_count == a->drop_cap) {
+		size_t cap = a->drop_cap ? 2 * a->drop_cap : 16;
+		struct agent_drop *more = realloc(a->drops, cap * sizeof(*more));
+
+		if (!more) /* it is held for longer than it need be */
+			return;
+		a->drops = more;
+		a->drop_cap = cap;
+	}
+	a->drops[a->drop_count++] = (struct agent_drop){kind, key};
+}
+
+void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key)
+{
+	for (size_t i = a->drop_count; i-- > 0;)
+		if (a->drops[i].kind == kind && a->drops[i].key == key)
+			a->drops[i] = a->drops[--a->drop_count];
+}
+
+static void drop_all(struct agent *a)
+{
+	for (size_t i = 0; i < a->drop_count; i++)
+		guardian_drop(&a->guardian, a->drops[i].kind, a->drops[i].key);
+	a->drop_count = 0;
+}
+
+/* ---- writing ---- */
+
+static uint32_t flags_of(const struct agent *a, const struct agent_rank *r)
+{
+	const struct agent_relay *l = a->move.relays ? &a->move.relays[r->rank] : NULL;
+
+	return (r->mpi ? BOOK_MPI : 0) | (r->initialized ? BOOK_INITIALIZED : 0) |
+	       (r->finalized ? BOOK_FINALIZED : 0) | (r->met ? BOOK_MET : 0) |
+	       (r->moved ? BOOK_MOVED : 0) | (r->halted ? BOOK_HALTED : 0) |
+	       (r->resumed ? BOOK_RESUMED : 0) | (r->written ? BOOK_WRITTEN : 0) |
+	       (r->spawned ? BOOK_SPAWNED : 0) | (r->ended ? BOOK_ENDED : 0) |
+	       (r->late ? BOOK_LATE : 0) | (r->aborted ? BOOK_ABORTED : 0) |
+	       (r->out[0].fd >= 0 ? BOOK_OUT : 0) | (r->out[1].fd >= 0 ? BOOK_ERR : 0) |
+	       (l && l->made ? BOOK_MADE : 0) | (r->stopped ? BOOK_STOPPED : 0);
+}
+
+static void write_rank(const struct agent *a, const struct agent_rank *r, struct book_rank *b)
+{
+	b->pid = r->pid;
+	b->group = r->group;
+	b->member = r->member;
+	b->status = r->status;
+	b->abort_code = r->abort_code;
+	b->flags = flags_of(a, r);
+	b->conn = r->conn ? r->conn->number : 0;
+	b->kept[0] = r->kept[0];
+	b->kept[1] = r->kept[1];
+	if (a->move.relays)
+		memcpy(b->position, a->move.relays[r->rank].position, sizeof(b->position));
+}
+
+static void write_move(const struct agent *a, struct book_state *s)
+{
+	const struct agent_move *v = &a->move;
+
+	s->move = v->id;
+	s->coming = v->id ? v->coming.slot : -1;
+	s->old = v->id ? v->old.slot : -1;
+	s->stop_id = v->stop_id; /* ranks may still say that they go on */
+	if (v->id == 0)
+		return;
+	s->went = v->went;
+	memcpy(s->move_folder, v->folder, sizeof(s->move_folder));
+}
+
+static void write_input(const struct agent *a, struct book_state *s)
+{
+	const struct intake *i = &a->intake;
+
+	s->input_open = i->pipe.fd >= 0;
+	s->input_ended = i->at_end;
+	s->input_len = (uint32_t)(i->end - i->begin);
+	memcpy(s->input, i->bytes + i->begin, s->input_len);
+}
+
+static void write_state(const struct agent *a, struct book_state *s)
+{
+	s->turns = a->turns;
+	s->frames = a->frames;
+	s->packets = a->packets;
+	s->pieces = a->pieces;
+	s->feeds = a->feeds;
+	s->in_begin = a->link.begin;
+	s->out_tail = a->link.tail;
+	s->ready = a->ready && a->ranks;
+	s->exit_status = a->exit_status;
+	s->heard = tether_is_open(&a->link);
+	s->sessions = a->sessions;
+	s->waiting = a->waiting;
+	s->clear_id = a->clear_id;
+	s->epoch = a->epoch;
+	s->last_id = a->last_id;
+	s->headless = a->headless;
+	s->frozen = a->frozen;
+	s->paused = a->paused;
+	s->resuming = a->resuming;
+	s->resume_from = a->resume_from;
+	s->alone_until = a->alone_until;
+	s->lease = a->lease;
+	s->view = a->view_slot;
+	write_move(a, s);
+	s->ckpt = a->ckpt.id;
+	s->ckpt_local = a->ckpt.local;
+	if (a->ckpt.id)
+		memcpy(s->ckpt_folder, a->ckpt.folder, sizeof(s->ckpt_folder));
+	for (int i = 0; i < 2; i++)
+		s->window[i] = a->window[i].out;
+	write_input(a, s);
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		write_rank(a, &a->ranks[r], &s->rank[r]);
+}
+
+void agent_written(void *agent)
+{
+	struct agent *a = agent;
+	struct book *b = a->guardian.book;
+	uint32_t other = 1 - atomic_load(&b->current);
+
+	a->turns++;
+	write_state(a, &b->half[other]);
+	atomic_store(&b->current, other);
+	drop_all(a);
+	tether_push(&a->link);
+}
+
+/* ---- reading ---- */
+
+static void read_rank(struct agent_rank *r, const struct book_rank *b)
+{
+	r->pid = b->pid;
+	r->group = b->group;
+	r->member = b->member;
+	r->status = b->status;
+	r->abort_code = b->abort_code;
+	r->kept[0] = b->kept[0];
+	r->kept[1] = b->kept[1];
+	r->mpi = (b->flags & BOOK_MPI) != 0;
+	r->initialized = (b->flags & BOOK_INITIALIZED) != 0;
+	r->finalized = (b->flags & BOOK_FINALIZED) != 0;
+	r->met = (b->flags & BOOK_MET) != 0;
+	r->moved = (b->flags & BOOK_MOVED) != 0;
+	r->halted = (b->flags & BOOK_HALTED) != 0;
+	r->resumed = (b->flags & BOOK_RESUMED) != 0;
+	r->written = (b->flags & BOOK_WRITTEN) != 0;
+	r->spawned = (b->flags & BOOK_SPAWNED) != 0;
+	r->ended = (b->flags & BOOK_ENDED) != 0;
+	r->late = (b->flags & BOOK_LATE) != 0;
+	r->aborted = (b->flags & BOOK_ABORTED) != 0;
+	r->stopped = (b->flags & BOOK_STOPPED) != 0;
+}
+
+void agent_read_counts(struct agent *a, const struct book_state *s)
+{
+	a->turns = s->turns;
+	a->frames = s->frames;
+	a->packets = s->packets;
+	a->pieces = s->pieces;
+	a->feeds = s->feeds;
+}
+
+void agent_read_back(struct agent *a, const struct book_state *s)
+{
+	agent_read_counts(a, s);
+	a->exit_status = s->exit_status;
+	a->waiting = (enum book_waiting)s->waiting;
+	a->clear_id = s->clear_id;
+	a->epoch = s->epoch;
+	a->sessions = s->sessions;
+	a->last_id = s->last_id;
+	a->move.stop_id = s->stop_id;
+	a->headless = s->headless != 0;
+	a->frozen = s->frozen != 0;
+	a->paused = s->paused != 0;
+	a->resuming = s->resuming != 0;
+	a->resume_from = s->resume_from;
+	a->lease = s->lease;
+	a->ckpt.id = s->ckpt;
+	a->ckpt.local = s->ckpt_local != 0;
+	memcpy(a->ckpt.folder, s->ckpt_folder, sizeof(a->ckpt.folder));
+	for (int i = 0; i < 2; i++)
+		a->window[i].out = s->window[i];
+	a->intake.at_end = s->input_ended != 0;
+	a->intake.begin = 0;
+	a->intake.end = s->input_len;
+	memcpy(a->intake.bytes, s->input, s->input_len);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		read_rank(&a->ranks[r], &s->rank[r]);
+}

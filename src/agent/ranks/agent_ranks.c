@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The node's segment and its ranks: starting them, watching them, signals. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/memory.h"
+#include "agent/agent_private.h"
+#include "launch/environment.h"
+
+static void stream_send(void *arg, const struct stream *s, const void *bytes, size_t len)
+{
+	agent_kept_add(arg, s->rank, s->which, bytes, len);
+	agent_send(arg, &(struct message){.type = MSG_OUTPUT,
+					  .rank = s->rank,
+					  .value = s->which,
+					  .bytes = bytes,
+					  .len = len});
+}
+
+static void stream_taken(void *arg)
+{
+	agent_written(arg);
+}
+
+static void stream_closed(void *arg, const struct stream *s)
+{
+	agent_drop_later(arg, HOLD_OUT, 2ull * s->rank + (uint64_t)s->which - 1);
+}
+
+hale_status_t agent_ranks_create(struct agent *a, struct error *err)
+{
+	uint32_t nranks = a->setup.nranks;
+
+	a->ranks = calloc(nranks, sizeof(*a->ranks));
+	if (!a->ranks)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
+	for (uint32_t r = 0; r < nranks; r++) {
+		struct agent_rank *k = &a->ranks[r];
+
+		k->rank = r;
+		for (int i = 0; i < 2; i++) {
+			stream_init(&k->out[i], &a->loop, &a->window[i], r, i + 1);
+			k->out[i].send = stream_send;
+			k->out[i].taken = stream_taken;
+			k->out[i].closed = stream_closed;
+			k->out[i].book = a->guardian.book;
+			k->out[i].pieces = &a->pieces;
+			k->out[i].arg = a;
+		}
+	}
+	return HALE_OK;
+}
+
+static void segment_drop(struct agent *a)
+{
+	if (a->segment)
+		munmap(a->segment, a->segment->bytes);
+	if (a->segment_fd >= 0) {
+		close(a->segment_fd);
+		agent_drop_later(a, HOLD_SEGMENT, a->generation);
+	}
+	a->segment = NULL;
+	a->segment_fd = -1;
+}
+
+void agent_ranks_destroy(struct agent *a)
+{
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		for (int i = 0; i < 2; i++)
+			stream_fini(&a->ranks[r].out[i]);
+	intake_close(&a->intake);
+	segment_drop(a);
+	pin_plan_fini(&a->pin);
+	free(a->node_of);
+	free(a->machine_of);
+	free(a->ranks);
+	a->node_of = a->machine_of = NULL;
+	a->ranks = NULL;
+}
+
+bool agent_has(const struct agent *a, uint32_t rank)
+{
+	return a->node_of && rank < a->setup.nranks && a->node_of[rank] == a->setup.node;
+}
+
+struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank)
+{
+	return segment_mailbox(a->segment, rank);
+}
+
+/* ---- layout ---- */
+
+/* Each rank needs two pipes and a connection here. */
+static hale_status_t check_descriptors(uint32_t nranks, struct error *err)
+{
+	struct rlimit limit;
+	rlim_t wanted = 4 * (rlim_t)nranks + 64;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return HALE_OK;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < wanted)
+		return error_set(
+		    err, HALE_ERR_SYSTEM,
+		    "%u ranks need %lu open files in hale, and the limit is %lu; raise "
+		    "it with ulimit -n",
+		    nranks, (unsigned long)wanted, (unsigned long)limit.rlim_max);
+	return HALE_OK;
+}
+
+/* A rank that does nothing yet takes about 4 MiB with its libraries' private pages, and uses about
+ * 1 of its part of the node's segment, most of which is only room. */
+static hale_status_t check_memory(uint32_t nranks, struct error *err)
+{
+	enum { RANK_BYTES = 5 << 20 };
+	char wanted[16], there[16];
+	uint64_t need = (uint64_t)nranks * RANK_BYTES;
+	struct memory_room room;
+
+	if (!memory_look("", &room) || need <= room.available)
+		return HALE_OK;
+	return error_set(err, HALE_ERR_MEMORY,
+			 "%u ranks need at least %s of memory, and %s are free; start fewer",
+			 nranks, units_show_bytes(need, wanted),
+			 units_show_bytes(room.available, there));
+}
+
+static hale_status_t segment_make(struct agent *a, struct error *err)
+{
+	size_t bytes = segment_bytes(a->setup.nranks);
+	void *at;
+
+	a->segment_fd = memfd_create("hale-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (a->segment_fd < 0 || ftruncate(a->segment_fd, (off_t)bytes) != 0 ||
+	    fcntl(a->segment_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+		return error_sys(err, HALE_ERR_MEMORY, "cannot make the shared segment");
+	at =
+	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->segment_fd, 0);
+	if (at == MAP_FAILED)
+		return error_sys(err, HALE_ERR_MEMORY, "cannot map the shared segment");
+	a->segment = at;
+	guardian_hold(&a->guardian, HOLD_SEGMENT, a->generation, a->segment_fd);
+	return HALE_OK;
+}
+
+void agent_machines(struct agent *a, const struct message *m)
+{
+	uint32_t *machine_of = malloc(m->len ? m->len : 1);
+
+	if (!machine_of || m->len % sizeof(*machine_of) != 0) {
+		free(machine_of);
+		return;
+	}
+	memcpy(machine_of, m->bytes, m->len);
+	free(a->machine_of);
+	a->machine_of = machine_of;
+	a->nodes = (uint32_t)(m->len / sizeof(*machine_of));
+	if (a->nodes > JOB_NODES_MAX)
+		return;
+	memcpy(a->guardian.book->machine_of, machine_of, m->len);
+	a->guardian.book->machines = a->nodes;
+}
+
+/* Ranks of the job on this machine, which several nodes may be. */
+static uint32_t crowd(const struct agent *a)
+{
+	uint32_t me = a->setup.node, many = 0;
+
+	if (a->setup.flags & SETUP_TOGETHER)
+		return a->setup.nranks;
+	/* a successor may begin before it is known who lives where */
+	if (!a->node_of || me >= a->nodes || a->machine_of[me] == 0)
+		return a->here;
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		many +=
+		    a->node_of[r] < a->nodes && a->machine_of[a->node_of[r]] == a->machine_of[me];
+	return many;
+}
+
+/* Several nodes on one machine have a share of its cores each. */
+static uint32_t cores_here(const struct agent *a)
+{
+	uint64_t cores = a->pin.cores;
+
+	if (a->setup.flags & SETUP_TOGETHER)
+		cores = cores * a->here / a->setup.nranks;
+	return cores ? (uint32_t)cores : 1;
+}
+
+static hale_status_t segment_fill(struct agent *a, struct error *err)
+{
+	unsigned char *here = calloc(a->setup.nranks, 1);
+
+	if (!here)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		here[r] = agent_has(a, r);
+	segment_layout(a->segment, a->setup.nranks, cores_here(a), a->generation);
+	segment_place(a->segment, here, crowd(a));
+	if (crowd(a) > a->pin.cores) /* a share of less than a core was rounded up to one */
+		a->segment->oversubscribed = 1;
+	segment_secret_put(a->segment, a->setup.secret);
+	a->segment->one_host = (a->setup.flags & SETUP_LOCAL) != 0;
+	a->segment->net_encrypt = (a->setup.flags & SETUP_ENCRYPT) != 0;
+	if (a->setup.flags & SETUP_NAMED)
+		snprintf(a->segment->node, sizeof(a->segment->node), "%s", a->setup.name);
+	free(here);
+	return HALE_OK;
+}
+
+static void plan_pins(struct agent *a, uint32_t before)
+{
+	bool together = (a->setup.flags & SETUP_TOGETHER) != 0;
+	uint32_t many = crowd(a);
+	bind_to_t how = (bind_to_t)a->setup.bind;
+
+	if (a->pin.cores && (together || (before == a->here && many == a->crowd)))
+		return;
+	if (!together && many > a->here &&
+	    how == BIND_DEFAULT) /* others would get the same cores */
+		how = BIND_NONE;
+	a->crowd = many;
+	pin_plan_fini(&a->pin);
+	pin_plan_make(&a->pin, together ? a->setup.nranks : a->here, how);
+}
+
+void agent_pins(struct agent *a)
+{
+	plan_pins(a, a->here);
+}
+
+/* Where in the book the next layout is written down: not where one is that may still be needed. */
+static int free_slot(const struct agent *a)
+{
+	const struct agent_move *v = &a->move;
+	int slot = 0;
+
+	while (slot == a->view_slot || slot == v->coming.slot || slot == v->old.slot)
+		slot++;
+	return slot % BOOK_VIEWS;
+}
+
+static void write_view(struct agent *a, uint32_t generation, const uint32_t *node_of)
+{
+	struct book_view *v;
+	int slot = free_slot(a);
+
+	v = &a->guardian.book->views[slot];
+	v->generation = generation;
+	memcpy(v->node_of, node_of, a->setup.nranks * sizeof(*node_of));
+	a->view_slot = slot;
+}
+
+static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
+			    uint32_t before, struct error *err)
+{
+	uint32_t nranks = a->setup.nranks;
+	hale_status_t status;
+
+	if (!a->node_of)
+		a->node_of = calloc(nranks, sizeof(*a->node_of));
+	if (!a->node_of)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
+	memcpy(a->node_of, node_of, nranks * sizeof(*node_of));
+	write_view(a, generation, node_of);
+	a->generation = generation;
+	a->here = 0;
+	for (uint32_t r = 0; r < nranks; r++)
+		a->here += agent_has(a, r);
+	if (a->here == 0)
+		return HALE_OK;
+	status = check_descriptors(a->here, err);
+	if (status == HALE_OK && before != a->here)
+		status = check_memory(a->setup.flags & SETUP_TOGETHER ? nranks : a->here, err);
+	if (status == HALE_OK)
+		status = segment_make(a, err);
+	plan_pins(a, before);
+	return a->segment ? segment_fill(a, err) : status;
+}
+
+hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
+			   struct error *err)
+{
+	segment_drop(a);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		a->ranks[r].spawned = a->ranks[r].ended = a->ranks[r].aborted = a->ranks[r].late =
+		    a->ranks[r].stopped = false;
+	return layout(a, generation, node_of, a->here, err);
+}
+
+void agent_view_swap(struct agent *a, struct agent_view *v)
+{
+	struct agent_view now = {a->generation, a->node_of, a->here,
+				 a->segment_fd, a->segment, a->view_slot};
+
+	a->generation = v->generation;
+	a->node_of = v->node_of;
+	a->here = v->here;
+	a->segment_fd = v->segment_fd;
+	a->segment = v->segment;
+	a->view_slot = v->slot;
+	*v = now;
+}
+
+void agent_view_drop(struct agent *a, struct agent_view *v)
+{
+	if (v->segment)
+		munmap(v->segment, v->segment->bytes);
+	if (v->segment_fd >= 0) {
+		close(v->segment_fd);
+		agent_drop_later(a, HOLD_SEGMENT, v->generation);
+	}
+	free(v->node_of);
+	*v = (struct agent_view){.segment_fd = -1, .slot = -1};
+}
+
+hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
+				  struct agent_view *v, struct error *err)
+{
+	uint32_t before = a->here;
+	hale_status_t status;
+
+	*v = (struct agent_view){.segment_fd = -1, .slot = -1};
+	agent_view_swap(a, v);
+	status = layout(a, generation, node_of, before, err);
+	agent_view_swap(a, v);
+	return status;
+}
+
+/* ---- starting ---- */
+
+/* Its pipes are the streams' from now on. */
+static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t position[3],
+				  const int fd[3], struct error *err)
+{
+	struct agent_rank *r = &a->ranks[rank];
+	struct mailbox *m = agent_mailbox(a, rank);
+	bool good = fd[0] < 0 || intake_open(&a->intake, fd[0], m, position[0]);
+
+	for (int i = 0; i < 2; i++)
+		good = (fd[i + 1] >= 0 && stream_open(&r->out[i], fd[i + 1], m, position[i + 1])) &&
+		       good;
+	/* those before them had the same names */
+	for (int i = 0; i < 2; i++)
+		agent_drop_not(a, HOLD_OUT, 2ull * rank + (uint64_t)i);
+	if (rank == 0)
+		agent_drop_not(a, HOLD_INPUT, 0);
+	return good ? HALE_OK
+		    : error_sys(err, HALE_ERR_SYSTEM, "cannot wait for the pipes of rank %u", rank);
+}
+
+static const char *own_libdir(struct agent *a, struct error *err)
+{
+	if (!a->libdir[0] && environment_find_libdir(a->libdir, err) != HALE_OK)
+		a->libdir[0] = '\0';
+	return a->libdir[0] ? a->libdir : NULL;
+}
+
+char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err)
+{
+	const struct setup *s = &a->setup;
+	uint32_t local_rank = 0;
+	char **env;
+
+	for (uint32_t r = 0; r < rank; r++)
+		local_rank += agent_has(a, r);
+	struct environment_params p = {.inherited = s->environ,
+				       .exports = s->exports,
+				       .libdir = own_libdir(a, err),
+				       .preload_mpi = s->flags & SETUP_PRELOAD_MPI,
+				       .agent = a->address,
+				       .token = a->token,
+				       .job = s->job,
+				       .rank = rank,
+				       .nranks = s->nranks,
+				       .local_rank = local_rank,
+				       .local_size = a->here,
+				       .no_mpi = s->flags & SETUP_NO_MPI,
+				       .sink = sink};
+	if (!p.libdir)
+		return NULL;
+	env = environment_make(&p);
+	if (!env)
+		error_set(err, HALE_ERR_MEMORY, "out of memory");
+	return env;
+}
+
+void agent_environment_free(char **env)
+{
+	environment_free(env);
+}
+
+static const cpu_set_t *cpus_of(const struct agent *a, uint32_t rank)
+{
+	uint32_t index = 0;
+
+	if (!a->pin.bound)
+		return NULL;
+	if (a->setup.flags & SETUP_TOGETHER)
+		return &a->pin.sets[rank];
+	for (uint32_t r = 0; r < rank; r++)
+		index += agent_has(a, r);
+	return &a->pin.sets[index];
+}
+
+static bool still_leased(void *arg)
+{
+	return agent_lease_holds(arg);
+}
+
+hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err)
+{
+	struct agent_rank *r = &a->ranks[m->rank];
+	char **env;
+	struct guardian_launch l = {.rank = m->rank,
+				    .number = a->frames + 1,
+				    .path = m->text,
+				    .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
+				    .argv = a->setup.argv,
+				    .cpus = cpus_of(a, m->rank),
+				    .input = m->rank == 0,
+				    .stood = &r->stood};
+	hale_status_t status;
+	int fd[3];
+
+	if (!agent_lease_holds(a))
+		return error_set(err, HALE_ERR_STATE, "this node has no lease to run ranks");
+	env = agent_environment(a, m->rank, m->name[0] ? m->name : NULL, err);
+	if (!env)
+		return err->code;
+	l.env = env;
+	/* its streams are counted from there: before it can ask where they stand */
+	for (int i = 0; i < 3; i++)
+		atomic_store(&agent_mailbox(a, m->rank)->stream_taken[i], m->position[i]);
+	status = guardian_spawn(&a->guardian, &l, &r->pid, fd, still_leased, a, err);
+	environment_free(env);
+	if (a->guardian.control < 0)
+		agent_ward_look(a);
+	if (status != HALE_OK)
+		return status;
+	r->met = r->initialized = r->finalized = r->mpi = r->moved = r->halted = false;
+	r->spawned = true;
+	r->ended = r->aborted = r->late = r->stopped = false;
+	r->member = 0;
+	r->group = r->pid;
+	agent_kept_begin(a, m->rank, m->position);
+	agent_reap_soon(a);
+	return open_streams(a, m->rank, m->position, fd, err);
+}
+
+/* --report-bindings */
+static void say_pins(const struct agent *a, uint32_t rank)
+{
+	const cpu_set_t *cpus = cpus_of(a, rank);
+	char text[200];
+
+	if (a->setup.flags & SETUP_SAY_PINS)
+		log_warn("rank %u on %s: %s%s", rank, a->setup.name, cpus ? "cores " : "not bound",
+			 cpus ? pin_show(cpus, text, sizeof(text)) : "");
+}
+
+void agent_spawn(struct agent *a, const struct message *m)
+{
+	struct error err = {HALE_OK, ""};
+
+	if (!agent_has(a, m->rank) || !a->segment || a->ranks[m->rank].pid > 0)
+		error_set(&err, HALE_ERR_PROTOCOL, "rank %u is not to be started here", m->rank);
+	else
+		agent_spawn_rank(a, m, &err);
+	if (err.code == HALE_OK)
+		say_pins(a, m->rank);
+	if (err.code == HALE_OK)
+		agent_send(a, &(struct message){.type = MSG_SPAWNED,
+						.rank = m->rank,
+						.value = a->ranks[m->rank].pid,
+						.flags = a->ranks[m->rank].stood});
+	else
+		agent_send(a, &(struct message){.type = MSG_NOT_SPAWNED,
+						.rank = m->rank,
+						.value = (int32_t)err.code,
+						.text = err.text});
+}
+
+/* ---- watching ---- */
+
+void agent_signal(struct agent *a, uint32_t rank, int sig)
+{
+	if (a->ranks[rank].group > 0)
+		kill(-a->ranks[rank].group, sig);
+}
+
+void agent_signal_all(struct agent *a, int sig)
+{
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		agent_signal(a, r, sig);
+}
+
+/* The program itself, if a shell started it. */
+void agent_signal_program(struct agent *a, uint32_t rank, int sig)
+{
+	const struct agent_rank *r = &a->ranks[rank];
+
+	if (r->pid > 0)
+		kill(r->member > 0 ? r->member : r->pid, sig);
+}
+
+void agent_signal_member(struct agent *a, uint32_t rank, int sig)
+{
+	pid_t pid = a->ranks[rank].member, thread = pid > 0 ? agent_thread_of(pid) : 0;
+
+	/* to the main thread: a signal to the process might pick one that sleeps in a park */
+	if (thread && (sig != PROTO_CKPT_SIGNAL || agent_hears(thread)))
+		syscall(SYS_tgkill, pid, thread, sig);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How ranks end: the guardian, whose children they are, has it in the book. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "agent/agent_private.h"
+
+static bool is_late_copy(const struct agent *a, const struct agent_rank *r, int status)
+{
+	return agent_is_copy(a, r->rank) && a->move.went && WIFEXITED(status) &&
+	       WEXITSTATUS(status) != EXIT_UNRECOVERED;
+}
+
+/* clang's OpenMP library takes this name back only when its process ends by itself. */
+static void libomp_forget(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/shm/__KMP_REGISTERED_LIB_%d_%d", (int)pid,
+		 (int)getuid());
+	unlink(path);
+}
+
+/* What it said and printed last comes before the news of its end, and is written down piece by
+ * piece: until all of it is, the process counts as one that is there. */
+static void rank_ended(struct agent *a, struct agent_rank *r, int status)
+{
+	struct agent_conn *c = r->conn;
+
+	while (c && r->conn == c && c->source.fd >= 0) {
+		char peek;
+		if (recv(c->source.fd, &peek, 1, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC) <= 0)
+			break;
+		c->source.ready(c->source.arg, EPOLLIN);
+	}
+	/* what it has printed comes behind what its source has, of which some may be on its way */
+	if (is_late_copy(a, r, status)) {
+		r->pid = 0;
+		r->late = true;
+		r->status = status;
+		return;
+	}
+	if (r->moved) /* what was launched was ended with it */
+		status = PROTO_EXIT_MOVED << 8;
+	for (int i = 0; i < 2; i++)
+		stream_drain(&r->out[i]);
+	if (WIFSIGNALED(status) && r->pid > 0)
+		libomp_forget(r->pid);
+	r->pid = 0;
+	if (r->rank == 0)
+		intake_close(&a->intake);
+	r->ended = true;
+	r->late = false;
+	r->status = status;
+	if (guardian_over(&a->guardian))
+		return;
+	if (agent_is_copy(a, r->rank)) {
+		agent_move_ended(a, r->rank, status);
+		return;
+	}
+	agent_send(a,
+		   &(struct message){.type = MSG_ENDED, .rank = r->rank, .value = (int32_t)status});
+}
+
+/* Without a guardian nobody says how it ended. */
+static bool has_ended(const struct agent *a, const struct agent_rank *r, int *status)
+{
+	const struct book_child *c = &a->guardian.book->child[r->rank];
+
+	*status = SIGKILL;
+	if (r->pid <= 0)
+		return false;
+	if (atomic_load(&c->pid) == r->pid && atomic_load(&c->ended)) {
+		*status = c->status;
+		return true;
+	}
+	return a->orphaned;
+}
+
+/* Ranks are the guardian's children; ours copy images and seal streams. */
+void agent_reap(struct agent *a)
+{
+	pid_t pid;
+	int status;
+
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++) {
+		if (has_ended(a, &a->ranks[r], &status))
+			rank_ended(a, &a->ranks[r], status);
+		else if (a->ranks[r].late && a->move.id == 0) /* all are released */
+			rank_ended(a, &a->ranks[r], a->ranks[r].status);
+	}
+	agent_stand_look(a);
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		agent_seal_ended(a, pid, status);
+}
+
+static void reap_now(void *arg)
+{
+	agent_reap(arg);
+}
+
+/* In a turn of its own. */
+void agent_reap_soon(struct agent *a)
+{
+	loop_timer_set(&a->loop, &a->reaping, 0, reap_now, a);
+}
+
+bool agent_clear_rank(struct agent *a, uint32_t rank)
+{
+	struct agent_rank *r = &a->ranks[rank];
+
+	if (r->group == 0)
+		return true;
+	if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0)
+		return false;
+	r->group = 0;
+	guardian_watch(&a->guardian, rank, 0);
+	agent_conn_drop(a, r);
+	return true;
+}
+
+bool agent_clear(struct agent *a)
+{
+	bool clear = true;
+
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		clear = agent_clear_rank(a, r) && clear;
+	return clear;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of all process groups of a node. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "agent/supervisor/supervisor.h"
+
+enum { KILL_ROUNDS = 500, ROUND_US = 10000 };
+
+/* Group of a process that is more than a zombie; 0: there is none. */
+static pid_t living_group(const char *pid)
+{
+	char path[32], text[512], *end;
+	int group = 0, fd;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%.10s/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	end = strrchr(text, ')');
+	if (!end || strlen(end) < 4 || strchr("ZX", end[2]) ||
+	    sscanf(end + 3, " %*d %d", &group) != 1)
+		return 0;
+	return group;
+}
+
+static bool is_ours(struct book *b, pid_t group)
+{
+	for (uint32_t r = 0; group > 0 && r < atomic_load(&b->count); r++)
+		if (atomic_load(&b->child[r].group) == group)
+			return true;
+	return false;
+}
+
+/* Killed processes stay there as zombies until somebody reaps them. */
+static bool somebody_lives(struct book *b)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	bool lives = false;
+
+	while (d && !lives && (e = readdir(d)))
+		lives = e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
+			is_ours(b, living_group(e->d_name));
+	if (d)
+		closedir(d);
+	return lives;
+}
+
+/* True: nobody was there, not even zombies. */
+static bool kill_groups(struct book *b)
+{
+	bool gone = true;
+
+	for (uint32_t r = 0; r < atomic_load(&b->count); r++) {
+		pid_t group = atomic_load(&b->child[r].group);
+
+		if (group > 0) {
+			kill(group, SIGKILL); /* not yet the leader of its group, perhaps */
+			gone = (kill(-group, SIGKILL) != 0 && errno == ESRCH) && gone;
+		}
+	}
+	return gone;
+}
+
+/* Twice at least: a process may have forked while it was killed. */
+bool guardian_kill_all(struct book *b)
+{
+	for (int round = 0; round < KILL_ROUNDS; round++) {
+		bool gone = kill_groups(b);
+
+		if (round > 0 && (gone || !somebody_lives(b)))
+			return true;
+		usleep(ROUND_US);
+	}
+	return false;
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One coordinated checkpoint, the head's side: look, ask, wait until every rank runs on and every
+ * image is whole. The writing down is in checkpoint_write.c.
+ *
+ *   IDLE ─request─▶ CHECKING ─all can be─▶ CAPTURING ─all RESUMED─▶ WRITING ─all WRITTEN─┐
+ *                      │ refused               └─ a failure, a death, no answer ─┴─▶ IDLE │
+ *                      └─▶ IDLE                                            (given up)     │
+ *   IDLE ◀── the child that writes and syncs the manifest has ended ── COMMITTING ◀───────┘
+ *
+ * Whoever would give one up that is COMMITTING comes when the child has ended (head_unsettled).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "head/migration/migrate.h"
+#include "journal/undo.h"
+#include "head/failover/succession.h"
+#include "head/watch/watch.h"
+
+enum { CHAIN_LENGTH = 8 };
+
+void checkpoint_init(struct head *h)
+{
+	h->ckpt.ranks = calloc(h->nranks, sizeof(*h->ckpt.ranks));
+	h->ckpt.chain_broken = true;
+	errand_init(&h->ckpt.commit, "the process that writes its manifest was ended");
+	errand_init(&h->ckpt.sweep, "the process that removes checkpoints was ended");
+}
+
+void checkpoint_fini(struct head *h)
+{
+	checkpoint_abandon(h, "the job has ended");
+	/* a head that came later may have completed none */
+	if (!h->superseded && !h->crew.abandoned)
+		checkpoint_prune(h);
+	h->levels.todo_count = 0;
+	levels_settle(h);
+	control_checkpoint_over(h, NULL, "the job has ended");
+	loop_timer_clear(&h->loop, &h->ckpt.interval);
+	loop_timer_clear(&h->loop, &h->ckpt.watch);
+	loop_timer_clear(&h->loop, &h->ckpt.again);
+	levels_unfill(&h->ckpt.manifest);
+	free(h->ckpt.manifest.parts);
+	h->ckpt.manifest.parts = NULL;
+	checkpoint_sweep_end(h);
+	errand_fini(&h->ckpt.commit);
+	errand_fini(&h->ckpt.sweep);
+	free(h->ckpt.ranks);
+	h->ckpt.ranks = NULL;
+}
+
+/* ---- asking ---- */
+
+static uint32_t flags_for(const struct head *h)
+{
+	uint32_t flags = 0;
+
+	if (h->o->compress == IMAGE_LZ4)
+		flags |= CKPT_LZ4;
+	if (h->o->compress == IMAGE_ZSTD)
+		flags |= CKPT_ZSTD;
+	if (h->o->incremental)
+		flags |= CKPT_TRACK;
+	if (h->o->no_fsync)
+		flags |= CKPT_NOFSYNC;
+	return flags;
+}
+
+/* A rank without MPI may have ended already: its part says so. */
+static void ask_rank(struct head *h, uint32_t rank)
+{
+	struct checkpoint *c = &h->ckpt;
+	struct checkpoint_rank *k = &c->ranks[rank];
+
+	if (!head_rank_alive(h, rank)) {
+		k->part.exit_status = h->ranks[rank].exit_status;
+		for (int i = 0; i < 2; i++)
+			k->part.position[i + 1] = h->crew.ranks[rank].out[i].history.printed;
+		return;
+	}
+	snprintf(k->part.file, sizeof(k->part.file), JOB_IMAGE_NAME, rank);
+	k->asked = true;
+	c->asked++;
+}
+
+/* One that is to survive the nodes stands on no other one. */
+static uint32_t base_for(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	if (!h->o->incremental || c->shared || c->chain_broken ||
+	    c->chain_length + 1 >= CHAIN_LENGTH)
+		return 0;
+	return c->last_id;
+}
+
+static hale_status_t prepare(struct head *h, struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+	hale_status_t status = head_open_store(h, err);
+	uint32_t *ids;
+	size_t count;
+
+	if (status != HALE_OK)
+		return status;
+	count = store_list(h->store.job_folder, &ids);
+	if (count > 0 && ids[count - 1] > c->id)
+		c->id = ids[count - 1];
+	free(ids);
+	c->id++;
+	c->shared = levels_share_next(h, c->origin == ORIGIN_USER || c->origin == ORIGIN_RULE);
+	c->base = base_for(h);
+	h->recovery.journal_only = false;
+	status = h->o->leave_files ? HALE_OK : journal_make(h->store.job_folder, err);
+	return status == HALE_OK ? store_begin(&h->store, c->id, c->folder, err) : status;
+}
+
+static hale_status_t start(struct head *h, struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+	hale_status_t status;
+
+	if (takeover_check(h))
+		return error_set(err, HALE_ERR_STATE, "the job has a newer head");
+	status = prepare(h, err);
+
+	if (status != HALE_OK)
+		return status;
+	memset(c->ranks, 0, h->nranks * sizeof(*c->ranks));
+	c->phase = CKPT_CAPTURING;
+	c->wanted = c->halted_said = false;
+	loop_timer_clear(&h->loop, &c->again);
+	c->resumed = c->written = c->asked = c->idle_looks = 0;
+	c->bytes_seen = 0;
+	c->began = c->phase_began = c->moved_at = clock_seconds();
+	succession_save(h);
+	head_profile_turn(h);
+	for (uint32_t r = 0; r < h->nranks; r++)
+		ask_rank(h, r);
+	crew_checkpoint(&h->crew, c->id, c->base, flags_for(h), h->levels.on ? "" : c->folder);
+	loop_timer_set(&h->loop, &c->watch, 0.25, checkpoint_watch, h);
+	watch_checkpoint_begun(h);
+	inject_at_checkpoint(h, c->id);
+	return HALE_OK;
+}
+
+/* ---- requests ---- */
+
+/* Sentences name images, checkpoints, ranks and processes by their numbers. */
+static bool same_but_numbers(const char *a, const char *b)
+{
+	static const char digits[] = "0123456789";
+
+	for (;; a++, b++) {
+		a += strspn(a, digits);
+		b += strspn(b, digits);
+		if (*a != *b)
+			return false;
+		if (*a == '\0')
+			return true;
+	}
+}
+
+static void refused(struct head *h, const struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+	bool said = same_but_numbers(c->last_refusal, err->text);
+
+	c->wanted = false;
+	if (err->code != HALE_ERR_STATE)
+		checkpoint_unprotected(h, err->text);
+	snprintf(c->last_refusal, sizeof(c->last_refusal), "%s", err->text);
+	if (c->origin != ORIGIN_TIMER || !said) {
+		head_say(h, "no checkpoint: %s%s", err->text,
+			 c->origin == ORIGIN_TIMER ? "; the job goes on and it is tried again later"
+						   : "");
+		watch_checkpoint_failed(h, 0, err->text);
+	}
+	leave_failed(h, err->text);
+	crew_checkpoint_refuse(&h->crew);
+	control_checkpoint_over(h, NULL, err->text);
+}
+
+/* The program is about to end, or some rank isn't there yet; *wait: that will be over soon. */
+static hale_status_t check_state(const struct head *h, bool *wait, struct error *err)
+{
+	*wait = false;
+	if (head_any_finalized(h))
+		return error_set(err, HALE_ERR_STATE,
+				 "the program has called MPI_Finalize, so it is about to end");
+	*wait = !head_all_ready(h);
+	return HALE_OK;
+}
+
+void checkpoint_poll(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+	struct error err;
+	bool wait;
+
+	if (!c->wanted || c->phase != CKPT_IDLE || h->state != JOB_RUNNING || migrate_busy(h) ||
+	    h->put_off_count > 0)
+		return;
+	/* a disk that has room for so many only */
+	if (errand_busy(&c->sweep))
+		return;
+	/* what runs from an image that may be damaged is not worth keeping yet */
+	if (recover_checking(h))
+		return;
+	if (check_state(h, &wait, &err) != HALE_OK) {
+		refused(h, &err);
+	} else if (!wait) {
+		c->phase = CKPT_CHECKING;
+		crew_check(&h->crew);
+	}
+}
+
+/* All agents have looked at their ranks. What has happened meanwhile counts, too. */
+void checkpoint_checked(struct head *h, const struct error *check, uint64_t resident_bytes)
+{
+	struct checkpoint *c = &h->ckpt;
+	struct error err = *check;
+	bool wait = false;
+
+	if (c->phase != CKPT_CHECKING)
+		return;
+	c->phase = CKPT_IDLE;
+	c->bytes_expected = resident_bytes;
+	if (err.code == HALE_OK)
+		checkpoint_has_room(h, &err);
+	if (err.code == HALE_OK && check_state(h, &wait, &err) == HALE_OK && !wait)
+		start(h, &err);
+	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err))
+		return;
+	if (err.code != HALE_OK)
+		refused(h, &err);
+}
+
+/* The one under way does, unless it would stay on disks of nodes, and somebody wants one that
+ * doesn't. */
+static void serves_as_well(struct head *h, ckpt_origin_t origin)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	if (!h->levels.on || (origin != ORIGIN_USER && origin != ORIGIN_RULE))
+		return;
+	if (c->phase == CKPT_CHECKING || c->base == 0)
+		c->shared = true;
+	else
+		c->wanted = true;
+	c->origin = origin;
+}
+
+hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+	const char *why = head_why_not_ready(h);
+
+	if (job_state_over(h->state))
+		return error_set(err, HALE_ERR_STATE, "the job is ending");
+	if (origin == ORIGIN_USER || origin == ORIGIN_PROGRAM)
+		c->asked_for = true;
+	if (c->phase != CKPT_IDLE) {
+		serves_as_well(h, origin);
+		return HALE_OK;
+	}
+	if (origin == ORIGIN_USER && h->state == JOB_RUNNING && h->put_off_count == 0 && why &&
+	    !head_any_finalized(h))
+		return error_set(err, HALE_ERR_STATE, "%s", why);
+	c->wanted = true;
+	c->origin = origin;
+	checkpoint_poll(h);
+	return HALE_OK;
+}
+
+/* last_id: the newest checkpoint that this rank has taken part in; one that is under way and that
+ * it has not been through is the one it asks for. */
+void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id)
+{
+	struct error err;
+
+	if (h->ckpt.phase == CKPT_CHECKING) /* nobody has been captured yet: it will be in it */
+		return;
+	if (h->ckpt.phase != CKPT_IDLE && h->ckpt.ranks[rank].asked && last_id < h->ckpt.id)
+		return;
+	if (h->ckpt.phase != CKPT_IDLE) { /* after this one: it is in it already */
+		h->ckpt.wanted = true;
+		h->ckpt.origin = ORIGIN_PROGRAM;
+		return;
+	}
+	if (h->ckpt.last_id > last_id) /* a peer's ask was served while this one travelled */
+		return;
+	if (checkpoint_request(h, ORIGIN_PROGRAM, &err) != HALE_OK)
+		crew_checkpoint_refuse(&h->crew);
+}
+
+/* ---- its end ---- */
+
+static void report_given_up(struct head *h, const char *why)
+{
+	struct report_checkpoint c = {.id = h->ckpt.id,
+				      .base = h->ckpt.base,
+				      .bytes = h->ckpt.bytes_seen,
+				      .seconds = clock_seconds() - h->ckpt.began,
+				      .at_seconds = h->ckpt.began - h->job_began};
+	struct json_out j;
+
+	snprintf(c.why, sizeof(c.why), "%s", why);
+	report_add_checkpoint(&h->report, &c);
+	record_begin(&j, "checkpoint given up");
+	json_uint(&j, "id", h->ckpt.id);
+	json_string(&j, "why", why);
+	record_end(&h->record, &j);
+	watch_checkpoint_failed(h, h->ckpt.id, why);
+}
+
+/* Whoever waits for a checkpoint hears that there will be none. */
+static void tell_none(struct head *h, const char *why)
+{
+	crew_checkpoint_refuse(&h->crew);
+	control_checkpoint_over(h, NULL, why);
+}
+
+/* The ranks go on without the checkpoint under way, and its folder goes. */
+static void take_back(struct head *h, const char *why)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	checkpoint_progress_clear(h);
+	c->phase = CKPT_IDLE;
+	head_profile_turn(h);
+	c->chain_broken = true; /* dirty tracking was renewed for an image that isn't there */
+	loop_timer_clear(&h->loop, &c->watch);
+	crew_checkpoint_cancel(&h->crew, c->id);
+	store_abandon(&h->store, c->id);
+	checkpoint_sweep(h);
+	report_given_up(h, why);
+	log_info("checkpoint %u was given up: %s", c->id, why);
+}
+
+void checkpoint_abandon(struct head *h, const char *why)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	checkpoint_settle(h);
+	checkpoint_wait_end(h);
+	if (c->phase == CKPT_IDLE)
+		return;
+	if (c->phase == CKPT_CHECKING) { /* nothing has begun */
+		c->phase = CKPT_IDLE;
+		c->wanted = false;
+	} else {
+		take_back(h, why);
+		leave_failed(h, why);
+		succession_save(h);
+	}
+	tell_none(h, why);
+}
+
+void checkpoint_abandon_open(struct head *h, const char *why)
+{
+	if (h->ckpt.phase != CKPT_COMMITTING)
+		checkpoint_abandon(h, why);
+}
+
+static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
+{
+	bool several = h->crew.count > 1;
+	char *last = h->ckpt.last_refusal;
+	char why[PROTO_TEXT + 128];
+	const char *text = p->text[0] ? p->text : hale_status_name((hale_status_t)p->status);
+	struct error err;
+
+	snprintf(why, sizeof(why), "rank %u%s%s: %s", rank, several ? " on node " : "",
+		 several ? crew_node_of(&h->crew, rank)->name : "", text);
+	error_set(&err, (hale_status_t)p->status, "%s", why);
+	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err)) {
+		take_back(h, why);
+		h->ckpt.wanted = true;
+		return;
+	}
+	checkpoint_unprotected(h, why);
+	/* every interval the same would be too much */
+	if (h->ckpt.origin != ORIGIN_TIMER || !same_but_numbers(last, text))
+		head_say(h, "checkpoint %u failed, the job goes on: %s", h->ckpt.id, why);
+	snprintf(last, sizeof(h->ckpt.last_refusal), "%s", text);
+	checkpoint_abandon(h, why);
+}
+
+static void resumed(struct head *h, struct checkpoint_rank *k, const struct proto_ckpt *p)
+{
+	if (k->resumed)
+		return;
+	k->resumed = true;
+	k->part.pause_seconds = (double)p->pause_ns * 1e-9;
+	memcpy(k->part.position, p->position, sizeof(k->part.position));
+	if (++h->ckpt.resumed == h->ckpt.asked && h->ckpt.phase == CKPT_CAPTURING) {
+		h->ckpt.phase = CKPT_WRITING;
+		h->ckpt.phase_began = h->ckpt.moved_at = clock_seconds();
+	}
+}
+
+static void written(struct head *h, struct checkpoint_rank *k, const struct proto_ckpt *p)
+{
+	if (k->written)
+		return;
+	k->written = true;
+	k->part.bytes = p->bytes;
+	k->part.pages = p->pages;
+	k->part.pages_zero = p->pages_zero;
+	k->part.checksum = p->checksum;
+	k->part.seconds = p->seconds;
+	h->ckpt.written++;
+}
+
+void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *packet)
+{
+	const struct proto_ckpt *p = &packet->ckpt;
+	struct checkpoint *c = &h->ckpt;
+	struct checkpoint_rank *k = &c->ranks[rank];
+
+	/* late news of one that was given up, or of the one that this rank was rebuilt from */
+	if (c->phase < CKPT_CAPTURING || c->phase == CKPT_COMMITTING || p->id != c->id || !k->asked)
+		return;
+	switch (p->type) {
+	case PROTO_CKPT_RESUMED:
+		resumed(h, k, p);
+		break;
+	case PROTO_CKPT_WRITTEN:
+		written(h, k, p);
+		break;
+	default:
+		failed(h, rank, p);
+		return;
+	}
+	if (c->resumed == c->asked && c->written == c->asked) {
+		checkpoint_complete(h);
+		checkpoint_poll(h);
+	}
+}

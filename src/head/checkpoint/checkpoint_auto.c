@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When the next checkpoint is due that nobody has asked for: at a fixed interval, or as often as
+ * policy/cadence.h says from what earlier ones have cost and how often the job has failed. */
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "policy/cadence.h"
+
+/* The newest checkpoints say what the next one will take. */
+enum { NEWEST = 3 };
+
+/* ---- what is known ---- */
+
+static void add_measured(const struct head *h, const struct report_checkpoint *c,
+			 struct cadence_view *v, uint32_t *count, uint32_t *costs)
+{
+	double cost;
+
+	v->pause_s += c->pause_seconds;
+	v->writing_s += c->seconds;
+	++*count;
+	if (profile_checkpoint_cost(&h->report.pace, &c->during, &cost)) {
+		v->cost_s += cost;
+		++*costs;
+	}
+}
+
+static void measure(const struct head *h, struct cadence_view *v)
+{
+	const struct report *r = &h->report;
+	uint32_t count = 0, costs = 0;
+
+	for (size_t i = r->checkpoint_count; i-- > 0 && count < NEWEST;)
+		if (r->checkpoints[i].complete)
+			add_measured(h, &r->checkpoints[i], v, &count, &costs);
+	if (count > 0) {
+		v->pause_s /= count;
+		v->writing_s /= count;
+	}
+	v->cost_s = costs > 0 ? v->cost_s / costs : -1;
+}
+
+static uint32_t failures(const struct head *h)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < h->report.failure_count; i++)
+		count += !h->report.failures[i].together;
+	return count;
+}
+
+static struct cadence next(const struct head *h)
+{
+	struct cadence_view v = {.ranks = h->nranks,
+				 .cores = crew_cores(&h->crew),
+				 .overhead = h->o->overhead,
+				 .least_s = h->o->ckpt_first,
+				 .mtbf_s = h->o->mtbf,
+				 .nodes = h->crew.count,
+				 .failures = failures(h),
+				 .run_s = head_seconds(h)};
+
+	measure(h, &v);
+	return cadence_next(&v);
+}
+
+/* ---- the timer ---- */
+
+/* Until the next one is due, from now on. */
+static double until_due(const struct head *h)
+{
+	const struct checkpoint *c = &h->ckpt;
+	double after = h->o->ckpt_first, waited = clock_seconds() - c->quiet_since;
+
+	if (!h->o->ckpt_auto)
+		return h->o->ckpt_every;
+	if (c->attempts > 0)
+		after = cadence_retry_s(h->o->ckpt_first, c->attempts);
+	else if (c->last_id > 0)
+		after = next(h).interval_s;
+	return waited < after ? after - waited : 0;
+}
+
+static void interval_over(void *arg);
+
+static void set_timer(struct head *h)
+{
+	loop_timer_set(&h->loop, &h->ckpt.interval, until_due(h), interval_over, h);
+}
+
+/* What was measured meanwhile may have moved the time. */
+static void interval_over(void *arg)
+{
+	struct head *h = arg;
+	struct error err;
+
+	if (h->o->ckpt_auto && until_due(h) > 0) {
+		set_timer(h);
+		return;
+	}
+	h->ckpt.attempts++;
+	h->ckpt.quiet_since = clock_seconds();
+	checkpoint_request(h, ORIGIN_TIMER, &err);
+	set_timer(h);
+}
+
+void checkpoint_interval_start(struct head *h)
+{
+	h->ckpt.quiet_since = clock_seconds();
+	h->ckpt.attempts = 0;
+	if (h->o->ckpt_every > 0 || h->o->ckpt_auto)
+		set_timer(h);
+}
+
+void checkpoint_interval_again(struct head *h)
+{
+	char every[16], cost[16], mtbf[16];
+	struct cadence c;
+
+	if (!h->o->ckpt_auto || job_state_over(h->state))
+		return;
+	checkpoint_interval_start(h);
+	c = next(h);
+	if (log_level() >= LOG_INFO)
+		log_info("the next checkpoint follows in %s: one costs %s, and a failure is "
+			 "expected every %s (%s)",
+			 units_show_seconds(c.interval_s, every),
+			 units_show_seconds(c.cost_s, cost), units_show_seconds(c.mtbf_s, mtbf),
+			 h->o->mtbf > 0 ? "--mtbf" : "assumed: one a day");
+}
+
+/* ---- room ---- */
+
+hale_status_t checkpoint_has_room(const struct head *h, struct error *err)
+{
+	const struct checkpoint *c = &h->ckpt;
+	char need[16], free_[16];
+	struct statvfs fs;
+	uint64_t left;
+
+	if (!h->o->ckpt_auto || c->origin != ORIGIN_TIMER || h->levels.on ||
+	    store_statvfs(h->o->ckpt_dir, &fs) != 0)
+		return HALE_OK;
+	left = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (c->bytes_expected <= left / 2)
+		return HALE_OK;
+	return error_set(err, HALE_ERR_STORE_FULL,
+			 "it may take %s, more than half of the %s that are free in '%s'; "
+			 "--ckpt-dir puts checkpoints elsewhere, and with --ckpt-every TIME they "
+			 "are taken all the same",
+			 units_show_bytes(c->bytes_expected, need), units_show_bytes(left, free_),
+			 h->o->ckpt_dir);
+}

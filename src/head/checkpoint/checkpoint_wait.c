@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A checkpoint that has to wait: a rank has child processes, which no image holds. It is looked for
+ * a moment without any until --ckpt-wait is over. And since when the job goes without a new
+ * checkpoint, whatever the reason. */
+#include <stdio.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/head_private.h"
+
+/* Moments without a child may be short: so the looks come close to each other at first. */
+#define LOOK_FIRST_SECONDS 0.01
+#define LOOK_MOST_SECONDS  0.1
+
+static void look_again(void *arg)
+{
+	checkpoint_poll(arg);
+}
+
+bool checkpoint_wait(struct head *h, const struct error *err)
+{
+	struct checkpoint *c = &h->ckpt;
+	double now = clock_seconds(), waited;
+	char text[16];
+
+	if (c->waits_since == 0) {
+		c->waits_since = now;
+		c->look = LOOK_FIRST_SECONDS;
+	}
+	waited = now - c->waits_since;
+	if (waited >= h->o->ckpt_wait) {
+		c->waits_since = 0;
+		return false;
+	}
+	if (!c->wait_said && h->o->ckpt_wait > 0 && waited > 0)
+		head_say(h,
+			 "a checkpoint waits for a moment without child processes, for %s at most "
+			 "(--ckpt-wait): %s",
+			 units_show_seconds(h->o->ckpt_wait, text), err->text);
+	c->wait_said = c->wait_said || waited > 0;
+	loop_timer_set(&h->loop, &c->again, c->look, look_again, h);
+	c->look = c->look * 2 < LOOK_MOST_SECONDS ? c->look * 2 : LOOK_MOST_SECONDS;
+	return true;
+}
+
+void checkpoint_wait_end(struct head *h)
+{
+	h->ckpt.waits_since = 0;
+	loop_timer_clear(&h->loop, &h->ckpt.again);
+}
+
+void checkpoint_unprotected(struct head *h, const char *why)
+{
+	struct report_unprotected *u = &h->report.unprotected;
+
+	if (!u->is)
+		u->since_seconds = head_seconds(h);
+	u->is = true;
+	snprintf(u->why, sizeof(u->why), "%s", why);
+}
+
+void checkpoint_protected(struct head *h)
+{
+	checkpoint_wait_end(h);
+	h->report.unprotected.is = false;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/own.h"
+#include "head/head.h"
+#include "head/failover/succession.h"
+
+enum { FILE_MAX = 64 << 20 };
+
+static hale_status_t bad(struct error *err, const char *what)
+{
+	return error_set(err, HALE_ERR_IMAGE_CORRUPT,
+			 "what the job's last head has left is damaged: %s", what);
+}
+
+hale_status_t succession_read(const char *job_folder, uint32_t epoch, struct json_value **doc,
+			      struct error *err)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	char *text = NULL;
+	int fd;
+
+	*doc = NULL;
+	snprintf(path, sizeof(path), "%s/head.%u.json", job_folder, epoch);
+	fd = own_open(path, O_RDONLY, err);
+	if (fd < 0)
+		return HALE_ERR_IMAGE_MISSING;
+	if (fstat(fd, &st) != 0) {
+		close(fd);
+		return error_sys(err, HALE_ERR_IMAGE_MISSING, "cannot read '%s'", path);
+	}
+	if (st.st_size <= FILE_MAX)
+		text = malloc((size_t)st.st_size + 1);
+	if (text && read(fd, text, (size_t)st.st_size) == (ssize_t)st.st_size)
+		*doc = json_parse(text, (size_t)st.st_size);
+	close(fd);
+	free(text);
+	if (!*doc)
+		return bad(err, path);
+	if (strcmp(json_text(json_get(*doc, "hale"), ""), HALE_VERSION) == 0)
+		return HALE_OK;
+	error_set(err, HALE_ERR_UNSUPPORTED, "the job was started by hale %.40s, and this is %s",
+		  json_text(json_get(*doc, "hale"), "?"), HALE_VERSION);
+	json_free(*doc);
+	*doc = NULL;
+	return HALE_ERR_UNSUPPORTED;
+}
+
+/* ---- options ---- */
+
+static char *text_or_null(const struct json_value *o, const char *key)
+{
+	const char *text = json_text(json_get(o, key), NULL);
+
+	return text && *text ? (char *)(uintptr_t)text : NULL;
+}
+
+static long number(const struct json_value *o, const char *key)
+{
+	return (long)json_number_int(json_get(o, key), 0);
+}
+
+static bool truth(const struct json_value *o, const char *key)
+{
+	return json_truth(json_get(o, key), false);
+}
+
+hale_status_t succession_options(const struct json_value *doc, struct options *o, struct program *p,
+				 struct error *err)
+{
+	const struct json_value *v = json_get(doc, "options"), *argv = json_get(v, "argv");
+	const char *library_path = json_text(json_get(v, "library_path"), NULL);
+	size_t argc = json_count(argv);
+
+	*o = (struct options){.ranks = number(v, "ranks"),
+			      .launcher = text_or_null(v, "launcher"),
+			      .node_timeout = json_number(json_get(v, "node_timeout"), 10),
+			      .head_grace = json_number(json_get(v, "head_grace"), 0),
+			      .agent_lost_ends = truth(v, "agent_lost_ends"),
+			      .warm_sinks = number(v, "warm_sinks"),
+			      .wdir = text_or_null(v, "wdir"),
+			      .no_mpi = truth(v, "no_mpi"),
+			      .net_encrypt = truth(v, "net_encrypt"),
+			      .ckpt_every = json_number(json_get(v, "ckpt_every"), 0),
+			      .ckpt_auto = truth(v, "ckpt_auto"),
+			      .ckpt_first = json_number(json_get(v, "ckpt_first"), 30),
+			      .overhead = json_number(json_get(v, "overhead"), 0.01),
+			      .mtbf = json_number(json_get(v, "mtbf"), 0),
+			      .on_success = (on_success_t)number(v, "on_success"),
+			      .ckpt_wait = json_number(json_get(v, "ckpt_wait"), 10),
+			      .ckpt_local = text_or_null(v, "ckpt_local"),
+			      .shared_every = number(v, "shared_every"),
+			      .keep = number(v, "keep"),
+			      .max_restarts = number(v, "max_restarts"),
+			      .incremental = truth(v, "incremental"),
+			      .no_fsync = truth(v, "no_fsync"),
+			      .leave_files = truth(v, "leave_files"),
+			      .compress = (image_compress_t)number(v, "compress"),
+			      .restart = (image_restart_t)number(v, "restart"),
+			      .tag = truth(v, "tag"),
+			      .on_closed_output = (closed_output_t)number(v, "on_closed_output"),
+			      .verbose = truth(v, "verbose"),
+			      .quiet = truth(v, "quiet"),
+			      .report = text_or_null(v, "report"),
+			      .profile = text_or_null(v, "profile"),
+			      .rules = text_or_null(v, "rules"),
+			      .events = truth(v, "events"),
+			      .no_events = truth(v, "no_events"),
+			      .seed = (uint64_t)number(v, "seed")};
+	if (o->ranks < 1 || o->ranks > JOB_RANKS_MAX || argc == 0 || !(o->head_grace > 0) ||
+	    !(o->node_timeout > 0) || !(o->ckpt_every >= 0) || !(o->ckpt_wait >= 0) ||
+	    !(o->ckpt_first > 0) || !(o->overhead > 0 && o->overhead <= 0.5) || !(o->mtbf >= 0) ||
+	    number(v, "on_success") < SUCCESS_DEFAULT || number(v, "on_success") > SUCCESS_REMOVE ||
+	    o->keep < 1 || number(v, "on_closed_output") < CLOSED_DEFAULT ||
+	    number(v, "on_closed_output") > CLOSED_CONTINUE ||
+	    number(v, "compress") < IMAGE_PLAIN || number(v, "compress") > IMAGE_ZSTD ||
+	    number(v, "restart") < IMAGE_FULL || number(v, "restart") > IMAGE_LAZY)
+		return bad(err, "its options");
+	if (number(doc, "state") < 0 || number(doc, "state") >= JOB_STATES)
+		return bad(err, "its state");
+	for (size_t i = 0; i < json_count(json_get(v, "monitors")) && i < OPTIONS_MONITORS_MAX; i++)
+		o->monitors[o->monitor_count++] =
+		    json_text(json_at(json_get(v, "monitors"), i), "load");
+	o->program = calloc(argc + 1, sizeof(*o->program));
+	if (!o->program)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	for (size_t i = 0; i < argc; i++)
+		o->program[i] = (char *)(uintptr_t)json_text(json_at(argv, i), "");
+	*p = (struct program){.elf = truth(doc, "elf"), .preload_mpi = truth(doc, "preload_mpi")};
+	snprintf(p->path, sizeof(p->path), "%s", json_text(json_get(doc, "program"), ""));
+	snprintf(p->unprotected, sizeof(p->unprotected), "%s",
+		 json_text(json_get(doc, "unprotected"), ""));
+	snprintf(p->runtime, sizeof(p->runtime), "%s", json_text(json_get(doc, "runtime"), ""));
+	if (library_path)
+		setenv("LD_LIBRARY_PATH", library_path, 1);
+	return HALE_OK;
+}
+
+/* ---- the rest ---- */
+
+bool succession_node_lost(const struct json_value *doc, uint32_t node)
+{
+	return number(json_at(json_get(doc, "nodes"), node), "state") == NODE_LOST;
+}
+
+static hale_status_t read_nodes(const struct json_value *doc, struct head *h, struct node **nodes,
+				uint32_t *count, struct error *err)
+{
+	const struct json_value *list = json_get(doc, "nodes"), *of = json_get(doc, "node_of");
+	uint32_t n = (uint32_t)json_count(list);
+
+	if (n == 0 || n > JOB_NODES_MAX || h->nranks == 0 || json_count(of) != h->nranks)
+		return bad(err, "its nodes");
+	*nodes = calloc(n, sizeof(**nodes));
+	h->crew.placement.node_of = calloc(h->nranks, sizeof(uint32_t));
+	if (!*nodes || !h->crew.placement.node_of)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the nodes");
+	*count = n;
+	h->crew.placement.nodes = (uint32_t)number(doc, "placed_nodes");
+	for (uint32_t k = 0; k < n; k++) {
+		const struct json_value *v = json_at(list, k);
+		struct node *node = &(*nodes)[k];
+		long state = number(v, "state");
+
+		snprintf(node->name, sizeof(node->name), "%s", json_text(json_get(v, "name"), ""));
+		snprintf(node->host, sizeof(node->host), "%s", json_text(json_get(v, "host"), ""));
+		node->state = state >= 0 && state <= NODE_LOST ? (node_state_t)state : NODE_LOST;
+		node->unusable = truth(v, "unusable");
+		snprintf(node->wanted, sizeof(node->wanted), "%s",
+			 json_text(json_get(v, "wanted"), ""));
+		node->slots = (uint32_t)number(v, "slots");
+		node->cores = (uint32_t)number(v, "cores");
+	}
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		int64_t k = json_number_int(json_at(of, r), -1);
+
+		if (k < 0 || k >= n)
+			return bad(err, "its layout");
+		h->crew.placement.node_of[r] = (uint32_t)k;
+	}
+	return HALE_OK;
+}
+
+/* Remote nodes are hosts again, for launchers. */
+static hale_status_t read_hosts(const struct json_value *doc, struct head *h,
+				const struct node *nodes, uint32_t count, struct error *err)
+{
+	if (truth(doc, "local"))
+		return HALE_OK;
+	h->hosts.at = calloc(count, sizeof(*h->hosts.at));
+	if (!h->hosts.at)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the nodes");
+	h->hosts.count = count;
+	h->hosts.slurm = truth(doc, "slurm");
+	for (uint32_t k = 0; k < count; k++) {
+		snprintf(h->hosts.at[k].name, sizeof(h->hosts.at[k].name), "%s", nodes[k].name);
+		h->hosts.at[k].slots = nodes[k].slots;
+	}
+	return HALE_OK;
+}
+
+double succession_since(const struct json_value *doc, const char *key)
+{
+	struct timespec now;
+	double real, then = json_number(json_get(doc, key), 0);
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	real = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+	return clock_seconds() - (real > then ? real - then : 0);
+}
+
+static void read_ended(const struct json_value *doc, struct head *h)
+{
+	const struct json_value *list = json_get(doc, "ended");
+
+	for (size_t i = 0; i + 1 < json_count(list); i += 2) {
+		int64_t r = json_number_int(json_at(list, i), -1);
+
+		if (r >= 0 && r < h->nranks)
+			head_rank_reset(h, (uint32_t)r,
+					(int)json_number_int(json_at(list, i + 1), 0) & 0xff);
+	}
+}
+
+hale_status_t succession_restore(const struct json_value *doc, struct head *h, struct node **nodes,
+				 uint32_t *count, struct error *err)
+{
+	hale_status_t status;
+
+	snprintf(h->tag, sizeof(h->tag), "%s", json_text(json_get(doc, "agents"), ""));
+	snprintf(h->run, sizeof(h->run), "%s", json_text(json_get(doc, "run"), ""));
+	h->began = succession_since(doc, "began");
+	h->job_began = succession_since(doc, "job_began");
+	h->exit_decided = truth(doc, "exit_decided");
+	h->exit_status = (int)number(doc, "exit_status");
+	h->restarted = truth(doc, "restarted");
+	h->mpi_seen = truth(doc, "mpi_seen");
+	h->crew.generation = (uint32_t)number(doc, "generation");
+	h->crew.laid_out = h->crew.generation > 0;
+	h->generation = (uint32_t)number(doc, "last_generation");
+	h->recovery.target = (uint32_t)number(doc, "target");
+	snprintf(h->recovery.folder, sizeof(h->recovery.folder), "%s",
+		 json_text(json_get(doc, "recovery_folder"), ""));
+	h->recovery.skip.above = (uint32_t)number(doc, "skip_above");
+	h->recovery.skip.to = (uint32_t)number(doc, "skip_to");
+	h->ckpt.last_id = (uint32_t)number(doc, "checkpoint");
+	h->ckpt.id = (uint32_t)number(doc, "last_id");
+	levels_restore(h, json_get(doc, "levels"));
+	for (uint32_t r = 0; r < h->nranks; r++)
+		head_rank_reset(h, r, -1);
+	read_ended(doc, h);
+	status = read_nodes(doc, h, nodes, count, err);
+	if (status == HALE_OK && *nodes)
+		status = read_hosts(doc, h, *nodes, *count, err);
+	if (status == HALE_OK)
+		report_read(&h->report, json_at(json_get(doc, "report"), 0));
+	return status;
+}

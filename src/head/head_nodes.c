@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The handlers through which agents tell the head what happens. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "head/migration/migrate.h"
+#include "head/failover/succession.h"
+#include "head/failover/takeover.h"
+#include "head/watch/watch.h"
+
+#define LOST_SECONDS 1.0
+
+#define RENEWED_SECONDS 600.0
+
+static void on_ready(void *arg)
+{
+	head_event(arg, JOB_NODES_READY, 0);
+}
+
+static void cannot_begin_there(struct head *h, const struct node *node, const struct error *err)
+{
+	struct error named = *err;
+
+	if (h->crew.count > 1 || !node->local)
+		error_set(&named, err->code, "node %s: %.400s", node->name, err->text);
+	head_cannot_begin(h, &named);
+}
+
+static void on_failed(void *arg, const struct node *node, const struct error *err)
+{
+	cannot_begin_there(arg, node, err);
+}
+
+/* A node without a lease is about to be lost, or gets one again: then it starts the rank. */
+static bool on_not_spawned(void *arg, uint32_t rank, const struct error *err)
+{
+	struct head *h = arg;
+
+	if (err->code == HALE_ERR_STATE && (h->state == JOB_RUNNING || h->state == JOB_RESTORING))
+		return true;
+	if (err->code != HALE_ERR_STATE) {
+		h->ranks[rank].ended = true;
+		cannot_begin_there(h, crew_node_of(&h->crew, rank), err);
+	}
+	head_event(h, JOB_RANK_DONE, rank);
+	return false;
+}
+
+/* Some rank there that had not ended; false: none. */
+static bool had_rank(const struct head *h, const struct node *node, uint32_t *rank)
+{
+	for (uint32_t r = 0; h->crew.laid_out && r < h->nranks; r++) {
+		if (h->crew.placement.node_of[r] == node->index && !h->ranks[r].ended) {
+			*rank = r;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void on_copied(void *arg, const struct node *node, const struct message *m)
+{
+	levels_copied(arg, node, m);
+}
+
+static void on_lost(void *arg, const struct node *node, const char *why)
+{
+	struct head *h = arg;
+	struct error err;
+	uint32_t rank;
+
+	snprintf(h->lost_name, sizeof(h->lost_name), "%s", node->name);
+	snprintf(h->lost_why, sizeof(h->lost_why), "%s", why);
+	watch_nodes(h);
+	if (h->state == JOB_RUNNING || h->state == JOB_CLEARING || h->state == JOB_RESTORING)
+		levels_node_lost(h, node);
+	succession_save(h);
+	if (h->state == JOB_STARTING && !node->spare) {
+		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
+		head_cannot_begin(h, &err);
+	} else if (migrate_node_lost(h, node, &rank) || had_rank(h, node, &rank)) {
+		head_event(h, JOB_NODE_LOST, rank);
+	} else if (h->state != JOB_ENDING && h->state != JOB_ENDED) {
+		head_say(h, "node %s, which has no ranks, is lost (%s); the job goes on",
+			 node->name, why);
+	}
+}
+
+/* So many agents of a node that die within RENEWED_SECONDS are too many; 0: none are. Those that
+ * die faster the guardian counts. */
+static uint32_t too_often(void)
+{
+	const char *text = getenv("HALE_AGENT_DEATHS");
+	const uint32_t usual = 12;
+
+	return text ? (uint32_t)strtoul(text, NULL, 10) : usual;
+}
+
+/* Each death costs next to nothing, but whatever they die of is not well, and ends moves and what
+ * else passes through an agent. */
+static void leave_if_often(struct head *h, struct node *n)
+{
+	double now = clock_seconds();
+	struct error err;
+	char why[64];
+
+	if (n->renewed == 0 || now - n->renewed_since > RENEWED_SECONDS) {
+		n->renewed = 0;
+		n->renewed_since = now;
+	}
+	if (++n->renewed != too_often())
+		return;
+	snprintf(why, sizeof(why), "%u agents of node %.20s have died within %.0f min", n->renewed,
+		 n->name, RENEWED_SECONDS / 60);
+	watch_mark(h, n->index, true, why);
+	watch_nodes(h);
+	if (h->state != JOB_RUNNING || crew_ranks_on(&h->crew, n) == 0)
+		head_say(h, "%s: it gets no ranks any more if others can have them", why);
+	else if (head_leave_node(h, n->name, why, &err) != HALE_OK)
+		head_say(h, "%s", err.text);
+}
+
+/* It costs a moment, and what passed through the agent. */
+static void on_renewed(void *arg, struct node *n, const char *why)
+{
+	struct head *h = arg;
+	struct json_out j;
+	char text[192];
+
+	head_say(h, "the agent of node %s was ended by %s; another one goes on in its place",
+		 n->name, why);
+	record_begin(&j, "agent replaced");
+	json_string(&j, "node", n->name);
+	json_string(&j, "why", why);
+	record_end(&h->record, &j);
+	h->report.agents_replaced++;
+	snprintf(text, sizeof(text), "the agent of node %s was ended by %.60s", n->name, why);
+	migrate_node_renewed(h, n, text);
+	watch_node_renewed(h, n);
+	warm_renewed(h, n);
+	leave_if_often(h, n);
+}
+
+static void on_hello(void *arg, uint32_t rank)
+{
+	struct head *h = arg;
+
+	h->mpi_seen = h->mpi_seen || h->crew.ranks[rank].mpi;
+	head_event(h, JOB_RANK_READY, rank);
+}
+
+static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
+{
+	struct head *h = arg;
+
+	switch (p->type) {
+	case PROTO_INITIALIZED:
+		head_event(h, JOB_RANK_READY, rank);
+		break;
+	case PROTO_FINALIZED:
+		checkpoint_poll(h);
+		break;
+	case PROTO_ABORT:
+		h->ranks[rank].aborted = true;
+		h->ranks[rank].abort_code = p->plain.value;
+		/* it waits for us to end it */
+		crew_signal(&h->crew, rank, SIGKILL);
+		break;
+	case PROTO_NET_LOST:
+	case PROTO_NET_BACK:
+		head_partition_told(h, rank, (uint32_t)p->plain.value, p->type == PROTO_NET_LOST);
+		break;
+	case PROTO_CKPT_ASK:
+		checkpoint_ask(h, rank, (uint32_t)p->plain.value);
+		break;
+	default:
+		if (!migrate_packet(h, rank, p))
+			checkpoint_packet(h, rank, p);
+		break;
+	}
+}
+
+static void on_ended(void *arg, uint32_t rank, int status)
+{
+	if (!takeover_ended(arg, rank, status) && !migrate_ended(arg, rank, status))
+		head_rank_ended(arg, rank, status);
+}
+
+static void lost_for_good(void *arg)
+{
+	struct head_rank *r = arg;
+	struct head *h = r->head;
+	uint32_t rank = (uint32_t)(r - h->ranks);
+
+	head_say(h,
+		 "the process of rank %u is gone, and the one that started it goes on; it is ended",
+		 rank);
+	crew_signal(&h->crew, rank, SIGKILL);
+}
+
+/* A shell around it says soon by its exit status what has happened. If it rather goes on without
+ * its rank, nothing good can come of it. */
+static void on_stray(void *arg, uint32_t rank)
+{
+	struct head *h = arg;
+	struct head_rank *r = &h->ranks[rank];
+
+	if (h->state == JOB_RUNNING)
+		loop_timer_set(&h->loop, &r->lost, LOST_SECONDS, lost_for_good, r);
+}
+
+static void on_cleared(void *arg)
+{
+	struct head *h = arg;
+
+	if (crew_alive(&h->crew) == 0)
+		head_event(h, JOB_ALL_GONE, 0);
+}
+
+static void on_checked(void *arg, const struct error *err, uint64_t resident_bytes)
+{
+	if (!migrate_checked(arg, err))
+		checkpoint_checked(arg, err, resident_bytes);
+}
+
+static void on_looked(void *arg, uint32_t look, const struct profile *p, uint64_t progress)
+{
+	struct head *h = arg;
+
+	head_profile_looked(h, look, p, progress);
+	control_looked(h, look);
+	if (look == h->final_look) {
+		head_profile_end(h);
+		loop_stop(&h->loop);
+	}
+}
+
+static void on_differs(void *arg, uint32_t rank, int which)
+{
+	struct head *h = arg;
+
+	head_say(h,
+		 "rank %u printed something else on %s the second time; what was printed first "
+		 "stays",
+		 rank, which == 1 ? "stdout" : "stderr");
+}
+
+static void on_laying_out(void *arg)
+{
+	struct head *h = arg;
+
+	h->placing = true;
+	if (!takeover_check(h))
+		succession_save(h);
+}
+
+static bool on_may_grant(void *arg)
+{
+	return !takeover_check(arg);
+}
+
+static void on_stood(void *arg)
+{
+	struct head *h = arg;
+
+	h->report.warm_sinks++;
+}
+
+static void on_warm(void *arg, struct node *n, const struct message *m)
+{
+	warm_message(arg, n, m);
+}
+
+/* As a program in a pipeline ends by SIGPIPE. */
+static void end_unread(void *arg)
+{
+	struct head *h = arg;
+
+	if (job_state_over(h->state))
+		return;
+	head_say(h,
+		 "nobody reads the program's %s any more: the job ends (with --on-closed-output "
+		 "continue it goes on)",
+		 h->unread);
+	head_end(h, 128 + SIGPIPE);
+}
+
+/* In the middle of what the crew does with some output: the end comes behind it. */
+static void on_output_closed(void *arg, const char *name)
+{
+	struct head *h = arg;
+
+	h->unread = name;
+	loop_timer_set(&h->loop, &h->unread_end, 0, end_unread, h);
+}
+
+/* It was killed, or the head that comes after this one has asked it. */
+static bool on_keeper_gone(void *arg)
+{
+	struct head *h = arg;
+	struct error err;
+
+	if (takeover_check(h))
+		return false;
+	head_say(h, "the process that writes the job's output was killed; some of it may be lost");
+	keeper_leave(&h->keeper);
+	if (head_start_keeper(h, &err) == HALE_OK)
+		return true;
+	log_warn("%s", err.text);
+	head_end(h, EXIT_UNRECOVERED);
+	return false;
+}
+
+struct crew_handler head_crew_handler(struct head *h)
+{
+	return (struct crew_handler){.ready = on_ready,
+				     .failed = on_failed,
+				     .lost = on_lost,
+				     .not_spawned = on_not_spawned,
+				     .hello = on_hello,
+				     .packet = on_packet,
+				     .ended = on_ended,
+				     .stray = on_stray,
+				     .cleared = on_cleared,
+				     .checked = on_checked,
+				     .looked = on_looked,
+				     .differs = on_differs,
+				     .moved = migrate_message,
+				     .events = watch_carried,
+				     .copied = on_copied,
+				     .warm = on_warm,
+				     .stood = on_stood,
+				     .renewed = on_renewed,
+				     .attached = takeover_attached,
+				     .no_answer = takeover_no_answer,
+				     .superseded = takeover_superseded,
+				     .keeper_gone = on_keeper_gone,
+				     .output_closed = on_output_closed,
+				     .laying_out = on_laying_out,
+				     .may_grant = on_may_grant,
+				     .arg = h};
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way back to a checkpoint, from the first process that becomes an image to the moment when all
+ * ranks run again. recover.c starts these processes. */
+#include <stdio.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "node/proto.h"
+#include "head/failover/succession.h"
+#include "head/watch/watch.h"
+
+static void report_restart(struct head *h)
+{
+	struct report *r = &h->report;
+	size_t i = r->failure_count;
+
+	while (i > 1 && r->failures[i - 1].together)
+		i--;
+	if (i > 0 && h->recovery.target && r->failures[i - 1].restart_seconds == 0)
+		r->failures[i - 1].restart_seconds =
+		    head_seconds(h) - r->failures[i - 1].at_seconds;
+}
+
+void head_look_back(struct head *h, uint32_t rank)
+{
+	for (uint32_t r = 0; r < h->nranks; r++)
+		if (!h->ranks[r].ended && !h->crew.ranks[r].met)
+			return;
+	head_step(h, JOB_ALL_BACK, rank);
+}
+
+void head_go_on(struct head *h, uint32_t rank)
+{
+	struct json_out j;
+	char took[16];
+
+	report_restart(h);
+	watch_rollback_done(h);
+	leave_over(h);
+	head_profile_turn(h);
+	if (h->recovery.target)
+		head_say(h, "all ranks run again from checkpoint %u, %s later", h->recovery.target,
+			 units_show_seconds(clock_seconds() - h->recovery.began, took));
+	record_begin(&j, "restored");
+	json_uint(&j, "checkpoint", h->recovery.target);
+	json_uint(&j, "generation", h->generation);
+	record_end(&h->record, &j);
+	succession_save(h);
+	checkpoint_interval_start(h);
+	recover_check_start(h);
+	warm_again(h);
+	checkpoint_poll(h);
+}
+
+/* Ranks run from images that turn out to be damaged: nothing they did counts. */
+void head_reject_damaged(struct head *h, uint32_t rank)
+{
+	recover_reject(h);
+	head_roll_back(h);
+}
+
+void head_look_back_done(struct head *h, uint32_t rank)
+{
+	head_all_gone_soon(h);
+	head_look_back(h, rank);
+}
+
+/* The image is to blame for a process that ends before it has become the image. */
+void head_refuse_target(struct head *h, uint32_t rank)
+{
+	recover_refuse(h, "rank %u could not be rebuilt from it", rank);
+	if (h->ranks[rank].exit_status == PROTO_EXIT_IMAGE_BAD)
+		recover_reject(h);
+	else
+		recover_pass_over(h);
+	head_roll_back(h);
+}
+
+void head_late_target(struct head *h, uint32_t rank)
+{
+	recover_refuse(h, "it was not restored in time");
+	recover_reject(h);
+	head_roll_back(h);
+}

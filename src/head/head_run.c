@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The beginning and the end of a job. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/reach.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "head/migration/migrate.h"
+#include "head/failover/succession.h"
+#include "head/watch/watch.h"
+
+/* ---- beginning ---- */
+
+void head_cannot_begin(struct head *h, const struct error *err)
+{
+	bool again = h->state == JOB_RESTORING || h->report.restarts > 0;
+
+	if (job_state_over(h->state))
+		return;
+	if (h->state == JOB_RESTORING)
+		head_say(h, "checkpoint %u can't be restored: %s", h->recovery.target, err->text);
+	else if (again)
+		head_say(h, "the job can't be started again: %s", err->text);
+	else
+		log_warn("%s", err->text);
+	if (again) {
+		head_end(h, EXIT_UNRECOVERED);
+		return;
+	}
+	h->exit_decided = false;
+	h->stopping = true;
+	crew_signal_all(&h->crew, SIGKILL);
+	head_end(h, err->code == HALE_ERR_PROCESS ? EXIT_NOT_EXECUTABLE : EXIT_USAGE);
+}
+
+hale_status_t head_start_keeper(struct head *h, struct error *err)
+{
+	uint64_t(*printed)[2] = calloc(h->nranks, sizeof(*printed));
+	struct keeper_config config = {.job = h->job,
+				       .folder = h->store.job_folder,
+				       .program = h->program->path,
+				       .epoch = h->epoch,
+				       .nranks = h->nranks,
+				       .grace = h->o->head_grace,
+				       .on_closed = h->o->on_closed_output,
+				       .printed = printed};
+	hale_status_t status;
+
+	if (!printed)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the keeper");
+	for (uint32_t r = 0; r < h->nranks; r++)
+		for (int i = 0; i < 2; i++)
+			printed[r][i] = h->crew.ranks ? h->crew.ranks[r].out[i].handed
+						      : takeover_printed(h, r, i);
+	status = keeper_start(&h->keeper, &config, err);
+	free(printed);
+	return status;
+}
+
+/* Agents elsewhere have another working folder, or none. */
+static hale_status_t local_folder(struct head *h, struct error *err)
+{
+	const char *given = h->o->ckpt_local;
+	char cwd[PATH_MAX] = "";
+	size_t len = 0;
+
+	if (!given || given[0] == '/')
+		return HALE_OK;
+	if (!getcwd(cwd, sizeof(cwd)))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot tell the working folder");
+	for (const char *c = cwd; *c && len < sizeof(h->local) - 2; c++) {
+		h->local[len++] = *c;
+		if (*c == '%')
+			h->local[len++] = '%';
+	}
+	if (snprintf(h->local + len, sizeof(h->local) - len, "/%s", given) >=
+	    (int)(sizeof(h->local) - len))
+		return error_set(err, HALE_ERR_ARGUMENT, "the path '%s' is too long", given);
+	h->o->ckpt_local = h->local;
+	return HALE_OK;
+}
+
+/* A folder that is there is of another job, long ago, whose head had our pid. */
+static bool folder_taken(const struct head *h)
+{
+	char path[PATH_MAX + JOB_ID_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", h->o->ckpt_dir, h->job);
+	return access(path, F_OK) == 0;
+}
+
+/* In a container all heads may have the same pid, and share folders, or a network, with the heads
+ * of other ones: what would tell their jobs apart elsewhere doesn't there. */
+static void distinguish(char more[16])
+{
+	enum { FIRST_PIDS = 0xeffffffc }; /* PROC_PID_INIT_INO of the kernel */
+	uint32_t random;
+	struct stat st;
+
+	more[0] = '\0';
+	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != (ino_t)FIRST_PIDS &&
+	    getrandom(&random, sizeof(random), 0) == (ssize_t)sizeof(random))
+		snprintf(more, 16, "-%06x", random & 0xffffff);
+}
+
+static void make_job_id(struct head *h)
+{
+	const char *name = strrchr(h->program->path, '/');
+	char base[41] = "", more[16];
+	size_t n = 0;
+
+	for (const char *c = name ? name + 1 : h->program->path; *c && n < sizeof(base) - 1; c++)
+		base[n++] = strchr(" \t\n:/\"\\@", *c) ? '_' : *c;
+	distinguish(more);
+	snprintf(h->job, sizeof(h->job), "%s.%d%s", base, (int)getpid(), more);
+	for (int again = 2; folder_taken(h) && again < 1000; again++)
+		snprintf(h->job, sizeof(h->job), "%s.%d%s-%d", base, (int)getpid(), more, again);
+}
+
+/* Nodes on this machine speak over its loopback, unless the user says otherwise; our own wire does
+ * so by itself (segment.h, one_host). */
+static void keep_off_the_network(const struct head *h)
+{
+	if (h->hosts.count == 0 && h->crew.config.nodes > 1)
+		setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
+static struct crew_config make_config(struct head *h)
+{
+	const struct options *o = h->o;
+	struct crew_config config = {.hosts = h->hosts.count > 0 ? &h->hosts : NULL,
+				     .spares = (uint32_t)o->spares,
+				     .launcher = o->launcher,
+				     .node_timeout = o->node_timeout,
+				     .tag = o->tag,
+				     .stamp = o->timestamp,
+				     .on_closed = o->on_closed_output,
+				     .setup = {.nranks = h->nranks,
+					       .job = h->job,
+					       .program = h->program->path,
+					       .argv = o->program,
+					       .exports = recover_files_exports(h),
+					       .wdir = o->wdir,
+					       .local = o->ckpt_local,
+					       .bind = (uint32_t)o->bind,
+					       .folder = "",
+					       .tag = ""}};
+
+	/* elsewhere the working folder is the one of the same name */
+	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->wdir))
+		config.setup.wdir = h->wdir;
+	config.setup.flags =
+	    (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) | (o->no_mpi ? SETUP_NO_MPI : 0) |
+	    (o->net_encrypt ? SETUP_ENCRYPT : 0) | (o->no_fsync ? SETUP_NOFSYNC : 0) |
+	    (o->report_bindings ? SETUP_SAY_PINS : 0) | (o->agent_lost_ends ? 0 : SETUP_ADOPT);
+	if (!takeover_possible(h))
+		return config;
+	config.setup.grace_ns = (uint64_t)(o->head_grace * 1e9);
+	config.setup.epoch = h->epoch;
+	config.setup.folder = h->store.job_folder;
+	config.setup.tag = h->tag;
+	config.keeper = &h->keeper;
+	return config;
+}
+
+/* Where another head may follow: a record, a process that writes the output, a name for the agents
+ * to be found by. */
+static hale_status_t prepare_takeover(struct head *h, struct error *err)
+{
+	uint64_t tag;
+	hale_status_t status;
+
+	if (!takeover_possible(h))
+		return HALE_OK;
+	status = head_open_store(h, err);
+	if (status != HALE_OK)
+		return status;
+	if (getrandom(&tag, sizeof(tag), 0) != (ssize_t)sizeof(tag))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a name for the agents");
+	snprintf(h->tag, sizeof(h->tag), "%016lx", (unsigned long)tag);
+	h->epoch = succession_newest(h->store.job_folder) + 1;
+	return head_start_keeper(h, err);
+}
+
+/* Its input, too, outlives the head. */
+static void keep_input(struct head *h)
+{
+	char path[PATH_MAX + 16];
+
+	if (!takeover_possible(h))
+		return;
+	snprintf(path, sizeof(path), "%s/stdin.spool", h->store.job_folder);
+	feed_keep_in(&h->crew.feed, path);
+}
+
+static hale_status_t start_crew(struct head *h, struct placement *placement, uint32_t nodes,
+				struct error *err)
+{
+	hale_status_t status = prepare_takeover(h, err);
+	struct crew_config config = make_config(h);
+	struct crew_handler handler = head_crew_handler(h);
+
+	if (status != HALE_OK)
+		return status;
+	config.nodes = nodes;
+	if (getrandom(config.setup.secret, sizeof(config.setup.secret), 0) !=
+	    (ssize_t)sizeof(config.setup.secret))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
+	h->crew.placement = *placement;
+	h->crew.config.nodes = nodes;
+	keep_off_the_network(h);
+	if (h->program->preload_mpi)
+		log_info("the program's DT_RPATH would find %s first, so hale's libmpi.so.40 is "
+			 "preloaded",
+			 h->program->other_mpi);
+	status = crew_create(&h->crew, &h->loop, &config, &handler, err);
+	keep_input(h);
+	return status == HALE_OK && takeover_possible(h) ? succession_claim(h, err) : status;
+}
+
+hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t count,
+			 struct error *err)
+{
+	hale_status_t status = head_start_keeper(h, err);
+	struct crew_config config = make_config(h);
+	struct crew_handler handler = head_crew_handler(h);
+
+	if (status == HALE_OK && takeover_check(h)) {
+		/* it knows no more than the one before, which still answers */
+		keeper_end(&h->keeper);
+		return error_set(err, HALE_ERR_STATE, "another head has taken over job %s", h->job);
+	}
+	if (status == HALE_OK)
+		keeper_release(h->job, h->epoch - 1);
+	if (status == HALE_OK)
+		status = crew_adopt(&h->crew, &h->loop, &config, &handler, nodes, count, err);
+	keep_input(h);
+	return status;
+}
+
+hale_status_t head_launch_all(struct head *h, struct error *err)
+{
+	static const uint64_t beginning[3];
+	hale_status_t status = crew_layout(&h->crew, ++h->generation, err);
+
+	if (status != HALE_OK)
+		return status;
+	inject_arm_mailboxes(h);
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		head_rank_reset(h, r, -1);
+		crew_spawn(&h->crew, r, h->program->path, NULL, beginning);
+	}
+	h->placing = false;
+	succession_save(h);
+	return HALE_OK;
+}
+
+static void record_launch(struct head *h)
+{
+	struct json_out j;
+
+	record_begin(&j, h->restarted ? "restarted" : "launched");
+	json_string(&j, "job", h->job);
+	json_string(&j, "program", h->program->path);
+	json_uint(&j, "nranks", h->nranks);
+	json_int(&j, "head_pid", getpid());
+	json_string(&j, "node", h->node);
+	record_end(&h->record, &j);
+}
+
+/* Which machines, and which rank on which of them. */
+static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes, struct error *err)
+{
+	struct options *o = h->o;
+	hale_status_t status = HALE_OK;
+
+	*p = (struct placement){0};
+	if (o->hosts)
+		status = hosts_read(&h->hosts, o->hosts, err);
+	else if (o->host_list)
+		status = hosts_list(&h->hosts, o->host_list, err);
+	else
+		status = hosts_slurm(&h->hosts, err);
+	/* one machine can stand for several, a whole allocation is what it is */
+	if (h->hosts.slurm && h->hosts.count == 1 && o->nodes > 1)
+		hosts_fini(&h->hosts);
+	if (status == HALE_OK && h->hosts.count > 0)
+		status =
+		    hosts_place(&h->hosts, h->nranks, o->nodes, o->per_node, o->spares, p, err);
+	else if (status == HALE_OK)
+		status =
+		    placement_make(p, h->nranks, (uint32_t)o->nodes, (uint32_t)o->per_node, err);
+	*nodes = p->nodes;
+	return status;
+}
+
+/* Another head has begun it. If that fails the agents are left to the next one. */
+static hale_status_t begin_again(struct head *h, struct error *err)
+{
+	hale_status_t status = head_signals_start(h, err);
+
+	if (status == HALE_OK)
+		status = takeover_begin(h, err);
+	if (status == HALE_OK)
+		status = watch_start(h, err);
+	if (status == HALE_OK)
+		status = control_start(h, err);
+	if (status != HALE_OK)
+		crew_abandon(&h->crew);
+	return status;
+}
+
+/* What can't be read is told once here, and not by each node and rank. */
+static hale_status_t check_reach(const struct options *o, struct error *err)
+{
+	struct reach_wish wish = reach_wish_own();
+	char why[400];
+
+	for (char *const *e = o->exports; e && *e; e++) {
+		if (strncmp(*e, "HALE_NET_DEVICES=", 17) == 0)
+			wish.devices = *e + 17;
+		else if (strncmp(*e, "HALE_NET_PORTS=", 15) == 0)
+			wish.ports = *e + 15;
+	}
+	return reach_wish_check(&wish, why, sizeof(why))
+		   ? HALE_OK
+		   : error_set(err, HALE_ERR_ARGUMENT, "%s", why);
+}
+
+static void timed_out(void *arg)
+{
+	struct head *h = arg;
+	char after[16];
+
+	head_say(h, "the job ends: it has run for %s (--timeout)",
+		 units_show_seconds(h->o->timeout, after));
+	h->stopping = true;
+	crew_signal_all(&h->crew, SIGCONT);
+	crew_signal_all(&h->crew, SIGTERM);
+	head_end(h, EXIT_TIMEOUT);
+}
+
+static hale_status_t begin(struct head *h, struct error *err)
+{
+	struct placement placement;
+	uint32_t nodes;
+	hale_status_t status = check_reach(h->o, err);
+
+	if (status == HALE_OK)
+		status = watch_monitors_check(h->o, err);
+	if (status == HALE_OK)
+		status = head_probe(h, err);
+	if (status == HALE_OK)
+		status = local_folder(h, err);
+	if (status == HALE_OK)
+		status = place(h, &placement, &nodes, err);
+
+	/* agents first: they are not to inherit the rest */
+	if (status == HALE_OK)
+		status = start_crew(h, &placement, nodes, err);
+	if (status == HALE_OK)
+		status = head_signals_start(h, err);
+	if (status == HALE_OK)
+		status = watch_start(h, err);
+	if (status == HALE_OK)
+		status = control_start(h, err);
+	for (size_t i = 0; status == HALE_OK && i < h->o->fault_count; i++)
+		status = inject_add(h, &h->o->faults[i], err);
+	if (status != HALE_OK)
+		return status;
+	/* with what was added to it meanwhile */
+	h->crew.config.setup.environ = environ;
+	if (watch_serves_hosts(h))
+		h->crew.config.setup.flags |= SETUP_EVENTS;
+	head_watch_start(h);
+	if (h->o->timeout > 0)
+		loop_timer_set(&h->loop, &h->timeout, h->o->timeout, timed_out, h);
+	return crew_start(&h->crew, err);
+}
+
+void head_begin(struct head *h)
+{
+	const struct head_start *start = h->start;
+	struct error err;
+	hale_status_t status;
+
+	record_launch(h);
+	head_say_begin(h);
+	levels_begin(h);
+	recover_files_begin(h);
+	if (start->manifest)
+		status = recover_begin(h, start->manifest, start->job_folder, &err);
+	else
+		status = head_launch_all(h, &err);
+	if (status != HALE_OK)
+		head_cannot_begin(h, &err);
+	else if (!start->manifest)
+		checkpoint_interval_start(h);
+	warm_again(h);
+	if (status == HALE_OK)
+		watch_job_begun(h);
+}
+
+hale_status_t head_open_store(struct head *h, struct error *err)
+{
+	hale_status_t status;
+
+	if (h->store_is_open)
+		return HALE_OK;
+	/* its name was free when it began, but others, elsewhere, may have begun since */
+	if (!h->start->job && !h->store_is_ours) {
+		h->recovery.dir_there = store_there(h->o->ckpt_dir);
+		status = store_claim(h->o->ckpt_dir, h->job, err);
+		if (status != HALE_OK)
+			return status;
+		h->store_is_ours = true;
+	}
+	status = store_open(&h->store, h->o->ckpt_dir, h->job, !h->o->no_fsync, err);
+	if (status != HALE_OK)
+		return status;
+	h->store_is_open = true;
+	record_open(&h->record, h->store.job_folder);
+	return HALE_OK;
+}
+
+/* ---- end ---- */
+
+static void write_end(struct head *h)
+{
+	struct error err;
+	struct json_out j;
+	double wall = clock_seconds() - h->began;
+
+	record_begin(&j, "ended");
+	json_int(&j, "exit", h->exit_status);
+	json_double(&j, "wall_seconds", wall);
+	json_uint(&j, "restarts", h->report.restarts);
+	record_end(&h->record, &j);
+	if (h->o->report &&
+	    report_write(&h->report, h->o->report, h->exit_status, wall, &err) != HALE_OK)
+		log_warn("%s", err.text);
+	if (!h->o->no_mpi && !h->mpi_seen && h->exit_status == 0 && !h->restarted &&
+	    h->program->elf && !h->program->unprotected[0] && !h->stopping)
+		head_say(h, "note: no rank called MPI_Init; for programs without MPI --no-mpi lets "
+			    "them be checkpointed too");
+}
+
+static void end(struct head *h)
+{
+	inject_fini(h);
+	loop_timer_clear(&h->loop, &h->timeout);
+	for (uint32_t r = 0; r < h->nranks; r++)
+		loop_timer_clear(&h->loop, &h->ranks[r].lost);
+	migrate_fini(h);
+	checkpoint_fini(h);
+	recover_fini(h);
+	levels_fini(h);
+	head_put_off_fini(h);
+	if (!h->superseded)
+		write_end(h);
+	watch_stop(h);
+	control_stop(h);
+	head_partition_fini(h);
+	warm_fini(h);
+	crew_destroy(&h->crew);
+	if (h->superseded || h->crew.abandoned)
+		keeper_leave(&h->keeper);
+	else
+		keeper_end(&h->keeper);
+	if (!h->crew.abandoned)
+		succession_end(h);
+	/* nobody is left who writes there */
+	if (h->store_is_open && !h->crew.abandoned && !h->superseded)
+		store_finish(h->store.job_folder);
+	head_profile_fini(h);
+	hosts_fini(&h->hosts);
+	record_fini(&h->record);
+	recover_files_end(h);
+	if (!h->superseded && !h->crew.abandoned)
+		head_say_end(h);
+	report_fini(&h->report);
+	if (h->signals >= 0)
+		close(h->signals);
+	loop_fini(&h->loop);
+	free(h->ranks);
+}
+
+/* Job names come again, since process ids do. */
+static bool number_run(struct head *h, const struct head_start *start)
+{
+	uint64_t n[2];
+
+	if (start->manifest) {
+		snprintf(h->run, sizeof(h->run), "%s", start->manifest->run);
+		return true;
+	}
+	if (getrandom(n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		return false;
+	snprintf(h->run, sizeof(h->run), "%016" PRIx64 "%016" PRIx64, n[0], n[1]);
+	return true;
+}
+
+int head_run(const struct head_start *start)
+{
+	struct head *h = calloc(1, sizeof(*h));
+	struct error err;
+	int exit_status;
+
+	if (!h)
+		return EXIT_USAGE;
+	h->o = start->options;
+	h->program = start->program;
+	h->libdir = start->libdir;
+	h->nranks = (uint32_t)h->o->ranks;
+	h->restarted = start->manifest != NULL;
+	h->began = h->job_began = clock_seconds();
+	gethostname(h->node, sizeof(h->node) - 1);
+	if (start->job)
+		snprintf(h->job, sizeof(h->job), "%s", start->job);
+	else
+		make_job_id(h);
+	h->signals = -1;
+	h->keeper.out[0] = h->keeper.out[1] = -1;
+	h->random = h->o->seed;
+	h->report = (struct report){.job = h->job, .ranks = h->nranks, .seed = h->o->seed};
+	record_init(&h->record);
+	h->ranks = calloc(h->nranks, sizeof(*h->ranks));
+	if (!h->ranks || !number_run(h, start) || !loop_init(&h->loop)) {
+		log_warn("out of memory");
+		free(h->ranks);
+		free(h);
+		return EXIT_USAGE;
+	}
+	checkpoint_init(h);
+	recover_files_init(h);
+	levels_init(h);
+	h->start = start;
+	h->epoch = start->epoch;
+	h->takeover = start->takeover;
+	if ((start->takeover ? begin_again(h, &err) : begin(h, &err)) != HALE_OK)
+		head_cannot_begin(h, &err);
+	loop_run(&h->loop);
+	exit_status = h->exit_status;
+	end(h);
+	free(h);
+	return exit_status;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals to hale run. */
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "head/failover/succession.h"
+#include "head/failover/takeover.h"
+#include "head/watch/watch.h"
+
+static const int taken[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+			    SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+
+static void stop_everything(struct head *h)
+{
+	crew_pause(&h->crew, true);
+	raise(SIGSTOP);
+	crew_pause(&h->crew, false);
+	feed_retry(&h->crew.feed);
+}
+
+/* The second time there is no grace. */
+static void end_by_signal(struct head *h, int sig)
+{
+	if (h->stopping) {
+		crew_signal_all(&h->crew, SIGCONT);
+		crew_signal_all(&h->crew, SIGKILL);
+		return;
+	}
+	h->stopping = true;
+	head_say(h, "SIG%s: the job ends", sigabbrev_np(sig));
+	crew_signal_all(&h->crew, sig);
+	crew_signal_all(&h->crew, SIGCONT);
+	/* ranks that run say by their status what they made of it */
+	if (h->state == JOB_STARTING || h->state == JOB_CLEARING || h->state == JOB_RESTORING)
+		head_end(h, 128 + sig);
+	else
+		head_end_by_request(h);
+}
+
+static void reap(struct head *h)
+{
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == h->keeper.pid)
+			h->keeper.pid = 0;
+		else if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status) &&
+			 !checkpoint_child(h, pid) && !levels_child(h, pid) &&
+			 !recover_files_child(h, pid))
+			recover_child(h, pid, status);
+}
+
+static void take_signal(struct head *h, int sig)
+{
+	struct error err;
+
+	switch (sig) {
+	case SIGCHLD:
+		reap(h);
+		break;
+	case SIGUSR1:
+		if (checkpoint_request(h, ORIGIN_USER, &err) != HALE_OK)
+			log_warn("no checkpoint: %s", err.text);
+		break;
+	case SIGTSTP:
+		stop_everything(h);
+		break;
+	case SIGCONT:
+		/* it may have stood still for long */
+		if (takeover_check(h))
+			break;
+		crew_signal_all(&h->crew, SIGCONT);
+		feed_retry(&h->crew.feed);
+		break;
+	case SIGUSR2:
+		crew_signal_all(&h->crew, sig);
+		break;
+	default:
+		end_by_signal(h, sig);
+		break;
+	}
+}
+
+static void signals_ready(void *arg, uint32_t events)
+{
+	struct head *h = arg;
+	struct signalfd_siginfo info;
+
+	if (read(h->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		take_signal(h, (int)info.ssi_signo);
+}
+
+hale_status_t head_signals_start(struct head *h, struct error *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
+		struct sigaction now;
+		/* nohup and background shells ignore some: so do we, and so do the ranks */
+		if (taken[i] != SIGCHLD && sigaction(taken[i], NULL, &now) == 0 &&
+		    now.sa_handler == SIG_IGN)
+			continue;
+		sigaddset(&set, taken[i]);
+	}
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	h->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (h->signals < 0 ||
+	    !loop_add(&h->loop, &h->signal_source, h->signals, EPOLLIN, signals_ready, h))
+		return error_sys(err, HALE_ERR_SYSTEM, "cannot receive signals");
+	return HALE_OK;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Faults on request: --inject and `hale inject`. Each happens once, however often the job is
+ * rolled back. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/base.h"
+#include "head/head.h"
+
+/* splitmix64: the same seed gives the same faults. */
+static uint64_t draw(struct head *h)
+{
+	uint64_t z = (h->random += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+static void kill_now(struct armed_fault *a)
+{
+	struct head *h = a->head;
+	uint32_t rank = (uint32_t)a->fault.rank;
+
+	a->done = true;
+	if (!crew_present(&h->crew, rank)) {
+		log_info("the fault for rank %u has nobody to meet: it is not running", rank);
+		return;
+	}
+	log_info("injected: signal %d to rank %u", a->fault.signal, rank);
+	crew_signal_program(&h->crew, rank, a->fault.signal);
+}
+
+static void fire(void *arg)
+{
+	kill_now(arg);
+}
+
+static void arm_mailbox(struct head *h, const struct armed_fault *a)
+{
+	crew_inject(&h->crew, (uint32_t)a->fault.rank, a->fault.call, a->fault.count,
+		    a->fault.signal);
+}
+
+static bool mailbox_taken(const struct head *h, uint32_t rank)
+{
+	for (size_t i = 0; i < h->fault_count; i++)
+		if (!h->faults[i].done && h->faults[i].fault.call[0] &&
+		    h->faults[i].fault.rank == (long)rank)
+			return true;
+	return false;
+}
+
+hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err)
+{
+	struct armed_fault *a = &h->faults[h->fault_count];
+
+	if (h->fault_count == OPTIONS_FAULTS_MAX)
+		return error_set(err, HALE_ERR_ARGUMENT, "no more than %d faults a job",
+				 OPTIONS_FAULTS_MAX);
+	*a = (struct armed_fault){.fault = *f, .head = h};
+	if (f->rank < 0)
+		a->fault.rank = (long)(draw(h) % h->nranks);
+	if (a->fault.rank >= (long)h->nranks)
+		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank %ld among %u", f->rank,
+				 h->nranks);
+	if (f->call[0] && mailbox_taken(h, (uint32_t)a->fault.rank))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "rank %ld has a fault at a call already; one at a time",
+				 a->fault.rank);
+	h->fault_count++;
+	if (f->after >= 0) {
+		double share = (double)(draw(h) >> 11) * 0x1p-53;
+		loop_timer_set(&h->loop, &a->timer, f->after + share * (f->after_max - f->after),
+			       fire, a);
+	}
+	if (f->call[0] && h->crew.laid_out)
+		arm_mailbox(h, a);
+	return HALE_OK;
+}
+
+void inject_arm_mailboxes(struct head *h)
+{
+	for (size_t i = 0; i < h->fault_count; i++)
+		if (!h->faults[i].done && h->faults[i].fault.call[0])
+			arm_mailbox(h, &h->faults[i]);
+}
+
+void inject_at_checkpoint(struct head *h, uint32_t id)
+{
+	for (size_t i = 0; i < h->fault_count; i++)
+		if (!h->faults[i].done && h->faults[i].fault.at_checkpoint == id)
+			kill_now(&h->faults[i]);
+}
+
+void inject_at_restart(struct head *h, uint32_t restart)
+{
+	for (size_t i = 0; i < h->fault_count; i++)
+		if (!h->faults[i].done && h->faults[i].fault.at_restart == restart &&
+		    h->state != JOB_ENDING)
+			kill_now(&h->faults[i]);
+}
+
+/* A fault at a call shows only by what it does. */
+void inject_rank_killed(struct head *h, uint32_t rank)
+{
+	for (size_t i = 0; i < h->fault_count; i++) {
+		struct armed_fault *a = &h->faults[i];
+
+		if (a->fault.call[0] && a->fault.rank == (long)rank &&
+		    h->ranks[rank].exit_status == 128 + a->fault.signal)
+			a->done = true;
+	}
+}
+
+void inject_fini(struct head *h)
+{
+	for (size_t i = 0; i < h->fault_count; i++)
+		loop_timer_clear(&h->loop, &h->faults[i].timer);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All ranks of a node move to others while the job runs, the head's side (docs/migration.md). */
+#ifndef HALE_HEAD_MIGRATION_MIGRATE_H
+#define HALE_HEAD_MIGRATION_MIGRATE_H
+
+#include <stdbool.h>
+#include "head/head.h"
+#include "wire/message/message.h"
+
+/* Who wants ranks away from a node. */
+enum migrate_asker {
+	MIGRATE_RULE, /* nodes[].moving: only to a spare, or where there are free slots for all */
+	MIGRATE_USER
+};
+
+/* All ranks of node `from` are to move to node `to` (NULL: a spare, or those with most room), by
+ * files in a folder of their own in `via` (NULL: by streams), as soon as those that were asked for
+ * before are over. Whoever asks for what is asked for already gets the same *id.
+ * HALE_OK: control_migrated is called with *id at the end. HALE_ERR_ARGUMENT: no such node,
+ * HALE_ERR_NODE: no place, HALE_ERR_STATE: not now; each with a sentence. */
+hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const char *from,
+			      const char *to, const char *via, uint32_t *id, struct error *err);
+/* The rule, or the last of the users, doesn't want it any more. True: it had not begun, and nobody
+ * else wants it, so it will not. */
+bool migrate_withdraw(struct head *h, enum migrate_asker asker, uint32_t id);
+/* The one that waits for its turn to leave this node; 0: none. */
+uint32_t migrate_waits(const struct head *h, uint32_t node);
+/* Another one is under way, or waits. */
+bool migrate_before(const struct head *h, uint32_t id);
+/* One is under way: no checkpoint can be taken. */
+bool migrate_busy(const struct head *h);
+/* One is on the way from this node. *gone: all its ranks have left it. */
+bool migrate_leaves(const struct head *h, const struct node *n, bool *gone);
+/* The ranks stand still for it. */
+bool migrate_stops(const struct head *h);
+
+/* ---- what happens; true: that was the migration's ---- */
+
+bool migrate_checked(struct head *h, const struct error *err);
+bool migrate_packet(struct head *h, uint32_t rank, const union proto_packet *p);
+bool migrate_ended(struct head *h, uint32_t rank, int status);
+void migrate_message(void *head, const struct node *node, const struct message *m);
+/* Another agent has taken the place of a node's: streams through it have ended. */
+void migrate_node_renewed(struct head *h, const struct node *node, const char *why);
+/* A node is lost. True: it had copies that may have been ranks already, *rank is one of them. */
+bool migrate_node_lost(struct head *h, const struct node *node, uint32_t *rank);
+
+/* ---- another head's (migrate_follow.c) ---- */
+
+/* One that nobody has told to go on yet: all ranks stay. id: the generation that it was to lead to.
+ */
+void migrate_inherit(struct head *h, uint32_t id, uint32_t from);
+struct json_value;
+struct json_out;
+struct takeover_rank;
+/* Of the one that is under way, from GO on: all that another head would have to know, as "move" of
+ * the open object. */
+void migrate_put(const struct head *h, struct json_out *j);
+/* The same, read (NULL: there was none): that one is under way, and nothing is told or looked after
+ * before migrate_go_on. */
+hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struct error *err);
+/* What a node has said of its ranks, [nranks]. */
+void migrate_attached(struct head *h, const struct node *n, const struct takeover_rank *ranks);
+/* This node has not heard yet all of the migration that has led to the layout of now. */
+bool migrate_is_behind(const struct head *h, const struct node *n);
+/* A node that ranks were to come to is lost. */
+bool migrate_to_lost(const struct head *h);
+/* Those that are behind hear GO; then the rest. */
+void migrate_go_again(struct head *h);
+void migrate_go_on(struct head *h);
+
+/* All ranks stay; nothing if it is too late for that, or none is under way. */
+void migrate_give_up(struct head *h, const char *why);
+/* All ranks are being ended: there is nothing to be undone. Those that rules want away from their
+ * nodes and that have not begun go elsewhere with them; what users want waits on. */
+void migrate_drop(struct head *h, const char *why);
+/* The same, and no other one begins. */
+void migrate_end(struct head *h, const char *why);
+void migrate_fini(struct head *h);
+
+#endif

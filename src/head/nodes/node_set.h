@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The nodes of a job as the head sees them: a session with the agent of each, and a mirror of what
+ * the head needs to know of every rank, kept by what the agents say. Nothing here decides: what
+ * happens is told to the handler. The node of this machine is an agent that was forked, others are
+ * started by a launcher (node_set_start.c); from then on there is no difference.
+ *
+ *   node_set.c        what the head says     node_set_take.c   what agents say
+ *   node_set_start.c  starting and leaving   node_set_lost.c   leases, nodes that are gone
+ */
+#ifndef HALE_HEAD_NODES_NODE_SET_H
+#define HALE_HEAD_NODES_NODE_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "agent/copier/copier.h"
+#include "head/output/stdin_spool.h"
+#include "launch/hosts.h"
+#include "node/job.h"
+#include "wire/session/loop.h"
+#include "head/output/output_writer.h"
+#include "policy/place.h"
+#include "head/output/output_position.h"
+#include "report/profile.h"
+#include "node/proto.h"
+#include "wire/session/session.h"
+#include "wire/session/setup.h"
+
+/* As the node launch agents of seed 001, 3.4.2 have them, and what comes before and after; ARM and
+ * INACTIVE, which last as long as a migration, are in leave_node_state. */
+typedef enum node_state {
+	NODE_STARTING,
+	NODE_READY, /* may have ranks */
+	NODE_SPARE, /* has none, and gets some when another node is lost */
+	NODE_LOST,
+} node_state_t;
+
+struct crew;
+
+enum { WARM_UNFIT = 320 };
+
+struct node {
+	struct crew *crew;
+	uint32_t index;
+	char name[JOB_NODE_NAME], host[JOB_NODE_NAME];
+	bool local;	 /* its agent is our child */
+	bool spare;	 /* is to begin as one */
+	bool leaving;	 /* at the next layout its ranks go elsewhere, and it is a spare */
+	bool moving;	 /* its ranks migrate because of a rule, or will when it is their turn */
+	char wanted[64]; /* … because of this; "": no rule wants its ranks away */
+	bool vacated;	 /* a spare since its ranks have migrated: others come rather last */
+	bool left;	 /* they have left it by a checkpoint, and not all run again yet */
+	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
+			* can't reach it */
+	char unfit[WARM_UNFIT]; /* what is wrong with its files, so that ranks could not go on
+				   there; "" */
+	bool warm;		/* it was told what ranks have mapped */
+	uint32_t standing;	/* processes of the program that stand ready there */
+	char stands[128];	/* why there are fewer than there could be; "" */
+	uint64_t warm_bytes;	/* of files that are in its memory before they are needed */
+	uint32_t slots, cores;
+	uint32_t machine; /* the same on nodes that are one; 0: unknown */
+	uint32_t renewed; /* agents of it that have died since … */
+	double renewed_since;
+	node_state_t state;
+	pid_t pid;  /* of the agent, or of the launcher; 0: ended and reaped */
+	int status; /* that it ended with: waitpid's */
+	struct session session;
+	bool bye;		  /* it has said that no process of the job is left there */
+	bool silent, gone;	  /* … nothing comes from there; and nothing is left there */
+	bool paused;		  /* its ranks stand still */
+	uint32_t generation;	  /* of its layout, when it has attached */
+	uint32_t move, move_stop; /* … of a migration that is under way there; 0: none */
+	bool move_went;		  /* … and has heard GO */
+	bool attached;		  /* it has said what is there to a head that takes over */
+	bool described;		  /* … once at least: its session may have ended since */
+	struct loop_timer again;  /* it is asked once more */
+	double again_in;
+	uint64_t asked; /* for the lease, and not granted yet: nothing is while crew.adopting */
+	char why[240];	/* it is about to be lost */
+	uint64_t granted_at; /* guardian_clock() of the last lease; 0: none yet */
+	struct loop_timer lost;
+	bool clearing, checking;	      /* an answer is outstanding */
+	uint32_t looked;		      /* the last look that it has answered */
+	uint64_t taken[2];		      /* bytes of output not acknowledged yet */
+	char copies_at[COPIER_ADDRESS_MAX];   /* of its copier; "": it has none */
+	char copies_folder[STORE_FOLDER_MAX]; /* images on its own disk */
+	uint64_t ckpt_bytes;		      /* of the checkpoint under way */
+	bool ckpt_idle;			      /* somebody's image there has nobody to write it */
+	uint32_t ckpt_silent; /* a rank there that has not begun to stop; MESSAGE_ALL: none */
+};
+
+/* What MSG_SPAWN has said, until the rank is there: its node may have to be told again. */
+struct crew_order {
+	char *program, *sink; /* NULL: nothing is waited for */
+	uint64_t position[3];
+	bool refused; /* for want of a lease: said again behind the next one */
+};
+
+struct crew_rank {
+	bool spawning; /* asked for, not there yet */
+	struct crew_order order;
+	pid_t pid;    /* launched and not yet ended; 0: none */
+	pid_t group;  /* its process group; stays known after its end */
+	pid_t member; /* said HELLO; 0: none yet */
+	bool mpi, initialized, finalized;
+	bool halted; /* somebody has stopped it, and a checkpoint waits for it */
+	bool met;    /* a process of this rank has said HELLO since it was spawned */
+	struct printed out[2];
+	uint64_t passed[2]; /* what its agent knows of that is printed for certain */
+};
+
+struct crew_handler {
+	/* All nodes are there. */
+	void (*ready)(void *arg);
+	/* A node can't be used, or what it was told can't be done. */
+	void (*failed)(void *arg, const struct node *node, const struct error *err);
+	/* No process of the job is left on this node, and none will be; its ranks are gone. */
+	void (*lost)(void *arg, const struct node *node, const char *why);
+	/* True: its node had no lease, and is to be told again as soon as it has one. */
+	bool (*not_spawned)(void *arg, uint32_t rank, const struct error *err);
+	/* The rank's process has said HELLO and got its WELCOME. */
+	void (*hello)(void *arg, uint32_t rank);
+	/* Any other packet of a rank; of the right size for its type. */
+	void (*packet)(void *arg, uint32_t rank, const union proto_packet *packet);
+	/* The launched process has ended and its output is taken; status is waitpid's. */
+	void (*ended)(void *arg, uint32_t rank, int status);
+	/* A process that said HELLO is gone, while the shell that started it lives on. */
+	void (*stray)(void *arg, uint32_t rank);
+	/* Answers of all nodes to crew_clear, crew_check, crew_look. */
+	void (*cleared)(void *arg);
+	void (*checked)(void *arg, const struct error *err, uint64_t resident_bytes);
+	void (*looked)(void *arg, uint32_t look, const struct profile *p, uint64_t progress);
+	/* A rolled back rank printed something else than the first time. */
+	void (*differs)(void *arg, uint32_t rank, int which);
+	/* What a node says of a migration: MSG_MOVE_… but DATA and TAKEN, which the crew passes on.
+	 */
+	void (*moved)(void *arg, const struct node *node, const struct message *m);
+	/* A process that stood ready is a rank's now, or its copy. */
+	void (*stood)(void *arg);
+	/* MSG_MAPPED, MSG_WARMED */
+	void (*warm)(void *arg, struct node *node, const struct message *m);
+	/* MSG_EVENTS, MSG_EVENTS_TAKEN */
+	void (*events)(void *arg, const struct node *node, const struct message *m);
+	/* An order about an image has been carried out, or not: MSG_COPIED. What images there are:
+	 * MSG_COPIES_HELD. */
+	void (*copied)(void *arg, const struct node *node, const struct message *m);
+	/* Another agent has taken the place of the one of this node, which has died of why. All
+	 * that this one was told holds, and nothing it said is lost; streams of migrations and
+	 * events that passed it have ended. */
+	void (*renewed)(void *arg, struct node *n, const char *why);
+	/* Of agents that were there before this head (docs/attach.md): what there is; that there is
+	 * no answer, and why; that a newer head has the job. */
+	void (*attached)(void *arg, struct node *node, const struct message *m);
+	void (*no_answer)(void *arg, struct node *node, const char *why);
+	void (*superseded)(void *arg, uint32_t epoch);
+	/* The keeper has gone: true: there is another one. */
+	bool (*keeper_gone)(void *arg);
+	/* Nobody reads this stream ("stdout") any more, and the job is to end. */
+	void (*output_closed)(void *arg, const char *name);
+	/* Ranks have got other places, which the agents are about to hear. */
+	void (*laying_out)(void *arg);
+	/* False: somebody else is the head now, and no lease is given. */
+	bool (*may_grant)(void *arg);
+	void *arg;
+};
+
+/* A look under way; answers are summed up. */
+struct crew_look {
+	uint32_t id;
+	struct profile profile;
+	uint64_t progress;
+	struct crew_look *next;
+};
+
+struct crew_address {
+	struct crew_address *next;
+	uint32_t rank;
+	size_t len;
+	unsigned char bytes[];
+};
+
+struct crew_config {
+	const struct hosts *hosts; /* NULL: local nodes */
+	uint32_t nodes, spares;	   /* of local nodes: that have ranks, and more */
+	const char *launcher;	   /* a template; NULL: ssh */
+	double node_timeout;	   /* seconds */
+	struct setup setup;	   /* but for what differs from node to node */
+	bool tag, stamp;
+	struct keeper *keeper; /* NULL: output is written by ourselves */
+	closed_output_t on_closed;
+};
+
+struct crew {
+	struct crew_config config;
+	struct crew_handler handler;
+	struct loop *loop;
+	uint32_t nranks;
+	struct node *nodes;
+	uint32_t count;
+	struct placement placement;
+	const uint32_t
+	    *coming; /* [nranks]: the nodes that ranks are moving to; NULL: no migration */
+	bool let_go; /* GO is said: copies are the ranks, though placement doesn't say so yet */
+	struct crew_rank *ranks;
+	struct outlet out[2];
+	struct feed feed; /* hale's stdin, for rank 0 */
+	uint32_t generation;
+
+	bool laid_out;	/* there are segments */
+	bool announced; /* that all are ready */
+	bool leaving;
+	bool adopting;	/* the agents are those of another head, and not all have answered */
+	bool abandoned; /* a newer head has the job: nothing is sent any more */
+	struct loop_timer passed;
+	struct crew_address *addresses; /* that have come while adopting, newest first */
+	bool clearing;
+	bool checking;
+	uint32_t last_check;
+	struct error check;
+	uint64_t check_bytes;
+	struct crew_look *looks; /* oldest first */
+	uint32_t last_look;
+};
+
+/* Forks the agents of this machine at once: call it before anything that they must not inherit.
+ * hosts and what setup points to stay the caller's. */
+hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_config *config,
+			  const struct crew_handler *handler, struct error *err);
+/* Starts the others, and tells all of the job; handler.ready follows. */
+hale_status_t crew_start(struct crew *c, struct error *err);
+/* Lets the agents go and waits for them, writes what is left of the output. */
+void crew_destroy(struct crew *c);
+
+/* Instead of both: the agents are there; nodes as they are described, by index, but for session and
+ * pid. NODE_LOST ones are not asked. All others are NODE_STARTING and attached or no_answer follow
+ * for each. Nothing is granted before crew_adopted. */
+hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_config *config,
+			 const struct crew_handler *handler, const struct node *nodes,
+			 uint32_t count, struct error *err);
+void crew_adopted(struct crew *c);
+/* It has not answered, and can't have a lease any more. */
+void crew_lost_for_good(struct node *n, const char *why);
+void crew_refuse_asks(struct crew *c);
+/* A newer head has the job: all sessions are closed, nobody is told anything, nothing is ended. */
+void crew_abandon(struct crew *c);
+
+/* A child of this process has ended: true if it was an agent or a launcher. */
+bool crew_child(struct crew *c, pid_t pid, int status);
+
+/* New, zeroed segments; no rank may be running. With nodes lost meanwhile their ranks get others.
+ */
+hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err);
+/* Starts rank; sink NULL: from its beginning, otherwise HALE_SINK's value and the program to
+ * become it in. position: where its three streams stand. */
+void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *sink,
+		const uint64_t position[3]);
+
+/* Ranks that wait for their node's next lease are not started any more. */
+void crew_forget_orders(struct crew *c);
+
+/* To the process group of one rank, of all. */
+void crew_signal(struct crew *c, uint32_t rank, int sig);
+void crew_signal_all(struct crew *c, int sig);
+/* To the process that said HELLO, or else the launched one. */
+void crew_signal_program(struct crew *c, uint32_t rank, int sig);
+/* Everybody stands still, and so will the head; or goes on. Returns when it has been sent. */
+void crew_pause(struct crew *c, bool pause);
+
+bool crew_present(const struct crew *c, uint32_t rank); /* runs, or is about to */
+uint32_t crew_alive(const struct crew *c);		/* ranks that are present */
+bool crew_usable(const struct crew *c);			/* some node is there */
+/* Some node that is lost is this machine: another guardian and agent can be started for it. */
+bool crew_renewable(const struct crew *c);
+/* Starts those, for all such nodes but spares: they are ready from now on. HALE_ERR_SYSTEM. */
+hale_status_t crew_renew(struct crew *c, struct error *err);
+/* Ends what is left of the groups; handler.cleared follows. */
+void crew_clear(struct crew *c);
+
+void crew_check(struct crew *c);
+/* ---- ranks that move (migrate.c) ---- */
+
+/* Where the ranks of node `from` could go: to node `to`, or (to == from) to a spare, or to the
+ * nodes with most room, rather not to one that is to be left itself. node_of: [nranks], all ranks.
+ */
+hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
+			     struct error *err);
+/* There is a usable spare for them, or free slots for all of them on nodes that are well; `others`:
+ * and for all that rules want away from their nodes as well. */
+bool crew_has_place(const struct crew *c, uint32_t from, bool others);
+void crew_tell(struct crew *c, uint32_t node, const struct message *m);
+void crew_tell_all(struct crew *c, const struct message *m);
+/* The copy is the rank from now on; its output and input go on at position. */
+void crew_moved(struct crew *c, uint32_t rank, pid_t pid, const uint64_t position[3]);
+/* Who got ranks is no spare any more, who has none left is one. */
+void crew_move_over(struct crew *c, uint32_t from);
+
+/* Meters of all ranks: returns the number of the look. */
+uint32_t crew_look(struct crew *c);
+void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags,
+		     const char *folder);
+void crew_checkpoint_cancel(struct crew *c, uint32_t id);
+void crew_checkpoint_over(struct crew *c);
+void crew_checkpoint_refuse(struct crew *c);
+/* Bytes of its images so far; *idle: somebody's has nobody to write it. */
+uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle);
+/* One that has not begun to stop, although it was asked. */
+bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank);
+void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig);
+
+const struct node *crew_node_of(const struct crew *c, uint32_t rank);
+uint32_t crew_ranks_on(const struct crew *c, const struct node *n);
+uint32_t crew_cores(const struct crew *c);
+const char *node_state_name(node_state_t state);
+
+#endif

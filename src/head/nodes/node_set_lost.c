@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When is a node lost? When it is certain that none of its ranks runs and that none will: because
+ * its agent has said so, because the end of a local agent's socket proves it, or because its lease
+ * has run out (lease.h, docs/nodes.md). Until then it only looks as if. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include "base/base.h"
+#include "head/nodes/node_set.h"
+#include "head/nodes/node_set_private.h"
+#include "agent/supervisor/supervisor.h"
+#include "wire/lease/lease.h"
+
+#define LATE_NS 250000000ull
+
+bool crew_leased(const struct crew *c)
+{
+	return c->config.setup.lease_ns != 0;
+}
+
+static uint64_t term(const struct crew *c)
+{
+	return c->config.setup.lease_ns;
+}
+
+static void silent(void *arg);
+
+/* (Re)arms the timer; a lease that was never given is no reason to wait. */
+static void wait_for_lease(struct node *n)
+{
+	uint64_t at = lease_lost_at(term(n->crew), n->granted_at), now = guardian_clock();
+
+	loop_timer_set(n->crew->loop, &n->lost, at > now ? (double)(at - now) * 1e-9 : 0, silent,
+		       n);
+}
+
+/* This head was stopped, and wakes up. Somebody else may have the job; and if not, the ranks have
+ * stood still as well, and get another term to be heard. */
+static bool stood_still(struct node *n)
+{
+	uint64_t at = lease_lost_at(term(n->crew), n->granted_at);
+
+	if (!n->crew->handler.may_grant(n->crew->handler.arg))
+		return true;
+	if (guardian_clock() < at + LATE_NS)
+		return false;
+	crew_lease_extend(n);
+	return true;
+}
+
+static void silent(void *arg)
+{
+	struct node *n = arg;
+	char why[sizeof(n->why) + 64];
+
+	if (lease_lost_at(term(n->crew), n->granted_at) > guardian_clock()) {
+		wait_for_lease(n);
+		return;
+	}
+	if (n->crew->config.setup.grace_ns && stood_still(n))
+		return;
+	snprintf(why, sizeof(why), "%s%sno word from it for %.1f s", n->why, n->why[0] ? ", " : "",
+		 (double)(guardian_clock() - n->granted_at) * 1e-9);
+	crew_lose(n, why);
+}
+
+/* Never to a node that is taken for lost, or whose session is over. */
+void crew_lease_asked(struct node *n, uint64_t number)
+{
+	if (!crew_leased(n->crew) || n->state == NODE_LOST || n->bye)
+		return;
+	n->asked = number;
+	/* what is looked at after the ask has come holds for what the ask is answered with */
+	if (n->crew->adopting || !n->crew->handler.may_grant(n->crew->handler.arg))
+		return;
+	n->asked = 0;
+	n->granted_at = guardian_clock();
+	node_send(n, &(struct message){.type = MSG_LEASE, .number = number});
+	crew_order_again(n);
+	wait_for_lease(n);
+}
+
+void crew_lease_extend(struct node *n)
+{
+	if (n->granted_at == 0 || !node_usable(n))
+		return;
+	n->granted_at = guardian_clock();
+	wait_for_lease(n);
+}
+
+/* The guardian of a local agent keeps the socket open until no rank is left; should somebody have
+ * killed it too, we see to it ourselves: it is the same machine. */
+static void end_local_ranks(const struct node *n)
+{
+	const struct crew *c = n->crew;
+
+	for (uint32_t r = 0; r < c->nranks; r++)
+		if (c->laid_out && c->placement.node_of[r] == n->index && c->ranks[r].group > 0)
+			kill(-c->ranks[r].group, SIGKILL);
+}
+
+void crew_session_over(void *node, const char *why)
+{
+	struct node *n = node;
+
+	if (n->crew->leaving || n->crew->abandoned || n->state == NODE_LOST)
+		return;
+	if (n->crew->adopting) {
+		crew_adopt_over(n, why);
+		return;
+	}
+	if (!n->bye)
+		snprintf(n->why, sizeof(n->why), "%s", why);
+	if (n->state == NODE_STARTING && !n->local)
+		crew_launcher_failed(n);
+	if (n->local)
+		end_local_ranks(n);
+	/* the end of a launcher's pipe says nothing about the ranks at its other end */
+	if (n->local || n->bye || n->state == NODE_STARTING || n->granted_at == 0)
+		crew_lose(n, n->why);
+	else
+		wait_for_lease(n);
+}
+
+void crew_lose(struct node *n, const char *why)
+{
+	struct crew *c = n->crew;
+	char text[sizeof(n->why) + 64];
+
+	snprintf(text, sizeof(text), "%s", why);
+	n->state = NODE_LOST;
+	loop_timer_clear(c->loop, &n->lost);
+	loop_timer_clear(c->loop, &n->again);
+	session_close(&n->session);
+	/* it leads a group, in which a launcher's own children are, too */
+	if (n->pid > 0)
+		kill(-n->pid, SIGKILL);
+	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++) {
+		if (c->placement.node_of[r] != n->index)
+			continue;
+		c->ranks[r].pid = 0;
+		c->ranks[r].spawning = false;
+		crew_order_done(&c->ranks[r]);
+		if (r == 0)
+			feed_close(&c->feed);
+	}
+	c->handler.lost(c->handler.arg, n, text);
+	crew_answers(c);
+	crew_all_ready(c);
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What agents say. An agent is as trustworthy as the launcher that started it, but its messages may
+ * concern ranks that it doesn't have any more, or never had: those are not heard. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "head/nodes/node_set.h"
+#include "head/nodes/node_set_private.h"
+
+enum { ACKNOWLEDGE = 65536 };
+
+/* ---- output ---- */
+
+static void acknowledge(struct node *n, int i)
+{
+	if (n->taken[i] == 0)
+		return;
+	node_send(n, &(struct message){.type = MSG_TAKEN, .value = i + 1, .number = n->taken[i]});
+	n->taken[i] = 0;
+}
+
+void crew_outlet_drained(void *crew)
+{
+	struct crew *c = crew;
+
+	for (uint32_t k = 0; k < c->count; k++)
+		for (int i = 0; i < 2; i++)
+			if (!outlet_full(&c->out[i]))
+				acknowledge(&c->nodes[k], i);
+}
+
+static void take_output(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+	int i = m->value - 1;
+
+	if (i != 0 && i != 1)
+		return;
+	printed_take(&c->ranks[m->rank].out[i], m->bytes, m->len);
+	n->taken[i] += m->len;
+	if (n->taken[i] >= ACKNOWLEDGE && !outlet_full(&c->out[i]))
+		acknowledge(n, i);
+}
+
+/* ---- answers ---- */
+
+static bool all_have(const struct crew *c, size_t flag)
+{
+	for (uint32_t k = 0; k < c->count; k++)
+		if (node_usable(&c->nodes[k]) && *((const bool *)&c->nodes[k] + flag))
+			return false;
+	return true;
+}
+
+static void looks_done(struct crew *c)
+{
+	while (c->looks) {
+		struct crew_look *l = c->looks;
+
+		for (uint32_t k = 0; k < c->count; k++)
+			if (node_usable(&c->nodes[k]) && c->nodes[k].looked < l->id)
+				return;
+		c->looks = l->next;
+		c->handler.looked(c->handler.arg, l->id, &l->profile, l->progress);
+		free(l);
+	}
+}
+
+void crew_answers(struct crew *c)
+{
+	looks_done(c);
+	if (c->checking && all_have(c, offsetof(struct node, checking))) {
+		c->checking = false;
+		c->handler.checked(c->handler.arg, &c->check, c->check_bytes);
+	}
+	if (c->clearing && all_have(c, offsetof(struct node, clearing))) {
+		c->clearing = false;
+		c->handler.cleared(c->handler.arg);
+	}
+}
+
+static void take_looked(struct node *n, const struct message *m)
+{
+	struct profile p;
+
+	if (m->len != sizeof(p))
+		return;
+	memcpy(&p, m->bytes, sizeof(p));
+	n->looked = m->id;
+	for (struct crew_look *l = n->crew->looks; l; l = l->next) {
+		if (l->id == m->id) {
+			profile_merge(&l->profile, &p);
+			l->progress += m->number;
+		}
+	}
+	crew_answers(n->crew);
+}
+
+static void take_checked(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+
+	if (m->id != c->last_check)
+		return;
+	n->checking = false;
+	c->check_bytes += m->number;
+	/* a refusal for good counts more than one that may be over soon */
+	if (m->value != HALE_OK && (c->check.code == HALE_OK || (c->check.code == HALE_ERR_AGAIN &&
+								 m->value != HALE_ERR_AGAIN)))
+		error_set(&c->check, (hale_status_t)m->value, "%s", m->text);
+	crew_answers(c);
+}
+
+static void take_cleared(struct node *n, const struct message *m)
+{
+	if (m->id != n->crew->generation)
+		return;
+	n->clearing = false;
+	crew_answers(n->crew);
+}
+
+/* ---- nodes ---- */
+
+/* Who shares cores with whom, so that nobody spins while others wait for a core. */
+void crew_tell_machines(struct crew *c)
+{
+	uint32_t *machines = c->count ? calloc(c->count, sizeof(*machines)) : NULL;
+
+	for (uint32_t k = 0; machines && k < c->count; k++)
+		machines[k] = c->nodes[k].machine;
+	if (machines)
+		crew_tell_all(c, &(struct message){.type = MSG_MACHINES,
+						   .bytes = machines,
+						   .len = c->count * sizeof(*machines)});
+	free(machines);
+}
+
+void crew_all_ready(struct crew *c)
+{
+	for (uint32_t k = 0; k < c->count; k++)
+		if (c->nodes[k].state == NODE_STARTING)
+			return;
+	if (!c->announced) {
+		c->announced = true;
+		crew_tell_machines(c);
+		c->handler.ready(c->handler.arg);
+	}
+}
+
+static void take_ready(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+
+	if (n->state != NODE_STARTING)
+		return;
+	n->state = n->spare ? NODE_SPARE : NODE_READY;
+	n->cores = (uint32_t)m->number;
+	n->machine = m->id;
+	snprintf(n->host, sizeof(n->host), "%s", m->text);
+	if (!n->name[0])
+		snprintf(n->name, sizeof(n->name), "%s", m->text);
+	crew_all_ready(c);
+}
+
+static void take_failed(struct node *n, const struct message *m)
+{
+	struct error err;
+
+	error_set(&err, (hale_status_t)m->value, "%s", m->text);
+	n->crew->handler.failed(n->crew->handler.arg, n, &err);
+}
+
+/* ---- ranks ---- */
+
+static void take_spawned(struct node *n, const struct message *m)
+{
+	struct crew_rank *r = &n->crew->ranks[m->rank];
+
+	r->spawning = false;
+	r->pid = r->group = m->value;
+	crew_order_done(r);
+	if (m->flags != 0)
+		n->crew->handler.stood(n->crew->handler.arg);
+}
+
+static void take_not_spawned(struct node *n, const struct message *m)
+{
+	struct crew_rank *r = &n->crew->ranks[m->rank];
+	struct error err;
+
+	error_set(&err, (hale_status_t)m->value, "%s", m->text);
+	r->spawning = false;
+	if (n->crew->handler.not_spawned(n->crew->handler.arg, m->rank, &err))
+		r->order.refused = r->spawning = r->order.program != NULL;
+	else
+		crew_order_done(r);
+}
+
+static void take_hello(struct node *n, const struct message *m)
+{
+	struct crew_rank *r = &n->crew->ranks[m->rank];
+
+	r->member = m->value;
+	r->met = true;
+	r->mpi = (m->flags & HELLO_MPI) != 0;
+	/* checkpoints are only taken between Init and Finalize */
+	r->initialized = (m->flags & HELLO_RESTORED) != 0;
+	n->crew->handler.hello(n->crew->handler.arg, m->rank);
+}
+
+static void take_packet(struct node *n, const struct message *m)
+{
+	struct crew_rank *r = &n->crew->ranks[m->rank];
+	union proto_packet p = {0};
+
+	if (m->len < sizeof(p.type) || m->len > sizeof(p))
+		return;
+	memcpy(&p, m->bytes, m->len);
+	if (m->len != proto_size(p.type))
+		return;
+	/* the agent has ended their texts, but it is not for us to rely on it */
+	if (m->len == sizeof(p.plain))
+		p.plain.text[PROTO_TEXT - 1] = '\0';
+	else
+		p.ckpt.text[PROTO_TEXT - 1] = '\0';
+	r->initialized = r->initialized || p.type == PROTO_INITIALIZED;
+	r->finalized = r->finalized || p.type == PROTO_FINALIZED;
+	n->crew->handler.packet(n->crew->handler.arg, m->rank, &p);
+}
+
+static void take_ended(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+
+	if (!crew_present(c, m->rank))
+		return;
+	c->ranks[m->rank].pid = 0;
+	if (m->rank == 0)
+		feed_close(&c->feed);
+	c->handler.ended(c->handler.arg, m->rank, m->value);
+}
+
+/* To the nodes that have ranks, but for the one that says so. */
+static void relay_address(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+
+	if (m->id != c->generation)
+		return;
+	if (c->adopting) {
+		crew_adopt_address(c, m);
+		return;
+	}
+	for (uint32_t k = 0; k < c->count; k++)
+		if (&c->nodes[k] != n && node_usable(&c->nodes[k]))
+			node_send(&c->nodes[k], m);
+}
+
+/* Of a rank that isn't there, or not yet. Words of a copy that is none yet are not the rank's;
+ * where it can be reached, others have to know when it becomes the rank. */
+static void take_of_copy(struct node *n, const struct message *m)
+{
+	const struct crew *c = n->crew;
+	int i = m->value - 1;
+
+	if (!c->coming || c->coming[m->rank] != n->index)
+		return;
+	if (m->type == MSG_ADDRESS)
+		relay_address(n, m);
+	if (m->type == MSG_OUTPUT && (i == 0 || i == 1))
+		n->taken[i] += m->len;
+}
+
+/* The stream between a rank and its copy. */
+static void pass_on(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+	uint32_t here, there;
+
+	if (!c->coming || m->rank >= c->nranks)
+		return;
+	here = c->placement.node_of[m->rank];
+	there = c->coming[m->rank];
+	if (here != there && (n->index == here || n->index == there))
+		node_send(&c->nodes[n->index == here ? there : here], m);
+}
+
+/* The end of a copy that is the rank, and whose agent did not know yet that we know. */
+static bool is_late_end(struct node *n, const struct message *m)
+{
+	return m->type == MSG_MOVE_ENDED && m->rank < n->crew->nranks &&
+	       n->crew->placement.node_of[m->rank] == n->index;
+}
+
+static void take_of_rank(struct node *n, const struct message *m)
+{
+	const struct crew *c = n->crew;
+
+	if (m->rank >= c->nranks || !c->laid_out)
+		return;
+	if (c->placement.node_of[m->rank] != n->index) {
+		if (m->type == MSG_PACKET && c->let_go && c->coming[m->rank] == n->index)
+			take_packet(n, m); /* it is the rank, though not yet in the view */
+		else
+			take_of_copy(n, m);
+		return;
+	}
+	switch (m->type) {
+	case MSG_SPAWNED:
+		take_spawned(n, m);
+		break;
+	case MSG_NOT_SPAWNED:
+		take_not_spawned(n, m);
+		break;
+	case MSG_HELLO:
+		take_hello(n, m);
+		break;
+	case MSG_PACKET:
+		take_packet(n, m);
+		break;
+	case MSG_ENDED:
+		take_ended(n, m);
+		break;
+	case MSG_STRAY:
+		c->handler.stray(c->handler.arg, m->rank);
+		break;
+	case MSG_OUTPUT:
+		take_output(n, m);
+		break;
+	default:
+		relay_address(n, m);
+		break;
+	}
+}
+
+static void take_progress(struct node *n, const struct message *m)
+{
+	struct crew *c = n->crew;
+	const unsigned char *at = m->bytes;
+	uint32_t rank;
+
+	n->ckpt_bytes = m->number;
+	n->ckpt_idle = m->flags & PROGRESS_IDLE;
+	n->ckpt_silent = m->flags & PROGRESS_SILENT ? m->rank : MESSAGE_ALL;
+	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++)
+		if (c->placement.node_of[r] == n->index)
+			c->ranks[r].halted = false;
+	for (size_t i = 0; c->laid_out && i + sizeof(rank) <= m->len; i += sizeof(rank)) {
+		memcpy(&rank, at + i, sizeof(rank));
+		if (rank < c->nranks && c->placement.node_of[rank] == n->index)
+			c->ranks[rank].halted = true;
+	}
+}
+
+static void take_bye(struct node *n, const struct message *m)
+{
+	n->bye = true;
+	snprintf(n->why, sizeof(n->why), "%s", m->text);
+	crew_session_over(n, m->text);
+}
+
+void crew_take(void *node, const struct message *m)
+{
+	struct node *n = node;
+	struct crew *c = n->crew;
+
+	switch (m->type) {
+	case MSG_READY:
+		take_ready(n, m);
+		break;
+	case MSG_FAILED:
+		take_failed(n, m);
+		break;
+	case MSG_CLEARED:
+		take_cleared(n, m);
+		break;
+	case MSG_LOOKED:
+		take_looked(n, m);
+		break;
+	case MSG_CHECKED:
+		take_checked(n, m);
+		break;
+	case MSG_PROGRESS:
+		take_progress(n, m);
+		break;
+	case MSG_COPIES_AT:
+		snprintf(n->copies_at, sizeof(n->copies_at), "%s", m->text);
+		snprintf(n->copies_folder, sizeof(n->copies_folder), "%s", m->name);
+		break;
+	case MSG_COPIED:
+	case MSG_COPIES_HELD:
+		c->handler.copied(c->handler.arg, n, m);
+		break;
+	case MSG_FED:
+		feed_taken(&c->feed, m->number);
+		break;
+	case MSG_FEED_CLOSED:
+		feed_close(&c->feed);
+		break;
+	case MSG_ASK:
+		crew_lease_asked(n, m->number);
+		break;
+	case MSG_BYE:
+		take_bye(n, m);
+		break;
+	case MSG_RENEWED:
+		c->handler.renewed(c->handler.arg, n, m->text);
+		break;
+	case MSG_ATTACHED:
+	case MSG_SUPERSEDED:
+		crew_adopt_take(n, m);
+		break;
+	case MSG_MOVE_SPAWNED:
+		if (m->flags != 0)
+			c->handler.stood(c->handler.arg);
+		c->handler.moved(c->handler.arg, n, m);
+		break;
+	case MSG_MOVE_READY:
+	case MSG_MOVE_HELLO:
+	case MSG_MOVE_CANCELLED:
+	case MSG_MOVE_PROGRAM:
+		c->handler.moved(c->handler.arg, n, m);
+		break;
+	case MSG_MOVE_ENDED:
+		if (is_late_end(n, m))
+			take_ended(n, m);
+		else
+			c->handler.moved(c->handler.arg, n, m);
+		break;
+	case MSG_MOVE_DATA:
+	case MSG_MOVE_TAKEN:
+	case MSG_MOVE_WANT:
+		pass_on(n, m);
+		c->handler.moved(c->handler.arg, n, m);
+		break;
+	case MSG_MAPPED:
+	case MSG_WARMED:
+		c->handler.warm(c->handler.arg, n, m);
+		break;
+	case MSG_EVENTS:
+	case MSG_EVENTS_TAKEN:
+		c->handler.events(c->handler.arg, n, m);
+		break;
+	default:
+		if (m->type >= MSG_SPAWNED)
+			take_of_rank(n, m);
+		break;
+	}
+}

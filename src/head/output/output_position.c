@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "head/output/output_position.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "base/base.h"
+
+#define MOMENT_SECONDS 0.1
+
+void printed_init(struct printed *p, struct loop *loop, struct outlet *outlet, uint32_t rank,
+		  int which, bool tag, bool alone)
+{
+	*p = (struct printed){.loop = loop,
+			      .outlet = outlet,
+			      .rank = rank,
+			      .which = which,
+			      .tag = tag,
+			      .alone = alone};
+	history_init(&p->history, 0);
+}
+
+void printed_fini(struct printed *p)
+{
+	loop_timer_clear(p->loop, &p->moment);
+	history_fini(&p->history);
+	free(p->line);
+	p->line = NULL;
+	p->line_len = p->line_cap = 0;
+}
+
+/* Something goes before each line, so that it is written as a whole. */
+static bool by_line(const struct printed *p)
+{
+	return p->tag || p->stamp;
+}
+
+static size_t put_before(const struct printed *p, char *buf, size_t cap)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t n = 0;
+
+	if (p->stamp && clock_gettime(CLOCK_REALTIME, &now) == 0 && localtime_r(&now.tv_sec, &tm)) {
+		n = strftime(buf, cap, "%FT%T", &tm);
+		n += (size_t)snprintf(buf + n, cap - n, ".%03ld ", now.tv_nsec / 1000000);
+	}
+	if (p->tag)
+		n += (size_t)snprintf(buf + n, cap - n, "[%u] ", p->rank);
+	return n;
+}
+
+static void write_line(struct printed *p, const char *text, size_t len)
+{
+	char before[64];
+
+	outlet_write_of(p->outlet, p->rank, p->passed, before,
+			put_before(p, before, sizeof(before)));
+	p->passed += p->line_len;
+	outlet_write_of(p->outlet, p->rank, p->passed, p->line, p->line_len);
+	p->passed += len;
+	outlet_write_of(p->outlet, p->rank, p->passed, text, len);
+	p->line_len = 0;
+}
+
+static void moment_over(void *arg)
+{
+	write_line(arg, NULL, 0);
+}
+
+static void keep_line(struct printed *p, const char *text, size_t len)
+{
+	if (p->line_len + len > p->line_cap) {
+		size_t cap = p->line_len + len + 256;
+		char *more = realloc(p->line, cap);
+		if (!more) { /* better in two pieces than lost */
+			write_line(p, text, len);
+			return;
+		}
+		p->line = more;
+		p->line_cap = cap;
+	}
+	memcpy(p->line + p->line_len, text, len);
+	p->line_len += len;
+	if (!by_line(p))
+		loop_timer_set(p->loop, &p->moment, MOMENT_SECONDS, moment_over, p);
+}
+
+/* Without tags there is nothing to put between lines: all whole ones at once. */
+static size_t next_piece(const struct printed *p, const char *text, size_t len, bool *whole)
+{
+	const char *newline = by_line(p) ? memchr(text, '\n', len) : memrchr(text, '\n', len);
+
+	*whole = newline != NULL;
+	return newline ? (size_t)(newline - text) + 1 : len;
+}
+
+static void pass_on(struct printed *p, const char *text, size_t len)
+{
+	if (p->alone && !by_line(p)) {
+		p->passed += len;
+		outlet_write_of(p->outlet, p->rank, p->passed, text, len);
+		return;
+	}
+	while (len > 0) {
+		bool whole;
+		size_t n = next_piece(p, text, len, &whole);
+
+		if (whole || p->line_len + n > PRINTED_LINE_MAX) {
+			loop_timer_clear(p->loop, &p->moment);
+			write_line(p, text, n);
+		} else {
+			keep_line(p, text, n);
+		}
+		text += n;
+		len -= n;
+	}
+}
+
+void printed_take(struct printed *p, const char *text, size_t len)
+{
+	size_t again = history_take(&p->history, text, len);
+
+	if (p->history.differs && !p->told) {
+		p->told = true;
+		p->differs(p->arg, p);
+	}
+	p->used = p->used || again < len;
+	pass_on(p, text + again, len - again);
+}
+
+void printed_begin(struct printed *p, uint64_t position)
+{
+	/* while nothing was passed on there is nothing that could come twice: hale restart begins
+	 * where the checkpoint says that was restored in the end */
+	if (p->used) {
+		history_rewind(&p->history, position);
+	} else {
+		history_fini(&p->history);
+		history_init(&p->history, position);
+	}
+	p->passed = p->history.printed - p->line_len;
+}
+
+void printed_go_on(struct printed *p, uint64_t passed, uint64_t position)
+{
+	history_fini(&p->history);
+	history_init(&p->history, passed > position ? passed : position);
+	p->history.at = position;
+	p->passed = p->history.printed;
+	p->used = true;
+}
+
+void printed_end(struct printed *p)
+{
+	loop_timer_clear(p->loop, &p->moment);
+	if (p->line_len > 0)
+		write_line(p, "\n", by_line(p) ? 1 : 0);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "head/output/output_writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "head/output/output_daemon.h"
+
+void outlet_init(struct outlet *o, struct loop *loop, int fd, const char *name,
+		 void (*drained)(void *arg), void *arg)
+{
+	struct stat st;
+
+	*o = (struct outlet){
+	    .fd = fd, .name = name, .loop = loop, .source.fd = -1, .drained = drained, .arg = arg};
+	if (fstat(fd, &st) != 0)
+		o->broken = true; /* closed from the start: that was somebody's wish */
+	else
+		o->plain_file = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
+	o->pipe = !o->broken && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+void outlet_fini(struct outlet *o)
+{
+	loop_remove(o->loop, &o->source);
+	free(o->bytes);
+	o->bytes = NULL;
+	o->begin = o->end = o->cap = 0;
+}
+
+static bool ends_job(const struct outlet *o)
+{
+	return o->closed && (o->policy == CLOSED_END || (o->policy == CLOSED_DEFAULT && o->pipe));
+}
+
+static void give_up(struct outlet *o)
+{
+	int error = errno;
+
+	o->broken = true;
+	o->begin = o->end = 0;
+	if (ends_job(o))
+		o->closed(o->arg, o);
+	else if (o->fd != STDERR_FILENO)
+		log_warn("nobody takes the program's %s any more (%s); the job goes on without it",
+			 o->name, strerror(error));
+}
+
+static bool has_room(const struct outlet *o)
+{
+	struct pollfd p = {.fd = o->fd, .events = POLLOUT};
+
+	return o->plain_file || (poll(&p, 1, 0) == 1 && (p.revents & ~POLLNVAL));
+}
+
+/* The descriptor is shared with others and so stays blocking. A pipe that polls as writable takes
+ * PIPE_BUF bytes without blocking. */
+static bool write_some(struct outlet *o)
+{
+	size_t len = o->end - o->begin;
+	ssize_t n;
+
+	if (!o->plain_file && len > PIPE_BUF)
+		len = PIPE_BUF;
+	n = write(o->fd, o->bytes + o->begin, len);
+	if (n < 0 && errno != EINTR && errno != EAGAIN) {
+		give_up(o);
+		return false;
+	}
+	if (n > 0)
+		o->begin += (size_t)n;
+	return n > 0;
+}
+
+/* True: a frame has gone. */
+static bool send_frame(struct outlet *o)
+{
+	struct outlet_frame f;
+	int sent;
+
+	memcpy(&f, o->bytes + o->begin, sizeof(f));
+	sent = keeper_send(o->keeper, o->which, f.rank, f.position, o->bytes + o->begin + sizeof(f),
+			   f.len);
+	if (sent > 0) {
+		o->begin += sizeof(f) + f.len;
+		o->passed(o->arg, o->which, f.rank, f.position);
+	} else if (sent == KEEPER_UNREAD) {
+		o->closed(o->arg, o);
+		o->begin += sizeof(f) + f.len; /* it would be dropped there */
+	} else if (sent < 0) {
+		loop_remove(o->loop, &o->source);
+		o->keeper_gone(o->arg);
+	}
+	return sent > 0 || sent == KEEPER_UNREAD;
+}
+
+static void pump(struct outlet *o)
+{
+	while (o->begin < o->end)
+		if (o->keeper ? !send_frame(o) : !has_room(o) || !write_some(o))
+			break;
+	if (o->begin == o->end)
+		o->begin = o->end = 0;
+	if (o->was_full && !outlet_full(o)) {
+		o->was_full = false;
+		o->drained(o->arg);
+	}
+}
+
+static void ready(void *arg, uint32_t events)
+{
+	struct outlet *o = arg;
+
+	pump(o);
+	if (o->begin == o->end)
+		loop_remove(o->loop, &o->source);
+}
+
+static bool make_room(struct outlet *o, size_t len)
+{
+	if (o->begin > 0 && (o->begin == o->end || o->cap - o->end < len)) {
+		memmove(o->bytes, o->bytes + o->begin, o->end - o->begin);
+		o->end -= o->begin;
+		o->begin = 0;
+	}
+	if (o->cap - o->end < len) {
+		size_t cap = o->cap ? o->cap : 65536;
+		while (cap - o->end < len)
+			cap *= 2;
+		char *more = realloc(o->bytes, cap);
+		if (!more)
+			return false;
+		o->bytes = more;
+		o->cap = cap;
+	}
+	return true;
+}
+
+static void start(struct outlet *o)
+{
+	pump(o);
+	if (o->begin < o->end && o->source.fd < 0)
+		loop_add(o->loop, &o->source, o->keeper ? o->keeper->out[o->which - 1] : o->fd,
+			 EPOLLOUT, ready, o);
+}
+
+void outlet_write(struct outlet *o, const void *bytes, size_t len)
+{
+	if (o->broken || len == 0)
+		return;
+	if (!make_room(o, len)) {
+		outlet_flush(o);
+		if (o->broken || !make_room(o, len))
+			return;
+	}
+	memcpy(o->bytes + o->end, bytes, len);
+	o->end += len;
+	start(o);
+}
+
+void outlet_write_of(struct outlet *o, uint32_t rank, uint64_t position, const void *bytes,
+		     size_t len)
+{
+	const char *at = bytes;
+
+	if (!o->keeper) {
+		outlet_write(o, bytes, len);
+		return;
+	}
+	while (len > 0 && make_room(o, sizeof(struct outlet_frame) + KEEPER_PIECE)) {
+		uint32_t n = len < KEEPER_PIECE ? (uint32_t)len : KEEPER_PIECE;
+		struct outlet_frame f = {.position = position - (len - n), .rank = rank, .len = n};
+
+		memcpy(o->bytes + o->end, &f, sizeof(f));
+		memcpy(o->bytes + o->end + sizeof(f), at, n);
+		o->end += sizeof(f) + n;
+		at += n;
+		len -= n;
+	}
+	start(o);
+}
+
+void outlet_keep(struct outlet *o, struct keeper *keeper, int which)
+{
+	o->keeper = keeper;
+	o->which = which;
+	o->broken = false;
+}
+
+void outlet_keep_on(struct outlet *o)
+{
+	loop_remove(o->loop, &o->source);
+	start(o);
+}
+
+bool outlet_full(struct outlet *o)
+{
+	bool full = o->end - o->begin > OUTLET_FULL;
+
+	o->was_full = o->was_full || full;
+	return full;
+}
+
+bool outlet_empty(const struct outlet *o)
+{
+	return o->begin == o->end;
+}
+
+void outlet_flush(struct outlet *o)
+{
+	while (o->begin < o->end && !o->broken) {
+		struct pollfd p = {.fd = o->keeper ? o->keeper->out[o->which - 1] : o->fd,
+				   .events = POLLOUT};
+
+		if (poll(&p, 1, -1) != 1)
+			continue;
+		if (!o->keeper)
+			write_some(o);
+		else if (!send_frame(o) && o->keeper->out[o->which - 1] < 0)
+			break;
+	}
+	o->begin = o->end = 0;
+}

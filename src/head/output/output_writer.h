@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hale's own stdout or stderr, as the place where the ranks' output goes. A reader that is slow
+ * holds the ranks up, as it would without hale; it never blocks the event loop. One that went
+ * away is told of once, and what would go to it is dropped; the owner may end the job (closed). */
+#ifndef HALE_HEAD_OUTPUT_OUTPUT_WRITER_H
+#define HALE_HEAD_OUTPUT_OUTPUT_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "node/job.h"
+#include "wire/session/loop.h"
+
+enum { OUTLET_FULL = 1 << 20 };
+
+struct outlet {
+	int fd;
+	const char *name; /* "stdout" */
+	struct loop *loop;
+	struct loop_source source; /* waits for room while there is something to write */
+	bool plain_file;	   /* never makes us wait */
+	bool pipe;		   /* or a socket */
+	bool broken;
+	char *bytes; /* [begin, end) waits */
+	size_t begin, end, cap;
+	void (*drained)(void *arg); /* it was full and has room again */
+	void *arg;
+	bool was_full;
+	closed_output_t policy; /* set behind outlet_init */
+	/* Nobody reads any more, and the job is to end. NULL: dropping is all that happens. */
+	void (*closed)(void *arg, const struct outlet *o);
+	/* Where another head may come after this one: what is printed is handed to a keeper, in
+	 * packets of the head of a frame and its bytes; only what output_position.c writes. */
+	struct keeper *keeper; /* NULL: written by ourselves */
+	int which;	       /* 1: stdout, 2: stderr */
+	/* So much of a rank's stream will be printed, whatever becomes of this process. */
+	void (*passed)(void *arg, int which, uint32_t rank, uint64_t position);
+	void (*keeper_gone)(void *arg); /* it is to be replaced, or the head ends */
+};
+
+struct outlet_frame {
+	uint64_t position;
+	uint32_t rank, len;
+};
+
+void outlet_init(struct outlet *o, struct loop *loop, int fd, const char *name,
+		 void (*drained)(void *arg), void *arg);
+void outlet_fini(struct outlet *o);
+
+/* Takes all of it. The caller stops producing while outlet_full(). */
+void outlet_write(struct outlet *o, const void *bytes, size_t len);
+/* Bytes of a rank; position: of its stream after them. */
+void outlet_write_of(struct outlet *o, uint32_t rank, uint64_t position, const void *bytes,
+		     size_t len);
+/* From now on (nothing was written yet) through a keeper, which stays the caller's; passed and
+ * keeper_gone have been set. */
+void outlet_keep(struct outlet *o, struct keeper *keeper, int which);
+/* There is another keeper. */
+void outlet_keep_on(struct outlet *o);
+bool outlet_full(struct outlet *o);
+bool outlet_empty(const struct outlet *o);
+/* Waits until everything is written, or the reader is gone. */
+void outlet_flush(struct outlet *o);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "head/output/stdin_spool.h"
+#include "wire/message/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/own.h"
+
+enum { PIECE = 65536 };
+
+static void pump(struct feed *f);
+
+void feed_init(struct feed *f, struct loop *loop, int source)
+{
+	struct stat st;
+	off_t at;
+
+	*f = (struct feed){.loop = loop, .input.fd = -1, .source = source, .spool = -1};
+	if (fstat(source, &st) != 0) {
+		f->source = -1;
+		f->at_end = true;
+		return;
+	}
+	at = lseek(source, 0, SEEK_CUR);
+	if (S_ISREG(st.st_mode) && at >= 0) {
+		f->is_file = true;
+		f->file_start = (uint64_t)at;
+		f->spool = fcntl(source, F_DUPFD_CLOEXEC, 3);
+		f->source = -1;
+		f->spool_end = UINT64_MAX;
+	}
+}
+
+void feed_fini(struct feed *f)
+{
+	feed_close(f);
+	loop_remove(f->loop, &f->input);
+	if (f->spool >= 0)
+		close(f->spool);
+	f->spool = -1;
+}
+
+void feed_continue_file(struct feed *f, const char *path, uint64_t start)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		log_warn("rank 0's stdin was the file '%s', which is gone: it gets no more input",
+			 path);
+		f->at_end = true;
+		return;
+	}
+	if (f->spool >= 0)
+		close(f->spool);
+	f->spool = fd;
+	f->is_file = true;
+	f->source = -1;
+	f->file_start = start;
+	f->spool_begin = 0;
+	f->spool_end = UINT64_MAX;
+}
+
+/* Where spooled input goes: a file without a name, on a disk if there is one to write to. */
+static int make_spool(const struct feed *f)
+{
+	const char *dirs[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+
+	if (f->keep[0]) {
+		int fd = open(f->keep, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd >= 0)
+			return fd;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		int fd = dirs[i] ? open(dirs[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+		if (fd >= 0)
+			return fd;
+	}
+	return memfd_create("hale-stdin", MFD_CLOEXEC);
+}
+
+static bool spool_append(struct feed *f, const char *bytes, size_t len)
+{
+	if (f->spool < 0)
+		f->spool = make_spool(f);
+	while (len > 0) {
+		ssize_t n = pwrite(f->spool, bytes, len, (off_t)f->spool_end);
+		if (n <= 0) {
+			log_warn("cannot keep the job's input: %m; rank 0 gets no more of it");
+			return false;
+		}
+		f->spool_end += (uint64_t)n;
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position)
+{
+	char buf[PIECE];
+	ssize_t n;
+	int fd = own_open(rest_path, O_RDONLY, NULL);
+
+	if (f->is_file) { /* the file that is hale's stdin now follows the rest */
+		f->is_file = false;
+		f->source = f->spool;
+		f->spool = -1;
+	}
+	f->spool_begin = f->spool_end = f->fed = position;
+	while (fd >= 0 && (n = read(fd, buf, sizeof(buf))) > 0)
+		if (!spool_append(f, buf, (size_t)n))
+			break;
+	if (fd >= 0)
+		close(fd);
+}
+
+void feed_keep_in(struct feed *f, const char *path)
+{
+	snprintf(f->keep, sizeof(f->keep), "%s", path);
+}
+
+void feed_continue_spool(struct feed *f, const char *path, uint64_t begin, bool ended)
+{
+	struct stat st;
+	int fd = own_open(path, O_RDWR, NULL);
+
+	if (f->is_file) { /* what is hale's stdin now follows */
+		f->is_file = false;
+		f->source = f->spool;
+		f->spool = -1;
+		f->spool_end = 0;
+	}
+	if (fd >= 0 && fstat(fd, &st) == 0) {
+		f->spool = fd;
+		f->spool_begin = begin;
+		f->spool_end = (uint64_t)st.st_size;
+	}
+	if (ended) {
+		f->source = -1;
+		f->at_end = true;
+	}
+}
+
+void feed_go_on(struct feed *f, uint64_t position, size_t waiting, bool open)
+{
+	f->open = open;
+	f->fed = position;
+	f->window = waiting < FEED_WINDOW ? FEED_WINDOW - waiting : 0;
+	if (!f->is_file && f->fed > f->spool_end)
+		f->spool_begin = f->spool_end = f->fed;
+	pump(f);
+}
+
+static void stop_reading(struct feed *f)
+{
+	loop_remove(f->loop, &f->input);
+	f->source = -1;
+	f->at_end = true;
+}
+
+static void read_input(struct feed *f)
+{
+	char buf[PIECE];
+	ssize_t n;
+
+	/* in the background of a terminal reading would stop us */
+	if (isatty(f->source) && tcgetpgrp(f->source) != getpgrp()) {
+		loop_remove(f->loop, &f->input);
+		return;
+	}
+	n = read(f->source, buf, sizeof(buf));
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0 || !spool_append(f, buf, (size_t)n))
+		stop_reading(f);
+}
+
+static void input_ready(void *arg, uint32_t events)
+{
+	struct feed *f = arg;
+
+	read_input(f);
+	if (f->at_end || f->fed < f->spool_end) {
+		loop_remove(f->loop, &f->input);
+		pump(f);
+	}
+}
+
+/* Wants more of hale's stdin; true when there is more at once. */
+static bool want_input(struct feed *f)
+{
+	if (f->source < 0 || f->input.fd >= 0)
+		return false;
+	if (loop_add(f->loop, &f->input, f->source, EPOLLIN, input_ready, f))
+		return false;
+	read_input(f); /* not a thing to wait for, /dev/null for instance */
+	return true;
+}
+
+/* Sends bytes of the spool, one piece. */
+static void feed_some(struct feed *f)
+{
+	char buf[PIECE];
+	uint64_t left = f->spool_end - f->fed;
+	size_t want = left < sizeof(buf) ? (size_t)left : sizeof(buf);
+	ssize_t n;
+
+	if (want > f->window)
+		want = f->window;
+	n = pread(f->spool, buf, want, (off_t)(f->fed + f->file_start));
+	if (n <= 0) { /* the end of the file that is the input */
+		f->spool_end = f->fed;
+		f->at_end = true;
+		return;
+	}
+	f->fed += (uint64_t)n;
+	f->window -= (size_t)n;
+	f->send(f->arg, buf, (size_t)n);
+}
+
+static void pump(struct feed *f)
+{
+	while (f->open) {
+		if (f->fed < f->spool_end && f->window == 0) {
+			break;
+		} else if (f->fed < f->spool_end) {
+			feed_some(f);
+		} else if (f->at_end) {
+			f->open = false;
+			f->send_end(f->arg);
+		} else if (!want_input(f)) {
+			break;
+		}
+	}
+}
+
+void feed_open(struct feed *f, uint64_t position)
+{
+	f->open = true;
+	f->window = FEED_WINDOW;
+	f->fed = position;
+	if (f->is_file) { /* its end is to be found again */
+		f->spool_end = UINT64_MAX;
+		f->at_end = false;
+	}
+	if (f->fed > f->spool_end)
+		f->spool_begin = f->spool_end = f->fed;
+	pump(f);
+}
+
+void feed_taken(struct feed *f, size_t len)
+{
+	f->window += len;
+	if (f->window > FEED_WINDOW)
+		f->window = FEED_WINDOW;
+	pump(f);
+}
+
+void feed_close(struct feed *f)
+{
+	f->open = false;
+}
+
+void feed_forget(struct feed *f, uint64_t position)
+{
+	if (f->is_file || f->spool < 0 || position <= f->spool_begin)
+		return;
+	fallocate(f->spool, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)position);
+	f->spool_begin = position;
+}
+
+static hale_status_t copy_spool(struct feed *f, uint64_t from, int to, const char *path,
+				struct error *err)
+{
+	char buf[PIECE];
+
+	while (from < f->spool_end) {
+		uint64_t left = f->spool_end - from;
+		ssize_t n = pread(f->spool, buf, left < PIECE ? (size_t)left : PIECE, (off_t)from);
+		if (n <= 0 || write(to, buf, (size_t)n) != n)
+			return error_sys(err, HALE_ERR_STORE, "cannot write '%s'", path);
+		from += (uint64_t)n;
+	}
+	return fdatasync(to) == 0 ? HALE_OK
+				  : error_sys(err, HALE_ERR_STORE, "cannot write '%s'", path);
+}
+
+hale_status_t feed_save_rest(struct feed *f, uint64_t position, const char *path, uint64_t *bytes,
+			     struct error *err)
+{
+	hale_status_t status;
+	int fd;
+
+	*bytes = 0;
+	if (f->is_file || f->spool < 0 || position >= f->spool_end)
+		return HALE_OK;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return error_sys(err, HALE_ERR_STORE, "cannot write '%s'", path);
+	status = copy_spool(f, position, fd, path, err);
+	*bytes = f->spool_end - position;
+	close(fd);
+	return status;
+}
+
+void feed_retry(struct feed *f)
+{
+	pump(f);
+}

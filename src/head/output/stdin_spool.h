@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rank 0's stdin, the head's side. hale's own stdin is read as rank 0 takes it, and what was read
+ * is kept until no checkpoint needs it any more, so that a rolled back rank 0 is fed the same bytes
+ * again. Its agent (stdin_sink.h) lets so much come as the window allows.
+ *
+ *          forgotten           in the spool             still in hale's stdin
+ *   ───────────────────┼──────────────┼──────────────┼─────────────────────▶
+ *                  spool_begin       fed         spool_end
+ *
+ * When stdin is a file, the file itself is the spool.
+ */
+#ifndef HALE_HEAD_OUTPUT_STDIN_SPOOL_H
+#define HALE_HEAD_OUTPUT_STDIN_SPOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "wire/session/loop.h"
+
+struct feed {
+	struct loop *loop;
+	struct loop_source input; /* hale's stdin, while more of it is wanted */
+	bool open;		  /* rank 0 takes input */
+	size_t window;		  /* bytes that may be sent */
+	void (*send)(void *arg, const void *bytes, size_t len);
+	void (*send_end)(void *arg);
+	void *arg;
+	int source; /* hale's stdin; -1: none, or at its end */
+	int spool;  /* -1: nothing in it yet */
+	bool is_file;
+	uint64_t file_start; /* offset in the spool of the byte numbered 0, for a file */
+	uint64_t spool_begin, spool_end, fed;
+	char keep[512]; /* where the spool is to be; "": a file without a name */
+	bool at_end;	/* spool_end is the end of all input */
+};
+
+/* source: hale's stdin (stays the caller's). send, send_end and arg are the caller's to set. */
+void feed_init(struct feed *f, struct loop *loop, int source);
+void feed_fini(struct feed *f);
+
+/* For a restarted job: the input began in file path at offset start; or bytes were left over in
+ * the file rest, and hale's stdin follows. What isn't there any more is not fed. */
+void feed_continue_file(struct feed *f, const char *path, uint64_t start);
+void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position);
+
+/* Keeps what is read in that file, which another head can open. */
+void feed_keep_in(struct feed *f, const char *path);
+/* Another head has read so far into that file; nothing more can be read if it was at the end. Else
+ * hale's own stdin follows. */
+void feed_continue_spool(struct feed *f, const char *path, uint64_t begin, bool ended);
+/* Rank 0 runs, and so much of its input has reached its node, of which the last `waiting` bytes are
+ * not in its pipe. open: it takes more. */
+void feed_go_on(struct feed *f, uint64_t position, size_t waiting, bool open);
+/* Rank 0 is about to start, with so much of its input consumed. */
+void feed_open(struct feed *f, uint64_t position);
+/* So many bytes more are in its pipe. */
+void feed_taken(struct feed *f, size_t len);
+/* Rank 0 is gone, or has closed its stdin. */
+void feed_close(struct feed *f);
+
+/* Nobody will go back behind position. */
+void feed_forget(struct feed *f, uint64_t position);
+/* Writes what was read but not consumed at position into a new file; *bytes gets how much. A file
+ * as stdin needs none of it. */
+hale_status_t feed_save_rest(struct feed *f, uint64_t position, const char *path, uint64_t *bytes,
+			     struct error *err);
+/* hale was in the background of its terminal and is no longer. */
+void feed_retry(struct feed *f);
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A checkpoint of which images lie on nodes' own disks is gone back to: each image that a rank
+ * needs must be whole on the rank's node before any rank starts.
+ *
+ * For each, in this order: where it lies on the rank's own node; the shared folder; nodes that have
+ * it. The copier looks at all of it (copier_work.c); what is damaged, or can't be had, is looked
+ * for at the next place. With none left the checkpoint is refused, and the one before it is taken.
+ *
+ * An image says what it is a difference to: so the newest is fetched first, and the next one only
+ * if it is needed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "image/image.h"
+#include "head/nodes/node_set_private.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "head/watch/watch.h"
+
+enum place { PLACE_HERE, PLACE_SHARED, PLACE_ELSEWHERE, PLACES };
+
+struct fetch_rank {
+	bool waits;
+	uint32_t link;	/* of the chain, that is looked for */
+	uint32_t at;	/* node that was asked */
+	uint32_t place; /* PLACES * copies tried so far */
+	bool damaged;	/* of some place that was tried */
+	const struct node
+	    *from; /* that it was to come from; NULL: it was looked for on its own node */
+	char why[480];
+	char program[PATH_MAX];
+	char *spec; /* paths so far, each with a colon in front */
+};
+
+struct fetch {
+	uint32_t generation, outstanding;
+	size_t link_count;
+	struct store_manifest *links; /* [chain_count] */
+	bool *changed;		      /* [chain_count] */
+	struct fetch_rank *ranks;     /* [nranks] */
+	bool over;		      /* it came to nothing */
+};
+
+/* ---- can it be had? ---- */
+
+/* A node of another life of the job may be one of ours by another name: it is worth a look. */
+static bool somewhere(struct head *h, const struct store_manifest *m, const struct store_part *p)
+{
+	for (uint32_t i = 0; i < p->copies; i++) {
+		const struct node *n = levels_node(h, m->holders[p->on[i]].node);
+
+		if (n ? node_usable(n) && n->copies_at[0] : h->restarted)
+			return true;
+	}
+	return false;
+}
+
+static hale_status_t check_link(struct head *h, const struct store_manifest *m, struct error *err)
+{
+	for (uint32_t r = 0; r < m->nranks; r++) {
+		const struct store_part *p = &m->parts[r];
+
+		if (p->file[0] && p->local && !somewhere(h, m, p))
+			return error_set(err, HALE_ERR_NODE,
+					 "the image of rank %u was on node %s%s only, which is not "
+					 "there",
+					 r, m->holders[p->on[0]].node,
+					 p->copies > 1 ? " and its partner" : "");
+	}
+	return HALE_OK;
+}
+
+hale_status_t levels_available(struct head *h, const char *job_folder, uint32_t id,
+			       struct error *err)
+{
+	uint32_t chain[STORE_CHAIN_MAX];
+	size_t count;
+	hale_status_t status;
+
+	levels_settle(h);
+	status = store_chain(job_folder, id, chain, &count, err);
+	for (size_t i = 0; status == HALE_OK && i < count; i++) {
+		struct store_manifest m;
+		char path[PATH_MAX];
+
+		store_path(job_folder, chain[i], path);
+		status = store_manifest_read(path, &m, err);
+		if (status == HALE_OK)
+			status = check_link(h, &m, err);
+		store_manifest_fini(&m);
+	}
+	return status;
+}
+
+bool levels_fetch_needed(const struct head *h)
+{
+	const struct store_manifest *m = &h->recovery.manifest;
+
+	for (uint32_t r = 0; r < m->nranks; r++)
+		if (m->parts[r].copies > 0)
+			return true;
+	return false;
+}
+
+/* ---- one image ---- */
+
+static void spec_add(struct fetch_rank *f, const char *folder, uint32_t id, uint32_t rank,
+		     uint64_t sum)
+{
+	char *more;
+
+	if (asprintf(&more, "%s:%s/%u/" JOB_IMAGE_NAME "=%016" PRIx64, f->spec ? f->spec : "",
+		     folder, id, rank, sum) < 0)
+		return;
+	free(f->spec);
+	f->spec = more;
+}
+
+static void ask(struct head *h, uint32_t rank, const struct node *from, const char *folder,
+		const struct store_part *p)
+{
+	struct fetch *f = h->levels.fetch;
+	struct fetch_rank *k = &f->ranks[rank];
+	uint32_t node = h->crew.placement.node_of[rank];
+
+	k->waits = true;
+	k->at = node;
+	k->from = from;
+	f->outstanding++;
+	crew_tell(&h->crew, node,
+		  &(struct message){.type = MSG_COPY,
+				    .rank = rank,
+				    .id = h->recovery.chain[k->link],
+				    .base = f->generation,
+				    .flags = COPY_FETCH,
+				    .position = {p->bytes, p->checksum, from ? from->index : node},
+				    .text = from ? from->copies_at : "",
+				    .name = folder});
+}
+
+/* True: it was asked for. n NULL: a node that we don't know by that name. */
+static bool try_holder(struct head *h, uint32_t rank, enum place place,
+		       const struct store_holder *o, const struct store_part *p)
+{
+	const struct node *n = levels_node(h, o->node);
+	bool here = !n || n->index == h->crew.placement.node_of[rank];
+
+	if ((place == PLACE_HERE) != here || (n && !(node_usable(n) && n->copies_at[0])))
+		return false;
+	ask(h, rank, here ? NULL : n, o->folder, p);
+	return true;
+}
+
+static bool link_done(struct head *h, uint32_t rank, uint32_t base, const char *program,
+		      const char *folder, uint32_t id);
+
+/* The image that the manifest means. */
+static hale_status_t read_that(const char *path, const struct store_part *p,
+			       struct image_info *info, struct error *err)
+{
+	hale_status_t status = image_read_info(path, info, err);
+
+	if (status == HALE_OK && info->checksum != p->checksum)
+		status = error_set(err, HALE_ERR_IMAGE_CORRUPT,
+				   "'%s' is not the image that its manifest names", path);
+	return status;
+}
+
+/* The shared folder can be read from here. */
+static bool try_shared(struct head *h, uint32_t rank, const struct store_part *p)
+{
+	struct fetch_rank *k = &h->levels.fetch->ranks[rank];
+	uint32_t id = h->recovery.chain[k->link];
+	const char *job_folder = recover_folder_of(h, id);
+	struct image_info *info = p->local ? NULL : malloc(sizeof(*info));
+	char path[PATH_MAX + STORE_NAME_MAX + 16];
+	struct error err;
+	bool good = false;
+
+	if (!info)
+		return false;
+	snprintf(path, sizeof(path), "%s/%u/%s", job_folder, id, p->file);
+	if (store_verify_file(path, rank, p->bytes, p->checksum, false, &err) == HALE_OK &&
+	    read_that(path, p, info, &err) == HALE_OK) {
+		good = true;
+		link_done(h, rank, info->identity.base, info->program, job_folder, id);
+	} else {
+		k->damaged = true;
+		snprintf(k->why, sizeof(k->why), "%s", err.text);
+	}
+	free(info);
+	return good;
+}
+
+/* Asks at the next place; false: there is none left. */
+static bool look_on(struct head *h, uint32_t rank)
+{
+	struct fetch *f = h->levels.fetch;
+	struct fetch_rank *k = &f->ranks[rank];
+	const struct store_manifest *m = &f->links[k->link];
+	const struct store_part *p = &m->parts[rank];
+
+	while (k->place < PLACES * STORE_COPIES_MAX) {
+		enum place place = (enum place)(k->place / STORE_COPIES_MAX);
+		uint32_t i = k->place++ % STORE_COPIES_MAX;
+
+		if (place == PLACE_SHARED && i == 0 && try_shared(h, rank, p))
+			return true;
+		if (place != PLACE_SHARED && i < p->copies &&
+		    try_holder(h, rank, place, &m->holders[p->on[i]], p))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the end of it ---- */
+
+static void rewrite(struct head *h)
+{
+	struct fetch *f = h->levels.fetch;
+	struct error err;
+
+	for (size_t i = 0; i < h->recovery.chain_count && !takeover_check(h); i++)
+		if (f->changed[i] && store_rewrite(recover_folder_of(h, f->links[i].id),
+						   !h->o->no_fsync, &f->links[i], &err) != HALE_OK)
+			log_info("%s", err.text);
+}
+
+static void refuse(struct head *h, uint32_t rank)
+{
+	const struct fetch_rank *k = &h->levels.fetch->ranks[rank];
+
+	h->levels.fetch->over = true;
+	recover_refuse(h, "the image of rank %u can't be had: %s", rank,
+		       k->why[0] ? k->why : "no node that is there has it");
+	if (k->damaged)
+		recover_reject(h);
+	else
+		recover_pass_over(h);
+	head_roll_back(h);
+}
+
+static bool another_is_there(const struct head *h, const struct node *but)
+{
+	for (uint32_t k = 0; k < h->crew.count; k++) {
+		const struct node *n = &h->crew.nodes[k];
+
+		if (n != but && node_usable(n) && !n->unusable && !n->leaving)
+			return true;
+	}
+	return false;
+}
+
+/* A disk that takes no images is no fault of the checkpoint: so ranks go to other nodes, and back
+ * to the same one. Once for each node. */
+static bool without_that_disk(struct head *h, struct node *n, hale_status_t status, const char *why)
+{
+	bool full = status == HALE_ERR_STORE_FULL || status == HALE_ERR_STORE;
+
+	if (!full || n->unusable || !another_is_there(h, n))
+		return false;
+	head_say(h, "node %s can't take the images of its ranks, which go elsewhere: %s", n->name,
+		 why);
+	h->levels.fetch->over = true;
+	n->leaving = true;
+	watch_mark(h, n->index, true, "no room for images");
+	head_roll_back(h);
+	return true;
+}
+
+static void go_on_if_all(struct head *h)
+{
+	struct fetch *f = h->levels.fetch;
+
+	if (f->outstanding > 0 || f->over)
+		return;
+	rewrite(h);
+	recover_fetched(h);
+}
+
+/* True: nothing more is needed for this rank, or its next link was found or asked for. */
+static bool link_done(struct head *h, uint32_t rank, uint32_t base, const char *program,
+		      const char *folder, uint32_t id)
+{
+	struct fetch_rank *k = &h->levels.fetch->ranks[rank];
+
+	spec_add(k, folder, id, rank, h->levels.fetch->links[k->link].parts[rank].checksum);
+	if (k->link == 0)
+		snprintf(k->program, sizeof(k->program), "%s",
+			 program[0] == '/' ? program : h->program->path);
+	if (base == 0 || k->link + 1 >= h->recovery.chain_count)
+		return true;
+	k->link++;
+	k->place = 0;
+	if (look_on(h, rank))
+		return true;
+	refuse(h, rank);
+	return false;
+}
+
+/* It has it now, too. */
+static void add_copy(struct fetch *f, uint32_t link, uint32_t rank, const struct node *n)
+{
+	struct store_manifest *m = &f->links[link];
+	struct store_part *p = &m->parts[rank];
+	uint32_t i = 0;
+
+	while (i < m->holder_count && (strcmp(m->holders[i].node, n->name) != 0 ||
+				       strcmp(m->holders[i].folder, n->copies_folder) != 0))
+		i++;
+	for (uint32_t j = 0; j < p->copies; j++)
+		if (p->on[j] == i)
+			return;
+	if (i == m->holder_count || p->copies == STORE_COPIES_MAX)
+		return;
+	p->on[p->copies++] = i;
+	f->changed[link] = true;
+}
+
+/* Where it lies now on the node that was asked. */
+static const char *folder_there(const struct fetch_rank *k, const struct store_manifest *m,
+				uint32_t rank, const struct node *n)
+{
+	uint32_t tried = k->place - 1;
+
+	if (tried / STORE_COPIES_MAX == PLACE_HERE)
+		return m->holders[m->parts[rank].on[tried % STORE_COPIES_MAX]].folder;
+	return n->copies_folder;
+}
+
+static void not_there(struct head *h, uint32_t rank, hale_status_t status, const char *why)
+{
+	struct fetch_rank *k = &h->levels.fetch->ranks[rank];
+	bool damaged = status == HALE_ERR_IMAGE_TORN || status == HALE_ERR_IMAGE_CORRUPT ||
+		       status == HALE_ERR_IMAGE_MISMATCH || status == HALE_ERR_IMAGE_MISSING;
+
+	k->damaged = k->damaged || damaged;
+	snprintf(k->why, sizeof(k->why), "%s%s%s%.380s", k->from ? "from node " : "",
+		 k->from ? k->from->name : "", k->from ? ": " : "", why);
+	if (look_on(h, rank)) {
+		if (damaged)
+			head_say(h, "checkpoint %u: %s; it is looked for elsewhere",
+				 h->recovery.target, why);
+		return;
+	}
+	if (!without_that_disk(h, &h->crew.nodes[k->at], status, why))
+		refuse(h, rank);
+}
+
+/* m NULL: the node is lost; then the job goes back anyhow if it had to get ranks. */
+void levels_fetch_answer(struct head *h, const struct node *n, const struct message *m)
+{
+	struct fetch *f = h->levels.fetch;
+	struct fetch_rank *k;
+
+	if (!f || !m || f->over || m->base != f->generation || m->rank >= h->nranks ||
+	    h->state != JOB_RESTORING)
+		return;
+	k = &f->ranks[m->rank];
+	if (!k->waits || k->at != n->index || m->id != h->recovery.chain[k->link])
+		return;
+	k->waits = false;
+	f->outstanding--;
+	if (m->value != HALE_OK) {
+		not_there(h, m->rank, (hale_status_t)m->value, m->text);
+	} else {
+		const char *folder = folder_there(k, &f->links[k->link], m->rank, n);
+
+		if (folder == n->copies_folder)
+			add_copy(f, k->link, m->rank, n);
+		link_done(h, m->rank, (uint32_t)m->number, m->text, folder, m->id);
+	}
+	if (h->levels.fetch == f)
+		go_on_if_all(h);
+}
+
+/* ---- all ---- */
+
+static hale_status_t read_links(struct head *h, struct fetch *f, struct error *err)
+{
+	const struct recovery *v = &h->recovery;
+	hale_status_t status = HALE_OK;
+
+	for (size_t i = 0; status == HALE_OK && i < v->chain_count; i++) {
+		char path[PATH_MAX];
+
+		store_path(recover_folder_of(h, v->target), v->chain[i], path);
+		status = store_manifest_read(path, &f->links[i], err);
+		if (status == HALE_OK)
+			status = recover_check_whose(h, recover_folder_of(h, v->target),
+						     &f->links[i], err);
+	}
+	return status;
+}
+
+hale_status_t levels_fetch(struct head *h, struct error *err)
+{
+	const struct store_manifest *m = &h->recovery.manifest;
+	struct fetch *f;
+	hale_status_t status;
+
+	levels_fetch_stop(h);
+	f = h->levels.fetch = calloc(1, sizeof(*f));
+	if (f) {
+		f->generation = h->generation;
+		f->link_count = h->recovery.chain_count;
+		f->links = calloc(h->recovery.chain_count, sizeof(*f->links));
+		f->changed = calloc(h->recovery.chain_count, sizeof(*f->changed));
+		f->ranks = calloc(h->nranks, sizeof(*f->ranks));
+	}
+	if (!f || !f->links || !f->changed || !f->ranks)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	status = read_links(h, f, err);
+	if (status != HALE_OK)
+		return status;
+	f->outstanding++; /* until all have been asked for */
+	for (uint32_t r = 0; r < h->nranks && !f->over; r++) {
+		if (m->parts[r].file[0] && !look_on(h, r)) {
+			refuse(h, r);
+			return HALE_OK;
+		}
+	}
+	f->outstanding--;
+	go_on_if_all(h);
+	return HALE_OK;
+}
+
+void levels_fetch_stop(struct head *h)
+{
+	struct fetch *f = h->levels.fetch;
+
+	h->levels.fetch = NULL;
+	if (!f)
+		return;
+	for (size_t i = 0; f->links && i < f->link_count; i++)
+		store_manifest_fini(&f->links[i]);
+	for (uint32_t r = 0; f->ranks && r < h->nranks; r++)
+		free(f->ranks[r].spec);
+	free(f->links);
+	free(f->changed);
+	free(f->ranks);
+	free(f);
+}
+
+char *levels_sink_spec(struct head *h, uint32_t rank, char *program, size_t cap)
+{
+	const struct fetch *f = h->levels.fetch;
+	const struct fetch_rank *k = f ? &f->ranks[rank] : NULL;
+	char *spec;
+
+	if (!k || !k->spec)
+		return NULL;
+	snprintf(program, cap, "%s", k->program);
+	if (asprintf(&spec, "%s%s", h->o->restart == IMAGE_LAZY ? "lazy" : "full", k->spec) < 0)
+		return NULL;
+	return spec;
+}

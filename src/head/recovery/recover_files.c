@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files that ranks have changed since a checkpoint: the ranks write a journal of them
+ * (journal/journal.h) into the job's folder, which is undone between their end and their next
+ * beginning.
+ *
+ *   CLEARING ─ nobody is left ─▶ a child undoes it ─ SIGCHLD ─▶ recover_start goes on
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "journal/undo.h"
+
+static const char name[] = "HALE_JOURNAL=";
+
+/* As the ranks are to find it, before the folder of the job is there. False: its name is too long.
+ */
+static bool journal_path(const struct head *h, char *path, size_t cap)
+{
+	char cwd[PATH_MAX] = "";
+	int n;
+
+	if (h->store_is_open)
+		n = snprintf(path, cap, "%s/journal", h->store.job_folder);
+	else if (h->o->ckpt_dir[0] == '/')
+		n = snprintf(path, cap, "%s/%s/journal", h->o->ckpt_dir, h->job);
+	else if (getcwd(cwd, sizeof(cwd)))
+		n = snprintf(path, cap, "%s/%s/%s/journal", cwd, h->o->ckpt_dir, h->job);
+	else
+		return false;
+	return n > 0 && (size_t)n < cap;
+}
+
+char **recover_files_exports(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+	char path[STORE_FOLDER_MAX];
+	size_t count = 0;
+
+	if (h->o->leave_files)
+		return h->o->exports;
+	if (v->exports || !journal_path(h, path, sizeof(path)))
+		return v->exports ? v->exports : h->o->exports;
+	while (h->o->exports && h->o->exports[count])
+		count++;
+	v->exports = calloc(count + 2, sizeof(*v->exports));
+	if (!v->exports)
+		return h->o->exports;
+	snprintf(v->journal_text, sizeof(v->journal_text), "%s%s", name, path);
+	for (size_t i = 0; i < count; i++)
+		v->exports[i] = h->o->exports[i];
+	v->exports[count] = v->journal_text;
+	return v->exports;
+}
+
+void recover_files_init(struct head *h)
+{
+	h->recovery.dir_there = SIZE_MAX; /* all of it, until it is looked at */
+	errand_init(&h->recovery.undo, "the process that sets files back was ended");
+}
+
+void recover_files_fini(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+	struct error err;
+
+	errand_wait(&v->undo, &err);
+	errand_fini(&v->undo);
+}
+
+/* Without checkpoints nobody goes back any more. */
+static void remove_unused(const struct head *h)
+{
+	char path[PATH_MAX + 16];
+	uint32_t *ids;
+	size_t count = store_list(h->store.job_folder, &ids);
+
+	free(ids);
+	if (count > 0)
+		return;
+	journal_remove(h->store.job_folder);
+	if (!h->recovery.journal_only)
+		return;
+	snprintf(path, sizeof(path), "%s/record.jsonl", h->store.job_folder);
+	unlink(path);
+	rmdir(h->store.job_folder);
+	store_unmake_folders(h->o->ckpt_dir, h->recovery.dir_there);
+}
+
+/* Are the checkpoints of this job, which has ended, of no use to anybody? */
+static bool unwanted(const struct head *h)
+{
+	on_success_t wish = h->o->on_success;
+
+	if (h->exit_status != 0 || h->stopping || h->restarted)
+		return wish == SUCCESS_REMOVE && h->exit_status == 0 && !h->stopping;
+	return wish == SUCCESS_REMOVE ||
+	       (wish == SUCCESS_DEFAULT && h->o->ckpt_auto && !h->ckpt.asked_for);
+}
+
+static void remove_checkpoints(struct head *h)
+{
+	uint32_t *ids;
+	size_t count = store_list(h->store.job_folder, &ids);
+
+	for (size_t i = 0; i < count; i++)
+		store_remove(&h->store, ids[i]);
+	free(ids);
+	store_finish(h->store.job_folder);
+	h->recovery.journal_only = true;
+}
+
+void recover_files_end(struct head *h)
+{
+	free(h->recovery.exports);
+	h->recovery.exports = NULL;
+	if (h->store_is_open && !h->superseded && !h->crew.abandoned && unwanted(h))
+		remove_checkpoints(h);
+	if (h->store_is_open && !h->superseded && !h->crew.abandoned)
+		remove_unused(h);
+}
+
+void recover_files_begin(struct head *h)
+{
+	struct error err;
+
+	if (h->o->leave_files || (h->o->ckpt_every <= 0 && !h->restarted))
+		return;
+	h->recovery.journal_only = !h->store_is_open;
+	if (head_open_store(h, &err) != HALE_OK ||
+	    journal_make(h->store.job_folder, &err) != HALE_OK)
+		head_say(h,
+			 "what ranks change in files is not written down before the first "
+			 "checkpoint: %s",
+			 err.text);
+}
+
+/* ---- undoing ---- */
+
+static bool has_journal(const char *job_folder)
+{
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/journal", job_folder);
+	return job_folder[0] && access(path, F_OK) == 0;
+}
+
+static hale_status_t undo(void *head, struct error *err)
+{
+	const struct head *h = head;
+	const struct recovery *v = &h->recovery;
+	struct error later = {HALE_OK, ""};
+
+	/* the newer one first: it begins where the other one ends */
+	if (h->store_is_open)
+		journal_undo(h->store.job_folder, v->undo_target, &later);
+	if (v->folder[0] && strcmp(v->folder, h->store.job_folder) != 0)
+		journal_undo(v->folder, v->undo_target, err);
+	if (err->code == HALE_OK)
+		*err = later;
+	return err->code;
+}
+
+static void undone(struct head *h, const struct error *err)
+{
+	struct recovery *v = &h->recovery;
+	char place[48] = "when the job began";
+
+	v->undone = true;
+	if (v->undo_target)
+		snprintf(place, sizeof(place), "at checkpoint %u", v->undo_target);
+	if (err->code != HALE_OK)
+		head_say(h, "not all files are what they were %s: %s", place, err->text);
+}
+
+bool recover_files_wait(struct head *h)
+{
+	struct recovery *v = &h->recovery;
+	struct error err = {HALE_OK, ""};
+
+	if (h->o->leave_files)
+		return false;
+	if (errand_busy(&v->undo))
+		return true;
+	if (v->undone && v->undo_target == v->target)
+		return false;
+	v->undo_target = v->target;
+	if (!(h->store_is_open && has_journal(h->store.job_folder)) && !has_journal(v->folder)) {
+		v->undone = true;
+		return false;
+	}
+	if (errand_begin(&v->undo, undo, h))
+		return true;
+	undo(h, &err);
+	undone(h, &err);
+	return false;
+}
+
+bool recover_files_child(struct head *h, pid_t pid)
+{
+	struct error err;
+
+	if (!errand_over(&h->recovery.undo, pid, &err))
+		return false;
+	undone(h, &err);
+	/* an event of its own follows when the nodes have been cleared once more */
+	bool cleared = h->state == JOB_CLEARING && !h->crew.clearing && !h->clearing.armed &&
+		       crew_alive(&h->crew) == 0;
+	if (cleared || (h->state == JOB_RUNNING && h->recovery.first))
+		recover_start(h);
+	return true;
+}
+
+/* ---- what is not kept ---- */
+
+bool recover_files_drop(struct head *h)
+{
+	uint32_t *ids;
+	size_t count = store_list(h->store.job_folder, &ids);
+	bool any = count > 0 && journal_drop(h->store.job_folder, ids[0]);
+
+	free(ids);
+	return any;
+}

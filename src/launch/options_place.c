@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options that say how many ranks there are, and where. */
+#include <stdio.h>
+#include <string.h>
+#include "base/base.h"
+#include "node/job.h"
+#include "launch/options_private.h"
+
+static hale_status_t take_ranks(struct parser *p)
+{
+	if (!units_parse_int(p->value, 1, 1000000000, &p->o->ranks))
+		return options_bad_value(p, "a number of ranks from 1 on");
+	if (p->o->ranks > JOB_RANKS_MAX)
+		return error_set(p->err, HALE_ERR_ARGUMENT,
+				 "%s ranks are more than one machine can run (at most %d)",
+				 p->value, JOB_RANKS_MAX);
+	return HALE_OK;
+}
+
+static hale_status_t take_number_of_nodes(struct parser *p, long least, long *number)
+{
+	char wanted[64];
+
+	if (units_parse_int(p->value, least, JOB_NODES_MAX, number))
+		return HALE_OK;
+	snprintf(wanted, sizeof(wanted), "a number of nodes from %ld to %d", least, JOB_NODES_MAX);
+	return options_bad_value(p, wanted);
+}
+
+static hale_status_t take_nodes(struct parser *p)
+{
+	return take_number_of_nodes(p, 1, &p->o->nodes);
+}
+
+hale_status_t options_take_per_node(struct parser *p)
+{
+	return units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->per_node)
+		   ? HALE_OK
+		   : options_bad_value(p, "a number of ranks from 1 on");
+}
+
+static hale_status_t take_spares(struct parser *p)
+{
+	return take_number_of_nodes(p, 0, &p->o->spares);
+}
+
+static hale_status_t take_hosts(struct parser *p)
+{
+	p->o->hosts = p->value;
+	return *p->value ? HALE_OK : options_bad_value(p, "a file");
+}
+
+static hale_status_t take_host_list(struct parser *p)
+{
+	p->o->host_list = p->value;
+	return *p->value ? HALE_OK : options_bad_value(p, "names of hosts with commas between");
+}
+
+static hale_status_t take_launcher(struct parser *p)
+{
+	p->o->launcher = p->value;
+	return strstr(p->value, "%c")
+		   ? HALE_OK
+		   : options_bad_value(
+			 p, "a command with %h for the host and %c for what is to run there");
+}
+
+static hale_status_t take_node_timeout(struct parser *p)
+{
+	return units_parse_seconds(p->value, &p->o->node_timeout) && p->o->node_timeout >= 0.5 &&
+		       p->o->node_timeout <= 86400
+		   ? HALE_OK
+		   : options_bad_value(p, "a time from 500ms to a day");
+}
+
+static hale_status_t take_net_security(struct parser *p)
+{
+	p->o->given_net_security = true;
+	p->o->net_encrypt = strcmp(p->value, "encrypt") == 0;
+	return p->o->net_encrypt || strcmp(p->value, "auth") == 0
+		   ? HALE_OK
+		   : options_bad_value(
+			 p, "auth (who connects proves that it is of this job) or encrypt "
+			    "(and all that is sent is encrypted and authenticated)");
+}
+
+static hale_status_t take_head_grace(struct parser *p)
+{
+	return units_parse_seconds(p->value, &p->o->head_grace) &&
+		       (p->o->head_grace == 0 || p->o->head_grace >= 1) &&
+		       p->o->head_grace <= 30 * 86400.0
+		   ? HALE_OK
+		   : options_bad_value(p,
+				       "a time from 1s to 30 days (0: the job ends with hale run)");
+}
+
+static hale_status_t take_agent_lost(struct parser *p)
+{
+	p->o->agent_lost_ends = strcmp(p->value, "end") == 0;
+	return p->o->agent_lost_ends || strcmp(p->value, "adopt") == 0
+		   ? HALE_OK
+		   : options_bad_value(p, "adopt (when a node's agent dies another one goes on in "
+					  "its place, and the ranks run on) or end (its ranks end "
+					  "with it)");
+}
+
+static hale_status_t take_warm_sinks(struct parser *p)
+{
+	p->o->warm_sinks = WARM_OFF;
+	return strcmp(p->value, "off") == 0 ||
+		       units_parse_int(p->value, 0, JOB_RANKS_MAX, &p->o->warm_sinks)
+		   ? HALE_OK
+		   : options_bad_value(p, "a number of processes from 0 on (0: only files are kept "
+					  "in memory) or off");
+}
+
+const struct option options_place[] = {
+    {"-n|-np|-c|--np|--n", 1, true, take_ranks},
+    {"--nodes", 1, false, take_nodes},
+    {"--ppn|-ppn|-N|--npernode|-npernode", 1, false, options_take_per_node},
+    {"--spares", 1, false, take_spares},
+    {"--hosts|--hostfile|-hostfile|--machinefile|-machinefile|-f", 1, false, take_hosts},
+    {"--host|-host|-H|-hosts", 1, false, take_host_list},
+    {"--launcher", 1, false, take_launcher},
+    {"--node-timeout", 1, false, take_node_timeout},
+    {"--net-security", 1, false, take_net_security},
+    {"--head-grace", 1, false, take_head_grace},
+    {"--agent-lost", 1, false, take_agent_lost},
+    {"--warm-sinks", 1, false, take_warm_sinks},
+    {0},
+};

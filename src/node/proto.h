@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a rank and its agent say to each other: one AF_UNIX SOCK_SEQPACKET connection a rank, on
+ * an abstract address that the environment names; fixed little structs, one a packet. The agent
+ * checks the peer's uid by SO_PEERCRED and the token. Both run the same build, on one machine.
+ *
+ * Environment of a rank:
+ *   HALE_AGENT   name of the abstract socket, without the leading NUL
+ *   HALE_TOKEN   16 hex digits, must be in HELLO
+ *   HALE_RANK, HALE_NRANKS, HALE_JOB
+ *   HALE_LAUNCH_PID  pid of the process that the agent started (a shell's children differ)
+ *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
+ *   HALE_JOURNAL     the job's journal of changed files (journal/journal.h); it need not be there
+ *   HALE_SINK        "full|lazy:PATH=SUM[:…]" newest image first, with its checksum: become that
+ *                    process; "live:@NAME", "live:PATH": the one that comes from there
+ *                    (docs/migration.md); "stand": that is not known yet (PROTO_STAND_…)
+ */
+#ifndef HALE_NODE_PROTO_H
+#define HALE_NODE_PROTO_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sent by the agent to the process that said HELLO, after ckpt_wanted was written. */
+#define PROTO_CKPT_SIGNAL (SIGRTMAX - 3)
+
+enum { PROTO_VERSION = 1, PROTO_TEXT = 480 };
+
+/* Exit status of a sink whose image is missing, torn or damaged: the checkpoint before it may
+ * serve. (Any other failure of a sink: 70; the image may be good elsewhere.) */
+enum { PROTO_EXIT_IMAGE_BAD = 65 };
+
+/* Exit status of a rank that has moved: its copy runs. */
+enum { PROTO_EXIT_MOVED = 66 };
+
+/* A process that stands ready says READY on its stdin, a socket of its guardian, and hears there,
+ * as one packet, its environment, each string with its NUL, together with the descriptors that are
+ * to be its 0, 1 and 2. It says TAKEN when it has them. */
+#define PROTO_STAND	 "stand"
+#define PROTO_STAND_NAME "hale-sink" /* its argv[0], and its name in ps, until then */
+enum { PROTO_STAND_READY = 'R', PROTO_STAND_TAKEN = 'T', PROTO_STAND_MAX = 160 << 10 };
+
+/* What an agent says to a sink that comes as live:@NAME, and to a source that expects it
+ * (CKPT_GIVEN): this connection is the stream, or it comes as a descriptor with this byte. DIRECT:
+ * nobody but the other process has its other end. */
+enum { MIGRATE_RELAY = 'R', MIGRATE_DIRECT = 'D', MIGRATE_GIVEN = 'G' };
+
+enum proto_type {
+	/* rank → agent */
+	PROTO_HELLO = 1,    /* struct proto_hello; the first packet */
+	PROTO_INITIALIZED,  /* MPI_Init is through; struct proto_plain */
+	PROTO_FINALIZED,    /* MPI_Finalize is through; struct proto_plain */
+	PROTO_ABORT,	    /* MPI_Abort; proto_plain.value = code */
+	PROTO_CKPT_ASK,	    /* HALE_Checkpoint(); proto_plain.value = last id this rank took */
+	PROTO_CKPT_RESUMED, /* the program runs on; struct proto_ckpt: pause_ns, position[] */
+	PROTO_CKPT_WRITTEN, /* from the writing child: the image is whole; struct proto_ckpt */
+	PROTO_CKPT_FAILED,  /* from either: struct proto_ckpt with text */
+	PROTO_CKPT_STOPPED, /* suspended and saved, for a CKPT_STOP; proto_plain.value = id */
+	PROTO_ADDRESS,	    /* its entry of the address directory has changed; struct proto_plain */
+	PROTO_NET_LOST, /* rank `value`'s host doesn't answer over the network; struct proto_plain
+			 */
+	PROTO_NET_BACK, /* it does again; struct proto_plain */
+	PROTO_MOVED,	/* its copy runs: this process ends now; struct proto_plain */
+	/* agent → rank */
+	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
+	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
+};
+
+struct proto_plain {
+	uint32_t type;
+	int32_t value;
+	char text[PROTO_TEXT];
+};
+
+struct proto_hello {
+	uint32_t type, version;
+	char token[24];
+	uint32_t rank;
+	int32_t pid;
+	int32_t own_fd;	   /* the socket's number in the rank: no descriptor of the program */
+	uint32_t restored; /* id of the checkpoint that this process was rebuilt from; 0: fresh */
+	uint32_t mpi;	   /* 1: an MPI rank, 0: --no-mpi */
+	/* where the streams stood in the image that it was rebuilt from */
+	uint64_t position[3];
+};
+
+/* To the copy of a rank that has moved: nobody lets its source go on any more, so it is the rank
+ * whether or not its source hears so (docs/migration.md, GO). */
+enum { WELCOME_GO = 1 };
+
+struct proto_welcome {
+	uint32_t type, version;
+	uint32_t rank, nranks, generation;
+	uint32_t flags; /* WELCOME_… */
+	uint64_t segment_bytes;
+};
+
+struct proto_ckpt {
+	uint32_t type, id;
+	int32_t status; /* hale_status_t */
+	uint32_t reserved;
+	uint64_t pause_ns;
+	uint64_t bytes, pages, pages_zero, checksum;
+	double seconds;
+	double interval; /* of a round of a live image: since the one before it began */
+	uint64_t
+	    position[3]; /* stdin consumed, stdout, stderr written, in bytes since the job began */
+	char text[PROTO_TEXT];
+};
+
+/* Any packet of a rank. */
+union proto_packet {
+	uint32_t type;
+	struct proto_plain plain;
+	struct proto_hello hello;
+	struct proto_ckpt ckpt;
+};
+
+/* Bytes of a packet that a rank may send once it has said HELLO; 0: it may not. */
+static inline size_t proto_size(uint32_t type)
+{
+	switch (type) {
+	case PROTO_INITIALIZED:
+	case PROTO_FINALIZED:
+	case PROTO_ABORT:
+	case PROTO_CKPT_ASK:
+	case PROTO_ADDRESS:
+	case PROTO_NET_LOST:
+	case PROTO_NET_BACK:
+	case PROTO_CKPT_STOPPED:
+	case PROTO_MOVED:
+		return sizeof(struct proto_plain);
+	case PROTO_CKPT_RESUMED:
+	case PROTO_CKPT_WRITTEN:
+	case PROTO_CKPT_FAILED:
+		return sizeof(struct proto_ckpt);
+	default:
+		return 0;
+	}
+}
+
+#endif

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/base.h"
+
+void report_fini(struct report *r)
+{
+	free(r->checkpoints);
+	free(r->failures);
+	free(r->migrations);
+	r->checkpoints = NULL;
+	r->failures = NULL;
+	r->migrations = NULL;
+	r->checkpoint_count = r->failure_count = r->migration_count = 0;
+}
+
+/* A job of a day may take one each second. */
+static void forget_oldest(struct report *r)
+{
+	size_t left = r->checkpoint_count - REPORT_FORGOTTEN;
+
+	report_sum_up(r, REPORT_FORGOTTEN, r->before);
+	memmove(r->checkpoints, r->checkpoints + REPORT_FORGOTTEN, left * sizeof(*r->checkpoints));
+	r->checkpoint_count = left;
+	r->checkpoints_before += REPORT_FORGOTTEN;
+}
+
+void report_add_checkpoint(struct report *r, const struct report_checkpoint *c)
+{
+	struct report_checkpoint *more;
+
+	if (r->checkpoint_count == REPORT_CHECKPOINTS)
+		forget_oldest(r);
+	more = realloc(r->checkpoints, (r->checkpoint_count + 1) * sizeof(*more));
+	if (!more)
+		return;
+	r->checkpoints = more;
+	more[r->checkpoint_count++] = *c;
+}
+
+uint64_t report_newest_checkpoint(const struct report *r)
+{
+	return r->checkpoints_before + r->checkpoint_count;
+}
+
+struct report_checkpoint *report_checkpoint_at(const struct report *r, uint64_t number)
+{
+	if (number <= r->checkpoints_before || number > report_newest_checkpoint(r))
+		return NULL;
+	return &r->checkpoints[number - r->checkpoints_before - 1];
+}
+
+void report_add_migration(struct report *r, const struct report_migration *m)
+{
+	struct report_migration *more =
+	    realloc(r->migrations, (r->migration_count + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	r->migrations = more;
+	more[r->migration_count++] = *m;
+}
+
+struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
+					  const char *reason, double at_seconds)
+{
+	struct report_failure *more = realloc(r->failures, (r->failure_count + 1) * sizeof(*more));
+	struct report_failure *f;
+
+	if (!more)
+		return NULL;
+	r->failures = more;
+	f = &more[r->failure_count++];
+	*f = (struct report_failure){.rank = rank, .at_seconds = at_seconds};
+	snprintf(f->node, sizeof(f->node), "%s", node);
+	snprintf(f->reason, sizeof(f->reason), "%s", reason);
+	return f;
+}
+
+static void print_checkpoint(const struct report_checkpoint *c, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	json_uint(j, "id", c->id);
+	json_uint(j, "bytes", c->bytes);
+	json_double(j, "pause_seconds", c->pause_seconds);
+	json_double(j, "seconds", c->seconds);
+	json_bool(j, "complete", c->complete);
+	json_uint(j, "base", c->base);
+	json_double(j, "at_seconds", c->at_seconds);
+	json_int(j, "level", c->level);
+	json_double(j, "copied_seconds", c->copied_seconds);
+	if (!c->complete)
+		json_string(j, "why", c->why);
+	json_close_object(j);
+}
+
+static void print_failure(const struct report_failure *f, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	json_uint(j, "rank", f->rank);
+	json_uint(j, "slot", 0);
+	json_string(j, "node", f->node);
+	json_string(j, "reason", f->reason);
+	json_double(j, "at_seconds", f->at_seconds);
+	json_uint(j, "rolled_back_to", f->rolled_back_to);
+	json_double(j, "lost_seconds", f->lost_seconds);
+	json_double(j, "restart_seconds", f->restart_seconds);
+	json_close_object(j);
+}
+
+void report_print_migration(const struct report_migration *m, struct json_out *j)
+{
+	json_string(j, "from", m->from);
+	json_string(j, "to", m->to);
+	json_uint(j, "ranks", m->ranks);
+	json_uint(j, "bytes", m->bytes);
+	json_double(j, "seconds", m->seconds);
+	json_double(j, "downtime_seconds", m->downtime_seconds);
+	json_uint(j, "relayed_bytes", m->relayed);
+	json_uint(j, "stopped_bytes", m->stopped);
+	json_uint(j, "rounds", m->rounds);
+	json_uint(j, "held_rounds", m->held);
+}
+
+static void print_migration(const struct report_migration *m, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	report_print_migration(m, j);
+	json_double(j, "at_seconds", m->at_seconds);
+	json_close_object(j);
+}
+
+static void print_all(const struct report *r, size_t skipped, int exit_status, double wall_seconds,
+		      struct json_out *j)
+{
+	uint64_t before = r->checkpoints_before + skipped;
+
+	json_string(j, "job", r->job);
+	json_int(j, "exit", exit_status);
+	json_uint(j, "ranks", r->ranks);
+	json_double(j, "wall_seconds", wall_seconds);
+	json_uint(j, "restarts", r->restarts);
+	json_uint(j, "agents_replaced", r->agents_replaced);
+	json_uint(j, "warm_sinks", r->warm_sinks);
+	if (before > 0)
+		json_uint(j, "checkpoints_before", before);
+	json_open_array(j, "checkpoints");
+	for (size_t i = skipped; i < r->checkpoint_count; i++)
+		print_checkpoint(&r->checkpoints[i], j);
+	json_close_array(j);
+	json_open_array(j, "failures");
+	for (size_t i = 0; i < r->failure_count; i++)
+		print_failure(&r->failures[i], j);
+	json_close_array(j);
+	json_open_array(j, "migrations");
+	for (size_t i = 0; i < r->migration_count; i++)
+		print_migration(&r->migrations[i], j);
+	json_close_array(j);
+	json_uint(j, "seed", r->seed);
+}
+
+void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	print_all(r, 0, exit_status, wall_seconds, j);
+	report_print_unprotected(r, j);
+	if (r->profile.ranks > 0)
+		report_print_profile(r, "profile", wall_seconds, j);
+	json_close_object(j);
+}
+
+void report_print_unprotected(const struct report *r, struct json_out *j)
+{
+	if (!r->unprotected.is)
+		return;
+	json_open_object(j, "unprotected");
+	json_double(j, "since_seconds", r->unprotected.since_seconds);
+	json_string(j, "why", r->unprotected.why);
+	json_close_object(j);
+}
+
+enum { SERIES = sizeof(struct report_sums) / sizeof(struct report_series) };
+
+static struct report_series *series_of(struct report_sums *s, size_t i)
+{
+	return (struct report_series *[]){&s->bytes, &s->pause, &s->seconds, &s->cost}[i];
+}
+
+void report_print_inherited(const struct report *r, struct json_out *j)
+{
+	size_t skipped =
+	    r->checkpoint_count > REPORT_INHERITED ? r->checkpoint_count - REPORT_INHERITED : 0;
+	struct report_sums sums[2] = {r->before[0], r->before[1]};
+
+	report_sum_up(r, skipped, sums);
+	json_open_object(j, NULL);
+	print_all(r, skipped, 0, 0, j);
+	json_open_array(j, "sums_before");
+	for (size_t i = 0; i < 2 * (size_t)SERIES; i++) {
+		const struct report_series *s = series_of(&sums[i / SERIES], i % SERIES);
+
+		json_uint(j, NULL, s->count);
+		json_double(j, NULL, s->sum);
+		json_double(j, NULL, s->squares);
+	}
+	json_close_array(j);
+	json_close_object(j);
+}
+
+static uint64_t whole(const struct json_value *v, const char *key)
+{
+	return (uint64_t)json_number_int(json_get(v, key), 0);
+}
+
+static double real(const struct json_value *v, const char *key)
+{
+	return json_number(json_get(v, key), 0);
+}
+
+static void read_checkpoint(struct report *r, const struct json_value *v)
+{
+	struct report_checkpoint c = {.id = (uint32_t)whole(v, "id"),
+				      .base = (uint32_t)whole(v, "base"),
+				      .bytes = whole(v, "bytes"),
+				      .pause_seconds = real(v, "pause_seconds"),
+				      .seconds = real(v, "seconds"),
+				      .at_seconds = real(v, "at_seconds"),
+				      .level = (int)whole(v, "level"),
+				      .copied_seconds = real(v, "copied_seconds"),
+				      .complete = json_truth(json_get(v, "complete"), false)};
+
+	snprintf(c.why, sizeof(c.why), "%s", json_text(json_get(v, "why"), ""));
+	report_add_checkpoint(r, &c);
+}
+
+static void read_failure(struct report *r, const struct json_value *v)
+{
+	struct report_failure *f =
+	    report_add_failure(r, (uint32_t)whole(v, "rank"), json_text(json_get(v, "node"), "?"),
+			       json_text(json_get(v, "reason"), "?"), real(v, "at_seconds"));
+
+	if (!f)
+		return;
+	f->rolled_back_to = (uint32_t)whole(v, "rolled_back_to");
+	f->lost_seconds = real(v, "lost_seconds");
+	f->restart_seconds = real(v, "restart_seconds");
+}
+
+static void read_migration(struct report *r, const struct json_value *v)
+{
+	struct report_migration m = {.ranks = (uint32_t)whole(v, "ranks"),
+				     .bytes = whole(v, "bytes"),
+				     .relayed = whole(v, "relayed_bytes"),
+				     .stopped = whole(v, "stopped_bytes"),
+				     .rounds = (uint32_t)whole(v, "rounds"),
+				     .held = (uint32_t)whole(v, "held_rounds"),
+				     .seconds = real(v, "seconds"),
+				     .downtime_seconds = real(v, "downtime_seconds"),
+				     .at_seconds = real(v, "at_seconds")};
+
+	snprintf(m.from, sizeof(m.from), "%s", json_text(json_get(v, "from"), "?"));
+	snprintf(m.to, sizeof(m.to), "%s", json_text(json_get(v, "to"), "?"));
+	report_add_migration(r, &m);
+}
+
+static void read_sums(struct report *r, const struct json_value *list)
+{
+	for (size_t i = 0; i < 2 * (size_t)SERIES; i++) {
+		struct report_series *s = series_of(&r->before[i / SERIES], i % SERIES);
+
+		s->count = (uint64_t)json_number_int(json_at(list, 3 * i), 0);
+		s->sum = json_number(json_at(list, 3 * i + 1), 0);
+		s->squares = json_number(json_at(list, 3 * i + 2), 0);
+	}
+}
+
+void report_read(struct report *r, const struct json_value *v)
+{
+	const struct json_value *list = json_get(v, "checkpoints");
+
+	r->checkpoints_before = whole(v, "checkpoints_before");
+	read_sums(r, json_get(v, "sums_before"));
+	r->restarts = (uint32_t)whole(v, "restarts");
+	r->agents_replaced = (uint32_t)whole(v, "agents_replaced");
+	r->warm_sinks = (uint32_t)whole(v, "warm_sinks");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_checkpoint(r, json_at(list, i));
+	list = json_get(v, "failures");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_failure(r, json_at(list, i));
+	list = json_get(v, "migrations");
+	for (size_t i = 0; i < json_count(list); i++)
+		read_migration(r, json_at(list, i));
+}
+
+/* /dev/stdout and the like can't be renamed over */
+static bool is_device(const char *path)
+{
+	return strncmp(path, "/dev/", 5) == 0;
+}
+
+static void temporary_name(const char *path, char name[PATH_MAX])
+{
+	snprintf(name, PATH_MAX, "%s.%d.tmp", path, (int)getpid());
+}
+
+hale_status_t report_probe(const char *what, const char *path, struct error *err)
+{
+	char temporary[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	if (is_device(path))
+		return HALE_OK;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "cannot write the %s '%s': it is a folder; name a file in it",
+				 what, path);
+	temporary_name(path, temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 && errno != ENOSPC && errno != EDQUOT)
+		return error_sys(err, HALE_ERR_ARGUMENT, "cannot write the %s '%s'", what, path);
+	if (fd >= 0) {
+		close(fd);
+		unlink(temporary);
+	}
+	return HALE_OK;
+}
+
+hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
+				struct error *err)
+{
+	char temporary[PATH_MAX];
+	bool good = false;
+	FILE *f;
+
+	temporary_name(path, temporary);
+	f = fopen(is_device(path) ? path : temporary, "we");
+	if (f && j->text) {
+		good = fprintf(f, "%s\n", j->text) > 0;
+		good = fclose(f) == 0 && good;
+		if (!is_device(path))
+			good = good && rename(temporary, path) == 0;
+	}
+	if (good)
+		return HALE_OK;
+	error_sys(err, HALE_ERR_SYSTEM, "cannot write the %s '%s'", what, path);
+	unlink(temporary);
+	return HALE_ERR_SYSTEM;
+}
+
+hale_status_t report_write(const struct report *r, const char *path, int exit_status,
+			   double wall_seconds, struct error *err)
+{
+	struct json_out j;
+	hale_status_t status;
+
+	json_out_init(&j);
+	report_print(r, exit_status, wall_seconds, &j);
+	status = report_write_text(&j, "report", path, err);
+	json_out_fini(&j);
+	return status;
+}
+
+/* ---- the record ---- */
+
+void record_init(struct record *r)
+{
+	*r = (struct record){.fd = -1};
+}
+
+void record_fini(struct record *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r->early);
+	record_init(r);
+}
+
+/* A record that can't be written is a pity, but no reason to disturb the job. */
+static void append(int fd, const char *text, size_t len)
+{
+	ssize_t n = write(fd, text, len);
+	(void)n;
+}
+
+void record_open(struct record *r, const char *job_folder)
+{
+	char path[PATH_MAX];
+
+	if (r->fd >= 0)
+		return;
+	snprintf(path, sizeof(path), "%s/record.jsonl", job_folder);
+	r->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (r->fd >= 0 && r->early_len > 0)
+		append(r->fd, r->early, r->early_len);
+	free(r->early);
+	r->early = NULL;
+	r->early_len = 0;
+}
+
+void record_begin(struct json_out *j, const char *event)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	json_out_init(j);
+	json_open_object(j, NULL);
+	json_double(j, "at", (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+	json_string(j, "event", event);
+}
+
+void record_end(struct record *r, struct json_out *j)
+{
+	char *line = NULL;
+	int len = -1;
+
+	json_close_object(j);
+	if (j->text)
+		len = asprintf(&line, "%s\n", j->text);
+	json_out_fini(j);
+	if (len < 0)
+		return;
+	if (r->fd >= 0) {
+		append(r->fd, line, (size_t)len);
+	} else {
+		char *more = realloc(r->early, r->early_len + (size_t)len);
+		if (more) {
+			memcpy(more + r->early_len, line, (size_t)len);
+			r->early = more;
+			r->early_len += (size_t)len;
+		}
+	}
+	free(line);
+}

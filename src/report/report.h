@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happened to a job: collected while it runs, written as JSON when it ends (--report), and
+ * line by line into the job's record on disk. */
+#ifndef HALE_REPORT_REPORT_H
+#define HALE_REPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/json.h"
+#include "report/profile.h"
+
+struct report_checkpoint {
+	uint32_t id, base;
+	uint64_t bytes;
+	double pause_seconds, seconds, at_seconds;
+	bool complete;
+	int level;		       /* docs/levels.md: 1, 2 or 4; 0: not complete */
+	double copied_seconds;	       /* until that level was reached, since it was complete */
+	struct profile_stretch during; /* how far the program came meanwhile */
+	char why[160];		       /* not complete */
+};
+
+/* Mean and spread of something measured several times. */
+struct report_series {
+	uint64_t count;
+	double sum, squares;
+};
+
+/* Of complete checkpoints: [0] full, [1] incremental ones. */
+struct report_sums {
+	struct report_series bytes, pause, seconds, cost;
+};
+
+enum {
+	REPORT_CHECKPOINTS = 10000, /* in the report: the newest … */
+	REPORT_FORGOTTEN = 1000,    /* … of which so many are forgotten at a time */
+	REPORT_INHERITED = 200,	    /* those that a new head gets */
+};
+
+struct report_failure {
+	uint32_t rank;
+	char node[64];
+	char reason[280];
+	double at_seconds;
+	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
+	bool together;		 /* with the one before, which has the seconds of both */
+	double lost_seconds;
+	double restart_seconds; /* until all ranks ran again; 0: they did not, or anew */
+};
+
+struct report_migration {
+	char from[64], to[256];
+	uint32_t ranks;
+	uint64_t bytes;	  /* that went over */
+	uint64_t relayed; /* of them, and of what went back: those that passed hale run */
+	uint64_t stopped; /* of them, those that went while the program stood still */
+	uint32_t rounds,
+	    held; /* of the rank that had most: ahead of the stop, held (docs/migration.md) */
+	double seconds, downtime_seconds;
+	double at_seconds;
+};
+
+/* The last checkpoint that was wanted was refused, or failed, and so were all since. */
+struct report_unprotected {
+	bool is;
+	double since_seconds; /* of the job's time */
+	char why[480];
+};
+
+struct report {
+	const char *job;
+	uint32_t ranks;
+	uint64_t seed;
+	uint32_t restarts;
+	uint32_t agents_replaced;
+	uint32_t warm_sinks; /* processes that stood ready on a spare and became ranks */
+	struct report_checkpoint *checkpoints; /* the newest */
+	size_t checkpoint_count;
+	uint64_t checkpoints_before; /* those that are counted and summed up only */
+	struct report_sums before[2];
+	struct report_failure *failures;
+	size_t failure_count;
+	struct report_migration *migrations;
+	size_t migration_count;
+	struct profile profile;
+	struct profile_pace pace;
+	struct report_unprotected unprotected;
+};
+
+void report_fini(struct report *r);
+void report_add_checkpoint(struct report *r, const struct report_checkpoint *c);
+/* The number of the newest, counted from 1 over all; that one, or NULL if it isn't in the list. */
+uint64_t report_newest_checkpoint(const struct report *r);
+struct report_checkpoint *report_checkpoint_at(const struct report *r, uint64_t number);
+/* Adds what the first n of the list say to sums. */
+void report_sum_up(const struct report *r, size_t n, struct report_sums sums[2]);
+void report_add_migration(struct report *r, const struct report_migration *m);
+/* What became of it, into the open object of j. */
+void report_print_migration(const struct report_migration *m, struct json_out *j);
+/* The added failure, to be completed; valid until the next one is added. NULL: no memory. */
+struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
+					  const char *reason, double at_seconds);
+
+/* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…],"seed"} into a
+ * new JSON text; with "profile":{…} if any rank was in MPI_Init, with "checkpoints_before":N if
+ * there were N more before those in the list. */
+void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j);
+hale_status_t report_write(const struct report *r, const char *path, int exit_status,
+			   double wall_seconds, struct error *err);
+
+/* "unprotected":{"since_seconds","why"} into the open object of j, if it is. */
+void report_print_unprotected(const struct report *r, struct json_out *j);
+
+/* The same for a new head: as short for a job of a month as for one of an hour. */
+void report_print_inherited(const struct report *r, struct json_out *j);
+/* What either has printed, but for the profile, into an empty report. */
+void report_read(struct report *r, const struct json_value *v);
+/* The profile alone, as an object (key NULL: at the top), and into a file. */
+void report_print_profile(const struct report *r, const char *key, double wall_seconds,
+			  struct json_out *j);
+hale_status_t report_write_profile(const struct report *r, const char *path, double wall_seconds,
+				   struct error *err);
+/* Such a file could be written: a file beside it can be made. what: "report", for the sentence. */
+hale_status_t report_probe(const char *what, const char *path, struct error *err);
+/* A text beside path and then renamed: who waits for the file never sees half of it. */
+hale_status_t report_write_text(const struct json_out *j, const char *what, const char *path,
+				struct error *err);
+
+/* ---- the record: <job folder>/record.jsonl ---- */
+
+struct record {
+	int fd;	     /* -1: there is no folder yet */
+	char *early; /* what happened before there was one; owned */
+	size_t early_len;
+};
+
+void record_init(struct record *r);
+void record_fini(struct record *r);
+/* From now on into this folder, beginning with what happened before. */
+void record_open(struct record *r, const char *job_folder);
+/* One event: {"at": seconds since 1970, "event": …} begun; the caller adds keys, then record_end.
+ */
+void record_begin(struct json_out *j, const char *event);
+void record_end(struct record *r, struct json_out *j);
+
+#endif

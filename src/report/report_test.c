@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <math.h>
+#include "report/report.h"
+
+static void the_report_has_the_keys_that_others_rely_on(void **state)
+{
+	struct report r = {.job = "a.1", .ranks = 4, .restarts = 1};
+	struct report_checkpoint c = {.id = 3, .bytes = 99, .complete = true, .seconds = 1.5};
+	struct json_value *v, *first;
+	struct json_out j;
+
+	report_add_checkpoint(&r, &c);
+	assert_non_null(report_add_failure(&r, 2, "here", "signal 9 (SIGKILL)", 0.5));
+	json_out_init(&j);
+	report_print(&r, 7, 2.25, &j);
+	v = json_parse(j.text, j.len);
+	assert_non_null(v);
+	assert_string_equal(json_text(json_get(v, "job"), ""), "a.1");
+	assert_int_equal(json_number_int(json_get(v, "exit"), -1), 7);
+	assert_int_equal(json_number_int(json_get(v, "ranks"), -1), 4);
+	assert_int_equal(json_number_int(json_get(v, "restarts"), -1), 1);
+	assert_true(json_number(json_get(v, "wall_seconds"), 0) == 2.25);
+	first = (struct json_value *)json_at(json_get(v, "checkpoints"), 0);
+	assert_int_equal(json_number_int(json_get(first, "id"), -1), 3);
+	assert_int_equal(json_number_int(json_get(first, "bytes"), -1), 99);
+	assert_true(json_truth(json_get(first, "complete"), false));
+	assert_true(json_number(json_get(first, "seconds"), 0) == 1.5);
+	assert_non_null(json_get(first, "pause_seconds"));
+	first = (struct json_value *)json_at(json_get(v, "failures"), 0);
+	assert_int_equal(json_number_int(json_get(first, "rank"), -1), 2);
+	assert_int_equal(json_number_int(json_get(first, "slot"), -1), 0);
+	assert_string_equal(json_text(json_get(first, "node"), ""), "here");
+	assert_true(json_number(json_get(first, "at_seconds"), 0) == 0.5);
+	json_free(v);
+	json_out_fini(&j);
+	report_fini(&r);
+}
+
+static struct report_checkpoint of_number(uint32_t k)
+{
+	return (struct report_checkpoint){.id = k,
+					  .base = k % 8 == 1 ? 0 : k - 1,
+					  .bytes = 1000 + k % 7,
+					  .seconds = 0.5 + k % 3,
+					  .at_seconds = k,
+					  .complete = k % 100 != 0};
+}
+
+static struct json_value *printed(const struct report *r, bool inherited, size_t *len)
+{
+	struct json_value *v;
+	struct json_out j;
+
+	json_out_init(&j);
+	if (inherited)
+		report_print_inherited(r, &j);
+	else
+		report_print(r, 0, 1, &j);
+	v = json_parse(j.text, j.len);
+	assert_non_null(v);
+	*len = j.len;
+	json_out_fini(&j);
+	return v;
+}
+
+/* Of the "incremental" ones in the profile. */
+static double profile_of(const struct report *r, const char *key)
+{
+	struct json_value *v;
+	struct json_out j;
+	double x;
+
+	json_out_init(&j);
+	report_print_profile(r, NULL, 1, &j);
+	v = json_parse(j.text, j.len);
+	x = json_number(json_get(json_get(json_get(v, "checkpoints"), "incremental"), key), -1);
+	json_free(v);
+	json_out_fini(&j);
+	return x;
+}
+
+static void a_job_of_a_month_has_a_report_of_bounded_length(void **state)
+{
+	enum { ALL = 50000 };
+	struct report r = {.job = "a.1", .ranks = 1}, next = {.job = "a.1"};
+	double sum = 0;
+	unsigned n = 0;
+	size_t len;
+	struct json_value *v;
+
+	for (uint32_t k = 1; k <= ALL; k++) {
+		struct report_checkpoint c = of_number(k);
+
+		report_add_checkpoint(&r, &c);
+		assert_int_equal(report_newest_checkpoint(&r), k);
+		assert_int_equal(report_checkpoint_at(&r, k)->id, k);
+		assert_true(r.checkpoint_count <= REPORT_CHECKPOINTS);
+		n += c.complete && c.base;
+		sum += c.complete && c.base ? c.seconds : 0;
+	}
+	assert_null(report_checkpoint_at(&r, 1));
+	assert_null(report_checkpoint_at(&r, ALL + 1));
+	assert_null(report_checkpoint_at(&r, 0));
+	v = printed(&r, false, &len);
+	assert_int_equal(json_number_int(json_get(v, "checkpoints_before"), 0) +
+			     (int64_t)json_count(json_get(v, "checkpoints")),
+			 ALL);
+	json_free(v);
+	assert_int_equal(profile_of(&r, "count"), n);
+	assert_true(fabs(profile_of(&r, "write_seconds") - sum / n) < 1e-9);
+	/* what a new head gets says the same, and is short */
+	v = printed(&r, true, &len);
+	assert_true(len < 65536);
+	report_read(&next, v);
+	json_free(v);
+	assert_int_equal(next.checkpoint_count, REPORT_INHERITED);
+	assert_int_equal(report_newest_checkpoint(&next), ALL);
+	assert_int_equal(report_checkpoint_at(&next, ALL)->id, ALL);
+	assert_int_equal(profile_of(&next, "count"), n);
+	assert_true(fabs(profile_of(&next, "write_deviation") - profile_of(&r, "write_deviation")) <
+		    1e-9);
+	report_fini(&r);
+	report_fini(&next);
+}
+
+static void what_happened_before_there_was_a_folder_is_in_the_record(void **state)
+{
+	char dir[] = "/tmp/hale-record-test-XXXXXX", path[128], line[256];
+	struct record r;
+	struct json_out j;
+	FILE *f;
+	int lines = 0;
+
+	assert_non_null(mkdtemp(dir));
+	record_init(&r);
+	record_begin(&j, "launched");
+	record_end(&r, &j);
+	record_open(&r, dir);
+	record_begin(&j, "checkpoint");
+	json_uint(&j, "id", 1);
+	record_end(&r, &j);
+	record_fini(&r);
+	snprintf(path, sizeof(path), "%s/record.jsonl", dir);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		struct json_value *v = json_parse(line, strlen(line));
+		assert_non_null(v);
+		assert_string_equal(json_text(json_get(v, "event"), ""),
+				    lines == 0 ? "launched" : "checkpoint");
+		json_free(v);
+		lines++;
+	}
+	fclose(f);
+	assert_int_equal(lines, 2);
+	unlink(path);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_report_has_the_keys_that_others_rely_on),
+	    cmocka_unit_test(a_job_of_a_month_has_a_report_of_bounded_length),
+	    cmocka_unit_test(what_happened_before_there_was_a_folder_is_in_the_record),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

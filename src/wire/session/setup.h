@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the head tells an agent of the job when it begins: the bytes of MSG_SETUP. */
+#ifndef HALE_WIRE_SESSION_SETUP_H
+#define HALE_WIRE_SESSION_SETUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "node/segment.h"
+
+enum setup_flag {
+	SETUP_PRELOAD_MPI = 1,
+	SETUP_NO_MPI = 2,
+	SETUP_TOGETHER = 4,  /* all nodes are this machine: they share its cores and its loopback */
+	SETUP_LOCAL = 8,     /* this node is the head's machine */
+	SETUP_NAMED = 16,    /* ranks are to call the node by its name, not by the host's */
+	SETUP_EVENTS = 32,   /* serves events here, with the head's broker above */
+	SETUP_ENCRYPT = 64,  /* what ranks of different nodes send each other */
+	SETUP_NOFSYNC = 128, /* copies of images need not have reached the disk */
+	SETUP_ADOPT = 256,   /* an agent that dies gets a successor */
+	SETUP_SAY_PINS = 512, /* agents say what they bind ranks to */
+};
+
+struct setup {
+	uint32_t flags; /* enum setup_flag */
+	uint32_t nranks;
+	uint32_t node;			      /* which one this is, among all of the job */
+	uint32_t bind;			      /* bind_to_t */
+	uint64_t lease_ns;		      /* 0: none */
+	uint64_t grace_ns;		      /* so long it waits for another head; 0: not at all */
+	uint32_t epoch;			      /* of the head */
+	unsigned char secret[SEGMENT_SECRET]; /* by which ranks know each other over the network */
+	const char *job, *name;
+	const char *program; /* path for execve */
+	const char *wdir;
+	const char *local;		   /* --ckpt-local, absolute; "": none */
+	const char *folder;		   /* of the job's record; "": none */
+	const char *tag;		   /* by which a new head finds the agents */
+	char **argv, **environ, **exports; /* NULL-terminated */
+	void *owned;			   /* what the texts of a setup that was read lie in */
+};
+
+/* malloc'ed bytes; NULL: no memory. */
+void *setup_write(const struct setup *s, size_t *len);
+/* False: it is none, or there is no memory. Afterwards setup_fini. */
+bool setup_read(const void *bytes, size_t len, struct setup *s);
+/* On another machine than the head's: what belongs to a machine or a login is as own has it. own
+ * stays the caller's and must live on. False: no memory. */
+bool setup_localize(struct setup *s, char *const *own);
+void setup_fini(struct setup *s);
+
+#endif
