@@ -101,6 +101,45 @@ def tasks_of_our_own_runtime_keep_their_order(s):
 
 
 @test
+def pages_lost_anywhere_are_put_back_for_all_readers(s):
+    exe = build(s)
+    plain = s.run(exe, "product", env=TWO)
+    mended = 0
+    for seed in range(1, 9):
+        r = s.hale("run", "--tasks=inputs:keep", "--inject", f"due:prob=0.005,at=page,seed={seed}", "--report",
+                   "report.json", exe, "product", env=TWO)
+        # what the program itself reads when its tasks have ended is nobody's to put back
+        expect(r.status == 0 and r.out == plain.out or r.status == 128 + 7 and "outside of tasks" in r.err, r, plain)
+        mended += s.report()["tasks"]["mended"]
+    expect(mended > 0, "none of eight pages was put back")
+    # without copies of what is only read they roll the job back
+    r, t = tasks(s, exe, "product", due="prob=0.05,at=page,seed=3", status=128 + 7)
+    expect("declares" in r.err or "copies" in r.err or "outside" in r.err, r)
+
+
+@test
+def writes_that_are_not_declared_are_found(s):
+    exe = build(s)
+    plain = s.run(exe, "undeclared", env=TWO)
+    r, t = tasks(s, exe, "undeclared", settings="check:writes")
+    with open(os.path.join(ROOT, "tests", "programs", "tasks_tour.c")) as f:
+        line = 1 + next(i for i, text in enumerate(f) if "inout : said" in text and "firstprivate" in text)
+    expect(r.out == plain.out and f"tasks_tour.c:{line} (undeclared)" in r.err, r)
+    expect(f"tasks_tour.c:{line - 2} " not in r.err and 1 <= r.err.count("does not declare") <= 3, r)
+    r, t = tasks(s, exe, "product", settings="check:writes")
+    expect("does not declare" not in r.err and t["protected"] == 216, r)
+
+
+@test
+def ranges_that_are_no_memory_are_no_reason_to_die(s):
+    exe = build(s)
+    plain = s.run(exe, "nothere", env=TWO)
+    r, t = tasks(s, exe, "nothere")
+    expect(r.out == plain.out and r.err.count("declare") == 1 and "(nothere)" in r.err, r, plain)
+    expect(t["protected"] == 0 and t["unprotected"]["ranges"] >= 1, t)
+
+
+@test
 def bad_settings_are_refused(s):
     for option, said in (("--tasks=retries:x", "retries:R"), ("--tasks=protect:some", "all|auto|none"),
                          ("--tasks=retries", "retries:R"), ("--tasks=residual:2", "residual:SHARE")):

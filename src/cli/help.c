@@ -153,7 +153,7 @@ static const char run_help[] =
     "  --inject kill:rank=any,after=1s-5s       with the seed), at-call=FUNCTION:COUNT,\n"
     "  --inject kill:rank=1,at-call=MPI_Allreduce:100,signal=SEGV\n"
     "                                           at-ckpt=K, at-restart=K; repeatable\n"
-    "  --inject due:prob=P[,seed=N][,at=end|random][,times=K]\n"
+    "  --inject due:prob=P[,seed=N][,at=end|random|page][,times=K]\n"
     "                                           memory errors in that share of all tasks "
     "(--tasks)\n"
     "  --seed N               for what is drawn (1)\n"

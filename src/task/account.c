@@ -4,8 +4,8 @@
 
 static const char *const counts[] = {"run",    "protected", "reexecuted", "fell_back",
 				     "struck", "mended",    "replayed",	  "skipped"};
-static const char *const reasons[] = {"no_depend", "undeferred", "taskloop", "untied",
-				      "objects",   "inoutset",	 "chosen",   "deep"};
+static const char *const reasons[] = {"no_depend", "undeferred", "taskloop", "untied", "objects",
+				      "inoutset",  "chosen",	 "ranges",   "deep"};
 static const char *const bytes[] = {"checkpoint_bytes", "copied_bytes", "log_bytes",
 				    "log_peak_bytes"};
 static const char *const shares[] = {"tasks",	"protected", "serial", "checkpoint",

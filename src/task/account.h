@@ -29,6 +29,7 @@ enum task_reason {
 	TASK_OBJECTS,	 /* firstprivate objects with destructors */
 	TASK_SET,	 /* inoutset: others write the same data meanwhile */
 	TASK_CHOSEN,	 /* protect:auto left it out, protect:none all */
+	TASK_RANGES,	 /* they declare memory that is not there */
 	TASK_DEEP,	 /* too many executions on one stack */
 	TASK_REASONS
 };

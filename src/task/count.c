@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fmt.h"
+#include "task/inputs.h"
 
 struct task_thread *_Atomic task_threads;
 static __thread struct task_thread *self __attribute__((tls_model("initial-exec")));
@@ -72,7 +73,7 @@ static void add_up(struct task_account *a)
 	a->count[TASK_REPLAYED] = log[2] - log[3];
 	a->count[TASK_SKIPPED] = log[3];
 	a->share[TASK_S_LOG] = 1e-9 * (double)log[4];
-	a->bytes[TASK_CHECKPOINT] = task_keep_bytes();
+	a->bytes[TASK_CHECKPOINT] = task_keep_bytes() + task_inputs_bytes();
 	if (since)
 		serial += clock_ns() - since;
 	a->share[TASK_S_SERIAL] = 1e-9 * (double)serial;

@@ -16,9 +16,11 @@
 #include <unistd.h>
 #include "base/fmt.h"
 #include "hale/task.h"
+#include "task/fault.h"
+#include "task/inputs.h"
 #include "task/mend.h"
 
-enum { AGAIN_NS = 30000, OBJECTS = 32 };
+enum { AGAIN_NS = 30000, OBJECTS = 32, KNOWN = 4096 };
 
 struct task_due task_due;
 static struct sigaction before;
@@ -141,6 +143,8 @@ static __attribute__((noreturn)) void struck(struct task_thread *t, void *addres
 		why = "in data that no task declares";
 	if (why)
 		task_fall_back(why);
+	if (!address && task_settings.keep_inputs)
+		t->count[TASK_MENDED] += task_inputs_mend(f->record);
 	f->strikes++;
 	longjmp(f->env, 1);
 }
@@ -166,8 +170,57 @@ static double share_of(uint64_t x)
 	return (double)(x >> 11) * 0x1p-53;
 }
 
+/* What tasks of this process have declared so far, for errors that strike anywhere in it. */
+static struct {
+	const char *_Atomic at;
+	size_t length;
+} known[KNOWN];
+static _Atomic unsigned nknown;
+static _Atomic int noting;
+
+static void known_note(const struct task_record *r)
+{
+	while (atomic_exchange(&noting, 1))
+		;
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct task_range *g = &r->ranges[i];
+		unsigned k = 0;
+
+		while (k < nknown && !(known[k].at == g->at && known[k].length >= g->length))
+			k++;
+		if (k == KNOWN || k < nknown || g->length < 64)
+			continue;
+		known[k].at = g->at;
+		known[k].length = g->length;
+		nknown++;
+	}
+	atomic_store(&noting, 0);
+}
+
+/* One page of it is lost: all bytes are as likely. */
+static void page_lose(uint64_t draw)
+{
+	size_t all = 0, at;
+	unsigned n = nknown;
+
+	for (unsigned k = 0; k < n; k++)
+		all += known[k].length;
+	at = all ? draw % all : 0;
+	for (unsigned k = 0; k < n; at -= known[k++].length)
+		if (at < known[k].length) {
+			task_fault_take_page((char *)(uintptr_t)known[k].at + at);
+			return;
+		}
+}
+
 void task_due_draw(struct task_frame *f)
 {
+	if (UNLIKELY(task_due.prob > 0 && task_due.at == TASK_AT_PAGE)) {
+		known_note(f->record);
+		if (share_of(drawn(f->record, 1)) < task_due.prob)
+			page_lose(drawn(f->record, 2));
+		return;
+	}
 	if (UNLIKELY(task_due.prob > 0) && share_of(drawn(f->record, 1)) < task_due.prob)
 		f->due = task_count_has_fallen(rank, f->record->number) ? 0 : task_due.times;
 }
@@ -269,13 +322,34 @@ static void pass_on(int sig, siginfo_t *si, void *context)
 	}
 }
 
+/* What is lost before a task begins is noticed by the one who copies it for the task. Where a copy
+ * of the last writer's, or of another reader's, holds, copying goes on with that. */
+static bool mended_for_copying(struct task_thread *t, void *address)
+{
+	struct task_frame *f = t->frame;
+
+	if (!f || !f->taking || !task_settings.keep_inputs || !address ||
+	    !task_mend_page(f, address))
+		return false;
+	t->count[TASK_STRUCK]++;
+	return true;
+}
+
+void task_due_strike(void *address, const void *context)
+{
+	struct task_thread *t = task_thread_self();
+
+	if (!mended_for_copying(t, address))
+		struck(t, address, context);
+}
+
 static void on_bus(int sig, siginfo_t *si, void *context)
 {
 	int saved = errno;
 
 	if (si->si_code == BUS_MCEERR_AR)
-		struck(task_thread_self(), si->si_addr, context);
-	if (si->si_code == SI_TIMER)
+		task_due_strike(si->si_addr, context);
+	else if (si->si_code == SI_TIMER)
 		time_is_up(si->si_value.sival_ptr, context);
 	else if (si->si_code != BUS_MCEERR_AO) /* somewhere, and nobody has read it: not yet */
 		pass_on(sig, si, context);

@@ -3,6 +3,7 @@
 #include "task/task.h"
 
 #include <stdlib.h>
+#include "task/fault.h"
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -17,5 +18,6 @@ __attribute__((constructor)) static void begin(void)
 	task_count_init();
 	task_mpi_init();
 	task_due_init();
+	task_fault_init();
 	task_omp_init();
 }

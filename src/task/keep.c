@@ -80,6 +80,18 @@ const char *task_keep_of(const struct task_keep *k, const struct task_record *r,
 	return k->at + at;
 }
 
+bool task_keep_is_ours(uintptr_t from, uintptr_t to)
+{
+	for (const struct task_thread *t = atomic_load(&task_threads); t; t = t->next) {
+		if ((uintptr_t)t >= from && (uintptr_t)t < to)
+			return true;
+		for (unsigned i = 0; i < TASK_DEPTH && t->keeps[i].at; i++)
+			if ((uintptr_t)t->keeps[i].at >= from && (uintptr_t)t->keeps[i].at < to)
+				return true;
+	}
+	return false;
+}
+
 size_t task_keep_bytes(void)
 {
 	return atomic_load(&bytes_held);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "task/mend.h"
+#include "task/inputs.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -29,9 +30,14 @@ bool task_mend_page(struct task_frame *f, void *address)
 
 	if (fresh == MAP_FAILED)
 		return false;
-	for (uint32_t i = 0; i < f->record->count; i++)
-		put(fresh, covered, page, &f->record->ranges[i],
-		    task_keep_of(f->keep, f->record, i));
+	for (uint32_t i = 0; i < f->record->count; i++) {
+		/* while these are made, they are still those of another task */
+		const char *copy = f->taking ? NULL : task_keep_of(f->keep, f->record, i);
+
+		if (!copy && task_settings.keep_inputs)
+			copy = task_inputs_of(f->record, i);
+		put(fresh, covered, page, &f->record->ranges[i], copy);
+	}
 	/* in one step: other threads see the lost page or the whole one */
 	if (memchr(covered, 0, HALE_PAGE) ||
 	    mremap(fresh, HALE_PAGE, HALE_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)page) ==

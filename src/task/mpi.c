@@ -4,6 +4,7 @@
 #include "task/task.h"
 
 #include <dlfcn.h>
+#include "task/check.h"
 
 static void *none_open(int protected)
 {
@@ -51,14 +52,17 @@ static bool find(void *to, const char *name)
 
 void task_mpi_init(void)
 {
-	void (*limit)(size_t bytes);
+	void (*limit)(size_t bytes), (*before)(void (*call)(void));
 	struct task_mpi m;
 
 	if (!find(&m.open, "hale_tasks_open") || !find(&m.again, "hale_tasks_again") ||
 	    !find(&m.close, "hale_tasks_close") || !find(&m.inside, "hale_tasks_inside") ||
 	    !find(&m.lost, "hale_tasks_lost") || !find(&m.totals, "hale_tasks_totals") ||
-	    !find(&m.landing, "hale_tasks_landing") || !find(&limit, "hale_tasks_limit"))
+	    !find(&m.landing, "hale_tasks_landing") || !find(&limit, "hale_tasks_limit") ||
+	    !find(&before, "hale_tasks_before"))
 		return;
 	task_mpi = m;
 	limit(task_settings.log_max);
+	if (task_settings.check_writes)
+		before(task_check_leave);
 }

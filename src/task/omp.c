@@ -10,6 +10,7 @@
  *                │ routine: run_again      ▲             ▲
  *                └ shareds ────────────────┼─────────────┘
  */
+#include "task/inputs.h"
 #include "task/task.h"
 
 #include <dlfcn.h>
@@ -198,11 +199,42 @@ API struct ktask *__kmpc_omp_task_alloc(void *loc, int32_t gtid, int32_t flags, 
 	return t;
 }
 
+static void *next(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
 API int32_t __kmpc_omp_task_with_deps(void *loc, int32_t gtid, struct ktask *t, int32_t n,
 				      struct kdep *d, int32_t nmore, struct kdep *more)
 {
+	struct task_thread *self = task_thread_self();
+	uint64_t run = self->count[TASK_RUN];
+	int32_t result;
+
 	arm(loc, t, d, n, more, nmore);
-	return real_with_deps(loc, gtid, t, n, d, nmore, more);
+	result = real_with_deps(loc, gtid, t, n, d, nmore, more);
+	if (self->count[TASK_RUN] != run) /* in a serial region, for one: it is over here */
+		task_inputs_changed();
+	return result;
+}
+
+/* What the program computed before a parallel region may have changed what tasks read. */
+__attribute__((used)) static void *fork_begin(void)
+{
+	static void *real;
+
+	if (!real)
+		real = next("__kmpc_fork_call");
+	task_inputs_changed();
+	return real;
+}
+
+/* It takes any number of arguments, so they are left where they are. */
+__attribute__((naked)) API void __kmpc_fork_call(void)
+{
+	__asm__("push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\t"
+		"push %rax\n\tcall fork_begin\n\tmov %rax, %r11\n\tpop %rax\n\tpop %r9\n\t"
+		"pop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp *%r11");
 }
 
 API int32_t __kmpc_omp_task(void *loc, int32_t gtid, struct ktask *t)
@@ -212,11 +244,6 @@ API int32_t __kmpc_omp_task(void *loc, int32_t gtid, struct ktask *t)
 }
 
 /* ---- tasks that don't come that way ---- */
-
-static void *next(const char *name)
-{
-	return dlsym(RTLD_NEXT, name);
-}
 
 API void __kmpc_omp_task_begin_if0(void *loc, int32_t gtid, struct ktask *t)
 {
@@ -256,6 +283,7 @@ static struct task_frame *wait_begin(void)
 
 static void wait_end(struct task_frame *f)
 {
+	task_inputs_changed();
 	if (f)
 		f->waits = false;
 }
@@ -306,6 +334,7 @@ WAITING(int32_t, __kmpc_omp_taskwait, (void *loc, int32_t gtid), (loc, gtid))
 WAITING(int32_t, __kmpc_omp_taskyield, (void *loc, int32_t gtid, int end), (loc, gtid, end))
 WAITING_VOID(__kmpc_end_taskgroup, (void *loc, int gtid), (loc, gtid))
 WAITING_VOID(__kmpc_barrier, (void *loc, int32_t gtid), (loc, gtid))
+/* (the program goes on although tasks run) */
 WAITING_VOID(__kmpc_omp_wait_deps,
 	     (void *loc, int32_t gtid, int32_t n, struct kdep *d, int32_t nmore, struct kdep *more),
 	     (loc, gtid, n, d, nmore, more))

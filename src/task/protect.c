@@ -7,8 +7,10 @@
  */
 #include "task/task.h"
 
-#include <dlfcn.h>
 #include <string.h>
+#include "base/fmt.h"
+#include "task/check.h"
+#include "task/inputs.h"
 
 struct task_settings task_settings;
 
@@ -38,6 +40,23 @@ struct task_site *task_site_of(const void *routine, const char *source)
 			return &sites[at];
 	}
 	return &sites[0]; /* only its name and its mean time are wrong then */
+}
+
+/* Of ";file;function;line;column;;". */
+void task_site_place(const struct task_site *s, char *to, size_t size)
+{
+	const char *part[4];
+	int length[4], n = 0;
+
+	for (const char *at = s->source; at && n < 4 && (at = strchr(at, ';')); n++) {
+		part[n] = ++at;
+		length[n] = (int)strcspn(at, ";");
+	}
+	if (n >= 3 && strncmp(part[0], "unknown", 7) != 0)
+		fmt_print(to, size, "%.*s:%.*s (%.*s)", length[0], part[0], length[2], part[2],
+			  length[1], part[1]);
+	else
+		fmt_print(to, size, "%p (build with -g to see its line)", s->routine);
 }
 
 /* ---- which tasks (App_FIT) ---- */
@@ -72,8 +91,14 @@ static bool chosen(const struct task_record *r)
 bool task_wanted(const struct task_record *r)
 {
 	struct task_thread *t = task_thread_self();
-	bool wanted = task_settings.protect == TASK_PROTECT_ALL ||
-		      (task_settings.protect == TASK_PROTECT_AUTO && chosen(r));
+	bool wanted = true;
+
+	if (UNLIKELY(atomic_load_explicit(&r->site->bad, memory_order_relaxed))) {
+		t->reason[TASK_RANGES]++;
+		return false;
+	}
+	wanted = task_settings.protect == TASK_PROTECT_ALL ||
+		 (task_settings.protect == TASK_PROTECT_AUTO && chosen(r));
 
 	if (!wanted)
 		t->reason[TASK_CHOSEN]++;
@@ -81,6 +106,42 @@ bool task_wanted(const struct task_record *r)
 }
 
 /* ---- one execution ---- */
+
+static void ranges_are_bad(struct task_thread *t, struct task_site *s, const char *how)
+{
+	char place[200];
+
+	t->reason[TASK_RANGES]++;
+	if (atomic_exchange(&s->bad, true))
+		return;
+	task_site_place(s, place, sizeof(place));
+	log_warn(
+	    "--tasks: the tasks at %s declare %s, so they are not protected; depend(…) must name "
+	    "what they read and write",
+	    place, how);
+}
+
+/* Copies what the task will write. False: it can't be protected. */
+static bool frame_copy(struct task_thread *t, struct task_frame *f, const struct task_record *r)
+{
+	volatile bool taken = false;
+
+	f->taking = true;
+	if (_setjmp(f->env) == 0) {
+		if (UNLIKELY(task_settings.keep_inputs))
+			task_inputs_begin(r, &t->copied);
+		taken = task_keep_take(f->keep, r, &t->copied);
+		if (taken && UNLIKELY(task_settings.keep_inputs))
+			task_inputs_taken(r);
+		if (!taken)
+			ranges_are_bad(t, r->site, "more than there is memory for copies of");
+	} else {
+		task_inputs_abandon();
+		ranges_are_bad(t, r->site, "memory that is not there");
+	}
+	f->taking = false;
+	return taken;
+}
 
 static void frame_begin(struct task_thread *t, struct task_frame *f, const struct task_record *r)
 {
@@ -90,7 +151,7 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 	f->thread = t;
 	f->record = r;
 	f->strikes = f->mended = f->locks = f->due = 0;
-	f->spawned = f->reduced = f->waits = false;
+	f->spawned = f->reduced = f->waits = f->checked = false;
 	f->busy = true;
 	f->keep = NULL;
 	t->frame = f;
@@ -102,10 +163,10 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 	}
 	if (r) {
 		f->keep = &t->keeps[t->depth++];
-		if (!task_keep_take(f->keep, r, &t->copied))
-			f->record = NULL;
-		else
+		if (frame_copy(t, f, r))
 			t->count[TASK_PROTECTED]++;
+		else
+			f->record = NULL;
 	}
 	f->messages = task_mpi.open(f->record != NULL);
 	f->began = clock_ns();
@@ -140,6 +201,12 @@ static void frame_end(struct task_frame *f)
 	uint64_t took = clock_ns() - f->began;
 
 	task_mpi.close(f->messages);
+	if (UNLIKELY(task_settings.keep_inputs)) {
+		if (f->record)
+			task_inputs_end(f->record, &t->copied);
+		else
+			task_inputs_changed();
+	}
 	t->ns[TASK_S_TASKS] += took;
 	if (f->record) {
 		t->ns[TASK_S_PROTECTED] += took;
@@ -158,6 +225,8 @@ void task_execute(const struct task_record *record, task_body body, void *arg)
 	struct task_frame f;
 
 	frame_begin(task_thread_self(), &f, record);
+	if (UNLIKELY(task_settings.check_writes))
+		task_check_begin(&f);
 	if (f.record) {
 		/* an error comes back here, out of the signal's handler */
 		_setjmp(f.env);
@@ -168,5 +237,7 @@ void task_execute(const struct task_record *record, task_body body, void *arg)
 	body(arg);
 	if (f.record)
 		task_due_end(&f);
+	if (UNLIKELY(task_settings.check_writes))
+		task_check_end(&f);
 	frame_end(&f);
 }

@@ -61,6 +61,10 @@ static bool setting_take(struct task_settings *s, const char *key, const char *v
 		return read_protect(value, &s->protect);
 	if (strcmp(key, "residual") == 0)
 		return read_share(value, &s->residual);
+	if (strcmp(key, "inputs") == 0 && strcmp(value, "keep") == 0)
+		return s->keep_inputs = true;
+	if (strcmp(key, "check") == 0 && strcmp(value, "writes") == 0)
+		return s->check_writes = true;
 	if (strcmp(key, "log") == 0)
 		return read_log_max(value, &s->log_max);
 	return false;
@@ -68,7 +72,7 @@ static bool setting_take(struct task_settings *s, const char *key, const char *v
 
 static bool due_take(struct task_due *d, const char *key, const char *value)
 {
-	static const char *const moments[] = {"end", "random"};
+	static const char *const moments[] = {"end", "random", "page"};
 	long seed;
 
 	if (strcmp(key, "prob") == 0)
@@ -125,11 +129,11 @@ bool task_settings_read(struct task_settings *s, const char *text, char why[160]
 			break;
 		}
 	if (bad)
-		snprintf(
-		    why, 160,
-		    "retries:R,protect:all|auto|none,residual:SHARE,log:BYTES,check:writes, not "
-		    "'%.60s'",
-		    text);
+		snprintf(why, 160,
+			 "retries:R,protect:all|auto|none,residual:SHARE,log:BYTES,inputs:keep,"
+			 "check:writes, not "
+			 "'%.60s'",
+			 text);
 	return !bad;
 }
 
@@ -147,7 +151,7 @@ bool task_due_read(struct task_due *d, const char *text, char why[160])
 		}
 	if (bad || d->prob < 0) {
 		snprintf(why, 160,
-			 "due:prob=P[,seed=N][,at=end|random][,times=K] with P from 0 to 1 or "
+			 "due:prob=P[,seed=N][,at=end|random|page][,times=K] with P from 0 to 1 or "
 			 "in %%, not '%.60s'",
 			 text);
 		d->prob = 0;

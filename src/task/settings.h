@@ -13,11 +13,13 @@ enum task_protect { TASK_PROTECT_ALL, TASK_PROTECT_AUTO, TASK_PROTECT_NONE };
 struct task_settings {
 	unsigned retries; /* executions of a task after the first one, before the job rolls back */
 	enum task_protect protect;
-	double residual; /* auto: share of the exposure that may stay unprotected */
-	size_t log_max;	 /* bytes of messages that the tasks of a process may keep together */
+	double residual;   /* auto: share of the exposure that may stay unprotected */
+	bool keep_inputs;  /* copies of what is only read, too */
+	bool check_writes; /* look for writes that are not declared */
+	size_t log_max;	   /* bytes of messages that the tasks of a process may keep together */
 };
 
-enum task_moment { TASK_AT_END, TASK_AT_RANDOM };
+enum task_moment { TASK_AT_END, TASK_AT_RANDOM, TASK_AT_PAGE };
 
 /* Memory errors to pretend. prob 0: none. */
 struct task_due {

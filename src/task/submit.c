@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "hale/task.h"
+#include "task/inputs.h"
 #include "task/run.h"
 
 enum { MANY = 4096 }; /* tasks of one parent, above which the parent executes some itself */
@@ -222,6 +223,7 @@ void hale_task_wait(void)
 	pool_help(&parent->children, 1);
 	if (f)
 		f->waits = false;
+	task_inputs_changed();
 	pthread_mutex_lock(&parent->lock);
 	if (atomic_load(&parent->children) == 1)
 		region_clear(&parent->regions);

@@ -5,6 +5,9 @@
  *   omp.c      stands before libomp: what a task declares becomes a task_record
  *   submit.c   hale_task_submit(): the same for tasks of Hale's own runtime (run.h)
  *   protect.c  one execution: copy, run, and after an error restore and run again
+ *   fault.c    ranges that are no memory; pages that tests take away
+ *   check.c    check:writes, which looks for writes that are not declared
+ *   inputs.c   inputs:keep, copies of what is only read
  *   keep.c     the copies; memory that threads use again and again
  *   mpi.c      what MPI keeps of a task's messages (src/mpi/task/), if the program has MPI
  *   due.c      errors as the kernel reports them (SIGBUS), as checkers raise them, as tests pretend
@@ -40,6 +43,9 @@ struct task_site {
 	const void *routine;
 	const char *source; /* libomp's ";file;function;line;column;;", or NULL */
 	_Atomic uint64_t runs, nanoseconds;
+	_Atomic bool bad; /* its tasks declare memory that is not there */
+	_Atomic uintptr_t said_page;
+	_Atomic uint32_t checked, said; /* check:writes: executions watched; sentences */
 };
 
 /* One task, as it was declared. */
@@ -70,6 +76,8 @@ struct task_frame {
 	volatile bool spawned;		   /* it has made other tasks */
 	volatile bool reduced;		   /* it has added to a reduction */
 	volatile bool busy;		   /* copies are being made or taken */
+	volatile bool taking;		   /* the former: from memory that may not be there */
+	bool checked;			   /* holds the lock of check.c */
 	volatile bool waits; /* inside the runtime: other tasks may run on its stack */
 	unsigned due;	     /* attempts that are still to be struck, for a test */
 	uint64_t began;	     /* clock of this attempt */
@@ -103,6 +111,8 @@ void task_execute(const struct task_record *record, task_body body, void *arg);
 bool task_wanted(const struct task_record *r);
 /* The site of a routine; made at its first task. */
 struct task_site *task_site_of(const void *routine, const char *source);
+/* "file:line (function)" of a site's tasks. Async-signal-safe. */
+void task_site_place(const struct task_site *s, char *to, size_t size);
 
 /* ---- keep.c ---- */
 
@@ -112,6 +122,8 @@ void task_keep_restore(const struct task_keep *k, const struct task_record *r);
 /* Where the copy of range i begins, NULL: there is none. */
 const char *task_keep_of(const struct task_keep *k, const struct task_record *r, uint32_t i);
 size_t task_keep_bytes(void); /* memory of all threads */
+/* Does it contain such memory, or a struct task_thread? */
+bool task_keep_is_ours(uintptr_t from, uintptr_t to);
 
 /* ---- due.c ---- */
 
@@ -120,6 +132,8 @@ void task_due_init(void);
 void task_due_draw(struct task_frame *f);
 void task_due_begin(struct task_frame *f);
 void task_due_end(struct task_frame *f);
+/* The kernel reports an error at that address to this thread. Returns if it has been mended. */
+void task_due_strike(void *address, const void *context);
 /* Nothing here mends this error: a sentence, and the process ends by SIGBUS. */
 void task_fall_back(const char *why) __attribute__((noreturn));
 

@@ -157,6 +157,38 @@ static void at_place(const char *place)
 	printf("%s %d %016llx\n", place, times, (unsigned long long)hash(page, sizeof(page)));
 }
 
+/* ---- what is declared wrongly ---- */
+
+static long unsaid[9000];
+
+static void undeclared(void)
+{
+	static long said[9000];
+#pragma omp parallel
+#pragma omp single
+	for (int k = 0; k < 20; k++) {
+#pragma omp task depend(inout : said[0 : 9000])
+		said[k] += k;
+#pragma omp task depend(inout : said[0 : 9000]) firstprivate(k)
+		for (int i = 0; i < 100; i++)
+			unsaid[4000 + i * k] += said[i] + k;
+	}
+	printf("undeclared %016llx\n", (unsigned long long)hash(unsaid, sizeof(unsaid)));
+}
+
+static void nothere(void)
+{
+	static long there[100];
+	char *beyond = (char *)there;
+#pragma omp parallel
+#pragma omp single
+	for (int k = 0; k < 20; k++) {
+#pragma omp task depend(inout : beyond[0 : 1l << 34])
+		there[k] += k;
+	}
+	printf("nothere %016llx\n", (unsigned long long)hash(there, sizeof(there)));
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "product";
@@ -164,6 +196,10 @@ int main(int argc, char **argv)
 		product();
 	else if (!strcmp(mode, "kinds"))
 		kinds();
+	else if (!strcmp(mode, "undeclared"))
+		undeclared();
+	else if (!strcmp(mode, "nothere"))
+		nothere();
 	else
 		at_place(mode);
 	return 0;

@@ -73,6 +73,14 @@ API void hale_tasks_limit(size_t bytes)
 	intask_landing_watch = true;
 }
 
+static void (*before_call)(void);
+
+/* Called before each MPI call of a task that is protected. */
+API void hale_tasks_before(void (*call)(void))
+{
+	before_call = call;
+}
+
 /* Does something arrive, or can it, in that memory? Not to be asked inside of MPI. */
 API int hale_tasks_landing(const void *at, size_t bytes)
 {
@@ -274,6 +282,8 @@ static const char *lost_by(const char *function)
 
 void intask_enter(const char *function)
 {
+	if (before_call)
+		before_call();
 	intask_owned_free();
 	if (bsearch(function + 4, repeatable, ARRAY_LEN(repeatable), sizeof(repeatable[0]),
 		    name_compare))

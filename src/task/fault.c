@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* SIGSEGV in a program with protected tasks: a declared range that is no memory, a write that
+ * check:writes watches for, or a page that a test has taken away. All else is the program's. */
+#include "task/fault.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include "task/check.h"
+
+static struct sigaction before;
+
+/* ---- pages that a test has taken away ---- */
+
+enum { TAKEN = 64 };
+static _Atomic uintptr_t taken[TAKEN];
+
+bool task_fault_take_page(void *address)
+{
+	uintptr_t page = (uintptr_t)address & ~(HALE_PAGE - 1);
+
+	for (unsigned i = 0; i < TAKEN; i++) {
+		uintptr_t none = 0;
+
+		if (atomic_compare_exchange_strong(&taken[i], &none, page))
+			return mprotect((void *)page, HALE_PAGE, PROT_NONE) == 0;
+	}
+	return false;
+}
+
+/* True once for each page: whoever touches it first gets the report. */
+static bool page_was_taken(uintptr_t address)
+{
+	uintptr_t page = address & ~(HALE_PAGE - 1);
+
+	for (unsigned i = 0; page && i < TAKEN; i++) {
+		uintptr_t there = page;
+
+		if (atomic_compare_exchange_strong(&taken[i], &there, 0))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the handler ---- */
+
+static void pass_on(int sig, siginfo_t *si, void *context)
+{
+	struct sigaction plain = {.sa_handler = SIG_DFL};
+
+	if (before.sa_flags & SA_SIGINFO && before.sa_sigaction) {
+		before.sa_sigaction(sig, si, context);
+	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+		before.sa_handler(sig);
+	} else {
+		/* the instruction is tried again and meets what would have happened without us */
+		sigaction(SIGSEGV, &plain, NULL);
+		if (si->si_code <= 0)
+			syscall(SYS_tgkill, getpid(), (int)syscall(SYS_gettid), SIGSEGV);
+	}
+}
+
+static void on_segv(int sig, siginfo_t *si, void *context)
+{
+	int saved = errno;
+	struct task_thread *t = task_thread_self();
+	uintptr_t at = (uintptr_t)si->si_addr;
+
+	if (si->si_code == SEGV_ACCERR && page_was_taken(at)) {
+		task_due_strike(si->si_addr, context);
+		errno = saved;
+		return;
+	}
+	if (si->si_code > 0 && t->frame && t->frame->taking)
+		longjmp(t->frame->env, 1);
+	if (si->si_code != SEGV_ACCERR || !task_check_fault(t, at, context))
+		pass_on(sig, si, context);
+	errno = saved;
+}
+
+void task_fault_init(void)
+{
+	struct sigaction a = {.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+
+	a.sa_sigaction = on_segv;
+	sigaction(SIGSEGV, &a, &before);
+}
