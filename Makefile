@@ -34,6 +34,7 @@ deps:
 # $(2): more options of meson setup.
 define configure
 	@scripts/deps.sh $(1)
+	@scripts/own_build.sh $(BUILD) "$(CURDIR)"
 	@test -e $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix "$(call full,$(PREFIX))" $(2) \
 		>$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log

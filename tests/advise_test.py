@@ -127,8 +127,14 @@ def printed_flags_can_be_run_and_others_are_marked(s):
     names = {c["name"] for c in advice["choices"]}
     expect(names >= {"none", "checkpoints", "2x", "2x + clone", "3x", "shadows",
                      "tasks + checkpoints"}, names)
-    times = [c["time_s"]["value"] for c in advice["choices"] if "why" not in c]
-    expect(times == sorted(times), times)
+    possible = [c["possible"] for c in advice["choices"]]
+    expect(possible == sorted(possible, reverse=True), "what can be had comes first", possible)
+    for group in (True, False):
+        times = [c["time_s"]["value"] for c in advice["choices"] if "why" not in c and c["possible"] == group]
+        expect(times == sorted(times), times)
+    for c in advice["choices"]:
+        if "--replicas" in c["flags"]:
+            expect(not c["possible"], "with one node both replicas would be lost", c)
     for c in advice["choices"]:
         if "why" not in c:
             expect(c["loss"]["low"] <= c["loss"]["value"] <= c["loss"]["high"], c)
@@ -139,7 +145,10 @@ def printed_flags_can_be_run_and_others_are_marked(s):
             expect(shown.status == EXIT_USAGE, c, shown)
     runnable = [c for c in advice["choices"] if c["possible"]]
     expect({c["name"] for c in runnable} >= {"none", "checkpoints"}, advice)
+    text = s.hale("advise", "--report", "report.json")
+    expect("MTTF of 50 y (assumed)" in text.out and "200 W a node (assumed)" in text.out, text)
     text = s.hale("advise", "--report", "report.json", *machine)
+    expect("MTTF of 10.00 min, so" in text.out and text.out.count("(assumed)") == 1, text)
     expect(f"with this program on this machine: {runnable[0]['flags']}" in text.out, text)
     for c in advice["choices"]:
         if c["possible"]:

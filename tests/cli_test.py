@@ -256,7 +256,7 @@ def help_and_version_are_there(s):
     expect(s.hale("--version").out.startswith("hale "), s.hale("--version"))
 
 
-PAGES = {"hale-run": ["run"], "hale": ["restart", "ckpt", "ps", "nodes", "migrate", "attach", "inject", "image"],
+PAGES = {"hale-run": ["run"], "hale": ["restart", "ckpt", "ps", "nodes", "migrate", "attach", "inject", "image", "metrics"],
          "hale-events": ["events", "backplane"], "hale-monitor": ["monitor", "rules"],
          "hale-model": ["model"], "hale-sim": ["sim"], "hale-advise": ["advise"],
          "hale-campaign": ["campaign"]}

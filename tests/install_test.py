@@ -122,4 +122,33 @@ def units_of_systemd_are_right_and_name_what_is_installed(s):
     expect(r.status == 0 and "hale-agent" not in r.err, r)
 
 
+@test
+def a_copied_clone_builds_its_own_sources(s):
+    """Its build folder, copied too, is that of the original: it is made anew, and nothing of the original's."""
+    for clone in ("one", "two clones"):
+        for folder in ("build", "scripts"):
+            os.makedirs(s.path(clone, folder))
+        for name in ("Makefile", "scripts/own_build.sh"):
+            shutil.copy(os.path.join(ROOT, name), s.path(clone, name))
+        s.write(f"{clone}/scripts/deps.sh", "#!/bin/sh\n")
+        os.chmod(s.path(clone, "scripts/deps.sh"), 0o755)
+    regenerate = "rule REGENERATE_BUILD\n command = /usr/bin/meson --internal regenerate "
+    meson = s.write("meson", "#!/bin/sh\nmkdir -p $2\necho made >$2/build.ninja\n")
+    os.chmod(meson, 0o755)
+
+    def make(clone, text):
+        s.write(f"{clone}/build/build.ninja", text)
+        r = s.run("make", "-C", s.path(clone), "build", f"MESON={meson}", "NINJA=true")
+        expect(r.status == 0, r)
+        return s.read(f"{clone}/build/build.ninja") == "made\n", r
+
+    one = s.path("one")
+    expect(not make("one", f"{regenerate}{one} {one}/build\n")[0], "its own build folder stays")
+    anew, r = make("two clones", f"{regenerate}{one} {one}/build\n")
+    expect(anew and "was made for another folder" in r.out, r)
+    two = s.path("two clones").replace(" ", "$ ")
+    os.makedirs(s.path("two clones", "build"), exist_ok=True)
+    expect(not make("two clones", f"{regenerate}'{two}' '{two}/build'\n")[0], "a folder with a blank in its name")
+
+
 main()

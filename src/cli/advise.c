@@ -23,6 +23,7 @@ struct request {
 	double ckpt_cost_s, restart_s; /* NAN: as measured */
 	double runs;		       /* to simulate each choice with; 0: none */
 	bool by_energy, json;
+	bool given_mttf, given_hours, given_power; /* others are assumed */
 };
 
 /* ---- the command line ---- */
@@ -89,6 +90,9 @@ static bool take_value(struct request *q, const char *name, const char *value)
 	    {"--simulate", MODEL_COUNT, &q->runs},
 	};
 
+	q->given_mttf = q->given_mttf || strcmp(name, "--mttf") == 0;
+	q->given_hours = q->given_hours || strcmp(name, "--hours") == 0;
+	q->given_power = q->given_power || strcmp(name, "--node-power") == 0;
 	if (strcmp(name, "--mttf") == 0)
 		return take_mttf(value, &m->fails);
 	if (strcmp(name, "--hours") == 0)
@@ -195,6 +199,8 @@ static hale_status_t measure_from_job(const char *job, struct advise_measure *m,
 /* The first thing that this hale lacks for a choice, as the end of a sentence; NULL: nothing. */
 static const char *lacking(const struct request *q, const struct advise_choice *c)
 {
+	if (q->machine.nodes < 2 && strstr(c->flags, "--replicas"))
+		return "a second node, and with one both replicas would be lost (--nodes)";
 	for (size_t i = 0; c->needs[i]; i++)
 		if (!options_offers(c->needs[i]))
 			return c->needs[i];
@@ -206,6 +212,19 @@ static const char *lacking(const struct request *q, const struct advise_choice *
 static bool possible(const struct request *q, const struct advise_choice *c)
 {
 	return !c->why[0] && !lacking(q, c);
+}
+
+/* What can be had comes first, each part in its order. */
+static void possible_first(const struct request *q, struct advise_choice *choices, size_t count)
+{
+	struct advise_choice sorted[ADVISE_CHOICES_MAX];
+	size_t n = 0;
+
+	for (int wanted = 1; wanted >= 0; wanted--)
+		for (size_t i = 0; i < count; i++)
+			if (possible(q, &choices[i]) == wanted)
+				sorted[n++] = choices[i];
+	memcpy(choices, sorted, n * sizeof(*choices));
 }
 
 /* ---- for people ---- */
@@ -278,18 +297,24 @@ static void show_measure(const struct advise_measure *m)
 		printf("%-11s takes %s\n", "restart", known_text(&m->restart_s, restart));
 }
 
-static void show_machine(const struct advise_machine *k)
+static const char *unless(bool given)
 {
+	return given ? "" : " (assumed)";
+}
+
+static void show_machine(const struct request *q)
+{
+	const struct advise_machine *k = &q->machine;
 	char mttf[MODEL_QUANTITY_TEXT], every[MODEL_QUANTITY_TEXT], work[MODEL_QUANTITY_TEXT];
 	char power[MODEL_QUANTITY_TEXT];
 
-	printf("%-11s %.0f node%s with an MTTF of %s, so one fails every %s; %s of work, %s a "
-	       "node\n\n",
+	printf("%-11s %.0f node%s with an MTTF of %s%s, so one fails every %s; %s of work%s, %s a "
+	       "node%s\n\n",
 	       "machine", k->nodes, k->nodes == 1 ? "" : "s",
-	       model_quantity_show(k->fails.mean_s, MODEL_TIME_S, mttf),
+	       model_quantity_show(k->fails.mean_s, MODEL_TIME_S, mttf), unless(q->given_mttf),
 	       model_quantity_show(k->fails.mean_s / k->nodes, MODEL_TIME_S, every),
-	       model_quantity_show(k->work_s, MODEL_TIME_S, work),
-	       model_quantity_show(k->node_w, MODEL_POWER_W, power));
+	       model_quantity_show(k->work_s, MODEL_TIME_S, work), unless(q->given_hours),
+	       model_quantity_show(k->node_w, MODEL_POWER_W, power), unless(q->given_power));
 }
 
 static const char *settings(const struct advise_choice *c)
@@ -379,7 +404,7 @@ static void show(const struct request *q, const struct advise_measure *m,
 		 const struct advise_choice *choices, size_t count)
 {
 	show_measure(m);
-	show_machine(&q->machine);
+	show_machine(q);
 	show_headline(q, choices, count);
 	printf("\n");
 	for (size_t i = 0; i < count; i++)
@@ -507,6 +532,8 @@ int cli_advise(int argc, char **argv)
 		advise_measure_override(&m, q.ckpt_cost_s, q.restart_s);
 		status = advise_choose(&m, &q.machine, q.by_energy, choices, &count, &err);
 	}
+	if (status == HALE_OK)
+		possible_first(&q, choices, count);
 	if (status != HALE_OK) {
 		log_warn("%s", err.text);
 		return status == HALE_ERR_ARGUMENT ? EXIT_USAGE : 1;

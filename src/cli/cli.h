@@ -24,6 +24,7 @@ int cli_model(int argc, char **argv);
 int cli_advise(int argc, char **argv);
 int cli_campaign(int argc, char **argv);
 int cli_monitor(int argc, char **argv);
+int cli_metrics(int argc, char **argv);
 int cli_rules(int argc, char **argv);
 
 /* `hale agent --attach TAG.NODE`: a new head speaks with an agent of this machine. */

@@ -33,6 +33,7 @@ static const char overview[] =
     "  hale events [--follow] [--filter F]             faults and what is done about them\n"
     "  hale backplane                                  serve events on this node, without a job\n"
     "  hale monitor --ipmi --ib --memory --load        watch a node, publish what goes wrong\n"
+    "  hale metrics [--listen PORT]                    numbers of running jobs, for Prometheus\n"
     "  hale rules check|try [FILE]                     what is done about which event\n"
     "  hale help COMMAND                               more about one of them\n";
 
@@ -200,6 +201,20 @@ static const char ckpt_help[] =
     "clean   removes those of jobs that ended with status 0; with --older-than those of any job\n"
     "        that does not run here and whose newest one is that old. --dry-run only tells\n";
 
+static const char metrics_help[] =
+    "hale metrics\n"
+    "hale metrics --listen [ADDRESS:]PORT\n"
+    "hale metrics --textfile FILE [--every TIME]\n"
+    "\n"
+    "Numbers of your running jobs on this machine, as Prometheus reads them: checkpoints, their\n"
+    "bytes and seconds, faults and those recovered, time lost. Without an option once, on stdout.\n"
+    "\n"
+    "  --listen    serve /metrics until it is ended; on the loopback (127.0.0.1) unless an "
+    "address\n"
+    "              is given. Whoever can connect can read it\n"
+    "  --textfile  write FILE each TIME (15s), for node_exporter's textfile collector; removed at\n"
+    "              the end\n";
+
 static const char nodes_help[] =
     "hale nodes [JOB] [--json]\n"
     "\n"
@@ -339,6 +354,7 @@ static const struct {
 	     {"migrate", migrate_help},
 	     {"attach", attach_help},
 	     {"ckpt", ckpt_help},
+	     {"metrics", metrics_help},
 	     {"ps", ps_help},
 	     {"inject", inject_help},
 	     {"image", image_help},

@@ -19,7 +19,8 @@ static const struct {
     {"ckpt", cli_ckpt},		  {"ps", cli_ps},	  {"inject", cli_inject},
     {"image", cli_image},	  {"advise", cli_advise}, {"sim", cli_sim},
     {"model", cli_model},	  {"nodes", cli_nodes},	  {"agent", cli_agent},
-    {"migrate", cli_migrate},	  {"attach", cli_attach}, {"campaign", cli_campaign},
+    {"migrate", cli_migrate},	  {"attach", cli_attach}, {"metrics", cli_metrics},
+    {"campaign", cli_campaign},
 };
 
 int cli_version(void)

@@ -178,6 +178,17 @@ static void answer_ps(struct client *c)
 	answer(c, &j);
 }
 
+static void answer_metrics(struct client *c)
+{
+	struct json_out j;
+
+	json_out_init(&j);
+	json_open_object(&j, NULL);
+	control_print_metrics(c->control->head, &j);
+	json_close_object(&j);
+	answer(c, &j);
+}
+
 static void answer_profile(struct client *c)
 {
 	const struct head *h = c->control->head;
@@ -318,6 +329,8 @@ static void take_request(struct client *c)
 		answer_ps(c);
 	else if (strcmp(op, "nodes") == 0)
 		answer_nodes(c);
+	else if (strcmp(op, "metrics") == 0)
+		answer_metrics(c);
 	else if (strcmp(op, "profile") == 0)
 		ask_profile(c);
 	else if (strcmp(op, "ckpt") == 0)

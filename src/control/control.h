@@ -3,6 +3,7 @@
  * "hale/<uid>/<job>/ctl"; one JSON request in one line, one JSON answer, end.
  *   {"op":"ps"}                          the object of the job in `hale ps --json`
  *   {"op":"nodes"}                       the machines of the job, and how they are
+ *   {"op":"metrics"}                     sums for `hale metrics`
  *   {"op":"profile"}                     the job's profile as it is now
  *   {"op":"ckpt"}                        {"path":…} when it is complete, or {"error":…}
  *   {"op":"inject","fault":"kill:…"}     {} or {"error":…}; "now":true kills at once

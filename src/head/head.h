@@ -394,6 +394,8 @@ const char *leave_node_state(const struct head *h, const struct node *n);
 /* control.c */
 hale_status_t control_start(struct head *h, struct error *err);
 void control_stop(struct head *h);
+/* control_metrics.c: the answer to {"op":"metrics"}, into the open object of j. */
+void control_print_metrics(const struct head *h, struct json_out *j);
 /* Answers everybody who waits for a checkpoint. folder NULL: it came to nothing, and why. */
 void control_checkpoint_over(struct head *h, const char *folder, const char *why);
 /* Answers who waits for this migration; m NULL: it came to nothing, and why. */

@@ -329,6 +329,7 @@ static bool set_shadows(const struct question *q, const struct drawn *d, struct 
 
 static bool set_nothing(const struct question *q, const struct drawn *d, struct advise_choice *c)
 {
+	snprintf(c->flags, sizeof(c->flags), "--ckpt-every off");
 	return true;
 }
 

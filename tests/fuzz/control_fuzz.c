@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links: src/control/control.c src/control/control_client.c src/wire/session/loop.c
+/* links: src/control/control.c src/control/control_metrics.c src/control/control_client.c
+ * src/wire/session/loop.c
  * src/launch/options_fault.c src/head/inject.c src/head/failover/succession_read.c
  * src/report/report.c src/report/report_profile.c src/report/profile.c
  * src/model/catalog.c src/model/check.c src/model/contest.c src/model/entries.c
