@@ -7,6 +7,7 @@
 #   make simulate     schedules of faults by a seed: SEED=4711, RUNS=10000 (docs/simulation.md)
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
+#   make uninstall    removes what make install has put in place
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
 #   make tsan         OpenCL programs with threads under ThreadSanitizer
 #   make lint         layering, format, clang-tidy, cppcheck: of what differs from upstream; ALL=1: of all
@@ -25,7 +26,7 @@ NINJA  ?= ninja
 PYTHON ?= /usr/bin/python3
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check simulate bench install asan tsan lint fuzz clean deps
+.PHONY: build demo check simulate bench install uninstall asan tsan lint fuzz clean deps
 
 deps:
 	@scripts/deps.sh build demo check bench
@@ -76,6 +77,9 @@ install:
 	@rm -f $(BUILD).log
 	@[ "$$(id -u)" != 0 ] || ldconfig
 	@echo "Installed under $(PREFIX): try  hale run -n 2 -- hostname"
+
+uninstall:
+	@scripts/uninstall.sh $(BUILD)
 
 asan:
 	@scripts/deps.sh build check

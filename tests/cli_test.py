@@ -177,6 +177,22 @@ def ps_shows_the_job_for_people_and_as_json(s):
 
 
 @test
+def ps_can_be_watched(s):
+    watch = s.start(HALE, "ps", "--watch=100ms", "--json")
+    job = s.hale_start(1, "sleep", 100, options=["--no-mpi"])
+    name = job.id()
+    watch.until(lambda: any(name in line for line in watch.out().splitlines()), "the job comes")
+    job.kill(signal.SIGTERM)
+    job.wait()
+    watch.until(lambda: watch.out().endswith("\n") and name not in watch.out().splitlines()[-1], "and goes")
+    for line in watch.out().splitlines():
+        json.loads(line)
+    watch.kill(signal.SIGTERM)
+    watch.wait()
+    expect(s.hale("ps", "--watch=soon").status == EXIT_USAGE, "no time")
+
+
+@test
 def a_stopped_job_does_not_keep_ps_waiting(s):
     exe = s.compile("misuse")
     stopped, other = s.hale_start(2, exe, "spin"), s.hale_start(2, exe, "spin")

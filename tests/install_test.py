@@ -122,6 +122,40 @@ def units_of_systemd_are_right_and_name_what_is_installed(s):
     expect(r.status == 0 and "hale-agent" not in r.err, r)
 
 
+def is_stripped(s, path):
+    return ".debug_info" not in s.run("readelf", "-S", "-W", path).out
+
+
+@test
+def what_is_installed_is_stripped_works_and_goes_without_traces(s):
+    """From a build folder of the same kind, with the paths of this one."""
+    to, files = installed(s)
+    hale = named(files, "hale")
+    for name in ("hale", "libhale.so", "libmpi.so.40", "libftb.so.0"):
+        expect(is_stripped(s, named(files, name)), name)
+    expect(os.path.getsize(hale) < os.path.getsize(HALE) / 2, "it is smaller", os.path.getsize(hale))
+    build_id = re.search(r"Build ID: (\w+)", s.run("readelf", "-n", hale).out)[1]
+    (debug,) = [p for p in files.values() if p.endswith(f"/.build-id/{build_id[:2]}/{build_id[2:]}.debug")]
+    expect(not is_stripped(s, debug), "the symbols are there")
+    job = s.start(hale, "run", "-n", 2, "--no-mpi", "--ckpt-every", "100ms", "--inject", "kill:rank=1,at-ckpt=2", "sleep", 2,
+                  env={"HALE_LIBDIR": os.path.dirname(named(files, "libhale.so"))})
+    r = job.wait()
+    expect(r.status == 0 and "all ranks run again" in r.err, r)
+    build = s.path("build")
+    os.makedirs(os.path.join(build, "meson-logs"))
+    for name in ("meson-logs/install-log.txt", "debug-files.txt"):
+        with open(os.path.join(BUILD, name)) as f:
+            text = f.read()
+        s.write(os.path.join(build, name), "".join(
+            x if x.startswith(("#", to)) else to + x for x in text.splitlines(True)))
+    s.write(os.path.join(to, "somebody's"), "")
+    r = s.run("sh", os.path.join(ROOT, "scripts/uninstall.sh"), build)
+    left = [os.path.relpath(os.path.join(d, x), to) for d, _, names in os.walk(to) for x in names]
+    expect(r.status == 0 and left == ["somebody's"], left, r)
+    folders = [d for d, _, _ in os.walk(to) if "hale" in os.path.relpath(d, to) or ".build-id" in d]
+    expect(not folders, folders)
+
+
 @test
 def a_copied_clone_builds_its_own_sources(s):
     """Its build folder, copied too, is that of the original: it is made anew, and nothing of the original's."""

@@ -17,7 +17,7 @@ static const char overview[] =
     "  hale ckpt [JOB]                                 take a checkpoint now\n"
     "  hale ckpt list|rm|clean                         checkpoints that jobs have left\n"
     "  hale restart CHECKPOINT                         go on from a checkpoint\n"
-    "  hale ps [--json]                                running jobs\n"
+    "  hale ps [--json] [--watch]                      running jobs\n"
     "  hale nodes [JOB] [--json]                       the machines of a job, and how they are\n"
     "  hale migrate [JOB] --from NODE [--to NODE]      the ranks of a node go to another one\n"
     "  hale attach JOB                                 a new head for a job whose hale run is "
@@ -273,9 +273,11 @@ static const char agent_help[] = "hale agent --job JOB --node NAME [--service]\n
 				 "the user, there) is used:\n"
 				 "              hale run --launcher 'ssh %h \"%c --service\"' …\n";
 
-static const char ps_help[] = "hale ps [--json]\n"
-			      "\n"
-			      "Shows your running jobs and their ranks.\n";
+static const char ps_help[] =
+    "hale ps [--json] [--watch[=TIME]]\n"
+    "\n"
+    "Shows your running jobs and their ranks; with --watch again each TIME (2s), until Ctrl-C.\n"
+    "With --json, too: one line each time.\n";
 
 static const char inject_help[] =
     "hale inject kill [JOB] --rank R [--after TIME | --at-call FUNCTION:COUNT] [--signal SIG]\n"

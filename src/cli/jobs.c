@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "base/json.h"
 #include "cli/cli.h"
@@ -172,19 +174,14 @@ static void list_silent(struct json_out *j, const char *id)
 	json_close_object(j);
 }
 
-int cli_ps(int argc, char **argv)
+static void show_jobs(bool json)
 {
-	bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
 	char(*jobs)[JOB_ID_MAX];
 	struct json_value **answers;
 	hale_status_t *status;
 	struct json_out j;
 	size_t count;
 
-	if (wants_help(argc, argv))
-		return cli_help("ps");
-	if (argc > 1 && !json)
-		return usage("ps", "hale ps takes --json and nothing else");
 	count = control_jobs(&jobs);
 	json_out_init(&j);
 	json_open_object(&j, NULL);
@@ -211,6 +208,47 @@ int cli_ps(int argc, char **argv)
 		puts(j.text);
 	json_out_fini(&j);
 	free(jobs);
+}
+
+/* Until nobody reads it any more, or a signal. On a terminal each time takes the place of the last.
+ */
+static int watch_jobs(bool json, double every)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	struct timespec pause = {.tv_sec = (time_t)every,
+				 .tv_nsec = (long)((every - (double)(time_t)every) * 1e9)};
+
+	for (;;) {
+		if (terminal && !json)
+			fputs("\033[H\033[2J", stdout);
+		show_jobs(json);
+		if (!terminal && !json)
+			putchar('\n');
+		if (fflush(stdout) != 0)
+			return 1;
+		nanosleep(&pause, NULL);
+	}
+}
+
+int cli_ps(int argc, char **argv)
+{
+	double every = 0;
+	bool json = false;
+
+	if (wants_help(argc, argv))
+		return cli_help("ps");
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--json") == 0)
+			json = true;
+		else if (strcmp(argv[i], "--watch") == 0)
+			every = 2;
+		else if (strncmp(argv[i], "--watch=", 8) != 0 ||
+			 !units_parse_seconds(argv[i] + 8, &every) || every < 0.05 || every > 86400)
+			return usage("ps", "hale ps takes --json and --watch[=TIME]");
+	}
+	if (every > 0)
+		return watch_jobs(json, every);
+	show_jobs(json);
 	return 0;
 }
 
