@@ -9,6 +9,7 @@
  *   partition.h   which nodes leave when nodes can't reach each other
  *   partner.h     which node keeps a copy of another node's images
  *   failover.h    what a head does first that follows another head
+ *   view.h        who is alive where, in which role; who provides whom, who leads
  *   cadence.h     how long a job works until its next checkpoint, if nobody has said
  *
  * Calls base/ and the formulas of model/. Called by head/ and tests. */
@@ -21,5 +22,6 @@
 #include "policy/place.h"
 #include "policy/recovery.h"
 #include "policy/failover.h"
+#include "policy/view.h"
 
 #endif
