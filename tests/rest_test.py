@@ -245,6 +245,51 @@ def what_can_not_be_kept_is_refused_by_name(s):
     refused(s, "is System V shared memory", ipc, "x")
 
 
+SEQUENCES = """
+#include <linux/rseq.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+extern const ptrdiff_t __rseq_offset;
+static struct rseq own;
+int main(void)
+{
+	void *libc = (char *)__builtin_thread_pointer() + __rseq_offset;
+	syscall(SYS_rseq, libc, 32, RSEQ_FLAG_UNREGISTER, 0x53053053);
+	if (syscall(SYS_rseq, &own, 32, 0, 0x53053053))
+		return 1;
+	while (access("go", F_OK))
+		usleep(10000);
+	puts("done");
+	return 0;
+}
+"""
+
+NAMES = "import os, time\n" \
+        "f = open('one', 'w+'); os.link('one', 'two'); os.unlink('one')\n" \
+        "while not os.path.exists('go'): time.sleep(0.02)\n" \
+        "print('done')\n"
+
+
+VIEWS = "import mmap, os, time\n" \
+        "f = open('one', 'w+b'); f.truncate(4096); os.unlink('one')\n" \
+        "m = mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE)\n" \
+        "while not os.path.exists('go'): time.sleep(0.02)\n" \
+        "print('done')\n"
+
+
+@test
+def what_an_image_can_not_tell_is_refused_by_name(s):
+    refused(s, "a file that has lost the name it was opened by", PYTHON, "-c", NAMES)
+    refused(s, "is a private one of a file without a name", PYTHON, "-c", VIEWS)
+    job = s.hale_start(1, build(s, "sequences", SEQUENCES), options=["--no-mpi", "--ckpt-every", "100ms"])
+    job.until_says(r"checkpoint 1 failed, the job goes on: .*has registered for restartable sequences by itself")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "done\n", r)
+
+
 REST = """
 import mmap, os, resource, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))

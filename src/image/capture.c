@@ -198,6 +198,13 @@ static hale_status_t collect_threads(struct capture *c, struct error *err)
 	for (size_t i = 0; i < c->threads.count; i++) {
 		struct thread_record *t = list_at(&c->threads, i);
 		t->pending &= ~c->signals.pending;
+		if (t->flags & THREAD_RSEQ)
+			return error_set(
+			    err, HALE_ERR_UNSUPPORTED,
+			    "thread %d has registered for restartable sequences by "
+			    "itself, as tcmalloc does, which can't be saved; leave that "
+			    "to libc (glibc.pthread.rseq=1), or use another malloc",
+			    t->tid);
 	}
 	return HALE_OK;
 }

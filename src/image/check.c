@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "base/fmt.h"
 #include "image/capture.h"
@@ -31,11 +32,37 @@ static const char *sanitizer_of(const struct map *m)
 	return NULL;
 }
 
-static hale_status_t check_maps(pid_t pid, bool (*passed)(const char *), struct arena *arena,
+/* A private mapping of a file without a name becomes memory of its own: it would not see any more
+ * what the program writes into that file. */
+static hale_status_t check_views(const struct fd_table *t, const struct list *maps,
+				 struct error *err)
+{
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct map *m = list_at(maps, i);
+		if (m->shared || !m->inode || !m->deleted)
+			continue;
+		for (size_t k = 0; k < t->records.count; k++) {
+			const struct fd_record *r = list_at(&t->records, k);
+			if (r->kind == FD_UNLINKED && r->inode == m->inode &&
+			    ((uint64_t)major(r->device) << 32 | minor(r->device)) == m->device &&
+			    (r->open_flags & O_ACCMODE) != O_RDONLY)
+				return error_set(
+				    err, HALE_ERR_UNSUPPORTED,
+				    "the mapping of %s at %lx is a private one of a file without a "
+				    "name, which can't be saved while descriptor %d may write it; "
+				    "close that, or map it shared",
+				    m->name, (unsigned long)m->start, r->fd);
+		}
+	}
+	return HALE_OK;
+}
+
+static hale_status_t check_maps(pid_t pid, bool (*passed)(const char *), const struct fd_table *t,
 				struct error *err)
 {
 	char path[64];
 	struct list maps;
+	struct arena *arena = t->arena;
 	fmt_print(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	hale_status_t rc = maps_scan(path, arena, &maps, err);
 	for (size_t i = 0; i < maps.count && rc == HALE_OK; i++) {
@@ -53,7 +80,7 @@ static hale_status_t check_maps(pid_t pid, bool (*passed)(const char *), struct 
 				       "unmap it before the checkpoint",
 				       m->name, (unsigned long)m->start, why);
 	}
-	return rc;
+	return rc == HALE_OK ? check_views(t, &maps, err) : rc;
 }
 
 /* From outside, what 0, 1 and 2 are now stands for what they were at the start. */
@@ -95,7 +122,7 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 	streams_of(pid, t.stream);
 	rc = fd_table_scan(&t, err);
 	if (rc == HALE_OK)
-		rc = check_maps(pid, passed, &arena, err);
+		rc = check_maps(pid, passed, &t, err);
 	arena_fini(&arena);
 	return rc;
 }

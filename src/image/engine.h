@@ -34,6 +34,7 @@ struct engine {
 
 	struct file_identity stream[3]; /* what 0, 1, 2 were at the start; inode 0: nothing */
 	struct sched_record began;	/* how the process ran at its start */
+	int32_t oom_began;
 
 	/* image files that parts of memory are mapped from after a lazy restart */
 	struct file_identity source[ENGINE_SOURCES_MAX];
@@ -107,6 +108,8 @@ void process_kernel_regions(const struct list *maps, struct kernel_region region
 /* In the new process: where heap, arguments and environment lie. False: the heap can't grow. */
 bool process_set_landmarks(const struct process_record *r, const void *auxv);
 uint64_t process_start_brk(void);
+int32_t process_oom_read(void);
+void process_oom_write(int32_t adj);
 /* membarrier(2): registers for these commands; each process has to. */
 void process_register_barriers(uint32_t commands);
 

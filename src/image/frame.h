@@ -133,6 +133,7 @@ struct process_record {
 	int64_t rseq_offset;
 	uint32_t subreaper; /* prctl(PR_SET_CHILD_SUBREAPER) */
 	uint32_t barriers;  /* commands of membarrier(2) that it has registered for */
+	int32_t oom_adj, oom_began; /* /proc/self/oom_score_adj, now and at its start */
 };
 
 struct context {
@@ -158,6 +159,7 @@ struct thread_record {
 
 enum thread_flag {
 	THREAD_NO_NEW_PRIVS = 1, /* prctl(PR_SET_NO_NEW_PRIVS) */
+	THREAD_RSEQ = 2,	 /* it has registered for rseq(2) itself: no image is made */
 };
 
 enum sched_has { SCHED_HAS_PROCESSORS = 1, SCHED_HAS_POLICY = 2 };
@@ -221,7 +223,8 @@ struct map_record {
 
 enum fd_kind {
 	FD_FILE = 1,   /* a regular file or directory that has a name */
-	FD_UNLINKED,   /* a regular file without a name; content is in the image; a = its seals */
+	FD_UNLINKED,   /* a regular file without a name; content is in the image; a = its seals,
+			  b = its owner and group */
 	FD_STREAM,     /* standard stream number `a` of the process that is started */
 	FD_DEVICE,     /* of the short list */
 	FD_PIPE,       /* both ends are in this process; content is in the image */

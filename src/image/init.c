@@ -47,6 +47,7 @@ void image_init(bool (*thread_busy)(void), void (*thread_revived)(void))
 	engine.tid_offset = find_tid_offset();
 	engine_streams(engine.stream);
 	scheduling_read(&engine.began, 0);
+	engine.oom_began = process_oom_read();
 	capture_init();
 	track_reset();
 	engine.ready = threads_init();

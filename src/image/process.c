@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/fmt.h"
 #include "image/hash.h"
 #include "image/engine.h"
 
@@ -81,6 +82,26 @@ static uint32_t read_umask(void)
 	return (uint32_t)mask;
 }
 
+int32_t process_oom_read(void)
+{
+	char text[32];
+	return sys_read_small("/proc/self/oom_score_adj", text, sizeof(text)) > 0 ? atoi(text) : 0;
+}
+
+/* Everybody may raise it; less than it was at the start only root may ask for. */
+void process_oom_write(int32_t adj)
+{
+	char text[32];
+	size_t n = fmt_print(text, sizeof(text), "%d", (int)adj);
+	long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	long rc = fd < 0 ? fd : sys(SYS_write, fd, text, n);
+	if (fd >= 0)
+		sys(SYS_close, fd);
+	if (rc < 0)
+		log_warn("after the restart oom_score_adj can't be %d again (error %ld)", (int)adj,
+			 -rc);
+}
+
 /* Which kernels before 6.3 don't tell: then for what most use it for. */
 static uint32_t barriers_registered(void)
 {
@@ -142,6 +163,8 @@ hale_status_t process_collect(const struct list *maps, struct process_capture *p
 	r->dumpable = (uint32_t)sys(SYS_prctl, PR_GET_DUMPABLE);
 	sys(SYS_prctl, PR_GET_CHILD_SUBREAPER, &r->subreaper);
 	r->barriers = barriers_registered();
+	r->oom_adj = process_oom_read();
+	r->oom_began = engine.oom_began;
 	if (&__rseq_offset && &__rseq_size && __rseq_size) {
 		r->rseq_offset = __rseq_offset;
 		r->rseq_len = 32; /* what glibc registers, whatever it says is used */

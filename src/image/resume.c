@@ -53,6 +53,7 @@ static void engine_adopt(const struct resume_plan *plan)
 {
 	memcpy(engine.stream, plan->stream, sizeof(engine.stream));
 	engine.began = plan->began;
+	engine.oom_began = process_oom_read();
 	memcpy(engine.source, plan->source, sizeof(engine.source));
 	engine.source_count = plan->source_count;
 	engine.has_passed = plan->has_passed;
@@ -116,6 +117,8 @@ void image_resume_finish(void)
 	scheduling_restore(plan->scheduling, plan->scheduling_count, new_tid);
 	memory_lock(plan);
 	process_register_barriers(plan->process->barriers);
+	if (plan->process->oom_adj != plan->process->oom_began)
+		process_oom_write(plan->process->oom_adj);
 	limits_restore(plan->process->limits);
 	current = NULL;
 	sys(SYS_munmap, plan->scratch, plan->scratch_len);

@@ -46,6 +46,19 @@ static sys_set_t pending_of_process(void)
 	return p ? hex_at(p + 8) : 0;
 }
 
+/* By their ids, which the kernel gives out in order: newer ones list the newest timer first. */
+static void timers_sort(struct list *timers)
+{
+	struct timer_record *t = timers->items;
+	for (size_t i = 1; i < timers->count; i++) {
+		struct timer_record moved = t[i];
+		size_t k = i;
+		for (; k > 0 && t[k - 1].id > moved.id; k--)
+			t[k] = t[k - 1];
+		t[k] = moved;
+	}
+}
+
 /* /proc/self/timers, as the kernel prints it:
  *   ID: 0
  *   signal: 34/00007ffd…
@@ -99,7 +112,10 @@ bool signals_collect(struct signals_record *s, struct list *timers)
 	for (int i = 0; i < 3; i++)
 		sys(SYS_getitimer, i, &s->itimer[i]);
 	s->pending = pending_of_process();
-	return timers_collect(timers);
+	if (!timers_collect(timers))
+		return false;
+	timers_sort(timers);
+	return true;
 }
 
 void signals_restore_actions(const struct signals_record *s)

@@ -78,6 +78,24 @@ int image_park_signal(void)
 	return SIGRTMAX - 2;
 }
 
+/* Has the program registered for restartable sequences by itself, as tcmalloc does where libc has
+ * not? The kernel doesn't tell where, but says what is wrong with another place, or another length:
+ * libc's is longer on newer kernels. */
+static bool rseq_is_foreign(uint64_t fs)
+{
+	char room[2 * RSEQ_LEN] __attribute__((aligned(64))) = {0};
+	bool libc = &__rseq_offset && &__rseq_size && __rseq_size;
+	void *area = libc ? (void *)(fs + (uint64_t)__rseq_offset) : room;
+	for (unsigned len = RSEQ_LEN; len <= sizeof(room); len += RSEQ_LEN) {
+		long rc = sys(SYS_rseq, area, len, 0, RSEQ_SIGNATURE);
+		if (!rc)
+			sys(SYS_rseq, area, len, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE);
+		if (rc != -EINVAL && rc != -EPERM)
+			return rc == -EBUSY && !libc;
+	}
+	return true;
+}
+
 void thread_describe(struct thread_record *t)
 {
 	stack_t ss = {0};
@@ -96,6 +114,8 @@ void thread_describe(struct thread_record *t)
 	t->altstack_len = ss.ss_size;
 	t->altstack_flags = (uint32_t)(ss.ss_flags & ~SS_ONSTACK);
 	t->flags = sys(SYS_prctl, PR_GET_NO_NEW_PRIVS) == 1 ? THREAD_NO_NEW_PRIVS : 0;
+	if (rseq_is_foreign(t->fs))
+		t->flags |= THREAD_RSEQ;
 	sys(SYS_rt_sigpending, &t->pending, sizeof(t->pending));
 	sys(SYS_prctl, PR_GET_NAME, t->name);
 }

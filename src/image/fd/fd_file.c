@@ -212,12 +212,16 @@ static hale_status_t unlinked_capture(struct fd_table *t, const struct fd_probe 
 {
 	if (!fd_add_text(t, r, p->link, strlen(p->link) + 1))
 		return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
+	if (p->st.st_nlink)
+		return fd_refuse(
+		    p, "a file that has lost the name it was opened by, and has others", err);
 	for (size_t i = 0; i < t->records.count; i++) {
 		const struct fd_record *o = list_at(&t->records, i);
 		if (o->kind == FD_UNLINKED && o->inode == r->inode && o->device == r->device)
 			return HALE_OK; /* that one has the content */
 	}
 	time_note(r, &p->st);
+	r->b = (uint64_t)p->st.st_uid << 32 | p->st.st_gid;
 	long seals = t->other ? -1 : sys(SYS_fcntl, p->fd, F_GET_SEALS);
 	r->a = seals > 0 ? (uint64_t)seals : 0;
 	return save_content(t, p, r, err);
@@ -248,6 +252,17 @@ static long file_without_name(const struct fd_restore *f, const struct fd_record
 	return fd;
 }
 
+/* With the owner goes what is executed with its rights. */
+static int owner_restore(int fd, const struct fd_record *r)
+{
+	struct stat st = {0};
+	uint32_t uid = (uint32_t)(r->b >> 32), gid = (uint32_t)r->b;
+	if (sys(SYS_fstat, fd, &st) || (st.st_uid == uid && st.st_gid == gid))
+		return 0;
+	long rc = sys(SYS_fchown, fd, uid, gid);
+	return rc ? (int)rc : (int)sys(SYS_fchmod, fd, r->mode & 07777);
+}
+
 static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
@@ -262,13 +277,20 @@ static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
 			first = f->temp[i];
 	long fresh = first < 0 ? file_without_name(f, r) : -1;
 	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%ld", first < 0 ? fresh : first);
-	/* through /proc it gets an open file of its own, with the flags it had */
-	long fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
+	/* through /proc it gets an open file of its own, with the flags it had; but what was made
+	 * as it is, open to be written, may be executed, which none opened so may */
+	bool made = fresh >= 0 && (flags & O_ACCMODE) == O_RDWR;
+	long fd = made ? sys(SYS_fcntl, fresh, F_DUPFD_CLOEXEC, 0)
+		       : sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
 	int rc = 0;
 	if (fd >= 0 && first < 0) {
 		rc = fd_write_fresh(f, index, (int)fresh);
 		if (!rc)
 			rc = (int)sys(SYS_ftruncate, fresh, r->size);
+		if (!rc && made)
+			rc = (int)sys(SYS_fcntl, fresh, F_SETFL, flags);
+		if (!rc)
+			rc = owner_restore((int)fresh, r);
 	}
 	if (fresh >= 0)
 		sys(SYS_close, fresh);

@@ -185,11 +185,12 @@ static void signals(void)
 	raise(SIGUSR1);
 	struct itimerval it = {{0, 50000}, {0, 50000}};
 	CHECK(!setitimer(ITIMER_REAL, &it, NULL));
-	timer_t first, timer;
+	timer_t first, timer, last;
 	struct sigevent ev = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN};
 	ev.sigev_value.sival_int = 3;
 	CHECK(!timer_create(CLOCK_MONOTONIC, &ev, &first) &&
-	      !timer_create(CLOCK_MONOTONIC, &ev, &timer) && !timer_delete(first));
+	      !timer_create(CLOCK_MONOTONIC, &ev, &timer) && !timer_delete(first) &&
+	      !timer_create(CLOCK_REALTIME, &ev, &last));
 	struct itimerspec its = {{0, 40000000}, {0, 40000000}};
 	CHECK(!timer_settime(timer, 0, &its, NULL));
 	take();
@@ -204,7 +205,7 @@ static void signals(void)
 	for (int i = 0; i < 2000 && (alarms < was + 3 || ticks < ticked + 9); i++)
 		usleep(1000);
 	CHECK(alarms >= was + 3 && ticks >= ticked + 9);
-	CHECK(!timer_delete(timer));
+	CHECK(!timer_delete(timer) && !timer_gettime(last, &its) && !timer_delete(last));
 }
 
 /* ---- small things ---- */

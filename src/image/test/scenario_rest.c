@@ -160,6 +160,9 @@ static void registrations_and_seals(void)
 {
 	int memory = memfd_create("sealed", MFD_ALLOW_SEALING), plain = memfd_create("plain", 0);
 	struct stat st;
+	char adj[16] = "";
+	int oom = open("/proc/self/oom_score_adj", O_RDWR);
+	CHECK(oom >= 0 && write(oom, "300", 3) == 3 && !close(oom));
 	CHECK(memory >= 0 && plain >= 0 && write(memory, "x", 1) == 1 && !fchmod(memory, 0640));
 	CHECK(!fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE));
 	CHECK(!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0));
@@ -174,6 +177,8 @@ static void registrations_and_seals(void)
 	CHECK(!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0));
 	CHECK(!mprotect(shared, PAGE, PROT_READ | PROT_WRITE));
 	shared[0] = 1;
+	oom = open("/proc/self/oom_score_adj", O_RDONLY);
+	CHECK(oom >= 0 && read(oom, adj, sizeof(adj)) == 4 && !memcmp(adj, "300\n", 4));
 }
 
 /* Every other page can be written: as many mappings. */
