@@ -412,6 +412,13 @@ def what_is_written_by_other_names_and_in_functions_stays_right(s):
         "global": ("static double x[8]; static void touch(void) { x[0] = 100; }",
                    f"{fill} touch();\n{check}{total}", "128 0\n"),
         "unseen": ("extern double x[8]; void touch(void);", f"{fill} touch();\n{check}{total}", "128 0\n"),
+        "part": ("static void set(double *x) { x[0] = 100; } static void some(double *x) { set(x + 1); }",
+                 f"{fill} some(x);\n{check}{total}", "127 0\n"),
+        "initializer": ("static int set(double *x) { x[0] = 100; return 3; }",
+                        f"{fill} int k = set(x);\n{check}{total} n = k;", "128 3\n"),
+        "extent": ("static void fit(int *size, double *x) { size[0] = 8; for (int i = 0; i < 8; i++) x[i] = i; }",
+                   "int size[1] = {0};\n#pragma hale protect Continue\nfit(size, x);\n"
+                   "#pragma hale protect Check(sum(x[0:size[0]])) Recover(correct(x))\n" + total, "28 0\n"),
         "scalar": ("static double step(const double *x, double *t) { double s = x[7] + *t; *t += 1; return s; }",
                    f"double t = 0; {fill}\n{check}s = step(x, &t);\nn = t;", "7 1\n"),
         "counter": ("static int calls; static double step(const double *x) { calls++; return x[7]; }",

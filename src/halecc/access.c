@@ -72,6 +72,15 @@ static bool points_to_const(CXCursor c)
 	return t.kind == CXType_Pointer && clang_isConstQualifiedType(clang_getPointeeType(t));
 }
 
+static bool same_place(CXCursor a, CXCursor b)
+{
+	unsigned from, to, b_from, b_to;
+
+	unit_extent(a, &from, &to);
+	unit_extent(b, &b_from, &b_to);
+	return from == b_from && to == b_to;
+}
+
 static void walk_call(struct unit *u, CXCursor c, const struct cursors *kids)
 {
 	int args = clang_Cursor_getNumArguments(c);
@@ -84,8 +93,9 @@ static void walk_call(struct unit *u, CXCursor c, const struct cursors *kids)
 		CXCursor kid = kids->c[i];
 		int which = -1;
 
+		/* by place: in an initializer the cursors of one argument are not equal */
 		for (int a = 0; a < args; a++)
-			if (clang_equalCursors(clang_Cursor_getArgument(c, (unsigned)a), kid))
+			if (same_place(clang_Cursor_getArgument(c, (unsigned)a), kid))
 				which = a;
 		if (which < 0)
 			walk(u, kid, ACCESS_READ, false);
@@ -136,8 +146,11 @@ static void walk_operator(struct unit *u, CXCursor c, const struct cursors *kids
 		walk_value(u, kids->c[1], base_of(kids->c[0]));
 		walk(u, kids->c[0], ACCESS_WRITE, false);
 	} else if (kids->count == 2) {
-		walk(u, kids->c[0], how & ~ACCESS_WRITE, pointee);
-		walk(u, kids->c[1], how & ~ACCESS_WRITE, pointee);
+		for (int i = 0; i < 2; i++) /* p + 3 leads where p leads */
+			if (pointee && is_pointer(kids->c[i]))
+				walk(u, kids->c[i], how, true);
+			else
+				walk(u, kids->c[i], how & ~ACCESS_WRITE, pointee);
 	} else if (strcmp(op, "++") == 0 || strcmp(op, "--") == 0)
 		walk(u, kids->c[0], ACCESS_READ | ACCESS_WRITE | ACCESS_UPDATE, false);
 	else if (strcmp(op, "&") == 0) /* &x handed on: as a pointer to it */
@@ -287,10 +300,11 @@ const struct access *access_update(const struct unit *u, CXCursor decl, unsigned
 			continue;
 		if (a->how & ACCESS_UPDATE)
 			return a;
-		if ((a->how & ACCESS_READ) && !(a->how & ACCESS_ESCAPE) && !first)
-			first = a;
+		/* a function that reads what it has set is a write */
 		if ((a->how & ACCESS_WRITE) && !(a->how & ACCESS_REPOINT))
 			return first;
+		if ((a->how & ACCESS_READ) && !(a->how & ACCESS_ESCAPE) && !first)
+			first = a;
 	}
 	return NULL;
 }

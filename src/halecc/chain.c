@@ -201,7 +201,10 @@ static bool extent_holds(struct unit *u, const struct region *r, CXCursor own, c
 			if (!global && at >= from)
 				return false;
 			CXType t = clang_getCanonicalType(clang_getCursorType(d));
-			if (t.kind != CXType_Pointer && t.kind != CXType_ConstantArray &&
+			/* of an array its content counts where the extent looks into it */
+			bool content = p[n] == '[' || (p[n] == '-' && p[n + 1] == '>');
+			if (((t.kind != CXType_Pointer && t.kind != CXType_ConstantArray) ||
+			     content) &&
 			    access_of(u, d, from, to) & (ACCESS_WRITE | ACCESS_ESCAPE))
 				return false;
 		}
