@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* clang-format off */
+/* Term frequency, inverse document frequency over a folder of texts (seed 000, figure 4.24): ./tfidf FOLDER FILES under
+ * MPI. Rank r takes the files r, r + ranks, …; prints the mean score and the dearest term of each 100th file,
+ * and on stderr the wall and processor time of all ranks.
+ * FOLDER/00000.txt … hold words of lower-case letters. Built by a plain compiler it is unprotected. */
+#include <fcntl.h>
+#include <math.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TERMS = 1 << 17, NAME = 64 };
+
+struct term {
+	uint32_t id, count;
+};
+struct document { /* its terms are term[from] … term[to - 1] */
+	uint32_t from, to, words;
+};
+
+static void load_names(char *names, int files, int rank, int ranks, const char *folder)
+{
+	memset(names, 0, (size_t)files * NAME);
+	for (int i = 0, f = rank; f < files; f += ranks, i++)
+		snprintf(names + (size_t)i * NAME, NAME, "%s/%05d.txt", folder, f);
+}
+
+/* Terms are told apart by a hash of 17 bits; those of a document come in the order of their ids. */
+static size_t count_file(const char *path, struct term *out, size_t room, uint32_t *words, uint32_t *count,
+			 uint32_t *seen)
+{
+	int fd = open(path, O_RDONLY);
+	struct stat st;
+	size_t n = 0, terms = 0;
+	*words = 0;
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return SIZE_MAX;
+	const char *text = st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+	close(fd);
+	if (text == MAP_FAILED)
+		return SIZE_MAX;
+	for (off_t i = 0; i < st.st_size; i++) {
+		uint32_t h = 2166136261u;
+		off_t from = i;
+		for (; i < st.st_size && text[i] >= 'a' && text[i] <= 'z'; i++)
+			h = (h ^ (uint32_t)text[i]) * 16777619u;
+		if (i == from)
+			continue;
+		h = (h ^ h >> 17) & (TERMS - 1);
+		if (!count[h]++)
+			seen[n++] = h;
+		++*words;
+	}
+	for (size_t k = 0; k < n && terms < room; k++) {
+		out[terms++] = (struct term){seen[k], count[seen[k]]};
+		count[seen[k]] = 0;
+	}
+	if (text)
+		munmap((void *)(uintptr_t)text, (size_t)st.st_size);
+	return n <= room ? terms : SIZE_MAX;
+}
+
+static void tf(const char *names, int mine, struct document *docs, struct term *terms, size_t room, int *failed)
+{
+	size_t used = 0;
+	uint32_t *count = calloc(TERMS, sizeof *count), *seen = calloc(TERMS, sizeof *seen);
+	*failed = 0;
+	for (int i = 0; i < mine; i++) {
+		uint32_t words = 0;
+		size_t n = count_file(names + (size_t)i * NAME, terms + used, room - used, &words, count, seen);
+		if (n == SIZE_MAX) {
+			*failed = 1;
+			n = 0;
+		}
+		docs[i].from = (uint32_t)used;
+		used += n;
+		docs[i].to = (uint32_t)used;
+		docs[i].words = words;
+	}
+	docs[mine] = (struct document){(uint32_t)used, (uint32_t)used, 0};
+	free(count);
+	free(seen);
+}
+
+static void df(const struct document *docs, const struct term *terms, int mine, uint32_t *dfs)
+{
+	uint32_t *own = calloc(TERMS, sizeof *own);
+	for (int i = 0; i < mine; i++)
+		for (uint32_t k = docs[i].from; k < docs[i].to; k++)
+			own[terms[k].id]++;
+	MPI_Allreduce(own, dfs, TERMS, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
+	free(own);
+}
+
+static void tfidf(const struct document *docs, const struct term *terms, int mine, const uint32_t *dfs, int files,
+		  double *score, uint32_t *best)
+{
+	for (int i = 0; i < mine; i++) {
+		double most = -1;
+		score[i] = 0;
+		best[i] = 0;
+		for (uint32_t k = docs[i].from; k < docs[i].to; k++) {
+			double s = (double)terms[k].count / docs[i].words * log((double)files / dfs[terms[k].id]);
+			score[i] += s;
+			if (s > most || (s == most && terms[k].id < best[i])) {
+				most = s;
+				best[i] = terms[k].id;
+			}
+		}
+	}
+}
+
+/* Of all ranks, since `began`. */
+static void times_print(double began, int rank)
+{
+	struct rusage r;
+	getrusage(RUSAGE_SELF, &r);
+	double cpu = (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+		     1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+	double all = 0, wall = MPI_Wtime() - began;
+	MPI_Reduce(&cpu, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (rank == 0)
+		fprintf(stderr, "seconds %.6f %.6f\n", wall, all);
+}
+
+int main(int argc, char **argv)
+{
+	int rank, ranks, files = argc > 2 ? atoi(argv[2]) : 0, failed = 0;
+	const char *folder = argc > 1 ? argv[1] : ".";
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	double began = MPI_Wtime();
+	int mine = (files - rank + ranks - 1) / ranks;
+	size_t room = (size_t)(mine + 1) * 24000;
+	char *names = malloc((size_t)(files + 1) * NAME);
+	struct document *docs = calloc((size_t)mine + 1, sizeof *docs);
+	struct term *terms = calloc(room, sizeof *terms);
+	uint32_t *dfs = calloc(TERMS, sizeof *dfs), *best = calloc((size_t)mine + 1, sizeof *best);
+	double *score = calloc((size_t)mine + 1, sizeof *score), mean = 0, all = 0;
+
+	load_names(names, files, rank, ranks, folder);
+#pragma protect Check(hash(names[0:files*NAME])) Recover(load_names(names, files, rank, ranks, folder)) Continue
+	tf(names, mine, docs, terms, room, &failed);
+#pragma protect Comm Continue
+	df(docs, terms, mine, dfs);
+#pragma protect Check(sum(docs[0:mine+1]), sum(terms[0:docs[mine].to]), hash(dfs[0:TERMS])) \
+	Recover(correct(docs), correct(terms))
+	tfidf(docs, terms, mine, dfs, files, score, best);
+
+	for (int i = 0; i < mine; i++) {
+		mean += score[i] / files;
+		if ((rank + i * ranks) % 100 == 0)
+			printf("%d %u %.12g\n", rank + i * ranks, best[i], score[i]);
+	}
+	fflush(stdout);
+	MPI_Allreduce(&mean, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	if (failed)
+		fprintf(stderr, "tfidf: rank %d can't read its files in %s, or they have too many terms\n", rank, folder);
+	else if (rank == 0)
+		printf("mean %.12g\n", all);
+	times_print(began, rank);
+	MPI_Finalize();
+	return failed;
+}
