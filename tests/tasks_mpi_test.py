@@ -64,4 +64,23 @@ def jobs_roll_back_from_what_tasks_can_not_mend(s):
     expect(r.out == plain.out and s.report()["restarts"] >= 1 and t["reexecuted"] > 0, r, plain, t)
 
 
+@test
+def a_run_s_coverage_goes_into_advice(s):
+    exe = build(s, "tasks_mpi", mpi=True)
+    r, t = tasks(s, exe, "ring", ranks=2)
+    options = ("--report", "report.json", "--mttf", "1h", "--hours", "10h", "--ckpt-cost", "2s", "--restart-cost", "4s")
+    a = json.loads(s.hale("advise", *options, "--json").out)
+    coverage = min(t["coverage"], 0.999)
+    expect(abs(a["tasks"]["coverage"] - coverage) < 1e-6 and a["tasks"]["measured"] and a["tasks"]["waste"] < 1, a, t)
+    both = {c["name"]: c["interval_s"] for c in a["choices"]}
+    # eq. 18; the advisor's intervals are those of the exact minimum, a little above or below
+    ratio = both["tasks + checkpoints"] / both["checkpoints"]
+    expect(abs(ratio * (1 - coverage) ** 0.5 - 1) < 0.1, ratio, a)
+    c, mu, left = 2.0, 1 / 3600, 1 - coverage
+    score = (1 - left ** 0.5) * (2 * c * mu) ** 0.5 + coverage * mu * 4 - a["tasks"]["waste"]
+    expect(abs(a["tasks"]["score"] - score) < 1e-3, a, score)
+    text = s.hale("advise", *options)
+    expect("as measured" in text.out and "score S" in text.out, text)
+
+
 main()

@@ -47,6 +47,9 @@ struct advise_measure {
 	double message_bytes_hz; /* sent by one rank, in the mean */
 	struct advise_checkpoint full, incremental;
 	struct advise_known restart_s;
+	/* of a run with --tasks: share of errors that tasks mend, part of their time that copies
+	 * and logs take. 0: no such run. */
+	double coverage, task_waste;
 };
 
 /* From a profile, or a report with a profile in it. HALE_ERR_ARGUMENT with a sentence. */

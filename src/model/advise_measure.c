@@ -143,10 +143,30 @@ static bool in_unit(double x)
 	return x >= 0 && x <= 1;
 }
 
+/* What the report of a run with --tasks says of its tasks (task/account.h). */
+static void read_tasks(struct reading *r, const struct json_value *t, struct advise_measure *m)
+{
+	const struct json_value *s = json_get(t, "seconds");
+	double in_tasks;
+
+	if (!t || count_of(r, t, "run") == 0)
+		return;
+	in_tasks = number_of(r, s, "tasks");
+	m->coverage = number_of(r, t, "coverage");
+	if (in_tasks > 0)
+		m->task_waste = (number_of(r, s, "checkpoint") + number_of(r, s, "log")) / in_tasks;
+	/* all errors of a run may have been mended; of all that will come some will not be */
+	if (m->coverage > 0.999)
+		m->coverage = 0.999;
+	if (m->task_waste > 0.999)
+		m->task_waste = 0.999;
+}
+
 hale_status_t advise_measure_read(const struct json_value *v, struct advise_measure *m,
 				  struct error *err)
 {
 	const struct json_value *inner = json_get(v, "profile"), *checkpoints;
+	const struct json_value *tasks = json_get(v, "tasks");
 	struct reading r = {NULL};
 
 	*m = (struct advise_measure){0};
@@ -173,6 +193,7 @@ hale_status_t advise_measure_read(const struct json_value *v, struct advise_meas
 	m->incremental = read_checkpoint(&r, json_get(checkpoints, "incremental"));
 	m->restart_s =
 	    read_restart(&r, json_get(v, "restarts"), m->full.count ? &m->full : &m->incremental);
+	read_tasks(&r, tasks, m);
 	if (r.wrong)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "the profile is damaged: its '%s' is negative or too large to be "
