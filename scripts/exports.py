@@ -3,7 +3,7 @@
 """What our libraries put into the user's process is either MPI's interface or has our name on it.
 
 A library that exports `json_parse` takes the place of every other `json_parse` in the process, so
-the dynamic symbols of libhale.so begin with hale_ or HALE_, and those of libmpi.so.40 are MPI's.
+the dynamic symbols of libhale.so begin with hale_ or HALE_, and those of the MPI libraries are MPI's.
 """
 
 import argparse
@@ -29,6 +29,8 @@ RULES = {
     "libftb.so.0": r"(FTB|HALE_FTB)_",
     # and what libhale_task.so asks of it, src/mpi/task/link.c
     "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI|hale_tasks)_",
+    "libmpich.so.12": r"(P?MPIX?|MPII|MPIR|hale_tasks)_",
+    "libmpi_abi.so.1": r"(P?MPIX?|hale_tasks)_",
 }
 
 

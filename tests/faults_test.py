@@ -36,12 +36,6 @@ def a_program_that_may_not_be_executed_is_refused_with_126(s):
 
 
 @test
-def a_program_built_for_mpich_is_refused_naming_it(s):
-    exe = s.compile("steps", mpi="mpich")
-    refuses(s.hale_run(2, exe, "3"), EXIT_USAGE, "MPICH", "steps")
-
-
-@test
 def interfaces_that_are_not_there_are_named(s):
     r = s.hale_run(2, *until_told(s), options=["--nodes", "2"], env={"HALE_NET_DEVICES": "nonsense"})
     expect(r.status == 1 and "no interface of HALE_NET_DEVICES=nonsense" in r.err, r)

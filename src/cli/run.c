@@ -313,7 +313,7 @@ static int restart_job(struct options *o, struct restart *r)
 	take_over(o, r);
 	snprintf(r->program.path, sizeof(r->program.path), "%s", r->manifest.program);
 	r->program.elf = true;
-	r->program.preload_mpi = r->manifest.preload_mpi;
+	r->program.preload_mpi = (program_mpi_t)r->manifest.preload_mpi;
 	if (r->manifest.library_path)
 		setenv("LD_LIBRARY_PATH", r->manifest.library_path, 1);
 	if (stat(o->wdir, &st) != 0)

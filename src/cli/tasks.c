@@ -79,7 +79,7 @@ static void guess_mpi(struct options *o)
 	int status;
 
 	if (p && program_examine(o->program[0], o->wdir, p, &status, &err) == HALE_OK && p->elf &&
-	    !p->wants_openmpi)
+	    p->mpi == PROGRAM_MPI_NONE)
 		o->no_mpi = true;
 	free(p);
 }

@@ -161,7 +161,7 @@ static struct crew_config make_config(struct head *h)
 	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->wdir))
 		config.setup.wdir = h->wdir;
 	config.setup.flags =
-	    (h->program->preload_mpi ? SETUP_PRELOAD_MPI : 0) | (o->no_mpi ? SETUP_NO_MPI : 0) |
+	    (uint32_t)h->program->preload_mpi * SETUP_PRELOAD_ONE | (o->no_mpi ? SETUP_NO_MPI : 0) |
 	    (o->net_encrypt ? SETUP_ENCRYPT : 0) | (o->no_fsync ? SETUP_NOFSYNC : 0) |
 	    (o->report_bindings ? SETUP_SAY_PINS : 0) | (o->agent_lost_ends ? 0 : SETUP_ADOPT);
 	if (!takeover_possible(h))
@@ -221,9 +221,8 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 	h->crew.config.nodes = nodes;
 	keep_off_the_network(h);
 	if (h->program->preload_mpi)
-		log_info("the program's DT_RPATH would find %s first, so hale's libmpi.so.40 is "
-			 "preloaded",
-			 h->program->other_mpi);
+		log_info("the program's DT_RPATH would find %s first, so hale's %s is preloaded",
+			 h->program->other_mpi, program_mpi_library(h->program->preload_mpi));
 	status = crew_create(&h->crew, &h->loop, &config, &handler, err);
 	keep_input(h);
 	return status == HALE_OK && takeover_possible(h) ? succession_claim(h, err) : status;

@@ -104,10 +104,11 @@ static void put_libraries(struct list *l, const struct environment_params *p)
 	 */
 	bool blank = strchr(p->libdir, ' ') != NULL;
 
-	list_printf(l, "LD_PRELOAD=%s%s%s%slibhale.so%s%s%s", preload ? preload : "",
+	const char *mpi = p->preload_mpi ? p->preload_mpi : "";
+
+	list_printf(l, "LD_PRELOAD=%s%s%s%slibhale.so%s%s%s%s", preload ? preload : "",
 		    preload && *preload ? ":" : "", blank ? "" : p->libdir, blank ? "" : "/",
-		    p->preload_mpi ? ":" : "", p->preload_mpi ? p->libdir : "",
-		    p->preload_mpi ? "/libmpi.so.40" : "");
+		    *mpi ? ":" : "", *mpi ? p->libdir : "", *mpi ? "/" : "", mpi);
 	list_printf(l, "LD_LIBRARY_PATH=%s%s%s", p->libdir, path && *path ? ":" : "",
 		    path ? path : "");
 }

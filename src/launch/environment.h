@@ -13,7 +13,7 @@ struct environment_params {
 	char *const *inherited; /* environ */
 	char *const *exports;	/* VAR=VAL of -x; NULL: none */
 	const char *libdir;	/* where libhale.so and libmpi.so.40 are */
-	bool preload_mpi;
+	const char *preload_mpi; /* a library of libdir; NULL or "": none */
 	const char *agent, *token, *job;
 	uint32_t rank, nranks;
 	uint32_t local_rank, local_size; /* among the ranks of its node */

@@ -24,7 +24,9 @@ struct walk {
 	size_t count;
 	char *system[DIRECTORIES_MAX]; /* where the loader looks last, owned */
 	size_t system_count;
-	const char *foreign; /* a library of another MPI, and who wants it */
+	char foreign[64]; /* a library of another MPI, and who wants it */
+	char mixed[64];	  /* a second MPI that it wants */
+	char first[64];	  /* the library that says which MPI it is */
 	char wanted_by[PATH_MAX];
 };
 
@@ -184,20 +186,73 @@ static void add_found(struct walk *w, const char *path)
 		w->found[w->count++] = strdup(path);
 }
 
+/* Open MPI's name stays the same from 3.0 to 5.0, MPICH's and its relatives' from 3.1 on. */
+static program_mpi_t mpi_of(const char *library)
+{
+	static const struct {
+		const char *library;
+		program_mpi_t mpi;
+	} known[] = {
+	    {"libmpi.so.40", PROGRAM_MPI_OPEN},	       {"libmpich.so.12", PROGRAM_MPI_MPICH},
+	    {"libmpi.so.12", PROGRAM_MPI_MPICH},       {"libmpi_abi.so.1", PROGRAM_MPI_STANDARD},
+	    {"libmpi_abi.so.0", PROGRAM_MPI_STANDARD},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strcmp(library, known[i].library) == 0)
+			return known[i].mpi;
+	return PROGRAM_MPI_NONE;
+}
+
+const char *program_mpi_library(program_mpi_t mpi)
+{
+	static const char *const library[] = {
+	    [PROGRAM_MPI_NONE] = "",
+	    [PROGRAM_MPI_OPEN] = "libmpi.so.40",
+	    [PROGRAM_MPI_MPICH] = "libmpich.so.12",
+	    [PROGRAM_MPI_STANDARD] = "libmpi_abi.so.1",
+	};
+	return (size_t)mpi < ARRAY_LEN(library) ? library[mpi] : "";
+}
+
+/* Older Open MPIs and MPICHs, HPE's, IBM's and Cray's: none of the ABIs that are here. */
+static bool is_foreign_mpi(const char *library)
+{
+	static const char *const begins[] = {"libmpi.so",     "libmpich.so",   "libmpi_abi.so",
+					     "libmpt.so",     "libmpi_ibm.so", "libmpi_cray.so",
+					     "libmpi_gnu_", "libmpi_intel",  "libmpich_"};
+
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (strncmp(library, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
 static void note_library(struct walk *w, const char *library, const char *wanted_by,
 			 const char *path, bool by_rpath)
 {
-	if (strcmp(library, "libmpich.so.12") == 0 || strcmp(library, "libmpi.so.12") == 0) {
-		w->foreign =
-		    strcmp(library, "libmpi.so.12") == 0 ? "libmpi.so.12" : "libmpich.so.12";
-		snprintf(w->wanted_by, sizeof(w->wanted_by), "%s", wanted_by);
-	}
-	if (strcmp(library, "libmpi.so.40") == 0) {
-		w->program->wants_openmpi = true;
-		if (by_rpath && !w->program->preload_mpi) {
-			w->program->preload_mpi = true;
-			snprintf(w->program->other_mpi, sizeof(w->program->other_mpi), "%s", path);
+	program_mpi_t mpi = mpi_of(library);
+
+	if (mpi == PROGRAM_MPI_NONE) {
+		if (is_foreign_mpi(library) && !w->foreign[0]) {
+			snprintf(w->foreign, sizeof(w->foreign), "%s", library);
+			snprintf(w->wanted_by, sizeof(w->wanted_by), "%s", wanted_by);
 		}
+		return;
+	}
+	if (w->program->mpi != PROGRAM_MPI_NONE && w->program->mpi != mpi) {
+		if (!w->mixed[0]) {
+			snprintf(w->mixed, sizeof(w->mixed), "%s", library);
+			snprintf(w->wanted_by, sizeof(w->wanted_by), "%s", wanted_by);
+		}
+		return;
+	}
+	if (w->program->mpi == PROGRAM_MPI_NONE)
+		snprintf(w->first, sizeof(w->first), "%s", library);
+	w->program->mpi = mpi;
+	if (by_rpath && !w->program->preload_mpi) {
+		w->program->preload_mpi = mpi;
+		snprintf(w->program->other_mpi, sizeof(w->program->other_mpi), "%s", path);
 	}
 }
 
@@ -240,7 +295,7 @@ static void walk_libraries(struct walk *w)
 			if (there)
 				note_sanitizer(w, f.needed[k], path);
 			/* what our library replaces is not looked into */
-			if (there && strncmp(f.needed[k], "libmpi.so", 9) != 0)
+			if (there && mpi_of(f.needed[k]) == PROGRAM_MPI_NONE)
 				add_found(w, path);
 		}
 		elf_close(&f);
@@ -258,12 +313,18 @@ static hale_status_t check_elf(struct program *p, struct error *err)
 	read_loader_directories(w);
 	add_found(w, p->path);
 	walk_libraries(w);
-	if (w->foreign)
+	if (w->mixed[0])
+		status = error_set(err, HALE_ERR_UNSUPPORTED,
+				   "'%s' is linked with two MPIs: with %s, and '%s' wants %s; "
+				   "build both for the same one",
+				   p->path, w->first, strrchr(w->wanted_by, '/') + 1, w->mixed);
+	else if (w->foreign[0])
 		status =
 		    error_set(err, HALE_ERR_UNSUPPORTED,
-			      "'%s' was built for MPICH ('%s' wants %s), and this version runs "
-			      "programs built for Open MPI 4 (libmpi.so.40); build it with "
-			      "mpicc.openmpi",
+			      "'%s' was built for an MPI that hale has no library for ('%s' wants "
+			      "%s); build it for Open MPI 4 or 5 (libmpi.so.40), MPICH "
+			      "(libmpich.so.12 or libmpi.so.12) or the MPI standard's ABI "
+			      "(libmpi_abi.so.1)",
 			      p->path, strrchr(w->wanted_by, '/') + 1, w->foreign);
 	for (size_t i = 0; i < w->count; i++)
 		free(w->found[i]);

@@ -8,11 +8,22 @@
 #include <stdbool.h>
 #include "base/error.h"
 
+/* The ABIs that hale has a library for. */
+typedef enum program_mpi {
+	PROGRAM_MPI_NONE,
+	PROGRAM_MPI_OPEN,     /* libmpi.so.40 */
+	PROGRAM_MPI_MPICH,    /* libmpich.so.12, libmpi.so.12 */
+	PROGRAM_MPI_STANDARD, /* libmpi_abi.so.1, libmpi_abi.so.0 */
+} program_mpi_t;
+
+/* The file of hale's library; "" for PROGRAM_MPI_NONE and what is none of these. */
+const char *program_mpi_library(program_mpi_t mpi);
+
 struct program {
 	char path[PATH_MAX];	  /* absolute, what execve gets */
 	bool elf;		  /* false: a script */
-	bool wants_openmpi;	  /* libmpi.so.40 is among the libraries it is linked with */
-	bool preload_mpi;	  /* a DT_RPATH would find another libmpi.so.40 first */
+	program_mpi_t mpi;	  /* what it is linked with */
+	program_mpi_t preload_mpi; /* that, where a DT_RPATH would find another library first */
 	char other_mpi[PATH_MAX]; /* that one */
 	char runtime[PATH_MAX];	  /* a sanitizer's, which has to be loaded first; "" */
 	/* Why nothing of it can be saved, known before it runs: "'prog' is linked statically, …,

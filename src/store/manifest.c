@@ -96,7 +96,7 @@ static void print_job(struct json_out *j, const struct store_manifest *m)
 {
 	json_uint(j, "nranks", m->nranks);
 	json_bool(j, "mpi", m->mpi);
-	json_bool(j, "preload_mpi", m->preload_mpi);
+	json_uint(j, "preload_mpi", m->preload_mpi);
 	json_string(j, "program", m->program);
 	json_open_array(j, "argv");
 	for (char **a = m->argv; a && *a; a++)
@@ -345,7 +345,10 @@ static bool parse_job(const struct json_value *v, struct store_manifest *m)
 	m->stdin_rest = (uint64_t)rest;
 	m->compress = (int)compress;
 	m->mpi = json_truth(json_get(v, "mpi"), true);
-	m->preload_mpi = json_truth(json_get(v, "preload_mpi"), false);
+	/* manifests of earlier versions say true for libmpi.so.40 */
+	m->preload_mpi = json_truth(json_get(v, "preload_mpi"), false)
+			     ? 1
+			     : (uint32_t)json_number(json_get(v, "preload_mpi"), 0);
 	m->incremental = json_truth(json_get(v, "incremental"), false);
 	m->tag = json_truth(json_get(v, "tag"), false);
 	m->net_encrypt = json_truth(json_get(v, "net_encrypt"), false);

@@ -51,7 +51,7 @@ struct store_manifest {
 	uint32_t id, base;	 /* base 0: a full one */
 	uint32_t nranks;
 	bool mpi;
-	bool preload_mpi;
+	uint32_t preload_mpi; /* program_mpi_t */
 	char program[PATH_MAX], cwd[PATH_MAX];
 	char **argv;		   /* NULL-terminated; owned */
 	char *library_path;	   /* LD_LIBRARY_PATH of the user; owned; NULL: none */

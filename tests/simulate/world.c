@@ -90,7 +90,7 @@ static void head_main(void *arg)
 {
 	struct options o;
 	struct error err;
-	struct program program = {.elf = true, .wants_openmpi = true};
+	struct program program = {.elf = true, .mpi = PROGRAM_MPI_OPEN};
 	struct head_start start = {.options = &o, .program = &program, .libdir = "/work"};
 
 	(void)arg;

@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "agent/agent_private.h"
 #include "launch/environment.h"
+#include "launch/program.h"
 
 static void stream_send(void *arg, const struct stream *s, const void *bytes, size_t len)
 {
@@ -378,7 +379,8 @@ char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struc
 	struct environment_params p = {.inherited = s->environ,
 				       .exports = s->exports,
 				       .libdir = own_libdir(a, err),
-				       .preload_mpi = s->flags & SETUP_PRELOAD_MPI,
+				       .preload_mpi = program_mpi_library(
+					   (s->flags & SETUP_PRELOAD_MPI) / SETUP_PRELOAD_ONE),
 				       .agent = a->address,
 				       .token = a->token,
 				       .job = s->job,

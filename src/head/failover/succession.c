@@ -234,7 +234,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_bool(j, "elf", h->program->elf);
 	json_string(j, "unprotected", h->program->unprotected);
 	json_string(j, "runtime", h->program->runtime);
-	json_bool(j, "preload_mpi", h->program->preload_mpi);
+	json_uint(j, "preload_mpi", h->program->preload_mpi);
 	json_open_object(j, "levels");
 	levels_put(h, j);
 	json_close_object(j);

@@ -133,7 +133,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	for (size_t i = 0; i < argc; i++)
 		o->program[i] = (char *)(uintptr_t)json_text(json_at(argv, i), "");
-	*p = (struct program){.elf = truth(doc, "elf"), .preload_mpi = truth(doc, "preload_mpi")};
+	*p = (struct program){.elf = truth(doc, "elf"), .preload_mpi = (program_mpi_t)json_number(json_get(doc, "preload_mpi"), 0)};
 	snprintf(p->path, sizeof(p->path), "%s", json_text(json_get(doc, "program"), ""));
 	snprintf(p->unprotected, sizeof(p->unprotected), "%s",
 		 json_text(json_get(doc, "unprotected"), ""));

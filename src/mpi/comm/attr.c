@@ -52,6 +52,7 @@ enum { KEYVAL_FIRST = MPI_WIN_MODEL + 1 }; /* below are the predefined ones */
 static struct keyval **keyvals; /* by index - KEYVAL_FIRST; NULL: free */
 static int keyval_cap;
 static uint64_t last_sequence;
+__thread enum attr_language attr_original;
 
 /* What a communicator tells about its environment, by key value. C programs get its address. */
 static MPI_Fint predefined[KEYVAL_FIRST] = {
@@ -136,6 +137,19 @@ int attr_keyval_create(enum attr_kind kind, void *copy, void *del, int *keyval, 
 	return MPI_SUCCESS;
 }
 
+void *attr_keyval_in_fortran(int keyval, void *copy, void *del)
+{
+	int i = keyval - KEYVAL_FIRST;
+	struct keyval *k = i >= 0 && i < keyval_cap ? keyvals[i] : NULL;
+
+	if (!k)
+		return NULL;
+	k->flags = ATTR_FORTRAN | ATTR_SAME_LANGUAGE;
+	k->copy.c = copy;
+	k->del.c = del;
+	return k->extra.pointer;
+}
+
 /* An index that names no key value of that kind is MPI_ERR_OTHER in all of this file, as it is in
  * Open MPI. */
 int attr_keyval_free(enum attr_kind kind, int *keyval)
@@ -173,6 +187,11 @@ static enum attr_language callback_language(const struct keyval *k)
 	return k->flags & ATTR_FORTRAN_OLD ? ATTR_FORTRAN_INT : ATTR_FORTRAN_AINT;
 }
 
+static enum attr_language copy_language(const struct keyval *k, enum attr_language original)
+{
+	return k->flags & ATTR_SAME_LANGUAGE ? original : callback_language(k);
+}
+
 /* ---- callbacks ---- */
 
 static int delete_c(struct keyval *k, void *object, void *value)
@@ -196,6 +215,7 @@ static int call_delete(struct keyval *k, void *object, struct attribute *a)
 	MPI_Fint ierr = MPI_SUCCESS;
 	int rc;
 	k->refs++;
+	attr_original = a->language;
 	guard_leave();
 	if (language == ATTR_C)
 		ierr = delete_c(k, object, value.pointer);
@@ -231,6 +251,7 @@ static int call_copy(struct keyval *k, void *from, struct attribute *a, union at
 	MPI_Fint ierr = MPI_SUCCESS, logical = 0;
 	out->aint = 0;
 	*flag = 0;
+	attr_original = a->language;
 	guard_leave();
 	if (language == ATTR_C)
 		ierr = copy_c(k, from, in.pointer, &out->pointer, flag);
@@ -397,12 +418,13 @@ int attr_copy_all(enum attr_kind kind, void *from, struct attributes *const *att
 	while ((a = attribute_after(*attrs, seen)) && a->sequence <= end) {
 		struct keyval *k = a->keyval;
 		union attr_value value;
+		enum attr_language language = a->language;
 		int flag, rc;
 		seen = a->sequence;
 		k->refs++;
 		rc = call_copy(k, from, a, &value, &flag);
 		if (!rc && flag)
-			rc = attribute_add(copy, k, callback_language(k), value);
+			rc = attribute_add(copy, k, copy_language(k, language), value);
 		keyval_drop(k);
 		if (rc)
 			return rc;

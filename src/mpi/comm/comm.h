@@ -165,10 +165,17 @@ union attr_value {
 	MPI_Fint fint;
 	MPI_Aint aint;
 };
-enum attr_flag { ATTR_FORTRAN = 2, ATTR_FORTRAN_OLD = 4 }; /* callbacks; OLD: values are INTEGER */
+/* Callbacks are Fortran's; with OLD their values are INTEGER; with SAME_LANGUAGE a copy counts as
+ * written by who wrote the original. */
+enum attr_flag { ATTR_FORTRAN = 2, ATTR_FORTRAN_OLD = 4, ATTR_SAME_LANGUAGE = 8 };
 int attr_keyval_create(enum attr_kind kind, void *copy, void *del, int *keyval, void *extra,
 		       int flags);
 int attr_keyval_free(enum attr_kind kind, int *keyval);
+/* From now on its callbacks are these, with Fortran's parameters and address-sized values, and
+ * copies keep their language. Returns its extra state; NULL: no such key value. */
+void *attr_keyval_in_fortran(int keyval, void *copy, void *del);
+/* For a callback, at its begin: who wrote the attribute that it is called for. */
+extern __thread enum attr_language attr_original;
 /* All four: object is the handle's object, *attrs its list. Callbacks run outside the guard. */
 int attr_set(enum attr_kind kind, void *object, struct attributes **attrs, int keyval,
 	     enum attr_language language, union attr_value value);

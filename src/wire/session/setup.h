@@ -9,7 +9,8 @@
 #include "node/segment.h"
 
 enum setup_flag {
-	SETUP_PRELOAD_MPI = 1,
+	SETUP_PRELOAD_ONE = 1 << 16, /* which library is preloaded: program_mpi_t times this */
+	SETUP_PRELOAD_MPI = 3 * SETUP_PRELOAD_ONE,
 	SETUP_NO_MPI = 2,
 	SETUP_TOGETHER = 4,  /* all nodes are this machine: they share its cores and its loopback */
 	SETUP_LOCAL = 8,     /* this node is the head's machine */

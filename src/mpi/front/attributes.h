@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Key values of a front library. */
+#ifndef HALE_MPI_FRONT_ATTRIBUTES_H
+#define HALE_MPI_FRONT_ATTRIBUTES_H
+
+#include "mpi/comm/comm.h"
+#include "mpi/front/front.h"
+
+/* What the core keeps as extra_state of a key value. It lives as long as the process: attributes
+ * may outlive their key value. */
+struct front_keyval {
+	void *copy, *del, *extra;
+	void *copy_proxy, *delete_proxy; /* MPICH's Fortran and C++ libraries: they call the user's */
+};
+
+/* The program's value of a predefined attribute that is a constant; others as they are. */
+int front_attribute_value(int keyval, int v);
+
+#endif
