@@ -299,6 +299,20 @@ static void note_twice(struct parser *p)
 		 p->value ? p->value : "");
 }
 
+/* A bare number of these is of seconds: that is said, as "--mtbf 6" may have meant hours. */
+static void note_bare(struct parser *p, const struct option *o)
+{
+	static const char times[] = "--ckpt-every|--ckpt-first|--ckpt-wait|--mtbf|--node-timeout|"
+				    "--head-grace";
+	size_t len = strlen(p->o->bare);
+
+	if (!name_among(times, o->names, strcspn(o->names, "|")) || strcmp(p->value, "0") == 0 ||
+	    strspn(p->value, "0123456789.") != strlen(p->value))
+		return;
+	snprintf(p->o->bare + len, sizeof(p->o->bare) - len, "%s%s %ss", len ? ", " : "", p->name,
+		 p->value);
+}
+
 /* Two numbers of ranks are a slip of the one who gives them. */
 static hale_status_t check_twice(struct parser *p, const struct option *o)
 {
@@ -358,6 +372,8 @@ static hale_status_t take_option(struct parser *p, int argc, char **argv, int *i
 	hale_status_t status = check_twice(p, o);
 	if (status == HALE_OK)
 		status = o->take(p);
+	if (status == HALE_OK)
+		note_bare(p, o);
 	if (equals)
 		free((void *)p->name);
 	return status;
@@ -496,6 +512,8 @@ hale_status_t options_parse(struct options *o, options_for_t which, int argc, ch
 		log_set_level(LOG_INFO);
 		status = parse_all(o, which, argc, argv, err);
 	}
+	if (status == HALE_OK && o->bare[0] && !o->quiet)
+		log_warn("numbers without a unit are seconds: %s", o->bare);
 	if (status == HALE_OK && o->twice[0] && !o->quiet)
 		log_warn("given more than once, and the last one counts: %s", o->twice);
 	if (status == HALE_OK && o->without[0] && !o->quiet)

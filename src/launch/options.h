@@ -102,6 +102,7 @@ struct options {
 	uint64_t seed;
 	struct fault faults[OPTIONS_FAULTS_MAX];
 	size_t fault_count;
+	char bare[256];	   /* times that were given without a unit */
 	char twice[256];   /* options that were given again, with another value */
 	char without[256]; /* options that have no meaning here, for one sentence */
 	/* instead of running */

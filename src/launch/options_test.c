@@ -182,6 +182,11 @@ static void contradictions_are_refused(void **state)
 	REFUSED("can't be compressed", "--compress", "lz4", "--restart", "lazy", "prog");
 	REFUSED("--spares are nodes of several", "--spares", "1", "prog");
 	REFUSED("one of them", "--timeout", "5", "--head-grace", "1h", "prog");
+	assert_int_equal(RUN(&o, &err, "--ckpt-every", "5", "--head-grace=0", "--ckpt-wait", "2s",
+			     "--keep", "3", "--quiet", "prog"),
+			 HALE_OK);
+	assert_string_equal(o.bare, "--ckpt-every 5s");
+	options_fini(&o);
 	assert_int_equal(RUN(&o, &err, "--keep", "2", "--keep=3", "--quiet", "prog"), HALE_OK);
 	assert_string_equal(o.twice, "--keep 3");
 	options_fini(&o);

@@ -111,6 +111,11 @@ hale_status_t model_quantity_parse(const char *text, enum model_kind kind, doubl
 			len -= 2;
 		if (!find_unit(k->table, unit, len, &factor))
 			unit = NULL;
+		else if (kind == MODEL_TIME_S && len == 0 && v > 0)
+			return error_set(err, HALE_ERR_ARGUMENT,
+					 "'%.80s' has no unit, and times here are of seconds as of "
+					 "years: write %.60ss, %.60smin, %.60sh or %.60sy",
+					 text, text, text, text, text);
 	}
 	if (!unit)
 		return error_set(err, HALE_ERR_ARGUMENT, "'%.80s' is not %s (%s)", text, k->what,

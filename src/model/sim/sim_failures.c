@@ -112,6 +112,14 @@ static int earlier(const void *a, const void *b)
 	return x->time_s < y->time_s ? -1 : x->time_s > y->time_s;
 }
 
+/* Of the log of a machine: a bare number is of seconds. */
+static hale_status_t trace_time(const char *word, double *seconds, struct error *err)
+{
+	return model_quantity_parse(word, MODEL_NUMBER, seconds, NULL) == HALE_OK
+		   ? HALE_OK
+		   : model_quantity_parse(word, MODEL_TIME_S, seconds, err);
+}
+
 /* One line, NUL-terminated; *is_event tells whether it was a failure. */
 static hale_status_t parse_line(char *line, struct sim_trace *t, struct sim_trace_event *event,
 				bool *is_event, struct error *err)
@@ -124,9 +132,9 @@ static hale_status_t parse_line(char *line, struct sim_trace *t, struct sim_trac
 		return HALE_OK;
 	if (!strcmp(word, "span")) {
 		word = strtok_r(NULL, " \t\r", &rest);
-		return model_quantity_parse(word ? word : "", MODEL_TIME_S, &t->span_s, err);
+		return trace_time(word ? word : "", &t->span_s, err);
 	}
-	if (model_quantity_parse(word, MODEL_TIME_S, &event->time_s, err) != HALE_OK)
+	if (trace_time(word, &event->time_s, err) != HALE_OK)
 		return HALE_ERR_ARGUMENT;
 	word = strtok_r(NULL, " \t\r", &rest);
 	if (model_quantity_parse(word ? word : "", MODEL_COUNT, &node, err) != HALE_OK)
