@@ -230,6 +230,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_uint(j, "skip_to", h->recovery.skip.to);
 	json_uint(j, "checkpoint", h->ckpt.last_id);
 	json_uint(j, "last_id", h->ckpt.id);
+	json_bool(j, "ckpt_asked_for", h->ckpt.asked_for);
 	json_string(j, "program", h->program->path);
 	json_bool(j, "elf", h->program->elf);
 	json_string(j, "unprotected", h->program->unprotected);

@@ -252,6 +252,7 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	h->recovery.skip.to = (uint32_t)number(doc, "skip_to");
 	h->ckpt.last_id = (uint32_t)number(doc, "checkpoint");
 	h->ckpt.id = (uint32_t)number(doc, "last_id");
+	h->ckpt.asked_for = truth(doc, "ckpt_asked_for");
 	levels_restore(h, json_get(doc, "levels"));
 	for (uint32_t r = 0; r < h->nranks; r++)
 		head_rank_reset(h, r, -1);
