@@ -4,11 +4,22 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "ckpt/rank.h"
 #include "io/internal.h"
 
 enum { BOUNCE = 4 << 20, SIEVE = 1 << 20, PIECES = 256, CALL_MAX = 1 << 30 };
 
 /* ---- ranges of the file ---- */
+
+/* What no class of the standard describes is said in words, too. */
+static int failed(const struct file *f, const char *what, int error)
+{
+	int class = io_class(-error);
+	if (class == MPI_ERR_IO)
+		log_warn("rank %u: %s %s failed: %s", link_self()->rank, what, f->path,
+			 strerrordesc_np(error));
+	return class;
+}
 
 int io_write_at(struct file *f, uint64_t offset, const void *p, size_t bytes, size_t *done)
 {
@@ -22,7 +33,7 @@ int io_write_at(struct file *f, uint64_t offset, const void *p, size_t bytes, si
 		if (w < 0 && errno == EINTR)
 			continue;
 		if (w <= 0)
-			return w ? io_class(-errno) : MPI_ERR_IO;
+			return failed(f, "writing", w ? errno : EIO);
 		*done += (size_t)w;
 	}
 	return MPI_SUCCESS;
@@ -39,7 +50,7 @@ int io_read_at(struct file *f, uint64_t offset, void *p, size_t bytes, size_t *d
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r < 0)
-			return io_class(-errno);
+			return failed(f, "reading", errno);
 		if (r == 0)
 			break;
 		*done += (size_t)r;

@@ -8,6 +8,7 @@
 #include <strings.h>
 #include "base/base.h"
 #include "base/closest.h"
+#include "launch/mpmd.h"
 #include "node/job.h"
 #include "task/settings.h"
 
@@ -435,12 +436,6 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		    err, HALE_ERR_ARGUMENT,
 		    "--spares are nodes of several: say which there are with --hosts or "
 		    "--host, or how many with --nodes");
-	for (char **a = o->program; which == OPTIONS_RUN && *a; a++)
-		if (strcmp(*a, ":") == 0)
-			return error_set(
-			    err, HALE_ERR_UNSUPPORTED,
-			    "several programs in one job (':') are not supported "
-			    "by this version; start one program that branches by rank");
 	for (size_t i = 0; which == OPTIONS_RUN && i < o->fault_count; i++)
 		if (o->faults[i].rank >= o->ranks)
 			return error_set(err, HALE_ERR_ARGUMENT,
@@ -498,6 +493,12 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 			break;
 	}
 	o->program = argv + i;
+	if (which == OPTIONS_RUN && mpmd_is(o->program)) {
+		hale_status_t status = mpmd_merge(o->program, &o->ranks, &o->merged, err);
+		if (status != HALE_OK)
+			return status;
+		o->program = o->merged;
+	}
 	return check_whole(o, which, err);
 }
 
@@ -528,4 +529,8 @@ void options_fini(struct options *o)
 	free(o->exports);
 	o->exports = NULL;
 	o->export_count = 0;
+	if (o->merged)
+		free(o->merged[2]);
+	free(o->merged);
+	o->merged = NULL;
 }

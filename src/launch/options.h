@@ -55,6 +55,7 @@ struct options {
 	long warm_sinks;      /* processes that stand ready on a spare; or WARM_… */
 	double node_timeout;  /* seconds without a word after which a node is given up */
 	char **program;	      /* argv of the program, NULL-terminated; points into main's argv */
+	char **merged;	      /* of several programs, the one that program is; owned */
 	const char *wdir;
 	bool no_mpi;
 	char **exports; /* VAR=VAL of -x, NULL-terminated; owned */

@@ -208,12 +208,24 @@ static void what_was_meant_is_asked(void **state)
 	REFUSED("; `hale run --help` lists them", "-Q", "prog");
 }
 
-static void several_programs_are_refused(void **state)
+static void several_programs_become_a_shell_that_chooses(void **state)
 {
 	struct options o;
 	struct error err;
 
-	assert_int_equal(RUN(&o, &err, "-n", "1", "a", ":", "-n", "1", "b"), HALE_ERR_UNSUPPORTED);
+	assert_int_equal(RUN(&o, &err, "-n", "2", "a", "it's", ":", "-n", "3", "b"), HALE_OK);
+	assert_int_equal(o.ranks, 5);
+	assert_string_equal(o.program[2],
+			    "if [ \"$HALE_RANK\" -lt 2 ]; then HALE_APPNUM=0; export HALE_APPNUM; "
+			    "exec 'a' 'it'\\''s'; fi; "
+			    "if [ \"$HALE_RANK\" -lt 5 ]; then HALE_APPNUM=1; export HALE_APPNUM; "
+			    "exec 'b'; fi; ");
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "a", ":"), HALE_ERR_ARGUMENT);
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "a", ":", "--nodes", "2", "b"), HALE_ERR_ARGUMENT);
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "a", ":", "-n", "x", "b"), HALE_ERR_ARGUMENT);
 	options_fini(&o);
 }
 
@@ -386,7 +398,7 @@ int main(void)
 	    cmocka_unit_test(options_of_mpirun_and_mpiexec_do_what_they_say),
 	    cmocka_unit_test(contradictions_are_refused),
 	    cmocka_unit_test(what_was_meant_is_asked),
-	    cmocka_unit_test(several_programs_are_refused),
+	    cmocka_unit_test(several_programs_become_a_shell_that_chooses),
 	    cmocka_unit_test(hosts_are_a_file_or_a_list),
 	    cmocka_unit_test(bad_values_are_refused_naming_them),
 	    cmocka_unit_test(missing_things_are_said),

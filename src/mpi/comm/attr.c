@@ -8,6 +8,7 @@
  *
  * A key value lives until it is freed and no attribute has it any more.
  */
+#include <stdlib.h>
 #include "mpi/comm/comm.h"
 
 struct keyval {
@@ -348,7 +349,9 @@ int attr_get(enum attr_kind kind, struct attributes *attrs, int keyval, enum att
 	*flag = 0;
 	if (keyval >= 0 && keyval < KEYVAL_FIRST) {
 		if (kind == ATTR_COMM && keyval <= MPI_UNIVERSE_SIZE) {
+			const char *app = getenv("HALE_APPNUM"); /* launch/mpmd.c */
 			predefined[MPI_UNIVERSE_SIZE] = (MPI_Fint)link_self()->nranks;
+			predefined[MPI_APPNUM] = app ? atoi(app) : 0;
 			struct attribute a = {.language = ATTR_FORTRAN_INT,
 					      .value.fint = predefined[keyval]};
 			*value = translate(&a, language);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/mpmd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+
+/* One part of the command: program and arguments, up to a ':' or the end. */
+struct part {
+	char *const *words;
+	size_t count;
+	long ranks;
+};
+
+int mpmd_is(char *const *program)
+{
+	for (char *const *a = program; *a; a++)
+		if (!strcmp(*a, ":"))
+			return 1;
+	return 0;
+}
+
+static size_t part_length(char *const *words)
+{
+	size_t n = 0;
+	while (words[n] && strcmp(words[n], ":") != 0)
+		n++;
+	return n;
+}
+
+static hale_status_t part_options(struct part *p, struct error *err)
+{
+	static const char *const names[] = {"-n", "-np", "-c", "--n", "--np"};
+	while (p->count && p->words[0][0] == '-') {
+		bool known = false;
+		for (size_t i = 0; i < ARRAY_LEN(names); i++)
+			known |= !strcmp(p->words[0], names[i]);
+		if (!strcmp(p->words[0], "--")) {
+			p->words++;
+			p->count--;
+			break;
+		}
+		if (!known)
+			return error_set(
+			    err, HALE_ERR_ARGUMENT,
+			    "%s: behind a ':' only -n is an option; what holds for the "
+			    "whole job stands before the first program",
+			    p->words[0]);
+		if (p->count < 2 || !units_parse_int(p->words[1], 1, 1 << 20, &p->ranks))
+			return error_set(err, HALE_ERR_ARGUMENT, "%s needs a number of ranks",
+					 p->words[0]);
+		p->words += 2;
+		p->count -= 2;
+	}
+	return p->count ? HALE_OK
+			: error_set(err, HALE_ERR_ARGUMENT,
+				    "there is no program between two ':', or behind the last one");
+}
+
+static void put_quoted(FILE *f, const char *word)
+{
+	fputs(" '", f);
+	for (; *word; word++)
+		if (*word == '\'')
+			fputs("'\\''", f);
+		else
+			fputc(*word, f);
+	fputc('\'', f);
+}
+
+/* The shell of rank r becomes the program whose ranks end above r. */
+static void put_part(FILE *f, const struct part *p, int which, long end)
+{
+	fprintf(f, "if [ \"$HALE_RANK\" -lt %ld ]; then HALE_APPNUM=%d; export HALE_APPNUM; exec",
+		end, which);
+	for (size_t i = 0; i < p->count; i++)
+		put_quoted(f, p->words[i]);
+	fputs("; fi; ", f);
+}
+
+hale_status_t mpmd_merge(char *const *program, long *ranks, char ***merged, struct error *err)
+{
+	char *script = NULL, **argv = calloc(5, sizeof(*argv));
+	size_t size;
+	FILE *f = argv ? open_memstream(&script, &size) : NULL;
+	long all = 0;
+	if (!f) {
+		free(argv);
+		return error_set(err, HALE_ERR_MEMORY, "no memory for the command");
+	}
+	hale_status_t status = HALE_OK;
+	for (int which = 0; status == HALE_OK; which++) {
+		struct part p = {program, part_length(program), which ? 1 : *ranks};
+		program += p.count;
+		status = part_options(&p, err);
+		all += p.ranks;
+		if (status == HALE_OK)
+			put_part(f, &p, which, all);
+		if (!*program++)
+			break;
+	}
+	bool written = fclose(f) == 0;
+	if (status == HALE_OK && !written)
+		status = error_set(err, HALE_ERR_MEMORY, "no memory for the command");
+	if (status != HALE_OK) {
+		free(script);
+		free(argv);
+		return status;
+	}
+	argv[0] = "/bin/sh";
+	argv[1] = "-c";
+	argv[2] = script;
+	argv[3] = "hale-programs";
+	*merged = argv;
+	*ranks = all;
+	return HALE_OK;
+}
