@@ -87,6 +87,16 @@ def files_over_nodes_survive_deaths(s):
 
 
 @test
+def files_that_are_just_being_opened_survive_deaths(s):
+    exe = s.compile("mpiio_opens")
+    kills = [o for n in range(1, 7) for o in ("--inject", f"kill:rank={n % 3},at-checkpoint={3 * n}")]
+    r = s.hale_run(3, exe, s.path("file"), 3000, options=["--ckpt-every", "30ms", "--max-restarts", "20", "--report",
+                                                          "report.json", *kills])
+    expect(r.status == 0 and r.out == "0 wrong\n", r)
+    expect(s.report()["restarts"] > 0, s.report())
+
+
+@test
 def files_go_on_when_nodes_are_laid_out_otherwise(s):
     layouts, ranks = (1, 2, 4, 1), 4
     chance = random.Random(SEED)

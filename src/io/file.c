@@ -239,6 +239,15 @@ static int aggregators_choose(struct file *f)
 	return rc;
 }
 
+static void file_unlist(struct file *f)
+{
+	for (struct file **at = &io_files; *at; at = &(*at)->next)
+		if (*at == f) {
+			*at = f->next;
+			return;
+		}
+}
+
 static void file_free(struct file *f)
 {
 	io_view_fini(&f->view);
@@ -288,6 +297,9 @@ int io_open(struct comm *comm, struct comm *pointer_comm, const char *path, int 
 	f->fd = -1;
 	f->hints = *hints;
 	f->path = path_whole(path);
+	/* from here on: an image may be taken while the members wait for each other below */
+	f->next = io_files;
+	io_files = f;
 	int rc = f->path ? io_view_init(&f->view) : MPI_ERR_NO_MEM;
 	int opened = open_all(f, rc);
 	if (!opened)
@@ -298,13 +310,12 @@ int io_open(struct comm *comm, struct comm *pointer_comm, const char *path, int 
 		opened = io_shared_open(f, pointer_comm);
 	if (opened) {
 		file_leave(f, true);
+		file_unlist(f);
 		file_free(f);
 		f->obj.kind = OBJECT_FREED;
 		heap_free(f);
 		return opened;
 	}
-	f->next = io_files;
-	io_files = f;
 	*out = f;
 	return MPI_SUCCESS;
 }
@@ -319,11 +330,7 @@ int io_close(struct file *f)
 		if (f->comm->rank == 0 && !rc)
 			rc = io_delete(f->path);
 	}
-	for (struct file **at = &io_files; *at; at = &(*at)->next)
-		if (*at == f) {
-			*at = f->next;
-			break;
-		}
+	file_unlist(f);
 	file_free(f);
 	return rc ? rc : met;
 }
