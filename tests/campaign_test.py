@@ -12,6 +12,10 @@ def campaign(s, *argv, status=0):
     return json.loads(r.out)
 
 
+def folders():
+    return {f for f in os.listdir(os.environ.get("TMPDIR", "/tmp")) if f.startswith("hale-campaign")}
+
+
 def total(c, what):
     return sum(v[what] for v in c["variables"])
 
@@ -27,7 +31,7 @@ def in_protected_data_every_fault_is_corrected_or_harmless(s):
 int main(int argc, char **argv)
 {
 	static double x[4096], late[64];
-	double s = 0;
+	double s = 0, t = 0;
 	for (int i = 0; i < 4096; i++) x[i] = i;
 #pragma hale protect Check(sum(x)) Recover(correct(x))
 	{
@@ -36,12 +40,13 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 4096; i++) s += x[i];
 	}
 	for (int i = 0; i < 64; i++) late[i] = i;
-#pragma hale protect Check(hash(late))
+#pragma hale protect Check(sum(late)) Recover(correct(late))
 	{
+		t = 0;
 		usleep(argc > 1 ? atoi(argv[1]) : 0);
-		for (int i = 0; i < 64; i++) s += late[i];
+		for (int i = 0; i < 64; i++) t += late[i];
 	}
-	printf("%.17g\n", s);
+	printf("%.17g\n", s + t);
 	return 0;
 }
 """)
@@ -59,6 +64,7 @@ int main(int argc, char **argv)
 
 @test
 def what_nobody_notices_is_counted_as_wrong_and_ends_with_3(s):
+    before = folders()
     s.write("plain.c", r"""
 #include <stdio.h>
 #include <unistd.h>
@@ -85,8 +91,7 @@ int main(void)
     expect(total(c, "wrong") > 0 and [v["name"] for v in c["variables"]] == ["numbers"], c)
     c = campaign(s, "--outside", "--data", "table", "--runs", "10", "--rate", "1000/s", "--judge", "true", "./plain")
     expect(c["ends"]["crashed"] > 0 and total(c, "crashed") > 0 and total(c, "wrong") == 0, c)
-    left = [f for f in os.listdir(os.environ.get("TMPDIR", "/tmp")) if f.startswith("hale-campaign")]
-    expect(not left, left)
+    expect(folders() <= before, folders() - before)
 
 
 @test
