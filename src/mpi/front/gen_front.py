@@ -312,7 +312,16 @@ def predefined_handles(values, known):
     return out
 
 
+def keeps_arrays(f):
+    """A persistent call: the core reads its arrays at every start, so none may be a copy."""
+    arrays = [p for p in f.parameters if p.array and p.const]
+    return '_init' in f.name and any(
+        p.base in HANDLES or (f.name.endswith('_c') and p.base in WIDE) for p in arrays)
+
+
 def entry(f, by_name, have):
+    if keeps_arrays(f):
+        return refused(f)
     if f.name.replace('MPI', 'PMPI', 1) in have:
         return Entry(f).body()
     if f.name.endswith('_c') and f.name[:-2] in by_name:
