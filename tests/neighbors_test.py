@@ -28,15 +28,11 @@ def over_nodes_they_get_the_same(s):
 
 @test
 def persistent_collectives_survive_deaths(s):
-    exe = s.compile("neighbors")
-    job = s.hale_start(4, exe, ROUNDS * 20, SEED, options=["--ckpt-every", "100ms", "--report", "report.json"])
-    time.sleep(0.4)
-    try:
-        os.kill(job.ranks(4)[1], signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    r = job.wait()
-    expect(r.status == 0 and r.out == f"{ROUNDS * 20} rounds, 0 wrong\n", r)
+    rounds = ROUNDS * 100
+    r = s.hale_run(4, s.compile("neighbors"), rounds, SEED,
+                   options=["--ckpt-every", "100ms", "--report", "report.json", "--inject",
+                            "kill:rank=1,at-checkpoint=2"])
+    expect(r.status == 0 and r.out == f"{rounds} rounds, 0 wrong\n", r)
     expect(s.report()["restarts"] > 0, s.report())
 
 
