@@ -279,8 +279,32 @@ VIEWS = "import mmap, os, time\n" \
         "print('done')\n"
 
 
+WIPED = """
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+	char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(p, 4096, MADV_WIPEONFORK);
+	strcpy(p, "done");
+	while (access("go", F_OK))
+		usleep(10000);
+	puts(p);
+	return 0;
+}
+"""
+
+
 @test
 def what_an_image_can_not_tell_is_refused_by_name(s):
+    job = s.hale_start(1, build(s, "wiped", WIPED), options=["--no-mpi", "--ckpt-every", "100ms"])
+    job.until_says(r"checkpoint 1 failed, the job goes on: .*is empty in forked processes \(MADV_WIPEONFORK\)")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "done\n", r)
+    os.unlink(s.path("go"))
     refused(s, "a file that has lost the name it was opened by", PYTHON, "-c", NAMES)
     refused(s, "is a private one of a file without a name", PYTHON, "-c", VIEWS)
     job = s.hale_start(1, build(s, "sequences", SEQUENCES), options=["--no-mpi", "--ckpt-every", "100ms"])

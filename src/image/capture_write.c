@@ -13,9 +13,20 @@ static hale_status_t no_memory(struct error *err)
 	return error_set(err, HALE_ERR_MEMORY, "no memory to write a checkpoint");
 }
 
-/* Memory that a fork leaves out (MADV_DONTFORK) would be missing in the image without notice. */
+static hale_status_t refuse_forked(const struct capture *c, uint64_t at, const char *what,
+				   struct error *err)
+{
+	return error_set(err, HALE_ERR_UNSUPPORTED, "the memory at %lx is %s: %s",
+			 (unsigned long)at, what,
+			 c->params.live ? "it can't be sent while the process runs"
+					: "checkpoint synchronously");
+}
+
+/* Memory that a fork leaves out (MADV_DONTFORK), or empties (MADV_WIPEONFORK), would be missing in
+ * the image without notice. */
 static hale_status_t check_inherited(struct capture *c, struct error *err)
 {
+	uint64_t wiped = 0;
 	struct list here;
 	if (c->params.mode == IMAGE_SYNC)
 		return HALE_OK;
@@ -38,13 +49,11 @@ static hale_status_t check_inherited(struct capture *c, struct error *err)
 				break;
 		}
 		if (at < m->end)
-			rc = error_set(err, HALE_ERR_UNSUPPORTED,
-				       "the memory at %lx is kept from forked processes "
-				       "(MADV_DONTFORK): %s",
-				       (unsigned long)m->start,
-				       c->params.live ? "it can't be sent while the process runs"
-						      : "checkpoint synchronously");
+			rc = refuse_forked(c, m->start,
+					   "kept from forked processes (MADV_DONTFORK)", err);
 	}
+	if (rc == HALE_OK && maps_find_wiped(&here, &wiped) && wiped)
+		rc = refuse_forked(c, wiped, "empty in forked processes (MADV_WIPEONFORK)", err);
 	return rc;
 }
 

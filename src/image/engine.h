@@ -162,6 +162,9 @@ hale_status_t maps_record(const struct list *maps, struct list *records, struct 
 
 /* Marks the locked ones of this process; *future gets mlockall's flags for mappings to come. */
 bool maps_find_locked(struct list *maps, uint32_t *future);
+/* In a forked process: *at is the first memory that the kernel has emptied there
+ * (MADV_WIPEONFORK); 0: there is none. False: it can't be found out. */
+bool maps_find_wiped(struct list *maps, uint64_t *at);
 bool map_grows_down(const struct map *m);
 
 /* Size, time and build id of an open file. */

@@ -15,6 +15,7 @@ struct smaps {
 	uint64_t start, end, size_kib, resident_kib;
 	uint64_t probe;
 	uint32_t future;
+	uint64_t wiped; /* the first mapping that is empty in forked processes; 0: none */
 };
 
 static uint64_t hex_take(const char **p)
@@ -44,6 +45,8 @@ static uint64_t kib_of(const char *line)
 static void flags_take(struct smaps *s, const char *line)
 {
 	bool whole = s->resident_kib == s->size_kib;
+	if (!s->wiped && strstr(line, " wf"))
+		s->wiped = s->start;
 	if (!strstr(line, " lo"))
 		return;
 	if (s->start == s->probe)
@@ -124,6 +127,14 @@ bool maps_find_locked(struct list *maps, uint32_t *future)
 	if (s.probe)
 		sys(SYS_munmap, s.probe, HALE_PAGE);
 	*future = s.future;
+	return ok;
+}
+
+bool maps_find_wiped(struct list *maps, uint64_t *at)
+{
+	struct smaps s = {.maps = maps};
+	bool ok = smaps_read(&s, maps->arena);
+	*at = s.wiped;
 	return ok;
 }
 
