@@ -25,7 +25,9 @@ static struct {
 	uint32_t epoch;
 	uint32_t told_epoch; /* of the newest complaint + 1 */
 	const struct journal_now *now;
-	uint32_t known_epoch; /* of what known.c has */
+	uint32_t known_epoch;  /* of what known.c has */
+	bool waited;	       /* for the clock to pass the birth of that epoch's folder */
+	uint32_t waited_epoch; /* … which is this one */
 	uint64_t last_ns;
 } self;
 
@@ -161,6 +163,7 @@ void journal_start(const char *folder, uint32_t rank, bool begins)
 	set_folder(folder);
 	self.rank = rank;
 	self.epoch = self.known_epoch = 0;
+	self.waited = false;
 	known_clear();
 	if (!folder_is_there())
 		return;
@@ -186,6 +189,7 @@ void journal_is_rank(void)
 static void is_past(uint32_t id)
 {
 	known_clear();
+	self.waited = false;
 	self.epoch = self.known_epoch = id;
 	self.is_rank = true;
 	now_unmap();
@@ -291,11 +295,44 @@ static uint32_t epoch_folder(char *buf, size_t cap)
 	return epoch;
 }
 
+/* The kernel's clock for files has ticks of some milliseconds. What is made in the tick of the
+ * epoch's folder must be from before it, so that birth alone tells what has been made since: each
+ * process waits for the next tick once in an epoch. Where a server's clock counts it may be long in
+ * coming, and is not waited for. */
+static void past_its_birth(const char *folder)
+{
+	enum { TRIES = 40 };
+	const struct timespec a_moment = {.tv_nsec = 500000};
+	struct journal_file f;
+	struct timespec t = {0};
+
+	if (journal_look(AT_FDCWD, folder, AT_SYMLINK_NOFOLLOW, &f))
+		return;
+	for (int i = 0; i < TRIES; i++) {
+		sys(SYS_clock_gettime, CLOCK_REALTIME_COARSE, &t);
+		if ((uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec > f.born_ns)
+			return;
+		sys(SYS_nanosleep, &a_moment, NULL);
+	}
+}
+
+static bool make_folder(const char *folder)
+{
+	long rc = sys(SYS_mkdirat, AT_FDCWD, folder, 0700);
+
+	if (rc != 0 && rc != -EEXIST)
+		return false;
+	if (!self.waited || self.waited_epoch != self.epoch || rc == 0)
+		past_its_birth(folder);
+	self.waited = true;
+	self.waited_epoch = self.epoch;
+	return true;
+}
+
 bool journal_folder(char *buf, size_t cap)
 {
 	epoch_folder(buf, cap);
-	long rc = sys(SYS_mkdirat, AT_FDCWD, buf, 0700);
-	return rc == 0 || rc == -EEXIST;
+	return make_folder(buf);
 }
 
 void journal_range_name(char *buf, size_t cap)
@@ -351,6 +388,8 @@ static long append(const char *buf, size_t bytes)
 	uint32_t epoch = epoch_folder(path, sizeof(path));
 	size_t len = strlen(path);
 
+	if (!self.waited || self.waited_epoch != epoch)
+		make_folder(path);
 	fmt_print(path + len, sizeof(path) - len, "/rank-%u.log", self.rank);
 	int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
 	long fd = sys(SYS_openat, AT_FDCWD, path, flags, 0600);
@@ -358,7 +397,7 @@ static long append(const char *buf, size_t bytes)
 		char folder[600];
 
 		fmt_print(folder, sizeof(folder), "%s/%u", self.folder, epoch);
-		sys(SYS_mkdirat, AT_FDCWD, folder, 0700);
+		make_folder(folder);
 		fd = sys(SYS_openat, AT_FDCWD, path, flags, 0600);
 	}
 	if (fd < 0)

@@ -332,6 +332,36 @@ static void children_and_ranks_share_files(void **state)
 	is_as(before);
 }
 
+/* Its content was saved as a copy, before its name went; what comes back may get its number. */
+static void a_changed_file_that_goes_comes_back_as_another_one(void **state)
+{
+	char *before = tree();
+
+	append("state", ", and more");
+	anew("state", "of now");
+	take_away("state");
+	undo_to(0);
+	is_as(before);
+}
+
+static void two_names_of_a_file_are_two_again(void **state)
+{
+	struct stat one, two;
+
+	journal_on = false;
+	assert_int_equal(link("state", "second"), 0);
+	journal_on = true;
+	char *before = tree();
+	anew("state", "of now");
+	take_away("state");
+	take_away("second");
+	undo_to(0);
+	is_as(before);
+	assert_int_equal(stat("state", &one), 0);
+	assert_int_equal(stat("second", &two), 0);
+	assert_int_equal(one.st_ino, two.st_ino);
+}
+
 static void a_torn_record_hides_no_other_one(void **state)
 {
 	char *before = tree(), path[160];
@@ -463,6 +493,8 @@ int main(void)
 	    T(epochs),
 	    T(undoing_twice_is_undoing_once),
 	    T(children_and_ranks_share_files),
+	    T(a_changed_file_that_goes_comes_back_as_another_one),
+	    T(two_names_of_a_file_are_two_again),
 	    T(a_torn_record_hides_no_other_one),
 	    T(ranges_that_were_overwritten_come_back),
 	    T(ranges_of_a_file_that_is_only_written),

@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+enum { ALIASES_OPEN = 256 };
 
 /* What a record speaks of. */
 struct place {
@@ -43,6 +46,9 @@ static void failed(struct reverting *r, const struct place *p)
 
 void revert_fini(struct reverting *r)
 {
+	for (size_t i = 0; i < r->count; i++)
+		if (r->aliases[i].fd >= 0)
+			close(r->aliases[i].fd);
 	free(r->aliases);
 	r->aliases = NULL;
 }
@@ -115,10 +121,19 @@ static int is_the_file(const struct reverting *r, const struct place *p,
 	return 0;
 }
 
-static void alias_add(struct reverting *r, const struct journal_record *c, uint64_t inode)
+/* The file that came back for that of the record. */
+static const struct revert_alias *alias_of(const struct reverting *r,
+					   const struct journal_record *c)
 {
-	if (inode == c->inode)
-		return;
+	for (size_t i = r->count; i-- > 0;)
+		if (r->aliases[i].old_inode == c->inode && r->aliases[i].old_born_ns == c->born_ns)
+			return &r->aliases[i];
+	return NULL;
+}
+
+/* What is at p has come back for the record's file; it may even have got the same number. */
+static void alias_add(struct reverting *r, const struct journal_record *c, const struct place *p)
+{
 	if (r->count == r->cap) {
 		size_t cap = r->cap ? 2 * r->cap : 64;
 		struct revert_alias *more = realloc(r->aliases, cap * sizeof(*more));
@@ -127,7 +142,10 @@ static void alias_add(struct reverting *r, const struct journal_record *c, uint6
 		r->aliases = more;
 		r->cap = cap;
 	}
-	r->aliases[r->count++] = (struct revert_alias){c->inode, c->born_ns, inode};
+	bool kept = r->count < ALIASES_OPEN;
+	r->aliases[r->count++] = (struct revert_alias){
+	    c->inode, c->born_ns, p->st.stx_ino,
+	    kept ? openat(p->dir, p->name, O_PATH | O_CLOEXEC | O_NOFOLLOW) : -1};
 }
 
 /* Since the checkpoint: so it does not matter what was in it. The process that had made it wrote
@@ -189,6 +207,20 @@ static int content_write(int fd, int saved)
 	       ftruncate(fd, st.st_size) == 0;
 }
 
+/* The file has come back under another name: this is one more of it. */
+static int link_again(struct place *p, const struct revert_alias *a)
+{
+	char path[64];
+
+	if (!a || a->fd < 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->fd);
+	if (linkat(AT_FDCWD, path, p->dir, p->name, AT_SYMLINK_FOLLOW) != 0)
+		return 0;
+	place_look(p);
+	return 1;
+}
+
 /* A new file with what was saved. */
 static void make_again(struct reverting *r, struct place *p, const struct journal_record *c,
 		       int saved)
@@ -197,6 +229,8 @@ static void make_again(struct reverting *r, struct place *p, const struct journa
 		failed(r, p);
 		return;
 	}
+	if (link_again(p, alias_of(r, c)))
+		return;
 	int fd = openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 || !content_write(fd, saved) || fchmod(fd, c->mode & 07777) != 0)
 		failed(r, p);
@@ -206,7 +240,7 @@ static void make_again(struct reverting *r, struct place *p, const struct journa
 	}
 	place_look(p);
 	if (p->seen)
-		alias_add(r, c, p->st.stx_ino);
+		alias_add(r, c, p);
 }
 
 /* Is there a record of this file's content, and so of all that it had? */
@@ -344,7 +378,7 @@ static void revert_folder(struct reverting *r, struct place *p, const struct jou
 		failed(r, p);
 	place_look(p);
 	if (p->seen)
-		alias_add(r, c, p->st.stx_ino);
+		alias_add(r, c, p);
 }
 
 /* What has gone on from other to elsewhere, or is no more, has come back by records after this. */

@@ -10,6 +10,7 @@
 /* A file that came back as another one: its content was saved, and not the file itself. */
 struct revert_alias {
 	uint64_t old_inode, old_born_ns, inode;
+	int fd; /* of the new one (O_PATH); -1: there are too many */
 };
 
 struct reverting {
