@@ -141,7 +141,7 @@ def without_a_checkpoint_the_job_waits_for_the_network(s):
 def and_not_for_ever(s):
     with Hosts(s, 2) as hosts:
         exe = s.compile("steps")
-        job = hosts.hale_start(4, exe, 0, 20, env=FAST, options=["--node-timeout", "1s"])
+        job = hosts.hale_start(4, exe, 0, 20, env=FAST, options=["--node-timeout", "1s", "--ckpt-every", "off"])
         job.until_output("rank 3 step 30 ")
         hosts.part(0, 1)
         r = job.wait()

@@ -70,10 +70,10 @@ def wrong_settings_are_told_at_the_beginning(s):
         expect(len(said(r)) == 1, wrong, r)
     alone = s.run(exe, "work")
     s.write("empty", "")
-    for settings, said in [("check=file:/not/there", "No such file"), (f"check=file:{s.path('empty')}", "no number in it"),
+    for settings, told in [("check=file:/not/there", "No such file"), (f"check=file:{s.path('empty')}", "no number in it"),
                            ("check=none dir=/not/there", "no checkpoints: '/not/there': No such file")]:
         r = layered(s, settings, exe, "work")
-        expect(r.status == 0 and r.out == alone.out and r.err.count(said) == 1, settings, r)
+        expect(r.status == 0 and r.out == alone.out and r.err.count(told) == 1, settings, r)
 
 
 @test

@@ -31,7 +31,7 @@ static struct sim_summary by_hand(double nodes, double work_s, const char *schem
 
 static void levels_survive_what_they_should(void **state)
 {
-	const char *shared = "ckpt:every=1000,cost=10,restart=50";
+	const char *shared = "ckpt:every=1000s,cost=10s,restart=50s";
 	struct sim_summary s = by_hand(4, 10000, shared, "1500 2\n");
 	EXPECT(SIM_REWORK_S, 490);
 	EXPECT(SIM_WALL_S, 10000 + 9 * 10 + 490 + 50);
@@ -39,13 +39,13 @@ static void levels_survive_what_they_should(void **state)
 	EXPECT(SIM_CKPT_S, 5 + 9 * 10);
 	EXPECT(SIM_WALL_S, 10000 + 9 * 10 + 5 + 1000 + 120);
 
-	const char *two = "L1:every=100,cost=1,restart=5+ckpt:every=1000,cost=10,restart=50";
+	const char *two = "L1:every=100s,cost=1s,restart=5s+ckpt:every=1000s,cost=10s,restart=50s";
 	s = by_hand(4, 10000, two, "550 0 soft\n");
 	EXPECT(SIM_WALL_S, 10000 + 9 * 10 + 90 * 1 + 45 + 5);
 	s = by_hand(4, 10000, two, "550 0 hard\n");
 	EXPECT(SIM_WALL_S, 10000 + 9 * 10 + 95 * 1 + 545 + 120);
 
-	const char *partner = "L2:every=1000,cost=10,restart=100";
+	const char *partner = "L2:every=1000s,cost=10s,restart=100s";
 	s = by_hand(8, 10000, partner, "1500 1\n1550 3\n");
 	EXPECT(SIM_WALL_S, 10000 + 9 * 10 + 490 + 50 + 100);
 	s = by_hand(8, 10000, partner, "1500 1\n1550 2\n"); /* neighbours */
@@ -58,29 +58,29 @@ static void levels_survive_what_they_should(void **state)
 static void clones_restore_redundancy(void **state)
 {
 	/* ranks 0..3 on nodes 0..3 and 4..7 */
-	struct sim_summary s = by_hand(4, 10000, "2x+clone:time=100", "1000 1\n2000 5\n3000 1\n");
+	struct sim_summary s = by_hand(4, 10000, "2x+clone:time=100s", "1000 1\n2000 5\n3000 1\n");
 	EXPECT(SIM_WALL_S, 10300);
 	EXPECT(SIM_CLONES, 3);
-	s = by_hand(4, 10000, "2x+clone:time=100", "1000 1\n1050 5\n"); /* its source dies */
+	s = by_hand(4, 10000, "2x+clone:time=100s", "1000 1\n1050 5\n"); /* its source dies */
 	EXPECT(SIM_RESTARTS, 1);
 	EXPECT(SIM_WALL_S, 50 + 1000 + 120 + 10000);
-	s = by_hand(4, 10000, "2x+clone:time=100", "1000 1\n1050 6\n"); /* one after the other */
+	s = by_hand(4, 10000, "2x+clone:time=100s", "1000 1\n1050 6\n"); /* one after the other */
 	EXPECT(SIM_WALL_S, 10200);
-	s = by_hand(4, 10000, "2x+clone:time=100,at-once=2", "1000 1\n1050 6\n");
+	s = by_hand(4, 10000, "2x+clone:time=100s,at-once=2", "1000 1\n1050 6\n");
 	EXPECT(SIM_WALL_S, 10150);
-	s = by_hand(4, 10000, "2x+clone:time=100,pause=10", "1000 1\n1050 6\n");
+	s = by_hand(4, 10000, "2x+clone:time=100s,pause=10s", "1000 1\n1050 6\n");
 	EXPECT(SIM_WALL_S, 10020);
 	s = by_hand(4, 10000, "2x", "1000 1\n2000 6\n3000 1\n"); /* node 1 is not there any more */
 	EXPECT(SIM_WALL_S, 10000);
 	EXPECT(SIM_FAILURES, 2);
-	s = by_hand(4, 10000, "3x+clone:time=100", "1000 1\n1010 5\n1020 9\n");
+	s = by_hand(4, 10000, "3x+clone:time=100s", "1000 1\n1010 5\n1020 9\n");
 	EXPECT(SIM_RESTARTS, 1);
 }
 
 static void spare_nodes_run_out_and_are_repaired(void **state)
 {
 	struct sim_summary s =
-	    by_hand(4, 10000, "spares:count=1,repair=5000", "1000 0\n2000 1\n3000 2\n");
+	    by_hand(4, 10000, "spares:count=1,repair=5000s", "1000 0\n2000 1\n3000 2\n");
 	/* 1000: spare taken, start again to 1120; 2000: wait until 6000; 3000: it is down, too,
 	 * and 7,000 + 1,000 is when the third is back */
 	EXPECT(SIM_WAIT_S, 8000 - 2000 - 1000 + 0);
@@ -89,7 +89,7 @@ static void spare_nodes_run_out_and_are_repaired(void **state)
 	assert_true(s.hopeless);
 	s = by_hand(4, 10000, "spares:count=0", "1000 0 soft\n");
 	EXPECT(SIM_WALL_S, 11120);
-	s = by_hand(4, 10000, "2x+clone:time=100+spares:count=1,repair=3000",
+	s = by_hand(4, 10000, "2x+clone:time=100s+spares:count=1,repair=3000s",
 		    "1000 0\n1500 1\n4050 4\n");
 	/* the second is cloned from 4000, when the first is repaired; 4050: rank 0's new node has
 	 * been there since 1100, so losing its twin is no loss */
@@ -110,16 +110,16 @@ static void shadows_catch_up_and_jump(void **state)
 	EXPECT(SIM_WALL_S, 10000 + 500 + 2500 + 120);
 	s = by_hand(4, 10000, "shadow:set=2", "1000 4\n"); /* only shadows lost */
 	EXPECT(SIM_WALL_S, 10000);
-	s = by_hand(4, 10000, "shadow:set=2,rejuvenate=1,rejuvenation=60", "1000 0\n3000 1\n");
+	s = by_hand(4, 10000, "shadow:set=2,rejuvenate=1,rejuvenation=60s", "1000 0\n3000 1\n");
 	EXPECT(SIM_RESTARTS, 0);
 	EXPECT(SIM_STALL_S, 500 + 60 + (3000 - 1560) / 2.0 + 60);
 	/* 0.75 * 1,000,000 bytes at 1,000 bytes a second, half of which the shadows eat */
-	s = by_hand(4, 10000, "shadow:set=2,log=1MB,rate=1kB/s,jump=20", "2000 0\n");
+	s = by_hand(4, 10000, "shadow:set=2,log=1MB,rate=1kB/s,jump=20s", "2000 0\n");
 	EXPECT(SIM_JUMPS, 6);
 	EXPECT(SIM_STALL_S, 6 * 20 + (2000 - 20 - 1500) / 2.0);
 	s = by_hand(4, 10000, "shadow:set=2,pressure=1.5", "1000 0\n");
 	EXPECT(SIM_STALL_S, 1000 * (1 - pow(2, -1.5)));
-	s = by_hand(4, 10000, "shadow:set=2+ckpt:every=1000,cost=10,restart=50", "500 0\n2100 1\n");
+	s = by_hand(4, 10000, "shadow:set=2+ckpt:every=1000s,cost=10s,restart=50s", "500 0\n2100 1\n");
 	EXPECT(SIM_RESTARTS, 1); /* from 1,000; 2,100 - 250 - 10 - 1,000 lost */
 	EXPECT(SIM_WALL_S, 10000 + 90 + 250 + (2100 - 260 - 1000) + 50);
 }
@@ -137,7 +137,7 @@ static void parts_make_up_the_wall_time(void **state)
 	    "3x+clone:at-once=any",
 	    "shadow:set=4,rejuvenate=3,rejuvenation=5min+ckpt",
 	    "shadow:speed=0.3,jump=none",
-	    "2x+clone+task:coverage=50%,rework=30,waste=1%+spares:count=30,repair=2d+ckpt"};
+	    "2x+clone+task:coverage=50%,rework=30s,waste=1%+spares:count=30,repair=2d+ckpt"};
 
 	for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
 		struct sim_plan p =
