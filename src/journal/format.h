@@ -18,6 +18,8 @@
 
 #define JOURNAL_MAGIC	  0x334c4e4au /* "JNL3" */
 #define JOURNAL_SAVE_NAME "save-%lx-%lx-%lx"
+/* The file itself, where what has that name is a copy of what it had. */
+#define JOURNAL_LINK_SUFFIX ".link"
 /* offset, length, where in the file of ranges, their XXH3, that file's name */
 #define JOURNAL_RANGE_TEXT "%lx %lx %lx %lx %s"
 enum { JOURNAL_PATH = 4096, JOURNAL_RECORD_MAX = 3 * JOURNAL_PATH, JOURNAL_RANGE_MAX = 1 << 20 };

@@ -328,7 +328,7 @@ static void revert_range(struct reverting *r, struct place *p, const struct jour
 static void revert_named(struct reverting *r, struct place *p, const struct journal_record *c,
 			 int folder, int saved)
 {
-	char name[96];
+	char name[96 + sizeof(JOURNAL_LINK_SUFFIX)];
 	struct stat st;
 
 	if (is_the_file(r, p, c))
@@ -336,8 +336,12 @@ static void revert_named(struct reverting *r, struct place *p, const struct jour
 	save_name(name, c);
 	/* a copy is copied: a second undoing needs it as it is */
 	if (fstat(saved, &st) != 0 || st.st_ino != c->inode) {
-		make_again(r, p, c, saved);
-		return;
+		strcat(name, JOURNAL_LINK_SUFFIX);
+		if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    st.st_ino != c->inode) {
+			make_again(r, p, c, saved);
+			return;
+		}
 	}
 	if ((p->seen && unlinkat(p->dir, p->name, 0) != 0) ||
 	    linkat(folder, name, p->dir, p->name, 0) != 0) {

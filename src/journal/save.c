@@ -93,6 +93,15 @@ static bool can_read(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & O_PATH);
 }
 
+/* So that a name of the file can come back as a name of this file, whatever other names it has. */
+static void link_beside(const char *path, const char *to)
+{
+	char beside[640 + sizeof(JOURNAL_LINK_SUFFIX)];
+
+	fmt_print(beside, sizeof(beside), "%s" JOURNAL_LINK_SUFFIX, to);
+	sys(SYS_linkat, AT_FDCWD, path, AT_FDCWD, beside, 0);
+}
+
 long journal_save_content(const char *folder, const char *path, int open_fd,
 			  const struct journal_file *f)
 {
@@ -106,6 +115,7 @@ long journal_save_content(const char *folder, const char *path, int open_fd,
 		itself = there.inode == f->inode && there.device == f->device;
 		if (!itself)
 			return 0;
+		link_beside(to, to);
 	}
 	if (can_read(open_fd))
 		return copy_into(open_fd, to, f->size, itself);
@@ -119,10 +129,14 @@ long journal_save_content(const char *folder, const char *path, int open_fd,
 
 long journal_save_file(const char *folder, const char *path, const struct journal_file *f)
 {
+	struct journal_file there;
 	char to[640];
 
 	save_path(to, sizeof(to), folder, f);
 	long rc = sys(SYS_linkat, AT_FDCWD, path, AT_FDCWD, to, 0);
+	if (rc == -EEXIST && !journal_look(AT_FDCWD, to, AT_SYMLINK_NOFOLLOW, &there) &&
+	    (there.inode != f->inode || there.device != f->device))
+		link_beside(path, to);
 	if (!rc || rc == -EEXIST)
 		return 0;
 	return journal_save_content(folder, path, -1, f);
