@@ -262,7 +262,7 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 
 	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
-	if (origin == ORIGIN_USER || origin == ORIGIN_PROGRAM)
+	if (origin != ORIGIN_TIMER)
 		c->asked_for = true;
 	if (c->phase != CKPT_IDLE) {
 		serves_as_well(h, origin);
