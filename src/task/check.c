@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static struct span {
 	uintptr_t from, to;
 } spans[SPANS];
 static unsigned nspans;
+static atomic_uint ends; /* how often watching has ended */
 static struct task_frame *volatile watched;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread unsigned held;
@@ -108,6 +110,7 @@ static void spans_find(const struct task_frame *f)
 
 static void watch_end(void)
 {
+	atomic_fetch_add(&ends, 1);
 	for (unsigned i = 0; i < nspans; i++)
 		mprotect((void *)spans[i].from, spans[i].to - spans[i].from,
 			 PROT_READ | PROT_WRITE);
@@ -193,6 +196,21 @@ static void say(const struct task_site *s, uintptr_t at)
 	    place, (unsigned long long)at, name);
 }
 
+/* Another thread's write has met the protection, and that has ended meanwhile: the write is tried
+ * again, once. */
+static bool has_just_ended(uintptr_t at)
+{
+	static __thread uintptr_t last;
+	static __thread unsigned at_end;
+	unsigned now = atomic_load(&ends);
+
+	if (now == 0 || (last == at && at_end == now))
+		return false;
+	last = at;
+	at_end = now;
+	return true;
+}
+
 bool task_check_fault(struct task_thread *t, uintptr_t at, const void *context)
 {
 	const ucontext_t *u = context;
@@ -200,7 +218,7 @@ bool task_check_fault(struct task_thread *t, uintptr_t at, const void *context)
 	uintptr_t page = at & ~(HALE_PAGE - 1);
 
 	if (!f || !is_protected(at))
-		return false;
+		return has_just_ended(at);
 	if (t->frame == f && f->record->site->said < SAID && f->record->site->said_page != page &&
 	    counts((uintptr_t)u->uc_mcontext.gregs[REG_RIP])) {
 		f->record->site->said++;
