@@ -24,6 +24,7 @@ static atomic_uint ends; /* how often watching has ended */
 static struct task_frame *volatile watched;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread unsigned held;
+static uintptr_t first_local; /* held of the first thread */
 
 /* ---- what is protected: the program's data, without stacks and without what is declared ---- */
 
@@ -98,9 +99,11 @@ static void spans_find(const struct task_frame *f)
 		    strchr(line, '/') ? strcmp(strchr(line, '/'), exe) != 0 : from == library_end;
 		if (library)
 			library_end = to;
-		/* above a guard page: the stack of a thread; `held` stands for what is thread-local
-		 */
+		/* Above a guard page: the stack of a thread, with what is thread-local. That of the
+		 * first thread lies apart. The kernel writes there, too (rseq), and ends a process
+		 * that does not let it. */
 		if (w != 'w' || p != 'p' || from == guard_end || (here >= from && here < to) ||
+		    (first_local >= from && first_local < to) ||
 		    ((uintptr_t)&held >= from && (uintptr_t)&held < to) || library ||
 		    !is_data(line, exe) || task_keep_is_ours(from, to))
 			continue;
@@ -119,6 +122,11 @@ static void watch_end(void)
 }
 
 /* ---- one task at a time ---- */
+
+void task_check_init(void)
+{
+	first_local = (uintptr_t)&held;
+}
 
 void task_check_begin(struct task_frame *f)
 {

@@ -8,6 +8,8 @@
 
 #include "task/task.h"
 
+/* In the program's first thread. */
+void task_check_init(void);
 /* Around the execution of a task, if task_settings.check_writes. */
 void task_check_begin(struct task_frame *f);
 void task_check_end(struct task_frame *f);

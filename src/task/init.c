@@ -3,6 +3,7 @@
 #include "task/task.h"
 
 #include <stdlib.h>
+#include "task/check.h"
 #include "task/fault.h"
 
 __attribute__((constructor)) static void begin(void)
@@ -19,5 +20,6 @@ __attribute__((constructor)) static void begin(void)
 	task_mpi_init();
 	task_due_init();
 	task_fault_init();
+	task_check_init();
 	task_omp_init();
 }
