@@ -277,6 +277,9 @@ void agent_take(void *arg, const struct message *m)
 		return;
 	}
 	switch (m->type) {
+	case MSG_VIEW:
+		agent_view(a, m);
+		break;
 	case MSG_MACHINES:
 		agent_machines(a, m);
 		break;

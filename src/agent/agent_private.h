@@ -261,6 +261,9 @@ void agent_failed(struct agent *a, const struct error *err);
 /* Ends all ranks at once, says why, and then the agent itself. */
 void agent_fence(struct agent *a, const char *why);
 
+/* agent_view.c */
+void agent_view(struct agent *a, const struct message *m);
+
 /* agent_ranks.c */
 hale_status_t agent_ranks_create(struct agent *a, struct error *err);
 void agent_ranks_destroy(struct agent *a);

@@ -18,6 +18,7 @@
 #include "ckpt/rank_private.h"
 #include "image/image.h"
 #include "journal/journal.h"
+#include "node/living.h"
 
 /* Our socket lives above the numbers that programs get, so that their first open is still 3. */
 enum { LINK_FD_FLOOR = 900 };
@@ -199,12 +200,15 @@ static hale_status_t segment_check(uint64_t bytes, struct error *err)
 {
 	const struct segment *s = self.link.segment;
 	if (s->magic != SEGMENT_MAGIC || s->version != SEGMENT_VERSION || s->bytes != bytes ||
-	    self.link.rank >= s->nranks)
+	    self.link.process >= s->nranks || s->degree == 0 || s->nranks % s->degree != 0)
 		return error_set(err, HALE_ERR_PROTOCOL,
 				 "the node's segment isn't one of this version of Hale");
-	self.link.nranks = s->nranks;
+	self.link.nprocesses = s->nranks;
+	self.link.degree = s->degree;
+	self.link.nranks = s->nranks / s->degree;
+	self.link.rank = living_rank_of(self.link.process, self.link.nranks);
 	self.link.generation = s->generation;
-	self.link.mailbox = segment_mailbox(self.link.segment, self.link.rank);
+	self.link.mailbox = segment_mailbox(self.link.segment, self.link.process);
 	return HALE_OK;
 }
 
@@ -238,7 +242,7 @@ static hale_status_t join_agent(uint32_t restored, const uint64_t *position, str
 	image_fd_own(fd);
 	struct proto_hello hello = {.type = PROTO_HELLO,
 				    .version = PROTO_VERSION,
-				    .rank = self.link.rank,
+				    .rank = self.link.process,
 				    .pid = getpid(),
 				    .own_fd = fd,
 				    .restored = restored,
@@ -264,7 +268,7 @@ static hale_status_t join_alone(struct error *err)
 {
 	int fd = env_int("HALE_SEGMENT_FD", -1);
 	if (fd < 0) {
-		self.link.rank = 0;
+		self.link.process = 0;
 		hale_status_t rc = segment_attach(-1, segment_bytes(1), err);
 		if (rc != HALE_OK)
 			return rc;
@@ -284,7 +288,7 @@ hale_status_t link_open(struct error *err)
 	if (!err)
 		err = &local;
 	err->code = HALE_OK;
-	self.link.rank = (uint32_t)env_int("HALE_RANK", 0);
+	self.link.process = (uint32_t)env_int("HALE_PROCESS", env_int("HALE_RANK", 0));
 	hale_status_t rc;
 	if (link_address_from_env(&self.address)) {
 		/* before the agent knows of us: its first request may come at once */
@@ -375,7 +379,7 @@ void link_abort(int code)
 
 void link_address_publish(const void *bytes, uint32_t length)
 {
-	segment_address_put(self.link.segment, self.link.rank, bytes, length);
+	segment_address_put(self.link.segment, self.link.process, bytes, length);
 	if (self.link.connected)
 		tell_plain(PROTO_ADDRESS, 0);
 }

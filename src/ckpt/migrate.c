@@ -84,7 +84,7 @@ static hale_status_t open_stream(const struct ckpt_request *q, struct error *err
 	struct live_params p = {.direct = (q->flags & CKPT_DIRECT) != 0,
 				.then = q->flags & CKPT_CLONE ? LIVE_THEN_GO_ON : LIVE_THEN_END,
 				.held = (q->flags & CKPT_HELD) != 0,
-				.identity = {.rank = l->rank, .nranks = l->nranks},
+				.identity = {.rank = l->process, .nranks = l->nprocesses},
 				.decided = decided,
 				.written = round_written};
 	p.identity.id = 1 + q->id % (MIGRATION_IDS - 1);

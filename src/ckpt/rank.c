@@ -153,8 +153,8 @@ static void params_fill(struct image_params *p, struct rank_note *note)
 	const char *job = getenv("HALE_JOB");
 	memset(p, 0, sizeof(*p));
 	strncpy(p->identity.job, job ? job : "", sizeof(p->identity.job) - 1);
-	p->identity.rank = l->rank;
-	p->identity.nranks = l->nranks;
+	p->identity.rank = l->process;
+	p->identity.nranks = l->nprocesses;
 	p->identity.id = note->id;
 	p->identity.base = asked.base;
 	p->path = asked.path;

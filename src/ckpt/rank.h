@@ -39,13 +39,16 @@ void ckpt_participate(struct ckpt_participant *p);
  * must carry, so that one of a given-up checkpoint isn't taken for one of the next. */
 uint32_t ckpt_round(void);
 
-/* This process's connection to its agent and its view of the job. */
+/* This process's connection to its agent and its view of the job. Channels, mailboxes and the agent
+ * count processes; programs count ranks. The two differ in a job with replicas (node/living.h). */
 struct link {
 	bool connected; /* false: a singleton, started without hale run */
 	uint32_t rank, nranks;
+	uint32_t process, nprocesses;
+	uint32_t degree;	 /* processes of each rank */
 	uint32_t generation;	 /* of the segment: +1 at every restart of the job */
 	struct segment *segment; /* shared by all ranks of the node; never NULL after link_open */
-	struct mailbox *mailbox; /* this rank's */
+	struct mailbox *mailbox; /* this process's */
 };
 const struct link *link_self(void);
 

@@ -91,6 +91,12 @@ static const char run_help[] =
     "                         between nodes: who connects proves that it is of this job (auth), "
     "and\n"
     "                         all that is sent is encrypted, too (encrypt)\n"
+    "  --replicas D           each rank runs in D processes (1 or 2), on different nodes where "
+    "there "
+    "are\n"
+    "                         several; when one dies its rank goes on in the other, nothing is "
+    "lost\n"
+    "                         and nothing rolled back (docs/redundancy.md)\n"
     "  --head-grace TIME      when hale run is killed the job goes on for so long, and `hale "
     "attach`\n"
     "                         gives it a new head (0: its ranks end with hale run)\n"
@@ -151,6 +157,7 @@ static const char run_help[] =
     "\n"
     "faults, to try it out\n"
     "  --inject kill:rank=1,after=3s            WHEN is one of after=TIME, after=TIME-TIME (drawn\n"
+    "  --inject kill:rank=1,slot=1,after=3s     (slot: which replica of the rank, 0 unless said)\n"
     "  --inject kill:rank=any,after=1s-5s       with the seed), at-call=FUNCTION:COUNT,\n"
     "  --inject kill:rank=1,at-call=MPI_Allreduce:100,signal=SEGV\n"
     "                                           at-ckpt=K, at-restart=K; repeatable\n"
@@ -280,7 +287,8 @@ static const char ps_help[] =
     "With --json, too: one line each time.\n";
 
 static const char inject_help[] =
-    "hale inject kill [JOB] --rank R [--after TIME | --at-call FUNCTION:COUNT] [--signal SIG]\n"
+    "hale inject kill [JOB] --rank R [--slot S] [--after TIME | --at-call FUNCTION:COUNT] "
+    "[--signal SIG]\n"
     "\n"
     "Lets a rank of a running job die: now, after a while, or when it calls an MPI function for\n"
     "the COUNTth time from now. R may be 'any'.\n"

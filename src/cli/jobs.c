@@ -79,6 +79,7 @@ static void copy_job(struct json_out *j, const struct json_value *job)
 		json_open_object(j, NULL);
 		json_int(j, "rank", json_number_int(json_get(r, "rank"), -1));
 		json_int(j, "slot", json_number_int(json_get(r, "slot"), 0));
+		json_string(j, "role", text_of(r, "role"));
 		json_string(j, "node", text_of(r, "node"));
 		json_int(j, "pid", json_number_int(json_get(r, "pid"), 0));
 		json_string(j, "state", text_of(r, "state"));
@@ -286,7 +287,7 @@ int cli_ckpt(int argc, char **argv)
 /* ---- hale inject ---- */
 
 struct injection {
-	const char *job, *rank, *after, *call, *signal;
+	const char *job, *rank, *slot, *after, *call, *signal;
 };
 
 static bool parse_injection(int argc, char **argv, struct injection *in)
@@ -295,6 +296,7 @@ static bool parse_injection(int argc, char **argv, struct injection *in)
 		const char *name;
 		const char **to;
 	} known[] = {{"--rank", &in->rank},
+		     {"--slot", &in->slot},
 		     {"--after", &in->after},
 		     {"--at-call", &in->call},
 		     {"--signal", &in->signal}};
@@ -336,8 +338,8 @@ int cli_inject(int argc, char **argv)
 					   ? "an option is not known, has no value, or goes with "
 					     "another one (--after, --at-call) not at all"
 					   : "which rank is to die? --rank R, or --rank any");
-	snprintf(fault, sizeof(fault), "kill:rank=%s,%s=%s%s%s", in.rank,
-		 in.call ? "at-call" : "after",
+	snprintf(fault, sizeof(fault), "kill:rank=%s,slot=%s,%s=%s%s%s", in.rank,
+		 in.slot ? in.slot : "0", in.call ? "at-call" : "after",
 		 in.call    ? in.call
 		 : in.after ? in.after
 			    : "0s",

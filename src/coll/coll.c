@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include "coll/hier/hier.h"
+#include "deliver/redundant.h"
 #include "coll/hier/join.h"
 #include "coll/plans.h"
 #include "coll/schedule.h"
@@ -268,7 +269,8 @@ static void inline_max_set(const char *text)
 int coll_init(void)
 {
 	const char *how = getenv("HALE_COLL");
-	coll_messages_only = how && strcmp(how, "messages") == 0;
+	/* with replicas what a collective moves goes through the ledger, as all messages do */
+	coll_messages_only = redundant_on || (how && strcmp(how, "messages") == 0);
 	coll_flat = how && strcmp(how, "flat") == 0;
 	if (how && strcmp(how, "pieces") == 0)
 		way_forced = WAY_PIECES;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "coll/hier/join.h"
+#include "deliver/redundant.h"
 
 typedef enum step_kind { STEP_SEND, STEP_RECV, STEP_COPY, STEP_REDUCE, STEP_ROUND } step_kind_t;
 
@@ -28,7 +29,8 @@ struct schedule {
 	int tag, local_tag;
 	bool local; /* while it is made: schedule_among_local */
 	bool finished;
-	int error; /* the first one */
+	bool begun; /* false: it waits for an earlier one of the communicator */
+	int error;  /* the first one */
 	struct step *steps;
 	size_t nsteps, room;
 	size_t begin, end; /* the round at work */
@@ -259,10 +261,30 @@ static void unlink_schedule(struct schedule *s)
 	s->next = s->prev = NULL;
 }
 
+/* With replicas the schedules of a communicator run one after the other: then each replica sends
+ * their messages in the same order. All members begin them in the same order, so none waits for one
+ * that another member begins later. */
+static bool must_wait(const struct schedule *s)
+{
+	if (LIKELY(!redundant_on))
+		return false;
+	for (const struct schedule *o = s->prev; o; o = o->prev)
+		if (o->comm == s->comm)
+			return true;
+	return false;
+}
+
 /* Returns how many rounds were begun; finished says the rest. */
 static int advance(struct schedule *s)
 {
 	int moved = 0;
+	if (UNLIKELY(!s->begun)) {
+		if (must_wait(s))
+			return 0;
+		s->begun = true;
+		round_begin(s);
+		moved = 1;
+	}
 	while (round_over(s)) {
 		if (s->end == s->nsteps) {
 			s->finished = true;
@@ -316,6 +338,15 @@ static void link_schedule(struct schedule *s)
 	s->prev = last;
 }
 
+static void schedule_begin(struct schedule *s)
+{
+	s->begun = !redundant_on;
+	if (s->begun)
+		round_begin(s);
+	link_schedule(s);
+	schedule_progress();
+}
+
 static bool run_over(void *arg)
 {
 	return ((struct schedule *)arg)->finished;
@@ -329,9 +360,7 @@ int schedule_run(struct schedule *s)
 		return MPI_ERR_NO_MEM;
 	int rc = s->error;
 	if (!rc) {
-		round_begin(s);
-		link_schedule(s);
-		schedule_progress();
+		schedule_begin(s);
 		if (!s->finished)
 			match_wait_until(run_over, s);
 		rc = s->error;
@@ -360,9 +389,7 @@ int schedule_start(struct schedule *s, struct request **req)
 	r->destroy = request_done;
 	s->request = r;
 	*req = r;
-	round_begin(s);
-	link_schedule(s);
-	schedule_progress();
+	schedule_begin(s);
 	return MPI_SUCCESS;
 }
 
@@ -373,9 +400,7 @@ int schedule_restart(struct schedule *s, struct request *r)
 	r->active = true;
 	r->complete = 0;
 	s->request = r;
-	round_begin(s);
-	link_schedule(s);
-	schedule_progress();
+	schedule_begin(s);
 	return MPI_SUCCESS;
 }
 

@@ -108,6 +108,8 @@ static const char *rank_state(const struct head *h, uint32_t rank)
 	const struct crew_rank *r = &h->crew.ranks[rank];
 	const struct checkpoint_rank *k = &h->ckpt.ranks[rank];
 
+	if (replicas_is_lost(h, rank))
+		return "lost";
 	if (h->ranks[rank].ended)
 		return "ended";
 	if (h->state == JOB_CLEARING)
@@ -126,8 +128,12 @@ static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 	const struct crew_rank *r = &h->crew.ranks[rank];
 
 	json_open_object(j, NULL);
-	json_uint(j, "rank", rank);
-	json_uint(j, "slot", 0);
+	uint32_t logical = living_rank_of(rank, h->view.nranks);
+	uint32_t slot = living_slot_of(rank, h->view.nranks);
+
+	json_uint(j, "rank", logical);
+	json_uint(j, "slot", slot);
+	json_string(j, "role", living_leader(&h->view, logical) == (int)slot ? "leader" : "replica");
 	json_string(j, "node", crew_node_of(&h->crew, rank)->name);
 	json_int(j, "pid", r->member > 0 ? r->member : r->pid);
 	json_string(j, "state", rank_state(h, rank));

@@ -6,6 +6,7 @@
 
 static const struct deliver_ops *const policies[] = {
     &deliver_plain,
+    &deliver_redundant,
 };
 
 const struct deliver_ops *deliver_policy = &deliver_plain;

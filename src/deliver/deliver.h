@@ -16,6 +16,25 @@
 #include "base/base.h"
 #include "channel/channel.h"
 
+/* Kinds of records: match/'s protocols, docs/channels.md. A policy may have its own, from 128 on.
+ */
+enum record_kind {
+	/* messages: numbered by the ledger, matched */
+	RECORD_EAGER = 1, /* the payload */
+	RECORD_SYNC,	  /* the payload; the sender waits for ACK. id: its request */
+	RECORD_RTS,	  /* struct rts. id: the sender's request */
+	/* between the two requests of a message; not numbered. id: the request they are for */
+	RECORD_ACK,	  /* matched */
+	RECORD_CTS,	  /* struct cts: send the payload as DATA, or help to copy */
+	RECORD_DATA,	  /* the next bytes */
+	RECORD_FIN,	  /* the receiver has it all */
+	RECORD_CANCEL,	  /* take the message back if it is not matched. id: the sender's request */
+	RECORD_CANCELLED, /* the answer; tag is 1: taken back, 0: too late */
+	RECORD_PRESSURE,  /* tag is 1: send nothing that I must keep for you; 0: again as usual */
+};
+
+enum { DELIVER_CONTEXTS = 8192 };
+
 /* Of this process and one peer in one context. Contexts are reused, ledgers go on: both ends count
  * by the peer's rank in the job, so they agree whatever communicators come and go. */
 struct ledger {
@@ -38,6 +57,7 @@ struct deliver_ops {
 };
 
 extern const struct deliver_ops deliver_plain;
+extern const struct deliver_ops deliver_redundant; /* redundant.h */
 
 /* The policy of this job; deliver_plain unless another one is chosen. */
 extern const struct deliver_ops *deliver_policy;

@@ -45,6 +45,8 @@ bool head_all_ready(const struct head *h)
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		const struct crew_rank *k = &h->crew.ranks[r];
 
+		if (replicas_is_lost(h, r))
+			continue;
 		if (h->ranks[r].ended) {
 			if (!h->o->no_mpi)
 				return false;
@@ -284,6 +286,13 @@ void head_rank_ended(struct head *h, uint32_t rank, int status)
 {
 	job_event_t event = judge_end(h, rank, status);
 
+	if (event == JOB_RANK_KILLED) {
+		char text[64];
+
+		if (replicas_survive_death(
+			h, rank, head_signal_text(h->ranks[rank].exit_status - 128, text)))
+			return;
+	}
 	if (h->state == JOB_ENDING && h->ranks[rank].exit_status != 0 &&
 	    (!h->exit_decided || (h->polite && rank < h->exit_rank))) {
 		h->exit_decided = true;

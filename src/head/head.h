@@ -18,6 +18,7 @@
 #include "head/failover/takeover.h"
 #include "policy/job_state.h"
 #include "policy/recovery.h"
+#include "node/living.h"
 #include "store/store.h"
 
 struct head_rank {
@@ -104,6 +105,7 @@ struct recovery {
 
 struct armed_fault {
 	struct fault fault;
+	uint32_t process; /* whom it meets */
 	bool done;
 	struct loop_timer timer;
 	struct head *head;
@@ -153,7 +155,9 @@ struct head {
 	struct loop loop;
 	struct crew crew;
 	struct head_rank *ranks;
-	uint32_t nranks;
+	uint32_t nranks; /* processes: those of all replicas */
+	uint32_t degree; /* replicas of each rank */
+	struct living view;
 	job_state_t state;
 	bool exit_decided;
 	int exit_status;
@@ -351,6 +355,22 @@ void recover_check_start(struct head *h);
 bool recover_checking(const struct head *h);
 void recover_check_stop(struct head *h);
 bool recover_child(struct head *h, pid_t pid, int status); /* a child of this kind ended */
+
+/* replicas.c */
+bool replicas_init(struct head *h);
+void replicas_fini(struct head *h);
+hale_status_t replicas_check(const struct head *h, struct error *err);
+/* Has this process died? */
+static inline bool replicas_is_lost(const struct head *h, uint32_t process)
+{
+	return h->view.lost && h->view.lost[process];
+}
+void replicas_begin(struct head *h); /* every process starts */
+void replicas_say_placement(const struct head *h);
+/* A process was killed (how: "signal 9 (SIGKILL)"); a node of h->lost_why is lost. True: all ranks
+ * live on, and everybody hears of the next view. */
+bool replicas_survive_death(struct head *h, uint32_t process, const char *how);
+bool replicas_survive_node(struct head *h, const struct node *node);
 
 /* inject.c */
 hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err);

@@ -32,6 +32,10 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 	const struct options *o = h->o;
 	char time[16];
 
+	if (h->degree > 1) {
+		add(text, len, "each runs in %u processes, and no checkpoints", h->degree);
+		return;
+	}
 	if (o->ckpt_auto && h->store_refused[0]) {
 		add(text, len, "no checkpoints: %s", h->store_refused);
 		return;
@@ -75,7 +79,7 @@ void head_say_begin(struct head *h)
 
 	h->begin_said = true;
 	add(text, &len, "job %s: ", h->job);
-	add_count(text, &len, h->nranks, "rank");
+	add_count(text, &len, h->nranks / (h->degree > 0 ? h->degree : 1), "rank");
 	add(text, &len, " on ");
 	if (h->crew.count > 1)
 		add_count(text, &len, h->crew.count, "node");
@@ -101,6 +105,10 @@ static void add_counts(const struct head *h, char *text, size_t *len)
 	report_sum_up(r, r->checkpoint_count, sums);
 	for (size_t i = 0; i < r->failure_count; i++)
 		lost += r->failures[i].lost_seconds + r->failures[i].restart_seconds;
+	if (h->degree > 1) {
+		add_count(text, len, r->replicas_lost, "lost replica");
+		add(text, len, ", ");
+	}
 	add_count(text, len, sums[0].bytes.count + sums[1].bytes.count, "checkpoint");
 	if (r->restarts > 0) {
 		add(text, len, ", ");

@@ -36,7 +36,7 @@ void head_fail_rank(struct head *h, uint32_t rank)
 	head_end(h, r->exit_status != 0 ? r->exit_status : 1);
 }
 
-static const char *signal_text(int sig, char buf[64])
+const char *head_signal_text(int sig, char buf[64])
 {
 	const char *name = sig < 32 ? sigabbrev_np(sig) : NULL;
 
@@ -76,8 +76,9 @@ static void say_rollback(struct head *h, uint32_t rank, int sig, pid_t pid,
 	if (newest)
 		snprintf(place, sizeof(place), "checkpoint %u", newest);
 	head_say(h, "rank %u (pid %d) was killed by %s after %s; rolling back to %s (%s lost)",
-		 rank, (int)pid, signal_text(sig, text), units_show_seconds(head_seconds(h), after),
-		 place, units_show_seconds(seconds, lost));
+		 rank, (int)pid, head_signal_text(sig, text),
+		 units_show_seconds(head_seconds(h), after), place,
+		 units_show_seconds(seconds, lost));
 	if (f) {
 		f->rolled_back_to = newest;
 		f->lost_seconds = seconds;
@@ -139,7 +140,7 @@ void head_assess_rank(struct head *h, uint32_t rank)
 	const char *why;
 
 	f = report_add_failure(&h->report, rank, crew_node_of(&h->crew, rank)->name,
-			       signal_text(sig, text), head_seconds(h));
+			       head_signal_text(sig, text), head_seconds(h));
 	record_failure(h, rank, sig);
 	watch_rank_died(h, rank, sig, text);
 	inject_rank_killed(h, rank);
@@ -149,7 +150,7 @@ void head_assess_rank(struct head *h, uint32_t rank)
 	why = text_of_verdict(h, verdict);
 	if (why) {
 		head_say(h, "rank %u (pid %d) was killed by %s; %s", rank, (int)pid,
-			 signal_text(sig, text), why);
+			 head_signal_text(sig, text), why);
 		head_end(h, recovery_verdict_is_ours(verdict) ? EXIT_UNRECOVERED : 128 + sig);
 		return;
 	}

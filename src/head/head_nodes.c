@@ -78,6 +78,8 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 	if (h->state == JOB_RUNNING || h->state == JOB_CLEARING || h->state == JOB_RESTORING)
 		levels_node_lost(h, node);
 	succession_save(h);
+	if (replicas_survive_node(h, node))
+		return;
 	if (h->state == JOB_STARTING && !node->spare) {
 		error_set(&err, HALE_ERR_NODE, "node %s can't be used: %s", node->name, why);
 		head_cannot_begin(h, &err);

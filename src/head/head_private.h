@@ -19,6 +19,7 @@ void head_roll_back(struct head *h);
 void head_kill_all(void *head);
 
 /* What the table's actions do (head.c): head_loss.c */
+const char *head_signal_text(int sig, char buf[64]);
 void head_fail_rank(struct head *h, uint32_t rank);
 void head_assess_rank(struct head *h, uint32_t rank);
 void head_assess_node(struct head *h, uint32_t rank);

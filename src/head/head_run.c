@@ -147,6 +147,7 @@ static struct crew_config make_config(struct head *h)
 				     .stamp = o->timestamp,
 				     .on_closed = o->on_closed_output,
 				     .setup = {.nranks = h->nranks,
+					       .degree = h->degree,
 					       .job = h->job,
 					       .program = h->program->path,
 					       .argv = o->program,
@@ -255,6 +256,7 @@ hale_status_t head_launch_all(struct head *h, struct error *err)
 
 	if (status != HALE_OK)
 		return status;
+	replicas_begin(h);
 	inject_arm_mailboxes(h);
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		head_rank_reset(h, r, -1);
@@ -359,6 +361,8 @@ static hale_status_t begin(struct head *h, struct error *err)
 	if (status == HALE_OK)
 		status = watch_monitors_check(h->o, err);
 	if (status == HALE_OK)
+		status = replicas_check(h, err);
+	if (status == HALE_OK)
 		status = head_probe(h, err);
 	if (status == HALE_OK)
 		status = local_folder(h, err);
@@ -396,6 +400,7 @@ void head_begin(struct head *h)
 
 	record_launch(h);
 	head_say_begin(h);
+	replicas_say_placement(h);
 	levels_begin(h);
 	recover_files_begin(h);
 	if (start->manifest)
@@ -492,6 +497,7 @@ static void end(struct head *h)
 	if (h->signals >= 0)
 		close(h->signals);
 	loop_fini(&h->loop);
+	replicas_fini(h);
 	free(h->ranks);
 }
 
@@ -521,7 +527,8 @@ int head_run(const struct head_start *start)
 	h->o = start->options;
 	h->program = start->program;
 	h->libdir = start->libdir;
-	h->nranks = (uint32_t)h->o->ranks;
+	h->degree = h->o->replicas > 1 ? (uint32_t)h->o->replicas : 1;
+	h->nranks = (uint32_t)h->o->ranks * h->degree;
 	h->restarted = start->manifest != NULL;
 	h->began = h->job_began = clock_seconds();
 	gethostname(h->node, sizeof(h->node) - 1);
@@ -532,11 +539,13 @@ int head_run(const struct head_start *start)
 	h->signals = -1;
 	h->keeper.out[0] = h->keeper.out[1] = -1;
 	h->random = h->o->seed;
-	h->report = (struct report){.job = h->job, .ranks = h->nranks, .seed = h->o->seed};
+	h->report = (struct report){
+	    .job = h->job, .ranks = (uint32_t)h->o->ranks, .degree = h->degree, .seed = h->o->seed};
 	record_init(&h->record);
 	h->ranks = calloc(h->nranks, sizeof(*h->ranks));
-	if (!h->ranks || !number_run(h, start) || !loop_init(&h->loop)) {
+	if (!h->ranks || !replicas_init(h) || !number_run(h, start) || !loop_init(&h->loop)) {
 		log_warn("out of memory");
+		replicas_fini(h);
 		free(h->ranks);
 		free(h);
 		return EXIT_USAGE;

@@ -20,14 +20,15 @@ static uint64_t draw(struct head *h)
 static void kill_now(struct armed_fault *a)
 {
 	struct head *h = a->head;
-	uint32_t rank = (uint32_t)a->fault.rank;
+	uint32_t rank = a->process;
 
 	a->done = true;
 	if (!crew_present(&h->crew, rank)) {
-		log_info("the fault for rank %u has nobody to meet: it is not running", rank);
+		log_info("the fault for rank %ld has nobody to meet: it is not running",
+			 a->fault.rank);
 		return;
 	}
-	log_info("injected: signal %d to rank %u", a->fault.signal, rank);
+	log_info("injected: signal %d to rank %ld", a->fault.signal, a->fault.rank);
 	crew_signal_program(&h->crew, rank, a->fault.signal);
 }
 
@@ -38,15 +39,14 @@ static void fire(void *arg)
 
 static void arm_mailbox(struct head *h, const struct armed_fault *a)
 {
-	crew_inject(&h->crew, (uint32_t)a->fault.rank, a->fault.call, a->fault.count,
-		    a->fault.signal);
+	crew_inject(&h->crew, a->process, a->fault.call, a->fault.count, a->fault.signal);
 }
 
 static bool mailbox_taken(const struct head *h, uint32_t rank)
 {
 	for (size_t i = 0; i < h->fault_count; i++)
 		if (!h->faults[i].done && h->faults[i].fault.call[0] &&
-		    h->faults[i].fault.rank == (long)rank)
+		    h->faults[i].process == rank)
 			return true;
 	return false;
 }
@@ -60,11 +60,15 @@ hale_status_t inject_add(struct head *h, const struct fault *f, struct error *er
 				 OPTIONS_FAULTS_MAX);
 	*a = (struct armed_fault){.fault = *f, .head = h};
 	if (f->rank < 0)
-		a->fault.rank = (long)(draw(h) % h->nranks);
-	if (a->fault.rank >= (long)h->nranks)
+		a->fault.rank = (long)(draw(h) % h->view.nranks);
+	if (a->fault.rank >= (long)h->view.nranks)
 		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank %ld among %u", f->rank,
-				 h->nranks);
-	if (f->call[0] && mailbox_taken(h, (uint32_t)a->fault.rank))
+				 h->view.nranks);
+	if (f->slot >= (long)h->degree)
+		return error_set(err, HALE_ERR_ARGUMENT, "rank %ld has no slot %ld", a->fault.rank,
+				 f->slot);
+	a->process = living_process(&h->view, (uint32_t)a->fault.rank, (uint32_t)f->slot);
+	if (f->call[0] && mailbox_taken(h, a->process))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "rank %ld has a fault at a call already; one at a time",
 				 a->fault.rank);
@@ -107,7 +111,7 @@ void inject_rank_killed(struct head *h, uint32_t rank)
 	for (size_t i = 0; i < h->fault_count; i++) {
 		struct armed_fault *a = &h->faults[i];
 
-		if (a->fault.call[0] && a->fault.rank == (long)rank &&
+		if (a->fault.call[0] && a->process == rank &&
 		    h->ranks[rank].exit_status == 128 + a->fault.signal)
 			a->done = true;
 	}

@@ -16,6 +16,7 @@ struct environment_params {
 	const char *preload_mpi; /* a library of libdir; NULL or "": none */
 	const char *agent, *token, *job;
 	uint32_t rank, nranks;
+	uint32_t process;		 /* rank, but in jobs with replicas (node/living.h) */
 	uint32_t local_rank, local_size; /* among the ranks of its node */
 	bool no_mpi;
 	const char *sink; /* HALE_SINK; NULL: a fresh start */

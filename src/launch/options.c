@@ -436,6 +436,18 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		    err, HALE_ERR_ARGUMENT,
 		    "--spares are nodes of several: say which there are with --hosts or "
 		    "--host, or how many with --nodes");
+	if (o->replicas > 1) {
+		hale_status_t status = options_check_replicas(o, err);
+
+		if (status != HALE_OK)
+			return status;
+	}
+	for (size_t i = 0; which == OPTIONS_RUN && i < o->fault_count; i++)
+		if (o->faults[i].slot >= o->replicas)
+			return error_set(
+			    err, HALE_ERR_ARGUMENT,
+			    "--inject: a rank of this job has no slot %ld; see --replicas",
+			    o->faults[i].slot);
 	for (size_t i = 0; which == OPTIONS_RUN && i < o->fault_count; i++)
 		if (o->faults[i].rank >= o->ranks)
 			return error_set(err, HALE_ERR_ARGUMENT,
@@ -460,6 +472,7 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 	int i = 1;
 
 	*o = (struct options){.ranks = 1,
+			      .replicas = 1,
 			      .ckpt_dir = "hale-ckpt",
 			      .ckpt_auto = true,
 			      .ckpt_first = CKPT_FIRST_SECONDS,

@@ -28,6 +28,7 @@ typedef enum on_success { SUCCESS_DEFAULT, SUCCESS_KEEP, SUCCESS_REMOVE } on_suc
 /* A fault to inject: who dies, of what, and when. Exactly one of the four whens is set. */
 struct fault {
 	long rank; /* -1: any, drawn with the seed */
+	long slot; /* which of its replicas */
 	int signal;
 	double after, after_max; /* seconds since launch, drawn between the two; < 0: not so */
 	char call[64];		 /* at the count'th call of this MPI function */
@@ -44,6 +45,7 @@ enum { OPTIONS_FAULTS_MAX = 64, OPTIONS_MONITORS_MAX = 8 };
 struct options {
 	/* what to run */
 	long ranks;
+	long replicas;	      /* processes of each rank */
 	long nodes, per_node; /* 0: not said */
 	long spares;	      /* nodes that get ranks when others are lost */
 	const char *hosts;    /* file of hosts; NULL: not said */

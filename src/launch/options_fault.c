@@ -73,6 +73,8 @@ static bool take_pair(char *key, char *value, struct fault *f)
 {
 	if (strcmp(key, "rank") == 0)
 		return take_rank(value, f);
+	if (strcmp(key, "slot") == 0)
+		return units_parse_int(value, 0, 2, &f->slot);
 	if (strcmp(key, "after") == 0)
 		return take_after(value, f);
 	if (strcmp(key, "at-call") == 0)

@@ -114,8 +114,45 @@ static hale_status_t take_warm_sinks(struct parser *p)
 					  "in memory) or off");
 }
 
+static hale_status_t take_replicas(struct parser *p)
+{
+	return units_parse_int(p->value, 1, 2, &p->o->replicas)
+		   ? HALE_OK
+		   : options_bad_value(
+			 p, "1 or 2: processes that run each rank (3 are not supported by "
+			    "this version)");
+}
+
+hale_status_t options_check_replicas(struct options *o, struct error *err)
+{
+	if (o->no_mpi)
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "--replicas needs MPI, by which replicas know of each other; leave out "
+		    "--no-mpi");
+	if (o->ckpt_every > 0 || o->ckpt_local)
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "--replicas and checkpoints don't go together in this version; choose "
+		    "one of the two");
+	if (o->ranks * o->replicas > JOB_RANKS_MAX)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "%ld ranks with %ld replicas are more than %d processes", o->ranks,
+				 o->replicas, JOB_RANKS_MAX);
+	if (o->merged)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "--replicas and several programs (':') don't go together in this "
+				 "version");
+	if (o->tasks)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "--replicas and --tasks don't go together in this version");
+	o->ckpt_auto = false;
+	return HALE_OK;
+}
+
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
+    {"--replicas", 1, true, take_replicas},
     {"--nodes", 1, false, take_nodes},
     {"--ppn|-ppn|-N|--npernode|-npernode", 1, false, options_take_per_node},
     {"--spares", 1, false, take_spares},

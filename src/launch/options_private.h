@@ -62,4 +62,7 @@ hale_status_t options_take_tag(struct parser *p);
 /* --ppn, for --map-by ppr:N:node. */
 hale_status_t options_take_per_node(struct parser *p);
 
+/* What a job with replicas can't have: a sentence. */
+hale_status_t options_check_replicas(struct options *o, struct error *err);
+
 #endif

@@ -302,8 +302,9 @@ static void rank_main(uint32_t rank, uint32_t ranks, void (*body)(int), bool bar
 	/* not cmocka's, which would go on with the next test in this process */
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGBUS, SIG_DFL);
-	self.rank = rank;
-	self.nranks = ranks;
+	self.rank = self.process = rank;
+	self.nranks = self.nprocesses = ranks;
+	self.degree = 1;
 	segment_map();
 	for (int i = 0; i < RANKS_MAX; i++)
 		ranks_of_all[i] = i;

@@ -18,22 +18,8 @@
 #include "ckpt/guard.h"
 #include "ckpt/rank.h"
 #include "deliver/deliver.h"
+#include "deliver/redundant.h"
 #include "match/match.h"
-
-enum record_kind {
-	/* messages: numbered by the ledger, matched */
-	RECORD_EAGER = 1, /* the payload */
-	RECORD_SYNC,	  /* the payload; the sender waits for ACK. id: its request */
-	RECORD_RTS,	  /* struct rts. id: the sender's request */
-	/* between the two requests of a message; not numbered. id: the request they are for */
-	RECORD_ACK,	  /* matched */
-	RECORD_CTS,	  /* struct cts: send the payload as DATA, or help to copy */
-	RECORD_DATA,	  /* the next bytes */
-	RECORD_FIN,	  /* the receiver has it all */
-	RECORD_CANCEL,	  /* take the message back if it is not matched. id: the sender's request */
-	RECORD_CANCELLED, /* the answer; tag is 1: taken back, 0: too late */
-	RECORD_PRESSURE,  /* tag is 1: send nothing that I must keep for you; 0: again as usual */
-};
 
 /* Where the payload lies in the sender's memory. */
 struct rts {
@@ -78,9 +64,12 @@ struct match_request {
 	int error;			   /* receive: what completion will say */
 	uint32_t world, context;	   /* world: of the peer; MATCH_ANY: any source */
 	uint64_t stamp;			   /* receive: order of posting */
-	char *run;			   /* the user's memory if it is one run of bytes */
-	size_t length;			   /* bytes that fit, or to send */
-	struct buffer_block *block;	   /* send: its place in the attached buffer */
+	uint64_t wild;		    /* receive from any source, with replicas: counts those */
+	uint32_t exact;		    /* … its message's number, */
+	bool exactly;		    /* if that is known */
+	char *run;		    /* the user's memory if it is one run of bytes */
+	size_t length;		    /* bytes that fit, or to send */
+	struct buffer_block *block; /* send: its place in the attached buffer */
 
 	/* Big messages. Receive: bytes below `fetched` are claimed by somebody; of these
 	 * [begin, end) is ours and not copied yet. Send, DATA: bytes below `fetched` have left. */
@@ -150,6 +139,7 @@ struct peer {
 enum { PRESSURE_ON = 16 << 20, PRESSURE_OFF = 4 << 20 };
 
 enum { MATCH_ANY = 0xffffffffu, MATCH_CONTEXTS = COMM_CONTEXT_MAX };
+_Static_assert((int)MATCH_CONTEXTS == (int)DELIVER_CONTEXTS, "contexts are the same everywhere");
 
 extern struct match {
 	uint32_t rank, nranks;
@@ -295,6 +285,18 @@ void rendezvous_save(void);    /* what others could change becomes private */
 int buffered_send(const void *buf, size_t count, struct datatype *t, int dst, int tag,
 		  struct comm *c, uint32_t mode);
 void buffer_block_free(struct buffer_block *b);
+
+/* ---- decide.c: jobs with replicas ---- */
+
+extern const struct redundant_hooks decide_hooks;
+/* As receive_start, posted_take and match_cancel, and the look of probes. */
+void decide_receive(struct match_request *r);
+struct match_request *decide_posted_take(struct flow *f, const struct envelope *e);
+int decide_cancel(struct match_request *r);
+struct message *decide_probe(uint32_t context, uint32_t world, int tag, bool wait);
+/* Before this process sleeps: its followers may wait for what it has decided. */
+void decide_settle(void);
+void decide_fini(void);
 
 /* ---- checkpoint.c, progress.c ---- */
 

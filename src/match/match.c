@@ -14,7 +14,7 @@ static hale_status_t peers_make(struct error *err)
 	if (!match.peer)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for %u peers", match.nranks);
 	for (uint32_t i = 0; i < match.nranks; i++) {
-		const struct channel_ops *c = channel_for(i);
+		const struct channel_ops *c = redundant_on ? &channel_redundant : channel_for(i);
 		if (!c)
 			return error_set(err, HALE_ERR_LINK, "no channel reaches rank %u", i);
 		match.peer[i].channel = c;
@@ -23,24 +23,39 @@ static hale_status_t peers_make(struct error *err)
 	return HALE_OK;
 }
 
+static void channels_close(void)
+{
+	if (redundant_on)
+		redundant_close();
+	else
+		channel_close_all();
+}
+
 int match_init(void)
 {
 	struct error err;
 	match.rank = link_self()->rank;
 	match.nranks = link_self()->nranks;
 	match.oversubscribed = link_self()->segment->oversubscribed;
-	match.meter = segment_meter(link_self()->segment, match.rank);
-	if (channel_open_all(match_arrive, &err) != HALE_OK) {
+	match.meter = segment_meter(link_self()->segment, link_self()->process);
+	hale_status_t rc = link_self()->degree > 1
+			       ? redundant_open(match_arrive, &decide_hooks, &err)
+			       : channel_open_all(match_arrive, &err);
+	if (rc != HALE_OK) {
 		log_warn("rank %u can't open its channels: %s", match.rank, err.text);
 		return MPI_ERR_INTERN;
 	}
 	if (peers_make(&err) != HALE_OK) {
 		log_warn("rank %u can't reach everybody: %s", match.rank, err.text);
-		channel_close_all();
+		channels_close();
 		return MPI_ERR_INTERN;
 	}
 	match_checkpoint_init();
 	progress_init();
+	if (redundant_on) {
+		deliver_policy = &deliver_redundant;
+		match_progress_hook(redundant_progress);
+	}
 	return MPI_SUCCESS;
 }
 
@@ -54,8 +69,13 @@ static bool nothing_left(void *arg)
 void match_fini(void)
 {
 	match_wait_until(nothing_left, NULL);
+	if (redundant_on) { /* until then this process may have to stand in for a dead one */
+		redundant_leave();
+		match_wait_until(redundant_left, NULL);
+		decide_fini();
+	}
 	progress_hooks_forget();
-	channel_close_all();
+	channels_close();
 	match_queues_free();
 	rendezvous_fini();
 	match_requests_free();

@@ -14,6 +14,13 @@ static struct look look_for(int src, int tag, struct comm *c)
 			     NULL};
 }
 
+/* In a job with replicas its leader's look counts. */
+static bool look_replayed(struct look *l, bool wait)
+{
+	l->found = decide_probe(l->context, l->world, l->tag, wait);
+	return l->found != NULL;
+}
+
 static bool look(void *arg)
 {
 	struct look *l = arg;
@@ -49,7 +56,9 @@ int match_iprobe(int src, int tag, struct comm *c, int *flag, MPI_Status *status
 		status_of_none(status);
 		return MPI_SUCCESS;
 	}
-	if (!look(&l)) {
+	if (UNLIKELY(redundant_on)) {
+		look_replayed(&l, false);
+	} else if (!look(&l)) {
 		match_progress();
 		look(&l);
 	}
@@ -66,7 +75,10 @@ int match_probe(int src, int tag, struct comm *c, MPI_Status *status)
 		status_of_none(status);
 		return MPI_SUCCESS;
 	}
-	match_wait_until(look, &l);
+	if (UNLIKELY(redundant_on))
+		look_replayed(&l, true);
+	else
+		match_wait_until(look, &l);
 	status_of(l.found, status);
 	return MPI_SUCCESS;
 }
@@ -88,7 +100,9 @@ int match_improbe(int src, int tag, struct comm *c, int *flag, struct message **
 		status_of_none(status);
 		return MPI_SUCCESS;
 	}
-	if (!look(&l)) {
+	if (UNLIKELY(redundant_on)) {
+		look_replayed(&l, false);
+	} else if (!look(&l)) {
 		match_progress();
 		look(&l);
 	}
@@ -107,7 +121,10 @@ int match_mprobe(int src, int tag, struct comm *c, struct message **message, MPI
 		status_of_none(status);
 		return MPI_SUCCESS;
 	}
-	match_wait_until(look, &l);
+	if (UNLIKELY(redundant_on))
+		look_replayed(&l, true);
+	else
+		match_wait_until(look, &l);
 	message_take(&l, message, status);
 	return MPI_SUCCESS;
 }

@@ -77,7 +77,7 @@ static uint32_t awake_here(void)
 {
 	struct segment *s = link_self()->segment;
 	uint32_t n = s->nbeside;
-	for (uint32_t i = 0; i < match.nranks; i++)
+	for (uint32_t i = 0; i < s->nranks; i++)
 		n += segment_here(s, i) &&
 		     !atomic_load_explicit(&segment_mailbox(s, i)->asleep, memory_order_relaxed);
 	return n;
@@ -98,6 +98,8 @@ struct waiter {
 static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
 {
 	struct mailbox *m = link_self()->mailbox;
+	if (UNLIKELY(redundant_on))
+		decide_settle();
 	uint32_t seen = mailbox_will_sleep(m);
 	sleepers++;
 	channel_before_sleep_all();

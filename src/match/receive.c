@@ -119,7 +119,8 @@ void match_arrive(uint32_t from, const struct envelope *e, const void *payload)
 		announced_drop(from, e, payload);
 		return;
 	}
-	struct match_request *r = posted_take(f, e->tag);
+	struct match_request *r =
+	    LIKELY(!redundant_on) ? posted_take(f, e->tag) : decide_posted_take(f, e);
 	if (LIKELY(r != NULL))
 		receive_match_inline(r, from, e, payload);
 	else
@@ -155,6 +156,10 @@ static void receive_proc_null(struct match_request *r)
 /* Matches with what is there already, or posts. */
 static inline void receive_start(struct match_request *r)
 {
+	if (UNLIKELY(redundant_on)) {
+		decide_receive(r);
+		return;
+	}
 	struct message *m = unexpected_find(r->context, r->world, r->base.tag);
 	if (LIKELY(!m)) {
 		posted_add(r);

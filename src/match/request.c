@@ -149,6 +149,8 @@ int match_cancel(struct request *b)
 		return MPI_SUCCESS;
 	if (b->kind != REQUEST_SEND && b->kind != REQUEST_RECV)
 		return b->cancel ? b->cancel(b) : MPI_ERR_REQUEST;
+	if (UNLIKELY(redundant_on))
+		return decide_cancel(r);
 	if (b->kind == REQUEST_SEND)
 		return cancel_send(r);
 	if (r->state == STATE_POSTED) {

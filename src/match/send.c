@@ -22,9 +22,20 @@ static struct envelope envelope_of(enum record_kind kind, uint32_t context, int 
 
 /* ---- control records ---- */
 
+/* With replicas all messages of a rank leave in the order of its program, whoever they are for:
+ * when two replicas wait at their bounds, what one of them waits for the other one has sent then.
+ */
+static void peers_block(bool blocked)
+{
+	for (uint32_t i = 0; i < match.nranks; i++)
+		match.peer[i].blocked = blocked;
+}
+
 static void peer_busy(struct peer *p)
 {
 	p->blocked = true;
+	if (UNLIKELY(redundant_on))
+		peers_block(true);
 	if (p->busy)
 		return;
 	p->busy = true;
@@ -141,6 +152,7 @@ void send_start(struct match_request *r)
 	if (!p->blocked && send_try(r))
 		return;
 	r->state = STATE_QUEUED;
+	r->stamp = match.stamp++;
 	list_add(&p->queue, r);
 	peer_busy(p);
 }
@@ -176,25 +188,56 @@ void send_arrive(uint32_t from, const struct envelope *e)
 		request_finish(r, MPI_SUCCESS);
 }
 
+static bool queue_send_first(struct peer *p)
+{
+	struct match_request *r = p->queue.first;
+	/* out of its list first: it may be freed when it has left */
+	list_remove(&p->queue, r);
+	if (send_try(r))
+		return true;
+	r->prev = NULL;
+	r->next = p->queue.first;
+	if (r->next)
+		r->next->prev = r;
+	else
+		p->queue.last = r;
+	p->queue.first = r;
+	return false;
+}
+
 static int queue_flush(struct peer *p, uint32_t world)
 {
 	int sent = controls_flush(p, world);
-	while (!p->first && p->queue.first) {
-		struct match_request *r = p->queue.first;
-		/* out of its list first: it may be freed when it has left */
-		list_remove(&p->queue, r);
-		if (!send_try(r)) {
-			r->prev = NULL;
-			r->next = p->queue.first;
-			if (r->next)
-				r->next->prev = r;
-			else
-				p->queue.last = r;
-			p->queue.first = r;
-			break;
-		}
+	while (!p->first && p->queue.first && queue_send_first(p))
 		sent++;
+	return sent;
+}
+
+/* The peer of the message that the program has sent first. */
+static struct peer *queue_oldest(void)
+{
+	struct peer *oldest = NULL;
+	for (struct peer *p = match.busy; p; p = p->next_busy)
+		if (p->queue.first &&
+		    (!oldest || p->queue.first->stamp < oldest->queue.first->stamp))
+			oldest = p;
+	return oldest;
+}
+
+static int queues_flush_in_order(void)
+{
+	struct peer *p;
+	int sent = 0;
+	while ((p = queue_oldest()) && queue_send_first(p))
+		sent++;
+	if (p)
+		return sent;
+	while ((p = match.busy)) {
+		match.busy = p->next_busy;
+		p->busy = false;
 	}
+	peers_block(match.suspended);
+	match.work--;
 	return sent;
 }
 
@@ -202,6 +245,8 @@ int queues_flush(void)
 {
 	struct peer **at = &match.busy;
 	int sent = 0;
+	if (UNLIKELY(redundant_on))
+		return queues_flush_in_order();
 	while (*at) {
 		struct peer *p = *at;
 		sent += queue_flush(p, (uint32_t)(p - match.peer));

@@ -52,6 +52,7 @@ void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t
 	s->version = SEGMENT_VERSION;
 	s->generation = generation;
 	s->nranks = nranks;
+	s->degree = 1;
 	s->cores = cores;
 	s->oversubscribed = nranks > cores;
 	s->bytes = segment_bytes(nranks);

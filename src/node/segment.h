@@ -20,7 +20,7 @@
 #include "node/meter.h"
 
 enum {
-	SEGMENT_VERSION = 9,
+	SEGMENT_VERSION = 10,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	SEGMENT_ADDRESS_MAX = 1008,
@@ -41,13 +41,13 @@ struct segment {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t generation;
-	uint32_t nranks;
+	uint32_t nranks;	 /* processes of the job */
 	uint32_t cores;		 /* that this node gives to the job */
 	uint32_t oversubscribed; /* more ranks than cores: yield at once, don't spin */
 	uint32_t nhere;		 /* ranks that live on this node */
 	uint32_t nbeside;	 /* and on other nodes that are this machine, too */
-	uint32_t reserved;
-	uint64_t bytes; /* of the whole segment */
+	uint32_t degree; /* of these, processes of one rank; 1: no replicas (node/living.h) */
+	uint64_t bytes;	 /* of the whole segment */
 	uint64_t mailbox_offset;
 	uint64_t address_offset;
 	uint64_t channel_offset, channel_bytes;
@@ -69,7 +69,9 @@ struct segment {
 	 * node was the first to find out (docs/network-channel.md); 0: none that anybody knows of
 	 */
 	_Atomic uint32_t net_packets;
-	char pad[CACHE_LINE - sizeof(uint64_t) - 2 * sizeof(uint32_t)];
+	/* number of the newest view, written by the agent behind the mailboxes' `lost` */
+	_Atomic uint32_t view;
+	char pad[CACHE_LINE - sizeof(uint64_t) - 3 * sizeof(uint32_t)];
 };
 
 /* Where a rank can be reached from other nodes (docs/network-channel.md). A rank writes its own
@@ -108,6 +110,7 @@ struct mailbox {
 	_Atomic uint32_t ckpt_rejoin; /* valid before ckpt_released changes */
 	/* highest id of a stop whose copies have been let go: who waits in it to become one ends */
 	_Atomic uint32_t ckpt_moved;
+	_Atomic uint32_t lost;		/* 1: this process is dead; its rank lives on in others */
 	_Atomic uint32_t ckpt_hold;	/* counts asks to stand still for a while: CKPT_HOLD */
 	char ckpt_path[MAILBOX_PATH];	/* of this rank's image, valid before ckpt_wanted changes */
 	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */

@@ -107,7 +107,7 @@ static void print_failure(const struct report_failure *f, struct json_out *j)
 {
 	json_open_object(j, NULL);
 	json_uint(j, "rank", f->rank);
-	json_uint(j, "slot", 0);
+	json_uint(j, "slot", f->slot);
 	json_string(j, "node", f->node);
 	json_string(j, "reason", f->reason);
 	json_double(j, "at_seconds", f->at_seconds);
@@ -149,6 +149,12 @@ static void print_all(const struct report *r, size_t skipped, int exit_status, d
 	json_uint(j, "ranks", r->ranks);
 	json_double(j, "wall_seconds", wall_seconds);
 	json_uint(j, "restarts", r->restarts);
+	if (r->degree > 1) {
+		json_open_object(j, "replicas");
+		json_uint(j, "degree", r->degree);
+		json_uint(j, "lost", r->replicas_lost);
+		json_close_object(j);
+	}
 	json_uint(j, "agents_replaced", r->agents_replaced);
 	json_uint(j, "warm_sinks", r->warm_sinks);
 	if (before > 0)

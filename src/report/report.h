@@ -40,7 +40,7 @@ enum {
 };
 
 struct report_failure {
-	uint32_t rank;
+	uint32_t rank, slot;
 	char node[64];
 	char reason[280];
 	double at_seconds;
@@ -74,6 +74,8 @@ struct report {
 	uint32_t ranks;
 	uint64_t seed;
 	uint32_t restarts;
+	uint32_t degree; /* replicas of each rank; 1: none */
+	uint32_t replicas_lost;
 	uint32_t agents_replaced;
 	uint32_t warm_sinks; /* processes that stood ready on a spare and became ranks */
 	struct report_checkpoint *checkpoints; /* the newest */

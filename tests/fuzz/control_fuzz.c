@@ -3,7 +3,7 @@
  * src/wire/session/loop.c
  * src/launch/options_fault.c src/head/inject.c src/head/failover/succession_read.c
  * src/report/report.c src/report/report_profile.c src/report/profile.c
- * src/model/catalog.c src/model/check.c src/model/contest.c src/model/entries.c
+ * src/node/living.c src/model/catalog.c src/model/check.c src/model/contest.c src/model/entries.c
  * src/model/entries_shadow.c src/model/entries_system.c src/model/interval.c src/model/law.c
  * src/model/lvf.c src/model/quad.c src/model/quantity.c src/model/redundancy.c src/model/shadow.c
  * src/model/unified.c src/model/unified_play.c */
@@ -357,6 +357,8 @@ static void prepare(void)
 	head.o = &options;
 	head.program = &program;
 	head.nranks = RANKS;
+	head.degree = 1;
+	head.view = (struct living){.nranks = RANKS, .degree = 1, .lost = calloc(RANKS, 1)};
 	head.ranks = calloc(RANKS, sizeof(*head.ranks));
 	head.crew.ranks = calloc(RANKS, sizeof(*head.crew.ranks));
 	head.ckpt.ranks = calloc(RANKS, sizeof(*head.ckpt.ranks));

@@ -17,6 +17,7 @@
 #include "agent/agent_private.h"
 #include "launch/environment.h"
 #include "launch/program.h"
+#include "node/living.h"
 
 static void stream_send(void *arg, const struct stream *s, const void *bytes, size_t len)
 {
@@ -208,6 +209,7 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		here[r] = agent_has(a, r);
 	segment_layout(a->segment, a->setup.nranks, cores_here(a), a->generation);
+	a->segment->degree = a->setup.degree;
 	segment_place(a->segment, here, crowd(a));
 	if (crowd(a) > a->pin.cores) /* a share of less than a core was rounded up to one */
 		a->segment->oversubscribed = 1;
@@ -384,8 +386,9 @@ char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struc
 				       .agent = a->address,
 				       .token = a->token,
 				       .job = s->job,
-				       .rank = rank,
-				       .nranks = s->nranks,
+				       .rank = living_rank_of(rank, s->nranks / s->degree),
+				       .nranks = s->nranks / s->degree,
+				       .process = rank,
 				       .local_rank = local_rank,
 				       .local_size = a->here,
 				       .no_mpi = s->flags & SETUP_NO_MPI,

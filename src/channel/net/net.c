@@ -184,14 +184,14 @@ static hale_status_t net_open(channel_arrive_t *arrive, struct error *err)
 {
 	const struct link *l = link_self();
 	memset(&net, 0, sizeof(net));
-	net.rank = l->rank;
-	net.nranks = l->nranks;
+	net.rank = l->process;
+	net.nranks = l->nprocesses;
 	net.generation = l->generation;
 	net.arrive = arrive;
 	net.all = everybody_is();
-	net.peer = heap_calloc(l->nranks, sizeof(*net.peer));
+	net.peer = heap_calloc(l->nprocesses, sizeof(*net.peer));
 	if (!net.peer)
-		return error_set(err, HALE_ERR_MEMORY, "no memory for %u peers", l->nranks);
+		return error_set(err, HALE_ERR_MEMORY, "no memory for %u peers", l->nprocesses);
 	places_look();
 	hale_status_t rc = anybody_away() ? wire_start(err) : HALE_OK;
 	if (rc != HALE_OK)

@@ -19,7 +19,7 @@ static hale_status_t self_open(channel_arrive_t *to, struct error *err)
 
 static bool self_reaches(uint32_t rank)
 {
-	return rank == link_self()->rank;
+	return rank == link_self()->process;
 }
 
 static bool self_send(uint32_t rank, const struct envelope *e, const void *payload)

@@ -126,16 +126,16 @@ static void shm_close(void)
 static hale_status_t shm_open(channel_arrive_t *arrive, struct error *err)
 {
 	const struct link *l = link_self();
-	shm.rank = l->rank;
-	shm.nranks = l->nranks;
+	shm.rank = l->process;
+	shm.nranks = l->nprocesses;
 	shm.arrive = arrive;
-	shm.out = heap_calloc(l->nranks, sizeof(*shm.out));
-	shm.in = heap_calloc(l->nranks, sizeof(*shm.in));
-	shm.here = heap_calloc(l->nranks, sizeof(*shm.here));
+	shm.out = heap_calloc(l->nprocesses, sizeof(*shm.out));
+	shm.in = heap_calloc(l->nprocesses, sizeof(*shm.in));
+	shm.here = heap_calloc(l->nprocesses, sizeof(*shm.here));
 	if (!shm.out || !shm.in || !shm.here) {
 		shm_close();
 		return error_set(err, HALE_ERR_MEMORY, "no memory for the rings of %u ranks",
-				 l->nranks);
+				 l->nprocesses);
 	}
 	shm_map();
 	shm_barrier_open();

@@ -262,6 +262,11 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 
 	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
+	if (h->degree > 1)
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "this job has replicas, with which checkpoints don't go together in "
+		    "this version");
 	if (origin != ORIGIN_TIMER)
 		c->asked_for = true;
 	if (c->phase != CKPT_IDLE) {

@@ -43,7 +43,7 @@ struct takeover {
 
 bool takeover_possible(const struct head *h)
 {
-	return h->o->head_grace > 0;
+	return h->o->head_grace > 0 && h->o->replicas <= 1;
 }
 
 bool takeover_settled(const struct head *h)

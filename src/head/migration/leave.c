@@ -96,6 +96,12 @@ hale_status_t head_leave_node(struct head *h, const char *node, const char *why,
 				 node);
 	if (n->leaving || n->moving)
 		return HALE_OK;
+	if (h->degree > 1)
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "%s: the ranks of node %s stay, since processes of a job with replicas "
+		    "don't move in this version",
+		    why, node);
 	if (!crew_has_place(&h->crew, n->index, true))
 		return error_set(err, HALE_ERR_NODE,
 				 "%s: the ranks of node %s have nowhere to go: no usable spare is "

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include "base/error.h"
 #include "agent/copier/copier.h"
+#include "head/output/echo.h"
 #include "head/output/stdin_spool.h"
 #include "launch/hosts.h"
 #include "node/job.h"
@@ -205,7 +206,8 @@ struct crew {
 	bool let_go; /* GO is said: copies are the ranks, though placement doesn't say so yet */
 	struct crew_rank *ranks;
 	struct outlet out[2];
-	struct feed feed; /* hale's stdin, for rank 0 */
+	struct echoes (*echoes)[2]; /* [ranks], of jobs with replicas; NULL: others */
+	struct feed feed;	    /* hale's stdin, for rank 0 */
 	uint32_t generation;
 
 	bool laid_out;	/* there are segments */
@@ -310,6 +312,9 @@ bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank);
 void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig);
 
 const struct node *crew_node_of(const struct crew *c, uint32_t rank);
+/* Jobs with replicas: all processes start; that one is dead. */
+void crew_echo_begin(struct crew *c);
+void crew_echo_lost(struct crew *c, uint32_t process);
 uint32_t crew_ranks_on(const struct crew *c, const struct node *n);
 uint32_t crew_cores(const struct crew *c);
 const char *node_state_name(node_state_t state);

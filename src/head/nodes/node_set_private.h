@@ -36,6 +36,12 @@ void crew_outlet_drained(void *crew);
 void crew_order_done(struct crew_rank *r);
 void crew_order_again(struct node *n);
 
+/* node_set_echo.c */
+bool crew_echo_create(struct crew *c);
+void crew_echo_destroy(struct crew *c);
+void crew_echo_take(struct crew *c, uint32_t process, int i, const char *text, size_t len);
+void crew_echo_ended(struct crew *c, uint32_t process);
+
 /* node_set_lost.c */
 void crew_session_over(void *node, const char *why);
 void crew_lease_asked(struct node *n, uint64_t number);

@@ -294,7 +294,7 @@ hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 		c->out[i].keeper_gone = keeper_gone;
 		outlet_keep(&c->out[i], c->config.keeper, i + 1);
 	}
-	feed_init(&c->feed, c->loop, STDIN_FILENO);
+	feed_init(&c->feed, c->loop, c->config.setup.degree > 1 ? -1 : STDIN_FILENO);
 	c->feed.send = feed_send;
 	c->feed.send_end = feed_send_end;
 	c->feed.arg = c;
@@ -306,12 +306,14 @@ hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		for (int i = 0; i < 2; i++) {
 			printed_init(&c->ranks[r].out[i], c->loop, &c->out[i], r, i + 1,
-				     c->config.tag, c->nranks == 1);
+				     c->config.tag, c->nranks == c->config.setup.degree);
 			c->ranks[r].out[i].stamp = c->config.stamp;
 			c->ranks[r].out[i].differs = printed_differs;
 			c->ranks[r].out[i].arg = c;
 		}
 	}
+	if (c->config.setup.degree > 1 && !crew_echo_create(c))
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", c->nranks);
 	return HALE_OK;
 }
 
@@ -546,6 +548,7 @@ void crew_destroy(struct crew *c)
 		for (int i = 0; i < 2; i++)
 			printed_fini(&c->ranks[r].out[i]);
 	}
+	crew_echo_destroy(c);
 	if (c->ranks) {
 		feed_fini(&c->feed);
 		for (int i = 0; i < 2; i++) {

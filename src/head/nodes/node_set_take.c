@@ -37,7 +37,10 @@ static void take_output(struct node *n, const struct message *m)
 
 	if (i != 0 && i != 1)
 		return;
-	printed_take(&c->ranks[m->rank].out[i], m->bytes, m->len);
+	if (c->echoes)
+		crew_echo_take(c, m->rank, i, m->bytes, m->len);
+	else
+		printed_take(&c->ranks[m->rank].out[i], m->bytes, m->len);
 	n->taken[i] += m->len;
 	if (n->taken[i] >= ACKNOWLEDGE && !outlet_full(&c->out[i]))
 		acknowledge(n, i);
@@ -236,6 +239,8 @@ static void take_ended(struct node *n, const struct message *m)
 	if (!crew_present(c, m->rank))
 		return;
 	c->ranks[m->rank].pid = 0;
+	if (c->echoes && m->value == 0)
+		crew_echo_ended(c, m->rank);
 	if (m->rank == 0)
 		feed_close(&c->feed);
 	c->handler.ended(c->handler.arg, m->rank, m->value);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "deliver/redundant.h"
 #include "mpi/abi/abi.h"
 #include "mpi/api.h"
 #include "mpi/env/env.h"
@@ -91,6 +92,15 @@ static int init_at_level(int required, int *provided, const char *function)
 	log_init_from_env();
 	guard_enter();
 	init_layers();
+	if (redundant_on && required == MPI_THREAD_MULTIPLE) {
+		/* several threads send in an order that no other replica could follow */
+		if (link_self()->process == 0)
+			log_warn("MPI_THREAD_MULTIPLE is not given in a job with replicas, but "
+				 "MPI_THREAD_SERIALIZED: with several threads in MPI at once "
+				 "replicas would "
+				 "send in different orders");
+		required = MPI_THREAD_SERIALIZED;
+	}
 	main_thread = pthread_self();
 	thread_level = required;
 	/* its timer may interrupt the first thread only, which then must be the one that calls */

@@ -2,6 +2,7 @@
 /* Opening, closing, deleting; hints; error handlers of files. */
 #include <string.h>
 #include "base/fmt.h"
+#include "deliver/redundant.h"
 #include "mpi/file/file.h"
 
 int file_leave(struct file *f, int rc, const char *function)
@@ -155,6 +156,11 @@ int PMPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
 	if (info != MPI_INFO_NULL && !info_ok(info_of(info)))
 		return FILE_LEAVE(NULL, MPI_ERR_INFO);
 	*fh = MPI_FILE_NULL;
+	if (UNLIKELY(redundant_on)) {
+		log_warn("rank %u opens %s: MPI-IO doesn't go with --replicas; run the job without",
+			 link_self()->rank, filename);
+		return FILE_LEAVE(NULL, MPI_ERR_UNSUPPORTED_OPERATION);
+	}
 	int rc = amode_check(amode);
 	if (!rc)
 		rc =

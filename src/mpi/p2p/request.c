@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One request: how it is retired; start, free, cancel, status; MPI_REQUEST_NULL. */
-#include "mpi/p2p/p2p.h"
+#include "mpi/p2p/replay.h"
 
 #include "base/yield.h"
+#include "deliver/redundant.h"
 #include "mpi/task/intask.h"
 
 struct ompi_predefined_request_t {
@@ -179,9 +180,13 @@ int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 		status_copy_single(status, &ompi_status_empty);
 		return API_LEAVE(NULL, MPI_SUCCESS);
 	}
-	if (!r->complete)
-		match_progress();
-	*flag = r->complete;
+	if (UNLIKELY(redundant_on)) {
+		*flag = replay_one(r);
+	} else {
+		if (!r->complete)
+			match_progress();
+		*flag = r->complete;
+	}
 	if (!*flag)
 		return p2p_leave_empty(api_name);
 	if (r->query)

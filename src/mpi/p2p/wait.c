@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Wait and MPI_Test for one, any, some, all requests. */
-#include "mpi/p2p/p2p.h"
+#include "deliver/redundant.h"
+#include "mpi/p2p/replay.h"
 
 #include "mpi/task/intask.h"
 
@@ -52,9 +53,13 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 		status_copy_single(status, &ompi_status_empty);
 		return API_LEAVE(NULL, MPI_SUCCESS);
 	}
-	if (!r->complete)
-		match_progress();
-	*flag = r->complete;
+	if (UNLIKELY(redundant_on)) {
+		*flag = replay_one(r);
+	} else {
+		if (!r->complete)
+			match_progress();
+		*flag = r->complete;
+	}
 	if (!*flag)
 		return p2p_leave_empty(api_name);
 	struct failure f = {0};
@@ -116,8 +121,9 @@ int PMPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status status
 		bad = MPI_ERR_ARG;
 	if (UNLIKELY(bad))
 		return API_FAIL(NULL, bad);
-	*flag = all_complete(count, requests);
-	if (!*flag) {
+	*flag =
+	    UNLIKELY(redundant_on) ? replay_all(count, requests) : all_complete(count, requests);
+	if (!*flag && !redundant_on) {
 		match_progress();
 		*flag = all_complete(count, requests);
 	}
@@ -172,12 +178,33 @@ static int retire_any(MPI_Request *requests, int i, int *indx, MPI_Status *statu
 	return request_leave(&f, function);
 }
 
+/* With replicas; flag as in MPI_Testany. */
+static int any_replayed(int count, MPI_Request *requests, bool wait, int *indx, int *flag,
+			MPI_Status *status, const char *function)
+{
+	int32_t found;
+	int n = replay_some(count, requests, wait, 1, &found);
+
+	*flag = n != 0;
+	*indx = MPI_UNDEFINED;
+	if (n == 0)
+		return p2p_leave_empty(function);
+	if (n > 0)
+		return retire_any(requests, found, indx, status, function);
+	status_copy_single(status, &ompi_status_empty);
+	return api_leave(NULL, MPI_SUCCESS, function);
+}
+
 int PMPI_Waitany(int count, MPI_Request requests[], int *indx, MPI_Status *status)
 {
 	API_ENTER("MPI_Waitany");
 	int bad = check_array(count, requests, indx != NULL);
 	if (UNLIKELY(bad || !indx))
 		return API_FAIL(NULL, bad ? bad : MPI_ERR_ARG);
+	if (UNLIKELY(redundant_on)) {
+		int flag;
+		return any_replayed(count, requests, true, indx, &flag, status, api_name);
+	}
 	struct pending p = {.count = count, .requests = requests};
 	if (!pending_look(&p)) {
 		if (!p.active) {
@@ -197,6 +224,8 @@ int PMPI_Testany(int count, MPI_Request requests[], int *indx, int *flag, MPI_St
 	int bad = check_array(count, requests, indx && flag);
 	if (UNLIKELY(bad || !indx || !flag))
 		return API_FAIL(NULL, bad ? bad : MPI_ERR_ARG);
+	if (UNLIKELY(redundant_on))
+		return any_replayed(count, requests, false, indx, flag, status, api_name);
 	struct pending p = {.count = count, .requests = requests};
 	bool found = pending_look(&p);
 	if (!found && p.active) {
@@ -247,6 +276,24 @@ static int retire_some(int count, MPI_Request *requests, const struct pending *p
 	return request_leave(&f, function) ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
 }
 
+static int some_replayed(int count, MPI_Request *requests, bool wait, int *outcount, int *indices,
+			 MPI_Status *statuses, const char *function)
+{
+	struct failure f = {0};
+	int32_t found[REPLAY_MAX];
+	int n = replay_some(count, requests, wait, REPLAY_MAX, found);
+
+	*outcount = n;
+	if (n == 0)
+		return p2p_leave_empty(function);
+	for (int i = 0; i < n; i++) {
+		request_retire(&requests[found[i]],
+			       statuses == MPI_STATUSES_IGNORE ? NULL : &statuses[i], &f);
+		indices[i] = found[i];
+	}
+	return request_leave(&f, function) ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+}
+
 int PMPI_Waitsome(int count, MPI_Request requests[], int *outcount, int indices[],
 		  MPI_Status statuses[])
 {
@@ -254,6 +301,8 @@ int PMPI_Waitsome(int count, MPI_Request requests[], int *outcount, int indices[
 	int bad = check_array(count, requests, outcount && indices);
 	if (UNLIKELY(bad || !outcount))
 		return API_FAIL(NULL, bad ? bad : MPI_ERR_ARG);
+	if (UNLIKELY(redundant_on))
+		return some_replayed(count, requests, true, outcount, indices, statuses, api_name);
 	struct pending p = {.count = count, .requests = requests};
 	/* One round first, so that a loop of Waitsome takes what came meanwhile, all at once. */
 	match_progress();
@@ -270,6 +319,8 @@ int PMPI_Testsome(int count, MPI_Request requests[], int *outcount, int indices[
 	int bad = check_array(count, requests, outcount && indices);
 	if (UNLIKELY(bad || !outcount))
 		return API_FAIL(NULL, bad ? bad : MPI_ERR_ARG);
+	if (UNLIKELY(redundant_on))
+		return some_replayed(count, requests, false, outcount, indices, statuses, api_name);
 	struct pending p = {.count = count, .requests = requests};
 	match_progress();
 	pending_look(&p);

@@ -176,7 +176,7 @@ static void on_resume(bool restored)
 	uint64_t skipped = clock_ns() - stopped_ns;
 
 	if (restored) {
-		profile_meter = segment_meter(link_self()->segment, link_self()->rank);
+		profile_meter = segment_meter(link_self()->segment, link_self()->process);
 		memcpy(profile_meter, saved, sizeof(*saved));
 	}
 	match_skipped_ns += skipped;
@@ -196,7 +196,7 @@ int profile_init(void)
 	saved = heap_calloc(1, sizeof(*saved));
 	if (!saved)
 		return MPI_ERR_NO_MEM;
-	profile_meter = segment_meter(link_self()->segment, link_self()->rank);
+	profile_meter = segment_meter(link_self()->segment, link_self()->process);
 	random_state = 2463534242u + link_self()->rank;
 	for (int i = 0; i < METER_CALLS; i++) {
 		atomic_store(&profile_meter->times[i].gap, 1);

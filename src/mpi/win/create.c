@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making and freeing windows. */
 #include <string.h>
+#include "deliver/redundant.h"
 #include "mpi/task/intask.h"
 #include "mpi/win/win.h"
 
@@ -86,6 +87,13 @@ static int win_create(struct win_wish *wish, MPI_Comm comm, MPI_Info info, MPI_W
 {
 	struct win *w = NULL;
 	int rc = win_check(wish, comm, info, win);
+	if (!rc && redundant_on) {
+		log_warn(
+		    "rank %u makes a window: one-sided communication doesn't go with --replicas; "
+		    "run the job without",
+		    link_self()->rank);
+		rc = MPI_ERR_UNSUPPORTED_OPERATION;
+	}
 	if (!rc)
 		rc = win_make(wish, &w);
 	if (win)

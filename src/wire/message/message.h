@@ -24,9 +24,10 @@ enum { FEED_WINDOW = 65536 };
  * x bytes. */
 #define MESSAGES(M)                                                                                \
 	/* head → agent */                                                                       \
-	M(MSG_SETUP, "x")	/* the job (setup.h); the first one */                             \
-	M(MSG_MACHINES, "x")	/* of each node, u32: those that are one machine; before LAYOUT */ \
-	M(MSG_LAYOUT, "ix")	/* new segment of generation i; x: node of each rank, u32 */       \
+	M(MSG_SETUP, "x")    /* the job (setup.h); the first one */                                \
+	M(MSG_MACHINES, "x") /* of each node, u32: those that are one machine; before LAYOUT */    \
+	M(MSG_LAYOUT, "ix")  /* new segment of generation i; x: node of each rank, u32 */          \
+	M(MSG_VIEW, "ix") /* view i of a job with replicas; x: of each process, 1: it is dead */   \
 	M(MSG_SPAWN, "rpts")	/* start rank as program t, as sink s ("": fresh), streams at p */ \
 	M(MSG_SIGNAL, "rvf")	/* signal v to rank (or MESSAGE_ALL); f: enum signal_to */         \
 	M(MSG_CLEAR, "i")	/* end what is left of all groups; answered by CLEARED */          \

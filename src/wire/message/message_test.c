@@ -78,6 +78,7 @@ static void a_setup_comes_out_as_it_went_in(void **state)
 	char *argv[] = {"program", "an argument", "", NULL}, *none[] = {NULL};
 	struct setup s = {.flags = SETUP_NO_MPI,
 			  .nranks = 4,
+			  .degree = 1,
 			  .lease_ns = 77,
 			  .grace_ns = 78,
 			  .epoch = 3,
@@ -116,7 +117,7 @@ static void what_belongs_to_a_machine_stays_there(void **state)
 	char *argv[] = {"p", NULL};
 	char *theirs[] = {"HOSTNAME=head", "A=1", "SLURM_PROCID=0", NULL};
 	char *own[] = {"HOSTNAME=n1", "A=2", NULL};
-	struct setup s = {.argv = argv, .environ = theirs}, back;
+	struct setup s = {.nranks = 1, .degree = 1, .argv = argv, .environ = theirs}, back;
 	size_t len;
 	char *bytes = setup_write(&s, &len);
 

@@ -37,6 +37,7 @@ void *setup_write(const struct setup *s, size_t *len)
 		return NULL;
 	put_u32(f, s->flags);
 	put_u32(f, s->nranks);
+	put_u32(f, s->degree);
 	put_u32(f, s->node);
 	put_u32(f, s->bind);
 	fwrite(&s->lease_ns, sizeof(s->lease_ns), 1, f);
@@ -116,6 +117,7 @@ bool setup_read(const void *bytes, size_t len, struct setup *s)
 	in.at = s->owned;
 	get(&in, &s->flags, sizeof(s->flags));
 	get(&in, &s->nranks, sizeof(s->nranks));
+	get(&in, &s->degree, sizeof(s->degree));
 	get(&in, &s->node, sizeof(s->node));
 	get(&in, &s->bind, sizeof(s->bind));
 	get(&in, &s->lease_ns, sizeof(s->lease_ns));
@@ -132,7 +134,7 @@ bool setup_read(const void *bytes, size_t len, struct setup *s)
 	s->argv = get_list(&in);
 	s->environ = get_list(&in);
 	s->exports = get_list(&in);
-	if (in.good && in.left == 0)
+	if (in.good && in.left == 0 && s->degree != 0 && s->nranks % s->degree == 0)
 		return true;
 	setup_fini(s);
 	return false;

@@ -23,8 +23,9 @@ enum setup_flag {
 };
 
 struct setup {
-	uint32_t flags; /* enum setup_flag */
-	uint32_t nranks;
+	uint32_t flags;			      /* enum setup_flag */
+	uint32_t nranks;		      /* processes */
+	uint32_t degree;		      /* of these, replicas of each rank */
 	uint32_t node;			      /* which one this is, among all of the job */
 	uint32_t bind;			      /* bind_to_t */
 	uint64_t lease_ns;		      /* 0: none */

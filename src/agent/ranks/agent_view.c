@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A new view of a job with replicas: the ranks of this node find it in their segment. */
+#include "agent/agent_private.h"
+
+void agent_view(struct agent *a, const struct message *m)
+{
+	const unsigned char *lost = m->bytes;
+
+	if (!a->segment || m->len != a->setup.nranks)
+		return;
+	for (uint32_t p = 0; p < a->setup.nranks; p++)
+		if (lost[p])
+			atomic_store(&segment_mailbox(a->segment, p)->lost, 1);
+	atomic_store(&a->segment->view, m->id);
+	/* also those that sleep in a long wait, for a message of who has died */
+	for (uint32_t p = 0; p < a->setup.nranks; p++)
+		if (agent_has(a, p) && !lost[p])
+			mailbox_ring_slow(segment_mailbox(a->segment, p));
+}

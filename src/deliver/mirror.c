@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The sending side of protocol `mirror`: replica i of a rank sends to replica i of another one, and
+ * keeps for the other replicas what they may have to be sent when their own provider dies. */
+#include "deliver/replicas.h"
+
+#include <string.h>
+#include "ckpt/rank.h"
+
+enum { MESSAGE_MAX = 1 << 30 };
+static const size_t eager_max = MESSAGE_MAX;
+
+/* ---- what is kept ---- */
+
+static bool wire_has_passed(const struct wire *w, const struct kept *k)
+{
+	return !w->next || w->next->serial > k->serial;
+}
+
+static bool kept_is_needed(uint32_t rank, const struct kept *k)
+{
+	const struct envelope *e = &k->envelope;
+	const struct lane *l = replica_lane(rank, e->context);
+
+	for (uint32_t s = 0; s < replicas.view.degree; s++) {
+		const struct wire *w = &replicas.wire[living_process(&replicas.view, rank, s)];
+		if (!living_lives(&replicas.view, rank, s) || w->done)
+			continue;
+		if (w->provides ? !wire_has_passed(w, k) : !number_reached(l->acked[s], e->number))
+			return true;
+	}
+	return false;
+}
+
+static size_t kept_bytes(const struct kept *k)
+{
+	return sizeof(*k) + k->envelope.length;
+}
+
+static void kept_drop(struct remote *to, struct kept *k)
+{
+	if (k->prev)
+		k->prev->next = k->next;
+	else
+		to->first = k->next;
+	if (k->next)
+		k->next->prev = k->prev;
+	else
+		to->last = k->prev;
+	replicas.kept -= kept_bytes(k);
+	heap_free(k);
+}
+
+void mirror_trim(uint32_t rank)
+{
+	struct remote *to = &replicas.remote[rank];
+	for (struct kept *k = to->first, *next; k; k = next) {
+		next = k->next;
+		if (!kept_is_needed(rank, k))
+			kept_drop(to, k);
+	}
+}
+
+void mirror_acked(uint32_t process, uint32_t context, uint32_t number)
+{
+	uint32_t rank = living_rank_of(process, replicas.view.nranks);
+	uint32_t slot = living_slot_of(process, replicas.view.nranks);
+	struct lane *l = replica_lane(rank, context);
+
+	replicas.asked = false;
+	if (number_reached(l->acked[slot], number))
+		return;
+	l->acked[slot] = number;
+	mirror_trim(rank);
+}
+
+/* ---- transmission ---- */
+
+static bool parts_send(struct wire *w, uint32_t process, const struct kept *k)
+{
+	uint32_t max = (uint32_t)*w->channel->eager_max;
+
+	if (!w->begun) {
+		struct big big = {.length = k->envelope.length, .kind = k->envelope.kind};
+		struct envelope e = k->envelope;
+		e.kind = REPLICA_BIG;
+		e.length = sizeof(big);
+		if (!w->channel->send(process, &e, &big))
+			return false;
+		w->begun = true;
+		w->offset = 0;
+	}
+	while (w->offset < k->envelope.length) {
+		uint32_t n = k->envelope.length - w->offset;
+		struct envelope e = {.kind = REPLICA_PART, .length = n < max ? n : max};
+		if (!w->channel->send(process, &e, k->payload + w->offset))
+			return false;
+		w->offset += e.length;
+	}
+	w->begun = false;
+	return true;
+}
+
+static bool wire_skips(uint32_t rank, uint32_t slot, const struct wire *w)
+{
+	const struct envelope *e = &w->next->envelope;
+
+	return !w->begun && number_reached(replica_lane(rank, e->context)->acked[slot], e->number);
+}
+
+int mirror_push(uint32_t process)
+{
+	struct wire *w = &replicas.wire[process];
+	uint32_t rank = living_rank_of(process, replicas.view.nranks);
+	uint32_t slot = living_slot_of(process, replicas.view.nranks);
+	int sent = 0;
+
+	while (w->next) {
+		struct kept *k = w->next;
+		if (!wire_skips(rank, slot, w)) {
+			bool left = k->envelope.length <= *w->channel->eager_max
+					? w->channel->send(process, &k->envelope, k->payload)
+					: parts_send(w, process, k);
+			if (!left) {
+				replica_busy(w);
+				return sent;
+			}
+		}
+		sent++;
+		w->next = k->next;
+		if (!kept_is_needed(rank, k))
+			kept_drop(&replicas.remote[rank], k);
+	}
+	return sent;
+}
+
+/* ---- the channel that match/ sees ---- */
+
+static bool mates_have_heard(void)
+{
+	for (uint32_t s = 0; replicas.leads && s < replicas.view.degree; s++) {
+		uint32_t p = living_process(&replicas.view, replicas.rank, s);
+		const struct wire *w = &replicas.wire[p];
+		if (s == replicas.slot || !replica_lives(p) || w->done)
+			continue;
+		/* what lies in the shared memory of this node survives us */
+		if (segment_here(link_self()->segment, p) ? w->first != NULL
+							  : w->heard != replicas.determined)
+			return false;
+	}
+	return true;
+}
+
+/* No more memory for what others may need: those who have not said what they have are asked. */
+static void ask_everybody(void)
+{
+	struct envelope e = {.kind = REPLICA_ASK};
+
+	if (replicas.asked)
+		return;
+	replicas.asked = true;
+	for (uint32_t p = 0; p < replicas.nprocesses; p++)
+		if (replica_lives(p) && !replicas.wire[p].provides &&
+		    replicas.remote[living_rank_of(p, replicas.view.nranks)].first)
+			replica_tell(p, &e, NULL);
+}
+
+static bool may_leave(size_t length)
+{
+	replicas.hooks.output();
+	if (UNLIKELY(!mates_have_heard()))
+		return false;
+	if (LIKELY(replicas.kept + length <= replicas.kept_max || replicas.kept == 0))
+		return true;
+	ask_everybody();
+	return false;
+}
+
+static struct kept *kept_make(size_t length)
+{
+	return replica_memory(sizeof(struct kept) + length);
+}
+
+static void sync_note(struct remote *to, struct kept *k)
+{
+	struct envelope *e = &k->envelope;
+
+	for (struct sync **at = &to->syncs; *at; at = &(*at)->next) {
+		struct sync *s = *at;
+		if (s->context != e->context || s->number != e->number)
+			continue;
+		/* a replica that is ahead of us has seen to it that it was matched */
+		struct envelope ack = {.kind = RECORD_ACK, .id = e->id};
+		*at = s->next;
+		heap_free(s);
+		replicas.arrive((uint32_t)(to - replicas.remote), &ack, NULL);
+		return;
+	}
+	struct sync *s = replica_memory(sizeof(*s));
+	*s = (struct sync){to->syncs, e->context, e->number, e->id};
+	to->syncs = s;
+}
+
+void mirror_matched(uint32_t rank, uint32_t context, uint32_t number)
+{
+	struct remote *to = &replicas.remote[rank];
+
+	for (struct sync **at = &to->syncs; *at; at = &(*at)->next) {
+		struct sync *s = *at;
+		if (s->context != context || s->number != number)
+			continue;
+		struct envelope ack = {.kind = RECORD_ACK, .id = s->request};
+		if (!s->request)
+			return;
+		*at = s->next;
+		heap_free(s);
+		replicas.arrive(rank, &ack, NULL);
+		return;
+	}
+	if (number_reached(replica_lane(rank, context)->sent, number))
+		return; /* another replica has said so before */
+	struct sync *s = replica_memory(sizeof(*s));
+	*s = (struct sync){to->syncs, context, number, 0};
+	to->syncs = s;
+}
+
+static void kept_append(uint32_t rank, struct kept *k)
+{
+	struct remote *to = &replicas.remote[rank];
+	uint32_t provided[LIVING_DEGREE_MAX], n = 0;
+
+	replica_lane(rank, k->envelope.context)->sent = k->envelope.number;
+	k->serial = ++replicas.serial;
+	k->next = NULL;
+	k->prev = to->last;
+	if (to->last)
+		to->last->next = k;
+	else
+		to->first = k;
+	to->last = k;
+	replicas.kept += kept_bytes(k);
+	for (uint32_t s = 0; s < replicas.view.degree; s++) {
+		uint32_t p = living_process(&replicas.view, rank, s);
+		struct wire *w = &replicas.wire[p];
+		if (!w->provides || !replica_lives(p))
+			continue;
+		if (!w->next)
+			w->next = k;
+		provided[n++] = p;
+	}
+	if (k->envelope.kind == RECORD_SYNC)
+		sync_note(to, k);
+	if (n == 0 && !kept_is_needed(rank, k))
+		kept_drop(to, k);
+	for (uint32_t i = 0; i < n; i++)
+		if (!replicas.wire[provided[i]].busy)
+			mirror_push(provided[i]);
+}
+
+/* Records of match/ that are not messages: an acknowledgement goes to all replicas that wait for
+ * it; a cancel comes too late, always; pressure has no meaning here. */
+static bool control_send(uint32_t rank, const struct envelope *e)
+{
+	if (e->kind == RECORD_ACK) {
+		receipt_matched(rank, e->id);
+	} else if (e->kind == RECORD_CANCEL) {
+		struct envelope late = {.kind = RECORD_CANCELLED, .id = e->id};
+		replicas.arrive(rank, &late, NULL);
+	} else if (e->kind != RECORD_PRESSURE && e->kind != RECORD_CANCELLED) {
+		log_warn(
+		    "rank %u sends a message of more than 1 GiB, which jobs with replicas don't "
+		    "carry: send it in pieces, or run without --replicas",
+		    replicas.rank);
+		link_abort(70);
+	}
+	return true;
+}
+
+static bool mirror_send(uint32_t rank, const struct envelope *e, const void *payload)
+{
+	if (UNLIKELY(e->kind > RECORD_SYNC))
+		return control_send(rank, e);
+	if (rank == replicas.rank) {
+		replicas.arrive(rank, e, payload);
+		return true;
+	}
+	if (!may_leave(e->length))
+		return false;
+	struct kept *k = kept_make(e->length);
+	k->envelope = *e;
+	if (e->length)
+		memcpy(k->payload, payload, e->length);
+	kept_append(rank, k);
+	return true;
+}
+
+static void *mirror_reserve(uint32_t rank, size_t length)
+{
+	struct remote *to = &replicas.remote[rank];
+
+	if (rank != replicas.rank && !may_leave(length))
+		return NULL;
+	heap_free(to->reserved);
+	to->reserved = kept_make(length);
+	return to->reserved->payload;
+}
+
+static void mirror_commit(uint32_t rank, const struct envelope *e)
+{
+	struct kept *k = replicas.remote[rank].reserved;
+
+	replicas.remote[rank].reserved = NULL;
+	k->envelope = *e;
+	if (rank != replicas.rank) {
+		kept_append(rank, k);
+		return;
+	}
+	replicas.arrive(rank, e, k->payload);
+	heap_free(k);
+}
+
+/* ---- view ---- */
+
+void mirror_follow_view(void)
+{
+	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
+		struct wire *w = &replicas.wire[p];
+		uint32_t slot = living_slot_of(p, replicas.view.nranks);
+		bool provides =
+		    replica_lives(p) && !w->done &&
+		    living_rank_of(p, replicas.view.nranks) != replicas.rank &&
+		    living_provider(&replicas.view, replicas.rank, slot) == (int)replicas.slot;
+
+		if (provides && !w->provides)
+			w->next = replicas.remote[living_rank_of(p, replicas.view.nranks)].first;
+		if (!provides)
+			w->next = NULL;
+		w->provides = provides;
+		if (w->next)
+			replica_busy(w);
+	}
+	for (uint32_t r = 0; r < replicas.view.nranks; r++)
+		mirror_trim(r);
+}
+
+void mirror_forget(void)
+{
+	for (uint32_t r = 0; r < replicas.view.nranks; r++) {
+		struct remote *to = &replicas.remote[r];
+		while (to->first)
+			kept_drop(to, to->first);
+		for (struct sync *s = to->syncs, *next; s; s = next) {
+			next = s->next;
+			heap_free(s);
+		}
+		heap_free(to->reserved);
+		for (size_t i = 0; i < ARRAY_LEN(to->lanes); i++)
+			heap_free(to->lanes[i]);
+	}
+}
+
+/* Opened, polled and closed as what it stands on: redundant_open and so on. */
+static hale_status_t mirror_open(channel_arrive_t *arrive, struct error *err)
+{
+	return HALE_OK;
+}
+
+static bool mirror_reaches(uint32_t rank)
+{
+	return rank < replicas.view.nranks;
+}
+
+static void mirror_close(void)
+{
+}
+
+const struct channel_ops channel_redundant = {
+    .name = "redundant",
+    .open = mirror_open,
+    .reaches = mirror_reaches,
+    .send = mirror_send,
+    .reserve = mirror_reserve,
+    .commit = mirror_commit,
+    .close = mirror_close,
+    .eager_max = &eager_max,
+};

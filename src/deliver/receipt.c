@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The receiving side of the policy `redundant`: records of processes become messages of ranks, each
+ * once and in order; those who keep them for us hear what we have. */
+#include "deliver/replicas.h"
+
+#include <string.h>
+#include "ckpt/rank.h"
+
+enum { TELL_MESSAGES = 32, TELL_BYTES = 64 << 10, URGENT = 64 };
+
+/* ---- acknowledgements ---- */
+
+static void lane_tell(uint32_t rank, uint32_t context, struct lane *l)
+{
+	struct envelope e = {.kind = REPLICA_HAVE, .context = context, .number = l->have};
+	int provider = living_provider(&replicas.view, rank, replicas.slot);
+
+	l->told = l->have;
+	l->bytes = 0;
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if ((int)s != provider && living_lives(&replicas.view, rank, s))
+			replica_tell(living_process(&replicas.view, rank, s), &e, NULL);
+}
+
+void receipt_tell_all(uint32_t rank)
+{
+	struct remote *from = &replicas.remote[rank];
+
+	for (uint32_t i = 0; i < ARRAY_LEN(from->lanes); i++)
+		for (uint32_t k = 0; from->lanes[i] && k < LANES; k++)
+			if (from->lanes[i][k].told != from->lanes[i][k].have)
+				lane_tell(rank, i * LANES + k, &from->lanes[i][k]);
+}
+
+static void redundant_accepted(struct ledger *ledger, uint32_t from, const struct envelope *e,
+			       const void *payload)
+{
+	if (from == replicas.rank)
+		return;
+	struct remote *r = &replicas.remote[from];
+	struct lane *l = replica_lane(from, e->context);
+
+	l->have = (uint32_t)ledger->have;
+	l->bytes += e->length;
+	if (LIKELY(l->have - l->told < TELL_MESSAGES && l->bytes < TELL_BYTES && !r->urgent))
+		return;
+	r->urgent -= r->urgent > 0;
+	lane_tell(from, e->context, l);
+}
+
+/* A copy of a message that is here already: of two providers, one of which has taken the other's
+ * place. Nothing is ever skipped, since a provider begins with what it was told last. */
+static bool redundant_other(struct ledger *ledger, uint32_t from, const struct envelope *e,
+			    const void *payload, int32_t distance)
+{
+	if (distance < 0)
+		return false;
+	log_warn(
+	    "internal error: rank %u (replica %u) got message %u from rank %u in context %u (tag "
+	    "%d) instead of message %u; please report this",
+	    replicas.rank, replicas.slot, e->number, from, e->context, e->tag,
+	    (uint32_t)ledger->have + 1);
+	link_abort(70);
+}
+
+const struct deliver_ops deliver_redundant = {
+    .name = "redundant",
+    .accepted = redundant_accepted,
+    .other = redundant_other,
+};
+
+/* ---- messages ---- */
+
+/* The sender's request means nothing here: each replica of the sender has another one. The
+ * message's name does. */
+static void message_up(uint32_t process, struct envelope e, const void *payload)
+{
+	if (e.kind == RECORD_SYNC)
+		e.id = (uint64_t)e.context << 32 | e.number;
+	replicas.arrive(living_rank_of(process, replicas.view.nranks), &e, payload);
+}
+
+void receipt_matched(uint32_t rank, uint64_t id)
+{
+	struct envelope e = {
+	    .kind = REPLICA_MATCHED, .context = (uint32_t)(id >> 32), .number = (uint32_t)id};
+
+	if (rank == replicas.rank) { /* to ourselves it is the request */
+		struct envelope ack = {.kind = RECORD_ACK, .id = id};
+		replicas.arrive(rank, &ack, NULL);
+		return;
+	}
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if (living_lives(&replicas.view, rank, s))
+			replica_tell(living_process(&replicas.view, rank, s), &e, NULL);
+}
+
+static void assembly_begin(struct wire *w, const struct envelope *e, const void *payload)
+{
+	struct big big;
+
+	memcpy(&big, payload, sizeof(big));
+	heap_free(w->assembly);
+	w->assembly = replica_memory(sizeof(struct kept) + big.length);
+	w->assembly->envelope = *e;
+	w->assembly->envelope.kind = (uint8_t)big.kind;
+	w->assembly->envelope.length = big.length;
+	w->assembled = 0;
+}
+
+static void assembly_add(uint32_t process, const struct envelope *e, const void *payload)
+{
+	struct wire *w = &replicas.wire[process];
+	struct kept *k = w->assembly;
+
+	if (!k || e->length > k->envelope.length - w->assembled) {
+		log_warn("internal error: rank %u got a part of no message from process %u; please "
+			 "report this",
+			 replicas.rank, process);
+		link_abort(70);
+	}
+	memcpy(k->payload + w->assembled, payload, e->length);
+	w->assembled += e->length;
+	if (w->assembled < k->envelope.length)
+		return;
+	w->assembly = NULL;
+	message_up(process, k->envelope, k->payload);
+	heap_free(k);
+}
+
+static void determinant_arrive(uint32_t process, const struct envelope *e, const void *payload)
+{
+	struct envelope heard = {.kind = REPLICA_HEARD, .number = e->number};
+
+	if (replicas.leads)
+		return;
+	replicas.determined = e->number;
+	replicas.hooks.heard(e, payload);
+	if (!segment_here(link_self()->segment, process))
+		replica_tell(process, &heard, NULL);
+}
+
+void receipt_arrive(uint32_t process, const struct envelope *e, const void *payload)
+{
+	uint32_t rank = living_rank_of(process, replicas.view.nranks);
+	struct wire *w = &replicas.wire[process];
+
+	if (UNLIKELY(!replica_lives(process)))
+		return;
+	switch (e->kind) {
+	case RECORD_EAGER:
+	case RECORD_SYNC:
+		message_up(process, *e, payload);
+		return;
+	case REPLICA_BIG:
+		assembly_begin(w, e, payload);
+		return;
+	case REPLICA_PART:
+		assembly_add(process, e, payload);
+		return;
+	case REPLICA_HAVE:
+		mirror_acked(process, e->context, e->number);
+		return;
+	case REPLICA_MATCHED:
+		mirror_matched(rank, e->context, e->number);
+		return;
+	case REPLICA_ASK:
+		replicas.remote[rank].urgent = URGENT;
+		receipt_tell_all(rank);
+		return;
+	case REPLICA_DONE:
+		replica_done(process);
+		return;
+	case REPLICA_DETERMINANT:
+		determinant_arrive(process, e, payload);
+		return;
+	case REPLICA_HEARD:
+		w->heard = e->number;
+		return;
+	default: /* the channels' own, and what nobody knows */
+		replicas.arrive(process, e, payload);
+		return;
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The face of jobs with replicas: what match/ asks beside sending and receiving. Several processes
+ * run each rank; docs/redundancy.md says who does what, and why nothing is lost when one dies.
+ *
+ * May call and called by: as deliver.h. */
+#ifndef HALE_DELIVER_REDUNDANT_H
+#define HALE_DELIVER_REDUNDANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "channel/channel.h"
+
+/* Above: all three are called inside the guard and may send, but never wait. */
+struct redundant_hooks {
+	/* A determinant of this rank's leader; e->number counts them. */
+	void (*heard)(const struct envelope *e, const void *payload);
+	/* This process leads its rank from now on; everything its predecessor said has been heard.
+	 */
+	void (*promoted)(void);
+	/* Something is about to leave the rank: say what was decided and not said yet. */
+	void (*output)(void);
+};
+
+/* This job has replicas. Set by deliver_open. */
+extern bool redundant_on;
+
+hale_status_t redundant_open(channel_arrive_t *arrive, const struct redundant_hooks *hooks,
+			     struct error *err);
+void redundant_close(void);
+/* The channel, as match/ sees it, to every rank. */
+extern const struct channel_ops channel_redundant;
+
+/* This process decides for its rank. */
+bool redundant_leads(void);
+/* To the living followers, in order; the next output waits until they have it in their nodes'
+ * memory. The envelope's kind and number are set here. At most 4 KiB. */
+void redundant_determine(struct envelope *e, const void *payload);
+
+/* In every round of progress: looks at the view, sends what waits. How many things moved. */
+int redundant_progress(void);
+
+/* Before the end of MPI: tells everybody that this process needs nothing more. done: everybody who
+ * lives has said so, and all that they need has left. Until then progress goes on serving them. */
+void redundant_leave(void);
+bool redundant_left(void *unused);
+
+#endif

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The policy `redundant` over a channel that this test moves: all processes of a job live in this
+ * one, a seeded scheduler runs one step of one of them at a time, and processes die at any step. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+// clang-format off
+#include <cmocka.h>
+// clang-format on
+#include "ckpt/rank.h"
+#include "deliver/replicas.h"
+
+enum {
+	RANKS = 3,
+	DEGREE = 2,
+	PROCESSES = RANKS * DEGREE,
+	CONTEXTS = 2,
+	MESSAGES = 8, /* of each rank to each other one */
+	ROOM = 3,     /* records in a queue */
+	RECORD = 64,  /* bytes in a record */
+	LONGEST = 300,
+};
+
+struct record {
+	struct envelope envelope;
+	unsigned char payload[RECORD];
+};
+
+struct queue {
+	struct record at[ROOM];
+	int n;
+};
+
+/* What belongs to one process while another one runs. */
+struct process {
+	struct replicas state;
+	struct link link;
+	struct ledger ledger[CONTEXTS][RANKS];
+	int sent; /* steps of its program */
+	bool dead, left;
+	uint32_t heard; /* determinants, in order */
+};
+
+static struct process process[PROCESSES];
+static struct queue queue[PROCESSES][PROCESSES];
+static unsigned char lost[PROCESSES];
+static struct segment *segment;
+static uint32_t me, deaths_told;
+static unsigned long long state;
+
+static uint32_t draw(uint32_t below)
+{
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(state >> 33) % below;
+}
+
+/* ---- what the policy stands on ---- */
+
+const struct link *link_self(void)
+{
+	return &process[me].link;
+}
+void link_abort(int code)
+{
+	fail_msg("process %u gave up", me);
+	_exit(code);
+}
+
+static const size_t record_max = RECORD;
+
+static bool queue_send(uint32_t to, const struct envelope *e, const void *payload)
+{
+	struct queue *q = &queue[me][to];
+	assert_true(e->length <= RECORD);
+	if (q->n == ROOM)
+		return false;
+	q->at[q->n].envelope = *e;
+	if (e->length)
+		memcpy(q->at[q->n].payload, payload, e->length);
+	q->n++;
+	return true;
+}
+
+static const struct channel_ops channel_queue = {
+    .name = "queue", .send = queue_send, .eager_max = &record_max};
+
+hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err)
+{
+	return HALE_OK;
+}
+void channel_close_all(void)
+{
+}
+const struct channel_ops *channel_for(uint32_t rank)
+{
+	return &channel_queue;
+}
+
+/* One record of one sender that has any, or (all) everything. */
+static int poll_from(uint32_t from)
+{
+	struct queue *q = &queue[from][me];
+	struct record r = q->at[0];
+	if (q->n == 0)
+		return 0;
+	memmove(q->at, q->at + 1, (size_t)--q->n * sizeof(r));
+	receipt_arrive(from, &r.envelope, r.payload);
+	return 1;
+}
+
+int channel_poll_all(void)
+{
+	int n = 0;
+	for (uint32_t p = 0; p < PROCESSES; p++)
+		n += poll_from(p);
+	return n;
+}
+
+/* ---- the program: what each rank sends, the same in all replicas ---- */
+
+static void step_of(uint32_t rank, int step, uint32_t *to, uint32_t *context, uint32_t *length)
+{
+	uint32_t x = rank * 2654435761u + (uint32_t)step * 40503u;
+	*to = (rank + 1 + (uint32_t)step % (RANKS - 1)) % RANKS;
+	*context = (x >> 7) % CONTEXTS;
+	*length = 4 + (x >> 3) % (LONGEST - 4);
+}
+enum { STEPS = MESSAGES * (RANKS - 1) };
+
+static unsigned char byte_of(uint32_t rank, uint32_t context, uint32_t number, uint32_t i)
+{
+	return (unsigned char)(rank * 131 + context * 37 + number * 7 + i);
+}
+
+static void program_step(void)
+{
+	struct process *p = &process[me];
+	uint32_t to, context, length;
+	unsigned char payload[LONGEST];
+	step_of(replicas.rank, p->sent, &to, &context, &length);
+	struct ledger *l = &p->ledger[context][to];
+	struct envelope e = {
+	    .kind = RECORD_EAGER, .length = length, .context = context, .number = deliver_next(l)};
+	/* the first bytes say on how many determinants it depends; each step of a leader makes one
+	 */
+	uint32_t depends = (uint32_t)p->sent + 1;
+	for (uint32_t i = 0; i < length; i++)
+		payload[i] = byte_of(replicas.rank, context, e.number, i);
+	memcpy(payload, &depends, sizeof(depends));
+	if (redundant_leads() && p->heard < depends) {
+		struct envelope d = {.length = sizeof(depends)};
+		redundant_determine(&d, &depends);
+		p->heard = depends;
+	}
+	if (p->heard < depends) /* a follower waits for it */
+		return;
+	if (!channel_redundant.send(to, &e, payload))
+		return;
+	l->sent++;
+	p->sent++;
+}
+
+/* What has been heard of a rank's determinants by a process, or lies in the memory of its node. */
+static uint32_t determinants_there(uint32_t of)
+{
+	uint32_t n = process[of].heard;
+	for (uint32_t p = 0; p < PROCESSES; p++)
+		for (int i = 0; i < queue[p][of].n; i++)
+			n += queue[p][of].at[i].envelope.kind == REPLICA_DETERMINANT;
+	return n;
+}
+
+static void on_arrive(uint32_t from, const struct envelope *e, const void *payload)
+{
+	struct ledger *l = &process[me].ledger[e->context][from];
+	uint32_t depends;
+	if (!deliver_accept(l, from, e, payload))
+		return;
+	assert_int_equal(e->number, l->have);
+	memcpy(&depends, payload, sizeof(depends));
+	for (uint32_t i = sizeof(depends); i < e->length; i++)
+		assert_int_equal(((const unsigned char *)payload)[i],
+				 byte_of(from, e->context, e->number, i));
+	/* the output rule: whoever lives of that rank can replay what this depends on */
+	for (uint32_t s = 0; s < DEGREE; s++)
+		if (!process[s * RANKS + from].dead)
+			assert_true(determinants_there(s * RANKS + from) >= depends);
+}
+
+static void on_heard(const struct envelope *e, const void *payload)
+{
+	assert_int_equal(e->number, process[me].heard + 1);
+	process[me].heard++;
+}
+static void on_promoted(void)
+{
+}
+static void on_output(void)
+{
+}
+
+/* ---- the scheduler ---- */
+
+static void switch_to(uint32_t p)
+{
+	process[me].state = replicas;
+	me = p;
+	replicas = process[me].state;
+}
+
+static void everything_begins(size_t kept_max)
+{
+	static const struct redundant_hooks hooks = {on_heard, on_promoted, on_output};
+	struct error err;
+	memset(process, 0, sizeof(process));
+	memset(queue, 0, sizeof(queue));
+	memset(lost, 0, sizeof(lost));
+	memset(segment, 0, segment_bytes(PROCESSES));
+	segment_layout(segment, PROCESSES, 2, 1);
+	deaths_told = 0;
+	for (me = 0; me < PROCESSES; me++) {
+		process[me].link = (struct link){.rank = me % RANKS,
+						 .nranks = RANKS,
+						 .process = me,
+						 .nprocesses = PROCESSES,
+						 .degree = DEGREE,
+						 .segment = segment};
+		assert_int_equal(redundant_open(on_arrive, &hooks, &err), HALE_OK);
+		replicas.kept_max = kept_max;
+		process[me].state = replicas;
+	}
+	me = 0;
+	replicas = process[0].state;
+	deliver_policy = &deliver_redundant;
+}
+
+static void kill_process(uint32_t p)
+{
+	process[p].dead = true;
+}
+
+/* The head has noticed: all hear of it, each when it looks. */
+static void death_publish(uint32_t p)
+{
+	atomic_store(&segment_mailbox(segment, p)->lost, 1);
+	atomic_store(&segment->view, ++deaths_told);
+	lost[p] = 1;
+}
+
+static bool has_all(const struct process *p, uint32_t rank)
+{
+	uint32_t have = 0, expected = STEPS;
+	for (uint32_t r = 0; r < RANKS; r++)
+		for (uint32_t c = 0; r != rank && c < CONTEXTS; c++)
+			have += (uint32_t)p->ledger[c][r].have;
+	return have == expected;
+}
+
+static bool all_over(void)
+{
+	for (uint32_t p = 0; p < PROCESSES; p++)
+		if (!process[p].dead && !process[p].left)
+			return false;
+	return true;
+}
+
+static void random_step(void)
+{
+	uint32_t p = draw(PROCESSES);
+	if (process[p].dead || process[p].left)
+		return;
+	switch_to(p);
+	switch (draw(4)) {
+	case 0:
+		if (process[p].sent < STEPS)
+			program_step();
+		break;
+	case 1:
+		redundant_progress();
+		break;
+	default:
+		poll_from(draw(PROCESSES));
+	}
+	if (process[p].sent < STEPS || !has_all(&process[p], replicas.rank))
+		return;
+	if (!replicas.leaving)
+		redundant_leave();
+	process[p].left = redundant_left(NULL);
+}
+
+static void everything_ends(void)
+{
+	for (uint32_t p = 0; p < PROCESSES; p++) {
+		switch_to(p);
+		redundant_close();
+		process[p].state = replicas;
+	}
+}
+
+/* One job: victims die after so many steps and are noticed some steps later. Returns the steps. */
+static int job(unsigned seed, size_t kept_max, const uint32_t *victim, const int *when,
+	       int nvictims)
+{
+	int steps = 0, noticed[PROCESSES] = {0};
+	state = seed * 977 + 1;
+	everything_begins(kept_max);
+	for (; !all_over(); steps++) {
+		assert_true(steps < 400000); /* somebody waits for ever */
+		for (int i = 0; i < nvictims; i++) {
+			if (!process[victim[i]].dead && !process[victim[i]].left &&
+			    steps >= when[i]) {
+				kill_process(victim[i]);
+				noticed[i] = steps + 1 + (int)draw(200);
+			}
+			if (process[victim[i]].dead && !lost[victim[i]] && steps >= noticed[i])
+				death_publish(victim[i]);
+		}
+		random_step();
+	}
+	everything_ends();
+	return steps;
+}
+
+static void undisturbed_jobs_end(void **unused)
+{
+	for (unsigned seed = 1; seed <= 50; seed++)
+		job(seed, 1 << 20, NULL, NULL, 0);
+}
+
+static void memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(void **unused)
+{
+	for (unsigned seed = 1; seed <= 50; seed++)
+		job(seed, 500, NULL, NULL, 0);
+}
+
+/* Each process dies at every so manieth step of a job. */
+static void whoever_dies_whenever_nothing_is_lost(void **unused)
+{
+	int steps = job(1, 1 << 20, NULL, NULL, 0);
+	for (uint32_t p = 0; p < PROCESSES; p++)
+		for (int when = 0; when < steps; when += 1 + steps / 40)
+			job((unsigned)when % 7 + 1, when % 3 ? 1 << 20 : 700, &p, &when, 1);
+}
+
+/* One process of every rank dies. */
+static void one_of_each_rank_may_die(void **unused)
+{
+	int steps = job(1, 1 << 20, NULL, NULL, 0);
+	for (unsigned seed = 1; seed <= 300; seed++) {
+		uint32_t victim[RANKS];
+		int when[RANKS];
+		state = seed;
+		for (uint32_t r = 0; r < RANKS; r++) {
+			victim[r] = r + draw(DEGREE) * RANKS;
+			when[r] = (int)draw((uint32_t)steps);
+		}
+		job(seed, seed % 2 ? 1 << 20 : 700, victim, when, RANKS);
+	}
+}
+
+static int segment_get(void **unused)
+{
+	segment = calloc(1, segment_bytes(PROCESSES));
+	return segment == NULL;
+}
+
+static int segment_put(void **unused)
+{
+	free(segment);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(undisturbed_jobs_end),
+	    cmocka_unit_test(memory_at_its_bound_lets_senders_wait_but_nothing_is_lost),
+	    cmocka_unit_test(whoever_dies_whenever_nothing_is_lost),
+	    cmocka_unit_test(one_of_each_rank_may_die),
+	};
+	return cmocka_run_group_tests(tests, segment_get, segment_put);
+}

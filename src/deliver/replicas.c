@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Jobs with replicas: beginning and end, changes of view, and records that wait for room. */
+#include "deliver/replicas.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "ckpt/rank.h"
+
+enum { KEPT_MAX = 256 << 20 };
+
+struct replicas replicas;
+bool redundant_on;
+
+void *replica_memory(size_t bytes)
+{
+	void *p = heap_alloc(bytes);
+
+	if (LIKELY(p != NULL))
+		return p;
+	log_warn("rank %u (replica %u) has no memory for a message of %lu bytes: give the job more "
+		 "memory, or less with HALE_RETAIN_MAX",
+		 replicas.rank, replicas.slot, (unsigned long)bytes);
+	link_abort(70);
+}
+
+struct lane *replica_lane(uint32_t rank, uint32_t context)
+{
+	struct remote *r = &replicas.remote[rank];
+
+	if (UNLIKELY(context >= DELIVER_CONTEXTS)) {
+		log_warn(
+		    "internal error: rank %u was told of context %u by rank %u, which can't be; "
+		    "please report this",
+		    replicas.rank, context, rank);
+		link_abort(70);
+	}
+	struct lane **block = &r->lanes[context / LANES];
+	if (UNLIKELY(!*block)) {
+		*block = replica_memory(LANES * sizeof(**block));
+		memset(*block, 0, LANES * sizeof(**block));
+	}
+	return *block + context % LANES;
+}
+
+/* ---- records that wait ---- */
+
+void replica_busy(struct wire *w)
+{
+	replicas.busy += !w->busy;
+	w->busy = true;
+}
+
+void replica_tell(uint32_t process, const struct envelope *e, const void *payload)
+{
+	struct wire *w = &replicas.wire[process];
+
+	if (UNLIKELY(w->done) && e->kind != REPLICA_DONE)
+		return;
+	if (LIKELY(!w->first) && w->channel->send(process, e, payload))
+		return;
+	struct word *word = replica_memory(sizeof(*word) + e->length);
+	word->next = NULL;
+	word->envelope = *e;
+	if (e->length)
+		memcpy(word->payload, payload, e->length);
+	if (w->last)
+		w->last->next = word;
+	else
+		w->first = word;
+	w->last = word;
+	replica_busy(w);
+}
+
+void replica_done(uint32_t process)
+{
+	struct wire *w = &replicas.wire[process];
+
+	w->done = true;
+	w->provides = w->begun = false;
+	w->next = NULL;
+	w->last = NULL;
+	for (struct word **at = &w->first; *at;) {
+		struct word *word = *at;
+		if (word->envelope.kind == REPLICA_DONE) {
+			w->last = word;
+			at = &word->next;
+			continue;
+		}
+		*at = word->next;
+		heap_free(word);
+	}
+	mirror_trim(living_rank_of(process, replicas.view.nranks));
+}
+
+static int words_send(struct wire *w, uint32_t process)
+{
+	int sent = 0;
+
+	while (w->first && w->channel->send(process, &w->first->envelope, w->first->payload)) {
+		struct word *word = w->first;
+		w->first = word->next;
+		if (!w->first)
+			w->last = NULL;
+		heap_free(word);
+		sent++;
+	}
+	return sent;
+}
+
+static int busy_send(void)
+{
+	int sent = 0;
+
+	for (uint32_t p = 0; replicas.busy && p < replicas.nprocesses; p++) {
+		struct wire *w = &replicas.wire[p];
+		if (!w->busy)
+			continue;
+		w->busy = false;
+		replicas.busy--;
+		sent += words_send(w, p);
+		if (w->first)
+			replica_busy(w);
+		else
+			sent += mirror_push(p);
+	}
+	return sent;
+}
+
+/* ---- views ---- */
+
+static void wire_forget(struct wire *w)
+{
+	while (w->first) {
+		struct word *word = w->first;
+		w->first = word->next;
+		heap_free(word);
+	}
+	heap_free(w->assembly);
+	w->assembly = NULL;
+	w->last = NULL;
+	w->next = NULL;
+	w->provides = w->begun = false;
+	replicas.busy -= w->busy;
+	w->busy = false;
+}
+
+/* What the dead have put into shared memory before is still there, and counts: then what they had
+ * decided is known. */
+static void inheritance_take(void)
+{
+	while (channel_poll_all() > 0)
+		continue;
+}
+
+static void view_follow(uint32_t number)
+{
+	struct segment *s = link_self()->segment;
+
+	inheritance_take();
+	for (uint32_t p = 0; p < replicas.nprocesses; p++)
+		if (atomic_load(&segment_mailbox(s, p)->lost) && living_lose(&replicas.view, p))
+			wire_forget(&replicas.wire[p]);
+	replicas.view.number = number;
+	mirror_follow_view();
+	bool leads = living_leader(&replicas.view, replicas.rank) == (int)replicas.slot;
+	if (leads && !replicas.leads) {
+		replicas.leads = true;
+		replicas.hooks.promoted();
+	}
+}
+
+int redundant_progress(void)
+{
+	uint32_t number = atomic_load_explicit(&link_self()->segment->view, memory_order_acquire);
+	int moved = 0;
+
+	if (UNLIKELY(number != replicas.view.number)) {
+		view_follow(number);
+		moved++;
+	}
+	return replicas.busy ? moved + busy_send() : moved;
+}
+
+bool redundant_leads(void)
+{
+	return replicas.leads;
+}
+
+void redundant_determine(struct envelope *e, const void *payload)
+{
+	e->kind = REPLICA_DETERMINANT;
+	e->number = ++replicas.determined;
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if (s != replicas.slot && living_lives(&replicas.view, replicas.rank, s))
+			replica_tell(living_process(&replicas.view, replicas.rank, s), e, payload);
+}
+
+/* ---- beginning and end ---- */
+
+static size_t kept_max_wanted(void)
+{
+	const char *text = getenv("HALE_RETAIN_MAX");
+	uint64_t bytes;
+
+	if (text && units_parse_bytes(text, &bytes) && bytes > 0)
+		return bytes;
+	return KEPT_MAX;
+}
+
+static hale_status_t wires_make(struct error *err)
+{
+	uint32_t n = replicas.nprocesses;
+
+	replicas.view.lost = heap_calloc(n, 1);
+	replicas.remote = heap_calloc(replicas.view.nranks, sizeof(*replicas.remote));
+	replicas.wire = heap_calloc(n, sizeof(*replicas.wire));
+	if (!replicas.view.lost || !replicas.remote || !replicas.wire)
+		return error_set(err, HALE_ERR_MEMORY, "no memory for %u processes", n);
+	for (uint32_t p = 0; p < n; p++) {
+		replicas.wire[p].channel = channel_for(p);
+		if (!replicas.wire[p].channel)
+			return error_set(err, HALE_ERR_LINK, "no channel reaches process %u", p);
+	}
+	return HALE_OK;
+}
+
+hale_status_t redundant_open(channel_arrive_t *arrive, const struct redundant_hooks *hooks,
+			     struct error *err)
+{
+	const struct link *l = link_self();
+
+	replicas = (struct replicas){
+	    .view = {.nranks = l->nranks, .degree = l->degree},
+	    .process = l->process,
+	    .rank = l->rank,
+	    .slot = living_slot_of(l->process, l->nranks),
+	    .nprocesses = l->nprocesses,
+	    .arrive = arrive,
+	    .hooks = *hooks,
+	    .kept_max = kept_max_wanted(),
+	};
+	hale_status_t rc = channel_open_all(receipt_arrive, err);
+	if (rc != HALE_OK)
+		return rc;
+	rc = wires_make(err);
+	if (rc != HALE_OK) {
+		redundant_close();
+		return rc;
+	}
+	redundant_on = true;
+	replicas.leads = replicas.slot == 0;
+	mirror_follow_view();
+	return HALE_OK;
+}
+
+void redundant_close(void)
+{
+	channel_close_all();
+	for (uint32_t p = 0; replicas.wire && p < replicas.nprocesses; p++)
+		wire_forget(&replicas.wire[p]);
+	if (replicas.remote)
+		mirror_forget();
+	heap_free(replicas.view.lost);
+	heap_free(replicas.remote);
+	heap_free(replicas.wire);
+	memset(&replicas, 0, sizeof(replicas));
+	redundant_on = false;
+}
+
+void redundant_leave(void)
+{
+	struct envelope e = {.kind = REPLICA_DONE};
+
+	replicas.leaving = true;
+	for (uint32_t p = 0; p < replicas.nprocesses; p++)
+		if (p != replicas.process && replica_lives(p))
+			replica_tell(p, &e, NULL);
+}
+
+bool redundant_left(void *unused)
+{
+	for (uint32_t p = 0; p < replicas.nprocesses; p++)
+		if (p != replicas.process && replica_lives(p) && !replicas.wire[p].done)
+			return false;
+	return replicas.busy == 0;
+}

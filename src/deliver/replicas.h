@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the policy `redundant` share. docs/redundancy.md has the states, the invariants
+ * and the records.
+ *
+ *   remote[rank] ─▶ kept → kept → kept …   messages to that rank, in the order in which they were
+ * sent │                  ▲ ├─ lane[context]   │ next          numbers: sent, have, what each of
+ * its replicas has wire[process] ──────────┘               how far this process has transmitted to
+ * that one
+ *
+ * Invariants:
+ * - A message stays in `kept` until each living replica of its receiver has it: it was transmitted
+ * to those that this process provides for, and the others have acknowledged it.
+ * - wire.next moves forward only, but for a change of view that makes this process the provider:
+ * then it begins with the first message kept.
+ * - A message of which a first part has left on a wire stays until its last part has left there.
+ */
+#ifndef HALE_DELIVER_REPLICAS_H
+#define HALE_DELIVER_REPLICAS_H
+
+#include "base/base.h"
+#include "deliver/deliver.h"
+#include "deliver/redundant.h"
+#include "node/living.h"
+
+/* Kinds of records beside match/'s. */
+enum replica_record {
+	REPLICA_BIG = 130,   /* struct big: a message longer than a record; PARTs follow */
+	REPLICA_PART,	     /* its next bytes */
+	REPLICA_HAVE,	     /* context, number: the sender of this has all messages up to it */
+	REPLICA_MATCHED,     /* context, number: that synchronous message has been matched */
+	REPLICA_ASK,	     /* say what you have, and soon */
+	REPLICA_DONE,	     /* the sender of this needs no more messages */
+	REPLICA_DETERMINANT, /* from the leader of this rank */
+	REPLICA_HEARD,	     /* number: determinants up to it are here */
+};
+
+struct big {
+	uint32_t length; /* of the payload of all parts */
+	uint32_t kind;	 /* RECORD_EAGER or RECORD_SYNC */
+};
+
+/* A message that somebody may still need. */
+struct kept {
+	struct kept *next, *prev;
+	uint64_t serial; /* counts what was kept */
+	struct envelope envelope;
+	unsigned char payload[] __attribute__((aligned(16)));
+};
+
+/* Between this rank and another one, in one context. Numbers are the ledger's, low halves. */
+struct lane {
+	uint32_t sent;			 /* the last one that was put into kept */
+	uint32_t acked[LIVING_DEGREE_MAX]; /* each replica of the peer has said that it has those */
+	uint32_t have, told;		 /* of the peer's messages: are here; the peer knows */
+	uint32_t bytes;			 /* since told */
+};
+enum { LANES = 64 }; /* contexts in one block of lanes */
+
+/* A synchronous send whose receive is not known to be matched; or, request 0, the other way round.
+ */
+struct sync {
+	struct sync *next;
+	uint32_t context, number;
+	uint64_t request;
+};
+
+struct remote {
+	struct kept *first, *last;
+	struct lane *lanes[DELIVER_CONTEXTS / LANES];
+	struct sync *syncs;
+	struct kept *reserved;
+	uint32_t
+	    urgent; /* so many of its messages are acknowledged one by one: it is short of memory */
+};
+
+/* A record of ours that found no place in the channel. */
+struct word {
+	struct word *next;
+	struct envelope envelope;
+	unsigned char payload[];
+};
+
+struct wire {
+	const struct channel_ops *channel;
+	/* transmission of messages, if this process provides for that one */
+	bool provides;
+	bool begun;	   /* BIG of *next has left, and `offset` bytes in parts */
+	struct kept *next; /* NULL: everything has left */
+	uint32_t offset;
+	struct word *first, *last; /* leave before messages */
+	struct kept *assembly;	   /* of parts that come from there; NULL: none */
+	uint32_t assembled;
+	uint32_t heard; /* determinants that it has */
+	bool done;	/* needs no more messages */
+	bool busy;	/* something waits for room */
+};
+
+extern struct replicas {
+	struct living view; /* as this process has acted on it */
+	uint32_t process, rank, slot;
+	uint32_t nprocesses;
+	channel_arrive_t *arrive;
+	struct redundant_hooks hooks;
+	struct remote *remote; /* [nranks] */
+	struct wire *wire;     /* [nprocesses] */
+	unsigned busy;	       /* wires that are */
+	uint64_t serial;       /* of the newest kept message */
+	size_t kept, kept_max; /* bytes */
+	bool asked;	       /* since the last acknowledgement */
+	uint32_t determined;   /* determinants said, or as a follower heard */
+	bool leads, leaving;
+} replicas;
+
+static inline bool number_reached(uint32_t have, uint32_t number)
+{
+	return (int32_t)(have - number) >= 0;
+}
+
+static inline bool replica_lives(uint32_t process)
+{
+	return !replicas.view.lost[process];
+}
+
+void *replica_memory(size_t bytes);
+struct lane *replica_lane(uint32_t rank, uint32_t context);
+
+/* replicas.c: a record of ours to that process, at once or as soon as there is room. */
+void replica_tell(uint32_t process, const struct envelope *e, const void *payload);
+void replica_busy(struct wire *w);
+/* That process needs no more messages, and perhaps has ended: it gets none, nor words about them.
+ */
+void replica_done(uint32_t process);
+
+/* mirror.c */
+int mirror_push(uint32_t process);
+/* Messages to that rank that nobody needs any more are forgotten. */
+void mirror_trim(uint32_t rank);
+void mirror_acked(uint32_t process, uint32_t context, uint32_t number);
+void mirror_matched(uint32_t rank, uint32_t context, uint32_t number);
+/* The view has changed: whom does this process provide for? */
+void mirror_follow_view(void);
+void mirror_forget(void);
+
+/* receipt.c */
+void receipt_arrive(uint32_t process, const struct envelope *e, const void *payload);
+void receipt_matched(uint32_t rank, uint64_t id);
+/* Says what is here of that rank's messages to those of its replicas that keep them. */
+void receipt_tell_all(uint32_t rank);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The output of jobs with replicas (echo.h): of each rank once, whichever of its processes dies. */
+#include <stdlib.h>
+#include "base/base.h"
+#include "head/nodes/node_set.h"
+#include "head/nodes/node_set_private.h"
+#include "node/living.h"
+
+static uint32_t ranks_of(const struct crew *c)
+{
+	return c->nranks / c->config.setup.degree;
+}
+
+static void echo_pass(void *arg, const char *text, size_t len)
+{
+	printed_take(arg, text, len);
+}
+
+bool crew_echo_create(struct crew *c)
+{
+	uint32_t n = ranks_of(c);
+
+	c->echoes = calloc(n, sizeof(*c->echoes));
+	for (uint32_t r = 0; c->echoes && r < n; r++)
+		for (int i = 0; i < 2; i++)
+			if (!echo_init(&c->echoes[r][i], c->config.setup.degree, echo_pass,
+				       &c->ranks[r].out[i]))
+				return false;
+	return c->echoes != NULL;
+}
+
+void crew_echo_destroy(struct crew *c)
+{
+	for (uint32_t r = 0; c->echoes && r < ranks_of(c); r++)
+		for (int i = 0; i < 2; i++)
+			echo_fini(&c->echoes[r][i]);
+	free(c->echoes);
+	c->echoes = NULL;
+}
+
+void crew_echo_begin(struct crew *c)
+{
+	for (uint32_t r = 0; c->echoes && r < ranks_of(c); r++)
+		for (int i = 0; i < 2; i++)
+			echo_begin(&c->echoes[r][i]);
+}
+
+void crew_echo_take(struct crew *c, uint32_t process, int i, const char *text, size_t len)
+{
+	uint32_t n = ranks_of(c), rank = living_rank_of(process, n);
+
+	if (!echo_take(&c->echoes[rank][i], living_slot_of(process, n), text, len))
+		log_warn(
+		    "out of memory: output of rank %u is lost if the replica that prints it dies",
+		    rank);
+}
+
+void crew_echo_ended(struct crew *c, uint32_t process)
+{
+	uint32_t n = ranks_of(c);
+
+	for (int i = 0; i < 2; i++)
+		echo_ended(&c->echoes[living_rank_of(process, n)][i], living_slot_of(process, n));
+}
+
+void crew_echo_lost(struct crew *c, uint32_t process)
+{
+	uint32_t n = ranks_of(c);
+
+	for (int i = 0; c->echoes && i < 2; i++)
+		echo_lost(&c->echoes[living_rank_of(process, n)][i], living_slot_of(process, n));
+}

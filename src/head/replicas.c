@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Jobs with replicas: a process that dies is a change of view as long as its rank lives in another
+ * one (docs/redundancy.md). Which view follows is node/living.h's decision. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/head_private.h"
+#include "head/watch/watch.h"
+
+bool replicas_init(struct head *h)
+{
+	h->view = (struct living){.nranks = (uint32_t)h->o->ranks, .degree = h->degree};
+	h->view.lost = calloc(h->nranks, 1);
+	return h->view.lost != NULL;
+}
+
+void replicas_fini(struct head *h)
+{
+	free(h->view.lost);
+	h->view.lost = NULL;
+}
+
+/* What ranks read from stdin would have to reach every replica of rank 0. */
+hale_status_t replicas_check(const struct head *h, struct error *err)
+{
+	struct stat st;
+	int waiting = 0;
+	bool there =
+	    fstat(STDIN_FILENO, &st) == 0 &&
+	    ((S_ISREG(st.st_mode) && st.st_size > 0) ||
+	     (S_ISFIFO(st.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0));
+
+	if (h->degree == 1 || !there)
+		return HALE_OK;
+	return error_set(
+	    err, HALE_ERR_UNSUPPORTED,
+	    "--replicas: the job's stdin reaches no rank yet; give the program its input as a "
+	    "file by name, and hale < /dev/null");
+}
+
+void replicas_begin(struct head *h)
+{
+	if (h->degree == 1)
+		return;
+	memset(h->view.lost, 0, h->nranks);
+	h->view.number = 0;
+	crew_echo_begin(&h->crew);
+}
+
+/* Replicas of a rank that share a node die with it. */
+void replicas_say_placement(const struct head *h)
+{
+	const uint32_t *node_of = h->crew.placement.node_of;
+	uint32_t together = 0, n = h->view.nranks;
+
+	for (uint32_t r = 0; r < n; r++)
+		for (uint32_t s = 1; s < h->degree; s++)
+			together += node_of[s * n + r] == node_of[r];
+	if (together > 0 && h->degree > 1)
+		head_say(h,
+			 "note: replicas of %u rank%s share a node and are lost together if that "
+			 "is; give "
+			 "the job %u nodes",
+			 together, together > 1 ? "s" : "", h->degree);
+}
+
+static void replicas_record(struct head *h, uint32_t process, const char *why)
+{
+	struct json_out j;
+
+	record_begin(&j, "replica lost");
+	json_uint(&j, "rank", living_rank_of(process, h->view.nranks));
+	json_uint(&j, "slot", living_slot_of(process, h->view.nranks));
+	json_string(&j, "why", why);
+	json_uint(&j, "view", h->view.number);
+	json_double(&j, "job_seconds", head_seconds(h));
+	record_end(&h->record, &j);
+}
+
+/* The next view, and what this head knows of the process. True: its rank lives on. */
+static bool replica_lose(struct head *h, uint32_t process, const char *why)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+
+	living_lose(&h->view, process);
+	if (living_count(&h->view, rank) == 0)
+		return false;
+	h->report.replicas_lost++;
+	struct report_failure *f = report_add_failure(
+	    &h->report, rank, crew_node_of(&h->crew, process)->name, why, head_seconds(h));
+	if (f)
+		f->slot = living_slot_of(process, h->view.nranks);
+	replicas_record(h, process, why);
+	return true;
+}
+
+static void view_publish(struct head *h)
+{
+	crew_tell_all(&h->crew, &(struct message){.type = MSG_VIEW,
+						  .id = h->view.number,
+						  .bytes = h->view.lost,
+						  .len = h->nranks});
+	head_all_gone_soon(h);
+}
+
+bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
+{
+	uint32_t rank, slot;
+	char why[128], after[16];
+
+	if (h->degree == 1 || h->state != JOB_RUNNING)
+		return false;
+	rank = living_rank_of(process, h->view.nranks);
+	slot = living_slot_of(process, h->view.nranks);
+	snprintf(why, sizeof(why), "replica %u was killed by %s", slot, how);
+	if (!replica_lose(h, process, why)) {
+		head_say(h, "all %u replicas of rank %u are dead", h->degree, rank);
+		return false;
+	}
+	head_say(h, "rank %u: %s after %s; replica %d goes on", rank, why,
+		 units_show_seconds(head_seconds(h), after), living_leader(&h->view, rank));
+	inject_rank_killed(h, process);
+	crew_echo_lost(&h->crew, process);
+	view_publish(h);
+	return true;
+}
+
+bool replicas_survive_node(struct head *h, const struct node *node)
+{
+	char why[300];
+	uint32_t lost = 0;
+	bool all = true;
+
+	if (h->degree == 1 || h->state != JOB_RUNNING || !h->crew.laid_out)
+		return false;
+	snprintf(why, sizeof(why), "node lost: %s", h->lost_why);
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		if (h->crew.placement.node_of[p] != node->index || h->ranks[p].ended)
+			continue;
+		h->ranks[p].ended = true;
+		h->ranks[p].exit_status = 128 + 9;
+		all = replica_lose(h, p, why) && all;
+		crew_echo_lost(&h->crew, p);
+		lost++;
+	}
+	if (!all || lost == 0)
+		return false;
+	head_say(
+	    h,
+	    "node %s is lost (%s), and %u process%s with it; their ranks go on in other replicas",
+	    node->name, h->lost_why, lost, lost > 1 ? "es" : "");
+	view_publish(h);
+	return true;
+}

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Questions and answers of determinants; receives and probes that depend on them. */
+#include "match/decide.h"
+
+#include <signal.h>
+#include <string.h>
+#include "base/fmt.h"
+#include "match/internal.h"
+
+enum { SILENT_MAX = 64 }; /* questions answered by no, before followers hear of them */
+
+/* An answer of the leader's that this process has not come to yet. */
+struct heard {
+	struct heard *next;
+	uint64_t index; /* of the question; of the receive, for WILD */
+	uint32_t kind;
+	uint32_t context, world, number; /* WILD: the message */
+	uint32_t length;
+	unsigned char answer[];
+};
+
+struct wild {
+	uint32_t world, number;
+};
+
+static struct {
+	uint64_t asked; /* questions that this process has come to */
+	uint64_t told;	/* followers know the answers up to this one */
+	uint64_t wilds; /* receives from any source that were posted */
+	bool open;	/* the newest question is being answered here */
+	struct heard *first, *last;
+	struct heard *wild; /* in no order */
+} decide;
+
+static const char *const kind_names[DECIDE_KINDS] = {
+    [DECIDE_TEST] = "MPI_Test",
+    [DECIDE_ALL] = "MPI_Testall",
+    [DECIDE_ANY] = "MPI_Waitany or MPI_Testany",
+    [DECIDE_SOME] = "MPI_Waitsome or MPI_Testsome",
+    [DECIDE_PROBE] = "a probe",
+    [DECIDE_CANCEL] = "MPI_Cancel",
+    [DECIDE_TIME] = "MPI_Wtime",
+};
+
+void decide_differs(const char *what)
+{
+	log_warn(
+	    "rank %u, process %u: %s; its program is not send-deterministic, and this replica ends",
+	    match.rank, link_self()->process, what);
+	raise(SIGKILL);
+	_Exit(70);
+}
+
+static _Noreturn void kinds_differ(enum decide_kind here, uint32_t there)
+{
+	char text[160];
+	fmt_print(text, sizeof(text), "it calls %s where the leader of its rank called %s",
+		  kind_names[here],
+		  there < DECIDE_KINDS && kind_names[there] ? kind_names[there] : "nothing");
+	decide_differs(text);
+}
+
+/* ---- saying ---- */
+
+static void say(enum decide_kind kind, uint32_t context, uint64_t index, const void *answer,
+		size_t size)
+{
+	struct envelope e = {
+	    .length = (uint32_t)size, .context = context, .tag = (int32_t)kind, .id = index};
+	redundant_determine(&e, answer);
+}
+
+static void until_say(void)
+{
+	uint64_t answered = decide.asked - decide.open;
+	if (!redundant_leads() || decide.told >= answered)
+		return;
+	decide.told = answered;
+	say(DECIDE_UNTIL, 0, answered, NULL, 0);
+}
+
+void decide_settle(void)
+{
+	until_say();
+}
+
+void decide_tell_slow(enum decide_kind kind, bool yes, const void *answer, size_t size)
+{
+	decide.open = false;
+	if (yes) {
+		decide.told = decide.asked;
+		say(kind, 0, decide.asked, answer, size);
+	} else if (decide.asked - decide.told >= SILENT_MAX) {
+		until_say();
+	}
+}
+
+/* ---- replaying ---- */
+
+static bool answer_known(void *unused)
+{
+	return decide.first || redundant_leads();
+}
+
+static void heard_drop(void)
+{
+	struct heard *h = decide.first;
+	decide.first = h->next;
+	if (!decide.first)
+		decide.last = NULL;
+	heap_free(h);
+}
+
+decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
+{
+	decide.asked++;
+	for (;;) {
+		if (!answer_known(NULL))
+			match_wait_until(answer_known, NULL);
+		struct heard *h = decide.first;
+		if (!h) {
+			decide.open = true;
+			if (decide.told < decide.asked - 1)
+				decide.told = decide.asked - 1; /* by who led before */
+			return DECIDE_HERE;
+		}
+		if (h->kind == DECIDE_UNTIL && h->index < decide.asked) {
+			heard_drop();
+			continue;
+		}
+		if (h->kind == DECIDE_UNTIL || h->index > decide.asked)
+			return DECIDE_NO;
+		if (h->index < decide.asked || h->kind != kind || (size && h->length > *size))
+			kinds_differ(kind, h->kind);
+		if (size) {
+			memcpy(answer, h->answer, h->length);
+			*size = h->length;
+		}
+		heard_drop();
+		return DECIDE_YES;
+	}
+}
+
+void decide_value(enum decide_kind kind, void *value, size_t size)
+{
+	char own[16];
+	size_t n = size;
+	memcpy(own, value, size);
+	switch (decide_ask(kind, value, &n)) {
+	case DECIDE_HERE:
+		decide_tell(kind, true, own, size);
+		return;
+	case DECIDE_NO:
+		kinds_differ(kind, 0);
+	default:
+		return;
+	}
+}
+
+/* ---- messages that determinants name ---- */
+
+static struct message *message_numbered(const struct flow *f, uint32_t number)
+{
+	for (struct message *m = f->first; m; m = m->next)
+		if (m->envelope.number == number)
+			return m;
+	return NULL;
+}
+
+/* The leader has said that it goes to a receive that isn't posted here yet. */
+static bool reserved(const struct flow *f, uint32_t number)
+{
+	for (const struct heard *h = decide.wild; h; h = h->next)
+		if (h->context == f->context->id && h->world == f->peer && h->number == number)
+			return true;
+	return false;
+}
+
+static void match_with(struct match_request *r, struct message *m)
+{
+	unexpected_remove(m);
+	receive_match(r, m->from, &m->envelope, m->payload);
+	heap_free(m);
+}
+
+/* A receive from any source gets that message, whether it is here yet or not. */
+static void wild_resolve(struct match_request *r, uint32_t world, uint32_t number)
+{
+	r->exactly = true;
+	r->exact = number;
+	r->world = world;
+	struct message *m = message_numbered(flow_of(r->context, world), number);
+	if (m)
+		match_with(r, m);
+	else
+		posted_add(r);
+}
+
+static void wild_say(const struct match_request *r, uint32_t world, uint32_t number)
+{
+	struct wild w = {world, number};
+	say(DECIDE_WILD, r->context, r->wild, &w, sizeof(w));
+}
+
+/* A message of that flow, before this one, waits for a determinant and may be meant for r. */
+static bool earlier_waits(const struct flow *f, const struct match_request *r, uint32_t number)
+{
+	for (const struct message *m = f->first; m && (int32_t)(m->envelope.number - number) < 0;
+	     m = m->next)
+		if (tag_matches(r->base.tag, m->envelope.tag) && !reserved(f, m->envelope.number))
+			return true;
+	return false;
+}
+
+static struct match_request *first_of(struct match_request *r, int tag)
+{
+	while (r && (r->exactly || !tag_matches(r->base.tag, tag)))
+		r = r->next;
+	return r;
+}
+
+static struct match_request *exact_take(struct flow *f, uint32_t number)
+{
+	for (struct match_request *r = f->posted.first; r; r = r->next)
+		if (r->exactly && r->exact == number) {
+			list_remove(&f->posted, r);
+			return r;
+		}
+	return NULL;
+}
+
+/* A receive from any source that was posted earlier may be meant by the leader: the message waits.
+ */
+struct match_request *decide_posted_take(struct flow *f, const struct envelope *e)
+{
+	struct match_request *r = exact_take(f, e->number);
+	if (r || reserved(f, e->number))
+		return r;
+	r = first_of(f->posted.first, e->tag);
+	struct match_request *any = first_of(f->context->any.first, e->tag);
+	if (any && (!r || any->stamp < r->stamp)) {
+		if (!redundant_leads())
+			return NULL;
+		wild_say(any, f->peer, e->number);
+		list_remove(&f->context->any, any);
+		return any;
+	}
+	if (!r || earlier_waits(f, r, e->number))
+		return NULL;
+	list_remove(&f->posted, r);
+	return r;
+}
+
+static void rematch(struct context *c)
+{
+	for (struct message *m = c->first, *later; m; m = later) {
+		later = m->later;
+		struct match_request *r = decide_posted_take(m->flow, &m->envelope);
+		if (!r)
+			continue;
+		match_with(r, m);
+		later = c->first;
+	}
+}
+
+static void receive_wild(struct match_request *r)
+{
+	r->wild = ++decide.wilds;
+	for (struct heard **at = &decide.wild; *at; at = &(*at)->next) {
+		struct heard *h = *at;
+		if (h->index != r->wild)
+			continue;
+		*at = h->next;
+		wild_resolve(r, h->world, h->number);
+		heap_free(h);
+		return;
+	}
+	struct context *c = match.context[r->context];
+	for (struct message *m = c && redundant_leads() ? c->first : NULL; m; m = m->later) {
+		if (!tag_matches(r->base.tag, m->envelope.tag) ||
+		    reserved(m->flow, m->envelope.number))
+			continue;
+		wild_say(r, m->flow->peer, m->envelope.number);
+		match_with(r, m);
+		return;
+	}
+	posted_add(r);
+}
+
+void decide_receive(struct match_request *r)
+{
+	r->exactly = false;
+	if (r->base.peer == MPI_ANY_SOURCE) {
+		r->world = MATCH_ANY;
+		receive_wild(r);
+		return;
+	}
+	struct flow *f = flow_of(r->context, r->world);
+	for (struct message *m = f->first; m; m = m->next) {
+		if (!tag_matches(r->base.tag, m->envelope.tag) || reserved(f, m->envelope.number))
+			continue;
+		/* receives posted earlier, here and from any source, come first */
+		if (first_of(f->posted.first, m->envelope.tag) ||
+		    first_of(f->context->any.first, m->envelope.tag))
+			break;
+		match_with(r, m);
+		return;
+	}
+	posted_add(r);
+}
+
+/* ---- what the leader says ---- */
+
+static struct heard *heard_make(const struct envelope *e, const void *payload)
+{
+	struct heard *h = match_memory(sizeof(*h) + e->length);
+	*h = (struct heard){
+	    .index = e->id, .kind = (uint32_t)e->tag, .context = e->context, .length = e->length};
+	if (e->length)
+		memcpy(h->answer, payload, e->length);
+	return h;
+}
+
+static void wild_heard(struct heard *h)
+{
+	struct wild w;
+	memcpy(&w, h->answer, sizeof(w));
+	h->world = w.world;
+	h->number = w.number;
+	struct context *c = match.context[h->context];
+	for (struct match_request *r = c ? c->any.first : NULL; r; r = r->next) {
+		if (r->wild != h->index)
+			continue;
+		posted_remove(r);
+		wild_resolve(r, w.world, w.number);
+		heap_free(h);
+		rematch(c);
+		return;
+	}
+	h->next = decide.wild;
+	decide.wild = h;
+}
+
+static void on_heard(const struct envelope *e, const void *payload)
+{
+	struct heard *h = heard_make(e, payload);
+	if (h->kind == DECIDE_WILD) {
+		wild_heard(h);
+		return;
+	}
+	h->next = NULL;
+	if (decide.last)
+		decide.last->next = h;
+	else
+		decide.first = h;
+	decide.last = h;
+}
+
+static void on_promoted(void)
+{
+	for (uint32_t id = 0; id < MATCH_CONTEXTS; id++)
+		if (match.context[id])
+			rematch(match.context[id]);
+}
+
+const struct redundant_hooks decide_hooks = {
+    .heard = on_heard,
+    .promoted = on_promoted,
+    .output = until_say,
+};
+
+void decide_fini(void)
+{
+	while (decide.first)
+		heard_drop();
+	while (decide.wild) {
+		struct heard *h = decide.wild;
+		decide.wild = h->next;
+		heap_free(h);
+	}
+	memset(&decide, 0, sizeof(decide));
+}
+
+/* ---- probes, cancelling ---- */
+
+struct probe_exact {
+	struct flow *flow;
+	uint32_t number;
+};
+
+static bool probed_is_here(void *arg)
+{
+	const struct probe_exact *p = arg;
+	return message_numbered(p->flow, p->number) != NULL;
+}
+
+struct probe_look {
+	uint32_t context, world;
+	int tag;
+	struct message *found;
+};
+
+static bool probe_look(void *arg)
+{
+	struct probe_look *l = arg;
+	struct context *c = match.context[l->context];
+	l->found = NULL;
+	for (struct message *m = c ? c->first : NULL; m && !l->found; m = m->later)
+		if (tag_matches(l->tag, m->envelope.tag) &&
+		    (l->world == MATCH_ANY || l->world == m->flow->peer) &&
+		    !reserved(m->flow, m->envelope.number))
+			l->found = m;
+	return l->found != NULL;
+}
+
+struct message *decide_probe(uint32_t context, uint32_t world, int tag, bool wait)
+{
+	struct probe_look l = {context, world, tag, NULL};
+	struct wild w = {0};
+	size_t size = sizeof(w);
+	switch (decide_ask_slow(DECIDE_PROBE, &w, &size)) {
+	case DECIDE_HERE:
+		if (!probe_look(&l) && !wait) {
+			match_progress();
+			probe_look(&l);
+		} else if (!l.found) {
+			match_wait_until(probe_look, &l);
+		}
+		if (l.found)
+			w = (struct wild){l.found->flow->peer, l.found->envelope.number};
+		decide_tell_slow(DECIDE_PROBE, l.found != NULL, &w, sizeof(w));
+		return l.found;
+	case DECIDE_YES: {
+		struct probe_exact p = {flow_of(context, w.world), w.number};
+		match_wait_until(probed_is_here, &p);
+		return message_numbered(p.flow, p.number);
+	}
+	default:
+		match_progress();
+		return NULL;
+	}
+}
+
+/* A send is never taken back: whether it still could be, replicas would see differently. */
+int decide_cancel(struct match_request *r)
+{
+	int32_t yes = r->state == STATE_POSTED && !r->exactly;
+	if (r->base.kind != REQUEST_RECV)
+		return MPI_SUCCESS;
+	decide_value(DECIDE_CANCEL, &yes, sizeof(yes));
+	if (!yes)
+		return MPI_SUCCESS;
+	if (r->state != STATE_POSTED)
+		decide_differs("a receive that its leader has cancelled has got a message here");
+	posted_remove(r);
+	r->base.cancelled = true;
+	r->base.status._cancelled = 1;
+	r->base.status._ucount = 0;
+	request_finish(r, MPI_SUCCESS);
+	return MPI_SUCCESS;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Determinants: what a program can't know by itself, so that two replicas of a rank could see it
+ * differently: which message a wildcard matched, whether a test found something, what time it is.
+ * The leader of the rank decides and says so; its followers replay (docs/redundancy.md). In jobs
+ * without replicas every question is answered by DECIDE_HERE and costs one look at a flag.
+ *
+ * A question is asked at the same points of the program in all replicas:
+ *
+ *     switch (decide_ask(kind, &answer, sizeof(answer))) {
+ *     case DECIDE_HERE: find out; decide_tell(kind, yes, &answer, sizeof(answer)); …
+ *     case DECIDE_YES:  answer is the leader's; wait until it is true here, too
+ *     case DECIDE_NO:   the leader saw nothing
+ *     }
+ *
+ * Called inside the guard; may wait, with progress and safe points. */
+#ifndef HALE_MATCH_DECIDE_H
+#define HALE_MATCH_DECIDE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/base.h"
+#include "deliver/redundant.h"
+
+typedef enum decide_turn { DECIDE_HERE, DECIDE_NO, DECIDE_YES } decide_turn_t;
+
+enum decide_kind {
+	DECIDE_WILD = 1, /* which message a receive from any source got */
+	DECIDE_UNTIL,	 /* all questions up to this one: no */
+	DECIDE_TEST,
+	DECIDE_ALL,
+	DECIDE_ANY,  /* int32_t: index of the request */
+	DECIDE_SOME, /* int32_t []: indices */
+	DECIDE_PROBE,
+	DECIDE_CANCEL,
+	DECIDE_TIME, /* double: seconds */
+	DECIDE_KINDS,
+};
+
+enum { DECIDE_BYTES = 2048 }; /* of an answer, at most */
+
+decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size);
+void decide_tell_slow(enum decide_kind kind, bool yes, const void *answer, size_t size);
+
+/* *size: of answer, then of what is there. */
+static inline decide_turn_t decide_ask(enum decide_kind kind, void *answer, size_t *size)
+{
+	return LIKELY(!redundant_on) ? DECIDE_HERE : decide_ask_slow(kind, answer, size);
+}
+
+/* After DECIDE_HERE, once. Returns yes. */
+static inline bool decide_tell(enum decide_kind kind, bool yes, const void *answer, size_t size)
+{
+	if (UNLIKELY(redundant_on))
+		decide_tell_slow(kind, yes, answer, size);
+	return yes;
+}
+
+/* A question that has always an answer: the leader's replaces what *value is. */
+void decide_value(enum decide_kind kind, void *value, size_t size);
+
+/* This replica has done something else than its leader: says what, and ends this process; the rank
+ * goes on in the others. */
+_Noreturn void decide_differs(const char *what);
+
+#endif

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that run in two processes each: whichever of them dies, the job goes on where it is."""
+
+from lib import *
+
+MELT = "/usr/share/lammps/examples/melt/in.melt"
+BASIS = 14695981039346656037  # what `farm` begins to fold its choices with
+RUNS = 50 if LONG else 3
+
+
+def lammps_input(s, steps):
+    text = re.sub(r"(?m)^run.*", f"run {steps}", open(MELT).read())
+    return s.write("in.melt", text)
+
+
+def kills(chance, ranks, within):
+    """--inject options: one process of each of one to three ranks dies, at some time of these."""
+    options = []
+    for rank in chance.sample(range(ranks), chance.choice([1, 1, 2, 3])):
+        options += ["--inject", f"kill:rank={rank},slot={chance.randrange(2)},after={chance.uniform(*within):.3f}s"]
+    return options
+
+
+def lost(r):
+    return len(re.findall(r"replica \d goes on", r.err))
+
+
+@test
+def lammps_prints_the_same_whichever_processes_die(s):
+    have("lmp")
+    if not os.path.exists(MELT):
+        skip("LAMMPS's examples are not installed")
+    lammps_input(s, 800)
+    plain = s.hale_run(4, "lmp", "-in", "in.melt")
+    expect(plain.status == 0, plain)
+    chance = random.Random(SEED)
+    deaths = 0
+    for _ in range(RUNS):
+        r = s.hale_run(4, "lmp", "-in", "in.melt", options=["--replicas", "2", *kills(chance, 4, (0.3, 1.5))])
+        expect(r.status == 0 and thermo(r.out) == thermo(plain.out), r, plain)
+        expect(r.out.count("\n") == plain.out.count("\n") and "roll" not in r.err, r, plain)
+        deaths += lost(r)
+    expect(deaths > 0, "nobody has died")
+
+
+@test
+def a_storm_of_all_kinds_of_messages_survives_deaths(s):
+    exe = s.compile("storm")
+    plain = s.hale_run(4, exe, 200)
+    expect(plain.status == 0, plain)
+    chance = random.Random(SEED + 1)
+    for options, kept in (([], "256MiB"), (["--nodes", "2"], "256MiB"), ([], "100000")):
+        r = s.hale_run(4, exe, 200, options=["--replicas", "2", *options, *kills(chance, 4, (0.3, 1.2))],
+                       env={"HALE_RETAIN_MAX": kept})
+        expect(r.status == 0 and r.out == plain.out, r, plain)
+
+
+def farm_is_consistent(r, tasks):
+    """What the master has printed is what its other replica told the workers."""
+    def word(name):
+        found = re.findall(rf"(?m)^{name} ([0-9a-f]+)$", r.out)
+        expect(len(found) == 1, name, r)
+        return int(found[0], 16)
+    done = [int(n) for n in re.findall(r"(?m)^(\d+) done:", r.out)]
+    expect(r.status == 0 and done == list(range(50, tasks + 1, 50)), r)
+    expect(word("all") == word("choices") ^ BASIS, r)
+    return word("sum")
+
+
+@test
+def choices_of_a_leader_are_those_of_whoever_follows_it(s):
+    exe = s.compile("farm")
+    expected = None
+    chance = random.Random(SEED + 2)
+    for run in range(RUNS + 1):
+        victims = kills(chance, 4, (0.1, 0.7)) if run else []
+        if run % 2:  # the master's leader, which makes the choices
+            victims = ["--inject", f"kill:rank=0,slot=0,after={chance.uniform(0.1, 0.7):.3f}s"]
+        r = s.hale_run(4, exe, 300, options=["--replicas", "2", *victims])
+        total = farm_is_consistent(r, 300)
+        expect(expected in (None, total), r)
+        expected = total
+
+
+@test
+def all_replicas_of_a_rank_are_not_survived_but_begun_again(s):
+    exe = s.compile("storm")
+    plain = s.hale_run(3, exe, 400)
+    r = s.hale_run(3, exe, 400, options=["--replicas", "2", "--inject", "kill:rank=1,slot=0,after=400ms",
+                                         "--inject", "kill:rank=1,slot=1,after=500ms"])
+    expect("all 2 replicas of rank 1 are dead" in r.err, r)
+    expect(r.status in (0, EXIT_UNRECOVERED, 137), r)
+    if r.status == 0:
+        expect(r.out == plain.out, r, plain)
+
+
+@test
+def processes_of_a_rank_are_shown_and_reported(s):
+    exe = s.compile("storm")
+    job = s.hale_start(2, exe, 2000, options=["--replicas", "2", "--nodes", "2", "--report", "report.json"])
+    job.until_output("round 100:")
+    ranks = sorted((r["rank"], r["slot"], r["role"], r["state"]) for r in job.info()["ranks"])
+    expect(ranks == [(0, 0, "leader", "running"), (0, 1, "replica", "running"), (1, 0, "leader", "running"),
+                     (1, 1, "replica", "running")], ranks)
+    nodes = {(r["rank"], r["node"]) for r in job.info()["ranks"]}
+    expect(len(nodes) == 4, "replicas share a node", nodes)
+    r = s.hale("inject", "kill", job.id(), "--rank", "1", "--slot", "0")
+    expect(r.status == 0, r)
+    job.until(lambda: any(k["state"] == "lost" for k in job.info()["ranks"]), "a lost process")
+    roles = {(k["rank"], k["slot"]): k["role"] for k in job.info()["ranks"]}
+    expect(roles[1, 1] == "leader", roles)
+    for what in (("ckpt", job.id()), ("migrate", "--from", "node1", job.id())):
+        refused = s.hale(*what)
+        expect(refused.status != 0 and refused.err, refused)
+    r = job.wait()
+    expect(r.status == 0, r)
+    report = s.report()
+    expect(report["replicas"] == {"degree": 2, "lost": 1} and report["restarts"] == 0, report)
+    expect([(f["rank"], f["slot"]) for f in report["failures"]] == [(1, 0)], report)
+
+
+@test
+def what_does_not_go_with_replicas_is_refused(s):
+    s.write("input", "something")
+    for options, words in ((["--replicas", "3"], "1 or 2"), (["--replicas", "2", "--no-mpi"], "needs MPI"),
+                           (["--replicas", "2", "--ckpt-every", "5s"], "checkpoints")):
+        r = s.hale_run(2, "/bin/true", options=options)
+        expect(r.status == EXIT_USAGE and words in r.err, r)
+    r = s.run("sh", "-c", f"{HALE} run -n 2 --replicas 2 -- /bin/true < input")
+    expect(r.status == EXIT_USAGE and "stdin" in r.err, r)
+
+
+main()
