@@ -82,8 +82,7 @@ def the_first_example_of_the_readme_loses_a_rank_and_ends_right(s):
     expect(command.startswith("build/hale run -n "), command)
     job = s.start("sh", "-c", "exec " + command, env={"PATH": s.path("bin") + ":" + os.environ["PATH"]})
     job.until_output("^iteration 100:")
-    pid = s.hale("ps").out.split(" rank 1 ")[-1].split("pid ")[1].split()[0]
-    os.kill(int(pid), signal.SIGKILL)
+    os.kill(job.ranks(2)[1], signal.SIGKILL)  # of this job: others run beside
     r = job.wait()
     expect(r.status == 0 and "rolling back to" in r.err and ", 1 rollback (" in r.err, r)
     iterations = [int(x) for x in re.findall(r"^iteration (\d+): largest change 0x", r.out, re.M)]
