@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 
-#define ACTOR_PROGRAM "/work/program"
+#define ACTOR_PROGRAM "/apps/program"
 
 /* kernel->on_exec */
 void actor_exec(struct proc *p, const char *path, char *const *argv, char *const *env);

@@ -1222,7 +1222,7 @@ CALL(char *, realpath, const char *path, char *out)
 
 CALL(ssize_t, readlink, const char *path, char *out, size_t len)
 {
-	const char *to = strstr(path, "/exe") ? "/work/hale" : "net:[1]";
+	const char *to = strstr(path, "/exe") ? "/apps/hale" : "net:[1]";
 
 	if (strncmp(path, "/proc/", 6) != 0)
 		return fail(EINVAL);

@@ -339,7 +339,7 @@ static struct proc *proc_new(struct machine *h, const char *name, pid_t parent)
 			   .rank = -1};
 	p->group = p->pid;
 	snprintf(p->name, sizeof(p->name), "%s", name);
-	snprintf(p->cwd, sizeof(p->cwd), "/work");
+	snprintf(p->cwd, sizeof(p->cwd), "/apps");
 	p->globals = malloc(globals_size(globals));
 	memcpy(p->globals, globals_pristine(globals), globals_size(globals));
 	return p;

@@ -91,7 +91,7 @@ static void head_main(void *arg)
 	struct options o;
 	struct error err;
 	struct program program = {.elf = true, .mpi = PROGRAM_MPI_OPEN};
-	struct head_start start = {.options = &o, .program = &program, .libdir = "/work"};
+	struct head_start start = {.options = &o, .program = &program, .libdir = "/apps"};
 
 	(void)arg;
 	snprintf(program.path, sizeof(program.path), "%s", ACTOR_PROGRAM);
@@ -479,10 +479,10 @@ static void furnish(void)
 		struct proc here = {.host = &kernel->hosts[i], .cwd = "/"};
 
 		kernel->running = &here;
-		disk_put("/work/program", "program", 7);
-		disk_put("/work/hale", "hale", 4);
-		disk_put("/work/libhale.so", "hale", 4);
-		disk_put("/work/libmpi.so.40", "hale", 4);
+		disk_put("/apps/program", "program", 7);
+		disk_put("/apps/hale", "hale", 4);
+		disk_put("/apps/libhale.so", "hale", 4);
+		disk_put("/apps/libmpi.so.40", "hale", 4);
 		disk_make_folder("/home");
 		disk_make_folder("/tmp");
 		disk_make_folder("/var");
