@@ -89,10 +89,7 @@ int main(void)
     c = campaign(s, "--outside", "--data", "numbers", "--runs", "5", "--rate", "400/s", "--output", "result", "./plain",
                  status=3)
     expect(total(c, "wrong") > 0 and [v["name"] for v in c["variables"]] == ["numbers"], c)
-    for _ in range(3):  # once in 27 campaigns no run was struck at all (docs/open.md)
-        c = campaign(s, "--outside", "--data", "table", "--runs", "10", "--rate", "1000/s", "--judge", "true", "./plain")
-        if c["variables"]:
-            break
+    c = campaign(s, "--outside", "--data", "table", "--runs", "10", "--rate", "1000/s", "--judge", "true", "./plain")
     expect(c["ends"]["crashed"] > 0 and total(c, "crashed") > 0 and total(c, "wrong") == 0, c)
     expect(folders() <= before, folders() - before)
 

@@ -227,9 +227,10 @@ bool campaign_run_once(struct campaign *c, long number, struct campaign_run *r)
 	    number ? times_draw(c, &state, at, c->rate > 0 ? CAMPAIGN_FLIPS_MAX : 64) : 0;
 	char path[128];
 	double began = clock_seconds();
-	int status = 0, pidfd;
+	int status = 0, pidfd, executed[2];
 	bool hung;
 	pid_t pid;
+	char byte;
 
 	*r = (struct campaign_run){0};
 	path_in(c, "report.json", path);
@@ -239,9 +240,18 @@ bool campaign_run_once(struct campaign *c, long number, struct campaign_run *r)
 	if (c->output)
 		unlink(c->output);
 	fflush(NULL);
+	if (pipe2(executed, O_CLOEXEC) != 0) {
+		log_warn("can't start a run: %s", strerror(errno));
+		return false;
+	}
 	pid = fork();
 	if (pid == 0)
 		child(c, number, at, times);
+	close(executed[1]);
+	/* Before its exec the child is still hale, whose symbols are not those of the program. */
+	while (pid > 0 && read(executed[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	close(executed[0]);
 	pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (pidfd < 0) {
 		log_warn("can't start a run: %s", strerror(errno));
