@@ -3,6 +3,7 @@
 """Ranks that run in two processes each: whichever of them dies, the job goes on where it is."""
 
 from lib import *
+from adopt_parts import agent_of, nodes
 
 MELT = "/usr/share/lammps/examples/melt/in.melt"
 BASIS = 14695981039346656037  # what `farm` begins to fold its choices with
@@ -81,6 +82,43 @@ def choices_of_a_leader_are_those_of_whoever_follows_it(s):
         total = farm_is_consistent(r, 300)
         expect(expected in (None, total), r)
         expected = total
+
+
+@test
+def a_master_in_python_that_takes_whoever_answers_first(s):
+    """The choices differ from run to run, the result does not."""
+    script = os.path.join(ROOT, "tests/programs/farm.py")
+    plain = s.hale_run(4, PYTHON, script, "600")
+    expect(plain.status == 0 and "total" in plain.out, plain)
+    chance = random.Random(SEED + 3)
+    deaths = 0
+    for _ in range(RUNS if LONG else 1):
+        r = s.hale_run(4, PYTHON, script, "600", options=["--replicas", "2", *kills(chance, 4, (0.4, 1.4))])
+        expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
+        deaths += lost(r)
+    return f"{deaths} deaths"
+
+
+@test
+def a_node_that_is_lost_costs_nothing(s):
+    """One after the other, whichever it is: its ranks go on in their replicas elsewhere."""
+    have("lmp")
+    if not os.path.exists(MELT):
+        skip("LAMMPS's examples are not installed")
+    lammps_input(s, 800)
+    plain = s.hale_run(4, "lmp", "-in", "in.melt")
+    chance = random.Random(SEED + 4)
+    for run in range(10 if LONG else 1):
+        job = s.hale_start(4, "lmp", "-in", "in.melt", options=["--replicas", "2", "--nodes", "2", "--agent-lost",
+                                                                "end", "--report", "report.json"])
+        job.until_output(f"(?m)^ +{chance.randrange(50, 300, 50)} ")
+        victim = f"node{(run + 1) % 2}"
+        os.kill(agent_of(nodes(s, job)[victim]["pid"]), signal.SIGKILL)
+        r = job.wait()
+        expect(r.status == 0 and f"node {victim} is lost" in r.err and "in other replicas" in r.err, r)
+        expect(thermo(r.out) == thermo(plain.out) and r.out.count("\n") == plain.out.count("\n"), r, plain)
+        report = s.report()
+        expect(report["restarts"] == 0 and report["replicas"]["lost"] == 4, report)
 
 
 @test
