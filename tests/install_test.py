@@ -61,7 +61,7 @@ def installed(s):
 
 
 def named(files, name):
-    found = [p for p in files.values() if os.path.basename(p) == name]
+    found = [p for p in files.values() if p.endswith("/" + name)]
     expect(len(found) == 1, f"{name}: {found}")
     return found[0]
 
@@ -105,7 +105,7 @@ def a_component_builds_against_what_is_installed_and_works(s):
 def units_of_systemd_are_right_and_name_what_is_installed(s):
     have("systemd-analyze")
     to, files = installed(s)
-    hale = os.path.relpath(named(files, "hale"), to)
+    hale = os.path.relpath(named(files, "bin/hale"), to)
     for name in ("hale-backplane.service", "hale-agent@.service"):
         with open(named(files, name)) as f:
             expect(f"ExecStart=/{hale} " in f.read(), name)
@@ -130,8 +130,8 @@ def is_stripped(s, path):
 def what_is_installed_is_stripped_works_and_goes_without_traces(s):
     """From a build folder of the same kind, with the paths of this one."""
     to, files = installed(s)
-    hale = named(files, "hale")
-    for name in ("hale", "libhale.so", "libmpi.so.40", "libftb.so.0"):
+    hale = named(files, "bin/hale")
+    for name in ("bin/hale", "libhale.so", "libmpi.so.40", "libftb.so.0"):
         expect(is_stripped(s, named(files, name)), name)
     expect(os.path.getsize(hale) < os.path.getsize(HALE) / 2, "it is smaller", os.path.getsize(hale))
     build_id = re.search(r"Build ID: (\w+)", s.run("readelf", "-n", hale).out)[1]

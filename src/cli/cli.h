@@ -4,6 +4,8 @@
 #ifndef HALE_CLI_CLI_H
 #define HALE_CLI_CLI_H
 
+#include <stddef.h>
+
 /* argv[0] is the subcommand. */
 int cli_run(int argc, char **argv);
 int cli_restart(int argc, char **argv);
@@ -26,6 +28,7 @@ int cli_campaign(int argc, char **argv);
 int cli_monitor(int argc, char **argv);
 int cli_metrics(int argc, char **argv);
 int cli_rules(int argc, char **argv);
+int cli_complete(int argc, char **argv);
 
 /* `hale agent --attach TAG.NODE`: a new head speaks with an agent of this machine. */
 int cli_attach_node(const char *name);
@@ -33,6 +36,10 @@ int cli_attach_node(const char *name);
 /* Prints the help of a command, or of all (NULL), on stdout; returns 0, or 64 for a name that is
  * no command. */
 int cli_help(const char *command);
+/* The i-th command that has a help, or NULL; its text; what the overview says of it in a line. */
+const char *cli_help_name(size_t i);
+const char *cli_help_text(const char *command);
+const char *cli_help_about(const char *command, char about[96]);
 int cli_version(void);
 
 /* For commands that serve until they are ended: blocks SIGTERM, SIGINT and SIGHUP, also in threads

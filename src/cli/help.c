@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "cli/cli.h"
+#include "cli/complete.h"
 #include "cli/events.h"
 #include "cli/monitor.h"
 #include "cli/model.h"
@@ -35,6 +36,7 @@ static const char overview[] =
     "  hale monitor --ipmi --ib --memory --load        watch a node, publish what goes wrong\n"
     "  hale metrics [--listen PORT]                    numbers of running jobs, for Prometheus\n"
     "  hale rules check|try [FILE]                     what is done about which event\n"
+    "  hale complete bash|zsh|fish                     completion of command lines, for a shell\n"
     "  hale help COMMAND                               more about one of them\n";
 
 static const char run_help[] =
@@ -371,7 +373,42 @@ static const struct {
 	     {"advise", advise_help},
 	     {"campaign", campaign_help},
 	     {"sim", cli_sim_help},
-	     {"model", cli_model_help}};
+	     {"model", cli_model_help},
+	     {"complete", cli_complete_help}};
+
+const char *cli_help_name(size_t i)
+{
+	return i < ARRAY_LEN(helps) ? helps[i].name : NULL;
+}
+
+const char *cli_help_text(const char *command)
+{
+	for (size_t i = 0; i < ARRAY_LEN(helps); i++)
+		if (strcmp(command, helps[i].name) == 0)
+			return helps[i].text;
+	return NULL;
+}
+
+const char *cli_help_about(const char *command, char about[96])
+{
+	char begin[64];
+	const char *line, *at, *end;
+
+	snprintf(begin, sizeof(begin), "\n  hale %s ", command);
+	about[0] = '\0';
+	line = strstr(overview, begin);
+	if (!line)
+		return about;
+	at = line + strlen(begin);
+	end = at + strcspn(at, "\n");
+	for (; at < end && strncmp(at, "  ", 2) != 0; at++)
+		;
+	if (at >= end) /* on the next line */
+		end = at + 1 + strcspn(at + 1, "\n");
+	at += strspn(at, "\n ");
+	snprintf(about, 96, "%.*s", (int)(end - at), at);
+	return about;
+}
 
 int cli_help(const char *command)
 {
@@ -379,11 +416,9 @@ int cli_help(const char *command)
 		fputs(overview, stdout);
 		return 0;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(helps); i++) {
-		if (strcmp(command, helps[i].name) == 0) {
-			fputs(helps[i].text, stdout);
-			return 0;
-		}
+	if (cli_help_text(command)) {
+		fputs(cli_help_text(command), stdout);
+		return 0;
 	}
 	log_warn("'%s' is no command of hale; `hale help` lists them", command);
 	return EXIT_USAGE;

@@ -14,13 +14,16 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-    {"monitor", cli_monitor},	  {"rules", cli_rules},	  {"events", cli_events},
-    {"backplane", cli_backplane}, {"run", cli_run},	  {"restart", cli_restart},
-    {"ckpt", cli_ckpt},		  {"ps", cli_ps},	  {"inject", cli_inject},
-    {"image", cli_image},	  {"advise", cli_advise}, {"sim", cli_sim},
-    {"model", cli_model},	  {"nodes", cli_nodes},	  {"agent", cli_agent},
-    {"migrate", cli_migrate},	  {"attach", cli_attach}, {"metrics", cli_metrics},
-    {"campaign", cli_campaign},
+    {"monitor", cli_monitor},	{"rules", cli_rules},
+    {"events", cli_events},	{"backplane", cli_backplane},
+    {"run", cli_run},		{"restart", cli_restart},
+    {"ckpt", cli_ckpt},		{"ps", cli_ps},
+    {"inject", cli_inject},	{"image", cli_image},
+    {"advise", cli_advise},	{"sim", cli_sim},
+    {"model", cli_model},	{"nodes", cli_nodes},
+    {"agent", cli_agent},	{"migrate", cli_migrate},
+    {"attach", cli_attach},	{"metrics", cli_metrics},
+    {"campaign", cli_campaign}, {"complete", cli_complete},
 };
 
 int cli_version(void)

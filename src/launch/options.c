@@ -263,6 +263,20 @@ bool options_offers(const char *name)
 	return o && o->take != options_take_nothing;
 }
 
+int options_values(const char *name)
+{
+	const struct option *o = find_option(name, strlen(name));
+
+	return o && o->values != OPTION_EQUALS ? o->values : 0;
+}
+
+bool options_of_run_only(const char *name)
+{
+	const struct option *o = find_option(name, strlen(name));
+
+	return o && o->run_only;
+}
+
 static void try_names(struct closest *c, const char *names)
 {
 	while (names) {

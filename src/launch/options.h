@@ -121,6 +121,10 @@ hale_status_t options_parse(struct options *o, options_for_t which, int argc, ch
 			    struct error *err);
 /* Is there an option of hale run with that name that does what it says? */
 bool options_offers(const char *name);
+/* How many words follow that option of hale run; 0 also for one that is not known. */
+int options_values(const char *name);
+/* Is it one that hale restart does not take? */
+bool options_of_run_only(const char *name);
 
 /* One more VAR=VALUE for the ranks; takes assignment over (NULL: out of memory). */
 hale_status_t options_export(struct options *o, char *assignment, struct error *err);
