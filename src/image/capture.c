@@ -112,6 +112,24 @@ static bool copy_pages(struct capture *c, uint64_t start, uint64_t pages)
 	return true;
 }
 
+/* Who reads a guard region gets a signal. */
+static void leave_guards(struct capture *c, const struct map *m, unsigned char *here)
+{
+	struct list guards;
+	list_init(&guards, &c->arena, sizeof(struct range));
+	int fd =
+	    (int)sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (guards_can_be_seen(fd))
+		guards_find(fd, m->start, m->end, &guards);
+	sys(SYS_close, fd);
+	for (size_t i = 0; i < guards.count; i++) {
+		const struct range *g = list_at(&guards, i);
+		memset(here + (g->start - m->start) / HALE_PAGE, 0, (g->end - g->start) / HALE_PAGE);
+	}
+}
+
 /* Shared memory isn't frozen by the fork, so it is copied now; only pages that exist. */
 static hale_status_t copy_shared(struct capture *c, const struct map *m, struct error *err)
 {
@@ -122,6 +140,7 @@ static hale_status_t copy_shared(struct capture *c, const struct map *m, struct 
 		return no_memory(err);
 	if (sys(SYS_mincore, m->start, m->end - m->start, here))
 		memset(here, 1, pages);
+	leave_guards(c, m, here);
 	if (hidden)
 		sys(SYS_mprotect, m->start, m->end - m->start, PROT_READ);
 	for (uint64_t i = 0, n; i < pages && ok; i += n) {

@@ -185,7 +185,7 @@ static bool select_map(struct capture *c, size_t i)
 static bool select_pages(struct capture *c)
 {
 	struct selection *s = &c->selection;
-	bool ok = selection_open(s);
+	bool ok = selection_open(s) && selection_find_guards(s);
 	if (ok && (c->hashes_old || c->hashes_new))
 		ok = hashes_compare(c);
 	size_t hint = 0;
@@ -301,6 +301,8 @@ static void put_all_but_memory(struct capture *c, struct image_stream *s)
 		put_table(c, s, FRAME_SCHEDULING, &c->scheduling, NULL, 0);
 	if (c->fds.locks.count)
 		put_table(c, s, FRAME_FILE_LOCKS, &c->fds.locks, NULL, 0);
+	if (c->selection.guards.count)
+		put_table(c, s, FRAME_GUARDS, &c->selection.guards, NULL, 0);
 	put_contents(c, s);
 }
 

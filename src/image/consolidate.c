@@ -206,6 +206,7 @@ static hale_status_t copy_tables(struct merge *m, struct error *err)
 		case FRAME_CONTENT:
 		case FRAME_SCHEDULING:
 		case FRAME_FILE_LOCKS:
+		case FRAME_GUARDS:
 			break;
 		default:
 			continue;

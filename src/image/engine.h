@@ -189,6 +189,8 @@ struct selection {
 	struct arena *arena;
 	int pagemap;  /* /proc/self/pagemap of the process that writes */
 	bool no_scan; /* the kernel has no PAGEMAP_SCAN */
+	bool sees_guards;   /* it says where guard regions are */
+	struct list guards; /* struct range, of the whole process */
 	bool incremental;
 	struct list runs;	      /* struct run */
 	struct list drops;	      /* uint64_t: runs that are as in a fresh mapping */
@@ -202,7 +204,17 @@ void selection_close(struct selection *s);
 /* Adds what image needs of a private mapping. written: ranges inside it (struct range) that may
  * have changed since the base, in order, perhaps none; NULL: all of it. */
 bool selection_add(struct selection *s, const struct map *m, const struct list *written);
+/* Before that: where guard regions are. */
+bool selection_find_guards(struct selection *s);
 /* Private copies, made while the process was stopped, of shared memory that has no name. */
 bool selection_add_copy(struct selection *s, uint64_t addr, const void *copy, uint64_t pages);
+
+/* ---- guards.c ---- */
+
+/* Does the kernel say where guard regions are? pagemap: a process's, open. */
+bool guards_can_be_seen(int pagemap);
+/* Adds those from start to end, in order; false: no memory, or it can't be told. */
+bool guards_find(int pagemap, uint64_t start, uint64_t end, struct list *ranges);
+bool guards_in(const struct list *ranges, uint64_t start, uint64_t end);
 
 #endif

@@ -44,6 +44,7 @@ enum frame_kind {
 	FRAME_LOCKS,	   /* struct lock_record[]: mutexes that are held by a thread id */
 	FRAME_SCHEDULING,  /* struct sched_record[]; not if nothing deviates from the start */
 	FRAME_FILE_LOCKS,  /* struct file_lock_record[]; not if there are none */
+	FRAME_GUARDS,	   /* struct range[]: guard regions; not if there are none */
 	FRAME_KINDS,
 };
 

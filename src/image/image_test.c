@@ -152,6 +152,8 @@ SCENARIO(private_memory_comes_back_lazily, "private_memory", "lazy")
 SCENARIO(private_memory_comes_back_from_a_synchronous_image, "private_memory", "sync")
 SCENARIO(private_memory_comes_back_from_lz4, "private_memory", "lz4")
 SCENARIO(private_memory_comes_back_from_zstd, "private_memory", "zstd lazy")
+SCENARIO(guard_regions_come_back, "guards", "")
+SCENARIO(guard_regions_come_back_lazily, "guards", "lazy")
 SCENARIO(file_mappings_come_back, "file_mappings", "")
 SCENARIO(file_mappings_come_back_lazily, "file_mappings", "lazy")
 SCENARIO(shared_memory_stays_shared, "shared_memory", "")
@@ -542,6 +544,8 @@ int main(int argc, char **argv)
 	    T(private_memory_comes_back_from_a_synchronous_image),
 	    T(private_memory_comes_back_from_lz4),
 	    T(private_memory_comes_back_from_zstd),
+	    T(guard_regions_come_back),
+	    T(guard_regions_come_back_lazily),
 	    T(file_mappings_come_back),
 	    T(file_mappings_come_back_lazily),
 	    T(shared_memory_stays_shared),

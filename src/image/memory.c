@@ -22,12 +22,14 @@ enum { SCAN_REGIONS = 8192, PAGEMAP_ENTRIES = 4096 };
 #define PAGEMAP_PRESENT (1ull << 63)
 #define PAGEMAP_SWAP	(1ull << 62)
 #define PAGEMAP_FILE	(1ull << 61)
+#define PAGEMAP_GUARD	(1ull << 58)
 
 bool selection_init(struct selection *s, struct arena *a, bool incremental)
 {
 	*s = (struct selection){.arena = a, .pagemap = -1, .incremental = incremental};
 	list_init(&s->runs, a, sizeof(struct run));
 	list_init(&s->drops, a, sizeof(uint64_t));
+	list_init(&s->guards, a, sizeof(struct range));
 	s->scan = arena_alloc(a, SCAN_REGIONS * sizeof(*s->scan));
 	return s->scan != NULL;
 }
@@ -36,7 +38,13 @@ bool selection_open(struct selection *s)
 {
 	s->pagemap =
 	    (int)sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
+	s->sees_guards = s->pagemap >= 0 && guards_can_be_seen(s->pagemap);
 	return s->pagemap >= 0;
+}
+
+bool selection_find_guards(struct selection *s)
+{
+	return !s->sees_guards || guards_find(s->pagemap, 0, (1ull << 47) - HALE_PAGE, &s->guards);
 }
 
 void selection_close(struct selection *s)
@@ -120,7 +128,8 @@ static bool existing(struct walk *w, uint64_t start, uint64_t end)
  * takes ten times as long as its table entry: not asked where the answer is known. */
 static bool walk_by_scan(struct walk *w, uint64_t start, uint64_t end)
 {
-	uint64_t without = SYS_PAGE_IS_PFNZERO | (w->no_file ? 0 : SYS_PAGE_IS_FILE);
+	uint64_t without = SYS_PAGE_IS_PFNZERO | (w->no_file ? 0 : SYS_PAGE_IS_FILE) |
+			   (w->s->sees_guards ? SYS_PAGE_IS_GUARD : 0);
 	struct sys_pm_scan arg = {
 	    .size = sizeof(arg),
 	    .end = end,
@@ -161,7 +170,7 @@ static bool walk_by_entries(struct walk *w, uint64_t start, uint64_t end)
 			return false;
 		for (uint64_t i = 0; i < n; i++, at += HALE_PAGE)
 			if (entry[i] & (PAGEMAP_PRESENT | PAGEMAP_SWAP) &&
-			    !(entry[i] & PAGEMAP_FILE) && !existing(w, at, at + HALE_PAGE))
+			    !(entry[i] & (PAGEMAP_FILE | PAGEMAP_GUARD)) && !existing(w, at, at + HALE_PAGE))
 				return false;
 	}
 	return true;
@@ -185,7 +194,7 @@ static bool selection_walk(struct selection *s, const struct map *m, const struc
 static bool select_all(struct selection *s, const struct map *m, const struct list *written)
 {
 	const struct range whole = {m->start, m->end};
-	bool unsafe = !map_is_own_source(m);
+	bool unsafe = !map_is_own_source(m) || guards_in(&s->guards, m->start, m->end);
 	for (size_t i = 0; i < (written ? written->count : 1); i++) {
 		const struct range *r = written ? list_at(written, i) : &whole;
 		/* in a difference a zero page has to be named, whatever lay there before */

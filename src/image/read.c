@@ -387,6 +387,13 @@ hale_status_t image_file_tables(struct image_file *f, struct image_tables *t, st
 	if (rc == HALE_OK)
 		rc = parse_optional(f, FRAME_FILE_LOCKS, sizeof(*t->file_locks),
 				    (const void **)&t->file_locks, &t->file_lock_count, err);
+	if (rc == HALE_OK)
+		rc = parse_optional(f, FRAME_GUARDS, sizeof(*t->guards), (const void **)&t->guards,
+				    &t->guard_count, err);
+	for (size_t i = 0; rc == HALE_OK && i < t->guard_count; i++)
+		if (t->guards[i].start >= t->guards[i].end || t->guards[i].end > 1ull << 47 ||
+		    (t->guards[i].start | t->guards[i].end) & (HALE_PAGE - 1))
+			return image_file_corrupt(f, "guard regions", err);
 	return rc;
 }
 

@@ -67,6 +67,8 @@ struct image_tables {
 	size_t scheduling_count;
 	const struct file_lock_record *file_locks;
 	size_t file_lock_count;
+	const struct range *guards;
+	size_t guard_count;
 };
 /* Of them only the maps. */
 hale_status_t image_file_maps(struct image_file *f, struct image_tables *t, struct error *err);

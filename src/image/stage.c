@@ -200,6 +200,26 @@ hale_status_t sink_stage_map(struct sink *s, size_t i, const struct map_record *
 	return by_kind[m->kind](s, i, m, at, err);
 }
 
+static hale_status_t install_guards(struct sink *s, struct error *err)
+{
+	for (size_t i = 0; i < s->t.guard_count; i++) {
+		const struct range *g = &s->t.guards[i];
+		for (uint64_t at = g->start, end; at < g->end; at = end) {
+			size_t map;
+			uint64_t to = sink_stage_of(s, at, &end, &map);
+			if (end > g->end)
+				end = g->end;
+			long rc = to ? sys(SYS_madvise, to, end - at, SYS_MADV_GUARD_INSTALL) : 0;
+			if (rc)
+				return error_set(err, HALE_ERR_UNSUPPORTED,
+						 "the program has guard regions (MADV_GUARD_INSTALL), "
+						 "which this kernel does not make (error %ld)",
+						 -rc);
+		}
+	}
+	return HALE_OK;
+}
+
 hale_status_t sink_stage_protect(struct sink *s, struct error *err)
 {
 	for (size_t i = 0; i < s->t.map_count; i++) {
@@ -208,7 +228,7 @@ hale_status_t sink_stage_protect(struct sink *s, struct error *err)
 		if (failed)
 			return cant_map(m, "memory", failed, err);
 	}
-	return HALE_OK;
+	return install_guards(s, err);
 }
 
 hale_status_t sink_stage(struct sink *s, struct error *err)

@@ -26,7 +26,8 @@ const char *frame_kind_name(unsigned kind)
 						      [FRAME_DROPS] = "drops",
 						      [FRAME_LOCKS] = "locks",
 						      [FRAME_SCHEDULING] = "scheduling",
-						      [FRAME_FILE_LOCKS] = "file locks"};
+						      [FRAME_FILE_LOCKS] = "file locks",
+						      [FRAME_GUARDS] = "guard regions"};
 	return kind < FRAME_KINDS && name[kind] ? name[kind] : "unknown";
 }
 

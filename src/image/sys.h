@@ -61,6 +61,8 @@ struct sys_pm_scan {
 #define SYS_PAGE_IS_PRESENT   (1ull << 3)
 #define SYS_PAGE_IS_SWAPPED   (1ull << 4)
 #define SYS_PAGE_IS_PFNZERO   (1ull << 5)
+#define SYS_PAGE_IS_GUARD     (1ull << 8) /* Linux 6.16 */
+#define SYS_MADV_GUARD_INSTALL 102	  /* Linux 6.13 */
 #define SYS_PM_WP_MATCHING    (1ull << 0)
 #define SYS_PM_CHECK_WPASYNC  (1ull << 1)
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -55,6 +57,46 @@ static void private_memory(void)
 	CHECK(!mprotect(huge + (1ul << 30), PAGE, PROT_READ | PROT_WRITE));
 	huge[1ul << 30] = 1;
 	CHECK(!munmap(huge, 64ul << 30) && !munmap(big, 16 * MIB));
+}
+
+/* ---- guard regions ---- */
+
+static sigjmp_buf touched;
+
+static void on_touch(int sig)
+{
+	siglongjmp(touched, sig);
+}
+
+static bool is_guarded(const volatile char *p)
+{
+	if (sigsetjmp(touched, 1))
+		return true;
+	(void)*p;
+	return false;
+}
+
+static void guards(void)
+{
+	enum { GUARD_INSTALL = 102 };
+	char *own = anon(64 * PAGE);
+	char *shared = map(8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+	signal(SIGSEGV, on_touch);
+	fill(own, 64 * PAGE, 1);
+	fill(shared, 8 * PAGE, 2);
+	if (madvise(own + 2 * PAGE, 3 * PAGE, GUARD_INSTALL)) /* before Linux 6.13 */
+		return;
+	CHECK(!madvise(own + 60 * PAGE, 4 * PAGE, GUARD_INSTALL));
+	bool both = !madvise(shared + PAGE, PAGE, GUARD_INSTALL); /* since 6.15 */
+	for (int round = 0; round < 2; round++) {
+		take(); /* the second time of what came back */
+		for (int i = 0; i < 64; i++)
+			CHECK(is_guarded(own + i * PAGE) == ((i >= 2 && i < 5) || i >= 60));
+		CHECK(filled(own, 2 * PAGE, 1));
+		for (int i = 0; both && i < 8; i++)
+			CHECK(is_guarded(shared + i * PAGE) == (i == 1));
+		CHECK(filled(shared, PAGE, 2));
+	}
 }
 
 /* ---- mappings of files ---- */
@@ -265,6 +307,7 @@ static void twice(void)
 }
 
 const struct scenario scenarios_memory[] = {{"private_memory", private_memory},
+					    {"guards", guards},
 					    {"file_mappings", file_mappings},
 					    {"shared_memory", shared_memory},
 					    {"chain", chain},
