@@ -24,15 +24,13 @@ MAY_USE["rules"] = {"base"}
 MAY_USE["monitor"] = {"base"}
 MAY_USE["ftb"] = {"base"}
 BELOW = {"base", "agreement", "node", "policy", "ftb", "image", "journal", "store", "rules", "monitor", "model", "wire/seal"}
-# The agent does, the head decides; the agent knows nothing of the head.
+# The agent does, the head decides; neither knows anything of the other.
 AGENT_SIDE = ["wire", "launch", "report", "agent/copier", "agent/supervisor", "agent"]
 HEAD_SIDE = {"head/nodes", "head/output", "head/failover", "head/watch", "head/migration", "head", "control"}
 for i, folder in enumerate(AGENT_SIDE):
     MAY_USE[folder] = BELOW | set(AGENT_SIDE[:i])
-MAY_USE["agent"] |= {"head/failover"}  # what heads leave on disk, and say when they reconnect
 for folder in HEAD_SIDE:
-    MAY_USE[folder] = BELOW | HEAD_SIDE | set(AGENT_SIDE[:-1])
-MAY_USE["head/nodes"] |= {"agent"}  # starts the one of this machine
+    MAY_USE[folder] = BELOW | HEAD_SIDE | {"wire", "launch", "report"}
 MAY_USE["protect"] = {"base"}  # inside the user's process, without libhale.so
 MAY_USE["halecc"] = {"base"}
 MAY_USE["ocl"] = {"base", "agreement", "node"}  # inside OpenCL programs, without libhale.so

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "agent/agent.h"
 #include "cli/cli.h"
 #include "control/control.h"
 #include "node/job.h"
@@ -23,12 +24,12 @@ static int usage(const char *what)
 int cli_attach_node(const char *name)
 {
 	const char *dot = strchr(name, '.');
-	char tag[TAKEOVER_TAG];
+	char tag[ATTACH_TAG];
 
-	if (!dot || dot - name >= TAKEOVER_TAG)
+	if (!dot || dot - name >= ATTACH_TAG)
 		return usage("hale agent is started by hale attach");
 	snprintf(tag, sizeof(tag), "%.*s", (int)(dot - name), name);
-	return takeover_pass_on(tag, (uint32_t)strtoul(dot + 1, NULL, 10));
+	return attach_pass_on(tag, (uint32_t)strtoul(dot + 1, NULL, 10));
 }
 
 /* A name, or a folder. False: there is none. */
@@ -80,7 +81,7 @@ static bool only_headless(char job[JOB_ID_MAX])
 
 static int attach(const char *what, const char *report, bool force)
 {
-	struct takeover_start start = {.report = report};
+	struct takeover_start start = {.report = report, .agent = agent_run};
 	char folder[PATH_MAX], job[JOB_ID_MAX];
 	bool headless;
 	int64_t pid;

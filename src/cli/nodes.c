@@ -10,7 +10,7 @@
 #include "agent/agent.h"
 #include "control/control.h"
 #include "node/job.h"
-#include "head/failover/takeover.h"
+#include "wire/attach/attach.h"
 
 static int usage(const char *command, const char *what)
 {
@@ -50,7 +50,7 @@ int cli_agent(int argc, char **argv)
 	if (attach)
 		return cli_attach_node(attach);
 	if (service)
-		return takeover_pass_to_service();
+		return attach_pass_to_service();
 	in = dup(STDIN_FILENO);
 	out = dup(STDOUT_FILENO);
 	if (in < 0 || out < 0 || !freopen("/dev/null", "r", stdin) ||

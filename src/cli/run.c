@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "base/own.h"
+#include "agent/agent.h"
 #include "cli/cli.h"
 #include "cli/opencl.h"
 #include "cli/tasks.h"
@@ -129,7 +130,8 @@ static int run_program(struct options *o)
 		   check_protection(o, program, libdir, &err) != HALE_OK) {
 		status = fail(&err, EXIT_USAGE);
 	} else {
-		struct head_start start = {.options = o, .program = program, .libdir = libdir};
+		struct head_start start = {
+		    .options = o, .program = program, .libdir = libdir, .agent = agent_run};
 		status = head_run(&start);
 	}
 	free(program);
@@ -301,6 +303,7 @@ static int restart_job(struct options *o, struct restart *r)
 	struct head_start start = {.options = o,
 				   .program = &r->program,
 				   .libdir = libdir,
+				   .agent = agent_run,
 				   .job = r->job,
 				   .manifest = &r->manifest,
 				   .job_folder = r->job_folder};

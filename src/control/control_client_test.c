@@ -190,19 +190,19 @@ static void a_name_that_is_taken_is_no_hindrance(void **state)
 static void nor_one_in_an_agents_place(void **state)
 {
 	struct sockaddr_un sa;
-	char tag[TAKEOVER_TAG];
+	char tag[ATTACH_TAG];
 	pid_t pid;
 	int fd;
 
 	if (geteuid() != 0)
 		skip();
 	snprintf(tag, sizeof(tag), "%016x", (unsigned)getpid());
-	pid = listen_as(NOBODY, &sa, takeover_address(tag, 0, &sa));
-	assert_int_equal(takeover_knock(tag, 0), -1);
+	pid = listen_as(NOBODY, &sa, attach_address(tag, 0, &sa));
+	assert_int_equal(attach_connect(tag, 0), -1);
 	assert_int_equal(errno, EPERM);
 	end(pid);
-	pid = listen_as(0, &sa, takeover_address(tag, 0, &sa));
-	fd = takeover_knock(tag, 0);
+	pid = listen_as(0, &sa, attach_address(tag, 0, &sa));
+	fd = attach_connect(tag, 0);
 	assert_true(fd >= 0);
 	close(fd);
 	end(pid);

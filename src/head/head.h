@@ -194,7 +194,7 @@ struct head {
 	const struct head_start *start;
 	/* where another head may follow this one (takeover.h) */
 	uint32_t epoch; /* 0: none may, or not yet */
-	char tag[TAKEOVER_TAG];
+	char tag[ATTACH_TAG];
 	struct keeper keeper;
 	bool superseded, save_failed;
 	bool begin_said;	   /* the line of its beginning, so that of its end follows */
@@ -224,6 +224,7 @@ struct head_start {
 	struct options *options;
 	const struct program *program;
 	const char *libdir;
+	agent_main_t *agent;
 	const char *job;		       /* its id; NULL: to be made */
 	const struct store_manifest *manifest; /* NULL: a fresh job */
 	const char *job_folder;		       /* of the manifest's checkpoint */

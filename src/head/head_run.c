@@ -139,7 +139,8 @@ static void keep_off_the_network(const struct head *h)
 static struct crew_config make_config(struct head *h)
 {
 	const struct options *o = h->o;
-	struct crew_config config = {.hosts = h->hosts.count > 0 ? &h->hosts : NULL,
+	struct crew_config config = {.agent = h->start->agent,
+				     .hosts = h->hosts.count > 0 ? &h->hosts : NULL,
 				     .spares = (uint32_t)o->spares,
 				     .launcher = o->launcher,
 				     .node_timeout = o->node_timeout,
@@ -190,7 +191,7 @@ static hale_status_t prepare_takeover(struct head *h, struct error *err)
 	if (getrandom(&tag, sizeof(tag), 0) != (ssize_t)sizeof(tag))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a name for the agents");
 	snprintf(h->tag, sizeof(h->tag), "%016lx", (unsigned long)tag);
-	h->epoch = succession_newest(h->store.job_folder) + 1;
+	h->epoch = head_record_newest(h->store.job_folder) + 1;
 	return head_start_keeper(h, err);
 }
 

@@ -182,11 +182,11 @@ static void agent_main(void *arg)
 
 	kernel_say("is started: %s", s->command);
 	if (attach) {
-		char tag[TAKEOVER_TAG] = "";
+		char tag[ATTACH_TAG] = "";
 		unsigned node = 0;
 
 		sscanf(attach + 9, "%16[^.].%u", tag, &node);
-		proc_exit(takeover_pass_on(tag, node) << 8);
+		proc_exit(attach_pass_on(tag, node) << 8);
 	}
 	proc_exit(agent_run(simulate_dup(0), simulate_dup(1)) << 8);
 }

@@ -10,6 +10,7 @@
 #include "actor.h"
 #include "base/base.h"
 #include "globals.h"
+#include "agent/agent.h"
 #include "head/head.h"
 #include "launch/options.h"
 #include "head/failover/takeover.h"
@@ -91,7 +92,8 @@ static void head_main(void *arg)
 	struct options o;
 	struct error err;
 	struct program program = {.elf = true, .mpi = PROGRAM_MPI_OPEN};
-	struct head_start start = {.options = &o, .program = &program, .libdir = "/apps"};
+	struct head_start start = {
+	    .options = &o, .program = &program, .libdir = "/apps", .agent = agent_run};
 
 	(void)arg;
 	snprintf(program.path, sizeof(program.path), "%s", ACTOR_PROGRAM);
@@ -104,7 +106,7 @@ static void head_main(void *arg)
 
 static void attach_main(void *arg)
 {
-	struct takeover_start start = {.folder = arg};
+	struct takeover_start start = {.folder = arg, .agent = agent_run};
 
 	proc_exit(takeover_run(&start) << 8);
 }

@@ -188,7 +188,7 @@ static bool take_order(struct state *s)
 {
 	static union {
 		struct copier_order order;
-		char room[sizeof(struct copier_order) + COPIER_KEEP_MAX * sizeof(uint32_t)];
+		char room[sizeof(struct copier_order) + COPIES_KEEP_MAX * sizeof(uint32_t)];
 	} packet;
 	ssize_t n = packet_recv(s->c->agent, &packet, sizeof(packet), 0);
 	size_t more = n > 0 ? (size_t)n - sizeof(packet.order) : 0;
@@ -261,7 +261,7 @@ static void take_caller(struct state *s, int listener)
 void copier_run(const struct copier *c)
 {
 	struct state s = {.c = c};
-	struct pollfd p[2 + COPIER_PLACES_MAX];
+	struct pollfd p[2 + COPIES_PLACES_MAX];
 	const size_t bytes = CALLERS_AT_ONCE * sizeof(*s.known);
 	sigset_t set;
 

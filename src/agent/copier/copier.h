@@ -18,22 +18,17 @@
 #include "base/error.h"
 #include "base/reach.h"
 #include "node/job.h"
+#include "wire/message/copies.h"
 #include "wire/message/message.h"
 #include "node/segment.h"
 #include "store/store.h"
 
-enum {
-	COPIER_PLACES_MAX = REACH_PLACES_MAX,
-	COPIER_ADDRESS_MAX = REACH_TEXT_MAX * COPIER_PLACES_MAX,
-	COPIER_KEEP_MAX = 4096
-};
-
 /* What a copier is told when it starts. */
 struct copier {
 	int agent; /* its end of the socket */
-	int listener[COPIER_PLACES_MAX];
+	int listener[COPIES_PLACES_MAX];
 	uint32_t listeners;
-	char address[COPIER_ADDRESS_MAX]; /* "10.0.0.1:4711,[fd00::1]:4711,…": of the listeners */
+	char address[COPIES_ADDRESS_MAX]; /* "10.0.0.1:4711,[fd00::1]:4711,…": of the listeners */
 	char folder[STORE_FOLDER_MAX];	  /* of the node, for this job; is there */
 	uint32_t node;
 	unsigned char secret[SEGMENT_SECRET];
@@ -62,14 +57,8 @@ struct copier_order {
 	uint32_t rank, id, base;
 	uint32_t peer; /* index of the node at address */
 	uint64_t bytes, checksum;
-	char address[COPIER_ADDRESS_MAX]; /* of the other copier; "": none */
+	char address[COPIES_ADDRESS_MAX]; /* of the other copier; "": none */
 	char folder[STORE_FOLDER_MAX];	  /* there, or the shared one */
-};
-
-/* An image that is whole on a node's disk; an array of them travels in MSG_COPIES_HELD. */
-struct copier_image {
-	uint32_t id, rank;
-	uint64_t bytes;
 };
 
 struct copier_done {
@@ -94,7 +83,7 @@ void copier_work(const struct copier *c, const struct copier_order *o, struct co
  * them; and what the agent has set aside. */
 void copier_keep(const struct copier *c, const uint32_t *ids, size_t count);
 /* What lies in a node's folder under its final name: malloc'ed, *count; NULL: nothing. */
-struct copier_image *copier_held(const char *folder, size_t *count);
+struct copies_image *copier_held(const char *folder, size_t *count);
 /* Removes what copies that were cut off have left in a node's folder; no copier may be at work. */
 void copier_sweep(const char *folder);
 /* Where an image lies in a folder; path has PATH_MAX bytes. */

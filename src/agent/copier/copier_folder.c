@@ -15,9 +15,9 @@ typedef char path_t[PATH_MAX];
 
 /* ---- what is there ---- */
 
-static bool held_add(struct copier_image **all, size_t *count, const struct copier_image *one)
+static bool held_add(struct copies_image **all, size_t *count, const struct copies_image *one)
 {
-	struct copier_image *more = realloc(*all, (*count + 1) * sizeof(**all));
+	struct copies_image *more = realloc(*all, (*count + 1) * sizeof(**all));
 
 	if (!more)
 		return false;
@@ -26,9 +26,9 @@ static bool held_add(struct copier_image **all, size_t *count, const struct copi
 	return true;
 }
 
-static void held_in(const char *folder, uint32_t id, struct copier_image **all, size_t *count)
+static void held_in(const char *folder, uint32_t id, struct copies_image **all, size_t *count)
 {
-	struct copier_image one = {.id = id};
+	struct copies_image one = {.id = id};
 	char name[64];
 	path_t path;
 	struct dirent *e;
@@ -52,9 +52,9 @@ static void held_in(const char *folder, uint32_t id, struct copier_image **all, 
 		closedir(d);
 }
 
-struct copier_image *copier_held(const char *folder, size_t *count)
+struct copies_image *copier_held(const char *folder, size_t *count)
 {
-	struct copier_image *all = NULL;
+	struct copies_image *all = NULL;
 	uint32_t *ids;
 	size_t n = store_list(folder, &ids);
 

@@ -63,7 +63,7 @@ static hale_status_t open_folder(struct agent *a, struct error *err)
 
 static bool keep_fd(int *fd, int at)
 {
-	int high = fcntl(*fd, F_DUPFD, 2 * FD_FIRST + COPIER_PLACES_MAX + at);
+	int high = fcntl(*fd, F_DUPFD, 2 * FD_FIRST + COPIES_PLACES_MAX + at);
 
 	*fd = high;
 	return high >= 0;
@@ -171,7 +171,7 @@ hale_status_t agent_copies_start(struct agent *a, struct error *err)
 
 void agent_copies_tell(struct agent *a)
 {
-	struct copier_image *all;
+	struct copies_image *all;
 	size_t count;
 
 	if (!a->setup.local[0])
@@ -375,7 +375,7 @@ void agent_copies_again(struct agent *a)
 	}
 	await_end(b->copier);
 	copier_sweep(k->store.job_folder);
-	for (int fd, i = 0; i < COPIER_PLACES_MAX; i++)
+	for (int fd, i = 0; i < COPIES_PLACES_MAX; i++)
 		if ((fd = guardian_claim(&a->guardian, HOLD_COPIES, (uint64_t)i, NULL)) >= 0)
 			k->copier.listener[k->copier.listeners++] = fd;
 	memcpy(k->copier.address, b->copies_at, sizeof(k->copier.address));
@@ -407,7 +407,7 @@ void agent_copies_discard(struct agent *a, uint32_t id)
 static void take_keep(struct agent *a, const struct message *m)
 {
 	struct copier_order order = {.type = ORDER_KEEP};
-	size_t len = m->len < COPIER_KEEP_MAX * sizeof(uint32_t) ? m->len : 0;
+	size_t len = m->len < COPIES_KEEP_MAX * sizeof(uint32_t) ? m->len : 0;
 	unsigned char *packet = malloc(sizeof(order) + len);
 	struct error err;
 

@@ -20,8 +20,8 @@
 #include "base/cpus.h"
 #include "agent/agent_private.h"
 #include "report/report.h"
-#include "head/failover/succession.h"
-#include "head/failover/takeover.h"
+#include "wire/attach/head_record.h"
+#include "wire/attach/attach.h"
 #include "wire/session/peer.h"
 
 #define FLUSH_SECONDS 0.2
@@ -64,15 +64,15 @@ static void end_alone(struct agent *a, const char *why)
  * job. A folder that can't be read says nothing. */
 static bool given_up_by_others(const struct agent *a)
 {
-	uint32_t newest = a->setup.folder[0] ? succession_newest(a->setup.folder) : 0;
+	uint32_t newest = a->setup.folder[0] ? head_record_newest(a->setup.folder) : 0;
 	struct json_value *doc = NULL;
 	bool lost;
 
 	if (newest == 0)
 		return a->setup.folder[0] && access(a->setup.folder, R_OK | X_OK) == 0;
-	if (succession_read(a->setup.folder, newest, &doc, NULL) != HALE_OK)
+	if (head_record_read(a->setup.folder, newest, &doc, NULL) != HALE_OK)
 		return false;
-	lost = succession_node_lost(doc, a->setup.node);
+	lost = head_record_node_lost(doc, a->setup.node);
 	json_free(doc);
 	return lost;
 }
@@ -130,15 +130,15 @@ bool agent_wait_for_head(struct agent *a)
 
 /* ---- a new one ---- */
 
-static void describe_rank(const struct agent *a, uint32_t rank, struct takeover_rank *t)
+static void describe_rank(const struct agent *a, uint32_t rank, struct attach_rank *t)
 {
 	const struct agent_rank *r = &a->ranks[rank];
 
-	t->flags = (agent_has(a, rank) || agent_has_left(a, rank) ? TAKEOVER_HERE : 0) |
-		   (r->spawned ? TAKEOVER_SPAWNED : 0) | (r->stopped ? TAKEOVER_STOPPED : 0) |
-		   (r->ended ? TAKEOVER_ENDED : 0) | (r->met ? TAKEOVER_MET : 0) |
-		   (r->mpi ? TAKEOVER_MPI : 0) | (r->initialized ? TAKEOVER_INITIALIZED : 0) |
-		   (r->finalized ? TAKEOVER_FINALIZED : 0) | (r->aborted ? TAKEOVER_ABORTED : 0);
+	t->flags = (agent_has(a, rank) || agent_has_left(a, rank) ? ATTACH_HERE : 0) |
+		   (r->spawned ? ATTACH_SPAWNED : 0) | (r->stopped ? ATTACH_STOPPED : 0) |
+		   (r->ended ? ATTACH_ENDED : 0) | (r->met ? ATTACH_MET : 0) |
+		   (r->mpi ? ATTACH_MPI : 0) | (r->initialized ? ATTACH_INITIALIZED : 0) |
+		   (r->finalized ? ATTACH_FINALIZED : 0) | (r->aborted ? ATTACH_ABORTED : 0);
 	t->pid = r->pid;
 	t->group = r->group;
 	t->member = r->member;
@@ -159,7 +159,7 @@ static struct mailbox *fed(const struct agent *a)
 	return agent_has(a, 0) && a->segment ? agent_mailbox(a, 0) : NULL;
 }
 
-static void describe_node(struct agent *a, struct takeover_node *n)
+static void describe_node(struct agent *a, struct attach_node *n)
 {
 	struct mailbox *box = fed(a);
 
@@ -183,8 +183,8 @@ static void describe_node(struct agent *a, struct takeover_node *n)
 
 static void tell_all(struct agent *a)
 {
-	size_t len = sizeof(struct takeover_node) + a->setup.nranks * sizeof(struct takeover_rank);
-	struct takeover_node *n = calloc(1, len);
+	size_t len = sizeof(struct attach_node) + a->setup.nranks * sizeof(struct attach_rank);
+	struct attach_node *n = calloc(1, len);
 
 	if (!n) {
 		log_warn("out of memory for what the new head wants to know");
@@ -193,7 +193,7 @@ static void tell_all(struct agent *a)
 	}
 	describe_node(a, n);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		describe_rank(a, r, (struct takeover_rank *)(n + 1) + r);
+		describe_rank(a, r, (struct attach_rank *)(n + 1) + r);
 	agent_send(a, &(struct message){.type = MSG_ATTACHED, .bytes = n, .len = len});
 	free(n);
 	agent_kept_send(a);
@@ -353,7 +353,7 @@ hale_status_t agent_heads_listen(struct agent *a, struct error *err)
 
 	if (a->setup.grace_ns == 0)
 		return HALE_OK;
-	len = takeover_address(a->setup.tag, a->setup.node, &sa);
+	len = attach_address(a->setup.tag, a->setup.node, &sa);
 	if (a->heads < 0) /* otherwise one that has died has done this already */
 		a->heads = heads_socket(&sa, (socklen_t)len);
 	if (a->heads < 0 || !loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a))

@@ -11,7 +11,7 @@ enum { ASKS_A_TERM = 4 };
 
 static uint64_t ask(struct agent *a)
 {
-	uint64_t number = lease_ask(&a->lease, guardian_clock());
+	uint64_t number = lease_ask(&a->lease, lease_clock());
 
 	agent_send(a, &(struct message){.type = MSG_ASK, .number = number});
 	return number;
@@ -51,7 +51,7 @@ static void out_of_time(void *arg)
 
 static void arm(struct agent *a)
 {
-	uint64_t now = guardian_clock(), until = a->lease.until;
+	uint64_t now = lease_clock(), until = a->lease.until;
 
 	guardian_lease(&a->guardian, until);
 	/* to have them stand still before the guardian, which can only kill, has a reason to */
@@ -104,7 +104,7 @@ void agent_lease_stop(struct agent *a)
 
 bool agent_lease_holds(const struct agent *a)
 {
-	return !guardian_over(&a->guardian) && lease_holds(&a->lease, guardian_clock());
+	return !guardian_over(&a->guardian) && lease_holds(&a->lease, lease_clock());
 }
 
 static void go_on(struct agent *a)

@@ -18,7 +18,7 @@
 #include "launch/elf.h"
 #include "launch/environment.h"
 #include "agent/supervisor/supervisor_private.h"
-#include "agent/supervisor/launch.h"
+#include "launch/launch.h"
 #include "launch/pin.h"
 #include "policy/place.h"
 #include "launch/program.h"

@@ -157,7 +157,7 @@ static inline unsigned char *book_ring_at(const struct book_ring *r, uint64_t po
 
 struct book {
 	/* the guardian's */
-	_Atomic uint64_t deadline_ns; /* of guardian_clock(); 0: there is no lease */
+	_Atomic uint64_t deadline_ns; /* of lease_clock(); 0: there is no lease */
 	_Atomic uint32_t over;	      /* the lease has run out: nothing is started any more */
 	_Atomic uint32_t leased;      /* deadlines will be set */
 	_Atomic uint32_t adopt;	      /* an agent that dies gets a successor */
@@ -182,7 +182,7 @@ struct book {
 	unsigned char desk[BOOK_TEXTS]; /* what is to be launched */
 	uint32_t orders_used;
 	struct book_order orders[BOOK_ORDERS];
-	char copies_at[COPIER_ADDRESS_MAX]; /* of the node's copier */
+	char copies_at[COPIES_ADDRESS_MAX]; /* of the node's copier */
 	int32_t copier;			    /* its process; 0: none yet */
 	_Atomic uint32_t current;
 	struct book_state half[2];

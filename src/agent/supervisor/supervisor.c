@@ -19,7 +19,8 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "agent/supervisor/supervisor_private.h"
-#include "agent/supervisor/launch.h"
+#include "launch/launch.h"
+#include "wire/lease/lease.h"
 #include "wire/session/peer.h"
 
 enum { LOOK_MS = 200, UNHEARD_MAX = 65536 };
@@ -30,14 +31,6 @@ enum { LOOK_MS = 200, UNHEARD_MAX = 65536 };
 #define RECENT_NS   2000000000ull
 #define AGAIN_NS    100000000ull
 #define PATIENCE_NS 5000000000ull
-
-uint64_t guardian_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 void guardian_how(int status, char *text, size_t cap)
 {
@@ -95,7 +88,7 @@ void ward_look_at_lease(void *ward)
 	const struct ward *w = ward;
 	uint64_t deadline = atomic_load(&w->book->deadline_ns);
 
-	if (!atomic_load(&w->book->leased) || deadline == 0 || deadline > guardian_clock() ||
+	if (!atomic_load(&w->book->leased) || deadline == 0 || deadline > lease_clock() ||
 	    atomic_exchange(&w->book->over, 1))
 		return;
 	guardian_kill_all(w->book);
@@ -269,7 +262,7 @@ static const char *why_none(const struct ward *w, char *text, size_t cap)
 			 strsignal(w->ending));
 	else if (!atomic_load(&w->book->adopt))
 		snprintf(text, cap, "its agent was ended by %s", how);
-	else if (before && guardian_clock() - before < DEATHS_NS)
+	else if (before && lease_clock() - before < DEATHS_NS)
 		snprintf(text, cap,
 			 "its agent was ended by %s, and so were the %d before it within %d s", how,
 			 DEATHS_MAX, (int)(DEATHS_NS / 1000000000));
@@ -306,7 +299,7 @@ static uint64_t pause_ns(const struct ward *w, uint64_t now)
 /* True: another one goes on, or will. */
 static bool agent_died(struct ward *w)
 {
-	uint64_t now = guardian_clock();
+	uint64_t now = lease_clock();
 	char why[160];
 
 	while (hear(w))
@@ -331,7 +324,7 @@ static bool agent_died(struct ward *w)
 /* What kills agents for want of memory doesn't let one be made, either, for a while. */
 static bool begin_again(struct ward *w)
 {
-	uint64_t now = guardian_clock();
+	uint64_t now = lease_clock();
 	char why[160] = "";
 
 	if (w->begin_at > now && !w->ending && !atomic_load(&w->book->over))
@@ -356,7 +349,7 @@ static bool begin_again(struct ward *w)
 static int milliseconds_left(const struct ward *w)
 {
 	struct book *b = w->book;
-	uint64_t deadline = atomic_load(&b->deadline_ns), now = guardian_clock(), left;
+	uint64_t deadline = atomic_load(&b->deadline_ns), now = lease_clock(), left;
 
 	if (w->begin_at) {
 		left = w->begin_at <= now ? 0 : (w->begin_at - now) / 1000000 + 1;

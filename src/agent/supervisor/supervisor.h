@@ -38,7 +38,7 @@ enum guardian_kind {
 	HOLD_INPUT,    /* rank 0's stdin, the writing end */
 	HOLD_CONN,     /* a connection; key: its number */
 	HOLD_KEPT,     /* memory for output that waits for another head's asking */
-	HOLD_COPIES,   /* where other copiers call; key: 0 to COPIER_PLACES_MAX - 1 */
+	HOLD_COPIES,   /* where other copiers call; key: 0 to COPIES_PLACES_MAX - 1 */
 };
 
 struct guardian_held {
@@ -146,8 +146,5 @@ static inline bool guardian_over(const struct guardian *g)
 {
 	return g->book && atomic_load(&g->book->over);
 }
-
-/* Nanoseconds that go on while the machine sleeps. */
-uint64_t guardian_clock(void);
 
 #endif

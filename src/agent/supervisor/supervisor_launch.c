@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "agent/supervisor/supervisor_private.h"
-#include "agent/supervisor/launch.h"
+#include "launch/launch.h"
 
 enum { MORE_FDS = 4, SPARE_FDS = 128 };
 

@@ -22,7 +22,7 @@
 #include "base/base.h"
 #include "base/packets.h"
 #include "agent/supervisor/supervisor_private.h"
-#include "agent/supervisor/launch.h"
+#include "launch/launch.h"
 #include "launch/environment.h"
 #include "node/proto.h"
 

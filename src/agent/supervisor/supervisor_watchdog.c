@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "wire/lease/lease.h"
 #include "agent/supervisor/supervisor_private.h"
 
 /* After the deadline the guardian comes first; both are well within the head's margin (lease.h). */
@@ -21,7 +22,7 @@ enum { LOOK_MS = 200, LEAST_MS = 10, MOST_MS = 3600000 };
  * lease; without leases there is nothing to look at. */
 static int milliseconds_left(struct book *b)
 {
-	uint64_t until = atomic_load(&b->deadline_ns), now = guardian_clock(), left;
+	uint64_t until = atomic_load(&b->deadline_ns), now = lease_clock(), left;
 
 	if (atomic_load(&b->over) || (atomic_load(&b->count) > 0 && !atomic_load(&b->leased)))
 		return -1;
@@ -39,7 +40,7 @@ static _Noreturn void watch(struct book *b, int fd)
 	while (poll(&p, 1, milliseconds_left(b)) <= 0) {
 		uint64_t until = atomic_load(&b->deadline_ns);
 
-		if (until == 0 || !atomic_load(&b->leased) || until + AFTER_NS > guardian_clock() ||
+		if (until == 0 || !atomic_load(&b->leased) || until + AFTER_NS > lease_clock() ||
 		    atomic_exchange(&b->over, 1))
 			continue;
 		guardian_kill_all(b);

@@ -14,30 +14,6 @@
 #include "head/migration/migrate_private.h"
 #include "head/failover/takeover.h"
 
-static bool parse_name(const char *name, uint32_t *epoch)
-{
-	char *end;
-
-	if (strncmp(name, "head.", 5) != 0 || name[5] < '1' || name[5] > '9')
-		return false;
-	*epoch = (uint32_t)strtoul(name + 5, &end, 10);
-	return strcmp(end, ".json") == 0;
-}
-
-uint32_t succession_newest(const char *job_folder)
-{
-	DIR *d = opendir(job_folder);
-	uint32_t newest = 0, epoch;
-	struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		if (parse_name(e->d_name, &epoch) && epoch > newest)
-			newest = epoch;
-	if (d)
-		closedir(d);
-	return newest;
-}
-
 void succession_place(char place[128])
 {
 	char boot[64] = "", net[48] = "";

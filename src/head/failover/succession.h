@@ -11,13 +11,12 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/json.h"
+#include "wire/attach/head_record.h"
 
 struct head;
 struct options;
 struct program;
 
-/* The highest epoch in that folder; 0: none. */
-uint32_t succession_newest(const char *job_folder);
 /* Makes h's file, of h->epoch. HALE_ERR_STATE: somebody else was faster. */
 hale_status_t succession_claim(struct head *h, struct error *err);
 /* Writes down how it is now; nothing without --head-grace. What can't be written is told once. */
@@ -25,11 +24,6 @@ void succession_save(struct head *h);
 /* The job is over: nobody will follow. */
 void succession_end(struct head *h);
 
-/* To be freed with json_free. HALE_ERR_IMAGE_MISSING, _CORRUPT. */
-hale_status_t succession_read(const char *job_folder, uint32_t epoch, struct json_value **doc,
-			      struct error *err);
-/* That head has given this node up. */
-bool succession_node_lost(const struct json_value *doc, uint32_t node);
 /* Options and program as they were; texts are those of doc, argv (malloc'ed) too. */
 hale_status_t succession_options(const struct json_value *doc, struct options *o, struct program *p,
 				 struct error *err);

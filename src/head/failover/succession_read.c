@@ -11,46 +11,10 @@
 #include "head/head.h"
 #include "head/failover/succession.h"
 
-enum { FILE_MAX = 64 << 20 };
-
 static hale_status_t bad(struct error *err, const char *what)
 {
 	return error_set(err, HALE_ERR_IMAGE_CORRUPT,
 			 "what the job's last head has left is damaged: %s", what);
-}
-
-hale_status_t succession_read(const char *job_folder, uint32_t epoch, struct json_value **doc,
-			      struct error *err)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	char *text = NULL;
-	int fd;
-
-	*doc = NULL;
-	snprintf(path, sizeof(path), "%s/head.%u.json", job_folder, epoch);
-	fd = own_open(path, O_RDONLY, err);
-	if (fd < 0)
-		return HALE_ERR_IMAGE_MISSING;
-	if (fstat(fd, &st) != 0) {
-		close(fd);
-		return error_sys(err, HALE_ERR_IMAGE_MISSING, "cannot read '%s'", path);
-	}
-	if (st.st_size <= FILE_MAX)
-		text = malloc((size_t)st.st_size + 1);
-	if (text && read(fd, text, (size_t)st.st_size) == (ssize_t)st.st_size)
-		*doc = json_parse(text, (size_t)st.st_size);
-	close(fd);
-	free(text);
-	if (!*doc)
-		return bad(err, path);
-	if (strcmp(json_text(json_get(*doc, "hale"), ""), HALE_VERSION) == 0)
-		return HALE_OK;
-	error_set(err, HALE_ERR_UNSUPPORTED, "the job was started by hale %.40s, and this is %s",
-		  json_text(json_get(*doc, "hale"), "?"), HALE_VERSION);
-	json_free(*doc);
-	*doc = NULL;
-	return HALE_ERR_UNSUPPORTED;
 }
 
 /* ---- options ---- */
@@ -133,7 +97,9 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	for (size_t i = 0; i < argc; i++)
 		o->program[i] = (char *)(uintptr_t)json_text(json_at(argv, i), "");
-	*p = (struct program){.elf = truth(doc, "elf"), .preload_mpi = (program_mpi_t)json_number(json_get(doc, "preload_mpi"), 0)};
+	*p = (struct program){.elf = truth(doc, "elf"),
+			      .preload_mpi =
+				  (program_mpi_t)json_number(json_get(doc, "preload_mpi"), 0)};
 	snprintf(p->path, sizeof(p->path), "%s", json_text(json_get(doc, "program"), ""));
 	snprintf(p->unprotected, sizeof(p->unprotected), "%s",
 		 json_text(json_get(doc, "unprotected"), ""));
@@ -144,11 +110,6 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 }
 
 /* ---- the rest ---- */
-
-bool succession_node_lost(const struct json_value *doc, uint32_t node)
-{
-	return number(json_at(json_get(doc, "nodes"), node), "state") == NODE_LOST;
-}
 
 static hale_status_t read_nodes(const struct json_value *doc, struct head *h, struct node **nodes,
 				uint32_t *count, struct error *err)

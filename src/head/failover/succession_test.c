@@ -139,7 +139,7 @@ static hale_status_t try_follow(const struct fixture *f, struct follower *g, str
 	hale_status_t status;
 
 	memset(g, 0, sizeof(*g));
-	status = succession_read(f->dir, f->h.epoch, &g->doc, err);
+	status = head_record_read(f->dir, f->h.epoch, &g->doc, err);
 	if (status == HALE_OK)
 		status = succession_options(g->doc, &g->o, &g->program, err);
 	g->h.o = &g->o;
@@ -255,7 +255,7 @@ static void places_and_nodes_are_where_they_were(void **state)
 		assert_int_equal(g.nodes[k].cores, f->nodes[k].cores);
 		assert_int_equal(g.nodes[k].unusable, f->nodes[k].unusable);
 		assert_string_equal(g.nodes[k].wanted, f->nodes[k].wanted);
-		assert_int_equal(succession_node_lost(g.doc, k), k == 1);
+		assert_int_equal(head_record_node_lost(g.doc, k), k == 1);
 		assert_string_equal(g.h.hosts.at[k].name, f->nodes[k].name);
 		assert_int_equal(g.h.hosts.at[k].slots, f->nodes[k].slots);
 	}
@@ -326,17 +326,17 @@ static void one_head_takes_an_epoch(void **state)
 	struct fixture *f = *state;
 	struct error err;
 
-	assert_int_equal(succession_newest(f->dir), 0);
-	assert_int_equal(succession_newest("/no/such/folder"), 0);
+	assert_int_equal(head_record_newest(f->dir), 0);
+	assert_int_equal(head_record_newest("/no/such/folder"), 0);
 	assert_int_equal(succession_claim(&f->h, &err), HALE_OK);
-	assert_int_equal(succession_newest(f->dir), 2);
+	assert_int_equal(head_record_newest(f->dir), 2);
 	assert_int_equal(succession_claim(&f->h, &err), HALE_ERR_STATE);
 	assert_non_null(strstr(err.text, "prog.1"));
 	f->h.epoch = 10;
 	assert_int_equal(succession_claim(&f->h, &err), HALE_OK);
-	assert_int_equal(succession_newest(f->dir), 10);
+	assert_int_equal(head_record_newest(f->dir), 10);
 	succession_end(&f->h);
-	assert_int_equal(succession_newest(f->dir), 0);
+	assert_int_equal(head_record_newest(f->dir), 0);
 }
 
 /* A head that nobody may follow, that has no epoch yet, or that another one has followed. */
@@ -352,14 +352,14 @@ static void what_does_not_count_is_not_written(void **state)
 	f->h.epoch = 2;
 	f->h.superseded = true;
 	succession_save(&f->h);
-	assert_int_equal(succession_newest(f->dir), 0);
+	assert_int_equal(head_record_newest(f->dir), 0);
 	f->h.superseded = false;
 	succession_save(&f->h);
-	assert_int_equal(succession_newest(f->dir), 2);
+	assert_int_equal(head_record_newest(f->dir), 2);
 	/* what the last head has left stays, whoever ends without being it */
 	f->h.superseded = true;
 	succession_end(&f->h);
-	assert_int_equal(succession_newest(f->dir), 2);
+	assert_int_equal(head_record_newest(f->dir), 2);
 	f->h.superseded = false;
 }
 
@@ -447,12 +447,12 @@ static void records_that_cannot_be_read_are_told_apart(void **state)
 	struct json_value *doc;
 	struct error err;
 
-	assert_int_equal(succession_read(f->dir, 2, &doc, &err), HALE_ERR_IMAGE_MISSING);
+	assert_int_equal(head_record_read(f->dir, 2, &doc, &err), HALE_ERR_IMAGE_MISSING);
 	put_record(f, "{\"hale\":");
-	assert_int_equal(succession_read(f->dir, 2, &doc, &err), HALE_ERR_IMAGE_CORRUPT);
+	assert_int_equal(head_record_read(f->dir, 2, &doc, &err), HALE_ERR_IMAGE_CORRUPT);
 	assert_null(doc);
 	put_record(f, "{\"hale\":\"0.0.0\"}");
-	assert_int_equal(succession_read(f->dir, 2, &doc, &err), HALE_ERR_UNSUPPORTED);
+	assert_int_equal(head_record_read(f->dir, 2, &doc, &err), HALE_ERR_UNSUPPORTED);
 	assert_non_null(strstr(err.text, "0.0.0"));
 	assert_null(doc);
 }

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "launch/environment.h"
-#include "agent/supervisor/supervisor.h"
+#include "wire/lease/lease.h"
 #include "head/head_private.h"
 #include "wire/lease/lease.h"
 #include "head/migration/migrate_private.h"
@@ -31,7 +31,7 @@ struct takeover {
 	uint64_t (*printed)[2]; /* [nranks] */
 	int *status;		/* [nranks]: waitpid's, of ranks that have ended; -1 */
 	bool uncertain;		/* how much was printed */
-	uint64_t claimed_at;	/* … and the old keeper was cut: guardian_clock() */
+	uint64_t claimed_at;	/* … and the old keeper was cut: lease_clock() */
 	job_state_t old_state;	/* the last head's, as its record says */
 	struct loop_timer settle;
 	bool settled;
@@ -93,7 +93,7 @@ bool takeover_check(struct head *h)
 		return false;
 	if (h->superseded)
 		return true;
-	newest = succession_newest(h->store.job_folder);
+	newest = head_record_newest(h->store.job_folder);
 	/* a folder that can't be read for the moment says nothing */
 	if (newest == h->epoch || (newest == 0 && access(h->store.job_folder, R_OK) != 0))
 		return false;
@@ -112,7 +112,7 @@ static void breaks(struct takeover *t, const char *fmt, uint32_t rank)
 
 /* again: it was there before, and its session has ended since, perhaps in the midst of what comes
  * again now. */
-static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank *k, bool again)
+static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k, bool again)
 {
 	struct takeover *t = h->takeover;
 	struct crew_rank *r = &h->crew.ranks[rank];
@@ -120,13 +120,13 @@ static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank 
 	/* the end of who was about to move is told once more, behind the last of its output */
 	bool told = h->move && h->move->phase == GOING && h->move->movers[rank].moves;
 
-	r->pid = told ? k->member : k->flags & TAKEOVER_ENDED ? 0 : k->pid;
+	r->pid = told ? k->member : k->flags & ATTACH_ENDED ? 0 : k->pid;
 	r->group = k->group;
 	r->member = k->member;
-	r->met = (k->flags & TAKEOVER_MET) != 0;
-	r->mpi = (k->flags & TAKEOVER_MPI) != 0;
-	r->initialized = (k->flags & TAKEOVER_INITIALIZED) != 0;
-	r->finalized = (k->flags & TAKEOVER_FINALIZED) != 0;
+	r->met = (k->flags & ATTACH_MET) != 0;
+	r->mpi = (k->flags & ATTACH_MPI) != 0;
+	r->initialized = (k->flags & ATTACH_INITIALIZED) != 0;
+	r->finalized = (k->flags & ATTACH_FINALIZED) != 0;
 	h->mpi_seen = h->mpi_seen || r->mpi;
 	for (int i = 0; again && i < 2; i++)
 		printed_begin(&r->out[i], k->first[i]);
@@ -137,19 +137,19 @@ static void take_rank(struct head *h, uint32_t rank, const struct takeover_rank 
 		printed_go_on(&r->out[i], printed == KEEPER_UNKNOWN ? k->first[i] : printed,
 			      k->first[i]);
 	}
-	if (k->flags & TAKEOVER_SPAWNED)
+	if (k->flags & ATTACH_SPAWNED)
 		head_rank_reset(h, rank, -1);
 	else if (!h->ranks[rank].ended)
 		breaks(t, "rank %u was not started", rank);
-	if (k->flags & TAKEOVER_ENDED && !told)
+	if (k->flags & ATTACH_ENDED && !told)
 		t->status[rank] = k->status;
-	else if (h->recovery.target && (k->flags & TAKEOVER_SPAWNED) && !r->met)
+	else if (h->recovery.target && (k->flags & ATTACH_SPAWNED) && !r->met)
 		breaks(t, "rank %u was being rebuilt", rank);
-	h->ranks[rank].aborted = (k->flags & TAKEOVER_ABORTED) != 0;
+	h->ranks[rank].aborted = (k->flags & ATTACH_ABORTED) != 0;
 	h->ranks[rank].abort_code = k->abort_code;
 }
 
-static void take_input(struct head *h, const struct takeover_node *a, bool again)
+static void take_input(struct head *h, const struct attach_node *a, bool again)
 {
 	char path[PATH_MAX + 16];
 	const struct json_value *doc = h->takeover->doc;
@@ -176,8 +176,8 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 {
 	struct head *h = head;
 	struct takeover *t = h->takeover;
-	struct takeover_rank *ranks = malloc(m->len - sizeof(struct takeover_node)); /* aligned */
-	struct takeover_node a;
+	struct attach_rank *ranks = malloc(m->len - sizeof(struct attach_node)); /* aligned */
+	struct attach_node a;
 	bool again = n->described;
 
 	if (!ranks) {
@@ -215,7 +215,7 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 		if (h->crew.placement.node_of[r] != n->index)
 			continue;
 		take_rank(h, r, &ranks[r], again);
-		if (r == 0 && (ranks[r].flags & TAKEOVER_HERE))
+		if (r == 0 && (ranks[r].flags & ATTACH_HERE))
 			take_input(h, &a, again);
 	}
 	free(ranks);
@@ -329,7 +329,7 @@ static bool last_head_went_on(const struct head *h)
 	for (uint32_t epoch = h->epoch - 1; epoch > 0 && same && !settled; epoch--) {
 		struct json_value *doc;
 
-		if (succession_read(t->folder, epoch, &doc, NULL) != HALE_OK)
+		if (head_record_read(t->folder, epoch, &doc, NULL) != HALE_OK)
 			continue;
 		same = same_layout(t->doc, doc);
 		settled = json_truth(json_get(doc, "settled"), true);
@@ -480,7 +480,7 @@ static void settle(void *arg)
 static void settle_if_all(struct head *h)
 {
 	struct takeover *t = h->takeover;
-	uint64_t until, now = guardian_clock(), term = h->crew.config.setup.lease_ns;
+	uint64_t until, now = lease_clock(), term = h->crew.config.setup.lease_ns;
 	bool all = true;
 
 	/* a single node has no lease, and may be slow like any other */
@@ -554,7 +554,7 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 	}
 	t->uncertain = !keeper_cut(h->job, h->epoch - 1, h->nranks, t->printed);
 	/* however long that took, agents have as long to answer */
-	t->claimed_at = guardian_clock();
+	t->claimed_at = lease_clock();
 	status = head_adopt(h, nodes, count, err);
 	free(nodes);
 	for (uint32_t r = 0; h->crew.ranks && !t->uncertain && r < h->nranks; r++)
@@ -602,6 +602,7 @@ static int run(struct takeover *t, uint32_t epoch, const struct takeover_start *
 				  ? head_run(&(struct head_start){.options = &o,
 								  .program = program,
 								  .libdir = libdir,
+								  .agent = start->agent,
 								  .job = job,
 								  .takeover = t,
 								  .epoch = epoch})
@@ -617,7 +618,7 @@ static int run(struct takeover *t, uint32_t epoch, const struct takeover_start *
 int takeover_run(const struct takeover_start *start)
 {
 	struct takeover t = {.folder = start->folder};
-	uint32_t epoch = succession_newest(start->folder);
+	uint32_t epoch = head_record_newest(start->folder);
 	struct error err;
 	int status;
 
@@ -628,7 +629,7 @@ int takeover_run(const struct takeover_start *start)
 			  start->folder);
 		return fail(&err, EXIT_USAGE);
 	}
-	if (succession_read(start->folder, epoch, &t.doc, &err) != HALE_OK)
+	if (head_record_read(start->folder, epoch, &t.doc, &err) != HALE_OK)
 		return fail(&err, EXIT_USAGE);
 	if (json_truth(json_get(json_get(t.doc, "options"), "verbose"), false))
 		log_set_level(LOG_INFO);

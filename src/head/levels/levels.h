@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include "base/error.h"
 #include "base/json.h"
-#include "agent/copier/copier.h"
+#include "wire/message/copies.h"
 #include "head/nodes/node_set.h"
 #include "head/child_task.h"
 #include "store/store.h"
@@ -32,7 +32,7 @@ struct level_part {
 /* What a node said that it has when it heard this head for the first time. */
 struct level_held {
 	uint32_t node;
-	struct copier_image *images; /* [count] */
+	struct copies_image *images; /* [count] */
 	size_t count;
 	struct level_held *next;
 };

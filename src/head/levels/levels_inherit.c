@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
-#include "agent/copier/copier.h"
+#include "wire/message/copies.h"
 #include "head/nodes/node_set_private.h"
 #include "head/head.h"
 #include "head/levels/levels.h"
@@ -22,7 +22,7 @@ void levels_held(struct head *h, const struct node *n, const struct message *m)
 	struct levels *l = &h->levels;
 	struct level_held *k;
 
-	if (!l->on || m->len % sizeof(struct copier_image) != 0)
+	if (!l->on || m->len % sizeof(struct copies_image) != 0)
 		return;
 	k = calloc(1, sizeof(*k));
 	if (k)
@@ -32,7 +32,7 @@ void levels_held(struct head *h, const struct node *n, const struct message *m)
 		return;
 	}
 	memcpy(k->images, m->bytes, m->len);
-	k->count = m->len / sizeof(struct copier_image);
+	k->count = m->len / sizeof(struct copies_image);
 	k->node = n->index;
 	k->next = l->held;
 	l->held = k;

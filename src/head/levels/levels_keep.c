@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
-#include "agent/copier/copier.h"
+#include "wire/message/copies.h"
 #include "head/nodes/node_set_private.h"
 #include "head/head.h"
 #include "head/levels/levels.h"
 
 struct kept {
-	uint32_t ids[COPIER_KEEP_MAX];
+	uint32_t ids[COPIES_KEEP_MAX];
 	size_t count;
 };
 
@@ -29,7 +29,7 @@ static void keep(struct head *h, struct kept *k, uint32_t id)
 	/* whatever could be read of a chain is kept */
 	store_chain(h->store.job_folder, id, chain, &count, NULL);
 	for (size_t i = 0; i < count; i++)
-		if (!is_kept(k, chain[i]) && k->count < COPIER_KEEP_MAX)
+		if (!is_kept(k, chain[i]) && k->count < COPIES_KEEP_MAX)
 			k->ids[k->count++] = chain[i];
 }
 
@@ -134,7 +134,7 @@ static void keep_others(struct head *h, struct kept *k)
 	if (!h->recovery.folder[0] || strcmp(h->recovery.folder, h->store.job_folder) == 0)
 		return;
 	count = store_list(h->recovery.folder, &ids);
-	for (size_t i = 0; i < count && k->count < COPIER_KEEP_MAX; i++)
+	for (size_t i = 0; i < count && k->count < COPIES_KEEP_MAX; i++)
 		k->ids[k->count++] = ids[i];
 	free(ids);
 }
@@ -145,7 +145,7 @@ static void tell_nodes(struct head *h, struct kept *k)
 	struct levels *l = &h->levels;
 
 	keep_others(h, k);
-	if (l->id && !is_kept(k, l->id) && k->count < COPIER_KEEP_MAX)
+	if (l->id && !is_kept(k, l->id) && k->count < COPIES_KEEP_MAX)
 		k->ids[k->count++] = l->id;
 	if (k->count > 0)
 		crew_tell_all(&h->crew, &(struct message){.type = MSG_COPY_KEEP,

@@ -52,7 +52,7 @@ bool migrate_node_lost(struct head *h, const struct node *node, uint32_t *rank);
 void migrate_inherit(struct head *h, uint32_t id, uint32_t from);
 struct json_value;
 struct json_out;
-struct takeover_rank;
+struct attach_rank;
 /* Of the one that is under way, from GO on: all that another head would have to know, as "move" of
  * the open object. */
 void migrate_put(const struct head *h, struct json_out *j);
@@ -60,7 +60,7 @@ void migrate_put(const struct head *h, struct json_out *j);
  * before migrate_go_on. */
 hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struct error *err);
 /* What a node has said of its ranks, [nranks]. */
-void migrate_attached(struct head *h, const struct node *n, const struct takeover_rank *ranks);
+void migrate_attached(struct head *h, const struct node *n, const struct attach_rank *ranks);
 /* This node has not heard yet all of the migration that has led to the layout of now. */
 bool migrate_is_behind(const struct head *h, const struct node *n);
 /* A node that ranks were to come to is lost. */

@@ -147,7 +147,7 @@ bool migrate_is_behind(const struct head *h, const struct node *n)
 	return n->move != 0 && n->move == h->crew.generation;
 }
 
-void migrate_attached(struct head *h, const struct node *n, const struct takeover_rank *ranks)
+void migrate_attached(struct head *h, const struct node *n, const struct attach_rank *ranks)
 {
 	struct migration *v = h->move;
 
@@ -156,11 +156,11 @@ void migrate_attached(struct head *h, const struct node *n, const struct takeove
 
 		if (m->moves && v->coming[r] == n->index && v->phase == GOING) {
 			m->copy = ranks[r].pid;
-			m->copy_ended = (ranks[r].flags & TAKEOVER_ENDED) != 0;
+			m->copy_ended = (ranks[r].flags & ATTACH_ENDED) != 0;
 			m->copy_status = ranks[r].status;
 			memcpy(m->position, ranks[r].position, sizeof(m->position));
 		} else if (!m->moves && h->crew.placement.node_of[r] == n->index) {
-			m->resumed = (ranks[r].flags & TAKEOVER_STOPPED) == 0;
+			m->resumed = (ranks[r].flags & ATTACH_STOPPED) == 0;
 		}
 	}
 }

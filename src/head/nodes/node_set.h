@@ -14,7 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/error.h"
-#include "agent/copier/copier.h"
+#include "wire/attach/head_record.h"
+#include "wire/message/copies.h"
 #include "head/output/echo.h"
 #include "head/output/stdin_spool.h"
 #include "launch/hosts.h"
@@ -24,18 +25,10 @@
 #include "policy/place.h"
 #include "head/output/output_position.h"
 #include "report/profile.h"
+#include "store/store.h"
 #include "node/proto.h"
 #include "wire/session/session.h"
 #include "wire/session/setup.h"
-
-/* As the node launch agents of seed 001, 3.4.2 have them, and what comes before and after; ARM and
- * INACTIVE, which last as long as a migration, are in leave_node_state. */
-typedef enum node_state {
-	NODE_STARTING,
-	NODE_READY, /* may have ranks */
-	NODE_SPARE, /* has none, and gets some when another node is lost */
-	NODE_LOST,
-} node_state_t;
 
 struct crew;
 
@@ -80,12 +73,12 @@ struct node {
 	double again_in;
 	uint64_t asked; /* for the lease, and not granted yet: nothing is while crew.adopting */
 	char why[240];	/* it is about to be lost */
-	uint64_t granted_at; /* guardian_clock() of the last lease; 0: none yet */
+	uint64_t granted_at; /* lease_clock() of the last lease; 0: none yet */
 	struct loop_timer lost;
 	bool clearing, checking;	      /* an answer is outstanding */
 	uint32_t looked;		      /* the last look that it has answered */
 	uint64_t taken[2];		      /* bytes of output not acknowledged yet */
-	char copies_at[COPIER_ADDRESS_MAX];   /* of its copier; "": it has none */
+	char copies_at[COPIES_ADDRESS_MAX];   /* of its copier; "": it has none */
 	char copies_folder[STORE_FOLDER_MAX]; /* images on its own disk */
 	uint64_t ckpt_bytes;		      /* of the checkpoint under way */
 	bool ckpt_idle;			      /* somebody's image there has nobody to write it */
@@ -182,7 +175,11 @@ struct crew_address {
 	unsigned char bytes[];
 };
 
+/* The agent of a node: hears the head on one descriptor, speaks on the other; an exit status. */
+typedef int agent_main_t(int in_fd, int out_fd);
+
 struct crew_config {
+	agent_main_t *agent;	   /* becomes a child, on this machine */
 	const struct hosts *hosts; /* NULL: local nodes */
 	uint32_t nodes, spares;	   /* of local nodes: that have ranks, and more */
 	const char *launcher;	   /* a template; NULL: ssh */

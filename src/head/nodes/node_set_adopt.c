@@ -23,7 +23,7 @@ static hale_status_t reach(struct node *n, int *fd, struct error *err)
 
 	if (!n->local)
 		return crew_launcher_start(n, fd, err);
-	*fd = takeover_knock(c->config.setup.tag, n->index);
+	*fd = attach_connect(c->config.setup.tag, n->index);
 	/* the guardian, which ends last, has that socket too */
 	n->gone = *fd < 0 && errno == ECONNREFUSED;
 	if (n->gone)
@@ -139,8 +139,7 @@ void crew_adopt_take(struct node *n, const struct message *m)
 	if (m->type == MSG_SUPERSEDED) {
 		c->handler.superseded(c->handler.arg, m->id);
 	} else if (c->adopting && !n->attached &&
-		   m->len ==
-		       sizeof(struct takeover_node) + c->nranks * sizeof(struct takeover_rank)) {
+		   m->len == sizeof(struct attach_node) + c->nranks * sizeof(struct attach_rank)) {
 		n->attached = true;
 		n->again_in = 0;
 		c->handler.attached(c->handler.arg, n, m);

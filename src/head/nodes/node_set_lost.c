@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "head/nodes/node_set.h"
 #include "head/nodes/node_set_private.h"
-#include "agent/supervisor/supervisor.h"
+#include "wire/lease/lease.h"
 #include "wire/lease/lease.h"
 
 #define LATE_NS 250000000ull
@@ -28,7 +28,7 @@ static void silent(void *arg);
 /* (Re)arms the timer; a lease that was never given is no reason to wait. */
 static void wait_for_lease(struct node *n)
 {
-	uint64_t at = lease_lost_at(term(n->crew), n->granted_at), now = guardian_clock();
+	uint64_t at = lease_lost_at(term(n->crew), n->granted_at), now = lease_clock();
 
 	loop_timer_set(n->crew->loop, &n->lost, at > now ? (double)(at - now) * 1e-9 : 0, silent,
 		       n);
@@ -42,7 +42,7 @@ static bool stood_still(struct node *n)
 
 	if (!n->crew->handler.may_grant(n->crew->handler.arg))
 		return true;
-	if (guardian_clock() < at + LATE_NS)
+	if (lease_clock() < at + LATE_NS)
 		return false;
 	crew_lease_extend(n);
 	return true;
@@ -53,14 +53,14 @@ static void silent(void *arg)
 	struct node *n = arg;
 	char why[sizeof(n->why) + 64];
 
-	if (lease_lost_at(term(n->crew), n->granted_at) > guardian_clock()) {
+	if (lease_lost_at(term(n->crew), n->granted_at) > lease_clock()) {
 		wait_for_lease(n);
 		return;
 	}
 	if (n->crew->config.setup.grace_ns && stood_still(n))
 		return;
 	snprintf(why, sizeof(why), "%s%sno word from it for %.1f s", n->why, n->why[0] ? ", " : "",
-		 (double)(guardian_clock() - n->granted_at) * 1e-9);
+		 (double)(lease_clock() - n->granted_at) * 1e-9);
 	crew_lose(n, why);
 }
 
@@ -74,7 +74,7 @@ void crew_lease_asked(struct node *n, uint64_t number)
 	if (n->crew->adopting || !n->crew->handler.may_grant(n->crew->handler.arg))
 		return;
 	n->asked = 0;
-	n->granted_at = guardian_clock();
+	n->granted_at = lease_clock();
 	node_send(n, &(struct message){.type = MSG_LEASE, .number = number});
 	crew_order_again(n);
 	wait_for_lease(n);
@@ -84,7 +84,7 @@ void crew_lease_extend(struct node *n)
 {
 	if (n->granted_at == 0 || !node_usable(n))
 		return;
-	n->granted_at = guardian_clock();
+	n->granted_at = lease_clock();
 	wait_for_lease(n);
 }
 

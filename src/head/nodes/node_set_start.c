@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "agent/agent.h"
 #include "head/nodes/node_set.h"
 #include "head/nodes/node_set_private.h"
 
@@ -24,7 +23,7 @@
 /* ---- this machine ---- */
 
 /* A group of its own: Ctrl-C is for hale run, which passes it on. */
-static void be_agent(int fd)
+static void be_agent(agent_main_t *agent, int fd)
 {
 	int null = open("/dev/null", O_RDWR);
 	sigset_t none;
@@ -37,7 +36,7 @@ static void be_agent(int fd)
 		_exit(1);
 	close_range(4, ~0u, 0);
 	fcntl(3, F_SETFD, FD_CLOEXEC);
-	_exit(agent_run(3, 3));
+	_exit(agent(3, 3));
 }
 
 static hale_status_t fork_agent(struct node *n, int *fd, struct error *err)
@@ -48,7 +47,7 @@ static hale_status_t fork_agent(struct node *n, int *fd, struct error *err)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a socket for an agent");
 	n->pid = fork();
 	if (n->pid == 0)
-		be_agent(ends[1]);
+		be_agent(n->crew->config.agent, ends[1]);
 	close(ends[1]);
 	if (n->pid < 0) {
 		n->pid = 0;

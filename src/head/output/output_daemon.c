@@ -363,7 +363,7 @@ static void head_gone(void *arg, uint32_t events)
 		look_whether_done(k);
 		return;
 	}
-	newest = succession_newest(k->config.folder);
+	newest = head_record_newest(k->config.folder);
 	if (newest == 0) { /* there is no job any more */
 		release(k);
 		return;

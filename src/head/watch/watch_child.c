@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "agent/supervisor/launch.h"
+#include "launch/launch.h"
 #include "head/watch/watch_private.h"
 
 enum { WORDS_MAX = 64, AGAIN_MAX_SECONDS = 60, END_LOOKS = 100, END_LOOK_US = 10000 };

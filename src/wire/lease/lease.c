@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/lease/lease.h"
 
+#include <time.h>
+
 #define MARGIN_LEAST 250000000ull
 
 uint64_t lease_ask(struct lease_held *l, uint64_t now)
@@ -37,4 +39,12 @@ void lease_drop(struct lease_held *l)
 uint64_t lease_lost_at(uint64_t term, uint64_t granted_at)
 {
 	return granted_at + term + MARGIN_LEAST + term / 5;
+}
+
+uint64_t lease_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

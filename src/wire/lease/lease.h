@@ -36,4 +36,7 @@ void lease_drop(struct lease_held *l);
 /* The head's side: when a node whose last lease was granted at that time may be taken for lost. */
 uint64_t lease_lost_at(uint64_t term, uint64_t granted_at);
 
+/* Nanoseconds of the clock that both sides use, which goes on while the machine sleeps. */
+uint64_t lease_clock(void);
+
 #endif

@@ -80,7 +80,7 @@ enum { FEED_WINDOW = 65536 };
 	M(MSG_FEED_CLOSED, "")	 /* rank 0 takes no more */                                        \
 	M(MSG_ASK, "n")		 /* for the lease, the n-th time */                                \
 	M(MSG_COPIES_AT, "ts")	 /* addresses t of the node's copier; its folder s */              \
-	M(MSG_COPIES_HELD, "x")	 /* images on its disk: struct copier_image (copier.h) each */     \
+	M(MSG_COPIES_HELD, "x")	 /* images on its disk: struct copies_image (copies.h) each */     \
 	M(MSG_COPIED, "ribfvnt") /* of COPY; status v, and why; fetched: its base n, program t */  \
 	M(MSG_BYE, "t")		 /* no process of the job is left on this node; why */             \
 	M(MSG_ATTACHED, "x")	 /* what is there (takeover.h): this is the head now */            \

@@ -12,9 +12,9 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "wire/session/peer.h"
-#include "head/failover/takeover.h"
+#include "wire/attach/attach.h"
 
-size_t takeover_address(const char *tag, uint32_t node, struct sockaddr_un *address)
+size_t attach_address(const char *tag, uint32_t node, struct sockaddr_un *address)
 {
 	int n;
 
@@ -25,10 +25,10 @@ size_t takeover_address(const char *tag, uint32_t node, struct sockaddr_un *addr
 	return offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
 }
 
-int takeover_knock(const char *tag, uint32_t node)
+int attach_connect(const char *tag, uint32_t node)
 {
 	struct sockaddr_un sa;
-	size_t len = takeover_address(tag, node, &sa);
+	size_t len = attach_address(tag, node, &sa);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), why = 0;
 
 	if (fd < 0)
@@ -79,9 +79,9 @@ static int pass_on(int fd)
 	}
 }
 
-int takeover_pass_on(const char *tag, uint32_t node)
+int attach_pass_on(const char *tag, uint32_t node)
 {
-	int fd = takeover_knock(tag, node);
+	int fd = attach_connect(tag, node);
 
 	if (fd >= 0)
 		return pass_on(fd);
@@ -89,7 +89,7 @@ int takeover_pass_on(const char *tag, uint32_t node)
 	return 1;
 }
 
-int takeover_pass_to_service(void)
+int attach_pass_to_service(void)
 {
 	const char *folder = getenv("XDG_RUNTIME_DIR");
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "agent/supervisor/launch.h"
+#include "launch/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Starts one process of a job. */
-#ifndef HALE_AGENT_SUPERVISOR_LAUNCH_H
-#define HALE_AGENT_SUPERVISOR_LAUNCH_H
+#ifndef HALE_LAUNCH_LAUNCH_H
+#define HALE_LAUNCH_LAUNCH_H
 
 #include <sched.h>
 #include <stdatomic.h>
