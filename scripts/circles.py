@@ -23,9 +23,7 @@ FILES_MAX = 8
 
 # Circles that are still there: folders that call each other, and why. docs/architecture.md, "Circles".
 KNOWN = [
-    {"head", "head/checkpoint", "head/failover", "head/levels", "head/migration", "head/nodes", "head/output",
-     "head/recovery", "head/standby", "head/watch", "control",
-     "agent", "agent/checkpoint", "agent/copies", "agent/events", "agent/failover", "agent/lease",
+    {"agent", "agent/checkpoint", "agent/copies", "agent/events", "agent/failover", "agent/lease",
      "agent/migration", "agent/ranks", "agent/standby"},
     {"ocl", "ocl/entry", "ocl/epoch", "ocl/log"},
     {"coll", "coll/cells", "coll/hier", "io", "rma", "mpi/abi", "mpi/coll", "mpi/comm", "mpi/datatype", "mpi/env", "mpi/p2p",
@@ -34,7 +32,7 @@ KNOWN = [
     {"model", "model/sim"},
 ]
 # Folders in which a larger circle of files is known.
-LARGE = {"agent/migration", "head", "image", "match", "monitor", "ocl/remote", "ftb", "mpi/comm", "channel/net", "cli"}
+LARGE = {"agent/migration", "image", "match", "monitor", "ocl/remote", "ftb", "mpi/comm", "channel/net", "cli"}
 
 
 def objects(build):

@@ -26,16 +26,17 @@ MAY_USE["ftb"] = {"base"}
 BELOW = {"base", "agreement", "node", "policy", "ftb", "image", "journal", "store", "rules", "monitor", "model", "wire/seal"}
 # The agent does, the head decides; neither knows anything of the other.
 AGENT_SIDE = ["wire", "launch", "report", "agent/copier", "agent/supervisor", "agent"]
-HEAD_SIDE = {"head/nodes", "head/output", "head/failover", "head/watch", "head/migration", "head", "control"}
+HEAD_SIDE = {"head/nodes", "head/output", "head/failover", "head/watch", "head/migration", "head"}
 for i, folder in enumerate(AGENT_SIDE):
     MAY_USE[folder] = BELOW | set(AGENT_SIDE[:i])
 for folder in HEAD_SIDE:
-    MAY_USE[folder] = BELOW | HEAD_SIDE | {"wire", "launch", "report"}
+    MAY_USE[folder] = BELOW | HEAD_SIDE | {"wire", "launch", "report", "control"}
+MAY_USE["control"] = BELOW | {"wire"}
 MAY_USE["protect"] = {"base"}  # inside the user's process, without libhale.so
 MAY_USE["halecc"] = {"base"}
 MAY_USE["ocl"] = {"base", "agreement", "node"}  # inside OpenCL programs, without libhale.so
 MAY_USE["task"] = {"base", "agreement", "node"}  # inside programs with tasks, without libhale.so
-MAY_USE["cli"] = BELOW | HEAD_SIDE | set(AGENT_SIDE)
+MAY_USE["cli"] = BELOW | HEAD_SIDE | {"control"} | set(AGENT_SIDE)
 
 # What hale agrees on with libraries in programs: it belongs to neither, and may include base/ only.
 AGREEMENT = {"ocl/account.h", "ocl/account.c", "task/settings.h", "task/settings.c", "task/account.h", "task/account.c"}

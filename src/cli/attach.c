@@ -14,6 +14,7 @@
 #include "node/job.h"
 #include "head/output/output_daemon.h"
 #include "head/failover/takeover.h"
+#include "head/head.h"
 
 static int usage(const char *what)
 {
@@ -81,7 +82,7 @@ static bool only_headless(char job[JOB_ID_MAX])
 
 static int attach(const char *what, const char *report, bool force)
 {
-	struct takeover_start start = {.report = report, .agent = agent_run};
+	struct takeover_start start = {.report = report, .agent = agent_run, .head = head_run};
 	char folder[PATH_MAX], job[JOB_ID_MAX];
 	bool headless;
 	int64_t pid;

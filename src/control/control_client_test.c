@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include "base/base.h"
 #include "control/control.h"
-#include "head/failover/takeover.h"
+#include "wire/attach/attach.h"
 
 enum { NOBODY = 65534 };
 

@@ -18,70 +18,6 @@ enum { GRACE_SECONDS = 5, POLITE_SECONDS = 1 };
 
 typedef void (*head_action)(struct head *h, uint32_t rank);
 
-double head_seconds(const struct head *h)
-{
-	return clock_seconds() - h->job_began;
-}
-
-bool head_rank_alive(const struct head *h, uint32_t rank)
-{
-	return !h->ranks[rank].ended;
-}
-
-void head_rank_reset(struct head *h, uint32_t rank, int ended_with)
-{
-	struct head_rank *r = &h->ranks[rank];
-
-	loop_timer_clear(&h->loop, &r->lost);
-	*r = (struct head_rank){.ended = ended_with >= 0,
-				.exit_status = ended_with,
-				.last_signal = r->last_signal,
-				.launched_at = head_seconds(h),
-				.head = h};
-}
-
-bool head_all_ready(const struct head *h)
-{
-	for (uint32_t r = 0; r < h->nranks; r++) {
-		const struct crew_rank *k = &h->crew.ranks[r];
-
-		if (replicas_is_lost(h, r))
-			continue;
-		if (h->ranks[r].ended) {
-			if (!h->o->no_mpi)
-				return false;
-		} else if (!k->met || (!h->o->no_mpi && !k->initialized)) {
-			return false;
-		}
-	}
-	return true;
-}
-
-bool head_any_finalized(const struct head *h)
-{
-	for (uint32_t r = 0; !h->o->no_mpi && r < h->nranks; r++)
-		if (h->crew.ranks[r].finalized)
-			return true;
-	return false;
-}
-
-const char *head_state_name(const struct head *h)
-{
-	switch (h->state) {
-	case JOB_STARTING:
-		return h->takeover ? "attaching" : "starting";
-	case JOB_RUNNING:
-		if (h->ckpt.phase != CKPT_IDLE)
-			return "checkpointing";
-		return head_all_ready(h) || head_any_finalized(h) ? "running" : "starting";
-	case JOB_CLEARING:
-	case JOB_RESTORING:
-		return "restoring";
-	default:
-		return "ending";
-	}
-}
-
 /* ---- ending ---- */
 
 void head_kill_all(void *head)
@@ -104,7 +40,7 @@ static void end_ranks(void *arg)
 	loop_timer_set(&h->loop, &h->grace, GRACE_SECONDS, head_kill_all, h);
 }
 
-void head_end(struct head *h, int exit_status)
+void head_end_job(struct head *h, int exit_status)
 {
 	if (!h->exit_decided) {
 		h->exit_decided = true;
@@ -154,7 +90,7 @@ static void look_for_all_gone(void *arg)
 		crew_clear(&h->crew);
 }
 
-void head_all_gone_soon(struct head *h)
+void head_look_for_end(struct head *h)
 {
 	if (crew_alive(&h->crew) == 0 && !h->clearing.armed)
 		loop_timer_set(&h->loop, &h->clearing, 0, look_for_all_gone, h);
@@ -231,7 +167,7 @@ static const head_action actions[JOB_ACTIONS] = {
     [JOB_FINISH] = finish,
 };
 
-void head_step(struct head *h, job_event_t event, uint32_t rank)
+void head_take_step(struct head *h, job_event_t event, uint32_t rank)
 {
 	struct job_step step = job_state_step(h->state, event);
 
@@ -242,7 +178,7 @@ void head_step(struct head *h, job_event_t event, uint32_t rank)
 		actions[step.action](h, rank);
 }
 
-void head_event(struct head *h, job_event_t event, uint32_t rank)
+void head_take_event(struct head *h, job_event_t event, uint32_t rank)
 {
 	if (!head_put_off(h, event, rank))
 		head_step(h, event, rank);
@@ -282,7 +218,7 @@ static job_event_t judge_end(struct head *h, uint32_t rank, int status)
 
 /* The first that ends badly gives hale's exit status; of those that end badly together, after
  * MPI_Finalize, the one with the lowest rank. */
-void head_rank_ended(struct head *h, uint32_t rank, int status)
+void head_take_ended(struct head *h, uint32_t rank, int status)
 {
 	job_event_t event = judge_end(h, rank, status);
 

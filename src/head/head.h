@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "head/nodes/node_set.h"
-#include "head/child_task.h"
+#include "head/job/child_task.h"
 #include "node/job.h"
 #include "head/output/output_daemon.h"
 #include "head/levels/levels.h"
@@ -142,10 +142,12 @@ struct head_partition {
 };
 
 struct control;
+struct head_calls;
 struct watch;
 struct migration;
 
 struct head {
+	const struct head_calls *up;
 	struct options *o;
 	const struct program *program;
 	const char *libdir;
@@ -244,14 +246,14 @@ int head_run(const struct head_start *start);
 
 /* Something has happened. While it is not known which checkpoint is the newest, some events wait
  * (head_put_off.c). */
-void head_event(struct head *h, job_event_t event, uint32_t rank);
+void head_take_event(struct head *h, job_event_t event, uint32_t rank);
 /* The same at once: for outcomes and decisions of the head itself. */
-void head_step(struct head *h, job_event_t event, uint32_t rank);
+void head_take_step(struct head *h, job_event_t event, uint32_t rank);
 /* The rank is about to be started, or has ended with this status before the checkpoint (-1: not).
  */
 void head_rank_reset(struct head *h, uint32_t rank, int ended_with);
 /* Ends everybody and then the job, with this status unless one was decided before. */
-void head_end(struct head *h, int exit_status);
+void head_end_job(struct head *h, int exit_status);
 double head_seconds(const struct head *h); /* since the job began */
 const char *head_state_name(const struct head *h);
 bool head_all_ready(const struct head *h);
@@ -385,13 +387,13 @@ void inject_fini(struct head *h);
 /* head_partition.c: rank says that it can't reach peer over the network, or that it can again. */
 void head_partition_told(struct head *h, uint32_t rank, uint32_t peer, bool lost);
 /* Ranks have moved, and all begin anew to reach each other. */
-void head_partition_moved(struct head *h);
+void head_partition_begin(struct head *h);
 void head_partition_fini(struct head *h);
 
 /* leave.c: the ranks of a node go to a spare, or without one where free slots are, because of
  * `why`, a few words. OK: they will when it is their turn, and watch_left says when. Otherwise a
  * sentence: no rank is there (ARGUMENT), there is no place (NODE). */
-hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err);
+hale_status_t leave_node(struct head *h, const char *node, const char *why, struct error *err);
 /* A migration from this node is over: all are elsewhere; they have stayed; all ranks go back to a
  * checkpoint. */
 void leave_moved(struct head *h, uint32_t node);
@@ -424,5 +426,7 @@ void control_migrated(struct head *h, uint32_t id, const struct report_migration
 		      const struct error *why);
 /* A look has been answered: report.profile is that of now. */
 void control_looked(struct head *h, uint32_t look);
+
+#include "head/head_calls.h"
 
 #endif

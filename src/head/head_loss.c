@@ -96,7 +96,7 @@ static void record_failure(struct head *h, uint32_t rank, int sig)
 	record_end(&h->record, &j);
 }
 
-void head_roll_back(struct head *h)
+void head_roll_job_back(struct head *h)
 {
 	uint32_t newest = recover_newest(h);
 

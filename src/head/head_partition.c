@@ -217,7 +217,7 @@ static void review(struct head *h)
 }
 
 /* What was said was of the processes before, and a copy takes it back too early to be heard. */
-void head_partition_moved(struct head *h)
+void head_partition_begin(struct head *h)
 {
 	struct head_partition *c = &h->partition;
 

@@ -7,15 +7,15 @@
 #include "head/head.h"
 
 /* head.c: a launched process of this rank has ended; waitpid's status. */
-void head_rank_ended(struct head *h, uint32_t rank, int status);
+void head_take_ended(struct head *h, uint32_t rank, int status);
 /* A signal has been sent to everybody: waits for their end, which gives the exit status. */
 void head_end_by_request(struct head *h);
 
 /* JOB_ALL_GONE, if nobody is left. */
-void head_all_gone_soon(struct head *h);
+void head_look_for_end(struct head *h);
 
 /* Ends all ranks; they go on from the newest checkpoint. */
-void head_roll_back(struct head *h);
+void head_roll_job_back(struct head *h);
 void head_kill_all(void *head);
 
 /* What the table's actions do (head.c): head_loss.c */
@@ -35,13 +35,13 @@ void head_late_target(struct head *h, uint32_t rank);
 
 /* A child writes a manifest, or what has happened meanwhile is not dealt with yet: which checkpoint
  * is the newest isn't known, and nobody waits for a disk to know it. */
-bool head_unsettled(const struct head *h);
+bool head_is_unsettled(const struct head *h);
 /* True: this event is dealt with later. */
 bool head_put_off(struct head *h, job_event_t event, uint32_t rank);
 /* Such a child has ended, and what came of it has been taken: what was put off is done now, or as
  * soon as the caller is through with what it does. */
-void head_settled(struct head *h);
-void head_settled_soon(struct head *h);
+void head_put_off_over(struct head *h);
+void head_put_off_over_soon(struct head *h);
 void head_put_off_fini(struct head *h);
 
 /* Why a job that has lost a node can't go on; NULL: it can. */
@@ -55,7 +55,7 @@ void head_cut_off(struct head *h, const bool *out);
 void head_begin(struct head *h);
 
 /* head_run.c: every rank from its beginning, in a new segment. */
-hale_status_t head_launch_all(struct head *h, struct error *err);
+hale_status_t head_launch_job(struct head *h, struct error *err);
 /* head_run.c: the process that writes the job's output. */
 hale_status_t head_start_keeper(struct head *h, struct error *err);
 /* head_signals.c: signals to hale run come to the loop from now on. */
@@ -70,8 +70,8 @@ void head_watch_start(struct head *h);
 void head_cannot_begin(struct head *h, const struct error *err);
 
 /* head_run.c: the agents are there already, nodes as crew_adopt wants them. */
-hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t count,
-			 struct error *err);
+hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_t count,
+			       struct error *err);
 
 /* recover.c: the job begins from a checkpoint. */
 hale_status_t recover_begin(struct head *h, const struct store_manifest *m, const char *job_folder,

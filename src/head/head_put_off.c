@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "head/head_private.h"
 
-bool head_unsettled(const struct head *h)
+bool head_is_unsettled(const struct head *h)
 {
 	return errand_busy(&h->ckpt.commit) || errand_busy(&h->levels.rewrite) ||
 	       h->put_off_count > 0;
@@ -59,7 +59,7 @@ bool head_put_off(struct head *h, job_event_t event, uint32_t rank)
 	return must_wait(h, event) && put_off(h, event, rank);
 }
 
-void head_settled(struct head *h)
+void head_put_off_over(struct head *h)
 {
 	struct head_put_off *list = h->put_off;
 	size_t count = h->put_off_count;
@@ -85,7 +85,7 @@ static void settled_now(void *arg)
 	head_settled(arg);
 }
 
-void head_settled_soon(struct head *h)
+void head_put_off_over_soon(struct head *h)
 {
 	loop_timer_set(&h->loop, &h->settled, 0, settled_now, h);
 }

@@ -66,17 +66,3 @@ void head_watch_start(struct head *h)
 {
 	loop_timer_set(&h->loop, &h->slow_start, SLOW_SECONDS, say_who_is_missing, h);
 }
-
-const char *head_why_not_ready(const struct head *h)
-{
-	if (h->program->runtime[0])
-		return h->program->unprotected;
-	if (head_all_ready(h))
-		return NULL;
-	if (h->program->unprotected[0])
-		return h->program->unprotected;
-	return h->mpi_seen || h->o->no_mpi ? "not all ranks are through MPI_Init yet; try again"
-					   : "no rank has called MPI_Init; programs without MPI "
-					     "are checkpointed, and moved, "
-					     "when started with --no-mpi";
-}

@@ -230,8 +230,8 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 	return status == HALE_OK && takeover_possible(h) ? succession_claim(h, err) : status;
 }
 
-hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t count,
-			 struct error *err)
+hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_t count,
+			       struct error *err)
 {
 	hale_status_t status = head_start_keeper(h, err);
 	struct crew_config config = make_config(h);
@@ -250,7 +250,7 @@ hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t coun
 	return status;
 }
 
-hale_status_t head_launch_all(struct head *h, struct error *err)
+hale_status_t head_launch_job(struct head *h, struct error *err)
 {
 	static const uint64_t beginning[3];
 	hale_status_t status = crew_layout(&h->crew, ++h->generation, err);
@@ -417,28 +417,6 @@ void head_begin(struct head *h)
 		watch_job_begun(h);
 }
 
-hale_status_t head_open_store(struct head *h, struct error *err)
-{
-	hale_status_t status;
-
-	if (h->store_is_open)
-		return HALE_OK;
-	/* its name was free when it began, but others, elsewhere, may have begun since */
-	if (!h->start->job && !h->store_is_ours) {
-		h->recovery.dir_there = store_there(h->o->ckpt_dir);
-		status = store_claim(h->o->ckpt_dir, h->job, err);
-		if (status != HALE_OK)
-			return status;
-		h->store_is_ours = true;
-	}
-	status = store_open(&h->store, h->o->ckpt_dir, h->job, !h->o->no_fsync, err);
-	if (status != HALE_OK)
-		return status;
-	h->store_is_open = true;
-	record_open(&h->record, h->store.job_folder);
-	return HALE_OK;
-}
-
 /* ---- end ---- */
 
 static void write_end(struct head *h)
@@ -525,6 +503,7 @@ int head_run(const struct head_start *start)
 
 	if (!h)
 		return EXIT_USAGE;
+	h->up = &head_calls;
 	h->o = start->options;
 	h->program = start->program;
 	h->libdir = start->libdir;

@@ -29,6 +29,7 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->good, sizeof(f->good), "%s/file", f->dir);
 	snprintf(f->bad, sizeof(f->bad), "%s/none/file", f->dir);
+	f->h.up = &head_calls;
 	f->h.o = &f->o;
 	f->h.program = &f->program;
 	snprintf(f->h.job, sizeof(f->h.job), "job.1");

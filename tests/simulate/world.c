@@ -106,7 +106,7 @@ static void head_main(void *arg)
 
 static void attach_main(void *arg)
 {
-	struct takeover_start start = {.folder = arg, .agent = agent_run};
+	struct takeover_start start = {.folder = arg, .agent = agent_run, .head = head_run};
 
 	proc_exit(takeover_run(&start) << 8);
 }

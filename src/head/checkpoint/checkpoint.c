@@ -39,7 +39,7 @@ void checkpoint_fini(struct head *h)
 		checkpoint_prune(h);
 	h->levels.todo_count = 0;
 	levels_settle(h);
-	control_checkpoint_over(h, NULL, "the job has ended");
+	head_checkpoint_over(h, NULL, "the job has ended");
 	loop_timer_clear(&h->loop, &h->ckpt.interval);
 	loop_timer_clear(&h->loop, &h->ckpt.watch);
 	loop_timer_clear(&h->loop, &h->ckpt.again);
@@ -124,7 +124,7 @@ static hale_status_t start(struct head *h, struct error *err)
 	struct checkpoint *c = &h->ckpt;
 	hale_status_t status;
 
-	if (takeover_check(h))
+	if (head_superseded(h))
 		return error_set(err, HALE_ERR_STATE, "the job has a newer head");
 	status = prepare(h, err);
 
@@ -137,7 +137,7 @@ static hale_status_t start(struct head *h, struct error *err)
 	c->resumed = c->written = c->asked = c->idle_looks = 0;
 	c->bytes_seen = 0;
 	c->began = c->phase_began = c->moved_at = clock_seconds();
-	succession_save(h);
+	head_save(h);
 	head_profile_turn(h);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		ask_rank(h, r);
@@ -180,9 +180,9 @@ static void refused(struct head *h, const struct error *err)
 						   : "");
 		watch_checkpoint_failed(h, 0, err->text);
 	}
-	leave_failed(h, err->text);
+	head_checkpoint_failed(h, err->text);
 	crew_checkpoint_refuse(&h->crew);
-	control_checkpoint_over(h, NULL, err->text);
+	head_checkpoint_over(h, NULL, err->text);
 }
 
 /* The program is about to end, or some rank isn't there yet; *wait: that will be over soon. */
@@ -202,14 +202,14 @@ void checkpoint_poll(struct head *h)
 	struct error err;
 	bool wait;
 
-	if (!c->wanted || c->phase != CKPT_IDLE || h->state != JOB_RUNNING || migrate_busy(h) ||
+	if (!c->wanted || c->phase != CKPT_IDLE || h->state != JOB_RUNNING || head_migrating(h) ||
 	    h->put_off_count > 0)
 		return;
 	/* a disk that has room for so many only */
 	if (errand_busy(&c->sweep))
 		return;
 	/* what runs from an image that may be damaged is not worth keeping yet */
-	if (recover_checking(h))
+	if (head_checking(h))
 		return;
 	if (check_state(h, &wait, &err) != HALE_OK) {
 		refused(h, &err);
@@ -327,7 +327,7 @@ static void report_given_up(struct head *h, const char *why)
 static void tell_none(struct head *h, const char *why)
 {
 	crew_checkpoint_refuse(&h->crew);
-	control_checkpoint_over(h, NULL, why);
+	head_checkpoint_over(h, NULL, why);
 }
 
 /* The ranks go on without the checkpoint under way, and its folder goes. */
@@ -360,8 +360,8 @@ void checkpoint_abandon(struct head *h, const char *why)
 		c->wanted = false;
 	} else {
 		take_back(h, why);
-		leave_failed(h, why);
-		succession_save(h);
+		head_checkpoint_failed(h, why);
+		head_save(h);
 	}
 	tell_none(h, why);
 }

@@ -262,7 +262,7 @@ void checkpoint_prune(struct head *h)
 		levels_prune(h);
 	else
 		pruned = store_prune(&h->store, (size_t)h->o->keep);
-	if (recover_files_drop(h) || pruned)
+	if (head_drop_files(h) || pruned)
 		checkpoint_sweep(h);
 }
 
@@ -337,9 +337,9 @@ static void announce(struct head *h, const struct store_manifest *m)
 		 units_show_seconds(m->pause_seconds, pause));
 	store_path(h->store.job_folder, m->id, path);
 	watch_checkpoint_done(h, m, path);
-	succession_save(h);
+	head_save(h);
 	if (!levels_answer(h))
-		control_checkpoint_over(h, path, NULL);
+		head_checkpoint_over(h, path, NULL);
 }
 
 static void committed(struct head *h, const struct error *err)
@@ -347,7 +347,7 @@ static void committed(struct head *h, const struct error *err)
 	struct checkpoint *c = &h->ckpt;
 	struct store_manifest *m = &c->manifest;
 
-	if (takeover_check(h))
+	if (head_superseded(h))
 		return;
 	if (err->code == HALE_OK) {
 		c->phase = CKPT_IDLE;
@@ -367,8 +367,8 @@ static void committed(struct head *h, const struct error *err)
 				       c->origin == ORIGIN_USER && c->shared && !c->wanted);
 		checkpoint_prune(h);
 		forget_streams(h);
-		succession_save(h);
-		leave_saved(h);
+		head_save(h);
+		head_checkpoint_saved(h);
 		warm_refresh(h);
 	} else {
 		head_say(h, "checkpoint %u failed, the job goes on: %s", c->id, err->text);
@@ -387,7 +387,7 @@ void checkpoint_complete(struct head *h)
 	struct checkpoint *c = &h->ckpt;
 	struct error err = {HALE_OK, ""};
 
-	if (takeover_check(h))
+	if (head_superseded(h))
 		return;
 	checkpoint_progress_clear(h);
 	loop_timer_clear(&h->loop, &c->watch);

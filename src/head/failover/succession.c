@@ -168,14 +168,6 @@ static void put_ended(struct json_out *j, const struct head *h)
 	json_close_array(j);
 }
 
-double succession_real(double at)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (clock_seconds() - at);
-}
-
 static void put_all(struct json_out *j, struct head *h)
 {
 	char place[128];
@@ -191,8 +183,8 @@ static void put_all(struct json_out *j, struct head *h)
 	json_string(j, "head_host", h->node);
 	json_int(j, "head_pid", getpid());
 	json_string(j, "agents", h->tag);
-	json_double(j, "began", succession_real(h->began));
-	json_double(j, "job_began", succession_real(h->job_began));
+	json_double(j, "began", head_record_real(h->began));
+	json_double(j, "job_began", head_record_real(h->job_began));
 	json_int(j, "state", (int64_t)takeover_state(h));
 	json_bool(j, "exit_decided", h->exit_decided);
 	json_int(j, "exit_status", h->exit_status);

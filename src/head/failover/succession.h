@@ -32,10 +32,6 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 struct node;
 hale_status_t succession_restore(const struct json_value *doc, struct head *h, struct node **nodes,
 				 uint32_t *count, struct error *err);
-/* A moment of clock_seconds() as seconds since 1970, and such a one of a record the other way
- * round. */
-double succession_real(double at);
-double succession_since(const struct json_value *doc, const char *key);
 /* Network namespace and boot of this machine: agents of another one can't be reached from here. */
 void succession_place(char place[128]);
 

@@ -167,16 +167,6 @@ static hale_status_t read_hosts(const struct json_value *doc, struct head *h,
 	return HALE_OK;
 }
 
-double succession_since(const struct json_value *doc, const char *key)
-{
-	struct timespec now;
-	double real, then = json_number(json_get(doc, key), 0);
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	real = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-	return clock_seconds() - (real > then ? real - then : 0);
-}
-
 static void read_ended(const struct json_value *doc, struct head *h)
 {
 	const struct json_value *list = json_get(doc, "ended");
@@ -197,8 +187,8 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 
 	snprintf(h->tag, sizeof(h->tag), "%s", json_text(json_get(doc, "agents"), ""));
 	snprintf(h->run, sizeof(h->run), "%s", json_text(json_get(doc, "run"), ""));
-	h->began = succession_since(doc, "began");
-	h->job_began = succession_since(doc, "job_began");
+	h->began = head_record_since(doc, "began");
+	h->job_began = head_record_since(doc, "job_began");
 	h->exit_decided = truth(doc, "exit_decided");
 	h->exit_status = (int)number(doc, "exit_status");
 	h->restarted = truth(doc, "restarted");

@@ -99,6 +99,7 @@ static int set_up(void **state)
 	fill_options(f);
 	f->program.elf = true;
 	snprintf(f->program.path, sizeof(f->program.path), "/usr/bin/prog");
+	h->up = &head_calls;
 	h->o = &f->o;
 	h->program = &f->program;
 	h->epoch = 2;
@@ -142,6 +143,7 @@ static hale_status_t try_follow(const struct fixture *f, struct follower *g, str
 	status = head_record_read(f->dir, f->h.epoch, &g->doc, err);
 	if (status == HALE_OK)
 		status = succession_options(g->doc, &g->o, &g->program, err);
+	g->h.up = &head_calls;
 	g->h.o = &g->o;
 	g->h.nranks = RANKS;
 	g->h.ranks = g->ranks;
@@ -165,7 +167,7 @@ static void follow(struct fixture *f, struct follower *g)
 	struct error err = {HALE_OK, ""};
 	hale_status_t status;
 
-	succession_save(&f->h);
+	head_save(&f->h);
 	status = try_follow(f, g, &err);
 	if (status != HALE_OK)
 		fail_msg("%s", err.text);
@@ -345,16 +347,16 @@ static void what_does_not_count_is_not_written(void **state)
 	struct fixture *f = *state;
 
 	f->o.head_grace = 0;
-	succession_save(&f->h);
+	head_save(&f->h);
 	f->o.head_grace = 60;
 	f->h.epoch = 0;
-	succession_save(&f->h);
+	head_save(&f->h);
 	f->h.epoch = 2;
 	f->h.superseded = true;
-	succession_save(&f->h);
+	head_save(&f->h);
 	assert_int_equal(head_record_newest(f->dir), 0);
 	f->h.superseded = false;
-	succession_save(&f->h);
+	head_save(&f->h);
 	assert_int_equal(head_record_newest(f->dir), 2);
 	/* what the last head has left stays, whoever ends without being it */
 	f->h.superseded = true;
@@ -393,7 +395,7 @@ static void put_changed(struct fixture *f, const char *from, const char *to)
 {
 	char *text, *at, *changed = calloc(1, 65536);
 
-	succession_save(&f->h);
+	head_save(&f->h);
 	text = record(f);
 	at = strstr(text, from);
 	assert_non_null(at);

@@ -438,7 +438,7 @@ static void settle(void *arg)
 	struct head *h = arg;
 	struct takeover *t = h->takeover;
 
-	if (t->settled || takeover_check(h))
+	if (t->settled || head_superseded(h))
 		return;
 	t->settled = true;
 	loop_timer_clear(&h->loop, &t->settle);
@@ -473,7 +473,7 @@ static void settle(void *arg)
 		warm_again(h);
 		head_profile_turn(h);
 	}
-	succession_save(h);
+	head_save(h);
 }
 
 /* A loop later: what agents have said before their answers' ends is heard first. */
@@ -599,13 +599,13 @@ static int run(struct takeover *t, uint32_t epoch, const struct takeover_start *
 		for (long r = 0; t->status && r < o.ranks; r++)
 			t->status[r] = -1;
 		exit_status = t->printed && t->status
-				  ? head_run(&(struct head_start){.options = &o,
-								  .program = program,
-								  .libdir = libdir,
-								  .agent = start->agent,
-								  .job = job,
-								  .takeover = t,
-								  .epoch = epoch})
+				  ? start->head(&(struct head_start){.options = &o,
+								     .program = program,
+								     .libdir = libdir,
+								     .agent = start->agent,
+								     .job = job,
+								     .takeover = t,
+								     .epoch = epoch})
 				  : EXIT_USAGE;
 	}
 	free(o.program);

@@ -30,11 +30,13 @@ void takeover_superseded(void *head, uint32_t epoch);
 bool takeover_check(struct head *h);
 
 /* `hale attach`: the head of a job whose folder and newest record that is. An exit status. */
+struct head_start;
 struct takeover_start {
 	const char *folder; /* of the job */
 	bool force;	    /* the head that is there is alive, perhaps */
 	const char *report; /* NULL: as it was */
 	int (*agent)(int in_fd, int out_fd);
+	int (*head)(const struct head_start *start); /* head_run */
 };
 int takeover_run(const struct takeover_start *start);
 /* Up to where a rank's stream was printed by the heads before; 0 without. */

@@ -34,7 +34,7 @@ static void forget(struct levels *l)
 
 void levels_fini(struct head *h)
 {
-	levels_fetch_stop(h);
+	head_fetch_stop(h);
 	forget(&h->levels);
 	levels_held_forget(h);
 	errand_fini(&h->levels.rewrite);
@@ -379,8 +379,8 @@ static void tell(struct head *h, int level, bool copied)
 	if (!l->answer)
 		return;
 	store_path(h->store.job_folder, l->id, path);
-	control_checkpoint_over(h, level == 4 ? path : NULL,
-				l->why[0] ? l->why : "not all images are in the shared folder");
+	head_checkpoint_over(h, level == 4 ? path : NULL,
+			     l->why[0] ? l->why : "not all images are in the shared folder");
 }
 
 static bool anything(const struct head *h)
@@ -399,7 +399,7 @@ static void finished(struct head *h, const struct error *err)
 	bool any = anything(h), copied;
 	int level = err->code == HALE_OK ? store_level(&l->manifest) : 1;
 
-	if (takeover_check(h)) {
+	if (head_superseded(h)) {
 		forget(l);
 		return;
 	}
@@ -409,7 +409,7 @@ static void finished(struct head *h, const struct error *err)
 	if (any || l->why[0] || l->answer)
 		tell(h, level, copied);
 	forget(l);
-	succession_save(h);
+	head_save(h);
 	levels_prune(h);
 }
 
@@ -427,7 +427,7 @@ static void finish(struct head *h)
 	struct error err = {HALE_OK, ""};
 
 	/* what is there the next head has learnt from the nodes */
-	if (takeover_check(h)) {
+	if (head_superseded(h)) {
 		forget(&h->levels);
 		return;
 	}
@@ -488,7 +488,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 		return;
 	}
 	if (m->flags == COPY_FETCH) {
-		levels_fetch_answer(h, n, m);
+		head_fetch_answer(h, n, m);
 		return;
 	}
 	/* orders of an earlier head may have been for another partner */
@@ -526,7 +526,7 @@ void levels_node_lost(struct head *h, const struct node *n)
 {
 	struct levels *l = &h->levels;
 
-	levels_fetch_answer(h, n, NULL);
+	head_fetch_answer(h, n, NULL);
 	say_alone(h);
 	if (l->id == 0)
 		return;

@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "wire/message/copies.h"
 #include "head/nodes/node_set.h"
-#include "head/child_task.h"
+#include "head/job/child_task.h"
 #include "store/store.h"
 
 struct head;

@@ -121,7 +121,7 @@ void levels_learn(struct head *h)
 	uint32_t *ids;
 	size_t count;
 
-	if (!h->levels.on || takeover_check(h))
+	if (!h->levels.on || head_superseded(h))
 		return;
 	count = store_list(h->store.job_folder, &ids);
 	for (size_t i = 0; i < count; i++)

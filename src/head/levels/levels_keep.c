@@ -162,7 +162,7 @@ void levels_prune(struct head *h)
 
 	/* while ranks go back to a checkpoint nobody takes it away: the next one that is complete
 	 * will */
-	if (h->state == JOB_CLEARING || h->state == JOB_RESTORING || takeover_check(h))
+	if (h->state == JOB_CLEARING || h->state == JOB_RESTORING || head_superseded(h))
 		return;
 	k = calloc(1, sizeof(*k));
 	count = store_list(h->store.job_folder, &ids);
@@ -177,7 +177,7 @@ void levels_prune(struct head *h)
 			if (!is_kept(k, ids[i]))
 				any |= store_remove(&h->store, ids[i]);
 		if (any)
-			checkpoint_sweep(h);
+			head_sweep(h);
 		tell_nodes(h, k);
 	}
 	free(ids);

@@ -82,10 +82,10 @@ static void over(struct head *h, struct node *n, bool left)
 	n->moving = false;
 	n->wanted[0] = '\0';
 	watch_left(h, n->name, left);
-	succession_save(h);
+	head_save(h);
 }
 
-hale_status_t head_leave_node(struct head *h, const char *node, const char *why, struct error *err)
+hale_status_t leave_node(struct head *h, const char *node, const char *why, struct error *err)
 {
 	struct node *n = node_named(h, node);
 	hale_status_t status;
@@ -119,7 +119,7 @@ hale_status_t head_leave_node(struct head *h, const char *node, const char *why,
 		return status;
 	head_say(h, "%s: the ranks of node %s go to another one%s", why, node,
 		 migrate_before(h, id) ? ", after those that are on their way" : "");
-	succession_save(h);
+	head_save(h);
 	return HALE_OK;
 }
 
@@ -147,7 +147,7 @@ void leave_inherit(struct head *h, bool with_rollback)
 			n->leaving = true;
 		} else {
 			n->wanted[0] = '\0';
-			if (head_leave_node(h, n->name, why, &err) != HALE_OK)
+			if (leave_node(h, n->name, why, &err) != HALE_OK)
 				head_say(h, "%s", err.text);
 		}
 	}

@@ -88,7 +88,7 @@ static void stays(struct head *h)
 	move_free(h);
 	watch_nodes(h);
 	head_profile_turn(h);
-	control_migrated(h, id, NULL, &err);
+	head_migrated(h, id, NULL, &err);
 	if (id) /* of another head's, rules want another one, which waits */
 		leave_not_moved(h, node);
 	warm_again(h);
@@ -181,7 +181,7 @@ void migrate_come_to_nothing(struct head *h, const char *why)
 	h->ckpt.chain_broken = true;
 	leave_with_rollback(h, h->move->from);
 	move_free(h);
-	control_migrated(h, id, NULL, &err);
+	head_migrated(h, id, NULL, &err);
 }
 
 static bool has_come(const struct head *h, uint32_t rank, uint32_t node, const void *arg)
@@ -247,8 +247,8 @@ void migrate_done(struct head *h)
 	head_profile_turn(h);
 	inject_arm_mailboxes(h);
 	watch_nodes(h);
-	succession_save(h);
-	control_migrated(h, id, &m, NULL);
+	head_save(h);
+	head_migrated(h, id, &m, NULL);
 	warm_again(h);
 	checkpoint_poll(h);
 	migrate_turn(h);
@@ -344,7 +344,7 @@ bool migrate_checked(struct head *h, const struct error *err)
 	if (v->folder)
 		name_folder(h);
 	migrate_await_all(h);
-	succession_save(h);
+	head_save(h);
 	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
 	watch_nodes(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_BEGIN,

@@ -55,8 +55,8 @@ void migrate_put(const struct head *h, struct json_out *j)
 	json_uint(j, "stopped", v->stopped);
 	json_uint(j, "rounds", migrate_rounds_most(h));
 	json_uint(j, "held", migrate_held_most(h));
-	json_double(j, "began", succession_real(v->began));
-	json_double(j, "stopped_at", succession_real(v->stopped_at));
+	json_double(j, "began", head_record_real(v->began));
+	json_double(j, "stopped_at", head_record_real(v->stopped_at));
 	json_close_object(j);
 }
 
@@ -109,8 +109,8 @@ static void read_figures(struct head *h, const struct json_value *doc)
 	v->bytes = number(doc, "bytes");
 	v->relayed = number(doc, "relayed");
 	v->stopped = number(doc, "stopped");
-	v->began = succession_since(doc, "began");
-	v->stopped_at = succession_since(doc, "stopped_at");
+	v->began = head_record_since(doc, "began");
+	v->stopped_at = head_record_since(doc, "stopped_at");
 	v->moved_at = clock_seconds();
 }
 

@@ -104,7 +104,7 @@ static void refuse(struct head *h, struct migrate_wish *w, const struct error *e
 	wish_free(w);
 	head_say(h, "%s", err->text);
 	leave_refused(h, n->index, left);
-	control_migrated(h, id, NULL, err);
+	head_migrated(h, id, NULL, err);
 }
 
 static void refuse_all(struct head *h, const char *why)
@@ -158,7 +158,7 @@ static bool settled(const struct head *h)
 static bool may_begin(const struct head *h)
 {
 	return head_all_ready(h) && h->ckpt.phase == CKPT_IDLE && h->put_off_count == 0 &&
-	       !recover_checking(h);
+	       !head_checking(h);
 }
 
 static void begin(struct head *h, struct migrate_wish *w)

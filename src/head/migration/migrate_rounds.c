@@ -45,13 +45,13 @@ static void go_if_whole(struct head *h)
 
 	if (v->doomed_at > 0 || !all_movers(h, offsetof(struct mover, whole)) || !all_stopped(h))
 		return;
-	if (takeover_check(h))
+	if (head_superseded(h))
 		return;
 	v->phase = GOING;
 	v->moved_at = clock_seconds();
 	h->crew.generation = v->generation;
 	h->crew.let_go = true;
-	succession_save(h);
+	head_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_GO, .id = v->generation});
 }
 
@@ -76,7 +76,7 @@ static void release_if_moved(struct head *h)
 {
 	struct migration *v = h->move;
 
-	if (!all_movers(h, offsetof(struct mover, moved)) || takeover_check(h))
+	if (!all_movers(h, offsetof(struct mover, moved)) || head_superseded(h))
 		return;
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (v->movers[r].moves)
@@ -87,7 +87,7 @@ static void release_if_moved(struct head *h)
 	v->moved_at = clock_seconds();
 	if (v->folder)
 		migrate_await_all(h);
-	succession_save(h);
+	head_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
 	watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
 	watch_node(h, v->from); /* its target is told of when they run there (FTB_MIGRATE_IPT) */

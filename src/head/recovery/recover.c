@@ -199,7 +199,7 @@ void recover_reject(struct head *h)
 {
 	struct store s = {.sync = false};
 
-	if (h->recovery.target == 0 || takeover_check(h))
+	if (h->recovery.target == 0 || head_superseded(h))
 		return;
 	snprintf(s.job_folder, sizeof(s.job_folder), "%s",
 		 recover_folder_of(h, h->recovery.target));
@@ -301,7 +301,7 @@ static hale_status_t lay_out(struct head *h, struct error *err)
 		head_rank_reset(h, r, p->file[0] ? -1 : p->exit_status);
 	}
 	h->placing = false;
-	succession_save(h);
+	head_save(h);
 	return HALE_OK;
 }
 
@@ -437,7 +437,7 @@ void recover_start(struct head *h)
 	struct recovery *v = &h->recovery;
 	struct error err;
 
-	if (takeover_check(h) || errand_busy(&v->undo) || !have_node(h))
+	if (head_superseded(h) || errand_busy(&v->undo) || !have_node(h))
 		return;
 	if (h->levels.on)
 		say_out_of_reach(h, recover_newest(h));

@@ -223,7 +223,7 @@ static void rewrite(struct head *h)
 	struct fetch *f = h->levels.fetch;
 	struct error err;
 
-	for (size_t i = 0; i < h->recovery.chain_count && !takeover_check(h); i++)
+	for (size_t i = 0; i < h->recovery.chain_count && !head_superseded(h); i++)
 		if (f->changed[i] && store_rewrite(recover_folder_of(h, f->links[i].id),
 						   !h->o->no_fsync, &f->links[i], &err) != HALE_OK)
 			log_info("%s", err.text);

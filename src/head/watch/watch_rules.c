@@ -50,7 +50,7 @@ void watch_node(struct head *h, uint32_t node)
 	struct watch_node *n = &w->nodes[node];
 	struct node *about = &h->crew.nodes[node];
 	uint32_t ranks = crew_ranks_on(&h->crew, about);
-	const char *shown = leave_node_state(h, about);
+	const char *shown = head_node_state(h, about);
 
 	if (n->known && n->shown == shown && n->ranks == ranks)
 		return;
@@ -115,7 +115,7 @@ static void take_checkpoint(struct watch *w, const struct watch_action *a)
 
 	head_say(w->head, "%s%s%s: a checkpoint is taken", a->event, *a->node ? " of node " : "",
 		 a->node);
-	if (checkpoint_request(w->head, ORIGIN_RULE, &err) != HALE_OK)
+	if (head_request_checkpoint(w->head, ORIGIN_RULE, &err) != HALE_OK)
 		head_say(w->head, "no checkpoint: %s", err.text);
 }
 
@@ -338,7 +338,7 @@ static void carry_out(void *arg)
 		act(w, a);
 		action_free(a);
 	}
-	leave_review(w->head);
+	head_review_leaving(w->head);
 	tick_set(w);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "base/own.h"
@@ -82,4 +83,22 @@ bool head_record_node_lost(const struct json_value *doc, uint32_t node)
 {
 	return json_number_int(json_get(json_at(json_get(doc, "nodes"), node), "state"), 0) ==
 	       NODE_LOST;
+}
+
+double head_record_real(double at)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (clock_seconds() - at);
+}
+
+double head_record_since(const struct json_value *doc, const char *key)
+{
+	struct timespec now;
+	double real, then = json_number(json_get(doc, key), 0);
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	real = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+	return clock_seconds() - (real > then ? real - then : 0);
 }

@@ -27,4 +27,9 @@ hale_status_t head_record_read(const char *job_folder, uint32_t epoch, struct js
 			       struct error *err);
 /* That head has given this node up. */
 bool head_record_node_lost(const struct json_value *doc, uint32_t node);
+/* A moment of clock_seconds() as seconds since 1970, and such a one of a record the other way
+ * round. */
+double head_record_real(double at);
+double head_record_since(const struct json_value *doc, const char *key);
+
 #endif

@@ -133,7 +133,8 @@ static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 
 	json_uint(j, "rank", logical);
 	json_uint(j, "slot", slot);
-	json_string(j, "role", living_leader(&h->view, logical) == (int)slot ? "leader" : "replica");
+	json_string(j, "role",
+		    living_leader(&h->view, logical) == (int)slot ? "leader" : "replica");
 	json_string(j, "node", crew_node_of(&h->crew, rank)->name);
 	json_int(j, "pid", r->member > 0 ? r->member : r->pid);
 	json_string(j, "state", rank_state(h, rank));

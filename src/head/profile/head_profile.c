@@ -10,7 +10,7 @@
 static enum profile_phase phase_of(const struct head *h)
 {
 	if (h->state != JOB_RUNNING || !head_all_ready(h) || head_any_finalized(h) ||
-	    migrate_stops(h))
+	    head_migration_stops(h))
 		return PROFILE_DOWN;
 	return h->ckpt.phase > CKPT_CHECKING ? PROFILE_CHECKPOINT : PROFILE_UNDISTURBED;
 }

@@ -5,8 +5,8 @@
  *   errand_begin ─▶ the child works, leaves its verdict, ends ─▶ SIGCHLD ─▶ errand_over
  *
  * A child ends with its parent. One that is killed has failed, whatever it has done. */
-#ifndef HALE_HEAD_CHILD_TASK_H
-#define HALE_HEAD_CHILD_TASK_H
+#ifndef HALE_HEAD_JOB_CHILD_TASK_H
+#define HALE_HEAD_JOB_CHILD_TASK_H
 
 #include <stdbool.h>
 #include <sys/types.h>

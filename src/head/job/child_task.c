@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "head/child_task.h"
+#include "head/job/child_task.h"
 
 #include <errno.h>
 #include <signal.h>
