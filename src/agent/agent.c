@@ -17,20 +17,9 @@
 #define CLEAR_SECONDS 0.002
 #define FLUSH_SECONDS 1.0
 
-void agent_send(struct agent *a, const struct message *m)
-{
-	tether_send(&a->link, m);
-}
-
-void agent_failed(struct agent *a, const struct error *err)
-{
-	agent_send(a, &(struct message){
-			  .type = MSG_FAILED, .value = (int32_t)err->code, .text = err->text});
-}
-
 /* ---- the end ---- */
 
-void agent_leave_when_clear(void *arg)
+void agent_leave_if_clear(void *arg)
 {
 	struct agent *a = arg;
 
@@ -47,7 +36,7 @@ void agent_leave_when_clear(void *arg)
 }
 
 /* Ranks that stand still die without another instruction: they may be at work elsewhere by now. */
-void agent_leave(struct agent *a)
+void agent_leave_job(struct agent *a)
 {
 	agent_signal_all(a, SIGKILL);
 	agent_lease_stop(a);
@@ -67,7 +56,7 @@ void agent_head_lost(void *arg, const char *why)
 }
 
 /* The word of it comes after the deed: the head may take it for proof. */
-void agent_fence(struct agent *a, const char *why)
+void agent_end_by_fence(struct agent *a, const char *why)
 {
 	log_warn("%s: the ranks of this node are ended", why);
 	a->exit_status = 1;
@@ -103,7 +92,7 @@ static uint32_t machine(void)
 }
 
 /* What follows from the description for any agent of the node. */
-hale_status_t agent_begin_again(struct agent *a, struct error *err)
+hale_status_t agent_begin_job(struct agent *a, struct error *err)
 {
 	const struct setup *s = &a->setup;
 	char prefix[32];
@@ -198,7 +187,7 @@ static void take_signal(struct agent *a, const struct message *m)
 		agent_signal(a, m->rank, m->value);
 }
 
-void agent_clear_again(void *arg)
+void agent_clear_more(void *arg)
 {
 	struct agent *a = arg;
 
@@ -426,6 +415,7 @@ static void message_taken(void *arg)
 
 static void init(struct agent *a, struct guardian *g)
 {
+	a->up = &agent_calls;
 	a->guardian = *g;
 	a->heads = a->knocking.fd = -1;
 	a->listener = a->move.listener = a->move.listening.fd = a->segment_fd = -1;
@@ -449,7 +439,7 @@ static void init(struct agent *a, struct guardian *g)
 	a->loop.after_arg = a;
 }
 
-bool agent_begin(struct agent *a)
+bool agent_begin_first(struct agent *a)
 {
 	int in = guardian_claim(&a->guardian, HOLD_LINK_IN, 0, NULL);
 	int out = guardian_claim(&a->guardian, HOLD_LINK_OUT, 0, NULL);

@@ -39,10 +39,11 @@
 #include "wire/session/session.h"
 #include "wire/session/setup.h"
 #include "agent/ranks/stream.h"
-#include "agent/failover/durable_session.h"
+#include "agent/session/durable_session.h"
 #include "store/store.h"
 
 struct agent;
+struct agent_calls;
 
 /* A connection; rank is set once it has said HELLO. */
 struct agent_conn {
@@ -190,6 +191,7 @@ struct agent_drop {
 };
 
 struct agent {
+	const struct agent_calls *up;
 	struct setup setup;
 	bool ready; /* setup has come */
 	int exit_status;
@@ -247,19 +249,19 @@ struct agent {
 };
 
 /* agent.c */
-hale_status_t agent_begin_again(struct agent *a, struct error *err);
-bool agent_begin(struct agent *a); /* of a node that has none yet */
-void agent_clear_again(void *agent);
-void agent_leave_when_clear(void *agent);
+hale_status_t agent_begin_job(struct agent *a, struct error *err);
+bool agent_begin_first(struct agent *a); /* of a node that has none yet */
+void agent_clear_more(void *agent);
+void agent_leave_if_clear(void *agent);
 void agent_take(void *agent, const struct message *m);
 void agent_head_lost(void *agent, const char *why);
 /* Ends all ranks, and then the agent. */
-void agent_leave(struct agent *a);
+void agent_leave_job(struct agent *a);
 void agent_send(struct agent *a, const struct message *m);
 /* Something of this node can't be used: tells the head. */
 void agent_failed(struct agent *a, const struct error *err);
 /* Ends all ranks at once, says why, and then the agent itself. */
-void agent_fence(struct agent *a, const char *why);
+void agent_end_by_fence(struct agent *a, const char *why);
 
 /* agent_view.c */
 void agent_view(struct agent *a, const struct message *m);
@@ -321,10 +323,13 @@ void agent_ckpt_again(struct agent *a); /* of one that is under way */
 void agent_ckpt_check(struct agent *a, uint32_t id);
 /* The main thread of a process, or another one if that has ended; 0: so has the process. */
 pid_t agent_thread_of(pid_t pid);
+/* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
+char agent_process_state(long pid);
+bool agent_process_is_zombie(long pid);
 /* Does it handle the signal by which ranks are asked for things? */
 bool agent_hears(pid_t pid);
 void agent_ckpt_start(struct agent *a, const struct message *m);
-void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *p);
+void agent_ckpt_take(struct agent *a, uint32_t rank, const struct proto_ckpt *p);
 void agent_ckpt_cancel(struct agent *a, uint32_t id);
 /* The head is gone, and may have found it complete before: the images stay. */
 void agent_ckpt_orphan(struct agent *a);
@@ -332,7 +337,7 @@ void agent_ckpt_orphan(struct agent *a);
  * goes. */
 void agent_ckpt_forget(const struct agent *a);
 void agent_ckpt_over(struct agent *a);
-void agent_ckpt_refuse(struct agent *a);
+void agent_ckpt_refuse_all(struct agent *a);
 void agent_inject(struct agent *a, const struct message *m);
 
 /* agent_migrate.c: docs/migration.md, its last section */
@@ -340,8 +345,8 @@ bool agent_move_take(struct agent *a, const struct message *m); /* false: it is 
 bool agent_moves_in(const struct agent *a, uint32_t rank);
 /* Its process here is not the rank yet, or was not when the head last said so. */
 bool agent_is_copy(const struct agent *a, uint32_t rank);
-void agent_move_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h);
-void agent_move_ended(struct agent *a, uint32_t rank, int status); /* a copy that moves in */
+void agent_move_take_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h);
+void agent_move_take_end(struct agent *a, uint32_t rank, int status); /* a copy that moves in */
 void agent_move_end_copies(void *agent);
 void agent_move_drop(struct agent *a); /* all ranks are being ended */
 bool agent_moves_out(const struct agent *a, uint32_t rank);
@@ -379,7 +384,7 @@ bool agent_seals(const struct agent *a);
 int agent_seal_wire(struct agent *a, uint32_t rank, int wire);
 int agent_seal_process(struct agent *a, uint32_t rank, int plain);
 /* A child has ended that is no rank: it may be one of these, and say why its stream is no good. */
-void agent_seal_ended(struct agent *a, pid_t pid, int status);
+void agent_seal_take_end(struct agent *a, pid_t pid, int status);
 
 /* agent_files.c */
 /* From now on the head hears when something has gone over that it doesn't see itself. */
@@ -405,7 +410,7 @@ void agent_heads_close(struct agent *a);
 /* Into the job's record: this node ends, and there is no head that could be told. */
 void agent_write_down(const struct setup *s, const char *why);
 /* The head is gone. True: another one is waited for; false: the ranks are to end. */
-bool agent_wait_for_head(struct agent *a);
+bool agent_heads_wait(struct agent *a);
 
 /* agent_kept.c: only where another head may come */
 /* Memory for it, which a successor has again. */
@@ -420,7 +425,7 @@ void agent_kept_send(struct agent *a);
 
 /* agent_record.c */
 /* What this turn has come to is written down, and only then what it says goes out. */
-void agent_written(void *agent);
+void agent_record_write(void *agent);
 void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key);
 /* The guardian has something else as that by now. */
 void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key);
@@ -465,7 +470,7 @@ void agent_warm_say(struct agent *a);
  * they are here. */
 void agent_stand_want(struct agent *a, uint32_t count, const char *program, uint64_t identity);
 void agent_stand_none(struct agent *a);
-void agent_stand_look(struct agent *a); /* a child has ended */
+void agent_stand_count(struct agent *a); /* a child has ended */
 
 /* agent_lease.c */
 void agent_lease_renew(struct agent *a); /* asks the new head at once */
@@ -475,5 +480,7 @@ void agent_lease_stop(struct agent *a);
 void agent_lease_granted(struct agent *a, uint64_t number);
 bool agent_lease_holds(const struct agent *a);
 void agent_pause(struct agent *a, bool pause);
+
+#include "agent/agent_calls.h"
 
 #endif

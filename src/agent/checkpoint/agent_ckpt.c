@@ -16,69 +16,6 @@ enum { HALTED_MAX = 64 }; /* more of a node are not told of */
 #define LOOK_FIRST_SECONDS 0.25
 #define LOOK_SECONDS	   0.5
 
-/* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
-static char state_of(long pid)
-{
-	char path[64], line[512], found = 'X';
-	const char *state;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f)) {
-		state = strrchr(line, ')');
-		if (state && strlen(state) >= 3)
-			found = state[2];
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
-static bool is_zombie(long pid)
-{
-	char state = state_of(pid);
-
-	return state == 'Z' || state == 'X';
-}
-
-/* A process that has executed a program without hale's library does not, and dies of the signal. */
-bool agent_hears(pid_t pid)
-{
-	char path[64], line[256];
-	unsigned long caught = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "SigCgt: %lx", &caught) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return (caught >> (PROTO_CKPT_SIGNAL - 1)) & 1;
-}
-
-/* Of a process whose main thread has called pthread_exit the others go on. */
-pid_t agent_thread_of(pid_t pid)
-{
-	char path[64];
-	struct dirent *e;
-	pid_t found = is_zombie(pid) ? 0 : pid;
-	DIR *d;
-
-	if (found)
-		return found;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	d = opendir(path);
-	while (d && !found && (e = readdir(d)))
-		if (e->d_name[0] != '.' && !is_zombie(atol(e->d_name)))
-			found = (pid_t)atol(e->d_name);
-	if (d)
-		closedir(d);
-	return found;
-}
-
 /* ---- can it be done? ---- */
 
 static uint64_t resident_bytes(pid_t pid)
@@ -197,7 +134,7 @@ static bool thread_has_living_child(pid_t pid, const char *thread)
 	if (!f) /* a kernel without this list */
 		return true;
 	while (!living && fscanf(f, "%ld", &child) == 1)
-		living = !is_zombie(child);
+		living = !agent_process_is_zombie(child);
 	fclose(f);
 	return living;
 }
@@ -255,7 +192,7 @@ static bool is_halted(const struct agent_rank *k)
 
 	if (k->pid == 0 || k->member <= 0 || k->resumed)
 		return false;
-	state = state_of(agent_thread_of(k->member));
+	state = agent_process_state(agent_thread_of(k->member));
 	return state == 'T' || state == 't';
 }
 
@@ -350,7 +287,7 @@ void agent_ckpt_again(struct agent *a)
 	loop_timer_set(&a->loop, &a->ckpt.look, LOOK_FIRST_SECONDS, look, a);
 }
 
-void agent_ckpt_packet(struct agent *a, uint32_t rank, const struct proto_ckpt *p)
+void agent_ckpt_take(struct agent *a, uint32_t rank, const struct proto_ckpt *p)
 {
 	if (p->id != a->ckpt.id)
 		return;
@@ -399,7 +336,7 @@ void agent_ckpt_forget(const struct agent *a)
 }
 
 /* Asks of HALE_Checkpoint() that came to nothing: they are counted in each mailbox. */
-void agent_ckpt_refuse(struct agent *a)
+void agent_ckpt_refuse_all(struct agent *a)
 {
 	for (uint32_t r = 0; a->segment && r < a->setup.nranks; r++) {
 		if (!agent_has(a, r))

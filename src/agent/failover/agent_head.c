@@ -105,7 +105,7 @@ static void drop_session(struct agent *a)
 	agent_drop_later(a, HOLD_LINK_OUT, a->sessions);
 }
 
-bool agent_wait_for_head(struct agent *a)
+bool agent_heads_wait(struct agent *a)
 {
 	if (a->setup.grace_ns == 0 || !a->ready || !a->ranks || guardian_over(&a->guardian))
 		return false;

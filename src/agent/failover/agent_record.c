@@ -9,27 +9,6 @@
 
 /* ---- what the guardian need not hold any more ---- */
 
-void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key)
-{
-	if (a->drop_count == a->drop_cap) {
-		size_t cap = a->drop_cap ? 2 * a->drop_cap : 16;
-		struct agent_drop *more = realloc(a->drops, cap * sizeof(*more));
-
-		if (!more) /* it is held for longer than it need be */
-			return;
-		a->drops = more;
-		a->drop_cap = cap;
-	}
-	a->drops[a->drop_count++] = (struct agent_drop){kind, key};
-}
-
-void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key)
-{
-	for (size_t i = a->drop_count; i-- > 0;)
-		if (a->drops[i].kind == kind && a->drops[i].key == key)
-			a->drops[i] = a->drops[--a->drop_count];
-}
-
 static void drop_all(struct agent *a)
 {
 	for (size_t i = 0; i < a->drop_count; i++)
@@ -129,7 +108,7 @@ static void write_state(const struct agent *a, struct book_state *s)
 		write_rank(a, &a->ranks[r], &s->rank[r]);
 }
 
-void agent_written(void *agent)
+void agent_record_write(void *agent)
 {
 	struct agent *a = agent;
 	struct book *b = a->guardian.book;

@@ -102,11 +102,6 @@ void agent_lease_stop(struct agent *a)
 	loop_timer_clear(&a->loop, &a->fence);
 }
 
-bool agent_lease_holds(const struct agent *a)
-{
-	return !guardian_over(&a->guardian) && lease_holds(&a->lease, lease_clock());
-}
-
 static void go_on(struct agent *a)
 {
 	a->paused = a->resuming = a->frozen = false;

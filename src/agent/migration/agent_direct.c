@@ -315,28 +315,6 @@ static void accept_one(void *arg, uint32_t events)
 	}
 }
 
-/* The user's environment, and before it -x: not the agent's, which is a login's on another machine.
- */
-const char *agent_variable(const struct agent *a, const char *name)
-{
-	char *const *const lists[] = {a->setup.exports, a->setup.environ};
-	size_t n = strlen(name);
-
-	for (unsigned i = 0; i < ARRAY_LEN(lists); i++)
-		for (char *const *e = lists[i]; e && *e; e++)
-			if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
-				return (*e)[n + 1] ? *e + n + 1 : NULL;
-	return NULL;
-}
-
-struct reach_wish agent_reach_wish(const struct agent *a)
-{
-	bool local = (a->setup.flags & SETUP_LOCAL) != 0;
-
-	return (struct reach_wish){local ? NULL : agent_variable(a, "HALE_NET_DEVICES"),
-				   agent_variable(a, "HALE_NET_PORTS")};
-}
-
 static unsigned own_places(const struct agent *a, struct reach_place place[AGENT_PLACES])
 {
 	struct reach_wish wish = agent_reach_wish(a);

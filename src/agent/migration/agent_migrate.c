@@ -16,37 +16,6 @@
 /* Of that the ranks stand still three quarters (HOLD_NS, ckpt/migrate.c). */
 #define HOLD_EVERY 0.08
 
-bool agent_moves_in(const struct agent *a, uint32_t rank)
-{
-	const struct agent_move *v = &a->move;
-
-	return v->id && !v->went && rank < a->setup.nranks && v->coming.node_of &&
-	       v->coming.node_of[rank] == a->setup.node && !agent_has(a, rank);
-}
-
-bool agent_is_copy(const struct agent *a, uint32_t rank)
-{
-	const struct agent_move *v = &a->move;
-
-	return agent_moves_in(a, rank) ||
-	       (v->id && v->went && agent_has(a, rank) && v->old.node_of[rank] != a->setup.node);
-}
-
-bool agent_moves_out(const struct agent *a, uint32_t rank)
-{
-	const struct agent_move *v = &a->move;
-
-	return v->id && !v->went && agent_has(a, rank) && v->coming.node_of[rank] != a->setup.node;
-}
-
-bool agent_has_left(const struct agent *a, uint32_t rank)
-{
-	const struct agent_move *v = &a->move;
-
-	return v->id && v->went && !agent_has(a, rank) && v->old.node_of &&
-	       v->old.node_of[rank] == a->setup.node;
-}
-
 /* ---- beginning ---- */
 
 /* Pipes of processes that have moved, or are being ended, are read to their end after their segment
@@ -327,7 +296,7 @@ static void take_stop(struct agent *a, const struct message *m)
 /* ---- the change ---- */
 
 /* Its WELCOME waits until all copies are whole: until then all can stay. */
-void agent_move_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h)
+void agent_move_take_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h)
 {
 	struct agent_rank *r = &a->ranks[h->rank];
 	struct agent_relay *l = &a->move.relays[h->rank];
@@ -349,7 +318,7 @@ void agent_move_hello(struct agent *a, struct agent_conn *c, const struct proto_
 	agent_send(a, &m);
 }
 
-void agent_move_ended(struct agent *a, uint32_t rank, int status)
+void agent_move_take_end(struct agent *a, uint32_t rank, int status)
 {
 	agent_send(
 	    a, &(struct message){.type = MSG_MOVE_ENDED, .rank = rank, .value = (int32_t)status});

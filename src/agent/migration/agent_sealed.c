@@ -122,7 +122,7 @@ int agent_seal_process(struct agent *a, uint32_t rank, int plain)
 	return between(a, rank, plain, false);
 }
 
-void agent_seal_ended(struct agent *a, pid_t pid, int status)
+void agent_seal_take_end(struct agent *a, pid_t pid, int status)
 {
 	const int end = WIFEXITED(status) ? WEXITSTATUS(status) : SEALED_FAILED;
 	struct error err;

@@ -90,16 +90,6 @@ void agent_ranks_destroy(struct agent *a)
 	a->ranks = NULL;
 }
 
-bool agent_has(const struct agent *a, uint32_t rank)
-{
-	return a->node_of && rank < a->setup.nranks && a->node_of[rank] == a->setup.node;
-}
-
-struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank)
-{
-	return segment_mailbox(a->segment, rank);
-}
-
 /* ---- layout ---- */
 
 /* Each rank needs two pipes and a connection here. */
@@ -378,21 +368,21 @@ char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struc
 
 	for (uint32_t r = 0; r < rank; r++)
 		local_rank += agent_has(a, r);
-	struct environment_params p = {.inherited = s->environ,
-				       .exports = s->exports,
-				       .libdir = own_libdir(a, err),
-				       .preload_mpi = program_mpi_library(
-					   (s->flags & SETUP_PRELOAD_MPI) / SETUP_PRELOAD_ONE),
-				       .agent = a->address,
-				       .token = a->token,
-				       .job = s->job,
-				       .rank = living_rank_of(rank, s->nranks / s->degree),
-				       .nranks = s->nranks / s->degree,
-				       .process = rank,
-				       .local_rank = local_rank,
-				       .local_size = a->here,
-				       .no_mpi = s->flags & SETUP_NO_MPI,
-				       .sink = sink};
+	struct environment_params p = {
+	    .inherited = s->environ,
+	    .exports = s->exports,
+	    .libdir = own_libdir(a, err),
+	    .preload_mpi = program_mpi_library((s->flags & SETUP_PRELOAD_MPI) / SETUP_PRELOAD_ONE),
+	    .agent = a->address,
+	    .token = a->token,
+	    .job = s->job,
+	    .rank = living_rank_of(rank, s->nranks / s->degree),
+	    .nranks = s->nranks / s->degree,
+	    .process = rank,
+	    .local_rank = local_rank,
+	    .local_size = a->here,
+	    .no_mpi = s->flags & SETUP_NO_MPI,
+	    .sink = sink};
 	if (!p.libdir)
 		return NULL;
 	env = environment_make(&p);

@@ -132,7 +132,7 @@ void agent_stand_none(struct agent *a)
 		guardian_stand_end(&a->guardian);
 }
 
-void agent_stand_look(struct agent *a)
+void agent_stand_count(struct agent *a)
 {
 	struct agent_stand *s = &a->stand;
 	double soon = clock_seconds() + LOOK_SECONDS;

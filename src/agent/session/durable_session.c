@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "agent/failover/durable_session.h"
+#include "agent/session/durable_session.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,8 +8,8 @@
  *   head ◀── descriptor ◀─splice─ out_stage ◀─write─ ring ◀─ messages of turns that are written
  *                                                            down
  */
-#ifndef HALE_AGENT_FAILOVER_DURABLE_SESSION_H
-#define HALE_AGENT_FAILOVER_DURABLE_SESSION_H
+#ifndef HALE_AGENT_SESSION_DURABLE_SESSION_H
+#define HALE_AGENT_SESSION_DURABLE_SESSION_H
 
 #include <stdbool.h>
 #include <stdint.h>

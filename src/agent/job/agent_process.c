@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Processes of ranks, as /proc shows them. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent/agent_private.h"
+
+/* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
+char agent_process_state(long pid)
+{
+	char path[64], line[512], found = 'X';
+	const char *state;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f)) {
+		state = strrchr(line, ')');
+		if (state && strlen(state) >= 3)
+			found = state[2];
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+bool agent_process_is_zombie(long pid)
+{
+	char state = agent_process_state(pid);
+
+	return state == 'Z' || state == 'X';
+}
+
+/* A process that has executed a program without hale's library does not, and dies of the signal. */
+bool agent_hears(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long caught = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigCgt: %lx", &caught) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (caught >> (PROTO_CKPT_SIGNAL - 1)) & 1;
+}
+
+/* Of a process whose main thread has called pthread_exit the others go on. */
+pid_t agent_thread_of(pid_t pid)
+{
+	char path[64];
+	struct dirent *e;
+	pid_t found = agent_process_is_zombie(pid) ? 0 : pid;
+	DIR *d;
+
+	if (found)
+		return found;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d)))
+		if (e->d_name[0] != '.' && !agent_process_is_zombie(atol(e->d_name)))
+			found = (pid_t)atol(e->d_name);
+	if (d)
+		closedir(d);
+	return found;
+}
