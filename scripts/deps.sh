@@ -6,11 +6,11 @@ set -eu
 
 build='gcc libc6-dev meson ninja-build pkg-config python3-minimal libxxhash-dev liblz4-dev
 	libzstd-dev libhwloc-dev libzmq3-dev libsodium-dev libipmimonitoring-dev libibumad-dev libibmad-dev
-	libibverbs-dev libsqlite3-dev libucx-dev libopenmpi-dev opencl-headers'
+	libibverbs-dev libsqlite3-dev libucx-dev libopenmpi-dev opencl-headers libncurses-dev'
 demo='openmpi-bin lammps lammps-examples'
 check="$demo libcmocka-dev libmpich-dev gfortran hpcc netpipe-openmpi python3-mpi4py python3-numpy scalapack-mpi-test
 	libgomp1 binutils spin slurmctld slurmd slurm-client munge pocl-opencl-icd ocl-icd-opencl-dev openipmi ibsim-utils libumad2sim0 opensm gnuplot-nox
-	python3-pyopencl clblast-tests openssh-server clang libomp-dev libclang-14-dev libopenblas-dev zsh fish groff-base"
+	python3-pyopencl clblast-tests openssh-server clang libomp-dev libclang-14-dev libopenblas-dev zsh fish groff-base python3-pyte"
 bench='openmpi-bin mpich libmpich-dev gnuplot-nox libclang-14-dev libopenblas-dev'
 lint='clang clang-format clang-tidy cppcheck'
 

@@ -19,6 +19,7 @@ static const char overview[] =
     "  hale ckpt list|rm|clean                         checkpoints that jobs have left\n"
     "  hale restart CHECKPOINT                         go on from a checkpoint\n"
     "  hale ps [--json] [--watch]                      running jobs\n"
+    "  hale top [JOB]                                  jobs, nodes and ranks, live; keys to act\n"
     "  hale nodes [JOB] [--json]                       the machines of a job, and how they are\n"
     "  hale migrate [JOB] --from NODE [--to NODE]      the ranks of a node go to another one\n"
     "  hale attach JOB                                 a new head for a job whose hale run is "
@@ -288,6 +289,19 @@ static const char ps_help[] =
     "Shows your running jobs and their ranks; with --watch again each TIME (2s), until Ctrl-C.\n"
     "With --json, too: one line each time.\n";
 
+static const char top_help[] =
+    "hale top [JOB] [--every TIME]\n"
+    "\n"
+    "A live view in the terminal: your jobs; of a job its nodes and ranks, what they do, the\n"
+    "processor and memory that they use, checkpoints, faults, how fast MPI goes, and events as they\n"
+    "come; of a rank what its kernel says, and its stack.\n"
+    "\n"
+    "  --every TIME           looks again each TIME (2s)\n"
+    "\n"
+    "Enter goes into what is under the cursor, Esc goes back, ? lists the keys. C takes a\n"
+    "checkpoint, M lets the ranks of a node go elsewhere, K kills a rank; each is asked twice.\n"
+    "Processor, memory and stack are known of ranks on this machine only.\n";
+
 static const char inject_help[] =
     "hale inject kill [JOB] --rank R [--slot S] [--after TIME | --at-call FUNCTION:COUNT] "
     "[--signal SIG]\n"
@@ -368,6 +382,7 @@ static const struct {
 	     {"ckpt", ckpt_help},
 	     {"metrics", metrics_help},
 	     {"ps", ps_help},
+	     {"top", top_help},
 	     {"inject", inject_help},
 	     {"image", image_help},
 	     {"advise", advise_help},

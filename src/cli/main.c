@@ -24,6 +24,7 @@ static const struct {
     {"agent", cli_agent},	{"migrate", cli_migrate},
     {"attach", cli_attach},	{"metrics", cli_metrics},
     {"campaign", cli_campaign}, {"complete", cli_complete},
+    {"top", cli_top},
 };
 
 int cli_version(void)
