@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include "base/base.h"
 #include "head/head_private.h"
+#include "head/replicas.h"
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
 #include "head/watch/watch.h"
@@ -32,19 +33,19 @@ static void end_ranks(void *arg)
 {
 	struct head *h = arg;
 
-	h->polite = false;
-	if (!h->stopping) {
+	h->end.polite = false;
+	if (!h->end.stopping) {
 		crew_signal_all(&h->crew, SIGCONT);
 		crew_signal_all(&h->crew, SIGTERM);
 	}
-	loop_timer_set(&h->loop, &h->grace, GRACE_SECONDS, head_kill_all, h);
+	loop_timer_set(&h->loop, &h->end.grace, GRACE_SECONDS, head_kill_all, h);
 }
 
 void head_end_job(struct head *h, int exit_status)
 {
-	if (!h->exit_decided) {
-		h->exit_decided = true;
-		h->exit_status = exit_status;
+	if (!h->end.decided) {
+		h->end.decided = true;
+		h->end.status = exit_status;
 	}
 	head_end_by_request(h);
 }
@@ -63,8 +64,8 @@ static void end_all(struct head *h, uint32_t rank)
 	succession_save(h);
 	crew_forget_orders(&h->crew);
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
-	if (h->polite)
-		loop_timer_set(&h->loop, &h->grace, POLITE_SECONDS, end_ranks, h);
+	if (h->end.polite)
+		loop_timer_set(&h->loop, &h->end.grace, POLITE_SECONDS, end_ranks, h);
 	else
 		end_ranks(h);
 	head_all_gone_soon(h);
@@ -73,8 +74,8 @@ static void end_all(struct head *h, uint32_t rank)
 /* The last thing to know is what the ranks' meters say. */
 static void finish(struct head *h, uint32_t rank)
 {
-	h->final_look = h->crew.laid_out && crew_usable(&h->crew) ? crew_look(&h->crew) : 0;
-	if (h->final_look == 0)
+	h->profile.final_look = h->crew.laid_out && crew_usable(&h->crew) ? crew_look(&h->crew) : 0;
+	if (h->profile.final_look == 0)
 		loop_stop(&h->loop);
 }
 
@@ -92,8 +93,8 @@ static void look_for_all_gone(void *arg)
 
 void head_look_for_end(struct head *h)
 {
-	if (crew_alive(&h->crew) == 0 && !h->clearing.armed)
-		loop_timer_set(&h->loop, &h->clearing, 0, look_for_all_gone, h);
+	if (crew_alive(&h->crew) == 0 && !h->end.clearing.armed)
+		loop_timer_set(&h->loop, &h->end.clearing, 0, look_for_all_gone, h);
 }
 
 /* ---- what the table's actions do ---- */
@@ -230,10 +231,10 @@ void head_take_ended(struct head *h, uint32_t rank, int status)
 			return;
 	}
 	if (h->state == JOB_ENDING && h->ranks[rank].exit_status != 0 &&
-	    (!h->exit_decided || (h->polite && rank < h->exit_rank))) {
-		h->exit_decided = true;
-		h->exit_status = h->ranks[rank].exit_status;
-		h->exit_rank = rank;
+	    (!h->end.decided || (h->end.polite && rank < h->end.rank))) {
+		h->end.decided = true;
+		h->end.status = h->ranks[rank].exit_status;
+		h->end.rank = rank;
 	}
 	head_event(h, event, rank);
 }

@@ -6,6 +6,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "head/checkpoint/checkpoint.h"
+#include "head/faults/faults.h"
+#include "head/migration/leave.h"
+#include "head/migration/migrate.h"
+#include "head/profile/head_profile.h"
+#include "head/recovery/recovery.h"
 #include "head/nodes/node_set.h"
 #include "head/job/child_task.h"
 #include "node/job.h"
@@ -32,100 +38,68 @@ struct head_rank {
 	struct head *head;
 };
 
-enum checkpoint_phase { CKPT_IDLE, CKPT_CHECKING, CKPT_CAPTURING, CKPT_WRITING, CKPT_COMMITTING };
-
-struct checkpoint_rank {
-	bool asked, resumed, written;
-	struct store_part part;
+/* The end of the job, and what leads to it. */
+struct head_end {
+	bool decided;
+	int status;
+	uint32_t rank; /* that decided it */
+	bool polite;   /* ending, but nobody was told to: ranks end by themselves */
+	bool stopping;
+	struct loop_timer grace, clearing;
+	struct loop_timer timeout;    /* --timeout */
+	struct loop_timer unread_end; /* ends the job, as nobody reads … */
+	const char *unread;	      /* … its "stdout" or "stderr" */
 };
 
-typedef enum ckpt_origin { ORIGIN_TIMER, ORIGIN_USER, ORIGIN_PROGRAM, ORIGIN_RULE } ckpt_origin_t;
-
-struct checkpoint {
-	enum checkpoint_phase phase;
-	bool wanted; /* to be started as soon as the job can */
-	bool shared; /* it goes to the shared folder, whatever else (levels.h) */
-	ckpt_origin_t origin;
-	uint32_t id, base, last_id;
-	bool chain_broken;     /* the next one must be full */
-	uint32_t chain_length; /* since the last full one */
-	char folder[PATH_MAX];
-	double began, phase_began, moved_at;
-	uint64_t bytes_seen, bytes_expected;
-	bool progress_shown;
-	uint32_t resumed, written, asked;
-	uint32_t looks;
-	bool halted_said;    /* that it waits for a rank that somebody has stopped */
-	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
-	struct checkpoint_rank *ranks;
-	char last_refusal[480];
-	struct store_manifest manifest; /* COMMITTING */
-	struct errand commit;		/* writes it, and syncs */
-	struct errand sweep;		/* removes what is not kept */
-	bool unswept;			/* there has come more since that began */
-	struct loop_timer interval, watch;
-	/* checkpoint_auto.c */
-	double quiet_since; /* the last one was complete, or the last attempt was made */
-	uint32_t attempts;  /* of the timer, since the last one that was complete */
-	bool asked_for;	    /* somebody has asked for one, so the job's are kept */
-	/* checkpoint_wait.c */
-	double waits_since; /* for a moment without child processes; 0: it does not */
-	double look;	    /* seconds until the next look */
-	bool wait_said;
-	struct loop_timer again;
+/* What names the job and its head. */
+struct head_id {
+	char job[JOB_ID_MAX];
+	char run[STORE_RUN_MAX]; /* what manifests of this job have, and those of no other */
+	char node[64];
 };
 
-struct recovery {
-	uint64_t *sums; /* [chain_count][nranks]: checksums of the images, as manifests have them */
-	uint32_t target;	   /* checkpoint; 0: from the beginning */
-	char folder[PATH_MAX];	   /* of the job's checkpoints; "": none yet */
-	struct recovery_skip skip; /* checkpoints that are not gone back to */
-	char refused[480];	   /* why the last one was refused that was tried; "": none was */
-	bool first;		   /* the restore that hale restart begins with */
-	bool moving;		   /* ranks leave a node: nothing has failed */
-	struct store_manifest manifest;
-	uint32_t chain[STORE_CHAIN_MAX];
-	size_t chain_count;
-	/* after a lazy restart: children read all of the images while the ranks run from them */
-	bool checking;
-	struct error *verdicts; /* shared with the children; [nranks] */
-	pid_t *checkers;	/* [nranks]; 0: done or not begun */
-	uint32_t next_check, checkers_running;
-	double began;
-	struct loop_timer deadline;
-	/* recover_files.c */
-	struct errand undo;
-	bool undone; /* the files are what they were at checkpoint undo_target, or said not to be */
-	uint32_t undo_target;
-	bool journal_only; /* nothing else has needed the job's folder so far */
-	size_t dir_there;  /* so much of --ckpt-dir's name was there before */
-	char **exports;	   /* the user's, and journal_text; NULL: not made yet */
-	char journal_text[STORE_FOLDER_MAX + 16];
+/* Where the job's files lie. */
+struct head_files {
+	struct store store;
+	bool is_ours; /* nobody else has the store's folder */
+	bool is_open;
+	char refused[480]; /* why --ckpt-dir can't have automatic checkpoints; "": it can */
+	struct record record;
+	char wdir[PATH_MAX];  /* of the ranks on other machines */
+	char local[PATH_MAX]; /* --ckpt-local, absolute */
 };
 
-struct armed_fault {
-	struct fault fault;
-	uint32_t process; /* whom it meets */
-	bool done;
-	struct loop_timer timer;
-	struct head *head;
+/* Where another head may follow this one (failover/). */
+struct head_succession {
+	uint32_t epoch; /* 0: none may, or not yet */
+	char tag[ATTACH_TAG];
+	bool superseded, save_failed;
+	struct takeover *takeover; /* this one has followed another; NULL: it has not */
 };
 
-/* The phase of the profile changes as soon as the meters of all ranks have come in. */
-struct profile_turn {
-	uint32_t look;
-	enum profile_phase next;
-	double at;
-	uint64_t checkpoint; /* whose stretch ends: its number in the report; 0: none */
-	struct profile_turn *next_turn;
+/* The node of JOB_NODE_LOST: its name, and why. */
+struct head_lost {
+	char why[256];
+	char name[JOB_NODE_NAME];
+};
+
+struct head_signals {
+	int fd;
+	struct loop_source source;
 };
 
 /* What is to be done when no manifest is being written any more. */
-struct head_put_off {
+struct put_off_event {
 	job_event_t event;
 	uint32_t rank;
-	char lost_why[256]; /* of JOB_NODE_LOST, as head.lost_why */
-	char lost_name[JOB_NODE_NAME];
+	struct head_lost lost; /* of JOB_NODE_LOST */
+};
+
+struct head_put_off {
+	struct put_off_event *list; /* [count], in their order */
+	size_t count;
+	bool gone; /* JOB_ALL_GONE is to be looked for again */
+	struct loop_timer settled;
 };
 
 /* What ranks say of each other (head_partition.c). */
@@ -144,79 +118,46 @@ struct head_partition {
 struct control;
 struct head_calls;
 struct watch;
-struct migration;
 
 struct head {
 	const struct head_calls *up;
+	const struct head_start *start;
 	struct options *o;
 	const struct program *program;
-	const char *libdir;
-	char job[JOB_ID_MAX];
-	char run[STORE_RUN_MAX]; /* what manifests of this job have, and those of no other */
-	char node[64];
+	struct head_id id;
 	struct loop loop;
-	struct crew crew;
+	struct hosts hosts;
 	struct head_rank *ranks;
 	uint32_t nranks; /* processes: those of all replicas */
 	uint32_t degree; /* replicas of each rank */
 	struct living view;
 	job_state_t state;
-	bool exit_decided;
-	int exit_status;
-	uint32_t exit_rank; /* that decided it */
-	bool polite;	    /* ending, but nobody was told to: ranks end by themselves */
-	bool mpi_seen;	    /* some rank called MPI_Init */
-	bool restarted;	    /* by hale restart: there is no beginning to go back to */
+	bool mpi_seen;	 /* some rank called MPI_Init */
+	bool restarted;	 /* by hale restart: there is no beginning to go back to */
+	bool placing;	 /* ranks have new places, and have not been started there */
+	bool begin_said; /* the line of its beginning, so that of its end follows */
 	uint32_t generation;
-	double began, job_began; /* of this hale; of the job, before restarts too */
-	int signals;
-	struct loop_source signal_source;
-	struct loop_timer grace, clearing, leave, slow_start;
-	struct loop_timer timeout;    /* --timeout */
-	struct loop_timer unread_end; /* ends the job, as nobody reads … */
-	const char *unread;	      /* … its "stdout" or "stderr" */
-	bool stopping;
-	struct store store;
-	bool store_is_ours; /* nobody else has its folder */
-	bool store_is_open;
-	struct record record;
+	double began, job_began;      /* of this hale; of the job, before restarts too */
+	struct loop_timer slow_start; /* says that nodes let the job wait */
+	struct head_end end;
+	struct head_signals signals;
+	struct head_files files;
+	struct head_succession succession;
+	struct head_lost lost;
 	struct report report;
-	struct checkpoint ckpt;
-	struct levels levels;
-	struct recovery recovery;
-	struct migration *move;	     /* NULL: none is under way */
-	struct migrate_wish *wishes; /* those that wait for their turn, in its order */
-	uint32_t last_wish;
-	double waiting_since; /* the first of them, when nothing is in its way */
-	struct loop_timer next_move;
-	struct armed_fault faults[OPTIONS_FAULTS_MAX];
-	size_t fault_count;
-	uint64_t random;
-	struct control *control;
-	const struct head_start *start;
-	/* where another head may follow this one (takeover.h) */
-	uint32_t epoch; /* 0: none may, or not yet */
-	char tag[ATTACH_TAG];
+	/* the parts, each with a header of its own */
+	struct crew crew;
 	struct keeper keeper;
-	bool superseded, save_failed;
-	bool begin_said;	   /* the line of its beginning, so that of its end follows */
-	char store_refused[480];   /* why --ckpt-dir can't have automatic checkpoints; "": it can */
-	bool placing;		   /* ranks have new places, and have not been started there */
-	struct takeover *takeover; /* this one has followed another; NULL: it has not */
-	struct hosts hosts;
-	char wdir[PATH_MAX];	  /* of the ranks on other machines */
-	char local[PATH_MAX];	  /* --ckpt-local, absolute */
-	enum profile_phase phase; /* that the newest of the turns leads to */
-	struct profile_turn *turns;
-	uint32_t final_look;
-	char lost_why[256]; /* the node of JOB_NODE_LOST: its name, and why */
-	char lost_name[JOB_NODE_NAME];
-	struct head_put_off *put_off; /* [put_off_count], in their order */
-	size_t put_off_count;
-	bool gone_put_off; /* JOB_ALL_GONE is to be looked for again */
-	struct loop_timer settled;
-	struct head_partition partition;
+	struct profile_turns profile;
+	struct faults faults;
 	struct warm warm;
+	struct levels levels;
+	struct checkpoint ckpt;
+	struct migrations moves;
+	struct recovery recovery;
+	struct head_put_off put_off;
+	struct head_partition partition;
+	struct control *control;
 	struct watch *watch; /* NULL: no events */
 };
 
@@ -267,165 +208,17 @@ hale_status_t head_open_store(struct head *h, struct error *err);
 void head_say_begin(struct head *h);
 void head_say_end(struct head *h);
 
-/* head_profile.c: call the first when the state of the job or of its checkpoint has changed, before
- * a new layout. */
-void head_profile_turn(struct head *h);
-/* The newest turn ends the stretch of this checkpoint of the report. */
-void head_profile_of_checkpoint(struct head *h, uint64_t number);
-void head_profile_looked(struct head *h, uint32_t look, const struct profile *p, uint64_t progress);
-void head_profile_end(struct head *h); /* the last look has come: into --profile's file */
-void head_profile_fini(struct head *h);
-
-/* checkpoint.c */
-void checkpoint_init(struct head *h);
-void checkpoint_fini(struct head *h);
-/* HALE_OK: under way, or will be; the control and the program hear of the end. Otherwise refused.
- */
-hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct error *err);
-void checkpoint_checked(struct head *h, const struct error *err, uint64_t resident_bytes);
-void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *p);
-void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id);
-/* The job can be checkpointed now, perhaps: starts what is wanted. */
-void checkpoint_poll(struct head *h);
-/* Something else has the job: the one under way is given up. */
-void checkpoint_abandon(struct head *h, const char *why);
-/* But not if all images are there and only the manifest is on its way to the disk. */
-void checkpoint_abandon_open(struct head *h, const char *why);
-/* checkpoint_auto.c: the timer of checkpoints that nobody asks for begins; anew after one has been
- * completed. */
-void checkpoint_interval_start(struct head *h);
-void checkpoint_interval_again(struct head *h);
-/* HALE_ERR_STORE_FULL: the automatic one would fill the disk too far. */
-hale_status_t checkpoint_has_room(const struct head *h, struct error *err);
-/* checkpoint_wait.c: false: it has waited for as long as it may, and is refused for err. */
-bool checkpoint_wait(struct head *h, const struct error *err);
-void checkpoint_wait_end(struct head *h);
-/* Since now, unless that was so before, there is no new checkpoint; there is one again. */
-void checkpoint_unprotected(struct head *h, const char *why);
-void checkpoint_protected(struct head *h);
-/* checkpoint_write.c */
-void checkpoint_complete(struct head *h);
-/* Waits for the child that commits, if there is one, and takes what came of it. */
-void checkpoint_settle(struct head *h);
-bool checkpoint_child(struct head *h, pid_t pid); /* false: another one's */
-/* Has a child remove what the store has set aside. */
-void checkpoint_sweep(struct head *h);
-/* Takes away what is more than --keep wants. */
-void checkpoint_prune(struct head *h);
-/* Waits until all of it is removed. */
-void checkpoint_sweep_end(struct head *h);
-void checkpoint_watch(void *arg);
-void checkpoint_progress_clear(struct head *h);
-
-/* recover.c: from CLEARING on */
-void recover_fini(struct head *h);
-bool recover_possible(const struct head *h);
-bool recover_has_beginning(const struct head *h); /* the job may start again from there */
-/* Everybody is gone: goes back to the newest checkpoint that is whole. */
-void recover_start(struct head *h);
-/* Starts what becomes the images of the target; all ranks from their beginning. */
-void recover_restore(struct head *h);
-void recover_launch(struct head *h);
-/* Says that the target is refused, and why; remembered for whoever asks why the job begins anew. */
-void recover_refuse(struct head *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void recover_reject(struct head *h);	 /* the target is damaged: set aside for good */
-void recover_pass_over(struct head *h);	 /* the target can't be restored here: not tried again */
-uint32_t recover_newest(struct head *h); /* id; 0: none */
-/* To the user of a job that ends: how it can go on, if it can. */
-void recover_say_how(struct head *h);
-/* The manifest is of this job. HALE_ERR_IMAGE_MISMATCH */
-hale_status_t recover_check_whose(const struct head *h, const char *job_folder,
-				  const struct store_manifest *m, struct error *err);
-/* Folder of the job that checkpoint id is in. */
-const char *recover_folder_of(struct head *h, uint32_t id);
-
-/* recover_files.c: files that were changed since a checkpoint. exports: the user's, and where the
- * journal is. begin: ranks begin now, or come back. wait: true while the files are not yet what
- * they were at the target of the recovery; then recover_start comes again. end: the last of all.
- * drop: of the journal what no checkpoint needs; true: there was such, to be swept. */
-char **recover_files_exports(struct head *h);
-void recover_files_init(struct head *h);
-void recover_files_fini(struct head *h);
-void recover_files_end(struct head *h);
-void recover_files_begin(struct head *h);
-bool recover_files_wait(struct head *h);
-bool recover_files_child(struct head *h, pid_t pid);
-bool recover_files_drop(struct head *h);
-
-/* recover_check.c: after a lazy restart the images are verified while the job runs; no checkpoint
- * is taken meanwhile. A bad one is JOB_DAMAGED. */
-void recover_check_start(struct head *h);
-bool recover_checking(const struct head *h);
-void recover_check_stop(struct head *h);
-bool recover_child(struct head *h, pid_t pid, int status); /* a child of this kind ended */
-
-/* replicas.c */
-bool replicas_init(struct head *h);
-void replicas_fini(struct head *h);
-hale_status_t replicas_check(const struct head *h, struct error *err);
-/* Has this process died? */
-static inline bool replicas_is_lost(const struct head *h, uint32_t process)
-{
-	return h->view.lost && h->view.lost[process];
-}
-void replicas_begin(struct head *h); /* every process starts */
-void replicas_say_placement(const struct head *h);
-/* A process was killed (how: "signal 9 (SIGKILL)"); a node of h->lost_why is lost. True: all ranks
- * live on, and everybody hears of the next view. */
-bool replicas_survive_death(struct head *h, uint32_t process, const char *how);
-bool replicas_survive_node(struct head *h, const struct node *node);
-
-/* inject.c */
-hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err);
-void inject_arm_mailboxes(struct head *h); /* a new segment */
-void inject_launched(struct head *h);
-void inject_at_checkpoint(struct head *h, uint32_t id);
-void inject_at_restart(struct head *h, uint32_t restart);
-void inject_rank_killed(struct head *h, uint32_t rank);
-void inject_fini(struct head *h);
-
 /* head_partition.c: rank says that it can't reach peer over the network, or that it can again. */
 void head_partition_told(struct head *h, uint32_t rank, uint32_t peer, bool lost);
 /* Ranks have moved, and all begin anew to reach each other. */
 void head_partition_begin(struct head *h);
 void head_partition_fini(struct head *h);
 
-/* leave.c: the ranks of a node go to a spare, or without one where free slots are, because of
- * `why`, a few words. OK: they will when it is their turn, and watch_left says when. Otherwise a
- * sentence: no rank is there (ARGUMENT), there is no place (NODE). */
-hale_status_t leave_node(struct head *h, const char *node, const char *why, struct error *err);
-/* A migration from this node is over: all are elsewhere; they have stayed; all ranks go back to a
- * checkpoint. */
-void leave_moved(struct head *h, uint32_t node);
-void leave_not_moved(struct head *h, uint32_t node);
-/* When its turn came it could not be; left: no rank is there any more. */
-void leave_refused(struct head *h, uint32_t node, bool left);
-/* What rules wanted of another head: with a rollback that is about to begin, or by themselves. */
-void leave_inherit(struct head *h, bool with_rollback);
-/* What rules want may have changed: whose reason is over doesn't leave, if it hasn't begun to. */
-void leave_review(struct head *h);
-void leave_with_rollback(struct head *h, uint32_t node);
-void leave_saved(struct head *h);		    /* a checkpoint is whole */
-void leave_failed(struct head *h, const char *why); /* … will not be */
-/* crew_layout, without ranks on nodes that are being left. */
-hale_status_t leave_layout(struct head *h, struct error *err);
-void leave_over(struct head *h); /* all ranks run */
-/* The name of a node's state, as the seed's launch agents have it: ARM while its ranks are leaving
- * it, INACTIVE when they have and the job does not run on yet. (Seed 001, 3.4.2.) */
-const char *leave_node_state(const struct head *h, const struct node *n);
-
-/* control.c */
-hale_status_t control_start(struct head *h, struct error *err);
-void control_stop(struct head *h);
-/* control_metrics.c: the answer to {"op":"metrics"}, into the open object of j. */
-void control_print_metrics(const struct head *h, struct json_out *j);
-/* Answers everybody who waits for a checkpoint. folder NULL: it came to nothing, and why. */
-void control_checkpoint_over(struct head *h, const char *folder, const char *why);
-/* Answers who waits for this migration; m NULL: it came to nothing, and why. */
-void control_migrated(struct head *h, uint32_t id, const struct report_migration *m,
-		      const struct error *why);
-/* A look has been answered: report.profile is that of now. */
-void control_looked(struct head *h, uint32_t look);
+/* Has this process of a job with replicas died? */
+static inline bool replicas_is_lost(const struct head *h, uint32_t process)
+{
+	return h->view.lost && h->view.lost[process];
+}
 
 #include "head/head_calls.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who does what the parts ask of those above them. */
 #include "head/head.h"
+#include "head/control/control_serve.h"
 #include "head/head_private.h"
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"

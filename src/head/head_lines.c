@@ -36,8 +36,8 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 		add(text, len, "each runs in %u processes, and no checkpoints", h->degree);
 		return;
 	}
-	if (o->ckpt_auto && h->store_refused[0]) {
-		add(text, len, "no checkpoints: %s", h->store_refused);
+	if (o->ckpt_auto && h->files.refused[0]) {
+		add(text, len, "no checkpoints: %s", h->files.refused);
 		return;
 	}
 	if (o->ckpt_every > 0)
@@ -47,7 +47,7 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 		    units_show_seconds(o->ckpt_first, time));
 	else
 		add(text, len, "checkpoints on request only");
-	add(text, len, ", into %s/%s", o->ckpt_dir, h->job);
+	add(text, len, ", into %s/%s", o->ckpt_dir, h->id.job);
 	if (o->ckpt_local)
 		add(text, len, " and %s on the nodes", o->ckpt_local);
 }
@@ -78,7 +78,7 @@ void head_say_begin(struct head *h)
 	size_t len = 0;
 
 	h->begin_said = true;
-	add(text, &len, "job %s: ", h->job);
+	add(text, &len, "job %s: ", h->id.job);
 	add_count(text, &len, h->nranks / (h->degree > 0 ? h->degree : 1), "rank");
 	add(text, &len, " on ");
 	if (h->crew.count > 1)
@@ -129,13 +129,13 @@ void head_say_end(struct head *h)
 
 	if (!h->begin_said)
 		return;
-	kept = h->store_is_open ? store_list(h->store.job_folder, &ids) : 0;
+	kept = h->files.is_open ? store_list(h->files.store.job_folder, &ids) : 0;
 	free(ids);
-	add(text, &len, "job %s: status %d after %s; ", h->job, h->exit_status,
+	add(text, &len, "job %s: status %d after %s; ", h->id.job, h->end.status,
 	    units_show_seconds(head_seconds(h), time));
 	add_counts(h, text, &len);
 	if (kept > 0)
 		add(text, &len, "; the newest %s in %s/%s", kept == 1 ? "is" : "are",
-		    h->o->ckpt_dir, h->job);
+		    h->o->ckpt_dir, h->id.job);
 	head_say(h, "%s", text);
 }

@@ -31,8 +31,8 @@ void head_fail_rank(struct head *h, uint32_t rank)
 			   head_seconds(h));
 	watch_rank_died(h, rank, 0, what);
 	head_say(h, "rank %u %s%s", rank, what, h->nranks > 1 ? "; the job ends" : "");
-	h->exit_rank = rank;
-	h->polite = k->finalized && !r->aborted;
+	h->end.rank = rank;
+	h->end.polite = k->finalized && !r->aborted;
 	head_end(h, r->exit_status != 0 ? r->exit_status : 1);
 }
 
@@ -93,7 +93,7 @@ static void record_failure(struct head *h, uint32_t rank, int sig)
 	json_uint(&j, "rank", rank);
 	json_int(&j, "signal", sig);
 	json_double(&j, "job_seconds", head_seconds(h));
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 }
 
 void head_roll_job_back(struct head *h)
@@ -176,13 +176,13 @@ static void record_lost(struct head *h, const char *how)
 
 	snprintf(what, sizeof(what), "node %s", how);
 	record_begin(&j, what);
-	json_string(&j, "node", h->lost_name);
-	json_string(&j, "why", h->lost_why);
+	json_string(&j, "node", h->lost.name);
+	json_string(&j, "why", h->lost.why);
 	json_double(&j, "job_seconds", head_seconds(h));
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 }
 
-/* True: the job can go on, without the node of h->lost_name. */
+/* True: the job can go on, without the node of h->lost.name. */
 static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 {
 	char reason[sizeof(((struct report_failure *)0)->reason)], place[32] = "the beginning";
@@ -190,13 +190,13 @@ static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 	struct report_failure *f;
 	const char *why;
 
-	snprintf(reason, sizeof(reason), "node %s: %s", how, h->lost_why);
-	f = report_add_failure(&h->report, rank, h->lost_name, reason, head_seconds(h));
+	snprintf(reason, sizeof(reason), "node %s: %s", how, h->lost.why);
+	f = report_add_failure(&h->report, rank, h->lost.name, reason, head_seconds(h));
 	record_lost(h, how);
 	checkpoint_abandon(h, "a node was lost");
 	why = head_why_not_without(h);
 	if (why) {
-		head_say(h, "node %s is %s (%s); %s", h->lost_name, how, h->lost_why, why);
+		head_say(h, "node %s is %s (%s); %s", h->lost.name, how, h->lost.why, why);
 		recover_say_how(h);
 		head_end(h, EXIT_UNRECOVERED);
 		return false;
@@ -204,7 +204,7 @@ static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 	newest = recover_newest(h);
 	if (newest)
 		snprintf(place, sizeof(place), "checkpoint %u", newest);
-	head_say(h, "node %s is %s (%s); %s, rolling back to %s", h->lost_name, how, h->lost_why,
+	head_say(h, "node %s is %s (%s); %s, rolling back to %s", h->lost.name, how, h->lost.why,
 		 crew_usable(&h->crew) ? "its ranks go elsewhere" : "another agent is started here",
 		 place);
 	if (f) {
@@ -227,14 +227,14 @@ void head_add_lost_node(struct head *h, uint32_t rank)
 	struct report *r = &h->report;
 	struct report_failure *f;
 
-	snprintf(reason, sizeof(reason), "node lost: %s", h->lost_why);
-	f = report_add_failure(r, rank, h->lost_name, reason, head_seconds(h));
+	snprintf(reason, sizeof(reason), "node lost: %s", h->lost.why);
+	f = report_add_failure(r, rank, h->lost.name, reason, head_seconds(h));
 	if (f && r->failure_count > 1) {
 		f->together = true;
 		f->rolled_back_to = (f - 1)->rolled_back_to;
 	}
 	record_lost(h, "lost");
-	head_say(h, "node %s is lost, too (%s)", h->lost_name, h->lost_why);
+	head_say(h, "node %s is lost, too (%s)", h->lost.name, h->lost.why);
 	head_all_gone_soon(h);
 }
 
@@ -242,7 +242,7 @@ void head_cut_off(struct head *h, const bool *out)
 {
 	uint32_t rank = 0;
 
-	while (rank < h->nranks && strcmp(crew_node_of(&h->crew, rank)->name, h->lost_name) != 0)
+	while (rank < h->nranks && strcmp(crew_node_of(&h->crew, rank)->name, h->lost.name) != 0)
 		rank++;
 	if (!go_on_without(h, rank, "cut off"))
 		return;

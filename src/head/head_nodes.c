@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include "base/base.h"
 #include "head/head.h"
+#include "head/control/control_serve.h"
 #include "head/head_private.h"
+#include "head/replicas.h"
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
 #include "head/failover/takeover.h"
@@ -72,8 +74,8 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 	struct error err;
 	uint32_t rank;
 
-	snprintf(h->lost_name, sizeof(h->lost_name), "%s", node->name);
-	snprintf(h->lost_why, sizeof(h->lost_why), "%s", why);
+	snprintf(h->lost.name, sizeof(h->lost.name), "%s", node->name);
+	snprintf(h->lost.why, sizeof(h->lost.why), "%s", why);
 	watch_nodes(h);
 	if (h->state == JOB_RUNNING || h->state == JOB_CLEARING || h->state == JOB_RESTORING)
 		levels_node_lost(h, node);
@@ -137,7 +139,7 @@ static void on_renewed(void *arg, struct node *n, const char *why)
 	record_begin(&j, "agent replaced");
 	json_string(&j, "node", n->name);
 	json_string(&j, "why", why);
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 	h->report.agents_replaced++;
 	snprintf(text, sizeof(text), "the agent of node %s was ended by %.60s", n->name, why);
 	migrate_node_renewed(h, n, text);
@@ -234,7 +236,7 @@ static void on_looked(void *arg, uint32_t look, const struct profile *p, uint64_
 
 	head_profile_looked(h, look, p, progress);
 	control_looked(h, look);
-	if (look == h->final_look) {
+	if (look == h->profile.final_look) {
 		head_profile_end(h);
 		loop_stop(&h->loop);
 	}
@@ -286,7 +288,7 @@ static void end_unread(void *arg)
 	head_say(h,
 		 "nobody reads the program's %s any more: the job ends (with --on-closed-output "
 		 "continue it goes on)",
-		 h->unread);
+		 h->end.unread);
 	head_end(h, 128 + SIGPIPE);
 }
 
@@ -295,8 +297,8 @@ static void on_output_closed(void *arg, const char *name)
 {
 	struct head *h = arg;
 
-	h->unread = name;
-	loop_timer_set(&h->loop, &h->unread_end, 0, end_unread, h);
+	h->end.unread = name;
+	loop_timer_set(&h->loop, &h->end.unread_end, 0, end_unread, h);
 }
 
 /* It was killed, or the head that comes after this one has asked it. */

@@ -154,8 +154,8 @@ static void take_out(struct head *h, const struct partition_view *v, const struc
 		while (!out[first])
 			first++;
 		more = count - 1;
-		snprintf(h->lost_name, sizeof(h->lost_name), "%s", h->crew.nodes[first].name);
-		snprintf(h->lost_why, sizeof(h->lost_why),
+		snprintf(h->lost.name, sizeof(h->lost.name), "%s", h->crew.nodes[first].name);
+		snprintf(h->lost.why, sizeof(h->lost.why),
 			 "rank %u on node %s has not reached rank %u on node %s for %.0f s, though "
 			 "both nodes answer",
 			 p->rank, node_name(h, p->rank), p->peer, node_name(h, p->peer),

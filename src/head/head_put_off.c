@@ -15,7 +15,7 @@
 bool head_is_unsettled(const struct head *h)
 {
 	return errand_busy(&h->ckpt.commit) || errand_busy(&h->levels.rewrite) ||
-	       h->put_off_count > 0;
+	       h->put_off.count > 0;
 }
 
 /* What has to know the newest checkpoint waits until it is known, and what happens after it waits
@@ -25,26 +25,24 @@ static bool must_wait(const struct head *h, job_event_t event)
 	if (!head_unsettled(h) || event == JOB_STOP || h->state < JOB_RUNNING ||
 	    h->state > JOB_RESTORING)
 		return false;
-	return h->put_off_count > 0 || job_event_needs_newest(h->state, event);
+	return h->put_off.count > 0 || job_event_needs_newest(h->state, event);
 }
 
 /* False: there is no memory for it, so it is done now, and waits for the disk. */
 static bool put_off(struct head *h, job_event_t event, uint32_t rank)
 {
-	struct head_put_off *more;
+	struct put_off_event *more;
 
 	if (event == JOB_ALL_GONE) { /* others may be started meanwhile */
-		h->gone_put_off = true;
+		h->put_off.gone = true;
 		return true;
 	}
-	more = realloc(h->put_off, (h->put_off_count + 1) * sizeof(*more));
+	more = realloc(h->put_off.list, (h->put_off.count + 1) * sizeof(*more));
 	if (!more)
 		return false;
-	h->put_off = more;
-	more += h->put_off_count++;
-	*more = (struct head_put_off){.event = event, .rank = rank};
-	memcpy(more->lost_name, h->lost_name, sizeof(more->lost_name));
-	memcpy(more->lost_why, h->lost_why, sizeof(more->lost_why));
+	h->put_off.list = more;
+	more += h->put_off.count++;
+	*more = (struct put_off_event){.event = event, .rank = rank, .lost = h->lost};
 	log_info("what has happened to rank %u is dealt with when the manifest is written", rank);
 	/* nobody who is gone becomes part of one that is under way beside it */
 	if (event == JOB_RANK_KILLED)
@@ -61,18 +59,17 @@ bool head_put_off(struct head *h, job_event_t event, uint32_t rank)
 
 void head_put_off_over(struct head *h)
 {
-	struct head_put_off *list = h->put_off;
-	size_t count = h->put_off_count;
-	bool gone = h->gone_put_off;
+	struct put_off_event *list = h->put_off.list;
+	size_t count = h->put_off.count;
+	bool gone = h->put_off.gone;
 
 	if (errand_busy(&h->ckpt.commit) || errand_busy(&h->levels.rewrite))
 		return;
-	h->put_off = NULL;
-	h->put_off_count = 0;
-	h->gone_put_off = false;
+	h->put_off.list = NULL;
+	h->put_off.count = 0;
+	h->put_off.gone = false;
 	for (size_t i = 0; i < count; i++) {
-		memcpy(h->lost_name, list[i].lost_name, sizeof(h->lost_name));
-		memcpy(h->lost_why, list[i].lost_why, sizeof(h->lost_why));
+		h->lost = list[i].lost;
 		head_event(h, list[i].event, list[i].rank);
 	}
 	free(list);
@@ -87,13 +84,13 @@ static void settled_now(void *arg)
 
 void head_put_off_over_soon(struct head *h)
 {
-	loop_timer_set(&h->loop, &h->settled, 0, settled_now, h);
+	loop_timer_set(&h->loop, &h->put_off.settled, 0, settled_now, h);
 }
 
 void head_put_off_fini(struct head *h)
 {
-	loop_timer_clear(&h->loop, &h->settled);
-	free(h->put_off);
-	h->put_off = NULL;
-	h->put_off_count = 0;
+	loop_timer_clear(&h->loop, &h->put_off.settled);
+	free(h->put_off.list);
+	h->put_off.list = NULL;
+	h->put_off.count = 0;
 }

@@ -23,12 +23,12 @@ hale_status_t head_probe(struct head *h, struct error *err)
 	if (status == HALE_OK && o->profile)
 		status = report_probe("profile", o->profile, err);
 	if (status == HALE_OK && o->ckpt_every > 0)
-		status = store_probe(o->ckpt_dir, h->job, err);
+		status = store_probe(o->ckpt_dir, h->id.job, err);
 	if (status == HALE_OK && o->ckpt_every > 0)
 		status = store_seal_probe(err);
 	if (status == HALE_OK && o->ckpt_auto &&
-	    store_probe(o->ckpt_dir, h->job, &later) != HALE_OK)
-		snprintf(h->store_refused, sizeof(h->store_refused), "%s", later.text);
+	    store_probe(o->ckpt_dir, h->id.job, &later) != HALE_OK)
+		snprintf(h->files.refused, sizeof(h->files.refused), "%s", later.text);
 	return status;
 }
 

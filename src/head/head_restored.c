@@ -44,7 +44,7 @@ void head_go_on(struct head *h, uint32_t rank)
 	record_begin(&j, "restored");
 	json_uint(&j, "checkpoint", h->recovery.target);
 	json_uint(&j, "generation", h->generation);
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 	succession_save(h);
 	checkpoint_interval_start(h);
 	recover_check_start(h);

@@ -15,7 +15,9 @@
 #include "base/base.h"
 #include "base/reach.h"
 #include "head/head.h"
+#include "head/control/control_serve.h"
 #include "head/head_private.h"
+#include "head/replicas.h"
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
 #include "head/watch/watch.h"
@@ -38,8 +40,8 @@ void head_cannot_begin(struct head *h, const struct error *err)
 		head_end(h, EXIT_UNRECOVERED);
 		return;
 	}
-	h->exit_decided = false;
-	h->stopping = true;
+	h->end.decided = false;
+	h->end.stopping = true;
 	crew_signal_all(&h->crew, SIGKILL);
 	head_end(h, err->code == HALE_ERR_PROCESS ? EXIT_NOT_EXECUTABLE : EXIT_USAGE);
 }
@@ -47,10 +49,10 @@ void head_cannot_begin(struct head *h, const struct error *err)
 hale_status_t head_start_keeper(struct head *h, struct error *err)
 {
 	uint64_t(*printed)[2] = calloc(h->nranks, sizeof(*printed));
-	struct keeper_config config = {.job = h->job,
-				       .folder = h->store.job_folder,
+	struct keeper_config config = {.job = h->id.job,
+				       .folder = h->files.store.job_folder,
 				       .program = h->program->path,
-				       .epoch = h->epoch,
+				       .epoch = h->succession.epoch,
 				       .nranks = h->nranks,
 				       .grace = h->o->head_grace,
 				       .on_closed = h->o->on_closed_output,
@@ -79,15 +81,15 @@ static hale_status_t local_folder(struct head *h, struct error *err)
 		return HALE_OK;
 	if (!getcwd(cwd, sizeof(cwd)))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot tell the working folder");
-	for (const char *c = cwd; *c && len < sizeof(h->local) - 2; c++) {
-		h->local[len++] = *c;
+	for (const char *c = cwd; *c && len < sizeof(h->files.local) - 2; c++) {
+		h->files.local[len++] = *c;
 		if (*c == '%')
-			h->local[len++] = '%';
+			h->files.local[len++] = '%';
 	}
-	if (snprintf(h->local + len, sizeof(h->local) - len, "/%s", given) >=
-	    (int)(sizeof(h->local) - len))
+	if (snprintf(h->files.local + len, sizeof(h->files.local) - len, "/%s", given) >=
+	    (int)(sizeof(h->files.local) - len))
 		return error_set(err, HALE_ERR_ARGUMENT, "the path '%s' is too long", given);
-	h->o->ckpt_local = h->local;
+	h->o->ckpt_local = h->files.local;
 	return HALE_OK;
 }
 
@@ -96,7 +98,7 @@ static bool folder_taken(const struct head *h)
 {
 	char path[PATH_MAX + JOB_ID_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s", h->o->ckpt_dir, h->job);
+	snprintf(path, sizeof(path), "%s/%s", h->o->ckpt_dir, h->id.job);
 	return access(path, F_OK) == 0;
 }
 
@@ -123,9 +125,10 @@ static void make_job_id(struct head *h)
 	for (const char *c = name ? name + 1 : h->program->path; *c && n < sizeof(base) - 1; c++)
 		base[n++] = strchr(" \t\n:/\"\\@", *c) ? '_' : *c;
 	distinguish(more);
-	snprintf(h->job, sizeof(h->job), "%s.%d%s", base, (int)getpid(), more);
+	snprintf(h->id.job, sizeof(h->id.job), "%s.%d%s", base, (int)getpid(), more);
 	for (int again = 2; folder_taken(h) && again < 1000; again++)
-		snprintf(h->job, sizeof(h->job), "%s.%d%s-%d", base, (int)getpid(), more, again);
+		snprintf(h->id.job, sizeof(h->id.job), "%s.%d%s-%d", base, (int)getpid(), more,
+			 again);
 }
 
 /* Nodes on this machine speak over its loopback, unless the user says otherwise; our own wire does
@@ -149,7 +152,7 @@ static struct crew_config make_config(struct head *h)
 				     .on_closed = o->on_closed_output,
 				     .setup = {.nranks = h->nranks,
 					       .degree = h->degree,
-					       .job = h->job,
+					       .job = h->id.job,
 					       .program = h->program->path,
 					       .argv = o->program,
 					       .exports = recover_files_exports(h),
@@ -160,8 +163,8 @@ static struct crew_config make_config(struct head *h)
 					       .tag = ""}};
 
 	/* elsewhere the working folder is the one of the same name */
-	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->wdir))
-		config.setup.wdir = h->wdir;
+	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->files.wdir))
+		config.setup.wdir = h->files.wdir;
 	config.setup.flags =
 	    (uint32_t)h->program->preload_mpi * SETUP_PRELOAD_ONE | (o->no_mpi ? SETUP_NO_MPI : 0) |
 	    (o->net_encrypt ? SETUP_ENCRYPT : 0) | (o->no_fsync ? SETUP_NOFSYNC : 0) |
@@ -169,9 +172,9 @@ static struct crew_config make_config(struct head *h)
 	if (!takeover_possible(h))
 		return config;
 	config.setup.grace_ns = (uint64_t)(o->head_grace * 1e9);
-	config.setup.epoch = h->epoch;
-	config.setup.folder = h->store.job_folder;
-	config.setup.tag = h->tag;
+	config.setup.epoch = h->succession.epoch;
+	config.setup.folder = h->files.store.job_folder;
+	config.setup.tag = h->succession.tag;
 	config.keeper = &h->keeper;
 	return config;
 }
@@ -190,8 +193,8 @@ static hale_status_t prepare_takeover(struct head *h, struct error *err)
 		return status;
 	if (getrandom(&tag, sizeof(tag), 0) != (ssize_t)sizeof(tag))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a name for the agents");
-	snprintf(h->tag, sizeof(h->tag), "%016lx", (unsigned long)tag);
-	h->epoch = head_record_newest(h->store.job_folder) + 1;
+	snprintf(h->succession.tag, sizeof(h->succession.tag), "%016lx", (unsigned long)tag);
+	h->succession.epoch = head_record_newest(h->files.store.job_folder) + 1;
 	return head_start_keeper(h, err);
 }
 
@@ -202,7 +205,7 @@ static void keep_input(struct head *h)
 
 	if (!takeover_possible(h))
 		return;
-	snprintf(path, sizeof(path), "%s/stdin.spool", h->store.job_folder);
+	snprintf(path, sizeof(path), "%s/stdin.spool", h->files.store.job_folder);
 	feed_keep_in(&h->crew.feed, path);
 }
 
@@ -240,10 +243,11 @@ hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_
 	if (status == HALE_OK && takeover_check(h)) {
 		/* it knows no more than the one before, which still answers */
 		keeper_end(&h->keeper);
-		return error_set(err, HALE_ERR_STATE, "another head has taken over job %s", h->job);
+		return error_set(err, HALE_ERR_STATE, "another head has taken over job %s",
+				 h->id.job);
 	}
 	if (status == HALE_OK)
-		keeper_release(h->job, h->epoch - 1);
+		keeper_release(h->id.job, h->succession.epoch - 1);
 	if (status == HALE_OK)
 		status = crew_adopt(&h->crew, &h->loop, &config, &handler, nodes, count, err);
 	keep_input(h);
@@ -273,12 +277,12 @@ static void record_launch(struct head *h)
 	struct json_out j;
 
 	record_begin(&j, h->restarted ? "restarted" : "launched");
-	json_string(&j, "job", h->job);
+	json_string(&j, "job", h->id.job);
 	json_string(&j, "program", h->program->path);
 	json_uint(&j, "nranks", h->nranks);
 	json_int(&j, "head_pid", getpid());
-	json_string(&j, "node", h->node);
-	record_end(&h->record, &j);
+	json_string(&j, "node", h->id.node);
+	record_end(&h->files.record, &j);
 }
 
 /* Which machines, and which rank on which of them. */
@@ -347,7 +351,7 @@ static void timed_out(void *arg)
 
 	head_say(h, "the job ends: it has run for %s (--timeout)",
 		 units_show_seconds(h->o->timeout, after));
-	h->stopping = true;
+	h->end.stopping = true;
 	crew_signal_all(&h->crew, SIGCONT);
 	crew_signal_all(&h->crew, SIGTERM);
 	head_end(h, EXIT_TIMEOUT);
@@ -389,7 +393,7 @@ static hale_status_t begin(struct head *h, struct error *err)
 		h->crew.config.setup.flags |= SETUP_EVENTS;
 	head_watch_start(h);
 	if (h->o->timeout > 0)
-		loop_timer_set(&h->loop, &h->timeout, h->o->timeout, timed_out, h);
+		loop_timer_set(&h->loop, &h->end.timeout, h->o->timeout, timed_out, h);
 	return crew_start(&h->crew, err);
 }
 
@@ -426,15 +430,15 @@ static void write_end(struct head *h)
 	double wall = clock_seconds() - h->began;
 
 	record_begin(&j, "ended");
-	json_int(&j, "exit", h->exit_status);
+	json_int(&j, "exit", h->end.status);
 	json_double(&j, "wall_seconds", wall);
 	json_uint(&j, "restarts", h->report.restarts);
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 	if (h->o->report &&
-	    report_write(&h->report, h->o->report, h->exit_status, wall, &err) != HALE_OK)
+	    report_write(&h->report, h->o->report, h->end.status, wall, &err) != HALE_OK)
 		log_warn("%s", err.text);
-	if (!h->o->no_mpi && !h->mpi_seen && h->exit_status == 0 && !h->restarted &&
-	    h->program->elf && !h->program->unprotected[0] && !h->stopping)
+	if (!h->o->no_mpi && !h->mpi_seen && h->end.status == 0 && !h->restarted &&
+	    h->program->elf && !h->program->unprotected[0] && !h->end.stopping)
 		head_say(h, "note: no rank called MPI_Init; for programs without MPI --no-mpi lets "
 			    "them be checkpointed too");
 }
@@ -442,7 +446,7 @@ static void write_end(struct head *h)
 static void end(struct head *h)
 {
 	inject_fini(h);
-	loop_timer_clear(&h->loop, &h->timeout);
+	loop_timer_clear(&h->loop, &h->end.timeout);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		loop_timer_clear(&h->loop, &h->ranks[r].lost);
 	migrate_fini(h);
@@ -450,31 +454,31 @@ static void end(struct head *h)
 	recover_fini(h);
 	levels_fini(h);
 	head_put_off_fini(h);
-	if (!h->superseded)
+	if (!h->succession.superseded)
 		write_end(h);
 	watch_stop(h);
 	control_stop(h);
 	head_partition_fini(h);
 	warm_fini(h);
 	crew_destroy(&h->crew);
-	if (h->superseded || h->crew.abandoned)
+	if (h->succession.superseded || h->crew.abandoned)
 		keeper_leave(&h->keeper);
 	else
 		keeper_end(&h->keeper);
 	if (!h->crew.abandoned)
 		succession_end(h);
 	/* nobody is left who writes there */
-	if (h->store_is_open && !h->crew.abandoned && !h->superseded)
-		store_finish(h->store.job_folder);
+	if (h->files.is_open && !h->crew.abandoned && !h->succession.superseded)
+		store_finish(h->files.store.job_folder);
 	head_profile_fini(h);
 	hosts_fini(&h->hosts);
-	record_fini(&h->record);
+	record_fini(&h->files.record);
 	recover_files_end(h);
-	if (!h->superseded && !h->crew.abandoned)
+	if (!h->succession.superseded && !h->crew.abandoned)
 		head_say_end(h);
 	report_fini(&h->report);
-	if (h->signals >= 0)
-		close(h->signals);
+	if (h->signals.fd >= 0)
+		close(h->signals.fd);
 	loop_fini(&h->loop);
 	replicas_fini(h);
 	free(h->ranks);
@@ -486,12 +490,12 @@ static bool number_run(struct head *h, const struct head_start *start)
 	uint64_t n[2];
 
 	if (start->manifest) {
-		snprintf(h->run, sizeof(h->run), "%s", start->manifest->run);
+		snprintf(h->id.run, sizeof(h->id.run), "%s", start->manifest->run);
 		return true;
 	}
 	if (getrandom(n, sizeof(n), 0) != (ssize_t)sizeof(n))
 		return false;
-	snprintf(h->run, sizeof(h->run), "%016" PRIx64 "%016" PRIx64, n[0], n[1]);
+	snprintf(h->id.run, sizeof(h->id.run), "%016" PRIx64 "%016" PRIx64, n[0], n[1]);
 	return true;
 }
 
@@ -506,22 +510,23 @@ int head_run(const struct head_start *start)
 	h->up = &head_calls;
 	h->o = start->options;
 	h->program = start->program;
-	h->libdir = start->libdir;
 	h->degree = h->o->replicas > 1 ? (uint32_t)h->o->replicas : 1;
 	h->nranks = (uint32_t)h->o->ranks * h->degree;
 	h->restarted = start->manifest != NULL;
 	h->began = h->job_began = clock_seconds();
-	gethostname(h->node, sizeof(h->node) - 1);
+	gethostname(h->id.node, sizeof(h->id.node) - 1);
 	if (start->job)
-		snprintf(h->job, sizeof(h->job), "%s", start->job);
+		snprintf(h->id.job, sizeof(h->id.job), "%s", start->job);
 	else
 		make_job_id(h);
-	h->signals = -1;
+	h->signals.fd = -1;
 	h->keeper.out[0] = h->keeper.out[1] = -1;
-	h->random = h->o->seed;
-	h->report = (struct report){
-	    .job = h->job, .ranks = (uint32_t)h->o->ranks, .degree = h->degree, .seed = h->o->seed};
-	record_init(&h->record);
+	h->faults.random = h->o->seed;
+	h->report = (struct report){.job = h->id.job,
+				    .ranks = (uint32_t)h->o->ranks,
+				    .degree = h->degree,
+				    .seed = h->o->seed};
+	record_init(&h->files.record);
 	h->ranks = calloc(h->nranks, sizeof(*h->ranks));
 	if (!h->ranks || !replicas_init(h) || !number_run(h, start) || !loop_init(&h->loop)) {
 		log_warn("out of memory");
@@ -534,12 +539,12 @@ int head_run(const struct head_start *start)
 	recover_files_init(h);
 	levels_init(h);
 	h->start = start;
-	h->epoch = start->epoch;
-	h->takeover = start->takeover;
+	h->succession.epoch = start->epoch;
+	h->succession.takeover = start->takeover;
 	if ((start->takeover ? begin_again(h, &err) : begin(h, &err)) != HALE_OK)
 		head_cannot_begin(h, &err);
 	loop_run(&h->loop);
-	exit_status = h->exit_status;
+	exit_status = h->end.status;
 	end(h);
 	free(h);
 	return exit_status;

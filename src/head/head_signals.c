@@ -26,12 +26,12 @@ static void stop_everything(struct head *h)
 /* The second time there is no grace. */
 static void end_by_signal(struct head *h, int sig)
 {
-	if (h->stopping) {
+	if (h->end.stopping) {
 		crew_signal_all(&h->crew, SIGCONT);
 		crew_signal_all(&h->crew, SIGKILL);
 		return;
 	}
-	h->stopping = true;
+	h->end.stopping = true;
 	head_say(h, "SIG%s: the job ends", sigabbrev_np(sig));
 	crew_signal_all(&h->crew, sig);
 	crew_signal_all(&h->crew, SIGCONT);
@@ -92,7 +92,7 @@ static void signals_ready(void *arg, uint32_t events)
 	struct head *h = arg;
 	struct signalfd_siginfo info;
 
-	if (read(h->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+	if (read(h->signals.fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		take_signal(h, (int)info.ssi_signo);
 }
 
@@ -112,9 +112,9 @@ hale_status_t head_signals_start(struct head *h, struct error *err)
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	h->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (h->signals < 0 ||
-	    !loop_add(&h->loop, &h->signal_source, h->signals, EPOLLIN, signals_ready, h))
+	h->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (h->signals.fd < 0 ||
+	    !loop_add(&h->loop, &h->signals.source, h->signals.fd, EPOLLIN, signals_ready, h))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot receive signals");
 	return HALE_OK;
 }

@@ -32,7 +32,7 @@ static int set_up(void **state)
 	f->h.up = &head_calls;
 	f->h.o = &f->o;
 	f->h.program = &f->program;
-	snprintf(f->h.job, sizeof(f->h.job), "job.1");
+	snprintf(f->h.id.job, sizeof(f->h.id.job), "job.1");
 	f->o.ckpt_dir = f->dir;
 	*state = f;
 	return 0;

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "head/head.h"
 #include "head/head_private.h"
+#include "head/replicas.h"
 #include "head/watch/watch.h"
 
 bool replicas_init(struct head *h)
@@ -79,7 +80,7 @@ static void replicas_record(struct head *h, uint32_t process, const char *why)
 	json_string(&j, "why", why);
 	json_uint(&j, "view", h->view.number);
 	json_double(&j, "job_seconds", head_seconds(h));
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 }
 
 /* The next view, and what this head knows of the process. True: its rank lives on. */
@@ -138,7 +139,7 @@ bool replicas_survive_node(struct head *h, const struct node *node)
 
 	if (h->degree == 1 || h->state != JOB_RUNNING || !h->crew.laid_out)
 		return false;
-	snprintf(why, sizeof(why), "node lost: %s", h->lost_why);
+	snprintf(why, sizeof(why), "node lost: %s", h->lost.why);
 	for (uint32_t p = 0; p < h->nranks; p++) {
 		if (h->crew.placement.node_of[p] != node->index || h->ranks[p].ended)
 			continue;
@@ -153,7 +154,7 @@ bool replicas_survive_node(struct head *h, const struct node *node)
 	head_say(
 	    h,
 	    "node %s is lost (%s), and %u process%s with it; their ranks go on in other replicas",
-	    node->name, h->lost_why, lost, lost > 1 ? "es" : "");
+	    node->name, h->lost.why, lost, lost > 1 ? "es" : "");
 	view_publish(h);
 	return true;
 }

@@ -19,6 +19,7 @@
 #include "base/base.h"
 #include "control/control.h"
 #include "head/head.h"
+#include "head/control/control_serve.h"
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
 #include "head/watch/watch.h"
@@ -171,7 +172,7 @@ static int call(void)
 {
 	static int knock = -1;
 	struct sockaddr_un sa;
-	socklen_t len = (socklen_t)control_address(head.job, geteuid(), &sa);
+	socklen_t len = (socklen_t)control_address(head.id.job, geteuid(), &sa);
 	int ends[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
@@ -304,7 +305,7 @@ static void requests(void)
 	for (int i = 0; i < count; i++)
 		hear(fd[i]);
 	inject_fini(&head);
-	head.fault_count = 0;
+	head.faults.count = 0;
 	after = dup(0);
 	close(after);
 	must(before == after); /* no descriptor is left */
@@ -365,8 +366,8 @@ static void prepare(void)
 	head.crew.nodes = &node;
 	head.crew.count = 1;
 	head.crew.laid_out = true;
-	head.report = (struct report){.job = head.job, .ranks = RANKS};
-	snprintf(head.job, sizeof(head.job), "fuzz-%d", (int)getpid());
+	head.report = (struct report){.job = head.id.job, .ranks = RANKS};
+	snprintf(head.id.job, sizeof(head.id.job), "fuzz-%d", (int)getpid());
 	log_set_level(LOG_QUIET);
 	must(loop_init(&head.loop));
 }

@@ -35,7 +35,7 @@ void checkpoint_fini(struct head *h)
 {
 	checkpoint_abandon(h, "the job has ended");
 	/* a head that came later may have completed none */
-	if (!h->superseded && !h->crew.abandoned)
+	if (!h->succession.superseded && !h->crew.abandoned)
 		checkpoint_prune(h);
 	h->levels.todo_count = 0;
 	levels_settle(h);
@@ -107,7 +107,7 @@ static hale_status_t prepare(struct head *h, struct error *err)
 
 	if (status != HALE_OK)
 		return status;
-	count = store_list(h->store.job_folder, &ids);
+	count = store_list(h->files.store.job_folder, &ids);
 	if (count > 0 && ids[count - 1] > c->id)
 		c->id = ids[count - 1];
 	free(ids);
@@ -115,8 +115,8 @@ static hale_status_t prepare(struct head *h, struct error *err)
 	c->shared = levels_share_next(h, c->origin == ORIGIN_USER || c->origin == ORIGIN_RULE);
 	c->base = base_for(h);
 	h->recovery.journal_only = false;
-	status = h->o->leave_files ? HALE_OK : journal_make(h->store.job_folder, err);
-	return status == HALE_OK ? store_begin(&h->store, c->id, c->folder, err) : status;
+	status = h->o->leave_files ? HALE_OK : journal_make(h->files.store.job_folder, err);
+	return status == HALE_OK ? store_begin(&h->files.store, c->id, c->folder, err) : status;
 }
 
 static hale_status_t start(struct head *h, struct error *err)
@@ -203,7 +203,7 @@ void checkpoint_poll(struct head *h)
 	bool wait;
 
 	if (!c->wanted || c->phase != CKPT_IDLE || h->state != JOB_RUNNING || head_migrating(h) ||
-	    h->put_off_count > 0)
+	    h->put_off.count > 0)
 		return;
 	/* a disk that has room for so many only */
 	if (errand_busy(&c->sweep))
@@ -273,7 +273,7 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 		serves_as_well(h, origin);
 		return HALE_OK;
 	}
-	if (origin == ORIGIN_USER && h->state == JOB_RUNNING && h->put_off_count == 0 && why &&
+	if (origin == ORIGIN_USER && h->state == JOB_RUNNING && h->put_off.count == 0 && why &&
 	    !head_any_finalized(h))
 		return error_set(err, HALE_ERR_STATE, "%s", why);
 	c->wanted = true;
@@ -319,7 +319,7 @@ static void report_given_up(struct head *h, const char *why)
 	record_begin(&j, "checkpoint given up");
 	json_uint(&j, "id", h->ckpt.id);
 	json_string(&j, "why", why);
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 	watch_checkpoint_failed(h, h->ckpt.id, why);
 }
 
@@ -341,7 +341,7 @@ static void take_back(struct head *h, const char *why)
 	c->chain_broken = true; /* dirty tracking was renewed for an image that isn't there */
 	loop_timer_clear(&h->loop, &c->watch);
 	crew_checkpoint_cancel(&h->crew, c->id);
-	store_abandon(&h->store, c->id);
+	store_abandon(&h->files.store, c->id);
 	checkpoint_sweep(h);
 	report_given_up(h, why);
 	log_info("checkpoint %u was given up: %s", c->id, why);

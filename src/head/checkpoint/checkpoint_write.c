@@ -180,8 +180,8 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 	const char *library_path = getenv("LD_LIBRARY_PATH");
 
 	memset(m, 0, sizeof(*m));
-	snprintf(m->job, sizeof(m->job), "%s", h->job);
-	snprintf(m->run, sizeof(m->run), "%s", h->run);
+	snprintf(m->job, sizeof(m->job), "%s", h->id.job);
+	snprintf(m->run, sizeof(m->run), "%s", h->id.run);
 	m->id = h->ckpt.id;
 	m->base = h->ckpt.base;
 	m->nranks = h->nranks;
@@ -226,7 +226,7 @@ static hale_status_t write_manifest(void *head, struct error *err)
 
 	snprintf(path, sizeof(path), "%s/stdin-rest", h->ckpt.folder);
 	status = feed_save_rest(&h->crew.feed, m->parts[0].position[0], path, &m->stdin_rest, err);
-	return status == HALE_OK ? store_commit(&h->store, m, err) : status;
+	return status == HALE_OK ? store_commit(&h->files.store, m, err) : status;
 }
 
 /* ---- what is not kept ---- */
@@ -236,8 +236,8 @@ static hale_status_t sweep(void *head, struct error *err)
 	const struct head *h = head;
 
 	(void)err;
-	store_sweep(h->store.job_folder);
-	journal_sweep(h->store.job_folder);
+	store_sweep(h->files.store.job_folder);
+	journal_sweep(h->files.store.job_folder);
 	return HALE_OK;
 }
 
@@ -256,12 +256,12 @@ void checkpoint_prune(struct head *h)
 {
 	bool pruned = false;
 
-	if (!h->store_is_open)
+	if (!h->files.is_open)
 		return;
 	if (h->levels.on)
 		levels_prune(h);
 	else
-		pruned = store_prune(&h->store, (size_t)h->o->keep);
+		pruned = store_prune(&h->files.store, (size_t)h->o->keep);
 	if (head_drop_files(h) || pruned)
 		checkpoint_sweep(h);
 }
@@ -282,7 +282,7 @@ void checkpoint_sweep_end(struct head *h)
 {
 	struct error err;
 
-	if (errand_wait(&h->ckpt.sweep, &err) && h->ckpt.unswept && !h->superseded)
+	if (errand_wait(&h->ckpt.sweep, &err) && h->ckpt.unswept && !h->succession.superseded)
 		sweep(h, NULL);
 }
 
@@ -294,10 +294,10 @@ static void forget_streams(struct head *h)
 	struct store_manifest m;
 	char path[PATH_MAX];
 	uint32_t *ids;
-	size_t count = store_list(h->store.job_folder, &ids);
+	size_t count = store_list(h->files.store.job_folder, &ids);
 
 	if (count > 0) {
-		store_path(h->store.job_folder, ids[0], path);
+		store_path(h->files.store.job_folder, ids[0], path);
 		if (store_manifest_read(path, &m, NULL) == HALE_OK && m.nranks == h->nranks) {
 			for (uint32_t r = 0; r < h->nranks; r++)
 				for (int i = 0; i < 2; i++)
@@ -331,11 +331,11 @@ static void announce(struct head *h, const struct store_manifest *m)
 	json_uint(&j, "bytes", m->bytes);
 	json_double(&j, "pause_seconds", m->pause_seconds);
 	json_double(&j, "seconds", m->seconds);
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 	log_info("checkpoint %u is complete: %s in %s, the program stood still for %s", m->id,
 		 units_show_bytes(m->bytes, bytes), units_show_seconds(m->seconds, took),
 		 units_show_seconds(m->pause_seconds, pause));
-	store_path(h->store.job_folder, m->id, path);
+	store_path(h->files.store.job_folder, m->id, path);
 	watch_checkpoint_done(h, m, path);
 	head_save(h);
 	if (!levels_answer(h))

@@ -6,6 +6,7 @@
 #include "control/control.h"
 #include "head/nodes/node_set_private.h"
 #include "head/head.h"
+#include "head/control/control_serve.h"
 
 /* Of failures of ranks, and of nodes. Those that were gone back for are recovered. */
 static void print_failures(const struct report *r, struct json_out *j)
@@ -68,7 +69,7 @@ void control_print_metrics(const struct head *h, struct json_out *j)
 
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		usable += node_usable(&h->crew.nodes[k]);
-	json_string(j, "id", h->job);
+	json_string(j, "id", h->id.job);
 	json_string(j, "program", h->program->path);
 	json_string(j, "state", head_state_name(h));
 	json_uint(j, "ranks", h->nranks);

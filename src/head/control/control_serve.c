@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "head/head.h"
+#include "head/control/control_serve.h"
 #include "head/migration/migrate.h"
 #include "head/watch/watch.h"
 #include "wire/session/peer.h"
@@ -165,7 +166,7 @@ static void answer_ps(struct client *c)
 
 	json_out_init(&j);
 	json_open_object(&j, NULL);
-	json_string(&j, "id", h->job);
+	json_string(&j, "id", h->id.job);
 	json_string(&j, "program", h->program->path);
 	json_string(&j, "state", head_state_name(h));
 	json_open_array(&j, "ranks");
@@ -177,8 +178,8 @@ static void answer_ps(struct client *c)
 	json_uint(&j, "restarts", h->report.restarts);
 	json_uint(&j, "checkpoint", h->ckpt.last_id);
 	print_newest(h, &j);
-	json_uint(&j, "epoch", h->epoch);
-	json_string(&j, "folder", h->store_is_open ? h->store.job_folder : "");
+	json_uint(&j, "epoch", h->succession.epoch);
+	json_string(&j, "folder", h->files.is_open ? h->files.store.job_folder : "");
 	report_print_unprotected(&h->report, &j);
 	watch_print(h, &j);
 	json_close_object(&j);
@@ -237,7 +238,7 @@ static void answer_nodes(struct client *c)
 
 	json_out_init(&j);
 	json_open_object(&j, NULL);
-	json_string(&j, "id", c->control->head->job);
+	json_string(&j, "id", c->control->head->id.job);
 	json_open_array(&j, "nodes");
 	for (uint32_t k = 0; k < crew->count; k++) {
 		const struct node *n = &crew->nodes[k];
@@ -434,11 +435,12 @@ hale_status_t control_start(struct head *h, struct error *err)
 	h->control = k;
 	k->head = h;
 	k->source.fd = -1;
-	k->listener = control_listen(h->job, "ctl", h->epoch);
+	k->listener = control_listen(h->id.job, "ctl", h->succession.epoch);
 	if (k->listener < 0 ||
 	    !loop_add(&h->loop, &k->source, k->listener, EPOLLIN, accept_one, k)) {
 		if (errno == EADDRINUSE)
-			return error_set(err, HALE_ERR_STATE, "job %s is already running", h->job);
+			return error_set(err, HALE_ERR_STATE, "job %s is already running",
+					 h->id.job);
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for hale ps and hale ckpt");
 	}
 	return HALE_OK;

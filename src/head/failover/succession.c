@@ -175,19 +175,19 @@ static void put_all(struct json_out *j, struct head *h)
 	succession_place(place);
 	json_open_object(j, NULL);
 	json_string(j, "hale", HALE_VERSION);
-	json_uint(j, "epoch", h->epoch);
+	json_uint(j, "epoch", h->succession.epoch);
 	json_bool(j, "settled", takeover_settled(h));
-	json_string(j, "job", h->job);
-	json_string(j, "run", h->run);
+	json_string(j, "job", h->id.job);
+	json_string(j, "run", h->id.run);
 	json_string(j, "place", place);
-	json_string(j, "head_host", h->node);
+	json_string(j, "head_host", h->id.node);
 	json_int(j, "head_pid", getpid());
-	json_string(j, "agents", h->tag);
+	json_string(j, "agents", h->succession.tag);
 	json_double(j, "began", head_record_real(h->began));
 	json_double(j, "job_began", head_record_real(h->job_began));
 	json_int(j, "state", (int64_t)takeover_state(h));
-	json_bool(j, "exit_decided", h->exit_decided);
-	json_int(j, "exit_status", h->exit_status);
+	json_bool(j, "exit_decided", h->end.decided);
+	json_int(j, "exit_status", h->end.status);
 	json_bool(j, "restarted", h->restarted);
 	json_bool(j, "mpi_seen", h->mpi_seen);
 	json_uint(j, "generation", h->crew.laid_out ? h->crew.generation : 0);
@@ -207,7 +207,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_open_object(j, "levels");
 	levels_put(h, j);
 	json_close_object(j);
-	json_int(j, "moving_from", h->move ? (int64_t)h->move->from : -1);
+	json_int(j, "moving_from", h->moves.now ? (int64_t)h->moves.now->from : -1);
 	migrate_put(h, j);
 	put_options(j, h);
 	put_nodes(j, h);
@@ -221,8 +221,8 @@ static void put_all(struct json_out *j, struct head *h)
 
 static void path_of(const struct head *h, const char *suffix, char path[PATH_MAX])
 {
-	snprintf(path, PATH_MAX, "%.*s/head.%u.json%s", STORE_FOLDER_MAX, h->store.job_folder,
-		 h->epoch, suffix);
+	snprintf(path, PATH_MAX, "%.*s/head.%u.json%s", STORE_FOLDER_MAX, h->files.store.job_folder,
+		 h->succession.epoch, suffix);
 }
 
 /* A disk that gets full takes a part: only the next call says why. */
@@ -277,7 +277,7 @@ hale_status_t succession_claim(struct head *h, struct error *err)
 	if (link(temporary, path) != 0)
 		status = errno == EEXIST
 			     ? error_set(err, HALE_ERR_STATE,
-					 "another head is just taking over job %s", h->job)
+					 "another head is just taking over job %s", h->id.job)
 			     : error_sys(err, HALE_ERR_STORE, "cannot make '%s'", path);
 	unlink(temporary);
 	return status;
@@ -288,17 +288,17 @@ void succession_save(struct head *h)
 	char temporary[PATH_MAX], path[PATH_MAX];
 	struct error err;
 
-	if (!takeover_possible(h) || h->epoch == 0 || h->superseded)
+	if (!takeover_possible(h) || h->succession.epoch == 0 || h->succession.superseded)
 		return;
 	/* what the head before has left still holds */
-	if (h->takeover && h->state == JOB_STARTING)
+	if (h->succession.takeover && h->state == JOB_STARTING)
 		return;
 	path_of(h, "", path);
 	if (write_beside(h, temporary, &err) == HALE_OK && rename(temporary, path) == 0)
 		return;
-	if (!h->save_failed)
+	if (!h->succession.save_failed)
 		log_warn("%s; without it no other head can follow this one", err.text);
-	h->save_failed = true;
+	h->succession.save_failed = true;
 	unlink(temporary);
 }
 
@@ -308,15 +308,16 @@ void succession_end(struct head *h)
 	struct dirent *e;
 	DIR *d;
 
-	if (!takeover_possible(h) || h->epoch == 0 || h->superseded)
+	if (!takeover_possible(h) || h->succession.epoch == 0 || h->succession.superseded)
 		return;
 	/* one that was killed while it wrote has left a half of it, too */
-	d = opendir(h->store.job_folder);
+	d = opendir(h->files.store.job_folder);
 	while (d && (e = readdir(d)))
 		if (strncmp(e->d_name, "head.", 5) == 0)
 			unlinkat(dirfd(d), e->d_name, 0);
 	if (d)
 		closedir(d);
-	snprintf(path, sizeof(path), "%.*s/stdin.spool", STORE_FOLDER_MAX, h->store.job_folder);
+	snprintf(path, sizeof(path), "%.*s/stdin.spool", STORE_FOLDER_MAX,
+		 h->files.store.job_folder);
 	unlink(path);
 }

@@ -185,12 +185,13 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 {
 	hale_status_t status;
 
-	snprintf(h->tag, sizeof(h->tag), "%s", json_text(json_get(doc, "agents"), ""));
-	snprintf(h->run, sizeof(h->run), "%s", json_text(json_get(doc, "run"), ""));
+	snprintf(h->succession.tag, sizeof(h->succession.tag), "%s",
+		 json_text(json_get(doc, "agents"), ""));
+	snprintf(h->id.run, sizeof(h->id.run), "%s", json_text(json_get(doc, "run"), ""));
 	h->began = head_record_since(doc, "began");
 	h->job_began = head_record_since(doc, "job_began");
-	h->exit_decided = truth(doc, "exit_decided");
-	h->exit_status = (int)number(doc, "exit_status");
+	h->end.decided = truth(doc, "exit_decided");
+	h->end.status = (int)number(doc, "exit_status");
 	h->restarted = truth(doc, "restarted");
 	h->mpi_seen = truth(doc, "mpi_seen");
 	h->crew.generation = (uint32_t)number(doc, "generation");

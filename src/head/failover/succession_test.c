@@ -102,13 +102,13 @@ static int set_up(void **state)
 	h->up = &head_calls;
 	h->o = &f->o;
 	h->program = &f->program;
-	h->epoch = 2;
+	h->succession.epoch = 2;
 	h->nranks = RANKS;
 	h->ranks = f->ranks;
 	h->state = JOB_RUNNING;
-	snprintf(h->job, sizeof(h->job), "prog.1");
-	snprintf(h->tag, sizeof(h->tag), "0123456789abcdef");
-	snprintf(h->store.job_folder, sizeof(h->store.job_folder), "%s", f->dir);
+	snprintf(h->id.job, sizeof(h->id.job), "prog.1");
+	snprintf(h->succession.tag, sizeof(h->succession.tag), "0123456789abcdef");
+	snprintf(h->files.store.job_folder, sizeof(h->files.store.job_folder), "%s", f->dir);
 	fill_places(f);
 	*state = f;
 	return 0;
@@ -140,7 +140,7 @@ static hale_status_t try_follow(const struct fixture *f, struct follower *g, str
 	hale_status_t status;
 
 	memset(g, 0, sizeof(*g));
-	status = head_record_read(f->dir, f->h.epoch, &g->doc, err);
+	status = head_record_read(f->dir, f->h.succession.epoch, &g->doc, err);
 	if (status == HALE_OK)
 		status = succession_options(g->doc, &g->o, &g->program, err);
 	g->h.up = &head_calls;
@@ -282,8 +282,8 @@ static void the_state_of_the_job_goes_on(void **state)
 	struct follower g;
 	struct head *h = &f->h;
 
-	h->exit_decided = h->restarted = h->mpi_seen = true;
-	h->exit_status = 12;
+	h->end.decided = h->restarted = h->mpi_seen = true;
+	h->end.status = 12;
 	h->generation = 7;
 	h->crew.generation = 6;
 	h->crew.laid_out = true;
@@ -298,8 +298,8 @@ static void the_state_of_the_job_goes_on(void **state)
 	h->began = clock_seconds() - 100;
 	h->job_began = clock_seconds() - 1000;
 	follow(f, &g);
-	assert_true(g.h.exit_decided && g.h.restarted && g.h.mpi_seen);
-	assert_int_equal(g.h.exit_status, 12);
+	assert_true(g.h.end.decided && g.h.restarted && g.h.mpi_seen);
+	assert_int_equal(g.h.end.status, 12);
 	assert_int_equal(g.h.generation, 7);
 	assert_int_equal(g.h.crew.generation, 6);
 	assert_true(g.h.crew.laid_out);
@@ -311,7 +311,7 @@ static void the_state_of_the_job_goes_on(void **state)
 	assert_int_equal(g.h.ckpt.id, 11);
 	assert_int_equal(g.h.levels.since_shared, 2);
 	assert_true(g.h.levels.alone_said);
-	assert_string_equal(g.h.tag, h->tag);
+	assert_string_equal(g.h.succession.tag, h->succession.tag);
 	/* moments cross over by the clock of the day */
 	assert_true(fabs(g.h.began - h->began) < 1 && fabs(g.h.job_began - h->job_began) < 1);
 	follower_free(&g);
@@ -334,7 +334,7 @@ static void one_head_takes_an_epoch(void **state)
 	assert_int_equal(head_record_newest(f->dir), 2);
 	assert_int_equal(succession_claim(&f->h, &err), HALE_ERR_STATE);
 	assert_non_null(strstr(err.text, "prog.1"));
-	f->h.epoch = 10;
+	f->h.succession.epoch = 10;
 	assert_int_equal(succession_claim(&f->h, &err), HALE_OK);
 	assert_int_equal(head_record_newest(f->dir), 10);
 	succession_end(&f->h);
@@ -349,20 +349,20 @@ static void what_does_not_count_is_not_written(void **state)
 	f->o.head_grace = 0;
 	head_save(&f->h);
 	f->o.head_grace = 60;
-	f->h.epoch = 0;
+	f->h.succession.epoch = 0;
 	head_save(&f->h);
-	f->h.epoch = 2;
-	f->h.superseded = true;
+	f->h.succession.epoch = 2;
+	f->h.succession.superseded = true;
 	head_save(&f->h);
 	assert_int_equal(head_record_newest(f->dir), 0);
-	f->h.superseded = false;
+	f->h.succession.superseded = false;
 	head_save(&f->h);
 	assert_int_equal(head_record_newest(f->dir), 2);
 	/* what the last head has left stays, whoever ends without being it */
-	f->h.superseded = true;
+	f->h.succession.superseded = true;
 	succession_end(&f->h);
 	assert_int_equal(head_record_newest(f->dir), 2);
-	f->h.superseded = false;
+	f->h.succession.superseded = false;
 }
 
 static void put_record(const struct fixture *f, const char *text)

@@ -48,12 +48,12 @@ bool takeover_possible(const struct head *h)
 
 bool takeover_settled(const struct head *h)
 {
-	return !h->takeover || h->takeover->settled;
+	return !h->succession.takeover || h->succession.takeover->settled;
 }
 
 job_state_t takeover_state(const struct head *h)
 {
-	return takeover_settled(h) ? h->state : h->takeover->old_state;
+	return takeover_settled(h) ? h->state : h->succession.takeover->old_state;
 }
 
 /* ---- a newer one ---- */
@@ -62,20 +62,20 @@ void takeover_superseded(void *head, uint32_t epoch)
 {
 	struct head *h = head;
 
-	if (h->superseded)
+	if (h->succession.superseded)
 		return;
-	h->superseded = true;
+	h->succession.superseded = true;
 	if (epoch > 0)
 		log_warn(
 		    "job %s has a newer head (number %u, this is number %u): this one ends, and "
 		    "leaves the job alone",
-		    h->job, epoch, h->epoch);
+		    h->id.job, epoch, h->succession.epoch);
 	else
 		log_warn("job %s is over, or has a newer head: this one ends, and leaves it alone",
-			 h->job);
+			 h->id.job);
 	head_step(h, JOB_SUPERSEDED, 0);
-	h->exit_decided = true;
-	h->exit_status = EXIT_SUPERSEDED;
+	h->end.decided = true;
+	h->end.status = EXIT_SUPERSEDED;
 	errand_kill(&h->ckpt.commit);
 	errand_kill(&h->ckpt.sweep);
 	errand_kill(&h->levels.rewrite);
@@ -89,13 +89,14 @@ bool takeover_check(struct head *h)
 {
 	uint32_t newest;
 
-	if (!takeover_possible(h) || h->epoch == 0)
+	if (!takeover_possible(h) || h->succession.epoch == 0)
 		return false;
-	if (h->superseded)
+	if (h->succession.superseded)
 		return true;
-	newest = head_record_newest(h->store.job_folder);
+	newest = head_record_newest(h->files.store.job_folder);
 	/* a folder that can't be read for the moment says nothing */
-	if (newest == h->epoch || (newest == 0 && access(h->store.job_folder, R_OK) != 0))
+	if (newest == h->succession.epoch ||
+	    (newest == 0 && access(h->files.store.job_folder, R_OK) != 0))
 		return false;
 	takeover_superseded(h, newest);
 	return true;
@@ -114,11 +115,12 @@ static void breaks(struct takeover *t, const char *fmt, uint32_t rank)
  * again now. */
 static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k, bool again)
 {
-	struct takeover *t = h->takeover;
+	struct takeover *t = h->succession.takeover;
 	struct crew_rank *r = &h->crew.ranks[rank];
 
 	/* the end of who was about to move is told once more, behind the last of its output */
-	bool told = h->move && h->move->phase == GOING && h->move->movers[rank].moves;
+	bool told =
+	    h->moves.now && h->moves.now->phase == GOING && h->moves.now->movers[rank].moves;
 
 	r->pid = told ? k->member : k->flags & ATTACH_ENDED ? 0 : k->pid;
 	r->group = k->group;
@@ -152,7 +154,7 @@ static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k
 static void take_input(struct head *h, const struct attach_node *a, bool again)
 {
 	char path[PATH_MAX + 16];
-	const struct json_value *doc = h->takeover->doc;
+	const struct json_value *doc = h->succession.takeover->doc;
 	const char *file = json_text(json_get(doc, "input_path"), NULL);
 
 	if (again) {
@@ -161,7 +163,7 @@ static void take_input(struct head *h, const struct attach_node *a, bool again)
 		feed_continue_file(&h->crew.feed, file,
 				   (uint64_t)json_number_int(json_get(doc, "input_start"), 0));
 	} else {
-		snprintf(path, sizeof(path), "%s/stdin.spool", h->takeover->folder);
+		snprintf(path, sizeof(path), "%s/stdin.spool", h->succession.takeover->folder);
 		feed_continue_spool(&h->crew.feed, path,
 				    (uint64_t)json_number_int(json_get(doc, "input_begin"), 0),
 				    a->input_ended != 0);
@@ -175,7 +177,7 @@ static void settle_if_all(struct head *h);
 void takeover_attached(void *head, struct node *n, const struct message *m)
 {
 	struct head *h = head;
-	struct takeover *t = h->takeover;
+	struct takeover *t = h->succession.takeover;
 	struct attach_rank *ranks = malloc(m->len - sizeof(struct attach_node)); /* aligned */
 	struct attach_node a;
 	bool again = n->described;
@@ -233,14 +235,14 @@ void takeover_no_answer(void *head, struct node *n, const char *why)
 
 uint64_t takeover_printed(const struct head *h, uint32_t rank, int stream)
 {
-	return h->takeover ? h->takeover->printed[rank][stream] : 0;
+	return h->succession.takeover ? h->succession.takeover->printed[rank][stream] : 0;
 }
 
 bool takeover_ended(struct head *h, uint32_t rank, int status)
 {
-	if (!h->takeover || h->takeover->settled)
+	if (!h->succession.takeover || h->succession.takeover->settled)
 		return false;
-	h->takeover->status[rank] = status;
+	h->succession.takeover->status[rank] = status;
 	return true;
 }
 
@@ -250,7 +252,7 @@ bool takeover_ended(struct head *h, uint32_t rank, int status)
 static void tell_ends(struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks && h->state == JOB_RUNNING; r++) {
-		int status = h->takeover->status[r];
+		int status = h->succession.takeover->status[r];
 
 		if (status >= 0 && !migrate_ended(h, r, status))
 			head_rank_ended(h, r, status);
@@ -290,7 +292,7 @@ static void lose_missing(struct head *h)
 
 static uint32_t moving_from(const struct head *h)
 {
-	int64_t k = json_number_int(json_get(h->takeover->doc, "moving_from"), 0);
+	int64_t k = json_number_int(json_get(h->succession.takeover->doc, "moving_from"), 0);
 
 	return k >= 0 && k < h->crew.count ? (uint32_t)k : 0;
 }
@@ -323,10 +325,10 @@ static bool same_layout(const struct json_value *a, const struct json_value *b)
  * and have told them. What a head that never settled has written down is only what it had read. */
 static bool last_head_went_on(const struct head *h)
 {
-	const struct takeover *t = h->takeover;
+	const struct takeover *t = h->succession.takeover;
 	bool same = true, settled = false;
 
-	for (uint32_t epoch = h->epoch - 1; epoch > 0 && same && !settled; epoch--) {
+	for (uint32_t epoch = h->succession.epoch - 1; epoch > 0 && same && !settled; epoch--) {
 		struct json_value *doc;
 
 		if (head_record_read(t->folder, epoch, &doc, NULL) != HALE_OK)
@@ -348,7 +350,7 @@ static bool anybody(const struct head *h)
 
 static struct failover_facts facts_of(const struct head *h)
 {
-	const struct takeover *t = h->takeover;
+	const struct takeover *t = h->succession.takeover;
 
 	return (struct failover_facts){.recorded = t->old_state,
 				       .laid_out = h->crew.generation > 0,
@@ -368,10 +370,10 @@ static void follow(struct head *h)
 
 	switch (failover_choose(&facts, &why)) {
 	case FAILOVER_ROLL_BACK:
-		go_back(h, why ? why : h->takeover->why);
+		go_back(h, why ? why : h->succession.takeover->why);
 		break;
 	case FAILOVER_GIVE_UP_MOVE:
-		migrate_inherit(h, h->takeover->move, moving_from(h));
+		migrate_inherit(h, h->succession.takeover->move, moving_from(h));
 		break;
 	case FAILOVER_GO_ON:
 		migrate_go_on(h);
@@ -395,17 +397,17 @@ static void go_on(struct head *h)
 	case FAILOVER_NOTHING_LEFT:
 		log_warn("nothing is left of job %s; `hale restart %s` goes on from its last "
 			 "checkpoint, if it has one",
-			 h->job, h->takeover->folder);
-		h->stopping = true;
+			 h->id.job, h->succession.takeover->folder);
+		h->end.stopping = true;
 		head_end(h, EXIT_UNRECOVERED);
 		break;
 	case FAILOVER_NOTHING_BEGUN:
 		head_say(h, "the last head of job %s ended before it had begun; the job ends",
-			 h->job);
+			 h->id.job);
 		head_end(h, EXIT_UNRECOVERED);
 		break;
 	case FAILOVER_END:
-		head_end(h, h->exit_status);
+		head_end(h, h->end.status);
 		break;
 	default:
 		break;
@@ -436,7 +438,7 @@ static void end_obsolete(struct head *h)
 static void settle(void *arg)
 {
 	struct head *h = arg;
-	struct takeover *t = h->takeover;
+	struct takeover *t = h->succession.takeover;
 
 	if (t->settled || head_superseded(h))
 		return;
@@ -467,7 +469,7 @@ static void settle(void *arg)
 		leave_inherit(h, false);
 	if (h->state == JOB_RUNNING) {
 		h->begin_said = true;
-		head_say(h, "job %s has a head again (number %u)", h->job, h->epoch);
+		head_say(h, "job %s has a head again (number %u)", h->id.job, h->succession.epoch);
 		checkpoint_prune(h); /* the last head may not have come to it */
 		checkpoint_interval_start(h);
 		warm_again(h);
@@ -479,7 +481,7 @@ static void settle(void *arg)
 /* A loop later: what agents have said before their answers' ends is heard first. */
 static void settle_if_all(struct head *h)
 {
-	struct takeover *t = h->takeover;
+	struct takeover *t = h->succession.takeover;
 	uint64_t until, now = lease_clock(), term = h->crew.config.setup.lease_ns;
 	bool all = true;
 
@@ -505,29 +507,31 @@ static void record_attached(struct head *h)
 	struct json_out j;
 
 	record_begin(&j, "attached");
-	json_uint(&j, "epoch", h->epoch);
+	json_uint(&j, "epoch", h->succession.epoch);
 	json_int(&j, "head_pid", getpid());
-	json_string(&j, "node", h->node);
-	record_end(&h->record, &j);
+	json_string(&j, "node", h->id.node);
+	record_end(&h->files.record, &j);
 }
 
 static hale_status_t check_place(const struct head *h, struct error *err)
 {
-	const char *place = json_text(json_get(h->takeover->doc, "place"), "");
+	const char *place = json_text(json_get(h->succession.takeover->doc, "place"), "");
 	char here[128];
 
 	succession_place(here);
-	if (!json_truth(json_get(h->takeover->doc, "local"), true) || strcmp(place, here) == 0)
+	if (!json_truth(json_get(h->succession.takeover->doc, "local"), true) ||
+	    strcmp(place, here) == 0)
 		return HALE_OK;
 	return error_set(err, HALE_ERR_STATE,
 			 "the ranks of job %s are on machine %s (or were, before it was booted, or "
 			 "are in another network namespace): a head for them has to be there",
-			 h->job, json_text(json_get(h->takeover->doc, "head_host"), "?"));
+			 h->id.job,
+			 json_text(json_get(h->succession.takeover->doc, "head_host"), "?"));
 }
 
 hale_status_t takeover_begin(struct head *h, struct error *err)
 {
-	struct takeover *t = h->takeover;
+	struct takeover *t = h->succession.takeover;
 	struct node *nodes = NULL;
 	uint32_t count = 0;
 	hale_status_t status = check_place(h, err);
@@ -536,7 +540,7 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 		status = succession_restore(t->doc, h, &nodes, &count, err);
 	if (status == HALE_OK)
 		status = head_open_store(h, err);
-	h->epoch++;
+	h->succession.epoch++;
 	/* the new file says what the old one said until we know better */
 	t->old_state = (job_state_t)json_number_int(json_get(t->doc, "state"), JOB_RUNNING);
 	h->crew.nodes = nodes;
@@ -548,11 +552,11 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 	h->crew.nodes = NULL;
 	h->crew.count = 0;
 	if (status != HALE_OK) {
-		h->epoch = 0;
+		h->succession.epoch = 0;
 		free(nodes);
 		return status;
 	}
-	t->uncertain = !keeper_cut(h->job, h->epoch - 1, h->nranks, t->printed);
+	t->uncertain = !keeper_cut(h->id.job, h->succession.epoch - 1, h->nranks, t->printed);
 	/* however long that took, agents have as long to answer */
 	t->claimed_at = lease_clock();
 	status = head_adopt(h, nodes, count, err);

@@ -10,7 +10,7 @@
 /* splitmix64: the same seed gives the same faults. */
 static uint64_t draw(struct head *h)
 {
-	uint64_t z = (h->random += 0x9e3779b97f4a7c15ull);
+	uint64_t z = (h->faults.random += 0x9e3779b97f4a7c15ull);
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
@@ -44,18 +44,18 @@ static void arm_mailbox(struct head *h, const struct armed_fault *a)
 
 static bool mailbox_taken(const struct head *h, uint32_t rank)
 {
-	for (size_t i = 0; i < h->fault_count; i++)
-		if (!h->faults[i].done && h->faults[i].fault.call[0] &&
-		    h->faults[i].process == rank)
+	for (size_t i = 0; i < h->faults.count; i++)
+		if (!h->faults.armed[i].done && h->faults.armed[i].fault.call[0] &&
+		    h->faults.armed[i].process == rank)
 			return true;
 	return false;
 }
 
 hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err)
 {
-	struct armed_fault *a = &h->faults[h->fault_count];
+	struct armed_fault *a = &h->faults.armed[h->faults.count];
 
-	if (h->fault_count == OPTIONS_FAULTS_MAX)
+	if (h->faults.count == OPTIONS_FAULTS_MAX)
 		return error_set(err, HALE_ERR_ARGUMENT, "no more than %d faults a job",
 				 OPTIONS_FAULTS_MAX);
 	*a = (struct armed_fault){.fault = *f, .head = h};
@@ -72,7 +72,7 @@ hale_status_t inject_add(struct head *h, const struct fault *f, struct error *er
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "rank %ld has a fault at a call already; one at a time",
 				 a->fault.rank);
-	h->fault_count++;
+	h->faults.count++;
 	if (f->after >= 0) {
 		double share = (double)(draw(h) >> 11) * 0x1p-53;
 		loop_timer_set(&h->loop, &a->timer, f->after + share * (f->after_max - f->after),
@@ -85,31 +85,31 @@ hale_status_t inject_add(struct head *h, const struct fault *f, struct error *er
 
 void inject_arm_mailboxes(struct head *h)
 {
-	for (size_t i = 0; i < h->fault_count; i++)
-		if (!h->faults[i].done && h->faults[i].fault.call[0])
-			arm_mailbox(h, &h->faults[i]);
+	for (size_t i = 0; i < h->faults.count; i++)
+		if (!h->faults.armed[i].done && h->faults.armed[i].fault.call[0])
+			arm_mailbox(h, &h->faults.armed[i]);
 }
 
 void inject_at_checkpoint(struct head *h, uint32_t id)
 {
-	for (size_t i = 0; i < h->fault_count; i++)
-		if (!h->faults[i].done && h->faults[i].fault.at_checkpoint == id)
-			kill_now(&h->faults[i]);
+	for (size_t i = 0; i < h->faults.count; i++)
+		if (!h->faults.armed[i].done && h->faults.armed[i].fault.at_checkpoint == id)
+			kill_now(&h->faults.armed[i]);
 }
 
 void inject_at_restart(struct head *h, uint32_t restart)
 {
-	for (size_t i = 0; i < h->fault_count; i++)
-		if (!h->faults[i].done && h->faults[i].fault.at_restart == restart &&
+	for (size_t i = 0; i < h->faults.count; i++)
+		if (!h->faults.armed[i].done && h->faults.armed[i].fault.at_restart == restart &&
 		    h->state != JOB_ENDING)
-			kill_now(&h->faults[i]);
+			kill_now(&h->faults.armed[i]);
 }
 
 /* A fault at a call shows only by what it does. */
 void inject_rank_killed(struct head *h, uint32_t rank)
 {
-	for (size_t i = 0; i < h->fault_count; i++) {
-		struct armed_fault *a = &h->faults[i];
+	for (size_t i = 0; i < h->faults.count; i++) {
+		struct armed_fault *a = &h->faults.armed[i];
 
 		if (a->fault.call[0] && a->process == rank &&
 		    h->ranks[rank].exit_status == 128 + a->fault.signal)
@@ -119,6 +119,6 @@ void inject_rank_killed(struct head *h, uint32_t rank)
 
 void inject_fini(struct head *h)
 {
-	for (size_t i = 0; i < h->fault_count; i++)
-		loop_timer_clear(&h->loop, &h->faults[i].timer);
+	for (size_t i = 0; i < h->faults.count; i++)
+		loop_timer_clear(&h->loop, &h->faults.armed[i].timer);
 }

@@ -54,7 +54,7 @@ const char *head_state_name(const struct head *h)
 {
 	switch (h->state) {
 	case JOB_STARTING:
-		return h->takeover ? "attaching" : "starting";
+		return h->succession.takeover ? "attaching" : "starting";
 	case JOB_RUNNING:
 		if (h->ckpt.phase != CKPT_IDLE)
 			return "checkpointing";
@@ -85,20 +85,20 @@ hale_status_t head_open_store(struct head *h, struct error *err)
 {
 	hale_status_t status;
 
-	if (h->store_is_open)
+	if (h->files.is_open)
 		return HALE_OK;
 	/* its name was free when it began, but others, elsewhere, may have begun since */
-	if (!h->start->job && !h->store_is_ours) {
+	if (!h->start->job && !h->files.is_ours) {
 		h->recovery.dir_there = store_there(h->o->ckpt_dir);
-		status = store_claim(h->o->ckpt_dir, h->job, err);
+		status = store_claim(h->o->ckpt_dir, h->id.job, err);
 		if (status != HALE_OK)
 			return status;
-		h->store_is_ours = true;
+		h->files.is_ours = true;
 	}
-	status = store_open(&h->store, h->o->ckpt_dir, h->job, !h->o->no_fsync, err);
+	status = store_open(&h->files.store, h->o->ckpt_dir, h->id.job, !h->o->no_fsync, err);
 	if (status != HALE_OK)
 		return status;
-	h->store_is_open = true;
-	record_open(&h->record, h->store.job_folder);
+	h->files.is_open = true;
+	record_open(&h->files.record, h->files.store.job_folder);
 	return HALE_OK;
 }

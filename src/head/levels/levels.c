@@ -184,11 +184,11 @@ static void order(struct head *h, uint32_t rank, enum copy_kind kind)
 		  &(struct message){.type = MSG_COPY,
 				    .rank = rank,
 				    .id = l->id,
-				    .base = h->epoch,
+				    .base = h->succession.epoch,
 				    .flags = kind,
 				    .position = {p->bytes, p->checksum, k->partner},
 				    .text = partner ? to->copies_at : "",
-				    .name = partner ? "" : h->store.job_folder});
+				    .name = partner ? "" : h->files.store.job_folder});
 }
 
 /* Nodes that are there and have it. */
@@ -240,7 +240,7 @@ void levels_next(struct head *h)
 		struct error err;
 
 		memmove(l->todo, l->todo + 1, --l->todo_count * sizeof(t));
-		store_path(h->store.job_folder, t.id, path);
+		store_path(h->files.store.job_folder, t.id, path);
 		if (store_manifest_read(path, &l->manifest, &err) !=
 		    HALE_OK) /* refused meanwhile */
 			continue;
@@ -363,7 +363,7 @@ static void tell(struct head *h, int level, bool copied)
 	json_double(&j, "seconds", seconds);
 	if (l->why[0])
 		json_string(&j, "why", l->why);
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 	if (copied)
 		log_info("checkpoint %u: %s, %s later", l->id,
 			 level == 4 ? "its images are in the shared folder"
@@ -378,7 +378,7 @@ static void tell(struct head *h, int level, bool copied)
 	l->said = l->why[0] ? l->failure : 0;
 	if (!l->answer)
 		return;
-	store_path(h->store.job_folder, l->id, path);
+	store_path(h->files.store.job_folder, l->id, path);
 	head_checkpoint_over(h, level == 4 ? path : NULL,
 			     l->why[0] ? l->why : "not all images are in the shared folder");
 }
@@ -418,7 +418,8 @@ static hale_status_t rewrite(void *head, struct error *err)
 {
 	struct head *h = head;
 
-	return store_rewrite(h->store.job_folder, h->store.sync, &h->levels.manifest, err);
+	return store_rewrite(h->files.store.job_folder, h->files.store.sync, &h->levels.manifest,
+			     err);
 }
 
 /* Every answer is there, or will not come. */
@@ -492,7 +493,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 		return;
 	}
 	/* orders of an earlier head may have been for another partner */
-	if (l->id == 0 || m->id != l->id || m->base != h->epoch || m->rank >= h->nranks)
+	if (l->id == 0 || m->id != l->id || m->base != h->succession.epoch || m->rank >= h->nranks)
 		return;
 	k = &l->parts[m->rank];
 	waits = m->flags == COPY_PARTNER ? &k->copying : &k->sharing;
@@ -511,7 +512,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 			 "the image of rank %u could not be copied to %s%.120s: %.200s", m->rank,
 			 m->flags == COPY_PARTNER ? "node " : "",
 			 m->flags == COPY_PARTNER ? h->crew.nodes[k->partner].name
-						  : h->store.job_folder,
+						  : h->files.store.job_folder,
 			 m->text);
 		failed(h, n->index, m, why);
 	}

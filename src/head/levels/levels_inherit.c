@@ -100,11 +100,12 @@ static void learn_one(struct head *h, uint32_t id)
 	char path[PATH_MAX];
 	bool more = false;
 
-	store_path(h->store.job_folder, id, path);
+	store_path(h->files.store.job_folder, id, path);
 	if (store_manifest_read(path, &m, NULL) == HALE_OK && m.nranks == h->nranks) {
 		for (const struct level_held *k = h->levels.held; k; k = k->next)
 			more = add_held(h, &m, k) || more;
-		if (more && store_rewrite(h->store.job_folder, h->store.sync, &m, &err) != HALE_OK)
+		if (more && store_rewrite(h->files.store.job_folder, h->files.store.sync, &m,
+					  &err) != HALE_OK)
 			log_warn("what nodes have of checkpoint %u can't be written down: %s", id,
 				 err.text);
 		if (more)
@@ -123,7 +124,7 @@ void levels_learn(struct head *h)
 
 	if (!h->levels.on || head_superseded(h))
 		return;
-	count = store_list(h->store.job_folder, &ids);
+	count = store_list(h->files.store.job_folder, &ids);
 	for (size_t i = 0; i < count; i++)
 		learn_one(h, ids[i]);
 	free(ids);
@@ -166,9 +167,9 @@ void levels_inherit(struct head *h, const struct json_value *doc)
 
 	if (!l->on)
 		return;
-	count = store_list(h->store.job_folder, &ids);
+	count = store_list(h->files.store.job_folder, &ids);
 	if (count > 0)
-		store_chain(h->store.job_folder, ids[count - 1], chain, &links, NULL);
+		store_chain(h->files.store.job_folder, ids[count - 1], chain, &links, NULL);
 	for (size_t i = 0; i < count; i++) {
 		bool share = is_listed(shared, ids[i]), stands = false;
 

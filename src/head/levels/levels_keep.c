@@ -27,7 +27,7 @@ static void keep(struct head *h, struct kept *k, uint32_t id)
 	size_t count;
 
 	/* whatever could be read of a chain is kept */
-	store_chain(h->store.job_folder, id, chain, &count, NULL);
+	store_chain(h->files.store.job_folder, id, chain, &count, NULL);
 	for (size_t i = 0; i < count; i++)
 		if (!is_kept(k, chain[i]) && k->count < COPIES_KEEP_MAX)
 			k->ids[k->count++] = chain[i];
@@ -68,7 +68,7 @@ static void take_stock(struct head *h, struct stock *s, uint32_t id)
 	char path[PATH_MAX];
 	int level = 0;
 
-	store_path(h->store.job_folder, id, path);
+	store_path(h->files.store.job_folder, id, path);
 	if (store_manifest_read(path, &m, NULL) == HALE_OK && drop_lost(h, &m))
 		level = store_level(&m);
 	s->level = level < s->level ? level : s->level;
@@ -89,7 +89,8 @@ static void take_stock_of_chain(struct head *h, struct stock *s)
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t count;
 
-	s->level = store_chain(h->store.job_folder, s->id, chain, &count, NULL) == HALE_OK ? 4 : 0;
+	s->level =
+	    store_chain(h->files.store.job_folder, s->id, chain, &count, NULL) == HALE_OK ? 4 : 0;
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		s->outlives[k] = true;
 	for (size_t i = 0; i < count && s->level > 0; i++)
@@ -131,7 +132,7 @@ static void keep_others(struct head *h, struct kept *k)
 	uint32_t *ids;
 	size_t count = 0;
 
-	if (!h->recovery.folder[0] || strcmp(h->recovery.folder, h->store.job_folder) == 0)
+	if (!h->recovery.folder[0] || strcmp(h->recovery.folder, h->files.store.job_folder) == 0)
 		return;
 	count = store_list(h->recovery.folder, &ids);
 	for (size_t i = 0; i < count && k->count < COPIES_KEEP_MAX; i++)
@@ -165,7 +166,7 @@ void levels_prune(struct head *h)
 	if (h->state == JOB_CLEARING || h->state == JOB_RESTORING || head_superseded(h))
 		return;
 	k = calloc(1, sizeof(*k));
-	count = store_list(h->store.job_folder, &ids);
+	count = store_list(h->files.store.job_folder, &ids);
 	for (size_t i = count > keep_count ? count - keep_count : 0; k && i < count; i++)
 		keep(h, k, ids[i]);
 	if (k && keep_for_losses(h, k, ids, count)) {
@@ -175,7 +176,7 @@ void levels_prune(struct head *h)
 			keep(h, k, h->levels.id);
 		for (size_t i = 0; i < count; i++)
 			if (!is_kept(k, ids[i]))
-				any |= store_remove(&h->store, ids[i]);
+				any |= store_remove(&h->files.store, ids[i]);
 		if (any)
 			head_sweep(h);
 		tell_nodes(h, k);

@@ -212,7 +212,7 @@ static void go(void *arg)
 	if (!any_leaving(h) || h->state != JOB_RUNNING)
 		return;
 	if (head_unsettled(h)) {
-		loop_timer_set(&h->loop, &h->leave, LOOK_SECONDS, go, h);
+		loop_timer_set(&h->loop, &h->moves.leave, LOOK_SECONDS, go, h);
 		return;
 	}
 	if (head_any_finalized(h)) {
@@ -226,7 +226,7 @@ static void go(void *arg)
 void leave_saved(struct head *h)
 {
 	if (any_leaving(h))
-		loop_timer_set(&h->loop, &h->leave, 0, go, h);
+		loop_timer_set(&h->loop, &h->moves.leave, 0, go, h);
 }
 
 void leave_failed(struct head *h, const char *why)

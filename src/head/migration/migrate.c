@@ -31,12 +31,12 @@
 
 bool migrate_busy(const struct head *h)
 {
-	return h->move != NULL;
+	return h->moves.now != NULL;
 }
 
 bool migrate_leaves(const struct head *h, const struct node *n, bool *gone)
 {
-	const struct migration *v = h->move;
+	const struct migration *v = h->moves.now;
 
 	if (!v || v->phase < PREPARING || v->from != n->index)
 		return false;
@@ -46,16 +46,16 @@ bool migrate_leaves(const struct head *h, const struct node *n, bool *gone)
 
 bool migrate_stops(const struct head *h)
 {
-	return h->move && h->move->phase >= STOPPING && h->move->phase != CANCELLING;
+	return h->moves.now && h->moves.now->phase >= STOPPING && h->moves.now->phase != CANCELLING;
 }
 
 /* ---- the end ---- */
 
 static void move_free(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
-	h->move = NULL;
+	h->moves.now = NULL;
 	h->crew.coming = NULL;
 	h->crew.let_go = false;
 	loop_timer_clear(&h->loop, &v->timer);
@@ -73,7 +73,7 @@ static void move_free(struct head *h)
 
 static void stays(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	const char *from = h->crew.nodes[v->from].name;
 	uint32_t node = v->from, id = v->id;
 	struct error err;
@@ -82,7 +82,7 @@ static void stays(struct head *h)
 	record_begin(&j, "migration given up");
 	json_string(&j, "from", from);
 	json_string(&j, "why", v->why);
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 	error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s", from, v->why);
 	head_say(h, "%s", err.text);
 	move_free(h);
@@ -99,7 +99,7 @@ static void stays(struct head *h)
 bool migrate_all_answered(const struct head *h)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->move->awaited[k] && h->crew.nodes[k].state != NODE_LOST)
+		if (h->moves.now->awaited[k] && h->crew.nodes[k].state != NODE_LOST)
 			return false;
 	return true;
 }
@@ -107,7 +107,7 @@ bool migrate_all_answered(const struct head *h)
 void migrate_await_all(struct head *h)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		h->move->awaited[k] = h->crew.nodes[k].state != NODE_LOST;
+		h->moves.now->awaited[k] = h->crew.nodes[k].state != NODE_LOST;
 }
 
 /* No copy is left: the ranks may go on. */
@@ -121,7 +121,7 @@ void migrate_cancelled(struct head *h)
 
 void migrate_give_up(struct head *h, const char *why)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (!v || v->phase >= GOING)
 		return;
@@ -138,7 +138,7 @@ void migrate_give_up(struct head *h, const char *why)
 
 struct migration *migrate_create(struct head *h, uint32_t from)
 {
-	struct migration *v = h->move = calloc(1, sizeof(*v));
+	struct migration *v = h->moves.now = calloc(1, sizeof(*v));
 
 	if (!v)
 		return NULL;
@@ -173,20 +173,20 @@ void migrate_come_to_nothing(struct head *h, const char *why)
 	struct error err;
 	uint32_t id;
 
-	if (!h->move)
+	if (!h->moves.now)
 		return;
-	id = h->move->id;
+	id = h->moves.now->id;
 	error_set(&err, HALE_ERR_STATE, "the migration from node %s has come to nothing: %s",
-		  h->crew.nodes[h->move->from].name, why);
+		  h->crew.nodes[h->moves.now->from].name, why);
 	h->ckpt.chain_broken = true;
-	leave_with_rollback(h, h->move->from);
+	leave_with_rollback(h, h->moves.now->from);
 	move_free(h);
 	head_migrated(h, id, NULL, &err);
 }
 
 static bool has_come(const struct head *h, uint32_t rank, uint32_t node, const void *arg)
 {
-	return h->move->movers[rank].moves && h->move->coming[rank] == node;
+	return h->moves.now->movers[rank].moves && h->moves.now->coming[rank] == node;
 }
 
 static void record_move(struct head *h, const struct report_migration *m)
@@ -195,7 +195,7 @@ static void record_move(struct head *h, const struct report_migration *m)
 
 	record_begin(&j, "migrated");
 	report_print_migration(m, &j);
-	record_end(&h->record, &j);
+	record_end(&h->files.record, &j);
 	report_add_migration(&h->report, m);
 }
 
@@ -204,8 +204,8 @@ uint32_t migrate_rounds_most(const struct head *h)
 	size_t most = 0;
 
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (h->move->movers[r].steps > most)
-			most = h->move->movers[r].steps;
+		if (h->moves.now->movers[r].steps > most)
+			most = h->moves.now->movers[r].steps;
 	return (uint32_t)most;
 }
 
@@ -214,14 +214,14 @@ uint32_t migrate_held_most(const struct head *h)
 	uint32_t most = 0;
 
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (h->move->movers[r].held_rounds > most)
-			most = h->move->movers[r].held_rounds;
+		if (h->moves.now->movers[r].held_rounds > most)
+			most = h->moves.now->movers[r].held_rounds;
 	return most;
 }
 
 void migrate_done(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	double now = clock_seconds();
 	uint32_t id = v->id;
 	struct report_migration m = {.ranks = v->ranks,
@@ -261,14 +261,14 @@ static void look(void *arg);
 
 void migrate_watch(struct head *h)
 {
-	loop_timer_set(&h->loop, &h->move->timer, LOOK_SECONDS, look, h);
+	loop_timer_set(&h->loop, &h->moves.now->timer, LOOK_SECONDS, look, h);
 }
 
 /* What hangs after all copies are whole can't be taken back. A process that a rank has moved from
  * may be ended at any time; a rank that can't go on is ended, too. */
 static void end_hanging(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	/* a disk that a node can't remove its files from holds nobody up */
 	if (v->phase == RELEASING && migrate_all_resumed(h)) {
@@ -297,7 +297,7 @@ static void end_hanging(struct head *h)
 static void look(void *arg)
 {
 	struct head *h = arg;
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	double now = clock_seconds();
 
 	if (v->doomed_at > 0 && now > v->doomed_at && v->phase < GOING) {
@@ -309,17 +309,17 @@ static void look(void *arg)
 	} else if (now - v->moved_at > migrate_patience() && v->phase < CANCELLING) {
 		end_hanging(h);
 	}
-	if (h->move == v)
+	if (h->moves.now == v)
 		migrate_watch(h);
 }
 
 /* In it, one that nobody else has: found by a target, it is that of this migration. */
 static void name_folder(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	char *whole;
 
-	if (asprintf(&whole, "%s/%s.move.%u", v->folder, h->job, v->generation) < 0)
+	if (asprintf(&whole, "%s/%s.move.%u", v->folder, h->id.job, v->generation) < 0)
 		return;
 	free(v->folder);
 	v->folder = whole;
@@ -327,7 +327,7 @@ static void name_folder(struct head *h)
 
 bool migrate_checked(struct head *h, const struct error *err)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (!v || v->phase != CHECKING)
 		return false;
@@ -357,7 +357,7 @@ bool migrate_checked(struct head *h, const struct error *err)
 
 void migrate_name_target(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	size_t len = 0;
 
 	for (uint32_t r = 0; r < h->nranks; r++) {

@@ -4,8 +4,23 @@
 #define HALE_HEAD_MIGRATION_MIGRATE_H
 
 #include <stdbool.h>
-#include "head/head.h"
+#include <stdint.h>
+#include "base/error.h"
+#include "node/proto.h"
 #include "wire/message/message.h"
+#include "wire/session/loop.h"
+
+struct head;
+struct node;
+
+/* Of the head: the migration under way, and those that wait for their turn. */
+struct migrations {
+	struct migration *now;	     /* NULL: none is under way */
+	struct migrate_wish *wishes; /* in their order */
+	uint32_t last_wish;
+	double waiting_since; /* the first of them, when nothing is in its way */
+	struct loop_timer next, leave;
+};
 
 /* Who wants ranks away from a node. */
 enum migrate_asker {

@@ -24,7 +24,7 @@
 
 static void put_ranks(const struct head *h, struct json_out *j)
 {
-	const struct migration *v = h->move;
+	const struct migration *v = h->moves.now;
 
 	json_open_array(j, "ranks");
 	for (uint32_t r = 0; r < h->nranks; r++)
@@ -39,7 +39,7 @@ static void put_ranks(const struct head *h, struct json_out *j)
 
 void migrate_put(const struct head *h, struct json_out *j)
 {
-	const struct migration *v = h->move;
+	const struct migration *v = h->moves.now;
 
 	if (!v || (v->phase != GOING && v->phase != RELEASING))
 		return;
@@ -72,7 +72,7 @@ static uint64_t number(const struct json_value *doc, const char *key)
 static bool read_ranks(struct head *h, const struct json_value *doc)
 {
 	const struct json_value *ranks = json_get(doc, "ranks"), *coming = json_get(doc, "coming");
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (json_count(coming) != h->nranks || json_count(ranks) == 0)
 		return false;
@@ -98,7 +98,7 @@ static bool read_ranks(struct head *h, const struct json_value *doc)
 
 static void read_figures(struct head *h, const struct json_value *doc)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	uint32_t r = 0;
 
 	while (!v->movers[r].moves)
@@ -149,7 +149,7 @@ bool migrate_is_behind(const struct head *h, const struct node *n)
 
 void migrate_attached(struct head *h, const struct node *n, const struct attach_rank *ranks)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	for (uint32_t r = 0; v && r < h->nranks; r++) {
 		struct mover *m = &v->movers[r];
@@ -167,7 +167,7 @@ void migrate_attached(struct head *h, const struct node *n, const struct attach_
 
 bool migrate_to_lost(const struct head *h)
 {
-	const struct migration *v = h->move;
+	const struct migration *v = h->moves.now;
 
 	for (uint32_t r = 0; v && r < h->nranks; r++)
 		if (v->movers[r].moves && h->crew.nodes[v->coming[r]].state == NODE_LOST)
@@ -194,8 +194,8 @@ static void release_again(struct head *h)
 
 		if (!n->attached || !migrate_is_behind(h, n))
 			continue;
-		if (h->move && h->move->folder)
-			h->move->awaited[k] = true;
+		if (h->moves.now && h->moves.now->folder)
+			h->moves.now->awaited[k] = true;
 		crew_tell(&h->crew, k,
 			  &(struct message){.type = MSG_MOVE_RELEASE, .id = n->move_stop});
 	}
@@ -203,7 +203,7 @@ static void release_again(struct head *h)
 
 void migrate_go_on(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (!v || v->phase == RELEASING)
 		release_again(h);

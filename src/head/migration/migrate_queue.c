@@ -39,7 +39,7 @@ static void wish_free(struct migrate_wish *w)
 
 static void take_out(struct head *h, struct migrate_wish *w)
 {
-	struct migrate_wish **p = &h->wishes;
+	struct migrate_wish **p = &h->moves.wishes;
 
 	while (*p != w)
 		p = &(*p)->next;
@@ -48,7 +48,7 @@ static void take_out(struct head *h, struct migrate_wish *w)
 
 static struct migrate_wish *wish_from(const struct head *h, uint32_t node)
 {
-	for (struct migrate_wish *w = h->wishes; w; w = w->next)
+	for (struct migrate_wish *w = h->moves.wishes; w; w = w->next)
 		if (w->from == node)
 			return w;
 	return NULL;
@@ -63,7 +63,8 @@ uint32_t migrate_waits(const struct head *h, uint32_t node)
 
 bool migrate_before(const struct head *h, uint32_t id)
 {
-	return (h->move && h->move->id != id) || (h->wishes && h->wishes->id != id);
+	return (h->moves.now && h->moves.now->id != id) ||
+	       (h->moves.wishes && h->moves.wishes->id != id);
 }
 
 /* ---- what can be ---- */
@@ -111,16 +112,16 @@ static void refuse_all(struct head *h, const char *why)
 {
 	struct error err;
 
-	while (h->wishes) {
+	while (h->moves.wishes) {
 		error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s",
-			  h->crew.nodes[h->wishes->from].name, why);
-		refuse(h, h->wishes, &err);
+			  h->crew.nodes[h->moves.wishes->from].name, why);
+		refuse(h, h->moves.wishes, &err);
 	}
 }
 
 bool migrate_withdraw(struct head *h, enum migrate_asker asker, uint32_t id)
 {
-	struct migrate_wish *w = h->wishes;
+	struct migrate_wish *w = h->moves.wishes;
 
 	while (w && w->id != id)
 		w = w->next;
@@ -141,13 +142,13 @@ static void turn(void *arg);
 
 static void look_again(struct head *h)
 {
-	loop_timer_set(&h->loop, &h->next_move, LOOK_SECONDS, turn, h);
+	loop_timer_set(&h->loop, &h->moves.next, LOOK_SECONDS, turn, h);
 }
 
 /* Ranks are where they are to stay, and nothing else has them. */
 static bool settled(const struct head *h)
 {
-	if (h->move || h->state != JOB_RUNNING)
+	if (h->moves.now || h->state != JOB_RUNNING)
 		return false;
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		if (h->crew.nodes[k].leaving)
@@ -157,7 +158,7 @@ static bool settled(const struct head *h)
 
 static bool may_begin(const struct head *h)
 {
-	return head_all_ready(h) && h->ckpt.phase == CKPT_IDLE && h->put_off_count == 0 &&
+	return head_all_ready(h) && h->ckpt.phase == CKPT_IDLE && h->put_off.count == 0 &&
 	       !head_checking(h);
 }
 
@@ -180,34 +181,34 @@ static void turn(void *arg)
 	const char *why;
 	struct error err;
 
-	if (!h->wishes)
+	if (!h->moves.wishes)
 		return;
 	if (!settled(h)) {
-		h->waiting_since = now;
+		h->moves.waiting_since = now;
 	} else if (head_any_finalized(h)) {
 		refuse_all(h, "the program is about to end");
-	} else if (check(h, h->wishes, &err) != HALE_OK) {
-		refuse(h, h->wishes, &err);
+	} else if (check(h, h->moves.wishes, &err) != HALE_OK) {
+		refuse(h, h->moves.wishes, &err);
 	} else if (may_begin(h)) {
-		begin(h, h->wishes);
-		h->waiting_since = now;
-	} else if (now - h->waiting_since > migrate_patience()) {
+		begin(h, h->moves.wishes);
+		h->moves.waiting_since = now;
+	} else if (now - h->moves.waiting_since > migrate_patience()) {
 		why = head_why_not_ready(h);
 		error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s",
-			  h->crew.nodes[h->wishes->from].name,
+			  h->crew.nodes[h->moves.wishes->from].name,
 			  why ? why : "nothing has moved for too long");
-		refuse(h, h->wishes, &err);
-		h->waiting_since = now;
+		refuse(h, h->moves.wishes, &err);
+		h->moves.waiting_since = now;
 	}
-	if (h->wishes)
+	if (h->moves.wishes)
 		look_again(h);
 }
 
 void migrate_turn(struct head *h)
 {
-	h->waiting_since = clock_seconds();
-	if (h->wishes)
-		loop_timer_set(&h->loop, &h->next_move, 0, turn, h);
+	h->moves.waiting_since = clock_seconds();
+	if (h->moves.wishes)
+		loop_timer_set(&h->loop, &h->moves.next, 0, turn, h);
 }
 
 void migrate_drop(struct head *h, const char *why)
@@ -215,7 +216,7 @@ void migrate_drop(struct head *h, const char *why)
 	struct migrate_wish *next;
 
 	migrate_come_to_nothing(h, why);
-	for (struct migrate_wish *w = h->wishes; w; w = next) {
+	for (struct migrate_wish *w = h->moves.wishes; w; w = next) {
 		next = w->next;
 		leave_with_rollback(h, w->from);
 		if (w->by_user)
@@ -230,7 +231,7 @@ void migrate_end(struct head *h, const char *why)
 {
 	migrate_come_to_nothing(h, why);
 	refuse_all(h, why);
-	loop_timer_clear(&h->loop, &h->next_move);
+	loop_timer_clear(&h->loop, &h->moves.next);
 }
 
 void migrate_fini(struct head *h)
@@ -301,7 +302,7 @@ static hale_status_t join(const struct head *h, const struct node *from, const s
 
 static void append(struct head *h, struct migrate_wish *w)
 {
-	struct migrate_wish **end = &h->wishes;
+	struct migrate_wish **end = &h->moves.wishes;
 
 	while (*end)
 		end = &(*end)->next;
@@ -321,15 +322,15 @@ static hale_status_t ask(struct head *h, enum migrate_asker asker, const struct 
 	w->by_user = asker == MIGRATE_USER;
 	status = take_via(w, via, err);
 	/* how it will be when others are over can't be said */
-	if (status == HALE_OK && !h->move && !h->wishes && h->state == JOB_RUNNING)
+	if (status == HALE_OK && !h->moves.now && !h->moves.wishes && h->state == JOB_RUNNING)
 		status = check(h, w, err);
 	if (status != HALE_OK) {
 		wish_free(w);
 		return status;
 	}
-	*id = w->id = ++h->last_wish;
+	*id = w->id = ++h->moves.last_wish;
 	append(h, w);
-	if (!h->move)
+	if (!h->moves.now)
 		migrate_turn(h);
 	return HALE_OK;
 }
@@ -350,8 +351,8 @@ hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const ch
 	status = check_names(from, to, from_name, to_name, err);
 	if (status != HALE_OK)
 		return status;
-	if (h->move && h->move->from == from->index && h->move->id)
-		return join(h, from, to, h->move->to, h->move->id, id, err);
+	if (h->moves.now && h->moves.now->from == from->index && h->moves.now->id)
+		return join(h, from, to, h->moves.now->to, h->moves.now->id, id, err);
 	w = wish_from(h, from->index);
 	if (!w)
 		return ask(h, asker, from, to, via, id, err);

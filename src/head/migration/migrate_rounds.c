@@ -25,7 +25,8 @@ enum { STREAMS = 4, FRESHENINGS = 4 };
 static bool all_movers(const struct head *h, size_t flag)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (h->move->movers[r].moves && !*((const bool *)&h->move->movers[r] + flag))
+		if (h->moves.now->movers[r].moves &&
+		    !*((const bool *)&h->moves.now->movers[r] + flag))
 			return false;
 	return true;
 }
@@ -33,7 +34,7 @@ static bool all_movers(const struct head *h, size_t flag)
 static bool all_stopped(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (head_rank_alive(h, r) && !h->move->movers[r].stopped)
+		if (head_rank_alive(h, r) && !h->moves.now->movers[r].stopped)
 			return false;
 	return true;
 }
@@ -41,7 +42,7 @@ static bool all_stopped(const struct head *h)
 /* Who has not stopped yet would look for its peers where they are not any more. */
 static void go_if_whole(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (v->doomed_at > 0 || !all_movers(h, offsetof(struct mover, whole)) || !all_stopped(h))
 		return;
@@ -58,8 +59,8 @@ static void go_if_whole(struct head *h)
 bool migrate_all_resumed(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (!h->move->movers[r].moves && head_rank_alive(h, r) &&
-		    !h->move->movers[r].resumed)
+		if (!h->moves.now->movers[r].moves && head_rank_alive(h, r) &&
+		    !h->moves.now->movers[r].resumed)
 			return false;
 	return true;
 }
@@ -67,14 +68,14 @@ bool migrate_all_resumed(const struct head *h)
 /* By files: and nothing is left of these, since whoever asked may want the disk back. */
 void migrate_over_if_resumed(struct head *h)
 {
-	if (migrate_all_resumed(h) && (!h->move->folder || migrate_all_answered(h)))
+	if (migrate_all_resumed(h) && (!h->moves.now->folder || migrate_all_answered(h)))
 		migrate_done(h);
 }
 
 /* All sources have ended, so the copies are the ranks. */
 static void release_if_moved(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (!all_movers(h, offsetof(struct mover, moved)) || head_superseded(h))
 		return;
@@ -98,7 +99,7 @@ static void release_if_moved(struct head *h)
  * it came: it stood still, and what it had printed its agent has passed on before. */
 bool migrate_ended(struct head *h, uint32_t rank, int status)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (!v || v->phase != GOING || !v->movers[rank].moves || v->movers[rank].moved)
 		return false;
@@ -115,7 +116,7 @@ bool migrate_ended(struct head *h, uint32_t rank, int status)
 
 static void stop_all(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (head_any_finalized(h) || !head_all_ready(h)) {
 		migrate_give_up(h, "the program is about to end");
@@ -130,15 +131,15 @@ static void stop_all(struct head *h)
 
 static void start_round(struct head *h, uint32_t rank)
 {
-	struct mover *m = &h->move->movers[rank];
+	struct mover *m = &h->moves.now->movers[rank];
 
-	const struct places *p = &h->move->places[h->move->coming[rank]];
+	const struct places *p = &h->moves.now->places[h->moves.now->coming[rank]];
 
 	m->running = true;
 	m->id = ++h->ckpt.id;
 	m->began = clock_seconds();
 	m->held_rounds += m->held > 0;
-	crew_tell(&h->crew, h->move->from,
+	crew_tell(&h->crew, h->moves.now->from,
 		  &(struct message){.type = MSG_MOVE_ROUND,
 				    .rank = rank,
 				    .id = m->id,
@@ -150,10 +151,10 @@ static void start_round(struct head *h, uint32_t rank)
 
 static void start_copy(struct head *h, uint32_t rank)
 {
-	struct mover *m = &h->move->movers[rank];
+	struct mover *m = &h->moves.now->movers[rank];
 
 	m->begun = m->running = true;
-	crew_tell(&h->crew, h->move->coming[rank],
+	crew_tell(&h->crew, h->moves.now->coming[rank],
 		  &(struct message){.type = MSG_MOVE_SINK,
 				    .rank = rank,
 				    .text = m->program ? m->program : h->program->path,
@@ -164,7 +165,7 @@ static void start_copy(struct head *h, uint32_t rank)
  * another round. All go at once in the stop, as they have before, at most STREAMS of them. */
 static bool freshen(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	double now = clock_seconds(), at_once = v->ranks > STREAMS ? (double)v->ranks / STREAMS : 1;
 	bool any = false;
 
@@ -186,7 +187,7 @@ static bool freshen(struct head *h)
 /* So many streams at a time; when what is left of all is little, the stop. */
 static void next(struct head *h)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	uint32_t running = 0, open = 0;
 
 	for (uint32_t r = 0; r < h->nranks; r++)
@@ -231,7 +232,7 @@ static void plan(struct mover *m)
 
 static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	struct mover *m = &v->movers[rank];
 
 	v->bytes += p->bytes;
@@ -252,7 +253,7 @@ static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p
 
 static void take_failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	char why[PROTO_TEXT + 32];
 
 	if (v->phase > STOPPING ||
@@ -265,13 +266,13 @@ static void take_failed(struct head *h, uint32_t rank, const struct proto_ckpt *
 
 static void take_stopped(struct head *h, uint32_t rank)
 {
-	h->move->movers[rank].stopped = true;
+	h->moves.now->movers[rank].stopped = true;
 	go_if_whole(h);
 }
 
 bool migrate_packet(struct head *h, uint32_t rank, const union proto_packet *p)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (!migrate_busy(h))
 		return false;
@@ -305,7 +306,7 @@ bool migrate_packet(struct head *h, uint32_t rank, const union proto_packet *p)
 
 static void take_ready(struct head *h, const struct node *n, const struct message *m)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	char why[512];
 
 	if (v->phase != PREPARING || m->id != v->generation)
@@ -331,7 +332,7 @@ static void take_ready(struct head *h, const struct node *n, const struct messag
 
 static void take_program(struct head *h, const struct message *m)
 {
-	struct mover *k = &h->move->movers[m->rank];
+	struct mover *k = &h->moves.now->movers[m->rank];
 
 	free(k->program);
 	k->program = strdup(m->text);
@@ -339,7 +340,7 @@ static void take_program(struct head *h, const struct message *m)
 
 static void take_spawned(struct head *h, const struct node *n, const struct message *m)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	char why[512];
 
 	if (v->phase != AHEAD && v->phase != STOPPING)
@@ -356,7 +357,7 @@ static void take_spawned(struct head *h, const struct node *n, const struct mess
 
 static void take_whole(struct head *h, const struct message *m)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	struct mover *k = &v->movers[m->rank];
 
 	if (v->phase != STOPPING || m->id != v->stop_id || m->value != k->copy)
@@ -370,7 +371,7 @@ static void take_whole(struct head *h, const struct message *m)
  * and was killed: a good end its agent tells when all are released. */
 static void take_copy_ended(struct head *h, const struct node *n, const struct message *m)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (v->phase < GOING && v->doomed_at == 0) {
 		v->doomed_at = clock_seconds() + GRACE_SECONDS;
@@ -385,7 +386,7 @@ static void take_copy_ended(struct head *h, const struct node *n, const struct m
 void migrate_message(void *head, const struct node *n, const struct message *m)
 {
 	struct head *h = head;
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 
 	if (v && m->rank < h->nranks && m->type == MSG_MOVE_PROGRAM && n->index == v->from)
 		take_program(h, m);
@@ -425,7 +426,7 @@ void migrate_message(void *head, const struct node *n, const struct message *m)
 
 bool migrate_node_lost(struct head *h, const struct node *n, uint32_t *rank)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	char why[128];
 
 	if (!v || v->phase < PREPARING)
@@ -455,7 +456,7 @@ bool migrate_node_lost(struct head *h, const struct node *n, uint32_t *rank)
 
 void migrate_node_renewed(struct head *h, const struct node *n, const char *why)
 {
-	struct migration *v = h->move;
+	struct migration *v = h->moves.now;
 	bool concerns = v && v->phase >= PREPARING && v->from == n->index;
 
 	for (uint32_t r = 0; v && v->phase >= PREPARING && r < h->nranks; r++)

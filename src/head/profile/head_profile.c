@@ -18,14 +18,14 @@ static enum profile_phase phase_of(const struct head *h)
 void head_profile_turn(struct head *h)
 {
 	enum profile_phase next = phase_of(h);
-	struct profile_turn *t, **end = &h->turns;
+	struct profile_turn *t, **end = &h->profile.list;
 
-	if (next == h->phase || !h->crew.laid_out)
+	if (next == h->profile.phase || !h->crew.laid_out)
 		return;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return;
-	h->phase = next;
+	h->profile.phase = next;
 	*t =
 	    (struct profile_turn){.look = crew_look(&h->crew), .next = next, .at = clock_seconds()};
 	while (*end)
@@ -35,7 +35,7 @@ void head_profile_turn(struct head *h)
 
 void head_profile_of_checkpoint(struct head *h, uint64_t number)
 {
-	struct profile_turn *t = h->turns;
+	struct profile_turn *t = h->profile.list;
 
 	while (t && t->next_turn)
 		t = t->next_turn;
@@ -53,11 +53,11 @@ static void turn(struct head *h, const struct profile_turn *t, uint64_t progress
 void head_profile_looked(struct head *h, uint32_t look, const struct profile *p, uint64_t progress)
 {
 	h->report.profile = *p;
-	while (h->turns && h->turns->look <= look) {
-		struct profile_turn *t = h->turns;
+	while (h->profile.list && h->profile.list->look <= look) {
+		struct profile_turn *t = h->profile.list;
 
 		turn(h, t, progress);
-		h->turns = t->next_turn;
+		h->profile.list = t->next_turn;
 		free(t);
 	}
 }
@@ -73,9 +73,9 @@ void head_profile_end(struct head *h)
 
 void head_profile_fini(struct head *h)
 {
-	for (struct profile_turn *t = h->turns, *next; t; t = next) {
+	for (struct profile_turn *t = h->profile.list, *next; t; t = next) {
 		next = t->next_turn;
 		free(t);
 	}
-	h->turns = NULL;
+	h->profile.list = NULL;
 }

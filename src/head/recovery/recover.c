@@ -27,7 +27,7 @@ void recover_fini(struct head *h)
 /* Once this job has a folder of its own with something in it, that is where it goes back to. */
 static const char *folder(const struct head *h)
 {
-	return h->store_is_open ? h->store.job_folder : h->recovery.folder;
+	return h->files.is_open ? h->files.store.job_folder : h->recovery.folder;
 }
 
 /* As far as is known without looking at the images. */
@@ -35,7 +35,7 @@ static bool within_reach(struct head *h, uint32_t id)
 {
 	const struct store_manifest *m = h->start->manifest;
 
-	if (!h->levels.on && !h->takeover && !(m && m->holder_count > 0))
+	if (!h->levels.on && !h->succession.takeover && !(m && m->holder_count > 0))
 		return true;
 	return levels_available(h, recover_folder_of(h, id), id, NULL) != HALE_ERR_NODE;
 }
@@ -102,12 +102,12 @@ bool recover_possible(const struct head *h)
 hale_status_t recover_check_whose(const struct head *h, const char *job_folder,
 				  const struct store_manifest *m, struct error *err)
 {
-	bool own = h->store_is_open && strcmp(job_folder, h->store.job_folder) == 0;
+	bool own = h->files.is_open && strcmp(job_folder, h->files.store.job_folder) == 0;
 
 	if (m->nranks != h->nranks)
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH, "it is of a job of %u ranks",
 				 m->nranks);
-	if (strcmp(m->run, h->run) != 0 || (own && strcmp(m->job, h->job) != 0))
+	if (strcmp(m->run, h->id.run) != 0 || (own && strcmp(m->job, h->id.job) != 0))
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "it is of another job of yours, '%s': somebody has put that one's "
 				 "folder in place of this one's",

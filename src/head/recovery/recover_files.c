@@ -24,12 +24,12 @@ static bool journal_path(const struct head *h, char *path, size_t cap)
 	char cwd[PATH_MAX] = "";
 	int n;
 
-	if (h->store_is_open)
-		n = snprintf(path, cap, "%s/journal", h->store.job_folder);
+	if (h->files.is_open)
+		n = snprintf(path, cap, "%s/journal", h->files.store.job_folder);
 	else if (h->o->ckpt_dir[0] == '/')
-		n = snprintf(path, cap, "%s/%s/journal", h->o->ckpt_dir, h->job);
+		n = snprintf(path, cap, "%s/%s/journal", h->o->ckpt_dir, h->id.job);
 	else if (getcwd(cwd, sizeof(cwd)))
-		n = snprintf(path, cap, "%s/%s/%s/journal", cwd, h->o->ckpt_dir, h->job);
+		n = snprintf(path, cap, "%s/%s/%s/journal", cwd, h->o->ckpt_dir, h->id.job);
 	else
 		return false;
 	return n > 0 && (size_t)n < cap;
@@ -77,17 +77,17 @@ static void remove_unused(const struct head *h)
 {
 	char path[PATH_MAX + 16];
 	uint32_t *ids;
-	size_t count = store_list(h->store.job_folder, &ids);
+	size_t count = store_list(h->files.store.job_folder, &ids);
 
 	free(ids);
 	if (count > 0)
 		return;
-	journal_remove(h->store.job_folder);
+	journal_remove(h->files.store.job_folder);
 	if (!h->recovery.journal_only)
 		return;
-	snprintf(path, sizeof(path), "%s/record.jsonl", h->store.job_folder);
+	snprintf(path, sizeof(path), "%s/record.jsonl", h->files.store.job_folder);
 	unlink(path);
-	rmdir(h->store.job_folder);
+	rmdir(h->files.store.job_folder);
 	store_unmake_folders(h->o->ckpt_dir, h->recovery.dir_there);
 }
 
@@ -96,8 +96,8 @@ static bool unwanted(const struct head *h)
 {
 	on_success_t wish = h->o->on_success;
 
-	if (h->exit_status != 0 || h->stopping || h->restarted)
-		return wish == SUCCESS_REMOVE && h->exit_status == 0 && !h->stopping;
+	if (h->end.status != 0 || h->end.stopping || h->restarted)
+		return wish == SUCCESS_REMOVE && h->end.status == 0 && !h->end.stopping;
 	return wish == SUCCESS_REMOVE ||
 	       (wish == SUCCESS_DEFAULT && h->o->ckpt_auto && !h->ckpt.asked_for);
 }
@@ -105,12 +105,12 @@ static bool unwanted(const struct head *h)
 static void remove_checkpoints(struct head *h)
 {
 	uint32_t *ids;
-	size_t count = store_list(h->store.job_folder, &ids);
+	size_t count = store_list(h->files.store.job_folder, &ids);
 
 	for (size_t i = 0; i < count; i++)
-		store_remove(&h->store, ids[i]);
+		store_remove(&h->files.store, ids[i]);
 	free(ids);
-	store_finish(h->store.job_folder);
+	store_finish(h->files.store.job_folder);
 	h->recovery.journal_only = true;
 }
 
@@ -118,9 +118,9 @@ void recover_files_end(struct head *h)
 {
 	free(h->recovery.exports);
 	h->recovery.exports = NULL;
-	if (h->store_is_open && !h->superseded && !h->crew.abandoned && unwanted(h))
+	if (h->files.is_open && !h->succession.superseded && !h->crew.abandoned && unwanted(h))
 		remove_checkpoints(h);
-	if (h->store_is_open && !h->superseded && !h->crew.abandoned)
+	if (h->files.is_open && !h->succession.superseded && !h->crew.abandoned)
 		remove_unused(h);
 }
 
@@ -130,9 +130,9 @@ void recover_files_begin(struct head *h)
 
 	if (h->o->leave_files || (h->o->ckpt_every <= 0 && !h->restarted))
 		return;
-	h->recovery.journal_only = !h->store_is_open;
+	h->recovery.journal_only = !h->files.is_open;
 	if (head_open_store(h, &err) != HALE_OK ||
-	    journal_make(h->store.job_folder, &err) != HALE_OK)
+	    journal_make(h->files.store.job_folder, &err) != HALE_OK)
 		head_say(h,
 			 "what ranks change in files is not written down before the first "
 			 "checkpoint: %s",
@@ -156,9 +156,9 @@ static hale_status_t undo(void *head, struct error *err)
 	struct error later = {HALE_OK, ""};
 
 	/* the newer one first: it begins where the other one ends */
-	if (h->store_is_open)
-		journal_undo(h->store.job_folder, v->undo_target, &later);
-	if (v->folder[0] && strcmp(v->folder, h->store.job_folder) != 0)
+	if (h->files.is_open)
+		journal_undo(h->files.store.job_folder, v->undo_target, &later);
+	if (v->folder[0] && strcmp(v->folder, h->files.store.job_folder) != 0)
 		journal_undo(v->folder, v->undo_target, err);
 	if (err->code == HALE_OK)
 		*err = later;
@@ -189,7 +189,8 @@ bool recover_files_wait(struct head *h)
 	if (v->undone && v->undo_target == v->target)
 		return false;
 	v->undo_target = v->target;
-	if (!(h->store_is_open && has_journal(h->store.job_folder)) && !has_journal(v->folder)) {
+	if (!(h->files.is_open && has_journal(h->files.store.job_folder)) &&
+	    !has_journal(v->folder)) {
 		v->undone = true;
 		return false;
 	}
@@ -208,7 +209,7 @@ bool recover_files_child(struct head *h, pid_t pid)
 		return false;
 	undone(h, &err);
 	/* an event of its own follows when the nodes have been cleared once more */
-	bool cleared = h->state == JOB_CLEARING && !h->crew.clearing && !h->clearing.armed &&
+	bool cleared = h->state == JOB_CLEARING && !h->crew.clearing && !h->end.clearing.armed &&
 		       crew_alive(&h->crew) == 0;
 	if (cleared || (h->state == JOB_RUNNING && h->recovery.first))
 		recover_start(h);
@@ -220,8 +221,8 @@ bool recover_files_child(struct head *h, pid_t pid)
 bool recover_files_drop(struct head *h)
 {
 	uint32_t *ids;
-	size_t count = store_list(h->store.job_folder, &ids);
-	bool any = count > 0 && journal_drop(h->store.job_folder, ids[0]);
+	size_t count = store_list(h->files.store.job_folder, &ids);
+	bool any = count > 0 && journal_drop(h->files.store.job_folder, ids[0]);
 
 	free(ids);
 	return any;

@@ -88,7 +88,7 @@ static void look(void *arg)
 	struct head *h = arg;
 	struct warm *w = &h->warm;
 
-	if (h->state == JOB_RUNNING && !h->move)
+	if (h->state == JOB_RUNNING && !h->moves.now)
 		end_elsewhere(h);
 
 	w->pause = w->pause * LONGER < LONGEST ? w->pause * LONGER : LONGEST;
@@ -97,7 +97,7 @@ static void look(void *arg)
 		return;
 	forget(w);
 	/* numbers of another head are not used again */
-	w->look = w->look ? w->look + 1 : (h->epoch << EPOCH_SHIFT) + 1;
+	w->look = w->look ? w->look + 1 : (h->succession.epoch << EPOCH_SHIFT) + 1;
 	w->looked_at = clock_seconds();
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		if (crew_ranks_on(&h->crew, &h->crew.nodes[k]) > 0)

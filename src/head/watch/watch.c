@@ -72,12 +72,12 @@ static bool join(struct watch *w)
 /* A name and no file: nothing is left of it, however the head ends. */
 static hale_status_t serve(struct watch *w, struct error *err)
 {
-	struct broker_options o = {.socket = w->path, .node = w->head->node};
+	struct broker_options o = {.socket = w->path, .node = w->head->id.node};
 	struct broker_carrier carrier;
 	const char **names = NULL;
 	hale_status_t status;
 
-	snprintf(w->path, sizeof(w->path), "@hale/%u/%s/ftb", (unsigned)geteuid(), w->head->job);
+	snprintf(w->path, sizeof(w->path), "@hale/%u/%s/ftb", (unsigned)geteuid(), w->head->id.job);
 	if (watch_carrier(w, &carrier, &names)) {
 		o.carrier = &carrier;
 		o.arity = WATCH_ARITY;
@@ -88,7 +88,7 @@ static hale_status_t serve(struct watch *w, struct error *err)
 	/* any user can take a name in advance, but not one that nobody foresees */
 	if (status == HALE_ERR_STATE) {
 		snprintf(w->path, sizeof(w->path), "@hale/%u/%s/ftb.%06x", (unsigned)geteuid(),
-			 w->head->job, (unsigned)ftb_random() & 0xffffff);
+			 w->head->id.job, (unsigned)ftb_random() & 0xffffff);
 		status = broker_create(&o, &w->broker, err);
 	}
 	free(names);
@@ -135,11 +135,11 @@ void watch_tell(struct head *h, const char *space, const char *name, int severit
 	if (n >= (int)sizeof(payload))
 		n = sizeof(payload) - 1;
 	if (w->broker)
-		status = broker_publish(w->broker, space, name, severity, watch_job_name(h->job),
+		status = broker_publish(w->broker, space, name, severity, watch_job_name(h->id.job),
 					payload, (size_t)n, &err);
 	else
-		status = tap_publish(w->tap, space, name, severity, watch_job_name(h->job), payload,
-				     (size_t)n, &err);
+		status = tap_publish(w->tap, space, name, severity, watch_job_name(h->id.job),
+				     payload, (size_t)n, &err);
 	if (status != HALE_OK && !w->muted)
 		log_warn("%s is not published: %s", name, err.text);
 	w->muted |= status != HALE_OK;
@@ -202,9 +202,9 @@ void watch_stop(struct head *h)
 
 	if (!w)
 		return;
-	if (!h->superseded)
-		watch_tell(h, "FTB.JL", "FTB_JOB_ENDED", h->exit_status ? FTB_ERROR : FTB_INFO,
-			   "JOB:%s::EXIT:%d::SECONDS:%.3f::RESTARTS:%u", h->job, h->exit_status,
+	if (!h->succession.superseded)
+		watch_tell(h, "FTB.JL", "FTB_JOB_ENDED", h->end.status ? FTB_ERROR : FTB_INFO,
+			   "JOB:%s::EXIT:%d::SECONDS:%.3f::RESTARTS:%u", h->id.job, h->end.status,
 			   head_seconds(h), h->report.restarts);
 	h->watch = NULL;
 	watch_free(w);

@@ -96,7 +96,7 @@ static hale_status_t monitor_run(const char *options, const char *ours, const ch
 
 static hale_status_t monitor_start(struct watch_child *c, struct error *err)
 {
-	return monitor_run(c->options, "--node", c->head->node, STDERR_FILENO, &c->pid, err);
+	return monitor_run(c->options, "--node", c->head->id.node, STDERR_FILENO, &c->pid, err);
 }
 
 /* What a process that ends soon writes, without its last newline and our name before it. */

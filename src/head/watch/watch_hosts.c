@@ -45,7 +45,7 @@ bool watch_carrier(struct watch *w, struct broker_carrier *c, const char ***name
 		w->carried = NULL;
 		return false;
 	}
-	(*names)[0] = w->head->node;
+	(*names)[0] = w->head->id.node;
 	for (uint32_t k = 0; k < crew->count; k++)
 		(*names)[k + 1] = crew->nodes[k].name;
 	*c = (struct broker_carrier){.self = 0,

@@ -24,7 +24,7 @@ static rules_role_t role_of(node_state_t state, uint32_t ranks)
 static void node_changed(struct watch *w, struct node *node, struct watch_node *n)
 {
 	struct head *h = w->head;
-	const char *host = node->local ? h->node : node->host;
+	const char *host = node->local ? h->id.node : node->host;
 
 	/* before others might be sent there; one that is new is known only then */
 	rules_engine_slots(w->engine, node->name, n->ranks, node->slots);
@@ -34,10 +34,10 @@ static void node_changed(struct watch *w, struct node *node, struct watch_node *
 		rules_engine_host(w->engine, node->name, host);
 	if (n->state == NODE_LOST)
 		watch_tell(h, "FTB.NLA", "FTB_NODE_LOST", FTB_ERROR, "JOB:%s::NODE:%s::REASON:%s",
-			   h->job, node->name, h->lost_why);
+			   h->id.job, node->name, h->lost.why);
 	else
 		watch_tell(h, "FTB.NLA", "FTB_NODE_STATE", FTB_INFO,
-			   "JOB:%s::NODE:%s::STATE:%s::RANKS:%u", h->job, node->name, n->shown,
+			   "JOB:%s::NODE:%s::STATE:%s::RANKS:%u", h->id.job, node->name, n->shown,
 			   n->ranks);
 }
 
@@ -77,8 +77,8 @@ void watch_mark(struct head *h, uint32_t node, bool unusable, const char *why)
 		return;
 	snprintf(w->nodes[node].why, sizeof(w->nodes[node].why), "%s", why);
 	watch_tell(h, "FTB.NLA", unusable ? "FTB_NODE_UNUSABLE" : "FTB_NODE_USABLE",
-		   unusable ? FTB_WARNING : FTB_INFO, "JOB:%s::NODE:%s::RULE:%s", h->job, n->name,
-		   why);
+		   unusable ? FTB_WARNING : FTB_INFO, "JOB:%s::NODE:%s::RULE:%s", h->id.job,
+		   n->name, why);
 }
 
 static void mark(struct watch *w, const struct watch_action *a, bool unusable)
@@ -170,7 +170,7 @@ static char *describe(const struct watch *w, const struct watch_action *a)
 
 	json_out_init(&j);
 	json_open_object(&j, NULL);
-	json_string(&j, "job", w->head->job);
+	json_string(&j, "job", w->head->id.job);
 	json_string(&j, "rule", a->rule);
 	json_string(&j, "event", a->event);
 	json_string(&j, "node", a->node);
@@ -225,7 +225,7 @@ static void told_fini(struct told *t)
 
 static bool told_init(struct told *t, const struct watch *w, const struct watch_action *a)
 {
-	const char *const about[TOLD][2] = {{"HALE_JOB", w->head->job},
+	const char *const about[TOLD][2] = {{"HALE_JOB", w->head->id.job},
 					    {"HALE_RULE", a->rule},
 					    {"HALE_EVENT", a->event},
 					    {"HALE_NODE", a->node},
@@ -289,10 +289,10 @@ static void record(struct watch *w, const struct watch_action *a)
 	json_string(&j, "action", rules_do_name(a->what));
 	json_string(&j, "node", a->node);
 	json_string(&j, "because", a->event);
-	record_end(&w->head->record, &j);
+	record_end(&w->head->files.record, &j);
 	watch_tell(w->head, "FTB.JL", "FTB_RULE", FTB_INFO,
-		   "JOB:%s::ACTION:%s%s%s::EVENT:%s::RULE:%s", w->head->job, rules_do_name(a->what),
-		   *a->node ? "::NODE:" : "", a->node, a->event, a->rule);
+		   "JOB:%s::ACTION:%s%s%s::EVENT:%s::RULE:%s", w->head->id.job,
+		   rules_do_name(a->what), *a->node ? "::NODE:" : "", a->node, a->event, a->rule);
 }
 
 static void act(struct watch *w, const struct watch_action *a)
@@ -392,7 +392,7 @@ static void tick_set(struct watch *w)
 
 static bool of_another_job(const struct watch *w, const struct broker_event *e)
 {
-	return *e->jobid && strcmp(e->jobid, watch_job_name(w->head->job)) != 0;
+	return *e->jobid && strcmp(e->jobid, watch_job_name(w->head->id.job)) != 0;
 }
 
 void watch_rules_event(const struct broker_event *e, void *arg)
@@ -413,7 +413,7 @@ void watch_rules_event(const struct broker_event *e, void *arg)
 	w->payload = payload;
 	rules_engine_event(w->engine, &event);
 	w->payload = NULL;
-	if (w->head->wishes)
+	if (w->head->moves.wishes)
 		loop_timer_set(&w->head->loop, &w->carry, 0, carry_out, w);
 	tick_set(w);
 }

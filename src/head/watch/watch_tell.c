@@ -21,12 +21,12 @@ void watch_job_begun(struct head *h)
 	h->watch->begun = true;
 	if (h->restarted)
 		watch_tell(h, SPACE, "FTB_JOB_RESTARTED", FTB_INFO,
-			   "JOB:%s::RANKS:%u::NODES:%u::CHECKPOINT:%u::PROGRAM:%s", h->job,
+			   "JOB:%s::RANKS:%u::NODES:%u::CHECKPOINT:%u::PROGRAM:%s", h->id.job,
 			   h->nranks, h->crew.placement.nodes, h->recovery.target,
 			   h->program->path);
 	else
 		watch_tell(h, SPACE, "FTB_JOB_STARTED", FTB_INFO,
-			   "JOB:%s::RANKS:%u::NODES:%u::PROGRAM:%s", h->job, h->nranks,
+			   "JOB:%s::RANKS:%u::NODES:%u::PROGRAM:%s", h->id.job, h->nranks,
 			   h->crew.placement.nodes, h->program->path);
 	watch_rules_begin(h->watch);
 }
@@ -36,40 +36,42 @@ void watch_rank_died(struct head *h, uint32_t rank, int sig, const char *what)
 	const char *node = crew_node_of(&h->crew, rank)->name;
 
 	watch_tell(h, SPACE, "FTB_RANK_DIED", FTB_ERROR,
-		   "JOB:%s::RANK:%u::NODE:%s::SIGNAL:%d::REASON:%s", h->job, rank, node, sig, what);
+		   "JOB:%s::RANK:%u::NODE:%s::SIGNAL:%d::REASON:%s", h->id.job, rank, node, sig,
+		   what);
 }
 
 void watch_rollback_begun(struct head *h, uint32_t to, double lost_seconds)
 {
 	watch_tell(h, SPACE, "FTB_ROLLBACK", FTB_WARNING,
-		   "JOB:%s::CHECKPOINT:%u::LOST_SECONDS:%.3f", h->job, to, lost_seconds);
+		   "JOB:%s::CHECKPOINT:%u::LOST_SECONDS:%.3f", h->id.job, to, lost_seconds);
 }
 
 void watch_rollback_done(struct head *h)
 {
 	watch_nodes(h);
 	watch_tell(h, SPACE, "FTB_ROLLBACK_DONE", FTB_INFO,
-		   "JOB:%s::CHECKPOINT:%u::RESTART:%u::SECONDS:%.3f", h->job, h->recovery.target,
+		   "JOB:%s::CHECKPOINT:%u::RESTART:%u::SECONDS:%.3f", h->id.job, h->recovery.target,
 		   h->report.restarts, clock_seconds() - h->recovery.began);
 }
 
 void watch_checkpoint_begun(struct head *h)
 {
-	watch_tell(h, SPACE, "FTB_CHECKPOINT", FTB_INFO, "JOB:%s::ID:%u::BASE:%u", h->job,
+	watch_tell(h, SPACE, "FTB_CHECKPOINT", FTB_INFO, "JOB:%s::ID:%u::BASE:%u", h->id.job,
 		   h->ckpt.id, h->ckpt.base);
 }
 
 void watch_checkpoint_done(struct head *h, const struct store_manifest *m, const char *path)
 {
 	watch_tell(h, SPACE_MPI, "FTB_CHECKPOINT_DONE", FTB_INFO,
-		   "JOB:%s::ID:%u::BYTES:%llu::SECONDS:%.3f::PAUSE_SECONDS:%.6f::PATH:%s", h->job,
-		   m->id, (unsigned long long)m->bytes, m->seconds, m->pause_seconds, path);
+		   "JOB:%s::ID:%u::BYTES:%llu::SECONDS:%.3f::PAUSE_SECONDS:%.6f::PATH:%s",
+		   h->id.job, m->id, (unsigned long long)m->bytes, m->seconds, m->pause_seconds,
+		   path);
 }
 
 void watch_checkpoint_failed(struct head *h, uint32_t id, const char *why)
 {
 	watch_tell(h, SPACE_MPI, "FTB_CHECKPOINT_FAILED", FTB_WARNING, "JOB:%s::ID:%u::REASON:%s",
-		   h->job, id, why);
+		   h->id.job, id, why);
 }
 
 void watch_arrived(struct head *h, uint32_t node,

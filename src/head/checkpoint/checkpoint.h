@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The checkpoint under way, and when the next one is taken (docs/coordinated-checkpoint.md). Calls
+ * levels/, profile/, watch/, standby/ and nodes/. */
+#ifndef HALE_HEAD_CHECKPOINT_CHECKPOINT_H
+#define HALE_HEAD_CHECKPOINT_CHECKPOINT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "head/job/child_task.h"
+#include "node/proto.h"
+#include "store/store.h"
+#include "wire/session/loop.h"
+
+struct head;
+
+enum checkpoint_phase { CKPT_IDLE, CKPT_CHECKING, CKPT_CAPTURING, CKPT_WRITING, CKPT_COMMITTING };
+
+struct checkpoint_rank {
+	bool asked, resumed, written;
+	struct store_part part;
+};
+
+typedef enum ckpt_origin { ORIGIN_TIMER, ORIGIN_USER, ORIGIN_PROGRAM, ORIGIN_RULE } ckpt_origin_t;
+
+struct checkpoint {
+	enum checkpoint_phase phase;
+	bool wanted; /* to be started as soon as the job can */
+	bool shared; /* it goes to the shared folder, whatever else (levels.h) */
+	ckpt_origin_t origin;
+	uint32_t id, base, last_id;
+	bool chain_broken;     /* the next one must be full */
+	uint32_t chain_length; /* since the last full one */
+	char folder[PATH_MAX];
+	double began, phase_began, moved_at;
+	uint64_t bytes_seen, bytes_expected;
+	bool progress_shown;
+	uint32_t resumed, written, asked;
+	uint32_t looks;
+	bool halted_said;    /* that it waits for a rank that somebody has stopped */
+	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
+	struct checkpoint_rank *ranks;
+	char last_refusal[480];
+	struct store_manifest manifest; /* COMMITTING */
+	struct errand commit;		/* writes it, and syncs */
+	struct errand sweep;		/* removes what is not kept */
+	bool unswept;			/* there has come more since that began */
+	struct loop_timer interval, watch;
+	/* checkpoint_auto.c */
+	double quiet_since; /* the last one was complete, or the last attempt was made */
+	uint32_t attempts;  /* of the timer, since the last one that was complete */
+	bool asked_for;	    /* somebody has asked for one, so the job's are kept */
+	/* checkpoint_wait.c */
+	double waits_since; /* for a moment without child processes; 0: it does not */
+	double look;	    /* seconds until the next look */
+	bool wait_said;
+	struct loop_timer again;
+};
+
+/* checkpoint.c */
+void checkpoint_init(struct head *h);
+void checkpoint_fini(struct head *h);
+/* HALE_OK: under way, or will be; the control and the program hear of the end. Otherwise refused.
+ */
+hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct error *err);
+void checkpoint_checked(struct head *h, const struct error *err, uint64_t resident_bytes);
+void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *p);
+void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id);
+/* The job can be checkpointed now, perhaps: starts what is wanted. */
+void checkpoint_poll(struct head *h);
+/* Something else has the job: the one under way is given up. */
+void checkpoint_abandon(struct head *h, const char *why);
+/* But not if all images are there and only the manifest is on its way to the disk. */
+void checkpoint_abandon_open(struct head *h, const char *why);
+/* checkpoint_auto.c: the timer of checkpoints that nobody asks for begins; anew after one has been
+ * completed. */
+void checkpoint_interval_start(struct head *h);
+void checkpoint_interval_again(struct head *h);
+/* HALE_ERR_STORE_FULL: the automatic one would fill the disk too far. */
+hale_status_t checkpoint_has_room(const struct head *h, struct error *err);
+/* checkpoint_wait.c: false: it has waited for as long as it may, and is refused for err. */
+bool checkpoint_wait(struct head *h, const struct error *err);
+void checkpoint_wait_end(struct head *h);
+/* Since now, unless that was so before, there is no new checkpoint; there is one again. */
+void checkpoint_unprotected(struct head *h, const char *why);
+void checkpoint_protected(struct head *h);
+/* checkpoint_write.c */
+void checkpoint_complete(struct head *h);
+/* Waits for the child that commits, if there is one, and takes what came of it. */
+void checkpoint_settle(struct head *h);
+bool checkpoint_child(struct head *h, pid_t pid); /* false: another one's */
+/* Has a child remove what the store has set aside. */
+void checkpoint_sweep(struct head *h);
+/* Takes away what is more than --keep wants. */
+void checkpoint_prune(struct head *h);
+/* Waits until all of it is removed. */
+void checkpoint_sweep_end(struct head *h);
+void checkpoint_watch(void *arg);
+void checkpoint_progress_clear(struct head *h);
+
+#endif

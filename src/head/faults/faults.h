@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Faults on request: --inject and `hale inject`. Calls nodes/. */
+#ifndef HALE_HEAD_FAULTS_FAULTS_H
+#define HALE_HEAD_FAULTS_FAULTS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "launch/options.h"
+#include "wire/session/loop.h"
+
+struct head;
+
+struct armed_fault {
+	struct fault fault;
+	uint32_t process; /* whom it meets */
+	bool done;
+	struct loop_timer timer;
+	struct head *head;
+};
+
+struct faults {
+	struct armed_fault armed[OPTIONS_FAULTS_MAX];
+	size_t count;
+	uint64_t random;
+};
+
+/* inject.c */
+hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err);
+void inject_arm_mailboxes(struct head *h); /* a new segment */
+void inject_launched(struct head *h);
+void inject_at_checkpoint(struct head *h, uint32_t id);
+void inject_at_restart(struct head *h, uint32_t restart);
+void inject_rank_killed(struct head *h, uint32_t rank);
+void inject_fini(struct head *h);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way back to a checkpoint, after a loss (docs/checkpoints.md). Calls checkpoint/, levels/,
+ * migration/ and nodes/. */
+#ifndef HALE_HEAD_RECOVERY_RECOVERY_H
+#define HALE_HEAD_RECOVERY_RECOVERY_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "head/job/child_task.h"
+#include "policy/recovery.h"
+#include "store/store.h"
+#include "wire/session/loop.h"
+
+struct head;
+
+struct recovery {
+	uint64_t *sums; /* [chain_count][nranks]: checksums of the images, as manifests have them */
+	uint32_t target;	   /* checkpoint; 0: from the beginning */
+	char folder[PATH_MAX];	   /* of the job's checkpoints; "": none yet */
+	struct recovery_skip skip; /* checkpoints that are not gone back to */
+	char refused[480];	   /* why the last one was refused that was tried; "": none was */
+	bool first;		   /* the restore that hale restart begins with */
+	bool moving;		   /* ranks leave a node: nothing has failed */
+	struct store_manifest manifest;
+	uint32_t chain[STORE_CHAIN_MAX];
+	size_t chain_count;
+	/* after a lazy restart: children read all of the images while the ranks run from them */
+	bool checking;
+	struct error *verdicts; /* shared with the children; [nranks] */
+	pid_t *checkers;	/* [nranks]; 0: done or not begun */
+	uint32_t next_check, checkers_running;
+	double began;
+	struct loop_timer deadline;
+	/* recover_files.c */
+	struct errand undo;
+	bool undone; /* the files are what they were at checkpoint undo_target, or said not to be */
+	uint32_t undo_target;
+	bool journal_only; /* nothing else has needed the job's folder so far */
+	size_t dir_there;  /* so much of --ckpt-dir's name was there before */
+	char **exports;	   /* the user's, and journal_text; NULL: not made yet */
+	char journal_text[STORE_FOLDER_MAX + 16];
+};
+
+/* recover.c: from CLEARING on */
+void recover_fini(struct head *h);
+bool recover_possible(const struct head *h);
+bool recover_has_beginning(const struct head *h); /* the job may start again from there */
+/* Everybody is gone: goes back to the newest checkpoint that is whole. */
+void recover_start(struct head *h);
+/* Starts what becomes the images of the target; all ranks from their beginning. */
+void recover_restore(struct head *h);
+void recover_launch(struct head *h);
+/* Says that the target is refused, and why; remembered for whoever asks why the job begins anew. */
+void recover_refuse(struct head *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void recover_reject(struct head *h);	 /* the target is damaged: set aside for good */
+void recover_pass_over(struct head *h);	 /* the target can't be restored here: not tried again */
+uint32_t recover_newest(struct head *h); /* id; 0: none */
+/* To the user of a job that ends: how it can go on, if it can. */
+void recover_say_how(struct head *h);
+/* The manifest is of this job. HALE_ERR_IMAGE_MISMATCH */
+hale_status_t recover_check_whose(const struct head *h, const char *job_folder,
+				  const struct store_manifest *m, struct error *err);
+/* Folder of the job that checkpoint id is in. */
+const char *recover_folder_of(struct head *h, uint32_t id);
+
+/* recover_files.c: files that were changed since a checkpoint. exports: the user's, and where the
+ * journal is. begin: ranks begin now, or come back. wait: true while the files are not yet what
+ * they were at the target of the recovery; then recover_start comes again. end: the last of all.
+ * drop: of the journal what no checkpoint needs; true: there was such, to be swept. */
+char **recover_files_exports(struct head *h);
+void recover_files_init(struct head *h);
+void recover_files_fini(struct head *h);
+void recover_files_end(struct head *h);
+void recover_files_begin(struct head *h);
+bool recover_files_wait(struct head *h);
+bool recover_files_child(struct head *h, pid_t pid);
+bool recover_files_drop(struct head *h);
+
+/* recover_check.c: after a lazy restart the images are verified while the job runs; no checkpoint
+ * is taken meanwhile. A bad one is JOB_DAMAGED. */
+void recover_check_start(struct head *h);
+bool recover_checking(const struct head *h);
+void recover_check_stop(struct head *h);
+bool recover_child(struct head *h, pid_t pid, int status); /* a child of this kind ended */
+
+#endif
