@@ -83,6 +83,15 @@ def stat_of(pid):
         return None
 
 
+def life(pid):
+    """The process and when it began: after a rollback another one may have the same id. None: it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return pid, f.read().rsplit(")", 1)[1].split()[19]
+    except OSError:
+        return None
+
+
 def stands_ready(pid):
     """It waits on a spare, to become a rank perhaps."""
     return name_of(pid).startswith("hale-sink")

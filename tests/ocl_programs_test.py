@@ -76,8 +76,9 @@ def pyopencl_goes_on_from_checkpoints(s):
         job.until_output(rf"^step {step} ")
         pid = job.ranks(1)[0]
         job.checkpoint()
+        before = life(pid)
         os.kill(pid, signal.SIGKILL)
-        job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+        job.until(lambda: life(job.ranks(1)[0]) != before, "to restart")
     s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == wanted.out, wanted, r)

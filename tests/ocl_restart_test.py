@@ -17,8 +17,9 @@ def killed_between(s, exe, *args, what=(), settings="check=none"):
     pid = job.ranks(1)[0]
     server = server_of(pid)
     job.checkpoint()
+    before = life(pid)
     os.kill(pid, signal.SIGKILL)
-    job.until(lambda: job.ranks(1)[0] != pid and (server is None or not alive(server)), "to restart")
+    job.until(lambda: life(job.ranks(1)[0]) != before and (server is None or not alive(server)), "to restart")
     job.until_says(r"run again from checkpoint 1|rolling back to checkpoint 1")
     s.write("go", "")
     r = job.wait()
@@ -64,8 +65,9 @@ def shared_virtual_memory_is_where_it_was(s):
         for n in [1, 2]:  # the restarted one, too, is saved and restarted
             pid = job.ranks(1)[0]
             job.checkpoint()
+            before = life(pid)
             os.kill(pid, signal.SIGKILL)
-            job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+            job.until(lambda: life(job.ranks(1)[0]) != before, "to restart")
             job.until_says(f"(again from|back to) checkpoint {n}")
         s.write("go", "")
         r = job.wait()
@@ -113,8 +115,9 @@ def errors_in_device_memory_are_mended_after_a_restart_too(s):
     job.until(lambda: s.complete(), "to take a checkpoint")
     job.until_output(r"^300 ")
     pid = job.ranks(1)[0]
+    before = life(pid)
     os.kill(pid, signal.SIGKILL)
-    job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+    job.until(lambda: life(job.ranks(1)[0]) != before, "to restart")
     job.until_output(r"^1000 ")  # the process is the program again, not still its sink
     job.until(lambda: s.hale("inject", "ecc", job.ranks(1)[0], "--epoch", "1980").status == 0, "to take an error")
     s.write("go", "")
@@ -133,13 +136,16 @@ def what_cannot_be_mended_after_a_restart_costs_a_rollback(s):
                          HALE_OPENCL="check=none ckpt=off", POCL_DEVICES="pthread")
         job.until_output(r"^100 ")
         job.checkpoint()
-        os.kill(pid := job.ranks(1)[0], signal.SIGKILL)
+        pid = job.ranks(1)[0]
+        before = life(pid)
+        os.kill(pid, signal.SIGKILL)
         for _ in range(times):
-            job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+            job.until(lambda: life(job.ranks(1)[0]) != before, "to restart")
             pid = job.ranks(1)[0]
+            before = life(pid)
             job.until(lambda: s.hale("inject", "ecc", pid, "--times", "2").status == 0, "to take errors")
         if times == 1:
-            job.until(lambda: job.ranks(1)[0] != pid, "to restart")
+            job.until(lambda: life(job.ranks(1)[0]) != before, "to restart")
             s.write("go", "")
         r = job.wait()
         s.write("go", "")

@@ -79,6 +79,10 @@ bool threads_init(void);
 long clone_run(unsigned long flags, void *stack, volatile void *parent_tid,
 	       volatile void *child_tid, uint64_t tls, void (*run)(void *), void *arg);
 
+/* The same by clone3(2), which gives the thread the id that args ask for. */
+struct clone_args;
+long clone_run_as(const struct clone_args *args, size_t size, void (*run)(void *), void *arg);
+
 enum { WORKERS_MAX = 8 };
 struct worker {
 	volatile uint32_t tid; /* cleared and futex-woken by the kernel at the end */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "image/resume.h"
 
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -29,6 +30,22 @@ static void thread_start(void *arg)
 	context_jump(&t->context);
 }
 
+/* With the id that it had, where this process has its own again. -1 or less: it can't be. */
+static long thread_create_as(struct resume_plan *plan, size_t i, unsigned long flags)
+{
+	const struct thread_record *t = &plan->threads[i];
+	int32_t wanted = t->tid;
+	struct clone_args args = {.flags = flags,
+				  .child_tid = t->tid_address,
+				  .parent_tid = t->tid_address,
+				  .stack = (uint64_t)(plan->stacks + i * RESUME_STACK),
+				  .stack_size = RESUME_STACK,
+				  .tls = t->fs,
+				  .set_tid = (uint64_t)&wanted,
+				  .set_tid_size = 1};
+	return clone_run_as(&args, sizeof(args), thread_start, (void *)(uintptr_t)t);
+}
+
 /* The thread's id stands in its thread block, where the kernel clears it at the thread's end. */
 static void thread_create(struct resume_plan *plan, size_t i)
 {
@@ -38,8 +55,12 @@ static void thread_create(struct resume_plan *plan, size_t i)
 			      CLONE_SYSVSEM | CLONE_SETTLS;
 	if (word)
 		flags |= CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-	long tid = clone_run(flags, plan->stacks + (i + 1) * RESUME_STACK, word, word, t->fs,
-			     thread_start, (void *)(uintptr_t)t);
+	long tid = -1;
+	if (plan->process->pid == sys(SYS_getpid))
+		tid = thread_create_as(plan, i, flags);
+	if (tid < 0)
+		tid = clone_run(flags, plan->stacks + (i + 1) * RESUME_STACK, word, word, t->fs,
+				thread_start, (void *)(uintptr_t)t);
 	if (tid < 0) {
 		log_warn("the restart failed: thread %zu of %zu can't be made (error %ld); raise "
 			 "`ulimit -u`",

@@ -36,6 +36,32 @@ clone_run(unsigned long flags __attribute__((unused)), void *stack __attribute__
 		"ret");
 }
 
+__attribute__((naked, noinline)) long
+clone_run_as(const struct clone_args *args __attribute__((unused)),
+	     size_t size __attribute__((unused)), void (*run)(void *) __attribute__((unused)),
+	     void *arg __attribute__((unused)))
+{
+	__asm__("push %rbx\n\t"
+		"push %r12\n\t"
+		"mov %rdx, %rbx\n\t"
+		"mov %rcx, %r12\n\t"
+		"mov $435, %eax\n\t" /* clone3 */
+		"syscall\n\t"
+		"test %rax, %rax\n\t"
+		"jnz 1f\n\t"
+		"xor %ebp, %ebp\n\t"
+		"mov %r12, %rdi\n\t"
+		"call *%rbx\n\t"
+		"xor %edi, %edi\n\t"
+		"mov $60, %eax\n\t" /* exit, of this thread */
+		"syscall\n\t"
+		"hlt\n"
+		"1:\n\t"
+		"pop %r12\n\t"
+		"pop %rbx\n\t"
+		"ret");
+}
+
 unsigned workers_wanted(void)
 {
 	unsigned long mask[16] = {0};

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/ids.h"
 #include "launch/environment.h"
 
 enum { WAIT_MS = 200 };
@@ -101,6 +102,18 @@ static hale_status_t await_exec(int pipe, const struct launch *l, struct error *
 			 steps[r.step]);
 }
 
+/* A program that comes out of an image knows its own ids: it gets them again where that is allowed
+ * and nobody else has them. */
+static pid_t begin(pid_t id)
+{
+	pid_t pid = id > 0 ? ids_fork(id) : -1;
+
+	if (pid < 0 && id > 0)
+		log_info("the process that had the id %d gets another one: %s", (int)id,
+			 errno == EEXIST ? "something else has it now" : strerror(errno));
+	return pid < 0 ? fork() : pid;
+}
+
 hale_status_t launch_process(const struct launch *l, pid_t *pid, struct error *err)
 {
 	pid_t head = getpid();
@@ -110,7 +123,7 @@ hale_status_t launch_process(const struct launch *l, pid_t *pid, struct error *e
 	*pid = 0;
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start '%s'", l->path);
-	*pid = fork();
+	*pid = begin(l->id);
 	if (*pid == 0) {
 		struct report r = become_rank(l, head);
 		ssize_t n = write(ends[1], &r, sizeof(r));

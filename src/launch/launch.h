@@ -15,6 +15,7 @@ struct launch {
 	char **env;		      /* see environment.h */
 	const char *wdir;	      /* NULL: this process's */
 	int fd[3];		      /* become 0, 1, 2 */
+	pid_t id;		      /* that it shall have if that can be; 0: any */
 	const cpu_set_t *cpus;	      /* NULL: as they are */
 	_Atomic int32_t *group;	      /* where its group is written down first; NULL: nowhere */
 	const _Atomic uint32_t *over; /* … and not 0 here: it is not to begin */

@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "base/memory.h"
 #include "agent/agent_private.h"
+#include "image/image.h"
 #include "launch/environment.h"
 #include "launch/program.h"
 #include "node/living.h"
@@ -414,6 +415,25 @@ static bool still_leased(void *arg)
 	return agent_lease_holds(arg);
 }
 
+/* Of the newest image that it is to become: "full:PATH=SUM:…". */
+static pid_t id_in_image(const char *sink)
+{
+	struct image_info info;
+	struct error err;
+	char path[PATH_MAX + 32];
+	const char *begin = strchr(sink, ':'), *end;
+
+	if (strncmp(sink, "full:", 5) != 0 && strncmp(sink, "lazy:", 5) != 0)
+		return 0;
+	end = begin + 1 + strcspn(begin + 1, ":");
+	while (end > begin && *end != '=')
+		end--;
+	if (end <= begin || (size_t)(end - begin) > sizeof(path))
+		return 0;
+	snprintf(path, sizeof(path), "%.*s", (int)(end - begin - 1), begin + 1);
+	return image_read_info(path, &info, &err) == HALE_OK ? info.pid : 0;
+}
+
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err)
 {
 	struct agent_rank *r = &a->ranks[m->rank];
@@ -424,6 +444,7 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 				    .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
 				    .argv = a->setup.argv,
 				    .cpus = cpus_of(a, m->rank),
+				    .id = id_in_image(m->name),
 				    .input = m->rank == 0,
 				    .stood = &r->stood};
 	hale_status_t status;

@@ -104,6 +104,7 @@ struct guardian_launch {
 	char *const *argv;
 	char *const *env; /* environment.h */
 	const cpu_set_t *cpus;
+	pid_t id;    /* that it shall have if that can be; 0: any */
 	bool input;  /* its stdin is a pipe; otherwise /dev/null */
 	bool *stood; /* whether a process that stood ready was taken for it; may be NULL */
 };

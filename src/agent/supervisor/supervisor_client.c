@@ -111,6 +111,7 @@ static hale_status_t fill_desk(struct book *b, const struct guardian_launch *l, 
 {
 	struct ward_desk d = {.number = l->number,
 			      .rank = l->rank,
+			      .id = l->id,
 			      .input = l->input,
 			      .bound = l->cpus != NULL,
 			      .has_wdir = l->wdir != NULL};

@@ -97,7 +97,8 @@ static hale_status_t read_desk(struct ward *w, const struct ward_desk *d, struct
 {
 	char **argv = calloc((size_t)d->argc + d->envc + 2, sizeof(*argv));
 
-	*l = (struct launch){.cpus = d->bound ? &d->cpus : NULL,
+	*l = (struct launch){.id = d->id,
+			     .cpus = d->bound ? &d->cpus : NULL,
 			     .over = &w->book->over,
 			     .meanwhile = ward_look_at_lease,
 			     .arg = w};

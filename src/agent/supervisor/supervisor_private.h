@@ -33,6 +33,7 @@ struct ward_desk {
 	uint64_t number;
 	uint32_t rank, argc, envc;
 	uint32_t input, bound, has_wdir;
+	int32_t id; /* that it shall have if that can be; 0: any */
 	cpu_set_t cpus;
 	uint32_t len; /* of the texts */
 };
