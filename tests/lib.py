@@ -44,7 +44,7 @@ EXIT_USAGE = 64
 EXIT_UNRECOVERED = 70
 
 __all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG", "SEED", "EXIT_USAGE",
-           "EXIT_UNRECOVERED", "have", "alive", "children", "flip_in_image", "image_covered", "name_of", "said", "thermo",
+           "EXIT_UNRECOVERED", "have", "alive", "life", "children", "flip_in_image", "image_covered", "name_of", "said", "thermo",
            "proc_figures", "json", "os", "random", "re", "shutil", "signal", "subprocess", "sys", "time", "glob"]
 
 
