@@ -23,15 +23,15 @@ void agent_leave_if_clear(void *arg)
 {
 	struct agent *a = arg;
 
-	a->waiting = BOOK_LEAVING;
+	a->end.waiting = BOOK_LEAVING;
 	agent_reap(a);
 	if (agent_clear(a)) {
 		/* no head has taken leave: nobody else takes its half of a checkpoint away */
-		if (a->exit_status != 0)
+		if (a->end.status != 0)
 			agent_ckpt_forget(a);
 		loop_stop(&a->loop);
 	} else {
-		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, agent_leave_when_clear, a);
+		loop_timer_set(&a->loop, &a->end.clear, CLEAR_SECONDS, agent_leave_when_clear, a);
 	}
 }
 
@@ -49,7 +49,7 @@ void agent_head_lost(void *arg, const char *why)
 
 	if (agent_wait_for_head(a))
 		return;
-	a->exit_status = 1;
+	a->end.status = 1;
 	if (a->ready)
 		log_info("the head is gone (%s): the ranks of this node are ended", why);
 	agent_leave(a);
@@ -59,7 +59,7 @@ void agent_head_lost(void *arg, const char *why)
 void agent_end_by_fence(struct agent *a, const char *why)
 {
 	log_warn("%s: the ranks of this node are ended", why);
-	a->exit_status = 1;
+	a->end.status = 1;
 	agent_lease_stop(a);
 	/* the ends of ranks are no news any more, but a part of the node's */
 	guardian_fence(&a->guardian);
@@ -117,7 +117,7 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 
 	if (status != HALE_OK)
 		return status;
-	a->epoch = s->epoch;
+	a->heads.epoch = s->epoch;
 	memcpy(b->setup, m->bytes, m->len);
 	b->setup_len = m->len;
 	/* before it is known that there is a job */
@@ -177,7 +177,7 @@ static void take_layout(struct agent *a, const struct message *m)
 static void take_signal(struct agent *a, const struct message *m)
 {
 	/* what lets them go on is a lease, and not a word that may have been on its way for long */
-	if (m->value == SIGCONT && a->paused)
+	if (m->value == SIGCONT && a->lease.paused)
 		return;
 	if (m->rank == MESSAGE_ALL)
 		agent_signal_all(a, m->value);
@@ -191,19 +191,19 @@ void agent_clear_more(void *arg)
 {
 	struct agent *a = arg;
 
-	a->waiting = BOOK_CLEARING;
+	a->end.waiting = BOOK_CLEARING;
 	agent_reap(a);
 	if (agent_clear(a)) {
-		a->waiting = BOOK_NOTHING;
-		agent_send(a, &(struct message){.type = MSG_CLEARED, .id = a->clear_id});
+		a->end.waiting = BOOK_NOTHING;
+		agent_send(a, &(struct message){.type = MSG_CLEARED, .id = a->end.clear_id});
 	} else {
-		loop_timer_set(&a->loop, &a->clear, CLEAR_SECONDS, agent_clear_again, a);
+		loop_timer_set(&a->loop, &a->end.clear, CLEAR_SECONDS, agent_clear_again, a);
 	}
 }
 
 static void take_clear(struct agent *a, const struct message *m)
 {
-	a->clear_id = m->id;
+	a->end.clear_id = m->id;
 	agent_move_drop(a);
 	agent_ckpt_over(a);
 	agent_clear_again(a);
@@ -214,9 +214,9 @@ static void take_look(struct agent *a, const struct message *m)
 	struct profile p = {0};
 	struct message answer = {.type = MSG_LOOKED, .id = m->id, .bytes = &p, .len = sizeof(p)};
 
-	if (a->segment) {
-		profile_add_node(&p, a->segment, a->setup.nranks);
-		answer.number = profile_progress(a->segment, a->setup.nranks);
+	if (a->view.segment) {
+		profile_add_node(&p, a->view.segment, a->setup.nranks);
+		answer.number = profile_progress(a->view.segment, a->setup.nranks);
 	}
 	agent_send(a, &answer);
 }
@@ -227,7 +227,7 @@ static void take_taken(struct agent *a, const struct message *m)
 
 	if (m->value < 1 || m->value > 2)
 		return;
-	w = &a->window[m->value - 1];
+	w = &a->streams.window[m->value - 1];
 	w->out -= m->number < w->out ? m->number : w->out;
 	for (uint32_t r = 0; !stream_window_full(w) && r < a->setup.nranks; r++)
 		if (!agent_is_copy(a, r))
@@ -237,10 +237,10 @@ static void take_taken(struct agent *a, const struct message *m)
 /* The address of a rank that lives elsewhere. */
 static void take_address(struct agent *a, const struct message *m)
 {
-	if (!a->segment || m->rank >= a->setup.nranks || agent_has(a, m->rank) ||
-	    m->id != a->generation || m->len > SEGMENT_ADDRESS_MAX)
+	if (!a->view.segment || m->rank >= a->setup.nranks || agent_has(a, m->rank) ||
+	    m->id != a->view.generation || m->len > SEGMENT_ADDRESS_MAX)
 		return;
-	segment_address_put(a->segment, m->rank, m->bytes, (uint32_t)m->len);
+	segment_address_put(a->view.segment, m->rank, m->bytes, (uint32_t)m->len);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (agent_has(a, r))
 			mailbox_ring(agent_mailbox(a, r));
@@ -248,7 +248,7 @@ static void take_address(struct agent *a, const struct message *m)
 
 static void take_quit(struct agent *a)
 {
-	a->exit_status = 0;
+	a->end.status = 0;
 	agent_leave(a);
 }
 
@@ -306,10 +306,10 @@ void agent_take(void *arg, const struct message *m)
 		agent_inject(a, m);
 		break;
 	case MSG_FEED:
-		intake_put(&a->intake, m->bytes, m->len);
+		intake_put(&a->streams.intake, m->bytes, m->len);
 		break;
 	case MSG_FEED_END:
-		intake_finish(&a->intake);
+		intake_finish(&a->streams.intake);
 		break;
 	case MSG_TAKEN:
 		take_taken(a, m);
@@ -392,14 +392,14 @@ static void destroy(struct agent *a)
 	agent_warm_stop(a);
 	agent_heads_close(a);
 	agent_conns_close(a);
-	if (a->listener >= 0)
-		close(a->listener);
+	if (a->door.listener >= 0)
+		close(a->door.listener);
 	agent_kept_close(a);
 	agent_ranks_destroy(a);
 	tether_close(&a->link);
 	setup_fini(&a->setup);
 	loop_remove(&a->loop, &a->ward_source);
-	free(a->drops);
+	free(a->drops.list);
 	if (a->signal_source.fd >= 0)
 		close(a->signal_source.fd);
 	loop_fini(&a->loop);
@@ -409,7 +409,7 @@ static void message_taken(void *arg)
 {
 	struct agent *a = arg;
 
-	a->frames++;
+	a->done.frames++;
 	agent_written(a);
 }
 
@@ -417,24 +417,24 @@ static void init(struct agent *a, struct guardian *g)
 {
 	a->up = &agent_calls;
 	a->guardian = *g;
-	a->heads = a->knocking.fd = -1;
-	a->listener = a->move.listener = a->move.listening.fd = a->segment_fd = -1;
+	a->heads.listener = a->heads.listening.fd = -1;
+	a->door.listener = a->move.listener = a->move.listening.fd = a->view.segment_fd = -1;
 	a->signal_source.fd = a->ward_source.fd = a->copies.source.fd = -1;
 	a->link.in_fd = a->link.out_fd = a->link.in.fd = a->link.out.fd = -1;
-	a->view_slot = a->move.coming.slot = a->move.old.slot = -1;
+	a->view.slot = a->move.coming.slot = a->move.old.slot = -1;
 	a->link.book = g->book;
 	a->link.message = agent_take;
 	a->link.taken = message_taken;
 	a->link.over = agent_head_lost;
 	a->link.arg = a;
 	agent_warm_init(a);
-	intake_init(&a->intake, &a->loop);
-	a->intake.book = g->book;
-	a->intake.feeds = &a->feeds;
-	a->intake.taken = fed;
-	a->intake.closed = feed_closed;
-	a->intake.dropped = input_dropped;
-	a->intake.arg = a;
+	intake_init(&a->streams.intake, &a->loop);
+	a->streams.intake.book = g->book;
+	a->streams.intake.feeds = &a->done.feeds;
+	a->streams.intake.taken = fed;
+	a->streams.intake.closed = feed_closed;
+	a->streams.intake.dropped = input_dropped;
+	a->streams.intake.arg = a;
 	a->loop.after = agent_written;
 	a->loop.after_arg = a;
 }
@@ -474,9 +474,9 @@ static int run(struct guardian *g)
 		loop_run(&a->loop);
 	} else {
 		log_warn("an agent can't wait for its head: %m");
-		a->exit_status = 1;
+		a->end.status = 1;
 	}
-	status = a->exit_status;
+	status = a->end.status;
 	guardian_done(&a->guardian, status);
 	destroy(a);
 	free(a);

@@ -47,7 +47,7 @@ void head_put_off_fini(struct head *h);
 /* Why a job that has lost a node can't go on; NULL: it can. */
 const char *head_why_not_without(struct head *h);
 /* The nodes of out[nodes], which have ranks, are taken out, since they are cut off from others:
- * h->lost_name and lost_why say it of one of them. With a sentence, all go back to a checkpoint; or
+ * h->lost says it of one of them. With a sentence, all go back to a checkpoint; or
  * the job ends. */
 void head_cut_off(struct head *h, const bool *out);
 

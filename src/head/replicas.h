@@ -13,7 +13,7 @@ void replicas_fini(struct head *h);
 hale_status_t replicas_check(const struct head *h, struct error *err);
 void replicas_begin(struct head *h); /* every process starts */
 void replicas_say_placement(const struct head *h);
-/* A process was killed (how: "signal 9 (SIGKILL)"); a node of h->lost_why is lost. True: all ranks
+/* A process was killed (how: "signal 9 (SIGKILL)"); the node of h->lost is lost. True: all ranks
  * live on, and everybody hears of the next view. */
 bool replicas_survive_death(struct head *h, uint32_t process, const char *how);
 bool replicas_survive_node(struct head *h, const struct node *node);

@@ -102,7 +102,7 @@ void agent_ckpt_check(struct agent *a, uint32_t id)
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct error why;
 
-		if (a->ranks[r].pid == 0 || !a->segment)
+		if (a->ranks[r].pid == 0 || !a->view.segment)
 			continue;
 		answer.number += resident_bytes(agent_thread_of(a->ranks[r].member));
 		if (check_rank(a, r, &why) == HALE_OK)
@@ -249,7 +249,7 @@ static bool was_asked(const struct agent *a, uint32_t id)
 
 void agent_ckpt_start(struct agent *a, const struct message *m)
 {
-	if (!a->segment)
+	if (!a->view.segment)
 		return;
 	a->ckpt.id = a->last_id = m->id;
 	a->ckpt.local = !m->text[0] && a->setup.local[0];
@@ -306,7 +306,7 @@ void agent_ckpt_cancel(struct agent *a, uint32_t id)
 	if (a->ckpt.id == id && a->ckpt.local)
 		agent_copies_discard(a, id);
 	agent_ckpt_over(a);
-	for (uint32_t r = 0; a->segment && r < a->setup.nranks; r++) {
+	for (uint32_t r = 0; a->view.segment && r < a->setup.nranks; r++) {
 		if (!agent_has(a, r))
 			continue;
 		atomic_store(&agent_mailbox(a, r)->ckpt_cancelled, id);
@@ -338,7 +338,7 @@ void agent_ckpt_forget(const struct agent *a)
 /* Asks of HALE_Checkpoint() that came to nothing: they are counted in each mailbox. */
 void agent_ckpt_refuse_all(struct agent *a)
 {
-	for (uint32_t r = 0; a->segment && r < a->setup.nranks; r++) {
+	for (uint32_t r = 0; a->view.segment && r < a->setup.nranks; r++) {
 		if (!agent_has(a, r))
 			continue;
 		atomic_fetch_add(&agent_mailbox(a, r)->ckpt_refused, 1);
@@ -352,7 +352,7 @@ void agent_inject(struct agent *a, const struct message *m)
 {
 	struct mailbox *box;
 
-	if (!a->segment || !agent_has(a, m->rank))
+	if (!a->view.segment || !agent_has(a, m->rank))
 		return;
 	box = agent_mailbox(a, m->rank);
 	atomic_store(&box->inject_armed, 0);

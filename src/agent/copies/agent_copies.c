@@ -241,11 +241,11 @@ static bool order_add(struct agent *a, const struct copier_order *d)
 	struct book *b = a->guardian.book;
 	uint32_t i = 0;
 
-	while (i < b->orders_used && (is_open(&b->orders[i]) || b->orders[i].dead > a->turns))
+	while (i < b->orders_used && (is_open(&b->orders[i]) || b->orders[i].dead > a->done.turns))
 		i++;
 	if (i == BOOK_ORDERS)
 		return false;
-	b->orders[i] = (struct book_order){.order = *d, .born = a->turns + 1};
+	b->orders[i] = (struct book_order){.order = *d, .born = a->done.turns + 1};
 	if (i == b->orders_used)
 		b->orders_used++;
 	return true;
@@ -253,7 +253,7 @@ static bool order_add(struct agent *a, const struct copier_order *d)
 
 static void order_done(struct agent *a, struct book_order *o)
 {
-	o->dead = a->turns + 1;
+	o->dead = a->done.turns + 1;
 }
 
 /* ---- answers ---- */
@@ -385,9 +385,9 @@ void agent_copies_again(struct agent *a)
 	for (uint32_t i = 0; i < b->orders_used; i++) {
 		struct book_order *o = &b->orders[i];
 
-		if (o->born > a->turns)
+		if (o->born > a->done.turns)
 			o->born = 0;
-		if (o->dead > a->turns)
+		if (o->dead > a->done.turns)
 			o->dead = 0;
 		if (is_open(o) && !give(a, &o->order, sizeof(o->order), &err))
 			log_warn("%s", err.text);

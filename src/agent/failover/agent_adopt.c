@@ -83,11 +83,11 @@ static hale_status_t views_again(struct agent *a, const struct book_state *s, st
 		return status;
 	}
 	agent_view_swap(a, &now);
-	a->machine_of = calloc(b->machines ? b->machines : 1, sizeof(*a->machine_of));
-	if (!a->machine_of)
+	a->machine.of = calloc(b->machines ? b->machines : 1, sizeof(*a->machine.of));
+	if (!a->machine.of)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	memcpy(a->machine_of, b->machine_of, b->machines * sizeof(*a->machine_of));
-	a->nodes = b->machines;
+	memcpy(a->machine.of, b->machine_of, b->machines * sizeof(*a->machine.of));
+	a->machine.nodes = b->machines;
 	if (s->move && !move_again(a, s))
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	agent_pins(a);
@@ -105,7 +105,7 @@ static struct mailbox *mailbox_of(struct agent *a, uint32_t rank)
 					      : NULL;
 	if (a->move.id && a->move.went && !agent_has(a, rank))
 		return a->move.old.segment ? segment_mailbox(a->move.old.segment, rank) : NULL;
-	return a->segment ? agent_mailbox(a, rank) : NULL;
+	return a->view.segment ? agent_mailbox(a, rank) : NULL;
 }
 
 static void streams_again(struct agent *a, uint32_t rank, uint32_t flags)
@@ -137,7 +137,7 @@ static void input_again(struct agent *a, const struct book_state *s)
 	if (fd < 0)
 		agent_drop_later(a, HOLD_INPUT, 0);
 	else
-		intake_reopen(&a->intake, fd, m);
+		intake_reopen(&a->streams.intake, fd, m);
 }
 
 static void conn_again(struct agent *a, const struct guardian_held *h, const struct book_state *s)
@@ -174,11 +174,11 @@ static void take_up(struct agent *a)
 	struct book *b = a->guardian.book;
 	struct book_piece *p = &b->piece;
 
-	if (atomic_load(&p->number) > a->pieces && p->rank < a->setup.nranks &&
+	if (atomic_load(&p->number) > a->done.pieces && p->rank < a->setup.nranks &&
 	    a->ranks[p->rank].out[p->which - 1].fd >= 0)
 		stream_recover(&a->ranks[p->rank].out[p->which - 1]);
-	if (atomic_load(&b->input.number) > a->feeds && a->intake.pipe.fd >= 0)
-		intake_recover(&a->intake);
+	if (atomic_load(&b->input.number) > a->done.feeds && a->streams.intake.pipe.fd >= 0)
+		intake_recover(&a->streams.intake);
 	agent_packet_again(a);
 }
 
@@ -186,15 +186,15 @@ static void wait_again(struct agent *a)
 {
 	const double soon = 0;
 
-	switch (a->waiting) {
+	switch (a->end.waiting) {
 	case BOOK_CLEARING:
-		loop_timer_set(&a->loop, &a->clear, soon, agent_clear_again, a);
+		loop_timer_set(&a->loop, &a->end.clear, soon, agent_clear_again, a);
 		break;
 	case BOOK_CANCELLING:
-		loop_timer_set(&a->loop, &a->clear, soon, agent_move_end_copies, a);
+		loop_timer_set(&a->loop, &a->end.clear, soon, agent_move_end_copies, a);
 		break;
 	case BOOK_LEAVING:
-		loop_timer_set(&a->loop, &a->clear, soon, agent_leave_when_clear, a);
+		loop_timer_set(&a->loop, &a->end.clear, soon, agent_leave_when_clear, a);
 		break;
 	case BOOK_NOTHING:
 		break;
@@ -235,7 +235,7 @@ static bool begin_anew(struct agent *a, const struct book_state *s, struct error
 	agent_read_counts(a, s);
 	if (link_again(a, s, err) != HALE_OK)
 		return false;
-	a->heads = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
+	a->heads.listener = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
 	guardian_claimed(&a->guardian);
 	agent_ward_start(a);
 	tell(a);
@@ -252,8 +252,8 @@ bool agent_adopt(struct agent *a, struct error *err)
 		return begin_anew(a, s, err);
 	if (!setup_read(b->setup, b->setup_len, &a->setup))
 		return error_set(err, HALE_ERR_STATE, "the job's description is gone") == HALE_OK;
-	memcpy(a->address, b->address, sizeof(a->address));
-	memcpy(a->token, b->token, sizeof(a->token));
+	memcpy(a->door.address, b->address, sizeof(a->door.address));
+	memcpy(a->door.token, b->token, sizeof(a->door.token));
 	if (agent_begin_again(a, err) != HALE_OK)
 		return false;
 	a->ready = true;
@@ -261,7 +261,7 @@ bool agent_adopt(struct agent *a, struct error *err)
 	agent_kept_again(a);
 	if (views_again(a, s, err) != HALE_OK || link_again(a, s, err) != HALE_OK)
 		return false;
-	a->listener = guardian_claim(&a->guardian, HOLD_RANKS, 0, NULL);
+	a->door.listener = guardian_claim(&a->guardian, HOLD_RANKS, 0, NULL);
 	ranks_again(a, s);
 	agent_heads_again(a, s);
 	agent_copies_again(a);

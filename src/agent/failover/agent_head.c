@@ -56,7 +56,7 @@ static void end_alone(struct agent *a, const char *why)
 {
 	log_warn("%s", why);
 	agent_write_down(&a->setup, why);
-	a->exit_status = 1;
+	a->end.status = 1;
 	agent_leave(a);
 }
 
@@ -81,12 +81,12 @@ static void look(void *arg)
 {
 	struct agent *a = arg;
 
-	if (!a->headless && !a->frozen)
+	if (!a->heads.gone && !a->lease.frozen)
 		return;
 	if (given_up_by_others(a))
 		end_alone(a, "the job goes on without this node, or is over: its ranks are ended");
 	else
-		loop_timer_set(&a->loop, &a->look, LOOK_SECONDS, look, a);
+		loop_timer_set(&a->loop, &a->heads.look, LOOK_SECONDS, look, a);
 }
 
 static void given_up(void *arg)
@@ -101,30 +101,30 @@ static void given_up(void *arg)
 
 static void drop_session(struct agent *a)
 {
-	agent_drop_later(a, HOLD_LINK_IN, a->sessions);
-	agent_drop_later(a, HOLD_LINK_OUT, a->sessions);
+	agent_drop_later(a, HOLD_LINK_IN, a->heads.sessions);
+	agent_drop_later(a, HOLD_LINK_OUT, a->heads.sessions);
 }
 
 bool agent_heads_wait(struct agent *a)
 {
 	if (a->setup.grace_ns == 0 || !a->ready || !a->ranks || guardian_over(&a->guardian))
 		return false;
-	if (!tether_is_open(&a->link) && !a->headless) {
-		a->headless = true;
+	if (!tether_is_open(&a->link) && !a->heads.gone) {
+		a->heads.gone = true;
 		drop_session(a);
 		/* whose requests they were is gone; ranks that wait for others must not do so for
 		 * ever */
 		agent_ckpt_orphan(a);
 		agent_ckpt_refuse(a);
 	}
-	if (!a->alone.armed) {
+	if (!a->heads.alone.armed) {
 		double left = (double)a->setup.grace_ns * 1e-9;
 
-		a->alone_until = clock_seconds() + left;
-		loop_timer_set(&a->loop, &a->alone, left, given_up, a);
+		a->heads.alone_until = clock_seconds() + left;
+		loop_timer_set(&a->loop, &a->heads.alone, left, given_up, a);
 	}
-	if (!a->look.armed)
-		loop_timer_set(&a->loop, &a->look, LOOK_SECONDS, look, a);
+	if (!a->heads.look.armed)
+		loop_timer_set(&a->loop, &a->heads.look, LOOK_SECONDS, look, a);
 	return true;
 }
 
@@ -156,28 +156,28 @@ static struct mailbox *fed(const struct agent *a)
 {
 	if (agent_has_left(a, 0))
 		return segment_mailbox(a->move.old.segment, 0);
-	return agent_has(a, 0) && a->segment ? agent_mailbox(a, 0) : NULL;
+	return agent_has(a, 0) && a->view.segment ? agent_mailbox(a, 0) : NULL;
 }
 
 static void describe_node(struct agent *a, struct attach_node *n)
 {
 	struct mailbox *box = fed(a);
 
-	n->generation = a->generation;
-	n->epoch = a->epoch;
+	n->generation = a->view.generation;
+	n->epoch = a->heads.epoch;
 	n->last_id = a->last_id;
 	n->move = a->move.id;
 	n->move_went = a->move.id && a->move.went;
 	n->move_stop = a->move.stop_id;
 	n->cores = cpus_allowed();
-	n->paused = a->paused;
+	n->paused = a->lease.paused;
 	n->pid = getppid(); /* the guardian, which stands for the node */
 	gethostname(n->host, sizeof(n->host) - 1);
 	if (!box)
 		return;
-	n->input_open = a->intake.pipe.fd >= 0;
-	n->input_ended = a->intake.at_end;
-	n->input_waiting = (uint32_t)(a->intake.end - a->intake.begin);
+	n->input_open = a->streams.intake.pipe.fd >= 0;
+	n->input_ended = a->streams.intake.at_end;
+	n->input_waiting = (uint32_t)(a->streams.intake.end - a->streams.intake.begin);
 	n->input = atomic_load(&box->stream_taken[0]) + n->input_waiting;
 }
 
@@ -216,7 +216,7 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 	int out;
 
 	if (tether_is_open(&a->link)) {
-		if (epoch != a->epoch) {
+		if (epoch != a->heads.epoch) {
 			agent_send(
 			    a, &(struct message){.type = MSG_SUPERSEDED, .id = epoch, .text = ""});
 			agent_written(a);
@@ -225,12 +225,12 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 		tether_close(&a->link);
 		drop_session(a);
 	}
-	a->epoch = epoch;
-	a->sessions++;
-	a->headless = false;
-	if (!a->frozen) {
-		loop_timer_clear(&a->loop, &a->alone);
-		a->alone_until = 0;
+	a->heads.epoch = epoch;
+	a->heads.sessions++;
+	a->heads.gone = false;
+	if (!a->lease.frozen) {
+		loop_timer_clear(&a->loop, &a->heads.alone);
+		a->heads.alone_until = 0;
 	}
 	agent_ckpt_orphan(a);
 	agent_ckpt_refuse(a);
@@ -242,8 +242,8 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 		agent_wait_for_head(a);
 		return;
 	}
-	guardian_hold(&a->guardian, HOLD_LINK_IN, a->sessions, fd);
-	guardian_hold(&a->guardian, HOLD_LINK_OUT, a->sessions, out);
+	guardian_hold(&a->guardian, HOLD_LINK_IN, a->heads.sessions, fd);
+	guardian_hold(&a->guardian, HOLD_LINK_OUT, a->heads.sessions, out);
 	log_info("a new head has come, the job's number %u", epoch);
 	/* the ask comes first: it is granted as soon as all have answered */
 	agent_lease_renew(a);
@@ -258,7 +258,7 @@ static void forget_callers(void *arg)
 {
 	struct agent *a = arg;
 
-	for (struct agent_caller **p = &a->callers, *c; (c = *p);) {
+	for (struct agent_caller **p = &a->heads.callers, *c; (c = *p);) {
 		if (!c->over) {
 			p = &c->next;
 			continue;
@@ -273,7 +273,7 @@ static void forget_callers(void *arg)
 static void forget(struct agent_caller *c)
 {
 	c->over = true;
-	loop_timer_set(&c->agent->loop, &c->agent->forget, 0, forget_callers, c->agent);
+	loop_timer_set(&c->agent->loop, &c->agent->heads.forget, 0, forget_callers, c->agent);
 }
 
 static void caller_over(void *arg, const char *why)
@@ -290,9 +290,9 @@ static void caller_says(void *arg, const struct message *m)
 	forget(c);
 	if (m->type != MSG_ATTACH)
 		return;
-	if (m->id < a->epoch) {
+	if (m->id < a->heads.epoch) {
 		session_send(&c->session, &(struct message){.type = MSG_SUPERSEDED,
-							    .id = a->epoch,
+							    .id = a->heads.epoch,
 							    .text = "it hears a newer head"});
 		session_flush(&c->session, FLUSH_SECONDS);
 		session_close(&c->session);
@@ -308,7 +308,7 @@ static void knock(void *arg, uint32_t events)
 {
 	struct agent *a = arg;
 	struct agent_caller *c;
-	int fd = accept4(a->heads, NULL, NULL, SOCK_CLOEXEC);
+	int fd = accept4(a->heads.listener, NULL, NULL, SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return;
@@ -327,8 +327,8 @@ static void knock(void *arg, uint32_t events)
 		free(c);
 		return;
 	}
-	c->next = a->callers;
-	a->callers = c;
+	c->next = a->heads.callers;
+	a->heads.callers = c;
 	session_greet(&c->session);
 }
 
@@ -354,11 +354,12 @@ hale_status_t agent_heads_listen(struct agent *a, struct error *err)
 	if (a->setup.grace_ns == 0)
 		return HALE_OK;
 	len = attach_address(a->setup.tag, a->setup.node, &sa);
-	if (a->heads < 0) /* otherwise one that has died has done this already */
-		a->heads = heads_socket(&sa, (socklen_t)len);
-	if (a->heads < 0 || !loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a))
+	if (a->heads.listener < 0) /* otherwise one that has died has done this already */
+		a->heads.listener = heads_socket(&sa, (socklen_t)len);
+	if (a->heads.listener < 0 ||
+	    !loop_add(&a->loop, &a->heads.listening, a->heads.listener, EPOLLIN, knock, a))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for another head");
-	guardian_hold(&a->guardian, HOLD_HEADS, 0, a->heads);
+	guardian_hold(&a->guardian, HOLD_HEADS, 0, a->heads.listener);
 	return HALE_OK;
 }
 
@@ -367,26 +368,26 @@ void agent_heads_again(struct agent *a, const struct book_state *s)
 {
 	double left = s->alone_until - clock_seconds();
 
-	a->heads = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
-	if (a->heads >= 0)
-		loop_add(&a->loop, &a->knocking, a->heads, EPOLLIN, knock, a);
-	a->alone_until = s->alone_until;
-	if (a->alone_until > 0)
-		loop_timer_set(&a->loop, &a->alone, left > 0 ? left : 0, given_up, a);
-	if (a->headless || a->frozen)
-		loop_timer_set(&a->loop, &a->look, LOOK_SECONDS, look, a);
+	a->heads.listener = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
+	if (a->heads.listener >= 0)
+		loop_add(&a->loop, &a->heads.listening, a->heads.listener, EPOLLIN, knock, a);
+	a->heads.alone_until = s->alone_until;
+	if (a->heads.alone_until > 0)
+		loop_timer_set(&a->loop, &a->heads.alone, left > 0 ? left : 0, given_up, a);
+	if (a->heads.gone || a->lease.frozen)
+		loop_timer_set(&a->loop, &a->heads.look, LOOK_SECONDS, look, a);
 }
 
 void agent_heads_close(struct agent *a)
 {
-	for (struct agent_caller *c = a->callers; c; c = c->next)
+	for (struct agent_caller *c = a->heads.callers; c; c = c->next)
 		c->over = true;
 	forget_callers(a);
-	loop_timer_clear(&a->loop, &a->forget);
-	loop_timer_clear(&a->loop, &a->alone);
-	loop_timer_clear(&a->loop, &a->look);
-	loop_remove(&a->loop, &a->knocking);
-	if (a->heads >= 0)
-		close(a->heads);
-	a->heads = -1;
+	loop_timer_clear(&a->loop, &a->heads.forget);
+	loop_timer_clear(&a->loop, &a->heads.alone);
+	loop_timer_clear(&a->loop, &a->heads.look);
+	loop_remove(&a->loop, &a->heads.listening);
+	if (a->heads.listener >= 0)
+		close(a->heads.listener);
+	a->heads.listener = -1;
 }

@@ -11,9 +11,9 @@
 
 static void drop_all(struct agent *a)
 {
-	for (size_t i = 0; i < a->drop_count; i++)
-		guardian_drop(&a->guardian, a->drops[i].kind, a->drops[i].key);
-	a->drop_count = 0;
+	for (size_t i = 0; i < a->drops.count; i++)
+		guardian_drop(&a->guardian, a->drops.list[i].kind, a->drops.list[i].key);
+	a->drops.count = 0;
 }
 
 /* ---- writing ---- */
@@ -63,7 +63,7 @@ static void write_move(const struct agent *a, struct book_state *s)
 
 static void write_input(const struct agent *a, struct book_state *s)
 {
-	const struct intake *i = &a->intake;
+	const struct intake *i = &a->streams.intake;
 
 	s->input_open = i->pipe.fd >= 0;
 	s->input_ended = i->at_end;
@@ -73,36 +73,36 @@ static void write_input(const struct agent *a, struct book_state *s)
 
 static void write_state(const struct agent *a, struct book_state *s)
 {
-	s->turns = a->turns;
-	s->frames = a->frames;
-	s->packets = a->packets;
-	s->pieces = a->pieces;
-	s->feeds = a->feeds;
+	s->turns = a->done.turns;
+	s->frames = a->done.frames;
+	s->packets = a->done.packets;
+	s->pieces = a->done.pieces;
+	s->feeds = a->done.feeds;
 	s->in_begin = a->link.begin;
 	s->out_tail = a->link.tail;
 	s->ready = a->ready && a->ranks;
-	s->exit_status = a->exit_status;
+	s->exit_status = a->end.status;
 	s->heard = tether_is_open(&a->link);
-	s->sessions = a->sessions;
-	s->waiting = a->waiting;
-	s->clear_id = a->clear_id;
-	s->epoch = a->epoch;
+	s->sessions = a->heads.sessions;
+	s->waiting = a->end.waiting;
+	s->clear_id = a->end.clear_id;
+	s->epoch = a->heads.epoch;
 	s->last_id = a->last_id;
-	s->headless = a->headless;
-	s->frozen = a->frozen;
-	s->paused = a->paused;
-	s->resuming = a->resuming;
-	s->resume_from = a->resume_from;
-	s->alone_until = a->alone_until;
-	s->lease = a->lease;
-	s->view = a->view_slot;
+	s->headless = a->heads.gone;
+	s->frozen = a->lease.frozen;
+	s->paused = a->lease.paused;
+	s->resuming = a->lease.resuming;
+	s->resume_from = a->lease.resume_from;
+	s->alone_until = a->heads.alone_until;
+	s->lease = a->lease.held;
+	s->view = a->view.slot;
 	write_move(a, s);
 	s->ckpt = a->ckpt.id;
 	s->ckpt_local = a->ckpt.local;
 	if (a->ckpt.id)
 		memcpy(s->ckpt_folder, a->ckpt.folder, sizeof(s->ckpt_folder));
 	for (int i = 0; i < 2; i++)
-		s->window[i] = a->window[i].out;
+		s->window[i] = a->streams.window[i].out;
 	write_input(a, s);
 	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
 		write_rank(a, &a->ranks[r], &s->rank[r]);
@@ -114,7 +114,7 @@ void agent_record_write(void *agent)
 	struct book *b = a->guardian.book;
 	uint32_t other = 1 - atomic_load(&b->current);
 
-	a->turns++;
+	a->done.turns++;
 	write_state(a, &b->half[other]);
 	atomic_store(&b->current, other);
 	drop_all(a);
@@ -149,38 +149,38 @@ static void read_rank(struct agent_rank *r, const struct book_rank *b)
 
 void agent_read_counts(struct agent *a, const struct book_state *s)
 {
-	a->turns = s->turns;
-	a->frames = s->frames;
-	a->packets = s->packets;
-	a->pieces = s->pieces;
-	a->feeds = s->feeds;
+	a->done.turns = s->turns;
+	a->done.frames = s->frames;
+	a->done.packets = s->packets;
+	a->done.pieces = s->pieces;
+	a->done.feeds = s->feeds;
 }
 
 void agent_read_back(struct agent *a, const struct book_state *s)
 {
 	agent_read_counts(a, s);
-	a->exit_status = s->exit_status;
-	a->waiting = (enum book_waiting)s->waiting;
-	a->clear_id = s->clear_id;
-	a->epoch = s->epoch;
-	a->sessions = s->sessions;
+	a->end.status = s->exit_status;
+	a->end.waiting = (enum book_waiting)s->waiting;
+	a->end.clear_id = s->clear_id;
+	a->heads.epoch = s->epoch;
+	a->heads.sessions = s->sessions;
 	a->last_id = s->last_id;
 	a->move.stop_id = s->stop_id;
-	a->headless = s->headless != 0;
-	a->frozen = s->frozen != 0;
-	a->paused = s->paused != 0;
-	a->resuming = s->resuming != 0;
-	a->resume_from = s->resume_from;
-	a->lease = s->lease;
+	a->heads.gone = s->headless != 0;
+	a->lease.frozen = s->frozen != 0;
+	a->lease.paused = s->paused != 0;
+	a->lease.resuming = s->resuming != 0;
+	a->lease.resume_from = s->resume_from;
+	a->lease.held = s->lease;
 	a->ckpt.id = s->ckpt;
 	a->ckpt.local = s->ckpt_local != 0;
 	memcpy(a->ckpt.folder, s->ckpt_folder, sizeof(a->ckpt.folder));
 	for (int i = 0; i < 2; i++)
-		a->window[i].out = s->window[i];
-	a->intake.at_end = s->input_ended != 0;
-	a->intake.begin = 0;
-	a->intake.end = s->input_len;
-	memcpy(a->intake.bytes, s->input, s->input_len);
+		a->streams.window[i].out = s->window[i];
+	a->streams.intake.at_end = s->input_ended != 0;
+	a->streams.intake.begin = 0;
+	a->streams.intake.end = s->input_len;
+	memcpy(a->streams.intake.bytes, s->input, s->input_len);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		read_rank(&a->ranks[r], &s->rank[r]);
 }

@@ -18,42 +18,42 @@ void agent_failed(struct agent *a, const struct error *err)
 
 bool agent_lease_holds(const struct agent *a)
 {
-	return !guardian_over(&a->guardian) && lease_holds(&a->lease, lease_clock());
+	return !guardian_over(&a->guardian) && lease_holds(&a->lease.held, lease_clock());
 }
 
 /* ---- what the guardian need not hold any more ---- */
 
 void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key)
 {
-	if (a->drop_count == a->drop_cap) {
-		size_t cap = a->drop_cap ? 2 * a->drop_cap : 16;
-		struct agent_drop *more = realloc(a->drops, cap * sizeof(*more));
+	if (a->drops.count == a->drops.cap) {
+		size_t cap = a->drops.cap ? 2 * a->drops.cap : 16;
+		struct agent_drop *more = realloc(a->drops.list, cap * sizeof(*more));
 
 		if (!more) /* it is held for longer than it need be */
 			return;
-		a->drops = more;
-		a->drop_cap = cap;
+		a->drops.list = more;
+		a->drops.cap = cap;
 	}
-	a->drops[a->drop_count++] = (struct agent_drop){kind, key};
+	a->drops.list[a->drops.count++] = (struct agent_drop){kind, key};
 }
 
 void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key)
 {
-	for (size_t i = a->drop_count; i-- > 0;)
-		if (a->drops[i].kind == kind && a->drops[i].key == key)
-			a->drops[i] = a->drops[--a->drop_count];
+	for (size_t i = a->drops.count; i-- > 0;)
+		if (a->drops.list[i].kind == kind && a->drops.list[i].key == key)
+			a->drops.list[i] = a->drops.list[--a->drops.count];
 }
 
 /* ---- which ranks are here ---- */
 
 bool agent_has(const struct agent *a, uint32_t rank)
 {
-	return a->node_of && rank < a->setup.nranks && a->node_of[rank] == a->setup.node;
+	return a->view.node_of && rank < a->setup.nranks && a->view.node_of[rank] == a->setup.node;
 }
 
 struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank)
 {
-	return segment_mailbox(a->segment, rank);
+	return segment_mailbox(a->view.segment, rank);
 }
 
 bool agent_moves_in(const struct agent *a, uint32_t rank)

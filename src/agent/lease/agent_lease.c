@@ -11,7 +11,7 @@ enum { ASKS_A_TERM = 4 };
 
 static uint64_t ask(struct agent *a)
 {
-	uint64_t number = lease_ask(&a->lease, lease_clock());
+	uint64_t number = lease_ask(&a->lease.held, lease_clock());
 
 	agent_send(a, &(struct message){.type = MSG_ASK, .number = number});
 	return number;
@@ -23,8 +23,8 @@ static void freeze(struct agent *a)
 {
 	log_info("nothing was heard of a head for too long: the ranks of this node stand still");
 	agent_pause(a, true);
-	a->frozen = a->resuming = true;
-	a->resume_from = ask(a);
+	a->lease.frozen = a->lease.resuming = true;
+	a->lease.resume_from = ask(a);
 	agent_wait_for_head(a);
 }
 
@@ -41,7 +41,7 @@ static void out_of_time(void *arg)
 {
 	struct agent *a = arg;
 
-	if (a->setup.grace_ns ? a->paused : agent_lease_holds(a))
+	if (a->setup.grace_ns ? a->lease.paused : agent_lease_holds(a))
 		return;
 	if (a->setup.grace_ns && !guardian_over(&a->guardian))
 		freeze(a);
@@ -51,13 +51,13 @@ static void out_of_time(void *arg)
 
 static void arm(struct agent *a)
 {
-	uint64_t now = lease_clock(), until = a->lease.until;
+	uint64_t now = lease_clock(), until = a->lease.held.until;
 
 	guardian_lease(&a->guardian, until);
 	/* to have them stand still before the guardian, which can only kill, has a reason to */
 	if (a->setup.grace_ns)
-		until -= a->lease.term / 8;
-	loop_timer_set(&a->loop, &a->fence, until > now ? (double)(until - now) * 1e-9 : 0,
+		until -= a->lease.held.term / 8;
+	loop_timer_set(&a->loop, &a->lease.fence, until > now ? (double)(until - now) * 1e-9 : 0,
 		       out_of_time, a);
 }
 
@@ -66,66 +66,67 @@ static void ask_again(void *arg)
 	struct agent *a = arg;
 
 	ask(a);
-	loop_timer_set(&a->loop, &a->ask, (double)a->lease.term * 1e-9 / ASKS_A_TERM, ask_again, a);
+	loop_timer_set(&a->loop, &a->lease.ask, (double)a->lease.held.term * 1e-9 / ASKS_A_TERM,
+		       ask_again, a);
 }
 
 void agent_lease_start(struct agent *a)
 {
-	a->lease.term = a->setup.lease_ns;
-	if (a->lease.term)
+	a->lease.held.term = a->setup.lease_ns;
+	if (a->lease.held.term)
 		ask_again(a);
 }
 
 /* Asks at once, so that what is left of the lease need not be known well. */
 void agent_lease_again(struct agent *a)
 {
-	if (a->lease.term == 0)
+	if (a->lease.held.term == 0)
 		return;
 	ask_again(a);
-	if (!a->paused && a->lease.until > 0)
+	if (!a->lease.paused && a->lease.held.until > 0)
 		arm(a);
 }
 
 /* Frozen ranks go on by an answer to this ask, or a later one. */
 void agent_lease_renew(struct agent *a)
 {
-	if (a->lease.term == 0)
+	if (a->lease.held.term == 0)
 		return;
-	if (a->frozen)
-		a->resume_from = a->lease.asked + 1;
+	if (a->lease.frozen)
+		a->lease.resume_from = a->lease.held.asked + 1;
 	ask_again(a);
 }
 
 void agent_lease_stop(struct agent *a)
 {
-	loop_timer_clear(&a->loop, &a->ask);
-	loop_timer_clear(&a->loop, &a->fence);
+	loop_timer_clear(&a->loop, &a->lease.ask);
+	loop_timer_clear(&a->loop, &a->lease.fence);
 }
 
 static void go_on(struct agent *a)
 {
-	a->paused = a->resuming = a->frozen = false;
-	loop_timer_clear(&a->loop, &a->alone);
-	a->alone_until = 0;
+	a->lease.paused = a->lease.resuming = a->lease.frozen = false;
+	loop_timer_clear(&a->loop, &a->heads.alone);
+	a->heads.alone_until = 0;
 	agent_signal_all(a, SIGCONT);
 }
 
 /* A grant that is late is none: the guardian may have acted. */
 void agent_lease_granted(struct agent *a, uint64_t number)
 {
-	if (a->lease.term == 0 || !lease_grant(&a->lease, number))
+	if (a->lease.held.term == 0 || !lease_grant(&a->lease.held, number))
 		return;
 	/* it has, while this process stood still: no lease brings the ranks of this node back */
 	if (guardian_over(&a->guardian)) {
 		fence(a);
 		return;
 	}
-	if (a->paused && !(a->resuming && number >= a->resume_from)) {
-		lease_drop(&a->lease);
+	if (a->lease.paused && !(a->lease.resuming && number >= a->lease.resume_from)) {
+		lease_drop(&a->lease.held);
 		return;
 	}
 	arm(a);
-	if (a->resuming && agent_lease_holds(a))
+	if (a->lease.resuming && agent_lease_holds(a))
 		go_on(a);
 }
 
@@ -135,16 +136,16 @@ void agent_lease_granted(struct agent *a, uint64_t number)
 void agent_pause(struct agent *a, bool pause)
 {
 	if (pause) {
-		a->paused = true;
-		a->resuming = false;
+		a->lease.paused = true;
+		a->lease.resuming = false;
 		agent_signal_all(a, SIGSTOP);
-		lease_drop(&a->lease);
-		loop_timer_clear(&a->loop, &a->fence);
+		lease_drop(&a->lease.held);
+		loop_timer_clear(&a->loop, &a->lease.fence);
 		guardian_lease(&a->guardian, 0);
-	} else if (a->lease.term == 0) {
+	} else if (a->lease.held.term == 0) {
 		go_on(a);
-	} else if (a->paused) {
-		a->resuming = true;
-		a->resume_from = ask(a);
+	} else if (a->lease.paused) {
+		a->lease.resuming = true;
+		a->lease.resume_from = ask(a);
 	}
 }

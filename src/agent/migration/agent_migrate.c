@@ -35,7 +35,7 @@ static void leave_segment(struct agent *a, const struct segment *s)
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		for (int i = 0; i < 2; i++)
 			leave_mailbox(&a->ranks[r].out[i].mailbox, s);
-	leave_mailbox(&a->intake.mailbox, s);
+	leave_mailbox(&a->streams.intake.mailbox, s);
 }
 
 void agent_move_drop(struct agent *a)
@@ -91,7 +91,7 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 	hale_status_t status;
 
 	agent_move_drop(a);
-	if (m->len != nranks * sizeof(*node_of) || !a->node_of)
+	if (m->len != nranks * sizeof(*node_of) || !a->view.node_of)
 		return error_set(err, HALE_ERR_PROTOCOL, "the head's layout is none");
 	v->coming = v->old = (struct agent_view){.segment_fd = -1, .slot = -1};
 	for (unsigned i = 0; i < AGENT_PLACES; i++)
@@ -335,7 +335,7 @@ static void carry_streams(struct agent *a, uint32_t rank, const uint64_t positio
 	for (int i = 0; i < 2; i++)
 		r->out[i].mailbox = to;
 	if (rank == 0)
-		a->intake.mailbox = to;
+		a->streams.intake.mailbox = to;
 }
 
 /* All copies are let go: it will not be the rank again. */
@@ -433,13 +433,13 @@ void agent_move_end_copies(void *arg)
 	struct agent *a = arg;
 	const double again = 0.002;
 
-	a->waiting = BOOK_NOTHING;
+	a->end.waiting = BOOK_NOTHING;
 	if (a->move.id == 0)
 		return;
 	agent_reap(a);
 	if (copies_left(a)) {
-		a->waiting = BOOK_CANCELLING;
-		loop_timer_set(&a->loop, &a->clear, again, agent_move_end_copies, a);
+		a->end.waiting = BOOK_CANCELLING;
+		loop_timer_set(&a->loop, &a->end.clear, again, agent_move_end_copies, a);
 		return;
 	}
 	/* nobody reads them any more; what a rank is about to make goes when it is over */
@@ -453,7 +453,7 @@ static void take_over(struct agent *a, const struct message *m)
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct mailbox *box;
 
-		if (!agent_has(a, r) || !a->segment)
+		if (!agent_has(a, r) || !a->view.segment)
 			continue;
 		if (agent_moves_out(a, r) && a->move.relays[r].source.fd >= 0)
 			live_say(a->move.relays[r].source.fd, LIVE_DEAD, HALE_OK, NULL);

@@ -24,7 +24,7 @@ static void conn_close(struct agent_conn *c)
 	loop_remove(&a->loop, &c->source);
 	close(fd);
 	agent_drop_later(a, HOLD_CONN, c->number);
-	for (struct agent_conn **p = &a->conns; *p; p = &(*p)->next) {
+	for (struct agent_conn **p = &a->door.conns; *p; p = &(*p)->next) {
 		if (*p == c) {
 			*p = c->next;
 			break;
@@ -37,7 +37,7 @@ static void conn_close(struct agent_conn *c)
 
 void agent_conns_close(struct agent *a)
 {
-	for (struct agent_conn *c = a->conns, *next; c; c = next) {
+	for (struct agent_conn *c = a->door.conns, *next; c; c = next) {
 		next = c->next;
 		conn_close(c);
 	}
@@ -63,7 +63,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct agent_conn *c, c
 
 bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank)
 {
-	const struct segment *s = a->segment;
+	const struct segment *s = a->view.segment;
 	struct proto_welcome w = {.type = PROTO_WELCOME,
 				  .version = PROTO_VERSION,
 				  .rank = rank,
@@ -85,7 +85,7 @@ bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank)
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
 	h->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(h), &a->segment_fd, sizeof(int));
+	memcpy(CMSG_DATA(h), &a->view.segment_fd, sizeof(int));
 	return sendmsg(c->source.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(w);
 }
 
@@ -106,7 +106,7 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		refuse(c, "it is of another version of hale than the agent");
 		return;
 	}
-	if (strncmp(h->token, a->token, sizeof(h->token)) != 0 ||
+	if (strncmp(h->token, a->door.token, sizeof(h->token)) != 0 ||
 	    !(agent_has(a, h->rank) || agent_moves_in(a, h->rank))) {
 		refuse(c, "it does not know the token of this job");
 		return;
@@ -153,9 +153,9 @@ void agent_tell_address(struct agent *a, uint32_t rank)
 	uint32_t length;
 
 	/* the last rank may have moved away meanwhile */
-	if (a->segment && segment_address_get(a->segment, rank, bytes, &length) != 0)
+	if (a->view.segment && segment_address_get(a->view.segment, rank, bytes, &length) != 0)
 		agent_send(a, &(struct message){.type = MSG_ADDRESS,
-						.id = a->generation,
+						.id = a->view.generation,
 						.rank = rank,
 						.bytes = bytes,
 						.len = length});
@@ -211,7 +211,7 @@ static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 		a->ranks[c->rank].aborted = true;
 		a->ranks[c->rank].abort_code = p->plain.value;
 	}
-	if (p->type == PROTO_CKPT_ASK && a->headless)
+	if (p->type == PROTO_CKPT_ASK && a->heads.gone)
 		agent_ckpt_refuse(a);
 	if (len == sizeof(p->ckpt))
 		agent_ckpt_packet(a, (uint32_t)c->rank, &p->ckpt);
@@ -237,7 +237,7 @@ static void take_end(struct agent_conn *c)
  * c may be gone afterwards. */
 static void packet_done(struct agent *a)
 {
-	a->packets = atomic_load(&a->guardian.book->packet.number);
+	a->done.packets = atomic_load(&a->guardian.book->packet.number);
 	agent_written(a);
 }
 
@@ -253,7 +253,7 @@ static void conn_ready(void *arg, uint32_t events)
 	atomic_store(&k->number, 0);
 	k->conn = c->number;
 	k->packet.type = 0;
-	atomic_store(&k->number, a->packets + 1);
+	atomic_store(&k->number, a->done.packets + 1);
 	n = packet_recv(c->source.fd, &k->packet, sizeof(k->packet), MSG_DONTWAIT | MSG_TRUNC);
 	if (n >= (ssize_t)sizeof(p.type)) {
 		p = k->packet;
@@ -270,9 +270,9 @@ void agent_packet_again(struct agent *a)
 {
 	struct book_packet *k = &a->guardian.book->packet;
 	union proto_packet p = k->packet;
-	struct agent_conn *c = a->conns;
+	struct agent_conn *c = a->door.conns;
 
-	if (atomic_load(&k->number) <= a->packets || p.type == 0)
+	if (atomic_load(&k->number) <= a->done.packets || p.type == 0)
 		return;
 	while (c && c->number != k->conn)
 		c = c->next;
@@ -294,8 +294,8 @@ struct agent_conn *agent_conn_add(struct agent *a, const struct guardian_conn *c
 	c->number = conn->number;
 	c->peer = conn->peer;
 	c->rank = -1;
-	c->next = a->conns;
-	a->conns = c;
+	c->next = a->door.conns;
+	a->door.conns = c;
 	return c;
 }
 
@@ -379,12 +379,12 @@ hale_status_t agent_listen(struct agent *a, struct error *err)
 
 	if (getrandom(&secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a token for the ranks");
-	snprintf(a->token, sizeof(a->token), "%016lx", (unsigned long)secret);
-	a->listener = agent_listen_at(a, "agent", SOCK_SEQPACKET, a->address);
-	if (a->listener < 0)
+	snprintf(a->door.token, sizeof(a->door.token), "%016lx", (unsigned long)secret);
+	a->door.listener = agent_listen_at(a, "agent", SOCK_SEQPACKET, a->door.address);
+	if (a->door.listener < 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for the ranks");
-	memcpy(a->guardian.book->address, a->address, sizeof(a->address));
-	memcpy(a->guardian.book->token, a->token, sizeof(a->token));
-	guardian_hold(&a->guardian, HOLD_RANKS, 0, a->listener);
+	memcpy(a->guardian.book->address, a->door.address, sizeof(a->door.address));
+	memcpy(a->guardian.book->token, a->door.token, sizeof(a->door.token));
+	guardian_hold(&a->guardian, HOLD_RANKS, 0, a->door.listener);
 	return HALE_OK;
 }

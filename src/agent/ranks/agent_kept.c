@@ -12,12 +12,12 @@ enum { PIECE = 65536 };
 
 static bool keeps(const struct agent *a)
 {
-	return a->kept != NULL;
+	return a->streams.kept != NULL;
 }
 
 static unsigned char *kept_of(const struct agent *a, uint32_t rank, int i)
 {
-	return a->kept + ((size_t)rank * 2 + (size_t)i) * BOOK_KEPT;
+	return a->streams.kept + ((size_t)rank * 2 + (size_t)i) * BOOK_KEPT;
 }
 
 static size_t kept_bytes(const struct agent *a)
@@ -58,16 +58,16 @@ void agent_kept_open(struct agent *a)
 		    "no memory (%m) for output that a head has got and not printed yet: should "
 		    "this job's head end, the next one can't have that again");
 	else
-		a->kept = at;
+		a->streams.kept = at;
 	if (fd >= 0)
 		close(fd);
 }
 
 void agent_kept_close(struct agent *a)
 {
-	if (a->kept)
-		munmap(a->kept, kept_bytes(a));
-	a->kept = NULL;
+	if (a->streams.kept)
+		munmap(a->streams.kept, kept_bytes(a));
+	a->streams.kept = NULL;
 }
 
 void agent_kept_again(struct agent *a)
@@ -142,19 +142,19 @@ static void send_again(struct agent *a, uint32_t rank, int i)
 						.value = i + 1,
 						.bytes = kept_of(a, rank, i) + at,
 						.len = len});
-		a->window[i].out += len;
+		a->streams.window[i].out += len;
 		p += len;
 	}
 }
 
 void agent_kept_send(struct agent *a)
 {
-	a->window[0].out = a->window[1].out = 0;
+	a->streams.window[0].out = a->streams.window[1].out = 0;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		for (int i = 0; (agent_has(a, r) || agent_has_left(a, r)) && i < 2; i++)
 			send_again(a, r, i);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		for (int i = 0; i < 2; i++)
-			if (!stream_window_full(&a->window[i]) && !agent_is_copy(a, r))
+			if (!stream_window_full(&a->streams.window[i]) && !agent_is_copy(a, r))
 				stream_resume(&a->ranks[r].out[i]);
 }

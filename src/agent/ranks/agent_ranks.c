@@ -52,12 +52,12 @@ hale_status_t agent_ranks_create(struct agent *a, struct error *err)
 
 		k->rank = r;
 		for (int i = 0; i < 2; i++) {
-			stream_init(&k->out[i], &a->loop, &a->window[i], r, i + 1);
+			stream_init(&k->out[i], &a->loop, &a->streams.window[i], r, i + 1);
 			k->out[i].send = stream_send;
 			k->out[i].taken = stream_taken;
 			k->out[i].closed = stream_closed;
 			k->out[i].book = a->guardian.book;
-			k->out[i].pieces = &a->pieces;
+			k->out[i].pieces = &a->done.pieces;
 			k->out[i].arg = a;
 		}
 	}
@@ -66,14 +66,14 @@ hale_status_t agent_ranks_create(struct agent *a, struct error *err)
 
 static void segment_drop(struct agent *a)
 {
-	if (a->segment)
-		munmap(a->segment, a->segment->bytes);
-	if (a->segment_fd >= 0) {
-		close(a->segment_fd);
-		agent_drop_later(a, HOLD_SEGMENT, a->generation);
+	if (a->view.segment)
+		munmap(a->view.segment, a->view.segment->bytes);
+	if (a->view.segment_fd >= 0) {
+		close(a->view.segment_fd);
+		agent_drop_later(a, HOLD_SEGMENT, a->view.generation);
 	}
-	a->segment = NULL;
-	a->segment_fd = -1;
+	a->view.segment = NULL;
+	a->view.segment_fd = -1;
 }
 
 void agent_ranks_destroy(struct agent *a)
@@ -81,13 +81,13 @@ void agent_ranks_destroy(struct agent *a)
 	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
 		for (int i = 0; i < 2; i++)
 			stream_fini(&a->ranks[r].out[i]);
-	intake_close(&a->intake);
+	intake_close(&a->streams.intake);
 	segment_drop(a);
-	pin_plan_fini(&a->pin);
-	free(a->node_of);
-	free(a->machine_of);
+	pin_plan_fini(&a->machine.pin);
+	free(a->view.node_of);
+	free(a->machine.of);
 	free(a->ranks);
-	a->node_of = a->machine_of = NULL;
+	a->view.node_of = a->machine.of = NULL;
 	a->ranks = NULL;
 }
 
@@ -134,16 +134,16 @@ static hale_status_t segment_make(struct agent *a, struct error *err)
 	size_t bytes = segment_bytes(a->setup.nranks);
 	void *at;
 
-	a->segment_fd = memfd_create("hale-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (a->segment_fd < 0 || ftruncate(a->segment_fd, (off_t)bytes) != 0 ||
-	    fcntl(a->segment_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+	a->view.segment_fd = memfd_create("hale-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (a->view.segment_fd < 0 || ftruncate(a->view.segment_fd, (off_t)bytes) != 0 ||
+	    fcntl(a->view.segment_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
 		return error_sys(err, HALE_ERR_MEMORY, "cannot make the shared segment");
-	at =
-	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->segment_fd, 0);
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		  a->view.segment_fd, 0);
 	if (at == MAP_FAILED)
 		return error_sys(err, HALE_ERR_MEMORY, "cannot map the shared segment");
-	a->segment = at;
-	guardian_hold(&a->guardian, HOLD_SEGMENT, a->generation, a->segment_fd);
+	a->view.segment = at;
+	guardian_hold(&a->guardian, HOLD_SEGMENT, a->view.generation, a->view.segment_fd);
 	return HALE_OK;
 }
 
@@ -156,13 +156,13 @@ void agent_machines(struct agent *a, const struct message *m)
 		return;
 	}
 	memcpy(machine_of, m->bytes, m->len);
-	free(a->machine_of);
-	a->machine_of = machine_of;
-	a->nodes = (uint32_t)(m->len / sizeof(*machine_of));
-	if (a->nodes > JOB_NODES_MAX)
+	free(a->machine.of);
+	a->machine.of = machine_of;
+	a->machine.nodes = (uint32_t)(m->len / sizeof(*machine_of));
+	if (a->machine.nodes > JOB_NODES_MAX)
 		return;
 	memcpy(a->guardian.book->machine_of, machine_of, m->len);
-	a->guardian.book->machines = a->nodes;
+	a->guardian.book->machines = a->machine.nodes;
 }
 
 /* Ranks of the job on this machine, which several nodes may be. */
@@ -173,21 +173,21 @@ static uint32_t crowd(const struct agent *a)
 	if (a->setup.flags & SETUP_TOGETHER)
 		return a->setup.nranks;
 	/* a successor may begin before it is known who lives where */
-	if (!a->node_of || me >= a->nodes || a->machine_of[me] == 0)
-		return a->here;
+	if (!a->view.node_of || me >= a->machine.nodes || a->machine.of[me] == 0)
+		return a->view.here;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		many +=
-		    a->node_of[r] < a->nodes && a->machine_of[a->node_of[r]] == a->machine_of[me];
+		many += a->view.node_of[r] < a->machine.nodes &&
+			a->machine.of[a->view.node_of[r]] == a->machine.of[me];
 	return many;
 }
 
 /* Several nodes on one machine have a share of its cores each. */
 static uint32_t cores_here(const struct agent *a)
 {
-	uint64_t cores = a->pin.cores;
+	uint64_t cores = a->machine.pin.cores;
 
 	if (a->setup.flags & SETUP_TOGETHER)
-		cores = cores * a->here / a->setup.nranks;
+		cores = cores * a->view.here / a->setup.nranks;
 	return cores ? (uint32_t)cores : 1;
 }
 
@@ -199,16 +199,16 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		here[r] = agent_has(a, r);
-	segment_layout(a->segment, a->setup.nranks, cores_here(a), a->generation);
-	a->segment->degree = a->setup.degree;
-	segment_place(a->segment, here, crowd(a));
-	if (crowd(a) > a->pin.cores) /* a share of less than a core was rounded up to one */
-		a->segment->oversubscribed = 1;
-	segment_secret_put(a->segment, a->setup.secret);
-	a->segment->one_host = (a->setup.flags & SETUP_LOCAL) != 0;
-	a->segment->net_encrypt = (a->setup.flags & SETUP_ENCRYPT) != 0;
+	segment_layout(a->view.segment, a->setup.nranks, cores_here(a), a->view.generation);
+	a->view.segment->degree = a->setup.degree;
+	segment_place(a->view.segment, here, crowd(a));
+	if (crowd(a) > a->machine.pin.cores) /* a share of less than a core was rounded up to one */
+		a->view.segment->oversubscribed = 1;
+	segment_secret_put(a->view.segment, a->setup.secret);
+	a->view.segment->one_host = (a->setup.flags & SETUP_LOCAL) != 0;
+	a->view.segment->net_encrypt = (a->setup.flags & SETUP_ENCRYPT) != 0;
 	if (a->setup.flags & SETUP_NAMED)
-		snprintf(a->segment->node, sizeof(a->segment->node), "%s", a->setup.name);
+		snprintf(a->view.segment->node, sizeof(a->view.segment->node), "%s", a->setup.name);
 	free(here);
 	return HALE_OK;
 }
@@ -219,19 +219,20 @@ static void plan_pins(struct agent *a, uint32_t before)
 	uint32_t many = crowd(a);
 	bind_to_t how = (bind_to_t)a->setup.bind;
 
-	if (a->pin.cores && (together || (before == a->here && many == a->crowd)))
+	if (a->machine.pin.cores &&
+	    (together || (before == a->view.here && many == a->machine.crowd)))
 		return;
-	if (!together && many > a->here &&
+	if (!together && many > a->view.here &&
 	    how == BIND_DEFAULT) /* others would get the same cores */
 		how = BIND_NONE;
-	a->crowd = many;
-	pin_plan_fini(&a->pin);
-	pin_plan_make(&a->pin, together ? a->setup.nranks : a->here, how);
+	a->machine.crowd = many;
+	pin_plan_fini(&a->machine.pin);
+	pin_plan_make(&a->machine.pin, together ? a->setup.nranks : a->view.here, how);
 }
 
 void agent_pins(struct agent *a)
 {
-	plan_pins(a, a->here);
+	plan_pins(a, a->view.here);
 }
 
 /* Where in the book the next layout is written down: not where one is that may still be needed. */
@@ -240,7 +241,7 @@ static int free_slot(const struct agent *a)
 	const struct agent_move *v = &a->move;
 	int slot = 0;
 
-	while (slot == a->view_slot || slot == v->coming.slot || slot == v->old.slot)
+	while (slot == a->view.slot || slot == v->coming.slot || slot == v->old.slot)
 		slot++;
 	return slot % BOOK_VIEWS;
 }
@@ -253,7 +254,7 @@ static void write_view(struct agent *a, uint32_t generation, const uint32_t *nod
 	v = &a->guardian.book->views[slot];
 	v->generation = generation;
 	memcpy(v->node_of, node_of, a->setup.nranks * sizeof(*node_of));
-	a->view_slot = slot;
+	a->view.slot = slot;
 }
 
 static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
@@ -262,25 +263,25 @@ static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t
 	uint32_t nranks = a->setup.nranks;
 	hale_status_t status;
 
-	if (!a->node_of)
-		a->node_of = calloc(nranks, sizeof(*a->node_of));
-	if (!a->node_of)
+	if (!a->view.node_of)
+		a->view.node_of = calloc(nranks, sizeof(*a->view.node_of));
+	if (!a->view.node_of)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
-	memcpy(a->node_of, node_of, nranks * sizeof(*node_of));
+	memcpy(a->view.node_of, node_of, nranks * sizeof(*node_of));
 	write_view(a, generation, node_of);
-	a->generation = generation;
-	a->here = 0;
+	a->view.generation = generation;
+	a->view.here = 0;
 	for (uint32_t r = 0; r < nranks; r++)
-		a->here += agent_has(a, r);
-	if (a->here == 0)
+		a->view.here += agent_has(a, r);
+	if (a->view.here == 0)
 		return HALE_OK;
-	status = check_descriptors(a->here, err);
-	if (status == HALE_OK && before != a->here)
-		status = check_memory(a->setup.flags & SETUP_TOGETHER ? nranks : a->here, err);
+	status = check_descriptors(a->view.here, err);
+	if (status == HALE_OK && before != a->view.here)
+		status = check_memory(a->setup.flags & SETUP_TOGETHER ? nranks : a->view.here, err);
 	if (status == HALE_OK)
 		status = segment_make(a, err);
 	plan_pins(a, before);
-	return a->segment ? segment_fill(a, err) : status;
+	return a->view.segment ? segment_fill(a, err) : status;
 }
 
 hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
@@ -290,20 +291,14 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		a->ranks[r].spawned = a->ranks[r].ended = a->ranks[r].aborted = a->ranks[r].late =
 		    a->ranks[r].stopped = false;
-	return layout(a, generation, node_of, a->here, err);
+	return layout(a, generation, node_of, a->view.here, err);
 }
 
 void agent_view_swap(struct agent *a, struct agent_view *v)
 {
-	struct agent_view now = {a->generation, a->node_of, a->here,
-				 a->segment_fd, a->segment, a->view_slot};
+	struct agent_view now = a->view;
 
-	a->generation = v->generation;
-	a->node_of = v->node_of;
-	a->here = v->here;
-	a->segment_fd = v->segment_fd;
-	a->segment = v->segment;
-	a->view_slot = v->slot;
+	a->view = *v;
 	*v = now;
 }
 
@@ -322,7 +317,7 @@ void agent_view_drop(struct agent *a, struct agent_view *v)
 hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
 				  struct agent_view *v, struct error *err)
 {
-	uint32_t before = a->here;
+	uint32_t before = a->view.here;
 	hale_status_t status;
 
 	*v = (struct agent_view){.segment_fd = -1, .slot = -1};
@@ -340,7 +335,7 @@ static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t
 {
 	struct agent_rank *r = &a->ranks[rank];
 	struct mailbox *m = agent_mailbox(a, rank);
-	bool good = fd[0] < 0 || intake_open(&a->intake, fd[0], m, position[0]);
+	bool good = fd[0] < 0 || intake_open(&a->streams.intake, fd[0], m, position[0]);
 
 	for (int i = 0; i < 2; i++)
 		good = (fd[i + 1] >= 0 && stream_open(&r->out[i], fd[i + 1], m, position[i + 1])) &&
@@ -356,9 +351,9 @@ static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t
 
 static const char *own_libdir(struct agent *a, struct error *err)
 {
-	if (!a->libdir[0] && environment_find_libdir(a->libdir, err) != HALE_OK)
-		a->libdir[0] = '\0';
-	return a->libdir[0] ? a->libdir : NULL;
+	if (!a->machine.libdir[0] && environment_find_libdir(a->machine.libdir, err) != HALE_OK)
+		a->machine.libdir[0] = '\0';
+	return a->machine.libdir[0] ? a->machine.libdir : NULL;
 }
 
 char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err)
@@ -374,14 +369,14 @@ char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struc
 	    .exports = s->exports,
 	    .libdir = own_libdir(a, err),
 	    .preload_mpi = program_mpi_library((s->flags & SETUP_PRELOAD_MPI) / SETUP_PRELOAD_ONE),
-	    .agent = a->address,
-	    .token = a->token,
+	    .agent = a->door.address,
+	    .token = a->door.token,
 	    .job = s->job,
 	    .rank = living_rank_of(rank, s->nranks / s->degree),
 	    .nranks = s->nranks / s->degree,
 	    .process = rank,
 	    .local_rank = local_rank,
-	    .local_size = a->here,
+	    .local_size = a->view.here,
 	    .no_mpi = s->flags & SETUP_NO_MPI,
 	    .sink = sink};
 	if (!p.libdir)
@@ -401,13 +396,13 @@ static const cpu_set_t *cpus_of(const struct agent *a, uint32_t rank)
 {
 	uint32_t index = 0;
 
-	if (!a->pin.bound)
+	if (!a->machine.pin.bound)
 		return NULL;
 	if (a->setup.flags & SETUP_TOGETHER)
-		return &a->pin.sets[rank];
+		return &a->machine.pin.sets[rank];
 	for (uint32_t r = 0; r < rank; r++)
 		index += agent_has(a, r);
-	return &a->pin.sets[index];
+	return &a->machine.pin.sets[index];
 }
 
 static bool still_leased(void *arg)
@@ -439,7 +434,7 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 	struct agent_rank *r = &a->ranks[m->rank];
 	char **env;
 	struct guardian_launch l = {.rank = m->rank,
-				    .number = a->frames + 1,
+				    .number = a->done.frames + 1,
 				    .path = m->text,
 				    .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
 				    .argv = a->setup.argv,
@@ -490,7 +485,7 @@ void agent_spawn(struct agent *a, const struct message *m)
 {
 	struct error err = {HALE_OK, ""};
 
-	if (!agent_has(a, m->rank) || !a->segment || a->ranks[m->rank].pid > 0)
+	if (!agent_has(a, m->rank) || !a->view.segment || a->ranks[m->rank].pid > 0)
 		error_set(&err, HALE_ERR_PROTOCOL, "rank %u is not to be started here", m->rank);
 	else
 		agent_spawn_rank(a, m, &err);

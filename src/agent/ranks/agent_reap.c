@@ -52,7 +52,7 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		libomp_forget(r->pid);
 	r->pid = 0;
 	if (r->rank == 0)
-		intake_close(&a->intake);
+		intake_close(&a->streams.intake);
 	r->ended = true;
 	r->late = false;
 	r->status = status;

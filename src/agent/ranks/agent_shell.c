@@ -138,6 +138,6 @@ void agent_shell_resume(struct agent *a, uint32_t rank)
 	int n = r->halted ? chain_of(r, chain) : 0;
 
 	r->halted = false;
-	for (int i = 0; i < n && !a->paused; i++)
+	for (int i = 0; i < n && !a->lease.paused; i++)
 		kill(chain[i], SIGCONT);
 }

@@ -6,14 +6,14 @@ void agent_view(struct agent *a, const struct message *m)
 {
 	const unsigned char *lost = m->bytes;
 
-	if (!a->segment || m->len != a->setup.nranks)
+	if (!a->view.segment || m->len != a->setup.nranks)
 		return;
 	for (uint32_t p = 0; p < a->setup.nranks; p++)
 		if (lost[p])
-			atomic_store(&segment_mailbox(a->segment, p)->lost, 1);
-	atomic_store(&a->segment->view, m->id);
+			atomic_store(&segment_mailbox(a->view.segment, p)->lost, 1);
+	atomic_store(&a->view.segment->view, m->id);
 	/* also those that sleep in a long wait, for a message of who has died */
 	for (uint32_t p = 0; p < a->setup.nranks; p++)
 		if (agent_has(a, p) && !lost[p])
-			mailbox_ring_slow(segment_mailbox(a->segment, p));
+			mailbox_ring_slow(segment_mailbox(a->view.segment, p));
 }

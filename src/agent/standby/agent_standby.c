@@ -86,7 +86,7 @@ static void next(void *arg)
 	uint32_t standing = atomic_load(&a->guardian.book->standing);
 	double again = MEMORY_SECONDS;
 
-	if (s->wanted == 0 || a->here > 0 || a->orphaned)
+	if (s->wanted == 0 || a->view.here > 0 || a->orphaned)
 		return;
 	if (a->move.id) {
 		/* nothing begins or ends beside it */

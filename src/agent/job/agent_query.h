@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What any part of the agent may ask of it. Called by all of its parts, calls session/ only. */
+#ifndef HALE_AGENT_JOB_AGENT_QUERY_H
+#define HALE_AGENT_JOB_AGENT_QUERY_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "agent/supervisor/supervisor.h"
+#include "base/reach.h"
+#include "wire/message/message.h"
+
+struct mailbox;
+
+struct agent;
+
+void agent_send(struct agent *a, const struct message *m);
+/* Something of this node can't be used: tells the head. */
+void agent_failed(struct agent *a, const struct error *err);
+
+/* ---- processes, as /proc shows them ---- */
+
+/* The main thread of a process, or another one if that has ended; 0: so has the process. */
+pid_t agent_thread_of(pid_t pid);
+/* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
+char agent_process_state(long pid);
+bool agent_process_is_zombie(long pid);
+/* Does it handle the signal by which ranks are asked for things? */
+bool agent_hears(pid_t pid);
+
+/* ---- which ranks are here ---- */
+
+bool agent_has(const struct agent *a, uint32_t rank); /* it lives here */
+struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank);
+/* A migration that is under way brings it here. */
+bool agent_moves_in(const struct agent *a, uint32_t rank);
+/* Its process here is not the rank yet, or was not when the head last said so. */
+bool agent_is_copy(const struct agent *a, uint32_t rank);
+/* … takes it from here. */
+bool agent_moves_out(const struct agent *a, uint32_t rank);
+/* It has moved from here, and its copy is not released yet: what it has printed comes first. */
+bool agent_has_left(const struct agent *a, uint32_t rank);
+
+/* ---- the user's environment, and the lease ---- */
+
+/* What the user's environment says of interfaces and ports, and a variable of it (NULL: not set, or
+ * empty). */
+struct reach_wish agent_reach_wish(const struct agent *a);
+const char *agent_variable(const struct agent *a, const char *name);
+bool agent_lease_holds(const struct agent *a);
+
+/* ---- what the guardian need not hold any more ---- */
+
+/* What the guardian need not hold any more when the turn is written down. */
+struct agent_drop {
+	enum guardian_kind kind;
+	uint64_t key;
+};
+
+struct agent_drops {
+	struct agent_drop *list; /* [count] */
+	size_t count, cap;
+};
+
+void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key);
+/* The guardian has something else as that by now. */
+void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that move to another node, or from there (docs/migration.md). Calls ranks/. */
+#ifndef HALE_AGENT_MIGRATION_AGENT_MIGRATE_H
+#define HALE_AGENT_MIGRATION_AGENT_MIGRATE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "agent/ranks/agent_ranks.h"
+#include "base/reach.h"
+
+struct agent;
+
+/* Known to the source's agent when it has called, to the target's by what comes first. */
+enum relay_way { WAY_UNKNOWN, WAY_RELAY, WAY_DIRECT };
+
+enum { AGENT_PLACES = REACH_PLACES_MAX };
+
+/* One end of the stream between a rank and its copy: what the connection brings goes to the head,
+ * what the head brings goes to the connection (agent_migrate.c). */
+struct agent_relay {
+	struct agent *agent;
+	uint32_t rank;
+	struct loop_source source; /* fd -1: not connected, or over */
+	bool connected;
+	bool paused;   /* nothing is read: the window is full */
+	bool held;     /* while its rounds are sent, the rank stands still most of the time */
+	bool due;      /* its next round begins with the node's next hold */
+	int file;      /* -1: none open. By files, what goes over comes from it or into it */
+	bool made;     /* there may be a file of this rank here */
+	char *program; /* to be started when the file is whole */
+	uint64_t seen; /* of what goes over, when that was looked at last */
+	enum relay_way way;
+	int given;		/* a connection between hosts, for the process here; -1: none */
+	pid_t sealer;		/* that encrypts it; 0: none */
+	int watched;		/* the same, whose progress is looked at; -1: none */
+	uint32_t round_id;	/* the first, which waits for the way */
+	uint64_t out;		/* bytes that went to the head and are not TAKEN yet */
+	unsigned char *waiting; /* [begin, end): for the connection */
+	size_t begin, end, cap;
+	struct agent_conn *conn; /* of a copy that has said HELLO */
+	uint64_t position[3];	 /* where its streams are to stand */
+};
+
+/* A migration under way, as far as this node is concerned. */
+struct agent_move {
+	uint32_t id; /* the generation that it leads to; 0: none */
+	uint32_t stop_id;
+	struct agent_view coming, old;
+	bool went; /* coming has become the view */
+	int listener;
+	struct loop_source listening;
+	char name[ADDRESS_MAX];
+	char folder[PATH_MAX]; /* for files; "": streams */
+	struct loop_timer progress, holding;
+	struct agent_relay *relays; /* [nranks] */
+	bool cancelling;
+	struct loop_source direct[AGENT_PLACES]; /* listening for other agents */
+	struct direct_hand *hands;		 /* of agent_direct.c */
+};
+
+/* agent_migrate.c: docs/migration.md, its last section */
+bool agent_move_take(struct agent *a, const struct message *m); /* false: it is none of ours */
+void agent_move_take_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h);
+void agent_move_take_end(struct agent *a, uint32_t rank, int status); /* a copy that moves in */
+void agent_move_end_copies(void *agent);
+void agent_move_drop(
+    struct agent *a); /* The copy of m->rank, whose stream comes from `sink`: tells the head. */
+void agent_move_spawn(struct agent *a, const struct message *m, const char *sink);
+/* The stream's way is known; given: by a descriptor. */
+void agent_move_first_round(struct agent *a, uint32_t rank, bool given);
+void agent_move_not_spawned(struct agent *a, uint32_t rank, const struct error *err);
+
+/* agent_relay.c */
+hale_status_t agent_relays_begin(struct agent *a, struct error *err);
+void agent_relays_end(struct agent *a);
+void agent_relay_take(struct agent *a, const struct message *m); /* DATA, TAKEN */
+
+/* The connection to the other host is there, or (fd -1) there is none to be had: the source's first
+ * round begins, the target's copy gets it. Takes over fd. */
+void agent_relay_decided(struct agent *a, uint32_t rank, int fd);
+
+/* agent_direct.c: connections from agent to agent */
+unsigned agent_direct_listen(struct agent *a, struct reach_place place[AGENT_PLACES]);
+/* Calls where the target listens; agent_relay_decided follows. False: it doesn't. */
+bool agent_direct_call(struct agent *a, uint32_t rank, const void *places, size_t len);
+void agent_direct_end(struct agent *a);
+
+/* agent_sealed.c: with --net-security encrypt */
+bool agent_seals(const struct agent *a);
+/* A process seals what goes over `wire`, or what `plain` says and hears: returns the other end of
+ * it, in the clear, -1 if there is none to be had. Both take the descriptor over. */
+int agent_seal_wire(struct agent *a, uint32_t rank, int wire);
+int agent_seal_process(struct agent *a, uint32_t rank, int plain);
+/* A child has ended that is no rank: it may be one of these, and say why its stream is no good. */
+void agent_seal_take_end(struct agent *a, pid_t pid, int status);
+
+/* agent_files.c */
+/* From now on the head hears when something has gone over that it doesn't see itself. */
+void agent_progress_start(struct agent *a);
+hale_status_t agent_files_begin(struct agent *a, const char *folder, struct error *err);
+/* Those that are there; what ranks make afterwards goes with the end. */
+void agent_files_remove(struct agent *a);
+void agent_files_end(struct agent *a);
+void agent_file_path(const struct agent *a, uint32_t rank, char path[PATH_MAX]);
+/* Starts the copy of m->rank from its file, as soon as that is here. */
+void agent_file_sink(struct agent *a, const struct message *m);
+void agent_file_take(struct agent *a, const struct message *m); /* DATA, TAKEN, WANT */
+
+#endif

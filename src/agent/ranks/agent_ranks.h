@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ranks of this node: their processes, sockets, segment, and what they print and read. Calls
+ * the supervisor and job/. */
+#ifndef HALE_AGENT_RANKS_AGENT_RANKS_H
+#define HALE_AGENT_RANKS_AGENT_RANKS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "agent/ranks/stdin_sink.h"
+#include "agent/ranks/stream.h"
+#include "agent/supervisor/supervisor.h"
+#include "launch/pin.h"
+#include "node/job.h"
+#include "node/proto.h"
+#include "node/segment.h"
+#include "wire/message/message.h"
+#include "wire/session/loop.h"
+
+struct agent;
+
+/* A connection; rank is set once it has said HELLO. */
+struct agent_conn {
+	struct agent *agent;
+	uint64_t number; /* the guardian's */
+	struct loop_source source;
+	pid_t peer;
+	int64_t rank; /* -1: has not said HELLO */
+	struct agent_conn *next;
+};
+
+struct agent_rank {
+	uint32_t rank;
+	pid_t pid;    /* launched and not yet reaped; 0: none */
+	pid_t group;  /* may still have members; 0: none */
+	pid_t member; /* said HELLO: the one to talk to; 0: none yet */
+	struct agent_conn *conn;
+	bool mpi, initialized, finalized;
+	bool met;	       /* a process of this rank has said HELLO since it was spawned */
+	bool moved;	       /* … and has said that its copy runs and it ends */
+	bool halted;	       /* the script around it stands still */
+	bool resumed, written; /* for the checkpoint under way */
+	bool childless;	       /* at the last look: resumed, not written, and nobody writes */
+	bool spawned, ended;   /* since the layout; status: waitpid's, when it has ended */
+	int status;
+	bool stood;   /* its process stood ready, and was not launched for it */
+	bool late;    /* a copy that has ended well after GO: told when all are released */
+	bool stopped; /* for a migration, and has not said since that it goes on */
+	bool aborted; /* has called MPI_Abort with that code */
+	int abort_code;
+	/* bytes that went to the head, and of which it has not said yet that they are printed:
+	 * another head gets them again */
+	struct book_kept kept[2];
+	struct stream out[2];
+};
+
+/* Who lives where, and the segment for it. */
+struct agent_view {
+	uint32_t generation;
+	uint32_t *node_of; /* [nranks]; NULL: no layout yet */
+	uint32_t here;	   /* ranks on this node */
+	int segment_fd;
+	struct segment *segment; /* NULL: no layout yet */
+	int slot;		 /* in the book; -1: none */
+};
+
+/* The machine that the node is on. */
+struct agent_machine {
+	uint32_t *of; /* [nodes]: the same number, the same machine; NULL: not said */
+	uint32_t nodes;
+	uint32_t crowd; /* ranks of the job on this machine, when pins were planned */
+	struct pin_plan pin;
+	char libdir[PATH_MAX]; /* of our libraries, on this machine; "": not looked for yet */
+};
+
+/* Where the processes of ranks call. */
+struct agent_door {
+	int listener; /* the guardian accepts */
+	char address[ADDRESS_MAX], token[24];
+	struct agent_conn *conns;
+};
+
+/* What the ranks print, and read. */
+struct agent_streams {
+	struct stream_window window[2];
+	unsigned char *kept; /* [ranks][2][BOOK_KEPT], shared with successors; NULL: none */
+	struct intake intake;
+};
+
+/* agent_view.c */
+void agent_view(struct agent *a, const struct message *m);
+
+/* agent_ranks.c */
+hale_status_t agent_ranks_create(struct agent *a, struct error *err);
+void agent_ranks_destroy(struct agent *a);
+void agent_machines(struct agent *a, const struct message *m);
+hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
+			   struct error *err);
+/* The same beside the one that is there; the view of now stays. */
+hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
+				  struct agent_view *v, struct error *err);
+void agent_view_swap(struct agent *a, struct agent_view *v);
+void agent_view_drop(struct agent *a, struct agent_view *v);
+hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err);
+/* Of a process of rank that becomes sink (NULL: it begins anew); NULL with a sentence. */
+char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err);
+void agent_environment_free(char **env);
+void agent_spawn(struct agent *a, const struct message *m);
+void agent_signal(struct agent *a, uint32_t rank, int sig);
+void agent_signal_all(struct agent *a, int sig);
+void agent_signal_program(struct agent *a, uint32_t rank, int sig);
+/* To the process that said HELLO, its main thread. */
+void agent_signal_member(struct agent *a, uint32_t rank, int sig);
+/* The pins for the layout of now. */
+void agent_pins(struct agent *a);
+
+/* agent_reap.c */
+/* Takes note of who has ended. */
+void agent_reap(struct agent *a);
+void agent_reap_soon(struct agent *a);
+/* Kills what is left of the groups; true when nothing is. */
+bool agent_clear(struct agent *a);
+bool agent_clear_rank(struct agent *a, uint32_t rank);
+
+/* agent_conn.c */
+/* Listens for processes of this node at an abstract name, which gets into name. Any user can take
+ * such names, so there is something in it that nobody foresees. -1 with errno. */
+int agent_listen_at(const struct agent *a, const char *what, int type, char name[ADDRESS_MAX]);
+hale_status_t agent_listen(struct agent *a, struct error *err);
+/* A connection that the guardian has accepted. */
+struct agent_conn *agent_conn_add(struct agent *a, const struct guardian_conn *conn);
+/* The packet that an agent before this one had received and not dealt with. */
+void agent_packet_again(struct agent *a);
+/* What the guardian says. */
+void agent_ward_start(struct agent *a);
+void agent_ward_look(struct agent *a); /* soon, whether or not it says something */
+void agent_conns_close(struct agent *a);
+void agent_conn_drop(struct agent *a, struct agent_rank *r);
+/* From the segment of now. */
+void agent_tell_address(struct agent *a, uint32_t rank);
+bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank);
+
+/* agent_shell.c: a rank that a script has started moves without the script */
+hale_status_t agent_shell_check(struct agent *a, uint32_t rank, struct error *err);
+/* For the time of the stop nothing but the rank itself runs of what was launched. */
+hale_status_t agent_shell_halt(struct agent *a, uint32_t rank, struct error *err);
+void agent_shell_resume(struct agent *a, uint32_t rank);
+
+/* agent_kept.c: only where another head may come */
+/* Memory for it, which a successor has again. */
+void agent_kept_open(struct agent *a);
+void agent_kept_close(struct agent *a);
+void agent_kept_again(struct agent *a); /* after agent_read_back */
+void agent_kept_begin(struct agent *a, uint32_t rank, const uint64_t position[3]);
+void agent_kept_add(struct agent *a, uint32_t rank, int which, const void *bytes, size_t len);
+void agent_kept_passed(struct agent *a, const struct message *m);
+/* All that is kept goes out again; the windows begin anew with it. */
+void agent_kept_send(struct agent *a);
+
+#endif
