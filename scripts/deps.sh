@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs the Debian packages that are missing for what is asked: build, demo, check, bench, lint.
+# Installs the Debian packages that are missing for what is asked: build, demo, check, long, bench, lint.
 # Usage: scripts/deps.sh build [check …]. Does nothing, and needs no rights, when all are there.
 set -eu
 
 build='gcc libc6-dev meson ninja-build pkg-config python3-minimal libxxhash-dev liblz4-dev
 	libzstd-dev libhwloc-dev libzmq3-dev libsodium-dev libipmimonitoring-dev libibumad-dev libibmad-dev
-	libibverbs-dev libsqlite3-dev libucx-dev libopenmpi-dev opencl-headers libncurses-dev'
+	libibverbs-dev libsqlite3-dev libucx-dev libopenmpi-dev opencl-headers libncurses-dev libmicrohttpd-dev'
 demo='openmpi-bin lammps lammps-examples'
 check="$demo libcmocka-dev libmpich-dev gfortran hpcc netpipe-openmpi python3-mpi4py python3-numpy scalapack-mpi-test
 	libgomp1 binutils spin slurmctld slurmd slurm-client munge pocl-opencl-icd ocl-icd-opencl-dev openipmi ibsim-utils libumad2sim0 opensm gnuplot-nox
 	python3-pyopencl clblast-tests openssh-server clang libomp-dev libclang-14-dev libopenblas-dev zsh fish groff-base python3-pyte"
+long='chromium chromium-driver prometheus'
 bench='openmpi-bin mpich libmpich-dev gnuplot-nox libclang-14-dev libopenblas-dev'
 lint='clang clang-format clang-tidy cppcheck'
 
@@ -20,10 +21,11 @@ for what in "$@"; do
 	build) wanted="$wanted $build" ;;
 	demo) wanted="$wanted $demo" ;;
 	check) wanted="$wanted $check" ;;
+	long) wanted="$wanted $long" ;;
 	bench) wanted="$wanted $bench" ;;
 	lint) wanted="$wanted $lint" ;;
 	*)
-		echo "scripts/deps.sh: '$what' is none of build, demo, check, bench, lint" >&2
+		echo "scripts/deps.sh: '$what' is none of build, demo, check, long, bench, lint" >&2
 		exit 64
 		;;
 	esac

@@ -36,8 +36,9 @@ MAY_USE["protect"] = {"base"}  # inside the user's process, without libhale.so
 MAY_USE["halecc"] = {"base"}
 MAY_USE["ocl"] = {"base", "agreement", "node"}  # inside OpenCL programs, without libhale.so
 MAY_USE["task"] = {"base", "agreement", "node"}  # inside programs with tasks, without libhale.so
+MAY_USE["web"] = {"base", "node", "control"}  # the page, and a program of its own
 MAY_USE["top"] = {"base", "node", "control"}  # a program of its own
-MAY_USE["cli"] = BELOW | HEAD_SIDE | {"control"} | set(AGENT_SIDE)
+MAY_USE["cli"] = BELOW | HEAD_SIDE | {"control", "web"} | set(AGENT_SIDE)
 
 # What hale agrees on with libraries in programs: it belongs to neither, and may include base/ only.
 AGREEMENT = {"ocl/account.h", "ocl/account.c", "task/settings.h", "task/settings.c", "task/account.h", "task/account.c"}

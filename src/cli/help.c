@@ -20,6 +20,8 @@ static const char overview[] =
     "  hale restart CHECKPOINT                         go on from a checkpoint\n"
     "  hale ps [--json] [--watch]                      running jobs\n"
     "  hale top [JOB]                                  jobs, nodes and ranks, live; keys to act\n"
+    "  hale web [--listen PORT]                        the same as a page, for a browser\n"
+    "  hale report FILE|JOB [--html]                   what happened to a job\n"
     "  hale nodes [JOB] [--json]                       the machines of a job, and how they are\n"
     "  hale migrate [JOB] --from NODE [--to NODE]      the ranks of a node go to another one\n"
     "  hale attach JOB                                 a new head for a job whose hale run is "
@@ -302,6 +304,29 @@ static const char top_help[] =
     "checkpoint, M lets the ranks of a node go elsewhere, K kills a rank; each is asked twice.\n"
     "Processor, memory and stack are known of ranks on this machine only.\n";
 
+static const char web_help[] =
+    "hale web [--listen [ADDRESS:]PORT]\n"
+    "\n"
+    "Serves a page that shows your running jobs live: when they ran, took checkpoints, were rolled\n"
+    "back or moved, their nodes and ranks, events, and what protection would cost least. Prints the\n"
+    "page's address, which has a token in it: whoever has it may look, and can do nothing. Ends with\n"
+    "Ctrl-C; jobs do not notice.\n"
+    "\n"
+    "  --listen PORT          on that port (any), of 127.0.0.1 unless an ADDRESS is given before a\n"
+    "                         colon. What goes over a network is not encrypted: better leave it, and\n"
+    "                         go there by `ssh -L`\n";
+
+static const char report_help[] =
+    "hale report FILE [--html | --json] [--output FILE]\n"
+    "hale report JOB [--html | --json] [--output FILE]\n"
+    "\n"
+    "Shows what happened to a job: one that has ended by the FILE that `hale run --report` has\n"
+    "written, a running one by what its head knows now.\n"
+    "\n"
+    "  --html                 a page for a browser: one file that needs nothing else\n"
+    "  --json                 as `hale run --report` writes it\n"
+    "  -o, --output FILE      into FILE, not on stdout\n";
+
 static const char inject_help[] =
     "hale inject kill [JOB] --rank R [--slot S] [--after TIME | --at-call FUNCTION:COUNT] "
     "[--signal SIG]\n"
@@ -383,6 +408,8 @@ static const struct {
 	     {"metrics", metrics_help},
 	     {"ps", ps_help},
 	     {"top", top_help},
+	     {"web", web_help},
+	     {"report", report_help},
 	     {"inject", inject_help},
 	     {"image", image_help},
 	     {"advise", advise_help},

@@ -24,7 +24,8 @@ static const struct {
     {"agent", cli_agent},	{"migrate", cli_migrate},
     {"attach", cli_attach},	{"metrics", cli_metrics},
     {"campaign", cli_campaign}, {"complete", cli_complete},
-    {"top", cli_top},
+    {"top", cli_top},		{"report", cli_report},
+    {"web", cli_web},
 };
 
 int cli_version(void)

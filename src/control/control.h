@@ -4,6 +4,7 @@
  *   {"op":"ps"}                          the object of the job in `hale ps --json`
  *   {"op":"nodes"}                       the machines of the job, and how they are
  *   {"op":"metrics"}                     sums for `hale metrics`
+ *   {"op":"report"}                      what --report would write now
  *   {"op":"profile"}                     the job's profile as it is now
  *   {"op":"ckpt"}                        {"path":…} when it is complete, or {"error":…}
  *   {"op":"inject","fault":"kill:…"}     {} or {"error":…}; "now":true kills at once
@@ -35,6 +36,9 @@ int control_connect(const char *job);
  * err. *answer is to be freed with json_free. */
 hale_status_t control_ask(const char *job, const char *request, struct json_value **answer,
 			  struct error *err);
+
+/* The answer as it came, NUL-terminated, to be freed; NULL: none within some seconds. */
+char *control_ask_text(const char *job, const char *request);
 
 /* The same for several jobs at once, for answers that come at once: a job that is stopped or stuck
  * (HALE_ERR_TIMEOUT in status[i]) doesn't keep the others waiting. */

@@ -368,6 +368,26 @@ struct json_value *control_ask_at(const char *job, const char *kind, uint32_t ep
 	return answer;
 }
 
+char *control_ask_text(const char *job, const char *request)
+{
+	int fd = control_connect(job);
+	char *text = NULL, *more;
+	size_t len = 0;
+
+	if (fd < 0)
+		return NULL;
+	if (send_request(fd, request))
+		text = read_answer(fd, clock_seconds() + ANSWER_SECONDS, &len);
+	close(fd);
+	more = text && len > 0 ? realloc(text, len + 1) : NULL;
+	if (!more) {
+		free(text);
+		return NULL;
+	}
+	more[len] = '\0';
+	return more;
+}
+
 hale_status_t control_ask(const char *job, const char *request, struct json_value **answer,
 			  struct error *err)
 {

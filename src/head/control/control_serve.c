@@ -29,6 +29,7 @@ struct client {
 	bool waits;	/* for the checkpoint */
 	uint32_t moves; /* waits for this migration; 0: for none */
 	uint32_t looks; /* for this look, for the profile; 0: not */
+	bool reports;	/* of what is looked at the whole report is wanted */
 	struct client *next;
 };
 
@@ -197,11 +198,26 @@ static void answer_metrics(struct client *c)
 	answer(c, &j);
 }
 
+/* As --report would write it if the job ended now, but for its exit status. */
+static void answer_report(struct client *c)
+{
+	const struct head *h = c->control->head;
+	struct json_out j;
+
+	json_out_init(&j);
+	report_print(&h->report, 0, clock_seconds() - h->began, &j);
+	answer(c, &j);
+}
+
 static void answer_profile(struct client *c)
 {
 	const struct head *h = c->control->head;
 	struct json_out j;
 
+	if (c->reports) {
+		answer_report(c);
+		return;
+	}
 	if (h->report.profile.ranks == 0) {
 		answer_text(c, "error", "no rank has called MPI_Init yet, so nothing is measured");
 		return;
@@ -211,10 +227,11 @@ static void answer_profile(struct client *c)
 	answer(c, &j);
 }
 
-static void ask_profile(struct client *c)
+static void ask_profile(struct client *c, bool reports)
 {
 	struct head *h = c->control->head;
 
+	c->reports = reports;
 	c->looks = h->crew.laid_out ? crew_look(&h->crew) : 0;
 	if (c->looks == 0)
 		answer_profile(c);
@@ -339,8 +356,8 @@ static void take_request(struct client *c)
 		answer_nodes(c);
 	else if (strcmp(op, "metrics") == 0)
 		answer_metrics(c);
-	else if (strcmp(op, "profile") == 0)
-		ask_profile(c);
+	else if (strcmp(op, "profile") == 0 || strcmp(op, "report") == 0)
+		ask_profile(c, op[0] == 'r');
 	else if (strcmp(op, "ckpt") == 0)
 		answer_ckpt(c);
 	else if (strcmp(op, "migrate") == 0)
