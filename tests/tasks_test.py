@@ -140,6 +140,42 @@ def ranges_that_are_no_memory_are_no_reason_to_die(s):
 
 
 @test
+def errors_can_be_asked_for_while_the_job_runs(s):
+    exe = build(s)
+    stop = s.path("stop")
+    job = s.start(HALE, "run", "--tasks", "--report", "report.json", "--ckpt-dir", s.path("ckpt"), "--", exe, "until",
+                  stop, env=TWO)
+    job.until_output("begun")
+    name = job.id()
+    job.checkpoint()
+    r = s.hale("inject", "due", name, "--task-prob", "25%", "--seed", SEED)
+    expect(r.status == 0, r)
+    job.until_output("struck")
+    # back to before that was asked for: the head says it again
+    os.kill(job.ranks()[0], signal.SIGKILL)
+    open(stop, "w").close()
+    r = job.wait()
+    expect(r.status == 0 and r.out == "begun\nstruck\nstopped\n", r)
+    report = s.report()
+    t, u = report["tasks"], report["unified"]
+    expect(report["restarts"] == 1 and t["reexecuted"] == t["struck"] > 0 and t["fell_back"] == 0, t)
+    # eq. 18, with the half of all failures that are taken for memory errors
+    expect(0 < u["coverage"] < 1 and u["interval_seconds"] >= u["system_interval_seconds"] > 0, u)
+    expect(u["score"] < 1 and u["due_rate_hz"] > 0 and u["task_waste"] > 0, u)
+    for options, said in ((("--task-prob", "2"), "due:prob=P"), ((), "--task-prob"), (("--task-prob",), "no value"),
+                          (("--task-prob", "1", "--at", "once"), "due:prob=P")):
+        r = s.hale("inject", "due", *options)
+        expect(r.status == EXIT_USAGE and said in r.err, r)
+    os.remove(stop)
+    job = s.start(HALE, "run", "--no-mpi", "--", exe, "until", stop, env=TWO)
+    job.until_output("begun")
+    r = s.hale("inject", "due", job.id(), "--task-prob", "1")
+    expect(r.status == 1 and "--tasks" in r.err, r)
+    job.kill()
+    job.wait()
+
+
+@test
 def bad_settings_are_refused(s):
     for option, said in (("--tasks=retries:x", "retries:R"), ("--tasks=protect:some", "all|auto|none"),
                          ("--tasks=retries", "retries:R"), ("--tasks=residual:2", "residual:SHARE")):

@@ -305,6 +305,9 @@ void agent_take(void *arg, const struct message *m)
 	case MSG_INJECT:
 		agent_inject(a, m);
 		break;
+	case MSG_TASK_DUE:
+		agent_task_due(a, m);
+		break;
 	case MSG_FEED:
 		intake_put(&a->streams.intake, m->bytes, m->len);
 		break;

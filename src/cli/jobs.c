@@ -11,6 +11,8 @@
 #include "cli/cli.h"
 #include "cli/opencl.h"
 #include "control/control.h"
+#include "node/segment.h"
+#include "task/settings.h"
 #include "node/job.h"
 #include "launch/options.h"
 
@@ -317,35 +319,15 @@ static bool parse_injection(int argc, char **argv, struct injection *in)
 	return in->rank && !(in->after && in->call);
 }
 
-int cli_inject(int argc, char **argv)
+static int ask_for_fault(const char *wanted, const char *fault)
 {
-	struct injection in;
-	char job[JOB_ID_MAX], fault[256];
-	struct fault checked;
+	char job[JOB_ID_MAX];
 	struct json_value *answer = NULL;
 	struct json_out j;
 	struct error err;
 	int status = 0;
 
-	if (wants_help(argc, argv))
-		return cli_help("inject");
-	if (argc > 1 && strcmp(argv[1], "ecc") == 0)
-		return cli_opencl_inject(argc, argv);
-	if (argc < 2 || strcmp(argv[1], "kill") != 0)
-		return usage("inject", "the faults are kill and ecc");
-	if (!parse_injection(argc, argv, &in))
-		return usage("inject", in.rank
-					   ? "an option is not known, has no value, or goes with "
-					     "another one (--after, --at-call) not at all"
-					   : "which rank is to die? --rank R, or --rank any");
-	snprintf(fault, sizeof(fault), "kill:rank=%s,slot=%s,%s=%s%s%s", in.rank,
-		 in.slot ? in.slot : "0", in.call ? "at-call" : "after",
-		 in.call    ? in.call
-		 : in.after ? in.after
-			    : "0s",
-		 in.signal ? ",signal=" : "", in.signal ? in.signal : "");
-	if (options_parse_fault(fault, &checked, &err) != HALE_OK ||
-	    control_choose(in.job, job, &err) != HALE_OK) {
+	if (control_choose(wanted, job, &err) != HALE_OK) {
 		log_warn("%s", err.text);
 		return EXIT_USAGE;
 	}
@@ -361,4 +343,71 @@ int cli_inject(int argc, char **argv)
 	json_free(answer);
 	json_out_fini(&j);
 	return status;
+}
+
+/* Memory errors in the tasks of a job that runs: what --inject due: says from its start on. */
+static int inject_due(int argc, char **argv)
+{
+	const char *job = NULL, *prob = NULL, *seed = "1", *at = "end", *times = "1";
+	const struct {
+		const char *name;
+		const char **to;
+	} known[] = {
+	    {"--task-prob", &prob}, {"--seed", &seed}, {"--at", &at}, {"--times", &times}};
+	char fault[MAILBOX_DUE], why[160];
+	struct task_due checked;
+
+	for (int i = 2; i < argc; i++) {
+		size_t k = 0;
+
+		while (k < ARRAY_LEN(known) && strcmp(argv[i], known[k].name) != 0)
+			k++;
+		if (k < ARRAY_LEN(known) && i + 1 < argc)
+			*known[k].to = argv[++i];
+		else if (k == ARRAY_LEN(known) && argv[i][0] != '-' && !job)
+			job = argv[i];
+		else
+			return usage("inject", "an option is not known or has no value");
+	}
+	if (!prob)
+		return usage("inject", "which share of the tasks is to be struck? --task-prob P");
+	snprintf(fault, sizeof(fault), "due:prob=%s,seed=%s,at=%s,times=%s", prob, seed, at, times);
+	if (!task_due_read(&checked, fault + strlen("due:"), why)) {
+		log_warn("--task-prob, --seed, --at and --times are those of %s", why);
+		return EXIT_USAGE;
+	}
+	return ask_for_fault(job, fault);
+}
+
+int cli_inject(int argc, char **argv)
+{
+	struct injection in;
+	char fault[256];
+	struct fault checked;
+	struct error err;
+
+	if (wants_help(argc, argv))
+		return cli_help("inject");
+	if (argc > 1 && strcmp(argv[1], "ecc") == 0)
+		return cli_opencl_inject(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "due") == 0)
+		return inject_due(argc, argv);
+	if (argc < 2 || strcmp(argv[1], "kill") != 0)
+		return usage("inject", "the faults are kill, due and ecc");
+	if (!parse_injection(argc, argv, &in))
+		return usage("inject", in.rank
+					   ? "an option is not known, has no value, or goes with "
+					     "another one (--after, --at-call) not at all"
+					   : "which rank is to die? --rank R, or --rank any");
+	snprintf(fault, sizeof(fault), "kill:rank=%s,slot=%s,%s=%s%s%s", in.rank,
+		 in.slot ? in.slot : "0", in.call ? "at-call" : "after",
+		 in.call    ? in.call
+		 : in.after ? in.after
+			    : "0s",
+		 in.signal ? ",signal=" : "", in.signal ? in.signal : "");
+	if (options_parse_fault(fault, &checked, &err) != HALE_OK) {
+		log_warn("%s", err.text);
+		return EXIT_USAGE;
+	}
+	return ask_for_fault(in.job, fault);
 }

@@ -141,6 +141,7 @@ void head_assess_rank(struct head *h, uint32_t rank)
 
 	f = report_add_failure(&h->report, rank, crew_node_of(&h->crew, rank)->name,
 			       head_signal_text(sig, text), head_seconds(h));
+	h->faults.tasks_fell += sig == SIGBUS && h->o->tasks;
 	record_failure(h, rank, sig);
 	watch_rank_died(h, rank, sig, text);
 	inject_rank_killed(h, rank);

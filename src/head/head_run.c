@@ -434,6 +434,7 @@ static void write_end(struct head *h)
 	json_double(&j, "wall_seconds", wall);
 	json_uint(&j, "restarts", h->report.restarts);
 	record_end(&h->files.record, &j);
+	checkpoint_report_tasks(h);
 	if (h->o->report &&
 	    report_write(&h->report, h->o->report, h->end.status, wall, &err) != HALE_OK)
 		log_warn("%s", err.text);

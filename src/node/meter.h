@@ -13,7 +13,7 @@
  * microseconds, is timed in one call of `gap` of its class, drawn at random, and counts for all of
  * them. So the cost of both is below what can be measured, and their sum has no bias.
  *
- * The rank alone writes. `version` is odd while several words that belong together change; messages
+ * The rank alone writes; to `task` its threads do, by atomic additions. `version` is odd while several words that belong together change; messages
  * and `left` change at any time, each by itself.
  */
 #ifndef HALE_NODE_METER_H
@@ -43,6 +43,18 @@ enum meter_call {
 /* Messages by size: at most 64 B, 512 B, 4 KiB, 32 KiB, 256 KiB, 2 MiB, 16 MiB, more. */
 enum { METER_SIZES = 8, METER_SIZE_FIRST = 64, METER_SIZE_FACTOR = 8 };
 
+/* What libhale_task.so counts (docs/tasks.md, the report), of all threads. */
+enum meter_task {
+	METER_TASK_MENDED,     /* memory errors; those that can't be mended the head sees */
+	METER_TASK_NS,	       /* in tasks */
+	METER_TASK_PROTECTED,  /* of it, in protected ones */
+	METER_TASK_SERIAL,     /* no task ran */
+	METER_TASK_CHECKPOINT, /* copies of tasks' data made */
+	METER_TASK_AGAIN,      /* lost executions, and data put back */
+	METER_TASK_LOG,	       /* messages kept */
+	METER_TASKS
+};
+
 struct meter_times {
 	_Atomic uint64_t calls;	   /* those up to the last draw: all calls are + gap - left */
 	_Atomic uint64_t covered;  /* calls that short_ns stands for */
@@ -63,6 +75,8 @@ struct rank_meter {
 	 * checkpoints and restarts took: CLOCK_MONOTONIC less began_ns while it runs, app_ns (not
 	 * 0) when it is over. began_ns 0: not begun, nothing here means anything. */
 	_Atomic uint64_t began_ns, app_ns;
+	/* of libhale_task.so's threads, which add to it now and then; with and without MPI */
+	_Atomic uint64_t task[METER_TASKS];
 };
 
 /* Adds to a word that only the caller writes: one instruction without a lock, where the compiler

@@ -22,12 +22,27 @@ double cadence_cost_s(const struct cadence_view *v)
 	return v->pause_s + (share > 0.5 ? 0.5 : share) * v->writing_s;
 }
 
+/* All errors so far may have been mended; of all that will come some will not be. */
+#define COVERAGE_MOST 0.999
+
+double cadence_coverage(const struct cadence_tasks *t)
+{
+	double expected = t->exposed_s > 0 ? t->protected_s / t->exposed_s : 0;
+	double seen = (double)(t->mended + t->fell);
+	double coverage;
+
+	if (expected > 1)
+		expected = 1;
+	coverage = (expected + (double)t->mended) / (1 + seen);
+	return coverage < COVERAGE_MOST ? coverage : COVERAGE_MOST;
+}
+
 double cadence_mtbf_s(const struct cadence_view *v)
 {
 	double assumed = 1 / (1 / CADENCE_JOB_MTBF_S + v->nodes / CADENCE_NODE_MTBF_S);
 	double prior = v->mtbf_s > 0 ? v->mtbf_s : assumed;
 
-	return (prior + v->run_s) / (1 + v->failures);
+	return (prior + v->run_s) / (1 - v->covered + v->failures);
 }
 
 static void at_least(struct cadence *c, double seconds, cadence_reason_t reason)

@@ -16,6 +16,18 @@
 /* Of the time between two checkpoints at most this share goes by while one is being written. */
 #define CADENCE_WRITING 0.1
 
+/* What is known of tasks that are executed again after memory errors (`--tasks`): such errors cost
+ * no checkpoint, so checkpoints may be rarer (seed 002, eq. 18). */
+struct cadence_tasks {
+	double memory; /* share of the failures of a job like this that are memory errors */
+	uint64_t mended, fell; /* errors that tasks have mended; that rolled the job back */
+	double protected_s, exposed_s; /* of the time that an error can strike, in protected tasks */
+};
+
+/* The share of memory errors that tasks mend: what the time in protected tasks makes one expect
+ * counts as one error, and the errors seen come to it. 0 to below 1. */
+double cadence_coverage(const struct cadence_tasks *t);
+
 struct cadence_view {
 	double pause_s;	  /* that ranks stand still for a checkpoint */
 	double writing_s; /* until it is complete, since it began */
@@ -27,6 +39,7 @@ struct cadence_view {
 	uint32_t nodes;	  /* that the job runs on */
 	uint32_t failures; /* that this job has had, in … */
 	double run_s;	   /* … this time */
+	double covered;	   /* share of failures that cost no rollback: memory × coverage; 0: none */
 };
 
 typedef enum cadence_reason {
@@ -49,7 +62,8 @@ struct cadence {
 double cadence_cost_s(const struct cadence_view *v);
 
 /* Mean time between failures: the given or assumed one counts as one failure seen in that time, and
- * what the job has seen itself comes to it. */
+ * what the job has seen itself comes to it. Of the former the part that is covered is no failure; the
+ * latter are those that did cost a rollback. */
 double cadence_mtbf_s(const struct cadence_view *v);
 
 struct cadence cadence_next(const struct cadence_view *v);

@@ -128,6 +128,49 @@ static void an_attempt_in_vain_is_followed_by_rarer_ones(void **state)
 	assert_true(cadence_retry_s(3600, 9) == 3600);
 }
 
+static void errors_that_tasks_mend_stretch_the_interval_by_equation_18(void **state)
+{
+	for (double covered = 0; covered < 0.999; covered += 0.0625) {
+		struct cadence_view v = view(0.1, 0.1);
+		double without, ratio;
+
+		v.overhead = 1;
+		v.least_s = 0;
+		v.mtbf_s = 1e7;
+		without = cadence_next(&v).interval_s;
+		v.covered = covered;
+		ratio = cadence_next(&v).interval_s / without;
+		assert_true(fabs(ratio * sqrt(1 - covered) - 1) < 1e-3);
+	}
+	struct cadence_view v = view(0.1, 0.1);
+
+	/* failures that did happen count as they are */
+	v.covered = 0.9;
+	v.failures = 3;
+	v.run_s = 1000;
+	v.mtbf_s = 1e5;
+	assert_true(fabs(cadence_mtbf_s(&v) - 101000 / 3.1) < 1e-6);
+}
+
+static void coverage_goes_from_what_is_expected_to_what_is_seen(void **state)
+{
+	struct cadence_tasks t = {.memory = 1};
+
+	assert_true(cadence_coverage(&t) == 0);
+	t.protected_s = 80;
+	t.exposed_s = 100;
+	assert_true(fabs(cadence_coverage(&t) - 0.8) < 1e-12);
+	t.fell = 1;
+	assert_true(fabs(cadence_coverage(&t) - 0.4) < 1e-12);
+	t.mended = 998;
+	assert_true(fabs(cadence_coverage(&t) - 998.8 / 1000) < 1e-12);
+	t.mended = 1u << 30;
+	assert_true(cadence_coverage(&t) < 1);
+	t.protected_s = 1e9;
+	t.mended = 0;
+	assert_true(cadence_coverage(&t) <= 0.5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +182,8 @@ int main(void)
 	    cmocka_unit_test(images_are_not_written_all_the_time),
 	    cmocka_unit_test(failures_that_happen_shorten_the_interval),
 	    cmocka_unit_test(a_given_rate_counts_instead_of_the_assumed_one),
+	    cmocka_unit_test(errors_that_tasks_mend_stretch_the_interval_by_equation_18),
+	    cmocka_unit_test(coverage_goes_from_what_is_expected_to_what_is_seen),
 	    cmocka_unit_test(an_attempt_in_vain_is_followed_by_rarer_ones),
 	};
 

@@ -92,6 +92,8 @@ void profile_add_rank(struct profile *p, struct rank_meter *m, uint64_t now_ns)
 {
 	struct reading r;
 
+	for (int i = 0; i < METER_TASKS; i++)
+		p->task[i] += atomic_load(&m->task[i]);
 	if (atomic_load(&m->began_ns) == 0)
 		return;
 	read_whole(m, now_ns, &r);
@@ -114,6 +116,8 @@ void profile_add_node(struct profile *p, struct segment *s, uint32_t nranks)
 
 void profile_merge(struct profile *p, const struct profile *other)
 {
+	for (int i = 0; i < METER_TASKS; i++)
+		p->task[i] += other->task[i];
 	if (other->ranks == 0)
 		return;
 	if (p->ranks == 0 || other->share_least < p->share_least)

@@ -25,6 +25,7 @@ struct profile {
 	struct profile_call call[METER_CALLS];
 	uint64_t messages[METER_SIZES], bytes[METER_SIZES];
 	uint64_t collectives, collective_bytes;
+	uint64_t task[METER_TASKS]; /* of all processes with tasks, also without MPI */
 };
 
 /* One rank's meter, as it is now; while it runs all words of it that belong together agree. */

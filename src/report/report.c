@@ -174,11 +174,28 @@ static void print_all(const struct report *r, size_t skipped, int exit_status, d
 	json_uint(j, "seed", r->seed);
 }
 
+static void print_unified(const struct report_unified *u, struct json_out *j)
+{
+	json_open_object(j, "unified");
+	json_double(j, "coverage", u->coverage);
+	json_double(j, "memory", u->memory);
+	json_double(j, "task_waste", u->task_waste);
+	json_double(j, "due_rate_hz", u->due_rate_hz);
+	json_double(j, "ckpt_seconds", u->ckpt_s);
+	json_double(j, "restart_seconds", u->restart_s);
+	json_double(j, "system_interval_seconds", u->system_interval_s);
+	json_double(j, "interval_seconds", u->interval_s);
+	json_double(j, "score", u->score);
+	json_close_object(j);
+}
+
 void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j)
 {
 	json_open_object(j, NULL);
 	print_all(r, 0, exit_status, wall_seconds, j);
 	report_print_unprotected(r, j);
+	if (r->unified.is)
+		print_unified(&r->unified, j);
 	if (r->profile.ranks > 0)
 		report_print_profile(r, "profile", wall_seconds, j);
 	json_close_object(j);

@@ -69,6 +69,14 @@ struct report_unprotected {
 	char why[480];
 };
 
+/* Tasks and checkpoints together (model/unified.h), as measured so far; of a job with --tasks. */
+struct report_unified {
+	bool is;
+	double coverage, memory, task_waste;
+	double due_rate_hz, ckpt_s, restart_s;
+	double system_interval_s, interval_s, score;
+};
+
 struct report {
 	const char *job;
 	uint32_t ranks;
@@ -89,6 +97,7 @@ struct report {
 	struct profile profile;
 	struct profile_pace pace;
 	struct report_unprotected unprotected;
+	struct report_unified unified;
 };
 
 void report_fini(struct report *r);

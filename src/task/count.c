@@ -53,9 +53,24 @@ void task_count_running(bool begins)
 	}
 }
 
+uint64_t task_count_serial_ns(void)
+{
+	uint64_t since = atomic_load(&serial_since);
+
+	return atomic_load(&serial_ns) + (since ? clock_ns() - since : 0);
+}
+
+uint64_t task_count_log_ns(void)
+{
+	uint64_t log[5] = {0};
+
+	task_mpi.totals(log);
+	return log[4];
+}
+
 static void add_up(struct task_account *a)
 {
-	uint64_t log[5] = {0}, serial = atomic_load(&serial_ns), since = atomic_load(&serial_since);
+	uint64_t log[5] = {0};
 
 	a->processes = 1;
 	for (struct task_thread *t = atomic_load(&task_threads); t; t = t->next) {
@@ -74,9 +89,7 @@ static void add_up(struct task_account *a)
 	a->count[TASK_SKIPPED] = log[3];
 	a->share[TASK_S_LOG] = 1e-9 * (double)log[4];
 	a->bytes[TASK_CHECKPOINT] = task_keep_bytes() + task_inputs_bytes();
-	if (since)
-		serial += clock_ns() - since;
-	a->share[TASK_S_SERIAL] = 1e-9 * (double)serial;
+	a->share[TASK_S_SERIAL] = 1e-9 * (double)task_count_serial_ns();
 }
 
 __attribute__((destructor)) static void leave(void)

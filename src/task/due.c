@@ -22,7 +22,8 @@
 
 enum { AGAIN_NS = 30000, OBJECTS = 32, KNOWN = 4096 };
 
-struct task_due task_due;
+static const struct task_due none = {.times = 1};
+const struct task_due *_Atomic task_due = &none;
 static struct sigaction before;
 static unsigned rank;
 
@@ -158,10 +159,27 @@ static uint64_t mix(uint64_t z)
 	return z ^ (z >> 31);
 }
 
+static const struct task_due *due_now(void)
+{
+	return atomic_load_explicit(&task_due, memory_order_acquire);
+}
+
+void task_due_set(const struct task_due *d)
+{
+	struct task_due *kept = malloc(sizeof(*kept));
+
+	if (!kept) {
+		log_warn("no memory for the errors that are asked for; they do not come");
+		return;
+	}
+	*kept = *d;
+	atomic_store_explicit(&task_due, kept, memory_order_release);
+}
+
 /* The same seed strikes the same tasks of the same rank. */
 static uint64_t drawn(const struct task_record *r, uint64_t what)
 {
-	return mix(mix(task_due.seed * 0x9e3779b97f4a7c15ull + rank) +
+	return mix(mix(due_now()->seed * 0x9e3779b97f4a7c15ull + rank) +
 		   0x632be59bd9b4e019ull * what + r->number * 0x9e3779b97f4a7c15ull);
 }
 
@@ -215,14 +233,20 @@ static void page_lose(uint64_t draw)
 
 void task_due_draw(struct task_frame *f)
 {
-	if (UNLIKELY(task_due.prob > 0 && task_due.at == TASK_AT_PAGE)) {
+	const struct task_due *d;
+
+	task_job_look();
+	d = due_now();
+	if (LIKELY(d->prob <= 0))
+		return;
+	if (d->at == TASK_AT_PAGE) {
 		known_note(f->record);
-		if (share_of(drawn(f->record, 1)) < task_due.prob)
+		if (share_of(drawn(f->record, 1)) < d->prob)
 			page_lose(drawn(f->record, 2));
 		return;
 	}
-	if (UNLIKELY(task_due.prob > 0) && share_of(drawn(f->record, 1)) < task_due.prob)
-		f->due = task_count_has_fallen(rank, f->record->number) ? 0 : task_due.times;
+	if (share_of(drawn(f->record, 1)) < d->prob)
+		f->due = task_count_has_fallen(rank, f->record->number) ? 0 : d->times;
 }
 
 /* What was to be lost is lost: a task that were not executed from its copies would show. */
@@ -256,7 +280,7 @@ void task_due_begin(struct task_frame *f)
 	const struct task_site *s = f->record->site;
 	uint64_t runs;
 
-	if (LIKELY(f->due == 0) || task_due.at != TASK_AT_RANDOM)
+	if (LIKELY(f->due == 0) || due_now()->at != TASK_AT_RANDOM)
 		return;
 	runs = atomic_load(&s->runs);
 	if (runs)

@@ -9,13 +9,17 @@
 __attribute__((constructor)) static void begin(void)
 {
 	const char *settings = getenv("HALE_TASKS"), *due = getenv("HALE_TASKS_DUE");
+	struct task_due d;
 	char why[160];
 
 	log_init_from_env();
 	if (!task_settings_read(&task_settings, settings ? settings : "", why))
 		log_warn("HALE_TASKS is %s", why);
-	if (due && !task_due_read(&task_due, due, why))
+	if (due && !task_due_read(&d, due, why))
 		log_warn("HALE_TASKS_DUE is %s", why);
+	else if (due)
+		task_due_set(&d);
+	task_job_init();
 	task_count_init();
 	task_mpi_init();
 	task_due_init();

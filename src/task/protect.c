@@ -198,7 +198,7 @@ static void frame_mend(struct task_frame *f)
 static void frame_end(struct task_frame *f)
 {
 	struct task_thread *t = f->thread;
-	uint64_t took = clock_ns() - f->began;
+	uint64_t now = clock_ns(), took = now - f->began;
 
 	task_mpi.close(f->messages);
 	if (UNLIKELY(task_settings.keep_inputs)) {
@@ -218,6 +218,7 @@ static void frame_end(struct task_frame *f)
 		t->depth--;
 	t->frame = f->outer;
 	task_count_running(false);
+	task_job_meter(t, now);
 }
 
 void task_execute(const struct task_record *record, task_body body, void *arg)

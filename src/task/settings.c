@@ -61,6 +61,8 @@ static bool setting_take(struct task_settings *s, const char *key, const char *v
 		return read_protect(value, &s->protect);
 	if (strcmp(key, "residual") == 0)
 		return read_share(value, &s->residual);
+	if (strcmp(key, "memory") == 0)
+		return read_share(value, &s->memory);
 	if (strcmp(key, "inputs") == 0 && strcmp(value, "keep") == 0)
 		return s->keep_inputs = true;
 	if (strcmp(key, "check") == 0 && strcmp(value, "writes") == 0)
@@ -122,7 +124,7 @@ bool task_settings_read(struct task_settings *s, const char *text, char why[160]
 	const char *at = text;
 	bool bad;
 
-	*s = (struct task_settings){.retries = 3, .residual = 0.1, .log_max = (size_t)1 << 30};
+	*s = (struct task_settings){.retries = 3, .residual = 0.1, .memory = 0.5, .log_max = (size_t)1 << 30};
 	while (pair_next(&at, ':', key, value, &bad))
 		if (!setting_take(s, key, value)) {
 			bad = true;
@@ -130,9 +132,9 @@ bool task_settings_read(struct task_settings *s, const char *text, char why[160]
 		}
 	if (bad)
 		snprintf(why, 160,
-			 "retries:R,protect:all|auto|none,residual:SHARE,log:BYTES,inputs:keep,"
-			 "check:writes, not "
-			 "'%.60s'",
+			 "retries:R,protect:all|auto|none,residual:SHARE,memory:SHARE,log:BYTES,"
+			 "inputs:keep,check:writes, not "
+			 "'%.40s'",
 			 text);
 	return !bad;
 }

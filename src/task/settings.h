@@ -16,6 +16,7 @@ struct task_settings {
 	double residual;   /* auto: share of the exposure that may stay unprotected */
 	bool keep_inputs;  /* copies of what is only read, too */
 	bool check_writes; /* look for writes that are not declared */
+	double memory;	   /* share of the job's failures that are taken for memory errors */
 	size_t log_max;	   /* bytes of messages that the tasks of a process may keep together */
 };
 

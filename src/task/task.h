@@ -9,6 +9,7 @@
  *   check.c    check:writes, which looks for writes that are not declared
  *   inputs.c   inputs:keep, copies of what is only read
  *   keep.c     the copies; memory that threads use again and again
+ *   job.c      what the job asks for and is told while it runs
  *   mpi.c      what MPI keeps of a task's messages (src/mpi/task/), if the program has MPI
  *   due.c      errors as the kernel reports them (SIGBUS), as checkers raise them, as tests pretend
  *   count.c    what it did and cost, for the job's report
@@ -27,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/base.h"
+#include "node/meter.h"
 #include "task/account.h"
 #include "task/settings.h"
 
@@ -95,13 +97,15 @@ struct task_thread {
 	unsigned depth;
 	uint64_t count[TASK_COUNTS], reason[TASK_REASONS];
 	uint64_t copied, ns[TASK_SHARES];
+	uint64_t metered[METER_TASKS], metered_at; /* of it, what the meter has */
 	timer_t timer;
 	bool has_timer;
 	volatile bool timer_set;
 };
 
 extern struct task_settings task_settings;
-extern struct task_due task_due;
+/* Errors that a test wants now; never freed, as others may still read it. */
+extern const struct task_due *_Atomic task_due;
 
 /* ---- protect.c ---- */
 
@@ -128,6 +132,8 @@ bool task_keep_is_ours(uintptr_t from, uintptr_t to);
 /* ---- due.c ---- */
 
 void task_due_init(void);
+/* Of these errors from now on. */
+void task_due_set(const struct task_due *d);
 /* Before an attempt, and behind the last instruction of one: does a test want it struck? */
 void task_due_draw(struct task_frame *f);
 void task_due_begin(struct task_frame *f);
@@ -152,11 +158,22 @@ struct task_mpi {
 extern struct task_mpi task_mpi;
 void task_mpi_init(void);
 
+/* ---- job.c ---- */
+
+/* libhale.so, if it is in the process (src/ckpt/tasks.c). */
+void task_job_init(void);
+/* Errors that were asked for since the last look become those of task_due. */
+void task_job_look(void);
+/* Now and then: adds what this thread has counted meanwhile to the meter of the process. */
+void task_job_meter(struct task_thread *t, uint64_t now);
+
 /* ---- count.c ---- */
 
 struct task_thread *task_thread_self(void);
 extern struct task_thread *_Atomic task_threads;
 void task_count_init(void);
+uint64_t task_count_serial_ns(void); /* in which no task ran */
+uint64_t task_count_log_ns(void);    /* that threads took to keep messages */
 void task_count_running(bool begins); /* a task begins or has ended on some thread */
 /* Leaves in the folder for reports that this process fell back, because of task `number` or
  * (UINT64_MAX) of something else. Async-signal-safe. */

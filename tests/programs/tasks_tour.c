@@ -118,6 +118,38 @@ static void kinds(void)
 	       (unsigned long long)hash(big, sizeof(big)));
 }
 
+/* ---- until a file says stop, and a task has been executed again ---- */
+
+static void until(const char *stop)
+{
+	static _Atomic long begun;
+	long counts[8] = {0}, rounds = 0;
+	int said = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("begun\n");
+	do {
+#pragma omp parallel
+#pragma omp single
+		for (int i = 0; i < 8; i++) {
+			long *c = &counts[i];
+#pragma omp task firstprivate(c) depend(inout : c[0 : 1])
+			{
+				begun++; /* not declared: it is not put back */
+				usleep(200);
+				++*c;
+			}
+		}
+		rounds++;
+		if (begun > 8 * rounds && !said++)
+			printf("struck\n");
+	} while (!said || access(stop, F_OK) != 0);
+	for (int i = 0; i < 8; i++)
+		if (counts[i] != rounds)
+			printf("%ld rounds, %ld executions count\n", rounds, counts[i]);
+	printf("stopped\n");
+}
+
 /* ---- errors at one place ---- */
 
 static char page[4 * PAGE] __attribute__((aligned(4096)));
@@ -194,6 +226,8 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "product";
 	if (!strcmp(mode, "product"))
 		product();
+	else if (!strcmp(mode, "until"))
+		until(argv[2]);
 	else if (!strcmp(mode, "kinds"))
 		kinds();
 	else if (!strcmp(mode, "undeclared"))

@@ -364,3 +364,17 @@ void agent_inject(struct agent *a, const struct message *m)
 	agent_signal_member(a, m->rank, PROTO_CKPT_SIGNAL);
 	mailbox_ring_slow(box);
 }
+
+/* Tasks look by themselves when they begin. */
+void agent_task_due(struct agent *a, const struct message *m)
+{
+	for (uint32_t r = 0; a->view.segment && r < a->setup.nranks; r++) {
+		struct mailbox *box = agent_mailbox(a, r);
+
+		if (!agent_has(a, r))
+			continue;
+		atomic_store(&box->due_number, 0);
+		snprintf(box->task_due, sizeof(box->task_due), "%s", m->text);
+		atomic_store(&box->due_number, (uint32_t)m->number);
+	}
+}

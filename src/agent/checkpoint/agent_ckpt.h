@@ -38,5 +38,6 @@ void agent_ckpt_forget(const struct agent *a);
 void agent_ckpt_over(struct agent *a);
 void agent_ckpt_refuse_all(struct agent *a);
 void agent_inject(struct agent *a, const struct message *m);
+void agent_task_due(struct agent *a, const struct message *m);
 
 #endif

@@ -78,6 +78,8 @@ void checkpoint_abandon_open(struct head *h, const char *why);
  * completed. */
 void checkpoint_interval_start(struct head *h);
 void checkpoint_interval_again(struct head *h);
+/* What tasks that are executed again are worth beside checkpoints, into the report; with --tasks. */
+void checkpoint_report_tasks(struct head *h);
 /* HALE_ERR_STORE_FULL: the automatic one would fill the disk too far. */
 hale_status_t checkpoint_has_room(const struct head *h, struct error *err);
 /* checkpoint_wait.c: false: it has waited for as long as it may, and is refused for err. */

@@ -6,7 +6,9 @@
 #include "base/base.h"
 #include "head/head.h"
 #include "head/head_private.h"
+#include "model/unified.h"
 #include "policy/cadence.h"
+#include "task/settings.h"
 
 /* The newest checkpoints say what the next one will take. */
 enum { NEWEST = 3 };
@@ -51,8 +53,33 @@ static uint32_t failures(const struct head *h)
 	return count;
 }
 
-static struct cadence next(const struct head *h)
+/* ---- with tasks ---- */
+
+static double task_seconds(const struct head *h, enum meter_task what)
 {
+	return 1e-9 * (double)h->report.profile.task[what];
+}
+
+/* False: the job runs without --tasks. */
+static bool tasks_known(const struct head *h, struct cadence_tasks *t)
+{
+	struct task_settings s;
+	char why[160];
+
+	if (!h->o->tasks || !task_settings_read(&s, h->o->tasks, why))
+		return false;
+	*t = (struct cadence_tasks){
+	    .memory = s.memory,
+	    .mended = h->report.profile.task[METER_TASK_MENDED],
+	    .fell = h->faults.tasks_fell,
+	    .protected_s = task_seconds(h, METER_TASK_PROTECTED),
+	    .exposed_s = task_seconds(h, METER_TASK_NS) + task_seconds(h, METER_TASK_SERIAL)};
+	return true;
+}
+
+static struct cadence_view view_of(const struct head *h)
+{
+	struct cadence_tasks t;
 	struct cadence_view v = {.ranks = h->nranks,
 				 .cores = crew_cores(&h->crew),
 				 .overhead = h->o->overhead,
@@ -63,7 +90,74 @@ static struct cadence next(const struct head *h)
 				 .run_s = head_seconds(h)};
 
 	measure(h, &v);
+	if (tasks_known(h, &t))
+		v.covered = t.memory * cadence_coverage(&t);
+	return v;
+}
+
+static struct cadence next(const struct head *h)
+{
+	struct cadence_view v = view_of(h);
+
 	return cadence_next(&v);
+}
+
+static double restart_seconds(const struct head *h)
+{
+	double sum = 0;
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < h->report.failure_count; i++)
+		if (h->report.failures[i].restart_seconds > 0) {
+			sum += h->report.failures[i].restart_seconds;
+			count++;
+		}
+	return count ? sum / count : 0;
+}
+
+/* Share of the time in tasks that their protection took. */
+static double task_waste(const struct head *h)
+{
+	double in_tasks = task_seconds(h, METER_TASK_NS), waste;
+
+	if (in_tasks <= 0)
+		return 0;
+	waste = (task_seconds(h, METER_TASK_CHECKPOINT) + task_seconds(h, METER_TASK_LOG) +
+		 task_seconds(h, METER_TASK_AGAIN)) /
+		in_tasks;
+	return waste < 1 ? waste : 1;
+}
+
+void checkpoint_report_tasks(struct head *h)
+{
+	struct report_unified *u = &h->report.unified;
+	struct cadence_view v = view_of(h), alone = v;
+	struct model_unified_result r;
+	struct cadence_tasks t;
+	struct error err;
+
+	if (!tasks_known(h, &t))
+		return;
+	alone.covered = 0;
+	*u = (struct report_unified){.coverage = cadence_coverage(&t),
+				     .memory = t.memory,
+				     .task_waste = task_waste(h),
+				     .ckpt_s = cadence_cost_s(&v),
+				     .restart_s = restart_seconds(h)};
+	/* as cadence_mtbf_s() counts, but memory errors only, and all of these */
+	alone.failures = 0;
+	u->due_rate_hz =
+	    (t.memory + (double)t.mended + (double)t.fell) / cadence_mtbf_s(&alone);
+	alone.failures = v.failures;
+	u->system_interval_s = cadence_next(&alone).interval_s;
+	u->interval_s = cadence_next(&v).interval_s;
+	u->is = model_unified(&(struct model_unified){.ckpt_s = u->ckpt_s,
+						      .restart_s = u->restart_s,
+						      .due_rate_hz = u->due_rate_hz,
+						      .coverage = u->coverage,
+						      .task_waste = u->task_waste},
+			      &r, &err) == HALE_OK;
+	u->score = r.score;
 }
 
 /* ---- the timer ---- */
@@ -116,19 +210,23 @@ void checkpoint_interval_start(struct head *h)
 
 void checkpoint_interval_again(struct head *h)
 {
-	char every[16], cost[16], mtbf[16];
+	char every[16], cost[16], mtbf[16], covered[64] = "";
+	struct cadence_tasks t;
 	struct cadence c;
 
 	if (!h->o->ckpt_auto || job_state_over(h->state))
 		return;
 	checkpoint_interval_start(h);
 	c = next(h);
+	if (tasks_known(h, &t))
+		snprintf(covered, sizeof(covered), "; tasks mend %.1f %% of memory errors",
+			 100 * cadence_coverage(&t));
 	if (log_level() >= LOG_INFO)
 		log_info("the next checkpoint follows in %s: one costs %s, and a failure is "
-			 "expected every %s (%s)",
+			 "expected every %s (%s%s)",
 			 units_show_seconds(c.interval_s, every),
 			 units_show_seconds(c.cost_s, cost), units_show_seconds(c.mtbf_s, mtbf),
-			 h->o->mtbf > 0 ? "--mtbf" : "assumed: one a day");
+			 h->o->mtbf > 0 ? "--mtbf" : "assumed: one a day", covered);
 }
 
 /* ---- room ---- */

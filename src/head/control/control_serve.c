@@ -295,9 +295,13 @@ static void answer_inject(struct client *c, const struct json_value *request)
 	const char *text = json_text(json_get(request, "fault"), "");
 	struct fault f;
 	struct error err;
+	hale_status_t status;
 
-	if (options_parse_fault(text, &f, &err) != HALE_OK ||
-	    inject_add(c->control->head, &f, &err) != HALE_OK)
+	if (strncmp(text, "due:", 4) == 0)
+		status = inject_task_due(c->control->head, text + 4, &err);
+	else if ((status = options_parse_fault(text, &f, &err)) == HALE_OK)
+		status = inject_add(c->control->head, &f, &err);
+	if (status != HALE_OK)
 		answer_text(c, "error", err.text);
 	else
 		answer_text(c, NULL, NULL);

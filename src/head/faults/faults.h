@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include "base/error.h"
 #include "launch/options.h"
+#include "node/segment.h"
 #include "wire/session/loop.h"
 
 struct head;
@@ -25,10 +26,15 @@ struct faults {
 	struct armed_fault armed[OPTIONS_FAULTS_MAX];
 	size_t count;
 	uint64_t random;
+	char task_due[MAILBOX_DUE]; /* asked for while the job ran; "": nothing */
+	uint32_t task_due_number;
+	uint32_t tasks_fell; /* ranks that died of errors which no task could mend */
 };
 
 /* inject.c */
 hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err);
+/* Memory errors in tasks, in the words of task/settings.h; the newest ones count. */
+hale_status_t inject_task_due(struct head *h, const char *due, struct error *err);
 void inject_arm_mailboxes(struct head *h); /* a new segment */
 void inject_launched(struct head *h);
 void inject_at_checkpoint(struct head *h, uint32_t id);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "head/head.h"
+#include "task/settings.h"
 
 /* splitmix64: the same seed gives the same faults. */
 static uint64_t draw(struct head *h)
@@ -83,8 +84,29 @@ hale_status_t inject_add(struct head *h, const struct fault *f, struct error *er
 	return HALE_OK;
 }
 
+hale_status_t inject_task_due(struct head *h, const char *due, struct error *err)
+{
+	struct task_due checked;
+	char why[160];
+
+	if (!h->o->tasks)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the job runs without --tasks, so an error would end a rank; "
+				 "start it with hale run --tasks");
+	if (strlen(due) >= sizeof(h->faults.task_due) || !task_due_read(&checked, due, why))
+		return error_set(err, HALE_ERR_ARGUMENT, "'due:%.100s' is no fault in tasks", due);
+	snprintf(h->faults.task_due, sizeof(h->faults.task_due), "%s", due);
+	h->faults.task_due_number++;
+	log_info("injected from now on: memory errors in tasks, due:%s", due);
+	if (h->crew.laid_out)
+		crew_task_due(&h->crew, h->faults.task_due_number, h->faults.task_due);
+	return HALE_OK;
+}
+
 void inject_arm_mailboxes(struct head *h)
 {
+	if (h->faults.task_due_number > 0)
+		crew_task_due(&h->crew, h->faults.task_due_number, h->faults.task_due);
 	for (size_t i = 0; i < h->faults.count; i++)
 		if (!h->faults.armed[i].done && h->faults.armed[i].fault.call[0])
 			arm_mailbox(h, &h->faults.armed[i]);

@@ -451,6 +451,11 @@ bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank)
 	return false;
 }
 
+void crew_task_due(struct crew *c, uint32_t number, const char *due)
+{
+	send_all(c, &(struct message){.type = MSG_TASK_DUE, .number = number, .text = due});
+}
+
 void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig)
 {
 	node_send(node_of(c, rank), &(struct message){.type = MSG_INJECT,

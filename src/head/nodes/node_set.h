@@ -307,6 +307,8 @@ uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle);
 /* One that has not begun to stop, although it was asked. */
 bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank);
 void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig);
+/* Memory errors to pretend in the tasks of all ranks; number > 0, another one each time. */
+void crew_task_due(struct crew *c, uint32_t number, const char *due);
 
 const struct node *crew_node_of(const struct crew *c, uint32_t rank);
 /* Jobs with replicas: all processes start; that one is dead. */

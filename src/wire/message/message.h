@@ -38,6 +38,7 @@ enum { FEED_WINDOW = 65536 };
 	M(MSG_CKPT_OVER, "i")	/* it is complete or given up: no more PROGRESS */                 \
 	M(MSG_CKPT_REFUSE, "")	/* asks of programs came to nothing */                             \
 	M(MSG_INJECT, "rnft")	/* signal f at the n-th call of t */                               \
+	M(MSG_TASK_DUE, "nt")	/* due:t in the tasks of all ranks from now on; the n-th such */   \
 	M(MSG_FEED, "x")	/* bytes for rank 0's stdin */                                     \
 	M(MSG_FEED_END, "")	/* there are no more */                                            \
 	M(MSG_TAKEN, "vn")	/* n bytes of stream v have been passed on */                      \
