@@ -4,6 +4,7 @@
 
 import socket
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from lib import *
@@ -120,6 +121,80 @@ def they_go_into_a_file_for_node_exporter_and_leave_with_who_writes_it(s):
     r = s.hale("metrics", "--listen", "x", "--textfile", "y")
     expect(r.status == EXIT_USAGE, r)
     expect(s.hale("metrics", "--listen", "1.2.3:x").status == EXIT_USAGE, "no address")
+
+
+def dashboard():
+    """Each question that the dashboard for Grafana asks."""
+    with open(os.path.join(ROOT, "data/grafana/hale.json")) as f:
+        d = json.load(f)
+    asked = [t["expr"] for p in d["panels"] for t in p["targets"]]
+    expect(len(asked) >= 8 and len({p["id"] for p in d["panels"]}) == len(d["panels"]), asked)
+    return asked
+
+
+@test
+def the_dashboard_asks_for_metrics_that_there_are(s):
+    job = s.hale_start(1, "sleep", 100, options=["--no-mpi"])
+    job.ranks(1)
+    there = set(re.findall(r"(?m)^# TYPE (\S+)", s.hale("metrics").out))
+    for question in dashboard():
+        names = set(re.findall(r"hale_\w+", question))
+        expect(names and names <= there, question, sorted(names - there))
+    job.kill(signal.SIGTERM)
+    job.wait()
+
+
+def free_port():
+    with socket.socket() as c:
+        c.bind(("127.0.0.1", 0))
+        return c.getsockname()[1]
+
+
+@test
+def a_real_prometheus_collects_them_and_answers_the_dashboard(s):
+    """And the questions in docs/metrics.md."""
+    have("prometheus")
+    job = s.hale_start(2, "sleep", 1000, options=["--no-mpi", "--ckpt-every", "200ms", "--inject", "kill:rank=1,at-ckpt=3"])
+    job.until_says("all ranks run again")
+    server = s.start(HALE, "metrics", "--listen", "0")
+    server.until_says(r"http://127\.0\.0\.1:\d+/metrics")
+    target = re.search(r"127\.0\.0\.1:\d+", server.err())[0]
+    # the label job is Hale's own
+    config = s.write("prometheus.yml", "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: hale\n  honor_labels: true\n"
+                     f"  static_configs: [{{targets: ['{target}']}}]\n")
+    r = s.run("promtool", "check", "config", config)
+    expect(r.status == 0, r)
+    port = free_port()
+    prometheus = s.start("prometheus", f"--config.file={config}", f"--storage.tsdb.path={s.path('tsdb')}",
+                         f"--web.listen-address=127.0.0.1:{port}")
+
+    def ask(question):
+        query = urllib.parse.urlencode({"query": question})
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{query}", timeout=20) as answer:
+                return json.load(answer)["data"]["result"]
+        except urllib.error.HTTPError as e:
+            if e.code == 503:  # it is still starting
+                return None
+            raise Failed(question + ": " + e.read().decode()) from None
+        except urllib.error.URLError:
+            return None
+
+    name = job.id()
+    prometheus.until(lambda: ask(f'hale_faults_total{{job="{name}",kind="rank"}} == 1'), "the fault in Prometheus")
+    prometheus.until(lambda: ask(f'increase(hale_checkpoints_total{{job="{name}",kind="full"}}[1m]) > 0'), "checkpoints")
+    expect(ask(f'hale_job_info{{job="{name}"}}')[0]["metric"]["program"].endswith("/sleep"), "the label job")
+    for question in dashboard():
+        question = question.replace("$job", name)
+        expect(ask(question), f"no answer to {question}")
+    with open(os.path.join(ROOT, "docs/metrics.md")) as f:
+        documented = re.findall(r"(?m)^((?:rate|increase)\(hale\S+\)|hale_job_protected == 0)", f.read())
+    expect(len(documented) == 3, documented)
+    for question in documented:
+        expect(ask(question) is not None, question)
+    for one in prometheus, server, job:
+        one.kill(signal.SIGTERM)
+        one.wait()
 
 
 main()
