@@ -87,7 +87,7 @@ static void look_for_all_gone(void *arg)
 
 	if (!h->crew.ranks) /* the job could not even begin */
 		head_event(h, JOB_ALL_GONE, 0);
-	else if (crew_alive(&h->crew) == 0 && !h->crew.clearing)
+	else if (crew_alive(&h->crew) == 0 && !h->crew.asks.clearing)
 		crew_clear(&h->crew);
 }
 

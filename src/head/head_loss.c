@@ -250,7 +250,7 @@ void head_cut_off(struct head *h, const bool *out)
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		if (!out[k])
 			continue;
-		h->crew.nodes[k].leaving = true;
+		h->crew.nodes[k].leave.planned = true;
 		watch_mark(h, k, true, "cut off from other nodes");
 	}
 	head_roll_back(h);

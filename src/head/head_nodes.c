@@ -111,14 +111,14 @@ static void leave_if_often(struct head *h, struct node *n)
 	struct error err;
 	char why[64];
 
-	if (n->renewed == 0 || now - n->renewed_since > RENEWED_SECONDS) {
-		n->renewed = 0;
-		n->renewed_since = now;
+	if (n->agent.renewed == 0 || now - n->agent.renewed_since > RENEWED_SECONDS) {
+		n->agent.renewed = 0;
+		n->agent.renewed_since = now;
 	}
-	if (++n->renewed != too_often())
+	if (++n->agent.renewed != too_often())
 		return;
-	snprintf(why, sizeof(why), "%u agents of node %.20s have died within %.0f min", n->renewed,
-		 n->name, RENEWED_SECONDS / 60);
+	snprintf(why, sizeof(why), "%u agents of node %.20s have died within %.0f min",
+		 n->agent.renewed, n->name, RENEWED_SECONDS / 60);
 	watch_mark(h, n->index, true, why);
 	watch_nodes(h);
 	if (h->state != JOB_RUNNING || crew_ranks_on(&h->crew, n) == 0)

@@ -26,7 +26,7 @@ enum { CHAIN_LENGTH = 8 };
 void checkpoint_init(struct head *h)
 {
 	h->ckpt.ranks = calloc(h->nranks, sizeof(*h->ckpt.ranks));
-	h->ckpt.chain_broken = true;
+	h->ckpt.chain.broken = true;
 	errand_init(&h->ckpt.commit, "the process that writes its manifest was ended");
 	errand_init(&h->ckpt.sweep, "the process that removes checkpoints was ended");
 }
@@ -40,9 +40,9 @@ void checkpoint_fini(struct head *h)
 	h->levels.todo_count = 0;
 	levels_settle(h);
 	head_checkpoint_over(h, NULL, "the job has ended");
-	loop_timer_clear(&h->loop, &h->ckpt.interval);
+	loop_timer_clear(&h->loop, &h->ckpt.timed.interval);
 	loop_timer_clear(&h->loop, &h->ckpt.watch);
-	loop_timer_clear(&h->loop, &h->ckpt.again);
+	loop_timer_clear(&h->loop, &h->ckpt.wait.again);
 	levels_unfill(&h->ckpt.manifest);
 	free(h->ckpt.manifest.parts);
 	h->ckpt.manifest.parts = NULL;
@@ -84,7 +84,7 @@ static void ask_rank(struct head *h, uint32_t rank)
 	}
 	snprintf(k->part.file, sizeof(k->part.file), JOB_IMAGE_NAME, rank);
 	k->asked = true;
-	c->asked++;
+	c->count.asked++;
 }
 
 /* One that is to survive the nodes stands on no other one. */
@@ -92,8 +92,8 @@ static uint32_t base_for(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
 
-	if (!h->o->incremental || c->shared || c->chain_broken ||
-	    c->chain_length + 1 >= CHAIN_LENGTH)
+	if (!h->o->incremental || c->shared || c->chain.broken ||
+	    c->chain.length + 1 >= CHAIN_LENGTH)
 		return 0;
 	return c->last_id;
 }
@@ -114,7 +114,7 @@ static hale_status_t prepare(struct head *h, struct error *err)
 	c->id++;
 	c->shared = levels_share_next(h, c->origin == ORIGIN_USER || c->origin == ORIGIN_RULE);
 	c->base = base_for(h);
-	h->recovery.journal_only = false;
+	h->recovery.files.journal_only = false;
 	status = h->o->leave_files ? HALE_OK : journal_make(h->files.store.job_folder, err);
 	return status == HALE_OK ? store_begin(&h->files.store, c->id, c->folder, err) : status;
 }
@@ -132,11 +132,11 @@ static hale_status_t start(struct head *h, struct error *err)
 		return status;
 	memset(c->ranks, 0, h->nranks * sizeof(*c->ranks));
 	c->phase = CKPT_CAPTURING;
-	c->wanted = c->halted_said = false;
-	loop_timer_clear(&h->loop, &c->again);
-	c->resumed = c->written = c->asked = c->idle_looks = 0;
-	c->bytes_seen = 0;
-	c->began = c->phase_began = c->moved_at = clock_seconds();
+	c->wanted = c->progress.halted_said = false;
+	loop_timer_clear(&h->loop, &c->wait.again);
+	c->count.resumed = c->count.written = c->count.asked = c->progress.idle_looks = 0;
+	c->progress.bytes_seen = 0;
+	c->began = c->phase_began = c->progress.moved_at = clock_seconds();
 	head_save(h);
 	head_profile_turn(h);
 	for (uint32_t r = 0; r < h->nranks; r++)
@@ -229,7 +229,7 @@ void checkpoint_checked(struct head *h, const struct error *check, uint64_t resi
 	if (c->phase != CKPT_CHECKING)
 		return;
 	c->phase = CKPT_IDLE;
-	c->bytes_expected = resident_bytes;
+	c->progress.bytes_expected = resident_bytes;
 	if (err.code == HALE_OK)
 		checkpoint_has_room(h, &err);
 	if (err.code == HALE_OK && check_state(h, &wait, &err) == HALE_OK && !wait)
@@ -268,7 +268,7 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 		    "this job has replicas, with which checkpoints don't go together in "
 		    "this version");
 	if (origin != ORIGIN_TIMER)
-		c->asked_for = true;
+		c->timed.asked_for = true;
 	if (c->phase != CKPT_IDLE) {
 		serves_as_well(h, origin);
 		return HALE_OK;
@@ -309,7 +309,7 @@ static void report_given_up(struct head *h, const char *why)
 {
 	struct report_checkpoint c = {.id = h->ckpt.id,
 				      .base = h->ckpt.base,
-				      .bytes = h->ckpt.bytes_seen,
+				      .bytes = h->ckpt.progress.bytes_seen,
 				      .seconds = clock_seconds() - h->ckpt.began,
 				      .at_seconds = h->ckpt.began - h->job_began};
 	struct json_out j;
@@ -338,7 +338,7 @@ static void take_back(struct head *h, const char *why)
 	checkpoint_progress_clear(h);
 	c->phase = CKPT_IDLE;
 	head_profile_turn(h);
-	c->chain_broken = true; /* dirty tracking was renewed for an image that isn't there */
+	c->chain.broken = true; /* dirty tracking was renewed for an image that isn't there */
 	loop_timer_clear(&h->loop, &c->watch);
 	crew_checkpoint_cancel(&h->crew, c->id);
 	store_abandon(&h->files.store, c->id);
@@ -403,9 +403,9 @@ static void resumed(struct head *h, struct checkpoint_rank *k, const struct prot
 	k->resumed = true;
 	k->part.pause_seconds = (double)p->pause_ns * 1e-9;
 	memcpy(k->part.position, p->position, sizeof(k->part.position));
-	if (++h->ckpt.resumed == h->ckpt.asked && h->ckpt.phase == CKPT_CAPTURING) {
+	if (++h->ckpt.count.resumed == h->ckpt.count.asked && h->ckpt.phase == CKPT_CAPTURING) {
 		h->ckpt.phase = CKPT_WRITING;
-		h->ckpt.phase_began = h->ckpt.moved_at = clock_seconds();
+		h->ckpt.phase_began = h->ckpt.progress.moved_at = clock_seconds();
 	}
 }
 
@@ -419,7 +419,7 @@ static void written(struct head *h, struct checkpoint_rank *k, const struct prot
 	k->part.pages_zero = p->pages_zero;
 	k->part.checksum = p->checksum;
 	k->part.seconds = p->seconds;
-	h->ckpt.written++;
+	h->ckpt.count.written++;
 }
 
 void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *packet)
@@ -442,7 +442,7 @@ void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *
 		failed(h, rank, p);
 		return;
 	}
-	if (c->resumed == c->asked && c->written == c->asked) {
+	if (c->count.resumed == c->count.asked && c->count.written == c->count.asked) {
 		checkpoint_complete(h);
 		checkpoint_poll(h);
 	}

@@ -25,38 +25,63 @@ struct checkpoint_rank {
 
 typedef enum ckpt_origin { ORIGIN_TIMER, ORIGIN_USER, ORIGIN_PROGRAM, ORIGIN_RULE } ckpt_origin_t;
 
+/* How far the images are. */
+struct checkpoint_progress {
+	uint64_t bytes_seen, bytes_expected;
+	double moved_at;
+	bool shown;
+	uint32_t looks;
+	bool halted_said;    /* that it waits for a rank that somebody has stopped */
+	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
+};
+
+/* Ranks so far. */
+struct checkpoint_count {
+	uint32_t asked, resumed, written;
+};
+
+/* Incremental checkpoints since the last full one. */
+struct checkpoint_chain {
+	bool broken; /* the next one must be full */
+	uint32_t length;
+};
+
+/* checkpoint_auto.c */
+struct checkpoint_auto {
+	struct loop_timer interval;
+	double quiet_since; /* the last one was complete, or the last attempt was made */
+	uint32_t attempts;  /* of the timer, since the last one that was complete */
+	bool asked_for;	    /* somebody has asked for one, so the job's are kept */
+};
+
+/* checkpoint_wait.c */
+struct checkpoint_wait {
+	double since; /* for a moment without child processes; 0: it does not */
+	double look;  /* seconds until the next look */
+	bool said;
+	struct loop_timer again;
+};
+
 struct checkpoint {
 	enum checkpoint_phase phase;
 	bool wanted; /* to be started as soon as the job can */
 	bool shared; /* it goes to the shared folder, whatever else (levels.h) */
 	ckpt_origin_t origin;
 	uint32_t id, base, last_id;
-	bool chain_broken;     /* the next one must be full */
-	uint32_t chain_length; /* since the last full one */
 	char folder[PATH_MAX];
-	double began, phase_began, moved_at;
-	uint64_t bytes_seen, bytes_expected;
-	bool progress_shown;
-	uint32_t resumed, written, asked;
-	uint32_t looks;
-	bool halted_said;    /* that it waits for a rank that somebody has stopped */
-	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
+	double began, phase_began;
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];
 	struct store_manifest manifest; /* COMMITTING */
 	struct errand commit;		/* writes it, and syncs */
 	struct errand sweep;		/* removes what is not kept */
 	bool unswept;			/* there has come more since that began */
-	struct loop_timer interval, watch;
-	/* checkpoint_auto.c */
-	double quiet_since; /* the last one was complete, or the last attempt was made */
-	uint32_t attempts;  /* of the timer, since the last one that was complete */
-	bool asked_for;	    /* somebody has asked for one, so the job's are kept */
-	/* checkpoint_wait.c */
-	double waits_since; /* for a moment without child processes; 0: it does not */
-	double look;	    /* seconds until the next look */
-	bool wait_said;
-	struct loop_timer again;
+	struct loop_timer watch;
+	struct checkpoint_count count;
+	struct checkpoint_chain chain;
+	struct checkpoint_progress progress;
+	struct checkpoint_auto timed;
+	struct checkpoint_wait wait;
 };
 
 /* checkpoint.c */

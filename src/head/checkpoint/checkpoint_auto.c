@@ -166,12 +166,12 @@ void checkpoint_report_tasks(struct head *h)
 static double until_due(const struct head *h)
 {
 	const struct checkpoint *c = &h->ckpt;
-	double after = h->o->ckpt_first, waited = clock_seconds() - c->quiet_since;
+	double after = h->o->ckpt_first, waited = clock_seconds() - c->timed.quiet_since;
 
 	if (!h->o->ckpt_auto)
 		return h->o->ckpt_every;
-	if (c->attempts > 0)
-		after = cadence_retry_s(h->o->ckpt_first, c->attempts);
+	if (c->timed.attempts > 0)
+		after = cadence_retry_s(h->o->ckpt_first, c->timed.attempts);
 	else if (c->last_id > 0)
 		after = next(h).interval_s;
 	return waited < after ? after - waited : 0;
@@ -181,7 +181,7 @@ static void interval_over(void *arg);
 
 static void set_timer(struct head *h)
 {
-	loop_timer_set(&h->loop, &h->ckpt.interval, until_due(h), interval_over, h);
+	loop_timer_set(&h->loop, &h->ckpt.timed.interval, until_due(h), interval_over, h);
 }
 
 /* What was measured meanwhile may have moved the time. */
@@ -194,16 +194,16 @@ static void interval_over(void *arg)
 		set_timer(h);
 		return;
 	}
-	h->ckpt.attempts++;
-	h->ckpt.quiet_since = clock_seconds();
+	h->ckpt.timed.attempts++;
+	h->ckpt.timed.quiet_since = clock_seconds();
 	checkpoint_request(h, ORIGIN_TIMER, &err);
 	set_timer(h);
 }
 
 void checkpoint_interval_start(struct head *h)
 {
-	h->ckpt.quiet_since = clock_seconds();
-	h->ckpt.attempts = 0;
+	h->ckpt.timed.quiet_since = clock_seconds();
+	h->ckpt.timed.attempts = 0;
 	if (h->o->ckpt_every > 0 || h->o->ckpt_auto)
 		set_timer(h);
 }
@@ -242,12 +242,12 @@ hale_status_t checkpoint_has_room(const struct head *h, struct error *err)
 	    store_statvfs(h->o->ckpt_dir, &fs) != 0)
 		return HALE_OK;
 	left = (uint64_t)fs.f_bavail * fs.f_frsize;
-	if (c->bytes_expected <= left / 2)
+	if (c->progress.bytes_expected <= left / 2)
 		return HALE_OK;
 	return error_set(err, HALE_ERR_STORE_FULL,
 			 "it may take %s, more than half of the %s that are free in '%s'; "
 			 "--ckpt-dir puts checkpoints elsewhere, and with --ckpt-every TIME they "
 			 "are taken all the same",
-			 units_show_bytes(c->bytes_expected, need), units_show_bytes(left, free_),
-			 h->o->ckpt_dir);
+			 units_show_bytes(c->progress.bytes_expected, need),
+			 units_show_bytes(left, free_), h->o->ckpt_dir);
 }

@@ -22,30 +22,30 @@ bool checkpoint_wait(struct head *h, const struct error *err)
 	double now = clock_seconds(), waited;
 	char text[16];
 
-	if (c->waits_since == 0) {
-		c->waits_since = now;
-		c->look = LOOK_FIRST_SECONDS;
+	if (c->wait.since == 0) {
+		c->wait.since = now;
+		c->wait.look = LOOK_FIRST_SECONDS;
 	}
-	waited = now - c->waits_since;
+	waited = now - c->wait.since;
 	if (waited >= h->o->ckpt_wait) {
-		c->waits_since = 0;
+		c->wait.since = 0;
 		return false;
 	}
-	if (!c->wait_said && h->o->ckpt_wait > 0 && waited > 0)
+	if (!c->wait.said && h->o->ckpt_wait > 0 && waited > 0)
 		head_say(h,
 			 "a checkpoint waits for a moment without child processes, for %s at most "
 			 "(--ckpt-wait): %s",
 			 units_show_seconds(h->o->ckpt_wait, text), err->text);
-	c->wait_said = c->wait_said || waited > 0;
-	loop_timer_set(&h->loop, &c->again, c->look, look_again, h);
-	c->look = c->look * 2 < LOOK_MOST_SECONDS ? c->look * 2 : LOOK_MOST_SECONDS;
+	c->wait.said = c->wait.said || waited > 0;
+	loop_timer_set(&h->loop, &c->wait.again, c->wait.look, look_again, h);
+	c->wait.look = c->wait.look * 2 < LOOK_MOST_SECONDS ? c->wait.look * 2 : LOOK_MOST_SECONDS;
 	return true;
 }
 
 void checkpoint_wait_end(struct head *h)
 {
-	h->ckpt.waits_since = 0;
-	loop_timer_clear(&h->loop, &h->ckpt.again);
+	h->ckpt.wait.since = 0;
+	loop_timer_clear(&h->loop, &h->ckpt.wait.again);
 }
 
 void checkpoint_unprotected(struct head *h, const char *why)

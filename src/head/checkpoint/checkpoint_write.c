@@ -31,28 +31,31 @@ static void show_progress(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
 	char done[16], all[16];
-	uint64_t expected = c->bytes_expected > c->bytes_seen ? c->bytes_expected : c->bytes_seen;
+	uint64_t expected = c->progress.bytes_expected > c->progress.bytes_seen
+				? c->progress.bytes_expected
+				: c->progress.bytes_seen;
 	bool terminal = isatty(STDERR_FILENO);
 
-	if (h->o->quiet || (!terminal && (!h->o->verbose || ++c->looks % LOOKS_A_LINE != 0)))
+	if (h->o->quiet ||
+	    (!terminal && (!h->o->verbose || ++c->progress.looks % LOOKS_A_LINE != 0)))
 		return;
-	units_show_bytes(c->bytes_seen, done);
+	units_show_bytes(c->progress.bytes_seen, done);
 	units_show_bytes(expected, all);
 	if (!terminal) {
-		log_info("checkpoint %u: %s of %s, %u/%u ranks", c->id, done, all, c->written,
-			 c->asked);
+		log_info("checkpoint %u: %s of %s, %u/%u ranks", c->id, done, all, c->count.written,
+			 c->count.asked);
 		return;
 	}
-	c->progress_shown = true;
+	c->progress.shown = true;
 	dprintf(STDERR_FILENO, "\r\033[Khale: checkpoint %u: %s of %s, %u/%u ranks", c->id, done,
-		all, c->written, c->asked);
+		all, c->count.written, c->count.asked);
 }
 
 void checkpoint_progress_clear(struct head *h)
 {
-	if (h->ckpt.progress_shown)
+	if (h->ckpt.progress.shown)
 		dprintf(STDERR_FILENO, "\r\033[K");
-	h->ckpt.progress_shown = false;
+	h->ckpt.progress.shown = false;
 }
 
 /* ---- patience ---- */
@@ -71,9 +74,9 @@ static void say_halted(struct head *h)
 	struct checkpoint *c = &h->ckpt;
 	uint32_t rank;
 
-	if (c->halted_said || c->phase != CKPT_CAPTURING || !find_halted(h, &rank))
+	if (c->progress.halted_said || c->phase != CKPT_CAPTURING || !find_halted(h, &rank))
 		return;
-	c->halted_said = true;
+	c->progress.halted_said = true;
 	head_say(h,
 		 "checkpoint %u waits for rank %u, which is stopped (SIGSTOP or a debugger); `kill "
 		 "-CONT "
@@ -120,15 +123,16 @@ void checkpoint_watch(void *arg)
 	uint64_t bytes = crew_checkpoint_bytes(&h->crew, &idle);
 	double now = clock_seconds();
 
-	if (bytes != c->bytes_seen)
-		c->moved_at = now;
-	c->bytes_seen = bytes;
-	if (now - (c->phase == CKPT_CAPTURING ? c->phase_began : c->moved_at) > patience()) {
+	if (bytes != c->progress.bytes_seen)
+		c->progress.moved_at = now;
+	c->progress.bytes_seen = bytes;
+	if (now - (c->phase == CKPT_CAPTURING ? c->phase_began : c->progress.moved_at) >
+	    patience()) {
 		give_up(h);
 		return;
 	}
-	c->idle_looks = idle ? c->idle_looks + 1 : 0;
-	if (c->idle_looks == IDLE_LOOKS) {
+	c->progress.idle_looks = idle ? c->progress.idle_looks + 1 : 0;
+	if (c->progress.idle_looks == IDLE_LOOKS) {
 		head_say(h,
 			 "checkpoint %u was given up, the job goes on: somebody has ended the "
 			 "process that wrote an image",
@@ -354,8 +358,8 @@ static void committed(struct head *h, const struct error *err)
 		crew_checkpoint_over(&h->crew);
 		head_profile_turn(h);
 		c->last_id = c->id;
-		c->chain_length = c->base ? c->chain_length + 1 : 0;
-		c->chain_broken = false;
+		c->chain.length = c->base ? c->chain.length + 1 : 0;
+		c->chain.broken = false;
 		c->last_refusal[0] = '\0';
 		checkpoint_protected(h);
 		checkpoint_interval_again(h);

@@ -265,14 +265,14 @@ static void answer_nodes(struct client *c)
 		json_string(&j, "state", leave_node_state(c->control->head, n));
 		json_bool(&j, "usable", !n->unusable);
 		json_bool(&j, "waits", migrate_waits(c->control->head, k) != 0);
-		json_string(&j, "unfit", n->state == NODE_SPARE ? n->unfit : "");
-		json_uint(&j, "standing", n->state == NODE_SPARE ? n->standing : 0);
-		json_uint(&j, "warm_bytes", n->state == NODE_SPARE ? n->warm_bytes : 0);
+		json_string(&j, "unfit", n->state == NODE_SPARE ? n->warm.unfit : "");
+		json_uint(&j, "standing", n->state == NODE_SPARE ? n->warm.standing : 0);
+		json_uint(&j, "warm_bytes", n->state == NODE_SPARE ? n->warm.bytes : 0);
 		json_uint(&j, "ranks", crew_ranks_on(crew, n));
 		json_uint(&j, "slots", n->slots);
 		json_uint(&j, "cores", n->cores);
 		json_string(&j, "host", n->host);
-		json_int(&j, "pid", n->pid);
+		json_int(&j, "pid", n->agent.pid);
 		json_close_object(&j);
 	}
 	json_close_array(&j);

@@ -120,8 +120,8 @@ static void put_nodes(struct json_out *j, const struct head *h)
 		json_int(j, "state",
 			 (int64_t)(n->state == NODE_STARTING && n->spare ? NODE_SPARE : n->state));
 		json_bool(j, "unusable", n->unusable);
-		if (n->wanted[0])
-			json_string(j, "wanted", n->wanted);
+		if (n->leave.wanted[0])
+			json_string(j, "wanted", n->leave.wanted);
 		json_uint(j, "slots", n->slots);
 		json_uint(j, "cores", n->cores);
 		json_close_object(j);
@@ -198,7 +198,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_uint(j, "skip_to", h->recovery.skip.to);
 	json_uint(j, "checkpoint", h->ckpt.last_id);
 	json_uint(j, "last_id", h->ckpt.id);
-	json_bool(j, "ckpt_asked_for", h->ckpt.asked_for);
+	json_bool(j, "ckpt_asked_for", h->ckpt.timed.asked_for);
 	json_string(j, "program", h->program->path);
 	json_bool(j, "elf", h->program->elf);
 	json_string(j, "unprotected", h->program->unprotected);

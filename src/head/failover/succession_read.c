@@ -134,7 +134,7 @@ static hale_status_t read_nodes(const struct json_value *doc, struct head *h, st
 		snprintf(node->host, sizeof(node->host), "%s", json_text(json_get(v, "host"), ""));
 		node->state = state >= 0 && state <= NODE_LOST ? (node_state_t)state : NODE_LOST;
 		node->unusable = truth(v, "unusable");
-		snprintf(node->wanted, sizeof(node->wanted), "%s",
+		snprintf(node->leave.wanted, sizeof(node->leave.wanted), "%s",
 			 json_text(json_get(v, "wanted"), ""));
 		node->slots = (uint32_t)number(v, "slots");
 		node->cores = (uint32_t)number(v, "cores");
@@ -204,7 +204,7 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	h->recovery.skip.to = (uint32_t)number(doc, "skip_to");
 	h->ckpt.last_id = (uint32_t)number(doc, "checkpoint");
 	h->ckpt.id = (uint32_t)number(doc, "last_id");
-	h->ckpt.asked_for = truth(doc, "ckpt_asked_for");
+	h->ckpt.timed.asked_for = truth(doc, "ckpt_asked_for");
 	levels_restore(h, json_get(doc, "levels"));
 	for (uint32_t r = 0; r < h->nranks; r++)
 		head_rank_reset(h, r, -1);

@@ -80,7 +80,7 @@ static void fill_places(struct fixture *f)
 		n->state = k == 2 ? NODE_SPARE : k == 1 ? NODE_LOST : NODE_READY;
 		n->unusable = k == 1;
 	}
-	snprintf(f->nodes[0].wanted, sizeof(f->nodes[0].wanted), "a fan");
+	snprintf(f->nodes[0].leave.wanted, sizeof(f->nodes[0].leave.wanted), "a fan");
 	for (uint32_t r = 0; r < RANKS; r++)
 		f->node_of[r] = r < 3 ? 0 : 2;
 	f->h.crew.nodes = f->nodes;
@@ -256,7 +256,7 @@ static void places_and_nodes_are_where_they_were(void **state)
 		assert_int_equal(g.nodes[k].slots, f->nodes[k].slots);
 		assert_int_equal(g.nodes[k].cores, f->nodes[k].cores);
 		assert_int_equal(g.nodes[k].unusable, f->nodes[k].unusable);
-		assert_string_equal(g.nodes[k].wanted, f->nodes[k].wanted);
+		assert_string_equal(g.nodes[k].leave.wanted, f->nodes[k].leave.wanted);
 		assert_int_equal(head_record_node_lost(g.doc, k), k == 1);
 		assert_string_equal(g.h.hosts.at[k].name, f->nodes[k].name);
 		assert_int_equal(g.h.hosts.at[k].slots, f->nodes[k].slots);

@@ -79,7 +79,7 @@ void takeover_superseded(void *head, uint32_t epoch)
 	errand_kill(&h->ckpt.commit);
 	errand_kill(&h->ckpt.sweep);
 	errand_kill(&h->levels.rewrite);
-	errand_kill(&h->recovery.undo);
+	errand_kill(&h->recovery.files.undo);
 	h->ckpt.phase = CKPT_IDLE; /* what is half written is for the new one to remove */
 	crew_abandon(&h->crew);
 	loop_stop(&h->loop);
@@ -180,7 +180,7 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 	struct takeover *t = h->succession.takeover;
 	struct attach_rank *ranks = malloc(m->len - sizeof(struct attach_node)); /* aligned */
 	struct attach_node a;
-	bool again = n->described;
+	bool again = n->attach.described;
 
 	if (!ranks) {
 		takeover_no_answer(h, n, "out of memory for it");
@@ -188,24 +188,24 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 	}
 	memcpy(&a, m->bytes, sizeof(a));
 	memcpy(ranks, (const char *)m->bytes + sizeof(a), m->len - sizeof(a));
-	n->described = true;
+	n->attach.described = true;
 	n->state = n->spare ? NODE_SPARE : NODE_READY;
 	n->cores = a.cores;
 	a.host[sizeof(a.host) - 1] = '\0';
 	snprintf(n->host, sizeof(n->host), "%s", a.host);
 	if (n->local)
-		n->pid = a.pid;
+		n->agent.pid = a.pid;
 	n->paused = a.paused != 0;
-	n->generation = a.generation;
+	n->attach.generation = a.generation;
 	if (a.last_id > h->ckpt.id)
 		h->ckpt.id = a.last_id;
 	if (a.generation > h->generation)
 		h->generation = a.generation;
 	if (a.move > h->generation)
 		h->generation = a.move;
-	n->move = a.move;
-	n->move_stop = a.move_stop;
-	n->move_went = a.move_went != 0;
+	n->attach.move = a.move;
+	n->attach.move_stop = a.move_stop;
+	n->attach.move_went = a.move_went != 0;
 	if (a.generation != h->crew.generation && !migrate_is_behind(h, n))
 		breaks(t, "the newest layout had not reached node %u", n->index);
 	if (a.move && !migrate_is_behind(h, n)) {
@@ -229,7 +229,7 @@ void takeover_no_answer(void *head, struct node *n, const char *why)
 	struct head *h = head;
 
 	log_info("node %s does not answer: %s", n->name, why);
-	n->silent = true;
+	n->end.silent = true;
 	settle_if_all(h);
 }
 
@@ -281,11 +281,12 @@ static void lose_missing(struct head *h)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		struct node *n = &h->crew.nodes[k];
-		char why[sizeof(n->why)];
+		char why[sizeof(n->end.why)];
 
-		if (n->state == NODE_LOST || n->attached)
+		if (n->state == NODE_LOST || n->attach.done)
 			continue;
-		snprintf(why, sizeof(why), "%.100s", n->why[0] ? n->why : "no answer from it");
+		snprintf(why, sizeof(why), "%.100s",
+			 n->end.why[0] ? n->end.why : "no answer from it");
 		crew_lost_for_good(n, why);
 	}
 }
@@ -343,7 +344,7 @@ static bool last_head_went_on(const struct head *h)
 static bool anybody(const struct head *h)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attached)
+		if (h->crew.nodes[k].attach.done)
 			return true;
 	return false;
 }
@@ -425,10 +426,10 @@ static void end_obsolete(struct head *h)
 	uint32_t newest = h->crew.generation;
 
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attached && h->crew.nodes[k].generation > newest)
-			newest = h->crew.nodes[k].generation;
+		if (h->crew.nodes[k].attach.done && h->crew.nodes[k].attach.generation > newest)
+			newest = h->crew.nodes[k].attach.generation;
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attached && h->crew.nodes[k].generation < newest &&
+		if (h->crew.nodes[k].attach.done && h->crew.nodes[k].attach.generation < newest &&
 		    !(newest == h->crew.generation && migrate_is_behind(h, &h->crew.nodes[k])))
 			crew_tell(&h->crew, k,
 				  &(struct message){
@@ -449,7 +450,7 @@ static void settle(void *arg)
 	migrate_go_again(h);
 	crew_adopted(&h->crew);
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attached && h->crew.nodes[k].paused)
+		if (h->crew.nodes[k].attach.done && h->crew.nodes[k].paused)
 			crew_tell(&h->crew, k, &(struct message){.type = MSG_PAUSE, .value = 0});
 	head_step(h, JOB_TAKEN_OVER, 0);
 	watch_job_begun(h);
@@ -491,7 +492,8 @@ static void settle_if_all(struct head *h)
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		const struct node *n = &h->crew.nodes[k];
 
-		all = all && (n->state == NODE_LOST || n->attached || (n->silent && n->gone));
+		all = all &&
+		      (n->state == NODE_LOST || n->attach.done || (n->end.silent && n->end.gone));
 	}
 	if (t->settled)
 		return;

@@ -89,7 +89,7 @@ hale_status_t head_open_store(struct head *h, struct error *err)
 		return HALE_OK;
 	/* its name was free when it began, but others, elsewhere, may have begun since */
 	if (!h->start->job && !h->files.is_ours) {
-		h->recovery.dir_there = store_there(h->o->ckpt_dir);
+		h->recovery.files.dir_there = store_there(h->o->ckpt_dir);
 		status = store_claim(h->o->ckpt_dir, h->id.job, err);
 		if (status != HALE_OK)
 			return status;

@@ -62,7 +62,7 @@ static struct node *partner_of(struct head *h, const struct node *n)
 						 .host = c->nodes[i].host,
 						 .local = c->nodes[i].local,
 						 .usable = node_usable(&c->nodes[i]),
-						 .keeps = c->nodes[i].copies_at[0] != 0};
+						 .keeps = c->nodes[i].copies.at[0] != 0};
 	if (nodes)
 		k = partner_choose(nodes, c->count, n->index);
 	free(nodes);
@@ -127,7 +127,7 @@ hale_status_t levels_fill(struct head *h, struct store_manifest *m, struct error
 
 		snprintf(o->node, sizeof(o->node), "%s", c->nodes[k].name);
 		snprintf(o->folder, sizeof(o->folder), "%s",
-			 c->nodes[k].copies_folder[0] ? c->nodes[k].copies_folder : "/");
+			 c->nodes[k].copies.folder[0] ? c->nodes[k].copies.folder : "/");
 	}
 	for (uint32_t r = 0; r < m->nranks; r++) {
 		struct store_part *p = &m->parts[r];
@@ -165,7 +165,7 @@ static struct node *owner_of(struct head *h, const struct store_manifest *m,
 		const struct store_holder *o = &m->holders[p->on[i]];
 		struct node *n = levels_node(h, o->node);
 
-		if (n && node_usable(n) && strcmp(n->copies_folder, o->folder) == 0)
+		if (n && node_usable(n) && strcmp(n->copies.folder, o->folder) == 0)
 			return n;
 	}
 	return NULL;
@@ -187,7 +187,7 @@ static void order(struct head *h, uint32_t rank, enum copy_kind kind)
 				    .base = h->succession.epoch,
 				    .flags = kind,
 				    .position = {p->bytes, p->checksum, k->partner},
-				    .text = partner ? to->copies_at : "",
+				    .text = partner ? to->copies.at : "",
 				    .name = partner ? "" : h->files.store.job_folder});
 }
 
@@ -317,7 +317,7 @@ bool levels_holder(const struct store_manifest *m, const struct node *n, uint32_
 {
 	for (uint32_t i = 0; i < m->holder_count; i++) {
 		if (strcmp(m->holders[i].node, n->name) == 0 &&
-		    strcmp(m->holders[i].folder, n->copies_folder) == 0) {
+		    strcmp(m->holders[i].folder, n->copies.folder) == 0) {
 			*index = i;
 			return true;
 		}

@@ -26,11 +26,12 @@
 
 const char *leave_node_state(const struct head *h, const struct node *n)
 {
-	bool gone = n->left;
+	bool gone = n->leave.left;
 
 	if (n->state != NODE_READY && n->state != NODE_SPARE)
 		return node_state_name(n->state);
-	if (migrate_leaves(h, n, &gone) || n->leaving || (n->left && n->state == NODE_SPARE))
+	if (migrate_leaves(h, n, &gone) || n->leave.planned ||
+	    (n->leave.left && n->state == NODE_SPARE))
 		return gone ? "INACTIVE" : "ARM";
 	return node_state_name(n->state);
 }
@@ -46,7 +47,7 @@ static struct node *node_named(struct head *h, const char *name)
 static bool any_leaving(const struct head *h)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].leaving)
+		if (h->crew.nodes[k].leave.planned)
 			return true;
 	return false;
 }
@@ -60,14 +61,14 @@ static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *w
 		return error_set(err, HALE_ERR_STATE,
 				 "%s: the ranks of node %s can't leave it, as --max-restarts is 0",
 				 why, n->name);
-	n->leaving = true;
+	n->leave.planned = true;
 	head_say(h, "%s: the ranks of node %s go to another one, by a checkpoint", why, n->name);
 	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", n->name);
 	watch_nodes(h);
 	status = checkpoint_request(h, ORIGIN_RULE, err);
 	if (status != HALE_OK)
-		n->leaving = false;
-	else if (!n->leaving) /* refused at once: said already */
+		n->leave.planned = false;
+	else if (!n->leave.planned) /* refused at once: said already */
 		status = error_set(
 		    err, HALE_ERR_STATE,
 		    "the ranks of node %s stay: there is no checkpoint to go on from", n->name);
@@ -79,8 +80,8 @@ static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *w
 /* Whatever came of it. */
 static void over(struct head *h, struct node *n, bool left)
 {
-	n->moving = false;
-	n->wanted[0] = '\0';
+	n->leave.moving = false;
+	n->leave.wanted[0] = '\0';
 	watch_left(h, n->name, left);
 	head_save(h);
 }
@@ -94,7 +95,7 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 	if (!n || n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "%s: there is no rank on node %s", why,
 				 node);
-	if (n->leaving || n->moving)
+	if (n->leave.planned || n->leave.moving)
 		return HALE_OK;
 	if (h->degree > 1)
 		return error_set(
@@ -107,15 +108,15 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 				 "%s: the ranks of node %s have nowhere to go: no usable spare is "
 				 "left, nor free slots for them",
 				 why, node);
-	n->moving = true;
+	n->leave.moving = true;
 	status = migrate_request(h, MIGRATE_RULE, node, NULL, NULL, &id, err);
 	if (status != HALE_OK)
-		n->moving = false;
+		n->leave.moving = false;
 	if (status != HALE_OK)
 		status = by_checkpoint(h, n, why, err);
 	if (status == HALE_OK)
-		snprintf(n->wanted, sizeof(n->wanted), "%s", why);
-	if (!n->moving)
+		snprintf(n->leave.wanted, sizeof(n->leave.wanted), "%s", why);
+	if (!n->leave.moving)
 		return status;
 	head_say(h, "%s: the ranks of node %s go to another one%s", why, node,
 		 migrate_before(h, id) ? ", after those that are on their way" : "");
@@ -127,7 +128,7 @@ void leave_refused(struct head *h, uint32_t node, bool left)
 {
 	struct node *n = &h->crew.nodes[node];
 
-	if (n->moving)
+	if (n->leave.moving)
 		over(h, n, left);
 }
 
@@ -135,18 +136,18 @@ void leave_inherit(struct head *h, bool with_rollback)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		struct node *n = &h->crew.nodes[k];
-		char why[sizeof(n->wanted)];
+		char why[sizeof(n->leave.wanted)];
 		struct error err;
 
-		memcpy(why, n->wanted, sizeof(why));
-		if (!why[0] || n->moving || n->leaving)
+		memcpy(why, n->leave.wanted, sizeof(why));
+		if (!why[0] || n->leave.moving || n->leave.planned)
 			continue;
 		if (n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0) {
-			n->wanted[0] = '\0';
+			n->leave.wanted[0] = '\0';
 		} else if (with_rollback) {
-			n->leaving = true;
+			n->leave.planned = true;
 		} else {
-			n->wanted[0] = '\0';
+			n->leave.wanted[0] = '\0';
 			if (leave_node(h, n->name, why, &err) != HALE_OK)
 				head_say(h, "%s", err.text);
 		}
@@ -157,7 +158,7 @@ void leave_review(struct head *h)
 {
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		struct node *n = &h->crew.nodes[k];
-		uint32_t id = n->moving ? migrate_waits(h, k) : 0;
+		uint32_t id = n->leave.moving ? migrate_waits(h, k) : 0;
 
 		if (id == 0 || watch_wants_left(h, k))
 			continue;
@@ -175,7 +176,7 @@ void leave_moved(struct head *h, uint32_t node)
 {
 	struct node *n = &h->crew.nodes[node];
 
-	if (n->moving)
+	if (n->leave.moving)
 		over(h, n, true);
 }
 
@@ -184,9 +185,9 @@ void leave_not_moved(struct head *h, uint32_t node)
 	struct node *n = &h->crew.nodes[node];
 	struct error err;
 
-	if (!n->moving)
+	if (!n->leave.moving)
 		return;
-	n->moving = false;
+	n->leave.moving = false;
 	if (by_checkpoint(h, n, "the migration has failed", &err) == HALE_OK)
 		return;
 	head_say(h, "%s", err.text);
@@ -199,10 +200,10 @@ void leave_with_rollback(struct head *h, uint32_t node)
 	bool gone;
 
 	/* one that only waits for its turn has told nobody yet */
-	if (n->moving && !n->leaving && !migrate_leaves(h, n, &gone))
+	if (n->leave.moving && !n->leave.planned && !migrate_leaves(h, n, &gone))
 		watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", n->name);
-	n->leaving = n->leaving || n->moving;
-	n->moving = false;
+	n->leave.planned = n->leave.planned || n->leave.moving;
+	n->leave.moving = false;
 }
 
 static void go(void *arg)
@@ -234,9 +235,9 @@ void leave_failed(struct head *h, const char *why)
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		struct node *n = &h->crew.nodes[k];
 
-		if (!n->leaving)
+		if (!n->leave.planned)
 			continue;
-		n->leaving = false;
+		n->leave.planned = false;
 		head_say(h, "the ranks of node %s stay there: %s", n->name, why);
 		over(h, n, false);
 	}
@@ -259,7 +260,7 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 	for (uint32_t r = 0; before && r < h->nranks; r++)
 		before[r] = c->placement.node_of[r];
 	for (uint32_t k = 0; leaves && k < c->count; k++) {
-		leaves[k] = c->nodes[k].leaving;
+		leaves[k] = c->nodes[k].leave.planned;
 		if (leaves[k])
 			watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
 				   c->nodes[k].name);
@@ -267,7 +268,7 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 	status = crew_layout(c, ++h->generation, err);
 	for (uint32_t k = 0; leaves && before && k < c->count; k++)
 		if (status == HALE_OK && leaves[k] && c->nodes[k].state == NODE_SPARE) {
-			c->nodes[k].left = any = true;
+			c->nodes[k].leave.left = any = true;
 			watch_node(h, k);
 		}
 	for (uint32_t k = 0; any && k < c->count; k++)
@@ -282,8 +283,8 @@ void leave_over(struct head *h)
 {
 	h->recovery.moving = false;
 	for (uint32_t k = 0; k < h->crew.count; k++) {
-		h->crew.nodes[k].left = false;
-		h->crew.nodes[k].wanted[0] = '\0';
+		h->crew.nodes[k].leave.left = false;
+		h->crew.nodes[k].leave.wanted[0] = '\0';
 		watch_left(h, h->crew.nodes[k].name,
 			   crew_ranks_on(&h->crew, &h->crew.nodes[k]) == 0);
 	}

@@ -163,7 +163,7 @@ void migrate_inherit(struct head *h, uint32_t id, uint32_t from)
 	v->generation = id;
 	memcpy(v->coming, h->crew.placement.node_of, h->nranks * sizeof(*v->coming));
 	v->phase = PREPARING;
-	h->ckpt.chain_broken = true;
+	h->ckpt.chain.broken = true;
 	migrate_watch(h);
 	migrate_give_up(h, "its head has ended meanwhile");
 }
@@ -178,7 +178,7 @@ void migrate_come_to_nothing(struct head *h, const char *why)
 	id = h->moves.now->id;
 	error_set(&err, HALE_ERR_STATE, "the migration from node %s has come to nothing: %s",
 		  h->crew.nodes[h->moves.now->from].name, why);
-	h->ckpt.chain_broken = true;
+	h->ckpt.chain.broken = true;
 	leave_with_rollback(h, h->moves.now->from);
 	move_free(h);
 	head_migrated(h, id, NULL, &err);
@@ -243,7 +243,7 @@ void migrate_done(struct head *h)
 	leave_moved(h, v->from);
 	move_free(h);
 	/* what it took its differences from is another process now */
-	h->ckpt.chain_broken = true;
+	h->ckpt.chain.broken = true;
 	head_profile_turn(h);
 	inject_arm_mailboxes(h);
 	watch_nodes(h);

@@ -136,7 +136,7 @@ hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struc
 		v->movers[r].moved = v->movers[r].moves && v->phase == RELEASING;
 	h->crew.coming = v->coming;
 	h->crew.let_go = true;
-	h->crew.nodes[v->from].moving = h->crew.nodes[v->from].wanted[0] != '\0';
+	h->crew.nodes[v->from].leave.moving = h->crew.nodes[v->from].leave.wanted[0] != '\0';
 	return HALE_OK;
 }
 
@@ -144,7 +144,7 @@ hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struc
 
 bool migrate_is_behind(const struct head *h, const struct node *n)
 {
-	return n->move != 0 && n->move == h->crew.generation;
+	return n->attach.move != 0 && n->attach.move == h->crew.generation;
 }
 
 void migrate_attached(struct head *h, const struct node *n, const struct attach_rank *ranks)
@@ -180,10 +180,11 @@ void migrate_go_again(struct head *h)
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		struct node *n = &h->crew.nodes[k];
 
-		if (!n->attached || !migrate_is_behind(h, n) || n->move_went)
+		if (!n->attach.done || !migrate_is_behind(h, n) || n->attach.move_went)
 			continue;
-		n->move_went = true;
-		crew_tell(&h->crew, k, &(struct message){.type = MSG_MOVE_GO, .id = n->move});
+		n->attach.move_went = true;
+		crew_tell(&h->crew, k,
+			  &(struct message){.type = MSG_MOVE_GO, .id = n->attach.move});
 	}
 }
 
@@ -192,12 +193,12 @@ static void release_again(struct head *h)
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		struct node *n = &h->crew.nodes[k];
 
-		if (!n->attached || !migrate_is_behind(h, n))
+		if (!n->attach.done || !migrate_is_behind(h, n))
 			continue;
 		if (h->moves.now && h->moves.now->folder)
 			h->moves.now->awaited[k] = true;
 		crew_tell(&h->crew, k,
-			  &(struct message){.type = MSG_MOVE_RELEASE, .id = n->move_stop});
+			  &(struct message){.type = MSG_MOVE_RELEASE, .id = n->attach.move_stop});
 	}
 }
 

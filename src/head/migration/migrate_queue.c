@@ -80,7 +80,7 @@ static hale_status_t check(const struct head *h, const struct migrate_wish *w, s
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
 	if (!c->laid_out || crew_ranks_on(c, from) == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank on node %s", from->name);
-	if (from->moving && !w->by_user && !crew_has_place(c, w->from, false))
+	if (from->leave.moving && !w->by_user && !crew_has_place(c, w->from, false))
 		return error_set(err, HALE_ERR_NODE,
 				 "the ranks of node %s stay there: no usable spare is left, nor "
 				 "free slots for them",
@@ -129,7 +129,7 @@ bool migrate_withdraw(struct head *h, enum migrate_asker asker, uint32_t id)
 		return false;
 	if (asker == MIGRATE_USER)
 		w->by_user = false;
-	if (w->by_user || (asker == MIGRATE_USER && h->crew.nodes[w->from].moving))
+	if (w->by_user || (asker == MIGRATE_USER && h->crew.nodes[w->from].leave.moving))
 		return false;
 	take_out(h, w);
 	wish_free(w);
@@ -151,7 +151,7 @@ static bool settled(const struct head *h)
 	if (h->moves.now || h->state != JOB_RUNNING)
 		return false;
 	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].leaving)
+		if (h->crew.nodes[k].leave.planned)
 			return false;
 	return true;
 }

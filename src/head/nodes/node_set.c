@@ -90,11 +90,11 @@ static hale_status_t repair(struct crew *c, struct place_node *nodes, bool leave
 	for (uint32_t k = 0; k < c->count; k++) {
 		const struct node *n = &c->nodes[k];
 
-		nodes[k] =
-		    (struct place_node){.slots = n->slots,
-					.spare = n->state == NODE_SPARE,
-					.lost = n->state == NODE_LOST || (leave && n->leaving),
-					.unusable = n->unusable || n->unfit[0]};
+		nodes[k] = (struct place_node){.slots = n->slots,
+					       .spare = n->state == NODE_SPARE,
+					       .lost = n->state == NODE_LOST ||
+						       (leave && n->leave.planned),
+					       .unusable = n->unusable || n->warm.unfit[0]};
 	}
 	return placement_repair(&c->placement, c->nranks, nodes, c->count, err);
 }
@@ -118,9 +118,9 @@ static hale_status_t replace(struct crew *c, struct error *err)
 
 		if (n->state == NODE_SPARE && !nodes[k].spare)
 			n->state = NODE_READY;
-		else if (n->state == NODE_READY && n->leaving && leave)
+		else if (n->state == NODE_READY && n->leave.planned && leave)
 			n->state = NODE_SPARE;
-		n->leaving = false;
+		n->leave.planned = false;
 	}
 	free(nodes);
 	return status;
@@ -185,10 +185,10 @@ bool crew_has_place(const struct crew *c, uint32_t from, bool others)
 
 		if (k == from || !node_usable(n))
 			continue;
-		if (there > 0 && (n->moving || n->leaving)) {
+		if (there > 0 && (n->leave.moving || n->leave.planned)) {
 			leaving += others;
 			theirs += others ? there : 0;
-		} else if (!n->unusable && !n->unfit[0]) {
+		} else if (!n->unusable && !n->warm.unfit[0]) {
 			spares += n->state == NODE_SPARE;
 			room += n->state == NODE_READY && n->slots > there ? n->slots - there : 0;
 		}
@@ -217,13 +217,13 @@ hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, u
 		nodes[k] = (struct place_node){.slots = n->slots,
 					       .spare = n->state == NODE_SPARE,
 					       .lost = !node_usable(n) || k == from,
-					       .unusable = n->unusable || n->unfit[0] ||
-							   n->moving || n->leaving};
-		fresh = fresh || (nodes[k].spare && !nodes[k].unusable && !n->vacated);
+					       .unusable = n->unusable || n->warm.unfit[0] ||
+							   n->leave.moving || n->leave.planned};
+		fresh = fresh || (nodes[k].spare && !nodes[k].unusable && !n->leave.vacated);
 	}
 	/* whoever has just been left was so for a reason */
 	for (uint32_t k = 0; fresh && k < c->count; k++)
-		nodes[k].unusable = nodes[k].unusable || c->nodes[k].vacated;
+		nodes[k].unusable = nodes[k].unusable || c->nodes[k].leave.vacated;
 	status = placement_repair(&p, c->nranks, nodes, c->count, err);
 	free(nodes);
 	return status == HALE_OK ? status
@@ -249,10 +249,10 @@ void crew_move_over(struct crew *c, uint32_t from)
 
 		if (n->state == NODE_SPARE && crew_ranks_on(c, n) > 0) {
 			n->state = NODE_READY;
-			n->vacated = false;
+			n->leave.vacated = false;
 		} else if (k == from && n->state == NODE_READY && crew_ranks_on(c, n) == 0) {
 			n->state = NODE_SPARE;
-			n->vacated = true;
+			n->leave.vacated = true;
 		}
 	}
 }
@@ -358,31 +358,31 @@ void crew_pause(struct crew *c, bool pause)
 
 void crew_clear(struct crew *c)
 {
-	c->clearing = true;
+	c->asks.clearing = true;
 	for (uint32_t k = 0; k < c->count; k++)
-		c->nodes[k].clearing = node_usable(&c->nodes[k]);
+		c->nodes[k].asks.clearing = node_usable(&c->nodes[k]);
 	send_all(c, &(struct message){.type = MSG_CLEAR, .id = c->generation});
 	crew_answers(c);
 }
 
 void crew_check(struct crew *c)
 {
-	c->checking = true;
-	c->check = (struct error){HALE_OK, ""};
-	c->check_bytes = 0;
+	c->asks.checking = true;
+	c->asks.check = (struct error){HALE_OK, ""};
+	c->asks.check_bytes = 0;
 	for (uint32_t k = 0; k < c->count; k++)
-		c->nodes[k].checking = node_usable(&c->nodes[k]);
-	send_all(c, &(struct message){.type = MSG_CHECK, .id = ++c->last_check});
+		c->nodes[k].asks.checking = node_usable(&c->nodes[k]);
+	send_all(c, &(struct message){.type = MSG_CHECK, .id = ++c->asks.last_check});
 	crew_answers(c);
 }
 
 uint32_t crew_look(struct crew *c)
 {
-	struct crew_look *l = calloc(1, sizeof(*l)), **end = &c->looks;
+	struct crew_look *l = calloc(1, sizeof(*l)), **end = &c->looks.list;
 
 	if (!l)
 		return 0;
-	l->id = ++c->last_look;
+	l->id = ++c->looks.last;
 	while (*end)
 		end = &(*end)->next;
 	*end = l;
@@ -401,9 +401,9 @@ static void crew_halted_clear(struct crew *c)
 void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags, const char *folder)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
-		c->nodes[k].ckpt_bytes = 0;
-		c->nodes[k].ckpt_idle = false;
-		c->nodes[k].ckpt_silent = MESSAGE_ALL;
+		c->nodes[k].ckpt.bytes = 0;
+		c->nodes[k].ckpt.idle = false;
+		c->nodes[k].ckpt.silent = MESSAGE_ALL;
 	}
 	crew_halted_clear(c);
 	send_all(c, &(struct message){
@@ -435,8 +435,8 @@ uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle)
 	for (uint32_t k = 0; k < c->count; k++) {
 		if (!node_usable(&c->nodes[k]))
 			continue;
-		bytes += c->nodes[k].ckpt_bytes;
-		*idle = *idle || c->nodes[k].ckpt_idle;
+		bytes += c->nodes[k].ckpt.bytes;
+		*idle = *idle || c->nodes[k].ckpt.idle;
 	}
 	return bytes;
 }
@@ -444,7 +444,7 @@ uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle)
 bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
-		*rank = c->nodes[k].ckpt_silent;
+		*rank = c->nodes[k].ckpt.silent;
 		if (node_usable(&c->nodes[k]) && *rank != MESSAGE_ALL)
 			return true;
 	}

@@ -34,55 +34,99 @@ struct crew;
 
 enum { WARM_UNFIT = 320 };
 
-struct node {
-	struct crew *crew;
-	uint32_t index;
-	char name[JOB_NODE_NAME], host[JOB_NODE_NAME];
-	bool local;	 /* its agent is our child */
-	bool spare;	 /* is to begin as one */
-	bool leaving;	 /* at the next layout its ranks go elsewhere, and it is a spare */
+/* Its ranks are to go elsewhere. */
+struct node_leave {
+	bool planned;	 /* at the next layout its ranks go elsewhere, and it is a spare */
 	bool moving;	 /* its ranks migrate because of a rule, or will when it is their turn */
 	char wanted[64]; /* … because of this; "": no rule wants its ranks away */
 	bool vacated;	 /* a spare since its ranks have migrated: others come rather last */
 	bool left;	 /* they have left it by a checkpoint, and not all run again yet */
-	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
-			* can't reach it */
+};
+
+/* What is ready there before it is needed. */
+struct node_warm {
+	bool told;		/* it was told what ranks have mapped */
 	char unfit[WARM_UNFIT]; /* what is wrong with its files, so that ranks could not go on
 				   there; "" */
-	bool warm;		/* it was told what ranks have mapped */
 	uint32_t standing;	/* processes of the program that stand ready there */
 	char stands[128];	/* why there are fewer than there could be; "" */
-	uint64_t warm_bytes;	/* of files that are in its memory before they are needed */
-	uint32_t slots, cores;
-	uint32_t machine; /* the same on nodes that are one; 0: unknown */
+	uint64_t bytes;		/* of files that are in its memory before they are needed */
+};
+
+/* Its agent, or the launcher that has started it. */
+struct node_agent {
+	pid_t pid;	  /* 0: ended and reaped */
+	int status;	  /* that it ended with: waitpid's */
 	uint32_t renewed; /* agents of it that have died since … */
 	double renewed_since;
-	node_state_t state;
-	pid_t pid;  /* of the agent, or of the launcher; 0: ended and reaped */
-	int status; /* that it ended with: waitpid's */
-	struct session session;
-	bool bye;		  /* it has said that no process of the job is left there */
-	bool silent, gone;	  /* … nothing comes from there; and nothing is left there */
-	bool paused;		  /* its ranks stand still */
-	uint32_t generation;	  /* of its layout, when it has attached */
+};
+
+/* What it says to a head that takes over. */
+struct node_attach {
+	bool done;		  /* it has said what is there */
+	bool described;		  /* … once at least: its session may have ended since */
+	uint32_t generation;	  /* of its layout */
 	uint32_t move, move_stop; /* … of a migration that is under way there; 0: none */
 	bool move_went;		  /* … and has heard GO */
-	bool attached;		  /* it has said what is there to a head that takes over */
-	bool described;		  /* … once at least: its session may have ended since */
 	struct loop_timer again;  /* it is asked once more */
 	double again_in;
-	uint64_t asked; /* for the lease, and not granted yet: nothing is while crew.adopting */
-	char why[240];	/* it is about to be lost */
-	uint64_t granted_at; /* lease_clock() of the last lease; 0: none yet */
+};
+
+struct node_lease {
+	uint64_t asked;	     /* and not granted yet: nothing is while crew.adopting */
+	uint64_t granted_at; /* lease_clock() of the last one; 0: none yet */
 	struct loop_timer lost;
-	bool clearing, checking;	      /* an answer is outstanding */
-	uint32_t looked;		      /* the last look that it has answered */
-	uint64_t taken[2];		      /* bytes of output not acknowledged yet */
-	char copies_at[COPIES_ADDRESS_MAX];   /* of its copier; "": it has none */
-	char copies_folder[STORE_FOLDER_MAX]; /* images on its own disk */
-	uint64_t ckpt_bytes;		      /* of the checkpoint under way */
-	bool ckpt_idle;			      /* somebody's image there has nobody to write it */
-	uint32_t ckpt_silent; /* a rank there that has not begun to stop; MESSAGE_ALL: none */
+};
+
+/* What is left of it when it is about to be lost. */
+struct node_end {
+	bool bye;	   /* it has said that no process of the job is left there */
+	bool silent, gone; /* … nothing comes from there; and nothing is left there */
+	char why[240];
+};
+
+/* Its disk: images, and the copier that passes them on. */
+struct node_copies {
+	char at[COPIES_ADDRESS_MAX]; /* of its copier; "": it has none */
+	char folder[STORE_FOLDER_MAX];
+};
+
+/* Of the checkpoint under way there. */
+struct node_ckpt {
+	uint64_t bytes;
+	bool idle;	 /* somebody's image there has nobody to write it */
+	uint32_t silent; /* a rank there that has not begun to stop; MESSAGE_ALL: none */
+};
+
+/* Answers that are outstanding. */
+struct node_asks {
+	bool clearing, checking;
+	uint32_t looked; /* the last look that it has answered */
+};
+
+struct node {
+	struct crew *crew;
+	uint32_t index;
+	char name[JOB_NODE_NAME], host[JOB_NODE_NAME];
+	bool local;    /* its agent is our child */
+	bool spare;    /* is to begin as one */
+	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
+			* can't reach it */
+	bool paused;   /* its ranks stand still */
+	uint32_t slots, cores;
+	uint32_t machine; /* the same on nodes that are one; 0: unknown */
+	node_state_t state;
+	struct session session;
+	uint64_t taken[2]; /* bytes of output not acknowledged yet */
+	struct node_agent agent;
+	struct node_lease lease;
+	struct node_leave leave;
+	struct node_warm warm;
+	struct node_attach attach;
+	struct node_end end;
+	struct node_copies copies;
+	struct node_ckpt ckpt;
+	struct node_asks asks;
 };
 
 /* What MSG_SPAWN has said, until the rank is there: its node may have to be told again. */
@@ -190,6 +234,19 @@ struct crew_config {
 	closed_output_t on_closed;
 };
 
+/* All nodes are asked for something, and some have not answered yet. */
+struct crew_asks {
+	bool clearing, checking;
+	uint32_t last_check;
+	struct error check;
+	uint64_t check_bytes;
+};
+
+struct crew_looks {
+	struct crew_look *list; /* oldest first */
+	uint32_t last;
+};
+
 struct crew {
 	struct crew_config config;
 	struct crew_handler handler;
@@ -214,13 +271,8 @@ struct crew {
 	bool abandoned; /* a newer head has the job: nothing is sent any more */
 	struct loop_timer passed;
 	struct crew_address *addresses; /* that have come while adopting, newest first */
-	bool clearing;
-	bool checking;
-	uint32_t last_check;
-	struct error check;
-	uint64_t check_bytes;
-	struct crew_look *looks; /* oldest first */
-	uint32_t last_look;
+	struct crew_asks asks;
+	struct crew_looks looks;
 };
 
 /* Forks the agents of this machine at once: call it before anything that they must not inherit.

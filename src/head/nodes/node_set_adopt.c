@@ -25,9 +25,9 @@ static hale_status_t reach(struct node *n, int *fd, struct error *err)
 		return crew_launcher_start(n, fd, err);
 	*fd = attach_connect(c->config.setup.tag, n->index);
 	/* the guardian, which ends last, has that socket too */
-	n->gone = *fd < 0 && errno == ECONNREFUSED;
-	if (n->gone)
-		snprintf(n->why, sizeof(n->why), "its agent is not there any more");
+	n->end.gone = *fd < 0 && errno == ECONNREFUSED;
+	if (n->end.gone)
+		snprintf(n->end.why, sizeof(n->end.why), "its agent is not there any more");
 	else if (*fd < 0)
 		return error_sys(err, HALE_ERR_NODE, "its agent can't be asked");
 	return HALE_OK;
@@ -42,7 +42,7 @@ static hale_status_t ask(struct node *n, struct error *err)
 	if (status != HALE_OK)
 		return status;
 	if (fd < 0) {
-		c->handler.no_answer(c->handler.arg, n, n->why);
+		c->handler.no_answer(c->handler.arg, n, n->end.why);
 		return HALE_OK;
 	}
 	status = crew_session_add(n, fd, err);
@@ -66,20 +66,22 @@ static void ask_again(void *arg)
 {
 	struct node *n = arg;
 
-	if (!n->crew->adopting || n->attached || n->state == NODE_LOST ||
+	if (!n->crew->adopting || n->attach.done || n->state == NODE_LOST ||
 	    session_is_open(&n->session))
 		return;
-	if (!n->local && n->pid > 0) /* the launcher of the last time */
-		kill(-n->pid, SIGKILL);
+	if (!n->local && n->agent.pid > 0) /* the launcher of the last time */
+		kill(-n->agent.pid, SIGKILL);
 	ask_now(n);
 }
 
 static void ask_later(struct node *n)
 {
-	double in = n->again_in > 0 ? n->again_in : n->local ? AGAIN_LOCAL : AGAIN_FAR;
+	double in = n->attach.again_in > 0 ? n->attach.again_in
+		    : n->local		   ? AGAIN_LOCAL
+					   : AGAIN_FAR;
 
-	n->again_in = 2 * in < AGAIN_MOST ? 2 * in : AGAIN_MOST;
-	loop_timer_set(n->crew->loop, &n->again, in, ask_again, n);
+	n->attach.again_in = 2 * in < AGAIN_MOST ? 2 * in : AGAIN_MOST;
+	loop_timer_set(n->crew->loop, &n->attach.again, in, ask_again, n);
 }
 
 hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_config *config,
@@ -124,12 +126,12 @@ void crew_adopt_over(struct node *n, const char *why)
 {
 	struct crew *c = n->crew;
 
-	n->attached = false;
-	snprintf(n->why, sizeof(n->why), "%s", why);
-	n->gone = n->bye;
-	if (!n->bye)
+	n->attach.done = false;
+	snprintf(n->end.why, sizeof(n->end.why), "%s", why);
+	n->end.gone = n->end.bye;
+	if (!n->end.bye)
 		ask_later(n);
-	c->handler.no_answer(c->handler.arg, n, n->why);
+	c->handler.no_answer(c->handler.arg, n, n->end.why);
 }
 
 void crew_adopt_take(struct node *n, const struct message *m)
@@ -138,10 +140,10 @@ void crew_adopt_take(struct node *n, const struct message *m)
 
 	if (m->type == MSG_SUPERSEDED) {
 		c->handler.superseded(c->handler.arg, m->id);
-	} else if (c->adopting && !n->attached &&
+	} else if (c->adopting && !n->attach.done &&
 		   m->len == sizeof(struct attach_node) + c->nranks * sizeof(struct attach_rank)) {
-		n->attached = true;
-		n->again_in = 0;
+		n->attach.done = true;
+		n->attach.again_in = 0;
 		c->handler.attached(c->handler.arg, n, m);
 	}
 }
@@ -168,8 +170,8 @@ void crew_adopted(struct crew *c)
 	for (uint32_t k = 0; k < c->count; k++) {
 		struct node *n = &c->nodes[k];
 
-		if (n->attached && n->asked)
-			crew_lease_asked(n, n->asked);
+		if (n->attach.done && n->lease.asked)
+			crew_lease_asked(n, n->lease.asked);
 	}
 	tell_addresses(c);
 }
@@ -202,8 +204,8 @@ void crew_abandon(struct crew *c)
 {
 	c->abandoned = true;
 	for (uint32_t k = 0; k < c->count; k++) {
-		loop_timer_clear(c->loop, &c->nodes[k].lost);
-		loop_timer_clear(c->loop, &c->nodes[k].again);
+		loop_timer_clear(c->loop, &c->nodes[k].lease.lost);
+		loop_timer_clear(c->loop, &c->nodes[k].attach.again);
 		session_close(&c->nodes[k].session);
 	}
 }

@@ -28,17 +28,17 @@ static void silent(void *arg);
 /* (Re)arms the timer; a lease that was never given is no reason to wait. */
 static void wait_for_lease(struct node *n)
 {
-	uint64_t at = lease_lost_at(term(n->crew), n->granted_at), now = lease_clock();
+	uint64_t at = lease_lost_at(term(n->crew), n->lease.granted_at), now = lease_clock();
 
-	loop_timer_set(n->crew->loop, &n->lost, at > now ? (double)(at - now) * 1e-9 : 0, silent,
-		       n);
+	loop_timer_set(n->crew->loop, &n->lease.lost, at > now ? (double)(at - now) * 1e-9 : 0,
+		       silent, n);
 }
 
 /* This head was stopped, and wakes up. Somebody else may have the job; and if not, the ranks have
  * stood still as well, and get another term to be heard. */
 static bool stood_still(struct node *n)
 {
-	uint64_t at = lease_lost_at(term(n->crew), n->granted_at);
+	uint64_t at = lease_lost_at(term(n->crew), n->lease.granted_at);
 
 	if (!n->crew->handler.may_grant(n->crew->handler.arg))
 		return true;
@@ -51,30 +51,30 @@ static bool stood_still(struct node *n)
 static void silent(void *arg)
 {
 	struct node *n = arg;
-	char why[sizeof(n->why) + 64];
+	char why[sizeof(n->end.why) + 64];
 
-	if (lease_lost_at(term(n->crew), n->granted_at) > lease_clock()) {
+	if (lease_lost_at(term(n->crew), n->lease.granted_at) > lease_clock()) {
 		wait_for_lease(n);
 		return;
 	}
 	if (n->crew->config.setup.grace_ns && stood_still(n))
 		return;
-	snprintf(why, sizeof(why), "%s%sno word from it for %.1f s", n->why, n->why[0] ? ", " : "",
-		 (double)(lease_clock() - n->granted_at) * 1e-9);
+	snprintf(why, sizeof(why), "%s%sno word from it for %.1f s", n->end.why,
+		 n->end.why[0] ? ", " : "", (double)(lease_clock() - n->lease.granted_at) * 1e-9);
 	crew_lose(n, why);
 }
 
 /* Never to a node that is taken for lost, or whose session is over. */
 void crew_lease_asked(struct node *n, uint64_t number)
 {
-	if (!crew_leased(n->crew) || n->state == NODE_LOST || n->bye)
+	if (!crew_leased(n->crew) || n->state == NODE_LOST || n->end.bye)
 		return;
-	n->asked = number;
+	n->lease.asked = number;
 	/* what is looked at after the ask has come holds for what the ask is answered with */
 	if (n->crew->adopting || !n->crew->handler.may_grant(n->crew->handler.arg))
 		return;
-	n->asked = 0;
-	n->granted_at = lease_clock();
+	n->lease.asked = 0;
+	n->lease.granted_at = lease_clock();
 	node_send(n, &(struct message){.type = MSG_LEASE, .number = number});
 	crew_order_again(n);
 	wait_for_lease(n);
@@ -82,9 +82,9 @@ void crew_lease_asked(struct node *n, uint64_t number)
 
 void crew_lease_extend(struct node *n)
 {
-	if (n->granted_at == 0 || !node_usable(n))
+	if (n->lease.granted_at == 0 || !node_usable(n))
 		return;
-	n->granted_at = lease_clock();
+	n->lease.granted_at = lease_clock();
 	wait_for_lease(n);
 }
 
@@ -109,15 +109,15 @@ void crew_session_over(void *node, const char *why)
 		crew_adopt_over(n, why);
 		return;
 	}
-	if (!n->bye)
-		snprintf(n->why, sizeof(n->why), "%s", why);
+	if (!n->end.bye)
+		snprintf(n->end.why, sizeof(n->end.why), "%s", why);
 	if (n->state == NODE_STARTING && !n->local)
 		crew_launcher_failed(n);
 	if (n->local)
 		end_local_ranks(n);
 	/* the end of a launcher's pipe says nothing about the ranks at its other end */
-	if (n->local || n->bye || n->state == NODE_STARTING || n->granted_at == 0)
-		crew_lose(n, n->why);
+	if (n->local || n->end.bye || n->state == NODE_STARTING || n->lease.granted_at == 0)
+		crew_lose(n, n->end.why);
 	else
 		wait_for_lease(n);
 }
@@ -125,16 +125,16 @@ void crew_session_over(void *node, const char *why)
 void crew_lose(struct node *n, const char *why)
 {
 	struct crew *c = n->crew;
-	char text[sizeof(n->why) + 64];
+	char text[sizeof(n->end.why) + 64];
 
 	snprintf(text, sizeof(text), "%s", why);
 	n->state = NODE_LOST;
-	loop_timer_clear(c->loop, &n->lost);
-	loop_timer_clear(c->loop, &n->again);
+	loop_timer_clear(c->loop, &n->lease.lost);
+	loop_timer_clear(c->loop, &n->attach.again);
 	session_close(&n->session);
 	/* it leads a group, in which a launcher's own children are, too */
-	if (n->pid > 0)
-		kill(-n->pid, SIGKILL);
+	if (n->agent.pid > 0)
+		kill(-n->agent.pid, SIGKILL);
 	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++) {
 		if (c->placement.node_of[r] != n->index)
 			continue;

@@ -45,16 +45,16 @@ static hale_status_t fork_agent(struct node *n, int *fd, struct error *err)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a socket for an agent");
-	n->pid = fork();
-	if (n->pid == 0)
+	n->agent.pid = fork();
+	if (n->agent.pid == 0)
 		be_agent(n->crew->config.agent, ends[1]);
 	close(ends[1]);
-	if (n->pid < 0) {
-		n->pid = 0;
+	if (n->agent.pid < 0) {
+		n->agent.pid = 0;
 		close(ends[0]);
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start an agent");
 	}
-	setpgid(n->pid, n->pid);
+	setpgid(n->agent.pid, n->agent.pid);
 	*fd = ends[0];
 	return HALE_OK;
 }
@@ -183,21 +183,21 @@ hale_status_t crew_launcher_start(struct node *n, int *fd, struct error *err)
 		free(command);
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a socket for an agent");
 	}
-	n->pid = fork();
-	if (n->pid > 0)
-		setpgid(n->pid, n->pid);
-	if (n->pid == 0) {
+	n->agent.pid = fork();
+	if (n->agent.pid > 0)
+		setpgid(n->agent.pid, n->agent.pid);
+	if (n->agent.pid == 0) {
 		if (dup2(ends[1], 0) < 0 || dup2(ends[1], 1) < 0 ||
-		    (n->again_in > 0 && !hush())) /* it has said why, the first time */
+		    (n->attach.again_in > 0 && !hush())) /* it has said why, the first time */
 			_exit(1);
 		be_launcher(n, command);
 	}
 	free(command);
 	close(ends[1]);
 	*fd = ends[0];
-	if (n->pid > 0)
+	if (n->agent.pid > 0)
 		return HALE_OK;
-	n->pid = 0;
+	n->agent.pid = 0;
 	close(ends[0]);
 	return error_sys(err, HALE_ERR_SYSTEM, "cannot start an agent on %s", n->name);
 }
@@ -432,12 +432,12 @@ static hale_status_t renew(struct node *n, struct error *err)
 	int fd = -1;
 	hale_status_t status;
 
-	n->bye = n->silent = n->gone = n->paused = n->warm = false;
-	n->clearing = n->checking = n->ckpt_idle = false;
-	n->generation = n->looked = n->standing = 0;
-	n->granted_at = n->asked = n->ckpt_bytes = 0;
+	n->end.bye = n->end.silent = n->end.gone = n->paused = n->warm.told = false;
+	n->asks.clearing = n->asks.checking = n->ckpt.idle = false;
+	n->attach.generation = n->asks.looked = n->warm.standing = 0;
+	n->lease.granted_at = n->lease.asked = n->ckpt.bytes = 0;
 	n->taken[0] = n->taken[1] = 0;
-	n->why[0] = n->stands[0] = '\0';
+	n->end.why[0] = n->warm.stands[0] = '\0';
 	status = fork_agent(n, &fd, err);
 	if (status == HALE_OK)
 		status = crew_session_add(n, fd, err);
@@ -473,10 +473,10 @@ hale_status_t crew_renew(struct crew *c, struct error *err)
 bool crew_child(struct crew *c, pid_t pid, int status)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
-		if (c->nodes[k].pid != pid)
+		if (c->nodes[k].agent.pid != pid)
 			continue;
-		c->nodes[k].pid = 0;
-		c->nodes[k].status = status;
+		c->nodes[k].agent.pid = 0;
+		c->nodes[k].agent.status = status;
 		return true;
 	}
 	return false;
@@ -485,7 +485,8 @@ bool crew_child(struct crew *c, pid_t pid, int status)
 /* pid is 0 afterwards, unless it is still there then. */
 static void wait_for(struct node *n, double until)
 {
-	struct pollfd p = {.fd = n->pid > 0 ? (int)syscall(SYS_pidfd_open, n->pid, 0) : -1,
+	struct pollfd p = {.fd = n->agent.pid > 0 ? (int)syscall(SYS_pidfd_open, n->agent.pid, 0)
+						  : -1,
 			   .events = POLLIN};
 	double left = until - clock_seconds();
 
@@ -493,22 +494,23 @@ static void wait_for(struct node *n, double until)
 		poll(&p, 1, left > 0 ? (int)(left * 1e3) + 1 : 0);
 		close(p.fd);
 	}
-	if (n->pid > 0 && waitpid(n->pid, &n->status, WNOHANG) != 0)
-		n->pid = 0;
+	if (n->agent.pid > 0 && waitpid(n->agent.pid, &n->agent.status, WNOHANG) != 0)
+		n->agent.pid = 0;
 }
 
 void crew_launcher_failed(struct node *n)
 {
-	char why[sizeof(n->why)];
+	char why[sizeof(n->end.why)];
 
 	wait_for(n, clock_seconds() + 1);
-	snprintf(why, sizeof(why), "%s", n->why);
-	if (n->pid == 0 && WIFEXITED(n->status))
-		snprintf(
-		    n->why, sizeof(n->why), "%.110s; its launcher has ended with status %d: %s",
-		    why, WEXITSTATUS(n->status),
-		    WEXITSTATUS(n->status) == 127 ? "is hale installed there, under the same path?"
-						  : "is it up, and can commands be started there?");
+	snprintf(why, sizeof(why), "%s", n->end.why);
+	if (n->agent.pid == 0 && WIFEXITED(n->agent.status))
+		snprintf(n->end.why, sizeof(n->end.why),
+			 "%.110s; its launcher has ended with status %d: %s", why,
+			 WEXITSTATUS(n->agent.status),
+			 WEXITSTATUS(n->agent.status) == 127
+			     ? "is hale installed there, under the same path?"
+			     : "is it up, and can commands be started there?");
 }
 
 static void let_go(struct crew *c)
@@ -525,9 +527,9 @@ static void let_go(struct crew *c)
 		struct node *n = &c->nodes[k];
 
 		wait_for(n, until);
-		if (n->pid == 0)
+		if (n->agent.pid == 0)
 			continue;
-		kill(-n->pid, SIGKILL);
+		kill(-n->agent.pid, SIGKILL);
 		wait_for(n, clock_seconds() + 1);
 	}
 }
@@ -557,15 +559,15 @@ void crew_destroy(struct crew *c)
 		}
 	}
 	for (uint32_t k = 0; k < c->count; k++) {
-		loop_timer_clear(c->loop, &c->nodes[k].lost);
-		loop_timer_clear(c->loop, &c->nodes[k].again);
+		loop_timer_clear(c->loop, &c->nodes[k].lease.lost);
+		loop_timer_clear(c->loop, &c->nodes[k].attach.again);
 		session_close(&c->nodes[k].session);
 	}
-	for (struct crew_look *l = c->looks, *next; l; l = next) {
+	for (struct crew_look *l = c->looks.list, *next; l; l = next) {
 		next = l->next;
 		free(l);
 	}
-	c->looks = NULL;
+	c->looks.list = NULL;
 	free(c->nodes);
 	free(c->ranks);
 	placement_fini(&c->placement);

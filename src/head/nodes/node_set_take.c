@@ -58,13 +58,13 @@ static bool all_have(const struct crew *c, size_t flag)
 
 static void looks_done(struct crew *c)
 {
-	while (c->looks) {
-		struct crew_look *l = c->looks;
+	while (c->looks.list) {
+		struct crew_look *l = c->looks.list;
 
 		for (uint32_t k = 0; k < c->count; k++)
-			if (node_usable(&c->nodes[k]) && c->nodes[k].looked < l->id)
+			if (node_usable(&c->nodes[k]) && c->nodes[k].asks.looked < l->id)
 				return;
-		c->looks = l->next;
+		c->looks.list = l->next;
 		c->handler.looked(c->handler.arg, l->id, &l->profile, l->progress);
 		free(l);
 	}
@@ -73,12 +73,12 @@ static void looks_done(struct crew *c)
 void crew_answers(struct crew *c)
 {
 	looks_done(c);
-	if (c->checking && all_have(c, offsetof(struct node, checking))) {
-		c->checking = false;
-		c->handler.checked(c->handler.arg, &c->check, c->check_bytes);
+	if (c->asks.checking && all_have(c, offsetof(struct node, asks.checking))) {
+		c->asks.checking = false;
+		c->handler.checked(c->handler.arg, &c->asks.check, c->asks.check_bytes);
 	}
-	if (c->clearing && all_have(c, offsetof(struct node, clearing))) {
-		c->clearing = false;
+	if (c->asks.clearing && all_have(c, offsetof(struct node, asks.clearing))) {
+		c->asks.clearing = false;
 		c->handler.cleared(c->handler.arg);
 	}
 }
@@ -90,8 +90,8 @@ static void take_looked(struct node *n, const struct message *m)
 	if (m->len != sizeof(p))
 		return;
 	memcpy(&p, m->bytes, sizeof(p));
-	n->looked = m->id;
-	for (struct crew_look *l = n->crew->looks; l; l = l->next) {
+	n->asks.looked = m->id;
+	for (struct crew_look *l = n->crew->looks.list; l; l = l->next) {
 		if (l->id == m->id) {
 			profile_merge(&l->profile, &p);
 			l->progress += m->number;
@@ -104,14 +104,15 @@ static void take_checked(struct node *n, const struct message *m)
 {
 	struct crew *c = n->crew;
 
-	if (m->id != c->last_check)
+	if (m->id != c->asks.last_check)
 		return;
-	n->checking = false;
-	c->check_bytes += m->number;
+	n->asks.checking = false;
+	c->asks.check_bytes += m->number;
 	/* a refusal for good counts more than one that may be over soon */
-	if (m->value != HALE_OK && (c->check.code == HALE_OK || (c->check.code == HALE_ERR_AGAIN &&
-								 m->value != HALE_ERR_AGAIN)))
-		error_set(&c->check, (hale_status_t)m->value, "%s", m->text);
+	if (m->value != HALE_OK &&
+	    (c->asks.check.code == HALE_OK ||
+	     (c->asks.check.code == HALE_ERR_AGAIN && m->value != HALE_ERR_AGAIN)))
+		error_set(&c->asks.check, (hale_status_t)m->value, "%s", m->text);
 	crew_answers(c);
 }
 
@@ -119,7 +120,7 @@ static void take_cleared(struct node *n, const struct message *m)
 {
 	if (m->id != n->crew->generation)
 		return;
-	n->clearing = false;
+	n->asks.clearing = false;
 	crew_answers(n->crew);
 }
 
@@ -345,9 +346,9 @@ static void take_progress(struct node *n, const struct message *m)
 	const unsigned char *at = m->bytes;
 	uint32_t rank;
 
-	n->ckpt_bytes = m->number;
-	n->ckpt_idle = m->flags & PROGRESS_IDLE;
-	n->ckpt_silent = m->flags & PROGRESS_SILENT ? m->rank : MESSAGE_ALL;
+	n->ckpt.bytes = m->number;
+	n->ckpt.idle = m->flags & PROGRESS_IDLE;
+	n->ckpt.silent = m->flags & PROGRESS_SILENT ? m->rank : MESSAGE_ALL;
 	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++)
 		if (c->placement.node_of[r] == n->index)
 			c->ranks[r].halted = false;
@@ -360,8 +361,8 @@ static void take_progress(struct node *n, const struct message *m)
 
 static void take_bye(struct node *n, const struct message *m)
 {
-	n->bye = true;
-	snprintf(n->why, sizeof(n->why), "%s", m->text);
+	n->end.bye = true;
+	snprintf(n->end.why, sizeof(n->end.why), "%s", m->text);
 	crew_session_over(n, m->text);
 }
 
@@ -390,8 +391,8 @@ void crew_take(void *node, const struct message *m)
 		take_progress(n, m);
 		break;
 	case MSG_COPIES_AT:
-		snprintf(n->copies_at, sizeof(n->copies_at), "%s", m->text);
-		snprintf(n->copies_folder, sizeof(n->copies_folder), "%s", m->name);
+		snprintf(n->copies.at, sizeof(n->copies.at), "%s", m->text);
+		snprintf(n->copies.folder, sizeof(n->copies.folder), "%s", m->name);
 		break;
 	case MSG_COPIED:
 	case MSG_COPIES_HELD:

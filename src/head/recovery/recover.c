@@ -403,12 +403,12 @@ static void restart(struct head *h)
 		continue_stdin(h);
 	else if (!v->moving)
 		h->report.restarts++;
-	v->first = v->undone = false;
+	v->first = v->files.undone = false;
 	if (v->target)
 		v->refused[0] = 0;
 	v->began = clock_seconds();
 	h->ckpt.last_id = v->target;
-	h->ckpt.chain_broken = true;
+	h->ckpt.chain.broken = true;
 	/* an interval that ended meanwhile begins anew */
 	if (h->ckpt.origin == ORIGIN_TIMER)
 		h->ckpt.wanted = false;
@@ -437,7 +437,7 @@ void recover_start(struct head *h)
 	struct recovery *v = &h->recovery;
 	struct error err;
 
-	if (head_superseded(h) || errand_busy(&v->undo) || !have_node(h))
+	if (head_superseded(h) || errand_busy(&v->files.undo) || !have_node(h))
 		return;
 	if (h->levels.on)
 		say_out_of_reach(h, recover_newest(h));

@@ -36,7 +36,7 @@ static void be_a_checker(struct head *h, uint32_t rank)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	check_chain(h, rank, &err);
-	h->recovery.verdicts[rank] = err;
+	h->recovery.check.verdicts[rank] = err;
 	_exit(0);
 }
 
@@ -44,19 +44,19 @@ static void start_checkers(struct head *h)
 {
 	struct recovery *v = &h->recovery;
 
-	while (v->checkers_running < crew_cores(&h->crew) && v->next_check < h->nranks) {
-		uint32_t rank = v->next_check++;
+	while (v->check.running < crew_cores(&h->crew) && v->check.next < h->nranks) {
+		uint32_t rank = v->check.next++;
 		pid_t pid;
 
-		error_set(&v->verdicts[rank], HALE_ERR_SYSTEM,
+		error_set(&v->check.verdicts[rank], HALE_ERR_SYSTEM,
 			  "the check of its image did not end");
 		pid = fork();
 		if (pid == 0)
 			be_a_checker(h, rank);
 		if (pid < 0)
 			break;
-		v->checkers[rank] = pid;
-		v->checkers_running++;
+		v->check.children[rank] = pid;
+		v->check.running++;
 	}
 }
 
@@ -65,10 +65,10 @@ static void conclude(struct head *h)
 	struct recovery *v = &h->recovery;
 
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		if (v->verdicts[r].code == HALE_OK)
+		if (v->check.verdicts[r].code == HALE_OK)
 			continue;
 		recover_refuse(h, "the job was just restarted from it, and %s",
-			       v->verdicts[r].text);
+			       v->check.verdicts[r].text);
 		recover_check_stop(h);
 		head_event(h, JOB_DAMAGED, r);
 		return;
@@ -84,13 +84,13 @@ void recover_check_start(struct head *h)
 	if (h->o->restart != IMAGE_LAZY || v->target == 0)
 		return;
 	recover_check_stop(h);
-	v->checkers = calloc(h->nranks, sizeof(*v->checkers));
-	v->verdicts = mmap(NULL, h->nranks * sizeof(struct error), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	v->checking = v->checkers && v->verdicts != MAP_FAILED;
-	if (v->checking)
+	v->check.children = calloc(h->nranks, sizeof(*v->check.children));
+	v->check.verdicts = mmap(NULL, h->nranks * sizeof(struct error), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	v->check.under_way = v->check.children && v->check.verdicts != MAP_FAILED;
+	if (v->check.under_way)
 		start_checkers(h);
-	if (v->checkers_running == 0) {
+	if (v->check.running == 0) {
 		log_warn("checkpoint %u can't be verified: %m", v->target);
 		recover_check_stop(h);
 	}
@@ -98,39 +98,39 @@ void recover_check_start(struct head *h)
 
 bool recover_checking(const struct head *h)
 {
-	return h->recovery.checking;
+	return h->recovery.check.under_way;
 }
 
 void recover_check_stop(struct head *h)
 {
 	struct recovery *v = &h->recovery;
 
-	for (uint32_t r = 0; v->checkers && r < h->nranks; r++) {
-		if (v->checkers[r] > 0) {
-			kill(v->checkers[r], SIGKILL);
-			waitpid(v->checkers[r], NULL, 0);
+	for (uint32_t r = 0; v->check.children && r < h->nranks; r++) {
+		if (v->check.children[r] > 0) {
+			kill(v->check.children[r], SIGKILL);
+			waitpid(v->check.children[r], NULL, 0);
 		}
 	}
-	free(v->checkers);
-	v->checkers = NULL;
-	if (v->verdicts && v->verdicts != MAP_FAILED)
-		munmap(v->verdicts, h->nranks * sizeof(struct error));
-	v->verdicts = NULL;
-	v->next_check = v->checkers_running = 0;
-	v->checking = false;
+	free(v->check.children);
+	v->check.children = NULL;
+	if (v->check.verdicts && v->check.verdicts != MAP_FAILED)
+		munmap(v->check.verdicts, h->nranks * sizeof(struct error));
+	v->check.verdicts = NULL;
+	v->check.next = v->check.running = 0;
+	v->check.under_way = false;
 }
 
 bool recover_child(struct head *h, pid_t pid, int status)
 {
 	struct recovery *v = &h->recovery;
 
-	for (uint32_t r = 0; v->checkers && r < h->nranks; r++) {
-		if (v->checkers[r] != pid)
+	for (uint32_t r = 0; v->check.children && r < h->nranks; r++) {
+		if (v->check.children[r] != pid)
 			continue;
-		v->checkers[r] = 0;
-		v->checkers_running--;
+		v->check.children[r] = 0;
+		v->check.running--;
 		start_checkers(h);
-		if (v->checkers_running == 0)
+		if (v->check.running == 0)
 			conclude(h);
 		return true;
 	}

@@ -52,7 +52,7 @@ static bool somewhere(struct head *h, const struct store_manifest *m, const stru
 	for (uint32_t i = 0; i < p->copies; i++) {
 		const struct node *n = levels_node(h, m->holders[p->on[i]].node);
 
-		if (n ? node_usable(n) && n->copies_at[0] : h->restarted)
+		if (n ? node_usable(n) && n->copies.at[0] : h->restarted)
 			return true;
 	}
 	return false;
@@ -137,7 +137,7 @@ static void ask(struct head *h, uint32_t rank, const struct node *from, const ch
 				    .base = f->generation,
 				    .flags = COPY_FETCH,
 				    .position = {p->bytes, p->checksum, from ? from->index : node},
-				    .text = from ? from->copies_at : "",
+				    .text = from ? from->copies.at : "",
 				    .name = folder});
 }
 
@@ -148,7 +148,7 @@ static bool try_holder(struct head *h, uint32_t rank, enum place place,
 	const struct node *n = levels_node(h, o->node);
 	bool here = !n || n->index == h->crew.placement.node_of[rank];
 
-	if ((place == PLACE_HERE) != here || (n && !(node_usable(n) && n->copies_at[0])))
+	if ((place == PLACE_HERE) != here || (n && !(node_usable(n) && n->copies.at[0])))
 		return false;
 	ask(h, rank, here ? NULL : n, o->folder, p);
 	return true;
@@ -248,7 +248,7 @@ static bool another_is_there(const struct head *h, const struct node *but)
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		const struct node *n = &h->crew.nodes[k];
 
-		if (n != but && node_usable(n) && !n->unusable && !n->leaving)
+		if (n != but && node_usable(n) && !n->unusable && !n->leave.planned)
 			return true;
 	}
 	return false;
@@ -265,7 +265,7 @@ static bool without_that_disk(struct head *h, struct node *n, hale_status_t stat
 	head_say(h, "node %s can't take the images of its ranks, which go elsewhere: %s", n->name,
 		 why);
 	h->levels.fetch->over = true;
-	n->leaving = true;
+	n->leave.planned = true;
 	watch_mark(h, n->index, true, "no room for images");
 	head_roll_back(h);
 	return true;
@@ -309,7 +309,7 @@ static void add_copy(struct fetch *f, uint32_t link, uint32_t rank, const struct
 	uint32_t i = 0;
 
 	while (i < m->holder_count && (strcmp(m->holders[i].node, n->name) != 0 ||
-				       strcmp(m->holders[i].folder, n->copies_folder) != 0))
+				       strcmp(m->holders[i].folder, n->copies.folder) != 0))
 		i++;
 	for (uint32_t j = 0; j < p->copies; j++)
 		if (p->on[j] == i)
@@ -328,7 +328,7 @@ static const char *folder_there(const struct fetch_rank *k, const struct store_m
 
 	if (tried / STORE_COPIES_MAX == PLACE_HERE)
 		return m->holders[m->parts[rank].on[tried % STORE_COPIES_MAX]].folder;
-	return n->copies_folder;
+	return n->copies.folder;
 }
 
 static void not_there(struct head *h, uint32_t rank, hale_status_t status, const char *why)
@@ -369,7 +369,7 @@ void levels_fetch_answer(struct head *h, const struct node *n, const struct mess
 	} else {
 		const char *folder = folder_there(k, &f->links[k->link], m->rank, n);
 
-		if (folder == n->copies_folder)
+		if (folder == n->copies.folder)
 			add_copy(f, k->link, m->rank, n);
 		link_done(h, m->rank, (uint32_t)m->number, m->text, folder, m->id);
 	}

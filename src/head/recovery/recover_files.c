@@ -43,24 +43,24 @@ char **recover_files_exports(struct head *h)
 
 	if (h->o->leave_files)
 		return h->o->exports;
-	if (v->exports || !journal_path(h, path, sizeof(path)))
-		return v->exports ? v->exports : h->o->exports;
+	if (v->files.exports || !journal_path(h, path, sizeof(path)))
+		return v->files.exports ? v->files.exports : h->o->exports;
 	while (h->o->exports && h->o->exports[count])
 		count++;
-	v->exports = calloc(count + 2, sizeof(*v->exports));
-	if (!v->exports)
+	v->files.exports = calloc(count + 2, sizeof(*v->files.exports));
+	if (!v->files.exports)
 		return h->o->exports;
-	snprintf(v->journal_text, sizeof(v->journal_text), "%s%s", name, path);
+	snprintf(v->files.journal_text, sizeof(v->files.journal_text), "%s%s", name, path);
 	for (size_t i = 0; i < count; i++)
-		v->exports[i] = h->o->exports[i];
-	v->exports[count] = v->journal_text;
-	return v->exports;
+		v->files.exports[i] = h->o->exports[i];
+	v->files.exports[count] = v->files.journal_text;
+	return v->files.exports;
 }
 
 void recover_files_init(struct head *h)
 {
-	h->recovery.dir_there = SIZE_MAX; /* all of it, until it is looked at */
-	errand_init(&h->recovery.undo, "the process that sets files back was ended");
+	h->recovery.files.dir_there = SIZE_MAX; /* all of it, until it is looked at */
+	errand_init(&h->recovery.files.undo, "the process that sets files back was ended");
 }
 
 void recover_files_fini(struct head *h)
@@ -68,8 +68,8 @@ void recover_files_fini(struct head *h)
 	struct recovery *v = &h->recovery;
 	struct error err;
 
-	errand_wait(&v->undo, &err);
-	errand_fini(&v->undo);
+	errand_wait(&v->files.undo, &err);
+	errand_fini(&v->files.undo);
 }
 
 /* Without checkpoints nobody goes back any more. */
@@ -83,12 +83,12 @@ static void remove_unused(const struct head *h)
 	if (count > 0)
 		return;
 	journal_remove(h->files.store.job_folder);
-	if (!h->recovery.journal_only)
+	if (!h->recovery.files.journal_only)
 		return;
 	snprintf(path, sizeof(path), "%s/record.jsonl", h->files.store.job_folder);
 	unlink(path);
 	rmdir(h->files.store.job_folder);
-	store_unmake_folders(h->o->ckpt_dir, h->recovery.dir_there);
+	store_unmake_folders(h->o->ckpt_dir, h->recovery.files.dir_there);
 }
 
 /* Are the checkpoints of this job, which has ended, of no use to anybody? */
@@ -99,7 +99,7 @@ static bool unwanted(const struct head *h)
 	if (h->end.status != 0 || h->end.stopping || h->restarted)
 		return wish == SUCCESS_REMOVE && h->end.status == 0 && !h->end.stopping;
 	return wish == SUCCESS_REMOVE ||
-	       (wish == SUCCESS_DEFAULT && h->o->ckpt_auto && !h->ckpt.asked_for);
+	       (wish == SUCCESS_DEFAULT && h->o->ckpt_auto && !h->ckpt.timed.asked_for);
 }
 
 static void remove_checkpoints(struct head *h)
@@ -111,13 +111,13 @@ static void remove_checkpoints(struct head *h)
 		store_remove(&h->files.store, ids[i]);
 	free(ids);
 	store_finish(h->files.store.job_folder);
-	h->recovery.journal_only = true;
+	h->recovery.files.journal_only = true;
 }
 
 void recover_files_end(struct head *h)
 {
-	free(h->recovery.exports);
-	h->recovery.exports = NULL;
+	free(h->recovery.files.exports);
+	h->recovery.files.exports = NULL;
 	if (h->files.is_open && !h->succession.superseded && !h->crew.abandoned && unwanted(h))
 		remove_checkpoints(h);
 	if (h->files.is_open && !h->succession.superseded && !h->crew.abandoned)
@@ -130,7 +130,7 @@ void recover_files_begin(struct head *h)
 
 	if (h->o->leave_files || (h->o->ckpt_every <= 0 && !h->restarted))
 		return;
-	h->recovery.journal_only = !h->files.is_open;
+	h->recovery.files.journal_only = !h->files.is_open;
 	if (head_open_store(h, &err) != HALE_OK ||
 	    journal_make(h->files.store.job_folder, &err) != HALE_OK)
 		head_say(h,
@@ -157,9 +157,9 @@ static hale_status_t undo(void *head, struct error *err)
 
 	/* the newer one first: it begins where the other one ends */
 	if (h->files.is_open)
-		journal_undo(h->files.store.job_folder, v->undo_target, &later);
+		journal_undo(h->files.store.job_folder, v->files.target, &later);
 	if (v->folder[0] && strcmp(v->folder, h->files.store.job_folder) != 0)
-		journal_undo(v->folder, v->undo_target, err);
+		journal_undo(v->folder, v->files.target, err);
 	if (err->code == HALE_OK)
 		*err = later;
 	return err->code;
@@ -170,9 +170,9 @@ static void undone(struct head *h, const struct error *err)
 	struct recovery *v = &h->recovery;
 	char place[48] = "when the job began";
 
-	v->undone = true;
-	if (v->undo_target)
-		snprintf(place, sizeof(place), "at checkpoint %u", v->undo_target);
+	v->files.undone = true;
+	if (v->files.target)
+		snprintf(place, sizeof(place), "at checkpoint %u", v->files.target);
 	if (err->code != HALE_OK)
 		head_say(h, "not all files are what they were %s: %s", place, err->text);
 }
@@ -184,17 +184,17 @@ bool recover_files_wait(struct head *h)
 
 	if (h->o->leave_files)
 		return false;
-	if (errand_busy(&v->undo))
+	if (errand_busy(&v->files.undo))
 		return true;
-	if (v->undone && v->undo_target == v->target)
+	if (v->files.undone && v->files.target == v->target)
 		return false;
-	v->undo_target = v->target;
+	v->files.target = v->target;
 	if (!(h->files.is_open && has_journal(h->files.store.job_folder)) &&
 	    !has_journal(v->folder)) {
-		v->undone = true;
+		v->files.undone = true;
 		return false;
 	}
-	if (errand_begin(&v->undo, undo, h))
+	if (errand_begin(&v->files.undo, undo, h))
 		return true;
 	undo(h, &err);
 	undone(h, &err);
@@ -205,12 +205,12 @@ bool recover_files_child(struct head *h, pid_t pid)
 {
 	struct error err;
 
-	if (!errand_over(&h->recovery.undo, pid, &err))
+	if (!errand_over(&h->recovery.files.undo, pid, &err))
 		return false;
 	undone(h, &err);
 	/* an event of its own follows when the nodes have been cleared once more */
-	bool cleared = h->state == JOB_CLEARING && !h->crew.clearing && !h->end.clearing.armed &&
-		       crew_alive(&h->crew) == 0;
+	bool cleared = h->state == JOB_CLEARING && !h->crew.asks.clearing &&
+		       !h->end.clearing.armed && crew_alive(&h->crew) == 0;
 	if (cleared || (h->state == JOB_RUNNING && h->recovery.first))
 		recover_start(h);
 	return true;

@@ -16,6 +16,26 @@
 
 struct head;
 
+/* recover_check.c: after a lazy restart children read all of the images while the ranks run from
+ * them. */
+struct recovery_check {
+	bool under_way;
+	struct error *verdicts; /* shared with the children; [nranks] */
+	pid_t *children;	/* [nranks]; 0: done or not begun */
+	uint32_t next, running;
+};
+
+/* recover_files.c: files that were changed since a checkpoint. */
+struct recovery_files {
+	struct errand undo;
+	bool undone; /* the files are what they were at checkpoint `target`, or said not to be */
+	uint32_t target;
+	bool journal_only; /* nothing else has needed the job's folder so far */
+	size_t dir_there;  /* so much of --ckpt-dir's name was there before */
+	char **exports;	   /* the user's, and journal_text; NULL: not made yet */
+	char journal_text[STORE_FOLDER_MAX + 16];
+};
+
 struct recovery {
 	uint64_t *sums; /* [chain_count][nranks]: checksums of the images, as manifests have them */
 	uint32_t target;	   /* checkpoint; 0: from the beginning */
@@ -27,21 +47,10 @@ struct recovery {
 	struct store_manifest manifest;
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t chain_count;
-	/* after a lazy restart: children read all of the images while the ranks run from them */
-	bool checking;
-	struct error *verdicts; /* shared with the children; [nranks] */
-	pid_t *checkers;	/* [nranks]; 0: done or not begun */
-	uint32_t next_check, checkers_running;
 	double began;
 	struct loop_timer deadline;
-	/* recover_files.c */
-	struct errand undo;
-	bool undone; /* the files are what they were at checkpoint undo_target, or said not to be */
-	uint32_t undo_target;
-	bool journal_only; /* nothing else has needed the job's folder so far */
-	size_t dir_there;  /* so much of --ckpt-dir's name was there before */
-	char **exports;	   /* the user's, and journal_text; NULL: not made yet */
-	char journal_text[STORE_FOLDER_MAX + 16];
+	struct recovery_check check;
+	struct recovery_files files;
 };
 
 /* recover.c: from CLEARING on */

@@ -52,7 +52,7 @@ static uint32_t sinks_on(const struct head *h, const struct node *n)
 
 static void tell(struct head *h, struct node *n, const struct warm_list *l)
 {
-	n->warm = true;
+	n->warm.told = true;
 	crew_tell(&h->crew, n->index,
 		  &(struct message){.type = MSG_WARM,
 				    .id = h->warm.look,
@@ -74,11 +74,11 @@ static void end_elsewhere(struct head *h)
 	for (uint32_t k = 0; k < h->crew.count; k++) {
 		struct node *n = &h->crew.nodes[k];
 
-		if (!n->warm || n->state != NODE_READY)
+		if (!n->warm.told || n->state != NODE_READY)
 			continue;
-		n->warm = false;
-		n->standing = 0;
-		n->warm_bytes = 0;
+		n->warm.told = false;
+		n->warm.standing = 0;
+		n->warm.bytes = 0;
 		crew_tell(&h->crew, k, &(struct message){.type = MSG_WARM, .id = h->warm.look});
 	}
 }
@@ -147,20 +147,20 @@ static void take_mapped(struct head *h, const struct message *m)
 /* Who doesn't have the program as the ranks have it gets ranks only if nobody else can. */
 static void take_warmed(struct head *h, struct node *n, const struct message *m)
 {
-	bool same = strcmp(n->unfit, m->text) == 0;
+	bool same = strcmp(n->warm.unfit, m->text) == 0;
 
 	if (m->id != h->warm.look)
 		return;
-	n->warm_bytes = m->number;
-	n->standing = m->value > 0 ? (uint32_t)m->value : 0;
-	if (m->name[0] && strcmp(m->name, n->stands) != 0)
+	n->warm.bytes = m->number;
+	n->warm.standing = m->value > 0 ? (uint32_t)m->value : 0;
+	if (m->name[0] && strcmp(m->name, n->warm.stands) != 0)
 		log_info("node %s: %s", n->name, m->name);
-	snprintf(n->stands, sizeof(n->stands), "%s", m->name);
-	snprintf(n->unfit, sizeof(n->unfit), "%s", m->text);
+	snprintf(n->warm.stands, sizeof(n->warm.stands), "%s", m->name);
+	snprintf(n->warm.unfit, sizeof(n->warm.unfit), "%s", m->text);
 	if (same || n->state != NODE_SPARE)
 		return;
-	if (n->unfit[0])
-		head_say(h, "node %s could not take over ranks: %s", n->name, n->unfit);
+	if (n->warm.unfit[0])
+		head_say(h, "node %s could not take over ranks: %s", n->name, n->warm.unfit);
 	else
 		head_say(h, "node %s can take over ranks now", n->name);
 }
