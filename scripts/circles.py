@@ -30,7 +30,7 @@ KNOWN = [
     {"model", "model/sim"},
 ]
 # Folders in which a larger circle of files is known.
-LARGE = {"image", "match", "monitor", "ocl/remote", "cli"}
+LARGE = {"image", "match", "monitor", "ocl/remote", "task", "cli"}
 
 
 def objects(build):
