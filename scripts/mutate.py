@@ -12,6 +12,7 @@ or MISSED, with the change. The last line is "N of M mutants noticed". Exit stat
 """
 
 import argparse
+import filecmp
 import hashlib
 import json
 import os
@@ -80,12 +81,19 @@ class Copy:
 
     def __init__(self, folder):
         self.tree, self.build = os.path.join(folder, "tree"), os.path.join(folder, "build")
-        shutil.rmtree(self.tree, ignore_errors=True)
-        for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split("\n"):
+        names = [n for n in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split("\n")
+                 if n and os.path.isfile(os.path.join(ROOT, n))]
+        for place, _, files in os.walk(self.tree):
+            for name in files:
+                if os.path.relpath(os.path.join(place, name), self.tree) not in names:
+                    os.unlink(os.path.join(place, name))
+        for name in names:
             path = os.path.join(self.tree, name)
-            if name and os.path.isfile(os.path.join(ROOT, name)):
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                shutil.copy2(os.path.join(ROOT, name), path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            # What differs becomes newer than any object file: an old mutant would stay in one otherwise.
+            if not os.path.exists(path) or not filecmp.cmp(os.path.join(ROOT, name), path, shallow=False):
+                shutil.copyfile(os.path.join(ROOT, name), path)
+                shutil.copymode(os.path.join(ROOT, name), path)
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
             self.must(["meson", "setup", self.build, self.tree, "-Dtests=enabled", "-Dwerror=false"])
         self.must(["ninja", "-C", self.build, "build.ninja"])

@@ -20,7 +20,7 @@ def simulate(s, *args):
 def a_node_that_gets_its_lease_back_starts_the_ranks_it_refused(s):
     """It had no lease when it was told to: the job ended with status 0 without two of its ranks,
     or never."""
-    return simulate(s, "--runs", 1500, "--kinds", "stop-head,stop-supervisor,kill-supervisor,cut-to")
+    return simulate(s, "--runs", 300, "--kinds", "stop-head,stop-supervisor,kill-supervisor,cut-to")
 
 
 @test
@@ -35,8 +35,27 @@ def a_schedule_repeats_to_the_byte(s):
 
 
 @test
-def faults_of_all_kinds_at_any_time(s):
-    return simulate(s, "--seed", SEED * 1000000, "--runs", 100000 if LONG else 5000)
+def a_head_that_comes_when_all_nodes_are_lost_ends(s):
+    """Nobody was left to answer it, and nobody else said so: it waited for ever."""
+    return simulate(s, "--runs", 200, "--kinds", "follow,stop-head,lose-host,kill-both")
 
+
+@test
+def a_head_that_comes_when_the_job_has_ended_ends_as_it_has(s):
+    """The agents leave before the head, which was killed then: status 70, "nothing is left of the job"."""
+    return simulate(s, "--runs", 200, "--kinds", "kill-head,kill-rank")
+
+
+def piece(number, schedules):
+    def faults(s):
+        return simulate(s, "--seed", SEED * 1000000 + number * schedules, "--runs", schedules)
+
+    faults.__name__ = f"faults_of_all_kinds_at_any_time_{number:02}"
+    return test(faults)
+
+
+# 10,000 schedules in pieces that end in time on a busy machine, too
+for k in range(20):
+    piece(k, 5000 if LONG else 500)
 
 main()

@@ -74,6 +74,8 @@ static void end_all(struct head *h, uint32_t rank)
 /* The last thing to know is what the ranks' meters say. */
 static void finish(struct head *h, uint32_t rank)
 {
+	/* from now on agents leave: a head that comes later finds none, and knows why */
+	succession_save(h);
 	h->profile.final_look = h->crew.laid_out && crew_usable(&h->crew) ? crew_look(&h->crew) : 0;
 	if (h->profile.final_look == 0)
 		loop_stop(&h->loop);

@@ -7,6 +7,9 @@
 failover_choice_t failover_choose(const struct failover_facts *f, const char **why)
 {
 	*why = NULL;
+	/* its agents have left before it, so nobody is there to answer */
+	if (f->finished)
+		return FAILOVER_END;
 	if (!f->any_node)
 		return FAILOVER_NOTHING_LEFT;
 	if (!f->laid_out)

@@ -9,6 +9,7 @@
 
 struct failover_facts {
 	job_state_t recorded;	 /* the last head's state, as its record says */
+	bool finished;		 /* it had seen the end of all ranks, and was about to leave */
 	bool laid_out;		 /* ranks had been started */
 	bool any_node;		 /* some agent has answered */
 	bool move_went;		 /* a migration had passed GO on a node, and can't be finished */

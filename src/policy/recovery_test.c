@@ -164,9 +164,27 @@ static void a_decided_end_stays_decided(void **state)
 	assert_int_equal(failover_choose(&f, &why), FAILOVER_NOTHING_LEFT);
 }
 
+/* The agents have left before the head that was killed then. */
+static void a_finished_job_ends_as_it_had_ended_whoever_answers(void **state)
+{
+	for (unsigned bits = 0; bits < 32; bits++) {
+		struct failover_facts f = {.recorded = JOB_ENDED, .finished = true};
+		const char *why;
+
+		f.laid_out = bits & 1;
+		f.any_node = bits & 2;
+		f.broken = bits & 4;
+		f.ranks_on_lost_node = bits & 8;
+		f.move_went = bits & 16;
+		assert_int_equal(failover_choose(&f, &why), FAILOVER_END);
+		assert_null(why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_finished_job_ends_as_it_had_ended_whoever_answers),
 	    cmocka_unit_test(a_node_loss_in_all_combinations),
 	    cmocka_unit_test(the_same_death_twice_ends_the_job),
 	    cmocka_unit_test(only_used_up_restarts_give_hales_own_status),

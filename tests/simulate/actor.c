@@ -14,10 +14,12 @@
 #include "actor.h"
 #include "image/image.h"
 #include "agent/agent.h"
+#include "globals.h"
 #include "node/proto.h"
 #include "node/segment.h"
 #include "head/failover/takeover.h"
 #include "kernel.h"
+#include "plan.h"
 #include "libc.h"
 
 enum { NET_IN = 10, NET_OUT = 11, CHUNK = 16384, QUEUE_MAX = 64 };
@@ -50,14 +52,14 @@ static char **keep_list(char *const *list)
 struct chunk {
 	uint64_t due;
 	size_t len;
-	unsigned char bytes[CHUNK];
+	unsigned char bytes[];
 };
 
 /* One direction. */
 struct flow {
 	int from, to;
 	bool over; /* the end of `from` has been seen */
-	struct chunk *queue;
+	struct chunk *queue[QUEUE_MAX];
 	size_t first, count;
 	double slow; /* probability that a chunk takes its time */
 };
@@ -77,6 +79,7 @@ static uint64_t delay(double slow)
 /* True: something has been done. */
 static bool flow_step(struct flow *f, bool cut)
 {
+	OWN static unsigned char bytes[CHUNK];
 	struct object *from = proc_fd(f->from), *to = proc_fd(f->to);
 	struct chunk *c;
 	ssize_t n;
@@ -84,7 +87,7 @@ static bool flow_step(struct flow *f, bool cut)
 	if (!to)
 		return false;
 	if (f->count > 0 && !cut) {
-		c = &f->queue[f->first];
+		c = f->queue[f->first];
 		if (c->due <= kernel->now) {
 			n = object_write(to, c->bytes, c->len);
 			if (n < 0 && errno == EAGAIN)
@@ -100,14 +103,16 @@ static bool flow_step(struct flow *f, bool cut)
 		}
 	}
 	if (!f->over && from && f->count < QUEUE_MAX) {
-		c = &f->queue[(f->first + f->count) % QUEUE_MAX];
-		n = object_read(from, c->bytes, CHUNK);
+		n = object_read(from, bytes, CHUNK);
 		if (n < 0 && errno == EAGAIN)
 			return false;
 		if (n <= 0) {
 			f->over = true;
 			return true;
 		}
+		c = keep(sizeof(*c) + (size_t)n);
+		memcpy(c->bytes, bytes, (size_t)n);
+		f->queue[(f->first + f->count) % QUEUE_MAX] = c;
 		c->len = (size_t)n;
 		c->due = kernel->now + delay(f->slow);
 		f->count++;
@@ -122,7 +127,7 @@ static bool flow_step(struct flow *f, bool cut)
 
 static uint64_t flow_due(const struct flow *f)
 {
-	return f->count > 0 ? f->queue[f->first].due : NS_NEVER;
+	return f->count > 0 ? f->queue[f->first]->due : NS_NEVER;
 }
 
 /* Silence after which either end gives the connection up, as ServerAliveInterval=15 has it. */
@@ -169,8 +174,6 @@ static void ssh_main(void *arg)
 	struct flow flow[2] = {{.from = 0, .to = NET_OUT, .slow = 0.05},
 			       {.from = NET_IN, .to = 1, .slow = 0.05}};
 
-	for (int i = 0; i < 2; i++)
-		flow[i].queue = keep(QUEUE_MAX * sizeof(struct chunk));
 	relay(flow, s->host);
 	proc_exit(s->status);
 }
@@ -224,8 +227,6 @@ static void sshd_main(void *arg)
 		struct flow flow[2] = {{.from = NET_IN, .to = in[1]},
 				       {.from = out[0], .to = NET_OUT}};
 
-		for (int i = 0; i < 2; i++)
-			flow[i].queue = keep(QUEUE_MAX * sizeof(struct chunk));
 		shell_relay(flow, s, pid);
 	}
 	proc_exit(0);
@@ -251,6 +252,8 @@ static void become_shell(struct proc *p, char *const *argv)
 		proc_sleep(3 * NS_PER_S); /* no route to host */
 		proc_exit(255 << 8);
 	}
+	if (s->host->no_login > kernel->now)
+		proc_exit(255 << 8);
 	object_pipe(&in[0], &in[1]);
 	object_pipe(&out[0], &out[1]);
 	far = proc_create(s->host, "sshd", 1, sshd_main, s);
@@ -270,9 +273,9 @@ static void become_shell(struct proc *p, char *const *argv)
 /* ---- ranks ---- */
 
 struct rank {
-	uint32_t rank;
-	long step, steps;
-	uint32_t restored;
+	struct actor_rank k;
+	long steps;
+	uint32_t newest; /* checkpoint that it has taken part in, or come from */
 	int agent;
 	struct mailbox *box;
 };
@@ -318,9 +321,9 @@ static void join(struct rank *r)
 	const char *name = simulate_getenv("HALE_AGENT");
 	struct proto_hello h = {.type = PROTO_HELLO,
 				.version = PROTO_VERSION,
-				.rank = r->rank,
+				.rank = r->k.rank,
 				.pid = kernel->running->pid,
-				.restored = r->restored,
+				.restored = r->k.restored,
 				.mpi = 1};
 	struct proto_welcome w;
 	union {
@@ -343,12 +346,12 @@ static void join(struct rank *r)
 		proc_exit(97 << 8);
 	snprintf(h.token, sizeof(h.token), "%s", simulate_getenv("HALE_TOKEN"));
 	h.own_fd = r->agent;
-	if (r->restored) { /* as its image has them */
-		long lines = r->step;
+	if (r->k.restored) { /* as its image has them */
+		long lines = r->k.step;
 
 		for (long s = 0; s < lines; s++)
 			h.position[1] +=
-			    (uint64_t)snprintf(NULL, 0, "rank %u step %ld\n", r->rank, s);
+			    (uint64_t)snprintf(NULL, 0, "rank %u step %ld\n", r->k.rank, s);
 	}
 	tell(r, &h, sizeof(h));
 	if (simulate_recvmsg(r->agent, &m, 0) != (ssize_t)sizeof(w) || w.type != PROTO_WELCOME)
@@ -356,7 +359,9 @@ static void join(struct rank *r)
 	memcpy(&fd, CMSG_DATA(&control.align), sizeof(fd));
 	segment = simulate_mmap64(NULL, w.segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	simulate_close(fd);
-	r->box = segment_mailbox(segment, r->rank);
+	r->k.generation = segment->generation;
+	r->newest = r->k.restored;
+	r->box = segment_mailbox(segment, r->k.rank);
 	atomic_store(&r->box->pid, kernel->running->pid);
 	r->box->own_fd[0] = r->agent;
 	atomic_store(&r->box->state, RANK_RUNNING);
@@ -366,8 +371,8 @@ static void write_image(struct rank *r, struct proto_ckpt *p)
 {
 	char text[128];
 	int fd = simulate_open64(r->box->ckpt_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	int n =
-	    snprintf(text, sizeof(text), "image of rank %u at %u: %ld.\n", r->rank, p->id, r->step);
+	int n = snprintf(text, sizeof(text), "image of rank %u at %u: %ld.\n", r->k.rank, p->id,
+			 r->k.step);
 
 	p->checksum = sum_of(text);
 	p->bytes = (uint64_t)n;
@@ -378,6 +383,8 @@ static void write_image(struct rank *r, struct proto_ckpt *p)
 	} else {
 		p->type = PROTO_CKPT_WRITTEN;
 	}
+	kernel_say("%s: %s%.*s", r->box->ckpt_path, p->type == PROTO_CKPT_FAILED ? "not " : "",
+		   n - 1, text);
 	if (fd >= 0)
 		simulate_close(fd);
 }
@@ -388,9 +395,10 @@ static void checkpoint(struct rank *r)
 	struct proto_ckpt p = {.type = PROTO_CKPT_RESUMED, .id = atomic_load(&r->box->ckpt_wanted)};
 	pid_t pid;
 
-	if (p.id == 0 || p.id <= r->restored || atomic_load(&r->box->ckpt_cancelled) >= p.id)
+	if (p.id == 0 || p.id <= r->newest || atomic_load(&r->box->ckpt_cancelled) >= p.id)
 		return;
-	r->restored = p.id;
+	r->newest = p.id;
+	actor_checkpoint_begins();
 	for (int i = 1; i < 3; i++) {
 		int pending = 0;
 
@@ -419,12 +427,14 @@ static void become(struct rank *r, const char *sink)
 
 	snprintf(path, sizeof(path), "%s", strchr(sink, ':') + 1);
 	path[strcspn(path, ":")] = '\0';
+	actor_restore_begins();
+	simulate_usleep(actor_back_time());
 	equals = strrchr(path, '=');
 	if (equals) {
 		*equals = '\0';
 		sum = strtoull(equals + 1, NULL, 16);
 	}
-	if (!image_of(path, text, &r->step, &r->restored, &rank) || rank != r->rank ||
+	if (!image_of(path, text, &r->k.step, &r->k.restored, &rank) || rank != r->k.rank ||
 	    (sum && sum != sum_of(text))) {
 		kernel_say("the image %s is none: '%s' (%lx, not %lx)", path, text,
 			   (unsigned long)sum_of(text), (unsigned long)sum);
@@ -437,32 +447,51 @@ static void on_request(int sig)
 	(void)sig;
 }
 
+/* As in a receive: checkpoints are taken there, too. */
+static void wait_for_others(struct rank *r)
+{
+	while (!actor_rank_may_step(&r->k, true)) {
+		uint64_t until = faults_stalled(r->k.rank);
+		bool stalls = until > kernel->now;
+
+		if (stalls)
+			proc_block(NULL, 0, NULL, NULL, until);
+		else
+			proc_block(NULL, 0, NULL, NULL, kernel->now + 20 * NS_PER_S);
+		if (!stalls)
+			checkpoint(r);
+	}
+	actor_rank_may_step(&r->k, false);
+}
+
 static void rank_main(void *arg)
 {
 	struct rank r = {.steps = *(long *)arg};
 	struct proc *p = kernel->running;
 	const char *sink = simulate_getenv("HALE_SINK");
 
-	r.rank = (uint32_t)atol(simulate_getenv("HALE_RANK"));
-	p->rank = r.rank;
+	r.k.rank = (uint32_t)atol(simulate_getenv("HALE_RANK"));
+	p->rank = r.k.rank;
 	if (sink)
 		become(&r, sink);
 	simulate_signal(PROTO_CKPT_SIGNAL, on_request);
 	join(&r);
-	kernel_say("rank %u begins at step %ld", r.rank, r.step);
+	actor_rank_begins(&r.k);
 	if (!sink)
 		tell_plain(&r, PROTO_INITIALIZED, 0);
-	for (; r.step < r.steps; r.step++) {
+	for (; r.k.step < r.steps; r.k.step++) {
 		char line[64];
-		int n = snprintf(line, sizeof(line), "rank %u step %ld\n", r.rank, r.step);
+		int n = snprintf(line, sizeof(line), "rank %u step %ld\n", r.k.rank, r.k.step);
 
 		kernel->running->rank_runs = true;
+		wait_for_others(&r);
 		actor_rank_steps(kernel->running);
-		simulate_usleep((unsigned)(10000 + kernel_random(90000)));
+		simulate_usleep(actor_step_time());
 		simulate_write(1, line, (size_t)n);
-		r.step++; /* what an image of now has done */
+		r.k.step++; /* what an image of now has done */
+		actor_rank_has_done(&r.k);
 		checkpoint(&r);
-		r.step--;
+		r.k.step--;
 	}
 	tell_plain(&r, PROTO_FINALIZED, 0);
 	proc_exit(0);

@@ -12,7 +12,7 @@
  *   disk.c     files and folders of hosts and of the cluster, /proc
  *   libc.c     the system calls, as the code under test makes them
  *   actor.c    ranks and remote shells, which are no code under test
- *   world.c    a job, its faults, what must hold; main.c the command line
+ *   world.c    a job; faults.c what happens to it; judge.c what must hold; main.c the command line
  *
  * Invariants: 1. only the scheduler changes `kernel->running`. 2. The memory of a process is in
  * its slot exactly when slot->occupant is that process. 3. Time moves only when nobody can run. */
@@ -29,7 +29,6 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/types.h>
-#include <ucontext.h>
 
 #define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
@@ -195,7 +194,7 @@ struct proc {
 	struct slot *slot;
 	struct saved saved;
 	char *globals;
-	ucontext_t context;
+	void *sp;    /* of its stack, while it does not run */
 	long result; /* of what the scheduler does for it (fork) */
 	struct fd fd[FDS_MAX];
 	char cwd[512];
@@ -210,7 +209,7 @@ struct proc {
 	size_t wait_count, wait_cap;
 	bool (*ready)(void *arg); /* for what it is blocked; NULL: only objects and time */
 	void *ready_arg;
-	uint64_t calls;
+	uint64_t calls, last_call; /* it is killed at its last call; 0: it is not */
 	/* actors */
 	void (*actor)(void *arg);
 	void *actor_arg;
@@ -229,17 +228,18 @@ struct machine {
 	size_t listener_count, listener_cap;
 	double disk_full;	  /* probability that a write finds no room */
 	uint64_t cut_in, cut_out; /* until then nothing passes from, to the head's host */
+	uint64_t no_login;	  /* until then no remote shell begins */
 };
 
 struct kernel {
-	uint64_t seed, random, now, steps, objects;
+	uint64_t seed, random, now, until, steps, objects;
 	struct machine hosts[HOSTS_MAX];
 	uint32_t host_count;
 	uint32_t proc_limit; /* none at or behind it is in use */
 	struct proc *running;
 	pid_t next_pid;
 	uint64_t next_incarnation;
-	ucontext_t scheduler;
+	void *scheduler; /* its stack's end, while a process runs */
 	struct slot *slots;
 	size_t slot_count;
 	char *story; /* lines */
@@ -289,7 +289,9 @@ void proc_become(struct proc *p, const char *name, void (*actor)(void *arg), voi
 int proc_fork(void);
 _Noreturn void proc_exit(int status);
 void proc_end(struct proc *p, int status); /* waitpid's; of any process but the running one */
-int proc_kill(struct proc *p, int sig);	   /* as the sender sees it */
+/* It is killed at one of its next calls, wherever that is. */
+void proc_end_within(struct proc *p, uint64_t calls);
+int proc_kill(struct proc *p, int sig); /* as the sender sees it */
 pid_t proc_wait(pid_t pid, int *status, int flags);
 bool proc_alive(const struct proc *p);
 /* Somebody else may run. */
@@ -303,7 +305,7 @@ struct object *proc_fd(int fd); /* of the running one; NULL with EBADF */
 void proc_fd_close(struct proc *p, int fd);
 /* Runs what can run until `until`, the end of all, or a failure. False: nobody can run any more,
  * ever. */
-bool kernel_run(uint64_t until);
+bool kernel_run(uint64_t until); /* kernel->until may be put earlier while it runs */
 
 /* memory of the running process */
 void *proc_malloc(size_t size);

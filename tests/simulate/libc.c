@@ -43,7 +43,10 @@ static struct proc *me(void)
 /* At most calls somebody else may come first, and the process may be ended there. */
 static void point(void)
 {
-	me()->calls++;
+	if (++me()->calls == me()->last_call) {
+		kernel_say("fault: it is killed at this call");
+		proc_exit(SIGKILL);
+	}
 	if (kernel_chance(kernel->yield))
 		proc_yield();
 }
@@ -1082,12 +1085,23 @@ CALL(ssize_t, recvmsg, int fd, struct msghdr *m, int flags)
 	return n;
 }
 
+/* One call of the kernel: whoever is killed has moved the bytes, or has not. */
 static ssize_t move(int out, int in, size_t len)
 {
 	char bytes[4096];
-	ssize_t n = simulate_read(in, bytes, len < sizeof(bytes) ? len : sizeof(bytes));
+	uint64_t last_call = me()->last_call;
+	double yield = kernel->yield;
+	ssize_t n;
 
-	return n > 0 ? simulate_write(out, bytes, (size_t)n) : n;
+	point();
+	me()->last_call = 0;
+	kernel->yield = 0;
+	n = simulate_read(in, bytes, len < sizeof(bytes) ? len : sizeof(bytes));
+	if (n > 0)
+		n = simulate_write(out, bytes, (size_t)n);
+	kernel->yield = yield;
+	me()->last_call = last_call > me()->calls ? last_call : last_call ? me()->calls + 1 : 0;
+	return n;
 }
 
 CALL(ssize_t, splice, int in, off_t *in_at, int out, off_t *out_at, size_t len, unsigned flags)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--first] [--verbose]: schedules of faults,
  * one seed each. A failing one prints its story. --first: the first that fails is the last. */
+#include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,31 @@
 #include <unistd.h>
 #include "globals.h"
 #include "world.h"
+
+OWN static unsigned long seed_now;
+
+/* On a stack of its own: that of a process may be what has run out. */
+static void crashed(int sig)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "seed %lu: it crashes (signal %d)\n", seed_now, sig);
+
+	if (write(STDOUT_FILENO, text, (size_t)n) < 0)
+		_exit(2);
+	_exit(1);
+}
+
+static void watch_crashes(void)
+{
+	OWN static char stack[65536];
+	stack_t s = {.ss_sp = stack, .ss_size = sizeof(stack)};
+	struct sigaction a = {.sa_handler = crashed, .sa_flags = SA_ONSTACK};
+
+	sigaltstack(&s, NULL);
+	sigaction(SIGSEGV, &a, NULL);
+	sigaction(SIGBUS, &a, NULL);
+	sigaction(SIGABRT, &a, NULL);
+}
 
 static int usage(void)
 {
@@ -23,6 +50,10 @@ int main(int argc, char **argv)
 	unsigned long bad_max = 10;
 	int verbose = 0;
 
+	/* what one schedule has given back the next one takes: the real kernel is not asked again
+	 */
+	mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	mallopt(M_TRIM_THRESHOLD, 512 << 20);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--seed") && i + 1 < argc)
 			seed = strtoul(argv[++i], NULL, 0);
@@ -37,7 +68,10 @@ int main(int argc, char **argv)
 		else
 			return usage();
 	}
+	watch_crashes();
 	for (unsigned long i = 0; i < runs && bad < bad_max; i++) {
+		seed_now = seed + i;
+		fflush(stdout);
 		struct world_result r = world_run(seed + i, verbose && runs == 1);
 
 		steps += r.steps;

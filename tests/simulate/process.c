@@ -88,7 +88,7 @@ void *kernel_keep(size_t len)
 
 /* ---- memory ---- */
 
-enum { CLASSES = 32, LEAST = 32 };
+enum { POWERS = 8, CLASSES = 56, LEAST = 32 };
 
 /* At the beginning of a heap. */
 struct heap {
@@ -97,9 +97,19 @@ struct heap {
 };
 
 struct block {
-	size_t class; /* of 2^class bytes, with this */
+	size_t class; /* of class_bytes(class) bytes, with this */
 	struct block *next;
 };
+
+/* 32, 64, … 4096; then in steps of a quarter: much of a heap is buffers of 64 KiB, and a heap is
+ * copied whenever another process takes its place. */
+static size_t class_bytes(size_t class)
+{
+	size_t above = class < POWERS ? 0 : class + 1 - POWERS;
+
+	return class < POWERS ? (size_t)LEAST << class
+			      : ((size_t)LEAST << (POWERS - 1 + above / 4)) / 4 * (4 + above % 4);
+}
 
 static struct heap *heap_of(const struct slot *s)
 {
@@ -121,18 +131,19 @@ static void heap_reset(struct slot *s)
 void *proc_malloc(size_t size)
 {
 	struct heap *h = heap_of(kernel->running->slot);
-	size_t class = 5;
+	size_t class = 0, bytes;
 	struct block *b;
 
-	while (((size_t)1 << class) < size + 16)
+	while (class < CLASSES && class_bytes(class) < size + 16)
 		class ++;
+	bytes = class < CLASSES ? class_bytes(class) : SLOT_HEAP;
 	b = class < CLASSES ? h->free[class] : NULL;
 	if (b) {
 		h->free[class] = b->next;
-	} else if (class < CLASSES && h->top + ((size_t)1 << class) <= SLOT_HEAP) {
+	} else if (class < CLASSES && h->top + bytes <= SLOT_HEAP) {
 		b = (struct block *)((char *)h + h->top);
-		make_room(kernel->running->slot, h->top + ((size_t)1 << class), kernel->running);
-		h->top += (size_t)1 << class;
+		make_room(kernel->running->slot, h->top + bytes, kernel->running);
+		h->top += bytes;
 		b->class = class;
 	} else {
 		kernel_fail("a process has no memory left for %zu bytes", size);
@@ -161,7 +172,7 @@ bool proc_free(void *at)
 	if (kernel->running && (char *)at >= kernel->running->slot->base &&
 	    (char *)at < kernel->running->slot->base + SLOT_HEAP) {
 		h = heap_of(kernel->running->slot);
-		memset(at, 0xdb, ((size_t)1 << b->class) - 16);
+		memset(at, 0xdb, class_bytes(b->class) - 16);
 		b->next = h->free[b->class];
 		h->free[b->class] = b;
 	}
@@ -171,7 +182,7 @@ bool proc_free(void *at)
 void *proc_realloc(void *at, size_t size)
 {
 	struct block *b = (struct block *)((char *)at - 16);
-	size_t had = at ? ((size_t)1 << b->class) - 16 : 0;
+	size_t had = at ? class_bytes(b->class) - 16 : 0;
 	void *new;
 
 	if (at && size <= had)
@@ -241,7 +252,7 @@ static void save_heap(struct proc *p, size_t upto)
 static void save(struct proc *p, size_t upto)
 {
 	const struct slot *s = p->slot;
-	const char *sp = (char *)p->context.uc_mcontext.gregs[REG_RSP] - 256;
+	const char *sp = p->sp;
 	struct saved *k = &p->saved;
 
 	k->heap_len = heap_of(s)->top;
@@ -345,6 +356,21 @@ static struct proc *proc_new(struct machine *h, const char *name, pid_t parent)
 	return p;
 }
 
+/* From one stack to another one: what a call keeps (the ABI's six registers) lies on the stack that
+ * is left, whose end goes to *from. Nothing here asks the real kernel for anything. */
+void simulate_switch(void **from, void *to);
+__asm__(".text\n"
+	".type simulate_switch, @function\n"
+	"simulate_switch:\n"
+	"	pushq %rbp\n	pushq %rbx\n	pushq %r12\n"
+	"	pushq %r13\n	pushq %r14\n	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq %rsi, %rsp\n"
+	"	popq %r15\n	popq %r14\n	popq %r13\n"
+	"	popq %r12\n	popq %rbx\n	popq %rbp\n"
+	"	ret\n"
+	".size simulate_switch, . - simulate_switch\n");
+
 static void begin(void)
 {
 	struct proc *p = kernel->running;
@@ -355,14 +381,19 @@ static void begin(void)
 
 static void prepare(struct proc *p, void (*actor)(void *arg), void *arg)
 {
+	enum { KEPT_REGISTERS = 6 };
+	void **top;
+
 	p->slot = slot_take();
 	p->actor = actor;
 	p->actor_arg = arg;
-	getcontext(&p->context);
-	p->context.uc_stack.ss_sp = p->slot->base + SLOT_HEAP;
-	p->context.uc_stack.ss_size = SLOT_STACK;
-	p->context.uc_link = NULL;
-	makecontext(&p->context, begin, 0);
+	top = (void **)(void *)stack_end(p->slot);
+	*--top =
+	    NULL; /* begin returns to nobody, and stands on the stack as a call would leave it */
+	*--top = (void *)(uintptr_t)begin;
+	for (int i = 0; i < KEPT_REGISTERS; i++)
+		*--top = NULL;
+	p->sp = top;
 }
 
 struct proc *proc_create(struct machine *h, const char *name, pid_t parent,
@@ -379,7 +410,7 @@ static void to_scheduler(int request)
 	struct proc *p = kernel->running;
 
 	asked = request;
-	swapcontext(&p->context, &kernel->scheduler);
+	simulate_switch(&p->sp, kernel->scheduler);
 }
 
 void proc_become(struct proc *p, const char *name, void (*actor)(void *arg), void *arg)
@@ -414,6 +445,7 @@ static void do_fork(struct proc *p)
 	c->parent = p->pid;
 	c->globals = mine;
 	c->death_signal = 0;
+	c->last_call = 0;
 	c->rank = -1; /* whoever writes its image is not the rank */
 	c->rank_runs = false;
 	c->subreaper = false;
@@ -421,7 +453,6 @@ static void do_fork(struct proc *p)
 	c->waits = NULL;
 	c->wait_count = c->wait_cap = 0;
 	c->saved = (struct saved){0};
-	c->context.uc_mcontext.fpregs = &c->context.__fpregs_mem;
 	for (int i = 0; i < FDS_MAX; i++)
 		if (c->fd[i].o)
 			c->fd[i].o->refs++;
@@ -628,6 +659,11 @@ int proc_kill(struct proc *p, int sig)
 	return 0;
 }
 
+void proc_end_within(struct proc *p, uint64_t calls)
+{
+	p->last_call = p->calls + 1 + kernel_random(calls);
+}
+
 static void run_handlers(void)
 {
 	struct proc *p = kernel->running;
@@ -752,7 +788,7 @@ static void run(struct proc *p)
 	put_in_place(p);
 	kernel->running = p;
 	asked = ASK_NOTHING;
-	swapcontext(&kernel->scheduler, &p->context);
+	simulate_switch(&kernel->scheduler, p->sp);
 	serve(p);
 	kernel->running = NULL;
 	kernel->steps++;
@@ -788,7 +824,8 @@ static struct proc *choose(uint64_t *next)
 
 bool kernel_run(uint64_t until)
 {
-	while (!kernel->failure[0] && kernel->now < until) {
+	kernel->until = until;
+	while (!kernel->failure[0] && kernel->now < kernel->until) {
 		uint64_t next;
 		struct proc *p = choose(&next);
 
@@ -797,7 +834,7 @@ bool kernel_run(uint64_t until)
 		} else if (next == NS_NEVER) {
 			return false;
 		} else {
-			kernel->now = next < until ? next : until;
+			kernel->now = next < kernel->until ? next : kernel->until;
 		}
 	}
 	return true;

@@ -354,6 +354,7 @@ static struct failover_facts facts_of(const struct head *h)
 	const struct takeover *t = h->succession.takeover;
 
 	return (struct failover_facts){.recorded = t->old_state,
+				       .finished = t->old_state == JOB_ENDED,
 				       .laid_out = h->crew.generation > 0,
 				       .any_node = anybody(h),
 				       .move_went = t->went,
@@ -566,8 +567,10 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 	for (uint32_t r = 0; h->crew.ranks && !t->uncertain && r < h->nranks; r++)
 		for (int i = 0; i < 2; i++)
 			printed_go_on(&h->crew.ranks[r].out[i], t->printed[r][i], t->printed[r][i]);
-	if (status == HALE_OK)
+	if (status == HALE_OK) {
 		record_attached(h);
+		settle_if_all(h); /* of nodes that are all lost nobody answers */
+	}
 	return status;
 }
 
