@@ -13,17 +13,17 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Inside the user's process, from the bottom up. Each may use all that stand before it.
-RANK_SIDE = ["base", "agreement", "node", "wire/seal", "image", "journal", "ckpt", "channel", "deliver", "object", "match",
+RANK_SIDE = ["base", "node", "wire/seal", "image", "journal", "ckpt", "channel", "deliver", "object", "match",
              "coll", "rma", "io", "mpi"]
 MAY_USE = {layer: set(RANK_SIDE[:i]) for i, layer in enumerate(RANK_SIDE)}
 # Beside it, in the processes of `hale` itself.
-MAY_USE["policy"] = {"base", "model", "agreement"}
+MAY_USE["policy"] = {"base", "model"}
 MAY_USE["store"] = {"base", "image"}
 MAY_USE["model"] = {"base"}
 MAY_USE["rules"] = {"base"}
 MAY_USE["monitor"] = {"base"}
 MAY_USE["ftb"] = {"base"}
-BELOW = {"base", "agreement", "node", "policy", "ftb", "image", "journal", "store", "rules", "monitor", "model", "wire/seal"}
+BELOW = {"base", "node", "policy", "ftb", "image", "journal", "store", "rules", "monitor", "model", "wire/seal"}
 # The agent does, the head decides; neither knows anything of the other.
 AGENT_SIDE = ["wire", "launch", "report", "agent/copier", "agent/supervisor", "agent"]
 HEAD_SIDE = {"head/nodes", "head/output", "head/failover", "head/watch", "head/migration", "head"}
@@ -34,22 +34,17 @@ for folder in HEAD_SIDE:
 MAY_USE["control"] = BELOW | {"wire"}
 MAY_USE["protect"] = {"base"}  # inside the user's process, without libhale.so
 MAY_USE["halecc"] = {"base"}
-MAY_USE["ocl"] = {"base", "agreement", "node"}  # inside OpenCL programs, without libhale.so
-MAY_USE["task"] = {"base", "agreement", "node"}  # inside programs with tasks, without libhale.so
+MAY_USE["ocl"] = {"base", "node"}  # inside OpenCL programs, without libhale.so
+MAY_USE["task"] = {"base", "node"}  # inside programs with tasks, without libhale.so
 MAY_USE["web"] = {"base", "node", "control"}  # the page, and a program of its own
 MAY_USE["top"] = {"base", "node", "control"}  # a program of its own
 MAY_USE["cli"] = BELOW | HEAD_SIDE | {"control", "web"} | set(AGENT_SIDE)
-
-# What hale agrees on with libraries in programs: it belongs to neither, and may include base/ only.
-AGREEMENT = {"ocl/account.h", "ocl/account.c", "task/settings.h", "task/settings.c", "task/account.h", "task/account.c"}
 
 LINES_MAX = 800
 
 
 def layer_of(path):
     """The innermost folder of the path that has a place in the order."""
-    if path in AGREEMENT:
-        return "agreement"
     folder = os.path.dirname(path)
     while folder not in MAY_USE and "/" in folder:
         folder = os.path.dirname(folder)

@@ -209,7 +209,7 @@ static bool stop_and_move(const char *path)
 		/* nobody answers: the process has moved into the file */
 		await(has_moved);
 		if (!WIFEXITED(rank[m.rank].status) ||
-		    WEXITSTATUS(rank[m.rank].status) != PROTO_EXIT_MOVED)
+		    WEXITSTATUS(rank[m.rank].status) != EXIT_MOVED)
 			return false;
 		char sink[700];
 		snprintf(sink, sizeof(sink), "live:%s", path);

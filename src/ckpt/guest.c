@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Libraries beside the program that take part in its checkpoints. See guest.h. */
+#include "base/exit_status.h"
 #include "node/guest.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "ckpt/rank_private.h"
 #include "image/image.h"
 
-enum { GUESTS_MAX = 4, EXIT_NOT_RECOVERED = 70 };
+enum { GUESTS_MAX = 4 };
 
 static const struct hale_guest *guests[GUESTS_MAX];
 
@@ -74,6 +75,6 @@ void guests_resume(bool restored)
 		if (!guests[i]->resume(restored, why, sizeof(why))) {
 			log_warn("rank %u can't go on%s: %s", link_self()->rank,
 				 restored ? " after the restart" : "", why);
-			_exit(EXIT_NOT_RECOVERED);
+			_exit(EXIT_UNRECOVERED);
 		}
 }

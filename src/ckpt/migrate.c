@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/exit_status.h"
 #include "ckpt/migrate.h"
 
 #include <stdatomic.h>
@@ -11,7 +12,6 @@
 #include "image/live/live.h"
 
 enum {
-	EXIT_NOT_RECOVERED = 70,
 	MIGRATION_IDS = (1 << 22) - 1,
 	HOLD_NS = 60000000, /* no longer than the last round may take */
 	HOLD_LOOK_NS = 1000000,
@@ -170,7 +170,7 @@ static void end_or_stay(uint32_t id, struct error *err)
 		return;
 	/* for an agent that isn't our parent */
 	link_tell(&moved, sizeof(moved));
-	_exit(PROTO_EXIT_MOVED);
+	_exit(EXIT_MOVED);
 }
 
 static image_return_t last_round(const struct ckpt_request *q, const void *note, size_t note_len)
@@ -213,7 +213,7 @@ bool migrate_await_release(uint32_t id)
 	if (link_segment_change(&err) != HALE_OK) {
 		log_warn("rank %u can't go on after the migration: %s", link_self()->rank,
 			 err.text);
-		_exit(EXIT_NOT_RECOVERED);
+		_exit(EXIT_UNRECOVERED);
 	}
 	return true;
 }
@@ -233,7 +233,7 @@ void migrate_runs(void)
 	log_warn("rank %u: the process that this one is a copy of can't be told that it runs; the "
 		 "copy ends",
 		 link_self()->rank);
-	_exit(EXIT_NOT_RECOVERED);
+	_exit(EXIT_UNRECOVERED);
 }
 
 void migrate_sink(const char *from, struct error *err)

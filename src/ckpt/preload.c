@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/exit_status.h"
 #include "ckpt/clocks.h"
 #include "ckpt/files.h"
 #include "ckpt/migrate.h"
@@ -15,8 +16,6 @@
 #include "ckpt/stand.h"
 #include "image/image.h"
 #include "journal/journal.h"
-
-enum { EXIT_NOT_RECOVERED = 70 };
 
 static bool image_is_bad(hale_status_t code)
 {
@@ -63,7 +62,7 @@ static void sink(const char *spec)
 				   strcmp(text, "lazy") ? IMAGE_FULL : IMAGE_LAZY, &err);
 	}
 	log_warn("this process can't be rebuilt from its image: %s", err.text);
-	_exit(image_is_bad(err.code) ? PROTO_EXIT_IMAGE_BAD : EXIT_NOT_RECOVERED);
+	_exit(image_is_bad(err.code) ? EXIT_IMAGE_BAD : EXIT_UNRECOVERED);
 }
 
 static void thread_restored(void)

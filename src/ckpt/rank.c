@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* One process's side of a coordinated checkpoint; the order of steps is in rank.h. */
+#include "base/exit_status.h"
 #include "ckpt/clocks.h"
 #include "ckpt/rank.h"
 
@@ -17,8 +18,6 @@
 #include "ckpt/rank_private.h"
 #include "image/image.h"
 #include "journal/journal.h"
-
-enum { EXIT_NOT_RECOVERED = 70 };
 
 static struct ckpt_participant *participants, **participants_end = &participants;
 
@@ -189,7 +188,7 @@ static void rejoin(const struct rank_note *note)
 	if (link_reopen(note->id, note->position, &err) != HALE_OK) {
 		log_warn("rank %u can't rejoin its job after the restart: %s", note->rank,
 			 err.text);
-		_exit(EXIT_NOT_RECOVERED);
+		_exit(EXIT_UNRECOVERED);
 	}
 }
 

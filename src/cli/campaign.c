@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/exit_status.h"
 #include "cli/campaign.h"
 #include "cli/cli.h"
 #include "node/job.h"

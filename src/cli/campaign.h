@@ -11,8 +11,6 @@
 #define CAMPAIGN_FLIPS_MAX 256
 #define CAMPAIGN_VARS_MAX  256
 
-#define EXIT_CAMPAIGN_WRONG 3
-
 /* How a run ended. */
 typedef enum campaign_end {
 	END_RIGHT,

@@ -14,11 +14,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "base/base.h"
+#include "base/exit_status.h"
 #include "base/json.h"
 #include "cli/campaign.h"
 #include "node/job.h"
-
-#define STATUS_UNRECOVERABLE 72 /* HALE_EXIT_UNRECOVERABLE of hale/protect.h */
 
 /* The whole file with a NUL behind it, or NULL. */
 static char *file_read(const char *path, size_t *len)
@@ -269,10 +268,10 @@ bool campaign_run_once(struct campaign *c, long number, struct campaign_run *r)
 	r->seconds = clock_seconds() - began;
 	if (!c->outside && number && !flips_from_report(c, r))
 		flips_from_log(c, r);
-	r->end = hung								    ? END_HUNG
-		 : WIFEXITED(status) && WEXITSTATUS(status) == STATUS_UNRECOVERABLE ? END_REPORTED
-		 : !WIFEXITED(status) || WEXITSTATUS(status)			    ? END_CRASHED
-		 : judge_right(c, number)					    ? END_RIGHT
-										    : END_WRONG;
+	r->end = hung								  ? END_HUNG
+		 : WIFEXITED(status) && WEXITSTATUS(status) == EXIT_UNRECOVERABLE ? END_REPORTED
+		 : !WIFEXITED(status) || WEXITSTATUS(status)			  ? END_CRASHED
+		 : judge_right(c, number)					  ? END_RIGHT
+										  : END_WRONG;
 	return true;
 }

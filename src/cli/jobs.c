@@ -12,7 +12,7 @@
 #include "cli/opencl.h"
 #include "control/control.h"
 #include "node/segment.h"
-#include "task/settings.h"
+#include "node/task_settings.h"
 #include "node/job.h"
 #include "launch/options.h"
 
@@ -352,8 +352,7 @@ static int inject_due(int argc, char **argv)
 	const struct {
 		const char *name;
 		const char **to;
-	} known[] = {
-	    {"--task-prob", &prob}, {"--seed", &seed}, {"--at", &at}, {"--times", &times}};
+	} known[] = {{"--task-prob", &prob}, {"--seed", &seed}, {"--at", &at}, {"--times", &times}};
 	char fault[MAILBOX_DUE], why[160];
 	struct task_due checked;
 

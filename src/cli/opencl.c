@@ -21,7 +21,7 @@
 #include "node/job.h"
 #include "report/report.h"
 #include "launch/program.h"
-#include "ocl/account.h"
+#include "node/ocl_account.h"
 
 /* ---- is it asked for? ---- */
 

@@ -13,7 +13,7 @@
 #include "node/job.h"
 #include "launch/environment.h"
 #include "launch/program.h"
-#include "task/account.h"
+#include "node/task_account.h"
 
 __attribute__((format(printf, 3, 4))) static bool export(struct options *o, struct error *err,
 							 const char *fmt, ...)

@@ -69,7 +69,7 @@ void head_look_back_done(struct head *h, uint32_t rank)
 void head_refuse_target(struct head *h, uint32_t rank)
 {
 	recover_refuse(h, "rank %u could not be rebuilt from it", rank);
-	if (h->ranks[rank].exit_status == PROTO_EXIT_IMAGE_BAD)
+	if (h->ranks[rank].exit_status == EXIT_IMAGE_BAD)
 		recover_reject(h);
 	else
 		recover_pass_over(h);

@@ -10,7 +10,7 @@
 #include "base/closest.h"
 #include "launch/mpmd.h"
 #include "node/job.h"
-#include "task/settings.h"
+#include "node/task_settings.h"
 
 hale_status_t options_bad_value(struct parser *p, const char *wanted)
 {

@@ -98,7 +98,7 @@ struct options {
 	const char *rules; /* file; NULL: those that Hale ships */
 	const char *monitors[OPTIONS_MONITORS_MAX];
 	size_t monitor_count;
-	/* tasks (task/settings.h) */
+	/* tasks (node/task_settings.h) */
 	const char *tasks; /* what --tasks= says, "": nothing; NULL: without */
 	const char *due;   /* memory errors to pretend in tasks: what follows due:; NULL: none */
 	/* faults */

@@ -143,7 +143,7 @@ static bool in_unit(double x)
 	return x >= 0 && x <= 1;
 }
 
-/* What the report of a run with --tasks says of its tasks (task/account.h). */
+/* What the report of a run with --tasks says of its tasks (node/task_account.h). */
 static void read_tasks(struct reading *r, const struct json_value *t, struct advise_measure *m)
 {
 	const struct json_value *s = json_get(t, "seconds");

@@ -21,15 +21,7 @@
 #ifndef HALE_NODE_JOB_H
 #define HALE_NODE_JOB_H
 
-/* Exit statuses of `hale run` that are not the program's own. */
-enum {
-	EXIT_USAGE = 64,	   /* bad options, or a program that can't run here */
-	EXIT_UNRECOVERED = 70,	   /* a failure that no checkpoint could mend */
-	EXIT_SUPERSEDED = 71,	   /* another head has the job */
-	EXIT_TIMEOUT = 124,	   /* --timeout, as timeout(1) has it */
-	EXIT_NOT_EXECUTABLE = 126, /* as shells have it */
-	EXIT_NOT_FOUND = 127,
-};
+#include "base/exit_status.h"
 
 /* What happens when nobody reads the job's output any more. */
 typedef enum closed_output {

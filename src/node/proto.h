@@ -20,18 +20,12 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/exit_status.h"
 
 /* Sent by the agent to the process that said HELLO, after ckpt_wanted was written. */
 #define PROTO_CKPT_SIGNAL (SIGRTMAX - 3)
 
 enum { PROTO_VERSION = 1, PROTO_TEXT = 480 };
-
-/* Exit status of a sink whose image is missing, torn or damaged: the checkpoint before it may
- * serve. (Any other failure of a sink: 70; the image may be good elsewhere.) */
-enum { PROTO_EXIT_IMAGE_BAD = 65 };
-
-/* Exit status of a rank that has moved: its copy runs. */
-enum { PROTO_EXIT_MOVED = 66 };
 
 /* A process that stands ready says READY on its stdin, a socket of its guardian, and hears there,
  * as one packet, its environment, each string with its NUL, together with the descriptors that are

@@ -118,8 +118,8 @@ struct mailbox {
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
 	_Atomic uint32_t inject_signal; /* the signal that ends the rank, 9 usually */
 	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
-	_Atomic uint32_t due_number;	/* of what task_due says, > 0; 0: nothing, or being written */
-	char task_due[MAILBOX_DUE];	/* memory errors to pretend in tasks (task/settings.h) */
+	_Atomic uint32_t due_number; /* of what task_due says, > 0; 0: nothing, or being written */
+	char task_due[MAILBOX_DUE];  /* memory errors to pretend in tasks (node/task_settings.h) */
 	/* written by the rank: connections to other nodes */
 	_Atomic uint32_t net_open; /* 1: it has sockets of its own now and then, none in an image */
 	_Atomic uint32_t net_lost; /* times that a peer's host didn't answer for a while */

@@ -5,8 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/exit_status.h"
 #include "base/fmt.h"
 #include "protect/protect.h"
+
+_Static_assert((int)EXIT_UNRECOVERABLE == HALE_EXIT_UNRECOVERABLE,
+	       "hale/protect.h says what it is");
 
 pthread_mutex_t protect_lock = PTHREAD_MUTEX_INITIALIZER;
 struct hale_region *protect_regions;

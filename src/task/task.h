@@ -29,8 +29,8 @@
 #include <stdint.h>
 #include "base/base.h"
 #include "node/meter.h"
-#include "task/account.h"
-#include "task/settings.h"
+#include "node/task_account.h"
+#include "node/task_settings.h"
 
 /* Data that a task declares. Written: it is copied before the task runs, unless what was there
  * before does not matter (discard). */
@@ -172,8 +172,8 @@ void task_job_meter(struct task_thread *t, uint64_t now);
 struct task_thread *task_thread_self(void);
 extern struct task_thread *_Atomic task_threads;
 void task_count_init(void);
-uint64_t task_count_serial_ns(void); /* in which no task ran */
-uint64_t task_count_log_ns(void);    /* that threads took to keep messages */
+uint64_t task_count_serial_ns(void);  /* in which no task ran */
+uint64_t task_count_log_ns(void);     /* that threads took to keep messages */
 void task_count_running(bool begins); /* a task begins or has ended on some thread */
 /* Leaves in the folder for reports that this process fell back, because of task `number` or
  * (UINT64_MAX) of something else. Async-signal-safe. */

@@ -438,7 +438,7 @@ static void become(struct rank *r, const char *sink)
 	    (sum && sum != sum_of(text))) {
 		kernel_say("the image %s is none: '%s' (%lx, not %lx)", path, text,
 			   (unsigned long)sum_of(text), (unsigned long)sum);
-		proc_exit(PROTO_EXIT_IMAGE_BAD << 8);
+		proc_exit(EXIT_IMAGE_BAD << 8);
 	}
 }
 

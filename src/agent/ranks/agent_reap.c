@@ -45,7 +45,7 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		return;
 	}
 	if (r->moved) /* what was launched was ended with it */
-		status = PROTO_EXIT_MOVED << 8;
+		status = EXIT_MOVED << 8;
 	for (int i = 0; i < 2; i++)
 		stream_drain(&r->out[i]);
 	if (WIFSIGNALED(status) && r->pid > 0)

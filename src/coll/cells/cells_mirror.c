@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/exit_status.h"
 #include "coll/cells/cells_mirror.h"
 
 #include "coll/cells/cells.h"
@@ -6,7 +7,7 @@
 
 /* In the collective context of MPI_COMM_WORLD, whose schedules have smaller tags. One receive for
  * whatever anybody tells; answers to reads come straight to where they belong. */
-enum { TAG_NEWS = 0x7f000001, TAG_ANSWER = 0x7f000002, EXIT_NO_MEMORY = 70 };
+enum { TAG_NEWS = 0x7f000001, TAG_ANSWER = 0x7f000002 };
 
 typedef enum news_kind { NEWS_DEPOSIT, NEWS_STATE, NEWS_READ } news_kind_t;
 
@@ -60,7 +61,7 @@ static void *memory(size_t bytes)
 	log_warn("rank %u has no %zu bytes for collectives whose ranks the restart has put on "
 		 "different nodes: restart with more memory, or with them on one node",
 		 link_self()->rank, bytes);
-	link_abort(EXIT_NO_MEMORY);
+	link_abort(EXIT_UNRECOVERED);
 }
 
 static int index_of(const struct coll_home *h, int rank)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/exit_status.h"
 #include "coll/hier/join.h"
 
 #include "coll/hier/hier.h"
 #include "coll/schedule.h"
 
-enum { TAG_CHANGE = 0x40000000, TAG_NUMBERS = 0x3effffff, EXIT_NO_MEMORY = 70 };
+enum { TAG_CHANGE = 0x40000000, TAG_NUMBERS = 0x3effffff };
 
 /* What members say when they join: maxima. */
 enum { JOIN_SEQ, JOIN_APART, JOIN_LACKING, JOIN_OLDEST, JOIN_NEWEST, JOIN_VALUES };
@@ -68,7 +69,7 @@ static _Noreturn void lacking(void)
 	log_warn("rank %u has no memory to agree on how its collective operations go: run with "
 		 "fewer ranks on this node, or with more memory",
 		 link_self()->rank);
-	link_abort(EXIT_NO_MEMORY);
+	link_abort(EXIT_UNRECOVERED);
 }
 
 /* Agreements of a communicator go on beside its operations, under a tag of their own: members

@@ -8,7 +8,7 @@
 #include "head/head_private.h"
 #include "model/unified.h"
 #include "policy/cadence.h"
-#include "task/settings.h"
+#include "node/task_settings.h"
 
 /* The newest checkpoints say what the next one will take. */
 enum { NEWEST = 3 };
@@ -68,12 +68,12 @@ static bool tasks_known(const struct head *h, struct cadence_tasks *t)
 
 	if (!h->o->tasks || !task_settings_read(&s, h->o->tasks, why))
 		return false;
-	*t = (struct cadence_tasks){
-	    .memory = s.memory,
-	    .mended = h->report.profile.task[METER_TASK_MENDED],
-	    .fell = h->faults.tasks_fell,
-	    .protected_s = task_seconds(h, METER_TASK_PROTECTED),
-	    .exposed_s = task_seconds(h, METER_TASK_NS) + task_seconds(h, METER_TASK_SERIAL)};
+	*t = (struct cadence_tasks){.memory = s.memory,
+				    .mended = h->report.profile.task[METER_TASK_MENDED],
+				    .fell = h->faults.tasks_fell,
+				    .protected_s = task_seconds(h, METER_TASK_PROTECTED),
+				    .exposed_s = task_seconds(h, METER_TASK_NS) +
+						 task_seconds(h, METER_TASK_SERIAL)};
 	return true;
 }
 
@@ -146,8 +146,7 @@ void checkpoint_report_tasks(struct head *h)
 				     .restart_s = restart_seconds(h)};
 	/* as cadence_mtbf_s() counts, but memory errors only, and all of these */
 	alone.failures = 0;
-	u->due_rate_hz =
-	    (t.memory + (double)t.mended + (double)t.fell) / cadence_mtbf_s(&alone);
+	u->due_rate_hz = (t.memory + (double)t.mended + (double)t.fell) / cadence_mtbf_s(&alone);
 	alone.failures = v.failures;
 	u->system_interval_s = cadence_next(&alone).interval_s;
 	u->interval_s = cadence_next(&v).interval_s;

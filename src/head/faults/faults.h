@@ -33,7 +33,7 @@ struct faults {
 
 /* inject.c */
 hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err);
-/* Memory errors in tasks, in the words of task/settings.h; the newest ones count. */
+/* Memory errors in tasks, in the words of node/task_settings.h; the newest ones count. */
 hale_status_t inject_task_due(struct head *h, const char *due, struct error *err);
 void inject_arm_mailboxes(struct head *h); /* a new segment */
 void inject_launched(struct head *h);

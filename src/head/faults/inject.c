@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "head/head.h"
-#include "task/settings.h"
+#include "node/task_settings.h"
 
 /* splitmix64: the same seed gives the same faults. */
 static uint64_t draw(struct head *h)

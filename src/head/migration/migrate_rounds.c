@@ -103,7 +103,7 @@ bool migrate_ended(struct head *h, uint32_t rank, int status)
 
 	if (!v || v->phase != GOING || !v->movers[rank].moves || v->movers[rank].moved)
 		return false;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != PROTO_EXIT_MOVED)
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_MOVED)
 		log_info("the process that rank %u has moved from was ended by somebody else",
 			 rank);
 	loop_timer_clear(&h->loop, &h->ranks[rank].lost);

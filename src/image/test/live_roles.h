@@ -4,7 +4,9 @@
 #ifndef HALE_IMAGE_TEST_LIVE_ROLES_H
 #define HALE_IMAGE_TEST_LIVE_ROLES_H
 
+#include "base/exit_status.h"
+
 /* The source takes so many rounds before the one that stops it. */
-enum { ROUNDS = 3, EXIT_MOVED = 66, STREAM_FD = 3 };
+enum { ROUNDS = 3, STREAM_FD = 3 };
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "ocl/account.h"
+#include "node/ocl_account.h"
 #include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 

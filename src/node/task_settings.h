@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What `hale run --tasks=…` and `--inject due:…` say: checked by hale, handed to libhale_task.so as
  * HALE_TASKS and HALE_TASKS_DUE in the words of the user, read there again. docs/tasks.md. */
-#ifndef HALE_TASK_SETTINGS_H
-#define HALE_TASK_SETTINGS_H
+#ifndef HALE_NODE_TASK_SETTINGS_H
+#define HALE_NODE_TASK_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the protection of tasks did and cost: one process's share, which libhale_task.so leaves in
  * the folder HALE_TASKS_REPORTS, and their sum, the "tasks" of a job's report (docs/tasks.md). */
-#ifndef HALE_TASK_ACCOUNT_H
-#define HALE_TASK_ACCOUNT_H
+#ifndef HALE_NODE_TASK_ACCOUNT_H
+#define HALE_NODE_TASK_ACCOUNT_H
 
 #include <stdbool.h>
 #include <stdint.h>

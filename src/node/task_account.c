@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "task/account.h"
+#include "node/task_account.h"
 #include "base/base.h"
 
 static const char *const counts[] = {"run",    "protected", "reexecuted", "fell_back",

@@ -2,8 +2,8 @@
 /* What protection of OpenCL programs found and cost: the form in which a process hands it on
  * (HALE_OPENCL_REPORTS, docs/opencl.md), and the three in which users get it. Agreed between the
  * layer in the program (epoch/report.c) and `hale run --opencl`, which adds up its processes. */
-#ifndef HALE_OCL_ACCOUNT_H
-#define HALE_OCL_ACCOUNT_H
+#ifndef HALE_NODE_OCL_ACCOUNT_H
+#define HALE_NODE_OCL_ACCOUNT_H
 
 #include <stdbool.h>
 #include <stdint.h>

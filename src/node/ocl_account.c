@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ocl/account.h"
+#include "node/ocl_account.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

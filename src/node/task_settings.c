@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "task/settings.h"
+#include "node/task_settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +124,8 @@ bool task_settings_read(struct task_settings *s, const char *text, char why[160]
 	const char *at = text;
 	bool bad;
 
-	*s = (struct task_settings){.retries = 3, .residual = 0.1, .memory = 0.5, .log_max = (size_t)1 << 30};
+	*s = (struct task_settings){
+	    .retries = 3, .residual = 0.1, .memory = 0.5, .log_max = (size_t)1 << 30};
 	while (pair_next(&at, ':', key, value, &bad))
 		if (!setting_take(s, key, value)) {
 			bad = true;
