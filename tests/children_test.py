@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks that have child processes: no image holds a child, so no checkpoint is taken meanwhile."""
+"""Ranks that have child processes: these are captured with them where ids can be had again; elsewhere, and where one
+can't be captured, no checkpoint is taken meanwhile."""
 
 from lib import *
 
@@ -45,7 +46,7 @@ def a_job_that_always_has_children_is_told_since_when_it_is_unprotected(s):
     job = s.hale_start(1, "sh", "-c", "sleep 100 & while ! test -e stop; do read x < /dev/null; sleep 0.05; done;"
                        " kill $!; echo done",
                        options=["--no-mpi", "--ckpt-every", "150ms", "--ckpt-wait", "100ms", "--report",
-                                "report.json"])
+                                "report.json"], env=dict(HALE_TREES="off"))
     job.until(lambda: "which no image holds; the job goes on" in job.err(), "a refusal")
     listed = [j for j in json.loads(s.hale("ps", "--json").out)["jobs"] if j["id"] == job.id()]
     expect(len(listed) == 1 and "(sleep) runs" in listed[0]["unprotected"]["why"], listed)
@@ -69,7 +70,7 @@ def a_child_that_nobody_has_waited_for_keeps_its_status(s):
                        "while not os.path.exists('stop'): time.sleep(0.02)\n"
                        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)\n"
                        "while not os.path.exists('end'): time.sleep(0.02)\n",
-                       options=["--no-mpi", "--ckpt-wait", "100ms"])
+                       options=["--no-mpi", "--ckpt-wait", "100ms"], env=dict(HALE_TREES="off"))
     ready = lambda: (r := s.hale("ckpt", job.id())).status == 1 and "has not waited for it yet" in r.err
     job.until(ready, "a checkpoint is refused for the sake of the status")
     s.write("stop", "")
@@ -78,6 +79,131 @@ def a_child_that_nobody_has_waited_for_keeps_its_status(s):
     expect(os.path.exists(path), path)
     s.write("end", "")
     expect(job.wait().status == 0, job.err())
+
+
+# ---- captured with their rank ----
+
+def killed_at(s, job, marks):
+    """A checkpoint, a kill, the job runs again; then the rest of its program may go on."""
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    for mark in marks:
+        job.until(lambda: os.path.exists(s.path(mark)), f"the program to come to {mark}")
+    job.checkpoint()
+    pid = job.ranks(1)[0]
+    os.kill(pid, signal.SIGKILL)
+    job.until(lambda: (j := job.info()) and j["restarts"] == 1 and
+              [r["state"] for r in j["ranks"]] == ["running"], "the rank runs again")
+    expect(job.ranks(1)[0] == pid, pid, job.ranks(1))
+    s.write("go", "")
+    return job.wait()
+
+
+PIPELINE = """
+wait_for() { while ! test -e $1; do sleep 0.02; done; }
+(echo first; echo > there1; wait_for go; echo second; exit 3) | (read a; echo > there2; wait_for go; read b; cat
+echo "$a $b"; exit 4) | sed 's/^/got /'
+(exit 5) & last=$!
+wait $last; echo status $?
+"""
+
+
+@test
+def a_pipeline_of_a_shell_goes_on_in_all_its_parts(s):
+    job = s.hale_start(1, "sh", "-c", PIPELINE, options=["--no-mpi"])
+    r = killed_at(s, job, ["there1", "there2"])
+    expect(r.status == 0 and r.out == "got first second\nstatus 5\n", r)
+
+
+ENDED = """
+import os, time
+a = os.fork() or os._exit(7)
+b = os.fork() or os.kill(os.getpid(), 9)
+while any(open(f"/proc/{p}/stat").read().rsplit(")", 1)[1].split()[0] != "Z" for p in (a, b)):
+    time.sleep(0.01)
+open("there", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print([os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) for p in (a, b)])
+"""
+
+
+@test
+def children_that_have_ended_before_are_waited_for_after_a_rollback(s):
+    job = s.hale_start(1, "/usr/bin/python3", "-c", ENDED, options=["--no-mpi"])
+    r = killed_at(s, job, ["there"])
+    expect(r.status == 0 and r.out == "[7, -9]\n", r)
+
+
+POOL = """
+import multiprocessing as mp, os, time
+def work(x):
+    if x == 7:
+        open("there", "w").close()
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+    return x * x, os.getpid()
+if __name__ == "__main__":
+    with mp.get_context("fork").Pool(3) as pool:
+        before = {p.pid for p in pool._pool}
+        done = pool.map(work, range(20), chunksize=1)
+    print(sum(x for x, _ in done), {p for _, p in done} <= before)
+"""
+
+
+@test
+def a_pool_of_pythons_multiprocessing_loses_nothing(s):
+    s.write("pool.py", POOL)
+    job = s.hale_start(1, "/usr/bin/python3", "pool.py", options=["--no-mpi"])
+    r = killed_at(s, job, ["there"])
+    expect(r.status == 0 and r.out == "2470 True\n", r)
+
+
+GROUPS = """
+import os, socket, time
+mine, its = socket.socketpair()
+log = open("log", "a", buffering=1)
+def ids():
+    return os.getpid(), os.getpgrp(), os.getsid(0), os.getppid()
+def child(leads):
+    pid = os.fork()
+    if pid:
+        return pid
+    leads()
+    before = ids()
+    log.write("begun\\n")
+    its.send(b".")
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    log.write("the same\\n" if before == ids() else f"{before} {ids()}\\n")
+    os._exit(0)
+pids = [child(os.setsid), child(os.setpgrp), child(lambda: None)]
+while len(mine.recv(3, socket.MSG_PEEK)) < 3:
+    time.sleep(0.01)
+open("there", "w").close()
+for p in pids:
+    os.waitpid(p, 0)
+print(mine.recv(10), open("log").read().split("\\n"))
+"""
+
+
+@test
+def groups_sessions_socket_pairs_and_a_common_log_are_as_they_were(s):
+    job = s.hale_start(1, "/usr/bin/python3", "-c", GROUPS, options=["--no-mpi"])
+    r = killed_at(s, job, ["there"])
+    expect(r.status == 0, r)
+    expect(r.out == f"{b'...'!r} {['begun'] * 3 + ['the same'] * 3 + ['']!r}\n", r)
+
+
+@test
+def a_child_without_the_library_is_named_and_waited_for(s):
+    job = s.hale_start(1, "sh", "-c", "env -u LD_PRELOAD sleep 100 & while ! test -e stop; do read x < /dev/null; done;"
+                       " kill $!; echo done", options=["--no-mpi", "--ckpt-wait", "100ms"])
+    what = "runs without hale's library" if ids_allowed() else "(sleep) runs, which no image holds"
+    job.until(lambda: (r := s.hale("ckpt", job.id())).status == 1 and what in r.err, "a refusal")
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "done\n", r)
 
 
 main()

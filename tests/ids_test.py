@@ -2,21 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes and threads have the ids that they had, where the kernel lets Hale ask for them."""
 
-import ctypes
-import errno
-
 from lib import *
-
-
-def ids_allowed():
-    """clone3 with the id of this process itself: whoever may ask for ids is told that it is taken."""
-    args = (ctypes.c_uint64 * 11)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 1, 0)
-    own = ctypes.c_int32(os.getpid())
-    args[8] = ctypes.addressof(own)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(435, args, ctypes.sizeof(args)) == 0:
-        os._exit(0)
-    return ctypes.get_errno() == errno.EEXIST
 
 
 ASYNCIO = """

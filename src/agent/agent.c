@@ -193,7 +193,7 @@ void agent_clear_more(void *arg)
 
 	a->end.waiting = BOOK_CLEARING;
 	agent_reap(a);
-	if (agent_clear(a)) {
+	if (agent_clear(a) && agent_strays_gone(a)) {
 		a->end.waiting = BOOK_NOTHING;
 		agent_send(a, &(struct message){.type = MSG_CLEARED, .id = a->end.clear_id});
 	} else {

@@ -27,6 +27,7 @@ static struct {
 	struct link link;
 	struct link_address address;
 	int fd; /* to the agent; -1: none */
+	pid_t pid; /* of the process that has opened it, not of its children */
 	bool open;
 	uintptr_t place; /* of the segment; 0: none was chosen yet */
 	bool let_go;	 /* the newest WELCOME was a copy's, and will not be taken back */
@@ -212,6 +213,11 @@ static hale_status_t segment_check(uint64_t bytes, struct error *err)
 	return HALE_OK;
 }
 
+bool link_is_ours(void)
+{
+	return self.pid == getpid();
+}
+
 void link_show_fds(void)
 {
 	struct mailbox *m = self.link.mailbox;
@@ -229,7 +235,8 @@ static void mailbox_take(void)
 	/* who was restored has to invite its siblings anew, where Yama lets only parents look:
 	 * before they see its pid, since they may wait for that to read what was under way */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-	atomic_store(&m->pid, getpid());
+	self.pid = getpid();
+	atomic_store(&m->pid, self.pid);
 	inject_read_mailbox();
 }
 
@@ -304,7 +311,8 @@ hale_status_t link_open(struct error *err)
 		journal_is_rank();
 		mailbox_take();
 	} else {
-		atomic_store(&self.link.mailbox->pid, getpid());
+		self.pid = getpid();
+		atomic_store(&self.link.mailbox->pid, self.pid);
 	}
 	self.open = true;
 	if (guard_attention && !guard_inside)

@@ -24,7 +24,7 @@ typedef uint64_t kernel_set_t;
 
 static kernel_set_t ours(void)
 {
-	return BIT(PROTO_CKPT_SIGNAL) | BIT(image_park_signal());
+	return BIT(PROTO_CKPT_SIGNAL) | BIT(image_park_signal()) | BIT(SIGURG);
 }
 
 /* libc's signal, by another of its names. */

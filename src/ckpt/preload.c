@@ -15,6 +15,7 @@
 #include "ckpt/rank_private.h"
 #include "ckpt/stand.h"
 #include "image/image.h"
+#include "image/tree/tree.h"
 #include "journal/journal.h"
 
 static bool image_is_bad(hale_status_t code)
@@ -34,7 +35,7 @@ static bool take_sum(char *text, uint64_t *sum)
 	return !*end;
 }
 
-/* HALE_SINK = "full|lazy:PATH=SUM[:PATH=SUM…]", "live:STREAM", "stand" */
+/* HALE_SINK = "full|lazy:PATH=SUM[:PATH=SUM…]", "live:STREAM", "member:CONTROL:IMAGE", "stand" */
 static void sink(const char *spec)
 {
 	static char text[16384];
@@ -46,6 +47,8 @@ static void sink(const char *spec)
 	struct link_address address;
 	if (!strncmp(spec, "live:", 5))
 		migrate_sink(spec + 5, &err);
+	else if (!strncmp(spec, "member:", 7))
+		tree_member_sink(spec + 7, &err);
 	else if (strlen(spec) < sizeof(text) && link_address_from_env(&address) &&
 		 image_pass(&address, sizeof(address)) == HALE_OK) {
 		memcpy(text, spec, strlen(spec) + 1);
@@ -71,6 +74,29 @@ static void thread_restored(void)
 	owners_thread_restored();
 }
 
+/* ---- children of a rank, which are captured with it ---- */
+
+static bool member_busy(void)
+{
+	return guest_inside || guard_inside;
+}
+
+static void member_save(void)
+{
+	journal_child_leave();
+	clocks_save();
+}
+
+static void member_restored(void)
+{
+	size_t len;
+	const struct link_address *address = image_passed(&len);
+	clocks_restored();
+	owners_thread_restored();
+	if (address && len >= sizeof(*address))
+		journal_child_restored(address->journal);
+}
+
 __attribute__((constructor)) static void preload(int argc, char **argv, char **envp)
 {
 	/* -z initfirst: before libc's own constructor, which would set it */
@@ -89,6 +115,7 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 	if (spec)
 		sink(spec);
 	image_init(guard_thread_busy, thread_restored);
+	tree_listen(&(struct tree_hooks){member_busy, member_save, member_restored});
 	const char *launched = getenv("HALE_LAUNCH_PID");
 	bool begins = launched && atoi(launched) == getpid();
 	journal_start(getenv("HALE_JOURNAL"), (uint32_t)atoi(rank), begins);

@@ -17,6 +17,7 @@
 #include "ckpt/owners.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
+#include "image/tree/tree.h"
 #include "journal/journal.h"
 
 static struct ckpt_participant *participants, **participants_end = &participants;
@@ -117,6 +118,13 @@ static void count_in_wait(uint32_t id)
 
 /* ---- the image ---- */
 
+/* Children are waited for and not captured: for who doubts it, and for tests of the waiting. */
+static bool trees_are_off(void)
+{
+	const char *text = getenv("HALE_TREES");
+	return text && !strcmp(text, "off");
+}
+
 static void report_fill(struct proto_ckpt *packet, enum proto_type type, uint32_t id,
 			const struct error *error)
 {
@@ -211,7 +219,8 @@ static image_return_t image_take(struct rank_note *note, uint64_t *image_ns, str
 	params_fill(&params, note);
 	last_id = note->id;
 	last_restored = true; /* what the image will say */
-	image_return_t rc = image_capture(&params, image_ns, err);
+	image_return_t rc = tree_capture(err) == HALE_OK ? image_capture(&params, image_ns, err)
+							 : IMAGE_FAILED;
 	if (rc != IMAGE_RESTORED)
 		last_restored = false;
 	return rc;
@@ -230,12 +239,18 @@ static bool has_finalized(struct error *err)
 
 /* The agent has looked from outside before it asked; a child may have been made since. A migration
  * sees to it by itself. */
-static bool has_children(const struct rank_note *note, struct error *err)
+static bool children_stop(const struct rank_note *note, struct error *err)
 {
-	if (note->stop || !image_has_children())
+	struct image_params params;
+	if (note->stop)
+		return true;
+	params_fill(&params, (struct rank_note *)(uintptr_t)note);
+	if (trees_are_off() && image_has_children()) {
+		error_set(err, HALE_ERR_AGAIN,
+			  "it has just started a child process, which no image holds");
 		return false;
-	error_set(err, HALE_ERR_AGAIN, "it has just started a child process, which no image holds");
-	return true;
+	}
+	return tree_stop(&params.identity, params.path, err) == HALE_OK;
 }
 
 /* All other threads are parked, this one is inside the guard. */
@@ -248,13 +263,14 @@ static void checkpoint_run(uint64_t began_ns)
 	uint64_t image_ns = 0;
 	bool fresh = true; /* a new segment */
 
-	if (has_finalized(&err) || has_children(&note, &err)) {
+	if (has_finalized(&err) || !children_stop(&note, &err)) {
 		last_id = id;
 		tell_failed(id, &err);
 		return;
 	}
 	atomic_store(&link_self()->mailbox->state, RANK_CHECKPOINTING);
 	if (!guests_prepare(&err)) {
+		tree_release();
 		guests_resume(false);
 		last_id = id;
 		atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
@@ -262,6 +278,7 @@ static void checkpoint_run(uint64_t began_ns)
 		return;
 	}
 	if (!participants_suspend(id)) {
+		tree_release();
 		guests_resume(false);
 		participants_resume(participants, false);
 		atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
@@ -277,6 +294,7 @@ static void checkpoint_run(uint64_t began_ns)
 	clocks_save();
 	image_return_t rc = image_take(&note, &image_ns, &err);
 	if (rc == IMAGE_RESTORED) {
+		tree_restored();
 		clocks_restored();
 		owners_thread_restored();
 		rejoin(&note);
@@ -286,6 +304,7 @@ static void checkpoint_run(uint64_t began_ns)
 		fresh = migrate_await_release(id);
 	} else {
 		count_in_wait(id);
+		tree_release();
 		fresh = false;
 	}
 	link_show_fds();
@@ -419,6 +438,10 @@ static void attend(void)
 
 void guard_attend(void)
 {
+	if (!link_is_ours()) { /* a child of the rank: nothing is asked of it here */
+		guard_attention = 0;
+		return;
+	}
 	/* by system call: pthread_sigmask is ours (masks.c) and would leave out our own signals */
 	uint64_t all = ~0ull, before;
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));

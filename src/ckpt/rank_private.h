@@ -29,6 +29,8 @@ struct link_address {
 bool link_address_from_env(struct link_address *address);
 /* The agent's address from now on; for a restored process. */
 void link_address_set(const struct link_address *address);
+/* Is this process the one that has joined the job, and not a child of it? */
+bool link_is_ours(void);
 /* Tells the agent, through the mailbox, which descriptors are the library's. */
 void link_show_fds(void);
 /* Makes a sleeping link_sleep of this process return. Async-signal-safe. */

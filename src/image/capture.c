@@ -20,6 +20,7 @@
 
 #include "image/hashes.h"
 #include "image/resume.h"
+#include "image/tree/tree.h"
 
 enum { CHILD_STACK = 256 << 10, WRITERS_KEPT = 8, WRITER_NICE = 5 };
 
@@ -259,6 +260,13 @@ static hale_status_t collect(struct capture *c, struct error *err)
 				   .own_count = engine.own_count,
 				   .save_max = capture_save_max()};
 	memcpy(c->fds.stream, engine.stream, sizeof(engine.stream));
+	if (tree_now()) {
+		c->fds.tree = arena_alloc(&c->arena, (TREE_MAX + 1) * sizeof(int32_t));
+		if (!c->fds.tree)
+			return no_memory(err);
+		c->fds.tree_count = tree_pids(
+		    tree_now(), (int32_t *)(uintptr_t)c->fds.tree, TREE_MAX + 1);
+	}
 	/* ahead of the stop, descriptors come and go: the library's own connections too */
 	if (rc == HALE_OK && !c->ahead)
 		rc = fd_table_scan(&c->fds, err);

@@ -58,6 +58,9 @@ bool capture_is_writing(void);
 /* capture_write.c: in the child, or in the caller: writes the image, reports. */
 void capture_write(struct capture *c);
 
+/* tree/tree_write.c: the images of the process's descendants, if it is the root of a round. */
+void tree_put(struct capture *c, struct image_stream *s);
+
 /* ---- live.c: around the frames of a round, in the process that writes it ---- */
 
 /* BEGIN, in the first round, and ROUND. 0 or -errno. */

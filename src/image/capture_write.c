@@ -304,6 +304,8 @@ static void put_all_but_memory(struct capture *c, struct image_stream *s)
 	if (c->selection.guards.count)
 		put_table(c, s, FRAME_GUARDS, &c->selection.guards, NULL, 0);
 	put_contents(c, s);
+	if (!c->params.live)
+		tree_put(c, s);
 }
 
 /* What the sink wants to know before it takes anything. */

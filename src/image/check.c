@@ -99,6 +99,13 @@ static void streams_of(pid_t pid, struct file_identity stream[3])
 hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 			  bool (*passed)(const char *link), struct error *err)
 {
+	return image_check_in(pid, own, own_count, passed, NULL, err);
+}
+
+hale_status_t image_check_in(pid_t pid, const int *own, size_t own_count,
+			     bool (*passed)(const char *link), const struct image_tree *tree,
+			     struct error *err)
+{
 	struct arena arena;
 	char proc[32], exe[64];
 	struct stat st = {0};
@@ -118,6 +125,8 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 			     .own = own,
 			     .own_count = own_count,
 			     .passed = passed,
+			     .tree = tree ? tree->pid : NULL,
+			     .tree_count = tree ? tree->count : 0,
 			     .save_max = capture_save_max()};
 	streams_of(pid, t.stream);
 	rc = fd_table_scan(&t, err);

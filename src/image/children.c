@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Children of a process. An image holds one process: a child that runs would be lost with a
- * rollback, and so would the exit status of a child that nobody has waited for. The processes that
+/* Children of a process, looked at from outside. They are captured with it (tree/tree.h) where
+ * processes can have their ids again. Elsewhere one that runs would be lost with a rollback, and so
+ * would the exit status of a child that nobody has waited for. The processes that
  * write our images have no exit signal, which tells them from the program's children. */
 #include <dirent.h>
 #include <errno.h>
@@ -9,69 +10,100 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/fmt.h"
+#include "base/ids.h"
 #include "image/engine.h"
+#include "image/tree/tree.h"
 
-enum { STAT_EXIT_SIGNAL = 38 }; /* proc(5) */
+enum { LOOKS = 8, LOOK_US = 4000 };
 
 bool image_has_children(void)
 {
 	return sys(SYS_waitid, P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT, NULL) != -ECHILD;
 }
 
-/* Its name, and whether it is one of the program. False: it is gone, or a writer. */
-static bool is_of_program(long child, char name[32], bool *ended)
+static bool captures_trees(void)
 {
-	char path[64], text[1024];
-	fmt_print(path, sizeof(path), "/proc/%d/stat", (int)child);
-	if (sys_read_small(path, text, sizeof(text)) <= 0)
-		return false;
-	char *begin = strchr(text, '('), *end = strrchr(text, ')');
-	if (!begin || !end || end < begin)
-		return false;
-	*ended = end[1] == ' ' && (end[2] == 'Z' || end[2] == 'X');
-	char *field = end + 2;
-	for (int i = 3; i < STAT_EXIT_SIGNAL && field; i++)
-		if ((field = strchr(field, ' ')))
-			field++;
-	*end = 0;
-	fmt_print(name, 32, "%.20s", begin + 1);
-	return field && atoi(field) != 0;
+	const char *text = getenv("HALE_TREES");
+	return ids_allowed() && !(text && !strcmp(text, "off"));
 }
 
-static hale_status_t check_thread(pid_t pid, const char *tid, struct error *err)
+/* Has hale's library come to where it can hear in that process? */
+static bool hears_now(int32_t pid)
 {
-	char path[96], name[32];
-	long child;
-	bool ended;
-	hale_status_t rc = HALE_OK;
-	fmt_print(path, sizeof(path), "/proc/%d/task/%.20s/children", (int)pid, tid);
-	FILE *f = fopen(path, "re");
-	while (f && rc == HALE_OK && fscanf(f, "%ld", &child) == 1)
-		if (is_of_program(child, name, &ended))
-			rc = error_set(err, HALE_ERR_AGAIN,
-				       ended
-					   ? "its child process %d (%s) has ended, and the program "
-					     "has not waited for it yet; its status would be lost"
-					   : "its child process %d (%s) runs, which no image holds",
-				       (int)child, name);
-	if (f)
-		fclose(f);
-	return rc;
+	char path[64], status[4096];
+	fmt_print(path, sizeof(path), "/proc/%d/status", pid);
+	if (sys_read_small(path, status, sizeof(status)) <= 0)
+		return false;
+	const char *caught = strstr(status, "\nSigCgt:\t");
+	return caught && strtoull(caught + 9, NULL, 16) & SYS_SET_BIT(SIGURG);
 }
 
-hale_status_t image_check_children(pid_t pid, struct error *err)
+/* One that has just been started is given a moment. */
+static bool hears(int32_t pid)
 {
-	char path[64];
-	struct dirent *e;
+	for (int i = 0; i < LOOKS; i++) {
+		if (hears_now(pid))
+			return true;
+		usleep(LOOK_US);
+	}
+	return hears_now(pid);
+}
+
+static hale_status_t check_alone(const struct tree_process *p, struct error *err)
+{
+	return error_set(err, HALE_ERR_AGAIN,
+			 p->ended ? "its child process %d (%s) has ended, and the program has not "
+				    "waited for it yet; its status would be lost"
+				  : "its child process %d (%s) runs, which no image holds",
+			 p->pid, p->name);
+}
+
+static hale_status_t check_member(const struct tree_process *p, const struct image_tree *tree,
+				  const int *own, size_t own_count, struct error *err)
+{
+	struct error why;
+	if (p->ended)
+		return HALE_OK;
+	if (!hears(p->pid))
+		return error_set(err, HALE_ERR_AGAIN,
+				 "its child process %d (%s) runs without hale's library, which no "
+				 "image holds: is it static, or was LD_PRELOAD taken away?",
+				 p->pid, p->name);
+	hale_status_t rc = image_check_in(p->pid, own, own_count, NULL, tree, &why);
+	if (rc == HALE_OK)
+		rc = image_check_threads(p->pid, &why);
+	if (rc == HALE_OK)
+		rc = image_check_ipc(p->pid, &why);
+	if (rc == HALE_OK || rc == HALE_ERR_PROCESS)
+		return HALE_OK;
+	return error_set(err, HALE_ERR_AGAIN, "its child process %d (%s) can't be captured: %s", p->pid,
+			 p->name, why.text);
+}
+
+hale_status_t image_check_children(pid_t pid, const int *own, size_t own_count, struct image_tree *tree,
+				   struct error *err)
+{
+	struct tree_process *found = calloc(TREE_MAX, sizeof(*found));
+	size_t count = 0;
 	hale_status_t rc = HALE_OK;
-	fmt_print(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *d = opendir(path);
-	while (d && rc == HALE_OK && (e = readdir(d)))
-		if (e->d_name[0] != '.')
-			rc = check_thread(pid, e->d_name, err);
-	if (d)
-		closedir(d);
+	*tree = (struct image_tree){0};
+	if (!found)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	tree_find(pid, found, TREE_MAX, &count);
+	if (count > TREE_MAX)
+		rc = error_set(err, HALE_ERR_AGAIN, "it has more than %d child processes", TREE_MAX);
+	else if (count && !captures_trees())
+		rc = check_alone(&found[0], err);
+	if (rc == HALE_OK && count)
+		tree->pid[tree->count++] = pid;
+	for (size_t i = 0; rc == HALE_OK && i < count; i++)
+		if (!found[i].ended)
+			tree->pid[tree->count++] = found[i].pid;
+	for (size_t i = 0; rc == HALE_OK && i < count; i++)
+		rc = check_member(&found[i], tree, own, own_count, err);
+	free(found);
 	return rc;
 }

@@ -45,6 +45,8 @@ enum frame_kind {
 	FRAME_SCHEDULING,  /* struct sched_record[]; not if nothing deviates from the start */
 	FRAME_FILE_LOCKS,  /* struct file_lock_record[]; not if there are none */
 	FRAME_GUARDS,	   /* struct range[]: guard regions; not if there are none */
+	FRAME_TREE,	   /* struct tree_record[]: the process and its descendants, if it has any */
+	FRAME_TREE_PART,   /* struct tree_part; data: of the image of a descendant */
 	FRAME_KINDS,
 };
 

@@ -112,6 +112,16 @@ size_t image_fds_owned(int *fds, size_t max);
 hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 			  bool (*passed)(const char *link), struct error *err);
 
+/* Processes that are captured together, and may have both ends of a pipe. */
+enum { IMAGE_TREE_MAX = 257 };
+struct image_tree {
+	int32_t pid[IMAGE_TREE_MAX];
+	size_t count;
+};
+hale_status_t image_check_in(pid_t pid, const int *own, size_t own_count,
+			     bool (*passed)(const char *link), const struct image_tree *tree,
+			     struct error *err);
+
 /* Can all of its threads be stopped, and made again? HALE_ERR_UNSUPPORTED with a sentence when one
  * has blocked what stops it, and waits for other signals; or filters its system calls. */
 hale_status_t image_check_threads(pid_t pid, struct error *err);
@@ -119,11 +129,13 @@ hale_status_t image_check_threads(pid_t pid, struct error *err);
 /* Has it used System V message queues or semaphores? HALE_ERR_UNSUPPORTED with a sentence. */
 hale_status_t image_check_ipc(pid_t pid, struct error *err);
 
-/* Has it children of its own, running or not waited for yet? An image would lose them. Looks from
- * outside, and may miss one that is just being made. HALE_ERR_AGAIN with a sentence that names the
- * first. The processes that write images are not counted. */
-hale_status_t image_check_children(pid_t pid, struct error *err);
-/* The same of the calling process, exact while all other threads are parked. Allocates nothing. */
+/* Can its children, and theirs, be captured with it? own: the library's descriptors in it, which
+ * they may have, too. tree gets all of them, or none if it has none. HALE_ERR_AGAIN with a sentence
+ * that names the first that can't. Looks from outside, and may miss one that is just being made. The
+ * processes that write images are not counted. */
+hale_status_t image_check_children(pid_t pid, const int *own, size_t own_count,
+				   struct image_tree *tree, struct error *err);
+/* Has it children of its own, running or not waited for yet? Of the calling process, exact while all other threads are parked. Allocates nothing. */
 bool image_has_children(void);
 
 /* Stops every other thread of this process in its park handler. Returns the number of threads

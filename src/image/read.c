@@ -44,7 +44,8 @@ static hale_status_t frame_check(const struct image_file *f, const struct frame 
 		return image_file_corrupt(f, "head of a frame", err);
 	if (frame->kind == 0 || frame->kind >= FRAME_KINDS || frame->compress > IMAGE_ZSTD ||
 	    frame->table_len > FRAME_TABLE_MAX || frame->data_len > f->len ||
-	    (frame->kind != FRAME_PAGES && frame->kind != FRAME_CONTENT && frame->data_len) ||
+	    (frame->kind != FRAME_PAGES && frame->kind != FRAME_CONTENT &&
+	     frame->kind != FRAME_TREE_PART && frame->data_len) ||
 	    frame->raw_len > FRAME_DATA_MAX || frame->pad > FRAME_ALIGN / HALE_PAGE ||
 	    frame->data_len > frame->raw_len)
 		return image_file_corrupt(f, "size of a frame", err);

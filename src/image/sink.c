@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "image/mutexes.h"
+#include "image/tree/tree.h"
 
 #define ARENA_RESERVE (1ul << 37)
 
@@ -235,32 +236,33 @@ hale_status_t sink_make_plan(struct sink *s, struct error *err)
 
 /* ---- descriptors ---- */
 
-static hale_status_t read_contents(struct sink *s, struct error *err)
+hale_status_t sink_read_contents(struct image_file *f, struct arena *a, struct content **list,
+				 size_t *count, struct error *err)
 {
 	struct list contents;
-	list_init(&contents, &s->arena, sizeof(struct content));
-	for (size_t i = 0; i < s->file[0].frames.count; i++) {
-		struct frame_at *n = list_at(&s->file[0].frames, i);
+	list_init(&contents, a, sizeof(struct content));
+	for (size_t i = 0; i < f->frames.count; i++) {
+		struct frame_at *n = list_at(&f->frames, i);
 		if (n->frame.kind != FRAME_CONTENT)
 			continue;
-		hale_status_t rc = image_file_table(&s->file[0], n, err);
+		hale_status_t rc = image_file_table(f, n, err);
 		if (rc != HALE_OK)
 			return rc;
 		struct content *c = list_add(&contents);
-		char *data = arena_pages(&s->arena, n->frame.raw_len + 1);
+		char *data = arena_pages(a, n->frame.raw_len + 1);
 		if (!c || !data)
 			return no_memory(err);
 		if (n->frame.table_len != sizeof(c->record))
-			return image_file_corrupt(&s->file[0], "content", err);
+			return image_file_corrupt(f, "content", err);
 		memcpy(&c->record, n->table, sizeof(c->record));
 		c->data = data;
 		c->len = n->frame.raw_len;
-		rc = image_file_data(&s->file[0], n, data, NULL, err);
+		rc = image_file_data(f, n, data, NULL, err);
 		if (rc != HALE_OK)
 			return rc;
 	}
-	s->contents = contents.items;
-	s->content_count = contents.count;
+	*list = contents.items;
+	*count = contents.count;
 	return HALE_OK;
 }
 
@@ -351,7 +353,10 @@ static hale_status_t prepare(struct sink *s, const char *const *paths, const uin
 	if (rc == HALE_OK)
 		rc = sink_enter_folder(s, err);
 	if (rc == HALE_OK)
-		rc = read_contents(s, err);
+		rc = sink_read_contents(&s->file[0], &s->arena, &s->contents, &s->content_count,
+					err);
+	if (rc == HALE_OK)
+		rc = tree_begin(s, err);
 	if (rc == HALE_OK)
 		rc = sink_open_descriptors(s, err);
 	if (rc == HALE_OK)
@@ -388,6 +393,8 @@ hale_status_t sink_become(struct sink *s, struct error *err)
 	hale_status_t rc = s->keep_files ? HALE_OK : sink_settle_files(s, err);
 	if (rc == HALE_OK && !fd_restore_settle(&s->fds, err))
 		rc = err->code;
+	if (rc == HALE_OK)
+		rc = tree_meet(err);
 	if (rc == HALE_OK && !lift_live(s, err))
 		rc = err->code;
 	if (rc == HALE_OK && !fd_restore_place(&s->fds, engine.own, engine.own_count, err))
@@ -413,6 +420,7 @@ hale_status_t image_sink(const char *const *paths, const uint64_t *sums, size_t 
 	hale_status_t rc = prepare(s, paths, sums, count, err);
 	if (rc == HALE_OK)
 		rc = sink_become(s, err);
+	tree_fail();
 	sink_destroy(s);
 	return rc;
 }

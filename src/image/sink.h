@@ -59,6 +59,10 @@ hale_status_t sink_make_plan(struct sink *s, struct error *err);
 /* The point of no return is its last line. */
 hale_status_t sink_become(struct sink *s, struct error *err);
 
+/* What of files and pipes is in the image. */
+hale_status_t sink_read_contents(struct image_file *f, struct arena *a, struct content **list,
+				 size_t *count, struct error *err);
+
 /* stage.c: builds all mappings and fills them. */
 hale_status_t sink_find_gap(struct sink *s, struct error *err);
 /* A gap of any length for the scratch arena and `len` bytes after it; false: there is none. */

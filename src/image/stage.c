@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "image/sink.h"
+#include "image/tree/tree.h"
 
 enum { SCRATCH_LEN = 64 << 20, HUGE_MIN = 4 << 20 };
 
@@ -150,6 +151,9 @@ static int shared_source(const struct sink *s, size_t i)
 		if (s->t.maps[k].kind == MAP_KIND_SHARED_ANON && s->t.maps[k].inode == m->inode &&
 		    s->t.maps[k].device == m->device)
 			return s->shared_fd[k];
+	int fd = tree_memory(m->device, m->inode);
+	if (fd >= 0)
+		return fd;
 	for (size_t k = 0; k < s->t.fd_count; k++)
 		if (s->t.fds[k].kind == FD_UNLINKED && s->t.fds[k].inode == m->inode)
 			return s->fds.temp[k];

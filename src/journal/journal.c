@@ -242,6 +242,22 @@ void journal_restored(const char *folder, uint32_t id)
 	is_past(id);
 }
 
+void journal_child_leave(void)
+{
+	self.mapping_due |= self.now != NULL;
+	now_unmap();
+}
+
+void journal_child_restored(const char *folder)
+{
+	if (!folder[0])
+		return;
+	if (strcmp(folder, self.folder))
+		set_environment(folder);
+	set_folder(folder);
+	self.known_epoch = self.epoch + 1;
+}
+
 /* ---- records ---- */
 
 long journal_look(int dir, const char *path, int flags, struct journal_file *f)

@@ -35,6 +35,11 @@ void journal_cut(uint32_t id);
  */
 void journal_restored(const char *folder, uint32_t id);
 
+/* Of a child of the rank: right before its image is taken with the rank's, and in the process that
+ * came out of it. */
+void journal_child_leave(void);
+void journal_child_restored(const char *folder);
+
 /* A rollback will look for one: false where the user wants none. */
 bool journal_wanted(void);
 

@@ -57,8 +57,9 @@ enum { CHECKS = 3, CHECK_PAUSE_US = 2000 };
 static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
 {
 	const struct mailbox *m = agent_mailbox(a, rank);
-	struct error why;
-	hale_status_t status = HALE_ERR_UNSUPPORTED;
+	struct error why, child;
+	struct image_tree tree;
+	hale_status_t status = HALE_ERR_UNSUPPORTED, children = HALE_OK;
 	pid_t thread = agent_thread_of(a->ranks[rank].member);
 
 	if (!thread)
@@ -69,6 +70,8 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 		    "rank %u can't be captured: hale's library is not in the program that "
 		    "process %d executes now (is it static, or was LD_PRELOAD taken away?)",
 		    rank, (int)a->ranks[rank].member);
+	children = image_check_children(a->ranks[rank].member, m->own_fd, MAILBOX_OWN_FDS, &tree,
+					&child);
 	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
 	 * has something open for a moment may have lost its core just then. Who has not come to its
 	 * new mailbox yet, after a move, still has the stream that it came through */
@@ -80,15 +83,18 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 		there = atomic_load(&m->pid) != 0;
 		memcpy(own, m->own_fd, sizeof(own));
 		status =
-		    image_check(thread, own, MAILBOX_OWN_FDS,
-				!there || atomic_load(&m->net_open) ? of_the_network : NULL, &why);
+		    image_check_in(thread, own, MAILBOX_OWN_FDS,
+				   !there || atomic_load(&m->net_open) ? of_the_network : NULL,
+				   &tree, &why);
 		if (status == HALE_OK)
 			status = image_check_threads(a->ranks[rank].member, &why);
 	}
 	if (status == HALE_OK)
 		status = image_check_ipc(a->ranks[rank].member, &why);
-	if (status == HALE_OK)
-		status = image_check_children(a->ranks[rank].member, &why);
+	if (status == HALE_OK && children != HALE_OK) {
+		status = children;
+		why = child;
+	}
 	if (status == HALE_OK)
 		return HALE_OK;
 	return error_set(err, status, "rank %u can't be captured: %s", rank, why.text);

@@ -122,6 +122,9 @@ void agent_reap(struct agent *a);
 void agent_reap_soon(struct agent *a);
 /* Kills what is left of the groups; true when nothing is. */
 bool agent_clear(struct agent *a);
+/* Ends what ranks have started and let go into groups of their own; true when nothing of that is
+ * left. */
+bool agent_strays_gone(const struct agent *a);
 bool agent_clear_rank(struct agent *a, uint32_t rank);
 
 /* agent_conn.c */

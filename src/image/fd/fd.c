@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/fmt.h"
+#include "image/tree/tree.h"
 
 enum { KCMP_OPEN_FILE = 0, LOOKS = 4 };
 
@@ -63,6 +64,39 @@ int fd_dir_next(struct fd_dir *d)
 void fd_dir_close(struct fd_dir *d)
 {
 	sys(SYS_close, d->dir);
+}
+
+static bool process_has(const struct fd_seen *of, const char *wanted,
+			bool (*want)(const struct fd_seen *, const void *), const void *arg)
+{
+	struct fd_dir dir;
+	struct fd_seen seen = *of;
+	bool found = false;
+	if (!fd_dir_open(&dir, of->proc))
+		return false;
+	while (!found && (seen.fd = fd_dir_next(&dir)) >= 0) {
+		char path[64], link[IMAGE_PATH_MAX];
+		fmt_print(path, sizeof(path), "%s/fd/%d", of->proc, seen.fd);
+		long n = sys(SYS_readlink, path, link, sizeof(link) - 1);
+		link[n > 0 ? n : 0] = 0;
+		found = !strcmp(link, wanted) && (!want || want(&seen, arg));
+	}
+	fd_dir_close(&dir);
+	return found;
+}
+
+bool fd_tree_has(const struct fd_table *t, const char *link,
+		 bool (*want)(const struct fd_seen *, const void *), const void *arg)
+{
+	char proc[32];
+	if (process_has(&(struct fd_seen){.proc = t->proc}, link, want, arg))
+		return true;
+	for (size_t i = 0; i < t->tree_count; i++) {
+		fmt_print(proc, sizeof(proc), "/proc/%d", (int)t->tree[i]);
+		if (process_has(&(struct fd_seen){.proc = proc, .pid = t->tree[i]}, link, want, arg))
+			return true;
+	}
+	return false;
 }
 
 /* ---- for the kinds ---- */
@@ -259,6 +293,59 @@ static bool is_queue(const struct fd_table *t, const struct fd_probe *p)
 	return !sys(SYS_statfs, path, &fs) && fs.f_type == MQUEUE_MAGIC;
 }
 
+struct same_file {
+	int32_t self;
+	int fd;
+	int32_t *pid; /* who has it, and as which number */
+	int *number;
+};
+
+static bool is_same_file(const struct fd_seen *s, const void *arg)
+{
+	const struct same_file *f = arg;
+	if (!s->pid || s->pid == f->self ||
+	    sys(SYS_kcmp, s->pid, f->self, KCMP_OPEN_FILE, s->fd, f->fd))
+		return false;
+	*f->pid = s->pid;
+	*f->number = s->fd;
+	return true;
+}
+
+static bool is_of_another(const struct fd_seen *s, const void *arg)
+{
+	return s->pid && s->pid != *(const int32_t *)arg;
+}
+
+/* What it has together with processes that are captured with it. The first of them has it; of the
+ * others' open files a and b say which that is. */
+static hale_status_t look_at_tree(const struct fd_table *t, const struct fd_probe *p,
+				  struct fd_record *r, struct error *err)
+{
+	int32_t self = (int32_t)sys(SYS_getpid), pid = 0;
+	int number = 0;
+	struct fd_table before = *t;
+	if (!t->tree_count || t->other)
+		return HALE_OK;
+	if (r->kind == FD_UNLINKED) {
+		char link[IMAGE_PATH_MAX];
+		fmt_print(link, sizeof(link), "%s (deleted)", p->link);
+		return fd_tree_has(t, link, is_of_another, &self)
+			   ? fd_refuse(p, "a file without a name that another process has, too", err)
+			   : HALE_OK;
+	}
+	if (r->kind != FD_FILE)
+		return HALE_OK;
+	for (before.tree_count = 0; before.tree_count < t->tree_count &&
+				    t->tree[before.tree_count] != self;)
+		before.tree_count++;
+	const struct same_file same = {self, p->fd, &pid, &number};
+	if (fd_tree_has(&before, p->link, is_same_file, &same)) {
+		r->a = (uint64_t)pid;
+		r->b = (uint64_t)number;
+	}
+	return HALE_OK;
+}
+
 static hale_status_t scan_one(struct fd_table *t, struct error *err)
 {
 	const struct fd_probe *p = t->probe;
@@ -283,6 +370,8 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 		hale_status_t rc = r.same_as >= 0 ? HALE_OK : kinds[i]->capture(t, p, &r, err);
 		if (rc == HALE_OK && r.same_as < 0)
 			rc = fd_locks_capture(t, p, err);
+		if (rc == HALE_OK && r.same_as < 0)
+			rc = look_at_tree(t, p, &r, err);
 		if (rc != HALE_OK)
 			return rc;
 		struct fd_record *added = list_add(&t->records);
@@ -366,6 +455,11 @@ static bool streams_lift(struct fd_restore *f)
 	return true;
 }
 
+int fd_open_file(struct fd_restore *f, size_t index, struct error *err)
+{
+	return kind_ops(f->record[index].kind)->open(f, index, err);
+}
+
 bool fd_restore_open(struct fd_restore *f, struct error *err)
 {
 	int highest = 2;
@@ -389,7 +483,9 @@ bool fd_restore_open(struct fd_restore *f, struct error *err)
 		int fd = f->temp[i];
 		if (fd < 0 && r->same_as >= 0)
 			fd = (int)sys(SYS_fcntl, f->temp[r->same_as], F_DUPFD_CLOEXEC, f->floor);
-		else if (fd < 0 && (fd = ops->open(f, i, err)) < 0)
+		else if (fd < 0)
+			fd = tree_object_open(f, r);
+		if (fd < 0 && r->same_as < 0 && (fd = ops->open(f, i, err)) < 0)
 			return false;
 		f->temp[i] = fd_lift(f, fd);
 		if (f->temp[i] < 0)

@@ -36,6 +36,8 @@ struct fd_table {
 	const int *own;
 	size_t own_count;
 	bool (*passed)(const char *link); /* also ours: by what the descriptor is; or NULL */
+	const int32_t *tree; /* all processes that are captured together, or NULL */
+	size_t tree_count;
 	struct file_identity stream[3];
 	uint64_t save_max;    /* bytes of one file that are saved */
 	struct list records;  /* struct fd_record */
@@ -109,6 +111,18 @@ bool fd_locks_restore(const struct fd_restore *f, struct error *err);
 /* Reads len bytes of a file that the program may have locked: who closes a descriptor of it gives
  * up the process's POSIX locks. 0 or -errno. */
 int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len, uint64_t offset);
+
+/* Opens what record index is, wherever the number comes; -1 with err. */
+int fd_open_file(struct fd_restore *f, size_t index, struct error *err);
+/* Has one of the processes that are captured together a descriptor whose link in /proc is that?
+ * want, or NULL, looks closer at it. */
+struct fd_seen {
+	const char *proc;
+	int32_t pid;
+	int fd;
+};
+bool fd_tree_has(const struct fd_table *t, const char *link,
+		 bool (*want)(const struct fd_seen *seen, const void *arg), const void *arg);
 
 /* For the kinds. */
 uint64_t fd_info_number(const struct fd_probe *p, const char *key, int base, uint64_t fallback);

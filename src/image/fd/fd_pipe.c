@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Pipes with both ends in this process, and what is in them. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -12,11 +13,11 @@ static bool is_read_end(uint32_t flags)
 	return (flags & O_ACCMODE) == O_RDONLY;
 }
 
-static uint32_t flags_of(const struct fd_table *t, int fd)
+static uint32_t flags_of(const char *proc, int fd)
 {
 	char path[64], info[1024];
 	uint32_t value = 0;
-	fmt_print(path, sizeof(path), "%s/fdinfo/%d", t->proc, fd);
+	fmt_print(path, sizeof(path), "%s/fdinfo/%d", proc, fd);
 	if (sys_read_small(path, info, sizeof(info)) <= 0)
 		return 0;
 	const char *flags = strstr(info, "flags:");
@@ -27,28 +28,38 @@ static uint32_t flags_of(const struct fd_table *t, int fd)
 	return value;
 }
 
+static bool goes_other_way(const struct fd_seen *s, const void *reads)
+{
+	return is_read_end(flags_of(s->proc, s->fd)) != *(const bool *)reads;
+}
+
 /* Is there a descriptor of the same pipe that goes the other way? */
 static bool has_other_end(const struct fd_table *t, const struct fd_probe *p)
 {
-	struct fd_dir dir;
-	char path[64], link[64];
-	bool found = false, reads = is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0));
-	if (!fd_dir_open(&dir, t->proc))
+	const bool reads = is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0));
+	return fd_tree_has(t, p->link, goes_other_way, &reads);
+}
+
+/* Nobody has the other end any more, which only the kernel can tell. */
+static bool is_cut_off(const struct fd_table *t, const struct fd_probe *p)
+{
+	char path[64];
+	bool reads = is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0));
+	struct pollfd look = {.events = POLLOUT};
+	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, p->fd);
+	look.fd = (int)sys(SYS_openat, AT_FDCWD, path,
+			   (reads ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_CLOEXEC);
+	if (look.fd < 0)
 		return false;
-	for (int fd; !found && (fd = fd_dir_next(&dir)) >= 0;) {
-		fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, fd);
-		long n = sys(SYS_readlink, path, link, sizeof(link) - 1);
-		link[n > 0 ? n : 0] = 0;
-		found =
-		    fd != p->fd && !strcmp(link, p->link) && is_read_end(flags_of(t, fd)) != reads;
-	}
-	fd_dir_close(&dir);
-	return found;
+	long n = sys(SYS_poll, &look, 1, 0);
+	sys(SYS_close, look.fd);
+	return n > 0 && look.revents & (reads ? POLLHUP : POLLERR);
 }
 
 static bool match(const struct fd_table *t, const struct fd_probe *p)
 {
-	return S_ISFIFO(p->st.st_mode) && !strncmp(p->link, "pipe:[", 6) && has_other_end(t, p);
+	return S_ISFIFO(p->st.st_mode) && !strncmp(p->link, "pipe:[", 6) &&
+	       (has_other_end(t, p) || is_cut_off(t, p));
 }
 
 /* tee() copies what is in a pipe without taking it out. */

@@ -11,20 +11,9 @@
 
 static bool has_descriptor_of(const struct fd_table *t, uint64_t inode)
 {
-	struct fd_dir dir;
-	char path[64], link[64], wanted[64];
-	bool found = false;
+	char wanted[64];
 	fmt_print(wanted, sizeof(wanted), "socket:[%lu]", (unsigned long)inode);
-	if (!fd_dir_open(&dir, t->proc))
-		return false;
-	for (int fd; !found && (fd = fd_dir_next(&dir)) >= 0;) {
-		fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, fd);
-		long n = sys(SYS_readlink, path, link, sizeof(link) - 1);
-		link[n > 0 ? n : 0] = 0;
-		found = !strcmp(link, wanted);
-	}
-	fd_dir_close(&dir);
-	return found;
+	return fd_tree_has(t, wanted, NULL, NULL);
 }
 
 static bool match(const struct fd_table *t, const struct fd_probe *p)

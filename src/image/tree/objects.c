@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "image/tree/objects.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/fmt.h"
+
+enum { FLOOR = 64 };
+
+static int control = -1;
+
+int objects_control_fd(void)
+{
+	return control;
+}
+
+static int lift(int fd)
+{
+	if (fd < 0)
+		return fd;
+	int high = (int)sys(SYS_fcntl, fd, F_DUPFD, FLOOR);
+	sys(SYS_close, fd);
+	return high;
+}
+
+static hale_status_t add_image(struct objects *o, int32_t pid, struct image_file *f,
+			       const struct image_tables *t, struct error *err)
+{
+	struct objects_image *i = &o->image[o->images++];
+	struct content *contents = NULL;
+	size_t count = 0;
+	hale_status_t rc = sink_read_contents(f, &o->sink->arena, &contents, &count, err);
+	*i = (struct objects_image){.pid = pid, .file = f, .t = *t};
+	i->fds = (struct fd_restore){.arena = &o->sink->arena,
+				     .record = t->fds,
+				     .count = t->fd_count,
+				     .text = t->fd_text,
+				     .text_len = t->fd_text_len,
+				     .content = contents,
+				     .content_count = count,
+				     .old_pid = pid};
+	return rc;
+}
+
+struct tree_sink *objects_init(struct objects *o, struct sink *s, struct error *err)
+{
+	struct tree_sink *t = NULL;
+	*o = (struct objects){.sink = s};
+	control = lift((int)sys(SYS_memfd_create, "hale-tree", 0));
+	long at = control < 0 ? control : sys(SYS_ftruncate, control, sizeof(*t));
+	if (!at)
+		at = sys(SYS_mmap, 0, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED, control, 0);
+	if (sys_failed(at)) {
+		error_set(err, HALE_ERR_MEMORY, "no memory to rebuild child processes");
+		return NULL;
+	}
+	t = o->tree = (struct tree_sink *)at;
+	t->magic = TREE_MAGIC;
+	return add_image(o, s->t.process->pid, &s->file[0], &s->t, err) == HALE_OK ? t : NULL;
+}
+
+hale_status_t objects_take_image(struct objects *o, int32_t pid, int fd, struct error *err)
+{
+	struct image_file *f = arena_alloc(&o->sink->arena, sizeof(*f));
+	char *path = arena_alloc(&o->sink->arena, 64);
+	struct image_tables t;
+	if (!f || !path)
+		return error_set(err, HALE_ERR_MEMORY, "no memory to rebuild child processes");
+	fmt_print(path, 64, "/proc/self/fd/%d", fd);
+	hale_status_t rc = image_file_open(f, &o->sink->arena, path, err);
+	if (rc == HALE_OK)
+		rc = image_file_tables(f, &t, err);
+	return rc == HALE_OK ? add_image(o, pid, f, &t, err) : rc;
+}
+
+const char *objects_program(const struct objects *o, int32_t pid)
+{
+	for (size_t i = 0; i < o->images; i++)
+		if (o->image[i].pid == pid)
+			return o->image[i].file->header.program;
+	return "";
+}
+
+/* ---- making ---- */
+
+static struct tree_object *find(struct objects *o, uint32_t kind, uint64_t device, uint64_t inode)
+{
+	for (uint32_t i = 0; i < o->tree->objects; i++) {
+		struct tree_object *x = &o->tree->object[i];
+		if (x->kind == kind && x->device == device && x->inode == inode)
+			return x;
+	}
+	return NULL;
+}
+
+static struct tree_object *add(struct objects *o, uint32_t kind, uint64_t device, uint64_t inode,
+			       struct error *err)
+{
+	if (o->tree->objects == TREE_OBJECTS_MAX) {
+		error_set(err, HALE_ERR_MEMORY, "child processes share more than %d things",
+			  TREE_OBJECTS_MAX);
+		return NULL;
+	}
+	struct tree_object *x = &o->tree->object[o->tree->objects++];
+	*x = (struct tree_object){
+	    .kind = kind, .fd = -1, .other = -1, .device = device, .inode = inode};
+	return x;
+}
+
+/* Does an image after number i have a descriptor of that kind, too? */
+static bool is_shared(const struct objects *o, size_t i, uint32_t kind, uint64_t device,
+		      uint64_t inode)
+{
+	for (size_t k = i + 1; k < o->images; k++)
+		for (size_t n = 0; n < o->image[k].t.fd_count; n++) {
+			const struct fd_record *r = &o->image[k].t.fds[n];
+			if (r->kind == kind && r->inode == inode && r->device == device)
+				return true;
+		}
+	return false;
+}
+
+static const struct content *content_of(const struct objects *o, uint32_t kind, uint64_t inode)
+{
+	for (size_t i = 0; i < o->images; i++) {
+		const struct fd_restore *f = &o->image[i].fds;
+		for (size_t c = 0; c < f->content_count; c++) {
+			int32_t at = f->content[c].record.fd_index;
+			if (at >= 0 && (size_t)at < f->count && f->record[at].kind == kind &&
+			    f->record[at].inode == inode && f->content[c].len)
+				return &f->content[c];
+		}
+	}
+	return NULL;
+}
+
+static bool make_pipe(struct objects *o, const struct fd_record *r, struct error *err)
+{
+	struct tree_object *x = add(o, TREE_PIPE, 0, r->inode, err);
+	const struct content *c = content_of(o, FD_PIPE, r->inode);
+	int end[2] = {-1, -1};
+	if (!x)
+		return false;
+	if (sys(SYS_pipe2, end, O_NONBLOCK)) {
+		error_set(err, HALE_ERR_SYSTEM, "can't make a pipe between child processes");
+		return false;
+	}
+	if (r->a)
+		sys(SYS_fcntl, end[1], F_SETPIPE_SZ, r->a);
+	x->fd = lift(end[0]);
+	x->other = lift(end[1]);
+	if (x->fd >= 0 && x->other >= 0 &&
+	    (!c || sys(SYS_write, x->other, c->data, c->len) == (long)c->len))
+		return true;
+	error_set(err, HALE_ERR_SYSTEM, "can't fill a pipe between child processes again");
+	return false;
+}
+
+static bool make_sockets(struct objects *o, const struct fd_record *r, struct error *err)
+{
+	struct tree_object *x = add(o, TREE_SOCKET, 0, r->inode, err);
+	struct tree_object *y = x ? add(o, TREE_SOCKET, 0, r->a, err) : NULL;
+	int end[2] = {-1, -1};
+	if (!y)
+		return false;
+	if (sys(SYS_socketpair, AF_UNIX, r->b, 0, end)) {
+		error_set(err, HALE_ERR_SYSTEM,
+			  "can't make a pair of sockets between child processes");
+		return false;
+	}
+	x->fd = lift(end[0]);
+	y->fd = lift(end[1]);
+	const struct content *to_x = content_of(o, FD_SOCKETPAIR, r->inode);
+	const struct content *to_y = content_of(o, FD_SOCKETPAIR, r->a);
+	bool ok = x->fd >= 0 && y->fd >= 0;
+	if (ok && to_x)
+		ok = sys(SYS_sendto, y->fd, to_x->data, to_x->len, MSG_DONTWAIT, NULL, 0) ==
+		     (long)to_x->len;
+	if (ok && to_y)
+		ok = sys(SYS_sendto, x->fd, to_y->data, to_y->len, MSG_DONTWAIT, NULL, 0) ==
+		     (long)to_y->len;
+	if (!ok)
+		error_set(err, HALE_ERR_SYSTEM,
+			  "can't fill a pair of sockets between child processes again");
+	return ok;
+}
+
+static void set_flags(struct objects *o, const struct fd_record *r)
+{
+	const struct tree_object *x = find(o, TREE_SOCKET, 0, r->inode);
+	if (x)
+		sys(SYS_fcntl, x->fd, F_SETFL, r->open_flags & O_NONBLOCK);
+}
+
+/* The open file that r says it shares with that process's descriptor. */
+static bool make_file(struct objects *o, const struct fd_record *r, struct error *err)
+{
+	for (size_t i = 0; i < o->images; i++) {
+		struct objects_image *m = &o->image[i];
+		for (size_t n = 0; m->pid == (int32_t)r->a && n < m->t.fd_count; n++) {
+			if (m->t.fds[n].kind != FD_FILE || m->t.fds[n].fd != (int32_t)r->b)
+				continue;
+			size_t first = m->t.fds[n].same_as >= 0 ? (size_t)m->t.fds[n].same_as : n;
+			struct tree_object *x = add(o, TREE_FILE, r->a, r->b, err);
+			x = x && first != n && !find(o, TREE_FILE, r->a, (uint64_t)m->t.fds[first].fd)
+				? add(o, TREE_FILE, r->a, (uint64_t)m->t.fds[first].fd, err)
+				: x;
+			int fd = x ? fd_open_file(&m->fds, first, err) : -1;
+			if (fd < 0)
+				return false;
+			fd = lift(fd);
+			for (uint32_t k = 0; k < o->tree->objects; k++)
+				if (o->tree->object[k].kind == TREE_FILE &&
+				    o->tree->object[k].device == r->a && o->tree->object[k].fd < 0)
+					o->tree->object[k].fd = fd;
+			return fd >= 0;
+		}
+	}
+	error_set(err, HALE_ERR_STATE, "a file that child processes share is not in their images");
+	return false;
+}
+
+static bool make_memory(struct objects *o, uint64_t device, uint64_t inode, uint64_t size,
+			struct error *err)
+{
+	struct tree_object *x = find(o, TREE_MEMORY, device, inode);
+	struct stat st = {0};
+	if (!x && (x = add(o, TREE_MEMORY, device, inode, err)))
+		x->fd = lift((int)sys(SYS_memfd_create, "shared", MFD_ALLOW_SEALING));
+	if (!x)
+		return false;
+	if (x->fd >= 0 && !sys(SYS_fstat, x->fd, &st) &&
+	    ((uint64_t)st.st_size >= size || !sys(SYS_ftruncate, x->fd, size)))
+		return true;
+	error_set(err, HALE_ERR_MEMORY, "no memory for what child processes share");
+	return false;
+}
+
+/* Mapped by a later image, or open there. */
+static bool is_shared_memory(const struct objects *o, size_t i, uint64_t map_device,
+			     uint64_t inode)
+{
+	for (size_t k = i + 1; k < o->images; k++) {
+		for (size_t n = 0; n < o->image[k].t.map_count; n++) {
+			const struct map_record *m = &o->image[k].t.maps[n];
+			if (m->kind == MAP_KIND_SHARED_ANON && m->inode == inode &&
+			    m->device == map_device)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool make_of_maps(struct objects *o, size_t i, struct error *err)
+{
+	const struct objects_image *m = &o->image[i];
+	for (size_t n = 0; n < m->t.map_count; n++) {
+		const struct map_record *r = &m->t.maps[n];
+		if (r->kind == MAP_KIND_SHARED_ANON &&
+		    (is_shared_memory(o, i, r->device, r->inode) ||
+		     find(o, TREE_MEMORY, r->device, r->inode)) &&
+		    !make_memory(o, r->device, r->inode, r->offset + r->end - r->start, err))
+			return false;
+	}
+	return true;
+}
+
+static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
+{
+	const struct objects_image *m = &o->image[i];
+	for (size_t n = 0; n < m->t.fd_count; n++) {
+		const struct fd_record *r = &m->t.fds[n];
+		bool ok = true;
+		if (r->same_as >= 0)
+			continue;
+		if (r->kind == FD_PIPE && !find(o, TREE_PIPE, 0, r->inode) &&
+		    is_shared(o, i, FD_PIPE, r->device, r->inode))
+			ok = make_pipe(o, r, err);
+		if (r->kind == FD_SOCKETPAIR && !find(o, TREE_SOCKET, 0, r->inode) &&
+		    (is_shared(o, i, FD_SOCKETPAIR, r->device, r->inode) ||
+		     is_shared(o, i, FD_SOCKETPAIR, r->device, r->a)))
+			ok = make_sockets(o, r, err);
+		if (r->kind == FD_SOCKETPAIR)
+			set_flags(o, r);
+		if (r->kind == FD_FILE && r->a && !find(o, TREE_FILE, r->a, r->b))
+			ok = make_file(o, r, err);
+		if (!ok)
+			return false;
+	}
+	return true;
+}
+
+hale_status_t objects_make(struct objects *o, struct error *err)
+{
+	for (size_t i = 0; i < o->images; i++)
+		if (!make_of_descriptors(o, i, err) || !make_of_maps(o, i, err))
+			return err->code;
+	return HALE_OK;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A process with its children: all of them stop together, each writes an image of itself, and the
+ * images of the children become parts of that of the first one, the root.
+ *
+ *   root                                     each descendant
+ *   tree_stop      finds them, SIGURG   ──▶  its handler stops the other threads; STOPPED
+ *   tree_capture   phase CAPTURE        ──▶  writes PATH.PID; CAPTURED
+ *   image_capture  of itself; what writes it takes the files PATH.PID in (tree_put)
+ *   tree_release   phase RELEASE        ──▶  runs on
+ *
+ * What they say to each other stands in a memory file of the root (struct tree_round), which a
+ * descendant opens below /proc/ROOT/fd; the signal says its number. SIGURG, since a process that
+ * has just executed another program and has no handler yet ignores it: then it is sent again.
+ *
+ * A rebuilt root makes the shared objects (pipes, socket pairs, open files, memory), then each
+ * process as the child of its parent, with its id, group and session; each executes its program and
+ * becomes its image, and none runs before all have put back what others could change. That needs
+ * ids that are asked for (base/ids.h).
+ *
+ * Not captured, and refused by a sentence: programs without libhale.so, descendants that have lost
+ * their parent, groups and sessions whose leader is gone. */
+#ifndef HALE_IMAGE_TREE_TREE_H
+#define HALE_IMAGE_TREE_TREE_H
+
+#include <stdatomic.h>
+
+#include "image/engine.h"
+
+enum { TREE_MAX = 256, TREE_NAME = 16, TREE_TEXT = 240 };
+
+/* A descendant as /proc tells of it; parents come before their children. */
+struct tree_process {
+	int32_t pid, parent, group, session;
+	bool ended; /* nobody has waited for it yet */
+	char name[TREE_NAME];
+};
+
+/* All descendants of a process, at most max; one more says that there are more. Async-signal-safe.
+ * false: /proc can't be read. */
+bool tree_find(int32_t root, struct tree_process *found, size_t max, size_t *count);
+bool tree_look(int32_t pid, struct tree_process *p);
+
+enum tree_phase { TREE_STOPPING, TREE_CAPTURE, TREE_RELEASE, TREE_CANCEL };
+enum tree_state { TREE_ASKED, TREE_STOPPED, TREE_CAPTURED, TREE_FAILED, TREE_GONE };
+
+struct tree_member {
+	struct tree_process is;
+	int32_t status;		/* of one that has ended, as waitid(2) tells it */
+	uint32_t code;		/* CLD_EXITED, CLD_KILLED, CLD_DUMPED */
+	_Atomic uint32_t state; /* tree_state */
+	char text[TREE_TEXT];	/* why it has failed */
+};
+
+#define TREE_MAGIC 0x65657274656c6168ull
+
+struct tree_round {
+	uint64_t magic;
+	uint32_t id;
+	int32_t root;
+	_Atomic uint32_t phase;	  /* futex of the members */
+	_Atomic uint32_t answers; /* futex of the root */
+	struct file_identity stream[3];
+	char path[IMAGE_PATH_MAX];
+	struct image_identity identity;
+	_Atomic uint32_t count;
+	struct tree_member member[TREE_MAX];
+};
+
+/* The round that this process takes part in; NULL: none. */
+const struct tree_round *tree_now(void);
+/* The numbers of all its processes, the root first. */
+size_t tree_pids(const struct tree_round *t, int32_t *pid, size_t max);
+
+/* ---- the root: all its other threads are parked ---- */
+
+/* Nothing to do without children. path: of the root's image. */
+hale_status_t tree_stop(const struct image_identity *who, const char *path, struct error *err);
+hale_status_t tree_capture(struct error *err);
+void tree_release(void);
+/* In the process that came out of the image. */
+void tree_restored(void);
+
+/* ---- a descendant ---- */
+
+/* How the children of parent, this process, that have ended did so. */
+void tree_read_ended(struct tree_round *t, int32_t parent);
+
+struct tree_hooks {
+	bool (*busy)(void);	/* this thread may not be stopped here */
+	void (*save)(void);	/* right before its image is taken */
+	void (*restored)(void); /* in the process that came out of it */
+};
+/* Once, early, in every process of a job. */
+void tree_listen(const struct tree_hooks *hooks);
+
+/* ---- in the image of the root ---- */
+
+struct tree_record {
+	struct tree_process is;
+	int32_t status;
+	uint32_t code;
+};
+
+/* Data of the image of a descendant, in order. */
+struct tree_part {
+	int32_t pid;
+	uint32_t reserved;
+	uint64_t offset, total;
+};
+
+/* ---- restoring ---- */
+
+enum tree_object_kind { TREE_PIPE = 1, TREE_SOCKET, TREE_FILE, TREE_MEMORY };
+
+/* Something that several processes have, open in each of them until it is in its place. */
+struct tree_object {
+	uint32_t kind;
+	int32_t fd, other; /* of a pipe: its writing end */
+	int32_t reserved;
+	uint64_t device, inode; /* of TREE_FILE: the process and the descriptor that it is of */
+};
+
+enum { TREE_OBJECTS_MAX = 4096 };
+
+struct tree_sink {
+	uint64_t magic;
+	_Atomic uint32_t ready, failed;
+	uint32_t processes; /* that have to be ready */
+	int32_t root;
+	uint32_t objects;
+	char passed[IMAGE_PASS_MAX];
+	size_t passed_len;
+	struct {
+		int32_t pid, fd;
+		struct tree_record is;
+	} image[TREE_MAX];
+	uint32_t images;
+	struct tree_object object[TREE_OBJECTS_MAX];
+};
+
+struct sink;
+struct fd_restore;
+struct fd_record;
+
+/* Of a root: makes what its descendants need, and them. Nothing without any. */
+hale_status_t tree_begin(struct sink *s, struct error *err);
+/* All have put back what others could change. */
+hale_status_t tree_meet(struct error *err);
+/* HALE_SINK of a descendant: becomes it, or returns with err. */
+void tree_member_sink(const char *spec, struct error *err);
+
+/* This process can't be rebuilt, so none of them can. */
+void tree_fail(void);
+
+/* A descriptor of the object that record is of, out of the way; -1: it is of no such object. */
+int tree_object_open(const struct fd_restore *f, const struct fd_record *r);
+/* The file that shared memory lies in; -1: it is nobody else's. */
+int tree_memory(uint64_t device, uint64_t inode);
+
+#endif

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* A descendant's side: the signal of the root stops this process, and lets it write its image. */
+#include <asm/prctl.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/fmt.h"
+#include "image/tree/tree.h"
+
+enum { LOOK_NS = 100000000 };
+
+const struct tree_round *tree_joined;
+
+static struct tree_hooks hooks;
+static _Atomic int taking_part;
+
+static struct tree_round *round_of(const siginfo_t *info)
+{
+	char path[64];
+	struct stat st = {0};
+	fmt_print(path, sizeof(path), "/proc/%d/fd/%d", (int)info->si_pid, info->si_int);
+	long at = -1, fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	if (!sys(SYS_fstat, fd, &st) && S_ISREG(st.st_mode) &&
+	    (uint64_t)st.st_size == sizeof(struct tree_round) &&
+	    st.st_uid == (uid_t)sys(SYS_geteuid))
+		at = sys(SYS_mmap, 0, sizeof(struct tree_round), PROT_READ | PROT_WRITE, MAP_SHARED,
+			 fd, 0);
+	sys(SYS_close, fd);
+	if (sys_failed(at))
+		return NULL;
+	struct tree_round *t = (struct tree_round *)at;
+	if (t->magic == TREE_MAGIC && t->root == info->si_pid)
+		return t;
+	sys(SYS_munmap, t, sizeof(*t));
+	return NULL;
+}
+
+static struct tree_member *own_entry(struct tree_round *t)
+{
+	int32_t pid = (int32_t)sys(SYS_getpid);
+	for (uint32_t i = 0; i < atomic_load(&t->count); i++)
+		if (t->member[i].is.pid == pid && atomic_load(&t->member[i].state) == TREE_ASKED)
+			return &t->member[i];
+	return NULL;
+}
+
+static void answer(struct tree_round *t, struct tree_member *m, enum tree_state state)
+{
+	atomic_store(&m->state, state);
+	atomic_fetch_add(&t->answers, 1);
+	sys_futex_wake((uint32_t *)&t->answers, 1);
+}
+
+/* Until the root has gone on from phase. False: it is gone. */
+static bool await(const struct tree_round *t, uint32_t phase)
+{
+	const struct timespec tick = {0, LOOK_NS};
+	while (atomic_load(&t->phase) == phase) {
+		struct tree_process root;
+		int rc = sys_futex_wait((const uint32_t *)&t->phase, phase, &tick);
+		if (rc == -ETIMEDOUT && (!tree_look(t->root, &root) || root.ended))
+			return false;
+	}
+	return true;
+}
+
+/* True in the process that came out of the image. */
+static bool write_image(struct tree_round *t, struct tree_member *m)
+{
+	static char path[IMAGE_PATH_MAX];
+	struct image_params p = {.identity = t->identity, .path = path, .mode = IMAGE_SYNC};
+	struct error err = {HALE_OK, ""};
+	fmt_print(path, sizeof(path), "%s.%d", t->path, m->is.pid);
+	memcpy(engine.stream, t->stream, sizeof(engine.stream));
+	tree_joined = t;
+	tree_read_ended(t, m->is.pid);
+	if (hooks.save)
+		hooks.save();
+	image_return_t rc = image_capture(&p, NULL, &err);
+	tree_joined = NULL;
+	if (rc == IMAGE_RESTORED)
+		return true;
+	if (rc == IMAGE_FAILED)
+		fmt_print(m->text, sizeof(m->text), "%s", err.text);
+	answer(t, m, rc == IMAGE_CAPTURED ? TREE_CAPTURED : TREE_FAILED);
+	return false;
+}
+
+/* All other threads are parked. */
+static bool stand_still(struct tree_round *t, struct tree_member *m)
+{
+	bool restored = false;
+	answer(t, m, TREE_STOPPED);
+	if (await(t, TREE_STOPPING) && atomic_load(&t->phase) == TREE_CAPTURE)
+		restored = write_image(t, m);
+	if (!restored)
+		await(t, TREE_CAPTURE);
+	return restored;
+}
+
+static void take_part(struct tree_round *t)
+{
+	struct tree_member *m = own_entry(t);
+	int busy = m ? image_park() : 1;
+	bool restored = false;
+	if (busy < 0) {
+		fmt_print(m->text, sizeof(m->text), "one of its threads can't be stopped");
+		answer(t, m, TREE_FAILED);
+	}
+	if (busy == 0) {
+		image_exclude_add(t, ALIGN_UP(sizeof(*t), HALE_PAGE));
+		restored = stand_still(t, m);
+		image_exclude_remove(t);
+		if (restored && hooks.restored)
+			hooks.restored();
+		image_unpark();
+	}
+	if (!restored) /* else it was never there */
+		sys(SYS_munmap, t, sizeof(*t));
+}
+
+/* The child of a vfork runs in its parent's memory. */
+static bool is_borrowed(void)
+{
+	int32_t tid = 0;
+	uint64_t fs = 0;
+	sys(SYS_arch_prctl, ARCH_GET_FS, &fs);
+	if (engine.tid_offset < 0)
+		return false;
+	memcpy(&tid, (const char *)fs + engine.tid_offset, sizeof(tid));
+	return tid != (int32_t)sys(SYS_gettid);
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	struct tree_round *t;
+	int free = 0;
+	if (info->si_code == SI_QUEUE && !is_borrowed() &&
+	    !(hooks.busy && hooks.busy()) &&
+	    atomic_compare_exchange_strong(&taking_part, &free, 1)) {
+		if ((t = round_of(info)))
+			take_part(t);
+		atomic_store(&taking_part, 0);
+	}
+	image_restart_syscall(context);
+}
+
+void tree_listen(const struct tree_hooks *h)
+{
+	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+	hooks = *h;
+	memset(&sa.sa_mask, 0xff, sizeof(sa.sa_mask));
+	image_sigaction(SIGURG, &sa, NULL);
+}
