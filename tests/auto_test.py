@@ -89,4 +89,36 @@ def contradictions_are_refused(s):
     expect(r.status == 64 and "like 1%" in r.err, r)
 
 
+OFTEN = ["--ckpt-first", "100ms", "--overhead", "50%", "--mtbf", "1s", "--no-fsync"]
+
+
+def forms(s, job):
+    """(of changes, by lz4) of each complete checkpoint so far."""
+    r = s.hale("report", job.id(), "--json")
+    return [(c["base"] != 0, c["lz4"]) for c in json.loads(r.out)["checkpoints"] if c["complete"]] if r.status == 0 else []
+
+
+@test
+def each_form_is_tried_and_what_is_rolled_back_to_is_right(s):
+    """All memory as it is, by lz4, then changes upon a base; which one wins is the machine's affair."""
+    job = s.hale_start(2, *until_told(s, 16), options=OFTEN + ["--report", "report.json"])
+    job.until(lambda: sum(f[0] for f in forms(s, job)) >= 2, "checkpoints of changes")
+    got = forms(s, job)
+    expect(got[:4] == [(False, False)] * 2 + [(False, True)] * 2 and not got[4][0], got)
+    os.kill(job.ranks(2)[1], signal.SIGKILL)
+    job.until_says("all ranks run again")
+    goes_on(job)
+    end(s, job, 2, mib=(16,))
+    expect(s.report()["restarts"] == 1, s.report())
+
+
+@test
+def a_form_that_the_user_has_chosen_stays(s):
+    job = s.hale_start(1, *until_told(s, 16), options=OFTEN + ["--compress", "none", "--report", "report.json"])
+    job.until(lambda: any(f[0] for f in forms(s, job)), "changes")
+    end(s, job, 1, mib=(16,))
+    report = s.report()["checkpoints"]
+    expect(not any(c["lz4"] for c in report), report)
+
+
 main()

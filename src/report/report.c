@@ -95,6 +95,7 @@ static void print_checkpoint(const struct report_checkpoint *c, struct json_out 
 	json_double(j, "seconds", c->seconds);
 	json_bool(j, "complete", c->complete);
 	json_uint(j, "base", c->base);
+	json_bool(j, "lz4", c->lz4);
 	json_double(j, "at_seconds", c->at_seconds);
 	json_int(j, "level", c->level);
 	json_double(j, "copied_seconds", c->copied_seconds);
@@ -259,7 +260,8 @@ static void read_checkpoint(struct report *r, const struct json_value *v)
 				      .at_seconds = real(v, "at_seconds"),
 				      .level = (int)whole(v, "level"),
 				      .copied_seconds = real(v, "copied_seconds"),
-				      .complete = json_truth(json_get(v, "complete"), false)};
+				      .complete = json_truth(json_get(v, "complete"), false),
+				      .lz4 = json_truth(json_get(v, "lz4"), false)};
 
 	snprintf(c.why, sizeof(c.why), "%s", json_text(json_get(v, "why"), ""));
 	report_add_checkpoint(r, &c);

@@ -15,7 +15,7 @@ struct report_checkpoint {
 	uint32_t id, base;
 	uint64_t bytes;
 	double pause_seconds, seconds, at_seconds;
-	bool complete;
+	bool complete, lz4;
 	int level;		       /* docs/levels.md: 1, 2 or 4; 0: not complete */
 	double copied_seconds;	       /* until that level was reached, since it was complete */
 	struct profile_stretch during; /* how far the program came meanwhile */

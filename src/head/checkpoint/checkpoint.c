@@ -59,11 +59,11 @@ static uint32_t flags_for(const struct head *h)
 {
 	uint32_t flags = 0;
 
-	if (h->o->compress == IMAGE_LZ4)
+	if (h->ckpt.compress == IMAGE_LZ4)
 		flags |= CKPT_LZ4;
-	if (h->o->compress == IMAGE_ZSTD)
+	if (h->ckpt.compress == IMAGE_ZSTD)
 		flags |= CKPT_ZSTD;
-	if (h->o->incremental)
+	if (h->ckpt.tracks)
 		flags |= CKPT_TRACK;
 	if (h->o->no_fsync)
 		flags |= CKPT_NOFSYNC;
@@ -92,7 +92,7 @@ static uint32_t base_for(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
 
-	if (!h->o->incremental || c->shared || c->chain.broken ||
+	if (!c->changes || !c->tracked || c->shared || c->chain.broken ||
 	    c->chain.length + 1 >= CHAIN_LENGTH)
 		return 0;
 	return c->last_id;
@@ -113,6 +113,7 @@ static hale_status_t prepare(struct head *h, struct error *err)
 	free(ids);
 	c->id++;
 	c->shared = levels_share_next(h, c->origin == ORIGIN_USER || c->origin == ORIGIN_RULE);
+	checkpoint_choose_form(h);
 	c->base = base_for(h);
 	h->recovery.files.journal_only = false;
 	status = h->o->leave_files ? HALE_OK : journal_make(h->files.store.job_folder, err);

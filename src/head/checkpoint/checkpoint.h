@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include "base/error.h"
 #include "head/job/child_task.h"
+#include "image/image.h"
 #include "node/proto.h"
 #include "store/store.h"
 #include "wire/session/loop.h"
@@ -68,6 +69,9 @@ struct checkpoint {
 	bool shared; /* it goes to the shared folder, whatever else (levels.h) */
 	ckpt_origin_t origin;
 	uint32_t id, base, last_id;
+	/* of the one under way, and what was in force with the newest one (checkpoint_auto.c) */
+	image_compress_t compress;
+	bool tracks, changes, tracked;
 	char folder[PATH_MAX];
 	double began, phase_began;
 	struct checkpoint_rank *ranks;
@@ -105,6 +109,8 @@ void checkpoint_interval_start(struct head *h);
 void checkpoint_interval_again(struct head *h);
 /* What tasks that are executed again are worth beside checkpoints, into the report; with --tasks. */
 void checkpoint_report_tasks(struct head *h);
+/* Sets compress, tracks and changes of the one that begins. */
+void checkpoint_choose_form(struct head *h);
 /* HALE_ERR_STORE_FULL: the automatic one would fill the disk too far. */
 hale_status_t checkpoint_has_room(const struct head *h, struct error *err);
 /* checkpoint_wait.c: false: it has waited for as long as it may, and is refused for err. */

@@ -8,6 +8,7 @@
 #include "head/head_private.h"
 #include "model/unified.h"
 #include "policy/cadence.h"
+#include "policy/form.h"
 #include "node/task_settings.h"
 
 /* The newest checkpoints say what the next one will take. */
@@ -157,6 +158,61 @@ void checkpoint_report_tasks(struct head *h)
 						      .task_waste = u->task_waste},
 			      &r, &err) == HALE_OK;
 	u->score = r.score;
+}
+
+/* ---- its form ---- */
+
+/* The newest checkpoints since all forms were tried last, by what they wrote. */
+static void measure_forms(const struct head *h, struct form_view *v)
+{
+	const struct report *r = &h->report;
+	uint64_t newest = report_newest_checkpoint(r);
+	size_t since = (size_t)(newest % FORM_AGAIN);
+
+	for (size_t i = r->checkpoint_count; i-- > 0 && since-- > 0;) {
+		const struct report_checkpoint *c = &r->checkpoints[i];
+		struct cadence_view one = {
+		    .ranks = h->nranks, .cores = crew_cores(&h->crew), .cost_s = -1};
+		struct form_measured *m = &v->kind[(c->base ? FORM_CHANGES : FORM_PLAIN) + c->lz4];
+		uint32_t count = 0, costs = 0;
+
+		if (!c->complete)
+			continue;
+		one.cost_s = 0;
+		add_measured(h, c, &one, &count, &costs);
+		one.cost_s = costs ? one.cost_s : -1;
+		m->cost_s = (m->cost_s * m->count + cadence_cost_s(&one)) / (m->count + 1);
+		m->bytes = (m->bytes * m->count + (double)c->bytes) / (m->count + 1);
+		m->count++;
+	}
+}
+
+void checkpoint_choose_form(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+	const struct options *o = h->o;
+	struct form_view v = {.may_compress = !o->given_compress && o->restart != IMAGE_LAZY,
+			      .may_change = !o->given_incremental,
+			      .compress = o->compress == IMAGE_LZ4,
+			      .changes = o->incremental,
+			      .based = c->tracked && !c->chain.broken};
+	struct form f;
+
+	c->compress = o->compress;
+	c->tracks = c->changes = o->incremental;
+	/* who asks for one gets it as the options say */
+	if (!o->ckpt_auto || c->origin != ORIGIN_TIMER)
+		return;
+	measure_forms(h, &v);
+	f = form_next(&v);
+	if (v.may_compress)
+		c->compress = f.compress ? IMAGE_LZ4 : IMAGE_PLAIN;
+	if (v.may_change) {
+		c->tracks = f.track;
+		c->changes = f.changes;
+	}
+	log_debug("the next checkpoint is of %s%s", c->changes ? "changes" : "all memory",
+		  f.compress ? ", by lz4" : "");
 }
 
 /* ---- the timer ---- */

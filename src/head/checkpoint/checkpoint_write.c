@@ -327,6 +327,7 @@ static void announce(struct head *h, const struct store_manifest *m)
 	char path[PATH_MAX], bytes[16], took[16], pause[16];
 	struct json_out j;
 
+	c.lz4 = h->ckpt.compress == IMAGE_LZ4;
 	report_add_checkpoint(&h->report, &c);
 	head_profile_of_checkpoint(h, report_newest_checkpoint(&h->report));
 	record_begin(&j, "checkpoint");
@@ -360,6 +361,7 @@ static void committed(struct head *h, const struct error *err)
 		c->last_id = c->id;
 		c->chain.length = c->base ? c->chain.length + 1 : 0;
 		c->chain.broken = false;
+		c->tracked = c->tracks;
 		c->last_refusal[0] = '\0';
 		checkpoint_protected(h);
 		checkpoint_interval_again(h);
