@@ -126,4 +126,36 @@ int MPI_Neighbor_alltoallw_init(const void *sbuf, const int scounts[], const MPI
 				const MPI_Aint rdispls[], const MPI_Datatype rt[], MPI_Comm comm,
 				MPI_Info info, MPI_Request *request);
 
+/* mpi/p2p/composite.c, mpi/comm/ */
+int PMPI_Isendrecv(const void *sbuf, int scount, MPI_Datatype stype, int dst, int stag, void *rbuf,
+		   int rcount, MPI_Datatype rtype, int src, int rtag, MPI_Comm comm,
+		   MPI_Request *request);
+int MPI_Isendrecv(const void *sbuf, int scount, MPI_Datatype stype, int dst, int stag, void *rbuf,
+		   int rcount, MPI_Datatype rtype, int src, int rtag, MPI_Comm comm,
+		   MPI_Request *request);
+int PMPI_Isendrecv_replace(void *buf, int count, MPI_Datatype type, int dst, int stag, int src,
+			   int rtag, MPI_Comm comm, MPI_Request *request);
+int MPI_Isendrecv_replace(void *buf, int count, MPI_Datatype type, int dst, int stag, int src,
+			   int rtag, MPI_Comm comm, MPI_Request *request);
+int PMPI_Psend_init(const void *buf, int partitions, int count, MPI_Datatype type, int dest,
+		    int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Psend_init(const void *buf, int partitions, int count, MPI_Datatype type, int dest,
+		    int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Precv_init(void *buf, int partitions, int count, MPI_Datatype type, int source, int tag,
+		    MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Precv_init(void *buf, int partitions, int count, MPI_Datatype type, int source, int tag,
+		    MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Pready(int partition, MPI_Request request);
+int MPI_Pready(int partition, MPI_Request request);
+int PMPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
+int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
+int PMPI_Pready_list(int length, const int partitions[], MPI_Request request);
+int MPI_Pready_list(int length, const int partitions[], MPI_Request request);
+int PMPI_Parrived(MPI_Request request, int partition, int *flag);
+int MPI_Parrived(MPI_Request request, int partition, int *flag);
+int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request);
+int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request);
+int PMPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag);
+int MPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Duplicates, blocking and not, and the end of communicators. */
 #include "mpi/comm/comm.h"
+#include "mpi/mpi4.h"
 #include "mpi/task/intask.h"
 
 /* An unpublished copy of c: groups, topology, hints. info NULL: those of c. */
@@ -131,31 +132,51 @@ static int idup_start(struct comm *c, struct comm *copy, struct request **reques
 }
 
 /* Attributes are copied now: the program may change them before the request completes. */
-int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
+static int idup(struct comm *c, const struct info *info, MPI_Comm *newcomm, MPI_Request *request)
 {
-	API_ENTER("MPI_Comm_idup");
-	struct comm *c = comm_of(comm);
 	struct request *r;
-	if (!comm_ok(c))
-		return API_FAIL(NULL, MPI_ERR_COMM);
-	if (!newcomm || !request)
-		return API_FAIL(c, MPI_ERR_ARG);
 	*newcomm = MPI_COMM_NULL;
-	struct comm *copy = copy_start(c, NULL);
+	struct comm *copy = copy_start(c, info);
 	if (!copy)
-		return API_FAIL(c, MPI_ERR_NO_MEM);
+		return MPI_ERR_NO_MEM;
 	int rc = attr_copy_all(ATTR_COMM, c, &c->attrs, copy, &copy->attrs);
 	if (!rc)
 		rc = idup_start(c, copy, &r);
 	if (rc) {
 		give_up(copy);
-		return API_FAIL(c, rc);
+		return rc;
 	}
 	*newcomm = comm_handle(copy);
 	*request = request_handle(r);
-	return API_LEAVE(c, MPI_SUCCESS);
+	return MPI_SUCCESS;
+}
+
+int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
+{
+	API_ENTER("MPI_Comm_idup");
+	struct comm *c = comm_of(comm);
+	if (!comm_ok(c))
+		return API_FAIL(NULL, MPI_ERR_COMM);
+	if (!newcomm || !request)
+		return API_FAIL(c, MPI_ERR_ARG);
+	return API_LEAVE(c, idup(c, NULL, newcomm, request));
 }
 API_ALIAS(Comm_idup);
+
+int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request)
+{
+	API_ENTER("MPI_Comm_idup_with_info");
+	struct comm *c = comm_of(comm);
+	const struct info *hints = info == MPI_INFO_NULL ? NULL : info_handle_open(info);
+	if (!comm_ok(c))
+		return API_FAIL(NULL, MPI_ERR_COMM);
+	if (!newcomm || !request)
+		return API_FAIL(c, MPI_ERR_ARG);
+	if (info != MPI_INFO_NULL && !hints)
+		return API_FAIL(c, MPI_ERR_INFO);
+	return API_LEAVE(c, idup(c, hints, newcomm, request));
+}
+API_ALIAS(Comm_idup_with_info);
 
 /* ---- the end ---- */
 

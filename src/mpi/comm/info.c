@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "base/fmt.h"
 #include "mpi/comm/comm.h"
+#include "mpi/mpi4.h"
 
 struct info *info_new(void)
 {
@@ -128,7 +129,7 @@ static void env_fill(struct info *i)
 	struct utsname machine;
 	command_name(text, sizeof(text));
 	info_set(i, "command", text);
-	fmt_print(text, sizeof(text), "%u", link_self()->nranks);
+	fmt_print(text, sizeof(text), "%u", (unsigned)COMM_WORLD->size);
 	info_set(i, "maxprocs", text);
 	info_set(i, "soft", text);
 	if (!uname(&machine)) {
@@ -245,6 +246,30 @@ int PMPI_Info_get(MPI_Info info, const char *key, int valuelen, char *value, int
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Info_get);
+
+/* buflen: in, the room in value with its NUL; out, what the whole value takes. */
+int PMPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag)
+{
+	API_ENTER("MPI_Info_get_string");
+	struct info *i = info_handle_open(info);
+	if (!i)
+		return API_FAIL(NULL, MPI_ERR_INFO);
+	if (!buflen || *buflen < 0 || !flag || (*buflen && !value))
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	if (!key_ok(key))
+		return API_FAIL(NULL, MPI_ERR_INFO_KEY);
+	const char *found = info_get(i, key);
+	*flag = found != NULL;
+	if (found && *buflen) {
+		size_t n = strnlen(found, (size_t)*buflen - 1);
+		memcpy(value, found, n);
+		value[n] = 0;
+	}
+	if (found)
+		*buflen = (int)strlen(found) + 1;
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Info_get_string);
 
 int PMPI_Info_get_valuelen(MPI_Info info, const char *key, int *valuelen, int *flag)
 {

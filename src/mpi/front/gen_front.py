@@ -65,6 +65,8 @@ PLAIN = {('MPI_Abort', 'errorcode')}  # the job's exit status
 SPECIAL_OUT = {('MPI_Topo_test', 'status'): 'topology'}
 BUFFERS = {'sendbuf', 'recvbuf'}
 WEIGHTS = {'sourceweights', 'destweights', 'weights'}
+NULLS = {'type': 'MPI_DATATYPE_NULL', **{kind: f'MPI_{kind.upper()}_NULL' for kind in HANDLES.values()
+                                         if kind != 'type'}}
 # Functions that read the handle which they get by address.
 IN_OUT = re.compile(r'MPI_(\w+_free|Comm_disconnect|File_close|Type_commit|Wait|Test|Start|Cancel'
                     r'|Mrecv|Imrecv)(_c)?$')
@@ -133,9 +135,10 @@ class Entry:
             self.arguments.append(f'{n} ? &core_{n} : NULL')
             self.after.append(f'if (core_{n})\n\t\t*{n} = front_{kind}_out(core_{n});')
         else:
-            self.before.append(f'void *core_{n} = NULL;')
+            # also where the call fails: the handle is null then, as MPICH makes it
+            self.before.append(f'void *core_{n} = {NULLS[kind]};')
             self.arguments.append(f'{n} ? &core_{n} : NULL')
-            self.after.append(f'if (LIKELY(!rc) && {n})\n\t\t*{n} = front_{kind}_out(core_{n});')
+            self.after.append(f'if (LIKELY({n} != NULL))\n\t\t*{n} = front_{kind}_out(core_{n});')
 
     def status(self, p):
         n = p.name
