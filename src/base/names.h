@@ -79,6 +79,7 @@
 #define call_gate	     hale_call_gate
 #define inject_at_call	     hale_inject_at_call
 #define link_abort	     hale_link_abort
+#define link_become	     hale_link_become
 #define link_address_publish hale_link_address_publish
 #define link_net_tell	     hale_link_net_tell
 #define link_bell_close	     hale_link_bell_close

@@ -65,6 +65,11 @@ void link_address_set(const struct link_address *address)
 	self.address = *address;
 }
 
+const struct link_address *link_address_now(void)
+{
+	return &self.address;
+}
+
 bool link_let_go(void)
 {
 	return self.let_go;
@@ -298,6 +303,7 @@ hale_status_t link_open(struct error *err)
 	self.link.process = (uint32_t)env_int("HALE_PROCESS", env_int("HALE_RANK", 0));
 	hale_status_t rc;
 	if (link_address_from_env(&self.address)) {
+		rank_checkpoint_inherit((uint32_t)env_int("HALE_CKPT_LAST", 0));
 		/* before the agent knows of us: its first request may come at once */
 		rank_signal_install();
 		rc = join_agent(0, NULL, err);

@@ -121,6 +121,9 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 	journal_start(getenv("HALE_JOURNAL"), (uint32_t)atoi(rank), begins);
 	if (!begins)
 		return;
+	const char *last = getenv("HALE_CKPT_LAST");
+	if (last && atoi(last) > 0)
+		journal_cut((uint32_t)atoi(last));
 	/* as under a terminal or mpirun: people want to see lines when they are printed */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	struct error err = {HALE_OK, ""};

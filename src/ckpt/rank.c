@@ -50,6 +50,11 @@ uint32_t rank_checkpoint_last(bool *restored)
 	return last_id;
 }
 
+void rank_checkpoint_inherit(uint32_t id)
+{
+	last_id = id;
+}
+
 static bool given_up(uint32_t id)
 {
 	return atomic_load(&link_self()->mailbox->ckpt_cancelled) >= id;

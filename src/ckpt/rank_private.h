@@ -33,6 +33,8 @@ void link_address_set(const struct link_address *address);
 bool link_is_ours(void);
 /* Tells the agent, through the mailbox, which descriptors are the library's. */
 void link_show_fds(void);
+/* Where the agent is found now. */
+const struct link_address *link_address_now(void);
 /* Makes a sleeping link_sleep of this process return. Async-signal-safe. */
 void link_wake_self(void);
 
@@ -58,6 +60,8 @@ struct ckpt_request {
 void rank_signal_install(void);
 /* Ids: the newest checkpoint that this process took part in; whether it was rebuilt from it. */
 uint32_t rank_checkpoint_last(bool *restored);
+/* What the process had taken part in that has become this program. */
+void rank_checkpoint_inherit(uint32_t id);
 
 /* streams.c: how many bytes this process has taken from stdin and written to stdout and stderr
  * since the job began. Call with every other thread parked. */

@@ -127,6 +127,7 @@ static int run_program(struct options *o)
 		fail(&err, status);
 	} else if (prepare_process(o, &err) != HALE_OK ||
 		   environment_find_libdir(libdir, &err) != HALE_OK ||
+		   options_reserve(o, program->spawns, &err) != HALE_OK ||
 		   check_protection(o, program, libdir, &err) != HALE_OK) {
 		status = fail(&err, EXIT_USAGE);
 	} else {

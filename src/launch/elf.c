@@ -62,6 +62,10 @@ static void read_dynamic(struct elf_file *f, const Elf64_Dyn *d, size_t count)
 	if (!found)
 		return;
 	f->dynamic = true;
+	f->names = f->bytes + strings;
+	for (size_t i = 0; i < count && d[i].d_tag != DT_NULL; i++)
+		if (d[i].d_tag == DT_STRSZ && within(f, strings, d[i].d_un.d_val))
+			f->names_length = d[i].d_un.d_val;
 	for (size_t i = 0; i < count && d[i].d_tag != DT_NULL; i++) {
 		const char *text = string_at(f, strings, d[i].d_un.d_val);
 
@@ -96,6 +100,20 @@ static elf_kind_t examine(struct elf_file *f)
 				     ph[i].p_filesz / sizeof(Elf64_Dyn));
 	}
 	return ELF_OURS;
+}
+
+bool elf_names(const struct elf_file *f, const char *name)
+{
+	size_t n = strlen(name) + 1;
+	const char *at = f->names, *end = at + f->names_length;
+
+	/* the linker puts one name at the end of another: only a whole string counts */
+	while (at && (size_t)(end - at) >= n && (at = memmem(at, (size_t)(end - at), name, n))) {
+		if (at == f->names || at[-1] == '\0')
+			return true;
+		at++;
+	}
+	return false;
 }
 
 elf_kind_t elf_open(const char *path, struct elf_file *f)

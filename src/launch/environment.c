@@ -88,7 +88,8 @@ static bool is_ours(const char *assignment)
 			return false;
 	static const char *const dropped[] = {
 	    "HALE_AGENT=", "HALE_PROCESS=",    "HALE_TOKEN=",  "HALE_RANK=", "HALE_NRANKS=",
-	    "HALE_JOB=",   "HALE_LAUNCH_PID=", "HALE_NO_MPI=", "HALE_SINK=", "HALE_JOURNAL="};
+	    "HALE_JOB=",   "HALE_LAUNCH_PID=", "HALE_NO_MPI=", "HALE_SINK=", "HALE_JOURNAL=",
+	    "HALE_WORLD=", "HALE_SPAWNED=",    "HALE_APPNUM=", "HALE_CKPT_LAST="};
 	for (size_t i = 0; i < ARRAY_LEN(dropped); i++)
 		if (strncmp(assignment, dropped[i], strlen(dropped[i])) == 0)
 			return true;

@@ -463,7 +463,7 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 			    "--inject: a rank of this job has no slot %ld; see --replicas",
 			    o->faults[i].slot);
 	for (size_t i = 0; which == OPTIONS_RUN && i < o->fault_count; i++)
-		if (o->faults[i].rank >= o->ranks)
+		if (o->faults[i].rank >= o->ranks + (o->spawn > 0 ? o->spawn : 0))
 			return error_set(err, HALE_ERR_ARGUMENT,
 					 "--inject: there is no rank %ld among %ld",
 					 o->faults[i].rank, o->ranks);
@@ -487,6 +487,7 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 
 	*o = (struct options){.ranks = 1,
 			      .replicas = 1,
+			      .spawn = -1,
 			      .ckpt_dir = "hale-ckpt",
 			      .ckpt_auto = true,
 			      .ckpt_first = CKPT_FIRST_SECONDS,

@@ -46,6 +46,7 @@ struct options {
 	/* what to run */
 	long ranks;
 	long replicas;	      /* processes of each rank */
+	long spawn;	      /* processes in reserve for MPI_Comm_spawn; -1: not said */
 	long nodes, per_node; /* 0: not said */
 	long spares;	      /* nodes that get ranks when others are lost */
 	const char *hosts;    /* file of hosts; NULL: not said */
@@ -128,6 +129,10 @@ bool options_of_run_only(const char *name);
 
 /* One more VAR=VALUE for the ranks; takes assignment over (NULL: out of memory). */
 hale_status_t options_export(struct options *o, char *assignment, struct error *err);
+
+/* Adds the processes in reserve that --spawn asks for, or that a program gets which calls
+ * MPI_Comm_spawn. HALE_ERR_UNSUPPORTED: this job can have none. */
+hale_status_t options_reserve(struct options *o, bool spawns, struct error *err);
 
 void options_fini(struct options *o);
 

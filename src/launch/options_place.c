@@ -123,6 +123,50 @@ static hale_status_t take_replicas(struct parser *p)
 			    "this version)");
 }
 
+static hale_status_t take_spawn(struct parser *p)
+{
+	return units_parse_int(p->value, 0, JOB_RANKS_MAX, &p->o->spawn)
+		   ? HALE_OK
+		   : options_bad_value(p, "a number of processes from 0 on, which MPI_Comm_spawn "
+					  "may start");
+}
+
+/* Why a job can have no processes in reserve for MPI_Comm_spawn; NULL: it can. */
+static const char *cannot_spawn(const struct options *o)
+{
+	if (o->no_mpi)
+		return "--no-mpi";
+	if (o->replicas > 1)
+		return "--replicas";
+	if (o->nodes > 1 || o->per_node || o->spares || o->hosts || o->host_list)
+		return "jobs on several nodes";
+	if (o->tasks)
+		return "--tasks";
+	return NULL;
+}
+
+hale_status_t options_reserve(struct options *o, bool spawns, struct error *err)
+{
+	enum { RESERVE_DEFAULT = 8 };
+	long wanted = o->spawn >= 0 ? o->spawn : spawns ? RESERVE_DEFAULT : 0;
+	const char *why = cannot_spawn(o);
+	char *world;
+
+	if (why && o->spawn > 0)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "--spawn and %s don't go together in this version", why);
+	if (why || wanted == 0)
+		return HALE_OK;
+	if (o->ranks + wanted > JOB_RANKS_MAX)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "%ld ranks and %ld processes for MPI_Comm_spawn are more than %d",
+				 o->ranks, wanted, JOB_RANKS_MAX);
+	if (asprintf(&world, "HALE_WORLD=0-%ld", o->ranks - 1) < 0)
+		world = NULL;
+	o->ranks += wanted;
+	return options_export(o, world, err);
+}
+
 hale_status_t options_check_replicas(struct options *o, struct error *err)
 {
 	if (o->no_mpi)
@@ -153,6 +197,7 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--replicas", 1, true, take_replicas},
+    {"--spawn", 1, true, take_spawn},
     {"--nodes", 1, false, take_nodes},
     {"--ppn|-ppn|-N|--npernode|-npernode", 1, false, options_take_per_node},
     {"--spares", 1, false, take_spares},

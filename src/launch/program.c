@@ -443,6 +443,9 @@ hale_status_t program_examine(const char *name, const char *wdir, struct program
 		break;
 	}
 	p->elf = true;
+	p->spawns = elf_names(&f, "MPI_Comm_spawn") || elf_names(&f, "MPI_Comm_spawn_multiple") ||
+		    elf_names(&f, "mpi_comm_spawn_") || elf_names(&f, "mpi_comm_spawn_multiple_") ||
+		    elf_names(&f, "mpi_comm_spawn_f08_");
 	elf_close(&f);
 	return check_elf(p, err);
 }

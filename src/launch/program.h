@@ -25,6 +25,7 @@ struct program {
 	program_mpi_t mpi;	  /* what it is linked with */
 	program_mpi_t preload_mpi; /* that, where a DT_RPATH would find another library first */
 	char other_mpi[PATH_MAX]; /* that one */
+	bool spawns;		  /* it calls MPI_Comm_spawn by itself */
 	char runtime[PATH_MAX];	  /* a sanitizer's, which has to be loaded first; "" */
 	/* Why nothing of it can be saved, known before it runs: "'prog' is linked statically, …,
 	 * and what to do about it". "": nothing is known. */

@@ -64,6 +64,16 @@ static bool nothing_left(void *arg)
 	return !match.busy && !match.unsettled && !match.reading.first && !match.pushing.first;
 }
 
+void match_settle(void)
+{
+	match_wait_until(nothing_left, NULL);
+}
+
+void match_crowd_look(void)
+{
+	match.oversubscribed = link_self()->segment->oversubscribed;
+}
+
 /* The caller has seen to it that every rank is here (a barrier): what is left are our own last
  * words, an acknowledgement for instance. */
 void match_fini(void)

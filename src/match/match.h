@@ -26,6 +26,10 @@ enum match_mode {
 /* Once, after link_open: opens channels, registers with ckpt/. And the end: flushes, closes. */
 int match_init(void);
 void match_fini(void);
+/* Until all that this process has to say has left. */
+void match_settle(void);
+/* How many processes compute on this node has changed. */
+void match_crowd_look(void);
 
 int match_isend(const void *buf, size_t count, struct datatype *t, int dst, int tag, struct comm *c,
 		uint32_t mode, struct request **req);

@@ -8,6 +8,9 @@
  *   HALE_TOKEN   16 hex digits, must be in HELLO
  *   HALE_RANK, HALE_NRANKS, HALE_JOB
  *   HALE_LAUNCH_PID  pid of the process that the agent started (a shell's children differ)
+ *   HALE_WORLD       the processes of its MPI_COMM_WORLD (node/spawn_layout.h); none: all
+ *   HALE_SPAWNED     "PROCESS:TAG" of who has spawned it
+ *   HALE_CKPT_LAST   newest checkpoint of the process that has become this program
  *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
  *   HALE_JOURNAL     the job's journal of changed files (journal/journal.h); it need not be there
  *   HALE_SINK        "full|lazy:PATH=SUM[:…]" newest image first, with its checksum: become that
@@ -55,6 +58,7 @@ enum proto_type {
 			 */
 	PROTO_NET_BACK, /* it does again; struct proto_plain */
 	PROTO_MOVED,	/* its copy runs: this process ends now; struct proto_plain */
+	PROTO_BECOMES,	/* it executes another program, whose MPI_Init says HELLO; struct proto_plain */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
@@ -123,6 +127,7 @@ static inline size_t proto_size(uint32_t type)
 	case PROTO_NET_BACK:
 	case PROTO_CKPT_STOPPED:
 	case PROTO_MOVED:
+	case PROTO_BECOMES:
 		return sizeof(struct proto_plain);
 	case PROTO_CKPT_RESUMED:
 	case PROTO_CKPT_WRITTEN:

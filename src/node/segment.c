@@ -40,10 +40,15 @@ static size_t meter_begin(uint32_t nranks)
 	return rma_begin(nranks) + ALIGN_UP(rma_shm_bytes(nranks), HALE_PAGE);
 }
 
-size_t segment_bytes(uint32_t nranks)
+static size_t spawn_begin(uint32_t nranks)
 {
 	return meter_begin(nranks) +
 	       ALIGN_UP((size_t)nranks * sizeof(struct rank_meter), HALE_PAGE);
+}
+
+size_t segment_bytes(uint32_t nranks)
+{
+	return spawn_begin(nranks) + spawn_bytes(nranks);
 }
 
 void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t generation)
@@ -65,6 +70,7 @@ void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t
 	s->coll_bytes = coll_shm_bytes(nranks);
 	s->rma_offset = rma_begin(nranks);
 	s->meter_offset = meter_begin(nranks);
+	s->spawn_offset = spawn_begin(nranks);
 	for (uint32_t r = 0; r < nranks; r++)
 		for (int i = 0; i < MAILBOX_OWN_FDS; i++)
 			segment_mailbox(s, r)->own_fd[i] = -1;

@@ -4,7 +4,7 @@
  * nothing is ever left behind; it holds only zeroes when the job (re)starts.
  *
  *   | struct segment | mailbox[] | address[] | channel/ rings | coll/ cells | rma/ rooms | meter[]
- * |
+ * | spawn/ rooms |
  *
  * Each word has one writer, or is changed by atomic operations only. A dead process can leave
  * nothing locked, because there are no locks.
@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include "base/base.h"
 #include "node/meter.h"
+#include "node/spawn_layout.h"
 
 enum {
 	SEGMENT_VERSION = 11,
@@ -55,6 +56,7 @@ struct segment {
 	uint64_t coll_offset, coll_bytes;
 	uint64_t rma_offset;   /* struct rma_room [nranks] (node/rma_layout.h) */
 	uint64_t meter_offset; /* struct rank_meter [nranks] (meter.h) */
+	uint64_t spawn_offset; /* struct spawn_room [nranks] (spawn_layout.h) */
 	char node[64];	       /* its name; "": what gethostname says */
 	/* of the job, the same in the segments of all its nodes (segment_secret_put): by it ranks
 	 * know each other over the network. In no image, no environment. All zeroes: none */
@@ -72,7 +74,8 @@ struct segment {
 	_Atomic uint32_t net_packets;
 	/* number of the newest view, written by the agent behind the mailboxes' `lost` */
 	_Atomic uint32_t view;
-	char pad[CACHE_LINE - sizeof(uint64_t) - 3 * sizeof(uint32_t)];
+	_Atomic uint32_t spawn_over; /* 1: processes in reserve and spawned ones that are done end */
+	char pad[CACHE_LINE - sizeof(uint64_t) - 4 * sizeof(uint32_t)];
 };
 
 /* Where a rank can be reached from other nodes (docs/network-channel.md). A rank writes its own
@@ -173,6 +176,11 @@ static inline struct mailbox *segment_mailbox(struct segment *s, uint32_t rank)
 static inline struct rank_meter *segment_meter(struct segment *s, uint32_t rank)
 {
 	return (struct rank_meter *)((char *)s + s->meter_offset) + rank;
+}
+
+static inline struct spawn_room *segment_spawn_room(struct segment *s, uint32_t rank)
+{
+	return (struct spawn_room *)((char *)s + s->spawn_offset) + rank;
 }
 
 /* Length and offsets for so many ranks; fills every field but the atomic ones. The agent calls

@@ -197,6 +197,9 @@ static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 		a->ranks[c->rank].initialized = true;
 	if (p->type == PROTO_FINALIZED)
 		a->ranks[c->rank].finalized = true;
+	if (p->type == PROTO_BECOMES)
+		a->ranks[c->rank].met = a->ranks[c->rank].mpi = a->ranks[c->rank].initialized =
+		    false;
 	if (p->type == PROTO_CKPT_RESUMED && p->ckpt.id == a->move.stop_id)
 		a->ranks[c->rank].stopped = false;
 	if (p->type == PROTO_MOVED) {

@@ -191,6 +191,37 @@ static uint32_t cores_here(const struct agent *a)
 	return cores ? (uint32_t)cores : 1;
 }
 
+/* Which processes the program's first MPI_COMM_WORLD has; NULL: all, none is in reserve for
+ * MPI_Comm_spawn. */
+static const char *first_world(const struct agent *a)
+{
+	const char *text = NULL;
+
+	for (char *const *e = a->setup.exports; e && *e; e++)
+		if (strncmp(*e, "HALE_WORLD=", 11) == 0)
+			text = *e + 11;
+	return text;
+}
+
+static bool is_reserved(const struct agent *a, uint32_t rank)
+{
+	const char *world = first_world(a);
+
+	return world && !spawn_world_has(world, rank);
+}
+
+static uint32_t world_size(const struct agent *a)
+{
+	const char *world = first_world(a);
+	uint32_t first, last, n = 0;
+
+	if (!world)
+		return a->setup.nranks / a->setup.degree;
+	while (spawn_world_run(&world, &first, &last))
+		n += last - first + 1;
+	return n;
+}
+
 static hale_status_t segment_fill(struct agent *a, struct error *err)
 {
 	unsigned char *here = calloc(a->setup.nranks, 1);
@@ -202,8 +233,13 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 	segment_layout(a->view.segment, a->setup.nranks, cores_here(a), a->view.generation);
 	a->view.segment->degree = a->setup.degree;
 	segment_place(a->view.segment, here, crowd(a));
-	if (crowd(a) > a->machine.pin.cores) /* a share of less than a core was rounded up to one */
+	if (first_world(a)) /* processes in reserve sleep */
+		a->view.segment->oversubscribed = world_size(a) > cores_here(a);
+	else if (crowd(a) > a->machine.pin.cores) /* a share of less than a core was rounded up to one */
 		a->view.segment->oversubscribed = 1;
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (is_reserved(a, r))
+			atomic_store(&segment_spawn_room(a->view.segment, r)->state, SPAWN_STARTING);
 	segment_secret_put(a->view.segment, a->setup.secret);
 	a->view.segment->one_host = (a->setup.flags & SETUP_LOCAL) != 0;
 	a->view.segment->net_encrypt = (a->setup.flags & SETUP_ENCRYPT) != 0;
@@ -373,7 +409,7 @@ char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struc
 	    .token = a->door.token,
 	    .job = s->job,
 	    .rank = living_rank_of(rank, s->nranks / s->degree),
-	    .nranks = s->nranks / s->degree,
+	    .nranks = world_size(a),
 	    .process = rank,
 	    .local_rank = local_rank,
 	    .local_size = a->view.here,
@@ -443,6 +479,7 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 				    .input = m->rank == 0,
 				    .stood = &r->stood};
 	hale_status_t status;
+	char reserve[PATH_MAX + 16], *reserve_argv[] = {"hale-reserve", NULL};
 	int fd[3];
 
 	if (!agent_lease_holds(a))
@@ -451,6 +488,11 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 	if (!env)
 		return err->code;
 	l.env = env;
+	if (is_reserved(a, m->rank) && !m->name[0]) {
+		snprintf(reserve, sizeof(reserve), "%s/hale-reserve", a->machine.libdir);
+		l.path = reserve;
+		l.argv = reserve_argv;
+	}
 	/* its streams are counted from there: before it can ask where they stand */
 	for (int i = 0; i < 3; i++)
 		atomic_store(&agent_mailbox(a, m->rank)->stream_taken[i], m->position[i]);

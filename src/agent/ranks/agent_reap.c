@@ -25,6 +25,43 @@ static void libomp_forget(pid_t pid)
 	unlink(path);
 }
 
+static uint32_t spawn_state_of(const struct agent *a, uint32_t rank)
+{
+	return atomic_load(&segment_spawn_room(a->view.segment, rank)->state);
+}
+
+/* Processes in reserve for MPI_Comm_spawn end when all others have ended well. The first world
+ * says so in MPI_Finalize; programs that never call it are why the agent looks, too. */
+static void reserve_let_go(struct agent *a)
+{
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		const struct agent_rank *k = &a->ranks[r];
+
+		if (!agent_has(a, r))
+			continue;
+		if (k->ended ? k->status != 0
+			     : spawn_state_of(a, r) != SPAWN_IDLE && spawn_state_of(a, r) != SPAWN_DONE)
+			return;
+	}
+	atomic_store(&a->view.segment->spawn_over, 1);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r))
+			mailbox_ring(agent_mailbox(a, r));
+}
+
+/* A spawned process that ended itself behind MPI_Finalize, by _exit for instance: to the head it
+ * has finalized. */
+static void tell_finalized(struct agent *a, struct agent_rank *r)
+{
+	struct proto_plain p = {.type = PROTO_FINALIZED};
+
+	if (!a->view.segment || spawn_state_of(a, r->rank) != SPAWN_DONE || r->finalized)
+		return;
+	r->finalized = true;
+	agent_send(a, &(struct message){
+			  .type = MSG_PACKET, .rank = r->rank, .bytes = &p, .len = sizeof(p)});
+}
+
 /* What it said and printed last comes before the news of its end, and is written down piece by
  * piece: until all of it is, the process counts as one that is there. */
 static void rank_ended(struct agent *a, struct agent_rank *r, int status)
@@ -62,8 +99,11 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		agent_move_ended(a, r->rank, status);
 		return;
 	}
+	tell_finalized(a, r);
 	agent_send(a,
 		   &(struct message){.type = MSG_ENDED, .rank = r->rank, .value = (int32_t)status});
+	if (a->view.segment)
+		reserve_let_go(a);
 }
 
 /* Without a guardian nobody says how it ended. */

@@ -230,6 +230,8 @@ static void take_packet(struct node *n, const struct message *m)
 		p.ckpt.text[PROTO_TEXT - 1] = '\0';
 	r->initialized = r->initialized || p.type == PROTO_INITIALIZED;
 	r->finalized = r->finalized || p.type == PROTO_FINALIZED;
+	if (p.type == PROTO_BECOMES) /* no checkpoint before its MPI_Init */
+		r->met = r->initialized = false;
 	n->crew->handler.packet(n->crew->handler.arg, m->rank, &p);
 }
 

@@ -133,14 +133,10 @@ void comm_set_topology(struct comm *c, struct topology *topo)
 
 /* ---- the two that are always there ---- */
 
-static int predefine(struct comm *c, uint32_t context, int first, int size)
+/* Takes over world. */
+static int predefine(struct comm *c, uint32_t context, int *world, int size)
 {
-	int *world = heap_alloc((size_t)size * sizeof(int));
-	if (!world)
-		return MPI_ERR_NO_MEM;
-	for (int i = 0; i < size; i++)
-		world[i] = first + i;
-	struct group *g = group_create(world, size);
+	struct group *g = world ? group_create(world, size) : NULL;
 	if (!g)
 		return MPI_ERR_NO_MEM;
 	set_groups(c, g, NULL);
@@ -150,22 +146,46 @@ static int predefine(struct comm *c, uint32_t context, int first, int size)
 	return comm_publish(c, context);
 }
 
+void comm_know(struct comm *c, uint32_t context)
+{
+	c->context = context;
+	context_reserve(context);
+	by_context[context / COMM_CONTEXTS] = c;
+}
+
+void comm_unknow(struct comm *c)
+{
+	by_context[c->context / COMM_CONTEXTS] = NULL;
+	context_release(c->context);
+	c->context = COMM_CONTEXT_MAX;
+	comm_release(c);
+}
+
 int comm_module_init(void)
 {
-	int rank = (int)link_self()->rank, size = (int)link_self()->nranks;
+	int size = 0, *self = heap_alloc(sizeof(int)), *world = world_members(&size);
+	if (self)
+		*self = (int)link_self()->rank;
 	context_init();
 	COMM_WORLD->context = COMM_SELF->context = COMM_CONTEXT_MAX;
-	int rc = predefine(COMM_WORLD, 0, 0, size);
-	return rc ? rc : predefine(COMM_SELF, COMM_CONTEXTS, rank, 1);
+	int rc = predefine(COMM_WORLD, 0, world, size);
+	if (!rc)
+		rc = predefine(COMM_SELF, COMM_CONTEXTS, self, 1);
+	return rc ? rc : world_all_make();
 }
 
 /* MPI-3.1 8.7.1: the attributes of MPI_COMM_SELF go first, while everything still works, and their
  * callbacks may communicate: hence the barrier behind them. */
-void comm_module_fini(void)
+void comm_module_leave(void)
 {
 	attr_delete_all(ATTR_COMM, COMM_SELF, &COMM_SELF->attrs);
 	attr_delete_all(ATTR_COMM, COMM_WORLD, &COMM_WORLD->attrs);
 	coll_finish(COMM_WORLD);
+}
+
+void comm_module_fini(void)
+{
+	world_all_end();
 	release_parts(COMM_SELF);
 	release_parts(COMM_WORLD);
 }

@@ -49,6 +49,9 @@ int comm_publish(struct comm *c, uint32_t context);
 int comm_make(struct comm *parent, struct group *group, struct comm **out);
 /* Intercommunicators: publishes c and its own local communicator, with two agreed contexts. */
 int comm_publish_inter(struct comm *c, const uint32_t *contexts);
+/* One without collectives, made by comm_create: found by its context, and known no more. */
+void comm_know(struct comm *c, uint32_t context);
+void comm_unknow(struct comm *c);
 /* Takes over those hints of `from` that communicators know. */
 int comm_hints_set(struct comm *c, const struct info *from);
 void comm_set_topology(struct comm *c, struct topology *topo); /* takes over the reference */
@@ -100,6 +103,25 @@ int inter_agree(struct comm *c, uint32_t *contexts);
  */
 int inter_make(struct comm *c, struct group *local, struct group *remote, struct comm **out);
 void inter_bridge(struct comm *c, struct context_bridge *b);
+
+/* Two groups meet by leaders that have `peer` in common; from both sides, with the same tag. */
+int intercomm_meet(struct comm *local, int leader, struct comm *peer, int remote_leader, int tag,
+		   struct comm **out);
+
+/* ---- worlds (world.c) ---- */
+/* HALE_WORLD (node/spawn_layout.h); NULL: all processes of the job are one world. */
+const char *world_text(void);
+/* Is this process one of those that MPI_Comm_spawn may make into another program? */
+bool world_in_reserve(void);
+/* The members of this process's MPI_COMM_WORLD: from base/heap.h. NULL: no memory. */
+int *world_members(int *count);
+/* A communicator of all processes of the job, for messages of the library only. NULL: a job with
+ * replicas has none. */
+struct comm *world_all(void);
+int world_all_make(void);
+void world_all_end(void);
+/* A tag for a meeting with that process that no other meeting of the two has. */
+int world_tag(int peer);
 
 /* ---- groups (group.c) ---- */
 /* A group of n world ranks: takes over world (from base/heap.h; may be NULL for n 0). n 0 gives

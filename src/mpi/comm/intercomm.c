@@ -156,6 +156,13 @@ static int intercomm_create(const struct meeting *m, struct comm **out)
 	return rc;
 }
 
+int intercomm_meet(struct comm *local, int leader, struct comm *peer, int remote_leader, int tag,
+		   struct comm **out)
+{
+	struct meeting m = {local, peer, leader, remote_leader, tag};
+	return intercomm_create(&m, out);
+}
+
 int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm,
 			  int remote_leader, int tag, MPI_Comm *newintercomm)
 {
@@ -170,9 +177,9 @@ int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_c
 	if (check_send_tag(tag))
 		return API_FAIL(m.local, MPI_ERR_ARG);
 	if (m.local->rank == local_leader) {
-		if (!comm_ok(m.peer) || comm_is_inter(m.peer))
+		if (!comm_ok(m.peer))
 			return API_FAIL(m.local, MPI_ERR_COMM);
-		if (remote_leader < 0 || remote_leader >= m.peer->size)
+		if (remote_leader < 0 || remote_leader >= m.peer->peers)
 			return API_FAIL(m.local, MPI_ERR_ARG);
 	}
 	*newintercomm = MPI_COMM_NULL;

@@ -7,4 +7,18 @@
  * is only a sentence and a return code. Returns cls. */
 int env_error(int cls, const char *function) __attribute__((cold));
 
+/* What MPI_Init and MPI_Finalize do more where processes are spawned; mpi/dynamic/, which stands on
+ * mpi/env/, gives it before main. */
+struct env_life {
+	/* at the end of MPI_Init, inside the guard: a process in reserve sleeps here */
+	void (*init_end)(void);
+	/* is this a spawned process? Then MPI_Finalize leaves its channels open */
+	bool (*stays)(void);
+	/* in MPI_Finalize of others: nobody will be spawned any more */
+	void (*let_go)(void);
+	/* of those that stay: exit() first waits until the first world has finalized */
+	void (*rest_at_exit)(void);
+};
+void env_life_set(const struct env_life *life);
+
 #endif

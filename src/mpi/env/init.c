@@ -15,6 +15,13 @@ api_state_t api_state = API_BEFORE_INIT;
 int ompi_mpi_state;
 enum { OMPI_NOT_INITIALIZED = 0, OMPI_INITIALIZED = 2, OMPI_FINALIZED = 5 };
 
+static const struct env_life *life;
+
+void env_life_set(const struct env_life *l)
+{
+	life = l;
+}
+
 static int thread_level = MPI_THREAD_SINGLE;
 static pthread_t main_thread;
 
@@ -110,6 +117,7 @@ static int init_at_level(int required, int *provided, const char *function)
 	ompi_mpi_state = OMPI_INITIALIZED;
 	link_mpi_initialized();
 	profile_begin();
+	life->init_end();
 	guard_leave();
 	/* Outside the guard: entering and leaving must agree about the lock. */
 	guard_multiple = required == MPI_THREAD_MULTIPLE;
@@ -145,13 +153,23 @@ int PMPI_Finalize(void)
 	/* Deletes MPI_COMM_SELF's attributes first (MPI-3.1 8.7.1: their callbacks are still in a
 	 * running MPI), then waits until all ranks have come: nobody leaves while a peer may still
 	 * want something from it, a rendezvous to read out of its memory for instance. */
-	comm_module_fini();
-	coll_fini();
-	match_fini();
+	bool stays = life->stays();
+	comm_module_leave();
+	if (stays) {
+		match_settle();
+	} else {
+		life->let_go();
+		comm_module_fini();
+		coll_fini();
+		match_fini();
+	}
 	api_state = API_FINALIZED;
 	atomic_fetch_or(&call_gate, CALL_GATE_CLOSED);
 	ompi_mpi_state = OMPI_FINALIZED;
-	link_mpi_finalized();
+	if (stays)
+		life->rest_at_exit();
+	else
+		link_mpi_finalized();
 	guard_leave();
 	guard_multiple = false;
 	return MPI_SUCCESS;

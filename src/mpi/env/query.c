@@ -78,17 +78,6 @@ int PMPI_Free_mem(void *base)
 }
 API_ALIAS(Free_mem);
 
-/* Processes are not started by MPI_Comm_spawn here: nobody has a parent. */
-int PMPI_Comm_get_parent(MPI_Comm *parent)
-{
-	API_ENTER("MPI_Comm_get_parent");
-	if (!parent)
-		return API_FAIL(NULL, MPI_ERR_ARG);
-	*parent = MPI_COMM_NULL;
-	return API_LEAVE(NULL, MPI_SUCCESS);
-}
-API_ALIAS(Comm_get_parent);
-
 /* Extensions of Open MPI that programs ask for at start. Messages go through host memory only. */
 int MPIX_Query_cuda_support(void);
 int MPIX_Query_cuda_support(void)

@@ -155,24 +155,32 @@ FRONT(int, Group_translate_ranks,
 
 /* ---- spawned processes ---- */
 
-static void codes_out(int *codes, int n)
+/* Only the root has said how many it asks for; everybody knows how many came. */
+static void spawn_out(front_comm *intercomm, void *made, int *codes, int asked, int rc)
 {
+	const struct comm *c = made;
+	int n = rc ? asked : c->peers;
+	if (intercomm)
+		*intercomm = front_comm_out(rc ? MPI_COMM_NULL : made);
 	for (int i = 0; codes && i < n; i++)
 		codes[i] = front_error_out(codes[i]);
+}
+
+static bool is_root(const struct comm *c, int root)
+{
+	return comm_ok(c) && c->rank == root;
 }
 
 FRONT(int, Comm_spawn,
       (const char *command, char *argv[], int maxprocs, front_info info, int root, front_comm comm,
        front_comm *intercomm, int codes[]))
 {
+	struct comm *c = front_comm_in(comm);
 	void *made = NULL;
-	int rc = core_Comm_spawn(command, argv, maxprocs, front_info_in(info), root,
-				 front_comm_in(comm), intercomm ? &made : NULL, codes);
+	int rc = core_Comm_spawn(command, argv, maxprocs, front_info_in(info), root, c,
+				 intercomm ? &made : NULL, codes);
 
-	if (!rc) {
-		*intercomm = front_comm_out(made);
-		codes_out(codes, maxprocs);
-	}
+	spawn_out(intercomm, made, codes, is_root(c, root) ? maxprocs : 0, rc);
 	return front_error_out(rc);
 }
 
@@ -185,7 +193,7 @@ FRONT(int, Comm_spawn_multiple,
 	void *made = NULL;
 	int total = 0;
 	/* only the root says what to start */
-	bool here = comm_ok(c) && c->rank == root && infos && count > 0;
+	bool here = is_root(c, root) && infos && count > 0;
 
 	if (here && !front_array_reserve(&all, count))
 		return front_error_out(api_error(c, MPI_ERR_NO_MEM, "MPI_Comm_spawn_multiple"));
@@ -196,9 +204,6 @@ FRONT(int, Comm_spawn_multiple,
 	int rc = core_Comm_spawn_multiple(count, commands, argvs, maxprocs, all.at, root, c,
 					  intercomm ? &made : NULL, codes);
 	front_array_drop(&all);
-	if (!rc) {
-		*intercomm = front_comm_out(made);
-		codes_out(codes, total);
-	}
+	spawn_out(intercomm, made, codes, total, rc);
 	return front_error_out(rc);
 }
