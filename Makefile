@@ -8,6 +8,8 @@
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
 #   make uninstall    removes what make install has put in place
+#   make dist         build/meson-dist/hale-VERSION.tar.gz, of what is committed
+#   make deb          Debian packages into build/deb/, of what is committed
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
 #   make tsan         OpenCL programs with threads under ThreadSanitizer
 #   make lint         layering, format, clang-tidy, cppcheck: of what differs from upstream; ALL=1: of all
@@ -26,7 +28,7 @@ NINJA  ?= ninja
 PYTHON ?= /usr/bin/python3
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check simulate bench install uninstall asan tsan lint fuzz clean deps
+.PHONY: build demo check simulate bench install uninstall dist deb asan tsan lint fuzz clean deps
 
 deps:
 	@scripts/deps.sh build demo check bench
@@ -77,6 +79,18 @@ install:
 	@rm -f $(BUILD).log
 	@[ "$$(id -u)" != 0 ] || ldconfig
 	@echo "Installed under $(PREFIX): try  hale run -n 2 -- hostname"
+
+# Whoever has the same commit gets the same bytes.
+dist:
+	$(call configure,build)
+	@$(MESON) dist -C $(BUILD) --no-tests --formats gztar --allow-dirty >$(BUILD).log 2>&1 || \
+		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@ls $(BUILD)/meson-dist/*.tar.gz
+
+deb:
+	@scripts/deps.sh build long
+	@scripts/deb.sh $(BUILD)/deb
 
 uninstall:
 	@scripts/uninstall.sh $(BUILD)

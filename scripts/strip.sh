@@ -3,6 +3,7 @@
 # Of what Meson has just installed: symbols for debuggers go to PREFIX/lib/debug, by build id, where gdb finds
 # them (of another prefix than /usr after `set debug-file-directory PREFIX/lib/debug`).
 set -e
+[ -z "$HALE_KEEP_SYMBOLS" ] || exit 0 # who makes a package parts them by himself
 prefix=$MESON_INSTALL_DESTDIR_PREFIX
 list=$MESON_BUILD_ROOT/debug-files.txt
 : >"$list"
