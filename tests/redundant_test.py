@@ -110,7 +110,8 @@ def a_node_that_is_lost_costs_nothing(s):
     chance = random.Random(SEED + 4)
     for run in range(10 if LONG else 1):
         job = s.hale_start(4, "lmp", "-in", "in.melt", options=["--replicas", "2", "--nodes", "2", "--agent-lost",
-                                                                "end", "--report", "report.json"])
+                                                                "end", "--replenish", "off", "--report",
+                                                                "report.json"])
         job.until_output(f"(?m)^ +{chance.randrange(50, 300, 50)} ")
         victim = f"node{(run + 1) % 2}"
         os.kill(agent_of(nodes(s, job)[victim]["pid"]), signal.SIGKILL)
@@ -119,6 +120,72 @@ def a_node_that_is_lost_costs_nothing(s):
         expect(thermo(r.out) == thermo(plain.out) and r.out.count("\n") == plain.out.count("\n"), r, plain)
         report = s.report()
         expect(report["restarts"] == 0 and report["replicas"]["lost"] == 4, report)
+
+
+def lives(job):
+    """[(rank, slot, node, pid)] if all processes of all ranks run; else nothing."""
+    ranks = (job.info() or {"ranks": []})["ranks"]
+    return ranks and all(r["state"] == "running" and r["pid"] for r in ranks) and [(r["rank"], r["slot"], r["node"], r["pid"])
+                                                                        for r in ranks]
+
+
+def killed_in_turn(s, job, chance, times):
+    """One process after the other, each as soon as the one before is back."""
+    for k in range(times):
+        job.until(lambda: lives(job), "all processes run")
+        rank, slot, node, pid = chance.choice(lives(job))
+        os.kill(pid, signal.SIGKILL)
+        job.until(lambda: job.err().count(" is back, on node ") > k, f"replica {slot} of rank {rank} is back")
+    job.until(lambda: lives(job), "all processes run")
+    ranks = lives(job)
+    expect(len({(r[0], r[2]) for r in ranks}) == len(ranks), "replicas share a node", ranks)
+
+
+@test
+def dead_replicas_come_back_while_the_job_runs(s):
+    """The job is twofold again each time, with the undisturbed output; no rank has been rolled back."""
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 600)
+    times = 12 if LONG else 4
+    chance = random.Random(SEED + 5)
+    job = s.hale_start(2, exe, 600, options=["--replicas", "2", "--nodes", "2", "--report", "report.json"])
+    killed_in_turn(s, job, chance, times)
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
+    report = s.report()
+    expect(report["replicas"]["lost"] == times and report["restarts"] == 0, report)
+    expect(len(report["clones"]) == times, report)
+    for c in report["clones"]:
+        phases = sum(c[p] for p in ("quiesce_seconds", "clone_seconds", "resume_seconds"))
+        expect(c["bytes"] > 0 and c["from"] != c["to"] and abs(phases - c["downtime_seconds"]) < 1e-3, c)
+        expect(c["vulnerable_seconds"] >= c["precopy_seconds"] + c["downtime_seconds"] - 1e-3, c)
+
+
+@test
+def a_leader_that_decides_for_others_comes_back_as_one(s):
+    """The master of `farm` is killed again and again, in the middle of whatever it waits for; its copy decides."""
+    exe = s.compile("farm")
+    job = s.hale_start(4, exe, 1500, options=["--replicas", "2", "--nodes", "2"])
+    for k in range(3):
+        job.until(lambda: lives(job), "all processes run")
+        rank, slot, node, pid = next(r for r in lives(job) if r[:2] == (0, k % 2))
+        os.kill(pid, signal.SIGKILL)
+        job.until(lambda: job.err().count(" is back, on node ") > k, "the master is back")
+    r = job.wait()
+    farm_is_consistent(r, 1500)
+    expect("roll" not in r.err, r)
+
+
+@test
+def a_lost_node_is_made_up_for_by_a_spare(s):
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 600)
+    job = s.hale_start(2, exe, 600, options=["--replicas", "2", "--nodes", "2", "--spares", "1", "--agent-lost", "end"])
+    job.until(lambda: lives(job), "all processes run")
+    os.kill(agent_of(nodes(s, job)["node1"]["pid"]), signal.SIGKILL)
+    job.until(lambda: job.err().count(" is back, on node node2") == 2, "both are back on the spare")
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
 
 
 @test
@@ -136,7 +203,8 @@ def all_replicas_of_a_rank_are_not_survived_but_begun_again(s):
 @test
 def processes_of_a_rank_are_shown_and_reported(s):
     exe = s.compile("storm")
-    job = s.hale_start(2, exe, 2000, options=["--replicas", "2", "--nodes", "2", "--report", "report.json"])
+    job = s.hale_start(2, exe, 2000, options=["--replicas", "2", "--nodes", "2", "--replenish", "off", "--report",
+                                              "report.json"])
     job.until_output("round 100:")
     ranks = sorted((r["rank"], r["slot"], r["role"], r["state"]) for r in job.info()["ranks"])
     expect(ranks == [(0, 0, "leader", "running"), (0, 1, "replica", "running"), (1, 0, "leader", "running"),
@@ -161,7 +229,7 @@ def processes_of_a_rank_are_shown_and_reported(s):
 @test
 def what_does_not_go_with_replicas_is_refused(s):
     s.write("input", "something")
-    for options, words in ((["--replicas", "3"], "1 or 2"), (["--replicas", "2", "--no-mpi"], "needs MPI"),
+    for options, words in ((["--replicas", "3"], "1 or 2"), (["--replicas", "2", "--replenish", "perhaps"], "on ("), (["--replicas", "2", "--no-mpi"], "needs MPI"),
                            (["--replicas", "2", "--ckpt-every", "5s"], "checkpoints")):
         r = s.hale_run(2, "/bin/true", options=options)
         expect(r.status == EXIT_USAGE and words in r.err, r)

@@ -70,6 +70,7 @@ struct agent {
 	struct agent_counts done;
 	struct agent_drops drops;
 	struct agent_view view;
+	uint32_t replicas_view; /* of a job with replicas: its number (node/living.h) */
 	struct agent_rank *ranks; /* [nranks] */
 	struct agent_machine machine;
 	struct agent_door door;

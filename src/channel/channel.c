@@ -118,6 +118,13 @@ void channel_resume_all(bool restored)
 	polls_choose();
 }
 
+void channel_forget_all(uint32_t rank)
+{
+	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
+		if (channels[i]->forget)
+			channels[i]->forget(rank);
+}
+
 bool channel_settled_all(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(channels); i++)

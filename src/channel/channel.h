@@ -100,6 +100,11 @@ struct channel_ops {
 	bool (*drained)(void);
 	void (*resume)(bool restored);
 
+	/* That process is another one from now on, or this one is, so that nothing of what was
+	 * between the two means anything; between suspend and resume. NULL: there is nothing that
+	 * outlives a change of segments. */
+	void (*forget)(uint32_t rank);
+
 	/* After a restart: will reaches go on saying what it says now? NULL: it will. */
 	bool (*settled)(void);
 	/* Is there anything to poll in this life of the job? NULL: there is. */
@@ -125,6 +130,7 @@ void channel_before_sleep_all(void);
 void channel_suspend_all(uint32_t round);
 bool channel_drained_all(void);
 void channel_resume_all(bool restored);
+void channel_forget_all(uint32_t rank);
 /* False: channel_for may give another answer after some more progress. */
 bool channel_settled_all(void);
 

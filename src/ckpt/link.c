@@ -54,6 +54,7 @@ bool link_address_from_env(struct link_address *address)
 		return false;
 	memcpy(address->agent, agent, strlen(agent));
 	memcpy(address->token, token, strlen(token));
+	address->process = (uint32_t)env_int("HALE_PROCESS", env_int("HALE_RANK", 0));
 	const char *journal = getenv("HALE_JOURNAL");
 	if (journal && strlen(journal) < sizeof(address->journal))
 		memcpy(address->journal, journal, strlen(journal));
@@ -63,6 +64,7 @@ bool link_address_from_env(struct link_address *address)
 void link_address_set(const struct link_address *address)
 {
 	self.address = *address;
+	self.link.process = address->process;
 }
 
 const struct link_address *link_address_now(void)

@@ -25,6 +25,7 @@ struct link_address {
 	char agent[108];
 	char token[24];
 	char journal[512]; /* the job's journal of files (journal/journal.h); "": none */
+	uint32_t process;  /* that this one is, or is to become: a replica may come of another one */
 };
 bool link_address_from_env(struct link_address *address);
 /* The agent's address from now on; for a restored process. */

@@ -106,6 +106,8 @@ static const char run_help[] =
     "  --spawn N              N processes in reserve for MPI_Comm_spawn; a program that calls it "
     "has 8\n"
     "                         without this (docs/spawn.md)\n"
+    "  --replenish on|off     processes that have died come back on a free place of another node,\n"
+    "                         as copies of those that live (on)\n"
     "  --head-grace TIME      when hale run is killed the job goes on for so long, and `hale "
     "attach`\n"
     "                         gives it a new head (0: its ranks end with hale run)\n"

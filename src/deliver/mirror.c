@@ -114,6 +114,11 @@ int mirror_push(uint32_t process)
 	uint32_t slot = living_slot_of(process, replicas.view.nranks);
 	int sent = 0;
 
+	if (UNLIKELY(replicas.suspended)) {
+		if (w->next)
+			replica_busy(w);
+		return 0;
+	}
 	while (w->next) {
 		struct kept *k = w->next;
 		if (!wire_skips(rank, slot, w)) {
@@ -332,6 +337,8 @@ void mirror_follow_view(void)
 
 		if (provides && !w->provides)
 			w->next = replicas.remote[living_rank_of(p, replicas.view.nranks)].first;
+		if (provides != w->provides)
+			w->begun = false;
 		if (!provides)
 			w->next = NULL;
 		w->provides = provides;
@@ -340,6 +347,19 @@ void mirror_follow_view(void)
 	}
 	for (uint32_t r = 0; r < replicas.view.nranks; r++)
 		mirror_trim(r);
+}
+
+/* What its source had of ours is a bound below: what that one has got since is dropped there. */
+void mirror_adopt(uint32_t process, uint32_t source)
+{
+	uint32_t rank = living_rank_of(process, replicas.view.nranks);
+	uint32_t to = living_slot_of(process, replicas.view.nranks);
+	uint32_t from = living_slot_of(source, replicas.view.nranks);
+	struct remote *r = &replicas.remote[rank];
+
+	for (uint32_t i = 0; i < ARRAY_LEN(r->lanes); i++)
+		for (uint32_t k = 0; r->lanes[i] && k < LANES; k++)
+			r->lanes[i][k].acked[to] = r->lanes[i][k].acked[from];
 }
 
 void mirror_forget(void)

@@ -32,6 +32,16 @@ void receipt_tell_all(uint32_t rank)
 				lane_tell(rank, i * LANES + k, &from->lanes[i][k]);
 }
 
+void receipt_tell_anew(uint32_t rank)
+{
+	struct remote *from = &replicas.remote[rank];
+
+	for (uint32_t i = 0; i < ARRAY_LEN(from->lanes); i++)
+		for (uint32_t k = 0; from->lanes[i] && k < LANES; k++)
+			if (from->lanes[i][k].have != 0)
+				lane_tell(rank, i * LANES + k, &from->lanes[i][k]);
+}
+
 static void redundant_accepted(struct ledger *ledger, uint32_t from, const struct envelope *e,
 			       const void *payload)
 {

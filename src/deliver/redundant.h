@@ -10,13 +10,15 @@
 #include <stdint.h>
 #include "channel/channel.h"
 
-/* Above: all three are called inside the guard and may send, but never wait. */
+/* Above: all are called inside the guard and may send, but never wait. */
 struct redundant_hooks {
 	/* A determinant of this rank's leader; e->number counts them. */
 	void (*heard)(const struct envelope *e, const void *payload);
 	/* This process leads its rank from now on; everything its predecessor said has been heard.
 	 */
 	void (*promoted)(void);
+	/* Another process leads it from now on, which knows all that this one has decided. */
+	void (*demoted)(void);
 	/* Something is about to leave the rank: say what was decided and not said yet. */
 	void (*output)(void);
 };
@@ -38,6 +40,15 @@ void redundant_determine(struct envelope *e, const void *payload);
 
 /* In every round of progress: looks at the view, sends what waits. How many things moved. */
 int redundant_progress(void);
+
+/* For a checkpoint or a move: nothing is sent from suspend on, and everything is again from resume
+ * on. rejoin, before the channels resume; fresh: in a new segment, whose view may have processes
+ * that were dead in the one before, and of which this process may be one: it is then a copy of
+ * another replica of its rank. channels: it may be reached otherwise. */
+void redundant_suspend(void);
+void redundant_rejoin(bool fresh);
+void redundant_channels(void);
+void redundant_resume(void);
 
 /* Before the end of MPI: tells everybody that this process needs nothing more. done: everybody who
  * lives has said so, and all that they need has left. Until then progress goes on serving them. */

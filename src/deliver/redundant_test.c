@@ -111,6 +111,10 @@ static int poll_from(uint32_t from)
 	return 1;
 }
 
+void channel_forget_all(uint32_t rank)
+{
+}
+
 int channel_poll_all(void)
 {
 	int n = 0;
@@ -198,6 +202,9 @@ static void on_heard(const struct envelope *e, const void *payload)
 static void on_promoted(void)
 {
 }
+static void on_demoted(void)
+{
+}
 static void on_output(void)
 {
 }
@@ -213,7 +220,7 @@ static void switch_to(uint32_t p)
 
 static void everything_begins(size_t kept_max)
 {
-	static const struct redundant_hooks hooks = {on_heard, on_promoted, on_output};
+	static const struct redundant_hooks hooks = {on_heard, on_promoted, on_demoted, on_output};
 	struct error err;
 	memset(process, 0, sizeof(process));
 	memset(queue, 0, sizeof(queue));

@@ -56,7 +56,7 @@ void replica_tell(uint32_t process, const struct envelope *e, const void *payloa
 
 	if (UNLIKELY(w->done) && e->kind != REPLICA_DONE)
 		return;
-	if (LIKELY(!w->first) && w->channel->send(process, e, payload))
+	if (LIKELY(!w->first && !replicas.suspended) && w->channel->send(process, e, payload))
 		return;
 	struct word *word = replica_memory(sizeof(*word) + e->length);
 	word->next = NULL;
@@ -128,7 +128,7 @@ static int busy_send(void)
 
 /* ---- views ---- */
 
-static void wire_forget(struct wire *w)
+void wire_forget(struct wire *w)
 {
 	while (w->first) {
 		struct word *word = w->first;
@@ -152,6 +152,18 @@ static void inheritance_take(void)
 		continue;
 }
 
+static void lead(void)
+{
+	bool leads = living_leader(&replicas.view, replicas.rank) == (int)replicas.slot;
+	bool before = replicas.leads;
+
+	replicas.leads = leads;
+	if (leads && !before)
+		replicas.hooks.promoted();
+	else if (!leads && before)
+		replicas.hooks.demoted();
+}
+
 static void view_follow(uint32_t number)
 {
 	struct segment *s = link_self()->segment;
@@ -162,11 +174,7 @@ static void view_follow(uint32_t number)
 			wire_forget(&replicas.wire[p]);
 	replicas.view.number = number;
 	mirror_follow_view();
-	bool leads = living_leader(&replicas.view, replicas.rank) == (int)replicas.slot;
-	if (leads && !replicas.leads) {
-		replicas.leads = true;
-		replicas.hooks.promoted();
-	}
+	lead();
 }
 
 int redundant_progress(void)
@@ -179,6 +187,124 @@ int redundant_progress(void)
 		moved++;
 	}
 	return replicas.busy ? moved + busy_send() : moved;
+}
+
+/* ---- checkpoints and moves, and processes that come back (docs/redundancy.md, "Clones") ---- */
+
+void redundant_suspend(void)
+{
+	uint32_t number = atomic_load(&link_self()->segment->view);
+
+	if (number != replicas.view.number)
+		view_follow(number);
+	replicas.suspended = true;
+}
+
+void redundant_channels(void)
+{
+	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
+		replicas.wire[p].channel = channel_for(p);
+		if (replicas.wire[p].channel)
+			continue;
+		log_warn("rank %u (replica %u) can't reach process %u any more", replicas.rank,
+			 replicas.slot, p);
+		link_abort(70);
+	}
+}
+
+/* Of which replica is a process a copy that was dead in our view? The lowest that lived. */
+static uint32_t source_of(uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, replicas.view.nranks);
+
+	return living_process(&replicas.view, rank, (uint32_t)living_leader(&replicas.view, rank));
+}
+
+/* What was to be said to the source its copy wants to know as well, but not the source's own words
+ * to the copy, nor what leaders and followers tell each other: the copy knows it. */
+static void words_copy(uint32_t process, uint32_t source)
+{
+	for (const struct word *word = replicas.wire[source].first; word; word = word->next)
+		if (word->envelope.kind != REPLICA_DETERMINANT &&
+		    word->envelope.kind != REPLICA_HEARD)
+			replica_tell(process, &word->envelope, word->payload);
+}
+
+static void process_revive(uint32_t process)
+{
+	uint32_t source = source_of(process);
+	struct wire *w = &replicas.wire[process];
+
+	wire_forget(w);
+	channel_forget_all(process);
+	w->done = replicas.wire[source].done;
+	w->heard = replicas.determined;
+	mirror_adopt(process, source);
+	words_copy(process, source);
+}
+
+/* This process is a copy: what lay between the source and others stays the source's. What it
+ * provides it sends from what is kept, and receivers drop what they have. */
+static void become(uint32_t process)
+{
+	uint32_t source = replicas.process;
+
+	replicas.process = process;
+	replicas.slot = living_slot_of(process, replicas.view.nranks);
+	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
+		struct wire *w = &replicas.wire[p];
+		heap_free(w->assembly);
+		w->assembly = NULL;
+		w->provides = w->begun = false;
+		w->next = NULL;
+		channel_forget_all(p);
+	}
+	wire_forget(&replicas.wire[source]);
+	wire_forget(&replicas.wire[process]);
+	replicas.wire[source].done = replicas.wire[process].done = false;
+	replicas.wire[source].heard = replicas.determined;
+}
+
+void redundant_rejoin(bool fresh)
+{
+	const struct link *l = link_self();
+	bool copy = fresh && l->process != replicas.process;
+
+	if (!fresh)
+		return;
+	for (uint32_t p = 0; p < replicas.nprocesses; p++)
+		if (atomic_load(&segment_mailbox(l->segment, p)->lost) &&
+		    living_lose(&replicas.view, p))
+			wire_forget(&replicas.wire[p]);
+	if (copy)
+		become(l->process);
+	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
+		if (atomic_load(&segment_mailbox(l->segment, p)->lost) || replica_lives(p))
+			continue;
+		if (p != l->process)
+			process_revive(p);
+		replicas.view.lost[p] = 0;
+		replicas.rejoined = true;
+	}
+	replicas.view.number = atomic_load(&l->segment->view);
+	mirror_follow_view();
+	lead();
+}
+
+void redundant_resume(void)
+{
+	replicas.suspended = false;
+	for (uint32_t p = 0; p < replicas.nprocesses; p++)
+		if (replicas.wire[p].first || replicas.wire[p].next)
+			replica_busy(&replicas.wire[p]);
+	if (!replicas.rejoined)
+		return;
+	replicas.rejoined = false;
+	replicas.asked = false;
+	for (uint32_t r = 0; r < replicas.view.nranks; r++)
+		receipt_tell_anew(r);
+	if (replicas.leaving)
+		redundant_leave();
 }
 
 bool redundant_leads(void)

@@ -109,6 +109,8 @@ extern struct replicas {
 	bool asked;	       /* since the last acknowledgement */
 	uint32_t determined;   /* determinants said, or as a follower heard */
 	bool leads, leaving;
+	bool suspended; /* words and messages wait */
+	bool rejoined;	/* everybody is to hear anew what this process has */
 } replicas;
 
 static inline bool number_reached(uint32_t have, uint32_t number)
@@ -131,6 +133,9 @@ void replica_busy(struct wire *w);
  */
 void replica_done(uint32_t process);
 
+/* replicas.c: of that wire nothing is left. */
+void wire_forget(struct wire *w);
+
 /* mirror.c */
 int mirror_push(uint32_t process);
 /* Messages to that rank that nobody needs any more are forgotten. */
@@ -141,10 +146,15 @@ void mirror_matched(uint32_t rank, uint32_t context, uint32_t number);
 void mirror_follow_view(void);
 void mirror_forget(void);
 
+/* That process, a copy of the replica `source` of the same rank, has what that one had. */
+void mirror_adopt(uint32_t process, uint32_t source);
+
 /* receipt.c */
 void receipt_arrive(uint32_t process, const struct envelope *e, const void *payload);
 void receipt_matched(uint32_t rank, uint64_t id);
 /* Says what is here of that rank's messages to those of its replicas that keep them. */
 void receipt_tell_all(uint32_t rank);
+/* The same, also of what it has said before: others keep them now. */
+void receipt_tell_anew(uint32_t rank);
 
 #endif

@@ -3,6 +3,7 @@
 #include "head/head.h"
 #include "head/control/control_serve.h"
 #include "head/head_private.h"
+#include "head/replicas.h"
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
 
@@ -19,6 +20,7 @@ const struct head_calls head_calls = {
     .settled = head_put_off_over,
     .settled_soon = head_put_off_over_soon,
     .partition_moved = head_partition_begin,
+    .view_changed = replicas_publish,
     .save = succession_save,
     .superseded = takeover_check,
     .checkpoint_over = control_checkpoint_over,

@@ -24,6 +24,7 @@ struct head_calls {
 	void (*settled)(struct head *h);
 	void (*settled_soon)(struct head *h);
 	void (*partition_moved)(struct head *h);
+	void (*view_changed)(struct head *h);
 	void (*save)(struct head *h);
 	bool (*superseded)(struct head *h);
 	void (*checkpoint_over)(struct head *h, const char *folder, const char *why);
@@ -120,6 +121,12 @@ static inline void head_settled_soon(struct head *h)
 static inline void head_partition_moved(struct head *h)
 {
 	h->up->partition_moved(h);
+}
+
+/* Replicas have come back: all processes hear of the view. */
+static inline void head_view_changed(struct head *h)
+{
+	h->up->view_changed(h);
 }
 
 /* Writes the record for the head that may follow (succession.h). */

@@ -11,19 +11,26 @@
 #include "head/head.h"
 #include "head/head_private.h"
 #include "head/replicas.h"
+#include "head/migration/migrate.h"
 #include "head/watch/watch.h"
 
 bool replicas_init(struct head *h)
 {
 	h->view = (struct living){.nranks = (uint32_t)h->o->ranks, .degree = h->degree};
 	h->view.lost = calloc(h->nranks, 1);
-	return h->view.lost != NULL;
+	h->moves.clones.homes = calloc(h->nranks, sizeof(*h->moves.clones.homes));
+	h->moves.clones.died_at = calloc(h->nranks, sizeof(*h->moves.clones.died_at));
+	return h->view.lost && h->moves.clones.homes && h->moves.clones.died_at;
 }
 
 void replicas_fini(struct head *h)
 {
 	free(h->view.lost);
+	free(h->moves.clones.homes);
+	free(h->moves.clones.died_at);
 	h->view.lost = NULL;
+	h->moves.clones.homes = NULL;
+	h->moves.clones.died_at = NULL;
 }
 
 /* What ranks read from stdin would have to reach every replica of rank 0. */
@@ -89,6 +96,8 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 	uint32_t rank = living_rank_of(process, h->view.nranks);
 
 	living_lose(&h->view, process);
+	h->moves.clones.died_at[process] = clock_seconds();
+	h->moves.clones.homes[process] = h->crew.placement.node_of[process];
 	if (living_count(&h->view, rank) == 0)
 		return false;
 	h->report.replicas_lost++;
@@ -100,13 +109,20 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 	return true;
 }
 
-static void view_publish(struct head *h)
+void replicas_publish(struct head *h)
 {
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_VIEW,
 						  .id = h->view.number,
 						  .bytes = h->view.lost,
 						  .len = h->nranks});
 	head_all_gone_soon(h);
+}
+
+static void survived(struct head *h)
+{
+	replicas_publish(h);
+	clone_lost_one(h);
+	clone_soon(h);
 }
 
 bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
@@ -127,7 +143,7 @@ bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
 		 units_show_seconds(head_seconds(h), after), living_leader(&h->view, rank));
 	inject_rank_killed(h, process);
 	crew_echo_lost(&h->crew, process);
-	view_publish(h);
+	survived(h);
 	return true;
 }
 
@@ -155,6 +171,6 @@ bool replicas_survive_node(struct head *h, const struct node *node)
 	    h,
 	    "node %s is lost (%s), and %u process%s with it; their ranks go on in other replicas",
 	    node->name, h->lost.why, lost, lost > 1 ? "es" : "");
-	view_publish(h);
+	survived(h);
 	return true;
 }

@@ -16,6 +16,8 @@ void replicas_say_placement(const struct head *h);
 /* A process was killed (how: "signal 9 (SIGKILL)"); the node of h->lost is lost. True: all ranks
  * live on, and everybody hears of the next view. */
 bool replicas_survive_death(struct head *h, uint32_t process, const char *how);
+/* The view as it is now, to all processes. */
+void replicas_publish(struct head *h);
 bool replicas_survive_node(struct head *h, const struct node *node);
 
 #endif

@@ -47,6 +47,7 @@ struct options {
 	long ranks;
 	long replicas;	      /* processes of each rank */
 	long spawn;	      /* processes in reserve for MPI_Comm_spawn; -1: not said */
+	bool replenish;	      /* dead replicas come back */
 	long nodes, per_node; /* 0: not said */
 	long spares;	      /* nodes that get ranks when others are lost */
 	const char *hosts;    /* file of hosts; NULL: not said */

@@ -167,6 +167,14 @@ hale_status_t options_reserve(struct options *o, bool spawns, struct error *err)
 	return options_export(o, world, err);
 }
 
+static hale_status_t take_replenish(struct parser *p)
+{
+	p->o->replenish = strcmp(p->value, "on") == 0;
+	return p->o->replenish || strcmp(p->value, "off") == 0
+		   ? HALE_OK
+		   : options_bad_value(p, "on (replicas that have died come back) or off");
+}
+
 hale_status_t options_check_replicas(struct options *o, struct error *err)
 {
 	if (o->no_mpi)
@@ -198,6 +206,7 @@ const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--replicas", 1, true, take_replicas},
     {"--spawn", 1, true, take_spawn},
+    {"--replenish", 1, false, take_replenish},
     {"--nodes", 1, false, take_nodes},
     {"--ppn|-ppn|-N|--npernode|-npernode", 1, false, options_take_per_node},
     {"--spares", 1, false, take_spares},

@@ -14,6 +14,8 @@ static void blocked_set(bool suspended)
 static void suspend_start(void)
 {
 	blocked_set(true);
+	if (redundant_on)
+		redundant_suspend();
 	rendezvous_suspend();
 	channel_suspend_all(ckpt_round());
 }
@@ -34,7 +36,9 @@ static void save(void)
 void channels_choose(void)
 {
 	bool settled = channel_settled_all();
-	for (uint32_t i = 0; i < match.nranks; i++) {
+	if (redundant_on)
+		redundant_channels();
+	for (uint32_t i = 0; !redundant_on && i < match.nranks; i++) {
 		struct peer *p = &match.peer[i];
 		p->channel = channel_for(i);
 		if (p->eager_max) /* 0: it has asked for nothing but announcements */
@@ -47,6 +51,8 @@ void channels_choose(void)
 
 static void resume(bool restored)
 {
+	if (redundant_on)
+		redundant_rejoin(restored);
 	channel_resume_all(restored);
 	match.anew = true;
 	if (restored) {
@@ -54,6 +60,8 @@ static void resume(bool restored)
 		match.oversubscribed = link_self()->segment->oversubscribed;
 		wait_resumed();
 	}
+	if (redundant_on)
+		redundant_resume();
 	blocked_set(false);
 }
 

@@ -28,6 +28,7 @@ static struct {
 	uint64_t told;	/* followers know the answers up to this one */
 	uint64_t wilds; /* receives from any source that were posted */
 	bool open;	/* the newest question is being answered here */
+	bool withdrawn; /* … and was, until another process became the leader: it is asked again */
 	struct heard *first, *last;
 	struct heard *wild; /* in no order */
 } decide;
@@ -114,6 +115,7 @@ static void heard_drop(void)
 decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
 {
 	decide.asked++;
+	decide.withdrawn = false;
 	for (;;) {
 		if (!answer_known(NULL))
 			match_wait_until(answer_known, NULL);
@@ -363,9 +365,23 @@ static void on_promoted(void)
 			rematch(match.context[id]);
 }
 
+/* The question that is being answered is the new leader's: it stands where we stand. */
+static void on_demoted(void)
+{
+	decide.asked -= decide.open;
+	decide.withdrawn = decide.open;
+	decide.open = false;
+}
+
+bool decide_withdrawn(void)
+{
+	return decide.withdrawn;
+}
+
 const struct redundant_hooks decide_hooks = {
     .heard = on_heard,
     .promoted = on_promoted,
+    .demoted = on_demoted,
     .output = until_say,
 };
 
@@ -405,6 +421,8 @@ static bool probe_look(void *arg)
 	struct probe_look *l = arg;
 	struct context *c = match.context[l->context];
 	l->found = NULL;
+	if (decide_withdrawn())
+		return true;
 	for (struct message *m = c ? c->first : NULL; m && !l->found; m = m->later)
 		if (tag_matches(l->tag, m->envelope.tag) &&
 		    (l->world == MATCH_ANY || l->world == m->flow->peer) &&
@@ -418,13 +436,18 @@ struct message *decide_probe(uint32_t context, uint32_t world, int tag, bool wai
 	struct probe_look l = {context, world, tag, NULL};
 	struct wild w = {0};
 	size_t size = sizeof(w);
-	switch (decide_ask_slow(DECIDE_PROBE, &w, &size)) {
+	decide_turn_t whose = decide_ask_slow(DECIDE_PROBE, &w, &size);
+	while (whose == DECIDE_HERE && wait && !probe_look(&l)) {
+		match_wait_until(probe_look, &l);
+		size = sizeof(w);
+		if (decide_withdrawn())
+			whose = decide_ask_slow(DECIDE_PROBE, &w, &size);
+	}
+	switch (whose) {
 	case DECIDE_HERE:
 		if (!probe_look(&l) && !wait) {
 			match_progress();
 			probe_look(&l);
-		} else if (!l.found) {
-			match_wait_until(probe_look, &l);
 		}
 		if (l.found)
 			w = (struct wild){l.found->flow->peer, l.found->envelope.number};

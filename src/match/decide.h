@@ -58,6 +58,10 @@ static inline bool decide_tell(enum decide_kind kind, bool yes, const void *answ
 /* A question that has always an answer: the leader's replaces what *value is. */
 void decide_value(enum decide_kind kind, void *value, size_t size);
 
+/* The question that was DECIDE_HERE is the leader's again, which is another process since: waits
+ * for its answer end, and it has to be asked once more. */
+bool decide_withdrawn(void);
+
 /* This replica has done something else than its leader: says what, and ends this process; the rank
  * goes on in the others. */
 _Noreturn void decide_differs(const char *what);

@@ -228,6 +228,9 @@ static int queues_flush_in_order(void)
 {
 	struct peer *p;
 	int sent = 0;
+	/* that found no place while all stood still; they never wait for room */
+	for (p = match.busy; p; p = p->next_busy)
+		sent += controls_flush(p, (uint32_t)(p - match.peer));
 	while ((p = queue_oldest()) && queue_send_first(p))
 		sent++;
 	if (p)

@@ -26,6 +26,12 @@ uint32_t living_count(const struct living *v, uint32_t rank)
 	return n;
 }
 
+void living_return(struct living *v, uint32_t process)
+{
+	v->lost[process] = 0;
+	v->number++;
+}
+
 bool living_lose(struct living *v, uint32_t process)
 {
 	if (v->lost[process])

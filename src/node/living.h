@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 enum { LIVING_DEGREE_MAX = 3, LIVING_NONE = -1 };
+/* In a layout: a process that is dead is on no node. */
+#define LIVING_NOWHERE UINT32_MAX
 
 struct living {
 	uint32_t number; /* +1 with every change */
@@ -53,5 +55,7 @@ uint32_t living_count(const struct living *v, uint32_t rank);
 
 /* The next view: that process is dead. False: it was dead before, nothing changes. */
 bool living_lose(struct living *v, uint32_t process);
+/* The next view: that process, which was dead, lives as a copy of another one of its rank. */
+void living_return(struct living *v, uint32_t process);
 
 #endif

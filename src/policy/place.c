@@ -150,6 +150,34 @@ hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct plac
 	return HALE_OK;
 }
 
+static bool takes_replica(const struct place_node *n, bool beside)
+{
+	return !n->lost && !n->unusable && !beside;
+}
+
+uint32_t place_replica(const struct place_node *nodes, const uint32_t *there, const bool *beside,
+		       uint32_t count, uint32_t died_on)
+{
+	uint32_t best = count, fullest = 0;
+
+	if (died_on < count && takes_replica(&nodes[died_on], beside[died_on]))
+		return died_on;
+	for (uint32_t k = 0; k < count; k++) {
+		if (nodes[k].spare && takes_replica(&nodes[k], beside[k]))
+			return k;
+		if (there[k] > fullest)
+			fullest = there[k];
+	}
+	for (uint32_t k = 0; k < count; k++) {
+		bool room = nodes[k].slots ? there[k] < nodes[k].slots : there[k] < fullest;
+
+		if (room && takes_replica(&nodes[k], beside[k]) &&
+		    (best == count || there[k] < there[best]))
+			best = k;
+	}
+	return best;
+}
+
 void placement_fini(struct placement *p)
 {
 	free(p->node_of);

@@ -38,6 +38,12 @@ hale_status_t placement_fill(struct placement *p, uint32_t nranks, const struct 
  * equals. Ranks of other nodes stay where they are. HALE_ERR_NODE when no node is left. */
 hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct place_node *nodes,
 			       uint32_t count, struct error *err);
+/* Where a dead replica comes back; `there`: living processes of the job on each node; beside: nodes
+ * with another replica of its rank, where it never goes. Where it died, since its place is free; or
+ * the first spare; or the node with fewest processes that has fewer than the fullest one, or a free
+ * slot. count: nowhere. */
+uint32_t place_replica(const struct place_node *nodes, const uint32_t *there, const bool *beside,
+		       uint32_t count, uint32_t died_on);
 void placement_fini(struct placement *p);
 
 #endif

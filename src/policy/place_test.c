@@ -114,12 +114,35 @@ static void slots_are_filled_in_order(void **state)
 	assert_int_equal(placement_fill(&p, 5, nodes, 3, &err), HALE_ERR_ARGUMENT);
 }
 
+static void a_dead_replica_comes_back_where_there_is_place(void **state)
+{
+	struct place_node nodes[4] = {{0}};
+	uint32_t there[4] = {2, 1, 0, 1};
+	bool beside[4] = {true};
+
+	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 3);
+	nodes[3].lost = true;
+	nodes[2].spare = true;
+	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 2);
+	nodes[2].unusable = true;
+	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 1);
+	there[1] = 2; /* as full as the fullest */
+	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 4);
+	nodes[1].slots = 3;
+	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 1);
+	beside[1] = true;
+	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 4);
+	nodes[0].lost = nodes[1].lost = nodes[2].lost = true;
+	assert_int_equal(place_replica(nodes, there, beside, 4, 9), 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ranks_in_a_row_share_a_node),
 	    cmocka_unit_test(what_does_not_fit_is_refused),
 	    cmocka_unit_test(ranks_of_a_lost_node_find_another_one),
+	    cmocka_unit_test(a_dead_replica_comes_back_where_there_is_place),
 	    cmocka_unit_test(slots_are_filled_in_order),
 	};
 

@@ -17,6 +17,9 @@ void report_fini(struct report *r)
 	free(r->checkpoints);
 	free(r->failures);
 	free(r->migrations);
+	free(r->clones);
+	r->clones = NULL;
+	r->clone_count = 0;
 	r->checkpoints = NULL;
 	r->failures = NULL;
 	r->migrations = NULL;
@@ -68,6 +71,16 @@ void report_add_migration(struct report *r, const struct report_migration *m)
 		return;
 	r->migrations = more;
 	more[r->migration_count++] = *m;
+}
+
+void report_add_clone(struct report *r, const struct report_clone *c)
+{
+	struct report_clone *more = realloc(r->clones, (r->clone_count + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	r->clones = more;
+	more[r->clone_count++] = *c;
 }
 
 struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
@@ -140,6 +153,37 @@ static void print_migration(const struct report_migration *m, struct json_out *j
 	json_close_object(j);
 }
 
+void report_print_clone(const struct report_clone *c, struct json_out *j)
+{
+	json_uint(j, "rank", c->rank);
+	json_uint(j, "slot", c->slot);
+	json_string(j, "from", c->from);
+	json_string(j, "to", c->to);
+	json_uint(j, "bytes", c->bytes);
+	json_double(j, "precopy_seconds", c->precopy_seconds);
+	json_double(j, "quiesce_seconds", c->quiesce_seconds);
+	json_double(j, "clone_seconds", c->clone_seconds);
+	json_double(j, "resume_seconds", c->resume_seconds);
+	json_double(j, "downtime_seconds", c->downtime_seconds);
+	json_double(j, "vulnerable_seconds", c->vulnerable_seconds);
+	json_double(j, "at_seconds", c->at_seconds);
+}
+
+static void print_replicas(const struct report *r, struct json_out *j)
+{
+	json_open_object(j, "replicas");
+	json_uint(j, "degree", r->degree);
+	json_uint(j, "lost", r->replicas_lost);
+	json_close_object(j);
+	json_open_array(j, "clones");
+	for (size_t i = 0; i < r->clone_count; i++) {
+		json_open_object(j, NULL);
+		report_print_clone(&r->clones[i], j);
+		json_close_object(j);
+	}
+	json_close_array(j);
+}
+
 static void print_all(const struct report *r, size_t skipped, int exit_status, double wall_seconds,
 		      struct json_out *j)
 {
@@ -150,12 +194,8 @@ static void print_all(const struct report *r, size_t skipped, int exit_status, d
 	json_uint(j, "ranks", r->ranks);
 	json_double(j, "wall_seconds", wall_seconds);
 	json_uint(j, "restarts", r->restarts);
-	if (r->degree > 1) {
-		json_open_object(j, "replicas");
-		json_uint(j, "degree", r->degree);
-		json_uint(j, "lost", r->replicas_lost);
-		json_close_object(j);
-	}
+	if (r->degree > 1)
+		print_replicas(r, j);
 	json_uint(j, "agents_replaced", r->agents_replaced);
 	json_uint(j, "warm_sinks", r->warm_sinks);
 	if (before > 0)

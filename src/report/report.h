@@ -62,6 +62,18 @@ struct report_migration {
 	double at_seconds;
 };
 
+/* A replica that was dead and is there again, as a copy of another one of its rank. */
+struct report_clone {
+	uint32_t rank, slot;
+	char from[64], to[64];
+	uint64_t bytes;
+	/* ahead, while the program ran; until all stood still; until the copy was whole; until all
+	 * ran again. The last three are the downtime */
+	double precopy_seconds, quiesce_seconds, clone_seconds, resume_seconds;
+	double downtime_seconds, at_seconds;
+	double vulnerable_seconds; /* since its death: the rank had one replica less */
+};
+
 /* The last checkpoint that was wanted was refused, or failed, and so were all since. */
 struct report_unprotected {
 	bool is;
@@ -94,6 +106,8 @@ struct report {
 	size_t failure_count;
 	struct report_migration *migrations;
 	size_t migration_count;
+	struct report_clone *clones;
+	size_t clone_count;
 	struct profile profile;
 	struct profile_pace pace;
 	struct report_unprotected unprotected;
@@ -108,6 +122,8 @@ struct report_checkpoint *report_checkpoint_at(const struct report *r, uint64_t 
 /* Adds what the first n of the list say to sums. */
 void report_sum_up(const struct report *r, size_t n, struct report_sums sums[2]);
 void report_add_migration(struct report *r, const struct report_migration *m);
+void report_add_clone(struct report *r, const struct report_clone *c);
+void report_print_clone(const struct report_clone *c, struct json_out *j);
 /* What became of it, into the open object of j. */
 void report_print_migration(const struct report_migration *m, struct json_out *j);
 /* The added failure, to be completed; valid until the next one is added. NULL: no memory. */

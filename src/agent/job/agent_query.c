@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "agent/agent_private.h"
+#include "node/living.h"
 
 void agent_send(struct agent *a, const struct message *m)
 {
@@ -72,10 +73,32 @@ bool agent_is_copy(const struct agent *a, uint32_t rank)
 	       (v->id && v->went && agent_has(a, rank) && v->old.node_of[rank] != a->setup.node);
 }
 
+bool agent_is_cloned(const struct agent *a, uint32_t rank)
+{
+	const struct agent_move *v = &a->move;
+
+	return v->id && !v->went && a->view.node_of[rank] == LIVING_NOWHERE && v->coming.node_of &&
+	       v->coming.node_of[rank] != LIVING_NOWHERE;
+}
+
+uint32_t agent_move_source(const struct agent *a, uint32_t rank)
+{
+	uint32_t ranks = a->setup.nranks / a->setup.degree;
+
+	if (!agent_is_cloned(a, rank))
+		return rank;
+	for (uint32_t p = living_rank_of(rank, ranks); p < a->setup.nranks; p += ranks)
+		if (a->view.node_of[p] != LIVING_NOWHERE)
+			return p;
+	return rank;
+}
+
 bool agent_moves_out(const struct agent *a, uint32_t rank)
 {
 	const struct agent_move *v = &a->move;
 
+	if (agent_is_cloned(a, rank))
+		return agent_has(a, agent_move_source(a, rank));
 	return v->id && !v->went && agent_has(a, rank) && v->coming.node_of[rank] != a->setup.node;
 }
 

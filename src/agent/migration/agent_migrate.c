@@ -63,7 +63,8 @@ static void tell_program(struct agent *a, uint32_t rank)
 	char link[64], path[PATH_MAX];
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)a->ranks[rank].member);
+	snprintf(link, sizeof(link), "/proc/%d/exe",
+		 (int)a->ranks[agent_move_source(a, rank)].member);
 	n = readlink(link, path, sizeof(path) - 1);
 	path[n > 0 ? n : 0] = '\0';
 	if (n > 0 && access(path, X_OK) == 0)
@@ -76,7 +77,7 @@ static hale_status_t check_shells(struct agent *a, struct error *err)
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		if (!agent_moves_out(a, r))
 			continue;
-		if (a->ranks[r].member != a->ranks[r].pid &&
+		if (!agent_is_cloned(a, r) && a->ranks[r].member != a->ranks[r].pid &&
 		    agent_shell_check(a, r, err) != HALE_OK)
 			return err->code;
 		tell_program(a, r);
@@ -184,9 +185,10 @@ static void take_sink(struct agent *a, const struct message *m)
 
 static void ask(struct agent *a, uint32_t rank, uint32_t base, uint32_t flags)
 {
-	struct mailbox *box = agent_mailbox(a, rank);
+	struct mailbox *box = agent_mailbox(a, agent_move_source(a, rank));
 	char path[PATH_MAX];
 
+	flags |= agent_is_cloned(a, rank) ? CKPT_CLONE : 0;
 	agent_file_path(a, rank, path);
 	if (flags & CKPT_HELD)
 		snprintf(box->ckpt_path, sizeof(box->ckpt_path), "%.511s", path);
@@ -198,6 +200,7 @@ static void ask(struct agent *a, uint32_t rank, uint32_t base, uint32_t flags)
 
 static void ring(struct agent *a, uint32_t rank, uint32_t id)
 {
+	rank = agent_move_source(a, rank);
 	atomic_store(&agent_mailbox(a, rank)->ckpt_wanted, id);
 	agent_signal_member(a, rank, PROTO_CKPT_SIGNAL);
 	mailbox_ring_slow(agent_mailbox(a, rank));
@@ -214,7 +217,9 @@ static void hold_again(void *arg)
 	for (uint32_t r = 0; a->move.stop_id == 0 && r < a->setup.nranks; r++) {
 		struct agent_relay *l = &a->move.relays[r];
 
-		if (!agent_moves_out(a, r) || !l->held || a->ranks[r].pid == 0)
+		uint32_t from = agent_move_source(a, r);
+
+		if (!agent_moves_out(a, r) || !l->held || a->ranks[from].pid == 0)
 			continue;
 		any = true;
 		if (l->due) {
@@ -223,9 +228,9 @@ static void hold_again(void *arg)
 			ring(a, r, l->round_id);
 			continue;
 		}
-		atomic_fetch_add(&agent_mailbox(a, r)->ckpt_hold, 1);
-		agent_signal_member(a, r, PROTO_CKPT_SIGNAL);
-		mailbox_ring_slow(agent_mailbox(a, r));
+		atomic_fetch_add(&agent_mailbox(a, from)->ckpt_hold, 1);
+		agent_signal_member(a, from, PROTO_CKPT_SIGNAL);
+		mailbox_ring_slow(agent_mailbox(a, from));
 	}
 	if (any)
 		loop_timer_set(&a->loop, &a->move.holding, HOLD_EVERY, hold_again, a);
@@ -235,7 +240,7 @@ static void take_round(struct agent *a, const struct message *m)
 {
 	struct agent_relay *l = &a->move.relays[m->rank];
 
-	if (!agent_moves_out(a, m->rank) || a->ranks[m->rank].pid == 0)
+	if (!agent_moves_out(a, m->rank) || a->ranks[agent_move_source(a, m->rank)].pid == 0)
 		return;
 	a->last_id = m->id;
 	l->held = l->due = (m->flags & CKPT_HOLD) != 0;
@@ -253,7 +258,7 @@ static void take_round(struct agent *a, const struct message *m)
 
 void agent_move_first_round(struct agent *a, uint32_t rank, bool given)
 {
-	if (!agent_moves_out(a, rank) || a->ranks[rank].pid == 0)
+	if (!agent_moves_out(a, rank) || a->ranks[agent_move_source(a, rank)].pid == 0)
 		return;
 	ask(a, rank, 0, CKPT_LIVE | (given ? CKPT_GIVEN : 0));
 	ring(a, rank, a->move.relays[rank].round_id);
@@ -277,7 +282,8 @@ static void take_stop(struct agent *a, const struct message *m)
 
 	a->last_id = m->id;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		if (agent_moves_out(a, r) && agent_shell_halt(a, r, &err) != HALE_OK)
+		if (agent_has(a, r) && agent_moves_out(a, r) &&
+		    agent_shell_halt(a, r, &err) != HALE_OK)
 			stop_failed(a, r, m->id, &err);
 	/* every mailbox before the first signal, as for a checkpoint */
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
@@ -287,6 +293,9 @@ static void take_stop(struct agent *a, const struct message *m)
 		a->move.relays[r].made = files && agent_moves_out(a, r);
 		a->ranks[r].stopped = !agent_moves_out(a, r);
 	}
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_is_cloned(a, r) && agent_moves_out(a, r))
+			ask(a, r, 1, last);
 	a->move.stop_id = m->id;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (agent_has(a, r) && a->ranks[r].pid > 0)

@@ -240,7 +240,7 @@ static void accept_stream(void *arg, uint32_t events)
 		for (uint32_t r = 0; r < a->setup.nranks; r++) {
 			struct agent_relay *l = &a->move.relays[r];
 			bool in = agent_moves_in(a, r) && a->ranks[r].pid == peer;
-			bool out = agent_moves_out(a, r) && a->ranks[r].member == peer;
+			bool out = agent_moves_out(a, r) && a->ranks[agent_move_source(a, r)].member == peer;
 
 			if ((in || out) && !l->connected) {
 				relay_connect(l, fd);

@@ -232,6 +232,10 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 		here[r] = agent_has(a, r);
 	segment_layout(a->view.segment, a->setup.nranks, cores_here(a), a->view.generation);
 	a->view.segment->degree = a->setup.degree;
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (a->view.node_of[r] == LIVING_NOWHERE)
+			atomic_store(&segment_mailbox(a->view.segment, r)->lost, 1);
+	atomic_store(&a->view.segment->view, a->replicas_view);
 	segment_place(a->view.segment, here, crowd(a));
 	if (first_world(a)) /* processes in reserve sleep */
 		a->view.segment->oversubscribed = world_size(a) > cores_here(a);
@@ -324,6 +328,7 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 			   struct error *err)
 {
 	segment_drop(a);
+	a->replicas_view = 0; /* all processes begin, or begin again */
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		a->ranks[r].spawned = a->ranks[r].ended = a->ranks[r].aborted = a->ranks[r].late =
 		    a->ranks[r].stopped = false;

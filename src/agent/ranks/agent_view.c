@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A new view of a job with replicas: the ranks of this node find it in their segment. */
 #include "agent/agent_private.h"
+#include "node/living.h"
 
 void agent_view(struct agent *a, const struct message *m)
 {
@@ -8,9 +9,14 @@ void agent_view(struct agent *a, const struct message *m)
 
 	if (!a->view.segment || m->len != a->setup.nranks)
 		return;
-	for (uint32_t p = 0; p < a->setup.nranks; p++)
-		if (lost[p])
-			atomic_store(&segment_mailbox(a->view.segment, p)->lost, 1);
+	a->replicas_view = m->id;
+	for (uint32_t p = 0; p < a->setup.nranks; p++) {
+		if (!lost[p])
+			continue;
+		atomic_store(&segment_mailbox(a->view.segment, p)->lost, 1);
+		a->view.node_of[p] = a->guardian.book->views[a->view.slot].node_of[p] =
+		    LIVING_NOWHERE;
+	}
 	atomic_store(&a->view.segment->view, m->id);
 	/* also those that sleep in a long wait, for a message of who has died */
 	for (uint32_t p = 0; p < a->setup.nranks; p++)

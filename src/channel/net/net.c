@@ -386,10 +386,23 @@ static void net_suspend(uint32_t round)
 		stream_say(i, NET_STOP, round, NULL, 0);
 }
 
+/* A replica that comes back is a copy of another one, and what is kept for that one on its way
+ * would never come to the copy: so there all of it has to arrive. The dead are not waited for. */
+static bool kept_on_its_way(uint32_t i)
+{
+	const struct net_peer *p = &net.peer[i];
+	return link_self()->degree > 1 && p->away && !p->left && p->freed != p->tail;
+}
+
 static bool nothing_on_its_way(void)
 {
 	for (uint32_t i = 0; i < net.nranks; i++) {
 		const struct net_peer *p = &net.peer[i];
+		if (atomic_load_explicit(&segment_mailbox(link_self()->segment, i)->lost,
+					 memory_order_relaxed))
+			continue;
+		if (kept_on_its_way(i))
+			return false;
 		if (p->up && !p->left && (p->freed != p->tail || p->stopped != net.round))
 			return false;
 	}
@@ -400,7 +413,7 @@ static bool net_drained(void)
 {
 	if (!net.open)
 		return true;
-	if (!nothing_on_its_way() && clock_ns() < net.stop_at)
+	if (!nothing_on_its_way() && (link_self()->degree > 1 || clock_ns() < net.stop_at))
 		return false;
 	wire_stop();
 	return true;
@@ -420,6 +433,7 @@ static void net_resume(bool restored)
 	if (net.round > net.epoch)
 		net.epoch = net.round;
 	if (restored) {
+		net.rank = link_self()->process;
 		net.generation = link_self()->generation;
 		places_look();
 		/* the image may have been taken while somebody couldn't be reached */
@@ -433,6 +447,12 @@ static void net_resume(bool restored)
 		log_warn("after the checkpoint %s", err.text);
 		link_abort(70);
 	}
+}
+
+static void net_forget(uint32_t rank)
+{
+	stream_forget(&net.peer[rank]);
+	memset(&net.peer[rank], 0, sizeof(net.peer[rank]));
 }
 
 static bool net_settled(void)
@@ -462,6 +482,7 @@ const struct channel_ops channel_net = {
     .suspend = net_suspend,
     .drained = net_drained,
     .resume = net_resume,
+    .forget = net_forget,
     .settled = net_settled,
     .used = net_used,
     .close = net_close,

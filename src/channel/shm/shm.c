@@ -352,6 +352,8 @@ static bool shm_drained(void)
 		uint32_t peer = shm.here[i];
 		uint64_t word = atomic_load_explicit(stamp(peer, shm.rank), memory_order_acquire);
 		uint32_t round = (uint32_t)(word >> 32);
+		if (atomic_load_explicit(&shm.out[peer].mailbox->lost, memory_order_relaxed))
+			continue; /* a dead replica: what it has left has been taken with the view */
 		if ((round != shm.round && round != GONE) || (uint32_t)word != shm.in[peer].cursor)
 			return false;
 	}
@@ -361,6 +363,7 @@ static bool shm_drained(void)
 static void shm_resume(bool restored)
 {
 	if (restored) {
+		shm.rank = link_self()->process;
 		memset(shm.out, 0, shm.nranks * sizeof(*shm.out));
 		memset(shm.in, 0, shm.nranks * sizeof(*shm.in));
 		shm_map();

@@ -76,15 +76,19 @@ static void stays(struct head *h)
 	struct migration *v = h->moves.now;
 	const char *from = h->crew.nodes[v->from].name;
 	uint32_t node = v->from, id = v->id;
+	bool cloned = v->cloned;
 	struct error err;
 	struct json_out j;
 
-	record_begin(&j, "migration given up");
+	if (cloned)
+		clone_stays(h);
+	record_begin(&j, cloned ? "clone given up" : "migration given up");
 	json_string(&j, "from", from);
 	json_string(&j, "why", v->why);
 	record_end(&h->files.record, &j);
 	error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s", from, v->why);
-	head_say(h, "%s", err.text);
+	if (!cloned)
+		head_say(h, "%s", err.text);
 	move_free(h);
 	watch_nodes(h);
 	head_profile_turn(h);
@@ -236,8 +240,11 @@ void migrate_done(struct head *h)
 
 	snprintf(m.from, sizeof(m.from), "%s", h->crew.nodes[v->from].name);
 	snprintf(m.to, sizeof(m.to), "%s", v->target);
-	record_move(h, &m);
-	for (uint32_t k = 0; k < h->crew.count; k++)
+	if (v->cloned)
+		clone_done(h);
+	else
+		record_move(h, &m);
+	for (uint32_t k = 0; !v->cloned && k < h->crew.count; k++)
 		watch_arrived(h, k, has_come, NULL);
 	watch_nodes(h);
 	leave_moved(h, v->from);
@@ -345,7 +352,8 @@ bool migrate_checked(struct head *h, const struct error *err)
 		name_folder(h);
 	migrate_await_all(h);
 	head_save(h);
-	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
+	if (!v->cloned)
+		watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
 	watch_nodes(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_BEGIN,
 						  .id = v->generation,

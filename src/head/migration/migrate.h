@@ -20,6 +20,12 @@ struct migrations {
 	uint32_t last_wish;
 	double waiting_since; /* the first of them, when nothing is in its way */
 	struct loop_timer next, leave;
+	struct clones {
+		struct loop_timer next; /* dead replicas are looked after */
+		double again;		/* seconds after one that failed; 0: at once */
+		uint32_t *homes;	/* [nranks]: the node that a process died on */
+		double *died_at;	/* [nranks] */
+	} clones;
 };
 
 /* Who wants ranks away from a node. */
@@ -83,6 +89,14 @@ bool migrate_to_lost(const struct head *h);
 /* Those that are behind hear GO; then the rest. */
 void migrate_go_again(struct head *h);
 void migrate_go_on(struct head *h);
+
+/* ---- jobs with replicas (clone.c) ---- */
+
+/* Those that are dead come back, where there is place for them, as soon as that can be. */
+void clone_soon(struct head *h);
+/* A process has died, and its rank goes on in another one. */
+void clone_lost_one(struct head *h);
+void clone_end(struct head *h);
 
 /* All ranks stay; nothing if it is too late for that, or none is under way. */
 void migrate_give_up(struct head *h, const char *why);

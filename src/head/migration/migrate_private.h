@@ -48,7 +48,10 @@ struct migration {
 	enum migration_phase phase;
 	uint32_t id;	   /* of the wish; 0: another head's */
 	uint32_t from, to; /* to == from: anywhere */
-	char target[256];  /* for sentences */
+	bool cloned;	   /* a dead replica comes back: `process`, as a copy of `source` */
+	uint32_t process, source;
+	double quiet_at, gone_at; /* all stood still; the copy was told to go */
+	char target[256];	  /* for sentences */
 	char *folder;	   /* for files; NULL: streams */
 	uint32_t generation, stop_id, ranks;
 	uint32_t *coming; /* [nranks] */
@@ -88,6 +91,13 @@ void migrate_watch(struct head *h);	  /* it may take too long */
 /* Of the rank that had most of them. */
 uint32_t migrate_rounds_most(const struct head *h);
 uint32_t migrate_held_most(const struct head *h);
+
+/* clone.c: one that is cloned. */
+/* Whose rounds this process sends: its own, or those of a copy that is to stay beside it. */
+uint32_t clone_mover(const struct head *h, uint32_t process);
+void clone_goes(struct head *h);  /* GO is said: it lives */
+void clone_stays(struct head *h); /* it has come to nothing */
+void clone_done(struct head *h);
 
 /* migrate_rounds.c */
 void migrate_over_if_resumed(struct head *h);

@@ -236,6 +236,7 @@ void migrate_end(struct head *h, const char *why)
 
 void migrate_fini(struct head *h)
 {
+	clone_end(h);
 	migrate_end(h, "the job has ended");
 }
 

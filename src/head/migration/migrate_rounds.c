@@ -39,21 +39,29 @@ static bool all_stopped(const struct head *h)
 	return true;
 }
 
+static void release_if_moved(struct head *h);
+
 /* Who has not stopped yet would look for its peers where they are not any more. */
 static void go_if_whole(struct head *h)
 {
 	struct migration *v = h->moves.now;
 
+	if (v->quiet_at == 0 && all_stopped(h))
+		v->quiet_at = clock_seconds();
 	if (v->doomed_at > 0 || !all_movers(h, offsetof(struct mover, whole)) || !all_stopped(h))
 		return;
 	if (head_superseded(h))
 		return;
 	v->phase = GOING;
-	v->moved_at = clock_seconds();
+	v->moved_at = v->gone_at = clock_seconds();
 	h->crew.generation = v->generation;
 	h->crew.let_go = true;
 	head_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_GO, .id = v->generation});
+	if (!v->cloned) /* no source has to end */
+		return;
+	clone_goes(h);
+	release_if_moved(h);
 }
 
 bool migrate_all_resumed(const struct head *h)
@@ -90,7 +98,8 @@ static void release_if_moved(struct head *h)
 		migrate_await_all(h);
 	head_save(h);
 	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
-	watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
+	if (!v->cloned)
+		watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
 	watch_node(h, v->from); /* its target is told of when they run there (FTB_MIGRATE_IPT) */
 	migrate_over_if_resumed(h);
 }
@@ -280,10 +289,10 @@ bool migrate_packet(struct head *h, uint32_t rank, const union proto_packet *p)
 		v->moved_at = clock_seconds();
 	switch (p->type) {
 	case PROTO_CKPT_WRITTEN:
-		take_round(h, rank, &p->ckpt);
+		take_round(h, clone_mover(h, rank), &p->ckpt);
 		break;
 	case PROTO_CKPT_FAILED:
-		take_failed(h, rank, &p->ckpt);
+		take_failed(h, clone_mover(h, rank), &p->ckpt);
 		break;
 	case PROTO_CKPT_STOPPED:
 		if ((uint32_t)p->plain.value == v->stop_id && v->phase >= STOPPING &&

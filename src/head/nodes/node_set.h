@@ -366,6 +366,8 @@ const struct node *crew_node_of(const struct crew *c, uint32_t rank);
 /* Jobs with replicas: all processes start; that one is dead. */
 void crew_echo_begin(struct crew *c);
 void crew_echo_lost(struct crew *c, uint32_t process);
+/* A copy of another replica is in its place, which had printed as much as position says. */
+void crew_echo_returned(struct crew *c, uint32_t process, const uint64_t position[3]);
 uint32_t crew_ranks_on(const struct crew *c, const struct node *n);
 uint32_t crew_cores(const struct crew *c);
 const char *node_state_name(node_state_t state);

@@ -70,3 +70,12 @@ void crew_echo_lost(struct crew *c, uint32_t process)
 	for (int i = 0; c->echoes && i < 2; i++)
 		echo_lost(&c->echoes[living_rank_of(process, n)][i], living_slot_of(process, n));
 }
+
+void crew_echo_returned(struct crew *c, uint32_t process, const uint64_t position[3])
+{
+	uint32_t n = ranks_of(c);
+
+	for (int i = 0; c->echoes && i < 2; i++)
+		echo_returned(&c->echoes[living_rank_of(process, n)][i], living_slot_of(process, n),
+			      position[i + 1]);
+}

@@ -39,12 +39,17 @@ static bool is_lost(const struct echoes *e, uint32_t slot)
 	return e->lost >> slot & 1;
 }
 
+static bool may_speak(const struct echoes *e, uint32_t slot)
+{
+	return !is_lost(e, slot) && e->spoken >= e->of[slot].from;
+}
+
 static bool speaks(const struct echoes *e, uint32_t slot)
 {
 	for (uint32_t s = 0; s < slot; s++)
-		if (!is_lost(e, s))
+		if (may_speak(e, s))
 			return false;
-	return !is_lost(e, slot);
+	return may_speak(e, slot);
 }
 
 /* Of what it keeps the bytes before `spoken` have been passed on. */
@@ -77,6 +82,9 @@ static bool echo_keep(struct echo *o, const char *text, size_t len)
 	return true;
 }
 
+/* Whoever speaks now has perhaps printed more than the one before. */
+static void echo_catch_up(struct echoes *e);
+
 static void echo_speak(struct echoes *e, const char *text, size_t len)
 {
 	e->spoken += len;
@@ -100,10 +108,10 @@ bool echo_take(struct echoes *e, uint32_t slot, const char *text, size_t len)
 	if (!speaks(e, slot))
 		return echo_keep(o, text, len);
 	echo_speak(e, text, len);
+	echo_catch_up(e);
 	return true;
 }
 
-/* Whoever speaks now has perhaps printed more than the one before. */
 static void echo_catch_up(struct echoes *e)
 {
 	for (uint32_t s = 0; s < e->degree && !e->over; s++) {
@@ -123,9 +131,26 @@ static void echo_catch_up(struct echoes *e)
 
 void echo_lost(struct echoes *e, uint32_t slot)
 {
+	bool last = true;
+
 	e->lost |= 1ull << slot;
 	echo_forget(&e->of[slot]);
+	/* nobody will say what is before the copies */
+	for (uint32_t s = 0; s < e->degree; s++)
+		last = last && !may_speak(e, s);
+	for (uint32_t s = 0; last && s < e->degree; s++)
+		e->of[s].from = 0;
 	echo_catch_up(e);
+}
+
+void echo_returned(struct echoes *e, uint32_t slot, uint64_t position)
+{
+	struct echo *o = &e->of[slot];
+
+	echo_forget(o);
+	o->end = position;
+	o->from = position;
+	e->lost &= ~(1ull << slot);
 }
 
 void echo_ended(struct echoes *e, uint32_t slot)

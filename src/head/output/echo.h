@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The output of ranks that have replicas: each replica prints all of it, the user reads it once.
  *
- * The speaker of a rank is its lowest replica that lives. What it prints is passed on at once; what
+ * The speaker of a rank is its lowest replica that lives; a copy, once all before it is said. What it prints is passed on at once; what
  * others print ahead of it is kept, and passed on from where the speaker's output ends if it dies:
  *
  *     speaker (slot 0)   ─── passed on ───┤ dies
@@ -20,6 +20,7 @@ struct echo {
 	char *kept; /* bytes [end - len, end) of it */
 	size_t len, cap;
 	uint64_t end; /* so much it has printed */
+	uint64_t from; /* a copy: what is before, who it is a copy of says */
 };
 
 /* One stream of a rank. */
@@ -43,6 +44,8 @@ void echo_begin(struct echoes *e);
 bool echo_take(struct echoes *e, uint32_t slot, const char *text, size_t len);
 /* It is dead, and what it printed has been taken. */
 void echo_lost(struct echoes *e, uint32_t slot);
+/* A copy of another replica is in its place, which has printed as much as that one up to there. */
+void echo_returned(struct echoes *e, uint32_t slot, uint64_t position);
 /* It has ended as programs should. */
 void echo_ended(struct echoes *e, uint32_t slot);
 

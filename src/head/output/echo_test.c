@@ -120,6 +120,42 @@ static void any_pieces_and_deaths_give_the_same_text(void **state)
 	}
 }
 
+static void a_copy_speaks_when_all_before_it_is_said(void **state)
+{
+	struct echoes e = two(2);
+
+	say(&e, 0, "abc");
+	echo_lost(&e, 0);
+	say(&e, 1, "abcd");
+	/* of the six bytes that slot 1 had printed when it was copied two are on their way */
+	echo_returned(&e, 0, 6);
+	say(&e, 0, "gh");
+	assert_string_equal(heard, "abcd");
+	say(&e, 1, "ef");
+	assert_string_equal(heard, "abcdefgh");
+	say(&e, 1, "ghi");
+	say(&e, 0, "i");
+	assert_string_equal(heard, "abcdefghi");
+	say(&e, 1, "jk");
+	echo_lost(&e, 0);
+	assert_string_equal(heard, "abcdefghijk");
+	echo_fini(&e);
+}
+
+static void a_copy_speaks_alone_when_its_source_is_dead(void **state)
+{
+	struct echoes e = two(2);
+
+	say(&e, 0, "abc");
+	echo_lost(&e, 1);
+	echo_returned(&e, 1, 3);
+	say(&e, 1, "de");
+	assert_string_equal(heard, "abc");
+	echo_lost(&e, 0);
+	assert_string_equal(heard, "abcde");
+	echo_fini(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +163,8 @@ int main(void)
 	    cmocka_unit_test(the_survivor_goes_on_where_the_dead_one_stopped),
 	    cmocka_unit_test(a_survivor_that_is_behind_repeats_nothing),
 	    cmocka_unit_test(nothing_comes_behind_a_good_end),
+	    cmocka_unit_test(a_copy_speaks_when_all_before_it_is_said),
+	    cmocka_unit_test(a_copy_speaks_alone_when_its_source_is_dead),
 	    cmocka_unit_test(any_pieces_and_deaths_give_the_same_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,8 @@ static bool look(void *arg)
 	struct looking *l = arg;
 
 	l->n = 0;
+	if (decide_withdrawn())
+		return true;
 	for (int i = 0; i < l->count && l->n < l->max; i++) {
 		const struct request *r = request_of(l->requests[i]);
 		if (!request_idle(r) && r->complete)
@@ -94,11 +96,17 @@ int replay_some(int count, const MPI_Request *requests, bool wait, int max, int3
 
 	if (!any_active(count, requests))
 		return MPI_UNDEFINED;
-	switch (decide_ask(kind, found, &size)) {
+	decide_turn_t whose = decide_ask(kind, found, &size);
+	while (whose == DECIDE_HERE && wait && !look(&l)) {
+		match_wait_until(look, &l);
+		size = (size_t)l.max * sizeof(*found);
+		if (decide_withdrawn())
+			whose = decide_ask(kind, found, &size);
+	}
+	switch (whose) {
 	case DECIDE_HERE:
 		match_progress();
-		if (!look(&l) && wait)
-			match_wait_until(look, &l);
+		look(&l);
 		decide_tell(kind, l.n > 0, found, (size_t)l.n * sizeof(*found));
 		return l.n;
 	case DECIDE_YES:

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* A replica that has died comes back: a copy of one that lives is made while that one runs, on
+ * another node (docs/redundancy.md, "Clones"). It is a migration whose source stays: the same
+ * rounds, the same stop, the same GO. Nothing is lost when it comes to nothing: the rank has one
+ * replica less for longer, and it is tried again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "head/head_private.h"
+#include "head/migration/migrate_private.h"
+
+#define CLONE_SOON	0.05
+#define CLONE_AGAIN	1.0
+#define CLONE_AGAIN_MAX 30.0
+
+/* ---- where to ---- */
+
+/* count of nodes: nowhere. */
+static uint32_t place_for(const struct head *h, uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks), count = h->crew.count, to;
+	struct place_node *nodes = calloc(count, sizeof(*nodes));
+	uint32_t *there = calloc(count, sizeof(*there));
+	bool *beside = calloc(count, sizeof(*beside));
+
+	for (uint32_t k = 0; nodes && k < count; k++) {
+		const struct node *n = &h->crew.nodes[k];
+		nodes[k] = (struct place_node){
+		    .slots = n->slots,
+		    .spare = n->state == NODE_SPARE,
+		    .lost = n->state != NODE_SPARE && n->state != NODE_READY,
+		    .unusable = n->leave.planned || n->unusable || n->warm.unfit[0]};
+	}
+	for (uint32_t p = 0; there && beside && p < h->nranks; p++) {
+		if (h->view.lost[p])
+			continue;
+		there[h->crew.placement.node_of[p]]++;
+		beside[h->crew.placement.node_of[p]] |=
+		    living_rank_of(p, h->view.nranks) == rank;
+	}
+	to = nodes && there && beside
+		 ? place_replica(nodes, there, beside, count, h->moves.clones.homes[process])
+		 : count;
+	free(nodes);
+	free(there);
+	free(beside);
+	return to;
+}
+
+/* ---- turns ---- */
+
+static void turn(void *arg);
+
+static void look_again(struct head *h, double seconds)
+{
+	loop_timer_set(&h->loop, &h->moves.clones.next, seconds, turn, h);
+}
+
+static bool may_begin(const struct head *h)
+{
+	return h->state == JOB_RUNNING && !h->moves.now && !h->moves.wishes && head_all_ready(h) &&
+	       !head_any_finalized(h) && h->ckpt.phase == CKPT_IDLE && h->put_off.count == 0 &&
+	       !head_checking(h);
+}
+
+static hale_status_t begin(struct head *h, uint32_t process, uint32_t to, struct error *err)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+	uint32_t source =
+	    living_process(&h->view, rank, (uint32_t)living_leader(&h->view, rank));
+	uint32_t from = h->crew.placement.node_of[source];
+	struct migration *v = migrate_create(h, from);
+
+	if (!v)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for a clone");
+	v->cloned = true;
+	v->process = process;
+	v->source = source;
+	v->to = to;
+	v->ranks = 1;
+	memcpy(v->coming, h->crew.placement.node_of, h->nranks * sizeof(*v->coming));
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (h->view.lost[p])
+			v->coming[p] = LIVING_NOWHERE;
+	v->coming[process] = to;
+	v->movers[process].moves = true;
+	/* what goes between the two passes from there to there */
+	h->crew.placement.node_of[process] = from;
+	snprintf(v->target, sizeof(v->target), "%s", h->crew.nodes[to].name);
+	migrate_watch(h);
+	crew_check(&h->crew);
+	return HALE_OK;
+}
+
+static void turn(void *arg)
+{
+	struct head *h = arg;
+	struct error err;
+	bool any = false;
+
+	for (uint32_t p = 0; p < h->nranks && h->state == JOB_RUNNING; p++) {
+		uint32_t rank = living_rank_of(p, h->view.nranks);
+		uint32_t to;
+
+		if (!h->view.lost[p] || living_count(&h->view, rank) == 0)
+			continue;
+		to = place_for(h, p);
+		if (to == h->crew.count)
+			continue;
+		any = true;
+		if (may_begin(h) && begin(h, p, to, &err) == HALE_OK)
+			return;
+	}
+	if (any && !head_any_finalized(h))
+		look_again(h, CLONE_SOON);
+}
+
+void clone_soon(struct head *h)
+{
+	if (h->degree > 1 && h->o->replenish)
+		look_again(h, CLONE_SOON);
+}
+
+/* ---- what happens ---- */
+
+uint32_t clone_mover(const struct head *h, uint32_t process)
+{
+	const struct migration *v = h->moves.now;
+
+	return v && v->cloned && process == v->source ? v->process : process;
+}
+
+void clone_goes(struct head *h)
+{
+	struct migration *v = h->moves.now;
+	struct crew_rank *k = &h->crew.ranks[v->process];
+
+	head_rank_reset(h, v->process, -1);
+	k->met = k->initialized = k->mpi = true;
+	k->finalized = k->halted = k->spawning = false;
+	v->movers[v->process].moved = true;
+	living_return(&h->view, v->process);
+	crew_echo_returned(&h->crew, v->process, v->movers[v->process].position);
+}
+
+void clone_stays(struct head *h)
+{
+	struct migration *v = h->moves.now;
+
+	head_say(h, "rank %u: replica %u does not come back yet: %s",
+		 living_rank_of(v->process, h->view.nranks),
+		 living_slot_of(v->process, h->view.nranks), v->why);
+	h->crew.placement.node_of[v->process] = h->moves.clones.homes[v->process];
+	h->moves.clones.again = h->moves.clones.again > 0 ? h->moves.clones.again * 2 : CLONE_AGAIN;
+	if (h->moves.clones.again > CLONE_AGAIN_MAX)
+		h->moves.clones.again = CLONE_AGAIN_MAX;
+	if (h->o->replenish)
+		look_again(h, h->moves.clones.again);
+}
+
+void clone_done(struct head *h)
+{
+	struct migration *v = h->moves.now;
+	double now = clock_seconds();
+	struct json_out j;
+	char took[16], stood[16];
+	struct report_clone c = {
+	    .rank = living_rank_of(v->process, h->view.nranks),
+	    .slot = living_slot_of(v->process, h->view.nranks),
+	    .bytes = v->bytes,
+	    .precopy_seconds = v->stopped_at - v->began,
+	    .quiesce_seconds = v->quiet_at - v->stopped_at,
+	    .clone_seconds = v->gone_at - v->quiet_at,
+	    .resume_seconds = now - v->gone_at,
+	    .downtime_seconds = now - v->stopped_at,
+	    .at_seconds = v->began - h->job_began,
+	    .vulnerable_seconds = now - h->moves.clones.died_at[v->process],
+	};
+
+	snprintf(c.from, sizeof(c.from), "%s", h->crew.nodes[v->from].name);
+	snprintf(c.to, sizeof(c.to), "%s", h->crew.nodes[v->to].name);
+	report_add_clone(&h->report, &c);
+	record_begin(&j, "replica cloned");
+	report_print_clone(&c, &j);
+	record_end(&h->files.record, &j);
+	head_say(h,
+		 "rank %u: replica %u is back, on node %s, as a copy of replica %u; it took %s, "
+		 "and the program stood still for %s",
+		 c.rank, c.slot, c.to, living_slot_of(v->source, h->view.nranks),
+		 units_show_seconds(now - v->began, took),
+		 units_show_seconds(c.downtime_seconds, stood));
+	h->moves.clones.again = 0;
+	head_view_changed(h);
+	clone_soon(h);
+}
+
+void clone_lost_one(struct head *h)
+{
+	struct migration *v = h->moves.now;
+
+	if (!v)
+		return;
+	if (v->phase < GOING)
+		migrate_give_up(h, "another process has died meanwhile");
+	else if (v->phase == RELEASING)
+		migrate_over_if_resumed(h);
+}
+
+void clone_end(struct head *h)
+{
+	loop_timer_clear(&h->loop, &h->moves.clones.next);
+}
