@@ -97,6 +97,13 @@ static bool has_execed(const struct agent_conn *c, const struct agent_rank *r,
 	return !h->mpi && !r->mpi && c->peer == r->member;
 }
 
+/* A process in reserve has become the program that MPI_Comm_spawn asked for. What it said before,
+ * PROTO_BECOMES, may lie unread in its old connection: that goes with it. */
+static bool has_become(const struct agent *a, uint32_t rank)
+{
+	return atomic_load(&segment_spawn_room(a->view.segment, rank)->state) == SPAWN_ORDERED;
+}
+
 static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 {
 	struct agent *a = c->agent;
@@ -116,7 +123,7 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		return;
 	}
 	r = &a->ranks[h->rank];
-	if (r->pid == 0 || (r->met && !has_execed(c, r, h))) {
+	if (r->pid == 0 || (r->met && !has_execed(c, r, h) && !has_become(a, h->rank))) {
 		refuse(c,
 		       "rank %u has already run an MPI program in this job; start each MPI "
 		       "program by a `hale run` of its own",
