@@ -160,7 +160,7 @@ def a_pool_of_pythons_multiprocessing_loses_nothing(s):
 
 
 GROUPS = """
-import os, socket, time
+import ctypes, os, signal, socket, time
 mine, its = socket.socketpair()
 log = open("log", "a", buffering=1)
 def ids():
@@ -170,12 +170,15 @@ def child(leads):
     if pid:
         return pid
     leads()
+    ctypes.CDLL(None).prctl(1, int(signal.SIGWINCH))  # PR_SET_PDEATHSIG
     before = ids()
     log.write("begun\\n")
     its.send(b".")
     while not os.path.exists("go"):
         time.sleep(0.01)
-    log.write("the same\\n" if before == ids() else f"{before} {ids()}\\n")
+    told = ctypes.c_int()
+    ctypes.CDLL(None).prctl(2, ctypes.byref(told))
+    log.write("the same\\n" if before == ids() and told.value == signal.SIGWINCH else f"{before} {ids()}\\n")
     os._exit(0)
 pids = [child(os.setsid), child(os.setpgrp), child(lambda: None)]
 while len(mine.recv(3, socket.MSG_PEEK)) < 3:

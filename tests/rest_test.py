@@ -173,6 +173,17 @@ def refused(s, why, *program):
     os.unlink(s.path("go"))
 
 
+ASYNC = """
+import fcntl, os, time
+r, w = os.pipe()
+fcntl.fcntl(r, fcntl.F_SETOWN, os.getpid())
+fcntl.fcntl(r, fcntl.F_SETFL, fcntl.fcntl(r, fcntl.F_GETFL) | os.O_ASYNC)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print("done")
+"""
+
+
 SANDBOX = """
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -243,6 +254,7 @@ def what_can_not_be_kept_is_refused_by_name(s):
     refused(s, r"System V message queue \d+", ipc, "m")
     refused(s, r"System V semaphores \d+", ipc, "s")
     refused(s, "is System V shared memory", ipc, "x")
+    refused(s, r"one that sends signals \(O_ASYNC, F_SETOWN\)", PYTHON, "-c", ASYNC)
 
 
 SEQUENCES = """

@@ -346,6 +346,16 @@ static hale_status_t look_at_tree(const struct fd_table *t, const struct fd_prob
 	return HALE_OK;
 }
 
+/* Its readiness is told by a signal. */
+static bool has_owner(const struct fd_table *t, const struct fd_probe *p, uint32_t flags)
+{
+	struct f_owner_ex owner = {0};
+	if (flags & O_ASYNC)
+		return true;
+	return !t->other && !(flags & O_PATH) && !sys(SYS_fcntl, p->fd, F_GETOWN_EX, &owner) &&
+	       owner.pid;
+}
+
 static hale_status_t scan_one(struct fd_table *t, struct error *err)
 {
 	const struct fd_probe *p = t->probe;
@@ -360,6 +370,8 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 	if (r.open_flags & O_CLOEXEC)
 		r.fd_flags = FD_CLOEXEC;
 	r.open_flags &= ~(uint32_t)O_CLOEXEC;
+	if (has_owner(t, p, r.open_flags))
+		return fd_refuse(p, "one that sends signals (O_ASYNC, F_SETOWN)", err);
 	if (S_ISREG(p->st.st_mode) && is_queue(t, p))
 		return fd_refuse(p, "a POSIX message queue", err);
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {

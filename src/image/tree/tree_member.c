@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "base/fmt.h"
@@ -16,6 +17,7 @@ const struct tree_round *tree_joined;
 
 static struct tree_hooks hooks;
 static _Atomic int taking_part;
+static int parent_death;
 
 static struct tree_round *round_of(const siginfo_t *info)
 {
@@ -78,13 +80,18 @@ static bool write_image(struct tree_round *t, struct tree_member *m)
 	fmt_print(path, sizeof(path), "%s.%d", t->path, m->is.pid);
 	memcpy(engine.stream, t->stream, sizeof(engine.stream));
 	tree_joined = t;
+	/* as the parent's death would be told to this thread: is not kept over the restart */
+	parent_death = 0;
+	sys(SYS_prctl, PR_GET_PDEATHSIG, &parent_death);
 	tree_read_ended(t, m->is.pid);
 	if (hooks.save)
 		hooks.save();
 	image_return_t rc = image_capture(&p, NULL, &err);
 	tree_joined = NULL;
-	if (rc == IMAGE_RESTORED)
+	if (rc == IMAGE_RESTORED) {
+		sys(SYS_prctl, PR_SET_PDEATHSIG, parent_death);
 		return true;
+	}
 	if (rc == IMAGE_FAILED)
 		fmt_print(m->text, sizeof(m->text), "%s", err.text);
 	answer(t, m, rc == IMAGE_CAPTURED ? TREE_CAPTURED : TREE_FAILED);
