@@ -365,6 +365,45 @@ int main(void)
 
 
 @test
+def what_is_loaded_wrongly_is_loaded_until_it_comes_out_the_same(s):
+    build(s, "confirm", r"""
+#include <stdio.h>
+static int loads;
+static void load(double *x, int n, int wrong)
+{
+	for (int i = 0; i < n; i++) x[i] = i;
+	x[n / 2] += loads++ == wrong;
+}
+int main(int argc, char **argv)
+{
+	static double x[512], early[512];
+	double s = 0;
+	int n = 512;
+	load(early, n, -1);
+	s = early[1];
+	load(x, n, argc - 1);
+#pragma protect Check(sum(x[0:n])) Recover(correct(x), load(x, n, -1)) Confirm(load(x, n, argc - 1))
+	{
+		s = 0;
+		for (int i = 0; i < n; i++) s += x[i];
+	}
+	printf("%g %d\n", s, loads);
+	return 0;
+}
+""")
+    # the argument is the load that comes out wrong: 0 is the one of `early`
+    for wrong, loads in ((0, 3), (1, 4), (2, 5), (3, 3)):
+        r = s.run("./confirm", *"x" * wrong)
+        expect(r.status == 0 and r.out == f"{511 * 512 // 2} {loads}\n", wrong, r)
+    refused(s, """#pragma protect Check(finite(x[0:n])) Confirm(compute(x, y, n))
+	compute(x, y, n);""", "Confirm names a call", "sum")
+    refused(s, """#pragma protect Continue
+	compute(x, y, n);
+#pragma protect Check(sum(y[0:n])) Confirm(compute(y, x, n))
+	compute(y, x, n);""", "is written by a region", "Redundancy")
+
+
+@test
 def redundancy_finds_what_strikes_while_a_region_writes(s):
     text = r"""
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* clang-format off */
 /* E = A B D with the BLAS of the machine (seed 000, figure 4.10): ./chain N FOLDER reads A, B, D from FOLDER
  * and writes E there. Built by cc it is unprotected. With PRODUCT the results are judged while they are computed,
- * too. */
+ * too; with REDUNDANT they are computed twice and compared, and what is read is read twice. */
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +59,10 @@ int main(int argc, char **argv)
 #ifdef PRODUCT
 #pragma protect Check(sum(A[0:n][0:n]), sum(B[0:n][0:n]), product(C[0:n][0:n], A, B, n)) \
 	Recover(correct(A), load(A, n, "A"), correct(B), load(B, n, "B")) Continue
+#elif defined REDUNDANT
+#pragma protect Redundancy(2) Check(sum(A[0:n][0:n]), sum(B[0:n][0:n])) \
+	Confirm(load(A, n, "A"), load(B, n, "B")) \
+	Recover(correct(A), load(A, n, "A"), correct(B), load(B, n, "B")) Continue
 #else
 #pragma protect Check(sum(A[0:n][0:n]), sum(B[0:n][0:n])) \
 	Recover(correct(A), load(A, n, "A"), correct(B), load(B, n, "B")) Continue
@@ -67,6 +71,9 @@ int main(int argc, char **argv)
 	fine = fine && load(D, n, "D");
 #ifdef PRODUCT
 #pragma protect Check(sum(C[0:n][0:n]), sum(D[0:n][0:n]), product(E[0:n][0:n], C, D, n)) \
+	Recover(correct(C), correct(D), load(D, n, "D")) Continue
+#elif defined REDUNDANT
+#pragma protect Redundancy(2) Check(sum(C[0:n][0:n]), sum(D[0:n][0:n])) Confirm(load(D, n, "D")) \
 	Recover(correct(C), correct(D), load(D, n, "D")) Continue
 #else
 #pragma protect Check(sum(C[0:n][0:n]), sum(D[0:n][0:n])) Recover(correct(C), correct(D), load(D, n, "D")) Continue

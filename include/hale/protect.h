@@ -65,6 +65,16 @@ void hale_forget(struct hale_var *v);
  * sentence if base is NULL while bytes is not 0, or if there is no memory for the reference. */
 void hale_note(struct hale_var *v, hale_check_kind_t kind, const void *base, size_t bytes);
 
+/* The region has written these bytes, and judges will look at them, or other runs be compared with them:
+ * the next hale_note() of them refers to the bytes of now. So what strikes behind a judge's back,
+ * before the note has read it, is found at the variable's check. */
+void hale_seal(struct hale_var *v, const void *base, size_t bytes);
+
+/* For what is loaded: false until what was noted has been written a second time and was the same.
+ * While it is false the caller writes the variable again. So a flip before the note has read it does
+ * not become the reference. After 16 different ones the program ends with 72. */
+bool hale_confirmed(struct hale_var *v);
+
 /* A variable that a region is about to write: from now on it counts as live, and faults that are
  * injected may strike it. */
 void hale_expect(struct hale_var *v, const void *base, size_t bytes);

@@ -2,7 +2,7 @@
 /* The words of a pragma:
  *
  *   pragma   = "protect" { "CR" [ "(" vars ")" ] | "Redundancy" [ "(" 2 | 3 ")" ] | "Check" list
- *              | "Recover" list | "Comm" [ "(" communicator ")" ] | "Continue" }
+ *              | "Recover" list | "Confirm" list | "Comm" [ "(" communicator ")" ] | "Continue" }
  *   list     = "(" call { "," call } ")"
  *   call     = name "(" var [ "," arguments ] ")"
  *   var      = expression that begins with a variable's name { "[" low ":" length "]" }
@@ -210,6 +210,8 @@ static void clause(struct cursor *c, struct region *r)
 		r->checks = list_parse(c, true, r->check, r->checks);
 	else if (strcmp(w, "Recover") == 0)
 		r->recovers = list_parse(c, true, r->recover, r->recovers);
+	else if (strcmp(w, "Confirm") == 0)
+		r->confirms = list_parse(c, true, r->confirm, r->confirms);
 	else if (strcmp(w, "Comm") == 0) {
 		r->comm = true;
 		r->communicator = inside(c, &from, &to)
@@ -221,7 +223,7 @@ static void clause(struct cursor *c, struct region *r)
 		source_error(
 		    c->u->src, at,
 		    "'%s' is unknown here; known are CR, Redundancy(2|3), Check(…), Recover(…), "
-		    "Comm, Continue",
+		    "Confirm(…), Comm, Continue",
 		    *w ? w : text_cut(c->u->src->text + at, 1));
 		c->at = c->end;
 	}
@@ -426,6 +428,21 @@ void clause_parse(struct unit *u, struct region *r)
 	clause_resolve(u, r);
 }
 
+/* A call that writes x once more, so that its note can be compared with itself. */
+static void confirm_resolve(struct unit *u, struct region *r, struct method *m)
+{
+	bool noted = false;
+
+	method_resolve(u, r, m, false);
+	for (int k = 0; k < r->checks; k++)
+		noted |= r->check[k].reference && clang_equalCursors(r->check[k].decl, m->decl);
+	if (!clang_Cursor_isNull(m->decl) && (!noted || m->builtin))
+		source_error(u->src, m->at,
+			     "Confirm names a call that writes '%s' again, and this region has a sum, "
+			     "hash or sha256 of it in Check",
+			     m->var);
+}
+
 void clause_resolve(struct unit *u, struct region *r)
 {
 	for (int i = 0; i < r->checks; i++)
@@ -440,6 +457,8 @@ void clause_resolve(struct unit *u, struct region *r)
 				     "'%s' is recovered here, but this region has no Check of it",
 				     r->recover[i].var);
 	}
+	for (int i = 0; i < r->confirms; i++)
+		confirm_resolve(u, r, &r->confirm[i]);
 	for (int i = 0; i < r->copies; i++)
 		method_resolve(u, r, &r->copy[i], true);
 }

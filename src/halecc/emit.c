@@ -75,6 +75,20 @@ static void note_add(struct text *t, const char *in, const struct guarded *v)
 		 v->how->bytes);
 }
 
+/* What wrote the variable writes it again until two notes are the same. */
+static void confirm_add(struct emit *e, const struct chain *c, struct text *t, const char *in,
+			const struct guarded *v)
+{
+	for (int n = 0; n < c->nodes; n++)
+		for (int g = 0; g < c->node[n].regions; g++) {
+			const struct region *r = &e->u->region[c->node[n].region[g]];
+			for (int i = 0; i < r->confirms; i++)
+				if (clang_equalCursors(r->confirm[i].decl, v->decl))
+					text_add(t, "%swhile (!hale_confirmed(&%s))\n%s\t%s;\n",
+						 in, v->object, in, r->confirm[i].text);
+		}
+}
+
 static const char *copy_name(const struct guarded *v)
 {
 	return text_format("%s_copy", v->object);
@@ -107,8 +121,10 @@ static void prologue(struct emit *e, struct chain *c, struct text *t, const char
 		if (v->expected)
 			text_add(t, "%shale_expect(&%s, %s, %s);\n", in, v->object, v->how->base,
 				 v->how->bytes);
-		else if (v->how->reference && !v->note_at && v->producer < 0)
+		else if (v->how->reference && !v->note_at && v->producer < 0) {
 			note_add(t, in, v);
+			confirm_add(e, c, t, in, v);
+		}
 	}
 	text_add(t, "%sbool hale_completed%d[%d] = {false};\n", in, number, c->nodes);
 }
@@ -403,11 +419,27 @@ static void check_add(struct emit *e, struct chain *c, struct region *r, const s
 	text_add(t, "%s\t\tbreak;\n%s\t}\n", in, in);
 }
 
+/* Does the region itself look at what it wrote, before that is noted? */
+static bool judged(struct emit *e, const struct region *r, const struct guarded *v)
+{
+	if (v->producer != r->node || v->note_at || !v->how->reference)
+		return false;
+	for (int k = 0; k < r->checks; k++)
+		if (!r->check[k].reference && clang_equalCursors(r->check[k].decl, v->decl))
+			return true;
+	return r->how == REDUNDANCY &&
+	       (access_of(e->u, v->decl, r->from, r->to) & (ACCESS_WRITE | ACCESS_ESCAPE));
+}
+
 static void region_end(struct emit *e, struct chain *c, struct region *r, struct text *t,
 		       const char *in)
 {
 	int n = 0;
 
+	for (int i = 0; i < c->vars; i++)
+		if (judged(e, r, &c->var[i]))
+			text_add(t, "%s\thale_seal(&%s, %s, %s);\n", in, c->var[i].object,
+				 c->var[i].how->base, c->var[i].how->bytes);
 	if (r->how == REDUNDANCY)
 		text_add(t,
 			 "%s\tif (!(hale_check%d[%d] = hale_agree(&hale_region%d, sizeof "
@@ -426,6 +458,21 @@ static void region_end(struct emit *e, struct chain *c, struct region *r, struct
 		text_add(t, "%shale_sleep_shadow(&hale_region%d);\n", in, r->number);
 }
 
+static void confirm_refuse(struct emit *e, const struct chain *c, const struct guarded *v)
+{
+	for (int n = 0; n < c->nodes; n++)
+		for (int g = 0; g < c->node[n].regions; g++) {
+			const struct region *r = &e->u->region[c->node[n].region[g]];
+			for (int i = 0; i < r->confirms; i++)
+				if (clang_equalCursors(r->confirm[i].decl, v->decl))
+					source_error(e->u->src, r->confirm[i].at,
+						     "'%s' is written by a region of this chain: "
+						     "Confirm is for what comes from elsewhere; "
+						     "Redundancy compares what a region writes",
+						     v->name);
+		}
+}
+
 /* The node is complete unless one of the nodes in its loop has to run again. */
 static void node_end(struct emit *e, struct chain *c, int i, struct text *t, const char *in)
 {
@@ -440,6 +487,7 @@ static void node_end(struct emit *e, struct chain *c, int i, struct text *t, con
 		const struct guarded *v = &c->var[k];
 		if (v->producer != i || v->note_at || !v->how->reference)
 			continue;
+		confirm_refuse(e, c, v);
 		if (n)
 			text_add(t, "%sif (hale_completed%d[%d])\n%s", in, number, i, "\t");
 		note_add(t, in, v);
@@ -503,6 +551,7 @@ static void chain_emit(struct emit *e, struct chain *c)
 			text_add(&t, "%shale_auto struct hale_var %s = HALE_VAR(\"%s\");\n", in,
 				 v->object, v->name);
 		note_add(&t, in, v);
+		confirm_add(e, c, &t, in, v);
 		line_mark(e, &t, source_line(e->u->src, v->note_at));
 		edit_add(e, v->note_at, 0, 2 + k, &t);
 	}

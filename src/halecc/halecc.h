@@ -101,7 +101,8 @@ struct region {
 	bool comm, go_on;
 	const char *communicator;
 	struct method check[METHODS_MAX], recover[METHODS_MAX], copy[METHODS_MAX];
-	int checks, recovers, copies;
+	struct method confirm[METHODS_MAX];
+	int checks, recovers, copies, confirms;
 	/* of chain.c */
 	int number, chain, node;
 	unsigned

@@ -28,6 +28,9 @@ struct hale_reference {
 	hale_check_kind_t kind;
 	bool noted;
 	double since; /* clock_seconds of the first note, or of hale_expect */
+	int written; /* hale_confirmed: times that it was asked for since it was the same */
+	bool sealed; /* seal: hash of the bytes as the judges met them (hale_seal) */
+	struct sums_hash seal;
 	struct sums sums;
 	uint8_t sha[32], sha_copy[32];
 };
@@ -52,6 +55,7 @@ void protect_start(void);
 const char *protect_setting(const char *name);
 /* The lock is held. */
 struct protect_figure *protect_figure(const char *name);
+void protect_unseal(const void *base); /* var.c */
 /* Ends the program with a sentence and status. */
 void protect_die(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 

@@ -176,6 +176,67 @@ static void products_are_judged_within_their_rounding(void **unused)
 }
 
 /* The region adds 1 to each element; a fault strikes one process. degree 3 outvotes it. */
+static void what_strikes_between_judge_and_note_is_found(void **unused)
+{
+	struct hale_region r = HALE_REGION("r", "x.c", 3);
+	double *x = numbers(1000, 1), was = x[400];
+
+	for (int kind = 0; kind < 2; kind++) {
+		hale_auto struct hale_var v = HALE_VAR("x");
+
+		hale_seal(&v, x, 1000 * sizeof *x);
+		assert_true(hale_range(x, 1000, -1, 1)); /* a judge looks at it */
+		x[400] += 1e-9;
+		hale_note(&v, kind ? HALE_HASH : HALE_SUM, x, 1000 * sizeof *x);
+		assert_false(hale_check(&r, &v));
+		/* nobody can say what it was: the region that wrote it has to run again */
+		assert_false(hale_correct(&r, &v));
+		x[400] = was;
+		hale_seal(&v, x, 1000 * sizeof *x);
+		hale_note(&v, HALE_SUM, x, 1000 * sizeof *x);
+		assert_true(hale_check(&r, &v));
+		x[400] = 3;
+		assert_true(hale_correct(&r, &v) && x[400] == was);
+		/* a seal is for one note */
+		x[401] += 1;
+		hale_note(&v, HALE_SUM, x, 1000 * sizeof *x);
+		assert_true(hale_check(&r, &v));
+	}
+	protect_regions = NULL;
+	free(x);
+}
+
+static void never_the_same(void)
+{
+	struct hale_var v = HALE_VAR("x");
+	double x = 1;
+
+	hale_note(&v, HALE_SUM, &x, sizeof x);
+	while (!hale_confirmed(&v))
+		x++;
+}
+
+static void what_is_loaded_is_confirmed_by_loading_it_again(void **unused)
+{
+	static const double loaded[4] = {1, 2, 3, 4};
+	hale_auto struct hale_var v = HALE_VAR("x");
+	struct hale_region r = HALE_REGION("r", "x.c", 3);
+	double x[4];
+	int times = 0;
+
+	for (int flip = 0; flip < 2; flip++) {
+		memcpy(x, loaded, sizeof x);
+		x[2] += flip; /* before the note has read it */
+		hale_note(&v, HALE_SUM, x, sizeof x);
+		for (times = 1; !hale_confirmed(&v); times++)
+			memcpy(x, loaded, sizeof x);
+		assert_int_equal(times, 2 + flip);
+		assert_true(hale_check(&r, &v) && memcmp(x, loaded, sizeof x) == 0);
+	}
+	assert_int_equal(status_of(never_the_same), HALE_EXIT_UNRECOVERABLE);
+	protect_regions = NULL;
+}
+
 static void shadows_tell_who_is_wrong(void **unused)
 {
 	for (int degree = 2; degree <= 3; degree++)
@@ -210,6 +271,8 @@ int main(void)
 	    cmocka_unit_test(copies_are_restored),
 	    cmocka_unit_test(judges_of_values),
 	    cmocka_unit_test(products_are_judged_within_their_rounding),
+	    cmocka_unit_test(what_strikes_between_judge_and_note_is_found),
+	    cmocka_unit_test(what_is_loaded_is_confirmed_by_loading_it_again),
 	    cmocka_unit_test(shadows_tell_who_is_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

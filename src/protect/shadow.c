@@ -176,7 +176,8 @@ static bool shadow_end(struct hale_shadow *s, int i, bool take, size_t count, vo
 		return false;
 	fine = io_whole(s->fd[i], &asked, 1, true);
 	for (size_t v = 0; v < count && take && fine; v++)
-		fine = io_whole(s->fd[i], bases[v], bytes[v], false);
+		if ((fine = io_whole(s->fd[i], bases[v], bytes[v], false)))
+			protect_unseal(bases[v]);
 	close(s->fd[i]);
 	s->fd[i] = -1;
 	while (waitpid(s->pid[i], NULL, 0) < 0 && errno == EINTR)

@@ -44,6 +44,11 @@ typedef enum sums_verdict {
 bool sums_take(struct sums *s, const void *base, size_t bytes, bool with_words);
 void sums_fini(struct sums *s);
 
+struct sums_hash sums_hash(const void *base, size_t bytes);
+/* The bytes ought to have been those of that hash when they were taken. If they were not, verifying
+ * says so; correcting does not mend them, as the sums know only what was taken. */
+void sums_refer(struct sums *s, struct sums_hash to);
+
 sums_verdict_t sums_verify(const struct sums *s, const void *base);
 
 /* Mends the bytes at base. Returns the number of words that were mended (0 when only the checksums

@@ -23,6 +23,16 @@ static void add_note(struct protect_figure *f, size_t bytes)
 	f->bytes = bytes > f->bytes ? bytes : f->bytes;
 }
 
+/* The variable has other bytes now than when it was sealed. */
+void protect_unseal(const void *base)
+{
+	pthread_mutex_lock(&protect_lock);
+	for (struct hale_reference *ref = protect_live; ref; ref = ref->next)
+		if (ref->base == base)
+			ref->sealed = false;
+	pthread_mutex_unlock(&protect_lock);
+}
+
 /* The variable's reference, made and put on the list of live ones if there is none. */
 static struct hale_reference *reference_of(struct hale_var *v, const void *base, size_t bytes)
 {
@@ -68,10 +78,21 @@ void hale_expect(struct hale_var *v, const void *base, size_t bytes)
 	ref->since = clock_seconds();
 }
 
+void hale_seal(struct hale_var *v, const void *base, size_t bytes)
+{
+	struct hale_reference *ref = reference_of(v, base, bytes);
+
+	ref->seal = sums_hash(base, bytes);
+	ref->sealed = true;
+}
+
 void hale_note(struct hale_var *v, hale_check_kind_t kind, const void *base, size_t bytes)
 {
 	struct hale_reference *ref = reference_of(v, base, bytes);
-	bool fine = true;
+	bool fine = true, sealed = ref->sealed;
+
+	ref->sealed = false;
+	ref->written = 0;
 
 	if (ref->noted)
 		ref->since = clock_seconds();
@@ -86,6 +107,8 @@ void hale_note(struct hale_var *v, hale_check_kind_t kind, const void *base, siz
 		protect_die(HALE_EXIT_UNRECOVERABLE,
 			    "no memory for the checksums of variable '%s' (%zu bytes)", v->name,
 			    bytes);
+	if (sealed && (kind == HALE_SUM || kind == HALE_HASH))
+		sums_refer(&ref->sums, ref->seal);
 	ref->noted = true;
 	figure_add(v->name, add_note, bytes);
 }
@@ -177,10 +200,43 @@ bool hale_tried(struct hale_region *r, struct hale_var *v, const char *method, b
 	if (!right)
 		return false;
 	v->wrong = false;
+	if (v->ref)
+		v->ref->sealed = false; /* it has been written anew */
 	if (++v->misses > PROTECT_MISSES_MAX)
 		hale_unrecoverable(r, v, method);
 	count_corrected(r, v);
 	return true;
+}
+
+bool hale_confirmed(struct hale_var *v)
+{
+	struct hale_reference *ref = v->ref;
+	int written;
+
+	if (!ref || !ref->noted || ref->written++ == 0)
+		return !ref || !ref->noted;
+	if (reference_right(ref)) {
+		ref->written = 0;
+		return true;
+	}
+	log_info("variable '%s' was not the same when it was written again; once more", v->name);
+	pthread_mutex_lock(&protect_lock);
+	inject_outcome(v->name, "corrected");
+	struct protect_figure *f = protect_figure(v->name);
+	if (f) {
+		f->detected++;
+		f->corrected++;
+	}
+	pthread_mutex_unlock(&protect_lock);
+	if (ref->written > PROTECT_MISSES_MAX)
+		protect_die(HALE_EXIT_UNRECOVERABLE,
+			    "unrecoverable: variable '%s' was another one each of the %d times that "
+			    "it was written: Confirm needs a call that writes the same each time",
+			    v->name, ref->written);
+	written = ref->written;
+	hale_note(v, ref->kind, ref->base, ref->bytes);
+	ref->written = written;
+	return false;
 }
 
 bool hale_correct(struct hale_region *r, struct hale_var *v)
