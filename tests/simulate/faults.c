@@ -96,6 +96,14 @@ static enum moment draw_moment(size_t i)
 	return kernel_chance(0.4) ? AT_ANY_TIME : (enum moment)(1 + kernel_random(MOMENTS - 1));
 }
 
+/* Some are about as long as a lease: then head and node may judge differently. */
+static uint64_t draw_length(void)
+{
+	if (kernel_chance(0.25))
+		return drawn(0.8 * plan.timeout, 1.5 * plan.timeout);
+	return drawn(0.05, kernel_chance(0.3) ? 20 : 3);
+}
+
 void faults_draw(void)
 {
 	double span = 2.0 + (double)plan.steps * plan.pace * 0.8e-6;
@@ -113,7 +121,7 @@ void faults_draw(void)
 			   : kernel_chance(0.3)	   ? 0
 			   : kernel_chance(0.7)	   ? drawn(0, 0.3)
 						   : drawn(0, 6);
-		f->lasts = drawn(0.05, kernel_chance(0.3) ? 20 : 3);
+		f->lasts = draw_length();
 		f->victim = is_of_rank(f) ? (uint32_t)kernel_random(plan.ranks)
 					  : 1 + (uint32_t)kernel_random(plan.hosts);
 		if (f->after == AT_FAULT && kernel_chance(0.5) && !is_of_rank(f) &&

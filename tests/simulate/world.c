@@ -168,7 +168,7 @@ static void draw(void)
 			     .coupled = kernel_chance(0.7),
 			     .slow_back = kernel_chance(0.5) ? 0.5 : 0.05,
 			     .every = drawn(0.2, 2),
-			     .timeout = drawn(2, 5)};
+			     .timeout = drawn(1, 4)};
 	if (kernel_chance(0.3)) { /* as long, with fewer steps */
 		plan.pace = 450000;
 		plan.steps = 5 + plan.steps / 5;
