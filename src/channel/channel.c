@@ -33,7 +33,7 @@ static void polls_choose(void)
 	}
 }
 
-static hale_status_t channel_check(const struct channel_ops *c, struct error *err)
+hale_status_t channel_check(const struct channel_ops *c, struct error *err)
 {
 	if (c->name && c->open && c->reaches && c->send && c->reserve && c->commit && c->close &&
 	    c->eager_max && !c->suspend == !c->drained && !c->suspend == !c->resume)

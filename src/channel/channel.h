@@ -9,7 +9,8 @@
  *
  * May call: ckpt/ (link, guard), node/segment.h, base/. Called by: match/ (through deliver/'s
  * numbering). Adding a channel is one folder with one `const struct channel_ops`, and one line in
- * channel.c. channel/self is the example to start from. docs/channels.md has the pictures.
+ * channel.c; a line in match/channel_test.c tries it alone, and behind channel/faulty. channel/self
+ * is the example to start from. docs/channels.md has the pictures.
  */
 #ifndef HALE_CHANNEL_CHANNEL_H
 #define HALE_CHANNEL_CHANNEL_H
@@ -87,8 +88,7 @@ struct channel_ops {
 	ssize_t (*put)(uint32_t rank, const struct iovec *local, size_t nlocal,
 		       const struct iovec *remote, size_t nremote);
 
-	/* Share number i of that owner, or NULL: copies are not divided on this channel (NULL slot:
-	 * the same). */
+	/* Share number i of that owner. NULL slot: copies are not divided on this channel. */
 	struct channel_share *(*share)(uint32_t owner, uint32_t i);
 
 	/* A checkpoint (docs/channels.md). suspend says to every peer "nothing comes behind this",
@@ -116,7 +116,10 @@ struct channel_ops {
 	const size_t *eager_max;
 };
 
-/* Opens every channel of the table. */
+/* Has it all that is mandatory? */
+hale_status_t channel_check(const struct channel_ops *c, struct error *err);
+
+/* Opens every channel of the table; one that lacks something is none. */
 hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err);
 void channel_close_all(void);
 

@@ -9,15 +9,28 @@
 // clang-format off
 #include <cmocka.h>
 // clang-format on
+#include "channel/faulty/faulty.h"
+#include "channel/net/net.h"
 #include "channel/self/self.h"
 #include "channel/shm/shm.h"
 #include "match/fixture.h"
 
-static const struct {
+enum { MEMBERS = 3 };
+
+static const struct member {
 	const struct channel_ops *ops;
 	uint32_t ranks; /* 1: a rank's peer is itself */
-} members[] = {{&channel_self, 1}, {&channel_shm, 2}};
+	uint32_t nodes;
+	bool copies; /* get and put are there, and do it */
+} members[MEMBERS] = {
+    {&channel_self, 1, 1, true}, {&channel_shm, 2, 1, true}, {&channel_net, 2, 2, false}};
 
+/* As bad as the contract allows. */
+static const struct channel_faults rough = {
+    .seed = 7, .refuse = 200, .idle = 200, .undrained = 500, .partly = 300};
+
+static const struct member *member;
+static bool wrapped; /* behind channel/faulty */
 static const struct channel_ops *ch;
 static uint32_t peer;
 static int arrived; /* records; they are numbered in the tag */
@@ -65,10 +78,21 @@ static bool send_one(int k)
 static void open_one(int rank)
 {
 	struct error err;
+	if (wrapped)
+		channel_faulty_wrap(&member->ops, 1, &rough);
+	REQUIRE(channel_check(ch, &err) == HALE_OK);
 	REQUIRE(ch->open(arrive, &err) == HALE_OK);
 	peer = link_self()->nranks == 1 ? 0 : (uint32_t)!rank;
 	REQUIRE(ch->reaches(peer));
 	fixture_meet();
+}
+
+/* Faults that never came would prove nothing. */
+static void close_one(void)
+{
+	struct channel_faults_done done = channel_faulty_done();
+	ch->close();
+	REQUIRE(!wrapped || done.refused + done.partly + done.undrained > 0);
 }
 
 static void stream_body(int rank)
@@ -81,7 +105,7 @@ static void stream_body(int rank)
 	}
 	while (arrived < N)
 		poll_once();
-	ch->close();
+	close_one();
 }
 
 /* Nobody takes anything out: send must say so, and go on when there is room. */
@@ -97,30 +121,50 @@ static void full_body(int rank)
 		sent += send_one(sent);
 	while (arrived < 4000)
 		poll_once();
-	ch->close();
+	close_one();
 }
 
 /* Both have the same address space layout: a forked rank's peer has its memory where ours is. */
 static unsigned char mine[100000], copy[100000];
 
+/* All of it, however many calls that takes; false: this channel does not do it. */
+static bool copied(bool get, unsigned char *here, unsigned char *there, size_t bytes)
+{
+	for (size_t at = 0; at < bytes;) {
+		size_t half = (bytes - at + 1) / 2;
+		struct iovec local[2] = {{here + at, half}, {here + at + half, bytes - at - half}};
+		struct iovec remote = {there + at, bytes - at};
+		ssize_t n = get ? ch->get(peer, local, 2, &remote, 1, true)
+				: ch->put(peer, local, 2, &remote, 1);
+		REQUIRE(n >= -1 && n <= (ssize_t)(bytes - at));
+		if (n < 0) {
+			REQUIRE(!member->copies && at == 0);
+			return false;
+		}
+		at += (size_t)n;
+		poll_once();
+	}
+	return true;
+}
+
 static void copy_body(int rank)
 {
 	open_one(rank);
-	if (!ch->get || !ch->put)
+	REQUIRE(!member->copies || (ch->get && ch->put));
+	if (!member->copies)
 		return;
 	fixture_fill(mine, sizeof(mine), rank, 1);
 	fixture_meet();
-	struct iovec local[2] = {{copy, 10}, {copy + 10, 50000 - 10}};
-	struct iovec remote[2] = {{mine, 20000}, {mine + 20000, 30000}};
-	REQUIRE(ch->get(peer, local, 2, remote, 2, true) == 50000);
+	REQUIRE(copied(true, copy, mine, 50000));
 	REQUIRE(fixture_holds(copy, 50000, (int)peer, 1));
 	fixture_meet();
-	local[0] = (struct iovec){mine, 50000};
-	remote[0] = (struct iovec){copy + 50000, 50000};
-	REQUIRE(ch->put(peer, local, 1, remote, 1) == 50000);
+	REQUIRE(copied(false, mine, copy + 50000, 50000));
 	fixture_meet();
 	REQUIRE(fixture_holds(copy + 50000, 50000, (int)peer, 1));
-	ch->close();
+	for (int k = 0; k < 200 && wrapped; k++) /* so that some are in parts */
+		REQUIRE(copied(true, copy, mine, 1000));
+	fixture_meet(); /* the peer's memory is read until then */
+	close_one();
 }
 
 static bool restored;
@@ -149,14 +193,18 @@ static void suspend_body(int rank)
 	}
 	while (ch->poll && arrived < (int)fixture_said((int)peer))
 		poll_once();
-	ch->close();
+	close_one();
 }
 
 static void on_all(void (*body)(int))
 {
-	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-		ch = members[i].ops;
-		assert_int_equal(fixture_run_bare(members[i].ranks, 2, body), 0);
+	for (int i = 0; i < 2 * MEMBERS; i++) {
+		member = &members[i % MEMBERS];
+		wrapped = i >= MEMBERS;
+		ch = wrapped ? &channel_faulty[0] : member->ops;
+		fixture_nodes(member->nodes, member->nodes);
+		if (fixture_run_bare(member->ranks, 2, body) != 0)
+			fail_msg("%s%s", member->ops->name, wrapped ? ", behind faulty" : "");
 	}
 }
 

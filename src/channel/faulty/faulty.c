@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "channel/faulty/faulty.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct channel_ops *const *inner;
+static size_t inner_count;
+static struct channel_faults faults;
+static struct channel_faults_done done;
+static uint64_t random_state, sends;
+static bool looks_surely; /* the next poll does: somebody is about to sleep */
+
+static uint32_t draw(uint32_t below)
+{
+	uint64_t z = (random_state += 0x9e3779b97f4a7c15ull);
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (uint32_t)((z ^ (z >> 31)) % below);
+}
+
+static bool happens(uint32_t of_1000, uint64_t *count)
+{
+	if (of_1000 == 0 || draw(1000) >= of_1000)
+		return false;
+	++*count;
+	return true;
+}
+
+struct channel_faults_done channel_faulty_done(void)
+{
+	return done;
+}
+
+static const struct channel_ops *inner_for(uint32_t rank)
+{
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->reaches(rank))
+			return inner[i];
+	return NULL;
+}
+
+static hale_status_t faulty_open(channel_arrive_t *arrive, struct error *err)
+{
+	random_state += (uint64_t)getpid(); /* ranks are not to be unlucky all at once */
+	for (size_t i = 0; i < inner_count; i++) {
+		hale_status_t status = inner[i]->open(arrive, err);
+		if (status != HALE_OK) {
+			while (i-- > 0)
+				inner[i]->close();
+			return status;
+		}
+	}
+	return HALE_OK;
+}
+
+/* ---- records ---- */
+
+static bool may_break(const struct envelope *e)
+{
+	return e->kind <= faults.kind_max;
+}
+
+static void count_send(void)
+{
+	if (++sends == faults.kill_at)
+		kill(getpid(), SIGKILL);
+}
+
+static bool faulty_send(uint32_t rank, const struct envelope *e, const void *payload)
+{
+	const struct channel_ops *c = inner_for(rank);
+	unsigned char copy[256];
+	count_send();
+	if (happens(faults.refuse, &done.refused))
+		return false;
+	if (may_break(e) && happens(faults.lose, &done.lost))
+		return true;
+	if (may_break(e) && e->length > 0 && e->length <= sizeof(copy) &&
+	    happens(faults.change, &done.changed)) {
+		memcpy(copy, payload, e->length);
+		copy[draw(e->length)] ^= (unsigned char)(1 + draw(255));
+		payload = copy;
+	}
+	if (!c->send(rank, e, payload))
+		return false;
+	if (may_break(e) && happens(faults.twice, &done.doubled))
+		c->send(rank, e, payload);
+	return true;
+}
+
+static void *faulty_reserve(uint32_t rank, size_t length)
+{
+	count_send();
+	return happens(faults.refuse, &done.refused) ? NULL
+						     : inner_for(rank)->reserve(rank, length);
+}
+
+static void faulty_commit(uint32_t rank, const struct envelope *e)
+{
+	/* what is not committed was never there */
+	if (!may_break(e) || !happens(faults.lose, &done.lost))
+		inner_for(rank)->commit(rank, e);
+}
+
+static bool faulty_announce(uint32_t rank, const struct envelope *e, const void *payload,
+			    const void *memory, size_t bytes)
+{
+	count_send();
+	return !happens(faults.refuse, &done.refused) &&
+	       inner_for(rank)->announce(rank, e, payload, memory, bytes);
+}
+
+static bool faulty_busy(uint32_t rank)
+{
+	return inner_for(rank)->busy(rank);
+}
+
+static void faulty_unwanted(uint32_t rank, const void *remote)
+{
+	inner_for(rank)->unwanted(rank, remote);
+}
+
+static int faulty_poll(void)
+{
+	int arrived = 0;
+	if (!looks_surely && happens(faults.idle, &done.idled))
+		return 0;
+	looks_surely = false;
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->poll && (!inner[i]->used || inner[i]->used()))
+			arrived += inner[i]->poll();
+	return arrived;
+}
+
+static void faulty_flush(void)
+{
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->flush)
+			inner[i]->flush();
+}
+
+static void faulty_before_sleep(void)
+{
+	looks_surely = true;
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->before_sleep)
+			inner[i]->before_sleep();
+}
+
+/* ---- memory ---- */
+
+static size_t all_of(const struct iovec *v, size_t n)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < n; i++)
+		bytes += v[i].iov_len;
+	return bytes;
+}
+
+/* Of both sides the first piece of the first stretch only; 0: nothing for now. */
+static size_t part_of(const struct iovec *local, size_t nlocal, const struct iovec *remote,
+		      size_t nremote)
+{
+	size_t most = nlocal > 0 && nremote > 0 ? local[0].iov_len : 0;
+	if (all_of(local, nlocal) != all_of(remote, nremote) || most == 0)
+		return 0;
+	if (remote[0].iov_len < most)
+		most = remote[0].iov_len;
+	return draw(2) ? 0 : 1 + draw((uint32_t)(most < 4096 ? most : 4096));
+}
+
+static ssize_t faulty_get(uint32_t rank, const struct iovec *local, size_t nlocal,
+			  const struct iovec *remote, size_t nremote, bool stable)
+{
+	const struct channel_ops *c = inner_for(rank);
+	/* without put the channel moves things in its own time, and wants the same arguments again
+	 */
+	if (happens(faults.partly, &done.partly)) {
+		size_t n = !c->put ? 0 : part_of(local, nlocal, remote, nremote);
+		if (n == 0)
+			return 0;
+		struct iovec to = {local[0].iov_base, n}, from = {remote[0].iov_base, n};
+		return c->get(rank, &to, 1, &from, 1, stable);
+	}
+	return c->get(rank, local, nlocal, remote, nremote, stable);
+}
+
+static ssize_t faulty_put(uint32_t rank, const struct iovec *local, size_t nlocal,
+			  const struct iovec *remote, size_t nremote)
+{
+	const struct channel_ops *c = inner_for(rank);
+	if (happens(faults.partly, &done.partly)) {
+		size_t n = part_of(local, nlocal, remote, nremote);
+		if (n == 0)
+			return 0;
+		struct iovec from = {local[0].iov_base, n}, to = {remote[0].iov_base, n};
+		return c->put(rank, &from, 1, &to, 1);
+	}
+	return c->put(rank, local, nlocal, remote, nremote);
+}
+
+/* The owner may be this process, which its own channel does not reach: one of them has shares. */
+static struct channel_share *faulty_share(uint32_t owner, uint32_t i)
+{
+	for (size_t k = 0; k < inner_count; k++)
+		if (inner[k]->share)
+			return inner[k]->share(owner, i);
+	return NULL;
+}
+
+/* ---- checkpoints ---- */
+
+static void faulty_suspend(uint32_t round)
+{
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->suspend)
+			inner[i]->suspend(round);
+}
+
+static bool faulty_drained(void)
+{
+	bool all = true;
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->drained)
+			all &= inner[i]->drained();
+	return all && !happens(faults.undrained, &done.undrained);
+}
+
+static void faulty_resume(bool restored)
+{
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->resume)
+			inner[i]->resume(restored);
+}
+
+static bool faulty_settled(void)
+{
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->settled && !inner[i]->settled())
+			return false;
+	return true;
+}
+
+static void faulty_close(void)
+{
+	for (size_t i = inner_count; i-- > 0;)
+		inner[i]->close();
+}
+
+/* ---- the table ---- */
+
+struct channel_ops channel_faulty[CHANNEL_FAULTY_MAX];
+
+static hale_status_t open_with_first(channel_arrive_t *arrive, struct error *err)
+{
+	return HALE_OK;
+}
+
+static void close_with_first(void)
+{
+}
+
+static bool reaches_as(size_t i, uint32_t rank)
+{
+	return i < inner_count && inner_for(rank) == inner[i];
+}
+
+static bool reaches_as_0(uint32_t rank)
+{
+	return reaches_as(0, rank);
+}
+
+static bool reaches_as_1(uint32_t rank)
+{
+	return reaches_as(1, rank);
+}
+
+static bool reaches_as_2(uint32_t rank)
+{
+	return reaches_as(2, rank);
+}
+
+static bool reaches_as_3(uint32_t rank)
+{
+	return reaches_as(3, rank);
+}
+
+/* What is asked of a rank's channel; NULL where that one has NULL, which says something, too. */
+static struct channel_ops ops_of(size_t i)
+{
+	static bool (*const reaches[CHANNEL_FAULTY_MAX])(uint32_t rank) = {
+	    reaches_as_0, reaches_as_1, reaches_as_2, reaches_as_3};
+	const struct channel_ops *c = inner[i];
+	return (struct channel_ops){.name = "faulty",
+				    .open = open_with_first,
+				    .reaches = reaches[i],
+				    .send = faulty_send,
+				    .reserve = faulty_reserve,
+				    .commit = faulty_commit,
+				    .announce = c->announce ? faulty_announce : NULL,
+				    .busy = c->busy ? faulty_busy : NULL,
+				    .unwanted = c->unwanted ? faulty_unwanted : NULL,
+				    .get = c->get ? faulty_get : NULL,
+				    .put = c->put ? faulty_put : NULL,
+				    .share = c->share ? faulty_share : NULL,
+				    .close = close_with_first,
+				    .eager_max = c->eager_max};
+}
+
+void channel_faulty_wrap(const struct channel_ops *const *list, size_t count,
+			 const struct channel_faults *wanted)
+{
+	struct channel_ops *first = &channel_faulty[0];
+	inner = list;
+	inner_count = count < CHANNEL_FAULTY_MAX ? count : CHANNEL_FAULTY_MAX;
+	faults = *wanted;
+	random_state = faults.seed;
+	memset(&done, 0, sizeof(done));
+	sends = 0;
+	for (size_t i = 0; i < inner_count; i++)
+		channel_faulty[i] = ops_of(i);
+	first->open = faulty_open;
+	first->poll = faulty_poll;
+	first->flush = faulty_flush;
+	first->before_sleep = faulty_before_sleep;
+	first->suspend = faulty_suspend;
+	first->drained = faulty_drained;
+	first->resume = faulty_resume;
+	first->settled = faulty_settled;
+	first->close = faulty_close;
+}
