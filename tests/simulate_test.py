@@ -46,6 +46,12 @@ def a_head_that_comes_when_the_job_has_ended_ends_as_it_has(s):
     return simulate(s, "--runs", 200, "--kinds", "kill-head,kill-rank")
 
 
+@test
+def a_head_that_finds_no_record_of_the_ranks_ends_them(s):
+    """The disk was full when they were started: it waited for ever for their end."""
+    return simulate(s, "--seed", 100003858)
+
+
 def piece(number, schedules):
     def faults(s):
         return simulate(s, "--seed", SEED * 1000000 + number * schedules, "--runs", schedules)

@@ -16,6 +16,10 @@ hale_status_t deliver_choose(const char *name, struct error *err)
 	for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
 		if (strcmp(policies[i]->name, name) != 0)
 			continue;
+		if (!policies[i]->other)
+			return error_set(err, HALE_ERR_STATE,
+					 "the delivery policy %s lacks a mandatory operation",
+					 name);
 		deliver_policy = policies[i];
 		return HALE_OK;
 	}

@@ -121,6 +121,19 @@ static void policies_are_chosen_by_name(void **state)
 	assert_int_equal(deliver_choose("pigeon", &err), HALE_ERR_UNSUPPORTED);
 }
 
+static void every_policy_has_what_is_mandatory(void **state)
+{
+	static const char *const names[] = {"redundant", "plain"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct error err;
+
+		assert_int_equal(deliver_choose(names[i], &err), HALE_OK);
+		assert_string_equal(deliver_policy->name, names[i]);
+		assert_non_null(deliver_policy->other);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +142,7 @@ int main(void)
 	    cmocka_unit_test(a_policy_decides_about_other_numbers),
 	    cmocka_unit_test(plain_ends_the_job_when_the_sequence_breaks),
 	    cmocka_unit_test(policies_are_chosen_by_name),
+	    cmocka_unit_test(every_policy_has_what_is_mandatory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kinds there are; what judges share. */
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,19 @@ static const struct monitor_kind *const kinds[] = {&monitor_ipmi, &monitor_ib, &
 
 const struct monitor_kind *monitor_kind_find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!strcmp(kinds[i]->name, name))
-			return kinds[i];
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		const struct monitor_kind *k = kinds[i];
+
+		assert(k->name && k->space && k->every > 0 && k->line && k->end && k->read);
+		if (!strcmp(k->name, name))
+			return k;
+	}
 	return NULL;
+}
+
+const struct monitor_kind *monitor_kind_at(size_t i)
+{
+	return i < ARRAY_LEN(kinds) ? kinds[i] : NULL;
 }
 
 const char *monitor_severity_name(monitor_severity_t severity)

@@ -82,6 +82,7 @@ void reader_log(struct reader *r, struct tail *t, const char *as);
 bool reader_file(const char *folder, const char *name, char *text, size_t cap);
 
 struct monitor_kind {
+	/* all are mandatory but fini */
 	const char *name, *space;
 	double every; /* seconds, when options say nothing */
 	size_t state_size;
@@ -99,6 +100,7 @@ struct monitor_kind {
 extern const struct monitor_kind monitor_ipmi, monitor_ib, monitor_memory, monitor_load;
 
 const struct monitor_kind *monitor_kind_find(const char *name);
+const struct monitor_kind *monitor_kind_at(size_t i); /* NULL: there are fewer */
 
 /* The readers. */
 void monitor_ipmi_read(struct reader *r);

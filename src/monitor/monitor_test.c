@@ -343,9 +343,60 @@ static void judges_survive_garbage(void **state)
 	}
 }
 
+/* ---- what every kind must do ---- */
+
+/* Text of others: refused by a sentence, or passed over, and never an event, however long. */
+static void every_kind_bears_lines_that_are_none(void **state)
+{
+	static const char *const lines[] = {
+	    "",	    " ",	   "what is this", "0", "-1 -1 -1 -1", "\"", "nan inf 1e999",
+	    "%s%n", "\x01\xff\xfe"};
+	char longest[MONITOR_LINE_MAX], text[MONITOR_LINE_MAX];
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	for (size_t k = 0; monitor_kind_at(k); k++) {
+		struct world w;
+
+		world_init(&w, monitor_kind_at(k)->name);
+		for (size_t i = 0; i <= ARRAY_LEN(lines); i++) {
+			struct error err = {0};
+
+			snprintf(text, sizeof(text), "%s",
+				 i < ARRAY_LEN(lines) ? lines[i] : longest);
+			if (w.judge.kind->line(&w.judge, text, &err) != HALE_OK)
+				assert_true(err.code == HALE_ERR_ARGUMENT && err.text[0]);
+		}
+		assert_string_equal(w.out, "");
+		world_fini(&w);
+	}
+}
+
+static void every_kind_says_nothing_about_nothing(void **state)
+{
+	for (size_t k = 0; monitor_kind_at(k); k++) {
+		struct world w;
+
+		world_init(&w, monitor_kind_at(k)->name);
+		for (int i = 0; i < 5; i++)
+			reading(&w, i, "", "");
+		world_fini(&w);
+	}
+}
+
+static void every_kind_is_found_by_its_name(void **state)
+{
+	for (size_t k = 0; monitor_kind_at(k); k++)
+		assert_ptr_equal(monitor_kind_find(monitor_kind_at(k)->name), monitor_kind_at(k));
+	assert_null(monitor_kind_find("weather"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_kind_is_found_by_its_name),
+	    cmocka_unit_test(every_kind_bears_lines_that_are_none),
+	    cmocka_unit_test(every_kind_says_nothing_about_nothing),
 	    cmocka_unit_test(ipmi_says_each_change_once),
 	    cmocka_unit_test(ipmi_thresholds_columns_and_fans_that_stand_still),
 	    cmocka_unit_test(ipmi_watches_each_of_very_many_sensors_and_says_what_is_too_many),

@@ -367,10 +367,10 @@ static void join(struct rank *r)
 	atomic_store(&r->box->state, RANK_RUNNING);
 }
 
-static void write_image(struct rank *r, struct proto_ckpt *p)
+static void write_image(struct rank *r, struct proto_ckpt *p, const char *path)
 {
 	char text[128];
-	int fd = simulate_open64(r->box->ckpt_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = simulate_open64(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	int n = snprintf(text, sizeof(text), "image of rank %u at %u: %ld.\n", r->k.rank, p->id,
 			 r->k.step);
 
@@ -383,8 +383,7 @@ static void write_image(struct rank *r, struct proto_ckpt *p)
 	} else {
 		p->type = PROTO_CKPT_WRITTEN;
 	}
-	kernel_say("%s: %s%.*s", r->box->ckpt_path, p->type == PROTO_CKPT_FAILED ? "not " : "",
-		   n - 1, text);
+	kernel_say("%s: %s%.*s", path, p->type == PROTO_CKPT_FAILED ? "not " : "", n - 1, text);
 	if (fd >= 0)
 		simulate_close(fd);
 }
@@ -393,11 +392,14 @@ static void write_image(struct rank *r, struct proto_ckpt *p)
 static void checkpoint(struct rank *r)
 {
 	struct proto_ckpt p = {.type = PROTO_CKPT_RESUMED, .id = atomic_load(&r->box->ckpt_wanted)};
+	char path[MAILBOX_PATH];
 	pid_t pid;
 
 	if (p.id == 0 || p.id <= r->newest || atomic_load(&r->box->ckpt_cancelled) >= p.id)
 		return;
 	r->newest = p.id;
+	/* the mailbox may say another one before the image is written */
+	snprintf(path, sizeof(path), "%s", r->box->ckpt_path);
 	actor_checkpoint_begins();
 	for (int i = 1; i < 3; i++) {
 		int pending = 0;
@@ -410,7 +412,7 @@ static void checkpoint(struct rank *r)
 	pid = simulate_fork();
 	if (pid == 0) {
 		simulate_usleep((unsigned)kernel_random(kernel_chance(0.1) ? 2000000 : 30000));
-		write_image(r, &p);
+		write_image(r, &p, path);
 		tell(r, &p, sizeof(p));
 		proc_exit(0);
 	}

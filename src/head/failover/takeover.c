@@ -390,6 +390,12 @@ static void follow(struct head *h)
 	head_all_gone_soon(h);
 }
 
+static void kill_ranks_of(struct head *h, uint32_t k)
+{
+	crew_tell(&h->crew, k,
+		  &(struct message){.type = MSG_SIGNAL, .rank = MESSAGE_ALL, .value = SIGKILL});
+}
+
 static void go_on(struct head *h)
 {
 	struct failover_facts facts = facts_of(h);
@@ -406,6 +412,13 @@ static void go_on(struct head *h)
 	case FAILOVER_NOTHING_BEGUN:
 		head_say(h, "the last head of job %s ended before it had begun; the job ends",
 			 h->id.job);
+		/* its record says so; it may have found no room to write down that they had */
+		for (uint32_t k = 0; k < h->crew.count; k++)
+			if (h->crew.nodes[k].attach.done)
+				kill_ranks_of(h, k);
+		/* without a layout nobody's end can be told; agents say when nothing is left */
+		for (uint32_t r = 0; r < h->nranks; r++)
+			h->crew.ranks[r].pid = 0;
 		head_end(h, EXIT_UNRECOVERED);
 		break;
 	case FAILOVER_END:
@@ -432,9 +445,7 @@ static void end_obsolete(struct head *h)
 	for (uint32_t k = 0; k < h->crew.count; k++)
 		if (h->crew.nodes[k].attach.done && h->crew.nodes[k].attach.generation < newest &&
 		    !(newest == h->crew.generation && migrate_is_behind(h, &h->crew.nodes[k])))
-			crew_tell(&h->crew, k,
-				  &(struct message){
-				      .type = MSG_SIGNAL, .rank = MESSAGE_ALL, .value = SIGKILL});
+			kill_ranks_of(h, k);
 }
 
 static void settle(void *arg)
