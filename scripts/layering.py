@@ -32,7 +32,7 @@ for i, folder in enumerate(AGENT_SIDE):
 for folder in HEAD_SIDE:
     MAY_USE[folder] = BELOW | HEAD_SIDE | {"wire", "launch", "report", "control"}
 MAY_USE["control"] = BELOW | {"wire"}
-MAY_USE["protect"] = {"base"}  # inside the user's process, without libhale.so
+MAY_USE["protect"] = {"base", "node"}  # inside the user's process, without libhale.so
 MAY_USE["halecc"] = {"base"}
 MAY_USE["ocl"] = {"base", "node"}  # inside OpenCL programs, without libhale.so
 MAY_USE["task"] = {"base", "node"}  # inside programs with tasks, without libhale.so

@@ -126,6 +126,26 @@ def errors_in_device_memory_are_mended_after_a_restart_too(s):
 
 
 @test
+def what_the_layer_says_is_none_of_the_programs_output(s):
+    """A line that it says before a rollback is not said again, and what comes then is not taken for it."""
+    exe = opencl(s, "ocl_solver")
+    alone = s.run(exe, "400")
+    job = run_opencl(s, exe, "-r", "-g", s.path("go"), "400", HALE_OPENCL="check=none ckpt=epochs:10", HALE_LOG="info")
+    job.until_output(r"^100 ")
+    job.checkpoint()
+    pid = job.ranks(1)[0]
+    job.until(lambda: s.hale("inject", "ecc", pid).status == 0, "to take an error")
+    job.until_says("going back and repeating")
+    before = life(pid)
+    os.kill(pid, signal.SIGKILL)
+    job.until(lambda: life(job.ranks(1)[0]) != before, "to restart")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == alone.out, alone, r)
+    expect(re.search(r"^hale: opencl: \d+ errors in device memory, .*; overhead .* s$", r.err, re.M), r)
+
+
+@test
 def what_cannot_be_mended_after_a_restart_costs_a_rollback(s):
     """Two errors in a row and no other device: the job goes back to its checkpoint; the second time, without another
     checkpoint between, it ends."""

@@ -10,6 +10,7 @@
 
 static log_level_t current = LOG_WARN;
 static char prefix[32];
+static log_sink_t sink;
 
 void log_init_from_env(void)
 {
@@ -35,8 +36,13 @@ void log_set_prefix(const char *text)
 	fmt_print(prefix, sizeof(prefix), "%s", text);
 }
 
+void log_set_sink(log_sink_t to)
+{
+	sink = to;
+}
+
 /* A pipe that is full or a signal may cut a write short: the rest follows, or the line is lost. */
-static void write_all(const char *text, size_t len)
+void log_pass(const char *text, size_t len)
 {
 	UNCANCELLED;
 
@@ -56,7 +62,7 @@ void log_at(log_level_t level, const char *fmt, ...)
 	if (level > current || level == LOG_QUIET)
 		return;
 	int saved_errno = errno;
-	char line[1024];
+	char line[LOG_LINE];
 	size_t n = fmt_print(line, sizeof(line), "hale: %s", prefix);
 	va_list ap;
 	va_start(ap, fmt);
@@ -66,6 +72,7 @@ void log_at(log_level_t level, const char *fmt, ...)
 	if (n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
 	line[n++] = '\n';
-	write_all(line, n);
+	if (!sink || !sink(line, n))
+		log_pass(line, n);
 	errno = saved_errno;
 }

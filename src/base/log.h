@@ -4,11 +4,24 @@
 #ifndef HALE_BASE_LOG_H
 #define HALE_BASE_LOG_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LOG_LINE = 1024 }; /* bytes of a line at most, with its newline */
+
 typedef enum log_level { LOG_QUIET = 0, LOG_WARN, LOG_INFO, LOG_DEBUG } log_level_t;
 
 void log_init_from_env(void);
 void log_set_level(log_level_t level);
 log_level_t log_level(void);
+
+/* Takes a whole line, with its newline, and returns true; false: it goes to stderr. As signal-safe
+ * as log_at. NULL: all lines go to stderr, as at first. */
+typedef bool (*log_sink_t)(const char *line, size_t len);
+void log_set_sink(log_sink_t sink);
+
+/* A line, with its newline, that another process has made: to stderr as it is. */
+void log_pass(const char *line, size_t len);
 
 /* Prefix put after "hale: ", "rank 3: " for instance; copied, at most 31 bytes. */
 void log_set_prefix(const char *prefix);

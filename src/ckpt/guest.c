@@ -38,6 +38,11 @@ void hale_guest_leave(void)
 		guard_attend();
 }
 
+bool hale_guest_say(const char *line, size_t len)
+{
+	return link_say(line, len);
+}
+
 void hale_guest_memory(void *addr, size_t len, bool in)
 {
 	if (in)

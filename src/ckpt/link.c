@@ -30,6 +30,7 @@ static struct {
 	pid_t pid; /* of the process that has opened it, not of its children */
 	bool open;
 	uintptr_t place; /* of the segment; 0: none was chosen yet */
+	bool heard;	 /* the agent takes what it is told; not before its WELCOME */
 	bool let_go;	 /* the newest WELCOME was a copy's, and will not be taken back */
 } self = {.fd = -1};
 
@@ -112,6 +113,15 @@ bool link_tell(const void *packet, size_t len)
 		k = send(self.fd, packet, len, MSG_NOSIGNAL);
 	while (k < 0 && errno == EINTR);
 	return k == (ssize_t)len;
+}
+
+bool link_say(const char *line, size_t len)
+{
+	struct proto_said p = {.type = PROTO_SAID, .len = (uint32_t)len};
+	if (!self.heard || len > sizeof(p.text))
+		return false;
+	memcpy(p.text, line, len);
+	return link_tell(&p, sizeof(p));
 }
 
 static int welcome_receive(struct proto_welcome *welcome, struct error *err)
@@ -274,6 +284,9 @@ static hale_status_t join_agent(uint32_t restored, const uint64_t *position, str
 	close(segment_fd);
 	if (rc == HALE_OK)
 		rc = segment_check(welcome.segment_bytes, err);
+	self.heard = rc == HALE_OK;
+	if (self.heard)
+		log_set_sink(link_say);
 	return rc;
 }
 
@@ -334,6 +347,7 @@ hale_status_t link_reopen(uint32_t restored, const uint64_t position[3], struct 
 	image_fd_disown(self.fd);
 	image_exclude_remove(self.link.segment);
 	self.fd = -1;
+	self.heard = false;
 	self.link.segment = NULL;
 	hale_status_t rc = join_agent(restored, position, err);
 	if (rc == HALE_OK)

@@ -20,6 +20,8 @@ bool guard_lock_soon(void);
 hale_status_t link_reopen(uint32_t restored, const uint64_t position[3], struct error *err);
 /* One packet to the agent. The writing child uses it too. False when the agent is gone. */
 bool link_tell(const void *packet, size_t len);
+/* A log_sink_t (base/log.h): false before the agent has welcomed this process, or if it is gone. */
+bool link_say(const char *line, size_t len);
 /* The name and token under which the environment, or a sink's caller, says the agent is found. */
 struct link_address {
 	char agent[108];

@@ -177,6 +177,10 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 	case PROTO_NET_BACK:
 		head_partition_told(h, rank, (uint32_t)p->plain.value, p->type == PROTO_NET_LOST);
 		break;
+	case PROTO_SAID:
+		if (p->said.len <= sizeof(p->said.text))
+			log_pass(p->said.text, p->said.len);
+		break;
 	case PROTO_CKPT_ASK:
 		checkpoint_ask(h, rank, (uint32_t)p->plain.value);
 		break;

@@ -10,8 +10,10 @@
 #ifndef HALE_NODE_GUEST_H
 #define HALE_NODE_GUEST_H
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include "base/log.h"
 
 struct hale_guest {
 	/* Puts what stands outside of this process into its memory. False: it can't be captured
@@ -26,6 +28,16 @@ struct hale_guest {
 void hale_guest_join(const struct hale_guest *g);
 void hale_guest_enter(void);
 void hale_guest_leave(void);
+/* A line of the library's for people (base/log.h, log_sink_t): it is none of the program's output. */
+bool hale_guest_say(const char *line, size_t len);
+/* Where this process is a rank, the calling library's lines go that way. */
+static inline void hale_guest_log(void)
+{
+	log_sink_t say;
+
+	*(void **)&say = dlsym(RTLD_DEFAULT, "hale_guest_say");
+	log_set_sink(say);
+}
 /* Memory that images leave out, from now on (in) or no longer. */
 void hale_guest_memory(void *addr, size_t len, bool in);
 /* A descriptor that images leave out; it isn't there in a restored process. */

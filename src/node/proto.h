@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/exit_status.h"
+#include "base/log.h"
 
 /* Sent by the agent to the process that said HELLO, after ckpt_wanted was written. */
 #define PROTO_CKPT_SIGNAL (SIGRTMAX - 3)
@@ -59,6 +60,7 @@ enum proto_type {
 	PROTO_NET_BACK, /* it does again; struct proto_plain */
 	PROTO_MOVED,	/* its copy runs: this process ends now; struct proto_plain */
 	PROTO_BECOMES,	/* it executes another program, whose MPI_Init says HELLO; struct proto_plain */
+	PROTO_SAID,	/* a sentence of Hale's, not of the program's; struct proto_said */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
@@ -106,12 +108,20 @@ struct proto_ckpt {
 	char text[PROTO_TEXT];
 };
 
+/* A line for the job's stderr. It does not go through the rank's own stderr: bytes there are
+ * numbered, and a rank that was rolled back must print the same ones again. */
+struct proto_said {
+	uint32_t type, len; /* of text, with the newline */
+	char text[LOG_LINE];
+};
+
 /* Any packet of a rank. */
 union proto_packet {
 	uint32_t type;
 	struct proto_plain plain;
 	struct proto_hello hello;
 	struct proto_ckpt ckpt;
+	struct proto_said said;
 };
 
 /* Bytes of a packet that a rank may send once it has said HELLO; 0: it may not. */
@@ -133,6 +143,8 @@ static inline size_t proto_size(uint32_t type)
 	case PROTO_CKPT_WRITTEN:
 	case PROTO_CKPT_FAILED:
 		return sizeof(struct proto_ckpt);
+	case PROTO_SAID:
+		return sizeof(struct proto_said);
 	default:
 		return 0;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "node/guest.h"
 #include "ocl/calls.h"
 #include "ocl/epoch/epoch.h"
 
@@ -109,6 +110,7 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispat
 	if (!target || !entries_ret || !layer)
 		return CL_INVALID_VALUE;
 	log_init_from_env();
+	hale_guest_log();
 	if (target->clEnqueueNDRangeKernel == mine.clEnqueueNDRangeKernel &&
 	    mine.clEnqueueNDRangeKernel) {
 		log_warn("opencl: OPENCL_LAYERS names this layer twice; once is enough");

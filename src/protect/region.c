@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/exit_status.h"
 #include "base/fmt.h"
+#include "node/guest.h"
 #include "protect/protect.h"
 
 _Static_assert((int)EXIT_UNRECOVERABLE == HALE_EXIT_UNRECOVERABLE,
@@ -24,6 +25,7 @@ static void start_once(void)
 	const char *text = getenv("HALE_PROTECT");
 
 	log_init_from_env();
+	hale_guest_log();
 	if (text && strlen(text) >= sizeof settings)
 		protect_die(64, "HALE_PROTECT is longer than %zu bytes", sizeof settings - 1);
 	fmt_print(settings, sizeof settings, "%s", text ? text : "");

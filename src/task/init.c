@@ -3,6 +3,7 @@
 #include "task/task.h"
 
 #include <stdlib.h>
+#include "node/guest.h"
 #include "task/check.h"
 #include "task/fault.h"
 
@@ -13,6 +14,7 @@ __attribute__((constructor)) static void begin(void)
 	char why[160];
 
 	log_init_from_env();
+	hale_guest_log();
 	if (!task_settings_read(&task_settings, settings ? settings : "", why))
 		log_warn("HALE_TASKS is %s", why);
 	if (due && !task_due_read(&d, due, why))

@@ -198,7 +198,7 @@ static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 	}
 	if (len == sizeof(p->plain))
 		p->plain.text[PROTO_TEXT - 1] = '\0';
-	else
+	else if (len == sizeof(p->ckpt))
 		p->ckpt.text[PROTO_TEXT - 1] = '\0';
 	if (p->type == PROTO_INITIALIZED)
 		a->ranks[c->rank].initialized = true;
@@ -221,6 +221,8 @@ static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 		a->ranks[c->rank].aborted = true;
 		a->ranks[c->rank].abort_code = p->plain.value;
 	}
+	if (p->type == PROTO_SAID) /* what it has printed before comes before */
+		stream_take(&a->ranks[c->rank].out[1]);
 	if (p->type == PROTO_CKPT_ASK && a->heads.gone)
 		agent_ckpt_refuse(a);
 	if (len == sizeof(p->ckpt))

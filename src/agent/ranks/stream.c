@@ -136,6 +136,12 @@ void stream_resume(struct stream *s)
 		loop_add(s->loop, &s->source, s->fd, EPOLLIN, ready, s);
 }
 
+void stream_take(struct stream *s)
+{
+	while (s->fd >= 0 && !stream_window_full(s->window) && read_counted(s) > 0)
+		take(s);
+}
+
 void stream_drain(struct stream *s)
 {
 	while (s->fd >= 0) {

@@ -57,6 +57,9 @@ void stream_recover(struct stream *s);
 /* The window was full and has room again. */
 void stream_resume(struct stream *s);
 
+/* Takes what is in the pipe now, as far as the window has room. */
+void stream_take(struct stream *s);
+
 /* The rank is gone: takes what is left in the pipe, and closes it. */
 void stream_drain(struct stream *s);
 

@@ -226,7 +226,7 @@ static void take_packet(struct node *n, const struct message *m)
 	/* the agent has ended their texts, but it is not for us to rely on it */
 	if (m->len == sizeof(p.plain))
 		p.plain.text[PROTO_TEXT - 1] = '\0';
-	else
+	else if (m->len == sizeof(p.ckpt))
 		p.ckpt.text[PROTO_TEXT - 1] = '\0';
 	r->initialized = r->initialized || p.type == PROTO_INITIALIZED;
 	r->finalized = r->finalized || p.type == PROTO_FINALIZED;

@@ -38,21 +38,15 @@ void ocl_report_init(void)
 static void say_line(const struct account *a)
 {
 	const struct report *r = &ocl.report;
-	char text[256], moved[64] = "";
-	int n;
+	char moved[64] = "";
 
 	if (r->moves)
 		snprintf(moved, sizeof(moved), " (moved to another device in %.1f s)", r->move);
-	if (log_level() == LOG_QUIET)
-		return;
-	n = snprintf(text, sizeof(text),
-		     "hale: opencl: %lu errors in device memory, %lu recovered%s; %lu epochs, %lu "
-		     "checkpoints; overhead %.2f %% of %.1f s\n",
-		     (unsigned long)r->errors, (unsigned long)r->recoveries, moved,
-		     (unsigned long)r->epochs, (unsigned long)r->checkpoints, account_overhead(a),
-		     a->wall);
-	if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
-		return; /* nobody listens any more */
+	log_warn("opencl: %lu errors in device memory, %lu recovered%s; %lu epochs, %lu "
+		 "checkpoints; overhead %.2f %% of %.1f s",
+		 (unsigned long)r->errors, (unsigned long)r->recoveries, moved,
+		 (unsigned long)r->epochs, (unsigned long)r->checkpoints, account_overhead(a),
+		 a->wall);
 }
 
 void ocl_report_end(void)

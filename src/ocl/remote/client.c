@@ -661,6 +661,7 @@ cl_int remote_start(void)
 		remote.tried = true;
 		remote.pid = getpid();
 		log_init_from_env();
+		hale_guest_log();
 		if (guest.join)
 			guest.join(&us);
 		remote.started =
