@@ -25,7 +25,7 @@ import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-RULES = ["layering.py", "exports.py", "docs.py", "circles.py"]
+RULES = ["layering.py", "exports.py", "docs.py", "circles.py", "names.py"]
 # scenarios that compute all the time; *.sh do, too
 COMPUTING = ["simulate_test.py", "ocl_test.py", "ocl_restart_test.py", "ocl_programs_test.py", "ocl_kinds_test.py", "ocl_orders_test.py", "ocl_process_test.py", "ocl_random_test.py", "model_test.py", "sim_test.py", "types_test.py"]
 # the longest ones begin first, so that none of them is left alone at the end

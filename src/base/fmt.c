@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/fmt.h"
 
-struct out {
+struct fmt_out {
 	char *buf;
 	size_t cap, len;
 };
@@ -21,20 +21,20 @@ struct spec {
 	char conv;
 };
 
-static void put(struct out *o, char c)
+static void put(struct fmt_out *o, char c)
 {
 	if (o->len + 1 < o->cap)
 		o->buf[o->len] = c;
 	o->len++;
 }
 
-static void put_many(struct out *o, const char *s, size_t n)
+static void put_many(struct fmt_out *o, const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		put(o, s[i]);
 }
 
-static void pad(struct out *o, char c, long n)
+static void pad(struct fmt_out *o, char c, long n)
 {
 	while (n-- > 0)
 		put(o, c);
@@ -94,7 +94,7 @@ static const char *parse_spec(const char *f, struct spec *s, va_list *ap)
 	return *f ? f + 1 : f;
 }
 
-static void put_text(struct out *o, const struct spec *s, const char *text)
+static void put_text(struct fmt_out *o, const struct spec *s, const char *text)
 {
 	if (!text)
 		text = "(null)";
@@ -106,7 +106,7 @@ static void put_text(struct out *o, const struct spec *s, const char *text)
 		pad(o, ' ', s->width - (long)n);
 }
 
-static void put_number(struct out *o, const struct spec *s, uint64_t v, bool negative, int base,
+static void put_number(struct fmt_out *o, const struct spec *s, uint64_t v, bool negative, int base,
 		       const char *prefix)
 {
 	const char *digits = s->conv == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -134,7 +134,7 @@ static void put_number(struct out *o, const struct spec *s, uint64_t v, bool neg
 		pad(o, ' ', s->width - used);
 }
 
-static void put_signed(struct out *o, const struct spec *s, va_list *ap)
+static void put_signed(struct fmt_out *o, const struct spec *s, va_list *ap)
 {
 	int64_t v = s->longs > 0 ? va_arg(*ap, long) : va_arg(*ap, int);
 	if (s->longs == -1)
@@ -144,7 +144,7 @@ static void put_signed(struct out *o, const struct spec *s, va_list *ap)
 	put_number(o, s, v < 0 ? -(uint64_t)v : (uint64_t)v, v < 0, 10, "");
 }
 
-static void put_unsigned(struct out *o, const struct spec *s, va_list *ap)
+static void put_unsigned(struct fmt_out *o, const struct spec *s, va_list *ap)
 {
 	uint64_t v = s->longs > 0 ? va_arg(*ap, unsigned long) : va_arg(*ap, unsigned);
 	if (s->longs == -1)
@@ -160,7 +160,7 @@ static void put_unsigned(struct out *o, const struct spec *s, va_list *ap)
 	put_number(o, &t, v, false, base, prefix);
 }
 
-static void put_double(struct out *o, const struct spec *s, double v)
+static void put_double(struct fmt_out *o, const struct spec *s, double v)
 {
 	char f[16], text[400];
 	size_t n = 0;
@@ -189,7 +189,7 @@ static void put_double(struct out *o, const struct spec *s, double v)
 		put_many(o, text, (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1);
 }
 
-static void put_one(struct out *o, const struct spec *s, va_list *ap, int saved_errno)
+static void put_one(struct fmt_out *o, const struct spec *s, va_list *ap, int saved_errno)
 {
 	char c[2] = {0};
 	switch (s->conv) {
@@ -232,7 +232,7 @@ static void put_one(struct out *o, const struct spec *s, va_list *ap, int saved_
 size_t fmt_vprint(char *buf, size_t cap, const char *fmt, va_list args)
 {
 	int saved_errno = errno;
-	struct out o = {.buf = buf, .cap = cap};
+	struct fmt_out o = {.buf = buf, .cap = cap};
 	va_list ap;
 	va_copy(ap, args);
 	while (*fmt) {

@@ -26,22 +26,22 @@
 
 enum { CLASS_LARGE = 255, CLASS_COUNT = 36 };
 
-struct object {
-	struct object *next;
+struct heap_object {
+	struct heap_object *next;
 };
 
-struct chunk {
-	struct object *free; /* given back */
-	char *carve, *end;   /* never handed out yet */
-	uint32_t size;	     /* of an object */
-	uint32_t live;	     /* objects handed out */
+struct heap_chunk {
+	struct heap_object *free; /* given back */
+	char *carve, *end;	  /* never handed out yet */
+	uint32_t size;		  /* of an object */
+	uint32_t live;		  /* objects handed out */
 	uint32_t class_;
 	bool listed;
-	struct chunk *next, *prev; /* in its class's list, or in the pool */
-	size_t mapped;		   /* large ones: length of the mapping */
+	struct heap_chunk *next, *prev; /* in its class's list, or in the pool */
+	size_t mapped;			/* large ones: length of the mapping */
 };
 
-_Static_assert(sizeof(struct chunk) <= HEADER_BYTES, "objects begin behind the header");
+_Static_assert(sizeof(struct heap_chunk) <= HEADER_BYTES, "objects begin behind the header");
 
 static const uint32_t class_size[CLASS_COUNT] = {
     16,	  32,	48,   64,    128,   192,   256,	  320,	 384,	448,   512,   640,
@@ -50,8 +50,8 @@ static const uint32_t class_size[CLASS_COUNT] = {
 };
 
 static struct {
-	struct chunk *list[CLASS_COUNT];
-	struct chunk *pool;
+	struct heap_chunk *list[CLASS_COUNT];
+	struct heap_chunk *pool;
 	size_t in_use, mapped;
 } heap;
 
@@ -81,9 +81,9 @@ static inline unsigned class_of(size_t size)
 	return k;
 }
 
-static struct chunk *chunk_of(const void *p)
+static struct heap_chunk *chunk_of(const void *p)
 {
-	return (struct chunk *)((uintptr_t)p & ~(CHUNK_BYTES - 1));
+	return (struct heap_chunk *)((uintptr_t)p & ~(CHUNK_BYTES - 1));
 }
 
 /* Anonymous memory aligned to CHUNK_BYTES. */
@@ -108,16 +108,16 @@ static bool pool_fill(void)
 	if (!region)
 		return false;
 	for (int i = REGION_CHUNKS - 1; i >= 0; i--) {
-		struct chunk *c = (struct chunk *)(region + (size_t)i * CHUNK_BYTES);
+		struct heap_chunk *c = (struct heap_chunk *)(region + (size_t)i * CHUNK_BYTES);
 		c->next = heap.pool;
 		heap.pool = c;
 	}
 	return true;
 }
 
-static void list_push(struct chunk *c)
+static void list_push(struct heap_chunk *c)
 {
-	struct chunk **head = &heap.list[c->class_];
+	struct heap_chunk **head = &heap.list[c->class_];
 	c->prev = NULL;
 	c->next = *head;
 	if (*head)
@@ -126,7 +126,7 @@ static void list_push(struct chunk *c)
 	c->listed = true;
 }
 
-static void list_remove(struct chunk *c)
+static void list_remove(struct heap_chunk *c)
 {
 	if (c->prev)
 		c->prev->next = c->next;
@@ -137,15 +137,15 @@ static void list_remove(struct chunk *c)
 	c->listed = false;
 }
 
-static struct chunk *chunk_new(unsigned class_)
+static struct heap_chunk *chunk_new(unsigned class_)
 {
 	if (!heap.pool && !pool_fill())
 		return NULL;
-	struct chunk *c = heap.pool;
+	struct heap_chunk *c = heap.pool;
 	heap.pool = c->next;
 	uint32_t size = class_size[class_];
 	char *first = (char *)c + HEADER_BYTES;
-	*c = (struct chunk){.size = size, .class_ = class_, .carve = first};
+	*c = (struct heap_chunk){.size = size, .class_ = class_, .carve = first};
 	c->end = first + (CHUNK_BYTES - HEADER_BYTES) / size * size;
 	list_push(c);
 	return c;
@@ -156,7 +156,7 @@ static void *large_alloc(size_t size)
 	if (size > PTRDIFF_MAX - 2 * CHUNK_BYTES)
 		return NULL;
 	size_t len = ALIGN_UP(size + HEADER_BYTES, HALE_PAGE);
-	struct chunk *c = map_aligned(len);
+	struct heap_chunk *c = map_aligned(len);
 	if (!c)
 		return NULL;
 	c->class_ = CLASS_LARGE;
@@ -165,7 +165,7 @@ static void *large_alloc(size_t size)
 	return (char *)c + HEADER_BYTES;
 }
 
-static void large_free(struct chunk *c)
+static void large_free(struct heap_chunk *c)
 {
 	heap.in_use -= c->mapped - HEADER_BYTES;
 	heap.mapped -= c->mapped;
@@ -177,7 +177,7 @@ static void *alloc_slow(unsigned class_)
 {
 	if (UNLIKELY(!ready))
 		classes_init();
-	struct chunk *c = heap.list[class_];
+	struct heap_chunk *c = heap.list[class_];
 	while (c && !c->free && c->carve == c->end) {
 		list_remove(c);
 		c = heap.list[class_];
@@ -186,11 +186,11 @@ static void *alloc_slow(unsigned class_)
 		c = chunk_new(class_);
 	if (!c)
 		return NULL;
-	struct object *o = c->free;
+	struct heap_object *o = c->free;
 	if (o) {
 		c->free = o->next;
 	} else {
-		o = (struct object *)c->carve;
+		o = (struct heap_object *)c->carve;
 		c->carve += c->size;
 	}
 	c->live++;
@@ -205,9 +205,9 @@ void *heap_alloc(size_t size)
 	if (UNLIKELY(!ready))
 		classes_init();
 	unsigned k = class_of(size);
-	struct chunk *c = heap.list[k];
+	struct heap_chunk *c = heap.list[k];
 	if (LIKELY(c && c->free)) {
-		struct object *o = c->free;
+		struct heap_object *o = c->free;
 		c->free = o->next;
 		c->live++;
 		heap.in_use += c->size;
@@ -228,7 +228,7 @@ void *heap_calloc(size_t count, size_t size)
 }
 
 /* A chunk changed from full to not, or has nothing live any more. */
-static void free_slow(struct chunk *c)
+static void free_slow(struct heap_chunk *c)
 {
 	if (!c->listed)
 		list_push(c);
@@ -243,12 +243,12 @@ void heap_free(void *p)
 {
 	if (!p)
 		return;
-	struct chunk *c = chunk_of(p);
+	struct heap_chunk *c = chunk_of(p);
 	if (UNLIKELY(c->class_ == CLASS_LARGE)) {
 		large_free(c);
 		return;
 	}
-	struct object *o = p;
+	struct heap_object *o = p;
 	o->next = c->free;
 	c->free = o;
 	c->live--;
@@ -258,7 +258,7 @@ void heap_free(void *p)
 }
 
 /* Grows or shrinks a large mapping where it stands; false if something is in the way. */
-static bool large_resize(struct chunk *c, size_t size)
+static bool large_resize(struct heap_chunk *c, size_t size)
 {
 	if (size > PTRDIFF_MAX - 2 * CHUNK_BYTES)
 		return false;
@@ -275,7 +275,7 @@ void *heap_realloc(void *p, size_t size)
 {
 	if (!p)
 		return heap_alloc(size);
-	struct chunk *c = chunk_of(p);
+	struct heap_chunk *c = chunk_of(p);
 	size_t have;
 	if (c->class_ == CLASS_LARGE) {
 		if (size > SMALL_MAX && large_resize(c, size))

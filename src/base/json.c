@@ -202,21 +202,21 @@ struct json_value {
 	size_t count;
 };
 
-struct reader {
+struct json_reader {
 	const char *at, *end;
 	int depth;
 };
 
-static struct json_value *read_value(struct reader *r);
+static struct json_value *read_value(struct json_reader *r);
 
-static void skip_space(struct reader *r)
+static void skip_space(struct json_reader *r)
 {
 	while (r->at < r->end &&
 	       (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
 		r->at++;
 }
 
-static bool take(struct reader *r, char c)
+static bool take(struct json_reader *r, char c)
 {
 	if (r->at == r->end || *r->at != c)
 		return false;
@@ -224,7 +224,7 @@ static bool take(struct reader *r, char c)
 	return true;
 }
 
-static bool read_hex4(struct reader *r, uint32_t *value)
+static bool read_hex4(struct json_reader *r, uint32_t *value)
 {
 	uint32_t v = 0;
 	if (r->end - r->at < 4)
@@ -259,7 +259,7 @@ static size_t put_utf8(char *to, uint32_t c)
 }
 
 /* Behind a backslash; writes at most 4 bytes. 0: malformed. NUL is refused: texts are C strings. */
-static size_t read_escape(struct reader *r, char *to)
+static size_t read_escape(struct json_reader *r, char *to)
 {
 	static const char from[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
 	if (r->at == r->end)
@@ -285,7 +285,7 @@ static size_t read_escape(struct reader *r, char *to)
 }
 
 /* The text between quotes, malloc'ed; NULL: malformed. */
-static char *read_string(struct reader *r)
+static char *read_string(struct json_reader *r)
 {
 	if (!take(r, '"'))
 		return NULL;
@@ -322,7 +322,7 @@ static char *read_string(struct reader *r)
 	return text;
 }
 
-static bool skip_digits(struct reader *r)
+static bool skip_digits(struct json_reader *r)
 {
 	const char *start = r->at;
 	while (r->at < r->end && *r->at >= '0' && *r->at <= '9')
@@ -330,7 +330,7 @@ static bool skip_digits(struct reader *r)
 	return r->at > start;
 }
 
-static bool read_number(struct reader *r, struct json_value *v)
+static bool read_number(struct json_reader *r, struct json_value *v)
 {
 	const char *start = r->at;
 	bool whole = true;
@@ -367,7 +367,7 @@ static bool read_number(struct reader *r, struct json_value *v)
 	return isfinite(v->number);
 }
 
-static bool read_word(struct reader *r, const char *word)
+static bool read_word(struct json_reader *r, const char *word)
 {
 	size_t n = strlen(word);
 	if ((size_t)(r->end - r->at) < n || memcmp(r->at, word, n))
@@ -387,7 +387,7 @@ static void append(struct json_value *parent, struct json_value *child)
 }
 
 /* What stands between the brackets of an array or object, up to and with the closing one. */
-static bool read_members(struct reader *r, struct json_value *v, char close)
+static bool read_members(struct json_reader *r, struct json_value *v, char close)
 {
 	skip_space(r);
 	if (take(r, close))
@@ -417,7 +417,7 @@ static bool read_members(struct reader *r, struct json_value *v, char close)
 	return take(r, close);
 }
 
-static bool read_into(struct reader *r, struct json_value *v)
+static bool read_into(struct json_reader *r, struct json_value *v)
 {
 	switch (r->at < r->end ? *r->at : 0) {
 	case '{':
@@ -449,7 +449,7 @@ static bool read_into(struct reader *r, struct json_value *v)
 	}
 }
 
-static struct json_value *read_value(struct reader *r)
+static struct json_value *read_value(struct json_reader *r)
 {
 	skip_space(r);
 	struct json_value *v = calloc(1, sizeof(*v));
@@ -464,7 +464,7 @@ static struct json_value *read_value(struct reader *r)
 
 struct json_value *json_parse(const char *text, size_t len)
 {
-	struct reader r = {.at = text, .end = text + len};
+	struct json_reader r = {.at = text, .end = text + len};
 	struct json_value *v = read_value(&r);
 	skip_space(&r);
 	if (v && r.at != r.end) {

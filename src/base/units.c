@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "base/units.h"
 
-struct unit {
+struct units_unit {
 	const char *name;
 	double factor;
 };
@@ -30,7 +30,8 @@ static const char *parse_decimal(const char *text, double *value)
 	return digits ? s : NULL;
 }
 
-static bool parse_with_unit(const char *text, const struct unit *units, size_t count, double *value)
+static bool parse_with_unit(const char *text, const struct units_unit *units, size_t count,
+			    double *value)
 {
 	double v;
 	const char *rest = parse_decimal(text, &v);
@@ -52,7 +53,7 @@ static bool parse_with_unit(const char *text, const struct unit *units, size_t c
 
 bool units_parse_seconds(const char *text, double *seconds)
 {
-	static const struct unit units[] = {
+	static const struct units_unit units[] = {
 	    {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},    {"sec", 1},
 	    {"min", 60},  {"m", 60},	{"h", 3600}, {"d", 86400},
 	};
@@ -65,7 +66,7 @@ bool units_parse_seconds(const char *text, double *seconds)
 
 bool units_parse_bytes(const char *text, uint64_t *bytes)
 {
-	static const struct unit units[] = {
+	static const struct units_unit units[] = {
 	    {"B", 1},	     {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},	{"TB", 1e12},
 	    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"K", 0x1p10},
 	    {"k", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40},

@@ -30,7 +30,7 @@ enum { TOLERANCE_NS = 1000000000, SECOND_NS = 1000000000 };
 
 /* Those that count from a machine's start; each has its own offset, since machines sleep, and
  * clocks are slewed. */
-enum kind { MONOTONIC, RAW, BOOT, KINDS, OTHER = KINDS };
+enum clocks_kind { MONOTONIC, RAW, BOOT, KINDS, OTHER = KINDS };
 
 static struct {
 	int64_t ahead, saved;
@@ -52,7 +52,7 @@ static struct {
 	int (*timerfd_settime)(int, int, const struct itimerspec *, struct itimerspec *);
 } libc;
 
-static enum kind kind_of(clockid_t id)
+static enum clocks_kind kind_of(clockid_t id)
 {
 	switch (id) {
 	case CLOCK_MONOTONIC:
@@ -140,7 +140,7 @@ API int clock_gettime(clockid_t id, struct timespec *t)
 	if (UNLIKELY(!libc.gettime))
 		return (int)failed(sys(SYS_clock_gettime, id, t));
 	int rc = libc.gettime(id, t);
-	enum kind k = UNLIKELY(moved) ? kind_of(id) : OTHER;
+	enum clocks_kind k = UNLIKELY(moved) ? kind_of(id) : OTHER;
 	if (!rc && k != OTHER)
 		*t = later(t, clocks[k].ahead);
 	return rc;
@@ -151,7 +151,7 @@ API int clock_gettime(clockid_t id, struct timespec *t)
 struct deadline {
 	struct timespec machine; /* what libc and the kernel look at */
 	struct timespec program;
-	enum kind kind;
+	enum clocks_kind kind;
 	struct deadline *outer; /* one that a signal handler has interrupted */
 };
 
@@ -163,7 +163,7 @@ void clocks_thread_restored(void)
 		d->machine = later(&d->program, -clocks[d->kind].ahead);
 }
 
-static void deadline_begin(struct deadline *d, enum kind kind, const struct timespec *t)
+static void deadline_begin(struct deadline *d, enum clocks_kind kind, const struct timespec *t)
 {
 	*d = (struct deadline){.machine = *t, .program = *t, .kind = kind, .outer = deadlines};
 	atomic_signal_fence(memory_order_seq_cst);
@@ -181,7 +181,7 @@ static void deadline_end(void *d)
 /* rc = call, in which d.machine is the time t of that clock; also where the thread is cancelled. */
 #define UNTIL(id, t, plain, call)                                                                  \
 	__extension__({                                                                            \
-		enum kind kind_ = kind_of(id);                                                     \
+		enum clocks_kind kind_ = kind_of(id);                                              \
 		int rc_ = 0;                                                                       \
 		if (kind_ == OTHER) {                                                              \
 			rc_ = plain;                                                               \
@@ -262,7 +262,7 @@ API int sem_clockwait(sem_t *s, clockid_t id, const struct timespec *t)
 	return UNTIL(id, t, libc.sem_clockwait(s, id, t), libc.sem_clockwait(s, id, &d.machine));
 }
 
-static enum kind kind_of_timerfd(int fd)
+static enum clocks_kind kind_of_timerfd(int fd)
 {
 	char path[64], text[512];
 	fmt_print(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
@@ -278,7 +278,7 @@ API int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct 
 	struct itimerspec machine;
 	if (UNLIKELY(moved) && flags & TFD_TIMER_ABSTIME && new &&
 	    (new->it_value.tv_sec || new->it_value.tv_nsec)) {
-		enum kind k = kind_of_timerfd(fd);
+		enum clocks_kind k = kind_of_timerfd(fd);
 		machine = *new;
 		if (k != OTHER)
 			machine.it_value = later(&new->it_value, -clocks[k].ahead);

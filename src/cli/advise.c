@@ -18,7 +18,7 @@
 
 enum { FILE_MAX = 64 << 20 };
 
-struct request {
+struct advise_request {
 	const char *job, *file;
 	struct advise_machine machine;
 	double ckpt_cost_s, restart_s; /* NAN: as measured */
@@ -72,7 +72,7 @@ static bool take_by(const char *text, bool *by_energy)
 	return false;
 }
 
-static bool take_value(struct request *q, const char *name, const char *value)
+static bool take_value(struct advise_request *q, const char *name, const char *value)
 {
 	struct advise_machine *m = &q->machine;
 	const struct {
@@ -111,7 +111,7 @@ static bool take_value(struct request *q, const char *name, const char *value)
 	return false;
 }
 
-static bool parse(struct request *q, int argc, char **argv)
+static bool parse(struct advise_request *q, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0) {
@@ -198,7 +198,7 @@ static hale_status_t measure_from_job(const char *job, struct advise_measure *m,
 /* ---- what hale itself can do ---- */
 
 /* The first thing that this hale lacks for a choice, as the end of a sentence; NULL: nothing. */
-static const char *lacking(const struct request *q, const struct advise_choice *c)
+static const char *lacking(const struct advise_request *q, const struct advise_choice *c)
 {
 	if (q->machine.nodes < 2 && strstr(c->flags, "--replicas"))
 		return "a second node, and with one both replicas would be lost (--nodes)";
@@ -210,13 +210,14 @@ static const char *lacking(const struct request *q, const struct advise_choice *
 	return NULL;
 }
 
-static bool possible(const struct request *q, const struct advise_choice *c)
+static bool possible(const struct advise_request *q, const struct advise_choice *c)
 {
 	return !c->why[0] && !lacking(q, c);
 }
 
 /* What can be had comes first, each part in its order. */
-static void possible_first(const struct request *q, struct advise_choice *choices, size_t count)
+static void possible_first(const struct advise_request *q, struct advise_choice *choices,
+			   size_t count)
 {
 	struct advise_choice sorted[ADVISE_CHOICES_MAX];
 	size_t n = 0;
@@ -337,7 +338,7 @@ static const char *unless(bool given)
 	return given ? "" : " (assumed)";
 }
 
-static void show_machine(const struct request *q)
+static void show_machine(const struct advise_request *q)
 {
 	const struct advise_machine *k = &q->machine;
 	char mttf[MODEL_QUANTITY_TEXT], every[MODEL_QUANTITY_TEXT], work[MODEL_QUANTITY_TEXT];
@@ -358,7 +359,7 @@ static const char *settings(const struct advise_choice *c)
 }
 
 /* "with this program on this machine: …": the best that this hale can run. */
-static void show_headline(const struct request *q, const struct advise_choice *choices,
+static void show_headline(const struct advise_request *q, const struct advise_choice *choices,
 			  size_t count)
 {
 	size_t best = 0, next;
@@ -381,7 +382,7 @@ static void show_headline(const struct request *q, const struct advise_choice *c
 }
 
 /* What the closed formulas don't say: how runs vary. */
-static void simulate(const struct request *q, const struct advise_measure *m,
+static void simulate(const struct advise_request *q, const struct advise_measure *m,
 		     const struct advise_choice *c, struct advise_simulated *s)
 {
 	struct error err;
@@ -408,8 +409,8 @@ static void show_simulated(const struct advise_simulated *s)
 	    model_quantity_show(s->p95_s, MODEL_TIME_S, p95));
 }
 
-static void show_choice(const struct request *q, const struct advise_measure *m, size_t number,
-			const struct advise_choice *c)
+static void show_choice(const struct advise_request *q, const struct advise_measure *m,
+			size_t number, const struct advise_choice *c)
 {
 	char loss[96], time[MODEL_QUANTITY_TEXT], energy[MODEL_QUANTITY_TEXT];
 	const char *lacks = lacking(q, c);
@@ -435,7 +436,7 @@ static void show_choice(const struct request *q, const struct advise_measure *m,
 		       c->flags);
 }
 
-static void show(const struct request *q, const struct advise_measure *m,
+static void show(const struct advise_request *q, const struct advise_measure *m,
 		 const struct advise_choice *choices, size_t count)
 {
 	show_measure(m);
@@ -469,7 +470,7 @@ static void print_simulated(struct json_out *j, const struct advise_simulated *s
 	json_close_object(j);
 }
 
-static void print_choice(const struct request *q, const struct advise_measure *m,
+static void print_choice(const struct advise_request *q, const struct advise_measure *m,
 			 const struct advise_choice *c, struct json_out *j)
 {
 	const char *lacks = lacking(q, c);
@@ -530,7 +531,7 @@ static void print_tasks(const struct advise_machine *k, const struct advise_meas
 	json_close_object(j);
 }
 
-static void print_all(const struct request *q, const struct advise_measure *m,
+static void print_all(const struct advise_request *q, const struct advise_measure *m,
 		      const struct advise_choice *choices, size_t count)
 {
 	struct json_out j;
@@ -562,7 +563,7 @@ static void print_all(const struct request *q, const struct advise_measure *m,
 #define TASK_WASTE 0.01 /* where nobody knows: seed 002's programs lost 0.3 to 4.5 % */
 
 /* What the user says takes the place of what was measured. */
-static void take_tasks(struct request *q, struct advise_measure *m)
+static void take_tasks(struct advise_request *q, struct advise_measure *m)
 {
 	advise_measure_override(m, q->ckpt_cost_s, q->restart_s);
 	if (q->machine.coverage > 0) {
@@ -578,14 +579,14 @@ static void take_tasks(struct request *q, struct advise_measure *m)
 
 int cli_advise(int argc, char **argv)
 {
-	struct request q = {.machine = {.nodes = 1,
-					.work_s = 256 * 3600.0,
-					.node_w = 200,
-					.static_part = 0.5,
-					.power_limit_w = INFINITY,
-					.task_waste = NAN},
-			    .ckpt_cost_s = NAN,
-			    .restart_s = NAN};
+	struct advise_request q = {.machine = {.nodes = 1,
+					       .work_s = 256 * 3600.0,
+					       .node_w = 200,
+					       .static_part = 0.5,
+					       .power_limit_w = INFINITY,
+					       .task_waste = NAN},
+				   .ckpt_cost_s = NAN,
+				   .restart_s = NAN};
 	struct advise_choice choices[ADVISE_CHOICES_MAX];
 	struct advise_measure m;
 	struct error err;

@@ -21,7 +21,7 @@
 
 enum { QUIET_MS = 300 }; /* without --follow: so long without one more, and that was all */
 
-struct view {
+struct events_view {
 	bool json, follow;
 	long count; /* ends after so many; 0: does not */
 	char filter[512];
@@ -149,7 +149,7 @@ static void show_line(const FTB_receive_event_t *e, const void *payload, size_t 
 
 static void show(const FTB_receive_event_t *e, const void *payload, size_t length, void *arg)
 {
-	struct view *v = arg;
+	struct events_view *v = arg;
 	char time_text[40];
 
 	when(time_text);
@@ -180,7 +180,7 @@ static void tell_lost(FTB_client_handle_t c, uint64_t told[2])
 	told[1] = above;
 }
 
-static void wait_for_end(struct view *v, FTB_client_handle_t c)
+static void wait_for_end(struct events_view *v, FTB_client_handle_t c)
 {
 	uint64_t told[2] = {0, 0};
 	long seen = -1;
@@ -208,7 +208,7 @@ static void wait_for_end(struct view *v, FTB_client_handle_t c)
 	pthread_mutex_unlock(&v->lock);
 }
 
-static int watch(struct view *v)
+static int watch(struct events_view *v)
 {
 	FTB_client_t me = {.event_space = "HALE.EVENTS",
 			   .client_subscription_style = "FTB_SUBSCRIPTION_NOTIFY"};
@@ -234,7 +234,7 @@ static int watch(struct view *v)
 	return 1;
 }
 
-static bool add_filter(struct view *v, const char *key, const char *text)
+static bool add_filter(struct events_view *v, const char *key, const char *text)
 {
 	size_t n = strlen(v->filter);
 	int m = snprintf(v->filter + n, sizeof(v->filter) - n, "%s%s%s", n ? "," : "", key, text);
@@ -307,7 +307,8 @@ static int publish(int argc, char **argv)
 
 int cli_events(int argc, char **argv)
 {
-	struct view v = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
+	struct events_view v = {.lock = PTHREAD_MUTEX_INITIALIZER,
+				.news = PTHREAD_COND_INITIALIZER};
 	const char *job = NULL;
 	struct ftb_filter parsed;
 	bool fits = true;

@@ -19,7 +19,7 @@
 #include "control/control.h"
 #include "node/job.h"
 
-struct request {
+struct metrics_request {
 	const char *listen, *textfile;
 	double every;
 };
@@ -27,7 +27,7 @@ struct request {
 /* ---- the text ---- */
 
 /* Where a number stands in a job's answer: KEY, or KEY of the object KIND. */
-struct source {
+struct metrics_source {
 	const char *labels; /* besides the job's; "": none */
 	const char *object, *key;
 };
@@ -36,7 +36,7 @@ enum { METRIC_SERIES = 2 };
 
 struct metric {
 	const char *name, *type, *help;
-	struct source from[METRIC_SERIES];
+	struct metrics_source from[METRIC_SERIES];
 };
 
 static const struct metric metrics[] = {
@@ -112,7 +112,7 @@ static void put_label(FILE *f, const char *text)
 	}
 }
 
-static void put_sample(FILE *f, const char *name, const struct source *s,
+static void put_sample(FILE *f, const char *name, const struct metrics_source *s,
 		       const struct json_value *job)
 {
 	const struct json_value *from = s->object ? json_get(job, s->object) : job;
@@ -213,7 +213,7 @@ static bool write_file(const char *path)
 	return good;
 }
 
-static int write_often(const struct request *q)
+static int write_often(const struct metrics_request *q)
 {
 	int ends = cli_end_signals();
 	struct pollfd p = {.fd = ends, .events = POLLIN};
@@ -339,7 +339,7 @@ static int listen_at(struct sockaddr_in *a)
 	return -1;
 }
 
-static int serve_all(const struct request *q)
+static int serve_all(const struct metrics_request *q)
 {
 	struct sockaddr_in a;
 	char name[INET_ADDRSTRLEN];
@@ -381,9 +381,9 @@ static int serve_all(const struct request *q)
 
 /* ---- the command ---- */
 
-static bool parse(struct request *q, int argc, char **argv)
+static bool parse(struct metrics_request *q, int argc, char **argv)
 {
-	*q = (struct request){.every = 15};
+	*q = (struct metrics_request){.every = 15};
 	for (int i = 1; i < argc; i++) {
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
 
@@ -402,7 +402,7 @@ static bool parse(struct request *q, int argc, char **argv)
 
 int cli_metrics(int argc, char **argv)
 {
-	struct request q;
+	struct metrics_request q;
 	size_t len = 0;
 	char *text;
 

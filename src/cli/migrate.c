@@ -11,15 +11,15 @@
 #include "control/control.h"
 #include "node/job.h"
 
-struct migration {
+struct migrate_migration {
 	const char *job, *from, *to;
 	const char *via; /* a folder, "": the job's for checkpoints; NULL: no files */
 	bool help, json;
 };
 
-static bool parse(int argc, char **argv, struct migration *m)
+static bool parse(int argc, char **argv, struct migrate_migration *m)
 {
-	*m = (struct migration){0};
+	*m = (struct migrate_migration){0};
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			m->help = true;
@@ -90,7 +90,7 @@ static bool put_folder(struct json_out *j, const char *via)
 	return true;
 }
 
-static int ask(const char *job, const struct migration *m)
+static int ask(const char *job, const struct migrate_migration *m)
 {
 	struct json_value *answer = NULL;
 	struct json_out j;
@@ -126,7 +126,7 @@ static int ask(const char *job, const struct migration *m)
 
 int cli_migrate(int argc, char **argv)
 {
-	struct migration m;
+	struct migrate_migration m;
 	char job[JOB_ID_MAX];
 	struct error err;
 

@@ -17,7 +17,7 @@
 
 enum { SCHEMES_MAX = 16 };
 
-struct order {
+struct sim_order {
 	struct sim_plan plan;
 	const char *failures, *schemes[SCHEMES_MAX], *trace_out;
 	size_t scheme_count;
@@ -35,8 +35,8 @@ struct number {
 	double factor;
 };
 
-#define PLAN(member)  offsetof(struct order, plan.member)
-#define ORDER(member) offsetof(struct order, member)
+#define PLAN(member)  offsetof(struct sim_order, plan.member)
+#define ORDER(member) offsetof(struct sim_order, member)
 
 static const struct number numbers[] = {
     {"--nodes", PLAN(job.nodes), MODEL_COUNT, 1},
@@ -56,7 +56,7 @@ static const struct number numbers[] = {
     {"--threads", ORDER(threads), MODEL_COUNT, 1},
 };
 
-static bool take_number(struct order *o, const char *name, const char *value)
+static bool take_number(struct sim_order *o, const char *name, const char *value)
 {
 	struct error err;
 
@@ -76,7 +76,7 @@ static bool take_number(struct order *o, const char *name, const char *value)
 	return false;
 }
 
-static bool take_seed(struct order *o, const char *value)
+static bool take_seed(struct sim_order *o, const char *value)
 {
 	char *end;
 
@@ -88,7 +88,7 @@ static bool take_seed(struct order *o, const char *value)
 	return false;
 }
 
-static bool take_option(struct order *o, const char *name, const char *value)
+static bool take_option(struct sim_order *o, const char *name, const char *value)
 {
 	if (!value) {
 		log_warn("%s lacks its value; `hale help sim` explains it", name);
@@ -111,7 +111,7 @@ static bool take_option(struct order *o, const char *name, const char *value)
 	return true;
 }
 
-static bool take_options(struct order *o, int argc, char **argv)
+static bool take_options(struct sim_order *o, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
 		char name[32];
@@ -142,7 +142,7 @@ static bool take_options(struct order *o, int argc, char **argv)
 	return true;
 }
 
-static bool settle(struct order *o)
+static bool settle(struct sim_order *o)
 {
 	struct sim_plan *p = &o->plan;
 	struct error err;
@@ -197,7 +197,7 @@ static bool read_trace(const char *path, struct sim_trace *trace)
 	return good;
 }
 
-static bool write_trace(const char *path, const struct sim_record *r, const struct order *o)
+static bool write_trace(const char *path, const struct sim_record *r, const struct sim_order *o)
 {
 	FILE *f = fopen(path, "we");
 
@@ -248,7 +248,7 @@ static void *progress_show(void *arg)
 	return NULL;
 }
 
-static bool progress_begin(struct progress *p, const struct order *o, const char *what)
+static bool progress_begin(struct progress *p, const struct sim_order *o, const char *what)
 {
 	*p = (struct progress){.runs = o->plan.runs, .what = what};
 	return !o->quiet && isatty(STDERR_FILENO) &&
@@ -265,7 +265,7 @@ static void progress_end(struct progress *p)
 
 /* ---- the command ---- */
 
-static int play_one(struct order *o, size_t i, struct sim_summary *s)
+static int play_one(struct sim_order *o, size_t i, struct sim_summary *s)
 {
 	struct sim_record record = {0};
 	struct progress progress;
@@ -295,7 +295,7 @@ static int play_one(struct order *o, size_t i, struct sim_summary *s)
 	return status;
 }
 
-static int play_all(struct order *o)
+static int play_all(struct sim_order *o)
 {
 	struct sim_summary summaries[SCHEMES_MAX];
 	struct sim_scheme schemes[SCHEMES_MAX];
@@ -325,12 +325,12 @@ static int play_all(struct order *o)
 
 int cli_sim(int argc, char **argv)
 {
-	struct order o = {.failures = "exp:mttf=50y",
-			  .alpha = -1,
-			  .f_send = -1,
-			  .f_recv = -1,
-			  .runs = 1000,
-			  .threads = (double)cpus_allowed()};
+	struct sim_order o = {.failures = "exp:mttf=50y",
+			      .alpha = -1,
+			      .f_send = -1,
+			      .f_recv = -1,
+			      .runs = 1000,
+			      .threads = (double)cpus_allowed()};
 	struct error err;
 	char *file = NULL;
 	int status = EXIT_USAGE;

@@ -8,7 +8,7 @@
 
 typedef enum step_kind { STEP_SEND, STEP_RECV, STEP_COPY, STEP_REDUCE, STEP_ROUND } step_kind_t;
 
-struct step {
+struct schedule_step {
 	uint8_t kind; /* step_kind_t */
 	bool local;   /* in the local group of an intercommunicator */
 	int peer;
@@ -31,7 +31,7 @@ struct schedule {
 	bool finished;
 	bool begun; /* false: it waits for an earlier one of the communicator */
 	int error;  /* the first one */
-	struct step *steps;
+	struct schedule_step *steps;
 	size_t nsteps, room;
 	size_t begin, end; /* the round at work */
 	size_t checked;	   /* its messages before this have completed */
@@ -85,7 +85,7 @@ void schedule_destroy(struct schedule *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->nsteps; i++) {
-		struct step *st = &s->steps[i];
+		struct schedule_step *st = &s->steps[i];
 		if (st->block.type)
 			datatype_release(st->block.type);
 		if (st->from.type)
@@ -102,11 +102,11 @@ void schedule_destroy(struct schedule *s)
 	heap_free(s);
 }
 
-static struct step *step_add(struct schedule *s, step_kind_t kind)
+static struct schedule_step *step_add(struct schedule *s, step_kind_t kind)
 {
 	if (s->nsteps == s->room) {
 		size_t room = s->room ? s->room * 2 : 16;
-		struct step *steps = heap_realloc(s->steps, room * sizeof(*steps));
+		struct schedule_step *steps = heap_realloc(s->steps, room * sizeof(*steps));
 		if (!steps) {
 			s->error = MPI_ERR_NO_MEM;
 			return NULL;
@@ -114,8 +114,8 @@ static struct step *step_add(struct schedule *s, step_kind_t kind)
 		s->steps = steps;
 		s->room = room;
 	}
-	struct step *st = &s->steps[s->nsteps++];
-	*st = (struct step){.kind = (uint8_t)kind, .local = s->local};
+	struct schedule_step *st = &s->steps[s->nsteps++];
+	*st = (struct schedule_step){.kind = (uint8_t)kind, .local = s->local};
 	return st;
 }
 
@@ -127,7 +127,7 @@ static void step_block(struct coll_block *to, struct coll_block b)
 
 static void message_add(struct schedule *s, step_kind_t kind, struct coll_block b, int peer)
 {
-	struct step *st = step_add(s, kind);
+	struct schedule_step *st = step_add(s, kind);
 	if (!st)
 		return;
 	st->peer = peer;
@@ -146,7 +146,7 @@ void schedule_recv(struct schedule *s, struct coll_block b, int peer)
 
 void schedule_copy(struct schedule *s, struct coll_block dst, struct coll_block src)
 {
-	struct step *st = step_add(s, STEP_COPY);
+	struct schedule_step *st = step_add(s, STEP_COPY);
 	if (!st)
 		return;
 	step_block(&st->block, dst);
@@ -155,7 +155,7 @@ void schedule_copy(struct schedule *s, struct coll_block dst, struct coll_block 
 
 void schedule_reduce(struct schedule *s, struct op *op, const void *in, struct coll_block inout)
 {
-	struct step *st = step_add(s, STEP_REDUCE);
+	struct schedule_step *st = step_add(s, STEP_REDUCE);
 	if (!st)
 		return;
 	step_block(&st->block, inout);
@@ -199,7 +199,7 @@ void schedule_fail(struct schedule *s, int error)
 	note_error(s, error);
 }
 
-static void step_local(struct schedule *s, struct step *st)
+static void step_local(struct schedule *s, struct schedule_step *st)
 {
 	struct coll_block *b = &st->block;
 	if (st->kind == STEP_COPY)
@@ -208,7 +208,7 @@ static void step_local(struct schedule *s, struct step *st)
 		op_apply(st->op, st->from.buf, b->buf, b->count, b->type);
 }
 
-static void step_message(struct schedule *s, struct step *st)
+static void step_message(struct schedule *s, struct schedule_step *st)
 {
 	struct coll_block *b = &st->block;
 	struct comm *c = st->local ? s->comm->local : s->comm;

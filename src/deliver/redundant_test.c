@@ -24,18 +24,18 @@ enum {
 	LONGEST = 300,
 };
 
-struct record {
+struct redundant_record {
 	struct envelope envelope;
 	unsigned char payload[RECORD];
 };
 
-struct queue {
-	struct record at[ROOM];
+struct redundant_queue {
+	struct redundant_record at[ROOM];
 	int n;
 };
 
 /* What belongs to one process while another one runs. */
-struct process {
+struct redundant_process {
 	struct replicas state;
 	struct link link;
 	struct ledger ledger[CONTEXTS][RANKS];
@@ -44,8 +44,8 @@ struct process {
 	uint32_t heard; /* determinants, in order */
 };
 
-static struct process process[PROCESSES];
-static struct queue queue[PROCESSES][PROCESSES];
+static struct redundant_process process[PROCESSES];
+static struct redundant_queue queue[PROCESSES][PROCESSES];
 static unsigned char lost[PROCESSES];
 static struct segment *segment;
 static uint32_t me, deaths_told;
@@ -73,7 +73,7 @@ static const size_t record_max = RECORD;
 
 static bool queue_send(uint32_t to, const struct envelope *e, const void *payload)
 {
-	struct queue *q = &queue[me][to];
+	struct redundant_queue *q = &queue[me][to];
 	assert_true(e->length <= RECORD);
 	if (q->n == ROOM)
 		return false;
@@ -102,8 +102,8 @@ const struct channel_ops *channel_for(uint32_t rank)
 /* One record of one sender that has any, or (all) everything. */
 static int poll_from(uint32_t from)
 {
-	struct queue *q = &queue[from][me];
-	struct record r = q->at[0];
+	struct redundant_queue *q = &queue[from][me];
+	struct redundant_record r = q->at[0];
 	if (q->n == 0)
 		return 0;
 	memmove(q->at, q->at + 1, (size_t)--q->n * sizeof(r));
@@ -141,7 +141,7 @@ static unsigned char byte_of(uint32_t rank, uint32_t context, uint32_t number, u
 
 static void program_step(void)
 {
-	struct process *p = &process[me];
+	struct redundant_process *p = &process[me];
 	uint32_t to, context, length;
 	unsigned char payload[LONGEST];
 	step_of(replicas.rank, p->sent, &to, &context, &length);
@@ -257,7 +257,7 @@ static void death_publish(uint32_t p)
 	lost[p] = 1;
 }
 
-static bool has_all(const struct process *p, uint32_t rank)
+static bool has_all(const struct redundant_process *p, uint32_t rank)
 {
 	uint32_t have = 0, expected = STEPS;
 	for (uint32_t r = 0; r < RANKS; r++)

@@ -8,15 +8,16 @@
 // clang-format on
 #include "deliver/tasklog.h"
 
-struct event {
+struct tasklog_event {
 	struct tasklog_record record;
 	int value;
 	char payload[8];
 };
 
-static struct event *keep(struct tasklog *log, struct tasklog_channel *c, int value)
+static struct tasklog_event *keep(struct tasklog *log, struct tasklog_channel *c, int value)
 {
-	struct event *e = (struct event *)tasklog_record(log, c, sizeof(*e), sizeof(e->payload));
+	struct tasklog_event *e =
+	    (struct tasklog_event *)tasklog_record(log, c, sizeof(*e), sizeof(e->payload));
 
 	if (e)
 		e->value = value;
@@ -40,7 +41,7 @@ static void events_are_replayed_in_order_and_then_happen(void **state)
 		tasklog_again(log);
 		for (int i = 0; i < (time ? 3 : 2); i++) {
 			assert_true(tasklog_replays(from3));
-			assert_int_equal(((struct event *)tasklog_replay(from3))->value, i);
+			assert_int_equal(((struct tasklog_event *)tasklog_replay(from3))->value, i);
 		}
 	}
 	assert_false(tasklog_replays(from3));
@@ -49,7 +50,7 @@ static void events_are_replayed_in_order_and_then_happen(void **state)
 	assert_int_equal(from3->committed, 4);
 	tasklog_again(log);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(((struct event *)tasklog_replay(from3))->value, i);
+		assert_int_equal(((struct tasklog_event *)tasklog_replay(from3))->value, i);
 	tasklog_close(log);
 }
 
@@ -73,7 +74,8 @@ static void sends_are_counted(void **state)
 static void logs_are_empty_again_and_their_memory_serves_the_next(void **state)
 {
 	struct tasklog *log = tasklog_open();
-	struct event *first = keep(log, tasklog_channel(log, TASKLOG_RECEIVE, 0, 0, 0), 1), *again;
+	struct tasklog_event *first = keep(log, tasklog_channel(log, TASKLOG_RECEIVE, 0, 0, 0), 1),
+			     *again;
 
 	tasklog_close(log);
 	assert_int_equal(tasklog_totals.held, 0);
@@ -87,7 +89,8 @@ static void logs_are_empty_again_and_their_memory_serves_the_next(void **state)
 static void records_live_as_long_as_a_request_holds_them(void **state)
 {
 	struct tasklog *log = tasklog_open();
-	struct event *e = keep(log, tasklog_channel(log, TASKLOG_RECEIVE, 0, 0, 0), 5), *next;
+	struct tasklog_event *e = keep(log, tasklog_channel(log, TASKLOG_RECEIVE, 0, 0, 0), 5),
+			     *next;
 
 	tasklog_ref_add(&e->record);
 	tasklog_close(log);

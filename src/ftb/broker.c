@@ -170,7 +170,7 @@ static void flush_all(struct broker *b)
 		if (r->kind == RECEIVER_CLIENT)
 			client_flush((struct client *)r);
 		else
-			tree_flush((struct link *)r);
+			tree_flush((struct ftb_link *)r);
 	}
 	client_reap(b);
 }

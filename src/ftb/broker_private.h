@@ -109,14 +109,14 @@ struct route {
 
 /* ---- tree.c, peers.c, wire.c ---- */
 
-struct peer {
+struct ftb_peer {
 	char name[EVENT_TEXT_MAX + 1];
 	char address[128];
 	uint8_t key[32];
 	char key_text[41];
 };
 
-struct link {
+struct ftb_link {
 	struct receiver r;
 	struct broker *b;
 	int peer;
@@ -150,18 +150,18 @@ struct seek {
 };
 
 struct tree {
-	struct peer *peers;
+	struct ftb_peer *peers;
 	int count, self;
 	unsigned arity;
 	double heartbeat, dead;
 	void *context, *router, *zap;
 	struct carried *carried; /* instead of these */
 	char public_key[41], secret_key[41];
-	struct link *parent;
-	struct link **child;
+	struct ftb_link *parent;
+	struct ftb_link **child;
 	int children;
 	struct seek seek;
-	struct link *joining;
+	struct ftb_link *joining;
 	double join_until, seek_at;
 	double patience; /* until the preferred parent is asked again */
 	bool orphan; /* there is no parent, and nobody has said yet that there is none to be had */
@@ -240,16 +240,16 @@ outq_send client_send;
 char *broker_status_json(const struct broker *b); /* malloc'ed */
 
 /* peers.c */
-hale_status_t peers_read(const char *path, struct peer **peers, int *count, struct error *err);
+hale_status_t peers_read(const char *path, struct ftb_peer **peers, int *count, struct error *err);
 hale_status_t key_read(const char *path, char secret[41], char public[41], struct error *err);
 
 /* link.c */
-struct link *link_new(struct broker *b, int peer); /* NULL: no memory */
-void link_free(struct broker *b, struct link *l);
-bool link_up(struct broker *b, struct link *l); /* from now on it receives */
-enum out_result link_say(struct link *l, enum packet_kind kind);
-void link_tell(struct broker *b, struct link *l); /* what we want from it, if that is news */
-void link_interest(struct broker *b, struct link *l, const struct packet *p);
+struct ftb_link *link_new(struct broker *b, int peer); /* NULL: no memory */
+void link_free(struct broker *b, struct ftb_link *l);
+bool link_up(struct broker *b, struct ftb_link *l); /* from now on it receives */
+enum out_result link_say(struct ftb_link *l, enum packet_kind kind);
+void link_tell(struct broker *b, struct ftb_link *l); /* what we want from it, if that is news */
+void link_interest(struct broker *b, struct ftb_link *l, const struct packet *p);
 
 /* tree.c */
 hale_status_t tree_create(struct broker *b, const struct broker_options *o, struct error *err);
@@ -258,14 +258,14 @@ void tree_pump(struct broker *b); /* takes what has come */
 void tree_tick(struct broker *b);
 void tree_tell_interest(struct broker *b);
 void tree_hold(struct tree *t, const uint8_t *bytes, size_t len);
-void tree_flush(struct link *l);
+void tree_flush(struct ftb_link *l);
 outq_send tree_send;
 /* A message from a peer, whose key has said who it is. l is NULL if it came through the router from
  * somebody who is no child. */
-void tree_message(struct broker *b, struct link *l, int sender, const uint8_t *ident,
+void tree_message(struct broker *b, struct ftb_link *l, int sender, const uint8_t *ident,
 		  size_t ident_len, const uint8_t *bytes, size_t len);
 void tree_probe_message(struct broker *b, struct probe *p, const uint8_t *bytes, size_t len);
-struct link *tree_child(struct tree *t, const uint8_t *ident, size_t ident_len);
+struct ftb_link *tree_child(struct tree *t, const uint8_t *ident, size_t ident_len);
 /* Whom a broker asks to be its parent: places in the list, best first; the count. Pure. */
 int tree_candidates(int self, unsigned arity, int *order);
 

@@ -182,7 +182,7 @@ static void filters_travel(void **state)
 
 /* ---- what waits for one receiver ---- */
 
-struct sink {
+struct event_sink {
 	bool blocked;
 	uint64_t seq[200000];
 	size_t count;
@@ -190,14 +190,14 @@ struct sink {
 
 static void sink_event(const struct ftb_event *e, const uint8_t *bytes, size_t len, void *arg)
 {
-	struct sink *s = arg;
+	struct event_sink *s = arg;
 
 	s->seq[s->count++] = e->seq;
 }
 
 static enum out_result sink_send(void *to, const uint8_t *bytes, size_t len)
 {
-	struct sink *s = to;
+	struct event_sink *s = to;
 	struct packet p;
 
 	if (s->blocked)
@@ -209,7 +209,7 @@ static enum out_result sink_send(void *to, const uint8_t *bytes, size_t len)
 
 static void a_slow_receiver_loses_its_oldest_info_and_nothing_else(void **state)
 {
-	static struct sink s;
+	static struct event_sink s;
 	struct outq q = {0};
 	uint8_t b[EVENT_MAX];
 	uint64_t above = 0;
@@ -242,7 +242,7 @@ static void a_slow_receiver_loses_its_oldest_info_and_nothing_else(void **state)
 
 static void nothing_waits_without_bound(void **state)
 {
-	static struct sink s;
+	static struct event_sink s;
 	struct outq q = {0};
 	uint8_t b[EVENT_MAX];
 

@@ -12,9 +12,9 @@
 
 struct lib lib = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER, .wake = -1};
 
-struct client *lib_client(FTB_client_handle_t handle)
+struct lib_client *lib_client(FTB_client_handle_t handle)
 {
-	for (struct client *c = lib.clients; c; c = c->next)
+	for (struct lib_client *c = lib.clients; c; c = c->next)
 		if ((uintptr_t)handle == c->id && !c->dead)
 			return c;
 	return NULL;
@@ -55,9 +55,9 @@ static int check_info(const FTB_client_t *i)
 	return FTB_SUCCESS;
 }
 
-static struct client *client_new(const FTB_client_t *info)
+static struct lib_client *client_new(const FTB_client_t *info)
 {
-	struct client *c = calloc(1, sizeof(*c));
+	struct lib_client *c = calloc(1, sizeof(*c));
 	struct timespec now;
 
 	if (!c)
@@ -73,7 +73,7 @@ static struct client *client_new(const FTB_client_t *info)
 	return c;
 }
 
-static void client_free(struct client *c)
+static void client_free(struct lib_client *c)
 {
 	lib_close(c);
 	outq_fini(&c->out);
@@ -86,7 +86,7 @@ static void client_free(struct client *c)
 /* Whether there is a client that differs in nothing: then this is the same call a second time. */
 static bool registered(const FTB_client_t *i)
 {
-	for (const struct client *c = lib.clients; c; c = c->next)
+	for (const struct lib_client *c = lib.clients; c; c = c->next)
 		if (!c->dead && strcasecmp(c->info.event_space, i->event_space) == 0 &&
 		    strcasecmp(c->info.client_name, i->client_name) == 0 &&
 		    strcmp(c->info.client_jobid, i->client_jobid) == 0 &&
@@ -97,7 +97,7 @@ static bool registered(const FTB_client_t *i)
 
 int FTB_Connect(const FTB_client_t *client_info, FTB_client_handle_t *client_handle)
 {
-	struct client *c;
+	struct lib_client *c;
 	int ret;
 
 	if (!client_info || !client_handle)
@@ -131,9 +131,9 @@ int FTB_Connect(const FTB_client_t *client_info, FTB_client_handle_t *client_han
 
 /* ---- disconnect ---- */
 
-static void unlink_client(struct client *c)
+static void unlink_client(struct lib_client *c)
 {
-	for (struct client **p = &lib.clients; *p; p = &(*p)->next)
+	for (struct lib_client **p = &lib.clients; *p; p = &(*p)->next)
 		if (*p == c) {
 			*p = c->next;
 			break;
@@ -155,7 +155,7 @@ static void join_thread(void)
 	pthread_mutex_lock(&lib.lock);
 }
 
-static void send_rest(struct client *c)
+static void send_rest(struct lib_client *c)
 {
 	struct timespec step = {.tv_nsec = 2000000};
 
@@ -172,7 +172,7 @@ static void send_rest(struct client *c)
 
 int FTB_Disconnect(FTB_client_handle_t client_handle)
 {
-	struct client *c;
+	struct lib_client *c;
 	bool here;
 
 	pthread_mutex_lock(&lib.lock);
@@ -199,7 +199,7 @@ int FTB_Disconnect(FTB_client_handle_t client_handle)
 	return FTB_SUCCESS;
 }
 
-void lib_client_gone(struct client *c)
+void lib_client_gone(struct lib_client *c)
 {
 	unlink_client(c);
 	client_free(c);
@@ -207,7 +207,7 @@ void lib_client_gone(struct client *c)
 
 /* ---- declare ---- */
 
-static int declare(struct client *c, const char *name, size_t len, const char *severity,
+static int declare(struct lib_client *c, const char *name, size_t len, const char *severity,
 		   size_t severity_len)
 {
 	int s = ftb_severity_parse(severity, severity_len);
@@ -254,7 +254,7 @@ static size_t word(FILE *f, char *to, size_t cap)
 }
 
 /* start NAMESPACE { NAME SEVERITY } end; what stands outside is not looked at. */
-static int declare_file(struct client *c, FILE *f)
+static int declare_file(struct lib_client *c, FILE *f)
 {
 	char text[80], severity[80];
 	bool any = false;
@@ -285,7 +285,7 @@ int FTB_Declare_publishable_events(FTB_client_handle_t client_handle, const char
 {
 	FILE *f = schema_file ? fopen(schema_file, "re") : NULL;
 	int ret = FTB_SUCCESS;
-	struct client *c;
+	struct lib_client *c;
 
 	pthread_mutex_lock(&lib.lock);
 	c = lib_client(client_handle);
@@ -360,7 +360,7 @@ const char *HALE_FTB_Error_text(int error_code)
 
 int HALE_FTB_Lost(FTB_client_handle_t client_handle, uint64_t *info, uint64_t *above)
 {
-	struct client *c;
+	struct lib_client *c;
 
 	pthread_mutex_lock(&lib.lock);
 	c = lib_client(client_handle);

@@ -56,7 +56,7 @@ struct declared {
 	enum ftb_severity severity;
 };
 
-struct client {
+struct lib_client {
 	uint32_t id; /* its handle */
 	FTB_client_t info;
 	unsigned style;
@@ -86,13 +86,13 @@ struct client {
 	bool busy, dead;
 	bool orphaned;	  /* ended in its own callback: the thread frees it */
 	uint32_t running; /* subscription whose callback runs */
-	struct client *next;
+	struct lib_client *next;
 };
 
 struct lib {
 	pthread_mutex_t lock;
 	pthread_cond_t news; /* an answer came, or the thread is done with something */
-	struct client *clients;
+	struct lib_client *clients;
 	uint32_t next_id;
 	pthread_t thread;
 	bool running, joinable;
@@ -111,22 +111,22 @@ static inline bool lib_in_thread(void)
 /* All with the lock held. */
 
 /* lib.c: called by the thread for a client that was ended in its own callback */
-void lib_client_gone(struct client *c);
+void lib_client_gone(struct lib_client *c);
 
 /* lib_thread.c */
 bool lib_thread_start(void);
 void lib_wake(void);
-int lib_open(struct client *c); /* connects, greets, waits for the welcome; FTB_… */
-void lib_close(struct client *c);
+int lib_open(struct lib_client *c); /* connects, greets, waits for the welcome; FTB_… */
+void lib_close(struct lib_client *c);
 /* Lets go what has waited long enough. */
 void lib_flush_due(void);
 /* Lets waiting packets go; with a broken connection the client is without one afterwards. */
-void lib_flush(struct client *c);
-void lib_request(struct client *c, enum packet_kind kind, uint32_t count, const void *body,
+void lib_flush(struct lib_client *c);
+void lib_request(struct lib_client *c, enum packet_kind kind, uint32_t count, const void *body,
 		 size_t len);
 /* Until the broker has handled all before, for at most WAIT_MS; not in the thread. */
-void lib_sync(struct client *c);
-struct client *lib_client(FTB_client_handle_t handle); /* NULL: none */
+void lib_sync(struct lib_client *c);
+struct lib_client *lib_client(FTB_client_handle_t handle); /* NULL: none */
 
 /* lib_subs.c */
 /* For `hale events`: HALE_FTB_Subscribe that also gets what brokers remember; not exported. */
@@ -134,11 +134,11 @@ int ftb_subscribe_history(FTB_subscribe_handle_t *handle, FTB_client_handle_t cl
 			  const char *filter, lib_callback *callback, void *arg);
 /* In a callback: how long ago its event was published, in ms; 0 if it came straight. */
 extern _Thread_local uint32_t ftb_event_age_ms;
-void subs_announce(struct client *c, const struct subscription *s, bool again);
+void subs_announce(struct lib_client *c, const struct subscription *s, bool again);
 /* Gives an event to the first callback that wants it, else lets it wait for polling: a client gets
  * an event once, whatever it subscribed to. Releases the lock during callbacks. */
-void subs_event(struct client *c, const struct ftb_event *e, const uint8_t *bytes, size_t len);
-void subs_free_all(struct client *c);
+void subs_event(struct lib_client *c, const struct ftb_event *e, const uint8_t *bytes, size_t len);
+void subs_free_all(struct lib_client *c);
 
 /* lib_publish.c */
 uint64_t token_base(const char *space, const char *client, const char *host, const char *start,

@@ -55,7 +55,7 @@ int FTB_Compare_event_handles(const FTB_event_handle_t event_handle1,
 
 /* ---- publishing ---- */
 
-static const struct declared *find_declared(struct client *c, const char *name)
+static const struct declared *find_declared(struct lib_client *c, const char *name)
 {
 	if (c->declared_last < c->declared_count &&
 	    strcasecmp(c->declared[c->declared_last].name, name) == 0)
@@ -74,14 +74,14 @@ static void set_text(struct ftb_event *e, enum ftb_text t, const char *text)
 	e->text_len[t] = (uint8_t)strlen(text);
 }
 
-static bool behind(const struct client *c)
+static bool behind(const struct lib_client *c)
 {
 	return c->fd >= 0 && c->out.blocked && c->out.bytes >= BACKLOG;
 }
 
 /* Holds the caller up while the broker is behind, for a while; NULL if somebody has ended the
  * client meanwhile. */
-static struct client *wait_for_room(FTB_client_handle_t handle, struct client *c)
+static struct lib_client *wait_for_room(FTB_client_handle_t handle, struct lib_client *c)
 {
 	for (int ms = 0; ms < PATIENCE_MS && c && behind(c); ms += 5) {
 		struct pollfd p = {.fd = c->fd, .events = POLLOUT};
@@ -104,7 +104,7 @@ static enum out_result send_later(void *to, const uint8_t *bytes, size_t len)
 
 /* At once if the last packet is some time ago, else with others: sent by whoever publishes next, or
  * by the thread. */
-static void send_event(struct client *c, const struct ftb_event *e, const uint8_t *bytes,
+static void send_event(struct lib_client *c, const struct ftb_event *e, const uint8_t *bytes,
 		       size_t len)
 {
 	uint64_t now = clock_ns();
@@ -120,7 +120,7 @@ static void send_event(struct client *c, const struct ftb_event *e, const uint8_
 	}
 }
 
-static int publish(FTB_client_handle_t handle, struct client *c, const char *name, uint8_t type,
+static int publish(FTB_client_handle_t handle, struct lib_client *c, const char *name, uint8_t type,
 		   const void *payload, size_t length, FTB_event_handle_t *out)
 {
 	uint8_t bytes[EVENT_MAX];
@@ -168,7 +168,7 @@ static int publish(FTB_client_handle_t handle, struct client *c, const char *nam
 int HALE_FTB_Publish(FTB_client_handle_t client_handle, const char *event_name, uint8_t event_type,
 		     const void *payload, size_t length, FTB_event_handle_t *event_handle)
 {
-	struct client *c;
+	struct lib_client *c;
 	int ret;
 
 	if (!event_name || (length && !payload))

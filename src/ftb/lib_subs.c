@@ -6,9 +6,9 @@
 
 _Thread_local uint32_t ftb_event_age_ms;
 
-static struct subscription *sub_find(FTB_subscribe_handle_t handle, struct client **client)
+static struct subscription *sub_find(FTB_subscribe_handle_t handle, struct lib_client **client)
 {
-	for (struct client *c = lib.clients; c; c = c->next)
+	for (struct lib_client *c = lib.clients; c; c = c->next)
 		for (struct subscription *s = c->dead ? NULL : c->subs; s; s = s->next)
 			if (s->id == (uintptr_t)handle) {
 				*client = c;
@@ -59,7 +59,8 @@ static bool polls(const struct subscription *s)
 }
 
 /* The one that asked first. */
-static struct subscription *first_match(struct client *c, const struct ftb_event *e, bool polling)
+static struct subscription *first_match(struct lib_client *c, const struct ftb_event *e,
+					bool polling)
 {
 	struct subscription *first = NULL;
 
@@ -69,7 +70,7 @@ static struct subscription *first_match(struct client *c, const struct ftb_event
 	return first;
 }
 
-static void wait_for_poll(struct client *c, bool info, const uint8_t *bytes, size_t len)
+static void wait_for_poll(struct lib_client *c, bool info, const uint8_t *bytes, size_t len)
 {
 	struct lib_event *e;
 
@@ -105,7 +106,7 @@ static struct lib_event *oldest(const struct lib_list *l, const struct ftb_filte
 }
 
 /* After a subscription has ended: what nobody can poll any more. */
-static void drop_unwanted(struct client *c, struct lib_list *l)
+static void drop_unwanted(struct lib_client *c, struct lib_list *l)
 {
 	struct lib_event *next;
 	struct ftb_event e;
@@ -120,7 +121,7 @@ static void drop_unwanted(struct client *c, struct lib_list *l)
 	}
 }
 
-void subs_free_all(struct client *c)
+void subs_free_all(struct lib_client *c)
 {
 	while (c->subs) {
 		struct subscription *s = c->subs;
@@ -163,7 +164,7 @@ static void received(const struct ftb_event *e, FTB_receive_event_t *r)
 }
 
 /* The lock is open meanwhile: the callback may do anything, also end its own client. */
-static void call(struct client *c, const struct subscription *s, const struct ftb_event *e)
+static void call(struct lib_client *c, const struct subscription *s, const struct ftb_event *e)
 {
 	int (*callback)(FTB_receive_event_t *, void *) = s->callback;
 	lib_callback *callback_long = s->callback_long;
@@ -186,7 +187,7 @@ static void call(struct client *c, const struct subscription *s, const struct ft
 	pthread_cond_broadcast(&lib.news);
 }
 
-void subs_event(struct client *c, const struct ftb_event *e, const uint8_t *bytes, size_t len)
+void subs_event(struct lib_client *c, const struct ftb_event *e, const uint8_t *bytes, size_t len)
 {
 	struct subscription *s = first_match(c, e, false);
 
@@ -198,7 +199,7 @@ void subs_event(struct client *c, const struct ftb_event *e, const uint8_t *byte
 
 /* ---- the calls ---- */
 
-void subs_announce(struct client *c, const struct subscription *s, bool again)
+void subs_announce(struct lib_client *c, const struct subscription *s, bool again)
 {
 	uint8_t body[FILTER_WIRE_MAX];
 	double age = again ? (clock_seconds() - s->since) * 1e3 + 1 : 0;
@@ -216,7 +217,7 @@ static int subscribe(FTB_subscribe_handle_t *handle, FTB_client_handle_t client_
 	unsigned style = polls(wanted) ? FTB_SUBSCRIPTION_POLLING : FTB_SUBSCRIPTION_NOTIFY;
 	struct subscription *s;
 	struct ftb_filter f;
-	struct client *c;
+	struct lib_client *c;
 	int ret;
 
 	if (!handle)
@@ -278,7 +279,7 @@ int ftb_subscribe_history(FTB_subscribe_handle_t *handle, FTB_client_handle_t cl
 int FTB_Unsubscribe(FTB_subscribe_handle_t *subscribe_handle)
 {
 	struct subscription *s;
-	struct client *c;
+	struct lib_client *c;
 	uint32_t id;
 
 	if (!subscribe_handle)
@@ -308,7 +309,7 @@ int FTB_Unsubscribe(FTB_subscribe_handle_t *subscribe_handle)
 	while (!lib_in_thread()) {
 		bool runs = false;
 
-		for (struct client *o = lib.clients; o; o = o->next)
+		for (struct lib_client *o = lib.clients; o; o = o->next)
 			runs |= o->running == id;
 		if (!runs)
 			break;
@@ -322,7 +323,7 @@ int FTB_Unsubscribe(FTB_subscribe_handle_t *subscribe_handle)
 static int poll_event(FTB_subscribe_handle_t handle, FTB_receive_event_t *r, void *payload,
 		      size_t capacity, size_t *length)
 {
-	struct client *c;
+	struct lib_client *c;
 	struct subscription *s = sub_find(handle, &c);
 	struct lib_event *w, *above;
 	struct ftb_event e;

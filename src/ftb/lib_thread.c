@@ -25,7 +25,7 @@ static int connect_soon(void)
 	return fd;
 }
 
-int lib_open(struct client *c)
+int lib_open(struct lib_client *c)
 {
 	uint8_t packet[PACKET_HEADER + 512];
 	struct pollfd pfd = {.events = POLLIN};
@@ -46,7 +46,7 @@ int lib_open(struct client *c)
 	return FTB_SUCCESS;
 }
 
-void lib_close(struct client *c)
+void lib_close(struct lib_client *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
@@ -56,7 +56,7 @@ void lib_close(struct client *c)
 }
 
 /* Events of WARNING and above in the queue are among those kept, and go to the next broker. */
-static void lost_connection(struct client *c)
+static void lost_connection(struct lib_client *c)
 {
 	lib_close(c);
 	kept_forget_old(&c->kept);
@@ -73,12 +73,12 @@ static void lost_connection(struct client *c)
 
 static enum out_result send_packet(void *to, const uint8_t *bytes, size_t len)
 {
-	const struct client *c = to;
+	const struct lib_client *c = to;
 
 	return ftb_send(c->fd, bytes, len);
 }
 
-void lib_flush(struct client *c)
+void lib_flush(struct lib_client *c)
 {
 	enum out_result r;
 
@@ -91,7 +91,7 @@ void lib_flush(struct client *c)
 		lib_wake(); /* so that the thread waits for room */
 }
 
-void lib_request(struct client *c, enum packet_kind kind, uint32_t count, const void *body,
+void lib_request(struct lib_client *c, enum packet_kind kind, uint32_t count, const void *body,
 		 size_t len)
 {
 	uint8_t packet[PACKET_HEADER + FILTER_WIRE_MAX];
@@ -113,7 +113,7 @@ static void deadline(struct timespec *t, int ms)
 	}
 }
 
-void lib_sync(struct client *c)
+void lib_sync(struct lib_client *c)
 {
 	FTB_client_handle_t handle = (FTB_client_handle_t)(uintptr_t)c->id;
 	uint32_t want = ++c->sync_sent;
@@ -133,14 +133,14 @@ void lib_sync(struct client *c)
 
 static void take_event(const struct ftb_event *e, const uint8_t *bytes, size_t len, void *arg)
 {
-	struct client *c = arg;
+	struct lib_client *c = arg;
 
 	if (c->dead || (!ftb_event_info(e) && kept_seen(&c->kept, e)))
 		return;
 	subs_event(c, e, bytes, len);
 }
 
-static void take_welcome(struct client *c, const struct packet *p)
+static void take_welcome(struct lib_client *c, const struct packet *p)
 {
 	ftb_welcome_host(p, c->host);
 	c->welcome = true;
@@ -151,7 +151,7 @@ static void take_welcome(struct client *c, const struct packet *p)
 	lib_flush(c);
 }
 
-static void take_packet(struct client *c, const struct packet *p)
+static void take_packet(struct lib_client *c, const struct packet *p)
 {
 	if (p->kind == PACKET_EVENTS) {
 		ftb_events_each(p, take_event, c);
@@ -166,7 +166,7 @@ static void take_packet(struct client *c, const struct packet *p)
 	}
 }
 
-static void receive(struct client *c, uint8_t *buffer)
+static void receive(struct lib_client *c, uint8_t *buffer)
 {
 	for (int i = 0; i < 16 && c->fd >= 0 && !c->dead; i++) {
 		ssize_t n = packet_recv(c->fd, buffer, PACKET_MAX, MSG_DONTWAIT);
@@ -185,7 +185,7 @@ static void receive(struct client *c, uint8_t *buffer)
 
 /* ---- the thread ---- */
 
-static void find_again(struct client *c)
+static void find_again(struct lib_client *c)
 {
 	int fd;
 
@@ -200,13 +200,13 @@ static void find_again(struct client *c)
 }
 
 /* Descriptors of all clients; how long the thread may sleep. */
-static nfds_t gather(struct pollfd *p, struct client **who, nfds_t cap, struct timespec *sleep)
+static nfds_t gather(struct pollfd *p, struct lib_client **who, nfds_t cap, struct timespec *sleep)
 {
 	uint64_t now = clock_ns(), next = UINT64_MAX;
 	nfds_t n = 1;
 
 	p[0] = (struct pollfd){.fd = lib.wake, .events = POLLIN};
-	for (struct client *c = lib.clients; c; c = c->next) {
+	for (struct lib_client *c = lib.clients; c; c = c->next) {
 		if (c->dead)
 			continue;
 		find_again(c);
@@ -233,15 +233,15 @@ static nfds_t gather(struct pollfd *p, struct client **who, nfds_t cap, struct t
 	return n;
 }
 
-static bool still_there(const struct client *c)
+static bool still_there(const struct lib_client *c)
 {
-	for (struct client *o = lib.clients; o; o = o->next)
+	for (struct lib_client *o = lib.clients; o; o = o->next)
 		if (o == c)
 			return !o->dead;
 	return false;
 }
 
-static void attend(struct client *c, short events, uint8_t *buffer)
+static void attend(struct lib_client *c, short events, uint8_t *buffer)
 {
 	c->busy = true;
 	if (events & POLLOUT)
@@ -258,7 +258,7 @@ void lib_flush_due(void)
 {
 	uint64_t now = clock_ns();
 
-	for (struct client *c = lib.clients; c; c = c->next)
+	for (struct lib_client *c = lib.clients; c; c = c->next)
 		if (c->flush_ns && c->flush_ns <= now && c->fd >= 0)
 			lib_flush(c);
 }
@@ -267,7 +267,7 @@ static void *thread_main(void *arg)
 {
 	enum { FDS = 256 };
 	static struct pollfd p[FDS];
-	static struct client *who[FDS];
+	static struct lib_client *who[FDS];
 	static uint8_t buffer[PACKET_MAX];
 	struct timespec sleep;
 
@@ -316,7 +316,7 @@ static void after_fork(void)
 /* The parent's memory is left alone: nothing but closing is sure to work here. */
 static void in_child(void)
 {
-	for (struct client *c = lib.clients; c; c = c->next)
+	for (struct lib_client *c = lib.clients; c; c = c->next)
 		if (c->fd >= 0)
 			close(c->fd);
 	if (lib.wake >= 0)

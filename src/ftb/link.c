@@ -8,7 +8,7 @@
 
 enum out_result tree_send(void *to, const uint8_t *bytes, size_t len)
 {
-	struct link *l = to;
+	struct ftb_link *l = to;
 	enum out_result r;
 
 	if (l->gone)
@@ -22,7 +22,7 @@ enum out_result tree_send(void *to, const uint8_t *bytes, size_t len)
 	return r;
 }
 
-enum out_result link_say(struct link *l, enum packet_kind kind)
+enum out_result link_say(struct ftb_link *l, enum packet_kind kind)
 {
 	uint8_t packet[PACKET_HEADER];
 
@@ -30,7 +30,7 @@ enum out_result link_say(struct link *l, enum packet_kind kind)
 	return tree_send(l, packet, sizeof(packet));
 }
 
-void tree_flush(struct link *l)
+void tree_flush(struct ftb_link *l)
 {
 	outq_flush(&l->r.q, tree_send, l);
 	l->r.dirty = l->r.q.blocked; /* tried again at the next dispatch or tick */
@@ -38,7 +38,7 @@ void tree_flush(struct link *l)
 
 /* ---- interest ---- */
 
-static bool told_already(const struct link *l, const struct interest *want, size_t count)
+static bool told_already(const struct ftb_link *l, const struct interest *want, size_t count)
 {
 	if (count != l->told_count)
 		return false;
@@ -55,7 +55,7 @@ static bool told_already(const struct link *l, const struct interest *want, size
 	return true;
 }
 
-void link_tell(struct broker *b, struct link *l)
+void link_tell(struct broker *b, struct ftb_link *l)
 {
 	struct interest *want = malloc(INTEREST_MAX * sizeof(*want));
 	uint8_t *packet = malloc(PACKET_HEADER + INTEREST_MAX * FILTER_WIRE_MAX), *p;
@@ -100,7 +100,7 @@ void tree_tell_interest(struct broker *b)
 }
 
 /* What l wants now and did not before, or for longer than it said. */
-static size_t added_interest(const struct link *l, const struct interest *now, size_t count,
+static size_t added_interest(const struct ftb_link *l, const struct interest *now, size_t count,
 			     struct interest *added)
 {
 	size_t n = 0;
@@ -138,7 +138,7 @@ static bool read_interest(const struct packet *p, struct interest *want)
 	return left == 0;
 }
 
-void link_interest(struct broker *b, struct link *l, const struct packet *p)
+void link_interest(struct broker *b, struct ftb_link *l, const struct packet *p)
 {
 	struct tree *t = b->tree;
 	struct interest *want, *added;
@@ -195,9 +195,9 @@ void tree_hold(struct tree *t, const uint8_t *bytes, size_t len)
 
 /* ---- life ---- */
 
-struct link *link_new(struct broker *b, int peer)
+struct ftb_link *link_new(struct broker *b, int peer)
 {
-	struct link *l = calloc(1, sizeof(*l));
+	struct ftb_link *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
@@ -208,7 +208,7 @@ struct link *link_new(struct broker *b, int peer)
 	return l;
 }
 
-void link_free(struct broker *b, struct link *l)
+void link_free(struct broker *b, struct ftb_link *l)
 {
 	if (l->up)
 		receiver_remove(b, &l->r);
@@ -218,7 +218,7 @@ void link_free(struct broker *b, struct link *l)
 	free(l);
 }
 
-bool link_up(struct broker *b, struct link *l)
+bool link_up(struct broker *b, struct ftb_link *l)
 {
 	if (!receiver_add(b, &l->r))
 		return false;

@@ -24,10 +24,10 @@ static bool is_address(const char *text)
 	       (host[0] == '[' ? colon[-1] == ']' : colon == strchr(host, ':'));
 }
 
-static hale_status_t peer_check(const struct peer *list, int count, const char *path, int line,
+static hale_status_t peer_check(const struct ftb_peer *list, int count, const char *path, int line,
 				struct error *err)
 {
-	const struct peer *p = &list[count];
+	const struct ftb_peer *p = &list[count];
 
 	if (!is_address(p->address))
 		return error_set(
@@ -42,10 +42,10 @@ static hale_status_t peer_check(const struct peer *list, int count, const char *
 	return HALE_OK;
 }
 
-static hale_status_t peer_parse(char *text, struct peer *list, int count, const char *path,
+static hale_status_t peer_parse(char *text, struct ftb_peer *list, int count, const char *path,
 				int line, struct error *err)
 {
-	struct peer *p = &list[count];
+	struct ftb_peer *p = &list[count];
 	char more[2], key[42];
 	/* one character more than there may be, so that longer ones are seen */
 	int n = sscanf(text, "%63s %127s %41s %1s", p->name, p->address, key, more);
@@ -59,10 +59,10 @@ static hale_status_t peer_parse(char *text, struct peer *list, int count, const 
 	return peer_check(list, count, path, line, err);
 }
 
-hale_status_t peers_read(const char *path, struct peer **peers, int *count, struct error *err)
+hale_status_t peers_read(const char *path, struct ftb_peer **peers, int *count, struct error *err)
 {
 	FILE *f = fopen(path, "re");
-	struct peer *list = NULL;
+	struct ftb_peer *list = NULL;
 	hale_status_t st = HALE_OK;
 	char text[512];
 	int n = 0;
@@ -74,7 +74,7 @@ hale_status_t peers_read(const char *path, struct peer **peers, int *count, stru
 
 		if (*start == 0 || *start == '#')
 			continue;
-		struct peer *grown = realloc(list, ((size_t)n + 1) * sizeof(*grown));
+		struct ftb_peer *grown = realloc(list, ((size_t)n + 1) * sizeof(*grown));
 		if (!grown || n == PEERS_MAX) {
 			list = grown ? grown : list;
 			st = error_set(err, HALE_ERR_ARGUMENT, "%s: at most %d brokers", path,

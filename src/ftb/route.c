@@ -201,7 +201,7 @@ void receiver_put(struct broker *b, struct receiver *r, const struct ftb_event *
 		if (!c->broken && !outq_event(&r->q, e, bytes, len, client_send, c))
 			c->broken = true;
 	} else {
-		struct link *l = (struct link *)r;
+		struct ftb_link *l = (struct ftb_link *)r;
 
 		if (!l->up)
 			return;

@@ -20,7 +20,7 @@
 
 enum { RETRY_MS = 50, WELCOME_MS = 1000, PACKETS = 8 };
 
-struct subscription {
+struct tap_subscription {
 	struct ftb_filter filter;
 	double since;
 	void (*callback)(const struct broker_event *event, void *arg);
@@ -37,7 +37,7 @@ struct tap {
 	struct ftb_kept kept;
 	struct outq out;
 	bool watches_out;
-	struct subscription subs[TAP_SUBSCRIPTIONS];
+	struct tap_subscription subs[TAP_SUBSCRIPTIONS];
 	uint32_t count;
 	uint8_t *packet;
 };
@@ -103,7 +103,7 @@ static void flush(struct tap *t)
 
 static void announce(struct tap *t, uint32_t id)
 {
-	const struct subscription *s = &t->subs[id];
+	const struct tap_subscription *s = &t->subs[id];
 	uint8_t packet[PACKET_HEADER + FILTER_WIRE_MAX];
 	double age = (clock_seconds() - s->since) * 1e3;
 	size_t len;
@@ -304,12 +304,12 @@ hale_status_t tap_subscribe(struct tap *t, const char *filter,
 			    void (*callback)(const struct broker_event *event, void *arg),
 			    void *arg, struct error *err)
 {
-	struct subscription *s = &t->subs[t->count];
+	struct tap_subscription *s = &t->subs[t->count];
 
 	if (t->count == TAP_SUBSCRIPTIONS)
 		return error_set(err, HALE_ERR_MEMORY, "more than %d subscriptions",
 				 TAP_SUBSCRIPTIONS);
-	*s = (struct subscription){.since = clock_seconds(), .callback = callback, .arg = arg};
+	*s = (struct tap_subscription){.since = clock_seconds(), .callback = callback, .arg = arg};
 	if (ftb_filter_parse(filter, &s->filter) != FTB_SUCCESS)
 		return error_set(err, HALE_ERR_ARGUMENT, "'%s' is no filter for events", filter);
 	t->count++;

@@ -16,7 +16,7 @@ static int preferred(const struct tree *t)
 	return t->self == 0 ? -1 : (t->self - 1) / (int)t->arity;
 }
 
-struct link *tree_child(struct tree *t, const uint8_t *ident, size_t ident_len)
+struct ftb_link *tree_child(struct tree *t, const uint8_t *ident, size_t ident_len)
 {
 	for (int i = 0; i < t->children; i++)
 		if (!t->child[i]->gone && t->child[i]->ident_len == ident_len &&
@@ -121,7 +121,7 @@ static void seek_start(struct broker *b)
 static void join(struct broker *b, struct probe *p)
 {
 	struct tree *t = b->tree;
-	struct link *l = link_new(b, p->peer);
+	struct ftb_link *l = link_new(b, p->peer);
 
 	if (!l)
 		return;
@@ -206,7 +206,7 @@ static void join_failed(struct broker *b)
 	seek_window(b);
 }
 
-static void take_accept(struct broker *b, struct link *l)
+static void take_accept(struct broker *b, struct ftb_link *l)
 {
 	struct tree *t = b->tree;
 
@@ -248,13 +248,13 @@ static void answer(struct broker *b, enum packet_kind kind, const uint8_t *ident
 static void take_join(struct broker *b, int sender, const uint8_t *ident, size_t ident_len)
 {
 	struct tree *t = b->tree;
-	struct link **grown, *l;
+	struct ftb_link **grown, *l;
 
 	for (int i = 0; i < t->children; i++)
 		if (t->child[i]->peer == sender)
 			child_drop(b, i--); /* it has lost that link, or it would not ask */
 	grown = sender > t->self && room(t) && ident_len <= IDENT_MAX
-		    ? realloc(t->child, (size_t)(t->children + 1) * sizeof(struct link *))
+		    ? realloc(t->child, (size_t)(t->children + 1) * sizeof(struct ftb_link *))
 		    : NULL;
 	l = grown ? link_new(b, sender) : NULL;
 	if (grown)
@@ -276,7 +276,7 @@ static void take_join(struct broker *b, int sender, const uint8_t *ident, size_t
 
 struct from_link {
 	struct broker *b;
-	struct link *l;
+	struct ftb_link *l;
 };
 
 static void take_event(const struct ftb_event *e, const uint8_t *bytes, size_t len, void *arg)
@@ -286,7 +286,7 @@ static void take_event(const struct ftb_event *e, const uint8_t *bytes, size_t l
 	route_event(f->b, &f->l->r, e, bytes, len);
 }
 
-static void take_events(struct broker *b, struct link *l, const struct packet *p)
+static void take_events(struct broker *b, struct ftb_link *l, const struct packet *p)
 {
 	struct from_link f = {.b = b, .l = l};
 
@@ -298,7 +298,7 @@ static void take_events(struct broker *b, struct link *l, const struct packet *p
 	ftb_events_each(p, take_event, &f);
 }
 
-static void take_from_link(struct broker *b, struct link *l, const struct packet *p)
+static void take_from_link(struct broker *b, struct ftb_link *l, const struct packet *p)
 {
 	l->heard = clock_seconds();
 	if (p->kind == PACKET_LEAVE)
@@ -313,7 +313,7 @@ static void take_from_link(struct broker *b, struct link *l, const struct packet
 		link_interest(b, l, p);
 }
 
-void tree_message(struct broker *b, struct link *l, int sender, const uint8_t *ident,
+void tree_message(struct broker *b, struct ftb_link *l, int sender, const uint8_t *ident,
 		  size_t ident_len, const uint8_t *bytes, size_t len)
 {
 	struct packet p;
@@ -359,7 +359,7 @@ void tree_pump(struct broker *b)
 	seek_step(b, now);
 }
 
-static void keep_alive(struct link *l, double now)
+static void keep_alive(struct ftb_link *l, double now)
 {
 	if (l->up && now - l->sent >= l->b->tree->heartbeat * 0.9)
 		link_say(l, PACKET_PING);
@@ -466,7 +466,7 @@ void tree_destroy(struct broker *b)
 	if (t->joining)
 		link_free(b, t->joining);
 	while (t->children) {
-		struct link *l = t->child[t->children - 1];
+		struct ftb_link *l = t->child[t->children - 1];
 
 		tree_flush(l);
 		link_say(l, PACKET_LEAVE);

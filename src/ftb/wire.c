@@ -274,7 +274,7 @@ static int pump_router(struct broker *b, int budget)
 	return budget;
 }
 
-static int pump_link(struct broker *b, struct link *l, int budget)
+static int pump_link(struct broker *b, struct ftb_link *l, int budget)
 {
 	int len, rest;
 	uint8_t *more = b->packet; /* a dealer's messages have one frame; others are overwritten */
@@ -287,7 +287,7 @@ static int pump_link(struct broker *b, struct link *l, int budget)
 	return budget;
 }
 
-static void pump_monitor(struct link *l)
+static void pump_monitor(struct ftb_link *l)
 {
 	uint8_t event[8], rest[256];
 	bool more;

@@ -28,10 +28,10 @@ struct guarded *chain_var(struct chain *c, CXCursor decl)
 	return NULL;
 }
 
-static bool node_checks(const struct unit *u, const struct node *n, CXCursor decl)
+static bool node_checks(const struct unit *u, const struct halecc_node *n, CXCursor decl)
 {
 	for (int i = 0; i < n->regions; i++) {
-		const struct region *r = &u->region[n->region[i]];
+		const struct halecc_region *r = &u->region[n->region[i]];
 		for (int k = 0; k < r->checks; k++)
 			if (r->check[k].reference && clang_equalCursors(r->check[k].decl, decl))
 				return true;
@@ -40,14 +40,15 @@ static bool node_checks(const struct unit *u, const struct node *n, CXCursor dec
 }
 
 /* The node writes the variable: it does, and does not take it as an input that it checks. */
-static bool node_writes(const struct unit *u, const struct node *n, CXCursor decl)
+static bool node_writes(const struct unit *u, const struct halecc_node *n, CXCursor decl)
 {
 	return (access_of(u, decl, n->at, n->end) & (ACCESS_WRITE | ACCESS_ESCAPE)) &&
 	       !node_checks(u, n, decl);
 }
 
 /* Node b uses something that node a has written. */
-static bool node_uses(const struct unit *u, const struct node *b, const struct node *a)
+static bool node_uses(const struct unit *u, const struct halecc_node *b,
+		      const struct halecc_node *a)
 {
 	for (size_t i = 0; i < u->accesses.count; i++) {
 		const struct access *w = &u->accesses.a[i];
@@ -80,7 +81,7 @@ static void nest(struct unit *u, struct chain *c)
 		changed = false;
 		for (int a = 0; a < last; a++)
 			for (int b = a + 1; b < last; b++) {
-				struct node *n = c->node;
+				struct halecc_node *n = c->node;
 				int ja = n[a].parent, jb = n[b].parent;
 				if (b < ja && ja < jb) {
 					n[b].parent = ja;
@@ -93,7 +94,7 @@ static void nest(struct unit *u, struct chain *c)
 	for (int i = 0; i < c->nodes; i++)
 		c->node[i].leftmost = i;
 	for (int i = 0; i < last; i++) {
-		struct node *p = &c->node[c->node[i].parent];
+		struct halecc_node *p = &c->node[c->node[i].parent];
 		if (c->node[i].leftmost < p->leftmost)
 			p->leftmost = c->node[i].leftmost;
 	}
@@ -173,8 +174,8 @@ static unsigned written_until(const struct unit *u, const struct chain *c, CXCur
 }
 
 /* The identifiers of an extent are declared, and not written, between two places. */
-static bool extent_holds(struct unit *u, const struct region *r, CXCursor own, const char *text,
-			 unsigned from, unsigned to)
+static bool extent_holds(struct unit *u, const struct halecc_region *r, CXCursor own,
+			 const char *text, unsigned from, unsigned to)
 {
 	unsigned own_at, own_end;
 
@@ -224,7 +225,7 @@ static const char *object_name(const struct unit *u, const char *name)
 	return again ? text_format("%s_%d", object, again + 1) : object;
 }
 
-static void guard(struct unit *u, struct chain *c, int at, struct region *r, int which)
+static void guard(struct unit *u, struct chain *c, int at, struct halecc_region *r, int which)
 {
 	struct method *m = &r->check[which];
 	struct guarded *v;
@@ -237,9 +238,9 @@ static void guard(struct unit *u, struct chain *c, int at, struct region *r, int
 	v = chain_var(c, m->decl);
 	if (v) { /* a later check of the same: the last one counts */
 		if (v->how->reference && m->reference && v->checker != at) {
-			struct node *old = &c->node[v->checker];
+			struct halecc_node *old = &c->node[v->checker];
 			for (int i = 0; i < old->regions; i++) {
-				struct region *o = &u->region[old->region[i]];
+				struct halecc_region *o = &u->region[old->region[i]];
 				for (int k = 0; k < o->checks; k++)
 					if (o->check[k].reference &&
 					    clang_equalCursors(o->check[k].decl, m->decl))
@@ -284,7 +285,7 @@ static void guard(struct unit *u, struct chain *c, int at, struct region *r, int
 static void comm_spread(struct unit *u, struct chain *c)
 {
 	for (int v = 0; v < c->vars; v++) {
-		struct node *n = &c->node[c->var[v].checker];
+		struct halecc_node *n = &c->node[c->var[v].checker];
 		bool again[CHAIN_MAX];
 
 		if (c->var[v].producer < 0)
@@ -292,7 +293,7 @@ static void comm_spread(struct unit *u, struct chain *c)
 		chain_reset(u, c, c->var[v].producer, c->var[v].checker, again);
 		for (int i = 0; i < c->nodes; i++)
 			for (int k = 0; again[i] && k < c->node[i].regions; k++) {
-				const struct region *from = &u->region[c->node[i].region[k]];
+				const struct halecc_region *from = &u->region[c->node[i].region[k]];
 				for (int g = 0; g < n->regions && from->comm; g++) {
 					u->region[n->region[g]].comm = true;
 					if (!u->region[n->region[g]].communicator)
@@ -307,7 +308,7 @@ static void chain_finish(struct unit *u, struct chain *c)
 {
 	for (int i = 0; i < c->nodes; i++)
 		for (int k = 0; k < c->node[i].regions; k++) {
-			struct region *r = &u->region[c->node[i].region[k]];
+			struct halecc_region *r = &u->region[c->node[i].region[k]];
 			r->chain = (int)(c - u->chain);
 			r->node = i;
 			for (int m = 0; m < r->checks; m++)
@@ -315,7 +316,7 @@ static void chain_finish(struct unit *u, struct chain *c)
 		}
 	for (int i = 0; i < c->nodes; i++)
 		for (int k = 0; k < c->node[i].regions; k++) {
-			struct region *r = &u->region[c->node[i].region[k]];
+			struct halecc_region *r = &u->region[c->node[i].region[k]];
 			for (int m = 0; m < c->vars && r->how == CR; m++)
 				for (int n = 0; n < r->checks; n++)
 					c->var[m].copied |=
@@ -327,14 +328,15 @@ static void chain_finish(struct unit *u, struct chain *c)
 }
 
 /* Region r stands alone in a branch of an if statement that is the next thing behind `after`. */
-static int branch_nodes(struct unit *u, const struct region *prev, struct node *n, bool *used)
+static int branch_nodes(struct unit *u, const struct halecc_region *prev, struct halecc_node *n,
+			bool *used)
 {
 	struct cursors kids;
 	unsigned from, to;
 
 	n->regions = 0;
 	for (int i = 0; i < u->regions; i++) {
-		struct region *r = &u->region[i];
+		struct halecc_region *r = &u->region[i];
 		if (used[i] || !r->bound || r->at < prev->to || r->at >= prev->outer)
 			continue;
 		/* the if statement: a child of the compound around prev that holds r */
@@ -389,8 +391,8 @@ static void chain_from(struct unit *u, int first, bool *used)
 	c->function = u->region[first].function;
 	c->compound = u->region[first].compound;
 	for (;;) {
-		struct region *r = &u->region[at];
-		struct node *n = &c->node[c->nodes++];
+		struct halecc_region *r = &u->region[at];
+		struct halecc_node *n = &c->node[c->nodes++];
 		int next = -1;
 
 		used[at] = true;

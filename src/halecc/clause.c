@@ -177,7 +177,7 @@ static int list_parse(struct cursor *c, bool call, struct method *out, int count
 	return count;
 }
 
-static void redundancy_parse(struct cursor *c, struct region *r)
+static void redundancy_parse(struct cursor *c, struct halecc_region *r)
 {
 	unsigned from, to;
 
@@ -190,7 +190,7 @@ static void redundancy_parse(struct cursor *c, struct region *r)
 	}
 }
 
-static void clause(struct cursor *c, struct region *r)
+static void clause(struct cursor *c, struct halecc_region *r)
 {
 	unsigned at, from, to;
 	char *w;
@@ -352,7 +352,7 @@ static int arguments_of(const char *list)
 	return count;
 }
 
-static void method_resolve(struct unit *u, struct region *r, struct method *m, bool check)
+static void method_resolve(struct unit *u, struct halecc_region *r, struct method *m, bool check)
 {
 	if (!m->var || !*m->var) {
 		if (m->var && *m->func)
@@ -385,7 +385,7 @@ static void method_resolve(struct unit *u, struct region *r, struct method *m, b
 }
 
 /* Only space, comments and other pragmas stand between the pragma and its statement. */
-static bool begins_at_once(const struct unit *u, const struct region *r)
+static bool begins_at_once(const struct unit *u, const struct halecc_region *r)
 {
 	unsigned at = unit_skip_blank(u, r->end);
 
@@ -397,7 +397,7 @@ static bool begins_at_once(const struct unit *u, const struct region *r)
 	return at == r->from;
 }
 
-void clause_parse(struct unit *u, struct region *r)
+void clause_parse(struct unit *u, struct halecc_region *r)
 {
 	struct cursor c = {u, r->at, r->end};
 	char *w;
@@ -429,7 +429,7 @@ void clause_parse(struct unit *u, struct region *r)
 }
 
 /* A call that writes x once more, so that its note can be compared with itself. */
-static void confirm_resolve(struct unit *u, struct region *r, struct method *m)
+static void confirm_resolve(struct unit *u, struct halecc_region *r, struct method *m)
 {
 	bool noted = false;
 
@@ -443,7 +443,7 @@ static void confirm_resolve(struct unit *u, struct region *r, struct method *m)
 			     m->var);
 }
 
-void clause_resolve(struct unit *u, struct region *r)
+void clause_resolve(struct unit *u, struct halecc_region *r)
 {
 	for (int i = 0; i < r->checks; i++)
 		method_resolve(u, r, &r->check[i], true);

@@ -22,14 +22,14 @@ struct effect {
 	struct accesses outside;
 };
 
-struct search {
+struct effect_search {
 	const char *name;
 	CXCursor found;
 };
 
 static enum CXChildVisitResult definition_visit(CXCursor c, CXCursor parent, CXClientData data)
 {
-	struct search *s = data;
+	struct effect_search *s = data;
 	char *name;
 
 	if (clang_getCursorKind(c) == CXCursor_FunctionDecl && clang_isCursorDefinition(c) &&
@@ -44,7 +44,7 @@ static enum CXChildVisitResult definition_visit(CXCursor c, CXCursor parent, CXC
 
 static CXCursor definition_of(const struct unit *u, CXCursor callee)
 {
-	struct search s = {cursor_name(callee), clang_getCursorDefinition(callee)};
+	struct effect_search s = {cursor_name(callee), clang_getCursorDefinition(callee)};
 
 	for (int i = 0; i < u->others && clang_Cursor_isNull(s.found) &&
 			clang_getCursorLinkage(callee) == CXLinkage_External;

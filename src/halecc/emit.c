@@ -81,7 +81,7 @@ static void confirm_add(struct emit *e, const struct chain *c, struct text *t, c
 {
 	for (int n = 0; n < c->nodes; n++)
 		for (int g = 0; g < c->node[n].regions; g++) {
-			const struct region *r = &e->u->region[c->node[n].region[g]];
+			const struct halecc_region *r = &e->u->region[c->node[n].region[g]];
 			for (int i = 0; i < r->confirms; i++)
 				if (clang_equalCursors(r->confirm[i].decl, v->decl))
 					text_add(t, "%swhile (!hale_confirmed(&%s))\n%s\t%s;\n",
@@ -101,7 +101,7 @@ static void prologue(struct emit *e, struct chain *c, struct text *t, const char
 
 	for (int i = 0; i < c->nodes; i++)
 		for (int k = 0; k < c->node[i].regions; k++) {
-			struct region *r = &e->u->region[c->node[i].region[k]];
+			struct halecc_region *r = &e->u->region[c->node[i].region[k]];
 			text_add(t,
 				 "%sstatic struct hale_region hale_region%d = HALE_REGION(\"region "
 				 "%d\", %s, %u);\n",
@@ -157,8 +157,8 @@ static bool is_hidden(const struct unit *u, CXCursor decl)
 	       clang_getCursorKind(clang_getCursorSemanticParent(decl)) != CXCursor_TranslationUnit;
 }
 
-static int saved_list(const struct emit *e, const struct region *r, const struct access **out,
-		      int max)
+static int saved_list(const struct emit *e, const struct halecc_region *r,
+		      const struct access **out, int max)
 {
 	const struct unit *u = e->u;
 	int n = 0;
@@ -187,7 +187,7 @@ static int saved_list(const struct emit *e, const struct region *r, const struct
 }
 
 /* What the shadows compare: outputs with known extents, and scalars. */
-static void shadow_lists(struct emit *e, const struct chain *c, const struct region *r,
+static void shadow_lists(struct emit *e, const struct chain *c, const struct halecc_region *r,
 			 struct text *t, const char *in, const struct access *const *saved,
 			 int saves)
 {
@@ -214,7 +214,7 @@ static void shadow_lists(struct emit *e, const struct chain *c, const struct reg
 			     "in a later region of the chain (Continue)");
 }
 
-static int checks_of(const struct region *r)
+static int checks_of(const struct halecc_region *r)
 {
 	int n = r->how == REDUNDANCY;
 
@@ -224,7 +224,7 @@ static int checks_of(const struct region *r)
 }
 
 /* What the region has changed is as before its first run. */
-static void restore_add(const struct emit *e, const struct region *r, struct text *t,
+static void restore_add(const struct emit *e, const struct halecc_region *r, struct text *t,
 			const char *in, bool first)
 {
 	const struct access *saved[64];
@@ -243,7 +243,7 @@ static void restore_add(const struct emit *e, const struct region *r, struct tex
 	}
 }
 
-static void region_begin(struct emit *e, struct chain *c, struct region *r, struct text *t,
+static void region_begin(struct emit *e, struct chain *c, struct halecc_region *r, struct text *t,
 			 const char *in)
 {
 	const struct access *saved[64];
@@ -330,26 +330,27 @@ static char *judge(const struct method *m)
 	return text_format("%s", m->text);
 }
 
-static char *check_call(const struct region *r, const struct guarded *v, const struct method *m)
+static char *check_call(const struct halecc_region *r, const struct guarded *v,
+			const struct method *m)
 {
 	if (m->reference)
 		return text_format("hale_check(&hale_region%d, &%s)", r->number, v->object);
 	return text_format("hale_checked(&hale_region%d, &%s, %s)", r->number, v->object, judge(m));
 }
 
-static char *agreed(const struct region *r, char *what)
+static char *agreed(const struct halecc_region *r, char *what)
 {
 	return r->comm ? text_format("hale_comm_all(%s, %s)", r->communicator, what) : what;
 }
 
 /* Adds " && !method" for each way to mend v, and their names to `tried`. */
-static void recovers_add(struct emit *e, struct chain *c, const struct region *r,
+static void recovers_add(struct emit *e, struct chain *c, const struct halecc_region *r,
 			 const struct guarded *v, const struct method *check, struct text *t,
 			 struct text *tried, const char *in)
 {
 	for (int n = 0; n <= r->node; n++)
 		for (int g = 0; g < c->node[n].regions; g++) {
-			const struct region *from = &e->u->region[c->node[n].region[g]];
+			const struct halecc_region *from = &e->u->region[c->node[n].region[g]];
 			if (n == r->node && from != r)
 				continue;
 			for (int i = 0; i < from->recovers; i++) {
@@ -383,8 +384,8 @@ static void recovers_add(struct emit *e, struct chain *c, const struct region *r
 	}
 }
 
-static void check_add(struct emit *e, struct chain *c, struct region *r, const struct method *m,
-		      int which, struct text *t, const char *in)
+static void check_add(struct emit *e, struct chain *c, struct halecc_region *r,
+		      const struct method *m, int which, struct text *t, const char *in)
 {
 	struct guarded *v = chain_var(c, m->decl);
 	int number = (int)(c - e->u->chain);
@@ -420,7 +421,7 @@ static void check_add(struct emit *e, struct chain *c, struct region *r, const s
 }
 
 /* Does the region itself look at what it wrote, before that is noted? */
-static bool judged(struct emit *e, const struct region *r, const struct guarded *v)
+static bool judged(struct emit *e, const struct halecc_region *r, const struct guarded *v)
 {
 	if (v->producer != r->node || v->note_at || !v->how->reference)
 		return false;
@@ -431,7 +432,7 @@ static bool judged(struct emit *e, const struct region *r, const struct guarded 
 	       (access_of(e->u, v->decl, r->from, r->to) & (ACCESS_WRITE | ACCESS_ESCAPE));
 }
 
-static void region_end(struct emit *e, struct chain *c, struct region *r, struct text *t,
+static void region_end(struct emit *e, struct chain *c, struct halecc_region *r, struct text *t,
 		       const char *in)
 {
 	int n = 0;
@@ -462,7 +463,7 @@ static void confirm_refuse(struct emit *e, const struct chain *c, const struct g
 {
 	for (int n = 0; n < c->nodes; n++)
 		for (int g = 0; g < c->node[n].regions; g++) {
-			const struct region *r = &e->u->region[c->node[n].region[g]];
+			const struct halecc_region *r = &e->u->region[c->node[n].region[g]];
 			for (int i = 0; i < r->confirms; i++)
 				if (clang_equalCursors(r->confirm[i].decl, v->decl))
 					source_error(e->u->src, r->confirm[i].at,
@@ -500,11 +501,11 @@ static void chain_emit(struct emit *e, struct chain *c)
 	int number = (int)(c - e->u->chain);
 
 	for (int i = 0; i < c->nodes; i++) {
-		struct node *n = &c->node[i];
+		struct halecc_node *n = &c->node[i];
 		bool split = n->at != e->u->region[n->region[0]].at;
 
 		for (int k = 0; k < n->regions; k++) {
-			struct region *r = &e->u->region[n->region[k]];
+			struct halecc_region *r = &e->u->region[n->region[k]];
 			char *in = indent_of(e, r->from);
 			struct text begin = {0}, end = {0};
 

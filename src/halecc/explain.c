@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "halecc/halecc.h"
 
-static void row_print(struct unit *u, struct chain *c, const struct region *r,
+static void row_print(struct unit *u, struct chain *c, const struct halecc_region *r,
 		      const struct method *m, bool left_out)
 {
 	const struct guarded *v = chain_var(c, m->decl);
@@ -14,7 +14,7 @@ static void row_print(struct unit *u, struct chain *c, const struct region *r,
 
 	for (int n = 0; n <= r->node && !left_out; n++)
 		for (int k = 0; k < c->node[n].regions; k++) {
-			const struct region *from = &u->region[c->node[n].region[k]];
+			const struct halecc_region *from = &u->region[c->node[n].region[k]];
 			for (int i = 0; i < from->recovers && (n < r->node || from == r); i++)
 				if (clang_equalCursors(from->recover[i].decl, m->decl))
 					text_add(&recover, "%s%s", recover.len ? ", " : "",
@@ -42,7 +42,7 @@ void explain_unit(struct unit *u)
 	printf("%-6s  %-5s  %-12s  %-28s  %-40s  %s\n", "region", "line", "variable", "check",
 	       "recover", "last use");
 	for (int i = 0; i < u->regions; i++) {
-		struct region *r = &u->region[i];
+		struct halecc_region *r = &u->region[i];
 		struct chain *c = &u->chain[r->chain];
 		if (!r->bound)
 			continue;

@@ -89,7 +89,7 @@ struct method {
 
 typedef enum resilience { PLAIN, CR, REDUNDANCY } resilience_t;
 
-struct region {
+struct halecc_region {
 	unsigned at, end; /* the pragma */
 	unsigned line;
 	unsigned from, to;     /* the statement, with its semicolon */
@@ -110,7 +110,7 @@ struct region {
 };
 
 /* A place in a chain: a region, or an if statement whose branches hold one each. */
-struct node {
+struct halecc_node {
 	int region[METHODS_MAX], regions;
 	unsigned at, end;     /* with everything that belongs to it */
 	int parent, leftmost; /* nodes; the loop of a node begins before its leftmost one */
@@ -130,7 +130,7 @@ struct guarded {
 };
 
 struct chain {
-	struct node node[CHAIN_MAX];
+	struct halecc_node node[CHAIN_MAX];
 	int nodes;
 	struct guarded var[4 * METHODS_MAX];
 	int vars;
@@ -142,7 +142,7 @@ struct unit {
 	struct source *src;
 	CXTranslationUnit tu;
 	CXFile file;
-	struct region region[REGIONS_MAX];
+	struct halecc_region region[REGIONS_MAX];
 	int regions;
 	struct chain chain[REGIONS_MAX];
 	int chains;
@@ -170,7 +170,7 @@ unsigned unit_statement_end(const struct unit *u, unsigned to);
 /* Past spaces and comments. */
 unsigned unit_skip_blank(const struct unit *u, unsigned at);
 /* The declaration that a name means at an offset; a null cursor if there is none. */
-CXCursor unit_lookup(const struct unit *u, const struct region *r, const char *name);
+CXCursor unit_lookup(const struct unit *u, const struct halecc_region *r, const char *name);
 struct cursors {
 	CXCursor *c;
 	size_t count, cap;
@@ -181,8 +181,8 @@ char *cursor_name(CXCursor c);
 const char *unit_operator(const struct unit *u, CXCursor c);
 
 /* clause.c */
-void clause_parse(struct unit *u, struct region *r);
-void clause_resolve(struct unit *u, struct region *r);
+void clause_parse(struct unit *u, struct halecc_region *r);
+void clause_resolve(struct unit *u, struct halecc_region *r);
 
 /* access.c */
 void access_collect(struct unit *u, CXCursor function);

@@ -156,7 +156,7 @@ static void pragmas_find(struct unit *u)
 				     REGIONS_MAX);
 			break;
 		}
-		struct region *r = &u->region[u->regions++];
+		struct halecc_region *r = &u->region[u->regions++];
 		r->at = at;
 		r->line = source_line(u->src, at);
 		r->end = line_end(u->src, at);
@@ -213,7 +213,7 @@ static enum CXChildVisitResult statement_bind(CXCursor c, CXCursor parent, CXCli
 	unit_extent(c, &from, &to);
 	unit_extent(parent, &inner, &outer);
 	for (int i = 0; i < u->regions; i++) {
-		struct region *r = &u->region[i];
+		struct halecc_region *r = &u->region[i];
 		if (from < r->end || inner >= r->at || outer <= r->end ||
 		    (r->bound && from >= r->from))
 			continue;
@@ -314,7 +314,7 @@ bool unit_open(struct unit *u, struct source *s, const char *const *args, int co
 
 struct lookup {
 	const struct unit *u;
-	const struct region *r;
+	const struct halecc_region *r;
 	const char *name;
 	CXCursor found;
 	unsigned found_at;
@@ -361,7 +361,7 @@ static enum CXChildVisitResult global_visit(CXCursor c, CXCursor parent, CXClien
 	return CXChildVisit_Continue;
 }
 
-CXCursor unit_lookup(const struct unit *u, const struct region *r, const char *name)
+CXCursor unit_lookup(const struct unit *u, const struct halecc_region *r, const char *name)
 {
 	struct lookup l = {u, r, name, clang_getNullCursor(), 0};
 

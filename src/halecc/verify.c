@@ -8,7 +8,7 @@
 
 struct look {
 	struct unit *u;
-	struct region *r;
+	struct halecc_region *r;
 	int loops, switches; /* around the cursor, inside the region */
 	int depth;	     /* of functions followed */
 	bool opens;    /* the function that is looked into opens what it writes to and closes */
@@ -121,7 +121,7 @@ static void look_call(struct look *l, CXCursor c)
 
 struct jumps {
 	struct unit *u;
-	const struct region *r;
+	const struct halecc_region *r;
 	unsigned label;
 	bool found;
 };
@@ -139,7 +139,7 @@ static enum CXChildVisitResult jumps_visit(CXCursor c, CXCursor parent, CXClient
 	return CXChildVisit_Recurse;
 }
 
-static bool jumped_to(struct unit *u, const struct region *r, CXCursor label)
+static bool jumped_to(struct unit *u, const struct halecc_region *r, CXCursor label)
 {
 	struct jumps j = {u, r, 0, false};
 	unsigned to;
@@ -203,7 +203,7 @@ static void look(struct look *l, CXCursor c)
 	l->switches -= kind == CXCursor_SwitchStmt;
 }
 
-static bool in_copies(const struct region *r, CXCursor decl)
+static bool in_copies(const struct halecc_region *r, CXCursor decl)
 {
 	for (int i = 0; i < r->copies; i++)
 		if (clang_equalCursors(r->copy[i].decl, decl))
@@ -226,7 +226,7 @@ static bool declared_here(const struct unit *u, CXCursor decl, unsigned *from)
 }
 
 /* A variable that the region can't name, and that its next run would find changed. */
-static void hidden_refuse(struct unit *u, const struct region *r, const struct access *a)
+static void hidden_refuse(struct unit *u, const struct halecc_region *r, const struct access *a)
 {
 	bool local =
 	    clang_getCursorKind(clang_getCursorSemanticParent(a->decl)) != CXCursor_TranslationUnit;
@@ -244,7 +244,7 @@ static void hidden_refuse(struct unit *u, const struct region *r, const struct a
 
 /* What the region updates in place: arrays and what pointers point to need CR, scalars are put back
  * unless they are out of sight. */
-static void updates_warn(struct unit *u, struct region *r)
+static void updates_warn(struct unit *u, struct halecc_region *r)
 {
 	for (size_t i = 0; i < u->accesses.count; i++) {
 		const struct access *a = &u->accesses.a[i], *shows;
@@ -277,7 +277,7 @@ static void updates_warn(struct unit *u, struct region *r)
 }
 
 /* A note is compared with what the region leaves, so the region must leave it alone. */
-static void own_verify(struct unit *u, struct region *r)
+static void own_verify(struct unit *u, struct halecc_region *r)
 {
 	for (int k = 0; k < r->checks; k++) {
 		const struct method *m = &r->check[k];
@@ -296,7 +296,7 @@ static void own_verify(struct unit *u, struct region *r)
 	}
 }
 
-static void kept_verify(struct unit *u, struct region *r)
+static void kept_verify(struct unit *u, struct halecc_region *r)
 {
 	if (r->how == REDUNDANCY && r->comm)
 		source_error(u->src, r->at,
@@ -325,7 +325,7 @@ static void kept_verify(struct unit *u, struct region *r)
 					     r->check[k].var);
 }
 
-static bool is_checked(const struct region *r, CXCursor decl)
+static bool is_checked(const struct halecc_region *r, CXCursor decl)
 {
 	for (int k = 0; k < r->checks; k++)
 		if (clang_equalCursors(r->check[k].decl, decl))
@@ -334,7 +334,7 @@ static bool is_checked(const struct region *r, CXCursor decl)
 }
 
 /* A variable that is used again behind its last check, before anything else is written to it. */
-static void last_use_verify(struct unit *u, struct region *r)
+static void last_use_verify(struct unit *u, struct halecc_region *r)
 {
 	const struct chain *c = &u->chain[r->chain];
 
@@ -437,7 +437,7 @@ static enum CXChildVisitResult between_visit(CXCursor c, CXCursor parent, CXClie
 void verify_regions(struct unit *u)
 {
 	for (int i = 0; i < u->regions; i++) {
-		struct region *r = &u->region[i];
+		struct halecc_region *r = &u->region[i];
 		struct look l = {.u = u, .r = r};
 
 		if (!r->bound)

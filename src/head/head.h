@@ -115,7 +115,7 @@ struct head_partition {
 	bool patient;	/* it has been said that the job waits for longer */
 };
 
-struct control;
+struct control_server;
 struct head_calls;
 struct watch;
 
@@ -157,7 +157,7 @@ struct head {
 	struct recovery recovery;
 	struct head_put_off put_off;
 	struct head_partition partition;
-	struct control *control;
+	struct control_server *control;
 	struct watch *watch; /* NULL: no events */
 };
 

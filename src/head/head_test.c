@@ -14,7 +14,7 @@
 #include "head/head.h"
 #include "head/head_private.h"
 
-struct fixture {
+struct head_fixture {
 	struct options o;
 	struct head h;
 	struct program program;
@@ -23,7 +23,7 @@ struct fixture {
 
 static int set_up(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct head_fixture *f = calloc(1, sizeof(*f));
 
 	snprintf(f->dir, sizeof(f->dir), "/tmp/hale-head-test-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
@@ -40,7 +40,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 
 	assert_int_equal(rmdir(f->dir), 0);
 	free(f);
@@ -51,7 +51,7 @@ static int tear_down(void **state)
 
 static void files_that_can_be_written_let_a_job_begin(void **state)
 {
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 	struct error err;
 
 	assert_int_equal(head_probe(&f->h, &err), HALE_OK);
@@ -64,7 +64,7 @@ static void files_that_can_be_written_let_a_job_begin(void **state)
 /* Whatever else can be written. */
 static void a_report_that_cannot_be_written_is_refused(void **state)
 {
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 	struct error err;
 
 	for (int others = 0; others < 4; others++) {
@@ -80,7 +80,7 @@ static void a_report_that_cannot_be_written_is_refused(void **state)
 
 static void a_profile_that_cannot_be_written_is_refused(void **state)
 {
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 	struct error err;
 
 	for (int others = 0; others < 4; others++) {
@@ -94,7 +94,7 @@ static void a_profile_that_cannot_be_written_is_refused(void **state)
 
 static void checkpoints_that_cannot_be_kept_are_refused_where_some_are_wanted(void **state)
 {
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 	struct error err;
 
 	f->o.ckpt_dir = "/proc/none/at/all";
@@ -109,7 +109,7 @@ static void checkpoints_that_cannot_be_kept_are_refused_where_some_are_wanted(vo
 
 static void a_job_that_ends_takes_no_checkpoint(void **state)
 {
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 	struct error err;
 
 	for (int origin = ORIGIN_TIMER; origin <= ORIGIN_RULE; origin++) {
@@ -126,7 +126,7 @@ static void a_job_that_ends_takes_no_checkpoint(void **state)
 static void a_checkpoint_is_remembered_until_the_job_can_take_it(void **state)
 {
 	static const job_state_t states[] = {JOB_STARTING, JOB_CLEARING, JOB_RESTORING};
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 	struct error err;
 
 	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
@@ -142,7 +142,7 @@ static void a_checkpoint_is_remembered_until_the_job_can_take_it(void **state)
 /* Unless its images stay on the disks of nodes, and somebody wants them in the shared folder. */
 static void the_checkpoint_under_way_serves_those_who_ask_for_one(void **state)
 {
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 	struct checkpoint *c = &f->h.ckpt;
 	struct error err;
 
@@ -170,7 +170,7 @@ static void the_checkpoint_under_way_serves_those_who_ask_for_one(void **state)
 
 static void a_user_hears_why_there_can_be_no_checkpoint_now(void **state)
 {
-	struct fixture *f = *state;
+	struct head_fixture *f = *state;
 	struct head_rank rank = {0};
 	struct crew_rank member = {0};
 	struct error err;

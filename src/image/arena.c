@@ -89,12 +89,12 @@ void *list_add(struct list *l)
 	return memset(list_at(l, l->count++), 0, l->size);
 }
 
-void bytes_init(struct bytes *b, struct arena *a)
+void bytes_init(struct arena_bytes *b, struct arena *a)
 {
-	*b = (struct bytes){.arena = a};
+	*b = (struct arena_bytes){.arena = a};
 }
 
-void *bytes_extend(struct bytes *b, size_t len)
+void *bytes_extend(struct arena_bytes *b, size_t len)
 {
 	if (len > b->cap - b->len) {
 		size_t cap = b->cap ? 2 * b->cap : BYTES_FIRST;

@@ -39,13 +39,13 @@ static inline void *list_at(const struct list *l, size_t i)
 }
 
 /* Bytes that grow likewise. */
-struct bytes {
+struct arena_bytes {
 	struct arena *arena;
 	char *data;
 	size_t len, cap;
 };
-void bytes_init(struct bytes *b, struct arena *a);
+void bytes_init(struct arena_bytes *b, struct arena *a);
 /* Room for len more bytes, zeroed; counted in. NULL when memory is out. */
-void *bytes_extend(struct bytes *b, size_t len);
+void *bytes_extend(struct arena_bytes *b, size_t len);
 
 #endif

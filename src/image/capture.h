@@ -24,7 +24,7 @@ struct capture {
 	struct process_capture process;
 	struct list maps;	 /* struct map, all of them */
 	struct list map_records; /* struct map_record */
-	struct bytes map_text;
+	struct arena_bytes map_text;
 	struct fd_table fds;
 	struct signals_record signals;
 	struct list timers;	/* struct timer_record */

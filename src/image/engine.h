@@ -55,8 +55,8 @@ void engine_streams(struct file_identity stream[3]);
 /* ---- threads.c ---- */
 
 /* Fills c and returns 0; returns 1 when context_jump comes back to it, maybe in another process. */
-int context_save(struct context *c) __attribute__((returns_twice));
-void context_jump(const struct context *c) __attribute__((noreturn));
+int context_save(struct frame_context *c) __attribute__((returns_twice));
+void context_jump(const struct frame_context *c) __attribute__((noreturn));
 
 /* The caller's own kernel-side state. */
 void thread_describe(struct thread_record *t);
@@ -160,7 +160,7 @@ bool map_is_own_source(const struct map *m);
 enum map_kind map_kind_of(const struct map *m);
 /* Records of all mappings that belong into an image, with their paths in text; neighbours that
  * differ only in how a lazy restart put them there are one again. */
-hale_status_t maps_record(const struct list *maps, struct list *records, struct bytes *text,
+hale_status_t maps_record(const struct list *maps, struct list *records, struct arena_bytes *text,
 			  struct error *err);
 /* ---- locked.c ---- */
 
@@ -191,8 +191,8 @@ struct range {
 
 struct selection {
 	struct arena *arena;
-	int pagemap;  /* /proc/self/pagemap of the process that writes */
-	bool no_scan; /* the kernel has no PAGEMAP_SCAN */
+	int pagemap;	    /* /proc/self/pagemap of the process that writes */
+	bool no_scan;	    /* the kernel has no PAGEMAP_SCAN */
 	bool sees_guards;   /* it says where guard regions are */
 	struct list guards; /* struct range, of the whole process */
 	bool incremental;

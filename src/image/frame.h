@@ -134,12 +134,12 @@ struct process_record {
 	uint32_t rseq_len;
 	uint32_t lock_future; /* mlockall(2) for what is mapped in future: its flags, or 0 */
 	int64_t rseq_offset;
-	uint32_t subreaper; /* prctl(PR_SET_CHILD_SUBREAPER) */
-	uint32_t barriers;  /* commands of membarrier(2) that it has registered for */
+	uint32_t subreaper;	    /* prctl(PR_SET_CHILD_SUBREAPER) */
+	uint32_t barriers;	    /* commands of membarrier(2) that it has registered for */
 	int32_t oom_adj, oom_began; /* /proc/self/oom_score_adj, now and at its start */
 };
 
-struct context {
+struct frame_context {
 	uint64_t rbx, rbp, r12, r13, r14, r15, rsp, rip;
 	uint32_t mxcsr;
 	uint16_t x87;
@@ -156,7 +156,7 @@ struct thread_record {
 	uint32_t altstack_flags, flags; /* thread_flag */
 	sys_set_t mask;	   /* of the coordinator; others have theirs in their signal frame */
 	sys_set_t pending; /* sent to this thread and not yet taken */
-	struct context context;
+	struct frame_context context;
 	char name[16];
 };
 
@@ -247,7 +247,7 @@ struct fd_record {
 	uint64_t device, inode, offset, size;
 	uint64_t a, b;
 	int64_t value_s, value_ns, interval_s, interval_ns; /* of a file: when it was written */
-	uint32_t text_offset, text_len;	 /* in the text behind the records */
+	uint32_t text_offset, text_len;			    /* in the text behind the records */
 	uint32_t truncates, has_content; /* restored: cut to size; content frames follow */
 };
 

@@ -27,14 +27,14 @@
 
 /* ---- around them ---- */
 
-struct fixture {
+struct image_fixture {
 	char dir[PATH_LEN];
 	char said[2048]; /* stdout and stderr of the last process */
 };
 
 static int set_up(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct image_fixture *f = calloc(1, sizeof(*f));
 	strcpy(f->dir, "/tmp/hale-image-test-XXXXXX");
 	if (!f || !mkdtemp(f->dir))
 		return -1;
@@ -44,7 +44,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	char command[PATH_LEN + 16];
 	snprintf(command, sizeof(command), "rm -rf %s", f->dir);
 	int rc = system(command);
@@ -53,7 +53,7 @@ static int tear_down(void **state)
 }
 
 /* Runs this executable in another role and returns its exit status. */
-static int run(struct fixture *f, const char *scenario, const char *how, const char *sink)
+static int run(struct image_fixture *f, const char *scenario, const char *how, const char *sink)
 {
 	int out[2], status;
 	size_t n = 0;
@@ -89,7 +89,8 @@ static int run(struct fixture *f, const char *scenario, const char *how, const c
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static void run_well(struct fixture *f, const char *scenario, const char *how, const char *sink)
+static void run_well(struct image_fixture *f, const char *scenario, const char *how,
+		     const char *sink)
 {
 	int rc = run(f, scenario, how, sink);
 	if (rc)
@@ -97,7 +98,7 @@ static void run_well(struct fixture *f, const char *scenario, const char *how, c
 	assert_int_equal(rc, 0);
 }
 
-static uint32_t newest(const struct fixture *f)
+static uint32_t newest(const struct image_fixture *f)
 {
 	char path[PATH_LEN + 16];
 	for (uint32_t id = 120; id; id--) {
@@ -109,7 +110,7 @@ static uint32_t newest(const struct fixture *f)
 }
 
 /* "newest:base:…", each verified. Returns how many. */
-static int chain_of(const struct fixture *f, uint32_t id, char *list, size_t cap)
+static int chain_of(const struct image_fixture *f, uint32_t id, char *list, size_t cap)
 {
 	int n = 0;
 	list[0] = 0;
@@ -133,7 +134,7 @@ static int chain_of(const struct fixture *f, uint32_t id, char *list, size_t cap
 
 static void both_ways(void **state, const char *scenario, const char *how)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	char list[8192];
 	run_well(f, scenario, how, NULL);
 	assert_int_not_equal(newest(f), 0);
@@ -183,7 +184,7 @@ SCENARIO(thousands_of_mappings_come_back, "many_mappings", "")
 
 /* ---- chains ---- */
 
-static void chain_comes_back(struct fixture *f, const char *scenario, const char *how)
+static void chain_comes_back(struct image_fixture *f, const char *scenario, const char *how)
 {
 	char list[8192], out[PATH_LEN + 16];
 	const char *paths[IMAGE_CHAIN_MAX];
@@ -243,7 +244,7 @@ static void differences_of_large_mappings_add_up_lazily(void **state)
 
 static void restored_processes_are_captured_again(void **state)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	static const char *const how[] = {"", "lazy", "track lazy"};
 	for (size_t i = 0; i < ARRAY_LEN(how); i++) {
 		char first[PATH_LEN + 16], second[PATH_LEN + 16];
@@ -288,7 +289,7 @@ static bool fills_up(const struct frame_at *n, uint64_t place)
 
 static void flipped_bits_are_found(void **state)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	struct arena arena;
 	struct image_file image;
 	struct error err;
@@ -362,7 +363,7 @@ void *malloc(size_t n)
 static void compressed_images_are_read_without_malloc(void **state)
 {
 	static const char *const how[] = {"zstd", "lz4", ""};
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	for (size_t i = 0; i < 3; i++) {
 		struct error err = {HALE_OK, ""};
 		char path[PATH_LEN + 16];
@@ -378,7 +379,7 @@ static void compressed_images_are_read_without_malloc(void **state)
 
 static void cut_and_missing_images_are_found(void **state)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	char path[PATH_LEN + 16];
 	struct stat st = {0};
 	struct error err;
@@ -413,7 +414,7 @@ static void read_at(const char *path, void *to, size_t len, off_t at)
 /* The image of a processor with a register set that no processor has yet. */
 static void an_image_of_a_richer_processor_is_refused(void **state)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	struct frame frame;
 	struct image_header *h;
 	char path[PATH_LEN + 16];
@@ -439,7 +440,7 @@ static void an_image_of_a_richer_processor_is_refused(void **state)
 
 static void changed_files_are_refused_by_name(void **state)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	char image[PATH_LEN + 16], path[PATH_LEN + 16];
 	snprintf(image, sizeof(image), "%s/1", f->dir);
 	snprintf(path, sizeof(path), "%s/private", f->dir);
@@ -453,7 +454,7 @@ static void changed_files_are_refused_by_name(void **state)
 
 static void vanished_files_are_named(void **state)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	char image[PATH_LEN + 16], path[PATH_LEN + 16];
 	snprintf(image, sizeof(image), "%s/1", f->dir);
 	snprintf(path, sizeof(path), "%s/log", f->dir);
@@ -468,7 +469,7 @@ static void vanished_files_are_named(void **state)
 
 static void a_full_disk_leaves_no_image(void **state)
 {
-	struct fixture *f = *state;
+	struct image_fixture *f = *state;
 	char path[PATH_LEN + 16], text[64] = "";
 	if (mount("none", f->dir, "tmpfs", 0, "size=2m"))
 		skip(); /* only root may */

@@ -21,7 +21,7 @@ struct loader {
 	_Atomic uint32_t next_worker;
 	_Atomic int failed;
 	struct error error;
-	struct reader {
+	struct load_reader {
 		char *raw, *packed, *nowhere;
 		struct iovec iov[PART_VECS];
 	} * reader;
@@ -81,7 +81,7 @@ static struct sink_cursor cursor_of(const struct frame_at *n)
 	return (struct sink_cursor){.run = n->table, .runs = n->frame.count};
 }
 
-static hale_status_t read_plain(struct loader *l, struct reader *r, const struct frame_at *n,
+static hale_status_t read_plain(struct loader *l, struct load_reader *r, const struct frame_at *n,
 				struct error *err)
 {
 	struct sink_cursor c = cursor_of(n);
@@ -118,7 +118,7 @@ static hale_status_t read_plain(struct loader *l, struct reader *r, const struct
 	return HALE_OK;
 }
 
-static hale_status_t read_packed(struct loader *l, struct reader *r, const struct frame_at *n,
+static hale_status_t read_packed(struct loader *l, struct load_reader *r, const struct frame_at *n,
 				 struct error *err)
 {
 	struct sink_cursor c = cursor_of(n);
@@ -165,7 +165,7 @@ static hale_status_t map_lazily(struct loader *l, const struct frame_at *n, stru
 static void load_frames(void *arg)
 {
 	struct loader *l = arg;
-	struct reader *r = &l->reader[atomic_fetch_add(&l->next_worker, 1)];
+	struct load_reader *r = &l->reader[atomic_fetch_add(&l->next_worker, 1)];
 	struct error err = {HALE_OK, ""};
 	size_t i;
 	while (!atomic_load(&l->failed) &&
@@ -237,7 +237,7 @@ static hale_status_t load_image(struct sink *s, struct image_file *f, bool oldes
 		}
 	l.reader = arena_alloc(&s->arena, workers * sizeof(*l.reader));
 	for (unsigned i = 0; l.reader && i < workers; i++) {
-		struct reader *r = &l.reader[i];
+		struct load_reader *r = &l.reader[i];
 		r->raw = arena_pages(&s->arena, FRAME_DATA_MAX);
 		r->packed = image_packed_room(&s->arena);
 		r->nowhere = arena_pages(&s->arena, PART);

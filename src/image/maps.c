@@ -66,7 +66,7 @@ static void parse_line(char *line, char *end, struct map *m)
 
 static char *read_whole(const char *path, struct arena *a, size_t *len)
 {
-	struct bytes text;
+	struct arena_bytes text;
 	bytes_init(&text, a);
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n = -1;
 	if (fd < 0)
@@ -207,7 +207,7 @@ static uint32_t flags_of(const struct map *m)
 	return flags;
 }
 
-hale_status_t maps_record(const struct list *maps, struct list *records, struct bytes *text,
+hale_status_t maps_record(const struct list *maps, struct list *records, struct arena_bytes *text,
 			  struct error *err)
 {
 	for (size_t i = 0; i < maps->count; i++) {

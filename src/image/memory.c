@@ -89,7 +89,7 @@ static bool add_drop(struct selection *s, uint64_t start, uint64_t end)
 /* ---- walking over the pages that exist ---- */
 
 /* Where a walk stands: everything before `done` has been dealt with. */
-struct walk {
+struct memory_walk {
 	struct selection *s;
 	const struct list *written; /* struct range; NULL: everything */
 	size_t next;
@@ -99,7 +99,7 @@ struct walk {
 };
 
 /* Saves what of an existing range was written. */
-static bool save_written(struct walk *w, uint64_t start, uint64_t end)
+static bool save_written(struct memory_walk *w, uint64_t start, uint64_t end)
 {
 	if (!w->written)
 		return add_run(w->s, start, end, w->keep_zero, false);
@@ -116,7 +116,7 @@ static bool save_written(struct walk *w, uint64_t start, uint64_t end)
 	return true;
 }
 
-static bool existing(struct walk *w, uint64_t start, uint64_t end)
+static bool existing(struct memory_walk *w, uint64_t start, uint64_t end)
 {
 	if (w->s->incremental && !add_drop(w->s, w->done, start))
 		return false;
@@ -126,7 +126,7 @@ static bool existing(struct walk *w, uint64_t start, uint64_t end)
 
 /* To tell whether a page is one of a file the kernel looks at the page's own description, which
  * takes ten times as long as its table entry: not asked where the answer is known. */
-static bool walk_by_scan(struct walk *w, uint64_t start, uint64_t end)
+static bool walk_by_scan(struct memory_walk *w, uint64_t start, uint64_t end)
 {
 	uint64_t without = SYS_PAGE_IS_PFNZERO | (w->no_file ? 0 : SYS_PAGE_IS_FILE) |
 			   (w->s->sees_guards ? SYS_PAGE_IS_GUARD : 0);
@@ -158,7 +158,7 @@ static bool walk_by_scan(struct walk *w, uint64_t start, uint64_t end)
 }
 
 /* Older kernels: one word a page. */
-static bool walk_by_entries(struct walk *w, uint64_t start, uint64_t end)
+static bool walk_by_entries(struct memory_walk *w, uint64_t start, uint64_t end)
 {
 	uint64_t *entry = (uint64_t *)w->s->scan;
 	for (uint64_t at = start; at < end;) {
@@ -170,7 +170,8 @@ static bool walk_by_entries(struct walk *w, uint64_t start, uint64_t end)
 			return false;
 		for (uint64_t i = 0; i < n; i++, at += HALE_PAGE)
 			if (entry[i] & (PAGEMAP_PRESENT | PAGEMAP_SWAP) &&
-			    !(entry[i] & (PAGEMAP_FILE | PAGEMAP_GUARD)) && !existing(w, at, at + HALE_PAGE))
+			    !(entry[i] & (PAGEMAP_FILE | PAGEMAP_GUARD)) &&
+			    !existing(w, at, at + HALE_PAGE))
 				return false;
 	}
 	return true;
@@ -178,11 +179,11 @@ static bool walk_by_entries(struct walk *w, uint64_t start, uint64_t end)
 
 static bool selection_walk(struct selection *s, const struct map *m, const struct list *written)
 {
-	struct walk w = {.s = s,
-			 .written = written,
-			 .done = m->start,
-			 .keep_zero = map_kind_of(m) == MAP_KIND_FILE,
-			 .no_file = !m->inode};
+	struct memory_walk w = {.s = s,
+				.written = written,
+				.done = m->start,
+				.keep_zero = map_kind_of(m) == MAP_KIND_FILE,
+				.no_file = !m->inode};
 	bool ok = !s->no_scan && walk_by_scan(&w, m->start, m->end);
 	if (!ok && s->no_scan)
 		ok = walk_by_entries(&w, m->start, m->end);

@@ -26,7 +26,7 @@ enum {
 };
 
 /* Part of a run, in one batch. */
-struct piece {
+struct pages_piece {
 	uint64_t addr, source, pages;
 	bool keep_zero, unsafe;
 };
@@ -45,9 +45,9 @@ struct job {
 
 /* What one worker works with. */
 struct writer {
-	struct piece take[BATCH_RUNS];
+	struct pages_piece take[BATCH_RUNS];
 	size_t takes;
-	struct piece piece[BATCH_RUNS];
+	struct pages_piece piece[BATCH_RUNS];
 	uint64_t table[BATCH_RUNS];
 	char table_page[HALE_PAGE]; /* zero */
 	size_t pieces;
@@ -80,9 +80,9 @@ static void take_batch(struct job *j, struct writer *w)
 		uint64_t n = r->pages - j->page;
 		if (n > room)
 			n = room;
-		w->take[w->takes++] =
-		    (struct piece){r->addr + j->page * HALE_PAGE, r->source + j->page * HALE_PAGE,
-				   n, r->keep_zero, r->unsafe};
+		w->take[w->takes++] = (struct pages_piece){r->addr + j->page * HALE_PAGE,
+							   r->source + j->page * HALE_PAGE, n,
+							   r->keep_zero, r->unsafe};
 		room -= n;
 		j->page += n;
 		if (j->page == r->pages) {
@@ -208,7 +208,7 @@ static void write_plain(struct job *j, struct writer *w)
 	int vecs = 1;
 	size_t part = frame_data_at(&f);
 	for (size_t i = 0; i < w->pieces && !image_stream_failed(j->stream); i++) {
-		const struct piece *p = &w->piece[i];
+		const struct pages_piece *p = &w->piece[i];
 		for (uint64_t k = 0; k < p->pages;) {
 			uint64_t n = p->pages - k;
 			uint64_t fits = (PART - (to + part) % PART) / HALE_PAGE;
@@ -246,7 +246,7 @@ static void send_live(struct job *j, struct writer *w)
 	XXH3_state_t sum;
 	XXH3_64bits_reset(&sum);
 	for (size_t i = 0; i < w->pieces; i++) {
-		const struct piece *p = &w->piece[i];
+		const struct pages_piece *p = &w->piece[i];
 		XXH3_64bits_update(&sum, (const void *)p->source, p->pages * HALE_PAGE);
 		look_for_locks(j, p->addr, (const char *)p->source, p->pages);
 		w->iov[2 + i] = (struct iovec){(void *)p->source, p->pages * HALE_PAGE};
@@ -270,7 +270,7 @@ static void write_packed(struct job *j, struct writer *w)
 {
 	char *to = w->raw;
 	for (size_t i = 0; i < w->pieces; i++) {
-		const struct piece *p = &w->piece[i];
+		const struct pages_piece *p = &w->piece[i];
 		memcpy(to, (const void *)p->source, p->pages * HALE_PAGE);
 		look_for_locks(j, p->addr, to, p->pages);
 		to += p->pages * HALE_PAGE;
@@ -310,14 +310,14 @@ static void flush(struct job *j, struct writer *w)
 }
 
 /* Adds pages to the frame in the making. */
-static void keep(struct job *j, struct writer *w, const struct piece *p, uint64_t first,
+static void keep(struct job *j, struct writer *w, const struct pages_piece *p, uint64_t first,
 		 uint64_t pages)
 {
 	if (!pages)
 		return;
 	if (w->pieces == BATCH_RUNS)
 		flush(j, w);
-	struct piece *added = &w->piece[w->pieces];
+	struct pages_piece *added = &w->piece[w->pieces];
 	*added = *p;
 	added->addr += first * HALE_PAGE;
 	added->source += first * HALE_PAGE;
@@ -327,7 +327,7 @@ static void keep(struct job *j, struct writer *w, const struct piece *p, uint64_
 }
 
 /* Splits a taken piece into pages to keep and zero pages. */
-static void sift(struct job *j, struct writer *w, struct piece p, char **bounce)
+static void sift(struct job *j, struct writer *w, struct pages_piece p, char **bounce)
 {
 	uint64_t first = 0, k = 0;
 	if (p.unsafe || j->p->moving) {

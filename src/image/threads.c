@@ -26,13 +26,13 @@ extern const unsigned int __rseq_size __attribute__((weak));
 
 enum slot_state { SLOT_ASKED, SLOT_PARKED, SLOT_BUSY, SLOT_GONE };
 
-struct slot {
+struct threads_slot {
 	_Atomic uint32_t state;
 	struct thread_record record;
 };
 
 static struct {
-	struct slot *slot;
+	struct threads_slot *slot;
 	_Atomic uint32_t count;	   /* slots in use */
 	_Atomic uint32_t answers;  /* futex: threads that parked or said that they are busy */
 	_Atomic uint32_t released; /* futex: 1 while nobody shall sleep */
@@ -40,7 +40,7 @@ static struct {
 	_Atomic uint32_t revived;  /* after a restart: threads that are in their place again */
 } park = {.released = 1};
 
-__attribute__((naked, noinline)) int context_save(struct context *c __attribute__((unused)))
+__attribute__((naked, noinline)) int context_save(struct frame_context *c __attribute__((unused)))
 {
 	__asm__("mov %rbx, 0(%rdi)\n\t"
 		"mov %rbp, 8(%rdi)\n\t"
@@ -58,7 +58,8 @@ __attribute__((naked, noinline)) int context_save(struct context *c __attribute_
 		"ret");
 }
 
-__attribute__((naked, noinline)) void context_jump(const struct context *c __attribute__((unused)))
+__attribute__((naked, noinline)) void context_jump(const struct frame_context *c
+						   __attribute__((unused)))
 {
 	__asm__("mov 0(%rdi), %rbx\n\t"
 		"mov 8(%rdi), %rbp\n\t"
@@ -120,7 +121,7 @@ void thread_describe(struct thread_record *t)
 	sys(SYS_prctl, PR_GET_NAME, t->name);
 }
 
-static struct slot *slot_of(int32_t tid)
+static struct threads_slot *slot_of(int32_t tid)
 {
 	uint32_t n = atomic_load(&park.count);
 	for (uint32_t i = 0; i < n; i++)
@@ -129,14 +130,14 @@ static struct slot *slot_of(int32_t tid)
 	return NULL;
 }
 
-static void answer(struct slot *s, enum slot_state state)
+static void answer(struct threads_slot *s, enum slot_state state)
 {
 	atomic_store(&s->state, state);
 	atomic_fetch_add(&park.answers, 1);
 	sys_futex_wake((uint32_t *)&park.answers, 1);
 }
 
-static void park_here(struct slot *s)
+static void park_here(struct threads_slot *s)
 {
 	bool revived = false;
 	thread_describe(&s->record);
@@ -154,7 +155,7 @@ static void park_here(struct slot *s)
 
 static void on_park(int sig, siginfo_t *info, void *ucontext)
 {
-	struct slot *s;
+	struct threads_slot *s;
 	atomic_fetch_add(&park.inside, 1);
 	if (atomic_load(&park.released) || !(s = slot_of((int32_t)sys(SYS_gettid))) ||
 	    atomic_load(&s->state) != SLOT_ASKED) {
@@ -240,7 +241,7 @@ static bool is_zombie(int32_t tid)
 static void notice_gone(void)
 {
 	for (uint32_t i = 0; i < atomic_load(&park.count); i++) {
-		struct slot *s = &park.slot[i];
+		struct threads_slot *s = &park.slot[i];
 		if (atomic_load(&s->state) == SLOT_ASKED &&
 		    (sys(SYS_tgkill, sys(SYS_getpid), s->record.tid, 0) == -ESRCH ||
 		     is_zombie(s->record.tid)))
@@ -356,11 +357,11 @@ void thread_revive(const struct thread_record *t, int64_t rseq_offset, uint32_t 
 /* Before any thread can be asked: the table, and the handler with all signals blocked. */
 bool threads_init(void)
 {
-	long p = sys(SYS_mmap, 0, PARK_THREADS_MAX * sizeof(struct slot), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long p = sys(SYS_mmap, 0, PARK_THREADS_MAX * sizeof(struct threads_slot),
+		     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_failed(p))
 		return false;
-	park.slot = (struct slot *)p;
+	park.slot = (struct threads_slot *)p;
 	/* on the alternate stack if there is one: some run-times give threads tiny stacks */
 	struct sigaction sa = {.sa_sigaction = on_park,
 			       .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};

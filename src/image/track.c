@@ -21,7 +21,7 @@
 enum { SCAN_REGIONS = 16384, TRACK_FD_FLOOR = 900 };
 
 /* Shared between the process and its writing children. */
-struct shared {
+struct track_shared {
 	_Atomic uint32_t whole; /* 1 + id of the newest tracked image that is written whole */
 };
 
@@ -30,7 +30,7 @@ static struct {
 	bool impossible; /* this kernel can't */
 	bool active;
 	uint32_t id; /* of the capture that tracking is relative to */
-	struct shared *shared;
+	struct track_shared *shared;
 } track = {.uffd = -1};
 
 void track_reset(void)
@@ -54,7 +54,7 @@ static bool shared_open(void)
 	    sys(SYS_mmap, 0, HALE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(p))
 		return false;
-	track.shared = (struct shared *)p;
+	track.shared = (struct track_shared *)p;
 	image_exclude_add(track.shared, HALE_PAGE);
 	return true;
 }

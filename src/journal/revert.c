@@ -20,7 +20,7 @@
 enum { ALIASES_OPEN = 256 };
 
 /* What a record speaks of. */
-struct place {
+struct revert_place {
 	const char *path; /* whole */
 	const char *name; /* its last part */
 	int dir;	  /* the folder it is in; -1: that is not there */
@@ -39,7 +39,7 @@ void revert_trouble(struct reverting *r, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void failed(struct reverting *r, const struct place *p)
+static void failed(struct reverting *r, const struct revert_place *p)
 {
 	revert_trouble(r, "%s can't be set back (%s)", p->path, strerror(errno));
 }
@@ -73,23 +73,23 @@ static int open_folder(const char *path, size_t len)
 	return fd;
 }
 
-static void place_look(struct place *p)
+static void place_look(struct revert_place *p)
 {
 	p->seen = p->dir >= 0 && statx(p->dir, p->name, AT_SYMLINK_NOFOLLOW,
 				       STATX_BASIC_STATS | STATX_BTIME, &p->st) == 0;
 }
 
-static struct place place_open(const char *path)
+static struct revert_place place_open(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	struct place p = {.path = path, .name = slash + 1};
+	struct revert_place p = {.path = path, .name = slash + 1};
 
 	p.dir = open_folder(path, (size_t)(slash - path));
 	place_look(&p);
 	return p;
 }
 
-static void place_close(struct place *p)
+static void place_close(struct revert_place *p)
 {
 	if (p->dir >= 0)
 		close(p->dir);
@@ -104,7 +104,7 @@ static uint64_t born_ns(const struct statx *s)
 
 /* It is the record's file, or the one that came back for it. Devices have other numbers on other
  * hosts. */
-static int is_the_file(const struct reverting *r, const struct place *p,
+static int is_the_file(const struct reverting *r, const struct revert_place *p,
 		       const struct journal_record *c)
 {
 	uint64_t born;
@@ -132,7 +132,8 @@ static const struct revert_alias *alias_of(const struct reverting *r,
 }
 
 /* What is at p has come back for the record's file; it may even have got the same number. */
-static void alias_add(struct reverting *r, const struct journal_record *c, const struct place *p)
+static void alias_add(struct reverting *r, const struct journal_record *c,
+		      const struct revert_place *p)
 {
 	if (r->count == r->cap) {
 		size_t cap = r->cap ? 2 * r->cap : 64;
@@ -208,7 +209,7 @@ static int content_write(int fd, int saved)
 }
 
 /* The file has come back under another name: this is one more of it. */
-static int link_again(struct place *p, const struct revert_alias *a)
+static int link_again(struct revert_place *p, const struct revert_alias *a)
 {
 	char path[64];
 
@@ -222,7 +223,7 @@ static int link_again(struct place *p, const struct revert_alias *a)
 }
 
 /* A new file with what was saved. */
-static void make_again(struct reverting *r, struct place *p, const struct journal_record *c,
+static void make_again(struct reverting *r, struct revert_place *p, const struct journal_record *c,
 		       int saved)
 {
 	if (p->seen && unlinkat(p->dir, p->name, 0) != 0) {
@@ -252,7 +253,7 @@ static int is_saved(const struct journal_record *c, int folder)
 	return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void revert_size(struct reverting *r, struct place *p, const struct journal_record *c,
+static void revert_size(struct reverting *r, struct revert_place *p, const struct journal_record *c,
 			int folder)
 {
 	if (!is_the_file(r, p, c)) {
@@ -274,8 +275,8 @@ static void revert_size(struct reverting *r, struct place *p, const struct journ
 	}
 }
 
-static void revert_content(struct reverting *r, struct place *p, const struct journal_record *c,
-			   int saved)
+static void revert_content(struct reverting *r, struct revert_place *p,
+			   const struct journal_record *c, int saved)
 {
 	if (!is_the_file(r, p, c)) {
 		make_again(r, p, c, saved);
@@ -291,8 +292,8 @@ static void revert_content(struct reverting *r, struct place *p, const struct jo
 }
 
 /* Bytes that MPI-IO has overwritten. */
-static void revert_range(struct reverting *r, struct place *p, const struct journal_record *c,
-			 const char *text, int folder)
+static void revert_range(struct reverting *r, struct revert_place *p,
+			 const struct journal_record *c, const char *text, int folder)
 {
 	unsigned long offset, length, at, sum;
 	char name[32];
@@ -325,8 +326,8 @@ static void revert_range(struct reverting *r, struct place *p, const struct jour
 
 /* ---- names ---- */
 
-static void revert_named(struct reverting *r, struct place *p, const struct journal_record *c,
-			 int folder, int saved)
+static void revert_named(struct reverting *r, struct revert_place *p,
+			 const struct journal_record *c, int folder, int saved)
 {
 	char name[96 + sizeof(JOURNAL_LINK_SUFFIX)];
 	struct stat st;
@@ -337,8 +338,7 @@ static void revert_named(struct reverting *r, struct place *p, const struct jour
 	/* a copy is copied: a second undoing needs it as it is */
 	if (fstat(saved, &st) != 0 || st.st_ino != c->inode) {
 		strcat(name, JOURNAL_LINK_SUFFIX);
-		if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    st.st_ino != c->inode) {
+		if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_ino != c->inode) {
 			make_again(r, p, c, saved);
 			return;
 		}
@@ -352,13 +352,13 @@ static void revert_named(struct reverting *r, struct place *p, const struct jour
 	}
 }
 
-static void revert_absent(struct reverting *r, struct place *p)
+static void revert_absent(struct reverting *r, struct revert_place *p)
 {
 	if (p->seen && unlinkat(p->dir, p->name, S_ISDIR(p->st.stx_mode) ? AT_REMOVEDIR : 0) != 0)
 		failed(r, p);
 }
 
-static void revert_symlink(struct reverting *r, struct place *p, const char *target)
+static void revert_symlink(struct reverting *r, struct revert_place *p, const char *target)
 {
 	char now[JOURNAL_PATH];
 	ssize_t n = p->seen ? readlinkat(p->dir, p->name, now, sizeof(now) - 1) : -1;
@@ -373,7 +373,8 @@ static void revert_symlink(struct reverting *r, struct place *p, const char *tar
 		failed(r, p);
 }
 
-static void revert_folder(struct reverting *r, struct place *p, const struct journal_record *c)
+static void revert_folder(struct reverting *r, struct revert_place *p,
+			  const struct journal_record *c)
 {
 	if (p->seen && S_ISDIR(p->st.stx_mode))
 		return;
@@ -386,10 +387,10 @@ static void revert_folder(struct reverting *r, struct place *p, const struct jou
 }
 
 /* What has gone on from other to elsewhere, or is no more, has come back by records after this. */
-static void revert_renamed(struct reverting *r, struct place *p, const struct journal_record *c,
-			   const char *other)
+static void revert_renamed(struct reverting *r, struct revert_place *p,
+			   const struct journal_record *c, const char *other)
 {
-	struct place q = place_open(other);
+	struct revert_place q = place_open(other);
 
 	if (is_the_file(r, &q, c) &&
 	    syscall(SYS_renameat2, q.dir, q.name, p->dir, p->name,
@@ -400,8 +401,8 @@ static void revert_renamed(struct reverting *r, struct place *p, const struct jo
 
 /* ---- one record ---- */
 
-static void revert_saved(struct reverting *r, struct place *p, const struct journal_record *c,
-			 int folder)
+static void revert_saved(struct reverting *r, struct revert_place *p,
+			 const struct journal_record *c, int folder)
 {
 	char name[96];
 	int saved;
@@ -426,7 +427,7 @@ static void revert_saved(struct reverting *r, struct place *p, const struct jour
 void revert(struct reverting *r, const struct journal_record *c, int folder)
 {
 	const char *path = (const char *)(c + 1), *other = path + c->path_len + 1;
-	struct place p = place_open(path);
+	struct revert_place p = place_open(path);
 
 	if (p.dir < 0) {
 		if (c->kind != JOURNAL_ABSENT)

@@ -227,21 +227,21 @@ bool journal_drop(const char *job_folder, uint32_t oldest)
 
 /* ---- reading ---- */
 
-struct entry {
+struct undo_entry {
 	const struct journal_record *record;
 	size_t order;
 	int folder; /* its epoch's */
 };
 
-struct log {
+struct undo_log {
 	char *bytes;
-	struct log *next;
+	struct undo_log *next;
 };
 
-struct reading {
-	struct entry *entries;
+struct undo_reading {
+	struct undo_entry *entries;
 	size_t count, cap;
-	struct log *logs;
+	struct undo_log *logs;
 	struct reverting *r;
 };
 
@@ -269,25 +269,25 @@ static bool record_is_whole(const char *bytes, size_t len)
 	return good && bytes[sizeof(r)] == '/' && memchr(bytes + sizeof(r), 0, r.path_len) == NULL;
 }
 
-static bool entry_add(struct reading *g, const struct journal_record *record, int folder)
+static bool entry_add(struct undo_reading *g, const struct journal_record *record, int folder)
 {
 	if (g->count == g->cap) {
 		size_t cap = g->cap ? 2 * g->cap : 256;
-		struct entry *more = realloc(g->entries, cap * sizeof(*more));
+		struct undo_entry *more = realloc(g->entries, cap * sizeof(*more));
 		if (!more)
 			return false;
 		g->entries = more;
 		g->cap = cap;
 	}
 	g->entries[g->count] =
-	    (struct entry){.record = record, .order = g->count, .folder = folder};
+	    (struct undo_entry){.record = record, .order = g->count, .folder = folder};
 	g->count++;
 	return true;
 }
 
-static char *log_add(struct reading *g, size_t len)
+static char *log_add(struct undo_reading *g, size_t len)
 {
-	struct log *l = malloc(sizeof(*l));
+	struct undo_log *l = malloc(sizeof(*l));
 
 	if (!l || !(l->bytes = malloc(len + 1))) {
 		free(l);
@@ -300,7 +300,7 @@ static char *log_add(struct reading *g, size_t len)
 
 /* A write that a full disk has cut short leaves something that is no record; others follow, at any
  * place. */
-static bool log_scan(struct reading *g, const char *bytes, size_t len, int folder)
+static bool log_scan(struct undo_reading *g, const char *bytes, size_t len, int folder)
 {
 	for (size_t at = 0; at + sizeof(struct journal_record) <= len;) {
 		const char *record = bytes + at;
@@ -324,7 +324,7 @@ static bool log_scan(struct reading *g, const char *bytes, size_t len, int folde
 	return true;
 }
 
-static bool log_read(struct reading *g, int fd, int folder)
+static bool log_read(struct undo_reading *g, int fd, int folder)
 {
 	struct stat st;
 	size_t have = 0;
@@ -343,7 +343,7 @@ static bool log_read(struct reading *g, int fd, int folder)
 	return log_scan(g, bytes, have, folder) && have == (size_t)st.st_size;
 }
 
-static bool epoch_read(struct reading *g, int folder)
+static bool epoch_read(struct undo_reading *g, int folder)
 {
 	int copy = dup(folder);
 	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
@@ -369,7 +369,7 @@ static bool epoch_read(struct reading *g, int folder)
 
 static int newest_first(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
+	const struct undo_entry *x = a, *y = b;
 
 	if (x->record->time_ns != y->record->time_ns)
 		return x->record->time_ns < y->record->time_ns ? 1 : -1;
@@ -377,7 +377,7 @@ static int newest_first(const void *a, const void *b)
 }
 
 /* Changes that could not be written down, of ranks that are there. */
-static void look_at_failures(struct reading *g, int journal, uint32_t id)
+static void look_at_failures(struct undo_reading *g, int journal, uint32_t id)
 {
 	int copy = dup(journal);
 	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
@@ -405,7 +405,7 @@ static void look_at_failures(struct reading *g, int journal, uint32_t id)
 
 /* A file that is as old as the journal, by a clock of some milliseconds: is there a record of its
  * being made? */
-static int was_made(const struct reading *g, size_t which)
+static int was_made(const struct undo_reading *g, size_t which)
 {
 	const struct journal_record *c = g->entries[which].record;
 
@@ -429,7 +429,7 @@ static uint64_t made_at(int folder)
 		   : 0;
 }
 
-static void undo_epochs(struct reading *g, int journal, const uint32_t *epochs, size_t count,
+static void undo_epochs(struct undo_reading *g, int journal, const uint32_t *epochs, size_t count,
 			int *folders)
 {
 	char name[16];
@@ -452,9 +452,9 @@ static void undo_epochs(struct reading *g, int journal, const uint32_t *epochs, 
 			close(folders[i]);
 }
 
-static void reading_fini(struct reading *g)
+static void reading_fini(struct undo_reading *g)
 {
-	for (struct log *l = g->logs, *next; l; l = next) {
+	for (struct undo_log *l = g->logs, *next; l; l = next) {
 		next = l->next;
 		free(l->bytes);
 		free(l);
@@ -465,7 +465,7 @@ static void reading_fini(struct reading *g)
 hale_status_t journal_undo(const char *job_folder, uint32_t id, struct error *err)
 {
 	struct reverting r = {0};
-	struct reading g = {.r = &r};
+	struct undo_reading g = {.r = &r};
 	int journal = open_journal(job_folder);
 	uint32_t *epochs, first;
 	size_t count;

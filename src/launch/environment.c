@@ -13,7 +13,7 @@
 #define HALE_LIBDIR "/usr/local/lib/x86_64-linux-gnu/hale"
 #endif
 
-struct list {
+struct environment_list {
 	char **at;
 	size_t count, cap;
 	bool failed;
@@ -25,7 +25,7 @@ static size_t name_length(const char *assignment)
 }
 
 /* Takes over assignment (NULL: out of memory); replaces an earlier one of the same name. */
-static void list_put(struct list *l, char *assignment)
+static void list_put(struct environment_list *l, char *assignment)
 {
 	size_t len;
 
@@ -56,7 +56,8 @@ static void list_put(struct list *l, char *assignment)
 	l->at[l->count] = NULL;
 }
 
-__attribute__((format(printf, 2, 3))) static void list_printf(struct list *l, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void list_printf(struct environment_list *l,
+							      const char *fmt, ...)
 {
 	char *text;
 	va_list ap;
@@ -68,7 +69,7 @@ __attribute__((format(printf, 2, 3))) static void list_printf(struct list *l, co
 	list_put(l, text);
 }
 
-static const char *list_get(const struct list *l, const char *name)
+static const char *list_get(const struct environment_list *l, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -96,7 +97,7 @@ static bool is_ours(const char *assignment)
 	return false;
 }
 
-static void put_libraries(struct list *l, const struct environment_params *p)
+static void put_libraries(struct environment_list *l, const struct environment_params *p)
 {
 	const char *preload = list_get(l, "LD_PRELOAD");
 	const char *path = list_get(l, "LD_LIBRARY_PATH");
@@ -114,7 +115,7 @@ static void put_libraries(struct list *l, const struct environment_params *p)
 		    path ? path : "");
 }
 
-static void put_rank(struct list *l, const struct environment_params *p)
+static void put_rank(struct environment_list *l, const struct environment_params *p)
 {
 	static const char *const rank_names[] = {"HALE_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
 						 "PMI_RANK"};
@@ -132,7 +133,7 @@ static void put_rank(struct list *l, const struct environment_params *p)
 
 char **environment_make(const struct environment_params *p)
 {
-	struct list l = {0};
+	struct environment_list l = {0};
 
 	for (char *const *e = p->inherited; e && *e; e++)
 		if (strchr(*e, '=') && !is_ours(*e))

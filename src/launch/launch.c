@@ -17,7 +17,7 @@
 enum { WAIT_MS = 200 };
 
 /* What failed between fork and exec. */
-struct report {
+struct launch_report {
 	int error;
 	int step;
 };
@@ -51,13 +51,13 @@ static bool put_streams(const int fd[3])
 	return true;
 }
 
-static struct report become_rank(const struct launch *l, pid_t head)
+static struct launch_report become_rank(const struct launch *l, pid_t head)
 {
 	int persona = personality(0xffffffff);
 
 	if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !put_streams(l->fd) ||
 	    personality((unsigned)persona | ADDR_NO_RANDOMIZE) < 0)
-		return (struct report){errno, 0};
+		return (struct launch_report){errno, 0};
 	if (getppid() != head) /* it died before we asked to be told */
 		_exit(1);
 	if (l->group)
@@ -67,18 +67,18 @@ static struct report become_rank(const struct launch *l, pid_t head)
 	if (l->cpus)
 		sched_setaffinity(0, sizeof(*l->cpus), l->cpus);
 	if (l->wdir && chdir(l->wdir) != 0)
-		return (struct report){errno, 1};
+		return (struct launch_report){errno, 1};
 	environment_set_pid(l->env, getpid());
 	/* nothing but 0, 1, 2: what hale inherited from its caller is not the program's business */
 	close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
 	reset_signals();
 	execve(l->path, l->argv, l->env);
-	return (struct report){errno, 2};
+	return (struct launch_report){errno, 2};
 }
 
 static hale_status_t await_exec(int pipe, const struct launch *l, struct error *err)
 {
-	struct report r;
+	struct launch_report r;
 	struct pollfd p = {.fd = pipe, .events = POLLIN};
 	ssize_t n;
 
@@ -125,7 +125,7 @@ hale_status_t launch_process(const struct launch *l, pid_t *pid, struct error *e
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start '%s'", l->path);
 	*pid = begin(l->id);
 	if (*pid == 0) {
-		struct report r = become_rank(l, head);
+		struct launch_report r = become_rank(l, head);
 		ssize_t n = write(ends[1], &r, sizeof(r));
 		_exit(n == (ssize_t)sizeof(r) ? 127 : 126);
 	}

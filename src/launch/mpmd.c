@@ -7,7 +7,7 @@
 #include "base/base.h"
 
 /* One part of the command: program and arguments, up to a ':' or the end. */
-struct part {
+struct mpmd_part {
 	char *const *words;
 	size_t count;
 	long ranks;
@@ -29,7 +29,7 @@ static size_t part_length(char *const *words)
 	return n;
 }
 
-static hale_status_t part_options(struct part *p, struct error *err)
+static hale_status_t part_options(struct mpmd_part *p, struct error *err)
 {
 	static const char *const names[] = {"-n", "-np", "-c", "--n", "--np"};
 	while (p->count && p->words[0][0] == '-') {
@@ -70,7 +70,7 @@ static void put_quoted(FILE *f, const char *word)
 }
 
 /* The shell of rank r becomes the program whose ranks end above r. */
-static void put_part(FILE *f, const struct part *p, int which, long end)
+static void put_part(FILE *f, const struct mpmd_part *p, int which, long end)
 {
 	fprintf(f, "if [ \"$HALE_RANK\" -lt %ld ]; then HALE_APPNUM=%d; export HALE_APPNUM; exec",
 		end, which);
@@ -91,7 +91,7 @@ hale_status_t mpmd_merge(char *const *program, long *ranks, char ***merged, stru
 	}
 	hale_status_t status = HALE_OK;
 	for (int which = 0; status == HALE_OK; which++) {
-		struct part p = {program, part_length(program), which ? 1 : *ranks};
+		struct mpmd_part p = {program, part_length(program), which ? 1 : *ranks};
 		program += p.count;
 		status = part_options(&p, err);
 		all += p.ranks;

@@ -18,7 +18,7 @@
 enum { LIBRARIES_MAX = 512, DIRECTORIES_MAX = 64 };
 
 /* One walk over everything that the program is linked with, as the dynamic loader would do it. */
-struct walk {
+struct program_walk {
 	struct program *program;
 	char *found[LIBRARIES_MAX]; /* paths, owned */
 	size_t count;
@@ -103,14 +103,14 @@ static hale_status_t find_program(const char *name, const char *wdir, struct pro
 	return HALE_OK;
 }
 
-static void add_system_directory(struct walk *w, const char *dir)
+static void add_system_directory(struct program_walk *w, const char *dir)
 {
 	if (w->system_count < DIRECTORIES_MAX)
 		w->system[w->system_count++] = strdup(dir);
 }
 
 /* The loader's cache is made from these files; reading them spares a parser of the cache. */
-static void read_loader_directories(struct walk *w)
+static void read_loader_directories(struct program_walk *w)
 {
 	static const char *const fixed[] = {"/lib/x86_64-linux-gnu",
 					    "/usr/lib/x86_64-linux-gnu",
@@ -164,7 +164,7 @@ static bool find_in_list(const char *list, const char *origin, const char *libra
 	return false;
 }
 
-static bool find_library(struct walk *w, const struct elf_file *f, const char *origin,
+static bool find_library(struct program_walk *w, const struct elf_file *f, const char *origin,
 			 const char *library, char *out, bool *by_rpath)
 {
 	*by_rpath = !f->runpath && find_in_list(f->rpath, origin, library, out);
@@ -177,7 +177,7 @@ static bool find_library(struct walk *w, const struct elf_file *f, const char *o
 	return false;
 }
 
-static void add_found(struct walk *w, const char *path)
+static void add_found(struct program_walk *w, const char *path)
 {
 	for (size_t i = 0; i < w->count; i++)
 		if (strcmp(w->found[i], path) == 0)
@@ -218,8 +218,8 @@ const char *program_mpi_library(program_mpi_t mpi)
 /* Older Open MPIs and MPICHs, HPE's, IBM's and Cray's: none of the ABIs that are here. */
 static bool is_foreign_mpi(const char *library)
 {
-	static const char *const begins[] = {"libmpi.so",     "libmpich.so",   "libmpi_abi.so",
-					     "libmpt.so",     "libmpi_ibm.so", "libmpi_cray.so",
+	static const char *const begins[] = {"libmpi.so",   "libmpich.so",   "libmpi_abi.so",
+					     "libmpt.so",   "libmpi_ibm.so", "libmpi_cray.so",
 					     "libmpi_gnu_", "libmpi_intel",  "libmpich_"};
 
 	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
@@ -228,7 +228,7 @@ static bool is_foreign_mpi(const char *library)
 	return false;
 }
 
-static void note_library(struct walk *w, const char *library, const char *wanted_by,
+static void note_library(struct program_walk *w, const char *library, const char *wanted_by,
 			 const char *path, bool by_rpath)
 {
 	program_mpi_t mpi = mpi_of(library);
@@ -257,7 +257,7 @@ static void note_library(struct walk *w, const char *library, const char *wanted
 }
 
 /* Its runtime takes no other library before itself, and reserves terabytes for its notes. */
-static void note_sanitizer(struct walk *w, const char *library, const char *path)
+static void note_sanitizer(struct program_walk *w, const char *library, const char *path)
 {
 	static const struct {
 		const char *library, *name;
@@ -278,7 +278,7 @@ static void note_sanitizer(struct walk *w, const char *library, const char *path
 	}
 }
 
-static void walk_libraries(struct walk *w)
+static void walk_libraries(struct program_walk *w)
 {
 	char path[PATH_MAX];
 
@@ -304,7 +304,7 @@ static void walk_libraries(struct walk *w)
 
 static hale_status_t check_elf(struct program *p, struct error *err)
 {
-	struct walk *w = calloc(1, sizeof(*w));
+	struct program_walk *w = calloc(1, sizeof(*w));
 	hale_status_t status = HALE_OK;
 
 	if (!w)

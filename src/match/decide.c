@@ -161,9 +161,9 @@ void decide_value(enum decide_kind kind, void *value, size_t size)
 
 /* ---- messages that determinants name ---- */
 
-static struct message *message_numbered(const struct flow *f, uint32_t number)
+static struct match_message *message_numbered(const struct flow *f, uint32_t number)
 {
-	for (struct message *m = f->first; m; m = m->next)
+	for (struct match_message *m = f->first; m; m = m->next)
 		if (m->envelope.number == number)
 			return m;
 	return NULL;
@@ -178,7 +178,7 @@ static bool reserved(const struct flow *f, uint32_t number)
 	return false;
 }
 
-static void match_with(struct match_request *r, struct message *m)
+static void match_with(struct match_request *r, struct match_message *m)
 {
 	unexpected_remove(m);
 	receive_match(r, m->from, &m->envelope, m->payload);
@@ -191,7 +191,7 @@ static void wild_resolve(struct match_request *r, uint32_t world, uint32_t numbe
 	r->exactly = true;
 	r->exact = number;
 	r->world = world;
-	struct message *m = message_numbered(flow_of(r->context, world), number);
+	struct match_message *m = message_numbered(flow_of(r->context, world), number);
 	if (m)
 		match_with(r, m);
 	else
@@ -207,8 +207,8 @@ static void wild_say(const struct match_request *r, uint32_t world, uint32_t num
 /* A message of that flow, before this one, waits for a determinant and may be meant for r. */
 static bool earlier_waits(const struct flow *f, const struct match_request *r, uint32_t number)
 {
-	for (const struct message *m = f->first; m && (int32_t)(m->envelope.number - number) < 0;
-	     m = m->next)
+	for (const struct match_message *m = f->first;
+	     m && (int32_t)(m->envelope.number - number) < 0; m = m->next)
 		if (tag_matches(r->base.tag, m->envelope.tag) && !reserved(f, m->envelope.number))
 			return true;
 	return false;
@@ -255,7 +255,7 @@ struct match_request *decide_posted_take(struct flow *f, const struct envelope *
 
 static void rematch(struct context *c)
 {
-	for (struct message *m = c->first, *later; m; m = later) {
+	for (struct match_message *m = c->first, *later; m; m = later) {
 		later = m->later;
 		struct match_request *r = decide_posted_take(m->flow, &m->envelope);
 		if (!r)
@@ -278,7 +278,7 @@ static void receive_wild(struct match_request *r)
 		return;
 	}
 	struct context *c = match.context[r->context];
-	for (struct message *m = c && redundant_leads() ? c->first : NULL; m; m = m->later) {
+	for (struct match_message *m = c && redundant_leads() ? c->first : NULL; m; m = m->later) {
 		if (!tag_matches(r->base.tag, m->envelope.tag) ||
 		    reserved(m->flow, m->envelope.number))
 			continue;
@@ -298,7 +298,7 @@ void decide_receive(struct match_request *r)
 		return;
 	}
 	struct flow *f = flow_of(r->context, r->world);
-	for (struct message *m = f->first; m; m = m->next) {
+	for (struct match_message *m = f->first; m; m = m->next) {
 		if (!tag_matches(r->base.tag, m->envelope.tag) || reserved(f, m->envelope.number))
 			continue;
 		/* receives posted earlier, here and from any source, come first */
@@ -413,7 +413,7 @@ static bool probed_is_here(void *arg)
 struct probe_look {
 	uint32_t context, world;
 	int tag;
-	struct message *found;
+	struct match_message *found;
 };
 
 static bool probe_look(void *arg)
@@ -423,7 +423,7 @@ static bool probe_look(void *arg)
 	l->found = NULL;
 	if (decide_withdrawn())
 		return true;
-	for (struct message *m = c ? c->first : NULL; m && !l->found; m = m->later)
+	for (struct match_message *m = c ? c->first : NULL; m && !l->found; m = m->later)
 		if (tag_matches(l->tag, m->envelope.tag) &&
 		    (l->world == MATCH_ANY || l->world == m->flow->peer) &&
 		    !reserved(m->flow, m->envelope.number))
@@ -431,7 +431,7 @@ static bool probe_look(void *arg)
 	return l->found != NULL;
 }
 
-struct message *decide_probe(uint32_t context, uint32_t world, int tag, bool wait)
+struct match_message *decide_probe(uint32_t context, uint32_t world, int tag, bool wait)
 {
 	struct probe_look l = {context, world, tag, NULL};
 	struct wild w = {0};

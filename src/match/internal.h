@@ -86,10 +86,10 @@ struct match_request {
 };
 
 /* A message that arrived before it was asked for; also what an MPI_Message handle points to. */
-struct message {
+struct match_message {
 	struct object obj;
-	struct message *next, *prev;	 /* in its flow */
-	struct message *later, *earlier; /* in its context */
+	struct match_message *next, *prev;     /* in its flow */
+	struct match_message *later, *earlier; /* in its context */
 	struct flow *flow;
 	uint32_t from;
 	struct envelope envelope;
@@ -103,14 +103,14 @@ struct request_list {
 struct context {
 	uint32_t id;
 	struct request_list any;
-	struct message *first, *last; /* unexpected, all flows */
-	struct flow *flow[];	      /* [nranks] */
+	struct match_message *first, *last; /* unexpected, all flows */
+	struct flow *flow[];		    /* [nranks] */
 };
 
 struct flow {
 	struct ledger ledger;
 	struct request_list posted;
-	struct message *first, *last; /* unexpected */
+	struct match_message *first, *last; /* unexpected */
 	struct context *context;
 	uint32_t peer;
 };
@@ -220,10 +220,10 @@ void posted_remove(struct match_request *r);
 struct match_request *posted_take(struct flow *f, int tag);
 
 void unexpected_add(struct flow *f, const struct envelope *e, const void *payload);
-void unexpected_remove(struct message *m);
+void unexpected_remove(struct match_message *m);
 /* The first message that matches; world may be MATCH_ANY. NULL: none. */
-struct message *unexpected_find(uint32_t context, uint32_t world, int tag);
-size_t message_length(const struct message *m);
+struct match_message *unexpected_find(uint32_t context, uint32_t world, int tag);
+size_t message_length(const struct match_message *m);
 void match_queues_free(void);
 
 /* Memory for what must not fail: ends the job with a sentence when there is none. */
@@ -293,7 +293,7 @@ extern const struct redundant_hooks decide_hooks;
 void decide_receive(struct match_request *r);
 struct match_request *decide_posted_take(struct flow *f, const struct envelope *e);
 int decide_cancel(struct match_request *r);
-struct message *decide_probe(uint32_t context, uint32_t world, int tag, bool wait);
+struct match_message *decide_probe(uint32_t context, uint32_t world, int tag, bool wait);
 /* Before this process sleeps: its followers may wait for what it has decided. */
 void decide_settle(void);
 void decide_fini(void);

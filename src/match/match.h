@@ -51,18 +51,19 @@ int match_start(struct request *r);
 int match_iprobe(int src, int tag, struct comm *c, int *flag, MPI_Status *status);
 int match_probe(int src, int tag, struct comm *c, MPI_Status *status);
 /* A matched message: *message is NULL when none (flag 0), and for PROC_NULL a predefined one. */
-struct message;
-int match_improbe(int src, int tag, struct comm *c, int *flag, struct message **message,
+struct match_message;
+int match_improbe(int src, int tag, struct comm *c, int *flag, struct match_message **message,
 		  MPI_Status *status);
-int match_mprobe(int src, int tag, struct comm *c, struct message **message, MPI_Status *status);
+int match_mprobe(int src, int tag, struct comm *c, struct match_message **message,
+		 MPI_Status *status);
 /* The first message in c with that tag that nobody has received yet, from a source that skip does
  * not refuse, taken out by handle; *source and *length are its. False: there is none. Makes no
  * progress: for hooks. */
 bool match_take(struct comm *c, int tag, bool (*skip)(void *arg, int source), void *arg,
-		struct message **message, int *source, size_t *length);
-int match_imrecv(void *buf, size_t count, struct datatype *t, struct message *message,
+		struct match_message **message, int *source, size_t *length);
+int match_imrecv(void *buf, size_t count, struct datatype *t, struct match_message *message,
 		 struct request **req);
-int match_mrecv(void *buf, size_t count, struct datatype *t, struct message *message,
+int match_mrecv(void *buf, size_t count, struct datatype *t, struct match_message *message,
 		MPI_Status *status);
 
 /* Tries to cancel; the request completes either way, status says which. */

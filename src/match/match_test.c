@@ -360,7 +360,7 @@ static void synchronous_sends_wait_for_the_match(void **state)
 static void probe_body(int rank)
 {
 	MPI_Status st;
-	struct message *m;
+	struct match_message *m;
 	int flag, v = 0, w = 0;
 	buf = malloc(BIG);
 	if (rank == 0) {
@@ -377,7 +377,7 @@ static void probe_body(int rank)
 	match_iprobe(0, 77, &world, &flag, &st);
 	REQUIRE(!flag);
 	match_mprobe(MPI_ANY_SOURCE, 2, &world, &m, &st);
-	struct message *none;
+	struct match_message *none;
 	match_improbe(0, 2, &world, &flag, &none, &st);
 	REQUIRE(!flag);
 	match_mrecv(&w, 1, INTS, m, &st);
@@ -393,7 +393,7 @@ static void probe_body(int rank)
 	wait_and_free(r);
 	REQUIRE(fixture_holds(buf, BIG, 0, 1));
 	match_mprobe(MPI_PROC_NULL, 0, &world, &m, &st);
-	REQUIRE(m == (struct message *)MPI_MESSAGE_NO_PROC && st.MPI_SOURCE == MPI_PROC_NULL);
+	REQUIRE(m == (struct match_message *)MPI_MESSAGE_NO_PROC && st.MPI_SOURCE == MPI_PROC_NULL);
 	match_mrecv(&w, 1, INTS, m, &st);
 	REQUIRE(st.MPI_SOURCE == MPI_PROC_NULL && st._ucount == 0);
 }

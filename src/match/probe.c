@@ -2,20 +2,20 @@
 /* Probes: looks at the messages that nobody has received yet, and taking one out by handle. */
 #include "match/internal.h"
 
-struct look {
+struct match_probe_look {
 	uint32_t context, world;
 	int tag;
-	struct message *found;
+	struct match_message *found;
 };
 
-static struct look look_for(int src, int tag, struct comm *c)
+static struct match_probe_look look_for(int src, int tag, struct comm *c)
 {
-	return (struct look){context_of(c, 0), src >= 0 ? (uint32_t)c->world[src] : MATCH_ANY, tag,
-			     NULL};
+	return (struct match_probe_look){context_of(c, 0),
+					 src >= 0 ? (uint32_t)c->world[src] : MATCH_ANY, tag, NULL};
 }
 
 /* In a job with replicas its leader's look counts. */
-static bool look_replayed(struct look *l, bool wait)
+static bool look_replayed(struct match_probe_look *l, bool wait)
 {
 	l->found = decide_probe(l->context, l->world, l->tag, wait);
 	return l->found != NULL;
@@ -23,12 +23,12 @@ static bool look_replayed(struct look *l, bool wait)
 
 static bool look(void *arg)
 {
-	struct look *l = arg;
+	struct match_probe_look *l = arg;
 	l->found = unexpected_find(l->context, l->world, l->tag);
 	return l->found != NULL;
 }
 
-static void status_of(const struct message *m, MPI_Status *s)
+static void status_of(const struct match_message *m, MPI_Status *s)
 {
 	if (s == MPI_STATUS_IGNORE)
 		return;
@@ -50,7 +50,7 @@ static void status_of_none(MPI_Status *s)
 
 int match_iprobe(int src, int tag, struct comm *c, int *flag, MPI_Status *status)
 {
-	struct look l = look_for(src, tag, c);
+	struct match_probe_look l = look_for(src, tag, c);
 	*flag = 1;
 	if (src == MPI_PROC_NULL) {
 		status_of_none(status);
@@ -70,7 +70,7 @@ int match_iprobe(int src, int tag, struct comm *c, int *flag, MPI_Status *status
 
 int match_probe(int src, int tag, struct comm *c, MPI_Status *status)
 {
-	struct look l = look_for(src, tag, c);
+	struct match_probe_look l = look_for(src, tag, c);
 	if (src == MPI_PROC_NULL) {
 		status_of_none(status);
 		return MPI_SUCCESS;
@@ -83,20 +83,21 @@ int match_probe(int src, int tag, struct comm *c, MPI_Status *status)
 	return MPI_SUCCESS;
 }
 
-static void message_take(struct look *l, struct message **message, MPI_Status *status)
+static void message_take(struct match_probe_look *l, struct match_message **message,
+			 MPI_Status *status)
 {
 	status_of(l->found, status);
 	unexpected_remove(l->found);
 	*message = l->found;
 }
 
-int match_improbe(int src, int tag, struct comm *c, int *flag, struct message **message,
+int match_improbe(int src, int tag, struct comm *c, int *flag, struct match_message **message,
 		  MPI_Status *status)
 {
-	struct look l = look_for(src, tag, c);
+	struct match_probe_look l = look_for(src, tag, c);
 	*flag = 1;
 	if (src == MPI_PROC_NULL) {
-		*message = (struct message *)MPI_MESSAGE_NO_PROC;
+		*message = (struct match_message *)MPI_MESSAGE_NO_PROC;
 		status_of_none(status);
 		return MPI_SUCCESS;
 	}
@@ -113,11 +114,12 @@ int match_improbe(int src, int tag, struct comm *c, int *flag, struct message **
 	return MPI_SUCCESS;
 }
 
-int match_mprobe(int src, int tag, struct comm *c, struct message **message, MPI_Status *status)
+int match_mprobe(int src, int tag, struct comm *c, struct match_message **message,
+		 MPI_Status *status)
 {
-	struct look l = look_for(src, tag, c);
+	struct match_probe_look l = look_for(src, tag, c);
 	if (src == MPI_PROC_NULL) {
-		*message = (struct message *)MPI_MESSAGE_NO_PROC;
+		*message = (struct match_message *)MPI_MESSAGE_NO_PROC;
 		status_of_none(status);
 		return MPI_SUCCESS;
 	}
@@ -130,10 +132,10 @@ int match_mprobe(int src, int tag, struct comm *c, struct message **message, MPI
 }
 
 bool match_take(struct comm *c, int tag, bool (*skip)(void *arg, int source), void *arg,
-		struct message **message, int *source, size_t *length)
+		struct match_message **message, int *source, size_t *length)
 {
 	const struct context *context = match.context[context_of(c, 0)];
-	for (struct message *m = context ? context->first : NULL; m; m = m->later) {
+	for (struct match_message *m = context ? context->first : NULL; m; m = m->later) {
 		if (m->envelope.tag != tag || skip(arg, m->envelope.source))
 			continue;
 		*source = m->envelope.source;

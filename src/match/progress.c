@@ -168,20 +168,20 @@ void match_wait_until(bool (*done)(void *), void *arg)
 		waiter_round(&w, done, arg);
 }
 
-struct word {
+struct progress_word {
 	const _Atomic uint32_t *at;
 	uint32_t value;
 };
 
 static bool word_reached(void *arg)
 {
-	const struct word *w = arg;
+	const struct progress_word *w = arg;
 	return (int32_t)(atomic_load_explicit(w->at, memory_order_acquire) - w->value) >= 0;
 }
 
 void match_wait_word(const _Atomic uint32_t *at, uint32_t value)
 {
-	struct word word = {at, value};
+	struct progress_word word = {at, value};
 	struct waiter w = {0};
 	while (!word_reached(&word))
 		waiter_round(&w, word_reached, &word);

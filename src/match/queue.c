@@ -107,7 +107,7 @@ static void kept_add(uint32_t from, ptrdiff_t bytes)
 
 void unexpected_add(struct flow *f, const struct envelope *e, const void *payload)
 {
-	struct message *m = match_memory(sizeof(*m) + e->length);
+	struct match_message *m = match_memory(sizeof(*m) + e->length);
 	struct context *c = f->context;
 	object_init(&m->obj, OBJECT_MESSAGE);
 	m->flow = f;
@@ -133,7 +133,7 @@ void unexpected_add(struct flow *f, const struct envelope *e, const void *payloa
 	c->last = m;
 }
 
-void unexpected_remove(struct message *m)
+void unexpected_remove(struct match_message *m)
 {
 	struct flow *f = m->flow;
 	struct context *c = f->context;
@@ -157,9 +157,9 @@ void unexpected_remove(struct message *m)
 	kept_add(m->from, -(ptrdiff_t)m->envelope.length);
 }
 
-struct message *unexpected_find(uint32_t context, uint32_t world, int tag)
+struct match_message *unexpected_find(uint32_t context, uint32_t world, int tag)
 {
-	struct message *m;
+	struct match_message *m;
 	if (LIKELY(world != MATCH_ANY)) {
 		for (m = flow_of(context, world)->first; m; m = m->next)
 			if (tag_matches(tag, m->envelope.tag))
@@ -172,7 +172,7 @@ struct message *unexpected_find(uint32_t context, uint32_t world, int tag)
 	return NULL;
 }
 
-size_t message_length(const struct message *m)
+size_t message_length(const struct match_message *m)
 {
 	struct rts rts;
 	if (m->envelope.kind != RECORD_RTS)
@@ -188,7 +188,7 @@ void match_queues_free(void)
 		struct context *c = match.context[id];
 		if (!c)
 			continue;
-		for (struct message *m = c->first, *later; m; m = later) {
+		for (struct match_message *m = c->first, *later; m; m = later) {
 			later = m->later;
 			heap_free(m);
 		}

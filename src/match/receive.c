@@ -64,7 +64,7 @@ static void cancel_arrive(uint32_t from, const struct envelope *e, const void *p
 {
 	uint32_t context;
 	memcpy(&context, payload, sizeof(context));
-	struct message *m = flow_of(context, from)->first;
+	struct match_message *m = flow_of(context, from)->first;
 	while (m && (m->envelope.id != e->id || m->envelope.kind == RECORD_EAGER))
 		m = m->next;
 	if (m) {
@@ -160,7 +160,7 @@ static inline void receive_start(struct match_request *r)
 		decide_receive(r);
 		return;
 	}
-	struct message *m = unexpected_find(r->context, r->world, r->base.tag);
+	struct match_message *m = unexpected_find(r->context, r->world, r->base.tag);
 	if (LIKELY(!m)) {
 		posted_add(r);
 		return;
@@ -264,12 +264,12 @@ int receive_restart(struct match_request *r)
 
 /* ---- matched messages ---- */
 
-static bool message_is_null(const struct message *m)
+static bool message_is_null(const struct match_message *m)
 {
-	return m == (struct message *)MPI_MESSAGE_NO_PROC;
+	return m == (struct match_message *)MPI_MESSAGE_NO_PROC;
 }
 
-static void message_receive(struct match_request *r, struct message *m)
+static void message_receive(struct match_request *r, struct match_message *m)
 {
 	if (message_is_null(m)) {
 		receive_proc_null(r);
@@ -291,7 +291,7 @@ static void matched_fill(struct match_request *r, void *buf, size_t count, struc
 	r->run = datatype_run(t, buf, count, &r->length);
 }
 
-int match_imrecv(void *buf, size_t count, struct datatype *t, struct message *m,
+int match_imrecv(void *buf, size_t count, struct datatype *t, struct match_message *m,
 		 struct request **req)
 {
 	struct match_request *r = request_make();
@@ -304,7 +304,8 @@ int match_imrecv(void *buf, size_t count, struct datatype *t, struct message *m,
 	return MPI_SUCCESS;
 }
 
-int match_mrecv(void *buf, size_t count, struct datatype *t, struct message *m, MPI_Status *status)
+int match_mrecv(void *buf, size_t count, struct datatype *t, struct match_message *m,
+		MPI_Status *status)
 {
 	struct match_request r;
 	receive_on_stack(&r);

@@ -30,16 +30,17 @@ struct question {
 	double mtbf_s; /* of all nodes that the program sees */
 };
 
-struct answer {
+struct advise_answer {
 	double time_s, energy_j, nodes, failures;
 };
 
 typedef hale_status_t (*scheme_fn)(const struct question *q, const struct advise_choice *c,
-				   const struct drawn *d, struct answer *a, struct error *err);
+				   const struct drawn *d, struct advise_answer *a,
+				   struct error *err);
 
 /* ---- without replicas ---- */
 
-static void settle(const struct question *q, struct answer *a, double nodes)
+static void settle(const struct question *q, struct advise_answer *a, double nodes)
 {
 	a->nodes = nodes;
 	a->energy_j = nodes * q->machine->node_w * a->time_s;
@@ -47,7 +48,7 @@ static void settle(const struct question *q, struct answer *a, double nodes)
 }
 
 static hale_status_t run_nothing(const struct question *q, const struct advise_choice *c,
-				 const struct drawn *d, struct answer *a, struct error *err)
+				 const struct drawn *d, struct advise_answer *a, struct error *err)
 {
 	double w = q->machine->work_s, m = q->mtbf_s;
 
@@ -57,7 +58,8 @@ static hale_status_t run_nothing(const struct question *q, const struct advise_c
 }
 
 static hale_status_t run_checkpoints(const struct question *q, const struct advise_choice *c,
-				     const struct drawn *d, struct answer *a, struct error *err)
+				     const struct drawn *d, struct advise_answer *a,
+				     struct error *err)
 {
 	hale_status_t status =
 	    advise_checkpointed_s(q->machine->work_s, c->interval_s, d->cost_s, d->write_s,
@@ -68,7 +70,8 @@ static hale_status_t run_checkpoints(const struct question *q, const struct advi
 }
 
 static hale_status_t run_incremental(const struct question *q, const struct advise_choice *c,
-				     const struct drawn *d, struct answer *a, struct error *err)
+				     const struct drawn *d, struct advise_answer *a,
+				     struct error *err)
 {
 	struct drawn steps = *d;
 
@@ -79,7 +82,7 @@ static hale_status_t run_incremental(const struct question *q, const struct advi
 
 /* 002 section 7: tasks mend their share of the failures, checkpoints the others. */
 static hale_status_t run_tasks(const struct question *q, const struct advise_choice *c,
-			       const struct drawn *d, struct answer *a, struct error *err)
+			       const struct drawn *d, struct advise_answer *a, struct error *err)
 {
 	const struct advise_machine *k = q->machine;
 	struct question others = *q;
@@ -97,7 +100,7 @@ static hale_status_t run_tasks(const struct question *q, const struct advise_cho
 /* ---- with replicas ---- */
 
 static hale_status_t run_replicas(const struct question *q, const struct drawn *d, double degree,
-				  bool cloning, struct answer *a, struct error *err)
+				  bool cloning, struct advise_answer *a, struct error *err)
 {
 	const struct advise_machine *k = q->machine;
 	struct model_redundancy_result r;
@@ -123,19 +126,19 @@ static hale_status_t run_replicas(const struct question *q, const struct drawn *
 }
 
 static hale_status_t run_twice(const struct question *q, const struct advise_choice *c,
-			       const struct drawn *d, struct answer *a, struct error *err)
+			       const struct drawn *d, struct advise_answer *a, struct error *err)
 {
 	return run_replicas(q, d, 2, false, a, err);
 }
 
 static hale_status_t run_cloned(const struct question *q, const struct advise_choice *c,
-				const struct drawn *d, struct answer *a, struct error *err)
+				const struct drawn *d, struct advise_answer *a, struct error *err)
 {
 	return run_replicas(q, d, 2, true, a, err);
 }
 
 static hale_status_t run_thrice(const struct question *q, const struct advise_choice *c,
-				const struct drawn *d, struct answer *a, struct error *err)
+				const struct drawn *d, struct advise_answer *a, struct error *err)
 {
 	return run_replicas(q, d, 3, false, a, err);
 }
@@ -156,7 +159,8 @@ static struct model_partial twice_of(const struct question *q, const struct draw
 
 /* Every rank twice, and checkpoints for when both are lost. */
 static hale_status_t run_twice_saved(const struct question *q, const struct advise_choice *c,
-				     const struct drawn *d, struct answer *a, struct error *err)
+				     const struct drawn *d, struct advise_answer *a,
+				     struct error *err)
 {
 	const struct advise_machine *k = q->machine;
 	struct model_partial_result r;
@@ -187,7 +191,7 @@ static struct model_shadow shadow_of(const struct question *q, double speed)
 }
 
 static hale_status_t run_shadows(const struct question *q, const struct advise_choice *c,
-				 const struct drawn *d, struct answer *a, struct error *err)
+				 const struct drawn *d, struct advise_answer *a, struct error *err)
 {
 	struct model_shadow in = shadow_of(q, c->shadow_speed);
 	struct model_shadow_result r;
@@ -433,7 +437,7 @@ static void work_out_limits(const struct question *q, scheme_fn run, struct advi
 
 	for (int i = 0; i < DRAWS; i++) {
 		struct drawn d = draw_all(q->measure, &state);
-		struct answer a = {0};
+		struct advise_answer a = {0};
 		bool good = run(q, c, &d, &a, NULL) == HALE_OK && !isnan(a.time_s);
 
 		times[i] = good ? a.time_s : INFINITY;
@@ -447,7 +451,7 @@ static void work_out(const struct question *q, scheme_fn run, const struct drawn
 		     struct advise_choice *c)
 {
 	const struct advise_machine *k = q->machine;
-	struct answer a = {0};
+	struct advise_answer a = {0};
 	struct error err = {HALE_OK, ""};
 
 	if (run(q, c, d, &a, &err) != HALE_OK || !(a.time_s < HOPELESS * k->work_s)) {

@@ -42,7 +42,7 @@ static struct advise_known measured(double mean, double deviation, uint64_t coun
 }
 
 /* Where a profile's numbers come from, and the first one that can't be right. */
-struct reading {
+struct advise_measure_reading {
 	const char *wrong; /* NULL: none so far */
 };
 
@@ -50,7 +50,8 @@ struct reading {
 #define MOST 1e18
 
 /* NAN: there is none. */
-static double number_of(struct reading *r, const struct json_value *v, const char *key)
+static double number_of(struct advise_measure_reading *r, const struct json_value *v,
+			const char *key)
 {
 	double x = json_number(json_get(v, key), NAN);
 
@@ -62,7 +63,8 @@ static double number_of(struct reading *r, const struct json_value *v, const cha
 }
 
 /* The difference of two measurements: noise may put it below zero. */
-static double difference_of(struct reading *r, const struct json_value *v, const char *key)
+static double difference_of(struct advise_measure_reading *r, const struct json_value *v,
+			    const char *key)
 {
 	double x = json_number(json_get(v, key), NAN);
 
@@ -73,7 +75,8 @@ static double difference_of(struct reading *r, const struct json_value *v, const
 	return x;
 }
 
-static uint64_t count_of(struct reading *r, const struct json_value *v, const char *key)
+static uint64_t count_of(struct advise_measure_reading *r, const struct json_value *v,
+			 const char *key)
 {
 	int64_t n = json_number_int(json_get(v, key), 0);
 
@@ -85,7 +88,8 @@ static uint64_t count_of(struct reading *r, const struct json_value *v, const ch
 
 /* What a checkpoint costs lies between its pause and all the time that it is being written; where
  * the program's progress doesn't show it, more is not known. */
-static struct advise_checkpoint read_checkpoint(struct reading *r, const struct json_value *v)
+static struct advise_checkpoint read_checkpoint(struct advise_measure_reading *r,
+						const struct json_value *v)
 {
 	struct advise_checkpoint c = {.count = count_of(r, v, "count"),
 				      .bytes = number_of(r, v, "bytes"),
@@ -105,7 +109,8 @@ static struct advise_checkpoint read_checkpoint(struct reading *r, const struct 
 }
 
 /* Reading an image takes about as long as writing it. */
-static struct advise_known read_restart(struct reading *r, const struct json_value *v,
+static struct advise_known read_restart(struct advise_measure_reading *r,
+					const struct json_value *v,
 					const struct advise_checkpoint *c)
 {
 	uint64_t count = count_of(r, v, "count");
@@ -118,7 +123,7 @@ static struct advise_known read_restart(struct reading *r, const struct json_val
 	return (struct advise_known){0};
 }
 
-static void read_communication(struct reading *r, const struct json_value *v,
+static void read_communication(struct advise_measure_reading *r, const struct json_value *v,
 			       struct advise_measure *m)
 {
 	double share, beta = number_of(r, v, "beta");
@@ -144,7 +149,8 @@ static bool in_unit(double x)
 }
 
 /* What the report of a run with --tasks says of its tasks (node/task_account.h). */
-static void read_tasks(struct reading *r, const struct json_value *t, struct advise_measure *m)
+static void read_tasks(struct advise_measure_reading *r, const struct json_value *t,
+		       struct advise_measure *m)
 {
 	const struct json_value *s = json_get(t, "seconds");
 	double in_tasks;
@@ -167,7 +173,7 @@ hale_status_t advise_measure_read(const struct json_value *v, struct advise_meas
 {
 	const struct json_value *inner = json_get(v, "profile"), *checkpoints;
 	const struct json_value *tasks = json_get(v, "tasks");
-	struct reading r = {NULL};
+	struct advise_measure_reading r = {NULL};
 
 	*m = (struct advise_measure){0};
 	if (inner)

@@ -7,34 +7,34 @@
 #include "base/units.h"
 #include "model/quantity.h"
 
-struct unit {
+struct quantity_unit {
 	const char *name;
 	double factor;
 };
 
-struct kind {
+struct quantity_kind {
 	const char *what, *units;
-	const struct unit *table; /* ends with a NULL name */
+	const struct quantity_unit *table; /* ends with a NULL name */
 };
 
-static const struct unit time_units[] = {
+static const struct quantity_unit time_units[] = {
     {"s", 1},	 {"ms", 1e-3}, {"us", 1e-6},  {"ns", 1e-9},	     {"min", 60}, {"m", 60},
     {"h", 3600}, {"d", 86400}, {"w", 604800}, {"y", 365.25 * 86400}, {"sec", 1},  {NULL, 0},
 };
-static const struct unit power_units[] = {
+static const struct quantity_unit power_units[] = {
     {"W", 1}, {"mW", 1e-3}, {"kW", 1e3}, {"MW", 1e6}, {"GW", 1e9}, {NULL, 0},
 };
-static const struct unit energy_units[] = {
+static const struct quantity_unit energy_units[] = {
     {"J", 1},	   {"kJ", 1e3},	   {"MJ", 1e6},	   {"GJ", 1e9},	    {"TJ", 1e12},
     {"Wh", 3.6e3}, {"kWh", 3.6e6}, {"MWh", 3.6e9}, {"GWh", 3.6e12}, {NULL, 0},
 };
-static const struct unit byte_units[] = {
+static const struct quantity_unit byte_units[] = {
     {"B", 1},	     {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},	{"TB", 1e12},
     {"PB", 1e15},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
     {"PiB", 0x1p50}, {"K", 0x1p10},   {"k", 0x1p10},   {"M", 0x1p20},	{"G", 0x1p30},
     {"T", 0x1p40},   {NULL, 0},
 };
-static const struct unit rate_units[] = {
+static const struct quantity_unit rate_units[] = {
     {"Hz", 1},
     {"/s", 1},
     {"mHz", 1e-3},
@@ -44,11 +44,11 @@ static const struct unit rate_units[] = {
     {"/y", 1 / (365.25 * 86400)},
     {NULL, 0},
 };
-static const struct unit fraction_units[] = {{"%", 0.01}, {NULL, 0}};
-static const struct unit count_units[] = {{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {NULL, 0}};
-static const struct unit no_units[] = {{NULL, 0}};
+static const struct quantity_unit fraction_units[] = {{"%", 0.01}, {NULL, 0}};
+static const struct quantity_unit count_units[] = {{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {NULL, 0}};
+static const struct quantity_unit no_units[] = {{NULL, 0}};
 
-static const struct kind kinds[] = {
+static const struct quantity_kind kinds[] = {
     [MODEL_TIME_S] = {"a time", "ns us ms s min h d w y", time_units},
     [MODEL_POWER_W] = {"a power", "mW W kW MW GW", power_units},
     [MODEL_ENERGY_J] = {"an energy", "J kJ MJ GJ TJ Wh kWh MWh GWh", energy_units},
@@ -65,7 +65,8 @@ const char *model_kind_units(enum model_kind kind)
 	return kinds[kind].units;
 }
 
-static bool find_unit(const struct unit *table, const char *name, size_t len, double *factor)
+static bool find_unit(const struct quantity_unit *table, const char *name, size_t len,
+		      double *factor)
 {
 	for (; table->name; table++)
 		if (strlen(table->name) == len && memcmp(table->name, name, len) == 0) {
@@ -90,7 +91,7 @@ static const char *parse_number(const char *text, double *v)
 hale_status_t model_quantity_parse(const char *text, enum model_kind kind, double *value,
 				   struct error *err)
 {
-	const struct kind *k = &kinds[kind];
+	const struct quantity_kind *k = &kinds[kind];
 	double v = 0, factor = 1;
 	const char *unit;
 	size_t len;
@@ -128,7 +129,7 @@ hale_status_t model_quantity_parse(const char *text, enum model_kind kind, doubl
 }
 
 /* The largest of the named units that leaves at least 1 before the point. */
-static const char *show_in(double v, const struct unit *steps, size_t count, char *buf)
+static const char *show_in(double v, const struct quantity_unit *steps, size_t count, char *buf)
 {
 	size_t i = 0;
 
@@ -143,7 +144,7 @@ static const char *show_in(double v, const struct unit *steps, size_t count, cha
 /* Durations of jobs are compared in hours, so hours up to some weeks; beyond, years. */
 static const char *show_time(double v, char *buf)
 {
-	static const struct unit steps[] = {
+	static const struct quantity_unit steps[] = {
 	    {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 120}, {"h", 7200}};
 
 	if (v >= 365.25 * 86400)
@@ -161,13 +162,15 @@ static const char *show_time(double v, char *buf)
 
 const char *model_quantity_show(double value, enum model_kind kind, char buf[MODEL_QUANTITY_TEXT])
 {
-	static const struct unit powers[] = {{"W", 1}, {"kW", 1e3}, {"MW", 1e6}, {"GW", 1e9}};
-	static const struct unit energies[] = {{"J", 1},    {"kJ", 1e3},  {"MJ", 1e6},
-					       {"GJ", 1e9}, {"TJ", 1e12}, {"PJ", 1e15}};
-	static const struct unit rates[] = {
+	static const struct quantity_unit powers[] = {
+	    {"W", 1}, {"kW", 1e3}, {"MW", 1e6}, {"GW", 1e9}};
+	static const struct quantity_unit energies[] = {{"J", 1},    {"kJ", 1e3},  {"MJ", 1e6},
+							{"GJ", 1e9}, {"TJ", 1e12}, {"PJ", 1e15}};
+	static const struct quantity_unit rates[] = {
 	    {"/y", 1 / (365.25 * 86400)}, {"/d", 1 / 86400.}, {"/h", 1 / 3600.}, {"Hz", 1}};
-	static const struct unit sizes[] = {{"B", 1},	     {"KiB", 0x1p10}, {"MiB", 0x1p20},
-					    {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}};
+	static const struct quantity_unit sizes[] = {{"B", 1},	      {"KiB", 0x1p10},
+						     {"MiB", 0x1p20}, {"GiB", 0x1p30},
+						     {"TiB", 0x1p40}, {"PiB", 0x1p50}};
 	size_t n;
 
 	if (isinf(value)) {

@@ -26,7 +26,7 @@ struct disk {
 	bool full;
 };
 
-struct process {
+struct load_process {
 	int pid;
 	struct load_stuck stuck;
 };
@@ -37,7 +37,7 @@ struct load_state {
 	double clock;
 	uint64_t oom;
 	struct disk disks[DISKS_MAX];
-	struct process *processes;
+	struct load_process *processes;
 	int disk_count, process_count, process_cap;
 };
 
@@ -140,7 +140,7 @@ int load_stuck_judge(struct load_stuck *s, double now, double after, uint64_t pr
 	return 1;
 }
 
-static struct process *process_of(struct load_state *s, int pid)
+static struct load_process *process_of(struct load_state *s, int pid)
 {
 	for (int i = 0; i < s->process_count; i++)
 		if (s->processes[i].pid == pid)
@@ -155,14 +155,14 @@ static struct process *process_of(struct load_state *s, int pid)
 		s->processes = v;
 		s->process_cap = cap;
 	}
-	struct process *new = &s->processes[s->process_count++];
-	*new = (struct process){.pid = pid};
+	struct load_process *new = &s->processes[s->process_count++];
+	*new = (struct load_process){.pid = pid};
 	return new;
 }
 
 static void process_is(struct judge *j, int pid, char state, double cpu, uint64_t switches)
 {
-	struct process *p = process_of(j->state, pid);
+	struct load_process *p = process_of(j->state, pid);
 	double after = j->options->stuck_after > 0 ? j->options->stuck_after : 60;
 
 	if (!p)

@@ -15,13 +15,13 @@
 /* DIMMs, banks, GPUs: far above what a node has. */
 enum { UNITS_MAX = 8192 };
 
-struct unit {
+struct memory_unit {
 	char source[16], name[64];
 	uint64_t corrected, uncorrected;
 };
 
 struct memory_state {
-	struct unit units[UNITS_MAX];
+	struct memory_unit units[UNITS_MAX];
 	int count;
 	bool edac;	/* counts by itself */
 	int mcelog_cpu; /* of the record whose lines are coming */
@@ -41,7 +41,7 @@ static bool counter_line(struct judge *j, const char *source, const char *name, 
 			 uint64_t uncorrected)
 {
 	struct memory_state *s = j->state;
-	struct unit *u = s->units, *end = u + s->count;
+	struct memory_unit *u = s->units, *end = u + s->count;
 
 	s->edac |= !strcmp(source, "edac");
 	if (s->edac && !strcmp(source, "rasdaemon"))

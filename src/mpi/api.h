@@ -84,8 +84,8 @@ static inline struct op *op_of(MPI_Op h) { return (struct op *)h; }
 static inline MPI_Op op_handle(struct op *o) { return (MPI_Op)o; }
 static inline struct request *request_of(MPI_Request h) { return (struct request *)h; }
 static inline MPI_Request request_handle(struct request *r) { return (MPI_Request)r; }
-static inline struct message *message_of(MPI_Message h) { return (struct message *)h; }
-static inline MPI_Message message_handle(struct message *m) { return (MPI_Message)m; }
+static inline struct match_message *message_of(MPI_Message h) { return (struct match_message *)h; }
+static inline MPI_Message message_handle(struct match_message *m) { return (MPI_Message)m; }
 static inline struct errhandler *errhandler_of(MPI_Errhandler h) { return (struct errhandler *)h; }
 static inline MPI_Errhandler errhandler_handle(struct errhandler *e) { return (MPI_Errhandler)e; }
 static inline struct info *info_of(MPI_Info h) { return (struct info *)h; }

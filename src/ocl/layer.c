@@ -55,7 +55,7 @@ static void after_fork_child(void)
 		return;
 	/* a daemon, or a worker, that begins with OpenCL only now */
 	ocl.pid = (int)getpid();
-	ocl.report = (struct report){0};
+	ocl.report = (struct ocl_report){0};
 	ocl_report_init();
 }
 

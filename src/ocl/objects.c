@@ -221,7 +221,7 @@ cl_int CL_API_CALL layer_clSetCommandQueueProperty(cl_command_queue q,
 cl_int CL_API_CALL layer_clFlush(cl_command_queue q)
 {
 	uint32_t moves = ocl.moves;
-	struct kept kept;
+	struct ocl_kept kept;
 	cl_int status = NEXT->clFlush(ocl_real_kept(q, OCL_QUEUE, &kept));
 	struct queue *o;
 
@@ -247,7 +247,7 @@ cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
 		return NEXT->clFinish(q);
 	do {
 		uint32_t moves = ocl.moves;
-		struct kept kept;
+		struct ocl_kept kept;
 
 		ocl_lock();
 		o = ocl_find(q, OCL_QUEUE);
@@ -277,7 +277,7 @@ cl_int CL_API_CALL layer_clFinish(cl_command_queue q)
  * checked now: with the last object of its context the log goes, too. */
 static void finish_last(cl_command_queue handle)
 {
-	struct kept kept = {0};
+	struct ocl_kept kept = {0};
 	bool last, reads = false;
 	struct queue *q;
 
@@ -315,7 +315,7 @@ static void sampler_add(cl_context c, cl_sampler s)
 	ocl_lock();
 	d = ocl_find(c, OCL_CONTEXT);
 	if (d && !ocl.passive)
-		ocl_object_create(sizeof(struct object), OCL_SAMPLER, s, d);
+		ocl_object_create(sizeof(struct ocl_object), OCL_SAMPLER, s, d);
 	ocl_unlock();
 }
 
@@ -374,7 +374,7 @@ static void queue_fini(struct queue *q)
 	free(q->list);
 }
 
-void ocl_object_fini(struct object *o)
+void ocl_object_fini(struct ocl_object *o)
 {
 	switch (o->kind) {
 	case OCL_QUEUE:
@@ -385,7 +385,7 @@ void ocl_object_fini(struct object *o)
 		ocl_mem_fini((struct mem *)o);
 		break;
 	case OCL_PROGRAM:
-		ocl_program_fini((struct program *)o);
+		ocl_program_fini((struct ocl_program *)o);
 		break;
 	case OCL_KERNEL:
 		ocl_kernel_fini((struct kernel *)o);

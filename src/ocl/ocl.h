@@ -45,7 +45,7 @@ typedef enum ocl_kind {
 } ocl_kind_t;
 
 /* What every shadow begins with. */
-struct object {
+struct ocl_object {
 	void *handle;	 /* the program's: also the identity after a move to another device */
 	void *real;	 /* what commands are given: differs from handle only after a move */
 	void *next_real; /* while a move is being made */
@@ -57,7 +57,7 @@ struct object {
 	bool made_away; /* where its context was by then: on a device that the program doesn't know
 			 */
 	struct domain *domain;
-	struct object *next, *prev; /* in the domain, in order of creation; not events */
+	struct ocl_object *next, *prev; /* in the domain, in order of creation; not events */
 };
 
 /* ---- memory ---- */
@@ -79,7 +79,7 @@ struct chunk {
 };
 
 struct mem {
-	struct object o;
+	struct ocl_object o;
 	struct mem *root;   /* of a sub-buffer or buffer image: whose memory it is; else itself */
 	struct mem *parent; /* what it was made of, held; NULL: of nothing */
 	size_t offset;	    /* in root */
@@ -125,7 +125,7 @@ struct step { /* how a program came to be: compile, link, build */
 	char *options;
 	char kind; /* 'b' build, 'c' compile */
 	cl_uint headers;
-	struct program **header;
+	struct ocl_program **header;
 	char **header_name;
 };
 
@@ -137,8 +137,8 @@ struct constant { /* a specialization constant of a program in an intermediate l
 	unsigned char value[];
 };
 
-struct program {
-	struct object o;
+struct ocl_program {
+	struct ocl_object o;
 	char *source;
 	size_t source_len;
 	void *il;
@@ -151,7 +151,7 @@ struct program {
 	struct step *steps;
 	bool
 	    building; /* the program is in a call that does the last step: moves leave it to that */
-	struct program **linked; /* made by clLinkProgram of these */
+	struct ocl_program **linked; /* made by clLinkProgram of these */
 	cl_uint linked_count;
 	char *link_options;
 };
@@ -174,8 +174,8 @@ struct args {
 };
 
 struct kernel {
-	struct object o;
-	struct program *program;
+	struct ocl_object o;
+	struct ocl_program *program;
 	char *name;
 	struct args *args;  /* as the program set them */
 	struct args *bound; /* as the runtime has them, during a replay; NULL: as args */
@@ -187,7 +187,7 @@ struct kernel {
 /* ---- queues and events ---- */
 
 struct queue {
-	struct object o;
+	struct ocl_object o;
 	cl_device_id device;
 	cl_device_id first_device; /* as the program gave it; retained */
 	cl_command_queue_properties properties;
@@ -204,7 +204,7 @@ struct queue {
 };
 
 struct event {
-	struct object o;
+	struct ocl_object o;
 	struct queue *queue; /* NULL: a user event */
 	uint64_t number;     /* of its command in the domain */
 	uint64_t gates;	     /* as they were then: ocl_event_gates() */
@@ -220,11 +220,11 @@ struct event {
 /* ---- command buffers (cl_khr_command_buffer) ---- */
 
 struct recorded {
-	struct object o;
-	const struct recorder *with; /* the functions of its platform */
-	struct queue *queue;	     /* held: where it runs unless the program says otherwise */
-	struct entry *first, **last; /* the commands, never logged themselves */
-	cl_kernel *kernels;	     /* ours: with the arguments of each launch */
+	struct ocl_object o;
+	const struct recorder *with;	 /* the functions of its platform */
+	struct queue *queue;		 /* held: where it runs unless the program says otherwise */
+	struct ocl_entry *first, **last; /* the commands, never logged themselves */
+	cl_kernel *kernels;		 /* ours: with the arguments of each launch */
 	uint32_t kernel_count;
 	uint32_t generation; /* of the domain: later it is unknown to the runtime */
 	bool opaque;	     /* not all that was recorded is known here */
@@ -271,25 +271,25 @@ struct blob { /* host data: in memory, or in the spill file when there is much o
 	size_t size; /* 0: none */
 };
 
-struct entry {
-	struct entry *next;
+struct ocl_entry {
+	struct ocl_entry *next;
 	ocl_op_t op;
 	struct queue *queue;
-	uint64_t number;    /* of the command in its domain */
-	uint64_t order;	    /* rises along the log: the number, but for what was moved */
-	uint64_t gates;	    /* user events that it waits for */
-	bool failed;	    /* one of them was set to an error */
-	bool lasting;	    /* may change what must outlive the epoch: not only scratch objects */
-	cl_event own;	    /* ours to release; NULL: none */
-	bool arrived;	    /* reads and maps: was complete before the last check */
-	bool uncaptured;    /* writes: the host data is still only the program's */
-	bool behind_read;   /* writes: an earlier read that was under way brings that data */
-	bool superseded;    /* writes and ends of mappings: overwritten as a whole: not repeated */
-	struct entry *over; /* the one before, of which that is or will be so; NULL: none */
-	struct entry *written; /* what a replay passes over: the one before it that writes; only
-				* what is like it is between them. NULL: none */
-	bool from_host;	       /* SVM copies out of plain host memory */
-	bool blocks;	       /* while it is issued for the first time: returns when it has run */
+	uint64_t number;  /* of the command in its domain */
+	uint64_t order;	  /* rises along the log: the number, but for what was moved */
+	uint64_t gates;	  /* user events that it waits for */
+	bool failed;	  /* one of them was set to an error */
+	bool lasting;	  /* may change what must outlive the epoch: not only scratch objects */
+	cl_event own;	  /* ours to release; NULL: none */
+	bool arrived;	  /* reads and maps: was complete before the last check */
+	bool uncaptured;  /* writes: the host data is still only the program's */
+	bool behind_read; /* writes: an earlier read that was under way brings that data */
+	bool superseded;  /* writes and ends of mappings: overwritten as a whole: not repeated */
+	struct ocl_entry *over;	   /* the one before, of which that is or will be so; NULL: none */
+	struct ocl_entry *written; /* what a replay passes over: the one before it that writes; only
+				    * what is like it is between them. NULL: none */
+	bool from_host;		   /* SVM copies out of plain host memory */
+	bool blocks; /* while it is issued for the first time: returns when it has run */
 	cl_mem dst_handle, src_handle;
 	struct mem *dst, *src; /* held */
 	size_t a[3], b[3], region[3], pitch[4];
@@ -304,13 +304,13 @@ struct entry {
 	struct args *args;
 	struct recorded *recorded;	   /* held */
 	void(CL_CALLBACK *native)(void *); /* data: its arguments, then where handles belong */
-	struct object **used; /* held: memory objects and samplers among the arguments */
+	struct ocl_object **used; /* held: memory objects and samplers among the arguments */
 	uint32_t used_count;
-	struct object *few[4]; /* used, where it has room for them */
+	struct ocl_object *few[4]; /* used, where it has room for them */
 };
 
-struct map {
-	struct map *next;
+struct ocl_map {
+	struct ocl_map *next;
 	struct mem *mem;
 	struct queue *queue;
 	void *ptr;
@@ -324,7 +324,7 @@ struct map {
 
 /* ---- domains ---- */
 
-struct store {
+struct ocl_store {
 	int fd;	       /* -1: none, or given up */
 	off_t end;     /* bytes given out */
 	uint32_t life; /* ocl.lives when it was opened: later it is gone */
@@ -333,19 +333,19 @@ struct store {
 };
 
 struct domain { /* a context */
-	struct object o;
+	struct ocl_object o;
 	cl_context_properties *properties;
 	cl_device_id *devices;
 	cl_uint device_count;
 	cl_device_id *program_devices; /* as the program knows them: before a move; then NULL */
-	struct object objects;	       /* head of a ring */
+	struct ocl_object objects;     /* head of a ring */
 	uint32_t live;		       /* objects that the program still has, the context too */
 	struct mem **svm;	       /* shared virtual memory, by address */
 	uint32_t svm_count, svm_room, fine_svm;
-	struct entry *first, **last, **epoch_first; /* the last: of the epoch that is open */
-	struct entry **settled;			    /* nothing before is unchecked or uncaptured */
-	bool has_writes; /* the log: some whose data it has; else it has none */
-	bool dropped;	 /* epochs that changed only scratch objects, since the last checkpoint */
+	struct ocl_entry *first, **last, **epoch_first; /* the last: of the epoch that is open */
+	struct ocl_entry **settled; /* nothing before is unchecked or uncaptured */
+	bool has_writes;	    /* the log: some whose data it has; else it has none */
+	bool dropped; /* epochs that changed only scratch objects, since the last checkpoint */
 	uint64_t entries, numbers, orders;
 	bool reordered;	    /* the log: not in the order of the commands' numbers */
 	bool natives;	    /* the log has functions of the program, which see device data */
@@ -355,7 +355,7 @@ struct domain { /* a context */
 					 * what the end of the log has left */
 	uint64_t unchecked, uncaptured; /* entries of these kinds */
 	struct ranges reading;		/* where those that are unchecked bring data; maybe more */
-	struct map *maps;
+	struct ocl_map *maps;
 	uint64_t gates_unset, gates_used; /* user events by number; those that the log waits for */
 	uint64_t gate_since[64];	  /* the newest command when the number was given out */
 	uint32_t gates_shared;		  /* unset ones beyond those that have a number each */
@@ -369,7 +369,7 @@ struct domain { /* a context */
 	double checkpoint_at, checkpoint_cost;
 	bool save_failed; /* the last one */
 	uint64_t checkpoint_bytes;
-	struct store store;
+	struct ocl_store store;
 	uint64_t errors_base; /* detector's count that is no news */
 	bool unprotected;     /* something can't be replayed before the next checkpoint */
 	bool dead;	      /* an error that could not be mended */
@@ -389,7 +389,7 @@ struct domain { /* a context */
 	struct domain *next_domain;
 };
 
-struct report {
+struct ocl_report {
 	uint64_t syncs, epochs, checks, errors, recoveries, checkpoints, moves, commands, replays;
 	double log, check, checkpoint, consolidate, restore, replay;
 	double move; /* making everything anew elsewhere, a new server too: not counted above */
@@ -399,8 +399,8 @@ struct report {
 };
 
 struct slot {
-	const void *key;  /* NULL: never used */
-	struct object *o; /* NULL: no longer used */
+	const void *key;      /* NULL: never used */
+	struct ocl_object *o; /* NULL: no longer used */
 };
 
 struct table {
@@ -414,7 +414,7 @@ extern struct ocl {
 	double changed;	    /* when another one got it; 0: never, or long ago */
 	const cl_icd_dispatch *next;
 	struct ocl_settings set;
-	struct report report;
+	struct ocl_report report;
 	struct table objects;
 	_Atomic uint32_t dead; /* shadows of objects that the program has released; written with the
 				* lock held, read without it where that is 0 in most programs */
@@ -484,38 +484,38 @@ void *ocl_find(const void *handle, ocl_kind_t kind);
 /* The same, or one that the program has released. */
 void *ocl_find_any(const void *handle, ocl_kind_t kind);
 /* A memory object, sampler or queue, even one that only the log still has. */
-struct object *ocl_find_held(const void *handle);
+struct ocl_object *ocl_find_held(const void *handle);
 /* The handle, or NULL when it is one that the program has released and only the log keeps alive:
  * the runtime wouldn't know it without us. */
 void *ocl_checked(void *handle, ocl_kind_t kind);
 bool ocl_is_ghost(const void *handle, ocl_kind_t kind);
 /* A new object for which the runtime keeps parent. */
-void ocl_kin_add(struct object *parent);
+void ocl_kin_add(struct ocl_object *parent);
 /* A new shadow of size bytes in d (a context is its own domain: d NULL), or NULL: out of memory,
  * the object then goes unprotected. */
 void *ocl_object_create(size_t size, ocl_kind_t kind, void *handle, struct domain *d);
-void ocl_hold(struct object *o);
-void ocl_drop(struct object *o);
+void ocl_hold(struct ocl_object *o);
+void ocl_drop(struct ocl_object *o);
 /* The handle to give to the runtime, with the lock held until that is done with it: the next move
  * releases it. NULL as ocl_checked. */
 void *ocl_real(void *handle, ocl_kind_t kind);
 /* The same for a call that is made without the lock: it stays what it is until ocl_let(). */
-struct kept {
+struct ocl_kept {
 	void *real; /* NULL: the program keeps it */
 	ocl_kind_t kind;
 };
-void *ocl_real_kept(void *handle, ocl_kind_t kind, struct kept *kept);
-void ocl_let(struct kept *kept);
+void *ocl_real_kept(void *handle, ocl_kind_t kind, struct ocl_kept *kept);
+void ocl_let(struct ocl_kept *kept);
 /* The runtime has it as real from now on, and what it was, if it had moved before, is released. */
-void ocl_object_moves(struct object *o, void *real);
-void ocl_table_add(void *key, struct object *o);
-void ocl_table_remove(void *key, const struct object *o);
+void ocl_object_moves(struct ocl_object *o, void *real);
+void ocl_table_add(void *key, struct ocl_object *o);
+void ocl_table_remove(void *key, const struct ocl_object *o);
 /* Around the runtime's retain and release: exactness, and last releases put off while the log
  * needs the object. release returns what the program gets. */
 cl_int ocl_retained(void *handle, ocl_kind_t kind, cl_int status);
 cl_int ocl_release(void *handle, ocl_kind_t kind);
 /* The kind's part of destruction; the shadow itself is freed by the caller. */
-void ocl_object_fini(struct object *o);
+void ocl_object_fini(struct ocl_object *o);
 cl_int ocl_runtime_release(void *real, ocl_kind_t kind);
 /* A copy of a list of pairs that a 0 ends; NULL for none. */
 void *ocl_properties_copy(const intptr_t *list);

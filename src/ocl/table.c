@@ -20,7 +20,7 @@ static bool kept_for_log(ocl_kind_t kind)
 	       kind == OCL_RECORDED;
 }
 
-static bool is_alive(const struct object *o)
+static bool is_alive(const struct ocl_object *o)
 {
 	return o->refs > 0 || o->kin > 0 ||
 	       (o->kind == OCL_CONTEXT && ((const struct domain *)o)->live > 0);
@@ -28,7 +28,7 @@ static bool is_alive(const struct object *o)
 
 /* The slot of this key and object, or, wanted NULL, of what the program has under this key. A moved
  * object stands in the table twice: under its handle and under its real one. */
-static struct slot *lookup(const void *key, const struct object *wanted)
+static struct slot *lookup(const void *key, const struct ocl_object *wanted)
 {
 	struct table *t = &ocl.objects;
 	struct slot *kept = NULL;
@@ -48,7 +48,7 @@ static struct slot *lookup(const void *key, const struct object *wanted)
 	}
 }
 
-static void insert(struct slot *slot, size_t cap, const void *key, struct object *o)
+static void insert(struct slot *slot, size_t cap, const void *key, struct ocl_object *o)
 {
 	size_t i = place(key, cap);
 
@@ -73,7 +73,7 @@ static bool grow(void)
 	return true;
 }
 
-void ocl_table_add(void *key, struct object *o)
+void ocl_table_add(void *key, struct ocl_object *o)
 {
 	struct table *t = &ocl.objects;
 
@@ -83,7 +83,7 @@ void ocl_table_add(void *key, struct object *o)
 	t->used++;
 }
 
-void ocl_table_remove(void *key, const struct object *o)
+void ocl_table_remove(void *key, const struct ocl_object *o)
 {
 	struct slot *s = lookup(key, o);
 
@@ -104,7 +104,7 @@ void *ocl_find(const void *handle, ocl_kind_t kind)
 void *ocl_find_any(const void *handle, ocl_kind_t kind)
 {
 	struct table *t = &ocl.objects;
-	struct object *o = ocl_find(handle, kind);
+	struct ocl_object *o = ocl_find(handle, kind);
 
 	for (size_t i = place(handle, t->cap); !o && t->cap && t->slot[i].key;
 	     i = (i + 1) & (t->cap - 1))
@@ -113,9 +113,9 @@ void *ocl_find_any(const void *handle, ocl_kind_t kind)
 	return o;
 }
 
-struct object *ocl_find_held(const void *handle)
+struct ocl_object *ocl_find_held(const void *handle)
 {
-	struct object *o = ocl_find_any(handle, OCL_MEM);
+	struct ocl_object *o = ocl_find_any(handle, OCL_MEM);
 
 	o = o ? o : ocl_find_any(handle, OCL_SAMPLER);
 	return o ? o : ocl_find(handle, OCL_QUEUE);
@@ -124,7 +124,7 @@ struct object *ocl_find_held(const void *handle)
 /* Of what the runtime has released, too, it says itself that it doesn't know it. */
 bool ocl_is_ghost(const void *handle, ocl_kind_t kind)
 {
-	struct object *o;
+	struct ocl_object *o;
 
 	if (LIKELY(!ocl.dead) || kind == OCL_CONTEXT || kind == OCL_QUEUE)
 		return false;
@@ -149,7 +149,7 @@ void *ocl_checked(void *handle, ocl_kind_t kind)
 
 void *ocl_real(void *handle, ocl_kind_t kind)
 {
-	struct object *o;
+	struct ocl_object *o;
 
 	if (LIKELY(!ocl.moves && !ocl.dead))
 		return handle;
@@ -178,11 +178,11 @@ static void runtime_retain(void *real, ocl_kind_t kind)
 		NEXT->clRetainEvent(real);
 }
 
-void *ocl_real_kept(void *handle, ocl_kind_t kind, struct kept *kept)
+void *ocl_real_kept(void *handle, ocl_kind_t kind, struct ocl_kept *kept)
 {
 	void *real;
 
-	*kept = (struct kept){.kind = kind};
+	*kept = (struct ocl_kept){.kind = kind};
 	if (LIKELY(!ocl.moves))
 		return ocl_checked(handle, kind);
 	ocl_lock();
@@ -195,14 +195,14 @@ void *ocl_real_kept(void *handle, ocl_kind_t kind, struct kept *kept)
 	return real;
 }
 
-void ocl_let(struct kept *kept)
+void ocl_let(struct ocl_kept *kept)
 {
 	if (UNLIKELY(kept->real))
 		ocl_runtime_release(kept->real, kept->kind);
 	kept->real = NULL;
 }
 
-void ocl_object_moves(struct object *o, void *real)
+void ocl_object_moves(struct ocl_object *o, void *real)
 {
 	if (o->real != o->handle) {
 		ocl_table_remove(o->real, o);
@@ -220,14 +220,14 @@ static bool in_ring(ocl_kind_t kind)
 
 void *ocl_object_create(size_t size, ocl_kind_t kind, void *handle, struct domain *d)
 {
-	struct object *o = calloc(1, size);
+	struct ocl_object *o = calloc(1, size);
 
 	if (!o) {
 		log_warn("opencl: out of memory: an object goes unprotected");
 		return NULL;
 	}
-	*o =
-	    (struct object){.handle = handle, .real = handle, .kind = kind, .refs = 1, .domain = d};
+	*o = (struct ocl_object){
+	    .handle = handle, .real = handle, .kind = kind, .refs = 1, .domain = d};
 	o->made_away = d && d->away;
 	if (d && in_ring(kind)) {
 		o->prev = d->objects.prev;
@@ -268,7 +268,7 @@ static void domain_end(struct domain *d)
 }
 
 /* What the program counts on having again: the log is not to keep any amount of it. */
-static void count_put_off(struct object *o, bool put_off)
+static void count_put_off(struct ocl_object *o, bool put_off)
 {
 	struct mem *m = (struct mem *)o;
 
@@ -278,7 +278,7 @@ static void count_put_off(struct object *o, bool put_off)
 	o->domain->put_off += put_off ? m->size : -m->size;
 }
 
-static void object_end(struct object *o)
+static void object_end(struct ocl_object *o)
 {
 	struct domain *d = o->domain;
 
@@ -302,7 +302,7 @@ static void object_end(struct object *o)
 	ocl_drop(OBJ(d));
 }
 
-void ocl_hold(struct object *o)
+void ocl_hold(struct ocl_object *o)
 {
 	o->held++;
 }
@@ -310,7 +310,7 @@ void ocl_hold(struct object *o)
 /* Whoever drops has held, and an object ends when nobody holds it. An object holds its domain once,
  * from ocl_object_create to object_end, so that the domain outlives it. The analyzer, which doesn't
  * count, follows an object_end that can't be. */
-void ocl_drop(struct object *o)
+void ocl_drop(struct ocl_object *o)
 {
 	if (--o->held > 0 || o->refs > 0) /* NOLINT(clang-analyzer-unix.Malloc) */
 		return;
@@ -321,7 +321,7 @@ void ocl_drop(struct object *o)
 	object_end(o);
 }
 
-static struct object *parent_of(struct object *o)
+static struct ocl_object *parent_of(struct ocl_object *o)
 {
 	if (o->kind == OCL_MEM && ((struct mem *)o)->parent)
 		return OBJ(((struct mem *)o)->parent);
@@ -330,22 +330,22 @@ static struct object *parent_of(struct object *o)
 	return NULL;
 }
 
-void ocl_kin_add(struct object *parent)
+void ocl_kin_add(struct ocl_object *parent)
 {
 	parent->kin++;
 }
 
 /* The program has o no longer. */
-static void kin_gone(struct object *o)
+static void kin_gone(struct ocl_object *o)
 {
-	struct object *parent;
+	struct ocl_object *parent;
 
 	for (; !is_alive(o) && (parent = parent_of(o)); o = parent)
 		parent->kin--;
 }
 
 /* The program has retained what it had released: it was told of it by what keeps it alive. */
-static void revive(struct object *o)
+static void revive(struct ocl_object *o)
 {
 	ocl_count_dead(-1u);
 	count_put_off(o, false);
@@ -359,7 +359,7 @@ static void revive(struct object *o)
 
 cl_int ocl_retained(void *handle, ocl_kind_t kind, cl_int status)
 {
-	struct object *o;
+	struct ocl_object *o;
 
 	ocl_lock();
 	o = status == CL_SUCCESS ? ocl_find_any(handle, kind) : NULL;
@@ -375,7 +375,7 @@ static void domain_unlive(struct domain *d)
 	if (--d->live > 0)
 		return;
 	ocl_hold(OBJ(d));
-	for (struct entry *e = d->first; e; e = e->next)
+	for (struct ocl_entry *e = d->first; e; e = e->next)
 		e->gates = 0;
 	ocl_log_clear(d);
 	ocl_helpers_release(d);
@@ -394,7 +394,7 @@ static void context_gone(struct domain *d)
 /* The program has given back its last reference. What nobody holds has no shadow from here on, and
  * only then does the runtime release it: an epoch that another thread closes meanwhile must not
  * find what is no longer there. */
-static void last_gone(struct object *o, bool put_off)
+static void last_gone(struct ocl_object *o, bool put_off)
 {
 	struct domain *d = o->domain;
 	bool in = in_ring(o->kind);
@@ -417,7 +417,7 @@ static void last_gone(struct object *o, bool put_off)
 
 cl_int ocl_release(void *handle, ocl_kind_t kind)
 {
-	struct object *o;
+	struct ocl_object *o;
 	bool put_off = false;
 
 	ocl_lock();

@@ -4,21 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
+struct partition_entry {
 	uint32_t peer;
 	double since;
 };
 
 /* What a rank says. */
-struct row {
+struct partition_row {
 	uint32_t count, room;
-	struct entry *entry;
+	struct partition_entry *entry;
 };
 
 struct partition {
 	uint32_t nranks, nodes;
 	uint32_t *spared; /* [nodes]: times that it was cut off, and another one was chosen */
-	struct row row[];
+	struct partition_row row[];
 };
 
 struct partition *partition_create(uint32_t nranks, uint32_t nodes)
@@ -45,10 +45,10 @@ void partition_destroy(struct partition *c)
 	free(c);
 }
 
-static bool make_room(struct row *row)
+static bool make_room(struct partition_row *row)
 {
 	uint32_t room = row->room ? 2 * row->room : 4;
-	struct entry *more;
+	struct partition_entry *more;
 
 	if (row->count < row->room)
 		return true;
@@ -62,7 +62,7 @@ static bool make_room(struct row *row)
 
 void partition_told(struct partition *c, uint32_t rank, uint32_t peer, bool lost, double now)
 {
-	struct row *row = rank < c->nranks ? &c->row[rank] : NULL;
+	struct partition_row *row = rank < c->nranks ? &c->row[rank] : NULL;
 	uint32_t i = 0;
 
 	if (!row || peer >= c->nranks)
@@ -72,7 +72,7 @@ void partition_told(struct partition *c, uint32_t rank, uint32_t peer, bool lost
 	if (!lost && i < row->count)
 		row->entry[i] = row->entry[--row->count];
 	else if (lost && i == row->count && make_room(row))
-		row->entry[row->count++] = (struct entry){.peer = peer, .since = now};
+		row->entry[row->count++] = (struct partition_entry){.peer = peer, .since = now};
 }
 
 void partition_forget(struct partition *c)
@@ -101,7 +101,7 @@ bool partition_oldest(const struct partition *c, const struct partition_view *v,
 
 	for (uint32_t r = 0; r < c->nranks; r++)
 		for (uint32_t i = 0; i < c->row[r].count; i++) {
-			const struct entry *e = &c->row[r].entry[i];
+			const struct partition_entry *e = &c->row[r].entry[i];
 
 			if (!counts(v, r, e->peer) || (found && e->since >= oldest->since))
 				continue;

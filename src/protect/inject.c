@@ -22,7 +22,7 @@
 
 #define FLIPS_MAX 256
 
-struct order {
+struct inject_order {
 	char var[48], region[64];
 	long run, bits, seed;
 	bool at_check, done;
@@ -37,7 +37,7 @@ struct flip {
 	const char *outcome; /* NULL: nobody has noticed it */
 };
 
-static struct order orders[16];
+static struct inject_order orders[16];
 static size_t order_count;
 static struct flip flips[FLIPS_MAX];
 static size_t flip_count;
@@ -110,7 +110,7 @@ static void flip_one(const struct hale_reference *ref, uint64_t *state)
 static void inject_by_order(const struct hale_region *r, const struct hale_var *v, bool at_check)
 {
 	for (size_t i = 0; i < order_count; i++) {
-		struct order *o = &orders[i];
+		struct inject_order *o = &orders[i];
 		uint64_t state;
 
 		if (o->done || o->at_check != at_check || !v->ref || !v->ref->bytes ||
@@ -220,7 +220,7 @@ static void times_parse(const char *item, const char *text)
 		order_refuse(item);
 }
 
-static void item_parse(struct order *o, const char *item)
+static void item_parse(struct inject_order *o, const char *item)
 {
 	const char *value = strchr(item, '=');
 	bool fine = value != NULL;
@@ -275,7 +275,7 @@ void inject_start(void)
 		protect_die(64, "HALE_PROTECT_INJECT is longer than %zu bytes", sizeof copy - 1);
 	memcpy(copy, text, strlen(text) + 1);
 	for (char *one = strtok_r(copy, ";", &more); one; one = strtok_r(NULL, ";", &more)) {
-		struct order o = {.run = 1, .bits = 1, .seed = 1};
+		struct inject_order o = {.run = 1, .bits = 1, .seed = 1};
 		for (char *item = strtok_r(one, ",", &rest); item;
 		     item = strtok_r(NULL, ",", &rest))
 			item_parse(&o, item);

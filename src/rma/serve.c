@@ -313,7 +313,7 @@ static bool slow_add(struct win *w, int source, struct request *r, char *memory,
 
 static int window_messages(struct win *w)
 {
-	struct message *m;
+	struct match_message *m;
 	size_t bytes;
 	int source, moved = 0;
 	while (match_take(w->comm, RMA_TAG_AM, source_busy, w, &m, &source, &bytes)) {

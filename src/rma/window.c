@@ -65,12 +65,12 @@ static struct win *win_new(struct comm *comm, int flavor)
 /* Everybody tells its part, or that it has failed. */
 static int win_publish(struct win *w, int rc)
 {
-	struct said {
+	struct window_said {
 		struct rma_part part;
 		int64_t error;
 	} mine = {.part = w->part, .error = rc};
 	size_t n = (size_t)w->comm->size;
-	struct said *all = heap_alloc(n * sizeof(*all));
+	struct window_said *all = heap_alloc(n * sizeof(*all));
 	struct datatype *byte = (struct datatype *)MPI_BYTE;
 	if (!all)
 		return MPI_ERR_NO_MEM;

@@ -31,7 +31,7 @@ struct rules_engine *rules_engine_create(const struct rules *rules, rules_emit_f
 	return e;
 }
 
-static void node_destroy(const struct rules_engine *e, struct node *n)
+static void node_destroy(const struct rules_engine *e, struct rules_node *n)
 {
 	for (size_t i = 0; n->cells && i < e->rules->count; i++)
 		free(n->cells[i].stamps);
@@ -77,7 +77,7 @@ static size_t node_place(const struct rules_engine *e, const char *name, size_t 
 	return low;
 }
 
-static struct node *node_find(const struct rules_engine *e, const char *name, size_t len)
+static struct rules_node *node_find(const struct rules_engine *e, const char *name, size_t len)
 {
 	bool found;
 	size_t at;
@@ -88,13 +88,13 @@ static struct node *node_find(const struct rules_engine *e, const char *name, si
 	return found ? e->nodes[at] : NULL;
 }
 
-static struct node *node_create(struct rules_engine *e, const char *name, size_t at)
+static struct rules_node *node_create(struct rules_engine *e, const char *name, size_t at)
 {
-	struct node *n = calloc(1, sizeof(*n));
+	struct rules_node *n = calloc(1, sizeof(*n));
 
 	if (e->count == e->cap) {
 		size_t cap = e->cap ? e->cap * 2 : 16;
-		struct node **v = realloc(e->nodes, cap * sizeof(*v));
+		struct rules_node **v = realloc(e->nodes, cap * sizeof(*v));
 		if (v) {
 			e->nodes = v;
 			e->cap = cap;
@@ -118,7 +118,7 @@ static struct node *node_create(struct rules_engine *e, const char *name, size_t
 }
 
 /* What a rule had done about a node without ranks is still to be done once it has some. */
-static void node_gets_ranks(struct rules_engine *e, struct node *n)
+static void node_gets_ranks(struct rules_engine *e, struct rules_node *n)
 {
 	for (size_t i = 0; i < e->rules->count; i++) {
 		const struct rule *r = &e->rules->v[i];
@@ -136,7 +136,7 @@ hale_status_t rules_engine_node(struct rules_engine *e, const char *name, rules_
 	size_t len = strlen(name);
 	bool found;
 	size_t at;
-	struct node *n;
+	struct rules_node *n;
 
 	if (len == 0 || len >= RULES_NODE_MAX)
 		return HALE_ERR_ARGUMENT;
@@ -162,7 +162,7 @@ hale_status_t rules_engine_node(struct rules_engine *e, const char *name, rules_
 
 void rules_engine_slots(struct rules_engine *e, const char *node, unsigned ranks, unsigned slots)
 {
-	struct node *n = node_find(e, node, strlen(node));
+	struct rules_node *n = node_find(e, node, strlen(node));
 
 	if (!n)
 		return;
@@ -173,7 +173,7 @@ void rules_engine_slots(struct rules_engine *e, const char *node, unsigned ranks
 
 hale_status_t rules_engine_host(struct rules_engine *e, const char *node, const char *host)
 {
-	struct node *n = node_find(e, node, strlen(node));
+	struct rules_node *n = node_find(e, node, strlen(node));
 
 	if (!n || strlen(host) >= sizeof(n->host))
 		return HALE_ERR_ARGUMENT;
@@ -183,7 +183,7 @@ hale_status_t rules_engine_host(struct rules_engine *e, const char *node, const 
 
 bool rules_engine_usable(const struct rules_engine *e, const char *node)
 {
-	const struct node *n = node_find(e, node, strlen(node));
+	const struct rules_node *n = node_find(e, node, strlen(node));
 
 	return n && node_usable(e, n);
 }
@@ -294,12 +294,12 @@ static const char *payload_field(const char *payload, const char *key, size_t *l
 
 /* Whom an event concerns: one node, or all of a machine. */
 struct subject {
-	struct node *node;
+	struct rules_node *node;
 	const char *host; /* if there is no such node */
 	size_t len;
 };
 
-static bool on_host(const struct node *n, const struct subject *s)
+static bool on_host(const struct rules_node *n, const struct subject *s)
 {
 	return strncmp(n->host, s->host, s->len) == 0 && !n->host[s->len];
 }
@@ -365,7 +365,8 @@ static bool subject_of_event(const struct rules_engine *e, const struct rules_ev
 }
 
 /* The next node that the event concerns; *at is 0 at first. NULL: no more. */
-static struct node *subject_next(const struct rules_engine *e, const struct subject *s, size_t *at)
+static struct rules_node *subject_next(const struct rules_engine *e, const struct subject *s,
+				       size_t *at)
 {
 	if (s->node)
 		return (*at)++ == 0 ? s->node : NULL;
@@ -384,7 +385,7 @@ static long times_of_event(const struct rules_event *event)
 	return n < 1 ? 1 : n > RULES_COUNT_MAX ? RULES_COUNT_MAX : n;
 }
 
-static void cell_over(struct rules_engine *e, size_t rule, struct node *n)
+static void cell_over(struct rules_engine *e, size_t rule, struct rules_node *n)
 {
 	struct cell *c = &n->cells[rule];
 
@@ -393,7 +394,7 @@ static void cell_over(struct rules_engine *e, size_t rule, struct node *n)
 	stand_fall(e, &e->rules->v[rule], &c->stand);
 }
 
-static void cell_event(struct rules_engine *e, size_t rule, struct node *n,
+static void cell_event(struct rules_engine *e, size_t rule, struct rules_node *n,
 		       const struct rules_event *event)
 {
 	const struct rule *r = &e->rules->v[rule];
@@ -426,7 +427,7 @@ static bool space_match(const char *pattern, const char *space)
 }
 
 /* True when the event is one of this rule's. */
-static bool rule_event(struct rules_engine *e, size_t rule, struct node *n,
+static bool rule_event(struct rules_engine *e, size_t rule, struct rules_node *n,
 		       const struct rules_event *event)
 {
 	const struct rule *r = &e->rules->v[rule];
@@ -473,7 +474,7 @@ void rules_engine_event(struct rules_engine *e, const struct rules_event *event)
 {
 	size_t count = e->rules->count;
 	struct subject s;
-	struct node *n;
+	struct rules_node *n;
 
 	clock_forward(e, event->time);
 	if (!subject_of_event(e, event, &s))

@@ -39,7 +39,7 @@ struct cell {
 	struct stand stand;
 };
 
-struct node {
+struct rules_node {
 	char name[RULES_NODE_MAX];
 	char host[RULES_NODE_MAX]; /* "": the machine has the node's name */
 	rules_role_t role;
@@ -55,7 +55,7 @@ struct rules_engine {
 	const struct rules *rules;
 	rules_emit_fn *emit;
 	void *arg;
-	struct node **nodes; /* by name */
+	struct rules_node **nodes; /* by name */
 	size_t count, cap;
 	struct stand *wide; /* one for each rule; used by those about several nodes */
 	double now, next;
@@ -67,11 +67,11 @@ struct rules_engine {
 /* stand.c */
 
 /* Not marked, and no rule that holds wants its ranks away. */
-bool node_usable(const struct rules_engine *e, const struct node *n);
+bool node_usable(const struct rules_engine *e, const struct rules_node *n);
 
 /* Brings one stand forward: fires, does what is pending, notes when to look again. n is NULL for a
  * rule about several nodes. */
-void stand_advance(struct rules_engine *e, size_t rule, struct node *n, struct stand *s);
+void stand_advance(struct rules_engine *e, size_t rule, struct rules_node *n, struct stand *s);
 void stand_rise(struct rules_engine *e, struct stand *s);
 void stand_fall(struct rules_engine *e, const struct rule *r, struct stand *s);
 

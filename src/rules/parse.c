@@ -33,7 +33,7 @@ static bool keyword(const char *word)
 	return false;
 }
 
-static bool parse_word(struct parser *p, char *to, const char *what)
+static bool parse_word(struct scan_parser *p, char *to, const char *what)
 {
 	if (p->kind != TOKEN_WORD || keyword(p->text))
 		return scan_fail(p, "expected %s before '%.60s'", what, p->text);
@@ -42,7 +42,7 @@ static bool parse_word(struct parser *p, char *to, const char *what)
 	return true;
 }
 
-static bool parse_seconds(struct parser *p, double *seconds)
+static bool parse_seconds(struct scan_parser *p, double *seconds)
 {
 	if (p->kind != TOKEN_WORD || !units_parse_seconds(p->text, seconds) || *seconds <= 0)
 		return scan_fail(p, "expected a time such as 30s or 5min before '%.60s'", p->text);
@@ -50,7 +50,7 @@ static bool parse_seconds(struct parser *p, double *seconds)
 	return true;
 }
 
-static bool parse_count(struct parser *p, long max, int *count)
+static bool parse_count(struct scan_parser *p, long max, int *count)
 {
 	long n;
 
@@ -61,7 +61,7 @@ static bool parse_count(struct parser *p, long max, int *count)
 	return true;
 }
 
-static bool parse_names(struct parser *p, struct rules_names *names)
+static bool parse_names(struct scan_parser *p, struct rules_names *names)
 {
 	do {
 		if (names->count == RULES_NAMES_MAX)
@@ -75,7 +75,7 @@ static bool parse_names(struct parser *p, struct rules_names *names)
 	} while (true);
 }
 
-static bool parse_text(struct parser *p, char **text, const char *what)
+static bool parse_text(struct scan_parser *p, char **text, const char *what)
 {
 	if (p->kind != TOKEN_TEXT || !p->text[0])
 		return scan_fail(p, "expected %s in double quotes", what);
@@ -85,7 +85,7 @@ static bool parse_text(struct parser *p, char **text, const char *what)
 	return *text || scan_fail(p, "out of memory");
 }
 
-static bool parse_scope(struct parser *p, struct rule *r)
+static bool parse_scope(struct scan_parser *p, struct rule *r)
 {
 	char *percent;
 
@@ -108,7 +108,7 @@ static bool parse_scope(struct parser *p, struct rule *r)
 	return parse_count(p, 1000000, &r->need) && scan_need(p, "nodes");
 }
 
-static bool parse_clause(struct parser *p, struct rule *r)
+static bool parse_clause(struct scan_parser *p, struct rule *r)
 {
 	if (scan_take(p, "in"))
 		return parse_word(p, r->space, "a namespace");
@@ -143,7 +143,7 @@ static bool parse_clause(struct parser *p, struct rule *r)
 	    p->text);
 }
 
-static bool parse_reason(struct parser *p, int *reason)
+static bool parse_reason(struct scan_parser *p, int *reason)
 {
 	char word[RULES_WORD_MAX];
 	struct rules *set = p->rules;
@@ -160,7 +160,7 @@ static bool parse_reason(struct parser *p, int *reason)
 }
 
 /* The words of an action without what may follow. */
-static bool parse_do(struct parser *p, rules_do_t *what)
+static bool parse_do(struct scan_parser *p, rules_do_t *what)
 {
 	static const struct {
 		const char *word;
@@ -191,7 +191,7 @@ static bool parse_do(struct parser *p, rules_do_t *what)
 			 p->text);
 }
 
-static bool parse_steps(struct parser *p, struct rule *r, struct rules_step *steps, int *count)
+static bool parse_steps(struct scan_parser *p, struct rule *r, struct rules_step *steps, int *count)
 {
 	do {
 		struct rules_step *s = &steps[*count];
@@ -225,7 +225,7 @@ static bool parse_steps(struct parser *p, struct rule *r, struct rules_step *ste
 	} while (true);
 }
 
-static bool parse_tail(struct parser *p, struct rule *r)
+static bool parse_tail(struct scan_parser *p, struct rule *r)
 {
 	rules_do_t what;
 
@@ -250,7 +250,7 @@ static bool parse_tail(struct parser *p, struct rule *r)
 }
 
 /* What each clause allows for itself, but not beside the others. */
-static bool check_clauses(struct parser *p, const struct rule *r)
+static bool check_clauses(struct scan_parser *p, const struct rule *r)
 {
 	bool moves = false;
 
@@ -285,7 +285,7 @@ static bool check_clauses(struct parser *p, const struct rule *r)
 }
 
 /* Said with the line where the rule begins; the token is one of the next rule already. */
-static bool check_rule(struct parser *p, const struct rule *r)
+static bool check_rule(struct scan_parser *p, const struct rule *r)
 {
 	int line = p->line;
 	bool good;
@@ -296,7 +296,7 @@ static bool check_rule(struct parser *p, const struct rule *r)
 	return good;
 }
 
-static bool parse_rule(struct parser *p, struct rule *r)
+static bool parse_rule(struct scan_parser *p, struct rule *r)
 {
 	*r = (struct rule){.line = p->line, .count = 1, .once = -1, .space = "*", .node = "*"};
 	if (scan_take(p, "rule") && !parse_word(p, r->name, "the rule's name"))
@@ -319,7 +319,7 @@ static bool parse_rule(struct parser *p, struct rule *r)
 	return !p->failed && check_rule(p, r);
 }
 
-static struct rule *new_rule(struct parser *p)
+static struct rule *new_rule(struct scan_parser *p)
 {
 	struct rules *set = p->rules;
 
@@ -343,7 +343,8 @@ static struct rule *new_rule(struct parser *p)
 hale_status_t rules_parse(const char *name, const char *text, size_t len, struct rules **rules,
 			  struct error *err)
 {
-	struct parser p = {.name = name, .at = text, .end = text + len, .next_line = 1, .err = err};
+	struct scan_parser p = {
+	    .name = name, .at = text, .end = text + len, .next_line = 1, .err = err};
 
 	*rules = NULL;
 	p.rules = calloc(1, sizeof(*p.rules));

@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "rules/rules.h"
 
-struct world {
+struct rules_world {
 	struct rules *rules;
 	struct rules_engine *engine;
 	char out[4096];
@@ -28,7 +28,7 @@ struct world {
 
 static void emit(void *arg, const struct rules_action *a)
 {
-	struct world *w = arg;
+	struct rules_world *w = arg;
 	char line[200];
 
 	w->actions++;
@@ -50,12 +50,12 @@ static void emit(void *arg, const struct rules_action *a)
 	}
 }
 
-static void world_init(struct world *w, const char *text, int working, int spares)
+static void world_init(struct rules_world *w, const char *text, int working, int spares)
 {
 	struct error err = {0};
 	char name[16];
 
-	*w = (struct world){0};
+	*w = (struct rules_world){0};
 	if (text && rules_parse("t", text, strlen(text), &w->rules, &err) != HALE_OK)
 		fail_msg("%s", err.text);
 	if (!text && rules_default(&w->rules, &err) != HALE_OK)
@@ -72,13 +72,13 @@ static void world_init(struct world *w, const char *text, int working, int spare
 	}
 }
 
-static void world_fini(struct world *w)
+static void world_fini(struct rules_world *w)
 {
 	rules_engine_destroy(w->engine);
 	rules_destroy(w->rules);
 }
 
-static void event(struct world *w, double t, const char *name, const char *host,
+static void event(struct rules_world *w, double t, const char *name, const char *host,
 		  const char *payload)
 {
 	struct rules_event e = {.time = t,
@@ -91,14 +91,14 @@ static void event(struct world *w, double t, const char *name, const char *host,
 }
 
 /* The k-th migration so far ends; its node has no ranks then, and target some. */
-static void moved(struct world *w, double t, int k, const char *target)
+static void moved(struct rules_world *w, double t, int k, const char *target)
 {
 	rules_engine_node(w->engine, target, RULES_NODE_WORKING, t);
 	rules_engine_node(w->engine, w->moving[k].node, RULES_NODE_SPARE, t);
 	rules_engine_done(w->engine, w->moving[k].id, true, t);
 }
 
-static void gives(struct world *w, const char *out)
+static void gives(struct rules_world *w, const char *out)
 {
 	assert_string_equal(w->out, out);
 	w->out[0] = 0;
@@ -106,7 +106,7 @@ static void gives(struct world *w, const char *out)
 
 static void fan_fails_and_ranks_leave_that_node(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, NULL, 3, 1);
 	event(&w, 10, "FTB_IPMI_FANFAIL", "n1", "n1");
@@ -122,7 +122,7 @@ static void fan_fails_and_ranks_leave_that_node(void **state)
 
 static void rack_overheats_and_is_usable_again(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, NULL, 4, 2);
 	event(&w, 10, "FTB_IPMI_OVERTEMP", "n0", "n0");
@@ -153,7 +153,7 @@ static void rack_overheats_and_is_usable_again(void **state)
 
 static void all_nodes_overheat_and_the_job_is_saved(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, NULL, 2, 1);
 	event(&w, 10, "FTB_IPMI_OVERTEMP", "n0", "n0");
@@ -174,7 +174,7 @@ static void all_nodes_overheat_and_the_job_is_saved(void **state)
 
 static void without_a_spare_the_job_is_saved_and_moves_later(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when H until N do migrate else checkpoint, mail \"a@b\"", 2, 0);
 	event(&w, 1, "H", "n0", "");
@@ -189,7 +189,7 @@ static void without_a_spare_the_job_is_saved_and_moves_later(void **state)
 
 static void two_nodes_at_once_and_one_spare(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when H until N do migrate else checkpoint", 3, 1);
 	event(&w, 1, "H", "n0", "");
@@ -205,7 +205,7 @@ static void two_nodes_at_once_and_one_spare(void **state)
 
 static void a_failed_migration_is_tried_again_while_the_reason_lasts(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when H until N do migrate", 1, 1);
 	event(&w, 1, "H", "n0", "");
@@ -226,7 +226,7 @@ static void a_failed_migration_is_tried_again_while_the_reason_lasts(void **stat
 
 static void ranks_that_come_to_a_hot_node_leave_it_too(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when H until N do migrate", 1, 1);
 	event(&w, 1, "H", "s0", "");
@@ -239,7 +239,7 @@ static void ranks_that_come_to_a_hot_node_leave_it_too(void **state)
 
 static void thresholds_count_in_a_sliding_window(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when E 3 within 60s do raise redundancy once in 1s", 2, 0);
 	event(&w, 0, "E", "n0", "");
@@ -261,7 +261,7 @@ static void thresholds_count_in_a_sliding_window(void **state)
 
 static void a_storm_gives_few_actions(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when E do mail \"m\"\nwhen S 1000 within 1s do checkpoint once in 1min", 2,
 		   0);
@@ -276,7 +276,7 @@ static void a_storm_gives_few_actions(void **state)
 
 static void flapping_is_no_condition_until_it_stays(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when H until N for 5s do migrate", 1, 1);
 	for (int t = 0; t < 100; t += 4) {
@@ -293,7 +293,7 @@ static void flapping_is_no_condition_until_it_stays(void **state)
 
 static void windows_over_several_nodes(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w,
 		   "when E on 2 nodes within 10s do checkpoint\n"
@@ -316,7 +316,7 @@ static void windows_over_several_nodes(void **state)
 
 static void a_mark_has_reasons_and_lasts_while_there_is_one(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w,
 		   "when H do mark unusable by heat when L do mark unusable by link\n"
@@ -335,7 +335,7 @@ static void a_mark_has_reasons_and_lasts_while_there_is_one(void **state)
 
 static void events_find_their_node(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when E do mark unusable once in 1s", 4, 0);
 	event(&w, 1, "E", "bmc-host", "n0");
@@ -360,7 +360,7 @@ static void events_find_their_node(void **state)
 
 static void clauses_choose_events(void **state)
 {
-	struct world w;
+	struct rules_world w;
 	struct rules_event e = {.time = 1,
 				.space = "FTB.A",
 				.name = "E",
@@ -393,7 +393,7 @@ static void clauses_choose_events(void **state)
 
 static void time_that_goes_back_harms_nothing(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when H until N for 5s do migrate", 1, 1);
 	event(&w, 100, "H", "n0", "");
@@ -408,7 +408,7 @@ static void time_that_goes_back_harms_nothing(void **state)
 
 static void nodes_with_bad_names_are_refused(void **state)
 {
-	struct world w;
+	struct rules_world w;
 	char name[RULES_NODE_MAX + 1];
 
 	world_init(&w, "when H do checkpoint", 0, 0);
@@ -424,7 +424,7 @@ static void nodes_with_bad_names_are_refused(void **state)
  * node with ranks, and what is marked alternates. */
 static void an_event_about_a_machine_is_about_all_of_its_nodes(void **state)
 {
-	struct world w;
+	struct rules_world w;
 
 	world_init(&w, "when A until B do mark unusable\nwhen B until A do mark usable", 3, 0);
 	assert_int_equal(rules_engine_host(w.engine, "n0", "vm"), HALE_OK);
@@ -467,7 +467,7 @@ static void invariants_hold_in_random_histories(void **state)
 					    "FTB_IPMI_NORMAL",	  "FTB_IB_PORT_ERR",
 					    "FTB_IB_PORT_ACTIVE", "FTB_MEM_UNCORRECTED"};
 	for (unsigned seed = 1; seed <= 1000; seed++) {
-		struct world w;
+		struct rules_world w;
 		int spares = 2;
 		char node[8];
 

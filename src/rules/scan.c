@@ -7,7 +7,7 @@
 #include <string.h>
 #include "base/base.h"
 
-bool scan_fail(struct parser *p, const char *fmt, ...)
+bool scan_fail(struct scan_parser *p, const char *fmt, ...)
 {
 	char what[360];
 	va_list ap;
@@ -27,7 +27,7 @@ static bool word_char(char c)
 	return isalnum((unsigned char)c) || (c && strchr("_.*?%/@+-", c));
 }
 
-static void skip_blanks(struct parser *p)
+static void skip_blanks(struct scan_parser *p)
 {
 	while (p->at < p->end) {
 		if (*p->at == '#') {
@@ -44,7 +44,7 @@ static void skip_blanks(struct parser *p)
 	}
 }
 
-static void scan_text(struct parser *p)
+static void scan_text(struct scan_parser *p)
 {
 	size_t n = 0;
 
@@ -69,7 +69,7 @@ static void scan_text(struct parser *p)
 	p->at++;
 }
 
-static void scan_word(struct parser *p)
+static void scan_word(struct scan_parser *p)
 {
 	size_t n = 0;
 
@@ -85,7 +85,7 @@ static void scan_word(struct parser *p)
 	p->text[n] = 0;
 }
 
-void scan_next(struct parser *p)
+void scan_next(struct scan_parser *p)
 {
 	if (p->failed) {
 		p->kind = TOKEN_BAD;
@@ -119,17 +119,17 @@ void scan_next(struct parser *p)
 	}
 }
 
-bool scan_at_word(const struct parser *p, const char *word)
+bool scan_at_word(const struct scan_parser *p, const char *word)
 {
 	return p->kind == TOKEN_WORD && !strcmp(p->text, word);
 }
 
-bool scan_at_mark(const struct parser *p, const char *mark)
+bool scan_at_mark(const struct scan_parser *p, const char *mark)
 {
 	return p->kind == TOKEN_MARK && !strcmp(p->text, mark);
 }
 
-bool scan_take(struct parser *p, const char *word)
+bool scan_take(struct scan_parser *p, const char *word)
 {
 	if (!scan_at_word(p, word))
 		return false;
@@ -137,7 +137,7 @@ bool scan_take(struct parser *p, const char *word)
 	return true;
 }
 
-bool scan_need(struct parser *p, const char *word)
+bool scan_need(struct scan_parser *p, const char *word)
 {
 	return scan_take(p, word) || scan_fail(p, "expected '%s' before '%.60s'", word, p->text);
 }

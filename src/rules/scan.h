@@ -7,7 +7,7 @@
 
 typedef enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_TEXT, TOKEN_MARK, TOKEN_BAD } token_kind_t;
 
-struct parser {
+struct scan_parser {
 	const char *name; /* of the file */
 	const char *at, *end;
 	int line; /* of the token */
@@ -20,14 +20,14 @@ struct parser {
 };
 
 /* Always false, so that `return scan_fail(…)` reads well. Only the first is kept. */
-bool scan_fail(struct parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool scan_fail(struct scan_parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The next token. */
-void scan_next(struct parser *p);
-bool scan_at_word(const struct parser *p, const char *word);
-bool scan_at_mark(const struct parser *p, const char *mark);
+void scan_next(struct scan_parser *p);
+bool scan_at_word(const struct scan_parser *p, const char *word);
+bool scan_at_mark(const struct scan_parser *p, const char *mark);
 /* Is it that word? Then the next one. */
-bool scan_take(struct parser *p, const char *word);
+bool scan_take(struct scan_parser *p, const char *word);
 /* It must be. */
-bool scan_need(struct parser *p, const char *word);
+bool scan_need(struct scan_parser *p, const char *word);
 
 #endif

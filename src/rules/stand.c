@@ -38,7 +38,7 @@ static void look_again(struct rules_engine *e, double when)
 }
 
 /* Whether another rule that holds says that this isn't to be done. */
-static bool inhibited(const struct rules_engine *e, size_t rule, const struct node *n,
+static bool inhibited(const struct rules_engine *e, size_t rule, const struct rules_node *n,
 		      rules_do_t what)
 {
 	for (size_t k = 0; k < e->rules->count; k++) {
@@ -52,7 +52,7 @@ static bool inhibited(const struct rules_engine *e, size_t rule, const struct no
 	return false;
 }
 
-bool node_usable(const struct rules_engine *e, const struct node *n)
+bool node_usable(const struct rules_engine *e, const struct rules_node *n)
 {
 	if (n->unusable)
 		return false;
@@ -67,12 +67,12 @@ bool node_usable(const struct rules_engine *e, const struct node *n)
 }
 
 /* A spare for it and for each that is on its way; or free slots, where spares don't do. */
-static bool place_left(const struct rules_engine *e, const struct node *from)
+static bool place_left(const struct rules_engine *e, const struct rules_node *from)
 {
 	long spares = 0, moving = 0, room = 0, need = from->ranks, theirs = 0;
 
 	for (size_t i = 0; i < e->count; i++) {
-		const struct node *n = e->nodes[i];
+		const struct rules_node *n = e->nodes[i];
 
 		if (n->moving) {
 			moving++;
@@ -89,7 +89,7 @@ static bool place_left(const struct rules_engine *e, const struct node *from)
 	return spares > moving || (from->ranks > 0 && room >= need);
 }
 
-static uint64_t emit(struct rules_engine *e, const struct rule *r, const struct node *n,
+static uint64_t emit(struct rules_engine *e, const struct rule *r, const struct rules_node *n,
 		     const struct rules_step *s)
 {
 	size_t rule = (size_t)(r - e->rules->v);
@@ -108,7 +108,7 @@ static uint64_t emit(struct rules_engine *e, const struct rule *r, const struct 
 	return a.id;
 }
 
-static outcome_t move(struct rules_engine *e, size_t rule, int step, struct node *n)
+static outcome_t move(struct rules_engine *e, size_t rule, int step, struct rules_node *n)
 {
 	const struct rule *r = &e->rules->v[rule];
 
@@ -123,7 +123,7 @@ static outcome_t move(struct rules_engine *e, size_t rule, int step, struct node
 }
 
 /* A node is marked for as long as there is one reason. */
-static void mark(struct rules_engine *e, const struct rule *r, struct node *n,
+static void mark(struct rules_engine *e, const struct rule *r, struct rules_node *n,
 		 const struct rules_step *s)
 {
 	unsigned before = n->unusable, bit = 1u << s->reason;
@@ -136,7 +136,7 @@ static void mark(struct rules_engine *e, const struct rule *r, struct node *n,
 		e->dirty = true; /* a spare more */
 }
 
-static outcome_t do_step(struct rules_engine *e, size_t rule, struct node *n,
+static outcome_t do_step(struct rules_engine *e, size_t rule, struct rules_node *n,
 			 const struct rules_step *s, int index)
 {
 	const struct rule *r = &e->rules->v[rule];
@@ -152,7 +152,7 @@ static outcome_t do_step(struct rules_engine *e, size_t rule, struct node *n,
 	return STEP_DONE;
 }
 
-static void do_pending(struct rules_engine *e, size_t rule, struct node *n, struct stand *s)
+static void do_pending(struct rules_engine *e, size_t rule, struct rules_node *n, struct stand *s)
 {
 	const struct rule *r = &e->rules->v[rule];
 	bool no_spare = false;
@@ -182,7 +182,7 @@ static double due(const struct rule *r, const struct stand *s)
 	return at < s->fired_at + r->once ? s->fired_at + r->once : at;
 }
 
-void stand_advance(struct rules_engine *e, size_t rule, struct node *n, struct stand *s)
+void stand_advance(struct rules_engine *e, size_t rule, struct rules_node *n, struct stand *s)
 {
 	const struct rule *r = &e->rules->v[rule];
 
@@ -207,7 +207,7 @@ void stand_advance(struct rules_engine *e, size_t rule, struct node *n, struct s
 
 bool rules_engine_wanted(const struct rules_engine *e, uint64_t id)
 {
-	const struct node *n = NULL;
+	const struct rules_node *n = NULL;
 	bool wanted = false;
 
 	for (size_t i = 0; i < e->count && !n; i++)
@@ -230,7 +230,7 @@ bool rules_engine_wanted(const struct rules_engine *e, uint64_t id)
 void rules_engine_done(struct rules_engine *e, uint64_t id, bool ok, double now)
 {
 	for (size_t i = 0; id && i < e->count; i++) {
-		struct node *n = e->nodes[i];
+		struct rules_node *n = e->nodes[i];
 
 		if (n->moving != id)
 			continue;

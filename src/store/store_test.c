@@ -11,14 +11,14 @@
 #include <cmocka.h>
 #include "store/store.h"
 
-struct fixture {
+struct store_fixture {
 	char dir[64], key[80];
 	struct store store;
 };
 
 static int set_up(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct store_fixture *f = calloc(1, sizeof(*f));
 	struct error err;
 
 	snprintf(f->dir, sizeof(f->dir), "/tmp/hale-store-test-XXXXXX");
@@ -32,7 +32,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	char path[PATH_MAX];
 
 	for (uint32_t id = 1; id < 30; id++) {
@@ -49,7 +49,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static hale_status_t checkpoint(struct fixture *f, uint32_t id, uint32_t base)
+static hale_status_t checkpoint(struct store_fixture *f, uint32_t id, uint32_t base)
 {
 	char *argv[] = {"prog", NULL};
 	struct store_part part = {.file = "rank-0.img", .bytes = 4};
@@ -75,7 +75,7 @@ static hale_status_t checkpoint(struct fixture *f, uint32_t id, uint32_t base)
 	return store_commit(&f->store, &m, &err);
 }
 
-static void assert_ids(struct fixture *f, size_t count, const uint32_t *expected)
+static void assert_ids(struct store_fixture *f, size_t count, const uint32_t *expected)
 {
 	uint32_t *ids;
 
@@ -91,7 +91,7 @@ static void assert_ids(struct fixture *f, size_t count, const uint32_t *expected
 
 static void a_checkpoint_counts_once_it_is_committed(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	char path[PATH_MAX];
 	struct error err;
 	uint32_t *ids;
@@ -107,7 +107,7 @@ static void a_checkpoint_counts_once_it_is_committed(void **state)
 
 static void folders_are_private(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	char path[PATH_MAX];
 	struct stat st;
 
@@ -121,7 +121,7 @@ static void folders_are_private(void **state)
 
 static void ids_are_listed_in_their_order(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 
 	for (uint32_t id = 9; id <= 11; id++)
 		checkpoint(f, id, 0);
@@ -130,7 +130,7 @@ static void ids_are_listed_in_their_order(void **state)
 
 static void only_the_newest_are_kept(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 
 	for (uint32_t id = 1; id <= 5; id++) {
 		checkpoint(f, id, 0);
@@ -141,7 +141,7 @@ static void only_the_newest_are_kept(void **state)
 
 static void what_a_kept_one_stands_on_is_kept(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t count;
 	struct error err;
@@ -164,7 +164,7 @@ static void what_a_kept_one_stands_on_is_kept(void **state)
 
 static void a_chain_with_a_hole_is_refused(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t count;
 	struct error err;
@@ -176,7 +176,7 @@ static void a_chain_with_a_hole_is_refused(void **state)
 
 static void a_manifest_is_replaced_at_once(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct store_manifest m;
 	struct error err;
 	char path[PATH_MAX];
@@ -198,7 +198,7 @@ static void a_manifest_is_replaced_at_once(void **state)
 
 static void a_rejected_one_is_set_aside(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 
 	checkpoint(f, 1, 0);
 	checkpoint(f, 2, 0);
@@ -208,7 +208,7 @@ static void a_rejected_one_is_set_aside(void **state)
 
 static void what_an_earlier_death_left_is_cleared(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct store again;
 	char path[PATH_MAX];
 	struct error err;
@@ -221,7 +221,7 @@ static void what_an_earlier_death_left_is_cleared(void **state)
 /* A link in the place of what is to be removed. */
 static void what_a_link_leads_to_is_left_alone(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	char other[128], file[160], link[PATH_MAX + 16];
 	struct store again;
 	struct error err;
@@ -242,7 +242,7 @@ static void what_a_link_leads_to_is_left_alone(void **state)
 
 static void a_folder_that_others_may_write_is_refused(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct store again;
 	struct error err;
 
@@ -265,7 +265,7 @@ static void places_that_cannot_be_used_are_refused(void **state)
 
 static void folders_that_were_made_can_be_removed_again(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	char path[PATH_MAX];
 	struct error err;
 	size_t there;

@@ -20,7 +20,7 @@ struct captured {
 	uint64_t bytes, checksum;
 };
 
-struct fixture {
+struct verify_fixture {
 	char dir[64], path[2][128];
 	struct captured *image; /* [2] */
 };
@@ -34,7 +34,7 @@ static void on_written(void *arg, const struct image_result *result)
 }
 
 /* In the child: the same process twice, with other memory the second time. */
-static void capture_both(struct fixture *f)
+static void capture_both(struct verify_fixture *f)
 {
 	struct error err;
 
@@ -62,7 +62,7 @@ static void capture_both(struct fixture *f)
 
 static int set_up(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct verify_fixture *f = calloc(1, sizeof(*f));
 	int status = -1;
 	pid_t pid;
 
@@ -84,7 +84,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	struct fixture *f = *state;
+	struct verify_fixture *f = *state;
 
 	unlink(f->path[0]);
 	unlink(f->path[1]);
@@ -96,7 +96,7 @@ static int tear_down(void **state)
 
 static void whole_images_are_accepted(void **state)
 {
-	struct fixture *f = *state;
+	struct verify_fixture *f = *state;
 	struct error err;
 
 	for (int i = 0; i < 2; i++)
@@ -109,7 +109,7 @@ static void whole_images_are_accepted(void **state)
 /* Each byte of it is right; only the checksum says that another checkpoint was written down. */
 static void a_valid_image_of_another_checkpoint_is_refused(void **state)
 {
-	struct fixture *f = *state;
+	struct verify_fixture *f = *state;
 	struct error err;
 
 	assert_true(f->image[0].checksum != f->image[1].checksum);
@@ -122,7 +122,7 @@ static void a_valid_image_of_another_checkpoint_is_refused(void **state)
 
 static void flips_cuts_and_missing_files_are_told_apart(void **state)
 {
-	struct fixture *f = *state;
+	struct verify_fixture *f = *state;
 	uint64_t bytes = f->image[0].bytes, checksum = f->image[0].checksum;
 	FILE *file = fopen(f->path[0], "r+");
 	struct error err;
@@ -148,7 +148,7 @@ static void flips_cuts_and_missing_files_are_told_apart(void **state)
 
 static void a_part_is_looked_for_in_its_checkpoint(void **state)
 {
-	struct fixture *f = *state;
+	struct verify_fixture *f = *state;
 	struct store_part parts[2] = {
 	    {.file = "rank-0.img", .bytes = f->image[0].bytes, .checksum = f->image[0].checksum},
 	    {.file = "", .exit_status = 1},

@@ -63,7 +63,7 @@ static struct made *made_of(struct ktask *t)
 
 /* ---- running ---- */
 
-struct call {
+struct omp_call {
 	struct ktask *task;
 	entry_fn routine;
 	int32_t gtid, result;
@@ -71,7 +71,7 @@ struct call {
 
 static void call_routine(void *arg)
 {
-	struct call *c = arg;
+	struct omp_call *c = arg;
 
 	c->result = c->routine(c->gtid, c->task);
 }
@@ -79,7 +79,7 @@ static void call_routine(void *arg)
 static int32_t run_protected(int32_t gtid, void *task)
 {
 	struct made *m = made_of(task);
-	struct call c = {task, m->routine, gtid, 0};
+	struct omp_call c = {task, m->routine, gtid, 0};
 	const struct task_range *ranges = m->record.ranges;
 
 	task_execute(&m->record, call_routine, &c);
@@ -91,7 +91,7 @@ static int32_t run_protected(int32_t gtid, void *task)
 /* Only so that an error in it is not taken for one of a task below it on the stack. */
 static int32_t run_plain(int32_t gtid, void *task)
 {
-	struct call c = {task, made_of(task)->routine, gtid, 0};
+	struct omp_call c = {task, made_of(task)->routine, gtid, 0};
 
 	task_execute(NULL, call_routine, &c);
 	return c.result;

@@ -9,13 +9,13 @@
 
 enum { WORKERS = 256, SPINS = 200 };
 
-struct worker {
+struct pool_worker {
 	pthread_mutex_t lock;
 	struct work *oldest, *newest;
 	_Atomic uint32_t ready;
 } __attribute__((aligned(CACHE_LINE)));
 
-static struct worker workers[WORKERS];
+static struct pool_worker workers[WORKERS];
 static int nworkers = 1;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 __thread struct work *pool_current;
@@ -38,14 +38,14 @@ void pool_tell(void)
 	pthread_mutex_unlock(&idle_lock);
 }
 
-static struct worker *worker_self(void)
+static struct pool_worker *worker_self(void)
 {
 	return &workers[number > 0 ? number : 0];
 }
 
 void pool_add(struct work *w)
 {
-	struct worker *me = worker_self();
+	struct pool_worker *me = worker_self();
 
 	pthread_mutex_lock(&me->lock);
 	w->older = me->newest;
@@ -60,7 +60,7 @@ void pool_add(struct work *w)
 	pool_tell();
 }
 
-static struct work *worker_take(struct worker *from, bool newest)
+static struct work *worker_take(struct pool_worker *from, bool newest)
 {
 	struct work *w;
 
@@ -85,7 +85,7 @@ static struct work *worker_take(struct worker *from, bool newest)
 
 static struct work *pool_find(void)
 {
-	struct worker *me = worker_self();
+	struct pool_worker *me = worker_self();
 	struct work *w = worker_take(me, true);
 
 	draw = draw * 1664525u + 1013904223u;

@@ -23,7 +23,7 @@ static bool matches(const struct top_job *job, const struct top_rank *r, const c
 	return strcasestr(text, filter) != NULL;
 }
 
-struct order {
+struct rows_order {
 	const struct top_job *job;
 	top_sort_t sort;
 };
@@ -36,7 +36,7 @@ static int by_rank(const struct top_rank *a, const struct top_rank *b)
 
 static int compare(const void *x, const void *y, void *arg)
 {
-	const struct order *o = arg;
+	const struct rows_order *o = arg;
 	const struct top_rank *a = &o->job->ranks[((const struct top_row *)x)->rank];
 	const struct top_rank *b = &o->job->ranks[((const struct top_row *)y)->rank];
 	int d = 0;
@@ -65,7 +65,7 @@ size_t top_rows(const struct top_job *job, top_sort_t sort, const char *filter,
 		struct top_row *rows)
 {
 	struct top_row *ranks = calloc(job->rank_count + 1, sizeof(*ranks));
-	struct order o = {job, sort};
+	struct rows_order o = {job, sort};
 	size_t count = 0, n = 0, at = 0;
 
 	if (!ranks)

@@ -175,11 +175,11 @@ static void place(const char *folder)
 static void be_called(void)
 {
 	struct hello h = {.magic = "HALECOPY", .version = 1, .from = 2, .to = NODE};
-	struct request r = {.type = 1 + input_byte(&in) % 3,
-			    .rank = input_byte(&in) % 4,
-			    .id = 5,
-			    .bytes = IMAGE_BYTES,
-			    .checksum = image_sum};
+	struct copier_wire_request r = {.type = 1 + input_byte(&in) % 3,
+					.rank = input_byte(&in) % 4,
+					.id = 5,
+					.bytes = IMAGE_BYTES,
+					.checksum = image_sum};
 	unsigned char nonce[COPIER_NONCE], proof[COPIER_MAC], honest[COPIER_MAC];
 	struct copier_link l = {.fd = -1};
 	bool served;

@@ -37,7 +37,7 @@ struct said {
 
 enum request_type { REQUEST_PUT = 1, REQUEST_GET };
 
-struct request {
+struct copier_wire_request {
 	uint32_t type, rank, id, reserved;
 	uint64_t bytes, checksum;
 	char folder[STORE_FOLDER_MAX]; /* GET: where it lies */

@@ -260,11 +260,11 @@ static hale_status_t open_image(const path_t path, uint32_t rank, uint64_t bytes
 static hale_status_t put(const struct copier_order *o, struct copier_link *l, int image,
 			 struct error *err)
 {
-	struct request r = {.type = REQUEST_PUT,
-			    .rank = o->rank,
-			    .id = o->id,
-			    .bytes = o->bytes,
-			    .checksum = o->checksum};
+	struct copier_wire_request r = {.type = REQUEST_PUT,
+					.rank = o->rank,
+					.id = o->id,
+					.bytes = o->bytes,
+					.checksum = o->checksum};
 	struct answer a = {0};
 	struct error broke;
 	hale_status_t status, heard;
@@ -361,11 +361,11 @@ static hale_status_t to_shared(const struct copier *c, const struct copier_order
 static hale_status_t get(const struct copier *c, const struct copier_order *o,
 			 struct copier_link *l, struct error *err)
 {
-	struct request r = {.type = REQUEST_GET,
-			    .rank = o->rank,
-			    .id = o->id,
-			    .bytes = o->bytes,
-			    .checksum = o->checksum};
+	struct copier_wire_request r = {.type = REQUEST_GET,
+					.rank = o->rank,
+					.id = o->id,
+					.bytes = o->bytes,
+					.checksum = o->checksum};
 	struct answer a;
 	struct making m = {.fd = -1};
 	hale_status_t status;
@@ -452,7 +452,8 @@ void copier_work(const struct copier *c, const struct copier_order *o, struct co
 
 /* One that is there already, an order of the head before this one. Without a word of it the caller
  * would take the time that it takes for silence. */
-static bool have_it(const struct copier *c, const struct request *r, struct copier_link *l)
+static bool have_it(const struct copier *c, const struct copier_wire_request *r,
+		    struct copier_link *l)
 {
 	const struct copier_order o = {
 	    .rank = r->rank, .id = r->id, .bytes = r->bytes, .checksum = r->checksum};
@@ -470,7 +471,8 @@ static bool have_it(const struct copier *c, const struct request *r, struct copi
 	return good;
 }
 
-static void take_in(const struct copier *c, const struct request *r, struct copier_link *l)
+static void take_in(const struct copier *c, const struct copier_wire_request *r,
+		    struct copier_link *l)
 {
 	struct error err = {HALE_OK, ""};
 	struct making m;
@@ -491,7 +493,7 @@ static void take_in(const struct copier *c, const struct request *r, struct copi
 }
 
 /* What it gives away need not be good: who gets it looks. */
-static void hand_out(const struct request *r, struct copier_link *l)
+static void hand_out(const struct copier_wire_request *r, struct copier_link *l)
 {
 	struct error err = {HALE_OK, ""};
 	path_t path;
@@ -508,7 +510,7 @@ static void hand_out(const struct request *r, struct copier_link *l)
 
 void copier_serve(const struct copier *c, struct copier_link *l)
 {
-	struct request r;
+	struct copier_wire_request r;
 
 	copier_patience(l, l->silence);
 	if (copier_hear(l, &r, sizeof(r), NULL) != HALE_OK)

@@ -48,7 +48,7 @@ struct direct_challenge {
 };
 
 /* Over all that was said, and by whom. */
-struct said {
+struct agent_direct_said {
 	char who[8];
 	struct direct_hello hello;
 	unsigned char nonce[NONCE];
@@ -82,7 +82,7 @@ _Static_assert((int)SEGMENT_SECRET == (int)crypto_auth_hmacsha512256_KEYBYTES, "
 
 static void mac_make(const struct direct_hand *d, const char *who, unsigned char mac[MAC])
 {
-	struct said said = {.hello = d->hello};
+	struct agent_direct_said said = {.hello = d->hello};
 
 	memcpy(said.who, who, 6);
 	memcpy(said.nonce, d->challenge.nonce, NONCE);

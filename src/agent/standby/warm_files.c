@@ -19,27 +19,27 @@
 enum { WARM_PROGRAM = 1, WARM_CODE = 2, PIECE = 1 << 20, PAGE = 4096 };
 
 /* In a list: this, then the path with its NUL. */
-struct record {
+struct warm_files_record {
 	uint64_t begin, end;
 	struct file_stamp stamp;
 	uint32_t flags, path_len;
 };
 
-struct file {
-	struct record r;
+struct warm_file {
+	struct warm_files_record r;
 	char *path;
 	uint32_t users; /* processes that execute it */
 };
 
 struct files {
-	struct file *at;
+	struct warm_file *at;
 	size_t count, last;
 };
 
 /* ---- writing ---- */
 
 /* Mappings of one file stand behind one another, in all processes in the same order, mostly. */
-static struct file *find(struct files *l, const char *path)
+static struct warm_file *find(struct files *l, const char *path)
 {
 	for (size_t i = 0; i < l->count; i++) {
 		size_t k = (l->last + i) % l->count;
@@ -52,9 +52,9 @@ static struct file *find(struct files *l, const char *path)
 	return NULL;
 }
 
-static struct file *find_or_add(struct files *l, const char *path)
+static struct warm_file *find_or_add(struct files *l, const char *path)
 {
-	struct file *f = find(l, path);
+	struct warm_file *f = find(l, path);
 	char *copy;
 
 	if (f || l->count == WARM_FILES_MAX)
@@ -64,13 +64,13 @@ static struct file *find_or_add(struct files *l, const char *path)
 		return NULL;
 	l->last = l->count;
 	f = &l->at[l->count++];
-	*f = (struct file){.path = copy, .r.begin = UINT64_MAX};
+	*f = (struct warm_file){.path = copy, .r.begin = UINT64_MAX};
 	return f;
 }
 
 static bool take_mapping(void *arg, const struct image_mapped *m)
 {
-	struct file *f = find_or_add(arg, m->path);
+	struct warm_file *f = find_or_add(arg, m->path);
 
 	if (!f)
 		return true;
@@ -85,7 +85,7 @@ static void take_program(struct files *l, pid_t pid)
 	static const char deleted[] = " (deleted)";
 	const size_t gone = sizeof(deleted) - 1;
 	char link[64], path[PATH_MAX];
-	struct file *f;
+	struct warm_file *f;
 	ssize_t n;
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
@@ -103,7 +103,7 @@ static void take_program(struct files *l, pid_t pid)
 }
 
 /* One that has been replaced on the disk since is no use to anybody. */
-static bool stamp(struct file *f)
+static bool stamp(struct warm_file *f)
 {
 	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	bool good = fd >= 0 && image_file_stamp(fd, &f->r.stamp) == HALE_OK;
@@ -113,7 +113,7 @@ static bool stamp(struct file *f)
 	return good;
 }
 
-static int rank_of(const struct file *f)
+static int rank_of(const struct warm_file *f)
 {
 	return f->r.flags & WARM_PROGRAM ? 0 : f->r.flags & WARM_CODE ? 1 : 2;
 }
@@ -123,12 +123,13 @@ static int by_use(const void *a, const void *b)
 	int x = rank_of(a), y = rank_of(b);
 
 	return x != y ? x - y
-		      : strcmp(((const struct file *)a)->path, ((const struct file *)b)->path);
+		      : strcmp(((const struct warm_file *)a)->path,
+			       ((const struct warm_file *)b)->path);
 }
 
 static void choose_program(struct files *l)
 {
-	struct file *best = NULL;
+	struct warm_file *best = NULL;
 
 	for (size_t i = 0; i < l->count; i++)
 		if (l->at[i].users > (best ? best->users : 0))
@@ -146,7 +147,7 @@ static unsigned char *write_list(struct files *l, size_t *len)
 	if (!out)
 		return NULL;
 	for (size_t i = 0; i < l->count; i++) {
-		struct file *f = &l->at[i];
+		struct warm_file *f = &l->at[i];
 		size_t path = strlen(f->path) + 1, size = sizeof(f->r) + path;
 
 		if (!stamp(f) || used + size > WARM_LIST_MAX)
@@ -187,7 +188,8 @@ unsigned char *warm_files_list(const pid_t *pids, size_t count, size_t *len)
 /* ---- reading ---- */
 
 /* The next one of a list, which somebody else has written. False: there is none. */
-static bool next(const unsigned char **at, size_t *left, struct record *r, const char **path)
+static bool next(const unsigned char **at, size_t *left, struct warm_files_record *r,
+		 const char **path)
 {
 	if (*left < sizeof(*r))
 		return false;
@@ -237,7 +239,7 @@ static void complain(struct warm_files_result *result, const char *path, const c
 }
 
 /* Bytes that came into memory. */
-static uint64_t bring_file(int fd, const struct record *r, uint64_t size, uint64_t most,
+static uint64_t bring_file(int fd, const struct warm_files_record *r, uint64_t size, uint64_t most,
 			   const char *path, struct warm_files_result *result)
 {
 	uint64_t end = r->end < size ? r->end : size, at = r->begin & ~(uint64_t)(PAGE - 1),
@@ -256,7 +258,7 @@ static uint64_t bring_file(int fd, const struct record *r, uint64_t size, uint64
 	return done;
 }
 
-static bool read_one(const struct record *r, const char *path, uint64_t most,
+static bool read_one(const struct warm_files_record *r, const char *path, uint64_t most,
 		     struct warm_files_result *result)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -284,7 +286,7 @@ static bool read_one(const struct record *r, const char *path, uint64_t most,
 void warm_files_read(const unsigned char *list, size_t len, uint64_t bytes_max,
 		     struct warm_files_result *result)
 {
-	struct record r;
+	struct warm_files_record r;
 	const char *path;
 
 	*result = (struct warm_files_result){.identity = 14695981039346656037u};

@@ -117,7 +117,7 @@ struct net_peer {
 };
 
 extern struct net {
-	const struct wire *wire; /* NULL: not loaded */
+	const struct net_wire *wire; /* NULL: not loaded */
 	bool open;
 	bool closing;
 	bool suspended;
@@ -141,7 +141,7 @@ void net_rebuild(void);
 
 /* ---- load.c ---- */
 /* The wire of this process, chosen once. NULL: err says why. */
-const struct wire *net_load(struct error *err);
+const struct net_wire *net_load(struct error *err);
 
 /* ---- stream.c ---- */
 bool stream_full(const struct net_peer *p);

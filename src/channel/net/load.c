@@ -60,7 +60,7 @@ static void *load_with_settings(const char *path)
 	return module;
 }
 
-static const struct wire *ucx_load(struct error *err)
+static const struct net_wire *ucx_load(struct error *err)
 {
 	char path[4096];
 	if (!path_beside(path, sizeof(path))) {
@@ -68,7 +68,7 @@ static const struct wire *ucx_load(struct error *err)
 		return NULL;
 	}
 	void *module = load_with_settings(path);
-	const struct wire *wire = module ? dlsym(module, WIRE_SYMBOL) : NULL;
+	const struct net_wire *wire = module ? dlsym(module, WIRE_SYMBOL) : NULL;
 	if (!wire) {
 		error_set(err, HALE_ERR_LINK,
 			  "InfiniBand and RoCE need libhale_net.so and UCX (Debian package "
@@ -101,9 +101,9 @@ static bool has_rdma(void)
 	return found;
 }
 
-const struct wire *net_load(struct error *err)
+const struct net_wire *net_load(struct error *err)
 {
-	static const struct wire *chosen;
+	static const struct net_wire *chosen;
 	const char *wanted = getenv("HALE_NET_WIRE");
 	if (chosen)
 		return chosen;

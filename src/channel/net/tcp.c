@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* struct wire over TCP, by nothing but system calls: for networks without RDMA. Linked into the
+/* struct net_wire over TCP, by nothing but system calls: for networks without RDMA. Linked into the
  * library itself, since it needs no memory but ours (base/heap.h).
  *
  * A process that sleeps, or has many connections, hears from epoll what has come, once of each
@@ -541,7 +541,7 @@ static enum wire_sent tcp_give(uint32_t peer, uint64_t token, const struct iovec
 	return tcp_conn_give(c, token, iov, n, cookie);
 }
 
-const struct wire wire_tcp = {
+const struct net_wire wire_tcp = {
     .version = WIRE_VERSION,
     .name = "tcp",
     .reconnects = true,

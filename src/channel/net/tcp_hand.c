@@ -50,27 +50,27 @@ _Static_assert((int)WIRE_SECRET == (int)crypto_auth_hmacsha512256_KEYBYTES, "the
 
 /* ---- MACs ---- */
 
-struct said {
+struct tcp_hand_said {
 	char who[8];
 	struct tcp_hello hello;
 	unsigned char nonce[TCP_NONCE];
 	uint64_t cipher;
 	unsigned char shared[TCP_NONCE]; /* in keys; zeroes in what is sent */
 };
-_Static_assert(sizeof(struct said) ==
+_Static_assert(sizeof(struct tcp_hand_said) ==
 		   8 + sizeof(struct tcp_hello) + 2 * TCP_NONCE + sizeof(uint64_t),
 	       "no padding");
 
-static void said_make(struct said *said, const char *who, const struct tcp_hand *h)
+static void said_make(struct tcp_hand_said *said, const char *who, const struct tcp_hand *h)
 {
-	*said = (struct said){.hello = h->hello, .cipher = h->challenge.cipher};
+	*said = (struct tcp_hand_said){.hello = h->hello, .cipher = h->challenge.cipher};
 	memcpy(said->who, who, 6);
 	memcpy(said->nonce, h->challenge.nonce, sizeof(said->nonce));
 }
 
 static void mac_make(unsigned char mac[TCP_MAC], const char *who, const struct tcp_hand *h)
 {
-	struct said said;
+	struct tcp_hand_said said;
 	said_make(&said, who, h);
 	crypto_auth_hmacsha512256(mac, (unsigned char *)&said, sizeof(said), tcp.self.secret);
 }
@@ -101,7 +101,7 @@ static bool nonce_make(struct tcp_hand *h, unsigned char nonce[TCP_NONCE])
 static bool keys_make(struct seal_keys *keys, const struct tcp_hand *h, bool caller)
 {
 	const unsigned char *theirs = caller ? h->challenge.nonce : h->hello.nonce;
-	struct said said;
+	struct tcp_hand_said said;
 	said_make(&said, "key of", h);
 	bool made = crypto_scalarmult(said.shared, h->ephemeral, theirs) == 0;
 	said.who[7] = 1; /* from the caller to the called */

@@ -82,7 +82,7 @@ enum wire_sent { WIRE_FAILED = -1, WIRE_PENDING = 0, WIRE_SENT = 1 };
 
 enum wire_state { WIRE_NONE, WIRE_CONNECTING, WIRE_UP, WIRE_ENDING };
 
-struct wire {
+struct net_wire {
 	uint32_t version;
 	char name[8];
 	/* A peer can be connected again at the same address. Otherwise, after a lost connection the
@@ -135,10 +135,10 @@ struct wire {
 	void (*close)(uint64_t max_ns);
 };
 
-extern const struct wire wire_tcp;
+extern const struct net_wire wire_tcp;
 
 /* The one name that the module shows. */
 #define WIRE_SYMBOL "hale_net_wire"
-extern const struct wire hale_net_wire;
+extern const struct net_wire hale_net_wire;
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* struct wire over UCX (UCP): active messages for datagrams, tag matching for bulk. Built as
+/* struct net_wire over UCX (UCP): active messages for datagrams, tag matching for bulk. Built as
  * libhale_net.so; its C library is not the program's (wire.h).
  *
  * UCX has a thread of its own for connections that come in. A checkpoint stops all threads but
@@ -22,7 +22,7 @@
 
 enum { AM_ID = 1, EVENTS_MAX = 16, ROUNDS_PER_LOOK = 64, FORCED_CLOSE_NS = 1000000000 };
 
-struct peer {
+struct wire_ucx_peer {
 	ucp_ep_h ep;
 	void *closing; /* request of the close under way */
 };
@@ -41,7 +41,7 @@ static struct {
 	ucp_worker_h worker;
 	ucp_address_t *address;
 	size_t address_bytes;
-	struct peer *peer;
+	struct wire_ucx_peer *peer;
 	uint32_t npeers;
 	struct pending pending; /* list head */
 	ucs_async_context_t *events;
@@ -338,7 +338,7 @@ static bool wire_connect(uint32_t peer, const void *address, size_t bytes, char 
 	return say(why, "UCX can't connect", status);
 }
 
-static void ep_close(struct peer *p, unsigned flags)
+static void ep_close(struct wire_ucx_peer *p, unsigned flags)
 {
 	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS, .flags = flags};
 	ucs_status_ptr_t request = ucp_ep_close_nbx(p->ep, &param);
@@ -353,7 +353,7 @@ static void wire_disconnect(uint32_t peer)
 }
 
 /* Has a close under way ended? */
-static bool closed(struct peer *p)
+static bool closed(struct wire_ucx_peer *p)
 {
 	if (p->closing && ucp_request_check_status(p->closing) != UCS_INPROGRESS) {
 		ucp_request_free(p->closing);
@@ -364,7 +364,7 @@ static bool closed(struct peer *p)
 
 static enum wire_state wire_state(uint32_t peer)
 {
-	struct peer *p = &w.peer[peer];
+	struct wire_ucx_peer *p = &w.peer[peer];
 	if (p->ep)
 		return WIRE_UP;
 	return closed(p) ? WIRE_NONE : WIRE_ENDING;
@@ -492,7 +492,7 @@ static void wire_receive_end(void *cookie)
 		}
 }
 
-SHOWN const struct wire hale_net_wire = {
+SHOWN const struct net_wire hale_net_wire = {
     .version = WIRE_VERSION,
     .name = "ucx",
     .open = wire_open,

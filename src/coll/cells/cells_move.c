@@ -8,7 +8,7 @@
 
 size_t coll_inline_max = COLL_INLINE_DEFAULT;
 
-struct entry {
+struct cells_move_entry {
 	uint64_t where; /* offset in the payload, or address when the header has one */
 	uint64_t bytes;
 };
@@ -90,7 +90,7 @@ static int give_addresses(struct coll_home *h, uint64_t k, const struct coll_arg
 		if (copy || !datatype_run(b.type, b.buf, b.count, &run))
 			packed += coll_block_bytes(b);
 	}
-	struct entry *table = g->packed = scratch_get(n * sizeof(*table) + packed);
+	struct cells_move_entry *table = g->packed = scratch_get(n * sizeof(*table) + packed);
 	if (!table)
 		return give_nothing(h, k, how);
 	char *at = (char *)(table + n);
@@ -115,14 +115,14 @@ static int give_addresses(struct coll_home *h, uint64_t k, const struct coll_arg
 static int give_table(struct coll_home *h, uint64_t k, const struct coll_args *a, block_fn *block,
 		      size_t most, publish_t how, bool copy, struct given *g)
 {
-	size_t n = (size_t)h->n, bytes = n * sizeof(struct entry);
+	size_t n = (size_t)h->n, bytes = n * sizeof(struct cells_move_entry);
 	*g = (struct given){.awaited = how == QUIET};
 	for (int i = 0; i < h->n; i++)
 		if (i != h->rank)
 			bytes += coll_block_bytes(block(a, i));
 	if (bytes > most)
 		return give_addresses(h, k, a, block, how, copy, g);
-	struct entry *table = (struct entry *)cells_room(h, k, bytes);
+	struct cells_move_entry *table = (struct cells_move_entry *)cells_room(h, k, bytes);
 	size_t at = n * sizeof(*table);
 	for (int i = 0; i < h->n; i++) {
 		struct coll_block b = block(a, i);
@@ -138,7 +138,7 @@ static int give_table(struct coll_home *h, uint64_t k, const struct coll_args *a
 static int take_entry(const struct coll_home *h, uint64_t k, int member, struct coll_block to)
 {
 	struct coll_header *d = cells_deposit_of(h, member, k);
-	struct entry e = {0};
+	struct cells_move_entry e = {0};
 	if (!d->bytes)
 		return MPI_ERR_OTHER;
 	if (!d->address) {

@@ -29,15 +29,15 @@ static int nth(const struct coll_home *h, int root, int i)
 	return (root + i) % h->n;
 }
 
-struct part {
+struct cells_parts_part {
 	size_t at, bytes;
 };
 
-static struct part part_of(const struct coll_home *h, size_t bytes, int i)
+static struct cells_parts_part part_of(const struct coll_home *h, size_t bytes, int i)
 {
 	size_t each = ALIGN_UP((bytes + (size_t)h->n - 1) / (size_t)h->n, (size_t)PART_ALIGN);
 	size_t at = (size_t)i * each < bytes ? (size_t)i * each : bytes;
-	return (struct part){at, bytes - at < each ? bytes - at : each};
+	return (struct cells_parts_part){at, bytes - at < each ? bytes - at : each};
 }
 
 /* Writes the parts of those that have offered their buffers since, and says so in *word. Have any
@@ -52,7 +52,7 @@ static bool write_parts(struct coll_home *h, uint64_t k, const char *p, size_t b
 		if (*settled & 1ull << i || !cells_reached(&d->seq, k))
 			continue;
 		*settled |= 1ull << i;
-		struct part part = part_of(h, bytes, i);
+		struct cells_parts_part part = part_of(h, bytes, i);
 		way_clock_start(clock);
 		bool written = d->address && cells_write(h, member, d->address + part.at,
 							 p + part.at, part.bytes);
@@ -97,7 +97,7 @@ struct taking {
 	struct way_clock *clock;
 };
 
-static int read_part(const struct taking *t, int member, struct part part)
+static int read_part(const struct taking *t, int member, struct cells_parts_part part)
 {
 	uint64_t from = cells_deposit_of(t->h, member, t->k)->address;
 	way_clock_start(t->clock);
@@ -167,18 +167,18 @@ int cells_parts_take(struct coll_home *h, uint64_t k, int root, void *p, size_t 
 		     struct way_clock *clock)
 {
 	struct taking t = {h, k, root, (h->rank - root + h->n) % h->n, p, bytes, clock};
-	struct part rest = {0, bytes};
+	struct cells_parts_part rest = {0, bytes};
 	int rc = MPI_SUCCESS;
 	if (!(word_of(&t) & OVER)) {
 		cells_point(h, k, p, bytes, 0);
 		cells_publish_ring(h, k);
-		struct part first = part_of(h, bytes, 0);
+		struct cells_parts_part first = part_of(h, bytes, 0);
 		rc = read_part(&t, root, first);
 		if (owner_or_over(&t)) {
 			int others = take_as_owner(&t);
 			return rc ? rc : others;
 		}
-		rest = (struct part){first.bytes, bytes - first.bytes};
+		rest = (struct cells_parts_part){first.bytes, bytes - first.bytes};
 	}
 	int read = read_part(&t, root, rest);
 	cells_finish_ring(h, k);

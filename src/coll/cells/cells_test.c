@@ -33,7 +33,7 @@ enum {
 };
 
 /* What the test and its ranks tell each other. */
-static struct control {
+static struct cells_control {
 	_Atomic int wanted;		    /* checkpoint to take */
 	_Atomic int stopped, saved, zeroed; /* ranks in it; the segment is new */
 	_Atomic int back[RANKS];	    /* this rank may come back from it */

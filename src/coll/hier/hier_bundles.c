@@ -17,7 +17,7 @@
  * copy, where processes share cores. */
 enum { UPTO = 16384, PIECE = 32768, PIECES = 8, PIECED = PIECES * PIECE };
 
-struct entry {
+struct hier_bundles_entry {
 	uint64_t where, bytes; /* 0: it doesn't go this way */
 };
 
@@ -33,9 +33,9 @@ struct bundles {
 	const struct coll_hier *t;
 	size_t above, upto; /* blocks of more, and of at most, so many bytes */
 	int tag;
-	char *packed;	    /* what isn't one run of bytes */
-	struct entry *row;  /* [members of this node] their blocks for one member */
-	struct bundle *all; /* [count] under way */
+	char *packed;			/* what isn't one run of bytes */
+	struct hier_bundles_entry *row; /* [members of this node] their blocks for one member */
+	struct bundle *all;		/* [count] under way */
 	int count;
 	int rc;
 };
@@ -52,7 +52,7 @@ static void note(struct bundles *x, int rc)
 
 size_t hier_bundles_upto(const struct coll_home *h, const struct coll_args *a)
 {
-	size_t table = (size_t)a->comm->size * sizeof(struct entry);
+	size_t table = (size_t)a->comm->size * sizeof(struct hier_bundles_entry);
 	return h->reads && !coll_in_place(a) && table <= COLL_CELL_RING / 2 ? UPTO : 0;
 }
 
@@ -177,12 +177,12 @@ static size_t packed_bytes(const struct bundles *x)
 	return bytes;
 }
 
-static struct entry entry_make(struct bundles *x, int rank, char **at)
+static struct hier_bundles_entry entry_make(struct bundles *x, int rank, char **at)
 {
 	struct coll_block b = coll_send_block(x->a, rank);
 	size_t bytes = coll_block_bytes(b), run;
 	if (rank == x->a->comm->rank || !goes(x, bytes))
-		return (struct entry){0, 0};
+		return (struct hier_bundles_entry){0, 0};
 	char *p = datatype_run(b.type, b.buf, b.count, &run);
 	if (!p && x->packed) {
 		p = *at;
@@ -190,7 +190,7 @@ static struct entry entry_make(struct bundles *x, int rank, char **at)
 		*at += bytes;
 	}
 	/* without memory for it: who reads it finds out */
-	return (struct entry){(uintptr_t)p, bytes};
+	return (struct hier_bundles_entry){(uintptr_t)p, bytes};
 }
 
 static void deposit(struct bundles *x, uint64_t k)
@@ -198,26 +198,27 @@ static void deposit(struct bundles *x, uint64_t k)
 	size_t n = (size_t)x->t->n, bytes = packed_bytes(x);
 	if (bytes && !(x->packed = scratch_get(bytes)))
 		note(x, MPI_ERR_NO_MEM);
-	char *room = cells_room(x->h, k, n * sizeof(struct entry)), *at = x->packed;
+	char *room = cells_room(x->h, k, n * sizeof(struct hier_bundles_entry)), *at = x->packed;
 	for (size_t i = 0; i < n; i++) {
-		struct entry e = entry_make(x, x->t->member[i], &at);
+		struct hier_bundles_entry e = entry_make(x, x->t->member[i], &at);
 		memcpy(room + i * sizeof(e), &e, sizeof(e));
 	}
 	cells_publish_ring(x->h, k);
 }
 
 /* A neighbour's block for a member, by the map. */
-static struct entry entry_of(const struct bundles *x, uint64_t k, int member, int index)
+static struct hier_bundles_entry entry_of(const struct bundles *x, uint64_t k, int member,
+					  int index)
 {
 	struct coll_header *d = cells_deposit_of(x->h, member, k);
-	struct entry e;
+	struct hier_bundles_entry e;
 	memcpy(&e, cells_payload(x->h, member, d) + (size_t)index * sizeof(e), sizeof(e));
 	return e;
 }
 
 static int copy(const struct bundles *x, int member, char *to)
 {
-	const struct entry *e = &x->row[member];
+	const struct hier_bundles_entry *e = &x->row[member];
 	if (!e->bytes)
 		return MPI_SUCCESS;
 	if (member != x->h->rank)
@@ -250,7 +251,7 @@ static void send(struct bundles *x, uint64_t k, int rank)
 		x->row[i] = entry_of(x, k, i, x->t->index[rank]);
 		bytes += x->row[i].bytes;
 	}
-	const struct entry *own = &x->row[x->h->rank];
+	const struct hier_bundles_entry *own = &x->row[x->h->rank];
 	if (!bytes)
 		return;
 	if (bytes == own->bytes && own->where)
@@ -291,7 +292,7 @@ static void take_neighbours(struct bundles *x, uint64_t k)
 	int own = x->t->index[x->a->comm->rank];
 	for (int i = 1; i < x->h->n; i++) {
 		int member = (x->h->rank + i) % x->h->n;
-		struct entry e = entry_of(x, k, member, own);
+		struct hier_bundles_entry e = entry_of(x, k, member, own);
 		struct coll_block b = coll_recv_block(x->a, hier_member(x->t, x->t->node, member));
 		if (e.bytes)
 			note(x, cells_take(x->h, member, NULL, e.where, e.bytes, b.buf, b.count,

@@ -11,14 +11,14 @@
 enum { ALL = 8, MOST = 40, DRAWN = 3000 };
 
 /* What members say: the lowest member that each lives with. */
-struct placement {
+struct hier_map_placement {
 	int n;
 	uint64_t place[MOST];
 };
 
-typedef void(check_t)(const struct coll_hier *t, const struct placement *l);
+typedef void(check_t)(const struct coll_hier *t, const struct hier_map_placement *l);
 
-static void with_map(const struct placement *l, check_t *check)
+static void with_map(const struct hier_map_placement *l, check_t *check)
 {
 	for (int rank = 0; rank < l->n; rank++) {
 		struct coll_hier *t = hier_create(l->place, l->n, rank);
@@ -30,7 +30,7 @@ static void with_map(const struct placement *l, check_t *check)
 }
 
 /* Member i lives where an earlier one does, or on a new node. */
-static void every_layout(struct placement *l, int i, check_t *check)
+static void every_layout(struct hier_map_placement *l, int i, check_t *check)
 {
 	if (i == l->n) {
 		with_map(l, check);
@@ -44,7 +44,7 @@ static void every_layout(struct placement *l, int i, check_t *check)
 	}
 }
 
-static void drawn(struct placement *l)
+static void drawn(struct hier_map_placement *l)
 {
 	l->n = 2 + rand() % (MOST - 1);
 	int rows = 1 + rand() % 8; /* mostly in rows, as launchers place ranks */
@@ -56,7 +56,7 @@ static void drawn(struct placement *l)
 
 static void in_many_layouts(check_t *check)
 {
-	struct placement l;
+	struct hier_map_placement l;
 	for (l.n = 1; l.n <= ALL; l.n++)
 		every_layout(&l, 0, check);
 	srand(1);
@@ -68,7 +68,7 @@ static void in_many_layouts(check_t *check)
 
 /* ---- who lives where ---- */
 
-static void check_members(const struct coll_hier *t, const struct placement *l)
+static void check_members(const struct coll_hier *t, const struct hier_map_placement *l)
 {
 	int least = l->n, most = 0, seen = 0, lowest = -1;
 	assert_int_equal(t->n, l->n);
@@ -100,7 +100,7 @@ static void nodes_are_numbered_by_their_lowest_members(void **state)
 	in_many_layouts(check_members);
 }
 
-static void check_acting(const struct coll_hier *t, const struct placement *l)
+static void check_acting(const struct coll_hier *t, const struct hier_map_placement *l)
 {
 	for (int root = -1; root < l->n; root++) {
 		struct hier_team team = {t, root, t->least - 1};
@@ -154,7 +154,7 @@ static void check_cut(const struct coll_hier *t, int lo, int hi, int *at)
 	check_cut(t, mid, hi, at);
 }
 
-static void check_pieces(const struct coll_hier *t, const struct placement *l)
+static void check_pieces(const struct coll_hier *t, const struct hier_map_placement *l)
 {
 	int at = 0;
 	check_cut(t, 0, l->n, &at);
@@ -182,7 +182,7 @@ static void check_prefix(const struct coll_hier *t, int lo, int hi)
 	check_prefix(t, mid, hi);
 }
 
-static void check_prefixes(const struct coll_hier *t, const struct placement *l)
+static void check_prefixes(const struct coll_hier *t, const struct hier_map_placement *l)
 {
 	for (int i = 0; i < hier_members(t, t->node); i++) {
 		int rank = hier_member(t, t->node, i);

@@ -56,7 +56,7 @@ struct reduction {
 };
 
 /* A subtree's value, and the node that has it. */
-struct part {
+struct hier_plans_part {
 	struct coll_block block;
 	int node;
 };
@@ -85,13 +85,13 @@ static struct coll_block combine(struct reduction *r, int lo, int hi)
 
 /* The rest of the tree, each subtree on the node of its left operand. Those who take part meet in
  * the same order everywhere. */
-static struct part climb(struct reduction *r, int lo, int hi)
+static struct hier_plans_part climb(struct reduction *r, int lo, int hi)
 {
 	const struct hier_piece *p = &r->team->map->piece[r->at];
 	if (is_piece(r, lo, hi))
-		return (struct part){value(r, r->at++), p->node};
+		return (struct hier_plans_part){value(r, r->at++), p->node};
 	int mid = lo + coll_split(hi - lo);
-	struct part left = climb(r, lo, mid), right = climb(r, mid, hi);
+	struct hier_plans_part left = climb(r, lo, mid), right = climb(r, mid, hi);
 	if (me(r->team) == right.node && right.node != left.node) {
 		schedule_send(r->s, right.block, hier_acting(r->team, left.node));
 		schedule_round(r->s);
@@ -103,7 +103,7 @@ static struct part climb(struct reduction *r, int lo, int hi)
 		schedule_round(r->s);
 	}
 	schedule_reduce(r->s, r->op, left.block.buf, right.block);
-	return (struct part){right.block, left.node};
+	return (struct hier_plans_part){right.block, left.node};
 }
 
 static void send_own(const struct reduction *r, int node)
@@ -149,7 +149,7 @@ static void direct(struct reduction *r, struct coll_block out, int root)
 static void up_and_down(struct reduction *r, struct coll_block out, int root)
 {
 	const struct coll_hier *map = r->team->map;
-	struct part top = climb(r, 0, map->n);
+	struct hier_plans_part top = climb(r, 0, map->n);
 	int to = root < 0 ? top.node : map->node_of[root];
 	if (top.node == map->node && to == map->node)
 		deliver(r, out, top.block);

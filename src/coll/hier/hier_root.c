@@ -283,23 +283,23 @@ static char *scatter_root(struct rooted *r, uint64_t k)
 }
 
 /* Member i's block in a table. */
-struct found {
+struct hier_root_found {
 	const char *at;
 	size_t bytes;
 };
-static struct found find(const char *table, int n, int i)
+static struct hier_root_found find(const char *table, int n, int i)
 {
 	const uint32_t *sizes = (const uint32_t *)table;
 	size_t at = 0;
 	for (int m = 0; m < i; m++)
 		at += sizes[m];
-	return (struct found){(const char *)(sizes + n) + at, i < n ? sizes[i] : 0};
+	return (struct hier_root_found){(const char *)(sizes + n) + at, i < n ? sizes[i] : 0};
 }
 
 static int take_small(const struct rooted *r, int member, const char *table)
 {
 	struct coll_block to = own_block(r->a);
-	struct found f = find(table, r->h->n, r->h->rank);
+	struct hier_root_found f = find(table, r->h->n, r->h->rank);
 	return cells_take(r->h, member, f.at, 0, f.bytes, to.buf, to.count, to.type);
 }
 

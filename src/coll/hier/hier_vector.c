@@ -22,12 +22,12 @@ enum { CHUNK = 262144 };
 _Static_assert((int)CHUNK <= COLL_CELL_RING / 2, "a chunk and what came before it fit a ring");
 
 /* Elements that go to the same members: all of one node (-1: all nodes). */
-struct run {
+struct hier_vector_run {
 	size_t first, end;
 	int to;
 };
 
-struct chunk {
+struct hier_vector_chunk {
 	size_t first, count;
 	int to;
 };
@@ -37,7 +37,7 @@ struct vector {
 	const struct coll_args *a;
 	const struct coll_hier *map;
 	size_t chunk; /* elements */
-	struct run *run;
+	struct hier_vector_run *run;
 	int runs, slices;
 	struct hier_train train;
 	/* Elements that this process wants, and where: element 0 of the vector would be at out. */
@@ -81,7 +81,7 @@ static void runs_of_nodes(struct vector *v)
 	for (int i = 0; i < v->map->n; i++) {
 		size_t count = v->a->rcounts ? (size_t)v->a->rcounts[i] : v->a->rcount;
 		if (!v->runs || v->run[v->runs - 1].to != v->map->node_of[i])
-			v->run[v->runs++] = (struct run){at, at, v->map->node_of[i]};
+			v->run[v->runs++] = (struct hier_vector_run){at, at, v->map->node_of[i]};
 		at += count;
 		v->run[v->runs - 1].end = at;
 	}
@@ -96,16 +96,16 @@ static void wanted(struct vector *v)
 		if (hier_few_pieces(v->map))
 			runs_of_nodes(v);
 		else
-			v->run[v->runs++] = (struct run){0, hier_vector_length(a), -1};
+			v->run[v->runs++] = (struct hier_vector_run){0, hier_vector_length(a), -1};
 		v->want = hier_vector_first(a, rank);
 		v->end = hier_vector_first(a, rank + 1);
 		return;
 	case COLL_REDUCE:
-		v->run[0] = (struct run){0, a->rcount, v->map->node_of[a->root]};
+		v->run[0] = (struct hier_vector_run){0, a->rcount, v->map->node_of[a->root]};
 		v->end = rank == a->root ? a->rcount : 0;
 		break;
 	default:
-		v->run[0] = (struct run){0, a->rcount, -1};
+		v->run[0] = (struct hier_vector_run){0, a->rcount, -1};
 		v->end = a->rcount;
 	}
 	v->runs = 1;
@@ -121,36 +121,39 @@ static size_t rounds(const struct vector *v)
 }
 
 /* The next chunk that has elements; *at is where to look from. False: none. */
-static bool chunk_next(const struct vector *v, size_t *at, struct chunk *c)
+static bool chunk_next(const struct vector *v, size_t *at, struct hier_vector_chunk *c)
 {
 	for (size_t end = rounds(v) * (size_t)v->runs; *at < end;) {
-		const struct run *r = &v->run[*at % (size_t)v->runs];
+		const struct hier_vector_run *r = &v->run[*at % (size_t)v->runs];
 		size_t done = *at / (size_t)v->runs * v->chunk, length = r->end - r->first;
 		++*at;
 		if (done >= length)
 			continue;
-		*c = (struct chunk){r->first + done, min_size(v->chunk, length - done), r->to};
+		*c = (struct hier_vector_chunk){r->first + done, min_size(v->chunk, length - done),
+						r->to};
 		return true;
 	}
 	return false;
 }
 
 /* Elements of a slice, in the vector. */
-struct range {
+struct hier_vector_range {
 	size_t first, end;
 };
-static struct range slice_of(const struct vector *v, const struct chunk *c, int member)
+static struct hier_vector_range slice_of(const struct vector *v, const struct hier_vector_chunk *c,
+					 int member)
 {
 	if (member >= v->slices)
-		return (struct range){0, 0};
-	return (struct range){c->first + coll_part(c->count, v->slices, member),
-			      c->first + coll_part(c->count, v->slices, member + 1)};
+		return (struct hier_vector_range){0, 0};
+	return (struct hier_vector_range){c->first + coll_part(c->count, v->slices, member),
+					  c->first + coll_part(c->count, v->slices, member + 1)};
 }
 
-static struct range wanted_of(const struct vector *v, struct range r)
+static struct hier_vector_range wanted_of(const struct vector *v, struct hier_vector_range r)
 {
 	size_t first = max_size(r.first, v->want), end = min_size(r.end, v->end);
-	return first < end ? (struct range){first, end} : (struct range){0, 0};
+	return first < end ? (struct hier_vector_range){first, end}
+			   : (struct hier_vector_range){0, 0};
 }
 
 /* ---- memory ---- */
@@ -206,12 +209,12 @@ static void vector_fini(struct vector *v)
 /* ---- fold and exchange ---- */
 
 /* This process's elements but for its own slice, which nobody else combines. */
-static void deposit_elements(const struct vector *v, uint64_t k, const struct chunk *c)
+static void deposit_elements(const struct vector *v, uint64_t k, const struct hier_vector_chunk *c)
 {
 	const struct datatype *t = v->a->rtype;
 	char *room = cells_room(v->h, k, coll_span(t, c->count));
 	const char *mine = coll_input(v->a) + (ptrdiff_t)c->first * t->extent + t->true_lb;
-	struct range own = slice_of(v, c, v->h->rank);
+	struct hier_vector_range own = slice_of(v, c, v->h->rank);
 	if (own.first == own.end) {
 		memcpy(room, mine, coll_span(t, c->count));
 	} else {
@@ -224,10 +227,10 @@ static void deposit_elements(const struct vector *v, uint64_t k, const struct ch
 
 /* Where the pieces of this slice are: the last one where the result is to be, which is in out if
  * this process wants all of it. */
-static void place_values(struct vector *v, int i, struct range own)
+static void place_values(struct vector *v, int i, struct hier_vector_range own)
 {
 	const struct datatype *t = v->a->rtype;
-	struct range want = wanted_of(v, own);
+	struct hier_vector_range want = wanted_of(v, own);
 	int pieces = v->map->pieces;
 	char *room = v->room + (size_t)((i & 1) * pieces) * v->stride - t->true_lb;
 	for (int p = 0; p < pieces; p++)
@@ -239,7 +242,8 @@ static void place_values(struct vector *v, int i, struct range own)
 }
 
 /* Combines this node's pieces of the slice. */
-static int fold_pieces(struct vector *v, uint64_t k, const struct chunk *c, struct range own)
+static int fold_pieces(struct vector *v, uint64_t k, const struct hier_vector_chunk *c,
+		       struct hier_vector_range own)
 {
 	const struct datatype *t = v->a->rtype;
 	const struct coll_hier *map = v->map;
@@ -263,7 +267,7 @@ static int fold_pieces(struct vector *v, uint64_t k, const struct chunk *c, stru
 }
 
 /* Members of the node that the chunk is for, or of all, get the slice's result. */
-static void exchange_start(struct vector *v, int i, const struct chunk *c, int rc)
+static void exchange_start(struct vector *v, int i, const struct hier_vector_chunk *c, int rc)
 {
 	const struct coll_hier *map = v->map;
 	struct hier_team team = {map, -1, v->h->rank};
@@ -276,10 +280,10 @@ static void exchange_start(struct vector *v, int i, const struct chunk *c, int r
 	hier_train_start(&v->train, i, s);
 }
 
-static void chunk_fold(struct vector *v, int i, const struct chunk *c, bool lacking)
+static void chunk_fold(struct vector *v, int i, const struct hier_vector_chunk *c, bool lacking)
 {
 	struct coll_home *h = v->h;
-	struct range own = slice_of(v, c, h->rank);
+	struct hier_vector_range own = slice_of(v, c, h->rank);
 	bool acts = own.first < own.end && !lacking;
 	int rc = MPI_SUCCESS;
 	uint64_t k = 0;
@@ -300,17 +304,18 @@ static void chunk_fold(struct vector *v, int i, const struct chunk *c, bool lack
 
 /* ---- share ---- */
 
-static void take(const struct vector *v, struct range from, const char *elements)
+static void take(const struct vector *v, struct hier_vector_range from, const char *elements)
 {
 	const struct datatype *t = v->a->rtype;
-	struct range want = wanted_of(v, from);
+	struct hier_vector_range want = wanted_of(v, from);
 	char *to = v->out + (ptrdiff_t)want.first * t->extent + t->true_lb;
 	elements += (ptrdiff_t)(want.first - from.first) * t->extent;
 	if (want.first < want.end && to != elements)
 		memcpy(to, elements, coll_span(t, want.end - want.first));
 }
 
-static void deposit_slice(const struct vector *v, uint64_t k, struct range own, const char *result)
+static void deposit_slice(const struct vector *v, uint64_t k, struct hier_vector_range own,
+			  const char *result)
 {
 	size_t span = coll_span(v->a->rtype, own.end - own.first);
 	char *room = cells_room(v->h, k, span);
@@ -319,10 +324,10 @@ static void deposit_slice(const struct vector *v, uint64_t k, struct range own, 
 	cells_publish_ring(v->h, k);
 }
 
-static void chunk_share(struct vector *v, int i, const struct chunk *c, bool lacking)
+static void chunk_share(struct vector *v, int i, const struct hier_vector_chunk *c, bool lacking)
 {
 	struct coll_home *h = v->h;
-	struct range own = slice_of(v, c, h->rank);
+	struct hier_vector_range own = slice_of(v, c, h->rank);
 	hier_train_wait(&v->train, i);
 	if (c->to >= 0 && c->to != v->map->node)
 		return;
@@ -338,7 +343,8 @@ static void chunk_share(struct vector *v, int i, const struct chunk *c, bool lac
 		deposit_slice(v, k, own, result);
 	for (int n = 1; n < h->n && !lacking; n++) {
 		int member = (h->rank + n) % h->n;
-		struct range theirs = slice_of(v, c, member), want = wanted_of(v, theirs);
+		struct hier_vector_range theirs = slice_of(v, c, member),
+					 want = wanted_of(v, theirs);
 		if (want.first == want.end)
 			continue;
 		struct coll_header *d = cells_deposit_of(h, member, k);
@@ -352,7 +358,7 @@ int hier_vector(struct coll_home *h, const struct coll_args *a)
 {
 	struct vector v;
 	bool lacking = !vector_init(&v, h, a), more, before = false;
-	struct chunk c, last = {0};
+	struct hier_vector_chunk c, last = {0};
 	size_t at = 0;
 	if (!v.run) {
 		vector_fini(&v);

@@ -21,8 +21,8 @@
 
 enum { CLIENTS_MAX = 64 };
 
-struct client {
-	struct control *control;
+struct control_serve_client {
+	struct control_server *control;
 	struct loop_source source;
 	char request[CONTROL_REQUEST_MAX];
 	size_t len;
@@ -30,33 +30,33 @@ struct client {
 	uint32_t moves; /* waits for this migration; 0: for none */
 	uint32_t looks; /* for this look, for the profile; 0: not */
 	bool reports;	/* of what is looked at the whole report is wanted */
-	struct client *next;
+	struct control_serve_client *next;
 };
 
-struct control {
+struct control_server {
 	struct head *head;
 	int listener;
 	struct loop_source source;
-	struct client *clients;
+	struct control_serve_client *clients;
 	size_t count;
 };
 
 /* Whoever has asked for a migration doesn't wait for it any more. */
-static void stop_waiting(struct client *c)
+static void stop_waiting(struct control_serve_client *c)
 {
 	uint32_t id = c->moves;
 
 	c->moves = 0;
-	for (const struct client *o = c->control->clients; o; o = o->next)
+	for (const struct control_serve_client *o = c->control->clients; o; o = o->next)
 		if (o->moves == id)
 			return;
 	if (migrate_withdraw(c->control->head, MIGRATE_USER, id))
 		log_info("nobody waits for a migration any more, so it doesn't begin");
 }
 
-static void client_close(struct client *c)
+static void client_close(struct control_serve_client *c)
 {
-	struct control *k = c->control;
+	struct control_server *k = c->control;
 	int fd = c->source.fd;
 
 	if (c->moves)
@@ -64,7 +64,7 @@ static void client_close(struct client *c)
 
 	loop_remove(&k->head->loop, &c->source);
 	close(fd);
-	for (struct client **p = &k->clients; *p; p = &(*p)->next) {
+	for (struct control_serve_client **p = &k->clients; *p; p = &(*p)->next) {
 		if (*p == c) {
 			*p = c->next;
 			break;
@@ -76,7 +76,7 @@ static void client_close(struct client *c)
 
 /* Answers fit into the socket's buffer but for jobs of thousands of ranks; whoever takes more
  * than a second to read one has lost interest, however little he takes at a time. */
-static void answer(struct client *c, struct json_out *j)
+static void answer(struct control_serve_client *c, struct json_out *j)
 {
 	double until = clock_seconds() + 1;
 	size_t done = 0;
@@ -91,7 +91,7 @@ static void answer(struct client *c, struct json_out *j)
 	client_close(c);
 }
 
-static void answer_text(struct client *c, const char *key, const char *text)
+static void answer_text(struct control_serve_client *c, const char *key, const char *text)
 {
 	struct json_out j;
 
@@ -160,7 +160,7 @@ static void print_newest(const struct head *h, struct json_out *j)
 	}
 }
 
-static void answer_ps(struct client *c)
+static void answer_ps(struct control_serve_client *c)
 {
 	const struct head *h = c->control->head;
 	struct json_out j;
@@ -187,7 +187,7 @@ static void answer_ps(struct client *c)
 	answer(c, &j);
 }
 
-static void answer_metrics(struct client *c)
+static void answer_metrics(struct control_serve_client *c)
 {
 	struct json_out j;
 
@@ -199,7 +199,7 @@ static void answer_metrics(struct client *c)
 }
 
 /* As --report would write it if the job ended now, but for its exit status. */
-static void answer_report(struct client *c)
+static void answer_report(struct control_serve_client *c)
 {
 	const struct head *h = c->control->head;
 	struct json_out j;
@@ -209,7 +209,7 @@ static void answer_report(struct client *c)
 	answer(c, &j);
 }
 
-static void answer_profile(struct client *c)
+static void answer_profile(struct control_serve_client *c)
 {
 	const struct head *h = c->control->head;
 	struct json_out j;
@@ -227,7 +227,7 @@ static void answer_profile(struct client *c)
 	answer(c, &j);
 }
 
-static void ask_profile(struct client *c, bool reports)
+static void ask_profile(struct control_serve_client *c, bool reports)
 {
 	struct head *h = c->control->head;
 
@@ -239,16 +239,17 @@ static void ask_profile(struct client *c, bool reports)
 
 void control_looked(struct head *h, uint32_t look)
 {
-	struct client *next;
+	struct control_serve_client *next;
 
-	for (struct client *c = h->control ? h->control->clients : NULL; c; c = next) {
+	for (struct control_serve_client *c = h->control ? h->control->clients : NULL; c;
+	     c = next) {
 		next = c->next;
 		if (c->looks == look)
 			answer_profile(c);
 	}
 }
 
-static void answer_nodes(struct client *c)
+static void answer_nodes(struct control_serve_client *c)
 {
 	const struct crew *crew = &c->control->head->crew;
 	struct json_out j;
@@ -280,7 +281,7 @@ static void answer_nodes(struct client *c)
 	answer(c, &j);
 }
 
-static void answer_ckpt(struct client *c)
+static void answer_ckpt(struct control_serve_client *c)
 {
 	struct error err;
 
@@ -290,7 +291,7 @@ static void answer_ckpt(struct client *c)
 		answer_text(c, "error", err.text);
 }
 
-static void answer_inject(struct client *c, const struct json_value *request)
+static void answer_inject(struct control_serve_client *c, const struct json_value *request)
 {
 	const char *text = json_text(json_get(request, "fault"), "");
 	struct fault f;
@@ -307,7 +308,7 @@ static void answer_inject(struct client *c, const struct json_value *request)
 		answer_text(c, NULL, NULL);
 }
 
-static void answer_migrate(struct client *c, const struct json_value *request)
+static void answer_migrate(struct control_serve_client *c, const struct json_value *request)
 {
 	const char *from = json_text(json_get(request, "from"), "");
 	const char *to = json_text(json_get(request, "to"), NULL);
@@ -321,7 +322,7 @@ static void answer_migrate(struct client *c, const struct json_value *request)
 		answer_text(c, "error", err.text);
 }
 
-static void answer_migrated(struct client *c, const struct report_migration *m)
+static void answer_migrated(struct control_serve_client *c, const struct report_migration *m)
 {
 	struct json_out j;
 
@@ -335,9 +336,10 @@ static void answer_migrated(struct client *c, const struct report_migration *m)
 void control_migrated(struct head *h, uint32_t id, const struct report_migration *m,
 		      const struct error *why)
 {
-	struct client *next;
+	struct control_serve_client *next;
 
-	for (struct client *c = h->control ? h->control->clients : NULL; c; c = next) {
+	for (struct control_serve_client *c = h->control ? h->control->clients : NULL; c;
+	     c = next) {
 		next = c->next;
 		if (id == 0 || c->moves != id)
 			continue;
@@ -349,7 +351,7 @@ void control_migrated(struct head *h, uint32_t id, const struct report_migration
 	}
 }
 
-static void take_request(struct client *c)
+static void take_request(struct control_serve_client *c)
 {
 	struct json_value *v = json_parse(c->request, c->len);
 	const char *op = json_text(json_get(v, "op"), "");
@@ -375,7 +377,7 @@ static void take_request(struct client *c)
 
 static void client_ready(void *arg, uint32_t events)
 {
-	struct client *c = arg;
+	struct control_serve_client *c = arg;
 	ssize_t n =
 	    recv(c->source.fd, c->request + c->len, sizeof(c->request) - c->len, MSG_DONTWAIT);
 	char *newline;
@@ -398,11 +400,11 @@ static void client_ready(void *arg, uint32_t events)
 
 /* There is always room for one more: of those that have asked for nothing, who has waited longest
  * has to go. */
-static void make_room(struct control *k)
+static void make_room(struct control_server *k)
 {
-	struct client *idle = NULL;
+	struct control_serve_client *idle = NULL;
 
-	for (struct client *c = k->clients; k->count >= CLIENTS_MAX && c; c = c->next)
+	for (struct control_serve_client *c = k->clients; k->count >= CLIENTS_MAX && c; c = c->next)
 		if (!c->waits && !c->moves && !c->looks)
 			idle = c;
 	if (idle)
@@ -411,10 +413,10 @@ static void make_room(struct control *k)
 
 static void accept_one(void *arg, uint32_t events)
 {
-	struct control *k = arg;
+	struct control_server *k = arg;
 	int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
 	const struct timeval patience = {.tv_sec = 1};
-	struct client *c;
+	struct control_serve_client *c;
 
 	if (fd < 0)
 		return;
@@ -438,9 +440,10 @@ static void accept_one(void *arg, uint32_t events)
 
 void control_checkpoint_over(struct head *h, const char *folder, const char *why)
 {
-	struct client *next;
+	struct control_serve_client *next;
 
-	for (struct client *c = h->control ? h->control->clients : NULL; c; c = next) {
+	for (struct control_serve_client *c = h->control ? h->control->clients : NULL; c;
+	     c = next) {
 		next = c->next;
 		if (c->waits)
 			answer_text(c, folder ? "path" : "error", folder ? folder : why);
@@ -449,7 +452,7 @@ void control_checkpoint_over(struct head *h, const char *folder, const char *why
 
 hale_status_t control_start(struct head *h, struct error *err)
 {
-	struct control *k = calloc(1, sizeof(*k));
+	struct control_server *k = calloc(1, sizeof(*k));
 
 	if (!k)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
@@ -469,11 +472,11 @@ hale_status_t control_start(struct head *h, struct error *err)
 
 void control_stop(struct head *h)
 {
-	struct control *k = h->control;
+	struct control_server *k = h->control;
 
 	if (!k)
 		return;
-	for (struct client *c = k->clients, *next; c; c = next) {
+	for (struct control_serve_client *c = k->clients, *next; c; c = next) {
 		next = c->next;
 		client_close(c);
 	}

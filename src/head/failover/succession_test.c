@@ -17,7 +17,7 @@
 enum { RANKS = 5, NODES = 3 };
 
 /* A head of a job of five ranks on two nodes and a spare, in the middle of its life. */
-struct fixture {
+struct succession_fixture {
 	char dir[64];
 	char *argv[3];
 	struct options o;
@@ -28,7 +28,7 @@ struct fixture {
 	struct head h;
 };
 
-static void fill_options(struct fixture *f)
+static void fill_options(struct succession_fixture *f)
 {
 	f->argv[0] = "prog";
 	f->argv[1] = "a \"quoted\" word";
@@ -66,7 +66,7 @@ static void fill_options(struct fixture *f)
 				.program = f->argv};
 }
 
-static void fill_places(struct fixture *f)
+static void fill_places(struct succession_fixture *f)
 {
 	static const char *const names[NODES] = {"n0", "n1", "s0"};
 
@@ -91,7 +91,7 @@ static void fill_places(struct fixture *f)
 
 static int set_up(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct succession_fixture *f = calloc(1, sizeof(*f));
 	struct head *h = &f->h;
 
 	snprintf(f->dir, sizeof(f->dir), "/tmp/hale-succession-test-XXXXXX");
@@ -116,7 +116,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 
 	succession_end(&f->h);
 	assert_int_equal(rmdir(f->dir), 0);
@@ -135,7 +135,8 @@ struct follower {
 	struct head h;
 };
 
-static hale_status_t try_follow(const struct fixture *f, struct follower *g, struct error *err)
+static hale_status_t try_follow(const struct succession_fixture *f, struct follower *g,
+				struct error *err)
 {
 	hale_status_t status;
 
@@ -162,7 +163,7 @@ static void follower_free(struct follower *g)
 	json_free(g->doc);
 }
 
-static void follow(struct fixture *f, struct follower *g)
+static void follow(struct succession_fixture *f, struct follower *g)
 {
 	struct error err = {HALE_OK, ""};
 	hale_status_t status;
@@ -175,7 +176,7 @@ static void follow(struct fixture *f, struct follower *g)
 
 static void options_are_those_of_the_head_before(void **state)
 {
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 	struct follower g;
 
 	follow(f, &g);
@@ -211,7 +212,7 @@ static void options_are_those_of_the_head_before(void **state)
 static void exit_statuses_are_those_of_the_ranks_that_have_ended(void **state)
 {
 	static const int status[RANKS] = {-1, 0, 3, 139, 255};
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 	struct follower g;
 
 	for (int r = 0; r < RANKS; r++) {
@@ -244,7 +245,7 @@ static void exit_statuses_are_those_of_the_ranks_that_have_ended(void **state)
 
 static void places_and_nodes_are_where_they_were(void **state)
 {
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 	struct follower g;
 
 	follow(f, &g);
@@ -278,7 +279,7 @@ static void places_and_nodes_are_where_they_were(void **state)
 
 static void the_state_of_the_job_goes_on(void **state)
 {
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 	struct follower g;
 	struct head *h = &f->h;
 
@@ -325,7 +326,7 @@ static void the_state_of_the_job_goes_on(void **state)
 
 static void one_head_takes_an_epoch(void **state)
 {
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 	struct error err;
 
 	assert_int_equal(head_record_newest(f->dir), 0);
@@ -344,7 +345,7 @@ static void one_head_takes_an_epoch(void **state)
 /* A head that nobody may follow, that has no epoch yet, or that another one has followed. */
 static void what_does_not_count_is_not_written(void **state)
 {
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 
 	f->o.head_grace = 0;
 	head_save(&f->h);
@@ -365,7 +366,7 @@ static void what_does_not_count_is_not_written(void **state)
 	f->h.succession.superseded = false;
 }
 
-static void put_record(const struct fixture *f, const char *text)
+static void put_record(const struct succession_fixture *f, const char *text)
 {
 	char path[128];
 	FILE *file;
@@ -377,7 +378,7 @@ static void put_record(const struct fixture *f, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-static char *record(const struct fixture *f)
+static char *record(const struct succession_fixture *f)
 {
 	char path[128], *text = calloc(1, 65536);
 	FILE *file;
@@ -391,7 +392,7 @@ static char *record(const struct fixture *f)
 }
 
 /* The record with one value changed. */
-static void put_changed(struct fixture *f, const char *from, const char *to)
+static void put_changed(struct succession_fixture *f, const char *from, const char *to)
 {
 	char *text, *at, *changed = calloc(1, 65536);
 
@@ -430,7 +431,7 @@ static void damaged_records_are_refused(void **state)
 	    {"\"node_of\":[0,", "\"node_of\":[-1,", "layout"},
 	    {"\"nodes\":[", "\"nodet\":[", "nodes"},
 	};
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct follower g;
@@ -445,7 +446,7 @@ static void damaged_records_are_refused(void **state)
 
 static void records_that_cannot_be_read_are_told_apart(void **state)
 {
-	struct fixture *f = *state;
+	struct succession_fixture *f = *state;
 	struct json_value *doc;
 	struct error err;
 

@@ -8,12 +8,12 @@
 #include "head/head.h"
 #include "head/levels/levels.h"
 
-struct kept {
+struct levels_kept {
 	uint32_t ids[COPIES_KEEP_MAX];
 	size_t count;
 };
 
-static bool is_kept(const struct kept *k, uint32_t id)
+static bool is_kept(const struct levels_kept *k, uint32_t id)
 {
 	for (size_t i = 0; i < k->count; i++)
 		if (k->ids[i] == id)
@@ -21,7 +21,7 @@ static bool is_kept(const struct kept *k, uint32_t id)
 	return false;
 }
 
-static void keep(struct head *h, struct kept *k, uint32_t id)
+static void keep(struct head *h, struct levels_kept *k, uint32_t id)
 {
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t count;
@@ -100,7 +100,8 @@ static void take_stock_of_chain(struct head *h, struct stock *s)
 /* Nothing goes before there is something newer that survives as much: the newest of each level, and
  * for each node that is there the newest that outlives it, which matters where no partner has room,
  * or none has time. False: out of memory, nobody knows. */
-static bool keep_for_losses(struct head *h, struct kept *k, const uint32_t *ids, size_t count)
+static bool keep_for_losses(struct head *h, struct levels_kept *k, const uint32_t *ids,
+			    size_t count)
 {
 	uint32_t nodes = h->crew.count;
 	bool *room = calloc(2, nodes * sizeof(*room)), *covered = room ? room + nodes : NULL;
@@ -127,7 +128,7 @@ static bool keep_for_losses(struct head *h, struct kept *k, const uint32_t *ids,
 }
 
 /* Those of another --ckpt-dir, from which the job was restarted, lie in the same folders. */
-static void keep_others(struct head *h, struct kept *k)
+static void keep_others(struct head *h, struct levels_kept *k)
 {
 	uint32_t *ids;
 	size_t count = 0;
@@ -141,7 +142,7 @@ static void keep_others(struct head *h, struct kept *k)
 }
 
 /* Those that are under way on the nodes are not older than what is kept, or are named. */
-static void tell_nodes(struct head *h, struct kept *k)
+static void tell_nodes(struct head *h, struct levels_kept *k)
 {
 	struct levels *l = &h->levels;
 
@@ -156,7 +157,7 @@ static void tell_nodes(struct head *h, struct kept *k)
 
 void levels_prune(struct head *h)
 {
-	struct kept *k;
+	struct levels_kept *k;
 	uint32_t *ids;
 	size_t count, keep_count = (size_t)h->o->keep;
 	bool any = false;

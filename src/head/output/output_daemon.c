@@ -28,14 +28,14 @@ enum { FIRST_FD = 3, REQUEST_MAX = 256, LAST = -1 };
 #define BIND_AGAIN_SECONDS 0.02
 #define AFTER_SECONDS	   0.3
 
-struct packet {
+struct output_daemon_packet {
 	uint64_t position;
 	uint32_t rank;
 	int32_t bytes; /* LAST: no more comes on this stream */
 	char at[KEEPER_PIECE];
 };
 
-#define PACKET_HEAD offsetof(struct packet, at)
+#define PACKET_HEAD offsetof(struct output_daemon_packet, at)
 
 /* The process itself. */
 struct keep {
@@ -57,7 +57,7 @@ struct keep {
 int keeper_send(struct keeper *k, int which, uint32_t rank, uint64_t position, const void *bytes,
 		size_t len)
 {
-	struct packet p;
+	struct output_daemon_packet p;
 	ssize_t n;
 	char word;
 
@@ -89,7 +89,7 @@ void keeper_leave(struct keeper *k)
 
 void keeper_end(struct keeper *k)
 {
-	struct packet p = {.bytes = LAST};
+	struct output_daemon_packet p = {.bytes = LAST};
 
 	if (k->pid == 0)
 		return;
@@ -122,7 +122,7 @@ static void look_whether_done(void *arg)
 /* False: nothing is there. */
 static bool take_one(struct keep *k, int i)
 {
-	struct packet p;
+	struct output_daemon_packet p;
 	ssize_t n = packet_recv(k->from[i].fd, &p, sizeof(p), MSG_DONTWAIT);
 
 	if (n < (ssize_t)PACKET_HEAD) {

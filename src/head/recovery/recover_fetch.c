@@ -20,7 +20,7 @@
 #include "head/head_private.h"
 #include "head/watch/watch.h"
 
-enum place { PLACE_HERE, PLACE_SHARED, PLACE_ELSEWHERE, PLACES };
+enum recover_fetch_place { PLACE_HERE, PLACE_SHARED, PLACE_ELSEWHERE, PLACES };
 
 struct fetch_rank {
 	bool waits;
@@ -142,7 +142,7 @@ static void ask(struct head *h, uint32_t rank, const struct node *from, const ch
 }
 
 /* True: it was asked for. n NULL: a node that we don't know by that name. */
-static bool try_holder(struct head *h, uint32_t rank, enum place place,
+static bool try_holder(struct head *h, uint32_t rank, enum recover_fetch_place place,
 		       const struct store_holder *o, const struct store_part *p)
 {
 	const struct node *n = levels_node(h, o->node);
@@ -204,7 +204,8 @@ static bool look_on(struct head *h, uint32_t rank)
 	const struct store_part *p = &m->parts[rank];
 
 	while (k->place < PLACES * STORE_COPIES_MAX) {
-		enum place place = (enum place)(k->place / STORE_COPIES_MAX);
+		enum recover_fetch_place place =
+		    (enum recover_fetch_place)(k->place / STORE_COPIES_MAX);
 		uint32_t i = k->place++ % STORE_COPIES_MAX;
 
 		if (place == PLACE_SHARED && i == 0 && try_shared(h, rank, p))

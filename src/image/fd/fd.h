@@ -43,7 +43,7 @@ struct fd_table {
 	struct list records;  /* struct fd_record */
 	struct list contents; /* struct content */
 	struct list locks;    /* struct file_lock_record */
-	struct bytes text;
+	struct arena_bytes text;
 	struct fd_probe *probe;
 };
 

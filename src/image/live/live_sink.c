@@ -15,7 +15,7 @@
 
 enum { READ_VECS = 256, RUNS_MAX = 1024, NOWHERE = FRAME_DATA_MAX };
 
-struct receiver {
+struct live_sink_receiver {
 	struct sink *sink;
 	bool answers;
 	struct live_stage stage;
@@ -36,7 +36,7 @@ static hale_status_t no_memory(struct error *err)
 	return error_set(err, HALE_ERR_MEMORY, "no memory to build the copy of the process");
 }
 
-static hale_status_t damaged(struct receiver *r, const char *what, struct error *err)
+static hale_status_t damaged(struct live_sink_receiver *r, const char *what, struct error *err)
 {
 	return image_file_corrupt(&r->sink->file[0], what, err);
 }
@@ -52,7 +52,7 @@ static hale_status_t lost(int rc, struct error *err)
 
 /* ---- reading ---- */
 
-static hale_status_t read_head(struct receiver *r, struct frame *f, struct error *err)
+static hale_status_t read_head(struct live_sink_receiver *r, struct frame *f, struct error *err)
 {
 	int rc = live_read(r->sink->live_fd, f, sizeof(*f), 0);
 	if (rc)
@@ -60,7 +60,7 @@ static hale_status_t read_head(struct receiver *r, struct frame *f, struct error
 	return live_head_good(f) ? HALE_OK : damaged(r, "head of a frame", err);
 }
 
-static hale_status_t read_table(struct receiver *r, const struct frame *f, void *table,
+static hale_status_t read_table(struct live_sink_receiver *r, const struct frame *f, void *table,
 				struct error *err)
 {
 	int rc = live_read(r->sink->live_fd, table, f->table_len, 0);
@@ -72,13 +72,13 @@ static hale_status_t read_table(struct receiver *r, const struct frame *f, void 
 }
 
 /* Of exactly that size. */
-static hale_status_t read_record(struct receiver *r, const struct frame *f, void *record,
+static hale_status_t read_record(struct live_sink_receiver *r, const struct frame *f, void *record,
 				 size_t len, struct error *err)
 {
 	return f->table_len == len ? read_table(r, f, record, err) : damaged(r, "record", err);
 }
 
-static hale_status_t read_vectors(struct receiver *r, struct iovec *iov, int count,
+static hale_status_t read_vectors(struct live_sink_receiver *r, struct iovec *iov, int count,
 				  XXH3_state_t *sum, struct error *err)
 {
 	int from = 0;
@@ -104,14 +104,15 @@ static hale_status_t read_vectors(struct receiver *r, struct iovec *iov, int cou
 
 /* ---- pages ---- */
 
-static hale_status_t check_runs(struct receiver *r, const struct frame *f, const uint64_t *runs,
-				struct error *err)
+static hale_status_t check_runs(struct live_sink_receiver *r, const struct frame *f,
+				const uint64_t *runs, struct error *err)
 {
 	const struct frame_at n = {.frame = *f, .table = runs};
 	return image_file_check_runs(&r->sink->file[0], &n, err);
 }
 
-static hale_status_t take_pages(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t take_pages(struct live_sink_receiver *r, const struct frame *f,
+				struct error *err)
 {
 	if (f->table_len > RUNS_MAX * sizeof(uint64_t))
 		return damaged(r, "number of runs", err);
@@ -140,7 +141,8 @@ static hale_status_t take_pages(struct receiver *r, const struct frame *f, struc
 /* ---- tables ---- */
 
 /* Kept until the round's end, for image_file_tables. */
-static hale_status_t take_table(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t take_table(struct live_sink_receiver *r, const struct frame *f,
+				struct error *err)
 {
 	struct image_file *file = &r->sink->file[0];
 	char *table = arena_alloc(&r->sink->arena, f->table_len + 1);
@@ -153,7 +155,8 @@ static hale_status_t take_table(struct receiver *r, const struct frame *f, struc
 	return rc;
 }
 
-static hale_status_t take_drops(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t take_drops(struct live_sink_receiver *r, const struct frame *f,
+				struct error *err)
 {
 	struct image_file *file = &r->sink->file[0];
 	hale_status_t rc = take_table(r, f, err);
@@ -166,7 +169,8 @@ static hale_status_t take_drops(struct receiver *r, const struct frame *f, struc
 	return rc;
 }
 
-static hale_status_t take_locks(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t take_locks(struct live_sink_receiver *r, const struct frame *f,
+				struct error *err)
 {
 	struct image_file *file = &r->sink->file[0];
 	hale_status_t rc = take_table(r, f, err);
@@ -176,7 +180,8 @@ static hale_status_t take_locks(struct receiver *r, const struct frame *f, struc
 	return sink_add_locks(r->sink, n->table, f->table_len) ? HALE_OK : no_memory(err);
 }
 
-static hale_status_t take_content(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t take_content(struct live_sink_receiver *r, const struct frame *f,
+				  struct error *err)
 {
 	struct content *c = list_add(&r->contents);
 	char *data = c ? arena_pages(&r->sink->arena, f->data_len + 1) : NULL;
@@ -212,7 +217,7 @@ static void leave_files(struct sink *s, bool all)
 }
 
 /* Everything but memory is here, and the maps. */
-static hale_status_t take_last_tables(struct receiver *r, struct error *err)
+static hale_status_t take_last_tables(struct live_sink_receiver *r, struct error *err)
 {
 	struct sink *s = r->sink;
 	hale_status_t rc = image_file_tables(&s->file[0], &s->t, err);
@@ -232,7 +237,8 @@ static hale_status_t take_last_tables(struct receiver *r, struct error *err)
 	return rc;
 }
 
-static hale_status_t take_maps(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t take_maps(struct live_sink_receiver *r, const struct frame *f,
+			       struct error *err)
 {
 	struct sink *s = r->sink;
 	hale_status_t rc = take_table(r, f, err);
@@ -244,7 +250,8 @@ static hale_status_t take_maps(struct receiver *r, const struct frame *f, struct
 
 /* ---- a round ---- */
 
-static hale_status_t begin_round(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t begin_round(struct live_sink_receiver *r, const struct frame *f,
+				 struct error *err)
 {
 	hale_status_t rc = read_record(r, f, &r->round, sizeof(r->round), err);
 	if (rc != HALE_OK)
@@ -262,7 +269,8 @@ static hale_status_t begin_round(struct receiver *r, const struct frame *f, stru
 	return HALE_OK;
 }
 
-static hale_status_t end_round(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t end_round(struct live_sink_receiver *r, const struct frame *f,
+			       struct error *err)
 {
 	char *table = arena_alloc(&r->sink->arena, f->table_len + 1);
 	if (!table)
@@ -281,7 +289,7 @@ static hale_status_t end_round(struct receiver *r, const struct frame *f, struct
 }
 
 /* In the last round only, but for what all rounds have. */
-static bool is_in_order(const struct receiver *r, unsigned kind)
+static bool is_in_order(const struct live_sink_receiver *r, unsigned kind)
 {
 	bool has_maps = r->sink->t.map_count != 0;
 	switch (kind) {
@@ -297,7 +305,8 @@ static bool is_in_order(const struct receiver *r, unsigned kind)
 	}
 }
 
-static hale_status_t take_frame(struct receiver *r, const struct frame *f, struct error *err)
+static hale_status_t take_frame(struct live_sink_receiver *r, const struct frame *f,
+				struct error *err)
 {
 	r->frames++;
 	XXH3_64bits_update(r->order, f, sizeof(*f));
@@ -319,7 +328,7 @@ static hale_status_t take_frame(struct receiver *r, const struct frame *f, struc
 	}
 }
 
-static hale_status_t take_round(struct receiver *r, struct error *err)
+static hale_status_t take_round(struct live_sink_receiver *r, struct error *err)
 {
 	struct frame f;
 	hale_status_t rc = read_head(r, &f, err);
@@ -353,7 +362,7 @@ static uint64_t available_memory(void)
 	return kib << 10;
 }
 
-static hale_status_t check_begin(struct receiver *r, struct error *err)
+static hale_status_t check_begin(struct live_sink_receiver *r, struct error *err)
 {
 	struct sink *s = r->sink;
 	const struct live_begin *b = &r->begin;
@@ -377,7 +386,7 @@ static hale_status_t check_begin(struct receiver *r, struct error *err)
 	return rc;
 }
 
-static hale_status_t take_begin(struct receiver *r, struct error *err)
+static hale_status_t take_begin(struct live_sink_receiver *r, struct error *err)
 {
 	struct frame f;
 	hale_status_t rc = read_head(r, &f, err);
@@ -402,7 +411,7 @@ static hale_status_t take_begin(struct receiver *r, struct error *err)
 }
 
 /* From WHOLE on nothing but COMMIT lets this process become the other one. */
-static hale_status_t await_commit(struct receiver *r, struct error *err)
+static hale_status_t await_commit(struct live_sink_receiver *r, struct error *err)
 {
 	struct live_word word;
 	int kind = live_listen(r->sink->live_fd, &word, 0);
@@ -412,13 +421,13 @@ static hale_status_t await_commit(struct receiver *r, struct error *err)
 }
 
 /* To the source, if it isn't a file. That it has gone is noticed when the next frame is read. */
-static void say(const struct receiver *r, enum live_kind kind)
+static void say(const struct live_sink_receiver *r, enum live_kind kind)
 {
 	if (r->answers)
 		live_say(r->sink->live_fd, kind, HALE_OK, NULL);
 }
 
-static hale_status_t receive(struct receiver *r, struct error *err)
+static hale_status_t receive(struct live_sink_receiver *r, struct error *err)
 {
 	struct sink *s = r->sink;
 	hale_status_t rc = live_stage_init(s, &r->stage, err);
@@ -439,9 +448,9 @@ static hale_status_t receive(struct receiver *r, struct error *err)
 	return rc == HALE_OK ? sink_become(s, err) : rc;
 }
 
-static struct receiver *receiver_create(struct sink *s, int fd)
+static struct live_sink_receiver *receiver_create(struct sink *s, int fd)
 {
-	struct receiver *r = arena_alloc(&s->arena, sizeof(*r));
+	struct live_sink_receiver *r = arena_alloc(&s->arena, sizeof(*r));
 	if (!r)
 		return NULL;
 	r->sink = s;
@@ -459,7 +468,7 @@ hale_status_t image_sink_live(int fd, struct error *err)
 	if (!err)
 		err = &local;
 	struct sink *s = sink_create(err);
-	struct receiver *r = s ? receiver_create(s, fd) : NULL;
+	struct live_sink_receiver *r = s ? receiver_create(s, fd) : NULL;
 	if (!r) {
 		live_say(fd, LIVE_REFUSED, HALE_ERR_MEMORY, "no memory to build the copy");
 		return no_memory(err);

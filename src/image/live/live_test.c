@@ -171,7 +171,7 @@ static void a_stream_may_be_a_file(void **state)
 /* ---- between them ---- */
 
 static void with_fault(struct fixture *f, const char *scenario, const char *how,
-		       const struct fault *fault)
+		       const struct relay_fault *fault)
 {
 	pair_start(f, scenario, how, true);
 	relay(f, fault, !strstr(how, "unknown") && !strstr(how, "direct"));
@@ -181,7 +181,7 @@ static void with_fault(struct fixture *f, const char *scenario, const char *how,
 static void a_relay_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
-	const struct fault none = {PASS};
+	const struct relay_fault none = {PASS};
 	with_fault(f, "changing", "", &none);
 	expect_statuses(f, EXIT_MOVED, 0);
 }
@@ -190,15 +190,15 @@ static void a_relay_changes_nothing(void **state)
 static void shared_files_are_left_alone(void **state)
 {
 	struct fixture *f = *state;
-	static const struct fault x[] = {{APPEND, TO_SINK, FRAME_DESCRIPTORS, 0},
-					 {APPEND, TO_SOURCE, LIVE_WHOLE, 0}};
+	static const struct relay_fault x[] = {{APPEND, TO_SINK, FRAME_DESCRIPTORS, 0},
+					       {APPEND, TO_SOURCE, LIVE_WHOLE, 0}};
 	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
 		with_fault(f, "shared_log", "", &x[i]);
 		expect_statuses(f, EXIT_MOVED, 0);
 	}
 }
 
-static const struct fault stages[] = {
+static const struct relay_fault stages[] = {
     {CUT, TO_SINK, LIVE_BEGIN, 0},    {CUT, TO_SOURCE, LIVE_ACCEPT, 0},
     {CUT, TO_SINK, FRAME_MAPS, 0},    {CUT, TO_SINK, FRAME_PAGES, 1},
     {CUT, TO_SINK, LIVE_END, 0},      {CUT, TO_SINK, LIVE_ROUND, 2},
@@ -208,7 +208,7 @@ static const struct fault stages[] = {
 };
 
 /* The source went on to its end, the sink didn't. */
-static void expect_nothing_happened(struct fixture *f, const struct fault *x)
+static void expect_nothing_happened(struct fixture *f, const struct relay_fault *x)
 {
 	bool good =
 	    EXITED(f->source_status, 0) && !EXITED(f->sink_status, 0) && strstr(f->said, "stays: ");
@@ -223,7 +223,7 @@ static void whoever_loses_the_sink_goes_on(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
 		static const enum deed deeds[] = {CUT, KILL_SINK};
 		for (size_t k = 0; k < ARRAY_LEN(deeds); k++) {
-			struct fault x = stages[i];
+			struct relay_fault x = stages[i];
 			x.deed = deeds[k];
 			with_fault(*state, "computing_threads", i % 2 ? "direct" : "", &x);
 			expect_nothing_happened(*state, &x);
@@ -234,7 +234,7 @@ static void whoever_loses_the_sink_goes_on(void **state)
 static void a_sink_that_dies_while_it_becomes_the_copy(void **state)
 {
 	struct fixture *f = *state;
-	const struct fault x = {KILL_SINK, TO_SOURCE, LIVE_RUNS, 0};
+	const struct relay_fault x = {KILL_SINK, TO_SOURCE, LIVE_RUNS, 0};
 	/* RUNS was swallowed with it: none has run, and who reaped it says so */
 	with_fault(f, "computing_threads", "", &x);
 	expect_nothing_happened(f, &x);
@@ -246,7 +246,7 @@ static void a_sink_that_dies_while_it_becomes_the_copy(void **state)
 static void who_does_not_know_waits(void **state)
 {
 	struct fixture *f = *state;
-	const struct fault x = {CUT, TO_SOURCE, LIVE_RUNS, 0};
+	const struct relay_fault x = {CUT, TO_SOURCE, LIVE_RUNS, 0};
 	with_fault(f, "computing_threads", "unknown", &x);
 	assert_true(EXITED(f->source_status, 7));
 	assert_non_null(strstr(f->said, "unknown"));
@@ -256,7 +256,7 @@ static void a_source_that_dies_leaves_no_copy_before_commit(void **state)
 {
 	struct fixture *f = *state;
 	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
-		struct fault x = stages[i];
+		struct relay_fault x = stages[i];
 		x.deed = KILL_SOURCE;
 		with_fault(f, "computing_threads", "", &x);
 		if (!WIFSIGNALED(f->source_status) || !EXITED(f->sink_status, HALE_ERR_LINK))
@@ -271,8 +271,8 @@ static void a_source_that_dies_leaves_no_copy_before_commit(void **state)
 static void a_sink_that_does_not_answer_is_left(void **state)
 {
 	struct fixture *f = *state;
-	static const struct fault x[] = {{SWALLOW, TO_SOURCE, LIVE_ACCEPT, 0},
-					 {SWALLOW, TO_SOURCE, LIVE_WHOLE, 0}};
+	static const struct relay_fault x[] = {{SWALLOW, TO_SOURCE, LIVE_ACCEPT, 0},
+					       {SWALLOW, TO_SOURCE, LIVE_WHOLE, 0}};
 	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
 		with_fault(f, "computing_threads", "hasty", &x[i]);
 		expect_nothing_happened(f, &x[i]);
@@ -283,7 +283,7 @@ static void a_sink_that_does_not_answer_is_left(void **state)
 static void flipped_bits_are_found(void **state)
 {
 	struct fixture *f = *state;
-	static const struct fault x[] = {
+	static const struct relay_fault x[] = {
 	    {FLIP_HEAD, TO_SINK, LIVE_BEGIN, 0},     {FLIP_TABLE, TO_SINK, LIVE_BEGIN, 0},
 	    {FLIP_HEAD, TO_SINK, FRAME_MAPS, 0},     {FLIP_TABLE, TO_SINK, FRAME_MAPS, 1},
 	    {FLIP_HEAD, TO_SINK, FRAME_PAGES, 0},    {FLIP_TABLE, TO_SINK, FRAME_PAGES, 0},
@@ -312,7 +312,8 @@ static void wrong_tables_with_right_checksums_are_survived(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		for (size_t k = 0; k < 2; k++) {
 			bool in_all = kinds[i] == FRAME_MAPS || kinds[i] == FRAME_PAGES;
-			const struct fault x = {RESIGN, TO_SINK, kinds[i], in_all ? k % 2 : 0};
+			const struct relay_fault x = {RESIGN, TO_SINK, kinds[i],
+						      in_all ? k % 2 : 0};
 			relay_resign_at = 12 + k * 1013;
 			with_fault(f,
 				   kinds[i] == FRAME_LOCKS ? "held_mutexes" : "pipes_and_counters",
@@ -324,8 +325,8 @@ static void wrong_tables_with_right_checksums_are_survived(void **state)
 
 static void flipped_answers_are_found(void **state)
 {
-	static const struct fault x[] = {{FLIP_TABLE, TO_SOURCE, LIVE_ACCEPT, 0},
-					 {FLIP_HEAD, TO_SOURCE, LIVE_WHOLE, 0}};
+	static const struct relay_fault x[] = {{FLIP_TABLE, TO_SOURCE, LIVE_ACCEPT, 0},
+					       {FLIP_HEAD, TO_SOURCE, LIVE_WHOLE, 0}};
 	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
 		with_fault(*state, "computing_threads", "", &x[i]);
 		expect_nothing_happened(*state, &x[i]);

@@ -22,7 +22,7 @@ size_t relay_resign_at;
 
 struct relay {
 	struct fixture *f;
-	const struct fault *fault;
+	const struct relay_fault *fault;
 	unsigned seen;
 	bool runs; /* RUNS was passed on */
 	char *buf;
@@ -117,7 +117,7 @@ static bool pass_on(struct relay *r, int way)
 	size_t len = sizeof(frame) + frame.table_len + frame.data_len;
 	if (!read_all(from, r->buf + sizeof(frame), len - sizeof(frame)))
 		return false;
-	const struct fault *x = r->fault;
+	const struct relay_fault *x = r->fault;
 	if (x->deed != PASS && x->way == way && x->kind == frame.kind && r->seen++ == x->nth) {
 		bool on = do_deed(r, &frame);
 		if (x->deed == SWALLOW)
@@ -132,7 +132,7 @@ static bool pass_on(struct relay *r, int way)
 	return true;
 }
 
-void relay(struct fixture *f, const struct fault *fault, bool tells)
+void relay(struct fixture *f, const struct relay_fault *fault, bool tells)
 {
 	struct relay r = {.f = f, .fault = fault, .buf = malloc(80 << 20)};
 	assert_non_null(r.buf);

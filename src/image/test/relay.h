@@ -33,7 +33,7 @@ enum deed {
 };
 
 /* What is done to the nth frame of a kind that goes one way. */
-struct fault {
+struct relay_fault {
 	enum deed deed;
 	int way;
 	unsigned kind, nth;
@@ -44,7 +44,7 @@ extern size_t relay_resign_at;
 
 /* Until one end closes. Then, if tells, it makes sure that the sink has ended, and says so to the
  * source, as who started it would. */
-void relay(struct fixture *f, const struct fault *fault, bool tells);
+void relay(struct fixture *f, const struct relay_fault *fault, bool tells);
 bool relay_write(int fd, const char *p, size_t len);
 
 #endif

@@ -14,17 +14,17 @@
 /* If none of the first few finishes, more runs tell nothing new. */
 enum { PROBE = 32, BLOCKS = 1024 };
 
-struct block {
+struct sim_run_block {
 	double sum[SIM_FIGURES];  /* of finished runs, as are the means */
 	double mean_s, squares_s; /* Welford's, of wall times */
 	double mean_j, squares_j; /* and of energies */
 	uint32_t runs, finished, outlived;
 };
 
-struct crew {
+struct sim_run_crew {
 	const struct sim_setup *setup;
 	struct sim_record *record;
-	struct block *blocks;
+	struct sim_run_block *blocks;
 	double *walls;		    /* by run */
 	uint32_t first, last, size; /* runs in [first, last), a block has size of them */
 	atomic_uint next;	    /* block */
@@ -41,7 +41,8 @@ static void welford(double *mean, double *squares, double value, uint32_t count)
 	*squares += before * (value - *mean);
 }
 
-static void block_add(struct block *b, const struct sim_world *w, bool finished, bool outlived)
+static void block_add(struct sim_run_block *b, const struct sim_world *w, bool finished,
+		      bool outlived)
 {
 	b->runs++;
 	b->finished += finished;
@@ -56,7 +57,7 @@ static void block_add(struct block *b, const struct sim_world *w, bool finished,
 
 static void *work(void *arg)
 {
-	struct crew *crew = arg;
+	struct sim_run_crew *crew = arg;
 	const struct sim_failures *f = &crew->setup->plan->failures;
 	struct sim_world world;
 
@@ -68,7 +69,7 @@ static void *work(void *arg)
 		uint64_t end = run + crew->size < crew->last ? run + crew->size : crew->last;
 		if (run >= crew->last)
 			break;
-		struct block *b = &crew->blocks[block];
+		struct sim_run_block *b = &crew->blocks[block];
 		for (; run < end; run++) {
 			bool ok =
 			    sim_world_play(&world, (uint32_t)run, run == 0 ? crew->record : NULL);
@@ -97,7 +98,7 @@ static void merge(double *mean, double *squares, uint32_t runs, double mean2, do
 	*mean += apart * (runs2 / all);
 }
 
-static void total_add(struct block *total, const struct block *b)
+static void total_add(struct sim_run_block *total, const struct sim_run_block *b)
 {
 	total->runs += b->runs;
 	total->outlived += b->outlived;
@@ -113,7 +114,8 @@ static void total_add(struct block *total, const struct block *b)
 }
 
 /* Plays runs [first, last) and adds them to total. */
-static bool play(struct crew *crew, uint32_t first, uint32_t last, struct block *total)
+static bool play(struct sim_run_crew *crew, uint32_t first, uint32_t last,
+		 struct sim_run_block *total)
 {
 	enum { THREADS = 256 };
 	pthread_t threads[THREADS];
@@ -159,7 +161,8 @@ static int smaller(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void summarise(const struct crew *crew, const struct block *total, struct sim_summary *s)
+static void summarise(const struct sim_run_crew *crew, const struct sim_run_block *total,
+		      struct sim_summary *s)
 {
 	const struct sim_setup *x = crew->setup;
 	uint32_t runs = total->runs, good = total->finished;
@@ -195,7 +198,7 @@ hale_status_t sim_run(const struct sim_plan *plan, struct sim_summary *summary, 
 {
 	hale_status_t status = sim_plan_check(plan, err);
 	struct sim_setup setup;
-	struct block total = {0};
+	struct sim_run_block total = {0};
 	uint32_t probe = plan->runs < PROBE ? plan->runs : PROBE;
 	double begin = clock_seconds();
 
@@ -203,7 +206,7 @@ hale_status_t sim_run(const struct sim_plan *plan, struct sim_summary *summary, 
 		return status;
 	sim_setup_init(&setup, plan);
 	*summary = (struct sim_summary){0};
-	struct crew crew = {.setup = &setup, .record = record, .done = done};
+	struct sim_run_crew crew = {.setup = &setup, .record = record, .done = done};
 	crew.walls = malloc(plan->runs * sizeof(*crew.walls));
 	crew.blocks = malloc(BLOCKS * sizeof(*crew.blocks));
 	bool good = crew.walls && crew.blocks && play(&crew, 0, probe, &total);

@@ -7,13 +7,13 @@
 
 enum { KINDS = OBJECT_FILE - OBJECT_COMM + 1, NONE = -1 };
 
-struct table {
+struct handles_table {
 	struct object **slot;
 	int size;
 	int low; /* no slot below it is free */
 };
 
-static struct table table[KINDS];
+static struct handles_table table[KINDS];
 static bool ready;
 bool object_fortran_used;
 
@@ -22,12 +22,12 @@ bool object_fortran_used;
 #include "mpi/abi/predefined.inc"
 #undef PREDEFINED
 
-static struct table *table_of(uint32_t kind)
+static struct handles_table *table_of(uint32_t kind)
 {
 	return &table[kind - OBJECT_COMM];
 }
 
-static bool table_reach(struct table *t, int index)
+static bool table_reach(struct handles_table *t, int index)
 {
 	int size = t->size ? t->size : 16;
 	struct object **slot;
@@ -70,7 +70,7 @@ int abi_init(void)
 	if (ready)
 		return MPI_SUCCESS;
 	for (size_t i = 0; i < ARRAY_LEN(predefined); i++) {
-		struct table *t = table_of(predefined[i].kind);
+		struct handles_table *t = table_of(predefined[i].kind);
 		if (!table_reach(t, predefined[i].index))
 			return MPI_ERR_NO_MEM;
 		t->slot[predefined[i].index] = predefined[i].object;
@@ -82,7 +82,7 @@ int abi_init(void)
 
 int object_to_fortran(struct object *o)
 {
-	struct table *t = table_of(o->kind);
+	struct handles_table *t = table_of(o->kind);
 
 	if (abi_init() != MPI_SUCCESS)
 		return NONE;
@@ -101,7 +101,7 @@ int object_to_fortran(struct object *o)
 
 struct object *object_from_fortran(int index, enum object_kind kind)
 {
-	const struct table *t = table_of(kind);
+	const struct handles_table *t = table_of(kind);
 
 	object_fortran_used = true;
 	if (abi_init() != MPI_SUCCESS || index < 0 || index >= t->size)
@@ -113,7 +113,7 @@ void object_forget_fortran(struct object *o)
 {
 	if (LIKELY(o->f_index == NONE))
 		return;
-	struct table *t = table_of(o->kind);
+	struct handles_table *t = table_of(o->kind);
 	if (o->f_index < t->size && t->slot[o->f_index] == o) {
 		t->slot[o->f_index] = NULL;
 		if (o->f_index < t->low)

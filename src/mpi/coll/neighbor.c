@@ -110,10 +110,10 @@ static int near_make(struct coll_near *n, struct comm *c, const struct side *sen
 	return rc;
 }
 
-enum way { NEAR_RUN, NEAR_START, NEAR_INIT };
+enum neighbor_way { NEAR_RUN, NEAR_START, NEAR_INIT };
 
-static int near(struct comm *c, const struct side *send, const struct side *recv, enum way way,
-		MPI_Request *request)
+static int near(struct comm *c, const struct side *send, const struct side *recv,
+		enum neighbor_way way, MPI_Request *request)
 {
 	struct coll_near n;
 	struct request *r = NULL;

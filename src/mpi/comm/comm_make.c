@@ -126,27 +126,27 @@ API_ALIAS(Comm_create_group);
 
 /* ---- split ---- */
 
-struct wish {
+struct comm_make_wish {
 	int color, key;
 };
 
-struct place {
+struct comm_make_place {
 	int key, rank;
 };
 
 static int by_key(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct comm_make_place *x = a, *y = b;
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
 /* Those of g who wish for that color, in order. */
-static int color_group(const struct group *g, const struct wish *wishes, int color,
+static int color_group(const struct group *g, const struct comm_make_wish *wishes, int color,
 		       struct group **out)
 {
-	struct place *places = heap_alloc((size_t)g->size * sizeof(*places));
+	struct comm_make_place *places = heap_alloc((size_t)g->size * sizeof(*places));
 	int *world = heap_alloc((size_t)g->size * sizeof(int)), n = 0;
 	*out = NULL;
 	if (!places || !world) {
@@ -156,7 +156,7 @@ static int color_group(const struct group *g, const struct wish *wishes, int col
 	}
 	for (int i = 0; i < g->size; i++)
 		if (wishes[i].color == color)
-			places[n++] = (struct place){wishes[i].key, i};
+			places[n++] = (struct comm_make_place){wishes[i].key, i};
 	qsort(places, (size_t)n, sizeof(*places), by_key);
 	for (int i = 0; i < n; i++)
 		world[i] = g->world[places[i].rank];
@@ -165,7 +165,8 @@ static int color_group(const struct group *g, const struct wish *wishes, int col
 	return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
-static int split_intra(struct comm *c, struct wish mine, struct wish *all, struct comm **out)
+static int split_intra(struct comm *c, struct comm_make_wish mine, struct comm_make_wish *all,
+		       struct comm **out)
 {
 	struct group *g = NULL;
 	int rc = coll_allgather(&mine, 2, datatype_of(MPI_INT), all, 2, datatype_of(MPI_INT), c);
@@ -178,8 +179,8 @@ static int split_intra(struct comm *c, struct wish mine, struct wish *all, struc
 	return rc;
 }
 
-static int split_inter(struct comm *c, struct wish mine, struct wish *all, struct wish *theirs,
-		       struct comm **out)
+static int split_inter(struct comm *c, struct comm_make_wish mine, struct comm_make_wish *all,
+		       struct comm_make_wish *theirs, struct comm **out)
 {
 	struct group *local = NULL, *remote = NULL;
 	int rc =
@@ -205,8 +206,9 @@ static int split(struct comm *c, int color, int key, MPI_Comm *newcomm)
 	if (UNLIKELY(tasklog_now != NULL) && intask_comm_again(c, newcomm))
 		return MPI_SUCCESS;
 	struct comm *out = NULL;
-	struct wish mine = {color, key};
-	struct wish *all = heap_alloc(((size_t)c->size + (size_t)c->peers) * sizeof(*all));
+	struct comm_make_wish mine = {color, key};
+	struct comm_make_wish *all =
+	    heap_alloc(((size_t)c->size + (size_t)c->peers) * sizeof(*all));
 	*newcomm = MPI_COMM_NULL;
 	if (!all)
 		return MPI_ERR_NO_MEM;

@@ -10,8 +10,8 @@
 #include <string.h>
 #include "mpi/comm/context.h"
 
-struct wire {
-	struct wire *next;
+struct context_wire {
+	struct context_wire *next;
 	struct context_ticket ticket;
 	struct comm *comm; /* retained */
 	int *ranks; /* members, in comm; owned; NULL: all of comm, shifted so that root is 0 */
@@ -28,7 +28,7 @@ struct wire {
 	void *arg;
 };
 
-static struct wire *wires;
+static struct context_wire *wires;
 
 int context_tag(int user_tag)
 {
@@ -40,24 +40,25 @@ static int sequence_tag(uint32_t sequence)
 	return INT_MIN + (int)(sequence % 0x3ffffff0u);
 }
 
-static int partner(const struct wire *w, int member)
+static int partner(const struct context_wire *w, int member)
 {
 	return w->ranks ? w->ranks[member] : (member + w->root) % w->n;
 }
 
-static int wire_recv(struct wire *w, struct comm *c, int rank, int tag, uint64_t *words)
+static int wire_recv(struct context_wire *w, struct comm *c, int rank, int tag, uint64_t *words)
 {
 	return match_irecv(words, CONTEXT_WORDS, datatype_of(MPI_UINT64_T), rank, tag, c,
 			   MATCH_COLL, &w->request);
 }
 
-static int wire_send(struct wire *w, struct comm *c, int rank, int tag, const uint64_t *words)
+static int wire_send(struct context_wire *w, struct comm *c, int rank, int tag,
+		     const uint64_t *words)
 {
 	return match_isend(words, CONTEXT_WORDS, datatype_of(MPI_UINT64_T), rank, tag, c,
 			   MATCH_COLL, &w->request);
 }
 
-static void round_start(struct wire *w)
+static void round_start(struct context_wire *w)
 {
 	context_ticket_offer(&w->ticket);
 	w->phase = WIRE_UP;
@@ -65,7 +66,7 @@ static void round_start(struct wire *w)
 }
 
 /* Up: from each child in turn, nearest first, then to the parent. */
-static int step_up(struct wire *w)
+static int step_up(struct context_wire *w)
 {
 	int d = w->distance;
 	if (w->me & d) {
@@ -84,7 +85,7 @@ static int step_up(struct wire *w)
 	return wire_recv(w, w->comm, partner(w, w->me + d), w->tag, w->incoming);
 }
 
-static int step_swap(struct wire *w)
+static int step_swap(struct context_wire *w)
 {
 	if (w->phase == WIRE_SWAP_SEND) {
 		memcpy(w->swap, w->ticket.words, sizeof(w->swap));
@@ -98,7 +99,7 @@ static int step_swap(struct wire *w)
 
 /* Down: distance is that to the parent (or beyond the group at the root) until its words are here,
  * then halves from child to child. A negative one says that they are here. */
-static int step_down(struct wire *w)
+static int step_down(struct context_wire *w)
 {
 	if (w->distance > 0) {
 		int d = w->distance;
@@ -119,9 +120,9 @@ static int step_down(struct wire *w)
 	return wire_send(w, w->comm, partner(w, w->me + d), w->tag, w->ticket.words);
 }
 
-static void wire_end(struct wire *w, int error)
+static void wire_end(struct context_wire *w, int error)
 {
-	struct wire **at = &wires;
+	struct context_wire **at = &wires;
 	while (*at != w)
 		at = &(*at)->next;
 	*at = w->next;
@@ -134,7 +135,7 @@ static void wire_end(struct wire *w, int error)
 	heap_free(w);
 }
 
-static int take_request(struct wire *w)
+static int take_request(struct context_wire *w)
 {
 	int error = w->request->status.MPI_ERROR;
 	match_request_free(w->request);
@@ -147,7 +148,7 @@ static int take_request(struct wire *w)
 }
 
 /* As far as it goes now. True when w is gone. */
-static bool wire_run(struct wire *w, int *moved)
+static bool wire_run(struct context_wire *w, int *moved)
 {
 	int error = MPI_SUCCESS;
 	while (!error) {
@@ -186,7 +187,7 @@ static int wires_progress(void)
 	if (busy)
 		return 0;
 	busy = true;
-	for (struct wire *w = wires, *next; w; w = next) {
+	for (struct context_wire *w = wires, *next; w; w = next) {
 		next = w->next;
 		wire_run(w, &moved);
 	}
@@ -194,7 +195,7 @@ static int wires_progress(void)
 	return moved;
 }
 
-static int wire_start(struct wire *w, uint64_t key, int want)
+static int wire_start(struct context_wire *w, uint64_t key, int want)
 {
 	static bool hooked;
 	if (!hooked) {
@@ -212,10 +213,10 @@ static int wire_start(struct wire *w, uint64_t key, int want)
 	return MPI_SUCCESS;
 }
 
-static struct wire *wire_new(struct comm *c, int n, int me, int tag, context_done_t *done,
-			     void *arg)
+static struct context_wire *wire_new(struct comm *c, int n, int me, int tag, context_done_t *done,
+				     void *arg)
 {
-	struct wire *w = heap_calloc(1, sizeof(*w));
+	struct context_wire *w = heap_calloc(1, sizeof(*w));
 	if (!w)
 		return NULL;
 	w->comm = c;
@@ -229,17 +230,17 @@ static struct wire *wire_new(struct comm *c, int n, int me, int tag, context_don
 
 int context_agree_start(struct comm *c, uint32_t sequence, context_done_t *done, void *arg)
 {
-	struct wire *w = wire_new(c, c->size, c->rank, sequence_tag(sequence), done, arg);
+	struct context_wire *w = wire_new(c, c->size, c->rank, sequence_tag(sequence), done, arg);
 	if (!w)
 		return MPI_ERR_NO_MEM;
 	return wire_start(w, context_key(c->context, KEY_SEQUENCE, sequence), 1);
 }
 
-static struct wire *bridge_new(const struct context_bridge *b, int tag, int bridge_tag,
-			       context_done_t *done, void *arg)
+static struct context_wire *bridge_new(const struct context_bridge *b, int tag, int bridge_tag,
+				       context_done_t *done, void *arg)
 {
 	struct comm *c = b->local;
-	struct wire *w =
+	struct context_wire *w =
 	    wire_new(c, c->size, (c->rank - b->leader + c->size) % c->size, tag, done, arg);
 	if (!w)
 		return NULL;
@@ -257,7 +258,7 @@ int context_agree_start_bridge(const struct context_bridge *b, uint32_t sequence
 			       context_done_t *done, void *arg)
 {
 	int tag = sequence_tag(sequence);
-	struct wire *w = bridge_new(b, tag, tag, done, arg);
+	struct context_wire *w = bridge_new(b, tag, tag, done, arg);
 	return w ? wire_start(w, b->key, 2) : MPI_ERR_NO_MEM;
 }
 
@@ -293,7 +294,7 @@ static int waiting_result(struct waiting *w)
 int context_agree_group(struct comm *c, const int *ranks, int n, int me, int tag, uint32_t *context)
 {
 	struct waiting waiting = {.want = 1, .contexts = context};
-	struct wire *w = wire_new(c, n, me, context_tag(tag), waiting_done, &waiting);
+	struct context_wire *w = wire_new(c, n, me, context_tag(tag), waiting_done, &waiting);
 	if (w)
 		w->ranks = heap_alloc((size_t)n * sizeof(int));
 	if (!w || !w->ranks) {
@@ -309,7 +310,7 @@ int context_agree_bridge(const struct context_bridge *b, int want, uint32_t *con
 {
 	struct waiting waiting = {.want = want, .contexts = contexts};
 	uint32_t sequence = b->local->agreements++;
-	struct wire *w =
+	struct context_wire *w =
 	    bridge_new(b, sequence_tag(sequence), context_tag(b->tag), waiting_done, &waiting);
 	if (!w)
 		return MPI_ERR_NO_MEM;

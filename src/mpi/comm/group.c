@@ -5,12 +5,12 @@
 #include "mpi/comm/comm.h"
 
 /* Places by world rank; places[w] is -1 for a rank that isn't in the group. */
-struct places {
+struct group_places {
 	int *at;
 	int cap;
 };
 
-static bool places_open(struct places *p, const struct group *g)
+static bool places_open(struct group_places *p, const struct group *g)
 {
 	p->cap = 0;
 	for (int i = 0; i < g->size; i++)
@@ -25,7 +25,7 @@ static bool places_open(struct places *p, const struct group *g)
 	return true;
 }
 
-static int places_get(const struct places *p, int world)
+static int places_get(const struct group_places *p, int world)
 {
 	return world < p->cap ? p->at[world] : -1;
 }
@@ -92,7 +92,7 @@ int group_compare(const struct group *a, const struct group *b)
 		return MPI_UNEQUAL;
 	if (a->size == 0 || !memcmp(a->world, b->world, (size_t)a->size * sizeof(int)))
 		return MPI_IDENT;
-	struct places p;
+	struct group_places p;
 	if (!places_open(&p, b))
 		return MPI_UNEQUAL;
 	int result = MPI_SIMILAR;
@@ -105,7 +105,7 @@ int group_compare(const struct group *a, const struct group *b)
 
 int group_translate(const struct group *a, int n, const int *ranks, const struct group *b, int *to)
 {
-	struct places p;
+	struct group_places p;
 	if (n == 0)
 		return MPI_SUCCESS;
 	if (!places_open(&p, b))
@@ -126,7 +126,8 @@ int group_translate(const struct group *a, int n, const int *ranks, const struct
 }
 
 /* Appends the members of a that are in b (or that are not). Returns the new length. */
-static int select_members(const struct group *a, const struct places *b, bool in, int *world, int n)
+static int select_members(const struct group *a, const struct group_places *b, bool in, int *world,
+			  int n)
 {
 	for (int i = 0; i < a->size; i++)
 		if ((places_get(b, a->world[i]) >= 0) == in)
@@ -136,7 +137,7 @@ static int select_members(const struct group *a, const struct places *b, bool in
 
 int group_union(const struct group *a, const struct group *b, struct group **out)
 {
-	struct places p;
+	struct group_places p;
 	int *world = ranks_alloc(a->size + b->size);
 	if (!world || !places_open(&p, a)) {
 		heap_free(world);
@@ -151,7 +152,7 @@ int group_union(const struct group *a, const struct group *b, struct group **out
 
 static int keep(const struct group *a, const struct group *b, bool in, struct group **out)
 {
-	struct places p;
+	struct group_places p;
 	int *world = ranks_alloc(a->size);
 	if (!world || !places_open(&p, b)) {
 		heap_free(world);

@@ -85,7 +85,7 @@ int inter_make(struct comm *c, struct group *local, struct group *remote, struct
 
 /* ---- MPI_Intercomm_create ---- */
 
-struct meeting {
+struct intercomm_meeting {
 	struct comm *local, *peer; /* peer: significant at the leader only */
 	int leader, remote_leader, tag;
 };
@@ -96,7 +96,7 @@ struct introduction {
 };
 
 /* The other group, and its local communicator's context, known to all of us afterwards. */
-static int meet(const struct meeting *m, struct group **remote, uint32_t *context)
+static int meet(const struct intercomm_meeting *m, struct group **remote, uint32_t *context)
 {
 	struct comm *c = m->local;
 	struct introduction us = {c->size, (int)c->context}, them = {0, 0};
@@ -126,7 +126,7 @@ static int meet(const struct meeting *m, struct group **remote, uint32_t *contex
 	return *remote ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
-static int intercomm_create(const struct meeting *m, struct comm **out)
+static int intercomm_create(const struct intercomm_meeting *m, struct comm **out)
 {
 	struct group *remote, *common;
 	uint32_t context, contexts[2];
@@ -159,7 +159,7 @@ static int intercomm_create(const struct meeting *m, struct comm **out)
 int intercomm_meet(struct comm *local, int leader, struct comm *peer, int remote_leader, int tag,
 		   struct comm **out)
 {
-	struct meeting m = {local, peer, leader, remote_leader, tag};
+	struct intercomm_meeting m = {local, peer, leader, remote_leader, tag};
 	return intercomm_create(&m, out);
 }
 
@@ -167,8 +167,8 @@ int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_c
 			  int remote_leader, int tag, MPI_Comm *newintercomm)
 {
 	API_ENTER("MPI_Intercomm_create");
-	struct meeting m = {comm_of(local_comm), comm_of(peer_comm), local_leader, remote_leader,
-			    tag};
+	struct intercomm_meeting m = {comm_of(local_comm), comm_of(peer_comm), local_leader,
+				      remote_leader, tag};
 	struct comm *out;
 	if (!comm_ok(m.local) || comm_is_inter(m.local))
 		return API_FAIL(NULL, MPI_ERR_COMM);

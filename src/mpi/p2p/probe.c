@@ -30,13 +30,13 @@ static int iprobe(int src, int tag, struct comm *c, int *flag, MPI_Status *statu
 					     : match_iprobe(src, tag, c, flag, status);
 }
 
-static int mprobe(int src, int tag, struct comm *c, struct message **m, MPI_Status *status)
+static int mprobe(int src, int tag, struct comm *c, struct match_message **m, MPI_Status *status)
 {
 	return UNLIKELY(tasklog_now != NULL) ? intask_mprobe(src, tag, c, NULL, m, status)
 					     : match_mprobe(src, tag, c, m, status);
 }
 
-static int improbe(int src, int tag, struct comm *c, int *flag, struct message **m,
+static int improbe(int src, int tag, struct comm *c, int *flag, struct match_message **m,
 		   MPI_Status *status)
 {
 	return UNLIKELY(tasklog_now != NULL) ? intask_mprobe(src, tag, c, flag, m, status)
@@ -83,7 +83,7 @@ int PMPI_Mprobe(int src, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
 		return API_LEAVE(c, MPI_SUCCESS);
 	}
 	MPI_Status found = ompi_status_empty;
-	struct message *m = NULL;
+	struct match_message *m = NULL;
 	int rc = mprobe(src, tag, c, &m, &found);
 	if (rc == MPI_SUCCESS) {
 		*message = message_handle(m);
@@ -109,7 +109,7 @@ int PMPI_Improbe(int src, int tag, MPI_Comm comm, int *flag, MPI_Message *messag
 		return API_LEAVE(c, MPI_SUCCESS);
 	}
 	MPI_Status found = ompi_status_empty;
-	struct message *m = NULL;
+	struct match_message *m = NULL;
 	int yes = 0;
 	int rc = improbe(src, tag, c, &yes, &m, &found);
 	*flag = yes != 0;

@@ -62,7 +62,7 @@ API_ALIAS(Recv_init);
 
 /* Both at once: the receive is posted first, so that the blocking send can't wait for ever for a
  * peer that does the same. */
-struct exchange {
+struct recv_exchange {
 	const void *sbuf;
 	size_t scount;
 	struct datatype *stype;
@@ -74,7 +74,7 @@ struct exchange {
 };
 
 /* Inside a task: each half is an event of its own. */
-static int exchange_in_task(const struct exchange *x, struct comm *c, MPI_Status *status)
+static int exchange_in_task(const struct recv_exchange *x, struct comm *c, MPI_Status *status)
 {
 	struct request *r = NULL;
 	struct failure f = {0};
@@ -98,7 +98,7 @@ static int exchange_in_task(const struct exchange *x, struct comm *c, MPI_Status
 	return rc ? rc : failed;
 }
 
-static int exchange_run(const struct exchange *x, struct comm *c, MPI_Status *status)
+static int exchange_run(const struct recv_exchange *x, struct comm *c, MPI_Status *status)
 {
 	if (UNLIKELY(tasklog_now != NULL))
 		return exchange_in_task(x, c, status);
@@ -129,8 +129,8 @@ int PMPI_Sendrecv(const void *sbuf, int scount, MPI_Datatype stype, int dst, int
 	struct comm *c = comm_of(comm);
 	if (!comm_ok(c))
 		return API_FAIL(NULL, MPI_ERR_COMM);
-	struct exchange x = {sbuf, (size_t)scount, datatype_of(stype), dst, stag,
-			     rbuf, (size_t)rcount, datatype_of(rtype), src, rtag};
+	struct recv_exchange x = {sbuf, (size_t)scount, datatype_of(stype), dst, stag,
+				  rbuf, (size_t)rcount, datatype_of(rtype), src, rtag};
 	int bad = p2p_check_send(sbuf, scount, x.stype, dst, stag, c);
 	if (!bad)
 		bad = p2p_check_recv(rbuf, rcount, x.rtype, src, rtag, c);
@@ -141,7 +141,7 @@ int PMPI_Sendrecv(const void *sbuf, int scount, MPI_Datatype stype, int dst, int
 API_ALIAS(Sendrecv);
 
 /* Sends a packed copy, so that the buffer is free for what comes. */
-static int replace_run(void *buf, struct exchange x, struct comm *c, MPI_Status *status)
+static int replace_run(void *buf, struct recv_exchange x, struct comm *c, MPI_Status *status)
 {
 	size_t bytes = x.rcount * x.rtype->size;
 	char small[2048];
@@ -173,7 +173,7 @@ int PMPI_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dst, int 
 		bad = p2p_check_recv(buf, count, t, src, rtag, c);
 	if (UNLIKELY(bad))
 		return API_FAIL(c, bad);
-	struct exchange x = {NULL, 0, NULL, dst, stag, buf, (size_t)count, t, src, rtag};
+	struct recv_exchange x = {NULL, 0, NULL, dst, stag, buf, (size_t)count, t, src, rtag};
 	return API_LEAVE(c, replace_run(buf, x, c, status));
 }
 API_ALIAS(Sendrecv_replace);

@@ -135,7 +135,7 @@ API_ALIAS(Testall);
 
 /* ---- any ---- */
 
-struct pending {
+struct wait_pending {
 	int count;
 	const MPI_Request *requests;
 	int active; /* that are not idle */
@@ -144,7 +144,7 @@ struct pending {
 
 static bool pending_look(void *arg)
 {
-	struct pending *p = arg;
+	struct wait_pending *p = arg;
 
 	p->active = 0;
 	if (UNLIKELY(tasklog_now != NULL) &&
@@ -205,7 +205,7 @@ int PMPI_Waitany(int count, MPI_Request requests[], int *indx, MPI_Status *statu
 		int flag;
 		return any_replayed(count, requests, true, indx, &flag, status, api_name);
 	}
-	struct pending p = {.count = count, .requests = requests};
+	struct wait_pending p = {.count = count, .requests = requests};
 	if (!pending_look(&p)) {
 		if (!p.active) {
 			*indx = MPI_UNDEFINED;
@@ -226,7 +226,7 @@ int PMPI_Testany(int count, MPI_Request requests[], int *indx, int *flag, MPI_St
 		return API_FAIL(NULL, bad ? bad : MPI_ERR_ARG);
 	if (UNLIKELY(redundant_on))
 		return any_replayed(count, requests, false, indx, flag, status, api_name);
-	struct pending p = {.count = count, .requests = requests};
+	struct wait_pending p = {.count = count, .requests = requests};
 	bool found = pending_look(&p);
 	if (!found && p.active) {
 		match_progress();
@@ -246,8 +246,8 @@ API_ALIAS(Testany);
 /* ---- some ---- */
 
 /* Retires those that are complete; p has been looked at. */
-static int retire_some(int count, MPI_Request *requests, const struct pending *p, int *outcount,
-		       int *indices, MPI_Status *statuses, const char *function)
+static int retire_some(int count, MPI_Request *requests, const struct wait_pending *p,
+		       int *outcount, int *indices, MPI_Status *statuses, const char *function)
 {
 	struct failure f = {0};
 	uint64_t order = 0;
@@ -303,7 +303,7 @@ int PMPI_Waitsome(int count, MPI_Request requests[], int *outcount, int indices[
 		return API_FAIL(NULL, bad ? bad : MPI_ERR_ARG);
 	if (UNLIKELY(redundant_on))
 		return some_replayed(count, requests, true, outcount, indices, statuses, api_name);
-	struct pending p = {.count = count, .requests = requests};
+	struct wait_pending p = {.count = count, .requests = requests};
 	/* One round first, so that a loop of Waitsome takes what came meanwhile, all at once. */
 	match_progress();
 	if (!pending_look(&p) && p.active)
@@ -321,7 +321,7 @@ int PMPI_Testsome(int count, MPI_Request requests[], int *outcount, int indices[
 		return API_FAIL(NULL, bad ? bad : MPI_ERR_ARG);
 	if (UNLIKELY(redundant_on))
 		return some_replayed(count, requests, false, outcount, indices, statuses, api_name);
-	struct pending p = {.count = count, .requests = requests};
+	struct wait_pending p = {.count = count, .requests = requests};
 	match_progress();
 	pending_look(&p);
 	return retire_some(count, requests, &p, outcount, indices, statuses, api_name);

@@ -106,11 +106,11 @@ int intask_coll_run(const struct coll_args *a)
 /* ---- nonblocking: in buffers of the record's that are laid out as the program's ---- */
 
 /* Memory that blocks of one side span. */
-struct span {
+struct coll_span {
 	char *from, *to;
 };
 
-static void span_add(struct span *s, struct coll_block b)
+static void span_add(struct coll_span *s, struct coll_block b)
 {
 	size_t bytes = coll_span(b.type, b.count);
 	char *at = b.buf + b.type->true_lb;
@@ -129,7 +129,7 @@ static void span_add(struct span *s, struct coll_block b)
 
 size_t intask_coll_span(const struct coll_args *a, const char **from)
 {
-	struct span s = {0};
+	struct coll_span s = {0};
 
 	for (int i = 0, n = a->comm->remote ? 0 : results_count(a); i < n; i++)
 		span_add(&s, result_block(a, i));
@@ -137,7 +137,7 @@ size_t intask_coll_span(const struct coll_args *a, const char **from)
 	return (size_t)(s.to - s.from);
 }
 
-static size_t span_bytes(struct span s)
+static size_t span_bytes(struct coll_span s)
 {
 	return ALIGN_UP((size_t)(s.to - s.from), CACHE_LINE);
 }
@@ -208,7 +208,7 @@ static void copy_aside(struct coll_block b, ptrdiff_t shift)
 static bool start_aside(struct tasklog_channel *ch, const struct coll_args *a,
 			struct coll_args *own, struct intask_note **made)
 {
-	struct span in = {0}, out = {0};
+	struct coll_span in = {0}, out = {0};
 	int nin = inputs_count(a), nout = results_count(a);
 	char *at;
 

@@ -54,13 +54,13 @@ int intask_irecv(void *buf, size_t count, struct datatype *t, int src, int tag, 
 
 /* probe.c; flag NULL: the blocking form. */
 int intask_probe(int src, int tag, struct comm *c, int *flag, MPI_Status *status);
-int intask_mprobe(int src, int tag, struct comm *c, int *flag, struct message **m,
+int intask_mprobe(int src, int tag, struct comm *c, int *flag, struct match_message **m,
 		  MPI_Status *status);
 /* Is m a message of this folder's? It has been received; these give it to the program. */
-bool intask_is_message(const struct message *m);
-int intask_mrecv(void *buf, size_t count, struct datatype *t, struct message *m,
+bool intask_is_message(const struct match_message *m);
+int intask_mrecv(void *buf, size_t count, struct datatype *t, struct match_message *m,
 		 MPI_Status *status);
-int intask_imrecv(void *buf, size_t count, struct datatype *t, struct message *m,
+int intask_imrecv(void *buf, size_t count, struct datatype *t, struct match_message *m,
 		  struct request **req);
 
 /* request.c */

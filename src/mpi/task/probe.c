@@ -29,23 +29,23 @@ int intask_probe(int src, int tag, struct comm *c, int *flag, MPI_Status *status
 
 /* ---- matched messages: received at once, given to the program when it asks ---- */
 
-static struct intask_note *note_of_message(const struct message *m)
+static struct intask_note *note_of_message(const struct match_message *m)
 {
 	return CONTAINER(m, struct intask_note, message);
 }
 
-static int message_give(struct intask_note *n, struct message **m, MPI_Status *status)
+static int message_give(struct intask_note *n, struct match_message **m, MPI_Status *status)
 {
 	if (!n->held) {
 		n->held = true;
 		tasklog_ref_add(&n->record);
 	}
 	*status = n->status;
-	*m = (struct message *)&n->message;
+	*m = (struct match_message *)&n->message;
 	return MPI_SUCCESS;
 }
 
-static int mprobe_keep(struct intask_note *n, struct message **m, MPI_Status *status)
+static int mprobe_keep(struct intask_note *n, struct match_message **m, MPI_Status *status)
 {
 	int rc = match_mrecv(n->payload, n->capacity, datatype_of(MPI_PACKED), *m, &n->status);
 
@@ -59,7 +59,7 @@ static int mprobe_keep(struct intask_note *n, struct message **m, MPI_Status *st
 	return message_give(n, m, status);
 }
 
-int intask_mprobe(int src, int tag, struct comm *c, int *flag, struct message **m,
+int intask_mprobe(int src, int tag, struct comm *c, int *flag, struct match_message **m,
 		  MPI_Status *status)
 {
 	struct tasklog_channel *ch = intask_channel(TASKLOG_MATCHED, c, src, tag);
@@ -83,7 +83,7 @@ int intask_mprobe(int src, int tag, struct comm *c, int *flag, struct message **
 	return mprobe_keep(n, m, status);
 }
 
-bool intask_is_message(const struct message *m)
+bool intask_is_message(const struct match_message *m)
 {
 	const struct object *o = (const struct object *)m;
 
@@ -95,7 +95,7 @@ bool intask_is_message(const struct message *m)
 }
 
 /* The program has no handle of the message any more. */
-static int message_take(struct message *m, void *buf, size_t count, struct datatype *t,
+static int message_take(struct match_message *m, void *buf, size_t count, struct datatype *t,
 			MPI_Status *status)
 {
 	struct intask_note *n = note_of_message(m);
@@ -114,7 +114,8 @@ static int message_take(struct message *m, void *buf, size_t count, struct datat
 	return rc;
 }
 
-int intask_mrecv(void *buf, size_t count, struct datatype *t, struct message *m, MPI_Status *status)
+int intask_mrecv(void *buf, size_t count, struct datatype *t, struct match_message *m,
+		 MPI_Status *status)
 {
 	MPI_Status st;
 	int rc = message_take(m, buf, count, t, &st);
@@ -123,7 +124,7 @@ int intask_mrecv(void *buf, size_t count, struct datatype *t, struct message *m,
 	return rc;
 }
 
-int intask_imrecv(void *buf, size_t count, struct datatype *t, struct message *m,
+int intask_imrecv(void *buf, size_t count, struct datatype *t, struct match_message *m,
 		  struct request **req)
 {
 	struct request *r = match_request_new(REQUEST_RECV, NULL);

@@ -139,7 +139,7 @@ int PMPI_Raccumulate(const void *origin_addr, int origin_count, MPI_Datatype ori
 }
 API_ALIAS(Raccumulate);
 
-struct fetch {
+struct move_fetch {
 	const void *origin;
 	int count;
 	MPI_Datatype type;
@@ -153,7 +153,8 @@ struct fetch {
 	MPI_Op op;
 };
 
-static int get_accumulate(struct win *w, const struct fetch *f, bool wanted, MPI_Request *request)
+static int get_accumulate(struct win *w, const struct move_fetch *f, bool wanted,
+			  MPI_Request *request)
 {
 	struct rma_call c = {.kind = RMA_UPDATE, .win = w};
 	const struct op *o = op_of(f->op);
@@ -174,17 +175,17 @@ int PMPI_Get_accumulate(const void *origin_addr, int origin_count, MPI_Datatype 
 			MPI_Datatype target_datatype, MPI_Op op, MPI_Win win)
 {
 	WIN_ENTER("MPI_Get_accumulate", w, win);
-	struct fetch f = {origin_addr,
-			  origin_count,
-			  origin_datatype,
-			  result_addr,
-			  result_count,
-			  result_datatype,
-			  target_rank,
-			  target_disp,
-			  target_count,
-			  target_datatype,
-			  op};
+	struct move_fetch f = {origin_addr,
+			       origin_count,
+			       origin_datatype,
+			       result_addr,
+			       result_count,
+			       result_datatype,
+			       target_rank,
+			       target_disp,
+			       target_count,
+			       target_datatype,
+			       op};
 	return WIN_LEAVE(w, get_accumulate(w, &f, false, NULL));
 }
 API_ALIAS(Get_accumulate);
@@ -195,17 +196,17 @@ int PMPI_Rget_accumulate(const void *origin_addr, int origin_count, MPI_Datatype
 			 MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request)
 {
 	WIN_ENTER("MPI_Rget_accumulate", w, win);
-	struct fetch f = {origin_addr,
-			  origin_count,
-			  origin_datatype,
-			  result_addr,
-			  result_count,
-			  result_datatype,
-			  target_rank,
-			  target_disp,
-			  target_count,
-			  target_datatype,
-			  op};
+	struct move_fetch f = {origin_addr,
+			       origin_count,
+			       origin_datatype,
+			       result_addr,
+			       result_count,
+			       result_datatype,
+			       target_rank,
+			       target_disp,
+			       target_count,
+			       target_datatype,
+			       op};
 	return WIN_LEAVE(w, get_accumulate(w, &f, true, request));
 }
 API_ALIAS(Rget_accumulate);
@@ -217,8 +218,8 @@ int PMPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype d
 	const struct datatype *t = datatype_of(datatype);
 	if (!datatype_ok(t) || !(t->obj.flags & OBJECT_PREDEFINED))
 		return WIN_LEAVE(w, MPI_ERR_TYPE);
-	struct fetch f = {origin_addr, 1,	    datatype, result_addr, 1, datatype,
-			  target_rank, target_disp, 1,	      datatype,	   op};
+	struct move_fetch f = {origin_addr, 1,		 datatype, result_addr, 1, datatype,
+			       target_rank, target_disp, 1,	   datatype,	op};
 	return WIN_LEAVE(w, get_accumulate(w, &f, false, NULL));
 }
 API_ALIAS(Fetch_and_op);

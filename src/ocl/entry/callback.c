@@ -9,29 +9,29 @@
 #include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
-struct call {
-	struct call *next;
+struct callback_call {
+	struct callback_call *next;
 	void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
 	void *data;
 	cl_event event, real;
 	cl_int type;
 	struct event *shadow; /* held: the program may have released its event; NULL: none */
 	cl_int status;
-	uint32_t moves;			/* when it was asked for */
-	struct call *waits, **waits_at; /* the list of those that haven't come */
-	bool replaced;			/* another one is called in its place */
+	uint32_t moves;				 /* when it was asked for */
+	struct callback_call *waits, **waits_at; /* the list of those that haven't come */
+	bool replaced;				 /* another one is called in its place */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static struct call *first, **last = &first;
-static struct call *waiting;
+static struct callback_call *first, **last = &first;
+static struct callback_call *waiting;
 static int thread_of; /* the process that has the thread */
 
-static cl_int ask_for(struct call *c);
+static cl_int ask_for(struct callback_call *c);
 
 /* The command waits for the program still, or the program has not set it yet, but elsewhere. */
-static bool is_requeued(struct call *c, struct event *ev, cl_int status)
+static bool is_requeued(struct callback_call *c, struct event *ev, cl_int status)
 {
 	if (status >= CL_COMPLETE || ev->error || ocl_event_is_old(ev) || c->real == OBJ(ev)->real)
 		return false;
@@ -41,7 +41,7 @@ static bool is_requeued(struct call *c, struct event *ev, cl_int status)
 }
 
 /* False: c will come again, or another one in its place. */
-static bool check_before(struct call *c)
+static bool check_before(struct callback_call *c)
 {
 	struct event *ev = c->shadow;
 
@@ -84,7 +84,7 @@ static bool check_before(struct call *c)
 static void *call_them(void *arg)
 {
 	for (;;) {
-		struct call *c;
+		struct callback_call *c;
 
 		ocl_svm_free_due();
 		pthread_mutex_lock(&mutex);
@@ -133,7 +133,7 @@ void ocl_callback_wake(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-static void unlink_waiting(struct call *c)
+static void unlink_waiting(struct callback_call *c)
 {
 	if (!c->waits_at)
 		return;
@@ -145,7 +145,7 @@ static void unlink_waiting(struct call *c)
 
 static void CL_CALLBACK arrived(cl_event e, cl_int status, void *data)
 {
-	struct call *c = data;
+	struct callback_call *c = data;
 
 	c->status = status;
 	c->next = NULL; /* it may come for the second time */
@@ -158,7 +158,7 @@ static void CL_CALLBACK arrived(cl_event e, cl_int status, void *data)
 }
 
 /* Asks the runtime to call c. */
-static cl_int ask_for(struct call *c)
+static cl_int ask_for(struct callback_call *c)
 {
 	cl_int status;
 
@@ -178,9 +178,9 @@ static cl_int ask_for(struct call *c)
 	return status;
 }
 
-static struct call *next_of(const struct event *ev)
+static struct callback_call *next_of(const struct event *ev)
 {
-	struct call *c, *copy = NULL;
+	struct callback_call *c, *copy = NULL;
 
 	pthread_mutex_lock(&mutex);
 	for (c = waiting; c && (c->shadow != ev || c->replaced || c->real == OBJ(ev)->real);)
@@ -195,7 +195,7 @@ static struct call *next_of(const struct event *ev)
 
 void ocl_callbacks_move(struct event *ev)
 {
-	struct call *c;
+	struct callback_call *c;
 
 	while ((c = next_of(ev))) {
 		ocl_hold(OBJ(ev));
@@ -211,7 +211,7 @@ void ocl_callbacks_move(struct event *ev)
  * one, or waits there, so that it can be asked for again. */
 typedef enum loss { NOT_LOST, REPEATED, WAITS_ELSEWHERE } loss_t;
 
-static loss_t after_loss(struct call *c, cl_int status)
+static loss_t after_loss(struct callback_call *c, cl_int status)
 {
 	struct event *ev = c->shadow;
 	loss_t loss = NOT_LOST;
@@ -233,18 +233,18 @@ cl_int ocl_callback_set(cl_event event, cl_int type,
 			void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *data)
 {
 	MADE_LOCKED; /* what the event stands for by now is asked for it */
-	struct call *c = calloc(1, sizeof(*c));
+	struct callback_call *c = calloc(1, sizeof(*c));
 	loss_t loss;
 	cl_int status;
 
 	if (!c)
 		return CL_OUT_OF_HOST_MEMORY;
-	*c = (struct call){.fn = fn,
-			   .data = data,
-			   .event = event,
-			   .real = event,
-			   .type = type,
-			   .moves = ocl.moves};
+	*c = (struct callback_call){.fn = fn,
+				    .data = data,
+				    .event = event,
+				    .real = event,
+				    .type = type,
+				    .moves = ocl.moves};
 	pthread_mutex_lock(&mutex);
 	start_thread();
 	pthread_mutex_unlock(&mutex);

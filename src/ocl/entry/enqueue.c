@@ -21,7 +21,7 @@ static void triple(size_t to[3], const size_t *from)
 cl_int CL_API_CALL layer_clEnqueueReadBuffer(cl_command_queue q, cl_mem m, cl_bool blocking,
 					     size_t offset, size_t size, void *host, WAITS)
 {
-	struct entry *e = ocl_entry_between(OP_READ, m, NULL);
+	struct ocl_entry *e = ocl_entry_between(OP_READ, m, NULL);
 
 	if (e) {
 		e->a[0] = offset;
@@ -34,7 +34,7 @@ cl_int CL_API_CALL layer_clEnqueueReadBuffer(cl_command_queue q, cl_mem m, cl_bo
 cl_int CL_API_CALL layer_clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_bool blocking,
 					      size_t offset, size_t size, const void *host, WAITS)
 {
-	struct entry *e = ocl_entry_between(OP_WRITE, NULL, m);
+	struct ocl_entry *e = ocl_entry_between(OP_WRITE, NULL, m);
 
 	if (e) {
 		e->a[0] = offset;
@@ -44,10 +44,10 @@ cl_int CL_API_CALL layer_clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_b
 	return ocl_submit(e, q, blocking, waits, wait, event, NULL);
 }
 
-static struct entry *rect(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *a, const size_t *b,
-			  const size_t *region, const size_t pitch[4], const void *host)
+static struct ocl_entry *rect(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *a, const size_t *b,
+			      const size_t *region, const size_t pitch[4], const void *host)
 {
-	struct entry *e = ocl_entry_between(op, src, dst);
+	struct ocl_entry *e = ocl_entry_between(op, src, dst);
 
 	if (!e)
 		return NULL;
@@ -100,7 +100,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyBuffer(cl_command_queue q, cl_mem src, cl_
 					     size_t src_offset, size_t dst_offset, size_t size,
 					     WAITS)
 {
-	struct entry *e = ocl_entry_between(OP_COPY, src, dst);
+	struct ocl_entry *e = ocl_entry_between(OP_COPY, src, dst);
 
 	if (e) {
 		e->a[0] = src_offset;
@@ -130,7 +130,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyBufferRect(cl_command_queue q, cl_mem src,
 cl_int CL_API_CALL layer_clEnqueueFillBuffer(cl_command_queue q, cl_mem m, const void *pattern,
 					     size_t pattern_size, size_t offset, size_t size, WAITS)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 
 	if (!pattern || pattern_size > 128) /* no pattern is longer: the runtime will say so */
 		return NEXT->clEnqueueFillBuffer(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM),
@@ -147,10 +147,10 @@ cl_int CL_API_CALL layer_clEnqueueFillBuffer(cl_command_queue q, cl_mem m, const
 
 /* ---- images ---- */
 
-static struct entry *image(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *origin,
-			   const size_t *region, size_t row, size_t slice, const void *host)
+static struct ocl_entry *image(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *origin,
+			       const size_t *region, size_t row, size_t slice, const void *host)
 {
-	struct entry *e = ocl_entry_between(op, src, dst);
+	struct ocl_entry *e = ocl_entry_between(op, src, dst);
 	size_t element = 0, zero[3] = {0};
 
 	if (!e)
@@ -210,7 +210,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyImage(cl_command_queue q, cl_mem src, cl_m
 					    const size_t *src_origin, const size_t *dst_origin,
 					    const size_t *region, WAITS)
 {
-	struct entry *e = ocl_entry_between(OP_COPY_IMAGE, src, dst);
+	struct ocl_entry *e = ocl_entry_between(OP_COPY_IMAGE, src, dst);
 
 	if (!RECT_COMPLETE(src_origin, dst_origin, region)) {
 		ocl_entry_discard(e);
@@ -230,7 +230,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyImageToBuffer(cl_command_queue q, cl_mem s
 						    const size_t *origin, const size_t *region,
 						    size_t offset, WAITS)
 {
-	struct entry *e = ocl_entry_between(OP_COPY_IMAGE_TO_BUFFER, src, dst);
+	struct ocl_entry *e = ocl_entry_between(OP_COPY_IMAGE_TO_BUFFER, src, dst);
 
 	if (!origin || !region) {
 		ocl_entry_discard(e);
@@ -250,7 +250,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyBufferToImage(cl_command_queue q, cl_mem s
 						    size_t offset, const size_t *origin,
 						    const size_t *region, WAITS)
 {
-	struct entry *e = ocl_entry_between(OP_COPY_BUFFER_TO_IMAGE, src, dst);
+	struct ocl_entry *e = ocl_entry_between(OP_COPY_BUFFER_TO_IMAGE, src, dst);
 
 	if (!origin || !region) {
 		ocl_entry_discard(e);
@@ -269,7 +269,7 @@ cl_int CL_API_CALL layer_clEnqueueCopyBufferToImage(cl_command_queue q, cl_mem s
 cl_int CL_API_CALL layer_clEnqueueFillImage(cl_command_queue q, cl_mem m, const void *color,
 					    const size_t *origin, const size_t *region, WAITS)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 
 	if (!color || !origin || !region)
 		return NEXT->clEnqueueFillImage(ocl_real(q, OCL_QUEUE), ocl_real(m, OCL_MEM), color,
@@ -288,7 +288,7 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k,
 						const size_t *offset, const size_t *global,
 						const size_t *local, WAITS)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 
 	if (dimensions < 1 || dimensions > 3)
 		return NEXT->clEnqueueNDRangeKernel(ocl_real(q, OCL_QUEUE), ocl_real(k, OCL_KERNEL),
@@ -312,7 +312,7 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k,
 
 cl_int CL_API_CALL layer_clEnqueueTask(cl_command_queue q, cl_kernel k, WAITS)
 {
-	struct entry *e = ocl_entry_between(OP_TASK, NULL, NULL);
+	struct ocl_entry *e = ocl_entry_between(OP_TASK, NULL, NULL);
 
 	if (e)
 		e->kernel_handle = k;
@@ -346,7 +346,7 @@ static cl_uint known_mems(cl_uint count, const cl_mem *objects)
 }
 
 /* Its memory objects, held; false: one is not known. */
-static bool native_uses(struct entry *e, cl_uint count, const cl_mem *objects)
+static bool native_uses(struct ocl_entry *e, cl_uint count, const cl_mem *objects)
 {
 	e->used = calloc(count + 1ul, sizeof(*e->used));
 	while (e->used && e->used_count < count) {
@@ -362,11 +362,11 @@ static bool native_uses(struct entry *e, cl_uint count, const cl_mem *objects)
 
 /* The arguments, and at which of their bytes the runtime puts what stands for memory objects. NULL:
  * something is wrong with them. */
-static struct entry *native_entry(void(CL_CALLBACK *function)(void *), const void *args,
-				  size_t size, cl_uint count, const cl_mem *objects,
-				  const void **places)
+static struct ocl_entry *native_entry(void(CL_CALLBACK *function)(void *), const void *args,
+				      size_t size, cl_uint count, const cl_mem *objects,
+				      const void **places)
 {
-	struct entry *e = ocl_entry_new(OP_NATIVE);
+	struct ocl_entry *e = ocl_entry_new(OP_NATIVE);
 	size_t at = ALIGN_UP(size, sizeof(size_t));
 	bool good = e && native_uses(e, count, objects);
 
@@ -396,7 +396,7 @@ cl_int CL_API_CALL layer_clEnqueueNativeKernel(cl_command_queue q,
 {
 	bool whole = function && (args || args_size == 0) && (objects != NULL) == (count > 0) &&
 		     (places != NULL) == (count > 0);
-	struct entry *e = NULL;
+	struct ocl_entry *e = NULL;
 	cl_mem none = NULL;
 	cl_uint known;
 
@@ -471,7 +471,7 @@ cl_int CL_API_CALL layer_clEnqueueMigrateMemObjects(cl_command_queue q, cl_uint 
 						    const cl_mem *objects,
 						    cl_mem_migration_flags flags, WAITS)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 	cl_uint known = objects && !ocl.passive ? known_mems(count, objects) : 0;
 	cl_mem none = NULL;
 

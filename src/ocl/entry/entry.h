@@ -18,15 +18,15 @@ cl_int ocl_kernel_bind(struct kernel *k, struct args *a, bool fresh);
 void ocl_kernel_unbind(struct kernel *k);
 void ocl_kernel_examine(struct kernel *k);
 void ocl_kernel_fini(struct kernel *k);
-void ocl_program_fini(struct program *p);
+void ocl_program_fini(struct ocl_program *p);
 /* Gives real, made of the same language, the constants that were set before p's last build, or
  * (later) since. */
-void ocl_program_specialize(const struct program *p, cl_program real, bool later);
+void ocl_program_specialize(const struct ocl_program *p, cl_program real, bool later);
 /* What p is built with when the program says options; to be freed. NULL: as they are. */
-char *ocl_program_options(const struct program *p, const char *options);
+char *ocl_program_options(const struct ocl_program *p, const char *options);
 void ocl_mem_fini(struct mem *m);
 /* Marks what a kernel with these arguments may write, and collects (held) what it uses. */
-bool ocl_kernel_uses(struct kernel *k, struct args *a, struct entry *e);
+bool ocl_kernel_uses(struct kernel *k, struct args *a, struct ocl_entry *e);
 
 /* ---- callback.c ---- */
 cl_int ocl_callback_set(cl_event event, cl_int type,
@@ -38,8 +38,8 @@ void ocl_callbacks_move(struct event *ev);
 void ocl_callback_wake(void);
 
 /* ---- svm_free.c: shared virtual memory that commands free ---- */
-cl_int ocl_svm_free_issue(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
-			  cl_event *event);
+cl_int ocl_svm_free_issue(const struct ocl_entry *e, cl_command_queue q, cl_uint n,
+			  const cl_event *w, cl_event *event);
 bool ocl_svm_free_is_due(void);
 /* Frees what commands have freed that have run; without the lock, since it may call a function of
  * the program's. */
@@ -49,24 +49,24 @@ void ocl_svm_free_settle(void);
 
 /* ---- map.c, svm.c ---- */
 /* Keeps records of mappings: begins one after a map has been issued. */
-void ocl_map_begin(struct domain *d, struct entry *e);
+void ocl_map_begin(struct domain *d, struct ocl_entry *e);
 /* Turns an unmapping into what it does to the memory object, before it is issued: a move in the
  * middle of that still finds the mapping, which is returned, to be forgotten when the runtime has
  * taken e. NULL: none. */
-struct map *ocl_map_end(struct domain *d, struct entry *e);
-void ocl_map_forget(struct domain *d, struct map *r);
+struct ocl_map *ocl_map_end(struct domain *d, struct ocl_entry *e);
+void ocl_map_forget(struct domain *d, struct ocl_map *r);
 /* A move is about to release what o is by now: where the program has mappings there it stays until
  * o ends. */
-void ocl_map_lends(const struct object *o);
+void ocl_map_lends(const struct ocl_object *o);
 /* A command brings data to [at, at + size): mappings of which that is a part, in any context, are
  * written to, whatever the program has mapped them for. Those for reading, too, are used as pinned
  * memory for what is read from other objects. */
 void ocl_map_takes(const void *at, size_t size);
 /* Whether the program may have put something there: also where it has mapped pinned memory for
  * reading only, which programs take for their own (Rodinia's do). */
-bool ocl_map_may_be_written(const struct map *r);
+bool ocl_map_may_be_written(const struct ocl_map *r);
 /* The runtime knows nothing of the mapping that e ends: it becomes what the program wrote there. */
-void ocl_map_moved(struct entry *e);
+void ocl_map_moved(struct ocl_entry *e);
 /* The allocation of shared virtual memory in which address at lies, or NULL. */
 struct mem *ocl_svm_at(struct domain *d, size_t at);
 /* Whether all begin or lie in allocations. A count may be wrong, too: nothing is looked at behind

@@ -126,7 +126,7 @@ cl_int ocl_event_runs(struct event *ev)
 static cl_int wait_for_rest(cl_uint count, const cl_event *list)
 {
 	cl_event few[64], *rest = count > ARRAY_LEN(few) ? malloc(count * sizeof(cl_event)) : few;
-	struct kept *kept = calloc(count, sizeof(*kept));
+	struct ocl_kept *kept = calloc(count, sizeof(*kept));
 	cl_uint n = 0;
 	cl_int status;
 
@@ -227,7 +227,7 @@ static cl_int correct_status(struct event *ev, cl_int *value, cl_int status, uin
 static cl_int ask_event(cl_event e, cl_event_info name, size_t size, void *value, size_t *size_ret)
 {
 	bool status_of = name == CL_EVENT_COMMAND_EXECUTION_STATUS;
-	struct kept kept = {0};
+	struct ocl_kept kept = {0};
 	cl_event real = status_of ? ocl_real_kept(e, OCL_EVENT, &kept) : ocl_checked(e, OCL_EVENT);
 	cl_int status = NEXT->clGetEventInfo(real, name, size, value, size_ret);
 	struct event *ev;
@@ -355,7 +355,7 @@ static cl_int times_of_old(struct event *ev, cl_profiling_info name, size_t size
 cl_int CL_API_CALL layer_clGetEventProfilingInfo(cl_event e, cl_profiling_info name, size_t size,
 						 void *value, size_t *size_ret)
 {
-	struct kept kept;
+	struct ocl_kept kept;
 	uint32_t moves;
 	cl_int status;
 	struct event *ev;

@@ -9,9 +9,9 @@
 /* The answer was an error: whether there is another object to ask, which is in *asked from then
  * on. */
 static bool elsewhere(void *handle, ocl_kind_t kind, cl_int status, void **asked, uint32_t moves,
-		      struct kept *kept)
+		      struct ocl_kept *kept)
 {
-	struct object *o;
+	struct ocl_object *o;
 	bool again;
 
 	if (LIKELY(status == CL_SUCCESS) || ocl.passive) {
@@ -38,7 +38,7 @@ enum relation { CONTEXT, PROGRAM, PARENT, DEVICE };
 
 static void own_handle(void *handle, ocl_kind_t kind, enum relation what, void *value, size_t size)
 {
-	struct object *o, *told = NULL;
+	struct ocl_object *o, *told = NULL;
 
 	if (!value || size < sizeof(void *))
 		return;
@@ -60,7 +60,7 @@ static void own_handle(void *handle, ocl_kind_t kind, enum relation what, void *
 /* A program that was made after a move to another device is for that one. */
 static void own_devices(void *handle, cl_device_id *list, size_t size)
 {
-	struct object *o;
+	struct ocl_object *o;
 
 	ocl_lock();
 	o = ocl_find(handle, OCL_PROGRAM);
@@ -72,7 +72,7 @@ static void own_devices(void *handle, cl_device_id *list, size_t size)
 
 static void own_count(void *handle, ocl_kind_t kind, void *value, size_t size)
 {
-	struct object *o;
+	struct ocl_object *o;
 
 	ocl_lock();
 	o = ocl_find(handle, kind);
@@ -85,7 +85,7 @@ static void own_count(void *handle, ocl_kind_t kind, void *value, size_t size)
 static cl_device_id own_device(void *handle, ocl_kind_t kind, const void *asked,
 			       cl_device_id device)
 {
-	struct object *o;
+	struct ocl_object *o;
 
 	if (LIKELY(!ocl.moves) || !device)
 		return device;
@@ -104,7 +104,7 @@ static cl_device_id own_device(void *handle, ocl_kind_t kind, const void *asked,
 /* status becomes what the call says of `asked`. */
 #define ASK(handle, kind, call)                                                                    \
 	void *asked = ocl_checked(handle, kind);                                                   \
-	struct kept kept = {0};                                                                    \
+	struct ocl_kept kept = {0};                                                                \
 	uint32_t moves;                                                                            \
 	cl_int status;                                                                             \
                                                                                                    \
@@ -214,7 +214,7 @@ cl_int CL_API_CALL layer_clGetProgramBuildInfo(cl_program handle, cl_device_id d
 					       size_t *size_ret)
 {
 	const char *own = NULL;
-	struct program *p;
+	struct ocl_program *p;
 	cl_int status;
 	size_t n;
 

@@ -78,7 +78,7 @@ static struct args *args_to_change(struct kernel *k)
 
 /* ---- kernels ---- */
 
-static void kernel_add(struct program *p, cl_kernel handle)
+static void kernel_add(struct ocl_program *p, cl_kernel handle)
 {
 	struct kernel *k = ocl_object_create(sizeof(*k), OCL_KERNEL, handle, OBJ(p)->domain);
 	cl_uint count = 0;
@@ -108,7 +108,7 @@ void ocl_kernel_fini(struct kernel *k)
 cl_kernel CL_API_CALL layer_clCreateKernel(cl_program program, const char *name, cl_int *status)
 {
 	MADE_LOCKED;
-	struct program *p;
+	struct ocl_program *p;
 	cl_kernel handle;
 	cl_int code;
 
@@ -129,7 +129,7 @@ cl_int CL_API_CALL layer_clCreateKernelsInProgram(cl_program program, cl_uint ro
 {
 	MADE_LOCKED;
 	cl_uint n = 0;
-	struct program *p;
+	struct ocl_program *p;
 	uint32_t moves;
 	cl_int status;
 
@@ -202,7 +202,7 @@ static bool is_sampler(struct kernel *k, cl_uint index)
  */
 static const void *real_value(const void *value, size_t size, void **room)
 {
-	struct object *o = NULL;
+	struct ocl_object *o = NULL;
 	void *handle;
 
 	if (LIKELY(!ocl.moves) || !value || size != sizeof(void *))
@@ -221,7 +221,7 @@ static const void *real_value(const void *value, size_t size, void **room)
 static cl_int look_at_value(struct kernel *k, cl_uint index, size_t size, const void *value)
 {
 	cl_kernel_arg_address_qualifier space = 0;
-	struct object *o;
+	struct ocl_object *o;
 	void *handle;
 
 	if (!value || size != sizeof(void *))
@@ -330,7 +330,7 @@ cl_int CL_API_CALL layer_clSetKernelExecInfo(cl_kernel handle, cl_kernel_exec_in
 /* As above, also for objects that the program has released and only the log still holds. */
 static const void *held_value(const void *value, size_t size, void **room)
 {
-	struct object *o;
+	struct ocl_object *o;
 	void *handle;
 
 	if (LIKELY(!ocl.moves) || !value || size != sizeof(void *))
@@ -455,7 +455,7 @@ static bool mark(struct mem *m, const struct arg *g)
 	return !root->scratch;
 }
 
-static bool add_used(struct entry *e, struct object *o, uint32_t *room)
+static bool add_used(struct ocl_entry *e, struct ocl_object *o, uint32_t *room)
 {
 	if (!e->used) {
 		e->used = e->few;
@@ -463,7 +463,7 @@ static bool add_used(struct entry *e, struct object *o, uint32_t *room)
 	} else if (e->used_count == *room) {
 		uint32_t more = 2 * *room;
 		bool was_few = e->used == e->few;
-		struct object **used = realloc(was_few ? NULL : e->used, more * sizeof(*used));
+		struct ocl_object **used = realloc(was_few ? NULL : e->used, more * sizeof(*used));
 		if (!used)
 			return false;
 		if (was_few)
@@ -476,7 +476,7 @@ static bool add_used(struct entry *e, struct object *o, uint32_t *room)
 	return true;
 }
 
-static bool use_svm(struct domain *d, struct entry *e, uint32_t *room)
+static bool use_svm(struct domain *d, struct ocl_entry *e, uint32_t *room)
 {
 	for (uint32_t i = 0; i < d->svm_count; i++) {
 		struct mem *m = d->svm[i];
@@ -510,7 +510,7 @@ static void leave_unprotected(struct domain *d)
 	d->unprotected = true;
 }
 
-bool ocl_kernel_uses(struct kernel *k, struct args *a, struct entry *e)
+bool ocl_kernel_uses(struct kernel *k, struct args *a, struct ocl_entry *e)
 {
 	struct domain *d = OBJ(k)->domain;
 	bool svm = k->svm_pointers;
@@ -523,7 +523,7 @@ bool ocl_kernel_uses(struct kernel *k, struct args *a, struct entry *e)
 		leave_unprotected(d);
 	for (cl_uint i = 0; i < a->count; i++) {
 		struct arg *g = &a->at[i];
-		struct object *o;
+		struct ocl_object *o;
 		void *handle;
 
 		svm |= g->svm;

@@ -11,10 +11,10 @@
 
 /* ---- records of mappings ---- */
 
-void ocl_map_begin(struct domain *d, struct entry *e)
+void ocl_map_begin(struct domain *d, struct ocl_entry *e)
 {
 	struct mem *m = e->op == OP_SVM_MAP ? e->dst : e->src;
-	struct map *r = m && e->host ? calloc(1, sizeof(*r)) : NULL;
+	struct ocl_map *r = m && e->host ? calloc(1, sizeof(*r)) : NULL;
 
 	if (!r) {
 		d->unprotected |= m != NULL;
@@ -68,10 +68,10 @@ static void lend(struct mem *m)
 	more[m->lent_count++] = OBJ(m)->real;
 }
 
-void ocl_map_lends(const struct object *o)
+void ocl_map_lends(const struct ocl_object *o)
 {
 	struct domain *d = o->domain;
-	const struct map *r = o->kind == OCL_MEM ? d->maps : NULL;
+	const struct ocl_map *r = o->kind == OCL_MEM ? d->maps : NULL;
 
 	while (r && (OBJ(r->mem) != o || r->generation != d->generation))
 		r = r->next;
@@ -84,7 +84,7 @@ void ocl_map_takes(const void *at, size_t size)
 	const char *from = at;
 
 	for (struct domain *d = ocl.domains; d; d = d->next_domain) {
-		for (struct map *r = d->maps; r; r = r->next) {
+		for (struct ocl_map *r = d->maps; r; r = r->next) {
 			const char *mapped = r->ptr;
 			if (from < mapped + r->span && mapped < from + size)
 				r->flags |= CL_MAP_WRITE;
@@ -92,15 +92,15 @@ void ocl_map_takes(const void *at, size_t size)
 	}
 }
 
-bool ocl_map_may_be_written(const struct map *r)
+bool ocl_map_may_be_written(const struct ocl_map *r)
 {
 	return r->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION) ||
 	       r->mem->root->flags & CL_MEM_ALLOC_HOST_PTR;
 }
 
-void ocl_map_forget(struct domain *d, struct map *r)
+void ocl_map_forget(struct domain *d, struct ocl_map *r)
 {
-	struct map **at = &d->maps;
+	struct ocl_map **at = &d->maps;
 
 	while (*at != r)
 		at = &(*at)->next;
@@ -112,18 +112,18 @@ void ocl_map_forget(struct domain *d, struct map *r)
 }
 
 /* The program has not been told that the mapping is there. */
-static bool is_coming(struct domain *d, const struct map *r)
+static bool is_coming(struct domain *d, const struct ocl_map *r)
 {
-	for (const struct entry *e = ocl_log_unsettled(d); e; e = e->next)
+	for (const struct ocl_entry *e = ocl_log_unsettled(d); e; e = e->next)
 		if (e->number == r->number)
 			return true;
 	return false;
 }
 
-struct map *ocl_map_end(struct domain *d, struct entry *e)
+struct ocl_map *ocl_map_end(struct domain *d, struct ocl_entry *e)
 {
 	bool svm = e->op == OP_SVM_UNMAP;
-	struct map *r = d->maps;
+	struct ocl_map *r = d->maps;
 
 	while (r && (r->mem != e->dst || r->ptr != e->host))
 		r = r->next;
@@ -148,7 +148,7 @@ struct map *ocl_map_end(struct domain *d, struct entry *e)
 	return r;
 }
 
-void ocl_map_moved(struct entry *e)
+void ocl_map_moved(struct ocl_entry *e)
 {
 	bool wrote = e->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
 
@@ -161,7 +161,7 @@ void *CL_API_CALL layer_clEnqueueMapBuffer(cl_command_queue q, cl_mem m, cl_bool
 					   cl_map_flags flags, size_t offset, size_t size, WAITS,
 					   cl_int *status)
 {
-	struct entry *e = ocl_entry_new(OP_MAP);
+	struct ocl_entry *e = ocl_entry_new(OP_MAP);
 	void *map = NULL;
 	cl_int code;
 
@@ -182,7 +182,7 @@ void *CL_API_CALL layer_clEnqueueMapImage(cl_command_queue q, cl_mem m, cl_bool 
 					  const size_t *region, size_t *row, size_t *slice, WAITS,
 					  cl_int *status)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 	void *map = NULL;
 	cl_int code;
 
@@ -207,7 +207,7 @@ void *CL_API_CALL layer_clEnqueueMapImage(cl_command_queue q, cl_mem m, cl_bool 
 
 cl_int CL_API_CALL layer_clEnqueueUnmapMemObject(cl_command_queue q, cl_mem m, void *ptr, WAITS)
 {
-	struct entry *e = ocl_entry_new(OP_UNMAP);
+	struct ocl_entry *e = ocl_entry_new(OP_UNMAP);
 
 	if (e) {
 		e->dst_handle = m;
@@ -218,9 +218,9 @@ cl_int CL_API_CALL layer_clEnqueueUnmapMemObject(cl_command_queue q, cl_mem m, v
 
 /* ---- shared virtual memory ---- */
 
-static struct entry *svm_entry(ocl_op_t op, const void *dst, const void *src, size_t size)
+static struct ocl_entry *svm_entry(ocl_op_t op, const void *dst, const void *src, size_t size)
 {
-	struct entry *e = ocl_entry_new(op);
+	struct ocl_entry *e = ocl_entry_new(op);
 
 	if (e) {
 		e->a[0] = (size_t)dst;
@@ -240,7 +240,7 @@ cl_int CL_API_CALL layer_clEnqueueSVMMemcpy(cl_command_queue q, cl_bool blocking
 cl_int CL_API_CALL layer_clEnqueueSVMMemFill(cl_command_queue q, void *dst, const void *pattern,
 					     size_t pattern_size, size_t size, WAITS)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 
 	if (!pattern || pattern_size > 128)
 		return NEXT->clEnqueueSVMMemFill(ocl_real(q, OCL_QUEUE), dst, pattern, pattern_size,
@@ -254,7 +254,7 @@ cl_int CL_API_CALL layer_clEnqueueSVMMemFill(cl_command_queue q, void *dst, cons
 cl_int CL_API_CALL layer_clEnqueueSVMMap(cl_command_queue q, cl_bool blocking, cl_map_flags flags,
 					 void *ptr, size_t size, WAITS)
 {
-	struct entry *e = svm_entry(OP_SVM_MAP, ptr, NULL, size);
+	struct ocl_entry *e = svm_entry(OP_SVM_MAP, ptr, NULL, size);
 
 	if (e)
 		e->flags = flags;
@@ -289,7 +289,7 @@ cl_int CL_API_CALL layer_clEnqueueSVMMigrateMem(cl_command_queue q, cl_uint coun
 						const void **pointers, const size_t *sizes,
 						cl_mem_migration_flags flags, WAITS)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 	uint64_t *list;
 
 	if (!pointers || count == 0 || ocl.passive || !ocl_are_svm(count, pointers))

@@ -63,7 +63,7 @@ static void made_of(struct mem *m, struct mem *parent)
 static void log_init(struct mem *m, const void *host)
 {
 	struct domain *d = OBJ(m)->domain;
-	struct entry *e;
+	struct ocl_entry *e;
 
 	if (!host || !(m->flags & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR)))
 		return;

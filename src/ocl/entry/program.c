@@ -9,11 +9,11 @@
 #include "ocl/epoch/epoch.h"
 #include "ocl/log/log.h"
 
-static struct program *program_add(cl_context c, cl_program handle)
+static struct ocl_program *program_add(cl_context c, cl_program handle)
 {
 	struct domain *d = ocl.passive ? NULL : ocl_find(c, OCL_CONTEXT);
 
-	return d ? ocl_object_create(sizeof(struct program), OCL_PROGRAM, handle, d) : NULL;
+	return d ? ocl_object_create(sizeof(struct ocl_program), OCL_PROGRAM, handle, d) : NULL;
 }
 
 static void *copy_bytes(const void *from, size_t size)
@@ -31,7 +31,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithSource(cl_context c, cl_uint cou
 {
 	MADE_LOCKED;
 	cl_program handle;
-	struct program *p;
+	struct ocl_program *p;
 	size_t total = 0;
 	cl_int code;
 
@@ -61,7 +61,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context c, const void *il,
 {
 	MADE_LOCKED;
 	cl_program handle;
-	struct program *p;
+	struct ocl_program *p;
 	cl_int code;
 
 	MAKE_OF(c, OCL_CONTEXT, status,
@@ -83,7 +83,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context c, const void *il,
 static const cl_device_id *devices_for(void *handle, ocl_kind_t kind, cl_uint *count,
 				       const cl_device_id *list)
 {
-	struct object *o;
+	struct ocl_object *o;
 	struct domain *d;
 
 	ocl_lock();
@@ -106,7 +106,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithBinary(cl_context c, cl_uint cou
 	MADE_LOCKED;
 	const cl_device_id *given = devices;
 	cl_program handle;
-	struct program *p;
+	struct ocl_program *p;
 	uint32_t moves;
 	cl_int code;
 
@@ -138,7 +138,7 @@ cl_program CL_API_CALL layer_clCreateProgramWithBuiltInKernels(cl_context c, cl_
 	MADE_LOCKED;
 	const cl_device_id *given = devices;
 	cl_program handle;
-	struct program *p;
+	struct ocl_program *p;
 	uint32_t moves;
 	cl_int code;
 
@@ -186,7 +186,7 @@ static void free_step(struct step *s)
 	free(s);
 }
 
-static void free_steps(struct program *p)
+static void free_steps(struct ocl_program *p)
 {
 	while (p->steps) {
 		struct step *s = p->steps;
@@ -196,7 +196,7 @@ static void free_steps(struct program *p)
 }
 
 /* Of those set before or since the last build that of this id. */
-static void drop_constant(struct program *p, cl_uint id, bool later)
+static void drop_constant(struct ocl_program *p, cl_uint id, bool later)
 {
 	struct constant **at = &p->constants, *c;
 
@@ -208,7 +208,7 @@ static void drop_constant(struct program *p, cl_uint id, bool later)
 	free(c);
 }
 
-static void note_constant(struct program *p, cl_uint id, size_t size, const void *value)
+static void note_constant(struct ocl_program *p, cl_uint id, size_t size, const void *value)
 {
 	struct constant *c = malloc(sizeof(*c) + size), **end = &p->constants;
 
@@ -223,7 +223,7 @@ static void note_constant(struct program *p, cl_uint id, size_t size, const void
 }
 
 /* A build begins. */
-static void use_constants(struct program *p)
+static void use_constants(struct ocl_program *p)
 {
 	for (struct constant *c = p->constants; c; c = c->next) {
 		if (!c->later)
@@ -233,7 +233,7 @@ static void use_constants(struct program *p)
 	}
 }
 
-void ocl_program_specialize(const struct program *p, cl_program real, bool later)
+void ocl_program_specialize(const struct ocl_program *p, cl_program real, bool later)
 {
 	for (const struct constant *c = p->constants; c; c = c->next)
 		if (c->later == later)
@@ -243,8 +243,8 @@ void ocl_program_specialize(const struct program *p, cl_program real, bool later
 cl_int CL_API_CALL layer_clSetProgramSpecializationConstant(cl_program handle, cl_uint id,
 							    size_t size, const void *value)
 {
-	struct program *p;
-	struct kept kept;
+	struct ocl_program *p;
+	struct ocl_kept kept;
 	uint32_t moves;
 	cl_int status;
 
@@ -264,7 +264,7 @@ cl_int CL_API_CALL layer_clSetProgramSpecializationConstant(cl_program handle, c
 	return status;
 }
 
-void ocl_program_fini(struct program *p)
+void ocl_program_fini(struct ocl_program *p)
 {
 	free_steps(p);
 	while (p->constants) {
@@ -284,7 +284,7 @@ void ocl_program_fini(struct program *p)
 }
 
 /* A build takes the place of what was built before. */
-static void note_step(struct program *p, char kind, const char *options, cl_uint headers,
+static void note_step(struct ocl_program *p, char kind, const char *options, cl_uint headers,
 		      const cl_program *header, const char **names)
 {
 	struct step *s = calloc(1, sizeof(*s));
@@ -311,7 +311,7 @@ static void note_step(struct program *p, char kind, const char *options, cl_uint
 
 /* Compilers keep what is known of arguments only when told to (clGetKernelArgInfo). The program
  * doesn't see the option. NULL: as they are. */
-char *ocl_program_options(const struct program *p, const char *options)
+char *ocl_program_options(const struct ocl_program *p, const char *options)
 {
 	char *more = NULL;
 
@@ -324,11 +324,11 @@ char *ocl_program_options(const struct program *p, const char *options)
 	return more;
 }
 
-static bool log_has_kernels(const struct program *p)
+static bool log_has_kernels(const struct ocl_program *p)
 {
-	const struct object *head = &OBJ(p)->domain->objects;
+	const struct ocl_object *head = &OBJ(p)->domain->objects;
 
-	for (const struct object *o = head->next; o != head; o = o->next)
+	for (const struct ocl_object *o = head->next; o != head; o = o->next)
 		if (o->kind == OCL_KERNEL && o->refs == 0 &&
 		    ((const struct kernel *)o)->program == p)
 			return true;
@@ -337,7 +337,7 @@ static bool log_has_kernels(const struct program *p)
 
 /* A program that has kernels can't be built. Those that the log alone has still must not be the
  * reason: an epoch closes, so that it lets them go. */
-static void let_kernels_go(struct program *p)
+static void let_kernels_go(struct ocl_program *p)
 {
 	struct domain *d = OBJ(p)->domain;
 
@@ -356,7 +356,7 @@ static void let_kernels_go(struct program *p)
  * binaries) don't bear to build a program twice. */
 static bool is_built(cl_program handle, cl_program real)
 {
-	struct program *p;
+	struct ocl_program *p;
 	bool left;
 
 	ocl_lock();
@@ -373,9 +373,9 @@ cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 					void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
 	const cl_device_id *given = devices;
-	struct kept kept;
+	struct ocl_kept kept;
 	cl_program real;
-	struct program *p;
+	struct ocl_program *p;
 	uint32_t moves;
 	char *more;
 	cl_int status;
@@ -406,7 +406,7 @@ cl_int CL_API_CALL layer_clBuildProgram(cl_program handle, cl_uint count,
 /* What the runtime is given in the place of a list of programs; NULL: that list. */
 struct parts {
 	cl_program *real;
-	struct kept *kept;
+	struct ocl_kept *kept;
 	cl_uint count;
 };
 
@@ -447,9 +447,9 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 {
 	const cl_device_id *given = devices;
 	struct parts parts;
-	struct kept kept;
+	struct ocl_kept kept;
 	cl_program real;
-	struct program *p;
+	struct ocl_program *p;
 	uint32_t moves;
 	cl_int status;
 	char *more;
@@ -483,7 +483,7 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program handle, cl_uint count,
 	return status;
 }
 
-static void note_link(struct program *p, const char *options, cl_uint programs,
+static void note_link(struct ocl_program *p, const char *options, cl_uint programs,
 		      const cl_program *program)
 {
 	if (!(p->linked = calloc(programs + 1, sizeof(*p->linked))))
@@ -499,7 +499,7 @@ static void note_link(struct program *p, const char *options, cl_uint programs,
 
 /* Another thread has moved the context while the runtime linked p: it is linked where the context
  * is now, too. */
-static void link_again(struct program *p)
+static void link_again(struct ocl_program *p)
 {
 	struct domain *d = OBJ(p)->domain;
 	cl_program *parts = calloc(p->linked_count + 1ul, sizeof(*parts)), real = NULL;
@@ -524,10 +524,10 @@ cl_program CL_API_CALL layer_clLinkProgram(cl_context c, cl_uint count, const cl
 {
 	const cl_device_id *given = devices;
 	struct parts parts;
-	struct kept kept;
+	struct ocl_kept kept;
 	cl_program handle;
 	cl_context real;
-	struct program *p;
+	struct ocl_program *p;
 	uint32_t moves;
 	cl_int code;
 

@@ -114,7 +114,7 @@ void *CL_API_CALL layer_clSVMAlloc(cl_context c, cl_svm_mem_flags flags, size_t 
 /* Put off like other last releases while the log needs the memory. */
 void CL_API_CALL layer_clSVMFree(cl_context c, void *p)
 {
-	struct object *o;
+	struct ocl_object *o;
 
 	ocl_lock();
 	o = ocl.passive ? NULL : ocl_find(p, OCL_SVM);

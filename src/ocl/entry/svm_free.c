@@ -13,7 +13,7 @@
 
 typedef void(CL_CALLBACK *free_fn)(cl_command_queue, cl_uint, void *[], void *);
 
-struct pending {
+struct svm_free_pending {
 	_Atomic uint32_t refs; /* one for each that may be due */
 	struct due *_Atomic newest;
 	cl_command_queue queue; /* the program's handle */
@@ -27,7 +27,7 @@ struct pending {
  * server, says nothing. */
 struct due {
 	struct due *next;
-	struct pending *of;
+	struct svm_free_pending *of;
 	cl_command_queue real; /* retained: keeps the context */
 };
 
@@ -78,27 +78,28 @@ static struct due *take(void)
 	return u;
 }
 
-static void drop(struct pending *p)
+static void drop(struct svm_free_pending *p)
 {
 	if (atomic_fetch_sub(&p->refs, 1) == 1)
 		free(p);
 }
 
 /* Its server has ended before the program let it run: it will be enqueued anew. */
-static bool still_waits(const struct pending *p)
+static bool still_waits(const struct svm_free_pending *p)
 {
 	bool waits = false;
 
 	ocl_lock();
 	for (const struct domain *d = ocl.domains; d; d = d->next_domain)
-		for (const struct entry *e = ocl_domain_gated(d) ? d->first : NULL; e; e = e->next)
+		for (const struct ocl_entry *e = ocl_domain_gated(d) ? d->first : NULL; e;
+		     e = e->next)
 			waits |= e->op == OP_SVM_FREE && e->host == p && e->gates & d->gates_unset;
 	ocl_unlock();
 	return waits;
 }
 
 /* The program's function tells it that what came before is complete. */
-static void tell_that_it_runs(const struct pending *p)
+static void tell_that_it_runs(const struct svm_free_pending *p)
 {
 	struct queue *q;
 
@@ -111,7 +112,7 @@ static void tell_that_it_runs(const struct pending *p)
 
 static void free_all(struct due *u)
 {
-	struct pending *p = u->of;
+	struct svm_free_pending *p = u->of;
 	bool counts = !still_waits(p) && atomic_load(&p->newest) == u;
 	cl_context context = NULL;
 
@@ -157,10 +158,10 @@ void ocl_svm_free_settle(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-cl_int ocl_svm_free_issue(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
-			  cl_event *event)
+cl_int ocl_svm_free_issue(const struct ocl_entry *e, cl_command_queue q, cl_uint n,
+			  const cl_event *w, cl_event *event)
 {
-	struct pending *p = e->host;
+	struct svm_free_pending *p = e->host;
 	struct due *u = malloc(sizeof(*u)), *before = atomic_load(&p->newest);
 	cl_int status;
 
@@ -182,8 +183,8 @@ cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, voi
 					  free_fn fn, void *data, cl_uint waits,
 					  const cl_event *wait, cl_event *event)
 {
-	struct pending *p = NULL;
-	struct entry *e;
+	struct svm_free_pending *p = NULL;
+	struct ocl_entry *e;
 	cl_int status;
 
 	if (!pointers || count == 0 || ocl.passive ||
@@ -197,7 +198,8 @@ cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue q, cl_uint count, voi
 		ocl_entry_discard(e);
 		return CL_OUT_OF_HOST_MEMORY;
 	}
-	*p = (struct pending){.refs = 1, .queue = q, .fn = fn, .data = data, .count = count};
+	*p = (struct svm_free_pending){
+	    .refs = 1, .queue = q, .fn = fn, .data = data, .count = count};
 	memcpy(p->at, pointers, count * sizeof(void *));
 	e->host = p;
 	status = ocl_submit(e, q, false, waits, wait, event, NULL);

@@ -90,13 +90,13 @@ bool ocl_aside_copy(struct mem *m, const bool *want, cl_command_queue q, bool in
 /* ---- mappings for writing alone: what is in them when they are made ---- */
 
 /* What an object is a part of may say it for all of its parts. */
-bool ocl_aside_reads(const struct entry *e)
+bool ocl_aside_reads(const struct ocl_entry *e)
 {
 	return (e->op == OP_READ || e->op == OP_READ_IMAGE) && e->src &&
 	       (ocl_aside_needed(e->src, false) || ocl_aside_needed(e->src->root, false));
 }
 
-static cl_mem make_part_beside(const struct entry *e)
+static cl_mem make_part_beside(const struct ocl_entry *e)
 {
 	cl_context c = OBJ(OBJ(e->src)->domain)->real;
 	cl_image_desc desc = e->src->desc;
@@ -110,7 +110,7 @@ static cl_mem make_part_beside(const struct entry *e)
 	return NEXT->clCreateImage(c, CL_MEM_READ_WRITE, &e->src->format, &desc, NULL, NULL);
 }
 
-static cl_int copy_part(const struct entry *e, cl_mem beside, cl_command_queue q, cl_uint n,
+static cl_int copy_part(const struct ocl_entry *e, cl_mem beside, cl_command_queue q, cl_uint n,
 			const cl_event *w, cl_event *event)
 {
 	cl_mem from = OBJ(e->src)->real;
@@ -121,7 +121,7 @@ static cl_int copy_part(const struct entry *e, cl_mem beside, cl_command_queue q
 	return NEXT->clEnqueueCopyImage(q, from, beside, e->a, e->a, e->region, n, w, event);
 }
 
-cl_int ocl_aside_read(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+cl_int ocl_aside_read(const struct ocl_entry *e, cl_command_queue q, void *host, cl_uint n,
 		      const cl_event *w, cl_event *event)
 {
 	cl_mem beside = make_part_beside(e);
@@ -145,14 +145,14 @@ cl_int ocl_aside_read(const struct entry *e, cl_command_queue q, void *host, cl_
 
 /* ---- what an object was made with ---- */
 
-struct given {
+struct aside_given {
 	const char *data;
 	size_t row, slice; /* bytes from one to the next; images only */
 };
 
 static bool give_chunk(void *arg, struct mem *m, size_t i, void *data, size_t size)
 {
-	const struct given *g = arg;
+	const struct aside_given *g = arg;
 	size_t row = m->region[0] * m->element;
 	char *to = data;
 
@@ -166,9 +166,10 @@ static bool give_chunk(void *arg, struct mem *m, size_t i, void *data, size_t si
 	return true;
 }
 
-bool ocl_aside_init(struct mem *m, const struct entry *init, cl_command_queue q, const void *data)
+bool ocl_aside_init(struct mem *m, const struct ocl_entry *init, cl_command_queue q,
+		    const void *data)
 {
-	struct given g = {.data = data, .row = init->pitch[0], .slice = init->pitch[1]};
+	struct aside_given g = {.data = data, .row = init->pitch[0], .slice = init->pitch[1]};
 
 	if (!g.row)
 		g.row = m->region[0] * m->element;

@@ -17,7 +17,7 @@ bool ocl_content_is_alive(const struct domain *d, const struct mem *m)
 {
 	if (OBJ(m)->refs > 0)
 		return true;
-	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next)
+	for (const struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_MEM && o->refs > 0 && ((const struct mem *)o)->root == m)
 			return true;
 	return false;
@@ -145,7 +145,7 @@ static bool put_bytes(struct domain *d, struct mem *m, size_t at, const char *da
 	return true;
 }
 
-static bool put_rect(struct domain *d, struct mem *m, const struct entry *e, const char *data)
+static bool put_rect(struct domain *d, struct mem *m, const struct ocl_entry *e, const char *data)
 {
 	size_t row = e->pitch[0] ? e->pitch[0] : e->region[0];
 	size_t slice = e->pitch[1] ? e->pitch[1] : row * e->region[1];
@@ -192,7 +192,7 @@ void ocl_content_unlogged(struct domain *d)
 }
 
 /* The object that e is to be put into; NULL: none. */
-static struct mem *consolidated_by(struct domain *d, const struct entry *e)
+static struct mem *consolidated_by(struct domain *d, const struct ocl_entry *e)
 {
 	struct mem *m = e->dst ? e->dst->root : NULL;
 
@@ -208,7 +208,7 @@ static void find_last_whole(struct domain *d)
 	for
 		EACH_CONTENT(d, m)
 	m->whole = 0;
-	for (struct entry *e = d->has_writes ? d->first : NULL; e; e = e->next) {
+	for (struct ocl_entry *e = d->has_writes ? d->first : NULL; e; e = e->next) {
 		struct mem *m = consolidated_by(d, e);
 
 		if (m && (e->op == OP_INIT || (e->op == OP_WRITE && e->dst->offset + e->a[0] == 0 &&
@@ -217,7 +217,7 @@ static void find_last_whole(struct domain *d)
 	}
 }
 
-static bool consolidate_entry(struct domain *d, struct entry *e)
+static bool consolidate_entry(struct domain *d, struct ocl_entry *e)
 {
 	struct mem *m = consolidated_by(d, e);
 	void *owned;
@@ -244,7 +244,7 @@ static bool consolidate(struct domain *d)
 	bool good = true;
 
 	find_last_whole(d);
-	for (struct entry *e = d->has_writes ? d->first : NULL; e && good; e = e->next)
+	for (struct ocl_entry *e = d->has_writes ? d->first : NULL; e && good; e = e->next)
 		good = consolidate_entry(d, e);
 	for
 		EACH_CONTENT(d, m)
@@ -465,7 +465,7 @@ static bool scrub_chunk(void *arg, struct mem *m, size_t i, void *data, size_t s
 /* Until it is unmapped nothing is known of what the program writes there. */
 static bool may_be_written(const struct domain *d, const struct mem *m)
 {
-	for (const struct map *r = d->maps; r; r = r->next)
+	for (const struct ocl_map *r = d->maps; r; r = r->next)
 		if (r->mem->root == m && (r->op == OP_SVM_MAP || ocl_map_may_be_written(r)))
 			return true;
 	return false;

@@ -15,7 +15,7 @@ enum { LANES = 8, WORKERS = 4 };
 
 struct queue *ocl_any_queue(struct domain *d)
 {
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_QUEUE && !((struct queue *)o)->on_device)
 			return (struct queue *)o;
 	return NULL;
@@ -26,7 +26,7 @@ cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device)
 	struct queue *place = NULL;
 	cl_command_queue *slot;
 
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		struct queue *q = (struct queue *)o;
 		if (o->kind != OCL_QUEUE || q->device != device)
 			continue;
@@ -51,7 +51,7 @@ cl_command_queue ocl_queue_beside(struct domain *d, const struct queue *q)
 
 void ocl_helpers_release(struct domain *d)
 {
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		struct queue *q = (struct queue *)o;
 		if (o->kind != OCL_QUEUE)
 			continue;
@@ -130,7 +130,7 @@ static bool through_map(struct mem *m, const bool *want, cl_command_queue q, boo
 
 static bool is_mapped(const struct domain *d, const struct mem *m)
 {
-	for (const struct map *r = d->maps; r; r = r->next)
+	for (const struct ocl_map *r = d->maps; r; r = r->next)
 		if (r->mem == m)
 			return true;
 	return false;
@@ -285,14 +285,14 @@ static bool await(cl_event *e)
 }
 
 /* A pinned buffer with the chunk that is in it. */
-struct lane {
+struct copy_lane {
 	char *data;
 	size_t chunk;
 	cl_event event;
 };
 
 /* The copy of one object, by one thread or several. */
-struct work {
+struct copy_work {
 	struct mem *m;
 	const bool *want;
 	cl_command_queue q;
@@ -304,15 +304,15 @@ struct work {
 	bool good;
 };
 
-struct worker {
-	struct work *work;
+struct copy_worker {
+	struct copy_work *work;
 	pthread_t thread;
-	struct lane lane[LANES];
+	struct copy_lane lane[LANES];
 	int depth; /* lanes of its own */
 };
 
 /* The next chunk that nobody has taken; chunk_count: none is left, or it has failed. */
-static size_t take(struct work *w)
+static size_t take(struct copy_work *w)
 {
 	size_t i;
 
@@ -325,14 +325,14 @@ static size_t take(struct work *w)
 	return i;
 }
 
-static void give_up(struct work *w)
+static void give_up(struct copy_work *w)
 {
 	pthread_mutex_lock(&w->lock);
 	w->good = false;
 	pthread_mutex_unlock(&w->lock);
 }
 
-static bool ask_for(const struct work *w, struct lane *l, size_t chunk)
+static bool ask_for(const struct copy_work *w, struct copy_lane *l, size_t chunk)
 {
 	cl_int status;
 
@@ -344,14 +344,14 @@ static bool ask_for(const struct work *w, struct lane *l, size_t chunk)
 	return status == CL_SUCCESS;
 }
 
-static bool pipeline_out(struct worker *me)
+static bool pipeline_out(struct copy_worker *me)
 {
-	struct work *w = me->work;
+	struct copy_work *w = me->work;
 	size_t asked = 0, done = 0, chunk = take(w);
 	bool good = true;
 
 	while (good && (chunk < w->m->chunk_count || done < asked)) {
-		struct lane *l = &me->lane[done % (size_t)me->depth];
+		struct copy_lane *l = &me->lane[done % (size_t)me->depth];
 
 		if (chunk < w->m->chunk_count && asked < done + (size_t)me->depth) {
 			good = ask_for(w, &me->lane[asked % (size_t)me->depth], chunk);
@@ -366,14 +366,14 @@ static bool pipeline_out(struct worker *me)
 	return good;
 }
 
-static bool pipeline_in(struct worker *me)
+static bool pipeline_in(struct copy_worker *me)
 {
-	struct work *w = me->work;
+	struct copy_work *w = me->work;
 	bool good = true;
 	size_t n = 0;
 
 	for (size_t i = take(w); good && i < w->m->chunk_count; i = good ? take(w) : i) {
-		struct lane *l = &me->lane[n++ % (size_t)me->depth];
+		struct copy_lane *l = &me->lane[n++ % (size_t)me->depth];
 
 		good = await(&l->event) &&
 		       w->visit(w->arg, w->m, i, l->data, chunk_bytes(w->m, i)) &&
@@ -387,7 +387,7 @@ static bool pipeline_in(struct worker *me)
 
 static void *run_worker(void *arg)
 {
-	struct worker *me = arg;
+	struct copy_worker *me = arg;
 	bool good = me->work->in ? pipeline_in(me) : pipeline_out(me);
 
 	for (int i = 0; i < me->depth; i++)
@@ -409,7 +409,7 @@ static int workers_for(const struct mem *m)
 	return count < 1 ? 1 : count < WORKERS ? count : WORKERS;
 }
 
-static bool start_worker(struct worker *me)
+static bool start_worker(struct copy_worker *me)
 {
 	sigset_t all, old;
 	bool started;
@@ -421,9 +421,9 @@ static bool start_worker(struct worker *me)
 	return started;
 }
 
-static bool through_lanes(struct work *w, char *pin)
+static bool through_lanes(struct copy_work *w, char *pin)
 {
-	struct worker worker[WORKERS] = {0};
+	struct copy_worker worker[WORKERS] = {0};
 	int count = workers_for(w->m), depth = LANES / count, started = 1;
 
 	for (int i = 0; i < count; i++) {
@@ -445,14 +445,14 @@ static bool copy(struct domain *d, struct mem *m, const bool *want, bool in, ocl
 {
 	const struct queue *any = ocl_any_queue(d);
 	cl_command_queue q = ocl_queue_beside(d, any);
-	struct work w = {.m = m,
-			 .want = want,
-			 .q = q,
-			 .visit = visit,
-			 .arg = arg,
-			 .in = in,
-			 .lock = PTHREAD_MUTEX_INITIALIZER,
-			 .good = true};
+	struct copy_work w = {.m = m,
+			      .want = want,
+			      .q = q,
+			      .visit = visit,
+			      .arg = arg,
+			      .in = in,
+			      .lock = PTHREAD_MUTEX_INITIALIZER,
+			      .good = true};
 	char *pin;
 
 	if (!q)

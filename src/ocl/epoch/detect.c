@@ -20,11 +20,11 @@
 /* ---- errors on purpose ---- */
 
 enum { PENDING_MAX = 16 };
-struct injection {
+struct detect_injection {
 	ocl_phase_t at;
 	uint64_t epoch, times;
 };
-static struct injection pending[PENDING_MAX];
+static struct detect_injection pending[PENDING_MAX];
 static int pending_count;
 static int inject_fd = -1;
 
@@ -33,7 +33,7 @@ static void add_injection(ocl_phase_t at, uint64_t epoch, uint64_t times)
 	for (int i = 0; i < PENDING_MAX; i++) {
 		if (pending[i].times > 0)
 			continue;
-		pending[i] = (struct injection){at, epoch, times};
+		pending[i] = (struct detect_injection){at, epoch, times};
 		pending_count += times > 0;
 		return;
 	}

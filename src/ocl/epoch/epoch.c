@@ -30,7 +30,7 @@ bool ocl_epoch_quiesce(struct domain *d)
 	UNCANCELLED;
 	bool gated = false;
 
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		struct queue *q = (struct queue *)o;
 
 		if (o->kind != OCL_QUEUE || q->on_device)
@@ -44,7 +44,7 @@ bool ocl_epoch_quiesce(struct domain *d)
 			NEXT->clFinish(o->real);
 		}
 	}
-	for (struct entry *e = gated ? d->first : NULL; e; e = e->next)
+	for (struct ocl_entry *e = gated ? d->first : NULL; e; e = e->next)
 		if (e->own && !(e->gates & d->gates_unset))
 			NEXT->clWaitForEvents(1, &e->own);
 	return !gated;
@@ -92,7 +92,7 @@ bool ocl_epoch_answers(struct domain *d)
 
 /* What can't be asked has not come, and what failed with its device neither: it is to be repeated
  * elsewhere. What else has failed will bring nothing any more. */
-static bool has_come(struct domain *d, const struct entry *e)
+static bool has_come(struct domain *d, const struct ocl_entry *e)
 {
 	cl_int status = CL_QUEUED;
 
@@ -108,7 +108,7 @@ static uint64_t arrived(struct domain *d)
 {
 	uint64_t count = 0;
 
-	for (struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL; e; e = e->next) {
+	for (struct ocl_entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL; e; e = e->next) {
 		if (!ocl_entry_reads(e))
 			continue;
 		e->arrived =
@@ -120,7 +120,7 @@ static uint64_t arrived(struct domain *d)
 
 void ocl_epoch_came(struct domain *d, uint64_t number)
 {
-	struct entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL;
+	struct ocl_entry *e = d->unchecked ? ocl_log_unsettled(d) : NULL;
 
 	while (e && e->number != number && (d->reordered || e->number < number))
 		e = e->next;
@@ -141,7 +141,7 @@ static uint64_t dirty_bytes(const struct domain *d)
 {
 	uint64_t bytes = 0;
 
-	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	for (const struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		const struct mem *m = (const struct mem *)o;
 		/* what only the log has still is not saved; a part of it keeps the whole */
 		if ((o->kind == OCL_MEM || o->kind == OCL_SVM) && m->root == m && m->modified &&
@@ -382,7 +382,7 @@ bool ocl_lost_too_often(bool again)
 
 bool ocl_again(void *handle, ocl_kind_t kind, cl_int status, uint32_t moves)
 {
-	struct object *o;
+	struct ocl_object *o;
 	bool again;
 
 	if (LIKELY(status == CL_SUCCESS) || ocl.passive) {

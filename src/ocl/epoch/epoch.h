@@ -51,7 +51,7 @@ void ocl_detect_settle(struct domain *d);
 
 /* ---- store.c ---- */
 /* The file belonged to the process of which this one is a copy. */
-static inline bool ocl_store_is_gone(const struct store *s)
+static inline bool ocl_store_is_gone(const struct ocl_store *s)
 {
 	return s->fd >= 0 && s->life != atomic_load(&ocl.lives);
 }
@@ -91,7 +91,7 @@ void ocl_scratch_look(struct domain *d);
  * it. */
 bool ocl_scratch_is_over(const struct mem *m);
 
-static inline bool ocl_is_content(const struct object *o)
+static inline bool ocl_is_content(const struct ocl_object *o)
 {
 	const struct mem *m = (const struct mem *)o;
 
@@ -100,7 +100,7 @@ static inline bool ocl_is_content(const struct object *o)
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): m is a name */
 #define EACH_CONTENT(d, m)                                                                         \
-	(struct object *o_ = (d)->objects.next; o_ != &(d)->objects;                               \
+	(struct ocl_object *o_ = (d)->objects.next; o_ != &(d)->objects;                           \
 	 o_ = o_->next) for (struct mem *m = ocl_is_content(o_) ? (struct mem *)o_ : NULL; m;      \
 			     m = NULL)
 /* NOLINTEND(bugprone-macro-parentheses) */
@@ -119,10 +119,11 @@ bool ocl_aside_needed(const struct mem *m, bool in);
 bool ocl_aside_copy(struct mem *m, const bool *want, cl_command_queue q, bool in,
 		    ocl_chunk_fn visit, void *arg);
 /* What init, an OP_INIT, says of m, by data. */
-bool ocl_aside_init(struct mem *m, const struct entry *init, cl_command_queue q, const void *data);
+bool ocl_aside_init(struct mem *m, const struct ocl_entry *init, cl_command_queue q,
+		    const void *data);
 /* Whether e reads, as mappings are repeated, what the host may not read; and such a read. */
-bool ocl_aside_reads(const struct entry *e);
-cl_int ocl_aside_read(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+bool ocl_aside_reads(const struct ocl_entry *e);
+cl_int ocl_aside_read(const struct ocl_entry *e, cl_command_queue q, void *host, cl_uint n,
 		      const cl_event *w, cl_event *event);
 cl_command_queue ocl_own_queue(struct domain *d, cl_device_id device);
 /* One where q is (NULL: anywhere in d). */
@@ -140,7 +141,7 @@ bool ocl_hash_on_device(struct domain *d, struct mem *m, uint64_t (*hash)[2]);
 bool ocl_recover(struct domain *d, bool lost);
 bool ocl_replay(struct domain *d);
 /* The transfer that a mapping, or its end, amounts to: *t. False: none. */
-bool ocl_replay_transfer(const struct domain *d, const struct entry *e, struct entry *t);
+bool ocl_replay_transfer(const struct domain *d, const struct ocl_entry *e, struct ocl_entry *t);
 /* The program's kernels have the program's arguments again. */
 void ocl_replay_unbind(struct domain *d);
 /* Buffers and images in memory of the program (CL_MEM_USE_HOST_PTR) that it has released, and that

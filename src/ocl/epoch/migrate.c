@@ -45,7 +45,7 @@ static cl_device_id parent_of(cl_device_id device)
 /* Commands of the context go there. */
 static bool is_busy(const struct domain *d, cl_device_id device)
 {
-	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next)
+	for (const struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_QUEUE && ((const struct queue *)o)->device == device)
 			return true;
 	return false;
@@ -147,7 +147,7 @@ static void *queue_anew(const struct move *m, struct queue *q)
 
 static bool is_mapped(const struct domain *d, const struct mem *m)
 {
-	for (const struct map *r = d->maps; r; r = r->next)
+	for (const struct ocl_map *r = d->maps; r; r = r->next)
 		if (r->mem->root == m)
 			return true;
 	return false;
@@ -190,7 +190,7 @@ static void *mem_anew(const struct move *m, struct mem *o)
 	return NEXT->clCreateImage(m->context, parent ? own : flags, &o->format, &desc, host, NULL);
 }
 
-static void *sampler_anew(const struct move *m, struct object *o)
+static void *sampler_anew(const struct move *m, struct ocl_object *o)
 {
 	cl_bool normalized = CL_FALSE;
 	cl_addressing_mode addressing = 0;
@@ -204,7 +204,7 @@ static void *sampler_anew(const struct move *m, struct object *o)
 	return NEXT->clCreateSampler(m->context, normalized, addressing, filter, NULL);
 }
 
-static cl_program *list_of(struct program **from, cl_uint count)
+static cl_program *list_of(struct ocl_program **from, cl_uint count)
 {
 	cl_program *list = calloc(count + 1, sizeof(*list));
 
@@ -213,7 +213,7 @@ static cl_program *list_of(struct program **from, cl_uint count)
 	return list;
 }
 
-static void build_anew(const struct move *m, const struct program *o, cl_program p)
+static void build_anew(const struct move *m, const struct ocl_program *o, cl_program p)
 {
 	const struct step *s = o->steps;
 	char *more = ocl_program_options(o, s->options), *options = more ? more : s->options;
@@ -237,7 +237,7 @@ static bool has(const struct move *m, cl_device_id device)
 	return false;
 }
 
-static void *program_anew(const struct move *m, struct program *o)
+static void *program_anew(const struct move *m, struct ocl_program *o)
 {
 	const char *source = o->source;
 	const unsigned char *binary = o->binary;
@@ -271,7 +271,7 @@ static void *program_anew(const struct move *m, struct program *o)
 }
 
 /* Only what a kernel of the program's needs: what never was built has none. */
-static void *anew(const struct move *m, struct object *o)
+static void *anew(const struct move *m, struct ocl_object *o)
 {
 	switch (o->kind) {
 	case OCL_QUEUE:
@@ -281,7 +281,7 @@ static void *anew(const struct move *m, struct object *o)
 	case OCL_SAMPLER:
 		return sampler_anew(m, o);
 	case OCL_PROGRAM:
-		return program_anew(m, (struct program *)o);
+		return program_anew(m, (struct ocl_program *)o);
 	case OCL_KERNEL:
 		return NEXT->clCreateKernel(OBJ(((struct kernel *)o)->program)->next_real,
 					    ((struct kernel *)o)->name, NULL);
@@ -295,7 +295,7 @@ static void *anew(const struct move *m, struct object *o)
 
 static void release_next(struct domain *d)
 {
-	for (struct object *o = d->objects.prev; o != &d->objects; o = o->prev) {
+	for (struct ocl_object *o = d->objects.prev; o != &d->objects; o = o->prev) {
 		if (o->next_real)
 			ocl_runtime_release(o->next_real, o->kind);
 		o->next_real = NULL;
@@ -313,7 +313,7 @@ static void commit(const struct move *m)
 	struct domain *d = m->d;
 
 	ocl_object_moves(OBJ(d), m->context);
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		struct queue *q = (struct queue *)o;
 
 		if (!o->next_real)
@@ -335,7 +335,7 @@ static void commit(const struct move *m)
 		}
 	}
 	d->moved_at = ++ocl.moves;
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_KERNEL)
 			ocl_kernel_bind((struct kernel *)o, ((struct kernel *)o)->args, true);
 	if (!m->same) {
@@ -366,7 +366,7 @@ static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id devi
 	m.context = NEXT->clCreateContext(list, m.count, m.devices, NULL, NULL, NULL);
 	if (!m.context)
 		return false;
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		o->next_real = anew(&m, o);
 		if (!o->next_real && o->kind != OCL_PROGRAM && o->kind != OCL_RECORDED) {
 			log_info("opencl: an object could not be made on the other device");
@@ -383,7 +383,7 @@ static bool move_to(struct domain *d, cl_platform_id platform, cl_device_id devi
 
 /* ---- objects in memory of the program ---- */
 
-static bool is_of(const struct object *o, const struct mem *root)
+static bool is_of(const struct ocl_object *o, const struct mem *root)
 {
 	return o && o->kind == OCL_MEM && ((const struct mem *)o)->root == root;
 }
@@ -391,7 +391,7 @@ static bool is_of(const struct object *o, const struct mem *root)
 /* Commands that wait for the program have it still as it is. */
 static bool is_waited_with(const struct domain *d, const struct mem *root)
 {
-	for (const struct entry *e = d->first; e; e = e->next) {
+	for (const struct ocl_entry *e = d->first; e; e = e->next) {
 		if (!(e->gates & d->gates_unset))
 			continue;
 		if (is_of(e->dst ? OBJ(e->dst) : NULL, root) ||
@@ -407,13 +407,13 @@ static bool is_waited_with(const struct domain *d, const struct mem *root)
 /* Command buffers that the program has may be of any of its objects. */
 static bool has_recorded(const struct domain *d)
 {
-	for (const struct object *o = d->objects.next; o != &d->objects; o = o->next)
+	for (const struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_RECORDED && o->refs > 0)
 			return true;
 	return false;
 }
 
-static bool parts(const struct domain *d, const struct object *o)
+static bool parts(const struct domain *d, const struct ocl_object *o)
 {
 	const struct mem *m = (const struct mem *)o;
 
@@ -425,7 +425,7 @@ bool ocl_part_from_host(struct domain *d)
 	const struct move m = {.d = d, .context = OBJ(d)->real};
 	bool recorded = has_recorded(d), any = false, good = true;
 
-	for (struct object *o = d->objects.next; o != &d->objects && good && !recorded;
+	for (struct ocl_object *o = d->objects.next; o != &d->objects && good && !recorded;
 	     o = o->next) {
 		if (!parts(d, o))
 			continue;
@@ -437,7 +437,7 @@ bool ocl_part_from_host(struct domain *d)
 		release_next(d);
 	if (!good || !any)
 		return good;
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		if (!o->next_real)
 			continue;
 		ocl_object_moves(o, o->next_real);
@@ -445,7 +445,7 @@ bool ocl_part_from_host(struct domain *d)
 		forget_host((struct mem *)o);
 	}
 	ocl.moves++;
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_KERNEL)
 			ocl_kernel_bind((struct kernel *)o, ((struct kernel *)o)->args, true);
 	return true;

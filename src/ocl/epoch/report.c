@@ -12,7 +12,7 @@
 
 static struct account account(void)
 {
-	const struct report *r = &ocl.report;
+	const struct ocl_report *r = &ocl.report;
 	struct account a = {
 	    .processes = 1,
 	    .pid = ocl.pid,
@@ -37,7 +37,7 @@ void ocl_report_init(void)
 
 static void say_line(const struct account *a)
 {
-	const struct report *r = &ocl.report;
+	const struct ocl_report *r = &ocl.report;
 	char moved[64] = "";
 
 	if (r->moves)

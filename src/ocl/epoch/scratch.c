@@ -6,7 +6,7 @@
 #include "ocl/epoch/epoch.h"
 #include "ocl/ocl.h"
 
-static void use(struct mem *m, const struct entry *e)
+static void use(struct mem *m, const struct ocl_entry *e)
 {
 	m = m->root;
 	if (!m->scratch)
@@ -20,7 +20,7 @@ static void use(struct mem *m, const struct entry *e)
 	m->used_at = e->number;
 }
 
-static void use_all(const struct entry *e, const struct entry *with)
+static void use_all(const struct ocl_entry *e, const struct ocl_entry *with)
 {
 	if (e->dst)
 		use(e->dst, with);
@@ -44,11 +44,11 @@ void ocl_scratch_look(struct domain *d)
 {
 	if (!(ocl.set.opt & OCL_OPT_SB) || !has_scratch(d))
 		return;
-	for (const struct entry *e = d->first; e; e = e->next) {
+	for (const struct ocl_entry *e = d->first; e; e = e->next) {
 		if (!e->queue)
 			continue;
 		use_all(e, e);
-		for (const struct entry *r = e->recorded ? e->recorded->first : NULL; r;
+		for (const struct ocl_entry *r = e->recorded ? e->recorded->first : NULL; r;
 		     r = r->next)
 			use_all(r, e);
 	}

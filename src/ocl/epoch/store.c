@@ -33,7 +33,7 @@ static int unnamed_file(const char *dir)
 	return fd;
 }
 
-static void drop_extents(struct store *s)
+static void drop_extents(struct ocl_store *s)
 {
 	while (s->free) {
 		struct extent *x = s->free;
@@ -65,7 +65,7 @@ void ocl_store_look(void)
 
 bool ocl_store_open(struct domain *d)
 {
-	struct store *s = &d->store;
+	struct ocl_store *s = &d->store;
 
 	ocl_store_renew(d);
 	if (s->fd >= 0)
@@ -90,8 +90,8 @@ void ocl_store_renew(struct domain *d)
 	drop_extents(&d->store);
 	if (d->store.fd >= 0)
 		ocl_guest_descriptor(d->store.fd, false);
-	d->store = (struct store){.fd = -1};
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	d->store = (struct ocl_store){.fd = -1};
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		struct mem *m = (struct mem *)o;
 		if (o->kind != OCL_MEM && o->kind != OCL_SVM)
 			continue;
@@ -101,7 +101,7 @@ void ocl_store_renew(struct domain *d)
 		for (size_t i = 0; i < m->chunk_count; i++)
 			m->chunks[i] = (struct chunk){.slot = -1, .next = -1};
 	}
-	for (struct entry *e = d->first; e; e = e->next)
+	for (struct ocl_entry *e = d->first; e; e = e->next)
 		if (!e->data.memory)
 			e->data = (struct blob){0};
 	d->unprotected = true;
@@ -112,7 +112,7 @@ void ocl_store_renew(struct domain *d)
 void ocl_store_close(struct domain *d)
 {
 	UNCANCELLED;
-	struct store *s = &d->store;
+	struct ocl_store *s = &d->store;
 
 	drop_extents(s);
 	if (s->fd >= 0) {
@@ -125,7 +125,7 @@ void ocl_store_close(struct domain *d)
 
 off_t ocl_store_take(struct domain *d, off_t bytes)
 {
-	struct store *s = &d->store;
+	struct ocl_store *s = &d->store;
 	off_t at;
 
 	bytes = (off_t)ALIGN_UP((size_t)bytes, HALE_PAGE);
@@ -149,7 +149,7 @@ off_t ocl_store_take(struct domain *d, off_t bytes)
 
 /* In the order of their places, neighbours joined, so that there are never more of them than of
  * what lies between. */
-static void place_extent(struct store *s, off_t at, off_t bytes)
+static void place_extent(struct ocl_store *s, off_t at, off_t bytes)
 {
 	struct extent **link = &s->free, *before = NULL, *x;
 
@@ -174,7 +174,7 @@ static void place_extent(struct store *s, off_t at, off_t bytes)
 
 void ocl_store_give(struct domain *d, off_t at, off_t bytes)
 {
-	struct store *s = &d->store;
+	struct ocl_store *s = &d->store;
 
 	bytes = (off_t)ALIGN_UP((size_t)bytes, HALE_PAGE);
 	if (s->fd < 0 || at < 0 || ocl_store_is_gone(s))

@@ -12,7 +12,7 @@ static cl_mem real_mem(struct mem *m, cl_mem handle)
 	return m ? OBJ(m)->real : handle;
 }
 
-static cl_int issue_buffer(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+static cl_int issue_buffer(const struct ocl_entry *e, cl_command_queue q, void *host, cl_uint n,
 			   const cl_event *w, cl_event *event)
 {
 	cl_mem dst = real_mem(e->dst, e->dst_handle), src = real_mem(e->src, e->src_handle);
@@ -45,7 +45,7 @@ static cl_int issue_buffer(const struct entry *e, cl_command_queue q, void *host
 	}
 }
 
-static cl_int issue_image(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+static cl_int issue_image(const struct ocl_entry *e, cl_command_queue q, void *host, cl_uint n,
 			  const cl_event *w, cl_event *event)
 {
 	cl_mem dst = real_mem(e->dst, e->dst_handle), src = real_mem(e->src, e->src_handle);
@@ -70,8 +70,8 @@ static cl_int issue_image(const struct entry *e, cl_command_queue q, void *host,
 	}
 }
 
-static cl_int issue_migrate(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
-			    cl_event *event)
+static cl_int issue_migrate(const struct ocl_entry *e, cl_command_queue q, cl_uint n,
+			    const cl_event *w, cl_event *event)
 {
 	cl_mem *real = calloc(e->count + 1ul, sizeof(*real));
 	const cl_mem *list = e->data.memory;
@@ -86,8 +86,8 @@ static cl_int issue_migrate(const struct entry *e, cl_command_queue q, cl_uint n
 	return status;
 }
 
-static cl_int issue_kernel(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
-			   cl_event *event)
+static cl_int issue_kernel(const struct ocl_entry *e, cl_command_queue q, cl_uint n,
+			   const cl_event *w, cl_event *event)
 {
 	cl_kernel k = e->kernel ? OBJ(e->kernel)->real : e->kernel_handle;
 
@@ -99,8 +99,8 @@ static cl_int issue_kernel(const struct entry *e, cl_command_queue q, cl_uint n,
 }
 
 /* The runtime takes a copy of the arguments. */
-static cl_int issue_native(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
-			   cl_event *event)
+static cl_int issue_native(const struct ocl_entry *e, cl_command_queue q, cl_uint n,
+			   const cl_event *w, cl_event *event)
 {
 	char *args = e->data.memory;
 	const size_t *offset = (const size_t *)(args + ALIGN_UP(e->region[0], sizeof(size_t)));
@@ -121,7 +121,7 @@ static cl_int issue_native(const struct entry *e, cl_command_queue q, cl_uint n,
 	return status;
 }
 
-static cl_int issue_map(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+static cl_int issue_map(const struct ocl_entry *e, cl_command_queue q, void *host, cl_uint n,
 			const cl_event *w, cl_event *event, void **map)
 {
 	cl_mem m = real_mem(e->src, e->src_handle);
@@ -144,7 +144,7 @@ static cl_int issue_map(const struct entry *e, cl_command_queue q, void *host, c
 	}
 }
 
-static cl_int issue_svm(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+static cl_int issue_svm(const struct ocl_entry *e, cl_command_queue q, void *host, cl_uint n,
 			const cl_event *w, cl_event *event)
 {
 	void *dst = (void *)e->a[0];
@@ -165,7 +165,7 @@ static cl_int issue_svm(const struct entry *e, cl_command_queue q, void *host, c
 	}
 }
 
-static cl_int issue_svm_migrate(const struct entry *e, cl_command_queue q, cl_uint n,
+static cl_int issue_svm_migrate(const struct ocl_entry *e, cl_command_queue q, cl_uint n,
 				const cl_event *w, cl_event *event)
 {
 	const void **pointers = e->data.memory;
@@ -177,7 +177,7 @@ static cl_int issue_svm_migrate(const struct entry *e, cl_command_queue q, cl_ui
 					    e->flags, n, w, event);
 }
 
-cl_int ocl_issue(const struct entry *e, cl_command_queue q, void *host, cl_uint n,
+cl_int ocl_issue(const struct ocl_entry *e, cl_command_queue q, void *host, cl_uint n,
 		 const cl_event *w, cl_event *event, void **map)
 {
 	switch (e->op) {

@@ -18,12 +18,12 @@ static const uint64_t memory_min = 256ull << 20;
 
 /* Entries to be used again: a log has as many each time, and what malloc gives back to the system
  * costs page faults. One lies ready, so that who needs it takes no lock. */
-static struct entry *spare; /* guarded by the lock */
-static struct entry *_Atomic ready;
+static struct ocl_entry *spare; /* guarded by the lock */
+static struct ocl_entry *_Atomic ready;
 
 void ocl_entry_ready(void)
 {
-	struct entry *e = spare;
+	struct ocl_entry *e = spare;
 
 	if (!e || atomic_load_explicit(&ready, memory_order_relaxed))
 		return;
@@ -31,9 +31,9 @@ void ocl_entry_ready(void)
 	atomic_store_explicit(&ready, e, memory_order_release);
 }
 
-struct entry *ocl_entry_new(ocl_op_t op)
+struct ocl_entry *ocl_entry_new(ocl_op_t op)
 {
-	struct entry *e = atomic_exchange(&ready, NULL);
+	struct ocl_entry *e = atomic_exchange(&ready, NULL);
 
 	if (!e) {
 		ocl_lock();
@@ -48,9 +48,9 @@ struct entry *ocl_entry_new(ocl_op_t op)
 	return e;
 }
 
-struct entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst)
+struct ocl_entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst)
 {
-	struct entry *e = ocl_entry_new(op);
+	struct ocl_entry *e = ocl_entry_new(op);
 
 	if (e) {
 		e->src_handle = src;
@@ -59,7 +59,7 @@ struct entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst)
 	return e;
 }
 
-void ocl_entry_discard(struct entry *e)
+void ocl_entry_discard(struct ocl_entry *e)
 {
 	if (!e)
 		return;
@@ -68,7 +68,7 @@ void ocl_entry_discard(struct entry *e)
 	ocl_unlock();
 }
 
-struct entry *ocl_entry_carry(struct entry *e, const void *data, size_t size)
+struct ocl_entry *ocl_entry_carry(struct ocl_entry *e, const void *data, size_t size)
 {
 	if (!e || !data)
 		return e;
@@ -93,7 +93,7 @@ static void blob_free(struct domain *d, struct blob *b)
 	*b = (struct blob){0};
 }
 
-void ocl_entry_free(struct domain *d, struct entry *e)
+void ocl_entry_free(struct domain *d, struct ocl_entry *e)
 {
 	if (d)
 		blob_free(d, &e->data);
@@ -120,33 +120,34 @@ void ocl_entry_free(struct domain *d, struct entry *e)
 	spare = e;
 }
 
-static struct entry *newest(struct domain *d)
+static struct ocl_entry *newest(struct domain *d)
 {
-	return d->first ? (struct entry *)((char *)d->last - offsetof(struct entry, next)) : NULL;
+	return d->first ? (struct ocl_entry *)((char *)d->last - offsetof(struct ocl_entry, next))
+			: NULL;
 }
 
-static bool ends_mapping(const struct entry *e)
+static bool ends_mapping(const struct ocl_entry *e)
 {
 	return e->op == OP_UNMAP || e->op == OP_SVM_UNMAP;
 }
 
 /* All of what e puts where it says is in the log, or will be. */
-static bool writes_whole(const struct entry *e)
+static bool writes_whole(const struct ocl_entry *e)
 {
 	return e->dst && !e->gates && !e->behind_read &&
 	       (e->op == OP_WRITE || (ends_mapping(e) && e->data.size > 0));
 }
 
 /* The end of a mapping through which the program wrote nothing: a replay leaves it out. */
-static bool is_passed_over(const struct entry *e)
+static bool is_passed_over(const struct ocl_entry *e)
 {
 	return !e->gates && ends_mapping(e) && e->data.size == 0;
 }
 
 /* What stands last in the log of that which a replay repeats, if it is a write. */
-static struct entry *last_written(struct domain *d)
+static struct ocl_entry *last_written(struct domain *d)
 {
-	struct entry *e = newest(d);
+	struct ocl_entry *e = newest(d);
 
 	if (!e)
 		return NULL;
@@ -157,7 +158,7 @@ static struct entry *last_written(struct domain *d)
 
 /* Whether e overwrites all that before has written, in its queue's order: nothing that is to be
  * repeated can have seen that. */
-static bool overwrites(const struct entry *before, const struct entry *e)
+static bool overwrites(const struct ocl_entry *before, const struct ocl_entry *e)
 {
 	if (!before || !writes_whole(e) || before->dst != e->dst || before->queue != e->queue ||
 	    e->queue->out_of_order)
@@ -169,7 +170,7 @@ static bool overwrites(const struct entry *before, const struct entry *e)
 	return true;
 }
 
-static void supersede(struct domain *d, struct entry *e)
+static void supersede(struct domain *d, struct ocl_entry *e)
 {
 	d->uncaptured -= e->uncaptured;
 	e->uncaptured = false;
@@ -177,9 +178,9 @@ static void supersede(struct domain *d, struct entry *e)
 	blob_free(d, &e->data);
 }
 
-void ocl_log_append(struct domain *d, struct entry *e)
+void ocl_log_append(struct domain *d, struct ocl_entry *e)
 {
-	struct entry *before = last_written(d);
+	struct ocl_entry *before = last_written(d);
 
 	e->over = overwrites(before, e) ? before : NULL;
 	e->written = before;
@@ -198,9 +199,9 @@ void ocl_log_append(struct domain *d, struct entry *e)
 }
 
 /* The link at `at` goes, and with it who pointed to the one behind. */
-static struct entry *unlink_entry(struct domain *d, struct entry **at)
+static struct ocl_entry *unlink_entry(struct domain *d, struct ocl_entry **at)
 {
-	struct entry *e = *at;
+	struct ocl_entry *e = *at;
 
 	*at = e->next;
 	if (d->last == &e->next)
@@ -214,10 +215,10 @@ static struct entry *unlink_entry(struct domain *d, struct entry **at)
 
 void ocl_log_gate_opened(struct domain *d, uint64_t gate)
 {
-	struct entry *free_now = NULL, **end = &free_now, **at = &d->first;
+	struct ocl_entry *free_now = NULL, **end = &free_now, **at = &d->first;
 
 	while (*at) {
-		struct entry *e = *at;
+		struct ocl_entry *e = *at;
 
 		if (!(e->gates & gate) || e->gates & d->gates_unset || e->failed) {
 			at = &e->next;
@@ -228,7 +229,7 @@ void ocl_log_gate_opened(struct domain *d, uint64_t gate)
 		*end = NULL;
 	}
 	d->reordered |= free_now != NULL;
-	for (struct entry *e = free_now, *next; e; e = next) {
+	for (struct ocl_entry *e = free_now, *next; e; e = next) {
 		next = e->next;
 		e->next = NULL;
 		e->order = ++d->orders;
@@ -250,7 +251,7 @@ void ocl_log_event_released(cl_event own)
 
 void ocl_log_clear(struct domain *d)
 {
-	struct entry *e = d->first, *next;
+	struct ocl_entry *e = d->first, *next;
 
 	d->first = NULL;
 	d->last = d->epoch_first = d->settled = &d->first;
@@ -272,9 +273,9 @@ void ocl_log_give_up(struct domain *d)
 	ocl_log_clear(d);
 }
 
-struct entry *ocl_log_unsettled(struct domain *d)
+struct ocl_entry *ocl_log_unsettled(struct domain *d)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 
 	/* it points to the list's head or to a link in it, from ocl_log_clear on */
 	/* cppcheck-suppress uninitvar */
@@ -284,7 +285,7 @@ struct entry *ocl_log_unsettled(struct domain *d)
 }
 
 /* What is no longer linked goes. */
-static void forget(struct domain *d, struct entry *e)
+static void forget(struct domain *d, struct ocl_entry *e)
 {
 	d->entries--;
 	d->log_bytes -= sizeof(*e) + e->used_count * sizeof(void *);
@@ -296,7 +297,7 @@ static void forget(struct domain *d, struct entry *e)
 
 void ocl_log_settle(struct domain *d)
 {
-	struct entry **at;
+	struct ocl_entry **at;
 
 	if (d->unchecked == 0)
 		return;
@@ -309,7 +310,7 @@ void ocl_log_settle(struct domain *d)
 	}
 }
 
-static bool is_droppable(const struct domain *d, const struct entry *e, const struct queue *q)
+static bool is_droppable(const struct domain *d, const struct ocl_entry *e, const struct queue *q)
 {
 	return !e->lasting && e->queue == q && e->number <= q->finished &&
 	       !(e->gates & d->gates_unset) && (!ocl_entry_reads(e) || e->arrived);
@@ -317,9 +318,9 @@ static bool is_droppable(const struct domain *d, const struct entry *e, const st
 
 static void drop_epoch(struct domain *d)
 {
-	struct entry *e = *d->epoch_first, *next;
+	struct ocl_entry *e = *d->epoch_first, *next;
 
-	for (struct entry *x = e; x; x = x->next)
+	for (struct ocl_entry *x = e; x; x = x->next)
 		if (d->settled == &x->next)
 			d->settled = d->epoch_first;
 	*d->epoch_first = NULL;
@@ -333,7 +334,7 @@ static void drop_epoch(struct domain *d)
 
 void ocl_log_end_epoch(struct domain *d, const struct queue *q)
 {
-	const struct entry *e = *d->epoch_first;
+	const struct ocl_entry *e = *d->epoch_first;
 
 	while (e && q && (ocl.set.opt & OCL_OPT_SB) && is_droppable(d, e, q))
 		e = e->next;
@@ -374,7 +375,7 @@ static bool has_memory(const struct domain *d, size_t size)
 	return true;
 }
 
-static void lose_data(struct domain *d, struct entry *e, const char *why)
+static void lose_data(struct domain *d, struct ocl_entry *e, const char *why)
 {
 	blob_free(d, &e->data);
 	if (!d->unprotected)
@@ -403,7 +404,7 @@ static bool copy_if_there(char *to, const char *from, size_t size)
 	return true;
 }
 
-bool ocl_log_capture(struct domain *d, struct entry *e)
+bool ocl_log_capture(struct domain *d, struct ocl_entry *e)
 {
 	double start = clock_seconds();
 
@@ -435,14 +436,14 @@ bool ocl_log_capture(struct domain *d, struct entry *e)
 	return e->data.size == e->host_span;
 }
 
-static bool has_run(const struct entry *e)
+static bool has_run(const struct ocl_entry *e)
 {
 	return e->number <= e->queue->finished;
 }
 
 void ocl_log_has_run(struct domain *d, uint64_t command)
 {
-	struct entry *e = newest(d);
+	struct ocl_entry *e = newest(d);
 
 	if (e && e->over && e->number == command && !e->behind_read)
 		supersede(d, e->over);
@@ -453,7 +454,7 @@ void ocl_log_capture_all(struct domain *d)
 {
 	struct ranges coming = {0};
 
-	for (struct entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
+	for (struct ocl_entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
 	     e = e->next) {
 		if (ocl_entry_reads(e) && !e->arrived)
 			ranges_add(&coming, e->host, e->host_span);
@@ -469,11 +470,12 @@ void ocl_log_capture_all(struct domain *d)
 	ranges_fini(&coming);
 }
 
-bool ocl_log_is_behind_read(struct domain *d, const struct entry *e)
+bool ocl_log_is_behind_read(struct domain *d, const struct ocl_entry *e)
 {
 	const char *host = e->host;
 
-	for (const struct entry *r = ocl_log_unsettled(d); r && r->order < e->order; r = r->next) {
+	for (const struct ocl_entry *r = ocl_log_unsettled(d); r && r->order < e->order;
+	     r = r->next) {
 		const char *at = r->host;
 		if (ocl_entry_reads(r) && at < host + e->host_span && host < at + r->host_span)
 			return true;
@@ -482,7 +484,7 @@ bool ocl_log_is_behind_read(struct domain *d, const struct entry *e)
 }
 
 /* The last moment at which what e writes is there: when it has been brought, which may be now. */
-void ocl_log_capture_behind_read(struct domain *d, struct entry *e)
+void ocl_log_capture_behind_read(struct domain *d, struct ocl_entry *e)
 {
 	if (ocl_epoch_quiesce(d) || !(e->gates & d->gates_unset)) {
 		ocl_log_capture(d, e);
@@ -501,7 +503,7 @@ void ocl_log_capture_range(struct domain *d, const void *host, size_t size)
 {
 	const char *from = host;
 
-	for (struct entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
+	for (struct ocl_entry *e = d->uncaptured ? ocl_log_unsettled(d) : NULL; e && d->uncaptured;
 	     e = e->next) {
 		const char *at = e->host;
 		if (!e->uncaptured || at >= from + size || from >= at + e->host_span)
@@ -517,7 +519,7 @@ struct rows { /* of one read, in host memory */
 	size_t first, size, row, slice, per_slice, slices;
 };
 
-static struct rows rows_of(const struct entry *e)
+static struct rows rows_of(const struct ocl_entry *e)
 {
 	bool rect = e->op == OP_READ_RECT, image = e->op == OP_READ_IMAGE || e->op == OP_MAP_IMAGE;
 	const size_t *pitch = rect ? e->pitch + 2 : e->pitch;
@@ -535,7 +537,7 @@ static struct rows rows_of(const struct entry *e)
 	return r;
 }
 
-void ocl_log_take_read(const struct entry *read, const char *from, char *data, const char *at,
+void ocl_log_take_read(const struct ocl_entry *read, const char *from, char *data, const char *at,
 		       size_t size)
 {
 	const struct rows r = rows_of(read);
@@ -552,7 +554,7 @@ void ocl_log_take_read(const struct entry *read, const char *from, char *data, c
 	}
 }
 
-void *ocl_log_in_memory(struct domain *d, struct entry *e)
+void *ocl_log_in_memory(struct domain *d, struct ocl_entry *e)
 {
 	void *memory;
 
@@ -570,7 +572,7 @@ void *ocl_log_in_memory(struct domain *d, struct entry *e)
 	return e->data.memory = memory;
 }
 
-const void *ocl_log_data(struct domain *d, const struct entry *e, void **owned)
+const void *ocl_log_data(struct domain *d, const struct ocl_entry *e, void **owned)
 {
 	*owned = NULL;
 	if (e->data.memory)

@@ -21,7 +21,7 @@ static uint32_t find(const struct ranges *r, size_t from)
 static bool make_room(struct ranges *r)
 {
 	uint32_t room = r->room ? 2 * r->room : 16;
-	struct range *more;
+	struct ranges_range *more;
 
 	if (r->count < r->room)
 		return true;
@@ -48,7 +48,7 @@ void ranges_add(struct ranges *r, const void *at, size_t size)
 			return;
 		}
 		memmove(&r->at[i + 1], &r->at[i], (r->count - i) * sizeof(*r->at));
-		r->at[i] = (struct range){from, to};
+		r->at[i] = (struct ranges_range){from, to};
 		r->count++;
 		return;
 	}
@@ -56,7 +56,7 @@ void ranges_add(struct ranges *r, const void *at, size_t size)
 		from = r->at[i].from;
 	if (r->at[end - 1].to > to)
 		to = r->at[end - 1].to;
-	r->at[i] = (struct range){from, to};
+	r->at[i] = (struct ranges_range){from, to};
 	memmove(&r->at[i + 1], &r->at[end], (r->count - end) * sizeof(*r->at));
 	r->count -= end - i - 1;
 }

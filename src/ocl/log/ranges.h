@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct range {
+struct ranges_range {
 	size_t from, to; /* to is behind it */
 };
 
 struct ranges {
-	struct range *at;
+	struct ranges_range *at;
 	uint32_t count, room;
 	bool all; /* there was no memory to tell which */
 };

@@ -62,7 +62,7 @@ static const struct recorder *with_of(cl_command_buffer_khr handle)
 
 void ocl_recorded_fini(struct recorded *r)
 {
-	for (struct entry *e = r->first, *next; e; e = next) {
+	for (struct ocl_entry *e = r->first, *next; e; e = next) {
 		next = e->next;
 		ocl_entry_free(NULL, e);
 	}
@@ -79,7 +79,7 @@ cl_int ocl_recorded_release(void *handle)
 	ocl_lock();
 	/* also one that the program has released already */
 	for (struct domain *d = ocl.domains; d; d = d->next_domain)
-		for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+		for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 			if (o->kind == OCL_RECORDED && o->handle == handle)
 				with = ((const struct recorded *)o)->with;
 	ocl_unlock();
@@ -87,7 +87,7 @@ cl_int ocl_recorded_release(void *handle)
 }
 
 /* In the buffer from here on. e NULL: it could not be kept. */
-static void append(struct recorded *r, struct entry *e)
+static void append(struct recorded *r, struct ocl_entry *e)
 {
 	if (!e || !ocl_entry_resolve(OBJ(r)->domain, e)) {
 		r->opaque = true;
@@ -160,7 +160,7 @@ static cl_int CL_API_CALL enqueue(cl_uint count, cl_command_queue *queues,
 				  cl_command_buffer_khr handle, cl_uint waits, const cl_event *wait,
 				  cl_event *event)
 {
-	struct entry *e;
+	struct ocl_entry *e;
 	struct recorded *r;
 	struct queue *q;
 	cl_int status;
@@ -214,9 +214,9 @@ static cl_int CL_API_CALL barrier(cl_command_buffer_khr b, cl_command_queue q, P
 	       ocl_entry_between(OP_BARRIER, NULL, NULL));
 }
 
-static struct entry *copy_entry(cl_mem src, cl_mem dst, size_t from, size_t to, size_t size)
+static struct ocl_entry *copy_entry(cl_mem src, cl_mem dst, size_t from, size_t to, size_t size)
 {
-	struct entry *e = ocl_entry_between(OP_COPY, src, dst);
+	struct ocl_entry *e = ocl_entry_between(OP_COPY, src, dst);
 
 	if (e) {
 		e->a[0] = from;
@@ -236,10 +236,10 @@ static cl_int CL_API_CALL copy(cl_command_buffer_khr b, cl_command_queue q, cl_m
 }
 
 /* An operation between two places, each an offset (at) or an origin. */
-static struct entry *boxes(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *a, const size_t *b,
-			   const size_t *region, const size_t *pitch)
+static struct ocl_entry *boxes(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *a,
+			       const size_t *b, const size_t *region, const size_t *pitch)
 {
-	struct entry *e = ocl_entry_between(op, src, dst);
+	struct ocl_entry *e = ocl_entry_between(op, src, dst);
 
 	if (!e)
 		return NULL;
@@ -298,10 +298,11 @@ static cl_int CL_API_CALL image_to_buffer(cl_command_buffer_khr b, cl_command_qu
 	       boxes(OP_COPY_IMAGE_TO_BUFFER, src, dst, from, &to, region, NULL));
 }
 
-static struct entry *fill_entry(cl_mem mem, const void *pattern, size_t bytes, size_t offset,
-				size_t size)
+static struct ocl_entry *fill_entry(cl_mem mem, const void *pattern, size_t bytes, size_t offset,
+				    size_t size)
 {
-	struct entry *e = ocl_entry_carry(ocl_entry_between(OP_FILL, NULL, mem), pattern, bytes);
+	struct ocl_entry *e =
+	    ocl_entry_carry(ocl_entry_between(OP_FILL, NULL, mem), pattern, bytes);
 
 	if (e) {
 		e->a[0] = offset;
@@ -320,10 +321,11 @@ static cl_int CL_API_CALL fill(cl_command_buffer_khr b, cl_command_queue q, cl_m
 	       fill_entry(mem, pattern, bytes, offset, size));
 }
 
-static struct entry *fill_image_entry(cl_mem mem, const void *colour, const size_t *origin,
-				      const size_t *region)
+static struct ocl_entry *fill_image_entry(cl_mem mem, const void *colour, const size_t *origin,
+					  const size_t *region)
 {
-	struct entry *e = ocl_entry_carry(ocl_entry_between(OP_FILL_IMAGE, NULL, mem), colour, 16);
+	struct ocl_entry *e =
+	    ocl_entry_carry(ocl_entry_between(OP_FILL_IMAGE, NULL, mem), colour, 16);
 
 	if (e) {
 		triple(e->a, origin);
@@ -365,10 +367,10 @@ static cl_kernel kernel_for(struct recorded *r, struct kernel *k)
 	return own;
 }
 
-static struct entry *launch_entry(cl_kernel kernel, cl_uint dims, const size_t *offset,
-				  const size_t *global, const size_t *local)
+static struct ocl_entry *launch_entry(cl_kernel kernel, cl_uint dims, const size_t *offset,
+				      const size_t *global, const size_t *local)
 {
-	struct entry *e = ocl_entry_between(OP_KERNEL, NULL, NULL);
+	struct ocl_entry *e = ocl_entry_between(OP_KERNEL, NULL, NULL);
 
 	if (!e)
 		return NULL;
@@ -411,7 +413,7 @@ static cl_int CL_API_CALL launch(cl_command_buffer_khr b, cl_command_queue q,
 
 /* ---- what an enqueued buffer does ---- */
 
-bool ocl_recorded_uses(struct domain *d, struct entry *e)
+bool ocl_recorded_uses(struct domain *d, struct ocl_entry *e)
 {
 	struct recorded *r = e->recorded;
 
@@ -419,7 +421,7 @@ bool ocl_recorded_uses(struct domain *d, struct entry *e)
 		d->unprotected = e->lasting = true;
 		ocl_content_unlogged(d);
 	}
-	for (struct entry *t = r->first; t; t = t->next) {
+	for (struct ocl_entry *t = r->first; t; t = t->next) {
 		if (t->kernel && !ocl_kernel_uses(t->kernel, t->args, e))
 			return false;
 		if (!t->kernel) {
@@ -430,7 +432,7 @@ bool ocl_recorded_uses(struct domain *d, struct entry *e)
 	return true;
 }
 
-static cl_int issue_one(const struct entry *t, cl_command_queue q)
+static cl_int issue_one(const struct ocl_entry *t, cl_command_queue q)
 {
 	cl_int status = CL_SUCCESS;
 
@@ -443,7 +445,7 @@ cl_int ocl_recorded_replay(const struct recorded *r, cl_command_queue q)
 {
 	cl_int status = CL_SUCCESS;
 
-	for (const struct entry *t = r->first; t && status == CL_SUCCESS; t = t->next)
+	for (const struct ocl_entry *t = r->first; t && status == CL_SUCCESS; t = t->next)
 		if (t->op != OP_BARRIER)
 			status = issue_one(t, q);
 	return status;
@@ -455,19 +457,19 @@ static cl_int issue_each(const struct recorded *r, cl_command_queue q, cl_uint n
 {
 	cl_int status = NEXT->clEnqueueBarrierWithWaitList(q, n, w, NULL);
 
-	for (const struct entry *t = r->first; t && status == CL_SUCCESS; t = t->next) {
+	for (const struct ocl_entry *t = r->first; t && status == CL_SUCCESS; t = t->next) {
 		status = issue_one(t, q);
 		if (status == CL_SUCCESS)
 			status = NEXT->clEnqueueBarrierWithWaitList(q, 0, NULL, NULL);
 	}
-	for (const struct entry *t = r->first; t; t = t->next)
+	for (const struct ocl_entry *t = r->first; t; t = t->next)
 		if (t->kernel)
 			ocl_kernel_unbind(t->kernel);
 	return status == CL_SUCCESS ? NEXT->clEnqueueMarkerWithWaitList(q, 0, NULL, event) : status;
 }
 
-cl_int ocl_recorded_issue(const struct entry *e, cl_command_queue q, cl_uint n, const cl_event *w,
-			  cl_event *event)
+cl_int ocl_recorded_issue(const struct ocl_entry *e, cl_command_queue q, cl_uint n,
+			  const cl_event *w, cl_event *event)
 {
 	const struct recorded *r = e->recorded;
 

@@ -12,7 +12,7 @@
 #include "ocl/ocl.h"
 
 /* Whether the command had run, or will when the program sets an event. */
-static bool has_run(const struct domain *d, const struct entry *e)
+static bool has_run(const struct domain *d, const struct ocl_entry *e)
 {
 	cl_int status = CL_COMPLETE;
 
@@ -26,15 +26,15 @@ static bool has_run(const struct domain *d, const struct entry *e)
 	return status >= CL_COMPLETE;
 }
 
-static bool still_mapped(const struct domain *d, const struct entry *e)
+static bool still_mapped(const struct domain *d, const struct ocl_entry *e)
 {
-	for (const struct map *r = d->maps; r; r = r->next)
+	for (const struct ocl_map *r = d->maps; r; r = r->next)
 		if (r->number == e->number)
 			return true;
 	return false;
 }
 
-bool ocl_replay_transfer(const struct domain *d, const struct entry *e, struct entry *t)
+bool ocl_replay_transfer(const struct domain *d, const struct ocl_entry *e, struct ocl_entry *t)
 {
 	bool wrote = e->data.size > 0;
 
@@ -70,7 +70,7 @@ bool ocl_replay_transfer(const struct domain *d, const struct entry *e, struct e
 	}
 }
 
-static bool takes_host_data(const struct entry *t)
+static bool takes_host_data(const struct ocl_entry *t)
 {
 	return (t->op >= OP_WRITE && t->op <= OP_WRITE_IMAGE) || t->from_host;
 }
@@ -79,7 +79,7 @@ static bool takes_host_data(const struct entry *t)
  * all is over. */
 static void *place_of(const struct domain *d, void *at, size_t size)
 {
-	for (const struct map *r = d->maps; r; r = r->next) {
+	for (const struct ocl_map *r = d->maps; r; r = r->next) {
 		size_t offset = (size_t)((char *)at - (char *)r->ptr);
 		if (r->kept && (char *)at >= (char *)r->ptr && offset + size <= r->span)
 			return (char *)r->kept + offset;
@@ -87,20 +87,21 @@ static void *place_of(const struct domain *d, void *at, size_t size)
 	return at;
 }
 
-static bool is_mapping(const struct entry *e)
+static bool is_mapping(const struct ocl_entry *e)
 {
 	return e->op == OP_MAP || e->op == OP_MAP_IMAGE || e->op == OP_SVM_MAP;
 }
 
 /* What reads that come before e have brought just now: those data from before may have been wrong.
  * What else e writes the log has alone, where a later read has come into the same memory. */
-static bool take_again(struct domain *d, struct entry *e, cl_command_queue q)
+static bool take_again(struct domain *d, struct ocl_entry *e, cl_command_queue q)
 {
 	char *data = ocl_log_in_memory(d, e);
 
 	if (!data || NEXT->clFinish(q) != CL_SUCCESS)
 		return false;
-	for (const struct entry *r = ocl_log_unsettled(d); r && r->order < e->order; r = r->next)
+	for (const struct ocl_entry *r = ocl_log_unsettled(d); r && r->order < e->order;
+	     r = r->next)
 		if (ocl_entry_reads(r) && has_run(d, r))
 			ocl_log_take_read(
 			    r, is_mapping(r) ? r->host : place_of(d, r->host, r->host_span), data,
@@ -108,9 +109,9 @@ static bool take_again(struct domain *d, struct entry *e, cl_command_queue q)
 	return true;
 }
 
-static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
+static bool replay_entry(struct domain *d, struct ocl_entry *e, cl_command_queue q)
 {
-	struct entry t;
+	struct ocl_entry t;
 	void *host = e->host, *owned = NULL;
 	cl_int status;
 
@@ -153,7 +154,7 @@ static bool replay_entry(struct domain *d, struct entry *e, cl_command_queue q)
 
 void ocl_replay_unbind(struct domain *d)
 {
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next) {
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next) {
 		if (o->kind == OCL_KERNEL)
 			ocl_kernel_unbind((struct kernel *)o);
 	}
@@ -165,7 +166,7 @@ bool ocl_replay(struct domain *d)
 	cl_command_queue q = NULL;
 	bool good = true;
 
-	for (struct entry *e = d->first; e && good; e = e->next) {
+	for (struct ocl_entry *e = d->first; e && good; e = e->next) {
 		cl_command_queue own = ocl_queue_beside(d, e->queue);
 
 		if (!own) {
@@ -190,9 +191,9 @@ bool ocl_replay(struct domain *d)
 
 /* Until the program has been told that it is there it can't have written; what is there now may be
  * wrong, and is made anew. */
-static bool is_told(const struct domain *d, const struct map *r)
+static bool is_told(const struct domain *d, const struct ocl_map *r)
 {
-	for (const struct entry *e = d->first; e; e = e->next)
+	for (const struct ocl_entry *e = d->first; e; e = e->next)
 		if (e->number == r->number)
 			return false;
 	return true;
@@ -200,7 +201,7 @@ static bool is_told(const struct domain *d, const struct map *r)
 
 static void keep_mappings(struct domain *d)
 {
-	for (struct map *r = d->maps; r; r = r->next) {
+	for (struct ocl_map *r = d->maps; r; r = r->next) {
 		if (!ocl_map_may_be_written(r) || !is_told(d, r) ||
 		    !(r->kept = malloc(r->span ? r->span : 1)))
 			continue;
@@ -210,7 +211,7 @@ static void keep_mappings(struct domain *d)
 
 static void put_mappings_back(struct domain *d)
 {
-	for (struct map *r = d->maps; r; r = r->next) {
+	for (struct ocl_map *r = d->maps; r; r = r->next) {
 		if (r->kept)
 			memcpy(r->ptr, r->kept, r->span);
 		free(r->kept);

@@ -12,14 +12,14 @@
 #include "ocl/log/log.h"
 #include "ocl/ocl.h"
 
-static bool waits(const struct domain *d, const struct entry *e)
+static bool waits(const struct domain *d, const struct ocl_entry *e)
 {
 	return e->gates & d->gates_unset && !e->failed;
 }
 
 /* ---- user events ---- */
 
-static bool is_of(const struct object *o, const struct domain *d)
+static bool is_of(const struct ocl_object *o, const struct domain *d)
 {
 	return o && o->kind == OCL_EVENT && o->domain == d;
 }
@@ -148,7 +148,7 @@ void ocl_requeue_failed(struct domain *d, struct event *user, cl_int error)
 	const struct table *t = &ocl.objects;
 
 	user->error = error;
-	for (struct entry *e = d->first; e; e = e->next)
+	for (struct ocl_entry *e = d->first; e; e = e->next)
 		e->failed |= (e->gates & gate) != 0;
 	for (size_t i = 0; gate && i < t->cap; i++) {
 		struct event *ev = (struct event *)t->slot[i].o;
@@ -160,26 +160,28 @@ void ocl_requeue_failed(struct domain *d, struct event *user, cl_int error)
 
 /* ---- commands ---- */
 
-struct list {
+struct requeue_list {
 	cl_event *at;
 	cl_uint count;
 };
 
 /* What e waits for: into w, which has room for all. */
-static void collect(struct domain *d, const struct entry *e, struct event **unset, struct list *w)
+static void collect(struct domain *d, const struct ocl_entry *e, struct event **unset,
+		    struct requeue_list *w)
 {
 	w->count = 0;
 	for (size_t i = 0; unset && unset[i]; i++)
 		if (unset[i]->gate >= 0 && e->gates & 1ull << unset[i]->gate)
 			w->at[w->count++] = OBJ(unset[i])->real;
-	for (const struct entry *b = d->first; b != e; b = b->next)
+	for (const struct ocl_entry *b = d->first; b != e; b = b->next)
 		if (waits(d, b) && b->own && !(b->gates & d->gates_unset & ~e->gates))
 			w->at[w->count++] = b->own;
 }
 
-static cl_int issue(struct domain *d, struct entry *e, const struct list *w, cl_event *own)
+static cl_int issue(struct domain *d, struct ocl_entry *e, const struct requeue_list *w,
+		    cl_event *own)
 {
-	struct entry t = *e;
+	struct ocl_entry t = *e;
 	void *host = e->host;
 	cl_command_queue q = OBJ(e->queue)->real;
 
@@ -201,7 +203,7 @@ static cl_int issue(struct domain *d, struct entry *e, const struct list *w, cl_
 
 /* The program's event for e, and the log's, become what they are now. Callbacks may wait for one
  * that the program has released. */
-static void take_event(struct domain *d, struct entry *e, cl_event own)
+static void take_event(struct domain *d, struct ocl_entry *e, cl_event own)
 {
 	struct event *ev = e->own ? ocl_find_any(e->own, OCL_EVENT) : NULL;
 
@@ -221,10 +223,10 @@ static void take_event(struct domain *d, struct entry *e, cl_event own)
 bool ocl_requeue(struct domain *d)
 {
 	struct event **unset = events_of(d, is_unset);
-	struct list w = {.at = calloc(d->entries + ocl.objects.used + 1, sizeof(cl_event))};
+	struct requeue_list w = {.at = calloc(d->entries + ocl.objects.used + 1, sizeof(cl_event))};
 	bool good = unset && w.at;
 
-	for (struct entry *e = d->first; e && good; e = e->next) {
+	for (struct ocl_entry *e = d->first; e && good; e = e->next) {
 		cl_event own = NULL;
 
 		if (!waits(d, e))

@@ -14,7 +14,7 @@ enum { WAITS_MAX = 64 };
 /* More than this in the log closes an epoch, whether the program synchronises or not. */
 static const uint64_t entries_max = 1u << 18;
 
-struct waits {
+struct submit_waits {
 	cl_uint count;
 	const cl_event *list;
 	uint64_t gates;
@@ -42,9 +42,9 @@ static void recycle_gates(struct domain *d)
 {
 	uint64_t unset = d->gates_unset;
 
-	for (struct entry *e = d->first; e; e = e->next)
+	for (struct ocl_entry *e = d->first; e; e = e->next)
 		e->gates &= unset;
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_QUEUE) {
 			((struct queue *)o)->gates &= unset;
 			((struct queue *)o)->barred &= unset;
@@ -62,7 +62,7 @@ static void give_number(struct domain *d, struct event *user, int number)
 		return;
 	d->gates_unset |= gate;
 	d->gate_since[number] = d->numbers;
-	for (struct object *o = d->objects.next; o != &d->objects; o = o->next)
+	for (struct ocl_object *o = d->objects.next; o != &d->objects; o = o->next)
 		if (o->kind == OCL_QUEUE) {
 			((struct queue *)o)->gates &= ~gate;
 			((struct queue *)o)->barred &= ~gate;
@@ -118,7 +118,8 @@ void ocl_gate_open(struct domain *d, struct event *user)
 
 /* Events from before a move are complete; the new runtime doesn't know them. Those that the program
  * has released are NULL to it. */
-static void look_at_waits(struct domain *d, struct waits *w, cl_uint count, const cl_event *list)
+static void look_at_waits(struct domain *d, struct submit_waits *w, cl_uint count,
+			  const cl_event *list)
 {
 	cl_event *kept;
 	bool ghosts = false;
@@ -172,7 +173,8 @@ static void mark_gate(struct queue *q)
 	NEXT->clFlush(OBJ(q)->real);
 }
 
-static uint64_t gates_for(struct domain *d, struct queue *q, struct entry *e, struct waits *w)
+static uint64_t gates_for(struct domain *d, struct queue *q, struct ocl_entry *e,
+			  struct submit_waits *w)
 {
 	uint64_t behind = q->gates & d->gates_unset;
 	uint64_t gates = w->gates | (q->barred & d->gates_unset);
@@ -199,7 +201,7 @@ static bool is_map(ocl_op_t op)
 	return op == OP_MAP || op == OP_MAP_IMAGE || op == OP_SVM_MAP;
 }
 
-bool ocl_entry_reads(const struct entry *e)
+bool ocl_entry_reads(const struct ocl_entry *e)
 {
 	return is_read(e->op) || is_map(e->op) || (e->op == OP_SVM_COPY && !e->dst);
 }
@@ -209,7 +211,7 @@ static bool is_write(ocl_op_t op)
 	return op >= OP_WRITE && op <= OP_WRITE_IMAGE;
 }
 
-static void resolve_svm(struct domain *d, struct entry *e)
+static void resolve_svm(struct domain *d, struct ocl_entry *e)
 {
 	e->dst = ocl_svm_at(d, e->a[0]);
 	e->src = e->op == OP_SVM_COPY ? ocl_svm_at(d, e->b[0]) : NULL;
@@ -233,7 +235,7 @@ static bool known(cl_mem handle, struct mem **m)
 	return !handle || *m;
 }
 
-bool ocl_entry_resolve(struct domain *d, struct entry *e)
+bool ocl_entry_resolve(struct domain *d, struct ocl_entry *e)
 {
 	struct mem *dst, *src;
 	bool all = known(e->dst_handle, &dst) && known(e->src_handle, &src);
@@ -269,7 +271,7 @@ static void mark_svm(struct domain *d)
 		d->svm[i]->modified |= OCL_BY_DEVICE;
 }
 
-void ocl_entry_mark(struct entry *e)
+void ocl_entry_mark(struct ocl_entry *e)
 {
 	struct mem *m = e->dst ? e->dst->root : NULL;
 
@@ -295,13 +297,14 @@ void ocl_entry_mark(struct entry *e)
 
 /* Whether the log must be able to ask about e: what it reads, or whether it has run already, where
  * the queue can't be waited for. */
-static bool is_asked_about(const struct domain *d, const struct queue *q, const struct entry *e)
+static bool is_asked_about(const struct domain *d, const struct queue *q, const struct ocl_entry *e)
 {
 	return ocl_entry_reads(e) || e->gates || q->gates & d->gates_unset;
 }
 
 /* In the log from here on. */
-static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event event, bool theirs)
+static void keep(struct domain *d, struct queue *q, struct ocl_entry *e, cl_event event,
+		 bool theirs)
 {
 	bool reads = ocl_entry_reads(e);
 
@@ -332,7 +335,7 @@ static void keep(struct domain *d, struct queue *q, struct entry *e, cl_event ev
 	}
 }
 
-static void event_add(struct domain *d, struct queue *q, struct entry *e, cl_event event,
+static void event_add(struct domain *d, struct queue *q, struct ocl_entry *e, cl_event event,
 		      bool ours_too)
 {
 	struct event *ev = ocl_object_create(sizeof(*ev), OCL_EVENT, event, d);
@@ -392,7 +395,7 @@ static void bound_log(struct domain *d)
 
 /* Whether e is about what the program has released, and only the log has still. The runtime isn't
  * asked: with NULL in such a place PoCL 3.1 ends the program. */
-static cl_int of_released(const struct entry *e)
+static cl_int of_released(const struct ocl_entry *e)
 {
 	if (ocl_is_ghost(e->dst_handle, OCL_MEM) || ocl_is_ghost(e->src_handle, OCL_MEM))
 		return CL_INVALID_MEM_OBJECT;
@@ -400,7 +403,7 @@ static cl_int of_released(const struct entry *e)
 }
 
 /* Something in e isn't known here: it is wrong, or of an extension. */
-static cl_int pass_on(struct entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
+static cl_int pass_on(struct ocl_entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
 		      const cl_event *wait, cl_event *event, void **map)
 {
 	cl_event own = NULL;
@@ -427,7 +430,7 @@ static cl_int pass_on(struct entry *e, cl_command_queue queue, bool blocking, cl
  * and a recovery has repeated it. */
 static cl_event requeued(const struct domain *d, uint64_t number, cl_event before)
 {
-	const struct entry *e = d->first;
+	const struct ocl_entry *e = d->first;
 
 	while (e && e->number != number)
 		e = e->next;
@@ -442,7 +445,7 @@ static cl_event requeued(const struct domain *d, uint64_t number, cl_event befor
  * nothing that another thread does, and hardly any other thread asks for the lock meanwhile. Not
  * writes: when a blocking one returns its data have been taken, but what was before it in the queue
  * need not have run. */
-static bool may_block(const struct domain *d, const struct entry *e, cl_uint waits)
+static bool may_block(const struct domain *d, const struct ocl_entry *e, cl_uint waits)
 {
 	return ocl_entry_reads(e) && waits == 0 && !d->gates_unset && ocl_lock_is_alone();
 }
@@ -485,7 +488,7 @@ static cl_int wait_for(struct domain *d, struct queue *q, cl_event event, bool t
 
 /* What the program wrote into a mapping that it ends now, where the mapping is the memory itself: a
  * recovery has put there what was before. */
-static void write_again(struct domain *d, const struct entry *e)
+static void write_again(struct domain *d, const struct ocl_entry *e)
 {
 	void *owned = NULL;
 	const void *data = e->data.size > 0 ? ocl_log_data(d, e, &owned) : NULL;
@@ -496,8 +499,8 @@ static void write_again(struct domain *d, const struct entry *e)
 }
 
 /* Where it waits in the runtime: a thread that is cancelled there has the lock. */
-static cl_int issue(const struct entry *e, cl_command_queue q, const struct waits *w, cl_event *own,
-		    void **map)
+static cl_int issue(const struct ocl_entry *e, cl_command_queue q, const struct submit_waits *w,
+		    cl_event *own, void **map)
 {
 	if (!e->blocks)
 		return ocl_issue(e, q, e->host, w->count, w->list, own, map);
@@ -506,12 +509,13 @@ static cl_int issue(const struct entry *e, cl_command_queue q, const struct wait
 }
 
 /* Issues e, on another device when that of q turns out to be lost. */
-static cl_int issue_somewhere(struct domain *d, struct queue *q, struct entry *e, bool need_event,
-			      cl_uint waits, const cl_event *wait, cl_event *own, void **map)
+static cl_int issue_somewhere(struct domain *d, struct queue *q, struct ocl_entry *e,
+			      bool need_event, cl_uint waits, const cl_event *wait, cl_event *own,
+			      void **map)
 {
 	for (;;) {
 		uint32_t moves = ocl.moves;
-		struct waits w;
+		struct submit_waits w;
 		cl_int status;
 
 		look_at_waits(d, &w, waits, wait);
@@ -531,10 +535,10 @@ static cl_int issue_somewhere(struct domain *d, struct queue *q, struct entry *e
 	}
 }
 
-static cl_int submit_known(struct domain *d, struct queue *q, struct entry *e, bool blocking,
+static cl_int submit_known(struct domain *d, struct queue *q, struct ocl_entry *e, bool blocking,
 			   cl_uint waits, const cl_event *wait, cl_event *event, void **map)
 {
-	struct map *ended = NULL;
+	struct ocl_map *ended = NULL;
 	cl_event own = NULL;
 	cl_int status;
 	bool waits_here = false;
@@ -591,7 +595,7 @@ static void unprotect(cl_command_queue queue)
 	ocl_unlock();
 }
 
-cl_int ocl_submit(struct entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
+cl_int ocl_submit(struct ocl_entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
 		  const cl_event *wait, cl_event *event, void **map)
 {
 	struct queue *q;

@@ -45,7 +45,7 @@ static bool is_waiting(const struct callback *b)
 	return w != NULL;
 }
 
-static void collect(struct wire *w)
+static void collect(struct remote_wire *w)
 {
 	uint64_t tail = atomic_load(&w->callback_tail);
 
@@ -59,7 +59,7 @@ static void collect(struct wire *w)
 	}
 }
 
-void callbacks_collect(struct wire *w)
+void callbacks_collect(struct remote_wire *w)
 {
 	pthread_mutex_lock(&lock);
 	collect(w);
@@ -100,7 +100,7 @@ static void *call_them(void *arg)
 
 	for (;;) {
 		struct timespec t = {0, look_ns};
-		struct wire *w;
+		struct remote_wire *w;
 		struct callback *b;
 		uint32_t seen;
 

@@ -25,10 +25,10 @@
 
 enum { LOOK_NS = 50000000 };
 static int spins; /* looks at the reply before sleeping */
-#define WIRE_BYTES ALIGN_UP(sizeof(struct wire), HALE_PAGE)
+#define WIRE_BYTES ALIGN_UP(sizeof(struct remote_wire), HALE_PAGE)
 
 static struct {
-	struct wire *wire;
+	struct remote_wire *wire;
 	pthread_mutex_t lock; /* of the ring's head */
 	bool started, dead, tried;
 	pid_t pid; /* the process that it belongs to: not a child of fork */
@@ -133,7 +133,7 @@ static void spawn(int region, int svm)
 /* 0: it has ended before it was ready. */
 static uint32_t wait_until_ready(void)
 {
-	struct wire *w = remote.wire;
+	struct remote_wire *w = remote.wire;
 
 	for (int i = 0; atomic_load(&w->ready) == 0 && i < 1200; i++) {
 		futex_wait(&w->ready, 0, LOOK_NS);
@@ -154,8 +154,8 @@ static bool connect_once(bool restored, bool mapped, bool *early, char *why, siz
 	int svm;
 
 	atomic_fetch_add(&remote.life, 1); /* first: who waits looks at it after the region */
-	if (fd >= 0 && ftruncate(fd, sizeof(struct wire)) == 0)
-		p = mmap(remote.wire, sizeof(struct wire), PROT_READ | PROT_WRITE,
+	if (fd >= 0 && ftruncate(fd, sizeof(struct remote_wire)) == 0)
+		p = mmap(remote.wire, sizeof(struct remote_wire), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | (remote.wire ? MAP_FIXED : 0), fd, 0);
 	if (p == MAP_FAILED) {
 		fmt_print(why, size, "no memory to share with the OpenCL server: %s",
@@ -259,7 +259,7 @@ void put_handles(struct call *c, cl_uint count, const void *list, stub_kind_t ki
 		c->word[length] = n;
 }
 
-static void bell(struct wire *w)
+static void bell(struct remote_wire *w)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&w->sleeping, memory_order_relaxed))
@@ -269,7 +269,7 @@ static void bell(struct wire *w)
 }
 
 /* False: the server has ended. */
-static bool wait_for_room(struct wire *w, uint64_t head, size_t size)
+static bool wait_for_room(struct remote_wire *w, uint64_t head, size_t size)
 {
 	for (uint32_t i = 1; head + size - atomic_load(&w->tail) > WIRE_RING; i++) {
 		bell(w);
@@ -280,7 +280,7 @@ static bool wait_for_room(struct wire *w, uint64_t head, size_t size)
 	return true;
 }
 
-static bool append(struct wire *w, const struct call *c, wire_op_t op, uint16_t slot)
+static bool append(struct remote_wire *w, const struct call *c, wire_op_t op, uint16_t slot)
 {
 	uint32_t size = (uint32_t)(sizeof(struct wire_request) + c->words * 8);
 	uint64_t head = atomic_load_explicit(&w->head, memory_order_relaxed);
@@ -307,7 +307,7 @@ static bool append(struct wire *w, const struct call *c, wire_op_t op, uint16_t 
 }
 
 /* WIRE_SLOTS: none is free. */
-static uint16_t take_slot(struct wire *w)
+static uint16_t take_slot(struct remote_wire *w)
 {
 	for (int i = 0; i < WIRE_SLOTS; i++) {
 		if (atomic_load_explicit(&w->reply[i].state, memory_order_acquire) != SLOT_FREE)
@@ -321,14 +321,14 @@ static uint16_t take_slot(struct wire *w)
 typedef enum posted { POSTED, SERVER_ENDED, FROM_BEFORE } posted_t;
 
 /* Where a reply is: in the region of one server, which another one's takes the place of. */
-struct place {
+struct client_place {
 	uint16_t slot;
 	uint32_t life;
 };
 
 /* place: for the reply; NULL: none is wanted. It is taken with the lock held under which another
  * server begins, so that all of this comes before it, or behind it. */
-static posted_t post(const struct call *c, wire_op_t op, struct place *place)
+static posted_t post(const struct call *c, wire_op_t op, struct client_place *place)
 {
 	posted_t posted = FROM_BEFORE;
 	uint16_t slot = WIRE_NO_REPLY;
@@ -345,7 +345,7 @@ static posted_t post(const struct call *c, wire_op_t op, struct place *place)
 	if (UNLIKELY(place && posted != POSTED))
 		atomic_store(&remote.wire->reply[slot].state, SLOT_FREE);
 	if (place)
-		*place = (struct place){slot, atomic_load(&remote.life)};
+		*place = (struct client_place){slot, atomic_load(&remote.life)};
 	pthread_mutex_unlock(&remote.lock);
 	if (LIKELY(posted == POSTED))
 		bell(remote.wire);
@@ -386,7 +386,7 @@ static cl_int server_gone(void)
 	return CL_DEVICE_NOT_AVAILABLE;
 }
 
-struct wire *remote_wire(void)
+struct remote_wire *remote_wire(void)
 {
 	return remote.wire;
 }
@@ -427,7 +427,7 @@ static bool usable(void)
 	return LIKELY(remote.started && !remote.dead) && remote.pid == getpid();
 }
 
-static void take_reply(struct wire_reply *r, struct answer *a)
+static void take_reply(struct wire_reply *r, struct remote_answer *a)
 {
 	a->status = r->status;
 	memcpy(a->value, r->value, sizeof(a->value));
@@ -444,11 +444,11 @@ static void give_slot(struct wire_reply *r, uint32_t life)
 	pthread_mutex_unlock(&remote.lock);
 }
 
-static cl_int exchange(struct call *c, wire_op_t op, struct answer *a)
+static cl_int exchange(struct call *c, wire_op_t op, struct remote_answer *a)
 {
 	uint32_t done = SLOT_DONE;
 	struct wire_reply *r;
-	struct place at;
+	struct client_place at;
 	posted_t posted;
 
 	a->status = CL_OUT_OF_RESOURCES;
@@ -492,9 +492,9 @@ static void note_caller(void)
 	atomic_store(&remote.wire->several, changed > 0);
 }
 
-cl_int remote_call(struct call *c, wire_op_t op, struct answer *a)
+cl_int remote_call(struct call *c, wire_op_t op, struct remote_answer *a)
 {
-	struct answer unwanted = {0};
+	struct remote_answer unwanted = {0};
 	cl_int status;
 
 	if (!usable())
@@ -531,7 +531,7 @@ static bool prepare(char *why, size_t size)
 {
 	struct call c = {0};
 	char text[160] = "";
-	struct answer a = {.data = text, .room = sizeof(text) - 1};
+	struct remote_answer a = {.data = text, .room = sizeof(text) - 1};
 
 	if (!remote.started)
 		return true;
@@ -568,7 +568,7 @@ static bool restore(char *why, size_t size)
 	remote.pid = getpid();
 	for (int i = 0; i < TRIES; i++) {
 		struct call c = {0};
-		struct answer a = {.data = text, .room = sizeof(text) - 1};
+		struct remote_answer a = {.data = text, .room = sizeof(text) - 1};
 
 		if (!connect_server(true, i > 0, why, size))
 			return false;

@@ -14,7 +14,7 @@ uint32_t remote_platforms, remote_devices;
 cl_int devices_learn(void)
 {
 	uint64_t list[2 * DEVICES_MAX] = {0};
-	struct answer a = {.data = list, .room = sizeof(list)};
+	struct remote_answer a = {.data = list, .room = sizeof(list)};
 	struct call c = {0};
 	cl_int status = remote_call(&c, OP_DEVICES, &a);
 
@@ -117,7 +117,7 @@ cl_int CL_API_CALL remote_get_devices(cl_platform_id p, cl_device_type type, cl_
 				      cl_device_id *list, cl_uint *count)
 {
 	struct stub *s = p ? stub_of(p, STUB_PLATFORM) : remote_platform[0];
-	struct answer a = {0};
+	struct remote_answer a = {0};
 	struct call c = {0};
 	cl_uint n = 0;
 	cl_int status;
@@ -252,7 +252,7 @@ static void put_division(struct call *c, const struct stub *s,
 
 /* Into as many parts as v has; NULL: only a question. */
 static cl_int divide(const struct stub *s, const cl_device_partition_property *properties,
-		     const struct division *v, struct answer *a)
+		     const struct division *v, struct remote_answer *a)
 {
 	struct call c = {0};
 	cl_int status;
@@ -342,7 +342,7 @@ static cl_int make_parts(struct stub *s, const cl_device_partition_property *pro
 {
 	struct stub **parts = (struct stub **)list;
 	struct division *v;
-	struct answer a = {0};
+	struct remote_answer a = {0};
 	cl_int status;
 	cl_uint made;
 
@@ -364,7 +364,7 @@ static cl_int CL_API_CALL sub_devices(cl_device_id device,
 				      cl_device_id *list, cl_uint *count)
 {
 	struct stub *s = stub_of(device, STUB_DEVICE);
-	struct answer a = {0};
+	struct remote_answer a = {0};
 	cl_int status;
 
 	if (!s)

@@ -22,7 +22,7 @@ cl_int remote_info(wire_about_t about, const struct stub *s, uint64_t second, ui
 		   size_t room, void *to, size_t *size_ret)
 {
 	struct call c = {.era = s ? era_of(s) : 0};
-	struct answer a = {.data = to, .room = room};
+	struct remote_answer a = {.data = to, .room = room};
 	cl_int status;
 
 	put(&c, about);

@@ -31,7 +31,7 @@ static cl_kernel CL_API_CALL create_kernel(cl_program program, const char *name,
 {
 	struct stub *p = stub_of(program, STUB_PROGRAM), *s;
 	struct call c = {0};
-	struct answer a = {0};
+	struct remote_answer a = {0};
 	cl_int code;
 
 	if (!p || !name)

@@ -257,7 +257,7 @@ static cl_int CL_API_CALL image_formats(cl_context context, cl_mem_flags flags,
 					cl_image_format *list, cl_uint *count)
 {
 	struct stub *in = stub_of(context, STUB_CONTEXT);
-	struct answer a = {.data = list, .room = room * sizeof(*list)};
+	struct remote_answer a = {.data = list, .room = room * sizeof(*list)};
 	struct call c = {0};
 	cl_int status;
 

@@ -132,7 +132,7 @@ static cl_program CL_API_CALL with_binary(cl_context context, cl_uint count,
 					  cl_int *status)
 {
 	cl_int each[DEVICES_MAX];
-	struct answer a = {.data = each, .room = sizeof(each)};
+	struct remote_answer a = {.data = each, .room = sizeof(each)};
 	struct call c = {0};
 	size_t total;
 	cl_int code;

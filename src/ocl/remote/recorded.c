@@ -7,8 +7,8 @@
 #include "base/base.h"
 #include "ocl/remote/remote.h"
 
-struct recorded {
-	struct recorded *next;
+struct remote_recorded {
+	struct remote_recorded *next;
 	cl_command_type type;
 	wire_op_t op;
 	uint32_t taken; /* the queue in which the runtime has taken it once */
@@ -29,7 +29,7 @@ static struct stub *recorded_of(cl_command_buffer_khr b)
 
 void recorded_free(struct stub *s)
 {
-	for (struct recorded *r = s->recorded.first, *next; r; r = next) {
+	for (struct remote_recorded *r = s->recorded.first, *next; r; r = next) {
 		next = r->next;
 		free(r->point);
 		free(r);
@@ -168,14 +168,14 @@ static cl_command_queue begin(cl_command_buffer_khr b, cl_command_queue queue,
 	return NULL;
 }
 
-static bool note_points(struct stub *s, struct recorded *new, cl_uint points,
+static bool note_points(struct stub *s, struct remote_recorded *new, cl_uint points,
 			const cl_sync_point_khr *point)
 {
 	for (cl_uint i = 0; i < points; i++) {
 		uint32_t at = 1;
 
 		new->point[i] = point[i];
-		for (struct recorded *r = s->recorded.first; r; r = r->next)
+		for (struct remote_recorded *r = s->recorded.first; r; r = r->next)
 			if (at++ == point[i])
 				r->awaited = true;
 	}
@@ -188,7 +188,7 @@ static cl_int keep(cl_command_buffer_khr b, const struct call *c, wire_op_t op,
 		   cl_sync_point_khr *made)
 {
 	struct stub *s = recorded_of(b);
-	struct recorded *r;
+	struct remote_recorded *r;
 
 	if ((points == 0) != !point)
 		return CL_INVALID_SYNC_POINT_WAIT_LIST_KHR;
@@ -387,7 +387,7 @@ static cl_int CL_API_CALL launch(cl_command_buffer_khr b, cl_command_queue queue
 
 /* ---- running ---- */
 
-struct run {
+struct recorded_run {
 	struct stub *q;
 	bool in_order;
 	cl_event start;	 /* all of an out-of-order run wait for it; NULL: for nothing */
@@ -395,7 +395,7 @@ struct run {
 	cl_event *wait;	 /* room */
 };
 
-static cl_int run_one(struct run *run, struct recorded *r, uint32_t number)
+static cl_int run_one(struct recorded_run *run, struct remote_recorded *r, uint32_t number)
 {
 	struct call c;
 	cl_uint n = 0;
@@ -418,14 +418,14 @@ static cl_int run_one(struct run *run, struct recorded *r, uint32_t number)
 
 /* An event for when all have run: those of out-of-order runs that nobody waits for, a few hundred
  * at a time, as many as a request bears. */
-static cl_int run_end(struct run *run, const struct stub_recorded *b, cl_event *done)
+static cl_int run_end(struct recorded_run *run, const struct stub_recorded *b, cl_event *done)
 {
 	enum { MOST = 256 };
 	uint32_t at = 1, n = 0;
 	cl_event part = NULL;
 	cl_int status = CL_SUCCESS;
 
-	for (const struct recorded *r = b->first; r && !run->in_order; r = r->next, at++) {
+	for (const struct remote_recorded *r = b->first; r && !run->in_order; r = r->next, at++) {
 		if (!r->awaited)
 			run->wait[n++] = run->event[at];
 		if (n < MOST)
@@ -444,7 +444,7 @@ static cl_int run_end(struct run *run, const struct stub_recorded *b, cl_event *
 			    n ? run->wait : NULL, done);
 }
 
-static cl_int run_all(struct run *run, const struct stub_recorded *b, cl_uint count,
+static cl_int run_all(struct recorded_run *run, const struct stub_recorded *b, cl_uint count,
 		      const cl_event *list, cl_event *done)
 {
 	uint32_t number = 0;
@@ -453,7 +453,7 @@ static cl_int run_all(struct run *run, const struct stub_recorded *b, cl_uint co
 	if (count > 0)
 		status =
 		    remote_order(run->q, ORDER_MARKER, CL_COMMAND_MARKER, count, list, &run->start);
-	for (struct recorded *r = b->first; r && status == CL_SUCCESS; r = r->next)
+	for (struct remote_recorded *r = b->first; r && status == CL_SUCCESS; r = r->next)
 		status = run_one(run, r, ++number);
 	if (status == CL_SUCCESS)
 		status = run_end(run, b, done);
@@ -487,7 +487,7 @@ static cl_int CL_API_CALL enqueue(cl_uint queue_count, cl_command_queue *queues,
 				  cl_event *event)
 {
 	struct stub *s = recorded_of(b);
-	struct run run = {0};
+	struct recorded_run run = {0};
 	cl_event done = NULL;
 	cl_int status = CL_SUCCESS;
 

@@ -77,10 +77,10 @@ struct stub_kernel {
 };
 
 struct callback;
-struct recorded;
+struct remote_recorded;
 
 struct stub_recorded {
-	struct recorded *first, **last;
+	struct remote_recorded *first, **last;
 	uint32_t points, state;
 	bool simultaneous;
 	cl_event running; /* of its newest run, ours; NULL: none */
@@ -127,7 +127,7 @@ struct call {
 	uint64_t word[WIRE_WORDS];
 };
 
-struct answer {
+struct remote_answer {
 	int32_t status;
 	uint64_t value[4];
 	uint64_t bytes;
@@ -152,13 +152,13 @@ cl_int remote_start(void);
 /* If the server has ended: another one, in which nothing of what was made before exists. */
 void remote_renew(void);
 /* Posts and waits. What the server says, or CL_DEVICE_NOT_AVAILABLE when there is none any more. */
-cl_int remote_call(struct call *c, wire_op_t op, struct answer *a);
+cl_int remote_call(struct call *c, wire_op_t op, struct remote_answer *a);
 /* Posts only; an error comes with a later wait. A blob that must be fetched makes it a call. */
 cl_int remote_post(struct call *c, wire_op_t op);
 /* Between these this thread isn't stopped for a checkpoint. */
 void remote_enter(void);
 void remote_leave(void);
-struct wire *remote_wire(void);
+struct remote_wire *remote_wire(void);
 /* Which server this is, counted from 1; whether that one has ended. */
 uint32_t remote_life(void);
 /* The same, but one that has been told all that the one before it knew counts as that. */
@@ -190,7 +190,7 @@ bool callback_add(struct callback *b);
 /* True: it is the caller's again, and won't be called. */
 bool callback_remove(struct callback *b);
 /* What w's server has said so far is kept here; before w is used for another one. */
-void callbacks_collect(struct wire *w);
+void callbacks_collect(struct remote_wire *w);
 /* After a restart from an image; async-signal-safe. The new server knows all objects. */
 void callbacks_restored(uint32_t life);
 
@@ -272,9 +272,9 @@ cl_int CL_API_CALL remote_set_content_size(cl_mem mem, cl_mem size);
 /* ---- svm.c: shared virtual memory ---- */
 /* For a new server: the descriptor that it is to map, or -1: there will be none. restored: this
  * process comes from an image, which has left the memory out. Async-signal-safe. */
-int svm_begin(struct wire *w, bool restored);
+int svm_begin(struct remote_wire *w, bool restored);
 /* Whether the server could map it, or nobody misses it. Async-signal-safe. */
-bool svm_agreed(const struct wire *w, char *why, size_t size);
+bool svm_agreed(const struct remote_wire *w, char *why, size_t size);
 /* The allocation that p points into, or NULL. */
 struct stub *svm_at(const void *p);
 enum { SVM_ALIGN_MAX = 128 }; /* of the largest type, long16 */

@@ -11,8 +11,8 @@
 
 enum { BLOBS_MAX = 1 << 30 }; /* bytes that a request brings from the program's memory */
 
-struct wire *wire;
-struct record records = {.next = &records, .prev = &records};
+struct remote_wire *wire;
+struct server_record records = {.next = &records, .prev = &records};
 
 /* ---- objects ---- */
 
@@ -95,7 +95,7 @@ static void release_real(struct obj *o)
 	}
 }
 
-void record_drop(struct obj *o, struct record *r)
+void record_drop(struct obj *o, struct server_record *r)
 {
 	if (o->own == r)
 		o->own = r->own_next == r ? NULL : r->own_next;
@@ -142,10 +142,10 @@ static struct wire_request *copy_of(const struct wire_request *r)
 	return copy;
 }
 
-struct record *record_add(const struct wire_request *r)
+struct server_record *record_add(const struct wire_request *r)
 {
 	struct obj *o = obj_at(r->word[0]);
-	struct record *n = o ? calloc(1, sizeof(*n)) : NULL;
+	struct server_record *n = o ? calloc(1, sizeof(*n)) : NULL;
 
 	if (!n || !(n->request = copy_of(r))) {
 		free(n);
@@ -164,7 +164,7 @@ struct record *record_add(const struct wire_request *r)
 	return n;
 }
 
-void record_replace(struct record *old, const struct wire_request *r)
+void record_replace(struct server_record *old, const struct wire_request *r)
 {
 	if (old->request->size == r->size) {
 		memcpy(old->request, r, r->size);

@@ -15,9 +15,9 @@
 /* ---- objects by number ---- */
 
 /* A request that made an object, or changed what it is. */
-struct record {
-	struct record *next, *prev;
-	struct record *own_next, *own_prev; /* the ring of those of one object */
+struct server_record {
+	struct server_record *next, *prev;
+	struct server_record *own_next, *own_prev; /* the ring of those of one object */
 	struct wire_request *request;
 };
 
@@ -29,14 +29,14 @@ struct past { /* of an event that was complete when a snapshot was made */
 struct obj {
 	stub_kind_t kind;
 	void *real;
-	struct record *own; /* the first of its records, in order of creation; NULL: none */
-	uint32_t context;   /* its number */
+	struct server_record *own; /* the first of its records, in order of creation; NULL: none */
+	uint32_t context;	   /* its number */
 	cl_device_id device;
 	/* memory objects */
 	bool whole, image; /* whole: has content of its own */
 	size_t size, region[3], element;
 	/* kernels */
-	struct record **arg;
+	struct server_record **arg;
 	uint32_t args;
 	/* events */
 	cl_command_type type;
@@ -52,11 +52,11 @@ void *real_of(uint64_t id, stub_kind_t kind);
 uint32_t obj_count(void); /* all numbers are below */
 void obj_release(uint64_t id);
 
-extern struct record records; /* head of a ring, in order of creation */
+extern struct server_record records; /* head of a ring, in order of creation */
 /* Keeps r, which belongs to the object that its first word names, and goes with that. */
-struct record *record_add(const struct wire_request *r);
-void record_replace(struct record *old, const struct wire_request *r);
-void record_drop(struct obj *o, struct record *r); /* one of o's */
+struct server_record *record_add(const struct wire_request *r);
+void record_replace(struct server_record *old, const struct wire_request *r);
+void record_drop(struct obj *o, struct server_record *r); /* one of o's */
 
 /* ---- requests ---- */
 
@@ -180,6 +180,6 @@ bool devices_begin(char *why, size_t size);
 bool devices_compute_here(void);
 cl_int serve_devices(struct out *out);
 
-extern struct wire *wire;
+extern struct remote_wire *wire;
 
 #endif

@@ -51,7 +51,7 @@ cl_int waits_done(struct waits *w, cl_int status)
 
 /* ---- commands ---- */
 
-struct place {
+struct server_commands_place {
 	cl_command_queue q;
 	cl_mem a, b;
 	const struct obj *image; /* of a copy between one and a buffer */
@@ -64,7 +64,7 @@ static void take_three(struct in *in, size_t v[3])
 		v[i] = next(in);
 }
 
-static cl_int copy(struct in *in, struct place *p)
+static cl_int copy(struct in *in, struct server_commands_place *p)
 {
 	size_t from = next(in), to = next(in), size = next(in), end;
 
@@ -76,7 +76,7 @@ static cl_int copy(struct in *in, struct place *p)
 				   waits_event(&p->w));
 }
 
-static cl_int copy_rect(struct in *in, struct place *p)
+static cl_int copy_rect(struct in *in, struct server_commands_place *p)
 {
 	size_t from[3], to[3], region[3], pitch[4];
 
@@ -95,7 +95,7 @@ static cl_int copy_rect(struct in *in, struct place *p)
 				       waits_event(&p->w));
 }
 
-static cl_int fill(struct in *in, struct place *p)
+static cl_int fill(struct in *in, struct server_commands_place *p)
 {
 	size_t offset = next(in), size = next(in), n, end;
 	const void *pattern = next_blob(in, &n);
@@ -118,7 +118,7 @@ static bool bytes_wrap(const struct obj *image, const size_t region[3], size_t a
 	return __builtin_add_overflow(n, at, &n);
 }
 
-static cl_int copy_image(struct in *in, struct place *p)
+static cl_int copy_image(struct in *in, struct server_commands_place *p)
 {
 	size_t from[3], to[3], region[3], at;
 
@@ -144,7 +144,7 @@ static cl_int copy_image(struct in *in, struct place *p)
 					  waits_event(&p->w));
 }
 
-static cl_int fill_image(struct in *in, struct place *p)
+static cl_int fill_image(struct in *in, struct server_commands_place *p)
 {
 	size_t origin[3], region[3], n;
 	const void *colour;
@@ -159,7 +159,7 @@ static cl_int fill_image(struct in *in, struct place *p)
 				  waits_event(&p->w));
 }
 
-static cl_int launch(struct in *in, struct place *p)
+static cl_int launch(struct in *in, struct server_commands_place *p)
 {
 	cl_kernel k = real_of(next(in), STUB_KERNEL);
 	cl_uint dims = (cl_uint)next(in);
@@ -177,7 +177,7 @@ static cl_int launch(struct in *in, struct place *p)
 				      p->w.list, waits_event(&p->w));
 }
 
-static cl_int order(struct in *in, struct place *p)
+static cl_int order(struct in *in, struct server_commands_place *p)
 {
 	bool barrier = next(in);
 
@@ -187,7 +187,7 @@ static cl_int order(struct in *in, struct place *p)
 		   : clEnqueueMarkerWithWaitList(p->q, p->w.count, p->w.list, waits_event(&p->w));
 }
 
-static cl_int migrate(struct in *in, struct place *p)
+static cl_int migrate(struct in *in, struct server_commands_place *p)
 {
 	cl_mem_migration_flags flags = next(in);
 	cl_uint count = (cl_uint)next(in);
@@ -213,7 +213,7 @@ static cl_int migrate(struct in *in, struct place *p)
 
 cl_int serve_command(struct in *in, struct out *out)
 {
-	struct place p = {.q = real_of(next(in), STUB_QUEUE)};
+	struct server_commands_place p = {.q = real_of(next(in), STUB_QUEUE)};
 	cl_int status;
 
 	if (in->r->op == OP_FLUSH)

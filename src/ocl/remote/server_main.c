@@ -26,7 +26,7 @@ static int spins; /* looks at the ring before sleeping */
  * back. */
 static void end_if_left(void)
 {
-	const uint64_t at = wire->client_at + offsetof(struct wire, magic);
+	const uint64_t at = wire->client_at + offsetof(struct remote_wire, magic);
 	uint32_t magic = WIRE_MAGIC;
 	bool there = !wire->client_at || fetch(&magic, at, sizeof(magic)) || errno != EFAULT;
 

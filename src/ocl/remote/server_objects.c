@@ -48,7 +48,7 @@ static cl_int make_context(struct in *in)
 	return status;
 }
 
-static uint64_t *parts_of(const struct record *r, cl_uint *count)
+static uint64_t *parts_of(const struct server_record *r, cl_uint *count)
 {
 	struct in in = {.r = r->request, .w = r->request->word};
 	size_t bytes;
@@ -63,7 +63,7 @@ static uint64_t *parts_of(const struct record *r, cl_uint *count)
  * or nobody's, when it is made again. */
 void part_ends(uint64_t id)
 {
-	for (struct record *r = records.prev; r != &records; r = r->prev) {
+	for (struct server_record *r = records.prev; r != &records; r = r->prev) {
 		bool ours = false, more = false;
 		uint64_t *part;
 		cl_uint count;

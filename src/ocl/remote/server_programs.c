@@ -151,7 +151,7 @@ static cl_int make_kernel(struct in *in, struct out *out)
 	if (obj_at(context))
 		svm_kernel(k, obj_at(context)->device);
 	o->args = args;
-	o->arg = calloc(args + 1ul, sizeof(struct record *));
+	o->arg = calloc(args + 1ul, sizeof(struct server_record *));
 	out->value[0] = args;
 	return CL_SUCCESS;
 }
@@ -230,7 +230,7 @@ static cl_int clone_kernel(struct in *in)
 	uint64_t id = next(in), source = next(in);
 	struct out unwanted = {0};
 	const struct obj *o = obj_at(source);
-	const struct record *first = o && o->kind == STUB_KERNEL ? o->own : NULL, *r = first;
+	const struct server_record *first = o && o->kind == STUB_KERNEL ? o->own : NULL, *r = first;
 	cl_int status = first ? CL_SUCCESS : CL_INVALID_KERNEL;
 
 	while (r && status == CL_SUCCESS) {

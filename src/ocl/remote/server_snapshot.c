@@ -128,14 +128,14 @@ static cl_int find_device(struct in *in)
 
 /* ---- writing ---- */
 
-struct writer {
+struct server_snapshot_writer {
 	uint64_t address, room, done; /* address 0: only to count */
 	char *buffer;
 	size_t filled;
 	bool failed;
 };
 
-static void flush(struct writer *w)
+static void flush(struct server_snapshot_writer *w)
 {
 	if (w->filled > 0 && w->address)
 		w->failed |= w->done > w->room ||
@@ -143,7 +143,7 @@ static void flush(struct writer *w)
 	w->filled = 0;
 }
 
-static void append(struct writer *w, const void *data, size_t size)
+static void append(struct server_snapshot_writer *w, const void *data, size_t size)
 {
 	const char *from = data;
 
@@ -163,7 +163,8 @@ static void append(struct writer *w, const void *data, size_t size)
 	}
 }
 
-static void append_words(struct writer *w, wire_op_t op, const uint64_t *word, uint32_t words)
+static void append_words(struct server_snapshot_writer *w, wire_op_t op, const uint64_t *word,
+			 uint32_t words)
 {
 	struct wire_request r = {.size = (uint32_t)sizeof(r) + words * 8, .op = (uint16_t)op};
 
@@ -181,7 +182,7 @@ static uint32_t put_text(uint64_t *word, const char *text)
 	return 2 + (uint32_t)((n + 7) / 8);
 }
 
-static void append_devices(struct writer *w)
+static void append_devices(struct server_snapshot_writer *w)
 {
 	for (cl_uint i = 0; i < devices; i++) {
 		uint64_t word[64] = {1 + platforms + i, 1 + device[i].platform_index,
@@ -207,7 +208,7 @@ static uint64_t context_of(struct obj *o)
 	return 0;
 }
 
-static void append_event(struct writer *w, uint32_t id, struct obj *o)
+static void append_event(struct server_snapshot_writer *w, uint32_t id, struct obj *o)
 {
 	uint64_t word[9] = {id, context_of(o), 0, 0, 0};
 	cl_int status = CL_COMPLETE;
@@ -253,7 +254,7 @@ static cl_int piece(cl_command_queue q, const struct obj *o, size_t at, void *da
 		  : clEnqueueReadBuffer(q, o->real, CL_TRUE, at, n, data, 0, NULL, NULL);
 }
 
-static void append_content(struct writer *w, uint32_t id, const struct obj *o)
+static void append_content(struct server_snapshot_writer *w, uint32_t id, const struct obj *o)
 {
 	uint64_t word[2] = {id, o->size}, pad = 0;
 	size_t step = o->image ? o->size : BUFFER;
@@ -281,12 +282,12 @@ static void append_content(struct writer *w, uint32_t id, const struct obj *o)
 		clReleaseCommandQueue(q);
 }
 
-static void append_all(struct writer *w)
+static void append_all(struct server_snapshot_writer *w)
 {
 	struct wire_request end = {0};
 
 	append_devices(w);
-	for (struct record *r = records.next; r != &records; r = r->next)
+	for (struct server_record *r = records.next; r != &records; r = r->next)
 		append(w, r->request, r->request->size);
 	for (uint32_t i = 1; i < obj_count(); i++) {
 		struct obj *o = obj_at(i);
@@ -308,7 +309,7 @@ static cl_int say(struct out *out, cl_int status, const char *text)
 
 cl_int serve_quiesce(struct out *out)
 {
-	struct writer count = {0};
+	struct server_snapshot_writer count = {0};
 
 	if (unset_events > 0)
 		return say(out, CL_INVALID_OPERATION,
@@ -321,7 +322,7 @@ cl_int serve_quiesce(struct out *out)
 
 cl_int serve_snapshot(struct in *in, struct out *out)
 {
-	struct writer w = {.address = next(in)};
+	struct server_snapshot_writer w = {.address = next(in)};
 
 	w.room = next(in);
 	w.buffer = malloc(BUFFER);
@@ -336,13 +337,13 @@ cl_int serve_snapshot(struct in *in, struct out *out)
 
 /* ---- reading ---- */
 
-struct reader {
+struct server_snapshot_reader {
 	uint64_t address, left;
 	char *buffer;
 	size_t at, filled;
 };
 
-static bool take(struct reader *r, void *to, size_t size)
+static bool take(struct server_snapshot_reader *r, void *to, size_t size)
 {
 	char *out = to;
 
@@ -364,7 +365,7 @@ static bool take(struct reader *r, void *to, size_t size)
 	return true;
 }
 
-static bool put_content(struct reader *r, const uint64_t *word)
+static bool put_content(struct server_snapshot_reader *r, const uint64_t *word)
 {
 	struct obj *o = obj_at(word[0]);
 	uint64_t pad;
@@ -402,7 +403,7 @@ static cl_int make_again(const struct wire_request *r)
 	return r->op == OP_DEVICE ? find_device(&in) : serve(&in, &out);
 }
 
-static cl_int take_request(struct reader *r, struct wire_request **request)
+static cl_int take_request(struct server_snapshot_reader *r, struct wire_request **request)
 {
 	struct wire_request head, *whole;
 
@@ -439,7 +440,7 @@ static cl_int set_later(struct later *list, cl_int status)
 	return status;
 }
 
-static cl_int restore_all(struct reader *r, unsigned *op)
+static cl_int restore_all(struct server_snapshot_reader *r, unsigned *op)
 {
 	struct later *later = NULL;
 	cl_int status = CL_SUCCESS;
@@ -468,7 +469,7 @@ static cl_int restore_all(struct reader *r, unsigned *op)
 
 cl_int serve_restore(struct in *in, struct out *out)
 {
-	struct reader r = {.address = next(in)};
+	struct server_snapshot_reader r = {.address = next(in)};
 	char text[128];
 	unsigned op = 0;
 	cl_int status = CL_OUT_OF_HOST_MEMORY;

@@ -134,7 +134,7 @@ static bool is_there(uint64_t address, size_t size)
 	return size == 0 || fetch(&byte, address + size - 1, 1);
 }
 
-struct place {
+struct server_svm_place {
 	cl_command_queue q;
 	cl_context context;
 	void *at;
@@ -144,7 +144,8 @@ struct place {
 
 /* Puts what host memory has into data, or sees to it that it comes before the command runs, which
  * then waits for it. Takes over data if it fails. */
-static cl_int bring(struct place *p, uint64_t src, size_t size, char *data, struct late **late)
+static cl_int bring(struct server_svm_place *p, uint64_t src, size_t size, char *data,
+		    struct late **late)
 {
 	const struct far far = {.address = src, .bytes = size, .rows = 1, .planes = 1};
 	cl_event read[LATE_MAX];
@@ -166,8 +167,8 @@ static cl_int bring(struct place *p, uint64_t src, size_t size, char *data, stru
 }
 
 /* data: of the side that is host memory. */
-static cl_int issue_copy(const struct place *p, void *dst, const void *src, size_t size, char *data,
-			 cl_event *done)
+static cl_int issue_copy(const struct server_svm_place *p, void *dst, const void *src, size_t size,
+			 char *data, cl_event *done)
 {
 	unsigned host = p->flags & (SVM_TO_HOST | SVM_FROM_HOST);
 
@@ -179,7 +180,7 @@ static cl_int issue_copy(const struct place *p, void *dst, const void *src, size
 }
 
 /* Host memory is the program's alone: it is brought here, or taken there when the copy is done. */
-static cl_int copy(struct in *in, struct place *p, cl_event *done)
+static cl_int copy(struct in *in, struct server_svm_place *p, cl_event *done)
 {
 	uint64_t src = next(in), dst = (uint64_t)(uintptr_t)p->at;
 	size_t size = next(in);
@@ -211,7 +212,7 @@ static cl_int copy(struct in *in, struct place *p, cl_event *done)
 	return status;
 }
 
-static cl_int fill(struct in *in, struct place *p, cl_event *done)
+static cl_int fill(struct in *in, struct server_svm_place *p, cl_event *done)
 {
 	size_t size = next(in), n;
 	const void *pattern = next_blob(in, &n);
@@ -222,7 +223,7 @@ static cl_int fill(struct in *in, struct place *p, cl_event *done)
 	return clEnqueueSVMMemFill(p->q, p->at, pattern, n, size, p->w.count, p->w.list, done);
 }
 
-static cl_int map(struct in *in, struct place *p, cl_event *done)
+static cl_int map(struct in *in, struct server_svm_place *p, cl_event *done)
 {
 	size_t size = next(in);
 	cl_map_flags flags = next(in);
@@ -237,7 +238,7 @@ static cl_int map(struct in *in, struct place *p, cl_event *done)
 cl_int serve_svm_command(struct in *in, struct out *out)
 {
 	const struct obj *o = obj_at(in->r->word[0]);
-	struct place p = {.q = real_of(next(in), STUB_QUEUE)};
+	struct server_svm_place p = {.q = real_of(next(in), STUB_QUEUE)};
 	cl_event done = NULL;
 	cl_int status;
 

@@ -129,7 +129,7 @@ static char *room_for(cl_command_queue q, size_t size)
 }
 
 /* A transfer that several threads give to the runtime, piece by piece. */
-struct pieces {
+struct server_transfers_pieces {
 	const struct box *b;
 	pthread_mutex_t lock; /* for what follows */
 	size_t next;
@@ -138,7 +138,7 @@ struct pieces {
 	cl_int status;
 };
 
-static size_t take_piece(struct pieces *p, size_t *bytes)
+static size_t take_piece(struct server_transfers_pieces *p, size_t *bytes)
 {
 	size_t at, left;
 
@@ -151,7 +151,8 @@ static size_t take_piece(struct pieces *p, size_t *bytes)
 	return at;
 }
 
-static void start_piece(struct pieces *p, struct box *part, char *data, cl_int status)
+static void start_piece(struct server_transfers_pieces *p, struct box *part, char *data,
+			cl_int status)
 {
 	cl_event done = NULL;
 
@@ -178,7 +179,7 @@ static void start_piece(struct pieces *p, struct box *part, char *data, cl_int s
 
 static void start_some(void *arg)
 {
-	struct pieces *p = arg;
+	struct server_transfers_pieces *p = arg;
 	size_t n, at;
 
 	for (at = take_piece(p, &n); n > 0; at = take_piece(p, &n)) {
@@ -198,7 +199,7 @@ static void start_some(void *arg)
 
 static cl_int start_in_pieces(const struct box *b, cl_event *done)
 {
-	struct pieces p = {.b = b, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct server_transfers_pieces p = {.b = b, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 	if (b->region[0] > STAGE_PIECE)
 		crew_run(start_some, &p);

@@ -9,8 +9,8 @@
 
 /* ---- waiting ---- */
 
-struct job {
-	struct job *next;
+struct server_wait_job {
+	struct server_wait_job *next;
 	struct out out;
 	cl_command_queue queue;
 	cl_uint count;
@@ -19,7 +19,7 @@ struct job {
 
 static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t jobs_more = PTHREAD_COND_INITIALIZER;
-static struct job *jobs;
+static struct server_wait_job *jobs;
 static int idle; /* threads without a job, of those that no job waits for */
 
 /* Reads through pinned memory are ended piece by piece: while some are put into the program's
@@ -56,7 +56,7 @@ static cl_int wait_here(cl_command_queue queue, cl_uint count, const cl_event *l
 
 static void *worker(void *arg)
 {
-	struct job *j = arg;
+	struct server_wait_job *j = arg;
 
 	for (;;) {
 		reply(&j->out, wait_here(j->queue, j->count, j->list));
@@ -76,7 +76,7 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-static bool hand_over(struct job *j)
+static bool hand_over(struct server_wait_job *j)
 {
 	pthread_t t;
 	bool given = false;
@@ -105,7 +105,7 @@ bool may_wait_here(void)
 
 cl_int wait_and_reply(cl_command_queue queue, cl_uint count, const cl_event *list, struct out *out)
 {
-	struct job *j;
+	struct server_wait_job *j;
 
 	if (may_wait_here())
 		return wait_here(queue, count, list);
@@ -149,17 +149,17 @@ cl_int serve_wait(struct in *in, struct out *out)
 /* ---- callbacks ---- */
 
 /* Asked for, and not called yet. */
-struct wanted {
-	struct wanted *next, **at;
+struct server_wait_wanted {
+	struct server_wait_wanted *next, **at;
 	cl_event event;
 	cl_int type;
 	void *cookie; /* the program's */
 };
 
 static pthread_mutex_t wanted_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct wanted *wanted;
+static struct server_wait_wanted *wanted;
 
-static void unlink_wanted(struct wanted *w)
+static void unlink_wanted(struct server_wait_wanted *w)
 {
 	pthread_mutex_lock(&wanted_lock);
 	*w->at = w->next;
@@ -177,7 +177,7 @@ static bool are_coming(bool failed)
 	bool some = false;
 
 	pthread_mutex_lock(&wanted_lock);
-	for (struct wanted *w = wanted; w && !some; w = w->next) {
+	for (struct server_wait_wanted *w = wanted; w && !some; w = w->next) {
 		cl_int status = CL_QUEUED;
 
 		clGetEventInfo(w->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
@@ -208,7 +208,7 @@ void finish_all(void)
 static void CL_CALLBACK called(cl_event e, cl_int status, void *data)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	struct wanted *w = data;
+	struct server_wait_wanted *w = data;
 	uint64_t head;
 
 	if (status <= CL_RUNNING)
@@ -228,7 +228,7 @@ static void CL_CALLBACK called(cl_event e, cl_int status, void *data)
 
 cl_int serve_callback(struct in *in)
 {
-	struct wanted *w = calloc(1, sizeof(*w));
+	struct server_wait_wanted *w = calloc(1, sizeof(*w));
 	cl_int status;
 
 	if (!w)

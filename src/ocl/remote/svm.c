@@ -74,7 +74,7 @@ static bool replace(int fd)
 	return false;
 }
 
-int svm_begin(struct wire *w, bool restored)
+int svm_begin(struct remote_wire *w, bool restored)
 {
 	int fd = (int)syscall(SYS_memfd_create, "hale-opencl-svm", MFD_CLOEXEC);
 	bool good = fd >= 0 && ftruncate(fd, (off_t)svm_bytes) == 0;
@@ -95,7 +95,7 @@ int svm_begin(struct wire *w, bool restored)
 	return fd;
 }
 
-bool svm_agreed(const struct wire *w, char *why, size_t size)
+bool svm_agreed(const struct remote_wire *w, char *why, size_t size)
 {
 	if (w->svm_bytes > 0 || svm.count == 0)
 		return true;

@@ -138,7 +138,7 @@ static cl_int CL_API_CALL svm_migrate(cl_command_queue queue, cl_uint pointers, 
 
 /* ---- freed by a command ---- */
 
-struct later {
+struct svm_commands_later {
 	cl_command_queue queue; /* retained */
 	void(CL_CALLBACK *fn)(cl_command_queue, cl_uint, void *[], void *);
 	void *data;
@@ -148,7 +148,7 @@ struct later {
 
 static void CL_CALLBACK free_now(cl_event e, cl_int status, void *data)
 {
-	struct later *l = data;
+	struct svm_commands_later *l = data;
 
 	if (l->fn)
 		l->fn(l->queue, l->count, l->at, l->data);
@@ -165,7 +165,7 @@ static cl_int CL_API_CALL svm_free_later(cl_command_queue queue, cl_uint pointer
 					 void *data, WAITS)
 {
 	struct stub *q;
-	struct later *l;
+	struct svm_commands_later *l;
 	cl_event done = NULL;
 	cl_int status = queue_for(queue, &q);
 
@@ -179,7 +179,7 @@ static cl_int CL_API_CALL svm_free_later(cl_command_queue queue, cl_uint pointer
 	l = malloc(sizeof(*l) + pointers * sizeof(void *));
 	if (!l)
 		return CL_OUT_OF_HOST_MEMORY;
-	*l = (struct later){queue, fn, data, pointers};
+	*l = (struct svm_commands_later){queue, fn, data, pointers};
 	memcpy(l->at, p, pointers * sizeof(void *));
 	status = remote_order(q, ORDER_MARKER, CL_COMMAND_SVM_FREE, count, list, &done);
 	if (status != CL_SUCCESS) {

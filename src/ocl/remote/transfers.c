@@ -18,7 +18,7 @@ static void put_three(struct call *c, const size_t *v)
 		put(c, v[i]);
 }
 
-struct box {
+struct transfers_box {
 	unsigned flags;
 	const size_t *origin, *region;
 	size_t pitch[2];      /* of the buffer */
@@ -26,8 +26,8 @@ struct box {
 	size_t host_pitch[2]; /* bytes */
 };
 
-static cl_int send_box(struct stub *q, struct stub *m, const struct box *b, cl_command_type type,
-		       bool quick, WAITS)
+static cl_int send_box(struct stub *q, struct stub *m, const struct transfers_box *b,
+		       cl_command_type type, bool quick, WAITS)
 {
 	bool image = m->mem.type != CL_MEM_OBJECT_BUFFER;
 	struct call c = {0};
@@ -61,11 +61,11 @@ static cl_int linear(cl_command_queue queue, cl_mem mem, unsigned flags, size_t 
 {
 	struct stub *q = stub_of(queue, STUB_QUEUE), *m = stub_of(mem, STUB_MEM);
 	size_t origin[3] = {offset, 0, 0}, region[3] = {size, 1, 1};
-	struct box b = {.flags = flags | BOX_LINEAR,
-			.origin = origin,
-			.region = region,
-			.host = host,
-			.host_pitch = {size, size}};
+	struct transfers_box b = {.flags = flags | BOX_LINEAR,
+				  .origin = origin,
+				  .region = region,
+				  .host = host,
+				  .host_pitch = {size, size}};
 	bool quick;
 
 	if (!q || !m)
@@ -112,7 +112,8 @@ static cl_int rect(cl_command_queue queue, cl_mem mem, unsigned flags, const siz
 		   size_t host_row, size_t host_slice, char *host, WAITS)
 {
 	struct stub *q = stub_of(queue, STUB_QUEUE), *m = stub_of(mem, STUB_MEM);
-	struct box b = {.flags = flags, .origin = origin, .region = region, .pitch = {row, slice}};
+	struct transfers_box b = {
+	    .flags = flags, .origin = origin, .region = region, .pitch = {row, slice}};
 
 	if (!q || !m)
 		return q ? CL_INVALID_MEM_OBJECT : CL_INVALID_COMMAND_QUEUE;
@@ -161,7 +162,7 @@ static cl_int image(cl_command_queue queue, cl_mem mem, unsigned flags, const si
 		    const size_t *region, size_t row, size_t slice, void *host, WAITS)
 {
 	struct stub *q = stub_of(queue, STUB_QUEUE), *m = stub_of(mem, STUB_MEM);
-	struct box b = {.flags = flags, .origin = origin, .region = region, .host = host};
+	struct transfers_box b = {.flags = flags, .origin = origin, .region = region, .host = host};
 
 	if (!q || !m)
 		return q ? CL_INVALID_MEM_OBJECT : CL_INVALID_COMMAND_QUEUE;
@@ -246,11 +247,12 @@ static cl_int show(struct stub *q, cl_command_type type, bool blocking, WAITS)
 static void *begin_map(struct stub *q, struct stub *m, struct mapping *r, cl_map_flags flags,
 		       bool blocking, cl_command_type type, WAITS, cl_int *status)
 {
-	struct box b = {.flags = (blocking ? BOX_BLOCKING : 0) | (r->image ? 0 : BOX_LINEAR),
-			.origin = r->origin,
-			.region = r->region,
-			.host = r->at,
-			.host_pitch = {r->pitch[0], r->pitch[1]}};
+	struct transfers_box b = {.flags =
+				      (blocking ? BOX_BLOCKING : 0) | (r->image ? 0 : BOX_LINEAR),
+				  .origin = r->origin,
+				  .region = r->region,
+				  .host = r->at,
+				  .host_pitch = {r->pitch[0], r->pitch[1]}};
 
 	r->wrote = writes(flags);
 	*status = m->mem.shared ? show(q, type, blocking, count, list, event)
@@ -357,11 +359,11 @@ static cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem mem, void *at, WA
 	if (!r)
 		return CL_INVALID_VALUE;
 	if (r->wrote && !m->mem.shared) {
-		struct box b = {.flags = BOX_WRITE | (r->image ? 0 : BOX_LINEAR),
-				.origin = r->origin,
-				.region = r->region,
-				.host = r->at,
-				.host_pitch = {r->pitch[0], r->pitch[1]}};
+		struct transfers_box b = {.flags = BOX_WRITE | (r->image ? 0 : BOX_LINEAR),
+					  .origin = r->origin,
+					  .region = r->region,
+					  .host = r->at,
+					  .host_pitch = {r->pitch[0], r->pitch[1]}};
 		status = send_box(q, m, &b, CL_COMMAND_UNMAP_MEM_OBJECT, false, count, list, event);
 	} else {
 		put(&c, q->id);

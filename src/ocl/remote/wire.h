@@ -133,7 +133,7 @@ struct wire_callback {
 };
 
 /* What each side writes has cache lines of its own. */
-struct wire { /* NOLINT(clang-analyzer-optin.performance.Padding) */
+struct remote_wire { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	uint32_t magic, client_pid;
 	_Atomic uint32_t ready; /* 1: the server runs; 2: it can't; a futex */
 	_Atomic uint32_t server_pid;

@@ -20,19 +20,19 @@ const char *message_name(uint32_t type)
 
 /* ---- writing: the same walk counts and writes ---- */
 
-struct out {
+struct message_out {
 	unsigned char *at; /* NULL: only count */
 	size_t len;
 };
 
-static void put(struct out *o, const void *bytes, size_t len)
+static void put(struct message_out *o, const void *bytes, size_t len)
 {
 	if (o->at && len > 0)
 		memcpy(o->at + o->len, bytes, len);
 	o->len += len;
 }
 
-static void put_text(struct out *o, const char *text)
+static void put_text(struct message_out *o, const char *text)
 {
 	uint32_t len = text ? (uint32_t)strlen(text) : 0;
 
@@ -40,7 +40,7 @@ static void put_text(struct out *o, const char *text)
 	put(o, text ? text : "", (size_t)len + 1);
 }
 
-static void put_field(struct out *o, const struct message *m, char field)
+static void put_field(struct message_out *o, const struct message *m, char field)
 {
 	switch (field) {
 	case 'r':
@@ -76,7 +76,7 @@ static void put_field(struct out *o, const struct message *m, char field)
 	}
 }
 
-static void put_all(struct out *o, const struct message *m)
+static void put_all(struct message_out *o, const struct message *m)
 {
 	put(o, &m->type, sizeof(m->type));
 	for (const char *f = fields_of[m->type]; *f; f++)
@@ -85,8 +85,8 @@ static void put_all(struct out *o, const struct message *m)
 
 unsigned char *message_write(const struct message *m, size_t *size)
 {
-	struct out count = {NULL, 0};
-	struct out o = {NULL, 0};
+	struct message_out count = {NULL, 0};
+	struct message_out o = {NULL, 0};
 	uint32_t len;
 
 	put_all(&count, m);
@@ -106,13 +106,13 @@ unsigned char *message_write(const struct message *m, size_t *size)
 
 /* ---- reading ---- */
 
-struct in {
+struct message_in {
 	const unsigned char *at;
 	size_t left;
 	bool good;
 };
 
-static void get(struct in *in, void *to, size_t len)
+static void get(struct message_in *in, void *to, size_t len)
 {
 	in->good = in->good && in->left >= len;
 	if (!in->good)
@@ -122,7 +122,7 @@ static void get(struct in *in, void *to, size_t len)
 	in->left -= len;
 }
 
-static const char *get_text(struct in *in)
+static const char *get_text(struct message_in *in)
 {
 	const char *text = (const char *)in->at + sizeof(uint32_t);
 	uint32_t len = 0;
@@ -136,7 +136,7 @@ static const char *get_text(struct in *in)
 	return text;
 }
 
-static void get_field(struct in *in, struct message *m, char field)
+static void get_field(struct message_in *in, struct message *m, char field)
 {
 	switch (field) {
 	case 'r':
@@ -177,7 +177,7 @@ static void get_field(struct in *in, struct message *m, char field)
 
 bool message_read(const unsigned char *frame, size_t size, struct message *m)
 {
-	struct in in = {frame, size - 1, size > 0 && frame[size - 1] == '\n'};
+	struct message_in in = {frame, size - 1, size > 0 && frame[size - 1] == '\n'};
 
 	*m = (struct message){.text = "", .name = ""};
 	get(&in, &m->type, sizeof(m->type));

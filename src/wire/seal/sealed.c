@@ -24,28 +24,28 @@ _Static_assert((int)SEGMENT_SECRET == (int)crypto_auth_hmacsha512256_KEYBYTES, "
 
 static const char magic[8] = "HALESEAL";
 
-struct hello {
+struct sealed_hello {
 	char magic[8];
 	uint32_t ciphers, reserved;
 	unsigned char public[PUBLIC];
 };
 
-struct answer {
+struct sealed_answer {
 	uint32_t cipher, reserved;
 	unsigned char public[PUBLIC], mac[MAC];
 };
 
 /* Over all that was said, by whom, and what for. */
-struct said {
+struct sealed_said {
 	char who[8];
 	struct sealed_purpose purpose;
-	struct hello hello;
+	struct sealed_hello hello;
 	uint32_t cipher, reserved;
 	unsigned char public[PUBLIC];
 	unsigned char shared[PUBLIC]; /* in keys; zeroes in MACs */
 };
-_Static_assert(sizeof(struct said) ==
-		   8 + sizeof(struct sealed_purpose) + sizeof(struct hello) + 8 + 2 * PUBLIC,
+_Static_assert(sizeof(struct sealed_said) ==
+		   8 + sizeof(struct sealed_purpose) + sizeof(struct sealed_hello) + 8 + 2 * PUBLIC,
 	       "no padding");
 
 struct sealed {
@@ -57,10 +57,10 @@ struct sealed {
 
 /* ---- agreement ---- */
 
-static void mac_make(unsigned char mac[MAC], const char *who, const struct said *of,
+static void mac_make(unsigned char mac[MAC], const char *who, const struct sealed_said *of,
 		     const unsigned char *secret)
 {
-	struct said said = *of;
+	struct sealed_said said = *of;
 
 	memcpy(said.who, who, strlen(who));
 	crypto_auth_hmacsha512256(mac, (unsigned char *)&said, sizeof(said), secret);
@@ -74,10 +74,10 @@ static hale_status_t stranger(struct error *err)
 			 "something else");
 }
 
-static hale_status_t call(int fd, struct said *said, const unsigned char *secret,
+static hale_status_t call(int fd, struct sealed_said *said, const unsigned char *secret,
 			  unsigned char *theirs, struct error *err)
 {
-	struct answer a;
+	struct sealed_answer a;
 	unsigned char mac[MAC];
 	hale_status_t status;
 
@@ -99,11 +99,11 @@ static hale_status_t call(int fd, struct said *said, const unsigned char *secret
 	return whole_say(fd, mac, sizeof(mac), err);
 }
 
-static hale_status_t answer(int fd, struct said *said, const unsigned char *secret,
+static hale_status_t answer(int fd, struct sealed_said *said, const unsigned char *secret,
 			    unsigned char *theirs, struct error *err)
 {
 	uint32_t mine = said->hello.ciphers, both;
-	struct answer a = {.cipher = 0};
+	struct sealed_answer a = {.cipher = 0};
 	unsigned char mac[MAC], proof[MAC];
 	hale_status_t status = whole_hear(fd, &said->hello, sizeof(said->hello), err);
 
@@ -129,7 +129,7 @@ static hale_status_t agree(int fd, bool caller, const unsigned char *secret,
 			   const struct sealed_purpose *purpose, struct seal_keys *keys,
 			   struct error *err)
 {
-	struct said said = {.purpose = *purpose, .hello = {.ciphers = seal_ciphers()}};
+	struct sealed_said said = {.purpose = *purpose, .hello = {.ciphers = seal_ciphers()}};
 	unsigned char private[PUBLIC], theirs[PUBLIC];
 	hale_status_t status;
 

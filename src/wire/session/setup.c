@@ -62,13 +62,13 @@ void *setup_write(const struct setup *s, size_t *len)
 
 /* ---- reading ---- */
 
-struct in {
+struct setup_in {
 	char *at;
 	size_t left;
 	bool good;
 };
 
-static void get(struct in *in, void *to, size_t len)
+static void get(struct setup_in *in, void *to, size_t len)
 {
 	in->good = in->good && in->left >= len;
 	if (!in->good)
@@ -78,7 +78,7 @@ static void get(struct in *in, void *to, size_t len)
 	in->left -= len;
 }
 
-static char *get_text(struct in *in)
+static char *get_text(struct setup_in *in)
 {
 	char *text = in->at;
 	const char *end = in->good ? memchr(in->at, '\0', in->left) : NULL;
@@ -91,7 +91,7 @@ static char *get_text(struct in *in)
 	return text;
 }
 
-static char **get_list(struct in *in)
+static char **get_list(struct setup_in *in)
 {
 	uint32_t count = 0;
 	char **list = NULL;
@@ -108,7 +108,7 @@ static char **get_list(struct in *in)
 
 bool setup_read(const void *bytes, size_t len, struct setup *s)
 {
-	struct in in = {NULL, len, true};
+	struct setup_in in = {NULL, len, true};
 
 	*s = (struct setup){.owned = malloc(len ? len : 1)};
 	if (!s->owned)
