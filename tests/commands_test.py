@@ -17,8 +17,8 @@ SCRIPTS = {
     "bin/srun": HERE, "bin/scontrol": "#!/bin/sh\nprintf 'n1\\nn2\\nn3\\n'\n",
     "bin/salloc": "#!/bin/sh\nshift 2\nexport SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_ID=1\nexec \"$@\"\n",
 }
-FILES = {"job.py": "", "jacobi.py": "", "hosts.txt": "".join(f"h{i} slots=16\n" for i in range(1, 6)), "in.melt": "",
-         "input.dat": "", "pw": "secret\n"}
+FILES = {"job.py": "", "jacobi.py": "", "master.py": "", "hosts.txt": "".join(f"h{i} slots=16\n" for i in range(1, 6)),
+         "in.melt": "", "in/names": "b\na\n", "input.dat": "", "pw": "secret\n"}
 
 
 def pages():
@@ -39,7 +39,7 @@ def shown():
 
 
 def furnish(s):
-    for folder in ("bin", "build", "scratch/run7", "local"):
+    for folder in ("bin", "build", "scratch/run7", "local", "in", "out"):
         os.makedirs(s.path(folder))
     for name, text in SCRIPTS.items():
         os.chmod(s.write(name, text), 0o755)

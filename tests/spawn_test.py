@@ -57,6 +57,12 @@ def groups_meet_at_ports_and_what_can_not_be_is_refused(s):
 
 
 @test
+def a_job_whose_program_ends_before_the_reserve_has_started_ends(s):
+    r = s.hale_run(2, "true", options=["--spawn", "16"])
+    expect(r.status == 0 and not r.out, r)
+
+
+@test
 def without_a_reserve_a_sentence_says_how_to_have_one(s):
     exe = build(s, "spawner", "openmpi")
     r = s.hale_run(2, exe, options=["--spawn", 0])

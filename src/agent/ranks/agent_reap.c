@@ -30,8 +30,14 @@ static uint32_t spawn_state_of(const struct agent *a, uint32_t rank)
 	return atomic_load(&segment_spawn_room(a->view.segment, rank)->state);
 }
 
-/* Processes in reserve for MPI_Comm_spawn end when all others have ended well. The first world
- * says so in MPI_Finalize; programs that never call it are why the agent looks, too. */
+static bool waits_for_end(uint32_t state)
+{
+	return state == SPAWN_STARTING || state == SPAWN_IDLE || state == SPAWN_DONE;
+}
+
+/* Processes in reserve for MPI_Comm_spawn end when all others have ended well, also those that have
+ * not come to wait yet. The first world says so in MPI_Finalize; programs that never call it are why
+ * the agent looks, too. */
 static void reserve_let_go(struct agent *a)
 {
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
@@ -39,8 +45,7 @@ static void reserve_let_go(struct agent *a)
 
 		if (!agent_has(a, r))
 			continue;
-		if (k->ended ? k->status != 0
-			     : spawn_state_of(a, r) != SPAWN_IDLE && spawn_state_of(a, r) != SPAWN_DONE)
+		if (k->ended ? k->status != 0 : !waits_for_end(spawn_state_of(a, r)))
 			return;
 	}
 	atomic_store(&a->view.segment->spawn_over, 1);
