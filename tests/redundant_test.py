@@ -237,4 +237,30 @@ def what_does_not_go_with_replicas_is_refused(s):
     expect(r.status == EXIT_USAGE and "stdin" in r.err, r)
 
 
+@test
+def files_that_replicas_would_append_to_are_refused(s):
+    """Each replica would append each line; a file that is there stays as it was."""
+    s.write("there.txt", "before\n")
+    script = s.write("append.py", """
+from mpi4py import MPI
+import os, sys
+for name in "there.txt", "new.txt":
+    for how in (lambda: open(name, "a"), lambda: os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)):
+        try:
+            how()
+            print("opened", flush=True)
+        except OSError as e:
+            print(name, e.strerror, flush=True)
+with open("/dev/null", "a") as f:
+    f.write("no regular file")
+with open("new.txt", "w") as f:
+    f.write("written\\n")
+""")
+    r = s.hale_run(1, PYTHON, script, options=["--replicas", "2"])
+    refused = "there.txt Operation not supported\n" * 2 + "new.txt Operation not supported\n" * 2
+    expect(r.status == 0 and r.out == refused and "can't append to 'there.txt'" in r.err, r)
+    expect(open(s.path("there.txt")).read() == "before\n" and open(s.path("new.txt")).read() == "written\n", r)
+    expect(s.run("sh", "-c", "echo more >> there.txt").status == 0)
+
+
 main()

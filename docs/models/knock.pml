@@ -1,5 +1,5 @@
 /* A new head asks an agent that may be killed meanwhile (docs/attach.md, 'Epochs'; docs/nodes.md, 'An
- * agent is replaced'; src/job: agent_head.c, node_set_adopt.c): does the newest head get its answer, whenever
+ * agent is replaced'; src/agent/failover/agent_head.c, src/head/nodes/node_set_adopt.c): does the newest head get its answer, whenever
  * agents are killed and connections are cut, and does no agent obey a head that has a successor? Checked
  * exhaustively by tests/spin_knock.sh.
  *

@@ -35,6 +35,8 @@ static struct {
 	int (*addopen)(posix_spawn_file_actions_t *, int, const char *, int, mode_t);
 } libc;
 
+static bool replicated; /* each rank of this job is several processes */
+
 static void *find(const char *name)
 {
 	void *f = dlsym(RTLD_NEXT, name);
@@ -51,6 +53,7 @@ void files_init(void)
 	*(void **)&libc.mkostemps = find("mkostemps");
 	*(void **)&libc.mkdtemp = find("mkdtemp");
 	*(void **)&libc.addopen = find("posix_spawn_file_actions_addopen");
+	replicated = getenv("HALE_REPLICAS") != NULL;
 }
 
 static int result(long rc)
@@ -76,6 +79,24 @@ static bool changes(int flags)
 	       !(flags & O_PATH);
 }
 
+/* Replicas write the same bytes at the same places of a file, but where each of them appends, all
+ * bytes are there as often as there are replicas. */
+static bool refuse_append(int dir, const char *path, int flags)
+{
+	struct stat st;
+	const char *rank = getenv("HALE_RANK");
+
+	if (!(flags & O_APPEND) || !changes(flags) || !path ||
+	    (fstatat(dir, path, &st, 0) == 0 && !S_ISREG(st.st_mode)))
+		return false;
+	log_warn("rank %s can't append to '%s': this job has replicas, and each of them would "
+		 "append the same; open it without O_APPEND (mode \"w\"), or run the job without "
+		 "--replicas",
+		 rank ? rank : "?", path);
+	errno = ENOTSUP;
+	return true;
+}
+
 static int open_journaled(int dir, const char *path, int flags, mode_t mode)
 {
 	hale_guest_enter();
@@ -94,6 +115,8 @@ static int open_journaled(int dir, const char *path, int flags, mode_t mode)
 
 static inline int open_any(int dir, const char *path, int flags, mode_t mode)
 {
+	if (UNLIKELY(replicated) && refuse_append(dir, path, flags))
+		return -1;
 	return UNLIKELY(journal_on) && changes(flags) ? open_journaled(dir, path, flags, mode)
 						      : open_plain(dir, path, flags, mode);
 }
@@ -194,8 +217,15 @@ static int flags_of(const char *mode)
 
 static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 {
-	int flags = journal_on && path && mode ? flags_of(mode) : O_RDONLY;
+	int flags = (journal_on || replicated) && path && mode ? flags_of(mode) : O_RDONLY;
 
+	if (UNLIKELY(replicated) && refuse_append(AT_FDCWD, path, flags)) {
+		if (again)
+			fclose(again);
+		return NULL;
+	}
+	if (!journal_on)
+		flags = O_RDONLY;
 	if (!changes(flags))
 		return again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
 	hale_guest_enter();

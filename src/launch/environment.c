@@ -88,9 +88,9 @@ static bool is_ours(const char *assignment)
 		if (strncmp(assignment, kept[i], strlen(kept[i])) == 0)
 			return false;
 	static const char *const dropped[] = {
-	    "HALE_AGENT=", "HALE_PROCESS=",    "HALE_TOKEN=",  "HALE_RANK=", "HALE_NRANKS=",
-	    "HALE_JOB=",   "HALE_LAUNCH_PID=", "HALE_NO_MPI=", "HALE_SINK=", "HALE_JOURNAL=",
-	    "HALE_WORLD=", "HALE_SPAWNED=",    "HALE_APPNUM=", "HALE_CKPT_LAST="};
+	    "HALE_AGENT=", "HALE_PROCESS=",    "HALE_TOKEN=",  "HALE_RANK=",	  "HALE_NRANKS=",
+	    "HALE_JOB=",   "HALE_LAUNCH_PID=", "HALE_NO_MPI=", "HALE_SINK=",	  "HALE_JOURNAL=",
+	    "HALE_WORLD=", "HALE_SPAWNED=",    "HALE_APPNUM=", "HALE_CKPT_LAST=", "HALE_REPLICAS="};
 	for (size_t i = 0; i < ARRAY_LEN(dropped); i++)
 		if (strncmp(assignment, dropped[i], strlen(dropped[i])) == 0)
 			return true;
@@ -146,6 +146,8 @@ char **environment_make(const struct environment_params *p)
 	list_printf(&l, "HALE_TOKEN=%s", p->token);
 	list_printf(&l, "HALE_JOB=%s", p->job);
 	list_printf(&l, "HALE_PROCESS=%u", p->process);
+	if (p->degree > 1)
+		list_printf(&l, "HALE_REPLICAS=%u", p->degree);
 	list_printf(&l, "HALE_LAUNCH_PID=%16s", "");
 	if (p->no_mpi)
 		list_printf(&l, "HALE_NO_MPI=1");

@@ -10,13 +10,14 @@
 #include "base/error.h"
 
 struct environment_params {
-	char *const *inherited; /* environ */
-	char *const *exports;	/* VAR=VAL of -x; NULL: none */
-	const char *libdir;	/* where libhale.so and libmpi.so.40 are */
+	char *const *inherited;	 /* environ */
+	char *const *exports;	 /* VAR=VAL of -x; NULL: none */
+	const char *libdir;	 /* where libhale.so and libmpi.so.40 are */
 	const char *preload_mpi; /* a library of libdir; NULL or "": none */
 	const char *agent, *token, *job;
 	uint32_t rank, nranks;
-	uint32_t process;		 /* rank, but in jobs with replicas (node/living.h) */
+	uint32_t process; /* rank, but in jobs with replicas (node/living.h) */
+	uint32_t degree;  /* processes of each rank; HALE_REPLICAS where there are more than one */
 	uint32_t local_rank, local_size; /* among the ranks of its node */
 	bool no_mpi;
 	const char *sink; /* HALE_SINK; NULL: a fresh start */

@@ -11,6 +11,7 @@
  *   HALE_WORLD       the processes of its MPI_COMM_WORLD (node/spawn_layout.h); none: all
  *   HALE_SPAWNED     "PROCESS:TAG" of who has spawned it
  *   HALE_CKPT_LAST   newest checkpoint of the process that has become this program
+ *   HALE_REPLICAS    processes of each rank; not there where it is one
  *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
  *   HALE_JOURNAL     the job's journal of changed files (journal/journal.h); it need not be there
  *   HALE_SINK        "full|lazy:PATH=SUM[:…]" newest image first, with its checksum: become that

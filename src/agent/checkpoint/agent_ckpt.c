@@ -63,7 +63,7 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	pid_t thread = agent_thread_of(a->ranks[rank].member);
 
 	if (!thread)
-		return error_set(err, status, "rank %u has just ended", rank);
+		return error_set(err, HALE_ERR_STATE, "rank %u has just ended", rank);
 	if (!agent_hears(thread))
 		return error_set(
 		    err, status,

@@ -239,11 +239,13 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 	segment_place(a->view.segment, here, crowd(a));
 	if (first_world(a)) /* processes in reserve sleep */
 		a->view.segment->oversubscribed = world_size(a) > cores_here(a);
-	else if (crowd(a) > a->machine.pin.cores) /* a share of less than a core was rounded up to one */
+	else if (crowd(a) >
+		 a->machine.pin.cores) /* a share of less than a core was rounded up to one */
 		a->view.segment->oversubscribed = 1;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (is_reserved(a, r))
-			atomic_store(&segment_spawn_room(a->view.segment, r)->state, SPAWN_STARTING);
+			atomic_store(&segment_spawn_room(a->view.segment, r)->state,
+				     SPAWN_STARTING);
 	segment_secret_put(a->view.segment, a->setup.secret);
 	a->view.segment->one_host = (a->setup.flags & SETUP_LOCAL) != 0;
 	a->view.segment->net_encrypt = (a->setup.flags & SETUP_ENCRYPT) != 0;
@@ -416,6 +418,7 @@ char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struc
 	    .rank = living_rank_of(rank, s->nranks / s->degree),
 	    .nranks = world_size(a),
 	    .process = rank,
+	    .degree = s->degree,
 	    .local_rank = local_rank,
 	    .local_size = a->view.here,
 	    .no_mpi = s->flags & SETUP_NO_MPI,
@@ -470,6 +473,21 @@ static pid_t id_in_image(const char *sink)
 	return image_read_info(path, &info, &err) == HALE_OK ? info.pid : 0;
 }
 
+enum { FIRST_GENERATION = 1 };
+
+/* Where another node has had the rank it may not know yet that it is lost, and may be on this
+ * machine: what it does then to the processes that it had must not strike the new ones. So a rank
+ * has its id again where its last process was this node's, and when a job begins from an image. */
+static pid_t id_of(const struct agent *a, uint32_t rank, const char *sink)
+{
+	pid_t id = id_in_image(sink);
+
+	return id == atomic_load(&a->guardian.book->child[rank].pid) ||
+		       a->view.generation == FIRST_GENERATION
+		   ? id
+		   : 0;
+}
+
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err)
 {
 	struct agent_rank *r = &a->ranks[m->rank];
@@ -480,7 +498,7 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 				    .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
 				    .argv = a->setup.argv,
 				    .cpus = cpus_of(a, m->rank),
-				    .id = id_in_image(m->name),
+				    .id = id_of(a, m->rank, m->name),
 				    .input = m->rank == 0,
 				    .stood = &r->stood};
 	hale_status_t status;

@@ -13,7 +13,54 @@
 #include "agent/agent_private.h"
 #include "node/proto.h"
 
-/* Does it belong to a rank that this node has, or had before? */
+enum { ANCESTORS_MAX = 256 };
+
+/* What stands behind the name in /proc/PID/stat: the state, and the parent. 0: there is no such
+ * process. */
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], line[512], *end;
+	int parent = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f) && (end = strrchr(line, ')')))
+		sscanf(end + 1, " %*c %d", &parent);
+	if (f)
+		fclose(f);
+	return parent;
+}
+
+/* The process whose children this node's ranks are; what they leave behind comes to it. 0: it has
+ * ended, and somebody else is our parent. */
+static pid_t guardian_of_us(void)
+{
+	char path[64], name[32] = "";
+	pid_t parent = getppid();
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)parent);
+	f = fopen(path, "re");
+	if (f && !fgets(name, sizeof(name), f))
+		name[0] = '\0';
+	if (f)
+		fclose(f);
+	return strcmp(name, GUARDIAN_NAME "\n") == 0 ? parent : 0;
+}
+
+static bool descends(pid_t pid, pid_t from)
+{
+	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
+		pid = parent_of(pid);
+		if (pid == from)
+			return true;
+	}
+	return false;
+}
+
+/* Does it belong to a rank that this node has, or had before? Another node of the job may be on
+ * this machine, and have a rank now that was ours: only what is below our guardian is looked at. */
 static bool is_stray(const struct agent *a, const char *pid)
 {
 	char path[64], job[160], *entry = NULL;
@@ -39,14 +86,16 @@ static bool is_stray(const struct agent *a, const char *pid)
 
 bool agent_strays_gone(const struct agent *a)
 {
-	DIR *d = opendir("/proc");
+	pid_t guardian = guardian_of_us();
+	DIR *d = guardian > 0 ? opendir("/proc") : NULL;
 	struct dirent *e;
 	bool gone = true;
 
 	while (d && (e = readdir(d))) {
 		pid_t pid = (pid_t)atoi(e->d_name);
 
-		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() || !is_stray(a, e->d_name))
+		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() ||
+		    !descends(pid, guardian) || !is_stray(a, e->d_name))
 			continue;
 		kill(pid, SIGKILL);
 		gone = false;

@@ -392,7 +392,7 @@ static bool start(struct ward *w)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	prctl(PR_SET_NAME, "hale-guardian");
+	prctl(PR_SET_NAME, GUARDIAN_NAME);
 	/* what ranks leave behind, and what an agent does, comes to us */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	ward_appoint(w);

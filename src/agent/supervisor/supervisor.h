@@ -77,6 +77,9 @@ struct guardian {
 int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g),
 		 bool (*bye)(struct guardian *g, const char *why));
 
+/* Of the process, in ps. */
+#define GUARDIAN_NAME "hale-guardian"
+
 /* "signal 9 (Killed)", "status 1": of waitpid's status. */
 void guardian_how(int status, char *text, size_t cap);
 

@@ -166,10 +166,11 @@ static bool same_but_numbers(const char *a, const char *b)
 	}
 }
 
-static void refused(struct head *h, const struct error *err)
+/* known: what is in the way comes to the user by itself. */
+static void refused(struct head *h, const struct error *err, bool known)
 {
 	struct checkpoint *c = &h->ckpt;
-	bool said = same_but_numbers(c->last_refusal, err->text);
+	bool said = known || same_but_numbers(c->last_refusal, err->text);
 
 	c->wanted = false;
 	if (err->code != HALE_ERR_STATE)
@@ -213,7 +214,7 @@ void checkpoint_poll(struct head *h)
 	if (head_checking(h))
 		return;
 	if (check_state(h, &wait, &err) != HALE_OK) {
-		refused(h, &err);
+		refused(h, &err, false);
 	} else if (!wait) {
 		c->phase = CKPT_CHECKING;
 		crew_check(&h->crew);
@@ -237,8 +238,9 @@ void checkpoint_checked(struct head *h, const struct error *check, uint64_t resi
 		start(h, &err);
 	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err))
 		return;
-	if (err.code != HALE_OK)
-		refused(h, &err);
+	if (err.code !=
+	    HALE_OK) /* a rank that has just ended is told of when its agent knows how */
+		refused(h, &err, check->code == HALE_ERR_STATE);
 }
 
 /* The one under way does, unless it would stay on disks of nodes, and somebody wants one that
