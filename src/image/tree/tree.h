@@ -132,6 +132,7 @@ struct tree_sink {
 	size_t passed_len;
 	struct {
 		int32_t pid, fd;
+		_Atomic uint32_t made; /* by its parent, which may be a descendant itself */
 		struct tree_record is;
 	} image[TREE_MAX];
 	uint32_t images;

@@ -198,12 +198,15 @@ static void spawn_children(struct tree_sink *t, const struct objects *o, int32_t
 			continue;
 		pid_t pid = -1;
 		/* who had it has been killed, and may not have been waited for yet */
-		for (int k = 0; k < ID_TRIES && (pid = ids_fork(p->pid)) < 0 && errno == EEXIST; k++)
+		for (int k = 0; k < ID_TRIES && (pid = ids_fork(p->pid)) < 0 && errno == EEXIST;
+		     k++)
 			nanosleep(&tick, NULL);
 		if (pid == 0)
 			become(t, o, i, old_group, group);
-		if (pid > 0)
+		if (pid > 0) {
+			atomic_store(&t->image[i].made, 1);
 			continue;
+		}
 		log_warn("child process %d (%s) can't be rebuilt under its id (error %d)", p->pid,
 			 p->name, errno);
 		fail(t);
@@ -251,12 +254,14 @@ static bool is_lost(int32_t pid)
 	return !tree_look(pid, &p) || p.ended;
 }
 
+/* Before it is made somebody else may have the id of a descendant: who was killed, for instance. */
 static bool any_lost(const struct tree_sink *t)
 {
 	if (!is_root(t))
 		return is_lost(t->root);
 	for (uint32_t i = 0; i < t->images; i++)
-		if (!t->image[i].is.is.ended && is_lost(t->image[i].pid))
+		if (atomic_load(&t->image[i].made) && !t->image[i].is.is.ended &&
+		    is_lost(t->image[i].pid))
 			return true;
 	return false;
 }
@@ -271,7 +276,10 @@ hale_status_t tree_meet(struct error *err)
 	atomic_fetch_add(&t->ready, 1);
 	sys_futex_wake((uint32_t *)&t->ready, INT32_MAX);
 	for (uint32_t ready; (ready = atomic_load(&t->ready)) < t->processes;) {
-		if (atomic_load(&t->failed) || clock_ns() > deadline || any_lost(t)) {
+		bool lost = clock_ns() > deadline || any_lost(t);
+		/* who was ready last may run on at once, and may have ended by itself since */
+		lost = lost && atomic_load(&t->ready) < t->processes;
+		if (atomic_load(&t->failed) || lost) {
 			fail(t);
 			return error_set(err, HALE_ERR_PROCESS,
 					 "another process of its tree can't be rebuilt");
@@ -286,7 +294,8 @@ void tree_member_sink(const char *spec, struct error *err)
 	char path[64];
 	const char *paths[] = {path};
 	char *rest;
-	long control = strtol(spec, &rest, 10), image = *rest == ':' ? strtol(rest + 1, NULL, 10) : -1;
+	long control = strtol(spec, &rest, 10),
+	     image = *rest == ':' ? strtol(rest + 1, NULL, 10) : -1;
 	void *at = mmap(NULL, sizeof(*joined), PROT_READ | PROT_WRITE, MAP_SHARED, (int)control, 0);
 	if (at == MAP_FAILED) {
 		error_set(err, HALE_ERR_MEMORY, "no memory to rebuild a child process");
@@ -313,8 +322,8 @@ static const struct tree_object *object_of(uint32_t kind, uint64_t device, uint6
 {
 	for (uint32_t i = 0; joined && i < joined->objects; i++) {
 		const struct tree_object *o = &joined->object[i];
-		if (o->kind == kind && o->inode == inode && (o->device == device || kind == TREE_PIPE ||
-							     kind == TREE_SOCKET))
+		if (o->kind == kind && o->inode == inode &&
+		    (o->device == device || kind == TREE_PIPE || kind == TREE_SOCKET))
 			return o;
 	}
 	return NULL;
@@ -348,7 +357,9 @@ int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 		break;
 	case FD_UNLINKED:
 		o = object_of(TREE_MEMORY, r->device, r->inode);
-		return o ? reopen(f, o->fd, r->open_flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)))
+		return o ? reopen(f, o->fd,
+				  r->open_flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC |
+							      (O_TMPFILE & ~O_DIRECTORY)))
 			 : -1;
 	}
 	return o ? (int)sys(SYS_fcntl, o->fd, F_DUPFD_CLOEXEC, f->floor) : -1;
