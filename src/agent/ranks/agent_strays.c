@@ -49,6 +49,23 @@ static pid_t guardian_of_us(void)
 	return strcmp(name, GUARDIAN_NAME "\n") == 0 ? parent : 0;
 }
 
+/* Has it no child but us? What ranks leave behind becomes its child, so there is nothing to look
+ * for then, and most times that is so. False where the kernel doesn't tell. */
+static bool only_child(pid_t guardian)
+{
+	char path[64];
+	long child = 0, count = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)guardian, (int)guardian);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%ld", &child) == 1)
+		count++;
+	if (f)
+		fclose(f);
+	return count == 1 && child == getpid();
+}
+
 static bool descends(pid_t pid, pid_t from)
 {
 	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
@@ -87,7 +104,7 @@ static bool is_stray(const struct agent *a, const char *pid)
 bool agent_strays_gone(const struct agent *a)
 {
 	pid_t guardian = guardian_of_us();
-	DIR *d = guardian > 0 ? opendir("/proc") : NULL;
+	DIR *d = guardian > 0 && !only_child(guardian) ? opendir("/proc") : NULL;
 	struct dirent *e;
 	bool gone = true;
 
