@@ -353,15 +353,19 @@ def copiers_that_are_killed_are_replaced(s):
 
 
 def ports(pid):
-    """At which this process listens."""
+    """At which this process listens; none if it has ended since it was listed."""
     inodes = set()
-    for fd in os.listdir(f"/proc/{pid}/fd"):
+    try:
+        fds = os.listdir(f"/proc/{pid}/fd")
+        with open(f"/proc/{pid}/net/tcp") as f:
+            rows = [line.split() for line in f.readlines()[1:]]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    for fd in fds:
         try:
             inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
         except OSError:
             pass
-    with open(f"/proc/{pid}/net/tcp") as f:
-        rows = [line.split() for line in f.readlines()[1:]]
     return [int(r[1].split(":")[1], 16) for r in rows
             if r[3] == "0A" and f"socket:[{r[9]}]" in inodes]
 
