@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The event backplane: real brokers, on hosts that are network namespaces with cables to cut."""
 
+import contextlib
+import select
 import socket
 import struct
 
@@ -456,7 +458,8 @@ def a_broker_without_descriptors_says_so(s):
     for _ in range(60):
         c = raw(b)
         there.append(c)
-        c.send(packet(STATUS))
+        with contextlib.suppress(BrokenPipeError):  # who is refused may be cut off before he speaks
+            c.send(packet(STATUS))
     answers = [answer(c) for c in there]
     refused = [a for a in answers if a[3] == REFUSED]
     expect(20 < len(refused) < 60 and all(b"ulimit" in a for a in refused), answers)
@@ -464,6 +467,24 @@ def a_broker_without_descriptors_says_so(s):
         c.close()
     b.until(lambda st: st["clients"] == 0, "they are gone")
     b.end()
+
+
+@test
+def who_is_refused_hears_why_however_soon_the_broker_closes(s):
+    there = s.path("curt")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as curt:
+        curt.bind(there)
+        curt.listen(1)
+        curt.settimeout(20)
+        for heard in (False, True) * 5:  # whether it closes before or after the client speaks
+            asking = s.start(HALE, "backplane", "status", env={"HALE_FTB": there})
+            c, _ = curt.accept()
+            if heard:
+                select.select([c], [], [], 20)
+            c.send(packet(REFUSED, body=b"no descriptors are left"))
+            c.close()
+            r = asking.wait()
+            expect(r.status != 0 and "refuses: no descriptors are left" in r.err, heard, r)
 
 
 @test

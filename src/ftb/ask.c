@@ -16,10 +16,9 @@ static ssize_t ask(int fd, uint8_t *buffer)
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	ftb_packet_start(buffer, PACKET_STATUS, 0);
-	if (send(fd, buffer, PACKET_HEADER, MSG_NOSIGNAL) != PACKET_HEADER ||
-	    poll(&p, 1, 2000) != 1)
+	if (!ftb_say(fd, buffer, PACKET_HEADER) || poll(&p, 1, 2000) != 1)
 		return -1;
-	return packet_recv(fd, buffer, PACKET_MAX, MSG_DONTWAIT);
+	return ftb_hear(fd, buffer, PACKET_MAX);
 }
 
 hale_status_t broker_ask(const char *socket_path, char **json, struct error *err)

@@ -185,7 +185,9 @@ socklen_t ftb_address(const char *path, struct sockaddr_un *address);
 /* Connects, never blocking, to the broker at path (NULL: ftb_socket_path); -1 with errno if there
  * is none, or it is not to be trusted. */
 int ftb_connect(const char *path);
-bool ftb_greet(int fd, uint64_t publisher); /* sends HELLO */
+bool ftb_say(int fd, const uint8_t *packet, size_t len); /* a first word; false: it can't be said */
+ssize_t ftb_hear(int fd, uint8_t *packet, size_t room);	 /* without waiting; as recv */
+bool ftb_greet(int fd, uint64_t publisher);		 /* sends HELLO */
 /* The node's name from a WELCOME. */
 void ftb_welcome_host(const struct packet *p, char host[EVENT_TEXT_MAX + 1]);
 /* Sends one packet without waiting. */

@@ -36,7 +36,7 @@ int lib_open(struct lib_client *c)
 	if (c->fd < 0)
 		return FTB_ERR_NETWORK_NO_ROUTE;
 	if (ftb_greet(c->fd, c->publisher) && poll(&pfd, 1, WAIT_MS) == 1)
-		n = packet_recv(c->fd, packet, sizeof(packet), MSG_DONTWAIT);
+		n = ftb_hear(c->fd, packet, sizeof(packet));
 	if (n <= 0 || !ftb_packet_parse(packet, (size_t)n, &p) || p.kind != PACKET_WELCOME) {
 		lib_close(c);
 		return FTB_ERR_NETWORK_NO_ROUTE;
@@ -169,7 +169,7 @@ static void take_packet(struct lib_client *c, const struct packet *p)
 static void receive(struct lib_client *c, uint8_t *buffer)
 {
 	for (int i = 0; i < 16 && c->fd >= 0 && !c->dead; i++) {
-		ssize_t n = packet_recv(c->fd, buffer, PACKET_MAX, MSG_DONTWAIT);
+		ssize_t n = ftb_hear(c->fd, buffer, PACKET_MAX);
 		struct packet p;
 
 		if (n < 0 && errno == EAGAIN)

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/packets.h"
 #include "ftb/ftb.h"
 
 bool ftb_socket_path(char path[108])
@@ -80,13 +81,29 @@ int ftb_connect(const char *path)
 	return fd;
 }
 
+/* A broker that refuses us may have closed before we spoke; its reason waits to be read all the
+ * same. */
+bool ftb_say(int fd, const uint8_t *packet, size_t len)
+{
+	return send(fd, packet, len, MSG_NOSIGNAL) == (ssize_t)len || errno == EPIPE;
+}
+
+/* Where the broker closed with words of ours unread, the first call fails, and its own last word
+ * comes behind. */
+ssize_t ftb_hear(int fd, uint8_t *packet, size_t room)
+{
+	ssize_t n = packet_recv(fd, packet, room, MSG_DONTWAIT);
+
+	return n < 0 && errno == ECONNRESET ? packet_recv(fd, packet, room, MSG_DONTWAIT) : n;
+}
+
 bool ftb_greet(int fd, uint64_t publisher)
 {
 	uint8_t packet[PACKET_HEADER + 8];
 
 	ftb_packet_start(packet, PACKET_HELLO, 0);
 	put_u64(packet + PACKET_HEADER, publisher);
-	return send(fd, packet, sizeof(packet), MSG_NOSIGNAL) == sizeof(packet);
+	return ftb_say(fd, packet, sizeof(packet));
 }
 
 void ftb_welcome_host(const struct packet *p, char host[EVENT_TEXT_MAX + 1])

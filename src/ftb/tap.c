@@ -178,7 +178,7 @@ static void take_packet(struct tap *t, const struct packet *p)
 /* False when there is nothing more for now. */
 static bool receive(struct tap *t)
 {
-	ssize_t n = recv(t->fd, t->packet, PACKET_MAX, MSG_DONTWAIT);
+	ssize_t n = ftb_hear(t->fd, t->packet, PACKET_MAX);
 	struct packet p;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
