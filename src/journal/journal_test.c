@@ -138,6 +138,7 @@ static void undo_to(uint32_t id)
 	struct error err = {HALE_OK, ""};
 
 	assert_int_equal(journal_undo(job, id, &err), HALE_OK);
+	assert_true(journal_is_empty(job, id));
 	journal_restored(folder, id);
 }
 
@@ -270,6 +271,8 @@ static void epochs(void **state)
 	journal_cut(2);
 	append("log", "epoch 2\n");
 	take_away("state");
+	assert_true(journal_is_empty(job, 3));
+	assert_false(journal_is_empty(job, 2));
 	undo_to(1);
 	is_as(second);
 	append("log", "again\n");
@@ -278,6 +281,7 @@ static void epochs(void **state)
 	journal_cut(3);
 	append("log", "epoch 3\n");
 	assert_true(journal_drop(job, 3) || access(folder, F_OK) == 0);
+	assert_false(journal_is_empty(job, 1));
 	assert_int_equal(journal_undo(job, 1, &err), HALE_ERR_STORE);
 	assert_non_null(strstr(err.text, "goes back to checkpoint 3 only"));
 	journal_remove(job);
@@ -390,6 +394,7 @@ static void what_could_not_be_written_down_is_told(void **state)
 	append("log", "x");
 	log_set_level(LOG_WARN);
 	unlink(path);
+	assert_false(journal_is_empty(job, 0));
 	assert_int_equal(journal_undo(job, 0, &err), HALE_ERR_STORE);
 	assert_non_null(strstr(err.text, "changed files without protection"));
 }

@@ -377,7 +377,7 @@ static int newest_first(const void *a, const void *b)
 }
 
 /* Changes that could not be written down, of ranks that are there. */
-static void look_at_failures(struct undo_reading *g, int journal, uint32_t id)
+static void look_at_failures(struct reverting *r, int journal, uint32_t id)
 {
 	int copy = dup(journal);
 	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
@@ -393,7 +393,7 @@ static void look_at_failures(struct undo_reading *g, int journal, uint32_t id)
 		int fd = open_own(journal, e->d_name, 0);
 		if (fd >= 0 && read(fd, &now, sizeof(now)) == (ssize_t)sizeof(now) &&
 		    now.failures && now.failed_epoch >= id)
-			revert_trouble(g->r, "rank %u changed files without protection", rank);
+			revert_trouble(r, "rank %u changed files without protection", rank);
 		if (fd >= 0)
 			close(fd);
 	}
@@ -462,6 +462,24 @@ static void reading_fini(struct undo_reading *g)
 	free(g->entries);
 }
 
+bool journal_is_empty(const char *job_folder, uint32_t id)
+{
+	struct reverting r = {0};
+	int journal = open_journal(job_folder);
+	uint32_t *epochs = NULL;
+	bool empty;
+
+	if (journal < 0)
+		return true;
+	empty = first_read(journal) <= id && epochs_list(journal, id, UINT32_MAX, &epochs) == 0;
+	free(epochs);
+	look_at_failures(&r, journal, id);
+	empty = empty && r.troubles == 0;
+	revert_fini(&r);
+	close(journal);
+	return empty;
+}
+
 hale_status_t journal_undo(const char *job_folder, uint32_t id, struct error *err)
 {
 	struct reverting r = {0};
@@ -482,7 +500,7 @@ hale_status_t journal_undo(const char *job_folder, uint32_t id, struct error *er
 		undo_epochs(&g, journal, epochs, count, folders);
 	else
 		revert_trouble(&r, "there is no memory to read the journal");
-	look_at_failures(&g, journal, id);
+	look_at_failures(&r, journal, id);
 	if (folders)
 		set_aside(journal, epochs, count);
 	if (r.troubles)

@@ -13,6 +13,10 @@
 /* The journal's folder of a job whose folder is there; from now on its processes write it. */
 hale_status_t journal_make(const char *job_folder, struct error *err);
 
+/* Has no process of the job changed a file since checkpoint id (0: since the job began)? Then there
+ * is nothing to undo, nor anything to say. */
+bool journal_is_empty(const char *job_folder, uint32_t id);
+
 /* Makes all files what they were at checkpoint id (0: as the job began), as far as the journal
  * knows, and sets the journal since then aside. To be tried again if this process is killed
  * meanwhile. HALE_ERR_STORE: something is not what it was, and a sentence says what. */

@@ -480,12 +480,12 @@ enum { FIRST_GENERATION = 1 };
  * has its id again where its last process was this node's, and when a job begins from an image. */
 static pid_t id_of(const struct agent *a, uint32_t rank, const char *sink)
 {
-	pid_t id = id_in_image(sink);
+	pid_t last = atomic_load(&a->guardian.book->child[rank].pid), id;
 
-	return id == atomic_load(&a->guardian.book->child[rank].pid) ||
-		       a->view.generation == FIRST_GENERATION
-		   ? id
-		   : 0;
+	if (last == 0 && a->view.generation != FIRST_GENERATION)
+		return 0;
+	id = id_in_image(sink);
+	return id == last || a->view.generation == FIRST_GENERATION ? id : 0;
 }
 
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err)

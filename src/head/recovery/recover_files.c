@@ -141,12 +141,14 @@ void recover_files_begin(struct head *h)
 
 /* ---- undoing ---- */
 
-static bool has_journal(const char *job_folder)
+static bool nothing_to_undo(const struct head *h)
 {
-	char path[PATH_MAX + 16];
+	const struct recovery *v = &h->recovery;
+	const char *mine = h->files.store.job_folder;
 
-	snprintf(path, sizeof(path), "%s/journal", job_folder);
-	return job_folder[0] && access(path, F_OK) == 0;
+	return (!h->files.is_open || journal_is_empty(mine, v->files.target)) &&
+	       (!v->folder[0] || strcmp(v->folder, mine) == 0 ||
+		journal_is_empty(v->folder, v->files.target));
 }
 
 static hale_status_t undo(void *head, struct error *err)
@@ -189,8 +191,7 @@ bool recover_files_wait(struct head *h)
 	if (v->files.undone && v->files.target == v->target)
 		return false;
 	v->files.target = v->target;
-	if (!(h->files.is_open && has_journal(h->files.store.job_folder)) &&
-	    !has_journal(v->folder)) {
+	if (nothing_to_undo(h)) { /* a child for nothing would cost some milliseconds */
 		v->files.undone = true;
 		return false;
 	}
