@@ -38,7 +38,8 @@ MAY_USE["ocl"] = {"base", "node"}  # inside OpenCL programs, without libhale.so
 MAY_USE["task"] = {"base", "node"}  # inside programs with tasks, without libhale.so
 MAY_USE["web"] = {"base", "node", "control"}  # the page, and a program of its own
 MAY_USE["top"] = {"base", "node", "control"}  # a program of its own
-MAY_USE["cli"] = BELOW | HEAD_SIDE | {"control", "web"} | set(AGENT_SIDE)
+MAY_USE["rio"] = {"base", "wire/seal"}
+MAY_USE["cli"] = BELOW | {"rio"} | HEAD_SIDE | {"control", "web"} | set(AGENT_SIDE)
 
 LINES_MAX = 800
 

@@ -40,6 +40,8 @@ static const char overview[] =
     "  hale monitor --ipmi --ib --memory --load        watch a node, publish what goes wrong\n"
     "  hale metrics [--listen PORT]                    numbers of running jobs, for Prometheus\n"
     "  hale rules check|try [FILE]                     what is done about which event\n"
+    "  hale cp FILE NODE:PATH                          copy a file to or from another node\n"
+    "  hale device serve --root DIR                    serve files of this node to programs\n"
     "  hale complete bash|zsh|fish                     completion of command lines, for a shell\n"
     "  hale help COMMAND                               more about one of them\n";
 
@@ -403,6 +405,32 @@ static const char advise_help[] =
     "  --simulate RUNS        play each scheme out so often, too: how much runs vary\n"
     "  --json                 for programs\n";
 
+static const char cp_help[] =
+    "hale cp [options] FILE NODE:PATH\n"
+    "hale cp [options] NODE:PATH FILE\n"
+    "\n"
+    "Copies a file to or from a node on which `hale device serve` runs. The copy appears under its\n"
+    "name when it is whole and its hashes agree; otherwise what was there before stays. PATH is\n"
+    "below the daemon's --root. NODE is a name in HALE_DEVICES (NAME=HOST:PORT,…), HOST:PORT or\n"
+    "HOST. With HALE_DEVICE_KEY=FILE both sides have the key that is in FILE.\n"
+    "\n"
+    "  --streams N            connections side by side, 1 to 16 (2)\n"
+    "  --sync                 end when the copy is on the disk\n"
+    "\n"
+    "Ends with 0, with 1 after a sentence if the file was not copied, with 64 for wrong options.\n";
+
+static const char device_help[] =
+    "hale device serve [options]\n"
+    "\n"
+    "Serves files of this node to programs (rio_open of hale/rio.h) and to `hale cp`, until it\n"
+    "gets SIGTERM. Callers must have the key of HALE_DEVICE_KEY (a file, by default\n"
+    "~/.local/state/hale/device.key, which is made when it is missing); what they send is not\n"
+    "encrypted.\n"
+    "\n"
+    "  --root DIR             folder of the files (.); nothing outside can be reached\n"
+    "  --listen ADDRESS:PORT  where to listen (127.0.0.1:7420); port 0: any\n"
+    "  --verbose              say why callers are turned away\n";
+
 static const struct {
 	const char *name, *text;
 } helps[] = {{"monitor", cli_monitor_help},
@@ -427,6 +455,8 @@ static const struct {
 	     {"campaign", campaign_help},
 	     {"sim", cli_sim_help},
 	     {"model", cli_model_help},
+	     {"cp", cp_help},
+	     {"device", device_help},
 	     {"complete", cli_complete_help}};
 
 const char *cli_help_name(size_t i)

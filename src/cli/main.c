@@ -25,7 +25,8 @@ static const struct {
     {"attach", cli_attach},	{"metrics", cli_metrics},
     {"campaign", cli_campaign}, {"complete", cli_complete},
     {"top", cli_top},		{"report", cli_report},
-    {"web", cli_web},
+    {"web", cli_web},		{"cp", cli_cp},
+    {"device", cli_device},
 };
 
 int cli_version(void)
