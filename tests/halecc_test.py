@@ -508,6 +508,109 @@ int main(void) {
 
 
 @test
+def a_region_that_a_later_one_sends_back_starts_from_what_was_before_its_first_run(s):
+    exe = build(s, "back", r'''
+#include <stdio.h>
+static double x[64], y[64], z[64];
+static void relax(double *u, const double *v) { for (int i = 0; i < 64; i++) u[i] = u[i] * 0.5 + v[i]; }
+int main(void)
+{
+	int first = 0, second = 0, between = 0;
+	double s = 0;
+	for (int i = 0; i < 64; i++) x[i] = i, z[i] = 1;
+#pragma protect CR(x) Continue
+	{ first++; relax(x, z); }
+	between++;
+#pragma protect Check(hash(x)) CR(z) Continue
+	{ second += first; relax(z, x); }
+	between += 10;
+#pragma protect Check(hash(z)) Continue
+	for (int i = 0; i < 64; i++) y[i] = z[i];
+#pragma protect Check(hash(y))
+	{ s = 0; for (int i = 0; i < 64; i++) s += y[i]; }
+	printf("%d %d %d %.17g\n", first, second, between, s);
+	return 0;
+}
+''')
+    want = s.run(exe).out
+    expect(want.startswith("1 1 11 "), want)
+    for order in ("var=x", "var=z", "var=y", "var=y;var=x", "var=z;var=y", "var=y;var=y,run=2;var=x,run=2"):
+        r = s.run(exe, env={"HALE_PROTECT": "report=report.json", "HALE_PROTECT_INJECT": order})
+        expect(r.status == 0 and r.out == want, order, r)
+        expect(sum(g["recomputed"] for g in s.report()["regions"]) >= order.count("var") - 1, order, s.report())
+    expect("warning" not in build.err, build.err)
+    chain = "#pragma protect Continue\n\tcompute(x, y, n);\n%s\n#pragma protect Check(sum(y[0:n]))\n\tcompute(y, x, n);"
+    said(s, chain % '\tprintf("x");', "between two regions", "printf")
+    said(s, chain % "\tx[2] += 1;", "'x' is updated in place", "Make it a region")
+    refused(s, chain % "\tn = getchar();", "between two regions", "getchar")
+    refused(s, chain % "\tfree(x);", "between two regions", "free")
+
+
+@test
+def what_macros_and_functions_of_other_files_write_is_seen(s):
+    s.write("fill.c", '''struct pair { double r, i; };
+/* the text of this file is longer than that of the other one, so that a place in it is none there */
+void fill(struct pair *x, const double *y) { for (int k = 0; k < 8; k++) { x[k].r = y[k]; x[k].i = -y[k]; } }
+''')
+    s.write("macros.c", '''#include <stdio.h>
+#define SET(m, v) do { (m) = (v); } while (0)
+#define PUT(x, i, v) x[i] = v
+#define LESS(a, b) ((a) < (b) ? (a) : (b))
+#define FILL(x, y) fill(x, y)
+struct pair { double r, i; };
+void fill(struct pair *x, const double *y);
+int main(void) {
+	double a[8], b[8], c[8], s = 0;
+	struct pair d[8];
+	for (int i = 0; i < 8; i++) a[i] = i;
+#pragma protect Check(sum(a)) Recover(correct(a)) Continue
+	for (int i = 0; i < 8; i++) { SET(b[i], LESS(a[i], a[7])); PUT(c, i, a[i]); }
+#pragma protect Check(sum(b)) Continue
+	FILL(d, b);
+#pragma protect Check(sum(d), sum(c))
+	{
+		s = 0;
+		for (int i = 0; i < 8; i++) s += d[i].r - d[i].i + c[i];
+	}
+	printf("%g\\n", s);
+	return 0;
+}
+''')
+    r = halecc(s, "macros.c", "fill.c", "-o", "macros")
+    expect(r.status == 0 and "warning" not in r.err, r)
+    for var in ("none", "a", "b", "c", "d"):
+        r = s.run(s.path("macros"), env={"HALE_PROTECT": "report=report.json",
+                                         "HALE_PROTECT_INJECT": f"var={var},seed={SEED}"})
+        expect(r.status == 0 and r.out == "84\n", var, r)
+        seen = {v["name"]: v["recomputed"] + v["corrected"] for v in s.report()["variables"]}
+        expect(seen == {v: int(v == var) for v in "abcd"}, var, s.report())
+
+
+@test
+def the_variable_of_a_method_may_stand_behind_other_arguments(s):
+    exe = build(s, "behind", r'''
+#include <stdio.h>
+static void fill(int n, double *x) { for (int i = 0; i < n; i++) x[i] = i; }
+int main(void)
+{
+	double x[8], s = 0;
+	fill(8, x);
+#pragma protect Check(hash(x)) Recover(fill(8, x)) Confirm(fill(8, x))
+	{
+		s = 0;
+		for (int i = 0; i < 8; i++) s += x[i];
+	}
+	printf("%g\n", s);
+	return 0;
+}
+''')
+    r = s.run(exe, env={"HALE_PROTECT": "report=report.json", "HALE_PROTECT_INJECT": f"var=x,seed={SEED}"})
+    expect(r.status == 0 and r.out == "28\n" and s.report()["variables"][0]["corrected"] == 1, r)
+    refused(s, "#pragma protect Check(sum(x[0:n])) Recover(compute(y, y, n))\n\tcompute(x, y, n);",
+            "no Check of it")
+
+
+@test
 def threads_may_run_a_redundant_region_at_the_same_time(s):
     exe = build(s, "threads", r"""
 #include <pthread.h>

@@ -93,8 +93,11 @@ static void walk_call(struct unit *u, CXCursor c, const struct cursors *kids)
 		CXCursor kid = kids->c[i];
 		int which = -1;
 
-		/* by place: in an initializer the cursors of one argument are not equal */
-		for (int a = 0; a < args; a++)
+		/* by place where they don't simply follow the function: in an initializer the
+		 * cursors of one argument are not equal; in a macro all places are */
+		if (args >= 0 && kids->count == (size_t)args + 1)
+			which = (int)i - 1;
+		for (int a = 0; a < args && kids->count != (size_t)args + 1; a++)
 			if (same_place(clang_Cursor_getArgument(c, (unsigned)a), kid))
 				which = a;
 		if (which < 0)
@@ -140,7 +143,7 @@ static void walk_value(struct unit *u, CXCursor c, CXCursor to)
 static void walk_operator(struct unit *u, CXCursor c, const struct cursors *kids, int how,
 			  bool pointee)
 {
-	const char *op = unit_operator(u, c);
+	const char *op = unit_operator(c);
 
 	if (kids->count == 2 && strcmp(op, "=") == 0) {
 		walk_value(u, kids->c[1], base_of(kids->c[0]));

@@ -436,3 +436,9 @@ void chain_build(struct unit *u)
 		if (u->region[i].bound && !used[i])
 			chain_from(u, i, used);
 }
+
+struct halecc_region chain_between(const struct chain *c, int i)
+{
+	return (struct halecc_region){
+	    .at = c->node[i].end, .from = c->node[i].end, .to = c->node[i + 1].at};
+}

@@ -428,19 +428,50 @@ void clause_parse(struct unit *u, struct halecc_region *r)
 	clause_resolve(u, r);
 }
 
+/* A call may have its variable behind other arguments, as fread() and BLAS have: it is the first
+ * argument that this region checks. */
+static void method_aim(const struct halecc_region *r, struct method *m)
+{
+	const char *arg = m->arg;
+
+	while (!m->builtin && arg && *arg) {
+		int depth = 0;
+		size_t n = 0;
+		const char *next;
+
+		arg += strspn(arg, "&*( \t");
+		while (isalnum((unsigned char)arg[n]) || arg[n] == '_')
+			n++;
+		for (int k = 0; k < r->checks; k++)
+			if (n && strlen(r->check[k].var) == n &&
+			    strncmp(r->check[k].var, arg, n) == 0) {
+				m->var = text_cut(arg, n);
+				m->arg = arg;
+				return;
+			}
+		for (next = arg; *next && (depth > 0 || *next != ','); next++) {
+			depth += strchr("([{", *next) != NULL;
+			depth -= strchr(")]}", *next) != NULL;
+		}
+		arg = *next ? next + 1 : NULL;
+	}
+}
+
 /* A call that writes x once more, so that its note can be compared with itself. */
 static void confirm_resolve(struct unit *u, struct halecc_region *r, struct method *m)
 {
 	bool noted = false;
 
+	method_aim(r, m);
 	method_resolve(u, r, m, false);
 	for (int k = 0; k < r->checks; k++)
 		noted |= r->check[k].reference && clang_equalCursors(r->check[k].decl, m->decl);
 	if (!clang_Cursor_isNull(m->decl) && (!noted || m->builtin))
-		source_error(u->src, m->at,
-			     "Confirm names a call that writes '%s' again, and this region has a sum, "
-			     "hash or sha256 of it in Check",
-			     m->var);
+		source_error(
+		    u->src, m->at,
+		    "Confirm names a call that writes '%s' again, and this region has a sum, "
+		    "hash or sha256 of it in Check",
+		    m->var);
 }
 
 void clause_resolve(struct unit *u, struct halecc_region *r)
@@ -449,6 +480,7 @@ void clause_resolve(struct unit *u, struct halecc_region *r)
 		method_resolve(u, r, &r->check[i], true);
 	for (int i = 0; i < r->recovers; i++) {
 		bool known = false;
+		method_aim(r, &r->recover[i]);
 		method_resolve(u, r, &r->recover[i], false);
 		for (int k = 0; k < r->checks; k++)
 			known |= clang_equalCursors(r->check[k].decl, r->recover[i].decl);

@@ -84,8 +84,8 @@ static void confirm_add(struct emit *e, const struct chain *c, struct text *t, c
 			const struct halecc_region *r = &e->u->region[c->node[n].region[g]];
 			for (int i = 0; i < r->confirms; i++)
 				if (clang_equalCursors(r->confirm[i].decl, v->decl))
-					text_add(t, "%swhile (!hale_confirmed(&%s))\n%s\t%s;\n",
-						 in, v->object, in, r->confirm[i].text);
+					text_add(t, "%swhile (!hale_confirmed(&%s))\n%s\t%s;\n", in,
+						 v->object, in, r->confirm[i].text);
 		}
 }
 
@@ -116,6 +116,7 @@ static void prologue(struct emit *e, struct chain *c, struct text *t, const char
 			text_add(t, "%shale_auto_copy struct hale_copy %s = {NULL};\n", in,
 				 copy_name(v));
 	}
+	keep_declare(e->u, c, t, in);
 	for (int i = 0; i < c->vars; i++) {
 		const struct guarded *v = &c->var[i];
 		if (v->expected)
@@ -134,56 +135,6 @@ static void loops_open(const struct chain *c, int number, int node, struct text 
 	for (int j = c->nodes - 1; j >= node; j--)
 		if (c->node[j].leftmost == node)
 			text_add(t, "%swhile (!hale_completed%d[%d]) {\n", in, number, j);
-}
-
-/* Objects that must not be copied: locks, streams. */
-static bool is_handle(CXType t)
-{
-	CXString s = clang_getTypeSpelling(t);
-	const char *name = clang_getCString(s);
-	bool handle = strstr(name, "pthread_") || strstr(name, "_IO_FILE") ||
-		      strstr(name, "omp_lock") || strstr(name, "omp_nest") ||
-		      strstr(name, "__jmp_buf");
-
-	clang_disposeString(s);
-	return handle || clang_isConstQualifiedType(t) ||
-	       (t.kind == CXType_Record && !clang_isPODType(t));
-}
-
-/* The scalars that a region changes and reads: the next run must find them as the first one did. */
-static bool is_hidden(const struct unit *u, CXCursor decl)
-{
-	return clang_Cursor_getStorageClass(decl) == CX_SC_Static &&
-	       clang_getCursorKind(clang_getCursorSemanticParent(decl)) != CXCursor_TranslationUnit;
-}
-
-static int saved_list(const struct emit *e, const struct halecc_region *r,
-		      const struct access **out, int max)
-{
-	const struct unit *u = e->u;
-	int n = 0;
-
-	for (size_t i = 0; i < u->accesses.count; i++) {
-		const struct access *a = &u->accesses.a[i];
-		CXType t = clang_getCanonicalType(clang_getCursorType(a->decl));
-		bool pointer = t.kind == CXType_Pointer, known = false;
-		unsigned from, to;
-
-		unit_extent(a->decl, &from, &to);
-		if (a->at < r->from || a->at >= r->to ||
-		    !(a->how & (pointer ? ACCESS_REPOINT : ACCESS_WRITE | ACCESS_ESCAPE)) ||
-		    is_handle(t) || is_hidden(u, a->decl) || (from >= r->at && from < r->to) ||
-		    t.kind == CXType_ConstantArray || t.kind == CXType_VariableArray ||
-		    t.kind == CXType_IncompleteArray)
-			continue;
-		if (!(access_of(u, a->decl, r->from, r->to) & (ACCESS_READ | ACCESS_UPDATE)))
-			continue;
-		for (int k = 0; k < n; k++)
-			known |= clang_equalCursors(out[k]->decl, a->decl);
-		if (!known && n < max)
-			out[n++] = a;
-	}
-	return n;
 }
 
 /* What the shadows compare: outputs with known extents, and scalars. */
@@ -228,7 +179,7 @@ static void restore_add(const struct emit *e, const struct halecc_region *r, str
 			const char *in, bool first)
 {
 	const struct access *saved[64];
-	int saves = saved_list(e, r, saved, 64);
+	int saves = keep_list(e->u, r, saved, 64);
 
 	for (int i = 0; i < saves; i++)
 		text_add(t, "%s%s = hale_save%d_%s;\n", in, saved[i]->name, r->number,
@@ -243,31 +194,56 @@ static void restore_add(const struct emit *e, const struct halecc_region *r, str
 	}
 }
 
+/* Keeps what the region will change: at its first run, if it may be run again by another region. */
+static void saves_add(struct emit *e, struct chain *c, const struct halecc_region *r,
+		      struct text *t, const char *in)
+{
+	const struct access *saved[64];
+	int saves = keep_list(e->u, r, saved, 64);
+	bool kept = keep_any(e->u, c, r), repeated = keep_repeated(c, r);
+	const char *inner = kept ? text_format("%s\t", in) : in;
+
+	for (int i = 0; i < saves; i++)
+		if (!repeated || !keep_earlier(e->u, c, saved[i]->decl))
+			text_add(t, "%sconst __typeof__(%s) hale_save%d_%s = %s;\n", in,
+				 saved[i]->name, r->number, saved[i]->name, saved[i]->name);
+	for (int i = 0; i < r->copies; i++)
+		text_add(t, "%s%sstruct hale_var hale_copied%d_%s = HALE_VAR(\"%s\");\n",
+			 repeated
+			     ? ""
+			     : text_format("%shale_auto_copy struct hale_copy hale_copy%d_%s = "
+					   "{NULL};\n",
+					   in, r->number, r->copy[i].var),
+			 in, r->number, r->copy[i].var, r->copy[i].var);
+	if (kept)
+		text_add(t, "%sif (!hale_begun%d) {\n", in, r->number);
+	for (int i = 0; i < saves; i++)
+		if (repeated && keep_earlier(e->u, c, saved[i]->decl))
+			text_add(t, "%shale_save%d_%s = %s;\n", inner, r->number, saved[i]->name,
+				 saved[i]->name);
+	for (int i = 0; i < r->copies; i++)
+		text_add(t, "%shale_create_ckpt(&hale_copy%d_%s, %s, %s);\n", inner, r->number,
+			 r->copy[i].var, r->copy[i].base, r->copy[i].bytes);
+	for (int i = 0; i < r->checks && r->how == CR; i++) {
+		const struct guarded *v = chain_var(c, r->check[i].decl);
+		if (v && v->copied && r->check[i].reference)
+			text_add(t, "%shale_create_ckpt(&%s, %s, %s);\n", inner, copy_name(v),
+				 r->check[i].base, r->check[i].bytes);
+	}
+	if (kept)
+		text_add(t, "%s}\n", in);
+}
+
 static void region_begin(struct emit *e, struct chain *c, struct halecc_region *r, struct text *t,
 			 const char *in)
 {
 	const struct access *saved[64];
-	int saves = saved_list(e, r, saved, 64), checks = checks_of(r);
+	int saves = keep_list(e->u, r, saved, 64), checks = checks_of(r);
+	bool kept = keep_any(e->u, c, r);
 
 	if (checks)
 		text_add(t, "%sbool hale_check%d[%d] = {false};\n", in, r->number, checks);
-	for (int i = 0; i < saves; i++)
-		text_add(t, "%sconst __typeof__(%s) hale_save%d_%s = %s;\n", in, saved[i]->name,
-			 r->number, saved[i]->name, saved[i]->name);
-	for (int i = 0; i < r->copies; i++)
-		text_add(t,
-			 "%shale_auto_copy struct hale_copy hale_copy%d_%s = {NULL};\n"
-			 "%sstruct hale_var hale_copied%d_%s = HALE_VAR(\"%s\");\n"
-			 "%shale_create_ckpt(&hale_copy%d_%s, %s, %s);\n",
-			 in, r->number, r->copy[i].var, in, r->number, r->copy[i].var,
-			 r->copy[i].var, in, r->number, r->copy[i].var, r->copy[i].base,
-			 r->copy[i].bytes);
-	for (int i = 0; i < r->checks && r->how == CR; i++) {
-		const struct guarded *v = chain_var(c, r->check[i].decl);
-		if (v && v->copied && r->check[i].reference)
-			text_add(t, "%shale_create_ckpt(&%s, %s, %s);\n", in, copy_name(v),
-				 r->check[i].base, r->check[i].bytes);
-	}
+	saves_add(e, c, r, t, in);
 	if (r->how == REDUNDANCY) {
 		shadow_lists(e, c, r, t, in, saved, saves);
 		text_add(t, "%shale_wake_up_shadow(&hale_region%d, %d);\n", in, r->number,
@@ -279,7 +255,10 @@ static void region_begin(struct emit *e, struct chain *c, struct halecc_region *
 			text_add(t, ", &%s", chain_var(c, r->check[i].decl)->object);
 	text_add(t, ", NULL);\n");
 	if (r->copies)
-		text_add(t, "%sbool hale_again%d = false;\n", in, r->number);
+		text_add(t, "%sbool hale_again%d = %s;\n", in, r->number,
+			 kept ? text_format("hale_begun%d", r->number) : "false");
+	if (kept)
+		text_add(t, "%shale_begun%d = true;\n", in, r->number);
 	text_add(t, "%sdo {\n", in);
 	restore_add(e, r, t, text_format("%s\t", in), true);
 	if (r->copies)
@@ -521,8 +500,10 @@ static void chain_emit(struct emit *e, struct chain *c)
 			text_add(&end, "\n");
 			line_mark(e, &end, r->line);
 			region_end(e, c, r, &end, in);
-			if (!split)
+			if (!split) {
 				node_end(e, c, i, &end, in);
+				keep_between(e->u, c, i, &end, in);
+			}
 			line_mark(e, &end, source_line(e->u->src, r->to));
 			edit_add(e, r->to, 0, -i, &end);
 		}
@@ -535,6 +516,7 @@ static void chain_emit(struct emit *e, struct chain *c)
 			text_add(&end, "\n");
 			line_mark(e, &end, source_line(e->u->src, n->at));
 			node_end(e, c, i, &end, in);
+			keep_between(e->u, c, i, &end, in);
 			line_mark(e, &end, source_line(e->u->src, n->end));
 			edit_add(e, n->end, 0, 1, &end);
 		}

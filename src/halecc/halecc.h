@@ -178,7 +178,7 @@ struct cursors {
 void cursors_of(CXCursor parent, struct cursors *out);
 char *cursor_name(CXCursor c);
 /* The operator of an expression of one or two operands; "" if unknown. */
-const char *unit_operator(const struct unit *u, CXCursor c);
+const char *unit_operator(CXCursor c);
 
 /* clause.c */
 void clause_parse(struct unit *u, struct halecc_region *r);
@@ -206,6 +206,22 @@ const struct access *access_last(const struct unit *u, CXCursor decl, unsigned f
 /* chain.c, verify.c, emit.c, explain.c, suggest.c */
 void chain_build(struct unit *u);
 struct guarded *chain_var(struct chain *c, CXCursor decl);
+/* What stands between node i and the next one, as a region without a pragma (not bound). */
+struct halecc_region chain_between(const struct chain *c, int i);
+
+/* keep.c: the scalars that a region changes and reads; at most max. */
+int keep_list(const struct unit *u, const struct halecc_region *r, const struct access **out,
+	      int max);
+/* May a later region of the chain have this one run again? */
+bool keep_repeated(const struct chain *c, const struct halecc_region *r);
+/* Declared before the chain, so that what it was can be kept there. */
+bool keep_earlier(const struct unit *u, const struct chain *c, CXCursor decl);
+/* Does a repeated region keep anything from before its first run? */
+bool keep_any(const struct unit *u, const struct chain *c, const struct halecc_region *r);
+void keep_declare(const struct unit *u, const struct chain *c, struct text *t, const char *in);
+/* Behind node i. */
+void keep_between(const struct unit *u, const struct chain *c, int i, struct text *t,
+		  const char *in);
 /* What runs again when a variable that node `producer` writes can't be mended in node `at`. */
 void chain_reset(const struct unit *u, const struct chain *c, int producer, int at, bool *again);
 void verify_regions(struct unit *u);

@@ -54,17 +54,52 @@ char *cursor_name(CXCursor c)
 	return copy;
 }
 
-static bool token_is(const struct unit *u, CXToken t, const char *what)
+static bool token_is(CXTranslationUnit tu, CXToken t, const char *what)
 {
-	CXString s = clang_getTokenSpelling(u->tu, t);
+	CXString s = clang_getTokenSpelling(tu, t);
 	bool same = strcmp(clang_getCString(s), what) == 0;
 
 	clang_disposeString(s);
 	return same;
 }
 
-const char *unit_operator(const struct unit *u, CXCursor c)
+/* An operand whose place is meant, not its value: what is read stands in an implicit cast. */
+static bool is_place(CXCursor c)
 {
+	enum CXCursorKind kind = clang_getCursorKind(c);
+	struct cursors kids;
+	bool place;
+
+	if (kind != CXCursor_ParenExpr)
+		return kind == CXCursor_DeclRefExpr || kind == CXCursor_ArraySubscriptExpr ||
+		       kind == CXCursor_MemberRefExpr || kind == CXCursor_UnaryOperator;
+	cursors_of(c, &kids);
+	place = kids.count == 1 && is_place(kids.c[0]);
+	free(kids.c);
+	return place;
+}
+
+/* The operator of an expression that a macro wrote, so that no token of this place is it. Of two
+ * operands only an assignment takes the first one's place. */
+static const char *operator_by_types(CXCursor c, const struct cursors *kids)
+{
+	CXType whole = clang_getCanonicalType(clang_getCursorType(c)), part;
+
+	if (kids->count == 2)
+		return is_place(kids->c[0]) ? "=" : "";
+	if (kids->count != 1)
+		return "";
+	part = clang_getCanonicalType(clang_getCursorType(kids->c[0]));
+	if (part.kind == CXType_Pointer && clang_equalTypes(clang_getPointeeType(part), whole))
+		return "*";
+	if (whole.kind == CXType_Pointer && clang_equalTypes(clang_getPointeeType(whole), part))
+		return "&";
+	return is_place(kids->c[0]) ? "++" : "";
+}
+
+const char *unit_operator(CXCursor c)
+{
+	CXTranslationUnit tu = clang_Cursor_getTranslationUnit(c);
 	struct cursors kids;
 	unsigned from, to, left = 0, right = 0, n, none;
 	const char *found = "";
@@ -78,18 +113,20 @@ const char *unit_operator(const struct unit *u, CXCursor c)
 	} else if (kids.count == 1) { /* before or behind its operand */
 		unit_extent(kids.c[0], &left, &right);
 	}
-	clang_tokenize(u->tu, clang_getCursorExtent(c), &t, &n);
+	clang_tokenize(tu, clang_getCursorExtent(c), &t, &n);
 	for (unsigned i = 0; i < n && !*found; i++) {
-		unsigned at = offset_of(clang_getTokenLocation(u->tu, t[i]), NULL);
+		unsigned at = offset_of(clang_getTokenLocation(tu, t[i]), NULL);
 		bool between =
 		    kids.count == 2 ? at >= left && at < right : at < left || at >= right;
-		if (between && !token_is(u, t[i], ")") && !token_is(u, t[i], "(")) {
-			CXString s = clang_getTokenSpelling(u->tu, t[i]);
+		if (between && !token_is(tu, t[i], ")") && !token_is(tu, t[i], "(")) {
+			CXString s = clang_getTokenSpelling(tu, t[i]);
 			found = text_format("%s", clang_getCString(s));
 			clang_disposeString(s);
 		}
 	}
-	clang_disposeTokens(u->tu, t, n);
+	clang_disposeTokens(tu, t, n);
+	if (!*found)
+		found = operator_by_types(c, &kids);
 	free(kids.c);
 	return found;
 }
@@ -140,16 +177,16 @@ static void pragmas_find(struct unit *u)
 	for (unsigned i = 0; i + 2 < n; i++) {
 		unsigned at, word;
 
-		if (token_is(u, t[i], "_Pragma"))
+		if (token_is(u->tu, t[i], "_Pragma"))
 			operator_refuse(u, t[i + 2]);
-		if (!token_is(u, t[i], "#") || !token_is(u, t[i + 1], "pragma"))
+		if (!token_is(u->tu, t[i], "#") || !token_is(u->tu, t[i + 1], "pragma"))
 			continue;
-		word = i + 2 + (token_is(u, t[i + 2], "hale") && i + 3 < n);
+		word = i + 2 + (token_is(u->tu, t[i + 2], "hale") && i + 3 < n);
 		at = offset_of(clang_getTokenLocation(u->tu, t[i]), NULL);
-		if (word == i + 3 && !token_is(u, t[word], "protect") && !skipped(u, at))
+		if (word == i + 3 && !token_is(u->tu, t[word], "protect") && !skipped(u, at))
 			source_warn(u->src, offset_of(clang_getTokenLocation(u->tu, t[word]), NULL),
 				    "'#pragma hale' knows 'protect' only; this one is passed over");
-		if (!token_is(u, t[word], "protect") || skipped(u, at))
+		if (!token_is(u->tu, t[word], "protect") || skipped(u, at))
 			continue;
 		if (u->regions == REGIONS_MAX) {
 			source_error(u->src, at, "more than %d regions in one file: divide it",

@@ -13,7 +13,11 @@ struct look {
 	int depth;	     /* of functions followed */
 	bool opens;    /* the function that is looked into opens what it writes to and closes */
 	CXCursor call; /* where the region called the function that is looked into */
+	const char *who;
 };
+
+#define THIS_REGION	"this region"
+#define BETWEEN_REGIONS "what stands between two regions of a chain runs again with them, and"
 
 static bool one_of(const char *name, const char *const *names)
 {
@@ -67,40 +71,39 @@ static void look_call(struct look *l, CXCursor c)
 
 	if (one_of(name, jumps))
 		source_error(s, at_of(l, c),
-			     "this region jumps out by %s%s: its variables would never be checked",
+			     "%s jumps out by %s%s: its variables would never be checked", l->who,
 			     name, through);
 	else if (l->opens && !one_of(name, streams) &&
 		 (one_of(name, release) || one_of(name, output) || one_of(name, input)))
 		(void)0; /* from the beginning each time */
 	else if (one_of(name, release))
 		source_error(s, at_of(l, c),
-			     "this region calls %s%s: when it runs again that is done twice. Do it "
+			     "%s calls %s%s: when it runs again that is done twice. Do it "
 			     "behind the "
 			     "region",
-			     name, through);
+			     l->who, name, through);
 	else if (one_of(name, output))
 		source_warn(s, at_of(l, c),
-			    "this region writes by %s%s: when it runs again, that is written "
+			    "%s writes by %s%s: when it runs again, that is written "
 			    "twice. It is fine "
 			    "where the same place is overwritten",
-			    name, through);
+			    l->who, name, through);
 	else if (one_of(name, drawn))
 		source_warn(s, at_of(l, c),
-			    "this region calls %s%s, which gives something else when the region "
+			    "%s calls %s%s, which gives something else when the region "
 			    "runs again: draw before the region",
-			    name, through);
+			    l->who, name, through);
 	else if (one_of(name, input))
-		source_error(
-		    s, at_of(l, c),
-		    "this region reads by %s%s: when it runs again, it reads what comes next. Read "
-		    "before the region",
-		    name, through);
+		source_error(s, at_of(l, c),
+			     "%s reads by %s%s: when it runs again, it reads what comes next. Read "
+			     "before the region",
+			     l->who, name, through);
 	else if (strncmp(name, "MPI_", 4) == 0 && !l->r->comm &&
 		 strncmp(name, "MPI_Comm_", 9) != 0 && strcmp(name, "MPI_Wtime") != 0)
 		source_error(s, at_of(l, c),
-			     "this region calls %s%s: other ranks must run again with it. Add Comm "
+			     "%s calls %s%s: other ranks must run again with it. Add Comm "
 			     "to the pragma",
-			     name, through);
+			     l->who, name, through);
 	body = clang_getCursorDefinition(callee);
 	if (!clang_Cursor_isNull(body) && l->depth < 8) {
 		struct look inner = *l;
@@ -271,8 +274,10 @@ static void updates_warn(struct unit *u, struct halecc_region *r)
 		    t.kind == CXType_VariableArray)
 			source_warn(u->src, shows->at,
 				    "'%s' is updated in place: a second run would start from what "
-				    "the first one left. Add CR(%s[0:n]) to the pragma",
-				    a->name, a->name);
+				    "the first one left. %s CR(%s[0:n]) to the pragma",
+				    a->name,
+				    r->bound ? "Add" : "Make it a region of the chain, and add",
+				    a->name);
 	}
 }
 
@@ -402,6 +407,39 @@ static void declarations_verify(struct unit *u, struct chain *c)
 	}
 }
 
+struct between_calls {
+	struct unit *u;
+	struct halecc_region *gap;
+};
+
+static enum CXChildVisitResult between_calls_visit(CXCursor c, CXCursor parent, CXClientData data)
+{
+	struct between_calls *b = data;
+	struct look l = {.u = b->u, .r = b->gap, .who = BETWEEN_REGIONS};
+	unsigned from, to;
+
+	unit_extent(c, &from, &to);
+	if (clang_getCursorKind(c) == CXCursor_CallExpr && from >= b->gap->from &&
+	    from < b->gap->to)
+		look_call(&l, c);
+	return CXChildVisit_Recurse;
+}
+
+static void between_verify(struct unit *u, struct chain *c)
+{
+	for (int i = 0; i < c->nodes - 1; i++) {
+		struct halecc_region gap = chain_between(c, i);
+		struct between_calls b = {u, &gap};
+
+		for (int n = 0; n < c->nodes; n++)
+			gap.comm |= u->region[c->node[n].region[0]].comm;
+		gap.inner = u->region[c->node[i].region[0]].inner;
+		gap.outer = u->region[c->node[i].region[0]].outer;
+		clang_visitChildren(c->function, between_calls_visit, &b);
+		updates_warn(u, &gap);
+	}
+}
+
 /* break and continue between regions would mean the loops that the regions become. */
 struct between {
 	struct unit *u;
@@ -438,7 +476,7 @@ void verify_regions(struct unit *u)
 {
 	for (int i = 0; i < u->regions; i++) {
 		struct halecc_region *r = &u->region[i];
-		struct look l = {.u = u, .r = r};
+		struct look l = {.u = u, .r = r, .who = THIS_REGION};
 
 		if (!r->bound)
 			continue;
@@ -460,5 +498,6 @@ void verify_regions(struct unit *u)
 		struct between b = {u, &u->chain[i]};
 		clang_visitChildren(u->chain[i].function, between_visit, &b);
 		declarations_verify(u, &u->chain[i]);
+		between_verify(u, &u->chain[i]);
 	}
 }
