@@ -43,9 +43,10 @@ LIMIT = 180  # seconds after which something is taken to hang
 
 EXIT_USAGE = 64
 EXIT_UNRECOVERED = 70
+EXIT_SDC = 73
 
 __all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG", "SEED", "EXIT_USAGE",
-           "EXIT_UNRECOVERED", "have", "alive", "life", "ids_allowed", "children", "flip_in_image", "image_covered",
+           "EXIT_UNRECOVERED", "EXIT_SDC", "have", "alive", "life", "ids_allowed", "children", "flip_in_image", "image_covered",
            "name_of", "said", "thermo",
            "proc_figures", "json", "os", "random", "re", "shutil", "signal", "subprocess", "sys", "time", "glob"]
 

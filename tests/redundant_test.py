@@ -203,7 +203,7 @@ def all_replicas_of_a_rank_are_not_survived_but_begun_again(s):
 @test
 def processes_of_a_rank_are_shown_and_reported(s):
     exe = s.compile("storm")
-    job = s.hale_start(2, exe, 2000, options=["--replicas", "2", "--nodes", "2", "--replenish", "off", "--report",
+    job = s.hale_start(2, exe, 700, options=["--replicas", "2", "--nodes", "2", "--replenish", "off", "--report",
                                               "report.json"])
     job.until_output("round 100:")
     ranks = sorted((r["rank"], r["slot"], r["role"], r["state"]) for r in job.info()["ranks"])

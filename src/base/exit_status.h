@@ -11,10 +11,12 @@ enum exit_status {
 			      * may serve. (Any other failure of a sink: EXIT_UNRECOVERED; the
 			      * image may be good elsewhere.) */
 	EXIT_MOVED = 66,     /* a rank has moved: its copy runs */
-	EXIT_UNRECOVERED = 70,	   /* a failure that no checkpoint could mend */
-	EXIT_SUPERSEDED = 71,	   /* another head has the job */
-	EXIT_UNRECOVERABLE = 72,   /* an error in a protected region that nothing mends: of the
-				    * program, as HALE_EXIT_UNRECOVERABLE of hale/protect.h */
+	EXIT_UNRECOVERED = 70,	 /* a failure that no checkpoint could mend */
+	EXIT_SUPERSEDED = 71,	 /* another head has the job */
+	EXIT_UNRECOVERABLE = 72, /* an error in a protected region that nothing mends: of the
+				  * program, as HALE_EXIT_UNRECOVERABLE of hale/protect.h */
+	EXIT_SDC = 73, /* replicas have sent different messages (--sdc), and nobody knows which is
+			* right */
 	EXIT_TIMEOUT = 124,	   /* --timeout, as timeout(1) has it */
 	EXIT_NOT_EXECUTABLE = 126, /* as shells have it */
 	EXIT_NOT_FOUND = 127,

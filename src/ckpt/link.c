@@ -26,7 +26,7 @@ enum { LINK_FD_FLOOR = 900 };
 static struct {
 	struct link link;
 	struct link_address address;
-	int fd; /* to the agent; -1: none */
+	int fd;	   /* to the agent; -1: none */
 	pid_t pid; /* of the process that has opened it, not of its children */
 	bool open;
 	uintptr_t place; /* of the segment; 0: none was chosen yet */
@@ -419,6 +419,12 @@ bool link_net_tell(uint32_t rank, bool lost)
 	if (self.link.connected)
 		tell_plain(lost ? PROTO_NET_LOST : PROTO_NET_BACK, (int)rank);
 	return self.link.connected;
+}
+
+void link_sdc_tell(struct proto_sdc *found)
+{
+	found->type = PROTO_SDC;
+	link_tell(found, sizeof(*found));
 }
 
 void link_sleep(uint32_t bell_seen, uint64_t max_ns)

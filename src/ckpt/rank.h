@@ -95,6 +95,10 @@ void link_address_publish(const void *bytes, uint32_t length);
  * nobody to tell. */
 bool link_net_tell(uint32_t rank, bool lost);
 
+/* Tells the head that replicas of a rank have sent this process different messages. */
+struct proto_sdc;
+void link_sdc_tell(struct proto_sdc *found);
+
 /* What every MPI function looks at as it is entered: 0, or why it can't just go on. */
 enum call_gate {
 	CALL_GATE_CLOSED = 1, /* before MPI_Init, after MPI_Finalize */

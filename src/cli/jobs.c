@@ -289,7 +289,8 @@ int cli_ckpt(int argc, char **argv)
 /* ---- hale inject ---- */
 
 struct injection {
-	const char *job, *rank, *slot, *after, *call, *signal;
+	const char *job, *rank, *slot, *after, *call, *signal; /* kill */
+	const char *where, *count, *every;		       /* flip */
 };
 
 static bool parse_injection(int argc, char **argv, struct injection *in)
@@ -297,11 +298,9 @@ static bool parse_injection(int argc, char **argv, struct injection *in)
 	const struct {
 		const char *name;
 		const char **to;
-	} known[] = {{"--rank", &in->rank},
-		     {"--slot", &in->slot},
-		     {"--after", &in->after},
-		     {"--at-call", &in->call},
-		     {"--signal", &in->signal}};
+	} known[] = {{"--rank", &in->rank},    {"--slot", &in->slot},	  {"--after", &in->after},
+		     {"--at-call", &in->call}, {"--signal", &in->signal}, {"--where", &in->where},
+		     {"--count", &in->count},  {"--every", &in->every}};
 
 	*in = (struct injection){0};
 	for (int i = 2; i < argc; i++) {
@@ -378,12 +377,35 @@ static int inject_due(int argc, char **argv)
 	return ask_for_fault(job, fault);
 }
 
+static int ask_checked(const struct injection *in, const char *fault)
+{
+	struct fault checked;
+	struct error err;
+
+	if (options_parse_fault(fault, &checked, &err) == HALE_OK)
+		return ask_for_fault(in->job, fault);
+	log_warn("%s", err.text);
+	return EXIT_USAGE;
+}
+
+static int inject_flip(int argc, char **argv)
+{
+	struct injection in;
+	char fault[256];
+
+	if (!parse_injection(argc, argv, &in) || in.call || in.signal)
+		return usage("inject", in.rank ? "an option is not known or has no value"
+					       : "whose bits are to flip? --rank R");
+	snprintf(fault, sizeof(fault), "flip:rank=%s,slot=%s,where=%s,after=%s,count=%s,every=%s",
+		 in.rank, in.slot ? in.slot : "0", in.where ? in.where : "memory",
+		 in.after ? in.after : "0s", in.count ? in.count : "1", in.every ? in.every : "1");
+	return ask_checked(&in, fault);
+}
+
 int cli_inject(int argc, char **argv)
 {
 	struct injection in;
 	char fault[256];
-	struct fault checked;
-	struct error err;
 
 	if (wants_help(argc, argv))
 		return cli_help("inject");
@@ -391,9 +413,11 @@ int cli_inject(int argc, char **argv)
 		return cli_opencl_inject(argc, argv);
 	if (argc > 1 && strcmp(argv[1], "due") == 0)
 		return inject_due(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "flip") == 0)
+		return inject_flip(argc, argv);
 	if (argc < 2 || strcmp(argv[1], "kill") != 0)
-		return usage("inject", "the faults are kill, due and ecc");
-	if (!parse_injection(argc, argv, &in))
+		return usage("inject", "the faults are kill, flip, due and ecc");
+	if (!parse_injection(argc, argv, &in) || in.where || in.count || in.every)
 		return usage("inject", in.rank
 					   ? "an option is not known, has no value, or goes with "
 					     "another one (--after, --at-call) not at all"
@@ -404,9 +428,5 @@ int cli_inject(int argc, char **argv)
 		 : in.after ? in.after
 			    : "0s",
 		 in.signal ? ",signal=" : "", in.signal ? in.signal : "");
-	if (options_parse_fault(fault, &checked, &err) != HALE_OK) {
-		log_warn("%s", err.text);
-		return EXIT_USAGE;
-	}
-	return ask_for_fault(in.job, fault);
+	return ask_checked(&in, fault);
 }

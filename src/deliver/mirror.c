@@ -25,7 +25,9 @@ static bool kept_is_needed(uint32_t rank, const struct kept *k)
 		const struct wire *w = &replicas.wire[living_process(&replicas.view, rank, s)];
 		if (!living_lives(&replicas.view, rank, s) || w->done)
 			continue;
-		if (w->provides ? !wire_has_passed(w, k) : !number_reached(l->acked[s], e->number))
+		if (w->carries != CARRIES_NOTHING && !wire_has_passed(w, k))
+			return true;
+		if (w->carries != CARRIES_MESSAGES && !number_reached(l->acked[s], e->number))
 			return true;
 	}
 	return false;
@@ -107,6 +109,27 @@ static bool wire_skips(uint32_t rank, uint32_t slot, const struct wire *w)
 	return !w->begun && number_reached(replica_lane(rank, e->context)->acked[slot], e->number);
 }
 
+static bool digest_send(struct wire *w, uint32_t process, const struct kept *k)
+{
+	struct digest_said said = {k->digest, k->envelope.length, k->envelope.kind};
+	struct envelope e = k->envelope;
+
+	e.kind = REPLICA_DIGEST;
+	e.length = sizeof(said);
+	return w->channel->send(process, &e, &said);
+}
+
+static bool kept_send(struct wire *w, uint32_t process, const struct kept *k)
+{
+	uint32_t slot = living_slot_of(process, replicas.view.nranks);
+
+	if (UNLIKELY(w->carries == CARRIES_DIGESTS) && !(k->full & 1u << slot))
+		return digest_send(w, process, k);
+	if (k->envelope.length <= *w->channel->eager_max)
+		return w->channel->send(process, &k->envelope, k->payload);
+	return parts_send(w, process, k);
+}
+
 int mirror_push(uint32_t process)
 {
 	struct wire *w = &replicas.wire[process];
@@ -121,14 +144,9 @@ int mirror_push(uint32_t process)
 	}
 	while (w->next) {
 		struct kept *k = w->next;
-		if (!wire_skips(rank, slot, w)) {
-			bool left = k->envelope.length <= *w->channel->eager_max
-					? w->channel->send(process, &k->envelope, k->payload)
-					: parts_send(w, process, k);
-			if (!left) {
-				replica_busy(w);
-				return sent;
-			}
+		if (!wire_skips(rank, slot, w) && !kept_send(w, process, k)) {
+			replica_busy(w);
+			return sent;
 		}
 		sent++;
 		w->next = k->next;
@@ -164,7 +182,7 @@ static void ask_everybody(void)
 		return;
 	replicas.asked = true;
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
-		if (replica_lives(p) && !replicas.wire[p].provides &&
+		if (replica_lives(p) && replicas.wire[p].carries != CARRIES_MESSAGES &&
 		    replicas.remote[living_rank_of(p, replicas.view.nranks)].first)
 			replica_tell(p, &e, NULL);
 }
@@ -182,7 +200,10 @@ static bool may_leave(size_t length)
 
 static struct kept *kept_make(size_t length)
 {
-	return replica_memory(sizeof(struct kept) + length);
+	struct kept *k = replica_memory(sizeof(struct kept) + length);
+
+	k->full = 0;
+	return k;
 }
 
 static void sync_note(struct remote *to, struct kept *k)
@@ -231,8 +252,9 @@ void mirror_matched(uint32_t rank, uint32_t context, uint32_t number)
 static void kept_append(uint32_t rank, struct kept *k)
 {
 	struct remote *to = &replicas.remote[rank];
-	uint32_t provided[LIVING_DEGREE_MAX], n = 0;
+	uint32_t carried[LIVING_DEGREE_MAX], n = 0;
 
+	compare_seal(k);
 	replica_lane(rank, k->envelope.context)->sent = k->envelope.number;
 	k->serial = ++replicas.serial;
 	k->next = NULL;
@@ -246,19 +268,19 @@ static void kept_append(uint32_t rank, struct kept *k)
 	for (uint32_t s = 0; s < replicas.view.degree; s++) {
 		uint32_t p = living_process(&replicas.view, rank, s);
 		struct wire *w = &replicas.wire[p];
-		if (!w->provides || !replica_lives(p))
+		if (w->carries == CARRIES_NOTHING || !replica_lives(p))
 			continue;
 		if (!w->next)
 			w->next = k;
-		provided[n++] = p;
+		carried[n++] = p;
 	}
 	if (k->envelope.kind == RECORD_SYNC)
 		sync_note(to, k);
 	if (n == 0 && !kept_is_needed(rank, k))
 		kept_drop(to, k);
 	for (uint32_t i = 0; i < n; i++)
-		if (!replicas.wire[provided[i]].busy)
-			mirror_push(provided[i]);
+		if (!replicas.wire[carried[i]].busy)
+			mirror_push(carried[i]);
 }
 
 /* Records of match/ that are not messages: an acknowledgement goes to all replicas that wait for
@@ -325,28 +347,57 @@ static void mirror_commit(uint32_t rank, const struct envelope *e)
 
 /* ---- view ---- */
 
+static enum carries carries_for(uint32_t process)
+{
+	const struct living *v = &replicas.view;
+	uint32_t slot = living_slot_of(process, v->nranks);
+
+	if (!replica_lives(process) || replicas.wire[process].done ||
+	    living_rank_of(process, v->nranks) == replicas.rank)
+		return CARRIES_NOTHING;
+	if (replicas.compare == COMPARE_FULL ||
+	    living_provider(v, replicas.rank, slot) == (int)replicas.slot)
+		return CARRIES_MESSAGES;
+	return replicas.compare == COMPARE_HASH ? CARRIES_DIGESTS : CARRIES_NOTHING;
+}
+
 void mirror_follow_view(void)
 {
 	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
 		struct wire *w = &replicas.wire[p];
-		uint32_t slot = living_slot_of(p, replicas.view.nranks);
-		bool provides =
-		    replica_lives(p) && !w->done &&
-		    living_rank_of(p, replicas.view.nranks) != replicas.rank &&
-		    living_provider(&replicas.view, replicas.rank, slot) == (int)replicas.slot;
+		enum carries carries = carries_for(p);
 
-		if (provides && !w->provides)
+		if (carries > w->carries)
 			w->next = replicas.remote[living_rank_of(p, replicas.view.nranks)].first;
-		if (provides != w->provides)
+		if (carries != w->carries)
 			w->begun = false;
-		if (!provides)
+		if (carries == CARRIES_NOTHING)
 			w->next = NULL;
-		w->provides = provides;
+		w->carries = carries;
 		if (w->next)
 			replica_busy(w);
 	}
 	for (uint32_t r = 0; r < replicas.view.nranks; r++)
 		mirror_trim(r);
+}
+
+/* Nothing is lost when it is not kept any more: then that process has the message by now. */
+void mirror_fetch(uint32_t process, uint32_t context, uint32_t number)
+{
+	uint32_t rank = living_rank_of(process, replicas.view.nranks);
+	struct wire *w = &replicas.wire[process];
+	struct kept *k = replicas.remote[rank].first;
+
+	while (k && (k->envelope.context != context || k->envelope.number != number))
+		k = k->next;
+	if (!k || w->carries == CARRIES_NOTHING)
+		return;
+	k->full |= 1u << living_slot_of(process, replicas.view.nranks);
+	if (wire_has_passed(w, k)) {
+		w->next = k;
+		w->begun = false;
+	}
+	replica_busy(w);
 }
 
 /* What its source had of ours is a bound below: what that one has got since is dropped there. */
@@ -373,8 +424,11 @@ void mirror_forget(void)
 			heap_free(s);
 		}
 		heap_free(to->reserved);
-		for (size_t i = 0; i < ARRAY_LEN(to->lanes); i++)
+		for (size_t i = 0; i < ARRAY_LEN(to->lanes); i++) {
+			for (uint32_t k = 0; to->lanes[i] && k < LANES; k++)
+				compare_forget(&to->lanes[i][k]);
 			heap_free(to->lanes[i]);
+		}
 	}
 }
 

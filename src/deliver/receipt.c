@@ -83,11 +83,26 @@ const struct deliver_ops deliver_redundant = {
 
 /* The sender's request means nothing here: each replica of the sender has another one. The
  * message's name does. */
-static void message_up(uint32_t process, struct envelope e, const void *payload)
+void receipt_hand_up(uint32_t process, struct envelope e, const void *payload)
 {
 	if (e.kind == RECORD_SYNC)
 		e.id = (uint64_t)e.context << 32 | e.number;
 	replicas.arrive(living_rank_of(process, replicas.view.nranks), &e, payload);
+}
+
+static void message_up(uint32_t process, const struct envelope *e, const void *payload)
+{
+	struct kept *k;
+
+	if (LIKELY(replicas.compare == COMPARE_OFF)) {
+		receipt_hand_up(process, *e, payload);
+		return;
+	}
+	k = replica_memory(sizeof(*k) + e->length);
+	k->envelope = *e;
+	if (e->length)
+		memcpy(k->payload, payload, e->length);
+	compare_message(process, k);
 }
 
 void receipt_matched(uint32_t rank, uint64_t id)
@@ -134,7 +149,11 @@ static void assembly_add(uint32_t process, const struct envelope *e, const void 
 	if (w->assembled < k->envelope.length)
 		return;
 	w->assembly = NULL;
-	message_up(process, k->envelope, k->payload);
+	if (replicas.compare != COMPARE_OFF) {
+		compare_message(process, k);
+		return;
+	}
+	receipt_hand_up(process, k->envelope, k->payload);
 	heap_free(k);
 }
 
@@ -160,7 +179,7 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 	switch (e->kind) {
 	case RECORD_EAGER:
 	case RECORD_SYNC:
-		message_up(process, *e, payload);
+		message_up(process, e, payload);
 		return;
 	case REPLICA_BIG:
 		assembly_begin(w, e, payload);
@@ -183,6 +202,15 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 		return;
 	case REPLICA_DETERMINANT:
 		determinant_arrive(process, e, payload);
+		return;
+	case REPLICA_DIGEST: {
+		struct digest_said said;
+		memcpy(&said, payload, sizeof(said));
+		compare_digest(process, e, &said);
+		return;
+	}
+	case REPLICA_FETCH:
+		mirror_fetch(process, e->context, e->number);
 		return;
 	case REPLICA_HEARD:
 		w->heard = e->number;

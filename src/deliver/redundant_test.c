@@ -12,11 +12,12 @@
 // clang-format on
 #include "ckpt/rank.h"
 #include "deliver/replicas.h"
+#include "node/proto.h"
 
 enum {
 	RANKS = 3,
-	DEGREE = 2,
-	PROCESSES = RANKS * DEGREE,
+	DEGREE_MAX = 3,
+	PROCESSES_MAX = RANKS * DEGREE_MAX,
 	CONTEXTS = 2,
 	MESSAGES = 8, /* of each rank to each other one */
 	ROOM = 3,     /* records in a queue */
@@ -44,12 +45,20 @@ struct redundant_process {
 	uint32_t heard; /* determinants, in order */
 };
 
-static struct redundant_process process[PROCESSES];
-static struct redundant_queue queue[PROCESSES][PROCESSES];
-static unsigned char lost[PROCESSES];
+static struct redundant_process process[PROCESSES_MAX];
+static struct redundant_queue queue[PROCESSES_MAX][PROCESSES_MAX];
+static unsigned char lost[PROCESSES_MAX];
 static struct segment *segment;
+static size_t segment_used; /* nobody here touches more of it */
 static uint32_t me, deaths_told;
 static unsigned long long state;
+static uint32_t degree = 2, processes = 2 * RANKS;
+static enum compare_mode compare;
+/* --sdc: of the records of this replica of each rank, those from the flip_at'th on, each
+ * flip_each'th, get a wrong bit (0: none) */
+static uint32_t flip_slot, flip_at, flip_each, flip_records, flipped;
+static struct proto_sdc told; /* the last one */
+static uint32_t told_count;
 
 static uint32_t draw(uint32_t below)
 {
@@ -69,7 +78,27 @@ void link_abort(int code)
 	_exit(code);
 }
 
+void link_sdc_tell(struct proto_sdc *found)
+{
+	told = *found;
+	told_count++;
+}
+
 static const size_t record_max = RECORD;
+
+/* What can be wrong without the channel itself being broken. */
+static void maybe_flip(struct redundant_record *r)
+{
+	uint8_t kind = r->envelope.kind;
+	if (flip_at == 0 || me / RANKS != flip_slot ||
+	    (kind != RECORD_EAGER && kind != REPLICA_PART && kind != REPLICA_DIGEST))
+		return;
+	flip_records++;
+	if (flip_records < flip_at || (flip_records - flip_at) % flip_each != 0)
+		return;
+	r->payload[draw(r->envelope.length)] ^= (unsigned char)(1u << draw(8));
+	flipped++;
+}
 
 static bool queue_send(uint32_t to, const struct envelope *e, const void *payload)
 {
@@ -80,6 +109,7 @@ static bool queue_send(uint32_t to, const struct envelope *e, const void *payloa
 	q->at[q->n].envelope = *e;
 	if (e->length)
 		memcpy(q->at[q->n].payload, payload, e->length);
+	maybe_flip(&q->at[q->n]);
 	q->n++;
 	return true;
 }
@@ -118,7 +148,7 @@ void channel_forget_all(uint32_t rank)
 int channel_poll_all(void)
 {
 	int n = 0;
-	for (uint32_t p = 0; p < PROCESSES; p++)
+	for (uint32_t p = 0; p < processes; p++)
 		n += poll_from(p);
 	return n;
 }
@@ -171,7 +201,7 @@ static void program_step(void)
 static uint32_t determinants_there(uint32_t of)
 {
 	uint32_t n = process[of].heard;
-	for (uint32_t p = 0; p < PROCESSES; p++)
+	for (uint32_t p = 0; p < processes; p++)
 		for (int i = 0; i < queue[p][of].n; i++)
 			n += queue[p][of].at[i].envelope.kind == REPLICA_DETERMINANT;
 	return n;
@@ -189,7 +219,7 @@ static void on_arrive(uint32_t from, const struct envelope *e, const void *paylo
 		assert_int_equal(((const unsigned char *)payload)[i],
 				 byte_of(from, e->context, e->number, i));
 	/* the output rule: whoever lives of that rank can replay what this depends on */
-	for (uint32_t s = 0; s < DEGREE; s++)
+	for (uint32_t s = 0; s < degree; s++)
 		if (!process[s * RANKS + from].dead)
 			assert_true(determinants_there(s * RANKS + from) >= depends);
 }
@@ -225,18 +255,20 @@ static void everything_begins(size_t kept_max)
 	memset(process, 0, sizeof(process));
 	memset(queue, 0, sizeof(queue));
 	memset(lost, 0, sizeof(lost));
-	memset(segment, 0, segment_bytes(PROCESSES));
-	segment_layout(segment, PROCESSES, 2, 1);
+	memset(segment, 0, segment_used);
+	segment_layout(segment, processes, 2, 1);
 	deaths_told = 0;
-	for (me = 0; me < PROCESSES; me++) {
+	for (me = 0; me < processes; me++) {
 		process[me].link = (struct link){.rank = me % RANKS,
 						 .nranks = RANKS,
 						 .process = me,
-						 .nprocesses = PROCESSES,
-						 .degree = DEGREE,
+						 .nprocesses = processes,
+						 .degree = degree,
 						 .segment = segment};
 		assert_int_equal(redundant_open(on_arrive, &hooks, &err), HALE_OK);
 		replicas.kept_max = kept_max;
+		replicas.compare = compare;
+		mirror_follow_view();
 		process[me].state = replicas;
 	}
 	me = 0;
@@ -268,7 +300,7 @@ static bool has_all(const struct redundant_process *p, uint32_t rank)
 
 static bool all_over(void)
 {
-	for (uint32_t p = 0; p < PROCESSES; p++)
+	for (uint32_t p = 0; p < processes; p++)
 		if (!process[p].dead && !process[p].left)
 			return false;
 	return true;
@@ -276,7 +308,7 @@ static bool all_over(void)
 
 static void random_step(void)
 {
-	uint32_t p = draw(PROCESSES);
+	uint32_t p = draw(processes);
 	if (process[p].dead || process[p].left)
 		return;
 	switch_to(p);
@@ -289,7 +321,7 @@ static void random_step(void)
 		redundant_progress();
 		break;
 	default:
-		poll_from(draw(PROCESSES));
+		poll_from(draw(processes));
 	}
 	if (process[p].sent < STEPS || !has_all(&process[p], replicas.rank))
 		return;
@@ -300,7 +332,7 @@ static void random_step(void)
 
 static void everything_ends(void)
 {
-	for (uint32_t p = 0; p < PROCESSES; p++) {
+	for (uint32_t p = 0; p < processes; p++) {
 		switch_to(p);
 		redundant_close();
 		process[p].state = replicas;
@@ -311,7 +343,7 @@ static void everything_ends(void)
 static int job(unsigned seed, size_t kept_max, const uint32_t *victim, const int *when,
 	       int nvictims)
 {
-	int steps = 0, noticed[PROCESSES] = {0};
+	int steps = 0, noticed[PROCESSES_MAX] = {0};
 	state = seed * 977 + 1;
 	everything_begins(kept_max);
 	for (; !all_over(); steps++) {
@@ -347,7 +379,7 @@ static void memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(void **unu
 static void whoever_dies_whenever_nothing_is_lost(void **unused)
 {
 	int steps = job(1, 1 << 20, NULL, NULL, 0);
-	for (uint32_t p = 0; p < PROCESSES; p++)
+	for (uint32_t p = 0; p < processes; p++)
 		for (int when = 0; when < steps; when += 1 + steps / 40)
 			job((unsigned)when % 7 + 1, when % 3 ? 1 << 20 : 700, &p, &when, 1);
 }
@@ -361,17 +393,95 @@ static void one_of_each_rank_may_die(void **unused)
 		int when[RANKS];
 		state = seed;
 		for (uint32_t r = 0; r < RANKS; r++) {
-			victim[r] = r + draw(DEGREE) * RANKS;
+			victim[r] = r + draw(degree) * RANKS;
 			when[r] = (int)draw((uint32_t)steps);
 		}
 		job(seed, seed % 2 ? 1 << 20 : 700, victim, when, RANKS);
 	}
 }
 
+/* ---- --sdc ---- */
+
+static void compared(uint32_t of, enum compare_mode mode)
+{
+	degree = of;
+	processes = of * RANKS;
+	compare = mode;
+}
+
+static int compared_over(void **unused)
+{
+	compared(2, COMPARE_OFF);
+	flip_at = 0;
+	return 0;
+}
+
+static void compared_jobs_end_whoever_dies(void **unused)
+{
+	for (enum compare_mode mode = COMPARE_HASH; mode <= COMPARE_FULL; mode++) {
+		compared(2, mode);
+		undisturbed_jobs_end(NULL);
+		memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(NULL);
+		whoever_dies_whenever_nothing_is_lost(NULL);
+		one_of_each_rank_may_die(NULL);
+	}
+	assert_int_equal(told_count, 0);
+}
+
+/* A job of which one record gets a wrong bit; until somebody notices, since nobody may take it
+ * (on_arrive looks at every byte). */
+static bool flip_is_noticed(unsigned seed, uint32_t at)
+{
+	state = seed * 977 + 1;
+	flip_at = at;
+	flip_each = UINT32_MAX;
+	flip_slot = seed % degree;
+	flip_records = flipped = told_count = 0;
+	everything_begins(1 << 20);
+	while (told_count == 0 && !all_over())
+		random_step();
+	everything_ends();
+	assert_int_equal(told_count > 0, flipped > 0);
+	if (flipped > 0)
+		assert_int_equal(told.guilty, 0);
+	return flipped > 0;
+}
+
+static void no_flip_is_missed_by_two(void **unused)
+{
+	uint32_t wanted = getenv("HALE_LONG") ? 10000 : 600, noticed = 0;
+	for (unsigned seed = 1; noticed < wanted; seed++) {
+		compared(2, seed % 3 ? COMPARE_HASH : COMPARE_FULL);
+		noticed += flip_is_noticed(seed, 1 + seed * 7 % 300);
+	}
+}
+
+/* One replica of each rank is wrong now and then: the others outvote it. */
+static void flips_are_corrected_by_three(void **unused)
+{
+	uint32_t all = 0;
+	for (unsigned seed = 1; seed <= 100; seed++) {
+		compared(3, seed % 3 ? COMPARE_HASH : COMPARE_FULL);
+		flip_at = 1 + seed % 9;
+		flip_each = 1 + seed % 40;
+		flip_slot = seed % 3;
+		flip_records = flipped = told_count = 0;
+		job(seed, seed % 2 ? 1 << 20 : 3000, NULL, NULL, 0);
+		assert_true(told_count > 0 && told_count <= flipped);
+		assert_int_equal(told.guilty, 1u << flip_slot);
+		all += flipped;
+	}
+	assert_true(all > 1000);
+}
+
 static int segment_get(void **unused)
 {
-	segment = calloc(1, segment_bytes(PROCESSES));
-	return segment == NULL;
+	segment = calloc(1, segment_bytes(PROCESSES_MAX));
+	if (!segment)
+		return 1;
+	segment_layout(segment, PROCESSES_MAX, 2, 1);
+	segment_used = segment->channel_offset;
+	return 0;
 }
 
 static int segment_put(void **unused)
@@ -387,6 +497,9 @@ int main(void)
 	    cmocka_unit_test(memory_at_its_bound_lets_senders_wait_but_nothing_is_lost),
 	    cmocka_unit_test(whoever_dies_whenever_nothing_is_lost),
 	    cmocka_unit_test(one_of_each_rank_may_die),
+	    cmocka_unit_test_teardown(compared_jobs_end_whoever_dies, compared_over),
+	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
+	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),
 	};
 	return cmocka_run_group_tests(tests, segment_get, segment_put);
 }

@@ -50,11 +50,17 @@ void replica_busy(struct wire *w)
 	w->busy = true;
 }
 
+/* To a process that needs no messages any more, but serves those that do. */
+static bool word_still_counts(const struct envelope *e)
+{
+	return e->kind == REPLICA_DONE || e->kind == REPLICA_FETCH;
+}
+
 void replica_tell(uint32_t process, const struct envelope *e, const void *payload)
 {
 	struct wire *w = &replicas.wire[process];
 
-	if (UNLIKELY(w->done) && e->kind != REPLICA_DONE)
+	if (UNLIKELY(w->done) && !word_still_counts(e))
 		return;
 	if (LIKELY(!w->first && !replicas.suspended) && w->channel->send(process, e, payload))
 		return;
@@ -76,12 +82,13 @@ void replica_done(uint32_t process)
 	struct wire *w = &replicas.wire[process];
 
 	w->done = true;
-	w->provides = w->begun = false;
+	w->carries = CARRIES_NOTHING;
+	w->begun = false;
 	w->next = NULL;
 	w->last = NULL;
 	for (struct word **at = &w->first; *at;) {
 		struct word *word = *at;
-		if (word->envelope.kind == REPLICA_DONE) {
+		if (word_still_counts(&word->envelope)) {
 			w->last = word;
 			at = &word->next;
 			continue;
@@ -139,7 +146,8 @@ void wire_forget(struct wire *w)
 	w->assembly = NULL;
 	w->last = NULL;
 	w->next = NULL;
-	w->provides = w->begun = false;
+	w->carries = CARRIES_NOTHING;
+	w->begun = false;
 	replicas.busy -= w->busy;
 	w->busy = false;
 }
@@ -174,6 +182,7 @@ static void view_follow(uint32_t number)
 			wire_forget(&replicas.wire[p]);
 	replicas.view.number = number;
 	mirror_follow_view();
+	compare_follow_view();
 	lead();
 }
 
@@ -240,6 +249,7 @@ static void process_revive(uint32_t process)
 	w->done = replicas.wire[source].done;
 	w->heard = replicas.determined;
 	mirror_adopt(process, source);
+	compare_adopt(process, source);
 	words_copy(process, source);
 }
 
@@ -255,7 +265,8 @@ static void become(uint32_t process)
 		struct wire *w = &replicas.wire[p];
 		heap_free(w->assembly);
 		w->assembly = NULL;
-		w->provides = w->begun = false;
+		w->carries = CARRIES_NOTHING;
+		w->begun = false;
 		w->next = NULL;
 		channel_forget_all(p);
 	}
@@ -301,6 +312,7 @@ void redundant_resume(void)
 		return;
 	replicas.rejoined = false;
 	replicas.asked = false;
+	compare_follow_view();
 	for (uint32_t r = 0; r < replicas.view.nranks; r++)
 		receipt_tell_anew(r);
 	if (replicas.leaving)
@@ -331,6 +343,15 @@ static size_t kept_max_wanted(void)
 	if (text && units_parse_bytes(text, &bytes) && bytes > 0)
 		return bytes;
 	return KEPT_MAX;
+}
+
+static enum compare_mode compare_wanted(void)
+{
+	const char *text = getenv("HALE_SDC");
+
+	if (!text)
+		return COMPARE_OFF;
+	return strcmp(text, "full") == 0 ? COMPARE_FULL : COMPARE_HASH;
 }
 
 static hale_status_t wires_make(struct error *err)
@@ -364,6 +385,7 @@ hale_status_t redundant_open(channel_arrive_t *arrive, const struct redundant_ho
 	    .arrive = arrive,
 	    .hooks = *hooks,
 	    .kept_max = kept_max_wanted(),
+	    .compare = compare_wanted(),
 	};
 	hale_status_t rc = channel_open_all(receipt_arrive, err);
 	if (rc != HALE_OK)

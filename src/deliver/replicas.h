@@ -9,7 +9,8 @@
  *
  * Invariants:
  * - A message stays in `kept` until each living replica of its receiver has it: it was transmitted
- * to those that this process provides for, and the others have acknowledged it.
+ * to those that this process provides for, and the others have acknowledged it; of what is
+ * compared, the digest has left, too.
  * - wire.next moves forward only, but for a change of view that makes this process the provider:
  * then it begins with the first message kept.
  * - A message of which a first part has left on a wire stays until its last part has left there.
@@ -32,6 +33,8 @@ enum replica_record {
 	REPLICA_DONE,	     /* the sender of this needs no more messages */
 	REPLICA_DETERMINANT, /* from the leader of this rank */
 	REPLICA_HEARD,	     /* number: determinants up to it are here */
+	REPLICA_DIGEST,	     /* struct digest_said: what the sender's copy of that message is */
+	REPLICA_FETCH,	     /* context, number: send that message in full */
 };
 
 struct big {
@@ -39,20 +42,55 @@ struct big {
 	uint32_t kind;	 /* RECORD_EAGER or RECORD_SYNC */
 };
 
+/* XXH3-128 of a payload. */
+struct digest {
+	uint64_t low, high;
+};
+
+struct digest_said {
+	struct digest digest;
+	uint32_t length, kind; /* of the message */
+};
+
+/* What one replica of a rank says that a message of it is. */
+struct claim {
+	struct digest digest; /* protocol `hash` */
+	uint32_t length;
+	int32_t source, tag;
+	uint32_t kind;
+	struct kept *copy; /* NULL: only its digest has come */
+};
+
+/* A message that is not handed up yet, since replicas of its sender have still to say what it is
+ * (compare.c). Bit masks are of slots. */
+struct held {
+	struct held *next;
+	uint32_t number;
+	unsigned char said;    /* they have claimed */
+	unsigned char excused; /* copies of one that has: nothing will come of them */
+	unsigned char asked;   /* for their copy */
+	unsigned char spoilt;  /* their copy is not what they have claimed */
+	bool undecided;	       /* no majority, and the head knows */
+	struct claim claim[LIVING_DEGREE_MAX];
+};
+
 /* A message that somebody may still need. */
 struct kept {
 	struct kept *next, *prev;
 	uint64_t serial; /* counts what was kept */
+	struct digest digest;
+	uint32_t full; /* bit mask of the slots that have asked for all of it */
 	struct envelope envelope;
 	unsigned char payload[] __attribute__((aligned(16)));
 };
 
 /* Between this rank and another one, in one context. Numbers are the ledger's, low halves. */
 struct lane {
-	uint32_t sent;			 /* the last one that was put into kept */
+	uint32_t sent;			   /* the last one that was put into kept */
 	uint32_t acked[LIVING_DEGREE_MAX]; /* each replica of the peer has said that it has those */
-	uint32_t have, told;		 /* of the peer's messages: are here; the peer knows */
-	uint32_t bytes;			 /* since told */
+	uint32_t have, told;		   /* of the peer's messages: are here; the peer knows */
+	uint32_t bytes;			   /* since told */
+	struct held *held;		   /* by number; the first ones are have + 1, + 2, … */
 };
 enum { LANES = 64 }; /* contexts in one block of lanes */
 
@@ -80,10 +118,16 @@ struct word {
 	unsigned char payload[];
 };
 
+/* --sdc: how messages of a rank's replicas are compared. */
+enum compare_mode { COMPARE_OFF, COMPARE_HASH, COMPARE_FULL };
+
+/* What of a rank's messages a process transmits to another one. */
+enum carries { CARRIES_NOTHING, CARRIES_DIGESTS, CARRIES_MESSAGES };
+
 struct wire {
 	const struct channel_ops *channel;
-	/* transmission of messages, if this process provides for that one */
-	bool provides;
+	/* MESSAGES if this process provides for that one, or all are compared in full */
+	enum carries carries;
 	bool begun;	   /* BIG of *next has left, and `offset` bytes in parts */
 	struct kept *next; /* NULL: everything has left */
 	uint32_t offset;
@@ -110,7 +154,8 @@ extern struct replicas {
 	uint32_t determined;   /* determinants said, or as a follower heard */
 	bool leads, leaving;
 	bool suspended; /* words and messages wait */
-	bool rejoined;	/* everybody is to hear anew what this process has */
+	enum compare_mode compare;
+	bool rejoined; /* everybody is to hear anew what this process has */
 } replicas;
 
 static inline bool number_reached(uint32_t have, uint32_t number)
@@ -136,7 +181,25 @@ void replica_done(uint32_t process);
 /* replicas.c: of that wire nothing is left. */
 void wire_forget(struct wire *w);
 
+/* compare.c: --sdc. A message, or what another replica of its sender says of it, has come. The
+ * first one takes over k. */
+void compare_message(uint32_t process, struct kept *k);
+void compare_digest(uint32_t process, const struct envelope *e, const struct digest_said *said);
+/* Fewer replicas have to speak than before: what waited for the dead goes on. */
+void compare_follow_view(void);
+/* That process is a copy of `source`, which has said what the copy won't say again. */
+void compare_adopt(uint32_t process, uint32_t source);
+void compare_forget(struct lane *l);
+struct digest digest_of(const void *payload, size_t length);
+/* Of a message as the program has sent it; then --inject flip may change what is sent. */
+void compare_seal(struct kept *k);
+
+/* receipt.c: a message for match/. */
+void receipt_hand_up(uint32_t process, struct envelope e, const void *payload);
+
 /* mirror.c */
+/* A receiver has found the copy of its provider to be wrong. */
+void mirror_fetch(uint32_t process, uint32_t context, uint32_t number);
 int mirror_push(uint32_t process);
 /* Messages to that rank that nobody needs any more are forgotten. */
 void mirror_trim(uint32_t rank);

@@ -32,6 +32,7 @@ struct head_rank {
 	int exit_status; /* as a shell has it; valid when ended */
 	bool aborted;	 /* called MPI_Abort */
 	int abort_code;
+	bool convicted;	 /* it has sent wrong messages (sdc.c), and is being ended */
 	int last_signal; /* that it died of, since the last checkpoint */
 	double launched_at;
 	struct loop_timer lost; /* its process is gone, the shell that started it is not */

@@ -177,6 +177,9 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 	case PROTO_NET_BACK:
 		head_partition_told(h, rank, (uint32_t)p->plain.value, p->type == PROTO_NET_LOST);
 		break;
+	case PROTO_SDC:
+		sdc_found(h, rank, &p->sdc);
+		break;
 	case PROTO_SAID:
 		if (p->said.len <= sizeof(p->said.text))
 			log_pass(p->said.text, p->said.len);

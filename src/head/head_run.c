@@ -526,6 +526,7 @@ int head_run(const struct head_start *start)
 	h->report = (struct report){.job = h->id.job,
 				    .ranks = (uint32_t)h->o->ranks,
 				    .degree = h->degree,
+				    .compares = h->o->sdc != NULL,
 				    .seed = h->o->seed};
 	record_init(&h->files.record);
 	h->ranks = calloc(h->nranks, sizeof(*h->ranks));

@@ -7,6 +7,10 @@
 
 struct head;
 
+/* sdc.c: that process has got different messages from the replicas of a rank. */
+struct proto_sdc;
+void sdc_found(struct head *h, uint32_t process, const struct proto_sdc *p);
+
 /* replicas.c */
 bool replicas_init(struct head *h);
 void replicas_fini(struct head *h);

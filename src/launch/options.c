@@ -456,6 +456,8 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		if (status != HALE_OK)
 			return status;
 	}
+	if (which == OPTIONS_RUN && options_check_sdc(o, err) != HALE_OK)
+		return err->code;
 	for (size_t i = 0; which == OPTIONS_RUN && i < o->fault_count; i++)
 		if (o->faults[i].slot >= o->replicas)
 			return error_set(

@@ -25,11 +25,20 @@ typedef enum bind_to {
  * removed that nobody has asked for. */
 typedef enum on_success { SUCCESS_DEFAULT, SUCCESS_KEEP, SUCCESS_REMOVE } on_success_t;
 
+/* What a fault changes a bit of: memory of the program, or messages as they leave. */
+typedef enum fault_flip { FLIP_NONE, FLIP_MEMORY, FLIP_MESSAGE } fault_flip_t;
+
+/* What is done with a message that a rank's replicas have sent differently, and of which nobody
+ * knows which one is right. */
+typedef enum on_sdc { ON_SDC_STOP, ON_SDC_ROLLBACK } on_sdc_t;
+
 /* A fault to inject: who dies, of what, and when. Exactly one of the four whens is set. */
 struct fault {
 	long rank; /* -1: any, drawn with the seed */
 	long slot; /* which of its replicas */
 	int signal;
+	fault_flip_t flip;	 /* bits that change instead: then count of them, */
+	uint32_t every;		 /* in each so manieth message */
 	double after, after_max; /* seconds since launch, drawn between the two; < 0: not so */
 	char call[64];		 /* at the count'th call of this MPI function */
 	uint64_t count;
@@ -45,9 +54,12 @@ enum { OPTIONS_FAULTS_MAX = 64, OPTIONS_MONITORS_MAX = 8 };
 struct options {
 	/* what to run */
 	long ranks;
-	long replicas;	      /* processes of each rank */
-	long spawn;	      /* processes in reserve for MPI_Comm_spawn; -1: not said */
-	bool replenish;	      /* dead replicas come back */
+	long replicas;	 /* processes of each rank */
+	long spawn;	 /* processes in reserve for MPI_Comm_spawn; -1: not said */
+	bool replenish;	 /* dead replicas come back */
+	const char *sdc; /* --sdc: "hash", "full"; NULL: messages are not compared */
+	on_sdc_t on_sdc;
+	bool given_on_sdc;
 	long nodes, per_node; /* 0: not said */
 	long spares;	      /* nodes that get ranks when others are lost */
 	const char *hosts;    /* file of hosts; NULL: not said */

@@ -69,14 +69,39 @@ static bool take_rank(const char *value, struct fault *f)
 	return strcmp(value, "any") == 0 || units_parse_int(value, 0, 1000000000, &f->rank);
 }
 
+static bool take_where(const char *value, struct fault *f)
+{
+	f->flip = strcmp(value, "message") == 0 ? FLIP_MESSAGE : FLIP_MEMORY;
+	return f->flip == FLIP_MESSAGE || strcmp(value, "memory") == 0;
+}
+
+/* Of flip: only. */
+static bool take_flip_pair(const char *key, const char *value, struct fault *f)
+{
+	uint32_t number;
+
+	if (strcmp(key, "where") == 0)
+		return take_where(value, f);
+	if (strcmp(key, "every") == 0)
+		return take_number(value, &f->every);
+	if (strcmp(key, "count") != 0 || !take_number(value, &number))
+		return false;
+	f->count = number;
+	return true;
+}
+
 static bool take_pair(char *key, char *value, struct fault *f)
 {
+	if (f->flip != FLIP_NONE && take_flip_pair(key, value, f))
+		return true;
 	if (strcmp(key, "rank") == 0)
 		return take_rank(value, f);
 	if (strcmp(key, "slot") == 0)
 		return units_parse_int(value, 0, 2, &f->slot);
 	if (strcmp(key, "after") == 0)
 		return take_after(value, f);
+	if (f->flip != FLIP_NONE)
+		return false;
 	if (strcmp(key, "at-call") == 0)
 		return take_call(value, f);
 	if (strcmp(key, "at-ckpt") == 0 || strcmp(key, "at-checkpoint") == 0)
@@ -94,10 +119,16 @@ hale_status_t options_parse_fault(const char *text, struct fault *f, struct erro
 	char *save = NULL;
 
 	*f = (struct fault){.rank = -2, .signal = SIGKILL, .after = -1};
-	if (strncmp(text, "kill:", 5) != 0 || strlen(text) >= sizeof(copy))
+	if (strncmp(text, "flip:", 5) == 0) {
+		f->flip = FLIP_MEMORY;
+		f->count = f->every = 1;
+	}
+	if ((f->flip == FLIP_NONE && strncmp(text, "kill:", 5) != 0) ||
+	    strlen(text) >= sizeof(copy))
 		return error_set(err, HALE_ERR_ARGUMENT,
-				 "'%s' is no fault; write kill:rank=1,after=3s or "
-				 "kill:rank=1,at-call=MPI_Allreduce:100",
+				 "'%s' is no fault; write kill:rank=1,after=3s, "
+				 "kill:rank=1,at-call=MPI_Allreduce:100 or "
+				 "flip:rank=1,where=message,after=3s",
 				 text);
 	snprintf(copy, sizeof(copy), "%s", text + 5);
 	for (char *pair = strtok_r(copy, ",", &save); pair; pair = strtok_r(NULL, ",", &save)) {
@@ -111,6 +142,9 @@ hale_status_t options_parse_fault(const char *text, struct fault *f, struct erro
 	}
 	int whens =
 	    (f->after >= 0) + (f->call[0] != 0) + (f->at_checkpoint > 0) + (f->at_restart > 0);
+	if (f->flip != FLIP_NONE && (f->rank == -2 || whens != 1))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the fault '%s' needs rank= and after=", text);
 	if (f->rank == -2 || whens != 1)
 		return error_set(
 		    err, HALE_ERR_ARGUMENT,

@@ -175,6 +175,44 @@ static hale_status_t take_replenish(struct parser *p)
 		   : options_bad_value(p, "on (replicas that have died come back) or off");
 }
 
+static hale_status_t take_sdc(struct parser *p)
+{
+	p->o->sdc = strcmp(p->value, "off") == 0 ? NULL : p->value;
+	return !p->o->sdc || strcmp(p->value, "hash") == 0 || strcmp(p->value, "full") == 0
+		   ? HALE_OK
+		   : options_bad_value(p, "hash (messages of a rank's replicas are compared by "
+					  "their hashes), full (byte by byte) or off");
+}
+
+static hale_status_t take_on_sdc(struct parser *p)
+{
+	p->o->given_on_sdc = true;
+	p->o->on_sdc = strcmp(p->value, "rollback") == 0 ? ON_SDC_ROLLBACK : ON_SDC_STOP;
+	return p->o->on_sdc == ON_SDC_ROLLBACK || strcmp(p->value, "stop") == 0
+		   ? HALE_OK
+		   : options_bad_value(p, "stop (the job ends when nobody knows which message is "
+					  "right) or rollback (it goes back)");
+}
+
+hale_status_t options_check_sdc(struct options *o, struct error *err)
+{
+	char *wish;
+
+	if (o->sdc && o->replicas < 2)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--sdc compares what the replicas of a rank send, and there is "
+				 "one process for each rank; add --replicas 2");
+	if (o->given_on_sdc && !o->sdc)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--on-sdc says what follows when messages differ, and none are "
+				 "compared; add --sdc hash");
+	if (!o->sdc)
+		return HALE_OK;
+	if (asprintf(&wish, "HALE_SDC=%s", o->sdc) < 0)
+		wish = NULL;
+	return options_export(o, wish, err);
+}
+
 hale_status_t options_check_replicas(struct options *o, struct error *err)
 {
 	if (o->no_mpi)
@@ -205,6 +243,8 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--replicas", 1, true, take_replicas},
+    {"--sdc", 1, true, take_sdc},
+    {"--on-sdc", 1, true, take_on_sdc},
     {"--spawn", 1, true, take_spawn},
     {"--replenish", 1, false, take_replenish},
     {"--nodes", 1, false, take_nodes},

@@ -64,5 +64,7 @@ hale_status_t options_take_per_node(struct parser *p);
 
 /* What a job with replicas can't have: a sentence. */
 hale_status_t options_check_replicas(struct options *o, struct error *err);
+/* --sdc and --on-sdc; tells ranks of it. */
+hale_status_t options_check_sdc(struct options *o, struct error *err);
 
 #endif

@@ -12,6 +12,7 @@
  *   HALE_SPAWNED     "PROCESS:TAG" of who has spawned it
  *   HALE_CKPT_LAST   newest checkpoint of the process that has become this program
  *   HALE_REPLICAS    processes of each rank; not there where it is one
+ *   HALE_SDC         "hash", "full": how their messages are compared; not there: not at all
  *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
  *   HALE_JOURNAL     the job's journal of changed files (journal/journal.h); it need not be there
  *   HALE_SINK        "full|lazy:PATH=SUM[:…]" newest image first, with its checksum: become that
@@ -60,8 +61,10 @@ enum proto_type {
 			 */
 	PROTO_NET_BACK, /* it does again; struct proto_plain */
 	PROTO_MOVED,	/* its copy runs: this process ends now; struct proto_plain */
-	PROTO_BECOMES,	/* it executes another program, whose MPI_Init says HELLO; struct proto_plain */
-	PROTO_SAID,	/* a sentence of Hale's, not of the program's; struct proto_said */
+	PROTO_BECOMES, /* it executes another program, whose MPI_Init says HELLO; struct proto_plain
+			*/
+	PROTO_SDC,     /* replicas of a rank have sent different messages; struct proto_sdc */
+	PROTO_SAID,    /* a sentence of Hale's, not of the program's; struct proto_said */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
@@ -116,6 +119,18 @@ struct proto_said {
 	char text[LOG_LINE];
 };
 
+/* Of the message `number` of rank `from` to this rank (docs/redundancy.md). Bit masks of slots. */
+struct proto_sdc {
+	uint32_t type;
+	uint32_t from, context, number;
+	uint32_t length; /* bytes of the message as most have it */
+	uint32_t said;	 /* replicas of `from` that have been compared */
+	uint32_t guilty; /* those that differ from the majority; 0: there is none */
+	uint32_t named;	 /* 1: [first, last] are the bytes that differ */
+	uint32_t first, last;
+	uint32_t envelope; /* 1: not only bytes differ, but length, tag or kind */
+};
+
 /* Any packet of a rank. */
 union proto_packet {
 	uint32_t type;
@@ -123,6 +138,7 @@ union proto_packet {
 	struct proto_hello hello;
 	struct proto_ckpt ckpt;
 	struct proto_said said;
+	struct proto_sdc sdc;
 };
 
 /* Bytes of a packet that a rank may send once it has said HELLO; 0: it may not. */
@@ -144,6 +160,8 @@ static inline size_t proto_size(uint32_t type)
 	case PROTO_CKPT_WRITTEN:
 	case PROTO_CKPT_FAILED:
 		return sizeof(struct proto_ckpt);
+	case PROTO_SDC:
+		return sizeof(struct proto_sdc);
 	case PROTO_SAID:
 		return sizeof(struct proto_said);
 	default:

@@ -21,7 +21,7 @@
 #include "node/spawn_layout.h"
 
 enum {
-	SEGMENT_VERSION = 11,
+	SEGMENT_VERSION = 12,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	MAILBOX_DUE = 120,
@@ -74,7 +74,8 @@ struct segment {
 	_Atomic uint32_t net_packets;
 	/* number of the newest view, written by the agent behind the mailboxes' `lost` */
 	_Atomic uint32_t view;
-	_Atomic uint32_t spawn_over; /* 1: processes in reserve and spawned ones that are done end */
+	_Atomic uint32_t
+	    spawn_over; /* 1: processes in reserve and spawned ones that are done end */
 	char pad[CACHE_LINE - sizeof(uint64_t) - 4 * sizeof(uint32_t)];
 };
 
@@ -121,6 +122,8 @@ struct mailbox {
 	_Atomic uint64_t inject_count;	/* at the how manieth call of it; counted from arming */
 	_Atomic uint32_t inject_signal; /* the signal that ends the rank, 9 usually */
 	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
+	/* --inject flip: so many messages of this process get a wrong bit, each flip_every'th */
+	_Atomic uint32_t flips, flip_every;
 	_Atomic uint32_t due_number; /* of what task_due says, > 0; 0: nothing, or being written */
 	char task_due[MAILBOX_DUE];  /* memory errors to pretend in tasks (node/task_settings.h) */
 	/* written by the rank: connections to other nodes */

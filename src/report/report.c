@@ -18,6 +18,7 @@ void report_fini(struct report *r)
 	free(r->failures);
 	free(r->migrations);
 	free(r->clones);
+	free(r->sdc);
 	r->clones = NULL;
 	r->clone_count = 0;
 	r->checkpoints = NULL;
@@ -81,6 +82,21 @@ void report_add_clone(struct report *r, const struct report_clone *c)
 		return;
 	r->clones = more;
 	more[r->clone_count++] = *c;
+}
+
+void report_add_sdc(struct report *r, const struct report_sdc *s)
+{
+	struct report_sdc *more;
+
+	if (++r->sdc_count > REPORT_SDC_MAX)
+		return;
+	more = realloc(r->sdc, r->sdc_count * sizeof(*more));
+	if (!more) {
+		r->sdc_count--;
+		return;
+	}
+	r->sdc = more;
+	more[r->sdc_count - 1] = *s;
 }
 
 struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
@@ -184,6 +200,38 @@ static void print_replicas(const struct report *r, struct json_out *j)
 	json_close_array(j);
 }
 
+static void print_one_sdc(const struct report_sdc *s, struct json_out *j)
+{
+	json_open_object(j, NULL);
+	json_uint(j, "rank", s->rank);
+	json_int(j, "slot", s->slot);
+	json_string(j, "node", s->node);
+	json_uint(j, "peer", s->peer);
+	json_uint(j, "context", s->context);
+	json_uint(j, "message", s->message);
+	json_uint(j, "bytes", s->bytes);
+	if (s->named) {
+		json_uint(j, "first", s->first);
+		json_uint(j, "last", s->last);
+	}
+	if (s->envelope)
+		json_bool(j, "envelope", true);
+	json_string(j, "action", s->action);
+	json_double(j, "at_seconds", s->at_seconds);
+	json_close_object(j);
+}
+
+static void print_sdc(const struct report *r, struct json_out *j)
+{
+	size_t n = r->sdc_count < REPORT_SDC_MAX ? r->sdc_count : REPORT_SDC_MAX;
+
+	json_uint(j, "sdc_count", r->sdc_count);
+	json_open_array(j, "sdc");
+	for (size_t i = 0; i < n; i++)
+		print_one_sdc(&r->sdc[i], j);
+	json_close_array(j);
+}
+
 static void print_all(const struct report *r, size_t skipped, int exit_status, double wall_seconds,
 		      struct json_out *j)
 {
@@ -196,6 +244,8 @@ static void print_all(const struct report *r, size_t skipped, int exit_status, d
 	json_uint(j, "restarts", r->restarts);
 	if (r->degree > 1)
 		print_replicas(r, j);
+	if (r->compares)
+		print_sdc(r, j);
 	json_uint(j, "agents_replaced", r->agents_replaced);
 	json_uint(j, "warm_sinks", r->warm_sinks);
 	if (before > 0)

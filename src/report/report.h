@@ -74,6 +74,19 @@ struct report_clone {
 	double vulnerable_seconds; /* since its death: the rank had one replica less */
 };
 
+/* Replicas of a rank have sent different messages. */
+struct report_sdc {
+	uint32_t rank, peer; /* the message is of rank, to peer */
+	int slot;	     /* of the replica that is wrong; -1: nobody knows which one */
+	char node[64];	     /* that replica's; "": of all of them */
+	uint32_t context, message, bytes;
+	bool named; /* bytes first to last differ */
+	uint32_t first, last;
+	bool envelope;	 /* its length, tag or kind differ */
+	char action[16]; /* "corrected", "stopped", "rolled back" */
+	double at_seconds;
+};
+
 /* The last checkpoint that was wanted was refused, or failed, and so were all since. */
 struct report_unprotected {
 	bool is;
@@ -108,6 +121,9 @@ struct report {
 	size_t migration_count;
 	struct report_clone *clones;
 	size_t clone_count;
+	bool compares;		/* --sdc */
+	struct report_sdc *sdc; /* the first REPORT_SDC_MAX */
+	size_t sdc_count;	/* of all */
 	struct profile profile;
 	struct profile_pace pace;
 	struct report_unprotected unprotected;
@@ -123,6 +139,9 @@ struct report_checkpoint *report_checkpoint_at(const struct report *r, uint64_t 
 void report_sum_up(const struct report *r, size_t n, struct report_sums sums[2]);
 void report_add_migration(struct report *r, const struct report_migration *m);
 void report_add_clone(struct report *r, const struct report_clone *c);
+/* Those beyond REPORT_SDC_MAX are counted only. */
+enum { REPORT_SDC_MAX = 1000 };
+void report_add_sdc(struct report *r, const struct report_sdc *s);
 void report_print_clone(const struct report_clone *c, struct json_out *j);
 /* What became of it, into the open object of j. */
 void report_print_migration(const struct report_migration *m, struct json_out *j);

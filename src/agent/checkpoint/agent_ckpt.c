@@ -70,8 +70,8 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 		    "rank %u can't be captured: hale's library is not in the program that "
 		    "process %d executes now (is it static, or was LD_PRELOAD taken away?)",
 		    rank, (int)a->ranks[rank].member);
-	children = image_check_children(a->ranks[rank].member, m->own_fd, MAILBOX_OWN_FDS, &tree,
-					&child);
+	children =
+	    image_check_children(a->ranks[rank].member, m->own_fd, MAILBOX_OWN_FDS, &tree, &child);
 	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
 	 * has something open for a moment may have lost its core just then. Who has not come to its
 	 * new mailbox yet, after a move, still has the stream that it came through */
@@ -82,10 +82,9 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 			usleep(CHECK_PAUSE_US);
 		there = atomic_load(&m->pid) != 0;
 		memcpy(own, m->own_fd, sizeof(own));
-		status =
-		    image_check_in(thread, own, MAILBOX_OWN_FDS,
-				   !there || atomic_load(&m->net_open) ? of_the_network : NULL,
-				   &tree, &why);
+		status = image_check_in(thread, own, MAILBOX_OWN_FDS,
+					!there || atomic_load(&m->net_open) ? of_the_network : NULL,
+					&tree, &why);
 		if (status == HALE_OK)
 			status = image_check_threads(a->ranks[rank].member, &why);
 	}
@@ -361,6 +360,10 @@ void agent_inject(struct agent *a, const struct message *m)
 	if (!a->view.segment || !agent_has(a, m->rank))
 		return;
 	box = agent_mailbox(a, m->rank);
+	if (strncmp(m->text, "flip:", 5) == 0) {
+		agent_flip(a, m);
+		return;
+	}
 	atomic_store(&box->inject_armed, 0);
 	snprintf(box->inject_call, sizeof(box->inject_call), "%s", m->text);
 	atomic_store(&box->inject_count, m->number);

@@ -89,6 +89,8 @@ struct agent_streams {
 	struct intake intake;
 };
 
+/* agent_flip.c: of MSG_INJECT, "flip:…" */
+void agent_flip(struct agent *a, const struct message *m);
 /* agent_view.c */
 void agent_view(struct agent *a, const struct message *m);
 

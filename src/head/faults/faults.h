@@ -14,6 +14,8 @@
 
 struct head;
 
+enum { FLIPS_MAX = 10000 };
+
 struct armed_fault {
 	struct fault fault;
 	uint32_t process; /* whom it meets */

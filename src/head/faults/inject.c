@@ -33,9 +33,36 @@ static void kill_now(struct armed_fault *a)
 	crew_signal_program(&h->crew, rank, a->fault.signal);
 }
 
+/* The agent reads it (agent_inject): no MPI function is called so. */
+static void flip_now(struct armed_fault *a)
+{
+	struct head *h = a->head;
+
+	a->done = true;
+	if (!crew_present(&h->crew, a->process)) {
+		log_info("the flips for rank %ld have nobody to meet: it is not running",
+			 a->fault.rank);
+		return;
+	}
+	log_info("injected: %llu flips in rank %ld", (unsigned long long)a->fault.count,
+		 a->fault.rank);
+	if (a->fault.flip == FLIP_MESSAGE) {
+		crew_inject(&h->crew, a->process, "flip:message", a->fault.count,
+			    (int)a->fault.every);
+		return;
+	}
+	for (uint64_t i = 0; i < a->fault.count; i++)
+		crew_inject(&h->crew, a->process, "flip:memory", draw(h), 0);
+}
+
 static void fire(void *arg)
 {
-	kill_now(arg);
+	struct armed_fault *a = arg;
+
+	if (a->fault.flip != FLIP_NONE)
+		flip_now(a);
+	else
+		kill_now(a);
 }
 
 static void arm_mailbox(struct head *h, const struct armed_fault *a)
@@ -65,6 +92,13 @@ hale_status_t inject_add(struct head *h, const struct fault *f, struct error *er
 	if (a->fault.rank >= (long)h->view.nranks)
 		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank %ld among %u", f->rank,
 				 h->view.nranks);
+	if (f->flip == FLIP_MESSAGE && h->degree == 1)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "where=message is for jobs with --replicas, whose messages Hale "
+				 "has in its hands; write where=memory");
+	if (f->flip == FLIP_MEMORY && f->count > FLIPS_MAX)
+		return error_set(err, HALE_ERR_ARGUMENT, "no more than %d bits of memory at once",
+				 FLIPS_MAX);
 	if (f->slot >= (long)h->degree)
 		return error_set(err, HALE_ERR_ARGUMENT, "rank %ld has no slot %ld", a->fault.rank,
 				 f->slot);

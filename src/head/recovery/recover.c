@@ -89,7 +89,9 @@ const char *recover_folder_of(struct head *h, uint32_t id)
 
 bool recover_has_beginning(const struct head *h)
 {
-	return !h->restarted && h->o->ckpt_every > 0 && h->crew.feed.spool_begin == 0;
+	bool wanted = h->o->ckpt_every > 0 || h->o->on_sdc == ON_SDC_ROLLBACK;
+
+	return !h->restarted && wanted && h->crew.feed.spool_begin == 0;
 }
 
 bool recover_possible(const struct head *h)

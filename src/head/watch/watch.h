@@ -42,6 +42,9 @@ void watch_stop(struct head *h);
 void watch_job_begun(struct head *h);
 /* sig 0: it ended by itself, badly. */
 void watch_rank_died(struct head *h, uint32_t rank, int sig, const char *what);
+/* Replicas of a rank have sent different messages. */
+struct report_sdc;
+void watch_sdc(struct head *h, const struct report_sdc *s);
 /* to: checkpoint, 0: the beginning. */
 void watch_rollback_begun(struct head *h, uint32_t to, double lost_seconds);
 void watch_rollback_done(struct head *h);

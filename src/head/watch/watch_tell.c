@@ -40,6 +40,15 @@ void watch_rank_died(struct head *h, uint32_t rank, int sig, const char *what)
 		   what);
 }
 
+void watch_sdc(struct head *h, const struct report_sdc *s)
+{
+	watch_tell(h, SPACE, "FTB_SDC", s->slot >= 0 ? FTB_WARNING : FTB_ERROR,
+		   "JOB:%s::RANK:%u::SLOT:%d::NODE:%s::PEER:%u::CONTEXT:%u::MESSAGE:%u::BYTES:%u"
+		   "::ACTION:%s",
+		   h->id.job, s->rank, s->slot, s->node, s->peer, s->context, s->message, s->bytes,
+		   s->action);
+}
+
 void watch_rollback_begun(struct head *h, uint32_t to, double lost_seconds)
 {
 	watch_tell(h, SPACE, "FTB_ROLLBACK", FTB_WARNING,
