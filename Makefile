@@ -10,6 +10,7 @@
 #   make uninstall    removes what make install has put in place
 #   make dist         build/meson-dist/hale-VERSION.tar.gz, of what is committed
 #   make deb          Debian packages into build/deb/, of what is committed
+#   make docs         three books, as a site and as PDFs, into build/books/html
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
 #   make tsan         OpenCL programs with threads under ThreadSanitizer
 #   make lint         layering, format, clang-tidy, cppcheck: of what differs from upstream; ALL=1: of all
@@ -28,7 +29,7 @@ NINJA  ?= ninja
 PYTHON ?= /usr/bin/python3
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check simulate bench install uninstall dist deb asan tsan lint fuzz clean deps
+.PHONY: build demo check simulate bench install uninstall dist deb docs asan tsan lint fuzz clean deps
 
 deps:
 	@scripts/deps.sh build demo check bench
@@ -91,6 +92,11 @@ dist:
 deb:
 	@scripts/deps.sh build long
 	@scripts/deb.sh $(BUILD)/deb
+
+# What make builds is not needed for it.
+docs:
+	@scripts/deps.sh docs
+	@$(PYTHON) scripts/books.py $(BUILD)/books
 
 uninstall:
 	@scripts/uninstall.sh $(BUILD)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs the Debian packages that are missing for what is asked: build, demo, check, long, bench, lint.
+# Installs the Debian packages that are missing for what is asked: build, demo, check, long, bench, docs, lint.
 # Usage: scripts/deps.sh build [check …]. Does nothing, and needs no rights, when all are there.
 set -eu
 
@@ -13,6 +13,7 @@ check="$demo libcmocka-dev libmpich-dev gfortran hpcc netpipe-openmpi python3-mp
 	python3-pyopencl clblast-tests openssh-server clang libomp-dev libclang-14-dev libopenblas-dev zsh fish groff-base python3-pyte"
 long='chromium chromium-driver prometheus debhelper lintian fakeroot'
 bench='openmpi-bin mpich libmpich-dev gnuplot-nox libclang-14-dev libopenblas-dev'
+docs='python3-sphinx python3-myst-parser furo weasyprint librsvg2-bin fonts-dejavu-core'
 lint='clang clang-format clang-tidy cppcheck'
 
 wanted=''
@@ -23,9 +24,10 @@ for what in "$@"; do
 	check) wanted="$wanted $check" ;;
 	long) wanted="$wanted $long" ;;
 	bench) wanted="$wanted $bench" ;;
+	docs) wanted="$wanted $docs" ;;
 	lint) wanted="$wanted $lint" ;;
 	*)
-		echo "scripts/deps.sh: '$what' is none of build, demo, check, long, bench, lint" >&2
+		echo "scripts/deps.sh: '$what' is none of build, demo, check, long, bench, docs, lint" >&2
 		exit 64
 		;;
 	esac

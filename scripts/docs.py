@@ -6,7 +6,8 @@ Pages are read by people who copy from them. So each of these is an error: a lin
 that leads nowhere (also in comments of the source), a file in backticks that the tree doesn't have, an
 option that its command does not take, a variable HALE_* that nothing reads, a variable that users may
 set and that no page names, `make check ONLY=…` that no test answers to, a page of the manual that is
-not installed.
+not installed, a page that is in none of the books or in two of them, a message in docs/troubleshooting.md that the
+source does not have.
 """
 
 import argparse
@@ -21,6 +22,7 @@ SECTION = r"'([^'\n]{3,80})'"
 # In the text, and not of this tree.
 OTHERS_OPTIONS = {"--output-filename", "--rankfile", "--prefix", "--oversubscribe", "--bind-to", "--tag-output", "--mca", "--user", "--comma-separated-output",
                   "--enable-recovery"}
+MESSAGE = r"\| `([^`]+)` \|"  # in docs/troubleshooting.md
 EXAMPLES = {"x_test.c", "mpi.h", "mpif.h"}
 SOURCES = (".c", ".h", ".py", ".sh", ".pml", ".rules", ".socket", ".service")
 
@@ -59,7 +61,7 @@ class Docs:
         self.hale = hale
         self.files = tracked()
         self.names = {os.path.basename(f) for f in self.files}
-        self.pages = {f: Page(f) for f in self.files if f == "README.md" or re.match(r"docs/[\w-]+\.md$", f)}
+        self.pages = {f: Page(f) for f in self.files if f == "README.md" or re.match(r"docs/(books/)?[\w-]+\.md$", f)}
         self.code = {f: read(f) for f in self.files if not f.startswith("docs/") and f != "README.md" and
                      not f.endswith((".svg", ".png")) and f != "scripts/docs.py"}
         self.all_code = "\n".join(self.code.values())
@@ -147,6 +149,8 @@ class Docs:
         self.known = {}
         for page in self.pages.values():
             for number, line, code in page.lines:
+                if page.path == "docs/troubleshooting.md":
+                    line = re.sub(MESSAGE, "", line)
                 for part in [line] if code else re.findall(r"`([^`]+)`", line):
                     self.commands(page, number, part)
         union = set().union(*[o for o in self.known.values() if o])
@@ -202,6 +206,44 @@ class Docs:
                     if only != "name" and not any(only in n for n in names):
                         self.say(page.path, number, f"no test answers to ONLY={only}")
 
+    # Books and messages
+
+    def books(self):
+        """Each page is in one of the books (docs/books), which have no others."""
+        where = {}
+        for path, page in self.pages.items():
+            if not path.startswith("docs/books/") or path == "docs/books/index.md":
+                continue
+            number = 0
+            for number, line, code in page.lines:
+                if not code or line.startswith(":") or not line:
+                    continue
+                to = os.path.normpath(os.path.join("docs/books", line + ".md"))
+                if to not in self.files:
+                    self.say(path, number, f"there is no {to}")
+                elif to in where:
+                    self.say(path, number, f"{to} is in {where[to]} already")
+                where[to] = path
+        for page in sorted(self.pages):
+            if page != "README.md" and not page.startswith("docs/books/") and page not in where:
+                self.say(page, 1, "is in none of the books: name it in docs/books/user.md, admin.md or design.md")
+
+    def messages(self):
+        """What docs/troubleshooting.md quotes, … for what differs, is one string of the source."""
+        source = "\n".join(t for f, t in self.code.items() if re.match(r"src/.*\.[ch]$", f) and not f.endswith("_test.c"))
+        joined = re.sub(r'"\s*(?:PRI\w+\s*)?"', "", source).splitlines()  # literals that follow each other are one
+        quoted = 0
+        for number, line, _ in self.pages["docs/troubleshooting.md"].lines:
+            m = re.match(MESSAGE, line)
+            quoted += m is not None
+            parts = m[1].split("…") if m else []
+            longest = max(parts, key=len, default="")
+            whole = re.compile(".*?".join(map(re.escape, parts)))
+            if m and not any(longest in s and whole.search(s) for s in joined):
+                self.say("docs/troubleshooting.md", number, f"Hale never says {m[1]}")
+        if not quoted:
+            self.say("docs/troubleshooting.md", 1, "quotes no message")
+
     def manual(self):
         for page in self.pages.values():
             for number, line, _ in page.lines:
@@ -214,7 +256,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     docs = Docs(os.path.join(os.path.abspath(parser.parse_args().build), "hale"))
-    for look in (docs.links, docs.sections, docs.paths, docs.options, docs.variables, docs.tests, docs.manual):
+    for look in (docs.links, docs.sections, docs.paths, docs.options, docs.variables, docs.tests, docs.manual, docs.books,
+                 docs.messages):
         look()
     print("\n".join(docs.bad))
     sys.exit(1 if docs.bad else 0)

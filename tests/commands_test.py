@@ -13,7 +13,7 @@ from lib import *
 NOTHING = "#!/bin/sh\nexit 0\n"
 HERE = '#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n'
 SCRIPTS = {
-    "bin/lmp": NOTHING, "bin/python3": "#!/bin/sh\nexec /usr/bin/python3 \"$@\"\n", "bin/ssh": HERE,
+    "bin/lmp": NOTHING, "bin/valgrind": NOTHING, "bin/perf": NOTHING, "bin/python3": "#!/bin/sh\nexec /usr/bin/python3 \"$@\"\n", "bin/ssh": HERE,
     "bin/srun": HERE, "bin/scontrol": "#!/bin/sh\nprintf 'n1\\nn2\\nn3\\n'\n",
     "bin/salloc": "#!/bin/sh\nshift 2\nexport SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_ID=1\nexec \"$@\"\n",
 }

@@ -27,7 +27,7 @@ static double age_of(const struct left *l)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec - l->newest_at;
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - l->newest_at;
 }
 
 static const char *state_text(const struct left *l, char buf[48])

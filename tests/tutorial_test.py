@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""docs/tutorial.md is typed line by line into a shell, from behind its first section (which builds Hale), and each line
+that it shows must come, but for its numbers.
+
+With HALE_LONG=1 every word as it stands there. Otherwise the program has fewer steps and checkpoints come sooner, and a
+`sleep` ends when what the page waits for is there: so this takes seconds, on a busy machine too."""
+
+from lib import *
+
+SOON = "for i in $(seq 600); do hale ps 2>/dev/null | grep -q 'checkpoint [1-9]' && break; sleep 0.05; done"
+STARTED = "for i in $(seq 600); do grep -q '^ *100 ' moved.txt && break; sleep 0.05; done"
+
+
+def sections():
+    """(heading, [(command, [line that is shown])]) of the page"""
+    with open(os.path.join(ROOT, "docs/tutorial.md")) as f:
+        text = f.read()
+    for part in re.split(r"^## ", text, flags=re.M)[1:]:
+        steps = []
+        for block in re.findall(r"^```\n(.*?)^```", part, re.M | re.S):
+            for line in block.splitlines():
+                if line.startswith("$ "):
+                    steps.append((line[2:], []))
+                else:
+                    steps[-1][1].append(line)
+        yield part.splitlines()[0], steps
+
+
+def shape(line):
+    """Without what differs from run to run: numbers and their units, names of jobs and machines, paths."""
+    line = re.sub(r"\blmp\.[0-9a-f.-]+", "JOB", line)
+    line = re.sub(r"(into|are in) \S*hale-ckpt", r"\1 hale-ckpt", line)
+    line = re.sub(r"on \S+: signal", "on HOST: signal", line)
+    line = re.sub(r"(node\d .*\d)  [\w.-]+.*", r"\1  HOST", line)  # what a spare has ready comes after a second
+    line = re.sub(r"\d[\d.:]*( (us|ms|s|min|B|KiB|MiB|GiB)\b)?", "N", line)
+    return re.sub(r"\s+", " ", line.replace("checkpoints N to N", "checkpoint N")).strip()
+
+
+def quicker(command):
+    if LONG:
+        return command
+    command = command.replace("run 20000/", "run 1000/").replace("thermo 2000/", "thermo 100/")
+    return command.replace("--ckpt-every 2s", "--ckpt-every 300ms")
+
+
+def script(steps):
+    lines = []
+    for number, (command, _) in enumerate(steps):
+        waits = re.fullmatch(r"sleep \d+", command) and not LONG
+        nodes = any("--nodes" in c for c, _ in steps[max(0, number - 1):number])
+        lines += [f"echo step {number} >&2", (STARTED if nodes else SOON) if waits else quicker(command)]
+    return "\n".join(lines + ["wait"]) + "\n"
+
+
+@test
+def what_the_tutorial_shows_is_what_comes(s):
+    (built, _), *parts = sections()
+    expect(built.startswith("Build it") and len(parts) == 5, built, parts)
+    steps = [step for _, part in parts for step in part]
+    expect(sum(c.startswith("hale run ") for c, _ in steps) == 4, steps)
+    os.makedirs(s.path("bin"))
+    os.symlink(HALE, s.path("bin/hale"))
+    s.write("typed", "exec 2>&1\n" + script(steps))
+    # the only jobs of this user: a network of its own has no others, as jobs are found by sockets' names
+    alone = "ip link set lo up && exec bash typed"
+    r = s.run("unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--net", "sh", "-c", alone, env={"PATH": s.path("bin") + ":" + os.environ["PATH"]}, limit=600)
+    expect(r.status == 0, r)
+    came = {shape(line) for line in r.out.splitlines()}
+    missing = [line for _, shown in steps for line in shown if shape(line) not in came]
+    expect(not missing, "the page shows what did not come", *missing, r)
+    return f"{len(steps)} commands"
+
+
+main()
