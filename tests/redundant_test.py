@@ -177,6 +177,20 @@ def a_leader_that_decides_for_others_comes_back_as_one(s):
 
 
 @test
+def of_three_replicas_two_may_die_at_once(s):
+    """Also two that have made and heard choices which only they knew."""
+    exe = s.compile("farm")
+    chance = random.Random(SEED + 6)
+    for _ in range(RUNS if LONG else 1):
+        first, second = chance.sample(range(3), 2)
+        at = chance.uniform(0.2, 0.6)
+        r = s.hale_run(4, exe, 300, options=["--replicas", "3", "--inject", f"kill:rank=0,slot={first},after={at:.3f}s",
+                                             "--inject", f"kill:rank=0,slot={second},after={at:.3f}s"])
+        farm_is_consistent(r, 300)
+        expect(lost(r) == 2, r)
+
+
+@test
 def a_lost_node_is_made_up_for_by_a_spare(s):
     exe = s.compile("storm")
     plain = s.hale_run(2, exe, 600)
@@ -229,7 +243,7 @@ def processes_of_a_rank_are_shown_and_reported(s):
 @test
 def what_does_not_go_with_replicas_is_refused(s):
     s.write("input", "something")
-    for options, words in ((["--replicas", "3"], "1 or 2"), (["--replicas", "2", "--replenish", "perhaps"], "on ("), (["--replicas", "2", "--no-mpi"], "needs MPI"),
+    for options, words in ((["--replicas", "4"], "1, 2 or 3"), (["--replicas", "2", "--replenish", "perhaps"], "on ("), (["--replicas", "2", "--no-mpi"], "needs MPI"),
                            (["--replicas", "2", "--ckpt-every", "5s"], "checkpoints")):
         r = s.hale_run(2, "/bin/true", options=options)
         expect(r.status == EXIT_USAGE and words in r.err, r)

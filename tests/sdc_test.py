@@ -48,6 +48,20 @@ def a_wrong_bit_in_memory_is_found_and_the_job_goes_back(s):
 
 
 @test
+def three_replicas_outvote_a_wrong_one_which_is_replaced(s):
+    """In one of 50 messages a bit is wrong, all are corrected; then the rank that did it has a new process there."""
+    exe = s.compile("storm")
+    plain = s.hale_run(3, exe, 60)
+    r = s.hale_run(3, exe, 60, options=["--nodes", "3", "--replicas", "3", "--sdc", "hash", "--report", "report.json",
+                                        "--inject", "flip:rank=1,slot=1,where=message,after=400ms,count=3,every=50"])
+    expect(r.status == 0 and r.out == plain.out, r, plain)
+    expect("replica 1 of rank 1, on node node1, has sent a wrong copy" in r.err and "roll" not in r.err, r)
+    report = s.report()
+    expect({(e["rank"], e["slot"], e["node"], e["action"]) for e in report["sdc"]} == {(1, 1, "node1", "corrected")}, report)
+    expect([(c["rank"], c["slot"]) for c in report["clones"]] == [(1, 1)] and report["restarts"] == 0, report)
+
+
+@test
 def a_wrong_bit_is_not_noticed_without_comparison(s):
     """What --sdc is for: the same flip, and nobody says a word."""
     exe = s.compile("slices")

@@ -100,7 +100,7 @@ static const char run_help[] =
     "                         between nodes: who connects proves that it is of this job (auth), "
     "and\n"
     "                         all that is sent is encrypted, too (encrypt)\n"
-    "  --replicas D           each rank runs in D processes (1 or 2), on different nodes where "
+    "  --replicas D           each rank runs in D processes (1 to 3), on different nodes where "
     "there "
     "are\n"
     "                         several; when one dies its rank goes on in the other, nothing is "

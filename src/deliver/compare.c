@@ -322,6 +322,16 @@ void compare_digest(uint32_t process, const struct envelope *e, const struct dig
 
 /* ---- views ---- */
 
+/* All messages of that rank that are held. */
+static void held_each(struct remote *r, void (*visit)(struct held *h, unsigned to, unsigned from),
+		      unsigned to, unsigned from)
+{
+	for (uint32_t i = 0; i < ARRAY_LEN(r->lanes); i++)
+		for (uint32_t k = 0; r->lanes[i] && k < LANES; k++)
+			for (struct held *h = r->lanes[i][k].held; h; h = h->next)
+				visit(h, to, from);
+}
+
 void compare_follow_view(void)
 {
 	if (replicas.compare == COMPARE_OFF)
@@ -343,12 +353,18 @@ static void adopt(struct held *h, unsigned to, unsigned from)
 void compare_adopt(uint32_t process, uint32_t source)
 {
 	uint32_t nranks = replicas.view.nranks;
-	struct remote *r = &replicas.remote[living_rank_of(process, nranks)];
-	unsigned to = 1u << living_slot_of(process, nranks);
-	unsigned from = 1u << living_slot_of(source, nranks);
 
-	for (uint32_t i = 0; i < ARRAY_LEN(r->lanes); i++)
-		for (uint32_t k = 0; r->lanes[i] && k < LANES; k++)
-			for (struct held *h = r->lanes[i][k].held; h; h = h->next)
-				adopt(h, to, from);
+	held_each(&replicas.remote[living_rank_of(process, nranks)], adopt,
+		  1u << living_slot_of(process, nranks), 1u << living_slot_of(source, nranks));
+}
+
+static void ask_anew(struct held *h, unsigned to, unsigned from)
+{
+	h->asked = 0;
+}
+
+void compare_become(void)
+{
+	for (uint32_t r = 0; r < replicas.view.nranks; r++)
+		held_each(&replicas.remote[r], ask_anew, 0, 0);
 }

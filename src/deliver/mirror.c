@@ -158,21 +158,6 @@ int mirror_push(uint32_t process)
 
 /* ---- the channel that match/ sees ---- */
 
-static bool mates_have_heard(void)
-{
-	for (uint32_t s = 0; replicas.leads && s < replicas.view.degree; s++) {
-		uint32_t p = living_process(&replicas.view, replicas.rank, s);
-		const struct wire *w = &replicas.wire[p];
-		if (s == replicas.slot || !replica_lives(p) || w->done)
-			continue;
-		/* what lies in the shared memory of this node survives us */
-		if (segment_here(link_self()->segment, p) ? w->first != NULL
-							  : w->heard != replicas.determined)
-			return false;
-	}
-	return true;
-}
-
 /* No more memory for what others may need: those who have not said what they have are asked. */
 static void ask_everybody(void)
 {
@@ -190,7 +175,7 @@ static void ask_everybody(void)
 static bool may_leave(size_t length)
 {
 	replicas.hooks.output();
-	if (UNLIKELY(!mates_have_heard()))
+	if (UNLIKELY(!determinants_are_safe()))
 		return false;
 	if (LIKELY(replicas.kept + length <= replicas.kept_max || replicas.kept == 0))
 		return true;

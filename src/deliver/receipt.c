@@ -157,18 +157,6 @@ static void assembly_add(uint32_t process, const struct envelope *e, const void 
 	heap_free(k);
 }
 
-static void determinant_arrive(uint32_t process, const struct envelope *e, const void *payload)
-{
-	struct envelope heard = {.kind = REPLICA_HEARD, .number = e->number};
-
-	if (replicas.leads)
-		return;
-	replicas.determined = e->number;
-	replicas.hooks.heard(e, payload);
-	if (!segment_here(link_self()->segment, process))
-		replica_tell(process, &heard, NULL);
-}
-
 void receipt_arrive(uint32_t process, const struct envelope *e, const void *payload)
 {
 	uint32_t rank = living_rank_of(process, replicas.view.nranks);
@@ -213,7 +201,10 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 		mirror_fetch(process, e->context, e->number);
 		return;
 	case REPLICA_HEARD:
-		w->heard = e->number;
+		determinant_heard(process, e->number);
+		return;
+	case REPLICA_SYNCED:
+		determinants_synced(process, e->number);
 		return;
 	default: /* the channels' own, and what nobody knows */
 		replicas.arrive(process, e, payload);

@@ -200,11 +200,13 @@ static void program_step(void)
 /* What has been heard of a rank's determinants by a process, or lies in the memory of its node. */
 static uint32_t determinants_there(uint32_t of)
 {
-	uint32_t n = process[of].heard;
+	uint32_t most = process[of].heard;
 	for (uint32_t p = 0; p < processes; p++)
 		for (int i = 0; i < queue[p][of].n; i++)
-			n += queue[p][of].at[i].envelope.kind == REPLICA_DETERMINANT;
-	return n;
+			if (queue[p][of].at[i].envelope.kind == REPLICA_DETERMINANT &&
+			    queue[p][of].at[i].envelope.number > most)
+				most = queue[p][of].at[i].envelope.number;
+	return most;
 }
 
 static void on_arrive(uint32_t from, const struct envelope *e, const void *payload)
@@ -474,6 +476,28 @@ static void flips_are_corrected_by_three(void **unused)
 	assert_true(all > 1000);
 }
 
+/* Of three, two of each rank die, perhaps at once: whoever is left knows what the others have let
+ * anybody see. */
+static void two_of_each_rank_of_three_may_die(void **unused)
+{
+	compared(3, COMPARE_OFF);
+	int steps = job(1, 1 << 20, NULL, NULL, 0);
+	for (unsigned seed = 1; seed <= 400; seed++) {
+		uint32_t victim[2 * RANKS];
+		int when[2 * RANKS];
+		compared(3, (enum compare_mode)(seed % 3));
+		state = seed;
+		for (uint32_t r = 0; r < RANKS; r++) {
+			uint32_t survivor = draw(3);
+			for (uint32_t i = 0; i < 2; i++) {
+				victim[2 * r + i] = r + (survivor + 1 + i) % 3 * RANKS;
+				when[2 * r + i] = (int)draw((uint32_t)steps);
+			}
+		}
+		job(seed, seed % 2 ? 1 << 20 : 900, victim, when, 2 * RANKS);
+	}
+}
+
 static int segment_get(void **unused)
 {
 	segment = calloc(1, segment_bytes(PROCESSES_MAX));
@@ -500,6 +524,7 @@ int main(void)
 	    cmocka_unit_test_teardown(compared_jobs_end_whoever_dies, compared_over),
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),
+	    cmocka_unit_test_teardown(two_of_each_rank_of_three_may_die, compared_over),
 	};
 	return cmocka_run_group_tests(tests, segment_get, segment_put);
 }

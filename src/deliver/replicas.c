@@ -160,18 +160,6 @@ static void inheritance_take(void)
 		continue;
 }
 
-static void lead(void)
-{
-	bool leads = living_leader(&replicas.view, replicas.rank) == (int)replicas.slot;
-	bool before = replicas.leads;
-
-	replicas.leads = leads;
-	if (leads && !before)
-		replicas.hooks.promoted();
-	else if (!leads && before)
-		replicas.hooks.demoted();
-}
-
 static void view_follow(uint32_t number)
 {
 	struct segment *s = link_self()->segment;
@@ -183,7 +171,7 @@ static void view_follow(uint32_t number)
 	replicas.view.number = number;
 	mirror_follow_view();
 	compare_follow_view();
-	lead();
+	determinants_follow_view(true);
 }
 
 int redundant_progress(void)
@@ -195,6 +183,8 @@ int redundant_progress(void)
 		view_follow(number);
 		moved++;
 	}
+	if (UNLIKELY(replicas.lead_again))
+		determinants_lead();
 	return replicas.busy ? moved + busy_send() : moved;
 }
 
@@ -248,6 +238,7 @@ static void process_revive(uint32_t process)
 	channel_forget_all(process);
 	w->done = replicas.wire[source].done;
 	w->heard = replicas.determined;
+	w->synced = replicas.syncs;
 	mirror_adopt(process, source);
 	compare_adopt(process, source);
 	words_copy(process, source);
@@ -272,8 +263,10 @@ static void become(uint32_t process)
 	}
 	wire_forget(&replicas.wire[source]);
 	wire_forget(&replicas.wire[process]);
+	compare_become();
 	replicas.wire[source].done = replicas.wire[process].done = false;
 	replicas.wire[source].heard = replicas.determined;
+	replicas.wire[source].synced = replicas.syncs;
 }
 
 void redundant_rejoin(bool fresh)
@@ -299,7 +292,7 @@ void redundant_rejoin(bool fresh)
 	}
 	replicas.view.number = atomic_load(&l->segment->view);
 	mirror_follow_view();
-	lead();
+	determinants_follow_view(false);
 }
 
 void redundant_resume(void)
@@ -313,6 +306,7 @@ void redundant_resume(void)
 	replicas.rejoined = false;
 	replicas.asked = false;
 	compare_follow_view();
+	determinants_tell_anew();
 	for (uint32_t r = 0; r < replicas.view.nranks; r++)
 		receipt_tell_anew(r);
 	if (replicas.leaving)
@@ -322,15 +316,6 @@ void redundant_resume(void)
 bool redundant_leads(void)
 {
 	return replicas.leads;
-}
-
-void redundant_determine(struct envelope *e, const void *payload)
-{
-	e->kind = REPLICA_DETERMINANT;
-	e->number = ++replicas.determined;
-	for (uint32_t s = 0; s < replicas.view.degree; s++)
-		if (s != replicas.slot && living_lives(&replicas.view, replicas.rank, s))
-			replica_tell(living_process(&replicas.view, replicas.rank, s), e, payload);
 }
 
 /* ---- beginning and end ---- */
@@ -408,6 +393,7 @@ void redundant_close(void)
 		wire_forget(&replicas.wire[p]);
 	if (replicas.remote)
 		mirror_forget();
+	determinants_forget();
 	heap_free(replicas.view.lost);
 	heap_free(replicas.remote);
 	heap_free(replicas.wire);

@@ -34,7 +34,8 @@ enum replica_record {
 	REPLICA_DETERMINANT, /* from the leader of this rank */
 	REPLICA_HEARD,	     /* number: determinants up to it are here */
 	REPLICA_DIGEST,	     /* struct digest_said: what the sender's copy of that message is */
-	REPLICA_FETCH,	     /* context, number: send that message in full */
+	REPLICA_SYNCED, /* number: of the change of leader; all that its sender kept came before */
+	REPLICA_FETCH,	/* context, number: send that message in full */
 };
 
 struct big {
@@ -134,9 +135,10 @@ struct wire {
 	struct word *first, *last; /* leave before messages */
 	struct kept *assembly;	   /* of parts that come from there; NULL: none */
 	uint32_t assembled;
-	uint32_t heard; /* determinants that it has */
-	bool done;	/* needs no more messages */
-	bool busy;	/* something waits for room */
+	uint32_t heard;	 /* determinants that it has */
+	uint32_t synced; /* it has sent all that it kept of them, at that change of leader */
+	bool done;	 /* needs no more messages */
+	bool busy;	 /* something waits for room */
 };
 
 extern struct replicas {
@@ -145,13 +147,17 @@ extern struct replicas {
 	uint32_t nprocesses;
 	channel_arrive_t *arrive;
 	struct redundant_hooks hooks;
-	struct remote *remote; /* [nranks] */
-	struct wire *wire;     /* [nprocesses] */
-	unsigned busy;	       /* wires that are */
-	uint64_t serial;       /* of the newest kept message */
-	size_t kept, kept_max; /* bytes */
-	bool asked;	       /* since the last acknowledgement */
-	uint32_t determined;   /* determinants said, or as a follower heard */
+	struct remote *remote;	     /* [nranks] */
+	struct wire *wire;	     /* [nprocesses] */
+	unsigned busy;		     /* wires that are */
+	uint64_t serial;	     /* of the newest kept message */
+	size_t kept, kept_max;	     /* bytes */
+	bool asked;		     /* since the last acknowledgement */
+	uint32_t determined;	     /* determinants said, or as a follower heard */
+	struct word *log, *log_last; /* determinants that a mate may lack; of three replicas */
+	uint32_t syncs;		     /* leaders of three that have died */
+	int leader;		     /* slot */
+	bool lead_again;	     /* somebody has synced */
 	bool leads, leaving;
 	bool suspended; /* words and messages wait */
 	enum compare_mode compare;
@@ -189,10 +195,24 @@ void compare_digest(uint32_t process, const struct envelope *e, const struct dig
 void compare_follow_view(void);
 /* That process is a copy of `source`, which has said what the copy won't say again. */
 void compare_adopt(uint32_t process, uint32_t source);
+/* This process is a copy itself: what its source has asked for goes to that one. */
+void compare_become(void);
 void compare_forget(struct lane *l);
 struct digest digest_of(const void *payload, size_t length);
 /* Of a message as the program has sent it; then --inject flip may change what is sent. */
 void compare_seal(struct kept *k);
+
+/* determinants.c: those of this rank's leader. */
+void determinant_arrive(uint32_t process, const struct envelope *e, const void *payload);
+void determinant_heard(uint32_t process, uint32_t number);
+void determinants_synced(uint32_t process, uint32_t number);
+/* No effect of what was decided may leave before this: the next leader would not know of it. */
+bool determinants_are_safe(void);
+/* died: because a process has; false: one has come back. */
+void determinants_follow_view(bool died);
+void determinants_tell_anew(void);
+void determinants_lead(void);
+void determinants_forget(void);
 
 /* receipt.c: a message for match/. */
 void receipt_hand_up(uint32_t process, struct envelope e, const void *payload);

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "node/job.h"
 #include "launch/options_private.h"
+#include "node/living.h"
 
 static hale_status_t take_ranks(struct parser *p)
 {
@@ -116,11 +117,10 @@ static hale_status_t take_warm_sinks(struct parser *p)
 
 static hale_status_t take_replicas(struct parser *p)
 {
-	return units_parse_int(p->value, 1, 2, &p->o->replicas)
+	return units_parse_int(p->value, 1, LIVING_DEGREE_MAX, &p->o->replicas)
 		   ? HALE_OK
 		   : options_bad_value(
-			 p, "1 or 2: processes that run each rank (3 are not supported by "
-			    "this version)");
+			 p, "1, 2 or 3: processes that run each rank");
 }
 
 static hale_status_t take_spawn(struct parser *p)

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What the leader of a rank has decided, on its way to the followers (docs/redundancy.md). All
+ * replicas of a rank have a prefix of the same sequence; each keeps the end of it that a living
+ * mate may lack. When a leader of three dies, the two that are left send each other what they keep,
+ * and then SYNCED; the next one leads when that has come: it knows then what either has heard. */
+#include "deliver/replicas.h"
+
+#include <string.h>
+#include "ckpt/rank.h"
+
+static bool is_mate(uint32_t slot)
+{
+	const struct living *v = &replicas.view;
+
+	return slot != replicas.slot && living_lives(v, replicas.rank, slot) &&
+	       !replicas.wire[living_process(v, replicas.rank, slot)].done;
+}
+
+static struct wire *mate_wire(uint32_t slot)
+{
+	return &replicas.wire[living_process(&replicas.view, replicas.rank, slot)];
+}
+
+static void mate_tell(uint32_t slot, const struct envelope *e, const void *payload)
+{
+	replica_tell(living_process(&replicas.view, replicas.rank, slot), e, payload);
+}
+
+/* ---- what mates may lack ---- */
+
+static void log_keep(const struct envelope *e, const void *payload)
+{
+	struct word *word;
+
+	if (replicas.view.degree < 3)
+		return;
+	word = replica_memory(sizeof(*word) + e->length);
+	word->next = NULL;
+	word->envelope = *e;
+	if (e->length)
+		memcpy(word->payload, payload, e->length);
+	if (replicas.log_last)
+		replicas.log_last->next = word;
+	else
+		replicas.log = word;
+	replicas.log_last = word;
+}
+
+static bool all_mates_have(uint32_t number)
+{
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if (is_mate(s) && !number_reached(mate_wire(s)->heard, number))
+			return false;
+	return true;
+}
+
+static void log_drop_first(void)
+{
+	struct word *word = replicas.log;
+
+	replicas.log = word->next;
+	if (!replicas.log)
+		replicas.log_last = NULL;
+	heap_free(word);
+}
+
+static void log_trim(void)
+{
+	while (replicas.log && all_mates_have(replicas.log->envelope.number))
+		log_drop_first();
+}
+
+void determinants_forget(void)
+{
+	while (replicas.log)
+		log_drop_first();
+}
+
+/* ---- saying and hearing ---- */
+
+void redundant_determine(struct envelope *e, const void *payload)
+{
+	e->kind = REPLICA_DETERMINANT;
+	e->number = ++replicas.determined;
+	log_keep(e, payload);
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if (s != replicas.slot && living_lives(&replicas.view, replicas.rank, s))
+			mate_tell(s, e, payload);
+}
+
+/* Of two, the leader alone wants to know, and only on another node. */
+static void heard_tell(uint32_t process)
+{
+	struct envelope heard = {.kind = REPLICA_HEARD, .number = replicas.determined};
+
+	if (replicas.view.degree < 3) {
+		if (!segment_here(link_self()->segment, process))
+			replica_tell(process, &heard, NULL);
+		return;
+	}
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if (is_mate(s))
+			mate_tell(s, &heard, NULL);
+}
+
+/* Who has come back has heard what its source has, and nobody has been told. */
+void determinants_tell_anew(void)
+{
+	struct envelope heard = {.kind = REPLICA_HEARD, .number = replicas.determined};
+
+	for (uint32_t s = 0; replicas.view.degree > 2 && s < replicas.view.degree; s++)
+		if (is_mate(s))
+			mate_tell(s, &heard, NULL);
+}
+
+void determinant_arrive(uint32_t process, const struct envelope *e, const void *payload)
+{
+	if (!replicas.leads && !number_reached(replicas.determined, e->number)) {
+		replicas.determined = e->number;
+		log_keep(e, payload);
+		replicas.hooks.heard(e, payload);
+	}
+	if (replicas.view.degree > 2)
+		determinant_heard(process, e->number);
+	if (!replicas.leads || replicas.view.degree > 2)
+		heard_tell(process);
+}
+
+void determinant_heard(uint32_t process, uint32_t number)
+{
+	struct wire *w = &replicas.wire[process];
+
+	if (!number_reached(w->heard, number))
+		w->heard = number;
+	log_trim();
+}
+
+/* What lies in the shared memory of this node survives its writer, so the leader need not wait for
+ * mates there. Of three, a follower waits for the other one: the leader may have died when only one
+ * of them had heard. */
+bool determinants_are_safe(void)
+{
+	for (uint32_t s = 0; s < replicas.view.degree; s++) {
+		const struct wire *w = mate_wire(s);
+
+		if (!is_mate(s))
+			continue;
+		if (replicas.leads) {
+			if (segment_here(link_self()->segment,
+					 living_process(&replicas.view, replicas.rank, s))
+				? w->first != NULL
+				: w->heard != replicas.determined)
+				return false;
+		} else if (replicas.view.degree > 2 &&
+			   !number_reached(w->heard, replicas.determined)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- another leader ---- */
+
+static void sync_begin(void)
+{
+	struct envelope e = {.kind = REPLICA_SYNCED, .number = ++replicas.syncs};
+
+	for (uint32_t s = 0; s < replicas.view.degree; s++) {
+		if (!is_mate(s))
+			continue;
+		for (const struct word *w = replicas.log; w; w = w->next)
+			mate_tell(s, &w->envelope, w->payload);
+		mate_tell(s, &e, NULL);
+	}
+}
+
+void determinants_synced(uint32_t process, uint32_t number)
+{
+	replicas.wire[process].synced = number;
+	replicas.lead_again = true;
+}
+
+static bool all_are_synced(void)
+{
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if (is_mate(s) && !number_reached(mate_wire(s)->synced, replicas.syncs))
+			return false;
+	return true;
+}
+
+/* Who leads has changed; the last one is dead, unless a copy of it has come back below it. */
+void determinants_follow_view(bool died)
+{
+	int leader = living_leader(&replicas.view, replicas.rank);
+
+	if (died && leader != replicas.leader && replicas.view.degree > 2)
+		sync_begin();
+	replicas.leader = leader;
+	log_trim();
+	determinants_lead();
+}
+
+void determinants_lead(void)
+{
+	bool leads = replicas.leader == (int)replicas.slot && all_are_synced();
+	bool before = replicas.leads;
+
+	replicas.lead_again = false;
+	replicas.leads = leads;
+	if (leads && !before)
+		replicas.hooks.promoted();
+	else if (!leads && before)
+		replicas.hooks.demoted();
+}
