@@ -9,12 +9,12 @@ FLAGS = ["-DOMPI_OMIT_MPI1_COMPAT_DECLS=0", "-Wno-deprecated-declarations",
          "-Wno-stringop-overread"]
 
 
-def same_lines(s, ranks, exe):
+def same_lines(s, ranks, exe, ours_as=str):
     theirs = s.openmpi(ranks, exe)
     expect(theirs.status == 0, theirs)
     ours = s.hale_run(ranks, exe)
     expect(ours.status == 0, ours)
-    a, b = sorted(theirs.out.splitlines()), sorted(ours.out.splitlines())
+    a, b = sorted(theirs.out.splitlines()), sorted(map(ours_as, ours.out.splitlines()))
     expect(a == b, "not the same: Open MPI only " + repr([x for x in a if x not in b]),
            "ours only " + repr([x for x in b if x not in a]), ours)
     return f"{len(a)} lines"
@@ -27,9 +27,21 @@ def communicators_of_all_kinds_are_those_of_open_mpi(s):
     return same_lines(s, 7, exe)
 
 
+NEWER = {"74": "MPI_ERR_PROC_ABORTED", "78": "MPI_ERR_SESSION", "79": "MPI_ERR_VALUE_TOO_LARGE"}
+
+
 @test
 def wrong_calls_give_the_error_classes_of_open_mpi(s):
-    return same_lines(s, 2, s.compile("comm_errors", flags=FLAGS))
+    """And three numbers that Open MPI 4.1 does not know yet are Open MPI 5's classes."""
+    def older(line):
+        code, _, rest = line.partition(" is ")
+        return line if not rest.startswith(f"{code}: {NEWER.get(code)}: ") else \
+            f"{code} is 14: Unknown error (this should not happen!)"
+    exe = s.compile("comm_errors", flags=FLAGS)
+    ours = s.hale_run(2, exe)
+    for code, name in NEWER.items():
+        expect(f"{code} is {code}: {name}: " in ours.out, name, ours)
+    return same_lines(s, 2, exe, older)
 
 
 @test

@@ -70,8 +70,15 @@ int match_mrecv(void *buf, size_t count, struct datatype *t, struct match_messag
 int match_cancel(struct request *r);
 
 /* Buffered sends (MPI-3.1 3.6). detach blocks until all have left. */
-int match_buffer_attach(void *buf, size_t size);
-int match_buffer_detach(void **buf, size_t *size);
+/* *at: whose buffer it is (the process's, a session's, a communicator's); NULL while there is none.
+ * automatic: the library finds the memory, buf is only told again by detach. */
+struct match_buffer;
+extern struct match_buffer *match_process_buffer;
+int match_buffer_attach(struct match_buffer **at, void *buf, size_t size, bool automatic);
+int match_buffer_detach(struct match_buffer **at, void **buf, size_t *size);
+int match_buffer_flush(struct match_buffer *m);
+/* The request completes when the messages that are in the buffer now have left it. */
+int match_buffer_iflush(struct match_buffer *m, struct request **request);
 
 /* Frees an inactive or completed request's memory; an active one when it completes. */
 void match_request_free(struct request *r);

@@ -448,7 +448,8 @@ static void buffered_body(int rank)
 		size_t size;
 		REQUIRE(match_send(p, 4, BYTES, 1, 1, &world, MATCH_BUFFERED) == MPI_ERR_BUFFER);
 		buf = malloc(3 * (SIZE + MPI_BSEND_OVERHEAD));
-		match_buffer_attach(buf, 3 * (SIZE + MPI_BSEND_OVERHEAD));
+		match_buffer_attach(&match_process_buffer, buf, 3 * (SIZE + MPI_BSEND_OVERHEAD),
+				    false);
 		for (int k = 0; k < 3; k++) {
 			fixture_fill(p, SIZE, 0, k);
 			REQUIRE(match_send(p, SIZE, BYTES, 1, 1, &world, MATCH_BUFFERED) ==
@@ -456,15 +457,15 @@ static void buffered_body(int rank)
 		}
 		REQUIRE(match_send(p, SIZE, BYTES, 1, 1, &world, MATCH_BUFFERED) == MPI_ERR_BUFFER);
 		fixture_meet();
-		match_buffer_detach(&at, &size);
+		match_buffer_detach(&match_process_buffer, &at, &size);
 		REQUIRE(at == buf && size == 3 * (SIZE + MPI_BSEND_OVERHEAD));
-		match_buffer_attach(buf, size);
+		match_buffer_attach(&match_process_buffer, buf, size, false);
 		for (int k = 0; k < N; k++) {
 			fixture_fill(p, 10, 0, k);
 			REQUIRE(match_send(p, 10, BYTES, 1, 2, &world, MATCH_BUFFERED) ==
 				MPI_SUCCESS);
 		}
-		match_buffer_detach(&at, &size);
+		match_buffer_detach(&match_process_buffer, &at, &size);
 		return;
 	}
 	fixture_meet();

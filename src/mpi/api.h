@@ -63,6 +63,17 @@ void intask_enter(const char *function) __attribute__((cold));
 			intask_enter(api_name);                                                    \
 	} while (0)
 
+/* A function that may be called before MPI_Init and after MPI_Finalize. */
+void api_gate_anytime(const char *function) __attribute__((cold));
+#define API_ENTER_ANYTIME(name)                                                                    \
+	static const char api_name[] = name;                                                       \
+	do {                                                                                       \
+		if (UNLIKELY(api_gated()))                                                         \
+			api_gate_anytime(api_name);                                                \
+		guard_enter();                                                                     \
+		match_call.what = METER_OTHER;                                                     \
+	} while (0)
+
 static inline int api_leave(struct comm *c, int rc, const char *function)
 {
 	profile_leave();

@@ -6,6 +6,24 @@
 
 #include <mpi.h>
 
+/* As Open MPI 5 numbers them. */
+#ifndef MPI_ERR_SESSION
+#define MPI_ERR_PROC_ABORTED	74
+#define MPI_ERR_SESSION		78
+#define MPI_ERR_VALUE_TOO_LARGE 79
+#define MPI_BUFFER_AUTOMATIC	((void *)2)
+enum {
+	MPI_COMM_TYPE_HW_UNGUIDED = 12,
+	MPI_COMM_TYPE_HW_GUIDED,
+	MPI_COMM_TYPE_RESOURCE_GUIDED
+};
+
+typedef struct ompi_instance_t *MPI_Session;
+typedef void(MPI_Session_errhandler_function)(MPI_Session *, int *, ...);
+extern struct ompi_predefined_instance_t ompi_mpi_instance_null;
+#define MPI_SESSION_NULL ((MPI_Session)(void *)&ompi_mpi_instance_null)
+#endif
+
 /* And Open MPI 4.1's names for the persistent ones. */
 #define INIT_ALIASES(name)                                                                         \
 	API_ALIAS(name);                                                                           \
@@ -155,6 +173,79 @@ int PMPI_Parrived(MPI_Request request, int partition, int *flag);
 int MPI_Parrived(MPI_Request request, int partition, int *flag);
 int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request);
 int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request);
+int PMPI_Info_create_env(int argc, char *argv[], MPI_Info *info);
+int MPI_Info_create_env(int argc, char *argv[], MPI_Info *info);
+
+/* mpi/comm/errors.c */
+int PMPI_Remove_error_class(int errorclass);
+int MPI_Remove_error_class(int errorclass);
+int PMPI_Remove_error_code(int errorcode);
+int MPI_Remove_error_code(int errorcode);
+int PMPI_Remove_error_string(int errorcode);
+int MPI_Remove_error_string(int errorcode);
+
+/* mpi/session/ */
+int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session);
+int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session);
+int PMPI_Session_finalize(MPI_Session *session);
+int MPI_Session_finalize(MPI_Session *session);
+int PMPI_Session_get_info(MPI_Session session, MPI_Info *info_used);
+int MPI_Session_get_info(MPI_Session session, MPI_Info *info_used);
+int PMPI_Session_get_num_psets(MPI_Session session, MPI_Info info, int *npset_names);
+int MPI_Session_get_num_psets(MPI_Session session, MPI_Info info, int *npset_names);
+int PMPI_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *pset_len,
+			      char *pset_name);
+int MPI_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *pset_len,
+			     char *pset_name);
+int PMPI_Session_get_pset_info(MPI_Session session, const char *pset_name, MPI_Info *info);
+int MPI_Session_get_pset_info(MPI_Session session, const char *pset_name, MPI_Info *info);
+int PMPI_Group_from_session_pset(MPI_Session session, const char *pset_name, MPI_Group *newgroup);
+int MPI_Group_from_session_pset(MPI_Session session, const char *pset_name, MPI_Group *newgroup);
+int PMPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info,
+				MPI_Errhandler errhandler, MPI_Comm *newcomm);
+int MPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info,
+			       MPI_Errhandler errhandler, MPI_Comm *newcomm);
+int PMPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
+				      MPI_Group remote_group, int remote_leader,
+				      const char *stringtag, MPI_Info info,
+				      MPI_Errhandler errhandler, MPI_Comm *newintercomm);
+int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
+				     MPI_Group remote_group, int remote_leader,
+				     const char *stringtag, MPI_Info info,
+				     MPI_Errhandler errhandler, MPI_Comm *newintercomm);
+int PMPI_Session_create_errhandler(MPI_Session_errhandler_function *function,
+				   MPI_Errhandler *errhandler);
+int MPI_Session_create_errhandler(MPI_Session_errhandler_function *function,
+				  MPI_Errhandler *errhandler);
+int PMPI_Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler);
+int MPI_Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler);
+int PMPI_Session_get_errhandler(MPI_Session session, MPI_Errhandler *errhandler);
+int MPI_Session_get_errhandler(MPI_Session session, MPI_Errhandler *errhandler);
+int PMPI_Session_call_errhandler(MPI_Session session, int errorcode);
+int MPI_Session_call_errhandler(MPI_Session session, int errorcode);
+
+/* mpi/p2p/buffer.c */
+int PMPI_Buffer_flush(void);
+int MPI_Buffer_flush(void);
+int PMPI_Buffer_iflush(MPI_Request *request);
+int MPI_Buffer_iflush(MPI_Request *request);
+int PMPI_Comm_attach_buffer(MPI_Comm comm, void *buffer, int size);
+int MPI_Comm_attach_buffer(MPI_Comm comm, void *buffer, int size);
+int PMPI_Comm_detach_buffer(MPI_Comm comm, void *buffer_addr, int *size);
+int MPI_Comm_detach_buffer(MPI_Comm comm, void *buffer_addr, int *size);
+int PMPI_Comm_flush_buffer(MPI_Comm comm);
+int MPI_Comm_flush_buffer(MPI_Comm comm);
+int PMPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request);
+int MPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request);
+int PMPI_Session_attach_buffer(MPI_Session session, void *buffer, int size);
+int MPI_Session_attach_buffer(MPI_Session session, void *buffer, int size);
+int PMPI_Session_detach_buffer(MPI_Session session, void *buffer_addr, int *size);
+int MPI_Session_detach_buffer(MPI_Session session, void *buffer_addr, int *size);
+int PMPI_Session_flush_buffer(MPI_Session session);
+int MPI_Session_flush_buffer(MPI_Session session);
+int PMPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request);
+int MPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request);
+
 int PMPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag);
 int MPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag);
 

@@ -9,6 +9,8 @@ struct errhandler;
 struct attributes;
 struct topology;
 struct info;
+struct match_buffer;
+struct mpi_session;
 struct coll_state; /* coll/'s part: shared cell, operation counter, schedules */
 
 /* Two contexts a communicator: what the user sends, and what collectives send. */
@@ -29,7 +31,9 @@ struct comm {
 	struct coll_state *coll;
 	bool freed; /* MPI_Comm_free was called; lives until pending operations end */
 	char name[MPI_MAX_OBJECT_NAME];
-	char reserved[79];
+	struct match_buffer *buffer; /* of MPI_Comm_attach_buffer; NULL: none */
+	struct mpi_session *session;     /* retained; NULL: of the world */
+	char reserved[56];
 	uint32_t cxx_flags;  /* Open MPI's flags: libmpi_cxx.so.40 tells the kinds apart by them */
 	uint32_t agreements; /* nonblocking context agreements started on it so far */
 	char reserved_middle[8];

@@ -28,6 +28,7 @@ enum object_kind {
 	OBJECT_INFO,
 	OBJECT_WIN,
 	OBJECT_FILE,
+	OBJECT_SESSION,
 };
 
 enum object_flag {

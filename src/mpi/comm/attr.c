@@ -164,6 +164,12 @@ int attr_keyval_free(enum attr_kind kind, int *keyval)
 	return MPI_SUCCESS;
 }
 
+bool attr_keyval_freed(enum attr_kind kind, int keyval)
+{
+	const struct keyval *k = keyval_find(kind, keyval);
+	return k && k->freed;
+}
+
 /* ---- values between languages (MPI-3.1 17.2.7) ---- */
 
 static union attr_value translate(struct attribute *a, enum attr_language reader)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Communicators: how they are born, found and buried. */
 #include <string.h>
+#include "match/match.h"
 #include "mpi/comm/context.h"
+#include "object/session.h"
 
 static struct comm *by_context[CONTEXT_IDS];
 
@@ -34,6 +36,7 @@ struct comm *comm_create(struct comm *parent, struct group *local, struct group 
 	c->context = COMM_CONTEXT_MAX; /* none yet */
 	c->errhandler = parent->errhandler;
 	object_retain(&c->errhandler->obj);
+	c->session = session_retain(local->session ? local->session : parent->session);
 	return c;
 }
 
@@ -104,6 +107,10 @@ static void release_parts(struct comm *c)
 	errhandler_release(c->errhandler);
 	topology_release(c->topo);
 	info_release(c->info);
+	session_release(c->session);
+	heap_free(c->buffer); /* no message is in it: each held a reference to c */
+	c->session = NULL;
+	c->buffer = NULL;
 	c->local = NULL;
 	c->remote = c->group = NULL;
 	c->errhandler = NULL;

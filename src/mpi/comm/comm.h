@@ -193,6 +193,8 @@ enum attr_flag { ATTR_FORTRAN = 2, ATTR_FORTRAN_OLD = 4, ATTR_SAME_LANGUAGE = 8 
 int attr_keyval_create(enum attr_kind kind, void *copy, void *del, int *keyval, void *extra,
 		       int flags);
 int attr_keyval_free(enum attr_kind kind, int *keyval);
+/* Freed, and still used by an attribute? */
+bool attr_keyval_freed(enum attr_kind kind, int keyval);
 /* From now on its callbacks are these, with Fortran's parameters and address-sized values, and
  * copies keep their language. Returns its extra state; NULL: no such key value. */
 void *attr_keyval_in_fortran(int keyval, void *copy, void *del);
@@ -243,7 +245,12 @@ void info_release(struct info *i); /* NULL is fine */
 struct info *info_handle_open(MPI_Info h);
 
 /* ---- error handlers (errhandler.c) ---- */
-enum errhandler_target { ERRHANDLER_COMM = 1, ERRHANDLER_WIN = 2, ERRHANDLER_FILE = 3 };
+enum errhandler_target {
+	ERRHANDLER_COMM = 1,
+	ERRHANDLER_WIN = 2,
+	ERRHANDLER_FILE = 3,
+	ERRHANDLER_SESSION = 4, /* its function stands in comm_fn */
+};
 enum errhandler_language { ERRHANDLER_C = 0, ERRHANDLER_CXX = 1, ERRHANDLER_FORTRAN = 2 };
 enum errhandler_action { ERRHANDLER_CALL, ERRHANDLER_ABORT, ERRHANDLER_RETURN };
 typedef void(errhandler_c_t)(void *handle, int *code, ...);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* New communicators over some of the members of an old one: create, create_group, split. */
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 #include "mpi/comm/comm.h"
+#include "mpi/mpi4.h"
 #include "mpi/task/intask.h"
 
 static MPI_Comm handle_or_null(struct comm *c)
@@ -268,6 +271,36 @@ static int type_color(const struct comm *c, int type)
 	}
 }
 
+/* MPI-4.1 7.4.2: by the resource that the info object names; by none: MPI_COMM_NULL. */
+static int guided_color(const struct comm *c, int split_type, MPI_Info info)
+{
+	const struct info *i = info == MPI_INFO_NULL ? NULL : info_of(info);
+	const char *kind = i ? info_get(i, "mpi_hw_resource_type") : NULL;
+	const char *set = i && split_type == MPI_COMM_TYPE_RESOURCE_GUIDED
+			      ? info_get(i, "mpi_pset_name")
+			      : NULL;
+	if (kind && !strcmp(kind, "mpi_shared_memory"))
+		return node_color(c);
+	if (set && !strcasecmp(set, "mpi://WORLD"))
+		return 0;
+	if (set && !strcasecmp(set, "mpi://SELF"))
+		return c->rank;
+	return MPI_UNDEFINED;
+}
+
+/* The nodes are the only parts that this library tells apart. */
+static int unguided_color(const struct comm *c, MPI_Info info)
+{
+	int here = 0;
+	for (int i = 0; i < c->size; i++)
+		here += segment_here(link_self()->segment, (uint32_t)c->group->world[i]);
+	if (here == c->size)
+		return MPI_UNDEFINED;
+	if (info != MPI_INFO_NULL)
+		info_set(info_of(info), "mpi_hw_resource_type", "mpi_shared_memory");
+	return node_color(c);
+}
+
 int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm)
 {
 	API_ENTER("MPI_Comm_split_type");
@@ -276,8 +309,14 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, 
 		return API_FAIL(NULL, MPI_ERR_COMM);
 	if (!info_ok(info_of(info)) && info != MPI_INFO_NULL)
 		return API_FAIL(c, MPI_ERR_INFO);
-	int color = type_color(c, split_type);
-	if ((color == MPI_UNDEFINED && split_type != MPI_UNDEFINED) || !newcomm)
+	int color = split_type == MPI_COMM_TYPE_HW_GUIDED ||
+			    split_type == MPI_COMM_TYPE_RESOURCE_GUIDED
+			? guided_color(c, split_type, info)
+		    : split_type == MPI_COMM_TYPE_HW_UNGUIDED ? unguided_color(c, info)
+							     : type_color(c, split_type);
+	bool guided = split_type >= MPI_COMM_TYPE_HW_UNGUIDED &&
+		      split_type <= MPI_COMM_TYPE_RESOURCE_GUIDED;
+	if ((color == MPI_UNDEFINED && split_type != MPI_UNDEFINED && !guided) || !newcomm)
 		return API_FAIL(c, MPI_ERR_ARG);
 	return API_LEAVE(c, split(c, color, key, newcomm));
 }

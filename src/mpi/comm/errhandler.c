@@ -4,6 +4,7 @@
 #include "base/fmt.h"
 #include "io/io.h"
 #include "mpi/comm/comm.h"
+#include "mpi/env/env.h"
 
 /* MPI-3.1 13.7: files start with MPI_ERRORS_RETURN; the default is what MPI_FILE_NULL has. NULL
  * until it is changed. */
@@ -44,6 +45,7 @@ static void abort_job(enum errhandler_target target, void *object, int code, con
 	const struct comm *c = target == ERRHANDLER_COMM ? object : NULL;
 	const char *name = target == ERRHANDLER_WIN    ? " on a window"
 			   : target == ERRHANDLER_FILE ? " on a file"
+			   : target == ERRHANDLER_SESSION ? " on a session"
 			   : c && !c->name[0]	       ? " on a communicator without a name"
 						       : "";
 	char prefix[32];
@@ -90,6 +92,8 @@ int errhandler_run(struct errhandler *e, enum errhandler_target target, void *ob
 
 int api_error(struct comm *c, int cls, const char *function)
 {
+	if (api_state != API_RUNNING)
+		return env_error(cls, function);
 	if (!c || !comm_ok(c))
 		c = COMM_WORLD;
 	return errhandler_run(c->errhandler, ERRHANDLER_COMM, c, cls, function);

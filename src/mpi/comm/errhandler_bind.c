@@ -15,28 +15,28 @@ static int create(enum errhandler_target target, void *function, MPI_Errhandler 
 
 int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function *function, MPI_Errhandler *errhandler)
 {
-	API_ENTER("MPI_Comm_create_errhandler");
+	API_ENTER_ANYTIME("MPI_Comm_create_errhandler");
 	return API_LEAVE(NULL, create(ERRHANDLER_COMM, (void *)function, errhandler));
 }
 API_ALIAS(Comm_create_errhandler);
 
 int PMPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhandler)
 {
-	API_ENTER("MPI_Errhandler_create");
+	API_ENTER_ANYTIME("MPI_Errhandler_create");
 	return API_LEAVE(NULL, create(ERRHANDLER_COMM, (void *)function, errhandler));
 }
 API_ALIAS(Errhandler_create);
 
 int PMPI_Win_create_errhandler(MPI_Win_errhandler_function *function, MPI_Errhandler *errhandler)
 {
-	API_ENTER("MPI_Win_create_errhandler");
+	API_ENTER_ANYTIME("MPI_Win_create_errhandler");
 	return API_LEAVE(NULL, create(ERRHANDLER_WIN, (void *)function, errhandler));
 }
 API_ALIAS(Win_create_errhandler);
 
 int PMPI_File_create_errhandler(MPI_File_errhandler_function *function, MPI_Errhandler *errhandler)
 {
-	API_ENTER("MPI_File_create_errhandler");
+	API_ENTER_ANYTIME("MPI_File_create_errhandler");
 	return API_LEAVE(NULL, create(ERRHANDLER_FILE, (void *)function, errhandler));
 }
 API_ALIAS(File_create_errhandler);
@@ -115,7 +115,7 @@ API_ALIAS(Comm_call_errhandler);
 
 int PMPI_Errhandler_free(MPI_Errhandler *errhandler)
 {
-	API_ENTER("MPI_Errhandler_free");
+	API_ENTER_ANYTIME("MPI_Errhandler_free");
 	if (!errhandler || !errhandler_ok(errhandler_of(*errhandler)))
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	errhandler_release(errhandler_of(*errhandler));

@@ -3,8 +3,9 @@
  * print them and are compared by them. A predefined code is its own class. */
 #include <string.h>
 #include "mpi/comm/comm.h"
+#include "mpi/mpi4.h"
 
-static const char *const predefined[MPI_T_ERR_INVALID_NAME + 1] = {
+static const char *const predefined[MPI_ERR_VALUE_TOO_LARGE + 1] = {
     [MPI_SUCCESS] = "MPI_SUCCESS: no errors",
     [MPI_ERR_BUFFER] = "MPI_ERR_BUFFER: invalid buffer pointer",
     [MPI_ERR_COUNT] = "MPI_ERR_COUNT: invalid count argument",
@@ -85,12 +86,16 @@ static const char *const predefined[MPI_T_ERR_INVALID_NAME + 1] = {
     [MPI_ERR_RMA_SHARED] = "MPI_ERR_RMA_SHARED: Memory cannot be shared",
     [MPI_T_ERR_INVALID] =
 	"MPI_T_ERR_INVALID: Invalid use of the interface or bad parameter value(s)",
+    [MPI_ERR_PROC_ABORTED] = "MPI_ERR_PROC_ABORTED: operation failed because a remote peer has aborted",
+    [MPI_ERR_SESSION] = "MPI_ERR_SESSION: invalid session",
+    [MPI_ERR_VALUE_TOO_LARGE] =
+	"MPI_ERR_VALUE_TOO_LARGE: value is too large to be stored in the output argument",
     [MPI_T_ERR_INVALID_NAME] = "MPI_T_ERR_INVALID_NAME: The variable or category name is invalid",
 };
 
 /* Codes from MPI_ERR_LASTCODE + 1 on, in the order of their making. */
 struct added {
-	int class;
+	int class; /* 0: removed, and free for the next one */
 	char text[MPI_MAX_ERROR_STRING];
 };
 static struct added *added;
@@ -99,7 +104,7 @@ static int added_count, added_cap;
 static struct added *added_find(int code)
 {
 	int i = code - MPI_ERR_LASTCODE - 1;
-	return code > MPI_ERR_LASTCODE && i < added_count ? &added[i] : NULL;
+	return code > MPI_ERR_LASTCODE && i < added_count && added[i].class ? &added[i] : NULL;
 }
 
 bool error_known(int code)
@@ -112,7 +117,9 @@ int error_class(int code)
 	const struct added *a = added_find(code);
 	if (a)
 		return a->class;
-	return code >= 0 && code < (int)ARRAY_LEN(predefined) ? code : MPI_ERR_UNKNOWN;
+	return code >= 0 && code < (int)ARRAY_LEN(predefined) && predefined[code]
+		   ? code
+		   : MPI_ERR_UNKNOWN;
 }
 
 const char *error_text(int code)
@@ -120,14 +127,17 @@ const char *error_text(int code)
 	const struct added *a = added_find(code);
 	if (a)
 		return a->text;
-	if (code >= 0 && code < (int)ARRAY_LEN(predefined))
+	if (code >= 0 && code < (int)ARRAY_LEN(predefined) && predefined[code])
 		return predefined[code];
 	return error_known(code) ? "Unknown error (this should not happen!)" : NULL;
 }
 
 static int add_code(int class, int *code)
 {
-	if (added_count == added_cap) {
+	int slot = 0;
+	while (slot < added_count && added[slot].class)
+		slot++;
+	if (slot == added_cap) {
 		int cap = added_cap ? 2 * added_cap : 16;
 		struct added *grown = heap_realloc(added, (size_t)cap * sizeof(*grown));
 		if (!grown)
@@ -135,8 +145,9 @@ static int add_code(int class, int *code)
 		added = grown;
 		added_cap = cap;
 	}
-	*code = MPI_ERR_LASTCODE + 1 + added_count;
-	struct added *a = &added[added_count++];
+	*code = MPI_ERR_LASTCODE + 1 + slot;
+	struct added *a = &added[slot];
+	added_count += slot == added_count;
 	memset(a, 0, sizeof(*a));
 	a->class = class < 0 ? *code : class;
 	attr_last_used_code(*code);
@@ -145,7 +156,7 @@ static int add_code(int class, int *code)
 
 int PMPI_Error_class(int errorcode, int *errorclass)
 {
-	API_ENTER("MPI_Error_class");
+	API_ENTER_ANYTIME("MPI_Error_class");
 	if (!errorclass || !error_known(errorcode))
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	*errorclass = error_class(errorcode);
@@ -155,7 +166,7 @@ API_ALIAS(Error_class);
 
 int PMPI_Error_string(int errorcode, char *string, int *resultlen)
 {
-	API_ENTER("MPI_Error_string");
+	API_ENTER_ANYTIME("MPI_Error_string");
 	const char *text = error_text(errorcode);
 	if (!text || !string || !resultlen)
 		return API_FAIL(NULL, MPI_ERR_ARG);
@@ -167,7 +178,7 @@ API_ALIAS(Error_string);
 
 int PMPI_Add_error_class(int *errorclass)
 {
-	API_ENTER("MPI_Add_error_class");
+	API_ENTER_ANYTIME("MPI_Add_error_class");
 	if (!errorclass)
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	return API_LEAVE(NULL, add_code(-1, errorclass));
@@ -176,7 +187,7 @@ API_ALIAS(Add_error_class);
 
 int PMPI_Add_error_code(int errorclass, int *errorcode)
 {
-	API_ENTER("MPI_Add_error_code");
+	API_ENTER_ANYTIME("MPI_Add_error_code");
 	const struct added *a = added_find(errorclass);
 	bool is_class =
 	    a ? a->class == errorclass : errorclass >= 0 && errorclass <= MPI_ERR_LASTCODE;
@@ -188,7 +199,7 @@ API_ALIAS(Add_error_code);
 
 int PMPI_Add_error_string(int errorcode, const char *string)
 {
-	API_ENTER("MPI_Add_error_string");
+	API_ENTER_ANYTIME("MPI_Add_error_string");
 	struct added *a = added_find(errorcode);
 	size_t n = string ? strlen(string) + 1 : 0;
 	if (!a || n == 0 || n > sizeof(a->text))
@@ -197,3 +208,46 @@ int PMPI_Add_error_string(int errorcode, const char *string)
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Add_error_string);
+
+/* ---- MPI-4.1 9.5: what was added goes again ---- */
+
+static bool class_has_codes(int class)
+{
+	for (int i = 0; i < added_count; i++)
+		if (added[i].class == class && MPI_ERR_LASTCODE + 1 + i != class)
+			return true;
+	return false;
+}
+
+int PMPI_Remove_error_class(int errorclass)
+{
+	API_ENTER_ANYTIME("MPI_Remove_error_class");
+	struct added *a = added_find(errorclass);
+	if (!a || a->class != errorclass || a->text[0] || class_has_codes(errorclass))
+		return API_FAIL(NULL, MPI_ERR_OTHER);
+	a->class = 0;
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Remove_error_class);
+
+int PMPI_Remove_error_code(int errorcode)
+{
+	API_ENTER_ANYTIME("MPI_Remove_error_code");
+	struct added *a = added_find(errorcode);
+	if (!a || a->class == errorcode || a->text[0])
+		return API_FAIL(NULL, MPI_ERR_OTHER);
+	a->class = 0;
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Remove_error_code);
+
+int PMPI_Remove_error_string(int errorcode)
+{
+	API_ENTER_ANYTIME("MPI_Remove_error_string");
+	struct added *a = added_find(errorcode);
+	if (!a || !a->text[0])
+		return API_FAIL(NULL, MPI_ERR_OTHER);
+	a->text[0] = '\0';
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Remove_error_string);

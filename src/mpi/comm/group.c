@@ -3,6 +3,7 @@
  * a map from world rank to place, then the other is walked. */
 #include <string.h>
 #include "mpi/comm/comm.h"
+#include "object/session.h"
 
 /* Places by world rank; places[w] is -1 for a rank that isn't in the group. */
 struct group_places {
@@ -62,6 +63,7 @@ void group_release(struct group *g)
 		return;
 	object_forget_fortran(&g->obj);
 	g->obj.kind = OBJECT_FREED;
+	session_release(g->session);
 	heap_free(g->world);
 	heap_free(g);
 }

@@ -2,6 +2,7 @@
 /* MPI_Group_*. */
 #include "mpi/comm/comm.h"
 #include "mpi/task/intask.h"
+#include "object/session.h"
 
 int PMPI_Group_size(MPI_Group group, int *size)
 {
@@ -76,6 +77,14 @@ int PMPI_Group_free(MPI_Group *group)
 }
 API_ALIAS(Group_free);
 
+/* A group that was made of others belongs to their session. */
+static MPI_Group group_of_session(struct group *made, const struct group *from)
+{
+	if (!made->session && made != from && !(made->obj.flags & OBJECT_PREDEFINED))
+		made->session = session_retain(from->session);
+	return group_handle(made);
+}
+
 typedef int(set_operation_t)(const struct group *a, const struct group *b, struct group **out);
 
 static int combine(MPI_Group group1, MPI_Group group2, MPI_Group *newgroup,
@@ -86,7 +95,7 @@ static int combine(MPI_Group group1, MPI_Group group2, MPI_Group *newgroup,
 		return MPI_ERR_GROUP;
 	int rc = operation(a, b, &out);
 	if (!rc)
-		*newgroup = group_handle(out);
+		*newgroup = group_of_session(out, a);
 	return rc;
 }
 
@@ -122,7 +131,7 @@ static int by_ranks(MPI_Group group, int n, const int *ranks, MPI_Group *newgrou
 		return MPI_ERR_RANK;
 	int rc = include ? group_incl(g, n, ranks, &out) : group_excl(g, n, ranks, &out);
 	if (!rc)
-		*newgroup = group_handle(out);
+		*newgroup = group_of_session(out, g);
 	return rc;
 }
 
@@ -150,7 +159,7 @@ static int by_ranges(MPI_Group group, int n, int ranges[][3], MPI_Group *newgrou
 	int rc =
 	    include ? group_range_incl(g, n, ranges, &out) : group_range_excl(g, n, ranges, &out);
 	if (!rc)
-		*newgroup = group_handle(out);
+		*newgroup = group_of_session(out, g);
 	return rc;
 }
 

@@ -123,21 +123,27 @@ static const char *thread_level(void)
 	return names[level];
 }
 
-static void env_fill(struct info *i)
+/* What is the same before MPI_Init, between, and after MPI_Finalize. */
+static void env_fill(struct info *i, const char *command)
 {
 	char text[MPI_MAX_INFO_VAL];
 	struct utsname machine;
 	command_name(text, sizeof(text));
-	info_set(i, "command", text);
-	fmt_print(text, sizeof(text), "%u", (unsigned)COMM_WORLD->size);
-	info_set(i, "maxprocs", text);
-	info_set(i, "soft", text);
+	info_set(i, "command", command ? command : text);
 	if (!uname(&machine)) {
 		info_set(i, "host", machine.nodename);
 		info_set(i, "arch", machine.machine);
 	}
 	if (getcwd(text, sizeof(text)))
 		info_set(i, "wdir", text);
+}
+
+static void env_fill_world(struct info *i)
+{
+	char text[16];
+	fmt_print(text, sizeof(text), "%u", (unsigned)COMM_WORLD->size);
+	info_set(i, "maxprocs", text);
+	info_set(i, "soft", text);
 	info_set(i, "thread_level", thread_level());
 }
 
@@ -146,8 +152,10 @@ struct info *info_handle_open(MPI_Info h)
 	struct info *i = info_of(h);
 	if (!info_ok(i))
 		return NULL;
-	if (h == MPI_INFO_ENV && !i->count)
-		env_fill(i);
+	if (h == MPI_INFO_ENV && !i->count && api_state == API_RUNNING) {
+		env_fill(i, NULL);
+		env_fill_world(i);
+	}
 	return i;
 }
 
@@ -161,7 +169,7 @@ static bool key_ok(const char *key)
 
 int PMPI_Info_create(MPI_Info *info)
 {
-	API_ENTER("MPI_Info_create");
+	API_ENTER_ANYTIME("MPI_Info_create");
 	if (!info)
 		return API_FAIL(NULL, MPI_ERR_INFO);
 	struct info *i = info_new();
@@ -172,9 +180,23 @@ int PMPI_Info_create(MPI_Info *info)
 }
 API_ALIAS(Info_create);
 
+int PMPI_Info_create_env(int argc, char *argv[], MPI_Info *info)
+{
+	API_ENTER_ANYTIME("MPI_Info_create_env");
+	if (!info || argc < 0)
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	struct info *i = info_new();
+	if (!i)
+		return API_FAIL(NULL, MPI_ERR_NO_MEM);
+	env_fill(i, argc > 0 && argv && argv[0] && argv[0][0] ? argv[0] : NULL);
+	*info = info_handle(i);
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Info_create_env);
+
 int PMPI_Info_free(MPI_Info *info)
 {
-	API_ENTER("MPI_Info_free");
+	API_ENTER_ANYTIME("MPI_Info_free");
 	if (!info || !info_ok(info_of(*info)) || *info == MPI_INFO_ENV)
 		return API_FAIL(NULL, MPI_ERR_INFO);
 	info_release(info_of(*info));
@@ -185,7 +207,7 @@ API_ALIAS(Info_free);
 
 int PMPI_Info_dup(MPI_Info info, MPI_Info *newinfo)
 {
-	API_ENTER("MPI_Info_dup");
+	API_ENTER_ANYTIME("MPI_Info_dup");
 	struct info *i = info_handle_open(info);
 	if (!i || !newinfo)
 		return API_FAIL(NULL, MPI_ERR_INFO);
@@ -199,7 +221,7 @@ API_ALIAS(Info_dup);
 
 int PMPI_Info_set(MPI_Info info, const char *key, const char *value)
 {
-	API_ENTER("MPI_Info_set");
+	API_ENTER_ANYTIME("MPI_Info_set");
 	struct info *i = info_handle_open(info);
 	if (!i)
 		return API_FAIL(NULL, MPI_ERR_INFO);
@@ -214,7 +236,7 @@ API_ALIAS(Info_set);
 
 int PMPI_Info_delete(MPI_Info info, const char *key)
 {
-	API_ENTER("MPI_Info_delete");
+	API_ENTER_ANYTIME("MPI_Info_delete");
 	struct info *i = info_handle_open(info);
 	if (!i)
 		return API_FAIL(NULL, MPI_ERR_INFO);
@@ -226,7 +248,7 @@ API_ALIAS(Info_delete);
 
 int PMPI_Info_get(MPI_Info info, const char *key, int valuelen, char *value, int *flag)
 {
-	API_ENTER("MPI_Info_get");
+	API_ENTER_ANYTIME("MPI_Info_get");
 	struct info *i = info_handle_open(info);
 	if (!i)
 		return API_FAIL(NULL, MPI_ERR_INFO);
@@ -250,7 +272,7 @@ API_ALIAS(Info_get);
 /* buflen: in, the room in value with its NUL; out, what the whole value takes. */
 int PMPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag)
 {
-	API_ENTER("MPI_Info_get_string");
+	API_ENTER_ANYTIME("MPI_Info_get_string");
 	struct info *i = info_handle_open(info);
 	if (!i)
 		return API_FAIL(NULL, MPI_ERR_INFO);
@@ -273,7 +295,7 @@ API_ALIAS(Info_get_string);
 
 int PMPI_Info_get_valuelen(MPI_Info info, const char *key, int *valuelen, int *flag)
 {
-	API_ENTER("MPI_Info_get_valuelen");
+	API_ENTER_ANYTIME("MPI_Info_get_valuelen");
 	struct info *i = info_handle_open(info);
 	if (!i)
 		return API_FAIL(NULL, MPI_ERR_INFO);
@@ -291,7 +313,7 @@ API_ALIAS(Info_get_valuelen);
 
 int PMPI_Info_get_nkeys(MPI_Info info, int *nkeys)
 {
-	API_ENTER("MPI_Info_get_nkeys");
+	API_ENTER_ANYTIME("MPI_Info_get_nkeys");
 	struct info *i = info_handle_open(info);
 	if (!i)
 		return API_FAIL(NULL, MPI_ERR_INFO);
@@ -304,7 +326,7 @@ API_ALIAS(Info_get_nkeys);
 
 int PMPI_Info_get_nthkey(MPI_Info info, int n, char *key)
 {
-	API_ENTER("MPI_Info_get_nthkey");
+	API_ENTER_ANYTIME("MPI_Info_get_nthkey");
 	struct info *i = info_handle_open(info);
 	if (!i)
 		return API_FAIL(NULL, MPI_ERR_INFO);

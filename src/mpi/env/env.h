@@ -3,9 +3,18 @@
 #ifndef HALE_MPI_ENV_ENV_H
 #define HALE_MPI_ENV_ENV_H
 
+#include <stdbool.h>
+
 /* The error of a function that may be called before MPI_Init and after MPI_Finalize too; there it
  * is only a sentence and a return code. Returns cls. */
 int env_error(int cls, const char *function) __attribute__((cold));
+
+/* The library is open while somebody holds it: MPI_Init until MPI_Finalize, each session. The first
+ * one sets everything up. After an MPI_Finalize that nobody else outlived it can't be opened again.
+ * required: the level of threads that is asked for; *provided: what is given. Outside the guard.
+ * MPI_ERR_OTHER, with a sentence: it is over. */
+int env_library_enter(int required, int *provided, const char *function);
+void env_library_leave(void);
 
 /* What MPI_Init and MPI_Finalize do more where processes are spawned; mpi/dynamic/, which stands on
  * mpi/env/, gives it before main. */

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "deliver/redundant.h"
 #include "mpi/abi/abi.h"
-#include "mpi/api.h"
+#include "mpi/comm/comm.h"
 #include "mpi/env/env.h"
 #include "rma/rma.h"
 
@@ -82,47 +82,139 @@ static void init_layers(void)
 	}
 }
 
+/* ---- who holds the library open ---- */
+
+static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER;
+static enum { LAYERS_NONE, LAYERS_UP, LAYERS_GONE } layers;
+static int holders;	       /* the world, and sessions */
+static api_state_t world_state; /* of MPI_Init and MPI_Finalize */
+
+/* Programs that have sessions only may not use these two. */
+static void world_handles_close(bool closed)
+{
+	struct object *handles[] = {(struct object *)MPI_COMM_WORLD,
+				    (struct object *)MPI_COMM_SELF};
+	for (size_t i = 0; i < ARRAY_LEN(handles); i++)
+		handles[i]->flags = closed ? handles[i]->flags | OBJECT_UNBORN
+					   : handles[i]->flags & ~(uint32_t)OBJECT_UNBORN;
+}
+
+/* A program that never called MPI_Init says at its end that it is through with MPI. */
+static void sessions_over(void)
+{
+	if (!link_self()->connected || world_state != API_BEFORE_INIT || holders)
+		return;
+	guard_enter();
+	link_mpi_finalized();
+	guard_leave();
+}
+
+static void layers_start(int required)
+{
+	log_init_from_env();
+	guard_enter();
+	init_layers();
+	main_thread = pthread_self();
+	/* its timer may interrupt the first thread only, which then must be the one that calls */
+	rma_timer_allow(getpid() == gettid() && required != MPI_THREAD_SERIALIZED);
+	layers = LAYERS_UP;
+	api_state = API_RUNNING;
+	link_mpi_initialized();
+	profile_begin();
+	life->init_end();
+	world_handles_close(true); /* until MPI_Init is through */
+	guard_leave();
+}
+
+static int level_given(int required)
+{
+	if (required < MPI_THREAD_SINGLE)
+		return MPI_THREAD_SINGLE;
+	if (required > MPI_THREAD_MULTIPLE)
+		required = MPI_THREAD_MULTIPLE;
+	if (!redundant_on || required < MPI_THREAD_MULTIPLE)
+		return required;
+	/* several threads send in an order that no other replica could follow */
+	if (link_self()->process == 0)
+		log_warn("MPI_THREAD_MULTIPLE is not given in a job with replicas, but "
+			 "MPI_THREAD_SERIALIZED: with several threads in MPI at once replicas would "
+			 "send in different orders");
+	return MPI_THREAD_SERIALIZED;
+}
+
+int env_library_enter(int required, int *provided, const char *function)
+{
+	pthread_mutex_lock(&life_lock);
+	if (layers == LAYERS_GONE) {
+		pthread_mutex_unlock(&life_lock);
+		log_warn("%s was called after MPI_Finalize, which has closed the library; open the "
+			 "session before MPI_Finalize",
+			 function);
+		return MPI_ERR_OTHER;
+	}
+	bool first = layers == LAYERS_NONE;
+	if (first)
+		layers_start(required);
+	holders++;
+	api_state = API_RUNNING;
+	atomic_fetch_and(&call_gate, ~CALL_GATE_CLOSED);
+	*provided = level_given(required);
+	/* Outside the guard: entering and leaving must agree about the lock. */
+	if (*provided == MPI_THREAD_MULTIPLE)
+		guard_multiple = true;
+	pthread_mutex_unlock(&life_lock);
+	return MPI_SUCCESS;
+}
+
+/* Nobody holds it any more; the guard is ours. */
+static void library_close(void)
+{
+	api_state = API_FINALIZED;
+	atomic_fetch_or(&call_gate, CALL_GATE_CLOSED);
+}
+
+/* Whoever has finalized the world is through with MPI now; others may open it again. */
+void env_library_leave(void)
+{
+	static bool at_exit;
+
+	pthread_mutex_lock(&life_lock);
+	if (--holders) {
+		pthread_mutex_unlock(&life_lock);
+		return;
+	}
+	guard_enter();
+	match_settle();
+	library_close();
+	if (world_state == API_FINALIZED && life->stays())
+		life->rest_at_exit();
+	else if (world_state == API_FINALIZED)
+		link_mpi_finalized();
+	guard_leave();
+	if (world_state == API_BEFORE_INIT && !at_exit)
+		at_exit = atexit(sessions_over) == 0;
+	guard_multiple = false;
+	pthread_mutex_unlock(&life_lock);
+}
+
 static int init_at_level(int required, int *provided, const char *function)
 {
-	if (api_state == API_RUNNING)
+	int given;
+
+	if (world_state == API_RUNNING)
 		return api_error(NULL, MPI_ERR_OTHER, function);
-	if (api_state == API_FINALIZED) {
+	if (world_state == API_FINALIZED) {
 		log_warn("%s was called after MPI_Finalize; a program can do so only once",
 			 function);
 		exit(1);
 	}
-	if (required < MPI_THREAD_SINGLE)
-		required = MPI_THREAD_SINGLE;
-	if (required > MPI_THREAD_MULTIPLE)
-		required = MPI_THREAD_MULTIPLE;
-
-	log_init_from_env();
-	guard_enter();
-	init_layers();
-	if (redundant_on && required == MPI_THREAD_MULTIPLE) {
-		/* several threads send in an order that no other replica could follow */
-		if (link_self()->process == 0)
-			log_warn("MPI_THREAD_MULTIPLE is not given in a job with replicas, but "
-				 "MPI_THREAD_SERIALIZED: with several threads in MPI at once "
-				 "replicas would "
-				 "send in different orders");
-		required = MPI_THREAD_SERIALIZED;
-	}
-	main_thread = pthread_self();
-	thread_level = required;
-	/* its timer may interrupt the first thread only, which then must be the one that calls */
-	rma_timer_allow(getpid() == gettid() && required != MPI_THREAD_SERIALIZED);
-	api_state = API_RUNNING;
-	atomic_fetch_and(&call_gate, ~CALL_GATE_CLOSED);
+	env_library_enter(required, &given, function);
+	world_handles_close(false);
+	thread_level = given;
+	world_state = API_RUNNING;
 	ompi_mpi_state = OMPI_INITIALIZED;
-	link_mpi_initialized();
-	profile_begin();
-	life->init_end();
-	guard_leave();
-	/* Outside the guard: entering and leaving must agree about the lock. */
-	guard_multiple = required == MPI_THREAD_MULTIPLE;
 	if (provided)
-		*provided = required;
+		*provided = given;
 	return MPI_SUCCESS;
 }
 
@@ -143,9 +235,28 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 }
 API_ALIAS(Init_thread);
 
+/* The end of everything: nobody holds the library open. */
+static void world_end(bool stays)
+{
+	if (stays) {
+		match_settle();
+	} else {
+		life->let_go();
+		comm_module_fini();
+		coll_fini();
+		match_fini();
+		layers = LAYERS_GONE;
+	}
+	library_close();
+	if (stays)
+		life->rest_at_exit();
+	else
+		link_mpi_finalized();
+}
+
 int PMPI_Finalize(void)
 {
-	if (api_state != API_RUNNING)
+	if (world_state != API_RUNNING)
 		api_not_running("MPI_Finalize");
 
 	guard_enter();
@@ -155,23 +266,16 @@ int PMPI_Finalize(void)
 	 * want something from it, a rendezvous to read out of its memory for instance. */
 	bool stays = life->stays();
 	comm_module_leave();
-	if (stays) {
-		match_settle();
-	} else {
-		life->let_go();
-		comm_module_fini();
-		coll_fini();
-		match_fini();
-	}
-	api_state = API_FINALIZED;
-	atomic_fetch_or(&call_gate, CALL_GATE_CLOSED);
+	world_state = API_FINALIZED;
 	ompi_mpi_state = OMPI_FINALIZED;
-	if (stays)
-		life->rest_at_exit();
+	bool last = --holders == 0;
+	if (last)
+		world_end(stays);
 	else
-		link_mpi_finalized();
+		world_handles_close(true);
 	guard_leave();
-	guard_multiple = false;
+	if (last)
+		guard_multiple = false;
 	return MPI_SUCCESS;
 }
 API_ALIAS(Finalize);
@@ -180,7 +284,7 @@ int PMPI_Initialized(int *flag)
 {
 	if (!flag)
 		return env_error(MPI_ERR_ARG, "MPI_Initialized");
-	*flag = api_state != API_BEFORE_INIT;
+	*flag = world_state != API_BEFORE_INIT;
 	return MPI_SUCCESS;
 }
 API_ALIAS(Initialized);
@@ -189,7 +293,7 @@ int PMPI_Finalized(int *flag)
 {
 	if (!flag)
 		return env_error(MPI_ERR_ARG, "MPI_Finalized");
-	*flag = api_state == API_FINALIZED;
+	*flag = world_state == API_FINALIZED;
 	return MPI_SUCCESS;
 }
 API_ALIAS(Finalized);
@@ -226,10 +330,16 @@ int PMPI_Abort(MPI_Comm comm, int errorcode)
 }
 API_ALIAS(Abort);
 
+void api_gate_anytime(const char *function)
+{
+	if (atomic_load(&call_gate) & CALL_GATE_INJECT)
+		inject_at_call(function);
+}
+
 int env_error(int cls, const char *function)
 {
 	if (api_state == API_RUNNING)
 		return api_error(NULL, cls, function);
-	log_warn("%s was called with an argument that is not valid", function);
+	log_warn("%s failed: %s", function, error_text(cls) ? error_text(cls) : "not valid");
 	return cls;
 }

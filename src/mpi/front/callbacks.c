@@ -72,6 +72,7 @@ FRONT(int, Op_create_c, (void *user, int commute, front_op *op))
 ERRHANDLER(Comm, comm)
 ERRHANDLER(Win, win)
 ERRHANDLER(File, file)
+ERRHANDLER(Session, session)
 
 FRONT(int, Errhandler_create, (void *user, front_errhandler *errhandler))
 {

@@ -17,6 +17,7 @@
 
 #include <limits.h>
 #include "mpi/abi/abi.h"
+#include "mpi/mpi4.h"
 
 /* The kinds of handles, each with a table of its own. */
 enum front_kind {
@@ -30,6 +31,7 @@ enum front_kind {
 	FRONT_INFO,
 	FRONT_WIN,
 	FRONT_FILE,
+	FRONT_SESSION,
 	FRONT_KINDS
 };
 
@@ -167,6 +169,18 @@ static inline void *front_buffer_in(const void *buffer)
 static inline MPI_Offset front_displacement_in(MPI_Offset v)
 {
 	return v == FRONT_DISPLACEMENT_CURRENT ? MPI_DISPLACEMENT_CURRENT : v;
+}
+
+/* MPI_BUFFER_AUTOMATIC instead of a buffer for MPI_Bsend. */
+#define FRONT_AUTOMATIC ((void *)(intptr_t)(FRONT_BUFFER_AUTOMATIC))
+static inline void *front_attached_in(void *buffer)
+{
+	return buffer == FRONT_AUTOMATIC ? MPI_BUFFER_AUTOMATIC : buffer;
+}
+static inline void front_attached_out(void *address)
+{
+	if (*(void **)address == MPI_BUFFER_AUTOMATIC)
+		*(void **)address = FRONT_AUTOMATIC;
 }
 
 /* ---- statuses ---- */

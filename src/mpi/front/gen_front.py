@@ -41,7 +41,7 @@ BITS = {
     'amode': r'MPI_MODE_(APPEND|CREATE|DELETE_ON_CLOSE|EXCL|RDONLY|RDWR|SEQUENTIAL|UNIQUE_OPEN|WRONLY)',
 }
 # Single constants that the hand-written parts name: FRONT_X and the core's MPI_X.
-SINGLES = ['ANY_SOURCE', 'ANY_TAG', 'PROC_NULL', 'ROOT', 'UNDEFINED', 'IN_PLACE', 'ERR_LASTCODE',
+SINGLES = ['BUFFER_AUTOMATIC', 'ANY_SOURCE', 'ANY_TAG', 'PROC_NULL', 'ROOT', 'UNDEFINED', 'IN_PLACE', 'ERR_LASTCODE',
            'DISTRIBUTE_DFLT_DARG', 'DISPLACEMENT_CURRENT', 'VERSION', 'SUBVERSION',
            'MAX_PROCESSOR_NAME', 'MAX_PORT_NAME', 'MAX_INFO_KEY', 'MAX_INFO_VAL',
            'MAX_OBJECT_NAME', 'MAX_ERROR_STRING', 'MAX_LIBRARY_VERSION_STRING']
@@ -68,7 +68,7 @@ WEIGHTS = {'sourceweights', 'destweights', 'weights'}
 NULLS = {'type': 'MPI_DATATYPE_NULL', **{kind: f'MPI_{kind.upper()}_NULL' for kind in HANDLES.values()
                                          if kind != 'type'}}
 # Functions that read the handle which they get by address.
-IN_OUT = re.compile(r'MPI_(\w+_free|Comm_disconnect|File_close|Type_commit|Wait|Test|Start|Cancel'
+IN_OUT = re.compile(r'MPI_(\w+_free|Comm_disconnect|Session_finalize|File_close|Type_commit|Wait|Test|Start|Cancel'
                     r'|Mrecv|Imrecv)(_c)?$')
 
 
@@ -107,6 +107,11 @@ class Entry:
         elif p.base == 'int' and p.stars == 1 and not p.const and self.out(n):
             self.arguments.append(n)
             self.after.append(f'if (!rc && {n})\n\t\t*{n} = front_{self.out(n)}_out(*{n});')
+        elif n == 'buffer' and 'attach' in self.f.name:
+            self.arguments.append(f'front_attached_in({n})')
+        elif n == 'buffer_addr' and 'detach' in self.f.name:
+            self.arguments.append(n)
+            self.after.append(f'if (!rc)\n\t\tfront_attached_out({n});')
         elif n in BUFFERS:
             self.arguments.append(f'front_buffer_in({n})')
         elif n in WEIGHTS:
@@ -165,8 +170,7 @@ def prototype(function, prefix, handle):
     parameters = ', '.join(p.declare(handle) for p in function.parameters) or 'void'
     if function.variadic:
         parameters += ', ...'
-    result = handle(HANDLES[function.result]) if function.result in HANDLES else \
-        'void *' if function.result == 'MPI_Session' else function.result
+    result = handle(HANDLES[function.result]) if function.result in HANDLES else function.result
     return f'{result} {prefix}{function.short}({parameters})'
 
 
@@ -289,7 +293,7 @@ def in_family(name):
 
 KIND_PATTERN = {
     'comm': r'MPI_COMM_(NULL|WORLD|SELF)', 'group': r'MPI_GROUP_\w+', 'win': r'MPI_WIN_NULL',
-    'file': r'MPI_FILE_NULL', 'message': r'MPI_MESSAGE_\w+', 'info': r'MPI_INFO_(NULL|ENV)',
+    'file': r'MPI_FILE_NULL', 'session': r'MPI_SESSION_NULL', 'message': r'MPI_MESSAGE_\w+', 'info': r'MPI_INFO_(NULL|ENV)',
     'errhandler': r'MPI_ERRHANDLER_NULL|MPI_ERRORS_(ARE_FATAL|RETURN|ABORT)',
     'request': r'MPI_REQUEST_NULL',
     'op': r'MPI_(OP_NULL|SUM|MIN|MAX|PROD|BAND|BOR|BXOR|LAND|LOR|LXOR|MINLOC|MAXLOC|REPLACE|NO_OP)',

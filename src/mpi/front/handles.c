@@ -53,6 +53,7 @@ __attribute__((constructor)) static void handles_begin(void)
 	FRONT_PREDEFINED_INFO(FRONT_ENTRY)
 	FRONT_PREDEFINED_WIN(FRONT_ENTRY)
 	FRONT_PREDEFINED_FILE(FRONT_ENTRY)
+	FRONT_PREDEFINED_SESSION(FRONT_ENTRY)
 #undef FRONT_ENTRY
 	if (FRONT_FIRST(FRONT_TYPE))
 		handles_grow(&front_table[FRONT_TYPE], FRONT_FIRST(FRONT_TYPE));
@@ -78,6 +79,7 @@ static enum front_kind handles_kind(uint32_t object_kind)
 	    [OBJECT_INFO - OBJECT_COMM] = FRONT_INFO,
 	    [OBJECT_WIN - OBJECT_COMM] = FRONT_WIN,
 	    [OBJECT_FILE - OBJECT_COMM] = FRONT_FILE,
+	    [OBJECT_SESSION - OBJECT_COMM] = FRONT_SESSION,
 	};
 	return kinds[object_kind - OBJECT_COMM];
 }
@@ -147,6 +149,7 @@ struct object *object_from_fortran(int integer, enum object_kind kind)
 #define INTEGERS_KIND_info	 OBJECT_INFO
 #define INTEGERS_KIND_win	 OBJECT_WIN
 #define INTEGERS_KIND_file	 OBJECT_FILE
+#define INTEGERS_KIND_session	 OBJECT_SESSION
 INTEGERS(Comm, comm)
 INTEGERS(Group, group)
 INTEGERS(Type, type)
@@ -157,12 +160,4 @@ INTEGERS(Errhandler, errhandler)
 INTEGERS(Info, info)
 INTEGERS(Win, win)
 INTEGERS(File, file)
-
-FRONT(int, Session_toint, (void *session))
-{
-	return 0;
-}
-FRONT(void *, Session_fromint, (int session))
-{
-	return NULL;
-}
+INTEGERS(Session, session)

@@ -11,7 +11,7 @@
 #define HALE_MPI_FRONT_MPICH_H
 
 typedef int front_comm, front_group, front_type, front_op, front_request, front_message,
-    front_errhandler, front_info, front_win;
+    front_errhandler, front_info, front_win, front_session;
 typedef void *front_file;
 typedef struct front_status {
 	int count_low, count_high_and_cancelled;
@@ -39,6 +39,7 @@ enum {
 	MPICH_WIN = 8,
 	MPICH_REQUEST = 11,
 	MPICH_MESSAGE = 11,
+	MPICH_SESSION = 14,
 };
 
 /* Predefined objects by the low 8 bits of their handles; the null object of each kind. */
@@ -82,6 +83,7 @@ MPICH_HANDLE(message, MESSAGE)
 MPICH_HANDLE(errhandler, ERRHANDLER)
 MPICH_HANDLE(info, INFO)
 MPICH_HANDLE(win, WIN)
+MPICH_HANDLE(session, SESSION)
 
 static inline void *front_file_in(void *handle)
 {

@@ -5,7 +5,7 @@
 #define HALE_MPI_FRONT_STANDARD_H
 
 typedef void *front_comm, *front_group, *front_type, *front_op, *front_request, *front_message,
-    *front_errhandler, *front_info, *front_win, *front_file;
+    *front_errhandler, *front_info, *front_win, *front_file, *front_session;
 typedef struct front_status {
 	int source, tag, error;
 	int hidden[5]; /* cancelled, count (low, high) */
@@ -58,6 +58,7 @@ STANDARD_HANDLE(errhandler, 320)
 STANDARD_HANDLE(info, 304)
 STANDARD_HANDLE(win, 272)
 STANDARD_HANDLE(file, 280)
+STANDARD_HANDLE(session, 288)
 
 #define FRONT_FIRST(kind)	   0
 #define FRONT_INTEGER(kind, index) ((int)(STANDARD_PREDEFINED + (index)))

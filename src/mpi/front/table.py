@@ -8,10 +8,11 @@ HANDLES = {
     'MPI_Comm': 'comm', 'MPI_Group': 'group', 'MPI_Datatype': 'type', 'MPI_Op': 'op',
     'MPI_Request': 'request', 'MPI_Message': 'message', 'MPI_Errhandler': 'errhandler',
     'MPI_Info': 'info', 'MPI_Win': 'win', 'MPI_File': 'file',
+    'MPI_Session': 'session',
 }
 # Handles that the library itself makes as pointers, the same in every ABI.
 POINTERS = {'MPI_T_enum', 'MPI_T_cvar_handle', 'MPI_T_pvar_handle', 'MPI_T_pvar_session',
-            'MPI_T_event_registration', 'MPI_T_event_instance', 'MPI_Session'}
+            'MPI_T_event_registration', 'MPI_T_event_instance'}
 INTEGERS = {'int': 'int', 'double': 'double', 'MPI_Aint': 'MPI_Aint', 'MPI_Count': 'MPI_Count',
             'MPI_Offset': 'MPI_Offset', 'MPI_Fint': 'MPI_Fint', 'MPI_T_cb_safety': 'int',
             'MPI_T_source_order': 'int', 'char': 'char', 'void': 'void'}
@@ -84,7 +85,7 @@ def core_handles(compiler, include):
     """Names that the core's mpi.h gives to predefined objects: its macros that stand for one."""
     text = subprocess.run([*compiler, '-dM', '-E', include + '/mpi.h'], check=True,
                           capture_output=True, text=True).stdout
-    return set(re.findall(r'^#define (MPI_\w+) OMPI_PREDEFINED_GLOBAL\(', text, flags=re.M))
+    return set(re.findall(r'^#define (MPI_\w+) OMPI_PREDEFINED_GLOBAL\(', text, flags=re.M)) | {'MPI_SESSION_NULL'}  # mpi/mpi4.h
 
 
 def defined_symbols(nm, library):
@@ -96,7 +97,7 @@ def defined_symbols(nm, library):
 # Macros of the hand-written files that define functions, and how these are named.
 DEFINING = {'FRONT': ['{1}'], 'STATUS_SET': ['{0}'],
             'STATUS_FIELD': ['Status_get_{0}', 'Status_set_{0}'],
-            'ERRHANDLER': ['{0}_create_errhandler'], 'INTEGERS': ['{0}_toint', '{0}_fromint']}
+            'KEYVAL_FREE': ['{0}'], 'ERRHANDLER': ['{0}_create_errhandler'], 'INTEGERS': ['{0}_toint', '{0}_fromint']}
 
 
 def written_by_hand(sources):

@@ -72,4 +72,10 @@ int grequest_query(struct request *r);
 int grequest_free(struct request *r);
 int grequest_cancel(struct request *r);
 
+/* The buffers of sessions (buffer.c), whose bindings stand in mpi/session/. */
+struct mpi_session;
+int p2p_session_attach(struct mpi_session *s, void *buffer, int size);
+int p2p_session_detach(struct mpi_session *s, void *buffer, int *size);
+int p2p_session_iflush(struct mpi_session *s, MPI_Request *request);
+
 #endif

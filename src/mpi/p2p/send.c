@@ -61,28 +61,3 @@ SEND_NONBLOCKING(Send_init, MATCH_STANDARD, send_init);
 SEND_NONBLOCKING(Bsend_init, MATCH_BUFFERED, send_init);
 SEND_NONBLOCKING(Ssend_init, MATCH_SYNCHRONOUS, send_init);
 SEND_NONBLOCKING(Rsend_init, MATCH_READY, send_init);
-
-int PMPI_Buffer_attach(void *buffer, int size)
-{
-	API_ENTER("MPI_Buffer_attach");
-	if (!buffer || size < 0)
-		return API_FAIL(NULL, MPI_ERR_ARG);
-	return API_LEAVE(NULL, match_buffer_attach(buffer, (size_t)size));
-}
-API_ALIAS(Buffer_attach);
-
-int PMPI_Buffer_detach(void *buffer, int *size)
-{
-	API_ENTER("MPI_Buffer_detach");
-	if (!buffer || !size)
-		return API_FAIL(NULL, MPI_ERR_ARG);
-	void *buf = NULL;
-	size_t bytes = 0;
-	int rc = match_buffer_detach(&buf, &bytes);
-	if (rc == MPI_SUCCESS) {
-		*(void **)buffer = buf;
-		*size = (int)bytes;
-	}
-	return API_LEAVE(NULL, rc);
-}
-API_ALIAS(Buffer_detach);
