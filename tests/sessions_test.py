@@ -30,7 +30,7 @@ def sessions_span_nodes(s):
 
 @test
 def a_lost_rank_changes_nothing(s):
-    r = s.hale_run(3, build(s), "work", "3000",
+    r = s.hale_run(3, build(s), "work", "20000",
                    options=["--ckpt-every", "50ms", "--inject", "kill:rank=1,at-ckpt=2"])
     expect(r.status == 0 and r.out == "0 wrong\n", r)
     expect("rolling back to checkpoint" in r.err, r)

@@ -64,6 +64,11 @@ static bool nothing_left(void *arg)
 	return !match.busy && !match.unsettled && !match.reading.first && !match.pushing.first;
 }
 
+bool match_settled(void)
+{
+	return nothing_left(NULL);
+}
+
 void match_settle(void)
 {
 	match_wait_until(nothing_left, NULL);

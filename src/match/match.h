@@ -28,6 +28,7 @@ int match_init(void);
 void match_fini(void);
 /* Until all that this process has to say has left. */
 void match_settle(void);
+bool match_settled(void); /* has it? */
 /* How many processes compute on this node has changed. */
 void match_crowd_look(void);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of the library in one process: MPI_Init to MPI_Finalize, and the questions about it. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "deliver/redundant.h"
 #include "mpi/abi/abi.h"
 #include "mpi/comm/comm.h"
@@ -99,14 +101,37 @@ static void world_handles_close(bool closed)
 					   : handles[i]->flags & ~(uint32_t)OBJECT_UNBORN;
 }
 
-/* A program that never called MPI_Init says at its end that it is through with MPI. */
+static bool forked; /* a child's exit is none of MPI's */
+static void fork_noticed(void)
+{
+	forked = true;
+}
+
+/* A program that never called MPI_Init: all ranks wait for each other at their end, as in
+ * MPI_Finalize, since a peer may still want something. */
 static void sessions_over(void)
 {
-	if (!link_self()->connected || world_state != API_BEFORE_INIT || holders)
+	if (forked || world_state != API_BEFORE_INIT || holders || layers != LAYERS_UP)
 		return;
+	fflush(NULL);
 	guard_enter();
+	coll_finish(COMM_WORLD);
+	match_settle();
 	link_mpi_finalized();
 	guard_leave();
+}
+
+enum { LAST_WORDS_S = 10 };
+static bool last_words_over(void *until)
+{
+	return match_settled() || clock_seconds() > *(double *)until;
+}
+
+/* Others may have ended after MPI_Finalize: what is still there for them, nobody misses. */
+static void last_words(void)
+{
+	double until = clock_seconds() + LAST_WORDS_S;
+	match_wait_until(last_words_over, &until);
 }
 
 static void layers_start(int required)
@@ -184,7 +209,8 @@ void env_library_leave(void)
 		return;
 	}
 	guard_enter();
-	match_settle();
+	if (world_state == API_FINALIZED)
+		last_words();
 	library_close();
 	if (world_state == API_FINALIZED && life->stays())
 		life->rest_at_exit();
@@ -192,7 +218,7 @@ void env_library_leave(void)
 		link_mpi_finalized();
 	guard_leave();
 	if (world_state == API_BEFORE_INIT && !at_exit)
-		at_exit = atexit(sessions_over) == 0;
+		at_exit = atexit(sessions_over) == 0 && pthread_atfork(NULL, NULL, fork_noticed) == 0;
 	guard_multiple = false;
 	pthread_mutex_unlock(&life_lock);
 }
