@@ -63,6 +63,42 @@ int main(int argc, char **argv)
 
 
 @test
+def each_rank_of_a_job_is_struck_and_tells(s):
+    if not os.path.exists(HALECC):
+        skip("halecc is not built: libclang-14-dev is not installed")
+    s.write("ranks.c", r'''
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	static double x[4096];
+	double s = 0, all = 0;
+	int rank;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	for (int i = 0; i < 4096; i++) x[i] = i + rank;
+#pragma protect Check(sum(x)) Recover(correct(x))
+	{
+		usleep(300000);
+		s = 0;
+		for (int i = 0; i < 4096; i++) s += x[i];
+	}
+	MPI_Reduce(&s, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (rank == 0) printf("%.17g\n", all);
+	MPI_Finalize();
+	return 0;
+}
+''')
+    r = s.run(HALECC, "-O1", "ranks.c", "-o", "ranks", env={
+        "HALE_INCDIR": os.path.join(ROOT, "include"), "HALE_LIBDIR": BUILD, "HALE_CC": "mpicc.openmpi"})
+    expect(r.status == 0, r)
+    c = campaign(s, "--runs", "2", "--rate", "20/s", "--seed", str(SEED), HALE, "run", "-n", "3", "--", "./ranks")
+    # some seven in one process
+    expect(c["ends"]["right"] + c["ends"]["reported"] == 2 and total(c, "faults") > 12, c)
+
+
+@test
 def what_nobody_notices_is_counted_as_wrong_and_ends_with_3(s):
     before = folders()
     s.write("plain.c", r"""

@@ -547,6 +547,39 @@ int main(void)
 
 
 @test
+def what_has_read_a_variable_before_its_check_mended_it_runs_again(s):
+    code = r'''
+#include <stdio.h>
+#include <unistd.h>
+static double v[64], a[64], b[64], c[64];
+int main(void)
+{
+	double s = 0, t = 0;
+	START
+	for (int i = 0; i < 64; i++) v[i] = i;
+#pragma protect Continue
+	{ usleep(30000); for (int i = 0; i < 64; i++) a[i] = 2 * v[i]; }
+	t = v[5];
+#pragma protect Continue
+	for (int i = 0; i < 64; i++) c[i] = 3 * a[i];
+#pragma protect Check(sum(v)) RECOVER Continue
+	for (int i = 0; i < 64; i++) b[i] = 3 * v[i];
+#pragma protect Check(hash(a), hash(b), hash(c))
+	{ s = 0; for (int i = 0; i < 64; i++) s += a[i] + b[i] + c[i] + t; }
+	printf("%.17g\n", s);
+	return 0;
+}
+'''
+    for start, recover in (("", "Recover(correct(v))"), ("#pragma protect Continue", "Recover(correct(v))"),
+                           ("#pragma protect Continue", "")):
+        exe = build(s, "readers", code.replace("START", start).replace("RECOVER", recover))
+        for seed in range(8):
+            r = s.run(exe, env={"HALE_PROTECT": "report=report.json",
+                                "HALE_PROTECT_INJECT": f"times=0.01,seed={SEED * 10 + seed}"})
+            expect(r.status == 0 and r.out == f"{11 * 63 * 32 + 64 * 5}\n", start, recover, seed, r)
+
+
+@test
 def what_macros_and_functions_of_other_files_write_is_seen(s):
     s.write("fill.c", '''struct pair { double r, i; };
 /* the text of this file is longer than that of the other one, so that a place in it is none there */
@@ -642,6 +675,59 @@ int main(void)
     for _ in range(3):
         r = s.run(exe)
         expect(r.status == 0 and len(set(r.out.split())) == 1, r)
+
+
+# ---- the cases of bench/protect ----
+
+@test
+def a_chain_of_tasks_recovers_block_by_block(s):
+    import array
+    import random
+    source = os.path.join(ROOT, "bench", "protect", "chain_tasks.c")
+    rng = random.Random(SEED)
+    for name in "ABD":
+        with open(s.path(name), "wb") as f:
+            array.array("d", [rng.random() - 0.5 for _ in range(512 * 512)]).tofile(f)
+    expect(s.run("gcc", "-O2", "-fopenmp", source, "-o", "plain", "-lopenblas").status == 0)
+    env = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"}
+    expect(s.run(s.path("plain"), "512", ".", env=env).status == 0)
+    with open(s.path("E"), "rb") as f:
+        want = f.read()
+    for flags, orders in (([], [f"var={v},bits={b},when=check" for v in "ABCDE" for b in (1, 60)]),
+                          (["-DREDUNDANT"], ["times=0.01"])):
+        r = halecc(s, "-O2", "-fopenmp", "-DPROTECT", *flags, source, "-o", "tasks", "-lopenblas")
+        expect(r.status == 0, r)
+        for order in orders:
+            r = s.run(s.path("tasks"), "512", ".", env={
+                **env, "HALE_PROTECT": "report=report.json", "HALE_PROTECT_INJECT": f"{order},seed={SEED}"})
+            with open(s.path("E"), "rb") as f:
+                expect(r.status == 0 and f.read() == want, flags, order, r)
+            seen = [v["corrected"] + v["recomputed"] for v in s.report()["variables"]]
+            expect(flags or sum(seen) == 1, order, s.report())
+
+
+@test
+def tf_idf_gives_the_same_whatever_strikes_its_ranks(s):
+    import random
+    rng = random.Random(SEED)
+    os.mkdir(s.path("texts"))
+    words = ["".join(rng.choices("abcdefghij", k=rng.randint(2, 7))) for _ in range(3000)]
+    for i in range(20):
+        s.write(f"texts/{i:05d}.txt", " ".join(rng.choices(words, k=2000)))
+    r = halecc(s, "-O2", os.path.join(ROOT, "bench/protect/tfidf.c"), "-o", "tfidf", "-lm",
+               env={"HALE_CC": "mpicc.openmpi"})
+    expect(r.status == 0, r)
+    s.write("one.sh", "#!/bin/sh\nHALE_PROTECT=report=report.$OMPI_COMM_WORLD_RANK exec ./tfidf texts 20\n")
+    os.chmod(s.path("one.sh"), 0o755)
+    want = sorted(s.hale_run(4, s.path("one.sh")).out.splitlines())
+    expect(len(want) == 2 and want[1].startswith("mean "), want)
+    for order in ("var=names", "var=docs,region=region 2", "var=terms,bits=60,region=region 2", "var=dfs,region=region 2",
+                  "var=terms,when=check,region=region 2", "var=docs,bits=40,when=check,region=region 2"):
+        r = s.hale_run(4, s.path("one.sh"), env={"HALE_PROTECT_INJECT": f"{order},seed={SEED}"})
+        expect(r.status == 0 and sorted(r.out.splitlines()) == want, order, r)
+        for rank in range(4):
+            seen = s.report(f"report.{rank}")
+            expect(seen["injected"] and sum(v["detected"] for v in seen["variables"]) >= 1, order, seen)
 
 
 # ---- it works where cc does ----

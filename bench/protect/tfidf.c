@@ -3,6 +3,7 @@
 /* Term frequency, inverse document frequency over a folder of texts (seed 000, figure 4.24): ./tfidf FOLDER FILES under
  * MPI. Rank r takes the files r, r + ranks, …; prints the mean score and the dearest term of each 100th file,
  * and on stderr the wall and processor time of all ranks.
+ * A damaged id is used before its check, so that the places it names are masked.
  * FOLDER/00000.txt … hold words of lower-case letters. Built by a plain compiler it is unprotected. */
 #include <fcntl.h>
 #include <math.h>
@@ -22,7 +23,8 @@ struct term {
 	uint32_t id, count;
 };
 struct document { /* its terms are term[from] … term[to - 1] */
-	uint32_t from, to, words;
+	uint32_t from, to;
+	uint64_t words, ids; /* the number of its words, the sum of their ids */
 };
 
 static void load_names(char *names, int files, int rank, int ranks, const char *folder)
@@ -33,13 +35,13 @@ static void load_names(char *names, int files, int rank, int ranks, const char *
 }
 
 /* Terms are told apart by a hash of 17 bits; those of a document come in the order of their ids. */
-static size_t count_file(const char *path, struct term *out, size_t room, uint32_t *words, uint32_t *count,
+static size_t count_file(const char *path, struct term *out, size_t room, struct document *d, uint32_t *count,
 			 uint32_t *seen)
 {
 	int fd = open(path, O_RDONLY);
 	struct stat st;
 	size_t n = 0, terms = 0;
-	*words = 0;
+	uint64_t words = 0, ids = 0;
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return SIZE_MAX;
 	const char *text = st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
@@ -56,25 +58,29 @@ static size_t count_file(const char *path, struct term *out, size_t room, uint32
 		h = (h ^ h >> 17) & (TERMS - 1);
 		if (!count[h]++)
 			seen[n++] = h;
-		++*words;
+		words++;
+		ids += h;
 	}
 	for (size_t k = 0; k < n && terms < room; k++) {
 		out[terms++] = (struct term){seen[k], count[seen[k]]};
 		count[seen[k]] = 0;
 	}
+	d->words = words;
+	d->ids = ids;
 	if (text)
 		munmap((void *)(uintptr_t)text, (size_t)st.st_size);
 	return n <= room ? terms : SIZE_MAX;
 }
 
-static void tf(const char *names, int mine, struct document *docs, struct term *terms, size_t room, int *failed)
+static void tf(const char *names, int mine, struct document *docs, struct term *terms, size_t room, size_t *all,
+	       int *failed)
 {
 	size_t used = 0;
 	uint32_t *count = calloc(TERMS, sizeof *count), *seen = calloc(TERMS, sizeof *seen);
 	*failed = 0;
 	for (int i = 0; i < mine; i++) {
-		uint32_t words = 0;
-		size_t n = count_file(names + (size_t)i * NAME, terms + used, room - used, &words, count, seen);
+		docs[i].words = docs[i].ids = 0;
+		size_t n = count_file(names + (size_t)i * NAME, terms + used, room - used, &docs[i], count, seen);
 		if (n == SIZE_MAX) {
 			*failed = 1;
 			n = 0;
@@ -82,20 +88,55 @@ static void tf(const char *names, int mine, struct document *docs, struct term *
 		docs[i].from = (uint32_t)used;
 		used += n;
 		docs[i].to = (uint32_t)used;
-		docs[i].words = words;
 	}
-	docs[mine] = (struct document){(uint32_t)used, (uint32_t)used, 0};
+	docs[mine] = (struct document){(uint32_t)used, (uint32_t)used, 0, 0};
+	*all = used;
 	free(count);
 	free(seen);
 }
 
+/* Judges of what tf and df write: one flipped bit of a place, an id or a count changes a sum. */
+__attribute__((unused)) static int placed(const struct document *docs, int mine, size_t all)
+{
+	int fine = docs[0].from == 0 && docs[mine].to == all && !docs[mine].words && !docs[mine].ids;
+	for (int i = 0; i < mine; i++)
+		fine &= docs[i].from <= docs[i].to && docs[i].to == docs[i + 1].from;
+	return fine;
+}
+
+__attribute__((unused)) static int counted(const struct term *terms, const struct document *docs, int mine, size_t all)
+{
+	if (!placed(docs, mine, all))
+		return 1; /* that is said of docs */
+	for (int i = 0; i < mine; i++) {
+		uint64_t words = 0, ids = 0;
+		for (uint32_t k = docs[i].from; k < docs[i].to; k++) {
+			words += terms[k].count;
+			ids += (uint64_t)terms[k].id * terms[k].count;
+		}
+		if (words != docs[i].words || ids != docs[i].ids)
+			return 0;
+	}
+	return 1;
+}
+
+/* The last element is the sum of the others. */
+__attribute__((unused)) static int totalled(const uint32_t *dfs)
+{
+	uint32_t sum = 0;
+	for (int i = 0; i < TERMS; i++)
+		sum += dfs[i];
+	return sum == dfs[TERMS];
+}
+
 static void df(const struct document *docs, const struct term *terms, int mine, uint32_t *dfs)
 {
-	uint32_t *own = calloc(TERMS, sizeof *own);
+	uint32_t *own = calloc(TERMS + 1, sizeof *own);
 	for (int i = 0; i < mine; i++)
 		for (uint32_t k = docs[i].from; k < docs[i].to; k++)
-			own[terms[k].id]++;
-	MPI_Allreduce(own, dfs, TERMS, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
+			own[terms[k].id & (TERMS - 1)]++;
+	own[TERMS] = docs[mine].to;
+	MPI_Allreduce(own, dfs, TERMS + 1, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
 	free(own);
 }
 
@@ -107,7 +148,7 @@ static void tfidf(const struct document *docs, const struct term *terms, int min
 		score[i] = 0;
 		best[i] = 0;
 		for (uint32_t k = docs[i].from; k < docs[i].to; k++) {
-			double s = (double)terms[k].count / docs[i].words * log((double)files / dfs[terms[k].id]);
+			double s = (double)terms[k].count / docs[i].words * log((double)files / dfs[terms[k].id & (TERMS - 1)]);
 			score[i] += s;
 			if (s > most || (s == most && terms[k].id < best[i])) {
 				most = s;
@@ -143,16 +184,19 @@ int main(int argc, char **argv)
 	char *names = malloc((size_t)(files + 1) * NAME);
 	struct document *docs = calloc((size_t)mine + 1, sizeof *docs);
 	struct term *terms = calloc(room, sizeof *terms);
-	uint32_t *dfs = calloc(TERMS, sizeof *dfs), *best = calloc((size_t)mine + 1, sizeof *best);
+	uint32_t *dfs = calloc(TERMS + 1, sizeof *dfs), *best = calloc((size_t)mine + 1, sizeof *best);
 	double *score = calloc((size_t)mine + 1, sizeof *score), mean = 0, all = 0;
 
+	size_t used = 0;
 	load_names(names, files, rank, ranks, folder);
-#pragma protect Check(hash(names[0:files*NAME])) Recover(load_names(names, files, rank, ranks, folder)) Continue
-	tf(names, mine, docs, terms, room, &failed);
-#pragma protect Comm Continue
+#pragma protect Check(hash(names[0:files*NAME]), placed(docs, mine, used), counted(terms, docs, mine, used)) \
+	Confirm(load_names(names, files, rank, ranks, folder)) \
+	Recover(load_names(names, files, rank, ranks, folder)) Continue
+	tf(names, mine, docs, terms, room, &used, &failed);
+#pragma protect Check(totalled(dfs)) Comm Continue
 	df(docs, terms, mine, dfs);
-#pragma protect Check(sum(docs[0:mine+1]), sum(terms[0:docs[mine].to]), hash(dfs[0:TERMS])) \
-	Recover(correct(docs), correct(terms))
+#pragma protect Check(sum(docs[0:mine+1]), sum(terms[0:used]), hash(dfs[0:TERMS+1])) \
+	Recover(correct(docs), correct(terms)) Comm
 	tfidf(docs, terms, mine, dfs, files, score, best);
 
 	for (int i = 0; i < mine; i++) {

@@ -160,9 +160,10 @@ static void run_count(struct campaign *c, const struct campaign_run *r)
 
 static void folder_remove(const struct campaign *c)
 {
-	static const char *const names[] = {"out", "report.json", "log", NULL};
+	static const char *const names[] = {"out", "log", NULL};
 	char path[128];
 
+	campaign_reports_remove(c);
 	for (int i = 0; names[i]; i++) {
 		snprintf(path, sizeof path, "%s/%s", c->folder, names[i]);
 		unlink(path);

@@ -59,6 +59,8 @@ struct campaign {
 /* Runs the program once; number 0 is the run without faults. False after a sentence. */
 bool campaign_run_once(struct campaign *c, long number, struct campaign_run *r);
 
+void campaign_reports_remove(const struct campaign *c);
+
 /* Where bits of another process can be flipped: variables of its symbol table, its heap. */
 struct outside;
 struct outside *outside_open(pid_t pid, const char *program, const char *only, uint64_t seed);

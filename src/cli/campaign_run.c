@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One run of a campaign: started, struck, waited for, judged. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -87,7 +88,7 @@ static void environment_set(const struct campaign *c, long number, const double 
 	char path[128], text[4096];
 	int len;
 
-	path_in(c, "report.json", path);
+	path_in(c, "report.%p", path);
 	snprintf(text, sizeof text, "report=%s", path);
 	setenv("HALE_PROTECT", text, 1);
 	unsetenv("HALE_PROTECT_INJECT");
@@ -155,14 +156,31 @@ static void strike_outside(struct campaign *c, struct campaign_run *r, pid_t pid
 	outside_close(o);
 }
 
-static bool flips_from_report(const struct campaign *c, struct campaign_run *r)
+static bool is_report(const char *name)
 {
-	char path[128], *text;
+	return strncmp(name, "report.", 7) == 0;
+}
+
+void campaign_reports_remove(const struct campaign *c)
+{
+	DIR *d = opendir(c->folder);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (is_report(e->d_name))
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+}
+
+static bool flips_of_process(const struct campaign *c, const char *name, struct campaign_run *r)
+{
+	char path[512], *text;
 	size_t len;
 	struct json_value *doc;
 	const struct json_value *list;
 
-	path_in(c, "report.json", path);
+	snprintf(path, sizeof path, "%s/%s", c->folder, name);
 	text = file_read(path, &len);
 	doc = text ? json_parse(text, len) : NULL;
 	free(text);
@@ -175,6 +193,21 @@ static bool flips_from_report(const struct campaign *c, struct campaign_run *r)
 	}
 	json_free(doc);
 	return doc != NULL;
+}
+
+/* Each process with protected regions has written one: of a job, each rank. */
+static bool flips_from_reports(const struct campaign *c, struct campaign_run *r)
+{
+	DIR *d = opendir(c->folder);
+	struct dirent *e;
+	bool any = false;
+
+	while (d && (e = readdir(d)))
+		if (is_report(e->d_name))
+			any |= flips_of_process(c, e->d_name, r);
+	if (d)
+		closedir(d);
+	return any;
 }
 
 /* Of a program that wrote no report. */
@@ -232,8 +265,7 @@ bool campaign_run_once(struct campaign *c, long number, struct campaign_run *r)
 	char byte;
 
 	*r = (struct campaign_run){0};
-	path_in(c, "report.json", path);
-	unlink(path);
+	campaign_reports_remove(c);
 	path_in(c, "log", path);
 	unlink(path);
 	if (c->output)
@@ -266,7 +298,7 @@ bool campaign_run_once(struct campaign *c, long number, struct campaign_run *r)
 		;
 	close(pidfd);
 	r->seconds = clock_seconds() - began;
-	if (!c->outside && number && !flips_from_report(c, r))
+	if (!c->outside && number && !flips_from_reports(c, r))
 		flips_from_log(c, r);
 	r->end = hung								  ? END_HUNG
 		 : WIFEXITED(status) && WEXITSTATUS(status) == EXIT_UNRECOVERABLE ? END_REPORTED

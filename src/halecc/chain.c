@@ -14,7 +14,9 @@
  * The loop of a node stands in the loop of the first later node that uses what it wrote. What is
  * run again for a damaged variable is its producer, all between that has used what runs again, and,
  * since the loops are nested, what encloses these (the seed's figure 4.25 sets the producer's flag
- * only, which its loop would never look at). */
+ * only, which its loop would never look at). What is run again for a variable that its check has
+ * mended are the regions in between that have read it damaged, and all that has used these. So the
+ * loop of a check holds the variable's producer and all its readers. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
@@ -64,6 +66,28 @@ static bool node_uses(const struct unit *u, const struct halecc_node *b,
 	return false;
 }
 
+/* The first node whose rerun a check of v may ask for; its checker if there is none. */
+static int first_again(const struct unit *u, const struct chain *c, const struct guarded *v)
+{
+	int i = v->producer < 0 ? 0 : v->producer;
+
+	while (v->producer < 0 && i < v->checker &&
+	       !access_of(u, v->decl, c->node[i].at, c->node[i].end))
+		i++;
+	return i;
+}
+
+static void enclose(const struct unit *u, struct chain *c)
+{
+	for (int k = 0; k < c->vars; k++) {
+		const struct guarded *v = &c->var[k];
+
+		for (int i = first_again(u, c, v); i < v->checker; i++)
+			if (c->node[i].parent > v->checker)
+				c->node[i].parent = v->checker;
+	}
+}
+
 static void nest(struct unit *u, struct chain *c)
 {
 	int last = c->nodes - 1;
@@ -75,6 +99,7 @@ static void nest(struct unit *u, struct chain *c)
 			if (node_uses(u, &c->node[j], &c->node[i]))
 				c->node[i].parent = j;
 	}
+	enclose(u, c);
 	c->node[last].parent = -1;
 	while (
 	    changed) { /* i1 < i2 < parent of i1 < parent of i2: i2 and that parent go together */
@@ -100,17 +125,42 @@ static void nest(struct unit *u, struct chain *c)
 	}
 }
 
+/* All before `at` that has used what runs again, and the loops around these. */
+static void again_spread(const struct unit *u, const struct chain *c, int at, bool *again)
+{
+	for (int j = 1; j < at; j++)
+		for (int i = 0; i < j; i++)
+			if (again[i] && node_uses(u, &c->node[j], &c->node[i]))
+				again[j] = true;
+	for (int i = 0; i < at; i++)
+		for (int p = c->node[i].parent; again[i] && p >= 0 && p < at; p = c->node[p].parent)
+			again[p] = true;
+}
+
 void chain_reset(const struct unit *u, const struct chain *c, int producer, int at, bool *again)
 {
 	memset(again, 0, CHAIN_MAX * sizeof *again);
 	again[producer] = true;
-	for (int j = producer + 1; j < at; j++)
-		for (int i = producer; i < j; i++)
-			if (again[i] && node_uses(u, &c->node[j], &c->node[i]))
-				again[j] = true;
-	for (int i = producer; i < at; i++)
-		for (int p = c->node[i].parent; again[i] && p >= 0 && p < at; p = c->node[p].parent)
-			again[p] = true;
+	again_spread(u, c, at, again);
+}
+
+bool chain_readers(const struct unit *u, const struct chain *c, const struct guarded *v, int at,
+		   bool *again)
+{
+	bool any = false;
+
+	memset(again, 0, CHAIN_MAX * sizeof *again);
+	for (int i = v->producer + 1; i < at; i++)
+		if (access_of(u, v->decl, c->node[i].at, c->node[i].end))
+			any = again[i] = true;
+	/* what stands behind a node runs again with it */
+	for (int i = v->producer < 0 ? 0 : v->producer; i < at; i++) {
+		unsigned from = c->node[i].end > v->note_at ? c->node[i].end : v->note_at;
+		if (access_of(u, v->decl, from, c->node[i + 1].at) & ACCESS_READ)
+			any = again[i] = true;
+	}
+	again_spread(u, c, at, again);
+	return any;
 }
 
 /* The last write between two places by another name of the same memory. */
@@ -286,13 +336,14 @@ static void comm_spread(struct unit *u, struct chain *c)
 {
 	for (int v = 0; v < c->vars; v++) {
 		struct halecc_node *n = &c->node[c->var[v].checker];
-		bool again[CHAIN_MAX];
+		bool again[CHAIN_MAX], readers[CHAIN_MAX];
 
-		if (c->var[v].producer < 0)
-			continue;
-		chain_reset(u, c, c->var[v].producer, c->var[v].checker, again);
-		for (int i = 0; i < c->nodes; i++)
-			for (int k = 0; again[i] && k < c->node[i].regions; k++) {
+		chain_readers(u, c, &c->var[v], c->var[v].checker, readers);
+		if (c->var[v].producer >= 0)
+			chain_reset(u, c, c->var[v].producer, c->var[v].checker, again);
+		for (int i = 0; i < c->nodes; i++) {
+			bool back = readers[i] || (c->var[v].producer >= 0 && again[i]);
+			for (int k = 0; back && k < c->node[i].regions; k++) {
 				const struct halecc_region *from = &u->region[c->node[i].region[k]];
 				for (int g = 0; g < n->regions && from->comm; g++) {
 					u->region[n->region[g]].comm = true;
@@ -301,6 +352,7 @@ static void comm_spread(struct unit *u, struct chain *c)
 						    from->communicator;
 				}
 			}
+		}
 	}
 }
 

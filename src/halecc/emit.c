@@ -363,40 +363,66 @@ static void recovers_add(struct emit *e, struct chain *c, const struct halecc_re
 	}
 }
 
+/* The region ends its loop, and all marked ones run again, this one from what was before. */
+static void reset_add(struct emit *e, const struct chain *c, const struct halecc_region *r,
+		      const bool *again, struct text *t, const char *in)
+{
+	text_add(t, "%s", in);
+	for (int i = 0; i < c->nodes; i++)
+		if (again[i])
+			text_add(t, "hale_completed%d[%d] = ", (int)(c - e->u->chain), i);
+	text_add(t, "false;\n");
+	restore_add(e, r, t, in, false);
+	text_add(t, "%sbreak;\n", in);
+}
+
+/* What happens when no way has mended v. */
+static void hopeless_add(struct emit *e, const struct chain *c, const struct halecc_region *r,
+			 const struct guarded *v, const char *tried, struct text *t, const char *in)
+{
+	bool again[CHAIN_MAX];
+
+	if (v->producer < 0) {
+		text_add(t, ")\n%s\thale_unrecoverable(&hale_region%d, &%s, %s);\n", in, r->number,
+			 v->object, quoted(tried));
+		return;
+	}
+	chain_reset(e->u, c, v->producer, r->node, again);
+	text_add(t, ") {\n%s\thale_recompute(&hale_region%d, &%s, \"region %d\");\n", in, r->number,
+		 v->object, e->u->region[c->node[v->producer].region[0]].number);
+	reset_add(e, c, r, again, t, text_format("%s\t", in));
+	text_add(t, "%s}\n", in);
+}
+
 static void check_add(struct emit *e, struct chain *c, struct halecc_region *r,
 		      const struct method *m, int which, struct text *t, const char *in)
 {
 	struct guarded *v = chain_var(c, m->decl);
-	int number = (int)(c - e->u->chain);
 	bool own = !m->reference &&
 		   (access_of(e->u, m->decl, r->from, r->to) & (ACCESS_WRITE | ACCESS_ESCAPE));
-	bool again[CHAIN_MAX];
-	struct text tried = {0};
+	bool readers[CHAIN_MAX];
+	struct text tried = {0}, ways = {0};
 
 	if (!v)
 		return;
+	recovers_add(e, c, r, v, m, &ways, &tried, in);
 	text_add(t, "%s\tif (!(hale_check%d[%d] = %s)", in, r->number, which,
 		 agreed(r, check_call(r, v, m)));
-	recovers_add(e, c, r, v, m, t, &tried, in);
 	if (own) {
-		text_add(t, ")\n%s\t\thale_recompute(&hale_region%d, &%s, \"this region\");\n", in,
-			 r->number, v->object);
+		text_add(t, "%s)\n%s\t\thale_recompute(&hale_region%d, &%s, \"this region\");\n",
+			 ways.len ? ways.s : "", in, r->number, v->object);
 		return;
 	}
-	if (v->producer < 0) {
-		text_add(t, ")\n%s\t\thale_unrecoverable(&hale_region%d, &%s, %s);\n", in,
-			 r->number, v->object, quoted(tried.s ? tried.s : ""));
+	if (ways.len && chain_readers(e->u, c, v, r->node, readers)) {
+		const char *inner = text_format("%s\t\t", in);
+		text_add(t, ") {\n%sif (%s", inner, strchr(ways.s, '!'));
+		hopeless_add(e, c, r, v, tried.s, t, inner);
+		reset_add(e, c, r, readers, t, inner);
+		text_add(t, "%s\t}\n", in);
 		return;
 	}
-	chain_reset(e->u, c, v->producer, r->node, again);
-	text_add(t, ") {\n%s\t\thale_recompute(&hale_region%d, &%s, \"region %d\");\n%s\t\t", in,
-		 r->number, v->object, e->u->region[c->node[v->producer].region[0]].number, in);
-	for (int i = 0; i < c->nodes; i++)
-		if (again[i])
-			text_add(t, "hale_completed%d[%d] = ", number, i);
-	text_add(t, "false;\n");
-	restore_add(e, r, t, text_format("%s\t\t", in), false);
-	text_add(t, "%s\t\tbreak;\n%s\t}\n", in, in);
+	text_add(t, "%s", ways.len ? ways.s : "");
+	hopeless_add(e, c, r, v, tried.s ? tried.s : "", t, text_format("%s\t", in));
 }
 
 /* Does the region itself look at what it wrote, before that is noted? */

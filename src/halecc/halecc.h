@@ -223,6 +223,10 @@ void keep_declare(const struct unit *u, const struct chain *c, struct text *t, c
 void keep_between(const struct unit *u, const struct chain *c, int i, struct text *t,
 		  const char *in);
 /* What runs again when a variable that node `producer` writes can't be mended in node `at`. */
+/* What reads v between its note and its check by node `at`, and must run again when v was mended
+ * there. */
+bool chain_readers(const struct unit *u, const struct chain *c, const struct guarded *v, int at,
+		   bool *again);
 void chain_reset(const struct unit *u, const struct chain *c, int producer, int at, bool *again);
 void verify_regions(struct unit *u);
 char *emit_unit(struct unit *u);
