@@ -67,6 +67,22 @@ def named(files, name):
 
 
 @test
+def a_job_needs_no_zeromq_and_brokers_say_that_they_do(s):
+    """ZeroMQ brings 16 libraries; only brokers of several machines load it."""
+    r = s.run("ldd", HALE)
+    expect(r.status == 0 and "libxxhash" in r.out and "libzmq" not in r.out and "krb5" not in r.out, r)
+    os.mkdir(s.path("broken"))
+    s.write("broken/libzmq.so.5", "no library")
+    without = {"LD_LIBRARY_PATH": s.path("broken")}
+    r = s.hale("backplane", "key", "key", env=without)
+    expect(r.status == 1 and "install it (Debian's package libzmq5)" in r.err and not os.path.exists(s.path("key")), r)
+    r = s.hale("run", "-n", 1, "--no-mpi", "--", "true", env=without)
+    expect(r.status == 0, r)
+    r = s.hale("backplane", "key", "key")
+    expect(r.status == 0 and len(r.out.strip()) >= 40, r)
+
+
+@test
 def a_component_builds_against_what_is_installed_and_works(s):
     to, files = installed(s)
     for name in ("libftb.so", "libftb.so.0", "libftb.h", "ftb.h", "hale.h", "default.rules", "hale.1",

@@ -8,6 +8,7 @@
  *   link.c     links to other brokers, interest            peers.c   the list, keys
  *   tree.c     parent and children, healing
  *   wire.c     ZeroMQ: sockets, CURVE, who is who   carried.c  the same through the owner
+ *   zmq_calls.c  ZeroMQ, loaded when it is needed
  */
 #ifndef HALE_FTB_BROKER_PRIVATE_H
 #define HALE_FTB_BROKER_PRIVATE_H

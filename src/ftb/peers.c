@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zmq.h>
 #include "base/base.h"
 #include "ftb/broker_private.h"
+#include "ftb/zmq_calls.h"
 
 /* ---- the list ---- */
 
@@ -51,7 +51,7 @@ static hale_status_t peer_parse(char *text, struct ftb_peer *list, int count, co
 	int n = sscanf(text, "%63s %127s %41s %1s", p->name, p->address, key, more);
 
 	snprintf(p->key_text, sizeof(p->key_text), "%.40s", n == 3 ? key : "");
-	if (n != 3 || strlen(key) != 40 || !zmq_z85_decode(p->key, p->key_text))
+	if (n != 3 || strlen(key) != 40 || !zmq.z85_decode(p->key, p->key_text))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "%s:%d: a line is NAME tcp://IP:PORT PUBLICKEY (`hale backplane "
 				 "key FILE` prints one)",
@@ -61,12 +61,15 @@ static hale_status_t peer_parse(char *text, struct ftb_peer *list, int count, co
 
 hale_status_t peers_read(const char *path, struct ftb_peer **peers, int *count, struct error *err)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f;
 	struct ftb_peer *list = NULL;
-	hale_status_t st = HALE_OK;
+	hale_status_t st = zmq_calls_load(err);
 	char text[512];
 	int n = 0;
 
+	if (st != HALE_OK)
+		return st;
+	f = fopen(path, "re");
 	if (!f)
 		return error_sys(err, HALE_ERR_ARGUMENT, "can't read the list of brokers %s", path);
 	for (int line = 1; st == HALE_OK && fgets(text, sizeof(text), f); line++) {
@@ -102,11 +105,15 @@ hale_status_t peers_read(const char *path, struct ftb_peer **peers, int *count, 
 
 hale_status_t key_read(const char *path, char secret[41], char public[41], struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	hale_status_t loaded = zmq_calls_load(err);
 	uint8_t raw[32];
 	struct stat st;
 	ssize_t n;
+	int fd;
 
+	if (loaded != HALE_OK)
+		return loaded;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0) {
 		if (fd >= 0)
 			close(fd);
@@ -120,8 +127,8 @@ hale_status_t key_read(const char *path, char secret[41], char public[41], struc
 				 "others may read the key file %s; `chmod 600` it, and make a new "
 				 "key if they have",
 				 path);
-	if (n != 40 || strlen(secret) != 40 || !zmq_z85_decode(raw, secret) ||
-	    zmq_curve_public(public, secret) != 0)
+	if (n != 40 || strlen(secret) != 40 || !zmq.z85_decode(raw, secret) ||
+	    zmq.curve_public(public, secret) != 0)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "%s holds no key; `hale backplane key FILE` makes one", path);
 	explicit_bzero(raw, sizeof(raw));
@@ -152,12 +159,15 @@ static hale_status_t key_is_there(const char *path, struct error *err)
 hale_status_t broker_key_make(const char *path, char public_key[41], struct error *err)
 {
 	char secret[42];
+	hale_status_t st = zmq_calls_load(err);
 	int fd;
 	bool whole;
 
-	if (zmq_curve_keypair(public_key, secret) != 0)
-		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "this ZeroMQ has no CURVE; Debian's libzmq5 has");
+	if (st != HALE_OK)
+		return st;
+	if (zmq.curve_keypair(public_key, secret) != 0)
+		return error_set(err, HALE_ERR_SYSTEM, "ZeroMQ can't make a key: %s",
+				 zmq.strerror(errno));
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST)
 		return key_is_there(path, err);

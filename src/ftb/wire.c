@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <zmq.h>
 #include "ftb/broker_private.h"
+#include "ftb/zmq_calls.h"
 
 enum { HWM = 64, LINGER_MS = 100 }; /* messages of at most 64 KiB */
 
 static bool set_int(void *socket, int option, int value)
 {
-	return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
+	return zmq.setsockopt(socket, option, &value, sizeof(value)) == 0;
 }
 
 static int fd_of(void *socket)
@@ -23,7 +23,7 @@ static int fd_of(void *socket)
 	int fd = -1;
 	size_t len = sizeof(fd);
 
-	return zmq_getsockopt(socket, ZMQ_FD, &fd, &len) == 0 ? fd : -1;
+	return zmq.getsockopt(socket, ZMQ_FD, &fd, &len) == 0 ? fd : -1;
 }
 
 static bool in_epoll(struct broker *b, void *socket)
@@ -38,7 +38,7 @@ static void close_socket(struct broker *b, void *socket)
 	if (!socket)
 		return;
 	epoll_ctl(b->epoll, EPOLL_CTL_DEL, fd_of(socket), NULL);
-	zmq_close(socket);
+	zmq.close(socket);
 }
 
 /* tcp://[fd00::1]:7100. A socket for addresses of IPv6 would be refused where there is none. */
@@ -52,41 +52,40 @@ static bool set_common(void *s, int linger, const char *address)
 	return set_family(s, address) && set_int(s, ZMQ_LINGER, linger) &&
 	       set_int(s, ZMQ_SNDHWM, HWM) && set_int(s, ZMQ_RCVHWM, HWM) &&
 	       set_int(s, ZMQ_HANDSHAKE_IVL, 2000) &&
-	       zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &(int64_t){PACKET_MAX}, sizeof(int64_t)) == 0;
+	       zmq.setsockopt(s, ZMQ_MAXMSGSIZE, &(int64_t){PACKET_MAX}, sizeof(int64_t)) == 0;
 }
 
 /* ---- opening ---- */
 
 static bool open_router(struct tree *t)
 {
-	void *s = t->router = zmq_socket(t->context, ZMQ_ROUTER);
+	void *s = t->router = zmq.socket(t->context, ZMQ_ROUTER);
 
 	return s && set_common(s, LINGER_MS, t->peers[t->self].address) &&
 	       set_int(s, ZMQ_ROUTER_MANDATORY, 1) && set_int(s, ZMQ_CURVE_SERVER, 1) &&
-	       zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, t->secret_key, 41) == 0 &&
-	       zmq_setsockopt(s, ZMQ_ZAP_DOMAIN, "hale", 4) == 0 &&
-	       zmq_bind(s, t->peers[t->self].address) == 0;
+	       zmq.setsockopt(s, ZMQ_CURVE_SECRETKEY, t->secret_key, 41) == 0 &&
+	       zmq.setsockopt(s, ZMQ_ZAP_DOMAIN, "hale", 4) == 0 &&
+	       zmq.bind(s, t->peers[t->self].address) == 0;
 }
 
 hale_status_t wire_open(struct broker *b, struct error *err)
 {
 	struct tree *t = b->tree;
 
-	if (!zmq_has("curve"))
-		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "this ZeroMQ has no CURVE; Debian's libzmq5 has");
-	t->context = zmq_ctx_new();
+	if (zmq_calls_load(err) != HALE_OK)
+		return err->code;
+	t->context = zmq.ctx_new();
 	if (!t->context)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for ZeroMQ");
-	zmq_ctx_set(t->context, ZMQ_BLOCKY, 0);
-	t->zap = zmq_socket(t->context, ZMQ_REP);
+	zmq.ctx_set(t->context, ZMQ_BLOCKY, 0);
+	t->zap = zmq.socket(t->context, ZMQ_REP);
 	if (!t->zap || !set_int(t->zap, ZMQ_LINGER, 0) ||
-	    zmq_bind(t->zap, "inproc://zeromq.zap.01") != 0 || !in_epoll(b, t->zap))
+	    zmq.bind(t->zap, "inproc://zeromq.zap.01") != 0 || !in_epoll(b, t->zap))
 		return error_set(err, HALE_ERR_SYSTEM, "can't set up ZeroMQ: %s",
-				 zmq_strerror(zmq_errno()));
+				 zmq.strerror(errno));
 	if (!open_router(t) || !in_epoll(b, t->router))
 		return error_set(err, HALE_ERR_SYSTEM, "can't listen at %s for other brokers: %s",
-				 t->peers[t->self].address, zmq_strerror(zmq_errno()));
+				 t->peers[t->self].address, zmq.strerror(errno));
 	return HALE_OK;
 }
 
@@ -102,7 +101,7 @@ void wire_close(struct broker *b)
 	close_socket(b, t->router);
 	close_socket(b, t->zap);
 	if (t->context)
-		zmq_ctx_term(t->context);
+		zmq.ctx_term(t->context);
 	t->router = t->zap = t->context = NULL;
 }
 
@@ -113,15 +112,15 @@ void *wire_connect(struct broker *b, int peer)
 
 	if (t->carried)
 		return carried_connect(b, peer);
-	s = zmq_socket(t->context, ZMQ_DEALER);
+	s = zmq.socket(t->context, ZMQ_DEALER);
 	if (!s)
 		return NULL;
 	if (!set_common(s, 0, t->peers[peer].address) || !set_int(s, ZMQ_RECONNECT_IVL, 50) ||
 	    !set_int(s, ZMQ_RECONNECT_IVL_MAX, 500) || !set_int(s, ZMQ_CONNECT_TIMEOUT, 1000) ||
-	    zmq_setsockopt(s, ZMQ_CURVE_SERVERKEY, t->peers[peer].key_text, 41) != 0 ||
-	    zmq_setsockopt(s, ZMQ_CURVE_PUBLICKEY, t->public_key, 41) != 0 ||
-	    zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, t->secret_key, 41) != 0 ||
-	    zmq_connect(s, t->peers[peer].address) != 0 || !in_epoll(b, s)) {
+	    zmq.setsockopt(s, ZMQ_CURVE_SERVERKEY, t->peers[peer].key_text, 41) != 0 ||
+	    zmq.setsockopt(s, ZMQ_CURVE_PUBLICKEY, t->public_key, 41) != 0 ||
+	    zmq.setsockopt(s, ZMQ_CURVE_SECRETKEY, t->secret_key, 41) != 0 ||
+	    zmq.connect(s, t->peers[peer].address) != 0 || !in_epoll(b, s)) {
 		close_socket(b, s);
 		return NULL;
 	}
@@ -136,10 +135,10 @@ void *wire_watch(struct broker *b, void *socket)
 	if (b->tree->carried)
 		return NULL;
 	snprintf(name, sizeof(name), "inproc://watch-%p", socket);
-	if (zmq_socket_monitor(socket, name, ZMQ_EVENT_DISCONNECTED) != 0)
+	if (zmq.socket_monitor(socket, name, ZMQ_EVENT_DISCONNECTED) != 0)
 		return NULL;
-	m = zmq_socket(b->tree->context, ZMQ_PAIR);
-	if (!m || !set_int(m, ZMQ_LINGER, 0) || zmq_connect(m, name) != 0 || !in_epoll(b, m)) {
+	m = zmq.socket(b->tree->context, ZMQ_PAIR);
+	if (!m || !set_int(m, ZMQ_LINGER, 0) || zmq.connect(m, name) != 0 || !in_epoll(b, m)) {
 		close_socket(b, m);
 		return NULL;
 	}
@@ -153,7 +152,7 @@ void wire_disconnect(struct broker *b, void *socket, void *monitor)
 		return;
 	}
 	if (monitor) {
-		zmq_socket_monitor(socket, NULL, 0);
+		zmq.socket_monitor(socket, NULL, 0);
 		close_socket(b, monitor);
 	}
 	if (socket)
@@ -168,10 +167,10 @@ enum out_result wire_send(struct broker *b, void *socket, const uint8_t *ident, 
 {
 	if (b->tree->carried)
 		return carried_send(b, socket, ident, ident_len, bytes, len);
-	if (ident && zmq_send(socket, ident, ident_len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
-		return zmq_errno() == EAGAIN ? OUT_BLOCKED : OUT_BROKEN;
-	if (zmq_send(socket, bytes, len, ZMQ_DONTWAIT) < 0)
-		return zmq_errno() == EAGAIN ? OUT_BLOCKED : OUT_BROKEN;
+	if (ident && zmq.send(socket, ident, ident_len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+		return errno == EAGAIN ? OUT_BLOCKED : OUT_BROKEN;
+	if (zmq.send(socket, bytes, len, ZMQ_DONTWAIT) < 0)
+		return errno == EAGAIN ? OUT_BLOCKED : OUT_BROKEN;
 	return OUT_SENT;
 }
 
@@ -182,18 +181,18 @@ static int frame(void *socket, uint8_t *to, size_t cap, bool *more, int *sender)
 	const char *user;
 	int n;
 
-	zmq_msg_init(&m);
-	n = zmq_msg_recv(&m, socket, ZMQ_DONTWAIT);
+	zmq.msg_init(&m);
+	n = zmq.msg_recv(&m, socket, ZMQ_DONTWAIT);
 	if (n >= 0) {
-		user = zmq_msg_gets(&m, "User-Id");
+		user = zmq.msg_gets(&m, "User-Id");
 		if (sender)
 			*sender = user ? atoi(user) : -1;
 		if ((size_t)n > cap)
 			n = (int)cap;
-		memcpy(to, zmq_msg_data(&m), (size_t)n);
-		*more = zmq_msg_more(&m);
+		memcpy(to, zmq.msg_data(&m), (size_t)n);
+		*more = zmq.msg_more(&m);
 	}
-	zmq_msg_close(&m);
+	zmq.msg_close(&m);
 	return n;
 }
 
@@ -248,12 +247,12 @@ static bool zap_answer(struct broker *b)
 			 n > 3 ? len[3] : 0, (char *)part[3]);
 	}
 	snprintf(user, sizeof(user), "%d", peer);
-	zmq_send(t->zap, "1.0", 3, ZMQ_SNDMORE);
-	zmq_send(t->zap, part[1], (size_t)len[1], ZMQ_SNDMORE);
-	zmq_send(t->zap, peer >= 0 ? "200" : "400", 3, ZMQ_SNDMORE);
-	zmq_send(t->zap, "", 0, ZMQ_SNDMORE);
-	zmq_send(t->zap, user, peer >= 0 ? strlen(user) : 0, ZMQ_SNDMORE);
-	zmq_send(t->zap, "", 0, 0);
+	zmq.send(t->zap, "1.0", 3, ZMQ_SNDMORE);
+	zmq.send(t->zap, part[1], (size_t)len[1], ZMQ_SNDMORE);
+	zmq.send(t->zap, peer >= 0 ? "200" : "400", 3, ZMQ_SNDMORE);
+	zmq.send(t->zap, "", 0, ZMQ_SNDMORE);
+	zmq.send(t->zap, user, peer >= 0 ? strlen(user) : 0, ZMQ_SNDMORE);
+	zmq.send(t->zap, "", 0, 0);
 	return true;
 }
 
@@ -331,7 +330,7 @@ static bool waits(void *socket)
 	int events = 0;
 	size_t len = sizeof(events);
 
-	return socket && zmq_getsockopt(socket, ZMQ_EVENTS, &events, &len) == 0 &&
+	return socket && zmq.getsockopt(socket, ZMQ_EVENTS, &events, &len) == 0 &&
 	       (events & ZMQ_POLLIN);
 }
 
