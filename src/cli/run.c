@@ -29,7 +29,7 @@ static int fail(const struct error *err, int status)
 	return status;
 }
 
-/* ---- hale run ---- */
+/* ---- a program ---- */
 
 /* A program of which nothing can be saved is refused where saving was asked for, and told of
  * otherwise. A sanitizer's runtime comes before all libraries that are preloaded. */
@@ -131,8 +131,11 @@ static int run_program(struct options *o)
 		   check_protection(o, program, libdir, &err) != HALE_OK) {
 		status = fail(&err, EXIT_USAGE);
 	} else {
-		struct head_start start = {
-		    .options = o, .program = program, .libdir = libdir, .agent = agent_run};
+		struct head_start start = {.options = o,
+					   .program = program,
+					   .libdir = libdir,
+					   .agent = agent_run,
+					   .job = o->requeue ? o->lives_as : NULL};
 		status = head_run(&start);
 	}
 	free(program);
@@ -142,25 +145,6 @@ static int run_program(struct options *o)
 static int run_tasks(struct options *o)
 {
 	return o->tasks ? cli_tasks_run(o, run_program) : run_program(o);
-}
-
-int cli_run(int argc, char **argv)
-{
-	bool opencl = cli_opencl_asked(&argc, argv);
-	struct options o;
-	struct error err;
-	int status;
-
-	if (options_parse(&o, OPTIONS_RUN, argc, argv, &err) != HALE_OK)
-		status = fail(&err, EXIT_USAGE);
-	else if (o.help)
-		status = cli_help("run");
-	else if (o.version)
-		status = cli_version();
-	else
-		status = opencl ? cli_opencl_run(&o, run_tasks) : run_tasks(&o);
-	options_fini(&o);
-	return status;
 }
 
 /* ---- hale restart ---- */
@@ -296,7 +280,7 @@ static hale_status_t check_faults(const struct options *o, struct error *err)
 	return HALE_OK;
 }
 
-static int restart_job(struct options *o, struct restart *r)
+static int restart_job(struct options *o, const char *path, struct restart *r)
 {
 	char libdir[PATH_MAX];
 	struct error err;
@@ -309,7 +293,7 @@ static int restart_job(struct options *o, struct restart *r)
 				   .manifest = &r->manifest,
 				   .job_folder = r->job_folder};
 
-	if (find_checkpoint(o->program[0], r, &err) != HALE_OK)
+	if (find_checkpoint(path, r, &err) != HALE_OK)
 		return fail(&err, EXIT_USAGE);
 	snprintf(r->ckpt_dir, sizeof(r->ckpt_dir), "%s", r->job_folder);
 	*strrchr(r->ckpt_dir, '/') = '\0';
@@ -343,9 +327,97 @@ int cli_restart(int argc, char **argv)
 	else if (o.version)
 		status = cli_version();
 	else
-		status = restart_job(&o, r);
+		status = restart_job(&o, o.program[0], r);
 	options_fini(&o);
 	store_manifest_fini(&r->manifest);
 	free(r);
+	return status;
+}
+
+/* ---- hale run --requeue ---- */
+
+enum requeue_life { REQUEUE_FIRST, REQUEUE_GO_ON, REQUEUE_REFUSED };
+
+static void requeue_name(struct options *o)
+{
+	const char *name = strrchr(o->program[0], '/');
+	char base[25] = "";
+	size_t n = 0;
+
+	for (const char *c = name ? name + 1 : o->program[0]; *c && n < sizeof(base) - 1; c++)
+		base[n++] = strchr(" \t\n:/\"\\@", *c) ? '_' : *c;
+	snprintf(o->lives_as, sizeof(o->lives_as), "%s.slurm%.20s", base, getenv("SLURM_JOB_ID"));
+}
+
+/* Names the job as its other lives are, and says whether there has been one. */
+static enum requeue_life requeue_find(struct options *o)
+{
+	const char *count = getenv("SLURM_RESTART_COUNT");
+	char folder[PATH_MAX];
+	uint32_t *ids = NULL;
+	size_t whole;
+	int fd;
+
+	requeue_name(o);
+	fd = control_connect(o->lives_as);
+	if (fd >= 0) {
+		close(fd);
+		log_warn("job %s runs already: --requeue is for one `hale run` of a batch job",
+			 o->lives_as);
+		return REQUEUE_REFUSED;
+	}
+	snprintf(folder, sizeof(folder), "%s/%s", o->ckpt_dir, o->lives_as);
+	if (access(folder, F_OK) != 0)
+		return REQUEUE_FIRST;
+	whole = store_list(folder, &ids);
+	free(ids);
+	if (count && atol(count) > 0) {
+		if (whole == 0)
+			log_warn("'%s' has no complete checkpoint: the job begins anew", folder);
+		return whole > 0 ? REQUEUE_GO_ON : REQUEUE_FIRST;
+	}
+	log_warn(
+	    "'%s' is there from another run, and this batch job has not been requeued; "
+	    "--requeue is for one `hale run` of a batch job, and `hale ckpt rm %s` removes what "
+	    "is left of others",
+	    folder, folder);
+	return REQUEUE_REFUSED;
+}
+
+static int requeue_go_on(struct options *o)
+{
+	struct restart *r = calloc(1, sizeof(*r));
+	char folder[PATH_MAX];
+	int status = EXIT_USAGE;
+
+	if (!r)
+		return status;
+	snprintf(folder, sizeof(folder), "%s/%s", o->ckpt_dir, o->lives_as);
+	status = restart_job(o, folder, r);
+	store_manifest_fini(&r->manifest);
+	free(r);
+	return status;
+}
+
+/* ---- hale run ---- */
+
+int cli_run(int argc, char **argv)
+{
+	bool opencl = cli_opencl_asked(&argc, argv);
+	struct options o;
+	struct error err;
+	int status;
+
+	if (options_parse(&o, OPTIONS_RUN, argc, argv, &err) != HALE_OK)
+		status = fail(&err, EXIT_USAGE);
+	else if (o.help)
+		status = cli_help("run");
+	else if (o.version)
+		status = cli_version();
+	else if (o.requeue && (status = requeue_find(&o)) != REQUEUE_FIRST)
+		status = status == REQUEUE_GO_ON ? requeue_go_on(&o) : EXIT_USAGE;
+	else
+		status = opencl ? cli_opencl_run(&o, run_tasks) : run_tasks(&o);
+	options_fini(&o);
 	return status;
 }

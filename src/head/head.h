@@ -11,6 +11,7 @@
 #include "head/migration/leave.h"
 #include "head/migration/migrate.h"
 #include "head/profile/head_profile.h"
+#include "head/head_requeue.h"
 #include "head/recovery/recovery.h"
 #include "head/nodes/node_set.h"
 #include "head/job/child_task.h"
@@ -158,6 +159,7 @@ struct head {
 	struct recovery recovery;
 	struct head_put_off put_off;
 	struct head_partition partition;
+	struct head_requeue requeue;
 	struct control_server *control;
 	struct watch *watch; /* NULL: no events */
 };

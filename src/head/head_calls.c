@@ -7,6 +7,12 @@
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
 
+static void checkpoint_over(struct head *h, const char *folder, const char *why)
+{
+	control_checkpoint_over(h, folder, why);
+	requeue_checkpoint_over(h, folder, why);
+}
+
 const struct head_calls head_calls = {
     .event = head_take_event,
     .step = head_take_step,
@@ -23,7 +29,7 @@ const struct head_calls head_calls = {
     .view_changed = replicas_publish,
     .save = succession_save,
     .superseded = takeover_check,
-    .checkpoint_over = control_checkpoint_over,
+    .checkpoint_over = checkpoint_over,
     .migrated = control_migrated,
     .request_checkpoint = checkpoint_request,
     .checkpoint_saved = leave_saved,

@@ -409,6 +409,8 @@ void head_begin(struct head *h)
 	levels_begin(h);
 	recover_files_begin(h);
 	if (start->manifest)
+		requeue_begin_output(h, start->job_folder);
+	if (start->manifest)
 		status = recover_begin(h, start->manifest, start->job_folder, &err);
 	else
 		status = head_launch_all(h, &err);
@@ -448,6 +450,7 @@ static void end(struct head *h)
 {
 	inject_fini(h);
 	loop_timer_clear(&h->loop, &h->end.timeout);
+	loop_timer_clear(&h->loop, &h->requeue.ended);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		loop_timer_clear(&h->loop, &h->ranks[r].lost);
 	migrate_fini(h);
@@ -461,6 +464,7 @@ static void end(struct head *h)
 	control_stop(h);
 	head_partition_fini(h);
 	warm_fini(h);
+	requeue_save_output(h);
 	crew_destroy(&h->crew);
 	if (h->succession.superseded || h->crew.abandoned)
 		keeper_leave(&h->keeper);
@@ -477,6 +481,7 @@ static void end(struct head *h)
 	recover_files_end(h);
 	if (!h->succession.superseded && !h->crew.abandoned)
 		head_say_end(h);
+	requeue_ask(h);
 	report_fini(&h->report);
 	if (h->signals.fd >= 0)
 		close(h->signals.fd);

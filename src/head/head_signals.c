@@ -60,6 +60,8 @@ static void take_signal(struct head *h, int sig)
 {
 	struct error err;
 
+	if (requeue_signal(h, sig))
+		return;
 	switch (sig) {
 	case SIGCHLD:
 		reap(h);

@@ -414,6 +414,14 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--ckpt-on-success remove can't be had with --ckpt-local in this "
 				 "version: remove what is on the nodes' disks by yourself");
+	if (o->requeue && !getenv("SLURM_JOB_ID"))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--requeue is for a batch job of Slurm (SLURM_JOB_ID is not set); "
+				 "elsewhere `hale restart` goes on with what has ended");
+	if (o->requeue && (o->replicas > 1 || o->ckpt_local || o->head_grace > 0))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--requeue can't be had with --replicas, --ckpt-local or "
+				 "--head-grace in this version");
 	if (o->due && !o->tasks)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--inject due: is about tasks; give --tasks, too");

@@ -88,6 +88,8 @@ struct options {
 	double overhead;   /* the largest share of the run time that automatic ones may cost */
 	double mtbf;	   /* seconds between failures of the job; 0: not said */
 	on_success_t on_success;
+	bool requeue;	  /* a batch system ends it, and it goes on in its next life … */
+	char lives_as[JOB_ID_MAX]; /* … under this name */
 	double ckpt_wait; /* seconds that a checkpoint waits until ranks have no children */
 	const char *ckpt_dir;
 	const char *ckpt_local; /* template of a folder on each node; NULL: images go to ckpt_dir */

@@ -168,6 +168,12 @@ static hale_status_t take_files(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_requeue(struct parser *p)
+{
+	p->o->requeue = true;
+	return HALE_OK;
+}
+
 const struct option options_ckpt[] = {
     {"--files", 1, false, take_files},
     {"--ckpt-every", 1, false, take_every},
@@ -175,6 +181,7 @@ const struct option options_ckpt[] = {
     {"--overhead", 1, false, take_overhead},
     {"--mtbf", 1, false, take_mtbf},
     {"--ckpt-on-success", 1, false, take_on_success},
+    {"--requeue", 0, true, take_requeue},
     {"--ckpt-wait", 1, false, take_wait},
     {"--ckpt-dir", 1, false, take_dir},
     {"--ckpt-local", 1, false, take_local},

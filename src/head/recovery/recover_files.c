@@ -87,6 +87,8 @@ static void remove_unused(const struct head *h)
 		return;
 	snprintf(path, sizeof(path), "%s/record.jsonl", h->files.store.job_folder);
 	unlink(path);
+	requeue_path(h->files.store.job_folder, path);
+	unlink(path);
 	rmdir(h->files.store.job_folder);
 	store_unmake_folders(h->o->ckpt_dir, h->recovery.files.dir_there);
 }
@@ -96,7 +98,8 @@ static bool unwanted(const struct head *h)
 {
 	on_success_t wish = h->o->on_success;
 
-	if (h->end.status != 0 || h->end.stopping || h->restarted)
+	/* who names a checkpoint to go on from may want it again */
+	if (h->end.status != 0 || h->end.stopping || (h->restarted && !h->o->requeue))
 		return wish == SUCCESS_REMOVE && h->end.status == 0 && !h->end.stopping;
 	return wish == SUCCESS_REMOVE ||
 	       (wish == SUCCESS_DEFAULT && h->o->ckpt_auto && !h->ckpt.timed.asked_for);
