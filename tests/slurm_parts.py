@@ -15,6 +15,7 @@ AuthInfo=socket={dir}/munge.socket
 CredType=cred/munge
 StateSaveLocation={dir}/ctld
 SlurmdSpoolDir={dir}/spool-%n
+TmpFS={dir}/tmp-%n
 SlurmctldPidFile={dir}/slurmctld.pid
 SlurmdPidFile={dir}/slurmd-%n.pid
 SlurmctldPort={port}
@@ -22,6 +23,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/linear
 SchedulerType=sched/builtin
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 MpiDefault=none
 ReturnToService=2
 SlurmctldTimeout=30
@@ -57,6 +59,7 @@ class Slurm:
                 "State=UNKNOWN" for k, n in enumerate(NODES))))
         for n in NODES:
             os.mkdir(f"{self.dir}/spool-{n}", 0o755)
+            os.mkdir(f"{self.dir}/tmp-{n}", 0o755)
         with open(self.dir + "/munge.key", "wb") as f:
             f.write(os.urandom(1024))
         os.chmod(self.dir + "/munge.key", 0o400)

@@ -21,6 +21,7 @@
 #include "head/head.h"
 #include "launch/options.h"
 #include "launch/program.h"
+#include "launch/slurm_step.h"
 #include "store/store.h"
 
 static int fail(const struct error *err, int status)
@@ -414,6 +415,8 @@ int cli_run(int argc, char **argv)
 		status = cli_help("run");
 	else if (o.version)
 		status = cli_version();
+	else if (o.step && !slurm_step_first())
+		status = EXIT_SUCCESS; /* the first task runs the job */
 	else if (o.requeue && (status = requeue_find(&o)) != REQUEUE_FIRST)
 		status = status == REQUEUE_GO_ON ? requeue_go_on(&o) : EXIT_USAGE;
 	else

@@ -297,7 +297,7 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 	else if (o->host_list)
 		status = hosts_list(&h->hosts, o->host_list, err);
 	else
-		status = hosts_slurm(&h->hosts, err);
+		status = hosts_slurm(&h->hosts, o->step, err);
 	/* one machine can stand for several, a whole allocation is what it is */
 	if (h->hosts.slurm && h->hosts.count == 1 && o->nodes > 1)
 		hosts_fini(&h->hosts);

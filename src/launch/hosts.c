@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/hosts.h"
+#include "launch/slurm_step.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -197,23 +198,36 @@ hale_status_t hosts_list(struct hosts *h, const char *list, struct error *err)
 	return status;
 }
 
-/* Inside a step (srun hale run …) the nodes are srun's business. But salloc's shell may be a step
- * of its own, too (LaunchParameters=use_interactive_step): those have the highest numbers. */
-static bool in_slurm_step(void)
+/* The nodes of the step whose tasks are the ranks. */
+static hale_status_t slurm_step_read(struct hosts *h, struct error *err)
 {
-	const char *step = getenv("SLURM_STEP_ID");
-	long number;
+	const char *list = getenv("SLURM_STEP_NODELIST");
+	const char *tasks = getenv("SLURM_STEP_TASKS_PER_NODE");
+	hale_status_t status = HALE_OK;
+	FILE *f = popen("scontrol show hostnames \"$SLURM_STEP_NODELIST\"", "re");
 
-	return step && !units_parse_int(step, 0xfffffff0l, 0xffffffffl, &number);
+	if (!f)
+		return error_sys(err, HALE_ERR_SYSTEM,
+				 "cannot ask scontrol for the nodes of the step");
+	status = parse_stream(h, f, "the Slurm step", err);
+	if (pclose(f) != 0 || !list || !tasks || (status == HALE_OK && !slurm_step_slots(h, tasks)))
+		return error_set(err, HALE_ERR_SYSTEM,
+				 "can't tell which tasks of the Slurm step are on which node; name "
+				 "the nodes with --host");
+	h->slurm = true;
+	return status;
 }
 
-hale_status_t hosts_slurm(struct hosts *h, struct error *err)
+hale_status_t hosts_slurm(struct hosts *h, bool step, struct error *err)
 {
 	const char *list = getenv("SLURM_JOB_NODELIST");
 	hale_status_t status;
 	FILE *f;
 
-	if (!list || !*list || in_slurm_step())
+	if (step)
+		return slurm_step_read(h, err);
+	/* of a step with a job of its own in each task the nodes are srun's business */
+	if (!list || !*list || slurm_in_step())
 		return HALE_OK;
 	f = popen("scontrol show hostnames \"$SLURM_JOB_NODELIST\"", "re");
 	if (!f)

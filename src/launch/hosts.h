@@ -29,8 +29,9 @@ hale_status_t hosts_parse(struct hosts *h, const char *text, const char *what, s
 hale_status_t hosts_read(struct hosts *h, const char *path, struct error *err);
 /* "a,b:4,c": :N are slots, as mpirun has them. */
 hale_status_t hosts_list(struct hosts *h, const char *list, struct error *err);
-/* The allocation that this process is in, if it is in one: then h->count > 0. */
-hale_status_t hosts_slurm(struct hosts *h, struct error *err);
+/* The allocation that this process is in, if it is in one: then h->count > 0. step: the tasks of
+ * this process's step are the ranks. */
+hale_status_t hosts_slurm(struct hosts *h, bool step, struct error *err);
 /* Which rank on which host; the last spares of them get none. With nodes only the first so many
  * that are no spares are used; per_node, if not 0, stands for slots. */
 hale_status_t hosts_place(const struct hosts *h, uint32_t nranks, long nodes, long per_node,

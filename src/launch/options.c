@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/options_private.h"
+#include "launch/slurm_step.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -534,9 +535,15 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 	o->program = argv + i;
 	if (which == OPTIONS_RUN && mpmd_is(o->program)) {
 		hale_status_t status = mpmd_merge(o->program, &o->ranks, &o->merged, err);
+		if (o->merged)
+			o->given_ranks = true;
 		if (status != HALE_OK)
 			return status;
 		o->program = o->merged;
+	}
+	if (which == OPTIONS_RUN && !o->given_ranks && slurm_step_tasks() > 0) {
+		o->step = true;
+		o->ranks = slurm_step_tasks();
 	}
 	return check_whole(o, which, err);
 }

@@ -62,6 +62,7 @@ struct options {
 	bool given_on_sdc;
 	long nodes, per_node; /* 0: not said */
 	long spares;	      /* nodes that get ranks when others are lost */
+	bool step;	      /* a rank for each task of the Slurm step (slurm_step.h) */
 	const char *hosts;    /* file of hosts; NULL: not said */
 	const char *host_list;
 	const char *launcher; /* template; NULL: ssh, or srun in a Slurm allocation */
@@ -104,7 +105,7 @@ struct options {
 	/* which of the above were on the command line: `hale restart` takes the others from the
 	 * checkpoint */
 	bool given_every, given_dir, given_keep, given_compress, given_incremental, given_tag,
-	    given_max_restarts, given_net_security, given_local, given_shared_every, given_auto;
+	    given_max_restarts, given_net_security, given_local, given_shared_every, given_auto, given_ranks;
 	/* what to show */
 	bool tag, timestamp, verbose, quiet;
 	closed_output_t on_closed_output;

@@ -15,6 +15,7 @@ static hale_status_t take_ranks(struct parser *p)
 		return error_set(p->err, HALE_ERR_ARGUMENT,
 				 "%s ranks are more than one machine can run (at most %d)",
 				 p->value, JOB_RANKS_MAX);
+	p->o->given_ranks = true;
 	return HALE_OK;
 }
 

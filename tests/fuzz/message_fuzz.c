@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* links: src/wire/message/message.c src/wire/session/setup.c src/launch/hosts.c
- * src/policy/place.c */
+ * src/launch/slurm_step.c src/policy/place.c */
 /* Frames as a broken agent or head might send them, descriptions of jobs, and files of hosts as
  * people might write them: refused, or the same when written again. */
 #include <stdlib.h>
