@@ -32,9 +32,9 @@ class Batch:
         return dict(x.split("=", 1) for x in r.out.split() if "=" in x) if r.status == 0 else {}
 
     def at_once(self):
-        """Slurm lets a requeued job wait for two minutes."""
+        """Slurm lets a requeued job wait for two minutes. In the second of the requeue a node starts nothing of it."""
         self.until(lambda: self.state().get("JobState") == "PENDING", "it waits for its next life")
-        r = self.s.run("scontrol", "update", f"JobId={self.id}", "StartTime=now", env=self.env)
+        r = self.s.run("scontrol", "update", f"JobId={self.id}", "StartTime=now+2", env=self.env)
         expect(r.status == 0, r)
 
     def until(self, condition, what, limit=60):
