@@ -27,6 +27,7 @@ RULES = {
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
     "libhale_protect.so": r"hale_",
     "libhale_rio.so": r"rio_",
+    "libhale_offload.so": r"hale_|snapify_",
     "libftb.so.0": r"(FTB|HALE_FTB)_",
     # and what libhale_task.so asks of it, src/mpi/task/link.c
     "libmpi.so.40": r"(P?MPIX?|mpi|ompi|OMPI|hale_tasks)_",

@@ -69,7 +69,7 @@ def files_of_another_node_are_plain_descriptors(s):
         os.mkdir(d.path("results"))
         for size in (0, 1, 65537, (9 << 20) + 3):
             near = make_file(s.path("near"), size)
-            for mode in ("write", "plain", "whole"):
+            for mode in ("write", "plain", "whole") if size > 1 else ("write",):
                 r = pipe(s, exe_in, mode, "node2", "results/state.bin", near, HALE_DEVICES=f"node2={d.node}")
                 expect(r.status == 0 and f"ok {size}" in r.err, r)
                 d.job.until(lambda: os.path.exists(d.path("results/state.bin")) and

@@ -31,3 +31,14 @@ int cli_become(const char *program, const char *without, const char *first, cons
 	log_warn("cannot start %s: %s", path, strerror(errno));
 	return EXIT_USAGE;
 }
+
+bool cli_beside_path(const char *program, char *path, size_t size)
+{
+	char libdir[PATH_MAX];
+	struct error err;
+
+	if (environment_find_libdir(libdir, &err) != HALE_OK)
+		return false;
+	return snprintf(path, size, "%s/%s", libdir, program) < (int)size &&
+	       access(path, X_OK) == 0;
+}

@@ -33,6 +33,8 @@ int cli_metrics(int argc, char **argv);
 int cli_rules(int argc, char **argv);
 int cli_cp(int argc, char **argv);
 int cli_device(int argc, char **argv);
+int cli_swap(int argc, char **argv);
+int cli_offload(int argc, char **argv);
 int cli_complete(int argc, char **argv);
 
 /* `hale agent --attach TAG.NODE`: a new head speaks with an agent of this machine. */

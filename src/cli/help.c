@@ -42,7 +42,9 @@ static const char overview[] =
     "  hale metrics [--listen PORT]                    numbers of running jobs, for Prometheus\n"
     "  hale rules check|try [FILE]                     what is done about which event\n"
     "  hale cp FILE NODE:PATH                          copy a file to or from another node\n"
-    "  hale device serve --root DIR                    serve files of this node to programs\n"
+    "  hale device serve --devices N                   serve devices and files of this node\n"
+    "  hale swap out|in PID                            device processes to disk and back\n"
+    "  hale offload migrate PID DEVICE                 device processes to another device\n"
     "  hale complete bash|zsh|fish                     completion of command lines, for a shell\n"
     "  hale help COMMAND                               more about one of them\n";
 
@@ -448,14 +450,37 @@ static const char cp_help[] =
 static const char device_help[] =
     "hale device serve [options]\n"
     "\n"
-    "Serves files of this node to programs (rio_open of hale/rio.h) and to `hale cp`, until it\n"
-    "gets SIGTERM. Callers must have the key of HALE_DEVICE_KEY (a file, by default\n"
-    "~/.local/state/hale/device.key, which is made when it is missing); what they send is not\n"
-    "encrypted.\n"
+    "Serves this node to programs until it gets SIGTERM: its cores and memory as devices\n"
+    "(hale_offload.h), its files (hale/rio.h, `hale cp`). Callers must have the key of\n"
+    "HALE_DEVICE_KEY (a file, by default ~/.local/state/hale/device.key, which is made when it is\n"
+    "missing); what they send is not encrypted. Whoever has the key can run code here as you.\n"
     "\n"
-    "  --root DIR             folder of the files (.); nothing outside can be reached\n"
+    "  --devices N            parts of this node that are given out, 0 to 64 (1); the cores that\n"
+    "                         the daemon may use are divided among them\n"
+    "  --memory SIZE          of each, for buffers of all its processes (1G)\n"
+    "  --root DIR             folder of the files (.); no file outside can be reached\n"
     "  --listen ADDRESS:PORT  where to listen (127.0.0.1:7420); port 0: any\n"
     "  --verbose              say why callers are turned away\n";
+
+static const char swap_help[] =
+    "hale swap out PID [--dir DIR]\n"
+    "hale swap in PID DEVICE\n"
+    "\n"
+    "The device processes of a program (hale_offload.h) leave their devices: their state goes to\n"
+    "DIR (a folder in TMPDIR or /tmp), on the node of the program. Calls on them wait. Later they\n"
+    "come back, to the same device or another one, and go on where they were.\n"
+    "\n"
+    "  --dir DIR              folder of the snapshots\n"
+    "\n"
+    "Ends with 0, with 1 after a sentence if one of them stays where it is, with 64 for wrong\n"
+    "arguments.\n";
+
+static const char offload_help[] =
+    "hale offload migrate PID DEVICE\n"
+    "hale offload list PID\n"
+    "\n"
+    "The device processes of a program go to another device while it runs; or are listed.\n"
+    "Ends as hale swap does.\n";
 
 static const struct {
 	const char *name, *text;
@@ -483,6 +508,8 @@ static const struct {
 	     {"model", cli_model_help},
 	     {"cp", cp_help},
 	     {"device", device_help},
+	     {"swap", swap_help},
+	     {"offload", offload_help},
 	     {"complete", cli_complete_help}};
 
 const char *cli_help_name(size_t i)

@@ -26,7 +26,8 @@ static const struct {
     {"campaign", cli_campaign}, {"complete", cli_complete},
     {"top", cli_top},		{"report", cli_report},
     {"web", cli_web},		{"cp", cli_cp},
-    {"device", cli_device},
+    {"device", cli_device},	{"swap", cli_swap},
+    {"offload", cli_offload},
 };
 
 int cli_version(void)

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Device processes: calls, crashes, snapshots, `hale swap`, `hale offload`; devices are served by real daemons, on
+network namespaces or on this node."""
+
+from lib import *
+from namespaces import Namespaces
+
+LINK = ["-L", BUILD, "-lhale_offload", f"-Wl,-rpath,{BUILD}", "-lpthread"]
+
+
+class Devices:
+    """`hale device serve` with devices, and programs that use them."""
+
+    def __init__(self, s, prefixes=((),), addresses=("127.0.0.1",), devices=2, memory="64M"):
+        self.s, self.env = s, {"HALE_OFFLOAD_CACHE": s.path("cache"), "HALE_RIO_TIMEOUT": "1s"}
+        self.jobs, names = [], []
+        for i, (prefix, address) in enumerate(zip(prefixes, addresses)):
+            job = s.start(*prefix, HALE, "device", "serve", "--devices", devices, "--memory", memory, "--listen",
+                          f"{address}:0", "--root", s.dir, env=self.env)
+            names.append("node%d=%s" % (i, job.until_output(r"serving at (\S+)")[1]))
+            self.jobs.append(job)
+        self.env["HALE_DEVICES"] = ",".join(names)
+
+    def compile(self, name):
+        return self.s.compile(name, mpi=None, flags=LINK)
+
+    def object(self):
+        self.s.compile("offload_object", mpi=None, flags=["-shared", "-fPIC", "-o", self.s.path("object.so")])
+        return self.s.path("object.so")
+
+    def run(self, *argv, **kw):
+        return self.s.run(*argv, env=self.env, **kw)
+
+    def start(self, *argv):
+        return self.s.start(*argv, env=self.env)
+
+    def processes(self, k=0):
+        return [p for p in children(self.jobs[k].pid) if name_of(p).startswith("hale-offload")]
+
+    def end(self):
+        for job in self.jobs:
+            job.kill(signal.SIGTERM)
+            r = job.wait()
+            expect(r.status == 0, r)
+
+
+def moving(d, exe, pipes=3, work=20000):
+    """offload_ticks until it gets SIGTERM, once its device process runs."""
+    job = d.start(exe, d.object(), pipes, 0, work)
+    job.until_output(r"^[1-9]\d*$")
+    return job
+
+
+def counted(job):
+    lines = job.out().split()
+    return int(lines[-1]) if lines else 0
+
+
+def goes_on(job):
+    now = counted(job)
+    job.until(lambda: counted(job) > now + 10, "it goes on")
+
+
+def ends_well(job):
+    job.kill(signal.SIGTERM)
+    r = job.wait()
+    expect(r.status == 0 and "\ngood " in r.out, r)
+
+
+@test
+def functions_buffers_pipelines_and_all_that_goes_wrong(s):
+    d = Devices(s)
+    r = d.run(d.compile("offload_tour"), d.object(), 1)
+    expect(r.status == 0 and r.out == "good\n", r)
+    d.jobs[0].until_says(r"process \d+ has ended with signal 6")
+    d.end()
+
+
+@test
+def the_same_over_the_network(s):
+    if not LONG:
+        skip("HALE_LONG=1")
+    with Namespaces(s, 2, "o", "10.73.3") as net:
+        inside = [["ip", "netns", "exec", f"{net.prefix}{k}"] for k in range(2)]
+        d = Devices(s, [inside[0]], [net.address(0)])
+        r = d.run(*inside[1], d.compile("offload_tour"), d.object(), 0)
+        expect(r.status == 0 and r.out == "good\n", r)
+        d.end()
+
+
+@test
+def counters_on_both_sides_agree_at_random_moments(s):
+    with Namespaces(s, 2, "o", "10.73.4") as net:
+        inside = [["ip", "netns", "exec", f"{net.prefix}{k}"] for k in range(2)]
+        d = Devices(s, inside, [net.address(0), net.address(1)], devices=1)
+        os.mkdir(s.path("snapshot"))
+        r = d.run(*inside[1], d.compile("offload_ticks"), d.object(), 8, 1000 if LONG else 14, 5000,
+                  s.path("snapshot"))
+        expect(r.status == 0 and r.out.startswith("good "), r)
+        for job in d.jobs:
+            expect("has ended with" not in job.err(), job.result())  # swapped out is not crashed
+        d.end()
+
+
+@test
+def hale_swap_and_migrate_a_running_program(s):
+    d = Devices(s)
+    job = moving(d, d.compile("offload_ticks"))
+    goes_on(job)
+    r = d.run(HALE, "offload", "list", job.pid)
+    expect(re.fullmatch(r"process \d+ on device 0 runs\n", r.out), r)
+    r = d.run(HALE, "swap", "out", job.pid, "--dir", s.path("out"))
+    expect(r.status == 0 and f"is out of device 0: {s.path('out')}/" in r.out, r)
+    expect(not d.processes() and "swapped out" in d.run(HALE, "offload", "list", job.pid).out, s.process_table())
+    before = counted(job)
+    time.sleep(0.2)
+    expect(counted(job) == before, "calls on it wait")
+    r = d.run(HALE, "swap", "out", job.pid)
+    expect(r.status == 1 and "in a state for that" in r.err, r)
+    r = d.run(HALE, "swap", "in", job.pid, 7)
+    expect(r.status == 1 and "no device hale:7" in r.err, r)
+    both = [d.start(HALE, "swap", "in", job.pid, 1) for _ in range(2)]
+    expect(sorted(b.wait().status for b in both) == [0, 1], both[0].result(), both[1].result())
+    goes_on(job)
+    expect(len(d.processes()) == 1 and not os.listdir(s.path("out")), s.process_table())
+    r = d.run(HALE, "offload", "migrate", job.pid, 0)
+    expect(r.status == 0 and "is on device 0" in r.out, r)
+    goes_on(job)
+    r = d.run(HALE, "offload", "migrate", job.pid, 9)
+    expect(r.status == 1 and "no device hale:9" in r.err, r)
+    goes_on(job)
+    ends_well(job)
+    for argv in (("swap",), ("swap", "out"), ("swap", "in", 1), ("swap", "out", 1, "--dir"), ("offload", "list")):
+        expect(d.run(HALE, *argv).status == 64, argv)
+    r = d.run(HALE, "swap", "out", os.getpid())
+    expect(r.status == 1 and "no device processes" in r.err, r)
+    d.end()
+
+
+@test
+def a_full_or_damaged_snapshot_costs_nothing(s):
+    d = Devices(s)
+    job = moving(d, d.compile("offload_ticks"))
+    small = s.tmpfs("small", "300k")
+    r = d.run(HALE, "swap", "out", job.pid, "--dir", small)
+    expect(r.status == 1 and "No space left" in r.err, r)
+    goes_on(job)
+    r = d.run(HALE, "swap", "out", job.pid, "--dir", s.path("out"))
+    expect(r.status == 0, r)
+    folder = r.out.split()[-1]
+    for name, why in (("image", "the image of the snapshot"), ("store", "its store"), ("manifest", "its manifest")):
+        path = os.path.join(folder, name)
+        with open(path, "rb") as f:
+            good = f.read()
+        with open(path, "wb") as f:
+            f.write(good[:30] + bytes([good[30] ^ 1]) + good[31:])
+        r = d.run(HALE, "swap", "in", job.pid, 1)
+        expect(r.status == 1 and why in r.err and "damaged" in r.err, name, r)
+        with open(path, "wb") as f:
+            f.write(good)
+    r = d.run(HALE, "swap", "in", job.pid, 1)
+    expect(r.status == 0, r)
+    goes_on(job)
+    ends_well(job)
+    d.end()
+
+
+@test
+def whatever_is_killed_or_cut_nobody_hangs(s):
+    with Namespaces(s, 2, "o", "10.73.5") as net:
+        inside = [["ip", "netns", "exec", f"{net.prefix}{k}"] for k in range(2)]
+        d = Devices(s, inside[:1], [net.address(0)])
+        exe, obj = d.compile("offload_ticks"), d.object()
+
+        def run():
+            job = d.start(*inside[1], exe, obj, 2, 0, 1000)
+            job.until_output(r"^[1-9]\d*$")
+            return job
+
+        job = run()  # the device process is killed
+        os.kill(d.processes()[0], signal.SIGKILL)
+        r = job.wait()
+        expect(r.status == 1 and "ESRCH" in r.err, r)
+        d.jobs[0].until_says("has ended with signal 9")
+        job = run()  # the program is killed
+        job.kill()
+        job.wait()
+        d.jobs[0].until(lambda: not d.processes(), "the device process ends with its program")
+        job = run()  # the cable is cut
+        net.cut(0)
+        r = job.wait()
+        expect(r.status == 1 and "ESRCH" in r.err, r)
+        d.jobs[0].until(lambda: not d.processes(), "the device process ends")
+        net.heal(0)
+        d.end()
+
+
+main()
