@@ -113,8 +113,9 @@ def hale_swap_and_migrate_a_running_program(s):
     r = d.run(HALE, "swap", "out", job.pid, "--dir", s.path("out"))
     expect(r.status == 0 and f"is out of device 0: {s.path('out')}/" in r.out, r)
     expect(not d.processes() and "swapped out" in d.run(HALE, "offload", "list", job.pid).out, s.process_table())
+    time.sleep(0.15)  # the program prints every 50 ms
     before = counted(job)
-    time.sleep(0.2)
+    time.sleep(0.15)
     expect(counted(job) == before, "calls on it wait")
     r = d.run(HALE, "swap", "out", job.pid)
     expect(r.status == 1 and "in a state for that" in r.err, r)
