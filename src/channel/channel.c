@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The table of channels: one line each, in order of preference. */
+/* All channels of the table, one after the other. */
 #include "channel/channel.h"
 
-#include "base/base.h"
-#include "channel/net/net.h"
-#include "channel/self/self.h"
-#include "channel/shm/shm.h"
-
-static const struct channel_ops *const channels[] = {
-    &channel_self,
-    &channel_net,
-    &channel_shm,
-};
+#include "channel/table.h"
 
 /* The poll functions of the open channels: most rounds of progress find nothing, so the loop over
  * them is as short as can be. */
-static int (*polls[ARRAY_LEN(channels)])(void);
-static void (*flushes[ARRAY_LEN(channels)])(void);
+static int (*polls[CHANNELS])(void);
+static void (*flushes[CHANNELS])(void);
 static unsigned npolls, nflushes;
 
 static void polls_choose(void)
 {
 	npolls = nflushes = 0;
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++) {
-		const struct channel_ops *c = channels[i];
+	for (size_t i = 0; i < CHANNELS; i++) {
+		const struct channel_ops *c = channel_table[i];
 		if (c->used && !c->used())
 			continue;
 		if (c->poll)
@@ -44,13 +35,13 @@ hale_status_t channel_check(const struct channel_ops *c, struct error *err)
 
 hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err)
 {
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++) {
-		hale_status_t rc = channel_check(channels[i], err);
+	for (size_t i = 0; i < CHANNELS; i++) {
+		hale_status_t rc = channel_check(channel_table[i], err);
 		if (rc == HALE_OK)
-			rc = channels[i]->open(arrive, err);
+			rc = channel_table[i]->open(arrive, err);
 		if (rc != HALE_OK) {
 			while (i-- > 0)
-				channels[i]->close();
+				channel_table[i]->close();
 			return rc;
 		}
 	}
@@ -61,15 +52,15 @@ hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err)
 void channel_close_all(void)
 {
 	npolls = nflushes = 0;
-	for (size_t i = ARRAY_LEN(channels); i-- > 0;)
-		channels[i]->close();
+	for (size_t i = CHANNELS; i-- > 0;)
+		channel_table[i]->close();
 }
 
 const struct channel_ops *channel_for(uint32_t rank)
 {
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
-		if (channels[i]->reaches(rank))
-			return channels[i];
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->reaches(rank))
+			return channel_table[i];
 	return NULL;
 }
 
@@ -89,46 +80,46 @@ void channel_flush_all(void)
 
 void channel_before_sleep_all(void)
 {
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
-		if (channels[i]->before_sleep)
-			channels[i]->before_sleep();
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->before_sleep)
+			channel_table[i]->before_sleep();
 }
 
 void channel_suspend_all(uint32_t round)
 {
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
-		if (channels[i]->suspend)
-			channels[i]->suspend(round);
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->suspend)
+			channel_table[i]->suspend(round);
 }
 
 bool channel_drained_all(void)
 {
 	bool all = true;
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
-		if (channels[i]->drained)
-			all &= channels[i]->drained();
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->drained)
+			all &= channel_table[i]->drained();
 	return all;
 }
 
 void channel_resume_all(bool restored)
 {
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
-		if (channels[i]->resume)
-			channels[i]->resume(restored);
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->resume)
+			channel_table[i]->resume(restored);
 	polls_choose();
 }
 
 void channel_forget_all(uint32_t rank)
 {
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
-		if (channels[i]->forget)
-			channels[i]->forget(rank);
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->forget)
+			channel_table[i]->forget(rank);
 }
 
 bool channel_settled_all(void)
 {
-	for (size_t i = 0; i < ARRAY_LEN(channels); i++)
-		if (channels[i]->settled && !channels[i]->settled())
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->settled && !channel_table[i]->settled())
 			return false;
 	return true;
 }

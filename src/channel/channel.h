@@ -79,8 +79,9 @@ struct channel_ops {
 	void (*before_sleep)(void);
 
 	/* Copies between this process's memory and that rank's. Returns bytes copied (perhaps fewer
-	 * than asked), 0: not now, try later with the same arguments, or -1: this can't be done for
-	 * this memory or at all, use records. Either may be NULL: use records.
+	 * than asked), 0: not now, try with the same arguments when poll has said that something
+	 * came, or -1: this can't be done for this memory or at all, use records. Either may be
+	 * NULL: use records.
 	 * stable: nobody else touches local until get has said that something is there, or the
 	 * channel has been suspended. */
 	ssize_t (*get)(uint32_t rank, const struct iovec *local, size_t nlocal,

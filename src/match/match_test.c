@@ -13,6 +13,7 @@
 #include <cmocka.h>
 // clang-format on
 #include "match/fixture.h"
+#include "channel/table.h"
 
 enum { BIG = 3 << 20 };
 static unsigned char *buf;
@@ -638,8 +639,17 @@ static void room_body(int rank)
 	REQUIRE(fixture_overslept < N);
 }
 
+/* Behind channel/faulty sends are refused although there is room, which nobody makes then, and what
+ * a helper could copy later may not be there to be copied. */
+static bool is_faulty(void)
+{
+	return strcmp(channel_table[0]->name, "faulty") == 0;
+}
+
 static void who_waits_for_room_is_woken(void **state)
 {
+	if (is_faulty())
+		skip();
 	setenv("HALE_SHM_CMA", "0", 1);
 	run_beside_others(room_body);
 	unsetenv("HALE_SHM_CMA");
@@ -722,6 +732,8 @@ static void helper_fails_body(int rank)
 
 static void a_chunk_that_the_helper_cannot_copy_is_copied_by_the_receiver(void **state)
 {
+	if (is_faulty())
+		skip();
 	assert_int_equal(fixture_run(2, 2, helper_fails_body), 0);
 }
 

@@ -11,6 +11,7 @@ static struct channel_faults faults;
 static struct channel_faults_done done;
 static uint64_t random_state, sends;
 static bool looks_surely; /* the next poll does: somebody is about to sleep */
+static bool owes_a_try;	  /* the next poll says that something has moved */
 
 static uint32_t draw(uint32_t below)
 {
@@ -31,14 +32,6 @@ static bool happens(uint32_t of_1000, uint64_t *count)
 struct channel_faults_done channel_faulty_done(void)
 {
 	return done;
-}
-
-static const struct channel_ops *inner_for(uint32_t rank)
-{
-	for (size_t i = 0; i < inner_count; i++)
-		if (inner[i]->reaches(rank))
-			return inner[i];
-	return NULL;
 }
 
 static hale_status_t faulty_open(channel_arrive_t *arrive, struct error *err)
@@ -68,9 +61,9 @@ static void count_send(void)
 		kill(getpid(), SIGKILL);
 }
 
-static bool faulty_send(uint32_t rank, const struct envelope *e, const void *payload)
+static bool faulty_send(const struct channel_ops *c, uint32_t rank, const struct envelope *e,
+			const void *payload)
 {
-	const struct channel_ops *c = inner_for(rank);
 	unsigned char copy[256];
 	count_send();
 	if (happens(faults.refuse, &done.refused))
@@ -90,42 +83,32 @@ static bool faulty_send(uint32_t rank, const struct envelope *e, const void *pay
 	return true;
 }
 
-static void *faulty_reserve(uint32_t rank, size_t length)
+static void *faulty_reserve(const struct channel_ops *c, uint32_t rank, size_t length)
 {
 	count_send();
-	return happens(faults.refuse, &done.refused) ? NULL
-						     : inner_for(rank)->reserve(rank, length);
+	return happens(faults.refuse, &done.refused) ? NULL : c->reserve(rank, length);
 }
 
-static void faulty_commit(uint32_t rank, const struct envelope *e)
+static void faulty_commit(const struct channel_ops *c, uint32_t rank, const struct envelope *e)
 {
 	/* what is not committed was never there */
 	if (!may_break(e) || !happens(faults.lose, &done.lost))
-		inner_for(rank)->commit(rank, e);
+		c->commit(rank, e);
 }
 
-static bool faulty_announce(uint32_t rank, const struct envelope *e, const void *payload,
-			    const void *memory, size_t bytes)
+static bool faulty_announce(const struct channel_ops *c, uint32_t rank, const struct envelope *e,
+			    const void *payload, const void *memory, size_t bytes)
 {
 	count_send();
 	return !happens(faults.refuse, &done.refused) &&
-	       inner_for(rank)->announce(rank, e, payload, memory, bytes);
-}
-
-static bool faulty_busy(uint32_t rank)
-{
-	return inner_for(rank)->busy(rank);
-}
-
-static void faulty_unwanted(uint32_t rank, const void *remote)
-{
-	inner_for(rank)->unwanted(rank, remote);
+	       c->announce(rank, e, payload, memory, bytes);
 }
 
 static int faulty_poll(void)
 {
-	int arrived = 0;
-	if (!looks_surely && happens(faults.idle, &done.idled))
+	int arrived = owes_a_try;
+	owes_a_try = false;
+	if (!arrived && !looks_surely && happens(faults.idle, &done.idled))
 		return 0;
 	looks_surely = false;
 	for (size_t i = 0; i < inner_count; i++)
@@ -171,14 +154,14 @@ static size_t part_of(const struct iovec *local, size_t nlocal, const struct iov
 	return draw(2) ? 0 : 1 + draw((uint32_t)(most < 4096 ? most : 4096));
 }
 
-static ssize_t faulty_get(uint32_t rank, const struct iovec *local, size_t nlocal,
-			  const struct iovec *remote, size_t nremote, bool stable)
+static ssize_t faulty_get(const struct channel_ops *c, uint32_t rank, const struct iovec *local,
+			  size_t nlocal, const struct iovec *remote, size_t nremote, bool stable)
 {
-	const struct channel_ops *c = inner_for(rank);
 	/* without put the channel moves things in its own time, and wants the same arguments again
 	 */
 	if (happens(faults.partly, &done.partly)) {
 		size_t n = !c->put ? 0 : part_of(local, nlocal, remote, nremote);
+		owes_a_try = n == 0;
 		if (n == 0)
 			return 0;
 		struct iovec to = {local[0].iov_base, n}, from = {remote[0].iov_base, n};
@@ -187,10 +170,9 @@ static ssize_t faulty_get(uint32_t rank, const struct iovec *local, size_t nloca
 	return c->get(rank, local, nlocal, remote, nremote, stable);
 }
 
-static ssize_t faulty_put(uint32_t rank, const struct iovec *local, size_t nlocal,
-			  const struct iovec *remote, size_t nremote)
+static ssize_t faulty_put(const struct channel_ops *c, uint32_t rank, const struct iovec *local,
+			  size_t nlocal, const struct iovec *remote, size_t nremote)
 {
-	const struct channel_ops *c = inner_for(rank);
 	if (happens(faults.partly, &done.partly)) {
 		size_t n = part_of(local, nlocal, remote, nremote);
 		if (n == 0)
@@ -199,15 +181,6 @@ static ssize_t faulty_put(uint32_t rank, const struct iovec *local, size_t nloca
 		return c->put(rank, &from, 1, &to, 1);
 	}
 	return c->put(rank, local, nlocal, remote, nremote);
-}
-
-/* The owner may be this process, which its own channel does not reach: one of them has shares. */
-static struct channel_share *faulty_share(uint32_t owner, uint32_t i)
-{
-	for (size_t k = 0; k < inner_count; k++)
-		if (inner[k]->share)
-			return inner[k]->share(owner, i);
-	return NULL;
 }
 
 /* ---- checkpoints ---- */
@@ -233,6 +206,13 @@ static void faulty_resume(bool restored)
 	for (size_t i = 0; i < inner_count; i++)
 		if (inner[i]->resume)
 			inner[i]->resume(restored);
+}
+
+static void faulty_forget(uint32_t rank)
+{
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->forget)
+			inner[i]->forget(rank);
 }
 
 static bool faulty_settled(void)
@@ -262,51 +242,60 @@ static void close_with_first(void)
 {
 }
 
-static bool reaches_as(size_t i, uint32_t rank)
-{
-	return i < inner_count && inner_for(rank) == inner[i];
-}
+/* A channel's operations do not say whose they are: each of the table has a set of its own. */
+#define MEMBER(i)                                                                                  \
+	static bool send_##i(uint32_t rank, const struct envelope *e, const void *payload)         \
+	{                                                                                          \
+		return faulty_send(inner[i], rank, e, payload);                                    \
+	}                                                                                          \
+	static void *reserve_##i(uint32_t rank, size_t length)                                     \
+	{                                                                                          \
+		return faulty_reserve(inner[i], rank, length);                                     \
+	}                                                                                          \
+	static void commit_##i(uint32_t rank, const struct envelope *e)                            \
+	{                                                                                          \
+		faulty_commit(inner[i], rank, e);                                                  \
+	}                                                                                          \
+	static bool announce_##i(uint32_t rank, const struct envelope *e, const void *payload,     \
+				 const void *memory, size_t bytes)                                 \
+	{                                                                                          \
+		return faulty_announce(inner[i], rank, e, payload, memory, bytes);                 \
+	}                                                                                          \
+	static ssize_t get_##i(uint32_t rank, const struct iovec *local, size_t nlocal,            \
+			       const struct iovec *remote, size_t nremote, bool stable)            \
+	{                                                                                          \
+		return faulty_get(inner[i], rank, local, nlocal, remote, nremote, stable);         \
+	}                                                                                          \
+	static ssize_t put_##i(uint32_t rank, const struct iovec *local, size_t nlocal,            \
+			       const struct iovec *remote, size_t nremote)                         \
+	{                                                                                          \
+		return faulty_put(inner[i], rank, local, nlocal, remote, nremote);                 \
+	}
 
-static bool reaches_as_0(uint32_t rank)
-{
-	return reaches_as(0, rank);
-}
+/* What is NULL in the channel is NULL here: that says something, too. */
+#define OPS(i)                                                                                     \
+	(struct channel_ops)                                                                       \
+	{                                                                                          \
+		.name = "faulty", .open = open_with_first, .reaches = inner[i]->reaches,           \
+		.send = send_##i, .reserve = reserve_##i, .commit = commit_##i,                    \
+		.announce = inner[i]->announce ? announce_##i : NULL, .busy = inner[i]->busy,      \
+		.unwanted = inner[i]->unwanted, .get = inner[i]->get ? get_##i : NULL,             \
+		.put = inner[i]->put ? put_##i : NULL, .share = inner[i]->share,                   \
+		.close = close_with_first, .eager_max = inner[i]->eager_max                        \
+	}
 
-static bool reaches_as_1(uint32_t rank)
-{
-	return reaches_as(1, rank);
-}
+MEMBER(0)
+MEMBER(1)
+MEMBER(2)
 
-static bool reaches_as_2(uint32_t rank)
+static void member_make(size_t i)
 {
-	return reaches_as(2, rank);
-}
-
-static bool reaches_as_3(uint32_t rank)
-{
-	return reaches_as(3, rank);
-}
-
-/* What is asked of a rank's channel; NULL where that one has NULL, which says something, too. */
-static struct channel_ops ops_of(size_t i)
-{
-	static bool (*const reaches[CHANNEL_FAULTY_MAX])(uint32_t rank) = {
-	    reaches_as_0, reaches_as_1, reaches_as_2, reaches_as_3};
-	const struct channel_ops *c = inner[i];
-	return (struct channel_ops){.name = "faulty",
-				    .open = open_with_first,
-				    .reaches = reaches[i],
-				    .send = faulty_send,
-				    .reserve = faulty_reserve,
-				    .commit = faulty_commit,
-				    .announce = c->announce ? faulty_announce : NULL,
-				    .busy = c->busy ? faulty_busy : NULL,
-				    .unwanted = c->unwanted ? faulty_unwanted : NULL,
-				    .get = c->get ? faulty_get : NULL,
-				    .put = c->put ? faulty_put : NULL,
-				    .share = c->share ? faulty_share : NULL,
-				    .close = close_with_first,
-				    .eager_max = c->eager_max};
+	if (i == 0)
+		channel_faulty[i] = OPS(0);
+	else if (i == 1)
+		channel_faulty[i] = OPS(1);
+	else
+		channel_faulty[i] = OPS(2);
 }
 
 void channel_faulty_wrap(const struct channel_ops *const *list, size_t count,
@@ -320,7 +309,7 @@ void channel_faulty_wrap(const struct channel_ops *const *list, size_t count,
 	memset(&done, 0, sizeof(done));
 	sends = 0;
 	for (size_t i = 0; i < inner_count; i++)
-		channel_faulty[i] = ops_of(i);
+		member_make(i);
 	first->open = faulty_open;
 	first->poll = faulty_poll;
 	first->flush = faulty_flush;
@@ -328,6 +317,7 @@ void channel_faulty_wrap(const struct channel_ops *const *list, size_t count,
 	first->suspend = faulty_suspend;
 	first->drained = faulty_drained;
 	first->resume = faulty_resume;
+	first->forget = faulty_forget;
 	first->settled = faulty_settled;
 	first->close = faulty_close;
 }
