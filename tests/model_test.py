@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`hale model`: formulas by name. What the formulas give is tested beside them, in src/model/."""
 
+import struct
 import xml.dom.minidom
 
 from lib import *
@@ -153,8 +154,17 @@ def pictures_are_drawn_by_gnuplot(s):
     words += " ".join(t.firstChild.data for t in svg.getElementsByTagName("text")
                       if t.firstChild and t.firstChild.nodeType == t.TEXT_NODE)
     expect("2xD" in words and "millions" in words, words)
+    expect("Replicated ranks, lost ones cloned or not" in words and "mttf=50y" in words and "nodes=" not in words,
+           "a title, and what the curves hold for besides the axis", words)
+    minutes = s.path("minutes.svg")
+    r = s.hale("model", "interval", "mtbf=6h", "--sweep", "ckpt=10s..200s", "--y", "daly_s", "--plot", minutes)
+    words = open(minutes).read()
+    expect(r.status == 0 and words.count("(minutes)") == 2 and "(s)" not in words, r, words)
     r = s.hale("model", "interval", "ckpt=40s", "--plot", s.path("i.png"))
-    expect(r.status == 0 and open(s.path("i.png"), "rb").read(4) == b"\x89PNG", r)
+    png = open(s.path("i.png"), "rb").read(24)
+    expect(r.status == 0 and png[:4] == b"\x89PNG", r)
+    # twice the SVG's dots, so that lines and letters are as smooth
+    expect(struct.unpack(">II", png[16:24]) == (1520, 960), png)
     r = s.hale("model", "interval", "ckpt=40s", "--plot", s.path("nowhere/i.png"))
     expect(r.status == 1 and "nowhere" in r.err, r)
 

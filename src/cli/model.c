@@ -251,6 +251,13 @@ static int option(int argc, char **argv, int at, const char *name, char **value)
 	return 2;
 }
 
+static void note_given(struct model_request *q, const char *assignment)
+{
+	size_t used = strlen(q->given);
+
+	snprintf(q->given + used, sizeof(q->given) - used, "%s%s", used ? "  " : "", assignment);
+}
+
 struct words {
 	char *compare, *sweep, *plot, *y;
 };
@@ -282,6 +289,8 @@ static hale_status_t read_options(struct model_request *q, int argc, char **argv
 					 argv[i]);
 		} else if (took == 0 && model_values_read(q->entry, argv[i], q->values, err)) {
 			return HALE_ERR_ARGUMENT;
+		} else if (took == 0) {
+			note_given(q, argv[i]);
 		}
 		i += took ? took : 1;
 	}

@@ -17,6 +17,7 @@ struct model_request {
 	size_t scheme_count;
 	bool compared, json;
 	const char *plot; /* file, or NULL */
+	char given[120];  /* the values on the command line, as a picture shows them */
 	const char *y;	  /* answer, or NULL: the model's own */
 	int x;		  /* key that is swept; -1: none */
 	double from, to;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hale model --sweep, --plot: one result over one key. */
+#include <ctype.h>
 #include <math.h>
 #include <errno.h>
 #include <signal.h>
@@ -214,9 +215,11 @@ static struct axis axis_of(enum model_kind kind, double largest)
 		const char *unit;
 	} units[] = {
 	    {MODEL_TIME_S, 2 * 365.25 * 86400, 1 / (365.25 * 86400), "years"},
-	    {MODEL_TIME_S, 86400, 1 / 3600., "hours"},
 	    {MODEL_TIME_S, 7200, 1 / 3600., "hours"},
-	    {MODEL_TIME_S, 0, 1, "s"},
+	    {MODEL_TIME_S, 180, 1 / 60., "minutes"},
+	    {MODEL_TIME_S, 1, 1, "s"},
+	    {MODEL_TIME_S, 1e-3, 1e3, "ms"},
+	    {MODEL_TIME_S, 0, 1e6, "us"},
 	    {MODEL_ENERGY_J, 1e10, 1 / 3.6e9, "MWh"},
 	    {MODEL_ENERGY_J, 0, 1, "J"},
 	    {MODEL_POWER_W, 1e6, 1e-6, "MW"},
@@ -226,7 +229,9 @@ static struct axis axis_of(enum model_kind kind, double largest)
 	    {MODEL_BYTES, 0x1p31, 0x1p-30, "GiB"},
 	    {MODEL_BYTES, 0, 0x1p-20, "MiB"},
 	    {MODEL_BYTES_PER_S, 0, 0x1p-20, "MiB/s"},
-	    {MODEL_RATE_HZ, 0, 1, "Hz"},
+	    {MODEL_RATE_HZ, 1, 1, "Hz"},
+	    {MODEL_RATE_HZ, 1 / 86400., 86400, "per day"},
+	    {MODEL_RATE_HZ, 0, 365.25 * 86400, "per year"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(units); i++)
@@ -270,6 +275,41 @@ static void put_label(FILE *f, const char *axis, const char *what, const char *u
 	putc('\n', f);
 }
 
+/* The values that were given, but for the one of the axis. */
+static void put_given(FILE *f, const struct model_request *q)
+{
+	char copy[sizeof(q->given)], shown[sizeof(q->given)] = "", *rest = copy, *word;
+	const char *axis = q->entry->keys[q->x].name;
+	size_t length = strlen(axis);
+
+	memcpy(copy, q->given, sizeof(copy));
+	while ((word = strsep(&rest, " "))) {
+		size_t used = strlen(shown);
+
+		if (*word && !(strncmp(word, axis, length) == 0 && word[length] == '='))
+			snprintf(shown + used, sizeof(shown) - used, "%s%s", used ? "  " : "",
+				 word);
+	}
+	put_quoted(f, shown);
+}
+
+/* What the picture is about, and below it the values that it holds for. */
+static void put_title(FILE *f, const struct model_request *q)
+{
+	const char *summary = q->entry->summary;
+	int length = (int)strcspn(summary, ";(");
+	char title[120];
+
+	snprintf(title, sizeof(title), "%c%.*s", toupper((unsigned char)summary[0]), length - 1,
+		 summary + 1);
+	fprintf(f, "set title noenhanced font 'sans,%d' offset 0,0.9\nset title ",
+		length > 45 ? 14 : 17);
+	put_quoted(f, title);
+	fprintf(f, "\nset label 1 ");
+	put_given(f, q);
+	fprintf(f, " noenhanced center at graph 0.5, graph 1.04 font 'sans,11' tc rgb '#555555'\n");
+}
+
 static void put_script(FILE *f, const struct model_request *q, const struct points *p)
 {
 	static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -280,17 +320,21 @@ static void put_script(FILE *f, const struct model_request *q, const struct poin
 
 	fprintf(f, "set terminal %s\n",
 		svg ? "svg size 760,480 font 'sans,14' background '#ffffff'"
-		    : "pngcairo size 1140,720 font 'sans,20'");
+		    : "pngcairo size 1520,960 font 'sans,14' fontscale 2 linewidth 2 background "
+		      "'#ffffff'");
 	fprintf(f, "set output ");
 	put_quoted(f, q->plot);
 	fprintf(f,
 		"\nset encoding utf8\nset border 3 lw 1\nset tics nomirror out\n"
-		"set grid lc rgb '#dddddd' lt 1 lw 0.7\nset key outside top center horizontal "
+		"set grid lc rgb '#dddddd' lt 1 lw 0.7\nset key outside bottom center horizontal "
 		"noenhanced reverse Left\n"
 		"set datafile missing '-'\nset xlabel noenhanced\nset ylabel noenhanced\n%s",
 		q->log_x ? "set logscale x\n" : "");
+	put_title(f, q);
 	put_label(f, "x", key->meaning, x.unit);
 	put_label(f, "y", p->what.meaning, y.unit);
+	if (q->scheme_count > 1)
+		fprintf(f, "set bmargin 6\n");
 	fprintf(f, "set xrange [%.10g:%.10g]\n$d << EOD\n", q->from * x.factor, q->to * x.factor);
 	for (long i = 0; i < q->steps; i++) {
 		fprintf(f, "%.8g", p->x[i] * x.factor);
