@@ -141,10 +141,14 @@ def printed_flags_can_be_run_and_others_are_marked(s):
         shown = s.hale("run", "-n", 2, *c["flags"].split(), "--", exe, "20")
         if c["possible"]:
             expect(shown.status == 0, c, shown)
-        elif c["flags"] == "--replicas 2":  # it runs, but a lost node ends both
+        elif c["flags"] in ("--replicas 2", "--replicas 3"):  # they run, but a lost node ends all
             expect(shown.status == 0 and "share a node" in shown.err, c, shown)
         else:
             expect(shown.status == EXIT_USAGE, c, shown)
+    for c in advised(s, "--report", "report.json", *machine, "--nodes", 3)["choices"]:
+        if "why" not in c and c["possible"]:
+            shown = s.hale("run", "-n", 3, "--nodes", 3, *c["flags"].split(), "--", exe, "20")
+            expect(shown.status == 0, "what is offered for several nodes runs", c, shown)
     runnable = [c for c in advice["choices"] if c["possible"]]
     expect({c["name"] for c in runnable} >= {"none", "checkpoints"}, advice)
     text = s.hale("advise", "--report", "report.json")

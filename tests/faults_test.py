@@ -79,6 +79,15 @@ def bad_options_are_refused_with_64(s):
     refuses(s.hale("run", "-n", "2"), EXIT_USAGE, "program")
     refuses(s.hale("no-such-command"), EXIT_USAGE, "no-such-command")
     refuses(s.hale("restrat", "x"), EXIT_USAGE, "did you mean `hale restart`")
+    slips = {"--folow": ["events"], "--jsno": ["ps"], "--lisen": ["web"], "--htlm": ["report"], "--plto": ["model", "interval"],
+             "--works": ["sim"], "--nodse": ["advise"]}
+    meant = {"--folow": "--follow", "--jsno": "--json", "--lisen": "--listen", "--htlm": "--html", "--plto": "--plot",
+             "--works": "--work", "--nodse": "--nodes"}
+    for slip, command in slips.items():
+        r = s.hale(*command, slip, "3")
+        expect(r.status == EXIT_USAGE and slip in r.err and r.err.count(f"did you mean {meant[slip]}?") == 1, r)
+    r = s.hale("sim", "--frobnicate")
+    expect(r.status == EXIT_USAGE and "did you mean" not in r.err, r)
     refuses(s.hale("/bin/true"), EXIT_USAGE, "hale run -n 4 /bin/true")
     refuses(s.hale("image", "show", "nosuch"), EXIT_USAGE, "there is no file 'nosuch'; images are")
     refuses(s.hale("inject", "kill"), EXIT_USAGE, "which rank is to die")

@@ -107,7 +107,8 @@ static bool take_value(struct advise_request *q, const char *name, const char *v
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		if (strcmp(name, numbers[i].name) == 0)
 			return take_number(name, value, numbers[i].kind, numbers[i].to);
-	log_warn("unknown option '%s'; `hale help advise` lists them", name);
+	log_warn("unknown option '%s';%s `hale help advise` lists them", name,
+		 cli_meant("advise", name));
 	return false;
 }
 
@@ -202,6 +203,8 @@ static const char *lacking(const struct advise_request *q, const struct advise_c
 {
 	if (q->machine.nodes < 2 && strstr(c->flags, "--replicas"))
 		return "a second node, and with one both replicas would be lost (--nodes)";
+	if (strstr(c->flags, "--replicas") && strstr(c->flags, "--ckpt-every"))
+		return "checkpoints beside replicas";
 	for (size_t i = 0; c->needs[i]; i++)
 		if (!options_offers(c->needs[i]))
 			return c->needs[i];

@@ -46,6 +46,8 @@ int cli_help(const char *command);
 /* The i-th command that has a help, or NULL; its text; what the overview says of it in a line. */
 const char *cli_help_name(size_t i);
 const char *cli_help_text(const char *command);
+/* " did you mean --seed?", or "": for the sentence about an option that a command does not have. */
+const char *cli_meant(const char *command, const char *option);
 const char *cli_help_about(const char *command, char about[96]);
 int cli_version(void);
 

@@ -71,6 +71,63 @@ static int unknown_command(const char *name)
 	return EXIT_USAGE;
 }
 
+/* Tries each option that the text of a command's --help has. */
+static void try_options(struct closest *c, const char *help)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+	for (const char *at = strstr(help, "--"); at; at = strstr(at, "--")) {
+		size_t length = strspn(at, letters);
+
+		closest_try(c, at, length);
+		at += length;
+	}
+}
+
+/* The option of a command that is like option, which has no such one; "": none is, or told already.
+ */
+static const char *meant(const char *command, const char *option, struct closest *c)
+{
+	static bool told;
+	const char *help = cli_help_text(command);
+
+	closest_init(c, option, strcspn(option, "="));
+	if (help && !told)
+		try_options(c, help);
+	if (c->distance == 0 || !c->word[0])
+		return "";
+	told = true;
+	return c->word;
+}
+
+const char *cli_meant(const char *command, const char *option)
+{
+	static char text[96];
+	struct closest c;
+	const char *word = meant(command, option, &c);
+
+	snprintf(text, sizeof(text), *word ? " did you mean %s?" : "%s", word);
+	return text;
+}
+
+/* hale run and hale restart look for what is like an unknown option by themselves. */
+static int run_command(size_t i, int argc, char **argv)
+{
+	int status = commands[i].run(argc, argv);
+
+	if (status != EXIT_USAGE || commands[i].run == cli_run || commands[i].run == cli_restart)
+		return status;
+	for (int k = 1; k < argc && strcmp(argv[k], "--") != 0; k++) {
+		struct closest c;
+		const char *word =
+		    strncmp(argv[k], "--", 2) == 0 ? meant(argv[0], argv[k], &c) : "";
+
+		if (*word)
+			log_warn("'%.*s': did you mean %s?", (int)c.len, argv[k], word);
+	}
+	return status;
+}
+
 /* Or a descriptor of ours would take the place of a closed stream. */
 static void open_streams(void)
 {
@@ -90,7 +147,7 @@ int main(int argc, char **argv)
 	log_init_from_env();
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		if (strcmp(name, commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
+			return run_command(i, argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
 		return cli_version();
 	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {

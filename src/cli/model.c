@@ -284,9 +284,9 @@ static hale_status_t read_options(struct model_request *q, int argc, char **argv
 			q->json = true;
 		} else if (took == 0 && argv[i][0] == '-') {
 			return error_set(err, HALE_ERR_ARGUMENT,
-					 "hale model has no option '%s'; `hale help model` lists "
+					 "hale model has no option '%s';%s `hale help model` lists "
 					 "them",
-					 argv[i]);
+					 argv[i], cli_meant("model", argv[i]));
 		} else if (took == 0 && model_values_read(q->entry, argv[i], q->values, err)) {
 			return HALE_ERR_ARGUMENT;
 		} else if (took == 0) {

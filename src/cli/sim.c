@@ -72,7 +72,8 @@ static bool take_number(struct sim_order *o, const char *name, const char *value
 		log_warn("%s: %s", name, err.text);
 		return false;
 	}
-	log_warn("'%s' is no option of hale sim; `hale help sim` lists them", name);
+	log_warn("'%s' is no option of hale sim;%s `hale help sim` lists them", name,
+		 cli_meant("sim", name));
 	return false;
 }
 
