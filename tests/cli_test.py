@@ -272,7 +272,7 @@ def help_and_version_are_there(s):
     expect(s.hale("--version").out.startswith("hale "), s.hale("--version"))
 
 
-PAGES = {"hale-run": ["run"], "hale": ["restart", "ckpt", "ps", "nodes", "migrate", "attach", "inject", "image", "metrics", "top", "web", "report"],
+PAGES = {"hale-run": ["run"], "hale": ["restart", "ckpt", "ps", "nodes", "migrate", "attach", "inject", "image", "metrics", "top", "web", "report", "stack"],
          "hale-events": ["events", "backplane"], "hale-monitor": ["monitor", "rules"],
          "hale-model": ["model"], "hale-sim": ["sim"], "hale-advise": ["advise"],
          "hale-campaign": ["campaign"]}

@@ -39,6 +39,7 @@ void agent_leave_if_clear(void *arg)
 void agent_leave_job(struct agent *a)
 {
 	agent_signal_all(a, SIGKILL);
+	agent_hang_stop(a);
 	agent_lease_stop(a);
 	agent_leave_when_clear(a);
 }
@@ -151,6 +152,7 @@ static void take_setup(struct agent *a, const struct message *m)
 	if (a->setup.flags & SETUP_EVENTS)
 		agent_events_start(a);
 	agent_lease_start(a);
+	agent_hang_start(a);
 	agent_send(a, &(struct message){.type = MSG_READY,
 					.id = machine(),
 					.value = (int32_t)getpid(),

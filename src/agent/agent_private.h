@@ -67,6 +67,7 @@ struct agent {
 	struct guardian guardian;
 	struct loop_source signal_source, ward_source;
 	struct loop_timer reaping;
+	struct loop_timer hang; /* --hang-after: ranks are looked at */
 	struct agent_counts done;
 	struct agent_drops drops;
 	struct agent_view view;

@@ -15,6 +15,7 @@ int cli_ckpt(int argc, char **argv);
 /* hale ckpt list, rm, clean; -1: it is none of these. */
 int cli_checkpoints(int argc, char **argv);
 int cli_ps(int argc, char **argv);
+int cli_stack(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_web(int argc, char **argv);
 int cli_top(int argc, char **argv);

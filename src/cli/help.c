@@ -19,6 +19,7 @@ static const char overview[] =
     "  hale ckpt list|rm|clean                         checkpoints that jobs have left\n"
     "  hale restart CHECKPOINT                         go on from a checkpoint\n"
     "  hale ps [--json] [--watch]                      running jobs\n"
+    "  hale stack [JOB]                                where its processes are: stacks, merged\n"
     "  hale top [JOB]                                  jobs, nodes and ranks, live; keys to act\n"
     "  hale web [--listen PORT]                        the same as a page, for a browser\n"
     "  hale report FILE|JOB [--html]                   what happened to a job\n"
@@ -114,6 +115,9 @@ static const char run_help[] =
     "  --on-sdc stop|rollback what follows when they differ and nobody knows which is right: the "
     "job\n"
     "                         ends, or goes back (stop)\n"
+    "  --hang-after TIME      a rank that a signal has stopped, and that stands still for so long, "
+    "counts\n"
+    "                         as dead (off)\n"
     "  --spawn N              N processes in reserve for MPI_Comm_spawn; a program that calls it "
     "has 8\n"
     "                         without this (docs/spawn.md)\n"
@@ -356,6 +360,14 @@ static const char report_help[] =
     "  --json                 as `hale run --report` writes it\n"
     "  -o, --output FILE      into FILE, not on stdout\n";
 
+static const char stack_help[] =
+    "hale stack [JOB]\n"
+    "\n"
+    "Where the processes of a running job are, now: the stacks of all that run on this machine,\n"
+    "merged from the outermost function on. Behind each function stand how many are in it, and\n"
+    "which: ranks, or with replicas rank.slot. Each process stands still while it is read, with\n"
+    "eu-stack (elfutils) or gdb. Exit status 1 when no stack could be read.\n";
+
 static const char inject_help[] =
     "hale inject kill [JOB] --rank R [--slot S] [--after TIME | --at-call FUNCTION:COUNT] "
     "[--signal SIG]\n"
@@ -368,7 +380,7 @@ static const char inject_help[] =
     "[--every K]\n"
     "\n"
     "Changes bits of a rank, as particles do: N of them in its data and heap, or one in each of N\n"
-    "messages as they leave (--replicas), in every Kth one.\n"
+    "messages as they leave, in a job with replicas, in every Kth one.\n"
     "\n"
     "hale inject due [JOB] --task-prob P [--seed N] [--at end|random|page] [--times K]\n"
     "\n"
@@ -497,6 +509,7 @@ static const struct {
 	     {"ckpt", ckpt_help},
 	     {"metrics", metrics_help},
 	     {"ps", ps_help},
+	     {"stack", stack_help},
 	     {"top", top_help},
 	     {"web", web_help},
 	     {"report", report_help},

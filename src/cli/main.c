@@ -27,7 +27,7 @@ static const struct {
     {"top", cli_top},		{"report", cli_report},
     {"web", cli_web},		{"cp", cli_cp},
     {"device", cli_device},	{"swap", cli_swap},
-    {"offload", cli_offload},
+    {"offload", cli_offload},	{"stack", cli_stack},
 };
 
 int cli_version(void)

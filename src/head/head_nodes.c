@@ -194,6 +194,23 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 	}
 }
 
+/* It counts as dead, and is: then what follows is what follows the death of a rank. */
+static void on_hung(void *arg, uint32_t rank, int32_t ms)
+{
+	struct head *h = arg;
+	char took[16], who[64] = "";
+
+	if (h->state != JOB_RUNNING || h->ranks[rank].ended)
+		return;
+	if (h->degree > 1)
+		snprintf(who, sizeof(who), "replica %u",
+			 living_slot_of(rank, h->view.nranks));
+	head_say(h, "rank %u: %s has stood still for %s, stopped by a signal, and counts as dead",
+		 living_rank_of(rank, h->view.nranks), who[0] ? who : "its process",
+		 units_show_seconds(ms * 1e-3, took));
+	crew_signal(&h->crew, rank, SIGKILL);
+}
+
 static void on_ended(void *arg, uint32_t rank, int status)
 {
 	if (!takeover_ended(arg, rank, status) && !migrate_ended(arg, rank, status))
@@ -333,6 +350,7 @@ struct crew_handler head_crew_handler(struct head *h)
 				     .not_spawned = on_not_spawned,
 				     .hello = on_hello,
 				     .packet = on_packet,
+				     .hung = on_hung,
 				     .ended = on_ended,
 				     .stray = on_stray,
 				     .cleared = on_cleared,

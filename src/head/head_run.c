@@ -159,6 +159,7 @@ static struct crew_config make_config(struct head *h)
 					       .wdir = o->wdir,
 					       .local = o->ckpt_local,
 					       .bind = (uint32_t)o->bind,
+					       .hang_ns = (uint64_t)(o->hang_after * 1e9),
 					       .folder = "",
 					       .tag = ""}};
 

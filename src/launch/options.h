@@ -54,10 +54,11 @@ enum { OPTIONS_FAULTS_MAX = 64, OPTIONS_MONITORS_MAX = 8 };
 struct options {
 	/* what to run */
 	long ranks;
-	long replicas;	 /* processes of each rank */
-	long spawn;	 /* processes in reserve for MPI_Comm_spawn; -1: not said */
-	bool replenish;	 /* dead replicas come back */
-	const char *sdc; /* --sdc: "hash", "full"; NULL: messages are not compared */
+	long replicas;	   /* processes of each rank */
+	long spawn;	   /* processes in reserve for MPI_Comm_spawn; -1: not said */
+	double hang_after; /* a rank that is stopped for so long counts as dead; 0: never */
+	bool replenish;	   /* dead replicas come back */
+	const char *sdc;   /* --sdc: "hash", "full"; NULL: messages are not compared */
 	on_sdc_t on_sdc;
 	bool given_on_sdc;
 	long nodes, per_node; /* 0: not said */

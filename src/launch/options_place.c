@@ -176,6 +176,18 @@ static hale_status_t take_replenish(struct parser *p)
 		   : options_bad_value(p, "on (replicas that have died come back) or off");
 }
 
+static hale_status_t take_hang_after(struct parser *p)
+{
+	if (strcmp(p->value, "off") == 0) {
+		p->o->hang_after = 0;
+		return HALE_OK;
+	}
+	return units_parse_seconds(p->value, &p->o->hang_after) && p->o->hang_after >= 0.1
+		   ? HALE_OK
+		   : options_bad_value(p, "a time of 100ms at least, after which a rank that is "
+					  "stopped by a signal counts as dead, or off");
+}
+
 static hale_status_t take_sdc(struct parser *p)
 {
 	p->o->sdc = strcmp(p->value, "off") == 0 ? NULL : p->value;
@@ -244,6 +256,7 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--replicas", 1, true, take_replicas},
+    {"--hang-after", 1, true, take_hang_after},
     {"--sdc", 1, true, take_sdc},
     {"--on-sdc", 1, true, take_on_sdc},
     {"--spawn", 1, true, take_spawn},

@@ -276,6 +276,7 @@ bool agent_adopt(struct agent *a, struct error *err)
 		agent_ckpt_again(a);
 	wait_again(a);
 	agent_lease_again(a);
+	agent_hang_start(a);
 	agent_reap_soon(a);
 	agent_written(a);
 	return true;

@@ -48,6 +48,7 @@ struct agent_rank {
 	bool stood;   /* its process stood ready, and was not launched for it */
 	bool late;    /* a copy that has ended well after GO: told when all are released */
 	bool stopped; /* for a migration, and has not said since that it goes on */
+	double still_since; /* somebody has stopped it; 0: nobody has */
 	bool aborted; /* has called MPI_Abort with that code */
 	int abort_code;
 	/* bytes that went to the head, and of which it has not said yet that they are printed:
@@ -89,6 +90,9 @@ struct agent_streams {
 	struct intake intake;
 };
 
+/* agent_hang.c: --hang-after */
+void agent_hang_start(struct agent *a);
+void agent_hang_stop(struct agent *a);
 /* agent_flip.c: of MSG_INJECT, "flip:…" */
 void agent_flip(struct agent *a, const struct message *m);
 /* agent_view.c */

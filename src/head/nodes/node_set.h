@@ -164,6 +164,8 @@ struct crew_handler {
 	void (*packet)(void *arg, uint32_t rank, const union proto_packet *packet);
 	/* The launched process has ended and its output is taken; status is waitpid's. */
 	void (*ended)(void *arg, uint32_t rank, int status);
+	/* --hang-after: somebody has stopped it so many milliseconds ago. */
+	void (*hung)(void *arg, uint32_t rank, int32_t ms);
 	/* A process that said HELLO is gone, while the shell that started it lives on. */
 	void (*stray)(void *arg, uint32_t rank);
 	/* Answers of all nodes to crew_clear, crew_check, crew_look. */

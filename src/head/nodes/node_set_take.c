@@ -330,6 +330,9 @@ static void take_of_rank(struct node *n, const struct message *m)
 	case MSG_ENDED:
 		take_ended(n, m);
 		break;
+	case MSG_HUNG:
+		c->handler.hung(c->handler.arg, m->rank, m->value);
+		break;
 	case MSG_STRAY:
 		c->handler.stray(c->handler.arg, m->rank);
 		break;

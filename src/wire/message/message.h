@@ -70,6 +70,7 @@ enum { FEED_WINDOW = 65536 };
 	M(MSG_HELLO, "rvf")	  /* process v of rank has said HELLO; f: enum hello_flag */       \
 	M(MSG_PACKET, "rx")	  /* what else it says: a packet of proto.h */                     \
 	M(MSG_ENDED, "rv")	  /* the launched process has ended; v: waitpid's status */        \
+	M(MSG_HUNG, "rv")	  /* somebody has stopped it, v ms ago, and it stands still */      \
 	M(MSG_STRAY, "r")	  /* who said HELLO is gone, the shell around it is not */         \
 	M(MSG_OUTPUT, "rvx")	  /* bytes of its stream v (1: stdout, 2: stderr) */               \
 	M(MSG_CLEARED, "i")	  /* nothing is left of generation i */                            \

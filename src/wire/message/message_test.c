@@ -81,6 +81,7 @@ static void a_setup_comes_out_as_it_went_in(void **state)
 			  .degree = 1,
 			  .lease_ns = 77,
 			  .grace_ns = 78,
+			  .hang_ns = 79,
 			  .epoch = 3,
 			  .folder = "/there",
 			  .tag = "0123",
@@ -100,6 +101,7 @@ static void a_setup_comes_out_as_it_went_in(void **state)
 	assert_string_equal(back.job, "job.1");
 	assert_string_equal(back.wdir, "");
 	assert_int_equal(back.grace_ns, 78);
+	assert_int_equal(back.hang_ns, 79);
 	assert_int_equal(back.epoch, 3);
 	assert_string_equal(back.folder, "/there");
 	assert_string_equal(back.tag, "0123");

@@ -30,6 +30,7 @@ struct setup {
 	uint32_t bind;			      /* bind_to_t */
 	uint64_t lease_ns;		      /* 0: none */
 	uint64_t grace_ns;		      /* so long it waits for another head; 0: not at all */
+	uint64_t hang_ns;		      /* ranks that stand still for so long are told; 0: none */
 	uint32_t epoch;			      /* of the head */
 	unsigned char secret[SEGMENT_SECRET]; /* by which ranks know each other over the network */
 	const char *job, *name;

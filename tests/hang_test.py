@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that somebody has stopped: with --hang-after they count as dead, and the job goes on."""
+
+from lib import *
+
+
+def pids(job, **wanted):
+    return [r["pid"] for r in job.info()["ranks"] if all(r[k] == v for k, v in wanted.items())]
+
+
+@test
+def a_stopped_replica_counts_as_dead(s):
+    """Whether it is the leader, which decides for the others, or not."""
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 200)
+    for slot in 0, 1:
+        job = s.hale_start(2, exe, 200, options=["--replicas", "2", "--hang-after", "500ms"])
+        job.until_output("round 100:")
+        os.kill(pids(job, rank=1, slot=slot)[0], signal.SIGSTOP)
+        r = job.wait()
+        expect(r.status == 0 and r.out == plain.out, r, plain)
+        expect(f"replica {slot} has stood still for" in r.err and f"replica {1 - slot} goes on" in r.err, r)
+
+
+@test
+def a_stopped_rank_costs_a_rollback_without_replicas(s):
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 200)
+    job = s.hale_start(2, exe, 200, options=["--hang-after", "500ms", "--ckpt-every", "300ms"])
+    job.until_output("round 100:")
+    os.kill(pids(job, rank=1)[0], signal.SIGSTOP)
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "its process has stood still for" in r.err and "rolling back" in r.err,
+           r, plain)
+
+
+@test
+def a_job_that_is_paused_is_not_hung(s):
+    exe = s.compile("storm")
+    job = s.hale_start(2, exe, 200, options=["--replicas", "2", "--hang-after", "200ms"])
+    job.until_output("round 100:")
+    job.kill(signal.SIGTSTP)
+    time.sleep(1)
+    job.kill(signal.SIGCONT)
+    r = job.wait()
+    expect(r.status == 0 and "stood still" not in r.err, r)
+
+
+@test
+def stacks_of_all_ranks_are_merged(s):
+    """The others wait for the one that is stopped; all of them are below main."""
+    have("gdb")
+    exe = s.compile("slices")
+    job = s.hale_start(2, exe, 10000000, options=["--replicas", "2", "--replenish", "off"])
+    job.until_output("step 1024")
+    r = s.hale("stack", job.id())
+    job.kill(signal.SIGTERM)
+    job.wait()
+    mains = re.findall(r"(?m)^ *main  (\d+): (.*)$", r.out)
+    expect(r.status == 0 and len(mains) == 1 and mains[0][0] == "4", r)
+    expect(sorted(mains[0][1].split(",")) == ["0.0", "0.1", "1.0", "1.1"] and "MPI_Sendrecv" in r.out, r)
+
+
+@test
+def what_hale_stack_does_not_take_is_refused(s):
+    for words in ("a", "b"), ("--all",):
+        r = s.hale("stack", *words)
+        expect(r.status == EXIT_USAGE and "nothing else" in r.err, r)
+
+
+@test
+def times_that_make_no_sense_are_refused(s):
+    for value in "1ms", "soon", "-1s":
+        r = s.hale_run(1, "/bin/true", options=["--hang-after", value])
+        expect(r.status == EXIT_USAGE and "100ms at least" in r.err, r)
+
+
+main()
