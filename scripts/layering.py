@@ -39,7 +39,7 @@ MAY_USE["task"] = {"base", "node"}  # inside programs with tasks, without libhal
 MAY_USE["web"] = {"base", "node", "control"}  # the page, and a program of its own
 MAY_USE["top"] = {"base", "node", "control"}  # a program of its own
 MAY_USE["rio"] = {"base", "wire/seal"}
-MAY_USE["offload"] = {"base", "image", "rio"}
+MAY_USE["offload"] = {"base", "node", "image", "rio"}
 MAY_USE["cli"] = BELOW | {"rio", "offload"} | HEAD_SIDE | {"control", "web"} | set(AGENT_SIDE)
 
 LINES_MAX = 800

@@ -167,6 +167,50 @@ def a_full_or_damaged_snapshot_costs_nothing(s):
     d.end()
 
 
+def checkpointed(s, d, exe, ranks, options, times):
+    """Ranks and device processes are killed at random moments, and go on from checkpoints of both."""
+    rng = random.Random(SEED)
+    job = s.start(HALE, "run", "-n", ranks, *options, "--ckpt-every", "off", "--report", "report.json", "--", exe,
+                  d.object(), 4, 0, 5000, env=d.env)
+    job.until_output(r"^[1-9]\d*$")
+    for k in range(times):
+        time.sleep(rng.random() * 0.2)
+        job.checkpoint()
+        time.sleep(rng.random() * 0.2)
+        before = life(job.ranks(ranks)[rng.randrange(ranks)])
+        if k % 2:
+            for p in d.processes():
+                os.kill(p, signal.SIGKILL)
+        os.kill(before[0], signal.SIGKILL)
+        job.until(lambda: before not in [life(p) for p in job.ranks(ranks).values()], "to restart")
+        goes_on(job)
+    expect(len(d.processes()) == ranks, s.process_table())
+    rank = job.ranks(ranks)[ranks - 1]
+    r = d.run(HALE, "offload", "migrate", rank, 1)  # it is heard again
+    expect(r.status == 0, r)
+    goes_on(job)
+    os.kill(rank, signal.SIGTERM)
+    r = job.wait()
+    expect(r.status == 0 and "\ngood " in r.out and s.report()["restarts"] == times, r)
+
+
+@test
+def checkpoints_of_mpi_programs_have_their_device_processes(s):
+    d = Devices(s)
+    exe = s.compile("offload_ticks", flags=["-DTICKS_MPI", *LINK])
+    checkpointed(s, d, exe, 2, [], 200 if LONG else 1)
+    d.end()
+
+
+@test
+def checkpoints_without_mpi_too(s):
+    if not LONG:
+        skip("HALE_LONG=1")
+    d = Devices(s)
+    checkpointed(s, d, d.compile("offload_ticks"), 1, ["--no-mpi"], 200)
+    d.end()
+
+
 @test
 def whatever_is_killed_or_cut_nobody_hangs(s):
     with Namespaces(s, 2, "o", "10.73.5") as net:

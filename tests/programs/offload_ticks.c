@@ -3,8 +3,8 @@
  *
  * A thread for each pipeline calls tick, which counts in private memory of the device process and in
  * a buffer, and returns both; the host counts, too. Meanwhile the process is paused, captured,
- * resumed, swapped out and in, and moved between devices, at random moments. MOVES 0: until it has
- * been moved by others as often as SIGUSR1 says, ends with SIGTERM. */
+ * resumed, swapped out and in, and moved between devices, at random moments. MOVES 0: until
+ * it gets SIGTERM. Built with TICKS_MPI: in each rank, and all end together. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -18,6 +18,9 @@
 
 #include "hale_offload.h"
 #include "snapify.h"
+#ifdef TICKS_MPI
+#include <mpi.h>
+#endif
 
 #define CHECK(x)                                                                                   \
 	do {                                                                                       \
@@ -37,6 +40,21 @@ static atomic_long total;
 static void on_term(int sig)
 {
 	end = 1;
+}
+
+/* How far all ranks are; they end when one is to. */
+static long agree(void)
+{
+#ifdef TICKS_MPI
+	long mine[2] = {total, end}, all[2];
+
+	MPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+	if (all[1])
+		end = 1;
+	return all[0];
+#else
+	return total;
+#endif
 }
 
 static void *count(void *arg)
@@ -100,7 +118,14 @@ int main(int argc, char **argv)
 	int pipes = atoi(argv[2]), moves = atoi(argv[3]);
 	pthread_t thread[64];
 	unsigned seed = 1;
+	int rank = 0;
 
+#ifdef TICKS_MPI
+	int given;
+
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &given);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+#endif
 	work = atoi(argv[4]);
 	signal(SIGTERM, on_term);
 	process = hale_process_create(0, argv[1], 8 << 20);
@@ -114,13 +139,20 @@ int main(int argc, char **argv)
 	}
 	while (moves == 0 && !end) {
 		usleep(50000);
-		printf("%ld\n", (long)total);
+		long now = agree();
+
+		if (rank == 0)
+			printf("%ld\n", now);
 		fflush(stdout);
 	}
 	end = 1;
 	for (int i = 0; i < pipes; i++)
 		pthread_join(thread[i], NULL);
 	hale_process_destroy(process);
-	printf("good %ld\n", (long)total);
+	if (rank == 0)
+		printf("good %ld\n", (long)total);
+#ifdef TICKS_MPI
+	MPI_Finalize();
+#endif
 	return total < pipes;
 }

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include "base/base.h"
 #include "offload/host/futex.h"
+#include "offload/host/guest.h"
 #include "offload/host/process.h"
 
 enum { COPY_PIECE = 1 << 30 }; /* the kernel copies at most 2 GiB in a call */
@@ -21,9 +22,10 @@ static int request(hale_process_t *p, struct wire_head *h, const void *payload, 
 		return process_fail(ENOMEM, "no memory for a request");
 	a->into = into;
 	a->file = -1;
-	process_take(&p->channel);
+	guest_take(&p->channel);
 	rc = process_ask(p, h, payload, bytes, data, a);
 	sem_post(&p->channel);
+	guest_leave();
 	error = errno;
 	if (answered)
 		*answered = a->head;
@@ -53,7 +55,7 @@ static bool copy_directly(hale_process_t *p, uint64_t there, void *here, size_t 
 {
 	bool good;
 
-	process_take(&p->channel);
+	guest_take(&p->channel);
 	good = p->direct && p->state == PROCESS_RUNS;
 	for (size_t done = 0; good && done < size;) {
 		size_t n = size - done < COPY_PIECE ? size - done : COPY_PIECE;
@@ -65,6 +67,7 @@ static bool copy_directly(hale_process_t *p, uint64_t there, void *here, size_t 
 		done += good ? (size_t)k : 0;
 	}
 	sem_post(&p->channel);
+	guest_leave();
 	return good;
 }
 
@@ -209,9 +212,10 @@ hale_event_t *hale_run_async(hale_pipeline_t *q, int function, const hale_buffer
 	e->result = result;
 	e->result_size = result ? result_size : 0;
 	bytes = make_run(payload, buffer, buffers, args, args_size, result_size);
-	process_take(&q->process->send);
+	guest_take(&q->process->send);
 	rc = post(q->process, e, &h, payload, bytes);
 	sem_post(&q->process->send);
+	guest_leave();
 	if (rc == 0)
 		return e;
 	error = errno;

@@ -3,12 +3,15 @@
 #include "offload/control.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "offload/host/guest.h"
 #include "offload/host/process.h"
 #include "offload/host/snap.h"
 
@@ -146,28 +149,59 @@ static void serve(int fd)
 		answer(&o, "error no device process of this program is in a state for that");
 }
 
+/* The socket, whose name has this process's id; -1: none can be made. */
+static int control_listen(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un at;
+	socklen_t len = control_address(&at, (int)getpid());
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0 && listen(fd, 4) == 0) {
+		guest_descriptor(fd, true);
+		return fd;
+	}
+	log_warn("offload: `hale swap` won't reach this program: %m");
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int control_wake = -1; /* an eventfd, which images have */
+
+void control_restored(void)
+{
+	if (control_wake >= 0 && write(control_wake, &(uint64_t){1}, sizeof(uint64_t)) < 0)
+		log_warn("offload: `hale swap` won't reach this program");
+}
+
 static void *control_run(void *arg)
 {
 	int listener = (int)(intptr_t)arg, fd;
 
-	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0 || errno == EINTR ||
-	       errno == ECONNABORTED || errno == EMFILE) {
+	while (listener >= 0) {
+		struct pollfd p[2] = {{.fd = control_wake, .events = POLLIN},
+				      {.fd = listener, .events = POLLIN}};
+		uint64_t times;
+
+		if (poll(p, 2, -1) <= 0)
+			continue;
+		if (read(control_wake, &times, sizeof(times)) >
+		    0) { /* images leave the other out */
+			guest_descriptor(listener, false);
+			listener = control_listen();
+			continue;
+		}
+		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0) {
 			usleep(20000);
 			continue;
 		}
+		guest_descriptor(fd, true);
 		serve(fd);
+		guest_descriptor(fd, false);
 		close(fd);
 	}
 	return NULL;
-}
-
-static bool bind_control(int fd)
-{
-	struct sockaddr_un at;
-	socklen_t len = control_address(&at, (int)getpid());
-
-	return bind(fd, (struct sockaddr *)&at, len) == 0;
 }
 
 static void control_begin(void)
@@ -179,13 +213,14 @@ static void control_begin(void)
 
 	if (wish && strcmp(wish, "off") == 0)
 		return;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || !bind_control(fd) || listen(fd, 4) != 0) {
-		log_warn("offload: `hale swap` won't reach this program: %m");
+	control_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd = control_listen();
+	if (fd < 0)
 		return;
-	}
-	/* signals are the program's business */
+	/* signals are the program's business, but for those that stop all threads */
 	sigfillset(&all);
+	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
+		sigdelset(&all, sig);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (pthread_create(&thread, NULL, control_run, (void *)(intptr_t)fd) == 0)
 		pthread_detach(thread);

@@ -4,17 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "hale/rio.h"
+#include "base/fmt.h"
 #include "offload/host/futex.h"
+#include "offload/host/guest.h"
 #include "rio/rio.h"
 
 enum { BLOCK = 1 << 20 }; /* unit of the hash of an object */
@@ -56,6 +60,16 @@ int process_each(int (*what)(struct hale_process *p, void *arg), void *arg)
 		}
 	pthread_mutex_unlock(&list_lock);
 	return n;
+}
+
+struct hale_process *process_first(void)
+{
+	return list;
+}
+
+struct hale_process *process_next(struct hale_process *p)
+{
+	return p->next;
 }
 
 /* ---- devices ---- */
@@ -174,8 +188,16 @@ static int hear_done(int fd, void *payload, size_t max, size_t *bytes)
 	return 0;
 }
 
-static int send_start(int fd, const struct offload_start *s, const char *object, int image,
-		      struct offload_self *self)
+static int send_image(int fd, const struct start_image *image)
+{
+	if (!image)
+		return 0;
+	return image->file >= 0 ? send_file(fd, image->file, image->size)
+				: wire_say_bytes(fd, image->bytes, image->size);
+}
+
+static int send_start(int fd, const struct offload_start *s, const char *object,
+		      const struct start_image *image, struct offload_self *self)
 {
 	struct wire_head h = {.op = OFF_CREATE};
 	size_t bytes;
@@ -184,8 +206,7 @@ static int send_start(int fd, const struct offload_start *s, const char *object,
 		return process_fail(errno, "the node of the device went away");
 	if (hear_done(fd, self, 0, &bytes) != 0)
 		return -1;
-	if (wire_say_bytes(fd, object, s->object_size) != 0 ||
-	    (image >= 0 && send_file(fd, image, s->image_size) != 0))
+	if (wire_say_bytes(fd, object, s->object_size) != 0 || send_image(fd, image) != 0)
 		return process_fail(errno, "the files of the process can't be sent: %s",
 				    strerror(errno));
 	if (hear_done(fd, self, sizeof(*self), &bytes) != 0)
@@ -213,46 +234,55 @@ static bool is_direct(const struct offload_self *self)
 
 static void *receive(void *arg);
 
-static int connect_process(struct hale_process *p, const char *node, const struct offload_start *s,
-			   int image)
+void process_close(struct hale_process *p)
 {
-	int error;
-
-	p->fd = rio_call(node);
 	if (p->fd < 0)
-		return -1;
-	if (send_start(p->fd, s, p->object, image, &p->self) == 0) {
-		p->broken = false;
-		p->direct = is_direct(&p->self);
-		error = pthread_create(&p->receiver, NULL, receive, p);
-		p->received = !error;
-		if (!error)
-			return 0;
-		process_fail(error, "no thread to receive what a device process says");
-	}
-	error = errno;
+		return;
+	guest_descriptor(p->fd, false);
 	close(p->fd);
 	p->fd = -1;
-	errno = error;
-	return -1;
 }
 
-int process_start(struct hale_process *p, int device, int image, uint64_t image_size)
+int process_connect(struct hale_process *p, int device, const struct start_image *image)
 {
 	struct offload_start s = {.memory = p->memory,
-				  .image_size = image_size,
+				  .image_size = image ? image->size : 0,
 				  .object_size = p->object_size,
 				  .object_sum = p->object_sum};
 	char node[RIO_NODE_MAX];
-	int index = find_device(device, node);
+	int index = find_device(device, node), error;
 
 	if (index < 0)
 		return -1;
 	s.device = (uint32_t)index;
-	if (connect_process(p, node, &s, image) != 0)
+	p->fd = rio_call(node);
+	if (p->fd < 0)
 		return -1;
-	p->device = device;
-	return 0;
+	guest_descriptor(p->fd, true);
+	if (send_start(p->fd, &s, p->object, image, &p->self) == 0) {
+		p->broken = false;
+		p->direct = is_direct(&p->self);
+		p->device = device;
+		return 0;
+	}
+	error = errno;
+	process_close(p);
+	errno = error;
+	return -1;
+}
+
+int process_start(struct hale_process *p, int device, const struct start_image *image)
+{
+	int error;
+
+	if (process_connect(p, device, image) != 0)
+		return -1;
+	error = pthread_create(&p->receiver, NULL, receive, p);
+	p->received = !error;
+	if (!error)
+		return 0;
+	process_close(p);
+	return process_fail(error, "no thread to receive what a device process says");
 }
 
 void process_disconnect(struct hale_process *p)
@@ -262,9 +292,7 @@ void process_disconnect(struct hale_process *p)
 	if (p->received)
 		pthread_join(p->receiver, NULL);
 	p->received = false;
-	if (p->fd >= 0)
-		close(p->fd);
-	p->fd = -1;
+	process_close(p);
 }
 
 /* ---- receiving ---- */
@@ -272,7 +300,7 @@ void process_disconnect(struct hale_process *p)
 static void event_done(struct hale_event *e, int error, const char *why)
 {
 	e->error = error;
-	snprintf(e->why, sizeof(e->why), "%.199s", why);
+	fmt_print(e->why, sizeof(e->why), "%s", why); /* also in a signal handler */
 	futex_set(&e->done);
 }
 
@@ -319,7 +347,7 @@ void process_gone(struct hale_process *p)
 	}
 }
 
-static void take_result(struct hale_process *p, const struct wire_head *h, const char *payload)
+void process_result(struct hale_process *p, const struct wire_head *h, const char *payload)
 {
 	struct hale_event **at = &p->events, *e;
 
@@ -394,21 +422,49 @@ static void end_capture(struct hale_process *p)
 		sem_post(&s->m_sem);
 }
 
-static void *receive(void *arg)
+/* Waits outside, where a checkpoint of the program may stop this thread. */
+static void await_message(struct hale_process *p)
 {
-	struct hale_process *p = arg;
+	for (;;) {
+		struct pollfd f[2] = {{.fd = p->fd, .events = POLLIN},
+				      {.fd = p->wake, .events = POLLIN}};
+
+		if (p->revive && !guest_revive(p))
+			return;
+		if (f[0].fd == p->fd && poll(f, 2, -1) > 0 && !p->revive && f[0].revents)
+			return;
+	}
+}
+
+static bool receive_one(struct hale_process *p)
+{
 	char payload[RIO_PAYLOAD_MAX + 1];
 	struct wire_head h;
 
-	while (wire_hear(p->fd, &h, payload, RIO_PAYLOAD_MAX) == 0) {
-		if (h.op == OFF_RESULT)
-			take_result(p, &h, payload);
-		else if (!take_answer(p, &h, payload))
-			break;
-		if (p->capture)
-			end_capture(p);
-	}
-	process_gone(p);
+	if (p->fd < 0 || wire_hear(p->fd, &h, payload, RIO_PAYLOAD_MAX) != 0)
+		return false;
+	if (h.op == OFF_RESULT)
+		process_result(p, &h, payload);
+	else if (!take_answer(p, &h, payload))
+		return false;
+	if (p->capture)
+		end_capture(p);
+	return true;
+}
+
+static void *receive(void *arg)
+{
+	struct hale_process *p = arg;
+	bool good;
+
+	do {
+		await_message(p);
+		guest_enter();
+		good = receive_one(p);
+		if (!good)
+			process_gone(p);
+		guest_leave();
+	} while (good);
 	return NULL;
 }
 
@@ -467,6 +523,13 @@ int process_ask(struct hale_process *p, struct wire_head *h, const void *payload
 
 /* ---- life ---- */
 
+static void guest_start(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, guest_begin);
+}
+
 static struct hale_process *process_alloc(uint64_t memory)
 {
 	struct hale_process *p = calloc(1, sizeof(*p));
@@ -474,6 +537,7 @@ static struct hale_process *process_alloc(uint64_t memory)
 	if (!p)
 		return NULL;
 	p->fd = -1;
+	p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	p->memory = memory ? memory : 256ul << 20;
 	sem_init(&p->life, 0, 1);
 	sem_init(&p->channel, 0, 1);
@@ -489,9 +553,12 @@ hale_process_t *hale_process_create(int device, const char *shared_object, uint6
 
 	if (!shared_object || strlen(shared_object) >= PATH_MAX)
 		return process_fail(EINVAL, "a process needs a shared object"), NULL;
+	guest_start();
+	guest_enter();
 	p = process_alloc(memory);
-	if (p && (read_object(p, shared_object) != 0 || process_start(p, device, -1, 0) != 0)) {
+	if (p && (read_object(p, shared_object) != 0 || process_start(p, device, NULL) != 0)) {
 		error = errno;
+		close(p->wake);
 		free(p->object);
 		free(p);
 		p = NULL;
@@ -504,6 +571,7 @@ hale_process_t *hale_process_create(int device, const char *shared_object, uint6
 	} else {
 		process_fail(ENOMEM, "no memory for a process");
 	}
+	guest_leave();
 	if (p)
 		control_start();
 	return p;
@@ -523,6 +591,7 @@ void hale_process_destroy(hale_process_t *p)
 		*at = p->next;
 	pthread_mutex_unlock(&list_lock);
 	process_disconnect(p);
+	close(p->wake);
 	pthread_mutex_destroy(&p->lock);
 	free(p->object);
 	free(p);

@@ -51,9 +51,26 @@ struct hale_pipeline {
 	uint64_t number;
 };
 
+/* What the program's image has of a device process (guest.c). */
+struct guest_saved {
+	char *store, *image;
+	uint64_t store_size, image_size;
+	unsigned count;
+	struct offload_range range[OFFLOAD_RANGES];
+};
+
+/* An image to start from: a file, or bytes. size 0: none. */
+struct start_image {
+	int file; /* -1: bytes */
+	const char *bytes;
+	uint64_t size;
+};
+
 struct hale_process {
 	struct hale_process *next; /* of this program */
 	int fd, device;
+	int wake; /* an eventfd: the thread that receives looks at revive. It is in images, while
+		   * the number of fd may be another descriptor's in a restored program */
 	uint64_t memory;
 	char *object; /* the shared object as it was: its file may change */
 	uint64_t object_size, object_sum;
@@ -73,6 +90,9 @@ struct hale_process {
 	struct process_answer captured;
 	uint64_t image_sum;
 	snapify_t *swapped; /* by control.c */
+	struct guest_saved saved;
+	bool held;	     /* a checkpoint of the program has the locks */
+	_Atomic bool revive; /* the thread that receives is to make the process again */
 };
 
 /* Like rio_fail: what hale_offload_why() says. */
@@ -88,17 +108,26 @@ int process_ask(struct hale_process *p, struct wire_head *h, const void *payload
 int process_begin(struct hale_process *p, struct wire_head *h, struct process_answer *a);
 int process_end(struct process_answer *a);
 
-/* Starts a process for p on a device, from an image if there is one (a descriptor and its size),
- * and the thread that receives. The state is the caller's to set. */
-int process_start(struct hale_process *p, int device, int image, uint64_t image_size);
+/* Starts a process for p on a device, from an image or anew (NULL). The state is the caller's to
+ * set. process_start: and the thread that receives. */
+int process_connect(struct hale_process *p, int device, const struct start_image *image);
+int process_start(struct hale_process *p, int device, const struct start_image *image);
+void process_close(struct hale_process *p);
 /* The connection is closed, and the thread has ended. */
 void process_disconnect(struct hale_process *p);
 /* All that waits for it fails. */
 void process_gone(struct hale_process *p);
 
+/* The result of a call has come. */
+void process_result(struct hale_process *p, const struct wire_head *h, const char *payload);
+/* All of this program, where no thread is in the middle of a change. */
+struct hale_process *process_first(void);
+struct hale_process *process_next(struct hale_process *p);
 /* All of this program, for control.c: calls with each, under a lock; returns how many. */
 int process_each(int (*what)(struct hale_process *p, void *arg), void *arg);
 
 void control_start(void);
+/* The program is a restored one. As signal-safe as write(2). */
+void control_restored(void);
 
 #endif

@@ -143,8 +143,7 @@ static void end_process(struct hale_process *p)
 	wire_say(p->fd, &h, NULL, 0);
 	pthread_join(p->receiver, NULL); /* until it has ended */
 	p->received = false;
-	close(p->fd);
-	p->fd = -1;
+	process_close(p);
 }
 
 int snapify_wait(snapify_t *s)
@@ -222,7 +221,8 @@ static int rebuild(struct hale_process *p, const snapify_t *s, int device)
 	p->memory = m.memory;
 	rc = check_image(file, &m);
 	if (rc == 0)
-		rc = process_start(p, device, file, m.image_size);
+		rc = process_start(p, device,
+				   &(struct start_image){.file = file, .size = m.image_size});
 	error = errno;
 	close(file);
 	errno = error;
