@@ -16,6 +16,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef OPS
+#include <hale/protect.h>
+#endif
 
 enum { TERMS = 1 << 17, NAME = 64 };
 
@@ -171,6 +174,31 @@ static void times_print(double began, int rank)
 		fprintf(stderr, "seconds %.6f %.6f\n", wall, all);
 }
 
+#ifdef OPS /* Table 4.4: what the operations take, by halecc -DOPS */
+static void op_times(const char *name, void *base, size_t bytes, hale_check_kind_t kind)
+{
+	static struct hale_region r = HALE_REGION("ops", __FILE__, __LINE__);
+	struct hale_var v = HALE_VAR("ops");
+	double t[4];
+	int fine;
+	t[0] = MPI_Wtime();
+	hale_note(&v, kind, base, bytes);
+	t[1] = MPI_Wtime();
+	fine = hale_check(&r, &v);
+	t[2] = t[3] = MPI_Wtime();
+	if (kind == HALE_SUM && bytes) {
+		((char *)base)[bytes / 2] ^= 4;
+		t[2] = MPI_Wtime();
+		fine &= hale_correct(&r, &v);
+		fprintf(stderr, "op correct(%s) %.9f\n", name, MPI_Wtime() - t[2]);
+	}
+	fprintf(stderr, "op checksum(%s) %.9f\nop check(%s) %.9f\n", name, t[1] - t[0], name, t[3] - t[1]);
+	if (!fine)
+		fprintf(stderr, "tfidf: %s is not what it was\n", name);
+	hale_forget(&v);
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	int rank, ranks, files = argc > 2 ? atoi(argv[2]) : 0, failed = 0;
@@ -211,6 +239,16 @@ int main(int argc, char **argv)
 	else if (rank == 0)
 		printf("mean %.12g\n", all);
 	times_print(began, rank);
+#ifdef OPS
+	if (rank == 0) {
+		op_times("fn", names, (size_t)files * NAME, HALE_HASH);
+		op_times("tfs", terms, used * sizeof *terms, HALE_SUM);
+		op_times("dfs", dfs, (TERMS + 1) * sizeof *dfs, HALE_HASH);
+		double from = MPI_Wtime();
+		load_names(names, files, rank, ranks, folder);
+		fprintf(stderr, "op load(fn) %.9f\n", MPI_Wtime() - from);
+	}
+#endif
 	MPI_Finalize();
 	return failed;
 }
