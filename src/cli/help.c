@@ -46,6 +46,7 @@ static const char overview[] =
     "  hale device serve --devices N                   serve devices and files of this node\n"
     "  hale swap out|in PID                            device processes to disk and back\n"
     "  hale offload migrate PID DEVICE                 device processes to another device\n"
+    "  hale cc, hale cxx FILE…                         compile for the MPI standard's ABI\n"
     "  hale complete bash|zsh|fish                     completion of command lines, for a shell\n"
     "  hale help COMMAND                               more about one of them\n";
 
@@ -494,6 +495,34 @@ static const char offload_help[] =
     "The device processes of a program go to another device while it runs; or are listed.\n"
     "Ends as hale swap does.\n";
 
+static const char cc_help[] =
+    "hale cc [options of the compiler] file.c …\n"
+    "\n"
+    "Compiles and links a C program for the MPI standard's ABI: it runs under `hale run`, and with\n"
+    "every other MPI that has libmpi_abi.so.1. All words go to the compiler, which HALE_CC names (cc).\n"
+    "hale-mpicc is the same as one word, for CMake (-D MPI_C_COMPILER=hale-mpicc) and configure.\n"
+    "\n"
+    "  -show                  print what would be called, as MPICH's wrapper\n"
+    "  -showme:compile, -showme:link\n"
+    "                         print the flags alone, as Open MPI's\n";
+
+static const char cxx_help[] =
+    "hale cxx [options of the compiler] file.cc …\n"
+    "\n"
+    "Compiles and links a C++ program for the MPI standard's ABI: it runs under `hale run`, and with\n"
+    "every other MPI that has libmpi_abi.so.1. All words go to the compiler, which HALE_CXX names (c++).\n"
+    "hale-mpicxx is the same as one word, for CMake (-D MPI_CXX_COMPILER=hale-mpicxx) and configure.\n"
+    "\n"
+    "  -show                  print what would be called, as MPICH's wrapper\n"
+    "  -showme:compile, -showme:link\n"
+    "                         print the flags alone, as Open MPI's\n";
+
+static const char f90_help[] =
+    "hale f90\n"
+    "\n"
+    "There is no Fortran library for the MPI standard's ABI yet: compile Fortran programs with\n"
+    "mpif90.openmpi or mpif90.mpich, and `hale run` takes them as they are. Ends with 64.\n";
+
 static const struct {
 	const char *name, *text;
 } helps[] = {{"monitor", cli_monitor_help},
@@ -523,6 +552,9 @@ static const struct {
 	     {"device", device_help},
 	     {"swap", swap_help},
 	     {"offload", offload_help},
+	     {"cc", cc_help},
+	     {"cxx", cxx_help},
+	     {"f90", f90_help},
 	     {"complete", cli_complete_help}};
 
 const char *cli_help_name(size_t i)

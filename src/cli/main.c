@@ -28,6 +28,8 @@ static const struct {
     {"web", cli_web},		{"cp", cli_cp},
     {"device", cli_device},	{"swap", cli_swap},
     {"offload", cli_offload},	{"stack", cli_stack},
+    {"cc", cli_cc},		{"cxx", cli_cxx},
+    {"f90", cli_f90},
 };
 
 int cli_version(void)
@@ -139,12 +141,24 @@ static void open_streams(void)
 		close(fd);
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : path ? path : "";
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "help";
 
 	open_streams();
 	log_init_from_env();
+	/* `hale cc` as one word */
+	if (strcmp(base_name(argv[0]), "hale-mpicc") == 0)
+		return cli_cc(argc, argv);
+	if (strcmp(base_name(argv[0]), "hale-mpicxx") == 0)
+		return cli_cxx(argc, argv);
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return run_command(i, argc - 1, argv + 1);

@@ -295,6 +295,9 @@ static void wrong(void)
 	EXPECT(MPI_Session_set_errhandler(s, MPI_ERRHANDLER_NULL) == MPI_ERR_ARG);
 	EXPECT(MPI_Session_set_errhandler(s, MPI_ERRORS_RETURN) == MPI_SUCCESS);
 
+	char text[MPI_MAX_OBJECT_NAME];
+	EXPECT(MPI_Comm_get_name(MPI_COMM_NULL, text, &n) == 0 && !strcmp(text, "MPI_COMM_NULL"));
+	EXPECT(MPI_Type_get_name(MPI_DATATYPE_NULL, text, &n) == 0 && n == 17);
 	EXPECT(MPI_Group_from_session_pset(s, "mpi://WORLD", &g) == MPI_SUCCESS);
 	EXPECT(MPI_Comm_create_from_group(MPI_GROUP_NULL, "t", MPI_INFO_NULL, MPI_ERRORS_RETURN, &c) ==
 	       MPI_ERR_GROUP);
