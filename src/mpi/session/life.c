@@ -27,14 +27,14 @@ int session_leave(struct mpi_session *s, int rc, const char *function)
 static const char *const levels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
 				     "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"};
 
-/* What the info object asks for; a word that is no level asks for nothing. */
+/* What the info object asks for; a program that asks for nothing may do everything. */
 static int level_asked(const struct info *i)
 {
 	const char *text = i ? info_get(i, "thread_level") : NULL;
 	for (size_t k = 0; text && k < ARRAY_LEN(levels); k++)
 		if (!strcmp(text, levels[k]))
 			return (int)k;
-	return MPI_THREAD_SINGLE;
+	return MPI_THREAD_MULTIPLE;
 }
 
 static struct mpi_session *session_new(int level, struct errhandler *e)
