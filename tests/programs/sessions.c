@@ -204,6 +204,28 @@ static void buffers(MPI_Session s)
 	free(room);
 }
 
+/* What a transfer of a file says of its count. */
+static void counted(MPI_Comm self)
+{
+	char name[32], data[10] = "123456789";
+	MPI_File f;
+	MPI_Status s;
+	int n = -1;
+	snprintf(name, sizeof(name), "counted.%d", rank);
+	EXPECT(MPI_File_open(self, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+			     MPI_INFO_NULL, &f) == MPI_SUCCESS);
+	memset(&s, 0x55, sizeof(s));
+	MPI_File_write_at(f, 0, data, 10, MPI_CHAR, &s);
+	EXPECT(MPI_Get_count(&s, MPI_CHAR, &n) == MPI_SUCCESS && n == 10);
+	memset(&s, 0x55, sizeof(s));
+	MPI_File_read_at(f, 7, data, 10, MPI_CHAR, &s);
+	EXPECT(MPI_Get_count(&s, MPI_CHAR, &n) == MPI_SUCCESS && n == 3);
+	memset(&s, 0x55, sizeof(s));
+	MPI_File_read_at(f, 10, data, 10, MPI_CHAR, &s);
+	EXPECT(MPI_Get_count(&s, MPI_CHAR, &n) == MPI_SUCCESS && n == 0);
+	MPI_File_close(&f);
+}
+
 static void work(int rounds)
 {
 	for (int again = 0; again < 2; again++) {
@@ -216,6 +238,7 @@ static void work(int rounds)
 		ring(x, rounds);
 		ring(y, 3);
 		ring(self, 2);
+		counted(self);
 		half(a);
 		two_groups(b);
 		MPI_Comm_free(&x);

@@ -189,7 +189,7 @@ static inline void front_status_begin(MPI_Status *s)
 	s->MPI_SOURCE = s->MPI_ERROR = FRONT_UNTOUCHED;
 	s->MPI_TAG = 0;
 	s->_cancelled = 0;
-	s->_ucount = 0;
+	s->_ucount = SIZE_MAX;
 }
 static inline void front_status_in(MPI_Status *s, const front_status *from)
 {
@@ -201,13 +201,19 @@ static inline void front_status_in(MPI_Status *s, const front_status *from)
 /* What the core has not written stays: a flag that is false, an error of a call for one. */
 static inline void front_status_end(front_status *to, const MPI_Status *s)
 {
-	if (s->MPI_SOURCE == FRONT_UNTOUCHED)
+	MPI_Status counted = *s;
+
+	if (s->MPI_SOURCE == FRONT_UNTOUCHED && s->_ucount == SIZE_MAX)
 		return;
-	FRONT_SOURCE(to) = front_rank_out(s->MPI_SOURCE);
-	FRONT_TAG(to) = front_tag_out(s->MPI_TAG);
+	if (s->MPI_SOURCE != FRONT_UNTOUCHED) { /* transfers of files have a count only */
+		FRONT_SOURCE(to) = front_rank_out(s->MPI_SOURCE);
+		FRONT_TAG(to) = front_tag_out(s->MPI_TAG);
+	}
 	if (s->MPI_ERROR != FRONT_UNTOUCHED)
 		FRONT_ERROR(to) = front_error_out(s->MPI_ERROR);
-	front_status_hidden_out(to, s);
+	if (s->_ucount == SIZE_MAX)
+		counted._ucount = 0;
+	front_status_hidden_out(to, &counted);
 }
 
 /* The callbacks of this generalized request are Fortran's (callbacks.c). */
