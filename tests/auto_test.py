@@ -65,6 +65,24 @@ def it_is_kept_or_removed_as_the_user_says(s):
 
 
 @test
+def failures_of_earlier_jobs_are_reckoned_with_and_injected_ones_are_not(s):
+    exe = s.compile("steps")
+    r = s.hale_run(1, exe, 1, 0)
+    expect(re.search(r"expected every 2[34]\.\d h: assumed", r.err), r)
+    job = s.hale_start(2, *until_told(s), options=FIRST)
+    job.until(s.complete, "a checkpoint")
+    os.kill(job.ranks(2)[1], signal.SIGKILL)
+    job.until_says("all ranks run again")
+    end(s, job, 2)
+    r = s.hale_run(1, exe, 1, 0, options=["--inject", "kill:rank=0,after=10s"])
+    expect(re.search(r"expected every 1[12]\.\d h: 1 in 3 earlier jobs", r.err), r)
+    r = s.hale_run(1, exe, 1, 0, options=["--mtbf", "3d"])
+    expect(re.search(r"expected every (72\.\d h|3\.\d d): --mtbf", r.err), r)
+    r = s.hale_run(1, exe, 1, 0)
+    expect(": 1 in 4 earlier jobs" in r.err, r)
+
+
+@test
 def off_is_off(s):
     job = s.hale_start(2, *until_told(s), options=["--ckpt-every", "off", "--report", "report.json"])
     job.until_output("rank 0 step 30 ")

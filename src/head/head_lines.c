@@ -30,7 +30,7 @@ static void add_count(char *text, size_t *len, uint64_t count, const char *what)
 static void add_protection(const struct head *h, char *text, size_t *len)
 {
 	const struct options *o = h->o;
-	char time[16];
+	char time[16], mtbf[CKPT_MTBF];
 
 	if (h->degree > 1) {
 		add(text, len, "each runs in %u processes, and no checkpoints", h->degree);
@@ -50,6 +50,8 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 	add(text, len, ", into %s/%s", o->ckpt_dir, h->id.job);
 	if (o->ckpt_local)
 		add(text, len, " and %s on the nodes", o->ckpt_local);
+	if (o->ckpt_auto)
+		add(text, len, "; %s", checkpoint_show_mtbf(h, mtbf));
 }
 
 /* --display-map: the ranks of each node, by ranges. */

@@ -449,6 +449,7 @@ static void write_end(struct head *h)
 
 static void end(struct head *h)
 {
+	checkpoint_add_to_history(h);
 	inject_fini(h);
 	loop_timer_clear(&h->loop, &h->end.timeout);
 	loop_timer_clear(&h->loop, &h->requeue.ended);

@@ -40,9 +40,14 @@ double cadence_coverage(const struct cadence_tasks *t)
 double cadence_mtbf_s(const struct cadence_view *v)
 {
 	double assumed = 1 / (1 / CADENCE_JOB_MTBF_S + v->nodes / CADENCE_NODE_MTBF_S);
-	double prior = v->mtbf_s > 0 ? v->mtbf_s : assumed;
+	double seconds = v->mtbf_s > 0 ? v->mtbf_s : assumed, seen = v->failures;
 
-	return (prior + v->run_s) / (1 - v->covered + v->failures);
+	/* a failure of any of its nodes is one of the job */
+	if (v->mtbf_s <= 0 && v->nodes > 0) {
+		seconds += v->past_node_seconds / v->nodes;
+		seen += (double)v->past_failures;
+	}
+	return (seconds + v->run_s) / (1 - v->covered + seen);
 }
 
 static void at_least(struct cadence *c, double seconds, cadence_reason_t reason)

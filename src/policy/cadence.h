@@ -19,9 +19,10 @@
 /* What is known of tasks that are executed again after memory errors (`--tasks`): such errors cost
  * no checkpoint, so checkpoints may be rarer (seed 002, eq. 18). */
 struct cadence_tasks {
-	double memory; /* share of the failures of a job like this that are memory errors */
+	double memory;	       /* share of the failures of a job like this that are memory errors */
 	uint64_t mended, fell; /* errors that tasks have mended; that rolled the job back */
-	double protected_s, exposed_s; /* of the time that an error can strike, in protected tasks */
+	double protected_s,
+	    exposed_s; /* of the time that an error can strike, in protected tasks */
 };
 
 /* The share of memory errors that tasks mend: what the time in protected tasks makes one expect
@@ -33,13 +34,15 @@ struct cadence_view {
 	double writing_s; /* until it is complete, since it began */
 	double cost_s;	  /* that the program has lost by one, measured; < 0: it was not */
 	uint32_t ranks, cores;
-	double overhead;  /* the largest share of the run time that checkpoints may cost; > 0 */
-	double least_s;	  /* no interval is shorter */
-	double mtbf_s;	  /* of the whole job, given by the user; 0: not given */
-	uint32_t nodes;	  /* that the job runs on */
-	uint32_t failures; /* that this job has had, in … */
-	double run_s;	   /* … this time */
-	double covered;	   /* share of failures that cost no rollback: memory × coverage; 0: none */
+	double overhead; /* the largest share of the run time that checkpoints may cost; > 0 */
+	double least_s;	 /* no interval is shorter */
+	double mtbf_s;	 /* of the whole job, given by the user; 0: not given */
+	uint32_t nodes;	 /* that the job runs on */
+	uint64_t past_failures;	  /* of the user's earlier jobs, in … */
+	double past_node_seconds; /* … this time of nodes; without mtbf_s */
+	uint32_t failures;	  /* that this job has had, in … */
+	double run_s;		  /* … this time */
+	double covered; /* share of failures that cost no rollback: memory × coverage; 0: none */
 };
 
 typedef enum cadence_reason {
@@ -57,13 +60,13 @@ struct cadence {
 	cadence_reason_t reason;
 };
 
-/* What one checkpoint takes from the program: the measured loss if there is one, otherwise the pause
- * and the share of the cores that the processes take that write. */
+/* What one checkpoint takes from the program: the measured loss if there is one, otherwise the
+ * pause and the share of the cores that the processes take that write. */
 double cadence_cost_s(const struct cadence_view *v);
 
 /* Mean time between failures: the given or assumed one counts as one failure seen in that time, and
- * what the job has seen itself comes to it. Of the former the part that is covered is no failure; the
- * latter are those that did cost a rollback. */
+ * what earlier jobs and this one have seen comes to it. Of the former the part that is covered is
+ * no failure; the latter are those that did cost a rollback. */
 double cadence_mtbf_s(const struct cadence_view *v);
 
 struct cadence cadence_next(const struct cadence_view *v);

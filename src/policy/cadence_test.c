@@ -29,6 +29,24 @@ static void a_cheap_checkpoint_comes_at_the_interval_of_least_loss(void **state)
 	assert_true(c.interval_s > 125 && c.interval_s < 135);
 }
 
+static void failures_of_earlier_jobs_count_and_a_given_rate_stands_alone(void **state)
+{
+	struct cadence_view v = view(0.1, 1), often = v;
+	double day = cadence_mtbf_s(&v);
+
+	/* nine failures in nine hours of this node: one in some three hours, with the assumed day
+	 */
+	often.past_failures = 9;
+	often.past_node_seconds = 9 * 3600;
+	assert_true(fabs(cadence_mtbf_s(&often) - (day + 9 * 3600) / 10) < 1);
+	assert_true(cadence_next(&often).interval_s < 0.5 * cadence_next(&v).interval_s);
+	/* the same on eight nodes: each hour of the job was eight of theirs */
+	often.nodes = v.nodes = 8;
+	assert_true(fabs(cadence_mtbf_s(&often) - (cadence_mtbf_s(&v) + 9 * 450) / 10) < 1);
+	often.mtbf_s = v.mtbf_s = 3600;
+	assert_true(cadence_mtbf_s(&often) == cadence_mtbf_s(&v));
+}
+
 static void a_dear_one_costs_no_more_than_it_may(void **state)
 {
 	for (double pause = 20; pause < 1e4; pause *= 1.7) {
@@ -175,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_cheap_checkpoint_comes_at_the_interval_of_least_loss),
+	    cmocka_unit_test(failures_of_earlier_jobs_count_and_a_given_rate_stands_alone),
 	    cmocka_unit_test(a_dear_one_costs_no_more_than_it_may),
 	    cmocka_unit_test(no_combination_costs_more_than_it_may),
 	    cmocka_unit_test(writers_beside_ranks_that_fill_the_cores_cost_half_their_time),

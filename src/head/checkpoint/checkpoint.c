@@ -25,6 +25,7 @@ enum { CHAIN_LENGTH = 8 };
 
 void checkpoint_init(struct head *h)
 {
+	failure_history_read(&h->ckpt.timed.past);
 	h->ckpt.ranks = calloc(h->nranks, sizeof(*h->ckpt.ranks));
 	h->ckpt.chain.broken = true;
 	errand_init(&h->ckpt.commit, "the process that writes its manifest was ended");

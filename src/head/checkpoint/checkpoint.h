@@ -12,10 +12,13 @@
 #include "head/job/child_task.h"
 #include "image/image.h"
 #include "node/proto.h"
+#include "store/failure_history.h"
 #include "store/store.h"
 #include "wire/session/loop.h"
 
 struct head;
+
+enum { CKPT_MTBF = 96 };
 
 enum checkpoint_phase { CKPT_IDLE, CKPT_CHECKING, CKPT_CAPTURING, CKPT_WRITING, CKPT_COMMITTING };
 
@@ -50,9 +53,10 @@ struct checkpoint_chain {
 /* checkpoint_auto.c */
 struct checkpoint_auto {
 	struct loop_timer interval;
-	double quiet_since; /* the last one was complete, or the last attempt was made */
-	uint32_t attempts;  /* of the timer, since the last one that was complete */
-	bool asked_for;	    /* somebody has asked for one, so the job's are kept */
+	double quiet_since;	     /* the last one was complete, or the last attempt was made */
+	uint32_t attempts;	     /* of the timer, since the last one that was complete */
+	struct failure_history past; /* of earlier jobs */
+	bool asked_for;		     /* somebody has asked for one, so the job's are kept */
 };
 
 /* checkpoint_wait.c */
@@ -106,8 +110,13 @@ void checkpoint_abandon_open(struct head *h, const char *why);
 /* checkpoint_auto.c: the timer of checkpoints that nobody asks for begins; anew after one has been
  * completed. */
 void checkpoint_interval_start(struct head *h);
+/* How often the job is expected to fail, and from what that is known, for a sentence. */
+const char *checkpoint_show_mtbf(const struct head *h, char text[CKPT_MTBF]);
+/* The job is over: what became of it is for later ones to know. */
+void checkpoint_add_to_history(const struct head *h);
 void checkpoint_interval_again(struct head *h);
-/* What tasks that are executed again are worth beside checkpoints, into the report; with --tasks. */
+/* What tasks that are executed again are worth beside checkpoints, into the report; with --tasks.
+ */
 void checkpoint_report_tasks(struct head *h);
 /* Sets compress, tracks and changes of the one that begins. */
 void checkpoint_choose_form(struct head *h);

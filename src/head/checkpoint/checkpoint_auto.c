@@ -87,6 +87,8 @@ static struct cadence_view view_of(const struct head *h)
 				 .least_s = h->o->ckpt_first,
 				 .mtbf_s = h->o->mtbf,
 				 .nodes = h->crew.count,
+				 .past_failures = h->ckpt.timed.past.failures,
+				 .past_node_seconds = h->ckpt.timed.past.node_seconds,
 				 .failures = failures(h),
 				 .run_s = head_seconds(h)};
 
@@ -265,7 +267,7 @@ void checkpoint_interval_start(struct head *h)
 
 void checkpoint_interval_again(struct head *h)
 {
-	char every[16], cost[16], mtbf[16], covered[64] = "";
+	char every[16], cost[16], mtbf[CKPT_MTBF], covered[64] = "";
 	struct cadence_tasks t;
 	struct cadence c;
 
@@ -277,11 +279,38 @@ void checkpoint_interval_again(struct head *h)
 		snprintf(covered, sizeof(covered), "; tasks mend %.1f %% of memory errors",
 			 100 * cadence_coverage(&t));
 	if (log_level() >= LOG_INFO)
-		log_info("the next checkpoint follows in %s: one costs %s, and a failure is "
-			 "expected every %s (%s%s)",
+		log_info("the next checkpoint follows in %s: one costs %s, and %s%s",
 			 units_show_seconds(c.interval_s, every),
-			 units_show_seconds(c.cost_s, cost), units_show_seconds(c.mtbf_s, mtbf),
-			 h->o->mtbf > 0 ? "--mtbf" : "assumed: one a day", covered);
+			 units_show_seconds(c.cost_s, cost), checkpoint_show_mtbf(h, mtbf),
+			 covered);
+}
+
+/* ---- how often it fails ---- */
+
+const char *checkpoint_show_mtbf(const struct head *h, char text[CKPT_MTBF])
+{
+	const struct failure_history *past = &h->ckpt.timed.past;
+	struct cadence_view v = view_of(h);
+	char every[16], from[48] = "assumed";
+
+	if (h->o->mtbf > 0)
+		snprintf(from, sizeof(from), "--mtbf");
+	else if (past->jobs > 0)
+		snprintf(from, sizeof(from), "%lu in %u earlier job%s",
+			 (unsigned long)past->failures, past->jobs, past->jobs == 1 ? "" : "s");
+	snprintf(text, CKPT_MTBF, "a failure is expected every %s: %s",
+		 units_show_seconds(cadence_mtbf_s(&v), every), from);
+	return text;
+}
+
+void checkpoint_add_to_history(const struct head *h)
+{
+	/* failures on purpose say nothing about the machines */
+	if (!h->begin_said || h->faults.count > 0 || h->o->due || h->faults.task_due[0])
+		return;
+	if (!failure_history_add(clock_seconds() - h->began, h->crew.count, failures(h)))
+		log_info(
+		    "the list of failures can't be written: later jobs won't know of this one");
 }
 
 /* ---- room ---- */
