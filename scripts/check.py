@@ -132,7 +132,8 @@ class Scenarios:
 
     def run(self, jobs):
         aside = [self.computing] if jobs == 1 else [self.computing, self.waiting]
-        lanes = [(aside, 5)] + [([self.waiting], 0)] * jobs
+        # one that has nothing left to wait for computes, so that no core is idle at the end
+        lanes = [(aside, 5), ([self.waiting, self.computing], 0)] + [([self.waiting], 0)] * (jobs - 1)
         threads = [threading.Thread(target=self.lane, args=lane) for lane in lanes]
         for t in threads:
             t.start()
