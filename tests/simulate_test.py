@@ -52,6 +52,12 @@ def a_head_that_finds_no_record_of_the_ranks_ends_them(s):
     return simulate(s, "--seed", 100003858)
 
 
+@test
+def an_agent_killed_while_it_starts_a_rank_costs_nothing(s):
+    """The rank met the next agent before that one knew of it, and was refused."""
+    return simulate(s, "--seed", 100311048) or simulate(s, "--seed", 100088423)
+
+
 def piece(number, schedules):
     def faults(s):
         return simulate(s, "--seed", SEED * 1000000 + number * schedules, "--runs", schedules)

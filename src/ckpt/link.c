@@ -92,9 +92,11 @@ static int connect_agent(struct error *err)
 	}
 	if (connect(fd, (struct sockaddr *)&sa,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
+		int why = errno;
 		error_sys(err, HALE_ERR_NODE, "can't reach the agent of this job at @%s",
 			  self.address.agent);
 		close(fd);
+		errno = why;
 		return -1;
 	}
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, LINK_FD_FLOOR);
@@ -124,6 +126,16 @@ bool link_say(const char *line, size_t len)
 	return link_tell(&p, sizeof(p));
 }
 
+enum { AGENT_REFUSES = -1, AGENT_GONE = -2 };
+
+static void close_agent(void)
+{
+	image_fd_disown(self.fd);
+	close(self.fd);
+	self.fd = -1;
+}
+
+/* The segment's descriptor, or why there is none. */
 static int welcome_receive(struct proto_welcome *welcome, struct error *err)
 {
 	union {
@@ -142,11 +154,16 @@ static int welcome_receive(struct proto_welcome *welcome, struct error *err)
 			     .msg_controllen = sizeof(control)};
 	ssize_t k;
 	k = packet_recvmsg(self.fd, &msg, MSG_CMSG_CLOEXEC);
+	if (k == 0 || (k < 0 && errno == ECONNRESET)) {
+		error_set(err, HALE_ERR_NODE, "the agent has closed the connection");
+		close_agent();
+		return AGENT_GONE;
+	}
 	if (k >= (ssize_t)sizeof(struct proto_plain) && packet.type == PROTO_REFUSED) {
 		packet.plain.text[PROTO_TEXT - 1] = 0;
 		error_set(err, HALE_ERR_STATE, "the agent refuses this process: %s",
 			  packet.plain.text);
-		return -1;
+		return AGENT_REFUSES;
 	}
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	if (k < (ssize_t)sizeof(struct proto_welcome) || packet.type != PROTO_WELCOME ||
@@ -154,7 +171,7 @@ static int welcome_receive(struct proto_welcome *welcome, struct error *err)
 		error_set(err, HALE_ERR_PROTOCOL,
 			  "the agent did not answer as expected; is `hale` of another version than "
 			  "its libraries?");
-		return -1;
+		return AGENT_REFUSES;
 	}
 	int fd;
 	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
@@ -257,27 +274,41 @@ static void mailbox_take(void)
 	inject_read_mailbox();
 }
 
-static hale_status_t join_agent(uint32_t restored, const uint64_t *position, struct error *err)
+/* One try: the segment's descriptor, or why there is none. */
+static int meet_agent(struct proto_hello *hello, struct proto_welcome *welcome, struct error *err)
 {
 	int fd = connect_agent(err);
 	if (fd < 0)
-		return err->code;
-	self.fd = fd;
+		return errno == ECONNREFUSED ? AGENT_GONE : AGENT_REFUSES;
+	self.fd = hello->own_fd = fd;
 	image_fd_own(fd);
+	if (link_tell(hello, sizeof(*hello)))
+		return welcome_receive(welcome, err);
+	error_sys(err, HALE_ERR_NODE, "the agent has closed the connection");
+	close_agent();
+	return AGENT_GONE;
+}
+
+/* An agent may be killed just now, and another one goes on in its place within milliseconds. */
+enum { JOIN_TRIES = 200, JOIN_PAUSE_NS = 25000000 };
+
+static hale_status_t join_agent(uint32_t restored, const uint64_t *position, struct error *err)
+{
 	struct proto_hello hello = {.type = PROTO_HELLO,
 				    .version = PROTO_VERSION,
 				    .rank = self.link.process,
 				    .pid = getpid(),
-				    .own_fd = fd,
 				    .restored = restored,
 				    .mpi = env_int("HALE_NO_MPI", 0) == 0};
 	memcpy(hello.token, self.address.token, sizeof(hello.token));
 	if (position)
 		memcpy(hello.position, position, sizeof(hello.position));
-	if (!link_tell(&hello, sizeof(hello)))
-		return error_sys(err, HALE_ERR_NODE, "the agent has closed the connection");
 	struct proto_welcome welcome;
-	int segment_fd = welcome_receive(&welcome, err);
+	int segment_fd = meet_agent(&hello, &welcome, err);
+	for (int tries = 1; segment_fd == AGENT_GONE && tries < JOIN_TRIES; tries++) {
+		nanosleep(&(struct timespec){.tv_nsec = JOIN_PAUSE_NS}, NULL);
+		segment_fd = meet_agent(&hello, &welcome, err);
+	}
 	if (segment_fd < 0)
 		return err->code;
 	hale_status_t rc = segment_attach(segment_fd, welcome.segment_bytes, err);

@@ -315,10 +315,34 @@ static void tell_plain(const struct rank *r, uint32_t type, int value)
 	tell(r, &p, sizeof(p));
 }
 
+/* One try: false when there is no agent, or it ends before it has answered. */
+static bool welcomed(struct rank *r, const struct sockaddr_un *sa, socklen_t len,
+		     struct proto_hello *h, struct msghdr *m, const struct proto_welcome *w)
+{
+	size_t room = m->msg_controllen;
+
+	r->agent = simulate_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	h->own_fd = r->agent;
+	if (simulate_connect(r->agent, (const struct sockaddr *)sa, len) == 0 &&
+	    simulate_send(r->agent, h, sizeof(*h), MSG_NOSIGNAL) == (ssize_t)sizeof(*h) &&
+	    simulate_recvmsg(r->agent, m, 0) == (ssize_t)sizeof(*w)) {
+		if (w->type != PROTO_WELCOME)
+			proc_exit(97 << 8); /* refused */
+		return true;
+	}
+	simulate_close(r->agent);
+	m->msg_controllen = room;
+	return false;
+}
+
+/* As ckpt/link.c does it. */
+enum { JOIN_TRIES = 200, JOIN_PAUSE_US = 50000 };
+
 static void join(struct rank *r)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	const char *name = simulate_getenv("HALE_AGENT");
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 	struct proto_hello h = {.type = PROTO_HELLO,
 				.version = PROTO_VERSION,
 				.rank = r->k.rank,
@@ -339,13 +363,7 @@ static void join(struct rank *r)
 	int fd = -1;
 
 	strcpy(sa.sun_path + 1, name);
-	r->agent = simulate_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (simulate_connect(
-		r->agent, (struct sockaddr *)&sa,
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))) != 0)
-		proc_exit(97 << 8);
 	snprintf(h.token, sizeof(h.token), "%s", simulate_getenv("HALE_TOKEN"));
-	h.own_fd = r->agent;
 	if (r->k.restored) { /* as its image has them */
 		long lines = r->k.step;
 
@@ -353,9 +371,11 @@ static void join(struct rank *r)
 			h.position[1] +=
 			    (uint64_t)snprintf(NULL, 0, "rank %u step %ld\n", r->k.rank, s);
 	}
-	tell(r, &h, sizeof(h));
-	if (simulate_recvmsg(r->agent, &m, 0) != (ssize_t)sizeof(w) || w.type != PROTO_WELCOME)
-		proc_exit(98 << 8);
+	for (int tries = 0; !welcomed(r, &sa, len, &h, &m, &w); tries++) {
+		if (tries == JOIN_TRIES)
+			proc_exit(98 << 8);
+		simulate_usleep(JOIN_PAUSE_US);
+	}
 	memcpy(&fd, CMSG_DATA(&control.align), sizeof(fd));
 	segment = simulate_mmap64(NULL, w.segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	simulate_close(fd);

@@ -25,6 +25,7 @@ OWN static char *printed;
 OWN static size_t printed_len, printed_cap;
 OWN static char said[8192]; /* the last that the job has said on stderr */
 OWN static uint32_t newest_complete, rollbacks;
+OWN static bool unbegun;    /* the job has said that its last head ended before it had begun */
 OWN static bool may_repeat; /* the job has said that some output may come twice */
 OWN static struct lineage lineages[LINEAGES];
 
@@ -33,6 +34,7 @@ void judge_begin(void)
 	printed_len = 0;
 	said[0] = '\0';
 	newest_complete = rollbacks = 0;
+	unbegun = false;
 	may_repeat = false;
 	memset(lineages, 0, sizeof(lineages));
 }
@@ -169,6 +171,7 @@ static bool has(const char *text, const char *words)
 void judge_says(const char *text, size_t len)
 {
 	snprintf(said, sizeof(said), "%.*s", (int)(len < 8000 ? len : 8000), text);
+	unbegun = unbegun || has(said, "ended before it had begun");
 	may_repeat = may_repeat || has(said, "some of it may come twice");
 	if (has(said, " is lost ("))
 		faults_moment(AT_LOSS);
@@ -246,8 +249,7 @@ void judge_end(void)
 		check_output(true);
 	else if (exit_status != 128 + SIGKILL && !said[0])
 		kernel_fail("the job ends with status %d without a word", exit_status);
-	else if (exit_status != 128 + SIGKILL && harmless &&
-		 !has(said, "ended before it had begun"))
+	else if (exit_status != 128 + SIGKILL && harmless && !unbegun)
 		kernel_fail("the job ends with status %d, and could have gone on", exit_status);
 	if (!kernel->failure[0] && rollbacks > 0 && begun == 0)
 		kernel_fail("the job has gone back %u times, and nothing had failed", rollbacks);

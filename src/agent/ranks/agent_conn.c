@@ -104,6 +104,15 @@ static bool has_become(const struct agent *a, uint32_t rank)
 	return atomic_load(&segment_spawn_room(a->view.segment, rank)->state) == SPAWN_ORDERED;
 }
 
+/* The agent before this one was killed while it started the rank: the head's order is at the front
+ * of what this one has yet to read. */
+static bool is_told_soon(const struct agent *a, uint32_t rank)
+{
+	const struct book_child *c = &a->guardian.book->child[rank];
+
+	return atomic_load(&c->pid) > 0 && !atomic_load(&c->ended);
+}
+
 static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 {
 	struct agent *a = c->agent;
@@ -123,6 +132,10 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		return;
 	}
 	r = &a->ranks[h->rank];
+	if (r->pid == 0 && is_told_soon(a, h->rank)) {
+		conn_close(c); /* it asks again */
+		return;
+	}
 	if (r->pid == 0 || (r->met && !has_execed(c, r, h) && !has_become(a, h->rank))) {
 		refuse(c,
 		       "rank %u has already run an MPI program in this job; start each MPI "
