@@ -50,7 +50,7 @@ def a_job_that_is_paused_is_not_hung(s):
 @test
 def stacks_of_all_ranks_are_merged(s):
     """The others wait for the one that is stopped; all of them are below main."""
-    have("gdb")
+    have("eu-stack")
     exe = s.compile("slices")
     job = s.hale_start(2, exe, 10000000, options=["--replicas", "2", "--replenish", "off"])
     job.until_output("step 1024")
