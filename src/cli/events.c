@@ -39,6 +39,19 @@ static int usage(const char *what)
 	return EXIT_USAGE;
 }
 
+/* The words may be far apart: what was meant is in the same sentence. */
+static int publish_usage(const char *option)
+{
+	const char *guess = cli_meant("events", option);
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "hale events publish has --job JOB and no other option; a payload that begins "
+		 "with -- stands behind a --%s%s",
+		 *guess ? ";" : "", guess);
+	return usage(text);
+}
+
 static int no_broker(int ret, const struct events_place *place)
 {
 	bool gone = place->job[0] && !place->running;
@@ -263,8 +276,7 @@ static int publish(int argc, char **argv)
 		else if (!words && strcmp(argv[i], "--job") == 0 && i + 1 < argc)
 			named = argv[++i];
 		else if (!words && strncmp(argv[i], "--", 2) == 0)
-			return usage("hale events publish has --job JOB and no other option; a "
-				     "payload that begins with -- stands behind a --");
+			return publish_usage(argv[i]);
 		else if (n < 4)
 			what[n++] = argv[i];
 		else
