@@ -25,6 +25,7 @@ OWN static char *printed;
 OWN static size_t printed_len, printed_cap;
 OWN static char said[8192]; /* the last that the job has said on stderr */
 OWN static uint32_t newest_complete, rollbacks;
+OWN static bool any_began;  /* a rank has */
 OWN static bool unbegun;    /* the job has said that its last head ended before it had begun */
 OWN static bool may_repeat; /* the job has said that some output may come twice */
 OWN static struct lineage lineages[LINEAGES];
@@ -34,7 +35,7 @@ void judge_begin(void)
 	printed_len = 0;
 	said[0] = '\0';
 	newest_complete = rollbacks = 0;
-	unbegun = false;
+	unbegun = any_began = false;
 	may_repeat = false;
 	memset(lineages, 0, sizeof(lineages));
 }
@@ -66,6 +67,7 @@ void actor_rank_begins(const struct actor_rank *k)
 	if (k->restored > 0 && k->restored < newest_complete)
 		kernel_fail("rank %u goes on from checkpoint %u, although %u is complete", k->rank,
 			    k->restored, newest_complete);
+	any_began = true;
 	l->restored = k->restored;
 	l->done[k->rank] = k->step;
 	if (k->restored > 0)
@@ -171,7 +173,9 @@ static bool has(const char *text, const char *words)
 void judge_says(const char *text, size_t len)
 {
 	snprintf(said, sizeof(said), "%.*s", (int)(len < 8000 ? len : 8000), text);
-	unbegun = unbegun || has(said, "ended before it had begun");
+	/* an agent that is killed together with the head before either had begun is not replaced */
+	unbegun = unbegun || has(said, "ended before it had begun") ||
+		  (!any_began && has(said, "nothing is left of job"));
 	may_repeat = may_repeat || has(said, "some of it may come twice");
 	if (has(said, " is lost ("))
 		faults_moment(AT_LOSS);
