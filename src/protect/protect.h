@@ -30,7 +30,7 @@ struct hale_reference {
 	double since; /* clock_seconds of the first note, or of hale_expect */
 	int written; /* hale_confirmed: times that it was asked for since it was the same */
 	bool sealed; /* seal: hash of the bytes as the judges met them (hale_seal) */
-	struct sums_hash seal;
+	struct hash128 seal;
 	struct sums sums;
 	uint8_t sha[32], sha_copy[32];
 };

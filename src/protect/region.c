@@ -7,8 +7,10 @@
 #include "base/base.h"
 #include "base/exit_status.h"
 #include "base/fmt.h"
+#include "base/units.h"
 #include "node/guest.h"
 #include "protect/protect.h"
+#include "protect/team.h"
 
 _Static_assert((int)EXIT_UNRECOVERABLE == HALE_EXIT_UNRECOVERABLE,
 	       "hale/protect.h says what it is");
@@ -19,6 +21,22 @@ struct protect_figure *protect_figures;
 
 static char settings[1024];
 static pthread_once_t started = PTHREAD_ONCE_INIT;
+
+static void setting_look(const char *s)
+{
+	long workers;
+
+	if (strncmp(s, "report=", 7) == 0 || strncmp(s, "ckpt=", 5) == 0)
+		return;
+	if (strncmp(s, "threads=", 8) != 0)
+		protect_die(
+		    64,
+		    "HALE_PROTECT: '%s' is unknown; report=FILE, ckpt=DIR and threads=N are known",
+		    s);
+	if (!units_parse_int(s + 8, 1, TEAM_MAX, &workers))
+		protect_die(64, "HALE_PROTECT: '%s': threads=N needs N from 1 to %d", s, TEAM_MAX);
+	team_limit((int)workers);
+}
 
 static void start_once(void)
 {
@@ -33,10 +51,7 @@ static void start_once(void)
 		if (*s == ',')
 			*s = '\0';
 	for (const char *s = text ? settings : ""; *s; s += strlen(s) + 1)
-		if (strncmp(s, "report=", 7) != 0 && strncmp(s, "ckpt=", 5) != 0)
-			protect_die(
-			    64, "HALE_PROTECT: '%s' is unknown; report=FILE and ckpt=DIR are known",
-			    s);
+		setting_look(s);
 	atexit(hale_protect_report);
 	inject_start();
 }

@@ -21,8 +21,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 #include "base/base.h"
 #include "protect/protect.h"
 
@@ -34,7 +32,7 @@ struct hale_shadow {
 	int fd[2];    /* of the shadows, in the primary */
 	pid_t pid[2];
 	int fd_up; /* of the primary, in a shadow; -1: this is the primary */
-	XXH128_hash_t seen[3];
+	struct hash128 seen[3];
 	int runs, tries;
 };
 
@@ -142,18 +140,19 @@ static bool io_whole(int fd, void *p, size_t n, bool out)
 	return true;
 }
 
-static XXH128_hash_t hash_all(size_t count, void *const *bases, const size_t *bytes)
+static struct hash128 hash_all(size_t count, void *const *bases, const size_t *bytes)
 {
-	XXH3_state_t state;
+	struct hash128 all = {0};
 
-	XXH3_128bits_reset(&state);
-	for (size_t i = 0; i < count; i++)
-		XXH3_128bits_update(&state, bases[i], bytes[i]);
-	return XXH3_128bits_digest(&state);
+	for (size_t i = 0; i < count; i++) {
+		struct hash128 both[2] = {all, sums_hash(bases[i], bytes[i])};
+		all = hash_bytes(both, sizeof both);
+	}
+	return all;
 }
 
 /* The shadow's end: its hash goes up, and the bytes, if they are asked for. */
-static void shadow_report(const struct hale_shadow *s, XXH128_hash_t h, size_t count,
+static void shadow_report(const struct hale_shadow *s, struct hash128 h, size_t count,
 			  void *const *bases, const size_t *bytes)
 {
 	char asked = 0;
@@ -185,7 +184,7 @@ static bool shadow_end(struct hale_shadow *s, int i, bool take, size_t count, vo
 	return fine;
 }
 
-static bool agree_in_time(const struct hale_region *r, struct hale_shadow *s, XXH128_hash_t mine)
+static bool agree_in_time(const struct hale_region *r, struct hale_shadow *s, struct hash128 mine)
 {
 	if (++s->tries > PROTECT_MISSES_MAX)
 		protect_die(
@@ -194,7 +193,7 @@ static bool agree_in_time(const struct hale_region *r, struct hale_shadow *s, XX
 		    "Redundancy needs a region that computes the same every time",
 		    r->name, r->file, r->line, s->tries);
 	for (int i = 0; i < s->runs; i++)
-		if (XXH128_isEqual(s->seen[i], mine)) {
+		if (hash_same(s->seen[i], mine)) {
 			s->runs = 0;
 			return true;
 		}
@@ -207,7 +206,7 @@ static bool agree_in_time(const struct hale_region *r, struct hale_shadow *s, XX
 bool hale_agree(struct hale_region *r, size_t count, void *const *bases, const size_t *bytes)
 {
 	struct hale_shadow *s = shadow_of(r);
-	XXH128_hash_t mine = hash_all(count, bases, bytes), theirs[2];
+	struct hash128 mine = hash_all(count, bases, bytes), theirs[2];
 	bool heard[2] = {false, false}, agreed = false;
 	int better = -1;
 
@@ -217,9 +216,9 @@ bool hale_agree(struct hale_region *r, size_t count, void *const *bases, const s
 		return agree_in_time(r, s, mine);
 	for (int i = 0; i < s->degree - 1; i++) {
 		heard[i] = io_whole(s->fd[i], &theirs[i], sizeof theirs[i], false);
-		agreed |= heard[i] && XXH128_isEqual(theirs[i], mine);
+		agreed |= heard[i] && hash_same(theirs[i], mine);
 	}
-	if (!agreed && heard[0] && heard[1] && XXH128_isEqual(theirs[0], theirs[1]))
+	if (!agreed && heard[0] && heard[1] && hash_same(theirs[0], theirs[1]))
 		better = 0;
 	for (int i = 0; i < s->degree - 1; i++)
 		if (!shadow_end(s, i, better == i, count, bases, bytes) && better == i)

@@ -21,16 +21,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct sums_hash {
-	uint64_t low, high;
-};
+#include "protect/hash.h"
 
 struct sums {
 	size_t bytes, width, rows; /* width and rows in words */
 	uint64_t *words;	   /* rows row sums, then width column sums; owned */
-	struct sums_hash of_words; /* of the sums */
-	struct sums_hash of_bytes[3];
+	struct hash128 of_words;   /* of the sums */
+	struct hash128 of_bytes[3];
 };
 
 typedef enum sums_verdict {
@@ -44,10 +41,10 @@ typedef enum sums_verdict {
 bool sums_take(struct sums *s, const void *base, size_t bytes, bool with_words);
 void sums_fini(struct sums *s);
 
-struct sums_hash sums_hash(const void *base, size_t bytes);
+struct hash128 sums_hash(const void *base, size_t bytes);
 /* The bytes ought to have been those of that hash when they were taken. If they were not, verifying
  * says so; correcting does not mend them, as the sums know only what was taken. */
-void sums_refer(struct sums *s, struct sums_hash to);
+void sums_refer(struct sums *s, struct hash128 to);
 
 sums_verdict_t sums_verify(const struct sums *s, const void *base);
 

@@ -5,10 +5,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <math.h>
 #include <cmocka.h>
 #include "base/base.h"
 #include "protect/sums.h"
+#include "protect/team.h"
 
 static uint64_t state = 7;
 
@@ -150,6 +154,71 @@ static void space_is_that_of_figure_4_14(void **unused)
 	assert_true((double)sums_space(8ul * 2560 * 2560) < 0.001 * 8 * 2560 * 2560);
 }
 
+static void every_processors_hash_is_the_same(void **unused)
+{
+	unsigned char x[5000];
+
+	for (size_t i = 0; i < sizeof x; i++)
+		x[i] = (unsigned char)draw();
+	for (size_t n = 0; n < 4900; n += n < 600 ? 1 : 97)
+		for (size_t at = 0; at < 3; at++)
+			assert_true(hash_same(hash_bytes(x + at, n), hash_bytes_plain(x + at, n)));
+}
+
+/* More parts than are folded at once, and a last row that is short. */
+#define LARGE ((size_t)75 << 20 | 5)
+
+static void helpers_change_no_sum_and_no_hash(void **unused)
+{
+	unsigned char *x = calloc(1, LARGE);
+	struct sums alone = {0}, helped = {0};
+
+	assert_non_null(x);
+	for (size_t i = 0; i < LARGE; i += 64)
+		x[i] = (unsigned char)draw();
+	for (int workers = 1; workers <= 4; workers += 3) {
+		team_limit(workers);
+		assert_true(sums_take(workers == 1 ? &alone : &helped, x, LARGE, true));
+	}
+	assert_true(hash_same(alone.of_bytes[0], helped.of_bytes[0]));
+	assert_memory_equal(alone.words, helped.words,
+			    (alone.rows + alone.width) * sizeof *alone.words);
+	for (size_t at = 3; at < LARGE; at += LARGE / 5) {
+		x[at] ^= 4;
+		assert_int_equal(sums_verify(&alone, x), SUMS_WRONG);
+		assert_int_equal(sums_correct(&helped, x), 1);
+		assert_int_equal(sums_verify(&alone, x), SUMS_RIGHT);
+	}
+	sums_fini(&alone);
+	sums_fini(&helped);
+	free(x);
+}
+
+static void the_child_of_a_fork_starts_its_own_helpers(void **unused)
+{
+	size_t n = 5 << 20;
+	char *x = calloc(1, n);
+	struct sums s = {0};
+	struct stat tasks;
+	int status;
+	pid_t child;
+
+	team_limit(3);
+	assert_true(sums_take(&s, x, n, true));
+	child = fork();
+	if (child == 0) {
+		alarm(60);
+		_exit(sums_verify(&s, x) != SUMS_RIGHT || stat("/proc/self/task", &tasks) != 0 ||
+		      tasks.st_nlink != 2 + 3);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(sums_verify(&s, x), SUMS_RIGHT);
+	team_limit(0);
+	sums_fini(&s);
+	free(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +228,9 @@ int main(void)
 	    cmocka_unit_test(errors_that_cancel_in_a_row_are_mended),
 	    cmocka_unit_test(errors_in_the_checksums_harm_no_data),
 	    cmocka_unit_test(space_is_that_of_figure_4_14),
+	    cmocka_unit_test(every_processors_hash_is_the_same),
+	    cmocka_unit_test(helpers_change_no_sum_and_no_hash),
+	    cmocka_unit_test(the_child_of_a_fork_starts_its_own_helpers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
