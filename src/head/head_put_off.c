@@ -14,7 +14,7 @@
 
 bool head_is_unsettled(const struct head *h)
 {
-	return errand_busy(&h->ckpt.commit) || errand_busy(&h->levels.rewrite) ||
+	return child_task_busy(&h->ckpt.commit) || child_task_busy(&h->levels.rewrite) ||
 	       h->put_off.count > 0;
 }
 
@@ -63,7 +63,7 @@ void head_put_off_over(struct head *h)
 	size_t count = h->put_off.count;
 	bool gone = h->put_off.gone;
 
-	if (errand_busy(&h->ckpt.commit) || errand_busy(&h->levels.rewrite))
+	if (child_task_busy(&h->ckpt.commit) || child_task_busy(&h->levels.rewrite))
 		return;
 	h->put_off.list = NULL;
 	h->put_off.count = 0;

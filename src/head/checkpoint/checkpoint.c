@@ -28,8 +28,8 @@ void checkpoint_init(struct head *h)
 	failure_history_read(&h->ckpt.timed.past);
 	h->ckpt.ranks = calloc(h->nranks, sizeof(*h->ckpt.ranks));
 	h->ckpt.chain.broken = true;
-	errand_init(&h->ckpt.commit, "the process that writes its manifest was ended");
-	errand_init(&h->ckpt.sweep, "the process that removes checkpoints was ended");
+	child_task_init(&h->ckpt.commit, "the process that writes its manifest was ended");
+	child_task_init(&h->ckpt.sweep, "the process that removes checkpoints was ended");
 }
 
 void checkpoint_fini(struct head *h)
@@ -48,8 +48,8 @@ void checkpoint_fini(struct head *h)
 	free(h->ckpt.manifest.parts);
 	h->ckpt.manifest.parts = NULL;
 	checkpoint_sweep_end(h);
-	errand_fini(&h->ckpt.commit);
-	errand_fini(&h->ckpt.sweep);
+	child_task_fini(&h->ckpt.commit);
+	child_task_fini(&h->ckpt.sweep);
 	free(h->ckpt.ranks);
 	h->ckpt.ranks = NULL;
 }
@@ -209,7 +209,7 @@ void checkpoint_poll(struct head *h)
 	    h->put_off.count > 0)
 		return;
 	/* a disk that has room for so many only */
-	if (errand_busy(&c->sweep))
+	if (child_task_busy(&c->sweep))
 		return;
 	/* what runs from an image that may be damaged is not worth keeping yet */
 	if (head_checking(h))

@@ -81,8 +81,8 @@ struct checkpoint {
 	struct checkpoint_rank *ranks;
 	char last_refusal[480];
 	struct store_manifest manifest; /* COMMITTING */
-	struct errand commit;		/* writes it, and syncs */
-	struct errand sweep;		/* removes what is not kept */
+	struct child_task commit;	/* writes it, and syncs */
+	struct child_task sweep;	/* removes what is not kept */
 	bool unswept;			/* there has come more since that began */
 	struct loop_timer watch;
 	struct checkpoint_count count;

@@ -251,8 +251,8 @@ void checkpoint_sweep(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
 
-	c->unswept = errand_busy(&c->sweep);
-	if (!c->unswept && !errand_begin(&c->sweep, sweep, h))
+	c->unswept = child_task_busy(&c->sweep);
+	if (!c->unswept && !child_task_begin(&c->sweep, sweep, h))
 		sweep(h, NULL);
 }
 
@@ -274,7 +274,7 @@ static bool swept(struct head *h, pid_t pid)
 {
 	struct error err;
 
-	if (!errand_over(&h->ckpt.sweep, pid, &err))
+	if (!child_task_over(&h->ckpt.sweep, pid, &err))
 		return false;
 	if (h->ckpt.unswept)
 		checkpoint_sweep(h);
@@ -286,7 +286,7 @@ void checkpoint_sweep_end(struct head *h)
 {
 	struct error err;
 
-	if (errand_wait(&h->ckpt.sweep, &err) && h->ckpt.unswept && !h->succession.superseded)
+	if (child_task_wait(&h->ckpt.sweep, &err) && h->ckpt.unswept && !h->succession.superseded)
 		sweep(h, NULL);
 }
 
@@ -399,7 +399,7 @@ void checkpoint_complete(struct head *h)
 	loop_timer_clear(&h->loop, &c->watch);
 	c->phase = CKPT_COMMITTING;
 	err.code = make_manifest(h, &c->manifest, &err);
-	if (err.code == HALE_OK && errand_begin(&c->commit, write_manifest, h))
+	if (err.code == HALE_OK && child_task_begin(&c->commit, write_manifest, h))
 		return;
 	if (err.code == HALE_OK)
 		err.code = write_manifest(h, &err);
@@ -412,7 +412,7 @@ bool checkpoint_child(struct head *h, pid_t pid)
 
 	if (swept(h, pid))
 		return true;
-	if (!errand_over(&h->ckpt.commit, pid, &err))
+	if (!child_task_over(&h->ckpt.commit, pid, &err))
 		return false;
 	committed(h, &err);
 	head_settled(h);
@@ -424,7 +424,7 @@ void checkpoint_settle(struct head *h)
 {
 	struct error err;
 
-	if (!errand_wait(&h->ckpt.commit, &err))
+	if (!child_task_wait(&h->ckpt.commit, &err))
 		return;
 	committed(h, &err);
 	head_settled_soon(h);

@@ -76,10 +76,10 @@ void takeover_superseded(void *head, uint32_t epoch)
 	head_step(h, JOB_SUPERSEDED, 0);
 	h->end.decided = true;
 	h->end.status = EXIT_SUPERSEDED;
-	errand_kill(&h->ckpt.commit);
-	errand_kill(&h->ckpt.sweep);
-	errand_kill(&h->levels.rewrite);
-	errand_kill(&h->recovery.files.undo);
+	child_task_kill(&h->ckpt.commit);
+	child_task_kill(&h->ckpt.sweep);
+	child_task_kill(&h->levels.rewrite);
+	child_task_kill(&h->recovery.files.undo);
 	h->ckpt.phase = CKPT_IDLE; /* what is half written is for the new one to remove */
 	crew_abandon(&h->crew);
 	loop_stop(&h->loop);

@@ -8,23 +8,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void errand_init(struct errand *e, const char *ended)
+void child_task_init(struct child_task *e, const char *ended)
 {
-	*e = (struct errand){.ended = ended};
+	*e = (struct child_task){.ended = ended};
 	e->verdict = mmap(NULL, sizeof(*e->verdict), PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (e->verdict == MAP_FAILED)
 		e->verdict = NULL;
 }
 
-void errand_fini(struct errand *e)
+void child_task_fini(struct child_task *e)
 {
 	if (e->verdict)
 		munmap(e->verdict, sizeof(*e->verdict));
-	*e = (struct errand){0};
+	*e = (struct child_task){0};
 }
 
-bool errand_begin(struct errand *e, hale_status_t (*work)(void *arg, struct error *err), void *arg)
+bool child_task_begin(struct child_task *e, hale_status_t (*work)(void *arg, struct error *err),
+		      void *arg)
 {
 	pid_t parent = getpid(), pid;
 
@@ -46,12 +47,12 @@ bool errand_begin(struct errand *e, hale_status_t (*work)(void *arg, struct erro
 	return pid > 0;
 }
 
-bool errand_busy(const struct errand *e)
+bool child_task_busy(const struct child_task *e)
 {
 	return e->pid > 0;
 }
 
-bool errand_over(struct errand *e, pid_t pid, struct error *err)
+bool child_task_over(struct child_task *e, pid_t pid, struct error *err)
 {
 	if (e->pid == 0 || pid != e->pid)
 		return false;
@@ -60,16 +61,16 @@ bool errand_over(struct errand *e, pid_t pid, struct error *err)
 	return true;
 }
 
-bool errand_wait(struct errand *e, struct error *err)
+bool child_task_wait(struct child_task *e, struct error *err)
 {
 	if (e->pid == 0)
 		return false;
 	while (waitpid(e->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	return errand_over(e, e->pid, err);
+	return child_task_over(e, e->pid, err);
 }
 
-void errand_kill(const struct errand *e)
+void child_task_kill(const struct child_task *e)
 {
 	if (e->pid > 0)
 		kill(e->pid, SIGKILL);

@@ -21,7 +21,7 @@
 void levels_init(struct head *h)
 {
 	h->levels.on = h->o->ckpt_local != NULL;
-	errand_init(&h->levels.rewrite, "the process that writes its manifest was ended");
+	child_task_init(&h->levels.rewrite, "the process that writes its manifest was ended");
 }
 
 static void forget(struct levels *l)
@@ -37,7 +37,7 @@ void levels_fini(struct head *h)
 	head_fetch_stop(h);
 	forget(&h->levels);
 	levels_held_forget(h);
-	errand_fini(&h->levels.rewrite);
+	child_task_fini(&h->levels.rewrite);
 }
 
 struct node *levels_node(struct head *h, const char *name)
@@ -434,7 +434,7 @@ static void finish(struct head *h)
 	}
 	take_over(h);
 	if (anything(h)) {
-		if (errand_begin(&h->levels.rewrite, rewrite, h))
+		if (child_task_begin(&h->levels.rewrite, rewrite, h))
 			return;
 		err.code = rewrite(h, &err);
 	}
@@ -451,7 +451,7 @@ bool levels_child(struct head *h, pid_t pid)
 {
 	struct error err;
 
-	if (!errand_over(&h->levels.rewrite, pid, &err))
+	if (!child_task_over(&h->levels.rewrite, pid, &err))
 		return false;
 	rewritten(h, &err);
 	head_settled(h);
@@ -462,7 +462,7 @@ void levels_settle(struct head *h)
 {
 	struct error err;
 
-	if (!errand_wait(&h->levels.rewrite, &err))
+	if (!child_task_wait(&h->levels.rewrite, &err))
 		return;
 	rewritten(h, &err);
 	head_settled_soon(h);
@@ -516,7 +516,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 			 m->text);
 		failed(h, n->index, m, why);
 	}
-	if (l->outstanding == 0 && !errand_busy(&l->rewrite)) {
+	if (l->outstanding == 0 && !child_task_busy(&l->rewrite)) {
 		finish(h);
 		levels_next(h);
 	}
@@ -540,7 +540,7 @@ void levels_node_lost(struct head *h, const struct node *n)
 		k->copying = k->sharing = false;
 		failed(h, n->index, NULL, "it was lost while it copied its images");
 	}
-	if (l->outstanding == 0 && !errand_busy(&l->rewrite)) {
+	if (l->outstanding == 0 && !child_task_busy(&l->rewrite)) {
 		finish(h);
 		levels_next(h);
 	}

@@ -53,10 +53,10 @@ struct levels {
 	struct store_manifest manifest;
 	struct level_part *parts; /* [nranks] */
 	double began;
-	struct errand rewrite;	 /* writes its manifest again, and syncs */
-	char why[480];		 /* the first failure of this one */
-	uint64_t failure, said;	 /* what kind it is, of which nodes; the last that was told */
-	struct level_held *held; /* only while a new head finds its way (levels_inherit.c) */
+	struct child_task rewrite; /* writes its manifest again, and syncs */
+	char why[480];		   /* the first failure of this one */
+	uint64_t failure, said;	   /* what kind it is, of which nodes; the last that was told */
+	struct level_held *held;   /* only while a new head finds its way (levels_inherit.c) */
 	/* recover_fetch.c */
 	struct fetch *fetch; /* NULL: no images are on their way to ranks */
 };

@@ -439,7 +439,7 @@ void recover_start(struct head *h)
 	struct recovery *v = &h->recovery;
 	struct error err;
 
-	if (head_superseded(h) || errand_busy(&v->files.undo) || !have_node(h))
+	if (head_superseded(h) || child_task_busy(&v->files.undo) || !have_node(h))
 		return;
 	if (h->levels.on)
 		say_out_of_reach(h, recover_newest(h));

@@ -60,7 +60,7 @@ char **recover_files_exports(struct head *h)
 void recover_files_init(struct head *h)
 {
 	h->recovery.files.dir_there = SIZE_MAX; /* all of it, until it is looked at */
-	errand_init(&h->recovery.files.undo, "the process that sets files back was ended");
+	child_task_init(&h->recovery.files.undo, "the process that sets files back was ended");
 }
 
 void recover_files_fini(struct head *h)
@@ -68,8 +68,8 @@ void recover_files_fini(struct head *h)
 	struct recovery *v = &h->recovery;
 	struct error err;
 
-	errand_wait(&v->files.undo, &err);
-	errand_fini(&v->files.undo);
+	child_task_wait(&v->files.undo, &err);
+	child_task_fini(&v->files.undo);
 }
 
 /* Without checkpoints nobody goes back any more. */
@@ -189,7 +189,7 @@ bool recover_files_wait(struct head *h)
 
 	if (h->o->leave_files)
 		return false;
-	if (errand_busy(&v->files.undo))
+	if (child_task_busy(&v->files.undo))
 		return true;
 	if (v->files.undone && v->files.target == v->target)
 		return false;
@@ -198,7 +198,7 @@ bool recover_files_wait(struct head *h)
 		v->files.undone = true;
 		return false;
 	}
-	if (errand_begin(&v->files.undo, undo, h))
+	if (child_task_begin(&v->files.undo, undo, h))
 		return true;
 	undo(h, &err);
 	undone(h, &err);
@@ -209,7 +209,7 @@ bool recover_files_child(struct head *h, pid_t pid)
 {
 	struct error err;
 
-	if (!errand_over(&h->recovery.files.undo, pid, &err))
+	if (!child_task_over(&h->recovery.files.undo, pid, &err))
 		return false;
 	undone(h, &err);
 	/* an event of its own follows when the nodes have been cleared once more */

@@ -27,7 +27,7 @@ struct recovery_check {
 
 /* recover_files.c: files that were changed since a checkpoint. */
 struct recovery_files {
-	struct errand undo;
+	struct child_task undo;
 	bool undone; /* the files are what they were at checkpoint `target`, or said not to be */
 	uint32_t target;
 	bool journal_only; /* nothing else has needed the job's folder so far */
