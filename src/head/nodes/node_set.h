@@ -261,7 +261,7 @@ struct crew {
 	    *coming; /* [nranks]: the nodes that ranks are moving to; NULL: no migration */
 	bool let_go; /* GO is said: copies are the ranks, though placement doesn't say so yet */
 	struct crew_rank *ranks;
-	struct outlet out[2];
+	struct output_writer out[2];
 	struct echoes (*echoes)[2]; /* [ranks], of jobs with replicas; NULL: others */
 	struct feed feed;	    /* hale's stdin, for rank 0 */
 	uint32_t generation;

@@ -30,7 +30,7 @@ void crew_take(void *node, const struct message *m);
 void crew_tell_machines(struct crew *c);
 void crew_all_ready(struct crew *c);
 void crew_answers(struct crew *c); /* who was to answer is perhaps gone */
-void crew_outlet_drained(void *crew);
+void crew_output_writer_drained(void *crew);
 
 /* node_set.c: the rank is there, or is not wanted any more; those of this node that had no lease */
 void crew_order_done(struct crew_rank *r);

@@ -270,10 +270,10 @@ static void keeper_gone(void *arg)
 
 	if (c->handler.keeper_gone(c->handler.arg))
 		for (int i = 0; i < 2; i++)
-			outlet_keep_on(&c->out[i]);
+			output_writer_keep_on(&c->out[i]);
 }
 
-static void output_closed(void *arg, const struct outlet *o)
+static void output_closed(void *arg, const struct output_writer *o)
 {
 	struct crew *c = arg;
 
@@ -282,8 +282,10 @@ static void output_closed(void *arg, const struct outlet *o)
 
 hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 {
-	outlet_init(&c->out[0], c->loop, STDOUT_FILENO, "stdout", crew_outlet_drained, c);
-	outlet_init(&c->out[1], c->loop, STDERR_FILENO, "stderr", crew_outlet_drained, c);
+	output_writer_init(&c->out[0], c->loop, STDOUT_FILENO, "stdout", crew_output_writer_drained,
+			   c);
+	output_writer_init(&c->out[1], c->loop, STDERR_FILENO, "stderr", crew_output_writer_drained,
+			   c);
 	for (int i = 0; i < 2; i++) {
 		c->out[i].policy = c->config.on_closed;
 		c->out[i].closed = output_closed;
@@ -291,7 +293,7 @@ hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 	for (int i = 0; c->config.keeper && i < 2; i++) {
 		c->out[i].passed = passed;
 		c->out[i].keeper_gone = keeper_gone;
-		outlet_keep(&c->out[i], c->config.keeper, i + 1);
+		output_writer_keep(&c->out[i], c->config.keeper, i + 1);
 	}
 	feed_init(&c->feed, c->loop, c->config.setup.degree > 1 ? -1 : STDIN_FILENO);
 	c->feed.send = feed_send;
@@ -554,8 +556,8 @@ void crew_destroy(struct crew *c)
 		feed_fini(&c->feed);
 		for (int i = 0; i < 2; i++) {
 			if (!c->abandoned)
-				outlet_flush(&c->out[i]);
-			outlet_fini(&c->out[i]);
+				output_writer_flush(&c->out[i]);
+			output_writer_fini(&c->out[i]);
 		}
 	}
 	for (uint32_t k = 0; k < c->count; k++) {

@@ -20,13 +20,13 @@ static void acknowledge(struct node *n, int i)
 	n->taken[i] = 0;
 }
 
-void crew_outlet_drained(void *crew)
+void crew_output_writer_drained(void *crew)
 {
 	struct crew *c = crew;
 
 	for (uint32_t k = 0; k < c->count; k++)
 		for (int i = 0; i < 2; i++)
-			if (!outlet_full(&c->out[i]))
+			if (!output_writer_full(&c->out[i]))
 				acknowledge(&c->nodes[k], i);
 }
 
@@ -42,7 +42,7 @@ static void take_output(struct node *n, const struct message *m)
 	else
 		printed_take(&c->ranks[m->rank].out[i], m->bytes, m->len);
 	n->taken[i] += m->len;
-	if (n->taken[i] >= ACKNOWLEDGE && !outlet_full(&c->out[i]))
+	if (n->taken[i] >= ACKNOWLEDGE && !output_writer_full(&c->out[i]))
 		acknowledge(n, i);
 }
 

@@ -42,7 +42,7 @@ struct keep {
 	struct keeper_config config;
 	struct loop loop;
 	struct loop_source from[2], head, asked, listed;
-	struct outlet to[2];
+	struct output_writer to[2];
 	bool over[2];	  /* no more comes */
 	bool finished[2]; /* and the head has said so */
 	bool headless;
@@ -106,7 +106,7 @@ void keeper_end(struct keeper *k)
 static void end_if_done(struct keep *k)
 {
 	if ((k->released || (k->finished[0] && k->finished[1])) && !k->headless &&
-	    outlet_empty(&k->to[0]) && outlet_empty(&k->to[1]))
+	    output_writer_empty(&k->to[0]) && output_writer_empty(&k->to[1]))
 		loop_stop(&k->loop);
 }
 
@@ -136,12 +136,12 @@ static bool take_one(struct keep *k, int i)
 	}
 	if (p.rank < k->config.nranks)
 		k->printed[p.rank][i] = p.position;
-	outlet_write(&k->to[i], p.at, (size_t)n - PACKET_HEAD);
+	output_writer_write(&k->to[i], p.at, (size_t)n - PACKET_HEAD);
 	return true;
 }
 
 /* The head hears it when it next has something to print. */
-static void closed(void *arg, const struct outlet *o)
+static void closed(void *arg, const struct output_writer *o)
 {
 	struct keep *k = arg;
 	int fd = k->from[o - k->to].fd;
@@ -158,12 +158,12 @@ static void take_all(struct keep *k, int i)
 
 static void ready(struct keep *k, int i)
 {
-	if (!outlet_full(&k->to[i]) && !take_one(k, i) && k->over[i]) {
+	if (!output_writer_full(&k->to[i]) && !take_one(k, i) && k->over[i]) {
 		loop_remove(&k->loop, &k->from[i]);
 		if (k->finished[0] && k->finished[1])
 			look_whether_done(k);
 	}
-	if (outlet_full(&k->to[i]))
+	if (output_writer_full(&k->to[i]))
 		loop_change(&k->loop, &k->from[i], 0);
 }
 
@@ -384,7 +384,7 @@ static void keep(struct keep *k, const int from[2], int head, int listener)
 	if (!loop_init(&k->loop))
 		_exit(1);
 	for (int i = 0; i < 2; i++) {
-		outlet_init(&k->to[i], &k->loop, i + 1, i ? "stderr" : "stdout", drained, k);
+		output_writer_init(&k->to[i], &k->loop, i + 1, i ? "stderr" : "stdout", drained, k);
 		k->to[i].policy = k->config.on_closed;
 		k->to[i].closed = closed;
 	}
@@ -395,7 +395,7 @@ static void keep(struct keep *k, const int from[2], int head, int listener)
 	loop_add(&k->loop, &k->asked, listener, EPOLLIN, asked, k);
 	loop_run(&k->loop);
 	for (int i = 0; i < 2; i++)
-		outlet_flush(&k->to[i]);
+		output_writer_flush(&k->to[i]);
 	_exit(0);
 }
 

@@ -9,11 +9,11 @@
 
 #define MOMENT_SECONDS 0.1
 
-void printed_init(struct printed *p, struct loop *loop, struct outlet *outlet, uint32_t rank,
-		  int which, bool tag, bool alone)
+void printed_init(struct printed *p, struct loop *loop, struct output_writer *output_writer,
+		  uint32_t rank, int which, bool tag, bool alone)
 {
 	*p = (struct printed){.loop = loop,
-			      .outlet = outlet,
+			      .output_writer = output_writer,
 			      .rank = rank,
 			      .which = which,
 			      .tag = tag,
@@ -55,12 +55,12 @@ static void write_line(struct printed *p, const char *text, size_t len)
 {
 	char before[64];
 
-	outlet_write_of(p->outlet, p->rank, p->passed, before,
-			put_before(p, before, sizeof(before)));
+	output_writer_write_of(p->output_writer, p->rank, p->passed, before,
+			       put_before(p, before, sizeof(before)));
 	p->passed += p->line_len;
-	outlet_write_of(p->outlet, p->rank, p->passed, p->line, p->line_len);
+	output_writer_write_of(p->output_writer, p->rank, p->passed, p->line, p->line_len);
 	p->passed += len;
-	outlet_write_of(p->outlet, p->rank, p->passed, text, len);
+	output_writer_write_of(p->output_writer, p->rank, p->passed, text, len);
 	p->line_len = 0;
 }
 
@@ -100,7 +100,7 @@ static void pass_on(struct printed *p, const char *text, size_t len)
 {
 	if (p->alone && !by_line(p)) {
 		p->passed += len;
-		outlet_write_of(p->outlet, p->rank, p->passed, text, len);
+		output_writer_write_of(p->output_writer, p->rank, p->passed, text, len);
 		return;
 	}
 	while (len > 0) {

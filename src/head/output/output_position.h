@@ -18,7 +18,7 @@ enum { PRINTED_LINE_MAX = 65536 };
 
 struct printed {
 	struct loop *loop;
-	struct outlet *outlet;
+	struct output_writer *output_writer;
 	uint32_t rank;
 	int which;  /* 1: stdout, 2: stderr */
 	bool tag;   /* "[rank] " goes before each line */
@@ -33,11 +33,11 @@ struct printed {
 	bool told;
 	bool used;	 /* something was passed on */
 	uint64_t handed; /* what the keeper has for certain */
-	uint64_t passed; /* position of the next byte for the outlet */
+	uint64_t passed; /* position of the next byte for the output writer */
 };
 
-void printed_init(struct printed *p, struct loop *loop, struct outlet *outlet, uint32_t rank,
-		  int which, bool tag, bool alone);
+void printed_init(struct printed *p, struct loop *loop, struct output_writer *output_writer,
+		  uint32_t rank, int which, bool tag, bool alone);
 void printed_fini(struct printed *p);
 
 /* A new process of the rank is about to start with its stream at position. */

@@ -11,12 +11,12 @@
 #include "base/base.h"
 #include "head/output/output_daemon.h"
 
-void outlet_init(struct outlet *o, struct loop *loop, int fd, const char *name,
-		 void (*drained)(void *arg), void *arg)
+void output_writer_init(struct output_writer *o, struct loop *loop, int fd, const char *name,
+			void (*drained)(void *arg), void *arg)
 {
 	struct stat st;
 
-	*o = (struct outlet){
+	*o = (struct output_writer){
 	    .fd = fd, .name = name, .loop = loop, .source.fd = -1, .drained = drained, .arg = arg};
 	if (fstat(fd, &st) != 0)
 		o->broken = true; /* closed from the start: that was somebody's wish */
@@ -25,7 +25,7 @@ void outlet_init(struct outlet *o, struct loop *loop, int fd, const char *name,
 	o->pipe = !o->broken && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-void outlet_fini(struct outlet *o)
+void output_writer_fini(struct output_writer *o)
 {
 	loop_remove(o->loop, &o->source);
 	free(o->bytes);
@@ -33,12 +33,12 @@ void outlet_fini(struct outlet *o)
 	o->begin = o->end = o->cap = 0;
 }
 
-static bool ends_job(const struct outlet *o)
+static bool ends_job(const struct output_writer *o)
 {
 	return o->closed && (o->policy == CLOSED_END || (o->policy == CLOSED_DEFAULT && o->pipe));
 }
 
-static void give_up(struct outlet *o)
+static void give_up(struct output_writer *o)
 {
 	int error = errno;
 
@@ -51,7 +51,7 @@ static void give_up(struct outlet *o)
 			 o->name, strerror(error));
 }
 
-static bool has_room(const struct outlet *o)
+static bool has_room(const struct output_writer *o)
 {
 	struct pollfd p = {.fd = o->fd, .events = POLLOUT};
 
@@ -60,7 +60,7 @@ static bool has_room(const struct outlet *o)
 
 /* The descriptor is shared with others and so stays blocking. A pipe that polls as writable takes
  * PIPE_BUF bytes without blocking. */
-static bool write_some(struct outlet *o)
+static bool write_some(struct output_writer *o)
 {
 	size_t len = o->end - o->begin;
 	ssize_t n;
@@ -78,9 +78,9 @@ static bool write_some(struct outlet *o)
 }
 
 /* True: a frame has gone. */
-static bool send_frame(struct outlet *o)
+static bool send_frame(struct output_writer *o)
 {
-	struct outlet_frame f;
+	struct output_writer_frame f;
 	int sent;
 
 	memcpy(&f, o->bytes + o->begin, sizeof(f));
@@ -99,14 +99,14 @@ static bool send_frame(struct outlet *o)
 	return sent > 0 || sent == KEEPER_UNREAD;
 }
 
-static void pump(struct outlet *o)
+static void pump(struct output_writer *o)
 {
 	while (o->begin < o->end)
 		if (o->keeper ? !send_frame(o) : !has_room(o) || !write_some(o))
 			break;
 	if (o->begin == o->end)
 		o->begin = o->end = 0;
-	if (o->was_full && !outlet_full(o)) {
+	if (o->was_full && !output_writer_full(o)) {
 		o->was_full = false;
 		o->drained(o->arg);
 	}
@@ -114,14 +114,14 @@ static void pump(struct outlet *o)
 
 static void ready(void *arg, uint32_t events)
 {
-	struct outlet *o = arg;
+	struct output_writer *o = arg;
 
 	pump(o);
 	if (o->begin == o->end)
 		loop_remove(o->loop, &o->source);
 }
 
-static bool make_room(struct outlet *o, size_t len)
+static bool make_room(struct output_writer *o, size_t len)
 {
 	if (o->begin > 0 && (o->begin == o->end || o->cap - o->end < len)) {
 		memmove(o->bytes, o->bytes + o->begin, o->end - o->begin);
@@ -141,7 +141,7 @@ static bool make_room(struct outlet *o, size_t len)
 	return true;
 }
 
-static void start(struct outlet *o)
+static void start(struct output_writer *o)
 {
 	pump(o);
 	if (o->begin < o->end && o->source.fd < 0)
@@ -149,12 +149,12 @@ static void start(struct outlet *o)
 			 EPOLLOUT, ready, o);
 }
 
-void outlet_write(struct outlet *o, const void *bytes, size_t len)
+void output_writer_write(struct output_writer *o, const void *bytes, size_t len)
 {
 	if (o->broken || len == 0)
 		return;
 	if (!make_room(o, len)) {
-		outlet_flush(o);
+		output_writer_flush(o);
 		if (o->broken || !make_room(o, len))
 			return;
 	}
@@ -163,18 +163,19 @@ void outlet_write(struct outlet *o, const void *bytes, size_t len)
 	start(o);
 }
 
-void outlet_write_of(struct outlet *o, uint32_t rank, uint64_t position, const void *bytes,
-		     size_t len)
+void output_writer_write_of(struct output_writer *o, uint32_t rank, uint64_t position,
+			    const void *bytes, size_t len)
 {
 	const char *at = bytes;
 
 	if (!o->keeper) {
-		outlet_write(o, bytes, len);
+		output_writer_write(o, bytes, len);
 		return;
 	}
-	while (len > 0 && make_room(o, sizeof(struct outlet_frame) + KEEPER_PIECE)) {
+	while (len > 0 && make_room(o, sizeof(struct output_writer_frame) + KEEPER_PIECE)) {
 		uint32_t n = len < KEEPER_PIECE ? (uint32_t)len : KEEPER_PIECE;
-		struct outlet_frame f = {.position = position - (len - n), .rank = rank, .len = n};
+		struct output_writer_frame f = {
+		    .position = position - (len - n), .rank = rank, .len = n};
 
 		memcpy(o->bytes + o->end, &f, sizeof(f));
 		memcpy(o->bytes + o->end + sizeof(f), at, n);
@@ -185,20 +186,20 @@ void outlet_write_of(struct outlet *o, uint32_t rank, uint64_t position, const v
 	start(o);
 }
 
-void outlet_keep(struct outlet *o, struct keeper *keeper, int which)
+void output_writer_keep(struct output_writer *o, struct keeper *keeper, int which)
 {
 	o->keeper = keeper;
 	o->which = which;
 	o->broken = false;
 }
 
-void outlet_keep_on(struct outlet *o)
+void output_writer_keep_on(struct output_writer *o)
 {
 	loop_remove(o->loop, &o->source);
 	start(o);
 }
 
-bool outlet_full(struct outlet *o)
+bool output_writer_full(struct output_writer *o)
 {
 	bool full = o->end - o->begin > OUTLET_FULL;
 
@@ -206,12 +207,12 @@ bool outlet_full(struct outlet *o)
 	return full;
 }
 
-bool outlet_empty(const struct outlet *o)
+bool output_writer_empty(const struct output_writer *o)
 {
 	return o->begin == o->end;
 }
 
-void outlet_flush(struct outlet *o)
+void output_writer_flush(struct output_writer *o)
 {
 	while (o->begin < o->end && !o->broken) {
 		struct pollfd p = {.fd = o->keeper ? o->keeper->out[o->which - 1] : o->fd,

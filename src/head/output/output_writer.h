@@ -13,7 +13,7 @@
 
 enum { OUTLET_FULL = 1 << 20 };
 
-struct outlet {
+struct output_writer {
 	int fd;
 	const char *name; /* "stdout" */
 	struct loop *loop;
@@ -26,9 +26,9 @@ struct outlet {
 	void (*drained)(void *arg); /* it was full and has room again */
 	void *arg;
 	bool was_full;
-	closed_output_t policy; /* set behind outlet_init */
+	closed_output_t policy; /* set behind output_writer_init */
 	/* Nobody reads any more, and the job is to end. NULL: dropping is all that happens. */
-	void (*closed)(void *arg, const struct outlet *o);
+	void (*closed)(void *arg, const struct output_writer *o);
 	/* Where another head may come after this one: what is printed is handed to a keeper, in
 	 * packets of the head of a frame and its bytes; only what output_position.c writes. */
 	struct keeper *keeper; /* NULL: written by ourselves */
@@ -38,28 +38,28 @@ struct outlet {
 	void (*keeper_gone)(void *arg); /* it is to be replaced, or the head ends */
 };
 
-struct outlet_frame {
+struct output_writer_frame {
 	uint64_t position;
 	uint32_t rank, len;
 };
 
-void outlet_init(struct outlet *o, struct loop *loop, int fd, const char *name,
-		 void (*drained)(void *arg), void *arg);
-void outlet_fini(struct outlet *o);
+void output_writer_init(struct output_writer *o, struct loop *loop, int fd, const char *name,
+			void (*drained)(void *arg), void *arg);
+void output_writer_fini(struct output_writer *o);
 
-/* Takes all of it. The caller stops producing while outlet_full(). */
-void outlet_write(struct outlet *o, const void *bytes, size_t len);
+/* Takes all of it. The caller stops producing while output_writer_full(). */
+void output_writer_write(struct output_writer *o, const void *bytes, size_t len);
 /* Bytes of a rank; position: of its stream after them. */
-void outlet_write_of(struct outlet *o, uint32_t rank, uint64_t position, const void *bytes,
-		     size_t len);
+void output_writer_write_of(struct output_writer *o, uint32_t rank, uint64_t position,
+			    const void *bytes, size_t len);
 /* From now on (nothing was written yet) through a keeper, which stays the caller's; passed and
  * keeper_gone have been set. */
-void outlet_keep(struct outlet *o, struct keeper *keeper, int which);
+void output_writer_keep(struct output_writer *o, struct keeper *keeper, int which);
 /* There is another keeper. */
-void outlet_keep_on(struct outlet *o);
-bool outlet_full(struct outlet *o);
-bool outlet_empty(const struct outlet *o);
+void output_writer_keep_on(struct output_writer *o);
+bool output_writer_full(struct output_writer *o);
+bool output_writer_empty(const struct output_writer *o);
 /* Waits until everything is written, or the reader is gone. */
-void outlet_flush(struct outlet *o);
+void output_writer_flush(struct output_writer *o);
 
 #endif
