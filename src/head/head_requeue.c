@@ -123,7 +123,8 @@ void requeue_begin_output(struct head *h, const char *job_folder)
 							     &printed[1]) == 2;
 		     r++)
 			for (int i = 0; i < 2; i++)
-				printed_go_on(&h->crew.ranks[r].out[i], printed[i], printed[i]);
+				output_position_go_on(&h->crew.ranks[r].out[i], printed[i],
+						      printed[i]);
 	}
 	fclose(f);
 }

@@ -131,13 +131,13 @@ static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k
 	r->finalized = (k->flags & ATTACH_FINALIZED) != 0;
 	h->mpi_seen = h->mpi_seen || r->mpi;
 	for (int i = 0; again && i < 2; i++)
-		printed_begin(&r->out[i], k->first[i]);
+		output_position_begin(&r->out[i], k->first[i]);
 	for (int i = 0; !again && i < 2; i++) {
 		uint64_t printed = t->printed[rank][i];
 
 		r->passed[i] = r->out[i].handed = printed == KEEPER_UNKNOWN ? 0 : printed;
-		printed_go_on(&r->out[i], printed == KEEPER_UNKNOWN ? k->first[i] : printed,
-			      k->first[i]);
+		output_position_go_on(&r->out[i], printed == KEEPER_UNKNOWN ? k->first[i] : printed,
+				      k->first[i]);
 	}
 	if (k->flags & ATTACH_SPAWNED)
 		head_rank_reset(h, rank, -1);
@@ -577,7 +577,8 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 	free(nodes);
 	for (uint32_t r = 0; h->crew.ranks && !t->uncertain && r < h->nranks; r++)
 		for (int i = 0; i < 2; i++)
-			printed_go_on(&h->crew.ranks[r].out[i], t->printed[r][i], t->printed[r][i]);
+			output_position_go_on(&h->crew.ranks[r].out[i], t->printed[r][i],
+					      t->printed[r][i]);
 	if (status == HALE_OK) {
 		record_attached(h);
 		settle_if_all(h); /* of nodes that are all lost nobody answers */

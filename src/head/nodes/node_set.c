@@ -309,7 +309,7 @@ void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *
 	r->order.sink = strdup(sink ? sink : "");
 	memcpy(r->order.position, position, sizeof(r->order.position));
 	for (int i = 0; i < 2; i++)
-		printed_begin(&r->out[i], position[i + 1]);
+		output_position_begin(&r->out[i], position[i + 1]);
 	if (r->order.program && r->order.sink) {
 		say_order(c, rank);
 	} else {

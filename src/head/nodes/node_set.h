@@ -145,7 +145,7 @@ struct crew_rank {
 	bool mpi, initialized, finalized;
 	bool halted; /* somebody has stopped it, and a checkpoint waits for it */
 	bool met;    /* a process of this rank has said HELLO since it was spawned */
-	struct printed out[2];
+	struct output_position out[2];
 	uint64_t passed[2]; /* what its agent knows of that is printed for certain */
 };
 

@@ -13,7 +13,7 @@ static uint32_t ranks_of(const struct crew *c)
 
 static void echo_pass(void *arg, const char *text, size_t len)
 {
-	printed_take(arg, text, len);
+	output_position_take(arg, text, len);
 }
 
 bool crew_echo_create(struct crew *c)

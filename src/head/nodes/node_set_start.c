@@ -230,7 +230,7 @@ static void feed_send_end(void *arg)
 	node_send(&c->nodes[c->placement.node_of[0]], &(struct message){.type = MSG_FEED_END});
 }
 
-static void printed_differs(void *arg, struct printed *p)
+static void output_position_differs(void *arg, struct output_position *p)
 {
 	struct crew *c = arg;
 
@@ -306,10 +306,10 @@ hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 	c->nranks = c->config.setup.nranks;
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		for (int i = 0; i < 2; i++) {
-			printed_init(&c->ranks[r].out[i], c->loop, &c->out[i], r, i + 1,
-				     c->config.tag, c->nranks == c->config.setup.degree);
+			output_position_init(&c->ranks[r].out[i], c->loop, &c->out[i], r, i + 1,
+					     c->config.tag, c->nranks == c->config.setup.degree);
 			c->ranks[r].out[i].stamp = c->config.stamp;
-			c->ranks[r].out[i].differs = printed_differs;
+			c->ranks[r].out[i].differs = output_position_differs;
 			c->ranks[r].out[i].arg = c;
 		}
 	}
@@ -542,14 +542,14 @@ void crew_destroy(struct crew *c)
 		return;
 	for (uint32_t r = 0; c->ranks && !c->abandoned && r < c->nranks; r++)
 		for (int i = 0; i < 2; i++)
-			printed_end(&c->ranks[r].out[i]);
+			output_position_end(&c->ranks[r].out[i]);
 	if (!c->abandoned)
 		let_go(c);
 	loop_timer_clear(c->loop, &c->passed);
 	for (uint32_t r = 0; c->ranks && r < c->nranks; r++) {
 		crew_order_done(&c->ranks[r]);
 		for (int i = 0; i < 2; i++)
-			printed_fini(&c->ranks[r].out[i]);
+			output_position_fini(&c->ranks[r].out[i]);
 	}
 	crew_echo_destroy(c);
 	if (c->ranks) {

@@ -40,7 +40,7 @@ static void take_output(struct node *n, const struct message *m)
 	if (c->echoes)
 		crew_echo_take(c, m->rank, i, m->bytes, m->len);
 	else
-		printed_take(&c->ranks[m->rank].out[i], m->bytes, m->len);
+		output_position_take(&c->ranks[m->rank].out[i], m->bytes, m->len);
 	n->taken[i] += m->len;
 	if (n->taken[i] >= ACKNOWLEDGE && !output_writer_full(&c->out[i]))
 		acknowledge(n, i);

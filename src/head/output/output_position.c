@@ -9,19 +9,20 @@
 
 #define MOMENT_SECONDS 0.1
 
-void printed_init(struct printed *p, struct loop *loop, struct output_writer *output_writer,
-		  uint32_t rank, int which, bool tag, bool alone)
+void output_position_init(struct output_position *p, struct loop *loop,
+			  struct output_writer *output_writer, uint32_t rank, int which, bool tag,
+			  bool alone)
 {
-	*p = (struct printed){.loop = loop,
-			      .output_writer = output_writer,
-			      .rank = rank,
-			      .which = which,
-			      .tag = tag,
-			      .alone = alone};
+	*p = (struct output_position){.loop = loop,
+				      .output_writer = output_writer,
+				      .rank = rank,
+				      .which = which,
+				      .tag = tag,
+				      .alone = alone};
 	history_init(&p->history, 0);
 }
 
-void printed_fini(struct printed *p)
+void output_position_fini(struct output_position *p)
 {
 	loop_timer_clear(p->loop, &p->moment);
 	history_fini(&p->history);
@@ -31,12 +32,12 @@ void printed_fini(struct printed *p)
 }
 
 /* Something goes before each line, so that it is written as a whole. */
-static bool by_line(const struct printed *p)
+static bool by_line(const struct output_position *p)
 {
 	return p->tag || p->stamp;
 }
 
-static size_t put_before(const struct printed *p, char *buf, size_t cap)
+static size_t put_before(const struct output_position *p, char *buf, size_t cap)
 {
 	struct timespec now;
 	struct tm tm;
@@ -51,7 +52,7 @@ static size_t put_before(const struct printed *p, char *buf, size_t cap)
 	return n;
 }
 
-static void write_line(struct printed *p, const char *text, size_t len)
+static void write_line(struct output_position *p, const char *text, size_t len)
 {
 	char before[64];
 
@@ -69,7 +70,7 @@ static void moment_over(void *arg)
 	write_line(arg, NULL, 0);
 }
 
-static void keep_line(struct printed *p, const char *text, size_t len)
+static void keep_line(struct output_position *p, const char *text, size_t len)
 {
 	if (p->line_len + len > p->line_cap) {
 		size_t cap = p->line_len + len + 256;
@@ -88,7 +89,7 @@ static void keep_line(struct printed *p, const char *text, size_t len)
 }
 
 /* Without tags there is nothing to put between lines: all whole ones at once. */
-static size_t next_piece(const struct printed *p, const char *text, size_t len, bool *whole)
+static size_t next_piece(const struct output_position *p, const char *text, size_t len, bool *whole)
 {
 	const char *newline = by_line(p) ? memchr(text, '\n', len) : memrchr(text, '\n', len);
 
@@ -96,7 +97,7 @@ static size_t next_piece(const struct printed *p, const char *text, size_t len, 
 	return newline ? (size_t)(newline - text) + 1 : len;
 }
 
-static void pass_on(struct printed *p, const char *text, size_t len)
+static void pass_on(struct output_position *p, const char *text, size_t len)
 {
 	if (p->alone && !by_line(p)) {
 		p->passed += len;
@@ -107,7 +108,7 @@ static void pass_on(struct printed *p, const char *text, size_t len)
 		bool whole;
 		size_t n = next_piece(p, text, len, &whole);
 
-		if (whole || p->line_len + n > PRINTED_LINE_MAX) {
+		if (whole || p->line_len + n > OUTPUT_LINE_MAX) {
 			loop_timer_clear(p->loop, &p->moment);
 			write_line(p, text, n);
 		} else {
@@ -118,7 +119,7 @@ static void pass_on(struct printed *p, const char *text, size_t len)
 	}
 }
 
-void printed_take(struct printed *p, const char *text, size_t len)
+void output_position_take(struct output_position *p, const char *text, size_t len)
 {
 	size_t again = history_take(&p->history, text, len);
 
@@ -130,7 +131,7 @@ void printed_take(struct printed *p, const char *text, size_t len)
 	pass_on(p, text + again, len - again);
 }
 
-void printed_begin(struct printed *p, uint64_t position)
+void output_position_begin(struct output_position *p, uint64_t position)
 {
 	/* while nothing was passed on there is nothing that could come twice: hale restart begins
 	 * where the checkpoint says that was restored in the end */
@@ -143,7 +144,7 @@ void printed_begin(struct printed *p, uint64_t position)
 	p->passed = p->history.printed - p->line_len;
 }
 
-void printed_go_on(struct printed *p, uint64_t passed, uint64_t position)
+void output_position_go_on(struct output_position *p, uint64_t passed, uint64_t position)
 {
 	history_fini(&p->history);
 	history_init(&p->history, passed > position ? passed : position);
@@ -152,7 +153,7 @@ void printed_go_on(struct printed *p, uint64_t passed, uint64_t position)
 	p->used = true;
 }
 
-void printed_end(struct printed *p)
+void output_position_end(struct output_position *p)
 {
 	loop_timer_clear(p->loop, &p->moment);
 	if (p->line_len > 0)

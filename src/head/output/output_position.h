@@ -14,9 +14,9 @@
 #include "wire/session/loop.h"
 #include "head/output/output_writer.h"
 
-enum { PRINTED_LINE_MAX = 65536 };
+enum { OUTPUT_LINE_MAX = 65536 };
 
-struct printed {
+struct output_position {
 	struct loop *loop;
 	struct output_writer *output_writer;
 	uint32_t rank;
@@ -28,7 +28,7 @@ struct printed {
 	char *line; /* the beginning of a line */
 	size_t line_len, line_cap;
 	struct loop_timer moment;
-	void (*differs)(void *arg, struct printed *p); /* told once */
+	void (*differs)(void *arg, struct output_position *p); /* told once */
 	void *arg;
 	bool told;
 	bool used;	 /* something was passed on */
@@ -36,17 +36,18 @@ struct printed {
 	uint64_t passed; /* position of the next byte for the output writer */
 };
 
-void printed_init(struct printed *p, struct loop *loop, struct output_writer *output_writer,
-		  uint32_t rank, int which, bool tag, bool alone);
-void printed_fini(struct printed *p);
+void output_position_init(struct output_position *p, struct loop *loop,
+			  struct output_writer *output_writer, uint32_t rank, int which, bool tag,
+			  bool alone);
+void output_position_fini(struct output_position *p);
 
 /* A new process of the rank is about to start with its stream at position. */
-void printed_begin(struct printed *p, uint64_t position);
+void output_position_begin(struct output_position *p, uint64_t position);
 /* Another head has printed up to passed (of which nothing more is known), and the rank goes on at
  * position. */
-void printed_go_on(struct printed *p, uint64_t passed, uint64_t position);
-void printed_take(struct printed *p, const char *text, size_t len);
+void output_position_go_on(struct output_position *p, uint64_t passed, uint64_t position);
+void output_position_take(struct output_position *p, const char *text, size_t len);
 /* The rank prints no more: lets go of an unfinished line. */
-void printed_end(struct printed *p);
+void output_position_end(struct output_position *p);
 
 #endif
