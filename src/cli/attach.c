@@ -40,7 +40,8 @@ static bool find_folder(const char *what, char folder[PATH_MAX], bool *headless)
 	struct stat st;
 
 	*headless = false;
-	if (!strchr(what, '/') && strlen(what) < JOB_ID_MAX && keeper_find(what, found, headless))
+	if (!strchr(what, '/') && strlen(what) < JOB_ID_MAX &&
+	    output_daemon_find(what, found, headless))
 		return realpath(found, folder) != NULL;
 	snprintf(path, sizeof(path), "%s%.1024s", strchr(what, '/') ? "" : "hale-ckpt/", what);
 	return realpath(path, folder) && stat(folder, &st) == 0 && S_ISDIR(st.st_mode) &&

@@ -149,7 +149,7 @@ struct head {
 	struct report report;
 	/* the parts, each with a header of its own */
 	struct crew crew;
-	struct keeper keeper;
+	struct output_daemon output_daemon;
 	struct profile_turns profile;
 	struct faults faults;
 	struct warm warm;

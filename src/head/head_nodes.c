@@ -203,8 +203,7 @@ static void on_hung(void *arg, uint32_t rank, int32_t ms)
 	if (h->state != JOB_RUNNING || h->ranks[rank].ended)
 		return;
 	if (h->degree > 1)
-		snprintf(who, sizeof(who), "replica %u",
-			 living_slot_of(rank, h->view.nranks));
+		snprintf(who, sizeof(who), "replica %u", living_slot_of(rank, h->view.nranks));
 	head_say(h, "rank %u: %s has stood still for %s, stopped by a signal, and counts as dead",
 		 living_rank_of(rank, h->view.nranks), who[0] ? who : "its process",
 		 units_show_seconds(ms * 1e-3, took));
@@ -326,7 +325,7 @@ static void on_output_closed(void *arg, const char *name)
 }
 
 /* It was killed, or the head that comes after this one has asked it. */
-static bool on_keeper_gone(void *arg)
+static bool on_output_daemon_gone(void *arg)
 {
 	struct head *h = arg;
 	struct error err;
@@ -334,8 +333,8 @@ static bool on_keeper_gone(void *arg)
 	if (takeover_check(h))
 		return false;
 	head_say(h, "the process that writes the job's output was killed; some of it may be lost");
-	keeper_leave(&h->keeper);
-	if (head_start_keeper(h, &err) == HALE_OK)
+	output_daemon_leave(&h->output_daemon);
+	if (head_start_output_daemon(h, &err) == HALE_OK)
 		return true;
 	log_warn("%s", err.text);
 	head_end(h, EXIT_UNRECOVERED);
@@ -366,7 +365,7 @@ struct crew_handler head_crew_handler(struct head *h)
 				     .attached = takeover_attached,
 				     .no_answer = takeover_no_answer,
 				     .superseded = takeover_superseded,
-				     .keeper_gone = on_keeper_gone,
+				     .output_daemon_gone = on_output_daemon_gone,
 				     .output_closed = on_output_closed,
 				     .laying_out = on_laying_out,
 				     .may_grant = on_may_grant,

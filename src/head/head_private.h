@@ -57,7 +57,7 @@ void head_begin(struct head *h);
 /* head_run.c: every rank from its beginning, in a new segment. */
 hale_status_t head_launch_job(struct head *h, struct error *err);
 /* head_run.c: the process that writes the job's output. */
-hale_status_t head_start_keeper(struct head *h, struct error *err);
+hale_status_t head_start_output_daemon(struct head *h, struct error *err);
 /* head_signals.c: signals to hale run come to the loop from now on. */
 hale_status_t head_signals_start(struct head *h, struct error *err);
 /* head_nodes.c: what the head does with what its agents tell. */

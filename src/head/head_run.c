@@ -46,26 +46,26 @@ void head_cannot_begin(struct head *h, const struct error *err)
 	head_end(h, err->code == HALE_ERR_PROCESS ? EXIT_NOT_EXECUTABLE : EXIT_USAGE);
 }
 
-hale_status_t head_start_keeper(struct head *h, struct error *err)
+hale_status_t head_start_output_daemon(struct head *h, struct error *err)
 {
 	uint64_t(*printed)[2] = calloc(h->nranks, sizeof(*printed));
-	struct keeper_config config = {.job = h->id.job,
-				       .folder = h->files.store.job_folder,
-				       .program = h->program->path,
-				       .epoch = h->succession.epoch,
-				       .nranks = h->nranks,
-				       .grace = h->o->head_grace,
-				       .on_closed = h->o->on_closed_output,
-				       .printed = printed};
+	struct output_daemon_config config = {.job = h->id.job,
+					      .folder = h->files.store.job_folder,
+					      .program = h->program->path,
+					      .epoch = h->succession.epoch,
+					      .nranks = h->nranks,
+					      .grace = h->o->head_grace,
+					      .on_closed = h->o->on_closed_output,
+					      .printed = printed};
 	hale_status_t status;
 
 	if (!printed)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for the keeper");
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the output daemon");
 	for (uint32_t r = 0; r < h->nranks; r++)
 		for (int i = 0; i < 2; i++)
 			printed[r][i] = h->crew.ranks ? h->crew.ranks[r].out[i].handed
 						      : takeover_printed(h, r, i);
-	status = keeper_start(&h->keeper, &config, err);
+	status = output_daemon_start(&h->output_daemon, &config, err);
 	free(printed);
 	return status;
 }
@@ -176,7 +176,7 @@ static struct crew_config make_config(struct head *h)
 	config.setup.epoch = h->succession.epoch;
 	config.setup.folder = h->files.store.job_folder;
 	config.setup.tag = h->succession.tag;
-	config.keeper = &h->keeper;
+	config.output_daemon = &h->output_daemon;
 	return config;
 }
 
@@ -196,7 +196,7 @@ static hale_status_t prepare_takeover(struct head *h, struct error *err)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a name for the agents");
 	snprintf(h->succession.tag, sizeof(h->succession.tag), "%016lx", (unsigned long)tag);
 	h->succession.epoch = head_record_newest(h->files.store.job_folder) + 1;
-	return head_start_keeper(h, err);
+	return head_start_output_daemon(h, err);
 }
 
 /* Its input, too, outlives the head. */
@@ -237,18 +237,18 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_t count,
 			       struct error *err)
 {
-	hale_status_t status = head_start_keeper(h, err);
+	hale_status_t status = head_start_output_daemon(h, err);
 	struct crew_config config = make_config(h);
 	struct crew_handler handler = head_crew_handler(h);
 
 	if (status == HALE_OK && takeover_check(h)) {
 		/* it knows no more than the one before, which still answers */
-		keeper_end(&h->keeper);
+		output_daemon_end(&h->output_daemon);
 		return error_set(err, HALE_ERR_STATE, "another head has taken over job %s",
 				 h->id.job);
 	}
 	if (status == HALE_OK)
-		keeper_release(h->id.job, h->succession.epoch - 1);
+		output_daemon_release(h->id.job, h->succession.epoch - 1);
 	if (status == HALE_OK)
 		status = crew_adopt(&h->crew, &h->loop, &config, &handler, nodes, count, err);
 	keep_input(h);
@@ -469,9 +469,9 @@ static void end(struct head *h)
 	requeue_save_output(h);
 	crew_destroy(&h->crew);
 	if (h->succession.superseded || h->crew.abandoned)
-		keeper_leave(&h->keeper);
+		output_daemon_leave(&h->output_daemon);
 	else
-		keeper_end(&h->keeper);
+		output_daemon_end(&h->output_daemon);
 	if (!h->crew.abandoned)
 		succession_end(h);
 	/* nobody is left who writes there */
@@ -528,7 +528,7 @@ int head_run(const struct head_start *start)
 	else
 		make_job_id(h);
 	h->signals.fd = -1;
-	h->keeper.out[0] = h->keeper.out[1] = -1;
+	h->output_daemon.out[0] = h->output_daemon.out[1] = -1;
 	h->faults.random = h->o->seed;
 	h->report = (struct report){.job = h->id.job,
 				    .ranks = (uint32_t)h->o->ranks,

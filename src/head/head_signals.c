@@ -48,8 +48,8 @@ static void reap(struct head *h)
 	int status;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (pid == h->keeper.pid)
-			h->keeper.pid = 0;
+		if (pid == h->output_daemon.pid)
+			h->output_daemon.pid = 0;
 		else if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status) &&
 			 !checkpoint_child(h, pid) && !levels_child(h, pid) &&
 			 !recover_files_child(h, pid))

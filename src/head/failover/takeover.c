@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A new head takes a job over (docs/attach.md).
  *
- *   claim the next epoch ─▶ the old keeper is cut ─▶ all agents are asked ─▶ SETTLED ─▶ the job
- *   (the folder decides)    (what is printed is        │                       ▲        goes on
+ *   claim the next epoch ─▶ the old output daemon is cut ─▶ all agents are asked ─▶ SETTLED ─▶ the
+ * job (the folder decides)    (what is printed is        │                       ▲        goes on
  *                            known from then on)       └─ all have answered, ──┘
  *                                                         or the last lease of the old head is over
  *
@@ -31,7 +31,7 @@ struct takeover {
 	uint64_t (*printed)[2]; /* [nranks] */
 	int *status;		/* [nranks]: waitpid's, of ranks that have ended; -1 */
 	bool uncertain;		/* how much was printed */
-	uint64_t claimed_at;	/* … and the old keeper was cut: lease_clock() */
+	uint64_t claimed_at;	/* … and the old output daemon was cut: lease_clock() */
 	job_state_t old_state;	/* the last head's, as its record says */
 	struct loop_timer settle;
 	bool settled;
@@ -135,8 +135,9 @@ static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k
 	for (int i = 0; !again && i < 2; i++) {
 		uint64_t printed = t->printed[rank][i];
 
-		r->passed[i] = r->out[i].handed = printed == KEEPER_UNKNOWN ? 0 : printed;
-		output_position_go_on(&r->out[i], printed == KEEPER_UNKNOWN ? k->first[i] : printed,
+		r->passed[i] = r->out[i].handed = printed == OUTPUT_DAEMON_UNKNOWN ? 0 : printed;
+		output_position_go_on(&r->out[i],
+				      printed == OUTPUT_DAEMON_UNKNOWN ? k->first[i] : printed,
 				      k->first[i]);
 	}
 	if (k->flags & ATTACH_SPAWNED)
@@ -570,7 +571,8 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 		free(nodes);
 		return status;
 	}
-	t->uncertain = !keeper_cut(h->id.job, h->succession.epoch - 1, h->nranks, t->printed);
+	t->uncertain =
+	    !output_daemon_cut(h->id.job, h->succession.epoch - 1, h->nranks, t->printed);
 	/* however long that took, agents have as long to answer */
 	t->claimed_at = lease_clock();
 	status = head_adopt(h, nodes, count, err);

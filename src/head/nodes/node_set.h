@@ -195,8 +195,8 @@ struct crew_handler {
 	void (*attached)(void *arg, struct node *node, const struct message *m);
 	void (*no_answer)(void *arg, struct node *node, const char *why);
 	void (*superseded)(void *arg, uint32_t epoch);
-	/* The keeper has gone: true: there is another one. */
-	bool (*keeper_gone)(void *arg);
+	/* The output daemon has gone: true: there is another one. */
+	bool (*output_daemon_gone)(void *arg);
 	/* Nobody reads this stream ("stdout") any more, and the job is to end. */
 	void (*output_closed)(void *arg, const char *name);
 	/* Ranks have got other places, which the agents are about to hear. */
@@ -232,7 +232,7 @@ struct crew_config {
 	double node_timeout;	   /* seconds */
 	struct setup setup;	   /* but for what differs from node to node */
 	bool tag, stamp;
-	struct keeper *keeper; /* NULL: output is written by ourselves */
+	struct output_daemon *output_daemon; /* NULL: output is written by ourselves */
 	closed_output_t on_closed;
 };
 

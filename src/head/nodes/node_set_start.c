@@ -264,11 +264,11 @@ static void passed(void *arg, int which, uint32_t rank, uint64_t position)
 		loop_timer_set(c->loop, &c->passed, PASSED_SECONDS, passed_tell, c);
 }
 
-static void keeper_gone(void *arg)
+static void output_daemon_gone(void *arg)
 {
 	struct crew *c = arg;
 
-	if (c->handler.keeper_gone(c->handler.arg))
+	if (c->handler.output_daemon_gone(c->handler.arg))
 		for (int i = 0; i < 2; i++)
 			output_writer_keep_on(&c->out[i]);
 }
@@ -290,10 +290,10 @@ hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 		c->out[i].policy = c->config.on_closed;
 		c->out[i].closed = output_closed;
 	}
-	for (int i = 0; c->config.keeper && i < 2; i++) {
+	for (int i = 0; c->config.output_daemon && i < 2; i++) {
 		c->out[i].passed = passed;
-		c->out[i].keeper_gone = keeper_gone;
-		output_writer_keep(&c->out[i], c->config.keeper, i + 1);
+		c->out[i].output_daemon_gone = output_daemon_gone;
+		output_writer_keep(&c->out[i], c->config.output_daemon, i + 1);
 	}
 	feed_init(&c->feed, c->loop, c->config.setup.degree > 1 ? -1 : STDIN_FILENO);
 	c->feed.send = feed_send;

@@ -32,14 +32,14 @@ struct output_daemon_packet {
 	uint64_t position;
 	uint32_t rank;
 	int32_t bytes; /* LAST: no more comes on this stream */
-	char at[KEEPER_PIECE];
+	char at[OUTPUT_DAEMON_PIECE];
 };
 
 #define PACKET_HEAD offsetof(struct output_daemon_packet, at)
 
 /* The process itself. */
 struct keep {
-	struct keeper_config config;
+	struct output_daemon_config config;
 	struct loop loop;
 	struct loop_source from[2], head, asked, listed;
 	struct output_writer to[2];
@@ -47,24 +47,24 @@ struct keep {
 	bool finished[2]; /* and the head has said so */
 	bool headless;
 	bool cut;      /* another head has asked: nothing more is taken from this one */
-	bool released; /* and has a keeper of its own */
+	bool released; /* and has an output daemon of its own */
 	uint64_t (*printed)[2];
 	struct loop_timer bind_again, grace;
 };
 
 /* ---- the head's side ---- */
 
-int keeper_send(struct keeper *k, int which, uint32_t rank, uint64_t position, const void *bytes,
-		size_t len)
+int output_daemon_send(struct output_daemon *k, int which, uint32_t rank, uint64_t position,
+		       const void *bytes, size_t len)
 {
 	struct output_daemon_packet p;
 	ssize_t n;
 	char word;
 
 	if (k->out[which - 1] < 0)
-		return KEEPER_GONE;
+		return OUTPUT_DAEMON_GONE;
 	if (recv(k->out[which - 1], &word, 1, MSG_DONTWAIT) == 1)
-		return KEEPER_UNREAD;
+		return OUTPUT_DAEMON_UNREAD;
 	p.position = position;
 	p.rank = rank;
 	p.bytes = (int32_t)len;
@@ -74,10 +74,10 @@ int keeper_send(struct keeper *k, int which, uint32_t rank, uint64_t position, c
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return 1;
-	return errno == EAGAIN || errno == ENOBUFS ? 0 : KEEPER_GONE;
+	return errno == EAGAIN || errno == ENOBUFS ? 0 : OUTPUT_DAEMON_GONE;
 }
 
-void keeper_leave(struct keeper *k)
+void output_daemon_leave(struct output_daemon *k)
 {
 	for (int i = 0; i < 2; i++) {
 		if (k->out[i] >= 0)
@@ -87,7 +87,7 @@ void keeper_leave(struct keeper *k)
 	k->pid = 0;
 }
 
-void keeper_end(struct keeper *k)
+void output_daemon_end(struct output_daemon *k)
 {
 	struct output_daemon_packet p = {.bytes = LAST};
 
@@ -98,7 +98,7 @@ void keeper_end(struct keeper *k)
 			send(k->out[i], &p, PACKET_HEAD, MSG_NOSIGNAL);
 	while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	keeper_leave(k);
+	output_daemon_leave(k);
 }
 
 /* ---- output ---- */
@@ -212,8 +212,8 @@ static void grace_over(void *arg)
 }
 
 /* From the head that it had nothing more is taken, even if it still runs. Until the new one has a
- * keeper of its own the job is still found here: that head may die before. Who asks takes the
- * newest that answers. */
+ * output_daemon of its own the job is still found here: that head may die before. Who asks takes
+ * the newest that answers. */
 static void cut(struct keep *k, struct json_out *j)
 {
 	for (int i = 0; i < 2; i++) {
@@ -230,7 +230,8 @@ static void cut(struct keep *k, struct json_out *j)
 			json_uint(j, NULL, k->printed[r][i]);
 	json_close_array(j);
 	loop_remove(&k->loop, &k->head);
-	/* should the new head die before it has a keeper of its own, the next one asks again */
+	/* should the new head die before it has an output daemon of its own, the next one asks
+	 * again */
 	loop_timer_set(&k->loop, &k->grace, k->config.grace + AFTER_SECONDS, grace_over, k);
 }
 
@@ -277,7 +278,7 @@ static void answer(struct keep *k, int fd, const char *op)
 	}
 	json_close_object(&j);
 	if (j.text && send(fd, j.text, j.len, MSG_NOSIGNAL) < 0)
-		log_info("nobody takes an answer of the keeper");
+		log_info("nobody takes an answer of the output daemon");
 	json_out_fini(&j);
 }
 
@@ -399,8 +400,8 @@ static void keep(struct keep *k, const int from[2], int head, int listener)
 	_exit(0);
 }
 
-static void become_keeper(const struct keeper_config *config, uint64_t (*printed)[2],
-			  const int out[2], int listener, int head)
+static void become_output_daemon(const struct output_daemon_config *config, uint64_t (*printed)[2],
+				 const int out[2], int listener, int head)
 {
 	struct keep *k = calloc(1, sizeof(*k));
 	int fd[4], null = open("/dev/null", O_RDONLY);
@@ -411,7 +412,7 @@ static void become_keeper(const struct keeper_config *config, uint64_t (*printed
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGTTOU, SIG_IGN);
 	setpgid(0, 0);
-	prctl(PR_SET_NAME, "hale-keeper");
+	prctl(PR_SET_NAME, "hale-output_daemon");
 	fd[2] = head;
 	for (int i = 0; i < 2; i++)
 		fd[i] = out[i];
@@ -429,14 +430,15 @@ static void become_keeper(const struct keeper_config *config, uint64_t (*printed
 	keep(k, (int[2]){FIRST_FD, FIRST_FD + 1}, FIRST_FD + 2, FIRST_FD + 3);
 }
 
-hale_status_t keeper_start(struct keeper *k, const struct keeper_config *config, struct error *err)
+hale_status_t output_daemon_start(struct output_daemon *k,
+				  const struct output_daemon_config *config, struct error *err)
 {
 	uint64_t(*printed)[2] = calloc(config->nranks, sizeof(*printed));
 	int ends[2][2], listener, self;
 
-	*k = (struct keeper){.config = *config, .out = {-1, -1}};
+	*k = (struct output_daemon){.config = *config, .out = {-1, -1}};
 	if (!printed)
-		return error_set(err, HALE_ERR_MEMORY, "out of memory for the keeper");
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for the output daemon");
 	if (config->printed)
 		memcpy(printed, config->printed, config->nranks * sizeof(*printed));
 	k->config.printed = NULL;
@@ -447,12 +449,13 @@ hale_status_t keeper_start(struct keeper *k, const struct keeper_config *config,
 		}
 	}
 	/* before it is there: who takes over from us asks it, or finds that we have found out */
-	listener = control_listen(config->job, "keeper", config->epoch);
-	/* the head may have died by the time in which the keeper begins */
+	listener = control_listen(config->job, "output_daemon", config->epoch);
+	/* the head may have died by the time in which the output daemon begins */
 	self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	k->pid = fork();
 	if (k->pid == 0)
-		become_keeper(config, printed, (int[2]){ends[0][1], ends[1][1]}, listener, self);
+		become_output_daemon(config, printed, (int[2]){ends[0][1], ends[1][1]}, listener,
+				     self);
 	free(printed);
 	if (listener >= 0)
 		close(listener);
@@ -464,6 +467,7 @@ hale_status_t keeper_start(struct keeper *k, const struct keeper_config *config,
 	}
 	if (k->pid > 0)
 		return HALE_OK;
-	keeper_leave(k);
-	return error_sys(err, HALE_ERR_SYSTEM, "cannot start the keeper of the job's output");
+	output_daemon_leave(k);
+	return error_sys(err, HALE_ERR_SYSTEM,
+			 "cannot start the output daemon of the job's output");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a new head asks the keeper of the one before it. */
+/* What a new head asks the output daemon of the one before it. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,10 +19,10 @@ static struct json_value *ask(const char *job, uint32_t epoch, const char *op, d
 	char request[64];
 
 	snprintf(request, sizeof(request), "{\"op\":\"%s\"}", op);
-	return control_ask_at(job, "keeper", epoch, request, patience);
+	return control_ask_at(job, "output_daemon", epoch, request, patience);
 }
 
-bool keeper_find(const char *job, char *folder, bool *headless)
+bool output_daemon_find(const char *job, char *folder, bool *headless)
 {
 	struct json_value *v = ask(job, 0, "where", ANSWER_SECONDS);
 	const char *path = json_text(json_get(v, "folder"), "");
@@ -36,7 +36,7 @@ bool keeper_find(const char *job, char *folder, bool *headless)
 
 enum { BACK = 8 };
 
-bool keeper_cut(const char *job, uint32_t epoch, uint32_t nranks, uint64_t (*printed)[2])
+bool output_daemon_cut(const char *job, uint32_t epoch, uint32_t nranks, uint64_t (*printed)[2])
 {
 	struct json_value *v = NULL;
 	const struct json_value *list = NULL;
@@ -56,12 +56,12 @@ bool keeper_cut(const char *job, uint32_t epoch, uint32_t nranks, uint64_t (*pri
 		for (size_t i = 0; i < 2; i++)
 			printed[r][i] = found
 					    ? (uint64_t)json_number_int(json_at(list, 2 * r + i), 0)
-					    : KEEPER_UNKNOWN;
+					    : OUTPUT_DAEMON_UNKNOWN;
 	json_free(v);
 	return found;
 }
 
-void keeper_release(const char *job, uint32_t epoch)
+void output_daemon_release(const char *job, uint32_t epoch)
 {
 	for (uint32_t e = epoch; e > 0 && e + BACK > epoch; e--)
 		json_free(ask(job, e, "release", ANSWER_SECONDS));

@@ -32,7 +32,7 @@ struct output_position {
 	void *arg;
 	bool told;
 	bool used;	 /* something was passed on */
-	uint64_t handed; /* what the keeper has for certain */
+	uint64_t handed; /* what the output daemon has for certain */
 	uint64_t passed; /* position of the next byte for the output writer */
 };
 

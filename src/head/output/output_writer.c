@@ -84,25 +84,25 @@ static bool send_frame(struct output_writer *o)
 	int sent;
 
 	memcpy(&f, o->bytes + o->begin, sizeof(f));
-	sent = keeper_send(o->keeper, o->which, f.rank, f.position, o->bytes + o->begin + sizeof(f),
-			   f.len);
+	sent = output_daemon_send(o->output_daemon, o->which, f.rank, f.position,
+				  o->bytes + o->begin + sizeof(f), f.len);
 	if (sent > 0) {
 		o->begin += sizeof(f) + f.len;
 		o->passed(o->arg, o->which, f.rank, f.position);
-	} else if (sent == KEEPER_UNREAD) {
+	} else if (sent == OUTPUT_DAEMON_UNREAD) {
 		o->closed(o->arg, o);
 		o->begin += sizeof(f) + f.len; /* it would be dropped there */
 	} else if (sent < 0) {
 		loop_remove(o->loop, &o->source);
-		o->keeper_gone(o->arg);
+		o->output_daemon_gone(o->arg);
 	}
-	return sent > 0 || sent == KEEPER_UNREAD;
+	return sent > 0 || sent == OUTPUT_DAEMON_UNREAD;
 }
 
 static void pump(struct output_writer *o)
 {
 	while (o->begin < o->end)
-		if (o->keeper ? !send_frame(o) : !has_room(o) || !write_some(o))
+		if (o->output_daemon ? !send_frame(o) : !has_room(o) || !write_some(o))
 			break;
 	if (o->begin == o->end)
 		o->begin = o->end = 0;
@@ -145,8 +145,9 @@ static void start(struct output_writer *o)
 {
 	pump(o);
 	if (o->begin < o->end && o->source.fd < 0)
-		loop_add(o->loop, &o->source, o->keeper ? o->keeper->out[o->which - 1] : o->fd,
-			 EPOLLOUT, ready, o);
+		loop_add(o->loop, &o->source,
+			 o->output_daemon ? o->output_daemon->out[o->which - 1] : o->fd, EPOLLOUT,
+			 ready, o);
 }
 
 void output_writer_write(struct output_writer *o, const void *bytes, size_t len)
@@ -168,12 +169,12 @@ void output_writer_write_of(struct output_writer *o, uint32_t rank, uint64_t pos
 {
 	const char *at = bytes;
 
-	if (!o->keeper) {
+	if (!o->output_daemon) {
 		output_writer_write(o, bytes, len);
 		return;
 	}
-	while (len > 0 && make_room(o, sizeof(struct output_writer_frame) + KEEPER_PIECE)) {
-		uint32_t n = len < KEEPER_PIECE ? (uint32_t)len : KEEPER_PIECE;
+	while (len > 0 && make_room(o, sizeof(struct output_writer_frame) + OUTPUT_DAEMON_PIECE)) {
+		uint32_t n = len < OUTPUT_DAEMON_PIECE ? (uint32_t)len : OUTPUT_DAEMON_PIECE;
 		struct output_writer_frame f = {
 		    .position = position - (len - n), .rank = rank, .len = n};
 
@@ -186,9 +187,9 @@ void output_writer_write_of(struct output_writer *o, uint32_t rank, uint64_t pos
 	start(o);
 }
 
-void output_writer_keep(struct output_writer *o, struct keeper *keeper, int which)
+void output_writer_keep(struct output_writer *o, struct output_daemon *output_daemon, int which)
 {
-	o->keeper = keeper;
+	o->output_daemon = output_daemon;
 	o->which = which;
 	o->broken = false;
 }
@@ -215,14 +216,15 @@ bool output_writer_empty(const struct output_writer *o)
 void output_writer_flush(struct output_writer *o)
 {
 	while (o->begin < o->end && !o->broken) {
-		struct pollfd p = {.fd = o->keeper ? o->keeper->out[o->which - 1] : o->fd,
+		struct pollfd p = {.fd = o->output_daemon ? o->output_daemon->out[o->which - 1]
+							  : o->fd,
 				   .events = POLLOUT};
 
 		if (poll(&p, 1, -1) != 1)
 			continue;
-		if (!o->keeper)
+		if (!o->output_daemon)
 			write_some(o);
-		else if (!send_frame(o) && o->keeper->out[o->which - 1] < 0)
+		else if (!send_frame(o) && o->output_daemon->out[o->which - 1] < 0)
 			break;
 	}
 	o->begin = o->end = 0;

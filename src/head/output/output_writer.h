@@ -29,13 +29,14 @@ struct output_writer {
 	closed_output_t policy; /* set behind output_writer_init */
 	/* Nobody reads any more, and the job is to end. NULL: dropping is all that happens. */
 	void (*closed)(void *arg, const struct output_writer *o);
-	/* Where another head may come after this one: what is printed is handed to a keeper, in
-	 * packets of the head of a frame and its bytes; only what output_position.c writes. */
-	struct keeper *keeper; /* NULL: written by ourselves */
-	int which;	       /* 1: stdout, 2: stderr */
+	/* Where another head may come after this one: what is printed is handed to an output
+	 * daemon, in packets of the head of a frame and its bytes; only what output_position.c
+	 * writes. */
+	struct output_daemon *output_daemon; /* NULL: written by ourselves */
+	int which;			     /* 1: stdout, 2: stderr */
 	/* So much of a rank's stream will be printed, whatever becomes of this process. */
 	void (*passed)(void *arg, int which, uint32_t rank, uint64_t position);
-	void (*keeper_gone)(void *arg); /* it is to be replaced, or the head ends */
+	void (*output_daemon_gone)(void *arg); /* it is to be replaced, or the head ends */
 };
 
 struct output_writer_frame {
@@ -52,10 +53,10 @@ void output_writer_write(struct output_writer *o, const void *bytes, size_t len)
 /* Bytes of a rank; position: of its stream after them. */
 void output_writer_write_of(struct output_writer *o, uint32_t rank, uint64_t position,
 			    const void *bytes, size_t len);
-/* From now on (nothing was written yet) through a keeper, which stays the caller's; passed and
- * keeper_gone have been set. */
-void output_writer_keep(struct output_writer *o, struct keeper *keeper, int which);
-/* There is another keeper. */
+/* From now on (nothing was written yet) through an output daemon, which stays the caller's; passed
+ * and output_daemon_gone have been set. */
+void output_writer_keep(struct output_writer *o, struct output_daemon *output_daemon, int which);
+/* There is another output daemon. */
 void output_writer_keep_on(struct output_writer *o);
 bool output_writer_full(struct output_writer *o);
 bool output_writer_empty(const struct output_writer *o);
