@@ -352,7 +352,7 @@ static void fed(void *arg, size_t len)
 	agent_send(arg, &(struct message){.type = MSG_FED, .number = len});
 }
 
-static void feed_closed(void *arg)
+static void stdin_spool_closed(void *arg)
 {
 	agent_send(arg, &(struct message){.type = MSG_FEED_CLOSED});
 }
@@ -437,7 +437,7 @@ static void init(struct agent *a, struct guardian *g)
 	a->streams.intake.book = g->book;
 	a->streams.intake.feeds = &a->done.feeds;
 	a->streams.intake.taken = fed;
-	a->streams.intake.closed = feed_closed;
+	a->streams.intake.closed = stdin_spool_closed;
 	a->streams.intake.dropped = input_dropped;
 	a->streams.intake.arg = a;
 	a->loop.after = agent_written;

@@ -207,7 +207,7 @@ static void keep_input(struct head *h)
 	if (!takeover_possible(h))
 		return;
 	snprintf(path, sizeof(path), "%s/stdin.spool", h->files.store.job_folder);
-	feed_keep_in(&h->crew.feed, path);
+	stdin_spool_keep_in(&h->crew.stdin_spool, path);
 }
 
 static hale_status_t start_crew(struct head *h, struct placement *placement, uint32_t nodes,

@@ -20,7 +20,7 @@ static void stop_everything(struct head *h)
 	crew_pause(&h->crew, true);
 	raise(SIGSTOP);
 	crew_pause(&h->crew, false);
-	feed_retry(&h->crew.feed);
+	stdin_spool_retry(&h->crew.stdin_spool);
 }
 
 /* The second time there is no grace. */
@@ -78,7 +78,7 @@ static void take_signal(struct head *h, int sig)
 		if (takeover_check(h))
 			break;
 		crew_signal_all(&h->crew, SIGCONT);
-		feed_retry(&h->crew.feed);
+		stdin_spool_retry(&h->crew.stdin_spool);
 		break;
 	case SIGUSR2:
 		crew_signal_all(&h->crew, sig);

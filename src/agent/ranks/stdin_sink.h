@@ -15,7 +15,7 @@ struct intake {
 	struct loop *loop;
 	struct loop_source pipe; /* the writing end; .fd -1: closed */
 	struct mailbox *mailbox;
-	unsigned char bytes[FEED_WINDOW]; /* [begin, end) waits */
+	unsigned char bytes[STDIN_WINDOW]; /* [begin, end) waits */
 	size_t begin, end;
 	bool at_end; /* the pipe is closed when all is in it */
 	void (*taken)(void *arg, size_t len);

@@ -103,7 +103,7 @@ struct book_state {
 	char ckpt_folder[STORE_FOLDER_MAX + 16];
 	uint64_t window[2];
 	uint32_t input_open, input_ended, input_len;
-	unsigned char input[FEED_WINDOW];
+	unsigned char input[STDIN_WINDOW];
 	struct book_rank rank[JOB_RANKS_MAX];
 };
 

@@ -149,7 +149,7 @@ void checkpoint_watch(void *arg)
 
 static void describe_stdin(const struct head *h, struct store_manifest *m)
 {
-	const struct feed *f = &h->crew.feed;
+	const struct stdin_spool *f = &h->crew.stdin_spool;
 	char link[64];
 	ssize_t n;
 
@@ -229,7 +229,8 @@ static hale_status_t write_manifest(void *head, struct error *err)
 	hale_status_t status;
 
 	snprintf(path, sizeof(path), "%s/stdin-rest", h->ckpt.folder);
-	status = feed_save_rest(&h->crew.feed, m->parts[0].position[0], path, &m->stdin_rest, err);
+	status = stdin_spool_save_rest(&h->crew.stdin_spool, m->parts[0].position[0], path,
+				       &m->stdin_rest, err);
 	return status == HALE_OK ? store_commit(&h->files.store, m, err) : status;
 }
 
@@ -307,7 +308,7 @@ static void forget_streams(struct head *h)
 				for (int i = 0; i < 2; i++)
 					history_forget(&h->crew.ranks[r].out[i].history,
 						       m.parts[r].position[i + 1]);
-			feed_forget(&h->crew.feed, m.parts[0].position[0]);
+			stdin_spool_forget(&h->crew.stdin_spool, m.parts[0].position[0]);
 		}
 		store_manifest_fini(&m);
 	}

@@ -138,7 +138,7 @@ static void put_nodes(struct json_out *j, const struct head *h)
 
 static void put_input(struct json_out *j, const struct head *h)
 {
-	const struct feed *f = &h->crew.feed;
+	const struct stdin_spool *f = &h->crew.stdin_spool;
 	char link[64], path[PATH_MAX];
 	ssize_t n;
 

@@ -161,16 +161,18 @@ static void take_input(struct head *h, const struct attach_node *a, bool again)
 	if (again) {
 		/* it has its source */
 	} else if (file) {
-		feed_continue_file(&h->crew.feed, file,
-				   (uint64_t)json_number_int(json_get(doc, "input_start"), 0));
+		stdin_spool_continue_file(
+		    &h->crew.stdin_spool, file,
+		    (uint64_t)json_number_int(json_get(doc, "input_start"), 0));
 	} else {
 		snprintf(path, sizeof(path), "%s/stdin.spool", h->succession.takeover->folder);
-		feed_continue_spool(&h->crew.feed, path,
-				    (uint64_t)json_number_int(json_get(doc, "input_begin"), 0),
-				    a->input_ended != 0);
+		stdin_spool_continue_spool(
+		    &h->crew.stdin_spool, path,
+		    (uint64_t)json_number_int(json_get(doc, "input_begin"), 0),
+		    a->input_ended != 0);
 	}
-	feed_go_on(&h->crew.feed, a->input, a->input_waiting,
-		   a->input_open != 0 && a->input_ended == 0);
+	stdin_spool_go_on(&h->crew.stdin_spool, a->input, a->input_waiting,
+			  a->input_open != 0 && a->input_ended == 0);
 }
 
 static void settle_if_all(struct head *h);

@@ -239,7 +239,7 @@ void crew_moved(struct crew *c, uint32_t rank, pid_t pid, const uint64_t positio
 	c->placement.node_of[rank] = c->coming[rank];
 	r->pid = r->group = r->member = pid;
 	if (rank == 0)
-		feed_open(&c->feed, position[0]);
+		stdin_spool_open(&c->stdin_spool, position[0]);
 }
 
 void crew_move_over(struct crew *c, uint32_t from)
@@ -318,7 +318,7 @@ void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *
 		c->handler.not_spawned(c->handler.arg, rank, &err);
 	}
 	if (rank == 0)
-		feed_open(&c->feed, position[0]);
+		stdin_spool_open(&c->stdin_spool, position[0]);
 }
 
 /* ---- signals ---- */

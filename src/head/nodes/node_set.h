@@ -262,8 +262,8 @@ struct crew {
 	bool let_go; /* GO is said: copies are the ranks, though placement doesn't say so yet */
 	struct crew_rank *ranks;
 	struct output_writer out[2];
-	struct echoes (*echoes)[2]; /* [ranks], of jobs with replicas; NULL: others */
-	struct feed feed;	    /* hale's stdin, for rank 0 */
+	struct echoes (*echoes)[2];	/* [ranks], of jobs with replicas; NULL: others */
+	struct stdin_spool stdin_spool; /* hale's stdin, for rank 0 */
 	uint32_t generation;
 
 	bool laid_out;	/* there are segments */

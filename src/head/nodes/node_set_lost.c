@@ -142,7 +142,7 @@ void crew_lose(struct node *n, const char *why)
 		c->ranks[r].spawning = false;
 		crew_order_done(&c->ranks[r]);
 		if (r == 0)
-			feed_close(&c->feed);
+			stdin_spool_close(&c->stdin_spool);
 	}
 	c->handler.lost(c->handler.arg, n, text);
 	crew_answers(c);

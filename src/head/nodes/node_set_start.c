@@ -215,7 +215,7 @@ hale_status_t crew_session_add(struct node *n, int fd, struct error *err)
 	return HALE_OK;
 }
 
-static void feed_send(void *arg, const void *bytes, size_t len)
+static void stdin_spool_send(void *arg, const void *bytes, size_t len)
 {
 	struct crew *c = arg;
 
@@ -223,7 +223,7 @@ static void feed_send(void *arg, const void *bytes, size_t len)
 		  &(struct message){.type = MSG_FEED, .bytes = bytes, .len = len});
 }
 
-static void feed_send_end(void *arg)
+static void stdin_spool_send_end(void *arg)
 {
 	struct crew *c = arg;
 
@@ -295,10 +295,10 @@ hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 		c->out[i].output_daemon_gone = output_daemon_gone;
 		output_writer_keep(&c->out[i], c->config.output_daemon, i + 1);
 	}
-	feed_init(&c->feed, c->loop, c->config.setup.degree > 1 ? -1 : STDIN_FILENO);
-	c->feed.send = feed_send;
-	c->feed.send_end = feed_send_end;
-	c->feed.arg = c;
+	stdin_spool_init(&c->stdin_spool, c->loop, c->config.setup.degree > 1 ? -1 : STDIN_FILENO);
+	c->stdin_spool.send = stdin_spool_send;
+	c->stdin_spool.send_end = stdin_spool_send_end;
+	c->stdin_spool.arg = c;
 	c->ranks = calloc(c->config.setup.nranks, sizeof(*c->ranks));
 	if (!c->ranks)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks",
@@ -553,7 +553,7 @@ void crew_destroy(struct crew *c)
 	}
 	crew_echo_destroy(c);
 	if (c->ranks) {
-		feed_fini(&c->feed);
+		stdin_spool_fini(&c->stdin_spool);
 		for (int i = 0; i < 2; i++) {
 			if (!c->abandoned)
 				output_writer_flush(&c->out[i]);

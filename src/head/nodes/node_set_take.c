@@ -245,7 +245,7 @@ static void take_ended(struct node *n, const struct message *m)
 	if (c->echoes && m->value == 0)
 		crew_echo_ended(c, m->rank);
 	if (m->rank == 0)
-		feed_close(&c->feed);
+		stdin_spool_close(&c->stdin_spool);
 	c->handler.ended(c->handler.arg, m->rank, m->value);
 }
 
@@ -404,10 +404,10 @@ void crew_take(void *node, const struct message *m)
 		c->handler.copied(c->handler.arg, n, m);
 		break;
 	case MSG_FED:
-		feed_taken(&c->feed, m->number);
+		stdin_spool_taken(&c->stdin_spool, m->number);
 		break;
 	case MSG_FEED_CLOSED:
-		feed_close(&c->feed);
+		stdin_spool_close(&c->stdin_spool);
 		break;
 	case MSG_ASK:
 		crew_lease_asked(n, m->number);

@@ -14,14 +14,14 @@
 
 enum { PIECE = 65536 };
 
-static void pump(struct feed *f);
+static void pump(struct stdin_spool *f);
 
-void feed_init(struct feed *f, struct loop *loop, int source)
+void stdin_spool_init(struct stdin_spool *f, struct loop *loop, int source)
 {
 	struct stat st;
 	off_t at;
 
-	*f = (struct feed){.loop = loop, .input.fd = -1, .source = source, .spool = -1};
+	*f = (struct stdin_spool){.loop = loop, .input.fd = -1, .source = source, .spool = -1};
 	if (fstat(source, &st) != 0) {
 		f->source = -1;
 		f->at_end = true;
@@ -37,16 +37,16 @@ void feed_init(struct feed *f, struct loop *loop, int source)
 	}
 }
 
-void feed_fini(struct feed *f)
+void stdin_spool_fini(struct stdin_spool *f)
 {
-	feed_close(f);
+	stdin_spool_close(f);
 	loop_remove(f->loop, &f->input);
 	if (f->spool >= 0)
 		close(f->spool);
 	f->spool = -1;
 }
 
-void feed_continue_file(struct feed *f, const char *path, uint64_t start)
+void stdin_spool_continue_file(struct stdin_spool *f, const char *path, uint64_t start)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -67,7 +67,7 @@ void feed_continue_file(struct feed *f, const char *path, uint64_t start)
 }
 
 /* Where spooled input goes: a file without a name, on a disk if there is one to write to. */
-static int make_spool(const struct feed *f)
+static int make_spool(const struct stdin_spool *f)
 {
 	const char *dirs[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 
@@ -84,7 +84,7 @@ static int make_spool(const struct feed *f)
 	return memfd_create("hale-stdin", MFD_CLOEXEC);
 }
 
-static bool spool_append(struct feed *f, const char *bytes, size_t len)
+static bool spool_append(struct stdin_spool *f, const char *bytes, size_t len)
 {
 	if (f->spool < 0)
 		f->spool = make_spool(f);
@@ -101,7 +101,7 @@ static bool spool_append(struct feed *f, const char *bytes, size_t len)
 	return true;
 }
 
-void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position)
+void stdin_spool_continue_rest(struct stdin_spool *f, const char *rest_path, uint64_t position)
 {
 	char buf[PIECE];
 	ssize_t n;
@@ -120,12 +120,12 @@ void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position
 		close(fd);
 }
 
-void feed_keep_in(struct feed *f, const char *path)
+void stdin_spool_keep_in(struct stdin_spool *f, const char *path)
 {
 	snprintf(f->keep, sizeof(f->keep), "%s", path);
 }
 
-void feed_continue_spool(struct feed *f, const char *path, uint64_t begin, bool ended)
+void stdin_spool_continue_spool(struct stdin_spool *f, const char *path, uint64_t begin, bool ended)
 {
 	struct stat st;
 	int fd = own_open(path, O_RDWR, NULL);
@@ -147,24 +147,24 @@ void feed_continue_spool(struct feed *f, const char *path, uint64_t begin, bool 
 	}
 }
 
-void feed_go_on(struct feed *f, uint64_t position, size_t waiting, bool open)
+void stdin_spool_go_on(struct stdin_spool *f, uint64_t position, size_t waiting, bool open)
 {
 	f->open = open;
 	f->fed = position;
-	f->window = waiting < FEED_WINDOW ? FEED_WINDOW - waiting : 0;
+	f->window = waiting < STDIN_WINDOW ? STDIN_WINDOW - waiting : 0;
 	if (!f->is_file && f->fed > f->spool_end)
 		f->spool_begin = f->spool_end = f->fed;
 	pump(f);
 }
 
-static void stop_reading(struct feed *f)
+static void stop_reading(struct stdin_spool *f)
 {
 	loop_remove(f->loop, &f->input);
 	f->source = -1;
 	f->at_end = true;
 }
 
-static void read_input(struct feed *f)
+static void read_input(struct stdin_spool *f)
 {
 	char buf[PIECE];
 	ssize_t n;
@@ -183,7 +183,7 @@ static void read_input(struct feed *f)
 
 static void input_ready(void *arg, uint32_t events)
 {
-	struct feed *f = arg;
+	struct stdin_spool *f = arg;
 
 	read_input(f);
 	if (f->at_end || f->fed < f->spool_end) {
@@ -193,7 +193,7 @@ static void input_ready(void *arg, uint32_t events)
 }
 
 /* Wants more of hale's stdin; true when there is more at once. */
-static bool want_input(struct feed *f)
+static bool want_input(struct stdin_spool *f)
 {
 	if (f->source < 0 || f->input.fd >= 0)
 		return false;
@@ -204,7 +204,7 @@ static bool want_input(struct feed *f)
 }
 
 /* Sends bytes of the spool, one piece. */
-static void feed_some(struct feed *f)
+static void stdin_spool_some(struct stdin_spool *f)
 {
 	char buf[PIECE];
 	uint64_t left = f->spool_end - f->fed;
@@ -224,13 +224,13 @@ static void feed_some(struct feed *f)
 	f->send(f->arg, buf, (size_t)n);
 }
 
-static void pump(struct feed *f)
+static void pump(struct stdin_spool *f)
 {
 	while (f->open) {
 		if (f->fed < f->spool_end && f->window == 0) {
 			break;
 		} else if (f->fed < f->spool_end) {
-			feed_some(f);
+			stdin_spool_some(f);
 		} else if (f->at_end) {
 			f->open = false;
 			f->send_end(f->arg);
@@ -240,10 +240,10 @@ static void pump(struct feed *f)
 	}
 }
 
-void feed_open(struct feed *f, uint64_t position)
+void stdin_spool_open(struct stdin_spool *f, uint64_t position)
 {
 	f->open = true;
-	f->window = FEED_WINDOW;
+	f->window = STDIN_WINDOW;
 	f->fed = position;
 	if (f->is_file) { /* its end is to be found again */
 		f->spool_end = UINT64_MAX;
@@ -254,20 +254,20 @@ void feed_open(struct feed *f, uint64_t position)
 	pump(f);
 }
 
-void feed_taken(struct feed *f, size_t len)
+void stdin_spool_taken(struct stdin_spool *f, size_t len)
 {
 	f->window += len;
-	if (f->window > FEED_WINDOW)
-		f->window = FEED_WINDOW;
+	if (f->window > STDIN_WINDOW)
+		f->window = STDIN_WINDOW;
 	pump(f);
 }
 
-void feed_close(struct feed *f)
+void stdin_spool_close(struct stdin_spool *f)
 {
 	f->open = false;
 }
 
-void feed_forget(struct feed *f, uint64_t position)
+void stdin_spool_forget(struct stdin_spool *f, uint64_t position)
 {
 	if (f->is_file || f->spool < 0 || position <= f->spool_begin)
 		return;
@@ -275,7 +275,7 @@ void feed_forget(struct feed *f, uint64_t position)
 	f->spool_begin = position;
 }
 
-static hale_status_t copy_spool(struct feed *f, uint64_t from, int to, const char *path,
+static hale_status_t copy_spool(struct stdin_spool *f, uint64_t from, int to, const char *path,
 				struct error *err)
 {
 	char buf[PIECE];
@@ -291,8 +291,8 @@ static hale_status_t copy_spool(struct feed *f, uint64_t from, int to, const cha
 				  : error_sys(err, HALE_ERR_STORE, "cannot write '%s'", path);
 }
 
-hale_status_t feed_save_rest(struct feed *f, uint64_t position, const char *path, uint64_t *bytes,
-			     struct error *err)
+hale_status_t stdin_spool_save_rest(struct stdin_spool *f, uint64_t position, const char *path,
+				    uint64_t *bytes, struct error *err)
 {
 	hale_status_t status;
 	int fd;
@@ -309,7 +309,7 @@ hale_status_t feed_save_rest(struct feed *f, uint64_t position, const char *path
 	return status;
 }
 
-void feed_retry(struct feed *f)
+void stdin_spool_retry(struct stdin_spool *f)
 {
 	pump(f);
 }

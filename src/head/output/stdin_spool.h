@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "wire/session/loop.h"
 
-struct feed {
+struct stdin_spool {
 	struct loop *loop;
 	struct loop_source input; /* hale's stdin, while more of it is wanted */
 	bool open;		  /* rank 0 takes input */
@@ -35,36 +35,37 @@ struct feed {
 };
 
 /* source: hale's stdin (stays the caller's). send, send_end and arg are the caller's to set. */
-void feed_init(struct feed *f, struct loop *loop, int source);
-void feed_fini(struct feed *f);
+void stdin_spool_init(struct stdin_spool *f, struct loop *loop, int source);
+void stdin_spool_fini(struct stdin_spool *f);
 
 /* For a restarted job: the input began in file path at offset start; or bytes were left over in
  * the file rest, and hale's stdin follows. What isn't there any more is not fed. */
-void feed_continue_file(struct feed *f, const char *path, uint64_t start);
-void feed_continue_rest(struct feed *f, const char *rest_path, uint64_t position);
+void stdin_spool_continue_file(struct stdin_spool *f, const char *path, uint64_t start);
+void stdin_spool_continue_rest(struct stdin_spool *f, const char *rest_path, uint64_t position);
 
 /* Keeps what is read in that file, which another head can open. */
-void feed_keep_in(struct feed *f, const char *path);
+void stdin_spool_keep_in(struct stdin_spool *f, const char *path);
 /* Another head has read so far into that file; nothing more can be read if it was at the end. Else
  * hale's own stdin follows. */
-void feed_continue_spool(struct feed *f, const char *path, uint64_t begin, bool ended);
+void stdin_spool_continue_spool(struct stdin_spool *f, const char *path, uint64_t begin,
+				bool ended);
 /* Rank 0 runs, and so much of its input has reached its node, of which the last `waiting` bytes are
  * not in its pipe. open: it takes more. */
-void feed_go_on(struct feed *f, uint64_t position, size_t waiting, bool open);
+void stdin_spool_go_on(struct stdin_spool *f, uint64_t position, size_t waiting, bool open);
 /* Rank 0 is about to start, with so much of its input consumed. */
-void feed_open(struct feed *f, uint64_t position);
+void stdin_spool_open(struct stdin_spool *f, uint64_t position);
 /* So many bytes more are in its pipe. */
-void feed_taken(struct feed *f, size_t len);
+void stdin_spool_taken(struct stdin_spool *f, size_t len);
 /* Rank 0 is gone, or has closed its stdin. */
-void feed_close(struct feed *f);
+void stdin_spool_close(struct stdin_spool *f);
 
 /* Nobody will go back behind position. */
-void feed_forget(struct feed *f, uint64_t position);
+void stdin_spool_forget(struct stdin_spool *f, uint64_t position);
 /* Writes what was read but not consumed at position into a new file; *bytes gets how much. A file
  * as stdin needs none of it. */
-hale_status_t feed_save_rest(struct feed *f, uint64_t position, const char *path, uint64_t *bytes,
-			     struct error *err);
+hale_status_t stdin_spool_save_rest(struct stdin_spool *f, uint64_t position, const char *path,
+				    uint64_t *bytes, struct error *err);
 /* hale was in the background of its terminal and is no longer. */
-void feed_retry(struct feed *f);
+void stdin_spool_retry(struct stdin_spool *f);
 
 #endif

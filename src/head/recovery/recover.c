@@ -91,7 +91,7 @@ bool recover_has_beginning(const struct head *h)
 {
 	bool wanted = h->o->ckpt_every > 0 || h->o->on_sdc == ON_SDC_ROLLBACK;
 
-	return !h->restarted && wanted && h->crew.feed.spool_begin == 0;
+	return !h->restarted && wanted && h->crew.stdin_spool.spool_begin == 0;
 }
 
 bool recover_possible(const struct head *h)
@@ -390,11 +390,11 @@ static void continue_stdin(struct head *h)
 	char path[PATH_MAX + 32];
 
 	if (m->stdin_path[0]) {
-		feed_continue_file(&h->crew.feed, m->stdin_path, m->stdin_start);
+		stdin_spool_continue_file(&h->crew.stdin_spool, m->stdin_path, m->stdin_start);
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/%u/stdin-rest", h->recovery.folder, m->id);
-	feed_continue_rest(&h->crew.feed, path, m->parts[0].position[0]);
+	stdin_spool_continue_rest(&h->crew.stdin_spool, path, m->parts[0].position[0]);
 }
 
 static void restart(struct head *h)

@@ -17,8 +17,9 @@
 #include <stdint.h>
 
 enum { MESSAGE_VERSION = 1, MESSAGE_MAX = 16 << 20, MESSAGE_HEADER = 4 };
-/* Bytes of rank 0's stdin that are on their way to it at most (crew/feed.h, agent/intake.h). */
-enum { FEED_WINDOW = 65536 };
+/* Bytes of rank 0's stdin that are on their way to it at most (head/output/stdin_spool.h,
+ * agent/ranks/stdin_sink.h). */
+enum { STDIN_WINDOW = 65536 };
 
 /* Fields: r rank, v value, i id, b base, f flags, n number, p position[3], t text, s name,
  * x bytes. */
@@ -70,7 +71,7 @@ enum { FEED_WINDOW = 65536 };
 	M(MSG_HELLO, "rvf")	  /* process v of rank has said HELLO; f: enum hello_flag */       \
 	M(MSG_PACKET, "rx")	  /* what else it says: a packet of proto.h */                     \
 	M(MSG_ENDED, "rv")	  /* the launched process has ended; v: waitpid's status */        \
-	M(MSG_HUNG, "rv")	  /* somebody has stopped it, v ms ago, and it stands still */      \
+	M(MSG_HUNG, "rv")	  /* somebody has stopped it, v ms ago, and it stands still */     \
 	M(MSG_STRAY, "r")	  /* who said HELLO is gone, the shell around it is not */         \
 	M(MSG_OUTPUT, "rvx")	  /* bytes of its stream v (1: stdout, 2: stderr) */               \
 	M(MSG_CLEARED, "i")	  /* nothing is left of generation i */                            \
