@@ -311,10 +311,10 @@ void agent_take(void *arg, const struct message *m)
 		agent_task_due(a, m);
 		break;
 	case MSG_FEED:
-		intake_put(&a->streams.intake, m->bytes, m->len);
+		stdin_sink_put(&a->streams.stdin_sink, m->bytes, m->len);
 		break;
 	case MSG_FEED_END:
-		intake_finish(&a->streams.intake);
+		stdin_sink_finish(&a->streams.stdin_sink);
 		break;
 	case MSG_TAKEN:
 		take_taken(a, m);
@@ -433,13 +433,13 @@ static void init(struct agent *a, struct guardian *g)
 	a->link.over = agent_head_lost;
 	a->link.arg = a;
 	agent_warm_init(a);
-	intake_init(&a->streams.intake, &a->loop);
-	a->streams.intake.book = g->book;
-	a->streams.intake.feeds = &a->done.feeds;
-	a->streams.intake.taken = fed;
-	a->streams.intake.closed = stdin_spool_closed;
-	a->streams.intake.dropped = input_dropped;
-	a->streams.intake.arg = a;
+	stdin_sink_init(&a->streams.stdin_sink, &a->loop);
+	a->streams.stdin_sink.book = g->book;
+	a->streams.stdin_sink.feeds = &a->done.feeds;
+	a->streams.stdin_sink.taken = fed;
+	a->streams.stdin_sink.closed = stdin_spool_closed;
+	a->streams.stdin_sink.dropped = input_dropped;
+	a->streams.stdin_sink.arg = a;
 	a->loop.after = agent_written;
 	a->loop.after_arg = a;
 }

@@ -137,7 +137,7 @@ static void input_again(struct agent *a, const struct book_state *s)
 	if (fd < 0)
 		agent_drop_later(a, HOLD_INPUT, 0);
 	else
-		intake_reopen(&a->streams.intake, fd, m);
+		stdin_sink_reopen(&a->streams.stdin_sink, fd, m);
 }
 
 static void conn_again(struct agent *a, const struct guardian_held *h, const struct book_state *s)
@@ -177,8 +177,8 @@ static void take_up(struct agent *a)
 	if (atomic_load(&p->number) > a->done.pieces && p->rank < a->setup.nranks &&
 	    a->ranks[p->rank].out[p->which - 1].fd >= 0)
 		stream_recover(&a->ranks[p->rank].out[p->which - 1]);
-	if (atomic_load(&b->input.number) > a->done.feeds && a->streams.intake.pipe.fd >= 0)
-		intake_recover(&a->streams.intake);
+	if (atomic_load(&b->input.number) > a->done.feeds && a->streams.stdin_sink.pipe.fd >= 0)
+		stdin_sink_recover(&a->streams.stdin_sink);
 	agent_packet_again(a);
 }
 

@@ -175,9 +175,9 @@ static void describe_node(struct agent *a, struct attach_node *n)
 	gethostname(n->host, sizeof(n->host) - 1);
 	if (!box)
 		return;
-	n->input_open = a->streams.intake.pipe.fd >= 0;
-	n->input_ended = a->streams.intake.at_end;
-	n->input_waiting = (uint32_t)(a->streams.intake.end - a->streams.intake.begin);
+	n->input_open = a->streams.stdin_sink.pipe.fd >= 0;
+	n->input_ended = a->streams.stdin_sink.at_end;
+	n->input_waiting = (uint32_t)(a->streams.stdin_sink.end - a->streams.stdin_sink.begin);
 	n->input = atomic_load(&box->stream_taken[0]) + n->input_waiting;
 }
 

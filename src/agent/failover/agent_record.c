@@ -63,7 +63,7 @@ static void write_move(const struct agent *a, struct book_state *s)
 
 static void write_input(const struct agent *a, struct book_state *s)
 {
-	const struct intake *i = &a->streams.intake;
+	const struct stdin_sink *i = &a->streams.stdin_sink;
 
 	s->input_open = i->pipe.fd >= 0;
 	s->input_ended = i->at_end;
@@ -177,10 +177,10 @@ void agent_read_back(struct agent *a, const struct book_state *s)
 	memcpy(a->ckpt.folder, s->ckpt_folder, sizeof(a->ckpt.folder));
 	for (int i = 0; i < 2; i++)
 		a->streams.window[i].out = s->window[i];
-	a->streams.intake.at_end = s->input_ended != 0;
-	a->streams.intake.begin = 0;
-	a->streams.intake.end = s->input_len;
-	memcpy(a->streams.intake.bytes, s->input, s->input_len);
+	a->streams.stdin_sink.at_end = s->input_ended != 0;
+	a->streams.stdin_sink.begin = 0;
+	a->streams.stdin_sink.end = s->input_len;
+	memcpy(a->streams.stdin_sink.bytes, s->input, s->input_len);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		read_rank(&a->ranks[r], &s->rank[r]);
 }

@@ -35,7 +35,7 @@ static void leave_segment(struct agent *a, const struct segment *s)
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		for (int i = 0; i < 2; i++)
 			leave_mailbox(&a->ranks[r].out[i].mailbox, s);
-	leave_mailbox(&a->streams.intake.mailbox, s);
+	leave_mailbox(&a->streams.stdin_sink.mailbox, s);
 }
 
 void agent_move_drop(struct agent *a)
@@ -344,7 +344,7 @@ static void carry_streams(struct agent *a, uint32_t rank, const uint64_t positio
 	for (int i = 0; i < 2; i++)
 		r->out[i].mailbox = to;
 	if (rank == 0)
-		a->streams.intake.mailbox = to;
+		a->streams.stdin_sink.mailbox = to;
 }
 
 /* All copies are let go: it will not be the rank again. */

@@ -81,7 +81,7 @@ void agent_ranks_destroy(struct agent *a)
 	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
 		for (int i = 0; i < 2; i++)
 			stream_fini(&a->ranks[r].out[i]);
-	intake_close(&a->streams.intake);
+	stdin_sink_close(&a->streams.stdin_sink);
 	segment_drop(a);
 	pin_plan_fini(&a->machine.pin);
 	free(a->view.node_of);
@@ -378,7 +378,7 @@ static hale_status_t open_streams(struct agent *a, uint32_t rank, const uint64_t
 {
 	struct agent_rank *r = &a->ranks[rank];
 	struct mailbox *m = agent_mailbox(a, rank);
-	bool good = fd[0] < 0 || intake_open(&a->streams.intake, fd[0], m, position[0]);
+	bool good = fd[0] < 0 || stdin_sink_open(&a->streams.stdin_sink, fd[0], m, position[0]);
 
 	for (int i = 0; i < 2; i++)
 		good = (fd[i + 1] >= 0 && stream_open(&r->out[i], fd[i + 1], m, position[i + 1])) &&

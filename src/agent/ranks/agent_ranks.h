@@ -45,11 +45,11 @@ struct agent_rank {
 	bool childless;	       /* at the last look: resumed, not written, and nobody writes */
 	bool spawned, ended;   /* since the layout; status: waitpid's, when it has ended */
 	int status;
-	bool stood;   /* its process stood ready, and was not launched for it */
-	bool late;    /* a copy that has ended well after GO: told when all are released */
-	bool stopped; /* for a migration, and has not said since that it goes on */
+	bool stood;	    /* its process stood ready, and was not launched for it */
+	bool late;	    /* a copy that has ended well after GO: told when all are released */
+	bool stopped;	    /* for a migration, and has not said since that it goes on */
 	double still_since; /* somebody has stopped it; 0: nobody has */
-	bool aborted; /* has called MPI_Abort with that code */
+	bool aborted;	    /* has called MPI_Abort with that code */
 	int abort_code;
 	/* bytes that went to the head, and of which it has not said yet that they are printed:
 	 * another head gets them again */
@@ -87,7 +87,7 @@ struct agent_door {
 struct agent_streams {
 	struct stream_window window[2];
 	unsigned char *kept; /* [ranks][2][BOOK_KEPT], shared with successors; NULL: none */
-	struct intake intake;
+	struct stdin_sink stdin_sink;
 };
 
 /* agent_hang.c: --hang-after */

@@ -36,8 +36,8 @@ static bool waits_for_end(uint32_t state)
 }
 
 /* Processes in reserve for MPI_Comm_spawn end when all others have ended well, also those that have
- * not come to wait yet. The first world says so in MPI_Finalize; programs that never call it are why
- * the agent looks, too. */
+ * not come to wait yet. The first world says so in MPI_Finalize; programs that never call it are
+ * why the agent looks, too. */
 static void reserve_let_go(struct agent *a)
 {
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
@@ -94,7 +94,7 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		libomp_forget(r->pid);
 	r->pid = 0;
 	if (r->rank == 0)
-		intake_close(&a->streams.intake);
+		stdin_sink_close(&a->streams.stdin_sink);
 	r->ended = true;
 	r->late = false;
 	r->status = status;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "base/base.h"
 
-void intake_init(struct intake *i, struct loop *loop)
+void stdin_sink_init(struct stdin_sink *i, struct loop *loop)
 {
 	i->loop = loop;
 	i->pipe.fd = -1;
@@ -15,7 +15,7 @@ void intake_init(struct intake *i, struct loop *loop)
 	i->at_end = false;
 }
 
-void intake_close(struct intake *i)
+void stdin_sink_close(struct stdin_sink *i)
 {
 	int fd = i->pipe.fd;
 
@@ -28,7 +28,7 @@ void intake_close(struct intake *i)
 }
 
 /* So many bytes are in the rank's pipe; what the stage has of the others is still here. */
-static void count(struct intake *i, uint64_t moved)
+static void count(struct stdin_sink *i, uint64_t moved)
 {
 	struct book_input *p = &i->book->input;
 	struct mailbox *m = i->mailbox;
@@ -45,7 +45,7 @@ static void count(struct intake *i, uint64_t moved)
 
 /* The lock is odd while bytes are neither here nor counted: see node/segment.h. They pass another
  * pipe: a successor knows by what is left in it how many have arrived. */
-static ssize_t write_counted(struct intake *i)
+static ssize_t write_counted(struct stdin_sink *i)
 {
 	struct book_input *p = &i->book->input;
 	ssize_t n, moved;
@@ -69,7 +69,7 @@ static ssize_t write_counted(struct intake *i)
 	return moved;
 }
 
-void intake_recover(struct intake *i)
+void stdin_sink_recover(struct stdin_sink *i)
 {
 	struct book_input *p = &i->book->input;
 	uint64_t len = atomic_load(&p->len);
@@ -82,7 +82,7 @@ void intake_recover(struct intake *i)
 }
 
 /* Once a turn: what has been moved is written down with it. */
-static void pump(struct intake *i)
+static void pump(struct stdin_sink *i)
 {
 	if (i->begin < i->end) {
 		ssize_t n = write_counted(i);
@@ -90,23 +90,23 @@ static void pump(struct intake *i)
 		if (n > 0) {
 			i->taken(i->arg, (size_t)n);
 		} else if (n < 0 && errno != EINTR && errno != EAGAIN) {
-			intake_close(i);
+			stdin_sink_close(i);
 			i->closed(i->arg);
 			return;
 		}
 	}
 	if (i->begin == i->end && i->at_end)
-		intake_close(i);
+		stdin_sink_close(i);
 	else if (i->begin == i->end)
 		loop_change(i->loop, &i->pipe, 0);
 }
 
 static void pipe_ready(void *arg, uint32_t events)
 {
-	struct intake *i = arg;
+	struct stdin_sink *i = arg;
 
 	if ((events & EPOLLERR) && !(events & EPOLLOUT)) {
-		intake_close(i);
+		stdin_sink_close(i);
 		i->closed(i->arg);
 	} else {
 		pump(i);
@@ -115,12 +115,12 @@ static void pipe_ready(void *arg, uint32_t events)
 
 /* Room in the pipe is interesting only while there is something to put into it, or it is to be
  * closed. */
-static void want_room(struct intake *i)
+static void want_room(struct stdin_sink *i)
 {
 	loop_change(i->loop, &i->pipe, i->begin < i->end || i->at_end ? EPOLLOUT : 0);
 }
 
-bool intake_reopen(struct intake *i, int fd, struct mailbox *mailbox)
+bool stdin_sink_reopen(struct stdin_sink *i, int fd, struct mailbox *mailbox)
 {
 	i->mailbox = mailbox;
 	if (!loop_add(i->loop, &i->pipe, fd, 0, pipe_ready, i)) {
@@ -131,15 +131,15 @@ bool intake_reopen(struct intake *i, int fd, struct mailbox *mailbox)
 	return true;
 }
 
-bool intake_open(struct intake *i, int fd, struct mailbox *mailbox, uint64_t position)
+bool stdin_sink_open(struct stdin_sink *i, int fd, struct mailbox *mailbox, uint64_t position)
 {
-	intake_close(i);
+	stdin_sink_close(i);
 	i->at_end = false;
 	atomic_store(&mailbox->stream_taken[0], position);
-	return intake_reopen(i, fd, mailbox);
+	return stdin_sink_reopen(i, fd, mailbox);
 }
 
-bool intake_put(struct intake *i, const void *bytes, size_t len)
+bool stdin_sink_put(struct stdin_sink *i, const void *bytes, size_t len)
 {
 	if (i->pipe.fd < 0) /* closed meanwhile, and said so */
 		return true;
@@ -154,7 +154,7 @@ bool intake_put(struct intake *i, const void *bytes, size_t len)
 	return true;
 }
 
-void intake_finish(struct intake *i)
+void stdin_sink_finish(struct stdin_sink *i)
 {
 	i->at_end = true;
 	want_room(i);

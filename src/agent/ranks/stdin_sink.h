@@ -11,7 +11,7 @@
 #include "wire/session/loop.h"
 #include "node/segment.h"
 
-struct intake {
+struct stdin_sink {
 	struct loop *loop;
 	struct loop_source pipe; /* the writing end; .fd -1: closed */
 	struct mailbox *mailbox;
@@ -26,16 +26,16 @@ struct intake {
 	uint64_t *feeds;   /* the newest that is there */
 };
 
-void intake_init(struct intake *i, struct loop *loop);
-/* fd: the writing end, which is the intake's from now on. position: bytes consumed so far. */
-bool intake_open(struct intake *i, int fd, struct mailbox *mailbox, uint64_t position);
+void stdin_sink_init(struct stdin_sink *i, struct loop *loop);
+/* fd: the writing end, which is the stdin sink's from now on. position: bytes consumed so far. */
+bool stdin_sink_open(struct stdin_sink *i, int fd, struct mailbox *mailbox, uint64_t position);
 /* The same, but of a process that another agent has fed before; what waits is set by the caller. */
-bool intake_reopen(struct intake *i, int fd, struct mailbox *mailbox);
+bool stdin_sink_reopen(struct stdin_sink *i, int fd, struct mailbox *mailbox);
 /* What it had under way is counted. */
-void intake_recover(struct intake *i);
+void stdin_sink_recover(struct stdin_sink *i);
 /* Bytes beyond the window are not taken: false. */
-bool intake_put(struct intake *i, const void *bytes, size_t len);
-void intake_finish(struct intake *i);
-void intake_close(struct intake *i);
+bool stdin_sink_put(struct stdin_sink *i, const void *bytes, size_t len);
+void stdin_sink_finish(struct stdin_sink *i);
+void stdin_sink_close(struct stdin_sink *i);
 
 #endif
