@@ -71,8 +71,8 @@ void agent_end_by_fence(struct agent *a, const char *why)
 		a->ranks[r].group = 0; /* zombies, perhaps */
 	agent_send(a, &(struct message){.type = MSG_BYE, .text = why});
 	agent_written(a);
-	if (tether_flush(&a->link, FLUSH_SECONDS))
-		tether_linger(&a->link, FLUSH_SECONDS);
+	if (durable_session_flush(&a->link, FLUSH_SECONDS))
+		durable_session_linger(&a->link, FLUSH_SECONDS);
 	loop_stop(&a->loop);
 }
 
@@ -401,7 +401,7 @@ static void destroy(struct agent *a)
 		close(a->door.listener);
 	agent_kept_close(a);
 	agent_ranks_destroy(a);
-	tether_close(&a->link);
+	durable_session_close(&a->link);
 	setup_fini(&a->setup);
 	loop_remove(&a->loop, &a->ward_source);
 	free(a->drops.list);
@@ -450,10 +450,11 @@ bool agent_begin_first(struct agent *a)
 	int out = guardian_claim(&a->guardian, HOLD_LINK_OUT, 0, NULL);
 
 	guardian_claimed(&a->guardian);
-	if (in < 0 || out < 0 || !tether_open(&a->link, &a->loop, a->guardian.book, in, out))
+	if (in < 0 || out < 0 ||
+	    !durable_session_open(&a->link, &a->loop, a->guardian.book, in, out))
 		return false;
 	agent_ward_start(a);
-	tether_greet(&a->link);
+	durable_session_greet(&a->link);
 	agent_written(a);
 	return true;
 }

@@ -63,7 +63,7 @@ struct agent {
 	bool orphaned;	  /* the guardian is gone */
 	uint32_t last_id; /* newest id of a checkpoint, round or stop */
 	struct loop loop;
-	struct tether link; /* to the head */
+	struct durable_session link; /* to the head */
 	struct guardian guardian;
 	struct loop_source signal_source, ward_source;
 	struct loop_timer reaping;
@@ -71,7 +71,7 @@ struct agent {
 	struct agent_counts done;
 	struct agent_drops drops;
 	struct agent_view view;
-	uint32_t replicas_view; /* of a job with replicas: its number (node/living.h) */
+	uint32_t replicas_view;	  /* of a job with replicas: its number (node/living.h) */
 	struct agent_rank *ranks; /* [nranks] */
 	struct agent_machine machine;
 	struct agent_door door;

@@ -221,7 +221,8 @@ static hale_status_t link_again(struct agent *a, const struct book_state *s, str
 		a->link.begin = s->in_begin;
 		return HALE_OK;
 	}
-	if (in >= 0 && out >= 0 && tether_reopen(&a->link, &a->loop, a->guardian.book, in, out, s))
+	if (in >= 0 && out >= 0 &&
+	    durable_session_reopen(&a->link, &a->loop, a->guardian.book, in, out, s))
 		return HALE_OK;
 	return error_set(err, HALE_ERR_STATE, "the way to hale run is gone");
 }
@@ -291,7 +292,8 @@ static void unheard(void *arg, const char *why)
 /* What the last agent had still to say goes out, and why it was the last one behind it. */
 static bool say_bye(struct guardian *g, const struct book_state *s, const char *why)
 {
-	struct tether t = {.in_fd = -1, .out_fd = -1, .in.fd = -1, .out.fd = -1, .over = unheard};
+	struct durable_session t = {
+	    .in_fd = -1, .out_fd = -1, .in.fd = -1, .out.fd = -1, .over = unheard};
 	int in = guardian_claim(g, HOLD_LINK_IN, s->sessions, NULL);
 	int out = guardian_claim(g, HOLD_LINK_OUT, s->sessions, NULL);
 	struct loop loop;
@@ -299,15 +301,15 @@ static bool say_bye(struct guardian *g, const struct book_state *s, const char *
 
 	if (in < 0 || out < 0 || !loop_init(&loop))
 		return false;
-	if (!tether_reopen(&t, &loop, g->book, in, out, s)) {
+	if (!durable_session_reopen(&t, &loop, g->book, in, out, s)) {
 		loop_fini(&loop);
 		return false;
 	}
-	tether_send(&t, &(struct message){.type = MSG_BYE, .text = why});
+	durable_session_send(&t, &(struct message){.type = MSG_BYE, .text = why});
 	g->book->half[atomic_load(&g->book->current)].out_tail = t.tail;
-	sent = tether_flush(&t, BYE_SECONDS);
+	sent = durable_session_flush(&t, BYE_SECONDS);
 	if (sent)
-		tether_linger(&t, BYE_SECONDS);
+		durable_session_linger(&t, BYE_SECONDS);
 	/* it stays open until this process ends */
 	loop_remove(&loop, &t.in);
 	loop_remove(&loop, &t.out);

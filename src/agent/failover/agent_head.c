@@ -109,7 +109,7 @@ bool agent_heads_wait(struct agent *a)
 {
 	if (a->setup.grace_ns == 0 || !a->ready || !a->ranks || guardian_over(&a->guardian))
 		return false;
-	if (!tether_is_open(&a->link) && !a->heads.gone) {
+	if (!durable_session_is_open(&a->link) && !a->heads.gone) {
 		a->heads.gone = true;
 		drop_session(a);
 		/* whose requests they were is gone; ranks that wait for others must not do so for
@@ -188,7 +188,7 @@ static void tell_all(struct agent *a)
 
 	if (!n) {
 		log_warn("out of memory for what the new head wants to know");
-		tether_close(&a->link);
+		durable_session_close(&a->link);
 		return;
 	}
 	describe_node(a, n);
@@ -215,14 +215,14 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 {
 	int out;
 
-	if (tether_is_open(&a->link)) {
+	if (durable_session_is_open(&a->link)) {
 		if (epoch != a->heads.epoch) {
 			agent_send(
 			    a, &(struct message){.type = MSG_SUPERSEDED, .id = epoch, .text = ""});
 			agent_written(a);
-			tether_flush(&a->link, FLUSH_SECONDS);
+			durable_session_flush(&a->link, FLUSH_SECONDS);
 		}
-		tether_close(&a->link);
+		durable_session_close(&a->link);
 		drop_session(a);
 	}
 	a->heads.epoch = epoch;
@@ -235,10 +235,10 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 	agent_ckpt_orphan(a);
 	agent_ckpt_refuse(a);
 	out = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (out < 0 || !tether_open(&a->link, &a->loop, a->guardian.book, fd, out)) {
+	if (out < 0 || !durable_session_open(&a->link, &a->loop, a->guardian.book, fd, out)) {
 		if (out < 0)
 			close(fd);
-		tether_close(&a->link);
+		durable_session_close(&a->link);
 		agent_wait_for_head(a);
 		return;
 	}

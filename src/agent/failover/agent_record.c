@@ -82,7 +82,7 @@ static void write_state(const struct agent *a, struct book_state *s)
 	s->out_tail = a->link.tail;
 	s->ready = a->ready && a->ranks;
 	s->exit_status = a->end.status;
-	s->heard = tether_is_open(&a->link);
+	s->heard = durable_session_is_open(&a->link);
 	s->sessions = a->heads.sessions;
 	s->waiting = a->end.waiting;
 	s->clear_id = a->end.clear_id;
@@ -118,7 +118,7 @@ void agent_record_write(void *agent)
 	write_state(a, &b->half[other]);
 	atomic_store(&b->current, other);
 	drop_all(a);
-	tether_push(&a->link);
+	durable_session_push(&a->link);
 }
 
 /* ---- reading ---- */

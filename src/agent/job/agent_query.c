@@ -8,7 +8,7 @@
 
 void agent_send(struct agent *a, const struct message *m)
 {
-	tether_send(&a->link, m);
+	durable_session_send(&a->link, m);
 }
 
 void agent_failed(struct agent *a, const struct error *err)

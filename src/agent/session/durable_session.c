@@ -15,9 +15,9 @@
 /* So much of a ring is used before its memory is given back. */
 enum { LARGE = 4 << 20 };
 
-static void end(struct tether *t, const char *why)
+static void end(struct durable_session *t, const char *why)
 {
-	tether_close(t);
+	durable_session_close(t);
 	t->over(t->arg, why);
 }
 
@@ -35,7 +35,7 @@ static void shrink(struct book_ring *r, uint64_t *shrunk, uint64_t until)
 /* ---- sending ---- */
 
 /* From the ring into the stage; a successor knows by what lay there before how much has gone. */
-static void load_stage(struct tether *t, uint64_t until)
+static void load_stage(struct durable_session *t, uint64_t until)
 {
 	struct book *b = t->book;
 	uint64_t begin = atomic_load(&b->out.begin);
@@ -60,7 +60,7 @@ static void recover_stage(struct book *b)
 	atomic_store(&b->out.moving, 0);
 }
 
-static bool waits(const struct tether *t)
+static bool waits(const struct durable_session *t)
 {
 	const struct book_state *s = book_now(t->book);
 
@@ -70,7 +70,7 @@ static bool waits(const struct tether *t)
 
 /* What can't be spliced into (a terminal) is written to: then a successor may repeat something, and
  * there is none. */
-static ssize_t unload(struct tether *t)
+static ssize_t unload(struct durable_session *t)
 {
 	struct book *b = t->book;
 	ssize_t n = splice(b->out_stage[0], NULL, t->out_fd, NULL, BOOK_PIECE, SPLICE_F_NONBLOCK);
@@ -92,7 +92,7 @@ static ssize_t unload(struct tether *t)
 	return len;
 }
 
-static void write_some(struct tether *t)
+static void write_some(struct durable_session *t)
 {
 	uint64_t until = book_now(t->book)->out_tail;
 
@@ -111,18 +111,18 @@ static void write_some(struct tether *t)
 	}
 }
 
-static void want_room(struct tether *t);
+static void want_room(struct durable_session *t);
 
 static void room(void *arg, uint32_t events)
 {
-	struct tether *t = arg;
+	struct durable_session *t = arg;
 
 	write_some(t);
 	want_room(t);
 }
 
 /* in_fd and out_fd are never the same descriptor, though perhaps the same socket. */
-static void want_room(struct tether *t)
+static void want_room(struct durable_session *t)
 {
 	bool wanted = t->out_fd >= 0 && !t->broken && waits(t);
 
@@ -132,7 +132,7 @@ static void want_room(struct tether *t)
 		loop_remove(t->loop, &t->out);
 }
 
-void tether_push(struct tether *t)
+void durable_session_push(struct durable_session *t)
 {
 	if (t->out_fd < 0)
 		return;
@@ -141,7 +141,7 @@ void tether_push(struct tether *t)
 	shrink(&t->book->out, &t->out_shrunk, atomic_load(&t->book->out.begin));
 }
 
-static void put(struct tether *t, const void *bytes, size_t len)
+static void put(struct durable_session *t, const void *bytes, size_t len)
 {
 	struct book_ring *r = &t->book->out;
 
@@ -155,7 +155,7 @@ static void put(struct tether *t, const void *bytes, size_t len)
 	t->tail += len;
 }
 
-void tether_send(struct tether *t, const struct message *m)
+void durable_session_send(struct durable_session *t, const struct message *m)
 {
 	size_t size;
 	unsigned char *frame;
@@ -169,7 +169,7 @@ void tether_send(struct tether *t, const struct message *m)
 	free(frame);
 }
 
-void tether_greet(struct tether *t)
+void durable_session_greet(struct durable_session *t)
 {
 	char line[SESSION_GREETING_MAX];
 	int n = session_greeting(line);
@@ -177,7 +177,7 @@ void tether_greet(struct tether *t)
 	put(t, line, (size_t)n);
 }
 
-bool tether_flush(struct tether *t, double seconds)
+bool durable_session_flush(struct durable_session *t, double seconds)
 {
 	double until = clock_seconds() + seconds, left;
 
@@ -191,7 +191,7 @@ bool tether_flush(struct tether *t, double seconds)
 	return t->out_fd >= 0 && !t->broken && !waits(t);
 }
 
-void tether_linger(struct tether *t, double seconds)
+void durable_session_linger(struct durable_session *t, double seconds)
 {
 	double until = clock_seconds() + seconds, left;
 	char bytes[4096];
@@ -221,7 +221,7 @@ static void unload_in(struct book *b, size_t staged)
 }
 
 /* Bytes that were taken; 0: it is closed, -1: errno. */
-static ssize_t take_in(struct tether *t)
+static ssize_t take_in(struct durable_session *t)
 {
 	struct book *b = t->book;
 	uint64_t tail = atomic_load(&b->in.tail);
@@ -255,7 +255,7 @@ static void recover_in(struct book *b)
 }
 
 /* One message, which is a turn of its own. False: there is none, or it is over. */
-static bool take_one(struct tether *t)
+static bool take_one(struct durable_session *t)
 {
 	struct book_ring *r = &t->book->in;
 	uint64_t left = atomic_load(&r->tail) - t->begin;
@@ -277,16 +277,16 @@ static bool take_one(struct tether *t)
 		return false;
 	}
 	t->message(t->arg, &m);
-	if (!tether_is_open(t))
+	if (!durable_session_is_open(t))
 		return false;
 	t->begin += MESSAGE_HEADER + size;
 	t->taken(t->arg);
-	return tether_is_open(t);
+	return durable_session_is_open(t);
 }
 
 static void ready(void *arg, uint32_t events)
 {
-	struct tether *t = arg;
+	struct durable_session *t = arg;
 	ssize_t n = take_in(t);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -295,13 +295,14 @@ static void ready(void *arg, uint32_t events)
 	}
 	while (!t->loop->stop && take_one(t))
 		;
-	if (tether_is_open(t))
+	if (durable_session_is_open(t))
 		shrink(&t->book->in, &t->in_shrunk, t->begin);
 }
 
 /* ---- life ---- */
 
-static bool begin(struct tether *t, struct loop *loop, struct book *book, int in_fd, int out_fd)
+static bool begin(struct durable_session *t, struct loop *loop, struct book *book, int in_fd,
+		  int out_fd)
 {
 	t->loop = loop;
 	t->book = book;
@@ -324,7 +325,8 @@ static uint64_t begin_of_out(const struct book *b, const struct book_state *s)
 	return given_up > s->out_tail ? given_up : s->out_tail;
 }
 
-bool tether_open(struct tether *t, struct loop *loop, struct book *book, int in_fd, int out_fd)
+bool durable_session_open(struct durable_session *t, struct loop *loop, struct book *book,
+			  int in_fd, int out_fd)
 {
 	t->begin = atomic_load(&book->in.tail);
 	t->tail = begin_of_out(book, book_now(book));
@@ -333,14 +335,14 @@ bool tether_open(struct tether *t, struct loop *loop, struct book *book, int in_
 
 static void again(void *arg)
 {
-	struct tether *t = arg;
+	struct durable_session *t = arg;
 
-	while (tether_is_open(t) && !t->loop->stop && take_one(t))
+	while (durable_session_is_open(t) && !t->loop->stop && take_one(t))
 		;
 }
 
-bool tether_reopen(struct tether *t, struct loop *loop, struct book *book, int in_fd, int out_fd,
-		   const struct book_state *s)
+bool durable_session_reopen(struct durable_session *t, struct loop *loop, struct book *book,
+			    int in_fd, int out_fd, const struct book_state *s)
 {
 	recover_in(book);
 	recover_stage(book);
@@ -352,11 +354,11 @@ bool tether_reopen(struct tether *t, struct loop *loop, struct book *book, int i
 	return true;
 }
 
-void tether_close(struct tether *t)
+void durable_session_close(struct durable_session *t)
 {
 	struct book *b = t->book;
 
-	if (!tether_is_open(t))
+	if (!durable_session_is_open(t))
 		return;
 	loop_remove(t->loop, &t->in);
 	loop_remove(t->loop, &t->out);

@@ -17,7 +17,7 @@
 #include "wire/session/loop.h"
 #include "wire/message/message.h"
 
-struct tether {
+struct durable_session {
 	struct loop *loop;
 	struct book *book;
 	int in_fd, out_fd; /* -1: closed */
@@ -36,24 +36,25 @@ struct tether {
 };
 
 /* Owns the descriptors from now on; callbacks have been set. */
-bool tether_open(struct tether *t, struct loop *loop, struct book *book, int in_fd, int out_fd);
+bool durable_session_open(struct durable_session *t, struct loop *loop, struct book *book,
+			  int in_fd, int out_fd);
 /* As a successor: what was under way is found in the book. */
-bool tether_reopen(struct tether *t, struct loop *loop, struct book *book, int in_fd, int out_fd,
-		   const struct book_state *s);
+bool durable_session_reopen(struct durable_session *t, struct loop *loop, struct book *book,
+			    int in_fd, int out_fd, const struct book_state *s);
 /* What came and what waits is given up. */
-void tether_close(struct tether *t);
-static inline bool tether_is_open(const struct tether *t)
+void durable_session_close(struct durable_session *t);
+static inline bool durable_session_is_open(const struct durable_session *t)
 {
 	return t->in_fd >= 0;
 }
-void tether_greet(struct tether *t);
-void tether_send(struct tether *t, const struct message *m);
+void durable_session_greet(struct durable_session *t);
+void durable_session_send(struct durable_session *t, const struct message *m);
 /* The turn is written down: what it says may go out. */
-void tether_push(struct tether *t);
+void durable_session_push(struct durable_session *t);
 /* Writes what waits, for so long at most; the turn must be written down. True: all of it is. */
-bool tether_flush(struct tether *t, double seconds);
+bool durable_session_flush(struct durable_session *t, double seconds);
 /* Waits until the other side has closed, for so long at most: what was written last might be lost
  * where a connection (of TCP) ends with bytes that nobody has read. */
-void tether_linger(struct tether *t, double seconds);
+void durable_session_linger(struct durable_session *t, double seconds);
 
 #endif
