@@ -25,8 +25,8 @@ void head_kill_all(void *head)
 {
 	struct head *h = head;
 
-	crew_signal_all(&h->crew, SIGCONT);
-	crew_signal_all(&h->crew, SIGKILL);
+	node_set_signal_all(&h->node_set, SIGCONT);
+	node_set_signal_all(&h->node_set, SIGKILL);
 }
 
 static void end_ranks(void *arg)
@@ -35,8 +35,8 @@ static void end_ranks(void *arg)
 
 	h->end.polite = false;
 	if (!h->end.stopping) {
-		crew_signal_all(&h->crew, SIGCONT);
-		crew_signal_all(&h->crew, SIGTERM);
+		node_set_signal_all(&h->node_set, SIGCONT);
+		node_set_signal_all(&h->node_set, SIGTERM);
 	}
 	loop_timer_set(&h->loop, &h->end.grace, GRACE_SECONDS, head_kill_all, h);
 }
@@ -62,7 +62,7 @@ void head_end_by_request(struct head *h)
 static void end_all(struct head *h, uint32_t rank)
 {
 	succession_save(h);
-	crew_forget_orders(&h->crew);
+	node_set_forget_orders(&h->node_set);
 	loop_timer_clear(&h->loop, &h->recovery.deadline);
 	if (h->end.polite)
 		loop_timer_set(&h->loop, &h->end.grace, POLITE_SECONDS, end_ranks, h);
@@ -76,7 +76,8 @@ static void finish(struct head *h, uint32_t rank)
 {
 	/* from now on agents leave: a head that comes later finds none, and knows why */
 	succession_save(h);
-	h->profile.final_look = h->crew.laid_out && crew_usable(&h->crew) ? crew_look(&h->crew) : 0;
+	h->profile.final_look =
+	    h->node_set.laid_out && node_set_usable(&h->node_set) ? node_set_look(&h->node_set) : 0;
 	if (h->profile.final_look == 0)
 		loop_stop(&h->loop);
 }
@@ -87,15 +88,15 @@ static void look_for_all_gone(void *arg)
 {
 	struct head *h = arg;
 
-	if (!h->crew.ranks) /* the job could not even begin */
+	if (!h->node_set.ranks) /* the job could not even begin */
 		head_event(h, JOB_ALL_GONE, 0);
-	else if (crew_alive(&h->crew) == 0 && !h->crew.asks.clearing)
-		crew_clear(&h->crew);
+	else if (node_set_alive(&h->node_set) == 0 && !h->node_set.asks.clearing)
+		node_set_clear(&h->node_set);
 }
 
 void head_look_for_end(struct head *h)
 {
-	if (crew_alive(&h->crew) == 0 && !h->end.clearing.armed)
+	if (node_set_alive(&h->node_set) == 0 && !h->end.clearing.armed)
 		loop_timer_set(&h->loop, &h->end.clearing, 0, look_for_all_gone, h);
 }
 
@@ -198,7 +199,7 @@ static int shell_status(int status)
 static job_event_t judge_end(struct head *h, uint32_t rank, int status)
 {
 	struct head_rank *r = &h->ranks[rank];
-	const struct crew_rank *k = &h->crew.ranks[rank];
+	const struct node_set_rank *k = &h->node_set.ranks[rank];
 	bool in_between = k->initialized && !k->finalized && k->mpi;
 
 	r->ended = true;

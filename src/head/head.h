@@ -148,7 +148,7 @@ struct head {
 	struct head_lost lost;
 	struct report report;
 	/* the parts, each with a header of its own */
-	struct crew crew;
+	struct node_set node_set;
 	struct output_daemon output_daemon;
 	struct profile_turns profile;
 	struct faults faults;

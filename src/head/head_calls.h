@@ -91,7 +91,7 @@ static inline hale_status_t head_launch_all(struct head *h, struct error *err)
 	return h->up->launch_all(h, err);
 }
 
-/* The agents are there already, nodes as crew_adopt wants them. */
+/* The agents are there already, nodes as node_set_adopt wants them. */
 static inline hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t count,
 				       struct error *err)
 {

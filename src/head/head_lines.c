@@ -57,20 +57,21 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 /* --display-map: the ranks of each node, by ranges. */
 static void say_map(const struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
 		char text[LINE] = "";
 		size_t len = 0;
 
 		for (uint32_t r = 0; r < h->nranks; r++) {
 			uint32_t first = r;
 
-			if (h->crew.placement.node_of[r] != k)
+			if (h->node_set.placement.node_of[r] != k)
 				continue;
-			while (r + 1 < h->nranks && h->crew.placement.node_of[r + 1] == k)
+			while (r + 1 < h->nranks && h->node_set.placement.node_of[r + 1] == k)
 				r++;
 			add(text, &len, first == r ? "%s%u" : "%s%u-%u", len ? "," : "", first, r);
 		}
-		log_warn("node %s: %s%s", h->crew.nodes[k].name, len ? "ranks " : "no ranks", text);
+		log_warn("node %s: %s%s", h->node_set.nodes[k].name, len ? "ranks " : "no ranks",
+			 text);
 	}
 }
 
@@ -83,10 +84,10 @@ void head_say_begin(struct head *h)
 	add(text, &len, "job %s: ", h->id.job);
 	add_count(text, &len, h->nranks / (h->degree > 0 ? h->degree : 1), "rank");
 	add(text, &len, " on ");
-	if (h->crew.count > 1)
-		add_count(text, &len, h->crew.count, "node");
+	if (h->node_set.count > 1)
+		add_count(text, &len, h->node_set.count, "node");
 	else
-		add_count(text, &len, crew_cores(&h->crew), "core");
+		add_count(text, &len, node_set_cores(&h->node_set), "core");
 	add(text, &len, "; ");
 	if (h->program->unprotected[0])
 		add(text, &len, "unprotected");

@@ -15,7 +15,7 @@
 void head_fail_rank(struct head *h, uint32_t rank)
 {
 	struct head_rank *r = &h->ranks[rank];
-	const struct crew_rank *k = &h->crew.ranks[rank];
+	const struct node_set_rank *k = &h->node_set.ranks[rank];
 	char what[96];
 
 	if (r->aborted)
@@ -27,7 +27,7 @@ void head_fail_rank(struct head *h, uint32_t rank)
 			 r->exit_status);
 	else
 		snprintf(what, sizeof(what), "exited with status %d", r->exit_status);
-	report_add_failure(&h->report, rank, crew_node_of(&h->crew, rank)->name, what,
+	report_add_failure(&h->report, rank, node_set_node_of(&h->node_set, rank)->name, what,
 			   head_seconds(h));
 	watch_rank_died(h, rank, 0, what);
 	head_say(h, "rank %u %s%s", rank, what, h->nranks > 1 ? "; the job ends" : "");
@@ -55,7 +55,7 @@ static struct recovery_facts facts_of(const struct head *h)
 	    .restarts_max = (uint32_t)h->o->max_restarts,
 	    .checkpoint = recover_newest((struct head *)(uintptr_t)h) != 0,
 	    .beginning = recover_has_beginning(h),
-	    .node_is_left = crew_usable(&h->crew) || crew_renewable(&h->crew)};
+	    .node_is_left = node_set_usable(&h->node_set) || node_set_renewable(&h->node_set)};
 }
 
 static double seconds_lost(const struct head *h, uint32_t newest)
@@ -110,7 +110,7 @@ void head_kill_for_rollback(struct head *h, uint32_t rank)
 {
 	succession_save(h);
 	head_profile_turn(h);
-	crew_forget_orders(&h->crew);
+	node_set_forget_orders(&h->node_set);
 	head_kill_all(h);
 	head_all_gone_soon(h);
 }
@@ -134,12 +134,12 @@ void head_assess_rank(struct head *h, uint32_t rank)
 	    .uncatchable = sig == SIGKILL || (sig == SIGBUS && h->o->tasks)};
 	struct recovery_facts facts;
 	recovery_verdict_t verdict;
-	pid_t pid = h->crew.ranks[rank].group;
+	pid_t pid = h->node_set.ranks[rank].group;
 	char text[64];
 	struct report_failure *f;
 	const char *why;
 
-	f = report_add_failure(&h->report, rank, crew_node_of(&h->crew, rank)->name,
+	f = report_add_failure(&h->report, rank, node_set_node_of(&h->node_set, rank)->name,
 			       head_signal_text(sig, text), head_seconds(h));
 	h->faults.tasks_fell += sig == SIGBUS && h->o->tasks;
 	record_failure(h, rank, sig);
@@ -206,7 +206,8 @@ static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 	if (newest)
 		snprintf(place, sizeof(place), "checkpoint %u", newest);
 	head_say(h, "node %s is %s (%s); %s, rolling back to %s", h->lost.name, how, h->lost.why,
-		 crew_usable(&h->crew) ? "its ranks go elsewhere" : "another agent is started here",
+		 node_set_usable(&h->node_set) ? "its ranks go elsewhere"
+					       : "another agent is started here",
 		 place);
 	if (f) {
 		f->rolled_back_to = newest;
@@ -243,14 +244,15 @@ void head_cut_off(struct head *h, const bool *out)
 {
 	uint32_t rank = 0;
 
-	while (rank < h->nranks && strcmp(crew_node_of(&h->crew, rank)->name, h->lost.name) != 0)
+	while (rank < h->nranks &&
+	       strcmp(node_set_node_of(&h->node_set, rank)->name, h->lost.name) != 0)
 		rank++;
 	if (!go_on_without(h, rank, "cut off"))
 		return;
-	for (uint32_t k = 0; k < h->crew.count; k++) {
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
 		if (!out[k])
 			continue;
-		h->crew.nodes[k].leave.planned = true;
+		h->node_set.nodes[k].leave.planned = true;
 		watch_mark(h, k, true, "cut off from other nodes");
 	}
 	head_roll_back(h);

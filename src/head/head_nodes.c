@@ -26,7 +26,7 @@ static void cannot_begin_there(struct head *h, const struct node *node, const st
 {
 	struct error named = *err;
 
-	if (h->crew.count > 1 || !node->local)
+	if (h->node_set.count > 1 || !node->local)
 		error_set(&named, err->code, "node %s: %.400s", node->name, err->text);
 	head_cannot_begin(h, &named);
 }
@@ -45,7 +45,7 @@ static bool on_not_spawned(void *arg, uint32_t rank, const struct error *err)
 		return true;
 	if (err->code != HALE_ERR_STATE) {
 		h->ranks[rank].ended = true;
-		cannot_begin_there(h, crew_node_of(&h->crew, rank), err);
+		cannot_begin_there(h, node_set_node_of(&h->node_set, rank), err);
 	}
 	head_event(h, JOB_RANK_DONE, rank);
 	return false;
@@ -54,8 +54,8 @@ static bool on_not_spawned(void *arg, uint32_t rank, const struct error *err)
 /* Some rank there that had not ended; false: none. */
 static bool had_rank(const struct head *h, const struct node *node, uint32_t *rank)
 {
-	for (uint32_t r = 0; h->crew.laid_out && r < h->nranks; r++) {
-		if (h->crew.placement.node_of[r] == node->index && !h->ranks[r].ended) {
+	for (uint32_t r = 0; h->node_set.laid_out && r < h->nranks; r++) {
+		if (h->node_set.placement.node_of[r] == node->index && !h->ranks[r].ended) {
 			*rank = r;
 			return true;
 		}
@@ -121,7 +121,7 @@ static void leave_if_often(struct head *h, struct node *n)
 		 n->agent.renewed, n->name, RENEWED_SECONDS / 60);
 	watch_mark(h, n->index, true, why);
 	watch_nodes(h);
-	if (h->state != JOB_RUNNING || crew_ranks_on(&h->crew, n) == 0)
+	if (h->state != JOB_RUNNING || node_set_ranks_on(&h->node_set, n) == 0)
 		head_say(h, "%s: it gets no ranks any more if others can have them", why);
 	else if (head_leave_node(h, n->name, why, &err) != HALE_OK)
 		head_say(h, "%s", err.text);
@@ -152,7 +152,7 @@ static void on_hello(void *arg, uint32_t rank)
 {
 	struct head *h = arg;
 
-	h->mpi_seen = h->mpi_seen || h->crew.ranks[rank].mpi;
+	h->mpi_seen = h->mpi_seen || h->node_set.ranks[rank].mpi;
 	head_event(h, JOB_RANK_READY, rank);
 }
 
@@ -171,7 +171,7 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 		h->ranks[rank].aborted = true;
 		h->ranks[rank].abort_code = p->plain.value;
 		/* it waits for us to end it */
-		crew_signal(&h->crew, rank, SIGKILL);
+		node_set_signal(&h->node_set, rank, SIGKILL);
 		break;
 	case PROTO_NET_LOST:
 	case PROTO_NET_BACK:
@@ -207,7 +207,7 @@ static void on_hung(void *arg, uint32_t rank, int32_t ms)
 	head_say(h, "rank %u: %s has stood still for %s, stopped by a signal, and counts as dead",
 		 living_rank_of(rank, h->view.nranks), who[0] ? who : "its process",
 		 units_show_seconds(ms * 1e-3, took));
-	crew_signal(&h->crew, rank, SIGKILL);
+	node_set_signal(&h->node_set, rank, SIGKILL);
 }
 
 static void on_ended(void *arg, uint32_t rank, int status)
@@ -225,7 +225,7 @@ static void lost_for_good(void *arg)
 	head_say(h,
 		 "the process of rank %u is gone, and the one that started it goes on; it is ended",
 		 rank);
-	crew_signal(&h->crew, rank, SIGKILL);
+	node_set_signal(&h->node_set, rank, SIGKILL);
 }
 
 /* A shell around it says soon by its exit status what has happened. If it rather goes on without
@@ -243,7 +243,7 @@ static void on_cleared(void *arg)
 {
 	struct head *h = arg;
 
-	if (crew_alive(&h->crew) == 0)
+	if (node_set_alive(&h->node_set) == 0)
 		head_event(h, JOB_ALL_GONE, 0);
 }
 
@@ -315,7 +315,7 @@ static void end_unread(void *arg)
 	head_end(h, 128 + SIGPIPE);
 }
 
-/* In the middle of what the crew does with some output: the end comes behind it. */
+/* In the middle of what the node set does with some output: the end comes behind it. */
 static void on_output_closed(void *arg, const char *name)
 {
 	struct head *h = arg;
@@ -341,33 +341,33 @@ static bool on_output_daemon_gone(void *arg)
 	return false;
 }
 
-struct crew_handler head_crew_handler(struct head *h)
+struct node_set_handler head_node_set_handler(struct head *h)
 {
-	return (struct crew_handler){.ready = on_ready,
-				     .failed = on_failed,
-				     .lost = on_lost,
-				     .not_spawned = on_not_spawned,
-				     .hello = on_hello,
-				     .packet = on_packet,
-				     .hung = on_hung,
-				     .ended = on_ended,
-				     .stray = on_stray,
-				     .cleared = on_cleared,
-				     .checked = on_checked,
-				     .looked = on_looked,
-				     .differs = on_differs,
-				     .moved = migrate_message,
-				     .events = watch_carried,
-				     .copied = on_copied,
-				     .warm = on_warm,
-				     .stood = on_stood,
-				     .renewed = on_renewed,
-				     .attached = takeover_attached,
-				     .no_answer = takeover_no_answer,
-				     .superseded = takeover_superseded,
-				     .output_daemon_gone = on_output_daemon_gone,
-				     .output_closed = on_output_closed,
-				     .laying_out = on_laying_out,
-				     .may_grant = on_may_grant,
-				     .arg = h};
+	return (struct node_set_handler){.ready = on_ready,
+					 .failed = on_failed,
+					 .lost = on_lost,
+					 .not_spawned = on_not_spawned,
+					 .hello = on_hello,
+					 .packet = on_packet,
+					 .hung = on_hung,
+					 .ended = on_ended,
+					 .stray = on_stray,
+					 .cleared = on_cleared,
+					 .checked = on_checked,
+					 .looked = on_looked,
+					 .differs = on_differs,
+					 .moved = migrate_message,
+					 .events = watch_carried,
+					 .copied = on_copied,
+					 .warm = on_warm,
+					 .stood = on_stood,
+					 .renewed = on_renewed,
+					 .attached = takeover_attached,
+					 .no_answer = takeover_no_answer,
+					 .superseded = takeover_superseded,
+					 .output_daemon_gone = on_output_daemon_gone,
+					 .output_closed = on_output_closed,
+					 .laying_out = on_laying_out,
+					 .may_grant = on_may_grant,
+					 .arg = h};
 }

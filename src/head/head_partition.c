@@ -65,7 +65,7 @@ static struct partition *table_of(struct head *h)
 	bool first = !c->table;
 
 	if (first)
-		c->table = partition_create(h->nranks, h->crew.count);
+		c->table = partition_create(h->nranks, h->node_set.count);
 	else if (c->generation != h->generation)
 		partition_forget(c->table);
 	/* where ranks have moved, what was said is still to be taken back */
@@ -84,8 +84,9 @@ static uint32_t *places(struct head *h)
 	uint32_t *node_of = malloc((h->nranks + 1) * sizeof(*node_of));
 
 	for (uint32_t r = 0; node_of && r < h->nranks; r++) {
-		const struct node *n = crew_node_of(&h->crew, r);
-		bool counts = !h->ranks[r].ended && !h->crew.ranks[r].finalized && node_usable(n);
+		const struct node *n = node_set_node_of(&h->node_set, r);
+		bool counts =
+		    !h->ranks[r].ended && !h->node_set.ranks[r].finalized && node_usable(n);
 
 		node_of[r] = counts ? n->index : PARTITION_NOWHERE;
 	}
@@ -94,7 +95,7 @@ static uint32_t *places(struct head *h)
 
 static const char *node_name(const struct head *h, uint32_t rank)
 {
-	return crew_node_of(&h->crew, rank)->name;
+	return node_set_node_of(&h->node_set, rank)->name;
 }
 
 /* The first, the second, the fourth … time: cables may come and go. */
@@ -147,22 +148,22 @@ static void say_patience(struct head *h, const struct partition_pair *p, const c
 /* Of several nodes the first one stands for all in the report. */
 static void take_out(struct head *h, const struct partition_view *v, const struct partition_pair *p)
 {
-	bool *out = calloc(h->crew.count + 1, sizeof(*out));
+	bool *out = calloc(h->node_set.count + 1, sizeof(*out));
 	uint32_t count = out ? partition_choose(h->partition.table, v, out) : 0, first = 0, more;
 
 	if (count > 0) {
 		while (!out[first])
 			first++;
 		more = count - 1;
-		snprintf(h->lost.name, sizeof(h->lost.name), "%s", h->crew.nodes[first].name);
+		snprintf(h->lost.name, sizeof(h->lost.name), "%s", h->node_set.nodes[first].name);
 		snprintf(h->lost.why, sizeof(h->lost.why),
 			 "rank %u on node %s has not reached rank %u on node %s for %.0f s, though "
 			 "both nodes answer",
 			 p->rank, node_name(h, p->rank), p->peer, node_name(h, p->peer),
 			 clock_seconds() - p->since);
-		for (uint32_t k = first + 1; k < h->crew.count && more > 0; k++)
+		for (uint32_t k = first + 1; k < h->node_set.count && more > 0; k++)
 			if (out[k])
-				head_say(h, "node %s is cut off, too", h->crew.nodes[k].name);
+				head_say(h, "node %s is cut off, too", h->node_set.nodes[k].name);
 		head_cut_off(h, out);
 	}
 	free(out);
@@ -203,7 +204,7 @@ static void review(struct head *h)
 	}
 	table_of(h);
 	node_of = places(h);
-	v = (struct partition_view){.node_of = node_of, .nodes = h->crew.count};
+	v = (struct partition_view){.node_of = node_of, .nodes = h->node_set.count};
 	if (!node_of) {
 		arm(h, grace(h));
 	} else if (!partition_oldest(h->partition.table, &v, &oldest)) {

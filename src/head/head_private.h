@@ -61,7 +61,7 @@ hale_status_t head_start_output_daemon(struct head *h, struct error *err);
 /* head_signals.c: signals to hale run come to the loop from now on. */
 hale_status_t head_signals_start(struct head *h, struct error *err);
 /* head_nodes.c: what the head does with what its agents tell. */
-struct crew_handler head_crew_handler(struct head *h);
+struct node_set_handler head_node_set_handler(struct head *h);
 /* head_ready.c: the files and folders that the job was told to write can be written. */
 hale_status_t head_probe(struct head *h, struct error *err);
 /* head_ready.c: says so when nodes let the job wait for its beginning. */
@@ -69,7 +69,7 @@ void head_watch_start(struct head *h);
 /* head_run.c: the job can't begin, or can't begin again. */
 void head_cannot_begin(struct head *h, const struct error *err);
 
-/* head_run.c: the agents are there already, nodes as crew_adopt wants them. */
+/* head_run.c: the agents are there already, nodes as node_set_adopt wants them. */
 hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_t count,
 			       struct error *err);
 

@@ -36,7 +36,7 @@ hale_status_t head_probe(struct head *h, struct error *err)
 static void say_who_is_missing(void *arg)
 {
 	struct head *h = arg;
-	const struct crew *c = &h->crew;
+	const struct node_set *c = &h->node_set;
 	const struct node *first = NULL;
 	uint32_t missing = 0;
 	char others[48] = "";

@@ -20,7 +20,7 @@ static void requeue_end_job(void *arg)
 	struct head *h = arg;
 
 	h->end.stopping = true;
-	crew_signal_all(&h->crew, SIGKILL);
+	node_set_signal_all(&h->node_set, SIGKILL);
 	head_end(h, EXIT_REQUEUE);
 }
 
@@ -90,15 +90,15 @@ void requeue_save_output(struct head *h)
 	bool right;
 	FILE *f;
 
-	if (!q->under_way || !h->files.is_open || !h->crew.ranks)
+	if (!q->under_way || !h->files.is_open || !h->node_set.ranks)
 		return;
 	requeue_path(h->files.store.job_folder, path);
 	f = fopen(path, "we");
 	right = f && fprintf(f, "%s %d\n", h->id.run, q->keeps) > 0;
 	for (uint32_t r = 0; right && r < h->nranks; r++)
-		right =
-		    fprintf(f, "%" PRIu64 " %" PRIu64 "\n", h->crew.ranks[r].out[0].history.printed,
-			    h->crew.ranks[r].out[1].history.printed) > 0;
+		right = fprintf(f, "%" PRIu64 " %" PRIu64 "\n",
+				h->node_set.ranks[r].out[0].history.printed,
+				h->node_set.ranks[r].out[1].history.printed) > 0;
 	right = f && fclose(f) == 0 && right;
 	if (!right)
 		log_warn("can't write '%s': what was printed since the last checkpoint will be "
@@ -123,7 +123,7 @@ void requeue_begin_output(struct head *h, const char *job_folder)
 							     &printed[1]) == 2;
 		     r++)
 			for (int i = 0; i < 2; i++)
-				output_position_go_on(&h->crew.ranks[r].out[i], printed[i],
+				output_position_go_on(&h->node_set.ranks[r].out[i], printed[i],
 						      printed[i]);
 	}
 	fclose(f);

@@ -24,7 +24,7 @@ static void report_restart(struct head *h)
 void head_look_back(struct head *h, uint32_t rank)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (!h->ranks[r].ended && !h->crew.ranks[r].met)
+		if (!h->ranks[r].ended && !h->node_set.ranks[r].met)
 			return;
 	head_step(h, JOB_ALL_BACK, rank);
 }

@@ -42,7 +42,7 @@ void head_cannot_begin(struct head *h, const struct error *err)
 	}
 	h->end.decided = false;
 	h->end.stopping = true;
-	crew_signal_all(&h->crew, SIGKILL);
+	node_set_signal_all(&h->node_set, SIGKILL);
 	head_end(h, err->code == HALE_ERR_PROCESS ? EXIT_NOT_EXECUTABLE : EXIT_USAGE);
 }
 
@@ -63,8 +63,8 @@ hale_status_t head_start_output_daemon(struct head *h, struct error *err)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the output daemon");
 	for (uint32_t r = 0; r < h->nranks; r++)
 		for (int i = 0; i < 2; i++)
-			printed[r][i] = h->crew.ranks ? h->crew.ranks[r].out[i].handed
-						      : takeover_printed(h, r, i);
+			printed[r][i] = h->node_set.ranks ? h->node_set.ranks[r].out[i].handed
+							  : takeover_printed(h, r, i);
 	status = output_daemon_start(&h->output_daemon, &config, err);
 	free(printed);
 	return status;
@@ -135,33 +135,33 @@ static void make_job_id(struct head *h)
  * so by itself (segment.h, one_host). */
 static void keep_off_the_network(const struct head *h)
 {
-	if (h->hosts.count == 0 && h->crew.config.nodes > 1)
+	if (h->hosts.count == 0 && h->node_set.config.nodes > 1)
 		setenv("UCX_NET_DEVICES", "lo", 0);
 }
 
-static struct crew_config make_config(struct head *h)
+static struct node_set_config make_config(struct head *h)
 {
 	const struct options *o = h->o;
-	struct crew_config config = {.agent = h->start->agent,
-				     .hosts = h->hosts.count > 0 ? &h->hosts : NULL,
-				     .spares = (uint32_t)o->spares,
-				     .launcher = o->launcher,
-				     .node_timeout = o->node_timeout,
-				     .tag = o->tag,
-				     .stamp = o->timestamp,
-				     .on_closed = o->on_closed_output,
-				     .setup = {.nranks = h->nranks,
-					       .degree = h->degree,
-					       .job = h->id.job,
-					       .program = h->program->path,
-					       .argv = o->program,
-					       .exports = recover_files_exports(h),
-					       .wdir = o->wdir,
-					       .local = o->ckpt_local,
-					       .bind = (uint32_t)o->bind,
-					       .hang_ns = (uint64_t)(o->hang_after * 1e9),
-					       .folder = "",
-					       .tag = ""}};
+	struct node_set_config config = {.agent = h->start->agent,
+					 .hosts = h->hosts.count > 0 ? &h->hosts : NULL,
+					 .spares = (uint32_t)o->spares,
+					 .launcher = o->launcher,
+					 .node_timeout = o->node_timeout,
+					 .tag = o->tag,
+					 .stamp = o->timestamp,
+					 .on_closed = o->on_closed_output,
+					 .setup = {.nranks = h->nranks,
+						   .degree = h->degree,
+						   .job = h->id.job,
+						   .program = h->program->path,
+						   .argv = o->program,
+						   .exports = recover_files_exports(h),
+						   .wdir = o->wdir,
+						   .local = o->ckpt_local,
+						   .bind = (uint32_t)o->bind,
+						   .hang_ns = (uint64_t)(o->hang_after * 1e9),
+						   .folder = "",
+						   .tag = ""}};
 
 	/* elsewhere the working folder is the one of the same name */
 	if (config.hosts && realpath(o->wdir ? o->wdir : ".", h->files.wdir))
@@ -207,15 +207,15 @@ static void keep_input(struct head *h)
 	if (!takeover_possible(h))
 		return;
 	snprintf(path, sizeof(path), "%s/stdin.spool", h->files.store.job_folder);
-	stdin_spool_keep_in(&h->crew.stdin_spool, path);
+	stdin_spool_keep_in(&h->node_set.stdin_spool, path);
 }
 
 static hale_status_t start_crew(struct head *h, struct placement *placement, uint32_t nodes,
 				struct error *err)
 {
 	hale_status_t status = prepare_takeover(h, err);
-	struct crew_config config = make_config(h);
-	struct crew_handler handler = head_crew_handler(h);
+	struct node_set_config config = make_config(h);
+	struct node_set_handler handler = head_node_set_handler(h);
 
 	if (status != HALE_OK)
 		return status;
@@ -223,13 +223,13 @@ static hale_status_t start_crew(struct head *h, struct placement *placement, uin
 	if (getrandom(config.setup.secret, sizeof(config.setup.secret), 0) !=
 	    (ssize_t)sizeof(config.setup.secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
-	h->crew.placement = *placement;
-	h->crew.config.nodes = nodes;
+	h->node_set.placement = *placement;
+	h->node_set.config.nodes = nodes;
 	keep_off_the_network(h);
 	if (h->program->preload_mpi)
 		log_info("the program's DT_RPATH would find %s first, so hale's %s is preloaded",
 			 h->program->other_mpi, program_mpi_library(h->program->preload_mpi));
-	status = crew_create(&h->crew, &h->loop, &config, &handler, err);
+	status = node_set_create(&h->node_set, &h->loop, &config, &handler, err);
 	keep_input(h);
 	return status == HALE_OK && takeover_possible(h) ? succession_claim(h, err) : status;
 }
@@ -238,8 +238,8 @@ hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_
 			       struct error *err)
 {
 	hale_status_t status = head_start_output_daemon(h, err);
-	struct crew_config config = make_config(h);
-	struct crew_handler handler = head_crew_handler(h);
+	struct node_set_config config = make_config(h);
+	struct node_set_handler handler = head_node_set_handler(h);
 
 	if (status == HALE_OK && takeover_check(h)) {
 		/* it knows no more than the one before, which still answers */
@@ -250,7 +250,8 @@ hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_
 	if (status == HALE_OK)
 		output_daemon_release(h->id.job, h->succession.epoch - 1);
 	if (status == HALE_OK)
-		status = crew_adopt(&h->crew, &h->loop, &config, &handler, nodes, count, err);
+		status =
+		    node_set_adopt(&h->node_set, &h->loop, &config, &handler, nodes, count, err);
 	keep_input(h);
 	return status;
 }
@@ -258,7 +259,7 @@ hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_
 hale_status_t head_launch_job(struct head *h, struct error *err)
 {
 	static const uint64_t beginning[3];
-	hale_status_t status = crew_layout(&h->crew, ++h->generation, err);
+	hale_status_t status = node_set_layout(&h->node_set, ++h->generation, err);
 
 	if (status != HALE_OK)
 		return status;
@@ -266,7 +267,7 @@ hale_status_t head_launch_job(struct head *h, struct error *err)
 	inject_arm_mailboxes(h);
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		head_rank_reset(h, r, -1);
-		crew_spawn(&h->crew, r, h->program->path, NULL, beginning);
+		node_set_spawn(&h->node_set, r, h->program->path, NULL, beginning);
 	}
 	h->placing = false;
 	succession_save(h);
@@ -324,7 +325,7 @@ static hale_status_t begin_again(struct head *h, struct error *err)
 	if (status == HALE_OK)
 		status = control_start(h, err);
 	if (status != HALE_OK)
-		crew_abandon(&h->crew);
+		node_set_abandon(&h->node_set);
 	return status;
 }
 
@@ -353,8 +354,8 @@ static void timed_out(void *arg)
 	head_say(h, "the job ends: it has run for %s (--timeout)",
 		 units_show_seconds(h->o->timeout, after));
 	h->end.stopping = true;
-	crew_signal_all(&h->crew, SIGCONT);
-	crew_signal_all(&h->crew, SIGTERM);
+	node_set_signal_all(&h->node_set, SIGCONT);
+	node_set_signal_all(&h->node_set, SIGTERM);
 	head_end(h, EXIT_TIMEOUT);
 }
 
@@ -389,13 +390,13 @@ static hale_status_t begin(struct head *h, struct error *err)
 	if (status != HALE_OK)
 		return status;
 	/* with what was added to it meanwhile */
-	h->crew.config.setup.environ = environ;
+	h->node_set.config.setup.environ = environ;
 	if (watch_serves_hosts(h))
-		h->crew.config.setup.flags |= SETUP_EVENTS;
+		h->node_set.config.setup.flags |= SETUP_EVENTS;
 	head_watch_start(h);
 	if (h->o->timeout > 0)
 		loop_timer_set(&h->loop, &h->end.timeout, h->o->timeout, timed_out, h);
-	return crew_start(&h->crew, err);
+	return node_set_start(&h->node_set, err);
 }
 
 void head_begin(struct head *h)
@@ -467,21 +468,21 @@ static void end(struct head *h)
 	head_partition_fini(h);
 	warm_fini(h);
 	requeue_save_output(h);
-	crew_destroy(&h->crew);
-	if (h->succession.superseded || h->crew.abandoned)
+	node_set_destroy(&h->node_set);
+	if (h->succession.superseded || h->node_set.abandoned)
 		output_daemon_leave(&h->output_daemon);
 	else
 		output_daemon_end(&h->output_daemon);
-	if (!h->crew.abandoned)
+	if (!h->node_set.abandoned)
 		succession_end(h);
 	/* nobody is left who writes there */
-	if (h->files.is_open && !h->crew.abandoned && !h->succession.superseded)
+	if (h->files.is_open && !h->node_set.abandoned && !h->succession.superseded)
 		store_finish(h->files.store.job_folder);
 	head_profile_fini(h);
 	hosts_fini(&h->hosts);
 	record_fini(&h->files.record);
 	recover_files_end(h);
-	if (!h->succession.superseded && !h->crew.abandoned)
+	if (!h->succession.superseded && !h->node_set.abandoned)
 		head_say_end(h);
 	requeue_ask(h);
 	report_fini(&h->report);

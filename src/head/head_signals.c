@@ -17,24 +17,24 @@ static const int taken[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 
 static void stop_everything(struct head *h)
 {
-	crew_pause(&h->crew, true);
+	node_set_pause(&h->node_set, true);
 	raise(SIGSTOP);
-	crew_pause(&h->crew, false);
-	stdin_spool_retry(&h->crew.stdin_spool);
+	node_set_pause(&h->node_set, false);
+	stdin_spool_retry(&h->node_set.stdin_spool);
 }
 
 /* The second time there is no grace. */
 static void end_by_signal(struct head *h, int sig)
 {
 	if (h->end.stopping) {
-		crew_signal_all(&h->crew, SIGCONT);
-		crew_signal_all(&h->crew, SIGKILL);
+		node_set_signal_all(&h->node_set, SIGCONT);
+		node_set_signal_all(&h->node_set, SIGKILL);
 		return;
 	}
 	h->end.stopping = true;
 	head_say(h, "SIG%s: the job ends", sigabbrev_np(sig));
-	crew_signal_all(&h->crew, sig);
-	crew_signal_all(&h->crew, SIGCONT);
+	node_set_signal_all(&h->node_set, sig);
+	node_set_signal_all(&h->node_set, SIGCONT);
 	/* ranks that run say by their status what they made of it */
 	if (h->state == JOB_STARTING || h->state == JOB_CLEARING || h->state == JOB_RESTORING)
 		head_end(h, 128 + sig);
@@ -50,9 +50,9 @@ static void reap(struct head *h)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == h->output_daemon.pid)
 			h->output_daemon.pid = 0;
-		else if (!crew_child(&h->crew, pid, status) && !watch_child(h, pid, status) &&
-			 !checkpoint_child(h, pid) && !levels_child(h, pid) &&
-			 !recover_files_child(h, pid))
+		else if (!node_set_child(&h->node_set, pid, status) &&
+			 !watch_child(h, pid, status) && !checkpoint_child(h, pid) &&
+			 !levels_child(h, pid) && !recover_files_child(h, pid))
 			recover_child(h, pid, status);
 }
 
@@ -77,11 +77,11 @@ static void take_signal(struct head *h, int sig)
 		/* it may have stood still for long */
 		if (takeover_check(h))
 			break;
-		crew_signal_all(&h->crew, SIGCONT);
-		stdin_spool_retry(&h->crew.stdin_spool);
+		node_set_signal_all(&h->node_set, SIGCONT);
+		stdin_spool_retry(&h->node_set.stdin_spool);
 		break;
 	case SIGUSR2:
-		crew_signal_all(&h->crew, sig);
+		node_set_signal_all(&h->node_set, sig);
 		break;
 	default:
 		end_by_signal(h, sig);

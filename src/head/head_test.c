@@ -172,13 +172,13 @@ static void a_user_hears_why_there_can_be_no_checkpoint_now(void **state)
 {
 	struct head_fixture *f = *state;
 	struct head_rank rank = {0};
-	struct crew_rank member = {0};
+	struct node_set_rank member = {0};
 	struct error err;
 
 	f->h.state = JOB_RUNNING;
 	f->h.nranks = 1;
 	f->h.ranks = &rank;
-	f->h.crew.ranks = &member;
+	f->h.node_set.ranks = &member;
 	assert_int_equal(checkpoint_request(&f->h, ORIGIN_USER, &err), HALE_ERR_STATE);
 	assert_non_null(strstr(err.text, "--no-mpi"));
 	assert_false(f->h.ckpt.wanted);

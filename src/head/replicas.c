@@ -57,13 +57,13 @@ void replicas_begin(struct head *h)
 		return;
 	memset(h->view.lost, 0, h->nranks);
 	h->view.number = 0;
-	crew_echo_begin(&h->crew);
+	node_set_echo_begin(&h->node_set);
 }
 
 /* Replicas of a rank that share a node die with it. */
 void replicas_say_placement(const struct head *h)
 {
-	const uint32_t *node_of = h->crew.placement.node_of;
+	const uint32_t *node_of = h->node_set.placement.node_of;
 	uint32_t together = 0, n = h->view.nranks;
 
 	for (uint32_t r = 0; r < n; r++)
@@ -97,12 +97,12 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 
 	living_lose(&h->view, process);
 	h->moves.clones.died_at[process] = clock_seconds();
-	h->moves.clones.homes[process] = h->crew.placement.node_of[process];
+	h->moves.clones.homes[process] = h->node_set.placement.node_of[process];
 	if (living_count(&h->view, rank) == 0)
 		return false;
 	h->report.replicas_lost++;
 	struct report_failure *f = report_add_failure(
-	    &h->report, rank, crew_node_of(&h->crew, process)->name, why, head_seconds(h));
+	    &h->report, rank, node_set_node_of(&h->node_set, process)->name, why, head_seconds(h));
 	if (f)
 		f->slot = living_slot_of(process, h->view.nranks);
 	replicas_record(h, process, why);
@@ -111,10 +111,10 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 
 void replicas_publish(struct head *h)
 {
-	crew_tell_all(&h->crew, &(struct message){.type = MSG_VIEW,
-						  .id = h->view.number,
-						  .bytes = h->view.lost,
-						  .len = h->nranks});
+	node_set_tell_all(&h->node_set, &(struct message){.type = MSG_VIEW,
+							  .id = h->view.number,
+							  .bytes = h->view.lost,
+							  .len = h->nranks});
 	head_all_gone_soon(h);
 }
 
@@ -142,7 +142,7 @@ bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
 	head_say(h, "rank %u: %s after %s; replica %d goes on", rank, why,
 		 units_show_seconds(head_seconds(h), after), living_leader(&h->view, rank));
 	inject_rank_killed(h, process);
-	crew_echo_lost(&h->crew, process);
+	node_set_echo_lost(&h->node_set, process);
 	survived(h);
 	return true;
 }
@@ -153,16 +153,16 @@ bool replicas_survive_node(struct head *h, const struct node *node)
 	uint32_t lost = 0;
 	bool all = true;
 
-	if (h->degree == 1 || h->state != JOB_RUNNING || !h->crew.laid_out)
+	if (h->degree == 1 || h->state != JOB_RUNNING || !h->node_set.laid_out)
 		return false;
 	snprintf(why, sizeof(why), "node lost: %s", h->lost.why);
 	for (uint32_t p = 0; p < h->nranks; p++) {
-		if (h->crew.placement.node_of[p] != node->index || h->ranks[p].ended)
+		if (h->node_set.placement.node_of[p] != node->index || h->ranks[p].ended)
 			continue;
 		h->ranks[p].ended = true;
 		h->ranks[p].exit_status = 128 + 9;
 		all = replica_lose(h, p, why) && all;
-		crew_echo_lost(&h->crew, p);
+		node_set_echo_lost(&h->node_set, p);
 		lost++;
 	}
 	if (!all || lost == 0)

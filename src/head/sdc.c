@@ -74,7 +74,7 @@ static void nodes_of(const struct head *h, uint32_t rank, char *text, size_t siz
 		uint32_t p = living_process(&h->view, rank, s);
 		if (living_lives(&h->view, rank, s) && len < size)
 			len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "",
-						crew_node_of(&h->crew, p)->name);
+						node_set_node_of(&h->node_set, p)->name);
 	}
 }
 
@@ -121,7 +121,7 @@ static void convicted(struct head *h, struct report_sdc *s, uint32_t process)
 		 "silent error: replica %d of rank %u, on node %s, has sent a wrong copy of %s; it "
 		 "is corrected, and the replica is ended",
 		 s->slot, s->rank, s->node, message);
-	crew_signal(&h->crew, process, SIGKILL);
+	node_set_signal(&h->node_set, process, SIGKILL);
 }
 
 void sdc_found(struct head *h, uint32_t process, const struct proto_sdc *p)
@@ -150,7 +150,8 @@ void sdc_found(struct head *h, uint32_t process, const struct proto_sdc *p)
 		if (!(p->guilty & 1u << slot))
 			continue;
 		s.slot = (int)slot;
-		snprintf(s.node, sizeof(s.node), "%s", crew_node_of(&h->crew, guilty)->name);
+		snprintf(s.node, sizeof(s.node), "%s",
+			 node_set_node_of(&h->node_set, guilty)->name);
 		if (!found_before(h, &s))
 			convicted(h, &s, guilty);
 	}

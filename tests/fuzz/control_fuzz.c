@@ -77,7 +77,7 @@ hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const ch
 
 uint32_t migrate_waits(const struct head *h, uint32_t at)
 {
-	must(at < h->crew.count);
+	must(at < h->node_set.count);
 	return 0;
 }
 
@@ -96,39 +96,40 @@ void levels_restore(struct head *h, const struct json_value *doc)
 {
 }
 
-uint32_t crew_look(struct crew *c)
+uint32_t node_set_look(struct node_set *c)
 {
 	looks = input_byte(&in) % 3;
 	return looks;
 }
 
-const struct node *crew_node_of(const struct crew *c, uint32_t rank)
+const struct node *node_set_node_of(const struct node_set *c, uint32_t rank)
 {
 	must(rank < RANKS);
 	return &node;
 }
 
-bool crew_present(const struct crew *c, uint32_t rank)
+bool node_set_present(const struct node_set *c, uint32_t rank)
 {
 	must(rank < RANKS);
 	return true;
 }
 
-void crew_task_due(struct crew *c, uint32_t number, const char *due)
+void node_set_task_due(struct node_set *c, uint32_t number, const char *due)
 {
 }
 
-void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int signal)
+void node_set_inject(struct node_set *c, uint32_t rank, const char *call, uint64_t count,
+		     int signal)
 {
 	must(rank < RANKS && count > 0 && signal > 0 && signal < 65 && strlen(call) < 64);
 }
 
-void crew_signal_program(struct crew *c, uint32_t rank, int signal)
+void node_set_signal_program(struct node_set *c, uint32_t rank, int signal)
 {
 	must(rank < RANKS && signal > 0 && signal < 65);
 }
 
-uint32_t crew_ranks_on(const struct crew *c, const struct node *n)
+uint32_t node_set_ranks_on(const struct node_set *c, const struct node *n)
 {
 	return RANKS;
 }
@@ -337,14 +338,14 @@ static void inheritance(const uint8_t *data, size_t size)
 		if (succession_restore(doc, &h, &nodes, &count, &err) == HALE_OK) {
 			must(count > 0 && count <= JOB_NODES_MAX);
 			for (uint32_t r = 0; r < h.nranks; r++)
-				must(h.crew.placement.node_of[r] < count);
+				must(h.node_set.placement.node_of[r] < count);
 			for (uint32_t k = 0; k < count; k++)
 				must(nodes[k].state <= NODE_LOST);
 		} else {
 			must(err.text[0] != '\0');
 		}
 		free(nodes);
-		free(h.crew.placement.node_of);
+		free(h.node_set.placement.node_of);
 		free(h.hosts.at);
 		report_fini(&h.report);
 	} else if (o.ranks <= 64) {
@@ -365,11 +366,11 @@ static void prepare(void)
 	head.degree = 1;
 	head.view = (struct living){.nranks = RANKS, .degree = 1, .lost = calloc(RANKS, 1)};
 	head.ranks = calloc(RANKS, sizeof(*head.ranks));
-	head.crew.ranks = calloc(RANKS, sizeof(*head.crew.ranks));
+	head.node_set.ranks = calloc(RANKS, sizeof(*head.node_set.ranks));
 	head.ckpt.ranks = calloc(RANKS, sizeof(*head.ckpt.ranks));
-	head.crew.nodes = &node;
-	head.crew.count = 1;
-	head.crew.laid_out = true;
+	head.node_set.nodes = &node;
+	head.node_set.count = 1;
+	head.node_set.laid_out = true;
 	head.report = (struct report){.job = head.id.job, .ranks = RANKS};
 	snprintf(head.id.job, sizeof(head.id.job), "fuzz-%d", (int)getpid());
 	log_set_level(LOG_QUIET);

@@ -36,7 +36,7 @@ void checkpoint_fini(struct head *h)
 {
 	checkpoint_abandon(h, "the job has ended");
 	/* a head that came later may have completed none */
-	if (!h->succession.superseded && !h->crew.abandoned)
+	if (!h->succession.superseded && !h->node_set.abandoned)
 		checkpoint_prune(h);
 	h->levels.todo_count = 0;
 	levels_settle(h);
@@ -80,7 +80,7 @@ static void ask_rank(struct head *h, uint32_t rank)
 	if (!head_rank_alive(h, rank)) {
 		k->part.exit_status = h->ranks[rank].exit_status;
 		for (int i = 0; i < 2; i++)
-			k->part.position[i + 1] = h->crew.ranks[rank].out[i].history.printed;
+			k->part.position[i + 1] = h->node_set.ranks[rank].out[i].history.printed;
 		return;
 	}
 	snprintf(k->part.file, sizeof(k->part.file), JOB_IMAGE_NAME, rank);
@@ -143,7 +143,8 @@ static hale_status_t start(struct head *h, struct error *err)
 	head_profile_turn(h);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		ask_rank(h, r);
-	crew_checkpoint(&h->crew, c->id, c->base, flags_for(h), h->levels.on ? "" : c->folder);
+	node_set_checkpoint(&h->node_set, c->id, c->base, flags_for(h),
+			    h->levels.on ? "" : c->folder);
 	loop_timer_set(&h->loop, &c->watch, 0.25, checkpoint_watch, h);
 	watch_checkpoint_begun(h);
 	inject_at_checkpoint(h, c->id);
@@ -184,7 +185,7 @@ static void refused(struct head *h, const struct error *err, bool known)
 		watch_checkpoint_failed(h, 0, err->text);
 	}
 	head_checkpoint_failed(h, err->text);
-	crew_checkpoint_refuse(&h->crew);
+	node_set_checkpoint_refuse(&h->node_set);
 	head_checkpoint_over(h, NULL, err->text);
 }
 
@@ -218,7 +219,7 @@ void checkpoint_poll(struct head *h)
 		refused(h, &err, false);
 	} else if (!wait) {
 		c->phase = CKPT_CHECKING;
-		crew_check(&h->crew);
+		node_set_check(&h->node_set);
 	}
 }
 
@@ -304,7 +305,7 @@ void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id)
 	if (h->ckpt.last_id > last_id) /* a peer's ask was served while this one travelled */
 		return;
 	if (checkpoint_request(h, ORIGIN_PROGRAM, &err) != HALE_OK)
-		crew_checkpoint_refuse(&h->crew);
+		node_set_checkpoint_refuse(&h->node_set);
 }
 
 /* ---- its end ---- */
@@ -330,7 +331,7 @@ static void report_given_up(struct head *h, const char *why)
 /* Whoever waits for a checkpoint hears that there will be none. */
 static void tell_none(struct head *h, const char *why)
 {
-	crew_checkpoint_refuse(&h->crew);
+	node_set_checkpoint_refuse(&h->node_set);
 	head_checkpoint_over(h, NULL, why);
 }
 
@@ -344,7 +345,7 @@ static void take_back(struct head *h, const char *why)
 	head_profile_turn(h);
 	c->chain.broken = true; /* dirty tracking was renewed for an image that isn't there */
 	loop_timer_clear(&h->loop, &c->watch);
-	crew_checkpoint_cancel(&h->crew, c->id);
+	node_set_checkpoint_cancel(&h->node_set, c->id);
 	store_abandon(&h->files.store, c->id);
 	checkpoint_sweep(h);
 	report_given_up(h, why);
@@ -378,14 +379,14 @@ void checkpoint_abandon_open(struct head *h, const char *why)
 
 static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
-	bool several = h->crew.count > 1;
+	bool several = h->node_set.count > 1;
 	char *last = h->ckpt.last_refusal;
 	char why[PROTO_TEXT + 128];
 	const char *text = p->text[0] ? p->text : hale_status_name((hale_status_t)p->status);
 	struct error err;
 
 	snprintf(why, sizeof(why), "rank %u%s%s: %s", rank, several ? " on node " : "",
-		 several ? crew_node_of(&h->crew, rank)->name : "", text);
+		 several ? node_set_node_of(&h->node_set, rank)->name : "", text);
 	error_set(&err, (hale_status_t)p->status, "%s", why);
 	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err)) {
 		take_back(h, why);

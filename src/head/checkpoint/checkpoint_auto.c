@@ -82,11 +82,11 @@ static struct cadence_view view_of(const struct head *h)
 {
 	struct cadence_tasks t;
 	struct cadence_view v = {.ranks = h->nranks,
-				 .cores = crew_cores(&h->crew),
+				 .cores = node_set_cores(&h->node_set),
 				 .overhead = h->o->overhead,
 				 .least_s = h->o->ckpt_first,
 				 .mtbf_s = h->o->mtbf,
-				 .nodes = h->crew.count,
+				 .nodes = h->node_set.count,
 				 .past_failures = h->ckpt.timed.past.failures,
 				 .past_node_seconds = h->ckpt.timed.past.node_seconds,
 				 .failures = failures(h),
@@ -174,7 +174,7 @@ static void measure_forms(const struct head *h, struct form_view *v)
 	for (size_t i = r->checkpoint_count; i-- > 0 && since-- > 0;) {
 		const struct report_checkpoint *c = &r->checkpoints[i];
 		struct cadence_view one = {
-		    .ranks = h->nranks, .cores = crew_cores(&h->crew), .cost_s = -1};
+		    .ranks = h->nranks, .cores = node_set_cores(&h->node_set), .cost_s = -1};
 		struct form_measured *m = &v->kind[(c->base ? FORM_CHANGES : FORM_PLAIN) + c->lz4];
 		uint32_t count = 0, costs = 0;
 
@@ -308,7 +308,7 @@ void checkpoint_add_to_history(const struct head *h)
 	/* failures on purpose say nothing about the machines */
 	if (!h->begin_said || h->faults.count > 0 || h->o->due || h->faults.task_due[0])
 		return;
-	if (!failure_history_add(clock_seconds() - h->began, h->crew.count, failures(h)))
+	if (!failure_history_add(clock_seconds() - h->began, h->node_set.count, failures(h)))
 		log_info(
 		    "the list of failures can't be written: later jobs won't know of this one");
 }

@@ -64,7 +64,7 @@ void checkpoint_progress_clear(struct head *h)
 static bool find_halted(const struct head *h, uint32_t *rank)
 {
 	for (*rank = 0; *rank < h->nranks; ++*rank)
-		if (h->crew.ranks[*rank].halted && !h->ckpt.ranks[*rank].resumed)
+		if (h->node_set.ranks[*rank].halted && !h->ckpt.ranks[*rank].resumed)
 			return true;
 	return false;
 }
@@ -81,7 +81,8 @@ static void say_halted(struct head *h)
 		 "checkpoint %u waits for rank %u, which is stopped (SIGSTOP or a debugger); `kill "
 		 "-CONT "
 		 "%d` on node %s lets it go on",
-		 c->id, rank, (int)h->crew.ranks[rank].member, crew_node_of(&h->crew, rank)->name);
+		 c->id, rank, (int)h->node_set.ranks[rank].member,
+		 node_set_node_of(&h->node_set, rank)->name);
 }
 
 static void give_up(struct head *h)
@@ -104,7 +105,7 @@ static void give_up(struct head *h)
 		snprintf(cause, sizeof(cause), "; rank %u is stopped (SIGSTOP or a debugger)",
 			 silent);
 	else if (c->phase == CKPT_CAPTURING && waits > 1 &&
-		 crew_checkpoint_silent(&h->crew, &silent))
+		 node_set_checkpoint_silent(&h->node_set, &silent))
 		snprintf(cause, sizeof(cause), "; rank %u has not even begun to", silent);
 	snprintf(why, sizeof(why), "rank%s %s%s %s within %.0f s%s", waits > 1 ? "s" : "", list,
 		 waits > 8 ? ", …" : "",
@@ -120,7 +121,7 @@ void checkpoint_watch(void *arg)
 	struct head *h = arg;
 	struct checkpoint *c = &h->ckpt;
 	bool idle;
-	uint64_t bytes = crew_checkpoint_bytes(&h->crew, &idle);
+	uint64_t bytes = node_set_checkpoint_bytes(&h->node_set, &idle);
 	double now = clock_seconds();
 
 	if (bytes != c->progress.bytes_seen)
@@ -149,7 +150,7 @@ void checkpoint_watch(void *arg)
 
 static void describe_stdin(const struct head *h, struct store_manifest *m)
 {
-	const struct stdin_spool *f = &h->crew.stdin_spool;
+	const struct stdin_spool *f = &h->node_set.stdin_spool;
 	char link[64];
 	ssize_t n;
 
@@ -229,7 +230,7 @@ static hale_status_t write_manifest(void *head, struct error *err)
 	hale_status_t status;
 
 	snprintf(path, sizeof(path), "%s/stdin-rest", h->ckpt.folder);
-	status = stdin_spool_save_rest(&h->crew.stdin_spool, m->parts[0].position[0], path,
+	status = stdin_spool_save_rest(&h->node_set.stdin_spool, m->parts[0].position[0], path,
 				       &m->stdin_rest, err);
 	return status == HALE_OK ? store_commit(&h->files.store, m, err) : status;
 }
@@ -306,9 +307,9 @@ static void forget_streams(struct head *h)
 		if (store_manifest_read(path, &m, NULL) == HALE_OK && m.nranks == h->nranks) {
 			for (uint32_t r = 0; r < h->nranks; r++)
 				for (int i = 0; i < 2; i++)
-					history_forget(&h->crew.ranks[r].out[i].history,
+					history_forget(&h->node_set.ranks[r].out[i].history,
 						       m.parts[r].position[i + 1]);
-			stdin_spool_forget(&h->crew.stdin_spool, m.parts[0].position[0]);
+			stdin_spool_forget(&h->node_set.stdin_spool, m.parts[0].position[0]);
 		}
 		store_manifest_fini(&m);
 	}
@@ -357,7 +358,7 @@ static void committed(struct head *h, const struct error *err)
 		return;
 	if (err->code == HALE_OK) {
 		c->phase = CKPT_IDLE;
-		crew_checkpoint_over(&h->crew);
+		node_set_checkpoint_over(&h->node_set);
 		head_profile_turn(h);
 		c->last_id = c->id;
 		c->chain.length = c->base ? c->chain.length + 1 : 0;

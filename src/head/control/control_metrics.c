@@ -67,13 +67,13 @@ void control_print_metrics(const struct head *h, struct json_out *j)
 {
 	uint32_t usable = 0;
 
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		usable += node_usable(&h->crew.nodes[k]);
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		usable += node_usable(&h->node_set.nodes[k]);
 	json_string(j, "id", h->id.job);
 	json_string(j, "program", h->program->path);
 	json_string(j, "state", head_state_name(h));
 	json_uint(j, "ranks", h->nranks);
-	json_uint(j, "nodes", h->crew.count);
+	json_uint(j, "nodes", h->node_set.count);
 	json_uint(j, "nodes_usable", usable);
 	json_double(j, "seconds", head_seconds(h));
 	json_uint(j, "rollbacks", h->report.restarts);

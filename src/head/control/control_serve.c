@@ -107,7 +107,7 @@ static void answer_text(struct control_serve_client *c, const char *key, const c
 
 static const char *rank_state(const struct head *h, uint32_t rank)
 {
-	const struct crew_rank *r = &h->crew.ranks[rank];
+	const struct node_set_rank *r = &h->node_set.ranks[rank];
 	const struct checkpoint_rank *k = &h->ckpt.ranks[rank];
 
 	if (replicas_is_lost(h, rank))
@@ -127,7 +127,7 @@ static const char *rank_state(const struct head *h, uint32_t rank)
 
 static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 {
-	const struct crew_rank *r = &h->crew.ranks[rank];
+	const struct node_set_rank *r = &h->node_set.ranks[rank];
 
 	json_open_object(j, NULL);
 	uint32_t logical = living_rank_of(rank, h->view.nranks);
@@ -137,7 +137,7 @@ static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 	json_uint(j, "slot", slot);
 	json_string(j, "role",
 		    living_leader(&h->view, logical) == (int)slot ? "leader" : "replica");
-	json_string(j, "node", crew_node_of(&h->crew, rank)->name);
+	json_string(j, "node", node_set_node_of(&h->node_set, rank)->name);
 	json_int(j, "pid", r->member > 0 ? r->member : r->pid);
 	json_string(j, "state", rank_state(h, rank));
 	json_close_object(j);
@@ -232,7 +232,7 @@ static void ask_profile(struct control_serve_client *c, bool reports)
 	struct head *h = c->control->head;
 
 	c->reports = reports;
-	c->looks = h->crew.laid_out ? crew_look(&h->crew) : 0;
+	c->looks = h->node_set.laid_out ? node_set_look(&h->node_set) : 0;
 	if (c->looks == 0)
 		answer_profile(c);
 }
@@ -251,15 +251,15 @@ void control_looked(struct head *h, uint32_t look)
 
 static void answer_nodes(struct control_serve_client *c)
 {
-	const struct crew *crew = &c->control->head->crew;
+	const struct node_set *node_set = &c->control->head->node_set;
 	struct json_out j;
 
 	json_out_init(&j);
 	json_open_object(&j, NULL);
 	json_string(&j, "id", c->control->head->id.job);
 	json_open_array(&j, "nodes");
-	for (uint32_t k = 0; k < crew->count; k++) {
-		const struct node *n = &crew->nodes[k];
+	for (uint32_t k = 0; k < node_set->count; k++) {
+		const struct node *n = &node_set->nodes[k];
 
 		json_open_object(&j, NULL);
 		json_string(&j, "node", n->name);
@@ -269,7 +269,7 @@ static void answer_nodes(struct control_serve_client *c)
 		json_string(&j, "unfit", n->state == NODE_SPARE ? n->warm.unfit : "");
 		json_uint(&j, "standing", n->state == NODE_SPARE ? n->warm.standing : 0);
 		json_uint(&j, "warm_bytes", n->state == NODE_SPARE ? n->warm.bytes : 0);
-		json_uint(&j, "ranks", crew_ranks_on(crew, n));
+		json_uint(&j, "ranks", node_set_ranks_on(node_set, n));
 		json_uint(&j, "slots", n->slots);
 		json_uint(&j, "cores", n->cores);
 		json_string(&j, "host", n->host);

@@ -108,7 +108,7 @@ static void put_options(struct json_out *j, const struct head *h)
 
 static void put_nodes(struct json_out *j, const struct head *h)
 {
-	const struct crew *c = &h->crew;
+	const struct node_set *c = &h->node_set;
 
 	json_open_array(j, "nodes");
 	for (uint32_t k = 0; k < c->count; k++) {
@@ -138,7 +138,7 @@ static void put_nodes(struct json_out *j, const struct head *h)
 
 static void put_input(struct json_out *j, const struct head *h)
 {
-	const struct stdin_spool *f = &h->crew.stdin_spool;
+	const struct stdin_spool *f = &h->node_set.stdin_spool;
 	char link[64], path[PATH_MAX];
 	ssize_t n;
 
@@ -190,7 +190,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_int(j, "exit_status", h->end.status);
 	json_bool(j, "restarted", h->restarted);
 	json_bool(j, "mpi_seen", h->mpi_seen);
-	json_uint(j, "generation", h->crew.laid_out ? h->crew.generation : 0);
+	json_uint(j, "generation", h->node_set.laid_out ? h->node_set.generation : 0);
 	json_uint(j, "last_generation", h->generation);
 	json_uint(j, "target", h->recovery.target);
 	json_string(j, "recovery_folder", h->recovery.folder);

@@ -120,11 +120,11 @@ static hale_status_t read_nodes(const struct json_value *doc, struct head *h, st
 	if (n == 0 || n > JOB_NODES_MAX || h->nranks == 0 || json_count(of) != h->nranks)
 		return bad(err, "its nodes");
 	*nodes = calloc(n, sizeof(**nodes));
-	h->crew.placement.node_of = calloc(h->nranks, sizeof(uint32_t));
-	if (!*nodes || !h->crew.placement.node_of)
+	h->node_set.placement.node_of = calloc(h->nranks, sizeof(uint32_t));
+	if (!*nodes || !h->node_set.placement.node_of)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the nodes");
 	*count = n;
-	h->crew.placement.nodes = (uint32_t)number(doc, "placed_nodes");
+	h->node_set.placement.nodes = (uint32_t)number(doc, "placed_nodes");
 	for (uint32_t k = 0; k < n; k++) {
 		const struct json_value *v = json_at(list, k);
 		struct node *node = &(*nodes)[k];
@@ -144,7 +144,7 @@ static hale_status_t read_nodes(const struct json_value *doc, struct head *h, st
 
 		if (k < 0 || k >= n)
 			return bad(err, "its layout");
-		h->crew.placement.node_of[r] = (uint32_t)k;
+		h->node_set.placement.node_of[r] = (uint32_t)k;
 	}
 	return HALE_OK;
 }
@@ -194,8 +194,8 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	h->end.status = (int)number(doc, "exit_status");
 	h->restarted = truth(doc, "restarted");
 	h->mpi_seen = truth(doc, "mpi_seen");
-	h->crew.generation = (uint32_t)number(doc, "generation");
-	h->crew.laid_out = h->crew.generation > 0;
+	h->node_set.generation = (uint32_t)number(doc, "generation");
+	h->node_set.laid_out = h->node_set.generation > 0;
 	h->generation = (uint32_t)number(doc, "last_generation");
 	h->recovery.target = (uint32_t)number(doc, "target");
 	snprintf(h->recovery.folder, sizeof(h->recovery.folder), "%s",

@@ -83,9 +83,9 @@ static void fill_places(struct succession_fixture *f)
 	snprintf(f->nodes[0].leave.wanted, sizeof(f->nodes[0].leave.wanted), "a fan");
 	for (uint32_t r = 0; r < RANKS; r++)
 		f->node_of[r] = r < 3 ? 0 : 2;
-	f->h.crew.nodes = f->nodes;
-	f->h.crew.count = NODES;
-	f->h.crew.placement = (struct placement){.nodes = 2, .node_of = f->node_of};
+	f->h.node_set.nodes = f->nodes;
+	f->h.node_set.count = NODES;
+	f->h.node_set.placement = (struct placement){.nodes = 2, .node_of = f->node_of};
 	f->h.hosts = (struct hosts){.count = NODES, .slurm = true};
 }
 
@@ -156,7 +156,7 @@ static hale_status_t try_follow(const struct succession_fixture *f, struct follo
 static void follower_free(struct follower *g)
 {
 	free(g->nodes);
-	free(g->h.crew.placement.node_of);
+	free(g->h.node_set.placement.node_of);
 	free(g->h.hosts.at);
 	free(g->o.program);
 	report_fini(&g->h.report);
@@ -264,8 +264,8 @@ static void places_and_nodes_are_where_they_were(void **state)
 	}
 	assert_int_equal(g.h.hosts.count, NODES);
 	assert_true(g.h.hosts.slurm);
-	assert_memory_equal(g.h.crew.placement.node_of, f->node_of, sizeof(f->node_of));
-	assert_int_equal(g.h.crew.placement.nodes, 2);
+	assert_memory_equal(g.h.node_set.placement.node_of, f->node_of, sizeof(f->node_of));
+	assert_int_equal(g.h.node_set.placement.nodes, 2);
 	follower_free(&g);
 	/* nodes of this machine are no hosts; one that was to be a spare is one */
 	f->h.hosts.count = 0;
@@ -286,8 +286,8 @@ static void the_state_of_the_job_goes_on(void **state)
 	h->end.decided = h->restarted = h->mpi_seen = true;
 	h->end.status = 12;
 	h->generation = 7;
-	h->crew.generation = 6;
-	h->crew.laid_out = true;
+	h->node_set.generation = 6;
+	h->node_set.laid_out = true;
 	h->recovery.target = 5;
 	h->recovery.skip.above = 3;
 	h->recovery.skip.to = 9;
@@ -302,8 +302,8 @@ static void the_state_of_the_job_goes_on(void **state)
 	assert_true(g.h.end.decided && g.h.restarted && g.h.mpi_seen);
 	assert_int_equal(g.h.end.status, 12);
 	assert_int_equal(g.h.generation, 7);
-	assert_int_equal(g.h.crew.generation, 6);
-	assert_true(g.h.crew.laid_out);
+	assert_int_equal(g.h.node_set.generation, 6);
+	assert_true(g.h.node_set.laid_out);
 	assert_int_equal(g.h.recovery.target, 5);
 	assert_int_equal(g.h.recovery.skip.above, 3);
 	assert_int_equal(g.h.recovery.skip.to, 9);
@@ -317,10 +317,10 @@ static void the_state_of_the_job_goes_on(void **state)
 	assert_true(fabs(g.h.began - h->began) < 1 && fabs(g.h.job_began - h->job_began) < 1);
 	follower_free(&g);
 	/* ranks without a segment have no generation */
-	h->crew.laid_out = false;
+	h->node_set.laid_out = false;
 	follow(f, &g);
-	assert_int_equal(g.h.crew.generation, 0);
-	assert_false(g.h.crew.laid_out);
+	assert_int_equal(g.h.node_set.generation, 0);
+	assert_false(g.h.node_set.laid_out);
 	follower_free(&g);
 }
 

@@ -81,7 +81,7 @@ void takeover_superseded(void *head, uint32_t epoch)
 	child_task_kill(&h->levels.rewrite);
 	child_task_kill(&h->recovery.files.undo);
 	h->ckpt.phase = CKPT_IDLE; /* what is half written is for the new one to remove */
-	crew_abandon(&h->crew);
+	node_set_abandon(&h->node_set);
 	loop_stop(&h->loop);
 }
 
@@ -116,7 +116,7 @@ static void breaks(struct takeover *t, const char *fmt, uint32_t rank)
 static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k, bool again)
 {
 	struct takeover *t = h->succession.takeover;
-	struct crew_rank *r = &h->crew.ranks[rank];
+	struct node_set_rank *r = &h->node_set.ranks[rank];
 
 	/* the end of who was about to move is told once more, behind the last of its output */
 	bool told =
@@ -162,16 +162,16 @@ static void take_input(struct head *h, const struct attach_node *a, bool again)
 		/* it has its source */
 	} else if (file) {
 		stdin_spool_continue_file(
-		    &h->crew.stdin_spool, file,
+		    &h->node_set.stdin_spool, file,
 		    (uint64_t)json_number_int(json_get(doc, "input_start"), 0));
 	} else {
 		snprintf(path, sizeof(path), "%s/stdin.spool", h->succession.takeover->folder);
 		stdin_spool_continue_spool(
-		    &h->crew.stdin_spool, path,
+		    &h->node_set.stdin_spool, path,
 		    (uint64_t)json_number_int(json_get(doc, "input_begin"), 0),
 		    a->input_ended != 0);
 	}
-	stdin_spool_go_on(&h->crew.stdin_spool, a->input, a->input_waiting,
+	stdin_spool_go_on(&h->node_set.stdin_spool, a->input, a->input_waiting,
 			  a->input_open != 0 && a->input_ended == 0);
 }
 
@@ -209,7 +209,7 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 	n->attach.move = a.move;
 	n->attach.move_stop = a.move_stop;
 	n->attach.move_went = a.move_went != 0;
-	if (a.generation != h->crew.generation && !migrate_is_behind(h, n))
+	if (a.generation != h->node_set.generation && !migrate_is_behind(h, n))
 		breaks(t, "the newest layout had not reached node %u", n->index);
 	if (a.move && !migrate_is_behind(h, n)) {
 		t->move = a.move;
@@ -217,7 +217,7 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 	}
 	migrate_attached(h, n, ranks);
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		if (h->crew.placement.node_of[r] != n->index)
+		if (h->node_set.placement.node_of[r] != n->index)
 			continue;
 		take_rank(h, r, &ranks[r], again);
 		if (r == 0 && (ranks[r].flags & ATTACH_HERE))
@@ -260,7 +260,7 @@ static void tell_ends(struct head *h)
 		if (status >= 0 && !migrate_ended(h, r, status))
 			head_rank_ended(h, r, status);
 		else if (h->ranks[r].aborted)
-			crew_signal(&h->crew, r, SIGKILL);
+			node_set_signal(&h->node_set, r, SIGKILL);
 	}
 }
 
@@ -282,15 +282,15 @@ static void go_back(struct head *h, const char *why)
 
 static void lose_missing(struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		struct node *n = &h->node_set.nodes[k];
 		char why[sizeof(n->end.why)];
 
 		if (n->state == NODE_LOST || n->attach.done)
 			continue;
 		snprintf(why, sizeof(why), "%.100s",
 			 n->end.why[0] ? n->end.why : "no answer from it");
-		crew_lost_for_good(n, why);
+		node_set_lost_for_good(n, why);
 	}
 }
 
@@ -298,14 +298,14 @@ static uint32_t moving_from(const struct head *h)
 {
 	int64_t k = json_number_int(json_get(h->succession.takeover->doc, "moving_from"), 0);
 
-	return k >= 0 && k < h->crew.count ? (uint32_t)k : 0;
+	return k >= 0 && k < h->node_set.count ? (uint32_t)k : 0;
 }
 
 /* The old head knew it, and had not gone back yet. */
 static bool ranks_on_lost_nodes(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (!h->ranks[r].ended && crew_node_of(&h->crew, r)->state == NODE_LOST)
+		if (!h->ranks[r].ended && node_set_node_of(&h->node_set, r)->state == NODE_LOST)
 			return true;
 	return migrate_to_lost(h);
 }
@@ -346,8 +346,8 @@ static bool last_head_went_on(const struct head *h)
 
 static bool anybody(const struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attach.done)
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->node_set.nodes[k].attach.done)
 			return true;
 	return false;
 }
@@ -358,7 +358,7 @@ static struct failover_facts facts_of(const struct head *h)
 
 	return (struct failover_facts){.recorded = t->old_state,
 				       .finished = t->old_state == JOB_ENDED,
-				       .laid_out = h->crew.generation > 0,
+				       .laid_out = h->node_set.generation > 0,
 				       .any_node = anybody(h),
 				       .move_went = t->went,
 				       .broken = t->broken,
@@ -395,8 +395,8 @@ static void follow(struct head *h)
 
 static void kill_ranks_of(struct head *h, uint32_t k)
 {
-	crew_tell(&h->crew, k,
-		  &(struct message){.type = MSG_SIGNAL, .rank = MESSAGE_ALL, .value = SIGKILL});
+	node_set_tell(&h->node_set, k,
+		      &(struct message){.type = MSG_SIGNAL, .rank = MESSAGE_ALL, .value = SIGKILL});
 }
 
 static void go_on(struct head *h)
@@ -416,12 +416,12 @@ static void go_on(struct head *h)
 		head_say(h, "the last head of job %s ended before it had begun; the job ends",
 			 h->id.job);
 		/* its record says so; it may have found no room to write down that they had */
-		for (uint32_t k = 0; k < h->crew.count; k++)
-			if (h->crew.nodes[k].attach.done)
+		for (uint32_t k = 0; k < h->node_set.count; k++)
+			if (h->node_set.nodes[k].attach.done)
 				kill_ranks_of(h, k);
 		/* without a layout nobody's end can be told; agents say when nothing is left */
 		for (uint32_t r = 0; r < h->nranks; r++)
-			h->crew.ranks[r].pid = 0;
+			h->node_set.ranks[r].pid = 0;
 		head_end(h, EXIT_UNRECOVERED);
 		break;
 	case FAILOVER_END:
@@ -440,14 +440,17 @@ static void go_on(struct head *h)
  * down what we know: its ranks may be elsewhere. They stand still, and must not go on. */
 static void end_obsolete(struct head *h)
 {
-	uint32_t newest = h->crew.generation;
+	uint32_t newest = h->node_set.generation;
 
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attach.done && h->crew.nodes[k].attach.generation > newest)
-			newest = h->crew.nodes[k].attach.generation;
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attach.done && h->crew.nodes[k].attach.generation < newest &&
-		    !(newest == h->crew.generation && migrate_is_behind(h, &h->crew.nodes[k])))
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->node_set.nodes[k].attach.done &&
+		    h->node_set.nodes[k].attach.generation > newest)
+			newest = h->node_set.nodes[k].attach.generation;
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->node_set.nodes[k].attach.done &&
+		    h->node_set.nodes[k].attach.generation < newest &&
+		    !(newest == h->node_set.generation &&
+		      migrate_is_behind(h, &h->node_set.nodes[k])))
 			kill_ranks_of(h, k);
 }
 
@@ -463,10 +466,11 @@ static void settle(void *arg)
 	end_obsolete(h);
 	/* before anybody hears where copies can be reached */
 	migrate_go_again(h);
-	crew_adopted(&h->crew);
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].attach.done && h->crew.nodes[k].paused)
-			crew_tell(&h->crew, k, &(struct message){.type = MSG_PAUSE, .value = 0});
+	node_set_adopted(&h->node_set);
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->node_set.nodes[k].attach.done && h->node_set.nodes[k].paused)
+			node_set_tell(&h->node_set, k,
+				      &(struct message){.type = MSG_PAUSE, .value = 0});
 	head_step(h, JOB_TAKEN_OVER, 0);
 	watch_job_begun(h);
 	if (!anybody(h)) {
@@ -476,7 +480,7 @@ static void settle(void *arg)
 	if (t->uncertain)
 		log_warn("how much of the output was printed is not known for certain: some of it "
 			 "may come twice");
-	crew_refuse_asks(&h->crew);
+	node_set_refuse_asks(&h->node_set);
 	levels_learn(h);
 	go_on(h);
 	if (h->state == JOB_RUNNING || h->state == JOB_CLEARING)
@@ -498,14 +502,14 @@ static void settle(void *arg)
 static void settle_if_all(struct head *h)
 {
 	struct takeover *t = h->succession.takeover;
-	uint64_t until, now = lease_clock(), term = h->crew.config.setup.lease_ns;
+	uint64_t until, now = lease_clock(), term = h->node_set.config.setup.lease_ns;
 	bool all = true;
 
 	/* a single node has no lease, and may be slow like any other */
 	if (term == 0)
 		term = (uint64_t)(h->o->node_timeout * 1e9);
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		const struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		const struct node *n = &h->node_set.nodes[k];
 
 		all = all &&
 		      (n->state == NODE_LOST || n->attach.done || (n->end.silent && n->end.gone));
@@ -560,14 +564,14 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 	h->succession.epoch++;
 	/* the new file says what the old one said until we know better */
 	t->old_state = (job_state_t)json_number_int(json_get(t->doc, "state"), JOB_RUNNING);
-	h->crew.nodes = nodes;
-	h->crew.count = count;
+	h->node_set.nodes = nodes;
+	h->node_set.count = count;
 	if (status == HALE_OK)
 		status = migrate_follow(h, json_get(t->doc, "move"), err);
 	if (status == HALE_OK)
 		status = succession_claim(h, err);
-	h->crew.nodes = NULL;
-	h->crew.count = 0;
+	h->node_set.nodes = NULL;
+	h->node_set.count = 0;
 	if (status != HALE_OK) {
 		h->succession.epoch = 0;
 		free(nodes);
@@ -579,9 +583,9 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 	t->claimed_at = lease_clock();
 	status = head_adopt(h, nodes, count, err);
 	free(nodes);
-	for (uint32_t r = 0; h->crew.ranks && !t->uncertain && r < h->nranks; r++)
+	for (uint32_t r = 0; h->node_set.ranks && !t->uncertain && r < h->nranks; r++)
 		for (int i = 0; i < 2; i++)
-			output_position_go_on(&h->crew.ranks[r].out[i], t->printed[r][i],
+			output_position_go_on(&h->node_set.ranks[r].out[i], t->printed[r][i],
 					      t->printed[r][i]);
 	if (status == HALE_OK) {
 		record_attached(h);

@@ -24,13 +24,13 @@ static void kill_now(struct armed_fault *a)
 	uint32_t rank = a->process;
 
 	a->done = true;
-	if (!crew_present(&h->crew, rank)) {
+	if (!node_set_present(&h->node_set, rank)) {
 		log_info("the fault for rank %ld has nobody to meet: it is not running",
 			 a->fault.rank);
 		return;
 	}
 	log_info("injected: signal %d to rank %ld", a->fault.signal, a->fault.rank);
-	crew_signal_program(&h->crew, rank, a->fault.signal);
+	node_set_signal_program(&h->node_set, rank, a->fault.signal);
 }
 
 /* The agent reads it (agent_inject): no MPI function is called so. */
@@ -39,7 +39,7 @@ static void flip_now(struct armed_fault *a)
 	struct head *h = a->head;
 
 	a->done = true;
-	if (!crew_present(&h->crew, a->process)) {
+	if (!node_set_present(&h->node_set, a->process)) {
 		log_info("the flips for rank %ld have nobody to meet: it is not running",
 			 a->fault.rank);
 		return;
@@ -47,12 +47,12 @@ static void flip_now(struct armed_fault *a)
 	log_info("injected: %llu flips in rank %ld", (unsigned long long)a->fault.count,
 		 a->fault.rank);
 	if (a->fault.flip == FLIP_MESSAGE) {
-		crew_inject(&h->crew, a->process, "flip:message", a->fault.count,
-			    (int)a->fault.every);
+		node_set_inject(&h->node_set, a->process, "flip:message", a->fault.count,
+				(int)a->fault.every);
 		return;
 	}
 	for (uint64_t i = 0; i < a->fault.count; i++)
-		crew_inject(&h->crew, a->process, "flip:memory", draw(h), 0);
+		node_set_inject(&h->node_set, a->process, "flip:memory", draw(h), 0);
 }
 
 static void fire(void *arg)
@@ -67,7 +67,7 @@ static void fire(void *arg)
 
 static void arm_mailbox(struct head *h, const struct armed_fault *a)
 {
-	crew_inject(&h->crew, a->process, a->fault.call, a->fault.count, a->fault.signal);
+	node_set_inject(&h->node_set, a->process, a->fault.call, a->fault.count, a->fault.signal);
 }
 
 static bool mailbox_taken(const struct head *h, uint32_t rank)
@@ -113,7 +113,7 @@ hale_status_t inject_add(struct head *h, const struct fault *f, struct error *er
 		loop_timer_set(&h->loop, &a->timer, f->after + share * (f->after_max - f->after),
 			       fire, a);
 	}
-	if (f->call[0] && h->crew.laid_out)
+	if (f->call[0] && h->node_set.laid_out)
 		arm_mailbox(h, a);
 	return HALE_OK;
 }
@@ -132,15 +132,15 @@ hale_status_t inject_task_due(struct head *h, const char *due, struct error *err
 	snprintf(h->faults.task_due, sizeof(h->faults.task_due), "%s", due);
 	h->faults.task_due_number++;
 	log_info("injected from now on: memory errors in tasks, due:%s", due);
-	if (h->crew.laid_out)
-		crew_task_due(&h->crew, h->faults.task_due_number, h->faults.task_due);
+	if (h->node_set.laid_out)
+		node_set_task_due(&h->node_set, h->faults.task_due_number, h->faults.task_due);
 	return HALE_OK;
 }
 
 void inject_arm_mailboxes(struct head *h)
 {
 	if (h->faults.task_due_number > 0)
-		crew_task_due(&h->crew, h->faults.task_due_number, h->faults.task_due);
+		node_set_task_due(&h->node_set, h->faults.task_due_number, h->faults.task_due);
 	for (size_t i = 0; i < h->faults.count; i++)
 		if (!h->faults.armed[i].done && h->faults.armed[i].fault.call[0])
 			arm_mailbox(h, &h->faults.armed[i]);

@@ -28,7 +28,7 @@ void head_rank_reset(struct head *h, uint32_t rank, int ended_with)
 bool head_all_ready(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		const struct crew_rank *k = &h->crew.ranks[r];
+		const struct node_set_rank *k = &h->node_set.ranks[r];
 
 		if (replicas_is_lost(h, r))
 			continue;
@@ -45,7 +45,7 @@ bool head_all_ready(const struct head *h)
 bool head_any_finalized(const struct head *h)
 {
 	for (uint32_t r = 0; !h->o->no_mpi && r < h->nranks; r++)
-		if (h->crew.ranks[r].finalized)
+		if (h->node_set.ranks[r].finalized)
 			return true;
 	return false;
 }

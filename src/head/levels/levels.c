@@ -42,9 +42,9 @@ void levels_fini(struct head *h)
 
 struct node *levels_node(struct head *h, const char *name)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (strcmp(h->crew.nodes[k].name, name) == 0)
-			return &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (strcmp(h->node_set.nodes[k].name, name) == 0)
+			return &h->node_set.nodes[k];
 	return NULL;
 }
 
@@ -53,7 +53,7 @@ struct node *levels_node(struct head *h, const char *name)
 /* NULL: there is none. */
 static struct node *partner_of(struct head *h, const struct node *n)
 {
-	struct crew *c = &h->crew;
+	struct node_set *c = &h->node_set;
 	struct partner_node *nodes = calloc(c->count, sizeof(*nodes));
 	uint32_t k = PARTNER_NONE;
 
@@ -71,7 +71,7 @@ static struct node *partner_of(struct head *h, const struct node *n)
 
 static void say_alone(struct head *h)
 {
-	struct crew *c = &h->crew;
+	struct node_set *c = &h->node_set;
 	char shared[96] = "";
 
 	if (!h->levels.on || h->levels.alone_said)
@@ -113,7 +113,7 @@ bool levels_share_next(const struct head *h, bool asked_for)
 
 hale_status_t levels_fill(struct head *h, struct store_manifest *m, struct error *err)
 {
-	struct crew *c = &h->crew;
+	struct node_set *c = &h->node_set;
 
 	if (!h->levels.on)
 		return HALE_OK;
@@ -176,19 +176,19 @@ static void order(struct head *h, uint32_t rank, enum copy_kind kind)
 	struct levels *l = &h->levels;
 	const struct store_part *p = &l->manifest.parts[rank];
 	const struct level_part *k = &l->parts[rank];
-	const struct node *to = &h->crew.nodes[k->partner];
+	const struct node *to = &h->node_set.nodes[k->partner];
 	bool partner = kind == COPY_PARTNER;
 
 	l->outstanding++;
-	crew_tell(&h->crew, k->owner,
-		  &(struct message){.type = MSG_COPY,
-				    .rank = rank,
-				    .id = l->id,
-				    .base = h->succession.epoch,
-				    .flags = kind,
-				    .position = {p->bytes, p->checksum, k->partner},
-				    .text = partner ? to->copies.at : "",
-				    .name = partner ? "" : h->files.store.job_folder});
+	node_set_tell(&h->node_set, k->owner,
+		      &(struct message){.type = MSG_COPY,
+					.rank = rank,
+					.id = l->id,
+					.base = h->succession.epoch,
+					.flags = kind,
+					.position = {p->bytes, p->checksum, k->partner},
+					.text = partner ? to->copies.at : "",
+					.name = partner ? "" : h->files.store.job_folder});
 }
 
 /* Nodes that are there and have it. */
@@ -334,7 +334,7 @@ static void take_over(struct head *h)
 		uint32_t index;
 
 		if (l->parts[r].copied &&
-		    levels_holder(&l->manifest, &h->crew.nodes[l->parts[r].partner], &index))
+		    levels_holder(&l->manifest, &h->node_set.nodes[l->parts[r].partner], &index))
 			levels_add_holder(p, index);
 		if (l->parts[r].shared)
 			p->local = false;
@@ -475,7 +475,7 @@ static void failed(struct head *h, uint32_t node, const struct message *m, const
 	if (l->why[0])
 		return;
 	l->failure = 1 + ((uint64_t)node << 32) + (m ? m->flags * 1000 + (uint32_t)m->value : 0);
-	snprintf(l->why, sizeof(l->why), "node %s: %.400s", h->crew.nodes[node].name, why);
+	snprintf(l->why, sizeof(l->why), "node %s: %.400s", h->node_set.nodes[node].name, why);
 }
 
 void levels_copied(struct head *h, const struct node *n, const struct message *m)
@@ -511,7 +511,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 		snprintf(why, sizeof(why),
 			 "the image of rank %u could not be copied to %s%.120s: %.200s", m->rank,
 			 m->flags == COPY_PARTNER ? "node " : "",
-			 m->flags == COPY_PARTNER ? h->crew.nodes[k->partner].name
+			 m->flags == COPY_PARTNER ? h->node_set.nodes[k->partner].name
 						  : h->files.store.job_folder,
 			 m->text);
 		failed(h, n->index, m, why);

@@ -66,7 +66,7 @@ static bool add_held(struct head *h, struct store_manifest *m, const struct leve
 	uint32_t index;
 	bool more = false;
 
-	if (!levels_holder(m, &h->crew.nodes[k->node], &index))
+	if (!levels_holder(m, &h->node_set.nodes[k->node], &index))
 		return false;
 	for (uint32_t r = 0; r < m->nranks; r++) {
 		struct store_part *p = &m->parts[r];

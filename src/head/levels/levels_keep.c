@@ -91,7 +91,7 @@ static void take_stock_of_chain(struct head *h, struct stock *s)
 
 	s->level =
 	    store_chain(h->files.store.job_folder, s->id, chain, &count, NULL) == HALE_OK ? 4 : 0;
-	for (uint32_t k = 0; k < h->crew.count; k++)
+	for (uint32_t k = 0; k < h->node_set.count; k++)
 		s->outlives[k] = true;
 	for (size_t i = 0; i < count && s->level > 0; i++)
 		take_stock(h, s, chain[i]);
@@ -103,7 +103,7 @@ static void take_stock_of_chain(struct head *h, struct stock *s)
 static bool keep_for_losses(struct head *h, struct levels_kept *k, const uint32_t *ids,
 			    size_t count)
 {
-	uint32_t nodes = h->crew.count;
+	uint32_t nodes = h->node_set.count;
 	bool *room = calloc(2, nodes * sizeof(*room)), *covered = room ? room + nodes : NULL;
 	int best = 0;
 
@@ -117,7 +117,7 @@ static bool keep_for_losses(struct head *h, struct levels_kept *k, const uint32_
 		wanted = s.level > best;
 		best = wanted ? s.level : best;
 		for (uint32_t n = 0; n < nodes && s.level > 0; n++) {
-			if (!covered[n] && s.outlives[n] && node_usable(&h->crew.nodes[n]))
+			if (!covered[n] && s.outlives[n] && node_usable(&h->node_set.nodes[n]))
 				covered[n] = wanted = true;
 		}
 		if (wanted)
@@ -150,9 +150,10 @@ static void tell_nodes(struct head *h, struct levels_kept *k)
 	if (l->id && !is_kept(k, l->id) && k->count < COPIES_KEEP_MAX)
 		k->ids[k->count++] = l->id;
 	if (k->count > 0)
-		crew_tell_all(&h->crew, &(struct message){.type = MSG_COPY_KEEP,
-							  .bytes = k->ids,
-							  .len = k->count * sizeof(k->ids[0])});
+		node_set_tell_all(&h->node_set,
+				  &(struct message){.type = MSG_COPY_KEEP,
+						    .bytes = k->ids,
+						    .len = k->count * sizeof(k->ids[0])});
 }
 
 void levels_prune(struct head *h)

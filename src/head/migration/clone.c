@@ -19,13 +19,13 @@
 /* count of nodes: nowhere. */
 static uint32_t place_for(const struct head *h, uint32_t process)
 {
-	uint32_t rank = living_rank_of(process, h->view.nranks), count = h->crew.count, to;
+	uint32_t rank = living_rank_of(process, h->view.nranks), count = h->node_set.count, to;
 	struct place_node *nodes = calloc(count, sizeof(*nodes));
 	uint32_t *there = calloc(count, sizeof(*there));
 	bool *beside = calloc(count, sizeof(*beside));
 
 	for (uint32_t k = 0; nodes && k < count; k++) {
-		const struct node *n = &h->crew.nodes[k];
+		const struct node *n = &h->node_set.nodes[k];
 		nodes[k] = (struct place_node){
 		    .slots = n->slots,
 		    .spare = n->state == NODE_SPARE,
@@ -35,8 +35,8 @@ static uint32_t place_for(const struct head *h, uint32_t process)
 	for (uint32_t p = 0; there && beside && p < h->nranks; p++) {
 		if (h->view.lost[p])
 			continue;
-		there[h->crew.placement.node_of[p]]++;
-		beside[h->crew.placement.node_of[p]] |=
+		there[h->node_set.placement.node_of[p]]++;
+		beside[h->node_set.placement.node_of[p]] |=
 		    living_rank_of(p, h->view.nranks) == rank;
 	}
 	to = nodes && there && beside
@@ -67,9 +67,8 @@ static bool may_begin(const struct head *h)
 static hale_status_t begin(struct head *h, uint32_t process, uint32_t to, struct error *err)
 {
 	uint32_t rank = living_rank_of(process, h->view.nranks);
-	uint32_t source =
-	    living_process(&h->view, rank, (uint32_t)living_leader(&h->view, rank));
-	uint32_t from = h->crew.placement.node_of[source];
+	uint32_t source = living_process(&h->view, rank, (uint32_t)living_leader(&h->view, rank));
+	uint32_t from = h->node_set.placement.node_of[source];
 	struct migration *v = migrate_create(h, from);
 
 	if (!v)
@@ -79,17 +78,17 @@ static hale_status_t begin(struct head *h, uint32_t process, uint32_t to, struct
 	v->source = source;
 	v->to = to;
 	v->ranks = 1;
-	memcpy(v->coming, h->crew.placement.node_of, h->nranks * sizeof(*v->coming));
+	memcpy(v->coming, h->node_set.placement.node_of, h->nranks * sizeof(*v->coming));
 	for (uint32_t p = 0; p < h->nranks; p++)
 		if (h->view.lost[p])
 			v->coming[p] = LIVING_NOWHERE;
 	v->coming[process] = to;
 	v->movers[process].moves = true;
 	/* what goes between the two passes from there to there */
-	h->crew.placement.node_of[process] = from;
-	snprintf(v->target, sizeof(v->target), "%s", h->crew.nodes[to].name);
+	h->node_set.placement.node_of[process] = from;
+	snprintf(v->target, sizeof(v->target), "%s", h->node_set.nodes[to].name);
 	migrate_watch(h);
-	crew_check(&h->crew);
+	node_set_check(&h->node_set);
 	return HALE_OK;
 }
 
@@ -106,7 +105,7 @@ static void turn(void *arg)
 		if (!h->view.lost[p] || living_count(&h->view, rank) == 0)
 			continue;
 		to = place_for(h, p);
-		if (to == h->crew.count)
+		if (to == h->node_set.count)
 			continue;
 		any = true;
 		if (may_begin(h) && begin(h, p, to, &err) == HALE_OK)
@@ -134,14 +133,14 @@ uint32_t clone_mover(const struct head *h, uint32_t process)
 void clone_goes(struct head *h)
 {
 	struct migration *v = h->moves.now;
-	struct crew_rank *k = &h->crew.ranks[v->process];
+	struct node_set_rank *k = &h->node_set.ranks[v->process];
 
 	head_rank_reset(h, v->process, -1);
 	k->met = k->initialized = k->mpi = true;
 	k->finalized = k->halted = k->spawning = false;
 	v->movers[v->process].moved = true;
 	living_return(&h->view, v->process);
-	crew_echo_returned(&h->crew, v->process, v->movers[v->process].position);
+	node_set_echo_returned(&h->node_set, v->process, v->movers[v->process].position);
 }
 
 void clone_stays(struct head *h)
@@ -151,7 +150,7 @@ void clone_stays(struct head *h)
 	head_say(h, "rank %u: replica %u does not come back yet: %s",
 		 living_rank_of(v->process, h->view.nranks),
 		 living_slot_of(v->process, h->view.nranks), v->why);
-	h->crew.placement.node_of[v->process] = h->moves.clones.homes[v->process];
+	h->node_set.placement.node_of[v->process] = h->moves.clones.homes[v->process];
 	h->moves.clones.again = h->moves.clones.again > 0 ? h->moves.clones.again * 2 : CLONE_AGAIN;
 	if (h->moves.clones.again > CLONE_AGAIN_MAX)
 		h->moves.clones.again = CLONE_AGAIN_MAX;
@@ -178,8 +177,8 @@ void clone_done(struct head *h)
 	    .vulnerable_seconds = now - h->moves.clones.died_at[v->process],
 	};
 
-	snprintf(c.from, sizeof(c.from), "%s", h->crew.nodes[v->from].name);
-	snprintf(c.to, sizeof(c.to), "%s", h->crew.nodes[v->to].name);
+	snprintf(c.from, sizeof(c.from), "%s", h->node_set.nodes[v->from].name);
+	snprintf(c.to, sizeof(c.to), "%s", h->node_set.nodes[v->to].name);
 	report_add_clone(&h->report, &c);
 	record_begin(&j, "replica cloned");
 	report_print_clone(&c, &j);

@@ -38,16 +38,16 @@ const char *leave_node_state(const struct head *h, const struct node *n)
 
 static struct node *node_named(struct head *h, const char *name)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (strcmp(h->crew.nodes[k].name, name) == 0)
-			return &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (strcmp(h->node_set.nodes[k].name, name) == 0)
+			return &h->node_set.nodes[k];
 	return NULL;
 }
 
 static bool any_leaving(const struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].leave.planned)
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->node_set.nodes[k].leave.planned)
 			return true;
 	return false;
 }
@@ -92,7 +92,7 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 	hale_status_t status;
 	uint32_t id;
 
-	if (!n || n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0)
+	if (!n || n->state == NODE_LOST || node_set_ranks_on(&h->node_set, n) == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "%s: there is no rank on node %s", why,
 				 node);
 	if (n->leave.planned || n->leave.moving)
@@ -103,7 +103,7 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 		    "%s: the ranks of node %s stay, since processes of a job with replicas "
 		    "don't move in this version",
 		    why, node);
-	if (!crew_has_place(&h->crew, n->index, true))
+	if (!node_set_has_place(&h->node_set, n->index, true))
 		return error_set(err, HALE_ERR_NODE,
 				 "%s: the ranks of node %s have nowhere to go: no usable spare is "
 				 "left, nor free slots for them",
@@ -126,7 +126,7 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 
 void leave_refused(struct head *h, uint32_t node, bool left)
 {
-	struct node *n = &h->crew.nodes[node];
+	struct node *n = &h->node_set.nodes[node];
 
 	if (n->leave.moving)
 		over(h, n, left);
@@ -134,15 +134,15 @@ void leave_refused(struct head *h, uint32_t node, bool left)
 
 void leave_inherit(struct head *h, bool with_rollback)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		struct node *n = &h->node_set.nodes[k];
 		char why[sizeof(n->leave.wanted)];
 		struct error err;
 
 		memcpy(why, n->leave.wanted, sizeof(why));
 		if (!why[0] || n->leave.moving || n->leave.planned)
 			continue;
-		if (n->state == NODE_LOST || crew_ranks_on(&h->crew, n) == 0) {
+		if (n->state == NODE_LOST || node_set_ranks_on(&h->node_set, n) == 0) {
 			n->leave.wanted[0] = '\0';
 		} else if (with_rollback) {
 			n->leave.planned = true;
@@ -156,8 +156,8 @@ void leave_inherit(struct head *h, bool with_rollback)
 
 void leave_review(struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		struct node *n = &h->node_set.nodes[k];
 		uint32_t id = n->leave.moving ? migrate_waits(h, k) : 0;
 
 		if (id == 0 || watch_wants_left(h, k))
@@ -174,7 +174,7 @@ void leave_review(struct head *h)
 
 void leave_moved(struct head *h, uint32_t node)
 {
-	struct node *n = &h->crew.nodes[node];
+	struct node *n = &h->node_set.nodes[node];
 
 	if (n->leave.moving)
 		over(h, n, true);
@@ -182,7 +182,7 @@ void leave_moved(struct head *h, uint32_t node)
 
 void leave_not_moved(struct head *h, uint32_t node)
 {
-	struct node *n = &h->crew.nodes[node];
+	struct node *n = &h->node_set.nodes[node];
 	struct error err;
 
 	if (!n->leave.moving)
@@ -196,7 +196,7 @@ void leave_not_moved(struct head *h, uint32_t node)
 
 void leave_with_rollback(struct head *h, uint32_t node)
 {
-	struct node *n = &h->crew.nodes[node];
+	struct node *n = &h->node_set.nodes[node];
 	bool gone;
 
 	/* one that only waits for its turn has told nobody yet */
@@ -232,8 +232,8 @@ void leave_saved(struct head *h)
 
 void leave_failed(struct head *h, const char *why)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		struct node *n = &h->node_set.nodes[k];
 
 		if (!n->leave.planned)
 			continue;
@@ -246,12 +246,13 @@ void leave_failed(struct head *h, const char *why)
 
 static bool has_come(const struct head *h, uint32_t rank, uint32_t node, const void *before)
 {
-	return h->crew.placement.node_of[rank] == node && ((const uint32_t *)before)[rank] != node;
+	return h->node_set.placement.node_of[rank] == node &&
+	       ((const uint32_t *)before)[rank] != node;
 }
 
 hale_status_t leave_layout(struct head *h, struct error *err)
 {
-	struct crew *c = &h->crew;
+	struct node_set *c = &h->node_set;
 	bool *leaves = calloc(c->count, sizeof(*leaves));
 	uint32_t *before = calloc(h->nranks, sizeof(*before));
 	hale_status_t status;
@@ -265,7 +266,7 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 			watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
 				   c->nodes[k].name);
 	}
-	status = crew_layout(c, ++h->generation, err);
+	status = node_set_layout(c, ++h->generation, err);
 	for (uint32_t k = 0; leaves && before && k < c->count; k++)
 		if (status == HALE_OK && leaves[k] && c->nodes[k].state == NODE_SPARE) {
 			c->nodes[k].leave.left = any = true;
@@ -282,11 +283,11 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 void leave_over(struct head *h)
 {
 	h->recovery.moving = false;
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		h->crew.nodes[k].leave.left = false;
-		h->crew.nodes[k].leave.wanted[0] = '\0';
-		watch_left(h, h->crew.nodes[k].name,
-			   crew_ranks_on(&h->crew, &h->crew.nodes[k]) == 0);
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		h->node_set.nodes[k].leave.left = false;
+		h->node_set.nodes[k].leave.wanted[0] = '\0';
+		watch_left(h, h->node_set.nodes[k].name,
+			   node_set_ranks_on(&h->node_set, &h->node_set.nodes[k]) == 0);
 	}
 	watch_nodes(h);
 }

@@ -30,7 +30,7 @@ void leave_review(struct head *h);
 void leave_with_rollback(struct head *h, uint32_t node);
 void leave_saved(struct head *h);		    /* a checkpoint is whole */
 void leave_failed(struct head *h, const char *why); /* … will not be */
-/* crew_layout, without ranks on nodes that are being left. */
+/* node_set_layout, without ranks on nodes that are being left. */
 hale_status_t leave_layout(struct head *h, struct error *err);
 void leave_over(struct head *h); /* all ranks run */
 /* The name of a node's state, as the seed's launch agents have it: ARM while its ranks are leaving

@@ -56,15 +56,15 @@ static void move_free(struct head *h)
 	struct migration *v = h->moves.now;
 
 	h->moves.now = NULL;
-	h->crew.coming = NULL;
-	h->crew.let_go = false;
+	h->node_set.coming = NULL;
+	h->node_set.let_go = false;
 	loop_timer_clear(&h->loop, &v->timer);
 	free(v->coming);
 	for (uint32_t r = 0; v->movers && r < h->nranks; r++)
 		free(v->movers[r].program);
 	free(v->movers);
 	free(v->folder);
-	for (uint32_t k = 0; v->places && k < h->crew.count; k++)
+	for (uint32_t k = 0; v->places && k < h->node_set.count; k++)
 		free(v->places[k].bytes);
 	free(v->places);
 	free(v->awaited);
@@ -74,7 +74,7 @@ static void move_free(struct head *h)
 static void stays(struct head *h)
 {
 	struct migration *v = h->moves.now;
-	const char *from = h->crew.nodes[v->from].name;
+	const char *from = h->node_set.nodes[v->from].name;
 	uint32_t node = v->from, id = v->id;
 	bool cloned = v->cloned;
 	struct error err;
@@ -102,16 +102,16 @@ static void stays(struct head *h)
 
 bool migrate_all_answered(const struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->moves.now->awaited[k] && h->crew.nodes[k].state != NODE_LOST)
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->moves.now->awaited[k] && h->node_set.nodes[k].state != NODE_LOST)
 			return false;
 	return true;
 }
 
 void migrate_await_all(struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		h->moves.now->awaited[k] = h->crew.nodes[k].state != NODE_LOST;
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		h->moves.now->awaited[k] = h->node_set.nodes[k].state != NODE_LOST;
 }
 
 /* No copy is left: the ranks may go on. */
@@ -119,7 +119,7 @@ void migrate_cancelled(struct head *h)
 {
 	if (!migrate_all_answered(h))
 		return;
-	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_OVER, .id = h->ckpt.id});
+	node_set_tell_all(&h->node_set, &(struct message){.type = MSG_MOVE_OVER, .id = h->ckpt.id});
 	stays(h);
 }
 
@@ -136,7 +136,8 @@ void migrate_give_up(struct head *h, const char *why)
 	}
 	v->phase = CANCELLING;
 	migrate_await_all(h);
-	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_CANCEL, .id = v->generation});
+	node_set_tell_all(&h->node_set,
+			  &(struct message){.type = MSG_MOVE_CANCEL, .id = v->generation});
 	migrate_cancelled(h);
 }
 
@@ -149,8 +150,8 @@ struct migration *migrate_create(struct head *h, uint32_t from)
 	v->from = v->to = from;
 	v->coming = calloc(h->nranks, sizeof(*v->coming));
 	v->movers = calloc(h->nranks, sizeof(*v->movers));
-	v->awaited = calloc(h->crew.count, sizeof(*v->awaited));
-	v->places = calloc(h->crew.count, sizeof(*v->places));
+	v->awaited = calloc(h->node_set.count, sizeof(*v->awaited));
+	v->places = calloc(h->node_set.count, sizeof(*v->places));
 	v->began = v->moved_at = clock_seconds();
 	if (v->coming && v->movers && v->awaited && v->places)
 		return v;
@@ -165,7 +166,7 @@ void migrate_inherit(struct head *h, uint32_t id, uint32_t from)
 	if (!v)
 		return;
 	v->generation = id;
-	memcpy(v->coming, h->crew.placement.node_of, h->nranks * sizeof(*v->coming));
+	memcpy(v->coming, h->node_set.placement.node_of, h->nranks * sizeof(*v->coming));
 	v->phase = PREPARING;
 	h->ckpt.chain.broken = true;
 	migrate_watch(h);
@@ -181,7 +182,7 @@ void migrate_come_to_nothing(struct head *h, const char *why)
 		return;
 	id = h->moves.now->id;
 	error_set(&err, HALE_ERR_STATE, "the migration from node %s has come to nothing: %s",
-		  h->crew.nodes[h->moves.now->from].name, why);
+		  h->node_set.nodes[h->moves.now->from].name, why);
 	h->ckpt.chain.broken = true;
 	leave_with_rollback(h, h->moves.now->from);
 	move_free(h);
@@ -238,13 +239,13 @@ void migrate_done(struct head *h)
 				     .downtime_seconds = now - v->stopped_at,
 				     .at_seconds = v->began - h->job_began};
 
-	snprintf(m.from, sizeof(m.from), "%s", h->crew.nodes[v->from].name);
+	snprintf(m.from, sizeof(m.from), "%s", h->node_set.nodes[v->from].name);
 	snprintf(m.to, sizeof(m.to), "%s", v->target);
 	if (v->cloned)
 		clone_done(h);
 	else
 		record_move(h, &m);
-	for (uint32_t k = 0; !v->cloned && k < h->crew.count; k++)
+	for (uint32_t k = 0; !v->cloned && k < h->node_set.count; k++)
 		watch_arrived(h, k, has_come, NULL);
 	watch_nodes(h);
 	leave_moved(h, v->from);
@@ -280,7 +281,7 @@ static void end_hanging(struct head *h)
 	/* a disk that a node can't remove its files from holds nobody up */
 	if (v->phase == RELEASING && migrate_all_resumed(h)) {
 		head_say(h, "files of the migration from node %s are not removed yet",
-			 h->crew.nodes[v->from].name);
+			 h->node_set.nodes[v->from].name);
 		migrate_done(h);
 		return;
 	}
@@ -288,17 +289,17 @@ static void end_hanging(struct head *h)
 		head_say(h,
 			 "the migration from node %s hangs; all ranks go back to the newest "
 			 "checkpoint",
-			 h->crew.nodes[v->from].name);
+			 h->node_set.nodes[v->from].name);
 	else
 		head_say(h,
 			 "processes on node %s, from which ranks have moved, hang; they are "
 			 "killed",
-			 h->crew.nodes[v->from].name);
+			 h->node_set.nodes[v->from].name);
 	v->moved_at = clock_seconds();
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (v->phase == RELEASING ? !v->movers[r].moves && !v->movers[r].resumed
 					  : v->movers[r].moves && !v->movers[r].moved)
-			crew_signal(&h->crew, r, SIGKILL);
+			node_set_signal(&h->node_set, r, SIGKILL);
 }
 
 static void look(void *arg)
@@ -346,20 +347,21 @@ bool migrate_checked(struct head *h, const struct error *err)
 	v->generation = h->generation + 1;
 	/* should it come to nothing, the number is used up */
 	h->generation = v->generation;
-	h->crew.coming = v->coming;
+	h->node_set.coming = v->coming;
 	v->began = v->moved_at = clock_seconds();
 	if (v->folder)
 		name_folder(h);
 	migrate_await_all(h);
 	head_save(h);
 	if (!v->cloned)
-		watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", h->crew.nodes[v->from].name);
+		watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s",
+			   h->node_set.nodes[v->from].name);
 	watch_nodes(h);
-	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_BEGIN,
-						  .id = v->generation,
-						  .text = v->folder ? v->folder : "",
-						  .bytes = v->coming,
-						  .len = h->nranks * sizeof(*v->coming)});
+	node_set_tell_all(&h->node_set, &(struct message){.type = MSG_MOVE_BEGIN,
+							  .id = v->generation,
+							  .text = v->folder ? v->folder : "",
+							  .bytes = v->coming,
+							  .len = h->nranks * sizeof(*v->coming)});
 	return true;
 }
 
@@ -369,11 +371,11 @@ void migrate_name_target(struct head *h)
 	size_t len = 0;
 
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		v->movers[r].moves |= v->coming[r] != h->crew.placement.node_of[r];
+		v->movers[r].moves |= v->coming[r] != h->node_set.placement.node_of[r];
 		v->ranks += v->movers[r].moves;
 	}
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		const char *name = h->crew.nodes[k].name;
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		const char *name = h->node_set.nodes[k].name;
 		bool any = false;
 
 		for (uint32_t r = 0; r < h->nranks && !any; r++)
@@ -399,13 +401,13 @@ hale_status_t migrate_begin(struct head *h, struct migrate_wish *w, struct error
 	v->to = w->to;
 	v->folder = w->folder;
 	w->folder = NULL;
-	status = crew_elsewhere(&h->crew, v->from, v->to, v->coming, err);
+	status = node_set_elsewhere(&h->node_set, v->from, v->to, v->coming, err);
 	if (status != HALE_OK) {
 		move_free(h);
 		return status;
 	}
 	migrate_name_target(h);
 	migrate_watch(h);
-	crew_check(&h->crew);
+	node_set_check(&h->node_set);
 	return HALE_OK;
 }

@@ -79,7 +79,7 @@ static bool read_ranks(struct head *h, const struct json_value *doc)
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		int64_t k = json_number_int(json_at(coming, r), -1);
 
-		if (k < 0 || k >= h->crew.count)
+		if (k < 0 || k >= h->node_set.count)
 			return false;
 		v->coming[r] = (uint32_t)k;
 	}
@@ -90,7 +90,7 @@ static bool read_ranks(struct head *h, const struct json_value *doc)
 		if (r < 0 || r >= h->nranks)
 			return false;
 		v->movers[r].moves = true;
-		if (h->crew.placement.node_of[r] != v->coming[r])
+		if (h->node_set.placement.node_of[r] != v->coming[r])
 			v->phase = GOING;
 	}
 	return true;
@@ -119,13 +119,13 @@ hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struc
 	const char *folder = json_text(json_get(doc, "folder"), NULL);
 	struct migration *v;
 
-	if (!doc || number(doc, "generation") != h->crew.generation ||
-	    number(doc, "from") >= h->crew.count)
+	if (!doc || number(doc, "generation") != h->node_set.generation ||
+	    number(doc, "from") >= h->node_set.count)
 		return HALE_OK;
 	v = migrate_create(h, (uint32_t)number(doc, "from"));
 	if (!v || (folder && !(v->folder = strdup(folder))))
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
-	v->generation = h->crew.generation;
+	v->generation = h->node_set.generation;
 	if (!read_ranks(h, doc))
 		return error_set(err, HALE_ERR_IMAGE_CORRUPT,
 				 "what the last head of the job has left is damaged (its "
@@ -134,9 +134,10 @@ hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struc
 	migrate_name_target(h);
 	for (uint32_t r = 0; r < h->nranks; r++)
 		v->movers[r].moved = v->movers[r].moves && v->phase == RELEASING;
-	h->crew.coming = v->coming;
-	h->crew.let_go = true;
-	h->crew.nodes[v->from].leave.moving = h->crew.nodes[v->from].leave.wanted[0] != '\0';
+	h->node_set.coming = v->coming;
+	h->node_set.let_go = true;
+	h->node_set.nodes[v->from].leave.moving =
+	    h->node_set.nodes[v->from].leave.wanted[0] != '\0';
 	return HALE_OK;
 }
 
@@ -144,7 +145,7 @@ hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struc
 
 bool migrate_is_behind(const struct head *h, const struct node *n)
 {
-	return n->attach.move != 0 && n->attach.move == h->crew.generation;
+	return n->attach.move != 0 && n->attach.move == h->node_set.generation;
 }
 
 void migrate_attached(struct head *h, const struct node *n, const struct attach_rank *ranks)
@@ -159,7 +160,7 @@ void migrate_attached(struct head *h, const struct node *n, const struct attach_
 			m->copy_ended = (ranks[r].flags & ATTACH_ENDED) != 0;
 			m->copy_status = ranks[r].status;
 			memcpy(m->position, ranks[r].position, sizeof(m->position));
-		} else if (!m->moves && h->crew.placement.node_of[r] == n->index) {
+		} else if (!m->moves && h->node_set.placement.node_of[r] == n->index) {
 			m->resumed = (ranks[r].flags & ATTACH_STOPPED) == 0;
 		}
 	}
@@ -170,35 +171,36 @@ bool migrate_to_lost(const struct head *h)
 	const struct migration *v = h->moves.now;
 
 	for (uint32_t r = 0; v && r < h->nranks; r++)
-		if (v->movers[r].moves && h->crew.nodes[v->coming[r]].state == NODE_LOST)
+		if (v->movers[r].moves && h->node_set.nodes[v->coming[r]].state == NODE_LOST)
 			return true;
 	return false;
 }
 
 void migrate_go_again(struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		struct node *n = &h->node_set.nodes[k];
 
 		if (!n->attach.done || !migrate_is_behind(h, n) || n->attach.move_went)
 			continue;
 		n->attach.move_went = true;
-		crew_tell(&h->crew, k,
-			  &(struct message){.type = MSG_MOVE_GO, .id = n->attach.move});
+		node_set_tell(&h->node_set, k,
+			      &(struct message){.type = MSG_MOVE_GO, .id = n->attach.move});
 	}
 }
 
 static void release_again(struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		struct node *n = &h->node_set.nodes[k];
 
 		if (!n->attach.done || !migrate_is_behind(h, n))
 			continue;
 		if (h->moves.now && h->moves.now->folder)
 			h->moves.now->awaited[k] = true;
-		crew_tell(&h->crew, k,
-			  &(struct message){.type = MSG_MOVE_RELEASE, .id = n->attach.move_stop});
+		node_set_tell(
+		    &h->node_set, k,
+		    &(struct message){.type = MSG_MOVE_RELEASE, .id = n->attach.move_stop});
 	}
 }
 

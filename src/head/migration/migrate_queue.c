@@ -71,16 +71,16 @@ bool migrate_before(const struct head *h, uint32_t id)
 
 static hale_status_t check(const struct head *h, const struct migrate_wish *w, struct error *err)
 {
-	const struct crew *c = &h->crew;
+	const struct node_set *c = &h->node_set;
 	const struct node *from = &c->nodes[w->from];
 	uint32_t *node_of;
 	hale_status_t status;
 
 	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
-	if (!c->laid_out || crew_ranks_on(c, from) == 0)
+	if (!c->laid_out || node_set_ranks_on(c, from) == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank on node %s", from->name);
-	if (from->leave.moving && !w->by_user && !crew_has_place(c, w->from, false))
+	if (from->leave.moving && !w->by_user && !node_set_has_place(c, w->from, false))
 		return error_set(err, HALE_ERR_NODE,
 				 "the ranks of node %s stay there: no usable spare is left, nor "
 				 "free slots for them",
@@ -88,7 +88,7 @@ static hale_status_t check(const struct head *h, const struct migrate_wish *w, s
 	node_of = calloc(h->nranks, sizeof(*node_of));
 	if (!node_of)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
-	status = crew_elsewhere(c, w->from, w->to, node_of, err);
+	status = node_set_elsewhere(c, w->from, w->to, node_of, err);
 	free(node_of);
 	return status;
 }
@@ -97,8 +97,8 @@ static hale_status_t check(const struct head *h, const struct migrate_wish *w, s
 
 static void refuse(struct head *h, struct migrate_wish *w, const struct error *err)
 {
-	struct node *n = &h->crew.nodes[w->from];
-	bool left = h->crew.laid_out && crew_ranks_on(&h->crew, n) == 0;
+	struct node *n = &h->node_set.nodes[w->from];
+	bool left = h->node_set.laid_out && node_set_ranks_on(&h->node_set, n) == 0;
 	uint32_t id = w->id;
 
 	take_out(h, w);
@@ -114,7 +114,7 @@ static void refuse_all(struct head *h, const char *why)
 
 	while (h->moves.wishes) {
 		error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s",
-			  h->crew.nodes[h->moves.wishes->from].name, why);
+			  h->node_set.nodes[h->moves.wishes->from].name, why);
 		refuse(h, h->moves.wishes, &err);
 	}
 }
@@ -129,7 +129,7 @@ bool migrate_withdraw(struct head *h, enum migrate_asker asker, uint32_t id)
 		return false;
 	if (asker == MIGRATE_USER)
 		w->by_user = false;
-	if (w->by_user || (asker == MIGRATE_USER && h->crew.nodes[w->from].leave.moving))
+	if (w->by_user || (asker == MIGRATE_USER && h->node_set.nodes[w->from].leave.moving))
 		return false;
 	take_out(h, w);
 	wish_free(w);
@@ -150,8 +150,8 @@ static bool settled(const struct head *h)
 {
 	if (h->moves.now || h->state != JOB_RUNNING)
 		return false;
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].leave.planned)
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->node_set.nodes[k].leave.planned)
 			return false;
 	return true;
 }
@@ -195,7 +195,7 @@ static void turn(void *arg)
 	} else if (now - h->moves.waiting_since > migrate_patience()) {
 		why = head_why_not_ready(h);
 		error_set(&err, HALE_ERR_STATE, "the ranks of node %s stay there: %s",
-			  h->crew.nodes[h->moves.wishes->from].name,
+			  h->node_set.nodes[h->moves.wishes->from].name,
 			  why ? why : "nothing has moved for too long");
 		refuse(h, h->moves.wishes, &err);
 		h->moves.waiting_since = now;
@@ -247,9 +247,9 @@ static const struct node *node_named(const struct head *h, const char *name)
 	char whole[ADDRESS_MAX]; /* as hosts are named (launch/hosts.c) */
 
 	address_whole(whole, name, strlen(name));
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (strcmp(h->crew.nodes[k].name, whole) == 0)
-			return &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (strcmp(h->node_set.nodes[k].name, whole) == 0)
+			return &h->node_set.nodes[k];
 	return NULL;
 }
 
@@ -296,7 +296,7 @@ static hale_status_t join(const struct head *h, const struct node *from, const s
 		return error_set(err, HALE_ERR_STATE,
 				 "the ranks of node %s are to go to %s%s already; wait for them",
 				 from->name, there != from->index ? "node " : "another node",
-				 there != from->index ? h->crew.nodes[there].name : "");
+				 there != from->index ? h->node_set.nodes[there].name : "");
 	*id = existing;
 	return HALE_OK;
 }

@@ -54,10 +54,11 @@ static void go_if_whole(struct head *h)
 		return;
 	v->phase = GOING;
 	v->moved_at = v->gone_at = clock_seconds();
-	h->crew.generation = v->generation;
-	h->crew.let_go = true;
+	h->node_set.generation = v->generation;
+	h->node_set.let_go = true;
 	head_save(h);
-	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_GO, .id = v->generation});
+	node_set_tell_all(&h->node_set,
+			  &(struct message){.type = MSG_MOVE_GO, .id = v->generation});
 	if (!v->cloned) /* no source has to end */
 		return;
 	clone_goes(h);
@@ -89,17 +90,19 @@ static void release_if_moved(struct head *h)
 		return;
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (v->movers[r].moves)
-			crew_moved(&h->crew, r, v->movers[r].copy, v->movers[r].position);
-	crew_move_over(&h->crew, v->from);
+			node_set_moved(&h->node_set, r, v->movers[r].copy, v->movers[r].position);
+	node_set_move_over(&h->node_set, v->from);
 	head_partition_moved(h);
 	v->phase = RELEASING;
 	v->moved_at = clock_seconds();
 	if (v->folder)
 		migrate_await_all(h);
 	head_save(h);
-	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
+	node_set_tell_all(&h->node_set,
+			  &(struct message){.type = MSG_MOVE_RELEASE, .id = v->stop_id});
 	if (!v->cloned)
-		watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s", h->crew.nodes[v->from].name);
+		watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
+			   h->node_set.nodes[v->from].name);
 	watch_node(h, v->from); /* its target is told of when they run there (FTB_MIGRATE_IPT) */
 	migrate_over_if_resumed(h);
 }
@@ -135,7 +138,7 @@ static void stop_all(struct head *h)
 	v->stop_id = ++h->ckpt.id;
 	v->stopped_at = v->moved_at = clock_seconds();
 	head_profile_turn(h);
-	crew_tell_all(&h->crew, &(struct message){.type = MSG_MOVE_STOP, .id = v->stop_id});
+	node_set_tell_all(&h->node_set, &(struct message){.type = MSG_MOVE_STOP, .id = v->stop_id});
 }
 
 static void start_round(struct head *h, uint32_t rank)
@@ -148,14 +151,14 @@ static void start_round(struct head *h, uint32_t rank)
 	m->id = ++h->ckpt.id;
 	m->began = clock_seconds();
 	m->held_rounds += m->held > 0;
-	crew_tell(&h->crew, h->moves.now->from,
-		  &(struct message){.type = MSG_MOVE_ROUND,
-				    .rank = rank,
-				    .id = m->id,
-				    .base = m->steps > 0,
-				    .flags = m->held > 0 ? CKPT_HOLD : 0,
-				    .bytes = p->bytes,
-				    .len = p->len});
+	node_set_tell(&h->node_set, h->moves.now->from,
+		      &(struct message){.type = MSG_MOVE_ROUND,
+					.rank = rank,
+					.id = m->id,
+					.base = m->steps > 0,
+					.flags = m->held > 0 ? CKPT_HOLD : 0,
+					.bytes = p->bytes,
+					.len = p->len});
 }
 
 static void start_copy(struct head *h, uint32_t rank)
@@ -163,11 +166,11 @@ static void start_copy(struct head *h, uint32_t rank)
 	struct mover *m = &h->moves.now->movers[rank];
 
 	m->begun = m->running = true;
-	crew_tell(&h->crew, h->moves.now->coming[rank],
-		  &(struct message){.type = MSG_MOVE_SINK,
-				    .rank = rank,
-				    .text = m->program ? m->program : h->program->path,
-				    .name = ""});
+	node_set_tell(&h->node_set, h->moves.now->coming[rank],
+		      &(struct message){.type = MSG_MOVE_SINK,
+					.rank = rank,
+					.text = m->program ? m->program : h->program->path,
+					.name = ""});
 }
 
 /* What has been written while others weren't as far yet adds to the stop: where that is too much,
@@ -456,7 +459,7 @@ bool migrate_node_lost(struct head *h, const struct node *n, uint32_t *rank)
 		return false;
 	}
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (h->crew.placement.node_of[r] == n->index)
+		if (h->node_set.placement.node_of[r] == n->index)
 			return false;
 	if (v->phase == RELEASING)
 		migrate_over_if_resumed(h);

@@ -22,7 +22,7 @@ void node_send(struct node *n, const struct message *m)
 		session_send(&n->session, m);
 }
 
-static void send_all(struct crew *c, const struct message *m)
+static void send_all(struct node_set *c, const struct message *m)
 {
 	if (c->abandoned)
 		return;
@@ -31,17 +31,17 @@ static void send_all(struct crew *c, const struct message *m)
 			node_send(&c->nodes[k], m);
 }
 
-static struct node *node_of(struct crew *c, uint32_t rank)
+static struct node *node_of(struct node_set *c, uint32_t rank)
 {
 	return &c->nodes[c->placement.node_of[rank]];
 }
 
-const struct node *crew_node_of(const struct crew *c, uint32_t rank)
+const struct node *node_set_node_of(const struct node_set *c, uint32_t rank)
 {
 	return &c->nodes[c->placement.node_of[rank]];
 }
 
-uint32_t crew_ranks_on(const struct crew *c, const struct node *n)
+uint32_t node_set_ranks_on(const struct node_set *c, const struct node *n)
 {
 	uint32_t count = 0;
 
@@ -51,7 +51,7 @@ uint32_t crew_ranks_on(const struct crew *c, const struct node *n)
 }
 
 /* Several nodes on one machine share its cores. */
-uint32_t crew_cores(const struct crew *c)
+uint32_t node_set_cores(const struct node_set *c)
 {
 	uint32_t cores = 0;
 
@@ -61,21 +61,21 @@ uint32_t crew_cores(const struct crew *c)
 	return cores ? cores : 1;
 }
 
-bool crew_present(const struct crew *c, uint32_t rank)
+bool node_set_present(const struct node_set *c, uint32_t rank)
 {
 	return c->ranks[rank].spawning || c->ranks[rank].pid > 0;
 }
 
-uint32_t crew_alive(const struct crew *c)
+uint32_t node_set_alive(const struct node_set *c)
 {
 	uint32_t alive = 0;
 
 	for (uint32_t r = 0; r < c->nranks; r++)
-		alive += crew_present(c, r);
+		alive += node_set_present(c, r);
 	return alive;
 }
 
-bool crew_usable(const struct crew *c)
+bool node_set_usable(const struct node_set *c)
 {
 	for (uint32_t k = 0; k < c->count; k++)
 		if (node_usable(&c->nodes[k]))
@@ -85,7 +85,8 @@ bool crew_usable(const struct crew *c)
 
 /* ---- layout and start ---- */
 
-static hale_status_t repair(struct crew *c, struct place_node *nodes, bool leave, struct error *err)
+static hale_status_t repair(struct node_set *c, struct place_node *nodes, bool leave,
+			    struct error *err)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
 		const struct node *n = &c->nodes[k];
@@ -100,7 +101,7 @@ static hale_status_t repair(struct crew *c, struct place_node *nodes, bool leave
 }
 
 /* Rather to a node that should be left than nowhere. */
-static hale_status_t replace(struct crew *c, struct error *err)
+static hale_status_t replace(struct node_set *c, struct error *err)
 {
 	struct place_node *nodes = calloc(c->count, sizeof(*nodes));
 	bool leave = true;
@@ -126,7 +127,7 @@ static hale_status_t replace(struct crew *c, struct error *err)
 	return status;
 }
 
-hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err)
+hale_status_t node_set_layout(struct node_set *c, uint32_t generation, struct error *err)
 {
 	struct message m = {.type = MSG_LAYOUT,
 			    .id = generation,
@@ -145,22 +146,22 @@ hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err
 
 /* ---- ranks that move ---- */
 
-void crew_tell(struct crew *c, uint32_t node, const struct message *m)
+void node_set_tell(struct node_set *c, uint32_t node, const struct message *m)
 {
 	node_send(&c->nodes[node], m);
 }
 
-void crew_tell_all(struct crew *c, const struct message *m)
+void node_set_tell_all(struct node_set *c, const struct message *m)
 {
 	send_all(c, m);
 }
 
 /* slots 0: nobody has said how many ranks it is for. */
-static hale_status_t to_one(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
+static hale_status_t to_one(const struct node_set *c, uint32_t from, uint32_t to, uint32_t *node_of,
 			    struct error *err)
 {
 	const struct node *n = &c->nodes[to];
-	uint32_t more = crew_ranks_on(c, &c->nodes[from]), there = crew_ranks_on(c, n);
+	uint32_t more = node_set_ranks_on(c, &c->nodes[from]), there = node_set_ranks_on(c, n);
 
 	if (!node_usable(n))
 		return error_set(err, HALE_ERR_NODE, "node %s is lost", n->name);
@@ -174,14 +175,14 @@ static hale_status_t to_one(const struct crew *c, uint32_t from, uint32_t to, ui
 	return HALE_OK;
 }
 
-bool crew_has_place(const struct crew *c, uint32_t from, bool others)
+bool node_set_has_place(const struct node_set *c, uint32_t from, bool others)
 {
-	uint64_t spares = 0, room = 0, leaving = 0, ranks = crew_ranks_on(c, &c->nodes[from]),
+	uint64_t spares = 0, room = 0, leaving = 0, ranks = node_set_ranks_on(c, &c->nodes[from]),
 		 theirs = 0;
 
 	for (uint32_t k = 0; k < c->count; k++) {
 		const struct node *n = &c->nodes[k];
-		uint32_t there = crew_ranks_on(c, n);
+		uint32_t there = node_set_ranks_on(c, n);
 
 		if (k == from || !node_usable(n))
 			continue;
@@ -197,8 +198,8 @@ bool crew_has_place(const struct crew *c, uint32_t from, bool others)
 	return spares > leaving || room >= ranks + (spares < leaving ? theirs : 0);
 }
 
-hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
-			     struct error *err)
+hale_status_t node_set_elsewhere(const struct node_set *c, uint32_t from, uint32_t to,
+				 uint32_t *node_of, struct error *err)
 {
 	struct placement p = {.nodes = c->placement.nodes, .node_of = node_of};
 	struct place_node *nodes;
@@ -232,9 +233,9 @@ hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, u
 					     c->nodes[from].name);
 }
 
-void crew_moved(struct crew *c, uint32_t rank, pid_t pid, const uint64_t position[3])
+void node_set_moved(struct node_set *c, uint32_t rank, pid_t pid, const uint64_t position[3])
 {
-	struct crew_rank *r = &c->ranks[rank];
+	struct node_set_rank *r = &c->ranks[rank];
 
 	c->placement.node_of[rank] = c->coming[rank];
 	r->pid = r->group = r->member = pid;
@@ -242,40 +243,40 @@ void crew_moved(struct crew *c, uint32_t rank, pid_t pid, const uint64_t positio
 		stdin_spool_open(&c->stdin_spool, position[0]);
 }
 
-void crew_move_over(struct crew *c, uint32_t from)
+void node_set_move_over(struct node_set *c, uint32_t from)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
 		struct node *n = &c->nodes[k];
 
-		if (n->state == NODE_SPARE && crew_ranks_on(c, n) > 0) {
+		if (n->state == NODE_SPARE && node_set_ranks_on(c, n) > 0) {
 			n->state = NODE_READY;
 			n->leave.vacated = false;
-		} else if (k == from && n->state == NODE_READY && crew_ranks_on(c, n) == 0) {
+		} else if (k == from && n->state == NODE_READY && node_set_ranks_on(c, n) == 0) {
 			n->state = NODE_SPARE;
 			n->leave.vacated = true;
 		}
 	}
 }
 
-static void say_order(struct crew *c, uint32_t rank)
+static void say_order(struct node_set *c, uint32_t rank)
 {
-	const struct crew_order *o = &c->ranks[rank].order;
+	const struct node_set_order *o = &c->ranks[rank].order;
 	struct message m = {.type = MSG_SPAWN, .rank = rank, .text = o->program, .name = o->sink};
 
 	memcpy(m.position, o->position, sizeof(m.position));
 	node_send(node_of(c, rank), &m);
 }
 
-void crew_order_done(struct crew_rank *r)
+void node_set_order_done(struct node_set_rank *r)
 {
 	free(r->order.program);
 	free(r->order.sink);
-	r->order = (struct crew_order){0};
+	r->order = (struct node_set_order){0};
 }
 
-void crew_order_again(struct node *n)
+void node_set_order_again(struct node *n)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 
 	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++) {
 		if (!c->ranks[r].order.refused || c->placement.node_of[r] != n->index)
@@ -285,26 +286,26 @@ void crew_order_again(struct node *n)
 	}
 }
 
-void crew_forget_orders(struct crew *c)
+void node_set_forget_orders(struct node_set *c)
 {
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		if (!c->ranks[r].order.refused)
 			continue;
-		crew_order_done(&c->ranks[r]);
+		node_set_order_done(&c->ranks[r]);
 		c->ranks[r].spawning = false;
 	}
 }
 
-void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *sink,
-		const uint64_t position[3])
+void node_set_spawn(struct node_set *c, uint32_t rank, const char *program, const char *sink,
+		    const uint64_t position[3])
 {
-	struct crew_rank *r = &c->ranks[rank];
+	struct node_set_rank *r = &c->ranks[rank];
 	struct error err;
 
 	r->spawning = true;
 	r->met = r->initialized = r->finalized = r->mpi = false;
 	r->pid = r->group = r->member = 0;
-	crew_order_done(r);
+	node_set_order_done(r);
 	r->order.program = strdup(program);
 	r->order.sink = strdup(sink ? sink : "");
 	memcpy(r->order.position, position, sizeof(r->order.position));
@@ -323,49 +324,49 @@ void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *
 
 /* ---- signals ---- */
 
-static void signal_one(struct crew *c, uint32_t rank, int sig, enum signal_to to)
+static void signal_one(struct node_set *c, uint32_t rank, int sig, enum signal_to to)
 {
 	node_send(node_of(c, rank),
 		  &(struct message){.type = MSG_SIGNAL, .rank = rank, .value = sig, .flags = to});
 }
 
-void crew_signal(struct crew *c, uint32_t rank, int sig)
+void node_set_signal(struct node_set *c, uint32_t rank, int sig)
 {
 	signal_one(c, rank, sig, SIGNAL_GROUP);
 }
 
-void crew_signal_program(struct crew *c, uint32_t rank, int sig)
+void node_set_signal_program(struct node_set *c, uint32_t rank, int sig)
 {
 	signal_one(c, rank, sig, SIGNAL_PROGRAM);
 }
 
-void crew_signal_all(struct crew *c, int sig)
+void node_set_signal_all(struct node_set *c, int sig)
 {
 	send_all(c, &(struct message){.type = MSG_SIGNAL, .rank = MESSAGE_ALL, .value = sig});
 }
 
-void crew_pause(struct crew *c, bool pause)
+void node_set_pause(struct node_set *c, bool pause)
 {
 	send_all(c, &(struct message){.type = MSG_PAUSE, .value = pause});
 	for (uint32_t k = 0; k < c->count; k++) {
 		session_flush(&c->nodes[k].session, FLUSH_SECONDS);
 		if (!pause)
-			crew_lease_extend(&c->nodes[k]);
+			node_set_lease_extend(&c->nodes[k]);
 	}
 }
 
 /* ---- questions that all nodes answer ---- */
 
-void crew_clear(struct crew *c)
+void node_set_clear(struct node_set *c)
 {
 	c->asks.clearing = true;
 	for (uint32_t k = 0; k < c->count; k++)
 		c->nodes[k].asks.clearing = node_usable(&c->nodes[k]);
 	send_all(c, &(struct message){.type = MSG_CLEAR, .id = c->generation});
-	crew_answers(c);
+	node_set_answers(c);
 }
 
-void crew_check(struct crew *c)
+void node_set_check(struct node_set *c)
 {
 	c->asks.checking = true;
 	c->asks.check = (struct error){HALE_OK, ""};
@@ -373,12 +374,12 @@ void crew_check(struct crew *c)
 	for (uint32_t k = 0; k < c->count; k++)
 		c->nodes[k].asks.checking = node_usable(&c->nodes[k]);
 	send_all(c, &(struct message){.type = MSG_CHECK, .id = ++c->asks.last_check});
-	crew_answers(c);
+	node_set_answers(c);
 }
 
-uint32_t crew_look(struct crew *c)
+uint32_t node_set_look(struct node_set *c)
 {
-	struct crew_look *l = calloc(1, sizeof(*l)), **end = &c->looks.list;
+	struct node_set_look *l = calloc(1, sizeof(*l)), **end = &c->looks.list;
 
 	if (!l)
 		return 0;
@@ -392,42 +393,43 @@ uint32_t crew_look(struct crew *c)
 
 /* ---- checkpoints, faults ---- */
 
-static void crew_halted_clear(struct crew *c)
+static void node_set_halted_clear(struct node_set *c)
 {
 	for (uint32_t r = 0; r < c->nranks; r++)
 		c->ranks[r].halted = false;
 }
 
-void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags, const char *folder)
+void node_set_checkpoint(struct node_set *c, uint32_t id, uint32_t base, uint32_t flags,
+			 const char *folder)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
 		c->nodes[k].ckpt.bytes = 0;
 		c->nodes[k].ckpt.idle = false;
 		c->nodes[k].ckpt.silent = MESSAGE_ALL;
 	}
-	crew_halted_clear(c);
+	node_set_halted_clear(c);
 	send_all(c, &(struct message){
 			.type = MSG_CKPT, .id = id, .base = base, .flags = flags, .text = folder});
 }
 
-void crew_checkpoint_cancel(struct crew *c, uint32_t id)
+void node_set_checkpoint_cancel(struct node_set *c, uint32_t id)
 {
-	crew_halted_clear(c);
+	node_set_halted_clear(c);
 	send_all(c, &(struct message){.type = MSG_CKPT_CANCEL, .id = id});
 }
 
-void crew_checkpoint_over(struct crew *c)
+void node_set_checkpoint_over(struct node_set *c)
 {
-	crew_halted_clear(c);
+	node_set_halted_clear(c);
 	send_all(c, &(struct message){.type = MSG_CKPT_OVER});
 }
 
-void crew_checkpoint_refuse(struct crew *c)
+void node_set_checkpoint_refuse(struct node_set *c)
 {
 	send_all(c, &(struct message){.type = MSG_CKPT_REFUSE});
 }
 
-uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle)
+uint64_t node_set_checkpoint_bytes(const struct node_set *c, bool *idle)
 {
 	uint64_t bytes = 0;
 
@@ -441,7 +443,7 @@ uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle)
 	return bytes;
 }
 
-bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank)
+bool node_set_checkpoint_silent(const struct node_set *c, uint32_t *rank)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
 		*rank = c->nodes[k].ckpt.silent;
@@ -451,12 +453,12 @@ bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank)
 	return false;
 }
 
-void crew_task_due(struct crew *c, uint32_t number, const char *due)
+void node_set_task_due(struct node_set *c, uint32_t number, const char *due)
 {
 	send_all(c, &(struct message){.type = MSG_TASK_DUE, .number = number, .text = due});
 }
 
-void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig)
+void node_set_inject(struct node_set *c, uint32_t rank, const char *call, uint64_t count, int sig)
 {
 	node_send(node_of(c, rank), &(struct message){.type = MSG_INJECT,
 						      .rank = rank,

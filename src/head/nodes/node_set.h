@@ -30,7 +30,7 @@
 #include "wire/session/session.h"
 #include "wire/session/setup.h"
 
-struct crew;
+struct node_set;
 
 enum { WARM_UNFIT = 320 };
 
@@ -73,7 +73,7 @@ struct node_attach {
 };
 
 struct node_lease {
-	uint64_t asked;	     /* and not granted yet: nothing is while crew.adopting */
+	uint64_t asked;	     /* and not granted yet: nothing is while node_set.adopting */
 	uint64_t granted_at; /* lease_clock() of the last one; 0: none yet */
 	struct loop_timer lost;
 };
@@ -105,7 +105,7 @@ struct node_asks {
 };
 
 struct node {
-	struct crew *crew;
+	struct node_set *node_set;
 	uint32_t index;
 	char name[JOB_NODE_NAME], host[JOB_NODE_NAME];
 	bool local;    /* its agent is our child */
@@ -130,15 +130,15 @@ struct node {
 };
 
 /* What MSG_SPAWN has said, until the rank is there: its node may have to be told again. */
-struct crew_order {
+struct node_set_order {
 	char *program, *sink; /* NULL: nothing is waited for */
 	uint64_t position[3];
 	bool refused; /* for want of a lease: said again behind the next one */
 };
 
-struct crew_rank {
+struct node_set_rank {
 	bool spawning; /* asked for, not there yet */
-	struct crew_order order;
+	struct node_set_order order;
 	pid_t pid;    /* launched and not yet ended; 0: none */
 	pid_t group;  /* its process group; stays known after its end */
 	pid_t member; /* said HELLO; 0: none yet */
@@ -149,7 +149,7 @@ struct crew_rank {
 	uint64_t passed[2]; /* what its agent knows of that is printed for certain */
 };
 
-struct crew_handler {
+struct node_set_handler {
 	/* All nodes are there. */
 	void (*ready)(void *arg);
 	/* A node can't be used, or what it was told can't be done. */
@@ -168,13 +168,14 @@ struct crew_handler {
 	void (*hung)(void *arg, uint32_t rank, int32_t ms);
 	/* A process that said HELLO is gone, while the shell that started it lives on. */
 	void (*stray)(void *arg, uint32_t rank);
-	/* Answers of all nodes to crew_clear, crew_check, crew_look. */
+	/* Answers of all nodes to node_set_clear, node_set_check, node_set_look. */
 	void (*cleared)(void *arg);
 	void (*checked)(void *arg, const struct error *err, uint64_t resident_bytes);
 	void (*looked)(void *arg, uint32_t look, const struct profile *p, uint64_t progress);
 	/* A rolled back rank printed something else than the first time. */
 	void (*differs)(void *arg, uint32_t rank, int which);
-	/* What a node says of a migration: MSG_MOVE_… but DATA and TAKEN, which the crew passes on.
+	/* What a node says of a migration: MSG_MOVE_… but DATA and TAKEN, which the node set passes
+	 * on.
 	 */
 	void (*moved)(void *arg, const struct node *node, const struct message *m);
 	/* A process that stood ready is a rank's now, or its copy. */
@@ -207,15 +208,15 @@ struct crew_handler {
 };
 
 /* A look under way; answers are summed up. */
-struct crew_look {
+struct node_set_look {
 	uint32_t id;
 	struct profile profile;
 	uint64_t progress;
-	struct crew_look *next;
+	struct node_set_look *next;
 };
 
-struct crew_address {
-	struct crew_address *next;
+struct node_set_address {
+	struct node_set_address *next;
 	uint32_t rank;
 	size_t len;
 	unsigned char bytes[];
@@ -224,7 +225,7 @@ struct crew_address {
 /* The agent of a node: hears the head on one descriptor, speaks on the other; an exit status. */
 typedef int agent_main_t(int in_fd, int out_fd);
 
-struct crew_config {
+struct node_set_config {
 	agent_main_t *agent;	   /* becomes a child, on this machine */
 	const struct hosts *hosts; /* NULL: local nodes */
 	uint32_t nodes, spares;	   /* of local nodes: that have ranks, and more */
@@ -237,21 +238,21 @@ struct crew_config {
 };
 
 /* All nodes are asked for something, and some have not answered yet. */
-struct crew_asks {
+struct node_set_asks {
 	bool clearing, checking;
 	uint32_t last_check;
 	struct error check;
 	uint64_t check_bytes;
 };
 
-struct crew_looks {
-	struct crew_look *list; /* oldest first */
+struct node_set_looks {
+	struct node_set_look *list; /* oldest first */
 	uint32_t last;
 };
 
-struct crew {
-	struct crew_config config;
-	struct crew_handler handler;
+struct node_set {
+	struct node_set_config config;
+	struct node_set_handler handler;
 	struct loop *loop;
 	uint32_t nranks;
 	struct node *nodes;
@@ -260,7 +261,7 @@ struct crew {
 	const uint32_t
 	    *coming; /* [nranks]: the nodes that ranks are moving to; NULL: no migration */
 	bool let_go; /* GO is said: copies are the ranks, though placement doesn't say so yet */
-	struct crew_rank *ranks;
+	struct node_set_rank *ranks;
 	struct output_writer out[2];
 	struct echoes (*echoes)[2];	/* [ranks], of jobs with replicas; NULL: others */
 	struct stdin_spool stdin_spool; /* hale's stdin, for rank 0 */
@@ -272,106 +273,108 @@ struct crew {
 	bool adopting;	/* the agents are those of another head, and not all have answered */
 	bool abandoned; /* a newer head has the job: nothing is sent any more */
 	struct loop_timer passed;
-	struct crew_address *addresses; /* that have come while adopting, newest first */
-	struct crew_asks asks;
-	struct crew_looks looks;
+	struct node_set_address *addresses; /* that have come while adopting, newest first */
+	struct node_set_asks asks;
+	struct node_set_looks looks;
 };
 
 /* Forks the agents of this machine at once: call it before anything that they must not inherit.
  * hosts and what setup points to stay the caller's. */
-hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_config *config,
-			  const struct crew_handler *handler, struct error *err);
+hale_status_t node_set_create(struct node_set *c, struct loop *loop,
+			      const struct node_set_config *config,
+			      const struct node_set_handler *handler, struct error *err);
 /* Starts the others, and tells all of the job; handler.ready follows. */
-hale_status_t crew_start(struct crew *c, struct error *err);
+hale_status_t node_set_start(struct node_set *c, struct error *err);
 /* Lets the agents go and waits for them, writes what is left of the output. */
-void crew_destroy(struct crew *c);
+void node_set_destroy(struct node_set *c);
 
 /* Instead of both: the agents are there; nodes as they are described, by index, but for session and
  * pid. NODE_LOST ones are not asked. All others are NODE_STARTING and attached or no_answer follow
- * for each. Nothing is granted before crew_adopted. */
-hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_config *config,
-			 const struct crew_handler *handler, const struct node *nodes,
-			 uint32_t count, struct error *err);
-void crew_adopted(struct crew *c);
+ * for each. Nothing is granted before node_set_adopted. */
+hale_status_t node_set_adopt(struct node_set *c, struct loop *loop,
+			     const struct node_set_config *config,
+			     const struct node_set_handler *handler, const struct node *nodes,
+			     uint32_t count, struct error *err);
+void node_set_adopted(struct node_set *c);
 /* It has not answered, and can't have a lease any more. */
-void crew_lost_for_good(struct node *n, const char *why);
-void crew_refuse_asks(struct crew *c);
+void node_set_lost_for_good(struct node *n, const char *why);
+void node_set_refuse_asks(struct node_set *c);
 /* A newer head has the job: all sessions are closed, nobody is told anything, nothing is ended. */
-void crew_abandon(struct crew *c);
+void node_set_abandon(struct node_set *c);
 
 /* A child of this process has ended: true if it was an agent or a launcher. */
-bool crew_child(struct crew *c, pid_t pid, int status);
+bool node_set_child(struct node_set *c, pid_t pid, int status);
 
 /* New, zeroed segments; no rank may be running. With nodes lost meanwhile their ranks get others.
  */
-hale_status_t crew_layout(struct crew *c, uint32_t generation, struct error *err);
+hale_status_t node_set_layout(struct node_set *c, uint32_t generation, struct error *err);
 /* Starts rank; sink NULL: from its beginning, otherwise HALE_SINK's value and the program to
  * become it in. position: where its three streams stand. */
-void crew_spawn(struct crew *c, uint32_t rank, const char *program, const char *sink,
-		const uint64_t position[3]);
+void node_set_spawn(struct node_set *c, uint32_t rank, const char *program, const char *sink,
+		    const uint64_t position[3]);
 
 /* Ranks that wait for their node's next lease are not started any more. */
-void crew_forget_orders(struct crew *c);
+void node_set_forget_orders(struct node_set *c);
 
 /* To the process group of one rank, of all. */
-void crew_signal(struct crew *c, uint32_t rank, int sig);
-void crew_signal_all(struct crew *c, int sig);
+void node_set_signal(struct node_set *c, uint32_t rank, int sig);
+void node_set_signal_all(struct node_set *c, int sig);
 /* To the process that said HELLO, or else the launched one. */
-void crew_signal_program(struct crew *c, uint32_t rank, int sig);
+void node_set_signal_program(struct node_set *c, uint32_t rank, int sig);
 /* Everybody stands still, and so will the head; or goes on. Returns when it has been sent. */
-void crew_pause(struct crew *c, bool pause);
+void node_set_pause(struct node_set *c, bool pause);
 
-bool crew_present(const struct crew *c, uint32_t rank); /* runs, or is about to */
-uint32_t crew_alive(const struct crew *c);		/* ranks that are present */
-bool crew_usable(const struct crew *c);			/* some node is there */
+bool node_set_present(const struct node_set *c, uint32_t rank); /* runs, or is about to */
+uint32_t node_set_alive(const struct node_set *c);		/* ranks that are present */
+bool node_set_usable(const struct node_set *c);			/* some node is there */
 /* Some node that is lost is this machine: another guardian and agent can be started for it. */
-bool crew_renewable(const struct crew *c);
+bool node_set_renewable(const struct node_set *c);
 /* Starts those, for all such nodes but spares: they are ready from now on. HALE_ERR_SYSTEM. */
-hale_status_t crew_renew(struct crew *c, struct error *err);
+hale_status_t node_set_renew(struct node_set *c, struct error *err);
 /* Ends what is left of the groups; handler.cleared follows. */
-void crew_clear(struct crew *c);
+void node_set_clear(struct node_set *c);
 
-void crew_check(struct crew *c);
+void node_set_check(struct node_set *c);
 /* ---- ranks that move (migrate.c) ---- */
 
 /* Where the ranks of node `from` could go: to node `to`, or (to == from) to a spare, or to the
  * nodes with most room, rather not to one that is to be left itself. node_of: [nranks], all ranks.
  */
-hale_status_t crew_elsewhere(const struct crew *c, uint32_t from, uint32_t to, uint32_t *node_of,
-			     struct error *err);
+hale_status_t node_set_elsewhere(const struct node_set *c, uint32_t from, uint32_t to,
+				 uint32_t *node_of, struct error *err);
 /* There is a usable spare for them, or free slots for all of them on nodes that are well; `others`:
  * and for all that rules want away from their nodes as well. */
-bool crew_has_place(const struct crew *c, uint32_t from, bool others);
-void crew_tell(struct crew *c, uint32_t node, const struct message *m);
-void crew_tell_all(struct crew *c, const struct message *m);
+bool node_set_has_place(const struct node_set *c, uint32_t from, bool others);
+void node_set_tell(struct node_set *c, uint32_t node, const struct message *m);
+void node_set_tell_all(struct node_set *c, const struct message *m);
 /* The copy is the rank from now on; its output and input go on at position. */
-void crew_moved(struct crew *c, uint32_t rank, pid_t pid, const uint64_t position[3]);
+void node_set_moved(struct node_set *c, uint32_t rank, pid_t pid, const uint64_t position[3]);
 /* Who got ranks is no spare any more, who has none left is one. */
-void crew_move_over(struct crew *c, uint32_t from);
+void node_set_move_over(struct node_set *c, uint32_t from);
 
 /* Meters of all ranks: returns the number of the look. */
-uint32_t crew_look(struct crew *c);
-void crew_checkpoint(struct crew *c, uint32_t id, uint32_t base, uint32_t flags,
-		     const char *folder);
-void crew_checkpoint_cancel(struct crew *c, uint32_t id);
-void crew_checkpoint_over(struct crew *c);
-void crew_checkpoint_refuse(struct crew *c);
+uint32_t node_set_look(struct node_set *c);
+void node_set_checkpoint(struct node_set *c, uint32_t id, uint32_t base, uint32_t flags,
+			 const char *folder);
+void node_set_checkpoint_cancel(struct node_set *c, uint32_t id);
+void node_set_checkpoint_over(struct node_set *c);
+void node_set_checkpoint_refuse(struct node_set *c);
 /* Bytes of its images so far; *idle: somebody's has nobody to write it. */
-uint64_t crew_checkpoint_bytes(const struct crew *c, bool *idle);
+uint64_t node_set_checkpoint_bytes(const struct node_set *c, bool *idle);
 /* One that has not begun to stop, although it was asked. */
-bool crew_checkpoint_silent(const struct crew *c, uint32_t *rank);
-void crew_inject(struct crew *c, uint32_t rank, const char *call, uint64_t count, int sig);
+bool node_set_checkpoint_silent(const struct node_set *c, uint32_t *rank);
+void node_set_inject(struct node_set *c, uint32_t rank, const char *call, uint64_t count, int sig);
 /* Memory errors to pretend in the tasks of all ranks; number > 0, another one each time. */
-void crew_task_due(struct crew *c, uint32_t number, const char *due);
+void node_set_task_due(struct node_set *c, uint32_t number, const char *due);
 
-const struct node *crew_node_of(const struct crew *c, uint32_t rank);
+const struct node *node_set_node_of(const struct node_set *c, uint32_t rank);
 /* Jobs with replicas: all processes start; that one is dead. */
-void crew_echo_begin(struct crew *c);
-void crew_echo_lost(struct crew *c, uint32_t process);
+void node_set_echo_begin(struct node_set *c);
+void node_set_echo_lost(struct node_set *c, uint32_t process);
 /* A copy of another replica is in its place, which had printed as much as position says. */
-void crew_echo_returned(struct crew *c, uint32_t process, const uint64_t position[3]);
-uint32_t crew_ranks_on(const struct crew *c, const struct node *n);
-uint32_t crew_cores(const struct crew *c);
+void node_set_echo_returned(struct node_set *c, uint32_t process, const uint64_t position[3]);
+uint32_t node_set_ranks_on(const struct node_set *c, const struct node *n);
+uint32_t node_set_cores(const struct node_set *c);
 const char *node_state_name(node_state_t state);
 
 #endif

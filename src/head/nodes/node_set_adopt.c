@@ -19,10 +19,10 @@
 /* fd -1 and a reason in n->why: there is nobody to ask. */
 static hale_status_t reach(struct node *n, int *fd, struct error *err)
 {
-	const struct crew *c = n->crew;
+	const struct node_set *c = n->node_set;
 
 	if (!n->local)
-		return crew_launcher_start(n, fd, err);
+		return node_set_launcher_start(n, fd, err);
 	*fd = attach_connect(c->config.setup.tag, n->index);
 	/* the guardian, which ends last, has that socket too */
 	n->end.gone = *fd < 0 && errno == ECONNREFUSED;
@@ -35,7 +35,7 @@ static hale_status_t reach(struct node *n, int *fd, struct error *err)
 
 static hale_status_t ask(struct node *n, struct error *err)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 	int fd = -1;
 	hale_status_t status = reach(n, &fd, err);
 
@@ -45,7 +45,7 @@ static hale_status_t ask(struct node *n, struct error *err)
 		c->handler.no_answer(c->handler.arg, n, n->end.why);
 		return HALE_OK;
 	}
-	status = crew_session_add(n, fd, err);
+	status = node_set_session_add(n, fd, err);
 	session_send(&n->session,
 		     &(struct message){.type = MSG_ATTACH, .id = c->config.setup.epoch});
 	return status;
@@ -56,7 +56,7 @@ static void ask_now(struct node *n)
 	struct error err;
 
 	if (ask(n, &err) != HALE_OK)
-		crew_adopt_over(n, err.text);
+		node_set_adopt_over(n, err.text);
 }
 
 /* Whoever is asked in the moment in which its agent dies is not gone: there is another one a moment
@@ -66,7 +66,7 @@ static void ask_again(void *arg)
 {
 	struct node *n = arg;
 
-	if (!n->crew->adopting || n->attach.done || n->state == NODE_LOST ||
+	if (!n->node_set->adopting || n->attach.done || n->state == NODE_LOST ||
 	    session_is_open(&n->session))
 		return;
 	if (!n->local && n->agent.pid > 0) /* the launcher of the last time */
@@ -81,12 +81,13 @@ static void ask_later(struct node *n)
 					   : AGAIN_FAR;
 
 	n->attach.again_in = 2 * in < AGAIN_MOST ? 2 * in : AGAIN_MOST;
-	loop_timer_set(n->crew->loop, &n->attach.again, in, ask_again, n);
+	loop_timer_set(n->node_set->loop, &n->attach.again, in, ask_again, n);
 }
 
-hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_config *config,
-			 const struct crew_handler *handler, const struct node *nodes,
-			 uint32_t count, struct error *err)
+hale_status_t node_set_adopt(struct node_set *c, struct loop *loop,
+			     const struct node_set_config *config,
+			     const struct node_set_handler *handler, const struct node *nodes,
+			     uint32_t count, struct error *err)
 {
 	hale_status_t status;
 
@@ -101,12 +102,12 @@ hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_co
 	if (config->hosts || count > 1)
 		c->config.setup.lease_ns = (uint64_t)(config->node_timeout * 1e9);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	status = crew_ranks_create(c, err);
+	status = node_set_ranks_create(c, err);
 	for (uint32_t k = 0; k < count; k++) {
 		struct node *n = &c->nodes[k];
 
 		*n = nodes[k];
-		n->crew = c;
+		n->node_set = c;
 		n->index = k;
 		n->local = config->hosts == NULL;
 		n->spare = n->state == NODE_SPARE;
@@ -122,9 +123,9 @@ hale_status_t crew_adopt(struct crew *c, struct loop *loop, const struct crew_co
 	return status;
 }
 
-void crew_adopt_over(struct node *n, const char *why)
+void node_set_adopt_over(struct node *n, const char *why)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 
 	n->attach.done = false;
 	snprintf(n->end.why, sizeof(n->end.why), "%s", why);
@@ -134,9 +135,9 @@ void crew_adopt_over(struct node *n, const char *why)
 	c->handler.no_answer(c->handler.arg, n, n->end.why);
 }
 
-void crew_adopt_take(struct node *n, const struct message *m)
+void node_set_adopt_take(struct node *n, const struct message *m)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 
 	if (m->type == MSG_SUPERSEDED) {
 		c->handler.superseded(c->handler.arg, m->id);
@@ -148,22 +149,22 @@ void crew_adopt_take(struct node *n, const struct message *m)
 	}
 }
 
-static void tell_addresses(struct crew *c)
+static void tell_addresses(struct node_set *c)
 {
-	for (struct crew_address *a = c->addresses, *next; a; a = next) {
+	for (struct node_set_address *a = c->addresses, *next; a; a = next) {
 		next = a->next;
-		crew_tell_all(c, &(struct message){.type = MSG_ADDRESS,
-						   .id = c->generation,
-						   .rank = a->rank,
-						   .bytes = a->bytes,
-						   .len = a->len});
+		node_set_tell_all(c, &(struct message){.type = MSG_ADDRESS,
+						       .id = c->generation,
+						       .rank = a->rank,
+						       .bytes = a->bytes,
+						       .len = a->len});
 		free(a);
 	}
 	c->addresses = NULL;
 }
 
 /* Leases that were asked for meanwhile are granted: before anything is commanded. */
-void crew_adopted(struct crew *c)
+void node_set_adopted(struct node_set *c)
 {
 	c->adopting = false;
 	c->announced = true;
@@ -171,25 +172,25 @@ void crew_adopted(struct crew *c)
 		struct node *n = &c->nodes[k];
 
 		if (n->attach.done && n->lease.asked)
-			crew_lease_asked(n, n->lease.asked);
+			node_set_lease_asked(n, n->lease.asked);
 	}
 	tell_addresses(c);
 }
 
-void crew_lost_for_good(struct node *n, const char *why)
+void node_set_lost_for_good(struct node *n, const char *why)
 {
-	crew_lose(n, why);
+	node_set_lose(n, why);
 }
 
-void crew_refuse_asks(struct crew *c)
+void node_set_refuse_asks(struct node_set *c)
 {
-	crew_checkpoint_refuse(c);
+	node_set_checkpoint_refuse(c);
 }
 
 /* Where ranks can be reached, those nodes want to know, too, that have not answered yet. */
-void crew_adopt_address(struct crew *c, const struct message *m)
+void node_set_adopt_address(struct node_set *c, const struct message *m)
 {
-	struct crew_address *a = malloc(sizeof(*a) + m->len);
+	struct node_set_address *a = malloc(sizeof(*a) + m->len);
 
 	if (!a)
 		return;
@@ -200,7 +201,7 @@ void crew_adopt_address(struct crew *c, const struct message *m)
 	c->addresses = a;
 }
 
-void crew_abandon(struct crew *c)
+void node_set_abandon(struct node_set *c)
 {
 	c->abandoned = true;
 	for (uint32_t k = 0; k < c->count; k++) {

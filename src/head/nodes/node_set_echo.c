@@ -6,7 +6,7 @@
 #include "head/nodes/node_set_private.h"
 #include "node/living.h"
 
-static uint32_t ranks_of(const struct crew *c)
+static uint32_t ranks_of(const struct node_set *c)
 {
 	return c->nranks / c->config.setup.degree;
 }
@@ -16,7 +16,7 @@ static void echo_pass(void *arg, const char *text, size_t len)
 	output_position_take(arg, text, len);
 }
 
-bool crew_echo_create(struct crew *c)
+bool node_set_echo_create(struct node_set *c)
 {
 	uint32_t n = ranks_of(c);
 
@@ -29,7 +29,7 @@ bool crew_echo_create(struct crew *c)
 	return c->echoes != NULL;
 }
 
-void crew_echo_destroy(struct crew *c)
+void node_set_echo_destroy(struct node_set *c)
 {
 	for (uint32_t r = 0; c->echoes && r < ranks_of(c); r++)
 		for (int i = 0; i < 2; i++)
@@ -38,14 +38,14 @@ void crew_echo_destroy(struct crew *c)
 	c->echoes = NULL;
 }
 
-void crew_echo_begin(struct crew *c)
+void node_set_echo_begin(struct node_set *c)
 {
 	for (uint32_t r = 0; c->echoes && r < ranks_of(c); r++)
 		for (int i = 0; i < 2; i++)
 			echo_begin(&c->echoes[r][i]);
 }
 
-void crew_echo_take(struct crew *c, uint32_t process, int i, const char *text, size_t len)
+void node_set_echo_take(struct node_set *c, uint32_t process, int i, const char *text, size_t len)
 {
 	uint32_t n = ranks_of(c), rank = living_rank_of(process, n);
 
@@ -55,7 +55,7 @@ void crew_echo_take(struct crew *c, uint32_t process, int i, const char *text, s
 		    rank);
 }
 
-void crew_echo_ended(struct crew *c, uint32_t process)
+void node_set_echo_ended(struct node_set *c, uint32_t process)
 {
 	uint32_t n = ranks_of(c);
 
@@ -63,7 +63,7 @@ void crew_echo_ended(struct crew *c, uint32_t process)
 		echo_ended(&c->echoes[living_rank_of(process, n)][i], living_slot_of(process, n));
 }
 
-void crew_echo_lost(struct crew *c, uint32_t process)
+void node_set_echo_lost(struct node_set *c, uint32_t process)
 {
 	uint32_t n = ranks_of(c);
 
@@ -71,7 +71,7 @@ void crew_echo_lost(struct crew *c, uint32_t process)
 		echo_lost(&c->echoes[living_rank_of(process, n)][i], living_slot_of(process, n));
 }
 
-void crew_echo_returned(struct crew *c, uint32_t process, const uint64_t position[3])
+void node_set_echo_returned(struct node_set *c, uint32_t process, const uint64_t position[3])
 {
 	uint32_t n = ranks_of(c);
 

@@ -13,12 +13,12 @@
 
 #define LATE_NS 250000000ull
 
-bool crew_leased(const struct crew *c)
+bool node_set_leased(const struct node_set *c)
 {
 	return c->config.setup.lease_ns != 0;
 }
 
-static uint64_t term(const struct crew *c)
+static uint64_t term(const struct node_set *c)
 {
 	return c->config.setup.lease_ns;
 }
@@ -28,9 +28,9 @@ static void silent(void *arg);
 /* (Re)arms the timer; a lease that was never given is no reason to wait. */
 static void wait_for_lease(struct node *n)
 {
-	uint64_t at = lease_lost_at(term(n->crew), n->lease.granted_at), now = lease_clock();
+	uint64_t at = lease_lost_at(term(n->node_set), n->lease.granted_at), now = lease_clock();
 
-	loop_timer_set(n->crew->loop, &n->lease.lost, at > now ? (double)(at - now) * 1e-9 : 0,
+	loop_timer_set(n->node_set->loop, &n->lease.lost, at > now ? (double)(at - now) * 1e-9 : 0,
 		       silent, n);
 }
 
@@ -38,13 +38,13 @@ static void wait_for_lease(struct node *n)
  * stood still as well, and get another term to be heard. */
 static bool stood_still(struct node *n)
 {
-	uint64_t at = lease_lost_at(term(n->crew), n->lease.granted_at);
+	uint64_t at = lease_lost_at(term(n->node_set), n->lease.granted_at);
 
-	if (!n->crew->handler.may_grant(n->crew->handler.arg))
+	if (!n->node_set->handler.may_grant(n->node_set->handler.arg))
 		return true;
 	if (lease_clock() < at + LATE_NS)
 		return false;
-	crew_lease_extend(n);
+	node_set_lease_extend(n);
 	return true;
 }
 
@@ -53,34 +53,34 @@ static void silent(void *arg)
 	struct node *n = arg;
 	char why[sizeof(n->end.why) + 64];
 
-	if (lease_lost_at(term(n->crew), n->lease.granted_at) > lease_clock()) {
+	if (lease_lost_at(term(n->node_set), n->lease.granted_at) > lease_clock()) {
 		wait_for_lease(n);
 		return;
 	}
-	if (n->crew->config.setup.grace_ns && stood_still(n))
+	if (n->node_set->config.setup.grace_ns && stood_still(n))
 		return;
 	snprintf(why, sizeof(why), "%s%sno word from it for %.1f s", n->end.why,
 		 n->end.why[0] ? ", " : "", (double)(lease_clock() - n->lease.granted_at) * 1e-9);
-	crew_lose(n, why);
+	node_set_lose(n, why);
 }
 
 /* Never to a node that is taken for lost, or whose session is over. */
-void crew_lease_asked(struct node *n, uint64_t number)
+void node_set_lease_asked(struct node *n, uint64_t number)
 {
-	if (!crew_leased(n->crew) || n->state == NODE_LOST || n->end.bye)
+	if (!node_set_leased(n->node_set) || n->state == NODE_LOST || n->end.bye)
 		return;
 	n->lease.asked = number;
 	/* what is looked at after the ask has come holds for what the ask is answered with */
-	if (n->crew->adopting || !n->crew->handler.may_grant(n->crew->handler.arg))
+	if (n->node_set->adopting || !n->node_set->handler.may_grant(n->node_set->handler.arg))
 		return;
 	n->lease.asked = 0;
 	n->lease.granted_at = lease_clock();
 	node_send(n, &(struct message){.type = MSG_LEASE, .number = number});
-	crew_order_again(n);
+	node_set_order_again(n);
 	wait_for_lease(n);
 }
 
-void crew_lease_extend(struct node *n)
+void node_set_lease_extend(struct node *n)
 {
 	if (n->lease.granted_at == 0 || !node_usable(n))
 		return;
@@ -92,39 +92,39 @@ void crew_lease_extend(struct node *n)
  * killed it too, we see to it ourselves: it is the same machine. */
 static void end_local_ranks(const struct node *n)
 {
-	const struct crew *c = n->crew;
+	const struct node_set *c = n->node_set;
 
 	for (uint32_t r = 0; r < c->nranks; r++)
 		if (c->laid_out && c->placement.node_of[r] == n->index && c->ranks[r].group > 0)
 			kill(-c->ranks[r].group, SIGKILL);
 }
 
-void crew_session_over(void *node, const char *why)
+void node_set_session_over(void *node, const char *why)
 {
 	struct node *n = node;
 
-	if (n->crew->leaving || n->crew->abandoned || n->state == NODE_LOST)
+	if (n->node_set->leaving || n->node_set->abandoned || n->state == NODE_LOST)
 		return;
-	if (n->crew->adopting) {
-		crew_adopt_over(n, why);
+	if (n->node_set->adopting) {
+		node_set_adopt_over(n, why);
 		return;
 	}
 	if (!n->end.bye)
 		snprintf(n->end.why, sizeof(n->end.why), "%s", why);
 	if (n->state == NODE_STARTING && !n->local)
-		crew_launcher_failed(n);
+		node_set_launcher_failed(n);
 	if (n->local)
 		end_local_ranks(n);
 	/* the end of a launcher's pipe says nothing about the ranks at its other end */
 	if (n->local || n->end.bye || n->state == NODE_STARTING || n->lease.granted_at == 0)
-		crew_lose(n, n->end.why);
+		node_set_lose(n, n->end.why);
 	else
 		wait_for_lease(n);
 }
 
-void crew_lose(struct node *n, const char *why)
+void node_set_lose(struct node *n, const char *why)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 	char text[sizeof(n->end.why) + 64];
 
 	snprintf(text, sizeof(text), "%s", why);
@@ -140,11 +140,11 @@ void crew_lose(struct node *n, const char *why)
 			continue;
 		c->ranks[r].pid = 0;
 		c->ranks[r].spawning = false;
-		crew_order_done(&c->ranks[r]);
+		node_set_order_done(&c->ranks[r]);
 		if (r == 0)
 			stdin_spool_close(&c->stdin_spool);
 	}
 	c->handler.lost(c->handler.arg, n, text);
-	crew_answers(c);
-	crew_all_ready(c);
+	node_set_answers(c);
+	node_set_all_ready(c);
 }

@@ -47,7 +47,7 @@ static hale_status_t fork_agent(struct node *n, int *fd, struct error *err)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a socket for an agent");
 	n->agent.pid = fork();
 	if (n->agent.pid == 0)
-		be_agent(n->crew->config.agent, ends[1]);
+		be_agent(n->node_set->config.agent, ends[1]);
 	close(ends[1]);
 	if (n->agent.pid < 0) {
 		n->agent.pid = 0;
@@ -86,11 +86,11 @@ static char *agent_command(const struct node *n)
 	exe[k > 0 ? k : 0] = '\0';
 	put_quoted(f, exe);
 	fputs(" agent --job ", f);
-	put_quoted(f, n->crew->config.setup.job);
+	put_quoted(f, n->node_set->config.setup.job);
 	fputs(" --node ", f);
 	put_quoted(f, n->name);
-	if (n->crew->adopting)
-		fprintf(f, " --attach %s.%u", n->crew->config.setup.tag, n->index);
+	if (n->node_set->adopting)
+		fprintf(f, " --attach %s.%u", n->node_set->config.setup.tag, n->index);
 	return fclose(f) == 0 ? text : NULL;
 }
 
@@ -128,7 +128,7 @@ static bool is_this_machine(const char *name)
 
 static void be_launcher(const struct node *n, char *command)
 {
-	const struct crew_config *g = &n->crew->config;
+	const struct node_set_config *g = &n->node_set->config;
 	char *const ssh[] = {"ssh",
 			     "-T",
 			     "-x",
@@ -156,7 +156,7 @@ static void be_launcher(const struct node *n, char *command)
 	snprintf(list, sizeof(list), "--nodelist=%s", n->name);
 	setpgid(0, 0);
 	/* it may be the agent itself, which outlives the head then */
-	if (n->crew->config.setup.grace_ns == 0 || n->crew->adopting)
+	if (n->node_set->config.setup.grace_ns == 0 || n->node_set->adopting)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -174,7 +174,7 @@ static bool hush(void)
 	return dup2(null, STDERR_FILENO) >= 0;
 }
 
-hale_status_t crew_launcher_start(struct node *n, int *fd, struct error *err)
+hale_status_t node_set_launcher_start(struct node *n, int *fd, struct error *err)
 {
 	char *command = agent_command(n);
 	int ends[2];
@@ -204,12 +204,12 @@ hale_status_t crew_launcher_start(struct node *n, int *fd, struct error *err)
 
 /* ---- all of them ---- */
 
-hale_status_t crew_session_add(struct node *n, int fd, struct error *err)
+hale_status_t node_set_session_add(struct node *n, int fd, struct error *err)
 {
-	n->session.message = crew_take;
-	n->session.over = crew_session_over;
+	n->session.message = node_set_take;
+	n->session.over = node_set_session_over;
 	n->session.arg = n;
-	if (!session_open(&n->session, n->crew->loop, fd, fd))
+	if (!session_open(&n->session, n->node_set->loop, fd, fd))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot wait for an agent");
 	session_expect_greeting(&n->session);
 	return HALE_OK;
@@ -217,7 +217,7 @@ hale_status_t crew_session_add(struct node *n, int fd, struct error *err)
 
 static void stdin_spool_send(void *arg, const void *bytes, size_t len)
 {
-	struct crew *c = arg;
+	struct node_set *c = arg;
 
 	node_send(&c->nodes[c->placement.node_of[0]],
 		  &(struct message){.type = MSG_FEED, .bytes = bytes, .len = len});
@@ -225,21 +225,21 @@ static void stdin_spool_send(void *arg, const void *bytes, size_t len)
 
 static void stdin_spool_send_end(void *arg)
 {
-	struct crew *c = arg;
+	struct node_set *c = arg;
 
 	node_send(&c->nodes[c->placement.node_of[0]], &(struct message){.type = MSG_FEED_END});
 }
 
 static void output_position_differs(void *arg, struct output_position *p)
 {
-	struct crew *c = arg;
+	struct node_set *c = arg;
 
 	c->handler.differs(c->handler.arg, p->rank, p->which);
 }
 
 static void passed_tell(void *arg)
 {
-	struct crew *c = arg;
+	struct node_set *c = arg;
 
 	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++) {
 		for (int i = 0; i < 2; i++) {
@@ -257,7 +257,7 @@ static void passed_tell(void *arg)
 
 static void passed(void *arg, int which, uint32_t rank, uint64_t position)
 {
-	struct crew *c = arg;
+	struct node_set *c = arg;
 
 	c->ranks[rank].out[which - 1].handed = position;
 	if (!c->passed.armed)
@@ -266,7 +266,7 @@ static void passed(void *arg, int which, uint32_t rank, uint64_t position)
 
 static void output_daemon_gone(void *arg)
 {
-	struct crew *c = arg;
+	struct node_set *c = arg;
 
 	if (c->handler.output_daemon_gone(c->handler.arg))
 		for (int i = 0; i < 2; i++)
@@ -275,17 +275,17 @@ static void output_daemon_gone(void *arg)
 
 static void output_closed(void *arg, const struct output_writer *o)
 {
-	struct crew *c = arg;
+	struct node_set *c = arg;
 
 	c->handler.output_closed(c->handler.arg, o->name);
 }
 
-hale_status_t crew_ranks_create(struct crew *c, struct error *err)
+hale_status_t node_set_ranks_create(struct node_set *c, struct error *err)
 {
-	output_writer_init(&c->out[0], c->loop, STDOUT_FILENO, "stdout", crew_output_writer_drained,
-			   c);
-	output_writer_init(&c->out[1], c->loop, STDERR_FILENO, "stderr", crew_output_writer_drained,
-			   c);
+	output_writer_init(&c->out[0], c->loop, STDOUT_FILENO, "stdout",
+			   node_set_output_writer_drained, c);
+	output_writer_init(&c->out[1], c->loop, STDERR_FILENO, "stderr",
+			   node_set_output_writer_drained, c);
 	for (int i = 0; i < 2; i++) {
 		c->out[i].policy = c->config.on_closed;
 		c->out[i].closed = output_closed;
@@ -313,19 +313,19 @@ hale_status_t crew_ranks_create(struct crew *c, struct error *err)
 			c->ranks[r].out[i].arg = c;
 		}
 	}
-	if (c->config.setup.degree > 1 && !crew_echo_create(c))
+	if (c->config.setup.degree > 1 && !node_set_echo_create(c))
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", c->nranks);
 	return HALE_OK;
 }
 
-void crew_describe(struct crew *c)
+void node_set_describe(struct node_set *c)
 {
-	const struct crew_config *g = &c->config;
+	const struct node_set_config *g = &c->config;
 
 	for (uint32_t k = 0; k < c->count; k++) {
 		struct node *n = &c->nodes[k];
 
-		n->crew = c;
+		n->node_set = c;
 		n->index = k;
 		n->local = g->hosts == NULL;
 		n->spare = k >= c->count - g->spares || k >= c->placement.nodes;
@@ -341,8 +341,9 @@ void crew_describe(struct crew *c)
 	}
 }
 
-hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_config *config,
-			  const struct crew_handler *handler, struct error *err)
+hale_status_t node_set_create(struct node_set *c, struct loop *loop,
+			      const struct node_set_config *config,
+			      const struct node_set_handler *handler, struct error *err)
 {
 	hale_status_t status = HALE_OK;
 
@@ -355,7 +356,7 @@ hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_c
 		c->count = 0;
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the nodes");
 	}
-	crew_describe(c);
+	node_set_describe(c);
 	/* a single node of this machine has nobody who could start its ranks a second time */
 	if (config->hosts || c->count > 1)
 		c->config.setup.lease_ns = (uint64_t)(config->node_timeout * 1e9);
@@ -366,14 +367,14 @@ hale_status_t crew_create(struct crew *c, struct loop *loop, const struct crew_c
 
 		status = fork_agent(&c->nodes[k], &fd, err);
 		if (status == HALE_OK)
-			status = crew_session_add(&c->nodes[k], fd, err);
+			status = node_set_session_add(&c->nodes[k], fd, err);
 	}
-	return status == HALE_OK ? crew_ranks_create(c, err) : status;
+	return status == HALE_OK ? node_set_ranks_create(c, err) : status;
 }
 
 static hale_status_t introduce(struct node *n, struct error *err)
 {
-	struct setup s = n->crew->config.setup;
+	struct setup s = n->node_set->config.setup;
 	struct message m = {.type = MSG_SETUP};
 	void *bytes;
 
@@ -381,9 +382,9 @@ static hale_status_t introduce(struct node *n, struct error *err)
 	s.name = n->name;
 	if (n->local)
 		s.flags = (s.flags | SETUP_LOCAL) & ~(uint32_t)SETUP_EVENTS;
-	if (n->local && n->crew->count > 1)
+	if (n->local && n->node_set->count > 1)
 		s.flags |= SETUP_TOGETHER;
-	if (!n->local || n->crew->count > 1)
+	if (!n->local || n->node_set->count > 1)
 		s.flags |= SETUP_NAMED;
 	bytes = setup_write(&s, &m.len);
 	if (!bytes)
@@ -394,7 +395,7 @@ static hale_status_t introduce(struct node *n, struct error *err)
 	return HALE_OK;
 }
 
-hale_status_t crew_start(struct crew *c, struct error *err)
+hale_status_t node_set_start(struct node_set *c, struct error *err)
 {
 	hale_status_t status = HALE_OK;
 
@@ -403,9 +404,9 @@ hale_status_t crew_start(struct crew *c, struct error *err)
 		int fd = -1;
 
 		if (!n->local) {
-			status = crew_launcher_start(n, &fd, err);
+			status = node_set_launcher_start(n, &fd, err);
 			if (status == HALE_OK)
-				status = crew_session_add(n, fd, err);
+				status = node_set_session_add(n, fd, err);
 		}
 		if (status == HALE_OK)
 			status = introduce(n, err);
@@ -420,7 +421,7 @@ static bool can_renew(const struct node *n)
 	return n->local && !n->spare && n->state == NODE_LOST;
 }
 
-bool crew_renewable(const struct crew *c)
+bool node_set_renewable(const struct node_set *c)
 {
 	for (uint32_t k = 0; k < c->count; k++)
 		if (can_renew(&c->nodes[k]))
@@ -442,7 +443,7 @@ static hale_status_t renew(struct node *n, struct error *err)
 	n->end.why[0] = n->warm.stands[0] = '\0';
 	status = fork_agent(n, &fd, err);
 	if (status == HALE_OK)
-		status = crew_session_add(n, fd, err);
+		status = node_set_session_add(n, fd, err);
 	if (status == HALE_OK)
 		status = introduce(n, err);
 	if (status == HALE_OK)
@@ -450,7 +451,7 @@ static hale_status_t renew(struct node *n, struct error *err)
 	return status;
 }
 
-hale_status_t crew_renew(struct crew *c, struct error *err)
+hale_status_t node_set_renew(struct node_set *c, struct error *err)
 {
 	struct setup *s = &c->config.setup;
 	static const unsigned char no_secret[SEGMENT_SECRET];
@@ -466,13 +467,13 @@ hale_status_t crew_renew(struct crew *c, struct error *err)
 		if (can_renew(&c->nodes[k]))
 			status = renew(&c->nodes[k], err);
 	if (status == HALE_OK)
-		crew_tell_machines(c);
+		node_set_tell_machines(c);
 	return status;
 }
 
 /* ---- leaving ---- */
 
-bool crew_child(struct crew *c, pid_t pid, int status)
+bool node_set_child(struct node_set *c, pid_t pid, int status)
 {
 	for (uint32_t k = 0; k < c->count; k++) {
 		if (c->nodes[k].agent.pid != pid)
@@ -500,7 +501,7 @@ static void wait_for(struct node *n, double until)
 		n->agent.pid = 0;
 }
 
-void crew_launcher_failed(struct node *n)
+void node_set_launcher_failed(struct node *n)
 {
 	char why[sizeof(n->end.why)];
 
@@ -515,7 +516,7 @@ void crew_launcher_failed(struct node *n)
 			     : "is it up, and can commands be started there?");
 }
 
-static void let_go(struct crew *c)
+static void let_go(struct node_set *c)
 {
 	double until;
 
@@ -536,7 +537,7 @@ static void let_go(struct crew *c)
 	}
 }
 
-void crew_destroy(struct crew *c)
+void node_set_destroy(struct node_set *c)
 {
 	if (!c->loop) /* never created */
 		return;
@@ -547,11 +548,11 @@ void crew_destroy(struct crew *c)
 		let_go(c);
 	loop_timer_clear(c->loop, &c->passed);
 	for (uint32_t r = 0; c->ranks && r < c->nranks; r++) {
-		crew_order_done(&c->ranks[r]);
+		node_set_order_done(&c->ranks[r]);
 		for (int i = 0; i < 2; i++)
 			output_position_fini(&c->ranks[r].out[i]);
 	}
-	crew_echo_destroy(c);
+	node_set_echo_destroy(c);
 	if (c->ranks) {
 		stdin_spool_fini(&c->stdin_spool);
 		for (int i = 0; i < 2; i++) {
@@ -565,7 +566,7 @@ void crew_destroy(struct crew *c)
 		loop_timer_clear(c->loop, &c->nodes[k].attach.again);
 		session_close(&c->nodes[k].session);
 	}
-	for (struct crew_look *l = c->looks.list, *next; l; l = next) {
+	for (struct node_set_look *l = c->looks.list, *next; l; l = next) {
 		next = l->next;
 		free(l);
 	}

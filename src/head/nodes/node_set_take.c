@@ -20,9 +20,9 @@ static void acknowledge(struct node *n, int i)
 	n->taken[i] = 0;
 }
 
-void crew_output_writer_drained(void *crew)
+void node_set_output_writer_drained(void *node_set)
 {
-	struct crew *c = crew;
+	struct node_set *c = node_set;
 
 	for (uint32_t k = 0; k < c->count; k++)
 		for (int i = 0; i < 2; i++)
@@ -32,13 +32,13 @@ void crew_output_writer_drained(void *crew)
 
 static void take_output(struct node *n, const struct message *m)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 	int i = m->value - 1;
 
 	if (i != 0 && i != 1)
 		return;
 	if (c->echoes)
-		crew_echo_take(c, m->rank, i, m->bytes, m->len);
+		node_set_echo_take(c, m->rank, i, m->bytes, m->len);
 	else
 		output_position_take(&c->ranks[m->rank].out[i], m->bytes, m->len);
 	n->taken[i] += m->len;
@@ -48,7 +48,7 @@ static void take_output(struct node *n, const struct message *m)
 
 /* ---- answers ---- */
 
-static bool all_have(const struct crew *c, size_t flag)
+static bool all_have(const struct node_set *c, size_t flag)
 {
 	for (uint32_t k = 0; k < c->count; k++)
 		if (node_usable(&c->nodes[k]) && *((const bool *)&c->nodes[k] + flag))
@@ -56,10 +56,10 @@ static bool all_have(const struct crew *c, size_t flag)
 	return true;
 }
 
-static void looks_done(struct crew *c)
+static void looks_done(struct node_set *c)
 {
 	while (c->looks.list) {
-		struct crew_look *l = c->looks.list;
+		struct node_set_look *l = c->looks.list;
 
 		for (uint32_t k = 0; k < c->count; k++)
 			if (node_usable(&c->nodes[k]) && c->nodes[k].asks.looked < l->id)
@@ -70,7 +70,7 @@ static void looks_done(struct crew *c)
 	}
 }
 
-void crew_answers(struct crew *c)
+void node_set_answers(struct node_set *c)
 {
 	looks_done(c);
 	if (c->asks.checking && all_have(c, offsetof(struct node, asks.checking))) {
@@ -91,18 +91,18 @@ static void take_looked(struct node *n, const struct message *m)
 		return;
 	memcpy(&p, m->bytes, sizeof(p));
 	n->asks.looked = m->id;
-	for (struct crew_look *l = n->crew->looks.list; l; l = l->next) {
+	for (struct node_set_look *l = n->node_set->looks.list; l; l = l->next) {
 		if (l->id == m->id) {
 			profile_merge(&l->profile, &p);
 			l->progress += m->number;
 		}
 	}
-	crew_answers(n->crew);
+	node_set_answers(n->node_set);
 }
 
 static void take_checked(struct node *n, const struct message *m)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 
 	if (m->id != c->asks.last_check)
 		return;
@@ -113,48 +113,48 @@ static void take_checked(struct node *n, const struct message *m)
 	    (c->asks.check.code == HALE_OK ||
 	     (c->asks.check.code == HALE_ERR_AGAIN && m->value != HALE_ERR_AGAIN)))
 		error_set(&c->asks.check, (hale_status_t)m->value, "%s", m->text);
-	crew_answers(c);
+	node_set_answers(c);
 }
 
 static void take_cleared(struct node *n, const struct message *m)
 {
-	if (m->id != n->crew->generation)
+	if (m->id != n->node_set->generation)
 		return;
 	n->asks.clearing = false;
-	crew_answers(n->crew);
+	node_set_answers(n->node_set);
 }
 
 /* ---- nodes ---- */
 
 /* Who shares cores with whom, so that nobody spins while others wait for a core. */
-void crew_tell_machines(struct crew *c)
+void node_set_tell_machines(struct node_set *c)
 {
 	uint32_t *machines = c->count ? calloc(c->count, sizeof(*machines)) : NULL;
 
 	for (uint32_t k = 0; machines && k < c->count; k++)
 		machines[k] = c->nodes[k].machine;
 	if (machines)
-		crew_tell_all(c, &(struct message){.type = MSG_MACHINES,
-						   .bytes = machines,
-						   .len = c->count * sizeof(*machines)});
+		node_set_tell_all(c, &(struct message){.type = MSG_MACHINES,
+						       .bytes = machines,
+						       .len = c->count * sizeof(*machines)});
 	free(machines);
 }
 
-void crew_all_ready(struct crew *c)
+void node_set_all_ready(struct node_set *c)
 {
 	for (uint32_t k = 0; k < c->count; k++)
 		if (c->nodes[k].state == NODE_STARTING)
 			return;
 	if (!c->announced) {
 		c->announced = true;
-		crew_tell_machines(c);
+		node_set_tell_machines(c);
 		c->handler.ready(c->handler.arg);
 	}
 }
 
 static void take_ready(struct node *n, const struct message *m)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 
 	if (n->state != NODE_STARTING)
 		return;
@@ -164,7 +164,7 @@ static void take_ready(struct node *n, const struct message *m)
 	snprintf(n->host, sizeof(n->host), "%s", m->text);
 	if (!n->name[0])
 		snprintf(n->name, sizeof(n->name), "%s", m->text);
-	crew_all_ready(c);
+	node_set_all_ready(c);
 }
 
 static void take_failed(struct node *n, const struct message *m)
@@ -172,50 +172,50 @@ static void take_failed(struct node *n, const struct message *m)
 	struct error err;
 
 	error_set(&err, (hale_status_t)m->value, "%s", m->text);
-	n->crew->handler.failed(n->crew->handler.arg, n, &err);
+	n->node_set->handler.failed(n->node_set->handler.arg, n, &err);
 }
 
 /* ---- ranks ---- */
 
 static void take_spawned(struct node *n, const struct message *m)
 {
-	struct crew_rank *r = &n->crew->ranks[m->rank];
+	struct node_set_rank *r = &n->node_set->ranks[m->rank];
 
 	r->spawning = false;
 	r->pid = r->group = m->value;
-	crew_order_done(r);
+	node_set_order_done(r);
 	if (m->flags != 0)
-		n->crew->handler.stood(n->crew->handler.arg);
+		n->node_set->handler.stood(n->node_set->handler.arg);
 }
 
 static void take_not_spawned(struct node *n, const struct message *m)
 {
-	struct crew_rank *r = &n->crew->ranks[m->rank];
+	struct node_set_rank *r = &n->node_set->ranks[m->rank];
 	struct error err;
 
 	error_set(&err, (hale_status_t)m->value, "%s", m->text);
 	r->spawning = false;
-	if (n->crew->handler.not_spawned(n->crew->handler.arg, m->rank, &err))
+	if (n->node_set->handler.not_spawned(n->node_set->handler.arg, m->rank, &err))
 		r->order.refused = r->spawning = r->order.program != NULL;
 	else
-		crew_order_done(r);
+		node_set_order_done(r);
 }
 
 static void take_hello(struct node *n, const struct message *m)
 {
-	struct crew_rank *r = &n->crew->ranks[m->rank];
+	struct node_set_rank *r = &n->node_set->ranks[m->rank];
 
 	r->member = m->value;
 	r->met = true;
 	r->mpi = (m->flags & HELLO_MPI) != 0;
 	/* checkpoints are only taken between Init and Finalize */
 	r->initialized = (m->flags & HELLO_RESTORED) != 0;
-	n->crew->handler.hello(n->crew->handler.arg, m->rank);
+	n->node_set->handler.hello(n->node_set->handler.arg, m->rank);
 }
 
 static void take_packet(struct node *n, const struct message *m)
 {
-	struct crew_rank *r = &n->crew->ranks[m->rank];
+	struct node_set_rank *r = &n->node_set->ranks[m->rank];
 	union proto_packet p = {0};
 
 	if (m->len < sizeof(p.type) || m->len > sizeof(p))
@@ -232,18 +232,18 @@ static void take_packet(struct node *n, const struct message *m)
 	r->finalized = r->finalized || p.type == PROTO_FINALIZED;
 	if (p.type == PROTO_BECOMES) /* no checkpoint before its MPI_Init */
 		r->met = r->initialized = false;
-	n->crew->handler.packet(n->crew->handler.arg, m->rank, &p);
+	n->node_set->handler.packet(n->node_set->handler.arg, m->rank, &p);
 }
 
 static void take_ended(struct node *n, const struct message *m)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 
-	if (!crew_present(c, m->rank))
+	if (!node_set_present(c, m->rank))
 		return;
 	c->ranks[m->rank].pid = 0;
 	if (c->echoes && m->value == 0)
-		crew_echo_ended(c, m->rank);
+		node_set_echo_ended(c, m->rank);
 	if (m->rank == 0)
 		stdin_spool_close(&c->stdin_spool);
 	c->handler.ended(c->handler.arg, m->rank, m->value);
@@ -252,12 +252,12 @@ static void take_ended(struct node *n, const struct message *m)
 /* To the nodes that have ranks, but for the one that says so. */
 static void relay_address(struct node *n, const struct message *m)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 
 	if (m->id != c->generation)
 		return;
 	if (c->adopting) {
-		crew_adopt_address(c, m);
+		node_set_adopt_address(c, m);
 		return;
 	}
 	for (uint32_t k = 0; k < c->count; k++)
@@ -269,7 +269,7 @@ static void relay_address(struct node *n, const struct message *m)
  * where it can be reached, others have to know when it becomes the rank. */
 static void take_of_copy(struct node *n, const struct message *m)
 {
-	const struct crew *c = n->crew;
+	const struct node_set *c = n->node_set;
 	int i = m->value - 1;
 
 	if (!c->coming || c->coming[m->rank] != n->index)
@@ -283,7 +283,7 @@ static void take_of_copy(struct node *n, const struct message *m)
 /* The stream between a rank and its copy. */
 static void pass_on(struct node *n, const struct message *m)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 	uint32_t here, there;
 
 	if (!c->coming || m->rank >= c->nranks)
@@ -297,13 +297,13 @@ static void pass_on(struct node *n, const struct message *m)
 /* The end of a copy that is the rank, and whose agent did not know yet that we know. */
 static bool is_late_end(struct node *n, const struct message *m)
 {
-	return m->type == MSG_MOVE_ENDED && m->rank < n->crew->nranks &&
-	       n->crew->placement.node_of[m->rank] == n->index;
+	return m->type == MSG_MOVE_ENDED && m->rank < n->node_set->nranks &&
+	       n->node_set->placement.node_of[m->rank] == n->index;
 }
 
 static void take_of_rank(struct node *n, const struct message *m)
 {
-	const struct crew *c = n->crew;
+	const struct node_set *c = n->node_set;
 
 	if (m->rank >= c->nranks || !c->laid_out)
 		return;
@@ -347,7 +347,7 @@ static void take_of_rank(struct node *n, const struct message *m)
 
 static void take_progress(struct node *n, const struct message *m)
 {
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 	const unsigned char *at = m->bytes;
 	uint32_t rank;
 
@@ -368,13 +368,13 @@ static void take_bye(struct node *n, const struct message *m)
 {
 	n->end.bye = true;
 	snprintf(n->end.why, sizeof(n->end.why), "%s", m->text);
-	crew_session_over(n, m->text);
+	node_set_session_over(n, m->text);
 }
 
-void crew_take(void *node, const struct message *m)
+void node_set_take(void *node, const struct message *m)
 {
 	struct node *n = node;
-	struct crew *c = n->crew;
+	struct node_set *c = n->node_set;
 
 	switch (m->type) {
 	case MSG_READY:
@@ -410,7 +410,7 @@ void crew_take(void *node, const struct message *m)
 		stdin_spool_close(&c->stdin_spool);
 		break;
 	case MSG_ASK:
-		crew_lease_asked(n, m->number);
+		node_set_lease_asked(n, m->number);
 		break;
 	case MSG_BYE:
 		take_bye(n, m);
@@ -420,7 +420,7 @@ void crew_take(void *node, const struct message *m)
 		break;
 	case MSG_ATTACHED:
 	case MSG_SUPERSEDED:
-		crew_adopt_take(n, m);
+		node_set_adopt_take(n, m);
 		break;
 	case MSG_MOVE_SPAWNED:
 		if (m->flags != 0)

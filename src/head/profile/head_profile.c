@@ -20,14 +20,14 @@ void head_profile_turn(struct head *h)
 	enum profile_phase next = phase_of(h);
 	struct profile_turn *t, **end = &h->profile.list;
 
-	if (next == h->profile.phase || !h->crew.laid_out)
+	if (next == h->profile.phase || !h->node_set.laid_out)
 		return;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return;
 	h->profile.phase = next;
-	*t =
-	    (struct profile_turn){.look = crew_look(&h->crew), .next = next, .at = clock_seconds()};
+	*t = (struct profile_turn){
+	    .look = node_set_look(&h->node_set), .next = next, .at = clock_seconds()};
 	while (*end)
 		end = &(*end)->next_turn;
 	*end = t;

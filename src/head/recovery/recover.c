@@ -91,7 +91,7 @@ bool recover_has_beginning(const struct head *h)
 {
 	bool wanted = h->o->ckpt_every > 0 || h->o->on_sdc == ON_SDC_ROLLBACK;
 
-	return !h->restarted && wanted && h->crew.stdin_spool.spool_begin == 0;
+	return !h->restarted && wanted && h->node_set.stdin_spool.spool_begin == 0;
 }
 
 bool recover_possible(const struct head *h)
@@ -270,7 +270,8 @@ static hale_status_t spawn_sink(struct head *h, uint32_t rank, struct image_info
 
 	if (!spec)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	crew_spawn(&h->crew, rank, program, spec, h->recovery.manifest.parts[rank].position);
+	node_set_spawn(&h->node_set, rank, program, spec,
+		       h->recovery.manifest.parts[rank].position);
 	free(spec);
 	return HALE_OK;
 }
@@ -390,11 +391,11 @@ static void continue_stdin(struct head *h)
 	char path[PATH_MAX + 32];
 
 	if (m->stdin_path[0]) {
-		stdin_spool_continue_file(&h->crew.stdin_spool, m->stdin_path, m->stdin_start);
+		stdin_spool_continue_file(&h->node_set.stdin_spool, m->stdin_path, m->stdin_start);
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/%u/stdin-rest", h->recovery.folder, m->id);
-	stdin_spool_continue_rest(&h->crew.stdin_spool, path, m->parts[0].position[0]);
+	stdin_spool_continue_rest(&h->node_set.stdin_spool, path, m->parts[0].position[0]);
 }
 
 static void restart(struct head *h)
@@ -422,9 +423,9 @@ static bool have_node(struct head *h)
 {
 	struct error err;
 
-	if (crew_usable(&h->crew) || !crew_renewable(&h->crew))
+	if (node_set_usable(&h->node_set) || !node_set_renewable(&h->node_set))
 		return true; /* or the layout says what is wrong */
-	if (crew_renew(&h->crew, &err) == HALE_OK) {
+	if (node_set_renew(&h->node_set, &err) == HALE_OK) {
 		watch_nodes(h);
 		return true;
 	}

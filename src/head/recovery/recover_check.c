@@ -44,7 +44,7 @@ static void start_checkers(struct head *h)
 {
 	struct recovery *v = &h->recovery;
 
-	while (v->check.running < crew_cores(&h->crew) && v->check.next < h->nranks) {
+	while (v->check.running < node_set_cores(&h->node_set) && v->check.next < h->nranks) {
 		uint32_t rank = v->check.next++;
 		pid_t pid;
 

@@ -124,21 +124,22 @@ static void ask(struct head *h, uint32_t rank, const struct node *from, const ch
 {
 	struct fetch *f = h->levels.fetch;
 	struct fetch_rank *k = &f->ranks[rank];
-	uint32_t node = h->crew.placement.node_of[rank];
+	uint32_t node = h->node_set.placement.node_of[rank];
 
 	k->waits = true;
 	k->at = node;
 	k->from = from;
 	f->outstanding++;
-	crew_tell(&h->crew, node,
-		  &(struct message){.type = MSG_COPY,
-				    .rank = rank,
-				    .id = h->recovery.chain[k->link],
-				    .base = f->generation,
-				    .flags = COPY_FETCH,
-				    .position = {p->bytes, p->checksum, from ? from->index : node},
-				    .text = from ? from->copies.at : "",
-				    .name = folder});
+	node_set_tell(
+	    &h->node_set, node,
+	    &(struct message){.type = MSG_COPY,
+			      .rank = rank,
+			      .id = h->recovery.chain[k->link],
+			      .base = f->generation,
+			      .flags = COPY_FETCH,
+			      .position = {p->bytes, p->checksum, from ? from->index : node},
+			      .text = from ? from->copies.at : "",
+			      .name = folder});
 }
 
 /* True: it was asked for. n NULL: a node that we don't know by that name. */
@@ -146,7 +147,7 @@ static bool try_holder(struct head *h, uint32_t rank, enum recover_fetch_place p
 		       const struct store_holder *o, const struct store_part *p)
 {
 	const struct node *n = levels_node(h, o->node);
-	bool here = !n || n->index == h->crew.placement.node_of[rank];
+	bool here = !n || n->index == h->node_set.placement.node_of[rank];
 
 	if ((place == PLACE_HERE) != here || (n && !(node_usable(n) && n->copies.at[0])))
 		return false;
@@ -246,8 +247,8 @@ static void refuse(struct head *h, uint32_t rank)
 
 static bool another_is_there(const struct head *h, const struct node *but)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		const struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		const struct node *n = &h->node_set.nodes[k];
 
 		if (n != but && node_usable(n) && !n->unusable && !n->leave.planned)
 			return true;
@@ -347,7 +348,7 @@ static void not_there(struct head *h, uint32_t rank, hale_status_t status, const
 				 h->recovery.target, why);
 		return;
 	}
-	if (!without_that_disk(h, &h->crew.nodes[k->at], status, why))
+	if (!without_that_disk(h, &h->node_set.nodes[k->at], status, why))
 		refuse(h, rank);
 }
 

@@ -121,9 +121,9 @@ void recover_files_end(struct head *h)
 {
 	free(h->recovery.files.exports);
 	h->recovery.files.exports = NULL;
-	if (h->files.is_open && !h->succession.superseded && !h->crew.abandoned && unwanted(h))
+	if (h->files.is_open && !h->succession.superseded && !h->node_set.abandoned && unwanted(h))
 		remove_checkpoints(h);
-	if (h->files.is_open && !h->succession.superseded && !h->crew.abandoned)
+	if (h->files.is_open && !h->succession.superseded && !h->node_set.abandoned)
 		remove_unused(h);
 }
 
@@ -213,8 +213,8 @@ bool recover_files_child(struct head *h, pid_t pid)
 		return false;
 	undone(h, &err);
 	/* an event of its own follows when the nodes have been cleared once more */
-	bool cleared = h->state == JOB_CLEARING && !h->crew.asks.clearing &&
-		       !h->end.clearing.armed && crew_alive(&h->crew) == 0;
+	bool cleared = h->state == JOB_CLEARING && !h->node_set.asks.clearing &&
+		       !h->end.clearing.armed && node_set_alive(&h->node_set) == 0;
 	if (cleared || (h->state == JOB_RUNNING && h->recovery.first))
 		recover_start(h);
 	return true;

@@ -19,8 +19,8 @@ static void look(void *arg);
 
 static bool any_spare(const struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].state == NODE_SPARE)
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->node_set.nodes[k].state == NODE_SPARE)
 			return true;
 	return false;
 }
@@ -42,8 +42,8 @@ static uint32_t sinks_on(const struct head *h, const struct node *n)
 
 	if (h->o->warm_sinks != WARM_ALL)
 		return (uint32_t)h->o->warm_sinks;
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		uint32_t ranks = crew_ranks_on(&h->crew, &h->crew.nodes[k]);
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		uint32_t ranks = node_set_ranks_on(&h->node_set, &h->node_set.nodes[k]);
 
 		most = ranks > most ? ranks : most;
 	}
@@ -53,12 +53,12 @@ static uint32_t sinks_on(const struct head *h, const struct node *n)
 static void tell(struct head *h, struct node *n, const struct warm_list *l)
 {
 	n->warm.told = true;
-	crew_tell(&h->crew, n->index,
-		  &(struct message){.type = MSG_WARM,
-				    .id = h->warm.look,
-				    .number = sinks_on(h, n),
-				    .bytes = l->bytes,
-				    .len = l->len});
+	node_set_tell(&h->node_set, n->index,
+		      &(struct message){.type = MSG_WARM,
+					.id = h->warm.look,
+					.number = sinks_on(h, n),
+					.bytes = l->bytes,
+					.len = l->len});
 }
 
 static void look_in(struct head *h, double seconds)
@@ -71,15 +71,16 @@ static void look_in(struct head *h, double seconds)
 /* What is no spare any more needs nothing of it. */
 static void end_elsewhere(struct head *h)
 {
-	for (uint32_t k = 0; k < h->crew.count; k++) {
-		struct node *n = &h->crew.nodes[k];
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		struct node *n = &h->node_set.nodes[k];
 
 		if (!n->warm.told || n->state != NODE_READY)
 			continue;
 		n->warm.told = false;
 		n->warm.standing = 0;
 		n->warm.bytes = 0;
-		crew_tell(&h->crew, k, &(struct message){.type = MSG_WARM, .id = h->warm.look});
+		node_set_tell(&h->node_set, k,
+			      &(struct message){.type = MSG_WARM, .id = h->warm.look});
 	}
 }
 
@@ -93,15 +94,16 @@ static void look(void *arg)
 
 	w->pause = w->pause * LONGER < LONGEST ? w->pause * LONGER : LONGEST;
 	look_in(h, w->pause);
-	if (h->state != JOB_RUNNING || !h->crew.laid_out || !any_spare(h))
+	if (h->state != JOB_RUNNING || !h->node_set.laid_out || !any_spare(h))
 		return;
 	forget(w);
 	/* numbers of another head are not used again */
 	w->look = w->look ? w->look + 1 : (h->succession.epoch << EPOCH_SHIFT) + 1;
 	w->looked_at = clock_seconds();
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (crew_ranks_on(&h->crew, &h->crew.nodes[k]) > 0)
-			crew_tell(&h->crew, k, &(struct message){.type = MSG_MAPS, .id = w->look});
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (node_set_ranks_on(&h->node_set, &h->node_set.nodes[k]) > 0)
+			node_set_tell(&h->node_set, k,
+				      &(struct message){.type = MSG_MAPS, .id = w->look});
 }
 
 void warm_again(struct head *h)
@@ -139,9 +141,9 @@ static void take_mapped(struct head *h, const struct message *m)
 	memcpy(l->bytes, m->bytes, m->len);
 	l->next = w->lists;
 	w->lists = l;
-	for (uint32_t k = 0; k < h->crew.count; k++)
-		if (h->crew.nodes[k].state == NODE_SPARE)
-			tell(h, &h->crew.nodes[k], l);
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (h->node_set.nodes[k].state == NODE_SPARE)
+			tell(h, &h->node_set.nodes[k], l);
 }
 
 /* Who doesn't have the program as the ranks have it gets ranks only if nobody else can. */

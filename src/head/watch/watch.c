@@ -217,7 +217,7 @@ void watch_print(const struct head *h, struct json_out *j)
 	json_string(j, "events", w ? w->path : "");
 	json_open_array(j, "nodes");
 	for (uint32_t i = 0; w && i < w->node_count; i++) {
-		const struct node *n = &h->crew.nodes[i];
+		const struct node *n = &h->node_set.nodes[i];
 
 		json_open_object(j, NULL);
 		json_string(j, "node", n->name);

@@ -13,14 +13,15 @@ static enum broker_sent carry(void *arg, int to, uint32_t channel, bool up, cons
 	struct watch *w = arg;
 	uint32_t k = (uint32_t)to - 1;
 
-	if (to < 1 || k >= w->head->crew.count || w->head->crew.nodes[k].state == NODE_LOST)
+	if (to < 1 || k >= w->head->node_set.count || w->head->node_set.nodes[k].state == NODE_LOST)
 		return BROKER_GONE;
 	if (w->carried[k] > 0 && w->carried[k] + len > WATCH_WINDOW)
 		return BROKER_LATER;
 	w->carried[k] += len;
-	crew_tell(&w->head->crew, k,
-		  &(struct message){
-		      .type = MSG_EVENTS, .id = channel, .flags = up, .bytes = bytes, .len = len});
+	node_set_tell(
+	    &w->head->node_set, k,
+	    &(struct message){
+		.type = MSG_EVENTS, .id = channel, .flags = up, .bytes = bytes, .len = len});
 	return BROKER_SENT;
 }
 
@@ -28,28 +29,28 @@ static void handled(void *arg, int from, size_t len)
 {
 	struct watch *w = arg;
 
-	crew_tell(&w->head->crew, (uint32_t)from - 1,
-		  &(struct message){.type = MSG_EVENTS_TAKEN, .number = len});
+	node_set_tell(&w->head->node_set, (uint32_t)from - 1,
+		      &(struct message){.type = MSG_EVENTS_TAKEN, .number = len});
 }
 
 bool watch_carrier(struct watch *w, struct broker_carrier *c, const char ***names)
 {
-	const struct crew *crew = &w->head->crew;
+	const struct node_set *node_set = &w->head->node_set;
 
-	if (!crew->config.hosts || crew->count + 1 > 2 * WATCH_ARITY)
+	if (!node_set->config.hosts || node_set->count + 1 > 2 * WATCH_ARITY)
 		return false;
-	w->carried = calloc(crew->count, sizeof(*w->carried));
-	*names = calloc(crew->count + 1, sizeof(**names));
+	w->carried = calloc(node_set->count, sizeof(*w->carried));
+	*names = calloc(node_set->count + 1, sizeof(**names));
 	if (!w->carried || !*names) {
 		free(w->carried);
 		w->carried = NULL;
 		return false;
 	}
 	(*names)[0] = w->head->id.node;
-	for (uint32_t k = 0; k < crew->count; k++)
-		(*names)[k + 1] = crew->nodes[k].name;
+	for (uint32_t k = 0; k < node_set->count; k++)
+		(*names)[k + 1] = node_set->nodes[k].name;
 	*c = (struct broker_carrier){.self = 0,
-				     .count = (int)crew->count + 1,
+				     .count = (int)node_set->count + 1,
 				     .names = *names,
 				     .send = carry,
 				     .handled = handled,

@@ -18,7 +18,7 @@
 
 enum { WATCH_COMMANDS_MAX = 8, WATCH_DEFERRED_MAX = 1024 };
 
-/* Beside the crew's node of the same place. */
+/* Beside the node set's node of the same place. */
 struct watch_node {
 	bool known;
 	node_state_t state; /* as it was told */

@@ -48,8 +48,8 @@ void watch_node(struct head *h, uint32_t node)
 	if (!w || node >= w->node_count)
 		return;
 	struct watch_node *n = &w->nodes[node];
-	struct node *about = &h->crew.nodes[node];
-	uint32_t ranks = crew_ranks_on(&h->crew, about);
+	struct node *about = &h->node_set.nodes[node];
+	uint32_t ranks = node_set_ranks_on(&h->node_set, about);
 	const char *shown = head_node_state(h, about);
 
 	if (n->known && n->shown == shown && n->ranks == ranks)
@@ -69,7 +69,7 @@ void watch_nodes(struct head *h)
 
 void watch_mark(struct head *h, uint32_t node, bool unusable, const char *why)
 {
-	struct node *n = &h->crew.nodes[node];
+	struct node *n = &h->node_set.nodes[node];
 	struct watch *w = h->watch;
 
 	n->unusable = unusable;
@@ -83,7 +83,7 @@ void watch_mark(struct head *h, uint32_t node, bool unusable, const char *why)
 
 static void mark(struct watch *w, const struct watch_action *a, bool unusable)
 {
-	struct crew *c = &w->head->crew;
+	struct node_set *c = &w->head->node_set;
 	uint32_t k = 0;
 
 	while (k < w->node_count && strcmp(c->nodes[k].name, a->node) != 0)
@@ -122,7 +122,7 @@ static void take_checkpoint(struct watch *w, const struct watch_action *a)
 /* A migration that fails is tried again by the engine. */
 static void leave(struct watch *w, const struct watch_action *a)
 {
-	struct crew *c = &w->head->crew;
+	struct node_set *c = &w->head->node_set;
 	struct error err;
 
 	for (uint32_t k = 0; k < w->node_count; k++)
@@ -155,7 +155,7 @@ void watch_left(struct head *h, const char *node, bool ok)
 	for (uint32_t k = 0; w && k < w->node_count; k++) {
 		uint64_t id = w->nodes[k].migration;
 
-		if (id == 0 || strcmp(h->crew.nodes[k].name, node) != 0)
+		if (id == 0 || strcmp(h->node_set.nodes[k].name, node) != 0)
 			continue;
 		w->nodes[k].migration = 0;
 		rules_engine_done(w->engine, id, ok, clock_seconds());
@@ -470,8 +470,8 @@ hale_status_t watch_rules_start(struct watch *w, struct error *err)
 
 void watch_rules_begin(struct watch *w)
 {
-	w->nodes = calloc(w->head->crew.count, sizeof(*w->nodes));
-	w->node_count = w->nodes ? w->head->crew.count : 0;
+	w->nodes = calloc(w->head->node_set.count, sizeof(*w->nodes));
+	w->node_count = w->nodes ? w->head->node_set.count : 0;
 	watch_nodes(w->head);
 }
 

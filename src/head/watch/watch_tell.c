@@ -22,18 +22,18 @@ void watch_job_begun(struct head *h)
 	if (h->restarted)
 		watch_tell(h, SPACE, "FTB_JOB_RESTARTED", FTB_INFO,
 			   "JOB:%s::RANKS:%u::NODES:%u::CHECKPOINT:%u::PROGRAM:%s", h->id.job,
-			   h->nranks, h->crew.placement.nodes, h->recovery.target,
+			   h->nranks, h->node_set.placement.nodes, h->recovery.target,
 			   h->program->path);
 	else
 		watch_tell(h, SPACE, "FTB_JOB_STARTED", FTB_INFO,
 			   "JOB:%s::RANKS:%u::NODES:%u::PROGRAM:%s", h->id.job, h->nranks,
-			   h->crew.placement.nodes, h->program->path);
+			   h->node_set.placement.nodes, h->program->path);
 	watch_rules_begin(h->watch);
 }
 
 void watch_rank_died(struct head *h, uint32_t rank, int sig, const char *what)
 {
-	const char *node = crew_node_of(&h->crew, rank)->name;
+	const char *node = node_set_node_of(&h->node_set, rank)->name;
 
 	watch_tell(h, SPACE, "FTB_RANK_DIED", FTB_ERROR,
 		   "JOB:%s::RANK:%u::NODE:%s::SIGNAL:%d::REASON:%s", h->id.job, rank, node, sig,
@@ -96,6 +96,6 @@ void watch_arrived(struct head *h, uint32_t node,
 			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u",
 						len ? "," : "", r);
 	if (len)
-		watch_tell(h, SPACE, "FTB_MIGRATE_IPT", FTB_INFO, "%s %s", h->crew.nodes[node].name,
-			   list);
+		watch_tell(h, SPACE, "FTB_MIGRATE_IPT", FTB_INFO, "%s %s",
+			   h->node_set.nodes[node].name, list);
 }
