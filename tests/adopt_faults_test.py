@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """An agent is replaced when more goes wrong than its death: it dies before it knows its job, or as often as
-it is replaced, or while a new head knocks; nothing can be started or written; its guardian dies, too."""
+it is replaced, or while a new head knocks; nothing can be started or written; its supervisor dies, too."""
 
 from adopt_parts import REPLACED, agent_of, kill_agent, nodes, preload, until_replaced
 from attach_parts import GRACE, attach, end as end_attached, goes_on as goes_on_attached, kill_head, until
@@ -54,9 +54,9 @@ def what_dies_again_and_again_is_given_up_and_says_why(s):
     with Hosts(s, 3) as hosts:
         story = Story(s, hosts, Lammps, "--spares", "1", "--ckpt-every", "300ms", timeout="100s")
         story.told("FTB_CHECKPOINT_DONE")
-        guardian, ranks = story.guardian(1), story.ranks_on(1)
+        supervisor, ranks = story.supervisor(1), story.ranks_on(1)
         for k in range(4):
-            agent = agent_of(guardian)
+            agent = agent_of(supervisor)
             before = story.job.err().count(REPLACED)
             os.kill(agent, signal.SIGKILL)
             if k < 3:
@@ -106,18 +106,18 @@ def who_cannot_be_started_at_once_is_started_later(s):
     job = s.hale_start(4, "env", "-u", "LD_PRELOAD", *until_told(s), env=preload(s),
                        options=["--nodes", "2", "--spares", "1", *OPTIONS])
     job.until(s.complete, "a checkpoint")
-    guardian, ranks = nodes(s, job)["node1"]["pid"], job.ranks(4)
-    s.write(f"deaths/no-fork.{guardian}", "")
-    os.kill(agent_of(guardian), signal.SIGKILL)
+    supervisor, ranks = nodes(s, job)["node1"]["pid"], job.ranks(4)
+    s.write(f"deaths/no-fork.{supervisor}", "")
+    os.kill(agent_of(supervisor), signal.SIGKILL)
     time.sleep(1)
-    os.unlink(s.path(f"deaths/no-fork.{guardian}"))
+    os.unlink(s.path(f"deaths/no-fork.{supervisor}"))
     until_replaced(job, 1)
     goes_on(job)
     expect(job.ranks(4) == ranks, "the ranks are the same processes")
-    s.write(f"deaths/no-fork.{guardian}", "")
-    os.kill(agent_of(guardian), signal.SIGKILL)
+    s.write(f"deaths/no-fork.{supervisor}", "")
+    os.kill(agent_of(supervisor), signal.SIGKILL)
     job.until_says("another one can't be started: Resource temporarily unavailable")
-    os.unlink(s.path(f"deaths/no-fork.{guardian}"))
+    os.unlink(s.path(f"deaths/no-fork.{supervisor}"))
     end(s, job, rollbacks=1)
     expect(s.report()["restarts"] == 1, s.report())
 
@@ -184,10 +184,10 @@ def without_a_head_agents_are_replaced_until_the_grace_is_over(s):
     kill_head(s, one)
     for _ in range(2):
         time.sleep(1)
-        for guardian in there.values():
-            agent = agent_of(guardian)
+        for supervisor in there.values():
+            agent = agent_of(supervisor)
             os.kill(agent, signal.SIGKILL)
-            until(lambda: agent_of(guardian) != agent, "it is replaced")
+            until(lambda: agent_of(supervisor) != agent, "it is replaced")
     expect(all(alive(p) for p in ranks.values()), "the ranks wait for a head")
     until(lambda: not any(alive(p) for p in [*ranks.values(), *there.values()]), "all end with the grace")
     with open(glob.glob(s.path("hale-ckpt/*/record.jsonl"))[0]) as f:
@@ -196,7 +196,7 @@ def without_a_head_agents_are_replaced_until_the_grace_is_over(s):
     expect(len(ended) == 2 and all("no head has come for 8 s" in x["why"] for x in ended), said)
 
 
-# ---- guardians ----
+# ---- supervisors ----
 
 class Scripted(Collectives):
     """Started by scripts, which have started something else, too."""
@@ -212,16 +212,16 @@ def of_host(story, k):
 
 
 @test
-def guardian_and_agent_of_a_host_killed_together_leave_nothing(s):
+def supervisor_and_agent_of_a_host_killed_together_leave_nothing(s):
     with Hosts(s, 3) as hosts:
         story = Story(s, hosts, Scripted, "--spares", "1", "--ckpt-every", "300ms")
         story.told("FTB_CHECKPOINT_DONE")
-        guardian = story.guardian(1)
-        agent = agent_of(guardian)
+        supervisor = story.supervisor(1)
+        agent = agent_of(supervisor)
         expect(len(of_host(story, 1)) >= 6, "ranks, scripts, and what they have started", s.process_table())
-        os.kill(guardian, signal.SIGSTOP)
+        os.kill(supervisor, signal.SIGSTOP)
         os.kill(agent, signal.SIGKILL)
-        os.kill(guardian, signal.SIGKILL)
+        os.kill(supervisor, signal.SIGKILL)
         story.job.until_says("is lost")
         expect(not of_host(story, 1), "something of a lost node runs", s.process_table())
         story.job.until_says("all ranks run again")
@@ -230,18 +230,18 @@ def guardian_and_agent_of_a_host_killed_together_leave_nothing(s):
 
 
 @test
-def a_node_whose_guardian_is_stopped_and_agent_killed_is_fenced(s):
+def a_node_whose_supervisor_is_stopped_and_agent_killed_is_fenced(s):
     with Hosts(s, 3) as hosts:
         story = Story(s, hosts, Scripted, "--spares", "1", "--ckpt-every", "300ms")
         story.told("FTB_CHECKPOINT_DONE")
-        guardian = story.guardian(1)
-        agent = agent_of(guardian)
-        os.kill(guardian, signal.SIGSTOP)
+        supervisor = story.supervisor(1)
+        agent = agent_of(supervisor)
+        os.kill(supervisor, signal.SIGSTOP)
         os.kill(agent, signal.SIGKILL)
         story.job.until_says("is lost")
         expect(not of_host(story, 1), "something of a lost node runs", s.process_table())
         story.job.until_says("all ranks run again")
-        os.kill(guardian, signal.SIGKILL)
+        os.kill(supervisor, signal.SIGKILL)
         expect(story.end()["restarts"] == 1, s.report())
 
 
@@ -260,9 +260,9 @@ def agents_of_a_service_are_replaced(s):
     job.until(s.complete, "a checkpoint")
     found = json.loads(s.hale("ps", "--json").out)["jobs"]
     ranks = {r["pid"] for j in found if j["pid"] == job.pid for r in j["ranks"]}
-    guardian = next(p for p in children(service.pid) if comm(p) == "hale-guardian" and ranks & set(children(p)))
+    supervisor = next(p for p in children(service.pid) if comm(p) == "hale-supervisor" and ranks & set(children(p)))
     for k in range(4):
-        os.kill(agent_of(guardian), signal.SIGKILL)
+        os.kill(agent_of(supervisor), signal.SIGKILL)
         if k < 3:
             until_replaced(job, k + 1)
             goes_on(job)

@@ -17,23 +17,23 @@ def agents(of):
     return sorted(p for p in children(of) if comm(p) == "hale-agent")
 
 
-def agent_of(guardian):
+def agent_of(supervisor):
     """The living one."""
     for _ in range(3000):
-        found = agents(guardian)
+        found = agents(supervisor)
         if found:
             return found[0]
         time.sleep(0.01)
-    raise Failed(f"guardian {guardian} has no agent")
+    raise Failed(f"supervisor {supervisor} has no agent")
 
 
 def until_replaced(job, count):
     job.until(lambda: job.err().count(REPLACED) >= count, f"{count} agents are replaced")
 
 
-def kill_agent(job, guardian):
+def kill_agent(job, supervisor):
     before = job.err().count(REPLACED)
-    os.kill(agent_of(guardian), signal.SIGKILL)
+    os.kill(agent_of(supervisor), signal.SIGKILL)
     until_replaced(job, before + 1)
 
 

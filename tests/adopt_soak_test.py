@@ -42,8 +42,8 @@ class Soak:
     def command(self, *argv):
         self.commands.append(self.s.start("ip", "netns", "exec", self.hosts.hub, HALE, *argv, env=self.env))
 
-    def guardian(self, k):
-        return next(p for p in children(self.hosts.servers[k].pid) if comm(p) == "hale-guardian")
+    def supervisor(self, k):
+        return next(p for p in children(self.hosts.servers[k].pid) if comm(p) == "hale-supervisor")
 
     def agent(self):
         """No more than three in ten seconds, which would be a node that is given up."""
@@ -52,7 +52,7 @@ class Soak:
         self.died[k] = [t for t in self.died[k] if now - t < 12]
         if len(self.died[k]) >= 3:
             return
-        os.kill(agent_of(self.guardian(k)), signal.SIGKILL)
+        os.kill(agent_of(self.supervisor(k)), signal.SIGKILL)
         self.died[k].append(now)
         self.deaths += 1
 

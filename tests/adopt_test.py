@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""An agent that is killed is replaced by its guardian, and nothing else happens: ranks go on, every line
+"""An agent that is killed is replaced by its supervisor, and nothing else happens: ranks go on, every line
 comes once, checkpoints, rollbacks, moves and new heads work. Agents die at random moments, at counted
 system calls (programs/dies_at.c), and in what they are just about."""
 
@@ -118,7 +118,7 @@ def lammps_prints_the_same(s):
 
 @test
 def a_node_whose_agents_die_again_and_again_is_left(s):
-    """Too slowly for its guardian: its ranks move while they run. Without another place they stay, and it is said."""
+    """Too slowly for its supervisor: its ranks move while they run. Without another place they stay, and it is said."""
     for spares, said in (("1", "go to another one"), ("0", "have nowhere to go")):
         job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", spares, *OPTIONS],
                            env={"HALE_AGENT_DEATHS": "3"})
@@ -145,13 +145,13 @@ def ranks_that_die_meanwhile_are_rolled_back(s):
     for order in ("rank", "agent", "rollback"):
         job = s.hale_start(4, *until_told(s, 4), options=["--nodes", "2", *OPTIONS])
         job.until(s.complete, "a checkpoint")
-        guardian, rank = nodes(s, job)["node1"]["pid"], job.ranks(4)[2]
+        supervisor, rank = nodes(s, job)["node1"]["pid"], job.ranks(4)[2]
         if order == "rank":
             os.kill(rank, signal.SIGKILL)
         if order == "rollback":
             os.kill(rank, signal.SIGKILL)
             job.until_says("rolling back")
-        os.kill(agent_of(guardian), signal.SIGKILL)
+        os.kill(agent_of(supervisor), signal.SIGKILL)
         if order == "agent":
             os.kill(rank, signal.SIGKILL)
         end(s, job, mib=[4], rollbacks=1)
@@ -188,9 +188,9 @@ def one_after_the_other_is_too_many(s):
     """Whatever kills them kills the next one, too: the node is given up."""
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *OPTIONS])
     job.until(s.complete, "a checkpoint")
-    guardian, ranks = nodes(s, job)["node1"]["pid"], job.ranks(4)
+    supervisor, ranks = nodes(s, job)["node1"]["pid"], job.ranks(4)
     for k in range(4):
-        os.kill(agent_of(guardian), signal.SIGKILL)
+        os.kill(agent_of(supervisor), signal.SIGKILL)
         if k < 3:
             until_replaced(job, k + 1)
     job.until_says("node node1 is lost")
@@ -213,43 +213,43 @@ def with_agent_lost_end_its_node_is_lost(s):
 
 
 @test
-def guardian_and_agent_killed_together_are_a_lost_node(s):
+def supervisor_and_agent_killed_together_are_a_lost_node(s):
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *OPTIONS])
     job.until(s.complete, "a checkpoint")
-    guardian = nodes(s, job)["node1"]["pid"]
-    agent = agent_of(guardian)
-    os.kill(guardian, signal.SIGSTOP)
+    supervisor = nodes(s, job)["node1"]["pid"]
+    agent = agent_of(supervisor)
+    os.kill(supervisor, signal.SIGSTOP)
     os.kill(agent, signal.SIGKILL)
-    os.kill(guardian, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     job.until_says("node node1 is lost")
     end(s, job, rollbacks=1)
 
 
-def guardian_here(s, job):
+def supervisor_here(s, job):
     (node,) = nodes(s, job).values()
     return node["pid"]
 
 
 @test
-def a_dead_guardian_of_the_only_node_is_no_end(s):
-    """The job rolls back by itself with another guardian: alone, together with its agent, and while it rolls
+def a_dead_supervisor_of_the_only_node_is_no_end(s):
+    """The job rolls back by itself with another supervisor: alone, together with its agent, and while it rolls
     back."""
     job = s.hale_start(3, *until_told(s), options=OPTIONS)
     job.until(s.complete, "a checkpoint")
-    os.kill(guardian_here(s, job), signal.SIGKILL)
+    os.kill(supervisor_here(s, job), signal.SIGKILL)
     job.until(lambda: job.err().count("all ranks run again") == 1, "ranks run again")
     goes_on(job)
     r = s.hale("ckpt", job.id())
     expect(r.status == 0, r)
-    guardian = guardian_here(s, job)
-    agent = agent_of(guardian)
-    os.kill(guardian, signal.SIGSTOP)
+    supervisor = supervisor_here(s, job)
+    agent = agent_of(supervisor)
+    os.kill(supervisor, signal.SIGSTOP)
     os.kill(agent, signal.SIGKILL)
-    os.kill(guardian, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     job.until(lambda: job.err().count("all ranks run again") == 2, "ranks run again")
     goes_on(job)
     os.kill(job.ranks(3)[1], signal.SIGKILL)
-    os.kill(guardian_here(s, job), signal.SIGKILL)
+    os.kill(supervisor_here(s, job), signal.SIGKILL)
     goes_on(job)
     end(s, job, ranks=3)
     report = s.report()
@@ -257,13 +257,13 @@ def a_dead_guardian_of_the_only_node_is_no_end(s):
 
 
 @test
-def a_dead_guardian_is_no_end_under_a_new_head(s):
+def a_dead_supervisor_is_no_end_under_a_new_head(s):
     one = start_graced(s, "--ckpt-every", "300ms")
     one.until(s.complete, "a checkpoint")
     kill_head(s, one)
     two = attach(s, one)
-    (guardian,) = nodes_of(s, two).values()
-    os.kill(guardian, signal.SIGKILL)
+    (supervisor,) = nodes_of(s, two).values()
+    os.kill(supervisor, signal.SIGKILL)
     two.until_says("all ranks run again")
     goes_on_attached(two, one)
     report = end_attached(s, one, two)
@@ -271,10 +271,10 @@ def a_dead_guardian_is_no_end_under_a_new_head(s):
 
 
 @test
-def without_a_checkpoint_a_dead_guardian_ends_the_job(s):
+def without_a_checkpoint_a_dead_supervisor_ends_the_job(s):
     job = s.hale_start(2, *until_told(s))
     job.until_output("rank 0 step 3 ")
-    os.kill(guardian_here(s, job), signal.SIGKILL)
+    os.kill(supervisor_here(s, job), signal.SIGKILL)
     r = job.wait()
     expect(r.status == EXIT_UNRECOVERED and "there is no checkpoint to roll back to" in r.err, r)
 
@@ -374,7 +374,7 @@ def on_hosts_too(s):
         story.told("FTB_CHECKPOINT_DONE")
         ranks = story.ranks_on(0, 1)
         for k in (0, 1, 2, 0):
-            kill_agent(story.job, story.guardian(k))
+            kill_agent(story.job, story.supervisor(k))
             story.program.goes_on(story.job)
         expect(story.ranks_on(0, 1) == ranks, "the ranks are the same processes")
         # a component there is heard by the head's machine

@@ -102,12 +102,12 @@ def copies_that_no_head_has_written_down_are_found_when_a_node_is_lost_with_the_
         newest = max(manifests(s))
         pid = [p for p in children(one.pid) if comm(p) == "hale-copier" and p in slow]
         expect(newest not in copied(s) and pid, manifests(s)[newest])
-        guardian = stat_of(stat_of(pid[0])[0])[0]  # the copier's parent is the agent
+        supervisor = stat_of(stat_of(pid[0])[0])[0]  # the copier's parent is the agent
         stop(slow, signal.SIGCONT)
         until(lambda: held(s, "node1", newest) == [0, 1, 2, 3], "the other half is there")
         expect(newest not in copied(s), "nobody has written that down")
         kill_head(s, one)
-        lose_now(s, guardian, node)
+        lose_now(s, supervisor, node)
         two = attach(s, one, says=f"node {node} is lost")
         two.until_says(f"all ranks run again from checkpoint {newest},")
         goes_on(two, one)

@@ -120,7 +120,7 @@ def over_hosts_too(s):
 
 def dead_at_go(s, *options):
     """GO is written down, nobody has heard it, and there is no head: the job, the processes that leave node1,
-    their copies, and the guardians of the nodes."""
+    their copies, and the supervisors of the nodes."""
     job = start_mortal(s, mortal(s), "--nodes", "2", "--spares", "1", *options, ranks=4)
     r = s.hale("ckpt", job.name)
     expect(r.status == 0, r)

@@ -97,7 +97,7 @@ def rank_pids(s, name):
 
 
 def until_still(s):
-    """Leases have run out, and the agents, not their guardians, have seen to it: an agent has an eighth of a
+    """Leases have run out, and the agents, not their supervisors, have seen to it: an agent has an eighth of a
     lease for that, so leases are long here."""
     def still():
         states = set()

@@ -397,18 +397,18 @@ def what_is_no_checkpoint_is_refused(s):
 
 @test
 def a_rank_that_has_just_ended_is_named_in_place_of_its_descriptors(s):
-    """Its guardian, which would notice its end, stands still."""
+    """Its supervisor, which would notice its end, stands still."""
     job = s.hale_start(2, *until_told(s), options=["--ckpt-every", "1h"])
     job.until_output("rank 0 step 2 ")
-    guardian = json.loads(s.hale("nodes", job.id(), "--json").out)["nodes"][0]["pid"]
+    supervisor = json.loads(s.hale("nodes", job.id(), "--json").out)["nodes"][0]["pid"]
     rank = job.ranks(2)[1]
-    os.kill(guardian, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGSTOP)
     try:
         os.kill(rank, signal.SIGKILL)
         job.until(lambda: stat_of(rank)[1] == "Z", "it has ended")
         r = s.hale("ckpt", job.id())
     finally:
-        os.kill(guardian, signal.SIGCONT)
+        os.kill(supervisor, signal.SIGCONT)
     expect(r.status == 1 and "rank 1 has just ended" in r.err, r)
     job.until_says("rolling back to the beginning")
     expect(stop(s, job).status == 0, job.result())

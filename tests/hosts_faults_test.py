@@ -15,12 +15,12 @@ def checkpointed(story):
 
 
 @test
-def a_guardian_is_killed(s):
+def a_supervisor_is_killed(s):
     for program in (Lammps, Collectives):
         with Hosts(s, 3) as hosts:
             story = Story(s, hosts, program, "--spares", "1", *OFTEN)
             checkpointed(story)
-            story.kill_guardian(1)
+            story.kill_supervisor(1)
             lost = hosts.address(1)
             story.told(("FTB_NODE_LOST", f"NODE:{lost}"), "FTB_ROLLBACK",
                        ("FTB_NODE_STATE", f"NODE:{hosts.address(2)}::STATE:READY::RANKS:2"))
@@ -116,15 +116,15 @@ def no_spare_is_left(s):
         with Hosts(s, 4) as hosts:
             story = Story(s, hosts, program, "--spares", "1", *OFTEN, ranks=3)
             checkpointed(story)
-            story.kill_guardian(0)
+            story.kill_supervisor(0)
             story.told(("FTB_NODE_STATE", f"NODE:{hosts.address(3)}::STATE:READY::RANKS:1"),
                        ("FTB_ROLLBACK_DONE", "RESTART:1"), "FTB_CHECKPOINT_DONE")
-            story.kill_guardian(1)
+            story.kill_supervisor(1)
             story.told(("FTB_NODE_LOST", f"NODE:{hosts.address(1)}"), ("FTB_ROLLBACK_DONE", "RESTART:2"),
                        "FTB_CHECKPOINT_DONE")
             expect(sorted(story.state(k)[1] for k in (2, 3)) == [1, 2], "those that are left have all")
             for k in (2, 3):
-                story.kill_guardian(k)
+                story.kill_supervisor(k)
             r = story.job.wait()
             expect(r.status == EXIT_UNRECOVERED and "no node is left" in r.err, r)
             expect(f"hale restart {os.path.dirname(story.complete()[-1])}" in r.err, r)

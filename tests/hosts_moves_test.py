@@ -35,7 +35,7 @@ def the_spare_is_lost_during_a_migration_and_then_there_is_none(s):
             with held(story.ranks_on(1)[0]):
                 m = story.start_move(1)
                 copies_there(story, 2)
-                story.kill_guardian(2)
+                story.kill_supervisor(2)
                 story.told(("FTB_MIGRATE", hosts.address(1)), ("FTB_NODE_LOST", f"NODE:{hosts.address(2)}"))
             r = m.wait()
             expect(r.status == 1 and "stay there" in r.err, r)

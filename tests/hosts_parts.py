@@ -178,14 +178,14 @@ class Story:
         return next((n["state"], n["ranks"]) for n in json.loads(r.out)["nodes"]
                     if n["node"] == self.hosts.address(k))
 
-    def guardian(self, k):
+    def supervisor(self, k):
         """The process that stands for host k: what a launcher has started. The agent is its child."""
         agents = {p for p in children(self.hosts.servers[k].pid)
                   if name_of(p).startswith(HALE + " agent")}
         return next(p for p in agents if stat_of(p)[0] not in agents)
 
-    def kill_guardian(self, k):
-        os.kill(self.guardian(k), signal.SIGKILL)
+    def kill_supervisor(self, k):
+        os.kill(self.supervisor(k), signal.SIGKILL)
 
     def ranks_on(self, *ks):
         """pids of the ranks there."""

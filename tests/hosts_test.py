@@ -45,7 +45,7 @@ def same(r, wanted):
 
 
 @test
-def a_killed_guardian_costs_its_node_and_the_spare_takes_over(s):
+def a_killed_supervisor_costs_its_node_and_the_spare_takes_over(s):
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *CKPT])
     job.until(s.complete, "a checkpoint")
     before = nodes(s, job)
@@ -82,11 +82,11 @@ def the_only_node_without_a_checkpoint_ends_the_job(s):
 
 
 @test
-def a_stopped_agent_is_fenced_by_its_guardian(s):
+def a_stopped_agent_is_fenced_by_its_supervisor(s):
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", "--spares", "1", *CKPT])
     job.until(s.complete, "a checkpoint")
-    ranks, guardian = job.ranks(4), nodes(s, job)["node1"]["pid"]
-    agent = next(p for p in children(guardian) if comm(p) == "hale-agent")
+    ranks, supervisor = job.ranks(4), nodes(s, job)["node1"]["pid"]
+    agent = next(p for p in children(supervisor) if comm(p) == "hale-agent")
     os.kill(agent, signal.SIGSTOP)
     job.until_says("node node1 is lost")
     # before the first of them is started elsewhere none of the old ones is at work
@@ -96,15 +96,15 @@ def a_stopped_agent_is_fenced_by_its_guardian(s):
 
 
 @test
-def a_stopped_guardian_holds_nothing_up_that_runs(s):
+def a_stopped_supervisor_holds_nothing_up_that_runs(s):
     job = s.hale_start(4, *until_told(s), options=["--nodes", "2", *CKPT])
     job.until(s.complete, "a checkpoint")
-    guardian = nodes(s, job)["node1"]["pid"]
-    os.kill(guardian, signal.SIGSTOP)
+    supervisor = nodes(s, job)["node1"]["pid"]
+    os.kill(supervisor, signal.SIGSTOP)
     time.sleep(3)
     r = s.hale("ckpt", job.id())
     expect(r.status == 0, r)
-    os.kill(guardian, signal.SIGCONT)
+    os.kill(supervisor, signal.SIGCONT)
     end(s, job)
     expect(s.report()["restarts"] == 0, s.report())
 
@@ -405,8 +405,8 @@ def a_service_gives_out_agents(s):
     found = json.loads(s.hale("ps", "--json").out)["jobs"]
     ranks = {r["pid"] for j in found if j["pid"] == job.pid for r in j["ranks"]}
     expect(len(ranks) == 4 and ranks <= set(children(service.pid)), "ranks are the service's")
-    guardians = [p for p in children(service.pid) if stat_of(p)[0] == service.pid]
-    os.kill(next(p for p in guardians if ranks & set(children(p))), signal.SIGKILL)
+    supervisors = [p for p in children(service.pid) if stat_of(p)[0] == service.pid]
+    os.kill(next(p for p in supervisors if ranks & set(children(p))), signal.SIGKILL)
     same(job.wait(), wanted)
     expect(s.report()["restarts"] == 1, s.report())
     service.kill()

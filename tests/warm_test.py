@@ -23,7 +23,7 @@ def node_of(s, job, name):
 
 
 def sinks(s, job, name):
-    """That stand ready below this node's guardian."""
+    """That stand ready below this node's supervisor."""
     pid = node_of(s, job, name)["pid"]
     return sorted(p for p in children(pid, standing=True) if stands_ready(p)) if pid else []
 
@@ -147,8 +147,8 @@ def who_is_late_is_ended_and_others_are_started(s):
 def they_outlive_the_agent_of_the_spare(s):
     job = begin(s)
     waiting = sinks(s, job, "node1")
-    guardian = agent_pid(s, job, "node1")
-    agent = next(p for p in children(guardian) if s.run("ps", "-o", "comm=", "-p", str(p)).out.strip() == "hale-agent")
+    supervisor = agent_pid(s, job, "node1")
+    agent = next(p for p in children(supervisor) if s.run("ps", "-o", "comm=", "-p", str(p)).out.strip() == "hale-agent")
     os.kill(agent, signal.SIGKILL)
     job.until_says("another one goes on in its place")
     expect(until_ready(s, job, "node1") == waiting, "the same ones", waiting)
@@ -159,7 +159,7 @@ def they_outlive_the_agent_of_the_spare(s):
 
 
 @test
-def they_end_with_the_guardian_of_the_spare(s):
+def they_end_with_the_supervisor_of_the_spare(s):
     job = begin(s)
     waiting = sinks(s, job, "node1")
     os.kill(agent_pid(s, job, "node1"), signal.SIGKILL)

@@ -36,7 +36,7 @@
 #define ANSWER 20
 #define RING 16
 
-/* what outlives agents: the kernel's, the guardian's, the book's */
+/* what outlives agents: the kernel's, the supervisor's, the book's */
 chan pipe = [2] of { byte };
 chan stage = [2] of { byte };	   /* between the pipe and the book */
 chan socket = [2] of { byte };

@@ -66,7 +66,7 @@ end:	do
 		:: lease_b > 0 -> lease_b--
 		:: else
 		fi;
-		/* it stands still, or is ended by the guardian */
+		/* it stands still, or is ended by the supervisor */
 		if
 		:: lease_b == 0 && BREAK != 4 -> x_at_b = false
 		:: else

@@ -3,10 +3,10 @@
  * agents are killed and connections are cut, and does no agent obey a head that has a successor? Checked
  * exhaustively by tests/spin_knock.sh.
  *
- * Heads of the epochs 2 to HEADS come in any order. Each connects to a socket at which the guardian
+ * Heads of the epochs 2 to HEADS come in any order. Each connects to a socket at which the supervisor
  * listens on, whoever is the agent; it says who it is, waits for its answer, and connects again when the
  * connection ends without one, or when it is cut. A connection is at its end when nobody has it: not the
- * socket's queue, not the agent, whose connections end with it, and not the guardian, who holds duplicates
+ * socket's queue, not the agent, whose connections end with it, and not the supervisor, who holds duplicates
  * of those that a successor needs. The agent may be killed before each of its steps, up to DEATHS times;
  * a successor begins with what the book says. Connections are cut up to CUTS times.
  *
@@ -22,8 +22,8 @@
 #ifndef CUTS
 #define CUTS 1
 #endif
-/* Deliberate mistakes, to see that the model notices: 1 a successor leaves with the guardian what the
- * book does not know, 2 the guardian holds the new connection in place of the old one before the turn is
+/* Deliberate mistakes, to see that the model notices: 1 a successor leaves with the supervisor what the
+ * book does not know, 2 the supervisor holds the new connection in place of the old one before the turn is
  * written down, 3 nobody knocks again, 4 an agent hears only newer heads, and not again the one that it
  * has heard, 5 an agent hears older heads, 6 an answer goes out before its turn is written down */
 #ifndef BREAK
@@ -37,7 +37,7 @@ byte conns, waiting;
 byte by[CONNS];	      /* the head at its other end */
 bool queued[CONNS];   /* in the socket's queue */
 bool taken[CONNS];    /* the agent has it */
-bool held[CONNS];     /* the guardian has it */
+bool held[CONNS];     /* the supervisor has it */
 bool cut[CONNS];      /* its head sees nothing more of it */
 bool answered[CONNS]; /* ATTACHED */
 bool refused[CONNS];  /* SUPERSEDED */

@@ -3,7 +3,7 @@
  *
  * Time goes in ticks. The agent asks, the head grants; messages take as long as they like, and any
  * may be lost (the cable is cut, and healed, at any moment). A lease holds T ticks from the ask that
- * it answers. The agent may be stopped (SIGSTOP) and go on at any moment; its guardian may not. The
+ * it answers. The agent may be stopped (SIGSTOP) and go on at any moment; its supervisor may not. The
  * head may stand still too. The user may pause the job and let it go on (Ctrl-Z, fg). The head's
  * end of the session may see it closed at any moment, as a launcher does that was killed.
  *
@@ -20,7 +20,7 @@
 #endif
 /* Deliberate mistakes, to see that the model notices: 1 a lease holds from the arrival of the grant,
  * 2 a closed session is taken for proof, 3 ranks go on after a pause without a new lease, 4 there
- * is no guardian, 5 the head grants after it has given the node up */
+ * is no supervisor, 5 the head grants after it has given the node up */
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -76,7 +76,7 @@ inline tick()
 		:: left > 0 -> left--
 		:: else
 		fi;
-		/* the guardian, who is never stopped; without one the agent itself, if it can */
+		/* the supervisor, who is never stopped; without one the agent itself, if it can */
 		if
 		:: left == 0 && at_work && (BREAK != 4 || !agent_stopped) -> fence()
 		:: else

@@ -63,8 +63,8 @@ void agent_end_by_fence(struct agent *a, const char *why)
 	a->end.status = 1;
 	agent_lease_stop(a);
 	/* the ends of ranks are no news any more, but a part of the node's */
-	guardian_fence(&a->guardian);
-	while (!guardian_kill_all(a->guardian.book))
+	supervisor_fence(&a->supervisor);
+	while (!supervisor_kill_all(a->supervisor.book))
 		;
 	agent_reap(a);
 	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
@@ -113,7 +113,7 @@ hale_status_t agent_begin_job(struct agent *a, struct error *err)
 static hale_status_t begin(struct agent *a, const struct message *m, struct error *err)
 {
 	const struct setup *s = &a->setup;
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 	hale_status_t status = agent_begin_again(a, err);
 
 	if (status != HALE_OK)
@@ -418,10 +418,10 @@ static void message_taken(void *arg)
 	agent_written(a);
 }
 
-static void init(struct agent *a, struct guardian *g)
+static void init(struct agent *a, struct supervisor *g)
 {
 	a->up = &agent_calls;
-	a->guardian = *g;
+	a->supervisor = *g;
 	a->heads.listener = a->heads.listening.fd = -1;
 	a->door.listener = a->move.listener = a->move.listening.fd = a->view.segment_fd = -1;
 	a->signal_source.fd = a->ward_source.fd = a->copies.source.fd = -1;
@@ -446,12 +446,12 @@ static void init(struct agent *a, struct guardian *g)
 
 bool agent_begin_first(struct agent *a)
 {
-	int in = guardian_claim(&a->guardian, HOLD_LINK_IN, 0, NULL);
-	int out = guardian_claim(&a->guardian, HOLD_LINK_OUT, 0, NULL);
+	int in = supervisor_claim(&a->supervisor, HOLD_LINK_IN, 0, NULL);
+	int out = supervisor_claim(&a->supervisor, HOLD_LINK_OUT, 0, NULL);
 
-	guardian_claimed(&a->guardian);
+	supervisor_claimed(&a->supervisor);
 	if (in < 0 || out < 0 ||
-	    !durable_session_open(&a->link, &a->loop, a->guardian.book, in, out))
+	    !durable_session_open(&a->link, &a->loop, a->supervisor.book, in, out))
 		return false;
 	agent_ward_start(a);
 	durable_session_greet(&a->link);
@@ -459,7 +459,7 @@ bool agent_begin_first(struct agent *a)
 	return true;
 }
 
-static int run(struct guardian *g)
+static int run(struct supervisor *g)
 {
 	struct agent *a = calloc(1, sizeof(*a));
 	struct error err = {HALE_ERR_SYSTEM, "it can't wait for its children"};
@@ -474,7 +474,7 @@ static int run(struct guardian *g)
 	if (g->successor && !(signals_start(a) && agent_adopt(a, &err))) {
 		log_warn("the agent of this node has died, and another one can't go on: %s",
 			 err.text);
-		return 1; /* the guardian ends what is there */
+		return 1; /* the supervisor ends what is there */
 	}
 	if (g->successor || (signals_start(a) && agent_begin(a))) {
 		loop_run(&a->loop);
@@ -483,7 +483,7 @@ static int run(struct guardian *g)
 		a->end.status = 1;
 	}
 	status = a->end.status;
-	guardian_done(&a->guardian, status);
+	supervisor_done(&a->supervisor, status);
 	destroy(a);
 	free(a);
 	return status;
@@ -491,5 +491,5 @@ static int run(struct guardian *g)
 
 int agent_run(int in_fd, int out_fd)
 {
-	return guardian_run(in_fd, out_fd, run, agent_bye);
+	return supervisor_run(in_fd, out_fd, run, agent_bye);
 }

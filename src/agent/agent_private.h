@@ -60,11 +60,11 @@ struct agent {
 	const struct agent_calls *up;
 	struct setup setup;
 	bool ready;	  /* setup has come */
-	bool orphaned;	  /* the guardian is gone */
+	bool orphaned;	  /* the supervisor is gone */
 	uint32_t last_id; /* newest id of a checkpoint, round or stop */
 	struct loop loop;
 	struct durable_session link; /* to the head */
-	struct guardian guardian;
+	struct supervisor supervisor;
 	struct loop_source signal_source, ward_source;
 	struct loop_timer reaping;
 	struct loop_timer hang; /* --hang-after: ranks are looked at */

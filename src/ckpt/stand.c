@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* HALE_SINK=stand: a process that is to become a rank's image, and does not know yet which. Its
  * program and libraries are mapped and relocated; here, before anything of them has run, it waits
- * on its stdin for an order of its guardian (node/proto.h). Then it is as if it had just been
+ * on its stdin for an order of its supervisor (node/proto.h). Then it is as if it had just been
  * started. */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void oom_as(const char before[DIGITS], ssize_t n)
 		close(fd);
 }
 
-/* An order: strings of an environment, and what are to be 0, 1, 2. Its length; 0: the guardian is
+/* An order: strings of an environment, and what are to be 0, 1, 2. Its length; 0: the supervisor is
  * gone. */
 static size_t hear(char *text, int fd[STREAMS])
 {

@@ -94,7 +94,7 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 }
 
 /* So many agents of a node that die within RENEWED_SECONDS are too many; 0: none are. Those that
- * die faster the guardian counts. */
+ * die faster the supervisor counts. */
 static uint32_t too_often(void)
 {
 	const char *text = getenv("HALE_AGENT_DEATHS");

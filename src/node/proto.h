@@ -33,7 +33,7 @@
 
 enum { PROTO_VERSION = 1, PROTO_TEXT = 480 };
 
-/* A process that stands ready says READY on its stdin, a socket of its guardian, and hears there,
+/* A process that stands ready says READY on its stdin, a socket of its supervisor, and hears there,
  * as one packet, its environment, each string with its NUL, together with the descriptors that are
  * to be its 0, 1 and 2. It says TAKEN when it has them. */
 #define PROTO_STAND	 "stand"

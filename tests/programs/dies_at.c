@@ -4,7 +4,7 @@
  * call N; the agent that comes there first takes it away, and dies. Calls count while there is a
  * file FOLDER/begin, which FOLDER/at-knock becomes when somebody connects to an agent, FOLDER/at-go
  * when a head is about to write down that ranks change their nodes. With HALE_DIES_HEAD in the
- * environment it is heads that die. While there is FOLDER/no-fork.PID that guardian can't make
+ * environment it is heads that die. While there is FOLDER/no-fork.PID that supervisor can't make
  * processes, while there is FOLDER/slow-fork those that heads make begin a second later. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -94,7 +94,7 @@ pid_t fork(void)
 		*(void **)&next = dlsym(RTLD_NEXT, "fork");
 	prctl(PR_GET_NAME, name);
 	snprintf(path, sizeof(path), "%s/no-fork.%d", folder ? folder : "", (int)getpid());
-	if (folder && strcmp(name, "hale-guardian") == 0 && access(path, F_OK) == 0) {
+	if (folder && strcmp(name, "hale-supervisor") == 0 && access(path, F_OK) == 0) {
 		errno = EAGAIN;
 		return -1;
 	}

@@ -15,11 +15,11 @@ static const struct {
 } kinds[FAULT_KINDS] = {
     [KILL_RANK] = {"kill-rank", "a rank is killed", true},
     [KILL_AGENT] = {"kill-agent", "an agent is killed", true},
-    [KILL_GUARDIAN] = {"kill-supervisor", "a supervisor is killed", false},
-    [KILL_AGENT_AND_GUARDIAN] = {"kill-both", "an agent and its supervisor are killed", false},
+    [KILL_SUPERVISOR] = {"kill-supervisor", "a supervisor is killed", false},
+    [KILL_AGENT_AND_SUPERVISOR] = {"kill-both", "an agent and its supervisor are killed", false},
     [STALL_RANK] = {"stall-rank", "a rank stands still", true},
     [STOP_AGENT] = {"stop-agent", "an agent stands still", false},
-    [STOP_GUARDIAN] = {"stop-supervisor", "a supervisor stands still", false},
+    [STOP_SUPERVISOR] = {"stop-supervisor", "a supervisor stands still", false},
     [STOP_HEAD] = {"stop-head", "the head stands still", false},
     [CUT_BOTH] = {"cut", "a host is cut off", false},
     [CUT_TO_HEAD] = {"cut-from", "nothing comes from a host any more", false},
@@ -177,18 +177,18 @@ static void begin_on_host(const struct happening *f, struct machine *h)
 	case KILL_AGENT:
 		kill_one(one_named(h, "hale-agent"), f);
 		break;
-	case KILL_GUARDIAN:
-		kill_one(one_named(h, "hale-guardian"), f);
+	case KILL_SUPERVISOR:
+		kill_one(one_named(h, "hale-supervisor"), f);
 		break;
-	case KILL_AGENT_AND_GUARDIAN:
-		kill_one(one_named(h, "hale-guardian"), f);
+	case KILL_AGENT_AND_SUPERVISOR:
+		kill_one(one_named(h, "hale-supervisor"), f);
 		kill_one(one_named(h, "hale-agent"), f);
 		break;
 	case STOP_AGENT:
 		signal_one(one_named(h, "hale-agent"), SIGSTOP);
 		break;
-	case STOP_GUARDIAN:
-		signal_one(one_named(h, "hale-guardian"), SIGSTOP);
+	case STOP_SUPERVISOR:
+		signal_one(one_named(h, "hale-supervisor"), SIGSTOP);
 		break;
 	case CUT_BOTH:
 		h->cut_in = h->cut_out = until;
@@ -270,8 +270,8 @@ static void end(struct happening *f)
 	case STOP_AGENT:
 		go_on_all("hale-agent");
 		break;
-	case STOP_GUARDIAN:
-		go_on_all("hale-guardian");
+	case STOP_SUPERVISOR:
+		go_on_all("hale-supervisor");
 		break;
 	case STOP_HEAD:
 	case FOLLOW_HEAD:

@@ -110,7 +110,7 @@ static hale_status_t start(struct agent *a, struct error *err)
 		be_copier(&k->copier, agent);
 	}
 	close(ends[1]);
-	a->guardian.book->copier = k->pid;
+	a->supervisor.book->copier = k->pid;
 	if (k->pid < 0 || !loop_add(&a->loop, &k->source, ends[0], EPOLLIN, answered, a)) {
 		close(ends[0]);
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start the copier of images");
@@ -161,8 +161,8 @@ hale_status_t agent_copies_start(struct agent *a, struct error *err)
 	if (status != HALE_OK)
 		return status;
 	for (uint32_t i = 0; i < k->copier.listeners; i++)
-		guardian_hold(&a->guardian, HOLD_COPIES, i, k->copier.listener[i]);
-	memcpy(a->guardian.book->copies_at, k->copier.address, sizeof(k->copier.address));
+		supervisor_hold(&a->supervisor, HOLD_COPIES, i, k->copier.listener[i]);
+	memcpy(a->supervisor.book->copies_at, k->copier.address, sizeof(k->copier.address));
 	status = start(a, err);
 	if (status == HALE_OK)
 		tell_where(a);
@@ -223,7 +223,7 @@ static bool is_open(const struct book_order *o)
 
 static struct book_order *order_find(struct agent *a, const struct copier_order *d)
 {
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 
 	for (uint32_t i = 0; i < b->orders_used; i++) {
 		struct book_order *o = &b->orders[i];
@@ -238,7 +238,7 @@ static struct book_order *order_find(struct agent *a, const struct copier_order 
 /* In a place whose order was answered in a turn before this one. */
 static bool order_add(struct agent *a, const struct copier_order *d)
 {
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 	uint32_t i = 0;
 
 	while (i < b->orders_used && (is_open(&b->orders[i]) || b->orders[i].dead > a->done.turns))
@@ -284,7 +284,7 @@ static void take_done(struct agent *a, struct copier_done *d)
 /* Somebody has ended it: what it was at comes to nothing. */
 static void copier_gone(struct agent *a)
 {
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 
 	log_warn("the process that copies images was ended; copies under way are given up");
 	stop(a);
@@ -350,7 +350,7 @@ static void take_copy(struct agent *a, const struct message *m)
 	report(a, &d);
 }
 
-/* It has been killed, and the guardian reaps it; the disk may hold it up. */
+/* It has been killed, and the supervisor reaps it; the disk may hold it up. */
 static void await_end(pid_t pid)
 {
 	enum { TRIES = 2000, TRY_US = 1000 };
@@ -364,7 +364,7 @@ static void await_end(pid_t pid)
 void agent_copies_again(struct agent *a)
 {
 	struct agent_copies *k = &a->copies;
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 	struct error err;
 
 	if (!a->setup.local[0])
@@ -376,7 +376,7 @@ void agent_copies_again(struct agent *a)
 	await_end(b->copier);
 	copier_sweep(k->store.job_folder);
 	for (int fd, i = 0; i < COPIES_PLACES_MAX; i++)
-		if ((fd = guardian_claim(&a->guardian, HOLD_COPIES, (uint64_t)i, NULL)) >= 0)
+		if ((fd = supervisor_claim(&a->supervisor, HOLD_COPIES, (uint64_t)i, NULL)) >= 0)
 			k->copier.listener[k->copier.listeners++] = fd;
 	memcpy(k->copier.address, b->copies_at, sizeof(k->copier.address));
 	describe(a);

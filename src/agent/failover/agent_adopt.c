@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A new agent takes the place of one that has died (docs/nodes.md, 'An agent is replaced'): what it
- * was is in the book, what it held the guardian has. To the head it is the same one. */
+ * was is in the book, what it held the supervisor has. To the head it is the same one. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 static hale_status_t view_again(struct agent *a, int slot, struct agent_view *v, struct error *err)
 {
-	const struct book_view *b = slot >= 0 ? &a->guardian.book->views[slot] : NULL;
+	const struct book_view *b = slot >= 0 ? &a->supervisor.book->views[slot] : NULL;
 	size_t bytes = segment_bytes(a->setup.nranks);
 
 	*v = (struct agent_view){.segment_fd = -1, .slot = slot};
@@ -30,7 +30,7 @@ static hale_status_t view_again(struct agent *a, int slot, struct agent_view *v,
 	memcpy(v->node_of, b->node_of, a->setup.nranks * sizeof(*v->node_of));
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		v->here += v->node_of[r] == a->setup.node;
-	v->segment_fd = guardian_claim(&a->guardian, HOLD_SEGMENT, v->generation, NULL);
+	v->segment_fd = supervisor_claim(&a->supervisor, HOLD_SEGMENT, v->generation, NULL);
 	if (v->segment_fd < 0)
 		return v->here == 0 ? HALE_OK
 				    : error_set(err, HALE_ERR_STATE, "the ranks' segment is gone");
@@ -70,7 +70,7 @@ static bool move_again(struct agent *a, const struct book_state *s)
 
 static hale_status_t views_again(struct agent *a, const struct book_state *s, struct error *err)
 {
-	const struct book *b = a->guardian.book;
+	const struct book *b = a->supervisor.book;
 	struct agent_view now;
 	hale_status_t status = view_again(a, s->view, &now, err);
 
@@ -117,7 +117,7 @@ static void streams_again(struct agent *a, uint32_t rank, uint32_t flags)
 	for (int i = 0; i < 2; i++) {
 		uint64_t key = 2ull * rank + (uint64_t)i;
 		bool open = (flags & (i ? BOOK_ERR : BOOK_OUT)) != 0;
-		int fd = open ? guardian_claim(&a->guardian, HOLD_OUT, key, NULL) : -1;
+		int fd = open ? supervisor_claim(&a->supervisor, HOLD_OUT, key, NULL) : -1;
 
 		if (fd < 0) {
 			agent_drop_later(a, HOLD_OUT, key);
@@ -132,7 +132,7 @@ static void streams_again(struct agent *a, uint32_t rank, uint32_t flags)
 static void input_again(struct agent *a, const struct book_state *s)
 {
 	struct mailbox *m = mailbox_of(a, 0);
-	int fd = s->input_open && m ? guardian_claim(&a->guardian, HOLD_INPUT, 0, NULL) : -1;
+	int fd = s->input_open && m ? supervisor_claim(&a->supervisor, HOLD_INPUT, 0, NULL) : -1;
 
 	if (fd < 0)
 		agent_drop_later(a, HOLD_INPUT, 0);
@@ -140,12 +140,12 @@ static void input_again(struct agent *a, const struct book_state *s)
 		stdin_sink_reopen(&a->streams.stdin_sink, fd, m);
 }
 
-static void conn_again(struct agent *a, const struct guardian_held *h, const struct book_state *s)
+static void conn_again(struct agent *a, const struct supervisor_held *h, const struct book_state *s)
 {
-	struct guardian_conn conn = {.number = h->key};
+	struct supervisor_conn conn = {.number = h->key};
 	struct agent_conn *c;
 
-	conn.fd = guardian_claim(&a->guardian, HOLD_CONN, h->key, &conn.peer);
+	conn.fd = supervisor_claim(&a->supervisor, HOLD_CONN, h->key, &conn.peer);
 	c = agent_conn_add(a, &conn);
 	for (uint32_t r = 0; c && r < a->setup.nranks; r++) {
 		if (s->rank[r].conn != c->number)
@@ -161,9 +161,9 @@ static void ranks_again(struct agent *a, const struct book_state *s)
 		if (s->rank[r].flags & (BOOK_OUT | BOOK_ERR | BOOK_SPAWNED))
 			streams_again(a, r, s->rank[r].flags);
 	input_again(a, s);
-	for (size_t i = 0; i < a->guardian.count; i++)
-		if (a->guardian.held[i].kind == HOLD_CONN && a->guardian.held[i].fd >= 0)
-			conn_again(a, &a->guardian.held[i], s);
+	for (size_t i = 0; i < a->supervisor.count; i++)
+		if (a->supervisor.held[i].kind == HOLD_CONN && a->supervisor.held[i].fd >= 0)
+			conn_again(a, &a->supervisor.held[i], s);
 }
 
 /* ---- what was under way ---- */
@@ -171,7 +171,7 @@ static void ranks_again(struct agent *a, const struct book_state *s)
 /* What had been taken from somewhere, and not dealt with. At most one of them is there. */
 static void take_up(struct agent *a)
 {
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 	struct book_piece *p = &b->piece;
 
 	if (atomic_load(&p->number) > a->done.pieces && p->rank < a->setup.nranks &&
@@ -205,7 +205,7 @@ static void tell(struct agent *a)
 {
 	char why[96];
 
-	guardian_how(a->guardian.ended, why, sizeof(why));
+	supervisor_how(a->supervisor.ended, why, sizeof(why));
 	agent_send(a,
 		   &(struct message){.type = MSG_RENEWED, .value = (int32_t)getpid(), .text = why});
 }
@@ -213,8 +213,8 @@ static void tell(struct agent *a)
 static hale_status_t link_again(struct agent *a, const struct book_state *s, struct error *err)
 {
 	uint64_t key = s->sessions;
-	int in = s->heard ? guardian_claim(&a->guardian, HOLD_LINK_IN, key, NULL) : -1;
-	int out = s->heard ? guardian_claim(&a->guardian, HOLD_LINK_OUT, key, NULL) : -1;
+	int in = s->heard ? supervisor_claim(&a->supervisor, HOLD_LINK_IN, key, NULL) : -1;
+	int out = s->heard ? supervisor_claim(&a->supervisor, HOLD_LINK_OUT, key, NULL) : -1;
 
 	if (!s->heard) {
 		a->link.tail = s->out_tail;
@@ -222,7 +222,7 @@ static hale_status_t link_again(struct agent *a, const struct book_state *s, str
 		return HALE_OK;
 	}
 	if (in >= 0 && out >= 0 &&
-	    durable_session_reopen(&a->link, &a->loop, a->guardian.book, in, out, s))
+	    durable_session_reopen(&a->link, &a->loop, a->supervisor.book, in, out, s))
 		return HALE_OK;
 	return error_set(err, HALE_ERR_STATE, "the way to hale run is gone");
 }
@@ -236,8 +236,8 @@ static bool begin_anew(struct agent *a, const struct book_state *s, struct error
 	agent_read_counts(a, s);
 	if (link_again(a, s, err) != HALE_OK)
 		return false;
-	a->heads.listener = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
-	guardian_claimed(&a->guardian);
+	a->heads.listener = supervisor_claim(&a->supervisor, HOLD_HEADS, 0, NULL);
+	supervisor_claimed(&a->supervisor);
 	agent_ward_start(a);
 	tell(a);
 	agent_written(a);
@@ -246,7 +246,7 @@ static bool begin_anew(struct agent *a, const struct book_state *s, struct error
 
 bool agent_adopt(struct agent *a, struct error *err)
 {
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 	const struct book_state *s = book_now(b);
 
 	if (!s->ready)
@@ -262,11 +262,11 @@ bool agent_adopt(struct agent *a, struct error *err)
 	agent_kept_again(a);
 	if (views_again(a, s, err) != HALE_OK || link_again(a, s, err) != HALE_OK)
 		return false;
-	a->door.listener = guardian_claim(&a->guardian, HOLD_RANKS, 0, NULL);
+	a->door.listener = supervisor_claim(&a->supervisor, HOLD_RANKS, 0, NULL);
 	ranks_again(a, s);
 	agent_heads_again(a, s);
 	agent_copies_again(a);
-	guardian_claimed(&a->guardian);
+	supervisor_claimed(&a->supervisor);
 	agent_ward_start(a);
 	/* from here on turns are written down */
 	tell(a);
@@ -290,12 +290,12 @@ static void unheard(void *arg, const char *why)
 }
 
 /* What the last agent had still to say goes out, and why it was the last one behind it. */
-static bool say_bye(struct guardian *g, const struct book_state *s, const char *why)
+static bool say_bye(struct supervisor *g, const struct book_state *s, const char *why)
 {
 	struct durable_session t = {
 	    .in_fd = -1, .out_fd = -1, .in.fd = -1, .out.fd = -1, .over = unheard};
-	int in = guardian_claim(g, HOLD_LINK_IN, s->sessions, NULL);
-	int out = guardian_claim(g, HOLD_LINK_OUT, s->sessions, NULL);
+	int in = supervisor_claim(g, HOLD_LINK_IN, s->sessions, NULL);
+	int out = supervisor_claim(g, HOLD_LINK_OUT, s->sessions, NULL);
 	struct loop loop;
 	bool sent;
 
@@ -318,7 +318,7 @@ static bool say_bye(struct guardian *g, const struct book_state *s, const char *
 	return sent;
 }
 
-bool agent_bye(struct guardian *g, const char *why)
+bool agent_bye(struct supervisor *g, const char *why)
 {
 	const struct book_state *s = book_now(g->book);
 	struct setup setup;

@@ -46,7 +46,7 @@ void agent_read_counts(struct agent *a, const struct book_state *s);
 
 /* agent_adopt.c: begins where another agent has ended. False with a sentence: it can't. */
 bool agent_adopt(struct agent *a, struct error *err);
-/* In the guardian: no agent is left, and none will be. False: no head could hear it. */
-bool agent_bye(struct guardian *g, const char *why);
+/* In the supervisor: no agent is left, and none will be. False: no head could hear it. */
+bool agent_bye(struct supervisor *g, const char *why);
 
 #endif

@@ -107,7 +107,7 @@ static void drop_session(struct agent *a)
 
 bool agent_heads_wait(struct agent *a)
 {
-	if (a->setup.grace_ns == 0 || !a->ready || !a->ranks || guardian_over(&a->guardian))
+	if (a->setup.grace_ns == 0 || !a->ready || !a->ranks || supervisor_over(&a->supervisor))
 		return false;
 	if (!durable_session_is_open(&a->link) && !a->heads.gone) {
 		a->heads.gone = true;
@@ -171,7 +171,7 @@ static void describe_node(struct agent *a, struct attach_node *n)
 	n->move_stop = a->move.stop_id;
 	n->cores = cpus_allowed();
 	n->paused = a->lease.paused;
-	n->pid = getppid(); /* the guardian, which stands for the node */
+	n->pid = getppid(); /* the supervisor, which stands for the node */
 	gethostname(n->host, sizeof(n->host) - 1);
 	if (!box)
 		return;
@@ -208,7 +208,7 @@ static void tell_all(struct agent *a)
 	}
 }
 
-/* fd becomes the session. The guardian holds it beside the old one until it is written down which
+/* fd becomes the session. The supervisor holds it beside the old one until it is written down which
  * of them counts: should this agent die before, its successor lets go of the new one, and the head
  * at its other end knocks again (docs/models/knock.pml). */
 static void change_heads(struct agent *a, int fd, uint32_t epoch)
@@ -235,15 +235,15 @@ static void change_heads(struct agent *a, int fd, uint32_t epoch)
 	agent_ckpt_orphan(a);
 	agent_ckpt_refuse(a);
 	out = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (out < 0 || !durable_session_open(&a->link, &a->loop, a->guardian.book, fd, out)) {
+	if (out < 0 || !durable_session_open(&a->link, &a->loop, a->supervisor.book, fd, out)) {
 		if (out < 0)
 			close(fd);
 		durable_session_close(&a->link);
 		agent_wait_for_head(a);
 		return;
 	}
-	guardian_hold(&a->guardian, HOLD_LINK_IN, a->heads.sessions, fd);
-	guardian_hold(&a->guardian, HOLD_LINK_OUT, a->heads.sessions, out);
+	supervisor_hold(&a->supervisor, HOLD_LINK_IN, a->heads.sessions, fd);
+	supervisor_hold(&a->supervisor, HOLD_LINK_OUT, a->heads.sessions, out);
 	log_info("a new head has come, the job's number %u", epoch);
 	/* the ask comes first: it is granted as soon as all have answered */
 	agent_lease_renew(a);
@@ -359,7 +359,7 @@ hale_status_t agent_heads_listen(struct agent *a, struct error *err)
 	if (a->heads.listener < 0 ||
 	    !loop_add(&a->loop, &a->heads.listening, a->heads.listener, EPOLLIN, knock, a))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for another head");
-	guardian_hold(&a->guardian, HOLD_HEADS, 0, a->heads.listener);
+	supervisor_hold(&a->supervisor, HOLD_HEADS, 0, a->heads.listener);
 	return HALE_OK;
 }
 
@@ -368,7 +368,7 @@ void agent_heads_again(struct agent *a, const struct book_state *s)
 {
 	double left = s->alone_until - clock_seconds();
 
-	a->heads.listener = guardian_claim(&a->guardian, HOLD_HEADS, 0, NULL);
+	a->heads.listener = supervisor_claim(&a->supervisor, HOLD_HEADS, 0, NULL);
 	if (a->heads.listener >= 0)
 		loop_add(&a->loop, &a->heads.listening, a->heads.listener, EPOLLIN, knock, a);
 	a->heads.alone_until = s->alone_until;

@@ -7,12 +7,12 @@
 #include "base/base.h"
 #include "agent/agent_private.h"
 
-/* ---- what the guardian need not hold any more ---- */
+/* ---- what the supervisor need not hold any more ---- */
 
 static void drop_all(struct agent *a)
 {
 	for (size_t i = 0; i < a->drops.count; i++)
-		guardian_drop(&a->guardian, a->drops.list[i].kind, a->drops.list[i].key);
+		supervisor_drop(&a->supervisor, a->drops.list[i].kind, a->drops.list[i].key);
 	a->drops.count = 0;
 }
 
@@ -111,7 +111,7 @@ static void write_state(const struct agent *a, struct book_state *s)
 void agent_record_write(void *agent)
 {
 	struct agent *a = agent;
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 	uint32_t other = 1 - atomic_load(&b->current);
 
 	a->done.turns++;

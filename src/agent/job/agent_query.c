@@ -19,12 +19,12 @@ void agent_failed(struct agent *a, const struct error *err)
 
 bool agent_lease_holds(const struct agent *a)
 {
-	return !guardian_over(&a->guardian) && lease_holds(&a->lease.held, lease_clock());
+	return !supervisor_over(&a->supervisor) && lease_holds(&a->lease.held, lease_clock());
 }
 
-/* ---- what the guardian need not hold any more ---- */
+/* ---- what the supervisor need not hold any more ---- */
 
-void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key)
+void agent_drop_later(struct agent *a, enum supervisor_kind kind, uint64_t key)
 {
 	if (a->drops.count == a->drops.cap) {
 		size_t cap = a->drops.cap ? 2 * a->drops.cap : 16;
@@ -38,7 +38,7 @@ void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key)
 	a->drops.list[a->drops.count++] = (struct agent_drop){kind, key};
 }
 
-void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key)
+void agent_drop_not(struct agent *a, enum supervisor_kind kind, uint64_t key)
 {
 	for (size_t i = a->drops.count; i-- > 0;)
 		if (a->drops.list[i].kind == kind && a->drops.list[i].key == key)

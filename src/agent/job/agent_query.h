@@ -54,11 +54,11 @@ struct reach_wish agent_reach_wish(const struct agent *a);
 const char *agent_variable(const struct agent *a, const char *name);
 bool agent_lease_holds(const struct agent *a);
 
-/* ---- what the guardian need not hold any more ---- */
+/* ---- what the supervisor need not hold any more ---- */
 
-/* What the guardian need not hold any more when the turn is written down. */
+/* What the supervisor need not hold any more when the turn is written down. */
 struct agent_drop {
-	enum guardian_kind kind;
+	enum supervisor_kind kind;
 	uint64_t key;
 };
 
@@ -67,8 +67,8 @@ struct agent_drops {
 	size_t count, cap;
 };
 
-void agent_drop_later(struct agent *a, enum guardian_kind kind, uint64_t key);
-/* The guardian has something else as that by now. */
-void agent_drop_not(struct agent *a, enum guardian_kind kind, uint64_t key);
+void agent_drop_later(struct agent *a, enum supervisor_kind kind, uint64_t key);
+/* The supervisor has something else as that by now. */
+void agent_drop_not(struct agent *a, enum supervisor_kind kind, uint64_t key);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether the ranks of this node may run: asks the head for the lease, four times as often as
- * needed, and fences the node when it has run out. The guardian has the same deadline, for the case
- * that this process can't act. */
+ * needed, and fences the node when it has run out. The supervisor has the same deadline, for the
+ * case that this process can't act. */
 #include <signal.h>
 #include <stdio.h>
 #include "base/base.h"
@@ -43,7 +43,7 @@ static void out_of_time(void *arg)
 
 	if (a->setup.grace_ns ? a->lease.paused : agent_lease_holds(a))
 		return;
-	if (a->setup.grace_ns && !guardian_over(&a->guardian))
+	if (a->setup.grace_ns && !supervisor_over(&a->supervisor))
 		freeze(a);
 	else
 		fence(a);
@@ -53,8 +53,8 @@ static void arm(struct agent *a)
 {
 	uint64_t now = lease_clock(), until = a->lease.held.until;
 
-	guardian_lease(&a->guardian, until);
-	/* to have them stand still before the guardian, which can only kill, has a reason to */
+	supervisor_lease(&a->supervisor, until);
+	/* to have them stand still before the supervisor, which can only kill, has a reason to */
 	if (a->setup.grace_ns)
 		until -= a->lease.held.term / 8;
 	loop_timer_set(&a->loop, &a->lease.fence, until > now ? (double)(until - now) * 1e-9 : 0,
@@ -111,13 +111,13 @@ static void go_on(struct agent *a)
 	agent_signal_all(a, SIGCONT);
 }
 
-/* A grant that is late is none: the guardian may have acted. */
+/* A grant that is late is none: the supervisor may have acted. */
 void agent_lease_granted(struct agent *a, uint64_t number)
 {
 	if (a->lease.held.term == 0 || !lease_grant(&a->lease.held, number))
 		return;
 	/* it has, while this process stood still: no lease brings the ranks of this node back */
-	if (guardian_over(&a->guardian)) {
+	if (supervisor_over(&a->supervisor)) {
 		fence(a);
 		return;
 	}
@@ -141,7 +141,7 @@ void agent_pause(struct agent *a, bool pause)
 		agent_signal_all(a, SIGSTOP);
 		lease_drop(&a->lease.held);
 		loop_timer_clear(&a->loop, &a->lease.fence);
-		guardian_lease(&a->guardian, 0);
+		supervisor_lease(&a->supervisor, 0);
 	} else if (a->lease.held.term == 0) {
 		go_on(a);
 	} else if (a->lease.paused) {

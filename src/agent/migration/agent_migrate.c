@@ -417,7 +417,7 @@ static void take_release(struct agent *a, const struct message *m)
 			continue;
 		agent_conn_drop(a, &a->ranks[r]);
 		a->ranks[r].group = 0;
-		guardian_watch(&a->guardian, r, 0);
+		supervisor_watch(&a->supervisor, r, 0);
 	}
 	agent_move_drop(a);
 	if (files)

@@ -108,7 +108,7 @@ static bool has_become(const struct agent *a, uint32_t rank)
  * of what this one has yet to read. */
 static bool is_told_soon(const struct agent *a, uint32_t rank)
 {
-	const struct book_child *c = &a->guardian.book->child[rank];
+	const struct book_child *c = &a->supervisor.book->child[rank];
 
 	return atomic_load(&c->pid) > 0 && !atomic_load(&c->ended);
 }
@@ -262,7 +262,7 @@ static void take_end(struct agent_conn *c)
  * c may be gone afterwards. */
 static void packet_done(struct agent *a)
 {
-	a->done.packets = atomic_load(&a->guardian.book->packet.number);
+	a->done.packets = atomic_load(&a->supervisor.book->packet.number);
 	agent_written(a);
 }
 
@@ -271,7 +271,7 @@ static void conn_ready(void *arg, uint32_t events)
 {
 	struct agent_conn *c = arg;
 	struct agent *a = c->agent;
-	struct book_packet *k = &a->guardian.book->packet;
+	struct book_packet *k = &a->supervisor.book->packet;
 	union proto_packet p;
 	ssize_t n;
 
@@ -293,7 +293,7 @@ static void conn_ready(void *arg, uint32_t events)
 
 void agent_packet_again(struct agent *a)
 {
-	struct book_packet *k = &a->guardian.book->packet;
+	struct book_packet *k = &a->supervisor.book->packet;
 	union proto_packet p = k->packet;
 	struct agent_conn *c = a->door.conns;
 
@@ -306,7 +306,7 @@ void agent_packet_again(struct agent *a)
 	packet_done(a);
 }
 
-struct agent_conn *agent_conn_add(struct agent *a, const struct guardian_conn *conn)
+struct agent_conn *agent_conn_add(struct agent *a, const struct supervisor_conn *conn)
 {
 	struct agent_conn *c = calloc(1, sizeof(*c));
 
@@ -324,9 +324,9 @@ struct agent_conn *agent_conn_add(struct agent *a, const struct guardian_conn *c
 	return c;
 }
 
-/* ---- the guardian ---- */
+/* ---- the supervisor ---- */
 
-static void accepted(void *arg, const struct guardian_conn *conn)
+static void accepted(void *arg, const struct supervisor_conn *conn)
 {
 	agent_conn_add(arg, conn);
 }
@@ -337,19 +337,19 @@ static void orphaned(struct agent *a)
 {
 	a->orphaned = true;
 	loop_remove(&a->loop, &a->ward_source);
-	agent_fence(a, "the guardian of its ranks was ended");
+	agent_fence(a, "the supervisor of its ranks was ended");
 }
 
 static void ward_ready(void *arg, uint32_t events)
 {
 	struct agent *a = arg;
-	struct guardian_conn conn;
+	struct supervisor_conn conn;
 
-	while (guardian_hear(&a->guardian, &conn))
+	while (supervisor_hear(&a->supervisor, &conn))
 		if (conn.fd >= 0)
 			agent_conn_add(a, &conn);
 	agent_reap(a);
-	if (a->guardian.control < 0)
+	if (a->supervisor.control < 0)
 		orphaned(a);
 }
 
@@ -360,9 +360,9 @@ static void ward_look(void *arg)
 
 void agent_ward_start(struct agent *a)
 {
-	a->guardian.accepted = accepted;
-	a->guardian.arg = a;
-	loop_add(&a->loop, &a->ward_source, a->guardian.control, EPOLLIN, ward_ready, a);
+	a->supervisor.accepted = accepted;
+	a->supervisor.arg = a;
+	loop_add(&a->loop, &a->ward_source, a->supervisor.control, EPOLLIN, ward_ready, a);
 }
 
 void agent_ward_look(struct agent *a)
@@ -408,8 +408,8 @@ hale_status_t agent_listen(struct agent *a, struct error *err)
 	a->door.listener = agent_listen_at(a, "agent", SOCK_SEQPACKET, a->door.address);
 	if (a->door.listener < 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot listen for the ranks");
-	memcpy(a->guardian.book->address, a->door.address, sizeof(a->door.address));
-	memcpy(a->guardian.book->token, a->door.token, sizeof(a->door.token));
-	guardian_hold(&a->guardian, HOLD_RANKS, 0, a->door.listener);
+	memcpy(a->supervisor.book->address, a->door.address, sizeof(a->door.address));
+	memcpy(a->supervisor.book->token, a->door.token, sizeof(a->door.token));
+	supervisor_hold(&a->supervisor, HOLD_RANKS, 0, a->door.listener);
 	return HALE_OK;
 }

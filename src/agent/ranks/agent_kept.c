@@ -36,7 +36,7 @@ static int make_room(struct agent *a)
 		fd = -1;
 	}
 	if (fd >= 0)
-		guardian_hold(&a->guardian, HOLD_KEPT, 0, fd);
+		supervisor_hold(&a->supervisor, HOLD_KEPT, 0, fd);
 	return fd;
 }
 
@@ -47,7 +47,7 @@ void agent_kept_open(struct agent *a)
 
 	if (a->setup.grace_ns == 0)
 		return;
-	fd = guardian_claim(&a->guardian, HOLD_KEPT, 0, NULL);
+	fd = supervisor_claim(&a->supervisor, HOLD_KEPT, 0, NULL);
 	if (fd < 0)
 		fd = make_room(a);
 	at = fd >= 0 ? mmap(NULL, kept_bytes(a), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,

@@ -56,7 +56,7 @@ hale_status_t agent_ranks_create(struct agent *a, struct error *err)
 			k->out[i].send = stream_send;
 			k->out[i].taken = stream_taken;
 			k->out[i].closed = stream_closed;
-			k->out[i].book = a->guardian.book;
+			k->out[i].book = a->supervisor.book;
 			k->out[i].pieces = &a->done.pieces;
 			k->out[i].arg = a;
 		}
@@ -143,7 +143,7 @@ static hale_status_t segment_make(struct agent *a, struct error *err)
 	if (at == MAP_FAILED)
 		return error_sys(err, HALE_ERR_MEMORY, "cannot map the shared segment");
 	a->view.segment = at;
-	guardian_hold(&a->guardian, HOLD_SEGMENT, a->view.generation, a->view.segment_fd);
+	supervisor_hold(&a->supervisor, HOLD_SEGMENT, a->view.generation, a->view.segment_fd);
 	return HALE_OK;
 }
 
@@ -161,8 +161,8 @@ void agent_machines(struct agent *a, const struct message *m)
 	a->machine.nodes = (uint32_t)(m->len / sizeof(*machine_of));
 	if (a->machine.nodes > JOB_NODES_MAX)
 		return;
-	memcpy(a->guardian.book->machine_of, machine_of, m->len);
-	a->guardian.book->machines = a->machine.nodes;
+	memcpy(a->supervisor.book->machine_of, machine_of, m->len);
+	a->supervisor.book->machines = a->machine.nodes;
 }
 
 /* Ranks of the job on this machine, which several nodes may be. */
@@ -293,7 +293,7 @@ static void write_view(struct agent *a, uint32_t generation, const uint32_t *nod
 	struct book_view *v;
 	int slot = free_slot(a);
 
-	v = &a->guardian.book->views[slot];
+	v = &a->supervisor.book->views[slot];
 	v->generation = generation;
 	memcpy(v->node_of, node_of, a->setup.nranks * sizeof(*node_of));
 	a->view.slot = slot;
@@ -480,7 +480,7 @@ enum { FIRST_GENERATION = 1 };
  * has its id again where its last process was this node's, and when a job begins from an image. */
 static pid_t id_of(const struct agent *a, uint32_t rank, const char *sink)
 {
-	pid_t last = atomic_load(&a->guardian.book->child[rank].pid), id;
+	pid_t last = atomic_load(&a->supervisor.book->child[rank].pid), id;
 
 	if (last == 0 && a->view.generation != FIRST_GENERATION)
 		return 0;
@@ -492,15 +492,15 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 {
 	struct agent_rank *r = &a->ranks[m->rank];
 	char **env;
-	struct guardian_launch l = {.rank = m->rank,
-				    .number = a->done.frames + 1,
-				    .path = m->text,
-				    .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
-				    .argv = a->setup.argv,
-				    .cpus = cpus_of(a, m->rank),
-				    .id = id_of(a, m->rank, m->name),
-				    .input = m->rank == 0,
-				    .stood = &r->stood};
+	struct supervisor_launch l = {.rank = m->rank,
+				      .number = a->done.frames + 1,
+				      .path = m->text,
+				      .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
+				      .argv = a->setup.argv,
+				      .cpus = cpus_of(a, m->rank),
+				      .id = id_of(a, m->rank, m->name),
+				      .input = m->rank == 0,
+				      .stood = &r->stood};
 	hale_status_t status;
 	char reserve[PATH_MAX + 16], *reserve_argv[] = {"hale-reserve", NULL};
 	int fd[3];
@@ -519,9 +519,9 @@ hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct 
 	/* its streams are counted from there: before it can ask where they stand */
 	for (int i = 0; i < 3; i++)
 		atomic_store(&agent_mailbox(a, m->rank)->stream_taken[i], m->position[i]);
-	status = guardian_spawn(&a->guardian, &l, &r->pid, fd, still_leased, a, err);
+	status = supervisor_spawn(&a->supervisor, &l, &r->pid, fd, still_leased, a, err);
 	environment_free(env);
-	if (a->guardian.control < 0)
+	if (a->supervisor.control < 0)
 		agent_ward_look(a);
 	if (status != HALE_OK)
 		return status;

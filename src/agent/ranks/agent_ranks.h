@@ -24,7 +24,7 @@ struct agent;
 /* A connection; rank is set once it has said HELLO. */
 struct agent_conn {
 	struct agent *agent;
-	uint64_t number; /* the guardian's */
+	uint64_t number; /* the supervisor's */
 	struct loop_source source;
 	pid_t peer;
 	int64_t rank; /* -1: has not said HELLO */
@@ -78,7 +78,7 @@ struct agent_machine {
 
 /* Where the processes of ranks call. */
 struct agent_door {
-	int listener; /* the guardian accepts */
+	int listener; /* the supervisor accepts */
 	char address[ADDRESS_MAX], token[24];
 	struct agent_conn *conns;
 };
@@ -138,11 +138,11 @@ bool agent_clear_rank(struct agent *a, uint32_t rank);
  * such names, so there is something in it that nobody foresees. -1 with errno. */
 int agent_listen_at(const struct agent *a, const char *what, int type, char name[ADDRESS_MAX]);
 hale_status_t agent_listen(struct agent *a, struct error *err);
-/* A connection that the guardian has accepted. */
-struct agent_conn *agent_conn_add(struct agent *a, const struct guardian_conn *conn);
+/* A connection that the supervisor has accepted. */
+struct agent_conn *agent_conn_add(struct agent *a, const struct supervisor_conn *conn);
 /* The packet that an agent before this one had received and not dealt with. */
 void agent_packet_again(struct agent *a);
-/* What the guardian says. */
+/* What the supervisor says. */
 void agent_ward_start(struct agent *a);
 void agent_ward_look(struct agent *a); /* soon, whether or not it says something */
 void agent_conns_close(struct agent *a);

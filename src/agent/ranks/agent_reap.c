@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How ranks end: the guardian, whose children they are, has it in the book. */
+/* How ranks end: the supervisor, whose children they are, has it in the book. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -98,7 +98,7 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 	r->ended = true;
 	r->late = false;
 	r->status = status;
-	if (guardian_over(&a->guardian))
+	if (supervisor_over(&a->supervisor))
 		return;
 	if (agent_is_copy(a, r->rank)) {
 		agent_move_ended(a, r->rank, status);
@@ -111,10 +111,10 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		reserve_let_go(a);
 }
 
-/* Without a guardian nobody says how it ended. */
+/* Without a supervisor nobody says how it ended. */
 static bool has_ended(const struct agent *a, const struct agent_rank *r, int *status)
 {
-	const struct book_child *c = &a->guardian.book->child[r->rank];
+	const struct book_child *c = &a->supervisor.book->child[r->rank];
 
 	*status = SIGKILL;
 	if (r->pid <= 0)
@@ -126,7 +126,7 @@ static bool has_ended(const struct agent *a, const struct agent_rank *r, int *st
 	return a->orphaned;
 }
 
-/* Ranks are the guardian's children; ours copy images and seal streams. */
+/* Ranks are the supervisor's children; ours copy images and seal streams. */
 void agent_reap(struct agent *a)
 {
 	pid_t pid;
@@ -163,7 +163,7 @@ bool agent_clear_rank(struct agent *a, uint32_t rank)
 	if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0)
 		return false;
 	r->group = 0;
-	guardian_watch(&a->guardian, rank, 0);
+	supervisor_watch(&a->supervisor, rank, 0);
 	agent_conn_drop(a, r);
 	return true;
 }

@@ -34,7 +34,7 @@ static pid_t parent_of(pid_t pid)
 
 /* The process whose children this node's ranks are; what they leave behind comes to it. 0: it has
  * ended, and somebody else is our parent. */
-static pid_t guardian_of_us(void)
+static pid_t supervisor_of_us(void)
 {
 	char path[64], name[32] = "";
 	pid_t parent = getppid();
@@ -46,18 +46,18 @@ static pid_t guardian_of_us(void)
 		name[0] = '\0';
 	if (f)
 		fclose(f);
-	return strcmp(name, GUARDIAN_NAME "\n") == 0 ? parent : 0;
+	return strcmp(name, SUPERVISOR_NAME "\n") == 0 ? parent : 0;
 }
 
 /* Has it no child but us? What ranks leave behind becomes its child, so there is nothing to look
  * for then, and most times that is so. False where the kernel doesn't tell. */
-static bool only_child(pid_t guardian)
+static bool only_child(pid_t supervisor)
 {
 	char path[64];
 	long child = 0, count = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)guardian, (int)guardian);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)supervisor, (int)supervisor);
 	f = fopen(path, "re");
 	while (f && fscanf(f, "%ld", &child) == 1)
 		count++;
@@ -77,7 +77,8 @@ static bool descends(pid_t pid, pid_t from)
 }
 
 /* Does it belong to a rank that this node has, or had before? Another node of the job may be on
- * this machine, and have a rank now that was ours: only what is below our guardian is looked at. */
+ * this machine, and have a rank now that was ours: only what is below our supervisor is looked at.
+ */
 static bool is_stray(const struct agent *a, const char *pid)
 {
 	char path[64], job[160], *entry = NULL;
@@ -103,8 +104,8 @@ static bool is_stray(const struct agent *a, const char *pid)
 
 bool agent_strays_gone(const struct agent *a)
 {
-	pid_t guardian = guardian_of_us();
-	DIR *d = guardian > 0 && !only_child(guardian) ? opendir("/proc") : NULL;
+	pid_t supervisor = supervisor_of_us();
+	DIR *d = supervisor > 0 && !only_child(supervisor) ? opendir("/proc") : NULL;
 	struct dirent *e;
 	bool gone = true;
 
@@ -112,7 +113,7 @@ bool agent_strays_gone(const struct agent *a)
 		pid_t pid = (pid_t)atoi(e->d_name);
 
 		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() ||
-		    !descends(pid, guardian) || !is_stray(a, e->d_name))
+		    !descends(pid, supervisor) || !is_stray(a, e->d_name))
 			continue;
 		kill(pid, SIGKILL);
 		gone = false;

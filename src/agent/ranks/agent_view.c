@@ -14,7 +14,7 @@ void agent_view(struct agent *a, const struct message *m)
 		if (!lost[p])
 			continue;
 		atomic_store(&segment_mailbox(a->view.segment, p)->lost, 1);
-		a->view.node_of[p] = a->guardian.book->views[a->view.slot].node_of[p] =
+		a->view.node_of[p] = a->supervisor.book->views[a->view.slot].node_of[p] =
 		    LIVING_NOWHERE;
 	}
 	atomic_store(&a->view.segment->view, m->id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* On a spare processes of the program stand ready (docs/nodes.md, 'Spares are warm'): the guardian
- * has them, and takes one where it would start a process that becomes an image. Here is decided how
- * many there are to be. They are started one after the other, not again and again if they don't
- * stay, and not when memory is short. */
+/* On a spare processes of the program stand ready (docs/nodes.md, 'Spares are warm'): the
+ * supervisor has them, and takes one where it would start a process that becomes an image. Here is
+ * decided how many there are to be. They are started one after the other, not again and again if
+ * they don't stay, and not when memory is short. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ enum {
 static void say(struct agent *a, const char *why)
 {
 	if (strcmp(a->stand.text, why) == 0 &&
-	    a->stand.said == atomic_load(&a->guardian.book->standing))
+	    a->stand.said == atomic_load(&a->supervisor.book->standing))
 		return;
 	snprintf(a->stand.text, sizeof(a->stand.text), "%s", why);
 	agent_warm_say(a);
@@ -53,20 +53,20 @@ static const char **arguments(const struct agent *a)
 static bool start_one(struct agent *a)
 {
 	const char **argv = arguments(a);
-	struct guardian_launch l = {.path = a->guardian.book->stand_program,
-				    .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
-				    .argv = (char *const *)argv};
+	struct supervisor_launch l = {.path = a->supervisor.book->stand_program,
+				      .wdir = a->setup.wdir[0] ? a->setup.wdir : NULL,
+				      .argv = (char *const *)argv};
 	struct error err;
 	char **env = agent_environment(a, 0, PROTO_STAND, &err);
 	bool good = false;
 
 	if (env && argv) {
 		l.env = env;
-		good = guardian_stand(&a->guardian, &l, still_leased, a);
+		good = supervisor_stand(&a->supervisor, &l, still_leased, a);
 	}
 	agent_environment_free(env);
 	free(argv);
-	if (a->guardian.control < 0)
+	if (a->supervisor.control < 0)
 		agent_ward_look(a);
 	return good;
 }
@@ -83,7 +83,7 @@ static void next(void *arg)
 {
 	struct agent *a = arg;
 	struct agent_stand *s = &a->stand;
-	uint32_t standing = atomic_load(&a->guardian.book->standing);
+	uint32_t standing = atomic_load(&a->supervisor.book->standing);
 	double again = MEMORY_SECONDS;
 
 	if (s->wanted == 0 || a->view.here > 0 || a->orphaned)
@@ -92,7 +92,7 @@ static void next(void *arg)
 		/* nothing begins or ends beside it */
 	} else if (memory_is_short(standing > 0)) {
 		if (standing > 0)
-			guardian_stand_end(&a->guardian);
+			supervisor_stand_end(&a->supervisor);
 		s->started = 0;
 		say(a, "memory is short there, so no process stands ready");
 	} else if (standing >= s->wanted) {
@@ -108,18 +108,18 @@ static void next(void *arg)
 
 void agent_stand_want(struct agent *a, uint32_t count, const char *program, uint64_t identity)
 {
-	struct book *b = a->guardian.book;
+	struct book *b = a->supervisor.book;
 	struct agent_stand *s = &a->stand;
 
 	/* what they have mapped is what was there when they were started */
 	if (strcmp(b->stand_program, program) != 0 || b->stand_identity != identity ||
 	    atomic_load(&b->standing) > count)
-		guardian_stand_end(&a->guardian);
+		supervisor_stand_end(&a->supervisor);
 	snprintf(b->stand_program, sizeof(b->stand_program), "%s", program);
 	b->stand_identity = identity;
 	s->wanted = count;
 	s->started = 0;
-	/* the guardian has ended those by then */
+	/* the supervisor has ended those by then */
 	loop_timer_set(&a->loop, &s->timer, NEXT_SECONDS, next, a);
 }
 
@@ -128,8 +128,8 @@ void agent_stand_none(struct agent *a)
 	a->stand.wanted = 0;
 	a->stand.text[0] = '\0';
 	loop_timer_clear(&a->loop, &a->stand.timer);
-	if (atomic_load(&a->guardian.book->standing) > 0)
-		guardian_stand_end(&a->guardian);
+	if (atomic_load(&a->supervisor.book->standing) > 0)
+		supervisor_stand_end(&a->supervisor);
 }
 
 void agent_stand_count(struct agent *a)
@@ -137,7 +137,7 @@ void agent_stand_count(struct agent *a)
 	struct agent_stand *s = &a->stand;
 	double soon = clock_seconds() + LOOK_SECONDS;
 
-	if (s->wanted > atomic_load(&a->guardian.book->standing) &&
+	if (s->wanted > atomic_load(&a->supervisor.book->standing) &&
 	    (!s->timer.armed || s->timer.at > soon))
 		loop_timer_set(&a->loop, &s->timer, LOOK_SECONDS, next, a);
 }

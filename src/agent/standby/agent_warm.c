@@ -173,7 +173,7 @@ void agent_warm_say(struct agent *a)
 {
 	const struct agent_warm *w = &a->warm;
 
-	a->stand.said = atomic_load(&a->guardian.book->standing);
+	a->stand.said = atomic_load(&a->supervisor.book->standing);
 	agent_send(a, &(struct message){.type = MSG_WARMED,
 					.id = w->id,
 					.value = (int32_t)a->stand.said,

@@ -152,7 +152,7 @@ static void what_cannot_be_executed_is_an_error_and_leaves_no_child(void **state
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* ---- the guardian ---- */
+/* ---- the supervisor ---- */
 
 static int told; /* where agents of the tests write what they have found */
 
@@ -167,22 +167,22 @@ static void tell(pid_t pid)
 		_exit(2);
 }
 
-static pid_t launch_sleeper(struct guardian *g, int out[3])
+static pid_t launch_sleeper(struct supervisor *g, int out[3])
 {
 	char *argv[] = {"sh", "-c", "echo begun; exec sleep 1000", NULL};
 	char *env[] = {"PATH=/usr/bin:/bin", NULL};
-	struct guardian_launch l = {
+	struct supervisor_launch l = {
 	    .rank = 0, .number = 7, .path = "/bin/sh", .argv = argv, .env = env};
 	struct error err;
 	pid_t pid;
 
 	atomic_store(&g->book->count, 1);
-	if (guardian_spawn(g, &l, &pid, out, always, NULL, &err) != HALE_OK)
+	if (supervisor_spawn(g, &l, &pid, out, always, NULL, &err) != HALE_OK)
 		_exit(3);
 	return pid;
 }
 
-static int agent_that_waits(struct guardian *g)
+static int agent_that_waits(struct supervisor *g)
 {
 	int out[3];
 
@@ -195,7 +195,7 @@ static int agent_that_waits(struct guardian *g)
 }
 
 /* It was killed after it had launched, and before it could know; its successor launches again. */
-static int agent_with_a_successor(struct guardian *g)
+static int agent_with_a_successor(struct supervisor *g)
 {
 	char text[16] = "";
 	int out[3];
@@ -207,48 +207,49 @@ static int agent_with_a_successor(struct guardian *g)
 		tell(launch_sleeper(g, out));
 		raise(SIGKILL);
 	}
-	tell(guardian_claim(g, HOLD_OUT, 0, NULL) >= 0 && g->ended == SIGKILL);
+	tell(supervisor_claim(g, HOLD_OUT, 0, NULL) >= 0 && g->ended == SIGKILL);
 	pid = launch_sleeper(g, out);
 	tell(pid);
 	while (read(out[1], text, sizeof(text) - 1) < 0 && errno == EAGAIN)
 		usleep(1000);
 	tell(strcmp(text, "begun\n") == 0);
-	while (!guardian_kill_all(g->book))
+	while (!supervisor_kill_all(g->book))
 		;
-	guardian_done(g, 5);
+	supervisor_done(g, 5);
 	return 5;
 }
 
-static int agent_that_dies(struct guardian *g)
+static int agent_that_dies(struct supervisor *g)
 {
 	atomic_store(&g->book->adopt, 1);
 	tell(getpid());
 	return 1;
 }
 
-static int agent_that_ends(struct guardian *g)
+static int agent_that_ends(struct supervisor *g)
 {
-	guardian_done(g, 4);
+	supervisor_done(g, 4);
 	return 4;
 }
 
-static int agent_that_cannot_launch(struct guardian *g)
+static int agent_that_cannot_launch(struct supervisor *g)
 {
 	char *argv[] = {"/etc/passwd", NULL};
 	char *env[] = {NULL};
-	struct guardian_launch l = {.path = argv[0], .argv = argv, .env = env, .number = 1};
+	struct supervisor_launch l = {.path = argv[0], .argv = argv, .env = env, .number = 1};
 	struct error err = {HALE_OK, ""};
 	int fd[3];
 	pid_t pid;
 
 	atomic_store(&g->book->count, 1);
-	guardian_done(g, guardian_spawn(g, &l, &pid, fd, always, NULL, &err) == HALE_ERR_PROCESS &&
-			     strstr(err.text, "passwd") && pid == 0);
+	supervisor_done(g,
+			supervisor_spawn(g, &l, &pid, fd, always, NULL, &err) == HALE_ERR_PROCESS &&
+			    strstr(err.text, "passwd") && pid == 0);
 	return 0;
 }
 
-/* In a process of its own; its exit status is guardian_run's. */
-static pid_t run_guardian(int (*agent)(struct guardian *g), int *from)
+/* In a process of its own; its exit status is supervisor_run's. */
+static pid_t run_supervisor(int (*agent)(struct supervisor *g), int *from)
 {
 	int ends[2], link[2];
 	pid_t pid;
@@ -258,7 +259,7 @@ static pid_t run_guardian(int (*agent)(struct guardian *g), int *from)
 	pid = fork();
 	if (pid == 0) {
 		told = ends[1];
-		_exit(guardian_run(link[0], link[1], agent, NULL));
+		_exit(supervisor_run(link[0], link[1], agent, NULL));
 	}
 	close(ends[1]);
 	close(link[0]);
@@ -293,24 +294,24 @@ static bool is_gone(pid_t pid)
 static void ranks_die_when_the_agent_is_killed(void **state)
 {
 	int from;
-	pid_t guardian = run_guardian(agent_that_waits, &from), agent = hear(from);
+	pid_t supervisor = run_supervisor(agent_that_waits, &from), agent = hear(from);
 	pid_t rank = hear(from);
 
 	assert_int_equal(kill(rank, 0), 0);
 	kill(agent, SIGKILL);
-	assert_int_equal(status_of(guardian), 1);
+	assert_int_equal(status_of(supervisor), 1);
 	assert_true(is_gone(rank));
 	close(from);
 }
 
-static void ranks_die_when_the_guardian_is_killed(void **state)
+static void ranks_die_when_the_supervisor_is_killed(void **state)
 {
 	int from;
-	pid_t guardian = run_guardian(agent_that_waits, &from), agent = hear(from);
+	pid_t supervisor = run_supervisor(agent_that_waits, &from), agent = hear(from);
 	pid_t rank = hear(from);
 
-	kill(guardian, SIGKILL);
-	assert_int_equal(status_of(guardian), -SIGKILL);
+	kill(supervisor, SIGKILL);
+	assert_int_equal(status_of(supervisor), -SIGKILL);
 	assert_true(is_gone(rank));
 	kill(agent, SIGKILL);
 	assert_true(is_gone(agent));
@@ -320,14 +321,14 @@ static void ranks_die_when_the_guardian_is_killed(void **state)
 static void what_is_launched_for_the_same_message_is_launched_once(void **state)
 {
 	int from;
-	pid_t guardian = run_guardian(agent_with_a_successor, &from);
+	pid_t supervisor = run_supervisor(agent_with_a_successor, &from);
 	pid_t first = hear(from), rank = hear(from);
 
 	assert_int_not_equal(first, hear(from));
 	assert_true(hear(from));
 	assert_int_equal(hear(from), rank);
 	assert_true(hear(from));
-	assert_int_equal(status_of(guardian), 5);
+	assert_int_equal(status_of(supervisor), 5);
 	assert_true(is_gone(rank));
 	close(from);
 }
@@ -335,26 +336,26 @@ static void what_is_launched_for_the_same_message_is_launched_once(void **state)
 static void agents_that_die_at_once_get_three_successors(void **state)
 {
 	int from, agents = 0;
-	pid_t guardian = run_guardian(agent_that_dies, &from), pid;
+	pid_t supervisor = run_supervisor(agent_that_dies, &from), pid;
 
 	while (read(from, &pid, sizeof(pid)) == (ssize_t)sizeof(pid))
 		agents++;
 	assert_int_equal(agents, 4);
-	assert_int_equal(status_of(guardian), 1);
+	assert_int_equal(status_of(supervisor), 1);
 	close(from);
 }
 
-static void a_guardian_goes_when_it_is_told(void **state)
+static void a_supervisor_goes_when_it_is_told(void **state)
 {
 	int from;
 
-	assert_int_equal(status_of(run_guardian(agent_that_ends, &from)), 4);
+	assert_int_equal(status_of(run_supervisor(agent_that_ends, &from)), 4);
 	close(from);
-	assert_int_equal(status_of(run_guardian(agent_that_cannot_launch, &from)), 1);
+	assert_int_equal(status_of(run_supervisor(agent_that_cannot_launch, &from)), 1);
 	close(from);
 }
 
-/* An agent that dies has mostly not read all that its guardian has said. */
+/* An agent that dies has mostly not read all that its supervisor has said. */
 static void the_last_words_of_an_agent_are_heard(void **state)
 {
 	struct ward_packet p = {.type = WARD_SPAWNED};
@@ -487,10 +488,10 @@ int main(void)
 	    cmocka_unit_test(a_launched_process_has_three_descriptors_and_no_blocked_signal),
 	    cmocka_unit_test(what_cannot_be_executed_is_an_error_and_leaves_no_child),
 	    cmocka_unit_test(ranks_die_when_the_agent_is_killed),
-	    cmocka_unit_test(ranks_die_when_the_guardian_is_killed),
+	    cmocka_unit_test(ranks_die_when_the_supervisor_is_killed),
 	    cmocka_unit_test(what_is_launched_for_the_same_message_is_launched_once),
 	    cmocka_unit_test(agents_that_die_at_once_get_three_successors),
-	    cmocka_unit_test(a_guardian_goes_when_it_is_told),
+	    cmocka_unit_test(a_supervisor_goes_when_it_is_told),
 	    cmocka_unit_test(the_last_words_of_an_agent_are_heard),
 	    cmocka_unit_test(cores_are_shared_out_evenly),
 	    cmocka_unit_test(programs_are_found_as_a_shell_finds_them),

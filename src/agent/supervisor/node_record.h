@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of an agent outlives it: memory that it shares with its guardian, in which it writes down
+/* What of an agent outlives it: memory that it shares with its supervisor, in which it writes down
  * after each turn of its loop what a successor needs (docs/nodes.md, 'An agent is replaced'). It is
  * mapped before the first agent is forked, so all of them have it at the same address.
  *
@@ -34,7 +34,7 @@ enum {
 	ADDRESS_MAX = 108, /* of a name that processes of this node listen at, with its zero */
 };
 
-/* A process that the guardian has launched. */
+/* A process that the supervisor has launched. */
 struct book_child {
 	_Atomic int32_t group; /* 0: none */
 	_Atomic int32_t pid;   /* 0: none yet */
@@ -156,7 +156,7 @@ static inline unsigned char *book_ring_at(const struct book_ring *r, uint64_t po
 }
 
 struct book {
-	/* the guardian's */
+	/* the supervisor's */
 	_Atomic uint64_t deadline_ns; /* of lease_clock(); 0: there is no lease */
 	_Atomic uint32_t over;	      /* the lease has run out: nothing is started any more */
 	_Atomic uint32_t leased;      /* deadlines will be set */

@@ -32,7 +32,7 @@ enum { LOOK_MS = 200, UNHEARD_MAX = 65536 };
 #define AGAIN_NS    100000000ull
 #define PATIENCE_NS 5000000000ull
 
-void guardian_how(int status, char *text, size_t cap)
+void supervisor_how(int status, char *text, size_t cap)
 {
 	if (WIFSIGNALED(status))
 		snprintf(text, cap, "signal %d (%s)", WTERMSIG(status),
@@ -43,7 +43,7 @@ void guardian_how(int status, char *text, size_t cap)
 
 /* ---- what is held ---- */
 
-struct guardian_held *ward_find(struct ward *w, enum guardian_kind kind, uint64_t key)
+struct supervisor_held *ward_find(struct ward *w, enum supervisor_kind kind, uint64_t key)
 {
 	for (size_t i = 0; i < w->count; i++)
 		if (w->held[i].kind == kind && w->held[i].key == key)
@@ -51,9 +51,9 @@ struct guardian_held *ward_find(struct ward *w, enum guardian_kind kind, uint64_
 	return NULL;
 }
 
-void ward_drop(struct ward *w, enum guardian_kind kind, uint64_t key)
+void ward_drop(struct ward *w, enum supervisor_kind kind, uint64_t key)
 {
-	struct guardian_held *h = ward_find(w, kind, key);
+	struct supervisor_held *h = ward_find(w, kind, key);
 
 	if (!h)
 		return;
@@ -62,12 +62,12 @@ void ward_drop(struct ward *w, enum guardian_kind kind, uint64_t key)
 }
 
 /* Takes the descriptor over. Without memory there is no successor. */
-void ward_hold(struct ward *w, enum guardian_kind kind, uint64_t key, int fd, pid_t peer)
+void ward_hold(struct ward *w, enum supervisor_kind kind, uint64_t key, int fd, pid_t peer)
 {
 	ward_drop(w, kind, key);
 	if (w->count == w->cap) {
 		size_t cap = w->cap ? 2 * w->cap : 64;
-		struct guardian_held *more = realloc(w->held, cap * sizeof(*more));
+		struct supervisor_held *more = realloc(w->held, cap * sizeof(*more));
 
 		if (!more) {
 			atomic_store(&w->book->adopt, 0);
@@ -78,7 +78,7 @@ void ward_hold(struct ward *w, enum guardian_kind kind, uint64_t key, int fd, pi
 		w->cap = cap;
 	}
 	w->held[w->count++] =
-	    (struct guardian_held){.kind = kind, .key = key, .fd = fd, .peer = peer};
+	    (struct supervisor_held){.kind = kind, .key = key, .fd = fd, .peer = peer};
 }
 
 /* ---- the lease ---- */
@@ -91,7 +91,7 @@ void ward_look_at_lease(void *ward)
 	if (!atomic_load(&w->book->leased) || deadline == 0 || deadline > lease_clock() ||
 	    atomic_exchange(&w->book->over, 1))
 		return;
-	guardian_kill_all(w->book);
+	supervisor_kill_all(w->book);
 }
 
 /* ---- children ---- */
@@ -123,8 +123,8 @@ static void reap(struct ward *w)
 		if (w->agent > 0 && pid == w->agent) {
 			w->agent_gone = true;
 			w->ended = status;
-		} else if (w->warden > 0 && pid == w->warden) {
-			w->warden = 0;
+		} else if (w->watchdog > 0 && pid == w->watchdog) {
+			w->watchdog = 0;
 		} else if (ward_stand_ended(w, pid)) {
 			ward_say(w->control, &(struct ward_packet){.type = WARD_ENDED}, NULL, 0,
 				 MSG_DONTWAIT);
@@ -138,7 +138,7 @@ static void reap(struct ward *w)
 
 static void take_hold(struct ward *w, const struct ward_packet *p, int fd)
 {
-	ward_hold(w, (enum guardian_kind)p->kind, p->key, fd, 0);
+	ward_hold(w, (enum supervisor_kind)p->kind, p->key, fd, 0);
 	if (p->kind == HOLD_RANKS)
 		w->listener = fd;
 }
@@ -163,7 +163,7 @@ static bool hear(struct ward *w)
 	for (int i = 0; i < fds; i++)
 		close(fd[i]);
 	if (p.type == WARD_DROP) {
-		ward_drop(w, (enum guardian_kind)p.kind, p.key);
+		ward_drop(w, (enum supervisor_kind)p.kind, p.key);
 	} else if (p.type == WARD_SPAWN) {
 		ward_take_spawn(w);
 	} else if (p.type == WARD_STAND && p.value != 0) {
@@ -205,15 +205,15 @@ static bool listens(const struct ward *w)
 	       ioctl(w->control, SIOCOUTQ, &unheard) == 0 && unheard < UNHEARD_MAX;
 }
 
-/* The agent is a copy of the guardian, with nothing of it but what it is given. */
+/* The agent is a copy of the supervisor, with nothing of it but what it is given. */
 static _Noreturn void be_agent(struct ward *w, int control, bool successor)
 {
-	struct guardian g = {.book = w->book,
-			     .control = control,
-			     .successor = successor,
-			     .ended = w->ended,
-			     .held = w->held,
-			     .count = w->count};
+	struct supervisor g = {.book = w->book,
+			       .control = control,
+			       .successor = successor,
+			       .ended = w->ended,
+			       .held = w->held,
+			       .count = w->count};
 	sigset_t none;
 
 	close(w->signals);
@@ -254,11 +254,11 @@ static const char *why_none(const struct ward *w, char *text, size_t cap)
 	uint64_t before = w->deaths[DEATHS_MAX - 1];
 	char how[64];
 
-	guardian_how(w->ended, how, sizeof(how));
+	supervisor_how(w->ended, how, sizeof(how));
 	if (atomic_load(&w->book->over))
 		snprintf(text, cap, "its lease has run out while it had no agent");
 	else if (w->ending)
-		snprintf(text, cap, "its guardian was told to end by signal %d (%s)", w->ending,
+		snprintf(text, cap, "its supervisor was told to end by signal %d (%s)", w->ending,
 			 strsignal(w->ending));
 	else if (!atomic_load(&w->book->adopt))
 		snprintf(text, cap, "its agent was ended by %s", how);
@@ -274,10 +274,10 @@ static const char *why_none(const struct ward *w, char *text, size_t cap)
 /* All ranks end; and whoever is the head hears why. */
 static void end_node(struct ward *w, const char *why)
 {
-	struct guardian g = {.book = w->book, .control = -1, .held = w->held, .count = w->count};
+	struct supervisor g = {.book = w->book, .control = -1, .held = w->held, .count = w->count};
 
 	atomic_store(&w->book->over, 1);
-	while (!guardian_kill_all(w->book))
+	while (!supervisor_kill_all(w->book))
 		;
 	w->exit_status = 1;
 	if (!w->bye || !w->bye(&g, why))
@@ -392,7 +392,7 @@ static bool start(struct ward *w)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	prctl(PR_SET_NAME, GUARDIAN_NAME);
+	prctl(PR_SET_NAME, SUPERVISOR_NAME);
 	/* what ranks leave behind, and what an agent does, comes to us */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	ward_appoint(w);
@@ -420,8 +420,8 @@ static void guard(struct ward *w)
 	}
 }
 
-int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g),
-		 bool (*bye)(struct guardian *g, const char *why))
+int supervisor_run(int in_fd, int out_fd, int (*agent)(struct supervisor *g),
+		   bool (*bye)(struct supervisor *g, const char *why))
 {
 	struct ward w = {.control = -1, .listener = -1, .run = agent, .bye = bye};
 	struct error err;

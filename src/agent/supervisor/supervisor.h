@@ -12,9 +12,9 @@
  * be killed, a third process does that, which waits for nothing else (supervisor_watchdog.c).
  *
  * A rank announces itself in the book (node_record.h) before it becomes the program, and then looks
- * whether the lease is over; the guardian says that it is over and then looks at the groups. So no
- * rank is missed. The guardian keeps the way to the head open until the ranks are gone: so its end
- * proves that they are. */
+ * whether the lease is over; the supervisor says that it is over and then looks at the groups. So
+ * no rank is missed. The supervisor keeps the way to the head open until the ranks are gone: so its
+ * end proves that they are. */
 #ifndef HALE_AGENT_SUPERVISOR_SUPERVISOR_H
 #define HALE_AGENT_SUPERVISOR_SUPERVISOR_H
 
@@ -27,11 +27,11 @@
 #include "agent/supervisor/node_record.h"
 
 /* What is held; with a key where there are several. */
-enum guardian_kind {
+enum supervisor_kind {
 	HOLD_NOTHING,
 	HOLD_LINK_IN,  /* from the head; key: the session's number, as the book has it */
 	HOLD_LINK_OUT, /* to the head; the same */
-	HOLD_RANKS,    /* where ranks connect: the guardian accepts */
+	HOLD_RANKS,    /* where ranks connect: the supervisor accepts */
 	HOLD_HEADS,    /* where other heads knock */
 	HOLD_SEGMENT,  /* key: its generation */
 	HOLD_OUT,      /* a rank's pipe, its reading end; key: 2 * rank + (0: stdout, 1: stderr) */
@@ -41,69 +41,70 @@ enum guardian_kind {
 	HOLD_COPIES,   /* where other copiers call; key: 0 to COPIES_PLACES_MAX - 1 */
 };
 
-struct guardian_held {
-	enum guardian_kind kind;
+struct supervisor_held {
+	enum supervisor_kind kind;
 	uint64_t key;
 	int fd;
 	pid_t peer; /* of a connection */
 };
 
 /* A connection that has been accepted; fd is the caller's. */
-struct guardian_conn {
+struct supervisor_conn {
 	uint64_t number;
 	pid_t peer;
 	int fd;
 };
 
-/* The agent's side: how it reaches its guardian. */
-struct guardian {
+/* The agent's side: how it reaches its supervisor. */
+struct supervisor {
 	struct book *book;
-	int control;	/* -1: the guardian is gone */
+	int control;	/* -1: the supervisor is gone */
 	bool successor; /* there was an agent before this one */
 	int ended;	/* … and how it ended: waitpid's status */
-	/* A connection that came while something else was waited for; set before guardian_spawn. */
-	void (*accepted)(void *arg, const struct guardian_conn *conn);
+	/* A connection that came while something else was waited for; set before supervisor_spawn.
+	 */
+	void (*accepted)(void *arg, const struct supervisor_conn *conn);
 	void *arg;
-	/* what the guardian held when this agent was forked, as descriptors of its own */
-	struct guardian_held *held;
+	/* what the supervisor held when this agent was forked, as descriptors of its own */
+	struct supervisor_held *held;
 	size_t count;
 };
 
 /* Runs `agent` in a child, and again whenever it has died and may have a successor; what it returns
  * is the exit status of the process, and of this function, which returns when no process of a rank
- * is left. The descriptors are the guardian's from now on. When there is no agent any more and no
+ * is left. The descriptors are the supervisor's from now on. When there is no agent any more and no
  * process of a rank, and the last agent has not said why itself, `bye` is to do so: false if nobody
  * could hear it, and then it is a warning. */
-int guardian_run(int in_fd, int out_fd, int (*agent)(struct guardian *g),
-		 bool (*bye)(struct guardian *g, const char *why));
+int supervisor_run(int in_fd, int out_fd, int (*agent)(struct supervisor *g),
+		   bool (*bye)(struct supervisor *g, const char *why));
 
 /* Of the process, in ps. */
-#define GUARDIAN_NAME "hale-guardian"
+#define SUPERVISOR_NAME "hale-supervisor"
 
 /* "signal 9 (Killed)", "status 1": of waitpid's status. */
-void guardian_how(int status, char *text, size_t cap);
+void supervisor_how(int status, char *text, size_t cap);
 
 /* ---- for the agent ---- */
 
-/* Says what has come in from the guardian: *conn.fd is -1, or a new connection. False: there is
- * nothing (more), or the guardian is gone (control is -1 then). A rank's end is in the book. */
-bool guardian_hear(struct guardian *g, struct guardian_conn *conn);
+/* Says what has come in from the supervisor: *conn.fd is -1, or a new connection. False: there is
+ * nothing (more), or the supervisor is gone (control is -1 then). A rank's end is in the book. */
+bool supervisor_hear(struct supervisor *g, struct supervisor_conn *conn);
 
-/* The guardian holds a duplicate from now on, instead of what it held as that. */
-void guardian_hold(struct guardian *g, enum guardian_kind kind, uint64_t key, int fd);
+/* The supervisor holds a duplicate from now on, instead of what it held as that. */
+void supervisor_hold(struct supervisor *g, enum supervisor_kind kind, uint64_t key, int fd);
 /* … and not any more. */
-void guardian_drop(struct guardian *g, enum guardian_kind kind, uint64_t key);
+void supervisor_drop(struct supervisor *g, enum supervisor_kind kind, uint64_t key);
 /* A descriptor that was held when this agent began, which is the caller's from now on; -1: none. */
-int guardian_claim(struct guardian *g, enum guardian_kind kind, uint64_t key, pid_t *peer);
+int supervisor_claim(struct supervisor *g, enum supervisor_kind kind, uint64_t key, pid_t *peer);
 /* Closes what nobody has claimed. Sessions with heads that the book does not know are let go of
  * altogether: whoever is at their other end has to come again. */
-void guardian_claimed(struct guardian *g);
+void supervisor_claimed(struct supervisor *g);
 
-struct guardian_launch {
+struct supervisor_launch {
 	uint32_t rank;
 	uint64_t number; /* of the message that it is for: a second time for the same one, nothing
 			  * is launched, but what has been is returned */
-	const char *path, *wdir; /* wdir NULL: the guardian's own */
+	const char *path, *wdir; /* wdir NULL: the supervisor's own */
 	char *const *argv;
 	char *const *env; /* environment.h */
 	const cpu_set_t *cpus;
@@ -114,39 +115,39 @@ struct guardian_launch {
 
 /* Launches it in pipes of its own. *pid is the process, fd: the writing end of its stdin (-1), the
  * reading ends of stdout and stderr, non-blocking, the caller's. waiting is called now and then;
- * when it says false the guardian is not waited for any longer. */
-hale_status_t guardian_spawn(struct guardian *g, const struct guardian_launch *l, pid_t *pid,
-			     int fd[3], bool (*waiting)(void *arg), void *arg, struct error *err);
+ * when it says false the supervisor is not waited for any longer. */
+hale_status_t supervisor_spawn(struct supervisor *g, const struct supervisor_launch *l, pid_t *pid,
+			       int fd[3], bool (*waiting)(void *arg), void *arg, struct error *err);
 
-/* One more process of l shall stand ready to become an image that guardian_spawn is asked to start;
- * l->env has PROTO_STAND. It is started after this has returned; book.standing says how many there
- * are. False: the guardian does not answer. */
-bool guardian_stand(struct guardian *g, const struct guardian_launch *l, bool (*waiting)(void *arg),
-		    void *arg);
+/* One more process of l shall stand ready to become an image that supervisor_spawn is asked to
+ * start; l->env has PROTO_STAND. It is started after this has returned; book.standing says how many
+ * there are. False: the supervisor does not answer. */
+bool supervisor_stand(struct supervisor *g, const struct supervisor_launch *l,
+		      bool (*waiting)(void *arg), void *arg);
 /* None shall. */
-void guardian_stand_end(struct guardian *g);
+void supervisor_stand_end(struct supervisor *g);
 
 /* The agent ends by itself: no rank is left, and this is the exit status. */
-void guardian_done(struct guardian *g, int exit_status);
+void supervisor_done(struct supervisor *g, int exit_status);
 
 /* Kills all groups and waits until only zombies are left in them. False: some process does not die
  * for long; again, then. */
-bool guardian_kill_all(struct book *b);
+bool supervisor_kill_all(struct book *b);
 
-static inline void guardian_watch(struct guardian *g, uint32_t rank, pid_t group)
+static inline void supervisor_watch(struct supervisor *g, uint32_t rank, pid_t group)
 {
 	atomic_store(&g->book->child[rank].group, group);
 }
-static inline void guardian_lease(struct guardian *g, uint64_t deadline_ns)
+static inline void supervisor_lease(struct supervisor *g, uint64_t deadline_ns)
 {
 	atomic_store(&g->book->deadline_ns, deadline_ns);
 }
 /* Nothing is started any more. */
-static inline void guardian_fence(struct guardian *g)
+static inline void supervisor_fence(struct supervisor *g)
 {
 	atomic_store(&g->book->over, 1);
 }
-static inline bool guardian_over(const struct guardian *g)
+static inline bool supervisor_over(const struct supervisor *g)
 {
 	return g->book && atomic_load(&g->book->over);
 }

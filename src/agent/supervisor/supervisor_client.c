@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent's side of its guardian. */
+/* The agent's side of its supervisor. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { WAIT_MS = 100 };
 
-static void lost(struct guardian *g)
+static void lost(struct supervisor *g)
 {
 	if (g->control >= 0)
 		close(g->control);
@@ -20,24 +20,24 @@ static void lost(struct guardian *g)
 
 /* ---- what is held ---- */
 
-void guardian_hold(struct guardian *g, enum guardian_kind kind, uint64_t key, int fd)
+void supervisor_hold(struct supervisor *g, enum supervisor_kind kind, uint64_t key, int fd)
 {
 	const struct ward_packet p = {.type = WARD_HOLD, .kind = kind, .key = key};
 
 	ward_say(g->control, &p, &fd, 1, 0);
 }
 
-void guardian_drop(struct guardian *g, enum guardian_kind kind, uint64_t key)
+void supervisor_drop(struct supervisor *g, enum supervisor_kind kind, uint64_t key)
 {
 	const struct ward_packet p = {.type = WARD_DROP, .kind = kind, .key = key};
 
 	ward_say(g->control, &p, NULL, 0, 0);
 }
 
-int guardian_claim(struct guardian *g, enum guardian_kind kind, uint64_t key, pid_t *peer)
+int supervisor_claim(struct supervisor *g, enum supervisor_kind kind, uint64_t key, pid_t *peer)
 {
 	for (size_t i = 0; i < g->count; i++) {
-		struct guardian_held *h = &g->held[i];
+		struct supervisor_held *h = &g->held[i];
 
 		if (h->kind != kind || h->key != key || h->fd < 0)
 			continue;
@@ -50,15 +50,15 @@ int guardian_claim(struct guardian *g, enum guardian_kind kind, uint64_t key, pi
 	return -1;
 }
 
-void guardian_claimed(struct guardian *g)
+void supervisor_claimed(struct supervisor *g)
 {
 	for (size_t i = 0; i < g->count; i++) {
-		const struct guardian_held *h = &g->held[i];
+		const struct supervisor_held *h = &g->held[i];
 
 		if (h->fd < 0)
 			continue;
 		if (h->kind == HOLD_LINK_IN || h->kind == HOLD_LINK_OUT)
-			guardian_drop(g, h->kind, h->key);
+			supervisor_drop(g, h->kind, h->key);
 		close(h->fd);
 	}
 	free(g->held);
@@ -74,7 +74,7 @@ static void close_all(const int *fd, int count)
 		close(fd[i]);
 }
 
-bool guardian_hear(struct guardian *g, struct guardian_conn *conn)
+bool supervisor_hear(struct supervisor *g, struct supervisor_conn *conn)
 {
 	struct ward_packet p;
 	int fd[WARD_FDS], fds, said;
@@ -87,7 +87,7 @@ bool guardian_hear(struct guardian *g, struct guardian_conn *conn)
 		return false;
 	if (p.type == WARD_CONN && fds == 1) {
 		*conn =
-		    (struct guardian_conn){.number = p.key, .peer = (pid_t)p.value, .fd = fd[0]};
+		    (struct supervisor_conn){.number = p.key, .peer = (pid_t)p.value, .fd = fd[0]};
 		return true;
 	}
 	close_all(fd, fds);
@@ -107,7 +107,7 @@ static bool put_text(unsigned char **at, const unsigned char *end, const char *t
 	return true;
 }
 
-static hale_status_t fill_desk(struct book *b, const struct guardian_launch *l, struct error *err)
+static hale_status_t fill_desk(struct book *b, const struct supervisor_launch *l, struct error *err)
 {
 	struct ward_desk d = {.number = l->number,
 			      .rank = l->rank,
@@ -133,7 +133,7 @@ static hale_status_t fill_desk(struct book *b, const struct guardian_launch *l, 
 	return HALE_OK;
 }
 
-static hale_status_t take_answer(struct guardian *g, const struct guardian_launch *l,
+static hale_status_t take_answer(struct supervisor *g, const struct supervisor_launch *l,
 				 const struct ward_packet *p, const int *got, int fds, pid_t *pid,
 				 int fd[3], struct error *err)
 {
@@ -156,7 +156,7 @@ static hale_status_t take_answer(struct guardian *g, const struct guardian_launc
 
 /* Says that something is on the desk, and waits for the answer; connections that come meanwhile are
  * passed on. False: there will be none. */
-static bool ask(struct guardian *g, const struct ward_packet *question, uint32_t answer,
+static bool ask(struct supervisor *g, const struct ward_packet *question, uint32_t answer,
 		struct ward_packet *p, int got[WARD_FDS], int *fds, bool (*waiting)(void *arg),
 		void *arg)
 {
@@ -174,9 +174,9 @@ static bool ask(struct guardian *g, const struct ward_packet *question, uint32_t
 		if (said > 0 && p->type == answer && p->number == question->number)
 			return true;
 		if (said > 0 && p->type == WARD_CONN && *fds == 1)
-			g->accepted(g->arg, &(struct guardian_conn){.number = p->key,
-								    .peer = (pid_t)p->value,
-								    .fd = got[0]});
+			g->accepted(g->arg, &(struct supervisor_conn){.number = p->key,
+								      .peer = (pid_t)p->value,
+								      .fd = got[0]});
 		else if (said > 0) /* to what was asked before, and not waited for any longer */
 			close_all(got, *fds);
 	}
@@ -185,8 +185,8 @@ static bool ask(struct guardian *g, const struct ward_packet *question, uint32_t
 	return false;
 }
 
-hale_status_t guardian_spawn(struct guardian *g, const struct guardian_launch *l, pid_t *pid,
-			     int fd[3], bool (*waiting)(void *arg), void *arg, struct error *err)
+hale_status_t supervisor_spawn(struct supervisor *g, const struct supervisor_launch *l, pid_t *pid,
+			       int fd[3], bool (*waiting)(void *arg), void *arg, struct error *err)
 {
 	const struct ward_packet question = {.type = WARD_SPAWN, .number = l->number};
 	struct ward_packet p;
@@ -198,11 +198,11 @@ hale_status_t guardian_spawn(struct guardian *g, const struct guardian_launch *l
 		return err->code;
 	if (ask(g, &question, WARD_SPAWNED, &p, got, &fds, waiting, arg))
 		return take_answer(g, l, &p, got, fds, pid, fd, err);
-	return error_set(err, HALE_ERR_STATE, "the guardian of this node does not answer");
+	return error_set(err, HALE_ERR_STATE, "the supervisor of this node does not answer");
 }
 
-bool guardian_stand(struct guardian *g, const struct guardian_launch *l, bool (*waiting)(void *arg),
-		    void *arg)
+bool supervisor_stand(struct supervisor *g, const struct supervisor_launch *l,
+		      bool (*waiting)(void *arg), void *arg)
 {
 	const struct ward_packet question = {.type = WARD_STAND, .value = 1};
 	struct ward_packet p;
@@ -213,12 +213,12 @@ bool guardian_stand(struct guardian *g, const struct guardian_launch *l, bool (*
 	       ask(g, &question, WARD_STOOD, &p, got, &fds, waiting, arg);
 }
 
-void guardian_stand_end(struct guardian *g)
+void supervisor_stand_end(struct supervisor *g)
 {
 	ward_say(g->control, &(struct ward_packet){.type = WARD_STAND}, NULL, 0, 0);
 }
 
-void guardian_done(struct guardian *g, int exit_status)
+void supervisor_done(struct supervisor *g, int exit_status)
 {
 	const struct ward_packet p = {.type = WARD_DONE, .value = exit_status};
 

@@ -74,7 +74,7 @@ static bool kill_groups(struct book *b)
 }
 
 /* Twice at least: a process may have forked while it was killed. */
-bool guardian_kill_all(struct book *b)
+bool supervisor_kill_all(struct book *b)
 {
 	for (int round = 0; round < KILL_ROUNDS; round++) {
 		bool gone = kill_groups(b);

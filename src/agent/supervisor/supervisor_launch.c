@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guardian's side of launching: its agent asks, on the book's desk. */
+/* The supervisor's side of launching: its agent asks, on the book's desk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -168,10 +168,10 @@ static hale_status_t launch(struct ward *w, const struct ward_desk *d, struct te
 	return HALE_OK;
 }
 
-/* The ends that are held, in the order of guardian_spawn's. */
+/* The ends that are held, in the order of supervisor_spawn's. */
 static int ends_of(struct ward *w, uint32_t rank, int fd[WARD_FDS])
 {
-	const struct guardian_held *h;
+	const struct supervisor_held *h;
 	int n = 0;
 
 	for (int i = 0; i < 2; i++)

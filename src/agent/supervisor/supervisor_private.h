@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What guardian and agent say to each other: packets over a socket pair, with descriptors. */
+/* What supervisor and agent say to each other: packets over a socket pair, with descriptors. */
 #ifndef HALE_AGENT_SUPERVISOR_SUPERVISOR_PRIVATE_H
 #define HALE_AGENT_SUPERVISOR_SUPERVISOR_PRIVATE_H
 
 #include "agent/supervisor/supervisor.h"
 
 enum ward_type {
-	/* agent → guardian */
+	/* agent → supervisor */
 	WARD_HOLD = 1, /* kind, key, with the descriptor */
 	WARD_DROP,     /* kind, key */
 	WARD_SPAWN,    /* what is on the book's desk; answered by SPAWNED */
 	WARD_DONE,     /* value: exit status */
 	WARD_STAND,    /* value 1: one more as on the book's desk; answered by STOOD. 0: end all */
-	/* guardian → agent */
+	/* supervisor → agent */
 	WARD_CONN,    /* key: its number, value: its process; with the descriptor */
 	WARD_ENDED,   /* some child has: the book says which */
 	WARD_STOOD,   /* the desk has been read */
@@ -38,7 +38,7 @@ struct ward_desk {
 	uint32_t len; /* of the texts */
 };
 
-/* The guardian's own. */
+/* The supervisor's own. */
 enum { DEATHS_MAX = 3 };
 
 struct ward_sink {
@@ -50,11 +50,11 @@ struct launch;
 
 struct ward {
 	struct book *book;
-	struct guardian_held *held;
+	struct supervisor_held *held;
 	size_t count, cap;
 	uint64_t conns; /* numbered so far */
 	int signals, control, listener;
-	pid_t agent, warden; /* 0: none */
+	pid_t agent, watchdog; /* 0: none */
 	bool agent_gone, done;
 	int ending;	   /* the signal by which somebody wants the node to end; 0: nobody does */
 	int ended;	   /* how it went */
@@ -63,16 +63,16 @@ struct ward {
 	uint64_t deaths[DEATHS_MAX]; /* when; the newest first */
 	struct ward_sink *sinks;     /* that stand ready */
 	size_t sink_count, sink_cap;
-	int (*run)(struct guardian *g);
-	bool (*bye)(struct guardian *g, const char *why);
+	int (*run)(struct supervisor *g);
+	bool (*bye)(struct supervisor *g, const char *why);
 };
 
 /* What is held as that; NULL: nothing. */
-struct guardian_held *ward_find(struct ward *w, enum guardian_kind kind, uint64_t key);
-void ward_drop(struct ward *w, enum guardian_kind kind, uint64_t key);
+struct supervisor_held *ward_find(struct ward *w, enum supervisor_kind kind, uint64_t key);
+void ward_drop(struct ward *w, enum supervisor_kind kind, uint64_t key);
 /* Takes the descriptor over, instead of what was held as that. */
-void ward_hold(struct ward *w, enum guardian_kind kind, uint64_t key, int fd, pid_t peer);
-/* supervisor_watchdog.c; ward_dismiss: this guardian ends as it should. */
+void ward_hold(struct ward *w, enum supervisor_kind kind, uint64_t key, int fd, pid_t peer);
+/* supervisor_watchdog.c; ward_dismiss: this supervisor ends as it should. */
 void ward_appoint(struct ward *w);
 void ward_dismiss(struct ward *w);
 /* While something else is waited for, too. */

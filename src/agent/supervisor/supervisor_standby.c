@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes of the program that stand ready, so that a rank that comes to this node need not be
  * started (docs/nodes.md, 'Spares are warm'). They know nothing of any rank and wait for an order;
- * the guardian gives one when it would have launched a process that becomes an image, and launches
- * one after all when none is there, or the one that was to do it is late.
+ * the supervisor gives one when it would have launched a process that becomes an image, and
+ * launches one after all when none is there, or the one that was to do it is late.
  *
  *   STARTED ─ says READY ─▶ READY ─ order ─▶ ORDERED ─ says TAKEN ─▶ a rank's process, as if
  * launched └──────────────────────┴─ dies ─▶ gone   └─ late, or dies ─▶ killed; a process is

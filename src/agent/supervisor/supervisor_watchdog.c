@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who acts when neither guardian nor agent can: a process that does nothing but wait until both are
- * gone (it reads from a pipe to which only they have the other end), or until the lease has been
- * over for a while (one of them is stopped, and the other one gone). Then it kills what is left of
- * the groups: the kernel has ended the ranks with their guardian, but not what scripts around them
- * have started, which may be the program itself. */
+/* Who acts when neither supervisor nor agent can: a process that does nothing but wait until both
+ * are gone (it reads from a pipe to which only they have the other end), or until the lease has
+ * been over for a while (one of them is stopped, and the other one gone). Then it kills what is
+ * left of the groups: the kernel has ended the ranks with their supervisor, but not what scripts
+ * around them have started, which may be the program itself. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,7 +14,8 @@
 #include "wire/lease/lease.h"
 #include "agent/supervisor/supervisor_private.h"
 
-/* After the deadline the guardian comes first; both are well within the head's margin (lease.h). */
+/* After the deadline the supervisor comes first; both are well within the head's margin (lease.h).
+ */
 #define AFTER_NS 100000000ull
 enum { LOOK_MS = 200, LEAST_MS = 10, MOST_MS = 3600000 };
 
@@ -43,22 +44,22 @@ static _Noreturn void watch(struct book *b, int fd)
 		if (until == 0 || !atomic_load(&b->leased) || until + AFTER_NS > lease_clock() ||
 		    atomic_exchange(&b->over, 1))
 			continue;
-		guardian_kill_all(b);
+		supervisor_kill_all(b);
 	}
 	atomic_store(&b->over, 1);
-	while (!guardian_kill_all(b))
+	while (!supervisor_kill_all(b))
 		;
 	_exit(0);
 }
 
 /* It keeps nothing that somebody else waits on, and is in nobody's group. */
-static _Noreturn void be_warden(struct book *b, int fd)
+static _Noreturn void be_watchdog(struct book *b, int fd)
 {
 	enum { FD = 3 };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	setsid();
-	prctl(PR_SET_NAME, "hale-warden");
+	prctl(PR_SET_NAME, "hale-watchdog");
 	fd = fcntl(fd, F_DUPFD, FD + 1);
 	for (int i = 0; i < FD; i++)
 		if (dup2(null, i) < 0)
@@ -76,23 +77,23 @@ void ward_appoint(struct ward *w)
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return;
-	w->warden = fork();
-	if (w->warden == 0) {
+	w->watchdog = fork();
+	if (w->watchdog == 0) {
 		close(ends[1]);
-		be_warden(w->book, ends[0]);
+		be_watchdog(w->book, ends[0]);
 	}
 	close(ends[0]);
-	if (w->warden < 0) {
-		w->warden = 0;
+	if (w->watchdog < 0) {
+		w->watchdog = 0;
 		close(ends[1]);
 	}
 }
 
 void ward_dismiss(struct ward *w)
 {
-	if (w->warden <= 0)
+	if (w->watchdog <= 0)
 		return;
-	kill(w->warden, SIGKILL);
-	waitpid(w->warden, NULL, 0);
-	w->warden = 0;
+	kill(w->watchdog, SIGKILL);
+	waitpid(w->watchdog, NULL, 0);
+	w->watchdog = 0;
 }

@@ -327,7 +327,7 @@ void node_set_pause(struct node_set *c, bool pause);
 bool node_set_present(const struct node_set *c, uint32_t rank); /* runs, or is about to */
 uint32_t node_set_alive(const struct node_set *c);		/* ranks that are present */
 bool node_set_usable(const struct node_set *c);			/* some node is there */
-/* Some node that is lost is this machine: another guardian and agent can be started for it. */
+/* Some node that is lost is this machine: another supervisor and agent can be started for it. */
 bool node_set_renewable(const struct node_set *c);
 /* Starts those, for all such nodes but spares: they are ready from now on. HALE_ERR_SYSTEM. */
 hale_status_t node_set_renew(struct node_set *c, struct error *err);

@@ -24,7 +24,7 @@ static hale_status_t reach(struct node *n, int *fd, struct error *err)
 	if (!n->local)
 		return node_set_launcher_start(n, fd, err);
 	*fd = attach_connect(c->config.setup.tag, n->index);
-	/* the guardian, which ends last, has that socket too */
+	/* the supervisor, which ends last, has that socket too */
 	n->end.gone = *fd < 0 && errno == ECONNREFUSED;
 	if (n->end.gone)
 		snprintf(n->end.why, sizeof(n->end.why), "its agent is not there any more");

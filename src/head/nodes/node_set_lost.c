@@ -88,7 +88,7 @@ void node_set_lease_extend(struct node *n)
 	wait_for_lease(n);
 }
 
-/* The guardian of a local agent keeps the socket open until no rank is left; should somebody have
+/* The supervisor of a local agent keeps the socket open until no rank is left; should somebody have
  * killed it too, we see to it ourselves: it is the same machine. */
 static void end_local_ranks(const struct node *n)
 {

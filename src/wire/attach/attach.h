@@ -48,7 +48,7 @@ struct attach_node {
 struct sockaddr_un;
 /* Where node k of a job hears new heads; returns the length. tag: ATTACH_TAG - 1 hex digits. */
 size_t attach_address(const char *tag, uint32_t node, struct sockaddr_un *address);
-/* A connection to it; -1 with errno: ECONNREFUSED if neither agent nor guardian is left. */
+/* A connection to it; -1 with errno: ECONNREFUSED if neither agent nor supervisor is left. */
 int attach_connect(const char *tag, uint32_t node);
 /* `hale agent --attach`: passes bytes on between stdin, stdout and the agent of that node on this
  * machine until one of them ends; an exit status. */
