@@ -16,6 +16,7 @@
 #include "head/head.h"
 #include "head/head_private.h"
 #include "head/failover/succession.h"
+#include "policy/levels.h"
 #include "policy/partner.h"
 
 void levels_init(struct head *h)
@@ -212,20 +213,24 @@ static void begin_part(struct head *h, uint32_t rank)
 	struct level_part *k = &l->parts[rank];
 	struct node *owner = p->file[0] ? owner_of(h, &l->manifest, p) : NULL;
 	struct node *partner = owner ? partner_of(h, owner) : NULL;
+	struct levels_copies wanted = levels_copies_wanted(&(struct levels_image){
+	    .owner = owner != NULL,
+	    .partner = partner != NULL,
+	    .partner_has = partner && held_by(&l->manifest, p, partner->name),
+	    .listed = p->copies,
+	    .listed_max = STORE_COPIES_MAX,
+	    .there = copies_there(h, &l->manifest, p),
+	    .local = p->local,
+	    .share = l->shared});
 
-	if (!owner)
-		return;
-	k->owner = owner->index;
-	if (partner && p->copies < STORE_COPIES_MAX && copies_there(h, &l->manifest, p) < 2 &&
-	    !held_by(&l->manifest, p, partner->name)) {
-		k->partner = partner->index;
-		k->copying = true;
+	k->owner = owner ? owner->index : 0;
+	k->partner = wanted.to_partner ? partner->index : 0;
+	k->copying = wanted.to_partner;
+	k->sharing = wanted.to_shared;
+	if (k->copying)
 		order(h, rank, COPY_PARTNER);
-	}
-	if (l->shared && p->local) {
-		k->sharing = true;
+	if (k->sharing)
 		order(h, rank, COPY_SHARED);
-	}
 }
 
 static void finish(struct head *h);

@@ -7,6 +7,7 @@
 #include "head/nodes/node_set_private.h"
 #include "head/head.h"
 #include "head/levels/levels.h"
+#include "policy/levels.h"
 
 struct levels_kept {
 	uint32_t ids[COPIES_KEEP_MAX];
@@ -33,11 +34,11 @@ static void keep(struct head *h, struct levels_kept *k, uint32_t id)
 			k->ids[k->count++] = chain[i];
 }
 
-/* A checkpoint, and what it would survive as of now, with all that it is a difference to. */
-struct stock {
+/* What a checkpoint would survive, with all that it is a difference to (policy/levels.h). */
+struct levels_kept_stock {
 	uint32_t id;
-	int level;	/* 0: it can't be gone back to */
-	bool *outlives; /* [nodes]: also without this one */
+	int level;
+	bool *outlives; /* [nodes] */
 };
 
 /* A copy on a node that is lost meanwhile saves nothing. False: there is an image without any. */
@@ -62,7 +63,7 @@ static bool drop_lost(struct head *h, struct store_manifest *m)
 }
 
 /* Lessens s to what checkpoint id, which it needs, survives. */
-static void take_stock(struct head *h, struct stock *s, uint32_t id)
+static void take_stock(struct head *h, struct levels_kept_stock *s, uint32_t id)
 {
 	struct store_manifest m;
 	char path[PATH_MAX];
@@ -84,7 +85,7 @@ static void take_stock(struct head *h, struct stock *s, uint32_t id)
 	store_manifest_fini(&m);
 }
 
-static void take_stock_of_chain(struct head *h, struct stock *s)
+static void take_stock_of_chain(struct head *h, struct levels_kept_stock *s)
 {
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t count;
@@ -97,30 +98,25 @@ static void take_stock_of_chain(struct head *h, struct stock *s)
 		take_stock(h, s, chain[i]);
 }
 
-/* Nothing goes before there is something newer that survives as much: the newest of each level, and
- * for each node that is there the newest that outlives it, which matters where no partner has room,
- * or none has time. False: out of memory, nobody knows. */
+/* Those that no newer one makes up for: which matters where no partner has room, or none has time.
+ * False: out of memory, nobody knows. */
 static bool keep_for_losses(struct head *h, struct levels_kept *k, const uint32_t *ids,
 			    size_t count)
 {
 	uint32_t nodes = h->node_set.count;
-	bool *room = calloc(2, nodes * sizeof(*room)), *covered = room ? room + nodes : NULL;
-	int best = 0;
+	bool *room = calloc(3, nodes * sizeof(*room)), *there = room ? room + nodes : NULL;
+	struct levels_keep choice;
 
 	if (!room)
 		return false;
-	for (size_t i = count; best < 4 && i-- > 0;) {
-		struct stock s = {.id = ids[i], .outlives = room};
-		bool wanted;
+	for (uint32_t n = 0; n < nodes; n++)
+		there[n] = node_usable(&h->node_set.nodes[n]);
+	choice = levels_keep_begin(nodes, there, there + nodes);
+	for (size_t i = count; i-- > 0 && !levels_keep_done(&choice);) {
+		struct levels_kept_stock s = {.id = ids[i], .outlives = room};
 
 		take_stock_of_chain(h, &s);
-		wanted = s.level > best;
-		best = wanted ? s.level : best;
-		for (uint32_t n = 0; n < nodes && s.level > 0; n++) {
-			if (!covered[n] && s.outlives[n] && node_usable(&h->node_set.nodes[n]))
-				covered[n] = wanted = true;
-		}
-		if (wanted)
+		if (levels_keep_wants(&choice, &(struct levels_stock){s.level, s.outlives}))
 			keep(h, k, s.id);
 	}
 	free(room);

@@ -19,15 +19,15 @@
 #include "head/head.h"
 #include "head/head_private.h"
 #include "head/watch/watch.h"
-
-enum recover_fetch_place { PLACE_HERE, PLACE_SHARED, PLACE_ELSEWHERE, PLACES };
+#include "policy/levels.h"
 
 struct fetch_rank {
 	bool waits;
-	uint32_t link;	/* of the chain, that is looked for */
-	uint32_t at;	/* node that was asked */
-	uint32_t place; /* PLACES * copies tried so far */
-	bool damaged;	/* of some place that was tried */
+	uint32_t link;	    /* of the chain, that is looked for */
+	uint32_t at;	    /* node that was asked */
+	uint32_t tried;	    /* places so far (policy/levels.h) */
+	const char *folder; /* where it lay on that node before; NULL: it comes from another */
+	bool damaged;	    /* of some place that was tried */
 	const struct node
 	    *from; /* that it was to come from; NULL: it was looked for on its own node */
 	char why[480];
@@ -142,17 +142,13 @@ static void ask(struct head *h, uint32_t rank, const struct node *from, const ch
 			      .name = folder});
 }
 
-/* True: it was asked for. n NULL: a node that we don't know by that name. */
-static bool try_holder(struct head *h, uint32_t rank, enum recover_fetch_place place,
-		       const struct store_holder *o, const struct store_part *p)
+/* A node that we don't know by its name may be the rank's own one by another name. */
+static struct levels_holder holder_of(struct head *h, uint32_t rank, const struct store_holder *o)
 {
 	const struct node *n = levels_node(h, o->node);
-	bool here = !n || n->index == h->node_set.placement.node_of[rank];
 
-	if ((place == PLACE_HERE) != here || (n && !(node_usable(n) && n->copies.at[0])))
-		return false;
-	ask(h, rank, here ? NULL : n, o->folder, p);
-	return true;
+	return (struct levels_holder){.here = !n || n->index == h->node_set.placement.node_of[rank],
+				      .usable = !n || (node_usable(n) && n->copies.at[0])};
 }
 
 static bool link_done(struct head *h, uint32_t rank, uint32_t base, const char *program,
@@ -203,19 +199,22 @@ static bool look_on(struct head *h, uint32_t rank)
 	struct fetch_rank *k = &f->ranks[rank];
 	const struct store_manifest *m = &f->links[k->link];
 	const struct store_part *p = &m->parts[rank];
+	struct levels_holder holders[STORE_COPIES_MAX] = {{false}};
+	levels_place_t place;
+	uint32_t i;
 
-	while (k->place < PLACES * STORE_COPIES_MAX) {
-		enum recover_fetch_place place =
-		    (enum recover_fetch_place)(k->place / STORE_COPIES_MAX);
-		uint32_t i = k->place++ % STORE_COPIES_MAX;
+	for (i = 0; i < p->copies; i++)
+		holders[i] = holder_of(h, rank, &m->holders[p->on[i]]);
+	do
+		place = levels_fetch_next(&k->tried, holders, STORE_COPIES_MAX, p->local, &i);
+	while (place == LEVELS_SHARED && !try_shared(h, rank, p));
+	if (place == LEVELS_HERE || place == LEVELS_ELSEWHERE) {
+		const struct store_holder *o = &m->holders[p->on[i]];
 
-		if (place == PLACE_SHARED && i == 0 && try_shared(h, rank, p))
-			return true;
-		if (place != PLACE_SHARED && i < p->copies &&
-		    try_holder(h, rank, place, &m->holders[p->on[i]], p))
-			return true;
+		k->folder = place == LEVELS_HERE ? o->folder : NULL;
+		ask(h, rank, place == LEVELS_HERE ? NULL : levels_node(h, o->node), o->folder, p);
 	}
-	return false;
+	return place != LEVELS_NOWHERE;
 }
 
 /* ---- the end of it ---- */
@@ -296,7 +295,7 @@ static bool link_done(struct head *h, uint32_t rank, uint32_t base, const char *
 	if (base == 0 || k->link + 1 >= h->recovery.chain_count)
 		return true;
 	k->link++;
-	k->place = 0;
+	k->tried = 0;
 	if (look_on(h, rank))
 		return true;
 	refuse(h, rank);
@@ -320,17 +319,6 @@ static void add_copy(struct fetch *f, uint32_t link, uint32_t rank, const struct
 		return;
 	p->on[p->copies++] = i;
 	f->changed[link] = true;
-}
-
-/* Where it lies now on the node that was asked. */
-static const char *folder_there(const struct fetch_rank *k, const struct store_manifest *m,
-				uint32_t rank, const struct node *n)
-{
-	uint32_t tried = k->place - 1;
-
-	if (tried / STORE_COPIES_MAX == PLACE_HERE)
-		return m->holders[m->parts[rank].on[tried % STORE_COPIES_MAX]].folder;
-	return n->copies.folder;
 }
 
 static void not_there(struct head *h, uint32_t rank, hale_status_t status, const char *why)
@@ -369,9 +357,9 @@ void levels_fetch_answer(struct head *h, const struct node *n, const struct mess
 	if (m->value != HALE_OK) {
 		not_there(h, m->rank, (hale_status_t)m->value, m->text);
 	} else {
-		const char *folder = folder_there(k, &f->links[k->link], m->rank, n);
+		const char *folder = k->folder ? k->folder : n->copies.folder;
 
-		if (folder == n->copies.folder)
+		if (!k->folder)
 			add_copy(f, k->link, m->rank, n);
 		link_done(h, m->rank, (uint32_t)m->number, m->text, folder, m->id);
 	}
