@@ -252,7 +252,7 @@ void head_cut_off(struct head *h, const bool *out)
 	for (uint32_t k = 0; k < h->node_set.count; k++) {
 		if (!out[k])
 			continue;
-		h->node_set.nodes[k].leave.planned = true;
+		node_leave_event(&h->node_set.nodes[k], LEAVE_BY_CHECKPOINT);
 		watch_mark(h, k, true, "cut off from other nodes");
 	}
 	head_roll_back(h);

@@ -30,7 +30,7 @@ static uint32_t place_for(const struct head *h, uint32_t process)
 		    .slots = n->slots,
 		    .spare = n->state == NODE_SPARE,
 		    .lost = n->state != NODE_SPARE && n->state != NODE_READY,
-		    .unusable = n->leave.planned || n->unusable || n->warm.unfit[0]};
+		    .unusable = n->leave.state == LEAVE_PLANNED || n->unusable || n->warm.unfit[0]};
 	}
 	for (uint32_t p = 0; there && beside && p < h->nranks; p++) {
 		if (h->view.lost[p])

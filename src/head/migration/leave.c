@@ -26,12 +26,12 @@
 
 const char *leave_node_state(const struct head *h, const struct node *n)
 {
-	bool gone = n->leave.left;
+	bool gone = n->leave.state == LEAVE_LEFT;
 
 	if (n->state != NODE_READY && n->state != NODE_SPARE)
 		return node_state_name(n->state);
-	if (migrate_leaves(h, n, &gone) || n->leave.planned ||
-	    (n->leave.left && n->state == NODE_SPARE))
+	if (migrate_leaves(h, n, &gone) || n->leave.state == LEAVE_PLANNED ||
+	    (n->leave.state == LEAVE_LEFT && n->state == NODE_SPARE))
 		return gone ? "INACTIVE" : "ARM";
 	return node_state_name(n->state);
 }
@@ -47,7 +47,7 @@ static struct node *node_named(struct head *h, const char *name)
 static bool any_leaving(const struct head *h)
 {
 	for (uint32_t k = 0; k < h->node_set.count; k++)
-		if (h->node_set.nodes[k].leave.planned)
+		if (h->node_set.nodes[k].leave.state == LEAVE_PLANNED)
 			return true;
 	return false;
 }
@@ -61,14 +61,14 @@ static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *w
 		return error_set(err, HALE_ERR_STATE,
 				 "%s: the ranks of node %s can't leave it, as --max-restarts is 0",
 				 why, n->name);
-	n->leave.planned = true;
+	node_leave_event(n, LEAVE_BY_CHECKPOINT);
 	head_say(h, "%s: the ranks of node %s go to another one, by a checkpoint", why, n->name);
 	watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", n->name);
 	watch_nodes(h);
 	status = checkpoint_request(h, ORIGIN_RULE, err);
 	if (status != HALE_OK)
-		n->leave.planned = false;
-	else if (!n->leave.planned) /* refused at once: said already */
+		node_leave_event(n, LEAVE_STAYS_PUT);
+	else if (n->leave.state != LEAVE_PLANNED) /* refused at once: said already */
 		status = error_set(
 		    err, HALE_ERR_STATE,
 		    "the ranks of node %s stay: there is no checkpoint to go on from", n->name);
@@ -77,12 +77,13 @@ static hale_status_t by_checkpoint(struct head *h, struct node *n, const char *w
 	return status;
 }
 
-/* Whatever came of it. */
-static void over(struct head *h, struct node *n, bool left)
+/* Whoever wanted its ranks away is told what came of it. */
+static void over(struct head *h, struct node *n, leave_event_t event)
 {
-	n->leave.moving = false;
+	leave_action_t action = node_leave_event(n, event);
+
 	n->leave.wanted[0] = '\0';
-	watch_left(h, n->name, left);
+	watch_left(h, n->name, action == LEAVE_TELL_LEFT);
 	head_save(h);
 }
 
@@ -95,7 +96,7 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 	if (!n || n->state == NODE_LOST || node_set_ranks_on(&h->node_set, n) == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "%s: there is no rank on node %s", why,
 				 node);
-	if (n->leave.planned || n->leave.moving)
+	if (leave_is_under_way(n->leave.state))
 		return HALE_OK;
 	if (h->degree > 1)
 		return error_set(
@@ -108,15 +109,15 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 				 "%s: the ranks of node %s have nowhere to go: no usable spare is "
 				 "left, nor free slots for them",
 				 why, node);
-	n->leave.moving = true;
+	node_leave_event(n, LEAVE_MIGRATES);
 	status = migrate_request(h, MIGRATE_RULE, node, NULL, NULL, &id, err);
 	if (status != HALE_OK)
-		n->leave.moving = false;
+		node_leave_event(n, LEAVE_STAYS_PUT);
 	if (status != HALE_OK)
 		status = by_checkpoint(h, n, why, err);
 	if (status == HALE_OK)
 		snprintf(n->leave.wanted, sizeof(n->leave.wanted), "%s", why);
-	if (!n->leave.moving)
+	if (n->leave.state != LEAVE_MOVING)
 		return status;
 	head_say(h, "%s: the ranks of node %s go to another one%s", why, node,
 		 migrate_before(h, id) ? ", after those that are on their way" : "");
@@ -128,8 +129,8 @@ void leave_refused(struct head *h, uint32_t node, bool left)
 {
 	struct node *n = &h->node_set.nodes[node];
 
-	if (n->leave.moving)
-		over(h, n, left);
+	if (n->leave.state == LEAVE_MOVING)
+		over(h, n, left ? LEAVE_HAS_MOVED : LEAVE_STAYS_PUT);
 }
 
 void leave_inherit(struct head *h, bool with_rollback)
@@ -140,12 +141,12 @@ void leave_inherit(struct head *h, bool with_rollback)
 		struct error err;
 
 		memcpy(why, n->leave.wanted, sizeof(why));
-		if (!why[0] || n->leave.moving || n->leave.planned)
+		if (!why[0] || leave_is_under_way(n->leave.state))
 			continue;
 		if (n->state == NODE_LOST || node_set_ranks_on(&h->node_set, n) == 0) {
 			n->leave.wanted[0] = '\0';
 		} else if (with_rollback) {
-			n->leave.planned = true;
+			node_leave_event(n, LEAVE_BY_CHECKPOINT);
 		} else {
 			n->leave.wanted[0] = '\0';
 			if (leave_node(h, n->name, why, &err) != HALE_OK)
@@ -158,7 +159,7 @@ void leave_review(struct head *h)
 {
 	for (uint32_t k = 0; k < h->node_set.count; k++) {
 		struct node *n = &h->node_set.nodes[k];
-		uint32_t id = n->leave.moving ? migrate_waits(h, k) : 0;
+		uint32_t id = n->leave.state == LEAVE_MOVING ? migrate_waits(h, k) : 0;
 
 		if (id == 0 || watch_wants_left(h, k))
 			continue;
@@ -168,7 +169,7 @@ void leave_review(struct head *h)
 				 "is over",
 				 n->name);
 		/* should another rule hold it back, it is asked for again later */
-		over(h, n, false);
+		over(h, n, LEAVE_STAYS_PUT);
 	}
 }
 
@@ -176,8 +177,8 @@ void leave_moved(struct head *h, uint32_t node)
 {
 	struct node *n = &h->node_set.nodes[node];
 
-	if (n->leave.moving)
-		over(h, n, true);
+	if (n->leave.state == LEAVE_MOVING)
+		over(h, n, LEAVE_HAS_MOVED);
 }
 
 void leave_not_moved(struct head *h, uint32_t node)
@@ -185,13 +186,13 @@ void leave_not_moved(struct head *h, uint32_t node)
 	struct node *n = &h->node_set.nodes[node];
 	struct error err;
 
-	if (!n->leave.moving)
+	if (n->leave.state != LEAVE_MOVING)
 		return;
-	n->leave.moving = false;
+	node_leave_event(n, LEAVE_STAYS_PUT);
 	if (by_checkpoint(h, n, "the migration has failed", &err) == HALE_OK)
 		return;
 	head_say(h, "%s", err.text);
-	over(h, n, false);
+	over(h, n, LEAVE_STAYS_PUT);
 }
 
 void leave_with_rollback(struct head *h, uint32_t node)
@@ -200,10 +201,9 @@ void leave_with_rollback(struct head *h, uint32_t node)
 	bool gone;
 
 	/* one that only waits for its turn has told nobody yet */
-	if (n->leave.moving && !n->leave.planned && !migrate_leaves(h, n, &gone))
+	if (n->leave.state == LEAVE_MOVING && !migrate_leaves(h, n, &gone))
 		watch_tell(h, "FTB.JL", "FTB_MIGRATE", FTB_INFO, "%s", n->name);
-	n->leave.planned = n->leave.planned || n->leave.moving;
-	n->leave.moving = false;
+	node_leave_event(n, LEAVE_ROLLS_BACK);
 }
 
 static void go(void *arg)
@@ -235,11 +235,10 @@ void leave_failed(struct head *h, const char *why)
 	for (uint32_t k = 0; k < h->node_set.count; k++) {
 		struct node *n = &h->node_set.nodes[k];
 
-		if (!n->leave.planned)
+		if (n->leave.state != LEAVE_PLANNED)
 			continue;
-		n->leave.planned = false;
 		head_say(h, "the ranks of node %s stay there: %s", n->name, why);
-		over(h, n, false);
+		over(h, n, LEAVE_STAYS_PUT);
 	}
 	watch_nodes(h);
 }
@@ -261,7 +260,7 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 	for (uint32_t r = 0; before && r < h->nranks; r++)
 		before[r] = c->placement.node_of[r];
 	for (uint32_t k = 0; leaves && k < c->count; k++) {
-		leaves[k] = c->nodes[k].leave.planned;
+		leaves[k] = c->nodes[k].leave.state == LEAVE_PLANNED;
 		if (leaves[k])
 			watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
 				   c->nodes[k].name);
@@ -269,7 +268,8 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 	status = node_set_layout(c, ++h->generation, err);
 	for (uint32_t k = 0; leaves && before && k < c->count; k++)
 		if (status == HALE_OK && leaves[k] && c->nodes[k].state == NODE_SPARE) {
-			c->nodes[k].leave.left = any = true;
+			node_leave_event(&c->nodes[k], LEAVE_HAS_LEFT);
+			any = true;
 			watch_node(h, k);
 		}
 	for (uint32_t k = 0; any && k < c->count; k++)
@@ -284,7 +284,7 @@ void leave_over(struct head *h)
 {
 	h->recovery.moving = false;
 	for (uint32_t k = 0; k < h->node_set.count; k++) {
-		h->node_set.nodes[k].leave.left = false;
+		node_leave_event(&h->node_set.nodes[k], LEAVE_ALL_BACK);
 		h->node_set.nodes[k].leave.wanted[0] = '\0';
 		watch_left(h, h->node_set.nodes[k].name,
 			   node_set_ranks_on(&h->node_set, &h->node_set.nodes[k]) == 0);

@@ -136,8 +136,8 @@ hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struc
 		v->movers[r].moved = v->movers[r].moves && v->phase == RELEASING;
 	h->node_set.coming = v->coming;
 	h->node_set.let_go = true;
-	h->node_set.nodes[v->from].leave.moving =
-	    h->node_set.nodes[v->from].leave.wanted[0] != '\0';
+	if (h->node_set.nodes[v->from].leave.wanted[0])
+		node_leave_event(&h->node_set.nodes[v->from], LEAVE_MIGRATES);
 	return HALE_OK;
 }
 

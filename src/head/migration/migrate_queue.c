@@ -80,7 +80,8 @@ static hale_status_t check(const struct head *h, const struct migrate_wish *w, s
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
 	if (!c->laid_out || node_set_ranks_on(c, from) == 0)
 		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank on node %s", from->name);
-	if (from->leave.moving && !w->by_user && !node_set_has_place(c, w->from, false))
+	if (from->leave.state == LEAVE_MOVING && !w->by_user &&
+	    !node_set_has_place(c, w->from, false))
 		return error_set(err, HALE_ERR_NODE,
 				 "the ranks of node %s stay there: no usable spare is left, nor "
 				 "free slots for them",
@@ -129,7 +130,8 @@ bool migrate_withdraw(struct head *h, enum migrate_asker asker, uint32_t id)
 		return false;
 	if (asker == MIGRATE_USER)
 		w->by_user = false;
-	if (w->by_user || (asker == MIGRATE_USER && h->node_set.nodes[w->from].leave.moving))
+	if (w->by_user ||
+	    (asker == MIGRATE_USER && h->node_set.nodes[w->from].leave.state == LEAVE_MOVING))
 		return false;
 	take_out(h, w);
 	wish_free(w);
@@ -151,7 +153,7 @@ static bool settled(const struct head *h)
 	if (h->moves.now || h->state != JOB_RUNNING)
 		return false;
 	for (uint32_t k = 0; k < h->node_set.count; k++)
-		if (h->node_set.nodes[k].leave.planned)
+		if (h->node_set.nodes[k].leave.state == LEAVE_PLANNED)
 			return false;
 	return true;
 }

@@ -22,6 +22,14 @@ void node_send(struct node *n, const struct message *m)
 		session_send(&n->session, m);
 }
 
+leave_action_t node_leave_event(struct node *n, leave_event_t event)
+{
+	struct leave_step step = leave_step(n->leave.state, event);
+
+	n->leave.state = step.next;
+	return step.action;
+}
+
 static void send_all(struct node_set *c, const struct message *m)
 {
 	if (c->abandoned)
@@ -94,7 +102,7 @@ static hale_status_t repair(struct node_set *c, struct place_node *nodes, bool l
 		nodes[k] = (struct place_node){.slots = n->slots,
 					       .spare = n->state == NODE_SPARE,
 					       .lost = n->state == NODE_LOST ||
-						       (leave && n->leave.planned),
+						       (leave && n->leave.state == LEAVE_PLANNED),
 					       .unusable = n->unusable || n->warm.unfit[0]};
 	}
 	return placement_repair(&c->placement, c->nranks, nodes, c->count, err);
@@ -119,9 +127,9 @@ static hale_status_t replace(struct node_set *c, struct error *err)
 
 		if (n->state == NODE_SPARE && !nodes[k].spare)
 			n->state = NODE_READY;
-		else if (n->state == NODE_READY && n->leave.planned && leave)
+		else if (n->state == NODE_READY && n->leave.state == LEAVE_PLANNED && leave)
 			n->state = NODE_SPARE;
-		n->leave.planned = false;
+		node_leave_event(n, LEAVE_LAID_OUT);
 	}
 	free(nodes);
 	return status;
@@ -186,7 +194,7 @@ bool node_set_has_place(const struct node_set *c, uint32_t from, bool others)
 
 		if (k == from || !node_usable(n))
 			continue;
-		if (there > 0 && (n->leave.moving || n->leave.planned)) {
+		if (there > 0 && leave_is_under_way(n->leave.state)) {
 			leaving += others;
 			theirs += others ? there : 0;
 		} else if (!n->unusable && !n->warm.unfit[0]) {
@@ -219,7 +227,7 @@ hale_status_t node_set_elsewhere(const struct node_set *c, uint32_t from, uint32
 					       .spare = n->state == NODE_SPARE,
 					       .lost = !node_usable(n) || k == from,
 					       .unusable = n->unusable || n->warm.unfit[0] ||
-							   n->leave.moving || n->leave.planned};
+							   leave_is_under_way(n->leave.state)};
 		fresh = fresh || (nodes[k].spare && !nodes[k].unusable && !n->leave.vacated);
 	}
 	/* whoever has just been left was so for a reason */

@@ -27,6 +27,7 @@
 #include "report/profile.h"
 #include "store/store.h"
 #include "node/proto.h"
+#include "policy/leave.h"
 #include "wire/session/session.h"
 #include "wire/session/setup.h"
 
@@ -36,11 +37,9 @@ enum { WARM_UNFIT = 320 };
 
 /* Its ranks are to go elsewhere. */
 struct node_leave {
-	bool planned;	 /* at the next layout its ranks go elsewhere, and it is a spare */
-	bool moving;	 /* its ranks migrate because of a rule, or will when it is their turn */
-	char wanted[64]; /* … because of this; "": no rule wants its ranks away */
-	bool vacated;	 /* a spare since its ranks have migrated: others come rather last */
-	bool left;	 /* they have left it by a checkpoint, and not all run again yet */
+	leave_state_t state; /* read by all, assigned by node_leave_event */
+	char wanted[64];     /* why a rule wants its ranks away; "": none does */
+	bool vacated;	     /* a spare since its ranks have migrated: others come rather last */
 };
 
 /* What is ready there before it is needed. */
@@ -376,5 +375,7 @@ void node_set_echo_returned(struct node_set *c, uint32_t process, const uint64_t
 uint32_t node_set_ranks_on(const struct node_set *c, const struct node *n);
 uint32_t node_set_cores(const struct node_set *c);
 const char *node_state_name(node_state_t state);
+/* By the table of policy/leave.h. */
+leave_action_t node_leave_event(struct node *n, leave_event_t event);
 
 #endif

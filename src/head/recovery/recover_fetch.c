@@ -249,7 +249,7 @@ static bool another_is_there(const struct head *h, const struct node *but)
 	for (uint32_t k = 0; k < h->node_set.count; k++) {
 		const struct node *n = &h->node_set.nodes[k];
 
-		if (n != but && node_usable(n) && !n->unusable && !n->leave.planned)
+		if (n != but && node_usable(n) && !n->unusable && n->leave.state != LEAVE_PLANNED)
 			return true;
 	}
 	return false;
@@ -266,7 +266,7 @@ static bool without_that_disk(struct head *h, struct node *n, hale_status_t stat
 	head_say(h, "node %s can't take the images of its ranks, which go elsewhere: %s", n->name,
 		 why);
 	h->levels.fetch->over = true;
-	n->leave.planned = true;
+	node_leave_event(n, LEAVE_BY_CHECKPOINT);
 	watch_mark(h, n->index, true, "no room for images");
 	head_roll_back(h);
 	return true;
