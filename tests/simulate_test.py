@@ -49,13 +49,13 @@ def a_head_that_comes_when_the_job_has_ended_ends_as_it_has(s):
 @test
 def a_head_that_finds_no_record_of_the_ranks_ends_them(s):
     """The disk was full when they were started: it waited for ever for their end."""
-    return simulate(s, "--seed", 100003858)
+    return simulate(s, "--seed", 100003858, "--no-swarm")
 
 
 @test
 def an_agent_killed_while_it_starts_a_rank_costs_nothing(s):
     """The rank met the next agent before that one knew of it, and was refused."""
-    return simulate(s, "--seed", 100311048) or simulate(s, "--seed", 100088423)
+    return simulate(s, "--seed", 100311048, "--no-swarm") or simulate(s, "--seed", 100088423, "--no-swarm")
 
 
 def piece(number, schedules):

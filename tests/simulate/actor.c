@@ -450,6 +450,8 @@ static void become(struct rank *r, const char *sink)
 	snprintf(path, sizeof(path), "%s", strchr(sink, ':') + 1);
 	path[strcspn(path, ":")] = '\0';
 	actor_restore_begins();
+	while (faults_hang())
+		proc_block(NULL, 0, NULL, NULL, NS_NEVER);
 	simulate_usleep(actor_back_time());
 	equals = strrchr(path, '=');
 	if (equals) {

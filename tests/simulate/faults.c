@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What fails, when, and for how long. A new kind is a line in `kinds` and a case in begin. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "actor.h"
 #include "globals.h"
 #include "kernel.h"
+#include "node/job.h"
 #include "plan.h"
 #include "world.h"
 
@@ -30,6 +32,8 @@ static const struct {
     [KILL_HEAD] = {"kill-head", "the head is killed", true},
     [FOLLOW_HEAD] = {"follow", "the head stands still, and another one comes", false},
     [REPLACE_HEAD] = {"replace", "another head comes although there is one", false},
+    [DAMAGE_IMAGE] = {"damage-image", "an image of the newest checkpoint is damaged", true},
+    [HANG_REBUILD] = {"hang-rebuild", "a process that becomes an image hangs", true},
 };
 
 static const char *const moments[MOMENTS] = {
@@ -40,8 +44,14 @@ static const char *const moments[MOMENTS] = {
     [AT_TAKEOVER] = "in a takeover",
 };
 
+enum { SWARM_KINDS = 4, SWARM_MOMENTS = 2 };
+
 OWN static bool wanted[FAULT_KINDS];
-OWN static bool choosy;
+OWN static bool choosy, plain, may_refuse;
+OWN static uint32_t hangs; /* so many of the next processes that become an image */
+OWN static enum fault_kind some_kinds[SWARM_KINDS];
+OWN static enum moment some_moments[SWARM_MOMENTS];
+OWN static uint32_t kind_count, moment_count;
 OWN static uint64_t stalled[RANKS_MAX];
 
 bool world_choose(const char *names)
@@ -50,6 +60,7 @@ bool world_choose(const char *names)
 
 	snprintf(copy, sizeof(copy), "%s", names);
 	choosy = true;
+	plain = true;
 	for (word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
 		int k = 0;
 
@@ -58,11 +69,30 @@ bool world_choose(const char *names)
 		if (k == FAULT_KINDS)
 			return false;
 		wanted[k] = true;
+		plain = plain && k < PLAIN_KINDS;
 	}
 	return true;
 }
 
+void world_no_swarm(void)
+{
+	plain = true;
+}
+
 /* ---- drawn ---- */
+
+bool faults_draw_swarm(void)
+{
+	if (plain || choosy || kernel_chance(0.4))
+		return false;
+	kind_count = 2 + (uint32_t)kernel_random(SWARM_KINDS - 1);
+	for (uint32_t i = 0; i < kind_count; i++)
+		some_kinds[i] = (enum fault_kind)kernel_random(FAULT_KINDS);
+	moment_count = 1 + (uint32_t)kernel_random(SWARM_MOMENTS);
+	for (uint32_t i = 0; i < moment_count; i++)
+		some_moments[i] = (enum moment)(1 + kernel_random(MOMENTS - 1));
+	return true;
+}
 
 static bool is_of_rank(const struct happening *f)
 {
@@ -79,7 +109,8 @@ static enum fault_kind draw_kind(void)
 	enum fault_kind k;
 
 	do
-		k = (enum fault_kind)kernel_random(FAULT_KINDS);
+		k = plan.swarm ? some_kinds[kernel_random(kind_count)]
+			       : (enum fault_kind)kernel_random(plain ? PLAIN_KINDS : FAULT_KINDS);
 	while (choosy && !wanted[k]);
 	if ((k == KILL_HEAD || k == FOLLOW_HEAD || k == REPLACE_HEAD) && !plan.grace)
 		k = KILL_RANK;
@@ -93,6 +124,8 @@ static enum moment draw_moment(size_t i)
 		return kernel_chance(0.8)   ? AT_ANY_TIME
 		       : kernel_chance(0.5) ? AT_CHECKPOINT
 					    : AT_COMMIT;
+	if (plan.swarm && kernel_chance(0.7))
+		return some_moments[kernel_random(moment_count)];
 	return kernel_chance(0.4) ? AT_ANY_TIME : (enum moment)(1 + kernel_random(MOMENTS - 1));
 }
 
@@ -109,6 +142,8 @@ void faults_draw(void)
 	double span = 2.0 + (double)plan.steps * plan.pace * 0.8e-6;
 
 	memset(stalled, 0, sizeof(stalled));
+	hangs = 0;
+	may_refuse = false;
 	plan.fault_count = kernel_random(FAULTS_MAX - 1);
 	for (size_t i = 0; i < plan.fault_count; i++) {
 		struct happening *f = &plan.faults[i];
@@ -167,6 +202,44 @@ static struct proc *process_of(uint32_t rank)
 		if (proc_alive(&kernel->procs[i]) && kernel->procs[i].rank == (int64_t)rank)
 			return &kernel->procs[i];
 	return NULL;
+}
+
+/* A byte of it, as a disk or a stray write does it. */
+static void damage_image(uint32_t victim)
+{
+	uint32_t newest = judge_newest_complete();
+	char(*jobs)[256], path[PATH_MAX];
+	size_t count = newest > 0 ? disk_list("/cluster/ckpt", &jobs) : (size_t)-1;
+	struct inode *image;
+
+	if (count == (size_t)-1)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "/cluster/ckpt/%s/%u/" JOB_IMAGE_NAME, jobs[i], newest,
+			 victim % plan.ranks);
+		image = disk_find(path);
+		if (!image || image->len == 0)
+			continue;
+		kernel_say("%s is damaged", path);
+		image->bytes[image->len / 2] ^= 1;
+		may_refuse = true;
+	}
+	free(jobs);
+}
+
+bool faults_may_refuse(void)
+{
+	return may_refuse;
+}
+
+bool faults_hang(void)
+{
+	if (hangs == 0)
+		return false;
+	hangs--;
+	may_refuse = true;
+	kernel_say("the process that becomes an image hangs");
+	return true;
 }
 
 static void begin_on_host(const struct happening *f, struct machine *h)
@@ -242,6 +315,12 @@ static void begin(struct happening *f)
 		break;
 	case REPLACE_HEAD:
 		world_attach();
+		break;
+	case DAMAGE_IMAGE:
+		damage_image(f->victim);
+		break;
+	case HANG_REBUILD:
+		hangs++;
 		break;
 	default:
 		begin_on_host(f, h);

@@ -64,7 +64,7 @@ void actor_rank_begins(const struct actor_rank *k)
 	if (l->restored != UINT32_MAX && l->restored != k->restored)
 		kernel_fail("rank %u goes on from checkpoint %u, others beside it from %u", k->rank,
 			    k->restored, l->restored);
-	if (k->restored > 0 && k->restored < newest_complete)
+	if (k->restored > 0 && k->restored < newest_complete && !faults_may_refuse())
 		kernel_fail("rank %u goes on from checkpoint %u, although %u is complete", k->rank,
 			    k->restored, newest_complete);
 	any_began = true;
@@ -146,6 +146,11 @@ static uint32_t complete_checkpoints(uint32_t *newest)
 	return complete;
 }
 
+uint32_t judge_newest_complete(void)
+{
+	return newest_complete;
+}
+
 /* A checkpoint counts as complete once its folder has its final name. */
 void judge_file(const char *path, const char *what)
 {
@@ -157,6 +162,8 @@ void judge_file(const char *path, const char *what)
 	if (newest > newest_complete) {
 		newest_complete = newest;
 		faults_moment(AT_COMMIT);
+	} else if (newest < newest_complete && faults_may_refuse()) {
+		newest_complete = newest; /* it has been set aside */
 	} else if (newest < newest_complete && proc_find(head)) {
 		kernel_fail("checkpoint %u, the newest complete one, is no more after %s was %s",
 			    newest_complete, path, what);
@@ -184,8 +191,8 @@ void judge_says(const char *text, size_t len)
 		rollbacks++;
 		faults_moment(AT_CLEARING);
 	}
-	/* the simulated images are never damaged */
-	if (has(said, " is refused: "))
+	/* no other image is ever damaged */
+	if (has(said, " is refused: ") && !faults_may_refuse())
 		kernel_fail("a good checkpoint is refused: %.300s", said);
 }
 

@@ -38,9 +38,9 @@ static void watch_crashes(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--first] "
-			"[--verbose]\n"
-			"The kinds of faults are in tests/simulate/world.c.\n");
+	fprintf(stderr, "usage: hale-simulate [--seed N] [--runs N] [--kinds KIND,…] [--no-swarm] "
+			"[--first] [--verbose]\n"
+			"The kinds of faults are in tests/simulate/faults.c.\n");
 	return 64;
 }
 
@@ -61,6 +61,8 @@ int main(int argc, char **argv)
 			runs = strtoul(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--kinds") && i + 1 < argc && world_choose(argv[i + 1]))
 			i++;
+		else if (!strcmp(argv[i], "--no-swarm"))
+			world_no_swarm();
 		else if (!strcmp(argv[i], "--first"))
 			bad_max = 1;
 		else if (!strcmp(argv[i], "--verbose"))

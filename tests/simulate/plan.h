@@ -28,7 +28,12 @@ enum fault_kind {
 	KILL_HEAD,
 	FOLLOW_HEAD,
 	REPLACE_HEAD,
-	FAULT_KINDS
+	/* Schedules of `--kinds` and `--no-swarm` draw from the ones above, unless they name one of
+	 * these: the seeds of tests stay the same schedules. */
+	DAMAGE_IMAGE,
+	HANG_REBUILD,
+	FAULT_KINDS,
+	PLAIN_KINDS = DAMAGE_IMAGE
 };
 
 /* What a fault may follow: rollbacks, takeovers and checkpoints last a moment, and a fault at any
@@ -59,6 +64,7 @@ struct happening {
 };
 
 struct plan {
+	bool swarm; /* its faults are of few kinds, after few moments */
 	uint32_t hosts, spares, ranks;
 	long steps;
 	unsigned pace;	  /* a step takes up to that, µs */
@@ -87,12 +93,19 @@ bool world_job_over(void);
 /* ---- faults (faults.c) ---- */
 
 void faults_draw(void);
+/* Whether this schedule's faults are of few kinds that are drawn first: two that have to meet do so
+ * far more often than where all kinds are drawn from each time. */
+bool faults_draw_swarm(void);
 /* The time of the next turn of a fault: its beginning or its end; NS_NEVER: none is known. */
 uint64_t faults_next(void);
 /* The turns that are due. */
 void faults_turn(void);
 /* Some have begun and go on. */
 bool faults_last(void);
+/* An image was damaged, or hung as it was rebuilt: checkpoints may be refused. */
+bool faults_may_refuse(void);
+/* That process, which becomes an image, never gets on. */
+bool faults_hang(void);
 /* How many have begun, and whether all of them were such that a job can always go on after them. */
 uint32_t faults_begun(bool *harmless);
 /* That moment is now. */
@@ -105,6 +118,7 @@ uint64_t faults_stalled(int64_t rank);
 void judge_begin(void);
 void judge_output(const void *bytes, size_t len);
 void judge_says(const char *text, size_t len);
+uint32_t judge_newest_complete(void);
 void judge_file(const char *path, const char *what);
 void judge_end(void);
 

@@ -161,7 +161,8 @@ static void draw(void)
 	char list[1024] = "";
 	size_t n = 0;
 
-	plan = (struct plan){.hosts = 1 + (uint32_t)kernel_random(4),
+	plan = (struct plan){.swarm = faults_draw_swarm(),
+			     .hosts = 1 + (uint32_t)kernel_random(4),
 			     .ranks = 1 + (uint32_t)kernel_random(6),
 			     .steps = 5 + (long)kernel_random(40),
 			     .pace = 90000,
@@ -172,6 +173,10 @@ static void draw(void)
 	if (kernel_chance(0.3)) { /* as long, with fewer steps */
 		plan.pace = 450000;
 		plan.steps = 5 + plan.steps / 5;
+	}
+	if (plan.swarm && kernel_chance(0.3)) { /* nothing else has the head look around */
+		plan.every *= 8;
+		plan.steps *= 3;
 	}
 	plan.spares = (uint32_t)kernel_random(3);
 	plan.grace = kernel_chance(0.5);

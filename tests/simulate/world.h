@@ -20,6 +20,9 @@ struct world_result {
  * all. False: there is no such kind. */
 bool world_choose(const char *kinds);
 
+/* As schedules were drawn before there were swarms: a schedule of an older seed is what it was. */
+void world_no_swarm(void);
+
 /* Runs the schedule of that seed to its end. */
 struct world_result world_run(uint64_t seed, bool verbose);
 
