@@ -12,8 +12,8 @@ LINK = ["-L", BUILD, "-lhale_offload", f"-Wl,-rpath,{BUILD}", "-lpthread"]
 class Devices:
     """`hale device serve` with devices, and programs that use them."""
 
-    def __init__(self, s, prefixes=((),), addresses=("127.0.0.1",), devices=2, memory="64M"):
-        self.s, self.env = s, {"HALE_OFFLOAD_CACHE": s.path("cache"), "HALE_RIO_TIMEOUT": "1s"}
+    def __init__(self, s, prefixes=((),), addresses=("127.0.0.1",), devices=2, memory="64M", timeout="1s"):
+        self.s, self.env = s, {"HALE_OFFLOAD_CACHE": s.path("cache"), "HALE_RIO_TIMEOUT": timeout}
         self.jobs, names = [], []
         for i, (prefix, address) in enumerate(zip(prefixes, addresses)):
             job = s.start(*prefix, HALE, "device", "serve", "--devices", devices, "--memory", memory, "--listen",
@@ -74,6 +74,24 @@ def functions_buffers_pipelines_and_all_that_goes_wrong(s):
     r = d.run(d.compile("offload_tour"), d.object(), 1)
     expect(r.status == 0 and r.out == "good\n", r)
     d.jobs[0].until_says(r"process \d+ has ended with signal 6")
+    d.end()
+
+
+@test
+def destroy_returns_when_the_device_has_its_memory_back(s):
+    d = Devices(s, timeout="60s")
+    os.mkfifo(s.path("go"))
+    job = d.start("sh", "-c", 'exec "$0" "$@" < go', d.compile("offload_tour"), d.object(), 0, "again")
+    with open(s.path("go"), "w") as go:
+        pid = int(job.until_output(r"^(\d+)$")[1])
+        d.jobs[0].kill(signal.SIGSTOP)
+        go.write("\n")
+    job.until(lambda: not os.path.exists(f"/proc/{pid}/exe") or not d.processes(), "the process has ended")
+    time.sleep(0.3)
+    expect("destroyed" not in job.out(), job.out())  # the device counts its memory still
+    d.jobs[0].kill(signal.SIGCONT)
+    r = job.wait()
+    expect(r.status == 0 and r.out.endswith("destroyed\ngood\n"), r)
     d.end()
 
 

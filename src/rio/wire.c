@@ -99,7 +99,7 @@ uint64_t wire_sum(const void *block, size_t len, uint64_t offset)
 	return XXH3_64bits_withSeed(block, len, offset);
 }
 
-static int timeout_ms(void)
+int wire_timeout_ms(void)
 {
 	const char *text = getenv("HALE_RIO_TIMEOUT");
 	double seconds = 10;
@@ -112,9 +112,30 @@ static int timeout_ms(void)
 	return (int)(seconds * 1000);
 }
 
+static struct timeval time_limit(void)
+{
+	int ms = wire_timeout_ms();
+
+	return (struct timeval){ms / 1000, ms % 1000 * 1000};
+}
+
+void wire_hang_up(int fd)
+{
+	struct timeval limit = time_limit();
+	char dropped[4096];
+	ssize_t n;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (shutdown(fd, SHUT_WR) != 0)
+		return;
+	do
+		n = recv(fd, dropped, sizeof(dropped), 0);
+	while (n > 0 || (n < 0 && errno == EINTR));
+}
+
 void wire_prepare(int fd)
 {
-	int on = 1, ms = timeout_ms(), step = ms < 4000 ? 1 : ms / 4000;
+	int on = 1, ms = wire_timeout_ms(), step = ms < 4000 ? 1 : ms / 4000;
 	int count = ms / 1000 / step > 2 ? ms / 1000 / step - 1 : 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -128,7 +149,7 @@ void wire_prepare(int fd)
 int wire_prove(int fd, bool caller, char *why, size_t size)
 {
 	const struct sealed_purpose purpose = {.name = "DEVICE", .number = {1}};
-	struct timeval limit = {timeout_ms() / 1000, timeout_ms() % 1000 * 1000}, none = {0, 0};
+	struct timeval limit = time_limit(), none = {0, 0};
 	struct error err = {HALE_OK, ""};
 	unsigned char key[RIO_KEY];
 	struct sealed *s = NULL;

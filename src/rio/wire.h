@@ -60,7 +60,12 @@ int wire_hear_bytes(int fd, void *bytes, size_t len);
  * side by side. */
 uint64_t wire_sum(const void *block, size_t len, uint64_t offset);
 
+/* Says that nothing more comes and waits until the other side has closed, too; what still comes is
+ * dropped. At most HALE_RIO_TIMEOUT. fd stays open. */
+void wire_hang_up(int fd);
+
 /* Silence for as long as HALE_RIO_TIMEOUT (10 s) means that the other side is lost. */
+int wire_timeout_ms(void);
 void wire_prepare(int fd);
 /* Proves that both have the key of HALE_DEVICE_KEY, which is made if it isn't there. 0, or -1 with
  * errno and why (size bytes). */

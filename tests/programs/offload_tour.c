@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* offload_tour OBJECT DEVICE: buffers, functions, pipelines, events, and what goes wrong. */
+/* offload_tour OBJECT DEVICE: buffers, functions, pipelines, events, and what goes wrong.
+ * With a third argument: a process that fills the device is destroyed after a line of input, and
+ * another one is created at once. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -100,15 +102,17 @@ static void devices_are_given_out(const char *object, int device, hale_process_t
 	FAILS(!hale_process_create(device, "/etc/hostname", 1 << 20), ENOEXEC);
 	CHECK((p = hale_process_create(device, object, 48 << 20)));
 	FAILS(!hale_process_create(device, object, 48 << 20), ENOSPC);
-	hale_process_destroy(p);
-	for (int i = 0; i < 500; i++) {
-		p = hale_process_create(device, object, 48 << 20);
-		if (p)
-			break;
-		CHECK(errno == ENOSPC); /* the daemon has not seen its end yet */
-		usleep(10000);
+	for (int i = 0; i < 10; i++) { /* its memory is there at once, in mid function or not */
+		hale_pipeline_t *q = hale_pipeline_create(p);
+		int pid = hale_process_pid(p);
+
+		CHECK(q && pid != hale_process_pid(first));
+		if (i % 2)
+			CHECK(hale_run_async(q, hale_function_find(p, "nap"), NULL, 0, NULL, 0, NULL, 0));
+		hale_process_destroy(p);
+		FAILS(!hale_process_create(device, "/etc/hostname", 48 << 20), ENOEXEC);
+		CHECK((p = hale_process_create(device, object, 48 << 20)));
 	}
-	CHECK(p && hale_process_pid(p) != hale_process_pid(first));
 	hale_process_destroy(p);
 }
 
@@ -132,11 +136,28 @@ static void a_crash_is_an_error(const char *object, int device)
 	hale_process_destroy(p);
 }
 
+static void one_after_the_other(hale_process_t *p, const char *object, int device)
+{
+	printf("%d\n", hale_process_pid(p));
+	fflush(stdout);
+	getchar();
+	hale_process_destroy(p);
+	puts("destroyed");
+	fflush(stdout);
+	CHECK((p = hale_process_create(device, object, 48 << 20)));
+	hale_process_destroy(p);
+}
+
 int main(int argc, char **argv)
 {
 	int device = atoi(argv[2]);
-	hale_process_t *p = hale_process_create(device, argv[1], 16 << 20);
+	hale_process_t *p = hale_process_create(device, argv[1], argc > 3 ? 48 << 20 : 16 << 20);
 
+	if (p && argc > 3) {
+		one_after_the_other(p, argv[1], device);
+		puts("good");
+		return 0;
+	}
 	CHECK(p && hale_process_device(p) == device);
 	buffers_and_functions(p);
 	pipelines_side_by_side(p);

@@ -2,6 +2,7 @@
 /* The daemon's part: gives devices out, starts device processes, and knows how they ended. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -196,17 +198,60 @@ static pid_t spawn(int fd, int pipe, const struct offload_start *s, const char *
 	return errno ? -1 : pid;
 }
 
-/* Follows a process to its end. A swapped-out one has said so: it has not crashed. */
-static void follow(pid_t pid, int pipe, const struct offload_start *s)
+/* What it leaves in the folder when it is killed in the middle of a capture. */
+static void remove_images(pid_t pid)
 {
-	char state = 0, said;
-	int status = 0;
+	char path[PATH_MAX];
 
-	while (read(pipe, &said, 1) == 1)
-		state = said;
+	snprintf(path, sizeof(path), "%s/%d.image", served.folder, (int)pid);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/%d.sink", served.folder, (int)pid);
+	unlink(path);
+}
+
+/* Waits until the process has ended; if its host hangs up or is lost, it is made to. True: that was
+ * it. *state: the last that it said. A child of it may have its descriptors for longer. */
+static bool await_end(pid_t pid, int pipe, int host, char *state)
+{
+	struct pollfd f[3] = {{.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN},
+			      {.fd = pipe, .events = POLLIN},
+			      {.fd = host, .events = POLLRDHUP}};
+	bool alone = false, ended = false;
+
+	fcntl(pipe, F_SETFL, O_NONBLOCK);
+	while (!ended) {
+		if (poll(f, 3, -1) < 0)
+			continue;
+		if (f[1].revents && read(pipe, state, 1) == 0) {
+			f[1].fd = -1;
+			ended = f[0].fd < 0;
+		}
+		if (f[2].revents) {
+			alone = true;
+			f[2].fd = -1;
+			kill(pid, SIGKILL);
+		}
+		ended = ended || f[0].revents;
+	}
+	while (read(pipe, state, 1) == 1)
+		;
+	if (f[0].fd >= 0)
+		close(f[0].fd);
+	return alone;
+}
+
+/* Follows a process to its end. A swapped-out one has said so: it has not crashed. */
+static void follow(pid_t pid, int pipe, int host, const struct offload_start *s)
+{
+	char state = 0;
+	int status = 0;
+	bool alone = await_end(pid, pipe, host, &state), out, crashed;
+
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	bool out = state == 's', crashed = !out && status != 0;
+	remove_images(pid);
+	out = state == 's';
+	crashed = !out && !alone && status != 0;
 	release(s, out, crashed);
 	if (crashed)
 		log_warn("device %u: process %d has ended with %s %d", s->device, (int)pid,
@@ -214,7 +259,7 @@ static void follow(pid_t pid, int pipe, const struct offload_start *s)
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-static bool start(int fd, const struct offload_start *s, const char *object, const char *image)
+static void start(int fd, const struct offload_start *s, const char *object, const char *image)
 {
 	int ends[2];
 	pid_t pid = -1;
@@ -228,37 +273,36 @@ static bool start(int fd, const struct offload_start *s, const char *object, con
 		serve_refuse(fd, EAGAIN, "%.200s can't be started: %s", served.is.program,
 			     strerror(errno));
 		release(s, false, false);
-		return false;
+		return;
 	}
-	close(fd); /* the process has it */
-	follow(pid, ends[0], s);
+	follow(pid, ends[0], fd, s);
 	close(ends[0]);
-	return true;
 }
 
-static bool create(int fd, const struct wire_head *h, const void *payload)
+/* Returns when the process has ended. The connection is closed after that: a host that waits for
+ * it knows that the device has its memory back. */
+static void create(int fd, const struct wire_head *h, const void *payload)
 {
 	struct wire_head go = {.op = OFF_DONE}; /* the files are wanted */
 	struct offload_start s;
 	char object[PATH_MAX], image[PATH_MAX];
 	uint64_t ignored = 0;
-	bool taken = false;
 	int error;
 
 	if (h->bytes != sizeof(s))
-		return false;
+		return;
 	memcpy(&s, payload, sizeof(s));
 	if (s.device >= served.is.devices) {
 		serve_refuse(fd, ENODEV, "there is no device %u on this node", s.device);
-		return false;
+		return;
 	}
 	if (!have_folder()) {
 		serve_refuse(fd, EACCES, "the folder %s of the daemon is not its own",
 			     served.folder);
-		return false;
+		return;
 	}
 	if (!reserve(fd, &s))
-		return false;
+		return;
 	wire_say(fd, &go, NULL, 0);
 	snprintf(image, sizeof(image), "%s/%d-%lx.image", served.folder, (int)getpid(),
 		 (unsigned long)pthread_self());
@@ -270,10 +314,9 @@ static bool create(int fd, const struct wire_head *h, const void *payload)
 			     strerror(error));
 		release(&s, false, false);
 	} else {
-		taken = start(fd, &s, object, image);
+		start(fd, &s, object, image);
 	}
 	unlink(image);
-	return taken;
 }
 
 bool offload_serve(int fd, const struct wire_head *h, const void *payload)
@@ -281,8 +324,10 @@ bool offload_serve(int fd, const struct wire_head *h, const void *payload)
 	struct wire_head done = {.op = OFF_DONE, .number = served.is.devices};
 	struct offload_device now[OFFLOAD_DEVICES];
 
-	if (h->op == OFF_CREATE)
-		return create(fd, h, payload);
+	if (h->op == OFF_CREATE) {
+		create(fd, h, payload);
+		return false;
+	}
 	pthread_mutex_lock(&served.lock);
 	memcpy(now, served.device, sizeof(now));
 	pthread_mutex_unlock(&served.lock);

@@ -266,6 +266,7 @@ int process_connect(struct hale_process *p, int device, const struct start_image
 		return 0;
 	}
 	error = errno;
+	wire_hang_up(p->fd); /* until the device has its memory back */
 	process_close(p);
 	errno = error;
 	return -1;
@@ -285,12 +286,22 @@ int process_start(struct hale_process *p, int device, const struct start_image *
 	return process_fail(error, "no thread to receive what a device process says");
 }
 
+/* The daemon hears the end of what is sent, ends the process, and closes the connection when the
+ * device has its memory back. One that does not is not waited for longer than for any silence. */
 void process_disconnect(struct hale_process *p)
 {
+	struct timespec limit;
+	int ms = wire_timeout_ms();
+
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += ms / 1000 + 1;
 	if (p->fd >= 0)
-		shutdown(p->fd, SHUT_RDWR);
-	if (p->received)
+		shutdown(p->fd, SHUT_WR);
+	if (p->received && pthread_timedjoin_np(p->receiver, NULL, &limit) != 0) {
+		if (p->fd >= 0)
+			shutdown(p->fd, SHUT_RDWR);
 		pthread_join(p->receiver, NULL);
+	}
 	p->received = false;
 	process_close(p);
 }
@@ -470,7 +481,8 @@ static void *receive(void *arg)
 
 /* ---- asking ---- */
 
-int process_begin(struct hale_process *p, struct wire_head *h, struct process_answer *a)
+/* The next answer of the process is a's. */
+static int process_expect(struct hale_process *p, struct process_answer *a)
 {
 	bool gone;
 
@@ -479,8 +491,13 @@ int process_begin(struct hale_process *p, struct wire_head *h, struct process_an
 	if (!gone)
 		p->answer = a;
 	pthread_mutex_unlock(&p->lock);
-	if (gone)
-		return process_fail(ESRCH, "the device process has ended");
+	return gone ? process_fail(ESRCH, "the device process has ended") : 0;
+}
+
+int process_begin(struct hale_process *p, struct wire_head *h, struct process_answer *a)
+{
+	if (process_expect(p, a) != 0)
+		return -1;
 	wire_say(p->fd, h, NULL, 0); /* if that fails, the thread hears of it */
 	return 0;
 }
@@ -499,17 +516,10 @@ int process_end(struct process_answer *a)
 int process_ask(struct hale_process *p, struct wire_head *h, const void *payload, size_t bytes,
 		const void *data, struct process_answer *a)
 {
-	bool gone;
-
 	a->done = 0;
 	a->error = 0;
-	pthread_mutex_lock(&p->lock);
-	gone = p->broken || p->fd < 0;
-	if (!gone)
-		p->answer = a;
-	pthread_mutex_unlock(&p->lock);
-	if (gone)
-		return process_fail(ESRCH, "the device process has ended");
+	if (process_expect(p, a) != 0)
+		return -1;
 	/* calls of other threads go the same way, under their own lock; while paused we have it */
 	bool shared = p->state == PROCESS_RUNS && h->op != OFF_PAUSE;
 	if (shared)
@@ -583,7 +593,7 @@ void hale_process_destroy(hale_process_t *p)
 
 	if (!p)
 		return;
-	process_take(&p->life); /* not in the middle of a snapshot */
+	guest_take(&p->life); /* not in the middle of a snapshot, nor of a checkpoint */
 	pthread_mutex_lock(&list_lock);
 	while (*at && *at != p)
 		at = &(*at)->next;
@@ -591,6 +601,7 @@ void hale_process_destroy(hale_process_t *p)
 		*at = p->next;
 	pthread_mutex_unlock(&list_lock);
 	process_disconnect(p);
+	guest_leave();
 	close(p->wake);
 	pthread_mutex_destroy(&p->lock);
 	free(p->object);

@@ -113,7 +113,8 @@ int process_end(struct process_answer *a);
 int process_connect(struct hale_process *p, int device, const struct start_image *image);
 int process_start(struct hale_process *p, int device, const struct start_image *image);
 void process_close(struct hale_process *p);
-/* The connection is closed, and the thread has ended. */
+/* The process is ended: its device has the memory back, the connection is closed, the thread has
+ * ended. */
 void process_disconnect(struct hale_process *p);
 /* All that waits for it fails. */
 void process_gone(struct hale_process *p);
