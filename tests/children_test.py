@@ -209,4 +209,126 @@ def a_child_without_the_library_is_named_and_waited_for(s):
     expect(r.status == 0 and r.out == "done\n", r)
 
 
+TALK = """
+import os, select, signal, socket, time
+at = socket.socket()
+at.bind(("127.0.0.1", 0))
+at.listen()
+door = socket.socket(socket.AF_UNIX)
+door.bind("door")
+door.listen()
+def child():
+    tcp = socket.create_connection(at.getsockname())
+    unix = socket.socket(socket.AF_UNIX)
+    unix.connect("door")
+    tcp.sendall(b"tcp of the child")
+    unix.sendall(b"unix of the child")
+    open("there", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    assert tcp.recv(100) == b"tcp of the parent" and unix.recv(100) == b"unix of the parent"
+    tcp.sendall(b", and more")
+    again, other = at.accept()
+    again.sendall(b"whoever has the door may open it")
+    again.close()
+    tcp.close()
+    os._exit(7)
+pid = os.fork() or child()
+handle = os.pidfd_open(pid)
+tcp, name = at.accept()
+unix, _ = door.accept()
+tcp.sendall(b"tcp of the parent")
+unix.sendall(b"unix of the parent")
+open("there2", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+new = socket.create_connection(at.getsockname())
+print(tcp.recv(16), tcp.recv(100), tcp.getpeername() == name, unix.recv(100), new.recv(100))
+select.select([handle], [], [])
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def connections_between_parent_and_child_and_its_handle_come_back(s):
+    s.write("talk.py", TALK)
+    job = s.hale_start(1, "/usr/bin/python3", "talk.py", options=["--no-mpi"])
+    r = killed_at(s, job, ["there", "there2"])
+    expect(r.status == 0 and r.out == "b'tcp of the child' b', and more' True b'unix of the child' "
+           "b'whoever has the door may open it'\n7\n", r)
+
+
+ENDS = """
+import os, time
+def child():
+    block = os.urandom(1 << 20) * 48
+    open("there", "w").close()
+    while not os.path.exists("end"):
+        time.sleep(0.005)
+    os._exit(block[7] % 2 * 0 + 9)
+pid = os.fork() or child()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def a_child_may_end_while_its_image_is_written(s):
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    job = s.hale_start(1, "/usr/bin/python3", "-c", ENDS, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("there")), "the child")
+    pid = job.ranks(1)[0]
+    child = children(pid)[0]
+    asked = s.start(HALE, "ckpt", job.id())
+    asked.until(lambda: glob.glob(s.path("hale-ckpt", "*", "*", f"*.{child}")), "the child's image")
+    s.write("end", "")
+    job.until(lambda: not alive(child), "the child has ended")
+    expect(asked.wait().status == 0, asked.result())
+    os.kill(pid, signal.SIGKILL)
+    job.until(lambda: (j := job.info()) and j["restarts"] == 1 and
+              [r["state"] for r in j["ranks"]] == ["running"], "the rank runs again")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "9\n", r)
+
+
+WIPED = """
+import ctypes, mmap, os, time
+def wiped(text):
+    m = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    m.madvise(18)  # MADV_WIPEONFORK
+    m[:len(text)] = text
+    return m
+def child():
+    m = wiped(b"its own")
+    open("there", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    os._exit(m[:7] == b"its own")
+pid = os.fork() or child()
+m = wiped(b"mine")
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print(m[:4], os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def memory_that_forked_processes_lack_is_written_while_its_process_stands(s):
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    job = s.hale_start(1, "/usr/bin/python3", "-c", WIPED, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("there")), "the child")
+    job.until(lambda: s.hale("ckpt", job.id()).status == 0, "a checkpoint, after the first were refused")
+    pid = job.ranks(1)[0]
+    os.kill(pid, signal.SIGKILL)
+    job.until(lambda: (j := job.info()) and j["restarts"] == 1 and
+              [r["state"] for r in j["ranks"]] == ["running"], "the rank runs again")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "b'mine' 1\n", r)
+
+
 main()

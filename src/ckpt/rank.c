@@ -255,7 +255,7 @@ static bool children_stop(const struct rank_note *note, struct error *err)
 			  "it has just started a child process, which no image holds");
 		return false;
 	}
-	return tree_stop(&params.identity, params.path, err) == HALE_OK;
+	return tree_stop(&params, err) == HALE_OK;
 }
 
 /* All other threads are parked, this one is inside the guard. */

@@ -22,7 +22,7 @@
 #include "image/resume.h"
 #include "image/tree/tree.h"
 
-enum { CHILD_STACK = 256 << 10, WRITERS_KEPT = 8, WRITER_NICE = 5 };
+enum { CHILD_STACK = 256 << 10, WRITERS_KEPT = 8, WRITER_NICE = 5, EXIT_CANT_FORK = 1 };
 
 /* Addresses only; pages come as they are used. */
 #define ARENA_RESERVE (1ul << 38)
@@ -32,6 +32,8 @@ enum { CHILD_STACK = 256 << 10, WRITERS_KEPT = 8, WRITER_NICE = 5 };
 static struct {
 	sys_set_t mask;		  /* the caller's, while a capture runs */
 	int writer[WRITERS_KEPT]; /* children that may still be writing, or want to be reaped */
+	int last_writer;
+	bool cant_fork; /* what is forked lacks some of the memory: this process writes by itself */
 	uint64_t save_max;
 	void *arena; /* of the capture that runs */
 } self;
@@ -57,10 +59,20 @@ void capture_forget(void)
 /* Children without an exit signal are seen by no wait() of the program; we take them away. */
 static void reap_writers(void)
 {
+	int status = 0;
+	long got;
 	for (int i = 0; i < WRITERS_KEPT; i++)
 		if (self.writer[i] &&
-		    sys(SYS_wait4, self.writer[i], NULL, __WCLONE | WNOHANG, NULL))
+		    (got = sys(SYS_wait4, self.writer[i], &status, __WCLONE | WNOHANG, NULL))) {
 			self.writer[i] = 0;
+			self.cant_fork |=
+			    got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_CANT_FORK;
+		}
+}
+
+int capture_last_writer(void)
+{
+	return self.last_writer;
 }
 
 bool capture_is_writing(void)
@@ -118,8 +130,7 @@ static void leave_guards(struct capture *c, const struct map *m, unsigned char *
 {
 	struct list guards;
 	list_init(&guards, &c->arena, sizeof(struct range));
-	int fd =
-	    (int)sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
+	int fd = (int)sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	if (guards_can_be_seen(fd))
@@ -127,7 +138,8 @@ static void leave_guards(struct capture *c, const struct map *m, unsigned char *
 	sys(SYS_close, fd);
 	for (size_t i = 0; i < guards.count; i++) {
 		const struct range *g = list_at(&guards, i);
-		memset(here + (g->start - m->start) / HALE_PAGE, 0, (g->end - g->start) / HALE_PAGE);
+		memset(here + (g->start - m->start) / HALE_PAGE, 0,
+		       (g->end - g->start) / HALE_PAGE);
 	}
 }
 
@@ -243,6 +255,29 @@ static hale_status_t prepare_selection(struct capture *c, struct error *err)
 	return HALE_OK;
 }
 
+/* Where a process goes on while the one that it is a copy of has them still. */
+static hale_status_t refuse_twice(const struct capture *c, struct error *err)
+{
+	if (c->fds.locks.count)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "descriptor %d has a lock on its file, which can't be taken along "
+				 "while this process has it; unlock it before",
+				 ((struct file_lock_record *)list_at(&c->fds.locks, 0))->fd);
+	for (size_t i = 0; i < c->fds.records.count; i++) {
+		const struct fd_record *r = list_at(&c->fds.records, i);
+		struct socket_record s;
+		if (r->kind == FD_SOCKET && r->same_as < 0 &&
+		    fd_socket_record(c->fds.text.data, c->fds.text.len, r, &s) &&
+		    (s.name_len || s.peer_name_len))
+			return error_set(
+			    err, HALE_ERR_UNSUPPORTED,
+			    "descriptor %d is a socket with an address, which can't be "
+			    "taken along while this process has it; close it before",
+			    r->fd);
+	}
+	return HALE_OK;
+}
+
 static hale_status_t collect(struct capture *c, struct error *err)
 {
 	hale_status_t rc = maps_scan("/proc/thread-self/maps", &c->arena, &c->maps, err);
@@ -264,18 +299,14 @@ static hale_status_t collect(struct capture *c, struct error *err)
 		c->fds.tree = arena_alloc(&c->arena, (TREE_MAX + 1) * sizeof(int32_t));
 		if (!c->fds.tree)
 			return no_memory(err);
-		c->fds.tree_count = tree_pids(
-		    tree_now(), (int32_t *)(uintptr_t)c->fds.tree, TREE_MAX + 1);
+		c->fds.tree_count =
+		    tree_pids(tree_now(), (int32_t *)(uintptr_t)c->fds.tree, TREE_MAX + 1);
 	}
 	/* ahead of the stop, descriptors come and go: the library's own connections too */
 	if (rc == HALE_OK && !c->ahead)
 		rc = fd_table_scan(&c->fds, err);
-	/* which both can't have, and neither may be without */
-	if (rc == HALE_OK && c->params.live && c->fds.locks.count)
-		rc = error_set(err, HALE_ERR_UNSUPPORTED,
-			       "descriptor %d has a lock on its file, which can't be taken along "
-			       "while this process has it; unlock it before",
-			       ((struct file_lock_record *)list_at(&c->fds.locks, 0))->fd);
+	if (rc == HALE_OK && c->params.live)
+		rc = refuse_twice(c, err);
 	if (rc == HALE_OK)
 		rc = process_collect(&c->maps, &c->process, err);
 	if (rc == HALE_OK)
@@ -315,7 +346,9 @@ static struct capture *capture_create(const struct image_params *params)
 	c->ahead = params->live && !params->live->last;
 	if (!params->live)
 		memcpy(c->path, params->path, strlen(params->path) + 1);
-	c->fd = -1;
+	if (self.cant_fork && !params->live)
+		c->params.mode = IMAGE_SYNC;
+	c->fd = c->root = -1;
 	c->parent = (int32_t)sys(SYS_getpid);
 	self.arena = c->arena.base;
 	image_exclude_add(c->arena.base, c->arena.reserved);
@@ -334,23 +367,28 @@ static void capture_destroy(struct capture *c)
 static void child_main(void *arg)
 {
 	struct capture *c = arg;
-	/* the signal comes when the thread ends that forked; the main one ends with the process */
-	if (c->forked_by_leader)
-		sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-	if (sys(SYS_getppid) != c->parent)
-		sys(SYS_exit_group, 1);
+	if (tree_is_member(c->parent)) {
+		c->root = tree_writer_begin(c->fd);
+	} else {
+		/* comes when the thread ends that forked; the main one ends with the process */
+		if (c->forked_by_leader)
+			sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+		if (sys(SYS_getppid) != c->parent)
+			sys(SYS_exit_group, 0);
+	}
 	/* the system call returns 20 - nice */
 	sys(SYS_setpriority, 0, 0, 20 - sys(SYS_getpriority, 0, 0) + WRITER_NICE);
 	/* or a page could change between its checksum and its way to the file */
 	thread_rseq_unregister();
 	capture_write(c);
-	sys(SYS_exit_group, 0);
+	sys(SYS_exit_group, c->cant_fork ? EXIT_CANT_FORK : 0);
 }
 
 static hale_status_t begin_writing(struct capture *c, struct error *err)
 {
 	c->began_ns = clock_ns();
 	c->forked_by_leader = sys(SYS_gettid) == c->parent;
+	self.last_writer = 0;
 	if (c->params.mode == IMAGE_SYNC) {
 		capture_write(c);
 		return HALE_OK;
@@ -367,6 +405,7 @@ static hale_status_t begin_writing(struct capture *c, struct error *err)
 				 "checkpoint synchronously",
 				 -pid);
 	}
+	self.last_writer = (int)pid;
 	remember_writer((int)pid);
 	return HALE_OK;
 }

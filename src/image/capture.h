@@ -20,6 +20,8 @@ struct capture {
 	int fd;
 	int32_t parent; /* the captured process, seen from the writing child */
 	bool forked_by_leader;
+	bool cant_fork; /* found out by the writing child: it lacks some of the memory */
+	int root;	/* in the writing child of a descendant: tree_writer_begin's; else -1 */
 	uint64_t began_ns;
 	struct process_capture process;
 	struct list maps;	 /* struct map, all of them */
@@ -52,14 +54,19 @@ void capture_init(void);
 uint64_t capture_save_max(void);
 /* In a new process: the writing children and the arena of the capture weren't ours. */
 void capture_forget(void);
+/* The process that writes the newest image; 0: its capture has written it itself. */
+int capture_last_writer(void);
 /* Is a child of a capture still writing? */
 bool capture_is_writing(void);
 
 /* capture_write.c: in the child, or in the caller: writes the image, reports. */
 void capture_write(struct capture *c);
 
-/* tree/tree_write.c: the images of the process's descendants, if it is the root of a round. */
+/* tree/tree_write.c: the images of the process's descendants, if it is the root of a round, when
+ * they are written. */
 void tree_put(struct capture *c, struct image_stream *s);
+/* The sentence for an image that failed with -ECHILD there. */
+hale_status_t tree_put_error(struct error *err);
 
 /* ---- live.c: around the frames of a round, in the process that writes it ---- */
 

@@ -7,19 +7,22 @@
 
 #include "image/capture.h"
 #include "image/hashes.h"
+#include "image/tree/tree.h"
 
 static hale_status_t no_memory(struct error *err)
 {
 	return error_set(err, HALE_ERR_MEMORY, "no memory to write a checkpoint");
 }
 
-static hale_status_t refuse_forked(const struct capture *c, uint64_t at, const char *what,
+static hale_status_t refuse_forked(struct capture *c, uint64_t at, const char *what,
 				   struct error *err)
 {
+	c->cant_fork = true;
 	return error_set(err, HALE_ERR_UNSUPPORTED, "the memory at %lx is %s: %s",
 			 (unsigned long)at, what,
 			 c->params.live ? "it can't be sent while the process runs"
-					: "checkpoint synchronously");
+					: "the next checkpoint is written while the process stands "
+					  "still");
 }
 
 /* Memory that a fork leaves out (MADV_DONTFORK), or empties (MADV_WIPEONFORK), would be missing in
@@ -284,6 +287,8 @@ static hale_status_t write_error(const struct capture *c, int error, struct erro
 				 c->path);
 	if (error == -ENOMEM)
 		return no_memory(err);
+	if (error == -ECHILD)
+		return tree_put_error(err);
 	if (error == -ESRCH)
 		return error_set(err, HALE_ERR_PROCESS,
 				 "the process ended while its image %s was written", c->path);
@@ -304,8 +309,6 @@ static void put_all_but_memory(struct capture *c, struct image_stream *s)
 	if (c->selection.guards.count)
 		put_table(c, s, FRAME_GUARDS, &c->selection.guards, NULL, 0);
 	put_contents(c, s);
-	if (!c->params.live)
-		tree_put(c, s);
 }
 
 /* What the sink wants to know before it takes anything. */
@@ -329,8 +332,9 @@ static bool begin_stream(struct capture *c, struct image_stream *s)
 {
 	bool ok = c->params.live ? image_stream_init_live(s, &c->arena, c->params.live)
 				 : image_stream_init(s, &c->arena, c->fd, engine.note_len);
-	if (ok && c->params.mode == IMAGE_FORKED)
+	if (ok && c->params.mode == IMAGE_FORKED && !tree_is_member(c->parent))
 		s->parent = c->parent;
+	s->root = c->root;
 	return ok;
 }
 
@@ -354,6 +358,8 @@ static hale_status_t write_frames(struct capture *c, struct image_result *result
 		put_pages(c, &s, &header);
 	else
 		image_stream_fail(&s, -ENOMEM);
+	if (!c->params.live) /* after its own pages: theirs are being written meanwhile */
+		tree_put(c, &s);
 	fill_header(c, &header);
 	image_stream_finish(&s, &header, engine.note);
 	int error = atomic_load(&s.error);

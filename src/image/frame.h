@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The format of an image file. One version; little endian; x86-64.
+/* The format of an image file; little endian; x86-64. A Hale writes IMAGE_VERSION and reads the
+ * versions from IMAGE_VERSION_OLDEST on, which lack frames and kinds that were added since.
  *
  *   page 0        struct frame HEADER | struct image_header | note
  *   then frames   struct frame | table … to a page | data … to a page
@@ -29,7 +30,8 @@
 #define FRAME_MAGIC 0x454d4652u		  /* "RFME" */
 #define IMAGE_MAGIC 0x4547414d49454c48ull /* "HLEIMAGE" */
 
-enum { IMAGE_VERSION = 1 };
+/* 2: child processes, sockets between processes, handles of processes */
+enum { IMAGE_VERSION = 2, IMAGE_VERSION_OLDEST = 1 };
 
 enum frame_kind {
 	FRAME_HEADER = 1,  /* struct image_header, note */
@@ -237,6 +239,22 @@ enum fd_kind {
 	FD_EPOLL,      /* a = number of struct epoll_record in the text */
 	FD_SOCKETPAIR, /* AF_UNIX pair inside this process; content is in the image */
 	FD_BROKER,     /* connection to an event broker: comes back broken */
+	FD_SOCKET,     /* between processes of the image, or listening; a = the other end's inode,
+			  text: struct socket_record; content is in the image */
+	FD_PID,	       /* pidfd: a = the process */
+	FD_KINDS,
+};
+
+enum { SOCKET_NAME = 128, SOCKET_OPTIONS = 10 };
+enum socket_end { SOCKET_LISTENS = 1, SOCKET_CONNECTED, SOCKET_LEFT /* the other end was closed */ };
+enum socket_shut { SOCKET_NO_READ = 1, SOCKET_NO_WRITE = 2 };
+
+struct socket_record {
+	uint32_t family, type, end, shut;
+	uint32_t backlog, name_len, peer_name_len;
+	uint32_t on_disk; /* a name in the file system that was there */
+	unsigned char name[SOCKET_NAME], peer_name[SOCKET_NAME];
+	int64_t option[SOCKET_OPTIONS]; /* fd_socket.c; -1: it has none such */
 };
 
 struct fd_record {

@@ -180,6 +180,10 @@ SCENARIO(locked_memory_is_locked_again, "locked_memory", "")
 SCENARIO(locked_memory_is_locked_again_lazily, "locked_memory", "lazy sync")
 SCENARIO(locks_on_files_are_kept, "file_locks", "")
 SCENARIO(registrations_and_seals_come_back, "registrations_and_seals", "")
+SCENARIO(tcp_connections_inside_the_process_come_back, "tcp_connections", "")
+SCENARIO(sockets_with_names_come_back, "named_sockets", "")
+SCENARIO(pairs_of_sockets_keep_their_messages, "pairs_of_sockets", "")
+SCENARIO(signals_that_wait_keep_their_values, "queued_signals", "")
 SCENARIO(thousands_of_mappings_come_back, "many_mappings", "")
 
 /* ---- chains ---- */
@@ -411,21 +415,17 @@ static void read_at(const char *path, void *to, size_t len, off_t at)
 	close(fd);
 }
 
-/* The image of a processor with a register set that no processor has yet. */
-static void an_image_of_a_richer_processor_is_refused(void **state)
+/* The header of image 1, changed as change says, with the checksums that it then has. */
+static void change_header(const struct image_fixture *f, void (*change)(struct image_header *h))
 {
-	struct image_fixture *f = *state;
 	struct frame frame;
-	struct image_header *h;
 	char path[PATH_LEN + 16];
 	snprintf(path, sizeof(path), "%s/1", f->dir);
-	run_well(f, "files", "", NULL);
 	read_at(path, &frame, sizeof(frame), 0);
 	char *table = malloc(frame.table_len);
 	assert_non_null(table);
 	read_at(path, table, frame.table_len, sizeof(frame));
-	h = (struct image_header *)table;
-	h->xfeatures |= 1ull << 62;
+	change((struct image_header *)table);
 	frame.table_sum = hash64(table, frame.table_len);
 	frame.sum = hash64(&frame, offsetof(struct frame, sum));
 	int fd = open(path, O_WRONLY);
@@ -434,8 +434,46 @@ static void an_image_of_a_richer_processor_is_refused(void **state)
 			 (ssize_t)frame.table_len);
 	close(fd);
 	free(table);
+}
+
+static void add_feature(struct image_header *h)
+{
+	h->xfeatures |= 1ull << 62;
+}
+
+/* The image of a processor with a register set that no processor has yet. */
+static void an_image_of_a_richer_processor_is_refused(void **state)
+{
+	struct image_fixture *f = *state;
+	char path[PATH_LEN + 16];
+	snprintf(path, sizeof(path), "%s/1", f->dir);
+	run_well(f, "files", "", NULL);
+	change_header(f, add_feature);
 	assert_int_equal(run(f, "files", "", path), HALE_ERR_IMAGE_MISMATCH);
 	assert_non_null(strstr(f->said, "processor with more features"));
+}
+
+static void make_newer(struct image_header *h)
+{
+	h->version = IMAGE_VERSION + 1;
+}
+
+static void make_older(struct image_header *h)
+{
+	h->version = IMAGE_VERSION_OLDEST;
+}
+
+static void an_image_of_a_newer_format_is_refused_by_its_number(void **state)
+{
+	struct image_fixture *f = *state;
+	char path[PATH_LEN + 16];
+	snprintf(path, sizeof(path), "%s/1", f->dir);
+	run_well(f, "attributes", "", NULL);
+	change_header(f, make_newer);
+	assert_int_equal(run(f, "attributes", "", path), HALE_ERR_IMAGE_MISMATCH);
+	assert_non_null(strstr(f->said, "has format 3, this Hale reads formats 1 to 2"));
+	change_header(f, make_older);
+	run_well(f, "attributes", "", path);
 }
 
 static void changed_files_are_refused_by_name(void **state)
@@ -534,7 +572,8 @@ int main(int argc, char **argv)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		{
 			const struct scenario *all[] = {scenarios_memory, scenarios_kernel,
-							scenarios_threads, scenarios_rest};
+							scenarios_threads, scenarios_rest,
+							scenarios_sockets};
 			return scenario_run(all, ARRAY_LEN(all), scenario);
 		}
 	}
@@ -563,6 +602,11 @@ int main(int argc, char **argv)
 	    T(robust_and_inheriting_mutexes_know_their_owner),
 	    T(threads_run_as_the_program_has_set_them),
 	    T(limits_of_resources_come_back),
+	    T(tcp_connections_inside_the_process_come_back),
+	    T(sockets_with_names_come_back),
+	    T(pairs_of_sockets_keep_their_messages),
+	    T(signals_that_wait_keep_their_values),
+	    T(an_image_of_a_newer_format_is_refused_by_its_number),
 	    T(more_memory_than_there_is_comes_back),
 	    T(growing_memory_goes_on_growing),
 	    T(locked_memory_is_locked_again),

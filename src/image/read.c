@@ -123,11 +123,11 @@ static hale_status_t read_header(struct image_file *f, struct error *err)
 	hale_status_t status = image_file_table(f, &first, err);
 	if (status != HALE_OK)
 		return status;
-	if (f->header.version != IMAGE_VERSION)
+	if (f->header.version < IMAGE_VERSION_OLDEST || f->header.version > IMAGE_VERSION)
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
-				 "image %s has format %u, this Hale reads format %u: use the Hale "
-				 "that wrote it",
-				 f->path, f->header.version, IMAGE_VERSION);
+				 "image %s has format %u, this Hale reads formats %u to %u: use the "
+				 "Hale that wrote it",
+				 f->path, f->header.version, IMAGE_VERSION_OLDEST, IMAGE_VERSION);
 	if (f->header.note_len > IMAGE_NOTE_MAX ||
 	    frame.table_len != sizeof(f->header) + f->header.note_len)
 		return image_file_corrupt(f, "note", err);
@@ -310,7 +310,7 @@ static hale_status_t parse_fds(struct image_file *f, struct image_tables *t, str
 		bool named = r->kind == FD_FILE || r->kind == FD_UNLINKED || r->kind == FD_DEVICE ||
 			     r->kind == FD_STREAM;
 		bool ok = r->fd >= 0 && r->fd < 1 << 24 && r->same_as < (int64_t)i &&
-			  r->same_as >= -1 && r->kind >= FD_FILE && r->kind <= FD_BROKER;
+			  r->same_as >= -1 && r->kind >= FD_FILE && r->kind < FD_KINDS;
 		if (ok && named && r->same_as < 0)
 			ok = text_ends(t->fd_text, t->fd_text_len, r->text_offset, r->text_len);
 		if (ok && r->kind == FD_EPOLL && r->same_as < 0)

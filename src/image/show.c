@@ -39,6 +39,8 @@ static const char *fd_kind_name(uint32_t kind)
 	    [FD_EPOLL] = "epoll",
 	    [FD_SOCKETPAIR] = "socket pair",
 	    [FD_BROKER] = "connection to an event broker",
+	    [FD_SOCKET] = "socket inside the job",
+	    [FD_PID] = "handle of a process",
 	};
 	return kind < ARRAY_LEN(name) && name[kind] ? name[kind] : "unknown";
 }

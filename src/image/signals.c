@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "image/engine.h"
+#include "image/queued.h"
 
 enum { TIMERS_TEXT = 64 << 10 };
 
@@ -159,6 +160,7 @@ void signals_restore_timers(const struct signals_record *s, const struct timer_r
 		if (s->itimer[i].value_s || s->itimer[i].value_us)
 			sys(SYS_setitimer, i, &s->itimer[i], NULL);
 	for (int sig = 1; sig <= SYS_SIGNALS; sig++)
-		if (s->pending & SYS_SET_BIT(sig) && sig != image_park_signal())
+		if (s->pending & SYS_SET_BIT(sig) && sig != image_park_signal() &&
+		    !queued_restore(0, sig))
 			sys(SYS_kill, sys(SYS_getpid), sig);
 }

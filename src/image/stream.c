@@ -54,6 +54,7 @@ bool image_stream_init(struct image_stream *s, struct arena *a, int fd, size_t n
 {
 	memset(s, 0, sizeof(*s));
 	s->fd = fd;
+	s->root = -1;
 	s->arena = a;
 	s->header_len = frame_pad(sizeof(struct frame) + sizeof(struct image_header) + note_len);
 	atomic_store(&s->end, s->header_len);
@@ -66,6 +67,7 @@ bool image_stream_init_live(struct image_stream *s, struct arena *a, const struc
 {
 	memset(s, 0, sizeof(*s));
 	s->fd = live->fd;
+	s->root = -1;
 	s->live = live;
 	s->arena = a;
 	s->order = arena_alloc(a, sizeof(*s->order));

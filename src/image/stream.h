@@ -4,6 +4,7 @@
 #define HALE_IMAGE_STREAM_H
 
 #include <errno.h>
+#include <poll.h>
 
 #include "image/engine.h"
 #include "image/hash.h"
@@ -15,6 +16,7 @@ struct image_stream {
 	_Atomic uint64_t end;  /* where the next frame goes */
 	_Atomic int error;     /* first -errno of any writer */
 	int32_t parent;	       /* while that process lives: else -ESRCH; 0: does not matter */
+	int root;	       /* readable when the writing shall end: then -ESRCH; -1: none */
 	_Atomic uint32_t lock; /* of arena and notes */
 	struct list notes;     /* struct frame_note, of every frame but HEADER */
 	uint64_t header_len;
@@ -36,7 +38,9 @@ void image_stream_unlock(struct image_stream *s);
 /* Also notices that the captured process has died: an image of it must not become complete. */
 static inline bool image_stream_orphaned(struct image_stream *s)
 {
-	if (s->parent && sys(SYS_getppid) != s->parent)
+	struct pollfd ended = {.fd = s->root, .events = POLLIN};
+	if ((s->parent && sys(SYS_getppid) != s->parent) ||
+	    (s->root >= 0 && sys(SYS_poll, &ended, 1, 0) > 0))
 		image_stream_fail(s, -ESRCH);
 	return atomic_load(&s->error) != 0;
 }

@@ -18,6 +18,7 @@
 
 #include "base/fmt.h"
 #include "image/engine.h"
+#include "image/queued.h"
 
 enum { PARK_THREADS_MAX = 16384, PARK_TIMEOUT_S = 5, RSEQ_SIGNATURE = 0x53053053, RSEQ_LEN = 32 };
 
@@ -118,6 +119,7 @@ void thread_describe(struct thread_record *t)
 	if (rseq_is_foreign(t->fs))
 		t->flags |= THREAD_RSEQ;
 	sys(SYS_rt_sigpending, &t->pending, sizeof(t->pending));
+	queued_collect();
 	sys(SYS_prctl, PR_GET_NAME, t->name);
 }
 
@@ -270,6 +272,7 @@ int image_park(void)
 	int32_t self = (int32_t)sys(SYS_gettid);
 	uint64_t deadline = clock_ns() + PARK_TIMEOUT_S * 1000000000ull;
 	int asked, busy = 0;
+	queued_reset();
 	atomic_store(&park.count, 0);
 	atomic_store(&park.answers, 0);
 	atomic_store(&park.released, 0);
@@ -350,7 +353,8 @@ void thread_revive(const struct thread_record *t, int64_t rseq_offset, uint32_t 
 	if (t->gs)
 		sys(SYS_arch_prctl, ARCH_SET_GS, t->gs);
 	for (int sig = 1; sig <= SYS_SIGNALS; sig++)
-		if (t->pending & SYS_SET_BIT(sig) && sig != image_park_signal())
+		if (sig != image_park_signal() && !queued_restore(t->tid, sig) &&
+		    t->pending & SYS_SET_BIT(sig))
 			sys(SYS_tgkill, sys(SYS_getpid), sys(SYS_gettid), sig);
 }
 
@@ -362,6 +366,8 @@ bool threads_init(void)
 	if (sys_failed(p))
 		return false;
 	park.slot = (struct threads_slot *)p;
+	if (!queued_init())
+		return false;
 	/* on the alternate stack if there is one: some run-times give threads tiny stacks */
 	struct sigaction sa = {.sa_sigaction = on_park,
 			       .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};

@@ -17,7 +17,7 @@ enum { DIRENT_LEN = 16, DIRENT_NAME = 19 };
 
 static const struct fd_ops *const kinds[] = {
     &fd_stream, &fd_file,  &fd_unlinked, &fd_device,	 &fd_pipe,   &fd_event,
-    &fd_signal, &fd_timer, &fd_epoll,	 &fd_socketpair, &fd_broker,
+    &fd_signal, &fd_timer, &fd_epoll,	 &fd_socketpair, &fd_broker, &fd_socket, &fd_pid,
 };
 
 static const struct fd_ops *kind_ops(uint32_t kind)
@@ -97,6 +97,13 @@ bool fd_tree_has(const struct fd_table *t, const char *link,
 			return true;
 	}
 	return false;
+}
+
+bool fd_tree_has_socket(const struct fd_table *t, uint64_t inode)
+{
+	char wanted[64];
+	fmt_print(wanted, sizeof(wanted), "socket:[%lu]", (unsigned long)inode);
+	return fd_tree_has(t, wanted, NULL, NULL);
 }
 
 /* ---- for the kinds ---- */
@@ -268,14 +275,12 @@ static const char *refusal(const struct fd_probe *p)
 		     {"/dev/infiniband/", "an InfiniBand device"},
 		     {"anon_inode:inotify", "an inotify watch"},
 		     {"anon_inode:[io_uring]", "an io_uring"},
-		     {"anon_inode:[pidfd]", "a handle of another process"},
-		     {"pidfd:", "a handle of another process"},
 		     {"anon_inode:[perf_event]", "a performance counter"},
 		     {"anon_inode:[userfaultfd]", "a userfaultfd"}};
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (!strncmp(p->link, known[i].begins, strlen(known[i].begins)))
 			return known[i].what;
-	return S_ISSOCK(p->st.st_mode)	 ? "a socket"
+	return S_ISSOCK(p->st.st_mode)	 ? "a socket to outside its processes"
 	       : S_ISCHR(p->st.st_mode)	 ? "a device"
 	       : S_ISBLK(p->st.st_mode)	 ? "a block device"
 	       : S_ISFIFO(p->st.st_mode) ? "a pipe to another process"

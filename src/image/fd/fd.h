@@ -36,7 +36,7 @@ struct fd_table {
 	const int *own;
 	size_t own_count;
 	bool (*passed)(const char *link); /* also ours: by what the descriptor is; or NULL */
-	const int32_t *tree; /* all processes that are captured together, or NULL */
+	const int32_t *tree;		  /* all processes that are captured together, or NULL */
 	size_t tree_count;
 	struct file_identity stream[3];
 	uint64_t save_max;    /* bytes of one file that are saved */
@@ -80,7 +80,7 @@ struct fd_ops {
 };
 
 extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
-    fd_signal, fd_epoll, fd_socketpair, fd_broker;
+    fd_signal, fd_epoll, fd_socketpair, fd_broker, fd_socket, fd_pid;
 
 /* Looks at all descriptors that aren't ours. */
 hale_status_t fd_table_scan(struct fd_table *t, struct error *err);
@@ -124,6 +124,8 @@ struct fd_seen {
 bool fd_tree_has(const struct fd_table *t, const char *link,
 		 bool (*want)(const struct fd_seen *seen, const void *arg), const void *arg);
 
+bool fd_tree_has_socket(const struct fd_table *t, uint64_t inode);
+
 /* For the kinds. */
 uint64_t fd_info_number(const struct fd_probe *p, const char *key, int base, uint64_t fallback);
 bool fd_is_anon(const struct fd_probe *p, const char *name);
@@ -139,11 +141,43 @@ int fd_write_fresh(const struct fd_restore *f, size_t index, int fd);
 /* What the kernel knows of an AF_UNIX socket; false: it is none. */
 struct fd_unix {
 	uint32_t type;
-	uint32_t peer;	 /* inode; 0: not connected */
-	char name[108];	 /* as bound, without a zero at its end if it is no file */
-	size_t name_len; /* 0: not bound */
+	uint32_t peer;		   /* inode; 0: not connected */
+	char name[108];		   /* as bound, without a zero at its end if it is no file */
+	size_t name_len;	   /* 0: not bound */
+	uint32_t state;		   /* 1: connected, 7: not, 10: it listens */
+	uint32_t shut;		   /* enum socket_shut */
+	uint32_t waiting, backlog; /* of one that listens */
 };
 bool fd_unix_ask(uint64_t inode, struct fd_unix *u);
+
+/* What /proc tells of a TCP socket over IPv4. Addresses and ports: to be compared only. */
+struct fd_tcp {
+	uint32_t local, remote;
+	uint16_t local_port, remote_port;
+	uint32_t state;	     /* 1: connected, 10: it listens */
+	uint32_t received;   /* bytes; of one that listens: connections that wait */
+	uint32_t sent_again; /* how often, what is on its way now */
+	uint64_t inode;	     /* 0: no process has it any more */
+};
+bool fd_tcp_ask(const char *proc, uint64_t inode, struct fd_tcp *s);
+/* The other end, on this machine; false: there is none. */
+bool fd_tcp_peer(const char *proc, const struct fd_tcp *of, struct fd_tcp *peer);
+bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const void *arg),
+		 const void *arg, struct fd_tcp *found);
+
+/* FD_SOCKET made again, by who has the records of both ends. The record in text; false: damaged. */
+bool fd_socket_record(const char *text, size_t text_len, const struct fd_record *r,
+		      struct socket_record *s);
+/* Of an open socket, into s->option. */
+void fd_socket_read_options(int fd, struct socket_record *s);
+/* end[0] is x, end[1] what it is connected to, if it is. */
+bool fd_socket_make(const struct socket_record *x, int end[2], struct error *err);
+/* Sends what x had not read yet, from its other end. */
+bool fd_socket_fill(int from, const struct socket_record *x, const void *data, size_t len);
+/* When both ends are filled: options, what was shut down. */
+void fd_socket_finish(int fd, const struct socket_record *x, uint32_t open_flags);
+/* When all connections are there. */
+bool fd_socket_listen(int fd, const struct socket_record *x, struct error *err);
 /* Moves fd out of the way. */
 int fd_lift(const struct fd_restore *f, int fd);
 

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Pairs of AF_UNIX sockets with both ends in this process, as event loops use them to wake
- * themselves (Python's asyncio, libuv), and the bytes that are in them. */
+/* Pairs of AF_UNIX streams between processes that are captured together, as event loops use them to
+ * wake themselves (Python's asyncio, libuv), and the bytes that are in them. All else that sockets
+ * can be: fd_socket.c. */
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "base/fmt.h"
 #include "image/fd/fd.h"
-
-static bool has_descriptor_of(const struct fd_table *t, uint64_t inode)
-{
-	char wanted[64];
-	fmt_print(wanted, sizeof(wanted), "socket:[%lu]", (unsigned long)inode);
-	return fd_tree_has(t, wanted, NULL, NULL);
-}
 
 static bool match(const struct fd_table *t, const struct fd_probe *p)
 {
-	struct fd_unix u;
+	struct fd_unix u, peer;
 	return S_ISSOCK(p->st.st_mode) && fd_unix_ask(p->st.st_ino, &u) && !u.name_len && u.peer &&
-	       has_descriptor_of(t, u.peer);
+	       u.type == SOCK_STREAM && !u.shut && fd_unix_ask(u.peer, &peer) && !peer.name_len &&
+	       fd_tree_has_socket(t, u.peer);
 }
 
 /* a: the peer's inode; b: the type of both. */
@@ -34,15 +28,17 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	r->b = u.type;
 	if (t->other || sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0)
 		return HALE_OK;
-	if (u.type != SOCK_STREAM)
-		return fd_refuse(p, "a socket pair with messages on their way", err);
 	char *data = fd_add_content(t, 0, (uint64_t)len, (size_t)len);
 	if (!data)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a socket");
 	r->has_content = 1;
 	r->size = (uint64_t)len;
-	if (sys(SYS_recvfrom, p->fd, data, len, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == len)
-		return HALE_OK;
+	struct iovec iov = {data, (size_t)len};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (sys(SYS_recvmsg, p->fd, &m, MSG_PEEK | MSG_DONTWAIT) == len)
+		return m.msg_flags & MSG_CTRUNC
+			   ? fd_refuse(p, "a socket pair with descriptors on their way", err)
+			   : HALE_OK;
 	return fd_refuse(p, "a socket pair whose content can't be looked at", err);
 }
 

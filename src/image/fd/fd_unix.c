@@ -32,22 +32,32 @@ static bool take_reply(const char *reply, size_t len, uint32_t inode, struct fd_
 		}
 		if (a->nla_type == UNIX_DIAG_PEER && n >= sizeof(u->peer))
 			memcpy(&u->peer, a + 1, sizeof(u->peer));
+		if (a->nla_type == UNIX_DIAG_SHUTDOWN && n >= 1)
+			u->shut = *(const unsigned char *)(a + 1);
+		if (a->nla_type == UNIX_DIAG_RQLEN && n >= sizeof(struct unix_diag_rqlen)) {
+			struct unix_diag_rqlen queue;
+			memcpy(&queue, a + 1, sizeof(queue));
+			u->waiting = queue.udiag_rqueue;
+			u->backlog = queue.udiag_wqueue;
+		}
 		at += ALIGN_UP((size_t)a->nla_len, 4);
 	}
 	u->type = m->udiag_type;
+	u->state = m->udiag_state;
 	return true;
 }
 
 bool fd_unix_ask(uint64_t inode, struct fd_unix *u)
 {
-	struct ask ask = {.head = {.nlmsg_len = sizeof(ask),
-				   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-				   .nlmsg_flags = NLM_F_REQUEST},
-			  .req = {.sdiag_family = AF_UNIX,
-				  .udiag_states = ~0u,
-				  .udiag_ino = (uint32_t)inode,
-				  .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME,
-				  .udiag_cookie = {~0u, ~0u}}};
+	struct ask ask = {
+	    .head = {.nlmsg_len = sizeof(ask),
+		     .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		     .nlmsg_flags = NLM_F_REQUEST},
+	    .req = {.sdiag_family = AF_UNIX,
+		    .udiag_states = ~0u,
+		    .udiag_ino = (uint32_t)inode,
+		    .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN,
+		    .udiag_cookie = {~0u, ~0u}}};
 	char reply[1024] __attribute__((aligned(8))) = {0};
 	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	*u = (struct fd_unix){0};

@@ -19,7 +19,7 @@ struct scenario {
 };
 
 extern const struct scenario scenarios_memory[], scenarios_kernel[], scenarios_threads[],
-    scenarios_rest[], scenarios_live[];
+    scenarios_rest[], scenarios_live[], scenarios_sockets[];
 
 enum { PATH_LEN = 512 };
 

@@ -188,6 +188,72 @@ static bool make_sockets(struct objects *o, const struct fd_record *r, struct er
 	return ok;
 }
 
+/* The end of a connection that is that socket; NULL: no image has it. */
+static const struct fd_record *record_of(const struct objects *o, uint64_t inode,
+					 struct socket_record *s)
+{
+	for (size_t i = 0; i < o->images; i++)
+		for (size_t n = 0; n < o->image[i].t.fd_count; n++) {
+			const struct fd_record *r = &o->image[i].t.fds[n];
+			if (r->kind == FD_SOCKET && r->same_as < 0 && r->inode == inode &&
+			    fd_socket_record(o->image[i].t.fd_text, o->image[i].t.fd_text_len, r,
+					     s))
+				return r;
+		}
+	return NULL;
+}
+
+static bool fill_socket(const struct objects *o, uint64_t inode, int from,
+			const struct socket_record *s)
+{
+	const struct content *c = content_of(o, FD_SOCKET, inode);
+	return !c || fd_socket_fill(from, s, c->data, c->len);
+}
+
+/* All of the tree's are made here, before any process runs on: those that listen come last. */
+static bool make_connection(struct objects *o, const struct fd_record *r, struct error *err)
+{
+	struct socket_record x, y;
+	int end[2];
+	const struct fd_record *me = record_of(o, r->inode, &x), *other = NULL;
+	if (!me || (x.end == SOCKET_CONNECTED && !(other = record_of(o, r->a, &y)))) {
+		error_set(err, HALE_ERR_STATE,
+			  "a socket of child processes is not in their images");
+		return false;
+	}
+	struct tree_object *a = add(o, TREE_SOCKET, 0, r->inode, err),
+			   *b = a && other ? add(o, TREE_SOCKET, 0, r->a, err) : NULL;
+	if (!a || (other && !b) || !fd_socket_make(&x, end, err))
+		return false;
+	a->fd = end[0] = lift(end[0]);
+	end[1] = lift(end[1]);
+	bool ok = end[0] >= 0 && fill_socket(o, r->inode, end[1], &x) &&
+		  (!other || fill_socket(o, r->a, end[0], &y));
+	if (!ok) {
+		error_set(err, HALE_ERR_SYSTEM,
+			  "can't fill a connection between child processes again");
+		return false;
+	}
+	fd_socket_finish(end[0], &x, me->open_flags);
+	if (other)
+		fd_socket_finish(b->fd = end[1], &y, other->open_flags);
+	else if (end[1] >= 0)
+		sys(SYS_close, end[1]);
+	return true;
+}
+
+static bool listen_again(struct objects *o, struct error *err)
+{
+	for (uint32_t i = 0; i < o->tree->objects; i++) {
+		const struct tree_object *x = &o->tree->object[i];
+		struct socket_record s;
+		if (x->kind == TREE_SOCKET && record_of(o, x->inode, &s) &&
+		    s.end == SOCKET_LISTENS && !fd_socket_listen(x->fd, &s, err))
+			return false;
+	}
+	return true;
+}
+
 static void set_flags(struct objects *o, const struct fd_record *r)
 {
 	const struct tree_object *x = find(o, TREE_SOCKET, 0, r->inode);
@@ -205,7 +271,8 @@ static bool make_file(struct objects *o, const struct fd_record *r, struct error
 				continue;
 			size_t first = m->t.fds[n].same_as >= 0 ? (size_t)m->t.fds[n].same_as : n;
 			struct tree_object *x = add(o, TREE_FILE, r->a, r->b, err);
-			x = x && first != n && !find(o, TREE_FILE, r->a, (uint64_t)m->t.fds[first].fd)
+			x = x && first != n &&
+				    !find(o, TREE_FILE, r->a, (uint64_t)m->t.fds[first].fd)
 				? add(o, TREE_FILE, r->a, (uint64_t)m->t.fds[first].fd, err)
 				: x;
 			int fd = x ? fd_open_file(&m->fds, first, err) : -1;
@@ -240,8 +307,7 @@ static bool make_memory(struct objects *o, uint64_t device, uint64_t inode, uint
 }
 
 /* Mapped by a later image, or open there. */
-static bool is_shared_memory(const struct objects *o, size_t i, uint64_t map_device,
-			     uint64_t inode)
+static bool is_shared_memory(const struct objects *o, size_t i, uint64_t map_device, uint64_t inode)
 {
 	for (size_t k = i + 1; k < o->images; k++) {
 		for (size_t n = 0; n < o->image[k].t.map_count; n++) {
@@ -285,6 +351,8 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 			ok = make_sockets(o, r, err);
 		if (r->kind == FD_SOCKETPAIR)
 			set_flags(o, r);
+		if (r->kind == FD_SOCKET && !find(o, TREE_SOCKET, 0, r->inode))
+			ok = make_connection(o, r, err);
 		if (r->kind == FD_FILE && r->a && !find(o, TREE_FILE, r->a, r->b))
 			ok = make_file(o, r, err);
 		if (!ok)
@@ -298,5 +366,5 @@ hale_status_t objects_make(struct objects *o, struct error *err)
 	for (size_t i = 0; i < o->images; i++)
 		if (!make_of_descriptors(o, i, err) || !make_of_maps(o, i, err))
 			return err->code;
-	return HALE_OK;
+	return listen_again(o, err) ? HALE_OK : err->code;
 }

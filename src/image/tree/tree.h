@@ -4,9 +4,10 @@
  *
  *   root                                     each descendant
  *   tree_stop      finds them, SIGURG   ──▶  its handler stops the other threads; STOPPED
- *   tree_capture   phase CAPTURE        ──▶  writes PATH.PID; CAPTURED
- *   image_capture  of itself; what writes it takes the files PATH.PID in (tree_put)
- *   tree_release   phase RELEASE        ──▶  runs on
+ *   tree_capture   phase CAPTURE        ──▶  forks what writes PATH.PID; CAPTURED
+ *   image_capture  of itself
+ *   tree_release   phase RELEASE        ──▶  runs on, and may end, while its image is written
+ *   (its writer)   takes the files PATH.PID in as they become whole (tree_put)
  *
  * What they say to each other stands in a memory file of the root (struct tree_round), which a
  * descendant opens below /proc/ROOT/fd; the signal says its number. SIGURG, since a process that
@@ -42,13 +43,16 @@ bool tree_look(int32_t pid, struct tree_process *p);
 
 enum tree_phase { TREE_STOPPING, TREE_CAPTURE, TREE_RELEASE, TREE_CANCEL };
 enum tree_state { TREE_ASKED, TREE_STOPPED, TREE_CAPTURED, TREE_FAILED, TREE_GONE };
+enum tree_written { TREE_WRITING, TREE_WRITTEN, TREE_NOT_WRITTEN };
 
 struct tree_member {
 	struct tree_process is;
-	int32_t status;		/* of one that has ended, as waitid(2) tells it */
-	uint32_t code;		/* CLD_EXITED, CLD_KILLED, CLD_DUMPED */
-	_Atomic uint32_t state; /* tree_state */
-	char text[TREE_TEXT];	/* why it has failed */
+	int32_t status;		  /* of one that has ended, as waitid(2) tells it */
+	uint32_t code;		  /* CLD_EXITED, CLD_KILLED, CLD_DUMPED */
+	_Atomic uint32_t state;	  /* tree_state */
+	_Atomic uint32_t written; /* tree_written, of its image, once it is CAPTURED */
+	int32_t writer;		  /* the process that writes it; 0: the member itself has */
+	char text[TREE_TEXT];	  /* why it has failed */
 };
 
 #define TREE_MAGIC 0x65657274656c6168ull
@@ -59,6 +63,11 @@ struct tree_round {
 	int32_t root;
 	_Atomic uint32_t phase;	  /* futex of the members */
 	_Atomic uint32_t answers; /* futex of the root */
+	_Atomic uint32_t done;	  /* futex of the root's writer: images that are written, or not */
+	/* image_mode_t. IMAGE_SYNC if the writer of one that has ended would become the child of
+	 * another one (PR_SET_CHILD_SUBREAPER), which would be told of its end. */
+	_Atomic uint32_t mode;
+	image_compress_t compress;
 	struct file_identity stream[3];
 	char path[IMAGE_PATH_MAX];
 	struct image_identity identity;
@@ -73,14 +82,24 @@ size_t tree_pids(const struct tree_round *t, int32_t *pid, size_t max);
 
 /* ---- the root: all its other threads are parked ---- */
 
-/* Nothing to do without children. path: of the root's image. */
-hale_status_t tree_stop(const struct image_identity *who, const char *path, struct error *err);
+/* Nothing to do without children. of: the image of the root. */
+hale_status_t tree_stop(const struct image_params *of, struct error *err);
 hale_status_t tree_capture(struct error *err);
 void tree_release(void);
 /* In the process that came out of the image. */
 void tree_restored(void);
 
 /* ---- a descendant ---- */
+
+/* Is pid a descendant in the round that this process takes part in? What writes its image lives
+ * on when it ends, and ends with the root. */
+bool tree_is_member(int32_t pid);
+/* In that writer: gives up all descriptors but keep (whoever waits for the other end of a pipe
+ * waits for the member alone), and returns one that becomes readable when the root has ended, or
+ * -errno. */
+int tree_writer_begin(int keep);
+/* Does it run? Not: it has ended, waited for or not. */
+bool tree_runs(int32_t pid);
 
 /* How the children of parent, this process, that have ended did so. */
 void tree_read_ended(struct tree_round *t, int32_t parent);
@@ -155,6 +174,8 @@ void tree_fail(void);
 
 /* A descriptor of the object that record is of, out of the way; -1: it is of no such object. */
 int tree_object_open(const struct fd_restore *f, const struct fd_record *r);
+/* Is pid this process, or one of its tree that has been made again? */
+bool tree_is_made(int32_t pid);
 /* The file that shared memory lies in; -1: it is nobody else's. */
 int tree_memory(uint64_t device, uint64_t inode);
 

@@ -43,6 +43,13 @@ bool tree_look(int32_t pid, struct tree_process *p)
 	return field && atoi(field) != 0;
 }
 
+bool tree_runs(int32_t pid)
+{
+	struct tree_process p = {.ended = true};
+	tree_look(pid, &p); /* false for a writer, too */
+	return !p.ended;
+}
+
 struct finding {
 	struct tree_process *found;
 	size_t max, count;
@@ -94,6 +101,11 @@ bool tree_find(int32_t root, struct tree_process *found, size_t max, size_t *cou
 			children_of(&f, found[i].pid); /* it may have ended */
 	*count = f.count;
 	return ok;
+}
+
+bool tree_is_member(int32_t pid)
+{
+	return tree_now() && tree_now()->root != pid;
 }
 
 size_t tree_pids(const struct tree_round *t, int32_t *pid, size_t max)

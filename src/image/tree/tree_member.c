@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/fmt.h"
+#include "image/capture.h"
 #include "image/tree/tree.h"
 
 enum { LOOK_NS = 100000000 };
@@ -71,15 +72,45 @@ static bool await(const struct tree_round *t, uint32_t phase)
 	return true;
 }
 
+static struct {
+	struct tree_round *round;
+	struct tree_member *member;
+} taking;
+
+/* In the process that writes the image. */
+static void image_done(void *arg, const struct image_result *r)
+{
+	if (r->error.code != HALE_OK)
+		fmt_print(taking.member->text, sizeof(taking.member->text), "%s", r->error.text);
+	atomic_store(&taking.member->written,
+		     r->error.code == HALE_OK ? TREE_WRITTEN : TREE_NOT_WRITTEN);
+	atomic_fetch_add(&taking.round->done, 1);
+	sys_futex_wake((uint32_t *)&taking.round->done, 1);
+}
+
+int tree_writer_begin(int keep)
+{
+	if (keep > 0)
+		sys(SYS_close_range, 0, keep - 1, 0);
+	sys(SYS_close_range, keep + 1, ~0u, 0);
+	return (int)sys(SYS_pidfd_open, taking.round->root, 0);
+}
+
 /* True in the process that came out of the image. */
 static bool write_image(struct tree_round *t, struct tree_member *m)
 {
 	static char path[IMAGE_PATH_MAX];
-	struct image_params p = {.identity = t->identity, .path = path, .mode = IMAGE_SYNC};
+	struct image_params p = {.identity = t->identity,
+				 .path = path,
+				 .mode = (image_mode_t)atomic_load(&t->mode),
+				 .compress = t->compress,
+				 .written = image_done};
 	struct error err = {HALE_OK, ""};
 	fmt_print(path, sizeof(path), "%s.%d", t->path, m->is.pid);
 	memcpy(engine.stream, t->stream, sizeof(engine.stream));
 	tree_joined = t;
+	taking.round = t;
+	taking.member = m;
 	/* as the parent's death would be told to this thread: is not kept over the restart */
 	parent_death = 0;
 	sys(SYS_prctl, PR_GET_PDEATHSIG, &parent_death);
@@ -94,6 +125,7 @@ static bool write_image(struct tree_round *t, struct tree_member *m)
 	}
 	if (rc == IMAGE_FAILED)
 		fmt_print(m->text, sizeof(m->text), "%s", err.text);
+	m->writer = capture_last_writer();
 	answer(t, m, rc == IMAGE_CAPTURED ? TREE_CAPTURED : TREE_FAILED);
 	return false;
 }
@@ -102,6 +134,10 @@ static bool write_image(struct tree_round *t, struct tree_member *m)
 static bool stand_still(struct tree_round *t, struct tree_member *m)
 {
 	bool restored = false;
+	int adopts = 0;
+	sys(SYS_prctl, PR_GET_CHILD_SUBREAPER, &adopts);
+	if (adopts)
+		atomic_store(&t->mode, IMAGE_SYNC);
 	answer(t, m, TREE_STOPPED);
 	if (await(t, TREE_STOPPING) && atomic_load(&t->phase) == TREE_CAPTURE)
 		restored = write_image(t, m);
@@ -147,8 +183,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	struct tree_round *t;
 	int free = 0;
-	if (info->si_code == SI_QUEUE && !is_borrowed() &&
-	    !(hooks.busy && hooks.busy()) &&
+	if (info->si_code == SI_QUEUE && !is_borrowed() && !(hooks.busy && hooks.busy()) &&
 	    atomic_compare_exchange_strong(&taking_part, &free, 1)) {
 		if ((t = round_of(info)))
 			take_part(t);

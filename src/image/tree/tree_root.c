@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/fmt.h"
 #include "base/ids.h"
 #include "image/tree/tree.h"
 
@@ -25,9 +27,9 @@ const struct tree_round *tree_now(void)
 	return self.round ? self.round : tree_joined;
 }
 
-static hale_status_t round_open(const struct image_identity *who, const char *path,
-				struct error *err)
+static hale_status_t round_open(const struct image_params *of, struct error *err)
 {
+	int adopts = 0;
 	self.fd = (int)sys(SYS_memfd_create, "hale-tree", MFD_CLOEXEC);
 	long at = self.fd < 0 ? self.fd : sys(SYS_ftruncate, self.fd, sizeof(*self.round));
 	if (!at)
@@ -41,10 +43,14 @@ static hale_status_t round_open(const struct image_identity *who, const char *pa
 	struct tree_round *t = self.round = (struct tree_round *)at;
 	image_exclude_add(t, ALIGN_UP(sizeof(*t), HALE_PAGE));
 	t->root = (int32_t)sys(SYS_getpid);
-	t->identity = *who;
-	t->id = who->id;
+	t->identity = of->identity;
+	t->id = of->identity.id;
+	t->compress = of->compress;
+	sys(SYS_prctl, PR_GET_CHILD_SUBREAPER, &adopts);
+	atomic_store(&t->mode, adopts ? IMAGE_SYNC : of->mode);
 	memcpy(t->stream, engine.stream, sizeof(t->stream));
-	memcpy(t->path, path, strlen(path) + 1);
+	/* one that is still written, of a round that came to nothing, is another file */
+	fmt_print(t->path, sizeof(t->path), "%s.%lx", of->path, (unsigned long)clock_ns());
 	t->magic = TREE_MAGIC;
 	return HALE_OK;
 }
@@ -134,8 +140,9 @@ static int look(struct error *err)
 		m->is.ended = found[k].ended;
 		memcpy(m->is.name, found[k].name, sizeof(m->is.name));
 		if (state == TREE_FAILED) {
-			error_set(err, HALE_ERR_AGAIN, "its child process %d (%s) can't be captured: %s",
-				  m->is.pid, m->is.name, m->text);
+			error_set(err, HALE_ERR_AGAIN,
+				  "its child process %d (%s) can't be captured: %s", m->is.pid,
+				  m->is.name, m->text);
 			return -1;
 		}
 		if (m->is.ended || state == TREE_STOPPED)
@@ -165,11 +172,13 @@ static hale_status_t check_kinship(struct error *err)
 			tree_look(of->is.pid, &parent);
 		const struct tree_member *leader = member_of(t, now.group);
 		if (now.session != now.pid && now.session != parent.session)
-			return error_set(err, HALE_ERR_AGAIN,
-					 "its child process %d (%s) is in a session that its parent "
-					 "has left, which can't be made again",
-					 now.pid, now.name);
-		if (now.group != root.group && now.group != now.pid && (!leader || leader->is.ended))
+			return error_set(
+			    err, HALE_ERR_AGAIN,
+			    "its child process %d (%s) is in a session that its parent "
+			    "has left, which can't be made again",
+			    now.pid, now.name);
+		if (now.group != root.group && now.group != now.pid &&
+		    (!leader || leader->is.ended))
 			return error_set(err, HALE_ERR_AGAIN,
 					 "its child process %d (%s) is in a group whose leader has "
 					 "ended, which can't be made again",
@@ -179,9 +188,24 @@ static hale_status_t check_kinship(struct error *err)
 	return HALE_OK;
 }
 
-hale_status_t tree_stop(const struct image_identity *who, const char *path, struct error *err)
+/* Until all that were asked have answered; those who could not hear are asked again soon. */
+static void await_answers(void)
 {
 	const struct timespec tick = {0, AGAIN_NS};
+	struct tree_round *t = self.round;
+	for (;;) {
+		uint32_t seen = atomic_load(&t->answers);
+		bool all = true;
+		for (uint32_t i = 0; all && i < atomic_load(&t->count); i++)
+			all =
+			    t->member[i].is.ended || atomic_load(&t->member[i].state) != TREE_ASKED;
+		if (all || sys_futex_wait((uint32_t *)&t->answers, seen, &tick) == -ETIMEDOUT)
+			return;
+	}
+}
+
+hale_status_t tree_stop(const struct image_params *of, struct error *err)
+{
 	uint64_t deadline = clock_ns() + STOP_S * 1000000000ull;
 	if (!image_has_children())
 		return HALE_OK;
@@ -189,13 +213,13 @@ hale_status_t tree_stop(const struct image_identity *who, const char *path, stru
 		return error_set(err, HALE_ERR_AGAIN,
 				 "it has child processes, which need their ids again, and Hale may "
 				 "not ask the kernel for them");
-	if (round_open(who, path, err) != HALE_OK) {
+	if (round_open(of, err) != HALE_OK) {
 		round_close();
 		return err->code;
 	}
-	/* a process that stands still makes none: when all do, and nobody new is there, that's all */
+	/* a process that stands still makes none: when all do, and nobody new is there, that's all
+	 */
 	for (int moving; (moving = look(err)) != 0;) {
-		uint32_t seen = atomic_load(&self.round->answers);
 		if (moving > 0 && clock_ns() > deadline) {
 			const struct tree_member *m = self.round->member;
 			while (m->is.ended || atomic_load(&m->state) != TREE_ASKED)
@@ -209,7 +233,7 @@ hale_status_t tree_stop(const struct image_identity *who, const char *path, stru
 			tree_release();
 			return err->code;
 		}
-		sys_futex_wait((uint32_t *)&self.round->answers, seen, &tick);
+		await_answers();
 	}
 	if (check_kinship(err) == HALE_OK)
 		return HALE_OK;
@@ -254,13 +278,12 @@ hale_status_t tree_capture(struct error *err)
 				break;
 			bool lost = !tree_look(m->is.pid, &now) || (now.ended && !m->is.ended);
 			if (state == TREE_FAILED || lost || clock_ns() > deadline)
-				return error_set(
-				    err, HALE_ERR_AGAIN,
-				    "its child process %d (%s) can't be captured: %s", m->is.pid,
-				    m->is.name,
-				    lost	    ? "it has ended meanwhile"
-				    : m->text[0] ? m->text
-						 : "it does not answer");
+				return error_set(err, HALE_ERR_AGAIN,
+						 "its child process %d (%s) can't be captured: %s",
+						 m->is.pid, m->is.name,
+						 lost	      ? "it has ended meanwhile"
+						 : m->text[0] ? m->text
+							      : "it does not answer");
 			sys_futex_wait((uint32_t *)&t->answers, seen, &tick);
 		}
 	}

@@ -349,6 +349,7 @@ int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 				  r->open_flags & (O_ACCMODE | O_NONBLOCK | O_DIRECT))
 			 : -1;
 	case FD_SOCKETPAIR:
+	case FD_SOCKET:
 		o = object_of(TREE_SOCKET, 0, r->inode);
 		break;
 	case FD_FILE:
@@ -363,6 +364,16 @@ int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 			 : -1;
 	}
 	return o ? (int)sys(SYS_fcntl, o->fd, F_DUPFD_CLOEXEC, f->floor) : -1;
+}
+
+bool tree_is_made(int32_t pid)
+{
+	if (pid == (int32_t)sys(SYS_getpid) || (joined && pid == joined->root))
+		return true;
+	for (uint32_t i = 0; joined && i < joined->images; i++)
+		if (joined->image[i].pid == pid)
+			return atomic_load(&joined->image[i].made);
+	return false;
 }
 
 int tree_memory(uint64_t device, uint64_t inode)

@@ -2,9 +2,13 @@
 /* The images of the descendants become frames of the root's. */
 #include <errno.h>
 
+#include <time.h>
+
 #include "base/fmt.h"
 #include "image/capture.h"
 #include "image/tree/tree.h"
+
+enum { LOOK_NS = 100000000 };
 
 static int put_part(struct image_stream *s, int32_t pid, const char *path, char *buffer)
 {
@@ -27,9 +31,41 @@ static int put_part(struct image_stream *s, int32_t pid, const char *path, char 
 	return rc;
 }
 
-void tree_put(struct capture *c, struct image_stream *s)
+/* False: it can't be had. */
+static bool await_written(struct image_stream *s, struct tree_round *t, struct tree_member *m)
+{
+	const struct timespec tick = {0, LOOK_NS};
+	for (;;) {
+		uint32_t seen = atomic_load(&t->done);
+		bool runs = tree_runs(m->writer);
+		uint32_t written = atomic_load(&m->written);
+		if (written != TREE_WRITING || !runs)
+			return written == TREE_WRITTEN;
+		if (image_stream_orphaned(s))
+			return false;
+		sys_futex_wait((uint32_t *)&t->done, seen, &tick);
+	}
+}
+
+hale_status_t tree_put_error(struct error *err)
 {
 	const struct tree_round *t = tree_now();
+	const struct tree_member *m = t->member;
+	for (uint32_t i = 0; i < atomic_load(&t->count); i++, m++)
+		if (atomic_load(&m->state) == TREE_CAPTURED && !m->is.ended &&
+		    atomic_load(&m->written) != TREE_WRITTEN)
+			return error_set(err, HALE_ERR_AGAIN,
+					 "its child process %d (%s) can't be captured: %s",
+					 m->is.pid, m->is.name,
+					 m->text[0] ? m->text
+						    : "what wrote its image has ended before it "
+						      "was whole");
+	return error_set(err, HALE_ERR_STORE, "the image of a child process can't be read");
+}
+
+void tree_put(struct capture *c, struct image_stream *s)
+{
+	struct tree_round *t = (struct tree_round *)(uintptr_t)tree_now();
 	char path[IMAGE_PATH_MAX];
 	if (!t || t->root != c->parent)
 		return;
@@ -41,14 +77,14 @@ void tree_put(struct capture *c, struct image_stream *s)
 		return;
 	}
 	for (uint32_t i = 0; i < atomic_load(&t->count); i++) {
-		const struct tree_member *m = &t->member[i];
+		struct tree_member *m = &t->member[i];
 		if (atomic_load(&m->state) != TREE_CAPTURED)
 			continue;
 		record[count++] = (struct tree_record){m->is, m->status, m->code};
 		if (m->is.ended)
 			continue;
 		fmt_print(path, sizeof(path), "%s.%d", t->path, m->is.pid);
-		int rc = put_part(s, m->is.pid, path, buffer);
+		int rc = await_written(s, t, m) ? put_part(s, m->is.pid, path, buffer) : -ECHILD;
 		sys(SYS_unlink, path);
 		if (rc)
 			image_stream_fail(s, rc);

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Sockets between processes that are captured together: TCP over IPv4 and AF_UNIX with names,
+ * listening ones, those whose other end was closed or shut down, and messages on their way. Pairs
+ * of streams without any of that are in fd_socketpair.c.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "image/fd/fd.h"
+
+/* As /proc and the socket monitor number them. */
+enum { ESTABLISHED = 1, FIN_WAIT1 = 4, FIN_WAIT2 = 5, CLOSE_WAIT = 8, LISTEN = 10 };
+enum { NOT_SENT = 0x894B /* SIOCOUTQNSD */ };
+
+struct socket_look {
+	struct socket_record is;
+	uint64_t peer;
+	uint32_t waiting;     /* connections that nobody has accepted yet */
+	bool is_tcp, resends; /* bytes were lost on their way, and are sent again */
+};
+
+/* ---- capture ---- */
+
+static bool look_at_unix(const struct fd_table *t, const struct fd_probe *p, struct socket_look *l)
+{
+	struct fd_unix u, peer = {0};
+	if (!fd_unix_ask(p->st.st_ino, &u))
+		return false;
+	l->is.family = AF_UNIX;
+	l->is.type = u.type;
+	l->is.shut = u.shut;
+	l->peer = u.peer;
+	if (u.state == LISTEN) {
+		l->is.end = SOCKET_LISTENS;
+		l->is.backlog = u.backlog;
+		l->waiting = u.waiting;
+		return true;
+	}
+	bool has_peer = u.peer && fd_unix_ask(u.peer, &peer);
+	if (u.type == SOCK_DGRAM) { /* a pair, each of which sends to the other */
+		l->is.end = SOCKET_CONNECTED;
+		return has_peer && peer.peer == p->st.st_ino && !u.name_len && !peer.name_len &&
+		       fd_tree_has_socket(t, u.peer);
+	}
+	l->is.end = has_peer ? SOCKET_CONNECTED : SOCKET_LEFT;
+	return u.state == ESTABLISHED && !(u.name_len && peer.name_len) &&
+	       (!has_peer || fd_tree_has_socket(t, u.peer));
+}
+
+/* The other end knows that; whether it has said so yet does not matter. */
+static bool has_shut(const struct fd_tcp *s)
+{
+	return s->state == FIN_WAIT1 || s->state == FIN_WAIT2;
+}
+
+static bool look_at_tcp(const struct fd_table *t, const struct fd_probe *p, struct socket_look *l)
+{
+	struct fd_tcp s, peer = {0};
+	if (!fd_tcp_ask(t->proc, p->st.st_ino, &s))
+		return false;
+	l->is_tcp = true;
+	l->is.family = AF_INET;
+	l->is.type = SOCK_STREAM;
+	l->is.shut = has_shut(&s) ? SOCKET_NO_WRITE : 0;
+	l->resends = s.sent_again != 0;
+	if (s.state == LISTEN) {
+		l->is.end = SOCKET_LISTENS;
+		l->waiting = s.received;
+		return true;
+	}
+	bool has_peer = fd_tcp_peer(t->proc, &s, &peer) && peer.inode;
+	l->peer = has_peer ? peer.inode : 0;
+	l->is.end = has_peer ? SOCKET_CONNECTED : SOCKET_LEFT;
+	if (!has_peer)
+		return s.state == CLOSE_WAIT && s.local == s.remote;
+	return fd_tree_has_socket(t, peer.inode) &&
+	       ((s.state == ESTABLISHED && peer.state == ESTABLISHED) ||
+		(has_shut(&s) && peer.state == CLOSE_WAIT) ||
+		(s.state == CLOSE_WAIT && has_shut(&peer)));
+}
+
+static bool look_at(const struct fd_table *t, const struct fd_probe *p, struct socket_look *l)
+{
+	*l = (struct socket_look){0};
+	return S_ISSOCK(p->st.st_mode) && (look_at_unix(t, p, l) || look_at_tcp(t, p, l));
+}
+
+static bool match(const struct fd_table *t, const struct fd_probe *p)
+{
+	struct socket_look l;
+	return look_at(t, p, &l);
+}
+
+static void read_names(int fd, struct socket_record *s)
+{
+	struct sockaddr_un un;
+	uint32_t len = sizeof(s->name);
+	if (!sys(SYS_getsockname, fd, s->name, &len) && len > sizeof(sa_family_t))
+		s->name_len = len;
+	len = sizeof(s->peer_name);
+	if (s->end != SOCKET_LISTENS && !sys(SYS_getpeername, fd, s->peer_name, &len) &&
+	    len > sizeof(sa_family_t))
+		s->peer_name_len = len;
+	memcpy(&un, s->name, sizeof(un));
+	struct stat st = {0};
+	s->on_disk = s->family == AF_UNIX && s->name_len && un.sun_path[0] &&
+		     !sys(SYS_newfstatat, AT_FDCWD, un.sun_path, &st, 0) && S_ISSOCK(st.st_mode);
+}
+
+static hale_status_t no_memory(struct error *err)
+{
+	return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a socket");
+}
+
+/* Looks at one piece of what has come, from where the last one ended. Below 0: -errno; *cut: there
+ * are descriptors or names of senders with it. */
+static long peek(int fd, void *to, size_t len, int flags, bool *cut)
+{
+	struct iovec iov = {to, len};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	long n = sys(SYS_recvmsg, fd, &m, MSG_PEEK | MSG_DONTWAIT | flags);
+	*cut = n >= 0 && m.msg_flags & MSG_CTRUNC;
+	return n;
+}
+
+static hale_status_t save_stream(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+				 struct error *err)
+{
+	int len = 0;
+	bool cut;
+	if (sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0)
+		return HALE_OK;
+	if (len > FRAME_DATA_MAX)
+		return fd_refuse(p, "a connection with more than 4 MiB that nobody has read", err);
+	char *data = fd_add_content(t, 0, (uint64_t)len, (size_t)len);
+	if (!data)
+		return no_memory(err);
+	r->has_content = 1;
+	if (peek(p->fd, data, (size_t)len, 0, &cut) != len)
+		return fd_refuse(p, "a connection whose content can't be looked at", err);
+	return cut ? fd_refuse(p, "a socket with descriptors on their way", err) : HALE_OK;
+}
+
+/* Each with its length before it. */
+static hale_status_t save_messages(struct fd_table *t, const struct fd_probe *p,
+				   struct fd_record *r, struct error *err)
+{
+	enum { MESSAGE_MAX = 1 << 20 };
+	int from = 0, none = -1;
+	struct arena_bytes all;
+	char *message = arena_pages(t->arena, MESSAGE_MAX);
+	bool cut = false;
+	long n = 0;
+	bytes_init(&all, t->arena);
+	if (!message)
+		return no_memory(err);
+	sys(SYS_setsockopt, p->fd, SOL_SOCKET, SO_PEEK_OFF, &from, sizeof(from));
+	while (!cut && all.len < FRAME_DATA_MAX / 2 &&
+	       (n = peek(p->fd, message, MESSAGE_MAX, MSG_TRUNC, &cut)) > 0 && n <= MESSAGE_MAX) {
+		uint32_t len = (uint32_t)n;
+		char *to = bytes_extend(&all, sizeof(len) + len);
+		if (!to)
+			break;
+		memcpy(to, &len, sizeof(len));
+		memcpy(to + sizeof(len), message, len);
+	}
+	sys(SYS_setsockopt, p->fd, SOL_SOCKET, SO_PEEK_OFF, &none, sizeof(none));
+	if (cut)
+		return fd_refuse(p, "a socket with descriptors on their way", err);
+	/* 0: the other end was closed, or a message without bytes, which can't be told from it */
+	if (n != -EAGAIN && !(n == 0 && r->a == 0))
+		return fd_refuse(p, "a socket whose messages can't be looked at", err);
+	if (!all.len)
+		return HALE_OK;
+	char *data = fd_add_content(t, 0, all.len, all.len);
+	if (!data)
+		return no_memory(err);
+	memcpy(data, all.data, all.len);
+	r->has_content = 1;
+	return HALE_OK;
+}
+
+/* a: the other end's inode, or 0. */
+static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+			     struct error *err)
+{
+	struct socket_look l;
+	int one = 1, left = 0;
+	if (!look_at(t, p, &l))
+		return fd_refuse(p, "a socket that has just changed", err);
+	r->a = l.peer;
+	if (l.waiting)
+		return fd_refuse(p, "a socket with connections that it has not accepted yet", err);
+	if (t->other)
+		return HALE_OK;
+	if (l.is_tcp && l.is.end != SOCKET_LISTENS &&
+	    (l.resends || (!sys(SYS_ioctl, p->fd, NOT_SENT, &left) && left > 0)))
+		return fd_refuse(p, "a connection with more on its way than its receiver takes",
+				 err);
+	if (l.is_tcp) { /* or its address could not be had again within a minute of its end */
+		l.is.backlog = SOMAXCONN;
+		sys(SYS_setsockopt, p->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	}
+	read_names(p->fd, &l.is);
+	fd_socket_read_options(p->fd, &l.is);
+	hale_status_t rc = HALE_OK;
+	if (l.is.end != SOCKET_LISTENS)
+		rc = l.is.type == SOCK_STREAM ? save_stream(t, p, r, err)
+					      : save_messages(t, p, r, err);
+	if (rc == HALE_OK && !fd_add_text(t, r, &l.is, sizeof(l.is)))
+		rc = no_memory(err);
+	return rc;
+}
+
+/* ---- restore ---- */
+
+static size_t other_end_of(const struct fd_restore *f, const struct fd_record *me)
+{
+	for (size_t i = 0; i < f->count; i++)
+		if (f->record[i].kind == FD_SOCKET && f->record[i].inode == me->a && me->a &&
+		    f->record[i].same_as < 0)
+			return i;
+	return f->count;
+}
+
+static bool fill_from(const struct fd_restore *f, size_t index, int from,
+		      const struct socket_record *x)
+{
+	for (size_t i = 0; i < f->content_count; i++)
+		if (f->content[i].record.fd_index == (int32_t)index &&
+		    !fd_socket_fill(from, x, f->content[i].data, f->content[i].len))
+			return false;
+	return true;
+}
+
+static int open_socket(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *me = &f->record[index];
+	struct socket_record x, y;
+	size_t other = other_end_of(f, me);
+	int end[2];
+	if (!fd_socket_record(f->text, f->text_len, me, &x) ||
+	    (x.end == SOCKET_CONNECTED &&
+	     (other == f->count || other == index ||
+	      !fd_socket_record(f->text, f->text_len, &f->record[other], &y)))) {
+		error_set(err, HALE_ERR_STATE,
+			  "the socket of descriptor %d is damaged in the image", me->fd);
+		return -1;
+	}
+	if (!fd_socket_make(&x, end, err))
+		return -1;
+	end[0] = fd_lift(f, end[0]);
+	end[1] = fd_lift(f, end[1]);
+	bool ok = fill_from(f, index, end[1], &x) &&
+		  (x.end != SOCKET_CONNECTED || fill_from(f, other, end[0], &y));
+	if (!ok) {
+		error_set(err, HALE_ERR_SYSTEM, "can't fill the connection of descriptor %d again",
+			  me->fd);
+		return -1;
+	}
+	fd_socket_finish(end[0], &x, me->open_flags);
+	if (x.end == SOCKET_CONNECTED) {
+		fd_socket_finish(end[1], &y, f->record[other].open_flags);
+		f->temp[other] = end[1];
+	} else if (x.end == SOCKET_LEFT) {
+		sys(SYS_close, end[1]);
+	}
+	return end[0];
+}
+
+static bool connect_socket(struct fd_restore *f, size_t index, struct error *err)
+{
+	struct socket_record x;
+	if (!fd_socket_record(f->text, f->text_len, &f->record[index], &x) ||
+	    x.end != SOCKET_LISTENS)
+		return true;
+	return fd_socket_listen(f->record[index].fd, &x, err);
+}
+
+const struct fd_ops fd_socket = {.kind = FD_SOCKET,
+				 .name = "socket",
+				 .match = match,
+				 .capture = capture,
+				 .open = open_socket,
+				 .connect = connect_socket};

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* TCP sockets over IPv4 as /proc/PID/net/tcp tells of them, one line each:
+ *
+ *   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+ *   1: 0100007F:8807 0100007F:ED8E 01 00000000:00000000 00:00000000 00000000  0  0 12345 …
+ */
+#include <string.h>
+
+#include "base/fmt.h"
+#include "image/fd/fd.h"
+
+enum { READ = 4096 };
+
+static uint64_t number(const char **p, uint64_t base)
+{
+	uint64_t v = 0;
+	for (;; (*p)++) {
+		char c = **p;
+		uint64_t digit = c >= '0' && c <= '9'	? (uint64_t)(c - '0')
+				 : c >= 'A' && c <= 'F' ? (uint64_t)(c - 'A' + 10)
+							: base;
+		if (digit >= base)
+			return v;
+		v = v * base + digit;
+	}
+}
+
+/* The start of field n. */
+static const char *field(const char *line, int n)
+{
+	for (int i = 0;; i++) {
+		while (*line == ' ')
+			line++;
+		if (i == n || !*line)
+			return line;
+		while (*line && *line != ' ')
+			line++;
+	}
+}
+
+static bool take_line(const char *line, struct fd_tcp *s)
+{
+	const char *p = field(line, 1);
+	*s = (struct fd_tcp){0};
+	s->local = (uint32_t)number(&p, 16);
+	if (*p++ != ':')
+		return false;
+	s->local_port = (uint16_t)number(&p, 16);
+	p = field(line, 2);
+	s->remote = (uint32_t)number(&p, 16);
+	if (*p++ != ':')
+		return false;
+	s->remote_port = (uint16_t)number(&p, 16);
+	p = field(line, 3);
+	s->state = (uint32_t)number(&p, 16);
+	p = field(line, 4);
+	number(&p, 16);
+	if (*p++ != ':')
+		return false;
+	s->received = (uint32_t)number(&p, 16);
+	p = field(line, 6);
+	s->sent_again = (uint32_t)number(&p, 16);
+	p = field(line, 9);
+	s->inode = number(&p, 10);
+	return true;
+}
+
+bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const void *arg),
+		 const void *arg, struct fd_tcp *found)
+{
+	char path[64], room[READ + 1];
+	size_t have = 0;
+	bool hit = false;
+	fmt_print(path, sizeof(path), "%s/net/tcp", proc);
+	long n, fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while (!hit && (n = sys(SYS_read, fd, room + have, READ - have)) > 0) {
+		char *line = room, *end;
+		have += (size_t)n;
+		room[have] = 0;
+		for (; !hit && (end = memchr(line, '\n', have - (size_t)(line - room)));
+		     line = end + 1) {
+			*end = 0;
+			hit = take_line(line, found) && wanted(found, arg);
+		}
+		have -= (size_t)(line - room);
+		memmove(room, line, have);
+	}
+	sys(SYS_close, fd);
+	return hit;
+}
+
+static bool has_inode(const struct fd_tcp *s, const void *inode)
+{
+	return s->inode == *(const uint64_t *)inode;
+}
+
+bool fd_tcp_ask(const char *proc, uint64_t inode, struct fd_tcp *s)
+{
+	return inode && fd_tcp_find(proc, has_inode, &inode, s);
+}
+
+static bool is_other_end(const struct fd_tcp *s, const void *of)
+{
+	const struct fd_tcp *o = of;
+	return s->local == o->remote && s->local_port == o->remote_port && s->remote == o->local &&
+	       s->remote_port == o->local_port;
+}
+
+bool fd_tcp_peer(const char *proc, const struct fd_tcp *of, struct fd_tcp *peer)
+{
+	return fd_tcp_find(proc, is_other_end, of, peer);
+}

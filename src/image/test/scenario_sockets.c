@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Connections inside the process, and signals that wait with a value. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "image/test/scenario.h"
+
+struct connection {
+	int caller, called;
+	struct sockaddr_in name, peer; /* of the caller */
+};
+
+static void put(int fd, const char *text)
+{
+	CHECK(send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text));
+}
+
+/* All that comes, until what is expected is there. */
+static void get(int fd, const char *expected)
+{
+	char text[256];
+	size_t have = 0, len = strlen(expected);
+	while (have < len) {
+		ssize_t n = recv(fd, text + have, len - have, 0);
+		CHECK(n > 0);
+		have += (size_t)n;
+	}
+	CHECK(!memcmp(text, expected, len));
+}
+
+static void get_end(int fd)
+{
+	char c;
+	CHECK(recv(fd, &c, 1, 0) == 0);
+}
+
+static struct connection connect_tcp(int at)
+{
+	struct connection c = {.caller = socket(AF_INET, SOCK_STREAM, 0)};
+	struct sockaddr_in to;
+	socklen_t len = sizeof(to);
+	CHECK(!getsockname(at, (struct sockaddr *)&to, &len));
+	CHECK(!connect(c.caller, (struct sockaddr *)&to, len));
+	c.called = accept(at, NULL, NULL);
+	CHECK(c.called >= 0 && !getsockname(c.caller, (struct sockaddr *)&c.name, &len) &&
+	      !getpeername(c.caller, (struct sockaddr *)&c.peer, &len));
+	return c;
+}
+
+static bool has_names(const struct connection *c)
+{
+	struct sockaddr_in name, peer;
+	socklen_t len = sizeof(name);
+	return !getsockname(c->caller, (struct sockaddr *)&name, &len) &&
+	       !getpeername(c->caller, (struct sockaddr *)&peer, &len) &&
+	       name.sin_port == c->name.sin_port && peer.sin_port == c->peer.sin_port &&
+	       name.sin_addr.s_addr == c->name.sin_addr.s_addr;
+}
+
+static void tcp_connections(void)
+{
+	int at = socket(AF_INET, SOCK_STREAM, 0), one = 1, set = 0;
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(set);
+	static char block[100000], here[100000];
+	CHECK(!bind(at, (struct sockaddr *)&any, sizeof(any)) && !listen(at, 5));
+	struct connection open = connect_tcp(at), half = connect_tcp(at), left = connect_tcp(at);
+	CHECK(!setsockopt(open.caller, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+	memset(block, 'b', sizeof(block));
+	put(open.caller, "there");
+	put(open.called, "and back");
+	CHECK(send(half.called, block, sizeof(block), 0) == (ssize_t)sizeof(block));
+	put(half.caller, "no more");
+	CHECK(!shutdown(half.caller, SHUT_WR));
+	put(left.caller, "last words");
+	CHECK(!close(left.caller));
+	/* a moment for what is on its way, which a capture would refuse */
+	struct pollfd end = {.fd = left.called, .events = POLLRDHUP};
+	CHECK(poll(&end, 1, 5000) == 1);
+	end.fd = half.called;
+	CHECK(poll(&end, 1, 5000) == 1);
+	take();
+	CHECK(has_names(&open) && has_names(&half));
+	CHECK(!getsockopt(open.caller, IPPROTO_TCP, TCP_NODELAY, &set, &len) && set);
+	get(open.called, "there");
+	get(open.caller, "and back");
+	put(open.caller, "more");
+	get(open.called, "more");
+	get(half.called, "no more");
+	get_end(half.called);
+	CHECK(recv(half.caller, here, sizeof(here), MSG_WAITALL) == (ssize_t)sizeof(here));
+	CHECK(!memcmp(here, block, sizeof(here)));
+	put(half.called, "still there");
+	get(half.caller, "still there");
+	CHECK(send(half.caller, "x", 1, MSG_NOSIGNAL) == -1 && errno == EPIPE);
+	get(left.called, "last words");
+	get_end(left.called);
+	struct connection new = connect_tcp(at);
+	put(new.caller, "new");
+	get(new.called, "new");
+}
+
+static void named_sockets(void)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX}, other;
+	socklen_t len = sizeof(other);
+	int at = socket(AF_UNIX, SOCK_STREAM, 0), caller = socket(AF_UNIX, SOCK_STREAM, 0);
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s", in_folder("door"));
+	CHECK(!bind(at, (struct sockaddr *)&name, sizeof(name)) && !listen(at, 5));
+	CHECK(!connect(caller, (struct sockaddr *)&name, sizeof(name)));
+	int called = accept(at, NULL, NULL);
+	put(caller, "knock");
+	put(called, "come in");
+	take();
+	get(called, "knock");
+	get(caller, "come in");
+	CHECK(!getpeername(caller, (struct sockaddr *)&other, &len) &&
+	      !strcmp(other.sun_path, name.sun_path));
+	int again = socket(AF_UNIX, SOCK_STREAM, 0);
+	CHECK(!connect(again, (struct sockaddr *)&name, sizeof(name)));
+	int there = accept(at, NULL, NULL);
+	put(again, "once more");
+	get(there, "once more");
+}
+
+static void pairs_of_sockets(void)
+{
+	int mail[2], packets[2], half[2], left[2];
+	char text[64];
+	CHECK(!socketpair(AF_UNIX, SOCK_DGRAM, 0, mail));
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, packets));
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, half));
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, left));
+	put(mail[0], "first");
+	put(mail[0], "second letter");
+	put(packets[1], "one");
+	put(packets[1], "two");
+	put(half[0], "half");
+	CHECK(!shutdown(half[0], SHUT_WR));
+	put(left[0], "left");
+	CHECK(!close(left[0]));
+	take();
+	CHECK(recv(mail[1], text, sizeof(text), 0) == 5 && !memcmp(text, "first", 5));
+	CHECK(recv(mail[1], text, sizeof(text), 0) == 13 && !memcmp(text, "second letter", 13));
+	CHECK(recv(mail[1], text, sizeof(text), MSG_DONTWAIT) == -1 && errno == EAGAIN);
+	CHECK(recv(packets[0], text, sizeof(text), 0) == 3 && !memcmp(text, "one", 3));
+	CHECK(recv(packets[0], text, sizeof(text), 0) == 3 && !memcmp(text, "two", 3));
+	get(half[1], "half");
+	get_end(half[1]);
+	put(half[1], "answer");
+	get(half[0], "answer");
+	get(left[1], "left");
+	get_end(left[1]);
+}
+
+/* What was sent with them, in order, each once. */
+static void queued_signals(void)
+{
+	sigset_t set;
+	siginfo_t info;
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN + 1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	for (int i = 5; i < 8; i++)
+		CHECK(!sigqueue(getpid(), SIGRTMIN + 1, (union sigval){.sival_int = i}));
+	CHECK(!sigqueue(getpid(), SIGUSR2, (union sigval){.sival_int = 9}));
+	int handle = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	CHECK(handle >= 0);
+	take();
+	CHECK(sigwaitinfo(&set, &info) == SIGUSR2 && info.si_value.sival_int == 9);
+	for (int i = 5; i < 8; i++)
+		CHECK(sigwaitinfo(&set, &info) == SIGRTMIN + 1 && info.si_value.sival_int == i &&
+		      info.si_code == SI_QUEUE);
+	CHECK(!sigpending(&set) && !sigismember(&set, SIGRTMIN + 1) && !sigismember(&set, SIGUSR2));
+	CHECK(!syscall(SYS_pidfd_send_signal, handle, SIGUSR2, NULL, 0));
+	CHECK(!sigpending(&set) && sigismember(&set, SIGUSR2));
+}
+
+const struct scenario scenarios_sockets[] = {{"tcp_connections", tcp_connections},
+					     {"named_sockets", named_sockets},
+					     {"pairs_of_sockets", pairs_of_sockets},
+					     {"queued_signals", queued_signals},
+					     {NULL, NULL}};
