@@ -36,7 +36,7 @@ def until(condition, what, seconds=60):
 
 
 def kill_head(s, job, hale=None):
-    """Killed; its keeper lists the job."""
+    """Killed; its output daemon lists the job."""
     job.kill()
     job.wait()
     until(lambda: jobs(s, hale).get(job.name, {}).get("state") == "headless", "hale ps: headless")

@@ -220,7 +220,7 @@ def of_two_that_attach_at_once_one_gets_the_job(s):
 
 @test
 def one_that_ends_as_the_next_one_comes_leaves_word_of_what_is_printed(s):
-    """It sees the next one's record, and is gone before that one asks its keeper."""
+    """It sees the next one's record, and is gone before that one asks its output daemon."""
     one = start(s)
     kill_head(s, one)
     two = attach(s, one)
@@ -238,19 +238,19 @@ def one_that_ends_as_the_next_one_comes_leaves_word_of_what_is_printed(s):
 
 
 @test
-def a_keeper_that_is_slow_to_answer_is_waited_for(s):
+def an_output_daemon_that_is_slow_to_answer_is_waited_for(s):
     """For longer than other questions are, and than a lease; no node is lost for it, and nothing comes twice."""
     one = start(s, "--nodes", "2", "--node-timeout", "2s", "--ckpt-every", "300ms", ms=2)
     one.until(s.complete, "a checkpoint")
-    keeper = next(p for p in children(one.pid) if "keeper" in s_comm(p))
-    os.kill(keeper, signal.SIGSTOP)
+    daemon = next(p for p in children(one.pid) if "hale-output" in s_comm(p))
+    os.kill(daemon, signal.SIGSTOP)
     time.sleep(0.1)
     one.kill()
     one.wait()
     two = s.start(HALE, "attach", glob.glob(s.path("hale-ckpt/steps*"))[0])
     two.name = one.name
     time.sleep(4)
-    os.kill(keeper, signal.SIGCONT)
+    os.kill(daemon, signal.SIGCONT)
     two.until_says("has a head again")
     goes_on(two, one)
     expect("may come twice" not in two.err(), two.err())
@@ -259,15 +259,15 @@ def a_keeper_that_is_slow_to_answer_is_waited_for(s):
 
 
 @test
-def a_head_that_dies_before_its_keeper_has_begun_leaves_word_of_what_is_printed(s):
+def a_head_that_dies_before_its_output_daemon_has_begun_leaves_word_of_what_is_printed(s):
     """The one before has been let go by then."""
     env = preload(s)
     one = start(s, ms=2)
-    keeper = next(p for p in children(one.pid) if "keeper" in s_comm(p))
+    daemon = next(p for p in children(one.pid) if "hale-output" in s_comm(p))
     kill_head(s, one)
     s.write("deaths/slow-fork", "")
     two = attach(s, one, says=None, env={**env, "HALE_DIES_HEAD": "1"})
-    until(lambda: not alive(keeper), "the old keeper is let go")
+    until(lambda: not alive(daemon), "the old output daemon is let go")
     two.kill()
     two.wait()
     os.unlink(s.path("deaths/slow-fork"))
@@ -438,9 +438,9 @@ def a_node_is_lost_while_there_is_no_head(s):
 @test
 def the_process_that_prints_is_killed(s):
     one = start(s)
-    keeper = [p for p in children(one.pid) if "hale-keeper" in s_comm(p)]
-    expect(len(keeper) == 1, keeper)
-    os.kill(keeper[0], signal.SIGKILL)
+    daemon = [p for p in children(one.pid) if "hale-output" in s_comm(p)]
+    expect(len(daemon) == 1, daemon)
+    os.kill(daemon[0], signal.SIGKILL)
     one.until_says("the process that writes the job's output was killed")
     goes_on(one)
     kill_head(s, one)

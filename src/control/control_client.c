@@ -19,7 +19,7 @@
 #define ANSWER_LEAST   0.02
 #define CONNECT_LEAST  0.002
 
-/* "output_daemon.4294967295.ffffff" */
+/* "output.4294967295.ffffff" */
 enum { NAME_MAX_HERE = 27, BACKLOG = 16 };
 
 static size_t named_address(const char *job, unsigned uid, const char *name,

@@ -117,7 +117,7 @@ static size_t address_of(const char *job, const char *name, struct sockaddr_un *
 static void nor_are_those_that_claim_to_be_newer(void **state)
 {
 	static const char *const taken[] = {"ctl.2", "ctl.99", "ctl.4294967295",
-					    "output_daemon.99"};
+					    "output.99"};
 	char job[JOB_ID_MAX];
 	struct sockaddr_un sa;
 	struct json_value *v = NULL;
@@ -131,15 +131,15 @@ static void nor_are_those_that_claim_to_be_newer(void **state)
 		pid[i] = listen_as(NOBODY, &sa, address_of(job, taken[i], &sa));
 	assert_int_equal(control_connect(job), -1);
 	assert_int_equal(errno, EPERM);
-	assert_null(control_ask_at(job, "output_daemon", 0, "{\"op\":\"where\"}", 2));
+	assert_null(control_ask_at(job, "output", 0, "{\"op\":\"where\"}", 2));
 	pid[4] = listen_as(0, &sa, address_of(job, "ctl", &sa));
-	pid[5] = listen_as(0, &sa, address_of(job, "output_daemon.1", &sa));
+	pid[5] = listen_as(0, &sa, address_of(job, "output.1", &sa));
 	assert_int_equal(control_ask(job, "{\"op\":\"ps\"}", &v, &err), HALE_OK);
 	json_free(v);
-	v = control_ask_at(job, "output_daemon", 0, "{\"op\":\"where\"}", 2);
+	v = control_ask_at(job, "output", 0, "{\"op\":\"where\"}", 2);
 	assert_non_null(v);
 	json_free(v);
-	assert_null(control_ask_at(job, "output_daemon", 99, "{\"op\":\"where\"}", 2));
+	assert_null(control_ask_at(job, "output", 99, "{\"op\":\"where\"}", 2));
 	for (int i = 0; i < 6; i++)
 		end(pid[i]);
 }
@@ -147,7 +147,7 @@ static void nor_are_those_that_claim_to_be_newer(void **state)
 /* All names that a job and its next heads would take are taken: they are found all the same. */
 static void a_name_that_is_taken_is_no_hindrance(void **state)
 {
-	static const char *const taken[] = {"ctl", "ctl.2", "output_daemon.1"};
+	static const char *const taken[] = {"ctl", "ctl.2", "output.1"};
 	char job[JOB_ID_MAX];
 	struct sockaddr_un sa;
 	pid_t pid[3];
@@ -173,7 +173,7 @@ static void a_name_that_is_taken_is_no_hindrance(void **state)
 	assert_true(other >= 0);
 	close(other);
 	close(fd);
-	output_daemon = control_listen(job, "output_daemon", 1);
+	output_daemon = control_listen(job, "output", 1);
 	assert_true(output_daemon >= 0);
 	for (int i = 0; i < 3; i++)
 		end(pid[i]);

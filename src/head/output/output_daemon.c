@@ -412,7 +412,7 @@ static void become_output_daemon(const struct output_daemon_config *config, uint
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGTTOU, SIG_IGN);
 	setpgid(0, 0);
-	prctl(PR_SET_NAME, "hale-output_daemon");
+	prctl(PR_SET_NAME, "hale-output");
 	fd[2] = head;
 	for (int i = 0; i < 2; i++)
 		fd[i] = out[i];
@@ -449,7 +449,7 @@ hale_status_t output_daemon_start(struct output_daemon *k,
 		}
 	}
 	/* before it is there: who takes over from us asks it, or finds that we have found out */
-	listener = control_listen(config->job, "output_daemon", config->epoch);
+	listener = control_listen(config->job, "output", config->epoch);
 	/* the head may have died by the time in which the output daemon begins */
 	self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	k->pid = fork();

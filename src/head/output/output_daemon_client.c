@@ -19,7 +19,7 @@ static struct json_value *ask(const char *job, uint32_t epoch, const char *op, d
 	char request[64];
 
 	snprintf(request, sizeof(request), "{\"op\":\"%s\"}", op);
-	return control_ask_at(job, "output_daemon", epoch, request, patience);
+	return control_ask_at(job, "output", epoch, request, patience);
 }
 
 bool output_daemon_find(const char *job, char *folder, bool *headless)
