@@ -54,6 +54,7 @@ def fortran_and_cxx_above_mpichs_own_libraries_work(s):
             ("mpifort.mpich", "fortran_tour.f90", ["-J", s.dir, "-fallow-argument-mismatch"]),
             ("mpifort.mpich", "fortran_f08.f90", ["-J", s.dir]),
             ("mpifort.mpich", "fortran_old.f", ["-std=legacy"]),
+            ("mpifort.mpich", "fortran_requests.f90", ["-J", s.dir]),
             ("mpicxx.mpich", "cxx_tour.cc", [])):
         have(compiler)
         exe = s.path(source.split(".")[0])
@@ -62,6 +63,36 @@ def fortran_and_cxx_above_mpichs_own_libraries_work(s):
         r = s.hale_run(3, exe)
         expect(r.status == 0, source, r)
         expect(not re.search(r"bad: [1-9]|\bNO\b", r.out), source, r)
+
+
+@test
+def dimensions_and_messages_of_nothing_are_as_the_programs_own_mpi_has_them(s):
+    """Open MPI's dimensions are Open MPI's; the standard asks for close ones. MPICH takes a null type for nothing."""
+    source = s.write("main.c", """
+#include <mpi.h>
+#include <stdio.h>
+int main(int c, char **v) {
+    int dims[2] = {0, 0};
+    MPI_Init(&c, &v);
+    MPI_Dims_create(72, 2, dims);
+    printf("%d x %d\\n", dims[0], dims[1]);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int rc = MPI_Recv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int sent = MPI_Send(NULL, 1, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+    printf("%d %d\\n", rc == MPI_SUCCESS, sent == MPI_ERR_TYPE);
+    MPI_Finalize();
+    return 0; }
+""")
+    for abi, wanted in (("openmpi", "12 x 6\n0 1\n"), ("mpich", "9 x 8\n1 1\n"), ("standard", "9 x 8\n1 1\n")):
+        exe = s.path("main." + abi)
+        if abi == "standard":
+            r = s.run("gcc", "-I", header(s), "-o", exe, source, "-L", BUILD, "-lmpi_abi")
+        else:
+            have(f"mpicc.{abi}")
+            r = s.run(f"mpicc.{abi}", "-w", "-o", exe, source)
+        expect(r.status == 0, r)
+        r = s.hale_run(1, exe)
+        expect(r.status == 0 and r.out == wanted, abi, r)
 
 
 def names(path, which="--defined-only"):

@@ -58,6 +58,10 @@ def output_has_the_time_and_the_rank_before_each_line(s):
 def a_job_that_takes_too_long_is_ended(s):
     r = s.hale("run", "-n", 2, "--no-mpi", "--timeout", "1", "sleep", 100)
     expect(r.status == 124 and "it has run for 1.0 s (--timeout)" in r.err, r)
+    r = s.hale("run", "-n", 2, "--no-mpi", "sleep", 100, env={"MPIEXEC_TIMEOUT": "1"})
+    expect(r.status == 124 and "it has run for 1.0 s" in r.err, r)
+    r = s.hale("run", "-n", 2, "--no-mpi", "true", env={"MPIEXEC_TIMEOUT": "soon"})
+    expect(r.status == EXIT_USAGE and "MPIEXEC_TIMEOUT is 'soon'" in r.err, r)
 
 
 @test

@@ -77,7 +77,7 @@ static const char run_help[] =
     "  --cpu-set LIST         the job uses only these cores of this machine: 0-3,8\n"
     "  --tag, --timestamp-output\n"
     "                         put \"[rank] \", or the time, before each line of output\n"
-    "  --timeout TIME         end the job after TIME, with status 124\n"
+    "  --timeout TIME         end the job after TIME, with status 124 (or MPIEXEC_TIMEOUT)\n"
     "  --stdin 0|none         who reads hale's input\n"
     "\n"
     "several machines\n"

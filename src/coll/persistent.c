@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives that are started again and again: each start makes the schedule anew, since its tag
  * counts the communicator's operations in the order of starts. */
+#include <string.h>
 #include "coll/near.h"
 
 #include "coll/plans.h"
 #include "coll/schedule.h"
 
 struct persistent {
-	struct coll_args args;
+	struct coll_args args; /* its arrays are copies, in `arrays` */
+	void *arrays;	       /* owned; NULL: no arrays */
 	struct coll_near near;
 	bool is_near;
 	struct schedule *running; /* until the next start, or the end */
@@ -49,6 +51,7 @@ static void persistent_destroy(struct request *r)
 	schedule_destroy(p->running);
 	persistent_hold(p, false);
 	coll_near_free(&p->near);
+	heap_free(p->arrays);
 	heap_free(p);
 	r->extra = NULL;
 }
@@ -73,6 +76,7 @@ static int persistent_make(struct persistent *p, struct comm *c, struct request 
 	struct request *r = match_request_new(REQUEST_COLL, c);
 	if (!r) {
 		coll_near_free(&p->near);
+		heap_free(p->arrays);
 		heap_free(p);
 		return MPI_ERR_NO_MEM;
 	}
@@ -86,12 +90,38 @@ static int persistent_make(struct persistent *p, struct comm *c, struct request 
 	return MPI_SUCCESS;
 }
 
+/* The caller's arrays may be gone at the first start: a library for another ABI converts them into
+ * memory of its own. So the request keeps copies. */
+static bool arrays_copy(struct persistent *p)
+{
+	struct coll_args *a = &p->args;
+	const int **numbers[] = {&a->scounts, &a->sdispls, &a->rcounts, &a->rdispls};
+	struct datatype *const **types[] = {&a->stypes, &a->rtypes};
+	const size_t n = (size_t)(a->comm->peers > a->comm->size ? a->comm->peers : a->comm->size);
+	const size_t given = (size_t)(a->comm->remote && a->kind != COLL_REDUCE_SCATTER
+					  ? a->comm->peers : a->comm->size);
+	char *at = p->arrays = heap_alloc(n * (2 * sizeof(void *) + 4 * sizeof(int)));
+	if (!at)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(types); i++, at += n * sizeof(void *))
+		if (*types[i])
+			*types[i] = memcpy(at, *types[i], given * sizeof(void *));
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++, at += n * sizeof(int))
+		if (*numbers[i])
+			*numbers[i] = memcpy(at, *numbers[i], given * sizeof(int));
+	return true;
+}
+
 int coll_init_args(const struct coll_args *a, struct request **req)
 {
 	struct persistent *p = heap_calloc(1, sizeof(*p));
 	if (!p)
 		return MPI_ERR_NO_MEM;
 	p->args = *a;
+	if ((a->rcounts || a->scounts) && !arrays_copy(p)) {
+		heap_free(p);
+		return MPI_ERR_NO_MEM;
+	}
 	return persistent_make(p, a->comm, req);
 }
 

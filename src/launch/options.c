@@ -9,6 +9,7 @@
 #include <strings.h>
 #include "base/base.h"
 #include "base/closest.h"
+#include "base/units.h"
 #include "launch/mpmd.h"
 #include "node/job.h"
 #include "node/task_settings.h"
@@ -541,6 +542,13 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 			return status;
 		o->program = o->merged;
 	}
+	/* as MPICH's launchers: MPIEXEC_TIMEOUT seconds, unless an option says how the job ends */
+	const char *limit = which == OPTIONS_RUN ? getenv("MPIEXEC_TIMEOUT") : NULL;
+	if (limit && o->timeout <= 0 && o->head_grace <= 0 &&
+	    (!units_parse_seconds(limit, &o->timeout) || o->timeout <= 0))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "MPIEXEC_TIMEOUT is '%s'; it is a time like 90 (seconds) or 10min: "
+				 "set it so or unset it", limit);
 	if (which == OPTIONS_RUN && !o->given_ranks && slurm_step_tasks() > 0) {
 		o->step = true;
 		o->ranks = slurm_step_tasks();

@@ -131,7 +131,7 @@ static inline bool request_is_null(const struct request *r)
 
 /* ---- checks used by many bindings: MPI_SUCCESS or the class ---- */
 /* buffer, count, committed type */
-static inline int check_buffer(const void *buf, int count, const struct datatype *t)
+static inline int check_buffer(const void *buf, MPI_Count count, const struct datatype *t)
 {
 	if (UNLIKELY(count < 0))
 		return MPI_ERR_COUNT;

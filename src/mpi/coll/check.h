@@ -34,13 +34,16 @@ int check_coll_alltoallv(struct coll_args *a, const void *sbuf, const int *scoun
 int check_coll_alltoallw(struct coll_args *a, const void *sbuf, const int *scounts,
 			 const int *sdispls, const MPI_Datatype *st, void *rbuf, const int *rcounts,
 			 const int *rdispls, const MPI_Datatype *rt, MPI_Comm comm);
-int check_coll_reduce(struct coll_args *a, const void *sbuf, void *rbuf, int count,
+int check_coll_reduce(struct coll_args *a, const void *sbuf, void *rbuf, MPI_Count count,
 		      MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm);
 /* allreduce, scan, exscan, reduce_scatter_block */
 int check_coll_vector(struct coll_args *a, coll_kind_t kind, const void *sbuf, void *rbuf,
-		      int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+		      MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int check_coll_reduce_scatter(struct coll_args *a, const void *sbuf, void *rbuf, const int *counts,
 			      MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+
+/* The end of a persistent form: makes its request when rc, the checks' result, is MPI_SUCCESS. */
+int check_coll_init(int rc, const struct coll_args *a, MPI_Request *request);
 
 /* The end of a binding: runs the call, or starts it. */
 #define COLL_RUN(rc, a)                                                                            \

@@ -36,7 +36,7 @@ static int check_buffers(const struct coll_args *a, size_t sent, size_t received
 	return rc || a->sbuf == MPI_IN_PLACE ? rc : check_buffer(a->sbuf, sent > 0, a->rtype);
 }
 
-int check_coll_reduce(struct coll_args *a, const void *sbuf, void *rbuf, int count,
+int check_coll_reduce(struct coll_args *a, const void *sbuf, void *rbuf, MPI_Count count,
 		      MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
 {
 	int rc = begin(a, COLL_REDUCE, sbuf, rbuf, type, op, comm);
@@ -65,7 +65,7 @@ int check_coll_reduce(struct coll_args *a, const void *sbuf, void *rbuf, int cou
 }
 
 int check_coll_vector(struct coll_args *a, coll_kind_t kind, const void *sbuf, void *rbuf,
-		      int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+		      MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
 	int rc = begin(a, kind, sbuf, rbuf, type, op, comm);
 	if (rc)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Persistent collectives: MPI-4's names, and Open MPI 4.1's, which begin with MPIX. */
+/* Persistent collectives: MPI-4's names, and Open MPI 4.1's, which begin with MPIX. There are no hints
+ * for them in an info object. */
 #include "coll/near.h"
 #include "mpi/coll/check.h"
 #include "mpi/mpi4.h"
 
-static int init(int rc, const struct coll_args *a, MPI_Info info, MPI_Request *request)
+int check_coll_init(int rc, const struct coll_args *a, MPI_Request *request)
 {
 	struct request *r = NULL;
-	(void)info; /* there are no hints for them */
 	if (!request)
 		return MPI_ERR_REQUEST;
 	if (!rc)
@@ -22,7 +22,7 @@ int PMPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request)
 	API_ENTER("MPI_Barrier_init");
 	struct coll_args a;
 	int rc = check_coll_barrier(&a, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Barrier_init);
 
@@ -32,7 +32,7 @@ int PMPI_Bcast_init(void *buf, int count, MPI_Datatype type, int root, MPI_Comm 
 	API_ENTER("MPI_Bcast_init");
 	struct coll_args a;
 	int rc = check_coll_bcast(&a, buf, count, type, root, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Bcast_init);
 
@@ -43,7 +43,7 @@ int PMPI_Gather_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf, 
 	struct coll_args a;
 	int rc = check_coll_gather(&a, sbuf, scount, st, rbuf, rcount, NULL, NULL, false, rt, root,
 				   comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Gather_init);
 
@@ -55,7 +55,7 @@ int PMPI_Gatherv_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
 	struct coll_args a;
 	int rc =
 	    check_coll_gather(&a, sbuf, scount, st, rbuf, 0, rcounts, displs, true, rt, root, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Gatherv_init);
 
@@ -66,7 +66,7 @@ int PMPI_Scatter_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf,
 	struct coll_args a;
 	int rc = check_coll_scatter(&a, sbuf, scount, NULL, NULL, false, st, rbuf, rcount, rt, root,
 				    comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Scatter_init);
 
@@ -78,7 +78,7 @@ int PMPI_Scatterv_init(const void *sbuf, const int scounts[], const int displs[]
 	struct coll_args a;
 	int rc = check_coll_scatter(&a, sbuf, 0, scounts, displs, true, st, rbuf, rcount, rt, root,
 				    comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Scatterv_init);
 
@@ -88,7 +88,7 @@ int PMPI_Allgather_init(const void *sbuf, int scount, MPI_Datatype st, void *rbu
 	API_ENTER("MPI_Allgather_init");
 	struct coll_args a;
 	int rc = check_coll_allgather(&a, sbuf, scount, st, rbuf, rcount, rt, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Allgather_init);
 
@@ -99,7 +99,7 @@ int PMPI_Allgatherv_init(const void *sbuf, int scount, MPI_Datatype st, void *rb
 	API_ENTER("MPI_Allgatherv_init");
 	struct coll_args a;
 	int rc = check_coll_allgatherv(&a, sbuf, scount, st, rbuf, rcounts, displs, rt, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Allgatherv_init);
 
@@ -109,7 +109,7 @@ int PMPI_Alltoall_init(const void *sbuf, int scount, MPI_Datatype st, void *rbuf
 	API_ENTER("MPI_Alltoall_init");
 	struct coll_args a;
 	int rc = check_coll_alltoall(&a, sbuf, scount, st, rbuf, rcount, rt, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Alltoall_init);
 
@@ -121,7 +121,7 @@ int PMPI_Alltoallv_init(const void *sbuf, const int scounts[], const int sdispls
 	struct coll_args a;
 	int rc =
 	    check_coll_alltoallv(&a, sbuf, scounts, sdispls, st, rbuf, rcounts, rdispls, rt, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Alltoallv_init);
 
@@ -134,7 +134,7 @@ int PMPI_Alltoallw_init(const void *sbuf, const int scounts[], const int sdispls
 	struct coll_args a;
 	int rc =
 	    check_coll_alltoallw(&a, sbuf, scounts, sdispls, st, rbuf, rcounts, rdispls, rt, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Alltoallw_init);
 
@@ -144,7 +144,7 @@ int PMPI_Reduce_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type,
 	API_ENTER("MPI_Reduce_init");
 	struct coll_args a;
 	int rc = check_coll_reduce(&a, sbuf, rbuf, count, type, op, root, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Reduce_init);
 
@@ -154,7 +154,7 @@ int PMPI_Allreduce_init(const void *sbuf, void *rbuf, int count, MPI_Datatype ty
 	API_ENTER("MPI_Allreduce_init");
 	struct coll_args a;
 	int rc = check_coll_vector(&a, COLL_ALLREDUCE, sbuf, rbuf, count, type, op, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Allreduce_init);
 
@@ -164,7 +164,7 @@ int PMPI_Scan_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type, M
 	API_ENTER("MPI_Scan_init");
 	struct coll_args a;
 	int rc = check_coll_vector(&a, COLL_SCAN, sbuf, rbuf, count, type, op, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Scan_init);
 
@@ -174,7 +174,7 @@ int PMPI_Exscan_init(const void *sbuf, void *rbuf, int count, MPI_Datatype type,
 	API_ENTER("MPI_Exscan_init");
 	struct coll_args a;
 	int rc = check_coll_vector(&a, COLL_EXSCAN, sbuf, rbuf, count, type, op, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Exscan_init);
 
@@ -184,7 +184,7 @@ int PMPI_Reduce_scatter_block_init(const void *sbuf, void *rbuf, int count, MPI_
 	API_ENTER("MPI_Reduce_scatter_block_init");
 	struct coll_args a;
 	int rc = check_coll_vector(&a, COLL_REDUCE_SCATTER, sbuf, rbuf, count, type, op, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Reduce_scatter_block_init);
 
@@ -194,6 +194,6 @@ int PMPI_Reduce_scatter_init(const void *sbuf, void *rbuf, const int counts[], M
 	API_ENTER("MPI_Reduce_scatter_init");
 	struct coll_args a;
 	int rc = check_coll_reduce_scatter(&a, sbuf, rbuf, counts, type, op, comm);
-	return API_LEAVE(a.comm, init(rc, &a, info, request));
+	return API_LEAVE(a.comm, check_coll_init(rc, &a, request));
 }
 INIT_ALIASES(Reduce_scatter_init);

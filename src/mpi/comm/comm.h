@@ -177,6 +177,10 @@ int grid_size(int ndims, const int *dims, int limit);
 int grid_neighbour(const struct topology *t, int rank, int direction, int disp);
 /* Fills the zero entries of dims; MPI_SUCCESS, MPI_ERR_ARG, MPI_ERR_DIMS. */
 int dims_create(int nnodes, int ndims, int *dims);
+/* The same, as close to each other as possible: for programs that are not built for Open MPI. */
+int dims_create_balanced(int nnodes, int ndims, int *dims);
+/* bins[0..nbins) in descending order get factors of n (n >= 1). False: no memory. */
+bool dims_balance(int n, int *bins, int nbins);
 
 /* ---- attributes (attr.c) ---- */
 enum attr_kind { ATTR_COMM = 1, ATTR_TYPE = 2, ATTR_WIN = 3 }; /* as Open MPI numbers them */

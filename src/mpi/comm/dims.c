@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Dims_create: the prime factors of what is to be distributed, largest first, go one by one to
- * the dimension that is smallest so far. */
+/* MPI_Dims_create. As Open MPI does it, the prime factors of what is to be distributed, largest first,
+ * go one by one to the dimension that is smallest so far; balanced: dims_balanced.c. */
 #include "mpi/comm/comm.h"
 
 enum { PRIME_FACTORS = 32 }; /* an int has fewer */
@@ -46,7 +46,7 @@ static void spread(int n, int *bins, int nbins)
 	sort_descending(bins, nbins);
 }
 
-int dims_create(int nnodes, int ndims, int *dims)
+static int dims_fill(int nnodes, int ndims, int *dims, bool balanced)
 {
 	int open = 0, left = nnodes;
 	for (int i = 0; i < ndims; i++) {
@@ -64,10 +64,25 @@ int dims_create(int nnodes, int ndims, int *dims)
 	int *bins = heap_alloc((size_t)open * sizeof(int));
 	if (!bins)
 		return MPI_ERR_NO_MEM;
-	spread(left, bins, open);
+	if (!balanced) {
+		spread(left, bins, open);
+	} else if (!dims_balance(left, bins, open)) {
+		heap_free(bins);
+		return MPI_ERR_NO_MEM;
+	}
 	for (int i = 0, next = 0; i < ndims; i++)
 		if (dims[i] == 0)
 			dims[i] = bins[next++];
 	heap_free(bins);
 	return MPI_SUCCESS;
+}
+
+int dims_create(int nnodes, int ndims, int *dims)
+{
+	return dims_fill(nnodes, ndims, dims, false);
+}
+
+int dims_create_balanced(int nnodes, int ndims, int *dims)
+{
+	return dims_fill(nnodes, ndims, dims, true);
 }

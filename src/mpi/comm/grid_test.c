@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 #include "mpi/comm/comm.h"
 
@@ -37,6 +38,60 @@ static void dims_are_those_of_open_mpi(void **state)
 		}
 	}
 	assert_true(hash == open_mpi_says);
+}
+
+/* Against all factorizations: none is closer together, and of equally close ones none has a larger
+ * smallest factor, second smallest, … */
+static int closest[4], trial[4];
+
+static int distance(const int *dims, int n)
+{
+	return dims[0] - dims[n - 1];
+}
+
+static bool closer(const int *a, const int *b, int n)
+{
+	if (distance(a, n) != distance(b, n))
+		return distance(a, n) < distance(b, n);
+	for (int i = n - 1; i >= 0; i--)
+		if (a[i] != b[i])
+			return a[i] > b[i];
+	return false;
+}
+
+static void try_all(int left, int at, int n)
+{
+	if (at == n - 1) {
+		trial[at] = left;
+		if ((at == 0 || left <= trial[at - 1]) && (!closest[0] || closer(trial, closest, n)))
+			memcpy(closest, trial, sizeof(closest));
+		return;
+	}
+	for (int d = 1; d <= left; d++) {
+		trial[at] = d;
+		if (left % d == 0 && (at == 0 || d <= trial[at - 1]))
+			try_all(left / d, at + 1, n);
+	}
+}
+
+static void balanced_dims_are_as_close_as_possible(void **state)
+{
+	for (int n = 1; n <= 400; n++) {
+		for (int d = 1; d <= 4; d++) {
+			int dims[4] = {0};
+			memset(closest, 0, sizeof(closest));
+			try_all(n, 0, d);
+			assert_int_equal(dims_create_balanced(n, d, dims), MPI_SUCCESS);
+			assert_memory_equal(dims, closest, (size_t)d * sizeof(int));
+		}
+	}
+	int many[12] = {0}, large[2] = {0}, given[3] = {0, 5, 0};
+	assert_int_equal(dims_create_balanced(1 << 30, 10, many), MPI_SUCCESS);
+	assert_int_equal(many[0], 8);
+	assert_int_equal(dims_create_balanced(0x7fffffff, 2, large), MPI_SUCCESS);
+	assert_int_equal(large[0], 0x7fffffff);
+	assert_int_equal(dims_create_balanced(360, 3, given), MPI_SUCCESS);
+	assert_true(given[0] == 9 && given[1] == 5 && given[2] == 8);
 }
 
 static void dims_multiply_to_the_nodes_and_descend(void **state)
@@ -146,6 +201,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(dims_are_those_of_open_mpi),
+	    cmocka_unit_test(balanced_dims_are_as_close_as_possible),
 	    cmocka_unit_test(dims_multiply_to_the_nodes_and_descend),
 	    cmocka_unit_test(dims_that_cannot_be_are_refused),
 	    cmocka_unit_test(ranks_and_coordinates_are_inverse_and_row_major),

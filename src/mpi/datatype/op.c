@@ -75,9 +75,9 @@ int PMPI_Op_commutative(MPI_Op op, int *commute)
 }
 API_ALIAS(Op_commutative);
 
-int PMPI_Reduce_local(const void *inbuf, void *inoutbuf, int count, MPI_Datatype type, MPI_Op op)
+static int reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype type,
+			MPI_Op op)
 {
-	API_ENTER("MPI_Reduce_local");
 	struct datatype *t = datatype_of(type);
 	const struct op *o = op_of(op);
 	int rc = op_check(o, t);
@@ -87,6 +87,22 @@ int PMPI_Reduce_local(const void *inbuf, void *inoutbuf, int count, MPI_Datatype
 		rc = check_buffer(inoutbuf, count, t);
 	if (rc == MPI_SUCCESS)
 		op_apply(o, inbuf, inoutbuf, (size_t)count, t);
-	return API_LEAVE(NULL, rc);
+	return rc;
+}
+
+int PMPI_Reduce_local(const void *inbuf, void *inoutbuf, int count, MPI_Datatype type, MPI_Op op)
+{
+	API_ENTER("MPI_Reduce_local");
+	return API_LEAVE(NULL, reduce_local(inbuf, inoutbuf, count, type, op));
 }
 API_ALIAS(Reduce_local);
+
+int PMPI_Reduce_local_c(const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype type,
+			MPI_Op op);
+int PMPI_Reduce_local_c(const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype type,
+			MPI_Op op)
+{
+	API_ENTER("MPI_Reduce_local_c");
+	return API_LEAVE(NULL, reduce_local(inbuf, inoutbuf, count, type, op));
+}
+API_ALIAS(Reduce_local_c);

@@ -111,6 +111,9 @@ int PMPI_Type_get_envelope(MPI_Datatype type, int *nints, int *naddrs, int *ntyp
 	if (!nints || !naddrs || !ntypes || !combiner)
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	const struct datatype_recipe *r = t->recipe;
+	/* made with counts that no integer of the recipe can hold (mpi/front/large.c) */
+	if (!r && t->combiner != MPI_COMBINER_NAMED)
+		return API_FAIL(NULL, MPI_ERR_UNSUPPORTED_OPERATION);
 	*nints = r ? r->nints : 0;
 	*naddrs = r ? r->naddrs : 0;
 	*ntypes = r ? r->ntypes : 0;

@@ -82,7 +82,8 @@ FRONT(int, Errhandler_create, (void *user, front_errhandler *errhandler))
 /* ---- generalized requests ---- */
 
 struct front_grequest {
-	void *query, *free, *cancel, *extra;
+	void *query, *free, *cancel;
+	void *extra; /* from Fortran: the address of the program's integer, which its functions change */
 	bool fortran;
 };
 
@@ -95,8 +96,8 @@ static int grequest_asked(void *extra, MPI_Status *status)
 	front_status_end(&mine, status);
 	FRONT_ERROR(&mine) = MPI_SUCCESS;
 	if (g->fortran) {
-		void (*function)(void *const *, void *, int *) = g->query;
-		function(&g->extra, &mine, &rc);
+		void (*function)(void *, void *, int *) = g->query;
+		function(g->extra, &mine, &rc);
 	} else {
 		int (*function)(void *, front_status *) = g->query;
 		rc = function(g->extra, &mine);
@@ -111,8 +112,8 @@ static int grequest_freed(void *extra)
 	int rc = MPI_SUCCESS;
 
 	if (g->fortran) {
-		void (*function)(void *const *, int *) = g->free;
-		function(&g->extra, &rc);
+		void (*function)(void *, int *) = g->free;
+		function(g->extra, &rc);
 	} else {
 		int (*function)(void *) = g->free;
 		rc = function(g->extra);
@@ -129,8 +130,8 @@ static int grequest_cancelled(void *extra, int complete)
 	int rc = MPI_SUCCESS;
 
 	if (g->fortran) {
-		void (*function)(void *const *, int *, int *) = g->cancel;
-		function(&g->extra, &complete, &rc);
+		void (*function)(void *, int *, int *) = g->cancel;
+		function(g->extra, &complete, &rc);
 	} else {
 		int (*function)(void *, int) = g->cancel;
 		rc = function(g->extra, complete);

@@ -183,6 +183,14 @@ static inline void front_attached_out(void *address)
 		*(void **)address = FRONT_AUTOMATIC;
 }
 
+/* The type of a message: MPICH takes a null one for nothing. */
+static inline void *front_type_of(front_type type, MPI_Count count)
+{
+	void *t = front_type_in(type);
+
+	return UNLIKELY(t == MPI_DATATYPE_NULL && count == 0) ? MPI_BYTE : t;
+}
+
 /* ---- statuses ---- */
 static inline void front_status_begin(MPI_Status *s)
 {
@@ -239,6 +247,25 @@ int front_outdegree(front_comm comm);
 static inline bool front_fits(MPI_Count v)
 {
 	return v == (int)v;
+}
+/* A count and its type as the core takes them (large.c): a count that doesn't fit is one element of
+ * a contiguous type, which `made` holds. False: no memory, or more bytes than addresses. */
+struct front_large {
+	int count;
+	front_type type;
+	void *made; /* NULL: the count fits */
+};
+bool front_large_make(struct front_large *l, MPI_Count count) __attribute__((cold));
+void front_large_drop(struct front_large *l) __attribute__((cold));
+static inline bool front_large_begin(struct front_large *l, MPI_Count count, front_type type)
+{
+	*l = (struct front_large){(int)count, type, NULL};
+	return LIKELY(front_fits(count)) || front_large_make(l, count);
+}
+static inline void front_large_end(struct front_large *l)
+{
+	if (UNLIKELY(l->made != NULL))
+		front_large_drop(l);
 }
 /* MPI_ERR_COUNT, through the handler of MPI_COMM_WORLD. */
 int front_too_large(const char *function) __attribute__((cold));

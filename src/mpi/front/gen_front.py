@@ -67,6 +67,10 @@ BUFFERS = {'sendbuf', 'recvbuf'}
 WEIGHTS = {'sourceweights', 'destweights', 'weights'}
 NULLS = {'type': 'MPI_DATATYPE_NULL', **{kind: f'MPI_{kind.upper()}_NULL' for kind in HANDLES.values()
                                          if kind != 'type'}}
+# Messages of nothing may have the null type.
+MESSAGES = {'MPI_' + name for name in (
+    'Send Bsend Ssend Rsend Isend Ibsend Issend Irsend Send_init Bsend_init Ssend_init Rsend_init '
+    'Recv Irecv Mrecv Imrecv Recv_init Sendrecv Isendrecv').split()}
 # Functions that read the handle which they get by address.
 IN_OUT = re.compile(r'MPI_(\w+_free|Comm_disconnect|Session_finalize|File_close|Type_commit|Wait|Test|Start|Cancel'
                     r'|Mrecv|Imrecv)(_c)?$')
@@ -126,7 +130,10 @@ class Entry:
 
     def handle(self, p, kind):
         n = p.name
-        if p.depth == 0:
+        before = self.f.parameters[self.f.parameters.index(p) - 1]
+        if kind == 'type' and p.depth == 0 and before.base == 'int' and self.f.name in MESSAGES:
+            self.arguments.append(f'front_type_of({n}, {before.name})')
+        elif p.depth == 0:
             self.arguments.append(f'front_{kind}_in({n})')
         elif p.array and p.const and kind == 'type':
             self.before.append(f'struct front_array all_{n};\n\t'
@@ -200,11 +207,22 @@ def narrowed(large, small):
     """The body of X_c in terms of X; None where their parameters differ in more than width."""
     if len(large.parameters) != len(small.parameters):
         return None
-    before, arguments, after, names = [], [], [], []
-    for p, q in zip(large.parameters, small.parameters):
+    before, arguments, after, fits, typed = [], [], [], [], {}
+    pairs = list(zip(large.parameters, small.parameters))
+    for at, (p, q) in enumerate(pairs):
         if p.name != q.name or p.depth != q.depth or p.callback:
             return None
-        if p.base == q.base or (p.base in WIDE and q.base in WIDE):
+        following = pairs[at + 1][0] if at + 1 < len(pairs) else None
+        if p.name in typed:
+            arguments.append(typed[p.name])
+        elif (p.base in WIDE and q.base == 'int' and p.depth == 0 and following
+              and following.base == 'MPI_Datatype' and following.depth == 0):
+            before.append(f'struct front_large large_{p.name} = {{0}};')
+            fits.append(f'front_large_begin(&large_{p.name}, {p.name}, {following.name})')
+            arguments.append(f'large_{p.name}.count')
+            typed[following.name] = f'large_{p.name}.type'
+            after.append(f'front_large_end(&large_{p.name});')
+        elif p.base == q.base or (p.base in WIDE and q.base in WIDE):
             cast = '' if p.base == q.base or p.depth == 0 else '(void *)'
             arguments.append(f'{cast}{p.name}')
         elif p.depth == 0:
@@ -213,7 +231,7 @@ def narrowed(large, small):
             arguments.append(f'(int){p.name}')
         elif p.const and p.array:
             before.append(f'struct front_narrow all_{p.name} = {{0}};')
-            names.append((p.name, length_of(large, p)))
+            fits.append(f'front_narrow(&all_{p.name}, {p.name}, {length_of(large, p)})')
             arguments.append(f'all_{p.name}.at')
             after.append(f'front_narrow_drop(&all_{p.name});')
         elif p.stars == 1 and not p.const:
@@ -224,9 +242,9 @@ def narrowed(large, small):
         else:
             return None
     text = ''.join(f'\t{b}\n' for b in before)
-    if names:
-        fits = ' &&\n\t    '.join(f'front_narrow(&all_{n}, {n}, {size})' for n, size in names)
-        text += (f'\tint rc = {fits}\n\t\t? front_{small.short}({", ".join(arguments)})\n'
+    if fits:
+        conditions = ' &&\n\t    '.join(fits)
+        text += (f'\tint rc = {conditions}\n\t\t? front_{small.short}({", ".join(arguments)})\n'
                  f'\t\t: front_too_large("{large.name}");\n')
     else:
         text += f'\tint rc = front_{small.short}({", ".join(arguments)});\n'
@@ -319,16 +337,7 @@ def predefined_handles(values, known):
     return out
 
 
-def keeps_arrays(f):
-    """A persistent call: the core reads its arrays at every start, so none may be a copy."""
-    arrays = [p for p in f.parameters if p.array and p.const]
-    return '_init' in f.name and any(
-        p.base in HANDLES or (f.name.endswith('_c') and p.base in WIDE) for p in arrays)
-
-
 def entry(f, by_name, have):
-    if keeps_arrays(f):
-        return refused(f)
     if f.name.replace('MPI', 'PMPI', 1) in have:
         return Entry(f).body()
     if f.name.endswith('_c') and f.name[:-2] in by_name:

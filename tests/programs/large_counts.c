@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Counts beyond 2^31 in one call, without the memory that they stand for: types without bytes, types
+ * without extent, messages that are shorter than their receive, memory that is never touched.
+ * large_counts [BYTES]: with BYTES that many really travel. Prints "bad: 0", or what was wrong. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static const MPI_Count MANY = ((MPI_Count)1 << 31) + 5;
+static int rank, size, bad;
+static MPI_Count seen;
+
+static void check(int ok, const char *what)
+{
+	if (ok)
+		return;
+	printf("rank %d: %s\n", rank, what);
+	bad++;
+}
+#define OK(call) check((call) == MPI_SUCCESS, #call)
+
+static char *reserve(MPI_Count bytes)
+{
+	char *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		exit(2);
+	return p;
+}
+
+static void size_is(MPI_Datatype *t, MPI_Count bytes, MPI_Count extent, const char *what)
+{
+	MPI_Count n = 0, lb = -1, e = 0;
+	MPI_Type_size_c(*t, &n);
+	MPI_Type_get_extent_c(*t, &lb, &e);
+	check(n == bytes && lb == 0 && e == extent, what);
+	MPI_Type_free(t);
+}
+
+static void types(void)
+{
+	MPI_Count lengths[2] = {1, MANY}, displacements[2] = {0, 8};
+	MPI_Datatype t, both[2] = {MPI_INT, MPI_CHAR};
+	OK(MPI_Type_contiguous_c(MANY, MPI_INT, &t));
+	MPI_Count i, a, l, n;
+	int combiner;
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	check(MPI_Type_get_envelope_c(t, &i, &a, &l, &n, &combiner) == MPI_ERR_UNSUPPORTED_OPERATION,
+	      "the envelope of a large type");
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	size_is(&t, MANY * 4, MANY * 4, "contiguous");
+	OK(MPI_Type_vector_c(2, 1, MANY, MPI_INT, &t));
+	size_is(&t, 8, MANY * 4 + 4, "vector");
+	OK(MPI_Type_create_hvector_c(2, MANY, MANY + 1, MPI_CHAR, &t));
+	size_is(&t, MANY * 2, MANY * 2 + 1, "hvector");
+	OK(MPI_Type_indexed_c(2, lengths, displacements, MPI_SHORT, &t));
+	size_is(&t, (MANY + 1) * 2, (MANY + 8) * 2, "indexed");
+	OK(MPI_Type_create_hindexed_c(2, lengths, displacements, MPI_CHAR, &t));
+	size_is(&t, MANY + 1, MANY + 8, "hindexed");
+	displacements[1] = MANY;
+	OK(MPI_Type_create_indexed_block_c(2, 3, displacements, MPI_INT, &t));
+	size_is(&t, 24, MANY * 4 + 12, "indexed block");
+	OK(MPI_Type_create_hindexed_block_c(2, MANY, displacements, MPI_CHAR, &t));
+	size_is(&t, MANY * 2, MANY * 2, "hindexed block");
+	displacements[1] = 4;
+	OK(MPI_Type_create_struct_c(2, lengths, displacements, both, &t));
+	size_is(&t, MANY + 4, (MANY + 4 + 3) / 4 * 4, "struct");
+	OK(MPI_Pack_size_c(MANY, MPI_INT, MPI_COMM_WORLD, &n));
+	check(n >= MANY * 4, "pack size");
+}
+
+static void numbers(void)
+{
+	MPI_Status s;
+	MPI_Count n = 0;
+	memset(&s, 0, sizeof(s));
+	OK(MPI_Status_set_elements_c(&s, MPI_INT, MANY));
+	OK(MPI_Get_count_c(&s, MPI_INT, &n));
+	check(n == MANY, "count of a status");
+	OK(MPI_Get_elements_c(&s, MPI_SHORT, &n));
+	check(n == MANY * 2, "elements of a status");
+}
+
+/* A receive that is large gets a message that is small. */
+static void messages(void)
+{
+	char *buffer = reserve(MANY), ten[10] = "123456789";
+	MPI_Datatype nothing;
+	MPI_Request r;
+	MPI_Status s;
+	MPI_Count n = -1;
+	if (rank == 0) {
+		OK(MPI_Send_c(ten, 10, MPI_CHAR, 1, 1, MPI_COMM_WORLD));
+		OK(MPI_Send_c(ten, 10, MPI_CHAR, 1, 2, MPI_COMM_WORLD));
+	} else if (rank == 1) {
+		OK(MPI_Recv_c(buffer, MANY, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &s));
+		OK(MPI_Get_count_c(&s, MPI_CHAR, &n));
+		check(n == 10 && !memcmp(buffer, ten, 10), "a short message");
+		OK(MPI_Irecv_c(buffer + 100, MANY - 100, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &r));
+		OK(MPI_Wait(&r, &s));
+		check(!memcmp(buffer + 100, ten, 10), "another");
+	}
+	MPI_Type_contiguous(0, MPI_INT, &nothing);
+	MPI_Type_commit(&nothing);
+	int to = (rank + 1) % size, from = (rank + size - 1) % size;
+	OK(MPI_Sendrecv_c(ten, MANY, nothing, to, 3, buffer, MANY + 1, nothing, from, 3, MPI_COMM_WORLD,
+			  &s));
+	OK(MPI_Bcast_c(buffer, MANY, nothing, 0, MPI_COMM_WORLD));
+	OK(MPI_Alltoall_c(ten, MANY, nothing, buffer, MANY, nothing, MPI_COMM_WORLD));
+	OK(MPI_Iallgather_c(ten, MANY, nothing, buffer, MANY, nothing, MPI_COMM_WORLD, &r));
+	OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+	MPI_Win w;
+	MPI_Win_create(buffer, 4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+	MPI_Win_fence(0, w);
+	OK(MPI_Put_c(ten, MANY, nothing, to, 0, MANY, nothing, w));
+	MPI_Win_fence(0, w);
+	MPI_Win_free(&w);
+	MPI_Type_free(&nothing);
+	munmap(buffer, (size_t)MANY);
+}
+
+static void added(void *a, void *b, MPI_Count *n, MPI_Datatype *t)
+{
+	seen += *n;
+}
+
+static void reductions(void)
+{
+	MPI_Datatype point, nothing; /* one byte without extent: any number lies in one byte */
+	char a = 1, b = 2;
+	MPI_Op op;
+	MPI_Request r;
+	MPI_Op_create_c(added, 1, &op);
+	MPI_Type_create_resized(MPI_CHAR, 0, 0, &point);
+	MPI_Type_commit(&point);
+	MPI_Type_contiguous(0, MPI_CHAR, &nothing);
+	MPI_Type_commit(&nothing);
+	OK(MPI_Reduce_local_c(&a, &b, MANY, point, op));
+	check(seen == MANY, "elements of a reduction");
+	OK(MPI_Allreduce_c(&a, &b, MANY, nothing, op, MPI_COMM_WORLD));
+	OK(MPI_Reduce_c(&a, &b, MANY, nothing, op, 0, MPI_COMM_WORLD));
+	OK(MPI_Iscan_c(&a, &b, MANY, nothing, op, MPI_COMM_WORLD, &r));
+	OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+	MPI_Op_free(&op);
+	MPI_Type_free(&point);
+	MPI_Type_free(&nothing);
+}
+
+/* What has no way yet is refused. */
+static void refused(void)
+{
+	MPI_Count counts[16], places[16];
+	char a;
+	for (int i = 0; i < size; i++) {
+		counts[i] = 0;
+		places[i] = MANY;
+	}
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	check(MPI_Allgatherv_c(&a, 0, MPI_CHAR, &a, counts, (MPI_Aint *)places, MPI_CHAR,
+			       MPI_COMM_WORLD) == MPI_ERR_COUNT, "large displacements");
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+/* So many bytes travel: point to point, by a broadcast, by a reduction. */
+static void really(MPI_Count bytes)
+{
+	char *buffer = reserve(bytes);
+	MPI_Status s;
+	MPI_Count n = 0;
+	if (rank == 0) {
+		buffer[0] = 'a';
+		buffer[bytes - 1] = 'z';
+		OK(MPI_Send_c(buffer, bytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD));
+	} else if (rank == 1) {
+		OK(MPI_Recv_c(buffer, bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &s));
+		OK(MPI_Get_count_c(&s, MPI_CHAR, &n));
+		check(n == bytes && buffer[0] == 'a' && buffer[bytes - 1] == 'z', "a large message");
+		memset(buffer + bytes - 4096, 0, 4096);
+	}
+	OK(MPI_Bcast_c(buffer, bytes, MPI_CHAR, 0, MPI_COMM_WORLD));
+	check(buffer[bytes - 1] == 'z', "a large broadcast");
+	buffer[bytes - 1] = (char)(rank + 1);
+	OK(MPI_Allreduce_c(MPI_IN_PLACE, buffer, bytes, MPI_SIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD));
+	check(buffer[bytes - 1] == size, "a large reduction");
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (argc > 1) {
+		really(atoll(argv[1]));
+	} else {
+		types();
+		numbers();
+		messages();
+		reductions();
+		refused();
+	}
+	MPI_Allreduce(MPI_IN_PLACE, &bad, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (rank == 0)
+		printf("bad: %d\n", bad);
+	MPI_Finalize();
+	return 0;
+}
