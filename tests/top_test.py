@@ -123,8 +123,31 @@ def it_shows_jobs_their_nodes_and_ranks(s, top):
     t.until(r"^- south +SPARE +no ranks", "the spare")
     for rank in job.info()["ranks"]:
         t.until(rf"^ +{rank['rank']} +{rank['pid']} +running +\d+% +[\d.]+ [KM]iB  waits", "a rank, and what it does")
+        expect(not re.search(rf" {rank['pid']} .* {rank['node']}$", t.text(), re.M), "its node stands above it", t.text())
     t.until("^checkpoint none")
     t.until("MPI: nothing is measured")
+    expect(t.end() == 0, "its status")
+    job.kill(signal.SIGTERM)
+    job.wait()
+
+
+@with_top
+def events_take_the_lines_that_they_need(s, top):
+    job, name = job_of_two_nodes(s)
+    t = top(name)
+    t.until("^- north")
+    t.until(rf"^events of {re.escape(name)}(: none yet)?$")
+
+    def below():
+        lines = t.text().splitlines()
+        at = max(i for i, line in enumerate(lines) if line.startswith("events of "))
+        return lines[at:-1]
+    expect(all(line.startswith("20") for line in below()[1:]), "no empty lines", t.text())
+    t.keys("Cyy")
+    t.until(r"FTB_CHECKPOINT_DONE", "the event")
+    expect(1 <= len(below()[1:]) <= 4 and all(line.startswith("20") for line in below()[1:]), t.text())
+    t.keys("oo")
+    t.until("^ *RANK .* NODE$", "by rank: each line says its node")
     expect(t.end() == 0, "its status")
     job.kill(signal.SIGTERM)
     job.wait()

@@ -19,15 +19,22 @@ struct top_job *top_current(const struct top *t)
 	return top_data_find(&t->data, t->job);
 }
 
-static int event_lines(void)
+/* The head line of the events, and a line for each that there is, within the room that they may take. */
+static int event_lines(const struct top *t)
 {
-	return LINES < 16 ? 0 : LINES < 40 ? 5 : 12;
+	int most = LINES < 16 ? 0 : LINES < 40 ? 5 : 12, n = most > 0 ? 1 : 0;
+
+	for (const char *at = top_child_last(&t->events, 12); *at && n < most; n++) {
+		at += strcspn(at, "\n");
+		at += *at == '\n';
+	}
+	return n;
 }
 
 /* The table's own head line is not of its room. */
 size_t top_draw_room(const struct top *t)
 {
-	int used = (t->view == TOP_JOBS ? 1 : HEAD_LINES) + 1 + event_lines() + 1;
+	int used = (t->view == TOP_JOBS ? 1 : HEAD_LINES) + 1 + event_lines(t) + 1;
 
 	return LINES > used ? (size_t)(LINES - used) : 1;
 }
@@ -202,7 +209,9 @@ static void draw_node_row(const struct top_job *job, int node, int y, bool here)
 	    n->host);
 }
 
-static void draw_rank_row(const struct top_job *job, const struct top_rank *r, int y, bool here)
+/* with_node: no line of its node stands above. */
+static void draw_rank_row(const struct top_job *job, const struct top_rank *r, int y, bool here,
+			  bool with_node)
 {
 	char memory[16] = "", cpu[16] = "";
 
@@ -220,7 +229,8 @@ static void draw_rank_row(const struct top_job *job, const struct top_rank *r, i
 			   : "replica");
 	put_state(y, STATE_AT, 13, r->state);
 	put(y, CPU_AT, "%5s %9s  %.16s", cpu, memory, top_local_does(r));
-	put(y, NODE_AT, "%s", r->node >= 0 ? job->nodes[r->node].name : "?");
+	if (with_node || r->node < 0)
+		put(y, NODE_AT, "%s", r->node >= 0 ? job->nodes[r->node].name : "?");
 }
 
 static void draw_ranks(struct top *t, int y)
@@ -232,7 +242,9 @@ static void draw_ranks(struct top *t, int y)
 	attron(A_REVERSE);
 	put(y, RANK_AT, "%6s %8s", "RANK", "PID");
 	put(y, STATE_AT, "%-13s %5s %9s  %s", "STATE", "CPU", "MEMORY", "DOES");
-	put(y++, NODE_AT, "NODE");
+	if (t->sort != TOP_SORT_NODE)
+		put(y, NODE_AT, "NODE");
+	y++;
 	attroff(A_REVERSE);
 	for (size_t i = t->first; i < t->row_count && i < t->first + room; i++, y++) {
 		const struct top_row *row = &t->rows[i];
@@ -240,7 +252,8 @@ static void draw_ranks(struct top *t, int y)
 		if (row->rank < 0)
 			draw_node_row(job, row->node, y, i == t->at);
 		else
-			draw_rank_row(job, &job->ranks[row->rank], y, i == t->at);
+			draw_rank_row(job, &job->ranks[row->rank], y, i == t->at,
+				      t->sort != TOP_SORT_NODE);
 	}
 	if (t->row_count == 0)
 		put(y, 0, t->filter[0] ? "No rank has '%s' in its line." : "%s", t->filter);
@@ -286,16 +299,17 @@ static void draw_rank(struct top *t, int y)
 
 static void draw_events(const struct top *t)
 {
-	int n = event_lines(), y = LINES - 1 - n;
+	int n = event_lines(t), y = LINES - 1 - n;
 	char head[160];
 	const char *at;
 
 	if (n == 0)
 		return;
-	snprintf(head, sizeof(head), "events of %s",
-		 t->events_of[0] ? t->events_of : "a job: none is chosen");
+	snprintf(head, sizeof(head), "events of %s%s",
+		 t->events_of[0] ? t->events_of : "a job: none is chosen",
+		 t->events_of[0] && n == 1 ? ": none yet" : "");
 	bar(y++, head);
-	at = top_child_last(&t->events, (size_t)n - 1);
+	at = n > 1 ? top_child_last(&t->events, (size_t)n - 1) : "";
 	for (; *at && y < LINES - 1; at += strcspn(at, "\n"), at += *at == '\n')
 		put(y++, 0, "%.*s", (int)strcspn(at, "\n"), at);
 }
