@@ -121,7 +121,7 @@ def the_server_shows_running_jobs_to_who_has_the_token(s, web):
     name = job.info()["id"]
     while not job.info()["checkpoint"]:
         time.sleep(0.05)
-    for path in "/", "/api/jobs", "/api/job?id=" + name:
+    for path in "/", "/api/jobs", "/api/job?id=" + name, "/api/events?id=" + name:
         for token in None, "0" * 32, w.token[:-1], w.token + "0":
             status, text, _ = w.get(path, token)
             expect(status == 403 and name not in text and "<script" not in text, path, token, status, text)
@@ -135,9 +135,17 @@ def the_server_shows_running_jobs_to_who_has_the_token(s, web):
     expect([n["node"] for n in d["nodes"]["nodes"]] == ["node0", "node1"] and len(d["ps"]["ranks"]) == 2, d)
     r = s.hale("report", name)
     expect(r.status == 0 and r.out.startswith(f"{name}: 2 ranks, "), r)
+    end = time.monotonic() + 60
+    while "FTB_CHECKPOINT_DONE" not in [e["name"] for e in json.loads(w.get("/api/events?id=" + name, w.token)[1])["events"]]:
+        expect(time.monotonic() < end, "no event of the backplane comes")
+        time.sleep(0.1)
+    expect(json.loads(w.get("/api/events?id=nosuch.1", w.token)[1]) == {"events": []}, "a job that is none has none")
+    expect([(n["node"], n["ranks"]) for n in d["report"]["nodes"]] == [("node0", 1), ("node1", 1)], d["report"]["nodes"])
+    expect("status" not in s.hale("report", name).out, "it runs still")
+    expect("now: node0 1 rank, node1 1 rank" in s.hale("report", name).out, s.hale("report", name))
     status, text, _ = w.get("/api/job?id=nosuch.1", w.token)
     expect(status == 200 and json.loads(text)["report"] is None, text)
-    for path in "/api/job", "/api/job?id=", "/api/job?id=-x", "/api/job?id=../x", "/etc/passwd", "/../page":
+    for path in "/api/job", "/api/job?id=", "/api/job?id=-x", "/api/events", "/api/job?id=../x", "/etc/passwd", "/../page":
         expect(w.get(path, w.token)[0] == 404, path)
     expect(w.get("/api/jobs", w.token, "POST")[0] == 405, "it only shows")
     expect(w.end() == 0, "its status")
@@ -305,12 +313,16 @@ def the_live_page_follows_a_job_in_a_browser(s, browser):
         b.until("document.querySelectorAll('#topology .rank').length === 4")
         b.until("document.querySelectorAll('#timeline .checkpoint').length > 1")
         b.until("document.querySelectorAll('#rates rect').length > 2")
+        expect(b.run("return document.querySelectorAll('#timeline .stay').length") == 2, "a row for each node")
+        b.until("document.querySelector('#backplane li')")
         os.kill(ranks[2], signal.SIGKILL)
         b.until("document.querySelectorAll('#timeline .death').length === 1")
         b.until("document.querySelector('#topology .struck')")
         b.click("#timeline .death")
         b.until("document.getElementById('detail').textContent.includes('rank 2 died')")
         b.picture("live")
+        b.run("document.getElementById('backplane').scrollIntoView()")
+        b.picture("live-events")
         job.kill(signal.SIGTERM)
         job.wait()
         b.until(f"document.getElementById('title').textContent !== '{name}' || "

@@ -139,7 +139,42 @@ static char *ask_advice(const struct wish *w, bool running)
 
 /* ---- in lines ---- */
 
-static void print_lines(FILE *to, const struct json_value *v)
+/* An entry of a node that a later one replaces. */
+static bool is_over(const struct json_value *nodes, size_t i)
+{
+	const char *name = json_text(json_get(json_at(nodes, i), "node"), "?");
+
+	for (size_t k = i + 1; k < json_count(nodes); k++)
+		if (strcmp(json_text(json_get(json_at(nodes, k), "node"), "?"), name) == 0)
+			return true;
+	return false;
+}
+
+/* "  at the end: node0 none, node1 2 ranks"; a job of one node has no such line. */
+static void print_nodes(FILE *to, const struct json_value *nodes, bool ended)
+{
+	const char *before = ended ? "at the end: " : "now: ";
+
+	if (json_count(nodes) < 2)
+		return;
+	fprintf(to, "%12s", "");
+	for (size_t i = 0; i < json_count(nodes); i++) {
+		int64_t ranks = json_number_int(json_get(json_at(nodes, i), "ranks"), 0);
+
+		if (is_over(nodes, i))
+			continue;
+		fprintf(to, "%s%s ", before,
+			json_text(json_get(json_at(nodes, i), "node"), "?"));
+		before = ", ";
+		if (ranks == 0)
+			fputs("no ranks", to);
+		else
+			fprintf(to, "%" PRId64 " rank%s", ranks, ranks == 1 ? "" : "s");
+	}
+	fputc('\n', to);
+}
+
+static void print_lines(FILE *to, const struct json_value *v, bool running)
 {
 	const struct json_value *checkpoints = json_get(v, "checkpoints");
 	const struct json_value *failures = json_get(v, "failures");
@@ -154,12 +189,14 @@ static void print_lines(FILE *to, const struct json_value *v)
 		complete += json_truth(json_get(one, "complete"), false);
 		pause += json_number(json_get(one, "pause_seconds"), 0);
 	}
-	fprintf(to, "%s: %" PRId64 " ranks, %s", json_text(json_get(v, "job"), "?"),
+	fprintf(to, "%s: %" PRId64 " rank%s, %s", json_text(json_get(v, "job"), "?"),
 		json_number_int(json_get(v, "ranks"), 0),
+		json_number_int(json_get(v, "ranks"), 0) == 1 ? "" : "s",
 		units_show_seconds(json_number(json_get(v, "wall_seconds"), 0), a));
-	if (json_get(v, "exit"))
+	if (!running && json_get(v, "exit"))
 		fprintf(to, ", status %" PRId64, json_number_int(json_get(v, "exit"), 0));
-	fprintf(to, "; %" PRIu64 " checkpoints, for which ranks stood still %s\n", complete,
+	fprintf(to, "; %" PRIu64 " checkpoint%s, for which ranks stood still %s\n", complete,
+		complete == 1 ? "" : "s",
 		units_show_seconds(pause, b));
 	for (size_t i = 0; i < json_count(failures); i++) {
 		const struct json_value *f = json_at(failures, i);
@@ -186,6 +223,7 @@ static void print_lines(FILE *to, const struct json_value *v)
 			json_text(json_get(m, "from"), "?"), json_text(json_get(m, "to"), "?"),
 			units_show_seconds(json_number(json_get(m, "downtime_seconds"), 0), b));
 	}
+	print_nodes(to, json_get(v, "nodes"), !running);
 }
 
 /* ---- the command ---- */
@@ -226,7 +264,7 @@ static bool print(const struct wish *w, FILE *to, const char *text, bool running
 	}
 	v = json_parse(text, strlen(text));
 	if (json_get(v, "job"))
-		print_lines(to, v);
+		print_lines(to, v, running);
 	json_free(v);
 	return !ferror(to);
 }

@@ -209,6 +209,8 @@ hale_status_t head_open_store(struct head *h, struct error *err);
 
 /* head_lines.c: the line that a job begins with, and the one that it ends with. */
 void head_say_begin(struct head *h);
+/* How many ranks each node has now, into the report. */
+void head_report_nodes(struct head *h);
 void head_say_end(struct head *h);
 
 /* head_partition.c: rank says that it can't reach peer over the network, or that it can again. */

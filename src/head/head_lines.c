@@ -94,6 +94,7 @@ void head_say_begin(struct head *h)
 	else
 		add_protection(h, text, &len);
 	head_say(h, "%s", text);
+	head_report_nodes(h);
 	if (h->o->display_map)
 		say_map(h);
 }

@@ -181,6 +181,7 @@ static void record_lost(struct head *h, const char *how)
 	json_string(&j, "why", h->lost.why);
 	json_double(&j, "job_seconds", head_seconds(h));
 	record_end(&h->files.record, &j);
+	head_report_nodes(h);
 }
 
 /* True: the job can go on, without the node of h->lost.name. */

@@ -35,6 +35,7 @@ void head_go_on(struct head *h, uint32_t rank)
 	char took[16];
 
 	report_restart(h);
+	head_report_nodes(h);
 	watch_rollback_done(h);
 	leave_over(h);
 	head_profile_turn(h);

@@ -17,6 +17,7 @@ void report_fini(struct report *r)
 	free(r->checkpoints);
 	free(r->failures);
 	free(r->migrations);
+	free(r->stays);
 	free(r->clones);
 	free(r->sdc);
 	r->clones = NULL;
@@ -24,6 +25,8 @@ void report_fini(struct report *r)
 	r->checkpoints = NULL;
 	r->failures = NULL;
 	r->migrations = NULL;
+	r->stays = NULL;
+	r->stay_count = 0;
 	r->checkpoint_count = r->failure_count = r->migration_count = 0;
 }
 
@@ -262,6 +265,7 @@ static void print_all(const struct report *r, size_t skipped, int exit_status, d
 	for (size_t i = 0; i < r->migration_count; i++)
 		print_migration(&r->migrations[i], j);
 	json_close_array(j);
+	report_print_nodes(r, j);
 	json_uint(j, "seed", r->seed);
 }
 
@@ -415,6 +419,7 @@ void report_read(struct report *r, const struct json_value *v)
 	list = json_get(v, "migrations");
 	for (size_t i = 0; i < json_count(list); i++)
 		read_migration(r, json_at(list, i));
+	report_read_nodes(r, v);
 }
 
 /* /dev/stdout and the like can't be renamed over */

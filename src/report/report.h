@@ -50,6 +50,15 @@ struct report_failure {
 	double restart_seconds; /* until all ranks ran again; 0: they did not, or anew */
 };
 
+/* From a time on a node has so many ranks, until its next entry. */
+struct report_stay {
+	char node[64];
+	uint32_t ranks; /* 0: a spare, or lost */
+	double at_seconds;
+};
+
+enum { REPORT_STAYS = 1000 }; /* what comes later is not written down */
+
 struct report_migration {
 	char from[64], to[256];
 	uint32_t ranks;
@@ -119,6 +128,8 @@ struct report {
 	size_t failure_count;
 	struct report_migration *migrations;
 	size_t migration_count;
+	struct report_stay *stays; /* in the order of time */
+	size_t stay_count;
 	struct report_clone *clones;
 	size_t clone_count;
 	bool compares;		/* --sdc */
@@ -139,6 +150,11 @@ struct report_checkpoint *report_checkpoint_at(const struct report *r, uint64_t 
 void report_sum_up(const struct report *r, size_t n, struct report_sums sums[2]);
 void report_add_migration(struct report *r, const struct report_migration *m);
 void report_add_clone(struct report *r, const struct report_clone *c);
+/* The node has so many ranks now; nothing changes when it had as many. */
+void report_node_has(struct report *r, const char *node, uint32_t ranks, double at_seconds);
+/* "nodes":[{"node","ranks","at_seconds"}…] into the open object of j, and from there. */
+void report_print_nodes(const struct report *r, struct json_out *j);
+void report_read_nodes(struct report *r, const struct json_value *v);
 /* Those beyond REPORT_SDC_MAX are counted only. */
 enum { REPORT_SDC_MAX = 1000 };
 void report_add_sdc(struct report *r, const struct report_sdc *s);
@@ -149,7 +165,8 @@ void report_print_migration(const struct report_migration *m, struct json_out *j
 struct report_failure *report_add_failure(struct report *r, uint32_t rank, const char *node,
 					  const char *reason, double at_seconds);
 
-/* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…],"seed"} into a
+/* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…],
+ * "migrations":[…],"nodes":[…],"seed"} into a
  * new JSON text; with "profile":{…} if any rank was in MPI_Init, with "checkpoints_before":N if
  * there were N more before those in the list. */
 void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j);

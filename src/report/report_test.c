@@ -45,6 +45,36 @@ static void the_report_has_the_keys_that_others_rely_on(void **state)
 	report_fini(&r);
 }
 
+static void nodes_are_named_with_their_ranks(void **state)
+{
+	struct report r = {.job = "a.1", .ranks = 4}, again = {.job = "a.1"};
+	const struct json_value *list;
+	struct json_value *v;
+	struct json_out j;
+
+	report_node_has(&r, "north", 4, 0);
+	report_node_has(&r, "south", 0, 0);
+	report_node_has(&r, "north", 4, 1); /* nothing new */
+	report_node_has(&r, "north", 0, 2);
+	report_node_has(&r, "south", 4, 2.5);
+	json_out_init(&j);
+	report_print_inherited(&r, &j);
+	v = json_parse(j.text, j.len);
+	list = json_get(v, "nodes");
+	assert_int_equal(json_count(list), 4);
+	assert_string_equal(json_text(json_get(json_at(list, 3), "node"), ""), "south");
+	assert_int_equal(json_number_int(json_get(json_at(list, 3), "ranks"), -1), 4);
+	assert_true(json_number(json_get(json_at(list, 3), "at_seconds"), 0) == 2.5);
+	report_read(&again, v);
+	assert_int_equal(again.stay_count, 4);
+	report_node_has(&again, "north", 0, 3); /* known to a new head, too */
+	assert_int_equal(again.stay_count, 4);
+	json_free(v);
+	json_out_fini(&j);
+	report_fini(&r);
+	report_fini(&again);
+}
+
 static struct report_checkpoint of_number(uint32_t k)
 {
 	return (struct report_checkpoint){.id = k,
@@ -170,6 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_report_has_the_keys_that_others_rely_on),
+	    cmocka_unit_test(nodes_are_named_with_their_ranks),
 	    cmocka_unit_test(a_job_of_a_month_has_a_report_of_bounded_length),
 	    cmocka_unit_test(what_happened_before_there_was_a_folder_is_in_the_record),
 	};

@@ -24,7 +24,7 @@ static int event_lines(const struct top *t)
 {
 	int most = LINES < 16 ? 0 : LINES < 40 ? 5 : 12, n = most > 0 ? 1 : 0;
 
-	for (const char *at = top_child_last(&t->events, 12); *at && n < most; n++) {
+	for (const char *at = follow_last(&t->events, 12); *at && n < most; n++) {
 		at += strcspn(at, "\n");
 		at += *at == '\n';
 	}
@@ -309,7 +309,7 @@ static void draw_events(const struct top *t)
 		 t->events_of[0] ? t->events_of : "a job: none is chosen",
 		 t->events_of[0] && n == 1 ? ": none yet" : "");
 	bar(y++, head);
-	at = n > 1 ? top_child_last(&t->events, (size_t)n - 1) : "";
+	at = n > 1 ? follow_last(&t->events, (size_t)n - 1) : "";
 	for (; *at && y < LINES - 1; at += strcspn(at, "\n"), at += *at == '\n')
 		put(y++, 0, "%.*s", (int)strcspn(at, "\n"), at);
 }

@@ -71,7 +71,7 @@ static void follow_events(struct top *t)
 	if (!*job || !top_data_find(&t->data, job)) /* it is over: its last events stay */
 		return;
 	snprintf(t->events_of, sizeof(t->events_of), "%s", job);
-	top_child_start(&t->events, argv);
+	follow_start(&t->events, argv);
 }
 
 static void describe(struct top *t)
@@ -175,7 +175,7 @@ static void act(struct top *t)
 		*slot = '\0';
 	if (t->action.pid > 0)
 		snprintf(t->said, sizeof(t->said), "What was asked for before is still under way.");
-	else if (top_child_start(&t->action, t->asked == TOP_CHECKPOINT ? take
+	else if (follow_start(&t->action, t->asked == TOP_CHECKPOINT ? take
 					     : t->asked == TOP_MIGRATE	? move
 									: kill))
 		snprintf(t->said, sizeof(t->said), "%s",
@@ -197,7 +197,7 @@ static void answered(struct top *t, int key)
 
 static void action_over(struct top *t)
 {
-	const char *text = top_child_last(&t->action, 1);
+	const char *text = follow_last(&t->action, 1);
 	int status = t->action.status;
 
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !*text)
@@ -226,7 +226,7 @@ static void take_stack(struct top *t)
 		return;
 	snprintf(pid, sizeof(pid), "%d", (int)r->pid);
 	t->scroll = 0;
-	top_child_start(&t->stack, argv);
+	follow_start(&t->stack, argv);
 }
 
 /* ---- keys ---- */
@@ -253,7 +253,7 @@ static void enter(struct top *t)
 		t->slot = job->ranks[row->rank].slot;
 		t->view = TOP_RANK;
 		t->scroll = 0;
-		top_child_end(&t->stack);
+		follow_end(&t->stack);
 		t->stack.len = 0;
 		describe(t);
 	}
@@ -394,11 +394,11 @@ static void watch(struct top *t, double every)
 			return;
 		if (!take_keys(t))
 			return;
-		while (top_child_read(&t->events))
+		while (follow_read(&t->events))
 			;
-		while (top_child_read(&t->stack))
+		while (follow_read(&t->stack))
 			;
-		while (top_child_read(&t->action))
+		while (follow_read(&t->action))
 			if (t->action.ended)
 				action_over(t);
 		if (clock_seconds() >= next) {
@@ -438,9 +438,9 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	t.hale = argv[1];
-	top_child_init(&t.events);
-	top_child_init(&t.action);
-	top_child_init(&t.stack);
+	follow_init(&t.events);
+	follow_init(&t.action);
+	follow_init(&t.stack);
 	if (argv[2][0]) {
 		snprintf(t.job, sizeof(t.job), "%s", argv[2]);
 		t.view = TOP_JOB;
@@ -454,9 +454,9 @@ int main(int argc, char **argv)
 	top_draw(&t);
 	watch(&t, every);
 	endwin();
-	top_child_end(&t.events);
-	top_child_end(&t.action);
-	top_child_end(&t.stack);
+	follow_end(&t.events);
+	follow_end(&t.action);
+	follow_end(&t.stack);
 	top_data_fini(&t.data);
 	free(t.rows);
 	free(t.described);

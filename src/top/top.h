@@ -6,10 +6,9 @@
  *   data.c   what the heads say, and how fast numbers grow
  *   local.c  what the kernel says of ranks on this machine
  *   rows.c   which rows a table has, in which order: pure
- *   child.c  commands that run beside it, and what they print
  *   draw.c   the screen;  main.c  keys and time
  *
- * May call: control/ (the client), base/. Called by: the command `hale top`, by exec. */
+ * May call: control/ (the client; follow.c: commands that run beside it), base/. Called by: the command `hale top`, by exec. */
 #ifndef HALE_TOP_TOP_H
 #define HALE_TOP_TOP_H
 
@@ -18,6 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "node/job.h"
+#include "control/follow.h"
 
 struct top_rank {
 	int rank, slot;
@@ -99,28 +99,6 @@ size_t top_rows(const struct top_job *job, top_sort_t sort, const char *filter,
 /* "2 running, 1 checkpointing" of a node's ranks. */
 void top_node_summary(const struct top_job *job, int node, char *text, size_t size);
 
-/* ---- child.c ---- */
-
-enum { TOP_TEXT_MAX = 32768 };
-
-struct top_child {
-	pid_t pid; /* 0: none runs */
-	int fd;	   /* what it prints, on both; -1: all is read */
-	int status;
-	bool ended; /* since it was started; status says how */
-	size_t len;
-	char text[TOP_TEXT_MAX]; /* the newest of it, NUL-terminated */
-};
-
-void top_child_init(struct top_child *c);
-/* One that runs is ended first. */
-bool top_child_start(struct top_child *c, char *const argv[]);
-/* Takes what has come; true: there was something, or it has ended. */
-bool top_child_read(struct top_child *c);
-void top_child_end(struct top_child *c);
-/* The last n lines of its text; returns the first of them. */
-const char *top_child_last(const struct top_child *c, size_t n);
-
 /* ---- the screen ---- */
 
 typedef enum top_view { TOP_JOBS, TOP_JOB, TOP_RANK } top_view_t;
@@ -148,7 +126,7 @@ struct top {
 	char asked_about[160];
 	char target[64];
 	char said[256]; /* the last line */
-	struct top_child events, action, stack;
+	struct follow events, action, stack;
 	char events_of[JOB_ID_MAX];
 	bool seen; /* a job to start with has been there */
 };

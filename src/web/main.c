@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "control/control.h"
+#include "web/events.h"
 #include "web/page.h"
 
 enum { TOKEN_BYTES = 16, CONNECTIONS_MAX = 32, CONNECTION_SECONDS = 20, ADVICE_MAX = 1 << 20 };
@@ -193,6 +194,8 @@ static enum MHD_Result serve(void *arg, struct MHD_Connection *c, const char *ur
 		text = the_job(job);
 	else if (strcmp(url, "/api/advice") == 0 && job)
 		text = the_advice(job);
+	else if (strcmp(url, "/api/events") == 0 && job)
+		text = web_events(web.hale, job);
 	else
 		return send_text(c, 404, "text/plain", strdup("There is nothing here.\n"));
 	return send_text(c, 200, "application/json", text);
@@ -242,5 +245,6 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	sigwait(&ends, &which);
 	MHD_stop_daemon(d);
+	web_events_fini();
 	return 0;
 }

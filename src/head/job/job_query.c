@@ -8,6 +8,14 @@ double head_seconds(const struct head *h)
 	return clock_seconds() - h->job_began;
 }
 
+void head_report_nodes(struct head *h)
+{
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		report_node_has(&h->report, h->node_set.nodes[k].name,
+				node_set_ranks_on(&h->node_set, &h->node_set.nodes[k]),
+				head_seconds(h));
+}
+
 bool head_rank_alive(const struct head *h, uint32_t rank)
 {
 	return !h->ranks[rank].ended;

@@ -202,6 +202,7 @@ static void record_move(struct head *h, const struct report_migration *m)
 	report_print_migration(m, &j);
 	record_end(&h->files.record, &j);
 	report_add_migration(&h->report, m);
+	head_report_nodes(h);
 }
 
 uint32_t migrate_rounds_most(const struct head *h)

@@ -7,14 +7,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "top/top.h"
+#include "control/follow.h"
 
-void top_child_init(struct top_child *c)
+void follow_init(struct follow *c)
 {
-	*c = (struct top_child){.fd = -1};
+	*c = (struct follow){.fd = -1};
 }
 
-void top_child_end(struct top_child *c)
+void follow_end(struct follow *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
@@ -26,19 +26,24 @@ void top_child_end(struct top_child *c)
 	c->pid = 0;
 }
 
-bool top_child_start(struct top_child *c, char *const argv[])
+bool follow_start(struct follow *c, char *const argv[])
 {
 	int ends[2];
 
-	top_child_end(c);
-	top_child_init(c);
+	follow_end(c);
+	follow_init(c);
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return false;
 	c->pid = fork();
 	if (c->pid == 0) {
 		int nothing = open("/dev/null", O_RDONLY);
 
+		sigset_t none;
+
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		sigemptyset(&none); /* a server waits for its signals, and ignores some: not this one */
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
 		dup2(nothing, STDIN_FILENO);
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(ends[1], STDERR_FILENO);
@@ -58,7 +63,7 @@ bool top_child_start(struct top_child *c, char *const argv[])
 }
 
 /* The older half makes room. */
-static void make_room(struct top_child *c)
+static void make_room(struct follow *c)
 {
 	if (c->len < sizeof(c->text) - 1024)
 		return;
@@ -66,7 +71,7 @@ static void make_room(struct top_child *c)
 	c->len -= c->len / 2;
 }
 
-bool top_child_read(struct top_child *c)
+bool follow_read(struct follow *c)
 {
 	ssize_t n;
 
@@ -88,7 +93,7 @@ bool top_child_read(struct top_child *c)
 	return true;
 }
 
-const char *top_child_last(const struct top_child *c, size_t n)
+const char *follow_last(const struct follow *c, size_t n)
 {
 	size_t at = c->len;
 
