@@ -363,8 +363,11 @@ void task_due_strike(void *address, const void *context)
 {
 	struct task_thread *t = task_thread_self();
 
-	if (!mended_for_copying(t, address))
-		struck(t, address, context);
+	if (mended_for_copying(t, address))
+		return;
+	if (t->frame && t->frame->probes) /* if the program reads it, too, it meets it by itself */
+		longjmp(t->frame->env, 1);
+	struck(t, address, context);
 }
 
 static void on_bus(int sig, siginfo_t *si, void *context)

@@ -16,7 +16,8 @@ static struct sigaction before;
 
 /* ---- pages that a test has taken away ---- */
 
-enum { TAKEN = 64 };
+/* Addresses of such pages, plus BACK once they have been made anew. */
+enum { TAKEN = 64, BACK = 1 };
 static _Atomic uintptr_t taken[TAKEN];
 
 bool task_fault_take_page(void *address)
@@ -24,26 +25,31 @@ bool task_fault_take_page(void *address)
 	uintptr_t page = (uintptr_t)address & ~(HALE_PAGE - 1);
 
 	for (unsigned i = 0; i < TAKEN; i++) {
-		uintptr_t none = 0;
+		uintptr_t none = atomic_load(&taken[i]);
 
+		if (none && none != (page | BACK)) /* one that is back may be taken again */
+			continue;
 		if (atomic_compare_exchange_strong(&taken[i], &none, page))
 			return mprotect((void *)page, HALE_PAGE, PROT_NONE) == 0;
 	}
 	return false;
 }
 
-/* True once for each page: whoever touches it first gets the report. */
-static bool page_was_taken(uintptr_t address)
+static bool page_is(uintptr_t page, uintptr_t state)
 {
-	uintptr_t page = address & ~(HALE_PAGE - 1);
-
-	for (unsigned i = 0; page && i < TAKEN; i++) {
-		uintptr_t there = page;
-
-		if (atomic_compare_exchange_strong(&taken[i], &there, 0))
+	for (unsigned i = 0; page && i < TAKEN; i++)
+		if (atomic_load(&taken[i]) == (page | state))
 			return true;
-	}
 	return false;
+}
+
+void task_fault_page_is_back(void *page)
+{
+	for (unsigned i = 0; i < TAKEN; i++) {
+		uintptr_t there = (uintptr_t)page;
+
+		atomic_compare_exchange_strong(&taken[i], &there, there | BACK);
+	}
 }
 
 /* ---- the handler ---- */
@@ -68,10 +74,12 @@ static void on_segv(int sig, siginfo_t *si, void *context)
 {
 	int saved = errno;
 	struct task_thread *t = task_thread_self();
-	uintptr_t at = (uintptr_t)si->si_addr;
+	uintptr_t at = (uintptr_t)si->si_addr, page = at & ~(HALE_PAGE - 1);
 
-	if (si->si_code == SEGV_ACCERR && page_was_taken(at)) {
+	if (si->si_code == SEGV_ACCERR && page_is(page, 0))
 		task_due_strike(si->si_addr, context);
+	/* made anew, perhaps by another thread that met it, too */
+	if (si->si_code == SEGV_ACCERR && page_is(page, BACK) && !task_settings.check_writes) {
 		errno = saved;
 		return;
 	}

@@ -21,6 +21,8 @@ static _Atomic unsigned used[BLOCKS]; /* places in blocks, in order of making */
 static _Atomic unsigned nused;
 static _Atomic size_t bytes_held;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int strangers; /* tasks that run without copies; under lock */
+static _Atomic bool unseen;
 static __thread volatile bool mine; /* this thread holds it while it copies; read by a signal */
 
 static struct block *block_find(const struct task_range *r, bool make)
@@ -75,7 +77,7 @@ static void blocks_copy(const struct task_record *r, bool written, uint64_t epoc
 		const struct task_range *g = &r->ranges[i];
 		struct block *b;
 
-		if (g->written != written || g->length < LEAST)
+		if (g->written != written || g->discard || g->length < LEAST)
 			continue;
 		b = block_find(g, true);
 		if (!b || b->epoch == epoch)
@@ -84,6 +86,18 @@ static void blocks_copy(const struct task_record *r, bool written, uint64_t epoc
 		b->epoch = epoch;
 		*copied += b->length;
 	}
+}
+
+static void lock_take(void)
+{
+	pthread_mutex_lock(&lock);
+	mine = true;
+}
+
+static void lock_give(void)
+{
+	mine = false;
+	pthread_mutex_unlock(&lock);
 }
 
 void task_inputs_begin(const struct task_record *r, uint64_t *copied)
@@ -139,6 +153,82 @@ const char *task_inputs_of(const struct task_record *r, uint32_t i)
 	if (!mine)
 		pthread_mutex_unlock(&lock);
 	return copy;
+}
+
+void task_inputs_stranger(int change)
+{
+	lock_take();
+	strangers += change;
+	lock_give();
+}
+
+void task_inputs_unseen(void)
+{
+	atomic_store(&unseen, true);
+}
+
+/* Whether this thread had the lock already, as it was copying when it met the page. */
+static __thread bool had;
+
+void task_inputs_hold(void (*put)(void *arg, const char *at, size_t length, const char *copy),
+		      void *arg)
+{
+	uint64_t epoch;
+
+	had = mine;
+	if (!had)
+		pthread_mutex_lock(&lock);
+	epoch = atomic_load_explicit(&task_inputs_epoch, memory_order_acquire);
+	if (strangers || unseen)
+		return;
+	for (unsigned i = 0; i < nused; i++) {
+		const struct block *b = &blocks[used[i]];
+
+		if (b->epoch == epoch)
+			put(arg, b->at, b->length, b->copy);
+	}
+}
+
+void task_inputs_release(void)
+{
+	if (!had)
+		pthread_mutex_unlock(&lock);
+}
+
+void task_inputs_made(const struct task_record *r, uint64_t *copied)
+{
+	uint64_t epoch = atomic_load_explicit(&task_inputs_epoch, memory_order_acquire);
+
+	lock_take();
+	blocks_copy(r, false, epoch, copied);
+	blocks_copy(r, true, epoch, copied);
+	lock_give();
+}
+
+/* One byte of each line that memory may have lost. */
+static void block_read(const struct task_record *r, uint64_t *which)
+{
+	const struct block *b = &blocks[used[*which]];
+
+	(void)r;
+	lock_take();
+	if (b->epoch == atomic_load_explicit(&task_inputs_epoch, memory_order_acquire))
+		for (size_t i = 0; i < b->length; i += CACHE_LINE)
+			(void)*(const volatile char *)(b->at + i);
+	lock_give();
+}
+
+void task_inputs_settled(void)
+{
+	if (!task_settings.keep_inputs) {
+		task_inputs_changed();
+		return;
+	}
+	for (uint64_t i = 0; i < nused; i++)
+		task_try(NULL, block_read, &i);
+	lock_take();
+	task_inputs_changed();
+	lock_give();
 }
 
 unsigned task_inputs_mend(const struct task_record *r)

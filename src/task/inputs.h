@@ -20,6 +20,22 @@ static inline void task_inputs_changed(void)
 	atomic_fetch_add_explicit(&task_inputs_epoch, 1, memory_order_release);
 }
 
+/* A task has been made: keeps what it declares, so that what is lost before it begins comes back,
+ * too. Whoever has begun to write a block makes its copy anew at the end. */
+void task_inputs_made(const struct task_record *r, uint64_t *copied);
+/* Somebody has waited for tasks: reads every block that has a copy, so that lost pages are met
+ * while their copies hold; then the epoch is another one. */
+void task_inputs_settled(void);
+/* A task without copies begins (1) or ends (-1), which may write anything: meanwhile only what a
+ * task declares itself is put back. unseen: from now on such tasks may run without being counted.
+ */
+void task_inputs_stranger(int change);
+void task_inputs_unseen(void);
+/* For a page that is lost: calls put(arg, block, length, copy) for every block whose copy holds. No
+ * task begins to write one until task_inputs_release(). */
+void task_inputs_hold(void (*put)(void *arg, const char *at, size_t length, const char *copy),
+		      void *arg);
+void task_inputs_release(void);
 /* A task begins: keeps what it reads. Then, when what it will write has been copied, and when it
  * has ended: the copies of that don't hold any more; at the end there are new ones. */
 void task_inputs_begin(const struct task_record *r, uint64_t *copied);

@@ -1,50 +1,88 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "task/mend.h"
+#include "task/fault.h"
 #include "task/inputs.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-/* Puts what a copy has of the page into it, and notes which bytes these are. What the task writes
- * anew needs no copy. */
-static void put(char *fresh, unsigned char *covered, uintptr_t page, const struct task_range *r,
-		const char *copy)
-{
-	uintptr_t from = (uintptr_t)r->at, to = from + r->length;
-	uintptr_t at = from > page ? from : page;
-	uintptr_t end = to < page + HALE_PAGE ? to : page + HALE_PAGE;
+/* A page that is made anew, and which of its bytes have been put in. */
+struct fresh {
+	char *bytes;
+	uintptr_t page;
+	unsigned char covered[HALE_PAGE];
+};
 
-	if ((!copy && !r->discard) || at >= end)
-		return;
-	if (copy)
-		memcpy(fresh + (at - page), copy + (at - from), end - at);
-	memset(covered + (at - page), 1, end - at);
+/* Puts in what a copy has of the page, and nobody has put in yet. Without a copy these bytes are of
+ * no interest: the task writes them anew. */
+static void put(void *arg, const char *range, size_t length, const char *copy)
+{
+	struct fresh *f = arg;
+	uintptr_t from = (uintptr_t)range, to = from + length;
+	uintptr_t at = from > f->page ? from : f->page;
+	uintptr_t end = to < f->page + HALE_PAGE ? to : f->page + HALE_PAGE;
+
+	for (; at < end; at++) {
+		if (f->covered[at - f->page])
+			continue;
+		f->covered[at - f->page] = 1;
+		if (copy)
+			f->bytes[at - f->page] = copy[at - from];
+	}
 }
 
-bool task_mend_page(struct task_frame *f, void *address)
+static void put_ranges(struct fresh *to, const struct task_frame *f)
 {
-	uintptr_t page = (uintptr_t)address & ~(HALE_PAGE - 1);
-	unsigned char covered[HALE_PAGE] = {0};
-	char *fresh =
-	    mmap(NULL, HALE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (fresh == MAP_FAILED)
-		return false;
-	for (uint32_t i = 0; i < f->record->count; i++) {
+	for (uint32_t i = 0; f->record && i < f->record->count; i++) {
+		const struct task_range *r = &f->record->ranges[i];
 		/* while these are made, they are still those of another task */
 		const char *copy = f->taking ? NULL : task_keep_of(f->keep, f->record, i);
 
 		if (!copy && task_settings.keep_inputs)
 			copy = task_inputs_of(f->record, i);
-		put(fresh, covered, page, &f->record->ranges[i], copy);
+		if (copy || r->discard)
+			put(to, r->at, r->length, copy);
 	}
-	/* in one step: other threads see the lost page or the whole one */
-	if (memchr(covered, 0, HALE_PAGE) ||
-	    mremap(fresh, HALE_PAGE, HALE_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)page) ==
-		MAP_FAILED) {
-		munmap(fresh, HALE_PAGE);
+}
+
+static void put_nothing(void *arg, const char *range, size_t length, const char *copy)
+{
+}
+
+/* In one step: other threads see the lost page or the whole one. */
+static bool page_replace(const struct fresh *f)
+{
+	if (memchr(f->covered, 0, HALE_PAGE) ||
+	    mremap(f->bytes, HALE_PAGE, HALE_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   (void *)f->page) == MAP_FAILED)
 		return false;
-	}
-	f->thread->count[TASK_MENDED]++;
+	task_fault_page_is_back((void *)f->page);
 	return true;
+}
+
+bool task_mend_page(struct task_frame *f, void *address)
+{
+	struct fresh to = {.page = (uintptr_t)address & ~(HALE_PAGE - 1)};
+	bool mended;
+
+	to.bytes =
+	    mmap(NULL, HALE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (to.bytes == MAP_FAILED)
+		return false;
+	put_ranges(&to, f);
+	if (task_settings.keep_inputs) {
+		bool landing = task_mpi.landing((void *)to.page, HALE_PAGE);
+
+		/* what other tasks declare, too: none begins to write it before the page is there
+		 */
+		task_inputs_hold(landing ? put_nothing : put, &to);
+		mended = page_replace(&to);
+		task_inputs_release();
+	} else {
+		mended = page_replace(&to);
+	}
+	if (!mended)
+		munmap(to.bytes, HALE_PAGE);
+	f->thread->count[TASK_MENDED] += mended;
+	return mended;
 }

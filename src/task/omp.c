@@ -178,6 +178,7 @@ static void arm(void *loc, struct ktask *t, const struct kdep *d, int32_t n,
 		task_thread_self()->reason[why]++;
 	else if (declares(m, t, d, n, more, nmore) && task_wanted(&m->record)) {
 		t->routine = run_protected;
+		task_made(&m->record);
 		return;
 	}
 	t->routine = run_plain;
@@ -252,6 +253,7 @@ API void __kmpc_omp_task_begin_if0(void *loc, int32_t gtid, struct ktask *t)
 	if (!real)
 		*(void **)&real = next("__kmpc_omp_task_begin_if0");
 	note_child();
+	task_inputs_unseen();
 	task_thread_self()->reason[TASK_UNDEFERRED]++;
 	real(loc, gtid, t);
 }
@@ -266,6 +268,7 @@ API void __kmpc_taskloop(void *loc, int gtid, struct ktask *t, int if_val, uint6
 	if (!real)
 		*(void **)&real = next("__kmpc_taskloop");
 	note_child();
+	task_inputs_unseen();
 	task_thread_self()->reason[TASK_LOOP]++;
 	real(loc, gtid, t, if_val, lb, ub, st, nogroup, sched, grainsize, task_dup);
 }
@@ -283,7 +286,7 @@ static struct task_frame *wait_begin(void)
 
 static void wait_end(struct task_frame *f)
 {
-	task_inputs_changed();
+	task_inputs_settled();
 	if (f)
 		f->waits = false;
 }

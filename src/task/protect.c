@@ -105,6 +105,43 @@ bool task_wanted(const struct task_record *r)
 	return wanted;
 }
 
+/* ---- reading what may not be there ---- */
+
+bool task_try(const struct task_record *r, void (*work)(const struct task_record *r, uint64_t *arg),
+	      uint64_t *arg)
+{
+	struct task_thread *t = task_thread_self();
+	struct task_frame f = {.outer = t->frame,
+			       .thread = t,
+			       .record = r,
+			       .busy = true,
+			       .taking = true,
+			       .probes = true};
+	volatile bool fine = false;
+
+	t->frame = &f;
+	if (_setjmp(f.env) == 0) {
+		work(r, arg);
+		fine = true;
+	} else {
+		task_inputs_abandon();
+	}
+	t->frame = f.outer;
+	return fine;
+}
+
+void task_made(const struct task_record *r)
+{
+	struct task_thread *t = task_thread_self();
+	uint64_t start;
+
+	if (LIKELY(!task_settings.keep_inputs))
+		return;
+	start = clock_ns();
+	task_try(r, task_inputs_made, &t->copied);
+	t->ns[TASK_S_CHECKPOINT] += clock_ns() - start;
+}
+
 /* ---- one execution ---- */
 
 static void ranges_are_bad(struct task_thread *t, struct task_site *s, const char *how)
@@ -151,7 +188,7 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 	f->thread = t;
 	f->record = r;
 	f->strikes = f->mended = f->locks = f->due = 0;
-	f->spawned = f->reduced = f->waits = f->checked = false;
+	f->spawned = f->reduced = f->waits = f->checked = f->probes = false;
 	f->busy = true;
 	f->keep = NULL;
 	t->frame = f;
@@ -168,6 +205,8 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 		else
 			f->record = NULL;
 	}
+	if (UNLIKELY(task_settings.keep_inputs) && !f->record)
+		task_inputs_stranger(1);
 	f->messages = task_mpi.open(f->record != NULL);
 	f->began = clock_ns();
 	t->ns[TASK_S_CHECKPOINT] += r ? f->began - start : 0;
@@ -187,6 +226,10 @@ static void frame_mend(struct task_frame *f)
 	t->ns[TASK_S_LOST] += now - f->began;
 	t->ns[TASK_S_TASKS] += now - f->began;
 	t->ns[TASK_S_PROTECTED] += now - f->began;
+	if (UNLIKELY(task_settings.keep_inputs)) { /* it may have been copying what it wrote */
+		task_inputs_abandon();
+		task_inputs_taken(f->record);
+	}
 	task_keep_restore(f->keep, f->record);
 	task_mpi.again();
 	t->count[TASK_REEXECUTED]++;
@@ -200,13 +243,17 @@ static void frame_end(struct task_frame *f)
 	struct task_thread *t = f->thread;
 	uint64_t now = clock_ns(), took = now - f->began;
 
-	task_mpi.close(f->messages);
+	/* a page that is met as lost now makes the task run again, and its messages must still be
+	 * there */
 	if (UNLIKELY(task_settings.keep_inputs)) {
-		if (f->record)
+		if (f->record) {
 			task_inputs_end(f->record, &t->copied);
-		else
+		} else {
 			task_inputs_changed();
+			task_inputs_stranger(-1);
+		}
 	}
+	task_mpi.close(f->messages);
 	t->ns[TASK_S_TASKS] += took;
 	if (f->record) {
 		t->ns[TASK_S_PROTECTED] += took;

@@ -206,6 +206,8 @@ int hale_task_submit(void (*body)(void *arg), const void *arg, size_t arg_bytes,
 		log_warn("hale_task_submit: no memory for the order of tasks");
 		abort();
 	}
+	if (w->protect)
+		task_made(&w->record);
 	work_ready(w);
 	while (atomic_load(&parent->children) > MANY && pool_help_once())
 		;
@@ -223,7 +225,7 @@ void hale_task_wait(void)
 	pool_help(&parent->children, 1);
 	if (f)
 		f->waits = false;
-	task_inputs_changed();
+	task_inputs_settled();
 	pthread_mutex_lock(&parent->lock);
 	if (atomic_load(&parent->children) == 1)
 		region_clear(&parent->regions);

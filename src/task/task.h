@@ -79,7 +79,8 @@ struct task_frame {
 	volatile bool reduced;		   /* it has added to a reduction */
 	volatile bool busy;		   /* copies are being made or taken */
 	volatile bool taking;		   /* the former: from memory that may not be there */
-	bool checked;			   /* holds the lock of check.c */
+	bool probes;	     /* of task_try(): an error ends the attempt and nothing else */
+	bool checked;	     /* holds the lock of check.c */
 	volatile bool waits; /* inside the runtime: other tasks may run on its stack */
 	unsigned due;	     /* attempts that are still to be struck, for a test */
 	uint64_t began;	     /* clock of this attempt */
@@ -111,6 +112,12 @@ extern const struct task_due *_Atomic task_due;
 
 /* Runs body(arg) as record says. NULL: without copies, and an error inside rolls the job back. */
 void task_execute(const struct task_record *record, task_body body, void *arg);
+/* Calls work(r, arg), which may read memory that is not there or is lost: that ends work, and what
+ * can be put back is. False: it has ended so. */
+bool task_try(const struct task_record *r, void (*work)(const struct task_record *r, uint64_t *arg),
+	      uint64_t *arg);
+/* Of inputs:keep: what the task declares is kept now, before it can begin. */
+void task_made(const struct task_record *r);
 /* Is this one to be protected? Counts it; a reason among TASK_REASONS if not. */
 bool task_wanted(const struct task_record *r);
 /* The site of a routine; made at its first task. */

@@ -35,7 +35,8 @@ static void lose(void *address)
 
 /* ---- a matrix product: in, inout, firstprivate that the task changes ---- */
 
-static double A[TILES][TILES][TILE * TILE], B[TILES][TILES][TILE * TILE],
+/* whole pages, so that what is lost of them is all declared */
+static _Alignas(PAGE) double A[TILES][TILES][TILE * TILE], B[TILES][TILES][TILE * TILE],
     C[TILES][TILES][TILE * TILE];
 
 static void product(void)
@@ -133,7 +134,7 @@ static void until(const char *stop)
 #pragma omp single
 		for (int i = 0; i < 8; i++) {
 			long *c = &counts[i];
-#pragma omp task firstprivate(c) depend(inout : c[0 : 1])
+#pragma omp task firstprivate(c) depend(inout : c [0:1])
 			{
 				begun++; /* not declared: it is not put back */
 				usleep(200);
@@ -199,13 +200,80 @@ static void undeclared(void)
 #pragma omp parallel
 #pragma omp single
 	for (int k = 0; k < 20; k++) {
-#pragma omp task depend(inout : said[0 : 9000])
+#pragma omp task depend(inout : said [0:9000])
 		said[k] += k;
-#pragma omp task depend(inout : said[0 : 9000]) firstprivate(k)
+#pragma omp task depend(inout : said [0:9000]) firstprivate(k)
 		for (int i = 0; i < 100; i++)
 			unsaid[4000 + i * k] += said[i] + k;
 	}
 	printf("undeclared %016llx\n", (unsigned long long)hash(unsaid, sizeof(unsaid)));
+}
+
+/* A single thread may have to execute all of them, so nobody waits for ever. */
+static void await(int *counter, int value)
+{
+	for (int i = 0; i < 200000 && __atomic_load_n(counter, __ATOMIC_SEQ_CST) < value; i++)
+		;
+}
+
+/* ---- two tasks that meet the same lost page at once ---- */
+
+static _Alignas(PAGE) unsigned char both_read[PAGE];
+
+static void twins(void)
+{
+	uint64_t sum[2] = {0, 0};
+
+	for (int i = 0; i < PAGE; i++)
+		both_read[i] = (unsigned char)(i * 7);
+#pragma omp parallel
+#pragma omp single
+	for (int round = 0; round < 300; round++) {
+		static int here;
+		here = 0;
+#pragma omp taskgroup
+		for (int k = 0; k < 2; k++) {
+			uint64_t *mine = &sum[k];
+#pragma omp task firstprivate(mine) depend(in : both_read) depend(inout : mine [0:1])
+			{
+				__atomic_add_fetch(&here, 1, __ATOMIC_SEQ_CST);
+				await(&here, 2);
+				mine[0] += hash(both_read, PAGE);
+			}
+		}
+	}
+	printf("twins %016lx %016lx\n", (unsigned long)sum[0], (unsigned long)sum[1]);
+}
+
+/* ---- a page that is lost when the task that wrote it does not look at it any more ---- */
+
+static _Alignas(PAGE) uint64_t written[PAGE / 8];
+
+static void last(void)
+{
+	static uint64_t nothing;
+
+#pragma omp parallel
+#pragma omp single
+	for (int round = 0; round < 100; round++) {
+		static int here;
+		here = 0;
+#pragma omp taskgroup
+		{
+#pragma omp task depend(inout : written)
+			{
+				for (int i = 0; i < PAGE / 8; i++)
+					written[i] = written[i] * 3 + (uint64_t)i;
+				__atomic_add_fetch(&here, 1, __ATOMIC_SEQ_CST);
+				await(&here, 2);
+			}
+			await(&here, 1);
+			/* as it begins, a page may be lost */
+#pragma omp task depend(inout : nothing)
+			__atomic_add_fetch(&here, 1, __ATOMIC_SEQ_CST);
+		}
+	}
+	printf("last %016lx\n", (unsigned long)hash(written, PAGE));
 }
 
 static void nothere(void)
@@ -215,7 +283,7 @@ static void nothere(void)
 #pragma omp parallel
 #pragma omp single
 	for (int k = 0; k < 20; k++) {
-#pragma omp task depend(inout : beyond[0 : 1l << 34])
+#pragma omp task depend(inout : beyond [0:1l << 34])
 		there[k] += k;
 	}
 	printf("nothere %016llx\n", (unsigned long long)hash(there, sizeof(there)));
@@ -232,6 +300,10 @@ int main(int argc, char **argv)
 		kinds();
 	else if (!strcmp(mode, "undeclared"))
 		undeclared();
+	else if (!strcmp(mode, "twins"))
+		twins();
+	else if (!strcmp(mode, "last"))
+		last();
 	else if (!strcmp(mode, "nothere"))
 		nothere();
 	else
