@@ -129,7 +129,7 @@ def lives(job):
                                                                         for r in ranks]
 
 
-def killed_in_turn(s, job, chance, times):
+def killed_in_turn(s, job, chance, times, nodes=2):
     """One process after the other, each as soon as the one before is back."""
     for k in range(times):
         job.until(lambda: lives(job), "all processes run")
@@ -138,7 +138,7 @@ def killed_in_turn(s, job, chance, times):
         job.until(lambda: job.err().count(" is back, on node ") > k, f"replica {slot} of rank {rank} is back")
     job.until(lambda: lives(job), "all processes run")
     ranks = lives(job)
-    expect(len({(r[0], r[2]) for r in ranks}) == len(ranks), "replicas share a node", ranks)
+    expect(nodes == 1 or len({(r[0], r[2]) for r in ranks}) == len(ranks), "replicas share a node", ranks)
 
 
 @test
@@ -159,6 +159,22 @@ def dead_replicas_come_back_while_the_job_runs(s):
         phases = sum(c[p] for p in ("quiesce_seconds", "clone_seconds", "resume_seconds"))
         expect(c["bytes"] > 0 and c["from"] != c["to"] and abs(phases - c["downtime_seconds"]) < 1e-3, c)
         expect(c["vulnerable_seconds"] >= c["precopy_seconds"] + c["downtime_seconds"] - 1e-3, c)
+
+
+@test
+def on_one_node_they_come_back_beside_their_mates(s):
+    """Their stream has both ends at one agent, over a connection or by relay."""
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 400)
+    chance = random.Random(SEED + 7)
+    for way in "direct", "relay":
+        job = s.hale_start(2, exe, 400, options=["--replicas", "2", "--report", "report.json"],
+                           env={"HALE_MIGRATE_WAY": way})
+        killed_in_turn(s, job, chance, 6 if LONG else 2, nodes=1)
+        r = job.wait()
+        expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
+        clones = s.report()["clones"]
+        expect(len(clones) >= 2 and all(c["from"] == c["to"] for c in clones), clones)
 
 
 @test
@@ -207,7 +223,7 @@ def all_replicas_of_a_rank_are_not_survived_but_begun_again(s):
     exe = s.compile("storm")
     plain = s.hale_run(3, exe, 400)
     r = s.hale_run(3, exe, 400, options=["--replicas", "2", "--inject", "kill:rank=1,slot=0,after=400ms",
-                                         "--inject", "kill:rank=1,slot=1,after=500ms"])
+                                         "--inject", "kill:rank=1,slot=1,after=500ms", "--replenish", "off"])
     expect("all 2 replicas of rank 1 are dead" in r.err, r)
     expect(r.status in (0, EXIT_UNRECOVERED, 137), r)
     if r.status == 0:
@@ -251,29 +267,83 @@ def what_does_not_go_with_replicas_is_refused(s):
     expect(r.status == EXIT_USAGE and "stdin" in r.err, r)
 
 
+FILES = """
+import os, sys, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+os.chdir(sys.argv[1])
+mine = world.rank
+kept = os.open(f"kept{mine}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+with open(f"new{mine}", "x") as f:
+    f.write("made\\n")
+try:
+    open(f"new{mine}", "x")
+except FileExistsError:
+    print(mine, "is there already", flush=True)
+for i in range(int(sys.argv[2])):
+    with open(f"log{mine}", "a") as f:
+        f.write(f"round {i}\\n" * (i % 3 + 1))
+    os.write(kept, b"kept %d\\n" % i)
+    if i % 5 == 0:
+        with open(f"state{mine}", "w") as f:
+            f.write(f"state {i}\\n" * (100 - i % 37))
+    world.Barrier()
+    time.sleep(0.002)
+print(mine, "done", flush=True)
+"""
+
+
+def files_of(s, folder):
+    return {name: open(s.path(f"{folder}/{name}")).read() for name in sorted(os.listdir(s.path(folder)))}
+
+
 @test
-def files_that_replicas_would_append_to_are_refused(s):
-    """Each replica would append each line; a file that is there stays as it was."""
+def files_are_as_without_replicas_whoever_dies(s):
+    """Appended to again and again, or kept open; made exclusively; truncated and written anew."""
+    script = s.write("files.py", FILES)
+    chance = random.Random(SEED + 8)
+    for folder in "plain", "twofold":
+        os.makedirs(s.path(folder))
+        for k in range(2):
+            s.write(f"{folder}/log{k}", "before\n")
+    plain = s.hale_run(2, PYTHON, script, "plain", "300")
+    job = s.hale_start(2, PYTHON, script, "twofold", "300", options=["--replicas", "2"])
+    job.until_output("is there already")
+    for k in range(3):
+        job.until(lambda: lives(job), "all processes run")
+        os.kill(chance.choice(lives(job))[3], signal.SIGKILL)
+        job.until(lambda: job.err().count(" is back, on node ") > k, "it is back")
+    r = job.wait()
+    expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(plain.out.splitlines()), r, plain)
+    expect(files_of(s, "twofold") == files_of(s, "plain"), r)
+
+
+@test
+def what_replicas_can_not_append_to_is_refused(s):
+    """What two ranks append to one file would be in nobody's order; what is there stays as it was."""
     s.write("there.txt", "before\n")
     script = s.write("append.py", """
 from mpi4py import MPI
-import os, sys
-for name in "there.txt", "new.txt":
-    for how in (lambda: open(name, "a"), lambda: os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)):
-        try:
-            how()
-            print("opened", flush=True)
-        except OSError as e:
-            print(name, e.strerror, flush=True)
-with open("/dev/null", "a") as f:
-    f.write("no regular file")
-with open("new.txt", "w") as f:
-    f.write("written\\n")
+import os
+def attempt(how):
+    try:
+        return how()
+    except OSError as e:
+        print(e.strerror, flush=True)
+if MPI.COMM_WORLD.rank == 0:
+    attempt(lambda: open("there.txt", "a+"))
+    with open("/dev/null", "a") as f:
+        f.write("no regular file")
+    kept = attempt(lambda: open("shared.txt", "a"))
+MPI.COMM_WORLD.Barrier()
+if MPI.COMM_WORLD.rank == 1:
+    attempt(lambda: open("shared.txt", "a"))
+MPI.COMM_WORLD.Barrier()
 """)
-    r = s.hale_run(1, PYTHON, script, options=["--replicas", "2"])
-    refused = "there.txt Operation not supported\n" * 2 + "new.txt Operation not supported\n" * 2
-    expect(r.status == 0 and r.out == refused and "can't append to 'there.txt'" in r.err, r)
-    expect(open(s.path("there.txt")).read() == "before\n" and open(s.path("new.txt")).read() == "written\n", r)
+    r = s.hale_run(2, PYTHON, script, options=["--replicas", "2"])
+    expect(r.status == 0 and r.out == "Operation not supported\n" * 2, r)
+    expect("can't append to 'there.txt'" in r.err and "write over each other" in r.err, r)
+    expect(open(s.path("there.txt")).read() == "before\n")
     expect(s.run("sh", "-c", "echo more >> there.txt").status == 0)
 
 

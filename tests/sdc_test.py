@@ -40,8 +40,12 @@ def a_wrong_bit_in_memory_is_found_and_the_job_goes_back(s):
     """Sooner or later the bit is sent; from then on the run is thrown away, and the next one is right."""
     exe = s.compile("slices")
     plain = s.hale_run(2, exe, 8000)
-    r = s.hale_run(2, exe, 8000, options=["--replicas", "2", "--sdc", "hash", "--on-sdc", "rollback", "--report",
-                                          "report.json", "--inject", "flip:rank=0,slot=1,after=150ms,count=20"])
+    job = s.hale_start(2, exe, 8000, options=["--replicas", "2", "--sdc", "hash", "--on-sdc", "rollback", "--report",
+                                              "report.json"])
+    job.until_output("step 0")
+    r = s.hale("inject", "flip", job.id(), "--rank", "0", "--slot", "1", "--count", "20")
+    expect(r.status == 0, r)
+    r = job.wait()
     expect(r.status == 0 and "silent error" in r.err and r.out.endswith(plain.out.splitlines()[-1] + "\n"), r, plain)
     report = s.report()
     expect(report["restarts"] == 1 and report["sdc"][0]["action"] == "rolled back", report)
@@ -59,6 +63,30 @@ def three_replicas_outvote_a_wrong_one_which_is_replaced(s):
     report = s.report()
     expect({(e["rank"], e["slot"], e["node"], e["action"]) for e in report["sdc"]} == {(1, 1, "node1", "corrected")}, report)
     expect([(c["rank"], c["slot"]) for c in report["clones"]] == [(1, 1)] and report["restarts"] == 0, report)
+
+
+@test
+def what_libc_tells_replicas_is_what_it_tells_their_leader(s):
+    """Clocks, processor times and random bytes in messages are no silent error, and clocks never go back, whoever
+    leads; without the leader's values they differ."""
+    exe = s.compile("tells_time", flags=["-pthread"])
+    for options in (["--inject", "kill:rank=0,slot=0,after=400ms"],
+                    ["--nodes", "2", "--inject", "kill:rank=0,slot=0,after=400ms", "--replenish", "off"]):
+        r = s.hale_run(2, exe, 300, options=["--replicas", "2", "--sdc", "hash", *options])
+        expect(r.status == 0 and r.out == "300 rounds, 0 went back\n" and "goes on" in r.err, r)
+        expect("silent" not in r.err and "send-deterministic" not in r.err, r)
+    r = s.hale_run(2, exe, 300, options=["--replicas", "2", "--sdc", "hash"], env={"HALE_REPLAY_LIBC": "off"})
+    expect(r.status == EXIT_SDC and "silent error" in r.err, r)
+
+
+@test
+def lammps_which_reduces_processor_times_is_no_false_alarm(s):
+    have("lmp")
+    s.write("in.melt", open(os.path.join(ROOT, "tests/data/in.melt")).read())
+    program = ["lmp", "-in", "in.melt", "-var", "steps", "200", "-log", "none"]
+    plain = s.hale_run(2, *program)
+    r = s.hale_run(2, *program, options=["--replicas", "2", "--sdc", "hash"])
+    expect(r.status == 0 and thermo(r.out) == thermo(plain.out) and "silent" not in r.err, r, plain)
 
 
 @test

@@ -9,9 +9,14 @@
 #define HALE_CKPT_CLOCKS_H
 
 #include <stdint.h>
+#include <time.h>
 
 /* ns that this process's CLOCK_MONOTONIC is ahead of the machine's, by which others here live. */
 int64_t clocks_ahead(void);
+
+/* What clock_gettime has said replicas replace by what their leader was told (libc_replay.c); NULL:
+ * it stays. caller: the address that the call returns to. */
+extern void (*clocks_replay)(clockid_t id, struct timespec *t, const void *caller);
 
 /* Finds libc's functions. Early (library constructor); until then they are system calls. */
 void clocks_init(void);

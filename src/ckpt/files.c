@@ -7,6 +7,7 @@
 /* with it, open would be another name of open64, and both are defined here */
 #undef _FILE_OFFSET_BITS
 #include "ckpt/files.h"
+#include "ckpt/files_replicas.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/fmt.h"
 #include "node/guest.h"
 #include "image/sys.h"
 #include "journal/journal.h"
@@ -34,8 +36,6 @@ static struct {
 	char *(*mkdtemp)(char *);
 	int (*addopen)(posix_spawn_file_actions_t *, int, const char *, int, mode_t);
 } libc;
-
-static bool replicated; /* each rank of this job is several processes */
 
 static void *find(const char *name)
 {
@@ -53,7 +53,7 @@ void files_init(void)
 	*(void **)&libc.mkostemps = find("mkostemps");
 	*(void **)&libc.mkdtemp = find("mkdtemp");
 	*(void **)&libc.addopen = find("posix_spawn_file_actions_addopen");
-	replicated = getenv("HALE_REPLICAS") != NULL;
+	files_replicas_init();
 }
 
 static int result(long rc)
@@ -79,24 +79,6 @@ static bool changes(int flags)
 	       !(flags & O_PATH);
 }
 
-/* Replicas write the same bytes at the same places of a file, but where each of them appends, all
- * bytes are there as often as there are replicas. */
-static bool refuse_append(int dir, const char *path, int flags)
-{
-	struct stat st;
-	const char *rank = getenv("HALE_RANK");
-
-	if (!(flags & O_APPEND) || !changes(flags) || !path ||
-	    (fstatat(dir, path, &st, 0) == 0 && !S_ISREG(st.st_mode)))
-		return false;
-	log_warn("rank %s can't append to '%s': this job has replicas, and each of them would "
-		 "append the same; open it without O_APPEND (mode \"w\"), or run the job without "
-		 "--replicas",
-		 rank ? rank : "?", path);
-	errno = ENOTSUP;
-	return true;
-}
-
 static int open_journaled(int dir, const char *path, int flags, mode_t mode)
 {
 	hale_guest_enter();
@@ -113,12 +95,20 @@ static int open_journaled(int dir, const char *path, int flags, mode_t mode)
 	return fd;
 }
 
-static inline int open_any(int dir, const char *path, int flags, mode_t mode)
+static int open_once(int dir, const char *path, int flags, mode_t mode)
 {
-	if (UNLIKELY(replicated) && refuse_append(dir, path, flags))
-		return -1;
 	return UNLIKELY(journal_on) && changes(flags) ? open_journaled(dir, path, flags, mode)
 						      : open_plain(dir, path, flags, mode);
+}
+
+static inline int open_any(int dir, const char *path, int flags, mode_t mode)
+{
+	if (UNLIKELY(files_replicated) && changes(flags) && flags & (O_APPEND | O_TRUNC | O_EXCL))
+		return files_replicas_open(dir, path, flags, mode, open_once);
+	int fd = open_once(dir, path, flags, mode);
+	if (UNLIKELY(files_replicated))
+		files_replicas_forget(fd);
+	return fd;
 }
 
 #define MODE_AFTER(last, flags)                                                                    \
@@ -211,23 +201,46 @@ static int flags_of(const char *mode)
 			flags = (flags & ~O_ACCMODE) | O_RDWR;
 		else if (*c == 'x')
 			flags |= O_EXCL;
+		else if (*c == 'e')
+			flags |= O_CLOEXEC;
 	}
 	return flags;
 }
 
+/* A stream of an open descriptor: it appends nothing by itself, and truncates nothing. */
+static FILE *fopen_replicated(const char *path, const char *mode, int flags, FILE *again)
+{
+	char how[32];
+	int fd = open_any(AT_FDCWD, path, flags, 0666);
+	FILE *f = NULL;
+
+	fmt_print(how, sizeof(how), "w%s", mode + 1);
+	if (fd >= 0 && again) {
+		if (fflush(again) == 0 && dup2(fd, fileno(again)) >= 0)
+			f = again;
+		close(fd);
+	} else if (fd >= 0) {
+		f = fdopen(fd, how);
+	}
+	if (!f && again)
+		fclose(again);
+	return f;
+}
+
 static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 {
-	int flags = (journal_on || replicated) && path && mode ? flags_of(mode) : O_RDONLY;
+	int flags = (journal_on || files_replicated) && path && mode ? flags_of(mode) : O_RDONLY;
 
-	if (UNLIKELY(replicated) && refuse_append(AT_FDCWD, path, flags)) {
-		if (again)
-			fclose(again);
-		return NULL;
-	}
+	if (UNLIKELY(files_replicated) && flags & (O_TRUNC | O_APPEND))
+		return fopen_replicated(path, mode, flags, again);
 	if (!journal_on)
 		flags = O_RDONLY;
-	if (!changes(flags))
-		return again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
+	if (!changes(flags)) {
+		FILE *f = again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
+		if (UNLIKELY(files_replicated) && f)
+			files_replicas_forget(fileno(f));
+		return f;
+	}
 	hale_guest_enter();
 	bool plain = journal_opening(AT_FDCWD, path, flags);
 	if (!plain)

@@ -159,6 +159,19 @@ bool determinants_are_safe(void)
 	return true;
 }
 
+bool redundant_determinants_left(void *unused)
+{
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if (is_mate(s) && mate_wire(s)->first)
+			return false;
+	return true;
+}
+
+bool redundant_determinants_known(void *unused)
+{
+	return determinants_are_safe();
+}
+
 /* ---- another leader ---- */
 
 static void sync_begin(void)

@@ -38,6 +38,12 @@ bool redundant_leads(void);
  * memory. The envelope's kind and number are set here. At most 4 KiB. */
 void redundant_determine(struct envelope *e, const void *payload);
 
+/* All determinants so far have found room on their way: a leader that decides at every turn of a
+ * loop waits for that, so that its words don't fill the memory. */
+bool redundant_determinants_left(void *unused);
+/* … and whoever leads next knows them. */
+bool redundant_determinants_known(void *unused);
+
 /* In every round of progress: looks at the view, sends what waits. How many things moved. */
 int redundant_progress(void);
 

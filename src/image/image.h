@@ -26,6 +26,9 @@
 #include <sys/types.h>
 #include "base/error.h"
 
+/* Locks of open files (F_OFD_SETLK) from this byte on are Hale's own: no image has them. */
+#define IMAGE_LOCKS_OURS ((uint64_t)1 << 61)
+
 enum { IMAGE_NAME_MAX = 64, IMAGE_NOTE_MAX = 4096, IMAGE_CHAIN_MAX = 64 };
 
 /* Who an image is of; stored in its header, checked by the sink. */

@@ -41,6 +41,7 @@ static const char *const kind_names[DECIDE_KINDS] = {
     [DECIDE_PROBE] = "a probe",
     [DECIDE_CANCEL] = "MPI_Cancel",
     [DECIDE_TIME] = "MPI_Wtime",
+    [DECIDE_FILE] = "open, fopen or creat",
 };
 
 void decide_differs(const char *what)
@@ -52,7 +53,7 @@ void decide_differs(const char *what)
 	_Exit(70);
 }
 
-static _Noreturn void kinds_differ(enum decide_kind here, uint32_t there)
+_Noreturn void decide_kinds_differ(enum decide_kind here, uint32_t there)
 {
 	char text[160];
 	fmt_print(text, sizeof(text), "it calls %s where the leader of its rank called %s",
@@ -112,6 +113,12 @@ static void heard_drop(void)
 	heap_free(h);
 }
 
+/* The leader had come to that many questions when it said this. */
+static bool is_no_answer(const struct heard *h)
+{
+	return h->kind == DECIDE_UNTIL || h->kind == DECIDE_LIBC;
+}
+
 decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
 {
 	decide.asked++;
@@ -126,14 +133,14 @@ decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
 				decide.told = decide.asked - 1; /* by who led before */
 			return DECIDE_HERE;
 		}
-		if (h->kind == DECIDE_UNTIL && h->index < decide.asked) {
+		if (is_no_answer(h) && h->index < decide.asked) {
 			heard_drop();
 			continue;
 		}
-		if (h->kind == DECIDE_UNTIL || h->index > decide.asked)
+		if (is_no_answer(h) || h->index > decide.asked)
 			return DECIDE_NO;
 		if (h->index < decide.asked || h->kind != kind || (size && h->length > *size))
-			kinds_differ(kind, h->kind);
+			decide_kinds_differ(kind, h->kind);
 		if (size) {
 			memcpy(answer, h->answer, h->length);
 			*size = h->length;
@@ -153,10 +160,34 @@ void decide_value(enum decide_kind kind, void *value, size_t size)
 		decide_tell(kind, true, own, size);
 		return;
 	case DECIDE_NO:
-		kinds_differ(kind, 0);
+		decide_kinds_differ(kind, 0);
 	default:
 		return;
 	}
+}
+
+/* ---- what libc says: decide_libc.c ---- */
+
+decide_turn_t decide_libc_heard(void *answer, size_t size, bool *late)
+{
+	struct heard *h;
+
+	while ((h = decide.first) && h->index < decide.asked + (h->kind == DECIDE_UNTIL))
+		heard_drop();
+	*late = !h && !redundant_leads();
+	if (!h)
+		return redundant_leads() ? DECIDE_HERE : DECIDE_NO;
+	if (h->kind != DECIDE_LIBC || h->index != decide.asked || h->length != size)
+		return DECIDE_NO;
+	memcpy(answer, h->answer, size);
+	heard_drop();
+	return DECIDE_YES;
+}
+
+void decide_libc_say(const void *answer, size_t size)
+{
+	decide.told = decide.asked;
+	say(DECIDE_LIBC, 0, decide.asked, answer, size);
 }
 
 /* ---- messages that determinants name ---- */

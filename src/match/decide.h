@@ -33,6 +33,8 @@ enum decide_kind {
 	DECIDE_PROBE,
 	DECIDE_CANCEL,
 	DECIDE_TIME, /* double: seconds */
+	DECIDE_LIBC, /* what libc has said; no question, see decide_libc.c */
+	DECIDE_FILE, /* struct libc_replay_file: how a file was opened */
 	DECIDE_KINDS,
 };
 
@@ -58,6 +60,13 @@ static inline bool decide_tell(enum decide_kind kind, bool yes, const void *answ
 /* A question that has always an answer: the leader's replaces what *value is. */
 void decide_value(enum decide_kind kind, void *value, size_t size);
 
+/* For ckpt/libc_replay.h (decide_libc.c). */
+extern const struct libc_replay_hooks decide_libc_hooks;
+/* For these: YES: answer is what the leader was told at this point of the program; NO: the
+ * leader is further, and was told nothing; HERE: this process leads. *late: nothing is known. */
+decide_turn_t decide_libc_heard(void *answer, size_t size, bool *late);
+void decide_libc_say(const void *answer, size_t size);
+
 /* The question that was DECIDE_HERE is the leader's again, which is another process since: waits
  * for its answer end, and it has to be asked once more. */
 bool decide_withdrawn(void);
@@ -65,5 +74,7 @@ bool decide_withdrawn(void);
 /* This replica has done something else than its leader: says what, and ends this process; the rank
  * goes on in the others. */
 _Noreturn void decide_differs(const char *what);
+/* It asks this where its leader asked that, or nothing (0). */
+_Noreturn void decide_kinds_differ(enum decide_kind here, uint32_t there);
 
 #endif

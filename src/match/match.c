@@ -3,6 +3,8 @@
 #include "match/internal.h"
 
 #include <string.h>
+#include "ckpt/libc_replay.h"
+#include "match/decide.h"
 
 struct match match;
 __thread struct match_call match_call;
@@ -55,6 +57,7 @@ int match_init(void)
 	if (redundant_on) {
 		deliver_policy = &deliver_redundant;
 		match_progress_hook(redundant_progress);
+		hale_libc_replay_begin(&decide_libc_hooks);
 	}
 	return MPI_SUCCESS;
 }
@@ -85,6 +88,7 @@ void match_fini(void)
 {
 	match_wait_until(nothing_left, NULL);
 	if (redundant_on) { /* until then this process may have to stand in for a dead one */
+		hale_libc_replay_end();
 		redundant_leave();
 		match_wait_until(redundant_left, NULL);
 		decide_fini();

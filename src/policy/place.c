@@ -175,6 +175,8 @@ uint32_t place_replica(const struct place_node *nodes, const uint32_t *there, co
 		    (best == count || there[k] < there[best]))
 			best = k;
 	}
+	if (best == count && died_on < count && takes_replica(&nodes[died_on], false))
+		return died_on;
 	return best;
 }
 

@@ -39,9 +39,9 @@ hale_status_t placement_fill(struct placement *p, uint32_t nranks, const struct 
 hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct place_node *nodes,
 			       uint32_t count, struct error *err);
 /* Where a dead replica comes back; `there`: living processes of the job on each node; beside: nodes
- * with another replica of its rank, where it never goes. Where it died, since its place is free; or
- * the first spare; or the node with fewest processes that has fewer than the fullest one, or a free
- * slot. count: nowhere. */
+ * with another replica of its rank, where it goes only if nothing else is left and it died there.
+ * Where it died, since its place is free; or the first spare; or the node with fewest processes
+ * that has fewer than the fullest one, or a free slot. count: nowhere. */
 uint32_t place_replica(const struct place_node *nodes, const uint32_t *there, const bool *beside,
 		       uint32_t count, uint32_t died_on);
 void placement_fini(struct placement *p);

@@ -132,6 +132,9 @@ static void a_dead_replica_comes_back_where_there_is_place(void **state)
 	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 1);
 	beside[1] = true;
 	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 4);
+	/* beside its mate only where it has been */
+	assert_int_equal(place_replica(nodes, there, beside, 4, 1), 1);
+	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 4);
 	nodes[0].lost = nodes[1].lost = nodes[2].lost = true;
 	assert_int_equal(place_replica(nodes, there, beside, 4, 9), 4);
 }

@@ -102,6 +102,11 @@ bool agent_moves_out(const struct agent *a, uint32_t rank)
 	return v->id && !v->went && agent_has(a, rank) && v->coming.node_of[rank] != a->setup.node;
 }
 
+bool agent_copies_here(const struct agent *a, uint32_t rank)
+{
+	return agent_moves_in(a, rank) && agent_moves_out(a, rank);
+}
+
 bool agent_has_left(const struct agent *a, uint32_t rank)
 {
 	const struct agent_move *v = &a->move;

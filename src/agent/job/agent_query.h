@@ -40,6 +40,8 @@ bool agent_moves_in(const struct agent *a, uint32_t rank);
 bool agent_is_copy(const struct agent *a, uint32_t rank);
 /* … takes it from here. */
 bool agent_moves_out(const struct agent *a, uint32_t rank);
+/* A replica comes back here, beside its source. */
+bool agent_copies_here(const struct agent *a, uint32_t rank);
 /* A replica that is dead, and comes back as a copy of one that lives; of which. Others: itself. */
 bool agent_is_cloned(const struct agent *a, uint32_t rank);
 uint32_t agent_move_source(const struct agent *a, uint32_t rank);

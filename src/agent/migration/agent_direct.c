@@ -142,7 +142,7 @@ static void give_up(struct direct_hand *d)
 	}
 	hand_drop(d, false);
 	if (ours && !call(a, rank, &next))
-		agent_relay_decided(a, rank, -1);
+		agent_relay_decided(a, rank, true, -1);
 }
 
 static void late(void *arg)
@@ -219,13 +219,14 @@ static void established(struct direct_hand *d)
 	struct agent *a = d->agent;
 	uint32_t rank = d->hello.rank;
 	int fd = d->source.fd, one = 1, ms = 30000;
+	bool out = d->stage <= WAIT_CHALLENGE;
 
 	hand_drop(d, true);
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
-	agent_relay_decided(a, rank, fd);
+	agent_relay_decided(a, rank, out, fd);
 }
 
 static void called(struct direct_hand *d)

@@ -99,15 +99,19 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 		v->direct[i].fd = -1;
 	v->id = m->id;
 	v->stop_id = 0;
-	v->relays = calloc(nranks, sizeof(*v->relays));
+	v->relays = calloc(2 * (size_t)nranks, sizeof(*v->relays));
 	node_of = malloc(m->len); /* aligned */
 	if (!v->relays || !node_of) {
 		free(node_of);
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	}
-	for (uint32_t r = 0; r < nranks; r++)
-		v->relays[r] = (struct agent_relay){
-		    .agent = a, .rank = r, .source.fd = -1, .file = -1, .given = -1, .watched = -1};
+	for (uint32_t r = 0; r < 2 * nranks; r++)
+		v->relays[r] = (struct agent_relay){.agent = a,
+						    .rank = r % nranks,
+						    .source.fd = -1,
+						    .file = -1,
+						    .given = -1,
+						    .watched = -1};
 	memcpy(node_of, m->bytes, m->len);
 	status = agent_layout_beside(a, m->id, node_of, &v->coming, err);
 	free(node_of);
@@ -247,7 +251,7 @@ static void take_round(struct agent *a, const struct message *m)
 	l->round_id = m->id;
 	if (m->base == 0) {
 		if (!agent_direct_call(a, m->rank, m->bytes, m->len))
-			agent_relay_decided(a, m->rank, -1);
+			agent_relay_decided(a, m->rank, true, -1);
 	} else if (!l->held) {
 		ask(a, m->rank, m->base, CKPT_LIVE);
 		ring(a, m->rank, m->id);

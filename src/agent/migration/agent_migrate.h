@@ -55,7 +55,8 @@ struct agent_move {
 	char name[ADDRESS_MAX];
 	char folder[PATH_MAX]; /* for files; "": streams */
 	struct loop_timer progress, holding;
-	struct agent_relay *relays; /* [nranks] */
+	struct agent_relay
+	    *relays; /* [2 * nranks]: from nranks on copies' ends, if both are here */
 	bool cancelling;
 	struct loop_source direct[AGENT_PLACES]; /* listening for other agents */
 	struct direct_hand *hands;		 /* of agent_direct.c */
@@ -79,8 +80,8 @@ void agent_relays_end(struct agent *a);
 void agent_relay_take(struct agent *a, const struct message *m); /* DATA, TAKEN */
 
 /* The connection to the other host is there, or (fd -1) there is none to be had: the source's first
- * round begins, the target's copy gets it. Takes over fd. */
-void agent_relay_decided(struct agent *a, uint32_t rank, int fd);
+ * round begins (out), the target's copy gets it. Takes over fd. */
+void agent_relay_decided(struct agent *a, uint32_t rank, bool out, int fd);
 
 /* agent_direct.c: connections from agent to agent */
 unsigned agent_direct_listen(struct agent *a, struct reach_place place[AGENT_PLACES]);

@@ -4,6 +4,9 @@
  *
  *   rank ── connection ── its agent ── head ── the copy's agent ── connection ── copy
  *
+ * A replica that comes back beside its source has both ends at one agent, in two relays: what one
+ * brings goes to the other, without the head.
+ *
  * At most RELAY_WINDOW bytes a way are between the two connections: more is not read before the
  * other end has said TAKEN. */
 #include <errno.h>
@@ -19,6 +22,21 @@
 #include "wire/session/peer.h"
 
 enum { RELAY_WINDOW = 4 << 20, RELAY_READ = 256 << 10 };
+
+static struct agent_relay *relay_of(const struct agent *a, uint32_t rank, bool in)
+{
+	return &a->move.relays[in && agent_copies_here(a, rank) ? a->setup.nranks + rank : rank];
+}
+
+/* The other end, if it is here, too. */
+static struct agent_relay *relay_other(const struct agent_relay *l)
+{
+	const struct agent *a = l->agent;
+
+	if (!agent_copies_here(a, l->rank))
+		return NULL;
+	return relay_of(a, l->rank, l == relay_of(a, l->rank, false));
+}
 
 static void relay_close(struct agent_relay *l)
 {
@@ -78,18 +96,36 @@ static void relay_interest(struct agent_relay *l)
 	loop_change(&l->agent->loop, &l->source, events);
 }
 
+static void relay_put(struct agent_relay *l, const void *bytes, size_t len);
+
+static void relay_pass(struct agent_relay *l, const void *bytes, size_t len)
+{
+	struct agent_relay *other = relay_other(l);
+
+	l->out += len;
+	if (other)
+		relay_put(other, bytes, len);
+	else
+		agent_send(l->agent, &(struct message){.type = MSG_MOVE_DATA,
+						       .rank = l->rank,
+						       .id = l->agent->move.id,
+						       .bytes = bytes,
+						       .len = len});
+}
+
+static void relay_taken(struct agent_relay *l, uint64_t bytes)
+{
+	l->out -= bytes < l->out ? bytes : l->out;
+	relay_interest(l);
+}
+
 static void relay_read(struct agent_relay *l)
 {
 	static unsigned char bytes[RELAY_READ];
 	ssize_t n = recv(l->source.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 	if (n > 0) {
-		l->out += (uint64_t)n;
-		agent_send(l->agent, &(struct message){.type = MSG_MOVE_DATA,
-						       .rank = l->rank,
-						       .id = l->agent->move.id,
-						       .bytes = bytes,
-						       .len = (size_t)n});
+		relay_pass(l, bytes, (size_t)n);
 	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
 		/* its end proves nothing: what does is the end of the process */
 		relay_close(l);
@@ -98,6 +134,7 @@ static void relay_read(struct agent_relay *l)
 
 static void relay_write(struct agent_relay *l)
 {
+	struct agent_relay *other = relay_other(l);
 	uint64_t taken = 0;
 
 	while (l->source.fd >= 0 && l->begin < l->end) {
@@ -112,6 +149,9 @@ static void relay_write(struct agent_relay *l)
 			relay_close(l);
 		}
 	}
+	if (taken && other)
+		relay_taken(other, taken);
+	/* with both ends here the head hears of it all the same, as a sign that it gets on */
 	if (taken)
 		agent_send(l->agent, &(struct message){.type = MSG_MOVE_TAKEN,
 						       .rank = l->rank,
@@ -145,7 +185,7 @@ static void relay_begin(struct agent_relay *l, bool in)
 		relay_close(l);
 		return;
 	}
-	if (!agent_seals(l->agent))
+	if (!agent_seals(l->agent) || agent_copies_here(l->agent, l->rank))
 		return;
 	loop_remove(&l->agent->loop, &l->source);
 	fd = agent_seal_process(l->agent, l->rank, fd);
@@ -186,7 +226,7 @@ static void relay_put(struct agent_relay *l, const void *bytes, size_t len)
 	relay_interest(l);
 }
 
-static void relay_connect(struct agent_relay *l, int fd)
+static void relay_connect(struct agent_relay *l, bool in, int fd)
 {
 	if (!loop_add(&l->agent->loop, &l->source, fd, 0, relay_ready, l)) {
 		close(fd);
@@ -198,16 +238,16 @@ static void relay_connect(struct agent_relay *l, int fd)
 		return;
 	}
 	if (l->way == WAY_RELAY)
-		relay_begin(l, agent_moves_in(l->agent, l->rank));
+		relay_begin(l, in);
 	if (l->way == WAY_RELAY)
 		relay_write(l);
 	relay_interest(l);
 }
 
-void agent_relay_decided(struct agent *a, uint32_t rank, int fd)
+void agent_relay_decided(struct agent *a, uint32_t rank, bool out, int fd)
 {
-	struct agent_relay *l = a->move.relays ? &a->move.relays[rank] : NULL;
-	bool out = agent_moves_out(a, rank);
+	struct agent_relay *l = a->move.relays ? relay_of(a, rank, !out) : NULL;
+	bool seals = agent_seals(a) && !agent_copies_here(a, rank);
 
 	if (!l || l->way != WAY_UNKNOWN || (!out && fd < 0)) {
 		if (fd >= 0)
@@ -217,9 +257,9 @@ void agent_relay_decided(struct agent *a, uint32_t rank, int fd)
 	l->way = fd >= 0 ? WAY_DIRECT : WAY_RELAY;
 	l->given = fd;
 	/* how it gets on, the source's agent keeps an eye on */
-	if (fd >= 0 && (out || agent_seals(a)))
+	if (fd >= 0 && (out || seals))
 		l->watched = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (fd >= 0 && agent_seals(a))
+	if (fd >= 0 && seals)
 		l->given = agent_seal_wire(a, rank, fd);
 	if (out)
 		agent_move_first_round(a, rank, fd >= 0);
@@ -238,12 +278,13 @@ static void accept_stream(void *arg, uint32_t events)
 		return;
 	if (peer_is_own(fd, &peer)) {
 		for (uint32_t r = 0; r < a->setup.nranks; r++) {
-			struct agent_relay *l = &a->move.relays[r];
 			bool in = agent_moves_in(a, r) && a->ranks[r].pid == peer;
-			bool out = agent_moves_out(a, r) && a->ranks[agent_move_source(a, r)].member == peer;
+			bool out = agent_moves_out(a, r) &&
+				   a->ranks[agent_move_source(a, r)].member == peer;
+			struct agent_relay *l = relay_of(a, r, in);
 
 			if ((in || out) && !l->connected) {
-				relay_connect(l, fd);
+				relay_connect(l, in, fd);
 				return;
 			}
 		}
@@ -271,7 +312,7 @@ void agent_relays_end(struct agent *a)
 	if (v->listener >= 0)
 		close(v->listener);
 	v->listener = -1;
-	for (uint32_t r = 0; v->relays && r < a->setup.nranks; r++) {
+	for (uint32_t r = 0; v->relays && r < 2 * a->setup.nranks; r++) {
 		relay_close(&v->relays[r]);
 		/* by now both processes have what they need of it, or it is all over */
 		if (v->relays[r].sealer > 0)
@@ -291,8 +332,7 @@ void agent_relay_take(struct agent *a, const struct message *m)
 
 	if (m->type == MSG_MOVE_DATA) {
 		relay_put(l, m->bytes, m->len);
-	} else {
-		l->out -= m->number < l->out ? m->number : l->out;
-		relay_interest(l);
+	} else if (!agent_copies_here(a, m->rank)) {
+		relay_taken(l, m->number);
 	}
 }

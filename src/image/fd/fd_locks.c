@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "image/image.h"
 #include "image/fd/fd.h"
 
 enum { TRIES = 250, WORDS = 8 };
@@ -61,6 +62,8 @@ static hale_status_t lock_take(struct fd_table *t, const struct fd_probe *p, con
 							 : 0;
 	if (!kind)
 		return fd_refuse(p, "under a lease (F_SETLEASE)", err);
+	if (kind == FILE_LOCK_OFD && text_number(word[6]) >= IMAGE_LOCKS_OURS)
+		return HALE_OK;
 	struct file_lock_record *r = list_add(&t->locks);
 	if (!r)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for locks on files");
