@@ -537,18 +537,22 @@ void actor_exec(struct proc *p, const char *path, char *const *argv, char *const
 
 /* ---- what the image engine would say (simulate.syms) ---- */
 
-hale_status_t simulate_image_check(pid_t pid, const int *own, size_t own_count,
-				   bool (*passed)(const char *link), struct error *err);
+hale_status_t simulate_image_check_in(pid_t pid, const int *own, size_t own_count,
+				      bool (*passed)(const char *link),
+				      const struct image_tree *tree, struct error *err);
 hale_status_t simulate_image_check_threads(pid_t pid, struct error *err);
-hale_status_t simulate_image_check_children(pid_t pid, struct error *err);
+hale_status_t simulate_image_check_ipc(pid_t pid, struct error *err);
+hale_status_t simulate_image_check_children(pid_t pid, const int *own, size_t own_count,
+					    struct image_tree *tree, struct error *err);
 hale_status_t simulate_image_read_info(const char *path, struct image_info *info,
 				       struct error *err);
 hale_status_t simulate_image_verify(const char *path, uint64_t *checksum, struct error *err);
 
-hale_status_t simulate_image_check(pid_t pid, const int *own, size_t own_count,
-				   bool (*passed)(const char *link), struct error *err)
+hale_status_t simulate_image_check_in(pid_t pid, const int *own, size_t own_count,
+				      bool (*passed)(const char *link),
+				      const struct image_tree *tree, struct error *err)
 {
-	(void)pid, (void)own, (void)own_count, (void)passed, (void)err;
+	(void)pid, (void)own, (void)own_count, (void)passed, (void)tree, (void)err;
 	return HALE_OK;
 }
 
@@ -558,9 +562,17 @@ hale_status_t simulate_image_check_threads(pid_t pid, struct error *err)
 	return HALE_OK;
 }
 
-hale_status_t simulate_image_check_children(pid_t pid, struct error *err)
+hale_status_t simulate_image_check_ipc(pid_t pid, struct error *err)
 {
 	(void)pid, (void)err;
+	return HALE_OK;
+}
+
+hale_status_t simulate_image_check_children(pid_t pid, const int *own, size_t own_count,
+					    struct image_tree *tree, struct error *err)
+{
+	(void)pid, (void)own, (void)own_count, (void)err;
+	tree->count = 0;
 	return HALE_OK;
 }
 

@@ -191,6 +191,9 @@ void judge_says(const char *text, size_t len)
 		rollbacks++;
 		faults_moment(AT_CLEARING);
 	}
+	/* this looks at what is real: a new look of the agent's has to have its answer in actor.c */
+	if (has(said, "can't be captured"))
+		kernel_fail("a rank is refused that can always be captured: %.300s", said);
 	/* no other image is ever damaged */
 	if (has(said, " is refused: ") && !faults_may_refuse())
 		kernel_fail("a good checkpoint is refused: %.300s", said);
