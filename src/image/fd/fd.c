@@ -28,6 +28,11 @@ static const struct fd_ops *kind_ops(uint32_t kind)
 	return NULL;
 }
 
+const struct fd_ops *fd_kind_at(size_t i)
+{
+	return i < ARRAY_LEN(kinds) ? kinds[i] : NULL;
+}
+
 bool fd_dir_open(struct fd_dir *d, const char *proc)
 {
 	char path[64];

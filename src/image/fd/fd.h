@@ -82,6 +82,10 @@ struct fd_ops {
 extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
     fd_signal, fd_epoll, fd_socketpair, fd_broker, fd_socket, fd_pid;
 
+/* All kinds, in the order in which they are asked; NULL behind the last. Each has match, capture and
+ * open: fd_test.c asserts it, and tries each. */
+const struct fd_ops *fd_kind_at(size_t i);
+
 /* Looks at all descriptors that aren't ours. */
 hale_status_t fd_table_scan(struct fd_table *t, struct error *err);
 /* Whether fd is passed over. */
