@@ -229,6 +229,103 @@ def checkpoints_without_mpi_too(s):
     d.end()
 
 
+EIGHT = {"md": (300, 60), "mc": (200000, 60), "sg": (100, 60), "ss": (300000, 60), "km": (20000, 60), "jz": (200, 400),
+         "gz": (200, 400), "hz": (40, 400)}
+
+
+@test
+def eight_programs_come_to_the_same_result_through_snapshots(s):
+    d = Devices(s)
+    s.compile("offload_kernels", mpi=None, flags=["-shared", "-fPIC", "-o", s.path("kernels.so"), "-lm"])
+    exe, seen = d.compile("offload_eight"), set()
+    os.mkdir(s.path("snapshot"))
+    for name, (n, steps) in EIGHT.items():
+        here = d.run(exe, name, s.path("kernels.so"), n, steps, 4, "here")
+        there = d.run(exe, name, s.path("kernels.so"), n, steps, 4, s.path("snapshot"))
+        expect(here.status == there.status == 0, here, there)
+        lines = [line.split() for line in there.out.splitlines()]
+        expect([line[0] for line in lines] == ["checkpoint", "swap", "move", name], there)
+        expect(lines[-1][1] == here.out.split()[1], here, there)
+        seen.add(lines[-1][1])
+    expect(len(seen) == len(EIGHT), seen)
+    d.end()
+
+
+@test
+def eight_programs_go_on_from_a_checkpoint(s):
+    d = Devices(s)
+    s.compile("offload_kernels", mpi=None, flags=["-shared", "-fPIC", "-o", s.path("kernels.so"), "-lm"])
+    exe = d.compile("offload_eight")
+    for name, (n, steps) in EIGHT.items() if LONG else [("mc", EIGHT["mc"])]:
+        steps *= 20
+        here = d.run(exe, name, s.path("kernels.so"), n, steps, 4, "here")
+        job = s.start(HALE, "run", "-n", 1, "--no-mpi", "--ckpt-every", "off", "--report", "report.json", "--", exe, name,
+                      s.path("kernels.so"), n, steps, 4, env=d.env)
+        job.until(d.processes, "the device process runs")
+        rank = job.ranks(1)[0]
+        job.checkpoint()
+        os.kill(rank, signal.SIGKILL)
+        r = job.wait()
+        expect(r.status == 0 and r.out.split()[1] == here.out.split()[1], name, here, r)
+        expect(s.report()["restarts"] == 1, name, s.report())
+    d.end()
+
+
+@test
+def snapshots_in_the_middle_of_functions_copies_and_creations(s):
+    d = Devices(s)
+    for name in ("snapshot", "other"):
+        os.mkdir(s.path(name))
+    r = d.run(d.compile("offload_races"), d.object(), 300 if LONG else 6, s.path("snapshot"), s.path("other"), limit=600)
+    expect(r.status == 0 and r.out == "good\n", r)
+    d.end()
+
+
+@test
+def a_daemon_that_dies_costs_no_process_that_is_swapped_out(s):
+    d = Devices(s)
+    job = moving(d, d.compile("offload_ticks"))
+    r = d.run(HALE, "swap", "out", job.pid, "--dir", s.path("out"))
+    expect(r.status == 0, r)
+    d.jobs[0].kill()
+    d.jobs[0].wait()
+    r = d.run(HALE, "swap", "in", job.pid, 0)
+    expect(r.status == 1 and "does not answer" in r.err, r)
+    expect("swapped out" in d.run(HALE, "offload", "list", job.pid).out, s.process_table())
+    address = d.env["HALE_DEVICES"].split("=")[1]
+    d.jobs[0] = s.start(HALE, "device", "serve", "--devices", 2, "--memory", "64M", "--listen", address, "--root", s.dir,
+                        env=d.env)
+    d.jobs[0].until_output("serving at")
+    r = d.run(HALE, "swap", "in", job.pid, 1)
+    expect(r.status == 0, r)
+    goes_on(job)
+    ends_well(job)
+    d.end()
+
+
+@test
+def a_program_whose_device_is_gone_comes_back_on_another(s):
+    d = Devices(s, prefixes=((), ()), addresses=("127.0.0.1", "127.0.0.1"), devices=1)
+    job = s.start(HALE, "run", "-n", 1, "--no-mpi", "--ckpt-every", "off", "--", d.compile("offload_ticks"), d.object(), 4,
+                  0, 5000, env=d.env)
+    job.until_output(r"^[1-9]\d*$")
+    job.checkpoint()
+    before = life(job.ranks(1)[0])
+    gone = d.jobs.pop(0)
+    gone.kill()
+    gone.wait()
+    os.kill(before[0], signal.SIGKILL)
+    job.until(lambda: before not in [life(p) for p in job.ranks(1).values()], "to restart")
+    goes_on(job)
+    rank = job.ranks(1)[0]
+    r = d.run(HALE, "offload", "list", rank)
+    expect("on device 1 runs" in r.out, r, job.result())
+    os.kill(rank, signal.SIGTERM)
+    r = job.wait()
+    expect(r.status == 0 and "\ngood " in r.out and "does not take its process back" in r.err, r)
+    d.end()
+
+
 @test
 def whatever_is_killed_or_cut_nobody_hangs(s):
     with Namespaces(s, 2, "o", "10.73.5") as net:

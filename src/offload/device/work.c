@@ -254,7 +254,7 @@ static void take_messages(void)
 void work_run(const char *path, uint64_t memory)
 {
 	sem_init(&work.send, 0, 1);
-	work.store.size = memory;
+	work.store.size = ALIGN_UP(memory, HALE_PAGE); /* images leave out whole pages */
 	if (!store_map(&work.store)) {
 		work_failed(errno, "no memory for the buffers of a process: %m");
 		_exit(0); /* the host knows */

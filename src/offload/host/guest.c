@@ -254,6 +254,22 @@ static bool fill_store(struct hale_process *p, char payload[RIO_PAYLOAD_MAX + 1]
 	return true;
 }
 
+/* On the device where it was; if that is gone or full, on any other one. */
+static bool place_again(struct hale_process *p, const struct start_image *image)
+{
+	int was = p->device, count;
+
+	if (process_connect(p, was, image) == 0)
+		return true;
+	log_warn("offload: hale:%d does not take its process back, others are tried: %s", was,
+		 hale_offload_why());
+	count = hale_device_count();
+	for (int i = 0; i < count; i++)
+		if (i != was && process_connect(p, i, image) == 0)
+			return true;
+	return false;
+}
+
 bool guest_revive(struct hale_process *p)
 {
 	char payload[RIO_PAYLOAD_MAX + 1] = "";
@@ -265,7 +281,7 @@ bool guest_revive(struct hale_process *p)
 	p->revive = false;
 	if (read(p->wake, &(uint64_t){0}, sizeof(uint64_t)) < 0)
 		log_debug("offload: woken by something else");
-	good = process_connect(p, p->device, &image) == 0;
+	good = place_again(p, &image);
 	if (!good)
 		log_warn("offload: a device process does not come back: %s", hale_offload_why());
 	else if (!fill_store(p, payload) || !order(p, OFF_RESUME, payload)) {

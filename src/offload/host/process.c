@@ -92,16 +92,27 @@ static int ask_devices(const char *node, struct offload_device device[OFFLOAD_DE
 	return n < 0 ? process_fail(EPROTO, "node '%.80s' has no devices", node) : n;
 }
 
-/* A node that doesn't answer has no devices now; its number is not another one's meanwhile only if
- * it stands last. */
+/* A node that does not answer keeps the numbers of its devices, so that those of the nodes behind it
+ * stay what they are. That holds once it has answered this program. -1: it never has. */
+static int count_devices(unsigned i, const char *node)
+{
+	enum { NODES = 1024 };
+	static _Atomic int known[NODES];
+	struct offload_device device[OFFLOAD_DEVICES];
+	int n = ask_devices(node, device);
+
+	if (n >= 0 && i < NODES)
+		known[i] = n;
+	return n < 0 && i < NODES && known[i] > 0 ? known[i] : n;
+}
+
 int hale_device_count(void)
 {
-	struct offload_device device[OFFLOAD_DEVICES];
 	char node[RIO_NODE_MAX];
 	int count = 0, n;
 
 	for (unsigned i = 0; rio_node_name(i, node); i++) {
-		n = ask_devices(node, device);
+		n = count_devices(i, node);
 		if (n < 0)
 			return -1;
 		count += n;
@@ -112,11 +123,10 @@ int hale_device_count(void)
 /* The node of a device, and its number there. */
 static int find_device(int device, char node[RIO_NODE_MAX])
 {
-	struct offload_device there[OFFLOAD_DEVICES];
 	int left = device, n;
 
 	for (unsigned i = 0; device >= 0 && rio_node_name(i, node); i++, left -= n) {
-		n = ask_devices(node, there);
+		n = count_devices(i, node);
 		if (n < 0)
 			return -1;
 		if (left < n)
