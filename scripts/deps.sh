@@ -11,8 +11,8 @@ demo='openmpi-bin lammps lammps-examples'
 check="$demo libcmocka-dev libmpich-dev gfortran hpcc netpipe-openmpi python3-mpi4py python3-numpy scalapack-mpi-test
 	libgomp1 binutils spin slurmctld slurmd slurm-client munge pocl-opencl-icd ocl-icd-opencl-dev openipmi ibsim-utils libumad2sim0 opensm gnuplot-nox
 	python3-pyopencl clblast-tests openssh-server clang libomp-dev libclang-14-dev libopenblas-dev zsh fish environment-modules groff-base python3-pyte
-	elfutils"
-long='chromium chromium-driver prometheus debhelper lintian fakeroot'
+	elfutils gdb python3-venv"
+long='chromium chromium-driver prometheus debhelper lintian fakeroot valgrind linux-perf'
 bench='openmpi-bin mpich libmpich-dev gnuplot-nox libclang-14-dev libopenblas-dev'
 docs='python3-sphinx python3-myst-parser furo weasyprint librsvg2-bin fonts-dejavu-core'
 lint='clang clang-format clang-tidy cppcheck'
