@@ -95,6 +95,44 @@ int main(int c, char **v) {
         expect(r.status == 0 and r.out == wanted, abi, r)
 
 
+@test
+def mpichs_neighbourhoods_are_who_sees_a_folder(s):
+    have("mpicc.mpich")
+    source = s.write("main.c", """
+#include <mpi.h>
+#include <stdio.h>
+static int members(const char *key, const char *value) {
+    MPI_Info info;
+    MPI_Comm made;
+    int n = 0;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, key, value);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPIX_COMM_TYPE_NEIGHBORHOOD, 0, info, &made);
+    MPI_Info_free(&info);
+    if (made != MPI_COMM_NULL) {
+        MPI_Comm_size(made, &n);
+        MPI_Comm_free(&made);
+    }
+    return n;
+}
+int main(int c, char **v) {
+    int rank;
+    MPI_Init(&c, &v);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    int all = members("nbhd_common_dirname", "."), none = members("nbhd_common_dirname", "/no/such"),
+        own = members("nbhd_common_dirname", rank ? "." : ".."), unknown = members("network_topo", "switch_level:2");
+    if (rank == 0)
+        printf("%d %d %d %d\\n", all, none, own, unknown);
+    MPI_Finalize();
+    return 0; }
+""")
+    exe = s.path("main")
+    r = s.run("mpicc.mpich", "-w", "-o", exe, source)
+    expect(r.status == 0, r)
+    r = s.hale_run(3, exe)
+    expect(r.status == 0 and r.out == "3 0 1 0\n", r)
+
+
 def names(path, which="--defined-only"):
     out = subprocess.run(["nm", "-D", which, path], check=True, stdout=subprocess.PIPE,
                          text=True).stdout

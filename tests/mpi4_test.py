@@ -50,6 +50,12 @@ def persistent_collectives_keep_their_arrays(s):
 
 
 @test
+def several_requests_tell_their_status_and_stay(s):
+    r = s.hale_run(1, build(s, "mpi41"))
+    expect(r.status == 0 and r.out == "bad: 0\n", r)
+
+
+@test
 def counts_beyond_31_bits_are_right_or_refused(s):
     exe = build(s, "large_counts")
     r = s.hale_run(2, exe)

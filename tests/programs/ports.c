@@ -45,6 +45,28 @@ static void refusals(void)
 	      "more than are in reserve");
 }
 
+/* Whoever connects to a port that is closed, or waits in one when it closes, is told. */
+static void closed(int rank)
+{
+	char ports[2][MPI_MAX_PORT_NAME] = {"", ""};
+	MPI_Comm none;
+	if (rank == 0) {
+		MPI_Open_port(MPI_INFO_NULL, ports[0]);
+		MPI_Close_port(ports[0]);
+		MPI_Open_port(MPI_INFO_NULL, ports[1]);
+	}
+	MPI_Bcast(ports, (int)sizeof(ports), MPI_CHAR, 0, MPI_COMM_WORLD);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	for (int i = 0; i < 2; i++) {
+		if (rank == 0 && i == 1)
+			MPI_Close_port(ports[1]);
+		if (rank == 1)
+			check(class_of(MPI_Comm_connect(ports[i], MPI_INFO_NULL, 0, MPI_COMM_SELF, &none)) ==
+				  MPI_ERR_PORT && none == MPI_COMM_NULL, "a closed port");
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Comm half, inter;
@@ -72,6 +94,9 @@ int main(int argc, char **argv)
 	if (rank == 0) {
 		MPI_Unpublish_name("a service", MPI_INFO_NULL, port);
 		MPI_Close_port(port);
+	}
+	closed(rank);
+	if (rank == 0) {
 		refusals();
 		puts("met 20 times");
 	}

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ports: two groups of one job that have no communicator in common meet, by their leaders. */
+/* Ports: two groups of one job that have no communicator in common meet, by their leaders.
+ *
+ *   who connects ── {number, tag} ──▶ the port's process: waits in the port until it accepts,
+ *                ◀──── an error class ──── or gets MPI_ERR_PORT when the port is, or becomes, closed
+ *
+ * Calls are answered in the progress of the port's process, whatever MPI call that is in. Numbers of
+ * ports are not used again, so a name that is old names no port. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +14,30 @@
 #include "base/fmt.h"
 #include "mpi/dynamic/dynamic.h"
 
-enum { PORTS_MAX = 1024, TAG_PORTS = 1 << 26, HANDSHAKE = 0x68616c65 };
+enum {
+	PORTS_MAX = 1024, /* open at a time */
+	TAG_CALL = 1 << 26,
+	TAG_ANSWER = 1 << 27, /* plus the tag of the meeting, which has 25 bits */
+	HANDSHAKE = 0x68616c65
+};
 
-static bool open_ports[PORTS_MAX];
+/* Somebody who connects, and waits for the answer. */
+struct port_caller {
+	struct port_caller *next;
+	struct request *request; /* the call while it comes; NULL: it is there */
+	int process;
+	int call[2]; /* number of the port, tag of the meeting */
+};
+
+struct port_open {
+	struct port_open *next;
+	int number;
+	struct port_caller *first; /* in the order of arrival */
+};
+
+static struct port_open *open_ports;
+static int ports_open, ports_made;
+static struct port_caller *coming; /* calls whose bytes are under way */
 
 static const char *job(void)
 {
@@ -25,8 +52,87 @@ static bool port_parse(const char *text, int *process, int *number)
 	if (!text || strncmp(text, "hale:", 5) != 0 || strncmp(text + 5, job(), n) != 0 ||
 	    text[5 + n] != ':' || sscanf(text + 6 + n, "%d:%d", process, number) != 2)
 		return false;
-	return *process >= 0 && *process < (int)link_self()->nranks && *number >= 0 &&
-	       *number < PORTS_MAX;
+	return *process >= 0 && *process < (int)link_self()->nranks && *number >= 0;
+}
+
+/* Where the open port stands in the list; NULL: it is closed. */
+static struct port_open **port_find(int number)
+{
+	for (struct port_open **at = &open_ports; *at; at = &(*at)->next)
+		if ((*at)->number == number)
+			return at;
+	return NULL;
+}
+
+/* ---- calls ---- */
+
+static void caller_answer(struct port_caller *c, int error)
+{
+	static const int answers[2] = {MPI_SUCCESS, MPI_ERR_PORT};
+	struct request *r = NULL;
+	if (match_isend(&answers[error != MPI_SUCCESS], 1, datatype_of(MPI_INT), c->process,
+			TAG_ANSWER + c->call[1], world_all(), MATCH_STANDARD, &r))
+		log_warn("process %d, which connects to a port, can't be answered", c->process);
+	else
+		match_request_free(r);
+	heap_free(c);
+}
+
+/* A call has arrived: it waits in its port, or the port is closed. */
+static void caller_arrive(struct port_caller *c)
+{
+	struct port_open **port = port_find(c->call[0]);
+	if (!port) {
+		caller_answer(c, MPI_ERR_PORT);
+		return;
+	}
+	struct port_caller **at = &(*port)->first;
+	while (*at)
+		at = &(*at)->next;
+	c->next = NULL;
+	*at = c;
+}
+
+static bool nobody_is_skipped(void *arg, int source)
+{
+	return false;
+}
+
+static int calls_progress(void)
+{
+	struct match_message *m;
+	size_t bytes;
+	int source, moved = 0;
+	while (world_all() &&
+	       match_take(world_all(), TAG_CALL, nobody_is_skipped, NULL, &m, &source, &bytes)) {
+		struct port_caller *c = heap_calloc(1, sizeof(*c));
+		if (!c || match_imrecv(c->call, 2, datatype_of(MPI_INT), m, &c->request)) {
+			log_warn("there is no memory for a process that connects to a port");
+			link_abort(70);
+		}
+		c->process = source;
+		struct port_caller **at = &coming;
+		while (*at)
+			at = &(*at)->next;
+		*at = c;
+	}
+	while (coming && coming->request->complete) {
+		struct port_caller *c = coming;
+		coming = c->next;
+		match_request_free(c->request);
+		c->request = NULL;
+		caller_arrive(c);
+		moved++;
+	}
+	return moved;
+}
+
+static void calls_listen(void)
+{
+	static bool listening;
+	if (!listening)
+		match_progress_hook(calls_progress);
+	listening = true;
 }
 
 static bool available(const char *function)
@@ -39,17 +145,19 @@ static bool available(const char *function)
 int PMPI_Open_port(MPI_Info info, char *port_name)
 {
 	API_ENTER("MPI_Open_port");
-	int number = 0;
 	if (!port_name)
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	if (!available("MPI_Open_port"))
 		return API_FAIL(NULL, MPI_ERR_UNSUPPORTED_OPERATION);
-	while (number < PORTS_MAX && open_ports[number])
-		number++;
-	if (number == PORTS_MAX)
+	struct port_open *p = ports_open < PORTS_MAX ? heap_calloc(1, sizeof(*p)) : NULL;
+	if (!p)
 		return API_FAIL(NULL, MPI_ERR_PORT);
-	open_ports[number] = true;
-	fmt_print(port_name, SPAWN_PORT_MAX, "hale:%s:%u:%d", job(), link_self()->rank, number);
+	calls_listen();
+	p->number = ports_made++;
+	p->next = open_ports;
+	open_ports = p;
+	ports_open++;
+	fmt_print(port_name, SPAWN_PORT_MAX, "hale:%s:%u:%d", job(), link_self()->rank, p->number);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Open_port);
@@ -58,10 +166,20 @@ int PMPI_Close_port(const char *port_name)
 {
 	API_ENTER("MPI_Close_port");
 	int process, number;
-	if (!port_parse(port_name, &process, &number) || process != (int)link_self()->rank ||
-	    !open_ports[number])
+	struct port_open **at = NULL;
+	if (port_parse(port_name, &process, &number) && process == (int)link_self()->rank)
+		at = port_find(number);
+	if (!at)
 		return API_FAIL(NULL, MPI_ERR_PORT);
-	open_ports[number] = false;
+	struct port_open *p = *at;
+	*at = p->next;
+	ports_open--;
+	while (p->first) {
+		struct port_caller *c = p->first;
+		p->first = c->next;
+		caller_answer(c, MPI_ERR_PORT);
+	}
+	heap_free(p);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Close_port);
@@ -72,33 +190,52 @@ struct contact {
 	int error, process, tag;
 };
 
+static bool is_called(void *number)
+{
+	struct port_open **at = port_find(*(int *)number);
+	return !at || (*at)->first;
+}
+
 /* Waits for one who connects; it has chosen the tag of the meeting. */
 static void accept_one(const char *port, struct contact *c)
 {
-	int number, words[2];
-	MPI_Status status;
+	int number = -1;
+	struct port_open **at = NULL;
+	c->error = MPI_ERR_PORT;
 	if (!port_parse(port, &c->process, &number) || c->process != (int)link_self()->rank ||
-	    !open_ports[number]) {
-		c->error = MPI_ERR_PORT;
+	    !port_find(number))
 		return;
-	}
-	c->error = match_recv(words, 2, datatype_of(MPI_INT), MPI_ANY_SOURCE, TAG_PORTS + number,
-			      world_all(), MATCH_STANDARD, &status);
-	c->process = words[0];
-	c->tag = words[1];
+	if (!is_called(&number))
+		match_wait_until(is_called, &number);
+	at = port_find(number);
+	if (!at) /* another thread has closed it */
+		return;
+	struct port_caller *caller = (*at)->first;
+	(*at)->first = caller->next;
+	c->process = caller->process;
+	c->tag = caller->call[1];
+	c->error = MPI_SUCCESS;
+	caller_answer(caller, MPI_SUCCESS);
 }
 
 static void connect_one(const char *port, struct contact *c)
 {
-	int number;
+	int number, answer = MPI_SUCCESS;
 	if (!port_parse(port, &c->process, &number)) {
 		c->error = MPI_ERR_PORT;
 		return;
 	}
+	calls_listen(); /* the port may be this process's own, and closed */
 	c->tag = world_tag(c->process);
-	int words[2] = {(int)link_self()->rank, c->tag};
-	c->error = match_send(words, 2, datatype_of(MPI_INT), c->process, TAG_PORTS + number,
-			      world_all(), MATCH_STANDARD);
+	int call[2] = {number, c->tag};
+	c->error = match_send(call, 2, datatype_of(MPI_INT), c->process, TAG_CALL, world_all(),
+			      MATCH_STANDARD);
+	if (!c->error)
+		c->error = match_recv(&answer, 1, datatype_of(MPI_INT), c->process,
+				      TAG_ANSWER + c->tag, world_all(), MATCH_STANDARD,
+				      MPI_STATUS_IGNORE);
+	if (!c->error)
+		c->error = answer;
 }
 
 static int meet_at_port(const char *port, int root, struct comm *c,

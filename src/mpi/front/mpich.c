@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What only MPICH's ABI has: its predefined handles, variables, and names beside MPI_X. */
 #include <string.h>
+#include <sys/stat.h>
 #include "mpi/front/front.h"
 
 /* A compiler warns of entries that are named twice: MPI_LONG_LONG is MPI_LONG_LONG_INT. */
@@ -101,6 +102,48 @@ int mpich_dup(int handle, int keyval, void *extra, void *value, void *copy, int 
 	*(void **)copy = value;
 	*flag = 1;
 	return MPI_SUCCESS;
+}
+
+/* ---- MPIX_COMM_TYPE_NEIGHBORHOOD: processes of a node that see the same folder; of the network
+ * nothing is known ---- */
+enum { MPICH_SHARED = 1, MPICH_NEIGHBORHOOD = 4 };
+
+/* A color for a folder; undefined where it is none. */
+static int folder_color(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+		return FRONT_UNDEFINED;
+	return (int)(((uint64_t)st.st_dev * 31 + (uint64_t)st.st_ino) & 0x7fffffff);
+}
+
+FRONT(int, Comm_split_type,
+      (front_comm comm, int type, int key, front_info info, front_comm *newcomm))
+{
+	char folder[1024] = "";
+	void *made = MPI_COMM_NULL;
+	front_comm node;
+	int there = 0;
+
+	if (type != MPICH_NEIGHBORHOOD) {
+		int rc = core_Comm_split_type(front_comm_in(comm),
+					      front_split_in(type), key, front_info_in(info),
+					      newcomm ? &made : NULL);
+		if (newcomm)
+			*newcomm = front_comm_out(made);
+		return front_error_out(rc);
+	}
+	int rc = front_Comm_split_type(comm, MPICH_SHARED, key, info, &node);
+	if (rc)
+		return rc;
+	if (front_info_in(info) != MPI_INFO_NULL)
+		rc = front_Info_get(info, "nbhd_common_dirname", sizeof(folder) - 1, folder, &there);
+	int color = there ? folder_color(folder) : FRONT_UNDEFINED;
+	if (!rc)
+		rc = front_Comm_split(node, color, key, newcomm);
+	front_Comm_free(&node);
+	return rc;
 }
 
 /* ---- extensions: no accelerator's memory is passed to MPI; ranks that die come back ---- */
