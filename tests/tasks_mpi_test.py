@@ -32,6 +32,15 @@ def a_request_of_nobody_s_task_is_completed_again(s):
 
 
 @test
+def messages_are_kept_until_a_task_s_data_have_been_copied(s):
+    exe = build(s, "tasks_mpi", mpi=True)
+    plain = s.hale("run", "-n", 2, exe, "late", env=TWO)
+    expect(plain.status == 0 and plain.out.count("late") == 2, plain)
+    r, t = tasks(s, exe, "late", settings="inputs:keep", due="prob=0.3,at=page,seed=2", ranks=2)
+    expect(r.out == plain.out and t["mended"] > 0 and t["replayed"] > 0 and t["fell_back"] == 0, r, plain, t)
+
+
+@test
 def calls_that_can_not_be_repeated_are_named(s):
     exe = build(s, "tasks_mpi", mpi=True)
     plain, t = tasks(s, exe, "window", ranks=2)

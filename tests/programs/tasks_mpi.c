@@ -2,6 +2,7 @@
 /* MPI calls inside OpenMP tasks. Each mode prints sums that do not depend on when anything happens:
  * the same with and without errors. */
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,49 @@ static void window(void)
 	MPI_Win_free(&w);
 }
 
+/* A page that a task has received into is lost when the task looks at it no more: only the copy at
+ * its end (inputs:keep) meets it, and the task is executed again. Needs two threads. */
+static _Alignas(4096) double arrived[512];
+
+static void await(int *counter, int value)
+{
+	while (__atomic_load_n(counter, __ATOMIC_SEQ_CST) < value)
+		sched_yield();
+}
+
+static void late(void)
+{
+	static double sent, nothing;
+	double sum = 0;
+
+#pragma omp parallel
+#pragma omp single
+	for (int k = 0; k < 40; k++) {
+		static int here;
+		here = 0;
+#pragma omp taskgroup
+		{
+#pragma omp task depend(inout : arrived) firstprivate(k)
+			{
+				arrived[k] =
+				    -1; /* what is lost before is met here, not inside MPI */
+				sent = rank + k * 0.5;
+				MPI_Sendrecv(&sent, 1, MPI_DOUBLE, RIGHT, 5, &arrived[k], 1,
+					     MPI_DOUBLE, LEFT, 5, MPI_COMM_WORLD,
+					     MPI_STATUS_IGNORE);
+				__atomic_add_fetch(&here, 1, __ATOMIC_SEQ_CST);
+				await(&here, 2);
+			}
+			await(&here, 1);
+			/* as it begins, the page may be lost */
+#pragma omp task depend(inout : nothing)
+			__atomic_add_fetch(&here, 1, __ATOMIC_SEQ_CST);
+		}
+		sum = sum * 0.75 + arrived[k];
+	}
+	say("late", sum);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "all";
@@ -322,6 +366,8 @@ int main(int argc, char **argv)
 		if (all || strcmp(mode, "outside") == 0)
 			outside(n);
 	}
+	if (strcmp(mode, "late") == 0)
+		late();
 	if (strcmp(mode, "window") == 0)
 		window();
 	MPI_Finalize();
