@@ -4,6 +4,7 @@
 can't be captured, no checkpoint is taken meanwhile."""
 
 from lib import *
+from lib import stat_of
 
 
 @test
@@ -329,6 +330,67 @@ def memory_that_forked_processes_lack_is_written_while_its_process_stands(s):
     s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == "b'mine' 1\n", r)
+
+
+TOLD = """
+import os, signal, time
+told = 0
+def on_told(*_):
+    global told
+    told += 1
+signal.signal(signal.SIGUSR1, on_told)
+parent = os.getpid()
+def child():
+    while not os.path.exists("go"):
+        os.kill(parent, signal.SIGUSR1)
+        time.sleep(0.005)
+    os._exit(3)
+pid = os.fork() or child()
+keep = [os.open("/dev/zero", os.O_RDONLY) for _ in range(40)]
+while told < 3:
+    time.sleep(0.01)
+open("there", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print(told > 3, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def a_child_that_runs_first_may_signal_its_parent(s):
+    """Whose handlers are not in place yet. It has more descriptors than the child, and each takes long to be put into
+    its place."""
+    have("strace")
+    job = s.hale_start(1, "/usr/bin/python3", "-c", TOLD, options=["--no-mpi"])
+    slow = s.start("strace", "-f", "-q", "-o", "/dev/null", "-e", "trace=dup3", "-e", "inject=dup3:delay_enter=10000",
+                   "-p", stat_of(job.ranks(1)[0])[0])
+    slow.until(lambda: "TracerPid:\t0" not in open(f"/proc/{stat_of(job.ranks(1)[0])[0]}/status").read(), "strace")
+    r = killed_at(s, job, ["there"])
+    expect(r.status == 0 and r.out == "True 3\n", r)
+
+
+DOCUMENT = """
+exec sh -c 'touch there; while ! test -e go; do sleep 0.02; done; cat' <<END
+what the script holds
+END
+"""
+
+WRITTEN = """
+exec sh -c 'touch there; while ! test -e go; do sleep 0.02; done; cat' < <(while ! test -e go; do sleep 0.02; done
+echo what a child writes)
+"""
+
+
+@test
+def input_that_a_script_gives_to_what_it_becomes_is_kept(s):
+    job = s.hale_start(1, "bash", "-c", DOCUMENT, options=["--no-mpi"])
+    r = killed_at(s, job, ["there"])
+    expect(r.status == 0 and r.out == "what the script holds\n", r)
+    for name in ("there", "go"):
+        os.unlink(s.path(name))
+    job = s.hale_start(1, "bash", "-c", WRITTEN, options=["--no-mpi"])
+    r = killed_at(s, job, ["there"])
+    expect(r.status == 0 and r.out == "what a child writes\n", r)
 
 
 main()

@@ -9,7 +9,7 @@
 #include "image/engine.h"
 #include "image/queued.h"
 
-enum { TIMERS_TEXT = 64 << 10 };
+enum { TIMERS_TEXT = 64 << 10, TIMERS_TRIES = 100 };
 
 static long number_after(const char **p, const char *key)
 {
@@ -110,11 +110,17 @@ bool signals_collect(struct signals_record *s, struct list *timers)
 {
 	for (int sig = 1; sig <= SYS_SIGNALS; sig++)
 		sys(SYS_rt_sigaction, sig, NULL, &s->action[sig], sizeof(sys_set_t));
-	for (int i = 0; i < 3; i++)
-		sys(SYS_getitimer, i, &s->itimer[i]);
-	s->pending = pending_of_process();
-	if (!timers_collect(timers))
-		return false;
+	/* a timer that fires between the looks would be there as one that has and one that will */
+	for (int tries = 0; tries < TIMERS_TRIES; tries++) {
+		s->pending = pending_of_process();
+		timers->count = 0;
+		for (int i = 0; i < 3; i++)
+			sys(SYS_getitimer, i, &s->itimer[i]);
+		if (!timers_collect(timers))
+			return false;
+		if (s->pending == pending_of_process())
+			break;
+	}
 	timers_sort(timers);
 	return true;
 }

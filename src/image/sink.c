@@ -390,7 +390,11 @@ static bool lift_live(struct sink *s, struct error *err)
 
 hale_status_t sink_become(struct sink *s, struct error *err)
 {
+	const sys_set_t all = ~0ull;
 	hale_status_t rc = s->keep_files ? HALE_OK : sink_settle_files(s, err);
+	/* others of its tree may run on before this one has its handlers: a signal from them waits,
+	 * where it would end this process, or be lost (SIGCHLD) */
+	sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
 	if (rc == HALE_OK && !fd_restore_settle(&s->fds, err))
 		rc = err->code;
 	if (rc == HALE_OK)

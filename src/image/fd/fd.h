@@ -128,6 +128,9 @@ struct fd_seen {
 bool fd_tree_has(const struct fd_table *t, const char *link,
 		 bool (*want)(const struct fd_seen *seen, const void *arg), const void *arg);
 
+/* Of a pipe: its other end is in these processes, or it is one to read from and nobody can write
+ * into it any more. */
+bool fd_pipe_is_inside(const struct fd_table *t, const struct fd_probe *p);
 bool fd_tree_has_socket(const struct fd_table *t, uint64_t inode);
 
 /* For the kinds. */

@@ -56,6 +56,13 @@ static bool is_cut_off(const struct fd_table *t, const struct fd_probe *p)
 	return n > 0 && look.revents & (reads ? POLLHUP : POLLERR);
 }
 
+bool fd_pipe_is_inside(const struct fd_table *t, const struct fd_probe *p)
+{
+	return !strncmp(p->link, "pipe:[", 6) &&
+	       (has_other_end(t, p) ||
+		(is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0)) && is_cut_off(t, p)));
+}
+
 static bool match(const struct fd_table *t, const struct fd_probe *p)
 {
 	return S_ISFIFO(p->st.st_mode) && !strncmp(p->link, "pipe:[", 6) &&

@@ -13,6 +13,17 @@ static bool is_terminal(const struct fd_probe *p)
 	       !strcmp(p->link, "/dev/console");
 }
 
+/* What the program itself has put there before it executed another one: a document of a shell
+ * script, or what a child writes. Then it is no stream from outside. */
+static bool is_inside(const struct fd_table *t, const struct fd_probe *p)
+{
+	struct fd_unix u;
+	if (S_ISFIFO(p->st.st_mode))
+		return fd_pipe_is_inside(t, p);
+	return S_ISSOCK(p->st.st_mode) && fd_unix_ask(p->st.st_ino, &u) && u.peer &&
+	       fd_tree_has_socket(t, u.peer);
+}
+
 static int stream_of(const struct fd_table *t, const struct fd_probe *p)
 {
 	if (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode) ||
@@ -34,7 +45,7 @@ static int stream_of(const struct fd_table *t, const struct fd_probe *p)
 
 static bool match(const struct fd_table *t, const struct fd_probe *p)
 {
-	return stream_of(t, p) >= 0;
+	return stream_of(t, p) >= 0 && !is_inside(t, p);
 }
 
 static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
