@@ -252,6 +252,17 @@ def eight_programs_come_to_the_same_result_through_snapshots(s):
 
 
 @test
+def the_sample_functions_of_the_seed_run(s):
+    d = Devices(s)
+    r = s.run("gcc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-o", s.path("snapify"),
+              os.path.join(ROOT, "examples", "snapify.c"), "-I", os.path.join(ROOT, "include"), *LINK)
+    expect(r.status == 0, r)
+    r = d.run(s.path("snapify"), d.object(), s.path("snapshot"))
+    expect(r.status == 0 and r.out == "device 0: 1\ndevice 0: 2\ndevice 0: 3\ndevice 1: 4\n", r)
+    d.end()
+
+
+@test
 def eight_programs_go_on_from_a_checkpoint(s):
     d = Devices(s)
     s.compile("offload_kernels", mpi=None, flags=["-shared", "-fPIC", "-o", s.path("kernels.so"), "-lm"])
