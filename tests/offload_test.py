@@ -263,6 +263,23 @@ def the_sample_functions_of_the_seed_run(s):
 
 
 @test
+def ranks_move_between_nodes_with_their_device_processes(s):
+    d = Devices(s)
+    job = s.start(HALE, "run", "-n", 2, "--nodes", 2, "--no-mpi", "--ckpt-every", "off", "--report", "report.json", "--",
+                  d.compile("offload_ticks"), d.object(), 4, 0, 5000, env=d.env)
+    job.until(lambda: len(d.processes()) == 2 and re.search(r"^[1-9]\d*$", job.out(), re.M), "both run")
+    for node in ("node0", "node1"):
+        r = s.hale("migrate", job.id(), "--from", node)
+        expect(r.status == 0, r)
+        goes_on(job)
+    for rank in job.ranks(2).values():
+        os.kill(rank, signal.SIGTERM)
+    r = job.wait()
+    expect(r.status == 0 and r.out.count("good ") == 2 and len(s.report()["migrations"]) == 2, r)
+    d.end()
+
+
+@test
 def eight_programs_go_on_from_a_checkpoint(s):
     d = Devices(s)
     s.compile("offload_kernels", mpi=None, flags=["-shared", "-fPIC", "-o", s.path("kernels.so"), "-lm"])
