@@ -256,10 +256,46 @@ def processes_of_a_rank_are_shown_and_reported(s):
     expect([(f["rank"], f["slot"]) for f in report["failures"]] == [(1, 0)], report)
 
 
+def states(job):
+    return {(r["rank"], r["slot"]): r["state"] for r in job.info()["ranks"]}
+
+
+@test
+def some_ranks_have_replicas_and_all_when_asked(s):
+    """--replicas 2:0,2 leaves rank 1 alone; then one more for it, fewer for all, more for all; a kill after each."""
+    exe = s.compile("slices")
+    job = s.hale_start(3, exe, 10000000, options=["--replicas", "2:0,2"])
+    job.until_output("step 1024")
+    first = {(0, 0): "running", (1, 0): "running", (2, 0): "running", (0, 1): "running", (2, 1): "running"}
+    expect(states(job) == first | {(1, 1): "absent"}, job.info())
+    r = s.hale("clone", job.id(), "--rank", "1")
+    expect(r.status == 0 and "rank 1: replica 1 runs on" in r.out, r)
+    expect(set(states(job).values()) == {"running"}, job.info())
+    r = s.hale("clone", job.id(), "--rank", "1")
+    expect(r.status == 1 and "in 2 processes already" in r.err, r)
+    r = s.hale("replicate", job.id(), "--to", "1")
+    expect(r.status == 0 and r.out == "each rank runs in 1 process\n", r)
+    expect(sorted(states(job).values()) == ["absent"] * 3 + ["running"] * 3, job.info())
+    r = s.hale("replicate", job.id(), "--to", "2")
+    expect(r.status == 0 and r.out == "each rank runs in 2 processes\n", r)
+    os.kill(lives(job)[0][3], signal.SIGKILL)
+    job.until_says("replica 1 goes on")
+    job.until_says("rank 0: replica 0 is back")
+    at = int(re.findall(r"step (\d+)", job.out())[-1])
+    job.until_output(f"step {at + 2048}")
+    expect("roll" not in job.err() and job.err().count("is dropped, as was asked") == 3, job.err())
+    job.kill()
+    job = s.hale_start(2, exe, 10000000)
+    job.until_output("step 1024")
+    r = s.hale("replicate", job.id(), "--to", "2")
+    expect(r.status == 1 and "without room for replicas" in r.err, r)
+    job.kill()
+
+
 @test
 def what_does_not_go_with_replicas_is_refused(s):
     s.write("input", "something")
-    for options, words in ((["--replicas", "4"], "1, 2 or 3"), (["--replicas", "2", "--replenish", "perhaps"], "on ("), (["--replicas", "2", "--no-mpi"], "needs MPI"),
+    for options, words in ((["--replicas", "4"], "1, 2 or 3"), (["--replicas", "2:0-5"], "names rank 5"), (["--replicas", "2:x"], "no list"), (["--replicas", "2", "--replenish", "perhaps"], "on ("), (["--replicas", "2", "--no-mpi"], "needs MPI"),
                            (["--replicas", "2", "--ckpt-every", "5s"], "checkpoints")):
         r = s.hale_run(2, "/bin/true", options=options)
         expect(r.status == EXIT_USAGE and words in r.err, r)

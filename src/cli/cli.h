@@ -22,6 +22,8 @@ int cli_top(int argc, char **argv);
 int cli_inject(int argc, char **argv);
 int cli_attach(int argc, char **argv);
 int cli_migrate(int argc, char **argv);
+int cli_replicate(int argc, char **argv);
+int cli_clone(int argc, char **argv);
 int cli_image(int argc, char **argv);
 int cli_events(int argc, char **argv);
 int cli_backplane(int argc, char **argv);

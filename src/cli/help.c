@@ -25,6 +25,8 @@ static const char overview[] =
     "  hale report FILE|JOB [--html]                   what happened to a job\n"
     "  hale nodes [JOB] [--json]                       the machines of a job, and how they are\n"
     "  hale migrate [JOB] --from NODE [--to NODE]      the ranks of a node go to another one\n"
+    "  hale replicate [JOB] --to 1|2|3                 so many processes for each rank from now on\n"
+    "  hale clone [JOB] --rank R [--to NODE]           one more process for a rank\n"
     "  hale attach JOB                                 a new head for a job whose hale run is "
     "gone\n"
     "  hale inject due [JOB] --task-prob P [--seed N]\n"
@@ -104,7 +106,7 @@ static const char run_help[] =
     "                         between nodes: who connects proves that it is of this job (auth), "
     "and\n"
     "                         all that is sent is encrypted, too (encrypt)\n"
-    "  --replicas D           each rank runs in D processes (1 to 3), on different nodes where "
+    "  --replicas D[:RANKS]   each rank, or each of RANKS (0-3,7), runs in D processes (1 to 3), on different nodes where "
     "there "
     "are\n"
     "                         several; when one dies its rank goes on in the other, nothing is "
@@ -283,6 +285,23 @@ static const char attach_help[] =
     "Has a rank died meanwhile, or was something half done, all ranks go back to the newest\n"
     "checkpoint. Status 70 if nothing is left of the job (`hale restart` may help), 64 with a\n"
     "sentence if there is no such job.\n";
+
+static const char replicate_help[] =
+    "hale replicate [JOB] --to 1|2|3\n"
+    "\n"
+    "Each rank of a running job runs in so many processes from now on. Those that are too many\n"
+    "end; those that are missing are copied from others while the job runs, one after the other.\n"
+    "The job must have been begun with room for them: `hale run --replicas 2:none` begins with\n"
+    "one process for each rank, and room for two. Returns when it is so. Exit status 1 with a\n"
+    "sentence when it can't be.\n";
+
+static const char clone_help[] =
+    "hale clone [JOB] --rank R [--to NODE]\n"
+    "\n"
+    "Copies a process of that rank while the job runs: the rank has one replica more, on NODE, or\n"
+    "where one has died, a spare, a node with room. The job must have been begun with --replicas,\n"
+    "and the rank have fewer processes than that says. Returns when the copy runs. Exit status 1\n"
+    "with a sentence when it can't be.\n";
 
 static const char migrate_help[] =
     "hale migrate [JOB] --from NODE [--to NODE] [--via-files[=DIR]] [--json]\n"
@@ -535,6 +554,8 @@ static const struct {
 	     {"nodes", nodes_help},
 	     {"agent", agent_help},
 	     {"migrate", migrate_help},
+	     {"replicate", replicate_help},
+	     {"clone", clone_help},
 	     {"attach", attach_help},
 	     {"ckpt", ckpt_help},
 	     {"metrics", metrics_help},

@@ -28,6 +28,7 @@ static const struct {
     {"web", cli_web},		{"cp", cli_cp},
     {"device", cli_device},	{"swap", cli_swap},
     {"offload", cli_offload},	{"stack", cli_stack},
+    {"replicate", cli_replicate}, {"clone", cli_clone},
     {"cc", cli_cc},		{"cxx", cli_cxx},
     {"f90", cli_f90},
 };

@@ -203,7 +203,7 @@ void redundant_channels(void)
 {
 	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
 		replicas.wire[p].channel = channel_for(p);
-		if (replicas.wire[p].channel)
+		if (replicas.wire[p].channel || !replica_lives(p))
 			continue;
 		log_warn("rank %u (replica %u) can't reach process %u any more", replicas.rank,
 			 replicas.slot, p);
@@ -350,7 +350,9 @@ static hale_status_t wires_make(struct error *err)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for %u processes", n);
 	for (uint32_t p = 0; p < n; p++) {
 		replicas.wire[p].channel = channel_for(p);
-		if (!replicas.wire[p].channel)
+		replicas.view.lost[p] =
+		    atomic_load(&segment_mailbox(link_self()->segment, p)->lost) != 0;
+		if (!replicas.wire[p].channel && replica_lives(p))
 			return error_set(err, HALE_ERR_LINK, "no channel reaches process %u", p);
 	}
 	return HALE_OK;
@@ -381,7 +383,8 @@ hale_status_t redundant_open(channel_arrive_t *arrive, const struct redundant_ho
 		return rc;
 	}
 	redundant_on = true;
-	replicas.leads = replicas.slot == 0;
+	replicas.leader = living_leader(&replicas.view, replicas.rank);
+	replicas.leads = replicas.leader == (int)replicas.slot;
 	mirror_follow_view();
 	return HALE_OK;
 }

@@ -219,6 +219,8 @@ void head_partition_told(struct head *h, uint32_t rank, uint32_t peer, bool lost
 void head_partition_begin(struct head *h);
 void head_partition_fini(struct head *h);
 
+/* Of a process that is dead: it is to come back. Else its rank is to have no more than it has. */
+bool replicas_is_wanted(const struct head *h, uint32_t process);
 /* Has this process of a job with replicas died? */
 static inline bool replicas_is_lost(const struct head *h, uint32_t process)
 {

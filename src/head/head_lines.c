@@ -33,7 +33,9 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 	char time[16], mtbf[CKPT_MTBF];
 
 	if (h->degree > 1) {
-		add(text, len, "each runs in %u processes, and no checkpoints", h->degree);
+		add(text, len, "%s in %s%u processes, and no checkpoints",
+		    o->replicas_of ? "they run" : "each runs", o->replicas_of ? "1 or " : "",
+		    h->degree);
 		return;
 	}
 	if (o->ckpt_auto && h->files.refused[0]) {

@@ -259,14 +259,17 @@ hale_status_t head_adopt_nodes(struct head *h, const struct node *nodes, uint32_
 hale_status_t head_launch_job(struct head *h, struct error *err)
 {
 	static const uint64_t beginning[3];
-	hale_status_t status = node_set_layout(&h->node_set, ++h->generation, err);
+	hale_status_t status;
 
+	replicas_begin(h);
+	status = node_set_layout(&h->node_set, ++h->generation, h->degree > 1 ? h->view.lost : NULL, err);
 	if (status != HALE_OK)
 		return status;
-	replicas_begin(h);
 	inject_arm_mailboxes(h);
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		head_rank_reset(h, r, -1);
+		head_rank_reset(h, r, replicas_is_lost(h, r) ? 0 : -1);
+		if (replicas_is_lost(h, r))
+			continue;
 		node_set_spawn(&h->node_set, r, h->program->path, NULL, beginning);
 	}
 	h->placing = false;

@@ -13,6 +13,7 @@
 #include "head/replicas.h"
 #include "head/migration/migrate.h"
 #include "head/watch/watch.h"
+#include "launch/rank_list.h"
 
 bool replicas_init(struct head *h)
 {
@@ -20,7 +21,11 @@ bool replicas_init(struct head *h)
 	h->view.lost = calloc(h->nranks, 1);
 	h->moves.clones.homes = calloc(h->nranks, sizeof(*h->moves.clones.homes));
 	h->moves.clones.died_at = calloc(h->nranks, sizeof(*h->moves.clones.died_at));
-	return h->view.lost && h->moves.clones.homes && h->moves.clones.died_at;
+	h->moves.clones.wanted = calloc(h->view.nranks, 1);
+	h->moves.clones.dropped = calloc(h->nranks, 1);
+	h->moves.clones.insists = calloc(h->nranks, 1);
+	return h->view.lost && h->moves.clones.homes && h->moves.clones.died_at &&
+	       h->moves.clones.wanted && h->moves.clones.dropped && h->moves.clones.insists;
 }
 
 void replicas_fini(struct head *h)
@@ -28,6 +33,10 @@ void replicas_fini(struct head *h)
 	free(h->view.lost);
 	free(h->moves.clones.homes);
 	free(h->moves.clones.died_at);
+	free(h->moves.clones.wanted);
+	free(h->moves.clones.dropped);
+	free(h->moves.clones.insists);
+	h->moves.clones.wanted = h->moves.clones.dropped = h->moves.clones.insists = NULL;
 	h->view.lost = NULL;
 	h->moves.clones.homes = NULL;
 	h->moves.clones.died_at = NULL;
@@ -51,13 +60,39 @@ hale_status_t replicas_check(const struct head *h, struct error *err)
 	    "file by name, and hale < /dev/null");
 }
 
+/* --replicas D:RANKS: others have one process, and room for more. */
+static void wanted_at_first(struct head *h)
+{
+	unsigned char *wanted = h->moves.clones.wanted;
+	struct error err;
+
+	if (h->o->replicas_of)
+		rank_list_parse(h->o->replicas_of, h->view.nranks, wanted, &err);
+	else
+		memset(wanted, 1, h->view.nranks);
+	for (uint32_t r = 0; r < h->view.nranks; r++)
+		wanted[r] = wanted[r] ? (unsigned char)h->degree : 1;
+	h->moves.clones.asked = false;
+}
+
 void replicas_begin(struct head *h)
 {
 	if (h->degree == 1)
 		return;
-	memset(h->view.lost, 0, h->nranks);
 	h->view.number = 0;
 	node_set_echo_begin(&h->node_set);
+	memset(h->moves.clones.dropped, 0, h->nranks);
+	memset(h->moves.clones.insists, 0, h->nranks);
+	wanted_at_first(h);
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		h->view.lost[p] = living_slot_of(p, h->view.nranks) >=
+				  h->moves.clones.wanted[living_rank_of(p, h->view.nranks)];
+		if (!h->view.lost[p])
+			continue;
+		h->moves.clones.died_at[p] = clock_seconds();
+		h->moves.clones.homes[p] = h->node_set.placement.node_of[p];
+		node_set_echo_lost(&h->node_set, p);
+	}
 }
 
 /* Replicas of a rank that share a node die with it. */
@@ -68,7 +103,8 @@ void replicas_say_placement(const struct head *h)
 
 	for (uint32_t r = 0; r < n; r++)
 		for (uint32_t s = 1; s < h->degree; s++)
-			together += node_of[s * n + r] == node_of[r];
+			together +=
+			    s < h->moves.clones.wanted[r] && node_of[s * n + r] == node_of[r];
 	if (together > 0 && h->degree > 1)
 		head_say(h,
 			 "note: replicas of %u rank%s share a node and are lost together if that "
@@ -100,6 +136,10 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 	h->moves.clones.homes[process] = h->node_set.placement.node_of[process];
 	if (living_count(&h->view, rank) == 0)
 		return false;
+	if (h->moves.clones.dropped[process]) {
+		replicas_record(h, process, why);
+		return true;
+	}
 	h->report.replicas_lost++;
 	struct report_failure *f = report_add_failure(
 	    &h->report, rank, node_set_node_of(&h->node_set, process)->name, why, head_seconds(h));
@@ -139,8 +179,11 @@ bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
 		head_say(h, "all %u replicas of rank %u are dead", h->degree, rank);
 		return false;
 	}
-	head_say(h, "rank %u: %s after %s; replica %d goes on", rank, why,
-		 units_show_seconds(head_seconds(h), after), living_leader(&h->view, rank));
+	if (h->moves.clones.dropped[process])
+		head_say(h, "rank %u: replica %u is dropped, as was asked", rank, slot);
+	else
+		head_say(h, "rank %u: %s after %s; replica %d goes on", rank, why,
+			 units_show_seconds(head_seconds(h), after), living_leader(&h->view, rank));
 	inject_rank_killed(h, process);
 	node_set_echo_lost(&h->node_set, process);
 	survived(h);

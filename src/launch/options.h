@@ -55,6 +55,7 @@ struct options {
 	/* what to run */
 	long ranks;
 	long replicas;	   /* processes of each rank */
+	const char *replicas_of; /* of these ranks at the beginning (rank_list.h); NULL: of all */
 	long spawn;	   /* processes in reserve for MPI_Comm_spawn; -1: not said */
 	double hang_after; /* a rank that is stopped for so long counts as dead; 0: never */
 	bool replenish;	   /* dead replicas come back */

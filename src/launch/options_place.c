@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "node/job.h"
 #include "launch/options_private.h"
+#include "launch/rank_list.h"
 #include "node/living.h"
 
 static hale_status_t take_ranks(struct parser *p)
@@ -118,10 +119,16 @@ static hale_status_t take_warm_sinks(struct parser *p)
 
 static hale_status_t take_replicas(struct parser *p)
 {
-	return units_parse_int(p->value, 1, LIVING_DEGREE_MAX, &p->o->replicas)
+	const char *colon = strchr(p->value, ':');
+	char degree[8];
+
+	snprintf(degree, sizeof(degree), "%.*s",
+		 colon ? (int)(colon - p->value) : (int)sizeof(degree) - 1, p->value);
+	p->o->replicas_of = colon ? colon + 1 : NULL;
+	return units_parse_int(degree, 1, LIVING_DEGREE_MAX, &p->o->replicas)
 		   ? HALE_OK
-		   : options_bad_value(
-			 p, "1, 2 or 3: processes that run each rank");
+		   : options_bad_value(p, "1, 2 or 3: processes that run each rank; 2:0-3,7: those "
+					  "ranks only, 2:none: none yet");
 }
 
 static hale_status_t take_spawn(struct parser *p)
@@ -228,6 +235,8 @@ hale_status_t options_check_sdc(struct options *o, struct error *err)
 
 hale_status_t options_check_replicas(struct options *o, struct error *err)
 {
+	struct error list;
+
 	if (o->no_mpi)
 		return error_set(
 		    err, HALE_ERR_ARGUMENT,
@@ -242,6 +251,9 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "%ld ranks with %ld replicas are more than %d processes", o->ranks,
 				 o->replicas, JOB_RANKS_MAX);
+	if (o->replicas_of &&
+	    rank_list_parse(o->replicas_of, (uint32_t)o->ranks, NULL, &list) != HALE_OK)
+		return error_set(err, HALE_ERR_ARGUMENT, "--replicas: %s", list.text);
 	if (o->merged)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "--replicas and several programs (':') don't go together in this "

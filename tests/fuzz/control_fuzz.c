@@ -63,6 +63,27 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 	}
 }
 
+bool replicas_is_wanted(const struct head *h, uint32_t process)
+{
+	return false;
+}
+
+const struct node *migrate_node(const struct head *h, const char *name)
+{
+	return NULL;
+}
+
+hale_status_t clone_degree(struct head *h, uint32_t degree, struct error *err)
+{
+	return error_set(err, HALE_ERR_UNSUPPORTED, "nothing is cloned here");
+}
+
+hale_status_t clone_rank(struct head *h, uint32_t rank, const struct node *to, uint32_t *slot,
+			 struct error *err)
+{
+	return error_set(err, HALE_ERR_UNSUPPORTED, "nothing is cloned here");
+}
+
 hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const char *from,
 			      const char *to, const char *via, uint32_t *id, struct error *err)
 {

@@ -111,7 +111,7 @@ static const char *rank_state(const struct head *h, uint32_t rank)
 	const struct checkpoint_rank *k = &h->ckpt.ranks[rank];
 
 	if (replicas_is_lost(h, rank))
-		return "lost";
+		return replicas_is_wanted(h, rank) ? "lost" : "absent";
 	if (h->ranks[rank].ended)
 		return "ended";
 	if (h->state == JOB_CLEARING)
@@ -322,6 +322,43 @@ static void answer_migrate(struct control_serve_client *c, const struct json_val
 		answer_text(c, "error", err.text);
 }
 
+static void answer_replicate(struct control_serve_client *c, const struct json_value *request)
+{
+	int64_t to = json_number_int(json_get(request, "to"), 0);
+	struct error err;
+
+	if (clone_degree(c->control->head, to > 0 ? (uint32_t)to : 0, &err) != HALE_OK)
+		answer_text(c, "error", err.text);
+	else
+		answer_text(c, NULL, NULL);
+}
+
+static void answer_clone(struct control_serve_client *c, const struct json_value *request)
+{
+	int64_t rank = json_number_int(json_get(request, "rank"), -1);
+	const char *name = json_text(json_get(request, "to"), NULL);
+	struct head *h = c->control->head;
+	const struct node *to = name ? migrate_node(h, name) : NULL;
+	struct error err;
+	struct json_out j;
+	uint32_t slot;
+
+	if (name && !to) {
+		error_set(&err, HALE_ERR_ARGUMENT,
+			  "there is no node %s in this job; `hale nodes` lists them", name);
+		answer_text(c, "error", err.text);
+	} else if (clone_rank(h, rank < 0 ? UINT32_MAX : (uint32_t)rank, to, &slot, &err) !=
+		   HALE_OK) {
+		answer_text(c, "error", err.text);
+	} else {
+		json_out_init(&j);
+		json_open_object(&j, NULL);
+		json_uint(&j, "slot", slot);
+		json_close_object(&j);
+		answer(c, &j);
+	}
+}
+
 static void answer_migrated(struct control_serve_client *c, const struct report_migration *m)
 {
 	struct json_out j;
@@ -368,6 +405,10 @@ static void take_request(struct control_serve_client *c)
 		answer_ckpt(c);
 	else if (strcmp(op, "migrate") == 0)
 		answer_migrate(c, v);
+	else if (strcmp(op, "replicate") == 0)
+		answer_replicate(c, v);
+	else if (strcmp(op, "clone") == 0)
+		answer_clone(c, v);
 	else if (strcmp(op, "inject") == 0)
 		answer_inject(c, v);
 	else

@@ -33,6 +33,13 @@ void head_rank_reset(struct head *h, uint32_t rank, int ended_with)
 				.head = h};
 }
 
+bool replicas_is_wanted(const struct head *h, uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+
+	return living_count(&h->view, rank) < h->moves.clones.wanted[rank];
+}
+
 bool head_all_ready(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++) {

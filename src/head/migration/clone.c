@@ -3,6 +3,7 @@
  * another node (docs/redundancy.md, "Clones"). It is a migration whose source stays: the same
  * rounds, the same stop, the same GO. Nothing is lost when it comes to nothing: the rank has one
  * replica less for longer, and it is tried again. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,15 @@
 #define CLONE_AGAIN_MAX 30.0
 
 /* ---- where to ---- */
+
+/* The user has said where to, whoever else is there. */
+static bool insisted(const struct head *h, uint32_t process)
+{
+	const struct node *n = &h->node_set.nodes[h->moves.clones.homes[process]];
+
+	return h->moves.clones.insists[process] &&
+	       (n->state == NODE_SPARE || n->state == NODE_READY) && n->leave.state != LEAVE_PLANNED;
+}
 
 /* count of nodes: nowhere. */
 static uint32_t place_for(const struct head *h, uint32_t process)
@@ -39,7 +49,8 @@ static uint32_t place_for(const struct head *h, uint32_t process)
 		beside[h->node_set.placement.node_of[p]] |=
 		    living_rank_of(p, h->view.nranks) == rank;
 	}
-	to = nodes && there && beside
+	to = insisted(h, process) ? h->moves.clones.homes[process]
+	     : nodes && there && beside
 		 ? place_replica(nodes, there, beside, count, h->moves.clones.homes[process])
 		 : count;
 	free(nodes);
@@ -92,6 +103,14 @@ static hale_status_t begin(struct head *h, uint32_t process, uint32_t to, struct
 	return HALE_OK;
 }
 
+static bool clone_is_due(const struct head *h, uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+	uint32_t living = living_count(&h->view, rank);
+
+	return h->view.lost[process] && living > 0 && living < h->moves.clones.wanted[rank];
+}
+
 static void turn(void *arg)
 {
 	struct head *h = arg;
@@ -99,10 +118,9 @@ static void turn(void *arg)
 	bool any = false;
 
 	for (uint32_t p = 0; p < h->nranks && h->state == JOB_RUNNING; p++) {
-		uint32_t rank = living_rank_of(p, h->view.nranks);
 		uint32_t to;
 
-		if (!h->view.lost[p] || living_count(&h->view, rank) == 0)
+		if (!clone_is_due(h, p))
 			continue;
 		to = place_for(h, p);
 		if (to == h->node_set.count)
@@ -113,12 +131,105 @@ static void turn(void *arg)
 	}
 	if (any && !head_any_finalized(h))
 		look_again(h, CLONE_SOON);
+	else
+		h->moves.clones.asked = false;
 }
 
 void clone_soon(struct head *h)
 {
-	if (h->degree > 1 && h->o->replenish)
+	if (h->degree > 1 && (h->o->replenish || h->moves.clones.asked))
 		look_again(h, CLONE_SOON);
+}
+
+/* ---- asked for ---- */
+
+static hale_status_t check_asked(const struct head *h, uint32_t rank, struct error *err)
+{
+	if (h->degree == 1)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "this job was begun without room for replicas: begin it with "
+				 "--replicas 2:none, and this raises it when it is to be");
+	if (rank >= h->view.nranks)
+		return error_set(err, HALE_ERR_ARGUMENT, "the ranks of this job are 0 to %u",
+				 h->view.nranks - 1);
+	if (h->state != JOB_RUNNING)
+		return error_set(err, HALE_ERR_STATE, "the job is about to %s; try again",
+				 job_state_over(h->state) ? "end" : "begin");
+	return HALE_OK;
+}
+
+/* From now on that many: what is too much goes, the highest slots first; what lacks comes. */
+static hale_status_t rank_wants(struct head *h, uint32_t rank, uint32_t degree, struct error *err)
+{
+	uint32_t living = living_count(&h->view, rank);
+
+	for (uint32_t s = h->degree; s-- > 0 && living > degree;) {
+		uint32_t p = living_process(&h->view, rank, s);
+
+		if (h->view.lost[p] || h->moves.clones.dropped[p])
+			continue;
+		h->moves.clones.dropped[p] = 1;
+		node_set_signal(&h->node_set, p, SIGKILL);
+		living--;
+	}
+	h->moves.clones.wanted[rank] = (unsigned char)degree;
+	for (uint32_t s = 0; s < h->degree; s++) {
+		uint32_t p = living_process(&h->view, rank, s);
+
+		if (!clone_is_due(h, p) || place_for(h, p) < h->node_set.count)
+			continue;
+		h->moves.clones.wanted[rank] = (unsigned char)living;
+		return error_set(err, HALE_ERR_NODE,
+				 "no node has room for another replica of rank %u; give the job a "
+				 "spare, or say where to: hale clone --rank %u --to NODE",
+				 rank, rank);
+	}
+	return HALE_OK;
+}
+
+hale_status_t clone_degree(struct head *h, uint32_t degree, struct error *err)
+{
+	hale_status_t status = check_asked(h, 0, err);
+
+	if (status == HALE_OK && (degree < 1 || degree > h->degree))
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "this job was begun with room for %u processes of each rank: --to "
+				 "takes 1 to %u",
+				 h->degree, h->degree);
+	for (uint32_t r = 0; status == HALE_OK && r < h->view.nranks; r++)
+		status = rank_wants(h, r, degree, err);
+	h->moves.clones.asked = true;
+	clone_soon(h);
+	return status;
+}
+
+hale_status_t clone_rank(struct head *h, uint32_t rank, const struct node *to, uint32_t *slot,
+			 struct error *err)
+{
+	hale_status_t status = check_asked(h, rank, err);
+	uint32_t s = 0;
+
+	if (status != HALE_OK)
+		return status;
+	while (s < h->degree && living_lives(&h->view, rank, s))
+		s++;
+	if (s == h->degree)
+		return error_set(err, HALE_ERR_STATE,
+				 "rank %u runs in %u processes already, and the job has room for "
+				 "no more",
+				 rank, h->degree);
+	*slot = s;
+	s = living_process(&h->view, rank, s);
+	if (to) {
+		h->moves.clones.homes[s] = to->index;
+		h->moves.clones.insists[s] = 1;
+	}
+	if (to && !insisted(h, s))
+		return error_set(err, HALE_ERR_NODE, "node %s takes no process now", to->name);
+	status = rank_wants(h, rank, living_count(&h->view, rank) + 1, err);
+	h->moves.clones.asked = true;
+	clone_soon(h);
+	return status;
 }
 
 /* ---- what happens ---- */
@@ -139,6 +250,7 @@ void clone_goes(struct head *h)
 	k->met = k->initialized = k->mpi = true;
 	k->finalized = k->halted = k->spawning = false;
 	v->movers[v->process].moved = true;
+	h->moves.clones.insists[v->process] = h->moves.clones.dropped[v->process] = 0;
 	living_return(&h->view, v->process);
 	node_set_echo_returned(&h->node_set, v->process, v->movers[v->process].position);
 }
@@ -154,7 +266,7 @@ void clone_stays(struct head *h)
 	h->moves.clones.again = h->moves.clones.again > 0 ? h->moves.clones.again * 2 : CLONE_AGAIN;
 	if (h->moves.clones.again > CLONE_AGAIN_MAX)
 		h->moves.clones.again = CLONE_AGAIN_MAX;
-	if (h->o->replenish)
+	if (h->o->replenish || h->moves.clones.asked)
 		look_again(h, h->moves.clones.again);
 }
 

@@ -25,6 +25,10 @@ struct migrations {
 		double again;		/* seconds after one that failed; 0: at once */
 		uint32_t *homes;	/* [nranks]: the node that a process died on */
 		double *died_at;	/* [nranks] */
+		unsigned char *wanted;	/* [ranks]: replicas that it is to have */
+		unsigned char *dropped; /* [nranks]: ended since one less is wanted */
+		unsigned char *insists; /* [nranks]: homes is where the user wants it */
+		bool asked;		/* by the user; else only --replenish brings them back */
 	} clones;
 };
 
@@ -33,6 +37,15 @@ enum migrate_asker {
 	MIGRATE_RULE, /* nodes[].moving: only to a spare, or where there are free slots for all */
 	MIGRATE_USER
 };
+
+/* Each rank is to have that many replicas from now on (1 to the job's degree); one more of that
+ * rank, on node `to` if that is not NULL, in *slot. HALE_OK: it has begun, and is seen in the view.
+ * Else a sentence. */
+hale_status_t clone_degree(struct head *h, uint32_t degree, struct error *err);
+hale_status_t clone_rank(struct head *h, uint32_t rank, const struct node *to, uint32_t *slot,
+			 struct error *err);
+/* NULL: there is none of that name. */
+const struct node *migrate_node(const struct head *h, const char *name);
 
 /* All ranks of node `from` are to move to node `to` (NULL: a spare, or those with most room), by
  * files in a folder of their own in `via` (NULL: by streams), as soon as those that were asked for

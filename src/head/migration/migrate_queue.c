@@ -244,7 +244,7 @@ void migrate_fini(struct head *h)
 
 /* ---- asking ---- */
 
-static const struct node *node_named(const struct head *h, const char *name)
+const struct node *migrate_node(const struct head *h, const char *name)
 {
 	char whole[ADDRESS_MAX]; /* as hosts are named (launch/hosts.c) */
 
@@ -341,8 +341,8 @@ static hale_status_t ask(struct head *h, enum migrate_asker asker, const struct 
 hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const char *from_name,
 			      const char *to_name, const char *via, uint32_t *id, struct error *err)
 {
-	const struct node *from = node_named(h, from_name);
-	const struct node *to = to_name ? node_named(h, to_name) : NULL;
+	const struct node *from = migrate_node(h, from_name);
+	const struct node *to = to_name ? migrate_node(h, to_name) : NULL;
 	struct migrate_wish *w;
 	hale_status_t status;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "head/nodes/node_set.h"
+#include "node/living.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -135,20 +136,26 @@ static hale_status_t replace(struct node_set *c, struct error *err)
 	return status;
 }
 
-hale_status_t node_set_layout(struct node_set *c, uint32_t generation, struct error *err)
+hale_status_t node_set_layout(struct node_set *c, uint32_t generation, const unsigned char *absent,
+			      struct error *err)
 {
-	struct message m = {.type = MSG_LAYOUT,
-			    .id = generation,
-			    .bytes = c->placement.node_of,
-			    .len = c->nranks * sizeof(*c->placement.node_of)};
+	size_t len = c->nranks * sizeof(*c->placement.node_of);
+	struct message m = {.type = MSG_LAYOUT, .id = generation, .len = len};
 	hale_status_t status = replace(c, err);
+	uint32_t *node_of = status == HALE_OK ? malloc(len) : NULL;
 
 	if (status != HALE_OK)
 		return status;
+	if (!node_of)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", c->nranks);
+	for (uint32_t r = 0; r < c->nranks; r++)
+		node_of[r] = absent && absent[r] ? LIVING_NOWHERE : c->placement.node_of[r];
+	m.bytes = node_of;
 	c->generation = generation;
 	c->laid_out = true;
 	c->handler.laying_out(c->handler.arg);
 	send_all(c, &m);
+	free(node_of);
 	return HALE_OK;
 }
 

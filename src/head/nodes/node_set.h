@@ -306,7 +306,9 @@ bool node_set_child(struct node_set *c, pid_t pid, int status);
 
 /* New, zeroed segments; no rank may be running. With nodes lost meanwhile their ranks get others.
  */
-hale_status_t node_set_layout(struct node_set *c, uint32_t generation, struct error *err);
+/* Without the processes r of which absent[r] (NULL: none): they are nowhere. */
+hale_status_t node_set_layout(struct node_set *c, uint32_t generation, const unsigned char *absent,
+			  struct error *err);
 /* Starts rank; sink NULL: from its beginning, otherwise HALE_SINK's value and the program to
  * become it in. position: where its three streams stand. */
 void node_set_spawn(struct node_set *c, uint32_t rank, const char *program, const char *sink,
