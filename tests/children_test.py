@@ -262,7 +262,7 @@ def connections_between_parent_and_child_and_its_handle_come_back(s):
 ENDS = """
 import os, time
 def child():
-    block = os.urandom(1 << 20) * 48
+    block = os.urandom(1 << 20) * 160
     open("there", "w").close()
     while not os.path.exists("end"):
         time.sleep(0.005)
@@ -283,9 +283,12 @@ def a_child_may_end_while_its_image_is_written(s):
     pid = job.ranks(1)[0]
     child = children(pid)[0]
     asked = s.start(HALE, "ckpt", job.id())
-    asked.until(lambda: glob.glob(s.path("hale-ckpt", "*", "*", f"*.{child}")), "the child's image")
+    writer = asked.until(lambda: children(child), "what writes the child's image")[0]
+    os.kill(writer, signal.SIGSTOP)
     s.write("end", "")
     job.until(lambda: not alive(child), "the child has ended")
+    expect(alive(writer), "its writer lives on")
+    os.kill(writer, signal.SIGCONT)
     expect(asked.wait().status == 0, asked.result())
     os.kill(pid, signal.SIGKILL)
     job.until(lambda: (j := job.info()) and j["restarts"] == 1 and
