@@ -17,7 +17,7 @@ RANK_SIDE = ["base", "node", "wire/seal", "image", "journal", "ckpt", "channel",
              "coll", "rma", "io", "mpi"]
 MAY_USE = {layer: set(RANK_SIDE[:i]) for i, layer in enumerate(RANK_SIDE)}
 # Beside it, in the processes of `hale` itself.
-MAY_USE["policy"] = {"base", "model"}
+MAY_USE["policy"] = {"base", "model", "node"}
 MAY_USE["store"] = {"base", "image"}
 MAY_USE["model"] = {"base"}
 MAY_USE["rules"] = {"base"}

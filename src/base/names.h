@@ -83,6 +83,7 @@
 #define link_address_publish hale_link_address_publish
 #define link_net_tell	     hale_link_net_tell
 #define link_sdc_tell	     hale_link_sdc_tell
+#define link_shadow_tell     hale_link_shadow_tell
 #define link_bell_close	     hale_link_bell_close
 #define link_bell_open	     hale_link_bell_open
 #define link_mpi_finalized   hale_link_mpi_finalized

@@ -22,6 +22,7 @@
 
 #include "base/base.h"
 #include "base/fmt.h"
+#include "ckpt/mute.h"
 #include "node/guest.h"
 #include "image/sys.h"
 #include "journal/journal.h"
@@ -54,6 +55,7 @@ void files_init(void)
 	*(void **)&libc.mkdtemp = find("mkdtemp");
 	*(void **)&libc.addopen = find("posix_spawn_file_actions_addopen");
 	files_replicas_init();
+	mute_init();
 }
 
 static int result(long rc)
@@ -97,6 +99,11 @@ static int open_journaled(int dir, const char *path, int flags, mode_t mode)
 
 static int open_once(int dir, const char *path, int flags, mode_t mode)
 {
+	if (UNLIKELY(hale_mute_on) && changes(flags)) {
+		int fd = mute_open(dir, path, flags, mode);
+		if (fd != MUTE_NOT)
+			return fd;
+	}
 	return UNLIKELY(journal_on) && changes(flags) ? open_journaled(dir, path, flags, mode)
 						      : open_plain(dir, path, flags, mode);
 }
@@ -233,6 +240,11 @@ static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 
 	if (UNLIKELY(files_replicated) && flags & (O_TRUNC | O_APPEND))
 		return fopen_replicated(path, mode, flags, again);
+	if (UNLIKELY(hale_mute_on) && changes(flags) && !again) {
+		int fd = mute_open(AT_FDCWD, path, flags, 0666);
+		if (fd != MUTE_NOT)
+			return fd < 0 ? NULL : fdopen(fd, mode);
+	}
 	if (!journal_on)
 		flags = O_RDONLY;
 	if (!changes(flags)) {
@@ -346,8 +358,10 @@ API char *mkdtemp(char *template)
 
 /* ---- names, and sizes: these are system calls and no more ---- */
 
-/* call, after before if there is a journal. */
-#define JOURNALED(before, call)                                                                    \
+/* call, after before if there is a journal; nothing in a shadow, whose main has done it. */
+#define JOURNALED(before, call) (UNLIKELY(hale_mute_on) ? 0 : JOURNALED_ALWAYS(before, call))
+
+#define JOURNALED_ALWAYS(before, call)                                                             \
 	__extension__({                                                                            \
 		bool on_ = UNLIKELY(journal_on);                                                   \
 		if (on_) {                                                                         \
@@ -472,7 +486,7 @@ API int truncate64(const char *path, off64_t length)
 
 API int ftruncate(int fd, off_t length)
 {
-	return JOURNALED(journal_truncating_fd(fd, (uint64_t)length),
+	return JOURNALED_ALWAYS(journal_truncating_fd(fd, (uint64_t)length),
 			 sys(SYS_ftruncate, fd, length));
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/base.h"
 #include "ckpt/guard.h"
+#include "ckpt/mute.h"
 #include "ckpt/libc_replay.h"
 #include "ckpt/rank.h"
 #include "image/image.h"
@@ -144,8 +145,8 @@ static int open_as_follower(int dir, const char *path, int flags, mode_t mode, f
 	same = inode_of(fd) == f->inode;
 	if (!same && flags & O_TRUNC && ftruncate(fd, 0) != 0)
 		log_warn("'%s' can't be truncated: %m", path);
-	if (flags & O_APPEND)
-		return begin_appending(fd, path, same ? f->offset : lseek(fd, 0, SEEK_END));
+	if (flags & O_APPEND) /* a shadow's file is another one, which stands for the same place */
+		return begin_appending(fd, path, same || hale_mute_on ? f->offset : lseek(fd, 0, SEEK_END));
 	return fd;
 }
 

@@ -458,6 +458,12 @@ void link_sdc_tell(struct proto_sdc *found)
 	link_tell(found, sizeof(*found));
 }
 
+void link_shadow_tell(struct proto_shadow *say)
+{
+	say->type = PROTO_SHADOW;
+	link_tell(say, sizeof(*say));
+}
+
 void link_sleep(uint32_t bell_seen, uint64_t max_ns)
 {
 	if (bell_sleep(bell_seen, max_ns))

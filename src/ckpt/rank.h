@@ -98,6 +98,9 @@ bool link_net_tell(uint32_t rank, bool lost);
 /* Tells the head that replicas of a rank have sent this process different messages. */
 struct proto_sdc;
 void link_sdc_tell(struct proto_sdc *found);
+/* How far this shadow is; type is set here. */
+struct proto_shadow;
+void link_shadow_tell(struct proto_shadow *say);
 
 /* What every MPI function looks at as it is entered: 0, or why it can't just go on. */
 enum call_gate {

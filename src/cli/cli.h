@@ -14,6 +14,12 @@ int cli_nodes(int argc, char **argv);
 int cli_ckpt(int argc, char **argv);
 /* hale ckpt list, rm, clean; -1: it is none of these. */
 int cli_checkpoints(int argc, char **argv);
+/* jobs_shadows.c: the shadowed sets of a job, as hale ps shows them; of one process, as JSON. */
+struct json_out;
+struct json_value;
+void jobs_show_shadows(const struct json_value *job);
+void jobs_copy_shadow(struct json_out *j, const struct json_value *r);
+
 int cli_ps(int argc, char **argv);
 int cli_stack(int argc, char **argv);
 int cli_report(int argc, char **argv);

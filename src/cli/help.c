@@ -112,6 +112,15 @@ static const char run_help[] =
     "                         several; when one dies its rank goes on in the other, nothing is "
     "lost\n"
     "                         and nothing rolled back (docs/redundancy.md)\n"
+    "  --shadows S            each rank has a shadow: a second process that sends and writes "
+    "nothing, and\n"
+    "                         runs slowly, S on a core; it goes on when its main dies, nothing is "
+    "rolled\n"
+    "                         back (docs/shadows.md)\n"
+    "  --shadow-rate R        the share of a core that each may use (by the cores that there are)\n"
+    "  --jump-at SIZE         a shadow with so much of messages before it gets the state of its "
+    "main (off)\n"
+    "  --rejuvenate-after K   after K failures processes that sets lack come back (1); never\n"
     "  --sdc hash|full        with replicas: no message is received before those of all replicas "
     "of\n"
     "                         its rank have been compared, by hashes or byte by byte (off)\n"
@@ -335,9 +344,10 @@ static const char agent_help[] = "hale agent --job JOB --node NAME [--service]\n
 				 "              hale run --launcher 'ssh %h \"%c --service\"' …\n";
 
 static const char ps_help[] =
-    "hale ps [--json] [--watch[=TIME]]\n"
+    "hale ps [JOB] [--json] [--shadows] [--watch[=TIME]]\n"
     "\n"
-    "Shows your running jobs and their ranks; with --watch again each TIME (2s), until Ctrl-C.\n"
+    "Shows your running jobs and their ranks, or those of JOB; with --watch again each TIME (2s),\n"
+    "until Ctrl-C. With --shadows the shadowed sets of jobs that have some.\n"
     "With --json, too: one line each time.\n";
 
 static const char top_help[] =

@@ -85,6 +85,7 @@ static void copy_job(struct json_out *j, const struct json_value *job)
 		json_string(j, "node", text_of(r, "node"));
 		json_int(j, "pid", json_number_int(json_get(r, "pid"), 0));
 		json_string(j, "state", text_of(r, "state"));
+		jobs_copy_shadow(j, r);
 		json_close_object(j);
 	}
 	json_close_array(j);
@@ -177,13 +178,21 @@ static void list_silent(struct json_out *j, const char *id)
 	json_close_object(j);
 }
 
-static void show_jobs(bool json)
+/* What hale ps is to show. */
+struct ps_wish {
+	bool json, shadows;
+	const char *job; /* NULL: all */
+};
+
+static void show_jobs(const struct ps_wish *w)
 {
 	char(*jobs)[JOB_ID_MAX];
 	struct json_value **answers;
 	hale_status_t *status;
 	struct json_out j;
 	size_t count;
+
+	bool json = w->json;
 
 	count = control_jobs(&jobs);
 	json_out_init(&j);
@@ -195,10 +204,14 @@ static void show_jobs(bool json)
 		control_ask_each(jobs, count, "{\"op\":\"ps\"}", answers, status);
 	for (size_t i = 0; answers && status && i < count; i++) {
 		/* one that has just ended is none */
-		if (status[i] == HALE_ERR_TIMEOUT)
+		if (w->job && strcmp(w->job, jobs[i]) != 0)
+			status[i] = HALE_ERR_STATE;
+		else if (status[i] == HALE_ERR_TIMEOUT)
 			list_silent(json ? &j : NULL, jobs[i]);
 		else if (status[i] == HALE_OK && json)
 			copy_job(&j, answers[i]);
+		else if (status[i] == HALE_OK && w->shadows)
+			jobs_show_shadows(answers[i]);
 		else if (status[i] == HALE_OK)
 			show_job(answers[i]);
 		json_free(answers[i]);
@@ -215,17 +228,17 @@ static void show_jobs(bool json)
 
 /* Until nobody reads it any more, or a signal. On a terminal each time takes the place of the last.
  */
-static int watch_jobs(bool json, double every)
+static int watch_jobs(const struct ps_wish *w, double every)
 {
 	bool terminal = isatty(STDOUT_FILENO);
 	struct timespec pause = {.tv_sec = (time_t)every,
 				 .tv_nsec = (long)((every - (double)(time_t)every) * 1e9)};
 
 	for (;;) {
-		if (terminal && !json)
+		if (terminal && !w->json)
 			fputs("\033[H\033[2J", stdout);
-		show_jobs(json);
-		if (!terminal && !json)
+		show_jobs(w);
+		if (!terminal && !w->json)
 			putchar('\n');
 		if (fflush(stdout) != 0)
 			return 1;
@@ -236,22 +249,26 @@ static int watch_jobs(bool json, double every)
 int cli_ps(int argc, char **argv)
 {
 	double every = 0;
-	bool json = false;
+	struct ps_wish w = {0};
 
 	if (wants_help(argc, argv))
 		return cli_help("ps");
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0)
-			json = true;
+			w.json = true;
+		else if (strcmp(argv[i], "--shadows") == 0)
+			w.shadows = true;
+		else if (argv[i][0] != '-' && !w.job)
+			w.job = argv[i];
 		else if (strcmp(argv[i], "--watch") == 0)
 			every = 2;
 		else if (strncmp(argv[i], "--watch=", 8) != 0 ||
 			 !units_parse_seconds(argv[i] + 8, &every) || every < 0.05 || every > 86400)
-			return usage("ps", "hale ps takes --json and --watch[=TIME]");
+			return usage("ps", "hale ps takes a job, --json, --shadows and --watch[=TIME]");
 	}
 	if (every > 0)
-		return watch_jobs(json, every);
-	show_jobs(json);
+		return watch_jobs(&w, every);
+	show_jobs(&w);
 	return 0;
 }
 

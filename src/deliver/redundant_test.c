@@ -54,6 +54,7 @@ static uint32_t me, deaths_told;
 static unsigned long long state;
 static uint32_t degree = 2, processes = 2 * RANKS;
 static enum compare_mode compare;
+static bool shadows; /* the second process of each rank is slow and mute (docs/shadows.md) */
 /* --sdc: of the records of this replica of each rank, those from the flip_at'th on, each
  * flip_each'th, get a wrong bit (0: none) */
 static uint32_t flip_slot, flip_at, flip_each, flip_records, flipped;
@@ -104,6 +105,9 @@ static bool queue_send(uint32_t to, const struct envelope *e, const void *payloa
 {
 	struct redundant_queue *q = &queue[me][to];
 	assert_true(e->length <= RECORD);
+	if (shadows && redundant_is_shadow())
+		assert_true(e->kind != RECORD_EAGER && e->kind != RECORD_SYNC &&
+			    e->kind != REPLICA_BIG && e->kind != REPLICA_PART);
 	if (q->n == ROOM)
 		return false;
 	q->at[q->n].envelope = *e;
@@ -259,6 +263,7 @@ static void everything_begins(size_t kept_max)
 	memset(lost, 0, sizeof(lost));
 	memset(segment, 0, segment_used);
 	segment_layout(segment, processes, 2, 1);
+	segment->shadows = shadows ? RANKS : 0;
 	deaths_told = 0;
 	for (me = 0; me < processes; me++) {
 		process[me].link = (struct link){.rank = me % RANKS,
@@ -300,10 +305,16 @@ static bool has_all(const struct redundant_process *p, uint32_t rank)
 	return have == expected;
 }
 
+/* Nobody waits for the shadow of a main that has ended. */
+static bool is_needed(uint32_t p)
+{
+	return !shadows || p < RANKS || process[p - RANKS].dead;
+}
+
 static bool all_over(void)
 {
 	for (uint32_t p = 0; p < processes; p++)
-		if (!process[p].dead && !process[p].left)
+		if (!process[p].dead && !process[p].left && is_needed(p))
 			return false;
 	return true;
 }
@@ -316,7 +327,8 @@ static void random_step(void)
 	switch_to(p);
 	switch (draw(4)) {
 	case 0:
-		if (process[p].sent < STEPS)
+		if (process[p].sent < STEPS &&
+		    (!shadows || !redundant_is_shadow() || draw(4) == 0))
 			program_step();
 		break;
 	case 1:
@@ -400,6 +412,24 @@ static void one_of_each_rank_may_die(void **unused)
 		}
 		job(seed, seed % 2 ? 1 << 20 : 700, victim, when, RANKS);
 	}
+}
+
+/* ---- shadows ---- */
+
+static int shadows_over(void **unused)
+{
+	shadows = false;
+	return 0;
+}
+
+/* The same with shadows at a quarter of the speed: whoever dies, whenever, and one of each rank. */
+static void shadows_stand_in_for_whoever_dies(void **unused)
+{
+	shadows = true;
+	undisturbed_jobs_end(NULL);
+	memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(NULL);
+	whoever_dies_whenever_nothing_is_lost(NULL);
+	one_of_each_rank_may_die(NULL);
 }
 
 /* ---- --sdc ---- */
@@ -521,6 +551,7 @@ int main(void)
 	    cmocka_unit_test(memory_at_its_bound_lets_senders_wait_but_nothing_is_lost),
 	    cmocka_unit_test(whoever_dies_whenever_nothing_is_lost),
 	    cmocka_unit_test(one_of_each_rank_may_die),
+	    cmocka_unit_test_teardown(shadows_stand_in_for_whoever_dies, shadows_over),
 	    cmocka_unit_test_teardown(compared_jobs_end_whoever_dies, compared_over),
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),

@@ -364,7 +364,7 @@ hale_status_t redundant_open(channel_arrive_t *arrive, const struct redundant_ho
 	const struct link *l = link_self();
 
 	replicas = (struct replicas){
-	    .view = {.nranks = l->nranks, .degree = l->degree},
+	    .view = {.nranks = l->nranks, .degree = l->degree, .shadows = l->segment->shadows > 0},
 	    .process = l->process,
 	    .rank = l->rank,
 	    .slot = living_slot_of(l->process, l->nranks),
@@ -414,10 +414,25 @@ void redundant_leave(void)
 			replica_tell(p, &e, NULL);
 }
 
+/* Nobody waits for shadows, which come much later: when all mains have ended so has the job. */
+static bool must_be_done(uint32_t process)
+{
+	const struct living *v = &replicas.view;
+
+	return process != replicas.process && replica_lives(process) &&
+	       (!v->shadows || living_leader(v, living_rank_of(process, v->nranks)) ==
+				   (int)living_slot_of(process, v->nranks));
+}
+
 bool redundant_left(void *unused)
 {
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
-		if (p != replicas.process && replica_lives(p) && !replicas.wire[p].done)
+		if (must_be_done(p) && !replicas.wire[p].done)
 			return false;
 	return replicas.busy == 0;
+}
+
+bool redundant_is_shadow(void)
+{
+	return replicas.view.shadows && replicas.leader != (int)replicas.slot;
 }

@@ -226,6 +226,11 @@ void head_take_ended(struct head *h, uint32_t rank, int status)
 {
 	job_event_t event = judge_end(h, rank, status);
 
+	if (event == JOB_RANK_KILLED && shadows_ended(h, rank, status)) {
+		if (!h->shadows.over)
+			return;
+		event = JOB_RANK_DONE;
+	}
 	if (event == JOB_RANK_KILLED) {
 		char text[64];
 
@@ -240,4 +245,6 @@ void head_take_ended(struct head *h, uint32_t rank, int status)
 		h->end.rank = rank;
 	}
 	head_event(h, event, rank);
+	if (event == JOB_RANK_DONE)
+		shadows_look_for_end(h);
 }

@@ -17,6 +17,7 @@
 #include "head/job/child_task.h"
 #include "node/job.h"
 #include "head/output/output_daemon.h"
+#include "head/shadows.h"
 #include "head/levels/levels.h"
 #include "head/standby/warm.h"
 #include "launch/options.h"
@@ -133,6 +134,7 @@ struct head {
 	uint32_t nranks; /* processes: those of all replicas */
 	uint32_t degree; /* replicas of each rank */
 	struct living view;
+	struct head_shadows shadows;
 	job_state_t state;
 	bool mpi_seen;	 /* some rank called MPI_Init */
 	bool restarted;	 /* by hale restart: there is no beginning to go back to */

@@ -19,6 +19,7 @@ const struct head_calls head_calls = {
     .end = head_end_job,
     .roll_back = head_roll_job_back,
     .rank_ended = head_take_ended,
+    .replica_returned = shadows_returned,
     .all_gone_soon = head_look_for_end,
     .launch_all = head_launch_job,
     .adopt = head_adopt_nodes,

@@ -16,6 +16,7 @@ struct head_calls {
 	void (*end)(struct head *h, int exit_status);
 	void (*roll_back)(struct head *h);
 	void (*rank_ended)(struct head *h, uint32_t rank, int status);
+	void (*replica_returned)(struct head *h, uint32_t process, const struct report_clone *c);
 	void (*all_gone_soon)(struct head *h);
 	hale_status_t (*launch_all)(struct head *h, struct error *err);
 	hale_status_t (*adopt)(struct head *h, const struct node *nodes, uint32_t count,
@@ -71,6 +72,13 @@ static inline void head_end(struct head *h, int exit_status)
 static inline void head_roll_back(struct head *h)
 {
 	h->up->roll_back(h);
+}
+
+/* A process that was dead lives again, as a copy of another one of its rank. */
+static inline void head_replica_returned(struct head *h, uint32_t process,
+					 const struct report_clone *c)
+{
+	h->up->replica_returned(h, process, c);
 }
 
 /* A launched process of this rank has ended; waitpid's status. */

@@ -32,6 +32,11 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 	const struct options *o = h->o;
 	char time[16], mtbf[CKPT_MTBF];
 
+	if (o->shadows > 0) {
+		add(text, len, "each has a shadow, %ld on a core, and no checkpoints",
+		    o->shadows);
+		return;
+	}
 	if (h->degree > 1) {
 		add(text, len, "%s in %s%u processes, and no checkpoints",
 		    o->replicas_of ? "they run" : "each runs", o->replicas_of ? "1 or " : "",

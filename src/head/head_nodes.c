@@ -180,6 +180,9 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 	case PROTO_SDC:
 		sdc_found(h, rank, &p->sdc);
 		break;
+	case PROTO_SHADOW:
+		shadows_heard(h, rank, &p->shadow);
+		break;
 	case PROTO_SAID:
 		if (p->said.len <= sizeof(p->said.text))
 			log_pass(p->said.text, p->said.len);

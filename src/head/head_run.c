@@ -152,6 +152,8 @@ static struct node_set_config make_config(struct head *h)
 					 .on_closed = o->on_closed_output,
 					 .setup = {.nranks = h->nranks,
 						   .degree = h->degree,
+						   .shadows = (uint32_t)o->shadows,
+						   .shadow_rate = (uint32_t)(o->shadow_rate * 1000),
 						   .job = h->id.job,
 						   .program = h->program->path,
 						   .argv = o->program,
@@ -313,7 +315,7 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 		status =
 		    placement_make(p, h->nranks, (uint32_t)o->nodes, (uint32_t)o->per_node, err);
 	*nodes = p->nodes;
-	return status;
+	return status == HALE_OK && o->shadows ? shadows_place(h, p, err) : status;
 }
 
 /* Another head has begun it. If that fails the agents are left to the next one. */

@@ -17,7 +17,9 @@
 
 bool replicas_init(struct head *h)
 {
-	h->view = (struct living){.nranks = (uint32_t)h->o->ranks, .degree = h->degree};
+	h->view = (struct living){.nranks = (uint32_t)h->o->ranks,
+				  .degree = h->degree,
+				  .shadows = h->o->shadows > 0};
 	h->view.lost = calloc(h->nranks, 1);
 	h->moves.clones.homes = calloc(h->nranks, sizeof(*h->moves.clones.homes));
 	h->moves.clones.died_at = calloc(h->nranks, sizeof(*h->moves.clones.died_at));
@@ -30,6 +32,7 @@ bool replicas_init(struct head *h)
 
 void replicas_fini(struct head *h)
 {
+	shadows_fini(h);
 	free(h->view.lost);
 	free(h->moves.clones.homes);
 	free(h->moves.clones.died_at);
@@ -80,6 +83,7 @@ void replicas_begin(struct head *h)
 	if (h->degree == 1)
 		return;
 	h->view.number = 0;
+	shadows_begin(h);
 	node_set_echo_begin(&h->node_set);
 	memset(h->moves.clones.dropped, 0, h->nranks);
 	memset(h->moves.clones.insists, 0, h->nranks);
@@ -101,6 +105,10 @@ void replicas_say_placement(const struct head *h)
 	const uint32_t *node_of = h->node_set.placement.node_of;
 	uint32_t together = 0, n = h->view.nranks;
 
+	if (h->shadows.of) {
+		shadows_say_placement(h);
+		return;
+	}
 	for (uint32_t r = 0; r < n; r++)
 		for (uint32_t s = 1; s < h->degree; s++)
 			together +=
@@ -141,6 +149,7 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 		return true;
 	}
 	h->report.replicas_lost++;
+	shadows_failed(h, process);
 	struct report_failure *f = report_add_failure(
 	    &h->report, rank, node_set_node_of(&h->node_set, process)->name, why, head_seconds(h));
 	if (f)
@@ -160,6 +169,7 @@ void replicas_publish(struct head *h)
 
 static void survived(struct head *h)
 {
+	shadows_settle(h);
 	replicas_publish(h);
 	clone_lost_one(h);
 	clone_soon(h);
@@ -168,22 +178,32 @@ static void survived(struct head *h)
 bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
 {
 	uint32_t rank, slot;
-	char why[128], after[16];
+	char why[128], after[16], who[16];
 
 	if (h->degree == 1 || h->state != JOB_RUNNING)
 		return false;
 	rank = living_rank_of(process, h->view.nranks);
 	slot = living_slot_of(process, h->view.nranks);
-	snprintf(why, sizeof(why), "replica %u was killed by %s", slot, how);
+	if (replicas_is_lost(h, process))
+		return true;
+	snprintf(who, sizeof(who), "replica %u", slot);
+	if (h->shadows.of)
+		snprintf(who, sizeof(who), "its %s", shadows_role(h, process));
+	snprintf(why, sizeof(why), "%s was killed by %s", who, how);
 	if (!replica_lose(h, process, why)) {
-		head_say(h, "all %u replicas of rank %u are dead", h->degree, rank);
+		head_say(h, h->shadows.of ? "main and shadow (%u processes) of rank %u are dead"
+					  : "all %u replicas of rank %u are dead",
+			 h->degree, rank);
 		return false;
 	}
+	units_show_seconds(head_seconds(h), after);
 	if (h->moves.clones.dropped[process])
 		head_say(h, "rank %u: replica %u is dropped, as was asked", rank, slot);
+	else if (h->shadows.of)
+		head_say(h, "rank %u: %s after %s", rank, why, after);
 	else
-		head_say(h, "rank %u: %s after %s; replica %d goes on", rank, why,
-			 units_show_seconds(head_seconds(h), after), living_leader(&h->view, rank));
+		head_say(h, "rank %u: %s after %s; replica %d goes on", rank, why, after,
+			 living_leader(&h->view, rank));
 	inject_rank_killed(h, process);
 	node_set_echo_lost(&h->node_set, process);
 	survived(h);

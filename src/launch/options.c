@@ -466,6 +466,8 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		if (status != HALE_OK)
 			return status;
 	}
+	if (which == OPTIONS_RUN && options_check_shadows(o, err) != HALE_OK)
+		return err->code;
 	if (which == OPTIONS_RUN && options_check_sdc(o, err) != HALE_OK)
 		return err->code;
 	for (size_t i = 0; which == OPTIONS_RUN && i < o->fault_count; i++)
@@ -501,6 +503,7 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 			      .replicas = 1,
 			      .spawn = -1,
 			      .replenish = true,
+			      .rejuvenate_after = 1,
 			      .ckpt_dir = "hale-ckpt",
 			      .ckpt_auto = true,
 			      .ckpt_first = CKPT_FIRST_SECONDS,

@@ -56,12 +56,16 @@ struct options {
 	long ranks;
 	long replicas;	   /* processes of each rank */
 	const char *replicas_of; /* of these ranks at the beginning (rank_list.h); NULL: of all */
+	long shadows;	   /* the second process of each rank is a shadow, of so many a core; 0: none */
+	double shadow_rate; /* of a core, that each may use; 0: by their number */
+	long rejuvenate_after; /* failures after which sets get back what they lack; 0: never */
+	uint64_t jump_at;      /* bytes of a shadow's log from which on it jumps; 0: never */
 	long spawn;	   /* processes in reserve for MPI_Comm_spawn; -1: not said */
 	double hang_after; /* a rank that is stopped for so long counts as dead; 0: never */
 	bool replenish;	   /* dead replicas come back */
 	const char *sdc;   /* --sdc: "hash", "full"; NULL: messages are not compared */
 	on_sdc_t on_sdc;
-	bool given_on_sdc;
+	bool given_on_sdc, given_shadows;
 	long nodes, per_node; /* 0: not said */
 	long spares;	      /* nodes that get ranks when others are lost */
 	bool step;	      /* a rank for each task of the Slurm step (slurm_step.h) */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options that say how many ranks there are, and where. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
 #include "node/job.h"
@@ -131,6 +132,49 @@ static hale_status_t take_replicas(struct parser *p)
 					  "ranks only, 2:none: none yet");
 }
 
+static hale_status_t take_shadows(struct parser *p)
+{
+	if (!units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->shadows))
+		return options_bad_value(
+		    p, "how many shadows share a core, from 1 on; each rank has one");
+	p->o->replicas = 2;
+	return HALE_OK;
+}
+
+static hale_status_t take_shadow_rate(struct parser *p)
+{
+	char *end;
+
+	p->o->shadow_rate = strtod(p->value, &end);
+	return *p->value && !*end && p->o->shadow_rate >= 0.001 && p->o->shadow_rate <= 1
+		   ? HALE_OK
+		   : options_bad_value(p, "the share of a core that each shadow may use, from 0.001 to 1");
+}
+
+static hale_status_t take_rejuvenate_after(struct parser *p)
+{
+	p->o->given_shadows = true;
+	if (strcmp(p->value, "never") == 0) {
+		p->o->rejuvenate_after = 0;
+		return HALE_OK;
+	}
+	return units_parse_int(p->value, 1, 1000000, &p->o->rejuvenate_after)
+		   ? HALE_OK
+		   : options_bad_value(p, "a number of failures from 1 on, or never");
+}
+
+static hale_status_t take_jump_at(struct parser *p)
+{
+	p->o->given_shadows = true;
+	if (strcmp(p->value, "off") == 0) {
+		p->o->jump_at = 0;
+		return HALE_OK;
+	}
+	return units_parse_bytes(p->value, &p->o->jump_at) && p->o->jump_at > 0
+		   ? HALE_OK
+		   : options_bad_value(p, "a size of the log (64MiB) at which a shadow jumps, or off");
+}
+
 static hale_status_t take_spawn(struct parser *p)
 {
 	return units_parse_int(p->value, 0, JOB_RANKS_MAX, &p->o->spawn)
@@ -233,6 +277,42 @@ hale_status_t options_check_sdc(struct options *o, struct error *err)
 	return options_export(o, wish, err);
 }
 
+/* With --shadows, or without. */
+hale_status_t options_check_shadows(struct options *o, struct error *err)
+{
+	char *wish;
+
+	if (!o->shadows)
+		return o->shadow_rate > 0 || o->given_shadows
+			   ? error_set(err, HALE_ERR_ARGUMENT,
+				       "--shadow-rate, --jump-at and --rejuvenate-after are about "
+				       "shadows, and this job has none; add --shadows 4")
+			   : HALE_OK;
+	if (o->replicas != 2)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--shadows and --replicas don't go together: the second process of "
+				 "a rank is a shadow, or its equal; leave out one of the two");
+	if (o->sdc)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--sdc compares what equals send, and shadows send nothing; use "
+				 "--replicas 2 instead of --shadows");
+	if (o->shadows > o->ranks)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--shadows %ld: of %ld rank%s no more than %ld shadow%s can share a "
+				 "core; lower it, or raise -n",
+				 o->shadows, o->ranks, o->ranks > 1 ? "s" : "", o->ranks,
+				 o->ranks > 1 ? "s" : "");
+	if (asprintf(&wish, "HALE_SHADOWS=%ld", o->shadows) < 0)
+		wish = NULL;
+	if (options_export(o, wish, err) != HALE_OK)
+		return err->code;
+	if (o->jump_at == 0)
+		return HALE_OK;
+	if (asprintf(&wish, "HALE_JUMP_AT=%lu", (unsigned long)o->jump_at) < 0)
+		wish = NULL;
+	return options_export(o, wish, err);
+}
+
 hale_status_t options_check_replicas(struct options *o, struct error *err)
 {
 	struct error list;
@@ -268,6 +348,10 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--replicas", 1, true, take_replicas},
+    {"--shadows", 1, true, take_shadows},
+    {"--shadow-rate", 1, true, take_shadow_rate},
+    {"--rejuvenate-after", 1, true, take_rejuvenate_after},
+    {"--jump-at", 1, true, take_jump_at},
     {"--hang-after", 1, true, take_hang_after},
     {"--sdc", 1, true, take_sdc},
     {"--on-sdc", 1, true, take_on_sdc},

@@ -64,6 +64,8 @@ hale_status_t options_take_per_node(struct parser *p);
 
 /* What a job with replicas can't have: a sentence. */
 hale_status_t options_check_replicas(struct options *o, struct error *err);
+/* What --shadows goes with, and what only goes with it; tells ranks of it. */
+hale_status_t options_check_shadows(struct options *o, struct error *err);
 /* --sdc and --on-sdc; tells ranks of it. */
 hale_status_t options_check_sdc(struct options *o, struct error *err);
 

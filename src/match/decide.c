@@ -31,6 +31,7 @@ static struct {
 	bool withdrawn; /* … and was, until another process became the leader: it is asked again */
 	struct heard *first, *last;
 	struct heard *wild; /* in no order */
+	size_t heard_bytes; /* in both lists */
 } decide;
 
 static const char *const kind_names[DECIDE_KINDS] = {
@@ -104,13 +105,24 @@ static bool answer_known(void *unused)
 	return decide.first || redundant_leads();
 }
 
+static void heard_free(struct heard *h)
+{
+	decide.heard_bytes -= sizeof(*h) + h->length;
+	heap_free(h);
+}
+
+size_t decide_log_bytes(void)
+{
+	return decide.heard_bytes;
+}
+
 static void heard_drop(void)
 {
 	struct heard *h = decide.first;
 	decide.first = h->next;
 	if (!decide.first)
 		decide.last = NULL;
-	heap_free(h);
+	heard_free(h);
 }
 
 /* The leader had come to that many questions when it said this. */
@@ -305,7 +317,7 @@ static void receive_wild(struct match_request *r)
 			continue;
 		*at = h->next;
 		wild_resolve(r, h->world, h->number);
-		heap_free(h);
+		heard_free(h);
 		return;
 	}
 	struct context *c = match.context[r->context];
@@ -347,6 +359,7 @@ void decide_receive(struct match_request *r)
 static struct heard *heard_make(const struct envelope *e, const void *payload)
 {
 	struct heard *h = match_memory(sizeof(*h) + e->length);
+	decide.heard_bytes += sizeof(*h) + e->length;
 	*h = (struct heard){
 	    .index = e->id, .kind = (uint32_t)e->tag, .context = e->context, .length = e->length};
 	if (e->length)
@@ -366,7 +379,7 @@ static void wild_heard(struct heard *h)
 			continue;
 		posted_remove(r);
 		wild_resolve(r, w.world, w.number);
-		heap_free(h);
+		heard_free(h);
 		rematch(c);
 		return;
 	}
@@ -394,6 +407,7 @@ static void on_promoted(void)
 	for (uint32_t id = 0; id < MATCH_CONTEXTS; id++)
 		if (match.context[id])
 			rematch(match.context[id]);
+	shadow_look();
 }
 
 /* The question that is being answered is the new leader's: it stands where we stand. */
@@ -402,6 +416,7 @@ static void on_demoted(void)
 	decide.asked -= decide.open;
 	decide.withdrawn = decide.open;
 	decide.open = false;
+	shadow_look();
 }
 
 bool decide_withdrawn(void)
@@ -423,7 +438,7 @@ void decide_fini(void)
 	while (decide.wild) {
 		struct heard *h = decide.wild;
 		decide.wild = h->next;
-		heap_free(h);
+		heard_free(h);
 	}
 	memset(&decide, 0, sizeof(decide));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ckpt/libc_replay.h"
+#include "ckpt/mute.h"
 #include "match/fixture.h"
 
 #include <errno.h>
@@ -113,6 +114,31 @@ void link_address_publish(const void *bytes, uint32_t length)
 bool link_net_tell(uint32_t rank, bool lost)
 {
 	return true;
+}
+
+void hale_mute_begin(void)
+{
+}
+
+void hale_mute_end(void)
+{
+}
+
+void hale_mute_trim(void)
+{
+}
+
+void link_shadow_tell(struct proto_shadow *say)
+{
+}
+
+bool tick_start(int (*work)(void))
+{
+	return true;
+}
+
+void tick_stop(void)
+{
 }
 
 void link_sdc_tell(struct proto_sdc *found)

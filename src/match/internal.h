@@ -297,6 +297,14 @@ struct match_message *decide_probe(uint32_t context, uint32_t world, int tag, bo
 /* Before this process sleeps: its followers may wait for what it has decided. */
 void decide_settle(void);
 void decide_fini(void);
+/* Of determinants that this process has not come to yet. */
+size_t decide_log_bytes(void);
+
+/* ---- shadow.c: jobs with shadows ---- */
+
+/* At the beginning, and whenever another process leads this rank. */
+void shadow_look(void);
+void shadow_fini(void);
 
 /* ---- checkpoint.c, progress.c ---- */
 

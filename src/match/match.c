@@ -58,6 +58,7 @@ int match_init(void)
 		deliver_policy = &deliver_redundant;
 		match_progress_hook(redundant_progress);
 		hale_libc_replay_begin(&decide_libc_hooks);
+		shadow_look();
 	}
 	return MPI_SUCCESS;
 }
@@ -91,6 +92,7 @@ void match_fini(void)
 		hale_libc_replay_end();
 		redundant_leave();
 		match_wait_until(redundant_left, NULL);
+		shadow_fini();
 		decide_fini();
 	}
 	progress_hooks_forget();

@@ -9,7 +9,7 @@ int living_leader(const struct living *v, uint32_t rank)
 int living_provider(const struct living *v, uint32_t from, uint32_t slot)
 {
 	for (uint32_t i = 0; i < v->degree; i++) {
-		uint32_t s = (slot + i) % v->degree;
+		uint32_t s = v->shadows ? i : (slot + i) % v->degree;
 
 		if (living_lives(v, from, s))
 			return (int)s;

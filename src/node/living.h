@@ -20,6 +20,7 @@ struct living {
 	uint32_t number; /* +1 with every change */
 	uint32_t nranks, degree;
 	unsigned char *lost; /* [nranks * degree]: 1: that process is dead */
+	bool shadows; /* the leader alone sends, to all; its followers are mute (docs/shadows.md) */
 };
 
 static inline uint32_t living_rank_of(uint32_t process, uint32_t nranks)
@@ -47,7 +48,8 @@ static inline bool living_lives(const struct living *v, uint32_t rank, uint32_t 
 int living_leader(const struct living *v, uint32_t rank);
 
 /* The slot of that replica of `from` which sends to the replica `slot` of any other rank: the same
- * slot, or else the next one that lives, in a circle. LIVING_NONE: all are dead. */
+ * slot, or else the next one that lives, in a circle; with shadows always the leader.
+ * LIVING_NONE: all are dead. */
 int living_provider(const struct living *v, uint32_t from, uint32_t slot);
 
 /* How many replicas of the rank live. */

@@ -13,6 +13,9 @@
  *   HALE_CKPT_LAST   newest checkpoint of the process that has become this program
  *   HALE_REPLICAS    processes of each rank; not there where it is one
  *   HALE_SDC         "hash", "full": how their messages are compared; not there: not at all
+ *   HALE_SHADOWS     shadows of a core; the processes from HALE_NRANKS on are shadows at first
+ *   HALE_JUMP_AT     bytes of a shadow's log from which on it asks for a jump; not there: none
+ *   HALE_SHADOW_LOG  bytes from which on it takes no more into its log
  *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
  *   HALE_JOURNAL     the job's journal of changed files (journal/journal.h); it need not be there
  *   HALE_SINK        "full|lazy:PATH=SUM[:…]" newest image first, with its checksum: become that
@@ -64,6 +67,7 @@ enum proto_type {
 	PROTO_BECOMES, /* it executes another program, whose MPI_Init says HELLO; struct proto_plain
 			*/
 	PROTO_SDC,     /* replicas of a rank have sent different messages; struct proto_sdc */
+	PROTO_SHADOW,  /* how far this shadow is; struct proto_shadow */
 	PROTO_SAID,    /* a sentence of Hale's, not of the program's; struct proto_said */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
@@ -131,6 +135,14 @@ struct proto_sdc {
 	uint32_t envelope; /* 1: not only bytes differ, but length, tag or kind */
 };
 
+/* Of a shadow, now and then (docs/shadows.md). */
+struct proto_shadow {
+	uint32_t type;
+	uint32_t jump;	    /* 1: the log has more than it is to have, a jump would empty it */
+	uint64_t log_bytes; /* messages and determinants that its program has not come to */
+	uint64_t cpu_ns;    /* that this process has used */
+};
+
 /* Any packet of a rank. */
 union proto_packet {
 	uint32_t type;
@@ -139,6 +151,7 @@ union proto_packet {
 	struct proto_ckpt ckpt;
 	struct proto_said said;
 	struct proto_sdc sdc;
+	struct proto_shadow shadow;
 };
 
 /* Bytes of a packet that a rank may send once it has said HELLO; 0: it may not. */
@@ -162,6 +175,8 @@ static inline size_t proto_size(uint32_t type)
 		return sizeof(struct proto_ckpt);
 	case PROTO_SDC:
 		return sizeof(struct proto_sdc);
+	case PROTO_SHADOW:
+		return sizeof(struct proto_shadow);
 	case PROTO_SAID:
 		return sizeof(struct proto_said);
 	default:

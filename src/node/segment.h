@@ -21,7 +21,7 @@
 #include "node/spawn_layout.h"
 
 enum {
-	SEGMENT_VERSION = 12,
+	SEGMENT_VERSION = 13,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	MAILBOX_DUE = 120,
@@ -49,6 +49,8 @@ struct segment {
 	uint32_t nhere;		 /* ranks that live on this node */
 	uint32_t nbeside;	 /* and on other nodes that are this machine, too */
 	uint32_t degree; /* of these, processes of one rank; 1: no replicas (node/living.h) */
+	uint32_t shadows;     /* the second process of each rank is a shadow, of so many a core; 0: no */
+	uint32_t shadow_rate; /* of a core in thousandths, that each may use here; 0: all it gets */
 	uint64_t bytes;	 /* of the whole segment */
 	uint64_t mailbox_offset;
 	uint64_t address_offset;

@@ -19,6 +19,8 @@ void report_fini(struct report *r)
 	free(r->migrations);
 	free(r->stays);
 	free(r->clones);
+	free(r->shadows.promotions);
+	free(r->shadows.jumps);
 	free(r->sdc);
 	r->clones = NULL;
 	r->clone_count = 0;
@@ -247,6 +249,7 @@ static void print_all(const struct report *r, size_t skipped, int exit_status, d
 	json_uint(j, "restarts", r->restarts);
 	if (r->degree > 1)
 		print_replicas(r, j);
+	report_print_shadows(r, j);
 	if (r->compares)
 		print_sdc(r, j);
 	json_uint(j, "agents_replaced", r->agents_replaced);

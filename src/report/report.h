@@ -83,6 +83,32 @@ struct report_clone {
 	double vulnerable_seconds; /* since its death: the rank had one replica less */
 };
 
+/* A main has died, and its shadow is the main (docs/shadows.md). */
+struct report_promotion {
+	uint32_t rank, set;
+	char from[64], to[64];	/* nodes */
+	uint64_t log_bytes;	/* that the shadow had still to consume, as it said last */
+	uint32_t stopped;	/* shadows of its set that stopped for it */
+	double at_seconds;
+};
+
+/* A shadow has got the state of its main. */
+struct report_jump {
+	uint32_t rank;
+	uint64_t bytes;	    /* from main to shadow */
+	uint64_t log_bytes; /* that its log had */
+	double seconds, pause_seconds, at_seconds;
+	char why[16]; /* "log", "failure", "rejuvenation" */
+};
+
+struct report_shadows {
+	uint32_t size, sets; /* S; 0: the job has no shadows */
+	struct report_promotion *promotions;
+	size_t promotion_count;
+	struct report_jump *jumps;
+	size_t jump_count;
+};
+
 /* Replicas of a rank have sent different messages. */
 struct report_sdc {
 	uint32_t rank, peer; /* the message is of rank, to peer */
@@ -132,6 +158,7 @@ struct report {
 	size_t stay_count;
 	struct report_clone *clones;
 	size_t clone_count;
+	struct report_shadows shadows;
 	bool compares;		/* --sdc */
 	struct report_sdc *sdc; /* the first REPORT_SDC_MAX */
 	size_t sdc_count;	/* of all */
@@ -149,6 +176,12 @@ struct report_checkpoint *report_checkpoint_at(const struct report *r, uint64_t 
 /* Adds what the first n of the list say to sums. */
 void report_sum_up(const struct report *r, size_t n, struct report_sums sums[2]);
 void report_add_migration(struct report *r, const struct report_migration *m);
+void report_add_promotion(struct report *r, const struct report_promotion *p);
+void report_add_jump(struct report *r, const struct report_jump *jump);
+void report_print_promotion(const struct report_promotion *p, struct json_out *j);
+void report_print_jump(const struct report_jump *jump, struct json_out *j);
+/* "shadows":{…} into the open object of j, if the job has any. */
+void report_print_shadows(const struct report *r, struct json_out *j);
 void report_add_clone(struct report *r, const struct report_clone *c);
 /* The node has so many ranks now; nothing changes when it had as many. */
 void report_node_has(struct report *r, const char *node, uint32_t ranks, double at_seconds);

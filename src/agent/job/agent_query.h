@@ -32,6 +32,12 @@ bool agent_hears(pid_t pid);
 
 /* ---- which ranks are here ---- */
 
+/* Cores that this node's processes are to have (of nodes that are one machine: the job's), and which
+ * of them is that process's: the shadows of a set share one (ranks/agent_shadows.c). */
+uint32_t agent_units(const struct agent *a);
+uint32_t agent_unit_of(const struct agent *a, uint32_t process);
+/* What each shadow may use of a core, in thousandths; 0: all that it gets. */
+uint32_t agent_shadow_rate(const struct agent *a);
 bool agent_has(const struct agent *a, uint32_t rank); /* it lives here */
 struct mailbox *agent_mailbox(const struct agent *a, uint32_t rank);
 /* A migration that is under way brings it here. */

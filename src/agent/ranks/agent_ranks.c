@@ -232,6 +232,8 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 		here[r] = agent_has(a, r);
 	segment_layout(a->view.segment, a->setup.nranks, cores_here(a), a->view.generation);
 	a->view.segment->degree = a->setup.degree;
+	a->view.segment->shadows = a->setup.shadows;
+	a->view.segment->shadow_rate = agent_shadow_rate(a);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (a->view.node_of[r] == LIVING_NOWHERE)
 			atomic_store(&segment_mailbox(a->view.segment, r)->lost, 1);
@@ -269,7 +271,7 @@ static void plan_pins(struct agent *a, uint32_t before)
 		how = BIND_NONE;
 	a->machine.crowd = many;
 	pin_plan_fini(&a->machine.pin);
-	pin_plan_make(&a->machine.pin, together ? a->setup.nranks : a->view.here, how);
+	pin_plan_make(&a->machine.pin, agent_units(a), how);
 }
 
 void agent_pins(struct agent *a)
@@ -442,6 +444,8 @@ static const cpu_set_t *cpus_of(const struct agent *a, uint32_t rank)
 
 	if (!a->machine.pin.bound)
 		return NULL;
+	if (a->setup.shadows)
+		return &a->machine.pin.sets[agent_unit_of(a, rank)];
 	if (a->setup.flags & SETUP_TOGETHER)
 		return &a->machine.pin.sets[rank];
 	for (uint32_t r = 0; r < rank; r++)

@@ -135,8 +135,11 @@ static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 
 	json_uint(j, "rank", logical);
 	json_uint(j, "slot", slot);
-	json_string(j, "role",
-		    living_leader(&h->view, logical) == (int)slot ? "leader" : "replica");
+	if (h->shadows.of)
+		shadows_print(h, rank, j);
+	else
+		json_string(j, "role",
+			    living_leader(&h->view, logical) == (int)slot ? "leader" : "replica");
 	json_string(j, "node", node_set_node_of(&h->node_set, rank)->name);
 	json_int(j, "pid", r->member > 0 ? r->member : r->pid);
 	json_string(j, "state", rank_state(h, rank));

@@ -120,7 +120,7 @@ static void turn(void *arg)
 	for (uint32_t p = 0; p < h->nranks && h->state == JOB_RUNNING; p++) {
 		uint32_t to;
 
-		if (!clone_is_due(h, p))
+		if (!clone_is_due(h, p) || !shadows_may_return(h, p))
 			continue;
 		to = place_for(h, p);
 		if (to == h->node_set.count)
@@ -301,6 +301,7 @@ void clone_done(struct head *h)
 		 c.rank, c.slot, c.to, living_slot_of(v->source, h->view.nranks),
 		 units_show_seconds(now - v->began, took),
 		 units_show_seconds(c.downtime_seconds, stood));
+	head_replica_returned(h, v->process, &c);
 	h->moves.clones.again = 0;
 	head_view_changed(h);
 	clone_soon(h);

@@ -38,6 +38,8 @@ void *setup_write(const struct setup *s, size_t *len)
 	put_u32(f, s->flags);
 	put_u32(f, s->nranks);
 	put_u32(f, s->degree);
+	put_u32(f, s->shadows);
+	put_u32(f, s->shadow_rate);
 	put_u32(f, s->node);
 	put_u32(f, s->bind);
 	fwrite(&s->lease_ns, sizeof(s->lease_ns), 1, f);
@@ -119,6 +121,8 @@ bool setup_read(const void *bytes, size_t len, struct setup *s)
 	get(&in, &s->flags, sizeof(s->flags));
 	get(&in, &s->nranks, sizeof(s->nranks));
 	get(&in, &s->degree, sizeof(s->degree));
+	get(&in, &s->shadows, sizeof(s->shadows));
+	get(&in, &s->shadow_rate, sizeof(s->shadow_rate));
 	get(&in, &s->node, sizeof(s->node));
 	get(&in, &s->bind, sizeof(s->bind));
 	get(&in, &s->lease_ns, sizeof(s->lease_ns));

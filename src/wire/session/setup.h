@@ -26,6 +26,8 @@ struct setup {
 	uint32_t flags;			      /* enum setup_flag */
 	uint32_t nranks;		      /* processes */
 	uint32_t degree;		      /* of these, replicas of each rank */
+	uint32_t shadows;		      /* which are shadows, so many a core; 0: they are equals */
+	uint32_t shadow_rate;		      /* of a core in thousandths; 0: as sharing one gives */
 	uint32_t node;			      /* which one this is, among all of the job */
 	uint32_t bind;			      /* bind_to_t */
 	uint64_t lease_ns;		      /* 0: none */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Jobs with shadows (docs/shadows.md): jobs with replicas whose second processes are slow and mute.
+ * What a failure means for a set is policy/shadows.h's decision; this part of the head carries it
+ * out and tells. */
+#ifndef HALE_HEAD_SHADOWS_H
+#define HALE_HEAD_SHADOWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "policy/place.h"
+#include "policy/shadows.h"
+
+struct head;
+struct json_out;
+struct proto_shadow;
+struct report_clone;
+
+/* Of one process. */
+struct head_shadow {
+	uint64_t log_bytes, cpu_ns; /* as it said last */
+	uint64_t cpu_first_ns;
+	double said_at, first_at; /* 0: it has said nothing yet */
+	bool stopped;		  /* the head ends it: its death is no failure */
+	bool promoted;		  /* it is the main, since the one in the lower slot has died */
+	const char *jumps;	  /* why it is to come back at once; NULL: it is not */
+	uint64_t jump_log_bytes;
+};
+
+struct head_shadows {
+	struct shadow_layout layout;
+	struct head_shadow *of; /* [processes]; NULL: the job has no shadows */
+	uint32_t failures;	/* since every rank had a shadow */
+	bool over;		/* all mains have ended well */
+};
+
+hale_status_t shadows_place(struct head *h, struct placement *p, struct error *err);
+void shadows_fini(struct head *h);
+void shadows_begin(struct head *h); /* every process starts */
+void shadows_say_placement(const struct head *h);
+
+/* How a sentence calls that process. */
+const char *shadows_role(const struct head *h, uint32_t process);
+/* The view has lost processes: promotes whom it makes mains, and stops who is in their way. The
+ * caller publishes the view. */
+void shadows_settle(struct head *h);
+void shadows_failed(struct head *h, uint32_t process);
+/* That process may come back now, as far as shadows are concerned. */
+bool shadows_may_return(const struct head *h, uint32_t process);
+void shadows_returned(struct head *h, uint32_t process, const struct report_clone *c);
+void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *say);
+/* A process has ended by the status. True: it was a shadow that the head has ended, or that nobody
+ * needs any more: as if its program had ended well. */
+bool shadows_ended(struct head *h, uint32_t process, int status);
+/* A process has ended well: when all mains have, the shadows are ended. */
+void shadows_look_for_end(struct head *h);
+/* "role", "set" and what is known of it, into the open object of j. */
+void shadows_print(const struct head *h, uint32_t process, struct json_out *j);
+
+#endif

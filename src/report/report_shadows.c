@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What a report says of shadows (docs/shadows.md). */
+#include <stdlib.h>
+#include "report/report.h"
+
+void report_add_promotion(struct report *r, const struct report_promotion *p)
+{
+	struct report_shadows *s = &r->shadows;
+	struct report_promotion *more =
+	    realloc(s->promotions, (s->promotion_count + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	s->promotions = more;
+	more[s->promotion_count++] = *p;
+}
+
+void report_add_jump(struct report *r, const struct report_jump *jump)
+{
+	struct report_shadows *s = &r->shadows;
+	struct report_jump *more = realloc(s->jumps, (s->jump_count + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	s->jumps = more;
+	more[s->jump_count++] = *jump;
+}
+
+void report_print_promotion(const struct report_promotion *p, struct json_out *j)
+{
+	json_uint(j, "rank", p->rank);
+	json_uint(j, "set", p->set);
+	json_string(j, "from", p->from);
+	json_string(j, "to", p->to);
+	json_uint(j, "log_bytes", p->log_bytes);
+	json_uint(j, "stopped", p->stopped);
+	json_double(j, "at_seconds", p->at_seconds);
+}
+
+void report_print_jump(const struct report_jump *jump, struct json_out *j)
+{
+	json_uint(j, "rank", jump->rank);
+	json_uint(j, "bytes", jump->bytes);
+	json_uint(j, "log_bytes", jump->log_bytes);
+	json_double(j, "seconds", jump->seconds);
+	json_double(j, "pause_seconds", jump->pause_seconds);
+	json_string(j, "why", jump->why);
+	json_double(j, "at_seconds", jump->at_seconds);
+}
+
+void report_print_shadows(const struct report *r, struct json_out *j)
+{
+	const struct report_shadows *s = &r->shadows;
+
+	if (s->size == 0)
+		return;
+	json_open_object(j, "shadows");
+	json_uint(j, "sets", s->sets);
+	json_uint(j, "set_size", s->size);
+	json_open_array(j, "promotions");
+	for (size_t i = 0; i < s->promotion_count; i++) {
+		json_open_object(j, NULL);
+		report_print_promotion(&s->promotions[i], j);
+		json_close_object(j);
+	}
+	json_close_array(j);
+	json_open_array(j, "jumps");
+	for (size_t i = 0; i < s->jump_count; i++) {
+		json_open_object(j, NULL);
+		report_print_jump(&s->jumps[i], j);
+		json_close_object(j);
+	}
+	json_close_array(j);
+	json_close_object(j);
+}
