@@ -98,7 +98,8 @@ int image_sigaction(int sig, const struct sigaction *act,
 int image_park_signal(void);
 
 /* Memory and descriptors of the library itself that an image must not contain: the job's shared
- * segment, the socket to the agent. At most 16 of each. */
+ * segment, the socket to the agent. At most 16 of each. Memory counts in whole pages: all that
+ * begin or end between addr and addr + len are left out. */
 void image_exclude_add(const void *addr, size_t len);
 void image_exclude_remove(const void *addr);
 void image_fd_own(int fd);

@@ -155,6 +155,7 @@ SCENARIO(private_memory_comes_back_from_lz4, "private_memory", "lz4")
 SCENARIO(private_memory_comes_back_from_zstd, "private_memory", "zstd lazy")
 SCENARIO(guard_regions_come_back, "guards", "")
 SCENARIO(guard_regions_come_back_lazily, "guards", "lazy")
+SCENARIO(memory_that_is_left_out_counts_in_pages, "left_out", "")
 SCENARIO(file_mappings_come_back, "file_mappings", "")
 SCENARIO(file_mappings_come_back_lazily, "file_mappings", "lazy")
 SCENARIO(shared_memory_stays_shared, "shared_memory", "")
@@ -585,6 +586,7 @@ int main(int argc, char **argv)
 	    T(private_memory_comes_back_from_lz4),
 	    T(private_memory_comes_back_from_zstd),
 	    T(guard_regions_come_back),
+	    T(memory_that_is_left_out_counts_in_pages),
 	    T(guard_regions_come_back_lazily),
 	    T(file_mappings_come_back),
 	    T(file_mappings_come_back_lazily),

@@ -60,8 +60,10 @@ void image_exclude_add(const void *addr, size_t len)
 	for (int i = 0; i < ENGINE_OWN_MAX; i++) {
 		if (engine.exclude[i].end)
 			continue;
-		engine.exclude[i].start = (uint64_t)addr;
-		engine.exclude[i].end = (uint64_t)addr + len;
+		/* Mappings are cut there, so these are whole pages. */
+		engine.exclude[i].start = (uint64_t)addr & ~(uint64_t)(HALE_PAGE - 1);
+		engine.exclude[i].end =
+		    ((uint64_t)addr + len + HALE_PAGE - 1) & ~(uint64_t)(HALE_PAGE - 1);
 		return;
 	}
 	log_warn("memory at %p can't be left out of images: too many such regions", addr);
@@ -70,7 +72,8 @@ void image_exclude_add(const void *addr, size_t len)
 void image_exclude_remove(const void *addr)
 {
 	for (int i = 0; i < ENGINE_OWN_MAX; i++)
-		if (engine.exclude[i].end && engine.exclude[i].start == (uint64_t)addr)
+		if (engine.exclude[i].end &&
+		    engine.exclude[i].start == ((uint64_t)addr & ~(uint64_t)(HALE_PAGE - 1)))
 			engine.exclude[i].start = engine.exclude[i].end = 0;
 }
 

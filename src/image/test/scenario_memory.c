@@ -306,7 +306,24 @@ static void twice(void)
 	CHECK(filled(p + 7 * MIB, MIB, 60 + 7 * MIB / 8) && zero(q + PAGE, 2 * MIB - PAGE));
 }
 
+/* ---- memory that images leave out ---- */
+
+/* 100 bytes of a second page: the page is left out as a whole, what lies behind it comes back. */
+static void left_out(void)
+{
+	char *p = anon(4 * PAGE);
+
+	fill(p, 4 * PAGE, 5);
+	image_exclude_add(p, PAGE + 100);
+	alarm(60);
+	bool restored = take();
+	alarm(0);
+	CHECK(filled(p + 2 * PAGE, 2 * PAGE, 5 + 2 * PAGE / 8));
+	CHECK(restored ? msync(p, 2 * PAGE, MS_ASYNC) != 0 : filled(p, 4 * PAGE, 5));
+}
+
 const struct scenario scenarios_memory[] = {{"private_memory", private_memory},
+					    {"left_out", left_out},
 					    {"guards", guards},
 					    {"file_mappings", file_mappings},
 					    {"shared_memory", shared_memory},
