@@ -924,6 +924,8 @@ def doubtful_regions_are_compiled_with_a_warning(s):
 def wrong_settings_are_refused_by_the_program(s):
     exe = chain(s)
     for env, word in (({"HALE_PROTECT": "rapport=x"}, "report=FILE"),
+                      ({"HALE_PROTECT": "threads=0"}, "N from 1"),
+                      ({"HALE_PROTECT": "threads=many"}, "N from 1"),
                       ({"HALE_PROTECT_INJECT": "var=A,bits=0"}, "bits=K"),
                       ({"HALE_PROTECT_INJECT": "rate=often"}, "rate=")):
         r = s.run(exe, "16", env=env)
