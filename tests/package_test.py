@@ -69,7 +69,7 @@ man -w hale hale-run hale-ckpt
 test -e /usr/share/bash-completion/completions/hale
 """
 
-MAINTAINER = "hpc@uni-hale.de"
+MAINTAINER = "hpc@example.org"
 
 
 @test
