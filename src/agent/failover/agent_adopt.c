@@ -49,8 +49,7 @@ static bool move_again(struct agent *a, const struct book_state *s)
 {
 	struct agent_move *v = &a->move;
 
-	v->relays = calloc(a->setup.nranks, sizeof(*v->relays));
-	if (!v->relays)
+	if (!agent_relays_make(a))
 		return false;
 	for (unsigned i = 0; i < AGENT_PLACES; i++)
 		v->direct[i].fd = -1;
@@ -59,8 +58,6 @@ static bool move_again(struct agent *a, const struct book_state *s)
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct agent_relay *l = &v->relays[r];
 
-		*l = (struct agent_relay){
-		    .agent = a, .rank = r, .source.fd = -1, .file = -1, .given = -1, .watched = -1};
 		l->made = (s->rank[r].flags & BOOK_MADE) != 0;
 		memcpy(l->position, s->rank[r].position, sizeof(l->position));
 	}

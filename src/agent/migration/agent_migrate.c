@@ -99,19 +99,11 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 		v->direct[i].fd = -1;
 	v->id = m->id;
 	v->stop_id = 0;
-	v->relays = calloc(2 * (size_t)nranks, sizeof(*v->relays));
 	node_of = malloc(m->len); /* aligned */
-	if (!v->relays || !node_of) {
+	if (!agent_relays_make(a) || !node_of) {
 		free(node_of);
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	}
-	for (uint32_t r = 0; r < 2 * nranks; r++)
-		v->relays[r] = (struct agent_relay){.agent = a,
-						    .rank = r % nranks,
-						    .source.fd = -1,
-						    .file = -1,
-						    .given = -1,
-						    .watched = -1};
 	memcpy(node_of, m->bytes, m->len);
 	status = agent_layout_beside(a, m->id, node_of, &v->coming, err);
 	free(node_of);

@@ -76,6 +76,8 @@ void agent_move_not_spawned(struct agent *a, uint32_t rank, const struct error *
 
 /* agent_relay.c */
 hale_status_t agent_relays_begin(struct agent *a, struct error *err);
+/* Closed ones of all ranks. False: no memory. */
+bool agent_relays_make(struct agent *a);
 void agent_relays_end(struct agent *a);
 void agent_relay_take(struct agent *a, const struct message *m); /* DATA, TAKEN */
 

@@ -304,6 +304,22 @@ hale_status_t agent_relays_begin(struct agent *a, struct error *err)
 	return HALE_OK;
 }
 
+bool agent_relays_make(struct agent *a)
+{
+	uint32_t nranks = a->setup.nranks, count = 2 * nranks;
+	struct agent_relay *l = calloc(count, sizeof(*l));
+
+	for (uint32_t i = 0; l && i < count; i++)
+		l[i] = (struct agent_relay){.agent = a,
+					    .rank = i % nranks,
+					    .source.fd = -1,
+					    .file = -1,
+					    .given = -1,
+					    .watched = -1};
+	a->move.relays = l;
+	return l != NULL;
+}
+
 void agent_relays_end(struct agent *a)
 {
 	struct agent_move *v = &a->move;
