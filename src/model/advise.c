@@ -310,7 +310,10 @@ static bool set_shadows(const struct question *q, const struct drawn *d, struct 
 	double least = INFINITY;
 	int best = 0;
 
-	for (int per_core = 2; per_core <= SHADOWS_MAX; per_core++) {
+	/* hale run refuses more shadows on a core than there are ranks */
+	int most = q->measure->ranks ? (int)fmin(SHADOWS_MAX, q->measure->ranks) : SHADOWS_MAX;
+
+	for (int per_core = 2; per_core <= most; per_core++) {
 		struct model_shadow in = shadow_of(q, 1.0 / per_core);
 		struct model_shadow_result r;
 		double product;
