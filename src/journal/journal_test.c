@@ -242,6 +242,26 @@ static void a_file_that_goes_round_comes_back(void **state)
 	is_as(before);
 }
 
+/* Files and the journal have times of some milliseconds: a file that is as old as the journal and
+ * was renamed is not taken for one that was made under its new name. */
+static void a_file_as_old_as_the_journal_may_be_renamed(void **state)
+{
+	for (int i = 0; i < 50; i++) {
+		struct stat st;
+
+		journal_on = false;
+		assert_int_equal(unlink("state"), 0);
+		append("state", "before");
+		journal_on = true;
+		move("log", "a");
+		move("state", "log");
+		append("log", "x");
+		undo_to(0);
+		assert_int_equal(stat("state", &st), 0);
+		assert_int_equal(st.st_size, 6);
+	}
+}
+
 static void an_append_and_then_a_cut_of_the_open_file(void **state)
 {
 	char *before = tree();
@@ -494,6 +514,7 @@ int main(void)
 	    T(what_was_overwritten_comes_back),
 	    T(names_come_back),
 	    T(a_file_that_goes_round_comes_back),
+	    T(a_file_as_old_as_the_journal_may_be_renamed),
 	    T(an_append_and_then_a_cut_of_the_open_file),
 	    T(epochs),
 	    T(undoing_twice_is_undoing_once),

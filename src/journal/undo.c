@@ -403,18 +403,36 @@ static void look_at_failures(struct reverting *r, int journal, uint32_t id)
 		close(copy);
 }
 
+static const char *path_of(const struct journal_record *c)
+{
+	return (const char *)(c + 1);
+}
+
+static const char *other_of(const struct journal_record *c)
+{
+	return path_of(c) + c->path_len + 1;
+}
+
 /* A file that is as old as the journal, by a clock of some milliseconds: is there a record of its
- * being made? */
+ * being made? One that was renamed was made under the name it had before. */
 static int was_made(const struct undo_reading *g, size_t which)
 {
 	const struct journal_record *c = g->entries[which].record;
+	const char *path = path_of(c);
 
 	if (!c->born_ns || c->born_ns != g->r->since_ns)
 		return 0;
-	for (size_t i = which + 1; i < g->count; i++)
-		if (g->entries[i].record->kind == JOURNAL_ABSENT &&
-		    strcmp((const char *)(g->entries[i].record + 1), (const char *)(c + 1)) == 0)
+	for (size_t i = which + 1; i < g->count; i++) {
+		const struct journal_record *e = g->entries[i].record;
+		bool moved = e->kind == JOURNAL_RENAMED || e->kind == JOURNAL_EXCHANGED;
+
+		if (moved && strcmp(other_of(e), path) == 0)
+			path = path_of(e);
+		else if (e->kind == JOURNAL_EXCHANGED && strcmp(path_of(e), path) == 0)
+			path = other_of(e);
+		else if (e->kind == JOURNAL_ABSENT && strcmp(path_of(e), path) == 0)
 			return 1;
+	}
 	return 0;
 }
 
