@@ -309,7 +309,7 @@ static bool waits_until(long op)
 		command == FUTEX_LOCK_PI2);
 }
 
-/* Those that have to do with clocks; the arguments as syscall(2) has them. */
+/* The three calls that have to do with clocks; the arguments as syscall(2) has them. */
 __attribute__((used)) static long of_clocks(long nr, long a, long b, long c, long d, long e, long f)
 {
 	struct deadline until;
@@ -317,16 +317,19 @@ __attribute__((used)) static long of_clocks(long nr, long a, long b, long c, lon
 
 	if (nr == SYS_clock_gettime)
 		return clock_read((clockid_t)a, (struct timespec *)b, __builtin_return_address(0));
+	/* the numbers by name: what a checkpoint has interrupted is known by them */
 	if (nr == SYS_clock_nanosleep && b & TIMER_ABSTIME && c && kind_of((clockid_t)a) != OTHER) {
 		deadline_begin(&until, kind_of((clockid_t)a), (const struct timespec *)c);
-		rc = sys(nr, a, b, &until.machine, d);
+		rc = sys(SYS_clock_nanosleep, a, b, &until.machine, d);
 		deadline_end(&until);
-	} else if (nr == SYS_futex && waits_until(b) && d) {
+	} else if (nr == SYS_clock_nanosleep) {
+		rc = sys(SYS_clock_nanosleep, a, b, c, d);
+	} else if (waits_until(b) && d) {
 		deadline_begin(&until, MONOTONIC, (const struct timespec *)d);
-		rc = sys(nr, a, b, c, &until.machine, e, f);
+		rc = sys(SYS_futex, a, b, c, &until.machine, e, f);
 		deadline_end(&until);
 	} else {
-		rc = sys(nr, a, b, c, d, e, f);
+		rc = sys(SYS_futex, a, b, c, d, e, f);
 	}
 	return failed(rc);
 }
