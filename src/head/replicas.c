@@ -15,6 +15,21 @@
 #include "head/watch/watch.h"
 #include "launch/rank_list.h"
 
+/* --replicas D:RANKS: others have one process, and room for more. */
+static void wanted_at_first(struct head *h)
+{
+	unsigned char *wanted = h->moves.clones.wanted;
+	struct error err;
+
+	if (h->o->replicas_of)
+		rank_list_parse(h->o->replicas_of, h->view.nranks, wanted, &err);
+	else
+		memset(wanted, 1, h->view.nranks);
+	for (uint32_t r = 0; r < h->view.nranks; r++)
+		wanted[r] = wanted[r] ? (unsigned char)h->degree : 1;
+	h->moves.clones.asked = false;
+}
+
 bool replicas_init(struct head *h)
 {
 	h->view = (struct living){.nranks = (uint32_t)h->o->ranks,
@@ -26,8 +41,11 @@ bool replicas_init(struct head *h)
 	h->moves.clones.wanted = calloc(h->view.nranks, 1);
 	h->moves.clones.dropped = calloc(h->nranks, 1);
 	h->moves.clones.insists = calloc(h->nranks, 1);
-	return h->view.lost && h->moves.clones.homes && h->moves.clones.died_at &&
-	       h->moves.clones.wanted && h->moves.clones.dropped && h->moves.clones.insists;
+	if (!h->view.lost || !h->moves.clones.homes || !h->moves.clones.died_at ||
+	    !h->moves.clones.wanted || !h->moves.clones.dropped || !h->moves.clones.insists)
+		return false;
+	wanted_at_first(h);
+	return true;
 }
 
 void replicas_fini(struct head *h)
@@ -61,21 +79,6 @@ hale_status_t replicas_check(const struct head *h, struct error *err)
 	    err, HALE_ERR_UNSUPPORTED,
 	    "--replicas: the job's stdin reaches no rank yet; give the program its input as a "
 	    "file by name, and hale < /dev/null");
-}
-
-/* --replicas D:RANKS: others have one process, and room for more. */
-static void wanted_at_first(struct head *h)
-{
-	unsigned char *wanted = h->moves.clones.wanted;
-	struct error err;
-
-	if (h->o->replicas_of)
-		rank_list_parse(h->o->replicas_of, h->view.nranks, wanted, &err);
-	else
-		memset(wanted, 1, h->view.nranks);
-	for (uint32_t r = 0; r < h->view.nranks; r++)
-		wanted[r] = wanted[r] ? (unsigned char)h->degree : 1;
-	h->moves.clones.asked = false;
 }
 
 void replicas_begin(struct head *h)
