@@ -184,9 +184,9 @@ struct sched_record {
 struct signals_record {
 	struct sys_action action[SYS_SIGNALS + 1];
 	sys_set_t pending; /* of the process */
-	struct {
+	struct itimer_record {
 		int64_t interval_s, interval_us, value_s, value_us;
-	} itimer[3];
+	} itimer[3]; /* as setitimer(2) numbers them */
 };
 
 /* A timer made by timer_create: its id in the kernel, and when it fires. */

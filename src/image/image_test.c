@@ -164,6 +164,7 @@ SCENARIO(fifty_differences_leak_nothing, "some", "track")
 SCENARIO(files_are_as_they_were, "files", "")
 SCENARIO(pipes_and_counters_keep_their_content, "pipes_and_counters", "")
 SCENARIO(signals_and_timers_go_on, "signals", "")
+SCENARIO(a_timer_whose_signal_waits_goes_on, "timer_with_waiting_signal", "")
 SCENARIO(attributes_come_back, "attributes", "")
 SCENARIO(the_command_line_is_the_program_s_own, "command_line", "")
 SCENARIO(computing_threads_go_on, "computing_threads", "")
@@ -594,6 +595,7 @@ int main(int argc, char **argv)
 	    T(files_are_as_they_were),
 	    T(pipes_and_counters_keep_their_content),
 	    T(signals_and_timers_go_on),
+	    T(a_timer_whose_signal_waits_goes_on),
 	    T(attributes_come_back),
 	    T(the_command_line_is_the_program_s_own),
 	    T(computing_threads_go_on),

@@ -162,9 +162,16 @@ void signals_restore_timers(const struct signals_record *s, const struct timer_r
 {
 	for (size_t i = 0; i < count; i++)
 		timer_make(&timers[i]);
-	for (int i = 0; i < 3; i++)
-		if (s->itimer[i].value_s || s->itimer[i].value_us)
-			sys(SYS_setitimer, i, &s->itimer[i], NULL);
+	for (int i = 0; i < 3; i++) {
+		struct itimer_record t = s->itimer[i];
+		/* the kernel starts this one anew when its signal is taken, which still waits */
+		if (i == ITIMER_REAL && !t.value_s && !t.value_us) {
+			t.value_s = t.interval_s;
+			t.value_us = t.interval_us;
+		}
+		if (t.value_s || t.value_us)
+			sys(SYS_setitimer, i, &t, NULL);
+	}
 	for (int sig = 1; sig <= SYS_SIGNALS; sig++)
 		if (s->pending & SYS_SET_BIT(sig) && sig != image_park_signal() &&
 		    !queued_restore(0, sig))

@@ -208,6 +208,27 @@ static void signals(void)
 	CHECK(!timer_delete(timer) && !timer_gettime(last, &its) && !timer_delete(last));
 }
 
+/* Of a timer whose signal waits the kernel tells no time: it starts anew when that is taken. */
+static void timer_with_waiting_signal(void)
+{
+	struct itimerval it = {{0, 20000}, {0, 20000}};
+	struct sigaction a = {.sa_handler = on_alarm};
+	sigset_t set, before;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	CHECK(!sigaction(SIGALRM, &a, NULL) && !sigprocmask(SIG_BLOCK, &set, &before));
+	CHECK(!setitimer(ITIMER_REAL, &it, NULL));
+	do
+		CHECK(!sigpending(&set));
+	while (!sigismember(&set, SIGALRM));
+	take();
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	for (int i = 0; i < 10000 && alarms < 4; i++)
+		usleep(1000);
+	CHECK(alarms >= 4);
+}
+
 /* ---- small things ---- */
 
 static void attributes(void)
@@ -268,6 +289,7 @@ static void command_line(void)
 const struct scenario scenarios_kernel[] = {{"files", files},
 					    {"pipes_and_counters", pipes_and_counters},
 					    {"signals", signals},
+					    {"timer_with_waiting_signal", timer_with_waiting_signal},
 					    {"attributes", attributes},
 					    {"command_line", command_line},
 					    {NULL, NULL}};
