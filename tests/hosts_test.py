@@ -312,7 +312,7 @@ def what_a_host_does_not_have_is_told_with_its_name(s):
                                               "--ckpt-every", "100ms"])
     expect(r.status == 0 and re.search(r"checkpoint 1 failed, the job goes on: rank 1 on node b: can't create "
                                        "the image .* that all nodes share", r.err), r)
-    expect(r.err.count("failed, the job goes on") == 1, "it is told of once", r)
+    expect(r.err.count("failed, the job goes on: rank 1 on node b: can't create") == 1, "it is told of once", r)
 
 
 @test

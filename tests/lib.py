@@ -40,6 +40,7 @@ PYTHON = "/usr/bin/python3"
 LONG = os.environ.get("HALE_LONG", "0") not in ("", "0")
 SEED = int(os.environ.get("HALE_SEED", "1"))
 LIMIT = 180  # seconds after which something is taken to hang
+WAIT = 120  # seconds in which something that a test waits for comes, however busy the machine is
 
 EXIT_USAGE = 64
 EXIT_UNRECOVERED = 70
@@ -209,7 +210,7 @@ class Job:
                          + self.s.process_table()) from None
         return self.result()
 
-    def until(self, condition, what, limit=60):
+    def until(self, condition, what, limit=WAIT):
         """Tries until condition() is true; fails when the job ends before."""
         for _ in range(limit * 50):
             value = condition()
@@ -224,11 +225,11 @@ class Job:
         raise Failed(f"waited {limit} s in vain for: {what}\n{self.result()}\n"
                      + self.s.process_table())
 
-    def until_output(self, pattern, limit=60):
+    def until_output(self, pattern, limit=WAIT):
         return self.until(lambda: re.search(pattern, self.out(), re.M), f"output /{pattern}/",
                           limit)
 
-    def until_says(self, pattern, limit=60):
+    def until_says(self, pattern, limit=WAIT):
         return self.until(lambda: re.search(pattern, self.err(), re.M), f"stderr /{pattern}/",
                           limit)
 

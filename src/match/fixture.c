@@ -252,7 +252,7 @@ static void suspend(void)
 
 /* Others may wait for records that could not leave yet. The real coordinator finds them in their
  * waits; here nobody would. */
-static void settle(void)
+void fixture_settle(void)
 {
 	for (uint32_t r = 0; match.peer && r < self.nranks; r++)
 		while (match.peer[r].first)
@@ -261,7 +261,7 @@ static void settle(void)
 
 void fixture_checkpoint(bool restored)
 {
-	settle();
+	fixture_settle();
 	round_id++;
 	suspend();
 	for (unsigned i = 0; i < nparticipants; i++)

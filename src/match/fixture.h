@@ -43,6 +43,9 @@ extern int fixture_overslept;
 /* Without messages: waits until all ranks are here. Does not move messages on. */
 void fixture_meet(void);
 
+/* Moves messages on until none waits for room. */
+void fixture_settle(void);
+
 /* A number for the other ranks, and theirs. */
 void fixture_say(int rank, uint32_t number);
 uint32_t fixture_said(int rank);

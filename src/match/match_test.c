@@ -348,6 +348,7 @@ static void sync_body(int rank)
 				match_progress();
 			fixture_meet();
 			match_recv(buf, n, BYTES, 0, 1, &world, 0, MPI_STATUS_IGNORE);
+			fixture_settle(); /* nobody sends the acknowledgement on in fixture_meet */
 		}
 		free(buf);
 	}

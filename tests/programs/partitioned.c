@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Partitioned messages match in the order of their initialisations, per tag and communicator,
- * whatever the order of their starts. Two ranks; partitioned ROUNDS; prints how much was wrong. */
+ * whatever the order of their starts. Two ranks; partitioned ROUNDS [FILE] prints how much was
+ * wrong; it goes on until FILE is there. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { PARTS = 4, EACH = 50, ALL = PARTS * EACH, MESSAGES = 4 };
 
@@ -91,15 +93,19 @@ static void unstarted(int rank, MPI_Comm comm)
 
 int main(int argc, char **argv)
 {
-	int rank, rounds = argc > 1 ? atoi(argv[1]) : 3;
+	int rank, more, rounds = argc > 1 ? atoi(argv[1]) : 3;
 	MPI_Comm other;
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_dup(MPI_COMM_WORLD, &other);
-	if (rank == 0)
-		sender(MPI_COMM_WORLD, other, rounds);
-	else
-		receiver(MPI_COMM_WORLD, other, rounds);
+	do {
+		if (rank == 0)
+			sender(MPI_COMM_WORLD, other, rounds);
+		else
+			receiver(MPI_COMM_WORLD, other, rounds);
+		more = argc > 2 && access(argv[2], F_OK) != 0;
+		MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	} while (more);
 	unstarted(rank, other);
 	MPI_Comm_free(&other);
 	MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
