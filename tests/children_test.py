@@ -278,7 +278,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 def a_child_may_end_while_its_image_is_written(s):
     if not ids_allowed():
         skip("processes can't have their ids again here")
-    job = s.hale_start(1, "/usr/bin/python3", "-c", ENDS, options=["--no-mpi"])
+    job = s.hale_start(1, "/usr/bin/python3", "-c", ENDS, options=["--no-mpi", "--ckpt-wait", "0"])
     job.until(lambda: os.path.exists(s.path("there")), "the child")
     pid = job.ranks(1)[0]
     child = children(pid)[0]

@@ -10,14 +10,14 @@
 #include "base/fmt.h"
 #include "image/tree/tree.h"
 
-enum { KCMP_OPEN_FILE = 0, LOOKS = 4 };
+enum { LOOKS = 4 };
 
 /* struct linux_dirent64: where its length and its name stand */
 enum { DIRENT_LEN = 16, DIRENT_NAME = 19 };
 
 static const struct fd_ops *const kinds[] = {
-    &fd_stream, &fd_file,  &fd_unlinked, &fd_device,	 &fd_pipe,   &fd_event,
-    &fd_signal, &fd_timer, &fd_epoll,	 &fd_socketpair, &fd_broker, &fd_socket, &fd_pid,
+    &fd_stream, &fd_file,  &fd_unlinked,   &fd_device, &fd_pipe,   &fd_event, &fd_signal,
+    &fd_timer,	&fd_epoll, &fd_socketpair, &fd_broker, &fd_socket, &fd_pid,
 };
 
 static const struct fd_ops *kind_ops(uint32_t kind)
@@ -69,39 +69,6 @@ int fd_dir_next(struct fd_dir *d)
 void fd_dir_close(struct fd_dir *d)
 {
 	sys(SYS_close, d->dir);
-}
-
-static bool process_has(const struct fd_seen *of, const char *wanted,
-			bool (*want)(const struct fd_seen *, const void *), const void *arg)
-{
-	struct fd_dir dir;
-	struct fd_seen seen = *of;
-	bool found = false;
-	if (!fd_dir_open(&dir, of->proc))
-		return false;
-	while (!found && (seen.fd = fd_dir_next(&dir)) >= 0) {
-		char path[64], link[IMAGE_PATH_MAX];
-		fmt_print(path, sizeof(path), "%s/fd/%d", of->proc, seen.fd);
-		long n = sys(SYS_readlink, path, link, sizeof(link) - 1);
-		link[n > 0 ? n : 0] = 0;
-		found = !strcmp(link, wanted) && (!want || want(&seen, arg));
-	}
-	fd_dir_close(&dir);
-	return found;
-}
-
-bool fd_tree_has(const struct fd_table *t, const char *link,
-		 bool (*want)(const struct fd_seen *, const void *), const void *arg)
-{
-	char proc[32];
-	if (process_has(&(struct fd_seen){.proc = t->proc}, link, want, arg))
-		return true;
-	for (size_t i = 0; i < t->tree_count; i++) {
-		fmt_print(proc, sizeof(proc), "/proc/%d", (int)t->tree[i]);
-		if (process_has(&(struct fd_seen){.proc = proc, .pid = t->tree[i]}, link, want, arg))
-			return true;
-	}
-	return false;
 }
 
 bool fd_tree_has_socket(const struct fd_table *t, uint64_t inode)
@@ -251,20 +218,22 @@ static long probe_fill(const struct fd_table *t, struct fd_probe *p, int fd)
 	return n > 0 ? 1 : n == -ENOENT ? 0 : n < 0 ? n : -EIO;
 }
 
-/* Do two descriptors share one open file (and so its offset)? */
-static int find_same(const struct fd_table *t, const struct fd_record *r)
+/* Does another descriptor share its open file (and so its offset)? Its record is the next one. */
+static int find_same(struct fd_table *t, const struct fd_record *r)
 {
-	long pid = sys(SYS_getpid);
-	for (size_t i = 0; i < t->records.count; i++) {
-		const struct fd_record *o = list_at(&t->records, i);
-		if (o->same_as >= 0 || o->kind != r->kind || o->device != r->device ||
-		    o->inode != r->inode || o->open_flags != r->open_flags)
-			continue;
-		long rc = sys(SYS_kcmp, pid, pid, KCMP_OPEN_FILE, o->fd, r->fd);
-		/* where kcmp isn't allowed: one place in one file, by all that can be seen */
-		if (rc == 0 || (rc < 0 && o->inode && o->offset == r->offset && o->a == r->a &&
-				r->kind <= FD_PIPE))
-			return (int)i;
+	uint64_t key = r->device;
+	key = fd_mix(fd_mix(fd_mix(key, r->inode), r->open_flags), r->kind);
+	int next = (int)t->records.count;
+	int first = fd_same_put(&t->same, key, (int32_t)sys(SYS_getpid), r->fd, next);
+	if (first >= 0)
+		return first == next ? -1 : first;
+	/* where kcmp isn't allowed: one place in one file, by all that can be seen */
+	for (int i = 0; i < next; i++) {
+		const struct fd_record *o = list_at(&t->records, (size_t)i);
+		if (o->same_as < 0 && o->kind == r->kind && o->device == r->device && o->inode &&
+		    o->inode == r->inode && o->open_flags == r->open_flags &&
+		    o->offset == r->offset && o->a == r->a && r->kind <= FD_PIPE)
+			return i;
 	}
 	return -1;
 }
@@ -303,24 +272,6 @@ static bool is_queue(const struct fd_table *t, const struct fd_probe *p)
 	return !sys(SYS_statfs, path, &fs) && fs.f_type == MQUEUE_MAGIC;
 }
 
-struct same_file {
-	int32_t self;
-	int fd;
-	int32_t *pid; /* who has it, and as which number */
-	int *number;
-};
-
-static bool is_same_file(const struct fd_seen *s, const void *arg)
-{
-	const struct same_file *f = arg;
-	if (!s->pid || s->pid == f->self ||
-	    sys(SYS_kcmp, s->pid, f->self, KCMP_OPEN_FILE, s->fd, f->fd))
-		return false;
-	*f->pid = s->pid;
-	*f->number = s->fd;
-	return true;
-}
-
 static bool is_of_another(const struct fd_seen *s, const void *arg)
 {
 	return s->pid && s->pid != *(const int32_t *)arg;
@@ -331,27 +282,23 @@ static bool is_of_another(const struct fd_seen *s, const void *arg)
 static hale_status_t look_at_tree(const struct fd_table *t, const struct fd_probe *p,
 				  struct fd_record *r, struct error *err)
 {
-	int32_t self = (int32_t)sys(SYS_getpid), pid = 0;
-	int number = 0;
-	struct fd_table before = *t;
+	int32_t self = (int32_t)sys(SYS_getpid);
+	struct fd_seen first;
 	if (!t->tree_count || t->other)
 		return HALE_OK;
 	if (r->kind == FD_UNLINKED) {
 		char link[IMAGE_PATH_MAX];
 		fmt_print(link, sizeof(link), "%s (deleted)", p->link);
 		return fd_tree_has(t, link, is_of_another, &self)
-			   ? fd_refuse(p, "a file without a name that another process has, too", err)
+			   ? fd_refuse(p, "a file without a name that another process has, too",
+				       err)
 			   : HALE_OK;
 	}
 	if (r->kind != FD_FILE)
 		return HALE_OK;
-	for (before.tree_count = 0; before.tree_count < t->tree_count &&
-				    t->tree[before.tree_count] != self;)
-		before.tree_count++;
-	const struct same_file same = {self, p->fd, &pid, &number};
-	if (fd_tree_has(&before, p->link, is_same_file, &same)) {
-		r->a = (uint64_t)pid;
-		r->b = (uint64_t)number;
+	if (fd_tree_first(t, p, &first)) {
+		r->a = (uint64_t)first.pid;
+		r->b = (uint64_t)first.fd;
 	}
 	return HALE_OK;
 }
@@ -444,8 +391,10 @@ hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
 	list_init(&t->contents, t->arena, sizeof(struct content));
 	list_init(&t->locks, t->arena, sizeof(struct file_lock_record));
 	bytes_init(&t->text, t->arena);
+	fd_same_init(&t->same, t->arena);
+	t->index = fd_index_create(t->arena);
 	t->probe = arena_alloc(t->arena, 2 * sizeof(*t->probe));
-	if (!t->probe)
+	if (!t->probe || !t->index)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
 	if (!fd_dir_open(&dir, t->proc))
 		return error_set(err, HALE_ERR_SYSTEM,

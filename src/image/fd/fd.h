@@ -29,6 +29,13 @@ struct content {
 	size_t len;
 };
 
+/* fd_index.c: open files, so that each is compared with some others and not with all. */
+struct fd_same {
+	struct list node;
+};
+/* Who has what open. */
+struct fd_index;
+
 struct fd_table {
 	struct arena *arena;
 	const char *proc; /* "/proc/self", or of another process: then only looks, takes nothing */
@@ -45,6 +52,8 @@ struct fd_table {
 	struct list locks;    /* struct file_lock_record */
 	struct arena_bytes text;
 	struct fd_probe *probe;
+	struct fd_same same; /* of the records */
+	struct fd_index *index;
 };
 
 struct fd_restore {
@@ -82,8 +91,8 @@ struct fd_ops {
 extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
     fd_signal, fd_epoll, fd_socketpair, fd_broker, fd_socket, fd_pid;
 
-/* All kinds, in the order in which they are asked; NULL behind the last. Each has match, capture and
- * open: fd_test.c asserts it, and tries each. */
+/* All kinds, in the order in which they are asked; NULL behind the last. Each has match, capture
+ * and open: fd_test.c asserts it, and tries each. */
 const struct fd_ops *fd_kind_at(size_t i);
 
 /* Looks at all descriptors that aren't ours. */
@@ -119,7 +128,8 @@ int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len,
 /* Opens what record index is, wherever the number comes; -1 with err. */
 int fd_open_file(struct fd_restore *f, size_t index, struct error *err);
 /* Has one of the processes that are captured together a descriptor whose link in /proc is that?
- * want, or NULL, looks closer at it. */
+ * want, or NULL, looks closer at it. Their table of open files is looked through once: they have to
+ * stand still, unless t->other. */
 struct fd_seen {
 	const char *proc;
 	int32_t pid;
@@ -127,6 +137,22 @@ struct fd_seen {
 };
 bool fd_tree_has(const struct fd_table *t, const char *link,
 		 bool (*want)(const struct fd_seen *seen, const void *arg), const void *arg);
+struct fd_index *fd_index_create(struct arena *a);
+/* Which of those that come before this process has the same open file, and as which number? */
+bool fd_tree_first(const struct fd_table *t, const struct fd_probe *p, struct fd_seen *first);
+
+void fd_same_init(struct fd_same *s, struct arena *a);
+/* The value of the first one put with the same open file; value itself: it is the first. -errno:
+ * the kernel doesn't compare. What shares an open file has the same key. */
+int fd_same_put(struct fd_same *s, uint64_t key, int32_t pid, int fd, int value);
+/* Likewise, and puts none. */
+bool fd_same_find(const struct fd_same *s, uint64_t key, int32_t pid, int fd,
+		  struct fd_seen *first);
+static inline uint64_t fd_mix(uint64_t key, uint64_t with)
+{
+	key = (key ^ with) * 0x9e3779b97f4a7c15u;
+	return key ^ key >> 29;
+}
 
 /* Of a pipe: its other end is in these processes, or it is one to read from and nobody can write
  * into it any more. */

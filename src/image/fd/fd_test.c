@@ -446,6 +446,49 @@ static void comes_back_as_it_was(const struct member *m, int listener)
 		close(client);
 }
 
+/* Every third of them is another number of the first file, every third one of the one before. */
+static void look_at_many(void)
+{
+	enum { MANY = 300 };
+	struct arena a;
+	struct fd_table t;
+	struct error err;
+	int expected[MANY];
+
+	for (int i = 0; i < MANY; i++) {
+		int of = i % 3 == 0 ? HERE + i : i % 3 == 1 ? HERE + i - 1 : HERE;
+		int fd = of == HERE + i ? open("/proc/self/exe", O_RDONLY) : fcntl(of, F_DUPFD, 3);
+
+		put(fd, HERE + i);
+		expected[i] = of == HERE + i ? -1 : of;
+	}
+	capture(&t, &a, &err);
+	for (int i = 0; i < MANY; i++) {
+		const struct fd_record *r = record_of(&t, HERE + i);
+		const struct fd_record *of =
+		    r && r->same_as >= 0 ? list_at(&t.records, (size_t)r->same_as) : NULL;
+
+		MUST(r && (of ? of->fd : -1) == expected[i]);
+	}
+	_exit(0);
+}
+
+static void each_of_many_finds_its_open_file(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	outcome->what[0] = '\0';
+	pid = fork();
+	if (pid == 0)
+		look_at_many();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (status != 0)
+		print_error("%s\n", outcome->what);
+	assert_int_equal(status, 0);
+}
+
 static void every_kind_comes_back_as_it_was(void **state)
 {
 	struct sockaddr_un sa;
@@ -484,6 +527,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_kind_is_a_member_and_has_its_operations),
 	    cmocka_unit_test(every_kind_comes_back_as_it_was),
+	    cmocka_unit_test(each_of_many_finds_its_open_file),
 	};
 
 	outcome =
