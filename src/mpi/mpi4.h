@@ -249,4 +249,57 @@ int MPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request);
 int PMPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag);
 int MPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag);
 
+/* mpi/abi/mpit.c */
+int PMPI_T_source_get_num(int *number);
+int MPI_T_source_get_num(int *number);
+int PMPI_T_event_get_num(int *number);
+int MPI_T_event_get_num(int *number);
+int PMPI_T_category_get_num_events(int index, int *number);
+int MPI_T_category_get_num_events(int index, int *number);
+int PMPI_T_category_get_events(int index, int len, int indices[]);
+int MPI_T_category_get_events(int index, int len, int indices[]);
+int PMPI_T_source_get_info(int index, char *name, int *name_len, char *desc, int *desc_len,
+			   int *ordering, MPI_Count *ticks_per_second, MPI_Count *max_ticks,
+			   MPI_Info *info);
+int MPI_T_source_get_info(int index, char *name, int *name_len, char *desc, int *desc_len,
+			  int *ordering, MPI_Count *ticks_per_second, MPI_Count *max_ticks,
+			  MPI_Info *info);
+int PMPI_T_source_get_timestamp(int index, MPI_Count *timestamp);
+int MPI_T_source_get_timestamp(int index, MPI_Count *timestamp);
+int PMPI_T_event_get_index(const char *name, int *index);
+int MPI_T_event_get_index(const char *name, int *index);
+int PMPI_T_event_get_info(int index, char *name, int *name_len, int *verbosity,
+			  MPI_Datatype types[], MPI_Aint displacements[], int *elements,
+			  MPI_T_enum *enumtype, MPI_Info *info, char *desc, int *desc_len,
+			  int *bind);
+int MPI_T_event_get_info(int index, char *name, int *name_len, int *verbosity, MPI_Datatype types[],
+			 MPI_Aint displacements[], int *elements, MPI_T_enum *enumtype,
+			 MPI_Info *info, char *desc, int *desc_len, int *bind);
+int PMPI_T_event_handle_alloc(int index, void *object, MPI_Info info, void **event);
+int MPI_T_event_handle_alloc(int index, void *object, MPI_Info info, void **event);
+int PMPI_T_event_handle_free(void *event, void *data, void *function);
+int MPI_T_event_handle_free(void *event, void *data, void *function);
+int PMPI_T_event_handle_get_info(void *event, MPI_Info *info);
+int MPI_T_event_handle_get_info(void *event, MPI_Info *info);
+int PMPI_T_event_handle_set_info(void *event, MPI_Info info);
+int MPI_T_event_handle_set_info(void *event, MPI_Info info);
+int PMPI_T_event_register_callback(void *event, int safety, MPI_Info info, void *data,
+				   void *function);
+int MPI_T_event_register_callback(void *event, int safety, MPI_Info info, void *data,
+				  void *function);
+int PMPI_T_event_callback_get_info(void *event, int safety, MPI_Info *info);
+int MPI_T_event_callback_get_info(void *event, int safety, MPI_Info *info);
+int PMPI_T_event_callback_set_info(void *event, int safety, MPI_Info info);
+int MPI_T_event_callback_set_info(void *event, int safety, MPI_Info info);
+int PMPI_T_event_set_dropped_handler(void *event, void *function);
+int MPI_T_event_set_dropped_handler(void *event, void *function);
+int PMPI_T_event_copy(void *instance, void *buffer);
+int MPI_T_event_copy(void *instance, void *buffer);
+int PMPI_T_event_read(void *instance, int element, void *buffer);
+int MPI_T_event_read(void *instance, int element, void *buffer);
+int PMPI_T_event_get_source(void *instance, int *index);
+int MPI_T_event_get_source(void *instance, int *index);
+int PMPI_T_event_get_timestamp(void *instance, MPI_Count *timestamp);
+int MPI_T_event_get_timestamp(void *instance, MPI_Count *timestamp);
+
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tool interface (MPI-3.1 chapter 14), with no control variable, no performance variable and no
- * category: tools that enumerate find none and go on. Any index, handle or name is not valid. */
+/* The tool interface (MPI-4.1 chapter 15), with no control variable, no performance variable, no
+ * category, no event and no source of events: tools that enumerate find none and go on. Any index,
+ * handle or name is not valid. */
 #include "mpi/api.h"
+#include "mpi/mpi4.h"
 
 static int users; /* MPI_T_init_thread minus MPI_T_finalize */
 static int sessions;
@@ -132,3 +134,40 @@ T_NONE(enum_get_info, (MPI_T_enum enumtype, int *num, char *name, int *name_len)
        MPI_T_ERR_INVALID_HANDLE);
 T_NONE(enum_get_item, (MPI_T_enum enumtype, int index, int *value, char *name, int *name_len),
        MPI_T_ERR_INVALID_HANDLE);
+
+/* ---- events (MPI-4.0) ---- */
+
+T_NUMBER(source_get_num);
+T_NUMBER(event_get_num);
+
+T_NONE(category_get_num_events, (int index, int *number), MPI_T_ERR_INVALID_INDEX);
+T_NONE(category_get_events, (int index, int len, int indices[]), MPI_T_ERR_INVALID_INDEX);
+
+T_NONE(source_get_info,
+       (int index, char *name, int *name_len, char *desc, int *desc_len, int *ordering,
+	MPI_Count *ticks_per_second, MPI_Count *max_ticks, MPI_Info *info),
+       MPI_T_ERR_INVALID_INDEX);
+T_NONE(source_get_timestamp, (int index, MPI_Count *timestamp), MPI_T_ERR_INVALID_INDEX);
+
+T_NONE(event_get_index, (const char *name, int *index), MPI_T_ERR_INVALID_NAME);
+T_NONE(event_get_info,
+       (int index, char *name, int *name_len, int *verbosity, MPI_Datatype types[],
+	MPI_Aint displacements[], int *elements, MPI_T_enum *enumtype, MPI_Info *info, char *desc,
+	int *desc_len, int *bind),
+       MPI_T_ERR_INVALID_INDEX);
+T_NONE(event_handle_alloc, (int index, void *object, MPI_Info info, void **event),
+       MPI_T_ERR_INVALID_INDEX);
+T_NONE(event_handle_free, (void *event, void *data, void *function), MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_handle_get_info, (void *event, MPI_Info *info), MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_handle_set_info, (void *event, MPI_Info info), MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_register_callback,
+       (void *event, int safety, MPI_Info info, void *data, void *function),
+       MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_callback_get_info, (void *event, int safety, MPI_Info *info),
+       MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_callback_set_info, (void *event, int safety, MPI_Info info), MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_set_dropped_handler, (void *event, void *function), MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_copy, (void *instance, void *buffer), MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_read, (void *instance, int element, void *buffer), MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_get_source, (void *instance, int *index), MPI_T_ERR_INVALID_HANDLE);
+T_NONE(event_get_timestamp, (void *instance, MPI_Count *timestamp), MPI_T_ERR_INVALID_HANDLE);

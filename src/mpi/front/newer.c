@@ -134,3 +134,14 @@ FRONT(int, Type_get_value_index, (front_type value, front_type index, front_type
 	*pair = front_type_out(found);
 	return MPI_SUCCESS;
 }
+
+/* No index names an event, so nothing is filled in. */
+FRONT(int, T_event_get_info,
+      (int event_index, char *name, int *name_len, int *verbosity, front_type array_of_datatypes[],
+       MPI_Aint array_of_displacements[], int *num_elements, void **enumtype, front_info *info,
+       char *desc, int *desc_len, int *bind))
+{
+	return front_error_out(core_T_event_get_info(event_index, name, name_len, verbosity, NULL,
+						     array_of_displacements, num_elements, enumtype,
+						     NULL, desc, desc_len, bind));
+}
