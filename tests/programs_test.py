@@ -55,6 +55,23 @@ def hpcc_passes_all_its_checks(s):
 
 
 @test
+def hpcc_ends_with_replicas_whichever_of_them_die(s):
+    have("hpcc")
+    if not LONG:
+        skip("half a minute: HALE_LONG=1")
+    with open(os.path.join(ROOT, "tests/data/hpccinf.txt")) as f:
+        s.write("hpccinf.txt", f.read().replace("2            Ps", "1            Ps"))
+    found = []
+    for options in ([], ["--replicas", "2", "--inject", "kill:rank=1,slot=0,after=4s"]):
+        for old in glob.glob(s.path("hpccoutf.txt")):
+            os.unlink(old)
+        r = s.hale_run(2, "hpcc", options=options)
+        expect(r.status == 0 and "roll" not in r.err, r)
+        found.append(hpcc_checks(s.read("hpccoutf.txt")))
+    expect("Success=1" in found[1] and sorted(set(found[0])) == sorted(set(found[1])), found)
+
+
+@test
 def mpi4py_hello_and_ring_run_on_4_ranks(s):
     same_output(s, 4, PYTHON, "-m", "mpi4py.bench", "helloworld")
     r = s.hale_run(4, PYTHON, "-m", "mpi4py.bench", "ringtest", "-l", "100", "-n", "1000")

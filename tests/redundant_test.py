@@ -51,9 +51,9 @@ def a_storm_of_all_kinds_of_messages_survives_deaths(s):
     plain = s.hale_run(4, exe, 200)
     expect(plain.status == 0, plain)
     chance = random.Random(SEED + 1)
-    for options, kept in (([], "256MiB"), (["--nodes", "2"], "256MiB"), ([], "100000")):
+    for options, kept, cma in (([], "256MiB", "1"), (["--nodes", "2"], "256MiB", "1"), ([], "100000", "0")):
         r = s.hale_run(4, exe, 200, options=["--replicas", "2", *options, *kills(chance, 4, (0.3, 1.2))],
-                       env={"HALE_RETAIN_MAX": kept})
+                       env={"HALE_RETAIN_MAX": kept, "HALE_SHM_CMA": cma})
         expect(r.status == 0 and r.out == plain.out, r, plain)
 
 

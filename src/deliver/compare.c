@@ -61,7 +61,7 @@ void compare_seal(struct kept *k)
 static void held_free(struct held *h)
 {
 	for (uint32_t s = 0; s < LIVING_DEGREE_MAX; s++)
-		heap_free(h->claim[s].copy);
+		kept_free(h->claim[s].copy);
 	heap_free(h);
 }
 
@@ -276,7 +276,7 @@ static void claim_complete(struct held *h, uint32_t slot, struct kept *k)
 	}
 	if (!c->copy)
 		h->spoilt |= (unsigned char)(1u << slot);
-	heap_free(k);
+	kept_free(k);
 }
 
 void compare_message(uint32_t process, struct kept *k)
@@ -289,7 +289,7 @@ void compare_message(uint32_t process, struct kept *k)
 	struct held *h;
 
 	if (is_late(l, e)) {
-		heap_free(k);
+		kept_free(k);
 		return;
 	}
 	h = held_of(l, process, context, e->number);

@@ -49,7 +49,7 @@ static void kept_drop(struct remote *to, struct kept *k)
 	else
 		to->last = k->prev;
 	replicas.kept -= kept_bytes(k);
-	heap_free(k);
+	kept_free(k);
 }
 
 void mirror_trim(uint32_t rank)
@@ -57,6 +57,22 @@ void mirror_trim(uint32_t rank)
 	struct remote *to = &replicas.remote[rank];
 	for (struct kept *k = to->first, *next; k; k = next) {
 		next = k->next;
+		if (!kept_is_needed(rank, k))
+			kept_drop(to, k);
+	}
+}
+
+/* The same for messages up to that one: those behind it need not be looked at, and may be many. */
+static void lane_trim(uint32_t rank, uint32_t context, uint32_t number)
+{
+	struct remote *to = &replicas.remote[rank];
+
+	for (struct kept *k = to->first, *next; k; k = next) {
+		next = k->next;
+		if (k->envelope.context != context)
+			continue;
+		if (!number_reached(number, k->envelope.number))
+			return;
 		if (!kept_is_needed(rank, k))
 			kept_drop(to, k);
 	}
@@ -72,25 +88,64 @@ void mirror_acked(uint32_t process, uint32_t context, uint32_t number)
 	if (number_reached(l->acked[slot], number))
 		return;
 	l->acked[slot] = number;
-	mirror_trim(rank);
+	lane_trim(rank, context, number);
 }
 
 /* ---- transmission ---- */
+
+/* Parts need a turn of each side for every few of them; a loan is one copy, at any time. Channels
+ * with `put` copy in the call of `get`. */
+static bool wire_may_lend(const struct wire *w, const struct kept *k)
+{
+	return !w->parts && w->channel->get && w->channel->put &&
+	       k->envelope.length > replicas.lend_min;
+}
+
+static bool big_send(struct wire *w, uint32_t process, const struct kept *k)
+{
+	struct big big = {.length = k->envelope.length, .kind = k->envelope.kind};
+	struct envelope e = k->envelope;
+	bool lends = wire_may_lend(w, k);
+
+	if (lends) {
+		big.address = (uintptr_t)k->payload;
+		big.loan = replicas.loans + 1;
+	}
+	e.kind = REPLICA_BIG;
+	e.length = sizeof(big);
+	if (!w->channel->send(process, &e, &big))
+		return false;
+	replicas.loans += lends;
+	w->loan = big.loan;
+	w->lends = lends;
+	w->begun = true;
+	w->offset = 0;
+	return true;
+}
+
+void mirror_taken(uint32_t process, uint32_t loan, bool copied)
+{
+	struct wire *w = &replicas.wire[process];
+
+	if (!w->begun || !w->lends || w->loan != loan)
+		return; /* of a loan that a change of view has ended */
+	w->lends = false;
+	if (copied) {
+		w->offset = w->next->envelope.length;
+		return;
+	}
+	w->parts = true;
+	w->begun = false;
+}
 
 static bool parts_send(struct wire *w, uint32_t process, const struct kept *k)
 {
 	uint32_t max = (uint32_t)*w->channel->eager_max;
 
-	if (!w->begun) {
-		struct big big = {.length = k->envelope.length, .kind = k->envelope.kind};
-		struct envelope e = k->envelope;
-		e.kind = REPLICA_BIG;
-		e.length = sizeof(big);
-		if (!w->channel->send(process, &e, &big))
-			return false;
-		w->begun = true;
-		w->offset = 0;
-	}
+	if (!w->begun && !big_send(w, process, k))
+		return false;
+	if (w->lends)
+		return false;
 	while (w->offset < k->envelope.length) {
 		uint32_t n = k->envelope.length - w->offset;
 		struct envelope e = {.kind = REPLICA_PART, .length = n < max ? n : max};
@@ -185,7 +240,7 @@ static bool may_leave(size_t length)
 
 static struct kept *kept_make(size_t length)
 {
-	struct kept *k = replica_memory(sizeof(struct kept) + length);
+	struct kept *k = kept_alloc(length);
 
 	k->full = 0;
 	return k;
@@ -328,7 +383,7 @@ static void *mirror_reserve(uint32_t rank, size_t length)
 
 	if (rank != replicas.rank && !may_leave(length))
 		return NULL;
-	heap_free(to->reserved);
+	kept_free(to->reserved);
 	to->reserved = kept_make(length);
 	return to->reserved->payload;
 }
@@ -344,7 +399,7 @@ static void mirror_commit(uint32_t rank, const struct envelope *e)
 		return;
 	}
 	replicas.arrive(rank, e, k->payload);
-	heap_free(k);
+	kept_free(k);
 }
 
 /* ---- view ---- */
@@ -425,7 +480,7 @@ void mirror_forget(void)
 			next = s->next;
 			heap_free(s);
 		}
-		heap_free(to->reserved);
+		kept_free(to->reserved);
 		for (size_t i = 0; i < ARRAY_LEN(to->lanes); i++) {
 			for (uint32_t k = 0; to->lanes[i] && k < LANES; k++)
 				compare_forget(&to->lanes[i][k]);

@@ -98,7 +98,7 @@ static void message_up(uint32_t process, const struct envelope *e, const void *p
 		receipt_hand_up(process, *e, payload);
 		return;
 	}
-	k = replica_memory(sizeof(*k) + e->length);
+	k = kept_alloc(e->length);
 	k->envelope = *e;
 	if (e->length)
 		memcpy(k->payload, payload, e->length);
@@ -120,16 +120,67 @@ void receipt_matched(uint32_t rank, uint64_t id)
 			replica_tell(living_process(&replicas.view, rank, s), &e, NULL);
 }
 
-static void assembly_begin(struct wire *w, const struct envelope *e, const void *payload)
+/* A message whose parts are here goes up. Takes over k. */
+static void assembly_up(uint32_t process, struct kept *k)
 {
+	if (replicas.compare != COMPARE_OFF) {
+		compare_message(process, k);
+		return;
+	}
+	receipt_hand_up(process, k->envelope, k->payload);
+	kept_free(k);
+}
+
+static bool loan_copy(uint32_t process, uint64_t address, struct kept *k)
+{
+	const struct channel_ops *c = replicas.wire[process].channel;
+	size_t done = 0, length = k->envelope.length;
+
+	if (!c->get || !c->put)
+		return false;
+	while (done < length) {
+		struct iovec to = {k->payload + done, length - done};
+		struct iovec from = {(void *)(uintptr_t)(address + done), length - done};
+		ssize_t n = c->get(process, &to, 1, &from, 1, true);
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+/* It is copied at once: whatever comes behind it may mean that it is there. Who needs no more
+ * messages has said so, and its sender may have forgotten this one. */
+static void loan_take(uint32_t process, struct kept *k, const struct big *big)
+{
+	struct envelope e = {.kind = REPLICA_TAKEN, .number = big->loan};
+
+	e.id = !replicas.leaving && loan_copy(process, big->address, k);
+	replica_tell(process, &e, NULL);
+	if (e.id)
+		assembly_up(process, k);
+	else
+		kept_free(k);
+}
+
+static void assembly_begin(uint32_t process, const struct envelope *e, const void *payload)
+{
+	struct wire *w = &replicas.wire[process];
+	struct kept *k;
 	struct big big;
 
 	memcpy(&big, payload, sizeof(big));
-	heap_free(w->assembly);
-	w->assembly = replica_memory(sizeof(struct kept) + big.length);
-	w->assembly->envelope = *e;
-	w->assembly->envelope.kind = (uint8_t)big.kind;
-	w->assembly->envelope.length = big.length;
+	kept_free(w->assembly);
+	w->assembly = NULL;
+	k = kept_alloc(big.length);
+	k->envelope = *e;
+	k->envelope.kind = (uint8_t)big.kind;
+	k->envelope.length = big.length;
+	if (big.address) {
+		loan_take(process, k, &big);
+		return;
+	}
+	w->assembly = k;
 	w->assembled = 0;
 }
 
@@ -149,18 +200,12 @@ static void assembly_add(uint32_t process, const struct envelope *e, const void 
 	if (w->assembled < k->envelope.length)
 		return;
 	w->assembly = NULL;
-	if (replicas.compare != COMPARE_OFF) {
-		compare_message(process, k);
-		return;
-	}
-	receipt_hand_up(process, k->envelope, k->payload);
-	heap_free(k);
+	assembly_up(process, k);
 }
 
 void receipt_arrive(uint32_t process, const struct envelope *e, const void *payload)
 {
 	uint32_t rank = living_rank_of(process, replicas.view.nranks);
-	struct wire *w = &replicas.wire[process];
 
 	if (UNLIKELY(!replica_lives(process)))
 		return;
@@ -170,7 +215,7 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 		message_up(process, e, payload);
 		return;
 	case REPLICA_BIG:
-		assembly_begin(w, e, payload);
+		assembly_begin(process, e, payload);
 		return;
 	case REPLICA_PART:
 		assembly_add(process, e, payload);
@@ -199,6 +244,9 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 	}
 	case REPLICA_FETCH:
 		mirror_fetch(process, e->context, e->number);
+		return;
+	case REPLICA_TAKEN:
+		mirror_taken(process, e->number, e->id == 1);
 		return;
 	case REPLICA_HEARD:
 		determinant_heard(process, e->number);

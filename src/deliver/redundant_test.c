@@ -23,6 +23,7 @@ enum {
 	ROOM = 3,     /* records in a queue */
 	RECORD = 64,  /* bytes in a record */
 	LONGEST = 300,
+	LENT = 150, /* longer messages are lent, where that is wanted */
 };
 
 struct redundant_record {
@@ -54,6 +55,8 @@ static uint32_t me, deaths_told;
 static unsigned long long state;
 static uint32_t degree = 2, processes = 2 * RANKS;
 static enum compare_mode compare;
+static uint32_t lend_min = UINT32_MAX;
+static uint32_t loans, refusals;
 static bool shadows; /* the second process of each rank is slow and mute (docs/shadows.md) */
 /* --sdc: of the records of this replica of each rank, those from the flip_at'th on, each
  * flip_each'th, get a wrong bit (0: none) */
@@ -118,8 +121,50 @@ static bool queue_send(uint32_t to, const struct envelope *e, const void *payloa
 	return true;
 }
 
-static const struct channel_ops channel_queue = {
-    .name = "queue", .send = queue_send, .eager_max = &record_max};
+/* Of the living only, and only what they keep. */
+static bool keeps(uint32_t of, const struct iovec *v)
+{
+	const struct replicas *r = &process[of].state;
+
+	if (process[of].dead)
+		return false;
+	for (uint32_t to = 0; to < RANKS; to++)
+		for (const struct kept *k = r->remote[to].first; k; k = k->next)
+			if ((const unsigned char *)v->iov_base >= k->payload &&
+			    (const unsigned char *)v->iov_base + v->iov_len <=
+				k->payload + k->envelope.length)
+				return true;
+	fail_msg("process %u reads what process %u does not keep", me, of);
+	return false;
+}
+
+/* Perhaps a part of it; now and then it can't be done. */
+static ssize_t queue_get(uint32_t rank, const struct iovec *local, size_t nlocal,
+			 const struct iovec *remote, size_t nremote, bool stable)
+{
+	size_t n = draw(2) ? local->iov_len : 1 + draw((uint32_t)local->iov_len);
+	bool refused = !keeps(rank, remote) || draw(40) == 0;
+
+	loans += !refused;
+	refusals += refused;
+	if (refused)
+		return draw(2) ? 0 : -1;
+	memcpy(local->iov_base, remote->iov_base, n);
+	return (ssize_t)n;
+}
+
+static ssize_t queue_put(uint32_t rank, const struct iovec *local, size_t nlocal,
+			 const struct iovec *remote, size_t nremote)
+{
+	fail();
+	return -1;
+}
+
+static const struct channel_ops channel_queue = {.name = "queue",
+						 .send = queue_send,
+						 .get = queue_get,
+						 .put = queue_put,
+						 .eager_max = &record_max};
 
 hale_status_t channel_open_all(channel_arrive_t *arrive, struct error *err)
 {
@@ -274,6 +319,7 @@ static void everything_begins(size_t kept_max)
 						 .segment = segment};
 		assert_int_equal(redundant_open(on_arrive, &hooks, &err), HALE_OK);
 		replicas.kept_max = kept_max;
+		replicas.lend_min = lend_min;
 		replicas.compare = compare;
 		mirror_follow_view();
 		process[me].state = replicas;
@@ -327,8 +373,7 @@ static void random_step(void)
 	switch_to(p);
 	switch (draw(4)) {
 	case 0:
-		if (process[p].sent < STEPS &&
-		    (!shadows || !redundant_is_shadow() || draw(4) == 0))
+		if (process[p].sent < STEPS && (!shadows || !redundant_is_shadow() || draw(4) == 0))
 			program_step();
 		break;
 	case 1:
@@ -444,6 +489,7 @@ static void compared(uint32_t of, enum compare_mode mode)
 static int compared_over(void **unused)
 {
 	compared(2, COMPARE_OFF);
+	lend_min = UINT32_MAX;
 	flip_at = 0;
 	return 0;
 }
@@ -497,6 +543,7 @@ static void flips_are_corrected_by_three(void **unused)
 		flip_at = 1 + seed % 9;
 		flip_each = 1 + seed % 40;
 		flip_slot = seed % 3;
+		lend_min = seed % 4 == 0 ? LENT : UINT32_MAX;
 		flip_records = flipped = told_count = 0;
 		job(seed, seed % 2 ? 1 << 20 : 3000, NULL, NULL, 0);
 		assert_true(told_count > 0 && told_count <= flipped);
@@ -528,6 +575,60 @@ static void two_of_each_rank_of_three_may_die(void **unused)
 	}
 }
 
+/* ---- memory of long messages ---- */
+
+static int lent_over(void **unused)
+{
+	shadows = false;
+	lend_min = UINT32_MAX;
+	compared(2, COMPARE_OFF);
+	return 0;
+}
+
+/* Messages that receivers copy out of the memory of senders, who may be dead by then. */
+static void lent_messages_are_kept_until_they_are_taken(void **unused)
+{
+	loans = refusals = 0;
+	lend_min = LENT;
+	for (int with = 0; with < 3; with++) {
+		shadows = with == 1;
+		compared(with == 2 ? 3 : 2, with == 2 ? COMPARE_FULL : COMPARE_OFF);
+		undisturbed_jobs_end(NULL);
+		memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(NULL);
+		whoever_dies_whenever_nothing_is_lost(NULL);
+		one_of_each_rank_may_die(NULL);
+	}
+	assert_true(loans > 1000 && refusals > 100);
+	assert_int_equal(told_count, 0);
+}
+
+/* The memory of long messages serves the next ones that need about as much. */
+static void memory_of_long_messages_is_used_again(void **unused)
+{
+	enum { SIZE = 100 << 10, MANY = 40 };
+	struct kept *k = kept_alloc(SIZE), *many[MANY];
+	size_t before, in_use, mapped;
+
+	kept_free(k);
+	assert_ptr_equal(kept_alloc(SIZE - 1000), k);
+	kept_free(k);
+	struct kept *small = kept_alloc(SIZE / 4), *large = kept_alloc(SIZE + 1);
+	assert_true(small != k && large != k);
+	kept_free(small);
+	kept_free(large);
+	blocks_forget();
+	heap_stats(&before, &mapped);
+	for (int i = 0; i < MANY; i++)
+		many[i] = kept_alloc((size_t)SIZE * 20);
+	for (int i = 0; i < MANY; i++)
+		kept_free(many[i]);
+	heap_stats(&in_use, &mapped);
+	assert_in_range(in_use - before, 1, 16 << 20);
+	blocks_forget();
+	heap_stats(&in_use, &mapped);
+	assert_int_equal(in_use, before);
+}
+
 static int segment_get(void **unused)
 {
 	segment = calloc(1, segment_bytes(PROCESSES_MAX));
@@ -551,11 +652,13 @@ int main(void)
 	    cmocka_unit_test(memory_at_its_bound_lets_senders_wait_but_nothing_is_lost),
 	    cmocka_unit_test(whoever_dies_whenever_nothing_is_lost),
 	    cmocka_unit_test(one_of_each_rank_may_die),
+	    cmocka_unit_test_teardown(lent_messages_are_kept_until_they_are_taken, lent_over),
 	    cmocka_unit_test_teardown(shadows_stand_in_for_whoever_dies, shadows_over),
 	    cmocka_unit_test_teardown(compared_jobs_end_whoever_dies, compared_over),
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),
 	    cmocka_unit_test_teardown(two_of_each_rank_of_three_may_die, compared_over),
+	    cmocka_unit_test(memory_of_long_messages_is_used_again),
 	};
 	return cmocka_run_group_tests(tests, segment_get, segment_put);
 }

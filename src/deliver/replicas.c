@@ -6,7 +6,10 @@
 #include <string.h>
 #include "ckpt/rank.h"
 
-enum { KEPT_MAX = 256 << 20 };
+enum {
+	KEPT_MAX = 256 << 20,
+	LEND_MIN = 12 << 10, /* shorter ones find room in a ring of shared memory */
+};
 
 struct replicas replicas;
 bool redundant_on;
@@ -53,7 +56,7 @@ void replica_busy(struct wire *w)
 /* To a process that needs no messages any more, but serves those that do. */
 static bool word_still_counts(const struct envelope *e)
 {
-	return e->kind == REPLICA_DONE || e->kind == REPLICA_FETCH;
+	return e->kind == REPLICA_DONE || e->kind == REPLICA_FETCH || e->kind == REPLICA_TAKEN;
 }
 
 void replica_tell(uint32_t process, const struct envelope *e, const void *payload)
@@ -142,7 +145,7 @@ void wire_forget(struct wire *w)
 		w->first = word->next;
 		heap_free(word);
 	}
-	heap_free(w->assembly);
+	kept_free(w->assembly);
 	w->assembly = NULL;
 	w->last = NULL;
 	w->next = NULL;
@@ -197,12 +200,14 @@ void redundant_suspend(void)
 	if (number != replicas.view.number)
 		view_follow(number);
 	replicas.suspended = true;
+	blocks_forget();
 }
 
 void redundant_channels(void)
 {
 	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
 		replicas.wire[p].channel = channel_for(p);
+		replicas.wire[p].parts = false;
 		if (replicas.wire[p].channel || !replica_lives(p))
 			continue;
 		log_warn("rank %u (replica %u) can't reach process %u any more", replicas.rank,
@@ -220,12 +225,13 @@ static uint32_t source_of(uint32_t process)
 }
 
 /* What was to be said to the source its copy wants to know as well, but not the source's own words
- * to the copy, nor what leaders and followers tell each other: the copy knows it. */
+ * to the copy, nor what leaders and followers tell each other: the copy knows it. What the source
+ * lends the copy lends again. */
 static void words_copy(uint32_t process, uint32_t source)
 {
 	for (const struct word *word = replicas.wire[source].first; word; word = word->next)
 		if (word->envelope.kind != REPLICA_DETERMINANT &&
-		    word->envelope.kind != REPLICA_HEARD)
+		    word->envelope.kind != REPLICA_HEARD && word->envelope.kind != REPLICA_TAKEN)
 			replica_tell(process, &word->envelope, word->payload);
 }
 
@@ -254,7 +260,7 @@ static void become(uint32_t process)
 	replicas.slot = living_slot_of(process, replicas.view.nranks);
 	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
 		struct wire *w = &replicas.wire[p];
-		heap_free(w->assembly);
+		kept_free(w->assembly);
 		w->assembly = NULL;
 		w->carries = CARRIES_NOTHING;
 		w->begun = false;
@@ -372,6 +378,7 @@ hale_status_t redundant_open(channel_arrive_t *arrive, const struct redundant_ho
 	    .arrive = arrive,
 	    .hooks = *hooks,
 	    .kept_max = kept_max_wanted(),
+	    .lend_min = LEND_MIN,
 	    .compare = compare_wanted(),
 	};
 	hale_status_t rc = channel_open_all(receipt_arrive, err);
@@ -397,6 +404,7 @@ void redundant_close(void)
 	if (replicas.remote)
 		mirror_forget();
 	determinants_forget();
+	blocks_forget();
 	heap_free(replicas.view.lost);
 	heap_free(replicas.remote);
 	heap_free(replicas.wire);

@@ -14,6 +14,8 @@
  * - wire.next moves forward only, but for a change of view that makes this process the provider:
  * then it begins with the first message kept.
  * - A message of which a first part has left on a wire stays until its last part has left there.
+ * - A message that is lent on a wire (BIG with an address) stays until TAKEN comes back, and
+ * nothing leaves behind it before: so a loan whose sender dies is a message that was never sent.
  */
 #ifndef HALE_DELIVER_REPLICAS_H
 #define HALE_DELIVER_REPLICAS_H
@@ -25,9 +27,10 @@
 
 /* Kinds of records beside match/'s. */
 enum replica_record {
-	REPLICA_BIG = 130,   /* struct big: a message longer than a record; PARTs follow */
-	REPLICA_PART,	     /* its next bytes */
-	REPLICA_HAVE,	     /* context, number: the sender of this has all messages up to it */
+	REPLICA_BIG =
+	    130,      /* struct big: a message longer than a record; PARTs follow, or TAKEN back */
+	REPLICA_PART, /* its next bytes */
+	REPLICA_HAVE, /* context, number: the sender of this has all messages up to it */
 	REPLICA_MATCHED,     /* context, number: that synchronous message has been matched */
 	REPLICA_ASK,	     /* say what you have, and soon */
 	REPLICA_DONE,	     /* the sender of this needs no more messages */
@@ -36,11 +39,14 @@ enum replica_record {
 	REPLICA_DIGEST,	     /* struct digest_said: what the sender's copy of that message is */
 	REPLICA_SYNCED, /* number: of the change of leader; all that its sender kept came before */
 	REPLICA_FETCH,	/* context, number: send that message in full */
+	REPLICA_TAKEN, /* number: of a loan; id 1: its message is here, 0: it is to come in parts */
 };
 
 struct big {
-	uint32_t length; /* of the payload of all parts */
-	uint32_t kind;	 /* RECORD_EAGER or RECORD_SYNC */
+	uint32_t length;  /* of the payload of all parts */
+	uint32_t kind;	  /* RECORD_EAGER or RECORD_SYNC */
+	uint64_t address; /* in the sender's memory, which keeps it until TAKEN; 0: PARTs follow */
+	uint32_t loan;	  /* its number */
 };
 
 /* XXH3-128 of a payload. */
@@ -81,6 +87,7 @@ struct kept {
 	uint64_t serial; /* counts what was kept */
 	struct digest digest;
 	uint32_t full; /* bit mask of the slots that have asked for all of it */
+	size_t room;   /* of payload (blocks.c) */
 	struct envelope envelope;
 	unsigned char payload[] __attribute__((aligned(16)));
 };
@@ -130,8 +137,10 @@ struct wire {
 	/* MESSAGES if this process provides for that one, or all are compared in full */
 	enum carries carries;
 	bool begun;	   /* BIG of *next has left, and `offset` bytes in parts */
+	bool lends;	   /* begun, and TAKEN for `loan` is awaited */
+	bool parts;	   /* that process can't read this one's memory */
 	struct kept *next; /* NULL: everything has left */
-	uint32_t offset;
+	uint32_t offset, loan;
 	struct word *first, *last; /* leave before messages */
 	struct kept *assembly;	   /* of parts that come from there; NULL: none */
 	uint32_t assembled;
@@ -152,6 +161,8 @@ extern struct replicas {
 	unsigned busy;		     /* wires that are */
 	uint64_t serial;	     /* of the newest kept message */
 	size_t kept, kept_max;	     /* bytes */
+	uint32_t lend_min;	     /* longer messages are lent where the receiver can read them */
+	uint32_t loans;		     /* the newest one */
 	bool asked;		     /* since the last acknowledgement */
 	uint32_t determined;	     /* determinants said, or as a follower heard */
 	struct word *log, *log_last; /* determinants that a mate may lack; of three replicas */
@@ -214,6 +225,11 @@ void determinants_tell_anew(void);
 void determinants_lead(void);
 void determinants_forget(void);
 
+/* blocks.c: a message with room for `length` bytes, nothing else set; free takes NULL. */
+struct kept *kept_alloc(size_t length);
+void kept_free(struct kept *k);
+void blocks_forget(void);
+
 /* receipt.c: a message for match/. */
 void receipt_hand_up(uint32_t process, struct envelope e, const void *payload);
 
@@ -225,6 +241,8 @@ int mirror_push(uint32_t process);
 void mirror_trim(uint32_t rank);
 void mirror_acked(uint32_t process, uint32_t context, uint32_t number);
 void mirror_matched(uint32_t rank, uint32_t context, uint32_t number);
+/* That process has copied what it was lent, or (false) can't. */
+void mirror_taken(uint32_t process, uint32_t loan, bool copied);
 /* The view has changed: whom does this process provide for? */
 void mirror_follow_view(void);
 void mirror_forget(void);

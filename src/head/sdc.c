@@ -124,6 +124,14 @@ static void convicted(struct head *h, struct report_sdc *s, uint32_t process)
 	node_set_signal(&h->node_set, process, SIGKILL);
 }
 
+/* While a copy of another replica is under way to take its place, it has that one's node. */
+static const char *guilty_node(struct head *h, uint32_t process)
+{
+	if (h->view.lost[process])
+		return h->node_set.nodes[h->moves.clones.homes[process]].name;
+	return node_set_node_of(&h->node_set, process)->name;
+}
+
 void sdc_found(struct head *h, uint32_t process, const struct proto_sdc *p)
 {
 	struct report_sdc s = {.rank = p->from,
@@ -150,8 +158,7 @@ void sdc_found(struct head *h, uint32_t process, const struct proto_sdc *p)
 		if (!(p->guilty & 1u << slot))
 			continue;
 		s.slot = (int)slot;
-		snprintf(s.node, sizeof(s.node), "%s",
-			 node_set_node_of(&h->node_set, guilty)->name);
+		snprintf(s.node, sizeof(s.node), "%s", guilty_node(h, guilty));
 		if (!found_before(h, &s))
 			convicted(h, &s, guilty);
 	}
