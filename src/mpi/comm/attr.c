@@ -152,22 +152,19 @@ void *attr_keyval_in_fortran(int keyval, void *copy, void *del)
 }
 
 /* An index that names no key value of that kind is MPI_ERR_OTHER in all of this file, as it is in
- * Open MPI. */
+ * Open MPI. One that was freed may be freed again while an attribute has it, as in MPICH: copies of
+ * the index are freed by delete functions, which are called for each attribute. */
 int attr_keyval_free(enum attr_kind kind, int *keyval)
 {
 	struct keyval *k = keyval_find(kind, *keyval);
-	if (!k || k->freed)
+	if (!k)
 		return MPI_ERR_OTHER;
-	k->freed = true;
-	keyval_drop(k);
+	if (!k->freed) {
+		k->freed = true;
+		keyval_drop(k);
+	}
 	*keyval = MPI_KEYVAL_INVALID;
 	return MPI_SUCCESS;
-}
-
-bool attr_keyval_freed(enum attr_kind kind, int keyval)
-{
-	const struct keyval *k = keyval_find(kind, keyval);
-	return k && k->freed;
 }
 
 /* ---- values between languages (MPI-3.1 17.2.7) ---- */

@@ -197,8 +197,6 @@ enum attr_flag { ATTR_FORTRAN = 2, ATTR_FORTRAN_OLD = 4, ATTR_SAME_LANGUAGE = 8 
 int attr_keyval_create(enum attr_kind kind, void *copy, void *del, int *keyval, void *extra,
 		       int flags);
 int attr_keyval_free(enum attr_kind kind, int *keyval);
-/* Freed, and still used by an attribute? */
-bool attr_keyval_freed(enum attr_kind kind, int keyval);
 /* From now on its callbacks are these, with Fortran's parameters and address-sized values, and
  * copies keep their language. Returns its extra state; NULL: no such key value. */
 void *attr_keyval_in_fortran(int keyval, void *copy, void *del);

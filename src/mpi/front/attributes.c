@@ -155,18 +155,16 @@ FRONT(int, Win_get_attr, (front_win win, int keyval, void *value, int *flag))
 	return attribute_get(core_Win_get_attr, front_win_in(win), keyval, value, flag);
 }
 
-/* As MPICH: a key value that was freed may be freed again while an attribute uses it. */
-#define KEYVAL_FREE(name, KIND)                                                                    \
+#define KEYVAL_FREE(name)                                                                          \
 	FRONT(int, name, (int *keyval))                                                            \
 	{                                                                                          \
 		int k = keyval ? front_keyval_in(*keyval) : MPI_KEYVAL_INVALID;                    \
-		bool again = keyval && attr_keyval_freed(KIND, k);                                 \
-		int rc = again ? MPI_SUCCESS : core_##name(keyval ? &k : NULL);                    \
+		int rc = core_##name(keyval ? &k : NULL);                                          \
 		if (!rc)                                                                           \
 			*keyval = front_keyval_out(MPI_KEYVAL_INVALID);                            \
 		return front_error_out(rc);                                                        \
 	}
-KEYVAL_FREE(Comm_free_keyval, ATTR_COMM)
-KEYVAL_FREE(Keyval_free, ATTR_COMM)
-KEYVAL_FREE(Type_free_keyval, ATTR_TYPE)
-KEYVAL_FREE(Win_free_keyval, ATTR_WIN)
+KEYVAL_FREE(Comm_free_keyval)
+KEYVAL_FREE(Keyval_free)
+KEYVAL_FREE(Type_free_keyval)
+KEYVAL_FREE(Win_free_keyval)
