@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Sleeping until the bell rings or a descriptor can be read, whichever comes first.
  *
- * A futex and descriptors can't be waited for together, so while there are descriptors the bell
- * also comes as a datagram: this process binds a socket to a name that the kernel chooses, says it
- * in its mailbox, and whoever rings sends a byte there (mailbox_ring_slow). The bell's word stays
- * what decides, so a datagram too many only makes one more round of progress. */
+ * A futex and descriptors can't be waited for together. So while there are descriptors the bell
+ * also comes as a datagram: this process binds a socket to a name that the kernel chooses, and
+ * writes the name into its mailbox. Whoever rings sends a byte there (mailbox_ring_slow). The
+ * bell's word decides; a datagram too many only makes one more round of progress. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>

@@ -368,8 +368,9 @@ _Static_assert(SYS_futex == 202 && SYS_clock_gettime == 228 && SYS_clock_nanosle
 
 /* ---- libc's ---- */
 
-/* Or another library's that stands between. Where a program is started without `hale run` ours may
- * be behind libc. */
+/* The function of that name that comes next behind ours: libc's, or that of a library in between.
+ * In a program that was started without `hale run` ours may come behind libc. Then nothing is next,
+ * and libc is asked by its name. */
 static void *find(const char *name)
 {
 	void *f = dlsym(RTLD_NEXT, name);

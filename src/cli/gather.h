@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What processes of a job have to report beside what the head knows: each leaves a JSON object as a
- * file in a folder; `hale run` adds them up and puts the sum into the job's report. */
+/* Reports of a job's processes on what the head doesn't know. Each process leaves a JSON object as
+ * a file in a folder. `hale run` adds them up and puts the sum into the job's report. */
 #ifndef HALE_CLI_GATHER_H
 #define HALE_CLI_GATHER_H
 

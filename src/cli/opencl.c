@@ -141,8 +141,8 @@ static bool wants_server(void)
 	return !at || (at != text && at[-1] != ' ');
 }
 
-/* The loader in the program finds our driver only; the one in the server what it would have found
- * (ocl/remote/). */
+/* The program's OpenCL loader is to find only our driver. The server's loader gets what the
+ * program's would have found (ocl/remote/). */
 static void set_server(const char *libdir)
 {
 	const char *vendors = getenv("OCL_ICD_VENDORS");

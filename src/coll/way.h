@@ -18,8 +18,9 @@
 #include "base/clock.h"
 
 typedef enum way { WAY_PIECES, WAY_SINGLE, WAYS } way_t;
-/* What is done with the bytes: they cost differently. The root's share of a broadcast in pieces
- * counts too; single copies cost it nothing. */
+/* What a member does with the bytes, since each costs differently: the root of a broadcast gives,
+ * the others take, all members reduce. Giving costs a root a copy into its cell when it goes in
+ * pieces; with single copies the others read its buffer. */
 typedef enum way_kind { WAY_GIVE, WAY_TAKE, WAY_REDUCE, WAY_KINDS } way_kind_t;
 enum { WAY_SIZES = 3 }; /* below 128 KiB, 512 KiB, beyond: what still lies in which cache */
 

@@ -50,8 +50,8 @@ struct deliver_ops {
 	/* the next message was accepted */
 	void (*accepted)(struct ledger *l, uint32_t from, const struct envelope *e,
 			 const void *payload);
-	/* A message that is not the next one, distance = its number - (have + 1). True: deliver it
-	 * all the same. Mandatory. */
+	/* A message that is not the next one. distance = its number - (have + 1): below 0 it came
+	 * before, above 0 others are missing. True: deliver it all the same. Mandatory. */
 	bool (*other)(struct ledger *l, uint32_t from, const struct envelope *e,
 		      const void *payload, int32_t distance);
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The receiving side of the policy `redundant`: records of processes become messages of ranks, each
- * once and in order; those who keep them for us hear what we have. */
+/* The receiving side of the policy `redundant`. It turns records of processes into messages of
+ * ranks, each once and in order. It acknowledges them to the processes that keep copies for this
+ * one. */
 #include "deliver/replicas.h"
 
 #include <string.h>

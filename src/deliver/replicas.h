@@ -2,10 +2,12 @@
 /* What the files of the policy `redundant` share. docs/redundancy.md has the states, the invariants
  * and the records.
  *
- *   remote[rank] ─▶ kept → kept → kept …   messages to that rank, in the order in which they were
- * sent │                  ▲ ├─ lane[context]   │ next          numbers: sent, have, what each of
- * its replicas has wire[process] ──────────┘               how far this process has transmitted to
- * that one
+ *   remote[rank] ─▶ kept → kept → kept …   messages to that rank, as they were sent
+ *     │                      ▲
+ *     │                      │ next
+ *     │                wire[process]         how far this process has transmitted to that one
+ *     │
+ *     └─ lane[context]                       numbers: sent, have, what each of its replicas has
  *
  * Invariants:
  * - A message stays in `kept` until each living replica of its receiver has it: it was transmitted

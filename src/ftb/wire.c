@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ZeroMQ between brokers: children at one router, one dealer to the parent, one more for each
- * candidate that is asked. CURVE everywhere; the authenticator (ZAP) lets in whose key is in the
- * list, and its answer, the place in the list, comes along with each message: nobody can speak in
- * another's name. */
+/* ZeroMQ between brokers. A broker has one router for its children, one dealer to its parent, and
+ * one dealer for each candidate that it asks to be its parent.
+ *
+ * CURVE everywhere. The authenticator (ZAP) lets in those whose key is in the list; each message
+ * brings along the place of its sender's key. So nobody speaks in another's name. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who reads and writes which variable, where. One list for the file, in the order of the text.
+/* Which function reads and writes which variable, and where: one list for the file, in the order of
+ * the text.
  *
  * An expression is walked with what is done to the value it stands for. `a[i] = *p + f(q)` writes
- * the content of a, reads i, and reads what p points to; f may write what q points to unless its
- * parameter is a pointer to const. A pointer that is copied makes an alias, whose uses nobody can
- * follow. */
+ * the content of a, reads i, and reads what p points to. f may write what q points to, unless its
+ * parameter is a pointer to const. A pointer that is copied makes an alias, whose uses the list
+ * can't follow. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"

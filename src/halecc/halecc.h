@@ -2,8 +2,8 @@
 /* halecc/: a compiler driver that understands `#pragma hale protect` (docs/protect.md).
  *
  *   source --unit--> cursors --clause--> regions --access--> who reads and writes what, where
- *          --chain--> nests, producers --verify--> errors, warnings --emit--> plain C --cc-->
- * object
+ *          --chain--> nests, producers --verify--> errors, warnings
+ *          --emit--> plain C --cc--> object
  *
  * May call: base/, libclang. Called by nobody. The output is the user's text, unchanged, with text
  * of ours put between: all decisions are made on byte offsets of the source.

@@ -126,8 +126,9 @@ hale_status_t image_check_in(pid_t pid, const int *own, size_t own_count,
 			     bool (*passed)(const char *link), const struct image_tree *tree,
 			     struct error *err);
 
-/* Can all of its threads be stopped, and made again? HALE_ERR_UNSUPPORTED with a sentence when one
- * has blocked what stops it, and waits for other signals; or filters its system calls. */
+/* Can all threads of the process be stopped, and made again? HALE_ERR_UNSUPPORTED with a sentence
+ * for a thread that waits for signals while the one that stops it is blocked, or that has filtered
+ * its system calls. */
 hale_status_t image_check_threads(pid_t pid, struct error *err);
 
 /* Has it used System V message queues or semaphores? HALE_ERR_UNSUPPORTED with a sentence. */
@@ -135,11 +136,12 @@ hale_status_t image_check_ipc(pid_t pid, struct error *err);
 
 /* Can its children, and theirs, be captured with it? own: the library's descriptors in it, which
  * they may have, too. tree gets all of them, or none if it has none. HALE_ERR_AGAIN with a sentence
- * that names the first that can't. Looks from outside, and may miss one that is just being made. The
- * processes that write images are not counted. */
+ * that names the first that can't. Looks from outside, and may miss one that is just being made.
+ * The processes that write images are not counted. */
 hale_status_t image_check_children(pid_t pid, const int *own, size_t own_count,
 				   struct image_tree *tree, struct error *err);
-/* Has it children of its own, running or not waited for yet? Of the calling process, exact while all other threads are parked. Allocates nothing. */
+/* Does the calling process have children, running or not waited for yet? Exact while all other
+ * threads are parked. Allocates nothing. */
 bool image_has_children(void);
 
 /* Stops every other thread of this process in its park handler. Returns the number of threads

@@ -8,9 +8,9 @@
 /* Does the command have a ':' of its own? */
 int mpmd_is(char *const *program);
 
-/* One command for all ranks, a shell's, which becomes the program of its rank. program: what
- * follows the options of hale run; *ranks: of its first part, then of all. *merged is for the
- * caller to free, element 2, too, which is the shell's script. */
+/* Merges the parts into one command for all ranks: a shell that becomes the program of its rank.
+ * program: what follows the options of hale run. *ranks: the number for the first part, then for
+ * all parts. The caller frees *merged and (*merged)[2], which is the shell's script. */
 hale_status_t mpmd_merge(char *const *program, long *ranks, char ***merged, struct error *err);
 
 #endif

@@ -47,8 +47,8 @@ struct advise_measure {
 	double message_bytes_hz; /* sent by one rank, in the mean */
 	struct advise_checkpoint full, incremental;
 	struct advise_known restart_s;
-	/* of a run with --tasks: share of errors that tasks mend, part of their time that copies
-	 * and logs take. 0: no such run. */
+	/* Of a run with --tasks: the share of errors that tasks mend, and the share of the tasks'
+	 * time that copies and logs take. 0: no such run. */
 	double coverage, task_waste;
 };
 

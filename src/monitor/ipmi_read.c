@@ -66,8 +66,8 @@ static bool read_password(struct reader *r, struct ipmi *m)
 	return true;
 }
 
-/* A folder of this user alone, in which the library keeps what sensors each BMC has: asking for
- * that takes seconds on real ones. */
+/* Makes the folder of this user alone in which the library keeps what sensors each BMC has. Asking
+ * a real BMC for them takes seconds. */
 static bool cache_folder(struct ipmi *m)
 {
 	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -4,11 +4,14 @@
  *
  * Lines of a reading:
  *   pressure RESOURCE PERCENT      cpu, io, memory: share of the last 10 s in which tasks waited
- *   oom COUNT                      processes that the kernel has ended for want of memory since
- * boot kernel TEXT                    a line of the kernel's log clock SECONDS                  the
- * time of day minus the time since boot disk PATH BYTES FREE           of a file system process PID
- * STATE CPU SWITCHES state as in /proc/PID/stat, seconds of CPU, context switches; "process PID
- * gone" Each condition has a mark at which it begins and a lower one at which it ends. */
+ *   oom COUNT                      processes that the kernel has ended for want of memory
+ *   kernel TEXT                    a line of the kernel's log
+ *   clock SECONDS                  the time of day minus the time since boot
+ *   disk PATH BYTES FREE           of a file system
+ *   process PID STATE CPU SWITCHES state as in /proc/PID/stat, seconds of CPU, context switches
+ *   process PID gone
+ *
+ * Each condition has a mark at which it begins and a lower one at which it ends. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

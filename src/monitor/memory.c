@@ -2,10 +2,12 @@
 /* Errors of memory, processors and GPUs.
  *
  * Lines of a reading:
- *   count SOURCE UNIT CORRECTED UNCORRECTED   counters since boot; SOURCE is edac, rasdaemon or
- * nvml kernel TEXT                               a line of the kernel's log mcelog TEXT a line of
- * mcelog's One error may be told by several of them. Counters win: where EDAC counts, the kernel's
- * lines about the same and rasdaemon's records are not counted once more. */
+ *   count SOURCE UNIT CORRECTED UNCORRECTED   counters since boot, of edac, rasdaemon or nvml
+ *   kernel TEXT                               a line of the kernel's log
+ *   mcelog TEXT                               a line of mcelog's
+ *
+ * Several of them may tell of the same error. Counters win: where EDAC counts, the kernel's lines
+ * about memory and rasdaemon's records are not counted again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

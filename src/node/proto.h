@@ -36,9 +36,9 @@
 
 enum { PROTO_VERSION = 1, PROTO_TEXT = 480 };
 
-/* A process that stands ready says READY on its stdin, a socket of its supervisor, and hears there,
- * as one packet, its environment, each string with its NUL, together with the descriptors that are
- * to be its 0, 1 and 2. It says TAKEN when it has them. */
+/* A warm standby: a process of the program that waits to become a rank. It writes READY to its
+ * stdin, which is a socket of its supervisor. It gets one packet there: its environment, each
+ * string with its NUL, and the descriptors that become its 0, 1 and 2. It answers TAKEN. */
 #define PROTO_STAND	 "stand"
 #define PROTO_STAND_NAME "hale-sink" /* its argv[0], and its name in ps, until then */
 enum { PROTO_STAND_READY = 'R', PROTO_STAND_TAKEN = 'T', PROTO_STAND_MAX = 160 << 10 };

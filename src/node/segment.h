@@ -3,8 +3,8 @@
  * rank over its socket. Everything two processes of a node share is in it. It has no name, so
  * nothing is ever left behind; it holds only zeroes when the job (re)starts.
  *
- *   | struct segment | mailbox[] | address[] | channel/ rings | coll/ cells | rma/ rooms | meter[]
- * | spawn/ rooms |
+ *   | struct segment | mailbox[] | address[] | channel/ rings | coll/ cells | rma/ rooms |
+ *   | meter[] | spawn/ rooms |
  *
  * Each word has one writer, or is changed by atomic operations only. A dead process can leave
  * nothing locked, because there are no locks.

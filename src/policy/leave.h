@@ -7,10 +7,11 @@
  *     |                        |  |  STAYS_PUT: told that it has not
  *     |                        |  +--------------------------------> STAYS
  *     | BY_CHECKPOINT          | BY_CHECKPOINT, ROLLS_BACK
- *     +----------------------> PLANNED -- LAID_OUT --> STAYS -- HAS_LEFT --> LEFT -- ALL_BACK -->
- * STAYS
+ *     +---------------------> PLANNED
  *
- * A node has the state, and node_leave_event() assigns it, nobody else. */
+ *   PLANNED -- LAID_OUT --> STAYS -- HAS_LEFT --> LEFT -- ALL_BACK --> STAYS
+ *
+ * Only node_leave_event() assigns a node's state. */
 #ifndef HALE_POLICY_LEAVE_H
 #define HALE_POLICY_LEAVE_H
 

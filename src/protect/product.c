@@ -4,9 +4,10 @@
  * For row i let r = sum_j C_ij and s = sum_k A_ik (sum_j B_kj); without errors both are the same
  * but for rounding. With u = 2^-53 and g(m) = m u / (1 - m u), whatever the order of summation,
  *
- *     |C_ij - (AB)_ij| <= g(k) (|A||B|)_ij,   a sum of n adds g(n), the product with A once more
- * g(k): |r - s| <= g(2k + 2n + 4) sum_k |A_ik| (sum_j |B_kj|)
+ *     |C_ij - (AB)_ij| <= g(k) (|A||B|)_ij
+ *     |r - s|          <= g(2k + 2n + 4) sum_k |A_ik| (sum_j |B_kj|)
  *
+ * since a sum of n adds g(n), and the product with A adds g(k) once more;
  * and what underflows adds at most the smallest normal number for each operation. So a right
  * product is never refused, whatever the condition number of A and B. Columns likewise. C = alpha A
  * B + beta C' adds |beta| |C'| to |alpha| |A||B|, and two roundings. Where this bound is not finite

@@ -6,11 +6,14 @@
  * there is no threshold: NaN, Inf and any condition number are fine, and a corrected word has the
  * very bits that it had.
  *
- *             w00 w01 w02 | r0        An error d in w11 changes r1 and c1 by d, and nothing else.
- *             w10 w11 w12 | r1        Errors in several words of one row (column): each column
- * (row)
- *             --------------          tells its own d. Errors in different rows and columns are
- *             c0  c1  c2              paired by equal d. Whatever is mended, the hash decides.
+ *             w00 w01 w02 | r0
+ *             w10 w11 w12 | r1
+ *             --------------
+ *             c0  c1  c2
+ *
+ * An error d in w11 changes r1 and c1 by d, and nothing else. Of errors in several words of one row
+ * (column) each column (row) tells its own d. Errors in different rows and columns are paired by
+ * equal d. Whatever is mended, the hash decides whether that was right.
  *
  * The sums have a hash of their own, and the hash of the bytes is kept three times: damage to the
  * checksums themselves is noticed, and never turned into damage of the data.

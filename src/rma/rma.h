@@ -4,7 +4,7 @@
  * arguments. docs/one-sided.md has the pictures.
  *
  * An operation goes one of two ways, chosen anew for each:
- *   near   the target lives on this node: straight into its memory, without it
+ *   near   the target lives on this node: straight into its memory; the target does nothing
  *   far    otherwise: a message to the target, which carries it out when it makes progress
  *
  * All functions return an MPI error class; the caller is inside the library.

@@ -29,8 +29,9 @@ static unsigned rank;
 
 /* ---- whose code is it? ---- */
 
-/* Where code runs that can't be left in the middle. libc: only a test waits until it is over.
- * MPI says by itself that a thread is inside, but not while it waits and lets others in. */
+/* Code that a task must not be left in the middle of, by longjmp: the runtimes of OpenMP and MPI.
+ * MPI says by itself that a thread is inside (task_mpi.inside), but not while a call waits and lets
+ * other threads in. libc counts for pretended errors only: these wait until the thread is out. */
 static struct {
 	uintptr_t from, to;
 	bool libc;

@@ -5,9 +5,11 @@
  *     caller                                          called
  *       │ hello {from node, to node, nonce} ─────────▶ │
  *       │ ◀── challenge {nonce, HMAC("called", all)}   │
- *       │ proof {HMAC("caller", all)} ───────────────▶ │   from here on sealed, if that is asked
- * for │ request {put or get, of which image} ──────▶ │ │      answers and bytes, by the request │
- */
+ *       │ proof {HMAC("caller", all)} ───────────────▶ │
+ *       │ request {put or get, of which image} ──────▶ │
+ *       │      answers and bytes, by the request       │
+ *
+ * From the request on all is sealed, if that is asked for. */
 #ifndef HALE_AGENT_COPIER_COPIER_WIRE_H
 #define HALE_AGENT_COPIER_COPIER_WIRE_H
 

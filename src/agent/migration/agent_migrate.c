@@ -372,8 +372,7 @@ static void take_go(struct agent *a, const struct message *m)
 			position[i] =
 			    atomic_load(&segment_mailbox(v->old.segment, r)->stream_taken[i]);
 		carry_streams(a, r, was_here ? position : v->relays[r].position);
-		/* what it prints waits until the last of what the old process has printed is taken
-		 */
+		/* The copy's output waits until all that the old process printed is taken. */
 		for (int i = 0; !was_here && i < 2; i++)
 			loop_remove(&a->loop, &a->ranks[r].out[i].source);
 		if (!was_here)

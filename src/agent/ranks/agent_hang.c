@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --hang-after: a rank of this node that somebody has stopped (SIGSTOP), and that has not gone on
- * for so long. The head decides what follows. Who is paused with the whole job is none of these,
- * nor who a debugger holds. */
+/* --hang-after: tells the head of a rank that somebody has stopped (SIGSTOP) for that long. The
+ * head decides what follows. A rank that is paused with the whole job does not count, nor one that
+ * a debugger holds. */
 #include "agent/agent_private.h"
 
 /* A stop is noticed at this share of the time later at most. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processes of the program that stand ready, so that a rank that comes to this node need not be
- * started (docs/nodes.md, 'Spares are warm'). They know nothing of any rank and wait for an order;
- * the supervisor gives one when it would have launched a process that becomes an image, and
- * launches one after all when none is there, or the one that was to do it is late.
+/* Warm standbys: processes of the program that wait to become a rank, so that a rank that comes to
+ * this node need not be started (docs/nodes.md, 'Spares are warm'). They know nothing of any rank.
+ * The supervisor orders one where it would have launched a process that becomes an image. It
+ * launches a process after all when no standby is there, or the one that it has ordered is late.
  *
- *   STARTED ─ says READY ─▶ READY ─ order ─▶ ORDERED ─ says TAKEN ─▶ a rank's process, as if
- * launched └──────────────────────┴─ dies ─▶ gone   └─ late, or dies ─▶ killed; a process is
- * launched
+ *   STARTED ─ says READY ─▶ READY ─ order ─▶ ORDERED ─ says TAKEN ─▶ a rank's process
+ *      └──── dies ─▶ gone ◀─ dies ─┘            └─ late, or dies ─▶ killed; a process is launched
  *
- * Who has been sent SIGKILL executes nothing of the program any more: so no two become one rank. */
+ * A standby that was sent SIGKILL executes nothing of the program any more. So no two processes
+ * become one rank. */
 #include <errno.h>
 #include <poll.h>
 #include <fcntl.h>

@@ -125,8 +125,9 @@ static void connect_try(uint32_t rank, const void *address, uint32_t length)
 		peer_broke(rank, why);
 }
 
-/* The peer may have connected to us before its new entry in the directory was here; or it has
- * closed the wire, which the connection says by itself. */
+/* Does the connection with rank still lead to it, though its entry in the directory is a new one?
+ * It does when the peer connected to us before the entry was here. An empty entry says that the
+ * peer has closed its end; the connection tells that by itself. */
 static bool leads_on(uint32_t rank, const unsigned char *address, uint32_t length)
 {
 	uint32_t head = sizeof(net.wire->name);

@@ -192,8 +192,8 @@ static enum wire_sent outcome(struct pending *p, ucs_status_ptr_t request)
 
 /* ---- open and close ---- */
 
-/* The environment that this C library was given is an array of the program's, which the program
- * may change or free: keep a copy. */
+/* This module has a C library of its own (wire.h). dlmopen gave it the program's environment, an
+ * array that the program may change or free. So the module keeps a copy for UCX. */
 __attribute__((constructor)) static void environment_copy(void)
 {
 	size_t n = 0;

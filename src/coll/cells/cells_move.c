@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations that move blocks of each member, or for each, over shared cells. Two forms of payload:
- * one block for whoever reads it, or a table with a block for each member:
+/* Collectives that move blocks, over shared cells: gather, scatter, allgather, alltoall. A deposit
+ * holds one block for all that read it, or a table with a block for each member:
  *
  *	| where, bytes of block 0 | … of block n - 1 | blocks that lie here … |
  */

@@ -148,8 +148,8 @@ bool cells_reduce_in_pieces(const struct coll_args *a)
 	return a->comm->size > 2 && coll_span(a->rtype, 1) <= COLL_PIECE_REDUCE;
 }
 
-/* Combines this member's part of piece k, to out (NULL: nowhere), own elements from the user's
- * buffer, mine. The result also goes to the place that this part has in its cell. */
+/* Reduces this member's part of piece k over all members, into its place in this member's cell and
+ * in out (NULL: only the cell). mine: this member's own elements, in the user's buffer. */
 static int combine_part(struct coll_home *h, uint64_t k, const struct coll_args *a,
 			const char *mine, char *cell, size_t count, char *out,
 			struct way_clock *clock)

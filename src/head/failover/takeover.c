@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A new head takes a job over (docs/attach.md).
  *
- *   claim the next epoch ─▶ the old output daemon is cut ─▶ all agents are asked ─▶ SETTLED ─▶ the
- * job (the folder decides)    (what is printed is        │                       ▲        goes on
- *                            known from then on)       └─ all have answered, ──┘
- *                                                         or the last lease of the old head is over
+ *   claim the next epoch          the folder decides who gets it
+ *     ─▶ cut the old output daemon   what is printed is known from then on
+ *     ─▶ ask all agents
+ *     ─▶ SETTLED                  when all have answered, or the old head's last lease is over
+ *     ─▶ the job goes on
  *
- * Until it has settled nothing is granted and nobody is told to do anything: the old head may not
- * know yet that it is one no longer. */
+ * Before SETTLED the new head grants nothing and gives no orders: the old head may not know yet
+ * that it is none any more. */
 #include "head/failover/takeover.h"
 
 #include <signal.h>

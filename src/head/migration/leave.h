@@ -17,9 +17,9 @@ struct node;
  * `why`, a few words. OK: they will when it is their turn, and watch_left says when. Otherwise a
  * sentence: no rank is there (ARGUMENT), there is no place (NODE). */
 hale_status_t leave_node(struct head *h, const char *node, const char *why, struct error *err);
-/* A migration from this node is over: all are elsewhere; they have stayed; all ranks go back to a
- * checkpoint. */
+/* The migration from this node is over, and its ranks are elsewhere. */
 void leave_moved(struct head *h, uint32_t node);
+/* It has failed, and its ranks are there: they leave by a checkpoint, or stay. */
 void leave_not_moved(struct head *h, uint32_t node);
 /* When its turn came it could not be; left: no rank is there any more. */
 void leave_refused(struct head *h, uint32_t node, bool left);
@@ -27,6 +27,7 @@ void leave_refused(struct head *h, uint32_t node, bool left);
 void leave_inherit(struct head *h, bool with_rollback);
 /* What rules want may have changed: whose reason is over doesn't leave, if it hasn't begun to. */
 void leave_review(struct head *h);
+/* It ends since all ranks go back to a checkpoint: the ranks leave with the next layout. */
 void leave_with_rollback(struct head *h, uint32_t node);
 void leave_saved(struct head *h);		    /* a checkpoint is whole */
 void leave_failed(struct head *h, const char *why); /* … will not be */

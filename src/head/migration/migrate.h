@@ -54,8 +54,8 @@ const struct node *migrate_node(const struct head *h, const char *name);
  * HALE_ERR_NODE: no place, HALE_ERR_STATE: not now; each with a sentence. */
 hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const char *from,
 			      const char *to, const char *via, uint32_t *id, struct error *err);
-/* The rule, or the last of the users, doesn't want it any more. True: it had not begun, and nobody
- * else wants it, so it will not. */
+/* A rule, or the last user who asked for migration id, takes the wish back. True: the migration had
+ * not begun, nobody else wants it, and it is dropped. */
 bool migrate_withdraw(struct head *h, enum migrate_asker asker, uint32_t id);
 /* The one that waits for its turn to leave this node; 0: none. */
 uint32_t migrate_waits(const struct head *h, uint32_t node);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of a migration share: migrate_queue.c, those that wait for their turn; migrate.c,
- * how one begins and ends; migrate_rounds.c, what happens in between; migrate_follow.c, when the
- * head changes. */
+/* What the files of a migration share.
+ *
+ *   migrate_queue.c   migrations that wait for their turn
+ *   migrate.c         how one begins and ends
+ *   migrate_rounds.c  its rounds, up to the change of segments
+ *   migrate_follow.c  one that an earlier head had begun */
 #ifndef HALE_HEAD_MIGRATION_MIGRATE_PRIVATE_H
 #define HALE_HEAD_MIGRATION_MIGRATE_PRIVATE_H
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The output of ranks that have replicas: each replica prints all of it, the user reads it once.
  *
- * The speaker of a rank is its lowest replica that lives; a copy, once all before it is said. What it prints is passed on at once; what
- * others print ahead of it is kept, and passed on from where the speaker's output ends if it dies:
+ * The speaker of a rank is its lowest replica that lives. A clone can't be it before all output
+ * that the clone has not printed itself is passed on. What the speaker prints is passed on at once.
+ * What other replicas print ahead of it is kept. When the speaker dies, it is passed on from there:
  *
  *     speaker (slot 0)   ─── passed on ───┤ dies
- *     slot 1             ── dropped ──────┼── kept ──┤      passed on when slot 0 is known to be
- * dead spoken
+ *     slot 1             ── dropped ──────┼── kept ──┤      passed on when slot 0 is dead
+ *                                       spoken
  */
 #ifndef HALE_JOB_ECHO_H
 #define HALE_JOB_ECHO_H

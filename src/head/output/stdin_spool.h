@@ -49,8 +49,8 @@ void stdin_spool_keep_in(struct stdin_spool *f, const char *path);
  * hale's own stdin follows. */
 void stdin_spool_continue_spool(struct stdin_spool *f, const char *path, uint64_t begin,
 				bool ended);
-/* Rank 0 runs, and so much of its input has reached its node, of which the last `waiting` bytes are
- * not in its pipe. open: it takes more. */
+/* A new head takes over while rank 0 runs. `position` bytes of input have reached rank 0's node;
+ * the last `waiting` of them are not in its pipe yet. open: rank 0 takes more. */
 void stdin_spool_go_on(struct stdin_spool *f, uint64_t position, size_t waiting, bool open);
 /* Rank 0 is about to start, with so much of its input consumed. */
 void stdin_spool_open(struct stdin_spool *f, uint64_t position);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way back: which checkpoint is whole, and processes that become its images. Everybody is
+/* A rollback: which checkpoint is whole, and the processes that become its images. All ranks are
  * gone when it begins. */
 #include <inttypes.h>
 #include <stdarg.h>

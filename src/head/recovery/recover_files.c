@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files that ranks have changed since a checkpoint: the ranks write a journal of them
- * (journal/journal.h) into the job's folder, which is undone between their end and their next
- * beginning.
+/* Files that ranks have changed since a checkpoint. The ranks keep a journal of the changes
+ * (journal/journal.h) in the job's folder. Between the end of the ranks and their next beginning a
+ * child task of the head undoes these changes.
  *
- *   CLEARING ─ nobody is left ─▶ a child undoes it ─ SIGCHLD ─▶ recover_start goes on
+ *   CLEARING ─ nobody is left ─▶ a child undoes them ─ SIGCHLD ─▶ recover_start goes on
  */
 #include <limits.h>
 #include <stdio.h>

@@ -127,9 +127,9 @@ int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len,
 
 /* Opens what record index is, wherever the number comes; -1 with err. */
 int fd_open_file(struct fd_restore *f, size_t index, struct error *err);
-/* Has one of the processes that are captured together a descriptor whose link in /proc is that?
- * want, or NULL, looks closer at it. Their table of open files is looked through once: they have to
- * stand still, unless t->other. */
+/* Does this process, or one that is captured with it, have a descriptor whose link in /proc is
+ * `link`, and of which want (if not NULL) is true? The descriptors of all are listed once, so all
+ * must stand still. With t->other they run: then what the list lacks is looked up again. */
 struct fd_seen {
 	const char *proc;
 	int32_t pid;

@@ -115,8 +115,9 @@ static hale_status_t no_memory(struct error *err)
 	return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a socket");
 }
 
-/* Looks at one piece of what has come, from where the last one ended. Below 0: -errno; *cut: there
- * are descriptors or names of senders with it. */
+/* Copies what waits in a socket, and leaves it there. Where SO_PEEK_OFF is set, each call goes on
+ * behind the last one's piece. Returns the bytes, or -errno. *cut: descriptors or names of senders
+ * come with that piece. */
 static long peek(int fd, void *to, size_t len, int flags, bool *cut)
 {
 	struct iovec iov = {to, len};

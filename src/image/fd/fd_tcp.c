@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* TCP sockets over IPv4 as /proc/PID/net/tcp tells of them, one line each:
+/* TCP sockets over IPv4, looked up in /proc/PID/net/tcp: the state of one, and its other end.
+ * fd_socket.c captures those of which both ends belong to processes that are captured together. A
+ * line for each socket:
  *
  *   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
  *   1: 0100007F:8807 0100007F:ED8E 01 00000000:00000000 00:00000000 00000000  0  0 12345 …

@@ -97,8 +97,10 @@ static int step_swap(struct context_wire *w)
 	return wire_recv(w, w->bridge, w->bridge_rank, w->bridge_tag, w->incoming);
 }
 
-/* Down: distance is that to the parent (or beyond the group at the root) until its words are here,
- * then halves from child to child. A negative one says that they are here. */
+/* Down: the result comes from the parent, then goes to the children, the farthest first.
+ *   distance > 0   that to the parent: the result is not here yet (at the root: beyond the group)
+ *   distance < 0   the result is here; -distance / 2 is how far the next child is
+ */
 static int step_down(struct context_wire *w)
 {
 	if (w->distance > 0) {

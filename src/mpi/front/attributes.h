@@ -6,8 +6,8 @@
 #include "mpi/comm/comm.h"
 #include "mpi/front/front.h"
 
-/* What the core keeps as extra_state of a key value. It lives as long as the process: attributes
- * may outlive their key value. */
+/* The extra_state that the core gets for a key value of a front library. It is never freed, since
+ * attributes may outlive their key value. */
 struct front_keyval {
 	void *copy, *del, *extra;
 	void *copy_proxy, *delete_proxy; /* MPICH's Fortran and C++ libraries: they call the user's */

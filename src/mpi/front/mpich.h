@@ -5,8 +5,9 @@
  *	bits 26-29  the kind
  *	bits 0-25   made at run time: its place in front_table; predefined: the low 8 bits tell it
  *
- * Types that are predefined carry their size in bits 8-15, where the header's macros read it. The
- * types of pairs look as if made at run time, and have the places 0 to 4. A file is a pointer. */
+ * Predefined types carry their size in bits 8-15, where the header's macros read it. The types of
+ * pairs (MPI_FLOAT_INT, …) look as if made at run time, and have the places 0 to 4. A file is a
+ * pointer. */
 #ifndef HALE_MPI_FRONT_MPICH_H
 #define HALE_MPI_FRONT_MPICH_H
 

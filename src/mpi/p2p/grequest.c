@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Generalized requests (MPI-3.1 12.2). Their life: the user's handle and the operation each hold
- * one reference; MPI_Grequest_complete drops the operation's, a wait or MPI_Request_free the
- * handle's, and the free function is called with the last. */
+/* Generalized requests (MPI-3.1 12.2). The user's handle and the operation hold one reference each.
+ * MPI_Grequest_complete drops the operation's; a wait or MPI_Request_free drops the handle's. The
+ * last one that is dropped calls the free function. */
 #include "mpi/p2p/p2p.h"
 
 struct grequest {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the program asks of its objects. The runtime answers of those that it was given first; where
- * it knows these no more, since their device is lost, of those that have taken their place. */
+/* The clGet…Info functions: what the program asks of its objects. The runtime's own object answers.
+ * When its device is lost, the runtime no longer knows that object; then the object that has taken
+ * its place answers. */
 #include <string.h>
 #include "base/base.h"
 #include "ocl/calls.h"

@@ -109,8 +109,9 @@ static inline bool ocl_is_content(const struct ocl_object *o)
 typedef bool (*ocl_chunk_fn)(void *arg, struct mem *m, size_t index, void *data, size_t size);
 /* want: by chunk, NULL for all. */
 bool ocl_copy_out(struct domain *d, struct mem *m, const bool *want, ocl_chunk_fn visit, void *arg);
-/* From ocl_content_show on which() of the memory that host and device share, and of coarse-grained
- * SVM, is mapped, by one wait for all of it; ocl_content_hide waits once until it no longer is. */
+/* ocl_content_show maps contents for the host, and waits once for all of them: those that which()
+ * selects of the memory that host and device share, and of coarse-grained SVM. in: they are to be
+ * written, else read. ocl_content_hide unmaps them, with one wait. For checkpoints and restores. */
 bool ocl_content_show(struct domain *d, bool in, bool (*which)(const struct mem *));
 bool ocl_content_hide(struct domain *d);
 bool ocl_copy_in(struct domain *d, struct mem *m, ocl_chunk_fn visit, void *arg);

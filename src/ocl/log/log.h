@@ -89,8 +89,8 @@ cl_int ocl_issue(const struct ocl_entry *e, cl_command_queue queue, void *host, 
 void *ocl_recorded_function(const char *name, void *real);
 /* Marks what the commands of e's buffer may write. False: out of memory. */
 bool ocl_recorded_uses(struct domain *d, struct ocl_entry *e);
-/* Enqueues the buffer of e: as the runtime's own, or, where that is unknown to the runtime (after
- * a move), command by command. */
+/* Enqueues the command buffer of e: the runtime's own. After a move the runtime has none; then each
+ * of its commands. */
 cl_int ocl_recorded_issue(const struct ocl_entry *e, cl_command_queue q, cl_uint n,
 			  const cl_event *w, cl_event *event);
 /* All its commands in q, which is in order; kernels are left with the arguments of the last. */
