@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rma/: one-sided communication (MPI-3.1 chapter 11): windows, what moves data into and out of
  * them, and the epochs. May call: coll/, match/ and below. Called by: mpi/win, which checks
- * arguments; io/ for shared file pointers; mpi/env at the beginning and the end.
+ * arguments; io/ for shared file pointers; mpi/env/init.c (rma_timer_allow).
  * docs/one-sided.md has the pictures.
  *
  * An operation goes one of two ways, chosen anew for each:
