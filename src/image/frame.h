@@ -21,6 +21,7 @@
 #ifndef HALE_IMAGE_FRAME_H
 #define HALE_IMAGE_FRAME_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
 
@@ -30,8 +31,9 @@
 #define FRAME_MAGIC 0x454d4652u		  /* "RFME" */
 #define IMAGE_MAGIC 0x4547414d49454c48ull /* "HLEIMAGE" */
 
-/* 2: child processes, sockets between processes, handles of processes */
-enum { IMAGE_VERSION = 2, IMAGE_VERSION_OLDEST = 1 };
+/* 2: child processes, sockets between processes, handles of processes
+ * 3: sockets without another end, IPv6; more options of sockets */
+enum { IMAGE_VERSION = 3, IMAGE_VERSION_OLDEST = 1 };
 
 enum frame_kind {
 	FRAME_HEADER = 1,  /* struct image_header, note */
@@ -47,8 +49,8 @@ enum frame_kind {
 	FRAME_SCHEDULING,  /* struct sched_record[]; not if nothing deviates from the start */
 	FRAME_FILE_LOCKS,  /* struct file_lock_record[]; not if there are none */
 	FRAME_GUARDS,	   /* struct range[]: guard regions; not if there are none */
-	FRAME_TREE,	   /* struct tree_record[]: the process and its descendants, if it has any */
-	FRAME_TREE_PART,   /* struct tree_part; data: of the image of a descendant */
+	FRAME_TREE,	 /* struct tree_record[]: the process and its descendants, if it has any */
+	FRAME_TREE_PART, /* struct tree_part; data: of the image of a descendant */
 	FRAME_KINDS,
 };
 
@@ -121,6 +123,9 @@ struct kernel_region {
 	char name[16];
 };
 
+/* As prctl sets them. */
+enum process_attribute { PROCESS_SUBREAPER = 1, PROCESS_NO_HUGE_PAGES = 2 /* since format 3 */ };
+
 struct process_record {
 	int32_t pid;
 	int32_t tid_offset; /* of the thread's id in glibc's thread block, from the fs base */
@@ -136,7 +141,7 @@ struct process_record {
 	uint32_t rseq_len;
 	uint32_t lock_future; /* mlockall(2) for what is mapped in future: its flags, or 0 */
 	int64_t rseq_offset;
-	uint32_t subreaper;	    /* prctl(PR_SET_CHILD_SUBREAPER) */
+	uint32_t attributes;	    /* enum process_attribute */
 	uint32_t barriers;	    /* commands of membarrier(2) that it has registered for */
 	int32_t oom_adj, oom_began; /* /proc/self/oom_score_adj, now and at its start */
 };
@@ -245,8 +250,13 @@ enum fd_kind {
 	FD_KINDS,
 };
 
-enum { SOCKET_NAME = 128, SOCKET_OPTIONS = 10 };
-enum socket_end { SOCKET_LISTENS = 1, SOCKET_CONNECTED, SOCKET_LEFT /* the other end was closed */ };
+enum { SOCKET_NAME = 128, SOCKET_OPTIONS = 10, SOCKET_MORE = 24 };
+enum socket_end {
+	SOCKET_LISTENS = 1,
+	SOCKET_CONNECTED,
+	SOCKET_LEFT, /* the other end was closed */
+	SOCKET_ALONE /* datagrams; or it was never connected */
+};
 enum socket_shut { SOCKET_NO_READ = 1, SOCKET_NO_WRITE = 2 };
 
 struct socket_record {
@@ -254,8 +264,11 @@ struct socket_record {
 	uint32_t backlog, name_len, peer_name_len;
 	uint32_t on_disk; /* a name in the file system that was there */
 	unsigned char name[SOCKET_NAME], peer_name[SOCKET_NAME];
-	int64_t option[SOCKET_OPTIONS]; /* fd_socket.c; -1: it has none such */
+	int64_t option[SOCKET_OPTIONS]; /* fd_socket_options.c; -1: it has none such */
+	int64_t more[SOCKET_MORE];	/* since format 3: likewise */
+	uint32_t protocol, reserved;
 };
+enum { SOCKET_RECORD_OLD = offsetof(struct socket_record, more) }; /* as long as format 2 has it */
 
 struct fd_record {
 	int32_t fd;

@@ -183,6 +183,8 @@ SCENARIO(locked_memory_is_locked_again_lazily, "locked_memory", "lazy sync")
 SCENARIO(locks_on_files_are_kept, "file_locks", "")
 SCENARIO(registrations_and_seals_come_back, "registrations_and_seals", "")
 SCENARIO(tcp_connections_inside_the_process_come_back, "tcp_connections", "")
+SCENARIO(connections_over_ipv6_come_back, "ipv6_connections", "")
+SCENARIO(sockets_for_datagrams_come_back, "datagrams", "")
 SCENARIO(sockets_with_names_come_back, "named_sockets", "")
 SCENARIO(pairs_of_sockets_keep_their_messages, "pairs_of_sockets", "")
 SCENARIO(signals_that_wait_keep_their_values, "queued_signals", "")
@@ -473,7 +475,7 @@ static void an_image_of_a_newer_format_is_refused_by_its_number(void **state)
 	run_well(f, "attributes", "", NULL);
 	change_header(f, make_newer);
 	assert_int_equal(run(f, "attributes", "", path), HALE_ERR_IMAGE_MISMATCH);
-	assert_non_null(strstr(f->said, "has format 3, this Hale reads formats 1 to 2"));
+	assert_non_null(strstr(f->said, "has format 4, this Hale reads formats 1 to 3"));
 	change_header(f, make_older);
 	run_well(f, "attributes", "", path);
 }
@@ -543,7 +545,7 @@ static void sockets_are_refused_by_number_and_name(void **state)
 		for (int fd = 3; fd < 1024; fd++)
 			if (fd != ready[1] && fd != quit[0])
 				close(fd);
-		if (dup2(socket(AF_INET, SOCK_STREAM, 0), 77) != 77 || write(ready[1], "x", 1) != 1)
+		if (dup2(socket(AF_NETLINK, SOCK_RAW, 0), 77) != 77 || write(ready[1], "x", 1) != 1)
 			_exit(1);
 		_exit(read(quit[0], &byte, 1) == 1 ? 0 : 1);
 	}
@@ -607,6 +609,8 @@ int main(int argc, char **argv)
 	    T(threads_run_as_the_program_has_set_them),
 	    T(limits_of_resources_come_back),
 	    T(tcp_connections_inside_the_process_come_back),
+	    T(connections_over_ipv6_come_back),
+	    T(sockets_for_datagrams_come_back),
 	    T(sockets_with_names_come_back),
 	    T(pairs_of_sockets_keep_their_messages),
 	    T(signals_that_wait_keep_their_values),

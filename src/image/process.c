@@ -161,7 +161,12 @@ hale_status_t process_collect(const struct list *maps, struct process_capture *p
 		sys(SYS_prlimit64, 0, i, NULL, &r->limits[i]);
 	r->umask = read_umask();
 	r->dumpable = (uint32_t)sys(SYS_prctl, PR_GET_DUMPABLE);
-	sys(SYS_prctl, PR_GET_CHILD_SUBREAPER, &r->subreaper);
+	int adopts = 0;
+	sys(SYS_prctl, PR_GET_CHILD_SUBREAPER, &adopts);
+	if (adopts)
+		r->attributes |= PROCESS_SUBREAPER;
+	if (sys(SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1)
+		r->attributes |= PROCESS_NO_HUGE_PAGES;
 	r->barriers = barriers_registered();
 	r->oom_adj = process_oom_read();
 	r->oom_began = engine.oom_began;

@@ -301,7 +301,8 @@ static void set_attributes(const struct sink *s)
 	limits_raise(); /* to what they were when all is in place */
 	if (p->dumpable <= 1)
 		sys(SYS_prctl, PR_SET_DUMPABLE, p->dumpable);
-	sys(SYS_prctl, PR_SET_CHILD_SUBREAPER, p->subreaper);
+	sys(SYS_prctl, PR_SET_CHILD_SUBREAPER, (p->attributes & PROCESS_SUBREAPER) != 0);
+	sys(SYS_prctl, PR_SET_THP_DISABLE, (p->attributes & PROCESS_NO_HUGE_PAGES) != 0, 0, 0, 0);
 }
 
 /* ---- all of it ---- */

@@ -183,9 +183,11 @@ struct fd_unix {
 };
 bool fd_unix_ask(uint64_t inode, struct fd_unix *u);
 
-/* What /proc tells of a TCP socket over IPv4. Addresses and ports: to be compared only. */
+/* What /proc tells of a TCP socket. Addresses and ports: to be compared only. Those of IPv4 stand
+ * as IPv6 has them. */
 struct fd_tcp {
-	uint32_t local, remote;
+	bool is_ipv6;
+	uint32_t local[4], remote[4];
 	uint16_t local_port, remote_port;
 	uint32_t state;	     /* 1: connected, 10: it listens */
 	uint32_t received;   /* bytes; of one that listens: connections that wait */
@@ -201,16 +203,20 @@ bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const 
 /* FD_SOCKET made again, by who has the records of both ends. The record in text; false: damaged. */
 bool fd_socket_record(const char *text, size_t text_len, const struct fd_record *r,
 		      struct socket_record *s);
-/* Of an open socket, into s->option. */
+/* Of an open socket, into s->option and s->more. */
 void fd_socket_read_options(int fd, struct socket_record *s);
-/* end[0] is x, end[1] what it is connected to, if it is. */
-bool fd_socket_make(const struct socket_record *x, int end[2], struct error *err);
+/* Those that count before it gets its address; all others. */
+void fd_socket_write_early(int fd, const struct socket_record *s);
+void fd_socket_write_options(int fd, const struct socket_record *s);
+/* end[0] is x, end[1] what it is connected to, if it is: y, or NULL if nobody has that. */
+bool fd_socket_make(const struct socket_record *x, const struct socket_record *y, int end[2],
+		    struct error *err);
 /* Sends what x had not read yet, from its other end. */
 bool fd_socket_fill(int from, const struct socket_record *x, const void *data, size_t len);
 /* When both ends are filled: options, what was shut down. */
 void fd_socket_finish(int fd, const struct socket_record *x, uint32_t open_flags);
-/* When all connections are there. */
-bool fd_socket_listen(int fd, const struct socket_record *x, struct error *err);
+/* When all connections are there and all addresses are bound: x listens, or sends to its peer. */
+bool fd_socket_last(int fd, const struct socket_record *x, struct error *err);
 /* Moves fd out of the way. */
 int fd_lift(const struct fd_restore *f, int fd);
 

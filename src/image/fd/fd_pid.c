@@ -2,8 +2,10 @@
 /* Handles of processes (pidfd_open): of this one, and of those that are captured with it, which
  * have their ids again. */
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
+#include "base/fmt.h"
 #include "image/fd/fd.h"
 #include "image/tree/tree.h"
 
@@ -19,7 +21,10 @@ static bool is_one(const struct fd_table *t, int32_t pid)
 	for (size_t i = 0; i < t->tree_count; i++)
 		if (t->tree[i] == pid)
 			return true;
-	return !t->other && pid == (int32_t)sys(SYS_getpid);
+	/* or that whose table it is */
+	char proc[32];
+	fmt_print(proc, sizeof(proc), "/proc/%d", (int)pid);
+	return t->other ? !strcmp(t->proc, proc) : pid == (int32_t)sys(SYS_getpid);
 }
 
 /* a: its id. */

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Sockets between processes that are captured together: TCP over IPv4 and AF_UNIX with names,
- * listening ones, those whose other end was closed or shut down, and messages on their way. Pairs
- * of streams without any of that are in fd_socketpair.c.
+/* Sockets between processes that are captured together: TCP and AF_UNIX with names, listening ones,
+ * those whose other end was closed or shut down, and messages on their way; and sockets without
+ * another end: UDP, and what was not connected yet. Pairs of streams without any of that are in
+ * fd_socketpair.c.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/fmt.h"
 #include "image/fd/fd.h"
 
 /* As /proc and the socket monitor number them. */
-enum { ESTABLISHED = 1, FIN_WAIT1 = 4, FIN_WAIT2 = 5, CLOSE_WAIT = 8, LISTEN = 10 };
-enum { NOT_SENT = 0x894B /* SIOCOUTQNSD */ };
+enum { ESTABLISHED = 1, FIN_WAIT1 = 4, FIN_WAIT2 = 5, CLOSED = 7, CLOSE_WAIT = 8, LISTEN = 10 };
+enum { NOT_SENT = 0x894B /* SIOCOUTQNSD */, IS_CORKED = 1 /* UDP_CORK */, UDPLITE = 136 };
 
 struct socket_look {
 	struct socket_record is;
@@ -40,10 +44,16 @@ static bool look_at_unix(const struct fd_table *t, const struct fd_probe *p, str
 		return true;
 	}
 	bool has_peer = u.peer && fd_unix_ask(u.peer, &peer);
-	if (u.type == SOCK_DGRAM) { /* a pair, each of which sends to the other */
-		l->is.end = SOCKET_CONNECTED;
-		return has_peer && peer.peer == p->st.st_ino && !u.name_len && !peer.name_len &&
-		       fd_tree_has_socket(t, u.peer);
+	if (u.type == SOCK_DGRAM) { /* a pair, each of which sends to the other; or it has a name */
+		bool pair = has_peer && peer.peer == p->st.st_ino && !u.name_len && !peer.name_len;
+		l->is.end = pair ? SOCKET_CONNECTED : SOCKET_ALONE;
+		if (!pair)
+			l->peer = 0;
+		return pair ? fd_tree_has_socket(t, u.peer) : !u.peer || peer.name_len;
+	}
+	if (u.state == CLOSED && !u.peer) {
+		l->is.end = SOCKET_ALONE;
+		return !u.shut;
 	}
 	l->is.end = has_peer ? SOCKET_CONNECTED : SOCKET_LEFT;
 	return u.state == ESTABLISHED && !(u.name_len && peer.name_len) &&
@@ -62,7 +72,7 @@ static bool look_at_tcp(const struct fd_table *t, const struct fd_probe *p, stru
 	if (!fd_tcp_ask(t->proc, p->st.st_ino, &s))
 		return false;
 	l->is_tcp = true;
-	l->is.family = AF_INET;
+	l->is.family = s.is_ipv6 ? AF_INET6 : AF_INET;
 	l->is.type = SOCK_STREAM;
 	l->is.shut = has_shut(&s) ? SOCKET_NO_WRITE : 0;
 	l->resends = s.sent_again != 0;
@@ -75,17 +85,51 @@ static bool look_at_tcp(const struct fd_table *t, const struct fd_probe *p, stru
 	l->peer = has_peer ? peer.inode : 0;
 	l->is.end = has_peer ? SOCKET_CONNECTED : SOCKET_LEFT;
 	if (!has_peer)
-		return s.state == CLOSE_WAIT && s.local == s.remote;
+		return s.state == CLOSE_WAIT && !memcmp(s.local, s.remote, sizeof(s.local));
 	return fd_tree_has_socket(t, peer.inode) &&
 	       ((s.state == ESTABLISHED && peer.state == ESTABLISHED) ||
 		(has_shut(&s) && peer.state == CLOSE_WAIT) ||
 		(s.state == CLOSE_WAIT && has_shut(&peer)));
 }
 
+/* Datagrams, and TCP that has not been connected yet, which no list of connections has: told by the
+ * name of its protocol. */
+static bool look_at_alone(const struct fd_table *t, const struct fd_probe *p, struct socket_look *l)
+{
+	static const struct {
+		const char *name;
+		uint32_t family, type, protocol;
+	} known[] = {{"TCP", AF_INET, SOCK_STREAM, 0},
+		     {"TCPv6", AF_INET6, SOCK_STREAM, 0},
+		     {"UDP", AF_INET, SOCK_DGRAM, 0},
+		     {"UDPv6", AF_INET6, SOCK_DGRAM, 0},
+		     {"UDP-Lite", AF_INET, SOCK_DGRAM, UDPLITE},
+		     {"UDPLITEv6", AF_INET6, SOCK_DGRAM, UDPLITE}};
+	char path[64], name[64] = "";
+	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, p->fd);
+	long n = sys(SYS_getxattr, path, "system.sockprotoname", name, sizeof(name) - 1);
+	for (size_t i = 0; n > 0 && i < ARRAY_LEN(known); i++) {
+		if (strcmp(name, known[i].name) != 0)
+			continue;
+		l->is.family = known[i].family;
+		l->is.type = known[i].type;
+		l->is.protocol = known[i].protocol;
+		l->is.end = SOCKET_ALONE;
+		return true;
+	}
+	return false;
+}
+
 static bool look_at(const struct fd_table *t, const struct fd_probe *p, struct socket_look *l)
 {
+	struct fd_tcp s;
 	*l = (struct socket_look){0};
-	return S_ISSOCK(p->st.st_mode) && (look_at_unix(t, p, l) || look_at_tcp(t, p, l));
+	if (!S_ISSOCK(p->st.st_mode))
+		return false;
+	if (look_at_unix(t, p, l) || look_at_tcp(t, p, l))
+		return true;
+	*l = (struct socket_look){0};
+	return !fd_tcp_ask(t->proc, p->st.st_ino, &s) && look_at_alone(t, p, l);
 }
 
 static bool match(const struct fd_table *t, const struct fd_probe *p)
@@ -98,8 +142,12 @@ static void read_names(int fd, struct socket_record *s)
 {
 	struct sockaddr_un un;
 	uint32_t len = sizeof(s->name);
+	uint16_t port;
 	if (!sys(SYS_getsockname, fd, s->name, &len) && len > sizeof(sa_family_t))
 		s->name_len = len;
+	memcpy(&port, s->name + offsetof(struct sockaddr_in, sin_port), sizeof(port));
+	if (s->family != AF_UNIX && !port) /* it has none yet */
+		s->name_len = 0;
 	len = sizeof(s->peer_name);
 	if (s->end != SOCKET_LISTENS && !sys(SYS_getpeername, fd, s->peer_name, &len) &&
 	    len > sizeof(sa_family_t))
@@ -184,6 +232,43 @@ static hale_status_t save_messages(struct fd_table *t, const struct fd_probe *p,
 	return HALE_OK;
 }
 
+static int option_of(int fd, int level, int name)
+{
+	int value = 0;
+	uint32_t len = sizeof(value);
+	return sys(SYS_getsockopt, fd, level, name, &value, &len) ? 0 : value;
+}
+
+/* What only the process itself sees of it. */
+static const char *why_not(int fd, const struct socket_look *l)
+{
+	char device[64];
+	uint32_t none = 0, len = sizeof(device);
+	struct pollfd poll = {.fd = fd, .events = POLLIN | POLLRDHUP};
+	const struct timespec now = {0, 0};
+	if (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_GET_FILTER, NULL, &none) && none)
+		return "a socket with a filter of what it receives";
+	if (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, device, &len) && len)
+		return "a socket of one network device";
+	if (l->is.end != SOCKET_ALONE)
+		return NULL;
+	sys(SYS_ppoll, &poll, 1, &now, NULL, 0);
+	if (l->is.type == SOCK_STREAM) { /* ENOTCONN: it never was */
+		char c;
+		long n = sys(SYS_recvfrom, fd, &c, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
+		return l->is.family == AF_UNIX || n == -ENOTCONN ? NULL
+								 : "a connection that has ended";
+	}
+	if (poll.revents & (POLLRDHUP | POLLHUP))
+		return "a socket for datagrams that was shut down";
+	if (poll.revents & POLLIN)
+		return "a socket with datagrams that nobody has read";
+	if (l->is.family != AF_UNIX &&
+	    option_of(fd, l->is.protocol ? UDPLITE : IPPROTO_UDP, IS_CORKED))
+		return "a socket with a datagram that is only half written";
+	return NULL;
+}
+
 /* a: the other end's inode, or 0. */
 static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 			     struct error *err)
@@ -197,6 +282,9 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		return fd_refuse(p, "a socket with connections that it has not accepted yet", err);
 	if (t->other)
 		return HALE_OK;
+	const char *why = why_not(p->fd, &l);
+	if (why)
+		return fd_refuse(p, why, err);
 	if (l.is_tcp && l.is.end != SOCKET_LISTENS &&
 	    (l.resends || (!sys(SYS_ioctl, p->fd, NOT_SENT, &left) && left > 0)))
 		return fd_refuse(p, "a connection with more on its way than its receiver takes",
@@ -208,7 +296,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	read_names(p->fd, &l.is);
 	fd_socket_read_options(p->fd, &l.is);
 	hale_status_t rc = HALE_OK;
-	if (l.is.end != SOCKET_LISTENS)
+	if (l.is.end != SOCKET_LISTENS && l.is.end != SOCKET_ALONE)
 		rc = l.is.type == SOCK_STREAM ? save_stream(t, p, r, err)
 					      : save_messages(t, p, r, err);
 	if (rc == HALE_OK && !fd_add_text(t, r, &l.is, sizeof(l.is)))
@@ -251,7 +339,7 @@ static int open_socket(struct fd_restore *f, size_t index, struct error *err)
 			  "the socket of descriptor %d is damaged in the image", me->fd);
 		return -1;
 	}
-	if (!fd_socket_make(&x, end, err))
+	if (!fd_socket_make(&x, x.end == SOCKET_CONNECTED ? &y : NULL, end, err))
 		return -1;
 	end[0] = fd_lift(f, end[0]);
 	end[1] = fd_lift(f, end[1]);
@@ -275,10 +363,9 @@ static int open_socket(struct fd_restore *f, size_t index, struct error *err)
 static bool connect_socket(struct fd_restore *f, size_t index, struct error *err)
 {
 	struct socket_record x;
-	if (!fd_socket_record(f->text, f->text_len, &f->record[index], &x) ||
-	    x.end != SOCKET_LISTENS)
+	if (!fd_socket_record(f->text, f->text_len, &f->record[index], &x) || x.end == SOCKET_LEFT)
 		return true;
-	return fd_socket_listen(f->record[index].fd, &x, err);
+	return fd_socket_last(f->record[index].fd, &x, err);
 }
 
 const struct fd_ops fd_socket = {.kind = FD_SOCKET,

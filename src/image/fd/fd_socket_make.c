@@ -6,10 +6,8 @@
  * moment; sockets that listen for longer come after all connections. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 
@@ -17,59 +15,6 @@
 #include "image/fd/fd.h"
 
 enum { TRIES = 300, TRY_NS = 10000000 };
-
-/* Whole numbers that setsockopt takes; a time-out is told in microseconds. */
-static const struct {
-	int level, name;
-	bool is_time;
-} options[SOCKET_OPTIONS] = {
-    {SOL_SOCKET, SO_KEEPALIVE, false},	{SOL_SOCKET, SO_OOBINLINE, false},
-    {SOL_SOCKET, SO_PASSCRED, false},	{SOL_SOCKET, SO_RCVTIMEO, true},
-    {SOL_SOCKET, SO_SNDTIMEO, true},	{IPPROTO_TCP, TCP_NODELAY, false},
-    {IPPROTO_TCP, TCP_KEEPIDLE, false}, {IPPROTO_TCP, TCP_KEEPINTVL, false},
-    {IPPROTO_TCP, TCP_KEEPCNT, false},	{IPPROTO_TCP, TCP_USER_TIMEOUT, false}};
-
-void fd_socket_read_options(int fd, struct socket_record *s)
-{
-	for (int i = 0; i < SOCKET_OPTIONS; i++) {
-		struct timeval time = {0, 0};
-		int value = 0;
-		uint32_t len = options[i].is_time ? sizeof(time) : sizeof(value);
-		void *to = options[i].is_time ? (void *)&time : (void *)&value;
-		s->option[i] = -1;
-		if (options[i].level == IPPROTO_TCP && s->family != AF_INET)
-			continue;
-		if (!sys(SYS_getsockopt, fd, options[i].level, options[i].name, to, &len))
-			s->option[i] =
-			    options[i].is_time ? time.tv_sec * 1000000 + time.tv_usec : value;
-	}
-}
-
-static void write_options(int fd, const struct socket_record *s)
-{
-	for (int i = 0; i < SOCKET_OPTIONS; i++) {
-		struct timeval time = {s->option[i] / 1000000, s->option[i] % 1000000};
-		int value = (int)s->option[i];
-		if (s->option[i] < 0)
-			continue;
-		if (options[i].is_time)
-			sys(SYS_setsockopt, fd, options[i].level, options[i].name, &time,
-			    sizeof(time));
-		else
-			sys(SYS_setsockopt, fd, options[i].level, options[i].name, &value,
-			    sizeof(value));
-	}
-}
-
-bool fd_socket_record(const char *text, size_t text_len, const struct fd_record *r,
-		      struct socket_record *s)
-{
-	if (r->text_len != sizeof(*s) || r->text_offset > text_len ||
-	    text_len - r->text_offset < sizeof(*s))
-		return false;
-	memcpy(s, text + r->text_offset, sizeof(*s));
-	return s->name_len <= sizeof(s->name) && s->peer_name_len <= sizeof(s->peer_name);
-}
 
 static void pause_a_little(void)
 {
@@ -95,7 +40,7 @@ static long listen_at(int family, int type, const void *name, uint32_t len)
 	int one = 1, fd = (int)sys(SYS_socket, family, type | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fd;
-	if (family == AF_INET)
+	if (family != AF_UNIX)
 		sys(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	long rc = bind_again(fd, name, len);
 	if (!rc)
@@ -142,27 +87,30 @@ static long unix_pair(const struct socket_record *x, int end[2])
 	return rc;
 }
 
-static long call_from(const struct socket_record *x, int *caller)
+/* The other end calls from its own address, as it knows it: one may be of IPv6, and the other not.
+ */
+static long call_from(const struct socket_record *x, const struct socket_record *y, int *caller)
 {
-	struct sockaddr_in from;
+	struct sockaddr_in6 from; /* a port stands where that of sockaddr_in does */
 	int one = 1;
 	long rc = -EADDRNOTAVAIL;
-	memcpy(&from, x->peer_name, sizeof(from));
+	memcpy(&from, y ? y->name : x->peer_name, sizeof(from));
 	for (int i = 0; i < TRIES; i++) {
 		if (i == TRIES - 1) {
 			log_info(
 			    "a connection comes back from another port than %u, which something "
 			    "else has",
-			    (unsigned)__builtin_bswap16(from.sin_port));
-			from.sin_port = 0;
+			    (unsigned)__builtin_bswap16(from.sin6_port));
+			from.sin6_port = 0;
 		}
-		*caller = (int)sys(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		*caller = (int)sys(SYS_socket, from.sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (*caller < 0)
 			return *caller;
 		sys(SYS_setsockopt, *caller, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		rc = sys(SYS_bind, *caller, &from, sizeof(from));
+		rc = sys(SYS_bind, *caller, &from, y ? y->name_len : x->peer_name_len);
 		if (!rc)
-			rc = sys(SYS_connect, *caller, x->name, x->name_len);
+			rc = sys(SYS_connect, *caller, y ? y->peer_name : x->name,
+				 y ? y->peer_name_len : x->name_len);
 		if (rc != -EADDRINUSE && rc != -EADDRNOTAVAIL)
 			return rc;
 		sys(SYS_close, *caller);
@@ -171,31 +119,66 @@ static long call_from(const struct socket_record *x, int *caller)
 	return rc;
 }
 
-static long tcp_pair(const struct socket_record *x, int end[2])
+static long tcp_pair(const struct socket_record *x, const struct socket_record *y, int end[2])
 {
-	long rc, at = listen_at(AF_INET, SOCK_STREAM, x->name, x->name_len);
+	long rc, at = listen_at((int)x->family, SOCK_STREAM, x->name, x->name_len);
 	if (at < 0)
 		return at;
-	rc = call_from(x, &end[1]);
+	rc = call_from(x, y, &end[1]);
 	if (!rc)
 		end[0] = (int)sys(SYS_accept4, at, NULL, NULL, SOCK_CLOEXEC);
 	sys(SYS_close, at);
 	return rc ? rc : end[0] < 0 ? end[0] : 0;
 }
 
-bool fd_socket_make(const struct socket_record *x, int end[2], struct error *err)
+/* What has that name in the file system is a socket that nobody has any more. */
+static long bind_unix(int fd, const struct socket_record *x)
+{
+	struct sockaddr_un un = {0};
+	struct stat st = {0};
+	memcpy(&un, x->name, x->name_len < sizeof(un) ? x->name_len : sizeof(un));
+	bool named = un.sun_path[0] != 0;
+	if (named && !sys(SYS_newfstatat, AT_FDCWD, un.sun_path, &st, 0) && S_ISSOCK(st.st_mode))
+		sys(SYS_unlink, un.sun_path);
+	long rc = bind_again(fd, x->name, x->name_len);
+	if (!rc && named && !x->on_disk)
+		sys(SYS_unlink, un.sun_path);
+	return rc;
+}
+
+static long bind_name(int fd, const struct socket_record *x)
+{
+	if (!x->name_len)
+		return 0;
+	return x->family == AF_UNIX ? bind_unix(fd, x) : bind_again(fd, x->name, x->name_len);
+}
+
+/* One that listens gets its address last, when all connections that have the same are there. */
+static long make_alone(const struct socket_record *x, int *fd)
+{
+	*fd = (int)sys(SYS_socket, x->family, x->type | SOCK_CLOEXEC, x->protocol);
+	if (*fd < 0)
+		return *fd;
+	fd_socket_write_early(*fd, x);
+	return x->end == SOCKET_ALONE ? bind_name(*fd, x) : 0;
+}
+
+bool fd_socket_make(const struct socket_record *x, const struct socket_record *y, int end[2],
+		    struct error *err)
 {
 	long rc;
 	end[0] = end[1] = -1;
-	if (x->end == SOCKET_LISTENS)
-		rc = end[0] = (int)sys(SYS_socket, x->family, x->type | SOCK_CLOEXEC, 0);
+	if (x->end == SOCKET_LISTENS || x->end == SOCKET_ALONE)
+		rc = make_alone(x, &end[0]);
 	else
-		rc = x->family == AF_UNIX ? unix_pair(x, end) : tcp_pair(x, end);
+		rc = x->family == AF_UNIX ? unix_pair(x, end) : tcp_pair(x, y, end);
 	if (rc >= 0)
 		return true;
 	error_set(err, HALE_ERR_SYSTEM,
-		  "can't make a connection inside the job again (error %ld): has something else "
-		  "its address?",
+		  x->end == SOCKET_ALONE
+		      ? "can't make a socket again (error %ld): has something else its address?"
+		      : "can't make a connection inside the job again (error %ld): has something "
+			"else its address?",
 		  -rc);
 	return false;
 }
@@ -240,7 +223,7 @@ bool fd_socket_fill(int from, const struct socket_record *x, const void *data, s
 
 void fd_socket_finish(int fd, const struct socket_record *x, uint32_t open_flags)
 {
-	write_options(fd, x);
+	fd_socket_write_options(fd, x);
 	sys(SYS_fcntl, fd, F_SETFL, open_flags & O_NONBLOCK);
 	if (x->end == SOCKET_CONNECTED && x->shut & SOCKET_NO_WRITE)
 		sys(SYS_shutdown, fd, SHUT_WR);
@@ -248,29 +231,34 @@ void fd_socket_finish(int fd, const struct socket_record *x, uint32_t open_flags
 		sys(SYS_shutdown, fd, SHUT_RD);
 }
 
-bool fd_socket_listen(int fd, const struct socket_record *x, struct error *err)
+static bool listens_already(int fd)
 {
-	int listens = 0, one = 1;
+	int listens = 0;
 	uint32_t len = sizeof(listens);
-	long rc = 0;
-	if (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) && listens)
-		return true; /* another process has it, too */
-	if (x->family == AF_UNIX) {
-		struct sockaddr_un un = {0};
-		struct stat st = {0};
-		memcpy(&un, x->name, x->name_len < sizeof(un) ? x->name_len : sizeof(un));
-		bool named = un.sun_path[0] != 0;
-		if (named && !sys(SYS_newfstatat, AT_FDCWD, un.sun_path, &st, 0) &&
-		    S_ISSOCK(st.st_mode))
-			sys(SYS_unlink, un.sun_path);
-		if (x->name_len)
-			rc = bind_again(fd, x->name, x->name_len);
-		if (!rc && named && !x->on_disk)
-			sys(SYS_unlink, un.sun_path);
-	} else {
+	return !sys(SYS_getsockopt, fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) && listens;
+}
+
+/* Where it sends to. Who had that name and has ended is nobody's mistake. */
+static bool connect_again(int fd, const struct socket_record *x, struct error *err)
+{
+	long rc = x->peer_name_len ? sys(SYS_connect, fd, x->peer_name, x->peer_name_len) : 0;
+	if (!rc || rc == -ECONNREFUSED || rc == -ENOENT)
+		return true;
+	error_set(err, HALE_ERR_SYSTEM,
+		  "the socket of descriptor %d can't be connected again (error %ld)", fd, -rc);
+	return false;
+}
+
+bool fd_socket_last(int fd, const struct socket_record *x, struct error *err)
+{
+	int one = 1;
+	if (x->end == SOCKET_ALONE)
+		return connect_again(fd, x, err);
+	if (x->end != SOCKET_LISTENS || listens_already(fd)) /* another process has it, too */
+		return true;
+	if (x->family != AF_UNIX)
 		sys(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		rc = bind_again(fd, x->name, x->name_len);
-	}
+	long rc = bind_name(fd, x);
 	if (!rc)
 		rc = sys(SYS_listen, fd, x->backlog);
 	if (!rc)

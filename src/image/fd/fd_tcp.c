@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* TCP sockets over IPv4, looked up in /proc/PID/net/tcp: the state of one, and its other end.
+/* TCP sockets, looked up in /proc/PID/net/tcp and tcp6: the state of one, and its other end.
  * fd_socket.c captures those of which both ends belong to processes that are captured together. A
  * line for each socket:
  *
@@ -40,19 +40,31 @@ static const char *field(const char *line, int n)
 	}
 }
 
-static bool take_line(const char *line, struct fd_tcp *s)
+static bool take_address(const char *p, bool is_ipv6, uint32_t to[4], uint16_t *port)
 {
-	const char *p = field(line, 1);
-	*s = (struct fd_tcp){0};
-	s->local = (uint32_t)number(&p, 16);
+	char word[9] = {0};
+	to[0] = to[1] = 0;
+	to[2] = __builtin_bswap32(0xffff);
+	for (int i = is_ipv6 ? 0 : 3; i < 4; i++) {
+		const char *w = word;
+		for (int k = 0; k < 8; k++)
+			if (!(word[k] = *p++))
+				return false;
+		to[i] = (uint32_t)number(&w, 16);
+	}
 	if (*p++ != ':')
 		return false;
-	s->local_port = (uint16_t)number(&p, 16);
-	p = field(line, 2);
-	s->remote = (uint32_t)number(&p, 16);
-	if (*p++ != ':')
+	*port = (uint16_t)number(&p, 16);
+	return true;
+}
+
+static bool take_line(const char *line, bool is_ipv6, struct fd_tcp *s)
+{
+	*s = (struct fd_tcp){.is_ipv6 = is_ipv6};
+	if (!take_address(field(line, 1), is_ipv6, s->local, &s->local_port) ||
+	    !take_address(field(line, 2), is_ipv6, s->remote, &s->remote_port))
 		return false;
-	s->remote_port = (uint16_t)number(&p, 16);
+	const char *p;
 	p = field(line, 3);
 	s->state = (uint32_t)number(&p, 16);
 	p = field(line, 4);
@@ -67,13 +79,14 @@ static bool take_line(const char *line, struct fd_tcp *s)
 	return true;
 }
 
-bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const void *arg),
-		 const void *arg, struct fd_tcp *found)
+static bool find_in(const char *proc, bool is_ipv6,
+		    bool (*wanted)(const struct fd_tcp *s, const void *arg), const void *arg,
+		    struct fd_tcp *found)
 {
 	char path[64], room[READ + 1];
 	size_t have = 0;
 	bool hit = false;
-	fmt_print(path, sizeof(path), "%s/net/tcp", proc);
+	fmt_print(path, sizeof(path), "%s/net/%s", proc, is_ipv6 ? "tcp6" : "tcp");
 	long n, fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -84,13 +97,19 @@ bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const 
 		for (; !hit && (end = memchr(line, '\n', have - (size_t)(line - room)));
 		     line = end + 1) {
 			*end = 0;
-			hit = take_line(line, found) && wanted(found, arg);
+			hit = take_line(line, is_ipv6, found) && wanted(found, arg);
 		}
 		have -= (size_t)(line - room);
 		memmove(room, line, have);
 	}
 	sys(SYS_close, fd);
 	return hit;
+}
+
+bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const void *arg),
+		 const void *arg, struct fd_tcp *found)
+{
+	return find_in(proc, false, wanted, arg, found) || find_in(proc, true, wanted, arg, found);
 }
 
 static bool has_inode(const struct fd_tcp *s, const void *inode)
@@ -106,7 +125,8 @@ bool fd_tcp_ask(const char *proc, uint64_t inode, struct fd_tcp *s)
 static bool is_other_end(const struct fd_tcp *s, const void *of)
 {
 	const struct fd_tcp *o = of;
-	return s->local == o->remote && s->local_port == o->remote_port && s->remote == o->local &&
+	return !memcmp(s->local, o->remote, sizeof(s->local)) &&
+	       !memcmp(s->remote, o->local, sizeof(s->remote)) && s->local_port == o->remote_port &&
 	       s->remote_port == o->local_port;
 }
 

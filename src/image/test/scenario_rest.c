@@ -40,11 +40,13 @@ static void *runs_otherwise(void *arg)
 	CHECK(!sched_setscheduler(0, SCHED_BATCH, &none));
 	CHECK(!pthread_setaffinity_np(pthread_self(), sizeof(one), &one));
 	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0));
 	pthread_barrier_wait(&barrier);
 	pthread_barrier_wait(&barrier);
 	CHECK(sched_getscheduler(0) == SCHED_BATCH);
 	CHECK(!pthread_getaffinity_np(pthread_self(), sizeof(now), &now) && CPU_EQUAL(&now, &one));
 	CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
+	CHECK(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1);
 	return NULL;
 }
 

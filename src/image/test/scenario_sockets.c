@@ -109,6 +109,73 @@ static void tcp_connections(void)
 	get(new.called, "new");
 }
 
+static struct sockaddr_in6 loopback6(int fd)
+{
+	struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	socklen_t len = sizeof(at);
+	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&at, len) &&
+	      !getsockname(fd, (struct sockaddr *)&at, &len));
+	return at;
+}
+
+/* One of IPv6 that one of IPv4 calls, too. */
+static void ipv6_connections(void)
+{
+	int at = socket(AF_INET6, SOCK_STREAM, 0), caller = socket(AF_INET6, SOCK_STREAM, 0);
+	int other = socket(AF_INET, SOCK_STREAM, 0), alone = socket(AF_INET6, SOCK_STREAM, 0);
+	struct sockaddr_in6 name = {.sin6_family = AF_INET6}, bound = loopback6(alone);
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(name);
+	CHECK(!bind(at, (struct sockaddr *)&name, len) && !listen(at, 5));
+	CHECK(!getsockname(at, (struct sockaddr *)&name, &len));
+	to.sin_port = name.sin6_port;
+	name.sin6_addr = (struct in6_addr)IN6ADDR_LOOPBACK_INIT;
+	CHECK(!connect(caller, (struct sockaddr *)&name, len));
+	int called = accept(at, NULL, NULL);
+	CHECK(!connect(other, (struct sockaddr *)&to, sizeof(to)));
+	int other_called = accept(at, NULL, NULL);
+	put(called, "over six");
+	put(other, "over four");
+	take();
+	get(caller, "over six");
+	get(other_called, "over four");
+	put(other_called, "to four");
+	get(other, "to four");
+	int new = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK(!connect(new, (struct sockaddr *)&to, sizeof(to)));
+	put(accept(at, NULL, NULL), "heard");
+	get(new, "heard");
+	CHECK(!getsockname(alone, (struct sockaddr *)&name, &len) &&
+	      name.sin6_port == bound.sin6_port && !listen(alone, 1));
+}
+
+static void datagrams(void)
+{
+	int to = socket(AF_INET6, SOCK_DGRAM, 0), from = socket(AF_INET6, SOCK_DGRAM, 0);
+	int box = socket(AF_UNIX, SOCK_DGRAM, 0), sender = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int unused = socket(AF_UNIX, SOCK_STREAM, 0), one = 1, set = 0;
+	struct sockaddr_in6 name = loopback6(to), peer;
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(peer);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", in_folder("box"));
+	CHECK(!connect(from, (struct sockaddr *)&name, sizeof(name)));
+	CHECK(!setsockopt(to, SOL_SOCKET, SO_BROADCAST, &one, sizeof(one)));
+	CHECK(!bind(box, (struct sockaddr *)&un, sizeof(un)));
+	CHECK(!connect(sender, (struct sockaddr *)&un, sizeof(un)));
+	take();
+	CHECK(!getpeername(from, (struct sockaddr *)&peer, &len) &&
+	      peer.sin6_port == name.sin6_port);
+	len = sizeof(set);
+	CHECK(!getsockopt(to, SOL_SOCKET, SO_BROADCAST, &set, &len) && set);
+	put(from, "datagram");
+	get(to, "datagram");
+	put(sender, "letter");
+	get(box, "letter");
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", in_folder("door"));
+	unlink(un.sun_path); /* of the first run */
+	CHECK(!bind(unused, (struct sockaddr *)&un, sizeof(un)) && !listen(unused, 1));
+}
+
 static void named_sockets(void)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX}, other;
@@ -187,6 +254,8 @@ static void queued_signals(void)
 }
 
 const struct scenario scenarios_sockets[] = {{"tcp_connections", tcp_connections},
+					     {"ipv6_connections", ipv6_connections},
+					     {"datagrams", datagrams},
 					     {"named_sockets", named_sockets},
 					     {"pairs_of_sockets", pairs_of_sockets},
 					     {"queued_signals", queued_signals},

@@ -223,7 +223,7 @@ static bool make_connection(struct objects *o, const struct fd_record *r, struct
 	}
 	struct tree_object *a = add(o, TREE_SOCKET, 0, r->inode, err),
 			   *b = a && other ? add(o, TREE_SOCKET, 0, r->a, err) : NULL;
-	if (!a || (other && !b) || !fd_socket_make(&x, end, err))
+	if (!a || (other && !b) || !fd_socket_make(&x, other ? &y : NULL, end, err))
 		return false;
 	a->fd = end[0] = lift(end[0]);
 	end[1] = lift(end[1]);
@@ -248,7 +248,7 @@ static bool listen_again(struct objects *o, struct error *err)
 		const struct tree_object *x = &o->tree->object[i];
 		struct socket_record s;
 		if (x->kind == TREE_SOCKET && record_of(o, x->inode, &s) &&
-		    s.end == SOCKET_LISTENS && !fd_socket_listen(x->fd, &s, err))
+		    !fd_socket_last(x->fd, &s, err))
 			return false;
 	}
 	return true;
