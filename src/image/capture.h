@@ -32,6 +32,7 @@ struct capture {
 	struct list timers;	/* struct timer_record */
 	struct list threads;	/* struct thread_record; the first is the caller */
 	struct list scheduling; /* struct sched_record */
+	struct list advice;	/* struct advice_record */
 	struct list copies;	/* struct page_copy */
 	struct list written;	/* struct map_written, one for each of maps */
 	struct selection selection;

@@ -31,8 +31,11 @@ static hale_status_t check_inherited(struct capture *c, struct error *err)
 {
 	uint64_t wiped = 0;
 	struct list here;
-	if (c->params.mode == IMAGE_SYNC)
+	list_init(&c->advice, &c->arena, sizeof(struct advice_record));
+	if (c->params.mode == IMAGE_SYNC) {
+		maps_find_advice(&c->maps, &c->advice, &wiped);
 		return HALE_OK;
+	}
 	hale_status_t rc = maps_scan("/proc/thread-self/maps", &c->arena, &here, err);
 	size_t k = 0;
 	for (size_t i = 0; i < c->maps.count && rc == HALE_OK; i++) {
@@ -55,7 +58,7 @@ static hale_status_t check_inherited(struct capture *c, struct error *err)
 			rc = refuse_forked(c, m->start,
 					   "kept from forked processes (MADV_DONTFORK)", err);
 	}
-	if (rc == HALE_OK && maps_find_wiped(&here, &wiped) && wiped)
+	if (rc == HALE_OK && maps_find_advice(&here, &c->advice, &wiped) && wiped)
 		rc = refuse_forked(c, wiped, "empty in forked processes (MADV_WIPEONFORK)", err);
 	return rc;
 }
@@ -308,6 +311,8 @@ static void put_all_but_memory(struct capture *c, struct image_stream *s)
 		put_table(c, s, FRAME_FILE_LOCKS, &c->fds.locks, NULL, 0);
 	if (c->selection.guards.count)
 		put_table(c, s, FRAME_GUARDS, &c->selection.guards, NULL, 0);
+	if (c->advice.count)
+		put_table(c, s, FRAME_ADVICE, &c->advice, NULL, 0);
 	put_contents(c, s);
 }
 

@@ -207,6 +207,7 @@ static hale_status_t copy_tables(struct merge *m, struct error *err)
 		case FRAME_SCHEDULING:
 		case FRAME_FILE_LOCKS:
 		case FRAME_GUARDS:
+		case FRAME_ADVICE:
 		case FRAME_TREE:
 		case FRAME_TREE_PART:
 			break;

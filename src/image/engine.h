@@ -166,9 +166,10 @@ hale_status_t maps_record(const struct list *maps, struct list *records, struct 
 
 /* Marks the locked ones of this process; *future gets mlockall's flags for mappings to come. */
 bool maps_find_locked(struct list *maps, uint32_t *future);
-/* In a forked process: *at gets the address of the first memory that the kernel has emptied there
- * (MADV_WIPEONFORK), or 0 if there is none. False: the kernel doesn't say. */
-bool maps_find_wiped(struct list *maps, uint64_t *at);
+/* What madvise(2) was told of the memory of this process: struct advice_record. *wiped is the first
+ * that the kernel empties in a forked process (MADV_WIPEONFORK); 0: there is none. False: it can't
+ * be found out. */
+bool maps_find_advice(struct list *maps, struct list *advice, uint64_t *wiped);
 bool map_grows_down(const struct map *m);
 
 /* Size, time and build id of an open file. */

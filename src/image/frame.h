@@ -32,7 +32,7 @@
 #define IMAGE_MAGIC 0x4547414d49454c48ull /* "HLEIMAGE" */
 
 /* 2: child processes, sockets between processes, handles of processes
- * 3: sockets without another end, IPv6; more options of sockets */
+ * 3: sockets without another end, IPv6; more options of sockets; advice */
 enum { IMAGE_VERSION = 3, IMAGE_VERSION_OLDEST = 1 };
 
 enum frame_kind {
@@ -51,6 +51,7 @@ enum frame_kind {
 	FRAME_GUARDS,	   /* struct range[]: guard regions; not if there are none */
 	FRAME_TREE,	 /* struct tree_record[]: the process and its descendants, if it has any */
 	FRAME_TREE_PART, /* struct tree_part; data: of the image of a descendant */
+	FRAME_ADVICE,	 /* struct advice_record[]; not if there is none */
 	FRAME_KINDS,
 };
 
@@ -219,6 +220,15 @@ enum map_flag {
 	MAP_FLAG_DONTDUMP = 64,
 	MAP_FLAG_LOCKED = 128,
 	MAP_FLAG_ONFAULT = 256, /* locked as its pages come */
+	MAP_FLAG_SEQUENTIAL = 512,
+	MAP_FLAG_RANDOM = 1024,
+	MAP_FLAG_MERGEABLE = 2048,
+};
+
+/* What madvise(2) was told of memory. */
+struct advice_record {
+	uint64_t start, end;
+	uint32_t flags, reserved; /* enum map_flag */
 };
 
 struct map_record {

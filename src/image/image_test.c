@@ -153,6 +153,7 @@ SCENARIO(private_memory_comes_back_lazily, "private_memory", "lazy")
 SCENARIO(private_memory_comes_back_from_a_synchronous_image, "private_memory", "sync")
 SCENARIO(private_memory_comes_back_from_lz4, "private_memory", "lz4")
 SCENARIO(private_memory_comes_back_from_zstd, "private_memory", "zstd lazy")
+SCENARIO(advice_of_memory_comes_back, "advice", "sync")
 SCENARIO(guard_regions_come_back, "guards", "")
 SCENARIO(guard_regions_come_back_lazily, "guards", "lazy")
 SCENARIO(memory_that_is_left_out_counts_in_pages, "left_out", "")
@@ -588,6 +589,7 @@ int main(int argc, char **argv)
 	    T(private_memory_comes_back_from_a_synchronous_image),
 	    T(private_memory_comes_back_from_lz4),
 	    T(private_memory_comes_back_from_zstd),
+	    T(advice_of_memory_comes_back),
 	    T(guard_regions_come_back),
 	    T(memory_that_is_left_out_counts_in_pages),
 	    T(guard_regions_come_back_lazily),

@@ -15,7 +15,9 @@ struct smaps {
 	uint64_t start, end, size_kib, resident_kib;
 	uint64_t probe;
 	uint32_t future;
-	uint64_t wiped; /* the first mapping that is empty in forked processes; 0: none */
+	uint64_t wiped;	     /* the first mapping that is empty in forked processes; 0: none */
+	struct list *advice; /* NULL: not wanted */
+	bool failed;
 };
 
 static uint64_t hex_take(const char **p)
@@ -41,10 +43,41 @@ static uint64_t kib_of(const char *line)
 	return v;
 }
 
+static uint32_t advice_of(const char *line)
+{
+	static const struct {
+		const char *word;
+		uint32_t flag;
+	} known[] = {{" sr", MAP_FLAG_SEQUENTIAL}, {" rr", MAP_FLAG_RANDOM},
+		     {" dc", MAP_FLAG_DONTFORK},   {" dd", MAP_FLAG_DONTDUMP},
+		     {" mg", MAP_FLAG_MERGEABLE},  {" hg", MAP_FLAG_HUGEPAGE},
+		     {" nh", MAP_FLAG_NOHUGEPAGE}, {" wf", MAP_FLAG_WIPEONFORK}};
+	uint32_t flags = 0;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strstr(line, known[i].word))
+			flags |= known[i].flag;
+	return flags;
+}
+
+/* The kernel's own mappings are not dumped, and stay as they are. */
+static void advice_take(struct smaps *s, const char *line)
+{
+	uint32_t flags = advice_of(line);
+	if (!s->advice || !flags || strstr(line, " pf") || strstr(line, " io") ||
+	    map_is_excluded(s->start, s->end))
+		return;
+	struct advice_record *r = list_add(s->advice);
+	if (r)
+		*r = (struct advice_record){s->start, s->end, flags, 0};
+	else
+		s->failed = true;
+}
+
 /* "VmFlags: rd wr mr mw me lo ac" of the mapping in s. */
 static void flags_take(struct smaps *s, const char *line)
 {
 	bool whole = s->resident_kib == s->size_kib;
+	advice_take(s, line);
 	if (!s->wiped && strstr(line, " wf"))
 		s->wiped = s->start;
 	if (!strstr(line, " lo"))
@@ -130,12 +163,12 @@ bool maps_find_locked(struct list *maps, uint32_t *future)
 	return ok;
 }
 
-bool maps_find_wiped(struct list *maps, uint64_t *at)
+bool maps_find_advice(struct list *maps, struct list *advice, uint64_t *wiped)
 {
-	struct smaps s = {.maps = maps};
+	struct smaps s = {.maps = maps, .advice = advice};
 	bool ok = smaps_read(&s, maps->arena);
-	*at = s.wiped;
-	return ok;
+	*wiped = s.wiped;
+	return ok && !s.failed;
 }
 
 /* Does the kernel let it grow at its lower end? A call that changes nothing finds out. */

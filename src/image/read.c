@@ -395,6 +395,9 @@ hale_status_t image_file_tables(struct image_file *f, struct image_tables *t, st
 		if (t->guards[i].start >= t->guards[i].end || t->guards[i].end > 1ull << 47 ||
 		    (t->guards[i].start | t->guards[i].end) & (HALE_PAGE - 1))
 			return image_file_corrupt(f, "guard regions", err);
+	if (rc == HALE_OK)
+		rc = parse_optional(f, FRAME_ADVICE, sizeof(*t->advice), (const void **)&t->advice,
+				    &t->advice_count, err);
 	return rc;
 }
 

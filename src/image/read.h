@@ -69,6 +69,8 @@ struct image_tables {
 	size_t file_lock_count;
 	const struct range *guards;
 	size_t guard_count;
+	const struct advice_record *advice;
+	size_t advice_count;
 };
 /* Of them only the maps. */
 hale_status_t image_file_maps(struct image_file *f, struct image_tables *t, struct error *err);

@@ -112,6 +112,23 @@ void image_resume(struct resume_plan *plan)
 	context_jump(&leader->context);
 }
 
+static void memory_advise(const struct resume_plan *plan)
+{
+	static const struct {
+		uint32_t flag;
+		int advice;
+	} known[] = {
+	    {MAP_FLAG_SEQUENTIAL, MADV_SEQUENTIAL}, {MAP_FLAG_RANDOM, MADV_RANDOM},
+	    {MAP_FLAG_DONTFORK, MADV_DONTFORK},	    {MAP_FLAG_DONTDUMP, MADV_DONTDUMP},
+	    {MAP_FLAG_MERGEABLE, MADV_MERGEABLE},   {MAP_FLAG_HUGEPAGE, MADV_HUGEPAGE},
+	    {MAP_FLAG_NOHUGEPAGE, MADV_NOHUGEPAGE}, {MAP_FLAG_WIPEONFORK, MADV_WIPEONFORK}};
+	for (size_t i = 0; i < plan->advice_count; i++)
+		for (size_t k = 0; k < ARRAY_LEN(known); k++)
+			if (plan->advice[i].flags & known[k].flag)
+				sys(SYS_madvise, plan->advice[i].start,
+				    plan->advice[i].end - plan->advice[i].start, known[k].advice);
+}
+
 /* Memory that isn't swapped out: an image has the pages that were there. */
 static void memory_lock(const struct resume_plan *plan)
 {
@@ -137,6 +154,7 @@ void image_resume_finish(void)
 	signals_restore_timers(plan->signals, plan->timers, plan->timer_count);
 	scheduling_restore(plan->scheduling, plan->scheduling_count, new_tid);
 	memory_lock(plan);
+	memory_advise(plan);
 	process_register_barriers(plan->process->barriers);
 	if (plan->process->oom_adj != plan->process->oom_began)
 		process_oom_write(plan->process->oom_adj);

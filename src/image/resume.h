@@ -23,6 +23,8 @@ struct resume_plan {
 	const struct range *locked; /* memory that is locked: to its end, or as its pages come */
 	const bool *locked_on_fault;
 	size_t locked_count;
+	const struct advice_record *advice;
+	size_t advice_count;
 	char *stacks;			/* one for each thread */
 	int32_t *tids;			/* new ids, one for each thread */
 	struct file_identity stream[3]; /* of the process that was started */

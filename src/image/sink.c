@@ -215,6 +215,8 @@ hale_status_t sink_make_plan(struct sink *s, struct error *err)
 	p->scheduling = keep(s, t->scheduling, t->scheduling_count * sizeof(*t->scheduling));
 	p->scheduling_count = t->scheduling_count;
 	scheduling_read(&p->began, 0);
+	p->advice = keep(s, t->advice, t->advice_count * sizeof(*t->advice));
+	p->advice_count = t->advice_count;
 	p->stacks = arena_pages(&s->scratch, t->thread_count * RESUME_STACK);
 	p->live_fd = s->live_fd;
 	p->has_passed = engine.has_passed;
@@ -229,7 +231,7 @@ hale_status_t sink_make_plan(struct sink *s, struct error *err)
 		p->source[p->source_count++] = (struct file_identity){device, st.st_ino};
 	}
 	return p->process && p->auxv && p->signals && p->timers && p->threads && p->tids &&
-		       p->stacks && p->scheduling
+		       p->stacks && p->scheduling && p->advice
 		   ? HALE_OK
 		   : no_memory(err);
 }

@@ -28,6 +28,7 @@ const char *frame_kind_name(unsigned kind)
 						      [FRAME_SCHEDULING] = "scheduling",
 						      [FRAME_FILE_LOCKS] = "file locks",
 						      [FRAME_GUARDS] = "guard regions",
+						      [FRAME_ADVICE] = "advice",
 						      [FRAME_TREE] = "child processes",
 						      [FRAME_TREE_PART] = "child process"};
 	return kind < FRAME_KINDS && name[kind] ? name[kind] : "unknown";

@@ -253,7 +253,7 @@ static const char *why_not(int fd, const struct socket_look *l)
 	if (l->is.end != SOCKET_ALONE)
 		return NULL;
 	sys(SYS_ppoll, &poll, 1, &now, NULL, 0);
-	if (l->is.type == SOCK_STREAM) { /* ENOTCONN: it never was */
+	if (l->is.type != SOCK_DGRAM) { /* ENOTCONN: it never was */
 		char c;
 		long n = sys(SYS_recvfrom, fd, &c, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
 		return l->is.family == AF_UNIX || n == -ENOTCONN ? NULL

@@ -322,6 +322,31 @@ static void left_out(void)
 	CHECK(restored ? msync(p, 2 * PAGE, MS_ASYNC) != 0 : filled(p, 4 * PAGE, 5));
 }
 
+/* What is told of memory counts for children that are made later. */
+static void advice(void)
+{
+	char *wiped =
+	    mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *kept =
+	    mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status;
+	CHECK(wiped != MAP_FAILED && kept != MAP_FAILED);
+	CHECK(!madvise(wiped, PAGE, MADV_WIPEONFORK) && !madvise(kept, PAGE, MADV_DONTFORK));
+	memset(wiped, 'w', 2 * PAGE);
+	memset(kept, 'k', 2 * PAGE);
+	take();
+	CHECK(wiped[0] == 'w' && kept[0] == 'k');
+	pid_t pid = fork();
+	if (pid == 0) {
+		unsigned char there;
+		_exit(!wiped[0] && wiped[PAGE] == 'w' && mincore(kept, PAGE, &there) == -1 &&
+			      kept[PAGE] == 'k'
+			  ? 7
+			  : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
 const struct scenario scenarios_memory[] = {{"private_memory", private_memory},
 					    {"left_out", left_out},
 					    {"guards", guards},
@@ -329,6 +354,7 @@ const struct scenario scenarios_memory[] = {{"private_memory", private_memory},
 					    {"shared_memory", shared_memory},
 					    {"chain", chain},
 					    {"large_chain", large_chain},
+					    {"advice", advice},
 					    {"some", some},
 					    {"many", many},
 					    {"twice", twice},
