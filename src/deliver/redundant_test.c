@@ -477,6 +477,63 @@ static void shadows_stand_in_for_whoever_dies(void **unused)
 	one_of_each_rank_may_die(NULL);
 }
 
+/* Seed 003, figure 2, in turns: a main makes a step in each, a shadow in each fourth. */
+enum { SLOWNESS = 4 };
+
+static void turn(int t, uint32_t victim, int when)
+{
+	for (uint32_t p = 0; p < processes; p++) {
+		bool mine = p == victim && t >= when;
+		if (mine && !process[p].dead) {
+			kill_process(p);
+			death_publish(p);
+		}
+		if (process[p].dead)
+			continue;
+		switch_to(p);
+		while (channel_poll_all() + redundant_progress() > 0)
+			continue;
+		if (process[p].sent < STEPS && (!redundant_is_shadow() || t % SLOWNESS == 0))
+			program_step();
+	}
+}
+
+/* Turns until the rank of the victim has come to its end; what its shadow had done when it died. */
+static int turns_of(uint32_t victim, int when, int *shadow_at_death)
+{
+	uint32_t rank = victim % RANKS;
+	int t = 0;
+
+	state = 1;
+	everything_begins(1 << 20);
+	while (process[rank].sent < STEPS && process[RANKS + rank].sent < STEPS) {
+		if (t == when)
+			*shadow_at_death = process[RANKS + rank].sent;
+		turn(t++, victim, when);
+		assert_true(t < 20 * STEPS);
+	}
+	return t;
+}
+
+static void
+figure_2_a_main_that_lives_ends_first_and_a_shadow_does_the_rest_at_full_speed(void **unused)
+{
+	int done = 0;
+
+	shadows = true;
+	assert_in_range(turns_of(0, 10 * STEPS, &done), STEPS, STEPS + 1);
+	assert_in_range(process[RANKS].sent, STEPS / SLOWNESS - 1, STEPS / SLOWNESS + 1);
+	everything_ends();
+	for (int when = 1; when < STEPS; when++) {
+		/* t_s = t_f + (W - sigma t_f) / 1, and one turn to hear of it */
+		int turns = turns_of(0, when, &done);
+		assert_in_range(done, when / SLOWNESS, when / SLOWNESS + 1);
+		assert_in_range(turns, when + STEPS - done, when + STEPS - done + 2);
+		assert_int_equal(process[RANKS].sent, STEPS);
+		everything_ends();
+	}
+}
+
 /* ---- --sdc ---- */
 
 static void compared(uint32_t of, enum compare_mode mode)
@@ -654,6 +711,9 @@ int main(void)
 	    cmocka_unit_test(one_of_each_rank_may_die),
 	    cmocka_unit_test_teardown(lent_messages_are_kept_until_they_are_taken, lent_over),
 	    cmocka_unit_test_teardown(shadows_stand_in_for_whoever_dies, shadows_over),
+	    cmocka_unit_test_teardown(
+		figure_2_a_main_that_lives_ends_first_and_a_shadow_does_the_rest_at_full_speed,
+		shadows_over),
 	    cmocka_unit_test_teardown(compared_jobs_end_whoever_dies, compared_over),
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),

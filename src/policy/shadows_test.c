@@ -79,6 +79,16 @@ static void figure_3b_two_mains_fail(void **state)
 	living_lose(&v, 16 + 15);
 	for (uint32_t set = 0; set < 8; set++)
 		assert_int_equal(shadow_set_is_vulnerable(&l, &v, set), set == 0 || set == 7);
+	/* S(1) is back, then M(1) fails: S(0), which is the main of its rank, goes on */
+	lost[16 + 1] = 0;
+	living_lose(&v, 1);
+	assert_int_equal(shadow_stops(&l, &v, 1, 0), 32);
+	/* transient failures: all are back, and it is figure 3(a) again */
+	memset(lost, 0, sizeof(lost));
+	for (uint32_t set = 0; set < 8; set++)
+		assert_false(shadow_set_is_vulnerable(&l, &v, set));
+	for (uint32_t r = 0; r < 16; r++)
+		assert_int_equal(living_leader(&v, r), 0);
 	shadow_layout_fini(&l);
 }
 
@@ -189,8 +199,7 @@ static void what_cannot_be_laid_out_is_refused(void **state)
 {
 	struct shadow_layout l;
 
-	assert_int_equal(shadow_layout_make(&l, 2, 4, 2, 0, SHADOW_MIXED, &err),
-			 HALE_ERR_ARGUMENT);
+	assert_int_equal(shadow_layout_make(&l, 2, 4, 2, 0, SHADOW_MIXED, &err), HALE_ERR_ARGUMENT);
 	assert_non_null(strstr(err.text, "can't be made of 2 ranks"));
 	assert_int_equal(shadow_layout_make(&l, 16, 2, 4, 5, SHADOW_MIXED, &err),
 			 HALE_ERR_ARGUMENT);
