@@ -49,6 +49,16 @@ def a_lost_parent_and_a_lost_child_cost_a_rollback(s):
 
 
 @test
+def a_checkpoint_waits_for_who_becomes_the_spawned_program(s):
+    exe = build(s, "spawner", "openmpi")
+    late = s.compile("late", mpi=None, flags=("-static",))
+    r = s.hale_run(2, exe, "20", options=["--spawn", 3, "--ckpt-every", "50ms"],
+                   env={"SPAWNER_CHILD": late, "LATE": exe})
+    right(r, 20)
+    expect("can't be captured" not in r.err, r)
+
+
+@test
 def groups_meet_at_ports_and_what_can_not_be_is_refused(s):
     for abi in ("openmpi", "mpich"):
         r = s.hale_run(4, build(s, "ports", abi))

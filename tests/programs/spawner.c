@@ -68,7 +68,8 @@ int main(int argc, char **argv)
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &universe, &flag);
 	check(flag && *universe >= size, "MPI_UNIVERSE_SIZE");
 	memset(codes, 0xff, sizeof(codes));
-	MPI_Comm_spawn(argv[0], args, CHILDREN, MPI_INFO_NULL, size - 1, MPI_COMM_WORLD, &inter, codes);
+	char *child = getenv("SPAWNER_CHILD"); /* that becomes this program */
+	MPI_Comm_spawn(child ? child : argv[0], args, CHILDREN, MPI_INFO_NULL, size - 1, MPI_COMM_WORLD, &inter, codes);
 	for (int i = 0; i < CHILDREN; i++)
 		check(codes[i] == MPI_SUCCESS, "the error codes");
 	long total = talk(inter, rounds, 0);

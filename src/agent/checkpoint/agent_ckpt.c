@@ -64,6 +64,11 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 
 	if (!thread)
 		return error_set(err, HALE_ERR_STATE, "rank %u has just ended", rank);
+	if (!agent_hears(thread) &&
+	    atomic_load(&segment_spawn_room(a->view.segment, rank)->state) == SPAWN_ORDERED)
+		return error_set(err, HALE_ERR_AGAIN,
+				 "rank %u is becoming the program that MPI_Comm_spawn asked for",
+				 rank);
 	if (!agent_hears(thread))
 		return error_set(
 		    err, status,
