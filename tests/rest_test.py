@@ -358,4 +358,12 @@ def a_job_whose_checkpoints_are_gone_says_that_it_starts_anew(s):
     expect("the job starts again from its beginning" in r.err and "are not in" in r.err, r)
 
 
+@test
+def a_job_that_never_had_a_whole_checkpoint_misses_none(s):
+    r = s.hale_run(1, PYTHON, "-c", "import time\ntime.sleep(1.5)\nprint('done')",
+                   options=["--no-mpi", "--ckpt-every", "200ms", "--inject", "kill:rank=0,at-ckpt=1"])
+    expect(r.status == 0 and r.out == "done\n", r)
+    expect("rolling back to the beginning" in r.err and "are not in" not in r.err, r)
+
+
 main()

@@ -178,6 +178,15 @@ void recover_refuse(struct head *h, const char *fmt, ...)
 	head_say(h, "checkpoint %u is refused: %s", v->target, v->refused);
 }
 
+/* One that was given up was never there. */
+static bool had_checkpoint(const struct report *r)
+{
+	for (size_t i = 0; i < r->checkpoint_count; i++)
+		if (r->checkpoints[i].complete)
+			return true;
+	return r->checkpoints_before > 0;
+}
+
 /* Work is lost although there were checkpoints: that is told, and why. */
 static void say_beginning(struct head *h)
 {
@@ -190,7 +199,7 @@ static void say_beginning(struct head *h)
 		    "the job starts again from its beginning (%s lost), since no checkpoint of "
 		    "it can be restored; the last one that was tried is refused: %s",
 		    units_show_seconds(head_seconds(h), lost), v->refused);
-	else if (h->report.checkpoint_count > 0)
+	else if (had_checkpoint(&h->report))
 		head_say(h,
 			 "the job starts again from its beginning (%s lost), since its checkpoints "
 			 "are not in %s any more, or not within reach",
