@@ -23,7 +23,7 @@ FILES = {"job.py": "", "jacobi.py": "", "master.py": "", "hosts.txt": "".join(f"
 
 def pages():
     yield os.path.join(ROOT, "README.md")
-    yield from sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")) + glob.glob(os.path.join(ROOT, "docs", "man", "*.1")))
+    yield from sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")) + glob.glob(os.path.join(ROOT, "docs", "man", "*.[1m]*")))
 
 
 def shown():
@@ -33,8 +33,8 @@ def shown():
         with open(page) as f:
             for number, line in enumerate(f, 1):
                 code ^= line.startswith("```")
-                m = re.match(r"(?:\.Dl )?(?:\$ )?((?:salloc -N \d+ |build/)?hale run .*)", line)
-                if m and (code or line.startswith(".Dl ")) and "…" not in m[1].split("#")[0]:
+                m = re.match(r"(?:\.Dl |  (?=hale))?(?:\$ )?((?:salloc -N \d+ |build/)?hale run .*)", line)
+                if m and (code or line.startswith(".Dl ") or page.endswith(".more") and line.startswith("  ")) and "…" not in m[1].split("#")[0]:
                     yield os.path.relpath(page, ROOT), number, re.sub(r"\s+#.*|\s*&\s*$|\s*2>&1 \|.*", "", m[1]).strip()
 
 

@@ -157,19 +157,33 @@ def other_words_are_refused(s):
 @test
 def each_command_has_a_man_page_with_its_options(s):
     have("groff")
-    pages = {}
-    for folder in os.path.join(ROOT, "docs", "man"), BUILD:
-        for path in glob.glob(os.path.join(folder, "*.1")):
-            pages[os.path.basename(path)[:-2]] = path
     for command in commands(s):
         name = f"hale-{command}"
-        expect(name in pages, f"no page {name}(1)")
-        r = s.run("groff", "-K", "utf8", "-mandoc", "-Tutf8", "-ww", "-P-cbou", pages[name])
+        page = os.path.join(BUILD, name + ".1")
+        expect(os.path.exists(page), f"no page {name}(1) is made from --help")
+        r = s.run("groff", "-K", "utf8", "-mandoc", "-Tutf8", "-ww", "-P-cbou", page)
         expect(r.status == 0 and not r.err, r)
         said = options_in(s.hale("help", command).out)
         shown = set(re.findall(r"(?<![\w-])--?[a-z](?:[a-z-]*[a-z])?", re.sub(r"[‐-]\n\s+", "", r.out.replace("−", "-"))))
         expect(said <= shown, f"{name}(1) lacks", sorted(said - shown))
         expect(re.search(f"hale[ -]{command}", r.out) and "SYNOPSIS" in r.out and "a command of hale" not in r.out or command == "agent", r)
+
+
+@test
+def a_man_page_says_beyond_help_only_what_is_about_something_there(s):
+    def made(text):
+        return s.run(PYTHON, os.path.join(ROOT, "scripts/manpage.py"), HALE, "cp", s.path("cp.1"), s.write("cp.more", text))
+
+    r = made("# why\n\n@ --sync\nIt waits for it.\n\n@ EXAMPLES\n\n  hale cp a n1:b\n\n@ EXIT STATUS\n\n  7  never\n")
+    page = s.read("cp.1")
+    expect(r.status == 0, r)
+    expect(re.search(r"Li \\-\\-sync\n.*\nIt waits for it\.\n", page), page)
+    expect(page.index(".Sh DESCRIPTION") < page.index(".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It Li 7\nnever") <
+           page.index(".Sh EXAMPLES\n") < page.index("hale cp a n1:b") < page.index(".Sh SEE ALSO"), page)
+    r = made("@ --nothing\nIt is not there.\n")
+    expect(r.status != 0 and "has no --nothing" in r.err, r)
+    r = made("@ BUGS\nNone.\n")
+    expect(r.status != 0 and "no section 'BUGS'" in r.err, r)
 
 
 @test

@@ -35,10 +35,11 @@ def each_model_has_help_and_an_example_that_works(s):
 def each_command_in_the_documents_works(s):
     """And what is printed under those with a prompt is what they print, but for lines left out."""
     count = 0
-    for page in ("docs/models.md", "docs/man/hale-model.1"):
-        lines = open(os.path.join(ROOT, page)).read().splitlines()
+    for page in ("docs/models.md", "docs/man/hale-model.more", "--help"):
+        text = s.hale("model", page).out if page == "--help" else open(os.path.join(ROOT, page)).read()
+        lines = text.splitlines()
         for i, line in enumerate(lines):
-            m = re.match(r"(?:\.Dl |\$ )?hale (model \w[^#]*)", line)
+            m = re.match(r"(?:\$ |  (?=.*[^\\]$))?hale (model [a-z][^#]*)", line)
             if not m:
                 continue
             count += 1
