@@ -42,6 +42,28 @@ def a_report_is_shown_in_lines_as_json_and_as_a_page(s):
 
 
 @test
+def a_report_has_events_of_the_backplane_that_nobody_has_looked_at(s):
+    exe = s.compile("steps")
+    job = s.hale_start(2, exe, 100000, 5, options=["--ckpt-every", "off", "--report", "report.json"])
+    job.ranks(2)
+    name = job.info()["id"]
+    payload = "node0 " + "is hot, " * 100 + "é"
+    for severity in "WARNING", "INFO":
+        r = s.hale("events", "publish", "FTB.TEST", "TEST_" + severity, severity, payload, "--job", name)
+        expect(r.status == 0, r)
+    live = json.loads(s.hale("report", name, "--json").out)["events"]
+    os.kill(job.ranks(2)[1], signal.SIGKILL)
+    job.wait()
+    events = s.report()["events"]
+    names = [e["name"] for e in events]
+    expect(names[0] == "FTB_JOB_STARTED" and "TEST_WARNING" in names and events[:len(live)] == live, events, live)
+    expect(names.count("TEST_WARNING") == names.count("FTB_RANK_DIED") == 1 and "TEST_INFO" not in names, events)
+    hot = events[names.index("TEST_WARNING")]
+    expect(hot["severity"] == "WARNING" and payload.startswith(hot["payload"]) and len(hot["payload"]) > 300, hot)
+    expect(0 < hot["at_seconds"] < 1000 and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", hot["time"]), hot)
+
+
+@test
 def nothing_in_a_report_becomes_part_of_the_page(s):
     evil = "</script><script>document.title='owned'</script>"
     s.write("evil.json", json.dumps({"job": evil, "exit": 0, "ranks": 1, "wall_seconds": 1, "restarts": 0, "checkpoints": [],
@@ -294,6 +316,7 @@ def the_page_of_a_report_works_in_a_browser(s, browser):
         b.until(f"getComputedStyle(document.body).backgroundColor !== '{before}'")
         b.picture(f"report-{name}-dark")
         expect("--ckpt-every" in b.run("return document.getElementById('advice').innerText"), "the advice")
+        expect("FTB_RANK_DIED" in b.run("return document.getElementById('backplane').innerText"), "events of the backplane")
 
 
 @with_browser

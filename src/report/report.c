@@ -18,6 +18,7 @@ void report_fini(struct report *r)
 	free(r->failures);
 	free(r->migrations);
 	free(r->stays);
+	free(r->events);
 	free(r->clones);
 	free(r->shadows.promotions);
 	free(r->shadows.jumps);
@@ -29,6 +30,8 @@ void report_fini(struct report *r)
 	r->migrations = NULL;
 	r->stays = NULL;
 	r->stay_count = 0;
+	r->events = NULL;
+	r->event_count = 0;
 	r->checkpoint_count = r->failure_count = r->migration_count = 0;
 }
 
@@ -237,8 +240,8 @@ static void print_sdc(const struct report *r, struct json_out *j)
 	json_close_array(j);
 }
 
-static void print_all(const struct report *r, size_t skipped, int exit_status, double wall_seconds,
-		      struct json_out *j)
+static void print_all(const struct report *r, size_t skipped, size_t events, int exit_status,
+		      double wall_seconds, struct json_out *j)
 {
 	uint64_t before = r->checkpoints_before + skipped;
 
@@ -269,6 +272,7 @@ static void print_all(const struct report *r, size_t skipped, int exit_status, d
 		print_migration(&r->migrations[i], j);
 	json_close_array(j);
 	report_print_nodes(r, j);
+	report_print_events(r, events, j);
 	json_uint(j, "seed", r->seed);
 }
 
@@ -290,7 +294,7 @@ static void print_unified(const struct report_unified *u, struct json_out *j)
 void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j)
 {
 	json_open_object(j, NULL);
-	print_all(r, 0, exit_status, wall_seconds, j);
+	print_all(r, 0, REPORT_EVENTS, exit_status, wall_seconds, j);
 	report_print_unprotected(r, j);
 	if (r->unified.is)
 		print_unified(&r->unified, j);
@@ -324,7 +328,7 @@ void report_print_inherited(const struct report *r, struct json_out *j)
 
 	report_sum_up(r, skipped, sums);
 	json_open_object(j, NULL);
-	print_all(r, skipped, 0, 0, j);
+	print_all(r, skipped, REPORT_EVENTS_INHERITED, 0, 0, j);
 	json_open_array(j, "sums_before");
 	for (size_t i = 0; i < 2 * (size_t)SERIES; i++) {
 		const struct report_series *s = series_of(&sums[i / SERIES], i % SERIES);
@@ -423,6 +427,7 @@ void report_read(struct report *r, const struct json_value *v)
 	for (size_t i = 0; i < json_count(list); i++)
 		read_migration(r, json_at(list, i));
 	report_read_nodes(r, v);
+	report_read_events(r, v);
 }
 
 /* /dev/stdout and the like can't be renamed over */

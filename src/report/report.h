@@ -59,6 +59,16 @@ struct report_stay {
 
 enum { REPORT_STAYS = 1000 }; /* what comes later is not written down */
 
+/* Of the backplane; a payload may be longer. */
+struct report_event {
+	double at_seconds;
+	char time[40]; /* of the day, as `hale events` has it */
+	char severity[8], space[64], name[64], host[64], payload[400];
+};
+
+/* The newest so many, of INFO so many when there are more. */
+enum { REPORT_EVENTS = 300, REPORT_EVENTS_INFO = 100, REPORT_EVENTS_INHERITED = 50 };
+
 struct report_migration {
 	char from[64], to[256];
 	uint32_t ranks;
@@ -156,6 +166,9 @@ struct report {
 	size_t migration_count;
 	struct report_stay *stays; /* in the order of time */
 	size_t stay_count;
+	struct report_event *events; /* in the order of time */
+	size_t event_count;
+	uint64_t events_before; /* that were left out */
 	struct report_clone *clones;
 	size_t clone_count;
 	struct report_shadows shadows;
@@ -188,6 +201,11 @@ void report_node_has(struct report *r, const char *node, uint32_t ranks, double 
 /* "nodes":[{"node","ranks","at_seconds"}…] into the open object of j, and from there. */
 void report_print_nodes(const struct report *r, struct json_out *j);
 void report_read_nodes(struct report *r, const struct json_value *v);
+void report_add_event(struct report *r, const struct report_event *e);
+/* The newest `most`: "events":[{"time","at_seconds","severity","namespace","name","host",
+ * "payload"}…], with "events_before":N if there were N more; and from there. */
+void report_print_events(const struct report *r, size_t most, struct json_out *j);
+void report_read_events(struct report *r, const struct json_value *v);
 /* Those beyond REPORT_SDC_MAX are counted only. */
 enum { REPORT_SDC_MAX = 1000 };
 void report_add_sdc(struct report *r, const struct report_sdc *s);
@@ -199,7 +217,7 @@ struct report_failure *report_add_failure(struct report *r, uint32_t rank, const
 					  const char *reason, double at_seconds);
 
 /* {"job","exit","ranks","wall_seconds","restarts","checkpoints":[…],"failures":[…],
- * "migrations":[…],"nodes":[…],"seed"} into a
+ * "migrations":[…],"nodes":[…],"events":[…],"seed"} into a
  * new JSON text; with "profile":{…} if any rank was in MPI_Init, with "checkpoints_before":N if
  * there were N more before those in the list. */
 void report_print(const struct report *r, int exit_status, double wall_seconds, struct json_out *j);

@@ -75,6 +75,44 @@ static void nodes_are_named_with_their_ranks(void **state)
 	report_fini(&again);
 }
 
+static void many_events_of_info_displace_no_warnings(void **state)
+{
+	struct report r = {.job = "a.1", .ranks = 1}, next = {.job = "a.1"};
+	const struct json_value *list;
+	struct json_value *v;
+	struct json_out j;
+	unsigned infos = 0;
+
+	for (int i = 0; i < 2000; i++) {
+		struct report_event e = {.at_seconds = i};
+
+		snprintf(e.severity, sizeof(e.severity), "%s", i % 10 ? "INFO" : "WARNING");
+		snprintf(e.name, sizeof(e.name), "E%d", i);
+		report_add_event(&r, &e);
+	}
+	assert_int_equal(r.event_count, REPORT_EVENTS);
+	for (size_t i = 0; i < r.event_count; i++) {
+		infos += r.events[i].severity[0] == 'I';
+		assert_true(i == 0 || r.events[i - 1].at_seconds < r.events[i].at_seconds);
+	}
+	assert_int_equal(infos, REPORT_EVENTS_INFO);
+	assert_string_equal(r.events[0].name, "E0"); /* the oldest warning */
+	json_out_init(&j);
+	report_print_inherited(&r, &j);
+	v = json_parse(j.text, j.len);
+	list = json_get(v, "events");
+	assert_int_equal(json_count(list), REPORT_EVENTS_INHERITED);
+	assert_string_equal(json_text(json_get(json_at(list, 0), "name"), ""), "E1950");
+	report_read(&next, v);
+	assert_int_equal(next.event_count, REPORT_EVENTS_INHERITED);
+	assert_int_equal(next.events_before + next.event_count, 2000);
+	assert_string_equal(next.events[next.event_count - 1].name, "E1999");
+	json_free(v);
+	json_out_fini(&j);
+	report_fini(&r);
+	report_fini(&next);
+}
+
 static struct report_checkpoint of_number(uint32_t k)
 {
 	return (struct report_checkpoint){.id = k,
@@ -201,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_report_has_the_keys_that_others_rely_on),
 	    cmocka_unit_test(nodes_are_named_with_their_ranks),
+	    cmocka_unit_test(many_events_of_info_displace_no_warnings),
 	    cmocka_unit_test(a_job_of_a_month_has_a_report_of_bounded_length),
 	    cmocka_unit_test(what_happened_before_there_was_a_folder_is_in_the_record),
 	};

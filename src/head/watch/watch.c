@@ -134,12 +134,15 @@ void watch_tell(struct head *h, const char *space, const char *name, int severit
 	va_end(ap);
 	if (n >= (int)sizeof(payload))
 		n = sizeof(payload) - 1;
+	watch_keep(h, ftb_severity_names[severity], space, name, h->id.node, payload, (size_t)n);
+	w->telling = true;
 	if (w->broker)
 		status = broker_publish(w->broker, space, name, severity, watch_job_name(h->id.job),
 					payload, (size_t)n, &err);
 	else
 		status = tap_publish(w->tap, space, name, severity, watch_job_name(h->id.job),
 				     payload, (size_t)n, &err);
+	w->telling = false;
 	if (status != HALE_OK && !w->muted)
 		log_warn("%s is not published: %s", name, err.text);
 	w->muted |= status != HALE_OK;
@@ -183,6 +186,8 @@ hale_status_t watch_start(struct head *h, struct error *err)
 	status = bus_open(w, err);
 	if (status == HALE_OK)
 		status = watch_rules_start(w, err);
+	if (status == HALE_OK)
+		status = watch_kept_start(w, err);
 	if (status == HALE_OK)
 		status = watch_monitors_start(w, err);
 	if (status == HALE_OK) {

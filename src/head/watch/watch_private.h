@@ -4,6 +4,7 @@
  *   watch.c        life; the bus: own broker or tap; how much time it may take
  *   watch_tell.c   events of the job
  *   watch_rules.c  the engine, nodes, what is to be done
+ *   watch_kept.c   events that are kept for the report
  *   watch_hosts.c  the way between its broker and those of its hosts
  *   watch_child.c  monitors and commands: processes that it starts
  */
@@ -58,6 +59,7 @@ struct watch {
 	struct loop_timer rest;
 	double window, spent; /* of the current tenth of a second: when it began, processor time */
 	bool begun, muted;
+	bool telling; /* an event of the head's own is on its way */
 	/* rules */
 	struct rules *rules;
 	struct rules_engine *engine;
@@ -84,6 +86,11 @@ void watch_arrived(struct head *h, uint32_t node,
 				    const void *arg),
 		   const void *arg);
 
+/* watch_kept.c: what the head has told, or others. */
+void watch_keep(struct head *h, const char *severity, const char *space, const char *name,
+		const char *host, const char *payload, size_t length);
+hale_status_t watch_kept_start(struct watch *w, struct error *err);
+
 /* watch_hosts.c: false if the job has no hosts, or there is no memory. *names is the caller's. */
 bool watch_carrier(struct watch *w, struct broker_carrier *c, const char ***names);
 
@@ -93,6 +100,7 @@ hale_status_t watch_rules_start(struct watch *w, struct error *err);
 void watch_rules_begin(struct watch *w);
 void watch_rules_stop(struct watch *w);
 void watch_rules_event(const struct broker_event *e, void *arg);
+bool watch_of_another_job(const struct watch *w, const struct broker_event *e);
 
 /* watch_child.c */
 hale_status_t watch_monitors_start(struct watch *w, struct error *err);

@@ -390,7 +390,7 @@ static void tick_set(struct watch *w)
 		loop_timer_set(&w->head->loop, &w->tick, next > now ? next - now : 0, ticked, w);
 }
 
-static bool of_another_job(const struct watch *w, const struct broker_event *e)
+bool watch_of_another_job(const struct watch *w, const struct broker_event *e)
 {
 	return *e->jobid && strcmp(e->jobid, watch_job_name(w->head->id.job)) != 0;
 }
@@ -405,7 +405,7 @@ void watch_rules_event(const struct broker_event *e, void *arg)
 				    .host = e->host,
 				    .payload = payload};
 
-	if (w->node_count == 0 || of_another_job(w, e) ||
+	if (w->node_count == 0 || watch_of_another_job(w, e) ||
 	    !rules_severity_parse(e->severity, &event.severity))
 		return;
 	memcpy(payload, e->payload, e->length);
@@ -443,9 +443,9 @@ static void want_event(void *arg, const char *space, const char *event)
 
 	if (s->status != HALE_OK || s->all)
 		return;
-	/* a pattern that filters don't take, or too many: everything */
+	/* a pattern that filters don't take, or too many (watch_kept.c has one): everything */
 	snprintf(filter, sizeof(filter), "namespace=%s,name=%s", space, event);
-	s->all = s->count++ == TAP_SUBSCRIPTIONS - 1 || subscribe(s->w, filter, &s->err) != HALE_OK;
+	s->all = s->count++ == TAP_SUBSCRIPTIONS - 2 || subscribe(s->w, filter, &s->err) != HALE_OK;
 	if (s->all)
 		s->status = subscribe(s->w, "", &s->err);
 }
