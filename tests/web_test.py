@@ -303,6 +303,8 @@ def the_page_of_a_report_works_in_a_browser(s, browser):
         expect(b.run("return document.title") == report["job"] + ": hale", "its title")
         expect(b.run("return document.querySelectorAll('#timeline .death').length") == 2, "two deaths")
         expect(b.run("return " + NO_OVERFLOW), f"wider than the window: {name}")
+        expect(b.run("const c = card('state', 'checkpointing'), v = c.querySelector('b'); document.getElementById('cards').append(c);"
+                     "const h = v.offsetHeight / parseFloat(getComputedStyle(v).fontSize); c.remove(); return h") < 2.2, "in one line")
         b.click("#timeline .death")
         b.until("document.getElementById('detail').textContent.includes('died at')")
         expect("signal 9" in b.run("return document.getElementById('detail').textContent"), "what the click says")
