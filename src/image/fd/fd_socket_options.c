@@ -17,7 +17,7 @@ enum how {
 	LINGER,	    /* seconds, or more than an int has: off */
 };
 
-struct option {
+struct socket_option {
 	int level, name;
 	enum how how;
 	bool early; /* before it gets its address */
@@ -25,14 +25,14 @@ struct option {
 
 #define LINGER_OFF (1ll << 40)
 
-static const struct option options[SOCKET_OPTIONS] = {
+static const struct socket_option options[SOCKET_OPTIONS] = {
     {SOL_SOCKET, SO_KEEPALIVE, NUMBER, false},	{SOL_SOCKET, SO_OOBINLINE, NUMBER, false},
     {SOL_SOCKET, SO_PASSCRED, NUMBER, false},	{SOL_SOCKET, SO_RCVTIMEO, TIME, false},
     {SOL_SOCKET, SO_SNDTIMEO, TIME, false},	{IPPROTO_TCP, TCP_NODELAY, NUMBER, false},
     {IPPROTO_TCP, TCP_KEEPIDLE, NUMBER, false}, {IPPROTO_TCP, TCP_KEEPINTVL, NUMBER, false},
     {IPPROTO_TCP, TCP_KEEPCNT, NUMBER, false},	{IPPROTO_TCP, TCP_USER_TIMEOUT, NUMBER, false}};
 
-static const struct option more[] = {{IPPROTO_IPV6, IPV6_V6ONLY, NUMBER, true},
+static const struct socket_option more[] = {{IPPROTO_IPV6, IPV6_V6ONLY, NUMBER, true},
 				     {SOL_SOCKET, SO_REUSEADDR, NUMBER, true},
 				     {SOL_SOCKET, SO_REUSEPORT, NUMBER, true},
 				     {IPPROTO_IP, IP_FREEBIND, NUMBER, true},
@@ -56,7 +56,7 @@ static const struct option more[] = {{IPPROTO_IPV6, IPV6_V6ONLY, NUMBER, true},
 				     {SOL_SOCKET, SO_NO_CHECK, NUMBER, false}};
 _Static_assert(ARRAY_LEN(more) <= SOCKET_MORE, "the record has room for all");
 
-static int64_t read_one(int fd, const struct option *o, uint32_t family)
+static int64_t read_one(int fd, const struct socket_option *o, uint32_t family)
 {
 	union {
 		int number;
@@ -73,7 +73,7 @@ static int64_t read_one(int fd, const struct option *o, uint32_t family)
 	return o->how == LINGER ? v.linger.l_onoff ? v.linger.l_linger : LINGER_OFF : v.number;
 }
 
-static void write_one(int fd, const struct option *o, uint32_t family, int64_t value)
+static void write_one(int fd, const struct socket_option *o, uint32_t family, int64_t value)
 {
 	struct timeval time = {value / 1000000, value % 1000000};
 	struct linger linger = {value < LINGER_OFF, value < LINGER_OFF ? (int)value : 0};
