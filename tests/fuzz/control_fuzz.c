@@ -2,8 +2,8 @@
 /* links: src/head/control/control_serve.c src/head/control/control_metrics.c
  * src/control/control_client.c src/wire/session/loop.c src/launch/options_fault.c
  * src/head/faults/inject.c src/node/task_settings.c src/head/failover/succession_read.c
- * src/wire/attach/head_record.c src/report/report.c src/report/report_nodes.c src/report/report_profile.c
- * src/report/report_shadows.c src/head/job/job_shadows.c src/policy/shadows.c
+ * src/wire/attach/head_record.c src/report/report.c src/report/report_events.c
+ * src/report/report_nodes.c src/report/report_profile.c src/report/report_shadows.c src/head/job/job_shadows.c src/policy/shadows.c
  * src/report/profile.c src/node/living.c src/model/catalog.c src/model/check.c src/model/contest.c
  * src/model/entries.c src/model/entries_shadow.c src/model/entries_system.c src/model/interval.c
  * src/model/law.c src/model/lvf.c src/model/quad.c src/model/quantity.c src/model/redundancy.c
