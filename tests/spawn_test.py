@@ -51,7 +51,7 @@ def a_lost_parent_and_a_lost_child_cost_a_rollback(s):
 @test
 def a_checkpoint_waits_for_who_becomes_the_spawned_program(s):
     exe = build(s, "spawner", "openmpi")
-    late = s.compile("late", mpi=None, flags=("-static",))
+    late = s.compile("late_start", mpi=None, flags=("-static",))
     r = s.hale_run(2, exe, "20", options=["--spawn", 3, "--ckpt-every", "50ms"],
                    env={"SPAWNER_CHILD": late, "LATE": exe})
     right(r, 20)
