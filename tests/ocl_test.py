@@ -693,7 +693,7 @@ def valgrind_finds_nothing_in_layer_and_driver(s):
     for argv, settings in programs:
         alone = s.run(*argv, "6")
         r = s.run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
-                  *argv, "6", env=dict(env, HALE_OPENCL="check=none " + settings))
+                  *argv, "6", env=dict(env, HALE_OPENCL="check=none " + settings), limit=600)
         expect(r.status == 0 and r.out == alone.out and found(r)[:2] == (1, 1), argv, alone, r)
 
 
