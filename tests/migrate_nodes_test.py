@@ -30,7 +30,9 @@ def lammps_moves_and_prints_the_same(s):
 
 @test
 def all_who_move_and_all_who_get_them_are_named(s):
-    job = s.hale_start(300, "sleep", "100", options=["--no-mpi", "--nodes", "2", "--spares", "1"])
+    # 300 processes that start beside other tests may take the head's time for longer than a lease
+    job = s.hale_start(300, "sleep", "1000", options=["--no-mpi", "--nodes", "2", "--spares", "1",
+                                                      "--node-timeout", "60s"])
     job.ranks(300)
     watch = s.start(HALE, "events", job.id(), "--follow", "--json", "--filter", "name=FTB_MIGRATE_IPT")
 
