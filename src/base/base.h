@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/clock.h"
+#include "base/timestamp.h"
 #include "base/heap.h"
 #include "base/units.h"
 

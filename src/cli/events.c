@@ -108,19 +108,6 @@ static void escape(const unsigned char *from, size_t len, char *to, size_t cap)
 	to[n] = 0;
 }
 
-static void when(char text[40])
-{
-	struct timespec t;
-	struct tm tm;
-	size_t n;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	int64_t ms = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 - ftb_event_age_ms;
-	localtime_r(&(time_t){ms / 1000}, &tm);
-	n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + n, 40 - n, ".%03d", (int)(ms % 1000));
-}
-
 static void show_json(const FTB_receive_event_t *e, const void *payload, size_t length,
 		      const char *time_text)
 {
@@ -163,9 +150,9 @@ static void show_line(const FTB_receive_event_t *e, const void *payload, size_t 
 static void show(const FTB_receive_event_t *e, const void *payload, size_t length, void *arg)
 {
 	struct events_view *v = arg;
-	char time_text[40];
+	char time_text[TIMESTAMP_SIZE];
 
-	when(time_text);
+	timestamp_print(time_text, timestamp_now() - ftb_event_age_ms);
 	pthread_mutex_lock(&v->lock);
 	if (!v->ended && (!v->count || v->shown < v->count)) {
 		(v->json ? show_json : show_line)(e, payload, length, time_text);

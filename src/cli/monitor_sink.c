@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "base/base.h"
 #include "base/json.h"
 
@@ -64,14 +63,10 @@ static int event_send(struct monitor_sink *s, const struct monitor_event *e)
 
 static void event_write(FILE *f, const struct monitor_event *e)
 {
-	time_t seconds = (time_t)e->time;
-	char text[40], stamp[64];
+	char stamp[TIMESTAMP_SIZE];
 	struct json_out j;
-	struct tm tm;
 
-	localtime_r(&seconds, &tm);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(stamp, sizeof(stamp), "%s.%03d", text, (int)((e->time - (double)seconds) * 1e3));
+	timestamp_print(stamp, (int64_t)(e->time * 1e3));
 	json_out_init(&j);
 	json_open_object(&j, NULL);
 	json_string(&j, "time", stamp);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/json.h"
+#include "base/timestamp.h"
 #include "report/profile.h"
 
 struct report_checkpoint {
@@ -62,7 +63,7 @@ enum { REPORT_STAYS = 1000 }; /* what comes later is not written down */
 /* Of the backplane; a payload may be longer. */
 struct report_event {
 	double at_seconds;
-	char time[40]; /* of the day, as `hale events` has it */
+	char time[TIMESTAMP_SIZE]; /* of the day, as `hale events` has it */
 	char severity[8], space[64], name[64], host[64], payload[400];
 };
 

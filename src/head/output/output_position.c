@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "base/base.h"
 
 #define MOMENT_SECONDS 0.1
@@ -39,14 +38,11 @@ static bool by_line(const struct output_position *p)
 
 static size_t put_before(const struct output_position *p, char *buf, size_t cap)
 {
-	struct timespec now;
-	struct tm tm;
+	char stamp[TIMESTAMP_SIZE];
 	size_t n = 0;
 
-	if (p->stamp && clock_gettime(CLOCK_REALTIME, &now) == 0 && localtime_r(&now.tv_sec, &tm)) {
-		n = strftime(buf, cap, "%FT%T", &tm);
-		n += (size_t)snprintf(buf + n, cap - n, ".%03ld ", now.tv_nsec / 1000000);
-	}
+	if (p->stamp)
+		n = (size_t)snprintf(buf, cap, "%s ", timestamp_print(stamp, timestamp_now()));
 	if (p->tag)
 		n += (size_t)snprintf(buf + n, cap - n, "[%u] ", p->rank);
 	return n;

@@ -117,6 +117,16 @@ const char *watch_job_name(const char *job)
 	return n > 15 ? job + n - 15 : job;
 }
 
+hale_status_t watch_subscribe(struct watch *w, const char *filter,
+			      void (*callback)(const struct broker_event *event, void *arg),
+			      struct error *err)
+{
+	unsigned id;
+
+	return w->broker ? broker_subscribe(w->broker, filter, callback, w, &id, err)
+			 : tap_subscribe(w->tap, filter, callback, w, err);
+}
+
 void watch_tell(struct head *h, const char *space, const char *name, int severity, const char *fmt,
 		...)
 {

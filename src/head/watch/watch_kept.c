@@ -3,30 +3,16 @@
  * tells all, of what others say WARNING and above, without other jobs'. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include "base/base.h"
 #include "ftb/ftb.h"
 #include "head/watch/watch_private.h"
-
-/* As `hale events --json` writes it. */
-static void time_text(char text[40])
-{
-	struct timespec t;
-	struct tm tm;
-	size_t n;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	localtime_r(&t.tv_sec, &tm);
-	n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + n, 40 - n, ".%03ld", t.tv_nsec / 1000000);
-}
 
 void watch_keep(struct head *h, const char *severity, const char *space, const char *name,
 		const char *host, const char *payload, size_t length)
 {
 	struct report_event e = {.at_seconds = head_seconds(h)};
 
-	time_text(e.time);
+	timestamp_print(e.time, timestamp_now());
 	snprintf(e.severity, sizeof(e.severity), "%s", severity);
 	snprintf(e.space, sizeof(e.space), "%s", space);
 	snprintf(e.name, sizeof(e.name), "%s", name);
@@ -45,8 +31,5 @@ static void of_others(const struct broker_event *e, void *arg)
 
 hale_status_t watch_kept_start(struct watch *w, struct error *err)
 {
-	unsigned id;
-
-	return w->broker ? broker_subscribe(w->broker, "severity>=WARNING", of_others, w, &id, err)
-			 : tap_subscribe(w->tap, "severity>=WARNING", of_others, w, err);
+	return watch_subscribe(w, "severity>=WARNING", of_others, err);
 }

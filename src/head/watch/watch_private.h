@@ -79,6 +79,10 @@ struct watch {
 /* Publishes; severity as broker_publish. What goes wrong is said once. */
 void watch_tell(struct head *h, const char *space, const char *name, int severity, const char *fmt,
 		...) __attribute__((format(printf, 5, 6)));
+/* callback(event, w) for what passes the bus and the filter has (ftb/broker.h), until the end. */
+hale_status_t watch_subscribe(struct watch *w, const char *filter,
+			      void (*callback)(const struct broker_event *event, void *arg),
+			      struct error *err);
 
 /* watch_tell.c: "node3 4,5", the ranks that has_come says have come to a node, if there are any. */
 void watch_arrived(struct head *h, uint32_t node,

@@ -428,14 +428,6 @@ struct subscribing {
 	hale_status_t status;
 };
 
-static hale_status_t subscribe(struct watch *w, const char *filter, struct error *err)
-{
-	unsigned id;
-
-	return w->broker ? broker_subscribe(w->broker, filter, watch_rules_event, w, &id, err)
-			 : tap_subscribe(w->tap, filter, watch_rules_event, w, err);
-}
-
 static void want_event(void *arg, const char *space, const char *event)
 {
 	struct subscribing *s = arg;
@@ -445,9 +437,10 @@ static void want_event(void *arg, const char *space, const char *event)
 		return;
 	/* a pattern that filters don't take, or too many (watch_kept.c has one): everything */
 	snprintf(filter, sizeof(filter), "namespace=%s,name=%s", space, event);
-	s->all = s->count++ == TAP_SUBSCRIPTIONS - 2 || subscribe(s->w, filter, &s->err) != HALE_OK;
+	s->all = s->count++ == TAP_SUBSCRIPTIONS - 2 ||
+		 watch_subscribe(s->w, filter, watch_rules_event, &s->err) != HALE_OK;
 	if (s->all)
-		s->status = subscribe(s->w, "", &s->err);
+		s->status = watch_subscribe(s->w, "", watch_rules_event, &s->err);
 }
 
 hale_status_t watch_rules_start(struct watch *w, struct error *err)
