@@ -2,6 +2,7 @@
 """What the tests of OpenCL programs share."""
 
 import atexit
+import contextlib
 import shutil
 import tempfile
 
@@ -88,6 +89,17 @@ def server_of(pid):
         except (ProcessLookupError, OSError):
             pass
     return None
+
+
+def is_ready(server):
+    """Whether it carries out requests: struct remote_wire's third word says so (src/ocl/remote/wire.h)."""
+    with contextlib.suppress(OSError, StopIteration):
+        with open(f"/proc/{server}/maps") as maps:
+            at = int(next(m for m in maps if "/memfd:hale-opencl " in m).split("-")[0], 16)
+        with open(f"/proc/{server}/mem", "rb") as memory:
+            memory.seek(at + 8)
+            return int.from_bytes(memory.read(4), "little") == 1
+    return False
 
 
 def run_opencl(s, exe, *args, ranks=1, options=(), **env):

@@ -114,7 +114,8 @@ static void become_server(int region, int svm)
 	_exit(127);
 }
 
-/* The server is no child of the program: its wait() and its SIGCHLD are its own. */
+/* The server is no child of the program: its wait() and its SIGCHLD are its own. The process
+ * between them leaves its id, so that an end before its first instruction is noticed, too. */
 static void spawn(int region, int svm)
 {
 	pid_t middle = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL), server;
@@ -124,6 +125,8 @@ static void spawn(int region, int svm)
 		server = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 		if (server == 0)
 			become_server(region, svm);
+		if (server > 0)
+			atomic_store(&remote.wire->server_pid, (uint32_t)server);
 		syscall(SYS_exit_group, server < 0);
 	}
 	while (middle > 0 && waitpid(middle, &status, __WCLONE) < 0 && errno == EINTR)
