@@ -52,7 +52,7 @@ def through_deaths(s, env):
     """Ranks are killed at random moments in the middle of collectives; the job comes back each time
     from its last checkpoint, and every result after it is right."""
     chance = random.Random(SEED)
-    ranks, rounds = 4, ROUNDS * 20
+    ranks, rounds = 4, ROUNDS * (20 if LONG else 6)
     exe = s.compile("collectives", flags=["-lm"])
     job = s.hale_start(ranks, exe, rounds, SEED, 20000,
                        options=["--ckpt-every", "150ms", "--max-restarts", "20"],

@@ -187,7 +187,8 @@ def ranks_append_to_one_file(s):
                 os.unlink(os.path.join(folder, name))
         r = s.run("env", "--chdir", folder, HALE, "run", "-n", "2", *node, "--ckpt-every", "300ms",
                   "--inject", "kill:rank=1,after=900ms", "--", PYTHON, program)
-        expect(r.status == 0 and "rolling back to checkpoint" in r.err, r)
+        # on a busy machine to the beginning, which is to leave the same
+        expect(r.status == 0 and "rolling back to" in r.err, r)
         found = tree(folder)
         lines = found["shared"].splitlines()
         expect(sorted(lines) == sorted(f"{rank} {i}" for rank in (0, 1) for i in range(24)), lines, r)

@@ -46,7 +46,7 @@ EXIT_USAGE = 64
 EXIT_UNRECOVERED = 70
 EXIT_SDC = 73
 
-__all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG", "SEED", "EXIT_USAGE",
+__all__ = ["test", "main", "expect", "skip", "Failed", "ROOT", "BUILD", "HALE", "PYTHON", "LONG", "SEED", "some", "EXIT_USAGE",
            "EXIT_UNRECOVERED", "EXIT_SDC", "have", "alive", "life", "ids_allowed", "children", "flip_in_image", "image_covered",
            "name_of", "said", "thermo",
            "proc_figures", "json", "os", "random", "re", "shutil", "signal", "subprocess", "sys", "time", "glob"]
@@ -64,6 +64,15 @@ def expect(condition, what="", *more):
     """what may be a Result: then all about it is shown."""
     if not condition:
         raise Failed("\n".join(str(w) for w in (what,) + more))
+
+
+def some(cases, most):
+    """So many of these, others on each day (of HALE_SEED, if it is set); all with HALE_LONG."""
+    cases = list(cases)
+    if LONG or len(cases) <= most:
+        return cases
+    draw = random.Random(os.environ.get("HALE_SEED", time.strftime("%Y-%m-%d")))
+    return [cases[i] for i in sorted(draw.sample(range(len(cases)), most))]
 
 
 def skip(why):

@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "base/cpus.h"
 #include "agent/agent_private.h"
+#include "base/procstat.h"
 #include "report/profile.h"
 
 #define CLEAR_SECONDS 0.002
@@ -211,16 +212,40 @@ static void take_clear(struct agent *a, const struct message *m)
 	agent_clear_again(a);
 }
 
+static void look_at(struct agent *a, uint32_t rank, struct profile_process *p)
+{
+	const struct rank_meter *m = segment_meter(a->view.segment, rank);
+	struct procstat s;
+
+	p->process = rank;
+	memcpy(p->inside, m->inside, sizeof(p->inside) - 1);
+	if (procstat_read(a->ranks[rank].member ? a->ranks[rank].member : a->ranks[rank].pid, &s)) {
+		p->cpu_seconds = s.cpu_seconds;
+		p->memory = s.memory;
+	}
+}
+
 static void take_look(struct agent *a, const struct message *m)
 {
-	struct profile p = {0};
-	struct message answer = {.type = MSG_LOOKED, .id = m->id, .bytes = &p, .len = sizeof(p)};
+	struct profile_answer fewer = {0}, *p = &fewer, *room = NULL;
+	struct message answer = {.type = MSG_LOOKED, .id = m->id, .len = sizeof(*p)};
+	uint32_t count = 0;
 
+	if (m->value)
+		room = calloc(1, sizeof(*p) + a->setup.nranks * sizeof(p->each[0]));
+	if (room)
+		p = room;
 	if (a->view.segment) {
-		profile_add_node(&p, a->view.segment, a->setup.nranks);
+		profile_add_node(&p->all, a->view.segment, a->setup.nranks);
 		answer.number = profile_progress(a->view.segment, a->setup.nranks);
+		for (uint32_t r = 0; room && r < a->setup.nranks; r++)
+			if (agent_has(a, r))
+				look_at(a, r, &p->each[count++]);
 	}
+	answer.bytes = p;
+	answer.len += count * sizeof(p->each[0]);
 	agent_send(a, &answer);
+	free(room);
 }
 
 static void take_taken(struct agent *a, const struct message *m)

@@ -77,7 +77,7 @@ static void finish(struct head *h, uint32_t rank)
 	/* from now on agents leave: a head that comes later finds none, and knows why */
 	succession_save(h);
 	h->profile.final_look =
-	    h->node_set.laid_out && node_set_usable(&h->node_set) ? node_set_look(&h->node_set) : 0;
+	    h->node_set.laid_out && node_set_usable(&h->node_set) ? node_set_look(&h->node_set, false) : 0;
 	if (h->profile.final_look == 0)
 		loop_stop(&h->loop);
 }

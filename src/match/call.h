@@ -11,10 +11,13 @@
 struct match_call {
 	uint64_t entered; /* 0: this call's beginning is not timed */
 	uint64_t since;	  /* it waits in earnest, or moves much, since then; 0: it doesn't */
+	const char *function; /* "MPI_Recv", for example */
 	uint32_t what;	  /* enum meter_call */
 	uint32_t weight;  /* calls that this one stands for, if timed */
 	bool noted;	  /* either of the first two isn't 0 */
 };
+/* Told when a call stops being short, with its name; NULL: nobody. */
+extern void (*match_call_tell)(const char *name);
 extern __thread struct match_call match_call __attribute__((tls_model("initial-exec")));
 
 /* Payloads from here on take so long that reading the clock doesn't count. */
@@ -36,6 +39,8 @@ static inline void match_call_long(void)
 		return;
 	match_call.since = match_clock_ns();
 	match_call.noted = true;
+	if (match_call_tell)
+		match_call_tell(match_call.function);
 }
 
 #endif

@@ -8,6 +8,7 @@
 
 struct match match;
 __thread struct match_call match_call;
+void (*match_call_tell)(const char *name);
 uint64_t match_skipped_ns;
 
 static hale_status_t peers_make(struct error *err)

@@ -58,7 +58,7 @@ void intask_enter(const char *function) __attribute__((cold));
 		if (UNLIKELY(api_gated()))                                                         \
 			api_gate(api_name);                                                        \
 		guard_enter();                                                                     \
-		profile_enter(profile_class(name));                                                \
+		profile_enter(profile_class(name), api_name);                                                \
 		if (UNLIKELY(tasklog_now != NULL))                                                 \
 			intask_enter(api_name);                                                    \
 	} while (0)
@@ -72,6 +72,7 @@ void api_gate_anytime(const char *function) __attribute__((cold));
 			api_gate_anytime(api_name);                                                \
 		guard_enter();                                                                     \
 		match_call.what = METER_OTHER;                                                     \
+		match_call.function = api_name;                                                        \
 	} while (0)
 
 static inline int api_leave(struct comm *c, int rc, const char *function)

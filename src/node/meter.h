@@ -40,6 +40,8 @@ enum meter_call {
 	METER_CALLS
 };
 
+enum { METER_NAME_MAX = 32 };
+
 /* Messages by size: at most 64 B, 512 B, 4 KiB, 32 KiB, 256 KiB, 2 MiB, 16 MiB, more. */
 enum { METER_SIZES = 8, METER_SIZE_FIRST = 64, METER_SIZE_FACTOR = 8 };
 
@@ -77,6 +79,9 @@ struct rank_meter {
 	_Atomic uint64_t began_ns, app_ns;
 	/* of libhale_task.so's threads, which add to it now and then; with and without MPI */
 	_Atomic uint64_t task[METER_TASKS];
+	/* The MPI function that it waits in, or moves much in; "": none. With several threads, the
+	 * last one that began to. */
+	char inside[METER_NAME_MAX];
 };
 
 /* Adds to a word that only the caller writes: one instruction without a lock, where the compiler

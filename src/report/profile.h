@@ -18,6 +18,14 @@ struct profile_call {
 	double seconds;
 };
 
+/* One process, now. */
+struct profile_process {
+	uint32_t process;
+	char inside[METER_NAME_MAX]; /* the MPI function that it waits in; "": none */
+	double cpu_seconds;	     /* so far */
+	uint64_t memory;	     /* resident, bytes */
+};
+
 struct profile {
 	uint32_t ranks; /* that have been in MPI_Init */
 	double app_seconds, mpi_seconds;
@@ -26,6 +34,12 @@ struct profile {
 	uint64_t messages[METER_SIZES], bytes[METER_SIZES];
 	uint64_t collectives, collective_bytes;
 	uint64_t task[METER_TASKS]; /* of all processes with tasks, also without MPI */
+};
+
+/* What an agent answers: the node's sums, and its processes if they were asked for. */
+struct profile_answer {
+	struct profile all;
+	struct profile_process each[];
 };
 
 /* One rank's meter, as it is now; while it runs all words of it that belong together agree. */

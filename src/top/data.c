@@ -163,6 +163,21 @@ static void read_profile(struct top_job *job, const struct json_value *p)
 		job->mpi_share = json_number(json_get(p, "mpi_seconds"), 0) / all;
 }
 
+static void read_processes(struct top_job *job, const struct json_value *list)
+{
+	for (size_t i = 0; i < job->rank_count; i++)
+		job->ranks[i].inside[0] = '\0';
+	for (size_t i = 0; i < json_count(list); i++) {
+		const struct json_value *p = json_at(list, i);
+		size_t process = (size_t)json_number_int(json_get(p, "process"), -1);
+
+		if (process < job->rank_count)
+			top_told(&job->ranks[process], json_text(json_get(p, "inside"), ""),
+				 json_number(json_get(p, "cpu_seconds"), 0),
+				 (uint64_t)json_number_int(json_get(p, "memory"), 0));
+	}
+}
+
 static void read_more(struct top_job *job)
 {
 	struct json_value *answer = NULL;
@@ -181,6 +196,11 @@ static void read_more(struct top_job *job)
 	control_ask_each(&job->id, 1, "{\"op\":\"profile\"}", &answer, &status);
 	if (status == HALE_OK)
 		read_profile(job, answer);
+	json_free(answer);
+	answer = NULL;
+	control_ask_each(&job->id, 1, "{\"op\":\"processes\"}", &answer, &status);
+	if (status == HALE_OK)
+		read_processes(job, json_get(answer, "processes"));
 	json_free(answer);
 	top_local_read(job);
 }

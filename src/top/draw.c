@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "top/top.h"
 
-enum { HEAD_LINES = 5, NARROW = 100 };
+enum { HEAD_LINES = 5, NARROW = 100, WIDE = 160 };
 enum { RANK_AT = 0, PID_AT = 7, STATE_AT = 25, CPU_AT = 39, NODE_AT = 73 };
 enum { GOOD = 1, BUSY, BAD, FAINT };
 
@@ -163,13 +163,27 @@ static const char *rate_text(double rate, const char *of, char text[40])
 static void draw_head(const struct top_job *job)
 {
 	char a[64], b[40], c[16], calls[40], messages[40];
-	size_t usable = 0;
+	char spares[32] = "", lost[48] = "";
+	size_t used = 0, spare = 0, away = 0;
 
-	for (size_t k = 0; k < job->node_count; k++)
-		usable += job->nodes[k].usable && strcmp(job->nodes[k].state, "LOST") != 0;
+	for (size_t k = 0; k < job->node_count; k++) {
+		const struct top_node *n = &job->nodes[k];
+
+		if (!n->usable || strcmp(n->state, "LOST") == 0)
+			away++;
+		else if (n->ranks > 0)
+			used++;
+		else
+			spare++;
+	}
+	if (spare)
+		snprintf(spares, sizeof(spares), ", %zu spare", spare);
+	if (away)
+		snprintf(lost, sizeof(lost), ", %zu lost or not usable", away);
 	put_state(1, 0, 14, job->state);
-	put(1, 15, "%zu ranks on %zu of %zu nodes, runs for %s: %s", job->rank_count, usable,
-	    job->node_count, units_show_seconds(job->seconds, c), job->program);
+	put(1, 15, "%zu rank%s on %zu node%s%s%s, runs for %s: %s", job->rank_count,
+	    job->rank_count == 1 ? "" : "s", used, used == 1 ? "" : "s", spares, lost,
+	    units_show_seconds(job->seconds, c), job->program);
 	if (job->unprotected) {
 		attron(COLOR_PAIR(BAD));
 		put(2, 0, "no checkpoint since %s after its start: %s",
@@ -228,7 +242,7 @@ static void draw_rank_row(const struct top_job *job, const struct top_rank *r, i
 	    : r->leader	   ? "leader"
 			   : "replica");
 	put_state(y, STATE_AT, 13, r->state);
-	put(y, CPU_AT, "%5s %9s  %.16s", cpu, memory, top_local_does(r));
+	put(y, CPU_AT, "%5s %9s  %.16s", cpu, memory, top_does(r));
 	if (with_node || r->node < 0)
 		put(y, NODE_AT, "%s", r->node >= 0 ? job->nodes[r->node].name : "?");
 }
@@ -286,7 +300,7 @@ static void draw_rank(struct top *t, int y)
 		 : r->leader	? " (leader)"
 				: " (replica)",
 		 (int)r->pid, r->node >= 0 ? job->nodes[r->node].name : "?", r->state,
-		 top_local_does(r));
+		 top_does(r));
 	bar(y++, head);
 	if (!r->local)
 		text = "It runs on another machine: what its kernel says is to be had there.";
@@ -296,6 +310,17 @@ static void draw_rank(struct top *t, int y)
 }
 
 /* ---- around it ---- */
+
+static void put_event(int y, const char *line, size_t len)
+{
+	char text[1024];
+
+	top_event_text(line, len, text, sizeof(text));
+	if (COLS < WIDE)
+		put(y, 0, "%s", text);
+	else
+		put(y, 0, "%.*s", (int)len, line);
+}
 
 static void draw_events(const struct top *t)
 {
@@ -311,7 +336,7 @@ static void draw_events(const struct top *t)
 	bar(y++, head);
 	at = n > 1 ? follow_last(&t->events, (size_t)n - 1) : "";
 	for (; *at && y < LINES - 1; at += strcspn(at, "\n"), at += *at == '\n')
-		put(y++, 0, "%.*s", (int)strcspn(at, "\n"), at);
+		put_event(y++, at, strcspn(at, "\n"));
 }
 
 static void draw_help(void)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "base/clock.h"
+#include "base/procstat.h"
 #include "top/top.h"
 
 static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
@@ -24,42 +25,45 @@ static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
 	return n > 0;
 }
 
-static void read_rank(struct top_rank *r, double ticks_a_second, uint64_t page)
+/* seconds: of the processor, so far. */
+static void measure(struct top_rank *r, double seconds, uint64_t memory)
 {
-	char text[1024], state;
-	unsigned long user, system;
-	long pages;
-	const char *at;
 	double now = clock_seconds();
 
-	r->kernel = 0;
-	if (!read_proc(r->pid, "stat", text, sizeof(text)))
-		return;
-	at = strrchr(text, ')'); /* the name may hold anything */
-	if (!at || sscanf(at + 1,
-			  " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
-			  "%*d %*d %*u %*u %ld",
-			  &state, &user, &system, &pages) != 4)
-		return;
-	r->kernel = state;
-	r->memory = (uint64_t)pages * page;
-	if (r->ticks_at > 0 && now > r->ticks_at && user + system >= r->ticks)
-		r->cpu = (double)(user + system - r->ticks) / ticks_a_second / (now - r->ticks_at);
-	r->ticks = user + system;
-	r->ticks_at = now;
+	if (r->cpu_at > 0 && now > r->cpu_at && seconds >= r->cpu_seconds)
+		r->cpu = (seconds - r->cpu_seconds) / (now - r->cpu_at);
+	r->cpu_seconds = seconds;
+	r->cpu_at = now;
+	r->memory = memory;
 }
 
 void top_local_read(struct top_job *job)
 {
-	double ticks = (double)sysconf(_SC_CLK_TCK);
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct procstat s;
 
-	for (size_t i = 0; i < job->rank_count; i++)
-		if (job->ranks[i].local && job->ranks[i].pid > 0)
-			read_rank(&job->ranks[i], ticks, page);
+	for (size_t i = 0; i < job->rank_count; i++) {
+		struct top_rank *r = &job->ranks[i];
+
+		if (!r->local || r->pid <= 0)
+			continue;
+		r->kernel = 0;
+		if (!procstat_read(r->pid, &s))
+			continue;
+		r->kernel = s.state;
+		measure(r, s.cpu_seconds, s.memory);
+	}
 }
 
-const char *top_local_does(const struct top_rank *r)
+void top_told(struct top_rank *r, const char *inside, double cpu_seconds, uint64_t memory)
+{
+	snprintf(r->inside, sizeof(r->inside), "%s", inside);
+	if (r->local)
+		return;
+	r->kernel = '?';
+	measure(r, cpu_seconds, memory);
+}
+
+const char *top_does(const struct top_rank *r)
 {
 	if (strcmp(r->state, "running") != 0 || !r->kernel)
 		return r->state;
@@ -71,7 +75,10 @@ const char *top_local_does(const struct top_rank *r)
 		return "waits for a disk";
 	case 'Z':
 		return "has died";
-	default: /* a look is short: what it did since the last one says more */
+	default:
+		if (r->inside[0])
+			return r->inside;
+		/* a look is short: what it did since the last one says more */
 		return r->cpu >= 0.5 || (r->cpu < 0 && r->kernel == 'R') ? "computes" : "waits";
 	}
 }

@@ -16,7 +16,7 @@ static bool matches(const struct top_job *job, const struct top_rank *r, const c
 	if (!*filter)
 		return true;
 	snprintf(text, sizeof(text), "rank %d %s %d %s %s %s", r->rank, node_name(job, r->node),
-		 (int)r->pid, r->state, top_local_does(r),
+		 (int)r->pid, r->state, top_does(r),
 		 !job->replicas ? ""
 		 : r->leader	? "leader"
 				: "replica");
@@ -121,4 +121,40 @@ void top_node_summary(const struct top_job *job, int node, char *text, size_t si
 					states[k]);
 	if (n == 0)
 		snprintf(text, size, "no ranks");
+}
+
+/* The next of what blanks part. */
+static const char *word_next(const char **at, const char *end, size_t *len)
+{
+	const char *word = *at;
+
+	while (word < end && *word == ' ')
+		word++;
+	*at = word;
+	while (*at < end && **at != ' ')
+		(*at)++;
+	*len = (size_t)(*at - word);
+	return word;
+}
+
+void top_event_text(const char *line, size_t len, char *text, size_t size)
+{
+	enum { TIME, SEVERITY, SPACE, NAME, HOST, WORDS };
+	const char *at = line, *end = line + len, *word[WORDS], *clock, *more;
+	size_t n[WORDS], more_len;
+
+	for (int i = 0; i < WORDS; i++)
+		word[i] = word_next(&at, end, &n[i]);
+	clock = memchr(word[TIME], 'T', n[TIME]);
+	if (n[HOST] < 6 || strncmp(word[HOST], "host=", 5) != 0 || !clock ||
+	    n[TIME] < (size_t)(clock - line) + 9) {
+		snprintf(text, size, "%.*s", (int)len, line);
+		return;
+	}
+	more = word_next(&at, end, &more_len);
+	if (more_len > 4 && strncmp(more, "job=", 4) == 0)
+		more = word_next(&at, end, &more_len);
+	snprintf(text, size, "%.8s %.*s %.*s %.*s%s%.*s", clock + 1, (int)n[SEVERITY],
+		 word[SEVERITY], (int)n[NAME], word[NAME], (int)n[HOST] - 5, word[HOST] + 5,
+		 more < end ? ": " : "", (int)(end - more), more);
 }

@@ -76,6 +76,25 @@ static void a_node_says_what_its_ranks_are(void **state)
 	assert_string_equal(text, "1 runni");
 }
 
+static void events_on_narrow_screens_lack_what_is_needed_least(void **state)
+{
+	static const char line[] = "2026-11-26T22:50:01.123 WARNING ftb.hale RANK_DEATH host=north "
+				   "job=lmp.7 rank 3: signal 9\nnext";
+	static const char plain[] = "hale: no job runs\n";
+	char text[96];
+
+	top_event_text(line, strcspn(line, "\n"), text, sizeof(text));
+	assert_string_equal(text, "22:50:01 WARNING RANK_DEATH north: rank 3: signal 9");
+	top_event_text(line, strcspn(line, "\n"), text, 12);
+	assert_string_equal(text, "22:50:01 WA");
+	top_event_text(line, 0, text, sizeof(text));
+	assert_string_equal(text, "");
+	top_event_text(line, 62, text, sizeof(text));
+	assert_string_equal(text, "22:50:01 WARNING RANK_DEATH north");
+	top_event_text(plain, strcspn(plain, "\n"), text, sizeof(text));
+	assert_string_equal(text, "hale: no job runs");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -84,6 +103,7 @@ int main(void)
 	    cmocka_unit_test(other_orders_have_ranks_only),
 	    cmocka_unit_test(ranks_of_no_known_node_are_not_lost),
 	    cmocka_unit_test(a_node_says_what_its_ranks_are),
+	    cmocka_unit_test(events_on_narrow_screens_lack_what_is_needed_least),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

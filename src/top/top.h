@@ -25,11 +25,11 @@ struct top_rank {
 	int node; /* in the job's nodes; -1: not known */
 	pid_t pid;
 	char state[16];
-	/* local ones only */
-	char kernel;		/* state as in /proc/PID/stat; 0: not known */
-	uint64_t ticks, memory; /* of the processor, so far; bytes */
-	double ticks_at;	/* clock_seconds() when they were read; 0: never */
-	double cpu;		/* cores in use; < 0: not known */
+	char kernel;		  /* state as in /proc/PID/stat; '?': of another machine; 0: not known */
+	char inside[32];	  /* the MPI function that it waits in, as its agent says; "": none */
+	uint64_t memory;	  /* bytes */
+	double cpu_seconds, cpu_at; /* used so far, and clock_seconds() of that; 0: never read */
+	double cpu;		  /* cores in use; < 0: not known */
 };
 
 struct top_node {
@@ -70,8 +70,11 @@ void top_pace_add(struct top_pace *p, double at, double value);
 
 /* Processor and memory of a job's ranks on this machine. */
 void top_local_read(struct top_job *job);
-/* "computes", "waits", …: from the kernel's state and the processor that it has used. */
-const char *top_local_does(const struct top_rank *r);
+/* What its agent says of a rank; of local ones the kernel itself is asked for the rest. */
+void top_told(struct top_rank *r, const char *inside, double cpu_seconds, uint64_t memory);
+/* The MPI function that it is in, or "computes", "waits", …: from the kernel's state and the
+ * processor that it has used. */
+const char *top_does(const struct top_rank *r);
 /* What can be said of a process in lines; to be freed. */
 char *top_local_describe(pid_t pid);
 
@@ -96,6 +99,9 @@ struct top_row {
  * how many there are; rows has room for ranks + nodes. */
 size_t top_rows(const struct top_job *job, top_sort_t sort, const char *filter,
 		struct top_row *rows);
+/* An event's line as `hale events` has it, without what a narrow screen needs least: date, namespace
+ * and job. What is no such line stays as it is. */
+void top_event_text(const char *line, size_t len, char *text, size_t size);
 /* "2 running, 1 checkpointing" of a node's ranks. */
 void top_node_summary(const struct top_job *job, int node, char *text, size_t size);
 

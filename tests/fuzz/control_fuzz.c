@@ -118,7 +118,7 @@ void levels_restore(struct head *h, const struct json_value *doc)
 {
 }
 
-uint32_t node_set_look(struct node_set *c)
+uint32_t node_set_look(struct node_set *c, bool processes)
 {
 	looks = input_byte(&in) % 3;
 	return looks;

@@ -709,10 +709,21 @@ static int ends_with(const char *text, const char *end)
 	return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static int is_skipped(const char *title)
+/* OCL_WRONG_SHARE="2 6": of each six calls the third one only. */
+static int is_of_others(int n)
+{
+	const char *share = getenv("OCL_WRONG_SHARE");
+	int which, of;
+
+	return share && sscanf(share, "%d %d", &which, &of) == 2 && n % of != which;
+}
+
+static int is_skipped(const char *title, int n)
 {
 	char line[128];
 
+	if (is_of_others(n))
+		return 1;
 	if (only_null && (ends_with(title, " another") || ends_with(title, " none") ||
 			  ends_with(title, " released")))
 		return 1;
@@ -797,7 +808,7 @@ static void child(int from)
 	for (int n = from; nth(n, &w); n++) {
 		*progress = n;
 		title_of(&w, n, title, sizeof(title));
-		if (is_skipped(title))
+		if (is_skipped(title, n))
 			continue;
 		alarm(limit ? (unsigned)atoi(limit) : 20);
 		call(&w, title);

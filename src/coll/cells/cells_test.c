@@ -100,6 +100,7 @@ void link_sleep(uint32_t seen, uint64_t max_ns)
 	nap();
 }
 __thread struct match_call match_call;
+void (*match_call_tell)(const char *name);
 uint64_t match_skipped_ns;
 int match_progress(void)
 {

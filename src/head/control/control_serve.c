@@ -29,7 +29,7 @@ struct control_serve_client {
 	bool waits;	/* for the checkpoint */
 	uint32_t moves; /* waits for this migration; 0: for none */
 	uint32_t looks; /* for this look, for the profile; 0: not */
-	bool reports;	/* of what is looked at the whole report is wanted */
+	enum { WANTS_PROFILE, WANTS_REPORT, WANTS_PROCESSES } wants; /* of what is looked at */
 	struct control_serve_client *next;
 };
 
@@ -212,13 +212,43 @@ static void answer_report(struct control_serve_client *c)
 	answer(c, &j);
 }
 
+/* What each process does now; those whose node has not answered are missing. */
+static void answer_processes(struct control_serve_client *c)
+{
+	const struct node_set *n = &c->control->head->node_set;
+	struct json_out j;
+
+	json_out_init(&j);
+	json_open_object(&j, NULL);
+	json_open_array(&j, "processes");
+	for (uint32_t r = 0; c->looks && r < n->nranks; r++) {
+		const struct profile_process *p = &n->ranks[r].seen;
+
+		if (n->ranks[r].seen_by < c->looks)
+			continue;
+		json_open_object(&j, NULL);
+		json_uint(&j, "process", r);
+		json_string(&j, "inside", p->inside);
+		json_double(&j, "cpu_seconds", p->cpu_seconds);
+		json_uint(&j, "memory", p->memory);
+		json_close_object(&j);
+	}
+	json_close_array(&j);
+	json_close_object(&j);
+	answer(c, &j);
+}
+
 static void answer_profile(struct control_serve_client *c)
 {
 	const struct head *h = c->control->head;
 	struct json_out j;
 
-	if (c->reports) {
+	if (c->wants == WANTS_REPORT) {
 		answer_report(c);
+		return;
+	}
+	if (c->wants == WANTS_PROCESSES) {
+		answer_processes(c);
 		return;
 	}
 	if (h->report.profile.ranks == 0) {
@@ -230,12 +260,16 @@ static void answer_profile(struct control_serve_client *c)
 	answer(c, &j);
 }
 
-static void ask_profile(struct control_serve_client *c, bool reports)
+static void ask_profile(struct control_serve_client *c, const char *op)
 {
 	struct head *h = c->control->head;
 
-	c->reports = reports;
-	c->looks = h->node_set.laid_out ? node_set_look(&h->node_set) : 0;
+	c->wants = strcmp(op, "report") == 0	  ? WANTS_REPORT
+		   : strcmp(op, "processes") == 0 ? WANTS_PROCESSES
+						  : WANTS_PROFILE;
+	c->looks = h->node_set.laid_out
+		       ? node_set_look(&h->node_set, c->wants == WANTS_PROCESSES)
+		       : 0;
 	if (c->looks == 0)
 		answer_profile(c);
 }
@@ -402,8 +436,9 @@ static void take_request(struct control_serve_client *c)
 		answer_nodes(c);
 	else if (strcmp(op, "metrics") == 0)
 		answer_metrics(c);
-	else if (strcmp(op, "profile") == 0 || strcmp(op, "report") == 0)
-		ask_profile(c, op[0] == 'r');
+	else if (strcmp(op, "profile") == 0 || strcmp(op, "report") == 0 ||
+		 strcmp(op, "processes") == 0)
+		ask_profile(c, op);
 	else if (strcmp(op, "ckpt") == 0)
 		answer_ckpt(c);
 	else if (strcmp(op, "migrate") == 0)

@@ -392,7 +392,7 @@ void node_set_check(struct node_set *c)
 	node_set_answers(c);
 }
 
-uint32_t node_set_look(struct node_set *c)
+uint32_t node_set_look(struct node_set *c, bool processes)
 {
 	struct node_set_look *l = calloc(1, sizeof(*l)), **end = &c->looks.list;
 
@@ -402,7 +402,7 @@ uint32_t node_set_look(struct node_set *c)
 	while (*end)
 		end = &(*end)->next;
 	*end = l;
-	send_all(c, &(struct message){.type = MSG_LOOK, .id = l->id});
+	send_all(c, &(struct message){.type = MSG_LOOK, .id = l->id, .value = processes});
 	return l->id;
 }
 

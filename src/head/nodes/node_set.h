@@ -145,6 +145,8 @@ struct node_set_rank {
 	bool halted; /* somebody has stopped it, and a checkpoint waits for it */
 	bool met;    /* a process of this rank has said HELLO since it was spawned */
 	struct output_position out[2];
+	uint32_t seen_by;   /* the newest look that asked for what is in seen; 0: none */
+	struct profile_process seen;
 	uint64_t passed[2]; /* what its agent knows of that is printed for certain */
 };
 
@@ -354,7 +356,7 @@ void node_set_moved(struct node_set *c, uint32_t rank, pid_t pid, const uint64_t
 void node_set_move_over(struct node_set *c, uint32_t from);
 
 /* Meters of all ranks: returns the number of the look. */
-uint32_t node_set_look(struct node_set *c);
+uint32_t node_set_look(struct node_set *c, bool processes);
 void node_set_checkpoint(struct node_set *c, uint32_t id, uint32_t base, uint32_t flags,
 			 const char *folder);
 void node_set_checkpoint_cancel(struct node_set *c, uint32_t id);

@@ -83,13 +83,30 @@ void node_set_answers(struct node_set *c)
 	}
 }
 
+/* bytes: a struct profile_process, not aligned. */
+static void take_process(struct node_set *c, uint32_t look, const void *bytes)
+{
+	struct profile_process p;
+
+	memcpy(&p, bytes, sizeof(p));
+	if (p.process >= c->nranks)
+		return;
+	p.inside[METER_NAME_MAX - 1] = '\0';
+	c->ranks[p.process].seen = p;
+	c->ranks[p.process].seen_by = look;
+}
+
 static void take_looked(struct node *n, const struct message *m)
 {
 	struct profile p;
+	size_t rest = m->len - sizeof(p);
 
-	if (m->len != sizeof(p))
+	if (m->len < sizeof(p) || rest % sizeof(struct profile_process))
 		return;
 	memcpy(&p, m->bytes, sizeof(p));
+	for (size_t i = 0; i < rest / sizeof(struct profile_process); i++)
+		take_process(n->node_set, m->id,
+			     (const char *)m->bytes + sizeof(p) + i * sizeof(struct profile_process));
 	n->asks.looked = m->id;
 	for (struct node_set_look *l = n->node_set->looks.list; l; l = l->next) {
 		if (l->id == m->id) {

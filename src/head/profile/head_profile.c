@@ -27,7 +27,7 @@ void head_profile_turn(struct head *h)
 		return;
 	h->profile.phase = next;
 	*t = (struct profile_turn){
-	    .look = node_set_look(&h->node_set), .next = next, .at = clock_seconds()};
+	    .look = node_set_look(&h->node_set, false), .next = next, .at = clock_seconds()};
 	while (*end)
 		end = &(*end)->next_turn;
 	*end = t;

@@ -17,6 +17,7 @@ api_state_t api_state = API_RUNNING;
 static struct rank_meter meter;
 struct rank_meter *profile_meter = &meter;
 __thread struct match_call match_call;
+void (*match_call_tell)(const char *name);
 static int refuse_copy, refuse_delete, deleted, forgotten;
 
 struct ompi_predefined_communicator_t ompi_mpi_comm_world = {

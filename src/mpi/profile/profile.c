@@ -68,6 +68,11 @@ void profile_sample(void)
 	match_call.entered = match_clock_ns();
 }
 
+static void tell_name(const char *name)
+{
+	strncpy(profile_meter->inside, name ? name : "", METER_NAME_MAX - 1);
+}
+
 /* The call that is being left was drawn, or was long. */
 void profile_note(void)
 {
@@ -80,8 +85,10 @@ void profile_note(void)
 		METER_ADD(t->covered, c->weight);
 		METER_ADD(t->short_ns, ((c->since ? c->since : now) - c->entered) * c->weight);
 	}
-	if (c->since)
+	if (c->since) {
 		METER_ADD(t->long_ns, now - c->since);
+		profile_meter->inside[0] = '\0';
+	}
 	change_end();
 	*c = (struct match_call){0};
 }
@@ -203,6 +210,7 @@ int profile_init(void)
 		atomic_store(&profile_meter->left[i], 1);
 	}
 	ckpt_participate(&participant);
+	match_call_tell = tell_name;
 	return MPI_SUCCESS;
 }
 

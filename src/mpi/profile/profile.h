@@ -57,9 +57,11 @@ static inline __attribute__((always_inline)) enum meter_call profile_class(const
 }
 
 /* Inside the guard. */
-static inline __attribute__((always_inline)) void profile_enter(enum meter_call what)
+static inline __attribute__((always_inline)) void profile_enter(enum meter_call what,
+							       const char *name)
 {
 	match_call.what = what;
+	match_call.function = name;
 	if (UNLIKELY(METER_COUNT_DOWN(profile_meter->left[what])))
 		profile_sample();
 }

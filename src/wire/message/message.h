@@ -32,7 +32,7 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_SPAWN, "rpts")	/* start rank as program t, as sink s ("": fresh), streams at p */ \
 	M(MSG_SIGNAL, "rvf")	/* signal v to rank (or MESSAGE_ALL); f: enum signal_to */         \
 	M(MSG_CLEAR, "i")	/* end what is left of all groups; answered by CLEARED */          \
-	M(MSG_LOOK, "i")	/* answered by LOOKED */                                           \
+	M(MSG_LOOK, "iv") /* answered by LOOKED; v 1: with its processes */                      \
 	M(MSG_CHECK, "i")	/* can all be captured? answered by CHECKED */                     \
 	M(MSG_CKPT, "ibft")	/* checkpoint i, a difference to b, flags f, into folder t */      \
 	M(MSG_CKPT_CANCEL, "i") /* it was given up */                                              \
@@ -75,7 +75,7 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_STRAY, "r")	  /* who said HELLO is gone, the shell around it is not */         \
 	M(MSG_OUTPUT, "rvx")	  /* bytes of its stream v (1: stdout, 2: stderr) */               \
 	M(MSG_CLEARED, "i")	  /* nothing is left of generation i */                            \
-	M(MSG_LOOKED, "inx")	  /* n: progress; x: struct profile (profile.h) */                 \
+	M(MSG_LOOKED, "inx") /* n: progress; x: struct profile, struct profile_process[] */ \
 	M(MSG_CHECKED, "ivnrt")	  /* status v for rank, and why; n: resident bytes of all */       \
 	M(MSG_PROGRESS, "rinfx")  /* n bytes of checkpoint i are there; f: enum progress_flag; */  \
 	/* x: ranks that somebody has stopped, u32 */                                              \
