@@ -81,10 +81,42 @@ def ranks_are_mapped_and_told_of(s):
 
 
 @test
+def output_goes_into_files_once_also_through_a_death(s):
+    """Numbered lines of both ranks, one of which is killed after the first checkpoint."""
+    program = "import time\nfor i in range(25):\n print(i, flush=True)\n time.sleep(0.05)\nprint('end', file=__import__('sys').stderr)\n"
+    job = s.hale_start(2, PYTHON, s.write("lines.py", program),
+                       options=["--no-mpi", "--ckpt-every", "200ms", "--output-filename", "out:nocopy"])
+    job.until(lambda: s.complete(), "to take a checkpoint")
+    os.kill(job.ranks(2)[1], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and r.out == "" and "rolling back to checkpoint" in r.err, r)
+    for rank in range(2):
+        expect(s.read(f"out/rank.{rank}/stdout") == "".join(f"{i}\n" for i in range(25)), s.read(f"out/rank.{rank}/stdout"), r)
+        expect(s.read(f"out/rank.{rank}/stderr") == "end\n", s.read(f"out/rank.{rank}/stderr"), r)
+
+
+@test
+def programs_can_be_named_in_a_file(s):
+    s.write("app", "# two of one, one of another\n-n 2 sh -c 'echo \"$HALE_RANK  $HALE_APPNUM\"'\n\nsh -c 'echo c $HALE_RANK' # the last\n")
+    r = s.hale("run", "--no-mpi", "--app", "app")
+    expect(shown(r) == ["0  0", "1  0", "c 2"], r)
+    s.write("app", "-n 2 true\n-n 1 a | b\n")
+    r = s.hale("run", "--no-mpi", "--app", "app")
+    expect(r.status == EXIT_USAGE and said(r) == ["hale: app:2: these are no words as a shell has them: quote what is special to it"], r)
+
+
+@test
+def ranks_are_counted_by_what_the_machine_has(s):
+    r = s.hale("run", "--no-mpi", "--map-by", "ppr:1:core", "--report-bindings", "true")
+    expect(r.status == 0 and len(re.findall(r"rank \d+ on \S+: cores \d+$", r.err, re.M)) >= 1, r)
+    cores = s.run("sh", "-c", "lscpu -p=core,socket | grep -v ^# | sort -u | wc -l")
+    expect(set(os.sched_getaffinity(0)) != set(range(os.cpu_count())) or f": {int(cores.out)} rank" in r.err, r, cores)
+
+
+@test
 def what_hale_does_not_have_is_named_in_one_line(s):
-    r = s.hale("run", "--no-mpi", "--output-filename", "out", "--prefix", "/opt", "true")
-    expect(r.status == 0 and said(r) == ["hale: the job runs without --output-filename, --prefix: hale has no such "
-                                         "thing"], r)
+    r = s.hale("run", "--no-mpi", "--rank-by", "core", "--prefix", "/opt", "true")
+    expect(r.status == 0 and said(r) == ["hale: the job runs without --rank-by, --prefix: hale has no such thing"], r)
     r = s.hale("run", "--no-mpi", "--verbose", "--rankfile", "out", "true")
     expect(r.err.count("the job runs without --rankfile") == 1, r)
     r = s.hale("run", "--no-mpi", "--quiet", "--rankfile", "out", "true")

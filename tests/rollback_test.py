@@ -6,7 +6,7 @@ from lib import *
 from steps_parts import end, files, goes_on, lines, no_files, stop, undisturbed, until_told
 
 STEPS = 2500
-RUNS = 20 if LONG else 6
+RUNS = 20 if LONG else 3
 
 
 def lmp(steps=STEPS):

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/mpmd.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wordexp.h>
 #include "base/base.h"
 
 /* One part of the command: program and arguments, up to a ':' or the end. */
@@ -114,5 +116,103 @@ hale_status_t mpmd_merge(char *const *program, long *ranks, char ***merged, stru
 	argv[3] = "hale-programs";
 	*merged = argv;
 	*ranks = all;
+	return HALE_OK;
+}
+
+/* ---- a file of programs ---- */
+
+void mpmd_words_free(char **words)
+{
+	for (char **w = words; w && *w; w++)
+		free(*w);
+	free(words);
+}
+
+static hale_status_t add_word(char ***words, size_t *count, const char *word, struct error *err)
+{
+	char **more = realloc(*words, (*count + 2) * sizeof(*more));
+	char *copy = more ? strdup(word) : NULL;
+
+	if (more)
+		*words = more;
+	if (!copy)
+		return error_set(err, HALE_ERR_MEMORY, "no memory for the command");
+	more[(*count)++] = copy;
+	more[*count] = NULL;
+	return HALE_OK;
+}
+
+static hale_status_t add_line(char ***words, size_t *count, const char *line, struct error *err)
+{
+	hale_status_t status = HALE_OK;
+	wordexp_t w;
+
+	if (wordexp(line, &w, WRDE_NOCMD | WRDE_UNDEF) != 0)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "these are no words as a shell has them: quote what is special to it");
+	if (w.we_wordc && *count)
+		status = add_word(words, count, ":", err);
+	for (size_t i = 0; i < w.we_wordc && status == HALE_OK; i++)
+		status = add_word(words, count, w.we_wordv[i], err);
+	wordfree(&w);
+	return status;
+}
+
+hale_status_t mpmd_read(const char *path, char ***words, struct error *err)
+{
+	hale_status_t status = HALE_OK;
+	char *line = NULL;
+	size_t cap = 0, count = 0, number = 0;
+	FILE *f = fopen(path, "re");
+
+	*words = NULL;
+	if (!f)
+		return error_set(err, HALE_ERR_ARGUMENT, "can't read the programs' file '%s': %s", path,
+				 strerrordesc_np(errno));
+	while (status == HALE_OK && getline(&line, &cap, f) > 0) {
+		struct error why;
+
+		number++;
+		line[strcspn(line, "#\n")] = '\0';
+		status = add_line(words, &count, line, &why);
+		if (status != HALE_OK)
+			error_set(err, status, "%s:%zu: %s", path, number, why.text);
+	}
+	if (status == HALE_OK && count == 0)
+		status = error_set(err, HALE_ERR_ARGUMENT,
+				   "%s names no program; each line is like: -n 2 ./a x", path);
+	free(line);
+	fclose(f);
+	if (status != HALE_OK) {
+		mpmd_words_free(*words);
+		*words = NULL;
+	}
+	return status;
+}
+
+/* ---- output into files ---- */
+
+hale_status_t mpmd_into_files(char *const *program, const char *folder, char ***wrapped,
+			      struct error *err)
+{
+	enum { OURS = 5 };
+	size_t count = 0;
+	char **argv;
+
+	while (program[count])
+		count++;
+	argv = calloc(OURS + count + 1, sizeof(*argv));
+	if (!argv || !(argv[4] = strdup(folder))) {
+		free(argv);
+		return error_set(err, HALE_ERR_MEMORY, "no memory for the command");
+	}
+	argv[0] = "/bin/sh";
+	argv[1] = "-c";
+	argv[2] = "d=$1/rank.$HALE_RANK; shift; mkdir -p \"$d\" && "
+		  "exec >\"$d/stdout\" 2>\"$d/stderr\" && exec \"$@\"";
+	argv[3] = "hale-output";
+	for (size_t i = 0; i < count; i++)
+		argv[OURS + i] = program[i];
+	*wrapped = argv;
 	return HALE_OK;
 }

@@ -493,6 +493,32 @@ static void to_the_end(char **argv, int argc, int i)
 	argv[argc - 1] = checkpoint;
 }
 
+/* What was asked for by one command, or by a file of commands, is one program. */
+static hale_status_t settle_program(struct options *o, struct error *err)
+{
+	hale_status_t status = HALE_OK;
+	char **words = NULL;
+
+	if (o->app && o->program[0])
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the programs are in %s (--app), and '%s' is another one; leave one "
+				 "of them out",
+				 o->app, o->program[0]);
+	if (o->app)
+		status = mpmd_read(o->app, &words, err);
+	if (status == HALE_OK && (words || mpmd_is(o->program))) {
+		status = mpmd_merge(words ? words : o->program, &o->ranks, &o->merged, err);
+		o->given_ranks |= o->merged != NULL;
+		o->program = o->merged ? o->merged : o->program;
+	}
+	mpmd_words_free(words);
+	if (status == HALE_OK && o->output_folder && o->program[0]) {
+		status = mpmd_into_files(o->program, o->output_folder, &o->wrapped, err);
+		o->program = o->wrapped ? o->wrapped : o->program;
+	}
+	return status;
+}
+
 static hale_status_t parse_all(struct options *o, options_for_t which, int argc, char **argv,
 			       struct error *err)
 {
@@ -537,13 +563,10 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 			break;
 	}
 	o->program = argv + i;
-	if (which == OPTIONS_RUN && mpmd_is(o->program)) {
-		hale_status_t status = mpmd_merge(o->program, &o->ranks, &o->merged, err);
-		if (o->merged)
-			o->given_ranks = true;
+	if (which == OPTIONS_RUN) {
+		hale_status_t status = settle_program(o, err);
 		if (status != HALE_OK)
 			return status;
-		o->program = o->merged;
 	}
 	/* as MPICH's launchers: MPIEXEC_TIMEOUT seconds, unless an option says how the job ends */
 	const char *limit = which == OPTIONS_RUN ? getenv("MPIEXEC_TIMEOUT") : NULL;
@@ -555,6 +578,8 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 	if (which == OPTIONS_RUN && !o->given_ranks && slurm_step_tasks() > 0) {
 		o->step = true;
 		o->ranks = slurm_step_tasks();
+	} else if (which == OPTIONS_RUN && !o->given_ranks && o->per_node > 0 && !o->hosts && !o->host_list) {
+		o->ranks = o->per_node * (o->nodes > 0 ? o->nodes : 1);
 	}
 	return check_whole(o, which, err);
 }
@@ -590,4 +615,8 @@ void options_fini(struct options *o)
 		free(o->merged[2]);
 	free(o->merged);
 	o->merged = NULL;
+	if (o->wrapped)
+		free(o->wrapped[4]);
+	free(o->wrapped);
+	o->wrapped = NULL;
 }

@@ -79,6 +79,8 @@ struct options {
 	double node_timeout;  /* seconds without a word after which a node is given up */
 	char **program;	      /* argv of the program, NULL-terminated; points into main's argv */
 	char **merged;	      /* of several programs, the one that program is; owned */
+	char **wrapped;	      /* --output-filename: the shell that program is; owned */
+	const char *app, *output_folder; /* --app, --output-filename; NULL: without */
 	const char *wdir;
 	bool no_mpi;
 	char **exports; /* VAR=VAL of -x, NULL-terminated; owned */

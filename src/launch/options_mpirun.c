@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "launch/options_private.h"
+#include "launch/pin.h"
 
 hale_status_t options_take_nothing(struct parser *p)
 {
@@ -26,29 +27,44 @@ static hale_status_t take_without(struct parser *p)
 	return HALE_OK;
 }
 
-static hale_status_t take_bind(struct parser *p)
-{
-	static const struct {
-		const char *name;
-		bind_to_t kind;
-	} known[] = {{"none", BIND_NONE},     {"core", BIND_CORE},     {"hwthread", BIND_CORE},
-		     {"l3cache", BIND_L3},    {"l3", BIND_L3},	       {"numa", BIND_NUMA},
-		     {"socket", BIND_SOCKET}, {"package", BIND_SOCKET}};
-	size_t len = strcspn(p->value, ":"); /* core:overload-allowed */
+struct bind_name {
+	const char *name;
+	bind_to_t kind;
+};
 
-	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-		if (strlen(known[i].name) == len && memcmp(known[i].name, p->value, len) == 0) {
-			p->o->bind = known[i].kind;
-			return HALE_OK;
-		}
-	}
-	return options_bad_value(p, "none, core, hwthread, l3cache, numa or socket");
+/* "none" of those to bind to, "node" (all of it) of those to count ranks by. */
+static const struct bind_name *bind_named(const char *name, size_t len, bool counts)
+{
+	static const struct bind_name known[] = {
+	    {"none", BIND_NONE}, {"core", BIND_CORE}, {"hwthread", BIND_CORE},
+	    {"l3cache", BIND_L3}, {"l3", BIND_L3},	 {"numa", BIND_NUMA},
+	    {"socket", BIND_SOCKET}, {"package", BIND_SOCKET}, {"node", BIND_NONE}};
+	const char *other = counts ? "none" : "node";
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strlen(known[i].name) == len && memcmp(known[i].name, name, len) == 0 &&
+		    strcmp(known[i].name, other) != 0)
+			return &known[i];
+	return NULL;
 }
 
-/* ppr:N:node is a number of ranks on each node; an order of ranks that hale has anyway is fine. */
+static hale_status_t take_bind(struct parser *p)
+{
+	/* core:overload-allowed */
+	const struct bind_name *b = bind_named(p->value, strcspn(p->value, ":"), false);
+
+	if (!b)
+		return options_bad_value(p, "none, core, hwthread, l3cache, numa or socket");
+	p->o->bind = b->kind;
+	return HALE_OK;
+}
+
+/* ppr:N:socket is a number of ranks on each socket; an order of ranks that hale has anyway is fine. */
 static hale_status_t take_map(struct parser *p)
 {
 	const char *value = p->value;
+	const struct bind_name *kind;
+	hale_status_t status;
 	char number[16];
 	size_t len;
 
@@ -61,11 +77,20 @@ static hale_status_t take_map(struct parser *p)
 		return take_without(p);
 	}
 	len = strcspn(value + 4, ":");
-	if (strncmp(value + 4 + len, ":node", 5) != 0 || len == 0 || len >= sizeof(number))
-		return options_bad_value(p, "ppr:N:node (N ranks on each node), slot or core");
+	if (value[4 + len] != ':' || len == 0 || len >= sizeof(number) ||
+	    !(kind = bind_named(value + 4 + len + 1, strcspn(value + 4 + len + 1, ":"), true)))
+		return options_bad_value(
+		    p, "ppr:N:WHAT, N ranks on each node, socket, numa, l3cache or core; slot or core");
 	snprintf(number, sizeof(number), "%.*s", (int)len, value + 4);
 	p->value = number;
-	return options_take_per_node(p);
+	status = options_take_per_node(p);
+	if (status != HALE_OK || kind->kind == BIND_NONE)
+		return status;
+	/* as many as this machine has: nodes of a job are taken to be alike */
+	p->o->per_node *= pin_objects(kind->kind);
+	if (p->o->bind == BIND_DEFAULT)
+		p->o->bind = kind->kind;
+	return HALE_OK;
 }
 
 static hale_status_t take_timeout(struct parser *p)
@@ -126,10 +151,19 @@ static hale_status_t take_genv(struct parser *p)
 
 static hale_status_t take_app(struct parser *p)
 {
-	return error_set(p->err, HALE_ERR_UNSUPPORTED,
-			 "%s: several programs in one job are not supported by this version; start "
-			 "one program that branches by rank",
-			 p->name);
+	p->o->app = p->value;
+	return *p->value ? HALE_OK : options_bad_value(p, "a file with a program in each line");
+}
+
+/* FOLDER, or FOLDER:nocopy: Hale prints nothing of it besides. */
+static hale_status_t take_output_folder(struct parser *p)
+{
+	char *options = strchr(p->value, ':');
+
+	if (options)
+		*options = '\0';
+	p->o->output_folder = p->value;
+	return *p->value ? HALE_OK : options_bad_value(p, "a folder");
 }
 
 const struct option options_mpirun[] = {
@@ -148,8 +182,8 @@ const struct option options_mpirun[] = {
      0, false, options_take_nothing},
     {"--mca-param-file", 1, false, options_take_nothing},
     {"--mca|-mca|--gmca|-gmca|--prtemca|--pmixmca", 2, false, options_take_nothing},
-    {"--prefix|-prefix|--rank-by|-rank-by|--output-filename|-output-filename|--rankfile|-rf|"
-     "-outfile-pattern|-errfile-pattern",
+    {"--output-filename|-output-filename", 1, false, take_output_folder},
+    {"--prefix|-prefix|--rank-by|-rank-by|--rankfile|-rf|-outfile-pattern|-errfile-pattern",
      1, false, take_without},
     {0},
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "launch/options.h"
+#include "launch/pin.h"
 
 /* Parses a NULL-terminated command line; the options are finished with. */
 static hale_status_t parse(options_for_t which, struct options *o, struct error *err, char **argv)
@@ -153,10 +154,24 @@ static void options_of_mpirun_and_mpiexec_do_what_they_say(void **state)
 	assert_int_equal(RUN(&o, &err, "-f", "hosts", "prog"), HALE_OK);
 	assert_string_equal(o.hosts, "hosts");
 	options_fini(&o);
-	assert_int_equal(RUN(&o, &err, "--map-by", "ppr:2:socket", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--map-by", "ppr:2:socket", "prog"), HALE_OK);
+	assert_int_equal(o.per_node, 2 * pin_objects(BIND_SOCKET));
+	assert_int_equal(o.ranks, o.per_node);
+	assert_int_equal(o.bind, BIND_SOCKET);
+	options_fini(&o);
+	assert_int_equal(RUN(&o, &err, "--map-by", "ppr:2:none", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--map-by", "ppr::node", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--map-by", "ppr:2", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--bind-to", "node", "prog"), HALE_ERR_ARGUMENT);
 	assert_int_equal(RUN(&o, &err, "--bind-to", "board", "prog"), HALE_ERR_ARGUMENT);
 	assert_int_equal(RUN(&o, &err, "--stdin", "all", "prog"), HALE_ERR_ARGUMENT);
-	assert_int_equal(RUN(&o, &err, "--app", "file", "prog"), HALE_ERR_UNSUPPORTED);
+	assert_int_equal(RUN(&o, &err, "--app", "file", "prog"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--app", "/no/file"), HALE_ERR_ARGUMENT);
+	assert_int_equal(RUN(&o, &err, "--output-filename", "out", "prog", "x"), HALE_OK);
+	assert_string_equal(o.program[4], "out");
+	assert_string_equal(o.program[6], "x");
+	assert_null(o.program[7]);
+	options_fini(&o);
 	assert_int_equal(RUN(&o, &err, "-genv", "HALE_X", "1", "prog"), HALE_ERR_ARGUMENT);
 	options_fini(&o);
 	assert_int_equal(RUN(&o, &err, "--prefix", "/opt", "--rankfile", "r", "prog"), HALE_OK);

@@ -36,14 +36,16 @@ static bool wants_more_threads(uint32_t share)
 	return text && units_parse_int(text, 1, 1000000, &threads) && (uint32_t)threads > share;
 }
 
+static const hwloc_obj_type_t types[BIND_KINDS] = {[BIND_CORE] = HWLOC_OBJ_CORE,
+						   [BIND_L3] = HWLOC_OBJ_L3CACHE,
+						   [BIND_NUMA] = HWLOC_OBJ_NUMANODE,
+						   [BIND_SOCKET] = HWLOC_OBJ_PACKAGE};
+
 /* The cores of all of what is bound to, of which core is one; core itself where the machine has no
  * such thing. */
 static void widen(cpu_set_t *set, hwloc_topology_t topology, const cpu_set_t *core,
 		  const cpu_set_t *allowed, bind_to_t how)
 {
-	static const hwloc_obj_type_t types[BIND_KINDS] = {[BIND_L3] = HWLOC_OBJ_L3CACHE,
-							   [BIND_NUMA] = HWLOC_OBJ_NUMANODE,
-							   [BIND_SOCKET] = HWLOC_OBJ_PACKAGE};
 	int n = hwloc_get_nbobjs_by_type(topology, types[how]);
 	cpu_set_t all, common;
 
@@ -110,6 +112,30 @@ void pin_plan_make(struct pin_plan *p, uint32_t nranks, bind_to_t how)
 	}
 	free(cores);
 	hwloc_topology_destroy(topology);
+}
+
+uint32_t pin_objects(bind_to_t kind)
+{
+	hwloc_topology_t topology;
+	cpu_set_t allowed, all;
+	uint32_t count = 0;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
+	    hwloc_topology_init(&topology) != 0)
+		return 1;
+	if (hwloc_topology_load(topology) == 0) {
+		for (int i = 0; i < hwloc_get_nbobjs_by_type(topology, types[kind]); i++) {
+			CPU_ZERO(&all);
+			hwloc_cpuset_to_glibc_sched_affinity(
+			    topology,
+			    hwloc_get_obj_by_type(topology, types[kind], (unsigned)i)->cpuset, &all,
+			    sizeof(all));
+			CPU_AND(&all, &all, &allowed);
+			count += CPU_COUNT(&all) > 0;
+		}
+	}
+	hwloc_topology_destroy(topology);
+	return count ? count : 1;
 }
 
 void pin_plan_fini(struct pin_plan *p)

@@ -20,6 +20,8 @@ struct pin_plan {
  * all cores of that which the share's first one is in. Not bound with more ranks than cores, or
  * when OMP_NUM_THREADS says that a rank wants more cores than its share. */
 void pin_plan_make(struct pin_plan *p, uint32_t nranks, bind_to_t how);
+/* How many of these there are on this machine, of which this process may use some of; at least 1. */
+uint32_t pin_objects(bind_to_t kind);
 void pin_plan_fini(struct pin_plan *p);
 /* "0-3,8"; returns buf. */
 const char *pin_show(const cpu_set_t *set, char *buf, size_t cap);
