@@ -3,6 +3,7 @@
 # or must be found wrong. Set model=docs/models/NAME.pml, then `. scripts/spin_lib.sh`.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+mistakes=0
 
 check() {
 	for d in "$@"; do echo "#define $d"; done | cat - "$model" >"$dir/model.pml"
@@ -18,8 +19,13 @@ right() {
 	echo "right: $*: $(grep 'states, stored' "$dir/log")"
 }
 
-# The same with a deliberate mistake in it. A model that can't be checked is no finding.
+# The same with a deliberate mistake in it. A model that can't be checked is no finding. Each day of
+# the year checks every third mistake; HALE_LONG=1 checks all.
 wrong() {
+	mistakes=$((mistakes + 1))
+	if [ "${HALE_LONG:-0}" = 0 ] && [ $(((mistakes + $(date +%j | sed 's/^0*//')) % 3)) -ne 0 ]; then
+		return
+	fi
 	if check "$@"; then
 		echo "the model doesn't notice what is broken by $*"
 		exit 1
