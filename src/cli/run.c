@@ -257,7 +257,7 @@ static void take_over(struct options *o, struct restart *r)
 		o->ckpt_dir = r->ckpt_dir;
 }
 
-/* A running job keeps its name: then this is another one. */
+/* The restarted job takes the name of the old one, unless a running job still has that name. */
 static void choose_name(struct restart *r)
 {
 	const char *name = strrchr(r->manifest.program, '/') + 1;

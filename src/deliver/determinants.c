@@ -88,7 +88,7 @@ void redundant_determine(struct envelope *e, const void *payload)
 			mate_tell(s, e, payload);
 }
 
-/* Of two, the leader alone wants to know, and only on another node. */
+/* With two replicas only the leader waits for this, and only if it is on another node. */
 static void heard_tell(uint32_t process)
 {
 	struct envelope heard = {.kind = REPLICA_HEARD, .number = replicas.determined};
@@ -103,7 +103,8 @@ static void heard_tell(uint32_t process)
 			mate_tell(s, &heard, NULL);
 }
 
-/* Who has come back has heard what its source has, and nobody has been told. */
+/* A process that has come back as a copy has heard what its source had heard. Its mates do not know
+ * that yet. */
 void determinants_tell_anew(void)
 {
 	struct envelope heard = {.kind = REPLICA_HEARD, .number = replicas.determined};
@@ -201,7 +202,9 @@ static bool all_are_synced(void)
 	return true;
 }
 
-/* Who leads has changed; the last one is dead, unless a copy of it has come back below it. */
+/* Finds the leader of a new view. died: a process has died, so a leader that has changed is dead.
+ * Then, of three replicas, the two that are left send each other what they keep. Otherwise a copy
+ * has come back, and the old leader lives. */
 void determinants_follow_view(bool died)
 {
 	int leader = living_leader(&replicas.view, replicas.rank);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client of a broker in its owner's event loop: no thread, and nothing in it ever waits. For
- * processes of Hale that have a loop; others use libftb.h, whose library has a thread.
+/* A client of a broker in its owner's event loop: it has no thread, and only tap_create() waits. It
+ * is for processes of Hale that have a loop; others use libftb.h, whose library has a thread.
  *
  *     loop_add(&loop, &source, tap_fd(t), EPOLLIN, ready, t);   // ready: tap_dispatch(arg)
  *
- * When the broker ends, the tap looks for the next one by itself, twenty times a second.
- * Subscriptions are renewed then, and events of WARNING and above that were published meanwhile, or
- * might have been lost with it, are sent again (the newest 256 KiB; of INFO, 64 KiB). None comes
- * twice. What the owner publishes it also sees, at once, with or without a broker. Not thread-safe.
- */
+ * When the broker ends, the tap looks for the next one by itself, twenty times a second. It renews
+ * its subscriptions there. It sends events of WARNING and above again that the old broker may have
+ * lost, or that were published without a broker (the newest 256 KiB). Of INFO it sends only those
+ * that were published without a broker (64 KiB). A subscriber gets no event twice. The owner sees
+ * its own events at once, with or without a broker. Not thread-safe. */
 #ifndef HALE_FTB_TAP_H
 #define HALE_FTB_TAP_H
 
@@ -24,7 +24,7 @@ void tap_destroy(struct tap *t);
 
 /* Readable when tap_dispatch() has something to do. The tap's: don't close it. */
 int tap_fd(const struct tap *t);
-/* Takes a bounded number of packets. */
+/* Deals with a bounded number of packets, so that the owner's loop gets its turn. */
 void tap_dispatch(struct tap *t);
 
 /* As broker_publish. */

@@ -83,7 +83,9 @@ static void compiler_add(struct command *c, const char *a)
 	c->argv[c->argc++] = a;
 }
 
-/* Dependencies are written from the user's source, in a call of its own. */
+/* The compiler reads a translated copy of the user's source, whose dependencies would name that
+ * copy. So halecc takes these options away, and has the compiler write dependencies in a second
+ * call. */
 static bool depend_option(struct command *c, const char *a, const char *value)
 {
 	if (strcmp(a, "-MD") == 0 || strcmp(a, "-MMD") == 0) {

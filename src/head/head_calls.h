@@ -87,34 +87,34 @@ static inline void head_rank_ended(struct head *h, uint32_t rank, int status)
 	h->up->rank_ended(h, rank, status);
 }
 
-/* JOB_ALL_GONE, if nobody is left. */
+/* Raises JOB_ALL_GONE soon, if no process of the job is left. */
 static inline void head_all_gone_soon(struct head *h)
 {
 	h->up->all_gone_soon(h);
 }
 
-/* Every rank from its beginning, in a new segment. */
+/* Starts every rank at the beginning of the program, in a new segment. */
 static inline hale_status_t head_launch_all(struct head *h, struct error *err)
 {
 	return h->up->launch_all(h, err);
 }
 
-/* The agents are there already, nodes as node_set_adopt wants them. */
+/* Takes over a job whose agents are running; nodes as for node_set_adopt. */
 static inline hale_status_t head_adopt(struct head *h, const struct node *nodes, uint32_t count,
 				       struct error *err)
 {
 	return h->up->adopt(h, nodes, count, err);
 }
 
-/* A child writes a manifest, or what has happened meanwhile is not dealt with yet: which checkpoint
- * is the newest isn't known, and nobody waits for a disk to know it. */
+/* True: a child process writes a manifest, or events that came meanwhile have still to be dealt
+ * with. Until then the newest checkpoint is not known, and the head does not wait for the disk. */
 static inline bool head_unsettled(const struct head *h)
 {
 	return h->up->unsettled(h);
 }
 
-/* Such a child has ended, and what came of it has been taken: what was put off is done now, or as
- * soon as the caller is through with what it does. */
+/* A child process that wrote a manifest has ended, and the head has its result. Deals with events
+ * that were put off: now, or (_soon) in the loop's next turn, when the caller is through. */
 static inline void head_settled(struct head *h)
 {
 	h->up->settled(h);
@@ -125,7 +125,7 @@ static inline void head_settled_soon(struct head *h)
 	h->up->settled_soon(h);
 }
 
-/* Ranks have moved, and all begin anew to reach each other. */
+/* Ranks have moved: all that was known of ranks that can't reach each other is void. */
 static inline void head_partition_moved(struct head *h)
 {
 	h->up->partition_moved(h);
@@ -180,13 +180,13 @@ static inline void head_checkpoint_failed(struct head *h, const char *why)
 	h->up->checkpoint_failed(h, why);
 }
 
-/* Has a child remove what the store has set aside. */
+/* Has a child process remove the folders that the store has set aside. */
 static inline void head_sweep(struct head *h)
 {
 	h->up->sweep(h);
 }
 
-/* Drops of the journal of files what no checkpoint needs; true: there was such. */
+/* Drops those parts of the file journal that no checkpoint needs; true: there were some. */
 static inline bool head_drop_files(struct head *h)
 {
 	return h->up->drop_files(h);
@@ -224,7 +224,8 @@ static inline const char *head_node_state(const struct head *h, const struct nod
 	return h->up->node_state(h, n);
 }
 
-/* What rules want may have changed: whose reason is over doesn't leave, if it hasn't begun to. */
+/* The state of the rules may have changed. Ranks whose reason to leave a node is over stay, unless
+ * they have begun to leave. */
 static inline void head_review_leaving(struct head *h)
 {
 	h->up->review_leaving(h);
@@ -236,7 +237,7 @@ static inline void head_fetch_answer(struct head *h, const struct node *n, const
 	h->up->fetch_answer(h, n, m);
 }
 
-/* No image is fetched any more. */
+/* Gives up all fetching of images. */
 static inline void head_fetch_stop(struct head *h)
 {
 	h->up->fetch_stop(h);

@@ -48,8 +48,8 @@ struct monitor_set {
 static _Noreturn void reader_main(struct monitor *m, int fd, pid_t owner)
 {
 	static struct reader r;
-	/* what a terminal or a batch system sends to all at once is for the owner to act upon: a
-	 * reader that were gone first would be told of as a sensor that is lost */
+	/* terminals and batch systems send these to all processes at once, for the owner to act
+	 * upon; a reader that ended first would be reported as a lost sensor */
 	static const int for_owner[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	sigset_t none;
 

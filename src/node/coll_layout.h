@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many bytes of the node's segment the collectives' cells take; shared with the agent, which
- * makes the segment. The agent's pages come to be only where they are touched. */
+/* The bytes that the collectives' cells take in the node's segment. The agent, which makes the
+ * segment, needs them too. The segment is sparse: cells that no communicator uses take no
+ * memory. */
 #ifndef HALE_NODE_COLL_LAYOUT_H
 #define HALE_NODE_COLL_LAYOUT_H
 

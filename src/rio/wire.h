@@ -47,17 +47,17 @@ struct wire_head {
 	uint32_t check; /* of all else of the head, and of the payload */
 };
 
-/* Says one message; h's magic, bytes and check are filled in. 0 or -1 with errno. */
+/* Sends one message, and fills in h's magic, bytes and check. 0, or -1 with errno. */
 int wire_say(int fd, struct wire_head *h, const void *payload, size_t bytes);
-/* Hears one; payload has room for max bytes, and a 0 behind them (max + 1). 0 or -1 with errno:
- * EPROTO for what is none, or too long. */
+/* Receives one message. payload has room for max bytes and a NUL behind them (max + 1). 0, or -1
+ * with errno; EPROTO: what came is no message, is too long, or was damaged. */
 int wire_hear(int fd, struct wire_head *h, void *payload, size_t max);
-/* Exactly so many bytes. -1 with errno; ECONNRESET: the connection has ended. */
+/* Send or receive exactly len bytes. 0, or -1 with errno; ECONNRESET: the connection has ended. */
 int wire_say_bytes(int fd, const void *bytes, size_t len);
 int wire_hear_bytes(int fd, void *bytes, size_t len);
 
-/* The hash of a block of a file at offset; those of a file are added up, so that streams may go
- * side by side. */
+/* The hash of a file's block at offset. A file's hash is the sum of those of its blocks, so that
+ * parallel streams may add theirs in any order. */
 uint64_t wire_sum(const void *block, size_t len, uint64_t offset);
 
 /* Says that nothing more comes and waits until the other side has closed, too; what still comes is

@@ -112,17 +112,19 @@ extern const struct task_due *_Atomic task_due;
 
 /* Runs body(arg) as record says. NULL: without copies, and an error inside rolls the job back. */
 void task_execute(const struct task_record *record, task_body body, void *arg);
-/* Calls work(r, arg), which may read memory that is not there or is lost: that ends work, and what
- * can be put back is. False: it has ended so. */
+/* Calls work(r, arg), which may read memory that does not exist or was lost. Such a read ends work,
+ * after lost pages were put back where there are copies. False: work was ended so. */
 bool task_try(const struct task_record *r, void (*work)(const struct task_record *r, uint64_t *arg),
 	      uint64_t *arg);
-/* Of inputs:keep: what the task declares is kept now, before it can begin. */
+/* With inputs:keep, copies what the task declares when it is made, before it can begin. */
 void task_made(const struct task_record *r);
-/* Is this one to be protected? Counts it; a reason among TASK_REASONS if not. */
+/* True: the task is to be protected. False: it is not, and the reason is counted (TASK_RANGES,
+ * TASK_CHOSEN). */
 bool task_wanted(const struct task_record *r);
 /* The site of a routine; made at its first task. */
 struct task_site *task_site_of(const void *routine, const char *source);
-/* "file:line (function)" of a site's tasks. Async-signal-safe. */
+/* "file:line (function)" of a site's tasks, or an address without debug information.
+ * Async-signal-safe. */
 void task_site_place(const struct task_site *s, char *to, size_t size);
 
 /* ---- keep.c ---- */
@@ -133,13 +135,13 @@ void task_keep_restore(const struct task_keep *k, const struct task_record *r);
 /* Where the copy of range i begins, NULL: there is none. */
 const char *task_keep_of(const struct task_keep *k, const struct task_record *r, uint32_t i);
 size_t task_keep_bytes(void); /* memory of all threads */
-/* Does it contain such memory, or a struct task_thread? */
+/* Does [from, to) contain memory of copies, or a struct task_thread? */
 bool task_keep_is_ours(uintptr_t from, uintptr_t to);
 
 /* ---- due.c ---- */
 
 void task_due_init(void);
-/* Of these errors from now on. */
+/* From now on errors are drawn as d says. */
 void task_due_set(const struct task_due *d);
 /* Before an attempt, and behind the last instruction of one: does a test want it struck? */
 void task_due_draw(struct task_frame *f);
@@ -167,7 +169,7 @@ void task_mpi_init(void);
 
 /* ---- job.c ---- */
 
-/* libhale.so, if it is in the process (src/ckpt/tasks.c). */
+/* Finds the agreements of libhale.so (src/ckpt/tasks.c), if that is in the process. */
 void task_job_init(void);
 /* Errors that were asked for since the last look become those of task_due. */
 void task_job_look(void);
@@ -185,7 +187,8 @@ void task_count_running(bool begins); /* a task begins or has ended on some thre
 /* Leaves in the folder for reports that this process fell back, because of task `number` or
  * (UINT64_MAX) of something else. Async-signal-safe. */
 void task_count_fell_back(unsigned rank, uint64_t number);
-/* Was that task an error's that rolled the job back? Such an error does not come again. */
+/* True: an error in that task has rolled the job back. A pretended error does not strike such a
+ * task again. */
 bool task_count_has_fallen(unsigned rank, uint64_t number);
 
 /* ---- omp.c ---- */

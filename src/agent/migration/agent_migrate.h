@@ -67,10 +67,11 @@ bool agent_move_take(struct agent *a, const struct message *m); /* false: it is 
 void agent_move_take_hello(struct agent *a, struct agent_conn *c, const struct proto_hello *h);
 void agent_move_take_end(struct agent *a, uint32_t rank, int status); /* a copy that moves in */
 void agent_move_end_copies(void *agent);
-void agent_move_drop(
-    struct agent *a); /* The copy of m->rank, whose stream comes from `sink`: tells the head. */
+void agent_move_drop(struct agent *a);
+/* Starts the copy of m->rank, which reads its stream from `sink`, and tells the head. */
 void agent_move_spawn(struct agent *a, const struct message *m, const char *sink);
-/* The stream's way is known; given: by a descriptor. */
+/* The way of the stream is known: starts the first round. given: the rank gets the stream as a
+ * descriptor. */
 void agent_move_first_round(struct agent *a, uint32_t rank, bool given);
 void agent_move_not_spawned(struct agent *a, uint32_t rank, const struct error *err);
 
@@ -93,18 +94,21 @@ void agent_direct_end(struct agent *a);
 
 /* agent_sealed.c: with --net-security encrypt */
 bool agent_seals(const struct agent *a);
-/* A process seals what goes over `wire`, or what `plain` says and hears: returns the other end of
- * it, in the clear, -1 if there is none to be had. Both take the descriptor over. */
+/* Start a helper process that encrypts. agent_seal_wire takes over the connection `wire` and
+ * returns the plain end of the helper. agent_seal_process takes over the plain end and returns the
+ * encrypted one. Both return -1 if no helper could be started. */
 int agent_seal_wire(struct agent *a, uint32_t rank, int wire);
 int agent_seal_process(struct agent *a, uint32_t rank, int plain);
-/* A child has ended that is no rank: it may be one of these, and say why its stream is no good. */
+/* A child of the agent has ended. If it was such a helper, its exit status says why its stream
+ * broke. */
 void agent_seal_take_end(struct agent *a, pid_t pid, int status);
 
 /* agent_files.c */
-/* From now on the head hears when something has gone over that it doesn't see itself. */
+/* From now on the agent reports progress of streams that do not pass the head. */
 void agent_progress_start(struct agent *a);
 hale_status_t agent_files_begin(struct agent *a, const char *folder, struct error *err);
-/* Those that are there; what ranks make afterwards goes with the end. */
+/* Removes the files that are there now. agent_files_end removes those that ranks make
+ * afterwards. */
 void agent_files_remove(struct agent *a);
 void agent_files_end(struct agent *a);
 void agent_file_path(const struct agent *a, uint32_t rank, char path[PATH_MAX]);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* With --net-security encrypt a stream between a rank and its copy is sealed by a process beside
- * each agent, so that neither the two nor the agents' loops have anything to do with it:
+/* With --net-security encrypt a helper process beside each agent (hale-seal) encrypts the stream
+ * between a rank and its copy. Rank and copy use a plain socket, and no agent's event loop has to
+ * encrypt:
  *
  *   rank ── socket pair ── hale-seal ══ TCP, or agents and head ══ hale-seal ── socket pair ── copy
  *
- * Its end is no more than that of the connection: it proves nothing about either process. */
+ * A helper ends when its connection ends. That proves nothing about the rank or about its copy. */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,8 +22,8 @@
 
 enum { FD_FIRST = 3, AGREE_SECONDS = 60 };
 
-/* It keeps nothing that somebody else waits on: above all not the way to the head, whose end proves
- * that the ranks are gone. */
+/* The helper closes all other descriptors of the agent. The head takes the end of its connection as
+ * proof that the ranks are gone, so the helper must not hold that connection open. */
 static _Noreturn void be_sealer(const struct agent *a, uint32_t rank, bool caller, int plain,
 				int wire)
 {
@@ -43,7 +44,8 @@ static _Noreturn void be_sealer(const struct agent *a, uint32_t rank, bool calle
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* afterwards it waits as long as there is a connection */
+	/* these limits hold for the key agreement; afterwards the helper waits as long as the
+	 * connection lasts */
 	setsockopt(FD_FIRST + 1, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(FD_FIRST + 1, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	end = sealed_pump(FD_FIRST, FD_FIRST + 1, caller, secret, &purpose, &err);

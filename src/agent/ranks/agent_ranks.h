@@ -104,32 +104,35 @@ void agent_ranks_destroy(struct agent *a);
 void agent_machines(struct agent *a, const struct message *m);
 hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t *node_of,
 			   struct error *err);
-/* The same beside the one that is there; the view of now stays. */
+/* As agent_layout, but makes the new layout in *v; the agent's present view stays. */
 hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
 				  struct agent_view *v, struct error *err);
 void agent_view_swap(struct agent *a, struct agent_view *v);
 void agent_view_drop(struct agent *a, struct agent_view *v);
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err);
-/* Of a process of rank that becomes sink (NULL: it begins anew); NULL with a sentence. */
+/* The environment of a process for `rank`. sink: the image or stream that the process is to become;
+ * NULL: it starts at the beginning of the program. Returns NULL with a sentence on failure. */
 char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struct error *err);
 void agent_environment_free(char **env);
 void agent_spawn(struct agent *a, const struct message *m);
 void agent_signal(struct agent *a, uint32_t rank, int sig);
 void agent_signal_all(struct agent *a, int sig);
 void agent_signal_program(struct agent *a, uint32_t rank, int sig);
-/* To the process that said HELLO, its main thread. */
+/* Signals the main thread of the process that said HELLO. */
 void agent_signal_member(struct agent *a, uint32_t rank, int sig);
-/* The pins for the layout of now. */
+/* Plans again which cores the ranks of this node get, if the number of the job's ranks on this
+ * machine has changed. */
 void agent_pins(struct agent *a);
 
 /* agent_reap.c */
-/* Takes note of who has ended. */
+/* Deals with all ranks and children of the agent that have ended. */
 void agent_reap(struct agent *a);
+/* Has the event loop call agent_reap, when the caller is through. */
 void agent_reap_soon(struct agent *a);
-/* Kills what is left of the groups; true when nothing is. */
+/* Kills what is left of the ranks' process groups; true when nothing is left. */
 bool agent_clear(struct agent *a);
-/* Ends what ranks have started and let go into groups of their own; true when nothing of that is
- * left. */
+/* Kills processes that ranks have started and that left the ranks' process groups; true when there
+ * are none left. */
 bool agent_strays_gone(const struct agent *a);
 bool agent_clear_rank(struct agent *a, uint32_t rank);
 
@@ -140,32 +143,33 @@ int agent_listen_at(const struct agent *a, const char *what, int type, char name
 hale_status_t agent_listen(struct agent *a, struct error *err);
 /* A connection that the supervisor has accepted. */
 struct agent_conn *agent_conn_add(struct agent *a, const struct supervisor_conn *conn);
-/* The packet that an agent before this one had received and not dealt with. */
+/* Deals with a packet that the agent before this one had received and had not dealt with. */
 void agent_packet_again(struct agent *a);
-/* What the supervisor says. */
+/* Begins to listen to the supervisor. */
 void agent_ward_start(struct agent *a);
 void agent_ward_look(struct agent *a); /* soon, whether or not it says something */
 void agent_conns_close(struct agent *a);
 void agent_conn_drop(struct agent *a, struct agent_rank *r);
-/* From the segment of now. */
+/* Sends the rank's network address, as it stands in the present segment, to the head. */
 void agent_tell_address(struct agent *a, uint32_t rank);
 bool agent_conn_welcome(struct agent *a, struct agent_conn *c, uint32_t rank);
 
 /* agent_shell.c: a rank that a script has started moves without the script */
 hale_status_t agent_shell_check(struct agent *a, uint32_t rank, struct error *err);
-/* For the time of the stop nothing but the rank itself runs of what was launched. */
+/* Stops every process that was launched for the rank but the rank itself, for as long as the rank
+ * stands still. */
 hale_status_t agent_shell_halt(struct agent *a, uint32_t rank, struct error *err);
 void agent_shell_resume(struct agent *a, uint32_t rank);
 
 /* agent_kept.c: only where another head may come */
-/* Memory for it, which a successor has again. */
+/* Maps the memory for kept output, which a successor of this agent inherits. */
 void agent_kept_open(struct agent *a);
 void agent_kept_close(struct agent *a);
 void agent_kept_again(struct agent *a); /* after agent_read_back */
 void agent_kept_begin(struct agent *a, uint32_t rank, const uint64_t position[3]);
 void agent_kept_add(struct agent *a, uint32_t rank, int which, const void *bytes, size_t len);
 void agent_kept_passed(struct agent *a, const struct message *m);
-/* All that is kept goes out again; the windows begin anew with it. */
+/* Sends all kept output again to a new head; the flow-control windows start again. */
 void agent_kept_send(struct agent *a);
 
 #endif

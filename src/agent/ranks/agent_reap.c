@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How ranks end: the supervisor, whose children they are, has it in the book. */
+/* How the agent learns that ranks have ended. Ranks are children of the supervisor, which writes
+ * their exit statuses into the node's record (the book). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -54,8 +55,8 @@ static void reserve_let_go(struct agent *a)
 			mailbox_ring(agent_mailbox(a, r));
 }
 
-/* A spawned process that ended itself behind MPI_Finalize, by _exit for instance: to the head it
- * has finalized. */
+/* A spawned process may end itself after MPI_Finalize, by _exit for instance. The head is told that
+ * it has finalized. */
 static void tell_finalized(struct agent *a, struct agent_rank *r)
 {
 	struct proto_plain p = {.type = PROTO_FINALIZED};
@@ -67,8 +68,8 @@ static void tell_finalized(struct agent *a, struct agent_rank *r)
 			  .type = MSG_PACKET, .rank = r->rank, .bytes = &p, .len = sizeof(p)});
 }
 
-/* What it said and printed last comes before the news of its end, and is written down piece by
- * piece: until all of it is, the process counts as one that is there. */
+/* The head gets a rank's last packets and output before it hears that the rank has ended. The agent
+ * records them piece by piece. Until all are recorded, the process counts as alive. */
 static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 {
 	struct agent_conn *c = r->conn;
@@ -79,14 +80,14 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 			break;
 		c->source.ready(c->source.arg, EPOLLIN);
 	}
-	/* what it has printed comes behind what its source has, of which some may be on its way */
+	/* the output of the source goes first, and some of that may still be on its way */
 	if (is_late_copy(a, r, status)) {
 		r->pid = 0;
 		r->late = true;
 		r->status = status;
 		return;
 	}
-	if (r->moved) /* what was launched was ended with it */
+	if (r->moved) /* its copy runs; a script around it was killed with it */
 		status = EXIT_MOVED << 8;
 	for (int i = 0; i < 2; i++)
 		stream_drain(&r->out[i]);
@@ -111,7 +112,7 @@ static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 		reserve_let_go(a);
 }
 
-/* Without a supervisor nobody says how it ended. */
+/* Without a supervisor nobody knows the exit status; SIGKILL stands for it. */
 static bool has_ended(const struct agent *a, const struct agent_rank *r, int *status)
 {
 	const struct book_child *c = &a->supervisor.book->child[r->rank];
@@ -126,7 +127,8 @@ static bool has_ended(const struct agent *a, const struct agent_rank *r, int *st
 	return a->orphaned;
 }
 
-/* Ranks are the supervisor's children; ours copy images and seal streams. */
+/* Ranks are children of the supervisor. The agent's own children copy images and encrypt
+ * streams. */
 void agent_reap(struct agent *a)
 {
 	pid_t pid;
@@ -148,7 +150,8 @@ static void reap_now(void *arg)
 	agent_reap(arg);
 }
 
-/* In a turn of its own. */
+/* Defers the work: the caller may be in the middle of a change to the ranks that agent_reap looks
+ * at. */
 void agent_reap_soon(struct agent *a)
 {
 	loop_timer_set(&a->loop, &a->reaping, 0, reap_now, a);

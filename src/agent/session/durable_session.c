@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "wire/session/session.h"
 
-/* So much of a ring is used before its memory is given back. */
+/* A ring gives memory back to the kernel in steps of at least this many bytes. */
 enum { LARGE = 4 << 20 };
 
 static void end(struct durable_session *t, const char *why)
@@ -21,7 +21,8 @@ static void end(struct durable_session *t, const char *why)
 	t->over(t->arg, why);
 }
 
-/* What lies before `until` is not needed any more, and the state says so, too. */
+/* Gives back the memory of the bytes before `until`. The recorded state refers to none of them, so
+ * a successor will not read them either. */
 static void shrink(struct book_ring *r, uint64_t *shrunk, uint64_t until)
 {
 	uint64_t from = ALIGN_UP(*shrunk, HALE_PAGE), to = until / HALE_PAGE * HALE_PAGE;
@@ -34,7 +35,8 @@ static void shrink(struct book_ring *r, uint64_t *shrunk, uint64_t until)
 
 /* ---- sending ---- */
 
-/* From the ring into the stage; a successor knows by what lay there before how much has gone. */
+/* Moves bytes from the ring into the stage (a pipe). The record has the length of the stage before.
+ * From that a successor computes how many bytes were moved. */
 static void load_stage(struct durable_session *t, uint64_t until)
 {
 	struct book *b = t->book;
@@ -68,8 +70,8 @@ static bool waits(const struct durable_session *t)
 	       book_staged(t->book->out_stage) > 0;
 }
 
-/* What can't be spliced into (a terminal) is written to: then a successor may repeat something, and
- * there is none. */
+/* splice() can't write to a terminal, so write() does. Nothing records how far a write came, and a
+ * successor might repeat output. So this agent gets no successor (adopt = 0). */
 static ssize_t unload(struct durable_session *t)
 {
 	struct book *b = t->book;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What supervisor and agent say to each other: packets over a socket pair, with descriptors. */
+/* What supervisor and agent say to each other: packets over a socket pair, with descriptors. The
+ * desk is the part of the node's record (struct book) in which the agent leaves an order to launch
+ * a process. */
 #ifndef HALE_AGENT_SUPERVISOR_SUPERVISOR_PRIVATE_H
 #define HALE_AGENT_SUPERVISOR_SUPERVISOR_PRIVATE_H
 
@@ -9,9 +11,9 @@ enum ward_type {
 	/* agent → supervisor */
 	WARD_HOLD = 1, /* kind, key, with the descriptor */
 	WARD_DROP,     /* kind, key */
-	WARD_SPAWN,    /* what is on the book's desk; answered by SPAWNED */
+	WARD_SPAWN,    /* launch what the desk says; answered by SPAWNED */
 	WARD_DONE,     /* value: exit status */
-	WARD_STAND,    /* value 1: one more as on the book's desk; answered by STOOD. 0: end all */
+	WARD_STAND,    /* value 1: start a warm standby, STOOD answers; 0: end all of them */
 	/* supervisor → agent */
 	WARD_CONN,    /* key: its number, value: its process; with the descriptor */
 	WARD_ENDED,   /* some child has: the book says which */
@@ -28,12 +30,13 @@ struct ward_packet {
 	uint64_t number; /* SPAWN: of the desk; SPAWNED: of the desk that it answers */
 };
 
-/* What lies on the desk: this, then path, wdir, arguments, "", environment, "". */
+/* An order on the desk: this header, then texts that end with NUL: path, wdir (if has_wdir), argc
+ * arguments, envc variables of the environment. */
 struct ward_desk {
 	uint64_t number;
 	uint32_t rank, argc, envc;
 	uint32_t input, bound, has_wdir;
-	int32_t id; /* that it shall have if that can be; 0: any */
+	int32_t id; /* the pid that the process gets if it is free; 0: any */
 	cpu_set_t cpus;
 	uint32_t len; /* of the texts */
 };
@@ -67,30 +70,32 @@ struct ward {
 	bool (*bye)(struct supervisor *g, const char *why);
 };
 
-/* What is held as that; NULL: nothing. */
+/* The descriptor that is held under kind and key; NULL: none. */
 struct supervisor_held *ward_find(struct ward *w, enum supervisor_kind kind, uint64_t key);
 void ward_drop(struct ward *w, enum supervisor_kind kind, uint64_t key);
-/* Takes the descriptor over, instead of what was held as that. */
+/* Takes over fd, and closes what was held under kind and key before. */
 void ward_hold(struct ward *w, enum supervisor_kind kind, uint64_t key, int fd, pid_t peer);
 /* supervisor_watchdog.c; ward_dismiss: this supervisor ends as it should. */
 void ward_appoint(struct ward *w);
 void ward_dismiss(struct ward *w);
-/* While something else is waited for, too. */
+/* Kills the ranks if the lease is over. Called also while the supervisor waits for something
+ * else. */
 void ward_look_at_lease(void *ward);
-/* supervisor_launch.c: what is on the desk. A second time for the same message, the agent that was
- * to hear of it has died: nothing is launched. */
+/* supervisor_launch.c: launches what the desk says. An agent may die before the answer, and its
+ * successor repeats the order under the same number. Then nothing more is launched, and the answer
+ * names the process that there is. */
 void ward_take_spawn(struct ward *w);
 
-/* What is on the desk shall stand ready. */
+/* Starts a warm standby of the program that the desk names. */
 void ward_take_stand(struct ward *w);
 
-/* supervisor_standby.c. Starts one more; l->fd is set here. */
+/* supervisor_standby.c: starts one more warm standby, and sets l->fd. */
 void ward_stand_start(struct ward *w, struct launch *l);
-/* One of them is from now on what l would have started. False: none is there that can. */
+/* Turns a warm standby into the process that l describes. False: no standby can become it. */
 bool ward_stand_take(struct ward *w, const struct launch *l, pid_t *pid);
-/* That child was one of them; false: it was not. */
+/* A child has ended. True: it was a warm standby, and is forgotten; false: it was none. */
 bool ward_stand_ended(struct ward *w, pid_t pid);
-void ward_stand_end(struct ward *w); /* of all */
+void ward_stand_end(struct ward *w); /* kills all warm standbys */
 void ward_stand_finish(struct ward *w);
 
 /* False: the other side is gone, or (flags MSG_DONTWAIT) there is no room. */

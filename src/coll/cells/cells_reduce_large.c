@@ -30,7 +30,7 @@ static void leader_says(struct coll_home *h, uint64_t k, size_t span)
 	memcpy(cells_header(h, 0, k)->small, &large, sizeof(large));
 }
 
-/* After all deposits have come. */
+/* Takes over what the leader has said; all deposits must have come. */
 static void leader_heard(struct coll_home *h, uint64_t k, size_t span)
 {
 	struct coll_large large;
@@ -49,7 +49,8 @@ static int fold_part(struct coll_home *h, uint64_t k, const struct coll_args *a,
 	return fold_run(&f, h->n, first, coll_part(a->rcount, h->n, h->rank + 1) - first, out);
 }
 
-/* Reads the other members' parts to out as they come to be ready. */
+/* Reads the other members' parts to out, one after the other, and waits for each to be ready. Each
+ * member begins with the one behind it, so that no two read from the same one at first. */
 static int gather_parts(struct coll_home *h, uint64_t k, const struct coll_args *a, char *out,
 			struct way_clock *clock)
 {

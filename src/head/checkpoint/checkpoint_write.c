@@ -388,8 +388,8 @@ static void committed(struct head *h, const struct error *err)
 	m->parts = NULL;
 }
 
-/* A disk that stands still for longer than a lease may not hold up who grants them: a child syncs.
- */
+/* A child process writes and syncs the manifest. A slow disk could block the head for longer than a
+ * lease, and all nodes would lose theirs. */
 void checkpoint_complete(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;

@@ -21,29 +21,32 @@ bool takeover_possible(const struct head *h);
 bool takeover_settled(const struct head *h);
 /* The job's state for the record on disk: until a new head has settled, the last head's. */
 job_state_t takeover_state(const struct head *h);
-/* What an agent said when it accepted us; a node that doesn't answer, and why. */
+/* An agent has accepted this head, and m says what it has; or the node does not answer, and why. */
 void takeover_attached(void *head, struct node *n, const struct message *m);
 void takeover_no_answer(void *head, struct node *n, const char *why);
 /* A newer head is there: this one ends, and commands nobody any more. epoch 0: not known which. */
 void takeover_superseded(void *head, uint32_t epoch);
-/* Looks whether it is so; true: yes, and the head ends. */
+/* Looks whether a newer head is there; true: yes, and this one ends. */
 bool takeover_check(struct head *h);
 
-/* `hale attach`: the head of a job whose folder and newest record that is. An exit status. */
+/* `hale attach`: becomes the head of the job in `folder`, from its newest record. Returns an exit
+ * status. */
 struct head_start;
 struct takeover_start {
 	const char *folder; /* of the job */
-	bool force;	    /* the head that is there is alive, perhaps */
+	bool force;	    /* take the job even from a head that may be alive */
 	const char *report; /* NULL: as it was */
 	int (*agent)(int in_fd, int out_fd);
 	int (*head)(const struct head_start *start); /* head_run */
 };
 int takeover_run(const struct takeover_start *start);
-/* Up to where a rank's stream was printed by the heads before; 0 without. */
+/* The position up to which earlier heads have printed a rank's stream; 0 if this is the first
+ * head. */
 uint64_t takeover_printed(const struct head *h, uint32_t rank, int stream);
-/* A rank has ended before it has settled: true, it will be told then. */
+/* A rank has ended. True: the takeover has not settled yet, and the head deals with that end when
+ * it has. */
 bool takeover_ended(struct head *h, uint32_t rank, int status);
-/* Begins, in a head that has been made for it. */
+/* Begins the takeover, in a head that takeover_run has made. */
 hale_status_t takeover_begin(struct head *h, struct error *err);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { STREAMS = 4, FRESHENINGS = 4 };
 
-/* More than that and it is worth a round. */
+/* A rest that has grown by more than this factor is worth another round. */
 #define GROWN	      1.25
 #define GRACE_SECONDS 0.3 /* for the sentence of a rank whose copy has ended */
 
@@ -41,7 +41,8 @@ static bool all_stopped(const struct head *h)
 
 static void release_if_moved(struct head *h);
 
-/* Who has not stopped yet would look for its peers where they are not any more. */
+/* Sends GO when all copies are whole and all ranks stand still. A rank that still ran would look
+ * for its peers where they no longer are. */
 static void go_if_whole(struct head *h)
 {
 	struct migration *v = h->moves.now;
@@ -74,14 +75,15 @@ bool migrate_all_resumed(const struct head *h)
 	return true;
 }
 
-/* By files: and nothing is left of these, since whoever asked may want the disk back. */
+/* A migration by files is over only when all its files are removed: whoever asked for it may want
+ * the disk back. */
 void migrate_over_if_resumed(struct head *h)
 {
 	if (migrate_all_resumed(h) && (!h->moves.now->folder || migrate_all_answered(h)))
 		migrate_done(h);
 }
 
-/* All sources have ended, so the copies are the ranks. */
+/* Releases the copies once all sources have ended: the copies are the ranks from then on. */
 static void release_if_moved(struct head *h)
 {
 	struct migration *v = h->moves.now;
@@ -107,8 +109,8 @@ static void release_if_moved(struct head *h)
 	migrate_over_if_resumed(h);
 }
 
-/* From GO on the copy is the rank. So the end of the process that it was ends nothing, by whatever
- * it came: it stood still, and what it had printed its agent has passed on before. */
+/* From GO on the copy is the rank. So the end of the source process does no harm, whatever its
+ * cause. It stood still, and its agent has already passed on its output. */
 bool migrate_ended(struct head *h, uint32_t rank, int status)
 {
 	struct migration *v = h->moves.now;
@@ -173,8 +175,9 @@ static void start_copy(struct head *h, uint32_t rank)
 					.name = ""});
 }
 
-/* What has been written while others weren't as far yet adds to the stop: where that is too much,
- * another round. All go at once in the stop, as they have before, at most STREAMS of them. */
+/* Movers that were ready early have written memory since, which would lengthen the stop. Those with
+ * too much of it get another round. The stop sends as the rounds do, at most STREAMS movers at a
+ * time. */
 static bool freshen(struct head *h)
 {
 	struct migration *v = h->moves.now;
@@ -196,7 +199,8 @@ static bool freshen(struct head *h)
 	return any;
 }
 
-/* So many streams at a time; when what is left of all is little, the stop. */
+/* Starts rounds, at most STREAMS at a time. When little is left to send for every mover, stops all
+ * ranks. */
 static void next(struct head *h)
 {
 	struct migration *v = h->moves.now;
@@ -249,7 +253,7 @@ static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p
 
 	v->bytes += p->bytes;
 	v->stopped += v->phase >= STOPPING ? p->bytes : 0;
-	/* its file is whole; so is all of the rank's part in the stop */
+	/* the file of the rank is whole, and with it the rank's part in the stop */
 	if (v->folder && v->phase == STOPPING && p->id == v->stop_id && !m->begun)
 		start_copy(h, rank);
 	if (v->phase != AHEAD || !m->running || p->id != m->id)

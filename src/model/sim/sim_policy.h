@@ -28,9 +28,9 @@ enum policy_level {
 double policy_checkpoint_due(const double every[POLICY_LEVELS], const double saved[POLICY_LEVELS],
 			     enum policy_level *level);
 
-/* The interval that costs least (Daly's higher order), for checkpoints that take cost_s from the
- * job, and things that go back to them every mtbf_s. At least floor_s, at most all of work_s:
- * then none is worth taking. */
+/* The interval that costs least (Daly's higher order). A checkpoint takes cost_s from the job, and
+ * a failure that goes back to one comes every mtbf_s on average. At least floor_s; at most work_s,
+ * which means that no checkpoint is worth taking. */
 double policy_checkpoint_interval_s(double cost_s, double mtbf_s, double work_s, double floor_s);
 
 /* The level to go back to: of those that survived what happened (at_least and above) the newest,

@@ -49,10 +49,11 @@ int comm_publish(struct comm *c, uint32_t context);
 int comm_make(struct comm *parent, struct group *group, struct comm **out);
 /* Intercommunicators: publishes c and its own local communicator, with two agreed contexts. */
 int comm_publish_inter(struct comm *c, const uint32_t *contexts);
-/* One without collectives, made by comm_create: found by its context, and known no more. */
+/* For communicators without collectives, from comm_create: comm_by_context() finds them between
+ * these two calls. */
 void comm_know(struct comm *c, uint32_t context);
 void comm_unknow(struct comm *c);
-/* Takes over those hints of `from` that communicators know. */
+/* Copies those hints from `from` that communicators know. */
 int comm_hints_set(struct comm *c, const struct info *from);
 void comm_set_topology(struct comm *c, struct topology *topo); /* takes over the reference */
 static inline bool comm_is_inter(const struct comm *c)
@@ -60,7 +61,8 @@ static inline bool comm_is_inter(const struct comm *c)
 	return c->remote != NULL;
 }
 
-/* The end of one, as MPI_Comm_free: local. A class when an attribute's callback refuses. */
+/* Ends this process's part of c, as MPI_Comm_free does, without communication. Returns an error
+ * class if the delete callback of an attribute refuses. */
 int comm_end(struct comm *c);
 
 /* ---- context ids (context.c) ---- */
@@ -99,12 +101,13 @@ int context_tag(int user_tag);
 int inter_swap(struct comm *c, const int *mine, int count, int *theirs, int their_count);
 /* Agreement of both groups on two contexts. */
 int inter_agree(struct comm *c, uint32_t *contexts);
-/* A new intercommunicator from c; the caller passes NULL for what isn't to be: *out is NULL then.
- */
+/* Makes an intercommunicator of a part of c's two groups; all members of c take part. Those that
+ * are to be in none pass NULL for local, and get NULL in *out. */
 int inter_make(struct comm *c, struct group *local, struct group *remote, struct comm **out);
 void inter_bridge(struct comm *c, struct context_bridge *b);
 
-/* Two groups meet by leaders that have `peer` in common; from both sides, with the same tag. */
+/* Makes an intercommunicator of two groups whose leaders have the communicator `peer` in common.
+ * Both sides call it, with the same tag. */
 int intercomm_meet(struct comm *local, int leader, struct comm *peer, int remote_leader, int tag,
 		   struct comm **out);
 

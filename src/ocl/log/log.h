@@ -8,20 +8,20 @@
 
 /* ---- log.c ---- */
 struct ocl_entry *ocl_entry_new(ocl_op_t op);
-/* With the lock: the next one will need none. */
+/* Puts an entry aside, with the lock held, so that the next ocl_entry_new() needs no lock. */
 void ocl_entry_ready(void);
-/* The log has all that it writes. */
+/* True: the log itself has all the data that e writes. */
 static inline bool ocl_entry_consolidates(const struct ocl_entry *e)
 {
 	return (e->op == OP_WRITE && !e->superseded) || e->op == OP_WRITE_RECT || e->op == OP_INIT;
 }
-/* From src to dst, either may be NULL. */
+/* A new entry from src to dst; either may be NULL. */
 struct ocl_entry *ocl_entry_between(ocl_op_t op, cl_mem src, cl_mem dst);
 /* e with a copy of small data: patterns, colours, arguments; data may be NULL. NULL, with e freed:
  * no memory. */
 struct ocl_entry *ocl_entry_carry(struct ocl_entry *e, const void *data, size_t size);
 void ocl_entry_free(struct domain *d, struct ocl_entry *e);
-/* One that was never submitted, or NULL; takes the lock. */
+/* Frees an entry that was never submitted; takes the lock. NULL is fine. */
 void ocl_entry_discard(struct ocl_entry *e);
 void ocl_log_append(struct domain *d, struct ocl_entry *e);
 /* A user event is set. What waited for it, and for no other one, may run from now on: after all
@@ -29,25 +29,29 @@ void ocl_log_append(struct domain *d, struct ocl_entry *e);
 void ocl_log_gate_opened(struct domain *d, uint64_t gate);
 /* Drops all entries: they are part of a checkpoint, or nobody can see them any more. */
 void ocl_log_clear(struct domain *d);
-/* The same, though they are not: nothing can be mended before the next checkpoint. */
+/* Drops all entries before a checkpoint has their effects: no error can be mended before the next
+ * checkpoint. */
 void ocl_log_give_up(struct domain *d);
 /* Copies the host data of e now, into memory or the spill file. False: out of both; the domain
  * is unprotected until the next checkpoint. */
 bool ocl_log_capture(struct domain *d, struct ocl_entry *e);
 void ocl_log_capture_all(struct domain *d);
-/* `command` has run. If it is the newest one, a write: what it has overwritten goes. */
+/* `command` has run. If it is the newest one, and a write, the entry that it has overwritten is
+ * dropped. */
 void ocl_log_has_run(struct domain *d, uint64_t command);
-/* Whether a read that comes before e, and has not been checked, brings what e writes. */
+/* True: a read before e, which has not been checked yet, fills the host memory that e writes to the
+ * device. */
 bool ocl_log_is_behind_read(struct domain *d, const struct ocl_entry *e);
-/* What e's memory will hold when the reads into it that are under way have come. */
+/* Captures e's host data when the reads into that memory have come. */
 void ocl_log_capture_behind_read(struct domain *d, struct ocl_entry *e);
-/* Those whose data overlaps [host, host + size): the program's memory is about to change. */
+/* Captures the host data of entries that overlap [host, host + size), which the program is about to
+ * change. */
 void ocl_log_capture_range(struct domain *d, const void *host, size_t size);
 /* Those reads that had arrived before the check are good: the program has their data, so that they
  * are never repeated. They leave the log. */
 void ocl_log_settle(struct domain *d);
-/* The first that may be unchecked or uncaptured: the log may be long, and there are few of those.
- */
+/* The first entry that may be unchecked or uncaptured. Searches begin there, since the log may be
+ * long and has few of them. */
 struct ocl_entry *ocl_log_unsettled(struct domain *d);
 /* If the open epoch, with all of it run in q and checked, changed nothing but scratch objects, it
  * need never be repeated: its entries go. The next epoch begins in either case. */
@@ -66,15 +70,17 @@ void ocl_log_take_read(const struct ocl_entry *read, const char *from, char *dat
 
 /* ---- submit.c ---- */
 /* Takes over e, hands the command to the runtime and logs it; when blocking, waits and closes the
- * epoch. e NULL: out of memory. Unknown handles reach the runtime as they are, so that it says
- * what is wrong. map: where a map command's pointer goes. */
+ * epoch. e NULL: out of memory. Handles that were never known here reach the runtime as they are,
+ * so that it says what is wrong. A handle that the program has released is refused here. map: where
+ * a map command's pointer goes. */
 cl_int ocl_submit(struct ocl_entry *e, cl_command_queue queue, bool blocking, cl_uint waits,
 		  const cl_event *wait, cl_event *event, void **map);
 /* Finds and holds what e refers to. False: something in it isn't known here. */
 bool ocl_entry_resolve(struct domain *d, struct ocl_entry *e);
-/* What the command may change: marked as modified since the last checkpoint. */
+/* Marks what the command may change as modified since the last checkpoint. */
 void ocl_entry_mark(struct ocl_entry *e);
-/* Commands whose host memory, or mapping, shows device data to the program. */
+/* True: the command brings device data to host memory or into a mapping, where the program
+ * sees it. */
 bool ocl_entry_reads(const struct ocl_entry *e);
 /* The program has set a user event, or has none of it any more. */
 void ocl_gate_open(struct domain *d, struct event *user);

@@ -235,7 +235,8 @@ static cl_int CL_API_CALL copy(cl_command_buffer_khr b, cl_command_queue q, cl_m
 	       copy_entry(src, dst, from, to, size));
 }
 
-/* An operation between two places, each an offset (at) or an origin. */
+/* A copy between two memory objects. a and b say where in src and dst: an offset for a buffer that
+ * is copied to or from an image, otherwise an origin with three coordinates. */
 static struct ocl_entry *boxes(ocl_op_t op, cl_mem src, cl_mem dst, const size_t *a,
 			       const size_t *b, const size_t *region, const size_t *pitch)
 {

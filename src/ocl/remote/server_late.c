@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes out of memory of the program into which a read is under way: what the read brings is what
- * they write. The server waits for the read; or, since that may wait for an event that the program
- * is to set, a thread does, before the command runs. */
+/* Writes to the device whose source is program memory that an earlier read has still to fill. They
+ * must write what the read brings, so the server waits for the read. But a read may wait for a user
+ * event, which the program sets by this same server. Then a thread waits instead, and an event
+ * (gate) keeps the write from running before. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
@@ -25,10 +26,10 @@ cl_uint late_reads(cl_context c, const struct far *f, cl_event read[LATE_MAX])
 	return n;
 }
 
-/* Two have it: the thread that brings the data, and whoever issues the write. */
+/* Two own it: the thread that brings the data, and the code that issues the write. */
 struct late {
 	_Atomic int owners;
-	bool refused; /* by the runtime: data is nobody else's */
+	bool refused; /* the runtime has not taken the write: drop() frees data */
 	struct far far;
 	char *data;
 	cl_event gate; /* the write waits for it */
