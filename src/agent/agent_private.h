@@ -66,7 +66,7 @@ struct agent {
 	struct durable_session link; /* to the head */
 	struct supervisor supervisor;
 	struct loop_source signal_source, ward_source;
-	struct loop_timer reaping;
+	struct loop_timer reaping, ward_looks; /* each has its own: neither replaces the other */
 	struct loop_timer hang; /* --hang-after: ranks are looked at */
 	struct agent_counts done;
 	struct agent_drops drops;

@@ -260,7 +260,8 @@ static void take_over(struct options *o, struct restart *r)
 /* The restarted job takes the name of the old one, unless a running job still has that name. */
 static void choose_name(struct restart *r)
 {
-	const char *name = strrchr(r->manifest.program, '/') + 1;
+	const char *slash = strrchr(r->manifest.program, '/');
+	const char *name = slash ? slash + 1 : r->manifest.program;
 	int fd = control_connect(r->manifest.job);
 
 	if (fd < 0) {

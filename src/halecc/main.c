@@ -216,12 +216,13 @@ static int depend_write(const struct command *c, const char *source, bool with_o
 {
 	const char *argv[1024], *base = strrchr(source, '/');
 	int n = compiler_words(argv, 8), fixed = 512;
-	char *stem;
+	char *stem, *name;
 
 	base = base ? base + 1 : source;
-	stem = with_output ? text_format("%s", c->output) : text_format("%s", base);
-	if (strrchr(stem, '.'))
-		*strrchr(stem, '.') = '\0';
+	stem = text_format("%s", with_output ? c->output : base);
+	name = strrchr(stem, '/') ? strrchr(stem, '/') + 1 : stem;
+	if (strrchr(name, '.')) /* folders may have dots, too */
+		*strrchr(name, '.') = '\0';
 	for (int i = 0; i < c->argc && n < fixed; i++) {
 		bool input = false;
 		for (int k = 0; k < c->inputs; k++)

@@ -98,9 +98,11 @@ static void on_lost(void *arg, const struct node *node, const char *why)
 static uint32_t too_often(void)
 {
 	const char *text = getenv("HALE_AGENT_DEATHS");
-	const uint32_t usual = 12;
+	long count = 12;
 
-	return text ? (uint32_t)strtoul(text, NULL, 10) : usual;
+	if (text && !units_parse_int(text, 0, 1000000, &count))
+		log_warn("HALE_AGENT_DEATHS=%s is no number of deaths; it is %ld", text, count);
+	return (uint32_t)count;
 }
 
 /* Each death costs next to nothing, but whatever they die of is not well, and ends moves and what

@@ -335,6 +335,8 @@ static void accepted(void *arg, const struct supervisor_conn *conn)
  * now. */
 static void orphaned(struct agent *a)
 {
+	if (a->orphaned)
+		return;
 	a->orphaned = true;
 	loop_remove(&a->loop, &a->ward_source);
 	agent_fence(a, "the supervisor of its ranks was ended");
@@ -367,7 +369,7 @@ void agent_ward_start(struct agent *a)
 
 void agent_ward_look(struct agent *a)
 {
-	loop_timer_set(&a->loop, &a->reaping, 0, ward_look, a);
+	loop_timer_set(&a->loop, &a->ward_looks, 0, ward_look, a);
 }
 
 int agent_listen_at(const struct agent *a, const char *what, int type, char name[ADDRESS_MAX])

@@ -22,6 +22,9 @@ hale_status_t whole_say(int fd, const void *bytes, size_t len, struct error *err
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN)
+			return error_set(err, HALE_ERR_LINK,
+					 "the other side took nothing in time");
 		if (n <= 0)
 			return whole_broken(n, err);
 		at += n;
