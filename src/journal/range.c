@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/fmt.h"

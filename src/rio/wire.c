@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "base/base.h"
 #include "wire/seal/sealed.h"

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "base/base.h"
 

@@ -28,16 +28,24 @@ static uint32_t flags_of(const char *proc, int fd)
 	return value;
 }
 
-static bool goes_other_way(const struct fd_seen *s, const void *reads)
+struct pipe_end {
+	int fd;
+	bool reads;
+};
+
+static bool goes_other_way(const struct fd_seen *s, const void *arg)
 {
-	return is_read_end(flags_of(s->proc, s->fd)) != *(const bool *)reads;
+	const struct pipe_end *end = arg;
+	return (s->pid || s->fd != end->fd) &&
+	       is_read_end(flags_of(s->proc, s->fd)) != end->reads;
 }
 
 /* Is there a descriptor of the same pipe that goes the other way? */
 static bool has_other_end(const struct fd_table *t, const struct fd_probe *p)
 {
-	const bool reads = is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0));
-	return fd_tree_has(t, p->link, goes_other_way, &reads);
+	const struct pipe_end end = {
+	    p->fd, is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0))};
+	return fd_tree_has(t, p->link, goes_other_way, &end);
 }
 
 /* Nobody has the other end any more, which only the kernel can tell. */
