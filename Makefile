@@ -55,7 +55,7 @@ demo:
 
 # A build folder from before libcmocka-dev was there has no unit tests yet.
 check:
-	$(call configure,build check,-Dtests=enabled)
+	$(call configure,build check$(if $(filter-out 0,$(HALE_LONG)), long docs),-Dtests=enabled)
 	@grep -q error_test $(BUILD)/build.ninja || $(MESON) configure $(BUILD) -Dtests=enabled >/dev/null
 	@$(NINJA) -C $(BUILD) --quiet
 	@$(PYTHON) scripts/check.py --build $(BUILD) $(if $(JOBS),--jobs $(JOBS)) $(ONLY)

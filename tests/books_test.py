@@ -33,7 +33,7 @@ def three_books_are_a_site_and_pdfs(s):
     r = s.run(PYTHON, os.path.join(ROOT, "scripts/books.py"), s.path("books"), limit=900)
     expect(r.status == 0 and r.out.endswith("html/index.html\n"), r)
     site = s.path("books/html")
-    for name, least in (("user", 20), ("admin", 13), ("design", 15)):
+    for name, least in (("user", 20), ("admin", 11), ("design", 15)):
         with open(os.path.join(site, name + ".pdf"), "rb") as f:
             text = f.read()
         expect(text.startswith(b"%PDF"), name)

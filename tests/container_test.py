@@ -111,7 +111,7 @@ def debian_11s_own_mpi4py_is_protected_by_this_machines_hale(s):
         expect(r.status == 0, r)
     enter = kit(s)
     s.write("job.py", OLD)
-    lines = [x.split("#")[0].split() for x in recipe("containers.md", "kit/enter").splitlines() if "hale run" in x]
+    lines = [x.split("#")[0].split() for x in recipe("containers.md", "kit/enter debian11 hale run").splitlines() if "hale run" in x]
     expect(lines[0][:2] == ["kit/enter", "debian11"], lines)
     words = [root if w == "debian11" else w for w in lines[0]]
     words[4:4] = ["--ckpt-every", "200ms", "--inject", "kill:rank=1,at-ckpt=3"]
