@@ -202,6 +202,28 @@ def a_checkpoint_is_asked_twice_and_events_come(s, top):
 
 
 @with_top
+def how_fast_memory_changes_is_told_by_incremental_checkpoints(s, top):
+    job = s.hale_start(1, PYTHON, s.write("writes.py", """
+import time
+a = bytearray(64 << 20)
+while True:
+    for i in range(0, 8 << 20, 4096):
+        a[i] ^= 1
+    time.sleep(0.05)
+"""), options=["--no-mpi", "--ckpt-every", "1h", "--incremental"])
+    job.ranks(1)
+    t = top(job.info()["id"])
+    t.until("^checkpoint none$")
+    for k in (1, 2):
+        time.sleep(0.5)
+        job.checkpoint()
+    t.until(r"^checkpoint 2: .* ago; [\d.]+ [MG]iB/s of memory change", "at least 8 MiB since the first one")
+    expect(t.end() == 0, "its status")
+    job.kill(signal.SIGTERM)
+    job.wait()
+
+
+@with_top
 def ranks_are_moved_and_killed_where_the_cursor_is(s, top):
     job, name = job_of_two_nodes(s)
     t = top(name)

@@ -126,6 +126,7 @@ static void read_job(struct top_job *job, const struct json_value *ps,
 	job->has_checkpoint = json_get(ps, "checkpoint_bytes") != NULL;
 	job->checkpoint_bytes = json_number_int(json_get(ps, "checkpoint_bytes"), 0);
 	job->checkpoint_age = json_number(json_get(ps, "checkpoint_age_seconds"), 0);
+	job->dirty = json_number(json_get(ps, "dirty_bytes_per_second"), -1);
 	job->unprotected = unprotected != NULL;
 	job->unprotected_since = json_number(json_get(unprotected, "since_seconds"), 0);
 	copy_text(job->why, sizeof(job->why), json_get(unprotected, "why"), "");

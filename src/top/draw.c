@@ -190,7 +190,10 @@ static void draw_head(const struct top_job *job)
 		    units_show_seconds(job->unprotected_since, c), job->why);
 		attroff(COLOR_PAIR(BAD));
 	} else {
-		put(2, 0, "checkpoint %s", checkpoint_text(job, a));
+		if (job->dirty >= 0)
+			snprintf(b, sizeof(b), "; %s/s of memory change",
+				 units_show_bytes((uint64_t)job->dirty, c));
+		put(2, 0, "checkpoint %s%s", checkpoint_text(job, a), job->dirty >= 0 ? b : "");
 	}
 	put(3, 0,
 	    "faults %" PRId64 ", recovered %" PRId64 "; rollbacks %" PRId64 ", %s of work lost",

@@ -46,6 +46,7 @@ struct top_job {
 	char id[JOB_ID_MAX], program[256], state[16], why[256];
 	bool answers, unprotected, replicas, has_checkpoint;
 	double seconds, checkpoint_age, unprotected_since, lost_seconds;
+	double dirty; /* bytes of memory a second that change; < 0: not known */
 	int64_t restarts, checkpoint, checkpoint_bytes, faults, recovered;
 	struct top_rank *ranks;
 	size_t rank_count;

@@ -146,6 +146,20 @@ static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 	json_close_object(j);
 }
 
+/* How fast memory changes, each page counted once: what an incremental checkpoint has, by the time
+ * since the one that it builds on. Not of compressed ones, whose size says something else. */
+static void print_changes(const struct report *r, const struct report_checkpoint *c,
+			  struct json_out *j)
+{
+	for (size_t i = 0; i < r->checkpoint_count; i++) {
+		const struct report_checkpoint *base = &r->checkpoints[i];
+
+		if (c->base && base->id == c->base && !c->lz4 && c->at_seconds > base->at_seconds)
+			json_double(j, "dirty_bytes_per_second",
+				    (double)c->bytes / (c->at_seconds - base->at_seconds));
+	}
+}
+
 /* Size and age of the newest checkpoint. */
 static void print_newest(const struct head *h, struct json_out *j)
 {
@@ -159,6 +173,7 @@ static void print_newest(const struct head *h, struct json_out *j)
 		json_uint(j, "checkpoint_bytes", c->bytes);
 		json_double(j, "checkpoint_age_seconds",
 			    head_seconds(h) - c->at_seconds - c->seconds);
+		print_changes(r, c, j);
 		return;
 	}
 }
