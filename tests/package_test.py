@@ -99,7 +99,8 @@ def packages_install_work_and_leave_without_traces(s):
 
 @test
 def the_files_that_are_packaged_are_those_that_make_install_puts_in_place(s):
-    """Each folder below the prefix is in one of the lists."""
+    """Each folder below the prefix is in one of the lists. And nothing of them, but what debuggers read, knows the
+    folder that it was built in: two builds are the same, and no library is looked for there."""
     have("meson")
     to = s.path("installed")
     r = s.run("/usr/bin/meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", to)
@@ -111,6 +112,8 @@ def the_files_that_are_packaged_are_those_that_make_install_puts_in_place(s):
     wanted = [re.compile(re.escape(x.split()[0]).replace(r"\*", "[^/]*") + "(/|$)") for x in lists.splitlines()]
     for d, _, names in os.walk(to):
         for name in names:
+            with open(os.path.join(d, name), "rb") as f:
+                expect("/lib/debug/" in d or BUILD.encode() not in f.read(), "knows the build folder", d, name)
             path = "usr/" + re.sub(r"^lib/(?!systemd)", "lib/triplet/", os.path.relpath(os.path.join(d, name), to).split("local/", 1)[1])
             expect(path.startswith("usr/lib/triplet/debug/") or any(w.match(path) for w in wanted), "in no package", path)
 
