@@ -27,6 +27,7 @@ struct ompi_predefined_message_t {
 /* What ranks share besides the segment. */
 struct meeting {
 	_Atomic uint32_t here;
+	_Atomic bool stopping[RANKS_MAX]; /* on the way there, for a checkpoint */
 	/* the first one's: */
 	_Atomic uint32_t restored; /* of the checkpoint asked for */
 	_Atomic uint32_t said[RANKS_MAX];
@@ -251,16 +252,18 @@ static void suspend(void)
 }
 
 /* Others may wait for records that could not leave yet. The real coordinator finds them in their
- * waits; here nobody would. */
+ * waits; here nobody would. But who stops already waits for none of ours, and takes none: what is
+ * left for it goes into the image. */
 void fixture_settle(void)
 {
 	for (uint32_t r = 0; match.peer && r < self.nranks; r++)
-		while (match.peer[r].first)
+		while (match.peer[r].first && !atomic_load(&meetings[met].stopping[r]))
 			match_progress();
 }
 
 void fixture_checkpoint(bool restored)
 {
+	atomic_store(&meetings[met].stopping[self.rank], true);
 	fixture_settle();
 	round_id++;
 	suspend();
