@@ -44,9 +44,10 @@ define configure
 	@rm -f $(BUILD).log
 endef
 
+# Whoever waits at a terminal sees how far it is.
 build:
 	$(call configure,build)
-	@$(NINJA) -C $(BUILD) --quiet
+	@if [ -t 1 ]; then $(NINJA) -C $(BUILD); else $(NINJA) -C $(BUILD) --quiet; fi
 
 demo:
 	$(call configure,build demo)

@@ -34,7 +34,8 @@ static void show_progress(struct head *h)
 	uint64_t expected = c->progress.bytes_expected > c->progress.bytes_seen
 				? c->progress.bytes_expected
 				: c->progress.bytes_seen;
-	bool terminal = isatty(STDERR_FILENO);
+	/* not over what is typed into the shell while the job runs in the background */
+	bool terminal = isatty(STDERR_FILENO) && tcgetpgrp(STDERR_FILENO) == getpgrp();
 
 	if (h->o->quiet ||
 	    (!terminal && (!h->o->verbose || ++c->progress.looks % LOOKS_A_LINE != 0)))
