@@ -292,6 +292,9 @@ void coll_finish(struct comm *world)
 	coll_barrier(world);
 	join_finish(world);
 	coll_barrier(world);
+	/* A restart in the middle of that barrier has begun to agree anew; all have come, and nobody
+	 * asks any more. Left alone it would go on with communicators that are gone. */
+	join_finish(NULL);
 }
 
 /* Homes stay until the process ends: a checkpoint that was asked for before may still come, and has

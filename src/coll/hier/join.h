@@ -52,7 +52,7 @@ static inline struct coll_home *cells_home(struct comm *c)
 void join_init(void);
 /* Gives up farewells and agreements: no rank has operations before it any more, but for the one on
  * world that ends MPI. Some may have begun that when they are restored and others not, so agreements
- * on world go on. */
+ * on world go on. NULL: that one has ended, too, and so have they. */
 void join_finish(struct comm *world);
 /* All processes have been restored, and what they were sending is in private memory. */
 void join_restored(void);
