@@ -97,9 +97,9 @@ def output_goes_into_files_once_also_through_a_death(s):
 
 @test
 def programs_can_be_named_in_a_file(s):
-    s.write("app", "# two of one, one of another\n-n 2 sh -c 'echo \"$HALE_RANK  $HALE_APPNUM\"'\n\nsh -c 'echo c $HALE_RANK' # the last\n")
+    s.write("app", "# two of one, one of another\n-n 2 sh -c 'echo \"$HALE_RANK  $HALE_APPNUM\"'\n\nsh -c 'echo c#$HALE_RANK # 1' # the last\n")
     r = s.hale("run", "--no-mpi", "--app", "app")
-    expect(shown(r) == ["0  0", "1  0", "c 2"], r)
+    expect(shown(r) == ["0  0", "1  0", "c#2"], r)
     s.write("app", "-n 2 true\n-n 1 a | b\n")
     r = s.hale("run", "--no-mpi", "--app", "app")
     expect(r.status == EXIT_USAGE and said(r) == ["hale: app:2: these are no words as a shell has them: quote what is special to it"], r)

@@ -8,7 +8,9 @@
 #include <sys/types.h>
 
 struct procstat {
-	char state; /* as proc(5) has it: R runs, S sleeps, T is stopped, Z has ended */
+	char name[32]; /* of the program's file; the kernel keeps 15 bytes */
+	char state;    /* as proc(5) has it: R runs, S sleeps, T is stopped, Z has ended */
+	pid_t parent, group;
 	double cpu_seconds;
 	uint64_t memory; /* resident, bytes */
 };

@@ -158,6 +158,25 @@ static hale_status_t add_line(char ***words, size_t *count, const char *line, st
 	return status;
 }
 
+/* Where a line ends, or a word that begins with '#' outside quotes. */
+static size_t comment_at(const char *line)
+{
+	char quote = 0;
+	size_t i;
+
+	for (i = 0; line[i] && line[i] != '\n'; i++) {
+		if (line[i] == '\\' && quote != '\'' && line[i + 1])
+			i++;
+		else if (quote)
+			quote = line[i] == quote ? 0 : quote;
+		else if (line[i] == '\'' || line[i] == '"')
+			quote = line[i];
+		else if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t'))
+			break;
+	}
+	return i;
+}
+
 hale_status_t mpmd_read(const char *path, char ***words, struct error *err)
 {
 	hale_status_t status = HALE_OK;
@@ -173,7 +192,7 @@ hale_status_t mpmd_read(const char *path, char ***words, struct error *err)
 		struct error why;
 
 		number++;
-		line[strcspn(line, "#\n")] = '\0';
+		line[comment_at(line)] = '\0';
 		status = add_line(words, &count, line, &why);
 		if (status != HALE_OK)
 			error_set(err, status, "%s:%zu: %s", path, number, why.text);

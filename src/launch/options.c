@@ -578,7 +578,8 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 	if (which == OPTIONS_RUN && !o->given_ranks && slurm_step_tasks() > 0) {
 		o->step = true;
 		o->ranks = slurm_step_tasks();
-	} else if (which == OPTIONS_RUN && !o->given_ranks && o->per_node > 0 && !o->hosts && !o->host_list) {
+	} else if (which == OPTIONS_RUN && !o->given_ranks && o->per_node > 0 && !o->hosts &&
+		   !o->host_list) {
 		o->ranks = o->per_node * (o->nodes > 0 ? o->nodes : 1);
 	}
 	return check_whole(o, which, err);

@@ -155,13 +155,13 @@ static hale_status_t take_app(struct parser *p)
 	return *p->value ? HALE_OK : options_bad_value(p, "a file with a program in each line");
 }
 
-/* FOLDER, or FOLDER:nocopy: Hale prints nothing of it besides. */
+/* FOLDER, FOLDER:nocopy or FOLDER:nojobid: Hale does both in any case. */
 static hale_status_t take_output_folder(struct parser *p)
 {
-	char *options = strchr(p->value, ':');
+	char *words = strrchr(p->value, ':');
 
-	if (options)
-		*options = '\0';
+	if (words && (strcmp(words, ":nocopy") == 0 || strcmp(words, ":nojobid") == 0))
+		*words = '\0';
 	p->o->output_folder = p->value;
 	return *p->value ? HALE_OK : options_bad_value(p, "a folder");
 }

@@ -11,47 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "base/procstat.h"
 #include "agent/agent_private.h"
 
 enum { CHAIN_MAX = 16 };
 
-struct process {
-	pid_t pid, parent, group;
-	char state, name[32];
-};
-
-static bool process_read(pid_t pid, struct process *p)
-{
-	char path[64], line[512];
-	char *open, *close;
-	int parent, group;
-	FILE *f;
-	bool read;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	read = f && fgets(line, sizeof(line), f);
-	if (f)
-		fclose(f);
-	open = read ? strchr(line, '(') : NULL;
-	close = read ? strrchr(line, ')') : NULL;
-	if (!open || !close || sscanf(close + 1, " %c %d %d", &p->state, &parent, &group) != 3)
-		return false;
-	*close = '\0';
-	p->pid = pid;
-	p->parent = parent;
-	p->group = group;
-	snprintf(p->name, sizeof(p->name), "%.31s", open + 1);
-	return true;
-}
-
 /* From the rank's parent up to what was launched; 0: that isn't among them. */
 static int chain_of(const struct agent_rank *r, pid_t chain[CHAIN_MAX])
 {
-	struct process p;
+	struct procstat p;
 	pid_t at = r->member;
 
-	for (int n = 0; n < CHAIN_MAX && process_read(at, &p) && p.parent > 1; n++) {
+	for (int n = 0; n < CHAIN_MAX && procstat_read(at, &p) && p.parent > 1; n++) {
 		at = chain[n] = p.parent;
 		if (at == r->pid)
 			return n + 1;
@@ -59,12 +30,13 @@ static int chain_of(const struct agent_rank *r, pid_t chain[CHAIN_MAX])
 	return 0;
 }
 
-static bool belongs(const struct agent_rank *r, const struct process *p, const pid_t *chain, int n)
+static bool belongs(const struct agent_rank *r, pid_t pid, const struct procstat *p,
+		    const pid_t *chain, int n)
 {
-	if (p->pid == r->member || p->parent == r->member || p->state == 'Z' || p->state == 'X')
+	if (pid == r->member || p->parent == r->member || p->state == 'Z' || p->state == 'X')
 		return true;
 	for (int i = 0; i < n; i++)
-		if (chain[i] == p->pid)
+		if (chain[i] == pid)
 			return true;
 	return false;
 }
@@ -74,19 +46,20 @@ static hale_status_t check_others(const struct agent_rank *r, const pid_t *chain
 {
 	DIR *d = opendir("/proc");
 	struct dirent *e;
-	struct process p;
+	struct procstat p;
 	hale_status_t status = HALE_OK;
 
 	while (d && status == HALE_OK && (e = readdir(d))) {
-		if (!isdigit((unsigned char)e->d_name[0]) ||
-		    !process_read((pid_t)atoi(e->d_name), &p) || p.group != r->group ||
-		    belongs(r, &p, chain, n))
+		pid_t pid = (pid_t)atoi(e->d_name);
+
+		if (!isdigit((unsigned char)e->d_name[0]) || !procstat_read(pid, &p) ||
+		    p.group != r->group || belongs(r, pid, &p, chain, n))
 			continue;
 		status = error_set(err, HALE_ERR_UNSUPPORTED,
 				   "the script that has started rank %u runs %s (process %d) "
 				   "beside it, which can't move with it; try again when that has "
 				   "ended",
-				   r->rank, p.name, (int)p.pid);
+				   r->rank, p.name, (int)pid);
 	}
 	if (d)
 		closedir(d);

@@ -10,26 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "base/procstat.h"
 #include "agent/agent_private.h"
 #include "node/proto.h"
 
 enum { ANCESTORS_MAX = 256 };
 
-/* What stands behind the name in /proc/PID/stat: the state, and the parent. 0: there is no such
- * process. */
+/* 0: there is no such process. */
 static pid_t parent_of(pid_t pid)
 {
-	char path[64], line[512], *end;
-	int parent = 0;
-	FILE *f;
+	struct procstat s;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f) && (end = strrchr(line, ')')))
-		sscanf(end + 1, " %*c %d", &parent);
-	if (f)
-		fclose(f);
-	return parent;
+	return procstat_read(pid, &s) ? s.parent : 0;
 }
 
 /* The process whose children this node's ranks are; what they leave behind comes to it. 0: it has
