@@ -3,9 +3,12 @@
 """Checkpoints on nodes' own disks with copies on a partner (docs/levels.md): nodes that are lost with
 their disks, copies that are cut off, damaged, or find no room."""
 
+import contextlib
 import socket
+import struct
 import threading
 
+from lib import stat_of
 from levels_parts import *
 from namespaces import Hosts
 from steps_parts import end, goes_on, last_step, lines, stop, undisturbed, until_told
@@ -139,10 +142,13 @@ def a_flipped_bit_on_the_own_disk_costs_a_look_at_the_copy(s):
         on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
         ranks = job.ranks(4)
         job.kill(signal.SIGSTOP)
-        ids = sorted(manifests(s))
-        for i in ids:
-            m = manifests(s)[i]
-            flip(image(m, m["parts"][3], m["parts"][3]["on"][0]))
+        job.until(lambda: stat_of(job.pid)[1] == "T", "the head stands still")
+        m = manifests(s)[max(manifests(s))]
+        here = image(m, m["parts"][3], m["parts"][3]["on"][0])
+        # also of a checkpoint that is whole and that the head has not written down yet
+        for path in glob.glob(os.path.join(os.path.dirname(os.path.dirname(here)), "*", os.path.basename(here))):
+            with contextlib.suppress(IndexError, ValueError, struct.error):  # of one that is being written
+                flip(path)
         newest = copied(s)[-1]
         os.kill(ranks[0], signal.SIGKILL)
         job.kill(signal.SIGCONT)
