@@ -94,7 +94,7 @@ void bytes_init(struct arena_bytes *b, struct arena *a)
 	*b = (struct arena_bytes){.arena = a};
 }
 
-void *bytes_extend(struct arena_bytes *b, size_t len)
+char *bytes_room(struct arena_bytes *b, size_t len)
 {
 	if (len > b->cap - b->len) {
 		size_t cap = b->cap ? 2 * b->cap : BYTES_FIRST;
@@ -108,7 +108,14 @@ void *bytes_extend(struct arena_bytes *b, size_t len)
 		b->data = data;
 		b->cap = cap;
 	}
-	void *p = memset(b->data + b->len, 0, len);
+	return b->data + b->len;
+}
+
+void *bytes_extend(struct arena_bytes *b, size_t len)
+{
+	char *p = bytes_room(b, len);
+	if (!p)
+		return NULL;
 	b->len += len;
-	return p;
+	return memset(p, 0, len);
 }

@@ -45,7 +45,9 @@ struct arena_bytes {
 	size_t len, cap;
 };
 void bytes_init(struct arena_bytes *b, struct arena *a);
-/* Room for len more bytes, zeroed; counted in. NULL when memory is out. */
+/* Room for len more bytes, neither touched nor counted in. NULL when memory is out. */
+char *bytes_room(struct arena_bytes *b, size_t len);
+/* The same, zeroed and counted in. */
 void *bytes_extend(struct arena_bytes *b, size_t len);
 
 #endif

@@ -71,16 +71,10 @@ static char *read_whole(const char *path, struct arena *a, size_t *len)
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n = -1;
 	if (fd < 0)
 		return NULL;
-	for (;;) {
-		size_t before = text.len;
-		char *p = bytes_extend(&text, MAPS_READ);
-		if (!p)
+	/* the kernel hands out a page at a time: more than that isn't touched */
+	for (char *p; (p = bytes_room(&text, MAPS_READ)); text.len += (size_t)n)
+		if ((n = sys(SYS_read, fd, p, MAPS_READ)) <= 0)
 			break;
-		n = sys(SYS_read, fd, p, MAPS_READ);
-		text.len = before + (n > 0 ? (size_t)n : 0);
-		if (n <= 0)
-			break;
-	}
 	sys(SYS_close, fd);
 	*len = text.len;
 	return n == 0 ? text.data : NULL;
