@@ -9,16 +9,21 @@
 #include "head/failover/succession.h"
 #include "head/watch/watch.h"
 
-static void report_restart(struct head *h)
+/* How long the ranks were away, from the first failure that is not made good yet; a restart by hand
+ * begins with its first process. */
+static double report_restart(struct head *h)
 {
 	struct report *r = &h->report;
 	size_t i = r->failure_count;
+	struct report_failure *f;
 
 	while (i > 1 && r->failures[i - 1].together)
 		i--;
-	if (i > 0 && h->recovery.target && r->failures[i - 1].restart_seconds == 0)
-		r->failures[i - 1].restart_seconds =
-		    head_seconds(h) - r->failures[i - 1].at_seconds;
+	f = i > 0 ? &r->failures[i - 1] : NULL;
+	if (!f || !h->recovery.target || f->restart_seconds > 0)
+		return clock_seconds() - h->recovery.began;
+	f->restart_seconds = head_seconds(h) - f->at_seconds;
+	return f->restart_seconds;
 }
 
 void head_look_back(struct head *h, uint32_t rank)
@@ -33,15 +38,15 @@ void head_go_on(struct head *h, uint32_t rank)
 {
 	struct json_out j;
 	char took[16];
+	double away = report_restart(h);
 
-	report_restart(h);
 	head_report_nodes(h);
 	watch_rollback_done(h);
 	leave_over(h);
 	head_profile_turn(h);
 	if (h->recovery.target)
 		head_say(h, "all ranks run again from checkpoint %u, %s later", h->recovery.target,
-			 units_show_seconds(clock_seconds() - h->recovery.began, took));
+			 units_show_seconds(away, took));
 	record_begin(&j, "restored");
 	json_uint(&j, "checkpoint", h->recovery.target);
 	json_uint(&j, "generation", h->generation);
