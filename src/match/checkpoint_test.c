@@ -247,6 +247,56 @@ static void again_body(int rank)
 	fixture_checkpoint(true);
 }
 
+/* A receiver asks its peer to help with a copy in shared memory, but that can't leave before the
+ * checkpoint; afterwards they are on two nodes, and share nothing. */
+static void help_body(int rank)
+{
+	enum { N = 400, EACH = 8000 };
+	struct request *big, *s[N];
+	unsigned char *one = malloc(BIG), *small = malloc((size_t)N * EACH);
+	if (rank == 0) {
+		fixture_fill(one, EACH, 0, 1);
+		match_isend(one, BIG, BYTES, 1, 1, &world, 0, &big);
+		while (match.peer[1].queue.first)
+			match_progress();
+		fixture_say(rank, 1);
+		while (!fixture_said(1)) /* reads nothing meanwhile */
+			yield_or_nap();
+		fixture_checkpoint(true);
+		for (int i = 0; i < N; i++) {
+			match_recv(small, EACH, BYTES, 1, 2, &world, 0, MPI_STATUS_IGNORE);
+			REQUIRE(fixture_holds(small, EACH, 1, i));
+		}
+		match_wait(big);
+		return;
+	}
+	while (!fixture_said(0))
+		yield_or_nap();
+	for (int i = 0; i < N; i++) {
+		fixture_fill(small + (size_t)i * EACH, EACH, 1, i);
+		match_isend(small + (size_t)i * EACH, EACH, BYTES, 0, 2, &world, 0, &s[i]);
+	}
+	for (int i = 0; i < 1000; i++) /* a channel may refuse now and then; then it is full */
+		match_progress();
+	match_irecv(one, BIG, BYTES, 0, 1, &world, 0, &big);
+	while (!match.share_used)
+		match_progress();
+	REQUIRE(match.peer[0].first);
+	fixture_say(rank, 1);
+	fixture_checkpoint(true);
+	match_wait(big);
+	REQUIRE(fixture_holds(one, EACH, 0, 1));
+	for (int i = 0; i < N; i++)
+		match_wait(s[i]);
+}
+
+static void help_is_no_longer_wanted_on_another_node(void **state)
+{
+	fixture_nodes(1, 2);
+	assert_int_equal(fixture_run(2, 2, help_body), 0);
+	fixture_nodes(1, 1);
+}
+
 /* Sends that are made while suspended wait, and leave afterwards in order. */
 static void queued_body(int rank)
 {
@@ -359,6 +409,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(checkpoints_come_while_ranks_wait),
 	    cmocka_unit_test(a_given_up_checkpoint_leaves_no_trace),
 	    cmocka_unit_test(messages_nobody_asked_for_survive_a_restart),
+	    cmocka_unit_test(help_is_no_longer_wanted_on_another_node),
 	    cmocka_unit_test(messages_between_nodes_go_on),
 	    cmocka_unit_test(messages_between_nodes_go_on_on_one_node),
 	    cmocka_unit_test(messages_on_one_node_go_on_between_nodes),

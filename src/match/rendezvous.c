@@ -359,7 +359,9 @@ void rendezvous_cts(uint32_t from, const struct envelope *e, const struct cts *c
 		work_add(&match.pushing, r);
 		return;
 	}
-	if (match.suspended || r->state != STATE_WAITING || !r->run)
+	/* one that left after a restart was made before it: there may be nothing to share by now */
+	if (match.suspended || r->state != STATE_WAITING || !r->run ||
+	    UNLIKELY(!channel_to(r->world)->share))
 		return;
 	r->address = cts->address;
 	r->total = cts->length;
