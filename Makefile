@@ -37,6 +37,7 @@ deps:
 # Configured once; later changes of meson.build are noticed by ninja itself. $(1): what is needed,
 # $(2): more options of meson setup.
 define configure
+	@[ ! -t 1 ] || [ -e $(BUILD)/build.ninja ] || echo "Looking at what this machine has ..."
 	@scripts/deps.sh $(1)
 	@scripts/own_build.sh $(BUILD) "$(CURDIR)"
 	@test -e $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix "$(call full,$(PREFIX))" $(2) \
@@ -54,7 +55,7 @@ demo:
 	@$(NINJA) -C $(BUILD) --quiet
 	@HALE_BUILD=$(abspath $(BUILD)) examples/demo.sh
 
-# A build folder from before libcmocka-dev was there has no unit tests yet.
+# What make built for users has no unit tests yet.
 check:
 	$(call configure,build check$(if $(filter-out 0,$(HALE_LONG)), long docs),-Dtests=enabled)
 	@grep -q error_test $(BUILD)/build.ninja || $(MESON) configure $(BUILD) -Dtests=enabled >/dev/null
@@ -64,7 +65,7 @@ check:
 # Schedules of faults under a simulated kernel (docs/simulation.md).
 simulate:
 	$(call configure,build)
-	@$(NINJA) -C $(BUILD) --quiet
+	@$(NINJA) -C $(BUILD) --quiet tests/simulate/hale-simulate
 	@$(BUILD)/tests/simulate/hale-simulate --seed $(or $(SEED),1) --runs $(or $(RUNS),1)
 
 bench:
