@@ -132,7 +132,7 @@ def a_job_says_what_begins_and_what_it_came_to(s):
                        first)
     expect(r.status == 0 and job, r)
     expect(re.fullmatch(rf"hale: job {re.escape(job[1])}: status 0 after [0-9.]+ s; \d+ checkpoints, 1 rollback "
-                        r"\([0-9.]+ m?s lost\); the newest are in hale-ckpt/\S+", last), r)
+                        r"\([0-9.]+ m?s lost, run again after [0-9.]+ m?s\); the newest are in hale-ckpt/\S+", last), r)
     r = s.hale_run(2, "true", options=["--no-mpi"])
     first, last = r.err.splitlines()
     expect("checkpoints from 30.0 s on, as often as it pays, into hale-ckpt/true." in first, r)

@@ -118,6 +118,7 @@ static void rank_done(struct head *h, uint32_t rank)
 
 static void rank_ready(struct head *h, uint32_t rank)
 {
+	head_look_anew(h);
 	head_profile_turn(h);
 	checkpoint_poll(h);
 }

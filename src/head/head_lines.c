@@ -110,12 +110,14 @@ static void add_counts(const struct head *h, char *text, size_t *len)
 {
 	const struct report *r = &h->report;
 	struct report_sums sums[2] = {r->before[0], r->before[1]};
-	double lost = 0;
-	char time[16];
+	double lost = 0, away = 0;
+	char time[16], until[16];
 
 	report_sum_up(r, r->checkpoint_count, sums);
-	for (size_t i = 0; i < r->failure_count; i++)
-		lost += r->failures[i].lost_seconds + r->failures[i].restart_seconds;
+	for (size_t i = 0; i < r->failure_count; i++) {
+		lost += r->failures[i].lost_seconds;
+		away += r->failures[i].restart_seconds;
+	}
 	if (h->degree > 1) {
 		add_count(text, len, r->replicas_lost, "lost replica");
 		add(text, len, ", ");
@@ -124,7 +126,8 @@ static void add_counts(const struct head *h, char *text, size_t *len)
 	if (r->restarts > 0) {
 		add(text, len, ", ");
 		add_count(text, len, r->restarts, "rollback");
-		add(text, len, " (%s lost)", units_show_seconds(lost, time));
+		add(text, len, " (%s lost, run again after %s)", units_show_seconds(lost, time),
+		    units_show_seconds(away, until));
 	}
 	if (r->migration_count > 0) {
 		add(text, len, ", ");

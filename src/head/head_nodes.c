@@ -275,8 +275,8 @@ static void on_differs(void *arg, uint32_t rank, int which)
 	struct head *h = arg;
 
 	head_say(h,
-		 "rank %u printed something else on %s the second time; what was printed first "
-		 "stays",
+		 "since the rollback rank %u prints other text on %s than before it (a time?); what "
+		 "was printed first stays",
 		 rank, which == 1 ? "stdout" : "stderr");
 }
 

@@ -27,6 +27,8 @@ void head_add_lost_node(struct head *h, uint32_t rank);
 void head_kill_for_rollback(struct head *h, uint32_t rank);
 /* ... and head_restored.c */
 void head_look_back(struct head *h, uint32_t rank);
+/* The same after a rollback to the beginning. */
+void head_look_anew(struct head *h);
 void head_look_back_done(struct head *h, uint32_t rank);
 void head_go_on(struct head *h, uint32_t rank);
 void head_reject_damaged(struct head *h, uint32_t rank);

@@ -20,18 +20,35 @@ static double report_restart(struct head *h)
 	while (i > 1 && r->failures[i - 1].together)
 		i--;
 	f = i > 0 ? &r->failures[i - 1] : NULL;
-	if (!f || !h->recovery.target || f->restart_seconds > 0)
+	if (!f || f->restart_seconds > 0)
 		return clock_seconds() - h->recovery.began;
 	f->restart_seconds = head_seconds(h) - f->at_seconds;
 	return f->restart_seconds;
 }
 
-void head_look_back(struct head *h, uint32_t rank)
+static bool all_are_met(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (!h->ranks[r].ended && !h->node_set.ranks[r].met)
-			return;
-	head_step(h, JOB_ALL_BACK, rank);
+			return false;
+	return true;
+}
+
+void head_look_back(struct head *h, uint32_t rank)
+{
+	if (all_are_met(h))
+		head_step(h, JOB_ALL_BACK, rank);
+}
+
+void head_look_anew(struct head *h)
+{
+	char took[16];
+
+	if (!h->recovery.anew || !all_are_met(h))
+		return;
+	h->recovery.anew = false;
+	head_say(h, "all ranks run again from the beginning, %s later",
+		 units_show_seconds(report_restart(h), took));
 }
 
 void head_go_on(struct head *h, uint32_t rank)

@@ -434,8 +434,9 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		    "without it all of them go to --ckpt-dir");
 	if (which == OPTIONS_RESTART && o->program[1])
 		return error_set(err, HALE_ERR_ARGUMENT,
-				 "'%s': hale restart takes one checkpoint and nothing behind it",
-				 o->program[1]);
+				 "'%s' and '%s': hale restart takes one checkpoint and nothing "
+				 "behind it; name one (a pattern may stand for several folders)",
+				 o->program[0], o->program[1]);
 	if (o->verbose && o->quiet)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--verbose tells more and --quiet nothing; give one of them");

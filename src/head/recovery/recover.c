@@ -415,6 +415,7 @@ static void restart(struct head *h)
 		continue_stdin(h);
 	else if (!v->moving)
 		h->report.restarts++;
+	v->anew = !v->first && !v->target;
 	v->first = v->files.undone = false;
 	if (v->target)
 		v->refused[0] = 0;

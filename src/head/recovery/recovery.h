@@ -48,6 +48,7 @@ struct recovery {
 	uint32_t chain[STORE_CHAIN_MAX];
 	size_t chain_count;
 	double began;
+	bool anew; /* ranks go back to the beginning, and have not all been heard of yet */
 	struct loop_timer deadline;
 	struct recovery_check check;
 	struct recovery_files files;
