@@ -117,7 +117,7 @@ def job_of_two_nodes(s, ranks=3):
 def it_shows_jobs_their_nodes_and_ranks(s, top):
     job, name = job_of_two_nodes(s)
     t = top()
-    t.until(rf"^{re.escape(name)} +running +3 +2 ", "the job")
+    t.until(rf"^{re.escape(name)} +running +3 +[\d.]+ ", "the job")
     t = top(name)
     t.until(r"^- north +READY +3 running", "a node")
     t.until(r"^- south +SPARE +no ranks", "the spare")
@@ -197,6 +197,9 @@ def a_checkpoint_is_asked_twice_and_events_come(s, top):
     t.until(r"^checkpoint 1: [\d.]+ [KM]iB, .* ago")
     t.until(r"FTB_CHECKPOINT_DONE", "the event")
     expect(job.info()["checkpoint"] == 1 and t.end() == 0, job.info())
+    t = top()
+    t.until(r" 0  1: [\d.]+ [KMG]iB, .*[\d.]+ (m?s|min) ago$", "the whole of it, on 80 columns")
+    expect(t.end() == 0, "its status")
     job.kill(signal.SIGTERM)
     job.wait()
 
@@ -208,7 +211,7 @@ import time
 a = bytearray(64 << 20)
 while True:
     for i in range(0, 8 << 20, 4096):
-        a[i] ^= 1
+        a[i] = a[i] % 250 + 1
     time.sleep(0.05)
 """), options=["--no-mpi", "--ckpt-every", "1h", "--incremental"])
     job.ranks(1)
@@ -256,6 +259,8 @@ def it_sorts_filters_folds_and_looks_into_a_rank(s, top):
     expect(f" {pid[2]} " not in t.text(), t.text())
     t.keys("F" "F")
     t.until(rf"^ +2 +{pid[2]} ")
+    t.keys("s")
+    t.until(r"Go into a job, to a rank first", "what to do for a stack")
     t.keys(f"/{pid[2]}\r")
     t.until(rf"with {pid[2]}")
     t.until(rf"north +READY[^\n]*\n +2 +{pid[2]} [^\n]*\n\s*\n", "that rank alone")

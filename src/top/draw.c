@@ -111,11 +111,13 @@ static const char *checkpoint_text(const struct top_job *job, char text[64])
 
 static void draw_jobs(struct top *t, int y)
 {
-	char text[96], age[16], checkpoint[64];
+	char text[96], age[16], checkpoint[64], nodes[24] = "";
 	size_t room = top_draw_room(t);
+	/* the newest checkpoint whole, also where nodes and the ends of names have no room */
+	int id = COLS >= NARROW ? 24 : 20, at = COLS >= NARROW ? 67 : 57;
 
-	snprintf(text, sizeof(text), "%-24s %-13s %5s %5s %9s %5s  %s", "JOB", "STATE", "RANKS",
-		 "NODES", "RUNS", "BACK", "CHECKPOINT");
+	snprintf(text, sizeof(text), "%-*s %-13s %5s%s %9s %5s  %s", id, "JOB", "STATE", "RANKS",
+		 COLS >= NARROW ? " NODES" : "", "RUNS", "BACK", "CHECKPOINT");
 	bar(y++, text);
 	if (COLS >= NARROW) {
 		attron(A_REVERSE);
@@ -129,17 +131,19 @@ static void draw_jobs(struct top *t, int y)
 
 		if (i == t->at)
 			attron(A_BOLD | A_UNDERLINE);
-		put(y, 0, "%-24.24s", job->id);
+		put(y, 0, "%-*.*s", id, id, job->id);
 		attroff(A_BOLD | A_UNDERLINE);
-		put_state(y, 25, 13, job->state);
-		put(y, 39, "%5zu %5zu %9s %5" PRId64 "  %.27s", job->rank_count, job->node_count,
+		put_state(y, id + 1, 13, job->state);
+		if (COLS >= NARROW)
+			snprintf(nodes, sizeof(nodes), " %5zu", job->node_count);
+		put(y, id + 15, "%5zu%s %9s %5" PRId64 "  %.27s", job->rank_count, nodes,
 		    units_show_seconds(job->seconds, age), job->restarts,
 		    checkpoint_text(job, checkpoint));
 		if (COLS >= NARROW)
 			put(y, 92, "%s", job->program);
 		if (job->unprotected) {
 			attron(COLOR_PAIR(BAD));
-			put(y, 67, "UNPROTECTED");
+			put(y, at, "UNPROTECTED");
 			attroff(COLOR_PAIR(BAD));
 		}
 	}
@@ -319,7 +323,9 @@ static void put_event(int y, const char *line, size_t len)
 	char text[1024];
 
 	top_event_text(line, len, text, sizeof(text));
-	if (COLS < WIDE)
+	if (COLS < WIDE && COLS > 3 && strlen(text) > (size_t)COLS)
+		put(y, 0, "%.*s...", COLS - 3, text);
+	else if (COLS < WIDE)
 		put(y, 0, "%s", text);
 	else
 		put(y, 0, "%.*s", (int)len, line);
@@ -379,6 +385,7 @@ static void draw_last_line(const struct top *t)
 		    t->view == TOP_JOBS	 ? "Enter: look into it  C: checkpoint  ?: keys  q: out"
 		    : t->view == TOP_JOB ? "Enter: look into it  o: order  /: filter  C "
 					   "M K: act  ?: keys  Esc: back"
+		    : !top_current(t)	 ? "Esc: back  ?: keys"
 					 : "s: stack  K: kill  Esc: back  ?: keys");
 	}
 }

@@ -208,27 +208,6 @@ static void action_over(struct top *t)
 		snprintf(t->said, sizeof(t->said), "It has failed, and said nothing.");
 }
 
-static void take_stack(struct top *t)
-{
-	const struct top_rank *r = rank_here(t);
-	char pid[16];
-	char *argv[] = {"sh",
-			"-c",
-			"if command -v eu-stack >/dev/null; then exec eu-stack -p $1; fi; "
-			"if command -v gdb >/dev/null; then exec gdb -p $1 -batch -nx "
-			"-ex 'thread apply all backtrace' 2>/dev/null; fi; "
-			"echo Neither eu-stack nor gdb is installed.",
-			"sh",
-			pid,
-			NULL};
-
-	if (!r || !r->local || t->view != TOP_RANK)
-		return;
-	snprintf(pid, sizeof(pid), "%d", (int)r->pid);
-	t->scroll = 0;
-	follow_start(&t->stack, argv);
-}
-
 /* ---- keys ---- */
 
 static void enter(struct top *t)
@@ -257,6 +236,35 @@ static void enter(struct top *t)
 		t->stack.len = 0;
 		describe(t);
 	}
+}
+
+static void take_stack(struct top *t)
+{
+	const struct top_rank *r = rank_here(t);
+	char pid[16];
+	char *argv[] = {"sh",
+			"-c",
+			"if command -v eu-stack >/dev/null; then exec eu-stack -p $1; fi; "
+			"if command -v gdb >/dev/null; then exec gdb -p $1 -batch -nx "
+			"-ex 'thread apply all backtrace' 2>/dev/null; fi; "
+			"echo Neither eu-stack nor gdb is installed.",
+			"sh",
+			pid,
+			NULL};
+
+	if (!r) {
+		snprintf(t->said, sizeof(t->said), "Go into a job, to a rank first.");
+		return;
+	}
+	if (!r->local) {
+		snprintf(t->said, sizeof(t->said), "This rank runs on another machine.");
+		return;
+	}
+	if (t->view == TOP_JOB)
+		enter(t);
+	snprintf(pid, sizeof(pid), "%d", (int)r->pid);
+	t->scroll = 0;
+	follow_start(&t->stack, argv);
 }
 
 /* False: out. */

@@ -243,6 +243,8 @@ int main(int argc, char **argv)
 	info = MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT);
 	printf("http://%s:%u/?token=%s\n", argv[2], info ? info->port : (unsigned)port, web.token);
 	fflush(stdout);
+	if (isatty(STDOUT_FILENO))
+		log_warn("open this address in a browser; Ctrl-C ends hale web");
 	sigwait(&ends, &which);
 	MHD_stop_daemon(d);
 	web_events_fini();
