@@ -97,6 +97,9 @@ static hale_status_t read_plain(struct loader *l, struct load_reader *r, const s
 		       (len = sink_next_stretch(l->sink, &c, PART - part, &to, &map)) != 0) {
 			r->iov[vecs++] = (struct iovec){to ? to : r->nowhere, len};
 			part += len;
+			/* a second one would be read over it before its checksum is taken */
+			if (!to)
+				break;
 		}
 		more = len != 0;
 		for (int i = 0; i < vecs;) {

@@ -128,8 +128,11 @@ static hale_status_t take_pages(struct live_sink_receiver *r, const struct frame
 		char *to;
 		size_t map;
 		while (vecs < READ_VECS &&
-		       (len = sink_next_stretch(r->sink, &c, NOWHERE, &to, &map)) != 0)
+		       (len = sink_next_stretch(r->sink, &c, NOWHERE, &to, &map)) != 0) {
 			r->iov[vecs++] = (struct iovec){to ? to : r->nowhere, len};
+			if (!to) /* as in load.c: a second one would be read over it */
+				break;
+		}
 		more = len != 0;
 		rc = read_vectors(r, r->iov, vecs, &sum, err);
 	}

@@ -181,7 +181,12 @@ static void chain_of(size_t size)
 	fill(idle, 4 * MIB, 56);
 	pthread_mutex_t *held = mutex_across(area + 601 * PAGE);
 	fill(remapped, 64 * PAGE, 51);
+	char *holed = anon(8 * PAGE);
+	fill(holed, 8 * PAGE, 57);
 	take();
+	/* two stretches of the base that the newest one has no place for */
+	munmap(holed, 2 * PAGE);
+	munmap(holed + 4 * PAGE, 2 * PAGE);
 	/* a few pages written, some given back, one mapping replaced, a new one */
 	fill(area + 100 * PAGE, 3 * PAGE, 52);
 	memset(area + 200 * PAGE, 0, PAGE);
@@ -210,6 +215,7 @@ static void chain_of(size_t size)
 	CHECK(filled(area + 302 * PAGE, PAGE, 50 + 302 * 512));
 	CHECK(filled(area + 500 * PAGE, PAGE, 50 + 500 * 512));
 	CHECK(zero(area + 700 * PAGE, PAGE) && filled(idle, 4 * MIB, 56));
+	CHECK(filled(holed + 2 * PAGE, 2 * PAGE, 57 + 2 * 512));
 	CHECK(filled(area + 701 * PAGE, size - 701 * PAGE, 50 + 701 * 512));
 	/* as before, children inherit it */
 	pid_t child = fork();
