@@ -387,11 +387,19 @@ static void net_suspend(uint32_t round)
 }
 
 /* A replica that comes back is a copy of another one, and what is kept for that one on its way
- * would never come to the copy: so there all of it has to arrive. The dead are not waited for. */
+ * would never come to the copy: so there all of it has to arrive. The dead are not waited for. Of a
+ * checkpoint whoever is restored is who it was, and gets it from the image of its sender; or that
+ * one is not restored, and its rank's other replica sends what it keeps. */
+static bool copies_may_come_of_it(void)
+{
+	const struct link *l = link_self();
+	return l->degree > 1 && (atomic_load(&l->mailbox->ckpt_flags) & CKPT_STOP);
+}
+
 static bool kept_on_its_way(uint32_t i)
 {
 	const struct net_peer *p = &net.peer[i];
-	return link_self()->degree > 1 && p->away && !p->left && p->freed != p->tail;
+	return copies_may_come_of_it() && p->away && !p->left && p->freed != p->tail;
 }
 
 static bool nothing_on_its_way(void)
@@ -413,7 +421,7 @@ static bool net_drained(void)
 {
 	if (!net.open)
 		return true;
-	if (!nothing_on_its_way() && (link_self()->degree > 1 || clock_ns() < net.stop_at))
+	if (!nothing_on_its_way() && (copies_may_come_of_it() || clock_ns() < net.stop_at))
 		return false;
 	wire_stop();
 	return true;
