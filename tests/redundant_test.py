@@ -246,9 +246,8 @@ def processes_of_a_rank_are_shown_and_reported(s):
     job.until(lambda: any(k["state"] == "lost" for k in job.info()["ranks"]), "a lost process")
     roles = {(k["rank"], k["slot"]): k["role"] for k in job.info()["ranks"]}
     expect(roles[1, 1] == "leader", roles)
-    for what in (("ckpt", job.id()), ("migrate", "--from", "node1", job.id())):
-        refused = s.hale(*what)
-        expect(refused.status != 0 and refused.err, refused)
+    refused = s.hale("migrate", "--from", "node1", job.id())
+    expect(refused.status != 0 and refused.err, refused)
     r = job.wait()
     expect(r.status == 0, r)
     report = s.report()
@@ -295,8 +294,7 @@ def some_ranks_have_replicas_and_all_when_asked(s):
 @test
 def what_does_not_go_with_replicas_is_refused(s):
     s.write("input", "something")
-    for options, words in ((["--replicas", "4"], "1, 2 or 3"), (["--replicas", "2:0-5"], "names rank 5"), (["--replicas", "2:x"], "no list"), (["--replicas", "2", "--replenish", "perhaps"], "on ("), (["--replicas", "2", "--no-mpi"], "needs MPI"),
-                           (["--replicas", "2", "--ckpt-every", "5s"], "checkpoints")):
+    for options, words in ((["--replicas", "4"], "1, 2 or 3"), (["--replicas", "2:0-5"], "names rank 5"), (["--replicas", "2:x"], "no list"), (["--replicas", "2", "--replenish", "perhaps"], "on ("), (["--replicas", "2", "--no-mpi"], "needs MPI")):
         r = s.hale_run(2, "/bin/true", options=options)
         expect(r.status == EXIT_USAGE and words in r.err, r)
     r = s.run("sh", "-c", f"{HALE} run -n 2 --replicas 2 -- /bin/true < input")

@@ -108,10 +108,21 @@ static void count_in(uint32_t id)
 	} while (!atomic_compare_exchange_weak(word, &seen, next));
 }
 
+/* Processes of this node, but for dead replicas. */
+static uint32_t living_here(void)
+{
+	const struct link *l = link_self();
+	uint32_t n = l->segment->nhere;
+	for (uint32_t p = 0; l->degree > 1 && p < l->nprocesses; p++)
+		n -= segment_here(l->segment, p) &&
+		     atomic_load(&segment_mailbox(l->segment, p)->lost);
+	return n;
+}
+
 static bool counted_in(uint32_t id)
 {
 	uint64_t seen = atomic_load(&link_self()->segment->ckpt_saved);
-	return seen >= ((uint64_t)id << 32) + link_self()->segment->nhere;
+	return seen >= ((uint64_t)id << 32) + living_here();
 }
 
 /* Only a job whose processes share something has to wait for all. */
@@ -223,6 +234,10 @@ static image_return_t image_take(struct rank_note *note, uint64_t *image_ns, str
 		return migrate_stop(&asked, note, sizeof(*note));
 	params_fill(&params, note);
 	last_id = note->id;
+	if (asked.flags & CKPT_NO_IMAGE) {
+		last_restored = false;
+		return IMAGE_CAPTURED;
+	}
 	last_restored = true; /* what the image will say */
 	image_return_t rc = tree_capture(err) == HALE_OK ? image_capture(&params, image_ns, err)
 							 : IMAGE_FAILED;

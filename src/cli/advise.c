@@ -203,8 +203,6 @@ static const char *lacking(const struct advise_request *q, const struct advise_c
 {
 	if (q->machine.nodes < 2 && strstr(c->flags, "--replicas"))
 		return "a second node, and with one both replicas would be lost (--nodes)";
-	if (strstr(c->flags, "--replicas") && strstr(c->flags, "--ckpt-every"))
-		return "checkpoints beside replicas";
 	for (size_t i = 0; c->needs[i]; i++)
 		if (!options_offers(c->needs[i]))
 			return c->needs[i];

@@ -224,7 +224,6 @@ static void take_over(struct options *o, struct restart *r)
 {
 	const struct store_manifest *m = &r->manifest;
 
-	o->ranks = m->nranks;
 	o->no_mpi = !m->mpi;
 	o->wdir = m->cwd;
 	o->program = m->argv;
@@ -279,6 +278,10 @@ static hale_status_t check_faults(const struct options *o, struct error *err)
 			return error_set(err, HALE_ERR_ARGUMENT,
 					 "--inject: there is no rank %ld among %ld",
 					 o->faults[i].rank, o->ranks);
+		else if (o->faults[i].slot >= o->replicas)
+			return error_set(err, HALE_ERR_ARGUMENT,
+					 "--inject: a rank of this job has no slot %ld",
+					 o->faults[i].slot);
 	return HALE_OK;
 }
 
@@ -308,7 +311,9 @@ static int restart_job(struct options *o, const char *path, struct restart *r)
 		setenv("LD_LIBRARY_PATH", r->manifest.library_path, 1);
 	if (stat(o->wdir, &st) != 0)
 		o->wdir = NULL; /* the image says what it needs of it */
-	if (check_faults(o, &err) != HALE_OK || environment_find_libdir(libdir, &err) != HALE_OK)
+	if (options_restart_replicas(o, r->manifest.nranks / r->manifest.degree, r->manifest.degree,
+				     &err) != HALE_OK ||
+	    check_faults(o, &err) != HALE_OK || environment_find_libdir(libdir, &err) != HALE_OK)
 		return fail(&err, EXIT_USAGE);
 	return head_run(&start);
 }

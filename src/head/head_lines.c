@@ -37,10 +37,15 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 		    o->shadows);
 		return;
 	}
-	if (h->degree > 1) {
-		add(text, len, "%s in %s%u processes, and no checkpoints",
+	if (h->degree > 1 && o->replicas_first)
+		add(text, len, "each runs in %ld of up to %u processes, and ", o->replicas_first,
+		    h->degree);
+	else if (h->degree > 1)
+		add(text, len, "%s in %s%u processes, and ",
 		    o->replicas_of ? "they run" : "each runs", o->replicas_of ? "1 or " : "",
 		    h->degree);
+	if (h->degree > 1 && o->ckpt_every <= 0) {
+		add(text, len, o->sdc ? "no checkpoints" : "checkpoints on request only");
 		return;
 	}
 	if (o->ckpt_auto && h->files.refused[0]) {

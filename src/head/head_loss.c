@@ -16,7 +16,7 @@ void head_fail_rank(struct head *h, uint32_t rank)
 {
 	struct head_rank *r = &h->ranks[rank];
 	const struct node_set_rank *k = &h->node_set.ranks[rank];
-	char what[96];
+	char what[96], name[HEAD_NAME];
 
 	if (r->aborted)
 		snprintf(what, sizeof(what), "called MPI_Abort(%d)", r->abort_code);
@@ -27,10 +27,11 @@ void head_fail_rank(struct head *h, uint32_t rank)
 			 r->exit_status);
 	else
 		snprintf(what, sizeof(what), "exited with status %d", r->exit_status);
-	report_add_failure(&h->report, rank, node_set_node_of(&h->node_set, rank)->name, what,
-			   head_seconds(h));
+	report_add_failure(&h->report, living_rank_of(rank, h->view.nranks),
+			   node_set_node_of(&h->node_set, rank)->name, what, head_seconds(h));
 	watch_rank_died(h, rank, 0, what);
-	head_say(h, "rank %u %s%s", rank, what, h->nranks > 1 ? "; the job ends" : "");
+	head_say(h, "%s %s%s", head_name(h, rank, name), what,
+		 h->nranks > 1 ? "; the job ends" : "");
 	h->end.rank = rank;
 	h->end.polite = k->finalized && !r->aborted;
 	head_end(h, r->exit_status != 0 ? r->exit_status : 1);
@@ -69,14 +70,14 @@ static double seconds_lost(const struct head *h, uint32_t newest)
 static void say_rollback(struct head *h, uint32_t rank, int sig, pid_t pid,
 			 struct report_failure *f)
 {
-	char text[64], place[32] = "the beginning", after[16], lost[16];
+	char text[64], place[32] = "the beginning", after[16], lost[16], name[HEAD_NAME];
 	uint32_t newest = recover_newest(h);
 	double seconds = seconds_lost(h, newest);
 
 	if (newest)
 		snprintf(place, sizeof(place), "checkpoint %u", newest);
-	head_say(h, "rank %u (pid %d) was killed by %s after %s; rolling back to %s (%s lost)",
-		 rank, (int)pid, head_signal_text(sig, text),
+	head_say(h, "%s (pid %d) was killed by %s after %s; rolling back to %s (%s lost)",
+		 head_name(h, rank, name), (int)pid, head_signal_text(sig, text),
 		 units_show_seconds(head_seconds(h), after), place,
 		 units_show_seconds(seconds, lost));
 	if (f) {
@@ -90,7 +91,7 @@ static void record_failure(struct head *h, uint32_t rank, int sig)
 	struct json_out j;
 
 	record_begin(&j, "rank killed");
-	json_uint(&j, "rank", rank);
+	json_uint(&j, "rank", living_rank_of(rank, h->view.nranks));
 	json_int(&j, "signal", sig);
 	json_double(&j, "job_seconds", head_seconds(h));
 	record_end(&h->files.record, &j);
@@ -125,7 +126,7 @@ static const char *text_of_verdict(const struct head *h, recovery_verdict_t verd
 
 void head_assess_rank(struct head *h, uint32_t rank)
 {
-	struct head_rank *r = &h->ranks[rank];
+	const struct head_rank *r = &h->ranks[rank];
 	int sig = r->exit_status - 128;
 	struct recovery_death death = {
 	    .signal = sig,
@@ -135,12 +136,15 @@ void head_assess_rank(struct head *h, uint32_t rank)
 	struct recovery_facts facts;
 	recovery_verdict_t verdict;
 	pid_t pid = h->node_set.ranks[rank].group;
-	char text[64];
+	char text[64], name[HEAD_NAME];
 	struct report_failure *f;
 	const char *why;
 
-	f = report_add_failure(&h->report, rank, node_set_node_of(&h->node_set, rank)->name,
+	f = report_add_failure(&h->report, living_rank_of(rank, h->view.nranks),
+			       node_set_node_of(&h->node_set, rank)->name,
 			       head_signal_text(sig, text), head_seconds(h));
+	if (f)
+		f->slot = living_slot_of(rank, h->view.nranks);
 	h->faults.tasks_fell += sig == SIGBUS && h->o->tasks;
 	record_failure(h, rank, sig);
 	watch_rank_died(h, rank, sig, text);
@@ -150,12 +154,15 @@ void head_assess_rank(struct head *h, uint32_t rank)
 	verdict = recovery_judge(&facts, &death);
 	why = text_of_verdict(h, verdict);
 	if (why) {
-		head_say(h, "rank %u (pid %d) was killed by %s; %s", rank, (int)pid,
+		head_say(h, "%s (pid %d) was killed by %s; %s", head_name(h, rank, name), (int)pid,
 			 head_signal_text(sig, text), why);
 		head_end(h, recovery_verdict_is_ours(verdict) ? EXIT_UNRECOVERED : 128 + sig);
 		return;
 	}
-	r->last_signal = sig;
+	/* what kills a program in one replica kills it in the next */
+	for (uint32_t s = 0; s < h->degree; s++)
+		h->ranks[living_process(&h->view, living_rank_of(rank, h->view.nranks), s)]
+		    .last_signal = sig;
 	say_rollback(h, rank, sig, pid, f);
 	head_roll_back(h);
 }

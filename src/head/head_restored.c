@@ -70,6 +70,8 @@ void head_go_on(struct head *h, uint32_t rank)
 	record_end(&h->files.record, &j);
 	succession_save(h);
 	checkpoint_interval_start(h);
+	if (h->degree > 1)
+		recover_replicas_run(h);
 	recover_check_start(h);
 	warm_again(h);
 	checkpoint_poll(h);
@@ -91,7 +93,8 @@ void head_look_back_done(struct head *h, uint32_t rank)
 /* The image is to blame for a process that ends before it has become the image. */
 void head_refuse_target(struct head *h, uint32_t rank)
 {
-	recover_refuse(h, "rank %u could not be rebuilt from it", rank);
+	recover_refuse(h, "rank %u could not be rebuilt from it",
+		       living_rank_of(rank, h->view.nranks));
 	if (h->ranks[rank].exit_status == EXIT_IMAGE_BAD)
 		recover_reject(h);
 	else

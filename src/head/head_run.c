@@ -522,6 +522,7 @@ int head_run(const struct head_start *start)
 	if (!h)
 		return EXIT_USAGE;
 	h->up = &head_calls;
+	h->start = start;
 	h->o = start->options;
 	h->program = start->program;
 	h->degree = h->o->replicas > 1 ? (uint32_t)h->o->replicas : 1;
@@ -553,7 +554,6 @@ int head_run(const struct head_start *start)
 	checkpoint_init(h);
 	recover_files_init(h);
 	levels_init(h);
-	h->start = start;
 	h->succession.epoch = start->epoch;
 	h->succession.takeover = start->takeover;
 	if ((start->takeover ? begin_again(h, &err) : begin(h, &err)) != HALE_OK)

@@ -15,19 +15,28 @@
 #include "head/watch/watch.h"
 #include "launch/rank_list.h"
 
-/* --replicas D:RANKS: others have one process, and room for more. */
+/* --replicas D:RANKS: others have one process, and room for more. hale restart: as it was. */
 static void wanted_at_first(struct head *h)
 {
 	unsigned char *wanted = h->moves.clones.wanted;
+	uint32_t degree = h->o->replicas_first ? (uint32_t)h->o->replicas_first : h->degree;
+	const struct store_manifest *m = h->start ? h->start->manifest : NULL;
 	struct error err;
 
+	h->moves.clones.asked = false;
+	if (m && h->degree > 1 && !h->o->replicas_first) {
+		for (uint32_t p = 0; p < h->nranks; p++)
+			if (m->parts[p].file[0])
+				wanted[living_rank_of(p, h->view.nranks)] =
+				    (unsigned char)m->parts[p].replicas;
+		return;
+	}
 	if (h->o->replicas_of)
 		rank_list_parse(h->o->replicas_of, h->view.nranks, wanted, &err);
 	else
 		memset(wanted, 1, h->view.nranks);
 	for (uint32_t r = 0; r < h->view.nranks; r++)
-		wanted[r] = wanted[r] ? (unsigned char)h->degree : 1;
-	h->moves.clones.asked = false;
+		wanted[r] = wanted[r] ? (unsigned char)degree : 1;
 }
 
 bool replicas_init(struct head *h)
@@ -175,6 +184,7 @@ static void survived(struct head *h)
 	shadows_settle(h);
 	replicas_publish(h);
 	clone_lost_one(h);
+	checkpoint_replica_died(h);
 	clone_soon(h);
 }
 
@@ -213,25 +223,42 @@ bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
 	return true;
 }
 
+/* Every rank with a process there has another one elsewhere. */
+static bool lives_elsewhere(const struct head *h, const struct node *node, uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+
+	for (uint32_t s = 0; s < h->degree; s++) {
+		uint32_t p = living_process(&h->view, rank, s);
+
+		if (!h->view.lost[p] && h->node_set.placement.node_of[p] != node->index)
+			return true;
+	}
+	return false;
+}
+
 bool replicas_survive_node(struct head *h, const struct node *node)
 {
 	char why[300];
 	uint32_t lost = 0;
-	bool all = true;
 
 	if (h->degree == 1 || h->state != JOB_RUNNING || !h->node_set.laid_out)
 		return false;
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (h->node_set.placement.node_of[p] == node->index && !h->ranks[p].ended &&
+		    !lives_elsewhere(h, node, p))
+			return false;
 	snprintf(why, sizeof(why), "node lost: %s", h->lost.why);
 	for (uint32_t p = 0; p < h->nranks; p++) {
 		if (h->node_set.placement.node_of[p] != node->index || h->ranks[p].ended)
 			continue;
 		h->ranks[p].ended = true;
 		h->ranks[p].exit_status = 128 + 9;
-		all = replica_lose(h, p, why) && all;
+		replica_lose(h, p, why);
 		node_set_echo_lost(&h->node_set, p);
 		lost++;
 	}
-	if (!all || lost == 0)
+	if (lost == 0)
 		return false;
 	head_say(
 	    h,

@@ -56,6 +56,7 @@ struct options {
 	long ranks;
 	long replicas;	   /* processes of each rank */
 	const char *replicas_of; /* of these ranks at the beginning (rank_list.h); NULL: of all */
+	long replicas_first;	 /* so many processes of these at first; 0: as many as replicas */
 	long shadows;	   /* the second process of each rank is a shadow, of so many a core; 0: none */
 	double shadow_rate; /* of a core, that each may use; 0: by their number */
 	long rejuvenate_after; /* failures after which sets get back what they lack; 0: never */
@@ -113,7 +114,8 @@ struct options {
 	/* which of the above were on the command line: `hale restart` takes the others from the
 	 * checkpoint */
 	bool given_every, given_dir, given_keep, given_compress, given_incremental, given_tag,
-	    given_max_restarts, given_net_security, given_local, given_shared_every, given_auto, given_ranks;
+	    given_max_restarts, given_net_security, given_local, given_shared_every, given_auto,
+	    given_ranks, given_replicas;
 	/* what to show */
 	bool tag, timestamp, verbose, quiet;
 	closed_output_t on_closed_output;
@@ -159,6 +161,10 @@ hale_status_t options_export(struct options *o, char *assignment, struct error *
 hale_status_t options_reserve(struct options *o, bool spawns, struct error *err);
 
 void options_fini(struct options *o);
+/* hale restart: of a job with so many ranks, and room for degree processes of each. HALE_OK, or a
+ * sentence: what was asked for can't be had with it. */
+hale_status_t options_restart_replicas(struct options *o, uint32_t ranks, uint32_t degree,
+				       struct error *err);
 
 /* 'kill:rank=1,after=3s', 'kill:rank=any,at-call=MPI_Allreduce:100', … */
 hale_status_t options_parse_fault(const char *text, struct fault *f, struct error *err);

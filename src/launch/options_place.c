@@ -123,6 +123,7 @@ static hale_status_t take_replicas(struct parser *p)
 	const char *colon = strchr(p->value, ':');
 	char degree[8];
 
+	p->o->given_replicas = true;
 	snprintf(degree, sizeof(degree), "%.*s",
 		 colon ? (int)(colon - p->value) : (int)sizeof(degree) - 1, p->value);
 	p->o->replicas_of = colon ? colon + 1 : NULL;
@@ -322,11 +323,19 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 		    err, HALE_ERR_ARGUMENT,
 		    "--replicas needs MPI, by which replicas know of each other; leave out "
 		    "--no-mpi");
-	if (o->ckpt_every > 0 || o->ckpt_local)
-		return error_set(
-		    err, HALE_ERR_UNSUPPORTED,
-		    "--replicas and checkpoints don't go together in this version; choose "
-		    "one of the two");
+	if (o->ckpt_local)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "--replicas and --ckpt-local don't go together in this version; "
+				 "leave out --ckpt-local, and the checkpoints go to --ckpt-dir");
+	if (o->ckpt_every > 0 && (o->shadows || o->sdc))
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "%s and checkpoints don't go together in this version; leave out "
+				 "one of the two",
+				 o->shadows ? "--shadows" : "--sdc");
+	if (o->ckpt_auto && (o->given_every || o->given_auto))
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "--ckpt-every auto counts on failures that cost a rollback, and "
+				 "replicas survive most; with --replicas say a time");
 	if (o->ranks * o->replicas > JOB_RANKS_MAX)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "%ld ranks with %ld replicas are more than %d processes", o->ranks,
@@ -345,9 +354,46 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 	return HALE_OK;
 }
 
+/* What a checkpoint of a job with replicas, or without, can be restarted with. */
+hale_status_t options_restart_replicas(struct options *o, uint32_t ranks, uint32_t degree,
+				       struct error *err)
+{
+	struct error list;
+	long wanted = o->replicas;
+
+	o->ranks = ranks;
+	o->replicas = degree;
+	if (degree > 1 && (o->ckpt_local || o->requeue))
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the checkpoint is of a job with replicas, for which there is no "
+				 "%s in this version; leave it out",
+				 o->requeue ? "--requeue" : "--ckpt-local");
+	if (degree > 1 && !o->given_every)
+		o->ckpt_auto = false;
+	if (degree > 1 && o->ckpt_auto)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the checkpoint is of a job with replicas, for which there is no "
+				 "--ckpt-every auto in this version; say a time");
+	if (!o->given_replicas)
+		return HALE_OK;
+	if (wanted > degree && degree == 1)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the job of this checkpoint was begun without room for replicas, "
+				 "so it gets none; leave out --replicas");
+	if (wanted > degree)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the job of this checkpoint was begun with room for %u processes "
+				 "of each rank; --replicas takes 1 to %u",
+				 degree, degree);
+	if (o->replicas_of && rank_list_parse(o->replicas_of, ranks, NULL, &list) != HALE_OK)
+		return error_set(err, HALE_ERR_ARGUMENT, "--replicas: %s", list.text);
+	o->replicas_first = wanted;
+	return HALE_OK;
+}
+
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
-    {"--replicas", 1, true, take_replicas},
+    {"--replicas", 1, false, take_replicas},
     {"--shadows", 1, true, take_shadows},
     {"--shadow-rate", 1, true, take_shadow_rate},
     {"--rejuvenate-after", 1, true, take_rejuvenate_after},

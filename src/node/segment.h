@@ -151,6 +151,7 @@ enum ckpt_flag {
 	CKPT_TRACK = 4, /* renew dirty tracking */
 	CKPT_SYNC = 8,	/* write in the foreground */
 	CKPT_NOFSYNC = 16,
+	CKPT_NO_IMAGE = 4096, /* stop as all do: another replica writes the rank's image */
 	/* docs/migration.md */
 	CKPT_LIVE = 32,	   /* a round of a live image, into the stream that ckpt_path names */
 	CKPT_STOP = 64,	   /* stop until ckpt_released; with LIVE: the last round */

@@ -13,7 +13,13 @@
 #include "store/seal.h"
 #include "store/store.h"
 
-enum { MANIFEST_MAX = 64 << 20, RANKS_MAX = 1 << 20, ARGUMENTS_MAX = 1 << 20, HOLDERS_MAX = 4096 };
+enum {
+	MANIFEST_MAX = 64 << 20,
+	RANKS_MAX = 1 << 20,
+	ARGUMENTS_MAX = 1 << 20,
+	HOLDERS_MAX = 4096,
+	DEGREE_MAX = 16
+};
 
 void store_manifest_fini(struct store_manifest *m)
 {
@@ -69,10 +75,21 @@ static void print_holders(struct json_out *j, const struct store_manifest *m)
 	json_close_array(j);
 }
 
-static void print_part(struct json_out *j, uint32_t rank, const struct store_part *p)
+static uint32_t ranks_of(const struct store_manifest *m)
 {
+	return m->nranks / (m->degree ? m->degree : 1);
+}
+
+static void print_part(struct json_out *j, const struct store_manifest *m, uint32_t rank)
+{
+	const struct store_part *p = &m->parts[rank];
+
 	json_open_object(j, NULL);
-	json_uint(j, "rank", rank);
+	json_uint(j, "rank", rank % ranks_of(m));
+	if (m->degree > 1) {
+		json_uint(j, "slot", rank / ranks_of(m));
+		json_uint(j, "replicas", p->replicas);
+	}
 	if (p->file[0]) {
 		json_string(j, "file", p->file);
 		json_uint(j, "bytes", p->bytes);
@@ -94,7 +111,9 @@ static void print_part(struct json_out *j, uint32_t rank, const struct store_par
 
 static void print_job(struct json_out *j, const struct store_manifest *m)
 {
-	json_uint(j, "nranks", m->nranks);
+	json_uint(j, "nranks", ranks_of(m));
+	if (m->degree > 1)
+		json_uint(j, "degree", m->degree);
 	json_bool(j, "mpi", m->mpi);
 	json_uint(j, "preload_mpi", m->preload_mpi);
 	json_string(j, "program", m->program);
@@ -131,7 +150,7 @@ char *store_manifest_print(const struct store_manifest *m)
 	json_out_init(&j);
 	json_open_object(&j, NULL);
 	json_string(&j, "format", "hale checkpoint");
-	json_uint(&j, "version", STORE_MANIFEST_VERSION);
+	json_uint(&j, "version", m->degree > 1 ? STORE_REPLICAS_VERSION : STORE_MANIFEST_VERSION);
 	json_string(&j, "job", m->job);
 	json_string(&j, "run", m->run);
 	json_uint(&j, "id", m->id);
@@ -145,7 +164,8 @@ char *store_manifest_print(const struct store_manifest *m)
 	print_holders(&j, m);
 	json_open_array(&j, "parts");
 	for (uint32_t r = 0; r < m->nranks; r++)
-		print_part(&j, r, &m->parts[r]);
+		if (m->degree <= 1 || m->parts[r].file[0])
+			print_part(&j, m, r);
 	json_close_array(&j);
 	json_close_object(&j);
 	text = j.text ? strdup(j.text) : NULL;
@@ -266,11 +286,39 @@ static bool parse_holders(const struct json_value *v, struct store_manifest *m)
 	return m->holders != NULL;
 }
 
+/* Of each rank one process, which has an image; they may come in any order. */
+static bool parse_replicas(const struct json_value *v, struct store_manifest *m)
+{
+	uint32_t n = ranks_of(m), seen = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct json_value *one = json_at(v, i);
+		struct store_part *p;
+		int64_t rank, slot, replicas;
+
+		if (!read_count(json_get(one, "rank"), 0, n - 1, &rank) ||
+		    !read_count(json_get(one, "slot"), 0, m->degree - 1, &slot) ||
+		    !read_count(json_get(one, "replicas"), 1, m->degree, &replicas))
+			return false;
+		for (uint32_t s = 0; s < m->degree; s++)
+			if (m->parts[s * n + (uint32_t)rank].file[0])
+				return false;
+		p = &m->parts[(uint32_t)slot * n + (uint32_t)rank];
+		p->replicas = (uint32_t)replicas;
+		if (!parse_part(one, (uint32_t)rank, m->holder_count, p) || !p->file[0])
+			return false;
+		seen++;
+	}
+	return seen == n;
+}
+
 static bool parse_parts(const struct json_value *v, struct store_manifest *m)
 {
-	if (json_count(v) != m->nranks)
+	if (json_count(v) != ranks_of(m))
 		return false;
 	m->parts = calloc(m->nranks, sizeof(*m->parts));
+	if (m->parts && m->degree > 1)
+		return parse_replicas(v, m);
 	for (uint32_t r = 0; m->parts && r < m->nranks; r++)
 		if (!parse_part(json_at(v, r), r, m->holder_count, &m->parts[r]))
 			return false;
@@ -297,7 +345,8 @@ static bool parse_argv(const struct json_value *v, struct store_manifest *m)
 
 static bool parse_head(const struct json_value *v, struct store_manifest *m)
 {
-	int64_t id, base, nranks, bytes;
+	bool replicas = json_number_int(json_get(v, "version"), 0) == STORE_REPLICAS_VERSION;
+	int64_t id, base, nranks, bytes, degree = 1;
 
 	if (!copy_text(json_get(v, "job"), m->job, sizeof(m->job)) || !m->job[0] ||
 	    strchr(m->job, '/') || !copy_text(json_get(v, "run"), m->run, sizeof(m->run)) ||
@@ -308,7 +357,10 @@ static bool parse_head(const struct json_value *v, struct store_manifest *m)
 		return false;
 	m->id = (uint32_t)id;
 	m->base = (uint32_t)base;
-	m->nranks = (uint32_t)nranks;
+	if (replicas && !read_count(json_get(v, "degree"), 2, DEGREE_MAX, &degree))
+		return false;
+	m->degree = (uint32_t)degree;
+	m->nranks = (uint32_t)(nranks * degree);
 	m->bytes = (uint64_t)bytes;
 	m->written_at = json_number(json_get(v, "written_at"), 0);
 	m->job_seconds = json_number(json_get(v, "job_seconds"), 0);
@@ -368,20 +420,21 @@ hale_status_t store_manifest_parse(const char *text, size_t len, struct store_ma
 	bool good;
 
 	memset(m, 0, sizeof(*m));
-	if (v && json_number_int(json_get(v, "version"), STORE_MANIFEST_VERSION) >
-		     STORE_MANIFEST_VERSION) {
+	int64_t version = v ? json_number_int(json_get(v, "version"), -1) : -1;
+
+	if (version > STORE_REPLICAS_VERSION) {
 		json_free(v);
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "the manifest is of a newer version of hale");
 	}
-	if (v && json_number_int(json_get(v, "version"), STORE_MANIFEST_VERSION) == 1) {
+	if (version == 1) {
 		json_free(v);
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "the manifest is of an older hale, which did not seal them, so "
 				 "nobody knows whose it is: run the job anew");
 	}
 	good = v && strcmp(json_text(json_get(v, "format"), ""), "hale checkpoint") == 0 &&
-	       json_number_int(json_get(v, "version"), -1) == STORE_MANIFEST_VERSION &&
+	       (version == STORE_MANIFEST_VERSION || version == STORE_REPLICAS_VERSION) &&
 	       parse_head(v, m) && parse_job(v, m) && parse_argv(json_get(v, "argv"), m) &&
 	       parse_holders(v, m) && parse_parts(json_get(v, "parts"), m);
 	json_free(v);

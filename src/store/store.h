@@ -19,6 +19,7 @@
 
 enum {
 	STORE_MANIFEST_VERSION = 2,
+	STORE_REPLICAS_VERSION = 3, /* of jobs with replicas, which older readers don't know */
 	STORE_NAME_MAX = 64,
 	STORE_CHAIN_MAX = 32,
 	STORE_FOLDER_MAX = 440,
@@ -39,6 +40,7 @@ struct store_part {
 	uint32_t copies;	       /* nodes that have it, besides */
 	uint32_t on[STORE_COPIES_MAX]; /* [copies], of the manifest's holders */
 	int32_t exit_status;	       /* of a rank that had ended */
+	uint32_t replicas; /* of a job with replicas: as many processes the rank is to have */
 	uint64_t bytes, checksum;
 	uint64_t pages, pages_zero;
 	uint64_t position[3]; /* stdin consumed, stdout, stderr written since the job began */
@@ -49,7 +51,8 @@ struct store_manifest {
 	char job[STORE_NAME_MAX];
 	char run[STORE_RUN_MAX]; /* a number that no other job has, and that restarts keep */
 	uint32_t id, base;	 /* base 0: a full one */
-	uint32_t nranks;
+	uint32_t nranks;	 /* processes: of degree replicas of each rank, one has a part */
+	uint32_t degree;
 	bool mpi;
 	uint32_t preload_mpi; /* program_mpi_t */
 	char program[PATH_MAX], cwd[PATH_MAX];
@@ -72,7 +75,8 @@ struct store_manifest {
 	long shared_every;
 	struct store_holder *holders; /* [holder_count]; owned */
 	uint32_t holder_count;
-	struct store_part *parts; /* [nranks]; owned */
+	struct store_part
+	    *parts; /* [nranks]; owned. Replica s of rank r: s * nranks / degree + r */
 };
 
 /* ---- manifests (manifest.c) ---- */

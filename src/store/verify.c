@@ -18,6 +18,8 @@ hale_status_t store_verify_part(const char *folder, const struct store_manifest 
 	if (!p->file[0] || p->local)
 		return HALE_OK;
 	snprintf(path, sizeof(path), "%s/%s", folder, p->file);
+	if (m->degree > 1)
+		rank %= m->nranks / m->degree;
 	return store_verify_file(path, rank, p->bytes, p->checksum, deep, err);
 }
 

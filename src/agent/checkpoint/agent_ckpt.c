@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "image/image.h"
 #include "agent/agent_private.h"
+#include "node/living.h"
 
 enum { HALTED_MAX = 64 }; /* more of a node are not told of */
 
@@ -168,18 +169,38 @@ static bool has_living_child(pid_t pid)
 	return living;
 }
 
-static void image_path(const struct agent *a, uint32_t rank, char *path, size_t cap)
+static void image_path(const struct agent *a, uint32_t process, char *path, size_t cap)
 {
-	snprintf(path, cap, "%s/" JOB_IMAGE_NAME, a->ckpt.folder, rank);
+	snprintf(path, cap, "%s/" JOB_IMAGE_NAME, a->ckpt.folder,
+		 living_rank_of(process, a->setup.nranks / a->setup.degree));
+}
+
+/* Of replicas the leader's image is that of their rank. The head has said who lives before it asks
+ * for a checkpoint, so all nodes and the head itself mean the same process. */
+static bool writes_image(const struct agent *a, uint32_t process)
+{
+	uint32_t n = a->setup.nranks / a->setup.degree;
+
+	for (uint32_t p = living_rank_of(process, n); p < process; p += n)
+		if (!atomic_load(&segment_mailbox(a->view.segment, p)->lost))
+			return false;
+	return true;
+}
+
+static bool was_asked_for_image(const struct agent *a, uint32_t process)
+{
+	return !(atomic_load(&agent_mailbox(a, process)->ckpt_flags) & CKPT_NO_IMAGE);
 }
 
 /* Twice in a row: what it said last may still have to be read here, and a list of children that
  * come and go may leave one out. */
-static bool writer_is_missing(struct agent_rank *k)
+static bool writer_is_missing(const struct agent *a, struct agent_rank *k)
 {
 	bool before = k->childless;
 
-	k->childless = k->pid > 0 && k->resumed && !k->written && !has_living_child(k->member);
+	k->childless = k->pid > 0 && k->resumed && !k->written &&
+		       was_asked_for_image(a, (uint32_t)(k - a->ranks)) &&
+		       !has_living_child(k->member);
 	return before && k->childless;
 }
 
@@ -220,9 +241,9 @@ static void look(void *arg)
 		if (!agent_has(a, r))
 			continue;
 		image_path(a, r, path, sizeof(path));
-		if (stat(path, &st) == 0)
+		if (was_asked_for_image(a, r) && stat(path, &st) == 0)
 			m.number += (uint64_t)st.st_size;
-		if (writer_is_missing(k))
+		if (writer_is_missing(a, k))
 			m.flags |= PROGRESS_IDLE;
 		if (is_silent(a, r)) {
 			m.flags |= PROGRESS_SILENT;
@@ -280,7 +301,7 @@ void agent_ckpt_start(struct agent *a, const struct message *m)
 		/* store_open has seen to it that it fits */
 		image_path(a, r, box->ckpt_path, sizeof(box->ckpt_path));
 		atomic_store(&box->ckpt_base, m->base);
-		atomic_store(&box->ckpt_flags, m->flags);
+		atomic_store(&box->ckpt_flags, m->flags | (writes_image(a, r) ? 0 : CKPT_NO_IMAGE));
 	}
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		if (a->ranks[r].pid == 0)

@@ -22,6 +22,7 @@
 #include "head/watch/watch.h"
 
 enum { CHAIN_LENGTH = 8 };
+#define OUTPUT_SECONDS 0.02
 
 void checkpoint_init(struct head *h)
 {
@@ -71,21 +72,39 @@ static uint32_t flags_for(const struct head *h)
 	return flags;
 }
 
+/* Of replicas the leader's image is that of their rank; the others stop with it and write nothing
+ * (docs/redundancy.md, "Checkpoints"). The agents find the same one by the same view. */
+static bool writes_image(const struct head *h, uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+
+	return h->degree == 1 ||
+	       living_leader(&h->view, rank) == (int)living_slot_of(process, h->view.nranks);
+}
+
 /* A rank without MPI may have ended already: its part says so. */
 static void ask_rank(struct head *h, uint32_t rank)
 {
 	struct checkpoint *c = &h->ckpt;
 	struct checkpoint_rank *k = &c->ranks[rank];
 
+	if (replicas_is_lost(h, rank))
+		return;
 	if (!head_rank_alive(h, rank)) {
 		k->part.exit_status = h->ranks[rank].exit_status;
 		for (int i = 0; i < 2; i++)
 			k->part.position[i + 1] = h->node_set.ranks[rank].out[i].history.printed;
 		return;
 	}
-	snprintf(k->part.file, sizeof(k->part.file), JOB_IMAGE_NAME, rank);
 	k->asked = true;
 	c->count.asked++;
+	k->written = !writes_image(h, rank);
+	if (k->written)
+		return;
+	snprintf(k->part.file, sizeof(k->part.file), JOB_IMAGE_NAME,
+		 living_rank_of(rank, h->view.nranks));
+	k->part.replicas = h->moves.clones.wanted[living_rank_of(rank, h->view.nranks)];
+	c->count.writers++;
 }
 
 /* One that is to survive the nodes stands on no other one. */
@@ -136,7 +155,8 @@ static hale_status_t start(struct head *h, struct error *err)
 	c->phase = CKPT_CAPTURING;
 	c->wanted = c->progress.halted_said = false;
 	loop_timer_clear(&h->loop, &c->wait.again);
-	c->count.resumed = c->count.written = c->count.asked = c->progress.idle_looks = 0;
+	c->count = (struct checkpoint_count){0};
+	c->progress.idle_looks = 0;
 	c->progress.bytes_seen = 0;
 	c->began = c->phase_began = c->progress.moved_at = clock_seconds();
 	head_save(h);
@@ -238,6 +258,12 @@ void checkpoint_checked(struct head *h, const struct error *check, uint64_t resi
 		checkpoint_has_room(h, &err);
 	if (err.code == HALE_OK && check_state(h, &wait, &err) == HALE_OK && !wait)
 		start(h, &err);
+	/* of a process that has died meanwhile the head hears soon, and its rank may live on */
+	if (err.code == HALE_ERR_STATE && h->degree > 1 && h->state == JOB_RUNNING &&
+	    !head_any_finalized(h)) {
+		checkpoint_look_again(h);
+		return;
+	}
 	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err))
 		return;
 	if (err.code !=
@@ -267,11 +293,8 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 
 	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
-	if (h->degree > 1)
-		return error_set(
-		    err, HALE_ERR_UNSUPPORTED,
-		    "this job has replicas, with which checkpoints don't go together in "
-		    "this version");
+	if (replicas_refuse_checkpoints(h, err) != HALE_OK)
+		return err->code;
 	if (origin != ORIGIN_TIMER)
 		c->timed.asked_for = true;
 	if (c->phase != CKPT_IDLE) {
@@ -377,15 +400,29 @@ void checkpoint_abandon_open(struct head *h, const char *why)
 		checkpoint_abandon(h, why);
 }
 
+void checkpoint_replica_died(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	c->chain.broken = true; /* of its rank another one may write from now on */
+	if (c->phase != CKPT_CAPTURING && c->phase != CKPT_WRITING)
+		return;
+	head_say(h, "checkpoint %u is begun again: a replica has died meanwhile", c->id);
+	take_back(h, "a replica has died meanwhile");
+	c->wanted = true;
+	checkpoint_poll(h);
+}
+
 static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
 	bool several = h->node_set.count > 1;
 	char *last = h->ckpt.last_refusal;
-	char why[PROTO_TEXT + 128];
+	char why[PROTO_TEXT + 128], name[HEAD_NAME];
 	const char *text = p->text[0] ? p->text : hale_status_name((hale_status_t)p->status);
 	struct error err;
 
-	snprintf(why, sizeof(why), "rank %u%s%s: %s", rank, several ? " on node " : "",
+	snprintf(why, sizeof(why), "%s%s%s: %s", head_name(h, rank, name),
+		 several ? " on node " : "",
 		 several ? node_set_node_of(&h->node_set, rank)->name : "", text);
 	error_set(&err, (hale_status_t)p->status, "%s", why);
 	if (err.code == HALE_ERR_AGAIN && checkpoint_wait(h, &err)) {
@@ -447,8 +484,31 @@ void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *
 		failed(h, rank, p);
 		return;
 	}
-	if (c->count.resumed == c->count.asked && c->count.written == c->count.asked) {
-		checkpoint_complete(h);
-		checkpoint_poll(h);
+	checkpoint_complete_if_whole(h);
+}
+
+/* Of replicas no other one may live to print again what the writer had printed. */
+static bool output_is_here(const struct head *h)
+{
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		const struct store_part *part = &h->ckpt.ranks[p].part;
+
+		if (part->file[0] && !node_set_echo_has(&h->node_set, p, part->position))
+			return false;
 	}
+	return true;
+}
+
+void checkpoint_complete_if_whole(struct head *h)
+{
+	struct checkpoint *c = &h->ckpt;
+
+	if (c->phase != CKPT_WRITING || c->count.written != c->count.writers)
+		return;
+	if (!output_is_here(h)) {
+		loop_timer_set(&h->loop, &c->watch, OUTPUT_SECONDS, checkpoint_watch, h);
+		return;
+	}
+	checkpoint_complete(h);
+	checkpoint_poll(h);
 }

@@ -39,9 +39,9 @@ struct checkpoint_progress {
 	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
 };
 
-/* Ranks so far. */
+/* Processes so far. Of replicas one writes. */
 struct checkpoint_count {
-	uint32_t asked, resumed, written;
+	uint32_t asked, resumed, writers, written;
 };
 
 /* Incremental checkpoints since the last full one. */
@@ -101,10 +101,14 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 void checkpoint_checked(struct head *h, const struct error *err, uint64_t resident_bytes);
 void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *p);
 void checkpoint_ask(struct head *h, uint32_t rank, uint32_t last_id);
+/* Every process runs on, every image is there, and so is what was printed before. */
+void checkpoint_complete_if_whole(struct head *h);
 /* The job can be checkpointed now, perhaps: starts what is wanted. */
 void checkpoint_poll(struct head *h);
 /* Something else has the job: the one under way is given up. */
 void checkpoint_abandon(struct head *h, const char *why);
+/* A process has died, and its rank lives on in others. One that is under way begins again. */
+void checkpoint_replica_died(struct head *h);
 /* But not if all images are there and only the manifest is on its way to the disk. */
 void checkpoint_abandon_open(struct head *h, const char *why);
 /* checkpoint_auto.c: the timer of checkpoints that nobody asks for begins; anew after one has been
@@ -125,6 +129,8 @@ hale_status_t checkpoint_has_room(const struct head *h, struct error *err);
 /* checkpoint_wait.c: false: it has waited for as long as it may, and is refused for err. */
 bool checkpoint_wait(struct head *h, const struct error *err);
 void checkpoint_wait_end(struct head *h);
+/* What is wanted is begun in a moment. */
+void checkpoint_look_again(struct head *h);
 /* Since now, unless that was so before, there is no new checkpoint; there is one again. */
 void checkpoint_unprotected(struct head *h, const char *why);
 void checkpoint_protected(struct head *h);

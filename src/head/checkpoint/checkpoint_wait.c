@@ -42,6 +42,11 @@ bool checkpoint_wait(struct head *h, const struct error *err)
 	return true;
 }
 
+void checkpoint_look_again(struct head *h)
+{
+	loop_timer_set(&h->loop, &h->ckpt.wait.again, LOOK_FIRST_SECONDS, look_again, h);
+}
+
 void checkpoint_wait_end(struct head *h)
 {
 	h->ckpt.wait.since = 0;

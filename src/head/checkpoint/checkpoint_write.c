@@ -44,12 +44,12 @@ static void show_progress(struct head *h)
 	units_show_bytes(expected, all);
 	if (!terminal) {
 		log_info("checkpoint %u: %s of %s, %u/%u ranks", c->id, done, all, c->count.written,
-			 c->count.asked);
+			 c->count.writers);
 		return;
 	}
 	c->progress.shown = true;
 	dprintf(STDERR_FILENO, "\r\033[Khale: checkpoint %u: %s of %s, %u/%u ranks", c->id, done,
-		all, c->count.written, c->count.asked);
+		all, c->count.written, c->count.writers);
 }
 
 void checkpoint_progress_clear(struct head *h)
@@ -73,23 +73,24 @@ static bool find_halted(const struct head *h, uint32_t *rank)
 static void say_halted(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
+	char name[HEAD_NAME];
 	uint32_t rank;
 
 	if (c->progress.halted_said || c->phase != CKPT_CAPTURING || !find_halted(h, &rank))
 		return;
 	c->progress.halted_said = true;
 	head_say(h,
-		 "checkpoint %u waits for rank %u, which is stopped (SIGSTOP or a debugger); `kill "
+		 "checkpoint %u waits for %s, which is stopped (SIGSTOP or a debugger); `kill "
 		 "-CONT "
 		 "%d` on node %s lets it go on",
-		 c->id, rank, (int)h->node_set.ranks[rank].member,
+		 c->id, head_name(h, rank, name), (int)h->node_set.ranks[rank].member,
 		 node_set_node_of(&h->node_set, rank)->name);
 }
 
 static void give_up(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;
-	char why[320], list[128] = "", cause[96] = "";
+	char why[320], list[128] = "", cause[128] = "", name[HEAD_NAME];
 	size_t len = 0;
 	uint32_t waits = 0, silent;
 
@@ -99,15 +100,16 @@ static void give_up(struct head *h)
 
 		if (waiting && waits++ < 8)
 			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u",
-						len ? ", " : "", r);
+						len ? ", " : "", living_rank_of(r, h->view.nranks));
 	}
 	/* the others wait for it, mostly */
 	if (c->phase == CKPT_CAPTURING && find_halted(h, &silent))
-		snprintf(cause, sizeof(cause), "; rank %u is stopped (SIGSTOP or a debugger)",
-			 silent);
+		snprintf(cause, sizeof(cause), "; %s is stopped (SIGSTOP or a debugger)",
+			 head_name(h, silent, name));
 	else if (c->phase == CKPT_CAPTURING && waits > 1 &&
 		 node_set_checkpoint_silent(&h->node_set, &silent))
-		snprintf(cause, sizeof(cause), "; rank %u has not even begun to", silent);
+		snprintf(cause, sizeof(cause), "; %s has not even begun to",
+			 head_name(h, silent, name));
 	snprintf(why, sizeof(why), "rank%s %s%s %s within %.0f s%s", waits > 1 ? "s" : "", list,
 		 waits > 8 ? ", …" : "",
 		 c->phase == CKPT_CAPTURING ? "did not stop for it" : "wrote nothing more of it",
@@ -145,6 +147,7 @@ void checkpoint_watch(void *arg)
 	say_halted(h);
 	show_progress(h);
 	loop_timer_set(&h->loop, &c->watch, 0.5, checkpoint_watch, h);
+	checkpoint_complete_if_whole(h);
 }
 
 /* ---- the manifest ---- */
@@ -173,7 +176,8 @@ static void sum_up(const struct head *h, struct store_manifest *m)
 	m->seconds = clock_seconds() - h->ckpt.began;
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		const struct store_part *p = &h->ckpt.ranks[r].part;
-		m->parts[r] = *p;
+		if (p->file[0] || h->degree == 1)
+			m->parts[r] = *p;
 		m->bytes += p->bytes;
 		if (p->pause_seconds > m->pause_seconds)
 			m->pause_seconds = p->pause_seconds;
@@ -191,6 +195,7 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 	m->id = h->ckpt.id;
 	m->base = h->ckpt.base;
 	m->nranks = h->nranks;
+	m->degree = h->degree;
 	m->mpi = !o->no_mpi;
 	m->preload_mpi = h->program->preload_mpi;
 	snprintf(m->program, sizeof(m->program), "%s", h->program->path);
@@ -308,7 +313,7 @@ static void forget_streams(struct head *h)
 		if (store_manifest_read(path, &m, NULL) == HALE_OK && m.nranks == h->nranks) {
 			for (uint32_t r = 0; r < h->nranks; r++)
 				for (int i = 0; i < 2; i++)
-					history_forget(&h->node_set.ranks[r].out[i].history,
+					history_forget(node_set_history(&h->node_set, r, i),
 						       m.parts[r].position[i + 1]);
 			stdin_spool_forget(&h->node_set.stdin_spool, m.parts[0].position[0]);
 		}

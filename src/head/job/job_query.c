@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What any part of the head may ask of the job. */
+#include <stdio.h>
 #include "base/base.h"
 #include "head/head.h"
 
@@ -33,11 +34,37 @@ void head_rank_reset(struct head *h, uint32_t rank, int ended_with)
 				.head = h};
 }
 
+const char *head_name(const struct head *h, uint32_t process, char text[HEAD_NAME])
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+
+	if (h->degree > 1)
+		snprintf(text, HEAD_NAME, "replica %u of rank %u",
+			 living_slot_of(process, h->view.nranks), rank);
+	else
+		snprintf(text, HEAD_NAME, "rank %u", rank);
+	return text;
+}
+
 bool replicas_is_wanted(const struct head *h, uint32_t process)
 {
 	uint32_t rank = living_rank_of(process, h->view.nranks);
 
 	return living_count(&h->view, rank) < h->moves.clones.wanted[rank];
+}
+
+hale_status_t replicas_refuse_checkpoints(const struct head *h, struct error *err)
+{
+	const char *why =
+	    h->shadows.of ? "has shadows, with which"
+	    : h->degree > 1 && h->o->sdc
+		? "compares messages (--sdc), and a wrong bit may be in the memory of "
+		  "the replica that would be stored: with that"
+		: NULL;
+
+	return why ? error_set(err, HALE_ERR_UNSUPPORTED,
+			       "this job %s checkpoints don't go together in this version", why)
+		   : HALE_OK;
 }
 
 bool head_all_ready(const struct head *h)

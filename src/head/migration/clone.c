@@ -303,6 +303,7 @@ void clone_done(struct head *h)
 		 units_show_seconds(c.downtime_seconds, stood));
 	head_replica_returned(h, v->process, &c);
 	h->moves.clones.again = 0;
+	h->ckpt.chain.broken = true; /* its rank may have another leader, whose image is the next */
 	head_view_changed(h);
 	clone_soon(h);
 }

@@ -265,7 +265,7 @@ hale_status_t leave_layout(struct head *h, struct error *err)
 			watch_tell(h, "FTB.NLA", "FTB_MIGRATE_PIC", FTB_INFO, "%s",
 				   c->nodes[k].name);
 	}
-	status = node_set_layout(c, ++h->generation, NULL, err);
+	status = node_set_layout(c, ++h->generation, h->degree > 1 ? h->view.lost : NULL, err);
 	for (uint32_t k = 0; leaves && before && k < c->count; k++)
 		if (status == HALE_OK && leaves[k] && c->nodes[k].state == NODE_SPARE) {
 			node_leave_event(&c->nodes[k], LEAVE_HAS_LEFT);

@@ -376,6 +376,12 @@ void node_set_echo_begin(struct node_set *c);
 void node_set_echo_lost(struct node_set *c, uint32_t process);
 /* A copy of another replica is in its place, which had printed as much as position says. */
 void node_set_echo_returned(struct node_set *c, uint32_t process, const uint64_t position[3]);
+/* It begins as a checkpoint has it, alone of its rank. */
+void node_set_echo_restored(struct node_set *c, uint32_t process, const uint64_t position[3]);
+/* All that the process had printed at that position was passed on. */
+bool node_set_echo_has(const struct node_set *c, uint32_t process, const uint64_t position[3]);
+/* What was printed of the rank of that process; i 0: stdout, 1: stderr. */
+struct history *node_set_history(struct node_set *c, uint32_t process, int i);
 uint32_t node_set_ranks_on(const struct node_set *c, const struct node *n);
 uint32_t node_set_cores(const struct node_set *c);
 const char *node_state_name(node_state_t state);

@@ -79,3 +79,26 @@ void node_set_echo_returned(struct node_set *c, uint32_t process, const uint64_t
 		echo_returned(&c->echoes[living_rank_of(process, n)][i], living_slot_of(process, n),
 			      position[i + 1]);
 }
+
+void node_set_echo_restored(struct node_set *c, uint32_t process, const uint64_t position[3])
+{
+	uint32_t n = ranks_of(c), rank = living_rank_of(process, n);
+
+	for (int i = 0; c->echoes && i < 2; i++) {
+		echo_restored(&c->echoes[rank][i], living_slot_of(process, n), position[i + 1]);
+		output_position_begin(&c->ranks[rank].out[i], position[i + 1]);
+	}
+}
+
+bool node_set_echo_has(const struct node_set *c, uint32_t process, const uint64_t position[3])
+{
+	uint32_t rank = living_rank_of(process, ranks_of(c));
+
+	return !c->echoes || (c->echoes[rank][0].spoken >= position[1] &&
+			      c->echoes[rank][1].spoken >= position[2]);
+}
+
+struct history *node_set_history(struct node_set *c, uint32_t process, int i)
+{
+	return &c->ranks[living_rank_of(process, ranks_of(c))].out[i].history;
+}

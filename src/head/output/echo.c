@@ -153,6 +153,12 @@ void echo_returned(struct echoes *e, uint32_t slot, uint64_t position)
 	e->lost &= ~(1ull << slot);
 }
 
+void echo_restored(struct echoes *e, uint32_t slot, uint64_t position)
+{
+	e->of[slot].end = position;
+	e->spoken = position;
+}
+
 void echo_ended(struct echoes *e, uint32_t slot)
 {
 	if (speaks(e, slot))

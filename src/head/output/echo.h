@@ -47,6 +47,8 @@ bool echo_take(struct echoes *e, uint32_t slot, const char *text, size_t len);
 void echo_lost(struct echoes *e, uint32_t slot);
 /* A copy of another replica is in its place, which has printed as much as that one up to there. */
 void echo_returned(struct echoes *e, uint32_t slot, uint64_t position);
+/* It begins again from there, and so much was printed of this stream before. */
+void echo_restored(struct echoes *e, uint32_t slot, uint64_t position);
 /* It has ended as programs should. */
 void echo_ended(struct echoes *e, uint32_t slot);
 

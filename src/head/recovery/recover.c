@@ -106,9 +106,9 @@ hale_status_t recover_check_whose(const struct head *h, const char *job_folder,
 {
 	bool own = h->files.is_open && strcmp(job_folder, h->files.store.job_folder) == 0;
 
-	if (m->nranks != h->nranks)
+	if (m->nranks != h->nranks || m->degree != h->degree)
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH, "it is of a job of %u ranks",
-				 m->nranks);
+				 m->nranks / m->degree);
 	if (strcmp(m->run, h->id.run) != 0 || (own && strcmp(m->job, h->id.job) != 0))
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "it is of another job of yours, '%s': somebody has put that one's "
@@ -302,10 +302,13 @@ static hale_status_t spawn_all(struct head *h, struct error *err)
 /* Who is where, before anybody is. */
 static hale_status_t lay_out(struct head *h, struct error *err)
 {
-	hale_status_t status = leave_layout(h, err);
+	hale_status_t status;
 
+	recover_replicas(h);
+	status = leave_layout(h, err);
 	if (status != HALE_OK)
 		return status;
+	recover_replicas_placed(h);
 	inject_arm_mailboxes(h);
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		const struct store_part *p = &h->recovery.manifest.parts[r];

@@ -96,4 +96,10 @@ bool recover_checking(const struct head *h);
 void recover_check_stop(struct head *h);
 bool recover_child(struct head *h, pid_t pid, int status); /* a child of this kind ended */
 
+/* recover_replicas.c: the view that the target of the recovery stands for, before anybody is
+ * placed; all are; the processes that it has run, and the others come back as copies. */
+void recover_replicas(struct head *h);
+void recover_replicas_placed(struct head *h);
+void recover_replicas_run(struct head *h);
+
 #endif

@@ -36,8 +36,8 @@ void watch_rank_died(struct head *h, uint32_t rank, int sig, const char *what)
 	const char *node = node_set_node_of(&h->node_set, rank)->name;
 
 	watch_tell(h, SPACE, "FTB_RANK_DIED", FTB_ERROR,
-		   "JOB:%s::RANK:%u::NODE:%s::SIGNAL:%d::REASON:%s", h->id.job, rank, node, sig,
-		   what);
+		   "JOB:%s::RANK:%u::NODE:%s::SIGNAL:%d::REASON:%s", h->id.job,
+		   living_rank_of(rank, h->view.nranks), node, sig, what);
 }
 
 void watch_sdc(struct head *h, const struct report_sdc *s)

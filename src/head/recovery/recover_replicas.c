@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rollback of a job with replicas (docs/redundancy.md, "Checkpoints"). The checkpoint has one
+ * process of each rank. These begin, as if all others had died right behind it; those come back as
+ * copies (head/migration/clone.c). */
+#include <string.h>
+#include "base/base.h"
+#include "head/head.h"
+#include "head/migration/migrate.h"
+
+void recover_replicas(struct head *h)
+{
+	const struct store_manifest *m = &h->recovery.manifest;
+
+	if (h->degree == 1)
+		return;
+	h->view.number = 0;
+	node_set_echo_begin(&h->node_set);
+	memset(h->moves.clones.dropped, 0, h->nranks);
+	memset(h->moves.clones.insists, 0, h->nranks);
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		h->view.lost[p] = !m->parts[p].file[0];
+		h->moves.clones.died_at[p] = clock_seconds();
+		if (h->view.lost[p])
+			node_set_echo_lost(&h->node_set, p);
+		else
+			node_set_echo_restored(&h->node_set, p, m->parts[p].position);
+	}
+}
+
+void recover_replicas_placed(struct head *h)
+{
+	for (uint32_t p = 0; p < h->nranks; p++)
+		h->moves.clones.homes[p] = h->node_set.placement.node_of[p];
+}
+
+void recover_replicas_run(struct head *h)
+{
+	h->moves.clones.again = 0;
+	/* nobody has died of those that the checkpoint has no image of: they come in any case */
+	h->moves.clones.asked = true;
+	clone_soon(h);
+}
