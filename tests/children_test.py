@@ -116,6 +116,23 @@ def a_pipeline_of_a_shell_goes_on_in_all_its_parts(s):
     expect(r.status == 0 and r.out == "got first second\nstatus 5\n", r)
 
 
+NAMED = """
+wait_for() { while ! test -e $1; do sleep 0.02; done; }
+mkfifo pipe
+(echo first; echo > there1; wait_for go; echo second) > pipe &
+(read a; echo > there2; wait_for go; read b; read c; echo "$a $b ended $?") < pipe
+wait
+rm pipe
+"""
+
+
+@test
+def a_named_pipe_between_children_goes_on(s):
+    job = s.hale_start(1, "sh", "-c", NAMED, options=["--no-mpi"])
+    r = killed_at(s, job, ["there1", "there2"])
+    expect(r.status == 0 and r.out == "first second ended 1\n" and not os.path.exists(s.path("pipe")), r)
+
+
 ENDED = """
 import os, time
 a = os.fork() or os._exit(7)

@@ -173,11 +173,10 @@ def refused(s, why, *program):
     os.unlink(s.path("go"))
 
 
-ASYNC = """
+OWNED = """
 import fcntl, os, time
 r, w = os.pipe()
-fcntl.fcntl(r, fcntl.F_SETOWN, os.getpid())
-fcntl.fcntl(r, fcntl.F_SETFL, fcntl.fcntl(r, fcntl.F_GETFL) | os.O_ASYNC)
+fcntl.fcntl(r, fcntl.F_SETOWN, os.getppid())
 while not os.path.exists("go"):
     time.sleep(0.01)
 print("done")
@@ -254,7 +253,28 @@ def what_can_not_be_kept_is_refused_by_name(s):
     refused(s, r"System V message queue \d+", ipc, "m")
     refused(s, r"System V semaphores \d+", ipc, "s")
     refused(s, "is System V shared memory", ipc, "x")
-    refused(s, r"one that sends signals \(O_ASYNC, F_SETOWN\)", PYTHON, "-c", ASYNC)
+    job = s.hale_start(1, PYTHON, "-c", OWNED, options=["--no-mpi", "--ckpt-every", "100ms"])
+    job.until_says(r"checkpoint \d+ failed, the job goes on: .*sends signals to a process that is not captured with it")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "done\n", r)
+
+
+@test
+def a_named_pipe_that_a_stranger_has_open_is_refused_with_his_name(s):
+    os.mkfifo(s.path("pipe"))
+    reader = subprocess.Popen(["cat", s.path("pipe")], stdout=subprocess.DEVNULL)
+    try:
+        refused(s, rf"is a named pipe that process {reader.pid} \(cat\) has open", PYTHON, "-c",
+                "import os, time\n"
+                "f = open('pipe', 'w')\n"
+                "while not os.path.exists('go'): time.sleep(0.02)\n"
+                "print('done')\n")
+        reader.wait(10)  # who had written is gone
+    finally:
+        if reader.poll() is None:
+            reader.kill()
+        reader.wait()
 
 
 SEQUENCES = """

@@ -266,6 +266,12 @@ static hale_status_t refuse_twice(const struct capture *c, struct error *err)
 	for (size_t i = 0; i < c->fds.records.count; i++) {
 		const struct fd_record *r = list_at(&c->fds.records, i);
 		struct socket_record s;
+		if (r->kind == FD_FIFO)
+			return error_set(
+			    err, HALE_ERR_UNSUPPORTED,
+			    "descriptor %d is a named pipe, which can't be taken along while this "
+			    "process has it; close it before",
+			    r->fd);
 		if (r->kind == FD_SOCKET && r->same_as < 0 &&
 		    fd_socket_record(c->fds.text.data, c->fds.text.len, r, &s) &&
 		    (s.name_len || s.peer_name_len))

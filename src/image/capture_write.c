@@ -309,6 +309,8 @@ static void put_all_but_memory(struct capture *c, struct image_stream *s)
 		put_table(c, s, FRAME_SCHEDULING, &c->scheduling, NULL, 0);
 	if (c->fds.locks.count)
 		put_table(c, s, FRAME_FILE_LOCKS, &c->fds.locks, NULL, 0);
+	if (c->fds.owners.count)
+		put_table(c, s, FRAME_OWNERS, &c->fds.owners, NULL, 0);
 	if (c->selection.guards.count)
 		put_table(c, s, FRAME_GUARDS, &c->selection.guards, NULL, 0);
 	if (c->advice.count)

@@ -206,6 +206,7 @@ static hale_status_t copy_tables(struct merge *m, struct error *err)
 		case FRAME_CONTENT:
 		case FRAME_SCHEDULING:
 		case FRAME_FILE_LOCKS:
+		case FRAME_OWNERS:
 		case FRAME_GUARDS:
 		case FRAME_ADVICE:
 		case FRAME_TREE:

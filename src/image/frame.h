@@ -32,8 +32,9 @@
 #define IMAGE_MAGIC 0x4547414d49454c48ull /* "HLEIMAGE" */
 
 /* 2: child processes, sockets between processes, handles of processes
- * 3: sockets without another end, IPv6; more options of sockets; advice */
-enum { IMAGE_VERSION = 3, IMAGE_VERSION_OLDEST = 1 };
+ * 3: sockets without another end, IPv6; more options of sockets; advice
+ * 4: named pipes; owners of signals, leases; datagrams of sockets without another end */
+enum { IMAGE_VERSION = 4, IMAGE_VERSION_OLDEST = 1 };
 
 enum frame_kind {
 	FRAME_HEADER = 1,  /* struct image_header, note */
@@ -52,6 +53,7 @@ enum frame_kind {
 	FRAME_TREE,	 /* struct tree_record[]: the process and its descendants, if it has any */
 	FRAME_TREE_PART, /* struct tree_part; data: of the image of a descendant */
 	FRAME_ADVICE,	 /* struct advice_record[]; not if there is none */
+	FRAME_OWNERS,	 /* struct owner_record[]; not if there are none */
 	FRAME_KINDS,
 };
 
@@ -257,6 +259,7 @@ enum fd_kind {
 	FD_SOCKET,     /* between processes of the image, or listening; a = the other end's inode,
 			  text: struct socket_record; content is in the image */
 	FD_PID,	       /* pidfd: a = the process */
+	FD_FIFO,       /* a named pipe: a = capacity; content is in the image */
 	FD_KINDS,
 };
 
@@ -315,7 +318,7 @@ struct lock_record {
 	uint32_t flags;
 };
 
-enum file_lock_kind { FILE_LOCK_FLOCK = 1, FILE_LOCK_POSIX, FILE_LOCK_OFD };
+enum file_lock_kind { FILE_LOCK_FLOCK = 1, FILE_LOCK_POSIX, FILE_LOCK_OFD, FILE_LOCK_LEASE };
 
 /* A lock on a file that is open as descriptor fd. */
 struct file_lock_record {
@@ -323,6 +326,15 @@ struct file_lock_record {
 	uint32_t kind;
 	uint32_t exclusive, reserved;
 	uint64_t start, end; /* of bytes, both inclusive; end ~0: all that follow */
+};
+
+/* Who is told by a signal of what happens to the open file of descriptor fd. */
+struct owner_record {
+	int32_t fd;
+	uint32_t type; /* F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP */
+	int32_t pid;   /* 0: nobody */
+	uint32_t signal;
+	uint32_t tells, reserved; /* O_ASYNC */
 };
 
 static inline uint64_t frame_pad(uint64_t len)

@@ -182,10 +182,13 @@ SCENARIO(growing_memory_goes_on_growing, "growing_memory", "")
 SCENARIO(locked_memory_is_locked_again, "locked_memory", "")
 SCENARIO(locked_memory_is_locked_again_lazily, "locked_memory", "lazy sync")
 SCENARIO(locks_on_files_are_kept, "file_locks", "")
+SCENARIO(named_pipes_come_back, "named_pipes", "")
+SCENARIO(signals_of_descriptors_and_leases_come_back, "owners_and_leases", "")
 SCENARIO(registrations_and_seals_come_back, "registrations_and_seals", "")
 SCENARIO(tcp_connections_inside_the_process_come_back, "tcp_connections", "")
 SCENARIO(connections_over_ipv6_come_back, "ipv6_connections", "")
 SCENARIO(sockets_for_datagrams_come_back, "datagrams", "")
+SCENARIO(datagrams_that_nobody_has_read_come_back, "unread_datagrams", "")
 SCENARIO(sockets_with_names_come_back, "named_sockets", "")
 SCENARIO(pairs_of_sockets_keep_their_messages, "pairs_of_sockets", "")
 SCENARIO(signals_that_wait_keep_their_values, "queued_signals", "")
@@ -476,7 +479,7 @@ static void an_image_of_a_newer_format_is_refused_by_its_number(void **state)
 	run_well(f, "attributes", "", NULL);
 	change_header(f, make_newer);
 	assert_int_equal(run(f, "attributes", "", path), HALE_ERR_IMAGE_MISMATCH);
-	assert_non_null(strstr(f->said, "has format 4, this Hale reads formats 1 to 3"));
+	assert_non_null(strstr(f->said, "has format 5, this Hale reads formats 1 to 4"));
 	change_header(f, make_older);
 	run_well(f, "attributes", "", path);
 }
@@ -613,6 +616,7 @@ int main(int argc, char **argv)
 	    T(tcp_connections_inside_the_process_come_back),
 	    T(connections_over_ipv6_come_back),
 	    T(sockets_for_datagrams_come_back),
+	    T(datagrams_that_nobody_has_read_come_back),
 	    T(sockets_with_names_come_back),
 	    T(pairs_of_sockets_keep_their_messages),
 	    T(signals_that_wait_keep_their_values),
@@ -622,6 +626,8 @@ int main(int argc, char **argv)
 	    T(locked_memory_is_locked_again),
 	    T(locked_memory_is_locked_again_lazily),
 	    T(locks_on_files_are_kept),
+	    T(named_pipes_come_back),
+	    T(signals_of_descriptors_and_leases_come_back),
 	    T(registrations_and_seals_come_back),
 	    T(thousands_of_mappings_come_back),
 	    T(interrupted_calls_are_not_noticed),

@@ -389,6 +389,9 @@ hale_status_t image_file_tables(struct image_file *f, struct image_tables *t, st
 		rc = parse_optional(f, FRAME_FILE_LOCKS, sizeof(*t->file_locks),
 				    (const void **)&t->file_locks, &t->file_lock_count, err);
 	if (rc == HALE_OK)
+		rc = parse_optional(f, FRAME_OWNERS, sizeof(*t->owners), (const void **)&t->owners,
+				    &t->owner_count, err);
+	if (rc == HALE_OK)
 		rc = parse_optional(f, FRAME_GUARDS, sizeof(*t->guards), (const void **)&t->guards,
 				    &t->guard_count, err);
 	for (size_t i = 0; rc == HALE_OK && i < t->guard_count; i++)

@@ -67,6 +67,8 @@ struct image_tables {
 	size_t scheduling_count;
 	const struct file_lock_record *file_locks;
 	size_t file_lock_count;
+	const struct owner_record *owners;
+	size_t owner_count;
 	const struct range *guards;
 	size_t guard_count;
 	const struct advice_record *advice;

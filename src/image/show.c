@@ -41,6 +41,7 @@ static const char *fd_kind_name(uint32_t kind)
 	    [FD_BROKER] = "connection to an event broker",
 	    [FD_SOCKET] = "socket inside the job",
 	    [FD_PID] = "handle of a process",
+	    [FD_FIFO] = "named pipe",
 	};
 	return kind < ARRAY_LEN(name) && name[kind] ? name[kind] : "unknown";
 }
@@ -79,6 +80,9 @@ static void fd_target(const struct image_tables *t, const struct fd_record *r, c
 					: "");
 	else if (r->kind == FD_DEVICE)
 		snprintf(buf, cap, "%s", t->fd_text + r->text_offset);
+	else if (r->kind == FD_FIFO)
+		snprintf(buf, cap, "%s%s", t->fd_text + r->text_offset,
+			 r->has_content ? ", content saved" : "");
 	else if (r->kind == FD_PIPE)
 		snprintf(buf, cap, "%s end of pipe %" PRIu64 "%s", r->b ? "read" : "write",
 			 r->inode, r->has_content ? ", content saved" : "");

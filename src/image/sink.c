@@ -279,6 +279,8 @@ hale_status_t sink_open_descriptors(struct sink *s, struct error *err)
 				     .content_count = s->content_count,
 				     .lock = s->t.file_locks,
 				     .lock_count = s->t.file_lock_count,
+				     .owner = s->t.owners,
+				     .owner_count = s->t.owner_count,
 				     .old_pid = s->t.process->pid};
 	return fd_restore_open(&s->fds, err) ? HALE_OK : err->code;
 }

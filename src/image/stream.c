@@ -29,6 +29,7 @@ const char *frame_kind_name(unsigned kind)
 						      [FRAME_FILE_LOCKS] = "file locks",
 						      [FRAME_GUARDS] = "guard regions",
 						      [FRAME_ADVICE] = "advice",
+						      [FRAME_OWNERS] = "owners",
 						      [FRAME_TREE] = "child processes",
 						      [FRAME_TREE_PART] = "child process"};
 	return kind < FRAME_KINDS && name[kind] ? name[kind] : "unknown";

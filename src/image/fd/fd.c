@@ -17,7 +17,7 @@ enum { DIRENT_LEN = 16, DIRENT_NAME = 19 };
 
 static const struct fd_ops *const kinds[] = {
     &fd_stream, &fd_file,  &fd_unlinked,   &fd_device, &fd_pipe,   &fd_event, &fd_signal,
-    &fd_timer,	&fd_epoll, &fd_socketpair, &fd_broker, &fd_socket, &fd_pid,
+    &fd_timer,	&fd_epoll, &fd_socketpair, &fd_broker, &fd_socket, &fd_pid,   &fd_fifo,
 };
 
 static const struct fd_ops *kind_ops(uint32_t kind)
@@ -303,16 +303,6 @@ static hale_status_t look_at_tree(const struct fd_table *t, const struct fd_prob
 	return HALE_OK;
 }
 
-/* Its readiness is told by a signal. */
-static bool has_owner(const struct fd_table *t, const struct fd_probe *p, uint32_t flags)
-{
-	struct f_owner_ex owner = {0};
-	if (flags & O_ASYNC)
-		return true;
-	return !t->other && !(flags & O_PATH) && !sys(SYS_fcntl, p->fd, F_GETOWN_EX, &owner) &&
-	       owner.pid;
-}
-
 static hale_status_t scan_one(struct fd_table *t, struct error *err)
 {
 	const struct fd_probe *p = t->probe;
@@ -327,8 +317,6 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 	if (r.open_flags & O_CLOEXEC)
 		r.fd_flags = FD_CLOEXEC;
 	r.open_flags &= ~(uint32_t)O_CLOEXEC;
-	if (has_owner(t, p, r.open_flags))
-		return fd_refuse(p, "one that sends signals (O_ASYNC, F_SETOWN)", err);
 	if (S_ISREG(p->st.st_mode) && is_queue(t, p))
 		return fd_refuse(p, "a POSIX message queue", err);
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -339,6 +327,8 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 		hale_status_t rc = r.same_as >= 0 ? HALE_OK : kinds[i]->capture(t, p, &r, err);
 		if (rc == HALE_OK && r.same_as < 0)
 			rc = fd_locks_capture(t, p, err);
+		if (rc == HALE_OK && r.same_as < 0)
+			rc = fd_owner_capture(t, p, r.open_flags, err);
 		if (rc == HALE_OK && r.same_as < 0)
 			rc = look_at_tree(t, p, &r, err);
 		if (rc != HALE_OK)
@@ -390,6 +380,7 @@ hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
 	list_init(&t->records, t->arena, sizeof(struct fd_record));
 	list_init(&t->contents, t->arena, sizeof(struct content));
 	list_init(&t->locks, t->arena, sizeof(struct file_lock_record));
+	list_init(&t->owners, t->arena, sizeof(struct owner_record));
 	bytes_init(&t->text, t->arena);
 	fd_same_init(&t->same, t->arena);
 	t->index = fd_index_create(t->arena);
@@ -472,7 +463,7 @@ bool fd_restore_settle(struct fd_restore *f, struct error *err)
 		if (f->record[i].same_as < 0 && ops->settle && !ops->settle(f, i, err))
 			return false;
 	}
-	return true;
+	return fd_owners_restore(f, err);
 }
 
 static bool is_wanted(const struct fd_restore *f, int fd, const int *keep, size_t keep_count)

@@ -50,6 +50,7 @@ struct fd_table {
 	struct list records;  /* struct fd_record */
 	struct list contents; /* struct content */
 	struct list locks;    /* struct file_lock_record */
+	struct list owners;   /* struct owner_record */
 	struct arena_bytes text;
 	struct fd_probe *probe;
 	struct fd_same same; /* of the records */
@@ -66,6 +67,8 @@ struct fd_restore {
 	size_t content_count;
 	const struct file_lock_record *lock;
 	size_t lock_count;
+	const struct owner_record *owner;
+	size_t owner_count;
 	int old_pid;
 	int stream[3]; /* what 0, 1, 2 are in this process, out of the way; -1: closed */
 	int floor;     /* numbers from here on are out of the way */
@@ -89,7 +92,7 @@ struct fd_ops {
 };
 
 extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
-    fd_signal, fd_epoll, fd_socketpair, fd_broker, fd_socket, fd_pid;
+    fd_signal, fd_epoll, fd_socketpair, fd_broker, fd_socket, fd_pid, fd_fifo;
 
 /* All kinds, in the order in which they are asked; NULL behind the last. Each has match, capture
  * and open: fd_test.c asserts it, and tries each. */
@@ -121,12 +124,18 @@ void fd_dir_close(struct fd_dir *d);
  * their numbers. */
 hale_status_t fd_locks_capture(struct fd_table *t, const struct fd_probe *p, struct error *err);
 bool fd_locks_restore(const struct fd_restore *f, struct error *err);
+/* fd_owner.c: who is told by a signal of what happens to a descriptor; and all of them again. */
+hale_status_t fd_owner_capture(struct fd_table *t, const struct fd_probe *p, uint32_t flags,
+			       struct error *err);
+bool fd_owners_restore(const struct fd_restore *f, struct error *err);
 /* Reads len bytes of a file that the program may have locked: who closes a descriptor of it gives
  * up the process's POSIX locks. 0 or -errno. */
 int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len, uint64_t offset);
 
 /* Opens what record index is, wherever the number comes; -1 with err. */
 int fd_open_file(struct fd_restore *f, size_t index, struct error *err);
+/* Opens the path of record index with the flags that it had; -1 with err. */
+int fd_open_path(struct fd_restore *f, size_t index, struct error *err);
 /* Does this process, or one that is captured with it, have a descriptor whose link in /proc is
  * `link`, and of which want (if not NULL) is true? The descriptors of all are listed once, so all
  * must stand still. With t->other they run: then what the list lacks is looked up again. */
@@ -158,6 +167,20 @@ static inline uint64_t fd_mix(uint64_t key, uint64_t with)
  * into it any more. */
 bool fd_pipe_is_inside(const struct fd_table *t, const struct fd_probe *p);
 bool fd_tree_has_socket(const struct fd_table *t, uint64_t inode);
+/* Saves the len bytes that are in a pipe, which `from` reads, and leaves them there. */
+hale_status_t fd_pipe_save(struct fd_table *t, const struct fd_probe *p, int from, size_t len,
+			   int capacity, struct error *err);
+/* A descriptor of a pipe, whose end is open here. */
+int fd_pipe_open(int end, const struct fd_record *r);
+
+/* fd_fifo.c: a named pipe made again, filled, by whoever has the records of all its descriptors.
+ * Returns one to hand to fd_fifo_open for each of them, or -1. */
+int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers, const void *data,
+		 size_t len, struct error *err);
+int fd_fifo_open(int from, const struct fd_record *r);
+bool fd_fifo_writes(const struct fd_record *r);
+/* What is in it, if that process has saved it; or NULL. */
+const struct content *fd_fifo_content(const struct fd_restore *f, const struct fd_record *r);
 
 /* For the kinds. */
 uint64_t fd_info_number(const struct fd_probe *p, const char *key, int base, uint64_t fallback);
@@ -182,6 +205,8 @@ struct fd_unix {
 	uint32_t waiting, backlog; /* of one that listens */
 };
 bool fd_unix_ask(uint64_t inode, struct fd_unix *u);
+/* enum socket_shut of a UDP socket; false: the kernel doesn't tell. */
+bool fd_udp_shut(uint64_t inode, uint32_t family, uint32_t protocol, uint32_t *shut);
 
 /* What /proc tells of a TCP socket. Addresses and ports: to be compared only. Those of IPv4 stand
  * as IPv6 has them. */
@@ -211,8 +236,14 @@ void fd_socket_write_options(int fd, const struct socket_record *s);
 /* end[0] is x, end[1] what it is connected to, if it is: y, or NULL if nobody has that. */
 bool fd_socket_make(const struct socket_record *x, const struct socket_record *y, int end[2],
 		    struct error *err);
-/* Sends what x had not read yet, from its other end. */
+/* Sends what x had not read yet, from its other end; if it has none, `from` is x. */
 bool fd_socket_fill(int from, const struct socket_record *x, const void *data, size_t len);
+/* fd_datagrams.c: what nobody has read yet of a socket for datagrams that has no other end; and the
+ * same again, from the addresses that have sent it. */
+hale_status_t fd_datagrams_save(struct fd_table *t, const struct fd_probe *p,
+				const struct socket_record *s, struct fd_record *r,
+				struct error *err);
+bool fd_datagrams_fill(int fd, const struct socket_record *x, const void *data, size_t len);
 /* When both ends are filled: options, what was shut down. */
 void fd_socket_finish(int fd, const struct socket_record *x, uint32_t open_flags);
 /* When all connections are there and all addresses are bound: x listens, or sends to its peer. */

@@ -347,7 +347,7 @@ static hale_status_t device_capture(struct fd_table *t, const struct fd_probe *p
 		   : error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
 }
 
-static int device_open(struct fd_restore *f, size_t index, struct error *err)
+int fd_open_path(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
 	long fd = sys(SYS_openat, AT_FDCWD, fd_text(f, r),
@@ -363,4 +363,4 @@ const struct fd_ops fd_device = {.kind = FD_DEVICE,
 				 .name = "device",
 				 .match = device_match,
 				 .capture = device_capture,
-				 .open = device_open};
+				 .open = fd_open_path};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Locks on files: flock(2)'s, POSIX ones (fcntl, lockf) and those of open files (F_OFD_SETLK). The
- * kernel lists them in the fdinfo of the descriptor that they were taken by:
+/* Locks on files: flock(2)'s, POSIX ones (fcntl, lockf) and those of open files (F_OFD_SETLK); and
+ * leases (F_SETLEASE). The kernel lists them in the fdinfo of the descriptor that they were taken
+ * by:
  *
  *   lock:	1: POSIX  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
  *
@@ -59,9 +60,12 @@ static hale_status_t lock_take(struct fd_table *t, const struct fd_probe *p, con
 		kind = text_is_word(word[1], "FLOCK")	 ? FILE_LOCK_FLOCK
 		       : text_is_word(word[1], "POSIX")	 ? FILE_LOCK_POSIX
 		       : text_is_word(word[1], "OFDLCK") ? FILE_LOCK_OFD
+		       : text_is_word(word[1], "LEASE")	 ? FILE_LOCK_LEASE
 							 : 0;
 	if (!kind)
-		return fd_refuse(p, "under a lease (F_SETLEASE)", err);
+		return fd_refuse(p, "under a lock of a kind that Hale doesn't know", err);
+	if (kind == FILE_LOCK_LEASE && !text_is_word(word[2], "ACTIVE"))
+		return fd_refuse(p, "under a lease that another process is breaking", err);
 	if (kind == FILE_LOCK_OFD && text_number(word[6]) >= IMAGE_LOCKS_OURS)
 		return HALE_OK;
 	struct file_lock_record *r = list_add(&t->locks);
@@ -95,6 +99,8 @@ static long lock_again(const struct file_lock_record *r)
 			  .l_whence = SEEK_SET,
 			  .l_start = (off_t)r->start,
 			  .l_len = r->end == ~0ull ? 0 : (off_t)(r->end - r->start + 1)};
+	if (r->kind == FILE_LOCK_LEASE)
+		return sys(SYS_fcntl, r->fd, F_SETLEASE, r->exclusive ? F_WRLCK : F_RDLCK);
 	if (r->kind == FILE_LOCK_FLOCK)
 		return sys(SYS_flock, r->fd, (r->exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB);
 	return sys(SYS_fcntl, r->fd, r->kind == FILE_LOCK_OFD ? F_OFD_SETLK : F_SETLK, &l);
@@ -123,7 +129,8 @@ bool fd_locks_restore(const struct fd_restore *f, struct error *err)
 		if (!rc)
 			continue;
 		error_set(err, HALE_ERR_STORE,
-			  "the lock on %s, which the program had at the checkpoint, can't be taken "
+			  "the lock or lease on %s, which the program had at the checkpoint, can't "
+			  "be taken "
 			  "again (error %ld): %s",
 			  path_of(f, r->fd), -rc,
 			  rc == -EAGAIN || rc == -EACCES ? "another process has one, end that first"

@@ -78,15 +78,15 @@ static bool match(const struct fd_table *t, const struct fd_probe *p)
 }
 
 /* tee() copies what is in a pipe without taking it out. */
-static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, size_t len,
-				  int capacity, struct error *err)
+hale_status_t fd_pipe_save(struct fd_table *t, const struct fd_probe *p, int from, size_t len,
+			   int capacity, struct error *err)
 {
 	int side[2] = {-1, -1};
 	char *data = fd_add_content(t, 0, len, len);
 	if (!data || sys(SYS_pipe2, side, O_CLOEXEC | O_NONBLOCK))
 		return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a pipe");
 	sys(SYS_fcntl, side[1], F_SETPIPE_SZ, capacity);
-	long n = sys(SYS_tee, p->fd, side[1], len, 2 /* SPLICE_F_NONBLOCK */);
+	long n = sys(SYS_tee, from, side[1], len, 2 /* SPLICE_F_NONBLOCK */);
 	size_t got = 0;
 	for (long k; n > 0 && got < len; got += (size_t)k)
 		if ((k = sys(SYS_read, side[0], data + got, len - got)) <= 0)
@@ -117,7 +117,36 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	}
 	r->has_content = 1;
 	r->size = (uint64_t)len;
-	return save_content(t, p, (size_t)len, (int)capacity, err);
+	return fd_pipe_save(t, p, p->fd, (size_t)len, (int)capacity, err);
+}
+
+/* What pipe(2) has made is one open file in all processes that have it, which tells it from what was
+ * opened by a path in /proc. */
+int fd_pipe_open(int end, const struct fd_record *r)
+{
+	enum { OPENED = 0100000 /* O_LARGEFILE */ };
+	char path[64];
+	if (!(r->open_flags & OPENED)) {
+		sys(SYS_fcntl, end, F_SETFL, r->open_flags & (O_NONBLOCK | O_DIRECT));
+		return (int)sys(SYS_fcntl, end, F_DUPFD_CLOEXEC, 0);
+	}
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", end);
+	return (int)sys(SYS_openat, AT_FDCWD, path,
+			(r->open_flags & (O_ACCMODE | O_NONBLOCK | O_DIRECT)) | O_CLOEXEC);
+}
+
+/* More than it takes is an error, not a wait for ever. */
+static bool fill(const struct fd_restore *f, uint64_t inode, int end)
+{
+	for (size_t c = 0; c < f->content_count; c++) {
+		const struct content *x = &f->content[c];
+		int32_t i = x->record.fd_index;
+		if (i >= 0 && (size_t)i < f->count && f->record[i].kind == FD_PIPE &&
+		    f->record[i].inode == inode &&
+		    sys(SYS_write, end, x->data, x->len) != (long)x->len)
+			return false;
+	}
+	return true;
 }
 
 /* The first descriptor of a pipe makes it, for all of its descriptors. */
@@ -125,7 +154,6 @@ static int open_pipe(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *me = &f->record[index];
 	int end[2] = {-1, -1};
-	/* more than it takes is an error, not a wait for ever */
 	if (sys(SYS_pipe2, end, O_CLOEXEC | O_NONBLOCK) < 0) {
 		error_set(err, HALE_ERR_SYSTEM, "can't make a pipe");
 		return -1;
@@ -134,26 +162,16 @@ static int open_pipe(struct fd_restore *f, size_t index, struct error *err)
 		sys(SYS_fcntl, end[1], F_SETPIPE_SZ, me->a);
 	end[0] = fd_lift(f, end[0]);
 	end[1] = fd_lift(f, end[1]);
-	int rc = 0;
+	bool ok = fill(f, me->inode, end[1]);
 	for (size_t i = 0; i < f->count; i++) {
 		const struct fd_record *r = &f->record[i];
-		char path[64];
 		if (r->kind != FD_PIPE || r->inode != me->inode || r->same_as >= 0)
 			continue;
-		fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", end[!r->b]);
-		f->temp[i] =
-		    (int)sys(SYS_openat, AT_FDCWD, path,
-			     (r->open_flags & (O_ACCMODE | O_NONBLOCK | O_DIRECT)) | O_CLOEXEC);
-		if (r->has_content)
-			for (size_t c = 0; c < f->content_count; c++)
-				if (f->content[c].record.fd_index == (int32_t)i &&
-				    sys(SYS_write, end[1], f->content[c].data, f->content[c].len) !=
-					(long)f->content[c].len)
-					rc = -EIO;
+		f->temp[i] = fd_lift(f, fd_pipe_open(end[!r->b], r));
 	}
 	sys(SYS_close, end[0]);
 	sys(SYS_close, end[1]);
-	if (rc || f->temp[index] < 0) {
+	if (!ok || f->temp[index] < 0) {
 		error_set(err, HALE_ERR_SYSTEM, "can't fill the pipe of descriptor %d again",
 			  me->fd);
 		return -1;

@@ -239,13 +239,14 @@ static int option_of(int fd, int level, int name)
 	return sys(SYS_getsockopt, fd, level, name, &value, &len) ? 0 : value;
 }
 
-/* What only the process itself sees of it. */
-static const char *why_not(int fd, const struct socket_look *l)
+/* What only the process itself sees of it, its address among that. */
+static const char *why_not(int fd, uint64_t inode, struct socket_look *l)
 {
 	char device[64];
 	uint32_t none = 0, len = sizeof(device);
 	struct pollfd poll = {.fd = fd, .events = POLLIN | POLLRDHUP};
 	const struct timespec now = {0, 0};
+	read_names(fd, &l->is);
 	if (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_GET_FILTER, NULL, &none) && none)
 		return "a socket with a filter of what it receives";
 	if (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, device, &len) && len)
@@ -259,10 +260,15 @@ static const char *why_not(int fd, const struct socket_look *l)
 		return l->is.family == AF_UNIX || n == -ENOTCONN ? NULL
 								 : "a connection that has ended";
 	}
-	if (poll.revents & (POLLRDHUP | POLLHUP))
-		return "a socket for datagrams that was shut down";
-	if (poll.revents & POLLIN)
-		return "a socket with datagrams that nobody has read";
+	if (l->is.family == AF_UNIX && poll.revents & POLLIN && l->is.name_len && !l->is.on_disk &&
+	    l->is.name[sizeof(sa_family_t)])
+		return "a socket with datagrams that nobody has read, and whose name is gone";
+	if (l->is.family != AF_UNIX && fd_udp_shut(inode, l->is.family, l->is.protocol, &l->is.shut))
+		;
+	else if (l->is.family != AF_UNIX && poll.revents & POLLHUP)
+		l->is.shut = SOCKET_NO_READ | SOCKET_NO_WRITE;
+	else if (l->is.family != AF_UNIX && poll.revents & POLLRDHUP)
+		l->is.shut = SOCKET_NO_READ;
 	if (l->is.family != AF_UNIX &&
 	    option_of(fd, l->is.protocol ? UDPLITE : IPPROTO_UDP, IS_CORKED))
 		return "a socket with a datagram that is only half written";
@@ -282,7 +288,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		return fd_refuse(p, "a socket with connections that it has not accepted yet", err);
 	if (t->other)
 		return HALE_OK;
-	const char *why = why_not(p->fd, &l);
+	const char *why = why_not(p->fd, p->st.st_ino, &l);
 	if (why)
 		return fd_refuse(p, why, err);
 	if (l.is_tcp && l.is.end != SOCKET_LISTENS &&
@@ -293,12 +299,13 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		l.is.backlog = SOMAXCONN;
 		sys(SYS_setsockopt, p->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	}
-	read_names(p->fd, &l.is);
 	fd_socket_read_options(p->fd, &l.is);
 	hale_status_t rc = HALE_OK;
 	if (l.is.end != SOCKET_LISTENS && l.is.end != SOCKET_ALONE)
 		rc = l.is.type == SOCK_STREAM ? save_stream(t, p, r, err)
 					      : save_messages(t, p, r, err);
+	else if (l.is.end == SOCKET_ALONE && l.is.type == SOCK_DGRAM)
+		rc = fd_datagrams_save(t, p, &l.is, r, err);
 	if (rc == HALE_OK && !fd_add_text(t, r, &l.is, sizeof(l.is)))
 		rc = no_memory(err);
 	return rc;
@@ -343,7 +350,7 @@ static int open_socket(struct fd_restore *f, size_t index, struct error *err)
 		return -1;
 	end[0] = fd_lift(f, end[0]);
 	end[1] = fd_lift(f, end[1]);
-	bool ok = fill_from(f, index, end[1], &x) &&
+	bool ok = fill_from(f, index, x.end == SOCKET_ALONE ? end[0] : end[1], &x) &&
 		  (x.end != SOCKET_CONNECTED || fill_from(f, other, end[0], &y));
 	if (!ok) {
 		error_set(err, HALE_ERR_SYSTEM, "can't fill the connection of descriptor %d again",

@@ -156,10 +156,14 @@ static long bind_name(int fd, const struct socket_record *x)
 /* One that listens gets its address last, when all connections that have the same are there. */
 static long make_alone(const struct socket_record *x, int *fd)
 {
+	int one = 1;
 	*fd = (int)sys(SYS_socket, x->family, x->type | SOCK_CLOEXEC, x->protocol);
 	if (*fd < 0)
 		return *fd;
 	fd_socket_write_early(*fd, x);
+	if (x->end == SOCKET_ALONE &&
+	    x->family != AF_UNIX) /* for who sends what it had; until last */
+		sys(SYS_setsockopt, *fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	return x->end == SOCKET_ALONE ? bind_name(*fd, x) : 0;
 }
 
@@ -205,6 +209,8 @@ static bool send_all(int fd, const char *data, size_t len)
 bool fd_socket_fill(int from, const struct socket_record *x, const void *data, size_t len)
 {
 	const char *at = data;
+	if (x->end == SOCKET_ALONE)
+		return fd_datagrams_fill(from, x, data, len);
 	if (x->type == SOCK_STREAM)
 		return send_all(from, data, len);
 	while (len >= sizeof(uint32_t)) {
@@ -252,8 +258,17 @@ static bool connect_again(int fd, const struct socket_record *x, struct error *e
 bool fd_socket_last(int fd, const struct socket_record *x, struct error *err)
 {
 	int one = 1;
-	if (x->end == SOCKET_ALONE)
-		return connect_again(fd, x, err);
+	if (x->end == SOCKET_ALONE) {
+		fd_socket_write_early(fd, x);
+		if (!connect_again(fd, x, err))
+			return false;
+		if (x->shut)
+			sys(SYS_shutdown, fd,
+			    x->shut == SOCKET_NO_READ	 ? SHUT_RD
+			    : x->shut == SOCKET_NO_WRITE ? SHUT_WR
+							 : SHUT_RDWR);
+		return true;
+	}
 	if (x->end != SOCKET_LISTENS || listens_already(fd)) /* another process has it, too */
 		return true;
 	if (x->family != AF_UNIX)

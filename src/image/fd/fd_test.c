@@ -311,6 +311,36 @@ static void pid_check(void)
 	MUST(syscall(SYS_pidfd_send_signal, HERE, 0, NULL, 0) == 0);
 }
 
+/* Its name is gone when it is made again. */
+static void fifo_make(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/hale-fd-test-fifo-%d", (int)getpid());
+	unlink(path);
+	MUST(mkfifo(path, 0640) == 0);
+	put(open(path, O_RDONLY | O_NONBLOCK), HERE);
+	put(open(path, O_WRONLY), OTHER);
+	MUST(write(OTHER, "waits", 5) == 5);
+	snprintf(outcome->what, sizeof(outcome->what), "%s", path);
+}
+
+static void fifo_spoil(void)
+{
+	pipe_spoil();
+	MUST(unlink(outcome->what) == 0);
+}
+
+static void fifo_check(void)
+{
+	struct stat st;
+
+	MUST(stat(outcome->what, &st) == 0 && st.st_mode == (S_IFIFO | 0640));
+	MUST(unlink(outcome->what) == 0);
+	pipe_check();
+	MUST(read(HERE, &st, 1) == -1 && errno == EAGAIN);
+}
+
 static const struct member {
 	enum fd_kind kind;
 	void (*make)(void);
@@ -330,6 +360,7 @@ static const struct member {
     {FD_BROKER, broker_make, NULL, broker_check},
     {FD_SOCKET, socket_make, socket_spoil, socket_check},
     {FD_PID, pid_make, NULL, pid_check},
+    {FD_FIFO, fifo_make, fifo_spoil, fifo_check},
 };
 
 /* ---- the suite ---- */
@@ -368,6 +399,8 @@ static void restore(const struct fd_table *t, struct arena *a, struct error *err
 			       .content_count = t->contents.count,
 			       .lock = t->locks.items,
 			       .lock_count = t->locks.count,
+			       .owner = t->owners.items,
+			       .owner_count = t->owners.count,
 			       .old_pid = getpid()};
 
 	if (!fd_restore_open(&f, err) || !fd_restore_settle(&f, err) ||

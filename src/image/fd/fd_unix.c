@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* AF_UNIX sockets as the kernel's socket monitor tells of them. */
+/* AF_UNIX and UDP sockets as the kernel's socket monitor tells of them. */
+#include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -68,4 +70,72 @@ bool fd_unix_ask(uint64_t inode, struct fd_unix *u)
 		n = sys(SYS_recvfrom, fd, reply, sizeof(reply), MSG_DONTWAIT, NULL, NULL);
 	sys(SYS_close, fd);
 	return n > 0 && take_reply(reply, (size_t)n, (uint32_t)inode, u);
+}
+
+struct ask_inet {
+	struct nlmsghdr head;
+	struct inet_diag_req_v2 req;
+};
+
+enum seen { NOT_SEEN, SEEN, LAST };
+
+static bool take_shut(const struct nlmsghdr *h, uint64_t inode, uint32_t *shut)
+{
+	const struct inet_diag_msg *m = (const struct inet_diag_msg *)(h + 1);
+	const char *at = (const char *)(m + 1), *end = (const char *)h + h->nlmsg_len;
+	if (h->nlmsg_len < sizeof(*h) + sizeof(*m) || m->idiag_inode != (uint32_t)inode)
+		return false;
+	while (at + sizeof(struct nlattr) < end) {
+		const struct nlattr *a = (const struct nlattr *)at;
+		if (a->nla_len < sizeof(*a) || a->nla_len > end - at)
+			return false;
+		if (a->nla_type == INET_DIAG_SHUTDOWN && a->nla_len > sizeof(*a)) {
+			*shut = *(const unsigned char *)(a + 1);
+			return true;
+		}
+		at += ALIGN_UP((size_t)a->nla_len, 4);
+	}
+	return false;
+}
+
+/* Of one reply, which has several sockets. */
+static enum seen find_shut(const char *reply, size_t len, uint64_t inode, uint32_t *shut)
+{
+	while (len >= sizeof(struct nlmsghdr)) {
+		const struct nlmsghdr *h = (const struct nlmsghdr *)reply;
+		if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY || h->nlmsg_len < sizeof(*h) ||
+		    h->nlmsg_len > len)
+			return LAST;
+		if (take_shut(h, inode, shut))
+			return SEEN;
+		size_t step = ALIGN_UP((size_t)h->nlmsg_len, 4);
+		if (step >= len)
+			break;
+		reply += step;
+		len -= step;
+	}
+	return NOT_SEEN;
+}
+
+bool fd_udp_shut(uint64_t inode, uint32_t family, uint32_t protocol, uint32_t *shut)
+{
+	enum { ROOM = 32 << 10 };
+	static char reply[ROOM] __attribute__((aligned(8)));
+	struct ask_inet ask = {
+	    .head = {.nlmsg_len = sizeof(ask),
+		     .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+	    .req = {.sdiag_family = (unsigned char)family,
+		    .sdiag_protocol = (unsigned char)(protocol ? protocol : IPPROTO_UDP),
+		    .idiag_states = ~0u}};
+	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	enum seen seen = NOT_SEEN;
+	if (fd < 0)
+		return false;
+	long n = sys(SYS_sendto, fd, &ask, sizeof(ask), 0, NULL, 0);
+	while (n > 0 && seen == NOT_SEEN)
+		if ((n = sys(SYS_recvfrom, fd, reply, sizeof(reply), MSG_DONTWAIT, NULL, NULL)) > 0)
+			seen = find_shut(reply, (size_t)n, inode, shut);
+	sys(SYS_close, fd);
+	return seen == SEEN;
 }

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -262,6 +264,103 @@ static void file_locks(void)
 	CHECK(!lock_range(ranges, F_SETLK, F_UNLCK, 0, 0) && is_free("ranges", F_WRLCK, 15));
 }
 
+/* ---- named pipes ---- */
+
+static const char *fifo(const char *name)
+{
+	unlink(in_folder(name));
+	CHECK(!mkfifo(in_folder(name), 0600));
+	return in_folder(name);
+}
+
+static int fifo_open(const char *name, int how)
+{
+	int fd = open(in_folder(name), how | O_NONBLOCK);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static short fifo_events(int fd)
+{
+	struct pollfd look = {.fd = fd, .events = POLLIN};
+	CHECK(poll(&look, 1, 0) >= 0);
+	return look.revents;
+}
+
+static void fifo_read(int fd, const char *expected)
+{
+	char text[64];
+	ssize_t n = read(fd, text, sizeof(text));
+	CHECK(n == (ssize_t)strlen(expected) && !memcmp(text, expected, (size_t)n));
+}
+
+/* What a reader knows of its writers counts as well as what is in it. */
+static void named_pipes(void)
+{
+	const char *const names[] = {"talk", "quiet", "left", "kept", "gone"};
+	for (size_t i = 0; i < 5; i++)
+		fifo(names[i]);
+	int reader = fifo_open("talk", O_RDONLY), writer = fifo_open("talk", O_WRONLY);
+	int quiet = fifo_open("quiet", O_RDONLY), left = fifo_open("left", O_RDONLY);
+	int leaver = fifo_open("left", O_WRONLY), both = fifo_open("kept", O_RDWR);
+	int kept = fifo_open("kept", O_WRONLY), gone = fifo_open("gone", O_RDWR);
+	struct stat st;
+	signal(SIGPIPE, SIG_IGN);
+	CHECK(write(writer, "half a line", 11) == 11 && write(leaver, "last words", 10) == 10);
+	CHECK(write(both, "kept", 4) == 4 && write(gone, "nameless", 8) == 8);
+	CHECK(!close(leaver) && !close(both) && !unlink(in_folder("gone")));
+	CHECK(fifo_events(quiet) == 0 && fifo_events(left) == (POLLIN | POLLHUP));
+	take();
+	fifo_read(reader, "half a line");
+	CHECK(read(reader, &st, 1) == -1 && errno == EAGAIN && fifo_events(quiet) == 0);
+	CHECK(fifo_events(left) == (POLLIN | POLLHUP));
+	fifo_read(left, "last words");
+	CHECK(read(left, &st, 1) == 0 && write(kept, "x", 1) == -1 && errno == EPIPE);
+	fifo_read(fifo_open("kept", O_RDONLY), "kept");
+	fifo_read(gone, "nameless");
+	CHECK(!fstat(gone, &st) && S_ISFIFO(st.st_mode) && st.st_nlink == 0);
+	CHECK(access(in_folder("gone"), F_OK) && !close(writer));
+	/* what wrote the image may have it still */
+	CHECK(poll(&(struct pollfd){.fd = reader}, 1, 5000) == 1 && fifo_events(reader) == POLLHUP);
+}
+
+/* ---- signals of descriptors ---- */
+
+static volatile sig_atomic_t told, told_of = -1;
+
+static void on_told(int sig, siginfo_t *info, void *context)
+{
+	told++;
+	told_of = info->si_fd;
+}
+
+static void owners_and_leases(void)
+{
+	struct sigaction sa = {.sa_sigaction = on_told, .sa_flags = SA_SIGINFO};
+	struct f_owner_ex owner;
+	int end[2], leased = open(in_folder("leased"), O_RDWR | O_CREAT, 0600);
+	CHECK(!pipe(end) && leased >= 0 && !sigaction(SIGUSR1, &sa, NULL));
+	CHECK(!fcntl(end[0], F_SETOWN, getpid()) && !fcntl(end[0], F_SETSIG, SIGUSR1));
+	CHECK(!fcntl(end[0], F_SETFL, fcntl(end[0], F_GETFL) | O_ASYNC));
+	CHECK(write(end[1], "first", 5) == 5 && told == 1);
+	CHECK(!fcntl(leased, F_SETLEASE, F_WRLCK) && !fcntl(leased, F_SETSIG, SIGUSR1));
+	take();
+	CHECK(told == 1 && fcntl(end[0], F_GETSIG) == SIGUSR1);
+	CHECK(!fcntl(end[0], F_GETOWN_EX, &owner) && owner.type == F_OWNER_PID &&
+	      owner.pid == getpid());
+	CHECK(write(end[1], "second", 6) == 6 && told == 2 && told_of == end[0]);
+	CHECK(fcntl(leased, F_GETLEASE) == F_WRLCK);
+	pid_t pid = fork();
+	if (!pid)
+		_exit(open(in_folder("leased"), O_RDONLY | O_NONBLOCK) == -1 && errno == EAGAIN
+			  ? 0
+			  : 1);
+	int status = 1;
+	while (waitpid(pid, &status, 0) == -1)
+		CHECK(errno == EINTR);
+	CHECK(!status && told == 3 && told_of == leased);
+}
+
 const struct scenario scenarios_rest[] = {{"scheduling", scheduling},
 					  {"limits", limits},
 					  {"unreserved_memory", unreserved_memory},
@@ -270,4 +369,6 @@ const struct scenario scenarios_rest[] = {{"scheduling", scheduling},
 					  {"registrations_and_seals", registrations_and_seals},
 					  {"many_mappings", many_mappings},
 					  {"file_locks", file_locks},
+					  {"named_pipes", named_pipes},
+					  {"owners_and_leases", owners_and_leases},
 					  {NULL, NULL}};

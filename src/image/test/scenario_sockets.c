@@ -176,6 +176,66 @@ static void datagrams(void)
 	CHECK(!bind(unused, (struct sockaddr *)&un, sizeof(un)) && !listen(unused, 1));
 }
 
+static void bind_un(int fd, const char *name)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", in_folder(name));
+	unlink(un.sun_path);
+	CHECK(!bind(fd, (struct sockaddr *)&un, sizeof(un)));
+}
+
+static void get_from(int fd, const char *expected, const void *from, socklen_t from_len)
+{
+	struct sockaddr_storage seen = {0};
+	socklen_t len = sizeof(seen);
+	char text[64];
+	ssize_t n = recvfrom(fd, text, sizeof(text), MSG_DONTWAIT, (struct sockaddr *)&seen, &len);
+	CHECK(n == (ssize_t)strlen(expected) && !memcmp(text, expected, (size_t)n));
+	CHECK(len == from_len && !memcmp(&seen, from, from_len));
+}
+
+/* Each comes from whom it came from, whether that is still there or not. */
+static void unread_datagrams(void)
+{
+	int to = socket(AF_INET6, SOCK_DGRAM, 0), from = socket(AF_INET6, SOCK_DGRAM, 0);
+	int box = socket(AF_UNIX, SOCK_DGRAM, 0), named = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int nobody = socket(AF_UNIX, SOCK_DGRAM, 0), pair[2];
+	struct sockaddr_in6 name = loopback6(to), sender = loopback6(from);
+	struct sockaddr_un un = {0};
+	socklen_t len = sizeof(un);
+	char c;
+	CHECK(!socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
+	bind_un(box, "box");
+	bind_un(named, "named");
+	CHECK(!getsockname(box, (struct sockaddr *)&un, &len));
+	CHECK(!connect(named, (struct sockaddr *)&un, len));
+	CHECK(!connect(nobody, (struct sockaddr *)&un, len));
+	CHECK(!connect(from, (struct sockaddr *)&name, sizeof(name)));
+	CHECK(!connect(to, (struct sockaddr *)&sender, sizeof(sender)));
+	put(from, "one");
+	put(from, "and two");
+	put(to, "back");
+	put(named, "of a name");
+	put(nobody, "of nobody");
+	put(pair[0], "of a half");
+	CHECK(!close(pair[0]) && !shutdown(to, SHUT_WR));
+	len = sizeof(un);
+	CHECK(!getsockname(named, (struct sockaddr *)&un, &len));
+	take();
+	get_from(to, "one", &sender, sizeof(sender));
+	get_from(to, "and two", &sender, sizeof(sender));
+	get_from(from, "back", &name, sizeof(name));
+	CHECK(recv(to, &c, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+	CHECK(send(to, &c, 1, MSG_NOSIGNAL) == -1 && errno == EPIPE);
+	put(from, "more");
+	get_from(to, "more", &sender, sizeof(sender));
+	get_from(box, "of a name", &un, len);
+	get_from(box, "of nobody", &un, 0);
+	get_from(pair[1], "of a half", &un, 0);
+	put(named, "once more");
+	get_from(box, "once more", &un, len);
+}
+
 static void named_sockets(void)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX}, other;
@@ -256,6 +316,7 @@ static void queued_signals(void)
 const struct scenario scenarios_sockets[] = {{"tcp_connections", tcp_connections},
 					     {"ipv6_connections", ipv6_connections},
 					     {"datagrams", datagrams},
+					     {"unread_datagrams", unread_datagrams},
 					     {"named_sockets", named_sockets},
 					     {"pairs_of_sockets", pairs_of_sockets},
 					     {"queued_signals", queued_signals},

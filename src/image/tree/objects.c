@@ -159,6 +159,30 @@ static bool make_pipe(struct objects *o, const struct fd_record *r, struct error
 	return false;
 }
 
+static bool has_writers(const struct objects *o, const struct fd_record *r)
+{
+	for (size_t i = 0; i < o->images; i++)
+		for (size_t n = 0; n < o->image[i].t.fd_count; n++) {
+			const struct fd_record *w = &o->image[i].t.fds[n];
+			if (fd_fifo_writes(w) && w->inode == r->inode && w->device == r->device)
+				return true;
+		}
+	return false;
+}
+
+static bool make_fifo(struct objects *o, size_t i, const struct fd_record *r, struct error *err)
+{
+	struct tree_object *x = add(o, TREE_FIFO, r->device, r->inode, err);
+	const struct content *c = NULL;
+	if (!x)
+		return false;
+	for (size_t k = i; k < o->images && !c; k++)
+		c = fd_fifo_content(&o->image[k].fds, r);
+	x->fd = lift(fd_fifo_make(r, fd_text(&o->image[i].fds, r), has_writers(o, r),
+				  c ? c->data : NULL, c ? c->len : 0, err));
+	return x->fd >= 0;
+}
+
 static bool make_sockets(struct objects *o, const struct fd_record *r, struct error *err)
 {
 	struct tree_object *x = add(o, TREE_SOCKET, 0, r->inode, err);
@@ -227,7 +251,8 @@ static bool make_connection(struct objects *o, const struct fd_record *r, struct
 		return false;
 	a->fd = end[0] = lift(end[0]);
 	end[1] = lift(end[1]);
-	bool ok = end[0] >= 0 && fill_socket(o, r->inode, end[1], &x) &&
+	int from = x.end == SOCKET_ALONE ? end[0] : end[1];
+	bool ok = end[0] >= 0 && fill_socket(o, r->inode, from, &x) &&
 		  (!other || fill_socket(o, r->a, end[0], &y));
 	if (!ok) {
 		error_set(err, HALE_ERR_SYSTEM,
@@ -345,6 +370,10 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 		if (r->kind == FD_PIPE && !find(o, TREE_PIPE, 0, r->inode) &&
 		    is_shared(o, i, FD_PIPE, r->device, r->inode))
 			ok = make_pipe(o, r, err);
+		if (r->kind == FD_FIFO && !(r->open_flags & O_PATH) &&
+		    !find(o, TREE_FIFO, r->device, r->inode) &&
+		    is_shared(o, i, FD_FIFO, r->device, r->inode))
+			ok = make_fifo(o, i, r, err);
 		if (r->kind == FD_SOCKETPAIR && !find(o, TREE_SOCKET, 0, r->inode) &&
 		    (is_shared(o, i, FD_SOCKETPAIR, r->device, r->inode) ||
 		     is_shared(o, i, FD_SOCKETPAIR, r->device, r->a)))

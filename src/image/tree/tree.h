@@ -129,7 +129,7 @@ struct tree_part {
 
 /* ---- restoring ---- */
 
-enum tree_object_kind { TREE_PIPE = 1, TREE_SOCKET, TREE_FILE, TREE_MEMORY };
+enum tree_object_kind { TREE_PIPE = 1, TREE_SOCKET, TREE_FILE, TREE_MEMORY, TREE_FIFO };
 
 /* Something that several processes have, open in each of them until it is in its place. */
 struct tree_object {

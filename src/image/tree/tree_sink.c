@@ -345,9 +345,11 @@ int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 	switch (r->kind) {
 	case FD_PIPE:
 		o = object_of(TREE_PIPE, 0, r->inode);
-		return o ? reopen(f, r->b ? o->fd : o->other,
-				  r->open_flags & (O_ACCMODE | O_NONBLOCK | O_DIRECT))
+		return o ? fd_lift(f, fd_pipe_open(r->b ? o->fd : o->other, r))
 			 : -1;
+	case FD_FIFO:
+		o = r->open_flags & O_PATH ? NULL : object_of(TREE_FIFO, r->device, r->inode);
+		return o ? fd_lift(f, fd_fifo_open(o->fd, r)) : -1;
 	case FD_SOCKETPAIR:
 	case FD_SOCKET:
 		o = object_of(TREE_SOCKET, 0, r->inode);

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Named pipes, also those whose name is gone, and what is in them.
+ *
+ * One that a process outside has open can't be captured: what that sends or takes can't be undone.
+ * It is looked for from outside, before anything stops.
+ *
+ * Whether a reader is told that all writers have left depends on what it has seen: one that was
+ * opened before any writer came is not. So where the image has no writer, there is none either when
+ * a reader is opened again. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include "base/fmt.h"
+#include "image/fd/fd.h"
+#include "image/tree/tree.h"
+
+enum { NAMELESS = 1, LEFT = 2 }; /* b: it has no name; its reader knows that writers have left */
+enum { TRIES = 250, REOPENED = O_ACCMODE | O_NONBLOCK | O_DIRECT | O_APPEND | O_NOATIME };
+#define PAUSE_NS 20000000
+
+static bool match(const struct fd_table *t, const struct fd_probe *p)
+{
+	return S_ISFIFO(p->st.st_mode) && p->link[0] == '/';
+}
+
+static bool is_inside(const struct fd_table *t, int pid)
+{
+	char proc[32];
+	fmt_print(proc, sizeof(proc), "/proc/%d", pid);
+	for (size_t i = 0; i < t->tree_count; i++)
+		if (t->tree[i] == pid)
+			return true;
+	return !strcmp(proc, t->proc);
+}
+
+static bool has_it(int pid, const struct stat *of)
+{
+	char path[64];
+	struct fd_dir dir;
+	bool found = false;
+	fmt_print(path, sizeof(path), "/proc/%d", pid);
+	if (!fd_dir_open(&dir, path))
+		return false;
+	for (int fd; !found && (fd = fd_dir_next(&dir)) >= 0;) {
+		struct stat st = {0};
+		fmt_print(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+		found = !sys(SYS_newfstatat, AT_FDCWD, path, &st, 0) && st.st_ino == of->st_ino &&
+			st.st_dev == of->st_dev;
+	}
+	fd_dir_close(&dir);
+	return found;
+}
+
+/* A process outside that has it open; 0: none that can be seen. What writes an image is none. */
+static int find_stranger(const struct fd_table *t, const struct fd_probe *p,
+			 struct tree_process *stranger)
+{
+	struct fd_dir dir = {
+	    .dir = (int)sys(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	int found = 0;
+	if (dir.dir < 0)
+		return 0;
+	for (int pid; !found && (pid = fd_dir_next(&dir)) >= 0;)
+		if (pid > 0 && !is_inside(t, pid) && has_it(pid, &p->st) &&
+		    tree_look(pid, stranger))
+			found = pid;
+	fd_dir_close(&dir);
+	return found;
+}
+
+static bool is_saved(const struct fd_table *t, const struct fd_record *r)
+{
+	for (size_t i = 0; i < t->records.count; i++) {
+		const struct fd_record *o = list_at(&t->records, i);
+		if (o->kind == FD_FIFO && o->inode == r->inode && o->device == r->device &&
+		    o->has_content)
+			return true;
+	}
+	return false;
+}
+
+/* By the descriptor itself where that reads; else by another one, for that moment. */
+static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+				  struct error *err)
+{
+	int len = 0;
+	char path[64];
+	long fd = p->fd;
+	if (sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0 || is_saved(t, r))
+		return HALE_OK;
+	if ((r->open_flags & O_ACCMODE) == O_WRONLY) {
+		fmt_print(path, sizeof(path), "/proc/self/fd/%d", p->fd);
+		fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0)
+			return fd_refuse(p, "a named pipe that holds bytes and may not be read",
+					 err);
+	}
+	r->has_content = 1;
+	r->size = (uint64_t)len;
+	hale_status_t rc = fd_pipe_save(t, p, (int)fd, (size_t)len, (int)r->a, err);
+	if (fd != p->fd)
+		sys(SYS_close, fd);
+	return rc;
+}
+
+/* a: its capacity. */
+static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+			     struct error *err)
+{
+	struct tree_process stranger;
+	struct pollfd look = {.fd = p->fd, .events = POLLIN};
+	const struct timespec now = {0, 0};
+	if (!fd_add_text(t, r, p->link, strlen(p->link) + 1))
+		return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
+	if (p->deleted && p->st.st_nlink)
+		return fd_refuse(
+		    p, "a named pipe that has lost the name it was opened by, and has others", err);
+	if (p->deleted)
+		r->b |= NAMELESS;
+	if (r->open_flags & O_PATH)
+		return p->deleted
+			   ? fd_refuse(p, "a name (O_PATH) of a named pipe that is gone", err)
+			   : HALE_OK;
+	if (t->other && find_stranger(t, p, &stranger))
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "descriptor %d (%s) is a named pipe that process %d (%s) has open, "
+		    "too, which is not captured with it; close it before the checkpoint",
+		    p->fd, p->link, (int)stranger.pid, stranger.name);
+	if (t->other)
+		return HALE_OK;
+	long capacity = sys(SYS_fcntl, p->fd, F_GETPIPE_SZ);
+	r->a = capacity > 0 ? (uint64_t)capacity : 0;
+	if ((r->open_flags & O_ACCMODE) == O_RDONLY &&
+	    sys(SYS_ppoll, &look, 1, &now, NULL, 0) > 0 && look.revents & POLLHUP)
+		r->b |= LEFT;
+	return save_content(t, p, r, err);
+}
+
+/* ---- restore ---- */
+
+bool fd_fifo_writes(const struct fd_record *r)
+{
+	return r->kind == FD_FIFO && !(r->open_flags & O_PATH) &&
+	       (r->open_flags & O_ACCMODE) != O_RDONLY;
+}
+
+static long name_make(const char *name, const struct fd_record *r)
+{
+	long rc = sys(SYS_mknodat, AT_FDCWD, name, S_IFIFO | (r->mode & 07777), 0);
+	if (!rc)
+		rc = sys(SYS_fchmodat, AT_FDCWD, name, r->mode & 07777); /* not by the umask */
+	return rc;
+}
+
+static long name_open(const struct fd_record *r, const char *path)
+{
+	char name[IMAGE_PATH_MAX + 32];
+	struct stat st = {0};
+	bool nameless = r->b & NAMELESS;
+	fmt_print(name, sizeof(name), nameless ? "%s.hale-%d" : "%s", path, (int)sys(SYS_getpid));
+	long rc = nameless ? -ENOENT : sys(SYS_newfstatat, AT_FDCWD, name, &st, 0);
+	if (rc == -ENOENT)
+		rc = name_make(name, r);
+	else if (!rc && !S_ISFIFO(st.st_mode))
+		rc = -EEXIST;
+	long fd = rc ? rc : sys(SYS_openat, AT_FDCWD, name, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (nameless && !rc)
+		sys(SYS_unlink, name);
+	return fd;
+}
+
+/* Nobody has it but, for a moment, those who have just been killed. */
+static long open_empty(const struct fd_record *r, const char *path)
+{
+	const struct timespec pause = {0, PAUSE_NS};
+	for (int i = 0;; i++) {
+		int len = 0;
+		long fd = name_open(r, path);
+		if (fd < 0 || (!sys(SYS_ioctl, fd, FIONREAD, &len) && !len))
+			return fd;
+		sys(SYS_close, fd);
+		if (i == TRIES)
+			return -EBUSY;
+		sys(SYS_nanosleep, &pause, NULL);
+	}
+}
+
+static long reopen(int fd, uint32_t flags)
+{
+	char path[64];
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
+	return sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
+}
+
+int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers, const void *data,
+		 size_t len, struct error *err)
+{
+	long fd = open_empty(r, path), rc = fd < 0 ? fd : 0;
+	if (!rc && r->a)
+		sys(SYS_fcntl, fd, F_SETPIPE_SZ, r->a);
+	if (!rc && len && sys(SYS_write, fd, data, len) != (long)len)
+		rc = -EIO;
+	if (!rc && !has_writers) {
+		long reader = reopen((int)fd, O_RDONLY | O_NONBLOCK);
+		sys(SYS_close, fd);
+		fd = rc = reader;
+	}
+	if (rc >= 0)
+		return (int)fd;
+	error_set(err, HALE_ERR_STORE,
+		  rc == -EBUSY ? "the named pipe %s has bytes of another process by now: end that "
+				 "to restart from here (error %ld)"
+			       : "the named pipe %s can't be made again as it was (error %ld)",
+		  path, -rc);
+	return -1;
+}
+
+int fd_fifo_open(int from, const struct fd_record *r)
+{
+	long fd = reopen(from, (r->open_flags & REOPENED) | O_NONBLOCK);
+	if (fd < 0)
+		return (int)fd;
+	if (r->b & LEFT) { /* one comes and leaves */
+		long writer = reopen(from, O_WRONLY | O_NONBLOCK);
+		if (writer >= 0)
+			sys(SYS_close, writer);
+	}
+	if (!(r->open_flags & O_NONBLOCK))
+		sys(SYS_fcntl, fd, F_SETFL, r->open_flags & REOPENED & ~(uint32_t)O_ACCMODE);
+	return (int)fd;
+}
+
+const struct content *fd_fifo_content(const struct fd_restore *f, const struct fd_record *r)
+{
+	for (size_t i = 0; i < f->content_count; i++) {
+		int32_t of = f->content[i].record.fd_index;
+		if (of >= 0 && (size_t)of < f->count && f->record[of].kind == FD_FIFO &&
+		    f->record[of].inode == r->inode && f->record[of].device == r->device)
+			return &f->content[i];
+	}
+	return NULL;
+}
+
+/* The first descriptor of a named pipe makes it, for all of this process. */
+static int open_fifo(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *me = &f->record[index];
+	const struct content *content = fd_fifo_content(f, me);
+	bool writes = false;
+	if (me->open_flags & O_PATH)
+		return fd_open_path(f, index, err);
+	for (size_t i = 0; i < f->count; i++)
+		if (f->record[i].inode == me->inode && f->record[i].device == me->device)
+			writes |= fd_fifo_writes(&f->record[i]);
+	int all = fd_fifo_make(me, fd_text(f, me), writes, content ? content->data : NULL,
+			       content ? content->len : 0, err);
+	if (all < 0)
+		return -1;
+	all = fd_lift(f, all);
+	bool ok = all >= 0;
+	for (size_t i = 0; ok && i < f->count; i++) {
+		const struct fd_record *r = &f->record[i];
+		if (r->kind != FD_FIFO || r->inode != me->inode || r->device != me->device ||
+		    r->same_as >= 0 || r->open_flags & O_PATH)
+			continue;
+		f->temp[i] = fd_lift(f, fd_fifo_open(all, r));
+		ok = f->temp[i] >= 0;
+	}
+	sys(SYS_close, all);
+	if (!ok) {
+		error_set(err, HALE_ERR_SYSTEM, "can't open the named pipe of descriptor %d again",
+			  me->fd);
+		return -1;
+	}
+	int fd = f->temp[index];
+	f->temp[index] = -1;
+	return fd;
+}
+
+const struct fd_ops fd_fifo = {
+    .kind = FD_FIFO, .name = "named pipe", .match = match, .capture = capture, .open = open_fifo};
