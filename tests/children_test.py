@@ -133,6 +133,88 @@ def a_named_pipe_between_children_goes_on(s):
     expect(r.status == 0 and r.out == "first second ended 1\n" and not os.path.exists(s.path("pipe")), r)
 
 
+STOPPED = """
+import mmap, os, signal, struct, time
+told = []
+signal.signal(signal.SIGCHLD, lambda *_: told.append(1))
+count = mmap.mmap(-1, 4096)
+def state(pid):
+    return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
+def child(leads):
+    pid = os.fork()
+    if pid:
+        return pid
+    leads()
+    for i in range(10 ** 9):
+        struct.pack_into("q", count, 0, i)
+        if i > 100 and os.path.exists("end"):
+            os._exit(5)
+def stop(pid, sig):
+    while not struct.unpack_from("q", count)[0]:
+        time.sleep(0.01)
+    os.kill(pid, sig)
+    while state(pid) != "T":
+        time.sleep(0.01)
+first = child(os.setpgrp)
+stop(first, signal.SIGSTOP)
+assert os.WSTOPSIG(os.waitpid(first, os.WUNTRACED)[1]) == signal.SIGSTOP
+count[:8] = bytes(8)
+second = child(lambda: None)
+stop(second, signal.SIGTSTP)  # nobody has waited for that
+at = struct.unpack_from("q", count)[0]
+told.clear()
+open("there", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print(len(told), state(first), state(second), struct.unpack_from("q", count)[0] == at)
+print(os.waitpid(first, os.WUNTRACED | os.WNOHANG), os.WSTOPSIG(os.waitpid(second, os.WUNTRACED)[1]))
+open("end", "w").close()
+for pid in first, second:
+    os.kill(pid, signal.SIGCONT)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def children_that_are_stopped_stay_so_and_nobody_is_told(s):
+    """Over two checkpoints, a rollback, one more checkpoint and one more rollback."""
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    job = s.hale_start(1, "/usr/bin/python3", "-c", STOPPED, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("there")), "the children to be stopped")
+    job.checkpoint()
+    for restarts in 1, 2:
+        job.checkpoint()
+        os.kill(job.ranks(1)[0], signal.SIGKILL)
+        job.until(lambda: (j := job.info()) and j["restarts"] == restarts and
+                  [r["state"] for r in j["ranks"]] == ["running"], "the rank runs again")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "0 T T True\n(0, 0) 20\n5\n5\n", r)
+
+
+@test
+def a_stopped_child_that_would_notice_is_named(s):
+    job = s.hale_start(1, "/usr/bin/python3", "-c", "import os, signal, time\n"
+                       "signal.signal(signal.SIGCONT, lambda *_: None)\n"
+                       "pid = os.fork()\n"
+                       "while not pid: time.sleep(0.01)\n"
+                       "os.kill(pid, signal.SIGSTOP)\n"
+                       "os.waitpid(pid, os.WUNTRACED)\n"
+                       "open('there', 'w').close()\n"
+                       "while not os.path.exists('go'): time.sleep(0.01)\n"
+                       "os.kill(pid, 9); print(os.waitpid(pid, 0)[1])\n",
+                       options=["--no-mpi", "--ckpt-wait", "100ms"])
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    job.until(lambda: os.path.exists(s.path("there")), "the child to be stopped")
+    r = s.hale("ckpt", job.id())
+    expect(r.status == 1 and "it is stopped, and handles SIGCONT, which would be called" in r.err, r)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "9\n", r)
+
+
 ENDED = """
 import os, time
 a = os.fork() or os._exit(7)

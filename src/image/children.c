@@ -72,7 +72,10 @@ static hale_status_t check_member(const struct tree_process *p, const struct ima
 				 "its child process %d (%s) runs without hale's library, which no "
 				 "image holds: is it static, or was LD_PRELOAD taken away?",
 				 p->pid, p->name);
+	const char *stopped = tree_is_stopped(p->pid) ? tree_stopped_refusal(p->pid) : NULL;
 	hale_status_t rc = image_check_in(p->pid, own, own_count, NULL, tree, &why);
+	if (rc == HALE_OK && stopped)
+		rc = error_set(&why, HALE_ERR_AGAIN, "%s", stopped);
 	if (rc == HALE_OK)
 		rc = image_check_threads(p->pid, &why);
 	if (rc == HALE_OK)

@@ -23,6 +23,7 @@
 #ifndef HALE_IMAGE_TREE_TREE_H
 #define HALE_IMAGE_TREE_TREE_H
 
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "image/engine.h"
@@ -50,6 +51,7 @@ struct tree_member {
 	int32_t status;		  /* of one that has ended, as waitid(2) tells it */
 	uint32_t code;		  /* CLD_EXITED, CLD_KILLED, CLD_DUMPED */
 	_Atomic uint32_t state;	  /* tree_state */
+	_Atomic uint32_t stopped; /* by this signal; it goes on for this round only */
 	_Atomic uint32_t written; /* tree_written, of its image, once it is CAPTURED */
 	int32_t writer;		  /* the process that writes it; 0: the member itself has */
 	char text[TREE_TEXT];	  /* why it has failed */
@@ -73,6 +75,8 @@ struct tree_round {
 	struct image_identity identity;
 	_Atomic uint32_t count;
 	struct tree_member member[TREE_MAX];
+	_Atomic uint32_t noted_count;
+	_Atomic uint64_t noted[TREE_MAX]; /* stopped ones: signal << 32 | id, by their parents */
 };
 
 /* The round that this process takes part in; NULL: none. */
@@ -103,6 +107,23 @@ bool tree_runs(int32_t pid);
 
 /* How the children of parent, this process, that have ended did so. */
 void tree_read_ended(struct tree_round *t, int32_t parent);
+
+/* ---- stopped ones (tree_stopped.c) ---- */
+
+bool tree_is_stopped(int32_t pid);
+/* Why a stopped process can't be captured; NULL: it can. */
+const char *tree_stopped_refusal(int32_t pid);
+/* A parent, about to stand still: which of its children are stopped. */
+void tree_stopped_note(struct tree_round *t);
+/* A parent, about to run on: they have stopped again, and it has not been told. */
+void tree_stopped_settle(void);
+/* The root: none is noted; lets m go on to where it hears, once its parent stands still. */
+void tree_stopped_begin(void);
+hale_status_t tree_stopped_wake(struct tree_round *t, struct tree_member *m,
+				void (*ask)(const struct tree_member *), struct error *err);
+/* Stops this process by that signal, until somebody lets it go on. True: that is the next round,
+ * and *call says which. */
+bool tree_stopped_again(int signal, siginfo_t *call);
 
 struct tree_hooks {
 	bool (*busy)(void);	/* this thread may not be stopped here */

@@ -138,27 +138,33 @@ static bool stand_still(struct tree_round *t, struct tree_member *m)
 	sys(SYS_prctl, PR_GET_CHILD_SUBREAPER, &adopts);
 	if (adopts)
 		atomic_store(&t->mode, IMAGE_SYNC);
+	tree_stopped_note(t);
 	answer(t, m, TREE_STOPPED);
 	if (await(t, TREE_STOPPING) && atomic_load(&t->phase) == TREE_CAPTURE)
 		restored = write_image(t, m);
-	if (!restored)
+	/* one that was stopped runs no program meanwhile, and its parent waits for its stop */
+	if (!restored && !atomic_load(&m->stopped))
 		await(t, TREE_CAPTURE);
 	return restored;
 }
 
-static void take_part(struct tree_round *t)
+static void take_part(struct tree_round *t, struct tree_member *m)
 {
-	struct tree_member *m = own_entry(t);
-	int busy = m ? image_park() : 1;
+	int busy = image_park();
 	bool restored = false;
 	if (busy < 0) {
 		fmt_print(m->text, sizeof(m->text), "one of its threads can't be stopped");
+		answer(t, m, TREE_FAILED);
+	}
+	if (busy > 0 && atomic_load(&m->stopped)) {
+		fmt_print(m->text, sizeof(m->text), "it is stopped inside the library");
 		answer(t, m, TREE_FAILED);
 	}
 	if (busy == 0) {
 		image_exclude_add(t, ALIGN_UP(sizeof(*t), HALE_PAGE));
 		restored = stand_still(t, m);
 		image_exclude_remove(t);
+		tree_stopped_settle();
 		if (restored && hooks.restored)
 			hooks.restored();
 		image_unpark();
@@ -179,14 +185,33 @@ static bool is_borrowed(void)
 	return tid != (int32_t)sys(SYS_gettid);
 }
 
+/* The signal by which it was stopped, and is to stop again; 0: it ran. */
+static int on_call(const siginfo_t *info)
+{
+	struct tree_round *t = info->si_code == SI_QUEUE ? round_of(info) : NULL;
+	struct tree_member *m = t ? own_entry(t) : NULL;
+	int stopped = m ? (int)atomic_load(&m->stopped) : 0;
+	bool can = m && !(hooks.busy && hooks.busy());
+	if (can) {
+		take_part(t, m);
+		return stopped;
+	}
+	if (stopped) {
+		fmt_print(m->text, sizeof(m->text), "it is stopped inside the library");
+		answer(t, m, TREE_FAILED);
+	}
+	if (t)
+		sys(SYS_munmap, t, sizeof(*t));
+	return stopped;
+}
+
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
-	struct tree_round *t;
-	int free = 0;
-	if (info->si_code == SI_QUEUE && !is_borrowed() && !(hooks.busy && hooks.busy()) &&
-	    atomic_compare_exchange_strong(&taking_part, &free, 1)) {
-		if ((t = round_of(info)))
-			take_part(t);
+	siginfo_t call = *info;
+	int free = 0, stopped;
+	if (!is_borrowed() && atomic_compare_exchange_strong(&taking_part, &free, 1)) {
+		while ((stopped = on_call(&call)) != 0 && tree_stopped_again(stopped, &call))
+			;
 		atomic_store(&taking_part, 0);
 	}
 	image_restart_syscall(context);

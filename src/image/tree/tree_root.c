@@ -71,6 +71,7 @@ static void round_close(void)
 
 void tree_restored(void)
 {
+	tree_stopped_settle();
 	if (self.round)
 		image_exclude_remove(self.round);
 	if (self.fd >= 0)
@@ -99,6 +100,13 @@ static void ask(const struct tree_member *m)
 	u.info.si_uid = (uid_t)sys(SYS_getuid);
 	u.info.si_value.sival_int = self.fd;
 	sys(SYS_rt_sigqueueinfo, m->is.pid, SIGURG, &u.info);
+}
+
+static bool parent_stands(const struct tree_process *p)
+{
+	struct tree_round *t = self.round;
+	const struct tree_member *parent = member_of(t, p->parent);
+	return p->parent == t->root || (parent && atomic_load(&parent->state) == TREE_STOPPED);
 }
 
 /* One look at all of them. Returns how many do not stand still yet, new ones among them; -1: no. */
@@ -148,7 +156,10 @@ static int look(struct error *err)
 		if (m->is.ended || state == TREE_STOPPED)
 			continue;
 		moving++;
-		ask(m);
+		if (!tree_is_stopped(m->is.pid))
+			ask(m);
+		else if (parent_stands(&found[k]) && tree_stopped_wake(t, m, ask, err) != HALE_OK)
+			return -1;
 	}
 	return moving;
 }
@@ -213,6 +224,7 @@ hale_status_t tree_stop(const struct image_params *of, struct error *err)
 		return error_set(err, HALE_ERR_AGAIN,
 				 "it has child processes, which need their ids again, and Hale may "
 				 "not ask the kernel for them");
+	tree_stopped_begin();
 	if (round_open(of, err) != HALE_OK) {
 		round_close();
 		return err->code;
@@ -297,5 +309,6 @@ void tree_release(void)
 		return;
 	atomic_store(&t->phase, TREE_RELEASE);
 	sys_futex_wake((uint32_t *)&t->phase, INT32_MAX);
+	tree_stopped_settle();
 	round_close();
 }
