@@ -33,7 +33,8 @@
 
 /* 2: child processes, sockets between processes, handles of processes
  * 3: sockets without another end, IPv6; more options of sockets; advice
- * 4: named pipes; owners of signals, leases; datagrams of sockets without another end */
+ * 4: named pipes; owners of signals, leases; datagrams of sockets without another end; filters of
+ *    sockets, removed folders, handles of ended processes, files with holes */
 enum { IMAGE_VERSION = 4, IMAGE_VERSION_OLDEST = 1 };
 
 enum frame_kind {
@@ -279,7 +280,9 @@ struct socket_record {
 	unsigned char name[SOCKET_NAME], peer_name[SOCKET_NAME];
 	int64_t option[SOCKET_OPTIONS]; /* fd_socket_options.c; -1: it has none such */
 	int64_t more[SOCKET_MORE];	/* since format 3: likewise */
-	uint32_t protocol, reserved;
+	uint32_t protocol;
+	uint16_t filter;	/* struct sock_filter that follow this struct */
+	uint16_t filter_locked; /* SO_LOCK_FILTER */
 };
 enum { SOCKET_RECORD_OLD = offsetof(struct socket_record, more) }; /* as long as format 2 has it */
 

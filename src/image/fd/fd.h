@@ -136,6 +136,8 @@ int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len,
 int fd_open_file(struct fd_restore *f, size_t index, struct error *err);
 /* Opens the path of record index with the flags that it had; -1 with err. */
 int fd_open_path(struct fd_restore *f, size_t index, struct error *err);
+/* A name for a moment, where path was, or as near to that as a folder is there. */
+void fd_nameless_path(char *buf, size_t cap, const char *path);
 /* Does this process, or one that is captured with it, have a descriptor whose link in /proc is
  * `link`, and of which want (if not NULL) is true? The descriptors of all are listed once, so all
  * must stand still. With t->other they run: then what the list lacks is looked up again. */

@@ -161,7 +161,9 @@ static long name_open(const struct fd_record *r, const char *path)
 	char name[IMAGE_PATH_MAX + 32];
 	struct stat st = {0};
 	bool nameless = r->b & NAMELESS;
-	fmt_print(name, sizeof(name), nameless ? "%s.hale-%d" : "%s", path, (int)sys(SYS_getpid));
+	fmt_print(name, sizeof(name), "%s", path);
+	if (nameless)
+		fd_nameless_path(name, sizeof(name), path);
 	long rc = nameless ? -ENOENT : sys(SYS_newfstatat, AT_FDCWD, name, &st, 0);
 	if (rc == -ENOENT)
 		rc = name_make(name, r);

@@ -7,6 +7,8 @@
  * written at its end                    the same; its content, too, if it is small
  * may be overwritten in place           the same, and its content is in the image
  * has no name any more                  a new file without a name, with the content
+ *
+ * Of a file with holes the content is what lies between them.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,6 +24,8 @@
  * saved; a large one may be an output of any size, and is not. */
 #define SAVE_ALWAYS (1u << 20)
 
+enum { BLOCK = 512, PUNCH = 3 /* FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE */ };
+
 static bool writable(uint32_t flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
@@ -29,28 +33,59 @@ static bool writable(uint32_t flags)
 
 /* By the descriptor itself where that is open for reading; else by another one. */
 static int read_content(struct fd_table *t, const struct fd_probe *p, const struct fd_record *r,
-			void *data)
+			void *data, size_t len, uint64_t at)
 {
 	char path[64];
 	if ((r->open_flags & O_ACCMODE) == O_RDWR && !(r->open_flags & O_DIRECT))
-		return sys_read_at(p->fd, data, r->size, 0);
+		return sys_read_at(p->fd, data, len, at);
 	fmt_print(path, sizeof(path), "/proc/self/fd/%d", p->fd);
-	return fd_read_aside(t->arena, path, data, r->size, 0);
+	return fd_read_aside(t->arena, path, data, len, at);
+}
+
+static int save_piece(struct fd_table *t, const struct fd_probe *p, const struct fd_record *r,
+		      uint64_t from, uint64_t to)
+{
+	char *data = fd_add_content(t, from, r->size, to - from);
+	return data ? read_content(t, p, r, data, to - from, from) : -ENOMEM;
+}
+
+/* The offset of the descriptor moves, and is put back. */
+static int save_pieces(struct fd_table *t, const struct fd_probe *p, const struct fd_record *r)
+{
+	uint64_t sum = 0;
+	long at = 0;
+	int rc = 0;
+	while (!rc && (uint64_t)at < r->size) {
+		long from = sys(SYS_lseek, p->fd, at, SEEK_DATA);
+		if (from == -ENXIO) /* no more */
+			break;
+		if (from < 0)
+			from = at;
+		at = sys(SYS_lseek, p->fd, from, SEEK_HOLE);
+		if (at <= from || (uint64_t)at > r->size)
+			at = (long)r->size;
+		sum += (uint64_t)(at - from);
+		rc = sum > t->save_max ? -EFBIG : save_piece(t, p, r, (uint64_t)from, (uint64_t)at);
+	}
+	sys(SYS_lseek, p->fd, r->offset, SEEK_SET);
+	return rc;
 }
 
 static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 				  struct error *err)
 {
-	if (r->size > t->save_max)
+	uint64_t used = (uint64_t)p->st.st_blocks * BLOCK;
+	bool has_holes = used < r->size;
+	if ((has_holes ? used : r->size) > t->save_max)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "descriptor %d (%s) may be overwritten in place and has %lu MiB, "
 				 "more than is saved with a checkpoint; raise HALE_FILE_SAVE_MAX",
-				 p->fd, p->link, (unsigned long)(r->size >> 20));
+				 p->fd, p->link,
+				 (unsigned long)((has_holes ? used : r->size) >> 20));
 	r->has_content = 1;
 	if (t->other || !r->size)
 		return HALE_OK;
-	char *data = fd_add_content(t, 0, r->size, r->size);
-	int rc = data ? read_content(t, p, r, data) : -ENOMEM;
+	int rc = has_holes ? save_pieces(t, p, r) : save_piece(t, p, r, 0, r->size);
 	if (rc == -EACCES || rc == -EPERM)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "descriptor %d (%s) may be overwritten in place, but can't be "
@@ -90,8 +125,9 @@ static void time_note(struct fd_record *r, const struct stat *st)
 
 static bool file_match(const struct fd_table *t, const struct fd_probe *p)
 {
-	return (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode)) && p->link[0] == '/' &&
-	       !p->deleted;
+	/* a symbolic link can only be open by O_PATH */
+	return (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode) || S_ISLNK(p->st.st_mode)) &&
+	       p->link[0] == '/' && !p->deleted;
 }
 
 static hale_status_t file_capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
@@ -173,12 +209,26 @@ static int file_open(struct fd_restore *f, size_t index, struct error *err)
 	return (int)fd;
 }
 
+/* What has been written since where a hole was. */
+static void make_holes(const struct fd_restore *f, size_t index)
+{
+	const struct fd_record *r = &f->record[index];
+	uint64_t sum = 0;
+	for (size_t i = 0; i < f->content_count; i++)
+		if (f->content[i].record.fd_index == (int32_t)index)
+			sum += f->content[i].len;
+	if (sum < r->size && sys(SYS_fallocate, f->temp[index], PUNCH, 0, r->size))
+		sys(SYS_ftruncate, f->temp[index], 0);
+}
+
 static bool file_settle(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
 	int fd = f->temp[index], rc = 0;
-	if (r->has_content && r->truncates)
+	if (r->has_content && r->truncates) {
+		make_holes(f, index);
 		rc = fd_write_content(f, index, fd);
+	}
 	if (!rc && r->truncates && S_ISREG(r->mode))
 		rc = (int)sys(SYS_ftruncate, fd, r->size);
 	if (rc && rc != -EINVAL) { /* files of /proc have no size to set */
@@ -204,7 +254,26 @@ const struct fd_ops fd_file = {.kind = FD_FILE,
 
 static bool unlinked_match(const struct fd_table *t, const struct fd_probe *p)
 {
-	return S_ISREG(p->st.st_mode) && p->deleted;
+	return p->deleted &&
+	       (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode) || S_ISLNK(p->st.st_mode));
+}
+
+/* Where a symbolic link leads to; behind the path that it had. */
+static hale_status_t save_target(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+				 struct error *err)
+{
+	char *text = arena_alloc(t->arena, 2 * IMAGE_PATH_MAX);
+	size_t n = strlen(p->link) + 1;
+	if (!text)
+		return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
+	memcpy(text, p->link, n);
+	long len = sys(SYS_readlinkat, p->fd, "", text + n, IMAGE_PATH_MAX - 1);
+	if (len <= 0)
+		return fd_refuse(p, "a symbolic link without a name", err);
+	text[n + (size_t)len] = 0;
+	return fd_add_text(t, r, text, n + (size_t)len + 1)
+		   ? HALE_OK
+		   : error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
 }
 
 static hale_status_t unlinked_capture(struct fd_table *t, const struct fd_probe *p,
@@ -220,6 +289,10 @@ static hale_status_t unlinked_capture(struct fd_table *t, const struct fd_probe 
 		if (o->kind == FD_UNLINKED && o->inode == r->inode && o->device == r->device)
 			return HALE_OK; /* that one has the content */
 	}
+	if (S_ISDIR(r->mode)) /* nothing can be in it any more */
+		return HALE_OK;
+	if (S_ISLNK(r->mode))
+		return t->other ? HALE_OK : save_target(t, p, r, err);
 	time_note(r, &p->st);
 	r->b = (uint64_t)p->st.st_uid << 32 | p->st.st_gid;
 	long seals = t->other ? -1 : sys(SYS_fcntl, p->fd, F_GET_SEALS);
@@ -263,9 +336,47 @@ static int owner_restore(int fd, const struct fd_record *r)
 	return rc ? (int)rc : (int)sys(SYS_fchmod, fd, r->mode & 07777);
 }
 
+void fd_nameless_path(char *buf, size_t cap, const char *path)
+{
+	char folder[IMAGE_PATH_MAX];
+	char *slash;
+	fmt_print(folder, sizeof(folder), "%s", path);
+	do { /* what it was in may be gone as well */
+		slash = strrchr(folder, '/');
+		if (slash)
+			*slash = 0;
+	} while (slash && *folder && sys(SYS_faccessat, AT_FDCWD, folder, F_OK));
+	fmt_print(buf, cap, "%s/.hale-%d", folder, (int)sys(SYS_getpid));
+}
+
+/* A folder or a symbolic link that has no name any more gets one for a moment. */
+static int nameless_open(const struct fd_restore *f, const struct fd_record *r, struct error *err)
+{
+	char path[IMAGE_PATH_MAX + 32];
+	fd_nameless_path(path, sizeof(path), fd_text(f, r));
+	bool folder = S_ISDIR(r->mode);
+	size_t n = strlen(fd_text(f, r)) + 1;
+	const char *target = n < r->text_len ? fd_text(f, r) + n : "";
+	long rc = folder ? sys(SYS_mkdirat, AT_FDCWD, path, 0700)
+			 : sys(SYS_symlinkat, target, AT_FDCWD, path);
+	long fd = rc ? rc : sys(SYS_openat, AT_FDCWD, path, r->open_flags | O_CLOEXEC);
+	if (!rc && folder)
+		sys(SYS_fchmodat, AT_FDCWD, path, r->mode & 07777);
+	if (!rc)
+		sys(SYS_unlinkat, AT_FDCWD, path, folder ? AT_REMOVEDIR : 0);
+	if (fd < 0)
+		error_set(err, HALE_ERR_STORE,
+			  "what was removed and is open as descriptor %d (%s) can't be made again "
+			  "(error %ld)",
+			  r->fd, fd_text(f, r), -fd);
+	return (int)fd;
+}
+
 static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
+	if (!S_ISREG(r->mode))
+		return nameless_open(f, r, err);
 	char path[64];
 	uint32_t flags = r->open_flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
 	if ((flags & O_TMPFILE) == O_TMPFILE)
@@ -327,8 +438,28 @@ const struct fd_ops fd_unlinked = {.kind = FD_UNLINKED,
 
 /* ---- devices ---- */
 
+/* A namespace that the process is in: "net:[4026531840]". path: where it is opened again. */
+static bool is_own_namespace(const struct fd_table *t, const struct fd_probe *p, char path[64])
+{
+	char here[64], link[64];
+	size_t n = 0;
+	while (n < 20 && ((p->link[n] >= 'a' && p->link[n] <= 'z') || p->link[n] == '_'))
+		n++;
+	if (!n || p->link[n] != ':' || p->link[n + 1] != '[')
+		return false;
+	fmt_print(here, sizeof(here), "%s/ns/%.*s", t->proc, (int)n, p->link);
+	fmt_print(path, 64, "/proc/self/ns/%.*s", (int)n, p->link);
+	long len = sys(SYS_readlink, here, link, sizeof(link) - 1);
+	link[len > 0 ? len : 0] = 0;
+	return len > 0 && !strcmp(link, p->link);
+}
+
 static bool device_match(const struct fd_table *t, const struct fd_probe *p)
 {
+	char path[64];
+	if (is_own_namespace(t, p, path))
+		return true;
+
 	static const char *const plain[] = {"/dev/null",    "/dev/zero",   "/dev/full",
 					    "/dev/urandom", "/dev/random", "/dev/tty"};
 	if (!S_ISCHR(p->st.st_mode) || p->deleted)
@@ -342,7 +473,9 @@ static bool device_match(const struct fd_table *t, const struct fd_probe *p)
 static hale_status_t device_capture(struct fd_table *t, const struct fd_probe *p,
 				    struct fd_record *r, struct error *err)
 {
-	return fd_add_text(t, r, p->link, strlen(p->link) + 1)
+	char path[64];
+	const char *text = is_own_namespace(t, p, path) ? path : p->link;
+	return fd_add_text(t, r, text, strlen(text) + 1)
 		   ? HALE_OK
 		   : error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
 }

@@ -5,6 +5,7 @@
  * fd_socketpair.c.
  */
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
@@ -195,10 +196,12 @@ static hale_status_t save_stream(struct fd_table *t, const struct fd_probe *p, s
 
 /* Each with its length before it. */
 static hale_status_t save_messages(struct fd_table *t, const struct fd_probe *p,
-				   struct fd_record *r, struct error *err)
+				   struct fd_record *r, bool ends, struct error *err)
 {
 	enum { MESSAGE_MAX = 1 << 20 };
+	int waiting = 0;
 	int from = 0, none = -1;
+	size_t bytes = 0;
 	struct arena_bytes all;
 	char *message = arena_pages(t->arena, MESSAGE_MAX);
 	bool cut = false;
@@ -215,11 +218,16 @@ static hale_status_t save_messages(struct fd_table *t, const struct fd_probe *p,
 			break;
 		memcpy(to, &len, sizeof(len));
 		memcpy(to + sizeof(len), message, len);
+		bytes += len;
 	}
 	sys(SYS_setsockopt, p->fd, SOL_SOCKET, SO_PEEK_OFF, &none, sizeof(none));
 	if (cut)
 		return fd_refuse(p, "a socket with descriptors on their way", err);
-	/* 0: the other end was closed, or a message without bytes, which can't be told from it */
+	/* 0: the other end was closed, or a message without bytes, which can't be told from it; but
+	 * of packets the kernel tells how many bytes there are */
+	if (n == 0 && ends && !sys(SYS_ioctl, p->fd, FIONREAD, &waiting) &&
+	    (size_t)waiting == bytes)
+		n = -EAGAIN;
 	if (n != -EAGAIN && !(n == 0 && r->a == 0))
 		return fd_refuse(p, "a socket whose messages can't be looked at", err);
 	if (!all.len)
@@ -247,8 +255,8 @@ static const char *why_not(int fd, uint64_t inode, struct socket_look *l)
 	struct pollfd poll = {.fd = fd, .events = POLLIN | POLLRDHUP};
 	const struct timespec now = {0, 0};
 	read_names(fd, &l->is);
-	if (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_GET_FILTER, NULL, &none) && none)
-		return "a socket with a filter of what it receives";
+	if (sys(SYS_getsockopt, fd, SOL_SOCKET, SO_GET_FILTER, NULL, &none) == -EACCES)
+		return "a socket with an eBPF filter of what it receives";
 	if (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, device, &len) && len)
 		return "a socket of one network device";
 	if (l->is.end != SOCKET_ALONE)
@@ -273,6 +281,28 @@ static const char *why_not(int fd, uint64_t inode, struct socket_look *l)
 	    option_of(fd, l->is.protocol ? UDPLITE : IPPROTO_UDP, IS_CORKED))
 		return "a socket with a datagram that is only half written";
 	return NULL;
+}
+
+/* With the filter of what it receives, if it has one. */
+static hale_status_t add_record(struct fd_table *t, int fd, struct socket_record *s,
+				struct fd_record *r, struct error *err)
+{
+	char *text = arena_alloc(t->arena, sizeof(*s) + BPF_MAXINSNS * sizeof(struct sock_filter));
+	uint32_t count = 0, room = BPF_MAXINSNS;
+	if (!text)
+		return no_memory(err);
+	sys(SYS_getsockopt, fd, SOL_SOCKET, SO_GET_FILTER, NULL, &count);
+	if (count &&
+	    (sys(SYS_getsockopt, fd, SOL_SOCKET, SO_GET_FILTER, text + sizeof(*s), &room) ||
+	     room != count))
+		return error_set(err, HALE_ERR_SYSTEM,
+				 "can't read the filter of the socket of descriptor %d", fd);
+	s->filter = (uint16_t)count;
+	s->filter_locked = option_of(fd, SOL_SOCKET, SO_LOCK_FILTER) != 0;
+	memcpy(text, s, sizeof(*s));
+	return fd_add_text(t, r, text, sizeof(*s) + count * sizeof(struct sock_filter))
+		   ? HALE_OK
+		   : no_memory(err);
 }
 
 /* a: the other end's inode, or 0. */
@@ -302,13 +332,14 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	fd_socket_read_options(p->fd, &l.is);
 	hale_status_t rc = HALE_OK;
 	if (l.is.end != SOCKET_LISTENS && l.is.end != SOCKET_ALONE)
-		rc = l.is.type == SOCK_STREAM ? save_stream(t, p, r, err)
-					      : save_messages(t, p, r, err);
+		rc = l.is.type == SOCK_STREAM
+			 ? save_stream(t, p, r, err)
+			 : save_messages(t, p, r,
+					 l.is.type == SOCK_SEQPACKET && l.is.shut & SOCKET_NO_READ,
+					 err);
 	else if (l.is.end == SOCKET_ALONE && l.is.type == SOCK_DGRAM)
 		rc = fd_datagrams_save(t, p, &l.is, r, err);
-	if (rc == HALE_OK && !fd_add_text(t, r, &l.is, sizeof(l.is)))
-		rc = no_memory(err);
-	return rc;
+	return rc == HALE_OK ? add_record(t, p->fd, &l.is, r, err) : rc;
 }
 
 /* ---- restore ---- */
@@ -367,6 +398,28 @@ static int open_socket(struct fd_restore *f, size_t index, struct error *err)
 	return end[0];
 }
 
+/* When all that it would not have let through is there. Another process may have done it. */
+static bool filter_socket(struct fd_restore *f, size_t index, struct error *err)
+{
+	const struct fd_record *r = &f->record[index];
+	struct socket_record x;
+	uint32_t has = 0;
+	int one = 1, fd = f->temp[index];
+	if (!fd_socket_record(f->text, f->text_len, r, &x) || !x.filter ||
+	    (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_GET_FILTER, NULL, &has) && has))
+		return true;
+	struct sock_fprog program = {x.filter,
+				     (struct sock_filter *)(uintptr_t)(fd_text(f, r) + sizeof(x))};
+	long rc = sys(SYS_setsockopt, fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+	if (!rc && x.filter_locked)
+		rc = sys(SYS_setsockopt, fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one));
+	if (rc)
+		error_set(err, HALE_ERR_SYSTEM,
+			  "the socket of descriptor %d can't have its filter again (error %ld)",
+			  r->fd, -rc);
+	return !rc;
+}
+
 static bool connect_socket(struct fd_restore *f, size_t index, struct error *err)
 {
 	struct socket_record x;
@@ -380,4 +433,5 @@ const struct fd_ops fd_socket = {.kind = FD_SOCKET,
 				 .match = match,
 				 .capture = capture,
 				 .open = open_socket,
+				 .settle = filter_socket,
 				 .connect = connect_socket};

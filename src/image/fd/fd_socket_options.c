@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Options of sockets: read when one is captured, set again when it is made. Their order is part of
  * the format of images. */
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -119,11 +120,14 @@ void fd_socket_write_options(int fd, const struct socket_record *s)
 bool fd_socket_record(const char *text, size_t text_len, const struct fd_record *r,
 		      struct socket_record *s)
 {
-	if ((r->text_len != sizeof(*s) && r->text_len != SOCKET_RECORD_OLD) ||
-	    r->text_offset > text_len || text_len - r->text_offset < r->text_len)
+	const size_t len = r->text_len < sizeof(*s) ? r->text_len : sizeof(*s);
+	if ((len != sizeof(*s) && len != SOCKET_RECORD_OLD) || r->text_offset > text_len ||
+	    text_len - r->text_offset < r->text_len)
 		return false;
 	*s = (struct socket_record){0};
 	memset(s->more, 0xff, sizeof(s->more));
-	memcpy(s, text + r->text_offset, r->text_len);
+	memcpy(s, text + r->text_offset, len);
+	if (r->text_len > len && r->text_len - len != s->filter * sizeof(struct sock_filter))
+		return false;
 	return s->name_len <= sizeof(s->name) && s->peer_name_len <= sizeof(s->peer_name);
 }

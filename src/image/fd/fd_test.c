@@ -6,6 +6,7 @@
  * their own flags, and do what they did. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,6 +87,62 @@ static void file_check(void)
 static void unlinked_make(void)
 {
 	file_make();
+	unlink(outcome->what);
+}
+
+/* The folder that it was in is gone, too. */
+static void removed_folder_make(void)
+{
+	char path[] = "/tmp/hale-fd-test-XXXXXX", inner[64];
+
+	MUST(mkdtemp(path));
+	snprintf(inner, sizeof(inner), "%s/inner", path);
+	MUST(mkdir(inner, 0750) == 0);
+	put(open(inner, O_RDONLY | O_DIRECTORY), HERE);
+	MUST(rmdir(inner) == 0 && rmdir(path) == 0);
+}
+
+static void removed_folder_check(void)
+{
+	struct stat st;
+
+	MUST(fstat(HERE, &st) == 0 && st.st_mode == (S_IFDIR | 0750) && st.st_nlink == 0);
+	MUST(openat(HERE, "new", O_WRONLY | O_CREAT, 0600) == -1 && errno == ENOENT);
+}
+
+/* A gigabyte, of which nearly all is a hole. */
+static void holes_make(void)
+{
+	unlinked_make();
+	MUST(pwrite(HERE, "far", 3, 1 << 30) == 3);
+}
+
+static void holes_check(void)
+{
+	struct stat st;
+	char bytes[3];
+
+	MUST(fstat(HERE, &st) == 0 && st.st_size == (1 << 30) + 3 && st.st_blocks < 1000);
+	MUST(pread(HERE, bytes, 3, 1 << 30) == 3 && !memcmp(bytes, "far", 3));
+	MUST(pread(HERE, bytes, 3, 1 << 20) == 3 && !memcmp(bytes, "\0\0", 3));
+	MUST(read(HERE, bytes, 3) == 3 && !memcmp(bytes, "def", 3));
+}
+
+static void named_holes_make(void)
+{
+	file_make();
+	MUST(pwrite(HERE, "far", 3, 1 << 30) == 3);
+}
+
+static void named_holes_spoil(void)
+{
+	MUST(pwrite(HERE, "xxxxxx", 6, 0) == 6 && pwrite(HERE, "xx", 2, 1 << 20) == 2);
+	MUST(ftruncate(HERE, 1 << 21) == 0);
+}
+
+static void named_holes_check(void)
+{
+	holes_check();
 	unlink(outcome->what);
 }
 
@@ -306,6 +363,91 @@ static void pid_make(void)
 	put((int)syscall(SYS_pidfd_open, getpid(), 0), HERE);
 }
 
+static void ended_make(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	put((int)syscall(SYS_pidfd_open, pid, 0), HERE);
+	MUST(waitpid(pid, NULL, 0) == pid);
+}
+
+static void ended_check(void)
+{
+	struct pollfd ended = {.fd = HERE, .events = POLLIN};
+
+	MUST(syscall(SYS_pidfd_send_signal, HERE, 0, NULL, 0) == -1 && errno == ESRCH);
+	MUST(poll(&ended, 1, 0) == 1);
+	MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD);
+}
+
+/* Lets nothing through, and nobody may take it away. */
+static void filter_make(void)
+{
+	struct sock_filter none = {BPF_RET | BPF_K, 0, 0, 0};
+	struct sock_fprog program = {1, &none};
+	int one = 1;
+
+	put(socket(AF_INET, SOCK_DGRAM, 0), HERE);
+	MUST(!setsockopt(HERE, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)));
+	MUST(!setsockopt(HERE, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one)));
+}
+
+static void filter_check(void)
+{
+	struct sock_filter none = {BPF_RET | BPF_K, 0, 0, 9}, has = {0};
+	struct sock_fprog program = {1, &none};
+	socklen_t count = 1;
+
+	MUST(!getsockopt(HERE, SOL_SOCKET, SO_GET_FILTER, &has, &count) && count == 1);
+	MUST(has.code == (BPF_RET | BPF_K) && has.k == 0);
+	MUST(setsockopt(HERE, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == -1 &&
+	     errno == EPERM);
+}
+
+static void link_make(void)
+{
+	snprintf(outcome->what, sizeof(outcome->what), "/tmp/hale-fd-test-link-%d", (int)getpid());
+	unlink(outcome->what);
+	MUST(symlink("where", outcome->what) == 0);
+	put(open(outcome->what, O_PATH | O_NOFOLLOW), HERE);
+}
+
+static void link_check(void)
+{
+	char where[16];
+
+	MUST(readlinkat(HERE, "", where, sizeof(where)) == 5 && !memcmp(where, "where", 5));
+	MUST(unlink(outcome->what) == 0);
+}
+
+static void removed_link_make(void)
+{
+	link_make();
+	MUST(unlink(outcome->what) == 0);
+}
+
+static void removed_link_check(void)
+{
+	char where[16];
+
+	MUST(readlinkat(HERE, "", where, sizeof(where)) == 5 && !memcmp(where, "where", 5));
+	MUST(access(outcome->what, F_OK) == -1);
+}
+
+static void namespace_make(void)
+{
+	put(open("/proc/self/ns/net", O_RDONLY), HERE);
+}
+
+static void namespace_check(void)
+{
+	struct stat here, own;
+
+	MUST(!fstat(HERE, &here) && !stat("/proc/self/ns/net", &own) && here.st_ino == own.st_ino);
+}
+
 static void pid_check(void)
 {
 	MUST(syscall(SYS_pidfd_send_signal, HERE, 0, NULL, 0) == 0);
@@ -361,6 +503,14 @@ static const struct member {
     {FD_SOCKET, socket_make, socket_spoil, socket_check},
     {FD_PID, pid_make, NULL, pid_check},
     {FD_FIFO, fifo_make, fifo_spoil, fifo_check},
+    {FD_FILE, link_make, NULL, link_check},
+    {FD_UNLINKED, removed_folder_make, NULL, removed_folder_check},
+    {FD_UNLINKED, removed_link_make, NULL, removed_link_check},
+    {FD_UNLINKED, holes_make, unlinked_spoil, holes_check},
+    {FD_FILE, named_holes_make, named_holes_spoil, named_holes_check},
+    {FD_DEVICE, namespace_make, NULL, namespace_check},
+    {FD_PID, ended_make, NULL, ended_check},
+    {FD_SOCKET, filter_make, NULL, filter_check},
 };
 
 /* ---- the suite ---- */
@@ -555,7 +705,7 @@ static void every_kind_is_a_member_and_has_its_operations(void **state)
 		for (size_t k = 0; k < count; k++)
 			assert_int_not_equal(fd_kind_at(k)->kind, ops->kind);
 	}
-	assert_int_equal(count, ARRAY_LEN(members));
+	assert_true(count <= ARRAY_LEN(members));
 }
 
 int main(void)
