@@ -149,6 +149,49 @@ with open("locked", "a") as f:
         except BlockingIOError:
             add(K)
 ''',
+    "a named pipe": '''
+os.mkfifo("fifo")
+def work():
+    with open("fifo", "wb", buffering=0) as f:
+        for i in range(8):
+            f.write(bytes([(i * K) % 251]))
+            time.sleep(0.004)
+    return K
+pid = child(work)
+with open("fifo", "rb", buffering=0) as f:
+    got = b""
+    while piece := f.read(3):
+        got += piece
+add(int.from_bytes(got, "big") + status_of(pid))
+os.unlink("fifo")
+''',
+    "a stopped child": '''
+def work():
+    while not os.path.exists("go"): time.sleep(0.003)
+    return slowly(5, K)
+pid = child(work)
+os.kill(pid, signal.SIGSTOP)
+add(os.WSTOPSIG(os.waitpid(pid, os.WUNTRACED)[1]))
+time.sleep(T)
+add(os.waitpid(pid, os.WUNTRACED | os.WNOHANG)[0])
+open("go", "w").close()
+os.kill(pid, signal.SIGCONT)
+add(status_of(pid))
+os.unlink("go")
+''',
+    "datagrams": '''
+a, b = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in "ab")
+for x in a, b:
+    x.bind(("127.0.0.1", 0))
+for i in range(5):
+    a.sendto(bytes([(K + i) % 251]), b.getsockname())
+    time.sleep(T / 5)
+for i in range(5):
+    got, sender = b.recvfrom(9)
+    add(got[0] + (sender == a.getsockname()))
+a.close()
+b.close()
+''',
     "who has ended": '''
 pids = [child(lambda: K), child(lambda: N)]
 time.sleep(T)
