@@ -217,7 +217,7 @@ def other_output_the_second_time_is_said_once_a_stream(s):
                         "--inject", "kill:rank=1,at-ckpt=4", env={"FAKE_DIFFERS": "1"})
     r = held(s, job, lambda: job.err().count("was killed by") == 2, "two deaths")
     expect(r.status == 0, r)
-    expect(1 <= r.err.count("something else on stdout") <= 2, r)
+    expect(1 <= r.err.count("prints other text on stdout") <= 2, r)
 
 
 @test
