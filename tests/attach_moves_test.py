@@ -118,6 +118,13 @@ def over_hosts_too(s):
 
 # ---- who else is lost ----
 
+def exe_of(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:  # just ended
+        return None
+
+
 def dead_at_go(s, *options):
     """GO is written down, nobody has heard it, and there is no head: the job, the processes that leave node1,
     their copies, and the supervisors of the nodes."""
@@ -131,7 +138,7 @@ def dead_at_go(s, *options):
     expect(r.status == 1, r)
     job.wait()
     until(lambda: jobs(s).get(job.name, {}).get("state") == "headless", "hale ps: headless")
-    fresh = [p for p in children(there["node2"]) if os.readlink(f"/proc/{p}/exe") == s.path("steps")]
+    fresh = [p for p in children(there["node2"]) if exe_of(p) == s.path("steps")]
     expect(len(fresh) == 2, fresh)
     return job, [pids[2], pids[3]], fresh, there
 

@@ -536,7 +536,8 @@ def a_head_that_dies_in_its_first_checkpoint_leaves_no_half_of_it(s):
     pids = job.ranks(2)
     os.kill(pids[1], signal.SIGSTOP)
     asked = s.start(HALE, "ckpt", job.id())
-    job.until(lambda: glob.glob(s.path("hale-ckpt/*/1.tmp")), "it has begun")
+    job.until_says("checkpoint 1 waits for rank 1")  # so its agent knows of the folder
+    expect(glob.glob(s.path("hale-ckpt/*/1.tmp")), "it has not begun")
     job.kill(signal.SIGKILL)
     job.p.wait()
     asked.wait()

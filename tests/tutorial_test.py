@@ -66,7 +66,7 @@ def quicker(command):
     return command.replace("--ckpt-every 2s", "--ckpt-every 300ms")
 
 
-# rank 0 reads it for all; each for itself might find it in another round
+# LAMMPS's rank 0 reads the file for all ranks: if each asked for itself, two could see it in different rounds
 GO = "echo %d >../go.new; mv ../go.new ../go"
 
 

@@ -71,7 +71,7 @@ static char *read_whole(const char *path, struct arena *a, size_t *len)
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n = -1;
 	if (fd < 0)
 		return NULL;
-	/* the kernel hands out a page at a time: more than that isn't touched */
+	/* a read of this file gives at most a page, and only that much of the room is touched */
 	for (char *p; (p = bytes_room(&text, MAPS_READ)); text.len += (size_t)n)
 		if ((n = sys(SYS_read, fd, p, MAPS_READ)) <= 0)
 			break;

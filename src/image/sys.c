@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <string.h>
 #include <time.h>
 
 int sys_read_at(int fd, void *buf, size_t len, uint64_t offset)
@@ -63,6 +64,15 @@ long sys_read_small(const char *path, char *buf, size_t cap)
 	sys(SYS_close, fd);
 	buf[n] = 0;
 	return k < 0 ? k : n;
+}
+
+char sys_state(const char *path)
+{
+	char text[1024];
+	if (sys_read_small(path, text, sizeof(text)) <= 0)
+		return 0;
+	const char *end = strrchr(text, ')'); /* of its name, which may have others */
+	return end && end[1] == ' ' ? end[2] : 0;
 }
 
 int sys_futex_wait(const volatile uint32_t *word, uint32_t expected, const struct timespec *timeout)

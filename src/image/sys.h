@@ -94,6 +94,9 @@ int sys_writev_at(int fd, struct iovec *iov, int count, uint64_t offset);
 /* A small file (in /proc) read whole into buf, NUL-terminated; its length, or -errno. */
 long sys_read_small(const char *path, char *buf, size_t cap);
 
+/* The letter of proc(5) for the state of a process or thread, whose stat file that is; 0: gone. */
+char sys_state(const char *path);
+
 int sys_futex_wait(const volatile uint32_t *word, uint32_t expected,
 		   const struct timespec *timeout);
 void sys_futex_wake(const volatile uint32_t *word, int count);

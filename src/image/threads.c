@@ -231,12 +231,9 @@ static uint32_t slots_in(enum slot_state state)
 /* A main thread that has called pthread_exit stays in the list until all have. */
 static bool is_zombie(int32_t tid)
 {
-	char path[64], stat[256];
+	char path[64];
 	fmt_print(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	if (sys_read_small(path, stat, sizeof(stat)) <= 0)
-		return false;
-	const char *p = strrchr(stat, ')');
-	return p && p[1] == ' ' && p[2] == 'Z';
+	return sys_state(path) == 'Z';
 }
 
 /* Threads can end before the signal reaches them. */

@@ -205,7 +205,7 @@ static void again_body(int rank)
 	int v = 0;
 	if (rank == 0) {
 		match_send(&v, 1, INTS, 1, 1, &world, 0);
-		while (fixture_said(1) < HEARD) /* a channel may still hold it, or connect */
+		while (fixture_said(1) < HEARD) /* the channel may still connect, or hold the message */
 			match_progress();
 		fixture_say(rank, DEAF);
 		while (fixture_said(1) < BEHIND) /* reads nothing meanwhile */
@@ -276,7 +276,7 @@ static void help_body(int rank)
 		fixture_fill(small + (size_t)i * EACH, EACH, 1, i);
 		match_isend(small + (size_t)i * EACH, EACH, BYTES, 0, 2, &world, 0, &s[i]);
 	}
-	for (int i = 0; i < 1000; i++) /* a channel may refuse now and then; then it is full */
+	for (int i = 0; i < 1000; i++) /* until the ring is full: channel/faulty refuses at random */
 		match_progress();
 	match_irecv(one, BIG, BYTES, 0, 1, &world, 0, &big);
 	while (!match.share_used)

@@ -359,7 +359,8 @@ void rendezvous_cts(uint32_t from, const struct envelope *e, const struct cts *c
 		work_add(&match.pushing, r);
 		return;
 	}
-	/* one that left after a restart was made before it: there may be nothing to share by now */
+	/* an offer that waited through a restart may reach a peer on another node, where the two
+	 * processes share no memory any more */
 	if (match.suspended || r->state != STATE_WAITING || !r->run ||
 	    UNLIKELY(!channel_to(r->world)->share))
 		return;

@@ -75,8 +75,8 @@ struct store_manifest {
 	long shared_every;
 	struct store_holder *holders; /* [holder_count]; owned */
 	uint32_t holder_count;
-	struct store_part
-	    *parts; /* [nranks]; owned. Replica s of rank r: s * nranks / degree + r */
+	/* [nranks]; owned. Replica s of rank r: s * nranks / degree + r */
+	struct store_part *parts;
 };
 
 /* ---- manifests (manifest.c) ---- */

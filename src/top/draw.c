@@ -113,7 +113,7 @@ static void draw_jobs(struct top *t, int y)
 {
 	char text[96], age[16], checkpoint[64], nodes[24] = "";
 	size_t room = top_draw_room(t);
-	/* the newest checkpoint whole, also where nodes and the ends of names have no room */
+	/* narrow screens show the newest checkpoint whole, and neither nodes nor the ends of names */
 	int id = COLS >= NARROW ? 24 : 20, at = COLS >= NARROW ? 67 : 57;
 
 	snprintf(text, sizeof(text), "%-*s %-13s %5s%s %9s %5s  %s", id, "JOB", "STATE", "RANKS",

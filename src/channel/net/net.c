@@ -387,9 +387,11 @@ static void net_suspend(uint32_t round)
 }
 
 /* A replica that comes back is a copy of another one, and what is kept for that one on its way
- * would never come to the copy: so there all of it has to arrive. The dead are not waited for. Of a
- * checkpoint whoever is restored is who it was, and gets it from the image of its sender; or that
- * one is not restored, and its rank's other replica sends what it keeps. */
+ * would never come to the copy: so there all of it has to arrive. The dead are not waited for.
+ *
+ * A checkpoint needs less. A restored receiver is the process that it was, and a restored sender
+ * has the message in its image. Of a sender that is not restored, the rank's other replica keeps
+ * it. */
 static bool copies_may_come_of_it(void)
 {
 	const struct link *l = link_self();

@@ -71,6 +71,17 @@ void fd_dir_close(struct fd_dir *d)
 	sys(SYS_close, d->dir);
 }
 
+bool fd_tree_holds(const struct fd_table *t, int32_t pid)
+{
+	for (size_t i = 0; i < t->tree_count; i++)
+		if (t->tree[i] == pid)
+			return true;
+	/* or that whose table it is */
+	char proc[32];
+	fmt_print(proc, sizeof(proc), "/proc/%d", (int)pid);
+	return t->other ? !strcmp(t->proc, proc) : pid == (int32_t)sys(SYS_getpid);
+}
+
 bool fd_tree_has_socket(const struct fd_table *t, uint64_t inode)
 {
 	char wanted[64];

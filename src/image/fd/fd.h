@@ -148,6 +148,8 @@ struct fd_seen {
 };
 bool fd_tree_has(const struct fd_table *t, const char *link,
 		 bool (*want)(const struct fd_seen *seen, const void *arg), const void *arg);
+/* Is it the process of this table, or one that is captured with it? */
+bool fd_tree_holds(const struct fd_table *t, int32_t pid);
 struct fd_index *fd_index_create(struct arena *a);
 /* Which of those that come before this process has the same open file, and as which number? */
 bool fd_tree_first(const struct fd_table *t, const struct fd_probe *p, struct fd_seen *first);

@@ -4,8 +4,8 @@
  *
  *   struct datagram | address | bytes     struct datagram | address | bytes     …
  *
- * So the sender must have been on this machine. What is there after that is looked at once more,
- * since UDP loses without a word what has no room. */
+ * So the sender must have been on this machine. Afterwards the receiver's queue is compared with
+ * what was saved: UDP drops datagrams without a word where there is no room. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>

@@ -26,16 +26,6 @@ static bool match(const struct fd_table *t, const struct fd_probe *p)
 	return S_ISFIFO(p->st.st_mode) && p->link[0] == '/';
 }
 
-static bool is_inside(const struct fd_table *t, int pid)
-{
-	char proc[32];
-	fmt_print(proc, sizeof(proc), "/proc/%d", pid);
-	for (size_t i = 0; i < t->tree_count; i++)
-		if (t->tree[i] == pid)
-			return true;
-	return !strcmp(proc, t->proc);
-}
-
 static bool has_it(int pid, const struct stat *of)
 {
 	char path[64];
@@ -64,19 +54,24 @@ static int find_stranger(const struct fd_table *t, const struct fd_probe *p,
 	if (dir.dir < 0)
 		return 0;
 	for (int pid; !found && (pid = fd_dir_next(&dir)) >= 0;)
-		if (pid > 0 && !is_inside(t, pid) && has_it(pid, &p->st) &&
+		if (pid > 0 && !fd_tree_holds(t, pid) && has_it(pid, &p->st) &&
 		    tree_look(pid, stranger))
 			found = pid;
 	fd_dir_close(&dir);
 	return found;
 }
 
+static bool is_same(const struct fd_record *a, const struct fd_record *b)
+{
+	return a->kind == FD_FIFO && b->kind == FD_FIFO && a->inode == b->inode &&
+	       a->device == b->device;
+}
+
 static bool is_saved(const struct fd_table *t, const struct fd_record *r)
 {
 	for (size_t i = 0; i < t->records.count; i++) {
 		const struct fd_record *o = list_at(&t->records, i);
-		if (o->kind == FD_FIFO && o->inode == r->inode && o->device == r->device &&
-		    o->has_content)
+		if (is_same(o, r) && o->has_content)
 			return true;
 	}
 	return false;
@@ -240,8 +235,7 @@ const struct content *fd_fifo_content(const struct fd_restore *f, const struct f
 {
 	for (size_t i = 0; i < f->content_count; i++) {
 		int32_t of = f->content[i].record.fd_index;
-		if (of >= 0 && (size_t)of < f->count && f->record[of].kind == FD_FIFO &&
-		    f->record[of].inode == r->inode && f->record[of].device == r->device)
+		if (of >= 0 && (size_t)of < f->count && is_same(&f->record[of], r))
 			return &f->content[i];
 	}
 	return NULL;
@@ -256,7 +250,7 @@ static int open_fifo(struct fd_restore *f, size_t index, struct error *err)
 	if (me->open_flags & O_PATH)
 		return fd_open_path(f, index, err);
 	for (size_t i = 0; i < f->count; i++)
-		if (f->record[i].inode == me->inode && f->record[i].device == me->device)
+		if (is_same(&f->record[i], me))
 			writes |= fd_fifo_writes(&f->record[i]);
 	int all = fd_fifo_make(me, fd_text(f, me), writes, content ? content->data : NULL,
 			       content ? content->len : 0, err);
@@ -266,8 +260,7 @@ static int open_fifo(struct fd_restore *f, size_t index, struct error *err)
 	bool ok = all >= 0;
 	for (size_t i = 0; ok && i < f->count; i++) {
 		const struct fd_record *r = &f->record[i];
-		if (r->kind != FD_FIFO || r->inode != me->inode || r->device != me->device ||
-		    r->same_as >= 0 || r->open_flags & O_PATH)
+		if (!is_same(r, me) || r->same_as >= 0 || r->open_flags & O_PATH)
 			continue;
 		f->temp[i] = fd_lift(f, fd_fifo_open(all, r));
 		ok = f->temp[i] >= 0;

@@ -10,14 +10,6 @@
 #include "base/fmt.h"
 #include "image/fd/fd.h"
 
-static bool is_captured(const struct fd_table *t, int32_t pid)
-{
-	for (size_t i = 0; i < t->tree_count; i++)
-		if (t->tree[i] == pid)
-			return true;
-	return pid == (int32_t)sys(SYS_getpid);
-}
-
 static bool has_thread(int32_t pid, int32_t tid)
 {
 	char path[64];
@@ -29,7 +21,7 @@ static bool has_thread(int32_t pid, int32_t tid)
 static bool knows_owner(const struct fd_table *t, const struct f_owner_ex *owner)
 {
 	if (owner->type != F_OWNER_TID)
-		return is_captured(t, owner->pid);
+		return fd_tree_holds(t, owner->pid);
 	bool found = has_thread((int32_t)sys(SYS_getpid), owner->pid);
 	for (size_t i = 0; i < t->tree_count && !found; i++)
 		found = has_thread(t->tree[i], owner->pid);
@@ -75,7 +67,7 @@ enum { TELLER_STACK = 16 << 10 };
 static void teller_main(void *arg)
 {
 	struct teller *t = arg;
-	/* it counts only if it wasn't set before */
+	/* the kernel takes the number only when O_ASYNC changes from off to on */
 	long flags = sys(SYS_fcntl, t->fd, F_GETFL) & ~(long)O_ASYNC;
 	sys(SYS_fcntl, t->fd, F_SETFL, flags);
 	long rc = sys(SYS_dup3, t->fd, t->number, O_CLOEXEC);
@@ -83,8 +75,8 @@ static void teller_main(void *arg)
 	sys(SYS_exit_group, 0);
 }
 
-/* The signals name the number by which O_ASYNC was set, and the descriptor has not got its own yet.
- * So that is done in a process with our memory and other descriptors. */
+/* A signal names the number of the descriptor by which O_ASYNC was set. Descriptors have temporary
+ * numbers at this point, so a process with our memory and its own descriptor table sets it. */
 static long tell_as(const struct fd_restore *f, int fd, int number)
 {
 	struct teller t = {fd, number, -ENOMEM};

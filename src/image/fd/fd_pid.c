@@ -17,17 +17,6 @@ static bool match(const struct fd_table *t, const struct fd_probe *p)
 	return fd_is_anon(p, "[pidfd]") || !__builtin_strncmp(p->link, "pidfd:", 6);
 }
 
-static bool is_one(const struct fd_table *t, int32_t pid)
-{
-	for (size_t i = 0; i < t->tree_count; i++)
-		if (t->tree[i] == pid)
-			return true;
-	/* or that whose table it is */
-	char proc[32];
-	fmt_print(proc, sizeof(proc), "/proc/%d", (int)pid);
-	return t->other ? !strcmp(t->proc, proc) : pid == (int32_t)sys(SYS_getpid);
-}
-
 /* Of two processes: they would be handles of two processes then. */
 static bool is_others_too(const struct fd_seen *s, const void *arg)
 {
@@ -52,7 +41,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 				       err)
 			   : HALE_OK;
 	if (pid > 0 &&
-	    (is_one(t, pid) || (tree_look(pid, &of) && of.ended && is_one(t, of.parent))))
+	    (fd_tree_holds(t, pid) || (tree_look(pid, &of) && of.ended && fd_tree_holds(t, of.parent))))
 		return HALE_OK;
 	return fd_refuse(p, "a handle of a process that is not captured with it", err);
 }

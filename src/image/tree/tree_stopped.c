@@ -33,12 +33,9 @@ static struct {
 
 bool tree_is_stopped(int32_t pid)
 {
-	char path[64], text[1024];
+	char path[64];
 	fmt_print(path, sizeof(path), "/proc/%d/stat", pid);
-	if (sys_read_small(path, text, sizeof(text)) <= 0)
-		return false;
-	const char *end = strrchr(text, ')');
-	return end && end[1] == ' ' && end[2] == 'T';
+	return sys_state(path) == 'T';
 }
 
 const char *tree_stopped_refusal(int32_t pid)
