@@ -3,7 +3,7 @@
 #   make              build into build/
 #   make demo         the story: a job loses a process and ends right
 #   make check        every test; one is enough: make check ONLY=jacobi; longer: HALE_LONG=1;
-#                     less side by side: JOBS=1
+#                     less side by side: JOBS=1; slow tests of all days: ALL=1
 #   make simulate     schedules of faults by a seed: SEED=4711, RUNS=10000 (docs/simulation.md)
 #   make bench        measures beside Open MPI and MPICH
 #   make install      PREFIX=/usr/local
@@ -60,7 +60,7 @@ check:
 	$(call configure,build check$(if $(filter-out 0,$(HALE_LONG)), long docs),-Dtests=enabled)
 	@grep -q error_test $(BUILD)/build.ninja || $(MESON) configure $(BUILD) -Dtests=enabled >/dev/null
 	@$(NINJA) -C $(BUILD) --quiet
-	@$(PYTHON) scripts/check.py --build $(BUILD) $(if $(JOBS),--jobs $(JOBS)) $(ONLY)
+	@$(PYTHON) scripts/check.py --build $(BUILD) $(if $(JOBS),--jobs $(JOBS)) $(if $(ALL),--all) $(ONLY)
 
 # Schedules of faults under a simulated kernel (docs/simulation.md).
 simulate:

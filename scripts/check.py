@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs every test there is and says what passed. The last line is "N passed, N failed".
 
-  scripts/check.py [--build DIR] [--jobs N] [NAME …]     only tests whose file or name contains a NAME
+  scripts/check.py [--build DIR] [--jobs N] [--all] [NAME …]   only tests whose file or name contains a NAME
+  scripts/check.py --record                                    all tests, and the slow ones into tests/slow.tsv
 
 Three kinds: rules that the source must keep (scripts/*), unit tests (cmocka, beside the code, run
 by Meson), scenarios (tests/*_test.py: whole jobs with real programs). Each test is a line; the
@@ -12,6 +13,10 @@ Scenarios mostly wait, for a lease to end for instance. So N files of them run s
 as there are processors), the tests of one file one after the other; and beside these, with lower
 priority, one that only computes (model checking, emulated devices). With --jobs 1 nothing but that
 runs beside a file that waits.
+
+tests/slow.tsv has the scenarios that take long. Each of them has its turn on one day in TURNS, and the
+others run every day. Named ones always run, and all do with --all or HALE_LONG=1. HALE_SEED takes the
+place of the day.
 
 What failed runs twice more at the end, with nothing beside it. Passing both counts as passed, and is told as
 "unsteady": the machine was too busy, or a defect is rare. Each of these is to be looked at.
@@ -36,6 +41,9 @@ LONGEST = ["levels_test.py", "cutoff_hosts_test.py", "hosts_test.py", "attach_te
            "ocl_test.py", "spin_network.sh"]
 
 
+SLOW = os.path.join(ROOT, "tests", "slow.tsv")
+SLOW_SECONDS = 8  # a scenario is slow from here on
+TURNS = 5
 AGAIN_MOST = 12  # more failures than these have another reason than other tests beside them
 
 
@@ -45,8 +53,11 @@ class Tally:
         self.failed = []
         self.skipped = []
         self.unsteady = []
+        self.took = {}  # seconds of scenarios
 
     def line(self, verdict, name, seconds=None, why=""):
+        if seconds is not None:
+            self.took[name] = seconds
         took = f"  {seconds:.1f} s" if seconds is not None and seconds >= 0.1 else ""
         print(f"{verdict:<7} {name}{took}{'  ' + why if why else ''}", flush=True)
         if verdict == "ok":
@@ -128,11 +139,32 @@ def run_units(tally, names, build):
             show(text)
 
 
+def slow_tests():
+    """The names in tests/slow.tsv, the slowest first."""
+    with open(SLOW, encoding="utf-8") as f:
+        return [line.split("\t")[0] for line in f if not line.startswith("#")]
+
+
+def left_for_another_day():
+    """Neighbours in the table have turns one after the other, so all days take equally long."""
+    day = int(os.environ.get("HALE_SEED") or time.time() / 86400)
+    return {name for i, name in enumerate(slow_tests()) if (i + day) % TURNS}
+
+
+def record_slow(took):
+    slow = sorted(((seconds, name) for name, seconds in took.items() if seconds >= SLOW_SECONDS), reverse=True)
+    with open(SLOW, "w", encoding="utf-8") as f:
+        f.write("# scenarios that take long, and their seconds on two cores: written by scripts/check.py --record\n")
+        for seconds, name in slow:
+            f.write(f"{name}\t{seconds:.0f}\n")
+
+
 class Scenarios:
     """Files of tests, each a process; lanes (threads) that take one after the other."""
 
-    def __init__(self, tally, names, build):
+    def __init__(self, tally, names, build, left):
         self.tally, self.names, self.build = tally, names, build
+        self.left = left  # names of tests whose turn is another day
         self.lock = threading.Lock()  # of tally and stdout
         self.env = dict(os.environ, HALE_BUILD=build, PYTHONDONTWRITEBYTECODE="1")
         self.running = {}
@@ -140,7 +172,7 @@ class Scenarios:
         self.lanes = []  # how long each one took
         folder = os.path.join(ROOT, "tests")
         files = [f for f in sorted(os.listdir(folder)) if f.endswith("_test.py") or
-                 f.endswith(".sh") and wanted(names, f)]
+                 f.endswith(".sh") and wanted(names, f) and f[:-3] not in left]
         files.sort(key=lambda f: LONGEST.index(f) if f in LONGEST else len(LONGEST))
         self.computing = [f for f in files if f.endswith(".sh") or f in COMPUTING]
         self.waiting = [f for f in files if f not in self.computing]
@@ -189,6 +221,9 @@ class Scenarios:
         argv = ["nice", "-n", str(nice), "sh" if file.endswith(".sh") else "/usr/bin/python3", path]
         if file.endswith(".py") and self.names and not any(n in file for n in self.names):
             argv += ["--only"] + self.names
+        left = [name.partition(": ")[2] for name in self.left if name.startswith(file[:-8] + ": ")]
+        if left:
+            argv += ["--without"] + left
         p = subprocess.Popen(argv, cwd=ROOT, env=self.env, stdin=subprocess.DEVNULL, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
                              start_new_session=file.endswith(".sh"))
@@ -248,7 +283,7 @@ class Scenarios:
             if code not in (0, 1) or bool(code) != bool(failed):
                 self.tally.line("FAILED", f"{file[:-8]}: the whole", why=f"ended with status {code}")
                 show("".join(rest))
-            elif said == 0 and not self.names:
+            elif said == 0 and not self.names and not any(n.startswith(file[:-8] + ": ") for n in self.left):
                 self.tally.line("FAILED", f"{file[:-8]}: the whole", why="ran nothing")
 
 
@@ -260,18 +295,28 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))))
+    parser.add_argument("--all", action="store_true", help="those whose turn is another day, too")
+    parser.add_argument("--record", action="store_true", help="run all, and write tests/slow.tsv")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
+    if args.record and args.names:
+        parser.error("--record runs all tests: name none")
     MESON = os.environ.get("MESON", "/usr/bin/meson")
     build = os.path.abspath(args.build)
     tally = Tally()
     start = time.monotonic()
     run_rules(tally, args.names, build)
     run_units(tally, args.names, build)
-    scenarios = Scenarios(tally, args.names, build)
+    everything = args.all or args.record or args.names or os.environ.get("HALE_LONG", "0") not in ("", "0")
+    left = set() if everything else left_for_another_day()
+    scenarios = Scenarios(tally, args.names, build, left)
     scenarios.run(max(1, args.jobs))
     scenarios.again()
+    if args.record:
+        record_slow(tally.took)
     print()
+    if left:
+        print(f"{len(left)} slow tests have their turn on another day (--all runs them, too)")
     for s in tally.skipped:
         print("skipped " + s)
     for u in tally.unsteady:

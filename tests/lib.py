@@ -552,8 +552,9 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for sig in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(sig, lambda number, frame: sys.exit(128 + number))
-    only = sys.argv[2:] if len(sys.argv) > 2 and sys.argv[1] == "--only" else sys.argv[1:]
-    tests = [t for t in TESTS if not only or any(o in t.__name__ for o in only)]
+    without = sys.argv[2:] if sys.argv[1:2] == ["--without"] else []
+    only = [] if without else sys.argv[2:] if sys.argv[1:2] == ["--only"] else sys.argv[1:]
+    tests = [t for t in TESTS if t.__name__ not in without and (not only or any(o in t.__name__ for o in only))]
     if tests and not os.path.exists(HALE):
         print(f"FAILED\tall\t0.0\t{HALE} is not there: build first")
         sys.exit(1)

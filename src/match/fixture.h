@@ -39,6 +39,9 @@ bool fixture_holds(const unsigned char *p, size_t n, int from, int k);
 
 /* How many of this rank's sleeps nobody has ended. */
 extern int fixture_overslept;
+/* Behind channel/faulty sends are refused although there is room, which nobody makes then, and what
+ * a helper could copy later may not be there to be copied. */
+bool fixture_is_faulty(void);
 
 /* Without messages: waits until all ranks are here. Does not move messages on. */
 void fixture_meet(void);
