@@ -83,6 +83,16 @@ def failures_of_earlier_jobs_are_reckoned_with_and_injected_ones_are_not(s):
 
 
 @test
+def how_a_program_ends_says_nothing_about_the_machines(s):
+    r = s.hale("run", "--no-mpi", "--", "sh", "-c", "exit 3")
+    expect(r.status == 3, r)
+    r = s.hale_run(2, PYTHON, "-c", "from mpi4py import MPI; MPI.COMM_WORLD.Abort(4)")
+    expect(r.status == 4, r)
+    r = s.hale_run(1, s.compile("steps"), 1, 0)
+    expect(": 0 in 2 earlier jobs" in r.err, r)
+
+
+@test
 def off_is_off(s):
     job = s.hale_start(2, *until_told(s), options=["--ckpt-every", "off", "--report", "report.json"])
     job.until_output("rank 0 step 30 ")

@@ -17,6 +17,7 @@ void head_fail_rank(struct head *h, uint32_t rank)
 	struct head_rank *r = &h->ranks[rank];
 	const struct node_set_rank *k = &h->node_set.ranks[rank];
 	char what[96], name[HEAD_NAME];
+	struct report_failure *f;
 
 	if (r->aborted)
 		snprintf(what, sizeof(what), "called MPI_Abort(%d)", r->abort_code);
@@ -27,8 +28,10 @@ void head_fail_rank(struct head *h, uint32_t rank)
 			 r->exit_status);
 	else
 		snprintf(what, sizeof(what), "exited with status %d", r->exit_status);
-	report_add_failure(&h->report, living_rank_of(rank, h->view.nranks),
-			   node_set_node_of(&h->node_set, rank)->name, what, head_seconds(h));
+	f = report_add_failure(&h->report, living_rank_of(rank, h->view.nranks),
+			       node_set_node_of(&h->node_set, rank)->name, what, head_seconds(h));
+	if (f)
+		f->by_itself = true;
 	watch_rank_died(h, rank, 0, what);
 	head_say(h, "%s %s%s", head_name(h, rank, name), what,
 		 h->nranks > 1 ? "; the job ends" : "");

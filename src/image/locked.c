@@ -6,7 +6,7 @@
 
 #include "image/engine.h"
 
-enum { SMAPS_READ = 64 << 10, LINE_MAX = 5000 };
+enum { SMAPS_READ = 64 << 10, SMAPS_LINE = 5000 };
 
 /* One mapping of /proc/PID/smaps, as far as it has been read. */
 struct smaps {
@@ -115,7 +115,7 @@ static void line_take(struct smaps *s, const char *line)
 /* Lines whole; what of the last one is there stays for the next turn. */
 static bool smaps_read(struct smaps *s, struct arena *a)
 {
-	char *buf = arena_alloc(a, SMAPS_READ + LINE_MAX);
+	char *buf = arena_alloc(a, SMAPS_READ + SMAPS_LINE);
 	long fd = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/smaps", O_RDONLY | O_CLOEXEC);
 	long n = 0, have = 0;
 	if (!buf || fd < 0)
@@ -128,7 +128,7 @@ static bool smaps_read(struct smaps *s, struct arena *a)
 			line_take(s, line);
 		}
 		have = buf + have - line;
-		if (have > LINE_MAX)
+		if (have > SMAPS_LINE)
 			break;
 		memmove(buf, line, (size_t)have);
 	}

@@ -47,6 +47,7 @@ struct report_failure {
 	double at_seconds;
 	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
 	bool together;		 /* with the one before, which has the seconds of both */
+	bool by_itself;		 /* the program has ended so: MPI_Abort, a status; no machine has failed */
 	double lost_seconds;
 	double restart_seconds; /* until all ranks ran again; 0: they did not, or anew */
 };

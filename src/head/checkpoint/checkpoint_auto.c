@@ -50,7 +50,7 @@ static uint32_t failures(const struct head *h)
 	uint32_t count = 0;
 
 	for (size_t i = 0; i < h->report.failure_count; i++)
-		count += !h->report.failures[i].together;
+		count += !h->report.failures[i].together && !h->report.failures[i].by_itself;
 	return count;
 }
 
