@@ -881,6 +881,195 @@ def wrong_words_are_refused_with_their_place(s):
 
 
 @test
+def what_a_damaged_run_has_set_is_put_back_before_the_next_one(s):
+    s.write("outside.h", "/* " + "x" * 560 + " */\nextern int outside; /* its place here is one of the region in damaged.c */\n")
+    exe = build(s, "damaged", r'''
+#include <stdio.h>
+#include "outside.h"
+int outside;
+int main(void)
+{
+	double a[100];
+	int found = 0;
+	for (int i = 0; i < 100; i++) a[i] = 1;
+#pragma protect Check(sum(a)) Recover(correct(a))
+	{
+		/* ------------------------------------------------------------------------------------------------- */
+		/* ------------------------------------------------------------------------------------------------- */
+		/* ------------------------------------------------------------------------------------------------- */
+		/* ------------------------------------------------------------------------------------------------- */
+		/* ------------------------------------------------------------------------------------------------- */
+		for (int i = 0; i < 100; i++) {
+			if (a[i] != 1) found = 1;
+			outside += a[i] == 1;
+		}
+	}
+	printf("%d %d\n", found, outside);
+	return 0;
+}
+''')
+    for seed in range(4):
+        r = s.run(exe, env={"HALE_PROTECT_INJECT": f"var=a,seed={SEED + seed}", "HALE_PROTECT": "report=report.json"})
+        expect(r.status == 0 and r.out == "0 100\n" and s.report()["variables"][0]["corrected"] == 1, r)
+
+
+@test
+def a_region_that_does_not_write_what_it_was_taken_to_write_repairs_nothing(s):
+    s.write("norm.c", """double norm(double *a, int n) { double t = 0; for (int i = 0; i < n; i++) t += a[i]; return t; }
+void fill(double *a, int n) { for (int i = 0; i < n; i++) a[i] = i; }
+""")
+    s.write("unseen.c", """#include <stdio.h>
+double norm(double *a, int n); /* without const, and in another object */
+void fill(double *a, int n);
+int main(void)
+{
+	double a[100], x, y;
+	fill(a, 100);
+#pragma protect Continue
+	x = norm(a, 100);
+#pragma protect Check(hash(a))
+	y = norm(a, 100);
+	printf("%g\\n", x + y);
+	return 0;
+}
+""")
+    for name in ("norm", "unseen"):
+        r = halecc(s, "-c", name + ".c")
+        expect(r.status == 0, r)
+    r = halecc(s, "unseen.o", "norm.o", "-o", "unseen")
+    expect(r.status == 0, r)
+    r = s.run(s.path("unseen"))
+    expect(r.status == 0 and r.out == "9900\n", r)
+    r = s.run(s.path("unseen"), env={"HALE_PROTECT_INJECT": f"var=a,region=region 1,seed={SEED}"})
+    expect(r.status == 72 and "'a'" in r.err and "does not write it" in r.err and not r.out, r)
+
+
+@test
+def what_threads_tasks_and_messages_write_is_noted_when_it_is_there(s):
+    code = r'''
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+struct job { double *a; int n; };
+static double global[500];
+static void set(double *a, int n) { usleep(20000); for (int i = 0; i < n; i++) a[i] = i; }
+static void *fill(void *p) { struct job *j = p; set(j->a, j->n); return NULL; }
+static void *fill_global(void *p) { set(global, 500); return p; }
+static double use(const double *a, int n) { double s = 0; for (int i = 0; i < n; i++) s += a[i]; return s; }
+static void wait_for(pthread_t t) { pthread_join(t, NULL); }
+int main(void)
+{
+	int n = 500;
+	double *A = calloc(n, sizeof *A), *B = calloc(n, sizeof *B), s;
+	struct job j = {A, n};
+	pthread_t t, t2;
+	memset(global, 0, sizeof global);
+	pthread_create(&t, NULL, fill, &j);
+	pthread_create(&t2, NULL, fill_global, NULL);
+	wait_for(t2);
+	pthread_join(t, NULL);
+#pragma omp parallel num_threads(2)
+#pragma omp single
+	{
+#pragma omp task
+		set(B, n);
+#pragma omp taskwait
+#pragma protect Check(sum(B[0:n])) Recover(correct(B))
+		s = use(B, n);
+	}
+#pragma protect Check(sum(A[0:n]), sum(global)) Recover(correct(A), correct(global))
+	s += use(A, n) + use(global, 500);
+	printf("%g\n", s);
+	return 0;
+}
+'''
+    exe = build(s, "later", code, "-fopenmp")
+    for inject in ("var=A", "var=B", "var=global", "var=none"):
+        r = s.run(exe, env={"HALE_PROTECT_INJECT": f"{inject},seed={SEED}"})
+        expect(r.status == 0 and r.out == "374250\n", inject, r)
+    s.write("mpi.h", """typedef int MPI_Request;
+int MPI_Irecv(void *a, int n, int type, int from, int tag, int comm, MPI_Request *r);
+int MPI_Wait(MPI_Request *r, void *status);
+""")
+    s.write("message.c", """#include "mpi.h"
+void f(double *a, const double *b, double *c)
+{
+	MPI_Request r;
+	MPI_Irecv(a, 3, 0, 0, 0, 0, &r);
+	c[1] = b[0];
+	MPI_Wait(&r, 0);
+#pragma protect Check(sum(a[0:3]))
+	c[0] = a[0];
+}
+""")
+    r = halecc(s, "--show", "message.c")
+    expect(r.status == 0 and r.out.find("MPI_Wait") < r.out.find("hale_note(&hale_a"), r)
+
+
+@test
+def jumps_may_pass_a_region_and_its_declarations(s):
+    exe = build(s, "passed", r'''
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void dirty(void) { volatile char x[4000]; memset((void *)x, 0x5a, sizeof x); }
+static int work(int n)
+{
+	double *A = NULL, s = 0;
+	int status = 1;
+	if (n < 0)
+		goto out;
+	A = malloc(n * sizeof *A);
+	for (int i = 0; i < n; i++) A[i] = i;
+#pragma protect CR(A[0:n]) Continue
+	for (int i = 0; i < n; i++) A[i] += 1;
+#pragma protect Check(sum(A[0:n])) Recover(correct(A))
+	for (int i = 0; i < n; i++) s += A[i];
+	printf("%g\n", s);
+	status = 0;
+out:
+	free(A);
+	return status;
+}
+int main(void) { int r; dirty(); r = work(-1); dirty(); return !(r == 1 && work(10) == 0); }
+''')
+    for inject in ("none", "A"):
+        r = s.run(exe, env={"HALE_PROTECT_INJECT": f"var={inject},seed={SEED}"})
+        expect(r.status == 0 and r.out == "55\n", r)
+    refused(s, "\tswitch (n) {\n\tcase 0:;\n#pragma hale protect Check(sum(x[0:n]))\n\tcompute(x, y, n);\n\tbreak;\n"
+            "\tcase 1:\n\tn = 3;\n\t}", "a case of this switch", "braces")
+
+
+@test
+def wrong_extents_are_sentences(s):
+    code = r'''
+#include <stdio.h>
+#include <stdlib.h>
+static double use(const double *a, long n) { double s = 0; for (long i = 0; i < n; i++) s += a[i]; return s; }
+int main(int argc, char **argv)
+{
+	int n = argc > 1 ? atoi(argv[1]) : 10, m = 10;
+	double *A = calloc(100, 8), B[10][10] = {{1}}, s;
+	(void)argv, (void)B, (void)m;
+#pragma protect Check(sum(EXTENT)) /* a comment, with ( and "quotes" */ Recover(correct(EXTENT)) // and, (another
+	s = use(A, 100) + B[0][0];
+	printf("%g\n", s);
+	return 0;
+}
+'''
+    for extent, n, word in (("A[0:n]", 10, ""), ("A[0:n]", -1, "negative extent"), ("A[0:n*65536]", 65536, "no memory there"),
+                            ("B[0:n][0:m]", 10, ""), ("B[0:m][0:n]", 9, "parts of rows"), ("B[0:n]", 10, "")):
+        exe = build(s, "extent", code.replace("EXTENT", extent))
+        r = s.run(exe, str(n))
+        expect(r.status == (72 if word else 0) and word in r.err and (word or r.out == "1\n"), extent, n, r)
+    p = "\tdouble z[4][6];\n\tcompute(x, z[0], 24);\n"
+    refused(s, p + "#pragma hale protect Check(sum(z[0:4][2:3]))\n\tcompute(z[0], y, n);", "whole rows")
+    refused(s, p + "#pragma hale protect Check(sum(z[0:4][0:3]))\n\tcompute(z[0], y, n);", "whole rows")
+
+
+@test
 def regions_that_jump_out_or_cannot_run_twice_are_refused(s):
     p = "#pragma hale protect Check(sum(x[0:n]))\n"
     refused(s, p + "\tif (x[0] > 0) return 1;", "return leaves the region")
@@ -892,6 +1081,10 @@ def regions_that_jump_out_or_cannot_run_twice_are_refused(s):
             before="static void inner(double *x) { if (x[0] > 0) longjmp(env, 1); }")
     refused(s, p + "\tfree(x);", "free", "done twice")
     refused(s, p + '\tif (scanf("%lf", y)) y[0] += x[0];', "scanf", "reads what comes next")
+    refused(s, p + "\tif (fread(y, 8, 1, stdin)) y[0] += x[0];", "fread", "reads what comes next")
+    refused(s, p + "\tif (x[0] > 0) exit(0);", "ends by exit")
+    refused(s, p + "\t{\n" + "".join(f"\tv{i} += x[0];\n" for i in range(65)) + "\t}", "more than 64 scalars",
+            before="int " + ", ".join(f"v{i}" for i in range(65)) + ";")
     refused(s, p + "\tdouble z = x[0];", "declaration")
     refused(s, "#pragma hale protect Check(product(y[0:n], x, x, n))\n\tcompute(x, y, n);", "product judges a matrix")
     refused(s, p + "\tx[0] = 1;", "writes 'x'", "next region")
@@ -919,6 +1112,18 @@ def doubtful_regions_are_compiled_with_a_warning(s):
     said(s, "#pragma hale protect Check(sum(x[0:n]))\n\tfor (int i = 0; i < n; i++) y[i] = y[i] + x[i];",
          "'y' is updated in place")
     said(s, "#pragma hale protect Check(sum(x[0:n]))\n\ty[0] = x[0] * rand();", "rand", "something else")
+    said(s, "#pragma hale protect Check(sum(x[0:n]))\n\tfor (int i = 0; i < n; i++) g.y[i] += x[i];",
+         "'g' is updated in place", before="struct grid { double *y; } g;")
+    said(s, "#pragma hale protect Check(sum(x[0:n]))\n\tfor (int i = 0; i < n; i++) if (x[i] > 1) y[i] = 1;",
+         "data decide where 'y' is written", "CR(y[0:n])")
+    said(s, "#pragma hale protect Check(sum(x[0:n]))\n\tfor (int i = 0; i < n; i++) y[(int)x[i]] = 1;",
+         "data decide where 'y' is written")
+    said(s, "\ty[0] = 1;\n#pragma hale protect Check(sum(x[0:n]))\n\tcompute(x, y, n);", "is not seen", "CR(y[0:n])")
+    said(s, "#pragma hale protect Check(sum(x[0:n]))\n\tcblas_daxpy(n, 1, x, 1, y, 1);", "'y' is updated in place",
+         before="void cblas_daxpy(int, double, const double *, int, double *, int);")
+    s.write("regions.h", "static inline void g(double *x, int n)\n{\n#pragma hale protect Check(sum(x[0:n]))\n\tx = x + n;\n}\n")
+    said(s, "#pragma hale protect Check(sum(x[0:n]))\n\tcompute(x, y, n);", "regions.h:3", "not protected",
+         before='#include "regions.h"')
     said(s, "#pragma hale protext\n\tcompute(x, y, n);", "knows 'protect' only")
     said(s, "#if 0\n#pragma hale protect nonsense(\n#endif\n\tcompute(x, y, n);")
 

@@ -56,9 +56,7 @@ static bool node_uses(const struct unit *u, const struct halecc_node *b,
 		const struct access *w = &u->accesses.a[i];
 		if (w->at < a->at || w->at >= a->end || !(w->how & (ACCESS_WRITE | ACCESS_ESCAPE)))
 			continue;
-		unsigned from, to;
-		unit_extent(w->decl, &from, &to);
-		if (from >= a->at && from < a->end) /* its own */
+		if (unit_declares(u, w->decl, a->at, a->end)) /* its own */
 			continue;
 		if (node_writes(u, a, w->decl) && access_of(u, w->decl, b->at, b->end) != 0)
 			return true;
@@ -195,6 +193,34 @@ static void other_names_refuse(struct unit *u, const struct chain *c, const stru
 	}
 }
 
+/* Tasks that the code before has made are through only behind the last of these pragmas of the same
+ * compound: libclang hands them on as text. */
+static unsigned omp_joined(const struct unit *u, const struct cursors *kids, unsigned at,
+			   unsigned before)
+{
+	static const char *const joins[] = {"taskwait", "barrier", "taskgroup", NULL};
+	const char *s = u->src->text;
+	unsigned end = at;
+
+	for (const char *p = s + at; (p = strstr(p, "omp")) && p < s + before; p += 3) {
+		const char *word = p + 3 + strspn(p + 3, " \t"), *line = p, *to = strchr(p, '\n');
+		bool joins_here = false, inside = false;
+
+		while (line > s && line[-1] != '\n')
+			line--;
+		for (int i = 0; joins[i]; i++)
+			joins_here |= strncmp(word, joins[i], strlen(joins[i])) == 0;
+		for (size_t i = 0; i < kids->count; i++) {
+			unsigned from, until;
+			unit_extent(kids->c[i], &from, &until);
+			inside |= p > s + from && p < s + until;
+		}
+		if (joins_here && !inside && to && to < s + before && line[strspn(line, " \t")] == '#')
+			end = (unsigned)(to - s);
+	}
+	return end;
+}
+
 /* The last plain statement of the compound, outside of nodes, that writes the content before
  * `before`: the offset behind it, or 0. */
 static unsigned written_until(const struct unit *u, const struct chain *c, CXCursor decl,
@@ -219,6 +245,8 @@ static unsigned written_until(const struct unit *u, const struct chain *c, CXCur
 		if (a->at >= at && a->at < to)
 			end = unit_statement_end(u, to);
 	}
+	if (end)
+		end = omp_joined(u, &kids, end, before);
 	free(kids.c);
 	return end < before ? end : 0;
 }
@@ -356,8 +384,52 @@ static void comm_spread(struct unit *u, struct chain *c)
 	}
 }
 
+struct labels {
+	const struct chain *c;
+	bool found;
+};
+
+static enum CXChildVisitResult labels_visit(CXCursor c, CXCursor parent, CXClientData data)
+{
+	struct labels *l = data;
+	unsigned from, to;
+
+	unit_extent(c, &from, &to);
+	if (clang_getCursorKind(c) == CXCursor_LabelStmt && from >= l->c->inner &&
+	    from < l->c->outer)
+		l->found = true;
+	return CXChildVisit_Recurse;
+}
+
+/* A case behind the chain in the body of a switch is reached past the chain's declarations. */
+static void cases_refuse(struct unit *u, const struct chain *c)
+{
+	struct cursors kids;
+	unsigned from, to;
+
+	cursors_of(c->compound, &kids);
+	for (size_t i = 0; i < kids.count; i++) {
+		enum CXCursorKind kind = clang_getCursorKind(kids.c[i]);
+		unit_extent(kids.c[i], &from, &to);
+		if ((kind == CXCursor_CaseStmt || kind == CXCursor_DefaultStmt) &&
+		    from > c->node[0].at) {
+			source_error(u->src, c->node[0].at,
+				     "a case of this switch stands behind this region in the same "
+				     "block (line %u): put what is between the two cases into braces",
+				     source_line(u->src, from));
+			break;
+		}
+	}
+	free(kids.c);
+}
+
 static void chain_finish(struct unit *u, struct chain *c)
 {
+	struct labels l = {c, false};
+
+	clang_visitChildren(c->function, labels_visit, &l);
+	c->labels = l.found;
+	cases_refuse(u, c);
 	for (int i = 0; i < c->nodes; i++)
 		for (int k = 0; k < c->node[i].regions; k++) {
 			struct halecc_region *r = &u->region[c->node[i].region[k]];

@@ -284,13 +284,54 @@ static void extent_verify(struct unit *u, const struct method *m, CXType t, cons
 			     low, length, m->var, clang_getArraySize(t));
 }
 
+/* Rows of an array of arrays lie together only as wholes. Where the numbers are not known here the
+ * program asks: *whole is what must hold. */
+static void rows_verify(struct unit *u, const struct method *m, CXType row, const char *low,
+			const char *length, const char *element, const char **whole)
+{
+	char *end;
+	long count = strtol(length, &end, 0);
+	bool number = *length && !*end;
+
+	if (strcmp(low, "0") != 0 || (number && row.kind == CXType_ConstantArray &&
+				      count != clang_getArraySize(row)))
+		source_error(u->src, m->at,
+			     "[%s:%s] is a part of each row of '%s', and these parts lie apart: "
+			     "protect whole rows",
+			     low, length, m->var);
+	else if (!number)
+		*whole = text_format("%s(size_t)(%s) == sizeof(%s) / sizeof(*%s)",
+				     *whole ? text_format("%s && ", *whole) : "", length, element,
+				     element);
+}
+
+/* A product of names in the type of sizes, so that n*n of two ints does not overflow. */
+static char *length_text(const char *length)
+{
+	struct text t = {0};
+	const char *allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_. *";
+
+	if (strspn(length, allowed) != strlen(length))
+		return text_format("(size_t)(%s)", length);
+	for (const char *p = length;;) {
+		size_t n = strcspn(p, "*");
+		char *factor = text_cut(p, n);
+		if (!*factor)
+			return text_format("(size_t)(%s)", length);
+		text_add(&t, "%s(size_t)(%s)", t.len ? " * " : "", factor);
+		if (!p[n])
+			return t.s;
+		p += n + 1;
+	}
+}
+
 /* Expressions for the first byte and the number of bytes. */
 static void extent_find(struct unit *u, struct method *m)
 {
 	char *low[4], *length[4], *head;
 	const char *arg = m->arg;
 	CXType t = clang_getCanonicalType(clang_getCursorType(m->decl));
-	const char *element;
+	const char *element, *whole = NULL;
 	int parts, deref = 0;
 	size_t n = 0;
 
@@ -322,6 +363,8 @@ static void extent_find(struct unit *u, struct method *m)
 					     m->var);
 				return;
 			}
+			if (deref > 0)
+				rows_verify(u, m, t, low[deref], length[deref], element, &whole);
 			t = clang_getCanonicalType(t.kind == CXType_Pointer
 						       ? clang_getPointeeType(t)
 						       : clang_getArrayElementType(t));
@@ -333,11 +376,13 @@ static void extent_find(struct unit *u, struct method *m)
 		m->length[0] = length[0];
 		m->length[1] = length[1];
 	}
-	m->count = text_format("(size_t)(%s)", length[0]);
+	m->count = length_text(length[0]);
 	for (int i = 1; i < parts; i++)
-		m->count = text_format("%s * (size_t)(%s)", m->count, length[i]);
+		m->count = text_format("%s * %s", m->count, length_text(length[i]));
 	m->base = strcmp(low[0], "0") == 0 ? head : text_format("&(%s)[%s]", head, low[0]);
 	m->bytes = text_format("%s * sizeof(%s)", m->count, element);
+	if (whole) /* else too many for the library, which says so */
+		m->bytes = text_format("(%s ? %s : (size_t)-1)", whole, m->bytes);
 }
 
 static int arguments_of(const char *list)
@@ -397,11 +442,33 @@ static bool begins_at_once(const struct unit *u, const struct halecc_region *r)
 	return at == r->from;
 }
 
+/* The pragma itself is not emitted, so its comments may become spaces. */
+static void comments_blank(struct unit *u, const struct halecc_region *r)
+{
+	char *s = u->src->text, quote = 0;
+
+	for (unsigned i = r->at; i + 1 < r->end; i++) {
+		if (quote) {
+			i += s[i] == '\\';
+			quote = s[i] == quote ? 0 : quote;
+		} else if (s[i] == '"' || s[i] == '\'') {
+			quote = s[i];
+		} else if (s[i] == '/' && (s[i + 1] == '*' || s[i + 1] == '/')) {
+			const char *to = s[i + 1] == '*' ? strstr(s + i + 2, "*/") : NULL;
+			unsigned end = to ? (unsigned)(to + 2 - s) : r->end;
+			for (; i < end && i < r->end; i++)
+				s[i] = s[i] == '\n' ? '\n' : ' ';
+			i--;
+		}
+	}
+}
+
 void clause_parse(struct unit *u, struct halecc_region *r)
 {
 	struct cursor c = {u, r->at, r->end};
 	char *w;
 
+	comments_blank(u, r);
 	c.at++; /* # */
 	word(&c);
 	w = word(&c);

@@ -18,6 +18,8 @@ struct effect {
 	CXCursor function; /* the definition, or the declaration of what is not seen */
 	bool busy, seen, blind;
 	bool nothing; /* free: neither reads nor writes */
+	bool waits;   /* for what others write */
+	bool later;   /* hands what it is given to what writes it later */
 	int arguments, argument[ARGUMENTS_MAX];
 	struct accesses outside;
 };
@@ -86,7 +88,8 @@ static void effect_find(struct unit *u, struct effect *e)
 {
 	struct accesses kept = u->accesses, mine;
 	struct alias *alias_kept = u->alias;
-	size_t aliases_kept = u->aliases, blinds_kept = u->blinds;
+	size_t aliases_kept = u->aliases, blinds_kept = u->blinds, waits_kept = u->waits;
+	int loops_kept = u->loops, branches_kept = u->branches, judgments_kept = u->judgments;
 	CXCursor value_kept = u->value_of;
 
 	e->busy = true;
@@ -94,6 +97,7 @@ static void effect_find(struct unit *u, struct effect *e)
 	u->alias = NULL;
 	u->aliases = 0;
 	u->value_of = clang_getNullCursor();
+	u->loops = u->branches = u->judgments = 0;
 	access_collect(u, e->function);
 	mine = u->accesses;
 	free(u->alias);
@@ -103,6 +107,11 @@ static void effect_find(struct unit *u, struct effect *e)
 	u->value_of = value_kept;
 	e->blind = u->blinds > blinds_kept;
 	u->blinds = blinds_kept;
+	e->waits = u->waits > waits_kept;
+	u->waits = waits_kept;
+	u->loops = loops_kept;
+	u->branches = branches_kept;
+	u->judgments = judgments_kept;
 	e->arguments = clang_Cursor_getNumArguments(e->function);
 	for (int i = 0; i < e->arguments && i < ARGUMENTS_MAX; i++)
 		e->argument[i] = effect_on(&mine, clang_getCanonicalCursor(clang_Cursor_getArgument(
@@ -119,6 +128,41 @@ static void effect_find(struct unit *u, struct effect *e)
 	u->accesses = kept;
 	free(mine.a);
 	e->busy = false;
+}
+
+/* Functions that hand what they are given to
+ * somebody who writes it while the program goes on, and of those that wait for him. */
+static const char *const starting[] = {"pthread_create", "thrd_create", "MPI_I*", "MPI_*_init",
+				       "MPI_File_i*", "MPI_Win_create*", "aio_read", "lio_listio",
+				       "clEnqueue*", "cuda*Async", "io_uring_*", NULL};
+static const char *const not_starting[] = {"MPI_Init*", "MPI_Info*", "MPI_Inter*", "MPI_Iprobe",
+					   "MPI_Improbe", "MPI_Is_*", NULL};
+static const char *const waiting[] = {"pthread_*join_np", "pthread_join", "pthread_barrier_wait",
+				      "pthread_cond_*wait", "pthread_mutex_lock", "thrd_join",
+				      "cnd_*wait", "mtx_lock", "sem_*wait", "MPI_Wait*",
+				      "MPI_Test*", "MPI_Start*", "MPI_Win_*", "MPI_Barrier",
+				      "MPI_Recv", "MPI_Request_free", "aio_suspend", "aio_error",
+				      "aio_return", "cl*", "cuda*", "io_uring_*", "sleep",
+				      "usleep", "nanosleep", "thrd_sleep", "sched_yield", NULL};
+
+/* Of a pattern with one '*' or none. */
+static bool fits(const char *name, const char *pattern)
+{
+	const char *star = strchr(pattern, '*');
+	size_t head = star ? (size_t)(star - pattern) : strlen(pattern);
+	size_t tail = star ? strlen(star + 1) : 0, len = strlen(name);
+
+	if (strncmp(name, pattern, head) != 0 || len < head + tail || (!star && len != head))
+		return false;
+	return !star || strcmp(name + len - tail, star + 1) == 0;
+}
+
+static bool named_as(const char *name, const char *const *patterns)
+{
+	for (; *patterns; patterns++)
+		if (fits(name, *patterns))
+			return true;
+	return false;
 }
 
 struct effect *effect_of(struct unit *u, CXCursor call)
@@ -144,6 +188,8 @@ struct effect *effect_of(struct unit *u, CXCursor call)
 	else {
 		char *name = cursor_name(callee);
 		e->nothing = strcmp(name, "free") == 0;
+		e->waits = named_as(name, waiting);
+		e->later = named_as(name, starting) && !named_as(name, not_starting);
 		free(name);
 		e->blind = clang_Cursor_isNull(callee) ||
 			   !clang_Location_isInSystemHeader(clang_getCursorLocation(callee));
@@ -156,8 +202,14 @@ int effect_argument(const struct effect *e, int i)
 	if (e->nothing)
 		return 0;
 	if (!e->seen || e->busy || i >= e->arguments || i >= ARGUMENTS_MAX)
-		return ACCESS_READ | ACCESS_ESCAPE;
+		return ACCESS_READ | ACCESS_ESCAPE | (e->later ? ACCESS_LATER : 0) |
+		       (e->blind ? ACCESS_UNSEEN : 0);
 	return e->argument[i];
+}
+
+bool effect_waits(const struct effect *e)
+{
+	return e->waits && !e->busy;
 }
 
 struct named {
@@ -191,10 +243,10 @@ static CXCursor here(const struct unit *u, CXCursor decl)
 	return n.found;
 }
 
-void effect_globals(struct unit *u, const struct effect *e, unsigned at)
+void effect_globals(struct unit *u, const struct effect *e, unsigned at, int how)
 {
 	for (size_t i = 0; i < e->outside.count && !e->busy; i++)
-		access_add(u, here(u, e->outside.a[i].decl), at, e->outside.a[i].how);
+		access_add(u, here(u, e->outside.a[i].decl), at, e->outside.a[i].how | how);
 	if (!e->blind && !e->busy)
 		return;
 	u->blind = realloc(u->blind, (u->blinds + 1) * sizeof *u->blind);

@@ -94,6 +94,22 @@ static const char *copy_name(const struct guarded *v)
 	return text_format("%s_copy", v->object);
 }
 
+/* What must be in order when its scope ends, whichever way that is reached. */
+static void owned_declare(struct emit *e, const struct chain *c, struct text *t, const char *in,
+			  bool early)
+{
+	for (int i = 0; i < c->vars; i++) {
+		const struct guarded *v = &c->var[i];
+		if (!v->early || early)
+			text_add(t, "%shale_auto struct hale_var %s = HALE_VAR(\"%s\");\n", in,
+				 v->object, v->name);
+		if (v->copied)
+			text_add(t, "%shale_auto_copy struct hale_copy %s = {NULL};\n", in,
+				 copy_name(v));
+	}
+	keep_declare_copies(e->u, c, t, in);
+}
+
 /* What stands before the loops of a chain. */
 static void prologue(struct emit *e, struct chain *c, struct text *t, const char *in)
 {
@@ -107,15 +123,8 @@ static void prologue(struct emit *e, struct chain *c, struct text *t, const char
 				 "%d\", %s, %u);\n",
 				 in, r->number, r->number, quoted(e->u->src->path), r->line);
 		}
-	for (int i = 0; i < c->vars; i++) {
-		const struct guarded *v = &c->var[i];
-		if (!v->early)
-			text_add(t, "%shale_auto struct hale_var %s = HALE_VAR(\"%s\");\n", in,
-				 v->object, v->name);
-		if (v->copied)
-			text_add(t, "%shale_auto_copy struct hale_copy %s = {NULL};\n", in,
-				 copy_name(v));
-	}
+	if (!c->labels)
+		owned_declare(e, c, t, in, false);
 	keep_declare(e->u, c, t, in);
 	for (int i = 0; i < c->vars; i++) {
 		const struct guarded *v = &c->var[i];
@@ -178,8 +187,8 @@ static int checks_of(const struct halecc_region *r)
 static void restore_add(const struct emit *e, const struct halecc_region *r, struct text *t,
 			const char *in, bool first)
 {
-	const struct access *saved[64];
-	int saves = keep_list(e->u, r, saved, 64);
+	const struct access *saved[KEEPS_MAX];
+	int saves = keep_list(e->u, r, saved, KEEPS_MAX);
 
 	for (int i = 0; i < saves; i++)
 		text_add(t, "%s%s = hale_save%d_%s;\n", in, saved[i]->name, r->number,
@@ -198,8 +207,8 @@ static void restore_add(const struct emit *e, const struct halecc_region *r, str
 static void saves_add(struct emit *e, struct chain *c, const struct halecc_region *r,
 		      struct text *t, const char *in)
 {
-	const struct access *saved[64];
-	int saves = keep_list(e->u, r, saved, 64);
+	const struct access *saved[KEEPS_MAX];
+	int saves = keep_list(e->u, r, saved, KEEPS_MAX);
 	bool kept = keep_any(e->u, c, r), repeated = keep_repeated(c, r);
 	const char *inner = kept ? text_format("%s\t", in) : in;
 
@@ -237,8 +246,8 @@ static void saves_add(struct emit *e, struct chain *c, const struct halecc_regio
 static void region_begin(struct emit *e, struct chain *c, struct halecc_region *r, struct text *t,
 			 const char *in)
 {
-	const struct access *saved[64];
-	int saves = keep_list(e->u, r, saved, 64), checks = checks_of(r);
+	const struct access *saved[KEEPS_MAX];
+	int saves = keep_list(e->u, r, saved, KEEPS_MAX), checks = checks_of(r);
 	bool kept = keep_any(e->u, c, r);
 
 	if (checks)
@@ -547,6 +556,13 @@ static void chain_emit(struct emit *e, struct chain *c)
 			edit_add(e, n->end, 0, 1, &end);
 		}
 	}
+	if (c->labels) {
+		struct text t = {0};
+		text_add(&t, "\n");
+		owned_declare(e, c, &t, "\t", true);
+		line_mark(e, &t, source_line(e->u->src, c->inner));
+		edit_add(e, c->inner, 0, -1, &t);
+	}
 	for (int k = 0; k < c->vars; k++) {
 		const struct guarded *v = &c->var[k];
 		struct text t = {0};
@@ -556,7 +572,7 @@ static void chain_emit(struct emit *e, struct chain *c)
 		in = indent_of(e, v->note_at - 1);
 		text_add(&t, "\n");
 		line_mark(e, &t, source_line(e->u->src, v->note_at));
-		if (v->early)
+		if (v->early && !c->labels)
 			text_add(&t, "%shale_auto struct hale_var %s = HALE_VAR(\"%s\");\n", in,
 				 v->object, v->name);
 		note_add(&t, in, v);

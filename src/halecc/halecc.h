@@ -20,6 +20,7 @@
 #define METHODS_MAX 16
 #define REGIONS_MAX 256
 #define CHAIN_MAX   32
+#define KEEPS_MAX   64 /* scalars that a region changes */
 
 /* text.c: strings that live until the end, growing ones, and complaints. */
 char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -58,7 +59,12 @@ enum {
 	ACCESS_ESCAPE = 4,
 	ACCESS_ALIAS = 8,
 	ACCESS_UPDATE = 16,
-	ACCESS_REPOINT = 32 /* the pointer itself is set */
+	ACCESS_REPOINT = 32, /* the pointer itself is set */
+	ACCESS_MAYBE = 64,   /* a write that some runs don't make: in a loop or a branch */
+	ACCESS_SOME = 128,   /* data say whether, or which element is written */
+	ACCESS_DEEP = 256,   /* of a struct: what a pointer in it leads to */
+	ACCESS_LATER = 512,  /* handed to what writes it later: a thread, MPI_Irecv */
+	ACCESS_UNSEEN = 1024 /* handed to a function that is not seen */
 };
 struct access {
 	CXCursor decl;
@@ -136,6 +142,7 @@ struct chain {
 	int vars;
 	unsigned inner, outer;
 	CXCursor function, compound;
+	bool labels; /* behind its beginning: jumps may pass its declarations */
 };
 
 struct unit {
@@ -152,6 +159,10 @@ struct unit {
 	unsigned *blind; /* offsets of calls of functions that are not seen: any variable of the
 			    program that other files see may be written there */
 	size_t blinds;
+	unsigned *wait; /* offsets of calls behind which others have written: pthread_join, MPI_Wait */
+	size_t waits;
+	/* around the expression that is walked; judgments: branches that data decide */
+	int loops, branches, judgments;
 	CXCursor value_of; /* while a value is walked: the variable that it goes to */
 	struct effect *effects;
 	CXTranslationUnit other[256]; /* of src->other, for what their functions do */
@@ -165,6 +176,8 @@ bool unit_open(struct unit *u, struct source *s, const char *const *args, int co
 void unit_close(struct unit *u);
 bool unit_knows(const struct unit *u, const char *name);
 void unit_extent(CXCursor c, unsigned *from, unsigned *to);
+/* Whether this file declares it between two offsets; offsets of headers mean nothing here. */
+bool unit_declares(const struct unit *u, CXCursor decl, unsigned from, unsigned to);
 /* Behind the semicolon of a statement whose extent ends at `to`, if it has one. */
 unsigned unit_statement_end(const struct unit *u, unsigned to);
 /* Past spaces and comments. */
@@ -197,11 +210,18 @@ const struct access *access_update(const struct unit *u, CXCursor decl, unsigned
 struct effect *effect_of(struct unit *u, CXCursor call);
 /* Of argument number i; ACCESS_ESCAPE when it is not known. */
 int effect_argument(const struct effect *e, int i);
-/* Adds what the function does to variables that outlive it, as accesses at offset `at`. */
-void effect_globals(struct unit *u, const struct effect *e, unsigned at);
+/* It waits for threads, messages or devices, which have written by then. */
+bool effect_waits(const struct effect *e);
+/* Adds what the function does to variables that outlive it, as accesses at offset `at`, which have
+ * `how` besides. */
+void effect_globals(struct unit *u, const struct effect *e, unsigned at, int how);
 int access_of(const struct unit *u, CXCursor decl, unsigned from, unsigned to);
 const struct access *access_last(const struct unit *u, CXCursor decl, unsigned from, unsigned to,
 				 int how);
+
+/* update.c: warns of what a region updates in place. */
+void update_warn(struct unit *u, struct halecc_region *r);
+bool update_is_checked(const struct halecc_region *r, CXCursor decl);
 
 /* chain.c, verify.c, emit.c, explain.c, suggest.c */
 void chain_build(struct unit *u);
@@ -218,6 +238,9 @@ bool keep_repeated(const struct chain *c, const struct halecc_region *r);
 bool keep_earlier(const struct unit *u, const struct chain *c, CXCursor decl);
 /* Does a repeated region keep anything from before its first run? */
 bool keep_any(const struct unit *u, const struct chain *c, const struct halecc_region *r);
+/* The copies of repeated regions. */
+void keep_declare_copies(const struct unit *u, const struct chain *c, struct text *t,
+			 const char *in);
 void keep_declare(const struct unit *u, const struct chain *c, struct text *t, const char *in);
 /* Behind node i. */
 void keep_between(const struct unit *u, const struct chain *c, int i, struct text *t,

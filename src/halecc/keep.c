@@ -52,16 +52,16 @@ int keep_list(const struct unit *u, const struct halecc_region *r, const struct 
 		const struct access *a = &u->accesses.a[i];
 		CXType t = clang_getCanonicalType(clang_getCursorType(a->decl));
 		bool pointer = t.kind == CXType_Pointer, known = false;
-		unsigned from, to;
 
-		unit_extent(a->decl, &from, &to);
 		if (a->at < r->from || a->at >= r->to ||
 		    !(a->how & (pointer ? ACCESS_REPOINT : ACCESS_WRITE | ACCESS_ESCAPE)) ||
-		    is_handle(t) || is_hidden(u, a->decl) || (from >= r->at && from < r->to) ||
+		    is_handle(t) || is_hidden(u, a->decl) || unit_declares(u, a->decl, r->at, r->to) ||
 		    t.kind == CXType_ConstantArray || t.kind == CXType_VariableArray ||
 		    t.kind == CXType_IncompleteArray)
 			continue;
-		if (!(access_of(u, a->decl, r->from, r->to) & (ACCESS_READ | ACCESS_UPDATE)))
+		/* what each run writes before it reads anything starts from nothing */
+		if (!(access_of(u, a->decl, r->from, r->to) &
+		      (ACCESS_READ | ACCESS_UPDATE | ACCESS_MAYBE)))
 			continue;
 		for (int k = 0; k < n; k++)
 			known |= clang_equalCursors(out[k]->decl, a->decl);
@@ -74,8 +74,8 @@ int keep_list(const struct unit *u, const struct halecc_region *r, const struct 
 /* Does it keep anything from before its first run? */
 bool keep_any(const struct unit *u, const struct chain *c, const struct halecc_region *r)
 {
-	const struct access *saved[64];
-	int saves = keep_list(u, r, saved, 64);
+	const struct access *saved[KEEPS_MAX];
+	int saves = keep_list(u, r, saved, KEEPS_MAX);
 	bool any = r->copies > 0;
 
 	for (int i = 0; i < saves; i++)
@@ -101,8 +101,8 @@ static int between_list(const struct unit *u, const struct chain *c, int i,
 static void between_declare(const struct unit *u, const struct chain *c, int i, struct text *t,
 			    const char *in)
 {
-	const struct access *saved[64];
-	int saves = between_list(u, c, i, saved, 64);
+	const struct access *saved[KEEPS_MAX];
+	int saves = between_list(u, c, i, saved, KEEPS_MAX);
 
 	for (int k = 0; k < saves; k++)
 		text_add(t, "%s__typeof__(%s) hale_between%d_%s = %s;\n", in, saved[k]->name,
@@ -116,8 +116,8 @@ static void between_declare(const struct unit *u, const struct chain *c, int i, 
 void keep_between(const struct unit *u, const struct chain *c, int i, struct text *t,
 		  const char *in)
 {
-	const struct access *saved[64];
-	int saves = i < c->nodes - 1 ? between_list(u, c, i, saved, 64) : 0;
+	const struct access *saved[KEEPS_MAX];
+	int saves = i < c->nodes - 1 ? between_list(u, c, i, saved, KEEPS_MAX) : 0;
 	int number = u->region[c->node[i].region[0]].number;
 
 	for (int k = 0; k < saves; k++)
@@ -133,8 +133,8 @@ void keep_between(const struct unit *u, const struct chain *c, int i, struct tex
 static void region_declare(const struct unit *u, const struct chain *c,
 			   const struct halecc_region *r, struct text *t, const char *in)
 {
-	const struct access *saved[64];
-	int saves = keep_list(u, r, saved, 64);
+	const struct access *saved[KEEPS_MAX];
+	int saves = keep_list(u, r, saved, KEEPS_MAX);
 
 	if (!keep_repeated(c, r))
 		return;
@@ -142,11 +142,21 @@ static void region_declare(const struct unit *u, const struct chain *c,
 		if (keep_earlier(u, c, saved[i]->decl))
 			text_add(t, "%s__typeof__(%s) hale_save%d_%s = %s;\n", in, saved[i]->name,
 				 r->number, saved[i]->name, u->src->cxx ? "{}" : "{0}");
-	for (int i = 0; i < r->copies; i++)
-		text_add(t, "%shale_auto_copy struct hale_copy hale_copy%d_%s = {NULL};\n", in,
-			 r->number, r->copy[i].var);
 	if (keep_any(u, c, r))
 		text_add(t, "%sbool hale_begun%d = false;\n", in, r->number);
+}
+
+void keep_declare_copies(const struct unit *u, const struct chain *c, struct text *t,
+			 const char *in)
+{
+	for (int i = 0; i < c->nodes; i++)
+		for (int k = 0; k < c->node[i].regions; k++) {
+			const struct halecc_region *r = &u->region[c->node[i].region[k]];
+			for (int n = 0; n < r->copies && keep_repeated(c, r); n++)
+				text_add(
+				    t, "%shale_auto_copy struct hale_copy hale_copy%d_%s = {NULL};\n",
+				    in, r->number, r->copy[n].var);
+		}
 }
 
 void keep_declare(const struct unit *u, const struct chain *c, struct text *t, const char *in)

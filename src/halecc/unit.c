@@ -45,6 +45,15 @@ void unit_extent(CXCursor c, unsigned *from, unsigned *to)
 	*to = offset_of(clang_getRangeEnd(r), NULL);
 }
 
+bool unit_declares(const struct unit *u, CXCursor decl, unsigned from, unsigned to)
+{
+	CXFile file;
+	unsigned at = offset_of(clang_getRangeStart(clang_getCursorExtent(decl)), &file);
+
+	return file && clang_File_isEqual(file, u->file) &&
+	       clang_Cursor_getTranslationUnit(decl) == u->tu && at >= from && at < to;
+}
+
 char *cursor_name(CXCursor c)
 {
 	CXString s = clang_getCursorSpelling(c);
@@ -321,6 +330,35 @@ static bool tree_is_whole(struct unit *u)
 	return u->src->errors == 0;
 }
 
+/* Pragmas of a header would be passed over in silence. */
+static void header_warn(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data)
+{
+	struct unit *u = data;
+	size_t size = 0;
+	const char *text = clang_getFileContents(u->tu, file, &size);
+	CXString name = clang_getFileName(file);
+	unsigned line = 1;
+
+	if (depth && text && !clang_Location_isInSystemHeader(clang_getLocation(u->tu, file, 1, 1)))
+		for (const char *p = text, *to; p < text + size; p = to + 1, line++) {
+			to = memchr(p, '\n', (size_t)(text + size - p));
+			to = to ? to : text + size;
+			p += strspn(p, " \t");
+			if (*p++ != '#')
+				continue;
+			p += strspn(p, " \t");
+			if (strncmp(p, "pragma", 6) != 0)
+				continue;
+			p += 6 + strspn(p + 6, " \t");
+			p += strncmp(p, "hale ", 5) == 0 ? 5 : 0;
+			if (strncmp(p, "protect", 7) == 0)
+				log_warn("%s:%u: warning: regions of a header are not protected: "
+					 "move the function into a source file",
+					 clang_getCString(name), line);
+		}
+	clang_disposeString(name);
+}
+
 bool unit_open(struct unit *u, struct source *s, const char *const *args, int count)
 {
 	CXIndex index = clang_createIndex(0, 0);
@@ -343,6 +381,8 @@ bool unit_open(struct unit *u, struct source *s, const char *const *args, int co
 			u->others++;
 	u->file = clang_getFile(u->tu, s->path);
 	pragmas_find(u);
+	if (!s->quiet)
+		clang_getInclusions(u->tu, header_warn, u);
 	clang_visitChildren(clang_getTranslationUnitCursor(u->tu), function_find, u);
 	for (int i = 0; i < u->regions; i++)
 		clause_parse(u, &u->region[i]);

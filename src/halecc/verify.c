@@ -9,7 +9,7 @@
 struct look {
 	struct unit *u;
 	struct halecc_region *r;
-	int loops, switches; /* around the cursor, inside the region */
+	int loops, switches, tries; /* around the cursor, inside the region */
 	int depth;	     /* of functions followed */
 	bool opens;    /* the function that is looked into opens what it writes to and closes */
 	CXCursor call; /* where the region called the function that is looked into */
@@ -50,17 +50,40 @@ static enum CXChildVisitResult opens_visit(CXCursor c, CXCursor parent, CXClient
 	return CXChildVisit_Recurse;
 }
 
+/* exit(0); an error status is no result. */
+static bool claims_success(CXCursor call)
+{
+	CXEvalResult value = clang_Cursor_Evaluate(clang_Cursor_getArgument(call, 0));
+	bool zero = value && clang_EvalResult_getKind(value) == CXEval_Int &&
+		    clang_EvalResult_getAsInt(value) == 0;
+
+	if (value)
+		clang_EvalResult_dispose(value);
+	return zero;
+}
+
 static void look_call(struct look *l, CXCursor c)
 {
-	static const char *const output[] = {"printf", "puts",	  "putchar", "fprintf",
-					     "fputs",  "fwrite",  "write",   "fputc",
-					     "perror", "vprintf", "send",    NULL};
-	static const char *const input[] = {"getchar", "scanf", "fgets", "fscanf",
-					    "getline", "recv",	NULL};
-	static const char *const drawn[] = {"rand",	    "random",	     "drand48", "lrand48",
-					    "mrand48",	    "time",	     "clock",	"strtok",
-					    "gettimeofday", "clock_gettime", NULL};
-	static const char *const release[] = {"free", "realloc", "munmap", "fclose", "close", NULL};
+	static const char *const output[] = {
+	    "printf",	"puts",	  "putchar",  "fprintf",  "fputs",  "fwrite", "write",
+	    "fputc",	"perror", "vprintf",  "vfprintf", "dprintf", "putc",   "writev",
+	    "send",	"sendto", "sendmsg",  "fputwc",	  "wprintf", "fwprintf", "operator<<",
+	    NULL};
+	static const char *const twice[] = {"system", "popen", "fork", "rename", "unlink",
+					    "remove", "kill",  "raise", NULL};
+	static const char *const input[] = {
+	    "getchar", "scanf", "fgets", "fscanf", "getline", "getdelim", "fread",   "read",
+	    "readv",   "getc",	"fgetc", "fgetwc", "vscanf",  "vfscanf",  "recv",    "recvfrom",
+	    "recvmsg", "gets",	"readdir", "operator>>", NULL};
+	static const char *const drawn[] = {
+	    "rand",    "random",  "drand48", "lrand48",	 "mrand48",	 "erand48",	  "nrand48",
+	    "jrand48", "random_r", "getrandom", "getentropy", "arc4random", "time", "clock",
+	    "strtok",  "gettimeofday", "clock_gettime", NULL};
+	static const char *const release[] = {"free",	"realloc", "reallocarray", "munmap",
+					      "fclose", "close",   "pclose",	   NULL};
+	static const char *const ends[] = {"pthread_exit", "thrd_exit", "execl",  "execlp", "execle",
+					   "execv",	   "execvp",	"execve", "execvpe", NULL};
+	static const char *const finishes[] = {"exit", "_exit", "_Exit", "quick_exit", NULL};
 	static const char *const jumps[] = {"longjmp", "siglongjmp", "_longjmp", NULL};
 	static const char *const streams[] = {"printf", "puts",	   "putchar", "vprintf",
 					      "scanf",	"getchar", NULL};
@@ -76,6 +99,11 @@ static void look_call(struct look *l, CXCursor c)
 	else if (l->opens && !one_of(name, streams) &&
 		 (one_of(name, release) || one_of(name, output) || one_of(name, input)))
 		(void)0; /* from the beginning each time */
+	else if (one_of(name, ends) || (one_of(name, finishes) && claims_success(c)))
+		source_error(s, at_of(l, c),
+			     "%s ends by %s%s before its variables are checked: set a variable "
+			     "here and end behind the region",
+			     l->who, name, through);
 	else if (one_of(name, release))
 		source_error(s, at_of(l, c),
 			     "%s calls %s%s: when it runs again that is done twice. Do it "
@@ -88,6 +116,10 @@ static void look_call(struct look *l, CXCursor c)
 			    "twice. It is fine "
 			    "where the same place is overwritten",
 			    l->who, name, through);
+	else if (one_of(name, twice))
+		source_warn(s, at_of(l, c),
+			    "%s calls %s%s: when it runs again, that is done twice", l->who, name,
+			    through);
 	else if (one_of(name, drawn))
 		source_warn(s, at_of(l, c),
 			    "%s calls %s%s, which gives something else when the region "
@@ -157,7 +189,7 @@ static void look_jump(struct look *l, CXCursor c, enum CXCursorKind kind)
 	struct source *s = l->u->src;
 	unsigned from, to, at = at_of(l, c);
 
-	if (l->depth)
+	if (l->depth && kind != CXCursor_CXXThrowExpr && kind != CXCursor_CXXDeleteExpr)
 		return;
 	if (kind == CXCursor_ReturnStmt)
 		source_error(s, at,
@@ -172,6 +204,14 @@ static void look_jump(struct look *l, CXCursor c, enum CXCursorKind kind)
 		source_error(s, at,
 			     "a goto outside of this region jumps to this label: the region would "
 			     "begin in its middle");
+	else if (kind == CXCursor_CXXThrowExpr && !l->tries)
+		source_error(s, at,
+			     "throw leaves the region before its variables are checked: catch it "
+			     "in the region");
+	else if (kind == CXCursor_CXXDeleteExpr)
+		source_error(s, at,
+			     "delete is done twice when the region runs again. Do it behind the "
+			     "region");
 	else if (kind == CXCursor_GotoStmt) {
 		struct cursors kids;
 		cursors_of(c, &kids);
@@ -198,87 +238,14 @@ static void look(struct look *l, CXCursor c)
 	look_jump(l, c, kind);
 	l->loops += loop;
 	l->switches += kind == CXCursor_SwitchStmt;
+	l->tries += kind == CXCursor_CXXTryStmt;
 	cursors_of(c, &kids);
 	for (size_t i = 0; i < kids.count; i++)
 		look(l, kids.c[i]);
 	free(kids.c);
 	l->loops -= loop;
 	l->switches -= kind == CXCursor_SwitchStmt;
-}
-
-static bool in_copies(const struct halecc_region *r, CXCursor decl)
-{
-	for (int i = 0; i < r->copies; i++)
-		if (clang_equalCursors(r->copy[i].decl, decl))
-			return true;
-	for (int i = 0; i < r->checks; i++)
-		if (r->how == CR && r->check[i].bytes && clang_equalCursors(r->check[i].decl, decl))
-			return true;
-	return false;
-}
-
-/* Where the declaration stands; false if it is in another file. */
-static bool declared_here(const struct unit *u, CXCursor decl, unsigned *from)
-{
-	CXFile file;
-	unsigned line, column;
-
-	clang_getSpellingLocation(clang_getCursorLocation(decl), &file, &line, &column, from);
-	return file && clang_File_isEqual(file, u->file) &&
-	       clang_Cursor_getTranslationUnit(decl) == u->tu;
-}
-
-/* A variable that the region can't name, and that its next run would find changed. */
-static void hidden_refuse(struct unit *u, const struct halecc_region *r, const struct access *a)
-{
-	bool local =
-	    clang_getCursorKind(clang_getCursorSemanticParent(a->decl)) != CXCursor_TranslationUnit;
-	unsigned from;
-	bool here = declared_here(u, a->decl, &from);
-
-	if ((local && here && from > r->inner && from < r->outer) || (!local && here))
-		return;
-	source_error(u->src, a->at,
-		     "what is called here changes '%s', which this region can't put back: its next "
-		     "run would start from what the first one left. Hand the variable on as an "
-		     "argument",
-		     a->name);
-}
-
-/* What the region updates in place: arrays and what pointers point to need CR, scalars are put back
- * unless they are out of sight. */
-static void updates_warn(struct unit *u, struct halecc_region *r)
-{
-	for (size_t i = 0; i < u->accesses.count; i++) {
-		const struct access *a = &u->accesses.a[i], *shows;
-		CXType t = clang_getCanonicalType(clang_getCursorType(a->decl));
-		unsigned from;
-		bool known = false;
-
-		if (a->at < r->from || a->at >= r->to || !(a->how & ACCESS_WRITE) ||
-		    in_copies(r, a->decl))
-			continue;
-		for (size_t k = 0; k < i; k++)
-			known |= u->accesses.a[k].at >= r->from && u->accesses.a[k].at < r->to &&
-				 (u->accesses.a[k].how & ACCESS_WRITE) &&
-				 clang_equalCursors(u->accesses.a[k].decl, a->decl);
-		if (known || (declared_here(u, a->decl, &from) && from >= r->from && from < r->to))
-			continue;
-		shows = access_update(u, a->decl, r->from, r->to);
-		if (!shows)
-			continue;
-		if (clang_Cursor_getStorageClass(a->decl) == CX_SC_Static ||
-		    clang_Cursor_getTranslationUnit(a->decl) != u->tu)
-			hidden_refuse(u, r, a);
-		if (t.kind == CXType_Pointer || t.kind == CXType_ConstantArray ||
-		    t.kind == CXType_VariableArray)
-			source_warn(u->src, shows->at,
-				    "'%s' is updated in place: a second run would start from what "
-				    "the first one left. %s CR(%s[0:n]) to the pragma",
-				    a->name,
-				    r->bound ? "Add" : "Make it a region of the chain, and add",
-				    a->name);
-	}
+	l->tries -= kind == CXCursor_CXXTryStmt;
 }
 
 /* A note is compared with what the region leaves, so the region must leave it alone. */
@@ -299,6 +266,19 @@ static void own_verify(struct unit *u, struct halecc_region *r)
 			    "here (range, finite, product, a function of yours)",
 			    m->var);
 	}
+}
+
+/* What a region changes is kept one by one. */
+static void saves_verify(struct unit *u, const struct halecc_region *r)
+{
+	const struct access *saved[KEEPS_MAX + 1];
+
+	if (keep_list(u, r, saved, KEEPS_MAX + 1) > KEEPS_MAX)
+		source_error(u->src, saved[KEEPS_MAX]->at,
+			     "%s changes more than %d scalars that it reads, '%s' among them: put them "
+			     "into a struct",
+			     r->bound ? "this region" : "what stands between two regions of a chain",
+			     KEEPS_MAX, saved[KEEPS_MAX]->name);
 }
 
 static void kept_verify(struct unit *u, struct halecc_region *r)
@@ -328,14 +308,6 @@ static void kept_verify(struct unit *u, struct halecc_region *r)
 					     "be checked: "
 					     "give another part a pointer of its own)",
 					     r->check[k].var);
-}
-
-static bool is_checked(const struct halecc_region *r, CXCursor decl)
-{
-	for (int k = 0; k < r->checks; k++)
-		if (clang_equalCursors(r->check[k].decl, decl))
-			return true;
-	return false;
 }
 
 /* A variable that is used again behind its last check, before anything else is written to it. */
@@ -368,7 +340,7 @@ static void last_use_verify(struct unit *u, struct halecc_region *r)
 		bool later = false;
 		for (int i = 0; i < u->regions; i++)
 			later |= u->region[i].bound && u->region[i].from <= next->at &&
-				 u->region[i].to > next->at && is_checked(&u->region[i], m->decl);
+				 u->region[i].to > next->at && update_is_checked(&u->region[i], m->decl);
 		if (!later && next->at < c->outer)
 			source_warn(
 			    u->src, m->at,
@@ -386,7 +358,8 @@ static void declarations_verify(struct unit *u, struct chain *c)
 		unsigned from, to, closes = 0;
 
 		unit_extent(a->decl, &from, &to);
-		if (from < c->node[0].at || from >= c->node[c->nodes - 1].end || a->at < from)
+		if (!unit_declares(u, a->decl, c->node[0].at, c->node[c->nodes - 1].end) ||
+		    a->at < from)
 			continue;
 		bool in_node = false;
 		for (int n = 0; n < c->nodes; n++) {
@@ -436,7 +409,8 @@ static void between_verify(struct unit *u, struct chain *c)
 		gap.inner = u->region[c->node[i].region[0]].inner;
 		gap.outer = u->region[c->node[i].region[0]].outer;
 		clang_visitChildren(c->function, between_calls_visit, &b);
-		updates_warn(u, &gap);
+		update_warn(u, &gap);
+		saves_verify(u, &gap);
 	}
 }
 
@@ -490,7 +464,8 @@ void verify_regions(struct unit *u)
 			source_error(u->src, r->from, "a region can't begin with a label");
 		look(&l, r->statement);
 		kept_verify(u, r);
-		updates_warn(u, r);
+		saves_verify(u, r);
+		update_warn(u, r);
 		own_verify(u, r);
 		last_use_verify(u, r);
 	}

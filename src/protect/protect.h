@@ -31,6 +31,9 @@ struct hale_reference {
 	int written; /* hale_confirmed: times that it was asked for since it was the same */
 	bool sealed; /* seal: hash of the bytes as the judges met them (hale_seal) */
 	struct hash128 seal;
+	bool differs; /* the last check by reference found it damaged */
+	bool left; /* a region runs again for it; `damaged` is the hash of what it had then */
+	struct hash128 damaged;
 	struct sums sums;
 	uint8_t sha[32], sha_copy[32];
 };
@@ -56,6 +59,8 @@ const char *protect_setting(const char *name);
 /* The lock is held. */
 struct protect_figure *protect_figure(const char *name);
 void protect_unseal(const void *base); /* var.c */
+/* A region runs again to write it. */
+void protect_left(struct hale_var *v);
 /* Ends the program with a sentence and status. */
 void protect_die(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 

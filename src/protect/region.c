@@ -122,6 +122,7 @@ void hale_enter(struct hale_region *r, ...)
 void hale_recompute(struct hale_region *r, struct hale_var *v, const char *producer)
 {
 	v->wrong = false;
+	protect_left(v);
 	if (++v->misses > PROTECT_MISSES_MAX)
 		hale_unrecoverable(r, v, producer);
 	log_info("region '%s' (%s:%d): variable '%s' was damaged; %s runs again", r->name, r->file,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "base/fmt.h"
 #include "protect/protect.h"
@@ -33,16 +36,40 @@ void protect_unseal(const void *base)
 	pthread_mutex_unlock(&protect_lock);
 }
 
+/* A wrong extent is a sentence here, where it would be a signal in the scan. */
+static bool is_mapped(const char *base, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned char in;
+
+	for (int end = 0; end < 2 && bytes; end++) {
+		uintptr_t at = (uintptr_t)base + (end ? bytes - 1 : 0);
+		if (mincore((void *)(at & ~(page - 1)), 1, &in) != 0 && errno == ENOMEM)
+			return false;
+	}
+	return true;
+}
+
 /* The variable's reference, made and put on the list of live ones if there is none. */
 static struct hale_reference *reference_of(struct hale_var *v, const void *base, size_t bytes)
 {
 	struct hale_reference *ref = v->ref;
 
 	protect_start();
+	if (bytes > PTRDIFF_MAX)
+		protect_die(HALE_EXIT_UNRECOVERABLE,
+			    "variable '%s' is protected with a negative extent, with parts of rows, "
+			    "or with more than memory holds: set its length before the region",
+			    v->name);
 	if (!base && bytes)
 		protect_die(HALE_EXIT_UNRECOVERABLE,
 			    "variable '%s' is protected with %zu bytes, but its pointer is NULL: "
 			    "set it before the region",
+			    v->name, bytes);
+	if (!ref && !is_mapped(base, bytes))
+		protect_die(HALE_EXIT_UNRECOVERABLE,
+			    "variable '%s' is protected with %zu bytes, but the program has no "
+			    "memory there: give the extent that it was allocated with",
 			    v->name, bytes);
 	if (!ref) {
 		ref = calloc(1, sizeof *ref);
@@ -86,6 +113,33 @@ void hale_seal(struct hale_var *v, const void *base, size_t bytes)
 	ref->sealed = true;
 }
 
+static struct hash128 bytes_hash(const struct hale_reference *ref)
+{
+	return ref->kind == HALE_SUM || ref->kind == HALE_HASH ? ref->sums.of_bytes[0]
+							       : sums_hash(ref->base, ref->bytes);
+}
+
+void protect_left(struct hale_var *v)
+{
+	struct hale_reference *ref = v->ref;
+
+	if (!ref || !ref->noted || !ref->differs)
+		return;
+	ref->damaged = sums_hash(ref->base, ref->bytes);
+	ref->left = true;
+}
+
+/* A region was taken to write the variable, and ran again for it. If it has written nothing, the
+ * damaged bytes are still there, and must not become the reference. */
+static void rewritten_verify(const struct hale_var *v, struct hash128 now)
+{
+	if (hash_same(now, v->ref->damaged))
+		protect_die(HALE_EXIT_UNRECOVERABLE,
+			    "unrecoverable: variable '%s' was damaged, and the region that ran again "
+			    "for it does not write it. Run the program again, or add a Recover method",
+			    v->name);
+}
+
 void hale_note(struct hale_var *v, hale_check_kind_t kind, const void *base, size_t bytes)
 {
 	struct hale_reference *ref = reference_of(v, base, bytes);
@@ -109,7 +163,10 @@ void hale_note(struct hale_var *v, hale_check_kind_t kind, const void *base, siz
 			    bytes);
 	if (sealed && (kind == HALE_SUM || kind == HALE_HASH))
 		sums_refer(&ref->sums, ref->seal);
+	if (ref->left)
+		rewritten_verify(v, sealed ? ref->seal : bytes_hash(ref));
 	ref->noted = true;
+	ref->differs = ref->left = false;
 	figure_add(v->name, add_note, bytes);
 }
 
@@ -177,8 +234,13 @@ bool hale_checked(struct hale_region *r, struct hale_var *v, bool right)
 
 bool hale_check(struct hale_region *r, struct hale_var *v)
 {
+	bool right;
+
 	inject_at_check(r, v);
-	return hale_checked(r, v, !v->ref || !v->ref->noted || reference_right(v->ref));
+	right = !v->ref || !v->ref->noted || reference_right(v->ref);
+	if (v->ref)
+		v->ref->differs = !right;
+	return hale_checked(r, v, right);
 }
 
 /* Of several places where an error is mended only these two know that it was. */
@@ -201,7 +263,7 @@ bool hale_tried(struct hale_region *r, struct hale_var *v, const char *method, b
 		return false;
 	v->wrong = false;
 	if (v->ref)
-		v->ref->sealed = false; /* it has been written anew */
+		v->ref->sealed = v->ref->differs = false; /* it has been written anew */
 	if (++v->misses > PROTECT_MISSES_MAX)
 		hale_unrecoverable(r, v, method);
 	count_corrected(r, v);
