@@ -127,6 +127,11 @@ int main(void)
     expect(total(c, "wrong") > 0 and [v["name"] for v in c["variables"]] == ["numbers"], c)
     c = campaign(s, "--outside", "--data", "table", "--runs", "10", "--rate", "1000/s", "--judge", "true", "./plain")
     expect(c["ends"]["crashed"] > 0 and total(c, "crashed") > 0 and total(c, "wrong") == 0, c)
+    r = s.hale("campaign", "--runs", "3", "--judge", "true", "sh", "-c",
+               'test -n "$HALE_PROTECT_INJECT" || exit 0; echo one >&2; echo the last >&2; exit 5')
+    expect(r.err.count("ended with status 5; its last line: the last") == 3 and "run 2 of seed 1" in r.err, r)
+    r = s.hale("campaign", "--runs", "1", "--judge", "true", "sh", "-c", 'test -z "$HALE_PROTECT_INJECT" || kill -SEGV $$')
+    expect("ended by signal 11 (SIGSEGV), and said nothing" in r.err, r)
     expect(folders() <= before, folders() - before)
 
 

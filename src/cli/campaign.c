@@ -160,7 +160,7 @@ static void run_count(struct campaign *c, const struct campaign_run *r)
 
 static void folder_remove(const struct campaign *c)
 {
-	static const char *const names[] = {"out", "log", NULL};
+	static const char *const names[] = {"out", "err", "log", NULL};
 	char path[128];
 
 	campaign_reports_remove(c);

@@ -10,6 +10,7 @@
 
 #define CAMPAIGN_FLIPS_MAX 256
 #define CAMPAIGN_VARS_MAX  256
+#define CAMPAIGN_TOLD_MAX  10 /* runs that crashed and say how */
 
 /* How a run ended. */
 typedef enum campaign_end {
@@ -50,7 +51,7 @@ struct campaign {
 	double alone_s;
 	char folder[64];
 	uint64_t right_out, right_file;
-	unsigned long ends[ENDS];
+	unsigned long ends[ENDS], told;
 	double seconds;
 	struct campaign_var var[CAMPAIGN_VARS_MAX];
 	size_t vars;

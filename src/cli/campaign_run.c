@@ -117,8 +117,10 @@ static void child(const struct campaign *c, long number, const double *at, size_
 	setpgid(0, 0); /* a run that hangs is ended with all that it has started */
 	dup2(in, STDIN_FILENO);
 	dup2(fd, STDOUT_FILENO);
-	if (number)
-		dup2(in, STDERR_FILENO);
+	path_in(c, "err", path);
+	fd = number ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600) : -1;
+	if (fd >= 0)
+		dup2(fd, STDERR_FILENO);
 	environment_set(c, number, at, times);
 	execvp(c->argv[0], c->argv);
 	if (!number)
@@ -251,6 +253,32 @@ static bool judge_right(struct campaign *c, long number)
 	return out == c->right_out && file == c->right_file;
 }
 
+/* The first runs that crash or hang say how: a campaign is to be explained, not only counted. */
+static void crash_tell(struct campaign *c, long number, campaign_end_t end, int status)
+{
+	char path[128], how[64], *text, *line;
+	size_t len;
+
+	if ((end != END_CRASHED && end != END_HUNG) || c->told++ >= CAMPAIGN_TOLD_MAX)
+		return;
+	path_in(c, "err", path);
+	text = file_read(path, &len);
+	while (text && len && strchr("\n\r ", text[len - 1]))
+		text[--len] = '\0';
+	line = text ? strrchr(text, '\n') : NULL;
+	line = line ? line + 1 : text ? text : "";
+	if (end == END_HUNG)
+		snprintf(how, sizeof how, "did not end within %.3g s", c->limit_s);
+	else if (WIFSIGNALED(status))
+		snprintf(how, sizeof how, "ended by signal %d (SIG%s)", WTERMSIG(status),
+			 sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "?");
+	else
+		snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
+	log_warn("run %ld of seed %ld %s%s%.300s", number, c->seed, how,
+		 *line ? "; its last line: " : ", and said nothing", line);
+	free(text);
+}
+
 bool campaign_run_once(struct campaign *c, long number, struct campaign_run *r)
 {
 	uint64_t state = ((uint64_t)c->seed << 32) + (uint64_t)number * 0x9e3779b97f4a7c15u;
@@ -305,5 +333,6 @@ bool campaign_run_once(struct campaign *c, long number, struct campaign_run *r)
 		 : !WIFEXITED(status) || WEXITSTATUS(status)			  ? END_CRASHED
 		 : judge_right(c, number)					  ? END_RIGHT
 										  : END_WRONG;
+	crash_tell(c, number, r->end, status);
 	return true;
 }

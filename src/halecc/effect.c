@@ -72,6 +72,8 @@ static int effect_on(const struct accesses *all, CXCursor decl)
 			next |= ACCESS_UPDATE;
 		if ((next & ACCESS_UPDATE) && (how & ACCESS_WRITE) && !(how & ACCESS_UPDATE))
 			next &= ~ACCESS_UPDATE; /* it was set first */
+		if ((how & ACCESS_WRITE) && !(how & ACCESS_SOME))
+			next &= ~ACCESS_SOME; /* all of it was */
 		how |= next & ~(ACCESS_REPOINT | ACCESS_ALIAS);
 	}
 	return how;

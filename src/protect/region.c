@@ -38,6 +38,17 @@ static void setting_look(const char *s)
 	team_limit((int)workers);
 }
 
+/* Another thread may hold it when this one forks. */
+static void lock_take(void)
+{
+	pthread_mutex_lock(&protect_lock);
+}
+
+static void lock_give(void)
+{
+	pthread_mutex_unlock(&protect_lock);
+}
+
 static void start_once(void)
 {
 	const char *text = getenv("HALE_PROTECT");
@@ -52,6 +63,7 @@ static void start_once(void)
 			*s = '\0';
 	for (const char *s = text ? settings : ""; *s; s += strlen(s) + 1)
 		setting_look(s);
+	pthread_atfork(lock_take, lock_give, lock_give);
 	atexit(hale_protect_report);
 	inject_start();
 }

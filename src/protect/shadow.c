@@ -223,6 +223,9 @@ bool hale_agree(struct hale_region *r, size_t count, void *const *bases, const s
 	for (int i = 0; i < s->degree - 1; i++)
 		if (!shadow_end(s, i, better == i, count, bases, bytes) && better == i)
 			better = -1;
+	/* a flip in the shadow behind its hash would become the reference */
+	if (better >= 0 && !hash_same(hash_all(count, bases, bytes), theirs[0]))
+		better = -1;
 	if (!agreed) {
 		pthread_mutex_lock(&protect_lock);
 		r->detected++;

@@ -48,8 +48,16 @@ struct sums_scan {
 	size_t first;		  /* number of the part that `of` begins with */
 	uint64_t *row;		  /* sums of rows; NULL: only the hash */
 	uint64_t *columns, *more; /* worker 0's; more[(i - 1) * width] are worker i's */
+	int workers;
+	bool begun; /* part 0 has been read */
 	struct hash128 of[FOLD];
 };
+
+/* A part that takes so long does not come from the cache or at the memory's speed: its pages are
+ * touched for the first time. On a virtual machine within another one each costs some 10 us then,
+ * whatever reads it, and several threads pay that at once. */
+#define PART_SLOW_S 30e-6
+#define HELP_S	    200e-6 /* what is left must take so long to be worth waking a helper */
 
 typedef uint64_t word_anywhere __attribute__((aligned(1), may_alias));
 
@@ -110,6 +118,8 @@ static void part_add(const struct sums_scan *s, uint64_t *columns, size_t row, s
 static void part_scan(void *arg, int worker, size_t part)
 {
 	struct sums_scan *s = arg;
+	if (s->begun && s->first + part == 0)
+		return;
 	size_t row = (s->first + part) * s->part_rows, row_bytes = s->width * 8;
 	size_t end = s->rows - row < s->part_rows ? s->rows : row + s->part_rows;
 	size_t to = end * row_bytes < s->bytes ? end * row_bytes : s->bytes;
@@ -120,8 +130,32 @@ static void part_scan(void *arg, int worker, size_t part)
 			 end);
 }
 
+/* As many workers as there may be columns for. */
+static void scan_share(struct sums_scan *s, int workers)
+{
+	if (workers > 1 && s->row)
+		s->more = calloc((size_t)(workers - 1) * s->width, sizeof *s->more);
+	s->workers = workers > 1 && s->row && !s->more ? 1 : workers;
+}
+
+/* Reads the first part of many, and asks for help if that was slow. */
+static void scan_begin(struct sums_scan *s, size_t parts)
+{
+	double began, took;
+	int most = team_most();
+
+	if (s->workers > 1 || most < 2)
+		return;
+	began = clock_seconds();
+	part_scan(s, 0, 0);
+	s->begun = true;
+	took = clock_seconds() - began;
+	if (took > PART_SLOW_S && took * (double)(parts - 1) > HELP_S)
+		scan_share(s, most);
+}
+
 /* Hashes all parts, and adds them up where s->row says where to. */
-static struct hash128 scan_run(struct sums_scan *s, int workers)
+static struct hash128 scan_run(struct sums_scan *s)
 {
 	size_t parts = (s->rows + s->part_rows - 1) / s->part_rows;
 	struct hash128 all = {0};
@@ -131,13 +165,14 @@ static struct hash128 scan_run(struct sums_scan *s, int workers)
 			part_scan(s, 0, 0);
 		return parts ? s->of[0] : hash_bytes(NULL, 0);
 	}
+	scan_begin(s, parts);
 	for (size_t done = 0; done < parts;) {
 		size_t kept = done ? 1 : 0; /* the hash of what came before is the first of these */
 		size_t now = parts - done < FOLD ? parts - done : FOLD;
 		struct hash128 fold[FOLD + 1];
 
 		s->first = done;
-		team_run(workers, now, part_scan, s);
+		team_run(s->workers, now, part_scan, s);
 		fold[0] = all;
 		memcpy(fold + kept, s->of, now * sizeof *fold);
 		all = hash_bytes(fold, (kept + now) * sizeof *fold);
@@ -152,6 +187,7 @@ static void scan_init(struct sums_scan *s, const void *base, size_t bytes)
 	s->bytes = bytes;
 	s->first = 0;
 	s->row = s->more = NULL;
+	s->begun = false;
 	shape(bytes, &s->width, &s->rows);
 	s->part_rows = PART_BYTES / (s->width * 8);
 	s->part_rows = s->part_rows < 4 ? 4 : s->part_rows / 4 * 4;
@@ -162,25 +198,23 @@ static struct hash128 hash_of(const void *base, size_t bytes)
 	struct sums_scan s;
 
 	scan_init(&s, base, bytes);
-	return scan_run(&s, team_size(bytes));
+	scan_share(&s, team_size(bytes));
+	return scan_run(&s);
 }
 
 /* Row and column sums of the bytes into words, and their hash. */
 static struct hash128 sums_of(const void *base, size_t bytes, uint64_t *words)
 {
-	int workers = team_size(bytes);
 	struct hash128 h;
 	struct sums_scan s;
 
 	scan_init(&s, base, bytes);
 	s.row = words;
 	s.columns = words + s.rows;
-	if (workers > 1)
-		s.more = calloc((size_t)(workers - 1) * s.width, sizeof *s.more);
-	workers = s.more ? workers : 1;
+	scan_share(&s, team_size(bytes));
 	memset(s.columns, 0, s.width * sizeof *s.columns);
-	h = scan_run(&s, workers);
-	for (size_t i = 0; i < (size_t)(workers - 1) * s.width; i++)
+	h = scan_run(&s);
+	for (size_t i = 0; i < (size_t)(s.workers - 1) * s.width; i++)
 		s.columns[i % s.width] += s.more[i];
 	free(s.more);
 	return h;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -168,6 +172,62 @@ static void every_processors_hash_is_the_same(void **unused)
 /* More parts than are folded at once, and a last row that is short. */
 #define LARGE ((size_t)75 << 20 | 5)
 
+/* Pages that are touched for the first time cost long on some machines; here the first one. */
+static char *slow_page;
+
+static void slow_touch(int signal, siginfo_t *info, void *unused)
+{
+	struct timespec long_time = {0, 5000000};
+
+	(void)signal, (void)info, (void)unused;
+	nanosleep(&long_time, NULL);
+	mprotect(slow_page, 4096, PROT_READ | PROT_WRITE);
+}
+
+static int threads_now(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int count = -2;
+
+	while (d && readdir(d))
+		count++;
+	if (d)
+		closedir(d);
+	return count;
+}
+
+static void a_small_variable_that_is_slow_to_read_is_read_by_several(void **unused)
+{
+	size_t bytes = 2 << 20;
+	char *x = aligned_alloc(4096, bytes);
+	struct sigaction slow = {.sa_sigaction = slow_touch, .sa_flags = SA_SIGINFO}, was;
+	struct sums s = {0};
+	struct hash128 h;
+
+	(void)unused;
+	for (size_t i = 0; i < bytes; i++)
+		x[i] = (char)(i * 7 + i / 4099);
+	team_limit(1);
+	h = sums_hash(x, bytes);
+	assert_true(sums_take(&s, x, bytes, true));
+	assert_int_equal(threads_now(), 1);
+	team_limit(2);
+	sigaction(SIGSEGV, &slow, &was);
+	slow_page = x;
+	mprotect(x, 4096, PROT_NONE);
+	assert_true(hash_same(sums_hash(x, bytes), h));
+	assert_true(threads_now() > 1);
+	mprotect(x, 4096, PROT_NONE);
+	x[bytes / 2] ^= 16;
+	mprotect(x, 4096, PROT_NONE);
+	assert_int_equal(sums_correct(&s, x), 1);
+	assert_true(hash_same(sums_hash(x, bytes), h));
+	sigaction(SIGSEGV, &was, NULL);
+	team_limit(0);
+	sums_fini(&s);
+	free(x);
+}
+
 static void helpers_change_no_sum_and_no_hash(void **unused)
 {
 	unsigned char *x = calloc(1, LARGE);
@@ -229,6 +289,7 @@ int main(void)
 	    cmocka_unit_test(errors_in_the_checksums_harm_no_data),
 	    cmocka_unit_test(space_is_that_of_figure_4_14),
 	    cmocka_unit_test(every_processors_hash_is_the_same),
+	    cmocka_unit_test(a_small_variable_that_is_slow_to_read_is_read_by_several),
 	    cmocka_unit_test(helpers_change_no_sum_and_no_hash),
 	    cmocka_unit_test(the_child_of_a_fork_starts_its_own_helpers),
 	};
