@@ -1086,6 +1086,8 @@ def regions_that_jump_out_or_cannot_run_twice_are_refused(s):
     refused(s, p + "\t{\n" + "".join(f"\tv{i} += x[0];\n" for i in range(65)) + "\t}", "more than 64 scalars",
             before="int " + ", ".join(f"v{i}" for i in range(65)) + ";")
     refused(s, p + "\tdouble z = x[0];", "declaration")
+    refused(s, "\tstruct { double a[4], b[4]; } v = {{x[0]}, {0}};\n#pragma hale protect Check(sum(v.a)) Continue\n"
+            "\tcompute(v.a, y, 4);\n#pragma hale protect Check(sum(v.b))\n\tcompute(v.b, y, 4);", "another part of 'v'")
     refused(s, "#pragma hale protect Check(product(y[0:n], x, x, n))\n\tcompute(x, y, n);", "product judges a matrix")
     refused(s, p + "\tx[0] = 1;", "writes 'x'", "next region")
     refused(s, p + "\tset(x);", "writes 'x'", before="static void set(double *x) { for (int i = 0; i < 3; i++) x[i] = 0; }")

@@ -303,6 +303,17 @@ static const char *object_name(const struct unit *u, const char *name)
 	return again ? text_format("%s_%d", object, again + 1) : object;
 }
 
+/* A chain has one note of a variable, so its checks must mean the same bytes. */
+static void part_refuse(struct unit *u, const struct guarded *v, const struct method *m)
+{
+	if (v->how->reference && m->reference && v->how->base && m->base &&
+	    strcmp(v->how->base, m->base) != 0)
+		source_error(u->src, m->at,
+			     "another part of '%s' is checked in line %u of the same chain: give "
+			     "each part a pointer of its own, and check that",
+			     m->var, source_line(u->src, v->how->at));
+}
+
 static void guard(struct unit *u, struct chain *c, int at, struct halecc_region *r, int which)
 {
 	struct method *m = &r->check[which];
@@ -315,6 +326,7 @@ static void guard(struct unit *u, struct chain *c, int at, struct halecc_region 
 		return;
 	v = chain_var(c, m->decl);
 	if (v) { /* a later check of the same: the last one counts */
+		part_refuse(u, v, m);
 		if (v->how->reference && m->reference && v->checker != at) {
 			struct halecc_node *old = &c->node[v->checker];
 			for (int i = 0; i < old->regions; i++) {
