@@ -828,6 +828,12 @@ int main() { double x[3] = {1, 2, 3}; std::printf("%g\\n", n::total(x, 3)); }
     expect(r.status == 0, r)
     r = s.run(s.path("plus"), env={"HALE_PROTECT_INJECT": f"var=x,seed={SEED}"})
     expect(r.status == 0 and r.out == "6\n", r)
+    for what, word in (("if (x[0] > 1) throw 1;", "throw leaves"), ("thrown(x);", "throw leaves"), ("delete[] y;", "delete is done")):
+        s.write("bad.cpp", "static void thrown(const double *x) { if (x[0] > 1) throw 1; }\n"
+                "void f(double *x, double *y)\n{\n\ty[0] = 1;\n#pragma hale protect Check(sum(x[0:3]))\n\t{ " + what + " y = x; }\n"
+                "\tif (y != x) thrown(y);\n}\n")
+        r = halecc(s, "-c", "bad.cpp")
+        expect(r.status == 1 and word in r.err, what, r)
 
 
 @test

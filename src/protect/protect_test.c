@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdatomic.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -262,6 +264,46 @@ static void shadows_tell_who_is_wrong(void **unused)
 		}
 }
 
+static atomic_bool noting_ends;
+
+static void *note_on(void *unused)
+{
+	struct hale_region r = HALE_REGION("thread", "here", 1);
+	struct hale_var v = HALE_VAR("of_thread");
+	double x = 1;
+
+	(void)unused;
+	while (!noting_ends) {
+		hale_note(&v, HALE_HASH, &x, sizeof x);
+		hale_check(&r, &v);
+	}
+	hale_forget(&v);
+	return NULL;
+}
+
+static void the_child_of_a_fork_notes_whatever_other_threads_were_doing(void **unused)
+{
+	pthread_t t;
+
+	(void)unused;
+	assert_int_equal(pthread_create(&t, NULL, note_on, NULL), 0);
+	for (int i = 0; i < 100; i++) {
+		struct hale_var v = HALE_VAR("of_child");
+		double x = 1;
+		int status;
+		pid_t child = fork();
+		if (child == 0) {
+			alarm(60);
+			hale_note(&v, HALE_HASH, &x, sizeof x);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	noting_ends = true;
+	pthread_join(t, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +315,7 @@ int main(void)
 	    cmocka_unit_test(products_are_judged_within_their_rounding),
 	    cmocka_unit_test(what_strikes_between_judge_and_note_is_found),
 	    cmocka_unit_test(what_is_loaded_is_confirmed_by_loading_it_again),
+	    cmocka_unit_test(the_child_of_a_fork_notes_whatever_other_threads_were_doing),
 	    cmocka_unit_test(shadows_tell_who_is_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
