@@ -10,11 +10,13 @@
 #include "base/base.h"
 #include "agent/agent.h"
 #include "cli/cli.h"
+#include "cli/tasks.h"
 #include "control/control.h"
 #include "node/job.h"
 #include "head/output/output_daemon.h"
 #include "head/failover/takeover.h"
 #include "head/head.h"
+#include "wire/attach/head_record.h"
 
 static int usage(const char *what)
 {
@@ -81,6 +83,29 @@ static bool only_headless(char job[JOB_ID_MAX])
 	return found == 1;
 }
 
+/* The job's end under this head; what its tasks have to report is gathered by `hale run` else. */
+static int take_over(const struct takeover_start *start)
+{
+	struct json_value *doc = NULL;
+	const struct json_value *options;
+	uint32_t epoch = head_record_newest(start->folder);
+	const char *reports = NULL, *report = NULL;
+	struct error err;
+	int status;
+
+	if (epoch > 0 && head_record_read(start->folder, epoch, &doc, &err) == HALE_OK) {
+		options = json_get(doc, "options");
+		reports = json_text(json_get(options, "task_reports"), NULL);
+		report = json_text(json_get(options, "report"), NULL);
+	}
+	status = takeover_run(start);
+	/* the record goes when the job is over */
+	if (reports && head_record_newest(start->folder) == 0)
+		cli_tasks_gather(reports, start->report ? start->report : report);
+	json_free(doc);
+	return status;
+}
+
 static int attach(const char *what, const char *report, bool force)
 {
 	struct takeover_start start = {.report = report, .agent = agent_run, .head = head_run};
@@ -104,7 +129,7 @@ static int attach(const char *what, const char *report, bool force)
 		return EXIT_USAGE;
 	}
 	start.folder = folder;
-	return takeover_run(&start);
+	return take_over(&start);
 }
 
 int cli_attach(int argc, char **argv)

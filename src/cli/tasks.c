@@ -56,19 +56,18 @@ static void add_report(void *a, const struct json_value *v)
 }
 
 /* Removes the folder, too. */
-static void gather(const struct options *o, char *dir)
+void cli_tasks_gather(const char *dir, const char *report)
 {
 	struct task_account a = {0};
 	struct json_out j;
 
 	gather_folder(dir, add_report, &a);
-	if (o->report && strncmp(o->report, "/dev/", 5) != 0) {
-		json_out_init(&j);
-		task_account_json(&a, &j);
-		gather_put(o->report, "tasks", &j);
-		json_out_fini(&j);
-	}
-	gather_leave(o, dir);
+	if (!report || strncmp(report, "/dev/", 5) == 0)
+		return;
+	json_out_init(&j);
+	task_account_json(&a, &j);
+	gather_put(report, "tasks", &j);
+	json_out_fini(&j);
 }
 
 /* A program without MPI needs no --no-mpi when it is said to be one of tasks. */
@@ -111,6 +110,7 @@ int cli_tasks_run(struct options *o, int (*run)(struct options *))
 		return EXIT_USAGE;
 	}
 	status = run(o);
-	gather(o, dir);
+	cli_tasks_gather(dir, o->report);
+	gather_leave(o, dir);
 	return status;
 }

@@ -57,6 +57,18 @@ static void put_path(struct json_out *j, const char *key, const char *path)
 	json_string(j, key, whole);
 }
 
+/* Where the processes of tasks leave their reports, which `hale attach` gathers. */
+static void put_tasks(struct json_out *j, const struct options *o)
+{
+	static const char name[] = "HALE_TASKS_REPORTS=";
+
+	put_text(j, "tasks", o->tasks);
+	put_text(j, "due", o->due);
+	for (size_t i = 0; o->tasks && i < o->export_count; i++)
+		if (strncmp(o->exports[i], name, sizeof(name) - 1) == 0)
+			put_text(j, "task_reports", o->exports[i] + sizeof(name) - 1);
+}
+
 static void put_options(struct json_out *j, const struct head *h)
 {
 	const struct options *o = h->o;
@@ -97,6 +109,7 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_bool(j, "events", o->events);
 	json_bool(j, "no_events", o->no_events);
 	json_uint(j, "seed", o->seed);
+	put_tasks(j, o);
 	json_open_array(j, "monitors");
 	for (size_t i = 0; i < o->monitor_count; i++)
 		json_string(j, NULL, o->monitors[i]);
@@ -207,6 +220,8 @@ static void put_all(struct json_out *j, struct head *h)
 	json_open_object(j, "levels");
 	levels_put(h, j);
 	json_close_object(j);
+	json_string(j, "task_due", h->faults.task_due);
+	json_uint(j, "task_due_number", h->faults.task_due_number);
 	json_int(j, "moving_from", h->moves.now ? (int64_t)h->moves.now->from : -1);
 	migrate_put(h, j);
 	put_options(j, h);

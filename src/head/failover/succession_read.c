@@ -77,7 +77,9 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .rules = text_or_null(v, "rules"),
 			      .events = truth(v, "events"),
 			      .no_events = truth(v, "no_events"),
-			      .seed = (uint64_t)number(v, "seed")};
+			      .seed = (uint64_t)number(v, "seed"),
+			      .tasks = json_text(json_get(v, "tasks"), NULL),
+			      .due = text_or_null(v, "due")};
 	if (o->ranks < 1 || o->ranks > JOB_RANKS_MAX || argc == 0 || !(o->head_grace > 0) ||
 	    !(o->node_timeout > 0) || !(o->ckpt_every >= 0) || !(o->ckpt_wait >= 0) ||
 	    !(o->ckpt_first > 0) || !(o->overhead > 0 && o->overhead <= 0.5) || !(o->mtbf >= 0) ||
@@ -205,6 +207,9 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	h->ckpt.last_id = (uint32_t)number(doc, "checkpoint");
 	h->ckpt.id = (uint32_t)number(doc, "last_id");
 	h->ckpt.timed.asked_for = truth(doc, "ckpt_asked_for");
+	snprintf(h->faults.task_due, sizeof(h->faults.task_due), "%s",
+		 json_text(json_get(doc, "task_due"), ""));
+	h->faults.task_due_number = (uint32_t)number(doc, "task_due_number");
 	levels_restore(h, json_get(doc, "levels"));
 	for (uint32_t r = 0; r < h->nranks; r++)
 		head_rank_reset(h, r, -1);

@@ -63,6 +63,8 @@ static void fill_options(struct succession_fixture *f)
 				.monitors = {"load", "memory"},
 				.monitor_count = 2,
 				.seed = 4711,
+				.tasks = "",
+				.due = "prob=0.5",
 				.program = f->argv};
 }
 
@@ -202,6 +204,8 @@ static void options_are_those_of_the_head_before(void **state)
 	assert_int_equal(g.o.monitor_count, 2);
 	assert_string_equal(g.o.monitors[1], "memory");
 	assert_int_equal(g.o.seed, 4711);
+	assert_string_equal(g.o.tasks, "");
+	assert_string_equal(g.o.due, "prob=0.5");
 	assert_string_equal(g.o.program[1], f->argv[1]);
 	assert_null(g.o.program[2]);
 	assert_true(g.program.elf && !g.program.preload_mpi);
@@ -294,6 +298,8 @@ static void the_state_of_the_job_goes_on(void **state)
 	snprintf(h->recovery.folder, sizeof(h->recovery.folder), "/ckpt/older");
 	h->ckpt.last_id = 10;
 	h->ckpt.id = 11;
+	snprintf(h->faults.task_due, sizeof(h->faults.task_due), "prob=0.25,seed=3");
+	h->faults.task_due_number = 2;
 	h->levels.since_shared = 2;
 	h->levels.alone_said = true;
 	h->began = clock_seconds() - 100;
@@ -310,6 +316,8 @@ static void the_state_of_the_job_goes_on(void **state)
 	assert_string_equal(g.h.recovery.folder, "/ckpt/older");
 	assert_int_equal(g.h.ckpt.last_id, 10);
 	assert_int_equal(g.h.ckpt.id, 11);
+	assert_string_equal(g.h.faults.task_due, "prob=0.25,seed=3");
+	assert_int_equal(g.h.faults.task_due_number, 2);
 	assert_int_equal(g.h.levels.since_shared, 2);
 	assert_true(g.h.levels.alone_said);
 	assert_string_equal(g.h.succession.tag, h->succession.tag);

@@ -131,6 +131,7 @@ hale_status_t inject_task_due(struct head *h, const char *due, struct error *err
 		return error_set(err, HALE_ERR_ARGUMENT, "'due:%.100s' is no fault in tasks", due);
 	snprintf(h->faults.task_due, sizeof(h->faults.task_due), "%s", due);
 	h->faults.task_due_number++;
+	head_save(h); /* another head says it again after a rollback */
 	log_info("injected from now on: memory errors in tasks, due:%s", due);
 	if (h->node_set.laid_out)
 		node_set_task_due(&h->node_set, h->faults.task_due_number, h->faults.task_due);
