@@ -9,8 +9,8 @@ TWO = {"OMP_NUM_THREADS": "2"}
 def build(s, name="tasks_tour", cc="clang", flags=(), mpi=False):
     have(cc)
     exe = s.path(name + "." + cc)
-    env = {"OMPI_CC": cc}
-    r = s.run("mpicc.openmpi" if mpi else cc, "-std=gnu17", "-O2", "-g", "-Wall", "-o", exe,
+    env = {"OMPI_CC": cc, "MPICH_CC": cc}
+    r = s.run("mpicc." + (mpi if isinstance(mpi, str) else "openmpi") if mpi else cc, "-std=gnu17", "-O2", "-g", "-Wall", "-o", exe,
               os.path.join(ROOT, "tests", "programs", name + ".c"), "-I", os.path.join(ROOT, "include"),
               *(flags or ("-fopenmp",)), env=env)
     expect(r.status == 0, r)

@@ -25,5 +25,7 @@ int coll_near_start(const struct coll_near *n, struct request **req);
  * coll_near_init takes over n's arrays, also when it fails. */
 int coll_init_args(const struct coll_args *a, struct request **req);
 int coll_near_init(struct coll_near *n, struct request **req);
+/* Of a request that coll_init_args has made; NULL: it has not. */
+const struct coll_args *coll_persistent_args(const struct request *r);
 
 #endif

@@ -71,6 +71,12 @@ static int persistent_start(struct request *r)
 	return schedule_restart(p->running, r);
 }
 
+const struct coll_args *coll_persistent_args(const struct request *r)
+{
+	const struct persistent *p = r->extra;
+	return r->start == persistent_start && !p->is_near ? &p->args : NULL;
+}
+
 static int persistent_make(struct persistent *p, struct comm *c, struct request **req)
 {
 	struct request *r = match_request_new(REQUEST_COLL, c);

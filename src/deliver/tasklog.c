@@ -42,6 +42,7 @@ struct tasklog *tasklog_open(void)
 
 void tasklog_again(struct tasklog *log)
 {
+	log->set_back = log->persistent != NULL;
 	for (unsigned i = 0; log->used && i < TASKLOG_BUCKETS; i++)
 		for (struct tasklog_channel *c = log->bucket[i]; c; c = c->next) {
 			c->current = 0;
@@ -88,10 +89,11 @@ void tasklog_close(struct tasklog *log)
 		memset(log->bucket, 0, sizeof(log->bucket));
 		atomic_fetch_sub(&tasklog_totals.held, log->bytes);
 		log->bytes = 0;
-		log->calls = 0;
+		log->persistent = NULL;
 		log->used = false;
 	}
 	log->lost = NULL;
+	log->set_back = log->spoken = false;
 	log->next = spare;
 	spare = log;
 }

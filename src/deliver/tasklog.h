@@ -38,6 +38,11 @@ enum tasklog_kind {
 	TASKLOG_OBJECT,	    /* a communicator that was made from another one */
 	TASKLOG_FREED,	    /* an object that was freed; by its address */
 	TASKLOG_FOREIGN,    /* the end of a request that the task has not begun; by its address */
+	TASKLOG_CALL,	    /* calls that change a window or a request, and nothing of the task */
+	TASKLOG_CHOICE,	    /* which of several requests a call has given to the program */
+	TASKLOG_INIT,	    /* a persistent request that was made */
+	TASKLOG_START,	    /* of a persistent request; by its address */
+	TASKLOG_PERSISTENT, /* what a persistent request was before; one event, never replayed */
 };
 
 struct tasklog_chunk;
@@ -67,11 +72,14 @@ struct tasklog {
 	struct tasklog *next; /* spare ones of a thread */
 	bool used;	      /* something is in it */
 	const char *lost;     /* why the task can't be executed again, NULL: it can */
-	uint64_t calls;	      /* events that have ended, in order */
 	size_t bytes;
 	struct tasklog_channel *bucket[TASKLOG_BUCKETS];
 	struct tasklog_chunk *chunks;
-	void *owned; /* of mpi/task/: what is to be freed when the task has ended */
+	/* of mpi/task/ */
+	void *owned;	  /* what is to be freed when the task has ended */
+	void *persistent; /* requests to be set back before the next call of another execution */
+	bool set_back;	  /* that is to be done */
+	bool spoken;	  /* an MPI call has been made */
 };
 
 /* All logs of this process. Bytes are those of payloads. */

@@ -99,6 +99,7 @@ int rma_pending_sweep(struct win *w)
 		if (p->type)
 			datatype_release(p->type);
 		heap_free(p->memory);
+		heap_free(p->copy);
 		heap_free(p);
 		moved++;
 	}
@@ -174,6 +175,21 @@ static int reply_expect(struct rma_pending *p, struct rma_call *c, struct rma_am
 			   c->win->comm, MATCH_STANDARD, &p->reply);
 }
 
+/* Larger data, in a message of their own. */
+static int data_send(struct rma_call *c, const struct rma_am *am, struct rma_pending *p)
+{
+	struct rma_span s = c->origin;
+	if (c->aside) {
+		p->copy = heap_alloc(am->bytes);
+		if (!p->copy)
+			return MPI_ERR_NO_MEM;
+		datatype_pack(s.type, s.buf, s.count, 0, p->copy, am->bytes);
+		s = (struct rma_span){p->copy, am->bytes, byte_type()};
+	}
+	return match_isend(s.buf, s.count, s.type, c->target, (int)am->data_tag, c->win->comm,
+			   MATCH_STANDARD, &p->data);
+}
+
 /* The message: am, layout, and data that fit (and for a swap, what it compares with). */
 static int call_send(struct rma_call *c, struct rma_am *am, struct layout_ref layout,
 		     struct rma_pending *p)
@@ -199,8 +215,7 @@ static int call_send(struct rma_call *c, struct rma_am *am, struct layout_ref la
 		memcpy(at, c->compare, am->bytes);
 	int rc = am_send(c->win, c->target, p, memory, bytes);
 	if (!rc && apart)
-		rc = match_isend(c->origin.buf, c->origin.count, c->origin.type, c->target,
-				 (int)am->data_tag, c->win->comm, MATCH_STANDARD, &p->data);
+		rc = data_send(c, am, p);
 	return rc;
 }
 

@@ -157,7 +157,7 @@ struct rma_pending {
 	struct request *send, *data, *reply;
 	struct request *user;  /* to complete */
 	struct datatype *type; /* to release */
-	void *memory;	       /* to free */
+	void *memory, *copy;   /* to free */
 	size_t expected;       /* bytes of the reply */
 	int error;
 };

@@ -199,6 +199,11 @@ static bool local_done(void *arg)
 	return true;
 }
 
+bool rma_is_pending(const struct win *w, int target)
+{
+	return target >= 0 && w->peer[target].pending > 0;
+}
+
 int rma_flush(struct win *w, int target, bool local)
 {
 	struct local_wish wish = {w, target};

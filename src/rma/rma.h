@@ -113,10 +113,13 @@ struct rma_call {
 	struct datatype *type;	/* the target's */
 	size_t count;
 	struct op *op;
+	bool aside; /* the origin's buffer may change when the call returns: what stays is copied */
 };
 
 /* request NULL: the form without one. */
 int rma_run(struct rma_call *call, struct request **request);
+/* Is something under way to or from that member, as seen here? */
+bool rma_is_pending(const struct win *w, int target);
 
 /* ---- epochs (fence.c, lock.c). target -1: all ---- */
 int rma_fence(struct win *w, int assertion);

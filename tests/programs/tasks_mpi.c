@@ -287,12 +287,12 @@ static void window(void)
 	static double here[4], mine[4];
 	MPI_Win w;
 
-	MPI_Win_create(here, sizeof(here), 8, MPI_INFO_NULL, MPI_COMM_WORLD, &w);
 #pragma omp parallel
 #pragma omp single
-#pragma omp task depend(inout : mine)
+#pragma omp task depend(inout : mine) shared(w)
 	{
 		mine[0] = rank + 1;
+		MPI_Win_create(here, sizeof(here), 8, MPI_INFO_NULL, MPI_COMM_WORLD, &w);
 		MPI_Win_fence(0, w);
 		MPI_Put(mine, 1, MPI_DOUBLE, RIGHT, 0, 1, MPI_DOUBLE, w);
 		MPI_Win_fence(0, w);

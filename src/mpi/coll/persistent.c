@@ -12,6 +12,8 @@ int check_coll_init(int rc, const struct coll_args *a, MPI_Request *request)
 		return MPI_ERR_REQUEST;
 	if (!rc)
 		rc = coll_init_args(a, &r);
+	if (UNLIKELY(intask_landing_watch) && !rc)
+		intask_landing_coll(r, a);
 	if (!rc)
 		*request = request_handle(r);
 	return rc;

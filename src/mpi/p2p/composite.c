@@ -124,6 +124,7 @@ static int sendrecv_start(const struct message_ends *out, void *rbuf, const stru
 		return rc;
 	}
 	composite_begin(k);
+	intask_landing_span(k->whole, rbuf, in->count, in->type);
 	*request = request_handle(k->whole);
 	return MPI_SUCCESS;
 }

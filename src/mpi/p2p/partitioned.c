@@ -32,6 +32,8 @@ struct partitioned {
 	partitioned_kind_t kind;
 	int partitions;
 	bool *ready;   /* [partitions]; send */
+	char *kept;    /* send: packed copies of those that tasks have made ready; NULL: none */
+	bool *is_kept; /* [partitions]; with kept */
 	bool numbered; /* receive: the number is known */
 	struct announcement sent;
 	struct request *announcing; /* send; NULL: the announcement has left */
@@ -71,6 +73,8 @@ static void partitioned_delete(struct partitioned *p)
 {
 	datatype_release(p->type);
 	heap_free(p->ready);
+	heap_free(p->kept);
+	heap_free(p->is_kept);
 	heap_free(p);
 }
 
@@ -257,10 +261,36 @@ static int partitioned_announce(struct partitioned *p, struct comm *c)
 			   TAG_ANNOUNCEMENT, c, MATCH_STANDARD | MATCH_COLL, &p->announcing);
 }
 
+/* A task that may be executed again says that a partition is ready: its data may be set back
+ * before the message leaves. */
+static int partition_keep(struct partitioned *p, int at)
+{
+	size_t count = p->count / (size_t)p->partitions, bytes = count * p->type->size;
+	if (!p->kept) {
+		p->kept = heap_alloc(bytes * (size_t)p->partitions + 1);
+		p->is_kept = heap_calloc((size_t)p->partitions, sizeof(bool));
+	}
+	if (!p->kept || !p->is_kept)
+		return MPI_ERR_NO_MEM;
+	datatype_pack(p->type, (char *)p->buf + (ptrdiff_t)count * at * p->type->extent, count, 0,
+		      p->kept + bytes * (size_t)at, bytes);
+	p->is_kept[at] = true;
+	return MPI_SUCCESS;
+}
+
 static int partitioned_send(struct composite *k)
 {
 	struct partitioned *p = k->partitioned;
 	announcement_forget(p);
+	for (int i = 0; p->kept && i < p->partitions; i++) {
+		int rc = p->is_kept[i] ? MPI_SUCCESS : partition_keep(p, i);
+		if (rc)
+			return rc;
+	}
+	if (p->kept)
+		return match_isend(p->kept, p->count * p->type->size, datatype_of(MPI_PACKED),
+				   p->peer, data_tag(p), k->whole->comm,
+				   MATCH_STANDARD | MATCH_COLL, &k->send);
 	return match_isend(p->buf, p->count, p->type, p->peer, data_tag(p), k->whole->comm,
 			   MATCH_STANDARD | MATCH_COLL, &k->send);
 }
@@ -277,6 +307,8 @@ static int partitioned_start(struct request *r)
 		k->unready = p->partitions;
 		for (int i = 0; i < p->partitions; i++)
 			p->ready[i] = false;
+		for (int i = 0; p->is_kept && i < p->partitions; i++)
+			p->is_kept[i] = false;
 	} else if (p->numbered) {
 		receive_post(p);
 	}
@@ -327,6 +359,8 @@ static int partitioned_init(struct partitioned *p, struct comm *c, MPI_Request *
 	k->whole->persistent = true;
 	k->whole->active = false;
 	k->whole->start = partitioned_start;
+	if (p->kind == PART_RECV && p->peer != MPI_PROC_NULL)
+		intask_landing_span(k->whole, p->buf, p->count, p->type);
 	*request = request_handle(k->whole);
 	return MPI_SUCCESS;
 }
@@ -388,7 +422,7 @@ static struct partitioned *partitioned_of(MPI_Request request, partitioned_kind_
 }
 
 /* MPI_SUCCESS, or the class of what is wrong. */
-static int partitions_ready(MPI_Request request, const int *list, int n, int first)
+static int partitions_mark(MPI_Request request, const int *list, int n, int first)
 {
 	struct partitioned *p = partitioned_of(request, PART_SEND);
 	if (!p || !p->composite->whole->active)
@@ -399,12 +433,26 @@ static int partitions_ready(MPI_Request request, const int *list, int n, int fir
 		if (at < 0 || at >= p->partitions || p->ready[at])
 			return MPI_ERR_ARG;
 		p->ready[at] = true;
-		if (k->unready == 1) /* what can't be sent completes with its error */
+		if (UNLIKELY(tasklog_now != NULL))
+			k->error = partition_keep(p, at);
+		if (k->unready == 1 && !k->error) /* what can't be sent completes with its error */
 			k->error = partitioned_send(k);
 		k->unready--;
 	}
 	int rc = k->error;
 	composites_progress();
+	return rc;
+}
+
+/* Once for a task, however often it is executed. */
+static int partitions_ready(MPI_Request request, const int *list, int n, int first)
+{
+	int rc;
+	if (LIKELY(!tasklog_now) || !request_ok(request_of(request)))
+		return partitions_mark(request, list, n, first);
+	if (!intask_call_again(request_of(request), &rc))
+		rc = intask_call_done(request_of(request),
+				      partitions_mark(request, list, n, first));
 	return rc;
 }
 
@@ -445,9 +493,16 @@ int PMPI_Parrived(MPI_Request request, int partition, int *flag)
 	const struct request *whole = p->composite->whole;
 	if (partition < 0 || partition >= p->partitions)
 		return API_FAIL(whole->comm, MPI_ERR_ARG);
+	int rc;
+	if (UNLIKELY(tasklog_now != NULL) && intask_call_again(whole, &rc)) {
+		*flag = 1;
+		return API_LEAVE(NULL, rc);
+	}
 	if (whole->active && !whole->complete)
 		match_progress();
 	*flag = !whole->active || whole->complete;
+	if (UNLIKELY(tasklog_now != NULL) && *flag)
+		intask_call_done(whole, MPI_SUCCESS);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Parrived);

@@ -51,7 +51,9 @@ int PMPI_Recv_init(void *buf, int count, MPI_Datatype type, int src, int tag, MP
 	if (!request)
 		return API_FAIL(c, MPI_ERR_REQUEST);
 	struct request *r = NULL;
-	int rc = match_recv_init(buf, (size_t)count, t, src, tag, c, 0, &r);
+	int rc = UNLIKELY(tasklog_now != NULL)
+		     ? intask_recv_init(buf, (size_t)count, t, src, tag, c, &r)
+		     : match_recv_init(buf, (size_t)count, t, src, tag, c, 0, &r);
 	if (UNLIKELY(intask_landing_watch) && !rc)
 		intask_landing_recv(r);
 	if (rc == MPI_SUCCESS)

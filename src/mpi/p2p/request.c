@@ -37,7 +37,15 @@ static void request_drop(struct request *r)
 {
 	if (UNLIKELY(r->obj.f_index != -1) && !(r->obj.flags & OBJECT_PREDEFINED))
 		object_forget_fortran(&r->obj);
+	if (UNLIKELY(r->persistent && r->note != NULL))
+		intask_persistent_leave(r);
 	match_request_free(r);
+}
+
+/* An execution after an error may ask for it again. */
+static void request_drop_late(void *r)
+{
+	request_drop(r);
 }
 
 int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f)
@@ -56,8 +64,8 @@ int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f)
 		note_failure(f, r);
 	if (r->persistent) {
 		r->active = false;
-		if (UNLIKELY(tasklog_now != NULL))
-			intask_lose("in a task that has completed a persistent request");
+		if (UNLIKELY(r->note != NULL || tasklog_now != NULL))
+			intask_persistent_over(r);
 		return error;
 	}
 	*handle = MPI_REQUEST_NULL;
@@ -75,8 +83,6 @@ int request_retire(MPI_Request *handle, MPI_Status *out, struct failure *f)
 
 int request_leave(struct failure *f, const char *function)
 {
-	if (UNLIKELY(tasklog_now != NULL))
-		intask_call_over();
 	if (LIKELY(!f->error))
 		return api_leave(NULL, MPI_SUCCESS, function);
 	int rc = api_leave(f->comm, f->error, function);
@@ -101,6 +107,8 @@ static int start_one(struct request *r)
 {
 	if (!request_ok(r) || !r->persistent || r->active)
 		return MPI_ERR_REQUEST;
+	if (UNLIKELY(tasklog_now != NULL))
+		return intask_start(r);
 	return r->start ? r->start(r) : match_start(r);
 }
 
@@ -139,6 +147,10 @@ int PMPI_Request_free(MPI_Request *request)
 	if (!request_ok(r) || request_is_null(r))
 		return API_FAIL(NULL, MPI_ERR_REQUEST);
 	*request = MPI_REQUEST_NULL;
+	if (UNLIKELY(tasklog_now != NULL) && r->persistent) {
+		intask_free(r, request_drop_late);
+		return API_LEAVE(NULL, MPI_SUCCESS);
+	}
 	if (UNLIKELY(tasklog_now != NULL))
 		intask_request_free(r);
 	if (r->kind == REQUEST_GENERALIZED)

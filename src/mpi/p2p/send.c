@@ -44,9 +44,6 @@
 	}                                                                                          \
 	API_ALIAS(name)
 
-/* intask_enter() has seen to it that the task is not executed again. */
-#define intask_send_init match_send_init
-
 SEND_BLOCKING(Send, MATCH_STANDARD);
 SEND_BLOCKING(Bsend, MATCH_BUFFERED);
 SEND_BLOCKING(Ssend, MATCH_SYNCHRONOUS);

@@ -146,9 +146,13 @@ static bool pending_look(void *arg)
 {
 	struct wait_pending *p = arg;
 
+	const int32_t *chosen;
+	int n;
+
 	p->active = 0;
 	if (UNLIKELY(tasklog_now != NULL) &&
-	    (p->first = intask_first(p->count, p->requests)) >= 0) {
+	    (chosen = intask_chosen(p->count, p->requests, &n)) != NULL) {
+		p->first = chosen[0];
 		p->active = 1;
 		return true;
 	}
@@ -173,6 +177,8 @@ static int retire_any(MPI_Request *requests, int i, int *indx, MPI_Status *statu
 	MPI_Status st;
 
 	*indx = i;
+	if (UNLIKELY(tasklog_now != NULL))
+		intask_choose(&i, 1);
 	request_retire(&requests[i], &st, &f);
 	status_copy_single(status, &st);
 	return request_leave(&f, function);
@@ -245,32 +251,40 @@ API_ALIAS(Testany);
 
 /* ---- some ---- */
 
-/* Retires those that are complete; p has been looked at. */
+/* Those that are complete; p has been looked at. An execution of a task after an error gets those
+ * that the earlier one got. */
+static int some_complete(int count, const MPI_Request *requests, const struct wait_pending *p,
+			 int *indices)
+{
+	const int32_t *chosen = NULL;
+	int n = 0;
+
+	if (UNLIKELY(tasklog_now != NULL))
+		chosen = intask_chosen(count, requests, &n);
+	for (int i = 0; chosen && i < n; i++)
+		indices[i] = chosen[i];
+	for (int i = p->first; !chosen && i != MPI_UNDEFINED && i < count; i++)
+		if (!request_idle(request_of(requests[i])) && request_of(requests[i])->complete)
+			indices[n++] = i;
+	if (UNLIKELY(tasklog_now != NULL))
+		intask_choose(indices, n);
+	return n;
+}
+
 static int retire_some(int count, MPI_Request *requests, const struct wait_pending *p,
 		       int *outcount, int *indices, MPI_Status *statuses, const char *function)
 {
 	struct failure f = {0};
-	uint64_t order = 0;
-	int n = 0;
+	int n;
 
 	if (!p->active) {
 		*outcount = MPI_UNDEFINED;
 		return request_leave(&f, function);
 	}
-	if (UNLIKELY(tasklog_now != NULL) && p->first != MPI_UNDEFINED)
-		order = intask_order(requests[p->first]);
-	for (int i = p->first; i != MPI_UNDEFINED && i < count; i++) {
-		const struct request *r = request_of(requests[i]);
-		if (request_idle(r) || !r->complete)
-			continue;
-		/* an execution after an error gets them as the earlier one did */
-		if (UNLIKELY(order != 0) && intask_order(requests[i]) != order)
-			continue;
-		request_retire(&requests[i], statuses == MPI_STATUSES_IGNORE ? NULL : &statuses[n],
-			       &f);
-		indices[n++] = i;
-	}
-	*outcount = n;
+	*outcount = n = some_complete(count, requests, p, indices);
+	for (int i = 0; i < n; i++)
+		request_retire(&requests[indices[i]],
+			       statuses == MPI_STATUSES_IGNORE ? NULL : &statuses[i], &f);
 	if (!n)
 		return p2p_leave_empty(function);
 	return request_leave(&f, function) ? MPI_ERR_IN_STATUS : MPI_SUCCESS;

@@ -48,7 +48,7 @@ static struct coll_block result_block(const struct coll_args *a, int i)
 	}
 }
 
-static size_t results_bytes(const struct coll_args *a)
+size_t intask_coll_bytes(const struct coll_args *a)
 {
 	size_t bytes = 0;
 
@@ -57,7 +57,7 @@ static size_t results_bytes(const struct coll_args *a)
 	return bytes;
 }
 
-static void results_pack(const struct coll_args *a, char *to)
+void intask_coll_pack(const struct coll_args *a, char *to)
 {
 	for (int i = 0, n = results_count(a); i < n; i++) {
 		struct coll_block b = result_block(a, i);
@@ -66,7 +66,7 @@ static void results_pack(const struct coll_args *a, char *to)
 	}
 }
 
-static void results_unpack(const struct coll_args *a, const char *from)
+void intask_coll_unpack(const struct coll_args *a, const char *from)
 {
 	for (int i = 0, n = results_count(a); i < n; i++) {
 		struct coll_block b = result_block(a, i);
@@ -90,14 +90,14 @@ int intask_coll_run(const struct coll_args *a)
 	if (tasklog_replays(ch)) {
 		n = intask_replay(ch);
 		if (n)
-			results_unpack(a, n->payload);
+			intask_coll_unpack(a, n->payload);
 		return n ? n->status.MPI_ERROR : MPI_ERR_INTERN;
 	}
 	rc = coll_run(a);
-	n = intask_note_make(ch, results_bytes(a));
+	n = intask_note_make(ch, intask_coll_bytes(a));
 	if (!n)
 		return rc;
-	results_pack(a, n->payload);
+	intask_coll_pack(a, n->payload);
 	n->status.MPI_ERROR = rc;
 	n->complete = true;
 	return rc;
@@ -238,14 +238,19 @@ static bool start_aside(struct tasklog_channel *ch, const struct coll_args *a,
 
 int intask_coll_start(const struct coll_args *a, struct request **req)
 {
-	struct tasklog_channel *ch;
+	return intask_coll_start_on(intask_channel(TASKLOG_COLLECTIVE, a->comm, 0, 0), a, req);
+}
+
+int intask_coll_start_on(struct tasklog_channel *ch, const struct coll_args *a,
+			 struct request **req)
+{
 	struct intask_note *n;
 	struct coll_args own;
 	int rc;
 
 	if (a->comm->remote)
 		intask_lose("in a task with a collective operation between two groups");
-	if (a->comm->remote || !(ch = intask_channel(TASKLOG_COLLECTIVE, a->comm, 0, 0)))
+	if (a->comm->remote || !ch)
 		return coll_start(a, req);
 	if (tasklog_replays(ch)) {
 		n = intask_replay(ch);

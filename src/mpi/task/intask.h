@@ -29,7 +29,6 @@ struct intask_note {
 	MPI_Status status;	 /* of a completed one */
 	bool complete, freed;	 /* freed: by MPI_Request_free */
 	bool receives;		 /* a receive: the payload is for buf */
-	uint64_t order;		 /* when the task saw it complete: log->calls; 0: not yet */
 	void *buf;		 /* of the present execution; NULL: a send */
 	size_t count, capacity;
 	struct datatype *type;	   /* of buf; retained while requests hold the record */
@@ -63,6 +62,12 @@ int intask_mrecv(void *buf, size_t count, struct datatype *t, struct match_messa
 int intask_imrecv(void *buf, size_t count, struct datatype *t, struct match_message *m,
 		  struct request **req);
 
+/* The same, as events of a channel that is not the usual one; ch NULL: the log has no memory. */
+int intask_isend_on(struct tasklog_channel *ch, const void *buf, size_t count, struct datatype *t,
+		    int dst, int tag, struct comm *c, uint32_t mode, struct request **req);
+int intask_irecv_on(struct tasklog_channel *ch, void *buf, size_t count, struct datatype *t,
+		    int src, int tag, struct comm *c, struct request **req);
+
 /* request.c */
 struct intask_note *intask_note_make(struct tasklog_channel *ch, size_t payload);
 /* A request for n: the one that goes on, or a new one that is complete. */
@@ -73,12 +78,10 @@ void intask_begin(struct intask_note *n, struct request *r);
  * dropped, as it is another task's, and this one may ask for it again. */
 bool intask_keep(struct request *r);
 void intask_request_free(struct request *r);
-/* Of the complete requests among count the one that the program was given first by an earlier
- * execution; -1: any. */
-int intask_first(int count, const MPI_Request *requests);
-/* Which call of an earlier execution gave this one to the program; 0: none. */
-uint64_t intask_order(MPI_Request request);
-void intask_call_over(void); /* a call that completes requests ends */
+/* Which of these requests an earlier execution was given by this call: *n of them, by index. NULL:
+ * no execution has got so far. intask_choose() passes over it, or notes it. */
+const int32_t *intask_chosen(int count, const MPI_Request *requests, int *n);
+void intask_choose(const int *indices, int n);
 /* Frees what tasks that have ended left to be freed; inside the guard. */
 void intask_owned_add(struct intask_note *n);
 void intask_owned_leave(struct tasklog *log);
@@ -87,7 +90,13 @@ void intask_owned_free(void);
 /* coll.c */
 int intask_coll_run(const struct coll_args *a);
 int intask_coll_start(const struct coll_args *a, struct request **req);
+int intask_coll_start_on(struct tasklog_channel *ch, const struct coll_args *a,
+			 struct request **req);
 void intask_coll_give(struct intask_note *n); /* the result, to the program */
+/* The result, packed. */
+size_t intask_coll_bytes(const struct coll_args *a);
+void intask_coll_pack(const struct coll_args *a, char *to);
+void intask_coll_unpack(const struct coll_args *a, const char *from);
 /* Memory that the result spans. */
 size_t intask_coll_span(const struct coll_args *a, const char **from);
 
@@ -97,14 +106,46 @@ bool intask_comm_again(struct comm *parent, MPI_Comm *made);
 void intask_comm_made(struct comm *parent, MPI_Comm made);
 void intask_free(void *object, void (*end)(void *object));
 
+/* persistent.c; struct request r is persistent. */
+int intask_send_init(const void *buf, size_t count, struct datatype *t, int dst, int tag,
+		     struct comm *c, uint32_t mode, struct request **req);
+int intask_recv_init(void *buf, size_t count, struct datatype *t, int src, int tag, struct comm *c,
+		     struct request **req);
+int intask_start(struct request *r);
+/* r has been given to the program as complete; in a task or outside. */
+void intask_persistent_over(struct request *r);
+/* r is about to be freed: an operation that a task has begun goes on without it. */
+void intask_persistent_leave(struct request *r);
+/* Requests are what they were before the task, or shall be made to look so. */
+void intask_persistent_set_back(void);
+/* The operation that r shows, or (*n) what an earlier execution has got; both NULL: neither. */
+const struct request *intask_persistent_inner(const struct request *r,
+					      const struct intask_note **n);
+
+/* call.c: calls that change a window, or a request of partitions, and nothing that the task owns.
+ * An execution after an error passes over them. */
+bool intask_call_again(const void *object, int *rc); /* true: it has happened; rc is its result */
+int intask_call_done(const void *object, int rc);    /* it has happened; returns rc */
+struct rma_call;
+struct win;
+int intask_rma(struct rma_call *c, struct request **req);
+/* Outside of tasks: its result may come later. */
+void intask_rma_begun(const struct rma_call *c);
+/* What one-sided calls have asked for has come. */
+void intask_rma_over(const struct win *w);
+
 /* landing.c */
 extern bool intask_landing_watch;		 /* tasks are protected in this process */
 bool intask_landing_is(const struct request *r); /* r->note is of that file */
 void intask_landing_recv(struct request *r);
+/* Outside of tasks, if tasks are protected. */
+void intask_landing_span(struct request *r, const void *buf, size_t count, struct datatype *t);
 void intask_landing_coll(struct request *r, const struct coll_args *a);
 void intask_landing_memory(const void *key, const void *at, size_t bytes);
-void intask_landing_forget(const void *key);
+/* False: there was none. */
+bool intask_landing_forget(const void *key);
 bool intask_landing_in(const void *at, size_t bytes);
+bool intask_landing_window(const void *at, size_t bytes); /* of windows only */
 
 /* link.c */
 /* The task can't be executed again from here on; why: "in a task that …". */

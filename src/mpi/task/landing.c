@@ -98,6 +98,12 @@ void intask_landing_recv(struct request *r)
 		request_watch(r, (char *)r->buf + r->type->true_lb, coll_span(r->type, r->count));
 }
 
+void intask_landing_span(struct request *r, const void *buf, size_t count, struct datatype *t)
+{
+	if (intask_landing_watch && !tasklog_now)
+		request_watch(r, (const char *)buf + t->true_lb, coll_span(t, count));
+}
+
 void intask_landing_coll(struct request *r, const struct coll_args *a)
 {
 	const char *from;
@@ -114,7 +120,7 @@ void intask_landing_memory(const void *key, const void *at, size_t bytes)
 		landing_make(key, at, bytes);
 }
 
-void intask_landing_forget(const void *key)
+bool intask_landing_forget(const void *key)
 {
 	struct landing *l = first;
 
@@ -122,9 +128,18 @@ void intask_landing_forget(const void *key)
 		l = l->next;
 	if (l)
 		landing_end(l);
+	return l != NULL;
 }
 
 /* ---- asked by libhale_task.so, on a thread that is not inside of MPI ---- */
+
+/* A persistent one that a task has started receives into the task's log. */
+static bool request_lands(const struct landing *l)
+{
+	const struct request *r = l->key;
+
+	return r->active && r->note == l;
+}
 
 bool intask_landing_in(const void *at, size_t bytes)
 {
@@ -134,7 +149,19 @@ bool intask_landing_in(const void *at, size_t bytes)
 	lock();
 	for (struct landing *l = first; l && !found; l = l->next)
 		found = l->from < to && from < l->to &&
-			(!l->request || ((const struct request *)l->key)->active);
+			(!l->request || request_lands(l));
+	unlock();
+	return found;
+}
+
+bool intask_landing_window(const void *at, size_t bytes)
+{
+	const char *from = at, *to = from + bytes;
+	bool found = false;
+
+	lock();
+	for (struct landing *l = first; l && !found; l = l->next)
+		found = !l->request && l->from < to && from < l->to;
 	unlock();
 	return found;
 }

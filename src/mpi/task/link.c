@@ -81,6 +81,20 @@ API void hale_tasks_before(void (*call)(void))
 	before_call = call;
 }
 
+static void (*first_call)(void);
+
+/* Called at the first MPI call of a task that is protected, before it does anything. */
+API void hale_tasks_first(void (*call)(void))
+{
+	first_call = call;
+}
+
+/* Is any of that memory part of a window, so that others may write there? */
+API int hale_tasks_window(const void *at, size_t bytes)
+{
+	return intask_landing_window(at, bytes);
+}
+
 /* Does something arrive, or can it, in that memory? Not to be asked inside of MPI. */
 API int hale_tasks_landing(const void *at, size_t bytes)
 {
@@ -91,6 +105,7 @@ API int hale_tasks_landing(const void *at, size_t bytes)
 
 /* Kept in the log, or without a trace outside of the calling task. In alphabetical order. */
 static const char *const repeatable[] = {
+    "Accumulate",
     "Address",
     "Allgather",
     "Allgatherv",
@@ -102,6 +117,7 @@ static const char *const repeatable[] = {
     "Barrier",
     "Bcast",
     "Bsend",
+    "Bsend_init",
     "Cart_coords",
     "Cart_create",
     "Cart_get",
@@ -127,13 +143,17 @@ static const char *const repeatable[] = {
     "Comm_split",
     "Comm_split_type",
     "Comm_test_inter",
+    "Compare_and_swap",
     "Dims_create",
     "Errhandler_get",
     "Error_class",
     "Error_string",
     "Exscan",
+    "Fetch_and_op",
     "Gather",
     "Gatherv",
+    "Get",
+    "Get_accumulate",
     "Get_address",
     "Get_count",
     "Get_elements",
@@ -191,23 +211,38 @@ static const char *const repeatable[] = {
     "Pack_external",
     "Pack_external_size",
     "Pack_size",
+    "Parrived",
     "Pcontrol",
+    "Pready",
+    "Pready_list",
+    "Pready_range",
     "Probe",
+    "Put",
+    "Raccumulate",
     "Recv",
+    "Recv_init",
     "Reduce",
     "Reduce_local",
     "Reduce_scatter",
     "Reduce_scatter_block",
     "Request_free",
     "Request_get_status",
+    "Rget",
+    "Rget_accumulate",
+    "Rput",
     "Rsend",
+    "Rsend_init",
     "Scan",
     "Scatter",
     "Scatterv",
     "Send",
+    "Send_init",
     "Sendrecv",
     "Sendrecv_replace",
     "Ssend",
+    "Ssend_init",
+    "Start",
+    "Startall",
     "Test",
     "Test_cancelled",
     "Testall",
@@ -251,6 +286,27 @@ static const char *const repeatable[] = {
     "Waitall",
     "Waitany",
     "Waitsome",
+    "Win_complete",
+    "Win_fence",
+    "Win_flush",
+    "Win_flush_all",
+    "Win_flush_local",
+    "Win_flush_local_all",
+    "Win_get_attr",
+    "Win_get_group",
+    "Win_get_info",
+    "Win_get_name",
+    "Win_lock",
+    "Win_lock_all",
+    "Win_post",
+    "Win_set_name",
+    "Win_shared_query",
+    "Win_start",
+    "Win_sync",
+    "Win_test",
+    "Win_unlock",
+    "Win_unlock_all",
+    "Win_wait",
 };
 
 static int name_compare(const void *key, const void *of)
@@ -285,6 +341,11 @@ void intask_enter(const char *function)
 	if (before_call)
 		before_call();
 	intask_owned_free();
+	if (!tasklog_now->spoken && first_call)
+		first_call();
+	tasklog_now->spoken = true;
+	if (tasklog_now->set_back)
+		intask_persistent_set_back();
 	if (bsearch(function + 4, repeatable, ARRAY_LEN(repeatable), sizeof(repeatable[0]),
 		    name_compare))
 		return;

@@ -58,16 +58,21 @@ static int isend_begin(struct tasklog_channel *ch, const void *buf, size_t count
 	return MPI_SUCCESS;
 }
 
-int intask_isend(const void *buf, size_t count, struct datatype *t, int dst, int tag,
-		 struct comm *c, uint32_t mode, struct request **req)
+int intask_isend_on(struct tasklog_channel *ch, const void *buf, size_t count, struct datatype *t,
+		    int dst, int tag, struct comm *c, uint32_t mode, struct request **req)
 {
-	struct tasklog_channel *ch;
-
-	if (dst == MPI_PROC_NULL || !(ch = intask_channel(TASKLOG_SEND, c, dst, tag)))
+	if (dst == MPI_PROC_NULL || !ch)
 		return match_isend(buf, count, t, dst, tag, c, mode, req);
 	if (!tasklog_replays(ch))
 		return isend_begin(ch, buf, count, t, dst, tag, c, mode, req);
 	return intask_request(intask_replay(ch), c, req);
+}
+
+int intask_isend(const void *buf, size_t count, struct datatype *t, int dst, int tag,
+		 struct comm *c, uint32_t mode, struct request **req)
+{
+	return intask_isend_on(intask_channel(TASKLOG_SEND, c, dst, tag), buf, count, t, dst, tag,
+			       c, mode, req);
 }
 
 /* ---- receives ---- */
@@ -151,14 +156,13 @@ int intask_recv(void *buf, size_t count, struct datatype *t, int src, int tag, s
 	return rc;
 }
 
-int intask_irecv(void *buf, size_t count, struct datatype *t, int src, int tag, struct comm *c,
-		 struct request **req)
+int intask_irecv_on(struct tasklog_channel *ch, void *buf, size_t count, struct datatype *t,
+		    int src, int tag, struct comm *c, struct request **req)
 {
-	struct tasklog_channel *ch;
 	struct intask_note *n;
 	int rc;
 
-	if (src == MPI_PROC_NULL || !(ch = intask_channel(TASKLOG_RECEIVE, c, src, tag)))
+	if (src == MPI_PROC_NULL || !ch)
 		return match_irecv(buf, count, t, src, tag, c, 0, req);
 	if (tasklog_replays(ch)) {
 		n = intask_replay(ch);
@@ -179,4 +183,11 @@ int intask_irecv(void *buf, size_t count, struct datatype *t, int src, int tag, 
 	irecv_attach(n, buf, count, t);
 	intask_begin(n, *req);
 	return MPI_SUCCESS;
+}
+
+int intask_irecv(void *buf, size_t count, struct datatype *t, int src, int tag, struct comm *c,
+		 struct request **req)
+{
+	return intask_irecv_on(intask_channel(TASKLOG_RECEIVE, c, src, tag), buf, count, t, src,
+			       tag, c, req);
 }

@@ -10,6 +10,13 @@ struct intask_note *intask_note_make(struct tasklog_channel *ch, size_t payload)
 
 static struct intask_note *note_of(const struct request *r)
 {
+	const struct intask_note *n;
+
+	if (r->persistent) {
+		r = intask_persistent_inner(r, &n);
+		if (!r)
+			return (struct intask_note *)(uintptr_t)n;
+	}
 	return intask_landing_is(r) ? NULL : r->note;
 }
 
@@ -37,8 +44,6 @@ static void note_give(struct request *r)
 	struct intask_note *n = r->note;
 
 	note_complete(n, r);
-	if (note_is_ours(n) && !n->order)
-		n->order = tasklog_now->calls + 1;
 	r->status = n->status;
 	if (n->coll.comm)
 		intask_coll_give(n);
@@ -136,7 +141,6 @@ static bool foreign_keep(struct tasklog_channel *ch, struct request *r)
 	if (bytes)
 		datatype_pack(r->type, r->buf, r->count, 0, n->payload, bytes);
 	n->capacity = bytes;
-	n->order = tasklog_now->calls + 1;
 	n->request = r;
 	intask_owned_add(n);
 	if (r->note && intask_landing_is(r)) /* what has arrived is in the record */
@@ -210,42 +214,49 @@ void intask_owned_free(void)
 	}
 }
 
-/* ---- the order in which an earlier execution saw them complete ---- */
+/* ---- which of several requests the program was given ---- */
 
-uint64_t intask_order(MPI_Request h)
+static struct tasklog_channel *choices(void)
 {
-	const struct request *r = request_of(h);
-	struct tasklog_channel *ch;
-	const struct intask_note *n;
-
-	if (request_idle(r) || r->kind == REQUEST_NONE || !r->complete)
-		return 0;
-	if (note_is_ours(note_of(r)))
-		return note_of(r)->order;
-	ch = foreign_channel(r);
-	if (!ch || !tasklog_replays(ch))
-		return 0;
-	n = (const struct intask_note *)tasklog_peek(ch);
-	return n ? n->order : 0;
+	return tasklog_channel(tasklog_now, TASKLOG_CHOICE, 0, 0, 0);
 }
 
-int intask_first(int count, const MPI_Request *requests)
+const int32_t *intask_chosen(int count, const MPI_Request *requests, int *n)
 {
-	uint64_t least = UINT64_MAX;
-	int first = -1;
+	struct tasklog_channel *ch = choices();
+	const struct intask_note *made = NULL;
+	const int32_t *list;
 
-	for (int i = 0; i < count; i++) {
-		uint64_t order = intask_order(requests[i]);
+	if (ch && tasklog_replays(ch))
+		made = (const struct intask_note *)tasklog_peek(ch);
+	if (!made)
+		return NULL;
+	list = (const int32_t *)(const void *)made->payload;
+	*n = (int)made->count;
+	for (int i = 0; i < *n; i++) { /* of a task that is not deterministic anything may come */
+		const struct request *r = list[i] < count ? request_of(requests[list[i]]) : NULL;
 
-		if (order && order < least) {
-			least = order;
-			first = i;
-		}
+		if (!r || request_idle(r) || !r->complete)
+			return NULL;
 	}
-	return first;
+	return list;
 }
 
-void intask_call_over(void)
+void intask_choose(const int *indices, int n)
 {
-	tasklog_now->calls++;
+	struct tasklog_channel *ch = choices();
+	struct intask_note *made;
+
+	if (!ch || n == 0)
+		return;
+	if (tasklog_replays(ch)) {
+		tasklog_replay(ch);
+		return;
+	}
+	made = intask_note_make(ch, (size_t)n * sizeof(int32_t));
+	if (!made)
+		return;
+	made->count = (size_t)n;
+	for (int i = 0; i < n; i++)
+		((int32_t *)(void *)made->payload)[i] = indices[i];
 }

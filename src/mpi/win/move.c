@@ -43,12 +43,22 @@ static int op_fits(struct rma_call *c, MPI_Op op, bool fetches)
 	return o->kernels[c->type->elements.basic] ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
+static int win_operate(struct rma_call *c, struct request **request)
+{
+	if (UNLIKELY(tasklog_now != NULL))
+		return intask_rma(c, request);
+	int rc = rma_run(c, request);
+	if (UNLIKELY(intask_landing_watch) && !rc)
+		intask_rma_begun(c);
+	return rc;
+}
+
 static int run(struct rma_call *c, bool wanted, MPI_Request *request)
 {
 	struct request *r = NULL;
 	if (wanted && !request)
 		return MPI_ERR_REQUEST;
-	int rc = rma_run(c, wanted ? &r : NULL);
+	int rc = win_operate(c, wanted ? &r : NULL);
 	if (wanted && !rc)
 		*request = request_handle(r);
 	return rc;
@@ -249,6 +259,6 @@ int PMPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, voi
 		rc = span_check(&c.result, result_addr, 1, datatype);
 	if (!rc)
 		rc = target_check(&c, target_rank, target_disp, 1, datatype);
-	return WIN_LEAVE(w, rc ? rc : rma_run(&c, NULL));
+	return WIN_LEAVE(w, rc ? rc : win_operate(&c, NULL));
 }
 API_ALIAS(Compare_and_swap);

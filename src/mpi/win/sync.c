@@ -13,7 +13,10 @@ int PMPI_Win_fence(int assertion, MPI_Win win)
 	WIN_ENTER("MPI_Win_fence", w, win);
 	if (assertion & ~WIN_ASSERT_FENCE)
 		return WIN_LEAVE(w, MPI_ERR_ASSERT);
-	return WIN_LEAVE(w, rma_fence(w, assertion));
+	int rc;
+	if (!win_again(w, &rc))
+		rc = win_over(w, rma_fence(w, assertion));
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_fence);
 
@@ -42,8 +45,8 @@ int PMPI_Win_start(MPI_Group group, int assertion, MPI_Win win)
 	int *ranks, n, rc = group_ranks(w, group, &ranks, &n);
 	if (!rc && assertion & ~MPI_MODE_NOCHECK)
 		rc = MPI_ERR_ASSERT;
-	if (!rc)
-		rc = rma_start(w, ranks, n, assertion);
+	if (!rc && !win_again(w, &rc))
+		rc = win_done(w, rma_start(w, ranks, n, assertion));
 	heap_free(ranks);
 	return WIN_LEAVE(w, rc);
 }
@@ -52,7 +55,10 @@ API_ALIAS(Win_start);
 int PMPI_Win_complete(MPI_Win win)
 {
 	WIN_ENTER("MPI_Win_complete", w, win);
-	return WIN_LEAVE(w, rma_complete(w));
+	int rc;
+	if (!win_again(w, &rc))
+		rc = win_over(w, rma_complete(w));
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_complete);
 
@@ -62,8 +68,8 @@ int PMPI_Win_post(MPI_Group group, int assertion, MPI_Win win)
 	int *ranks, n, rc = group_ranks(w, group, &ranks, &n);
 	if (!rc && assertion & ~WIN_ASSERT_POST)
 		rc = MPI_ERR_ASSERT;
-	if (!rc)
-		rc = rma_post(w, ranks, n, assertion);
+	if (!rc && !win_again(w, &rc))
+		rc = win_done(w, rma_post(w, ranks, n, assertion));
 	heap_free(ranks);
 	return WIN_LEAVE(w, rc);
 }
@@ -72,14 +78,25 @@ API_ALIAS(Win_post);
 int PMPI_Win_wait(MPI_Win win)
 {
 	WIN_ENTER("MPI_Win_wait", w, win);
-	return WIN_LEAVE(w, rma_wait(w));
+	int rc;
+	if (!win_again(w, &rc))
+		rc = win_done(w, rma_wait(w));
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_wait);
 
 int PMPI_Win_test(MPI_Win win, int *flag)
 {
 	WIN_ENTER("MPI_Win_test", w, win);
-	return WIN_LEAVE(w, flag ? rma_test(w, flag) : MPI_ERR_ARG);
+	int rc;
+	if (!flag)
+		return WIN_LEAVE(w, MPI_ERR_ARG);
+	if (win_again(w, &rc)) {
+		*flag = 1;
+		return WIN_LEAVE(w, rc);
+	}
+	rc = rma_test(w, flag);
+	return WIN_LEAVE(w, rc || *flag ? win_done(w, rc) : rc);
 }
 API_ALIAS(Win_test);
 
@@ -91,7 +108,9 @@ int PMPI_Win_lock(int lock_type, int rank, int assertion, MPI_Win win)
 		rc = MPI_ERR_LOCKTYPE;
 	if (!rc && assertion & ~MPI_MODE_NOCHECK)
 		rc = MPI_ERR_ASSERT;
-	return WIN_LEAVE(w, rc ? rc : rma_lock(w, lock_type, rank, assertion));
+	if (!rc && !win_again(w, &rc))
+		rc = win_done(w, rma_lock(w, lock_type, rank, assertion));
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_lock);
 
@@ -99,7 +118,9 @@ int PMPI_Win_unlock(int rank, MPI_Win win)
 {
 	WIN_ENTER("MPI_Win_unlock", w, win);
 	int rc = win_check_rank(w, rank);
-	return WIN_LEAVE(w, rc ? rc : rma_unlock(w, rank));
+	if (!rc && !win_again(w, &rc))
+		rc = win_over(w, rma_unlock(w, rank));
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_unlock);
 
@@ -108,14 +129,20 @@ int PMPI_Win_lock_all(int assertion, MPI_Win win)
 	WIN_ENTER("MPI_Win_lock_all", w, win);
 	if (assertion & ~MPI_MODE_NOCHECK)
 		return WIN_LEAVE(w, MPI_ERR_ASSERT);
-	return WIN_LEAVE(w, rma_lock_all(w, assertion));
+	int rc;
+	if (!win_again(w, &rc))
+		rc = win_done(w, rma_lock_all(w, assertion));
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_lock_all);
 
 int PMPI_Win_unlock_all(MPI_Win win)
 {
 	WIN_ENTER("MPI_Win_unlock_all", w, win);
-	return WIN_LEAVE(w, rma_unlock_all(w));
+	int rc;
+	if (!win_again(w, &rc))
+		rc = win_over(w, rma_unlock_all(w));
+	return WIN_LEAVE(w, rc);
 }
 API_ALIAS(Win_unlock_all);
 
@@ -123,11 +150,11 @@ API_ALIAS(Win_unlock_all);
 static int flush(struct win *w, int rank, bool local)
 {
 	int rc = rank == -1 ? MPI_SUCCESS : win_check_rank(w, rank);
-	if (rc)
+	if (rc || win_again(w, &rc))
 		return rc;
 	if (w->access != RMA_ACCESS_LOCK && w->access != RMA_ACCESS_ALL)
-		return MPI_ERR_RMA_SYNC;
-	return rma_flush(w, rank, local);
+		return win_done(w, MPI_ERR_RMA_SYNC);
+	return win_over(w, rma_flush(w, rank, local));
 }
 
 int PMPI_Win_flush(int rank, MPI_Win win)

@@ -5,6 +5,7 @@
 #define HALE_MPI_WIN_WIN_H
 
 #include "mpi/comm/comm.h"
+#include "mpi/task/intask.h"
 #include "rma/rma.h"
 
 static inline struct win *win_of(MPI_Win h)
@@ -37,6 +38,24 @@ static inline int win_leave(struct win *w, int rc, const char *function)
 	struct win *w = win_of(win);                                                               \
 	if (!win_ok(w))                                                                            \
 	return WIN_LEAVE(NULL, MPI_ERR_WIN)
+
+/* Calls of epochs inside tasks (mpi/task/): an execution after an error passes over those that have
+ * happened, and gets their results. */
+static inline bool win_again(const struct win *w, int *rc)
+{
+	return UNLIKELY(tasklog_now != NULL) && intask_call_again(w, rc);
+}
+static inline int win_done(const struct win *w, int rc)
+{
+	return UNLIKELY(tasklog_now != NULL) ? intask_call_done(w, rc) : rc;
+}
+/* What this process has asked for is there. */
+static inline int win_over(const struct win *w, int rc)
+{
+	if (UNLIKELY(intask_landing_watch))
+		intask_rma_over(w);
+	return win_done(w, rc);
+}
 
 /* A member, or MPI_PROC_NULL. */
 static inline int win_check_rank(const struct win *w, int rank)
