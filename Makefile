@@ -12,7 +12,7 @@
 #   make deb          Debian packages into build/deb/, of what is committed
 #   make docs         three books, as a site and as PDFs, into build/books/html
 #   make asan         unit tests and OpenCL programs under AddressSanitizer and UBSan
-#   make tsan         OpenCL programs with threads under ThreadSanitizer
+#   make tsan         OpenCL programs with threads, and tasks, under ThreadSanitizer
 #   make lint         layering, format, clang-tidy, cppcheck: of what differs from upstream; ALL=1: of all
 #   make fuzz         libFuzzer on the parsers, 30 s each; longer: SECONDS=180; one: ONLY=net
 
@@ -113,6 +113,7 @@ tsan:
 	@test -e build-tsan/build.ninja || $(MESON) setup build-tsan -Dtests=disabled -Db_sanitize=thread \
 		-Db_lundef=false -Dbuildtype=debugoptimized -Dwerror=false >/dev/null
 	@scripts/tsan_ocl.sh build-tsan
+	@scripts/tsan_tasks.sh build-tsan
 
 lint:
 	@scripts/deps.sh build check lint

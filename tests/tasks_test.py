@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`hale run --tasks`: tasks that memory errors strike are executed again; the result is the same."""
 
+from attach_parts import attach, kill_head
 from tasks_parts import *
 
 
@@ -50,10 +51,34 @@ def errors_are_mended_where_there_are_copies(s):
 
 
 @test
+def tasks_that_make_tasks_are_executed_again_with_them(s):
+    exe = build(s)
+    for threads in (1, 2, 4):
+        env = {"OMP_NUM_THREADS": str(threads)}
+        plain = s.run(exe, "family", env=env)
+        expect(plain.status == 0 and "family" in plain.out, plain)
+        for due in ("prob=0.3,seed=1", "prob=0.5,seed=2,at=random", "prob=1", "prob=0.1,times=3,seed=3"):
+            for settings in ("", "inputs:keep"):
+                r, t = tasks(s, exe, "family", due=due, env=env, settings=settings)
+                expect(r.out == plain.out, threads, due, settings, r, plain)
+                expect(t["reexecuted"] == t["struck"] > 0 and t["fell_back"] == 0, t)
+
+
+@test
+def copies_that_are_lost_themselves_roll_the_job_back(s):
+    exe = build(s)
+    r, t = tasks(s, exe, "product", due="prob=0.1,at=copy", status=128 + 7)
+    expect("in the copies of a task's data" in r.err and t["fell_back"] >= 1, r, t)
+    r, t = tasks(s, exe, "product", due="prob=0.02,at=copy", settings="inputs:keep", status=128 + 7)
+    expect("in the copies of a task's data" in r.err and t["fell_back"] >= 1, r, t)
+
+
+@test
 def errors_elsewhere_end_the_process_with_a_sentence(s):
     exe = build(s)
     for place, why in (("outside", "outside of tasks"), ("beside", "data that no task declares"),
-                       ("lock", "holds a lock"), ("parent", "made other tasks"), ("always", "again already")):
+                       ("lock", "holds a lock"), ("parent", "write more than it declares"),
+                       ("inner", "a parallel region inside"), ("mutex", "holds a lock"), ("try", "holds a lock"), ("always", "again already")):
         r, t = tasks(s, exe, place, status=128 + 7)
         expect(why in r.err and "checkpoint" in r.err, r)
         expect(t["fell_back"] == 1, t)
@@ -95,8 +120,9 @@ def tasks_of_our_own_runtime_keep_their_order(s):
         plain = s.run(exe, "nested", env=env)
         r, t = tasks(s, exe, "nested", env=env)
         expect(plain.status == 0 and r.out == plain.out and t["run"] == t["protected"] == 94, r, plain, t)
-        r, t = tasks(s, exe, "nested", due="prob=1", env=env, status=128 + 7)
-        expect("made other tasks" in r.err, r)
+        for due in ("prob=1", f"prob=0.3,seed={SEED},at=random", f"prob=0.5,seed={SEED},times=2"):
+            r, t = tasks(s, exe, "nested", due=due, env=env)
+            expect(r.out == plain.out and t["reexecuted"] == t["struck"] > 0, r, plain, t)
     expect(s.run(exe, "refused").status == 0)
 
 
@@ -178,6 +204,44 @@ def errors_can_be_asked_for_while_the_job_runs(s):
     expect(r.status == 1 and "--tasks" in r.err, r)
     job.kill()
     job.wait()
+
+
+@test
+def another_head_knows_of_errors_that_were_asked_for(s):
+    exe = build(s)
+    stop = s.path("stop")
+    job = s.start(HALE, "run", "--tasks", "--head-grace", "60s", "--report", "report.json", "--ckpt-dir",
+                  s.path("ckpt"), "--", exe, "until", stop, env=TWO)
+    job.until_output("begun")
+    job.name = job.id()
+    job.checkpoint()
+    r = s.hale("inject", "due", job.name, "--task-prob", "25%", "--seed", SEED)
+    expect(r.status == 0, r)
+    job.until_output("struck")
+    rank = job.ranks()[0]
+    kill_head(s, job)
+    two = attach(s, job)
+    # back to before that was asked for: only the new head can say it again, and the program waits for it
+    os.kill(rank, signal.SIGKILL)
+    two.until_says("all ranks run again")
+    open(stop, "w").close()
+    r = two.wait()
+    expect(r.status == 0 and job.out() + r.out == "begun\nstruck\nstopped\n", job.out(), r)
+    report = s.report()
+    expect(report["restarts"] == 1 and report["tasks"]["reexecuted"] > 0, report)
+    # it knows of --tasks, too
+    os.remove(stop)
+    job = s.start(HALE, "run", "--tasks", "--head-grace", "60s", "--ckpt-dir", s.path("ckpt2"), "--", exe, "until",
+                  stop, env=TWO)
+    job.until_output("begun")
+    job.name = job.id()
+    kill_head(s, job)
+    two = attach(s, job)
+    r = s.hale("inject", "due", job.name, "--task-prob", "25%")
+    expect(r.status == 0, r)
+    two.until_output("struck")
+    open(stop, "w").close()
+    expect(two.wait().status == 0, two.result())
 
 
 @test

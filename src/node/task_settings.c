@@ -74,7 +74,7 @@ static bool setting_take(struct task_settings *s, const char *key, const char *v
 
 static bool due_take(struct task_due *d, const char *key, const char *value)
 {
-	static const char *const moments[] = {"end", "random", "page"};
+	static const char *const moments[] = {"end", "random", "page", "copy"};
 	long seed;
 
 	if (strcmp(key, "prob") == 0)
@@ -154,7 +154,7 @@ bool task_due_read(struct task_due *d, const char *text, char why[160])
 		}
 	if (bad || d->prob < 0) {
 		snprintf(why, 160,
-			 "due:prob=P[,seed=N][,at=end|random|page][,times=K] with P from 0 to 1 or "
+			 "due:prob=P[,seed=N][,at=end|random|page|copy][,times=K] with P from 0 to 1 or "
 			 "in %%, not '%.60s'",
 			 text);
 		d->prob = 0;

@@ -20,7 +20,7 @@ struct task_settings {
 	size_t log_max;	   /* bytes of messages that the tasks of a process may keep together */
 };
 
-enum task_moment { TASK_AT_END, TASK_AT_RANDOM, TASK_AT_PAGE };
+enum task_moment { TASK_AT_END, TASK_AT_RANDOM, TASK_AT_PAGE, TASK_AT_COPY };
 
 /* Memory errors to pretend. prob 0: none. */
 struct task_due {

@@ -41,6 +41,11 @@ struct task_thread *task_thread_self(void)
 	return LIKELY(self != NULL) ? self : thread_make();
 }
 
+struct task_frame *task_thread_frame(void)
+{
+	return self ? self->frame : NULL;
+}
+
 void task_count_running(bool begins)
 {
 	if (begins && atomic_fetch_add_explicit(&running, 1, memory_order_relaxed) == 0) {

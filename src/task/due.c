@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/fmt.h"
 #include "hale/task.h"
+#include "task/family.h"
 #include "task/fault.h"
 #include "task/inputs.h"
 #include "task/mend.h"
@@ -68,14 +69,22 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-static bool in_runtime(const ucontext_t *u, bool libc_too)
+static bool is_runtime(uintptr_t pc, bool libc_too)
 {
-	uintptr_t pc = u ? (uintptr_t)u->uc_mcontext.gregs[REG_RIP] : 0;
-
 	for (unsigned i = 0; i < nobjects; i++)
 		if (pc >= objects[i].from && pc < objects[i].to)
 			return !objects[i].libc || libc_too;
 	return false;
+}
+
+static bool in_runtime(const ucontext_t *u, bool libc_too)
+{
+	return u && is_runtime((uintptr_t)u->uc_mcontext.gregs[REG_RIP], libc_too);
+}
+
+bool task_due_is_runtime(uintptr_t pc)
+{
+	return is_runtime(pc, true);
 }
 
 /* ---- nothing here mends it ---- */
@@ -105,8 +114,10 @@ void task_fall_back(const char *why)
 }
 
 /* Why f can't be executed again; NULL: it can. */
-static const char *obstacle(const struct task_frame *f, const ucontext_t *u)
+static const char *obstacle(struct task_frame *f, const ucontext_t *u)
 {
+	const char *lost;
+
 	if (!f)
 		return "outside of tasks";
 	if (!f->record)
@@ -117,8 +128,10 @@ static const char *obstacle(const struct task_frame *f, const ucontext_t *u)
 		return "in the copies of a task's data";
 	if (f->waits || in_runtime(u, false))
 		return "inside the runtime";
+	if (f->level >= 0 && task_omp_level() != f->level)
+		return "in a parallel region inside a task";
 	if (f->spawned)
-		return "in a task that has made other tasks";
+		return "in a task that has made other tasks which ran at once";
 	if (f->reduced)
 		return "in a task that has added to a reduction";
 	if (f->locks > 0)
@@ -129,9 +142,10 @@ static const char *obstacle(const struct task_frame *f, const ucontext_t *u)
 	for (uint32_t i = 0; i < f->record->count; i++)
 		if (f->record->ranges[i].written &&
 		    task_mpi.landing(f->record->ranges[i].at, f->record->ranges[i].length))
-			return "in a task into whose data a message comes that was asked for "
-			       "outside of tasks";
-	return task_mpi.lost();
+			return "in a task into whose data others write: a message that was asked "
+			       "for outside of tasks, or a window";
+	lost = task_mpi.lost();
+	return lost ? lost : task_family_stop(f); /* the last: it waits */
 }
 
 static __attribute__((noreturn)) void struck(struct task_thread *t, void *address,
@@ -143,6 +157,12 @@ static __attribute__((noreturn)) void struck(struct task_thread *t, void *addres
 	t->count[TASK_STRUCK]++;
 	if (!why && address && !task_mend_page(f, address))
 		why = "in data that no task declares";
+	if (!why && f->reads_window) {
+		f->busy = true;
+		if (task_window_changed(f))
+			why = "in a task that reads its own window, into which others have written";
+		f->busy = false;
+	}
 	if (why)
 		task_fall_back(why);
 	if (!address && task_settings.keep_inputs)
@@ -251,8 +271,13 @@ void task_due_draw(struct task_frame *f)
 }
 
 /* What was to be lost is lost: a task that were not executed from its copies would show. */
-static void damage(const struct task_record *r)
+static void damage(struct task_frame *f)
 {
+	const struct task_record *r = f->record;
+
+	/* what others compute from damaged data does not count only if none of them goes on */
+	if (task_family_stop(f))
+		return;
 	for (uint32_t i = 0; i < r->count; i++) {
 		const struct task_range *g = &r->ranges[i];
 		size_t n = g->length < CACHE_LINE ? g->length : CACHE_LINE;
@@ -307,7 +332,9 @@ void task_due_end(struct task_frame *f)
 		return;
 	f->thread->timer_set = false;
 	f->due--;
-	damage(f->record);
+	if (due_now()->at == TASK_AT_COPY && f->keep->at)
+		task_fault_take_page(f->keep->at);
+	damage(f);
 	report_to_self(NULL);
 }
 
@@ -325,7 +352,7 @@ static void time_is_up(struct task_thread *t, const ucontext_t *u)
 	}
 	t->timer_set = false;
 	f->due--;
-	damage(f->record);
+	damage(f);
 	struck(t, NULL, u);
 }
 

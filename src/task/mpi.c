@@ -38,8 +38,8 @@ static int none_landing(const void *at, size_t bytes)
 	return 0;
 }
 
-struct task_mpi task_mpi = {none_open, none_again,  none_close,	 none_inside,
-			    none_lost, none_totals, none_landing};
+struct task_mpi task_mpi = {none_open, none_again,  none_close,	  none_inside,
+			    none_lost, none_totals, none_landing, none_landing};
 
 static bool find(void *to, const char *name)
 {
@@ -52,16 +52,18 @@ static bool find(void *to, const char *name)
 
 void task_mpi_init(void)
 {
-	void (*limit)(size_t bytes), (*before)(void (*call)(void));
+	void (*limit)(size_t bytes), (*before)(void (*call)(void)), (*first)(void (*call)(void));
 	struct task_mpi m;
 
 	if (!find(&m.open, "hale_tasks_open") || !find(&m.again, "hale_tasks_again") ||
 	    !find(&m.close, "hale_tasks_close") || !find(&m.inside, "hale_tasks_inside") ||
 	    !find(&m.lost, "hale_tasks_lost") || !find(&m.totals, "hale_tasks_totals") ||
 	    !find(&m.landing, "hale_tasks_landing") || !find(&limit, "hale_tasks_limit") ||
+	    !find(&m.window, "hale_tasks_window") || !find(&first, "hale_tasks_first") ||
 	    !find(&before, "hale_tasks_before"))
 		return;
 	task_mpi = m;
+	first(task_window_note);
 	limit(task_settings.log_max);
 	if (task_settings.check_writes)
 		before(task_check_leave);

@@ -10,6 +10,7 @@
  *                │ routine: run_again      ▲             ▲
  *                └ shareds ────────────────┼─────────────┘
  */
+#include "task/family.h"
 #include "task/inputs.h"
 #include "task/task.h"
 
@@ -73,6 +74,7 @@ static void call_routine(void *arg)
 {
 	struct omp_call *c = arg;
 
+	task_thread_self()->frame->level = task_omp_level();
 	c->result = c->routine(c->gtid, c->task);
 }
 
@@ -82,7 +84,10 @@ static int32_t run_protected(int32_t gtid, void *task)
 	struct omp_call c = {task, m->routine, gtid, 0};
 	const struct task_range *ranges = m->record.ranges;
 
-	task_execute(&m->record, call_routine, &c);
+	if (task_family_enter(&m->record, true)) {
+		task_execute(&m->record, call_routine, &c);
+		task_family_leave(&m->record);
+	}
 	if (UNLIKELY(ranges != m->range))
 		free((void *)(uintptr_t)ranges);
 	return c.result;
@@ -91,9 +96,13 @@ static int32_t run_protected(int32_t gtid, void *task)
 /* Only so that an error in it is not taken for one of a task below it on the stack. */
 static int32_t run_plain(int32_t gtid, void *task)
 {
-	struct omp_call c = {task, made_of(task)->routine, gtid, 0};
+	struct made *m = made_of(task);
+	struct omp_call c = {task, m->routine, gtid, 0};
 
-	task_execute(NULL, call_routine, &c);
+	if (task_family_enter(&m->record, false)) {
+		task_execute(NULL, call_routine, &c);
+		task_family_leave(&m->record);
+	}
 	return c.result;
 }
 
@@ -128,6 +137,8 @@ static bool declares(struct made *m, struct ktask *t, const struct kdep *d, int3
 	/* the routine changes its private copies in place */
 	range_add(m, to, &t->part_id, m->task_bytes - offsetof(struct ktask, part_id), true);
 	range_add(m, to, t->shareds, m->shared_bytes, true);
+	for (uint32_t i = 0; i < m->record.count; i++)
+		to[i].own = true;
 	ranges_of_deps(m, to, d, n);
 	ranges_of_deps(m, to, more, nmore);
 	return true;
@@ -147,7 +158,7 @@ static enum task_reason reason_against(const struct made *m, const struct kdep *
 	return TASK_REASONS;
 }
 
-/* A task that has made others can't be executed again: they would be made twice. */
+/* Those that run at once write before anybody can say that they don't count. */
 static void note_child(void)
 {
 	struct task_frame *f = task_thread_self()->frame;
@@ -167,9 +178,13 @@ static void arm(void *loc, struct ktask *t, const struct kdep *d, int32_t n,
 	struct made *m = made_of(t);
 	enum task_reason why;
 
-	note_child();
-	if (!m || m->routine)
+	if (!m) {
+		note_child();
 		return;
+	}
+	if (m->routine)
+		return;
+	task_family_join(&m->record);
 	m->routine = t->routine;
 	m->record.site = task_site_of((const void *)t->routine, source_of(loc));
 	m->record.number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
@@ -333,18 +348,76 @@ static void lock_count(int change)
 			lock_count(change);                                                        \
 	}
 
+/* A lock that may not be taken. */
+#define TESTING(name)                                                                              \
+	API int name(void *lock)                                                                   \
+	{                                                                                          \
+		static int (*real)(void *);                                                        \
+		if (!real)                                                                         \
+			*(void **)&real = next(#name);                                             \
+		lock_count(1);                                                                     \
+		int taken = real(lock);                                                            \
+		if (!taken)                                                                        \
+			lock_count(-1);                                                            \
+		return taken;                                                                      \
+	}
+
 WAITING(int32_t, __kmpc_omp_taskwait, (void *loc, int32_t gtid), (loc, gtid))
 WAITING(int32_t, __kmpc_omp_taskyield, (void *loc, int32_t gtid, int end), (loc, gtid, end))
-WAITING_VOID(__kmpc_end_taskgroup, (void *loc, int gtid), (loc, gtid))
 WAITING_VOID(__kmpc_barrier, (void *loc, int32_t gtid), (loc, gtid))
 /* (the program goes on although tasks run) */
 WAITING_VOID(__kmpc_omp_wait_deps,
 	     (void *loc, int32_t gtid, int32_t n, struct kdep *d, int32_t nmore, struct kdep *more),
 	     (loc, gtid, n, d, nmore, more))
+
+/* ---- taskgroups ---- */
+
+API void __kmpc_taskgroup(void *loc, int gtid)
+{
+	static void (*real)(void *, int);
+	struct task_frame *f = task_thread_self()->frame;
+
+	if (!real)
+		*(void **)&real = next("__kmpc_taskgroup");
+	real(loc, gtid);
+	if (!f)
+		return;
+	f->group_loc = loc;
+	f->group_thread = gtid;
+	f->groups++;
+}
+
+static void (*end_group)(void *loc, int gtid);
+
+API void __kmpc_end_taskgroup(void *loc, int gtid)
+{
+	struct task_frame *f;
+
+	if (!end_group)
+		*(void **)&end_group = next("__kmpc_end_taskgroup");
+	f = wait_begin();
+	end_group(loc, gtid);
+	if (f && f->groups > 0)
+		f->groups--;
+	wait_end(f);
+}
+
+void task_omp_leave_groups(struct task_frame *f)
+{
+	if (!end_group)
+		*(void **)&end_group = next("__kmpc_end_taskgroup");
+	for (; f->groups > 0; f->groups--)
+		end_group(f->group_loc, f->group_thread);
+}
+
+/* ---- what it holds ---- */
+
 LOCKING(__kmpc_critical, (void *loc, int32_t gtid, void *name), (loc, gtid, name), 1)
 LOCKING(__kmpc_critical_with_hint, (void *loc, int32_t gtid, void *name, uint32_t hint),
 	(loc, gtid, name, hint), 1)
 LOCKING(__kmpc_end_critical, (void *loc, int32_t gtid, void *name), (loc, gtid, name), -1)
+TESTING(omp_test_lock)
+TESTING(omp_test_nest_lock)
 LOCKING(omp_set_lock, (void *lock), (lock), 1)
 LOCKING(omp_unset_lock, (void *lock), (lock), -1)
 LOCKING(omp_set_nest_lock, (void *lock), (lock), 1)
@@ -376,8 +449,16 @@ static void say_gcc(void)
 		    "-fopenmp, or give its tasks to hale_task_submit (<hale/task.h>)");
 }
 
+static int (*get_level)(void);
+
+int task_omp_level(void)
+{
+	return get_level ? get_level() : 0;
+}
+
 void task_omp_init(void)
 {
+	*(void **)&get_level = next("omp_get_level");
 	*(void **)&real_alloc = next("__kmpc_omp_task_alloc");
 	*(void **)&real_task = next("__kmpc_omp_task");
 	*(void **)&real_with_deps = next("__kmpc_omp_task_with_deps");

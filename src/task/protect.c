@@ -10,6 +10,7 @@
 #include <string.h>
 #include "base/fmt.h"
 #include "task/check.h"
+#include "task/family.h"
 #include "task/inputs.h"
 
 struct task_settings task_settings;
@@ -188,7 +189,10 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 	f->thread = t;
 	f->record = r;
 	f->strikes = f->mended = f->locks = f->due = 0;
-	f->spawned = f->reduced = f->waits = f->checked = f->probes = false;
+	f->family = NULL;
+	f->groups = 0;
+	f->level = -1;
+	f->spawned = f->reduced = f->waits = f->checked = f->probes = f->reads_window = false;
 	f->busy = true;
 	f->keep = NULL;
 	t->frame = f;
@@ -226,6 +230,8 @@ static void frame_mend(struct task_frame *f)
 	t->ns[TASK_S_LOST] += now - f->began;
 	t->ns[TASK_S_TASKS] += now - f->began;
 	t->ns[TASK_S_PROTECTED] += now - f->began;
+	if (UNLIKELY(f->groups > 0))
+		task_omp_leave_groups(f);
 	if (UNLIKELY(task_settings.keep_inputs)) { /* it may have been copying what it wrote */
 		task_inputs_abandon();
 		task_inputs_taken(f->record);
@@ -261,6 +267,8 @@ static void frame_end(struct task_frame *f)
 		atomic_fetch_add_explicit(&f->record->site->nanoseconds, took,
 					  memory_order_relaxed);
 	}
+	if (UNLIKELY(f->family != NULL))
+		task_family_end(f);
 	if (f->keep)
 		t->depth--;
 	t->frame = f->outer;
@@ -285,6 +293,8 @@ void task_execute(const struct task_record *record, task_body body, void *arg)
 	body(arg);
 	if (f.record)
 		task_due_end(&f);
+	if (UNLIKELY(f.strikes) && task_window_changed(&f))
+		task_fall_back("in a task that reads its own window, into which others have written");
 	if (UNLIKELY(task_settings.check_writes))
 		task_check_end(&f);
 	frame_end(&f);

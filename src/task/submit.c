@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "hale/task.h"
+#include "task/family.h"
 #include "task/inputs.h"
 #include "task/run.h"
 
@@ -82,7 +83,10 @@ void work_execute(struct work *w)
 	struct work *outer = pool_current;
 
 	pool_current = w;
-	task_execute(w->protect ? &w->record : NULL, body_of, w);
+	if (task_family_enter(&w->record, w->protect)) {
+		task_execute(w->protect ? &w->record : NULL, body_of, w);
+		task_family_leave(&w->record);
+	}
 	pool_current = outer;
 	work_child_over(w);
 }
@@ -162,7 +166,7 @@ static struct work *work_make(void (*body)(void *), const void *arg, size_t arg_
 	if (arg_bytes)
 		memcpy(w->arg, arg, arg_bytes);
 	/* the body may change its arg in place */
-	w->ranges[0] = (struct task_range){.at = w->arg, .length = arg_bytes, .written = true};
+	w->ranges[0] = (struct task_range){.at = w->arg, .length = arg_bytes, .written = true, .own = true};
 	for (size_t i = 0; i < count; i++)
 		w->ranges[i + 1] = (struct task_range){.at = r[i].at,
 						       .length = r[i].length,
@@ -189,17 +193,15 @@ int hale_task_submit(void (*body)(void *arg), const void *arg, size_t arg_bytes,
 		     const struct hale_task_range *ranges, size_t count)
 {
 	struct work *parent = pool_current ? pool_current : &work_outside, *w;
-	struct task_frame *f = task_thread_self()->frame;
 
 	if (!body || (arg_bytes && !arg) || (count && !ranges) || count > 1 << 20 ||
 	    !ranges_good(ranges, count))
 		return EINVAL;
 	pool_start();
-	if (f) /* executed again, it would make them twice */
-		f->spawned = true;
 	w = work_make(body, arg, arg_bytes, ranges, count);
 	if (!w)
 		return ENOMEM;
+	task_family_join(&w->record);
 	w->parent = parent;
 	atomic_fetch_add(&parent->children, 1);
 	if (!regions_note(parent, w, ranges, count)) {

@@ -10,6 +10,9 @@
  *   inputs.c   inputs:keep, copies of what is only read
  *   keep.c     the copies; memory that threads use again and again
  *   job.c      what the job asks for and is told while it runs
+ *   family.c   tasks that tasks make
+ *   lock.c     locks of POSIX threads that a task holds
+ *   window.c   memory that other processes may write to
  *   mpi.c      what MPI keeps of a task's messages (src/mpi/task/), if the program has MPI
  *   due.c      errors as the kernel reports them (SIGBUS), as checkers raise them, as tests pretend
  *   count.c    what it did and cost, for the job's report
@@ -38,6 +41,7 @@ struct task_range {
 	char *at;
 	size_t length;
 	bool written, discard;
+	bool own; /* nobody else has it: what is firstprivate */
 };
 
 /* A place in the program that makes tasks. Never freed. */
@@ -54,6 +58,8 @@ struct task_site {
 struct task_record {
 	struct task_site *site;
 	uint64_t number; /* in the order of making, from 0: what is drawn depends on it */
+	struct task_family *family; /* of the task that has made it (family.h); NULL: none */
+	uint32_t attempt;	    /* of that task */
 	uint32_t count;
 	const struct task_range *ranges;
 };
@@ -75,13 +81,20 @@ struct task_frame {
 	struct task_keep *keep;
 	volatile unsigned strikes, mended; /* errors so far; those that were restored from */
 	volatile unsigned locks;	   /* that the task holds */
-	volatile bool spawned;		   /* it has made other tasks */
+	volatile bool spawned;		   /* it has made tasks that run at once */
+	struct task_family *volatile family; /* the other tasks that it has made; NULL: none */
+	volatile unsigned groups;	   /* taskgroups that it is in */
+	void *group_loc;		   /* as the runtime wants it for their ends */
+	int group_thread;
+	int level;	      /* parallel regions around it; -1: not of OpenMP */
 	volatile bool reduced;		   /* it has added to a reduction */
 	volatile bool busy;		   /* copies are being made or taken */
 	volatile bool taking;		   /* the former: from memory that may not be there */
 	bool probes;	     /* of task_try(): an error ends the attempt and nothing else */
 	bool checked;	     /* holds the lock of check.c */
 	volatile bool waits; /* inside the runtime: other tasks may run on its stack */
+	bool reads_window;   /* window.c: and what it looked like at the first MPI call */
+	uint64_t window_mark;
 	unsigned due;	     /* attempts that are still to be struck, for a test */
 	uint64_t began;	     /* clock of this attempt */
 	void *messages;	     /* MPI's, of the execution below on the stack */
@@ -149,6 +162,8 @@ void task_due_begin(struct task_frame *f);
 void task_due_end(struct task_frame *f);
 /* The kernel reports an error at that address to this thread. Returns if it has been mended. */
 void task_due_strike(void *address, const void *context);
+/* Is that an address in the runtimes of OpenMP and MPI, in libc, or in Hale's libraries? */
+bool task_due_is_runtime(uintptr_t pc);
 /* Nothing here mends this error: a sentence, and the process ends by SIGBUS. */
 void task_fall_back(const char *why) __attribute__((noreturn));
 
@@ -163,9 +178,17 @@ struct task_mpi {
 	const char *(*lost)(void);
 	void (*totals)(uint64_t to[5]);
 	int (*landing)(const void *at, size_t bytes);
+	int (*window)(const void *at, size_t bytes);
 };
 extern struct task_mpi task_mpi;
 void task_mpi_init(void);
+
+/* ---- window.c ---- */
+
+/* The task of this thread makes its first MPI call. */
+void task_window_note(void);
+/* True: others have written since into what f reads of a window of this process. */
+bool task_window_changed(const struct task_frame *f);
 
 /* ---- job.c ---- */
 
@@ -179,6 +202,8 @@ void task_job_meter(struct task_thread *t, uint64_t now);
 /* ---- count.c ---- */
 
 struct task_thread *task_thread_self(void);
+/* The innermost execution of this thread, NULL: none; it may never have had one. */
+struct task_frame *task_thread_frame(void);
 extern struct task_thread *_Atomic task_threads;
 void task_count_init(void);
 uint64_t task_count_serial_ns(void);  /* in which no task ran */
@@ -194,5 +219,9 @@ bool task_count_has_fallen(unsigned rank, uint64_t number);
 /* ---- omp.c ---- */
 
 void task_omp_init(void);
+/* Parallel regions around this code; 0 without OpenMP. Async-signal-safe. */
+int task_omp_level(void);
+/* f begins again: leaves the taskgroups that it was in. */
+void task_omp_leave_groups(struct task_frame *f);
 
 #endif

@@ -119,14 +119,16 @@ static void sort(void *arg)
 {
 	struct part *p = arg, low = {p->at, p->space, p->n / 2},
 		    high = {p->at + p->n / 2, p->space + p->n / 2, p->n - p->n / 2};
-	struct hale_task_range l = {low.at, low.n * 4, HALE_TASK_INOUT},
-			       h = {high.at, high.n * 4, HALE_TASK_INOUT},
+	struct hale_task_range l[2] = {{low.at, low.n * 4, HALE_TASK_INOUT},
+				       {low.space, low.n * 4, HALE_TASK_OUT}},
+			       h[2] = {{high.at, high.n * 4, HALE_TASK_INOUT},
+				       {high.space, high.n * 4, HALE_TASK_OUT}},
 			       all[2] = {{p->at, p->n * 4, HALE_TASK_INOUT},
 					 {p->space, p->n * 4, HALE_TASK_OUT}};
 	void (*below)(void *) = p->n > 4000 ? sort : leaf;
 
-	hale_task_submit(below, &low, sizeof(low), &l, 1);
-	hale_task_submit(below, &high, sizeof(high), &h, 1);
+	hale_task_submit(below, &low, sizeof(low), l, 2);
+	hale_task_submit(below, &high, sizeof(high), h, 2);
 	hale_task_submit(merge, p, sizeof(*p), all, 2);
 	hale_task_wait();
 }

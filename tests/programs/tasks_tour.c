@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Tasks of all kinds, and memory errors at all places: tasks_tour MODE. Built by clang -fopenmp.
  * What it prints must not depend on errors that are mended. */
+#include <omp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -156,8 +158,12 @@ static void until(const char *stop)
 static char page[4 * PAGE] __attribute__((aligned(4096)));
 static volatile int times;
 
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static omp_lock_t omp_lock;
+
 static void at_place(const char *place)
 {
+	omp_init_lock(&omp_lock);
 	memset(page, 7, sizeof(page));
 #pragma omp parallel
 #pragma omp single
@@ -176,11 +182,23 @@ static void at_place(const char *place)
 			if (first && !strcmp(place, "lock"))
 #pragma omp critical
 				HALE_Raise_DUE();
+			if (!strcmp(place, "mutex"))
+				pthread_mutex_lock(&mutex);
+			if (!strcmp(place, "try"))
+				while (!omp_test_lock(&omp_lock))
+					;
+			if (first && (!strcmp(place, "mutex") || !strcmp(place, "try")))
+				HALE_Raise_DUE();
 			if (first && !strcmp(place, "parent")) {
 #pragma omp task depend(inout : times)
 				times = times + 1;
+#pragma omp taskwait
 				HALE_Raise_DUE();
 			}
+			if (first && !strcmp(place, "inner"))
+#pragma omp parallel num_threads(2)
+#pragma omp master
+				HALE_Raise_DUE();
 			if (!strcmp(place, "always"))
 				HALE_Raise_DUE();
 		}
@@ -188,6 +206,68 @@ static void at_place(const char *place)
 	if (!strcmp(place, "outside"))
 		HALE_Raise_DUE();
 	printf("%s %d %016llx\n", place, times, (unsigned long long)hash(page, sizeof(page)));
+}
+
+/* ---- tasks that make tasks ---- */
+
+enum { PARTS = 8, EACH = 500 };
+static uint64_t tree[PARTS][EACH];
+
+static void stir(uint64_t *x, int n, uint64_t by)
+{
+	for (int i = 0; i < n; i++)
+		x[i] = x[i] * 6364136223846793005u + by + (uint64_t)i;
+}
+
+/* Children that are waited for, or are not, in a group, and children of children; some write to the
+ * stack of the task that has made them. */
+static void family(void)
+{
+#pragma omp parallel
+#pragma omp single
+	for (int round = 0; round < 40; round++) {
+		/* those that nobody has waited for go on after their parent's end: a group waits */
+#pragma omp taskgroup
+#pragma omp task depend(inout : tree) firstprivate(round)
+		{
+			uint64_t sums[PARTS] = {0};
+
+			stir(tree[0], EACH, (uint64_t)round);
+#pragma omp taskgroup
+			for (int p = 0; p < PARTS; p++) {
+				static int struck[40];
+				uint64_t *part = tree[p], *sum = &sums[p];
+
+				/* in the group, with some of its tasks */
+				if (HALE_Raise_DUE && p == 3 && round % 5 == 2 && struck[round]++ == 0)
+					HALE_Raise_DUE();
+#pragma omp task depend(inout : part [0:EACH], sum [0:1]) firstprivate(p)
+				{
+					uint64_t *low = part, *high = part + EACH / 2;
+
+					stir(part, EACH, (uint64_t)p);
+#pragma omp task depend(inout : low [0:EACH / 2])
+					stir(low, EACH / 2, 3);
+#pragma omp task depend(inout : high [0:EACH / 2])
+					stir(high, EACH / 2, 5);
+#pragma omp taskwait
+					sum[0] = part[0] ^ part[EACH - 1];
+				}
+			}
+			for (int p = 0; p < PARTS; p++)
+				tree[p][1] += sums[PARTS - 1 - p];
+			for (int p = 0; p < PARTS; p++) {
+				uint64_t *part = tree[p];
+#pragma omp task depend(inout : part [0:EACH]) firstprivate(p)
+				stir(part, EACH, (uint64_t)p);
+			}
+			if (round % 2) {
+#pragma omp taskwait
+				tree[0][0] ^= tree[PARTS - 1][EACH - 1];
+			}
+		}
+	}
+	printf("family %016llx\n", (unsigned long long)hash(tree, sizeof(tree)));
 }
 
 /* ---- what is declared wrongly ---- */
@@ -298,6 +378,8 @@ int main(int argc, char **argv)
 		until(argv[2]);
 	else if (!strcmp(mode, "kinds"))
 		kinds();
+	else if (!strcmp(mode, "family"))
+		family();
 	else if (!strcmp(mode, "undeclared"))
 		undeclared();
 	else if (!strcmp(mode, "twins"))
