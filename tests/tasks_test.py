@@ -57,7 +57,7 @@ def tasks_that_make_tasks_are_executed_again_with_them(s):
         env = {"OMP_NUM_THREADS": str(threads)}
         plain = s.run(exe, "family", env=env)
         expect(plain.status == 0 and "family" in plain.out, plain)
-        for due in ("prob=0.3,seed=1", "prob=0.5,seed=2,at=random", "prob=1", "prob=0.1,times=3,seed=3"):
+        for due in ("prob=0.3,seed=1", "prob=0.5,seed=2,at=random", "prob=1", "prob=0.1,times=2,seed=3"):
             for settings in ("", "inputs:keep"):
                 r, t = tasks(s, exe, "family", due=due, env=env, settings=settings)
                 expect(r.out == plain.out, threads, due, settings, r, plain)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* What the hybrid programs of this folder share: MPI between processes, OpenMP tasks inside of
  * them. Each prints a checksum of all bits of its result on stdout, and on stderr the seconds of
- * its loop without set-up, by the clock and of all threads together. */
+ * its loop without set-up, by the clock and of all threads together. With BENCH_REPEAT=N it does so
+ * N times, each from the beginning. */
 #ifndef BENCH_APP_H
 #define BENCH_APP_H
 
@@ -13,6 +14,7 @@
 #include <sys/resource.h>
 
 static int rank, ranks;
+static long app_left = 1;
 
 static inline void app_begin(int *argc, char ***argv)
 {
@@ -21,6 +23,8 @@ static inline void app_begin(int *argc, char ***argv)
 	MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (getenv("BENCH_REPEAT"))
+		app_left = atol(getenv("BENCH_REPEAT"));
 }
 
 /* The i-th argument, or what holds without it. */
@@ -92,8 +96,17 @@ static inline void app_end(const char *name, uint64_t mine, double seconds)
 	if (rank == 0) {
 		printf("%s %016llx\n", name, (unsigned long long)h);
 		fprintf(stderr, "seconds %.6f cpu %.6f\n", longest, cpus);
+		fflush(stdout); /* the next one may not come to its end */
 	}
+}
+
+/* Once more? */
+static inline int app_again(void)
+{
+	if (--app_left > 0)
+		return 1;
 	MPI_Finalize();
+	return 0;
 }
 
 #endif

@@ -36,34 +36,37 @@ int main(int argc, char **argv)
 	double *A = app_memory(band * 8), *C = app_memory(band * 8);
 	double *B[2] = {app_memory(band * 8), app_memory(band * 8)};
 
-	for (size_t i = 0; i < band; i++) {
-		A[i] = app_noise((uint64_t)rank * band + i) - 0.5;
-		B[0][i] = app_noise((uint64_t)(rank + ranks) * band + i) - 0.5;
-	}
-	double began = app_start();
+	do {
+		memset(C, 0, band * 8);
+		for (size_t i = 0; i < band; i++) {
+			A[i] = app_noise((uint64_t)rank * band + i) - 0.5;
+			B[0][i] = app_noise((uint64_t)(rank + ranks) * band + i) - 0.5;
+		}
+		double began = app_start();
 #pragma omp parallel
 #pragma omp single
-	for (int it = 0; it < ranks; it++) {
-		double *now = B[it % 2], *then = B[(it + 1) % 2];
-		int owner = (rank + it) % ranks, to = (rank + ranks - 1) % ranks,
-		    from = (rank + 1) % ranks;
+		for (int it = 0; it < ranks; it++) {
+			double *now = B[it % 2], *then = B[(it + 1) % 2];
+			int owner = (rank + it) % ranks, to = (rank + ranks - 1) % ranks,
+			    from = (rank + 1) % ranks;
 
-		for (long j = 0; j < ncol && it < ranks - 1; j++) {
-			double *b = now + (size_t)j * part, *next = then + (size_t)j * part;
+			for (long j = 0; j < ncol && it < ranks - 1; j++) {
+				double *b = now + (size_t)j * part, *next = then + (size_t)j * part;
 #pragma omp task depend(in : b [0:part]) depend(out : next [0:part]) firstprivate(j)
-			MPI_Sendrecv(b, (int)part, MPI_DOUBLE, to, (int)j, next, (int)part,
-				     MPI_DOUBLE, from, (int)j, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		}
-		for (long j = 0; j < ncol; j++)
-			for (long i = 0; i < nrow; i++) {
-				double *a = A + (size_t)(owner * nrow + i) * part,
-				       *b = now + (size_t)j * part;
-				double *c = C + (size_t)((i * ncol + j) * block * block);
-				size_t tile = (size_t)(block * block);
-#pragma omp task depend(in : a [0:part]) depend(in : b [0:part]) depend(inout : c [0:tile])
-				multiply(a, b, c);
+				MPI_Sendrecv(b, (int)part, MPI_DOUBLE, to, (int)j, next, (int)part,
+					     MPI_DOUBLE, from, (int)j, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 			}
-	}
-	app_end("mxm", app_hash(C, band * 8), MPI_Wtime() - began);
+			for (long j = 0; j < ncol; j++)
+				for (long i = 0; i < nrow; i++) {
+					double *a = A + (size_t)(owner * nrow + i) * part,
+					       *b = now + (size_t)j * part;
+					double *c = C + (size_t)((i * ncol + j) * block * block);
+					size_t tile = (size_t)(block * block);
+#pragma omp task depend(in : a [0:part]) depend(in : b [0:part]) depend(inout : c [0:tile])
+					multiply(a, b, c);
+				}
+		}
+		app_end("mxm", app_hash(C, band * 8), MPI_Wtime() - began);
+	} while (app_again());
 	return 0;
 }

@@ -208,29 +208,31 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < points; i++)
 			k[c][i] = c == 3 ? 1.0f / 6 : c == 11 || (c >= 4 && c <= 6) ? 0 : 1;
 	}
-	for (size_t i = 0; i < points; i++) {
-		float z = (float)((long)(i / (size_t)plane) + rank * mine - 1) / (float)planes;
-		grid[0][i] = grid[1][i] = z * z;
-	}
-	double began = app_start();
+	do {
+		for (size_t i = 0; i < points; i++) {
+			float z = (float)((long)(i / (size_t)plane) + rank * mine - 1) / (float)planes;
+			grid[0][i] = grid[1][i] = z * z;
+		}
+		double began = app_start();
 #pragma omp parallel
 #pragma omp single
-	for (long i = 0; i < iterations; i++) {
-		iterate(grid[i % 2], grid[(i + 1) % 2], gosa, mine);
-		if (i % 4 == 3 || i == iterations - 1) { /* how much still changes */
-			double s = 0;
-			wait_all();
-			for (long b = 0; b * block < mine; b++)
-				s += gosa[b];
-			MPI_Allreduce(&s, &total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		for (long i = 0; i < iterations; i++) {
+			iterate(grid[i % 2], grid[(i + 1) % 2], gosa, mine);
+			if (i % 4 == 3 || i == iterations - 1) { /* how much still changes */
+				double s = 0;
+				wait_all();
+				for (long b = 0; b * block < mine; b++)
+					s += gosa[b];
+				MPI_Allreduce(&s, &total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+			}
 		}
-	}
-	double took = MPI_Wtime() - began;
-	uint64_t bits;
-	memcpy(&bits, &total, sizeof(bits));
-	app_end("stencil",
-		app_hash(grid[iterations % 2] + plane, (size_t)(mine * plane) * sizeof(float)) ^
-		    bits,
-		took);
+		double took = MPI_Wtime() - began;
+		uint64_t bits;
+		memcpy(&bits, &total, sizeof(bits));
+		app_end("stencil",
+			app_hash(grid[iterations % 2] + plane, (size_t)(mine * plane) * sizeof(float)) ^
+			    bits,
+			took);
+	} while (app_again());
 	return 0;
 }

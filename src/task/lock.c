@@ -19,13 +19,24 @@ static void lock_count(int change, const void *caller)
 		f->locks += (unsigned)change;
 }
 
+static void *real_of(void *_Atomic *found, const char *name)
+{
+	void *at = atomic_load_explicit(found, memory_order_relaxed);
+
+	if (UNLIKELY(!at)) {
+		at = dlsym(RTLD_NEXT, name);
+		atomic_store_explicit(found, at, memory_order_relaxed);
+	}
+	return at;
+}
+
 /* Counts before it locks, so that no error comes between. */
 #define TAKING(name, params, args)                                                                 \
 	API int name params                                                                        \
 	{                                                                                          \
-		static int(*real) params;                                                          \
-		if (UNLIKELY(!real))                                                               \
-			*(void **)&real = dlsym(RTLD_NEXT, #name);                                 \
+		static void *_Atomic found;                                                        \
+		int(*real) params;                                                                 \
+		*(void **)&real = real_of(&found, #name);                                          \
 		lock_count(1, __builtin_return_address(0));                                        \
 		int rc = real args;                                                                \
 		if (rc != 0 && rc != EOWNERDEAD)                                                   \
@@ -35,9 +46,9 @@ static void lock_count(int change, const void *caller)
 #define GIVING(name, params, args)                                                                 \
 	API int name params                                                                        \
 	{                                                                                          \
-		static int(*real) params;                                                          \
-		if (UNLIKELY(!real))                                                               \
-			*(void **)&real = dlsym(RTLD_NEXT, #name);                                 \
+		static void *_Atomic found;                                                        \
+		int(*real) params;                                                                 \
+		*(void **)&real = real_of(&found, #name);                                          \
 		int rc = real args;                                                                \
 		if (rc == 0)                                                                       \
 			lock_count(-1, __builtin_return_address(0));                                                            \
