@@ -35,12 +35,13 @@ MAY_USE["control"] = BELOW | {"wire"}
 MAY_USE["protect"] = {"base", "node"}  # inside the user's process, without libhale.so
 MAY_USE["halecc"] = {"base"}
 MAY_USE["ocl"] = {"base", "node"}  # inside OpenCL programs, without libhale.so
+MAY_USE["ocl/remote"] = {"base", "node", "ocl", "rio"}  # in processes of its own, but for the driver
 MAY_USE["task"] = {"base", "node"}  # inside programs with tasks, without libhale.so
 MAY_USE["web"] = {"base", "node", "control"}  # the page, and a program of its own
 MAY_USE["top"] = {"base", "node", "control"}  # a program of its own
 MAY_USE["rio"] = {"base", "wire/seal"}
 MAY_USE["offload"] = {"base", "node", "image", "rio"}
-MAY_USE["cli"] = BELOW | {"rio", "offload"} | HEAD_SIDE | {"control", "web"} | set(AGENT_SIDE)
+MAY_USE["cli"] = BELOW | {"rio", "offload", "ocl/remote"} | HEAD_SIDE | {"control", "web"} | set(AGENT_SIDE)
 
 LINES_MAX = 800
 

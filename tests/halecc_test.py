@@ -2,16 +2,9 @@
 """halecc: the language of `#pragma hale protect`, what is made of it, and that the programs recover."""
 
 from lib import *
+from halecc_parts import HALECC, halecc
 
-HALECC = os.path.join(BUILD, "halecc")
 DATA = os.path.join(ROOT, "tests", "data", "halecc")
-
-
-def halecc(s, *argv, env=None, **kw):
-    if not os.path.exists(HALECC):
-        skip("halecc is not built: libclang-14-dev is not installed")
-    e = {"HALE_INCDIR": os.path.join(ROOT, "include"), "HALE_LIBDIR": BUILD}
-    return s.run(HALECC, *argv, env=dict(e, **(env or {})), **kw)
 
 
 def build(s, name, text, *flags):

@@ -8,6 +8,7 @@
 #include "base/exit_status.h"
 #include "cli/beside.h"
 #include "cli/cli.h"
+#include "ocl/remote/net.h"
 #include "offload/offload.h"
 #include "rio/rio.h"
 
@@ -20,9 +21,10 @@ static void say_ready(const char *address)
 static int serve(int argc, char **argv)
 {
 	static const struct rio_service services[] = {{OFF_LIST, OFF_CREATE, offload_serve},
+						      {NET_JOIN, NET_JOIN, net_serve},
 						      {0, 0, NULL}};
 	struct offload_service o = {.devices = 1, .memory = 1ul << 30};
-	char program[4096];
+	char program[4096], opencl[4096];
 	struct rio_daemon d = {
 	    .services = services, .root = ".", .listen = "127.0.0.1:7420", .ready = say_ready};
 	int status;
@@ -55,6 +57,8 @@ static int serve(int argc, char **argv)
 		return EXIT_UNRECOVERED;
 	}
 	o.program = program;
+	if (cli_beside_path("hale-opencl-server", opencl, sizeof(opencl)))
+		net_serve_begin(opencl);
 	offload_serve_begin(&o);
 	signal(SIGPIPE, SIG_IGN);
 	d.end = cli_end_signals();

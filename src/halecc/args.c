@@ -62,6 +62,11 @@ static bool joined(const char *s, const char *const *list)
 	return false;
 }
 
+bool args_has_value(const char *option)
+{
+	return in(option, with_value);
+}
+
 bool args_is_source(const char *path, const char *language)
 {
 	static const char *const endings[] = {".c", ".cc",  ".cpp", ".cxx",

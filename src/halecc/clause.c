@@ -429,17 +429,16 @@ static void method_resolve(struct unit *u, struct halecc_region *r, struct metho
 			     m->var);
 }
 
-/* Only space, comments and other pragmas stand between the pragma and its statement. */
-static bool begins_at_once(const struct unit *u, const struct halecc_region *r)
+bool clause_begins_at_once(const struct unit *u, unsigned end, unsigned from)
 {
-	unsigned at = unit_skip_blank(u, r->end);
+	unsigned at = unit_skip_blank(u, end);
 
-	while (at < r->from && u->src->text[at] == '#') {
-		while (at < r->from && (u->src->text[at] != '\n' || u->src->text[at - 1] == '\\'))
+	while (at < from && u->src->text[at] == '#') {
+		while (at < from && (u->src->text[at] != '\n' || u->src->text[at - 1] == '\\'))
 			at++;
 		at = unit_skip_blank(u, at);
 	}
-	return at == r->from;
+	return at == from;
 }
 
 /* The pragma itself is not emitted, so its comments may become spaces. */
@@ -484,7 +483,7 @@ void clause_parse(struct unit *u, struct halecc_region *r)
 		    "inside braces");
 		return;
 	}
-	if (!begins_at_once(u, r)) {
+	if (!clause_begins_at_once(u, r->end, r->from)) {
 		source_error(u->src, r->at,
 			     "no statement of this block begins right behind this pragma (it may "
 			     "be part of an "

@@ -598,24 +598,69 @@ static void comm_include(struct emit *e)
 		}
 }
 
-char *emit_unit(struct unit *u)
+static char *apply(struct emit *e, struct text *out)
+{
+	struct unit *u = e->u;
+	unsigned at = 0;
+
+	if (e->count)
+		qsort(e->edits, e->count, sizeof *e->edits, edit_compare);
+	line_mark(e, out, 1);
+	for (size_t i = 0; i < e->count; i++) {
+		text_add_bytes(out, u->src->text + at, e->edits[i].at - at);
+		text_add(out, "%s", e->edits[i].text);
+		at = e->edits[i].at + e->edits[i].remove;
+	}
+	text_add_bytes(out, u->src->text + at, u->src->len - at);
+	return out->s;
+}
+
+static void offloads_emit(struct emit *e)
+{
+	for (int i = 0; i < e->u->offloads; i++) {
+		const struct halecc_offload *o = &e->u->offload[i];
+		struct text t = {0};
+
+		text_add(&t, "%s", offload_call(o));
+		/* of a pragma with several lines their ends stay */
+		for (unsigned at = o->at; at < o->end; at++)
+			if (e->u->src->text[at] == '\n')
+				text_add(&t, "\n");
+		edit_add(e, o->at, o->end - o->at, 0, &t);
+	}
+}
+
+char *emit_unit(struct unit *u, const char *object)
 {
 	struct emit e = {.u = u};
 	struct text out = {0};
-	unsigned at = 0;
 
 	for (int i = 0; i < u->chains; i++)
 		chain_emit(&e, &u->chain[i]);
 	comm_include(&e);
-	if (e.count)
-		qsort(e.edits, e.count, sizeof *e.edits, edit_compare);
-	text_add(&out, "#include <hale/protect.h>\n");
-	line_mark(&e, &out, 1);
-	for (size_t i = 0; i < e.count; i++) {
-		text_add_bytes(&out, u->src->text + at, e.edits[i].at - at);
-		text_add(&out, "%s", e.edits[i].text);
-		at = e.edits[i].at + e.edits[i].remove;
+	offloads_emit(&e);
+	if (u->regions || !u->offloads)
+		text_add(&out, "#include <hale/protect.h>\n");
+	if (u->offloads)
+		text_add(&out,
+			 "#include <hale/offload_part.h>\n"
+			 "static const unsigned char hale_offload_object[] = {%s};\n"
+			 "static struct hale_offload_unit hale_offload_here = {%s, "
+			 "hale_offload_object, sizeof hale_offload_object, 0};\n",
+			 object, quoted(u->src->path));
+	return apply(&e, &out);
+}
+
+char *emit_device(struct unit *u, bool whole)
+{
+	struct emit e = {.u = u};
+	struct text out = {0};
+
+	if (whole) {
+		text_add(&out, "#include <hale/offload_part.h>\n#define main hale_offload_main\n");
+		apply(&e, &out);
 	}
-	text_add_bytes(&out, u->src->text + at, u->src->len - at);
+	for (int i = 0; i < u->offloads; i++)
+		text_add(&out, "%s", offload_function(u, &u->offload[i], quoted(u->src->path)));
 	return out.s;
 }

@@ -145,12 +145,40 @@ struct chain {
 	bool labels; /* behind its beginning: jumps may pass its declarations */
 };
 
+enum { OFFLOAD_PARTS_MAX = 48, OFFLOADS_MAX = 128 };
+enum { PART_IN = 1, PART_OUT = 2 };
+
+/* A variable that goes to a device, comes from it, or both. */
+struct halecc_part {
+	const char *name, *low, *length; /* low, length: NULL where no extent is given */
+	unsigned at;
+	int how;
+	CXCursor decl;
+	const char *declared;
+	bool global, pointer, constant; /* pointer: it is one in the device's function */
+	bool large;			/* too large for a stack */
+};
+
+struct halecc_offload {
+	unsigned at, words, end; /* the pragma; behind its name */
+	unsigned line;
+	unsigned from, to; /* the statement */
+	CXCursor statement, function;
+	bool bound;
+	int number;
+	const char *device;
+	struct halecc_part part[OFFLOAD_PARTS_MAX];
+	int parts;
+};
+
 struct unit {
 	struct source *src;
 	CXTranslationUnit tu;
 	CXFile file;
 	struct halecc_region region[REGIONS_MAX];
 	int regions;
+	struct halecc_offload offload[OFFLOADS_MAX];
+	int offloads;
 	struct chain chain[REGIONS_MAX];
 	int chains;
 	struct accesses accesses; /* in the order in which they happen */
@@ -196,6 +224,8 @@ const char *unit_operator(CXCursor c);
 /* clause.c */
 void clause_parse(struct unit *u, struct halecc_region *r);
 void clause_resolve(struct unit *u, struct halecc_region *r);
+/* Only space, comments and other pragmas stand between a pragma's end and its statement. */
+bool clause_begins_at_once(const struct unit *u, unsigned end, unsigned from);
 
 /* access.c */
 void access_collect(struct unit *u, CXCursor function);
@@ -252,9 +282,17 @@ bool chain_readers(const struct unit *u, const struct chain *c, const struct gua
 		   bool *again);
 void chain_reset(const struct unit *u, const struct chain *c, int producer, int at, bool *again);
 void verify_regions(struct unit *u);
-char *emit_unit(struct unit *u);
+/* object: initializers of the shared object's bytes, for the program's side. */
+char *emit_unit(struct unit *u, const char *object);
+/* The source of the shared object; not whole: the functions behind the file's own text. */
+char *emit_device(struct unit *u, bool whole);
 void explain_unit(struct unit *u);
 void suggest_unit(struct unit *u);
+
+/* offload.c */
+void offload_resolve(struct unit *u);
+char *offload_call(const struct halecc_offload *o);
+char *offload_function(const struct unit *u, const struct halecc_offload *o, const char *path);
 
 /* args.c */
 struct command {
@@ -270,5 +308,7 @@ struct command {
 };
 int args_read(struct command *c, int argc, char **argv);
 bool args_is_source(const char *path, const char *language);
+/* Whether its value is the next argument. */
+bool args_has_value(const char *option);
 
 #endif

@@ -20,7 +20,8 @@ static const char help[] =
     "(and in\n"
     "C++ sources that keep to what C has), writes them as plain C that calls libhale_protect, and "
     "hands\n"
-    "that to cc. All else goes to cc as it is. HALE_CC names another compiler: HALE_CC=mpicc.\n"
+    "that to cc. Of `#pragma offload target(hale:N)` it makes calls of device processes, too\n"
+    "(`hale help offload`). All else goes to cc as it is. HALE_CC names another compiler: HALE_CC=mpicc.\n"
     "\n"
     "  --explain   print a table instead: region, variable, check, recover, last use\n"
     "  --show      print the C that is compiled instead\n"
@@ -121,7 +122,8 @@ static bool has_pragma(const struct source *s)
 	while ((p = strstr(p, "pragma"))) {
 		p += 6;
 		p += strspn(p, " \t");
-		if (strncmp(p, "hale", 4) == 0 || strncmp(p, "protect", 7) == 0)
+		if (strncmp(p, "hale", 4) == 0 || strncmp(p, "protect", 7) == 0 ||
+		    strncmp(p, "offload", 7) == 0)
 			return true;
 	}
 	return false;
@@ -160,6 +162,97 @@ static bool file_write(const char *path, const char *text)
 	return fine;
 }
 
+/* The folder of a source, so that it finds its own headers from somewhere else. */
+static const char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? text_cut(path, (size_t)(slash - path) + !(slash - path)) : ".";
+}
+
+/* An option that says what is made, and not how: a shared object is. */
+static bool is_of_output(const char *a)
+{
+	static const char *const out[] = {"-c",	  "-S",	    "-E",      "-static",	"-pie",
+					  "-no-pie", "-shared", "-fPIE", "-fpie", "-fsyntax-only"};
+
+	for (size_t i = 0; i < ARRAY_LEN(out); i++)
+		if (strcmp(a, out[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Makes the shared object: the compiler's options, but for what they make and the other files. */
+static int device_compile(const struct command *c, const char *original, const char *source,
+			  const char *object)
+{
+	const char **argv = text_memory(((size_t)c->argc + 40) * sizeof *argv);
+	int n = compiler_words(argv, 8);
+
+	argv[n++] = source; /* before libraries */
+	for (int i = 0; i < c->argc; i++) {
+		const char *a = c->argv[i];
+
+		if (strcmp(a, "-o") == 0 || (strcmp(a, "-x") == 0 && i + 1 < c->argc))
+			i++;
+		else if (args_has_value(a) && i + 1 < c->argc) {
+			argv[n++] = a;
+			argv[n++] = c->argv[++i];
+		} else if (*a != '-')
+			continue; /* a file */
+		else if (!is_of_output(a) && strncmp(a, "-o", 2) != 0)
+			argv[n++] = a;
+	}
+	argv[n++] = "-w";
+	argv[n++] = "-iquote";
+	argv[n++] = folder_of(original);
+	argv[n++] = "-I";
+	argv[n++] = incdir();
+	argv[n++] = "-shared";
+	argv[n++] = "-fPIC";
+	argv[n++] = "-o";
+	argv[n++] = object;
+	/* what statements don't need is left out, and what they need is there */
+	argv[n++] = "-fvisibility=hidden";
+	argv[n++] = "-ffunction-sections";
+	argv[n++] = "-fdata-sections";
+	argv[n++] = "-Wl,--gc-sections,-z,defs";
+	argv[n++] = "-lm";
+	argv[n] = NULL;
+	return run(argv);
+}
+
+/* A file's bytes as initializers. NULL: it can't be read. */
+static char *bytes_of(const char *path)
+{
+	struct source s = {0};
+	struct text t = {0};
+
+	if (!source_read(&s, path))
+		return NULL;
+	for (size_t i = 0; i < s.len; i++)
+		text_add(&t, "%u,", (unsigned char)s.text[i]);
+	return t.s;
+}
+
+/* The shared object of a file with offloaded statements, as initializers. NULL: errors, said. */
+static char *device_object(struct command *c, struct unit *u, int which)
+{
+	char *source = text_format("%s/%d/device.c", scratch, which),
+	     *object = text_format("%s/%d/device.so", scratch, which), *bytes = NULL;
+
+	if (file_write(source, emit_device(u, true)) &&
+	    device_compile(c, u->src->path, source, object) == 0)
+		bytes = bytes_of(object);
+	unlink(source);
+	unlink(object);
+	if (!bytes) {
+		log_warn("halecc: %s: the code for the device can't be made", u->src->path);
+		u->src->errors++;
+	}
+	return bytes;
+}
+
 /* The source's path for the compiler: its own, or that of the file made of it. NULL: errors. */
 static const char *translate(struct command *c, const char *path, int which, bool print)
 {
@@ -167,7 +260,7 @@ static const char *translate(struct command *c, const char *path, int which, boo
 	static struct unit u;
 	int clang_before = c->clang_count;
 	const char *base = strrchr(path, '/'), *made = NULL;
-	char *text;
+	char *text, *object = "0";
 
 	if (!source_read(&s, path))
 		return print ? NULL : path; /* the compiler says what is wrong */
@@ -183,16 +276,22 @@ static const char *translate(struct command *c, const char *path, int which, boo
 		verify_regions(&u);
 	}
 	c->clang_count = clang_before;
-	text = s.errors ? NULL : emit_unit(&u);
+	if (!print && u.offloads && !s.errors &&
+	    mkdir(text_format("%s/%d", scratch, which), 0700) == 0)
+		object = device_object(c, &u, which);
+	text = s.errors ? NULL : emit_unit(&u, object);
 	if (!s.errors && c->explain)
 		explain_unit(&u);
 	else if (!s.errors && c->suggest)
 		suggest_unit(&u);
-	else if (!s.errors && c->show)
+	else if (!s.errors && c->show) {
 		fputs(text, stdout);
+		if (u.offloads)
+			printf("\n/* ---- of the device ---- */\n%s", emit_device(&u, false));
+	}
 	else if (!s.errors) {
 		char *folder = text_format("%s/%d", scratch, which);
-		if (mkdir(folder, 0700) == 0)
+		if (mkdir(folder, 0700) == 0 || errno == EEXIST)
 			made = text_format("%s/%s", folder, base ? base + 1 : path);
 		if (made && !file_write(made, text))
 			made = NULL;
@@ -272,12 +371,9 @@ static int compile(struct command *c)
 		argv[n++] = c->argv[i];
 	for (int i = 0; i < c->inputs && !c->to_stop && !status; i++)
 		if (files[i] != originals[i]) {
-			const char *slash = strrchr(originals[i], '/');
 			argv[begin + c->input[i]] = files[i];
 			argv[n++] = "-iquote";
-			argv[n++] = slash ? text_cut(originals[i], (size_t)(slash - originals[i]) +
-								       !(slash - originals[i]))
-					  : ".";
+			argv[n++] = folder_of(originals[i]);
 		}
 	argv[n++] = "-I";
 	argv[n++] = incdir();
@@ -285,6 +381,9 @@ static int compile(struct command *c)
 		argv[n++] = text_format("-L%s", libdir());
 		argv[n++] = text_format("-Wl,-rpath,%s", libdir());
 		argv[n++] = "-lhale_protect";
+		argv[n++] = "-Wl,--push-state,--as-needed";
+		argv[n++] = "-lhale_offload"; /* objects of other calls may need it */
+		argv[n++] = "-Wl,--pop-state";
 	}
 	argv[n] = NULL;
 	if (!status)

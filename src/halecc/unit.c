@@ -177,6 +177,24 @@ static void operator_refuse(struct unit *u, CXToken text)
 	clang_disposeString(s);
 }
 
+static void offload_add(struct unit *u, unsigned at, unsigned name)
+{
+	struct halecc_offload *o = &u->offload[u->offloads];
+
+	if (skipped(u, at))
+		return;
+	if (u->offloads == OFFLOADS_MAX) {
+		source_error(u->src, at, "more than %d offloaded statements in one file: divide it",
+			     OFFLOADS_MAX);
+		return;
+	}
+	*o = (struct halecc_offload){.at = at,
+				     .words = name + (unsigned)strlen("offload"),
+				     .end = line_end(u->src, at),
+				     .line = source_line(u->src, at),
+				     .number = u->offloads++};
+}
+
 static void pragmas_find(struct unit *u)
 {
 	CXToken *t;
@@ -190,6 +208,11 @@ static void pragmas_find(struct unit *u)
 			operator_refuse(u, t[i + 2]);
 		if (!token_is(u->tu, t[i], "#") || !token_is(u->tu, t[i + 1], "pragma"))
 			continue;
+		if (token_is(u->tu, t[i + 2], "offload")) {
+			offload_add(u, offset_of(clang_getTokenLocation(u->tu, t[i]), NULL),
+				    offset_of(clang_getTokenLocation(u->tu, t[i + 2]), NULL));
+			continue;
+		}
 		word = i + 2 + (token_is(u->tu, t[i + 2], "hale") && i + 3 < n);
 		at = offset_of(clang_getTokenLocation(u->tu, t[i]), NULL);
 		if (word == i + 3 && !token_is(u->tu, t[word], "protect") && !skipped(u, at))
@@ -271,6 +294,17 @@ static enum CXChildVisitResult statement_bind(CXCursor c, CXCursor parent, CXCli
 		r->compound = parent;
 		r->inner = inner + 1;
 		r->outer = outer - 1;
+	}
+	for (int i = 0; i < u->offloads; i++) {
+		struct halecc_offload *o = &u->offload[i];
+		if (from < o->end || inner >= o->at || outer <= o->end ||
+		    (o->bound && from >= o->from))
+			continue;
+		o->bound = true;
+		o->statement = c;
+		o->function = b->function;
+		o->from = from;
+		o->to = unit_statement_end(u, to);
 	}
 	return CXChildVisit_Recurse;
 }
@@ -386,6 +420,7 @@ bool unit_open(struct unit *u, struct source *s, const char *const *args, int co
 	clang_visitChildren(clang_getTranslationUnitCursor(u->tu), function_find, u);
 	for (int i = 0; i < u->regions; i++)
 		clause_parse(u, &u->region[i]);
+	offload_resolve(u);
 	return true;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* offload_eight PROGRAM OBJECT N STEPS PARTS [here|FOLDER]: one of eight computations on a device.
+ * Built with EIGHT_MPI: each rank has one, of N divided so that all together have as much memory;
+ * ranks wait for each other in each step.
  *
  * Prints PROGRAM, a checksum of all results and of the buffers at the end, and seconds. "here":
  * without a device, in this process. FOLDER: after a quarter of the steps the device process is
@@ -20,6 +22,10 @@
 #include "hale_offload.h"
 #include "offload_eight.h"
 #include "snapify.h"
+#ifdef EIGHT_MPI
+#include <math.h>
+#include <mpi.h>
+#endif
 
 #define CHECK(x)                                                                                   \
 	do {                                                                                       \
@@ -119,6 +125,55 @@ static void move_centres(struct eight_step *s, double result[EIGHT_PARTS][EIGHT_
 	}
 }
 
+/* ---- ranks ---- */
+
+#ifdef EIGHT_MPI
+static void ranks_begin(int *argc, char ***argv, int *rank)
+{
+	MPI_Init(argc, argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, rank);
+}
+
+static unsigned share_of(unsigned n)
+{
+	int ranks;
+
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	return program->dimensions ? (unsigned)(n / pow(ranks, 1.0 / program->dimensions)) : n;
+}
+
+static void ranks_agree(void)
+{
+	uint64_t all;
+
+	MPI_Allreduce(&checksum, &all, 1, MPI_UINT64_T, MPI_BXOR, MPI_COMM_WORLD);
+	hash(&all, sizeof(all));
+}
+
+static void ranks_end(void)
+{
+	MPI_Finalize();
+}
+#else
+static void ranks_begin(int *argc, char ***argv, int *rank)
+{
+	*rank = 0;
+}
+
+static unsigned share_of(unsigned n)
+{
+	return n;
+}
+
+static void ranks_agree(void)
+{
+}
+
+static void ranks_end(void)
+{
+}
+#endif
+
 /* ---- snapshots ---- */
 
 static long size_of(const char *folder, const char *name)
@@ -170,6 +225,7 @@ static void one_step(struct eight_step *s)
 	for (unsigned p = 0; process && p < s->parts; p++)
 		CHECK(hale_event_wait(e[p]) == 0);
 	hash(result, sizeof(result));
+	ranks_agree();
 	if (strcmp(program->name, "km") == 0)
 		move_centres(s, result);
 }
@@ -179,6 +235,9 @@ int main(int argc, char **argv)
 	struct eight_step s = {0};
 	bool here = argc > 6 && strcmp(argv[6], "here") == 0;
 	double begin;
+	int rank;
+
+	ranks_begin(&argc, &argv, &rank);
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		if (argc > 5 && strcmp(programs[i].name, argv[1]) == 0)
@@ -188,7 +247,7 @@ int main(int argc, char **argv)
 		return 64;
 	}
 	folder = argc > 6 && !here ? argv[6] : NULL;
-	s.n = (unsigned)atoi(argv[3]);
+	s.n = share_of((unsigned)atoi(argv[3]));
 	steps = (unsigned)atoi(argv[4]);
 	s.parts = (unsigned)atoi(argv[5]);
 	CHECK(s.parts >= 1 && s.parts <= EIGHT_PARTS);
@@ -202,7 +261,8 @@ int main(int argc, char **argv)
 
 		CHECK(object && (*(void **)&local = dlsym(object, argv[1])));
 	} else {
-		CHECK((process = hale_process_create(0, argv[2], BUFFERS * bytes + (1 << 20))));
+		CHECK((process = hale_process_create(rank % hale_device_count(), argv[2],
+						       BUFFERS * bytes + (1 << 20))));
 		CHECK((function = hale_function_find(process, argv[1])) >= 0);
 		for (unsigned i = 0; i < s.parts; i++)
 			CHECK((pipe_of[i] = hale_pipeline_create(process)));
@@ -217,7 +277,9 @@ int main(int argc, char **argv)
 			CHECK(hale_buffer_read(process, buffer[i], 0, memory[i], bytes) == 0);
 		hash(memory[i], bytes);
 	}
-	printf("%s %016lx %.3f\n", program->name, (unsigned long)checksum, seconds);
+	if (rank == 0)
+		printf("%s %016lx %.3f\n", program->name, (unsigned long)checksum, seconds);
 	hale_process_destroy(process);
+	ranks_end();
 	return 0;
 }

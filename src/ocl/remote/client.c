@@ -40,6 +40,9 @@ static struct {
 	size_t snapshot_bytes;
 	_Atomic uint32_t life; /* servers so far */
 	_Atomic uint32_t era;  /* of these, those that knew nothing when they began */
+	bool far;	       /* the server is on another node */
+	uint32_t node;	       /* the first one to be tried */
+	uint64_t devices;      /* that it must have; 0: any */
 } remote = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* libhale.so's, or nothing */
@@ -97,7 +100,8 @@ static bool server_lives(void)
 
 static void become_server(int region, int svm)
 {
-	static char *const argv[] = {(char *)"hale-opencl-server", NULL};
+	char *const argv[] = {(char *)(remote.far ? "hale-opencl-relay" : "hale-opencl-server"),
+			      NULL};
 	sigset_t none;
 	int null = open("/dev/null", O_RDONLY);
 
@@ -177,11 +181,13 @@ static bool connect_once(bool restored, bool mapped, bool *early, char *why, siz
 	remote.wire->magic = WIRE_MAGIC;
 	remote.wire->client_pid = (uint32_t)getpid();
 	remote.wire->client_at = (uint64_t)(uintptr_t)remote.wire;
+	remote.wire->node = remote.node;
+	remote.wire->devices = restored ? 0 : remote.devices;
 	atomic_store(&remote.wire->several, atomic_load(&remote.changed) > 0);
 	remote.dead = false;
 	/* where ptrace is restricted, the server must be allowed to read our memory */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-	svm = svm_begin(remote.wire, !mapped);
+	svm = remote.far ? -1 : svm_begin(remote.wire, !mapped);
 	spawn(fd, svm);
 	close(fd);
 	if (svm >= 0)
@@ -194,6 +200,8 @@ static bool connect_once(bool restored, bool mapped, bool *early, char *why, siz
 								: "could not be started");
 		return false;
 	}
+	remote.node = remote.wire->node + 1; /* after a loss */
+	remote.devices = remote.wire->devices;
 	if (!guest.memory) /* or other ranks read it, too */
 		prctl(PR_SET_PTRACER, (unsigned long)atomic_load(&remote.wire->server_pid), 0, 0,
 		      0);
@@ -611,16 +619,25 @@ static void find_guest(void)
 	*(void **)&guest.memory = dlsym(RTLD_DEFAULT, "hale_guest_memory");
 }
 
+static bool is_wanted_far(void)
+{
+	const char *text = getenv("HALE_OFFLOAD");
+
+	return text && *text && strcmp(text, "0") != 0;
+}
+
 /* Beside this library. */
 static bool find_server(void)
 {
 	Dl_info info;
 	const char *end;
 
+	remote.far = is_wanted_far();
 	if (!dladdr(&remote, &info) || !(end = strrchr(info.dli_fname, '/')))
 		return false;
-	return snprintf(remote.server, sizeof(remote.server), "%.*s/hale-opencl-server",
-			(int)(end - info.dli_fname), info.dli_fname) < PATH_MAX;
+	return snprintf(remote.server, sizeof(remote.server), "%.*s/hale-opencl-%s",
+			(int)(end - info.dli_fname), info.dli_fname,
+			remote.far ? "relay" : "server") < PATH_MAX;
 }
 
 /* The server's environment: the loader there finds the vendors' drivers, and no layers of ours; it

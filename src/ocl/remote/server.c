@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server's objects by number, the requests that made them, and how a request is carried out. */
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "ocl/remote/server.h"
 
 enum { BLOBS_MAX = 1 << 30 }; /* bytes that a request brings from the program's memory */
 
-struct remote_wire *wire;
 struct server_record records = {.next = &records, .prev = &records};
 
 /* ---- objects ---- */
@@ -179,31 +175,15 @@ void record_replace(struct server_record *old, const struct wire_request *r)
 
 /* ---- the program's memory ---- */
 
-static bool vm(bool to_program, uint64_t address, char *here, size_t size)
-{
-	while (size > 0) {
-		struct iovec near = {here, size}, far = {(void *)(uintptr_t)address, size};
-		pid_t pid = (pid_t)wire->client_pid;
-		ssize_t n = to_program ? process_vm_writev(pid, &near, 1, &far, 1, 0)
-				       : process_vm_readv(pid, &near, 1, &far, 1, 0);
-
-		if (n <= 0)
-			return false;
-		here += n;
-		address += (uint64_t)n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
 bool fetch(void *to, uint64_t address, size_t size)
 {
-	return vm(false, address, to, size);
+	return net_is_used() ? net_fetch(to, address, size, 1, size)
+			     : memory_read(to, address, size);
 }
 
 bool store(uint64_t address, const void *from, size_t size)
 {
-	return vm(true, address, (char *)from, size);
+	return net_is_used() ? net_store(address, from, size) : memory_write(address, from, size);
 }
 
 /* ---- requests ---- */
@@ -291,8 +271,10 @@ void reply(const struct out *out, cl_int status)
 	r->status = status;
 	memcpy(r->value, out->value, sizeof(r->value));
 	r->bytes = out->bytes;
-	if (atomic_exchange(&r->state, SLOT_DONE) == SLOT_SLEEPING)
-		syscall(SYS_futex, &r->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+	if (net_is_used())
+		net_reply(out->slot);
+	else
+		ring_reply_done(r);
 }
 
 static void note_error(const struct wire_request *r, cl_int status)

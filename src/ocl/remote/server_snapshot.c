@@ -70,6 +70,27 @@ bool devices_compute_here(void)
 	return false;
 }
 
+static uint64_t sum_of(uint64_t sum, const void *data, size_t size)
+{
+	const unsigned char *at = data;
+
+	for (size_t i = 0; i < size; i++)
+		sum = (sum ^ at[i]) * 0x100000001b3;
+	return sum;
+}
+
+uint64_t devices_sum(void)
+{
+	uint64_t sum = 0xcbf29ce484222325;
+
+	for (cl_uint i = 0; i < devices; i++) {
+		sum = sum_of(sum, device[i].platform_name, strlen(device[i].platform_name) + 1);
+		sum = sum_of(sum, device[i].name, strlen(device[i].name) + 1);
+		sum = sum_of(sum, &device[i].type, sizeof(device[i].type));
+	}
+	return sum;
+}
+
 cl_int serve_devices(struct out *out)
 {
 	uint64_t *at = (uint64_t *)out->data;

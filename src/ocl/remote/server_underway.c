@@ -11,6 +11,13 @@ bool far_move(const struct far *f, char *here, bool to_program)
 	bool whole = f->rows == 1 || f->row_pitch == f->bytes;
 	size_t n = whole ? f->bytes * f->rows : f->bytes, rows = whole ? 1 : f->rows;
 
+	if (!to_program && net_is_used()) {
+		for (size_t z = 0; z < f->planes; z++, here += n * rows)
+			if (!net_fetch(here, f->address + z * f->plane_pitch, n, rows,
+				       f->row_pitch))
+				return false;
+		return true;
+	}
 	for (size_t z = 0; z < f->planes; z++)
 		for (size_t y = 0; y < rows; y++, here += n) {
 			uint64_t at = f->address + z * f->plane_pitch + y * f->row_pitch;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting for queues and events, and what the program wants to be called at. */
-#include <linux/futex.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "ocl/remote/server_transfers.h"
@@ -207,22 +205,15 @@ void finish_all(void)
 
 static void CL_CALLBACK called(cl_event e, cl_int status, void *data)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct server_wait_wanted *w = data;
-	uint64_t head;
+	uint64_t cookie = (uint64_t)(uintptr_t)w->cookie;
 
 	if (status <= CL_RUNNING)
 		deliver();
-	pthread_mutex_lock(&lock);
-	head = atomic_load(&wire->callback_head);
-	while (head - atomic_load(&wire->callback_tail) >= WIRE_CALLBACKS)
-		usleep(1000);
-	wire->callback[head % WIRE_CALLBACKS] =
-	    (struct wire_callback){(uint64_t)(uintptr_t)w->cookie, status};
-	atomic_store(&wire->callback_head, head + 1);
-	pthread_mutex_unlock(&lock);
-	atomic_fetch_add(&wire->callback_bell, 1);
-	syscall(SYS_futex, &wire->callback_bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	if (net_is_used())
+		net_call_back(cookie, status);
+	else
+		ring_call_back(cookie, status);
 	unlink_wanted(w);
 }
 
