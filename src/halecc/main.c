@@ -21,7 +21,7 @@ static const char help[] =
     "C++ sources that keep to what C has), writes them as plain C that calls libhale_protect, and "
     "hands\n"
     "that to cc. Of `#pragma offload target(hale:N)` it makes calls of device processes, too\n"
-    "(`hale help offload`). All else goes to cc as it is. HALE_CC names another compiler: HALE_CC=mpicc.\n"
+    "(`man halecc`). All else goes to cc as it is. HALE_CC names another compiler: HALE_CC=mpicc.\n"
     "\n"
     "  --explain   print a table instead: region, variable, check, recover, last use\n"
     "  --show      print the C that is compiled instead\n"
