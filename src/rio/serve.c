@@ -19,7 +19,11 @@
 #include "base/base.h"
 #include "rio/files.h"
 
-enum { SERVE_STREAMS_MAX = 64 }; /* of all sessions: each has a buffer */
+enum {
+	SERVE_STREAMS_MAX = 64, /* of all sessions: each has a buffer */
+	PIECE = 256 << 10,	/* bytes that are received, then written, at once */
+	BUFFERS_KEPT = 4,	/* of streams that have ended: their memory has been touched */
+};
 
 enum session_state {
 	SESSION_OPEN,
@@ -223,26 +227,6 @@ static void reset_on_close(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
-/* Fills the buffer from the stream as far as that goes. *end: nothing follows. 0, or an errno. */
-static int fill(int fd, char *buffer, size_t *len, bool *end)
-{
-	*len = 0;
-	while (*len < RIO_BUFFER) {
-		ssize_t n = recv(fd, buffer + *len, RIO_BUFFER - *len, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno;
-		if (n == 0) {
-			*end = true;
-			return 0;
-		}
-		*len += (size_t)n;
-	}
-	return 0;
-}
-
 static int put(int file, const char *buffer, size_t len, uint64_t offset)
 {
 	for (size_t done = 0; done < len;) {
@@ -254,8 +238,6 @@ static int put(int file, const char *buffer, size_t len, uint64_t offset)
 			return n < 0 ? errno : EIO;
 		done += (size_t)n;
 	}
-	/* to the disk, while the next buffer travels */
-	sync_file_range(file, (off_t)offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
 	return 0;
 }
 
@@ -267,24 +249,48 @@ static void count(struct serve_session *s, size_t len, uint64_t sum)
 	pthread_mutex_unlock(&files.lock);
 }
 
+/* The bytes of one block, from `offset` on, which are in buffer afterwards if they are to be hashed.
+ * Each piece is written as soon as it is there: it is in the processor's cache then, and the next
+ * ones come meanwhile. *end: nothing follows. 0, or an errno. */
+static int take_block(int fd, struct serve_session *s, char *buffer, uint64_t offset, bool *end)
+{
+	bool checked = s->flags & RIO_F_CHECKED;
+	size_t len = 0;
+
+	while (len < RIO_BUFFER && !*end) {
+		char *to = checked ? buffer + len : buffer;
+		ssize_t n = recv(fd, to, PIECE - len % PIECE, MSG_WAITALL);
+		int error;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno;
+		*end = n == 0;
+		error = put(s->file.fd, to, (size_t)n, offset + len);
+		if (error)
+			return error;
+		len += (size_t)n;
+	}
+	/* to the disk, while the next block travels */
+	sync_file_range(s->file.fd, (off_t)offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
+	count(s, len, checked && len ? wire_sum(buffer, len, offset) : 0);
+	return 0;
+}
+
 static int take_stream(int fd, struct serve_session *s, char *buffer, uint64_t offset)
 {
-	bool end = false, checked = s->flags & RIO_F_CHECKED;
-	size_t len;
+	bool end = false;
 	char first;
 
 	/* the byte behind RIO_JOIN is none of the file's (rio_session_join) */
 	if (wire_hear_bytes(fd, &first, 1) != 0)
 		return errno;
-	while (!end) {
-		int error = fill(fd, buffer, &len, &end);
+	for (; !end; offset += RIO_BUFFER) {
+		int error = take_block(fd, s, buffer, offset, &end);
 
-		if (!error && len > 0)
-			error = put(s->file.fd, buffer, len, offset);
 		if (error)
 			return error;
-		count(s, len, checked && len ? wire_sum(buffer, len, offset) : 0);
-		offset += len;
 	}
 	return 0;
 }
@@ -389,6 +395,40 @@ static void stream_ends(int fd, struct serve_session *s, int error)
 	session_leave(s);
 }
 
+/* ---- buffers: memory that is touched for the first time costs as much as the copy ---- */
+
+static struct {
+	char *at[BUFFERS_KEPT];
+	unsigned count;
+	pthread_mutex_t lock;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static char *buffer_take(void)
+{
+	char *b = NULL;
+
+	pthread_mutex_lock(&kept.lock);
+	if (kept.count > 0)
+		b = kept.at[--kept.count];
+	pthread_mutex_unlock(&kept.lock);
+	if (b)
+		return b;
+	b = mmap(NULL, RIO_BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return b == MAP_FAILED ? NULL : b;
+}
+
+static void buffer_give(char *b)
+{
+	pthread_mutex_lock(&kept.lock);
+	if (kept.count < BUFFERS_KEPT) {
+		kept.at[kept.count++] = b;
+		b = NULL;
+	}
+	pthread_mutex_unlock(&kept.lock);
+	if (b)
+		munmap(b, RIO_BUFFER);
+}
+
 static bool serve_stream(int fd, const struct wire_head *join, const void *token)
 {
 	struct serve_session *s = session_join(fd, join, token);
@@ -398,8 +438,8 @@ static bool serve_stream(int fd, const struct wire_head *join, const void *token
 
 	if (!s)
 		return false;
-	buffer = mmap(NULL, RIO_BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (buffer == MAP_FAILED) {
+	buffer = buffer_take();
+	if (!buffer) {
 		serve_refuse(fd, ENOMEM, "the node has no memory for another stream");
 		stream_ends(fd, s, ENOMEM);
 		return false;
@@ -410,7 +450,7 @@ static bool serve_stream(int fd, const struct wire_head *join, const void *token
 		error = take_stream(fd, s, buffer, join->number);
 	else
 		error = give_stream(fd, s, buffer, join->number, join->size);
-	munmap(buffer, RIO_BUFFER);
+	buffer_give(buffer);
 	stream_ends(fd, s, error);
 	return false;
 }

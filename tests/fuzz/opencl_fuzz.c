@@ -3,7 +3,8 @@
  * src/ocl/remote/server_info.c src/ocl/remote/server_objects.c src/ocl/remote/server_snapshot.c
  * src/ocl/remote/server_svm.c src/ocl/remote/server_transfers.c src/ocl/remote/server_programs.c
  * src/ocl/remote/server_underway.c src/ocl/remote/server_wait.c src/ocl/remote/server_staging.c
- * src/ocl/remote/server_crew.c src/ocl/remote/server_late.c */
+ * src/ocl/remote/server_crew.c src/ocl/remote/server_late.c src/ocl/remote/server_net.c
+ * src/ocl/remote/net_stream.c src/ocl/remote/ring.c */
 /* What a program sends to its OpenCL server: requests bent at a few places, and garbage. Whatever
  * comes, the runtime is only given handles that are alive and of the right kind, memory that is as
  * long as it is said to be, texts that end; every request that waits gets one answer; and when all
